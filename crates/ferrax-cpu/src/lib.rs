@@ -1,0 +1,1 @@
+//! ferrax-cpu: see ARCHITECTURE.md.

@@ -1,0 +1,1 @@
+//! ferrax-ir: see ARCHITECTURE.md.

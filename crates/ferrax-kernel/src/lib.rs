@@ -1,0 +1,1 @@
+//! ferrax-kernel: see ARCHITECTURE.md.

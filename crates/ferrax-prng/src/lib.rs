@@ -1,0 +1,1 @@
+//! ferrax-prng: see ARCHITECTURE.md.

@@ -1,0 +1,1 @@
+//! ferrax-python: see ARCHITECTURE.md.

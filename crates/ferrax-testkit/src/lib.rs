@@ -1,0 +1,1 @@
+//! ferrax-testkit: see ARCHITECTURE.md.

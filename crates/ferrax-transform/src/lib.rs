@@ -1,0 +1,1 @@
+//! ferrax-transform: see ARCHITECTURE.md.

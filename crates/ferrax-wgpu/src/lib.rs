@@ -1,0 +1,1 @@
+//! ferrax-wgpu: see ARCHITECTURE.md.

@@ -1,0 +1,1 @@
+//! ferrax: see ARCHITECTURE.md.
