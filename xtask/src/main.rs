@@ -1,1 +1,200 @@
-fn main() {}
+//! `cargo xtask <task>`: everything a person or CI runs in this repository.
+//!
+//! Invariant: continuous integration calls these tasks and nothing else, so what passes here passes there.
+//! Each task makes what it needs (a virtual environment, the extension module) and says in one line what
+//! it cannot make.
+//!
+//! ```text
+//! cargo xtask test python -- -k vmap
+//! ```
+
+mod check;
+mod extension;
+mod mutate;
+mod python;
+mod shell;
+mod tidy;
+
+use shell::{Res, fail, root};
+
+struct Task {
+    name: &'static str,
+    usage: &'static str,
+    about: &'static str,
+    run: fn(&[String]) -> Res,
+}
+
+const TASKS: &[Task] = &[
+    Task {
+        name: "demo",
+        usage: "",
+        about: "train a classifier of handwritten digits and draw what it learned",
+        run: demo,
+    },
+    Task {
+        name: "test",
+        usage: "[rust|python|gpu|oracle] [-- ARGS]",
+        about: "build once, then run the Rust and the Python tests (oracle: against JAX)",
+        run: test,
+    },
+    Task {
+        name: "check",
+        usage: "",
+        about: "formatting, lints, tidy, documentation: everything but the tests",
+        run: check::run,
+    },
+    Task { name: "tidy", usage: "", about: "the rules of the house that no compiler knows", run: tidy::run },
+    Task {
+        name: "bless",
+        usage: "",
+        about: "rewrite the golden files from what the code prints now; read the diff",
+        run: bless,
+    },
+    Task { name: "bench", usage: "dispatch [ARGS]", about: "release build, timed beside JAX and NumPy", run: bench },
+    Task { name: "doc", usage: "", about: "the Rust documentation, warnings refused", run: check::doc },
+    Task {
+        name: "mutate",
+        usage: "[--list] [--only TEXT] [--shard I/N]",
+        about: "break each rule of a primitive in turn; a law must fail each time",
+        run: mutate::run,
+    },
+    Task {
+        name: "develop",
+        usage: "[--release]",
+        about: "build the extension into python/ferrax and leave .venv ready to use",
+        run: develop,
+    },
+    Task { name: "wheel", usage: "", about: "build a release wheel into dist/ and print its size", run: wheel },
+];
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let task = args.first().and_then(|name| TASKS.iter().find(|t| t.name == name));
+    let result = match task {
+        Some(task) => (task.run)(&args[1..]),
+        None => {
+            println!("usage: cargo xtask TASK\n");
+            for t in TASKS {
+                println!("  {:<48} {}", format!("{} {}", t.name, t.usage), t.about);
+            }
+            match args.first() {
+                None => Ok(()),
+                Some(flag) if flag == "help" || flag == "--help" => Ok(()),
+                Some(name) => fail(format!("no task is called {name}")),
+            }
+        }
+    };
+    if let Err(message) = result {
+        eprintln!("xtask: {message}");
+        std::process::exit(1);
+    }
+}
+
+fn develop(args: &[String]) -> Res {
+    let profile = if args.iter().any(|a| a == "--release") { "release" } else { "ci" };
+    let venv = python::main(&["test"])?;
+    extension::build(&venv, profile, &["--package", "ferrax-python"])?;
+    println!("ready: {} -c 'import ferrax'", venv.python().display());
+    Ok(())
+}
+
+fn demo(args: &[String]) -> Res {
+    let venv = python::main(&["demo"])?;
+    extension::build(&venv, "ci", &["--package", "ferrax-python"])?;
+    venv.run(&["examples/digits.py"]).args(args).go()
+}
+
+/// Everything is built by one cargo call, so that the tests and the extension share one set of dependencies.
+fn test(args: &[String]) -> Res {
+    let (what, extra) = match args.iter().position(|a| a == "--") {
+        Some(at) => (&args[..at], &args[at + 1..]),
+        None => (args, &args[args.len()..]),
+    };
+    let what = what.first().map_or("all", String::as_str);
+    if !["all", "rust", "python", "gpu", "oracle"].contains(&what) {
+        return fail(format!("test takes rust, python, gpu or oracle, not {what}"));
+    }
+    note_missing_vulkan();
+    let venv = if what == "oracle" { python::oracle()? } else { python::main(&["test"])? };
+    if what == "all" {
+        extension::build(&venv, "ci", &["--workspace", "--lib", "--bins", "--tests", "--examples"])?;
+    } else if what != "rust" {
+        extension::build(&venv, "ci", &["--package", "ferrax-python"])?;
+    }
+    if matches!(what, "all" | "rust" | "gpu") {
+        let packages: &[&str] = if what == "gpu" { &["--package", "ferrax-wgpu"] } else { &["--workspace"] };
+        rust_tests(&venv, packages, if what == "all" { &[] } else { extra })?;
+    }
+    if what != "rust" {
+        let mut pytest = venv.run(&["-m", "pytest", "tests"]);
+        if what == "gpu" {
+            pytest = pytest.args(&["-m", "gpu"]);
+        }
+        // Two workers or more pay for their start; a filtered run is usually one file.
+        let workers = std::thread::available_parallelism().map_or(1, usize::from).min(4);
+        if workers > 1 && extra.is_empty() {
+            pytest = pytest.args(&["-n", &workers.to_string()]);
+        }
+        pytest.args(extra).go()?;
+    }
+    Ok(())
+}
+
+fn rust_tests(venv: &python::Venv, packages: &[&str], extra: &[String]) -> Res {
+    let cargo = || venv.cargo();
+    if shell::quiet(cargo().args(&["nextest", "--version"])) {
+        cargo()
+            .args(&["nextest", "run", "--cargo-profile", "ci", "--no-tests", "pass"])
+            .args(packages)
+            .args(extra)
+            .go()?;
+        if extra.is_empty() {
+            cargo().args(&["test", "--profile", "ci", "--doc"]).args(packages).go()?;
+        }
+        return Ok(());
+    }
+    cargo().args(&["test", "--profile", "ci"]).args(packages).args(extra).go()
+}
+
+fn bless(_: &[String]) -> Res {
+    let venv = python::main(&["test"])?;
+    extension::build(&venv, "ci", &["--package", "ferrax-python"])?;
+    venv.cargo().args(&["test", "--profile", "ci", "--workspace"]).env("FERRAX_BLESS", "1").go()?;
+    venv.run(&["-m", "pytest", "tests", "-q"]).env("FERRAX_BLESS", "1").go()?;
+    shell::Cmd::new("git").args(&["diff", "--stat"]).go()
+}
+
+fn bench(args: &[String]) -> Res {
+    let Some(name) = args.first() else { return fail("bench takes a name: dispatch") };
+    let script = root().join("benches").join(format!("{name}.py"));
+    if !script.is_file() {
+        return fail(format!("there is no benches/{name}.py"));
+    }
+    let venv = python::oracle()?;
+    extension::build(&venv, "release", &["--package", "ferrax-python"])?;
+    venv.run(&[script.to_str().expect("UTF-8 path")]).args(&args[1..]).go()
+}
+
+fn wheel(_: &[String]) -> Res {
+    let venv = python::main(&["wheel"])?;
+    venv.run(&["-m", "maturin", "build", "--release", "--out", "dist"]).go()?;
+    for entry in std::fs::read_dir(root().join("dist")).map_err(|e| e.to_string())?.flatten() {
+        let size = entry.metadata().map_err(|e| e.to_string())?.len();
+        println!("{}  {:.1} MB", entry.file_name().to_string_lossy(), size as f64 / 1e6);
+    }
+    Ok(())
+}
+
+/// GPU tests need a Vulkan driver, which only the system's package manager can bring.
+fn note_missing_vulkan() {
+    if !cfg!(target_os = "linux")
+        || std::env::var_os("VK_DRIVER_FILES").is_some()
+        || std::env::var_os("VK_ICD_FILENAMES").is_some()
+    {
+        return;
+    }
+    let has_driver = |dir: &str| std::fs::read_dir(dir).is_ok_and(|mut d| d.next().is_some());
+    if !["/usr/share/vulkan/icd.d", "/etc/vulkan/icd.d", "/usr/local/share/vulkan/icd.d"].into_iter().any(has_driver) {
+        eprintln!("xtask: no Vulkan driver, so the GPU tests cannot run: apt-get install mesa-vulkan-drivers");
+    }
+}

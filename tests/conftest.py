@@ -1,0 +1,91 @@
+"""What the tests share: the library under test, and JAX beside it where it is installed.
+
+Tests take the library as a fixture, `jax`; `FERRAX_TEST_LIB=jax` runs the same tests on JAX itself, which is how an expectation is
+checked before it is written down.
+"""
+import importlib
+import os
+import subprocess
+import sys
+import textwrap
+
+import hypothesis
+import numpy as np
+import pytest
+
+LIBRARY = os.environ.get("FERRAX_TEST_LIB", "ferrax")
+ON_JAX = LIBRARY == "jax"
+PREFIX = "JAX_" if ON_JAX else "FERRAX_"
+MODULES = ("numpy", "lax", "random", "nn", "nn.initializers", "tree", "tree_util", "ops", "errors", "test_util", "debug", "core", "scipy.special")
+
+hypothesis.settings.register_profile("default", deadline=None, derandomize=bool(os.environ.get("CI")), print_blob=True)
+hypothesis.settings.load_profile("default")
+
+
+def load(name):
+    library = importlib.import_module(name)
+    for module in MODULES:
+        try:
+            importlib.import_module(f"{name}.{module}")
+        except ModuleNotFoundError:
+            pass
+    return library
+
+
+@pytest.fixture(scope="session")
+def jax():
+    """The library under test."""
+    return load(LIBRARY)
+
+
+@pytest.fixture(scope="session")
+def jnp(jax):
+    return jax.numpy
+
+
+@pytest.fixture(scope="session")
+def lax(jax):
+    return jax.lax
+
+
+@pytest.fixture(scope="session")
+def oracle():
+    """JAX itself; the test is skipped where it is not installed."""
+    pytest.importorskip("jax")
+    return load("jax")
+
+
+@pytest.fixture
+def x64(jax):
+    """64-bit types for the length of one test."""
+    jax.config.update("jax_enable_x64", True)
+    yield
+    jax.config.update("jax_enable_x64", False)
+
+
+@pytest.fixture(scope="session")
+def child():
+    """Runs code in a fresh process, with `jax`, `jnp` and `np` bound; gives what it printed. It must exit with 0."""
+
+    def run(code, *, status=0, timeout=120, **env):
+        header = f"import {LIBRARY} as jax, {LIBRARY}.numpy as jnp, numpy as np\n"
+        variables = dict(os.environ, **{PREFIX + k: v for k, v in env.items()})
+        done = subprocess.run([sys.executable, "-c", header + textwrap.dedent(code)], env=variables, capture_output=True, text=True, timeout=timeout)
+        assert done.returncode == status, f"exit status {done.returncode}\n{done.stdout[-1500:]}\n{done.stderr[-3000:]}"
+        return done.stdout
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def close():
+    def check(got, want, tol=1e-5):
+        np.testing.assert_allclose(np.asarray(got), want, rtol=tol, atol=tol)
+
+    return check
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if "oracle" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.oracle)

@@ -1,0 +1,286 @@
+//! `cargo xtask tidy`: the rules of the house that no compiler knows.
+//!
+//! Invariant: each rule is a function from the tracked files to its complaints, so all of them are printed, not
+//! only the first. ARCHITECTURE.md says why each rule stands.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use crate::shell::{Cmd, Res, fail, root};
+
+/// Which crate may use which, at run time. Any crate may use `ferrax-testkit` in its tests.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("ferrax-prng", &[]),
+    ("ferrax-kernel", &["ferrax-prng"]),
+    ("ferrax-ir", &["ferrax-prng", "ferrax-kernel"]),
+    ("ferrax-transform", &["ferrax-kernel", "ferrax-ir"]),
+    ("ferrax-cpu", &["ferrax-kernel"]),
+    ("ferrax-wgpu", &["ferrax-kernel"]),
+    ("ferrax", &["ferrax-prng", "ferrax-kernel", "ferrax-ir", "ferrax-transform", "ferrax-cpu", "ferrax-wgpu"]),
+    ("ferrax-python", &["ferrax-kernel", "ferrax-ir", "ferrax-transform", "ferrax"]),
+    ("ferrax-testkit", &["ferrax-prng", "ferrax-kernel", "ferrax-ir", "ferrax-transform", "ferrax-cpu", "ferrax"]),
+    ("xtask", &[]),
+];
+
+/// Where `unsafe` may stand: kernels and memory of the CPU, buffers, and the interpreter's C interface.
+const UNSAFE: &[&str] = &["crates/ferrax-cpu/src/", "crates/ferrax-kernel/src/buffer", "crates/ferrax-python/src/ffi"];
+
+/// Longer files are listed, not refused: the list is a question to their reader.
+const LONG: usize = 600;
+
+struct File {
+    path: String,
+    text: String,
+}
+
+type Rule = fn(&[File]) -> Vec<String>;
+
+const RULES: &[Rule] = &[
+    arrows,
+    transforms_name_no_primitive,
+    unsafe_lives_in_named_modules,
+    modules_are_named_and_introduced,
+    nothing_is_left_open,
+    no_path_of_one_machine,
+];
+
+pub fn run(_: &[String]) -> Res {
+    let files = tracked()?;
+    let complaints: Vec<String> = RULES.iter().flat_map(|rule| rule(&files)).collect();
+    for c in &complaints {
+        println!("{c}");
+    }
+    report_long_files(&files);
+    if complaints.is_empty() { Ok(()) } else { fail(format!("tidy: {} complaints", complaints.len())) }
+}
+
+fn tracked() -> Res<Vec<File>> {
+    let list = Cmd::new("git").args(&["ls-files", "--cached", "--others", "--exclude-standard"]).read()?;
+    let read = |path: &str| {
+        let text = fs::read_to_string(root().join(path)).ok()?;
+        Some(File { path: path.into(), text })
+    };
+    Ok(list.lines().filter_map(read).collect())
+}
+
+fn sources<'a>(files: &'a [File], ext: &'a str) -> impl Iterator<Item = &'a File> {
+    files.iter().filter(move |f| f.path.ends_with(ext))
+}
+
+fn code(line: &str) -> &str {
+    line.split("//").next().unwrap_or("")
+}
+
+/// Whether `word` stands in `line` as a whole identifier.
+fn has_word(line: &str, word: &str) -> bool {
+    let ident = |c: char| c.is_alphanumeric() || c == '_';
+    line.match_indices(word).any(|(at, _)| {
+        !line[..at].chars().next_back().is_some_and(ident) && !line[at + word.len()..].chars().next().is_some_and(ident)
+    })
+}
+
+fn arrows(files: &[File]) -> Vec<String> {
+    let mut out = Vec::new();
+    for f in files.iter().filter(|f| f.path.ends_with("/Cargo.toml")) {
+        let name = f.path.split('/').rev().nth(1).unwrap_or_default();
+        let Some((_, allowed)) = ARROWS.iter().find(|(n, _)| *n == name) else {
+            if f.path.starts_with("crates/") {
+                out.push(format!("{}: the crate {name} has no arrows in xtask/src/tidy.rs", f.path));
+            }
+            continue;
+        };
+        let mut section = String::new();
+        for line in f.text.lines().map(str::trim) {
+            if let Some(s) = line.strip_prefix('[') {
+                section = s.trim_end_matches(']').to_string();
+                continue;
+            }
+            let dep = line.split(['=', '.', ' ']).next().unwrap_or_default();
+            let ours = ARROWS.iter().any(|(n, _)| *n == dep);
+            let test_only = section.ends_with("dev-dependencies");
+            if ours && section.ends_with("dependencies") && !allowed.contains(&dep) && !(test_only && dep != "xtask") {
+                out.push(format!("{}: {name} must not use {dep}", f.path));
+            }
+        }
+    }
+    out
+}
+
+/// Backends cannot name one (they do not see ferrax-ir); transforms could, so they are read.
+fn transforms_name_no_primitive(files: &[File]) -> Vec<String> {
+    let mut ops = BTreeSet::new();
+    for f in sources(files, ".rs").filter(|f| f.path.starts_with("crates/ferrax-ir/src/ops/")) {
+        ops.extend(f.text.lines().filter_map(|l| l.strip_prefix("pub struct ")).filter_map(|l| {
+            let name: String = l.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+            (!name.is_empty()).then_some(name)
+        }));
+    }
+    let mut out = Vec::new();
+    for f in sources(files, ".rs").filter(|f| f.path.starts_with("crates/ferrax-transform/src/")) {
+        for (n, line) in f.text.lines().enumerate() {
+            if line.contains("#[cfg(test)]") {
+                break;
+            }
+            let line = code(line);
+            if let Some(op) = ops
+                .iter()
+                .find(|op| [format!("Op::{op}"), format!("ops::{op}")].iter().any(|path| has_word(line, path)))
+            {
+                out.push(format!("{}:{}: a transform names the primitive {op}", f.path, n + 1));
+            }
+            if line.contains("ops::") && line.trim_start().starts_with("use ") && line.contains("ferrax_ir::ops::") {
+                out.push(format!("{}:{}: a transform imports primitives", f.path, n + 1));
+            }
+        }
+    }
+    out
+}
+
+fn unsafe_lives_in_named_modules(files: &[File]) -> Vec<String> {
+    let mut out = Vec::new();
+    for f in sources(files, ".rs").filter(|f| f.path.starts_with("crates/")) {
+        if f.path.ends_with("/src/lib.rs")
+            && !f.text.contains("#![forbid(unsafe_code)]")
+            && !f.text.contains("#![deny(unsafe_code)]")
+        {
+            out.push(format!(
+                "{}: wants #![forbid(unsafe_code)], or #![deny(unsafe_code)] and allowances by name",
+                f.path
+            ));
+        }
+        let named = UNSAFE.iter().any(|p| f.path.starts_with(p));
+        let lines: Vec<&str> = f.text.lines().collect();
+        for (n, line) in lines.iter().enumerate() {
+            let line = code(line);
+            if !has_word(line, "unsafe") || line.contains('"') {
+                continue;
+            }
+            if !named {
+                out.push(format!("{}:{}: unsafe outside of the modules named in xtask/src/tidy.rs", f.path, n + 1));
+            } else if line.contains("unsafe {") && !lines[n.saturating_sub(8)..=n].iter().any(|l| l.contains("SAFETY:"))
+            {
+                out.push(format!("{}:{}: an unsafe block without its SAFETY proof", f.path, n + 1));
+            }
+        }
+    }
+    out
+}
+
+fn modules_are_named_and_introduced(files: &[File]) -> Vec<String> {
+    let vague = ["utils", "util", "helpers", "helper", "common", "misc", "manager"];
+    let mut out = Vec::new();
+    for f in files {
+        let name = f.path.rsplit('/').next().unwrap_or_default();
+        let stem = name.split('.').next().unwrap_or_default().trim_start_matches('_');
+        if name == "mod.rs" {
+            out.push(format!("{}: foo.rs beside foo/, never {name}", f.path));
+        }
+        if vague.contains(&stem) {
+            out.push(format!("{}: the name does not say what is inside", f.path));
+        }
+        let introduced = match name.rsplit('.').next() {
+            Some("rs") if f.path.starts_with("crates/") || f.path.starts_with("xtask/") => f.text.starts_with("//!"),
+            Some("py") if f.path.starts_with("python/") => {
+                let start = f.text.trim_start();
+                start.starts_with("\"\"\"") || start.starts_with("r\"\"\"") || start.starts_with("#!")
+            }
+            _ => true,
+        };
+        if !introduced {
+            out.push(format!("{}: wants a first line that says what the module is", f.path));
+        }
+    }
+    out
+}
+
+fn nothing_is_left_open(files: &[File]) -> Vec<String> {
+    let words = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("todo", "!("), concat!("unimplemented", "!(")];
+    let mut out = Vec::new();
+    for f in files.iter().filter(|f| f.path.ends_with(".rs") || f.path.ends_with(".py")) {
+        for (n, line) in f.text.lines().enumerate() {
+            if let Some(w) = words.iter().find(|w| line.contains(**w))
+                && !line.contains(&format!("{w}(#"))
+            {
+                out.push(format!("{}:{}: {w} without an issue's number", f.path, n + 1));
+            }
+        }
+    }
+    out
+}
+
+fn no_path_of_one_machine(files: &[File]) -> Vec<String> {
+    let paths = [concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/ho", "me/"), concat!("/tmp/or", "acle")];
+    let mut out = Vec::new();
+    for f in files.iter().filter(|f| !f.path.ends_with(".lock")) {
+        for (n, line) in f.text.lines().enumerate() {
+            if let Some(p) = paths.iter().find(|p| line.contains(**p)) {
+                out.push(format!("{}:{}: {p} is a path of one machine", f.path, n + 1));
+            }
+        }
+    }
+    out
+}
+
+fn report_long_files(files: &[File]) {
+    let mut long: Vec<(usize, &str)> = files
+        .iter()
+        .filter(|f| f.path.ends_with(".rs") || f.path.ends_with(".py"))
+        .filter(|f| !f.path.contains("tests/"))
+        .map(|f| (f.text.lines().count(), f.path.as_str()))
+        .filter(|(n, _)| *n > LONG)
+        .collect();
+    long.sort_unstable_by(|a, b| b.cmp(a));
+    for (n, path) in &long {
+        println!("long: {path}, {n} lines");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(path: &str, text: &str) -> Vec<File> {
+        vec![File { path: path.into(), text: text.into() }]
+    }
+
+    #[test]
+    fn an_arrow_that_is_not_drawn_is_refused() {
+        let bad = one("crates/ferrax-cpu/Cargo.toml", "[dependencies]\nferrax-ir = { workspace = true }\n");
+        assert_eq!(arrows(&bad).len(), 1);
+        let good = one(
+            "crates/ferrax-cpu/Cargo.toml",
+            "[dependencies]\nferrax-kernel.workspace = true\n[dev-dependencies]\nferrax-testkit.workspace = true\n",
+        );
+        assert!(arrows(&good).is_empty());
+    }
+
+    #[test]
+    fn a_transform_that_names_a_primitive_is_refused() {
+        let mut files = one("crates/ferrax-ir/src/ops/dot.rs", "pub struct DotGeneral {\n}\n");
+        files.extend(one(
+            "crates/ferrax-transform/src/jvp.rs",
+            "// Op::DotGeneral is fine here\nlet x = Op::DotGeneral;\n",
+        ));
+        assert_eq!(
+            transforms_name_no_primitive(&files),
+            ["crates/ferrax-transform/src/jvp.rs:2: a transform names the primitive DotGeneral"]
+        );
+    }
+
+    #[test]
+    fn unsafe_wants_a_named_module_and_a_proof() {
+        assert_eq!(unsafe_lives_in_named_modules(&one("crates/ferrax-ir/src/a.rs", "unsafe { x() }")).len(), 1);
+        assert_eq!(unsafe_lives_in_named_modules(&one("crates/ferrax-cpu/src/a.rs", "unsafe { x() }")).len(), 1);
+        assert!(
+            unsafe_lives_in_named_modules(&one("crates/ferrax-cpu/src/a.rs", "// SAFETY: x is.\nunsafe { x() }"))
+                .is_empty()
+        );
+    }
+
+    #[test]
+    fn words_are_whole() {
+        assert!(
+            has_word("Op::Add;", "Op::Add") && !has_word("Op::AddAny", "Op::Add") && !has_word("MyOp::Add", "Op::Add")
+        );
+    }
+}
