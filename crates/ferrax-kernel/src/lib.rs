@@ -1,1 +1,28 @@
-//! ferrax-kernel: see ARCHITECTURE.md.
+//! The waist: everything a backend must be able to run, and nothing else.
+//!
+//! Above it, primitives are open: anyone adds one. Below it, backends are open. The waist itself is closed: a dtype table, a list
+//! of scalar functions, loop-nest kernels over them, a list of routines, and plans made of these. A backend is two exhaustive
+//! matches, over [`expr::Un`]/[`expr::Bin`] and over [`routine::Routine`].
+//!
+//! INVARIANT: nothing here knows a primitive, a trace or a device API. Complex numbers and PRNG keys do not exist at this level.
+#![deny(unsafe_code)]
+pub mod backend;
+pub mod buffer;
+pub mod dtype;
+pub mod error;
+pub mod expr;
+pub mod kernel;
+pub mod order;
+pub mod plan;
+pub mod routine;
+pub mod shape;
+
+pub use backend::{Backend, Executable, RunCx};
+pub use buffer::Buffer;
+pub use dtype::{DType, Scalar};
+pub use error::{Error, Res};
+pub use expr::{Bin, ReduceKind, Un};
+pub use kernel::{Access, Affine, Kernel, Node, NodeId};
+pub use plan::{Plan, Step};
+pub use routine::Routine;
+pub use shape::Dims;

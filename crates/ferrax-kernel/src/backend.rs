@@ -1,0 +1,65 @@
+//! What a backend offers: memory, and plans compiled and run.
+use crate::buffer::Buffer;
+use crate::dtype::DType;
+use crate::error::Res;
+use crate::plan::Plan;
+use smallvec::SmallVec;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+pub type Buffers = SmallVec<[Buffer; 2]>;
+
+/// One device.
+pub trait Backend: Send + Sync {
+    /// `cpu` or `gpu`.
+    fn platform(&self) -> &'static str;
+    /// For people: the adapter's name.
+    fn description(&self) -> String;
+    fn supports(&self, d: DType) -> bool;
+    fn compile(&self, plan: Arc<Plan>) -> Res<Arc<dyn Executable>>;
+    /// A new buffer with these bytes.
+    fn upload(&self, bytes: &[u8]) -> Res<Buffer>;
+    /// A new zeroed buffer.
+    fn zeros(&self, bytes: usize) -> Res<Buffer>;
+    /// Takes over host memory without a copy where it can (aligned, and the host is the device); the owner lives as long as the buffer.
+    fn adopt(&self, owner: Box<dyn HostMemory>) -> Res<Buffer>;
+    /// The bytes on the host. `b` must be ready.
+    fn download(&self, b: &Buffer) -> Res<Vec<u8>>;
+}
+
+/// Memory that belongs to someone else (a numpy array) and does not change while held.
+pub trait HostMemory: Send + Sync {
+    fn bytes(&self) -> &[u8];
+}
+
+/// What a run is given beside its inputs.
+pub struct RunCx<'a> {
+    /// Polled between steps and iterations; when set, the run ends with `Error::Cancelled`.
+    pub cancel: &'a AtomicBool,
+    /// The other devices, for collectives.
+    pub world: Option<&'a dyn World>,
+}
+
+/// The devices of a pmap, seen from one of them.
+pub trait World: Send + Sync {
+    /// This device's index along `axes` (row major) and their total size.
+    fn rank(&self, axes: &[Arc<str>]) -> Res<(usize, usize)>;
+    /// Hands in `mine`, waits for all devices of the axes, and gets what each handed in, by index. Fails if one of them failed.
+    fn exchange(&self, axes: &[Arc<str>], mine: &[u8]) -> Res<Vec<Arc<[u8]>>>;
+}
+
+pub struct Arg {
+    pub buffer: Buffer,
+    /// The caller gives it up: its memory may be reused if nobody else holds it.
+    pub donated: bool,
+}
+
+/// A compiled plan.
+pub trait Executable: Send + Sync {
+    /// Runs to the end on the calling thread (and the backend's pool). Inputs must be ready and as long as the plan says. Device
+    /// work may still be in flight when it returns, in the device's own order.
+    fn run(&self, cx: &RunCx, args: SmallVec<[Arg; 4]>) -> Res<Buffers>;
+    fn plan(&self) -> &Plan;
+    /// What the backend made of it, for people and tests.
+    fn text(&self) -> String;
+}

@@ -1,0 +1,103 @@
+//! `Buffer`: memory on a device, reference counted; ready, pending or poisoned.
+//!
+//! INVARIANT: a buffer that is ready never changes, unless its only holder hands it over (donation). Waiting never holds a lock that
+//! the filler needs.
+use crate::error::{Error, Res};
+use std::any::Any;
+use std::sync::{Arc, Condvar, Mutex, OnceLock};
+use std::time::Duration;
+
+/// Memory of one backend.
+pub trait Memory: Any + Send + Sync {
+    fn as_any(&self) -> &dyn Any;
+    fn len(&self) -> usize;
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    /// The bytes, where the host can read them in place.
+    fn host(&self) -> Option<&[u8]>;
+}
+
+#[derive(Clone)]
+pub struct Buffer(Arc<Inner>);
+
+struct Inner {
+    bytes: usize,
+    state: OnceLock<Res<Box<dyn Memory>>>,
+    /// Only for buffers that were born pending.
+    event: Option<(Mutex<()>, Condvar)>,
+}
+
+impl Buffer {
+    pub fn ready(m: impl Memory) -> Buffer {
+        Buffer::from_box(Box::new(m))
+    }
+    pub fn from_box(m: Box<dyn Memory>) -> Buffer {
+        let bytes = m.len();
+        let state = OnceLock::new();
+        let _ = state.set(Ok(m));
+        Buffer(Arc::new(Inner { bytes, state, event: None }))
+    }
+    /// A buffer that someone will [`Buffer::fill`].
+    pub fn pending(bytes: usize) -> Buffer {
+        Buffer(Arc::new(Inner { bytes, state: OnceLock::new(), event: Some(Default::default()) }))
+    }
+    /// Makes a pending buffer ready, or poisons it. Only the first call counts.
+    pub fn fill(&self, m: Res<Box<dyn Memory>>) {
+        let _ = self.0.state.set(m);
+        if let Some((lock, cv)) = &self.0.event {
+            drop(lock.lock().unwrap_or_else(|e| e.into_inner()));
+            cv.notify_all();
+        }
+    }
+    pub fn is_ready(&self) -> bool {
+        self.0.state.get().is_some()
+    }
+    pub fn bytes(&self) -> usize {
+        self.0.bytes
+    }
+    /// The memory if it is ready; an error if it is poisoned; `None` while pending.
+    pub fn try_memory(&self) -> Option<Res<&dyn Memory>> {
+        self.0.state.get().map(|r| r.as_ref().map(|m| &**m).map_err(Error::clone))
+    }
+    /// Waits until ready. `tick` is called every 50 ms; its error ends the waiting.
+    pub fn wait<E: From<Error>>(&self, mut tick: impl FnMut() -> Result<(), E>) -> Result<&dyn Memory, E> {
+        loop {
+            if let Some(m) = self.try_memory() {
+                return Ok(m?);
+            }
+            let (lock, cv) = self.0.event.as_ref().expect("a buffer that is not ready was born pending");
+            let guard = lock.lock().unwrap_or_else(|e| e.into_inner());
+            if self.is_ready() {
+                continue;
+            }
+            let _ = cv.wait_timeout(guard, Duration::from_millis(50));
+            tick()?;
+        }
+    }
+    /// Waits without looking up.
+    pub fn memory(&self) -> Res<&dyn Memory> {
+        self.wait(|| Ok(()))
+    }
+    /// The memory itself, if this is its only holder and it is ready; else the buffer back.
+    pub fn into_memory(self) -> Result<Box<dyn Memory>, Buffer> {
+        if !matches!(self.0.state.get(), Some(Ok(_))) {
+            return Err(self);
+        }
+        match Arc::try_unwrap(self.0) {
+            Ok(inner) => match inner.state.into_inner() {
+                Some(Ok(m)) => Ok(m),
+                _ => unreachable!("it was ready"),
+            },
+            Err(a) => Err(Buffer(a)),
+        }
+    }
+    pub fn same(&self, o: &Buffer) -> bool {
+        Arc::ptr_eq(&self.0, &o.0)
+    }
+}
+impl std::fmt::Debug for Buffer {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        write!(f, "Buffer({} bytes, {})", self.0.bytes, if self.is_ready() { "ready" } else { "pending" })
+    }
+}

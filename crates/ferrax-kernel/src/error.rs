@@ -1,0 +1,43 @@
+//! What can go wrong below the waist.
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+pub type Res<T> = Result<T, Error>;
+
+/// An error of a backend or a plan. `Clone`, because one failure may poison many buffers.
+#[derive(Clone)]
+pub enum Error {
+    /// A shape whose byte count overflows.
+    TooLarge(String),
+    /// The device could not give the memory.
+    OutOfMemory(String),
+    /// The device lacks something the plan needs (a dtype, a limit).
+    Unsupported(String),
+    /// The device failed or vanished.
+    Device(String),
+    /// A buffer that was donated or deleted.
+    Deleted(String),
+    /// A run that was told to stop.
+    Cancelled,
+    /// A host callback failed; the payload is its own error.
+    Host(Arc<dyn Any + Send + Sync>),
+    /// A plan that breaks its own rules: a bug of the layer above.
+    Invalid(String),
+}
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Error::TooLarge(s) | Error::OutOfMemory(s) | Error::Unsupported(s) | Error::Device(s) | Error::Deleted(s) => f.write_str(s),
+            Error::Cancelled => f.write_str("the run was cancelled"),
+            Error::Host(_) => f.write_str("a host callback failed"),
+            Error::Invalid(s) => write!(f, "invalid plan: {s}"),
+        }
+    }
+}
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+impl std::error::Error for Error {}

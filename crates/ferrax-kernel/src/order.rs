@@ -1,0 +1,55 @@
+//! The order in which a reduction is taken, written once; every backend that promises the CPU's bits follows it.
+//!
+//! The reduced elements are numbered `0..n` by their row-major position within the reduced dimensions: a logical index, so the
+//! order, and with it the bits, depend on nothing else (not on layout, threads, vector width or what the reduction is fused with).
+//!
+//!     reduce(e[0..n]):
+//!         cut e into blocks of BLOCK consecutive elements
+//!         in each block, lane j of LANES starts from the identity and takes e[j], e[j + LANES], e[j + 2 LANES], .. in turn
+//!         then lanes are folded: for w in 8, 4, 2, 1: lane j takes lane j + w, for j < w
+//!         one block: its lane 0 is the result; else reduce(the results of the blocks)
+//!
+//! Accumulators have the lane dtype (f32 for 16-bit floats) and round to the element's dtype once, at the end.
+//! Combining with an accumulator that is still the identity changes no bits (none is ever -0 under Sum), so an implementation may
+//! skip lanes that took no element.
+pub const LANES: usize = 16;
+pub const BLOCK: usize = 1024;
+
+/// The definition above, literally.
+pub fn reduce<T: Copy>(n: usize, at: &dyn Fn(usize) -> T, identity: T, combine: &dyn Fn(T, T) -> T) -> T {
+    let block = |b: usize| {
+        let mut lanes = [identity; LANES];
+        for i in b * BLOCK..n.min((b + 1) * BLOCK) {
+            let j = i % LANES;
+            lanes[j] = combine(lanes[j], at(i));
+        }
+        let mut w = LANES / 2;
+        while w > 0 {
+            for j in 0..w {
+                lanes[j] = combine(lanes[j], lanes[j + w]);
+            }
+            w /= 2;
+        }
+        lanes[0]
+    };
+    match n.div_ceil(BLOCK) {
+        0 => identity,
+        1 => block(0),
+        m => {
+            let parts: Vec<T> = (0..m).map(block).collect();
+            reduce(m, &|i| parts[i], identity, combine)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_element_is_taken_once() {
+        for n in [0, 1, 2, 15, 16, 17, 1023, 1024, 1025, 5000] {
+            assert_eq!(reduce(n, &|i| i as u64 + 1, 0, &|a, b| a + b), (n * (n + 1) / 2) as u64);
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! `Plan`: what a backend runs. Slots hold values; steps fill them, in order; a memory plan says where slots live.
+//!
+//! INVARIANT: within one run of a block every slot is written by one step, before any step reads it. Slots of loop bodies and
+//! branches stand in the same table as all others, so one arena serves the whole plan and loops allocate nothing.
+use crate::dtype::{DType, Scalar};
+use crate::error::Res;
+use crate::expr::ReduceKind;
+use crate::kernel::Kernel;
+use crate::routine::Routine;
+use std::fmt;
+use std::sync::Arc;
+
+pub type SlotId = u32;
+
+/// A value of the plan: `len` elements of `dtype`, dense; or, where `tape > 0`, a sequence of run-time length of such values (for
+/// 2, of such sequences).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Slot {
+    pub dtype: DType,
+    pub len: usize,
+    pub tape: u8,
+}
+impl Slot {
+    pub fn bytes(&self) -> usize {
+        self.len * self.dtype.size()
+    }
+}
+
+/// Where a slot lives.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// The memory of plan input i. Read only, unless `Plan::donatable` lets an output take it over.
+    Input(u32),
+    /// The buffer handed out as output i.
+    Output(u32),
+    /// Bytes from the start of the arena; a multiple of 64.
+    Arena(usize),
+    /// The memory of another slot, which has the same byte count: a reshape, or an update in place.
+    Same(SlotId),
+    /// One element of a stacked slot or tape, at the current iteration: loops set it.
+    Window,
+    /// A run-time sequence.
+    Tape,
+}
+
+#[derive(Clone, Debug)]
+pub enum Step {
+    Kernel { kernel: Arc<Kernel>, ins: Vec<SlotId>, outs: Vec<SlotId> },
+    Routine { routine: Arc<Routine>, ins: Vec<SlotId>, outs: Vec<SlotId> },
+    /// `to = from`: equal byte counts. Nothing to do where they share a place.
+    Copy { from: SlotId, to: SlotId },
+    Loop(Box<Loop>),
+    /// Runs `branches[clamp(index)]`; `index` is a rank-0 i32. Branches write the slots in `outs` themselves.
+    Switch { index: SlotId, branches: Vec<Vec<Step>>, outs: Vec<SlotId> },
+    /// Calls the host with the operands' bytes. `ordered` and effectful ones keep their order; all run on the thread that runs the plan.
+    Callback { call: HostCall, ins: Vec<SlotId>, outs: Vec<SlotId> },
+    /// Across the devices of a named axis (see [`crate::backend::World`]).
+    Collective { kind: Collective, axes: Vec<Arc<str>>, ins: Vec<SlotId>, outs: Vec<SlotId> },
+    /// The number of elements of a tape, as i32 or i64 by the slot.
+    TapeLen { tape: SlotId, out: SlotId },
+    /// A tape that reads as zeros however far.
+    EmptyTape { out: SlotId },
+}
+
+/// `carry = init; for i in trip { [cond]; body }`.
+///
+/// INVARIANT: a carry's `next` is a slot of its own, or its `slot` itself where the body passes it on or updates it in place; so at
+/// the end of an iteration `slot` and `next` trade places.
+#[derive(Clone, Debug)]
+pub struct Loop {
+    pub trip: Trip,
+    /// Windows run from the last element to the first.
+    pub reverse: bool,
+    pub carries: Vec<Carry>,
+    pub xs: Vec<Window>,
+    pub ys: Vec<Window>,
+    /// Written at the end: how many iterations ran (i32 or i64 by the slot).
+    pub count: Option<SlotId>,
+    pub body: Vec<Step>,
+}
+#[derive(Clone, Debug)]
+pub enum Trip {
+    Static(usize),
+    /// A rank-0 integer slot, read once.
+    Dyn(SlotId),
+    /// `cond` fills the rank-0 bool `pred` from the carries before each iteration.
+    While { cond: Vec<Step>, pred: SlotId },
+}
+#[derive(Clone, Debug)]
+pub struct Carry {
+    /// Read before the loop.
+    pub init: SlotId,
+    /// What cond and body read.
+    pub slot: SlotId,
+    /// What the body writes.
+    pub next: SlotId,
+    /// Written after the loop.
+    pub out: SlotId,
+}
+/// `each` (Place::Window) is element i of `all`: read by the body for xs, written by it for ys. `all` is a stacked array or a tape.
+#[derive(Clone, Debug)]
+pub struct Window {
+    pub all: SlotId,
+    pub each: SlotId,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Collective {
+    /// Every device gets the combination of all, taken in the order of device index.
+    AllReduce(ReduceKind),
+    /// out = the operands of all devices, one after the other.
+    AllGather,
+    /// Operand and result are `n` chunks; chunk j of device i becomes chunk i of device j.
+    AllToAll,
+    /// (source, destination) pairs; a device that is no destination gets zeros.
+    Permute(Vec<(u32, u32)>),
+    /// The device's index along the axes, row major, as i32. No operands.
+    AxisIndex,
+}
+
+/// Host functions get operands and result places as bytes in slot order.
+pub trait HostFn: Send + Sync {
+    fn call(&self, ins: &[&[u8]], outs: &mut [&mut [u8]]) -> Res<()>;
+}
+#[derive(Clone)]
+pub struct HostCall {
+    pub name: Arc<str>,
+    pub f: Arc<dyn HostFn>,
+}
+impl fmt::Debug for HostCall {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "host {}", self.name)
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    pub slots: Vec<Slot>,
+    /// Parallel to `slots`.
+    pub places: Vec<Place>,
+    pub inputs: Vec<SlotId>,
+    pub outputs: Vec<SlotId>,
+    /// Output i may take over the memory of input `donatable[i]`, when the caller donates that input.
+    pub donatable: Vec<Option<u32>>,
+    pub arena: usize,
+    pub steps: Vec<Step>,
+}
+
+impl Plan {
+    /// Scalar operations of one run, roughly; unknown trip counts count as 1.
+    pub fn work(&self) -> u64 {
+        fn steps(s: &[Step]) -> u64 {
+            s.iter().map(step).fold(0, u64::saturating_add)
+        }
+        fn step(s: &Step) -> u64 {
+            match s {
+                Step::Kernel { kernel, .. } => (kernel.domain().size() as u64).saturating_mul(kernel.nodes.len() as u64),
+                Step::Routine { routine, .. } => routine.work(),
+                Step::Loop(l) => steps(&l.body).saturating_mul(if let Trip::Static(n) = l.trip { n as u64 } else { 1 }),
+                Step::Switch { branches, .. } => branches.iter().map(|b| steps(b)).max().unwrap_or(0),
+                _ => 0,
+            }
+        }
+        steps(&self.steps)
+    }
+    /// Whether a host function or another device can be waited for: such plans never run on the caller's thread while it holds locks.
+    pub fn waits(&self) -> bool {
+        fn any(s: &[Step]) -> bool {
+            s.iter().any(|s| match s {
+                Step::Callback { .. } | Step::Collective { .. } => true,
+                Step::Loop(l) => any(&l.body) || matches!(&l.trip, Trip::While { cond, .. } if any(cond)),
+                Step::Switch { branches, .. } => branches.iter().any(|b| any(b)),
+                _ => false,
+            })
+        }
+        any(&self.steps)
+    }
+    /// Whether the number of steps executed is not known before it runs.
+    pub fn unbounded(&self) -> bool {
+        fn any(s: &[Step]) -> bool {
+            s.iter().any(|s| match s {
+                Step::Loop(l) => !matches!(l.trip, Trip::Static(_)) || any(&l.body),
+                Step::Switch { branches, .. } => branches.iter().any(|b| any(b)),
+                _ => false,
+            })
+        }
+        any(&self.steps)
+    }
+    pub fn add_slot(&mut self, dtype: DType, len: usize, tape: u8) -> SlotId {
+        self.slots.push(Slot { dtype, len, tape });
+        self.slots.len() as SlotId - 1
+    }
+}
+
+/// A kernel that fills its one output with a constant.
+pub fn fill(x: Scalar, len: usize) -> Kernel {
+    Kernel { grid: [len].into(), nodes: vec![(x.dtype, crate::kernel::Node::Const(x))], outputs: vec![0], ..Kernel::default() }
+}

@@ -1,0 +1,131 @@
+//! `Dims`: a list of sizes or axes. Up to four live inline; there is no limit on rank.
+use crate::error::{Error, Res};
+use smallvec::SmallVec;
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+
+#[derive(Clone, PartialEq, Eq, Hash, Default)]
+pub struct Dims(SmallVec<[usize; 4]>);
+
+impl Dims {
+    pub fn new(s: &[usize]) -> Dims {
+        Dims(SmallVec::from_slice(s))
+    }
+    pub fn push(&mut self, n: usize) {
+        self.0.push(n)
+    }
+    /// With `n` inserted at position `at`.
+    pub fn insert(&self, at: usize, n: usize) -> Dims {
+        let mut d = self.clone();
+        d.0.insert(at, n);
+        d
+    }
+    pub fn remove(&self, at: usize) -> Dims {
+        let mut d = self.clone();
+        d.0.remove(at);
+        d
+    }
+    /// Number of elements. INVARIANT: shapes are checked by [`Dims::checked`] where they enter, so this does not overflow.
+    pub fn size(&self) -> usize {
+        self.iter().product()
+    }
+    /// The byte count of an array of this shape, or an error where no machine could hold it.
+    pub fn checked(&self, element_bytes: usize) -> Res<usize> {
+        let bytes = self.iter().try_fold(element_bytes, |n, d| n.checked_mul(*d)).filter(|n| *n <= isize::MAX as usize);
+        // A zero anywhere makes the product zero, whatever the order.
+        if self.contains(&0) {
+            return Ok(0);
+        }
+        bytes.ok_or_else(|| Error::TooLarge(format!("an array of shape {self} with {element_bytes}-byte elements is larger than any memory")))
+    }
+    /// Row-major strides, in elements.
+    pub fn strides(&self) -> SmallVec<[isize; 4]> {
+        let mut s: SmallVec<[isize; 4]> = SmallVec::from_elem(1, self.len());
+        for k in (0..self.len().saturating_sub(1)).rev() {
+            s[k] = s[k + 1] * self[k + 1] as isize;
+        }
+        s
+    }
+    /// The index of the element at row-major position `i`.
+    pub fn unravel(&self, mut i: usize) -> Dims {
+        let mut out = self.clone();
+        for k in (0..self.len()).rev() {
+            out[k] = i % self[k];
+            i /= self[k];
+        }
+        out
+    }
+    pub fn concat(&self, tail: &[usize]) -> Dims {
+        let mut d = self.clone();
+        d.0.extend_from_slice(tail);
+        d
+    }
+    /// The entries at `at`, in that order.
+    pub fn pick(&self, at: &[usize]) -> Dims {
+        at.iter().map(|k| self[*k]).collect()
+    }
+    /// The entries at positions not in `at`.
+    pub fn without(&self, at: &[usize]) -> Dims {
+        (0..self.len()).filter(|k| !at.contains(k)).map(|k| self[k]).collect()
+    }
+}
+impl FromIterator<usize> for Dims {
+    fn from_iter<T: IntoIterator<Item = usize>>(it: T) -> Dims {
+        Dims(it.into_iter().collect())
+    }
+}
+impl From<&[usize]> for Dims {
+    fn from(s: &[usize]) -> Dims {
+        Dims::new(s)
+    }
+}
+impl<const N: usize> From<[usize; N]> for Dims {
+    fn from(s: [usize; N]) -> Dims {
+        Dims::new(&s)
+    }
+}
+impl Deref for Dims {
+    type Target = [usize];
+    fn deref(&self) -> &[usize] {
+        &self.0
+    }
+}
+impl DerefMut for Dims {
+    fn deref_mut(&mut self) -> &mut [usize] {
+        &mut self.0
+    }
+}
+/// As a Python tuple: `(3,)`.
+impl fmt::Display for Dims {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let s: Vec<String> = self.iter().map(|d| d.to_string()).collect();
+        write!(f, "({}{})", s.join(", "), if s.len() == 1 { "," } else { "" })
+    }
+}
+impl fmt::Debug for Dims {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{:?}", &self[..])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_no_machine_holds_are_errors() {
+        assert!(Dims::new(&[1 << 31, 1 << 31, 4]).checked(8).is_err());
+        assert!(Dims::new(&[1 << 62]).checked(4).is_err());
+        assert_eq!(Dims::new(&[1 << 62, 0, 1 << 62]).checked(4).unwrap(), 0);
+        assert_eq!(Dims::new(&[2, 3]).checked(4).unwrap(), 24);
+    }
+    #[test]
+    fn strides_and_unravel_agree() {
+        let d = Dims::new(&[2, 3, 4]);
+        for i in 0..d.size() {
+            let ix = d.unravel(i);
+            let at: isize = ix.iter().zip(d.strides()).map(|(i, s)| *i as isize * s).sum();
+            assert_eq!(at as usize, i);
+        }
+    }
+}
