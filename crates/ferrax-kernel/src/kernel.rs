@@ -1,8 +1,10 @@
 //! `Kernel`: one loop nest over a DAG of scalar nodes.
 //!
+//! ```text
 //!     for i in grid:                        // in parallel, in any order
 //!         (for r in rdims:  ..)             // only for what a Reduce needs
 //!         outputs[k][row-major position of i] = value of node outputs[k]
+//! ```
 //!
 //! A node that does not depend on a `Reduce` but is needed by one is evaluated at every (i, r); all others once for each i.
 //! Loads are affine in the loop indices, so broadcast, transpose, slice, reverse, and reshapes that keep strides are part of a

@@ -3,11 +3,13 @@
 //! The reduced elements are numbered `0..n` by their row-major position within the reduced dimensions: a logical index, so the
 //! order, and with it the bits, depend on nothing else (not on layout, threads, vector width or what the reduction is fused with).
 //!
+//! ```text
 //!     reduce(e[0..n]):
 //!         cut e into blocks of BLOCK consecutive elements
 //!         in each block, lane j of LANES starts from the identity and takes e[j], e[j + LANES], e[j + 2 LANES], .. in turn
 //!         then lanes are folded: for w in 8, 4, 2, 1: lane j takes lane j + w, for j < w
 //!         one block: its lane 0 is the result; else reduce(the results of the blocks)
+//! ```
 //!
 //! Accumulators have the lane dtype (f32 for 16-bit floats) and round to the element's dtype once, at the end.
 //! Combining with an accumulator that is still the identity changes no bits (none is ever -0 under Sum), so an implementation may
