@@ -1,29 +1,72 @@
-//! The extension module `ferrax._core`, built by cargo and copied beside the Python sources.
+//! The extension module `ferrax._core`, built by cargo and copied beside the Python sources, and the wheel.
 //!
-//! Invariant: the file in `python/ferrax` is the one of the last build. It is replaced by renaming, because a
-//! running process may have the old one mapped.
+//! Invariant: the file in `python/ferrax` is the one of the last build, and the only one there. It is replaced by
+//! renaming, because a running process may have the old one mapped.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 
 use crate::python::Venv;
-use crate::shell::{Res, root};
+use crate::shell::{Res, fail, root};
+
+const INSTALLED: &str = if cfg!(windows) { "_core.pyd" } else { "_core.so" };
 
 /// Builds `selection` (cargo's arguments, which must cover `ferrax-python`) and installs the module.
 pub fn build(venv: &Venv, profile: &str, selection: &[&str]) -> Res {
     venv.cargo().args(&["build", "--profile", profile]).args(selection).go()?;
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into);
-    let (built, installed) = if cfg!(windows) {
-        ("ferrax_core.dll", "_core.pyd")
+    let built = if cfg!(windows) {
+        "ferrax_core.dll"
     } else if cfg!(target_os = "macos") {
-        ("libferrax_core.dylib", "_core.so")
+        "libferrax_core.dylib"
     } else {
-        ("libferrax_core.so", "_core.so")
+        "libferrax_core.so"
     };
+    let fresh = fresh_path()?;
     let built = target.join(profile).join(built);
+    fs::copy(&built, &fresh).map_err(|e| format!("{}: {e}", built.display()))?;
+    install(&fresh)
+}
+
+/// Builds a release wheel into `dist/`.
+pub fn wheel(venv: &Venv) -> Res<PathBuf> {
+    let dist = root().join("dist");
+    let _ = fs::remove_dir_all(&dist);
+    venv.run(&["-m", "maturin", "build", "--release", "--out", "dist", "--interpreter"])
+        .args(&[venv.python().to_str().expect("UTF-8 path")])
+        .go()?;
+    let mut files = fs::read_dir(&dist).map_err(|e| e.to_string())?.flatten();
+    match files.next() {
+        Some(file) => Ok(file.path()),
+        None => fail("maturin left no wheel in dist/"),
+    }
+}
+
+/// Installs the module that a wheel holds, so that it can be used from the work tree.
+pub fn install_from_wheel(venv: &Venv, wheel: &Path) -> Res {
+    let fresh = fresh_path()?;
+    let code = "import sys, zipfile\n\
+                z = zipfile.ZipFile(sys.argv[1])\n\
+                name, = (n for n in z.namelist() if n.startswith('ferrax/_core.') and not n.endswith('.pyi'))\n\
+                open(sys.argv[2], 'wb').write(z.read(name))";
+    venv.run(&["-c", code, wheel.to_str().expect("UTF-8 path"), fresh.to_str().expect("UTF-8 path")]).read()?;
+    install(&fresh)
+}
+
+fn fresh_path() -> Res<PathBuf> {
     let package = root().join("python/ferrax");
-    let fresh = package.join(format!("{installed}.new"));
-    fs::create_dir_all(&package)
-        .and_then(|()| fs::copy(&built, &fresh))
-        .and_then(|_| fs::rename(&fresh, package.join(installed)))
-        .map_err(|e| format!("{} -> {}: {e}", built.display(), package.join(installed).display()))
+    fs::create_dir_all(&package).map_err(|e| e.to_string())?;
+    Ok(package.join(format!("{INSTALLED}.new")))
+}
+
+/// A module with a longer suffix, as maturin leaves it, would be imported in place of ours: it goes.
+fn install(fresh: &Path) -> Res {
+    let package = root().join("python/ferrax");
+    for entry in fs::read_dir(&package).map_err(|e| e.to_string())?.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.starts_with("_core.") && (name.ends_with(".so") || name.ends_with(".pyd")) && name != INSTALLED {
+            fs::remove_file(entry.path()).map_err(|e| e.to_string())?;
+        }
+    }
+    fs::rename(fresh, package.join(INSTALLED)).map_err(|e| e.to_string())
 }

@@ -170,18 +170,17 @@ fn bench(args: &[String]) -> Res {
     if !script.is_file() {
         return fail(format!("there is no benches/{name}.py"));
     }
+    // What is timed is what a user would install: the wheel's module.
+    let built = extension::wheel(&python::main(&["wheel"])?)?;
     let venv = python::oracle()?;
-    extension::build(&venv, "release", &["--package", "ferrax-python"])?;
+    extension::install_from_wheel(&venv, &built)?;
     venv.run(&[script.to_str().expect("UTF-8 path")]).args(&args[1..]).go()
 }
 
 fn wheel(_: &[String]) -> Res {
-    let venv = python::main(&["wheel"])?;
-    venv.run(&["-m", "maturin", "build", "--release", "--out", "dist"]).go()?;
-    for entry in std::fs::read_dir(root().join("dist")).map_err(|e| e.to_string())?.flatten() {
-        let size = entry.metadata().map_err(|e| e.to_string())?.len();
-        println!("{}  {:.1} MB", entry.file_name().to_string_lossy(), size as f64 / 1e6);
-    }
+    let built = extension::wheel(&python::main(&["wheel"])?)?;
+    let size = built.metadata().map_err(|e| e.to_string())?.len();
+    println!("{}  {:.1} MB", built.display(), size as f64 / 1e6);
     Ok(())
 }
 
