@@ -6,6 +6,8 @@
 //! What machines disagree on is fixed here, as JAX on CPU has it:
 //! - integers wrap; `x / 0 = -1` (all bits set, also unsigned), `x % 0 = x`, `MIN / -1 = MIN`, `MIN % -1 = 0`; division truncates, `%` takes the dividend's sign
 //! - shifts by the width or more give 0; the arithmetic one gives 0 or -1; a negative amount counts as one that is too large
+//! - the arithmetic right shift takes the top bit for a sign, also that of an unsigned integer
+//! - to bf16, 64-bit floats and integers go through f32; every other conversion rounds once
 //! - float to integer truncates and saturates, nan gives 0; integer to narrower integer wraps; anything to bool is `!= 0`
 //! - `Max` and `Min` are nan if either operand is; `Max(-0, 0) = 0`, `Min(0, -0) = -0`
 //! - subnormals are kept

@@ -14,6 +14,7 @@ pub mod expr;
 pub mod kernel;
 pub mod order;
 pub mod plan;
+pub mod reference;
 pub mod routine;
 pub mod shape;
 

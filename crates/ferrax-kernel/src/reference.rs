@@ -1,0 +1,78 @@
+//! The slow, obvious evaluator of everything in the waist: what every backend is tested against.
+//!
+//! It evaluates kernels node by node and element by element, over [`Scalar`]s, and plans slot by slot: every slot is memory of its
+//! own, whatever the memory plan says, so that a backend which differs from it may have found an error in the memory plan too.
+//!
+//! INVARIANT: no cleverness. Each function here is meant to be seen to be right; speed is of no account.
+//!
+//! ```
+//! use ferrax_kernel::{Bin, DType, Scalar, reference};
+//! let (seven, zero) = (Scalar::i32(7), Scalar::i32(0));
+//! assert_eq!(reference::bin(Bin::Div, seven, zero).unwrap(), Scalar::i32(-1));
+//! assert_eq!(reference::bin(Bin::Rem, seven, zero).unwrap(), seven);
+//! ```
+mod array;
+mod backend;
+mod conv;
+mod cumulative;
+mod dot;
+mod dynamic_slice;
+mod gather;
+mod kernel;
+mod plan;
+mod reduce_window;
+mod scalar;
+mod scatter;
+mod sort;
+mod transcendental;
+
+pub use array::{read, write};
+pub use backend::ReferenceBackend;
+pub use kernel::kernel;
+pub use plan::Value;
+pub use scalar::{bin, bitcast, convert, round, un};
+
+use crate::Scalar;
+use crate::error::{Error, Res};
+use crate::routine::Routine;
+
+/// The results of `r` on operands of the dtypes and sizes that [`Routine::operands`] states.
+///
+/// # Errors
+/// `Invalid` where an operand has another number of bytes, or the routine asks for a function its dtype does not have.
+pub fn routine(r: &Routine, ins: &[&[u8]]) -> Res<Vec<Vec<u8>>> {
+    let x = array::operands(r.name(), &r.operands(), ins)?;
+    let out = match r {
+        Routine::Dot(d) => vec![dot::dot(d, &x[0], &x[1])?],
+        Routine::Gather(g) => vec![gather::gather(g, &x[0], &x[1])],
+        Routine::Scatter(s) => vec![scatter::scatter(s, &x[0], &x[1], &x[2])?],
+        Routine::DynamicSlice { operand, sizes, .. } => vec![dynamic_slice::slice(operand, sizes, &x[0], &x[1..])],
+        Routine::DynamicUpdateSlice { operand, update, .. } => {
+            vec![dynamic_slice::update(operand, update, &x[0], &x[1], &x[2..])]
+        }
+        Routine::Sort { outer, n, inner, num_keys, .. } => sort::sort([*outer, *n, *inner], *num_keys, &x),
+        Routine::Cumulative { kind, outer, n, inner, reverse, .. } => {
+            vec![cumulative::cumulative(*kind, [*outer, *n, *inner], *reverse, &x[0])?]
+        }
+        Routine::ReduceWindow {
+            kind,
+            operand,
+            window,
+            strides,
+            base_dilation,
+            window_dilation,
+            padding,
+            dtype,
+            out,
+        } => {
+            let w = reduce_window::Window { size: window, strides, base_dilation, dilation: window_dilation, padding };
+            vec![reduce_window::reduce_window(*kind, &w, operand, out, *dtype, &x[0])?]
+        }
+        Routine::Conv(c) => vec![conv::conv(c, &x[0], &x[1])?],
+    };
+    Ok(out.iter().map(|o| write(o)).collect())
+}
+
+fn undefined(what: &str, x: Scalar) -> Error {
+    Error::Invalid(format!("{what} is not defined for {}", x.dtype))
+}

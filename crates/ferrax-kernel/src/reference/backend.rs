@@ -1,0 +1,90 @@
+//! The evaluator as a backend, so that any plan can be run on it.
+use super::plan;
+use crate::DType;
+use crate::backend::{Arg, Backend, Buffers, Executable, HostMemory, RunCx};
+use crate::buffer::{Buffer, Memory};
+use crate::error::{Error, Res};
+use crate::plan::{Plan, Step, Trip};
+use smallvec::SmallVec;
+use std::any::Any;
+use std::sync::Arc;
+
+/// Platform `reference`: every dtype, host memory, no speed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReferenceBackend;
+
+struct HostBytes(Vec<u8>);
+
+impl Memory for HostBytes {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+    fn host(&self) -> Option<&[u8]> {
+        Some(&self.0)
+    }
+}
+
+impl Backend for ReferenceBackend {
+    fn platform(&self) -> &'static str {
+        "reference"
+    }
+    fn description(&self) -> String {
+        "the waist's own evaluator".into()
+    }
+    fn supports(&self, _: DType) -> bool {
+        true
+    }
+    fn compile(&self, plan: Arc<Plan>) -> Res<Arc<dyn Executable>> {
+        verify(&plan.steps)?;
+        Ok(Arc::new(Run(plan)))
+    }
+    fn upload(&self, bytes: &[u8]) -> Res<Buffer> {
+        Ok(Buffer::ready(HostBytes(bytes.to_vec())))
+    }
+    fn zeros(&self, bytes: usize) -> Res<Buffer> {
+        Ok(Buffer::ready(HostBytes(vec![0; bytes])))
+    }
+    fn adopt(&self, owner: Box<dyn HostMemory>) -> Res<Buffer> {
+        self.upload(owner.bytes())
+    }
+    fn download(&self, b: &Buffer) -> Res<Vec<u8>> {
+        bytes(b)
+    }
+}
+
+/// The bytes of a buffer that the host can read.
+fn bytes(b: &Buffer) -> Res<Vec<u8>> {
+    let m = b.memory()?;
+    m.host().map(|b| b.to_vec()).ok_or_else(|| Error::Invalid("the buffer is another device's".into()))
+}
+
+fn verify(steps: &[Step]) -> Res<()> {
+    steps.iter().try_for_each(|s| match s {
+        Step::Kernel { kernel, .. } => kernel.verify(),
+        Step::Loop(l) => {
+            verify(&l.body)?;
+            if let Trip::While { cond, .. } = &l.trip { verify(cond) } else { Ok(()) }
+        }
+        Step::Switch { branches, .. } => branches.iter().try_for_each(|b| verify(b)),
+        _ => Ok(()),
+    })
+}
+
+struct Run(Arc<Plan>);
+
+impl Executable for Run {
+    fn run(&self, cx: &RunCx, args: SmallVec<[Arg; 4]>) -> Res<Buffers> {
+        let ins = args.iter().map(|a| bytes(&a.buffer)).collect::<Res<Vec<_>>>()?;
+        let outs = plan::run(&self.0, cx, ins)?;
+        outs.iter().map(|o| ReferenceBackend.upload(o)).collect()
+    }
+    fn plan(&self) -> &Plan {
+        &self.0
+    }
+    fn text(&self) -> String {
+        format!("{:#?}", self.0.steps)
+    }
+}

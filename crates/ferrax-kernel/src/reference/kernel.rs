@@ -1,0 +1,123 @@
+//! A kernel, node by node at every point of its loop nest.
+use super::{array, scalar};
+use crate::error::{Error, Res};
+use crate::kernel::{Access, Kernel, Node};
+use crate::order;
+use crate::{Bin, DType, ReduceKind, Scalar};
+
+/// The outputs of `k`.
+///
+/// # Errors
+/// `Invalid` where `k` breaks its invariants or an operand has another number of bytes.
+pub fn kernel(k: &Kernel, ins: &[&[u8]]) -> Res<Vec<Vec<u8>>> {
+    k.verify()?;
+    let ins = array::operands("kernel", &k.inputs, ins)?;
+    let after = k.after_reduce();
+    let mut out: Vec<Vec<Scalar>> = vec![vec![]; k.outputs.len()];
+    for i in 0..k.grid.size() {
+        let i = k.grid.unravel(i);
+        let values = at_grid_point(k, &ins, &after, &i)?;
+        for (out, node) in out.iter_mut().zip(&k.outputs) {
+            out.push(values[*node as usize]);
+        }
+    }
+    Ok(out.iter().map(|o| array::write(o)).collect())
+}
+
+/// The values of all nodes at the grid index `i`; those that vary with the reduced indices are of no use and stay zero.
+fn at_grid_point(k: &Kernel, ins: &[Vec<Scalar>], after: &[bool], i: &[usize]) -> Res<Vec<Scalar>> {
+    let reduces = k.nodes.iter().any(|(_, n)| matches!(n, Node::Reduce { .. }));
+    let n_reduced = if reduces { k.rdims.size() } else { 0 };
+    let mut rows = vec![];
+    for r in 0..n_reduced {
+        let index = [i, &k.rdims.unravel(r)].concat();
+        rows.push(values(k, ins, &index, &[], &|node| !after[node])?);
+    }
+    let index = [i, &vec![0; k.rdims.len()]].concat();
+    values(k, ins, &index, &rows, &|_| true)
+}
+
+/// The values of the `wanted` nodes at one index; a Reduce goes over `rows`, the values at each reduced index.
+fn values(
+    k: &Kernel,
+    ins: &[Vec<Scalar>],
+    index: &[usize],
+    rows: &[Vec<Scalar>],
+    wanted: &dyn Fn(usize) -> bool,
+) -> Res<Vec<Scalar>> {
+    let mut v: Vec<Scalar> = vec![];
+    for (id, (d, node)) in k.nodes.iter().enumerate() {
+        if !wanted(id) {
+            v.push(Scalar::zero(*d));
+            continue;
+        }
+        let x = |o: &u32| v[*o as usize];
+        let value = match node {
+            Node::Const(s) => *s,
+            Node::Index(a) => scalar::convert(Scalar::from_i64(DType::I64, a.at(index.iter().copied())), *d),
+            Node::Load(a) => load(a, &ins[a.input as usize], index)?,
+            Node::Un(f, a) => scalar::un(*f, x(a))?,
+            Node::Bin(f, a, b) => scalar::bin(*f, x(a), x(b))?,
+            Node::Select { p, t, f } => x(if x(p).is_zero() { f } else { t }),
+            Node::Convert(a) => scalar::convert(x(a), *d),
+            Node::Bitcast(a) => scalar::bitcast(x(a), *d),
+            Node::Round { of, exponent, mantissa } => scalar::round(x(of), *exponent, *mantissa),
+            Node::Reduce { kind, of } => {
+                let column: Vec<Scalar> = rows.iter().map(|row| row[*of as usize]).collect();
+                reduce(*kind, k.dtype(*of), &column, *d)?
+            }
+        };
+        v.push(value);
+    }
+    Ok(v)
+}
+
+fn load(a: &Access, input: &[Scalar], index: &[usize]) -> Res<Scalar> {
+    let at = |f: &crate::Affine| f.at(index.iter().copied());
+    if !a.guards.iter().all(|g| (g.lo..g.hi).contains(&at(&g.at))) {
+        return Ok(a.fill);
+    }
+    let outside = || Error::Invalid(format!("a kernel reads element {} of {}", at(&a.at), input.len()));
+    usize::try_from(at(&a.at)).ok().and_then(|i| input.get(i)).copied().ok_or_else(outside)
+}
+
+/// All of `x`, elements of dtype `from`, in the order of [`crate::order`]; accumulators have the lane dtype. `to` is the result's dtype.
+pub fn reduce(kind: ReduceKind, from: DType, x: &[Scalar], to: DType) -> Res<Scalar> {
+    let Some(f) = kind.bin() else {
+        return Ok(Scalar::from_i64(to, position_of_extreme(kind, x)? as i64));
+    };
+    let identity = kind.identity(from).expect("a kind with a function has an identity");
+    let failed = std::cell::Cell::new(None);
+    let combine = |a: Scalar, b: Scalar| {
+        scalar::bin(f, a, b).unwrap_or_else(|e| {
+            failed.set(Some(e));
+            a
+        })
+    };
+    let sum = order::reduce(x.len(), &|i| lane(x[i]), lane(identity), &combine);
+    match failed.take() {
+        Some(e) => Err(e),
+        None => Ok(scalar::convert(sum, to)),
+    }
+}
+
+/// `x` at the dtype that accumulators have; bool stays bool, where addition is `or`.
+pub fn lane(x: Scalar) -> Scalar {
+    if x.dtype == DType::Bool { x } else { scalar::convert(x, x.dtype.lane()) }
+}
+
+/// The first nan, else the first of the greatest (or least) elements; 0 where there are none.
+fn position_of_extreme(kind: ReduceKind, x: &[Scalar]) -> Res<usize> {
+    let is_nan = |s: &Scalar| s.dtype.is_float() && s.to_f64().is_nan();
+    if let Some(i) = x.iter().position(is_nan) {
+        return Ok(i);
+    }
+    let better = if kind == ReduceKind::ArgMax { Bin::Gt } else { Bin::Lt };
+    let mut best = 0;
+    for i in 0..x.len() {
+        if !scalar::bin(better, x[i], x[best])?.is_zero() {
+            best = i;
+        }
+    }
+    Ok(best)
+}

@@ -1,0 +1,255 @@
+//! A plan, slot by slot and step by step; every slot has memory of its own.
+use super::scalar::{bin, convert};
+use super::{array, kernel, undefined};
+use crate::backend::{RunCx, World};
+use crate::error::{Error, Res};
+use crate::plan::{Carry, Collective, Loop, Plan, SlotId, Step, Trip, Window};
+use crate::{DType, ReduceKind, Scalar};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// What a slot holds.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    Bytes(Vec<u8>),
+    /// A sequence of values; of sequences, where tapes nest.
+    Tape(Vec<Value>),
+    /// A tape that reads as zeros however far.
+    Zeros,
+}
+
+/// Runs `plan` on the bytes of its inputs.
+pub fn run(plan: &Plan, cx: &RunCx, ins: Vec<Vec<u8>>) -> Res<Vec<Vec<u8>>> {
+    let mut run = Run { plan, cx, slots: vec![None; plan.slots.len()] };
+    if ins.len() != plan.inputs.len() {
+        return Err(Error::Invalid(format!("a plan of {} inputs is given {}", plan.inputs.len(), ins.len())));
+    }
+    for (slot, bytes) in plan.inputs.iter().zip(ins) {
+        run.set(*slot, Value::Bytes(bytes))?;
+    }
+    run.steps(&plan.steps)?;
+    plan.outputs.iter().map(|o| run.bytes(*o).map(|b| b.to_vec())).collect()
+}
+
+struct Run<'a> {
+    plan: &'a Plan,
+    cx: &'a RunCx<'a>,
+    slots: Vec<Option<Value>>,
+}
+
+impl Run<'_> {
+    fn dtype(&self, s: SlotId) -> DType {
+        self.plan.slots[s as usize].dtype
+    }
+    fn get(&self, s: SlotId) -> Res<&Value> {
+        self.slots[s as usize].as_ref().ok_or_else(|| Error::Invalid(format!("slot {s} is read before it is written")))
+    }
+    fn bytes(&self, s: SlotId) -> Res<&[u8]> {
+        match self.get(s)? {
+            Value::Bytes(b) => Ok(b),
+            _ => Err(Error::Invalid(format!("slot {s} is a tape where an array is needed"))),
+        }
+    }
+    fn set(&mut self, s: SlotId, v: Value) -> Res<()> {
+        let slot = &self.plan.slots[s as usize];
+        let fits = match &v {
+            Value::Bytes(b) => slot.tape == 0 && b.len() == slot.bytes(),
+            _ => slot.tape > 0,
+        };
+        if !fits {
+            return Err(Error::Invalid(format!("slot {s} ({slot:?}) is given another kind of value")));
+        }
+        self.slots[s as usize] = Some(v);
+        Ok(())
+    }
+    fn set_all(&mut self, outs: &[SlotId], values: Vec<Vec<u8>>) -> Res<()> {
+        if outs.len() != values.len() {
+            return Err(Error::Invalid(format!("a step of {} results fills {} slots", values.len(), outs.len())));
+        }
+        outs.iter().zip(values).try_for_each(|(o, v)| self.set(*o, Value::Bytes(v)))
+    }
+    fn all_bytes(&self, ins: &[SlotId]) -> Res<Vec<&[u8]>> {
+        ins.iter().map(|s| self.bytes(*s)).collect()
+    }
+    /// The value of a rank-0 slot.
+    fn scalar(&self, s: SlotId) -> Res<Scalar> {
+        let x = array::read(self.dtype(s), self.bytes(s)?);
+        x.first().copied().ok_or_else(|| Error::Invalid(format!("slot {s} is empty where one number is needed")))
+    }
+    /// Writes a number at the slot's dtype.
+    fn set_number(&mut self, s: SlotId, n: usize) -> Res<()> {
+        let x = Scalar::from_i64(self.dtype(s), n as i64);
+        self.set(s, Value::Bytes(array::write(&[x])))
+    }
+
+    fn steps(&mut self, steps: &[Step]) -> Res<()> {
+        steps.iter().try_for_each(|s| self.step(s))
+    }
+    fn step(&mut self, step: &Step) -> Res<()> {
+        if self.cx.cancel.load(Ordering::Relaxed) {
+            return Err(Error::Cancelled);
+        }
+        match step {
+            Step::Kernel { kernel: k, ins, outs } => {
+                let values = kernel::kernel(k, &self.all_bytes(ins)?)?;
+                self.set_all(outs, values)
+            }
+            Step::Routine { routine, ins, outs } => {
+                let values = super::routine(routine, &self.all_bytes(ins)?)?;
+                self.set_all(outs, values)
+            }
+            Step::Copy { from, to } => self.set(*to, self.get(*from)?.clone()),
+            Step::Loop(l) => self.run_loop(l),
+            Step::Switch { index, branches, .. } => {
+                let last =
+                    branches.len().checked_sub(1).ok_or_else(|| Error::Invalid("a switch without branches".into()))?;
+                let chosen = array::as_index(self.scalar(*index)?).clamp(0, last as i64);
+                self.steps(&branches[chosen as usize])
+            }
+            Step::Callback { call, ins, outs } => {
+                let mut values: Vec<Vec<u8>> =
+                    outs.iter().map(|o| vec![0; self.plan.slots[*o as usize].bytes()]).collect();
+                let mut places: Vec<&mut [u8]> = values.iter_mut().map(|v| &mut v[..]).collect();
+                call.f.call(&self.all_bytes(ins)?, &mut places)?;
+                self.set_all(outs, values)
+            }
+            Step::Collective { kind, axes, ins, outs } => self.collective(kind, axes, ins, outs),
+            Step::TapeLen { tape, out } => {
+                let n = match self.get(*tape)? {
+                    Value::Tape(t) => t.len(),
+                    Value::Zeros => 0,
+                    Value::Bytes(_) => return Err(Error::Invalid(format!("slot {tape} is no tape"))),
+                };
+                self.set_number(*out, n)
+            }
+            Step::EmptyTape { out } => self.set(*out, Value::Zeros),
+        }
+    }
+
+    fn run_loop(&mut self, l: &Loop) -> Res<()> {
+        for Carry { init, slot, .. } in &l.carries {
+            self.set(*slot, self.get(*init)?.clone())?;
+        }
+        let trip = match l.trip {
+            Trip::Static(n) => Some(n),
+            Trip::Dyn(n) => Some(array::as_index(self.scalar(n)?).max(0) as usize),
+            Trip::While { .. } => None,
+        };
+        // Element i of each of ys, in the order of iterations.
+        let mut ys: Vec<Vec<Value>> = vec![vec![]; l.ys.len()];
+        let mut i = 0;
+        loop {
+            if self.cx.cancel.load(Ordering::Relaxed) {
+                return Err(Error::Cancelled);
+            }
+            let goes_on = match (&l.trip, trip) {
+                (Trip::While { cond, pred }, _) => {
+                    self.steps(cond)?;
+                    !self.scalar(*pred)?.is_zero()
+                }
+                (_, n) => Some(i) < n,
+            };
+            if !goes_on {
+                break;
+            }
+            for w in &l.xs {
+                let x = self.element(w, i, trip.filter(|_| l.reverse))?;
+                self.set(w.each, x)?;
+            }
+            self.steps(&l.body)?;
+            for (y, w) in ys.iter_mut().zip(&l.ys) {
+                y.push(self.get(w.each)?.clone());
+            }
+            // All are read before any is written: carries may trade places.
+            let next: Vec<Value> = l.carries.iter().map(|c| self.get(c.next).cloned()).collect::<Res<_>>()?;
+            for (c, v) in l.carries.iter().zip(next) {
+                self.set(c.slot, v)?;
+            }
+            i += 1;
+        }
+        for Carry { slot, out, .. } in &l.carries {
+            self.set(*out, self.get(*slot)?.clone())?;
+        }
+        for (mut y, w) in ys.into_iter().zip(&l.ys) {
+            if l.reverse {
+                y.reverse();
+            }
+            self.set(w.all, if self.plan.slots[w.all as usize].tape > 0 { Value::Tape(y) } else { stacked(y) })?;
+        }
+        l.count.map_or(Ok(()), |c| self.set_number(c, i))
+    }
+
+    /// What the window shows at iteration `i`; `from_end_of` is the trip count of a reverse loop.
+    fn element(&self, w: &Window, i: usize, from_end_of: Option<usize>) -> Res<Value> {
+        let k = from_end_of.map_or(i, |n| n - 1 - i);
+        let each = &self.plan.slots[w.each as usize];
+        let missing =
+            || Error::Invalid(format!("iteration {i} reads element {k} of slot {}, which ends before", w.all));
+        match self.get(w.all)? {
+            Value::Zeros if each.tape > 0 => Ok(Value::Zeros),
+            Value::Zeros => Ok(Value::Bytes(vec![0; each.bytes()])),
+            Value::Tape(t) => t.get(k).cloned().ok_or_else(missing),
+            Value::Bytes(b) => {
+                b.get(k * each.bytes()..(k + 1) * each.bytes()).map(|b| Value::Bytes(b.to_vec())).ok_or_else(missing)
+            }
+        }
+    }
+
+    fn collective(&mut self, kind: &Collective, axes: &[Arc<str>], ins: &[SlotId], outs: &[SlotId]) -> Res<()> {
+        let world = self
+            .cx
+            .world
+            .ok_or_else(|| Error::Invalid(format!("a collective over {axes:?} runs on a single device")))?;
+        let (rank, size) = world.rank(axes)?;
+        if *kind == Collective::AxisIndex {
+            return outs.iter().try_for_each(|o| self.set_number(*o, rank));
+        }
+        for (x, out) in ins.iter().zip(outs) {
+            let value = exchange(kind, world, axes, (rank, size), self.dtype(*x), self.bytes(*x)?)?;
+            self.set(*out, Value::Bytes(value))?;
+        }
+        Ok(())
+    }
+}
+
+fn stacked(elements: Vec<Value>) -> Value {
+    Value::Bytes(elements.into_iter().flat_map(|e| if let Value::Bytes(b) = e { b } else { vec![] }).collect())
+}
+
+fn exchange(
+    kind: &Collective,
+    world: &dyn World,
+    axes: &[Arc<str>],
+    (rank, size): (usize, usize),
+    d: DType,
+    mine: &[u8],
+) -> Res<Vec<u8>> {
+    let all = world.exchange(axes, mine)?;
+    Ok(match kind {
+        Collective::AllReduce(kind) => {
+            let devices: Vec<Vec<Scalar>> = all.iter().map(|b| array::read(d, b)).collect();
+            let one = |i: usize| all_reduce(*kind, d, devices.iter().map(|x| x[i]));
+            array::write(&(0..mine.len() / d.size()).map(one).collect::<Res<Vec<Scalar>>>()?)
+        }
+        Collective::AllGather => all.iter().flat_map(|b| b.iter().copied()).collect(),
+        Collective::AllToAll => {
+            let chunk = mine.len() / size;
+            all.iter().flat_map(|b| b[rank * chunk..(rank + 1) * chunk].iter().copied()).collect()
+        }
+        Collective::Permute(pairs) => match pairs.iter().find(|(_, to)| *to as usize == rank) {
+            Some((from, _)) => all[*from as usize].to_vec(),
+            None => vec![0; mine.len()],
+        },
+        Collective::AxisIndex => unreachable!("it has no operands"),
+    })
+}
+
+/// In the order of device index; the accumulator has the lane dtype and is rounded once.
+fn all_reduce(kind: ReduceKind, d: DType, x: impl Iterator<Item = Scalar>) -> Res<Scalar> {
+    let f = kind.bin().ok_or_else(|| undefined(kind.name(), Scalar::zero(d)))?;
+    let mut sum: Option<Scalar> = None;
+    for e in x.map(kernel::lane) {
+        sum = Some(sum.map_or(Ok(e), |s| bin(f, s, e))?);
+    }
+    Ok(sum.map_or(Scalar::zero(d), |s| convert(s, d)))
+}
