@@ -1,0 +1,19 @@
+//! Python's recursion limit for recursion in Rust: deep or cyclic input gives `RecursionError`, never a stack overflow.
+use pyo3::prelude::*;
+
+/// One level of recursion, left when dropped.
+pub struct Level<'py>(#[allow(dead_code)] Python<'py>);
+
+pub fn enter<'py>(py: Python<'py>, what: &'static std::ffi::CStr) -> PyResult<Level<'py>> {
+    // SAFETY: the interpreter is attached (`py`), `what` is a static C string; the level is left exactly once, by `Drop`.
+    match unsafe { pyo3::ffi::Py_EnterRecursiveCall(what.as_ptr()) } {
+        0 => Ok(Level(py)),
+        _ => Err(PyErr::fetch(py)),
+    }
+}
+impl Drop for Level<'_> {
+    fn drop(&mut self) {
+        // SAFETY: the interpreter is attached, and `enter` counted this level.
+        unsafe { pyo3::ffi::Py_LeaveRecursiveCall() }
+    }
+}
