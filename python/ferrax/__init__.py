@@ -1,0 +1,68 @@
+"""Ferrax: JAX's programming model on a runtime of its own.
+
+    import ferrax as jax, ferrax.numpy as jnp
+
+    grads = jax.jit(jax.vmap(jax.grad(loss), in_axes=(None, 0)))(params, examples)
+
+This module is the one list of public names. Names in `_LAZY` are imported when they are first used, so that `import ferrax` stays quick.
+"""
+
+import importlib as _importlib
+
+__version__ = "0.1.0"
+
+from ._core import Array, Device
+from ._config import (
+    check_tracer_leaks, checking_leaks, config, debug_infs, debug_key_reuse, debug_nans, default_device, default_matmul_precision,
+    default_prng_impl, disable_jit, disable_x64, enable_checks, enable_custom_prng, enable_x64, explain_cache_misses, legacy_prng_key,
+    log_compiles, numpy_dtype_promotion, numpy_rank_promotion, softmax_custom_jvp, threefry_partitionable,
+)
+from ._flat import float0
+from ._api import (
+    ShapeDtypeStruct, block_until_ready, checkpoint, clear_caches, copy_to_host_async, default_backend, device_count, device_get,
+    device_put, devices, effects_barrier, ensure_compile_time_eval, eval_shape, host_count, host_id, host_ids, jit, live_arrays,
+    local_device_count, local_devices, make_jaxpr, named_call, named_scope, print_environment_info, process_count, process_index,
+    process_indices, remat, typeof,
+)
+from ._autodiff import fwd_and_bwd, grad, hessian, jacfwd, jacobian, jacrev, jvp, linear_transpose, linearize, value_and_grad, vjp
+from ._batching import vmap
+from . import errors, tree, tree_util
+
+_MODULES = {
+    "ad_checkpoint", "core", "custom_batching", "custom_derivatives", "debug", "dlpack", "dtypes", "example_libraries", "experimental",
+    "extend", "flatten_util", "image", "interpreters", "lax", "nn", "numpy", "ops", "profiler", "random", "scipy", "sharding", "stages",
+    "test_util", "typing",
+}
+_LAZY = {
+    "checkpoint_policies": "_policies",
+    "closure_convert": "custom_derivatives",
+    "custom_gradient": "custom_derivatives",
+    "custom_jvp": "custom_derivatives",
+    "custom_vjp": "custom_derivatives",
+    "pmap": "_pmap",
+    "pure_callback": "_callback",
+    # The founding documents' spellings.
+    "tree_all": "tree_util",
+    "tree_flatten": "tree_util",
+    "tree_leaves": "tree_util",
+    "tree_map": "tree_util",
+    "tree_multimap": "tree_util",
+    "tree_reduce": "tree_util",
+    "tree_structure": "tree_util",
+    "tree_transpose": "tree_util",
+    "tree_unflatten": "tree_util",
+}
+
+
+def __getattr__(name):
+    if name in _MODULES:
+        return _importlib.import_module(f"{__name__}.{name}")
+    if name in _LAZY:
+        value = getattr(_importlib.import_module(f"{__name__}.{_LAZY[name]}"), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+def __dir__():
+    return sorted({*(n for n in globals() if not n.startswith("_")), *_MODULES, *_LAZY, "__version__"})

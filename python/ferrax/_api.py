@@ -1,0 +1,435 @@
+"""Tracing and running: `jit`, `make_jaxpr`, `eval_shape`, `checkpoint`, and the functions that move and wait for arrays.
+
+    @jit
+    def step(w, x): ...
+"""
+
+import contextlib
+import functools
+import inspect
+import operator
+import threading
+
+import numpy as np
+
+from . import _core
+from ._flat import FlatFun, argument_names, check_callable, name_of, wraps
+from .tree_util import keystr, tree_flatten, tree_flatten_with_path, tree_leaves, tree_map
+
+_get_aval = _core.get_aval
+_NOT_GIVEN = type("_NotGiven", (), {"__repr__": lambda self: "<not given>"})()
+
+
+# ---------------------------------------------------------------- jit
+
+
+def jit(fun=_NOT_GIVEN, /, *, in_shardings=None, out_shardings=None, static_argnums=None, static_argnames=None, donate_argnums=None,
+        donate_argnames=None, keep_unused=False, device=None, backend=None, inline=False, compiler_options=None):
+    """Compiles a function: it is traced once per signature (shapes, dtypes, structure, static values), and then run without Python.
+
+    Args:
+      fun: a pure function of arrays, scalars and pytrees of them. Left out, `jit(**options)` is a decorator.
+      static_argnums, static_argnames: arguments that are compile-time constants: hashable, compared by `==`; each new value traces again.
+        Where only one of the two is given, the other is found from the signature.
+      donate_argnums, donate_argnames: arguments whose arrays may be overwritten; they count as deleted after the call.
+      keep_unused: keep arguments that the function does not use as inputs of the program.
+      device, backend: where to run.
+      inline: when traced inside another function, put the equations in place of a call.
+
+    Returns:
+      the compiled function. It has methods `lower`, `trace`, `eval_shape` and `clear_cache`.
+
+    Raises:
+      TypeError: an argument is no array type, or a result is none.
+      ValueError: a static argument is not hashable, or the numbers and names of arguments do not fit the signature.
+      ferrax.errors.ConcretizationTypeError (and its kin): the function needs the value of a traced argument.
+
+    >>> @jit(static_argnames="n")
+    ... def power(x, n): return x ** n
+    """
+    options = dict(in_shardings=in_shardings, out_shardings=out_shardings, static_argnums=static_argnums, static_argnames=static_argnames,
+                   donate_argnums=donate_argnums, donate_argnames=donate_argnames, keep_unused=keep_unused, device=device,
+                   backend=backend, inline=inline, compiler_options=compiler_options)
+    if fun is _NOT_GIVEN:
+        return lambda fun: jit(fun, **options)
+    check_callable(fun)
+    if static_argnums is static_argnames is donate_argnums is donate_argnames is None:
+        numbers = names = d_numbers = d_names = ()
+    else:
+        numbers, names = _numbers_and_names(fun, static_argnums, static_argnames, "static")
+        d_numbers, d_names = _numbers_and_names(fun, donate_argnums, donate_argnames, "donate")
+        if both := set(names) & set(d_names):
+            raise ValueError("static_argnames and donate_argnames cannot intersect. Argument names "
+                             f"{both} appear in both static_argnames and donate_argnames")
+        if both := set(numbers) & set(d_numbers):
+            raise ValueError(f"static_argnums and donate_argnums cannot intersect. Argument indices {both} appear in both")
+    if device is not None and backend is not None:
+        raise ValueError(f"can't specify both a device and a backend for jit, got device={device} and backend={backend}")
+    return _core.jit(fun, static_argnums=numbers, static_argnames=names, donate_argnums=d_numbers, donate_argnames=d_names,
+                     keep_unused=keep_unused, inline=inline, device=device, backend=backend)
+
+
+def _numbers_and_names(fun, numbers, names, kind):
+    """Positions and names of arguments, each completed from the other by the signature."""
+    given_numbers, given_names = numbers is not None, names is not None
+    numbers = () if numbers is None else (operator.index(numbers),) if hasattr(numbers, "__index__") else tuple(map(operator.index, numbers))
+    names = () if names is None else (names,) if isinstance(names, str) else tuple(names)
+    try:
+        parameters = list(inspect.signature(fun).parameters.values())
+    except (TypeError, ValueError):
+        return numbers, names
+    positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    has_varargs = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    has_varkw = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    if not has_varargs and any(not -len(positional) <= i < len(positional) for i in numbers):
+        raise ValueError(f"Jitted function has {kind}_argnums={numbers}, but only accepts {len(positional)} positional arguments.")
+    numbers = tuple(i if i >= 0 or has_varargs else i + len(positional) for i in numbers)
+    if not has_varkw and (unknown := set(names) - {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}):
+        raise ValueError(f"Jitted function has invalid argnames {unknown} in {kind}_argnames. Function does not take these args.")
+    by_keyword = {p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD}
+    if given_names and not given_numbers:
+        numbers = tuple(i for i, name in enumerate(positional) if name in names)
+    if given_numbers and not given_names:
+        names = tuple(positional[i] for i in numbers if 0 <= i < len(positional) and positional[i] in by_keyword)
+    return numbers, names
+
+
+# ---------------------------------------------------------------- programs and shapes
+
+
+class ShapeDtypeStruct:
+    """A shape and a dtype, standing for an array that need not exist.
+
+    Args:
+      shape: a sequence of ints.
+      dtype: a dtype or what numpy takes for one.
+      weak_type: whether the dtype gives way in promotion.
+    """
+
+    __slots__ = ("shape", "dtype", "weak_type", "_sharding")
+
+    def __init__(self, shape, dtype, *, sharding=None, weak_type=False, manual_axis_type=None, is_ref=False):
+        if dtype is None:
+            raise ValueError("ShapeDtypeStruct: dtype must be specified.")
+        self.shape = tuple(shape)
+        self.dtype = np.dtype(dtype) if isinstance(dtype, (str, type, np.dtype)) or not hasattr(dtype, "name") else dtype
+        self.weak_type, self._sharding = weak_type, sharding
+
+    sharding = property(lambda self: self._sharding)
+    ndim = property(lambda self: len(self.shape))
+    size = property(lambda self: int(np.prod(self.shape, dtype=object)) if self.shape else 1)
+    aval = property(lambda self: _core.ShapedArray(self.shape, self.dtype, self.weak_type))
+
+    def __len__(self):
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        return self.shape[0]
+
+    def update(self, **kwargs):
+        """A copy with some attributes changed."""
+        return ShapeDtypeStruct(**{**dict(shape=self.shape, dtype=self.dtype, weak_type=self.weak_type, sharding=self._sharding), **kwargs})
+
+    def __repr__(self):
+        weak = ", weak_type=True" if self.weak_type else ""
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{weak})"
+
+    __str__ = __repr__
+
+    def _key(self):
+        return self.shape, self.dtype, self.weak_type, self._sharding
+
+    def __eq__(self, other):
+        return isinstance(other, ShapeDtypeStruct) and self._key() == other._key()
+
+    def __hash__(self):
+        return hash(self._key())
+
+
+def _abstract(x):
+    return x.aval if isinstance(x, ShapeDtypeStruct) else _get_aval(x)
+
+
+def _avals(fun, args, kwargs, leaves):
+    out = []
+    for i, x in enumerate(leaves):
+        try:
+            out.append(_abstract(x))
+        except TypeError:
+            raise TypeError(
+                f"Error interpreting argument to {fun} as an abstract array. The problematic value is of type {type(x)} and was passed to the"
+                f" function at path {argument_names(fun, args, kwargs)[i]}.\nThis typically means that a jit-wrapped function was called with a"
+                " non-array argument, and this argument was not marked as static using the static_argnums or static_argnames parameters of"
+                " jax.jit.") from None
+    return out
+
+
+def make_jaxpr(fun, static_argnums=(), axis_env=None, return_shape=False):
+    """The function that traces `fun` and returns its program.
+
+    Args:
+      fun: the function.
+      static_argnums: positional arguments that stay Python values.
+      axis_env: pairs (name, size) of axes that collectives in `fun` may name.
+      return_shape: also return the output as a pytree of `ShapeDtypeStruct`.
+
+    Returns:
+      a function of `fun`'s arguments (or `ShapeDtypeStruct`s like them) that returns a closed program, printed in JAX's notation.
+
+    >>> make_jaxpr(lambda x: x * 2)(3.0)        # { lambda ; a:f32[]. let b:f32[] = mul a 2.0:f32[] in (b,) }
+    """
+    if not callable(fun):
+        raise TypeError("the first argument must be callable")
+    static = (operator.index(static_argnums),) if hasattr(static_argnums, "__index__") else tuple(static_argnums)
+
+    @wraps(fun, "make_jaxpr({fun})")
+    def make_jaxpr_f(*args, **kwargs):
+        dyn_args, dyn_fun = without_static(fun, static, args)
+        leaves, in_tree = tree_flatten((dyn_args, kwargs))
+        flat = FlatFun(dyn_fun, in_tree)
+        avals = _avals(fun, dyn_args, kwargs, leaves)
+        program, _ = _core.make_program(flat, avals, axis_env=tuple(axis_env or ()), user_fun=fun, arg_paths=argument_names(fun, dyn_args, kwargs))
+        return (program, flat.out_tree.unflatten(_structs(program.out_avals))) if return_shape else program
+
+    return make_jaxpr_f
+
+
+def _structs(avals):
+    return [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in avals]
+
+
+def without_static(fun, static, args):
+    """The arguments that are not static, and `fun` as a function of them."""
+    if not static:
+        return args, fun
+    static = {i % len(args) if i < 0 else i for i in static}
+
+    def dyn_fun(*dyn, **kwargs):
+        rest = iter(dyn)
+        return fun(*[x if i in static else next(rest) for i, x in enumerate(args)], **kwargs)
+
+    return tuple(x for i, x in enumerate(args) if i not in static), functools.update_wrapper(dyn_fun, fun) if hasattr(fun, "__name__") else dyn_fun
+
+
+def eval_shape(fun, *args, **kwargs):
+    """The output's shapes and dtypes, without computing anything: a pytree of `ShapeDtypeStruct`.
+
+    Args:
+      fun: the function.
+      *args, **kwargs: its arguments: arrays, or anything with a shape and a dtype.
+    """
+    if hasattr(fun, "eval_shape"):
+        return fun.eval_shape(*args, **kwargs)
+    leaves, in_tree = tree_flatten((args, kwargs))
+    flat = FlatFun(fun, in_tree)
+    program, _ = _core.make_program(flat, _avals(fun, args, kwargs, leaves), user_fun=fun, arg_paths=argument_names(fun, args, kwargs))
+    return flat.out_tree.unflatten(_structs(program.out_avals))
+
+
+def typeof(x):
+    """The abstract value of an array or scalar: shape, dtype, weak type.
+
+    Raises:
+      TypeError: `x` is not an array type.
+    """
+    return _get_aval(x)
+
+
+# ---------------------------------------------------------------- checkpoint
+
+
+def checkpoint(fun, *, prevent_cse=True, policy=None, static_argnums=(), static_argnames=(), concrete=None):
+    """`fun`, of which reverse mode keeps only the inputs and recomputes the rest (rematerialisation).
+
+    Args:
+      fun: the function.
+      prevent_cse: keep the recomputation from being merged with the forward pass. May be off under `scan`.
+      policy: `policy(primitive, *avals, **params)` says which intermediate results to keep; see `checkpoint_policies`.
+      static_argnums, static_argnames: arguments that stay Python values.
+
+    Raises:
+      ferrax.errors.TracerBoolConversionError: `fun` branches on the value of an argument that is not static.
+    """
+    if concrete is not None:
+        raise NotImplementedError("The `concrete` option to `jax.checkpoint` was deprecated in JAX v0.8.2, and removed in JAX v0.10.0. In its"
+                                  " place please use `static_argnums`.")
+    check_callable(fun)
+    static = (operator.index(static_argnums),) if hasattr(static_argnums, "__index__") else tuple(static_argnums)
+    names = {static_argnames} if isinstance(static_argnames, str) else set(static_argnames)
+
+    @functools.wraps(fun, updated=())
+    def checkpoint_f(*args, **kwargs):
+        dyn_args, dyn_fun = without_static(fun, static, args)
+        fixed = {k: v for k, v in kwargs.items() if k in names}
+        leaves, in_tree = tree_flatten((dyn_args, {k: v for k, v in kwargs.items() if k not in names}))
+        for x in leaves:
+            _get_aval(x)
+        flat = FlatFun(functools.partial(dyn_fun, **fixed) if fixed else dyn_fun, in_tree)
+        outs = _core.checkpoint(flat, leaves, prevent_cse=prevent_cse, policy=policy, name=name_of(fun))
+        return flat.out_tree.unflatten(outs)
+
+    return checkpoint_f
+
+
+remat = checkpoint
+
+
+# ---------------------------------------------------------------- names and evaluation
+
+
+_scopes = threading.local()
+
+
+class named_scope(contextlib.ContextDecorator):
+    """Context manager and decorator: operations traced inside carry `name` in their name stack.
+
+    Raises:
+      TypeError: the name is no string.
+    """
+
+    def __init__(self, name):
+        if not isinstance(name, str):
+            raise TypeError("named_scope name argument must be a string.")
+        self.name = name
+
+    def __enter__(self):
+        _scopes.stack = (*current_scope(), self.name)
+        return "/".join(_scopes.stack)
+
+    def __exit__(self, *exc):
+        _scopes.stack = _scopes.stack[:-1]
+
+
+def current_scope():
+    """The names of the scopes that are open on this thread, outermost first."""
+    return getattr(_scopes, "stack", ())
+
+
+def named_call(fun, *, name=None):
+    """`fun`, run inside `named_scope(name)`; the name is the function's own if left out."""
+    return named_scope(name or name_of(fun))(fun)
+
+
+def ensure_compile_time_eval():
+    """Context manager: operations on concrete values inside are run at once, even while a function is being traced.
+
+    >>> with ensure_compile_time_eval():
+    ...     if jnp.ones(3).sum() > 2: ...
+    """
+    return _core.eval_context()
+
+
+def clear_caches():
+    """Forgets all traced and compiled programs."""
+    _core.clear_caches()
+
+
+def effects_barrier():
+    """Waits until all prints and callbacks that have been issued are done."""
+    _core.effects_barrier()
+
+
+# ---------------------------------------------------------------- arrays and devices
+
+
+def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
+    """A pytree's leaves as arrays on a device.
+
+    Args:
+      x: a pytree of arrays, numpy arrays and scalars.
+      device: a `Device`, a sharding, or a pytree prefix of them; None leaves arrays where they are.
+
+    Raises:
+      TypeError: a leaf is not an array type.
+      ValueError: `device` is neither a device nor a sharding.
+    """
+    from .tree_util import broadcast_prefix
+    leaves, treedef = tree_flatten(x)
+    if device is None or isinstance(device, _core.Device) or hasattr(device, "device_set"):
+        devices = [device] * len(leaves)
+    elif isinstance(device, (tuple, list, dict)):
+        devices = broadcast_prefix(device, x, name="device_put device", prefix_is_leaf=lambda d: d is None)
+    else:
+        raise ValueError("`jax.device_put` only accepts `None`, `jax.sharding.Sharding`, `jax.Device`, `Format`, `jax.memory.Space` or a"
+                         f" pytree of these values. Received invalid value: {device}")
+    return treedef.unflatten([_core.device_put(leaf, d) for leaf, d in zip(leaves, devices)])
+
+
+def device_get(x):
+    """A pytree with its arrays as numpy arrays; other leaves are left as they are."""
+    return tree_map(lambda leaf: np.asarray(leaf) if isinstance(leaf, _core.Array) else leaf, x)
+
+
+def copy_to_host_async(x):
+    """Begins to copy a pytree's arrays to the host, so that a later `device_get` need not wait."""
+    for leaf in tree_leaves(x):
+        if isinstance(leaf, _core.Array):
+            leaf.copy_to_host_async()
+    return x
+
+
+def block_until_ready(x):
+    """Waits until a pytree's arrays are computed, and returns the pytree."""
+    for leaf in tree_leaves(x):
+        wait = getattr(leaf, "block_until_ready", None)
+        if wait is not None:
+            wait()
+    return x
+
+
+def devices(backend=None):
+    """All devices of a backend (the default one if None). RuntimeError where there is no such backend."""
+    return _core.devices(backend)
+
+
+def local_devices(process_index=None, backend=None, host_id=None):
+    """The devices of this process."""
+    return [d for d in _core.devices(backend) if d.process_index == (_core.process_index() if process_index is None else process_index)]
+
+
+def device_count(backend=None):
+    """How many devices a backend has."""
+    return len(devices(backend))
+
+
+def local_device_count(backend=None):
+    """How many devices of a backend belong to this process."""
+    return len(local_devices(backend=backend))
+
+
+def default_backend():
+    """The platform of the default device: "cpu" or "gpu"."""
+    return _core.default_backend()
+
+
+def process_index(backend=None):
+    """This process's number among those of a distributed run; 0 if there is one."""
+    return _core.process_index()
+
+
+def process_count(backend=None):
+    """How many processes take part in a distributed run."""
+    return _core.process_count()
+
+
+def process_indices(backend=None):
+    """The numbers of all processes."""
+    return list(range(process_count()))
+
+
+host_id, host_count, host_ids = process_index, process_count, process_indices
+
+
+def live_arrays(platform=None):
+    """All arrays that are alive (of one platform, if given)."""
+    return [x for x in _core.live_arrays() if platform is None or next(iter(x.devices())).platform == platform]
+
+
+def print_environment_info(return_string=False):
+    """What a bug report needs: versions, platform, devices. Printed, or returned."""
+    import platform
+    import sys
+    from . import __version__
+    lines = [f"ferrax:  {__version__}", f"numpy:   {np.__version__}", f"python:  {sys.version}",
+             f"device info: {', '.join(map(str, devices()))}", f"process_count: {process_count()}", f"platform: {platform.uname()}"]
+    text = "\n".join(lines)
+    return text if return_string else print(text)

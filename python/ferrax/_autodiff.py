@@ -1,0 +1,592 @@
+"""Derivatives of Python functions over pytrees: everything here is `_core.jvp`, `_core.linearize` and `_core.vmap` of a flat function.
+
+Invariant: a value is abstract to no one here; `if x > 0` works under every derivative.
+
+    grad(lambda p: (p["w"] ** 2).sum())({"w": jnp.ones(3)})          # {'w': [2., 2., 2.]}
+"""
+
+import operator
+
+import numpy as np
+
+from . import _core
+from ._flat import FlatFun, check_callable, describe, float0, is_inexact, tangent_dtype, unit, wraps, zeros
+from .tree_util import Partial, tree_flatten, tree_map, tree_structure, tree_transpose, tree_unflatten
+
+_get_aval = _core.get_aval
+
+
+# ---------------------------------------------------------------- checks, in JAX's words
+
+
+def _argnums(argnums):
+    return operator.index(argnums) if hasattr(argnums, "__index__") or isinstance(argnums, str) else tuple(map(operator.index, argnums))
+
+
+def _check_positional(argnums, n_args):
+    highest = max(argnums, default=-1) if isinstance(argnums, tuple) else argnums
+    if not -n_args <= highest < n_args:
+        needed = highest + 1 if highest >= 0 else -highest
+        raise TypeError(f"differentiating with respect to {argnums=} requires at least {needed} positional arguments to be passed by the caller,"
+                        f" but got only {n_args} positional arguments.")
+
+
+def _check_input_revderiv(name, holomorphic, allow_int, x):
+    dtype = _get_aval(x).dtype
+    if holomorphic:
+        if getattr(dtype, "kind", None) != "c":
+            raise TypeError(f"{name} with holomorphic=True requires inputs with complex dtype, but got {_dtype_name(dtype)}.")
+    elif not is_inexact(dtype) and not allow_int:
+        raise TypeError(f"{name} requires real- or complex-valued inputs (input dtype that is a sub-dtype of np.inexact), but got"
+                        f" {_dtype_name(dtype)}. If you want to use Boolean- or integer-valued inputs, use vjp or set allow_int to True.")
+
+
+def _check_output_revderiv(name, holomorphic, dtype):
+    if holomorphic:
+        if getattr(dtype, "kind", None) != "c":
+            raise TypeError(f"{name} with holomorphic=True requires outputs with complex dtype, but got {_dtype_name(dtype)}.")
+    elif getattr(dtype, "kind", None) == "c":
+        raise TypeError(f"{name} requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but got {_dtype_name(dtype)}."
+                        " For holomorphic differentiation, pass holomorphic=True. For differentiation of non-holomorphic functions involving"
+                        " complex outputs, use jax.vjp directly.")
+    elif not is_inexact(dtype):
+        raise TypeError(f"{name} requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but got {_dtype_name(dtype)}."
+                        " For differentiation of functions with integer outputs, use jax.vjp directly.")
+
+
+def _check_input_jacfwd(holomorphic, x):
+    dtype = _get_aval(x).dtype
+    if holomorphic:
+        if getattr(dtype, "kind", None) != "c":
+            raise TypeError(f"jacfwd with holomorphic=True requires inputs with complex dtype, but got {_dtype_name(dtype)}.")
+    elif not is_inexact(dtype) or dtype.kind == "c":
+        raise TypeError(f"jacfwd requires real-valued inputs (input dtype that is a sub-dtype of np.floating), but got {_dtype_name(dtype)}."
+                        " For holomorphic differentiation, pass holomorphic=True. For differentiation of non-holomorphic functions involving"
+                        " complex inputs or integer inputs, use jax.jvp directly.")
+
+
+def _check_output_jacfwd(holomorphic, dtype):
+    if holomorphic and getattr(dtype, "kind", None) != "c":
+        raise TypeError(f"jacfwd with holomorphic=True requires outputs with complex dtype, but got {_dtype_name(dtype)}.")
+
+
+def _dtype_name(dtype):
+    return getattr(dtype, "name", None) or str(dtype)
+
+
+# ---------------------------------------------------------------- grad
+
+
+_ARGS_DOC = """
+    Args:
+      fun: the function. Its outputs must be scalar (after `has_aux` is taken off).
+      argnums: which positional arguments to differentiate with respect to: an int, or a sequence of them.
+      has_aux: `fun` returns a pair (out, aux); aux is passed through.
+      holomorphic: `fun` is holomorphic: inputs and output are complex.
+      allow_int: accept integer and boolean inputs; their gradients have dtype float0.
+"""
+
+
+def grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False, reduce_axes=()):
+    """The function that computes the gradient of a scalar function.
+
+    Args:
+      fun: a function with scalar floating-point output, of arguments that are arrays, scalars or pytrees of them.
+      argnums: which positional arguments to differentiate with respect to: an int, or a sequence of them.
+      has_aux: `fun` returns a pair (out, aux), where aux is any pytree, returned beside the gradient.
+      holomorphic: `fun` is complex-differentiable; inputs and output must be complex.
+      allow_int: accept integer and boolean inputs; their gradients have dtype float0.
+
+    Returns:
+      a function of `fun`'s arguments. It returns a pytree like the argument (a tuple of them if `argnums` is a sequence), of the same
+      shapes and dtypes; with `has_aux`, a pair (gradient, aux).
+
+    Raises:
+      TypeError: an input is not floating point, the output not a real scalar, or too few arguments are given.
+
+    >>> grad(jnp.tanh)(0.2)          # 0.961043
+    """
+    inner = _value_and_grad(fun, "grad", argnums, has_aux, holomorphic, allow_int)
+    doc = "Gradient of {fun} with respect to positional argument(s) " + str(argnums) + ". Takes the same arguments as {fun}.\n\n{doc}"
+
+    @wraps(fun, "grad_{fun}", doc)
+    def grad_f(*args, **kwargs):
+        value, g = inner(args, kwargs)
+        return (g, value[1]) if has_aux else g
+
+    return grad_f
+
+
+def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False, reduce_axes=()):
+    """The function that computes both a scalar function's value and its gradient.
+
+    The arguments are those of `grad`.
+
+    Returns:
+      a function of `fun`'s arguments that returns (value, gradient); with `has_aux`, ((value, aux), gradient).
+    """
+    inner = _value_and_grad(fun, "value_and_grad", argnums, has_aux, holomorphic, allow_int)
+    doc = "Value and gradient of {fun} with respect to positional argument(s) " + str(argnums) + ". Takes the same arguments as {fun}.\n\n{doc}"
+
+    @wraps(fun, "value_and_grad_{fun}", doc)
+    def value_and_grad_f(*args, **kwargs):
+        return inner(args, kwargs)
+
+    return value_and_grad_f
+
+
+def _value_and_grad(fun, name, argnums, has_aux, holomorphic, allow_int):
+    check_callable(fun)
+    argnums = _argnums(argnums)
+
+    def run(args, kwargs):
+        dyn, partial_fun = _differentiated(fun, argnums, args, kwargs)
+        leaves, in_tree = tree_flatten((dyn, {}))
+        for x in leaves:
+            # PERF: arrays of float32, by far the most usual, skip the aval and the call.
+            if holomorphic or getattr(getattr(x, "dtype", None), "kind", None) != "f":
+                _check_input_revderiv(name, holomorphic, allow_int, x)
+        flat = FlatFun(partial_fun, in_tree, has_aux)
+        outs, linear = _core.linearize(flat, leaves)
+        cts = [None] * len(outs)
+        if has_aux:
+            outs, aux = flat.split_aux(outs)
+        value = flat.out_tree.unflatten(outs)
+        aval = _scalar_aval(value)
+        if holomorphic or aval.dtype.kind != "f":
+            _check_output_revderiv(name, holomorphic, aval.dtype)
+        cts[0] = unit(aval)
+        grads = [zeros(_get_aval(x)) if ct is None else ct for ct, x in zip(linear.transpose(cts), leaves)]
+        g = in_tree.unflatten(grads)[0]
+        if not isinstance(argnums, tuple):
+            g = g[0]
+        return ((value, aux) if has_aux else value), g
+
+    return run
+
+
+def _differentiated(fun, argnums, args, kwargs):
+    """The differentiated arguments as a tuple, and `fun` as a function of them."""
+    _check_positional(argnums, len(args))
+    if isinstance(argnums, tuple):
+        dyn = tuple([args[i] for i in argnums])
+    else:
+        dyn = (args[argnums],)
+        if len(args) == 1 and not kwargs:
+            return dyn, fun
+    positions = argnums if isinstance(argnums, tuple) else (argnums,)
+
+    def partial_fun(*dyn):
+        full = list(args)
+        for i, x in zip(positions, dyn):
+            full[i] = x
+        return fun(*full, **kwargs)
+
+    return dyn, partial_fun
+
+
+def _scalar_aval(value):
+    if isinstance(value, (tuple, list, dict, type(None))):
+        raise TypeError(f"Gradient only defined for scalar-output functions. Output was {value}.")
+    try:
+        aval = _get_aval(value)
+    except TypeError:
+        raise TypeError(f"Gradient only defined for scalar-output functions. Output was {value}.") from None
+    if aval.shape != ():
+        raise TypeError(f"Gradient only defined for scalar-output functions. Output had shape: {tuple(aval.shape)}.")
+    return aval
+
+
+# ---------------------------------------------------------------- jvp
+
+
+def jvp(fun, primals, tangents, has_aux=False):
+    """The value of a function and its directional derivative (Jacobian-vector product), in one pass.
+
+    Args:
+      fun: a function of arrays, scalars or pytrees of them.
+      primals: a tuple or list of its arguments.
+      tangents: a tuple or list of the same structure, shapes and dtypes; float0 for integer and boolean arguments.
+      has_aux: `fun` returns a pair (out, aux).
+
+    Returns:
+      (out, out_tangent), both of `fun`'s output structure; with `has_aux`, (out, out_tangent, aux).
+
+    Raises:
+      TypeError: structure or dtypes of primals and tangents differ.
+      ValueError: their shapes differ.
+
+    >>> jvp(jnp.sin, (0.1,), (0.2,))         # (0.09983342, 0.19900084)
+    """
+    check_callable(fun)
+    if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
+        raise TypeError("primal and tangent arguments to jax.jvp must be tuples or lists; found"
+                        f" {type(primals).__name__} and {type(tangents).__name__}.")
+    leaves, in_tree = tree_flatten((tuple(primals), {}))
+    t_leaves, t_tree = tree_flatten((tuple(tangents), {}))
+    if in_tree != t_tree:
+        raise TypeError("primal and tangent arguments to jax.jvp must have the same tree structure; primals have tree structure"
+                        f" {tree_structure(tuple(primals))} whereas tangents have tree structure {tree_structure(tuple(tangents))}.")
+    flat = FlatFun(fun, in_tree, has_aux)
+    outs, out_tangents = _core.jvp(flat, leaves, [_checked_tangent(p, t) for p, t in zip(leaves, t_leaves)])
+    if has_aux:
+        outs, aux = flat.split_aux(outs)
+    tangents_out = [zeros(_get_aval(o)) if t is None else t for o, t in zip(outs, out_tangents)]
+    pair = flat.out_tree.unflatten(outs), flat.out_tree.unflatten(tangents_out)
+    return (*pair, aux) if has_aux else pair
+
+
+def _checked_tangent(primal, tangent):
+    """The tangent, or None where its dtype is float0."""
+    p = _get_aval(primal)
+    if getattr(tangent, "dtype", None) == float0:
+        t_dtype, t_shape = float0, np.shape(tangent)
+    else:
+        t = _get_aval(tangent)
+        t_dtype, t_shape = t.dtype, tuple(t.shape)
+    expected = tangent_dtype(p.dtype)
+    if t_dtype != expected:
+        raise TypeError("primal and tangent arguments to jax.jvp do not match; dtypes must be equal, or in case of int/bool primal dtype the"
+                        f" tangent dtype must be float0.Got primal dtype {_dtype_name(p.dtype)} and so expected tangent dtype"
+                        f" {expected}, but got tangent dtype {_dtype_name(t_dtype)} instead.")
+    if tuple(p.shape) != t_shape:
+        raise ValueError("jvp called with different primal and tangent shapes;"
+                         f"Got primal shape {tuple(p.shape)} and tangent shape as {t_shape}")
+    return None if expected == float0 else tangent
+
+
+# ---------------------------------------------------------------- linearize, vjp, linear_transpose
+
+
+def linearize(fun, *primals, has_aux=False):
+    """The value of a function at a point, and its derivative there as a linear function that can be applied many times.
+
+    Args:
+      fun: a function of arrays, scalars or pytrees of them.
+      *primals: the point.
+      has_aux: `fun` returns a pair (out, aux).
+
+    Returns:
+      (out, f_jvp), f_jvp taking tangents like the arguments and returning the output's tangent; with `has_aux`, (out, f_jvp, aux).
+
+    Raises:
+      TypeError, ValueError: (when f_jvp is called) the tangents' structure, shapes or dtypes are not the primals'.
+    """
+    check_callable(fun)
+    leaves, in_tree = tree_flatten((primals, {}))
+    flat = FlatFun(fun, in_tree, has_aux)
+    outs, linear = _core.linearize(flat, leaves)
+    if has_aux:
+        outs, aux = flat.split_aux(outs)
+    spec = _LinearSpec(tree_structure(primals), flat.out_tree, [_get_aval(x) for x in leaves], [_get_aval(x) for x in outs], describe(fun))
+    f_jvp = Partial(Partial(_apply_linear, spec), linear)
+    out = flat.out_tree.unflatten(outs)
+    return (out, f_jvp, aux) if has_aux else (out, f_jvp)
+
+
+class _LinearSpec:
+    """What a linear map's caller sees: trees and avals of both ends. Static data of the pytree that `vjp` and `linearize` return."""
+
+    def __init__(self, in_tree, out_tree, in_avals, out_avals, name):
+        self.in_tree, self.out_tree, self.in_avals, self.out_avals, self.name = in_tree, out_tree, in_avals, out_avals, name
+
+
+def _apply_linear(spec, linear, *tangents):
+    leaves, tree = tree_flatten(tangents)
+    if tree != spec.in_tree:
+        raise TypeError(f"expected {spec.in_tree}, got {tree}")
+    flat = []
+    for t, p in zip(leaves, spec.in_avals):
+        expected = tangent_dtype(p.dtype)
+        if getattr(t, "dtype", None) == float0:
+            if expected != float0:
+                raise ValueError(_tangent_mismatch(f"float0[{','.join(map(str, np.shape(t)))}]", p))
+            flat.append(None)
+            continue
+        aval = _get_aval(t)
+        if aval.dtype != expected or tuple(aval.shape) != tuple(p.shape):
+            raise ValueError(_tangent_mismatch(aval, p))
+        flat.append(t)
+    outs = linear.apply(flat)[:len(spec.out_avals)]
+    return spec.out_tree.unflatten([zeros(a) if t is None else t for t, a in zip(outs, spec.out_avals)])
+
+
+def _tangent_mismatch(got, primal):
+    expected = primal if is_inexact(primal.dtype) else f"float0[{','.join(map(str, primal.shape))}]"
+    return ("linearized function called on tangent values inconsistent with the original primal values:\n"
+            f"Got tangent aval {got} for primal aval {primal} but expected {expected}.")
+
+
+def vjp(fun, *primals, has_aux=False, reduce_axes=()):
+    """The value of a function and its pullback (vector-Jacobian product).
+
+    Args:
+      fun: a function of arrays, scalars or pytrees of them.
+      *primals: the point.
+      has_aux: `fun` returns a pair (out, aux).
+
+    Returns:
+      (out, f_vjp), f_vjp taking one cotangent like the output and returning a tuple of cotangents like the primals (float0 for integer
+      ones); with `has_aux`, (out, f_vjp, aux). f_vjp may be called many times, and is a pytree.
+
+    Raises:
+      TypeError, ValueError: (when f_vjp is called) the cotangent's structure, shapes or dtypes are not the output's.
+
+    >>> y, f_vjp = vjp(lambda x, y: x * jnp.sin(y), 2.0, 0.5); f_vjp(1.0)
+    """
+    check_callable(fun)
+    leaves, in_tree = tree_flatten((primals, {}))
+    flat = FlatFun(fun, in_tree, has_aux)
+    outs, linear = _core.linearize(flat, leaves)
+    n_all = len(outs)
+    if has_aux:
+        outs, aux = flat.split_aux(outs)
+    spec = _LinearSpec(tree_structure(primals), flat.out_tree, [_get_aval(x) for x in leaves], [_get_aval(x) for x in outs], describe(fun))
+    f_vjp = Partial(Partial(_pull_back, spec, n_all - len(outs)), linear)
+    out = flat.out_tree.unflatten(outs)
+    return (out, f_vjp, aux) if has_aux else (out, f_vjp)
+
+
+def _pull_back(spec, n_aux, linear, *cotangents):
+    if len(cotangents) != 1:
+        raise TypeError(_ONE_ARGUMENT.format(name=spec.name.split(" at ")[0], n=len(cotangents)))
+    leaves, tree = tree_flatten(cotangents[0])
+    if tree != spec.out_tree:
+        raise ValueError("unexpected tree structure.\n\nThe argument to a VJP function returned by `jax.vjp` must match the pytree\n"
+                         f"structure of the differentiated function {spec.name}.\n\n"
+                         f"But the tree structures differ: expected {spec.out_tree}, got {tree}.")
+    cts = [_checked_cotangent(ct, aval) for ct, aval in zip(leaves, spec.out_avals)]
+    grads = linear.transpose(cts + [None] * n_aux)
+    return spec.in_tree.unflatten([zeros(a) if g is None else g for g, a in zip(grads, spec.in_avals)])
+
+
+def _checked_cotangent(ct, aval):
+    expected = tangent_dtype(aval.dtype)
+    is_float0 = getattr(ct, "dtype", None) == float0
+    got = None if is_float0 else _get_aval(ct)
+    got_dtype, got_shape = (float0, np.shape(ct)) if is_float0 else (got.dtype, tuple(got.shape))
+    if got_dtype != expected or got_shape != tuple(aval.shape):
+        want = aval.str_short() if expected != float0 else f"float0[{','.join(map(str, aval.shape))}]"
+        have = got.str_short() if got is not None else f"float0[{','.join(map(str, got_shape))}]"
+        raise ValueError(f"unexpected JAX type (e.g. shape/dtype) for argument to VJP function: got {have}, but expected {want} because the"
+                         f" corresponding output of the differentiated function had JAX type {aval.str_short()}")
+    return None if is_float0 else ct
+
+
+_ONE_ARGUMENT = """
+The function returned by `jax.vjp` applied to {name} was called with {n} arguments,
+but functions returned by `jax.vjp` must be called with a single argument
+corresponding to the single value returned by the function being differentiated
+(even if that returned value is a tuple or other container).
+
+For example, if we have:
+
+  def f(x):
+    return (x, x)
+  _, f_vjp = jax.vjp(f, 1.0)
+
+the function `f` returns a single tuple as output, and so we call `f_vjp` with a
+single tuple as its argument:
+
+  x_bar, = f_vjp((2.0, 2.0))
+
+If we instead call `f_vjp(2.0, 2.0)`, with the values 'splatted out' as
+arguments rather than in a tuple, this error can arise.
+"""
+
+
+def linear_transpose(fun, *primals, reduce_axes=()):
+    """The transpose of a function that is linear; cheaper than `vjp` as nothing is evaluated.
+
+    Args:
+      fun: a linear function.
+      *primals: arrays or `ShapeDtypeStruct`s like its arguments; only shapes and dtypes matter.
+
+    Returns:
+      a function of one cotangent like the output, returning a tuple of cotangents like the primals.
+
+    Raises:
+      TypeError: `fun` is not linear, an argument is not floating point, or (later) the cotangent is not like the output.
+    """
+    check_callable(fun)
+    leaves, in_tree = tree_flatten((primals, {}))
+    avals = [_get_aval(x) for x in leaves]
+    for aval in avals:
+        if not is_inexact(aval.dtype) and getattr(aval.dtype, "kind", None) != "i":
+            raise TypeError("linear_transpose only supports [float or complex -> float or complex], and integer -> integer functions,"
+                            f" but got {', '.join(str(a) for a in avals)}.")
+    flat = FlatFun(fun, in_tree)
+    out_avals, linear = _core.linear_transpose(flat, avals)
+    args_tree = tree_structure(primals)
+
+    def transposed_fun(out_cotangent):
+        cts, tree = tree_flatten(out_cotangent)
+        if tree != flat.out_tree:
+            raise TypeError(f"cotangent tree does not match function output, expected {flat.out_tree} but got {tree}")
+        for ct, aval in zip(cts, out_avals):
+            got = _get_aval(ct)
+            if got.dtype != aval.dtype or tuple(got.shape) != tuple(aval.shape):
+                raise TypeError(f"cotangent type does not match function output, expected {tuple(out_avals)} but got {cts}")
+        return args_tree.unflatten([zeros(a) if g is None else g for g, a in zip(linear.transpose(cts), avals)])
+
+    return transposed_fun
+
+
+def fwd_and_bwd(fun, argnums, has_aux=False, jitted=True):
+    """Forward and backward passes of a function as two functions.
+
+    Returns:
+      (fwd, bwd): `fwd(*args)` returns (out, residuals) (or (out, residuals, aux)), `bwd(residuals, cotangent)` the gradients with respect
+      to `argnums`, a tuple if `argnums` is one.
+    """
+    check_callable(fun)
+    argnums = _argnums(argnums)
+
+    def fwd(*args, **kwargs):
+        dyn, partial_fun = _differentiated(fun, argnums, args, kwargs)
+        return vjp(partial_fun, *dyn, has_aux=has_aux)
+
+    def bwd(f_vjp, out_bar):
+        g = f_vjp(out_bar)
+        return g if isinstance(argnums, tuple) else g[0]
+
+    if jitted:
+        from ._api import jit
+        return jit(fwd), jit(bwd)
+    return fwd, bwd
+
+
+# ---------------------------------------------------------------- Jacobians
+
+
+def jacfwd(fun, argnums=0, has_aux=False, holomorphic=False):
+    """The Jacobian of a function, column by column in forward mode: the choice for more outputs than inputs.
+
+    Args:
+      fun: a function of arrays or pytrees of them.
+      argnums: which positional arguments to differentiate with respect to: an int, or a sequence of them.
+      has_aux: `fun` returns a pair (out, aux).
+      holomorphic: `fun` is complex-differentiable; inputs must be complex.
+
+    Returns:
+      a function of `fun`'s arguments. For each output leaf of shape s and input leaf of shape t it returns an array of shape s + t,
+      nested as output structure of input structure; with `has_aux`, a pair (jacobian, aux).
+
+    Raises:
+      TypeError: an input is not real (complex, with `holomorphic`).
+    """
+    check_callable(fun)
+    argnums = _argnums(argnums)
+
+    @wraps(fun, "jacfwd_{fun}", "Jacobian of {fun} with respect to positional argument(s) " + str(argnums) + ".\n\n{doc}")
+    def jacfun(*args, **kwargs):
+        from ._batching import vmap
+        dyn, partial_fun = _differentiated(fun, argnums, args, kwargs)
+        tree_map(lambda x: _check_input_jacfwd(holomorphic, x), dyn)
+
+        def push(tangents):
+            y, y_dot, *aux = jvp(partial_fun, dyn, tangents, has_aux=has_aux)
+            return (y, tree_map(_integer_zeros, y_dot, y), *aux)
+
+        y, jac, *aux = vmap(push, out_axes=(None, -1, None) if has_aux else (None, -1))(_std_basis(dyn))
+        tree_map(lambda x: _check_output_jacfwd(holomorphic, _get_aval(x).dtype), y)
+        result = tree_map(lambda block: _split_axis(dyn if isinstance(argnums, tuple) else dyn[0], -1, block), jac)
+        return (result, aux[0]) if has_aux else result
+
+    return jacfun
+
+
+def jacrev(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
+    """The Jacobian of a function, row by row in reverse mode: the choice for more inputs than outputs.
+
+    The arguments are those of `jacfwd`; `allow_int` is as in `grad`.
+
+    Returns:
+      a function of `fun`'s arguments. For each output leaf of shape s and input leaf of shape t it returns an array of shape s + t,
+      nested as output structure of input structure; with `has_aux`, a pair (jacobian, aux).
+
+    Raises:
+      TypeError: an input or output is not of the kind that `grad` asks for.
+    """
+    check_callable(fun)
+    argnums = _argnums(argnums)
+
+    @wraps(fun, "jacrev_{fun}", "Jacobian of {fun} with respect to positional argument(s) " + str(argnums) + ".\n\n{doc}")
+    def jacfun(*args, **kwargs):
+        from ._batching import vmap
+        dyn, partial_fun = _differentiated(fun, argnums, args, kwargs)
+        tree_map(lambda x: _check_input_revderiv("jacrev", holomorphic, allow_int, x), dyn)
+        y, pullback, *aux = vjp(partial_fun, *dyn, has_aux=has_aux)
+        tree_map(lambda x: _check_output_revderiv("jacrev", holomorphic, _get_aval(x).dtype), y)
+        jac = vmap(lambda ct: tree_map(_integer_zeros, pullback(ct), dyn))(_std_basis(y))
+        jac = jac if isinstance(argnums, tuple) else jac[0]
+        example = dyn if isinstance(argnums, tuple) else dyn[0]
+        by_input = tree_map(lambda block: _split_axis(y, 0, block), jac)
+        result = tree_transpose(tree_structure(example), tree_structure(y), by_input)
+        return (result, aux[0]) if has_aux else result
+
+    return jacfun
+
+
+jacobian = jacrev
+
+
+def hessian(fun, argnums=0, has_aux=False, holomorphic=False):
+    """The Hessian of a function, forward over reverse.
+
+    The arguments are those of `jacfwd`.
+
+    Returns:
+      a function of `fun`'s arguments. For output shape s and input leaves of shapes t and u it returns arrays of shape s + t + u, nested as
+      output structure of input structure of input structure.
+    """
+    return jacfwd(jacrev(fun, argnums, has_aux=has_aux, holomorphic=holomorphic), argnums, has_aux=has_aux, holomorphic=holomorphic)
+
+
+def _integer_zeros(tangent, primal):
+    """Jacobians have zeros of the primal's own dtype where its tangent type is float0."""
+    if getattr(tangent, "dtype", None) != float0:
+        return tangent
+    aval = _get_aval(primal)
+    return _core.broadcast_to(np.zeros((), aval.dtype), tuple(aval.shape))
+
+
+def _std_basis(tree):
+    """The standard basis of a pytree's space: each leaf with a leading axis over all its directions."""
+    leaves, treedef = tree_flatten(tree)
+    avals = [_get_aval(x) for x in leaves]
+    total = sum(int(np.prod(a.shape, dtype=int)) for a in avals)
+    out, at = [], 0
+    for aval in avals:
+        n = int(np.prod(aval.shape, dtype=int))
+        if not is_inexact(aval.dtype):
+            block = np.zeros((total, *aval.shape), float0)
+        else:
+            block = _core.asarray(np.eye(total, n, k=-at).astype(aval.dtype).reshape(total, *aval.shape))
+        out.append(block)
+        at += n
+    return treedef.unflatten(out)
+
+
+def _split_axis(tree, axis, block):
+    """`block`'s axis, which runs over all of `tree`'s directions, cut into leaves like `tree`'s in its place."""
+    leaves, treedef = tree_flatten(tree)
+    shapes = [tuple(_get_aval(x).shape) for x in leaves]
+    aval = _get_aval(block)
+    rest = list(aval.shape)
+    axis %= len(rest)
+    out, at = [], 0
+    for shape in shapes:
+        n = int(np.prod(shape, dtype=int))
+        piece = block
+        if n != rest[axis]:
+            start = [0] * len(rest)
+            limit = list(rest)
+            start[axis], limit[axis] = at, at + n
+            piece = _core.bind("slice", piece, start_indices=tuple(start), limit_indices=tuple(limit), strides=None)
+        full = (*rest[:axis], *shape, *rest[axis + 1:])
+        if full != tuple(rest[:axis] + [n] + rest[axis + 1:]):
+            piece = _core.bind("reshape", piece, new_sizes=full, dimensions=None, sharding=None)
+        out.append(piece)
+        at += n
+    return treedef.unflatten(out)

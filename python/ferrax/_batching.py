@@ -1,0 +1,146 @@
+"""`vmap` over pytrees: axis specifications are tree prefixes, and errors name the argument's path.
+
+    vmap(lambda x, w: w @ x, in_axes=(0, None))(xs, w)         # one product a row of xs
+"""
+
+import collections
+
+from . import _core
+from ._flat import FlatFun, argument_names, check_callable, wraps
+from .tree_util import broadcast_prefix, prefix_errors, tree_flatten, tree_leaves
+
+_get_aval = _core.get_aval
+
+
+def _is_axis(x):
+    return x is None or type(x) is int
+
+
+def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_name=None, sum_match=False):
+    """Maps a function over array axes: `fun`, written for one element, applied to all of them at once.
+
+    Args:
+      fun: the function.
+      in_axes: which axis of each argument to map over: an int, None (not mapped), or a tuple or list with one entry per positional
+        argument, each an int, None or a pytree prefix of the argument. Keyword arguments are mapped over axis 0.
+      out_axes: where the mapped axis appears in the output: an int, None (only if the output does not depend on the mapped arguments),
+        or a pytree prefix of the output.
+      axis_name: a name for the axis, for collectives such as `lax.psum`.
+      axis_size: the size of the axis, needed where no argument is mapped.
+
+    Returns:
+      the mapped function.
+
+    Raises:
+      ValueError: sizes differ or cannot be found, an axis is out of range, a specification is no prefix.
+      TypeError: a specification is neither int, None nor a container of them.
+
+    >>> vmap(lambda x: (x ** 2).sum())(jnp.ones((3, 2)))         # [2., 2., 2.]
+    """
+    check_callable(fun)
+    if isinstance(in_axes, list):
+        in_axes = tuple(in_axes)
+    if not (_is_axis(in_axes) or isinstance(in_axes, tuple)) or not all(map(_is_axis, _axis_leaves(in_axes))):
+        raise TypeError("vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments passed to the"
+                        f" function, but got {in_axes}.")
+    if not all(map(_is_axis, _axis_leaves(out_axes))):
+        raise TypeError(f"vmap out_axes must be an int, None, or (nested) container with those types as leaves, but got {out_axes}.")
+
+    @wraps(fun, "{fun}", "Vectorized version of {fun}. Takes similar arguments as {fun} but with additional array axes over which {fun} is mapped.\n\n{doc}")
+    def vmap_f(*args, **kwargs):
+        if isinstance(in_axes, tuple) and len(in_axes) != len(args):
+            raise ValueError("vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments passed to the"
+                             f" function, but got {len(in_axes)=}, {len(args)=}")
+        leaves, in_tree = tree_flatten((args, kwargs))
+        if in_axes == 0 and type(in_axes) is int:
+            dims = [0] * len(leaves)
+        else:
+            dims = spread_axes(in_axes, args, "vmap in_axes")
+            dims += [0] * (len(leaves) - len(dims))
+        size = mapped_size("vmap", fun, args, kwargs, leaves, dims, axis_size)
+        flat = FlatFun(fun, in_tree)
+
+        def out_dims():
+            if _is_axis(out_axes):
+                return [out_axes] * flat.out_tree.num_leaves
+            tree = flat.out_tree.unflatten([0] * flat.out_tree.num_leaves)
+            return spread_axes(out_axes, tree, "vmap out_axes")
+
+        outs = _core.vmap(flat, leaves, dims, size, axis_name, out_dims)
+        return flat.out_tree.unflatten(outs)
+
+    return vmap_f
+
+
+def spread_axes(axes, tree, name):
+    """An axis specification, a prefix of `tree`, as one entry per leaf.
+
+    Raises:
+      ValueError: it is no prefix; the message lists each mismatch.
+    """
+    def is_none(x):
+        return x is None
+
+    try:
+        return broadcast_prefix(axes, tree, name=name, prefix_is_leaf=is_none)
+    except ValueError:
+        found = prefix_errors(axes, tree, name, is_none)
+        raise ValueError(f"{name} specification must be a tree prefix of the corresponding value; \n  Mismatch details ({len(found)} found):\n  "
+                         + "\n  ".join(found)) from None
+
+
+def _axis_leaves(axes):
+    return tree_leaves(axes, is_leaf=lambda x: x is None)
+
+
+def mapped_size(name, fun, args, kwargs, leaves, dims, axis_size=None):
+    """The one size that all mapped axes have.
+
+    Raises:
+      ValueError: there is no mapped axis, one is out of range, or sizes differ.
+    """
+    if not leaves and axis_size is None:
+        raise ValueError(f"{name} wrapped function must be passed at least one argument containing an array or axis_size must be specified,"
+                         f" got empty *args={args} and **kwargs={kwargs}")
+    sizes = [None if d is None else _axis_length(name, x, d) for x, d in zip(leaves, dims)]
+    found = {n for n in sizes if n is not None}
+    if axis_size is not None:
+        found.add(axis_size)
+    if len(found) == 1:
+        return found.pop()
+    if not found:
+        raise ValueError(f"{name} must have at least one non-None value in in_axes or axis_size must be specified")
+    raise ValueError(_size_mismatch(name, fun, args, kwargs, leaves, dims, sizes, axis_size))
+
+
+def _axis_length(name, x, d):
+    shape = getattr(x, "shape", None)
+    if shape is None:
+        shape = _get_aval(x).shape
+    try:
+        return shape[d]
+    except IndexError:
+        rank = d + 1 if d >= 0 else -d
+        raise ValueError(f"{name} was requested to map its argument along axis {d}, which implies that its rank should be at least {rank},"
+                         f" but is only {len(shape)} (its shape is {tuple(shape)})") from None
+
+
+def _size_mismatch(name, fun, args, kwargs, leaves, dims, sizes, axis_size):
+    names = argument_names(fun, args, kwargs)
+    counts = collections.Counter(n for n in sizes if n is not None)
+    first = {}
+    for label, x, d, n in zip(names, leaves, dims, sizes):
+        if n is not None and n not in first:
+            label = label if label.startswith("kwargs[") else f"argument {label}"
+            first[n] = f"axis {d} of {label} of type {_get_aval(x).str_short()}"
+    lines = []
+    if axis_size is not None:
+        lines.append(f"  * the `axis_size` argument was {axis_size}")
+    ranked = sorted(counts.items(), key=lambda kv: -kv[1])
+    for i, (n, count) in enumerate(ranked):
+        if count == 1:
+            lines.append(f"  * one axis had size {n}: {first[n]}")
+        else:
+            which = "most" if i == 0 and axis_size is None else "some"
+            lines.append(f"  * {which} axes ({count} of them) had size {n}, e.g. {first[n]}")
+    return f"{name} got inconsistent sizes for array axes to be mapped:\n" + ";\n".join(lines)

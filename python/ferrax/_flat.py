@@ -1,0 +1,120 @@
+"""Between pytrees and the flat functions that the core transforms.
+
+Invariant: a `FlatFun` is called with exactly `in_tree.num_leaves` leaves, and knows `out_tree` afterwards.
+"""
+
+import inspect
+
+import numpy as np
+
+from . import _core
+from .tree_util import keystr
+
+float0 = np.dtype([("float0", np.void, 0)])
+
+
+def check_callable(fun):
+    if not callable(fun):
+        raise TypeError(f"Expected a callable value, got {fun}")
+
+
+def describe(fun):
+    """The function's name and where it stands: `loss at model.py:12`."""
+    inner = inspect.unwrap(fun) if hasattr(fun, "__wrapped__") else fun
+    code = getattr(inner, "__code__", None)
+    name = getattr(inner, "__name__", None) or repr(inner)
+    return f"{name} at {code.co_filename}:{code.co_firstlineno}" if code else name
+
+
+def name_of(fun):
+    return getattr(fun, "__name__", None) or type(fun).__name__
+
+
+def wraps(fun, namestr, docstr=None):
+    """Gives a transformed function the name, signature and docstring that `namestr` and `docstr` say, of `fun`."""
+    def decorate(out):
+        name = name_of(fun)
+        out.__name__ = namestr.format(fun=name)
+        out.__qualname__ = out.__name__
+        out.__module__ = getattr(fun, "__module__", out.__module__)
+        doc = getattr(fun, "__doc__", None)
+        out.__doc__ = docstr.format(fun=name, doc=doc or "") if docstr else doc
+        out.__wrapped__ = fun
+        return out
+    return decorate
+
+
+class FlatFun:
+    """`fun` as a function of leaves. With `has_aux`, array leaves of the auxiliary output ride behind the outputs."""
+
+    __slots__ = ("fun", "in_tree", "has_aux", "out_tree", "n_outs", "_aux")
+
+    def __init__(self, fun, in_tree, has_aux=False):
+        self.fun, self.in_tree, self.has_aux = fun, in_tree, has_aux
+        self.out_tree = self.n_outs = self._aux = None
+
+    def __call__(self, *leaves):
+        args, kwargs = self.in_tree.unflatten(leaves)
+        out = self.fun(*args, **kwargs)
+        if not self.has_aux:
+            outs, self.out_tree = _core.tree_flatten(out)
+            return outs
+        if not isinstance(out, (tuple, list)) or len(out) != 2:
+            raise TypeError(f"expected function with aux output to return a two-element tuple, but got type {type(out)} with value {out}")
+        outs, self.out_tree = _core.tree_flatten(out[0])
+        aux_leaves, aux_tree = _core.tree_flatten(out[1])
+        self.n_outs = len(outs)
+        # Leaves that are no arrays (strings, functions, Python numbers) pass by the transform untouched.
+        is_array = [isinstance(x, _core.Array) for x in aux_leaves]
+        self._aux = aux_tree, is_array, [None if a else x for x, a in zip(aux_leaves, is_array)]
+        return [*outs, *(x for x, a in zip(aux_leaves, is_array) if a)]
+
+    def split_aux(self, outs):
+        """The flat outputs, and the auxiliary output as a pytree."""
+        tree, is_array, others = self._aux
+        arrays = iter(outs[self.n_outs:])
+        return outs[:self.n_outs], tree.unflatten([next(arrays) if a else x for a, x in zip(is_array, others)])
+
+
+def argument_names(fun, args, kwargs):
+    """One name per leaf of (args, kwargs), by the function's own parameter names: `x`, `params['w'][0]`."""
+    try:
+        parameters = list(inspect.signature(fun).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)][:len(args)]
+    var = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "args")
+    names += [f"{var}[{i}]" for i in range(len(names), len(args))]
+    out = []
+    for name, arg in zip(names, args):
+        out += [name + keystr(path) for path, _ in _core.tree_flatten_with_path(arg, None)[0]]
+    for name in sorted(kwargs):
+        out += [f"kwargs['{name}']" + keystr(path) for path, _ in _core.tree_flatten_with_path(kwargs[name], None)[0]]
+    return out
+
+
+def is_inexact(dtype):
+    """Whether a dtype is real or complex floating point. The narrow float types of ml_dtypes have kind 'V'."""
+    kind = getattr(dtype, "kind", None)
+    return kind in ("f", "c") or (kind == "V" and dtype != float0 and "float" in dtype.name)
+
+
+def unit(aval, value=1):
+    """`value` as a scalar of the aval's type, a literal in any program that records it."""
+    if aval.weak_type:
+        return {"f": float, "c": complex, "i": int}[aval.dtype.kind](value)
+    return aval.dtype.type(value)
+
+
+def zeros(aval):
+    """Zeros of the aval's tangent type: float0 where the type is integer, boolean or a key."""
+    if not is_inexact(aval.dtype):
+        return np.zeros(aval.shape, float0)
+    zero = unit(aval, 0)
+    if aval.shape == ():
+        return _core.asarray(zero)
+    return _core.bind("broadcast_in_dim", zero, shape=tuple(aval.shape), broadcast_dimensions=(), sharding=None)
+
+
+def tangent_dtype(dtype):
+    return dtype if is_inexact(dtype) else float0

@@ -1,0 +1,22 @@
+"""Rematerialisation: `checkpoint`, names for the values that a policy may keep, and the list of what a function keeps."""
+
+from . import _core
+from ._api import checkpoint, remat
+from ._autodiff import linearize
+from ._policies import checkpoint_policies
+from .tree_util import tree_map
+
+__all__ = ["checkpoint", "checkpoint_name", "checkpoint_policies", "print_saved_residuals", "remat"]
+
+
+def checkpoint_name(x, name):
+    """A pytree unchanged, its leaves marked with a name that checkpoint policies can ask for."""
+    return tree_map(lambda leaf: _core.bind("name", leaf, name=name), x)
+
+
+def print_saved_residuals(f, *args, **kwargs):
+    """Prints type and shape of every value that reverse mode would keep for `f(*args, **kwargs)`."""
+    _, f_jvp = linearize(lambda *args: f(*args, **kwargs), *args)
+    linear, = f_jvp.args
+    for x in linear.residuals:
+        print(_core.get_aval(x).str_short(True))

@@ -1,0 +1,503 @@
+"""Derivative rules given by the user: `custom_jvp`, `custom_vjp`, `custom_gradient`, `linear_call`.
+
+Invariant: a rule sees and returns the function's own pytrees; the core sees flat lists, with None for a zero.
+
+    @custom_jvp
+    def log1pexp(x): return jnp.log(1.0 + jnp.exp(x))
+    log1pexp.defjvp(lambda primals, tangents: (log1pexp(*primals), tangents[0] / (1 + jnp.exp(-primals[0]))))
+"""
+
+import dataclasses
+import functools
+import inspect
+import operator
+
+import numpy as np
+
+from . import _core
+from ._flat import FlatFun, check_callable, float0, is_inexact, name_of, tangent_dtype, zeros
+from .errors import UnexpectedTracerError
+from .tree_util import register_pytree_node, tree_flatten, tree_leaves, tree_map, tree_structure, tree_unflatten
+
+__all__ = [
+    "CustomVJPPrimal", "SymbolicZero", "closure_convert", "custom_gradient", "custom_jvp", "custom_vjp", "custom_vjp_primal_tree_values",
+    "linear_call", "zero_from_primal",
+]
+
+_get_aval = _core.get_aval
+
+
+class SymbolicZero:
+    """A zero tangent or cotangent that was never made, of type `aval`; what rules with `symbolic_zeros=True` receive."""
+
+    def __init__(self, aval):
+        self.aval = aval
+
+    shape = property(lambda self: tuple(self.aval.shape))
+    dtype = property(lambda self: self.aval.dtype)
+    ndim = property(lambda self: len(self.aval.shape))
+
+    def instantiate(self):
+        """The zeros as an array."""
+        return zeros(self.aval)
+
+    def __repr__(self):
+        return f"SymbolicZero({self.aval})"
+
+
+register_pytree_node(SymbolicZero, lambda z: ((), _HashByType(z.aval)), lambda aux, _: SymbolicZero(aux.aval))
+
+
+class _HashByType:
+    """An aval as static data of a pytree, compared by what it prints."""
+
+    def __init__(self, aval):
+        self.aval = aval
+
+    def __eq__(self, other):
+        return isinstance(other, _HashByType) and str(self.aval) == str(other.aval)
+
+    def __hash__(self):
+        return hash(str(self.aval))
+
+    def __repr__(self):
+        return str(self.aval)
+
+
+@dataclasses.dataclass(frozen=True)
+class CustomVJPPrimal:
+    """An argument as `fwd` sees it with `symbolic_zeros=True`: its value, and whether it is differentiated."""
+
+    value: object
+    perturbed: bool
+
+
+def custom_vjp_primal_tree_values(tree):
+    """A pytree of `CustomVJPPrimal` with the values in their place."""
+    is_primal = lambda x: isinstance(x, CustomVJPPrimal)
+    return tree_map(lambda x: x.value if is_primal(x) else x, tree, is_leaf=is_primal)
+
+
+def zero_from_primal(val, symbolic_zeros=False):
+    """The zero of `val`'s tangent type; a `SymbolicZero` if asked for."""
+    aval = _get_aval(val)
+    return SymbolicZero(aval) if symbolic_zeros else zeros(aval)
+
+
+# ---------------------------------------------------------------- what both have in common
+
+
+def _bound(fun, args, kwargs):
+    """The call's arguments by position, with keywords and defaults put in their places."""
+    if not kwargs:
+        return args
+    signature = inspect.signature(fun)
+    call = signature.bind(*args, **kwargs)
+    call.apply_defaults()
+    if call.kwargs:
+        raise TypeError(f"The following keyword arguments could not be resolved to positions: {', '.join(call.kwargs)}")
+    return call.args
+
+
+def _nondiff_positions(fun, numbers, names):
+    numbers = (operator.index(numbers),) if hasattr(numbers, "__index__") else tuple(map(operator.index, numbers))
+    names = (names,) if isinstance(names, str) else tuple(names)
+    if names:
+        order = list(inspect.signature(fun).parameters)
+        numbers += tuple(order.index(n) for n in names if order.index(n) not in numbers)
+    return tuple(sorted(numbers))
+
+
+def _split_nondiff(positions, args):
+    """(the static arguments, the differentiable ones, a function that puts both back together)."""
+    if not positions:
+        return (), args, lambda dyn: dyn
+    where = {i % len(args) if i < 0 else i for i in positions}
+    static = tuple(x for i, x in enumerate(args) if i in where)
+
+    def merge(dyn):
+        rest, fixed = iter(dyn), iter(static)
+        return tuple(next(fixed) if i in where else next(rest) for i in range(len(args)))
+
+    return static, tuple(x for i, x in enumerate(args) if i not in where), merge
+
+
+def _stop_gradient(x):
+    return _core.bind("stop_gradient", x) if isinstance(x, _core.Tracer) and is_inexact(x.dtype) else x
+
+
+def _named(fun, name):
+    """A bound method as a function of another name: programs print the names of the user's rules."""
+    def call(*args, **kwargs):
+        return fun(*args, **kwargs)
+
+    call.__name__ = call.__qualname__ = name
+    return call
+
+
+class _CustomFunction:
+    """A function with a rule: callable, usable as a method, with the function's own name and docstring."""
+
+    def __init__(self, fun, nondiff_argnums=(), nondiff_argnames=()):
+        self.fun = fun
+        self.nondiff_argnums = _nondiff_positions(fun, nondiff_argnums, nondiff_argnames)
+        functools.update_wrapper(self, fun) if hasattr(fun, "__name__") else None
+
+    def __get__(self, instance, owner=None):
+        return self if instance is None else functools.partial(self, instance)
+
+
+# ---------------------------------------------------------------- custom_jvp
+
+
+class custom_jvp(_CustomFunction):
+    """A function with a forward-mode rule of its own, from which reverse mode follows by transposition.
+
+    Args:
+      fun: the function.
+      nondiff_argnums, nondiff_argnames: arguments that are not differentiated (functions, sizes); the rule gets them first.
+
+    Example:
+      @custom_jvp
+      def f(x, y): return jnp.sin(x) * y
+
+      @f.defjvp
+      def f_jvp(primals, tangents):
+          (x, y), (dx, dy) = primals, tangents
+          return f(x, y), jnp.cos(x) * dx * y + jnp.sin(x) * dy
+    """
+
+    def __init__(self, fun, nondiff_argnums=(), nondiff_argnames=()):
+        super().__init__(fun, nondiff_argnums, nondiff_argnames)
+        self.jvp = None
+        self.symbolic_zeros = False
+
+    def defjvp(self, jvp, symbolic_zeros=False):
+        """Sets the rule: `jvp(*nondiff_args, primals, tangents) -> (out, out_tangent)`. Returns it, so that it may decorate.
+
+        Args:
+          symbolic_zeros: hand over zero tangents as `SymbolicZero`, not as arrays.
+        """
+        self.jvp, self.symbolic_zeros = jvp, symbolic_zeros
+        return jvp
+
+    def defjvps(self, *jvps):
+        """Sets one rule per argument: `jvps[i](tangent_i, out, *primals) -> out_tangent`, or None for a zero derivative.
+
+        Raises:
+          TypeError: the function has `nondiff_argnums`.
+        """
+        if self.nondiff_argnums:
+            raise TypeError("Can't use ``defjvps`` with ``nondiff_argnums``.")
+
+        def jvp(primals, tangents):
+            out = self(*primals)
+            zero = tree_map(lambda x: zeros(_get_aval(x)), out)
+            terms = [rule(t, out, *primals) if rule else zero for rule, t in zip(jvps, tangents)]
+            used = [term for rule, term in zip(jvps, terms) if rule] or [zero]
+            total = used[0]
+            for term in used[1:]:
+                total = tree_map(lambda a, b: _core.elementwise("add", a, b), total, term)
+            return out, total
+
+        self.defjvp(jvp)
+
+    def __call__(self, *args, **kwargs):
+        name = name_of(self.fun)
+        if not self.jvp:
+            raise AttributeError(f"No JVP defined for custom_jvp function {name} using defjvp.")
+        args = _bound(self.fun, args, kwargs)
+        # The rule runs outside the derivative it defines: a static argument that is itself being differentiated counts as constant there.
+        args = tuple(tree_map(_stop_gradient, x) if i in self.nondiff_argnums else x for i, x in enumerate(args)) if self.nondiff_argnums else args
+        static, dyn, merge = _split_nondiff(self.nondiff_argnums, args)
+        leaves, in_tree = tree_flatten((dyn, {}))
+        flat = FlatFun(lambda *dyn: self.fun(*merge(dyn)), in_tree)
+        rule = _FlatJvpRule(self.jvp, name, static, tree_structure(dyn), flat, self.symbolic_zeros)
+        outs = _core.custom_jvp_call(name, flat, rule, leaves, symbolic_zeros=self.symbolic_zeros)
+        return (flat.out_tree or rule.out_tree).unflatten(outs)
+
+
+class _FlatJvpRule:
+    """A `defjvp` rule over flat lists, with what it returns checked."""
+
+    def __init__(self, jvp, name, static, dyn_tree, flat, symbolic_zeros):
+        self.jvp, self.name, self.static, self.dyn_tree, self.flat, self.symbolic_zeros = jvp, name, static, dyn_tree, flat, symbolic_zeros
+        self.out_tree = None
+        self.__name__ = name_of(jvp)
+
+    def __call__(self, primals, tangents):
+        if self.symbolic_zeros:
+            tangents = [SymbolicZero(_get_aval(p)) if t is None else t for p, t in zip(primals, tangents)]
+        else:
+            tangents = [zeros(_get_aval(p)) if t is None else t for p, t in zip(primals, tangents)]
+        is_zero = lambda x: isinstance(x, SymbolicZero)
+        pair = self.jvp(*self.static, self.dyn_tree.unflatten(primals), self.dyn_tree.unflatten(tangents))
+        rule = f"Custom JVP rule {name_of(self.jvp)} for function {self.name}"
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise TypeError(f"{rule} must produce a pair (list or tuple of length two) representing primal and tangent outputs, but got {pair}.")
+        outs, out_tree = tree_flatten(pair[0])
+        out_tangents, tangent_tree = tree_flatten(pair[1], is_leaf=is_zero)
+        if out_tree != tangent_tree:
+            raise TypeError(f"{rule} must produce primal and tangent outputs with equal container (pytree) structures, but got"
+                            f" {out_tree} and {tangent_tree} respectively.")
+        if self.flat.out_tree is not None and out_tree != self.flat.out_tree:
+            raise TypeError(f"{rule} must produce a pair (list or tuple of length two) where the first element represents the primal output"
+                            f" (equal in value to the output of the custom_jvp-decorated function {self.name}, and in particular of the same"
+                            f" container/pytree structure), but instead the JVP rule output's first element had container/pytree structure"
+                            f" {out_tree} while the custom_jvp-decorated function {self.name} had output container/pytree structure"
+                            f" {self.flat.out_tree}.")
+        self.out_tree = out_tree
+        return outs, [self._tangent(o, t) for o, t in zip(outs, out_tangents)]
+
+    def _tangent(self, out, tangent):
+        if isinstance(tangent, SymbolicZero) or getattr(tangent, "dtype", None) == float0:
+            return None
+        o, t = _get_aval(out), _get_aval(tangent)
+        expected = tangent_dtype(o.dtype)
+        if expected == float0:
+            return None
+        if t.dtype != expected or tuple(t.shape) != tuple(o.shape):
+            raise TypeError("Custom JVP rule must produce primal and tangent outputs with corresponding shapes and dtypes."
+                            f" Expected {o.str_short()} (tangent type of {o.str_short()}) but got {t.str_short()}.")
+        return tangent
+
+
+# ---------------------------------------------------------------- custom_vjp
+
+
+class custom_vjp(_CustomFunction):
+    """A function with a reverse-mode rule of its own. It cannot be differentiated in forward mode.
+
+    Args:
+      fun: the function.
+      nondiff_argnums, nondiff_argnames: arguments that are not differentiated and are no arrays; `bwd` gets them first.
+
+    Example:
+      @custom_vjp
+      def clip_gradient(x, limit): return x
+      clip_gradient.defvjp(lambda x, limit: (x, limit),
+                           lambda limit, g: (jnp.clip(g, -limit, limit), None))
+    """
+
+    def __init__(self, fun, nondiff_argnums=(), nondiff_argnames=()):
+        super().__init__(fun, nondiff_argnums, nondiff_argnames)
+        self.fwd = self.bwd = None
+        self.symbolic_zeros = False
+
+    def defvjp(self, fwd, bwd, symbolic_zeros=False, optimize_remat=False):
+        """Sets the rule.
+
+        Args:
+          fwd: `fwd(*args) -> (out, residuals)`; residuals are any pytree of arrays.
+          bwd: `bwd(*nondiff_args, residuals, cotangent) -> tuple`, one cotangent per argument that is differentiated; None is a zero.
+          symbolic_zeros: give `fwd` its arguments as `CustomVJPPrimal`, and `bwd` zero cotangents as `SymbolicZero`.
+          optimize_remat: accepted for compatibility; unused parts of `fwd` are always dropped.
+        """
+        self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
+
+    def defvjp_all(self, *_):
+        raise AttributeError("defvjp_all was replaced by defvjp(fwd, bwd)")
+
+    def __call__(self, *args, **kwargs):
+        name = name_of(self.fun)
+        if not self.fwd or not self.bwd:
+            raise AttributeError(f"No VJP defined for custom_vjp function {name} using defvjp.")
+        args = _bound(self.fun, args, kwargs)
+        static, dyn, merge = _split_nondiff(self.nondiff_argnums, args)
+        for x in tree_leaves(static):
+            if isinstance(x, _core.Tracer):
+                raise UnexpectedTracerError(_NONDIFF_TRACER)
+        leaves, in_tree = tree_flatten((dyn, {}))
+        flat = FlatFun(lambda *dyn: self.fun(*merge(dyn)), in_tree)
+        rule = _FlatVjpRule(self, name, static, merge, tree_structure(dyn), flat)
+        outs = _core.custom_vjp_call(name, flat, _named(rule.forward, name_of(self.fwd)), _named(rule.backward, name_of(self.bwd)), leaves, symbolic_zeros=self.symbolic_zeros)
+        return (flat.out_tree or rule.out_tree).unflatten(outs)
+
+
+_NONDIFF_TRACER = (
+    "Found a JAX Tracer object passed as an argument to a custom_vjp function in a position indicated by nondiff_argnums as non-differentiable."
+    " Tracers cannot be passed as non-differentiable arguments to custom_vjp functions; instead, nondiff_argnums should only be used for"
+    " arguments that can't be or contain JAX tracers, e.g. function-valued arguments. In particular, array-valued arguments should typically"
+    " not be indicated as nondiff_argnums.")
+
+
+class _FlatVjpRule:
+    """A `defvjp` rule over flat lists, with what its halves return checked."""
+
+    def __init__(self, custom, name, static, merge, dyn_tree, flat):
+        self.custom, self.name, self.static, self.merge, self.dyn_tree, self.flat = custom, name, static, merge, dyn_tree, flat
+        self.out_tree = self.res_tree = self.in_avals = self.out_avals = None
+
+    def forward(self, *leaves, perturbed=None):
+        fwd = self.custom.fwd
+        self.in_avals = [_get_aval(x) for x in leaves]
+        if self.custom.symbolic_zeros:
+            leaves = [CustomVJPPrimal(x, True if perturbed is None else perturbed[i]) for i, x in enumerate(leaves)]
+        pair = fwd(*self.merge(self.dyn_tree.unflatten(leaves)))
+        rule = f"Custom VJP fwd rule {name_of(fwd)} for function {self.name}"
+        head = (f"{rule} must produce a pair (list or tuple of length two) where the first element represents the primal output (equal to those"
+                f" of the custom_vjp-decorated function {self.name}) and the second element represents residuals (i.e. values stored from the"
+                " forward pass for use on the backward pass), but instead")
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise TypeError(f"{head} of a pair the fwd rule {name_of(fwd)} produced {pair}.")
+        outs, self.out_tree = tree_flatten(pair[0])
+        if self.flat.out_tree is not None and self.out_tree != self.flat.out_tree:
+            raise TypeError(f"{head} the fwd rule output's first element had container/pytree structure {self.out_tree} while the"
+                            f" custom_vjp-decorated function {self.name} had output container/pytree structure {self.flat.out_tree}.")
+        residuals, self.res_tree = tree_flatten(pair[1])
+        self.out_avals = [_get_aval(x) for x in outs]
+        return outs, residuals
+
+    def backward(self, residuals, cts):
+        bwd = self.custom.bwd
+        if self.custom.symbolic_zeros:
+            cts = [SymbolicZero(a) if ct is None else ct for ct, a in zip(cts, self.out_avals)]
+        else:
+            cts = [zeros(a) if ct is None else ct for ct, a in zip(cts, self.out_avals)]
+        grads = bwd(*self.static, self.res_tree.unflatten(residuals), self.out_tree.unflatten(cts))
+        if isinstance(grads, list):
+            grads = tuple(grads)
+        return self._flat_cotangents(grads)
+
+    def _flat_cotangents(self, grads):
+        """One entry per input leaf; None stands for a zero, for one leaf or for a whole subtree."""
+        zero = object()
+        dummy = self.dyn_tree.unflatten([zero] * self.dyn_tree.num_leaves)
+        is_stop = lambda x: x is None or isinstance(x, SymbolicZero)
+        bad = TypeError("Custom VJP bwd rule must produce an output with the same container (pytree) structure as the args tuple of the primal"
+                        " function, and in particular must produce a tuple of length equal to the number of arguments to the primal function,"
+                        f" but got bwd output structure {tree_structure(grads)} for primal input structure {self.dyn_tree}.")
+        if not isinstance(grads, tuple) or len(grads) != len(dummy):
+            raise bad
+        flat, treedef = tree_flatten(grads, is_leaf=is_stop)
+        try:
+            below = treedef.flatten_up_to(dummy)
+        except (ValueError, TypeError):
+            raise bad from None
+        out = []
+        for ct, subtree in zip(flat, below):
+            n = tree_structure(subtree).num_leaves
+            if is_stop(ct):
+                out += [None] * n
+            elif subtree is not zero:
+                raise bad
+            else:
+                out.append(self._cotangent(ct, len(out)))
+        return out
+
+    def _cotangent(self, ct, i):
+        aval = self.in_avals[i]
+        if getattr(ct, "dtype", None) == float0 or not is_inexact(aval.dtype):
+            return None
+        got = _get_aval(ct)
+        if tuple(got.shape) != tuple(aval.shape):
+            path = _core.tree_flatten_with_path(self.dyn_tree.unflatten(list(range(len(self.in_avals)))), None)[0][i][0]
+            raise ValueError("Custom VJP bwd rule must produce an output with the same type as the args tuple of the primal function, but at"
+                             f" output{''.join(map(str, path))} the bwd rule produced an output of type {got.str_short()} corresponding to an"
+                             f" input of type {aval.str_short()}, so the shapes do not match")
+        if got.dtype != aval.dtype:
+            return _core.bind("convert_element_type", ct, new_dtype=aval.dtype, weak_type=False, sharding=None)
+        return ct
+
+
+def custom_gradient(fun):
+    """A function that returns its value and its own pullback: `fun(*args) -> (out, vjp)`, `vjp(cotangent)` giving one cotangent per argument
+    (a tuple; a lone cotangent may stand for itself).
+
+    >>> f = custom_gradient(lambda x: (x ** 2, lambda g: (g * x,)))
+    >>> grad(f)(3.0)          # 3.0
+    """
+
+    def wrapped_fun(*args, **kwargs):
+        return fun(*args, **kwargs)[0]
+
+    def fwd(*args, **kwargs):
+        out, rule = fun(*args, **kwargs)
+        outs, out_tree = tree_flatten(out)
+        avals = [_get_aval(x) for x in outs]
+        converted, consts = _closed(lambda *cts: rule(out_tree.unflatten(cts)), avals)
+        return out, _Pullback(consts, converted)
+
+    def bwd(res, g):
+        cts = res.converted(res.consts, *tree_leaves(g))
+        return cts if isinstance(cts, tuple) else tuple(cts) if isinstance(cts, list) else (cts,)
+
+    custom = custom_vjp(wrapped_fun)
+    custom.defvjp(fwd, bwd)
+    return functools.update_wrapper(custom, fun) if hasattr(fun, "__name__") else custom
+
+
+class _Pullback:
+    """A traced pullback between passes: the values it closes over are leaves, its program is static."""
+
+    def __init__(self, consts, converted):
+        self.consts, self.converted = consts, converted
+
+
+register_pytree_node(_Pullback, lambda p: ((p.consts,), p.converted), lambda converted, xs: _Pullback(xs[0], converted))
+
+
+def _closed(fun, avals):
+    """`fun` of leaves, traced: (`converted(consts, *leaves)`, consts), the consts being every array that `fun` closes over."""
+    flat = FlatFun(fun, tree_structure((tuple(avals), {})))
+    program, consts = _core.make_program(flat, avals)
+    out_tree = flat.out_tree
+
+    def converted(consts, *leaves):
+        return out_tree.unflatten(_core.eval_program(program, list(consts), *leaves))
+
+    return converted, list(consts)
+
+
+def closure_convert(fun, *example_args):
+    """`fun` with the differentiable arrays it closes over made arguments.
+
+    Args:
+      fun: a function of arrays or pytrees of them.
+      *example_args: arguments, or `ShapeDtypeStruct`s like them.
+
+    Returns:
+      (converted, consts): `converted(*args, *consts)` equals `fun(*args)` and closes over nothing that is being differentiated.
+    """
+    leaves, in_tree = tree_flatten((example_args, {}))
+    avals = [getattr(x, "aval", None) or _get_aval(x) for x in leaves]
+    flat = FlatFun(fun, in_tree)
+    program, consts = _core.make_program(flat, avals)
+    out_tree, args_tree = flat.out_tree, tree_structure(example_args)
+    hoisted = [isinstance(c, _core.Tracer) and is_inexact(c.dtype) for c in consts]
+    kept = [c for c, h in zip(consts, hoisted) if not h]
+
+    def converted_fun(*args_and_consts):
+        n = len(example_args)
+        leaves, tree = tree_flatten(args_and_consts[:n])
+        if tree != args_tree:
+            raise TypeError(f"closure-converted function called with arguments of structure {tree}, but it was converted for {args_tree}")
+        own, given = iter(kept), iter(args_and_consts[n:])
+        return out_tree.unflatten(_core.eval_program(program, [next(given) if h else next(own) for h in hoisted], *leaves))
+
+    return converted_fun, [c for c, h in zip(consts, hoisted) if h]
+
+
+def linear_call(fun, fun_transpose, residual_args, linear_args):
+    """Calls `fun(residual_args, linear_args)`, linear in the latter, with a transpose of its own.
+
+    Args:
+      fun: `fun(residuals, x) -> y`, linear in x.
+      fun_transpose: `fun_transpose(residuals, ct_y) -> ct_x`, what reverse mode runs in place of the transpose of `fun`.
+      residual_args, linear_args: pytrees of arrays.
+
+    Returns:
+      the output of `fun`. Like every `custom_vjp` function it cannot be differentiated in forward mode.
+    """
+    @custom_vjp
+    def call(residuals, x):
+        return fun(residuals, x)
+
+    def fwd(residuals, x):
+        return call(residuals, x), residuals
+
+    def bwd(residuals, ct):
+        return tree_map(lambda r: None, residuals), fun_transpose(residuals, ct)
+
+    call.defvjp(fwd, bwd)
+    return call(residual_args, linear_args)

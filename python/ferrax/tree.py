@@ -1,0 +1,24 @@
+"""Pytree functions under short names: `tree.map`, `tree.leaves`, ... Each is the function of the same meaning in `tree_util`."""
+
+import dataclasses as _dataclasses
+
+from .tree_util import (
+    tree_all as all,
+    tree_broadcast as broadcast,
+    tree_flatten as flatten,
+    tree_flatten_with_path as flatten_with_path,
+    tree_leaves as leaves,
+    tree_leaves_with_path as leaves_with_path,
+    tree_map as map,
+    tree_map_with_path as map_with_path,
+    tree_reduce as reduce,
+    tree_reduce_associative as reduce_associative,
+    tree_structure as structure,
+    tree_transpose as transpose,
+    tree_unflatten as unflatten,
+)
+
+
+def static(*, metadata=None, **kwargs):
+    """A dataclass field that `register_dataclass` treats as metadata: `dataclasses.field` with `metadata["static"]` set."""
+    return _dataclasses.field(metadata={**(metadata or {}), "static": True}, **kwargs)

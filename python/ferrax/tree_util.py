@@ -1,0 +1,501 @@
+"""Pytrees: nested containers of leaves, taken apart and put together again.
+
+A pytree is a leaf, None (a tree without leaves), or a tuple, list, dict, OrderedDict, defaultdict, namedtuple or registered class of
+pytrees. Dicts are walked in sorted key order. Invariant: `tree_unflatten(*reversed(tree_flatten(t)))` rebuilds `t`.
+
+    leaves, treedef = tree_flatten({"b": [1, (2, None)], "a": 3})     # [3, 1, 2], PyTreeDef({'a': *, 'b': [*, (*, None)]})
+"""
+
+import collections
+import dataclasses
+import difflib
+import functools
+import operator as _op
+
+from . import _core
+from ._core import DictKey, FlattenedIndexKey, GetAttrKey, PyTreeDef, SequenceKey
+
+__all__ = [
+    "DictKey", "FlattenedIndexKey", "GetAttrKey", "KeyEntry", "KeyPath", "Partial", "PyTreeDef", "SequenceKey", "all_leaves",
+    "default_registry", "flatten_one_level", "flatten_one_level_with_keys", "is_tree_node", "keystr", "register_dataclass",
+    "register_pytree_node", "register_pytree_node_class", "register_pytree_with_keys", "register_pytree_with_keys_class",
+    "register_static", "tree_all", "tree_broadcast", "tree_flatten", "tree_flatten_with_path", "tree_leaves",
+    "tree_leaves_with_path", "tree_map", "tree_map_with_path", "tree_multimap", "tree_reduce", "tree_reduce_associative",
+    "tree_structure", "tree_transpose", "tree_unflatten", "treedef_children", "treedef_is_leaf", "treedef_tuple",
+]
+
+KeyEntry = object
+KeyPath = tuple
+
+_MISSING = type("_Missing", (), {"__repr__": lambda self: "<no value>"})()
+_NODE_TYPES = {tuple, list, dict, collections.OrderedDict, collections.defaultdict, type(None)}
+
+
+# ---------------------------------------------------------------- apart and together
+
+
+def tree_flatten(tree, is_leaf=None):
+    """The leaves of a pytree, in order, and its structure.
+
+    Args:
+      tree: a pytree.
+      is_leaf: a predicate asked at every node; where it is true, the node counts as a leaf.
+
+    Returns:
+      (leaves, treedef): a list of leaves and a `PyTreeDef`.
+
+    Raises:
+      ValueError: a dict has keys that cannot be sorted.
+    """
+    return _core.tree_flatten(tree, is_leaf)
+
+
+def tree_unflatten(treedef, leaves):
+    """The pytree of structure `treedef` with the given leaves; the inverse of `tree_flatten`.
+
+    Raises:
+      ValueError: there are too few or too many leaves.
+    """
+    return treedef.unflatten(leaves)
+
+
+def tree_leaves(tree, is_leaf=None):
+    """The leaves of a pytree, in order."""
+    return _core.tree_flatten(tree, is_leaf)[0]
+
+
+def tree_structure(tree, is_leaf=None):
+    """The structure of a pytree."""
+    return _core.tree_flatten(tree, is_leaf)[1]
+
+
+def tree_map(f, tree, *rest, is_leaf=None):
+    """The pytree of `f(leaf, *others)` over the leaves of `tree` and the corresponding subtrees of `rest`.
+
+    Args:
+      f: a function of 1 + len(rest) arguments.
+      tree: the pytree whose structure the result has.
+      *rest: pytrees of which `tree`'s structure is a prefix.
+      is_leaf: see `tree_flatten`; applies to `tree`.
+
+    Raises:
+      ValueError: the structures do not match; the message says where.
+    """
+    leaves, treedef = _core.tree_flatten(tree, is_leaf)
+    if not rest:
+        return treedef.unflatten([f(x) for x in leaves])
+    columns = [leaves]
+    for other in rest:
+        columns.append(_flatten_up_to(treedef, tree, other, is_leaf))
+    return treedef.unflatten([f(*xs) for xs in zip(*columns)])
+
+
+tree_multimap = tree_map
+
+
+def _flatten_up_to(treedef, tree, other, is_leaf):
+    try:
+        return treedef.flatten_up_to(other)
+    except (ValueError, TypeError):
+        for message in prefix_errors(tree, other, "tree_map tree", is_leaf):
+            raise ValueError(message) from None
+        raise
+
+
+def tree_reduce(function, tree, initializer=_MISSING, is_leaf=None):
+    """`functools.reduce` over the leaves.
+
+    Raises:
+      TypeError: there is no leaf and no initializer.
+    """
+    leaves = tree_leaves(tree, is_leaf)
+    if initializer is _MISSING:
+        return functools.reduce(function, leaves)
+    return functools.reduce(function, leaves, initializer)
+
+
+def tree_reduce_associative(operation, tree, *, identity=_MISSING, is_leaf=None):
+    """The leaves combined pairwise by an associative operation, as a balanced tree of logarithmic depth.
+
+    Raises:
+      TypeError: there is no leaf and no identity.
+    """
+    items = tree_leaves(tree, is_leaf)
+    if not items:
+        if identity is _MISSING:
+            raise TypeError("Must specify identity for parallel reduction of empty sequence.")
+        return identity
+    return _reduce_halves(operation, items)
+
+
+def _reduce_halves(operation, items):
+    if len(items) == 1:
+        return items[0]
+    mid = len(items) // 2
+    return operation(_reduce_halves(operation, items[:mid]), _reduce_halves(operation, items[mid:]))
+
+
+def tree_all(tree, *, is_leaf=None):
+    """Whether every leaf is true."""
+    return all(tree_leaves(tree, is_leaf))
+
+
+def all_leaves(iterable, is_leaf=None):
+    """Whether every element is a leaf (None is not one)."""
+    if is_leaf is None:
+        return all(treedef_is_leaf(tree_structure(x)) for x in iterable)
+    items = list(iterable)
+    leaves = tree_leaves(items, is_leaf)
+    return len(leaves) == len(items) and all(map(_op.is_, leaves, items))
+
+
+def tree_transpose(outer_treedef, inner_treedef, pytree_to_transpose):
+    """A tree of trees turned inside out: outer of inner becomes inner of outer. `inner_treedef` None is read off the first subtree.
+
+    Raises:
+      TypeError: the tree does not have the structure outer of inner.
+    """
+    leaves, treedef = tree_flatten(pytree_to_transpose)
+    if inner_treedef is None:
+        inner_treedef = tree_structure(outer_treedef.flatten_up_to(pytree_to_transpose)[0])
+    expected = outer_treedef.compose(inner_treedef)
+    if treedef != expected:
+        raise TypeError(f"Mismatch\n{treedef}\n != \n{expected}")
+    inner = inner_treedef.num_leaves
+    columns = [outer_treedef.unflatten(leaves[i::inner]) for i in range(inner)]
+    return inner_treedef.unflatten(columns)
+
+
+def tree_broadcast(prefix_tree, full_tree, is_leaf=None):
+    """`full_tree`'s structure with, at each leaf, the leaf of `prefix_tree` above it.
+
+    Raises:
+      ValueError: `prefix_tree` is not a prefix of `full_tree`.
+    """
+    return tree_structure(full_tree, is_leaf).unflatten(broadcast_prefix(prefix_tree, full_tree, is_leaf))
+
+
+def broadcast_prefix(prefix_tree, full_tree, is_leaf=None, *, name="broadcast_prefix prefix_tree", prefix_is_leaf=None):
+    """The list of `prefix_tree`'s leaves, each repeated once per leaf of `full_tree` below it."""
+    leaves, treedef = _core.tree_flatten(prefix_tree, prefix_is_leaf or is_leaf)
+    try:
+        subtrees = treedef.flatten_up_to(full_tree)
+    except (ValueError, TypeError):
+        for message in prefix_errors(prefix_tree, full_tree, name, prefix_is_leaf or is_leaf):
+            raise ValueError(message) from None
+        raise
+    out = []
+    for leaf, sub in zip(leaves, subtrees):
+        out.extend([leaf] * len(_core.tree_flatten(sub, is_leaf)[0]))
+    return out
+
+
+# ---------------------------------------------------------------- key paths
+
+
+def tree_flatten_with_path(tree, is_leaf=None, is_leaf_takes_path=False):
+    """As `tree_flatten`, with each leaf's path: ([(path, leaf), ...], treedef).
+
+    Args:
+      is_leaf_takes_path: call the predicate as `is_leaf(path, node)`.
+    """
+    if is_leaf is not None and is_leaf_takes_path:
+        decisions = []
+        _walk_decisions(tree, (), is_leaf, decisions)
+        decided = iter(decisions)
+        return _core.tree_flatten_with_path(tree, lambda _: next(decided))
+    return _core.tree_flatten_with_path(tree, is_leaf)
+
+
+def _walk_decisions(node, path, is_leaf, out):
+    """The predicate's answers in the order in which flattening asks: parents before children."""
+    stop = bool(is_leaf(path, node))
+    out.append(stop)
+    if not stop and is_tree_node(type(node)):
+        for key, child in flatten_one_level_with_keys(node)[0]:
+            _walk_decisions(child, path + (key,), is_leaf, out)
+
+
+def tree_leaves_with_path(tree, is_leaf=None, is_leaf_takes_path=False):
+    """The (path, leaf) pairs of a pytree."""
+    return tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
+
+
+def tree_map_with_path(f, tree, *rest, is_leaf=None, is_leaf_takes_path=False):
+    """As `tree_map`, calling `f(path, leaf, *others)`."""
+    pairs, treedef = tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)
+    plain = (lambda x: False) if is_leaf is None else is_leaf
+    columns = [[p for p, _ in pairs], [x for _, x in pairs]]
+    columns += [_flatten_up_to(treedef, tree, other, None if is_leaf_takes_path else plain) for other in rest]
+    return treedef.unflatten([f(*xs) for xs in zip(*columns)])
+
+
+def keystr(keys, *, simple=False, separator=""):
+    """A path as text: `['a'][0].x`; with `simple`, only the keys: `a0x`, or with separator "/", `a/0/x`."""
+    if not simple:
+        return separator.join(map(str, keys))
+    return separator.join(map(_simple_key, keys))
+
+
+def _simple_key(key):
+    if isinstance(key, SequenceKey):
+        return str(key.idx)
+    if isinstance(key, GetAttrKey):
+        return key.name
+    if isinstance(key, (DictKey, FlattenedIndexKey)):
+        return str(key.key)
+    return str(key)
+
+
+# ---------------------------------------------------------------- one level
+
+
+def flatten_one_level(tree):
+    """The children of a node and its metadata.
+
+    Raises:
+      ValueError: `tree` is a leaf.
+    """
+    pairs, data = flatten_one_level_with_keys(tree)
+    return tuple(x for _, x in pairs), data
+
+
+def flatten_one_level_with_keys(tree):
+    """The (key, child) pairs of a node and its metadata.
+
+    Raises:
+      ValueError: `tree` is a leaf.
+    """
+    pairs, treedef = _core.tree_flatten_with_path(tree, lambda x: x is not tree)
+    data = treedef.node_data()
+    if data is None:
+        raise ValueError(f"can't tree-flatten type: {type(tree)}")
+    metadata = data[1]
+    return tuple((path[0], x) for path, x in pairs), tuple(metadata) if isinstance(metadata, list) else metadata
+
+
+def is_tree_node(typ):
+    """Whether values of this type are inner nodes of a pytree."""
+    return typ in _NODE_TYPES or (issubclass(typ, tuple) and hasattr(typ, "_fields"))
+
+
+def treedef_children(treedef):
+    """The structures of a node's children."""
+    return treedef.children()
+
+
+def treedef_is_leaf(treedef):
+    """Whether the structure is a single leaf."""
+    return treedef.num_nodes == 1 and treedef.num_leaves == 1
+
+
+def treedef_tuple(treedefs):
+    """The structure of a tuple whose elements have the given structures."""
+    return _core.treedef_tuple(list(treedefs))
+
+
+class _DefaultRegistry:
+    """The one registry, under the method names that JAX gives it."""
+
+    def flatten(self, tree, is_leaf=None):
+        return tree_flatten(tree, is_leaf)
+
+    def flatten_one_level(self, tree):
+        return flatten_one_level(tree)
+
+    def is_node(self, typ):
+        return is_tree_node(typ)
+
+    def register_node(self, nodetype, to_iterable, from_iterable, to_iterable_with_keys=None):
+        register_pytree_node(nodetype, to_iterable, from_iterable, to_iterable_with_keys)
+
+
+default_registry = _DefaultRegistry()
+
+
+# ---------------------------------------------------------------- registration
+
+
+def register_pytree_node(nodetype, flatten_func, unflatten_func, flatten_with_keys_func=None):
+    """Makes a class an inner node.
+
+    Args:
+      nodetype: the class.
+      flatten_func: `flatten_func(obj) -> (children, aux)`, aux hashable and comparable.
+      unflatten_func: `unflatten_func(aux, children) -> obj`; the children may be any objects.
+      flatten_with_keys_func: as `flatten_func`, with (key, child) pairs.
+
+    Raises:
+      TypeError: `nodetype` is not a class.
+      ValueError: the class is registered already.
+    """
+    if not isinstance(nodetype, type):
+        raise TypeError(f"Expected a class to register as a pytree node, got {nodetype!r}")
+    if nodetype in _NODE_TYPES:
+        raise ValueError(f"Duplicate custom PyTreeDef type registration for {nodetype}.")
+    _core.register_pytree_node(nodetype, flatten_func, unflatten_func, flatten_with_keys_func)
+    _NODE_TYPES.add(nodetype)
+
+
+def register_pytree_node_class(cls):
+    """Class decorator: registers a class with methods `tree_flatten(self)` and `tree_unflatten(cls, aux, children)`."""
+    register_pytree_node(cls, _op.methodcaller("tree_flatten"), cls.tree_unflatten)
+    return cls
+
+
+def register_pytree_with_keys(nodetype, flatten_with_keys, unflatten_func, flatten_func=None):
+    """Makes a class an inner node whose children have keys.
+
+    Args:
+      flatten_with_keys: `flatten_with_keys(obj) -> ([(key, child), ...], aux)`.
+      unflatten_func: `unflatten_func(aux, children) -> obj`.
+      flatten_func: a quicker version of `flatten_with_keys` without the keys.
+    """
+    if flatten_func is None:
+        def flatten_func(obj):
+            pairs, aux = flatten_with_keys(obj)
+            return [x for _, x in pairs], aux
+    register_pytree_node(nodetype, flatten_func, unflatten_func, flatten_with_keys)
+
+
+def register_pytree_with_keys_class(cls):
+    """Class decorator: registers a class with methods `tree_flatten_with_keys` and `tree_unflatten` (and, for speed, `tree_flatten`)."""
+    flatten = _op.methodcaller("tree_flatten") if hasattr(cls, "tree_flatten") else None
+    register_pytree_with_keys(cls, _op.methodcaller("tree_flatten_with_keys"), cls.tree_unflatten, flatten)
+    return cls
+
+
+def register_dataclass(nodetype, data_fields=None, meta_fields=None, drop_fields=()):
+    """Makes a dataclass (or a class made from its fields) an inner node.
+
+    Args:
+      nodetype: the class. A dataclass needs no field lists: fields marked `dataclasses.field(metadata={"static": True})` are metadata.
+      data_fields: the names of the fields that are children.
+      meta_fields: the names of the fields that are metadata: hashable, compared by `==`, static under `jit`.
+      drop_fields: the names of fields that are left out; they need defaults.
+
+    Returns:
+      the class, so that it may be used as a decorator.
+
+    Raises:
+      TypeError: field lists are needed and missing.
+      ValueError: they are not exactly the fields with `init=True`.
+    """
+    if (data_fields is None) != (meta_fields is None):
+        raise TypeError(
+            "register_dataclass: data_fields and meta_fields must both be specified when either is specified."
+            f" Got data_fields={data_fields!r} meta_fields={meta_fields!r}.")
+    if data_fields is None:
+        if not dataclasses.is_dataclass(nodetype):
+            raise TypeError(
+                "register_dataclass: data_fields and meta_fields are required when nodetype is not a dataclass."
+                f" Got nodetype={nodetype!r}.")
+        fields = [f for f in dataclasses.fields(nodetype) if f.name not in drop_fields]
+        data_fields = [f.name for f in fields if not f.metadata.get("static", False)]
+        meta_fields = [f.name for f in fields if f.metadata.get("static", False)]
+    data_fields, meta_fields = tuple(data_fields), tuple(meta_fields)
+    if dataclasses.is_dataclass(nodetype):
+        _check_fields({f.name for f in dataclasses.fields(nodetype) if f.init}, {*data_fields, *meta_fields}, set(drop_fields))
+    keys = tuple(map(GetAttrKey, data_fields))
+
+    def flatten(obj):
+        return [getattr(obj, n) for n in data_fields], tuple(getattr(obj, n) for n in meta_fields)
+
+    def flatten_with_keys(obj):
+        return [(k, getattr(obj, n)) for k, n in zip(keys, data_fields)], tuple(getattr(obj, n) for n in meta_fields)
+
+    def unflatten(meta, data):
+        return nodetype(**dict(zip(meta_fields, meta)), **dict(zip(data_fields, data)))
+
+    register_pytree_node(nodetype, flatten, unflatten, flatten_with_keys)
+    return nodetype
+
+
+def _check_fields(init_fields, given, dropped):
+    head = "data_fields and meta_fields must include all dataclass fields with ``init=True`` and only them."
+    if missing := init_fields - given - dropped:
+        raise ValueError(f"{head} Missing fields: {missing}. Add them to drop_fields to suppress this error.")
+    if unexpected := given - init_fields:
+        raise ValueError(f"{head} Unexpected fields: {unexpected}.")
+
+
+def register_static(cls):
+    """Class decorator: values of the class are trees without leaves; they must be hashable and comparable, and are static under `jit`."""
+    register_pytree_node(cls, lambda obj: ((), obj), lambda obj, _: obj, lambda obj: ((), obj))
+    return cls
+
+
+class _Opaque:
+    """Keeps functools.partial from merging a nested partial's arguments into its own."""
+
+    def __init__(self, fun):
+        self.fun = fun
+
+    def __call__(self, *args, **kw):
+        return self.fun(*args, **kw)
+
+    def __hash__(self):
+        return hash(self.fun)
+
+    def __eq__(self, other):
+        return isinstance(other, _Opaque) and self.fun == other.fun
+
+    def __repr__(self):
+        return repr(self.fun)
+
+
+class Partial(functools.partial):
+    """`functools.partial` as a pytree: the bound arguments are its children, the function is metadata.
+
+        add_one = Partial(operator.add, jnp.ones(3))      # can be passed through jit as an argument
+    """
+
+    def __new__(klass, func, *args, **kw):
+        if isinstance(func, functools.partial):
+            shim = _Opaque(func)
+            functools.update_wrapper(shim, func, assigned=())
+            return super().__new__(klass, shim, *args, **kw)
+        return super().__new__(klass, func, *args, **kw)
+
+
+register_pytree_node(Partial, lambda p: ((p.args, p.keywords), p.func), lambda func, xs: Partial(func, *xs[0], **xs[1]))
+
+
+# ---------------------------------------------------------------- where two trees part
+
+
+def prefix_errors(prefix_tree, full_tree, name="prefix", is_leaf=None):
+    """One message for each place where `prefix_tree` is not a prefix of `full_tree`; none if it is."""
+    return list(_prefix_errors(prefix_tree, full_tree, "", name, is_leaf))
+
+
+def _prefix_errors(prefix, full, path, name, is_leaf):
+    if (is_leaf is not None and is_leaf(prefix)) or not is_tree_node(type(prefix)):
+        return
+    where = f"at key path\n    {name}{path}\nAt that key path, the prefix pytree {name} has a subtree of type"
+    if type(prefix) is not type(full):
+        yield (f"pytree structure error: different types {where}\n    {type(prefix)}\nbut at the same key path the full pytree has a "
+               f"subtree of different type\n    {type(full)}.")
+        return
+    kind = type(prefix).__name__
+    if isinstance(prefix, (tuple, list)) and len(prefix) != len(full):
+        yield (f"pytree structure error: different lengths of {kind} {where} {kind} of length {len(prefix)}, but the full pytree has a "
+               f"subtree of the same type but of length {len(full)}.")
+        return
+    p_pairs, p_data = flatten_one_level_with_keys(prefix)
+    f_pairs, f_data = flatten_one_level_with_keys(full)
+    if len(p_pairs) != len(f_pairs):
+        p_names, f_names = [_simple_key(k) for k, _ in p_pairs], [_simple_key(k) for k, _ in f_pairs]
+        yield (f"pytree structure error: different numbers of pytree children {where}\n    {type(prefix)}\nwith {len(p_names)} child keys\n"
+               f"    {' '.join(p_names)}\nbut at the same key path the full pytree has a subtree of the same type but with "
+               f"{len(f_names)} child keys\n    {' '.join(f_names)}\nso the symmetric difference on key sets is\n"
+               f"    {' '.join(sorted(set(p_names) ^ set(f_names)))}")
+        return
+    if p_data != f_data:
+        diff = "\n".join("    " + line.rstrip("\n") for line in difflib.ndiff([str(p_data)], [str(f_data)]))
+        yield (f"pytree structure error: different pytree metadata {where}\n    {type(prefix)}\nwith metadata\n    {p_data}\nbut at the "
+               f"same key path the full pytree has a subtree of the same type but with metadata\n    {f_data}\nso the diff in the "
+               f"metadata at these pytree nodes is\n{diff}")
+        return
+    for (key, p), (_, f) in zip(p_pairs, f_pairs):
+        yield from _prefix_errors(p, f, path + str(key), name, is_leaf)
