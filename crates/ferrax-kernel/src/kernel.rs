@@ -191,46 +191,47 @@ impl Kernel {
             None => Ok(()),
         }
     }
-    /// Whether no index of the domain that passes the guards reaches outside `0..len`. Exact for one guard per loop index; otherwise
-    /// guards that fix the range of a single index are intersected.
+    /// Whether no index of the domain that passes the guards reaches outside `0..len`.
+    ///
+    /// A guard on one index narrows that index. A guard on several (an axis that was split) counts where those indices enter the
+    /// access only through the guarded form: then its share of the access is `stride * [lo, hi)`.
     fn access_in_bounds(&self, a: &Access, len: usize, domain: &[usize]) -> bool {
-        // The range of each index that the guards leave.
         let mut lo: SmallVec<[i64; 6]> = SmallVec::from_elem(0, domain.len());
         let mut hi: SmallVec<[i64; 6]> = domain.iter().map(|n| *n as i64 - 1).collect();
-        for g in &a.guards {
-            let mut only = None;
-            let mut many = false;
-            for k in 0..domain.len() {
-                if g.at.stride(k) != 0 {
-                    many |= only.is_some();
-                    only = Some(k);
-                }
-            }
-            let Some(k) = only else {
-                if !(g.lo..g.hi).contains(&g.at.offset) {
-                    return true; // never passes
-                }
-                continue;
-            };
-            if many {
-                continue;
-            }
-            let s = g.at.stride(k);
-            // lo <= offset + s i <= hi - 1
-            let (a0, a1) = (g.lo - g.at.offset, g.hi - 1 - g.at.offset);
-            let (first, last) = if s > 0 { (div_ceil(a0, s), a1.div_euclid(s)) } else { (div_ceil(-a1, -s), (-a0).div_euclid(-s)) };
-            lo[k] = lo[k].max(first);
-            hi[k] = hi[k].min(last);
-        }
+        let mut share: SmallVec<[bool; 6]> = SmallVec::from_elem(false, domain.len());
         let (mut min, mut max) = (a.at.offset, a.at.offset);
+        let mut widen = |x: i64, y: i64| {
+            min = min.saturating_add(x.min(y));
+            max = max.saturating_add(x.max(y));
+        };
+        for g in &a.guards {
+            let used: SmallVec<[usize; 4]> = (0..domain.len()).filter(|k| g.at.stride(*k) != 0 && domain[*k] > 1).collect();
+            match used[..] {
+                [] if !(g.lo..g.hi).contains(&g.at.offset) => return true, // never passes
+                [] => (),
+                [k] => {
+                    let s = g.at.stride(k);
+                    let (a0, a1) = (g.lo - g.at.offset, g.hi - 1 - g.at.offset); // a0 <= s i <= a1
+                    let (first, last) = if s > 0 { (div_ceil(a0, s), a1.div_euclid(s)) } else { (div_ceil(-a1, -s), (-a0).div_euclid(-s)) };
+                    lo[k] = lo[k].max(first);
+                    hi[k] = hi[k].min(last);
+                }
+                [first, ..] => {
+                    let s = a.at.stride(first) / g.at.stride(first);
+                    if used.iter().all(|k| !share[*k] && a.at.stride(*k) == s * g.at.stride(*k)) {
+                        used.iter().for_each(|k| share[*k] = true);
+                        widen(s.saturating_mul(g.lo - g.at.offset), s.saturating_mul(g.hi - 1 - g.at.offset));
+                    }
+                }
+            }
+        }
         for k in 0..domain.len() {
             if lo[k] > hi[k] {
                 return true; // no index at all
             }
-            let s = a.at.stride(k);
-            let (x, y) = (s.saturating_mul(lo[k]), s.saturating_mul(hi[k]));
-            min = min.saturating_add(x.min(y));
-            max = max.saturating_add(x.max(y));
+            if !share[k] {
+                widen(a.at.stride(k).saturating_mul(lo[k]), a.at.stride(k).saturating_mul(hi[k]));
+            }
         }
         min >= 0 && max < len as i64
     }
@@ -266,5 +267,10 @@ mod tests {
         let g = Guard { at: at.clone(), lo: 0, hi: 4 };
         assert!(kernel(9, 4, load(at.clone(), smallvec![g.clone()])).verify().is_ok());
         assert!(kernel(9, 3, load(at, smallvec![g])).verify().is_err());
+        // the same over [3, 3]
+        let at = Affine::new(-2, [3, 1]);
+        let g = Guard { at: at.clone(), lo: 0, hi: 4 };
+        let split = |len| Kernel { grid: [3, 3].into(), ..kernel(9, len, load(at.clone(), smallvec![g.clone()])) };
+        assert!(split(4).verify().is_ok() && split(3).verify().is_err());
     }
 }

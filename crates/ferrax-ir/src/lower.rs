@@ -1,0 +1,93 @@
+//! From programs to plans: `lower` rules build a [`Graph`], fusion makes kernels of it, and the memory plan places every value.
+//!
+//! ```text
+//! Program --(lower rules)--> Graph --(fuse)--> steps --(buffers)--> Plan
+//! ```
+//!
+//! INVARIANT: nothing here names a primitive. What a primitive is, its own `lower` says.
+mod buffers;
+mod control;
+mod fuse;
+mod graph;
+
+pub use control::{LoopOf, TripOf};
+pub use graph::{Graph, Guard, Node, Nodes, scaled, unit};
+
+use crate::aval::Aval;
+use crate::dtype::Dtype;
+use crate::error::Res;
+use crate::program::{Atom, Program};
+use ferrax_kernel::{DType, Dims, Plan};
+
+/// How a value stands in memory: keys and complex numbers have a trailing axis of 2.
+pub struct Physical {
+    pub dtype: DType,
+    pub shape: Dims,
+    pub paired: bool,
+}
+
+pub fn physical(a: &Aval) -> Physical {
+    let (dtype, paired) = match a.dtype {
+        Dtype::Num(d) => (d, false),
+        Dtype::Float0 => (DType::Bool, false),
+        Dtype::C64 => (DType::F32, true),
+        Dtype::C128 => (DType::F64, true),
+        Dtype::Key(_) => (DType::U32, true),
+    };
+    let shape = if paired { a.shape.insert(a.shape.len(), 2) } else { a.shape.clone() };
+    Physical { dtype, shape, paired }
+}
+
+/// The plan of a program. Its inputs are the program's (captured ones first), its outputs likewise, in physical form.
+pub fn lower(p: &Program) -> Res<Plan> {
+    let mut g = Graph::default();
+    let ins: Vec<Node> = p
+        .in_avals()
+        .iter()
+        .map(|a| {
+            let ph = physical(a);
+            ph.shape.checked(ph.dtype.size())?;
+            let slot = g.plan.add_slot(ph.dtype, ph.shape.size(), a.tape);
+            g.plan.inputs.push(slot);
+            Ok(g.bring_in(a, slot))
+        })
+        .collect::<Res<_>>()?;
+    let outs = g.inline(p, &ins)?;
+    for y in outs {
+        let y = g.take_out(y);
+        let slot = g.force(y);
+        g.plan.outputs.push(slot);
+    }
+    let steps = fuse::steps(&mut g);
+    let mut plan = g.plan;
+    plan.steps = steps;
+    buffers::assign(&mut plan);
+    Ok(plan)
+}
+
+impl Graph {
+    /// Lowers a program's equations into this graph.
+    pub fn inline(&mut self, p: &Program, ins: &[Node]) -> Res<Nodes> {
+        debug_assert!(p.held().is_empty(), "held values become operands before lowering");
+        let mut env: Vec<Node> = Vec::with_capacity(p.avals().len());
+        env.extend_from_slice(ins);
+        for e in p.eqns() {
+            let x: Nodes = e.args.iter().map(|a| self.atom(&env, a)).collect();
+            let first = env.len();
+            let outs = &p.avals()[first..first + e.n_out as usize];
+            for a in outs {
+                let ph = physical(a);
+                ph.shape.checked(ph.dtype.size())?;
+            }
+            env.extend(e.op.rules().lower(self, &x, outs)?);
+            debug_assert_eq!(env.len(), first + e.n_out as usize, "{} lowered to the wrong number of values", e.op.name());
+        }
+        Ok(p.outs().iter().map(|a| self.atom(&env, a)).collect())
+    }
+    fn atom(&mut self, env: &[Node], a: &Atom) -> Node {
+        match a {
+            Atom::Var(v) => env[*v as usize],
+            Atom::Lit(l) => self.literal(l),
+        }
+    }
+}

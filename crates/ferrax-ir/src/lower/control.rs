@@ -1,0 +1,189 @@
+//! Blocks within blocks: loops, branches, host calls. What a block reads and writes stands in memory in its physical form.
+use super::graph::{Graph, Node, Nodes, unit};
+use super::{Physical, physical};
+use crate::aval::Aval;
+use crate::error::Res;
+use crate::program::{Atom, Program};
+use ferrax_kernel::plan::{Carry, Collective, HostCall, Loop, SlotId, Trip, Window};
+use ferrax_kernel::{Affine, DType, Dims, Step};
+use std::sync::Arc;
+
+/// What ends a loop, in terms of values.
+pub enum TripOf<'a> {
+    Static(usize),
+    Dyn(Node),
+    /// The predicate's program takes these leading operands, then the carries.
+    While(&'a Program, &'a [Node]),
+}
+
+/// `carry, ys = init, []; for x in xs { carry, y = body(consts, carry, x); ys.push(y) }`.
+pub struct LoopOf<'a> {
+    pub trip: TripOf<'a>,
+    pub reverse: bool,
+    pub body: &'a Program,
+    pub consts: &'a [Node],
+    pub init: &'a [Node],
+    pub xs: &'a [Node],
+    /// What comes out: the carries', the stacked ys' and, for a counted loop, the count's aval.
+    pub outs: &'a [Aval],
+    pub counted: bool,
+}
+
+impl Graph {
+    /// A value of `aval` that stands in `slot`.
+    pub(super) fn bring_in(&mut self, aval: &Aval, slot: SlotId) -> Node {
+        let Physical { shape, paired, .. } = physical(aval);
+        let x = self.input(shape, slot);
+        if aval.tape == 0 && paired { self.unzip(x) } else { x }
+    }
+    /// The physical form: pairs interleaved along a trailing axis of 2.
+    pub(super) fn take_out(&mut self, x: Node) -> Node {
+        let Some((a, b)) = self.parts(x) else { return x };
+        let rank = self.rank(a);
+        let shape = self.shape(a);
+        let (a, b) = (self.broadcast_last(a, &shape), self.broadcast_last(b, &shape));
+        let i = self.iota(DType::I32, shape.insert(rank, 2), rank);
+        let zero = self.scalar(i, 0.0);
+        let first = self.bin(ferrax_kernel::Bin::Eq, i, zero);
+        self.select(first, a, b)
+    }
+    fn broadcast_last(&mut self, x: Node, shape: &Dims) -> Node {
+        let dims: Dims = (0..shape.len()).collect();
+        self.broadcast(x, shape.insert(shape.len(), 2), &dims)
+    }
+    /// `[.., 2]` as a pair.
+    fn unzip(&mut self, x: Node) -> Node {
+        let shape = self.shape(x);
+        let rank = shape.len() - 1;
+        let shape = shape.remove(rank);
+        let part = |k: i64| -> Vec<Affine> { (0..rank).map(unit).chain([Affine::constant(k)]).collect() };
+        let (a, b) = (self.view(x, shape.clone(), &part(0)), self.view(x, shape, &part(1)));
+        self.pair(a, b)
+    }
+    fn out_slot(&mut self, a: &Aval) -> SlotId {
+        let p = physical(a);
+        self.plan.add_slot(p.dtype, p.shape.size(), a.tape)
+    }
+    /// Operands of a block, in memory.
+    fn operands(&mut self, xs: &[Node]) -> Vec<SlotId> {
+        xs.iter().map(|x| self.operand(*x)).collect()
+    }
+    fn operand(&mut self, x: Node) -> SlotId {
+        let x = self.take_out(x);
+        self.force(x)
+    }
+
+    /// Lowers `p` as a block that reads `ins` and writes `outs`.
+    pub(super) fn block(&mut self, p: &Program, ins: &[SlotId], outs: &[SlotId]) -> Res<Vec<Step>> {
+        let mut sub = Graph { plan: std::mem::take(&mut self.plan), ..Graph::default() };
+        let nodes: Vec<Node> = p.in_avals().iter().zip(ins).map(|(a, s)| sub.bring_in(a, *s)).collect();
+        let ys = sub.inline(p, &nodes);
+        let steps = ys.map(|ys| {
+            for (y, slot) in ys.iter().zip(outs) {
+                let y = sub.take_out(*y);
+                sub.write_to(y, *slot);
+            }
+            super::fuse::steps(&mut sub)
+        });
+        self.plan = sub.plan;
+        steps
+    }
+    /// Has `x` written to `slot`.
+    fn write_to(&mut self, x: Node, slot: SlotId) {
+        if self.tensors[x as usize].slot == Some(slot) {
+            return;
+        }
+        if self.fresh(x) {
+            self.tensors[x as usize].slot = Some(slot);
+            return;
+        }
+        if self.tape(x) > 0 {
+            // one tape, two names
+            let from = self.force(x);
+            self.steps.push(Step::Copy { from, to: slot });
+            return;
+        }
+        let map: Vec<Affine> = (0..self.rank(x)).map(unit).collect();
+        let shape = self.shape(x);
+        let copy = self.view(x, shape, &map);
+        self.force_fresh(copy, slot);
+    }
+
+    pub fn loop_(&mut self, l: LoopOf) -> Res<Nodes> {
+        let n_carry = l.init.len();
+        let consts = self.operands(l.consts);
+        let init = self.operands(l.init);
+        let xs = self.operands(l.xs);
+        let (carry_avals, rest) = l.body.in_avals()[consts.len()..].split_at(n_carry);
+        let slots: Vec<SlotId> = carry_avals.iter().map(|a| self.out_slot(a)).collect();
+        let nexts: Vec<SlotId> = carry_avals.iter().map(|a| self.out_slot(a)).collect();
+        let xs_each: Vec<SlotId> = rest.iter().map(|a| self.out_slot(a)).collect();
+        let ys_each: Vec<SlotId> = l.body.out_avals()[n_carry..].iter().map(|a| self.out_slot(a)).collect();
+        let trip = match l.trip {
+            TripOf::Static(n) => Trip::Static(n),
+            TripOf::Dyn(n) => Trip::Dyn(self.force(n)),
+            TripOf::While(p, head) => {
+                let mut ins = self.operands(head);
+                ins.extend(&slots);
+                let pred = self.plan.add_slot(DType::Bool, 1, 0);
+                Trip::While { cond: self.block(p, &ins, &[pred])?, pred }
+            }
+        };
+        // A carry that is passed on is its own successor.
+        let passed: Vec<bool> = (0..n_carry).map(|k| l.body.outs()[k] == Atom::Var((l.body.first_var() - l.body.n_ins() + consts.len() + k) as u32)).collect();
+        let nexts: Vec<SlotId> = (0..n_carry).map(|k| if passed[k] { slots[k] } else { nexts[k] }).collect();
+        let ins: Vec<SlotId> = [&consts[..], &slots, &xs_each].concat();
+        let body = self.block(l.body, &ins, &[&nexts[..], &ys_each].concat())?;
+        let outs: Vec<(DType, Dims, u8)> = l.outs.iter().map(physical_of).collect();
+        let reverse = l.reverse;
+        let n_ys = ys_each.len();
+        let ys = self.step(&[], &outs, |_, outs| {
+            let carries = (0..n_carry).map(|k| Carry { init: init[k], slot: slots[k], next: nexts[k], out: outs[k] }).collect();
+            let window = |all: &[SlotId], each: &[SlotId]| all.iter().zip(each).map(|(all, each)| Window { all: *all, each: *each }).collect();
+            let count = l.counted.then(|| outs[n_carry + n_ys]);
+            Step::Loop(Box::new(Loop { trip, reverse, carries, xs: window(&xs, &xs_each), ys: window(&outs[n_carry..n_carry + n_ys], &ys_each), count, body }))
+        });
+        Ok(ys.iter().zip(l.outs).map(|(y, a)| self.from_physical(*y, a)).collect())
+    }
+
+    /// `branches[clamp(index)](xs)`; the index is a rank-0 i32.
+    pub fn switch(&mut self, index: Node, branches: &[&Program], xs: &[Node], outs: &[Aval]) -> Res<Nodes> {
+        let index = self.convert(index, DType::I32);
+        let index = self.force(index);
+        let ins = self.operands(xs);
+        let out_slots: Vec<SlotId> = outs.iter().map(|a| self.out_slot(a)).collect();
+        let blocks: Vec<Vec<Step>> = branches.iter().map(|p| self.block(p, &ins, &out_slots)).collect::<Res<_>>()?;
+        let ys = self.step_into(&outs.iter().map(physical_of).collect::<Vec<_>>(), &out_slots, Step::Switch { index, branches: blocks, outs: out_slots.clone() });
+        Ok(ys.iter().zip(outs).map(|(y, a)| self.from_physical(*y, a)).collect())
+    }
+
+    /// Calls the host with the operands' bytes.
+    pub fn callback(&mut self, call: HostCall, xs: &[Node], outs: &[Aval]) -> Nodes {
+        let xs = reads_in_memory(self, xs);
+        let ys = self.step(&xs, &outs.iter().map(physical_of).collect::<Vec<_>>(), |ins, outs| Step::Callback { call, ins, outs });
+        ys.iter().zip(outs).map(|(y, a)| self.from_physical(*y, a)).collect()
+    }
+    pub fn collective(&mut self, kind: Collective, axes: Vec<Arc<str>>, xs: &[Node], outs: &[Aval]) -> Nodes {
+        let xs = reads_in_memory(self, xs);
+        let ys = self.step(&xs, &outs.iter().map(physical_of).collect::<Vec<_>>(), |ins, outs| Step::Collective { kind, axes, ins, outs });
+        ys.iter().zip(outs).map(|(y, a)| self.from_physical(*y, a)).collect()
+    }
+    pub fn tape_len(&mut self, tape: Node, dtype: DType) -> Node {
+        self.step(&[tape], &[(dtype, Dims::default(), 0)], |ins, outs| Step::TapeLen { tape: ins[0], out: outs[0] })[0]
+    }
+    pub fn empty_tape(&mut self, a: &Aval) -> Node {
+        self.step(&[], &[physical_of(a)], |_, outs| Step::EmptyTape { out: outs[0] })[0]
+    }
+    fn from_physical(&mut self, x: Node, a: &Aval) -> Node {
+        if a.tape == 0 && physical(a).paired { self.unzip(x) } else { x }
+    }
+}
+
+fn physical_of(a: &Aval) -> (DType, Dims, u8) {
+    let p = physical(a);
+    (p.dtype, p.shape, a.tape)
+}
+/// Operands in the form in which a step reads them.
+fn reads_in_memory(g: &mut Graph, xs: &[Node]) -> Vec<Node> {
+    xs.iter().map(|x| g.take_out(*x)).collect()
+}

@@ -1,0 +1,461 @@
+//! From tensors to kernels: which tensors are written, which of them share a kernel, and the kernels' nodes.
+//!
+//! A tensor is written if something needs it in memory, or if computing it again where it is used would cost more than reading it.
+//! Written tensors over one grid share a kernel where the order of steps allows: an Adam step is one pass with three outputs, and a
+//! mean is its sum's epilogue. All others dissolve into the kernels of those who use them, by substituting index maps.
+//!
+//! INVARIANT: fusion changes no bits: each node rounds to its own dtype, and reductions have an order of their own.
+use super::graph::{Def, Graph, Node, View, unit};
+use ferrax_kernel::kernel::{self, Access, Guard, NodeId};
+use ferrax_kernel::plan::SlotId;
+use ferrax_kernel::{Affine, Bin, DType, Dims, Kernel, Scalar, Step, Un};
+use smallvec::{SmallVec, smallvec};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// More inputs than this and a kernel takes no further member (GPUs bind 8 buffers or more, CPUs keep 16 pointers at hand).
+const MAX_INPUTS: usize = 24;
+const MAX_OUTPUTS: usize = 8;
+/// A shared expression above this cost is written rather than computed again for each user.
+const CHEAP: u32 = 4;
+
+pub(super) fn steps(g: &mut Graph) -> Vec<Step> {
+    let info = decide(g);
+    let (order, pos) = schedule(g, &info);
+    let pieces = std::mem::take(&mut g.steps);
+    let mut pieces: Vec<Option<Step>> = pieces.into_iter().map(Some).collect();
+    let mut out = Vec::with_capacity(order.len());
+    for (i, item) in order.iter().enumerate() {
+        match item {
+            Item::Step(s) => out.push(pieces[*s as usize].take().expect("a step is scheduled once")),
+            Item::Alias(from, to) => out.push(Step::Copy { from: slot(g, *from), to: slot(g, *to) }),
+            Item::Kernel(k) => out.push(emit(g, &k.members, i, &pos)),
+        }
+    }
+    out
+}
+
+/// What is known of each tensor once it is decided which are written.
+#[derive(Clone, Default)]
+struct Info {
+    needed: bool,
+    /// Of the expression beneath, down to what is written: scalar operations weighted by what they cost.
+    cost: u32,
+    /// The reduced dimensions of an unwritten `Reduce` in the expression: it must end up as that kernel's epilogue.
+    rdims: Option<Dims>,
+    /// Whether it can be read by row-major position alone.
+    linear: bool,
+    /// How many buffers the expression reads, at most.
+    reads: usize,
+}
+
+fn weight(n: &kernel::Node) -> u32 {
+    match n {
+        kernel::Node::Un(Un::Neg | Un::Abs | Un::Not | Un::Floor | Un::Ceil | Un::Trunc | Un::IsFinite, _) => 1,
+        kernel::Node::Un(Un::Sqrt | Un::Sign | Un::RoundEven | Un::RoundAway, _) => 3,
+        kernel::Node::Un(..) => 12,
+        kernel::Node::Bin(Bin::Div | Bin::Rem, ..) => 3,
+        kernel::Node::Bin(Bin::Pow | Bin::Atan2, ..) => 20,
+        _ => 1,
+    }
+}
+
+fn slot(g: &Graph, t: Node) -> SlotId {
+    g.tensors[t as usize].slot.expect("a written tensor has a slot")
+}
+fn written(g: &Graph, t: Node) -> bool {
+    g.tensors[t as usize].slot.is_some()
+}
+
+fn decide(g: &mut Graph) -> Vec<Info> {
+    let n = g.tensors.len();
+    let mut info = vec![Info::default(); n];
+    let mut uses = vec![0u32; n];
+    for t in (0..n).rev() {
+        info[t].needed |= g.tensors[t].slot.is_some();
+        if info[t].needed {
+            for o in operands(&g.tensors[t].def) {
+                info[o as usize].needed = true;
+                uses[o as usize] += 1;
+            }
+        }
+    }
+    for t in 0..n {
+        if !info[t].needed || matches!(g.tensors[t].def, Def::Input | Def::Step(_)) {
+            info[t].linear = true;
+            info[t].reads = 1;
+            continue;
+        }
+        let write = |g: &mut Graph, info: &mut [Info], o: Node| {
+            g.force(o);
+            info[o as usize] = Info { needed: true, linear: true, reads: 1, ..Info::default() };
+        };
+        let mut mine = Info { needed: true, ..Info::default() };
+        match &g.tensors[t].def {
+            Def::Const(_) => mine.linear = true,
+            Def::Map(node) => {
+                let ops = node.operands();
+                mine.cost = weight(node);
+                mine.linear = true;
+                if ops.iter().map(|o| info[*o as usize].reads).sum::<usize>() > MAX_INPUTS {
+                    for o in ops.iter().filter(|o| info[**o as usize].reads > 1).copied().collect::<Vec<_>>() {
+                        write(g, &mut info, o);
+                    }
+                }
+                for o in ops {
+                    let of = &info[o as usize];
+                    if let Some(r) = &of.rdims {
+                        // one kernel reduces over one set of dimensions
+                        if mine.rdims.as_ref().is_some_and(|m| m != r) {
+                            write(g, &mut info, o);
+                        } else {
+                            mine.rdims = Some(r.clone());
+                        }
+                    }
+                    mine.cost = mine.cost.saturating_add(info[o as usize].cost);
+                    mine.reads += info[o as usize].reads;
+                    mine.linear &= info[o as usize].linear;
+                }
+            }
+            Def::View(v) => {
+                let of = v.of;
+                let grows = g.tensors[t].shape.size() > g.tensors[of as usize].shape.size();
+                let plain = v.map.is_empty();
+                // An expression computed again for every copy of its element is better read.
+                if info[of as usize].rdims.is_some() || (grows && info[of as usize].cost > 0) {
+                    write(g, &mut info, of);
+                }
+                (mine.cost, mine.reads) = (info[of as usize].cost, info[of as usize].reads);
+                mine.linear = plain;
+            }
+            Def::Reshape(of) => {
+                let of = *of;
+                if info[of as usize].rdims.is_some() || !info[of as usize].linear {
+                    write(g, &mut info, of);
+                }
+                (mine.cost, mine.reads) = (info[of as usize].cost, info[of as usize].reads);
+                mine.linear = true;
+            }
+            Def::Reduce { of, axes, .. } => {
+                let of = *of;
+                if info[of as usize].rdims.is_some() {
+                    write(g, &mut info, of);
+                }
+                (mine.cost, mine.reads) = (8, info[of as usize].reads);
+                mine.rdims = Some(g.tensors[of as usize].shape.pick(axes));
+            }
+            Def::Pair(..) | Def::Input | Def::Step(_) | Def::Iota(_) => (),
+        }
+        let shared = uses[t] > 1 && (mine.cost > CHEAP || mine.rdims.is_some());
+        info[t] = mine;
+        if shared && !matches!(g.tensors[t].def, Def::Pair(..)) {
+            g.force(t as Node);
+        }
+        if written(g, t as Node) {
+            // its own kernel may have the reduction; those who read it do not
+            info[t] = Info { needed: true, linear: true, reads: 1, ..Info::default() };
+        }
+    }
+    // A later tensor may have had an earlier one written: expressions above it were costed before. Only rdims matter, and those are
+    // settled at the time of use, because operands come first.
+    info
+}
+
+fn operands(d: &Def) -> SmallVec<[Node; 3]> {
+    match d {
+        Def::Input | Def::Step(_) | Def::Const(_) | Def::Iota(_) => smallvec![],
+        Def::Map(n) => n.operands(),
+        Def::View(v) => smallvec![v.of],
+        Def::Reshape(of) | Def::Reduce { of, .. } => smallvec![*of],
+        Def::Pair(a, b) => smallvec![*a, *b],
+    }
+}
+
+enum Item {
+    Step(u32),
+    /// The same bytes under another shape.
+    Alias(Node, Node),
+    Kernel(Group),
+}
+struct Group {
+    grid: Dims,
+    rdims: Option<Dims>,
+    members: Vec<Node>,
+    leaves: Vec<Node>,
+}
+
+/// What a written tensor reads: written tensors, and whether at the very index it writes.
+fn leaves(g: &Graph, t: Node) -> (Vec<(Node, bool)>, Option<Dims>) {
+    let (mut out, mut rdims) = (vec![], None);
+    let mut seen: HashMap<(Node, bool), ()> = HashMap::new();
+    let mut todo: Vec<(Node, bool, bool)> = vec![(t, true, true)];
+    while let Some((x, same, root)) = todo.pop() {
+        if seen.insert((x, same), ()).is_some() {
+            continue;
+        }
+        if written(g, x) && !root {
+            out.push((x, same));
+            continue;
+        }
+        let same_below = same && matches!(g.tensors[x as usize].def, Def::Map(_));
+        if let Def::Reduce { of, axes, .. } = &g.tensors[x as usize].def {
+            rdims = Some(g.tensors[*of as usize].shape.pick(axes));
+        }
+        for o in operands(&g.tensors[x as usize].def) {
+            todo.push((o, same_below, false));
+        }
+    }
+    (out, rdims)
+}
+
+/// The written tensor whose bytes are this one's, if it only reshapes.
+fn alias(g: &Graph, t: Node) -> Option<Node> {
+    let x = &g.tensors[t as usize];
+    let of = match &x.def {
+        Def::Reshape(of) => *of,
+        Def::View(v) if v.guards.is_empty() && x.shape.size() == g.tensors[v.of as usize].shape.size() => {
+            let (from, at) = (&g.tensors[v.of as usize].shape, linear(&v.map, &g.tensors[v.of as usize].shape));
+            let dense = x.shape.strides();
+            let same = at.offset == 0 && (0..x.shape.len()).all(|k| x.shape[k] == 1 || at.stride(k) == dense[k] as i64);
+            if !same || from.contains(&0) {
+                return None;
+            }
+            v.of
+        }
+        _ => return None,
+    };
+    written(g, of).then_some(of)
+}
+
+/// Steps in order. Every written tensor goes to the latest kernel over its grid that its operands allow.
+fn schedule(g: &Graph, info: &[Info]) -> (Vec<Item>, Vec<usize>) {
+    let mut order: Vec<Item> = vec![];
+    let mut pos = vec![usize::MAX; g.tensors.len()];
+    let mut steps_done = 0;
+    for t in 0..g.tensors.len() as Node {
+        let d = &g.tensors[t as usize];
+        match d.def {
+            Def::Input => continue,
+            Def::Step(i) => {
+                // steps have effects: they keep their order, and stand where their first result is defined
+                while steps_done <= i {
+                    order.push(Item::Step(steps_done));
+                    steps_done += 1;
+                }
+                pos[t as usize] = i as usize; // fixed below
+                let at = order.iter().rposition(|x| matches!(x, Item::Step(s) if *s == i)).expect("just pushed");
+                pos[t as usize] = at;
+                continue;
+            }
+            _ if !info[t as usize].needed || d.slot.is_none() => continue,
+            _ => (),
+        }
+        if let Some(from) = alias(g, t) {
+            pos[t as usize] = order.len();
+            order.push(Item::Alias(from, t));
+            continue;
+        }
+        let (reads, rdims) = leaves(g, t);
+        let mut earliest = 0;
+        for (x, same) in &reads {
+            let p = pos[*x as usize];
+            if p != usize::MAX {
+                let joins = *same && matches!(&order[p], Item::Kernel(k) if k.grid == d.shape);
+                earliest = earliest.max(if joins { p } else { p + 1 });
+            }
+        }
+        let fits = |k: &Group| {
+            let new = reads.iter().filter(|(x, _)| !k.leaves.contains(x) && !k.members.contains(x)).count();
+            k.grid == d.shape
+                && (k.rdims == rdims || k.rdims.is_none() || rdims.is_none())
+                && k.leaves.len() + new <= MAX_INPUTS
+                && k.members.len() < MAX_OUTPUTS
+                && (k.rdims == rdims || k.grid.size() > 0)
+        };
+        let home = (earliest..order.len()).rev().find(|p| matches!(&order[*p], Item::Kernel(k) if fits(k)));
+        let at = home.unwrap_or_else(|| {
+            order.push(Item::Kernel(Group { grid: d.shape.clone(), rdims: None, members: vec![], leaves: vec![] }));
+            order.len() - 1
+        });
+        pos[t as usize] = at;
+        let Item::Kernel(k) = &mut order[at] else { unreachable!("found as a kernel") };
+        k.rdims = k.rdims.take().or(rdims);
+        for (x, _) in reads {
+            if !k.members.contains(&x) && !k.leaves.contains(&x) {
+                k.leaves.push(x);
+            }
+        }
+        k.members.push(t);
+    }
+    while steps_done < g.steps.len() as u32 {
+        order.push(Item::Step(steps_done));
+        steps_done += 1;
+    }
+    (order, pos)
+}
+
+/// How the element wanted of a tensor follows from the kernel's indices.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Index {
+    /// An affine form for each axis.
+    Axes(SmallVec<[Affine; 4]>),
+    /// An affine form of the row-major position.
+    Position(Affine),
+}
+
+struct Emitter<'g> {
+    g: &'g Graph,
+    at: usize,
+    pos: &'g [usize],
+    k: Kernel,
+    memo: HashMap<(Node, Index, SmallVec<[Guard; 1]>), NodeId>,
+    inputs: HashMap<u32, u32>,
+}
+
+fn emit(g: &Graph, members: &[Node], at: usize, pos: &[usize]) -> Step {
+    let grid = g.tensors[members[0] as usize].shape.clone();
+    let mut e = Emitter { g, at, pos, k: Kernel { grid: grid.clone(), ..Kernel::default() }, memo: HashMap::new(), inputs: HashMap::new() };
+    let identity = Index::Axes((0..grid.len()).map(unit).collect());
+    for t in members {
+        let id = e.definition(*t, &identity, &SmallVec::new());
+        e.memo.insert((*t, identity.clone(), SmallVec::new()), id);
+        e.k.outputs.push(id);
+    }
+    let mut ins: Vec<(u32, u32)> = e.inputs.into_iter().collect();
+    ins.sort_unstable_by_key(|x| x.1);
+    let outs = members.iter().map(|t| slot(g, *t)).collect();
+    Step::Kernel { kernel: Arc::new(e.k), ins: ins.into_iter().map(|x| x.0).collect(), outs }
+}
+
+impl Emitter<'_> {
+    fn node(&mut self, d: DType, n: kernel::Node) -> NodeId {
+        self.k.nodes.push((d, n));
+        self.k.nodes.len() as NodeId - 1
+    }
+    /// The value of `t` at `index`. Where a guard fails any value will do, but nothing outside a buffer may be read.
+    fn value(&mut self, t: Node, index: &Index, guards: &SmallVec<[Guard; 1]>) -> NodeId {
+        let key = (t, index.clone(), guards.clone());
+        if let Some(n) = self.memo.get(&key) {
+            return *n;
+        }
+        let n = if written(self.g, t) { self.load(t, index, guards, Scalar::zero(self.g.dtype(t))) } else { self.definition(t, index, guards) };
+        self.memo.insert(key, n);
+        n
+    }
+    fn load(&mut self, t: Node, index: &Index, guards: &SmallVec<[Guard; 1]>, fill: Scalar) -> NodeId {
+        let x = &self.g.tensors[t as usize];
+        debug_assert!(self.pos[t as usize] == usize::MAX || self.pos[t as usize] < self.at, "a kernel reads what a later one writes");
+        let slot = slot(self.g, t);
+        let next = self.k.inputs.len() as u32;
+        let input = *self.inputs.entry(slot).or_insert(next);
+        if input == next {
+            self.k.inputs.push((x.dtype, x.shape.size()));
+        }
+        let at = match index {
+            Index::Position(p) => p.clone(),
+            Index::Axes(a) => linear(a, &x.shape),
+        };
+        self.node(x.dtype, kernel::Node::Load(Box::new(Access { input, at, guards: guards.clone(), fill })))
+    }
+    fn definition(&mut self, t: Node, index: &Index, guards: &SmallVec<[Guard; 1]>) -> NodeId {
+        let g = self.g;
+        let x = &g.tensors[t as usize];
+        match &x.def {
+            Def::Const(s) => self.node(x.dtype, kernel::Node::Const(*s)),
+            Def::Iota(axis) => {
+                let Index::Axes(a) = index else { unreachable!("iota is not linear") };
+                self.node(x.dtype, kernel::Node::Index(a[*axis].clone()))
+            }
+            Def::Map(n) => {
+                let mut n = n.clone();
+                n.map_operands(|o| self.value(o, index, guards));
+                self.node(x.dtype, n)
+            }
+            Def::View(v) => self.view(v, index, guards),
+            Def::Reshape(of) => {
+                let p = match index {
+                    Index::Position(p) => p.clone(),
+                    Index::Axes(a) => linear(a, &x.shape),
+                };
+                self.value(*of, &Index::Position(p), guards)
+            }
+            Def::Reduce { kind, of, axes } => {
+                let shape = &g.tensors[*of as usize].shape;
+                let Index::Axes(outer) = index else { unreachable!("a reduction is not linear") };
+                self.k.rdims = shape.pick(axes);
+                let (mut kept, mut reduced) = (0, self.k.grid.len());
+                let inner = (0..shape.len()).map(|k| {
+                    if axes.contains(&k) {
+                        reduced += 1;
+                        unit(reduced - 1)
+                    } else {
+                        kept += 1;
+                        outer[kept - 1].clone()
+                    }
+                });
+                let inner = Index::Axes(inner.collect());
+                let of = self.value(*of, &inner, guards);
+                self.node(x.dtype, kernel::Node::Reduce { kind: *kind, of })
+            }
+            Def::Input | Def::Step(_) | Def::Pair(..) => unreachable!("always written, or never used as one tensor"),
+        }
+    }
+    fn view(&mut self, v: &View, index: &Index, guards: &SmallVec<[Guard; 1]>) -> NodeId {
+        let Index::Axes(outer) = index else {
+            // linear views are of rank-0 tensors
+            return self.value(v.of, &Index::Axes(smallvec![]), guards);
+        };
+        let inner = Index::Axes(v.map.iter().map(|a| compose(a, outer)).collect());
+        if v.guards.is_empty() {
+            return self.value(v.of, &inner, guards);
+        }
+        let mine: SmallVec<[Guard; 2]> = v.guards.iter().map(|q| Guard { at: compose(&q.at, outer), lo: q.lo, hi: q.hi }).collect();
+        let mut all = guards.clone();
+        all.extend(mine.iter().cloned());
+        if written(self.g, v.of) && guards.is_empty() {
+            return self.load(v.of, &inner, &all, v.fill);
+        }
+        let d = self.g.dtype(v.of);
+        let x = self.value(v.of, &inner, &all);
+        let fill = self.node(d, kernel::Node::Const(v.fill));
+        let mut out = x;
+        for q in mine {
+            let i = self.node(DType::I64, kernel::Node::Index(q.at));
+            for (f, bound) in [(Bin::Ge, q.lo), (Bin::Lt, q.hi)] {
+                let b = self.node(DType::I64, kernel::Node::Const(Scalar::from_i64(DType::I64, bound)));
+                let p = self.node(DType::Bool, kernel::Node::Bin(f, i, b));
+                out = self.node(d, kernel::Node::Select { p, t: out, f: fill });
+            }
+        }
+        out
+    }
+}
+
+/// `a` with the indices it is written in replaced by `index`.
+fn compose(a: &Affine, index: &[Affine]) -> Affine {
+    let mut out = Affine::constant(a.offset);
+    for (k, ix) in index.iter().enumerate() {
+        add_scaled(&mut out, ix, a.stride(k));
+    }
+    out
+}
+/// The row-major position of an index.
+fn linear(index: &[Affine], shape: &Dims) -> Affine {
+    let mut out = Affine::default();
+    for (ix, s) in index.iter().zip(shape.strides()) {
+        add_scaled(&mut out, ix, s as i64);
+    }
+    out
+}
+fn add_scaled(out: &mut Affine, x: &Affine, s: i64) {
+    if s == 0 {
+        return;
+    }
+    out.offset += s * x.offset;
+    if out.strides.len() < x.strides.len() {
+        out.strides.resize(x.strides.len(), 0);
+    }
+    for (o, t) in out.strides.iter_mut().zip(&x.strides) {
+        *o += s * t;
+    }
+}

@@ -1,0 +1,483 @@
+//! `Graph`: one block of a plan under construction, as tensors that are not computed yet.
+//!
+//! A primitive's `lower` rule says what it is in terms of pointwise functions, views, reductions and routines; which of these become
+//! one kernel is decided later, for the whole block, in [`super::fuse`]. So rules never think about fusion or buffers.
+//!
+//! INVARIANT: tensors are in order of definition. A pair (a complex number, a PRNG key) is two tensors of one shape; the methods that
+//! move elements about take pairs as they take single tensors.
+//!
+//! ```text
+//! softplus'(x) = logistic(x):      let y = g.un(Un::Logistic, x);
+//! reverse along axis 0 of [n, m]:  let y = g.view(x, [n, m], &[Affine::new(n - 1, [-1]), Affine::new(0, [0, 1])]);
+//! ```
+use super::physical;
+use crate::aval::Lit;
+use ferrax_kernel::plan::SlotId;
+use ferrax_kernel::routine::Routine;
+use ferrax_kernel::{Affine, Bin, DType, Dims, Plan, ReduceKind, Scalar, Step, Un, kernel};
+use smallvec::{SmallVec, smallvec};
+use std::sync::Arc;
+
+/// A tensor of the graph.
+pub type Node = u32;
+pub type Nodes = SmallVec<[Node; 1]>;
+
+/// One [`kernel::Guard`] over the indices of a view.
+pub use ferrax_kernel::kernel::Guard;
+
+pub(super) struct Tensor {
+    pub dtype: DType,
+    pub shape: Dims,
+    pub tape: u8,
+    pub def: Def,
+    /// Set when the value must stand in memory.
+    pub slot: Option<SlotId>,
+    /// Longest chain of unwritten tensors beneath: bounds the size of kernels and the depth of recursion over them.
+    pub depth: u16,
+}
+
+pub(super) enum Def {
+    /// Written by whoever made the block: an input.
+    Input,
+    /// Written by `steps[i]`.
+    Step(u32),
+    Const(Scalar),
+    /// The index along an axis.
+    Iota(usize),
+    /// A scalar function of tensors of this shape; node ids are tensors.
+    Map(kernel::Node),
+    /// `of[map(i)]` where the guards hold, else `fill`.
+    View(Box<View>),
+    /// The same elements in row-major order.
+    Reshape(Node),
+    Reduce { kind: ReduceKind, of: Node, axes: Dims },
+    Pair(Node, Node),
+}
+
+pub(super) struct View {
+    pub of: Node,
+    /// For each axis of `of`, its index in terms of this tensor's.
+    pub map: SmallVec<[Affine; 4]>,
+    pub guards: SmallVec<[Guard; 1]>,
+    pub fill: Scalar,
+}
+
+/// Longest chain that goes into one kernel.
+const MAX_DEPTH: u16 = 40;
+
+#[derive(Default)]
+pub struct Graph {
+    pub(super) tensors: Vec<Tensor>,
+    /// Everything but kernels, in order.
+    pub(super) steps: Vec<Step>,
+    pub(super) plan: Plan,
+}
+
+impl Graph {
+    fn push(&mut self, dtype: DType, shape: Dims, def: Def) -> Node {
+        let beneath = |t: Node| if self.tensors[t as usize].slot.is_some() { 0 } else { self.tensors[t as usize].depth };
+        let depth = match &def {
+            Def::Map(n) => n.operands().iter().map(|o| beneath(*o)).max().unwrap_or(0) + 1,
+            Def::View(v) => beneath(v.of) + 1,
+            Def::Reshape(of) | Def::Reduce { of, .. } => beneath(*of) + 1,
+            _ => 0,
+        };
+        self.tensors.push(Tensor { dtype, shape, tape: 0, def, slot: None, depth });
+        let t = self.tensors.len() as Node - 1;
+        if depth >= MAX_DEPTH {
+            self.force(t);
+        }
+        t
+    }
+    pub fn shape(&self, x: Node) -> Dims {
+        self.tensors[x as usize].shape.clone()
+    }
+    pub fn rank(&self, x: Node) -> usize {
+        self.tensors[x as usize].shape.len()
+    }
+    pub fn dtype(&self, x: Node) -> DType {
+        self.tensors[x as usize].dtype
+    }
+    pub fn tape(&self, x: Node) -> u8 {
+        self.tensors[x as usize].tape
+    }
+
+    // ---- pairs ----
+
+    pub fn pair(&mut self, a: Node, b: Node) -> Node {
+        let (dtype, shape) = (self.dtype(a), self.shape(a));
+        self.push(dtype, shape, Def::Pair(a, b))
+    }
+    /// The two tensors of a complex number or key.
+    pub fn parts(&self, x: Node) -> Option<(Node, Node)> {
+        if let Def::Pair(a, b) = self.tensors[x as usize].def { Some((a, b)) } else { None }
+    }
+    fn each(&mut self, x: Node, mut f: impl FnMut(&mut Graph, Node) -> Node) -> Node {
+        match self.parts(x) {
+            Some((a, b)) => {
+                let (a, b) = (f(self, a), f(self, b));
+                self.pair(a, b)
+            }
+            None => f(self, x),
+        }
+    }
+
+    // ---- pointwise ----
+
+    /// A literal of a program: rank 0.
+    pub fn literal(&mut self, l: &Lit) -> Node {
+        match l.scalar() {
+            Some(s) => self.constant(s, Dims::default()),
+            None => {
+                let (re, im) = l.parts();
+                let d = physical(&l.aval()).dtype;
+                let part = |g: &mut Graph, x: f64| g.constant(Scalar::from_f64(d, x), Dims::default());
+                let (re, im) = (part(self, re), part(self, im));
+                self.pair(re, im)
+            }
+        }
+    }
+    pub fn constant(&mut self, s: Scalar, shape: Dims) -> Node {
+        self.push(s.dtype, shape, Def::Const(s))
+    }
+    pub fn iota(&mut self, dtype: DType, shape: Dims, axis: usize) -> Node {
+        self.push(dtype, shape, Def::Iota(axis))
+    }
+    /// Operands have one shape, or rank 0 where they then repeat.
+    fn map(&mut self, dtype: DType, n: kernel::Node) -> Node {
+        let ops = n.operands();
+        let lead = ops.iter().copied().find(|o| self.rank(*o) > 0).unwrap_or(ops[0]);
+        let shape = self.shape(lead);
+        let mut n = n;
+        n.map_operands(|o| self.spread(o, &shape));
+        self.push(dtype, shape, Def::Map(n))
+    }
+    fn spread(&mut self, x: Node, shape: &Dims) -> Node {
+        if self.tensors[x as usize].shape == *shape {
+            return x;
+        }
+        debug_assert_eq!(self.rank(x), 0, "pointwise operands of shapes {} and {shape}", self.shape(x));
+        self.view(x, shape.clone(), &[])
+    }
+    pub fn un(&mut self, f: Un, x: Node) -> Node {
+        let dtype = if f == Un::IsFinite { DType::Bool } else { self.dtype(x) };
+        self.map(dtype, kernel::Node::Un(f, x))
+    }
+    pub fn bin(&mut self, f: Bin, x: Node, y: Node) -> Node {
+        let dtype = if f.is_comparison() { DType::Bool } else { self.dtype(x) };
+        self.map(dtype, kernel::Node::Bin(f, x, y))
+    }
+    /// `p ? t : f`; `t` and `f` may be pairs.
+    pub fn select(&mut self, p: Node, t: Node, f: Node) -> Node {
+        if let (Some((t0, t1)), Some((f0, f1))) = (self.parts(t), self.parts(f)) {
+            let (a, b) = (self.select(p, t0, f0), self.select(p, t1, f1));
+            return self.pair(a, b);
+        }
+        let dtype = self.dtype(t);
+        self.map(dtype, kernel::Node::Select { p, t, f })
+    }
+    pub fn convert(&mut self, x: Node, dtype: DType) -> Node {
+        if self.dtype(x) == dtype { x } else { self.map(dtype, kernel::Node::Convert(x)) }
+    }
+    /// Between dtypes of one size.
+    pub fn bitcast(&mut self, x: Node, dtype: DType) -> Node {
+        if self.dtype(x) == dtype { x } else { self.map(dtype, kernel::Node::Bitcast(x)) }
+    }
+    pub fn round(&mut self, of: Node, exponent: u8, mantissa: u8) -> Node {
+        let dtype = self.dtype(of);
+        self.map(dtype, kernel::Node::Round { of, exponent, mantissa })
+    }
+    /// A rank-0 constant of `like`'s dtype.
+    pub fn scalar(&mut self, like: Node, x: f64) -> Node {
+        let s = Scalar::from_f64(self.dtype(like), x);
+        self.constant(s, Dims::default())
+    }
+
+    // ---- moving elements ----
+
+    /// `out[i] = x[map(i)]`; for each axis of x an affine form of the indices of `shape`, which must stay inside.
+    pub fn view(&mut self, x: Node, shape: Dims, map: &[Affine]) -> Node {
+        self.guarded(x, shape, map, &[], None)
+    }
+    /// The same where the guards hold, `fill` (zero if none) elsewhere.
+    pub fn guarded(&mut self, x: Node, shape: Dims, map: &[Affine], guards: &[Guard], fill: Option<Scalar>) -> Node {
+        self.each(x, |g, x| {
+            let t = &g.tensors[x as usize];
+            let dtype = t.dtype;
+            let fill = fill.unwrap_or(Scalar::zero(dtype));
+            if let Def::Const(s) = t.def
+                && (guards.is_empty() || s == fill)
+            {
+                return g.constant(s, shape.clone());
+            }
+            let v = View { of: x, map: map.iter().cloned().collect(), guards: guards.iter().cloned().collect(), fill };
+            g.push(dtype, shape.clone(), Def::View(Box::new(v)))
+        })
+    }
+    /// Axis k of x becomes axis `dims[k]`, size-1 axes stretch.
+    pub fn broadcast(&mut self, x: Node, shape: Dims, dims: &[usize]) -> Node {
+        let from = self.shape(x);
+        if from == shape && dims.iter().copied().eq(0..shape.len()) {
+            return x;
+        }
+        let map: SmallVec<[Affine; 4]> = dims.iter().enumerate().map(|(k, d)| if from[k] == 1 { Affine::constant(0) } else { unit(*d) }).collect();
+        self.view(x, shape, &map)
+    }
+    /// Axis k of the result is axis `perm[k]` of x.
+    pub fn transpose(&mut self, x: Node, perm: &[usize]) -> Node {
+        let from = self.shape(x);
+        let mut map: SmallVec<[Affine; 4]> = smallvec![Affine::default(); perm.len()];
+        for (k, p) in perm.iter().enumerate() {
+            map[*p] = unit(k);
+        }
+        self.view(x, from.pick(perm), &map)
+    }
+    /// `x[start + stride * i]` on every axis.
+    pub fn slice(&mut self, x: Node, start: &[usize], stride: &[usize], shape: Dims) -> Node {
+        let map: SmallVec<[Affine; 4]> = (0..shape.len()).map(|k| scaled(k, start[k] as i64, stride[k] as i64)).collect();
+        self.view(x, shape, &map)
+    }
+    pub fn reverse(&mut self, x: Node, axes: &[usize]) -> Node {
+        let shape = self.shape(x);
+        let map: SmallVec<[Affine; 4]> = (0..shape.len()).map(|k| if axes.contains(&k) { scaled(k, shape[k] as i64 - 1, -1) } else { unit(k) }).collect();
+        self.view(x, shape, &map)
+    }
+    /// The same elements in row-major order. Splitting axes and axes of size 1 cost nothing anywhere; merging costs nothing over memory.
+    pub fn reshape(&mut self, x: Node, shape: Dims) -> Node {
+        let from = self.shape(x);
+        if from == shape {
+            return x;
+        }
+        if let Some(map) = split_map(&from, &shape) {
+            return self.view(x, shape, &map);
+        }
+        self.each(x, |g, x| {
+            let dtype = g.dtype(x);
+            if let Def::Const(s) = g.tensors[x as usize].def {
+                return g.constant(s, shape.clone());
+            }
+            g.push(dtype, shape.clone(), Def::Reshape(x))
+        })
+    }
+    /// `lo`, `hi` elements of `value` (rank 0) around each axis, `interior` between neighbours; negative `lo`, `hi` cut off.
+    pub fn pad(&mut self, x: Node, value: Node, lo: &[i64], hi: &[i64], interior: &[i64]) -> Node {
+        let from = self.shape(x);
+        let size = |k: usize| (from[k] as i64 + (from[k] as i64 - 1).max(0) * interior[k] + lo[k] + hi[k]).max(0) as usize;
+        let shape: Dims = (0..from.len()).map(size).collect();
+        let mut spread = from.clone();
+        // Interior padding first: element i of x to i * (1 + interior), by splitting [n * s] into [n, s] and reading where the second index is 0.
+        let mut x = x;
+        let mut mask: Option<Node> = None;
+        if interior.iter().any(|i| *i > 0) {
+            let (mut split, mut map, mut guards) = (Dims::default(), SmallVec::<[Affine; 4]>::new(), SmallVec::<[Guard; 1]>::new());
+            for k in 0..from.len() {
+                map.push(unit(split.len()));
+                split.push(from[k]);
+                if interior[k] > 0 {
+                    guards.push(Guard { at: unit(split.len()), lo: 0, hi: 1 });
+                    split.push(1 + interior[k] as usize);
+                    spread[k] = from[k] * (1 + interior[k] as usize);
+                }
+            }
+            let inside = self.constant(Scalar::bool(true), from.clone());
+            let m = self.guarded(inside, split.clone(), &map, &guards, Some(Scalar::bool(false)));
+            let y = self.guarded(x, split, &map, &guards, None);
+            x = self.reshape(y, spread.clone());
+            mask = Some(self.reshape(m, spread.clone()));
+        }
+        let map: SmallVec<[Affine; 4]> = (0..from.len()).map(|k| scaled(k, -lo[k], 1)).collect();
+        let guards: SmallVec<[Guard; 1]> = (0..from.len())
+            .filter(|k| lo[*k] > 0 || shape[*k] as i64 - lo[*k] > spread[*k] as i64)
+            .map(|k| Guard { at: scaled(k, -lo[k], 1), lo: 0, hi: spread[k] as i64 })
+            .collect();
+        let fill = match (&self.tensors[value as usize].def, &mask) {
+            (Def::Const(s), None) => Some(*s),
+            _ => None,
+        };
+        let y = self.guarded(x, shape.clone(), &map, &guards, fill);
+        if fill.is_some() || (guards.is_empty() && mask.is_none()) {
+            return y;
+        }
+        let inside = mask.unwrap_or_else(|| self.constant(Scalar::bool(true), spread));
+        let inside = self.guarded(inside, shape.clone(), &map, &guards, Some(Scalar::bool(false)));
+        let value = self.broadcast(value, shape, &[]);
+        self.select(inside, y, value)
+    }
+    /// One after the other along `axis`.
+    pub fn concatenate(&mut self, xs: &[Node], axis: usize) -> Node {
+        if let Some(parts) = xs.iter().map(|x| self.parts(*x)).collect::<Option<Vec<_>>>() {
+            let (a, b): (Vec<Node>, Vec<Node>) = parts.into_iter().unzip();
+            let (a, b) = (self.concatenate(&a, axis), self.concatenate(&b, axis));
+            return self.pair(a, b);
+        }
+        let xs: SmallVec<[Node; 4]> = xs.iter().copied().filter(|x| self.shape(*x)[axis] > 0).chain(xs.first().copied().filter(|_| xs.iter().all(|x| self.shape(*x)[axis] == 0))).collect();
+        let sizes: SmallVec<[usize; 4]> = xs.iter().map(|x| self.shape(*x)[axis]).collect();
+        let mut shape = self.shape(xs[0]);
+        shape[axis] = sizes.iter().sum();
+        if xs.len() > 4 {
+            return self.concatenate_by_updates(&xs, axis, shape);
+        }
+        let mut end = shape[axis];
+        let mut out = None;
+        for (x, n) in xs.iter().zip(&sizes).rev() {
+            let start = end - n;
+            let map: SmallVec<[Affine; 4]> = (0..shape.len()).map(|k| if k == axis { scaled(k, -(start as i64), 1) } else { unit(k) }).collect();
+            let guard = Guard { at: scaled(axis, -(start as i64), 1), lo: 0, hi: *n as i64 };
+            let part = if *n == shape[axis] { *x } else { self.guarded(*x, shape.clone(), &map, std::slice::from_ref(&guard), None) };
+            out = Some(match out {
+                None => part,
+                Some(rest) => {
+                    // what lies before `end` is this part or an earlier one
+                    let before = self.constant(Scalar::bool(true), shape.clone());
+                    let g = Guard { at: unit(axis), lo: 0, hi: end as i64 };
+                    let identity: SmallVec<[Affine; 4]> = (0..shape.len()).map(unit).collect();
+                    let p = self.guarded(before, shape.clone(), &identity, &[g], Some(Scalar::bool(false)));
+                    self.select(p, part, rest)
+                }
+            });
+            end = start;
+        }
+        out.expect("concatenate has operands")
+    }
+    fn concatenate_by_updates(&mut self, xs: &[Node], axis: usize, shape: Dims) -> Node {
+        let dtype = self.dtype(xs[0]);
+        let mut out = self.constant(Scalar::zero(dtype), shape.clone());
+        let mut start = 0;
+        for x in xs {
+            let update = self.shape(*x);
+            let mut ins: Nodes = smallvec![out, *x];
+            for k in 0..shape.len() {
+                ins.push(self.constant(Scalar::from_i64(DType::I64, if k == axis { start as i64 } else { 0 }), Dims::default()));
+            }
+            start += update[axis];
+            let r = Routine::DynamicUpdateSlice { operand: shape.clone(), update, dtype, index_dtype: DType::I64 };
+            out = self.routine(r, &ins, &[shape.clone()])[0];
+        }
+        out
+    }
+
+    /// Over `axes`, which leave the shape.
+    pub fn reduce(&mut self, kind: ReduceKind, x: Node, axes: &[usize]) -> Node {
+        if axes.is_empty() && kind.bin().is_some() {
+            return x;
+        }
+        let dtype = self.dtype(x);
+        self.reduce_as(kind, dtype, x, axes)
+    }
+    /// argmax, argmin: the position among `axes`, in `dtype`.
+    pub fn reduce_as(&mut self, kind: ReduceKind, dtype: DType, x: Node, axes: &[usize]) -> Node {
+        let shape = self.shape(x).without(axes);
+        let mut axes = Dims::new(axes);
+        axes.sort_unstable();
+        self.push(dtype, shape, Def::Reduce { kind, of: x, axes })
+    }
+
+    // ---- steps ----
+
+    /// Makes the value stand in memory, and says where.
+    pub fn force(&mut self, x: Node) -> SlotId {
+        debug_assert!(self.parts(x).is_none(), "a pair has no slot");
+        let t = &mut self.tensors[x as usize];
+        match t.slot {
+            Some(s) => s,
+            None => *t.slot.insert(self.plan.add_slot(t.dtype, t.shape.size(), t.tape)),
+        }
+    }
+    /// A block input that stands in `slot`.
+    pub fn input(&mut self, shape: Dims, slot: SlotId) -> Node {
+        let s = self.plan.slots[slot as usize].clone();
+        let x = self.push(s.dtype, shape, Def::Input);
+        self.tensors[x as usize].slot = Some(slot);
+        self.tensors[x as usize].tape = s.tape;
+        x
+    }
+    /// Whether the value has not been given a place, nor is somebody else's.
+    pub(super) fn fresh(&self, x: Node) -> bool {
+        let t = &self.tensors[x as usize];
+        t.slot.is_none() && !matches!(t.def, Def::Input | Def::Step(_) | Def::Pair(..))
+    }
+    pub(super) fn force_fresh(&mut self, x: Node, slot: SlotId) {
+        debug_assert!(self.fresh(x));
+        self.tensors[x as usize].slot = Some(slot);
+    }
+    /// Adds a step; `make` gets the slots of its operands and results.
+    pub fn step(&mut self, ins: &[Node], outs: &[(DType, Dims, u8)], make: impl FnOnce(Vec<SlotId>, Vec<SlotId>) -> Step) -> Nodes {
+        let in_slots: Vec<SlotId> = ins.iter().map(|x| self.force(*x)).collect();
+        let out_slots: Vec<SlotId> = outs.iter().map(|(d, s, tape)| self.plan.add_slot(*d, s.size(), *tape)).collect();
+        let step = make(in_slots, out_slots.clone());
+        self.step_into(outs, &out_slots, step)
+    }
+    /// Adds a step whose operands stand in memory and whose results have slots.
+    pub(super) fn step_into(&mut self, outs: &[(DType, Dims, u8)], slots: &[SlotId], step: Step) -> Nodes {
+        let i = self.steps.len() as u32;
+        self.steps.push(step);
+        let define = |((dtype, shape, tape), slot): (&(DType, Dims, u8), &SlotId)| {
+            let x = self.push(*dtype, shape.clone(), Def::Step(i));
+            self.tensors[x as usize].tape = *tape;
+            self.tensors[x as usize].slot = Some(*slot);
+            x
+        };
+        outs.iter().zip(slots).map(define).collect()
+    }
+    pub fn routine(&mut self, r: Routine, ins: &[Node], shapes: &[Dims]) -> Nodes {
+        let outs: SmallVec<[(DType, Dims, u8); 2]> = r.results().iter().zip(shapes).map(|((d, _), s)| (*d, s.clone(), 0)).collect();
+        self.step(ins, &outs, |ins, outs| Step::Routine { routine: Arc::new(r), ins, outs })
+    }
+}
+
+/// The index along axis k.
+pub fn unit(k: usize) -> Affine {
+    scaled(k, 0, 1)
+}
+/// `offset + stride * index k`.
+pub fn scaled(k: usize, offset: i64, stride: i64) -> Affine {
+    let mut strides = SmallVec::from_elem(0, k);
+    strides.push(stride);
+    Affine { offset, strides }
+}
+
+/// The index map of a reshape, where it has one: every axis of `from` (but those of size 1) is one axis of `to`, or a run of them.
+fn split_map(from: &[usize], to: &[usize]) -> Option<SmallVec<[Affine; 4]>> {
+    if from.contains(&0) {
+        return Some(from.iter().map(|_| Affine::constant(0)).collect());
+    }
+    let mut k = 0;
+    let mut map = SmallVec::new();
+    for n in from {
+        if *n == 1 {
+            map.push(Affine::constant(0));
+            continue;
+        }
+        let (start, mut size) = (k, 1);
+        while size < *n {
+            size *= *to.get(k)?;
+            k += 1;
+        }
+        if size != *n {
+            return None;
+        }
+        let mut strides: SmallVec<[i64; 4]> = SmallVec::from_elem(0, k);
+        let mut s = 1;
+        for j in (start..k).rev() {
+            strides[j] = s;
+            s *= to[j] as i64;
+        }
+        map.push(Affine { offset: 0, strides });
+    }
+    Some(map)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reshapes_that_split_are_maps() {
+        assert!(split_map(&[6], &[2, 3]).is_some());
+        assert!(split_map(&[2, 3], &[6]).is_none());
+        assert!(split_map(&[2, 1, 3], &[2, 3, 1]).is_some());
+        assert!(split_map(&[4, 3], &[2, 2, 3]).is_some());
+        assert!(split_map(&[4, 3], &[6, 2]).is_none());
+        assert!(split_map(&[], &[1, 1]).is_some());
+    }
+}
