@@ -12,6 +12,7 @@ pub mod dtype;
 pub mod error;
 pub mod expr;
 pub mod kernel;
+pub mod math;
 pub mod order;
 pub mod plan;
 pub mod reference;

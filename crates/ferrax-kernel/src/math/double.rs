@@ -1,0 +1,135 @@
+//! Double-word arithmetic: a number as an unevaluated sum of two, the second below half a unit of the first.
+//!
+//! Invariant: nothing here needs a fused multiply-add, so every tier computes the same bits; the sums and products
+//! are exact but for under- and overflow. (Dekker 1971; Joldes, Muller, Popescu 2017 for names and bounds.)
+//!
+//! ```text
+//! two_sum(1, 2^-40) = (1, 2^-40)        two_mul(1 + 2^-23, 1 + 2^-23) = (1 + 2^-22, 2^-46)   in f32
+//! ```
+
+use super::real::{Int, Real};
+
+/// `hi + lo`, not evaluated.
+#[derive(Clone)]
+pub(super) struct Double<R> {
+    pub hi: R,
+    pub lo: R,
+}
+
+/// `a + b` exactly, for any operands.
+#[inline(always)]
+pub(super) fn two_sum<R: Real>(a: R, b: R) -> Double<R> {
+    let hi = a.clone().add(b.clone());
+    let b_part = hi.clone().sub(a.clone());
+    let a_part = hi.clone().sub(b_part.clone());
+    Double { hi, lo: a.sub(a_part).add(b.sub(b_part)) }
+}
+
+/// `a + b` exactly, for `|a| >= |b|` or `a = 0`.
+#[inline(always)]
+pub(super) fn fast_two_sum<R: Real>(a: R, b: R) -> Double<R> {
+    let hi = a.clone().add(b.clone());
+    let lo = b.sub(hi.clone().sub(a));
+    Double { hi, lo }
+}
+
+/// The leading half of a mantissa, and the rest.
+#[inline(always)]
+pub(super) fn split<R: Real>(a: R) -> (R, R) {
+    let hi = R::from_bits(a.clone().to_bits().and(R::int(!0xfff, !0x7ff_ffff)));
+    (hi.clone(), a.sub(hi))
+}
+
+/// `a * b` exactly.
+#[inline(always)]
+pub(super) fn two_mul<R: Real>(a: R, b: R) -> Double<R> {
+    let hi = a.clone().mul(b.clone());
+    let (ah, al) = split(a);
+    let (bh, bl) = split(b);
+    let lo = ah.clone().mul(bh.clone()).sub(hi.clone()).add(ah.mul(bl.clone())).add(al.clone().mul(bh)).add(al.mul(bl));
+    Double { hi, lo }
+}
+
+impl<R: Real> Double<R> {
+    /// A constant as its two words in each format.
+    #[inline(always)]
+    pub fn constant(narrow: (f32, f32), wide: (f64, f64)) -> Self {
+        Double { hi: R::constant(narrow.0, wide.0), lo: R::constant(narrow.1, wide.1) }
+    }
+
+    #[inline(always)]
+    pub fn select(mask: R::Mask, yes: Self, no: Self) -> Self {
+        Double { hi: R::select(mask.clone(), yes.hi, no.hi), lo: R::select(mask, yes.lo, no.lo) }
+    }
+
+    /// The nearest single word.
+    #[inline(always)]
+    pub fn value(self) -> R {
+        self.hi.add(self.lo)
+    }
+
+    /// The same number with its words normalised again.
+    #[inline(always)]
+    pub fn renormalised(self) -> Self {
+        fast_two_sum(self.hi, self.lo)
+    }
+
+    /// Both words times a power of two.
+    #[inline(always)]
+    pub fn scaled(self, by: R) -> Self {
+        Double { hi: self.hi.mul(by.clone()), lo: self.lo.mul(by) }
+    }
+
+    #[inline(always)]
+    pub fn neg(self) -> Self {
+        Double { hi: self.hi.neg(), lo: self.lo.neg() }
+    }
+
+    #[inline(always)]
+    pub fn add(self, other: Self) -> Self {
+        let sum = two_sum(self.hi, other.hi);
+        fast_two_sum(sum.hi, sum.lo.add(self.lo.add(other.lo)))
+    }
+
+    #[inline(always)]
+    pub fn add_word(self, other: R) -> Self {
+        let sum = two_sum(self.hi, other);
+        fast_two_sum(sum.hi, sum.lo.add(self.lo))
+    }
+
+    #[inline(always)]
+    pub fn mul(self, other: Self) -> Self {
+        let product = two_mul(self.hi.clone(), other.hi.clone());
+        let cross = self.hi.mul(other.lo).add(self.lo.mul(other.hi));
+        fast_two_sum(product.hi, product.lo.add(cross))
+    }
+
+    #[inline(always)]
+    pub fn mul_word(self, other: R) -> Self {
+        let product = two_mul(self.hi, other.clone());
+        fast_two_sum(product.hi, product.lo.add(self.lo.mul(other)))
+    }
+
+    /// The quotient, with one division.
+    #[inline(always)]
+    pub fn div(self, other: Self) -> Self {
+        let inverse = R::exact(1.0).div(other.hi.clone());
+        let hi = self.hi.clone().mul(inverse.clone());
+        // remainder = self - hi * other, of which the leading words cancel exactly
+        let product = two_mul(hi.clone(), other.hi);
+        let rest = self.hi.sub(product.hi).sub(product.lo).add(self.lo).sub(hi.clone().mul(other.lo));
+        fast_two_sum(hi, rest.mul(inverse))
+    }
+
+    /// The square root of a number that is not negative; of 0, 0.
+    #[inline(always)]
+    pub fn sqrt(self) -> Self {
+        let zero = R::exact(0.0);
+        let hi = self.hi.clone().sqrt();
+        let square = two_mul(hi.clone(), hi.clone());
+        let rest = self.hi.clone().sub(square.hi).sub(square.lo).add(self.lo);
+        let lo = rest.div(hi.clone().add(hi.clone()));
+        let lo = R::select(self.hi.eq(zero.clone()), zero, lo);
+        Double { hi, lo }
+    }
+}
