@@ -1,0 +1,167 @@
+"""Dtypes as Python sees them: canonical widths, kinds, weak types.
+
+Invariant: nothing here reads an array's elements. `canonicalize_dtype` is the one place in Python where 64-bit names become 32-bit
+ones, which they do unless `jax_enable_x64` is set.
+
+    >>> canonicalize_dtype(float)
+    dtype('float32')
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from . import _core
+
+_python_scalars = {bool: np.dtype(bool), int: np.dtype(np.int64), float: np.dtype(np.float64), complex: np.dtype(np.complex128)}
+_narrow = {
+    np.dtype(np.int64): np.dtype(np.int32),
+    np.dtype(np.uint64): np.dtype(np.uint32),
+    np.dtype(np.float64): np.dtype(np.float32),
+    np.dtype(np.complex128): np.dtype(np.complex64),
+}
+
+
+def x64_enabled() -> bool:
+    """Whether 64-bit dtypes are kept."""
+    return bool(_core.config.jax_enable_x64)
+
+
+def canonicalize_dtype(dtype) -> np.dtype:
+    """The dtype that arrays really have when `dtype` is asked for."""
+    known = _python_scalars.get(dtype) if isinstance(dtype, type) else None
+    if known is None:
+        # Scalar types such as jnp.float32 and arrays carry their dtype; numpy's classes have a descriptor there instead.
+        inner = getattr(dtype, "dtype", None)
+        known = inner if isinstance(inner, np.dtype) else np.dtype(dtype)
+    dtype = known
+    if dtype in _narrow and not x64_enabled():
+        return _narrow[dtype]
+    return dtype
+
+
+def dtype_of(x) -> np.dtype:
+    """The dtype of an array or scalar, canonical."""
+    if isinstance(x, _core.Array):
+        return x.dtype
+    t = type(x)
+    if t in _python_scalars:
+        return canonicalize_dtype(t)
+    if isinstance(x, (np.ndarray, np.generic)):
+        return canonicalize_dtype(x.dtype)
+    return _core.asarray(x).dtype
+
+
+def is_weak(x) -> bool:
+    """Whether promotion may give way to the other operand: Python numbers, and arrays made from them alone."""
+    if isinstance(x, _core.Array):
+        return x.weak_type
+    return type(x) in (int, float, complex)
+
+
+def _extended_float(dtype: np.dtype) -> bool:
+    # bfloat16 and the 8-bit floats of ml_dtypes: numpy calls their kind "V".
+    return dtype.kind == "V" and dtype.name.startswith(("bfloat", "float"))
+
+
+def _extended_int(dtype: np.dtype) -> bool:
+    return dtype.kind == "V" and dtype.name.startswith(("int", "uint"))
+
+
+def is_floating(dtype) -> bool:
+    """Whether the dtype is real and inexact."""
+    dtype = np.dtype(dtype)
+    return dtype.kind == "f" or _extended_float(dtype)
+
+
+def is_complex(dtype) -> bool:
+    """Whether the dtype is complex."""
+    return np.dtype(dtype).kind == "c"
+
+
+def is_inexact(dtype) -> bool:
+    """Whether the dtype is float or complex."""
+    return is_floating(dtype) or is_complex(dtype)
+
+
+def is_integer(dtype) -> bool:
+    """Whether the dtype is a signed or unsigned integer (bool is neither)."""
+    dtype = np.dtype(dtype)
+    return dtype.kind in "iu" or _extended_int(dtype)
+
+
+def is_signed(dtype) -> bool:
+    """Whether the dtype is a signed integer."""
+    dtype = np.dtype(dtype)
+    return dtype.kind == "i" or (dtype.kind == "V" and dtype.name.startswith("int"))
+
+
+def is_unsigned(dtype) -> bool:
+    """Whether the dtype is an unsigned integer."""
+    dtype = np.dtype(dtype)
+    return dtype.kind == "u" or (dtype.kind == "V" and dtype.name.startswith("uint"))
+
+
+def is_bool(dtype) -> bool:
+    """Whether the dtype is bool."""
+    return np.dtype(dtype).kind == "b"
+
+
+def to_inexact(dtype) -> np.dtype:
+    """The dtype itself if inexact, else the default float."""
+    return dtype if is_inexact(dtype) else canonicalize_dtype(float)
+
+
+def to_real(dtype) -> np.dtype:
+    """The dtype of the real part."""
+    dtype = np.dtype(dtype)
+    return np.dtype(np.float32 if dtype.itemsize == 8 else np.float64) if dtype.kind == "c" else dtype
+
+
+def to_complex(dtype) -> np.dtype:
+    """The complex dtype that holds the dtype."""
+    dtype = np.dtype(dtype)
+    if dtype.kind == "c":
+        return dtype
+    return canonicalize_dtype(np.complex128) if dtype.itemsize == 8 else np.dtype(np.complex64)
+
+
+def finfo(dtype):
+    """Limits of a float dtype, ml_dtypes' included."""
+    dtype = np.dtype(dtype)
+    if dtype.kind == "V":
+        import ml_dtypes
+
+        return ml_dtypes.finfo(dtype)
+    return np.finfo(dtype)
+
+
+def iinfo(dtype):
+    """Limits of an integer dtype, ml_dtypes' included."""
+    dtype = np.dtype(dtype)
+    if dtype.kind == "V":
+        import ml_dtypes
+
+        return ml_dtypes.iinfo(dtype)
+    return np.iinfo(dtype)
+
+
+def lowest(dtype):
+    """The least value of the dtype, -inf for floats: the identity of max."""
+    if is_floating(dtype):
+        return dtype.type(-np.inf)
+    if is_bool(dtype):
+        return np.bool_(False)
+    if is_complex(dtype):
+        return dtype.type(complex(-np.inf, 0))
+    return dtype.type(iinfo(dtype).min)
+
+
+def highest(dtype):
+    """The greatest value of the dtype, inf for floats: the identity of min."""
+    if is_floating(dtype):
+        return dtype.type(np.inf)
+    if is_bool(dtype):
+        return np.bool_(True)
+    if is_complex(dtype):
+        return dtype.type(complex(np.inf, 0))
+    return dtype.type(iinfo(dtype).max)

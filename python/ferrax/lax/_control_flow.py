@@ -1,0 +1,284 @@
+"""Conditionals and loops without outputs per step: cond, switch, while_loop, fori_loop.
+
+Invariant: each emits one `cond`, `while` or `scan` equation whose bodies are programs; what the bodies capture becomes operands.
+
+    >>> lax.fori_loop(0, 5, lambda i, x: x + i, 0)
+    Array(10, dtype=int32, weak_type=True)
+"""
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from .. import _core
+from .._core import bind
+from .._dtypes import dtype_of, is_bool, is_inexact, is_integer
+from ._bodies import (
+    Body,
+    as_array,
+    aval_of,
+    check_carry,
+    describe,
+    promote_weak,
+    same_type,
+    share_consts,
+    tree_differences,
+    type_string,
+    why_differ,
+)
+from ._shaping import convert_element_type
+
+tree_flatten, tree_unflatten = _core.tree_flatten, _core.tree_unflatten
+_absent = object()
+
+
+def _tuple(out):
+    return tuple(out) if isinstance(out, (tuple, list)) else (out,)
+
+
+def _branches(what, index, funs, names, operands, order):
+    flat, tree = tree_flatten(operands)
+    flat = [as_array(x) for x in flat]
+    avals = [aval_of(x) for x in flat]
+    bodies = [Body(f, tree, avals) for f in funs]
+    for body, name in zip(bodies[1:], names[1:]):
+        _check_branches(what, bodies[0], body, names[0], name)
+    return _emit_branches(index, bodies, flat, order)
+
+
+def _check_branches(what, a, b, name_a, name_b):
+    who = f"{name_a} is {describe(a.fun)}\n{name_b} is {describe(b.fun)}\n\n"
+    if a.out_tree != b.out_tree:
+        ta = tree_unflatten(a.out_tree, [object() for _ in a.out_avals])
+        tb = tree_unflatten(b.out_tree, [object() for _ in b.out_avals])
+        lines = []
+        for path, ka, kb, why in tree_differences(ta, tb):
+            at = f" at path {''.join(map(str, path))}" if path else ""
+            lines.append(f"{name_a} output{at} is a {ka} but {name_b} output{at} is a {kb}, {why}.")
+        raise TypeError(
+            f"{what} branch outputs must have the same pytree structure, but they differ:\n\n{who}"
+            + "\n".join(lines)
+            + f"\n\nRevise {name_a} and/or {name_b} so that they have the same pytree structure."
+        )
+    lines = []
+    paths = [p for p, _ in _core.tree_flatten_with_path(tree_unflatten(a.out_tree, [object() for _ in a.out_avals]))[0]]
+    for path, x, y in zip(paths, a.out_avals, b.out_avals):
+        if not same_type(x, y):
+            at = f" at path {''.join(map(str, path))}" if path else ""
+            lines.append(
+                f"The output of {name_a}{at} has type {type_string(x)} but the corresponding output of {name_b} has type "
+                f"{type_string(y)}, {why_differ(x, y)}."
+            )
+    if lines:
+        raise TypeError(
+            f"{what} branches must have equal output types but they differ.\n\n{who}"
+            + "\n".join(lines)
+            + f"\n\nRevise {name_a} and/or {name_b} so that all output types match."
+        )
+
+
+def _emit_branches(index, bodies, operands, order):
+    """The `cond` equation. bodies: in the order they were traced; order: which body stands at each index."""
+    consts, positions = share_consts(bodies)
+    # An output that every branch hands through from one operand needs no equation.
+    forwards = [f if all(b.forwards[i] == f for b in bodies) else None for i, f in enumerate(bodies[0].forwards)]
+    keep = [i for i, f in enumerate(forwards) if f is None]
+    avals = [aval_of(c) for c in consts] + [aval_of(x) for x in operands]
+    arguments = range(len(consts), len(avals))
+    programs = []
+    for body, mine in ((bodies[i], positions[i]) for i in order):
+        whole = mine == list(range(len(consts))) and len(keep) == len(forwards)
+        programs.append(body.program if whole else body.rewired(mine, arguments, keep, avals))
+    outs = iter(_tuple(bind("cond", index, *consts, *operands, branches=tuple(programs))) if keep else ())
+    return tree_unflatten(bodies[0].out_tree, [next(outs) if f is None else operands[f] for f in forwards])
+
+
+def cond(pred, true_fun, false_fun, *operands, operand=_absent, linear=None):
+    """true_fun(*operands) if pred else false_fun(*operands), with `pred` known only when the program runs.
+
+    pred: a boolean or numeric scalar. Both functions are traced and return trees of equal structure and types. Under `vmap` with a
+    batched `pred` both branches run and the result is selected. Raises TypeError where the branches differ.
+    """
+    if len(operands) == 2 and callable(false_fun) and callable(operands[1]) and not callable(true_fun):
+        # The older spelling: cond(pred, true_operand, true_fun, false_operand, false_fun).
+        true_operand, true_fun, false_operand, false_fun = true_fun, false_fun, *operands
+        t, f = true_fun, false_fun
+        return cond(pred, lambda a, _: t(a), lambda _, b: f(b), true_operand, false_operand)
+    if operand is not _absent and not (operand is None and operands):
+        if operands:
+            raise TypeError(
+                f"if 'operand' keyword is passed then no positional operands can be passed, got operand={operand} and positional "
+                f"operands {operands}"
+            )
+        operands = (operand,)
+    if not (callable(true_fun) and callable(false_fun)):
+        raise TypeError("lax.cond: true_fun and false_fun arguments should be callable.")
+    if pred is None:
+        raise TypeError("cond predicate is None")
+    if not isinstance(pred, (bool, int, float, complex, np.generic, np.ndarray, _core.Array)):
+        raise TypeError(f"Pred must be a scalar, got {pred} of type {type(pred)}")
+    if np.shape(pred) != ():
+        raise TypeError(f"Pred must be a scalar, got {pred} of shape {np.shape(pred)}.")
+    dtype = dtype_of(pred)
+    if not is_bool(dtype):
+        if not (is_integer(dtype) or is_inexact(dtype)):
+            raise TypeError(f"Pred type must be either boolean or number, got {dtype}.")
+        pred = bind("ne", pred, dtype.type(0))
+    if _core.config.jax_disable_jit and not isinstance(pred, _core.Tracer):
+        return true_fun(*operands) if pred else false_fun(*operands)
+    index = convert_element_type(pred, np.int32)
+    # Traced in the order written, stored in the order of the index: false first.
+    return _branches("cond", index, (true_fun, false_fun), ("true_fun", "false_fun"), operands, (1, 0))
+
+
+def switch(index, branches, *operands, operand=_absent):
+    """branches[index](*operands), with `index` known only when the program runs and clamped to the branches there are.
+
+    index: an integer scalar. The branches return trees of equal structure and types.
+    """
+    if operand is not _absent and not (operand is None and operands):
+        if operands:
+            raise TypeError(
+                f"if 'operand' keyword is passed then no positional operands can be passed, got operand={operand} and positional "
+                f"operands {operands}"
+            )
+        operands = (operand,)
+    if not all(callable(branch) for branch in branches):
+        raise TypeError("lax.switch: branches argument should be a sequence of callables.")
+    if np.shape(index) != ():
+        raise TypeError(f"Branch index must be scalar, got {index} of shape {np.shape(index)}.")
+    dtype = dtype_of(index)
+    if not is_integer(dtype):
+        raise TypeError(f"Index type must be an integer, got {index} as {dtype}")
+    branches = tuple(branches)
+    if len(branches) == 0:
+        raise ValueError("Empty branch sequence")
+    if len(branches) == 1:
+        return branches[0](*operands)
+    if _core.config.jax_disable_jit and not isinstance(index, _core.Tracer):
+        return branches[min(max(int(index), 0), len(branches) - 1)](*operands)
+    index = convert_element_type(index, np.int32)
+    index = bind("clamp", np.int32(0), index, np.int32(len(branches) - 1))
+    names = ["branch 0"] + [f"branch{i}" for i in range(1, len(branches))]
+    return _branches("switch", index, branches, names, operands, range(len(branches)))
+
+
+def while_loop(cond_fun, body_fun, init_val):
+    """Runs val = body_fun(val) while cond_fun(val), from init_val.
+
+    The carry keeps its structure, shapes and dtypes. cond_fun returns a boolean scalar. Differentiable forwards and, through a tape
+    that grows as the loop runs, in reverse. Raises TypeError where the carry changes type.
+    """
+    if not (callable(body_fun) and callable(cond_fun)):
+        raise TypeError("lax.while_loop: body_fun and cond_fun arguments should be callable.")
+    if _core.config.jax_disable_jit:
+        val = init_val
+        while cond_fun(val):
+            val = body_fun(val)
+        return val
+    init, tree = tree_flatten(init_val)
+    init = [as_array(x) for x in init]
+    in_tree = tree_flatten((init_val,))[1]
+    while True:
+        avals = [aval_of(x) for x in init]
+        test, body = Body(cond_fun, in_tree, avals), Body(body_fun, in_tree, avals)
+        promoted = promote_weak(init, avals, body.out_avals) if body.out_tree == tree else None
+        if promoted is None:
+            break
+        init = promoted
+    if not _core.treedef_is_leaf(test.out_tree):
+        raise TypeError(f"cond_fun must return a boolean scalar, but got pytree {test.out_tree}.")
+    pred = test.out_avals[0]
+    if pred.dtype != np.bool_ or tuple(pred.shape) != ():
+        raise TypeError(f"cond_fun must return a boolean scalar, but got output type(s) {test.out_avals}.")
+    check_carry("while_loop body", body_fun, tree, avals, body.out_tree, body.out_avals)
+    return tree_unflatten(tree, _emit_while(test, body, init))
+
+
+def _emit_while(test, body, init):
+    """The `while` equation. Entries of the carry that the body hands through and the test ignores become captured values of the body."""
+    moved = [i for i, f in enumerate(body.forwards) if f == i and not test.uses_argument(i)]
+    kept = [i for i in range(len(init)) if i not in moved]
+    test_program, body_program, body_consts = test.program, body.program, body.consts
+    if moved:
+        test_program = test.with_carry(kept, [], init, range(1))
+        body_program = body.with_carry(kept, moved, init, kept)
+        body_consts = [init[i] for i in moved] + body_consts
+    outs = bind(
+        "while",
+        *test.consts,
+        *body_consts,
+        *[init[i] for i in kept],
+        cond_jaxpr=test_program,
+        cond_nconsts=len(test.consts),
+        body_jaxpr=body_program,
+        body_nconsts=len(body_consts),
+    )
+    outs = iter(_tuple(outs))
+    return [init[i] if i in moved else next(outs) for i in range(len(init))]
+
+
+def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
+    """Runs val = body_fun(i, val) for i from lower up to upper, not included.
+
+    lower, upper: integer scalars. Where both are known when the function is called the loop is a `scan`, else a `while_loop`.
+    unroll: how many steps to run between tests of the count (True: all); only for known bounds.
+    """
+    if not callable(body_fun):
+        raise TypeError("lax.fori_loop: body_fun argument should be callable.")
+    lower_dtype, upper_dtype = dtype_of(lower), dtype_of(upper)
+    if lower_dtype != upper_dtype:
+        if isinstance(lower, int) and is_integer(upper_dtype):
+            lower_dtype = upper_dtype
+        elif isinstance(upper, int) and is_integer(lower_dtype):
+            upper_dtype = lower_dtype
+        else:
+            raise TypeError(
+                f"lower and upper arguments to fori_loop must have equal types, got {lower_dtype.name} and {upper_dtype.name}"
+            )
+    static = _static_int(lower) is not None and _static_int(upper) is not None
+    if _core.config.jax_disable_jit and static:
+        val = init_val
+        for i in range(_static_int(lower), _static_int(upper)):
+            val = body_fun(i, val)
+        return val
+    dtype = lower_dtype
+    one = dtype.type(1)
+    if static:
+        from ._loops import scan
+
+        lo, hi = _static_int(lower), _static_int(upper)
+        start = lower if isinstance(lower, int) and isinstance(upper, int) else as_array(lower)
+
+        def step(carry, _):
+            i, x = carry
+            following = bind("add", i, one)
+            return (following, body_fun(i, x)), None
+
+        (_, result), _ = scan(step, (start, init_val), None, length=max(hi - lo, 0), unroll=1 if unroll is None else unroll)
+        return result
+    if unroll is not None and unroll is not False and unroll != 1:
+        raise ValueError("Can only use `unroll` in `fori_loop` if the loop bounds are statically known.")
+
+    def carry_on(carry):
+        i, last, _ = carry
+        return bind("lt", i, last)
+
+    def advance(carry):
+        i, last, x = carry
+        following = bind("add", i, one)
+        return following, last, body_fun(i, x)
+
+    lower, upper = convert_element_type(lower, dtype), convert_element_type(upper, dtype)
+    _, _, result = while_loop(carry_on, advance, (lower, upper, init_val))
+    return result
+
+
+def _static_int(x):
+    if isinstance(x, _core.Tracer) or np.shape(x) != () or not is_integer(dtype_of(x)):
+        return None
+    try:
+        return operator.index(x)
+    except TypeError:
+        return None

@@ -1,0 +1,298 @@
+"""Convolution: one primitive, its shapes, its axis orders and its wrappers.
+
+Invariant: axis orders are turned into `ConvDimensionNumbers` and paddings into (low, high) pairs before the primitive sees them.
+
+    >>> lax.conv(jnp.ones((1, 1, 5)), jnp.ones((1, 1, 3)), (1,), "VALID").shape
+    (1, 1, 3)
+"""
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from .._core import bind
+from .._dtypes import canonicalize_dtype, dtype_of
+from ._parameters import ConvDimensionNumbers, canonicalize_precision
+from ._reductions import _dilate, padtype_to_pads
+from ._shaping import broadcast, reshape, rev
+
+
+def conv_general_permutations(dimension_numbers):
+    """For a triple of axis strings such as ("NHWC", "HWIO", "NHWC"): the permutations to (N, C, spatial), (O, I, spatial), (N, C, spatial)."""
+    lhs, rhs, out = dimension_numbers
+    for i, (a, b) in enumerate((("N", "C"), ("O", "I"), ("N", "C"))):
+        if dimension_numbers[i].count(a) != 1 or dimension_numbers[i].count(b) != 1:
+            raise TypeError(
+                f"convolution dimension_numbers[{i}] must contain the characters '{a}' and '{b}' exactly once, got {dimension_numbers[i]}."
+            )
+        if len(dimension_numbers[i]) != len(set(dimension_numbers[i])):
+            raise TypeError(f"convolution dimension_numbers[{i}] cannot have duplicate characters, got {dimension_numbers[i]}.")
+    spatial = [d for d in rhs if d not in "OI"]
+    if not (set(lhs) - set("NC") == set(spatial) == set(out) - set("NC")):
+        raise TypeError(
+            "convolution dimension_numbers elements must each have the same set of spatial characters, got "
+            f"{dimension_numbers}."
+        )
+    first = lambda spec, heads: tuple([spec.index(h) for h in heads] + [spec.index(d) for d in spatial])  # noqa: E731
+    return first(lhs, "NC"), first(rhs, "OI"), first(out, "NC")
+
+
+def conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers):
+    """`ConvDimensionNumbers` from None (batch and feature first), a triple of axis strings, or `ConvDimensionNumbers`."""
+    if isinstance(dimension_numbers, ConvDimensionNumbers):
+        return dimension_numbers
+    if len(lhs_shape) != len(rhs_shape):
+        raise TypeError(f"convolution requires lhs and rhs ndim to be equal, got {len(lhs_shape)} and {len(rhs_shape)}.")
+    if dimension_numbers is None:
+        order = tuple(range(len(lhs_shape)))
+        return ConvDimensionNumbers(order, order, order)
+    if isinstance(dimension_numbers, (list, tuple)):
+        if len(dimension_numbers) != 3:
+            raise TypeError(f"convolution dimension_numbers list/tuple must be length 3, got {len(dimension_numbers)}.")
+        if not all(isinstance(d, str) for d in dimension_numbers):
+            raise TypeError(f"convolution dimension_numbers elements must be strings, got {tuple(map(type, dimension_numbers))}.")
+        for i, spec in enumerate(dimension_numbers):
+            if len(spec) != len(lhs_shape):
+                raise TypeError(
+                    f"convolution dimension_numbers[{i}] must have len equal to the ndim of lhs and rhs, "
+                    f"got {len(spec)} for lhs and rhs shapes {tuple(lhs_shape)} and {tuple(rhs_shape)}."
+                )
+        return ConvDimensionNumbers(*conv_general_permutations(dimension_numbers))
+    raise TypeError(f"convolution dimension_numbers must be tuple/list or None, got {type(dimension_numbers)}.")
+
+
+def conv_shape_tuple(lhs_shape, rhs_shape, strides, pads, batch_group_count=1):
+    """Shape of a convolution in (N, C, spatial) order; `pads` are (low, high) pairs or a padding's name."""
+    if isinstance(pads, str):
+        pads = padtype_to_pads(lhs_shape[2:], rhs_shape[2:], strides, pads)
+    spatial = [max(0, (n + lo + hi - w) // s + 1) for n, w, s, (lo, hi) in zip(lhs_shape[2:], rhs_shape[2:], strides, pads)]
+    return (lhs_shape[0] // batch_group_count, rhs_shape[0], *spatial)
+
+
+def conv_general_shape_tuple(lhs_shape, rhs_shape, window_strides, padding, dimension_numbers):
+    """Shape of a convolution whose axis orders are the strings `dimension_numbers`."""
+    lhs_perm, rhs_perm, out_perm = conv_general_permutations(dimension_numbers)
+    out = conv_shape_tuple([lhs_shape[i] for i in lhs_perm], [rhs_shape[i] for i in rhs_perm], window_strides, padding)
+    return tuple([out[i] for i in np.argsort(out_perm)])
+
+
+def conv_transpose_shape_tuple(lhs_shape, rhs_shape, window_strides, padding, dimension_numbers):
+    """Shape of a transposed convolution whose axis orders are the strings `dimension_numbers`."""
+    lhs_perm, rhs_perm, out_perm = conv_general_permutations(dimension_numbers)
+    lhs, rhs = [lhs_shape[i] for i in lhs_perm], [rhs_shape[i] for i in rhs_perm]
+    if isinstance(padding, str):
+        padding = [_conv_transpose_padding(k, s, padding) for k, s in zip(rhs[2:], window_strides)]
+    dilated = [_dilate(n, s) for n, s in zip(lhs[2:], window_strides)]
+    out = (lhs[0], rhs[0], *[max(0, n + lo + hi - k + 1) for n, k, (lo, hi) in zip(dilated, rhs[2:], padding)])
+    return tuple([out[i] for i in np.argsort(out_perm)])
+
+
+def conv_general_dilated(
+    lhs,
+    rhs,
+    window_strides,
+    padding,
+    lhs_dilation=None,
+    rhs_dilation=None,
+    dimension_numbers=None,
+    feature_group_count=1,
+    batch_group_count=1,
+    precision=None,
+    preferred_element_type=None,
+    *,
+    out_sharding=None,
+):
+    """Convolution of `lhs` with the kernel `rhs` (not flipped), with strides, padding and dilation.
+
+    padding: "VALID", "SAME", "SAME_LOWER" or (low, high) pairs. lhs_dilation spaces the input (a transposed convolution), rhs_dilation
+    the kernel. dimension_numbers: axis orders, by default batch and feature first. feature_group_count, batch_group_count: independent
+    groups of features or of batch entries. preferred_element_type: dtype of the result.
+    """
+    numbers = conv_dimension_numbers(np.shape(lhs), np.shape(rhs), dimension_numbers)
+    n = len(numbers.lhs_spec) - 2
+    lhs_dilation = (1,) * n if lhs_dilation is None else (lhs_dilation,) * n if isinstance(lhs_dilation, int) else tuple(lhs_dilation)
+    rhs_dilation = (1,) * n if rhs_dilation is None else (rhs_dilation,) * n if isinstance(rhs_dilation, int) else tuple(rhs_dilation)
+    strides = tuple([operator.index(s) for s in window_strides])
+    if isinstance(padding, str):
+        rhs_sizes = [_dilate(np.shape(rhs)[i], d) for i, d in zip(numbers.rhs_spec[2:], rhs_dilation)]
+        lhs_sizes = [_dilate(np.shape(lhs)[i], d) for i, d in zip(numbers.lhs_spec[2:], lhs_dilation)]
+        padding = padtype_to_pads(lhs_sizes, rhs_sizes, strides, padding)
+    else:
+        try:
+            padding = tuple([(operator.index(lo), operator.index(hi)) for lo, hi in padding])
+        except (ValueError, TypeError) as e:
+            raise ValueError(
+                "padding argument to conv_general_dilated should be a string or a sequence of (low, high) pairs, "
+                f"got {padding}"
+            ) from e
+    return bind(
+        "conv_general_dilated",
+        lhs,
+        rhs,
+        window_strides=strides,
+        padding=tuple(padding),
+        lhs_dilation=lhs_dilation,
+        rhs_dilation=rhs_dilation,
+        dimension_numbers=numbers,
+        feature_group_count=operator.index(feature_group_count),
+        batch_group_count=operator.index(batch_group_count),
+        precision=canonicalize_precision(precision),
+        preferred_element_type=None if preferred_element_type is None else canonicalize_dtype(preferred_element_type),
+    )
+
+
+def conv(lhs, rhs, window_strides, padding, precision=None, preferred_element_type=None):
+    """Convolution of lhs (N, C, spatial) with rhs (O, I, spatial)."""
+    return conv_general_dilated(
+        lhs, rhs, window_strides, padding, precision=precision, preferred_element_type=preferred_element_type
+    )
+
+
+def conv_with_general_padding(
+    lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation, precision=None, preferred_element_type=None
+):
+    """`conv` with dilations."""
+    return conv_general_dilated(
+        lhs,
+        rhs,
+        window_strides,
+        padding,
+        lhs_dilation=lhs_dilation,
+        rhs_dilation=rhs_dilation,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
+
+
+def _conv_transpose_padding(k, s, padding):
+    if padding == "SAME":
+        total = k + s - 2
+        low = k - 1 if s > k - 1 else -(-total // 2)
+    elif padding == "VALID":
+        total = k + s - 2 + max(k - s, 0)
+        low = k - 1
+    else:
+        raise ValueError("Padding mode must be `SAME` or `VALID`.")
+    return low, total - low
+
+
+def conv_transpose(
+    lhs,
+    rhs,
+    strides,
+    padding,
+    rhs_dilation=None,
+    dimension_numbers=None,
+    transpose_kernel=False,
+    precision=None,
+    preferred_element_type=None,
+    use_consistent_padding=False,
+):
+    """Transposed convolution: the input is spaced out by `strides` and convolved.
+
+    padding: "SAME", "VALID" or (low, high) pairs. dimension_numbers: axis orders, by default NHWC-like with kernels HWIO.
+    transpose_kernel: flip the kernel's spatial axes and swap its features, which gives the gradient of a convolution.
+    use_consistent_padding: pairs mean the padding of the convolution this one transposes.
+    """
+    shape, ndim = np.shape(lhs), np.ndim(lhs)
+    if len(shape) != np.ndim(rhs):
+        raise TypeError(f"convolution requires lhs and rhs ndim to be equal, got {ndim} and {np.ndim(rhs)}.")
+    if dimension_numbers is None:
+        if ndim not in (2, 3, 4, 5):
+            raise ValueError("No 4+ dimensional dimension_number defaults.")
+        dimension_numbers = {
+            2: ("NC", "IO", "NC"), 3: ("NHC", "HIO", "NHC"), 4: ("NHWC", "HWIO", "NHWC"), 5: ("NHWDC", "HWDIO", "NHWDC"),
+        }[ndim]  # fmt: skip
+    numbers = conv_dimension_numbers(shape, np.shape(rhs), dimension_numbers)
+    sizes = [np.shape(rhs)[i] for i in numbers.rhs_spec[2:]]
+    dilation = (1,) * len(sizes) if rhs_dilation is None else tuple(rhs_dilation)
+    effective = [_dilate(k, d) for k, d in zip(sizes, dilation)]
+    if isinstance(padding, str):
+        pads = [_conv_transpose_padding(k, s, padding) for k, s in zip(effective, strides)]
+    elif use_consistent_padding:
+        pads = [(k - 1 - lo, k - 1 - hi) for k, (lo, hi) in zip(effective, padding)]
+    else:
+        pads = padding
+    if transpose_kernel:
+        spec = list(numbers.rhs_spec)
+        rhs = rev(rhs, numbers.rhs_spec[2:])
+        spec[0], spec[1] = spec[1], spec[0]
+        numbers = ConvDimensionNumbers(numbers.lhs_spec, tuple(spec), numbers.out_spec)
+    return conv_general_dilated(
+        lhs,
+        rhs,
+        (1,) * len(sizes),
+        pads,
+        lhs_dilation=strides,
+        rhs_dilation=dilation,
+        dimension_numbers=numbers,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
+
+
+def conv_general_dilated_patches(
+    lhs,
+    filter_shape,
+    window_strides,
+    padding,
+    lhs_dilation=None,
+    rhs_dilation=None,
+    dimension_numbers=None,
+    precision=None,
+    preferred_element_type=None,
+):
+    """The windows that a convolution with kernels of `filter_shape` sees, as features: C * prod(filter_shape) of them, C varying slowest."""
+    filter_shape = tuple(filter_shape)
+    numbers = conv_dimension_numbers(np.shape(lhs), (1, 1, *filter_shape), dimension_numbers)
+    channels = np.shape(lhs)[numbers.lhs_spec[1]]
+    size = int(np.prod(filter_shape))
+    from ..numpy import eye
+
+    kernel = broadcast(eye(size, dtype=dtype_of(lhs)), (channels,))
+    kernel = reshape(kernel, (channels * size, 1, *filter_shape))
+    # The kernel above is (O, I, spatial); put its axes where rhs_spec says.
+    order = np.argsort(numbers.rhs_spec)
+    if tuple(order) != tuple(range(len(order))):
+        kernel = bind("transpose", kernel, permutation=tuple(int(i) for i in order))
+    return conv_general_dilated(
+        lhs,
+        kernel,
+        window_strides,
+        padding,
+        lhs_dilation=lhs_dilation,
+        rhs_dilation=rhs_dilation,
+        dimension_numbers=numbers,
+        feature_group_count=channels,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
+
+
+def conv_general_dilated_local(
+    lhs, rhs, window_strides, padding, filter_shape, lhs_dilation=None, rhs_dilation=None, dimension_numbers=None, precision=None
+):
+    """Convolution with a kernel of its own at every output position (locally connected): rhs is (O, C * prod(filter_shape), out spatial)."""
+    from ._linear_algebra import dot_general
+
+    if isinstance(precision, (tuple, list)):
+        lhs_precision = precision[0]
+    else:
+        lhs_precision = precision
+    patches = conv_general_dilated_patches(
+        lhs, filter_shape, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, lhs_precision
+    )
+    numbers = conv_dimension_numbers(np.shape(lhs), (1, 1, *filter_shape), dimension_numbers)
+    lhs_c, rhs_c = (numbers.out_spec[1],), (numbers.rhs_spec[1],)
+    lhs_b, rhs_b = numbers.out_spec[2:], numbers.rhs_spec[2:]
+    out = dot_general(patches, rhs, ((lhs_c, rhs_c), (lhs_b, rhs_b)), precision)
+    # The product has (spatial..., N, O); the output wants them where out_spec says.
+    n = len(lhs_b)
+    source = (n, n + 1, *range(n))
+    permutation = [0] * (n + 2)
+    for axis, src in zip(numbers.out_spec, source):
+        permutation[axis] = src
+    return bind("transpose", out, permutation=tuple(permutation))
+
+

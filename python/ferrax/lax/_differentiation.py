@@ -1,0 +1,178 @@
+"""Operations that exist for their derivatives, or to keep the compiler from an optimisation.
+
+Invariant: `stop_gradient` and `optimization_barrier` are the identity on values.
+
+    >>> jax.grad(lambda x: x * lax.stop_gradient(x))(3.0)
+    Array(3., dtype=float32, weak_type=True)
+"""
+from __future__ import annotations
+
+from .. import _core
+from .._core import bind
+from .._dtypes import is_inexact
+from ._bodies import Body, as_array, aval_of
+
+tree_flatten, tree_unflatten = _core.tree_flatten, _core.tree_unflatten
+
+
+def stop_gradient(x):
+    """x, as a constant to differentiation. x: a pytree; leaves of integer dtype pass as they are."""
+
+    def stop(v):
+        if isinstance(v, _core.Array):
+            return bind("stop_gradient", v) if is_inexact(v.dtype) else v
+        v = as_array(v)
+        return bind("stop_gradient", v) if is_inexact(v.dtype) else v
+
+    return _core.tree_map(stop, x)
+
+
+def optimization_barrier(operand, /):
+    """`operand`, over which the compiler moves nothing. operand: a pytree."""
+    leaves, tree = tree_flatten(operand)
+    if not leaves:
+        return operand
+    out = bind("optimization_barrier", *[as_array(x) for x in leaves])
+    return tree_unflatten(tree, list(out) if isinstance(out, (tuple, list)) else [out])
+
+
+def custom_root(f, initial_guess, solve, tangent_solve, has_aux=False):
+    """A root of f, found by solve(f, initial_guess), differentiated by the implicit function theorem.
+
+    f: takes and returns a pytree like initial_guess. tangent_solve(g, y): solves g(x) = y for the linearised f. has_aux: `solve`
+    returns (root, aux). Differentiable in whatever f closes over.
+    """
+    from .. import jvp, linearize
+
+    guess, tree = tree_flatten(initial_guess)
+    guess = [as_array(x) for x in guess]
+    body = Body(lambda x: f(x), tree_flatten((initial_guess,))[1], [aval_of(x) for x in guess])
+    if body.out_tree != tree:
+        raise TypeError(f"f() output pytree structure must match initial_guess, got {body.out_tree} and {tree}.")
+    n = len(body.consts)
+    found = {}
+
+    def residual(consts):
+        return lambda x: tree_unflatten(tree, list(_core.eval_program(body.program, list(consts), *tree_flatten(x)[0])))
+
+    def run(*args):
+        out = solve(residual(args[:n]), tree_unflatten(tree, args[n:]))
+        root, aux = out if has_aux else (out, None)
+        leaves, root_tree = tree_flatten(root)
+        if root_tree != tree:
+            raise TypeError(f"solve() output pytree structure must match initial_guess, got {root_tree} and {tree}.")
+        aux_leaves, found["aux"] = tree_flatten(aux)
+        return tuple([as_array(x) for x in leaves + aux_leaves])
+
+    def rule(primals, tangents):
+        outs = root_function(*primals)
+        outs = list(outs) if isinstance(outs, (tuple, list)) else [outs]
+        root = tree_unflatten(tree, outs[: len(guess)])
+        consts, dconsts = primals[:n], tangents[:n]
+        # f(root(c), c) = 0, hence droot = -(df/dx)^-1 (df/dc) dc.
+        _, rhs = jvp(lambda *c: residual(c)(root), tuple(consts), tuple(dconsts)) if n else (None, None)
+        _, linear = linearize(residual(consts), root)
+        if rhs is None:
+            droot = [_zeros(x) for x in outs]
+        else:
+            solution = tangent_solve(linear, rhs)
+            droot = [bind("neg", as_array(x)) for x in tree_flatten(solution)[0]] + [_zeros(x) for x in outs[len(guess) :]]
+        return tuple(outs), tuple(droot)
+
+    def root_function(*args):
+        return _core.custom_jvp_call("_custom_root", run, rule, list(args))
+
+    outs = root_function(*body.consts, *guess)
+    outs = list(outs) if isinstance(outs, (tuple, list)) else [outs]
+    root = tree_unflatten(tree, outs[: len(guess)])
+    return (root, tree_unflatten(found["aux"], outs[len(guess) :])) if has_aux else root
+
+
+def _zeros(x):
+    from ..numpy import zeros_like
+
+    return zeros_like(x)
+
+
+def custom_linear_solve(matvec, b, solve, transpose_solve=None, symmetric=False, has_aux=False):
+    """The solution x of matvec(x) = b by solve(matvec, b), differentiated as a linear solve.
+
+    matvec: linear, takes and returns a pytree like b. transpose_solve(vecmat, b): solves the transposed system, needed for reverse mode
+    unless `symmetric`. has_aux: the solvers return (x, aux).
+    """
+    from .. import linear_transpose
+
+    flat, tree = tree_flatten(b)
+    flat = [as_array(x) for x in flat]
+    if transpose_solve is None and symmetric:
+        transpose_solve = solve
+    avals = [aval_of(x) for x in flat]
+    in_tree = tree_flatten((b,))[1]
+    mat = Body(matvec, in_tree, avals)
+    _check_solver("matvec", mat, tree)
+
+    def call(body, n_out):
+        consts = list(body.consts)
+        return lambda x: tree_unflatten(tree, list(_core.eval_program(body.program, consts, *tree_flatten(x)[0]))[:n_out])
+
+    n = len(flat)
+    solver = Body(lambda v: solve(call(mat, n), v), in_tree, avals)
+    _check_solver("solve", solver, tree, has_aux)
+    vec = transposed = None
+    if transpose_solve is not None:
+        if symmetric:
+            vec = mat
+        else:
+            transpose = linear_transpose(matvec, tree_unflatten(tree, flat))
+            vec = Body(lambda v: transpose(v)[0], in_tree, avals)
+        transposed = Body(lambda v: transpose_solve(call(vec, n), v), in_tree, avals)
+        _check_solver("transpose_solve", transposed, tree, has_aux)
+    bodies = [mat, vec, solver, transposed]
+    operands = [c for body in bodies if body is not None for c in body.consts]
+    outs = bind(
+        "custom_linear_solve",
+        *operands,
+        *flat,
+        const_lengths=tuple([0 if body is None else len(body.consts) for body in bodies]),
+        jaxprs=tuple([None if body is None else body.program for body in bodies]),
+    )
+    outs = list(outs) if isinstance(outs, (tuple, list)) else [outs]
+    return tree_unflatten(solver.out_tree, outs)
+
+
+def _check_solver(name, body, tree, has_aux=False):
+    found = body.out_tree
+    if has_aux:
+        children = found.children()
+        if len(children) != 2:
+            raise ValueError(f"{name}() produced a pytree with structure {found}, but expected a pair (solution, aux)")
+        found = children[0]
+    if found != tree:
+        raise TypeError(f"{name}() output pytree structure must match b, got {found} and {tree}.")
+
+
+def platform_dependent(*args, default=None, **per_platform):
+    """per_platform[p](*args) for the platform p the program is compiled for, else default(*args)."""
+    platform = _core.default_backend()
+    alias = {"gpu": ("gpu", "cuda", "rocm", "vulkan", "metal"), "cpu": ("cpu",)}
+    for name in alias.get(platform, (platform,)):
+        if name in per_platform:
+            return per_platform[name](*args)
+    if default is None:
+        raise NotImplementedError(f"translation rule for primitive 'platform_index' not found for platform {platform}")
+    return default(*args)
+
+
+def composite(decomposition, name, version=0):
+    """`decomposition`, to be known by `name` to compilers that have their own implementation of it; ours inlines it."""
+
+    def call(*args, **attributes):
+        return decomposition(*args, **attributes)
+
+    call.__name__ = name
+    return call
+
+
+def with_sharding_constraint(x, shardings):
+    """x laid out by `shardings` (a tree prefix of x)."""
+    return _core.tree_map(lambda v: _core.device_put(as_array(v), shardings) if not isinstance(v, _core.Tracer) else v, x)

@@ -1,0 +1,452 @@
+"""Pointwise operations: one primitive each, applied element by element.
+
+Invariant: no promotion and no broadcasting beyond what the primitives themselves do, which is: operands of rank 0, or of equal
+rank with sizes of 1, spread over the others. Operands of different dtypes raise TypeError; `ferrax.numpy` has the forgiving spellings.
+
+    >>> lax.add(jnp.ones(3), 1.0)
+    Array([2., 2., 2.], dtype=float32)
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from .. import _core
+from .._core import bind
+from ._parameters import RoundingMethod, accuracy_parameters
+
+
+def abs(x):
+    """|x|. x: any signed number, complex gives its modulus as a real."""
+    return bind("abs", x)
+
+
+def acos(x):
+    """Arc cosine in radians. x: float or complex."""
+    return bind("acos", x)
+
+
+def acosh(x):
+    """Inverse hyperbolic cosine. x: float or complex."""
+    return bind("acosh", x)
+
+
+def asin(x):
+    """Arc sine in radians. x: float or complex."""
+    return bind("asin", x)
+
+
+def asinh(x):
+    """Inverse hyperbolic sine. x: float or complex."""
+    return bind("asinh", x)
+
+
+def atan(x):
+    """Arc tangent in radians. x: float or complex."""
+    return bind("atan", x)
+
+
+def atanh(x):
+    """Inverse hyperbolic tangent. x: float or complex."""
+    return bind("atanh", x)
+
+
+def bessel_i0e(x):
+    """exp(-|x|) I0(x), the scaled modified Bessel function of order 0. x: float."""
+    return bind("bessel_i0e", x)
+
+
+def bessel_i1e(x):
+    """exp(-|x|) I1(x), the scaled modified Bessel function of order 1. x: float."""
+    return bind("bessel_i1e", x)
+
+
+def ceil(x):
+    """The least integer not below x, as a float. x: float."""
+    return bind("ceil", x)
+
+
+def clz(x):
+    """Number of leading zero bits. x: integer."""
+    return bind("clz", x)
+
+
+def cosh(x):
+    """Hyperbolic cosine. x: float or complex."""
+    return bind("cosh", x)
+
+
+def digamma(x):
+    """d/dx log Gamma(x). x: float."""
+    return bind("digamma", x)
+
+
+def erf(x):
+    """The error function, 2/sqrt(pi) * integral of exp(-t**2) from 0 to x. x: float."""
+    return bind("erf", x)
+
+
+def erf_inv(x):
+    """The inverse of `erf`. x: float in [-1, 1]."""
+    return bind("erf_inv", x)
+
+
+def erfc(x):
+    """1 - erf(x), without cancellation. x: float."""
+    return bind("erfc", x)
+
+
+def floor(x):
+    """The greatest integer not above x, as a float. x: float."""
+    return bind("floor", x)
+
+
+def imag(x):
+    """Imaginary part. x: complex; the result is real."""
+    return bind("imag", x)
+
+
+def is_finite(x):
+    """Whether each element is neither infinite nor nan. x: float; the result is bool."""
+    return bind("is_finite", x)
+
+
+def lgamma(x):
+    """log |Gamma(x)|. x: float."""
+    return bind("lgamma", x)
+
+
+def neg(x):
+    """-x. x: any number."""
+    return bind("neg", x)
+
+
+def population_count(x):
+    """Number of set bits. x: integer."""
+    return bind("population_count", x)
+
+
+def real(x):
+    """Real part. x: complex; the result is real."""
+    return bind("real", x)
+
+
+def sign(x):
+    """-1, 0 or 1 as x is negative, zero or positive; x / |x| for complex x; nan stays nan."""
+    return bind("sign", x)
+
+
+def sinh(x):
+    """Hyperbolic sine. x: float or complex."""
+    return bind("sinh", x)
+
+
+def square(x):
+    """x * x. x: any number."""
+    return bind("square", x)
+
+
+def cbrt(x, accuracy=None):
+    """Cube root. x: float.
+
+    accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+    """
+    return bind("cbrt", x, **accuracy_parameters(accuracy))
+
+
+def cos(x, accuracy=None):
+    """Cosine of x radians. x: float or complex.
+
+    accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+    """
+    return bind("cos", x, **accuracy_parameters(accuracy))
+
+
+def exp(x, accuracy=None):
+    """e ** x. x: float or complex.
+
+    accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+    """
+    return bind("exp", x, **accuracy_parameters(accuracy))
+
+
+def exp2(x, accuracy=None):
+    """2 ** x. x: float or complex.
+
+    accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+    """
+    return bind("exp2", x, **accuracy_parameters(accuracy))
+
+
+def expm1(x, accuracy=None):
+    """e ** x - 1, accurate near zero. x: float or complex.
+
+    accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+    """
+    return bind("expm1", x, **accuracy_parameters(accuracy))
+
+
+def log(x, accuracy=None):
+    """Natural logarithm. x: float or complex.
+
+    accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+    """
+    return bind("log", x, **accuracy_parameters(accuracy))
+
+
+def log1p(x, accuracy=None):
+    """log(1 + x), accurate near zero. x: float or complex.
+
+    accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+    """
+    return bind("log1p", x, **accuracy_parameters(accuracy))
+
+
+def logistic(x, accuracy=None):
+    """1 / (1 + exp(-x)). x: float or complex.
+
+    accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+    """
+    return bind("logistic", x, **accuracy_parameters(accuracy))
+
+
+def rsqrt(x, accuracy=None):
+    """1 / sqrt(x). x: float or complex.
+
+    accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+    """
+    return bind("rsqrt", x, **accuracy_parameters(accuracy))
+
+
+def sin(x, accuracy=None):
+    """Sine of x radians. x: float or complex.
+
+    accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+    """
+    return bind("sin", x, **accuracy_parameters(accuracy))
+
+
+def sqrt(x, accuracy=None):
+    """Square root. x: float or complex.
+
+    accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+    """
+    return bind("sqrt", x, **accuracy_parameters(accuracy))
+
+
+def tan(x, accuracy=None):
+    """Tangent of x radians. x: float or complex.
+
+    accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+    """
+    return bind("tan", x, **accuracy_parameters(accuracy))
+
+
+def tanh(x, accuracy=None):
+    """Hyperbolic tangent. x: float or complex.
+
+    accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+    """
+    return bind("tanh", x, **accuracy_parameters(accuracy))
+
+
+def add(x, y):
+    """x + y."""
+    return bind("add", x, y)
+
+
+def atan2(x, y):
+    """Angle of the point (y, x), that is arctan(x / y) in the right quadrant. x, y: float."""
+    return bind("atan2", x, y)
+
+
+def bitwise_and(x, y):
+    """Bitwise and. x, y: integer or bool."""
+    return bind("and", x, y)
+
+
+def bitwise_or(x, y):
+    """Bitwise or. x, y: integer or bool."""
+    return bind("or", x, y)
+
+
+def bitwise_xor(x, y):
+    """Bitwise exclusive or. x, y: integer or bool."""
+    return bind("xor", x, y)
+
+
+def complex(x, y):
+    """x + i y. x, y: float32 or float64; the result is complex."""
+    return bind("complex", x, y)
+
+
+def div(x, y):
+    """x / y; integers divide towards zero."""
+    return bind("div", x, y)
+
+
+def eq(x, y):
+    """x == y, elementwise, as bool."""
+    return bind("eq", x, y)
+
+
+def ge(x, y):
+    """x >= y, elementwise, as bool."""
+    return bind("ge", x, y)
+
+
+def gt(x, y):
+    """x > y, elementwise, as bool."""
+    return bind("gt", x, y)
+
+
+def igamma(a, x):
+    """Regularised lower incomplete gamma function P(a, x). a, x: float."""
+    return bind("igamma", a, x)
+
+
+def igamma_grad_a(a, x):
+    """d/da P(a, x). a, x: float."""
+    return bind("igamma_grad_a", a, x)
+
+
+def igammac(a, x):
+    """Regularised upper incomplete gamma function Q(a, x). a, x: float."""
+    return bind("igammac", a, x)
+
+
+def le(x, y):
+    """x <= y, elementwise, as bool."""
+    return bind("le", x, y)
+
+
+def lt(x, y):
+    """x < y, elementwise, as bool."""
+    return bind("lt", x, y)
+
+
+def max(x, y):
+    """The larger of x and y; nan if either is nan; complex numbers compare by real, then imaginary part."""
+    return bind("max", x, y)
+
+
+def min(x, y):
+    """The smaller of x and y; nan if either is nan; complex numbers compare by real, then imaginary part."""
+    return bind("min", x, y)
+
+
+def mulhi(x, y):
+    """The upper half of the double-width product. x, y: integer."""
+    return bind("mulhi", x, y)
+
+
+def ne(x, y):
+    """x != y, elementwise, as bool."""
+    return bind("ne", x, y)
+
+
+def nextafter(x1, x2):
+    """The float next to x1 in the direction of x2. x1, x2: float."""
+    return bind("nextafter", x1, x2)
+
+
+def polygamma(m, x):
+    """The m-th derivative of digamma at x. m, x: float."""
+    return bind("polygamma", m, x)
+
+
+def pow(x, y):
+    """x ** y. x: float or complex; y: of x's dtype, or integer."""
+    return bind("pow", x, y)
+
+
+def rem(x, y):
+    """The remainder of x / y with the sign of x."""
+    return bind("rem", x, y)
+
+
+def shift_left(x, y):
+    """x << y. x, y: integer; shifts by y < 0 or y >= the width give 0."""
+    return bind("shift_left", x, y)
+
+
+def shift_right_arithmetic(x, y):
+    """x >> y that repeats the sign bit. x, y: integer."""
+    return bind("shift_right_arithmetic", x, y)
+
+
+def shift_right_logical(x, y):
+    """x >> y that shifts in zeros. x, y: integer."""
+    return bind("shift_right_logical", x, y)
+
+
+def sub(x, y):
+    """x - y."""
+    return bind("sub", x, y)
+
+
+def zeta(x, q):
+    """Hurwitz zeta function, sum over k >= 0 of (q + k) ** -x. x, q: float."""
+    return bind("zeta", x, q)
+
+
+def mul(x, y, *, out_dtype=None):
+    """x * y. With `out_dtype` the product is converted to that dtype."""
+    out = bind("mul", x, y)
+    return out if out_dtype is None else bind("convert_element_type", out, new_dtype=np.dtype(out_dtype), weak_type=False)
+
+
+def betainc(a, b, x):
+    """Regularised incomplete beta function I_x(a, b). a, b, x: float."""
+    return bind("regularized_incomplete_beta", a, b, x)
+
+
+def bitwise_not(x):
+    """Bitwise complement; logical not for bool. x: integer or bool."""
+    return bind("not", x)
+
+
+def clamp(min, x, max):
+    """x limited to [min, max]; `min` and `max` are scalars or have x's shape, and x's dtype."""
+    return bind("clamp", min, x, max)
+
+
+def conj(x):
+    """Complex conjugate. x: complex, or float (converted to complex)."""
+    return bind("conj", x, input_dtype=_core.asarray(x).dtype)
+
+
+def integer_pow(x, y):
+    """x ** y for a Python integer y. Raises TypeError where an integer x meets a negative y."""
+    return bind("integer_pow", x, y=y)
+
+
+def random_gamma_grad(a, x):
+    """Derivative of a sample x of Gamma(a) with respect to a. a, x: float."""
+    return bind("random_gamma_grad", a, x)
+
+
+def reciprocal(x):
+    """1 / x. x: float or complex."""
+    return integer_pow(x, -1)
+
+
+def reduce_precision(operand, exponent_bits, mantissa_bits):
+    """Rounds a float operand to a format with that many exponent and mantissa bits; the dtype stays."""
+    return bind("reduce_precision", operand, exponent_bits=int(exponent_bits), mantissa_bits=int(mantissa_bits))
+
+
+def round(x, rounding_method=RoundingMethod.AWAY_FROM_ZERO):
+    """The nearest integer, as a float. Ties go away from zero, or to even with `RoundingMethod.TO_NEAREST_EVEN`."""
+    return bind("round", x, rounding_method=RoundingMethod(rounding_method))
+
+
+def select(pred, on_true, on_false):
+    """`on_true` where `pred`, else `on_false`. pred: bool, scalar or of the cases' shape; the cases agree in shape and dtype."""
+    return bind("select_n", pred, on_false, on_true)
+
+
+def select_n(which, *cases):
+    """`cases[which]` element by element. which: bool for up to two cases, else int32; scalar or of the cases' shape."""
+    if not cases:
+        raise ValueError("select_n() must have at least one case")
+    return bind("select_n", which, *cases)

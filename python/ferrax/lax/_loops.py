@@ -1,0 +1,247 @@
+"""Loops over the leading axis of arrays: scan, map, associative_scan.
+
+Invariant: `scan` is one equation; carries that the body hands through become captured values, stacked outputs that are inputs
+unchanged are those inputs.
+
+    >>> lax.scan(lambda c, x: (c + x, c), 0, jnp.arange(4))
+    (Array(6, dtype=int32), Array([0, 0, 1, 3], dtype=int32))
+"""
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from .. import _core
+from .._core import bind
+from ._bodies import Body, as_array, aval_of, check_carry, promote_weak
+from ._shaping import concatenate, pad, reshape, rev
+from ._slicing import index_in_dim, slice_in_dim
+
+tree_flatten, tree_unflatten = _core.tree_flatten, _core.tree_unflatten
+
+
+def _scan_length(xs, length):
+    sizes = []
+    for x in xs:
+        if np.ndim(x) == 0:
+            raise ValueError(f"scan got value with no leading axis to scan over: {', '.join(str(x) for x in xs if np.ndim(x) == 0)}.")
+        sizes.append(np.shape(x)[0])
+    if length is not None:
+        try:
+            length = operator.index(length)
+        except TypeError:
+            raise TypeError(f"The `length` argument to `scan` expects a concrete `int` value, got {length}") from None
+        if any(n != length for n in sizes):
+            raise ValueError(f"scan got `length` argument of {length} which disagrees with leading axis sizes {sizes}.")
+        return length
+    if len(set(sizes)) > 1:
+        raise ValueError(f"scan got values with different leading axis sizes: {', '.join(map(str, sizes))}.")
+    if not sizes:
+        raise ValueError("scan got no values to scan over and `length` not provided.")
+    return sizes[0]
+
+
+def scan(f, init, xs=None, length=None, reverse=False, unroll=1, _split_transpose=False):
+    """Runs carry, y = f(carry, x) over the leading axis of xs; returns the last carry and the ys stacked.
+
+    init, xs, carry, ys: pytrees; xs may be None when `length` is given. The carry keeps structure, shapes and dtypes. reverse: run from
+    the end (ys stay aligned with xs). unroll: steps per iteration of the compiled loop (True: all). Raises TypeError where the carry
+    changes type, ValueError where leading axes differ.
+    """
+    if not callable(f):
+        raise TypeError("lax.scan: f argument should be a callable.")
+    flat_xs, xs_tree = tree_flatten(xs)
+    for x in flat_xs:
+        if not hasattr(x, "shape") and not isinstance(x, (bool, int, float, complex)):
+            as_array(x)
+    length = _scan_length(flat_xs, length)
+    flat_xs = [as_array(x) for x in flat_xs]
+    flat_init, init_tree = tree_flatten(init)
+    flat_init = [as_array(x) for x in flat_init]
+    if _core.config.jax_disable_jit:
+        return _scan_in_python(f, init, flat_xs, xs_tree, length, reverse)
+    n_carry = len(flat_init)
+    x_avals = [_core.ShapedArray(tuple(x.shape[1:]), x.dtype, weak_type=x.weak_type) for x in flat_xs]
+    in_tree = tree_flatten((init, xs))[1]
+    found = {}
+
+    def step(carry, x):
+        out = f(carry, x)
+        if not isinstance(out, (tuple, list)) or len(out) != 2:
+            raise TypeError(f"scan body output must be a pair, got {_describe_output(out)}.")
+        found["carry"] = tree_flatten(out[0])[1]
+        found["ys"] = tree_flatten(out[1])[1]
+        return tuple(out)
+
+    while True:
+        carry_avals = [aval_of(x) for x in flat_init]
+        body = Body(step, in_tree, carry_avals + x_avals)
+        n_out = found["carry"].num_leaves
+        promoted = None
+        if found["carry"] == init_tree:
+            promoted = promote_weak(flat_init, carry_avals, body.out_avals[:n_out])
+        if promoted is None:
+            break
+        flat_init = promoted
+    check_carry("scan body", f, init_tree, carry_avals, found["carry"], body.out_avals[:n_out])
+    if isinstance(unroll, bool):
+        unroll = max(length, 1) if unroll else 1
+    unroll = operator.index(unroll)
+    if unroll < 1:
+        raise ValueError(f"`unroll` must be a `bool` or a positive `int`, got {unroll}")
+    carry, ys = _emit_scan(body, flat_init, flat_xs, x_avals, length, bool(reverse), unroll)
+    return tree_unflatten(init_tree, carry), tree_unflatten(found["ys"], ys)
+
+
+def _describe_output(out):
+    leaves, _ = tree_flatten(out)
+    return ", ".join(["~" + str(as_array(x).aval) if hasattr(as_array(x), "aval") else str(x) for x in leaves])
+
+
+def _emit_scan(body, init, xs, x_avals, length, reverse, unroll):
+    n_carry = len(init)
+    moved = [i for i in range(n_carry) if body.forwards[i] == i]
+    kept = [i for i in range(n_carry) if i not in moved]
+    ys = body.forwards[n_carry:]
+    # A stacked output that is an x handed through is that xs; the order of iteration does not matter.
+    forwarded = [f - n_carry if f is not None and f >= n_carry else None for f in ys]
+    keep = kept + [n_carry + i for i, f in enumerate(forwarded) if f is None]
+    program, consts = body.program, body.consts
+    if moved or len(keep) < len(body.forwards):
+        n_moved, n_consts = len(moved), len(consts)
+        avals = [aval_of(init[i]) for i in moved] + [aval_of(c) for c in consts] + [aval_of(init[i]) for i in kept] + x_avals
+        where = {i: k for k, i in enumerate(moved)} | {i: n_moved + n_consts + k for k, i in enumerate(kept)}
+        where |= {n_carry + i: n_moved + n_consts + len(kept) + i for i in range(len(xs))}
+        arguments = [where[i] for i in range(n_carry + len(xs))]
+        program = body.rewired(range(n_moved, n_moved + n_consts), arguments, keep, avals)
+        consts = [init[i] for i in moved] + consts
+    if keep:
+        outs = bind(
+            "scan",
+            *consts,
+            *[init[i] for i in kept],
+            *xs,
+            jaxpr=program,
+            length=length,
+            reverse=reverse,
+            unroll=unroll,
+            num_consts=len(consts),
+            num_carry=len(kept),
+        )
+        outs = list(outs) if isinstance(outs, (tuple, list)) else [outs]
+    else:
+        outs = []
+    carry_out, ys_out = iter(outs[: len(kept)]), iter(outs[len(kept) :])
+    carry = [init[i] if i in moved else next(carry_out) for i in range(n_carry)]
+    return carry, [next(ys_out) if f is None else xs[f] for f in forwarded]
+
+
+def _scan_in_python(f, init, flat_xs, xs_tree, length, reverse):
+    if length == 0:
+        raise ValueError("zero-length scan is not supported in disable_jit() mode because the output type is unknown.")
+    carry, ys = init, []
+    order = range(length - 1, -1, -1) if reverse else range(length)
+    for i in order:
+        x = tree_unflatten(xs_tree, [index_in_dim(x, i, keepdims=False) for x in flat_xs])
+        carry, y = f(carry, x)
+        ys.append(y)
+    if reverse:
+        ys.reverse()
+    from ..numpy import stack
+
+    flat = [tree_flatten(y) for y in ys]
+    columns = [stack(column) for column in zip(*[leaves for leaves, _ in flat])]
+    return carry, tree_unflatten(flat[0][1], columns)
+
+
+def map(f, xs, *, batch_size=None):
+    """f applied to each slice of xs along the leading axis, one after another, results stacked.
+
+    batch_size: this many at a time, by `vmap`. xs: a pytree of arrays.
+    """
+    if batch_size is None:
+        return scan(lambda _, x: ((), f(x)), (), xs)[1]
+    from .. import vmap
+
+    leaves, tree = tree_flatten(xs)
+    n = _scan_length(leaves, None)
+    batch_size = operator.index(batch_size)
+    n_batches, rest = divmod(n, batch_size)
+    whole = n_batches * batch_size
+    batched = vmap(f)
+    leaves = [as_array(x) for x in leaves]
+    heads = [slice_in_dim(x, 0, whole) if rest else x for x in leaves]
+    heads = [reshape(x, (n_batches, batch_size, *x.shape[1:])) for x in heads]
+    tails = [slice_in_dim(x, whole, n) for x in leaves] if rest else []
+    merge = lambda y: reshape(y, (y.shape[0] * y.shape[1], *y.shape[2:]))  # noqa: E731
+    out = scan(lambda _, x: ((), batched(x)), (), tree_unflatten(tree, heads))[1]
+    if not rest:
+        return _core.tree_map(merge, out)
+    tail = batched(tree_unflatten(tree, tails))
+    return _core.tree_map(lambda a, b: concatenate([merge(a), b], 0), out, tail)
+
+
+def _interleave(a, b, axis):
+    """a[0], b[0], a[1], b[1], ... along `axis`."""
+    if a.shape[axis] not in (b.shape[axis], b.shape[axis] + 1):
+        raise AssertionError("interleave: sizes differ by more than one")
+    zero = a.dtype.type(0)
+
+    def spread(x, low, high):
+        config = [(0, 0, 0)] * x.ndim
+        config[axis] = (low, high, 1)
+        return pad(x, zero, config)
+
+    if a.dtype == np.bool_:
+        join = lambda x, y: bind("or", x, y)  # noqa: E731
+    else:
+        join = lambda x, y: bind("add", x, y)  # noqa: E731
+    return join(spread(a, 0, 1 if a.shape[axis] == b.shape[axis] else 0), spread(b, 1, 0 if a.shape[axis] == b.shape[axis] else 1))
+
+
+def associative_scan(fn, elems, reverse=False, axis=0):
+    """All prefixes of elems combined by the associative `fn(a, b)`, in logarithmic depth.
+
+    elems: a pytree of arrays of one size along `axis`; fn: takes and returns such trees, acting elementwise along `axis`. reverse: from
+    the end.
+    """
+    if not callable(fn):
+        raise TypeError("lax.associative_scan: fn argument should be callable.")
+    flat, tree = tree_flatten(elems)
+    flat = [as_array(x) for x in flat]
+    if not flat:
+        return elems
+    axis = operator.index(axis)
+    axis = axis + flat[0].ndim if axis < 0 else axis
+    if reverse:
+        flat = [rev(x, (axis,)) for x in flat]
+
+    def combine(a, b):
+        return [as_array(x) for x in tree_flatten(fn(tree_unflatten(tree, a), tree_unflatten(tree, b)))[0]]
+
+    sizes = [x.shape[axis] for x in flat]
+    if any(n != sizes[0] for n in sizes[1:]):
+        raise ValueError(f"Array inputs to associative_scan must have the same first dimension. (saw: {[x.shape for x in flat]})")
+
+    def prefixes(xs):
+        n = xs[0].shape[axis]
+        if n < 2:
+            return xs
+        # Combine neighbours, solve for the odd positions, and fill in the even ones from those.
+        pairs = combine(
+            [slice_in_dim(x, 0, n - 1, 2, axis) for x in xs],
+            [slice_in_dim(x, 1, n, 2, axis) for x in xs],
+        )
+        odd = prefixes(pairs)
+        if n % 2 == 0:
+            even = combine([slice_in_dim(x, 0, x.shape[axis] - 1, 1, axis) for x in odd], [slice_in_dim(x, 2, n, 2, axis) for x in xs])
+        else:
+            even = combine(odd, [slice_in_dim(x, 2, n, 2, axis) for x in xs])
+        even = [concatenate([slice_in_dim(x, 0, 1, 1, axis), y], axis) for x, y in zip(xs, even)]
+        return [_interleave(a, b, axis) for a, b in zip(even, odd)]
+
+    out = prefixes(flat)
+    if reverse:
+        out = [rev(x, (axis,)) for x in out]
+    return tree_unflatten(tree, out)

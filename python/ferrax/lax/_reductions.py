@@ -1,0 +1,250 @@
+"""Reductions, arg-reductions, cumulative operations and reductions over windows.
+
+Invariant: axes are counted from the front and listed without repeats; the result lacks them.
+
+    >>> lax.reduce_max(jnp.array([[1, 5], [4, 2]]), (0,))
+    Array([4, 5], dtype=int32)
+"""
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from .. import _core
+from .._core import bind
+from .._dtypes import canonicalize_dtype, dtype_of, highest, is_bool, lowest
+from . import _elementwise
+from ._shaping import convert_element_type
+
+
+def reduce_sum(operand, axes, *, out_sharding=None):
+    """Sum over `axes`. operand: any number."""
+    return bind("reduce_sum", operand, axes=tuple(axes))
+
+
+def reduce_prod(operand, axes):
+    """Product over `axes`. operand: any number."""
+    return bind("reduce_prod", operand, axes=tuple(axes))
+
+
+def reduce_max(operand, axes):
+    """Maximum over `axes`; -inf or the least value where there is nothing to reduce; nan if any element is nan."""
+    return bind("reduce_max", operand, axes=tuple(axes))
+
+
+def reduce_min(operand, axes):
+    """Minimum over `axes`; inf or the greatest value where there is nothing to reduce; nan if any element is nan."""
+    return bind("reduce_min", operand, axes=tuple(axes))
+
+
+def reduce_and(operand, axes):
+    """Bitwise and over `axes`. operand: bool or integer."""
+    return bind("reduce_and", operand, axes=tuple(axes))
+
+
+def reduce_or(operand, axes):
+    """Bitwise or over `axes`. operand: bool or integer."""
+    return bind("reduce_or", operand, axes=tuple(axes))
+
+
+def reduce_xor(operand, axes):
+    """Bitwise exclusive or over `axes`. operand: bool or integer."""
+    return bind("reduce_xor", operand, axes=tuple(axes))
+
+
+def argmax(operand, axis, index_dtype):
+    """Index of the first maximum along `axis`, as `index_dtype`; of the first nan if there is one."""
+    return bind("argmax", operand, axes=(operator.index(axis),), index_dtype=canonicalize_dtype(index_dtype))
+
+
+def argmin(operand, axis, index_dtype):
+    """Index of the first minimum along `axis`, as `index_dtype`; of the first nan if there is one."""
+    return bind("argmin", operand, axes=(operator.index(axis),), index_dtype=canonicalize_dtype(index_dtype))
+
+
+def _is_scalar(init, value) -> bool:
+    if isinstance(init, _core.Tracer):
+        return False
+    with np.errstate(all="ignore"):
+        return bool(np.asarray(init) == value)
+
+
+def _named_monoid(operand, init, computation):
+    # JAX emits the dedicated reduction where the computation is a lax function and the initial value its identity.
+    dtype = dtype_of(operand)
+    if computation is _elementwise.add and _is_scalar(init, 0):
+        return reduce_sum
+    if computation is _elementwise.mul and _is_scalar(init, 1):
+        return reduce_prod
+    if computation is _elementwise.max and _is_scalar(init, lowest(dtype)):
+        return reduce_max
+    if computation is _elementwise.min and _is_scalar(init, highest(dtype)):
+        return reduce_min
+    if is_bool(dtype):
+        if computation is _elementwise.bitwise_or and _is_scalar(init, False):
+            return reduce_or
+        if computation is _elementwise.bitwise_and and _is_scalar(init, True):
+            return reduce_and
+    return None
+
+
+def reduce(operands, init_values, computation, dimensions, out_sharding=None):
+    """Reduction over `dimensions` by any associative, commutative `computation(x, y)` that has `init_values` as identity.
+
+    operands, init_values: pytrees of one structure; all operands have one shape. computation: takes and returns such trees of scalars.
+    """
+    flat, tree = _core.tree_flatten(operands)
+    flat_init, init_tree = _core.tree_flatten(init_values)
+    if tree != init_tree:
+        raise TypeError(f"Operands must have the same tree structure as init_values: {tree} vs. {init_tree}")
+    if len(flat) != len(flat_init):
+        raise TypeError(f"Must have same total number of operands as init_values:  {len(flat)} vs. {len(flat_init)}")
+    dimensions = tuple([operator.index(d) for d in dimensions])
+    if len(flat) == 1:
+        monoid = _named_monoid(flat[0], flat_init[0], computation)
+        if monoid is not None:
+            return _core.tree_unflatten(tree, [monoid(flat[0], dimensions)])
+    flat_init = [convert_element_type(i, dtype_of(x)) for i, x in zip(flat_init, flat)]
+    avals = [_core.ShapedArray((), dtype_of(x)) for x in flat]
+    n = len(flat)
+
+    def flat_computation(*args):
+        out = computation(_core.tree_unflatten(tree, args[:n]), _core.tree_unflatten(tree, args[n:]))
+        out, out_tree = _core.tree_flatten(out)
+        if out_tree != tree:
+            raise TypeError(f"reduce computation must return a tree of the operands' structure: {out_tree} vs. {tree}")
+        return tuple(out)
+
+    program, consts = _core.make_program(flat_computation, avals + avals)
+    if consts:
+        raise NotImplementedError("Reduction computations can't close over Tracers. Please open an issue.")
+    out = bind("reduce", *flat, *flat_init, computation=computation, jaxpr=program, dimensions=dimensions)
+    return _core.tree_unflatten(tree, out if isinstance(out, (tuple, list)) else [out])
+
+
+def _cumulative(name, operand, axis, reverse):
+    axis = operator.index(axis)
+    if axis < 0:
+        raise ValueError("XLA operations do not allow negative axes")
+    if axis >= np.ndim(operand):
+        raise ValueError(f"axis {axis} is out of bounds for array of shape {np.shape(operand)}")
+    return bind(name, operand, axis=axis, reverse=bool(reverse))
+
+
+def cumsum(operand, axis=0, reverse=False):
+    """Running sum along `axis`, from the end if `reverse`."""
+    return _cumulative("cumsum", operand, axis, reverse)
+
+
+def cumprod(operand, axis=0, reverse=False):
+    """Running product along `axis`, from the end if `reverse`."""
+    return _cumulative("cumprod", operand, axis, reverse)
+
+
+def cummax(operand, axis=0, reverse=False):
+    """Running maximum along `axis`, from the end if `reverse`."""
+    return _cumulative("cummax", operand, axis, reverse)
+
+
+def cummin(operand, axis=0, reverse=False):
+    """Running minimum along `axis`, from the end if `reverse`."""
+    return _cumulative("cummin", operand, axis, reverse)
+
+
+def cumlogsumexp(operand, axis=0, reverse=False):
+    """Running log(sum(exp(x))) along `axis`, from the end if `reverse`. operand: float."""
+    return _cumulative("cumlogsumexp", operand, axis, reverse)
+
+
+def padtype_to_pads(in_shape, window_shape, window_strides, padding):
+    """The (low, high) padding along each axis that "VALID", "SAME" or "SAME_LOWER" means for windows over `in_shape`."""
+    if isinstance(padding, str):
+        kind = padding.upper()
+        if kind == "VALID":
+            return [(0, 0)] * len(in_shape)
+        if kind in ("SAME", "SAME_LOWER"):
+            pads = []
+            for n, w, s in zip(in_shape, window_shape, window_strides):
+                total = max(0, (-(-n // s) - 1) * s + w - n)
+                pads.append((total // 2, total - total // 2) if kind == "SAME" else (total - total // 2, total // 2))
+            return pads
+    raise RuntimeError(f"Unrecognized padding type: expected 'VALID', 'SAME', or 'SAME_LOWER', got {padding}.")
+
+
+def _dilate(n, d):
+    return 0 if n == 0 else 1 + d * (n - 1)
+
+
+def reduce_window_shape_tuple(operand_shape, window_dimensions, window_strides, padding, base_dilation=None, window_dilation=None):
+    """The shape of the result of `reduce_window`."""
+    n = len(operand_shape)
+    base, window = base_dilation or (1,) * n, window_dilation or (1,) * n
+    out = []
+    for size, w, s, (lo, hi), b, d in zip(operand_shape, window_dimensions, window_strides, padding, base, window):
+        out.append(max(0, (_dilate(size, b) + lo + hi - _dilate(w, d)) // s + 1))
+    return tuple(out)
+
+
+def reduce_window(
+    operand,
+    init_value,
+    computation,
+    window_dimensions,
+    window_strides,
+    padding,
+    base_dilation=None,
+    window_dilation=None,
+):
+    """`computation` over every window of `operand`: pooling.
+
+    operand: an array, or a pytree of arrays of one shape with `init_value` a tree of scalars. computation: associative, with
+    `init_value` as identity. padding: "VALID", "SAME", "SAME_LOWER" or (low, high) pairs. base_dilation, window_dilation: spacing of
+    the operand's and the window's elements.
+    """
+    flat, tree = _core.tree_flatten(operand)
+    flat_init, init_tree = _core.tree_flatten(init_value)
+    if tree != init_tree:
+        raise ValueError(f"Operands must have the same tree structure as init_values: {tree} vs. {init_tree}")
+    if not flat:
+        raise ValueError("reduce_window must have at least one operand.")
+    shape = np.shape(flat[0])
+    if any(np.shape(x) != shape for x in flat):
+        raise ValueError(f"All reduce_window operands must have the same shape: {[np.shape(x) for x in flat]}")
+    n = len(shape)
+    base_dilation = tuple(base_dilation) if base_dilation is not None else (1,) * n
+    window_dilation = tuple(window_dilation) if window_dilation is not None else (1,) * n
+    window_dimensions = tuple([operator.index(w) for w in window_dimensions])
+    window_strides = (1,) * n if window_strides is None else tuple([operator.index(s) for s in window_strides])
+    if isinstance(padding, str):
+        padding = padtype_to_pads(
+            [_dilate(s, b) for s, b in zip(shape, base_dilation)],
+            [_dilate(w, d) for w, d in zip(window_dimensions, window_dilation)],
+            window_strides,
+            padding,
+        )
+    parameters = dict(
+        window_dimensions=window_dimensions,
+        window_strides=window_strides,
+        padding=tuple([tuple([operator.index(p) for p in pair]) for pair in padding]),
+        base_dilation=base_dilation,
+        window_dilation=window_dilation,
+    )
+    if len(flat) == 1:
+        monoid = _named_monoid(flat[0], flat_init[0], computation)
+        name = {reduce_sum: "reduce_window_sum", reduce_max: "reduce_window_max", reduce_min: "reduce_window_min"}.get(monoid)
+        if name is not None:
+            return _core.tree_unflatten(tree, [bind(name, flat[0], **parameters)])
+    avals = [_core.ShapedArray((), dtype_of(x)) for x in flat]
+    k = len(flat)
+
+    def flat_computation(*args):
+        out = computation(_core.tree_unflatten(tree, args[:k]), _core.tree_unflatten(tree, args[k:]))
+        return tuple(_core.tree_flatten(out)[0])
+
+    program, consts = _core.make_program(flat_computation, avals + avals)
+    if consts:
+        raise NotImplementedError("Reduction computations can't close over Tracers. Please open an issue.")
+    flat_init = [convert_element_type(i, dtype_of(x)) for i, x in zip(flat_init, flat)]
+    out = bind("reduce_window", *flat, *flat_init, jaxpr=program, consts=(), **parameters)
+    return _core.tree_unflatten(tree, out if isinstance(out, (tuple, list)) else [out])

@@ -1,0 +1,242 @@
+"""Making, reshaping, joining and converting arrays.
+
+Invariant: each function emits at most one primitive (a few emit two where JAX does); shapes are tuples of Python integers.
+
+    >>> lax.broadcasted_iota(jnp.int32, (2, 3), 1)
+    Array([[0, 1, 2],
+           [0, 1, 2]], dtype=int32)
+"""
+from __future__ import annotations
+
+import math
+import operator
+
+import numpy as np
+
+from .. import _core
+from .._core import bind
+from .._dtypes import canonicalize_dtype, dtype_of, is_weak
+
+
+def canonicalize_shape(shape) -> tuple[int, ...]:
+    """The shape as a tuple of ints. Raises TypeError for anything that is not a sequence of concrete integers."""
+    try:
+        return tuple([operator.index(d) for d in shape])
+    except TypeError:
+        pass
+    raise TypeError(f"Shapes must be 1D sequences of concrete values of integer type, got {shape}.")
+
+
+def canonicalize_axis(axis, ndim: int) -> int:
+    """The axis counted from the front. Raises ValueError where it is out of bounds."""
+    axis = operator.index(axis)
+    if not -ndim <= axis < ndim:
+        raise ValueError(f"axis {axis} is out of bounds for array of dimension {ndim}")
+    return axis + ndim if axis < 0 else axis
+
+
+def convert_element_type(operand, new_dtype):
+    """`operand` converted to `new_dtype`: float to integer truncates, complex to real drops the imaginary part, any number is True but 0."""
+    if new_dtype is None:
+        raise ValueError("dtype must be specified.")
+    new_dtype = canonicalize_dtype(new_dtype)
+    if isinstance(operand, (bool, int, float, complex, np.generic, np.ndarray)):
+        return _core.asarray(operand, new_dtype)
+    if dtype_of(operand) == new_dtype and not is_weak(operand):
+        return operand
+    return bind("convert_element_type", operand, new_dtype=new_dtype, weak_type=False)
+
+
+def bitcast_convert_type(operand, new_dtype):
+    """The same bits read as `new_dtype`. A narrower dtype adds a trailing axis, a wider one consumes the last axis."""
+    return bind("bitcast_convert_type", operand, new_dtype=canonicalize_dtype(new_dtype))
+
+
+def dtype(x):
+    """The dtype of an array or scalar."""
+    return dtype_of(x)
+
+
+def full(shape, fill_value, dtype=None, *, sharding=None):
+    """An array of `shape` filled with the scalar `fill_value`, of `dtype` or else of the value's."""
+    shape = canonicalize_shape(shape)
+    if np.shape(fill_value):
+        raise TypeError(f"full must be called with scalar fill_value, got fill_value.shape {np.shape(fill_value)}.")
+    if dtype is not None:
+        fill_value = convert_element_type(fill_value, dtype)
+    return broadcast(fill_value, shape)
+
+
+def full_like(x, fill_value, dtype=None, shape=None, sharding=None):
+    """An array filled with `fill_value`, of x's shape and dtype unless given."""
+    if dtype is None:
+        dtype = dtype_of(x)
+    return full(np.shape(x) if shape is None else shape, convert_element_type(fill_value, dtype))
+
+
+def zeros_like_array(x):
+    """Zeros of x's shape and dtype."""
+    return full_like(x, 0)
+
+
+def empty(shape, dtype, *, out_sharding=None):
+    """An array of `shape` and `dtype` whose contents mean nothing (they are zeros)."""
+    return full(shape, 0, dtype)
+
+
+def iota(dtype, size):
+    """0, 1, ..., size - 1 as `dtype`."""
+    return broadcasted_iota(dtype, (size,), 0)
+
+
+def broadcasted_iota(dtype, shape, dimension, *, out_sharding=None):
+    """An array of `shape` whose elements are their own index along `dimension`, as `dtype`."""
+    return bind("iota", dtype=canonicalize_dtype(dtype), shape=canonicalize_shape(shape), dimension=operator.index(dimension))
+
+
+def broadcast(operand, sizes, *, out_sharding=None):
+    """`operand` with new leading axes of `sizes`."""
+    sizes = tuple(sizes)
+    shape = np.shape(operand)
+    if not sizes:
+        return _core.asarray(operand)
+    return broadcast_in_dim(operand, sizes + shape, tuple(range(len(sizes), len(sizes) + len(shape))))
+
+
+def broadcast_in_dim(operand, shape, broadcast_dimensions, *, out_sharding=None):
+    """`operand` placed so that its axis i is axis broadcast_dimensions[i] of the result; axes of size 1, and all others, repeat."""
+    shape = canonicalize_shape(shape)
+    dims = tuple(broadcast_dimensions)
+    if np.shape(operand) == shape and dims == tuple(range(len(shape))) and isinstance(operand, _core.Array):
+        return operand
+    return bind("broadcast_in_dim", operand, shape=shape, broadcast_dimensions=dims)
+
+
+def broadcast_shapes(*shapes):
+    """The shape that arrays of `shapes` broadcast to. Raises ValueError where there is none."""
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise ValueError(f"Incompatible shapes for broadcasting: shapes={list(map(tuple, shapes))}") from None
+
+
+def broadcast_to_rank(x, rank):
+    """x with leading axes of size 1 up to `rank` axes."""
+    shape = np.shape(x)
+    if len(shape) >= rank:
+        return x
+    return broadcast_in_dim(x, (1,) * (rank - len(shape)) + shape, tuple(range(rank - len(shape), rank)))
+
+
+def broadcast_like(arr, like_arr):
+    """`arr` broadcast to the shape of `like_arr`."""
+    return _core.broadcast_to(arr, np.shape(like_arr))
+
+
+def collapse(operand, start_dimension, stop_dimension=None):
+    """Axes start_dimension up to stop_dimension (not included; default: the last) merged into one."""
+    shape = np.shape(operand)
+    lo, hi, _ = slice_bounds(start_dimension, stop_dimension, len(shape))
+    if hi < lo:
+        raise ValueError(f"Invalid dimension range passed to collapse: {shape}[{start_dimension}:{stop_dimension}]")
+    return reshape(operand, shape[:lo] + (math.prod(shape[lo:hi]),) + shape[hi:])
+
+
+def slice_bounds(start, stop, n):
+    """Python's reading of start:stop on a sequence of n."""
+    return _slice(start, stop).indices(n)
+
+
+def concatenate(operands, dimension):
+    """The operands joined along `dimension`; they agree in dtype, rank and all other sizes."""
+    operands = tuple(operands)
+    if len(operands) == 0:
+        raise ValueError("concatenate requires a non-empty sequences of arrays")
+    if len(operands) == 1 and isinstance(operands[0], _core.Array):
+        return operands[0]
+    return bind("concatenate", *operands, dimension=operator.index(dimension))
+
+
+def stack(operands, axis=0):
+    """The operands, all of one shape and dtype, joined along a new axis."""
+    operands = tuple(operands)
+    if not operands:
+        raise ValueError("stack requires a non-empty sequences of arrays")
+    return bind("stack", *operands, axis=canonicalize_axis(axis, np.ndim(operands[0]) + 1))
+
+
+def unstack(x, axis=0):
+    """The slices of x along `axis`, as a tuple."""
+    return bind("unstack", x, axis=canonicalize_axis(axis, np.ndim(x)))
+
+
+def split(operand, sizes, axis=0):
+    """`operand` cut along `axis` into pieces of `sizes`, which sum to its size there."""
+    return bind("split", operand, sizes=tuple(sizes), axis=canonicalize_axis(axis, np.ndim(operand)))
+
+
+def expand_dims(array, dimensions):
+    """`array` with axes of size 1 inserted at `dimensions` of the result."""
+    if not dimensions:
+        return _core.asarray(array)
+    shape = np.shape(array)
+    rank = len(shape) + len(dimensions)
+    dims = {canonicalize_axis(d, rank) for d in dimensions}
+    if len(dims) != len(dimensions):
+        raise ValueError(f"repeated axis in lax.expand_dims: {tuple(dimensions)}")
+    kept = tuple([d for d in range(rank) if d not in dims])
+    sizes = iter(shape)
+    return broadcast_in_dim(array, tuple([1 if d in dims else next(sizes) for d in range(rank)]), kept)
+
+
+def squeeze(array, dimensions):
+    """`array` without the axes `dimensions`, each of size 1."""
+    ndim = np.ndim(array)
+    dims = tuple(sorted({canonicalize_axis(d, ndim) for d in dimensions}))
+    if not dims and isinstance(array, _core.Array):
+        return array
+    return bind("squeeze", array, dimensions=dims)
+
+
+def pad(operand, padding_value, padding_config):
+    """`operand` with, along each axis, (low, high, interior) copies of `padding_value`; negative low and high cut off."""
+    return bind("pad", operand, padding_value, padding_config=tuple([tuple([operator.index(n) for n in c]) for c in padding_config]))
+
+
+def reshape(operand, new_sizes, dimensions=None, *, out_sharding=None):
+    """The elements of `operand` in row-major order (its axes taken in the order `dimensions`), given the shape `new_sizes`."""
+    new_sizes = canonicalize_shape((new_sizes,) if isinstance(new_sizes, (int, np.integer)) else new_sizes)
+    shape = np.shape(operand)
+    if dimensions is not None:
+        dimensions = tuple(dimensions)
+        if dimensions == tuple(range(len(shape))):
+            dimensions = None
+    if shape == new_sizes and dimensions is None and isinstance(operand, _core.Array):
+        return operand
+    return bind("reshape", operand, new_sizes=new_sizes, dimensions=dimensions)
+
+
+def rev(operand, dimensions):
+    """`operand` with the order of elements reversed along `dimensions`."""
+    return bind("rev", operand, dimensions=tuple(dimensions))
+
+
+def tile(operand, reps):
+    """`operand` repeated reps[i] times along each axis i."""
+    return bind("tile", operand, reps=tuple(reps))
+
+
+def transpose(operand, permutation):
+    """`operand` with axis permutation[i] as its axis i."""
+    permutation = tuple([operator.index(d) for d in permutation])
+    if permutation == tuple(range(np.ndim(operand))) and isinstance(operand, _core.Array):
+        return operand
+    return bind("transpose", operand, permutation=permutation)
+
+
+def shape_as_value(shape):
+    """The shape as an integer vector."""
+    return _core.asarray(np.asarray(shape, dtype=canonicalize_dtype(int)))
+
+
+_slice = slice

@@ -1,0 +1,286 @@
+"""Static and dynamic slices, gather and scatter.
+
+Invariant: the negative indices of the dynamic functions count from the end (unless `allow_negative_indices` says no), and windows that
+would stick out are moved inside; gather and scatter read their indices as they are, by `mode`.
+
+    >>> lax.dynamic_slice(jnp.arange(5), (3,), (3,))
+    Array([2, 3, 4], dtype=int32)
+"""
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from .. import _core
+from .._core import bind
+from .._dtypes import dtype_of, is_integer, is_unsigned
+from ._parameters import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
+from ._shaping import canonicalize_axis, concatenate, convert_element_type, expand_dims, full, squeeze
+
+
+def slice(operand, start_indices, limit_indices, strides=None):
+    """operand[start:limit:stride] along every axis at once; the bounds are Python integers within the operand."""
+    strides = None if strides is None else tuple([operator.index(s) for s in strides])
+    return bind(
+        "slice",
+        operand,
+        start_indices=tuple([operator.index(i) for i in start_indices]),
+        limit_indices=tuple([operator.index(i) for i in limit_indices]),
+        strides=strides,
+    )
+
+
+def slice_in_dim(operand, start_index, limit_index, stride=1, axis=0):
+    """operand[start:limit:stride] along one axis; None and negative bounds mean what they do in Python."""
+    shape = np.shape(operand)
+    axis = canonicalize_axis(axis, len(shape))
+    n = shape[axis]
+    start = 0 if start_index is None else operator.index(start_index)
+    limit = n if limit_index is None else operator.index(limit_index)
+    starts, limits, strides = [0] * len(shape), list(shape), [1] * len(shape)
+    starts[axis] = start + n if start < 0 else start
+    limits[axis] = limit + n if limit < 0 else limit
+    strides[axis] = operator.index(stride)
+    return slice(operand, starts, limits, strides)
+
+
+def index_in_dim(operand, index, axis=0, keepdims=True):
+    """operand[index] along `axis`, for a Python integer `index`; the axis stays with size 1 if `keepdims`.
+
+    Raises IndexError out of bounds.
+    """
+    index, n = operator.index(index), np.shape(operand)[axis]
+    if not -n <= index < n:
+        raise IndexError(f"index {index} is out of bounds for axis {axis} with size {n}")
+    if index < 0:
+        index += n
+    out = slice_in_dim(operand, index, index + 1, 1, axis)
+    return out if keepdims else squeeze(out, (axis,))
+
+
+def _start_indices(operand, start_indices, allow_negative_indices):
+    shape = np.shape(operand)
+    if hasattr(start_indices, "ndim"):
+        if start_indices.ndim != 1:
+            raise ValueError(f"Slice indices must be a 1D sequence, got {start_indices.shape}")
+        if isinstance(start_indices, np.ndarray):
+            start_indices = list(start_indices)
+        else:
+            start_indices = [squeeze(slice(start_indices, (d,), (d + 1,)), (0,)) for d in range(start_indices.shape[0])]
+    if len(start_indices) != len(shape):
+        raise ValueError(f"Length of slice indices must match number of operand dimensions ({len(start_indices)} vs {shape})")
+    if isinstance(allow_negative_indices, (bool, np.bool_)):
+        allow = (allow_negative_indices,) * len(shape)
+    else:
+        allow = tuple(allow_negative_indices)
+        if len(allow) != len(shape):
+            raise ValueError(f"Length of allow_negative_indices must match number of operand dimensions ({len(allow)} vs {shape})")
+    out = []
+    for i, n, negative in zip(start_indices, shape, allow):
+        if isinstance(i, (int, np.integer)):
+            i = int(i)
+            out.append(_core.asarray(i + n if negative and i < 0 else i, np.int32))
+            continue
+        dtype = dtype_of(i)
+        if not is_integer(dtype) or np.ndim(i):
+            out.append(i)
+            continue
+        if negative and not is_unsigned(dtype):
+            if _core.asarray(i).weak_type:
+                i = convert_element_type(i, dtype)
+            i = bind("select_n", bind("lt", i, dtype.type(0)), i, bind("add", i, dtype.type(n)))
+        out.append(i)
+    return out
+
+
+def dynamic_slice(operand, start_indices, slice_sizes, *, allow_negative_indices=True):
+    """A window of `slice_sizes` of `operand` at `start_indices`, one scalar (traced ones too) per axis; the window is kept inside."""
+    starts = _start_indices(operand, start_indices, allow_negative_indices)
+    return bind("dynamic_slice", operand, *starts, slice_sizes=tuple([operator.index(n) for n in slice_sizes]))
+
+
+def dynamic_slice_in_dim(operand, start_index, slice_size, axis=0, *, allow_negative_indices=True):
+    """`dynamic_slice` along one axis."""
+    shape = list(np.shape(operand))
+    axis = canonicalize_axis(axis, len(shape))
+    starts: list = [0] * len(shape)
+    starts[axis] = start_index
+    shape[axis] = operator.index(slice_size)
+    return dynamic_slice(operand, starts, shape, allow_negative_indices=allow_negative_indices)
+
+
+def _dynamic_index_in_dim(operand, index, axis, keepdims, allow_negative_indices):
+    out = dynamic_slice_in_dim(operand, index, 1, axis, allow_negative_indices=allow_negative_indices)
+    return out if keepdims else squeeze(out, (axis,))
+
+
+_dynamic_index_in_dim.__name__ = "dynamic_index_in_dim"
+_dynamic_index_in_dim_jit = _core.jit(_dynamic_index_in_dim, static_argnums=(2, 3, 4))
+
+
+def dynamic_index_in_dim(operand, index, axis=0, keepdims=True, *, allow_negative_indices=True):
+    """operand[index] along `axis` for a scalar (traced) `index`; the axis stays with size 1 if `keepdims`."""
+    return _dynamic_index_in_dim_jit(operand, index, operator.index(axis), bool(keepdims), allow_negative_indices)
+
+
+def dynamic_update_slice(operand, update, start_indices, *, allow_negative_indices=True):
+    """`operand` with the window at `start_indices` replaced by `update`, which agrees in dtype and rank; the window is kept inside."""
+    return bind("dynamic_update_slice", operand, update, *_start_indices(operand, start_indices, allow_negative_indices))
+
+
+def dynamic_update_slice_in_dim(operand, update, start_index, axis, *, allow_negative_indices=True):
+    """`dynamic_update_slice` along one axis."""
+    ndim = np.ndim(operand)
+    starts: list = [0] * ndim
+    starts[canonicalize_axis(axis, ndim)] = start_index
+    return dynamic_update_slice(operand, update, starts, allow_negative_indices=allow_negative_indices)
+
+
+def _dynamic_update_index_in_dim(operand, update, index, axis, allow_negative_indices):
+    axis = canonicalize_axis(axis, np.ndim(operand))
+    if np.ndim(update) != np.ndim(operand):
+        update = expand_dims(update, (axis,))
+    return dynamic_update_slice_in_dim(operand, update, index, axis, allow_negative_indices=allow_negative_indices)
+
+
+_dynamic_update_index_in_dim.__name__ = "dynamic_update_index_in_dim"
+_dynamic_update_index_in_dim_jit = _core.jit(_dynamic_update_index_in_dim, static_argnums=(3, 4))
+
+
+def dynamic_update_index_in_dim(operand, update, index, axis, *, allow_negative_indices=True):
+    """`operand` with the slice at `index` along `axis` replaced by `update`, with or without that axis."""
+    return _dynamic_update_index_in_dim_jit(operand, update, index, operator.index(axis), allow_negative_indices)
+
+
+def gather(
+    operand,
+    start_indices,
+    dimension_numbers,
+    slice_sizes,
+    *,
+    unique_indices=False,
+    indices_are_sorted=False,
+    mode=None,
+    fill_value=None,
+):
+    """Windows of `slice_sizes` of `operand`, one for each index vector in the last axis of `start_indices`.
+
+    dimension_numbers: `GatherDimensionNumbers`. mode: `GatherScatterMode`, its name, or None for "promise_in_bounds". fill_value: what is read out
+    of bounds in fill mode; None means nan for inexact dtypes, the least signed integer, the greatest unsigned one, True for bool.
+    """
+    parsed = GatherScatterMode.PROMISE_IN_BOUNDS if mode is None else GatherScatterMode.from_any(mode)
+    if parsed == GatherScatterMode.FILL_OR_DROP:
+        if fill_value is None:
+            fill_value = default_fill_value(dtype_of(operand))
+        else:
+            fill_value = np.asarray(fill_value).item()
+    else:
+        fill_value = None
+    return bind(
+        "gather",
+        operand,
+        start_indices,
+        dimension_numbers=GatherDimensionNumbers(*map(tuple, dimension_numbers)),
+        slice_sizes=tuple([operator.index(n) for n in slice_sizes]),
+        indices_are_sorted=bool(indices_are_sorted),
+        unique_indices=bool(unique_indices),
+        mode=parsed,
+        fill_value=fill_value,
+    )
+
+
+def default_fill_value(dtype):
+    """What reading out of bounds in fill mode gives: nan, the least signed integer, the greatest unsigned one, True."""
+    from .._dtypes import iinfo, is_inexact, is_signed
+
+    if is_inexact(dtype):
+        return float("nan")
+    if is_signed(dtype):
+        return int(iinfo(dtype).min)
+    return int(iinfo(dtype).max) if is_unsigned(dtype) else True
+
+
+_update_operations = {"scatter-add": "add", "scatter-mul": "mul", "scatter-min": "min", "scatter-max": "max", "scatter-sub": "sub"}
+
+
+def _scatter(name, operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode, function=None):
+    dtype = dtype_of(operand)
+    program = None
+    if function is None and name in _update_operations:
+        operation = _update_operations[name]
+        function = lambda x, y: bind(operation, x, y)  # noqa: E731
+    if function is not None:
+        scalar = _core.ShapedArray((), dtype)
+        program, _ = _core.make_program(lambda x, y: (function(x, y),), [scalar, scalar])
+    return bind(
+        name,
+        operand,
+        scatter_indices,
+        updates,
+        dimension_numbers=ScatterDimensionNumbers(*map(tuple, dimension_numbers)),
+        indices_are_sorted=bool(indices_are_sorted),
+        unique_indices=bool(unique_indices),
+        mode=GatherScatterMode.from_any(mode),
+        update_jaxpr=program,
+        update_consts=(),
+    )
+
+
+def scatter(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted=False, unique_indices=False, mode=None):
+    """`operand` with the windows named by `scatter_indices` replaced by `updates`; of colliding windows one wins, the last.
+
+    dimension_numbers: `ScatterDimensionNumbers`. mode: `GatherScatterMode`, its name, or None for "drop".
+    """
+    return _scatter("scatter", operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode)
+
+
+def scatter_add(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted=False, unique_indices=False, mode=None):
+    """`scatter` that adds `updates` to what is there; colliding windows add up."""
+    return _scatter("scatter-add", operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode)
+
+
+def scatter_sub(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted=False, unique_indices=False, mode=None):
+    """`scatter` that subtracts `updates` from what is there."""
+    return _scatter("scatter-sub", operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode)
+
+
+def scatter_mul(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted=False, unique_indices=False, mode=None):
+    """`scatter` that multiplies what is there by `updates`."""
+    return _scatter("scatter-mul", operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode)
+
+
+def scatter_min(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted=False, unique_indices=False, mode=None):
+    """`scatter` that keeps the smaller of `updates` and what is there."""
+    return _scatter("scatter-min", operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode)
+
+
+def scatter_max(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted=False, unique_indices=False, mode=None):
+    """`scatter` that keeps the larger of `updates` and what is there."""
+    return _scatter("scatter-max", operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode)
+
+
+def scatter_apply(
+    operand, scatter_indices, func, dimension_numbers, *, update_shape=(), indices_are_sorted=False, unique_indices=False, mode=None
+):
+    """`operand` with the elementwise function `func` applied in the windows named by `scatter_indices`.
+
+    update_shape: the shape that the updates of a `scatter` with these indices would have. A window named twice is transformed once
+    for each mention.
+    """
+    unused = full(update_shape, 0, dtype_of(operand))
+    return _scatter("scatter", operand, scatter_indices, unused, dimension_numbers, indices_are_sorted, unique_indices, mode, lambda x, _: func(x))
+
+
+def index_take(src, idxs, axes):
+    """src indexed by the integer vectors `idxs` along `axes` together; negative indices count from the end. Out of bounds is clipped."""
+    from ..numpy import remainder
+
+    indices = concatenate([expand_dims(i, (1,)) for i in idxs], 1)
+    limits = np.array([np.shape(src)[ax] for ax in axes], dtype=dtype_of(indices))
+    indices = remainder(indices, expand_dims(_core.asarray(limits), (0,)))
+    sizes = list(np.shape(src))
+    for ax in axes:
+        sizes[ax] = 1
+    numbers = GatherDimensionNumbers(tuple(range(1, len(sizes) - len(axes) + 1)), tuple(axes), tuple(axes))
+    return gather(src, indices, numbers, tuple(sizes), mode="promise_in_bounds")

@@ -1,0 +1,79 @@
+"""Sorting and the largest elements.
+
+Invariant: nan sorts last, -0 and 0 are equal, and ties keep their order where `is_stable`.
+
+    >>> lax.sort((jnp.array([3, 1, 2]), jnp.array([0, 1, 2])), num_keys=1)
+    (Array([1, 2, 3], dtype=int32), Array([1, 2, 0], dtype=int32))
+"""
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from .._core import bind
+from ._shaping import canonicalize_axis
+
+
+def sort(operand, dimension=-1, is_stable=True, num_keys=1):
+    """`operand` sorted in ascending order along `dimension`; several operands are sorted together by the first `num_keys` of them.
+
+    operand: an array, or a sequence of arrays of one shape (the result is then a tuple).
+    """
+    if isinstance(operand, (tuple, list)):
+        if len(operand) == 0:
+            raise TypeError("Sort requires at least one operand")
+        if not (1 <= num_keys <= len(operand)):
+            raise ValueError(f"num_keys={num_keys} must be between 1 and len(operand)={len(operand)}")
+        axis = canonicalize_axis(dimension, np.ndim(operand[0]))
+        out = bind("sort", *operand, dimension=axis, is_stable=bool(is_stable), num_keys=operator.index(num_keys))
+        return tuple(out) if isinstance(out, (tuple, list)) else (out,)
+    if num_keys != 1:
+        raise ValueError(f"num_keys={num_keys} must equal 1 for a single operand.")
+    out = bind("sort", operand, dimension=canonicalize_axis(dimension, np.ndim(operand)), is_stable=bool(is_stable), num_keys=1)
+    return out[0] if isinstance(out, (tuple, list)) else out
+
+
+def sort_key_val(keys, values, dimension=-1, is_stable=True):
+    """`keys` sorted along `dimension`, and `values` carried along."""
+    return sort((keys, values), dimension, is_stable, num_keys=1)
+
+
+def top_k(operand, k, *, axis=-1):
+    """The k largest elements along `axis`, in descending order, and their indices (int32)."""
+    k = operator.index(k)
+    if k < 0:
+        raise ValueError(f"k argument to top_k must be nonnegative, got {k}")
+    if np.ndim(operand) == 0:
+        raise TypeError("top_k operand must have >= 1 dimension, got ()")
+    axis = canonicalize_axis(axis, np.ndim(operand))
+    return list(bind("top_k", operand, k=k, axis=axis))
+
+
+def _approx(operand, k, is_max_k, reduction_dimension, recall_target, reduction_input_size_override, aggregate_to_topk):
+    return list(
+        bind(
+            "approx_top_k",
+            operand,
+            k=operator.index(k),
+            reduction_dimension=operator.index(reduction_dimension),
+            recall_target=recall_target,
+            is_max_k=is_max_k,
+            reduction_input_size_override=reduction_input_size_override,
+            aggregate_to_topk=aggregate_to_topk,
+        )
+    )
+
+
+def approx_max_k(
+    operand, k, reduction_dimension=-1, recall_target=0.95, reduction_input_size_override=-1, aggregate_to_topk=True
+):
+    """The k largest elements along `reduction_dimension` and their indices; ours are exact, so `recall_target` is always met."""
+    return _approx(operand, k, True, reduction_dimension, recall_target, reduction_input_size_override, aggregate_to_topk)
+
+
+def approx_min_k(
+    operand, k, reduction_dimension=-1, recall_target=0.95, reduction_input_size_override=-1, aggregate_to_topk=True
+):
+    """The k smallest elements along `reduction_dimension` and their indices; ours are exact, so `recall_target` is always met."""
+    return _approx(operand, k, False, reduction_dimension, recall_target, reduction_input_size_override, aggregate_to_topk)
