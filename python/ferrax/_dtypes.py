@@ -23,7 +23,7 @@ _narrow = {
 
 def x64_enabled() -> bool:
     """Whether 64-bit dtypes are kept."""
-    return bool(_core.config.jax_enable_x64)
+    return bool(_core.config_get("jax_enable_x64"))
 
 
 def canonicalize_dtype(dtype) -> np.dtype:

@@ -22,9 +22,8 @@ def as_array(x):
     """x as an Array. Raises TypeError for what is no array nor number."""
     if isinstance(x, _core.Array):
         return x
-    if isinstance(x, (bool, int, float, complex, np.ndarray, np.generic)) or hasattr(x, "__jax_array__"):
-        return _core.asarray(x)
-    raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type")
+    _core.get_aval(x)
+    return _core.asarray(x)
 
 
 def aval_of(x):
@@ -42,7 +41,6 @@ class Body:
         found = {}
 
         def flat(*args):
-            args = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args
             leaves, tree = tree_flatten(fun(*tree_unflatten(in_tree, args)))
             leaves = [as_array(x) for x in leaves]
             where = {id(a): i for i, a in enumerate(args)}
@@ -62,7 +60,6 @@ class Body:
         """
 
         def flat(*args):
-            args = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args
             consts = [args[i] for i in const_positions]
             outs = _core.eval_program(self.program, consts, *[args[i] for i in arg_positions])
             return tuple([outs[i] for i in keep])
@@ -82,7 +79,6 @@ class Body:
         where = {i: k for k, i in enumerate(moved)} | {i: m + k for k, i in enumerate(kept)}
 
         def flat(*args):
-            args = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args
             unread = {i: _core.asarray(np.zeros(init[i].shape, init[i].dtype)) for i in range(len(init)) if i not in where}
             carry = [args[where[i]] if i in where else unread[i] for i in range(len(init))]
             outs = _core.eval_program(self.program, list(args[n:m]), *carry)
@@ -112,11 +108,9 @@ def share_consts(bodies):
     return consts, positions
 
 
-def describe(fun) -> str:
-    """name at file:line, as far as it is known."""
-    name = getattr(fun, "__name__", None) or type(fun).__name__
-    code = getattr(inspect.unwrap(fun) if hasattr(fun, "__wrapped__") else fun, "__code__", None)
-    return f"{name} at {code.co_filename}:{code.co_firstlineno}" if code is not None else name
+def is_leaf_structure(tree) -> bool:
+    """Whether the tree is one leaf."""
+    return tree.num_leaves == 1 and tree.num_nodes == 1
 
 
 def _children(x):
@@ -154,7 +148,7 @@ def _metadata(x):
 
 
 def _is_leaf(x) -> bool:
-    return _core.treedef_is_leaf(_core.tree_flatten(x)[1]) and x is not None
+    return is_leaf_structure(_core.tree_flatten(x)[1])
 
 
 def keystr(path) -> str:

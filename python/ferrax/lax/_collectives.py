@@ -13,6 +13,7 @@ import numpy as np
 
 from .. import _core
 from .._core import bind
+from ..tree_util import tree_map
 from ._bodies import as_array
 
 tree_flatten, tree_unflatten = _core.tree_flatten, _core.tree_unflatten
@@ -65,7 +66,7 @@ def pmean(x, axis_name, *, axis_index_groups=None):
     n = len(axis_index_groups[0]) if axis_index_groups else axis_size(axis_name)
     from ..numpy import true_divide
 
-    return _core.tree_map(lambda v: true_divide(v, n), total)
+    return tree_map(lambda v: true_divide(v, n), total)
 
 
 def pmax(x, axis_name, *, axis_index_groups=None):
@@ -83,7 +84,7 @@ def ppermute(x, axis_name, perm):
     perm = tuple([tuple([int(i) for i in pair]) for pair in perm])
     names = _names(axis_name)
     emit = lambda v: bind("ppermute", as_array(v), axis_name=names[0] if len(names) == 1 else names, perm=perm)  # noqa: E731
-    return _core.tree_map(emit, x)
+    return tree_map(emit, x)
 
 
 def pshuffle(x, axis_name, perm):
@@ -111,14 +112,14 @@ def all_gather(x, axis_name, *, axis_index_groups=None, axis=0, tiled=False, to=
             tiled=bool(tiled),
         )
 
-    return _core.tree_map(emit, x)
+    return tree_map(emit, x)
 
 
 def psum_scatter(x, axis_name, *, scatter_dimension=0, axis_index_groups=None, tiled=False):
     """`psum` of which each position keeps its own slice along `scatter_dimension`. x: a pytree."""
     n = len(axis_index_groups[0]) if axis_index_groups else axis_size(axis_name)
     names = _names(axis_name)
-    return _core.tree_map(
+    return tree_map(
         lambda v: bind(
             "reduce_scatter",
             as_array(v),
@@ -175,7 +176,7 @@ def all_to_all(x, axis_name, split_axis, concat_axis, *, axis_index_groups=None,
         )
         return out if tiled else bind("squeeze", out, dimensions=(split,))
 
-    return _core.tree_map(emit, x)
+    return tree_map(emit, x)
 
 
 def pswapaxes(x, axis_name, axis, *, axis_index_groups=None):
@@ -191,7 +192,7 @@ def pbroadcast(x, axis_name, source):
         raise ValueError(f"source {source} is out of bounds for axis {axis_name} of size {n}")
     from ._slicing import index_in_dim
 
-    return _core.tree_map(lambda v: index_in_dim(v, source, 0, keepdims=False), gathered)
+    return tree_map(lambda v: index_in_dim(v, source, 0, keepdims=False), gathered)
 
 
 def pcast(x, axis_name=None, *, to):

@@ -14,12 +14,13 @@ import numpy as np
 from .. import _core
 from .._core import bind
 from .._dtypes import dtype_of, is_bool, is_inexact, is_integer
+from .._flat import describe
 from ._bodies import (
     Body,
     as_array,
     aval_of,
     check_carry,
-    describe,
+    is_leaf_structure,
     promote_weak,
     same_type,
     share_consts,
@@ -125,7 +126,7 @@ def cond(pred, true_fun, false_fun, *operands, operand=_absent, linear=None):
         if not (is_integer(dtype) or is_inexact(dtype)):
             raise TypeError(f"Pred type must be either boolean or number, got {dtype}.")
         pred = bind("ne", pred, dtype.type(0))
-    if _core.config.jax_disable_jit and not isinstance(pred, _core.Tracer):
+    if _core.config_get("jax_disable_jit") and not isinstance(pred, _core.Tracer):
         return true_fun(*operands) if pred else false_fun(*operands)
     index = convert_element_type(pred, np.int32)
     # Traced in the order written, stored in the order of the index: false first.
@@ -156,7 +157,7 @@ def switch(index, branches, *operands, operand=_absent):
         raise ValueError("Empty branch sequence")
     if len(branches) == 1:
         return branches[0](*operands)
-    if _core.config.jax_disable_jit and not isinstance(index, _core.Tracer):
+    if _core.config_get("jax_disable_jit") and not isinstance(index, _core.Tracer):
         return branches[min(max(int(index), 0), len(branches) - 1)](*operands)
     index = convert_element_type(index, np.int32)
     index = bind("clamp", np.int32(0), index, np.int32(len(branches) - 1))
@@ -172,7 +173,7 @@ def while_loop(cond_fun, body_fun, init_val):
     """
     if not (callable(body_fun) and callable(cond_fun)):
         raise TypeError("lax.while_loop: body_fun and cond_fun arguments should be callable.")
-    if _core.config.jax_disable_jit:
+    if _core.config_get("jax_disable_jit"):
         val = init_val
         while cond_fun(val):
             val = body_fun(val)
@@ -187,7 +188,7 @@ def while_loop(cond_fun, body_fun, init_val):
         if promoted is None:
             break
         init = promoted
-    if not _core.treedef_is_leaf(test.out_tree):
+    if not is_leaf_structure(test.out_tree):
         raise TypeError(f"cond_fun must return a boolean scalar, but got pytree {test.out_tree}.")
     pred = test.out_avals[0]
     if pred.dtype != np.bool_ or tuple(pred.shape) != ():
@@ -238,7 +239,7 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
                 f"lower and upper arguments to fori_loop must have equal types, got {lower_dtype.name} and {upper_dtype.name}"
             )
     static = _static_int(lower) is not None and _static_int(upper) is not None
-    if _core.config.jax_disable_jit and static:
+    if _core.config_get("jax_disable_jit") and static:
         val = init_val
         for i in range(_static_int(lower), _static_int(upper)):
             val = body_fun(i, val)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from .. import _core
 from .._core import bind
 from .._dtypes import is_inexact
+from ..tree_util import tree_map
 from ._bodies import Body, as_array, aval_of
 
 tree_flatten, tree_unflatten = _core.tree_flatten, _core.tree_unflatten
@@ -24,7 +25,7 @@ def stop_gradient(x):
         v = as_array(v)
         return bind("stop_gradient", v) if is_inexact(v.dtype) else v
 
-    return _core.tree_map(stop, x)
+    return tree_map(stop, x)
 
 
 def optimization_barrier(operand, /):
@@ -175,4 +176,4 @@ def composite(decomposition, name, version=0):
 
 def with_sharding_constraint(x, shardings):
     """x laid out by `shardings` (a tree prefix of x)."""
-    return _core.tree_map(lambda v: _core.device_put(as_array(v), shardings) if not isinstance(v, _core.Tracer) else v, x)
+    return tree_map(lambda v: _core.device_put(as_array(v), shardings) if not isinstance(v, _core.Tracer) else v, x)

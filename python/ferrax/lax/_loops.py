@@ -14,9 +14,10 @@ import numpy as np
 
 from .. import _core
 from .._core import bind
+from ..tree_util import tree_map
 from ._bodies import Body, as_array, aval_of, check_carry, promote_weak
 from ._shaping import concatenate, pad, reshape, rev
-from ._slicing import index_in_dim, slice_in_dim
+from ._slicing import index_in_dim, slice, slice_in_dim
 
 tree_flatten, tree_unflatten = _core.tree_flatten, _core.tree_unflatten
 
@@ -59,7 +60,7 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1, _split_transpos
     flat_xs = [as_array(x) for x in flat_xs]
     flat_init, init_tree = tree_flatten(init)
     flat_init = [as_array(x) for x in flat_init]
-    if _core.config.jax_disable_jit:
+    if _core.config_get("jax_disable_jit"):
         return _scan_in_python(f, init, flat_xs, xs_tree, length, reverse)
     n_carry = len(flat_init)
     x_avals = [_core.ShapedArray(tuple(x.shape[1:]), x.dtype, weak_type=x.weak_type) for x in flat_xs]
@@ -155,6 +156,10 @@ def _scan_in_python(f, init, flat_xs, xs_tree, length, reverse):
     return carry, tree_unflatten(flat[0][1], columns)
 
 
+def _rows(x, start, limit):
+    return slice(x, (start,) + (0,) * (x.ndim - 1), (limit, *x.shape[1:]))
+
+
 def map(f, xs, *, batch_size=None):
     """f applied to each slice of xs along the leading axis, one after another, results stacked.
 
@@ -171,15 +176,15 @@ def map(f, xs, *, batch_size=None):
     whole = n_batches * batch_size
     batched = vmap(f)
     leaves = [as_array(x) for x in leaves]
-    heads = [slice_in_dim(x, 0, whole) if rest else x for x in leaves]
+    heads = [_rows(x, 0, whole) if rest else x for x in leaves]
     heads = [reshape(x, (n_batches, batch_size, *x.shape[1:])) for x in heads]
-    tails = [slice_in_dim(x, whole, n) for x in leaves] if rest else []
+    tails = [_rows(x, whole, n) for x in leaves] if rest else []
     merge = lambda y: reshape(y, (y.shape[0] * y.shape[1], *y.shape[2:]))  # noqa: E731
     out = scan(lambda _, x: ((), batched(x)), (), tree_unflatten(tree, heads))[1]
     if not rest:
-        return _core.tree_map(merge, out)
+        return tree_map(merge, out)
     tail = batched(tree_unflatten(tree, tails))
-    return _core.tree_map(lambda a, b: concatenate([merge(a), b], 0), out, tail)
+    return tree_map(lambda a, b: concatenate([merge(a), b], 0), out, tail)
 
 
 def _interleave(a, b, axis):
