@@ -50,6 +50,16 @@ impl Buffer {
             cv.notify_all();
         }
     }
+    /// Makes a pending buffer ready with what another one holds: the memory itself where nobody else holds it, else a view of it.
+    pub fn fill_from(&self, b: Buffer) {
+        match b.into_memory() {
+            Ok(m) => self.fill(Ok(m)),
+            Err(b) => self.fill(match b.try_memory() {
+                Some(Err(e)) => Err(e),
+                _ => Ok(Box::new(Shared(b))),
+            }),
+        }
+    }
     pub fn is_ready(&self) -> bool {
         self.0.state.get().is_some()
     }
@@ -94,6 +104,22 @@ impl Buffer {
     }
     pub fn same(&self, o: &Buffer) -> bool {
         Arc::ptr_eq(&self.0, &o.0)
+    }
+}
+/// Memory that another buffer owns.
+struct Shared(Buffer);
+impl Memory for Shared {
+    fn as_any(&self) -> &dyn Any {
+        match self.0.try_memory() {
+            Some(Ok(m)) => m.as_any(),
+            _ => self,
+        }
+    }
+    fn len(&self) -> usize {
+        self.0.bytes()
+    }
+    fn host(&self) -> Option<&[u8]> {
+        self.0.try_memory()?.ok()?.host()
     }
 }
 impl std::fmt::Debug for Buffer {

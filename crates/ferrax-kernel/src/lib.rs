@@ -18,6 +18,7 @@ pub mod plan;
 pub mod reference;
 pub mod routine;
 pub mod shape;
+pub mod text;
 
 pub use backend::{Backend, Executable, RunCx};
 pub use buffer::Buffer;
