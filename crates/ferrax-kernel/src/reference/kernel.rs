@@ -1,7 +1,7 @@
 //! A kernel, node by node at every point of its loop nest.
 use super::{array, scalar};
 use crate::error::{Error, Res};
-use crate::kernel::{Access, Kernel, Node};
+use crate::kernel::{Access, Kernel, Node, NodeId};
 use crate::order;
 use crate::{Bin, DType, ReduceKind, Scalar};
 
@@ -12,42 +12,44 @@ use crate::{Bin, DType, ReduceKind, Scalar};
 pub fn kernel(k: &Kernel, ins: &[&[u8]]) -> Res<Vec<Vec<u8>>> {
     k.verify()?;
     let ins = array::operands("kernel", &k.inputs, ins)?;
-    let after = k.after_reduce();
+    let reduced = k.nodes.iter().filter_map(|(_, n)| if let Node::Reduce { of, .. } = n { Some(*of) } else { None });
+    let (reduced, once) = (needed(k, reduced), needed(k, k.outputs.iter().copied()));
     let mut out: Vec<Vec<Scalar>> = vec![vec![]; k.outputs.len()];
     for i in 0..k.grid.size() {
         let i = k.grid.unravel(i);
-        let values = at_grid_point(k, &ins, &after, &i)?;
+        let mut rows = vec![];
+        if reduced.contains(&true) {
+            for r in 0..k.rdims.size() {
+                let index = [&i[..], &k.rdims.unravel(r)].concat();
+                rows.push(values(k, &ins, &index, &[], &reduced)?);
+            }
+        }
+        let v = values(k, &ins, &i, &rows, &once)?;
         for (out, node) in out.iter_mut().zip(&k.outputs) {
-            out.push(values[*node as usize]);
+            out.push(v[*node as usize]);
         }
     }
     Ok(out.iter().map(|o| array::write(o)).collect())
 }
 
-/// The values of all nodes at the grid index `i`; those that vary with the reduced indices are of no use and stay zero.
-fn at_grid_point(k: &Kernel, ins: &[Vec<Scalar>], after: &[bool], i: &[usize]) -> Res<Vec<Scalar>> {
-    let reduces = k.nodes.iter().any(|(_, n)| matches!(n, Node::Reduce { .. }));
-    let n_reduced = if reduces { k.rdims.size() } else { 0 };
-    let mut rows = vec![];
-    for r in 0..n_reduced {
-        let index = [i, &k.rdims.unravel(r)].concat();
-        rows.push(values(k, ins, &index, &[], &|node| !after[node])?);
+/// The nodes that `roots` are computed from, themselves among them, up to and with the nearest Reduce.
+fn needed(k: &Kernel, roots: impl Iterator<Item = NodeId>) -> Vec<bool> {
+    let mut needed = vec![false; k.nodes.len()];
+    roots.for_each(|r| needed[r as usize] = true);
+    for id in (0..k.nodes.len()).rev() {
+        let node = &k.nodes[id].1;
+        if needed[id] && !matches!(node, Node::Reduce { .. }) {
+            node.operands().iter().for_each(|o| needed[*o as usize] = true);
+        }
     }
-    let index = [i, &vec![0; k.rdims.len()]].concat();
-    values(k, ins, &index, &rows, &|_| true)
+    needed
 }
 
 /// The values of the `wanted` nodes at one index; a Reduce goes over `rows`, the values at each reduced index.
-fn values(
-    k: &Kernel,
-    ins: &[Vec<Scalar>],
-    index: &[usize],
-    rows: &[Vec<Scalar>],
-    wanted: &dyn Fn(usize) -> bool,
-) -> Res<Vec<Scalar>> {
+fn values(k: &Kernel, ins: &[Vec<Scalar>], index: &[usize], rows: &[Vec<Scalar>], wanted: &[bool]) -> Res<Vec<Scalar>> {
     let mut v: Vec<Scalar> = vec![];
     for (id, (d, node)) in k.nodes.iter().enumerate() {
-        if !wanted(id) {
+        if !wanted[id] {
             v.push(Scalar::zero(*d));
             continue;
         }
