@@ -1,1 +1,30 @@
-//! ferrax-ir: see ARCHITECTURE.md.
+//! The language: avals, values, programs, primitives and their rules. It knows no trace and no backend.
+//!
+//! ```text
+//! { lambda ; a:f32[3]. let b:f32[3] = sin a in (b,) }
+//! ```
+//!
+//! INVARIANT: rules emit through a [`Cx`]; they never run anything and never look inside an array.
+#![forbid(unsafe_code)]
+pub mod aval;
+pub mod cx;
+pub mod dtype;
+pub mod effects;
+pub mod error;
+pub mod lower;
+pub mod mask;
+pub mod op;
+pub mod ops;
+pub mod param;
+pub mod program;
+pub mod value;
+
+pub use aval::{Aval, Lit};
+pub use cx::{Arg, Axis, Cx, Dim, Fun, Recur, Tan, bind, current, enter};
+pub use dtype::{Dtype, KeyImpl};
+pub use error::{Error, Kind, Res};
+pub use ferrax_kernel::Dims;
+pub use op::{Op, Rules};
+pub use param::{Param, ParamMap};
+pub use program::Program;
+pub use value::{Array, Payload, Value, Values};

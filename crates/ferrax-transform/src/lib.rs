@@ -1,1 +1,156 @@
-//! ferrax-transform: see ARCHITECTURE.md.
+//! Transforms of functions over values, and of programs. Each pushes a trace on the current one, runs the function, pops.
+//!
+//! ```text
+//! linearize(f) = Jvp over Record        vjp = linearize, then the recorded program backwards        vmap = Batch
+//! ```
+//!
+//! INVARIANT: no primitive is named here, but for the words of `Cx` (zeros, sums, broadcasts).
+#![forbid(unsafe_code)]
+pub mod backward;
+pub mod programs;
+pub mod trace;
+
+use backward::backward;
+use ferrax_ir::cx::{Cx, Dim, Tan, current};
+use ferrax_ir::effects::Name;
+use ferrax_ir::mask::{cat, merge, pick, spread};
+use ferrax_ir::{Aval, Error, Kind, Program, Res, Value, Values};
+use std::rc::Rc;
+use trace::Trace;
+
+/// Functions of flat argument lists; pytrees are the binding's business.
+pub type F<'a> = &'a dyn Fn(&[Value]) -> Res<Values>;
+
+/// Traces `f` to a program; also returns the values it closed over, the program's leading `n_consts` inputs.
+pub fn make_program(f: F, ins: &[Aval]) -> Res<(Program, Vec<Value>)> {
+    let s = Trace::stage();
+    let x: Vec<Value> = ins.iter().map(|a| s.new_in(a.clone())).collect();
+    let outs = s.run(|| f(&x))?;
+    s.close(&outs)
+}
+
+/// y = f(x) and its tangents for `dx`; `None` is a zero tangent.
+pub fn jvp(f: F, x: &[Value], dx: &[Tan]) -> Res<(Values, Vec<Tan>)> {
+    let j = Trace::jvp(current());
+    let ins: Vec<Value> = x.iter().zip(dx).map(|(x, t)| j.dual(x.clone(), t.clone())).collect();
+    let outs = j.run(|| f(&ins))?;
+    let mut y = Values::new();
+    let mut dy = Vec::with_capacity(outs.len());
+    for v in &outs {
+        v.check_alive()?;
+        let (p, t) = j.undual(v);
+        y.push(p);
+        dy.push(t);
+    }
+    Ok((y, dy))
+}
+
+/// A linear map with its residuals: `prog` takes (residuals.., tangents where `nz_in`..).
+pub struct Linear {
+    pub prog: Program,
+    pub residuals: Vec<Value>,
+    pub nz_in: Vec<bool>,
+    pub nz_out: Vec<bool>,
+    pub in_avals: Vec<Aval>,
+    pub out_avals: Vec<Aval>,
+}
+
+/// y = f(x), and dy as a linear program of dx. `f` runs once; its primal operations run in the current trace.
+pub fn linearize(f: F, x: &[Value]) -> Res<(Values, Linear)> {
+    linearize_in(f, x, &vec![true; x.len()])
+}
+/// The same, with tangents only where `wrt`.
+pub fn linearize_in(f: F, x: &[Value], wrt: &[bool]) -> Res<(Values, Linear)> {
+    let r = Trace::record(current());
+    let j = Trace::jvp(r.clone());
+    let tangent = |(v, w): (&Value, &bool)| if *w { v.aval().tangent() } else { None };
+    let tangents: Vec<Option<Aval>> = x.iter().zip(wrt).map(tangent).collect();
+    let nz_in: Vec<bool> = tangents.iter().map(Option::is_some).collect();
+    let ins: Vec<Value> = x.iter().zip(tangents).map(|(v, a)| j.dual(v.clone(), a.map(|a| r.new_in(a)))).collect();
+    let outs = j.run(|| f(&ins))?;
+    let (mut y, mut dy) = (Values::new(), vec![]);
+    for v in &outs {
+        v.check_alive()?;
+        let (p, t) = j.undual(v);
+        if r.owns(&p) {
+            return Err(Error::not_implemented("an output value depends on a tangent, so it cannot be computed before the tangents are known"));
+        }
+        y.push(p);
+        dy.push(t);
+    }
+    let nz_out = dy.iter().map(Option::is_some).collect();
+    let (prog, residuals) = r.close(&dy.into_iter().flatten().collect::<Vec<_>>())?;
+    let (in_avals, out_avals) = (x.iter().map(Value::aval).collect(), y.iter().map(Value::aval).collect());
+    Ok((y, Linear { prog, residuals, nz_in, nz_out, in_avals, out_avals }))
+}
+
+impl Linear {
+    /// Tangents of the outputs for those of the inputs (entries without a tangent type are not read).
+    pub fn apply(&self, dx: &[Value]) -> Res<Vec<Tan>> {
+        let args = cat(&[&self.residuals, &pick(dx, &self.nz_in)]);
+        Ok(spread(&self.nz_out, current().inline(&self.prog, &args)?))
+    }
+    /// Cotangents of the inputs for those of the outputs.
+    pub fn transpose(&self, ct: &[Tan]) -> Res<Vec<Tan>> {
+        let mut known: Vec<Option<Value>> = self.residuals.iter().cloned().map(Some).collect();
+        known.resize(self.prog.n_ins(), None);
+        let cts = ct.iter().zip(&self.nz_out).filter(|(_, nz)| **nz).map(|(ct, _)| ct.clone()).collect();
+        let out = backward(&*current(), &self.prog, &known, cts)?.split_off(self.residuals.len());
+        Ok(merge(&self.nz_in, out, vec![None; self.nz_in.len()]))
+    }
+}
+
+/// The transpose of a function that is linear in its arguments (it may close over anything).
+pub fn linear_transpose(f: F, ins: &[Aval], ct: &[Tan]) -> Res<Vec<Tan>> {
+    let r = Trace::record(current());
+    let x: Vec<Value> = ins.iter().map(|a| r.new_in(a.clone())).collect();
+    let outs = r.run(|| f(&x))?;
+    let out_avals = outs.iter().map(Value::aval).collect();
+    let (prog, residuals) = r.close(&outs)?;
+    Linear { prog, residuals, nz_in: vec![true; ins.len()], nz_out: vec![true; outs.len()], in_avals: ins.to_vec(), out_avals }.transpose(ct)
+}
+
+/// `f` over a batch of `n` lanes: operand i has them on `in_dims[i]`, or is the same for all. `place` says, for each output and
+/// whether it has lanes, on which axis they go; `None` for an output with lanes is an error.
+pub fn vmap(f: F, x: &[Value], in_dims: &[Dim], n: usize, name: Option<Name>, place: &dyn Fn(usize, &Aval, bool) -> Res<Dim>) -> Res<Values> {
+    let parent = current();
+    let t = Trace::batch(parent.clone(), n, name);
+    let ins: Vec<Value> = x.iter().zip(in_dims).map(|(v, d)| t.lanes(v.clone(), *d)).collect();
+    let outs = t.run(|| f(&ins))?;
+    let out = |(i, v): (usize, &Value)| {
+        v.check_alive()?;
+        let (val, d) = t.unlanes(v);
+        match (place(i, &v.aval(), d.is_some())?, d) {
+            (Some(to), d) => parent.batch_at(&val, d, n, to),
+            (None, None) => Ok(val),
+            (None, Some(_)) => Err(Error::value("vmap has mapped output but out_axes is None")),
+        }
+    };
+    outs.iter().enumerate().map(out).collect()
+}
+/// The batch size that operands agree on.
+pub fn batch_size(x: &[Value], in_dims: &[Dim]) -> Res<usize> {
+    let mut n = None;
+    for (v, d) in x.iter().zip(in_dims) {
+        let Some(d) = d else { continue };
+        let a = v.aval();
+        let Some(m) = a.shape.get(*d) else {
+            return Err(Error::value(format!(
+                "vmap was requested to map its argument along axis {d}, which implies that its rank should be at least {}, but is only {} (its shape is {})",
+                d + 1,
+                a.rank(),
+                a.shape
+            )));
+        };
+        match n {
+            Some(n) if n != *m => return Err(Error::value(format!("vmap got inconsistent sizes for array axes to be mapped: {n} and {m}"))),
+            _ => n = Some(*m),
+        }
+    }
+    n.ok_or_else(|| Error::new(Kind::Value, "vmap must have at least one non-None value in in_axes or axis_size must be specified"))
+}
+
+/// Installs the evaluator for eager values, once per process.
+pub fn install(make: fn() -> Rc<dyn Cx>) {
+    ferrax_ir::cx::install_root(make)
+}

@@ -137,12 +137,12 @@ fn decide(g: &mut Graph) -> Vec<Info> {
                 mine.linear = true;
             }
             Def::Reduce { of, axes, .. } => {
-                let of = *of;
+                let (of, axes) = (*of, axes.clone());
                 if info[of as usize].rdims.is_some() {
                     write(g, &mut info, of);
                 }
                 (mine.cost, mine.reads) = (8, info[of as usize].reads);
-                mine.rdims = Some(g.tensors[of as usize].shape.pick(axes));
+                mine.rdims = Some(g.tensors[of as usize].shape.pick(&axes));
             }
             Def::Pair(..) | Def::Input | Def::Step(_) | Def::Iota(_) => (),
         }

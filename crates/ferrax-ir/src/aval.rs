@@ -1,0 +1,167 @@
+//! What a value is before anyone has computed it: dtype, shape, whether its dtype is only a Python scalar's, and how many loops of
+//! unknown length it is stacked over. `Lit` is a rank-0 constant written in a program.
+//!
+//! INVARIANT: `Lit` compares and hashes by its bits, so programs that hold `nan` or `-0.0` compare by what they are.
+use crate::dtype::Dtype;
+use ferrax_kernel::{DType, Dims, Scalar};
+use std::fmt;
+
+/// `tape = k`: k nested sequences of lengths known only at run time, of arrays `dtype[shape]`.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Aval {
+    pub shape: Dims,
+    pub dtype: Dtype,
+    /// The dtype gives way to any other: it comes from a Python scalar.
+    pub weak: bool,
+    pub tape: u8,
+}
+
+impl Aval {
+    pub fn new(dtype: Dtype, shape: &[usize]) -> Aval {
+        Aval { shape: Dims::new(shape), dtype, weak: false, tape: 0 }
+    }
+    pub fn of(dtype: Dtype, shape: Dims) -> Aval {
+        Aval { shape, dtype, weak: false, tape: 0 }
+    }
+    pub fn scalar(dtype: Dtype) -> Aval {
+        Aval::of(dtype, Dims::default())
+    }
+    pub fn rank(&self) -> usize {
+        self.shape.len()
+    }
+    pub fn with_shape(&self, shape: Dims) -> Aval {
+        Aval { shape, dtype: self.dtype, weak: self.weak, tape: self.tape }
+    }
+    pub fn with_dtype(&self, dtype: Dtype) -> Aval {
+        Aval { dtype, ..self.clone() }
+    }
+    pub fn strong(&self) -> Aval {
+        Aval { weak: false, ..self.clone() }
+    }
+    /// The type of a tangent or cotangent; `None` where the only one is zero (JAX's float0).
+    pub fn tangent(&self) -> Option<Aval> {
+        self.dtype.is_inexact().then(|| self.strong())
+    }
+    pub fn has_tangent(&self) -> bool {
+        self.dtype.is_inexact()
+    }
+    pub fn batched(&self, n: usize, at: usize) -> Aval {
+        self.with_shape(self.shape.insert(at, n))
+    }
+    pub fn unbatched(&self, at: usize) -> Aval {
+        self.with_shape(self.shape.remove(at))
+    }
+    /// Equal but for weakness: how bodies and carries are compared.
+    pub fn same(&self, o: &Aval) -> bool {
+        self.dtype == o.dtype && self.tape == o.tape && self.shape == o.shape
+    }
+    /// As JAX writes types in error messages: `float32[2,3]`.
+    pub fn long(&self) -> String {
+        format!("{}[{}]", self.dtype.long(), join(&self.shape))
+    }
+}
+pub fn same_avals(a: &[Aval], b: &[Aval]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.same(b))
+}
+fn join(s: &[usize]) -> String {
+    s.iter().map(|d| d.to_string()).collect::<Vec<_>>().join(",")
+}
+
+impl fmt::Display for Aval {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        for _ in 0..self.tape {
+            write!(f, "tape ")?;
+        }
+        write!(f, "{}[{}]", self.dtype, join(&self.shape))
+    }
+}
+impl fmt::Debug for Aval {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{self}{}", if self.weak { "*" } else { "" })
+    }
+}
+
+/// A rank-0 constant: no allocation, never a captured input. Complex128 has none (its bits do not fit): such a constant is an array.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Lit {
+    bits: u64,
+    dtype: Dtype,
+    pub weak: bool,
+}
+
+impl Lit {
+    pub fn new(s: Scalar, weak: bool) -> Lit {
+        Lit { bits: s.bits, dtype: Dtype::Num(s.dtype), weak }
+    }
+    pub fn c64(re: f32, im: f32, weak: bool) -> Lit {
+        Lit { bits: re.to_bits() as u64 | (im.to_bits() as u64) << 32, dtype: Dtype::C64, weak }
+    }
+    pub fn from_f64(dtype: Dtype, x: f64) -> Lit {
+        match dtype {
+            Dtype::Num(d) => Lit::new(Scalar::from_f64(d, x), false),
+            Dtype::Float0 => Lit { bits: 0, dtype, weak: false },
+            _ => Lit::c64(x as f32, 0.0, false),
+        }
+    }
+    pub fn from_i64(dtype: Dtype, x: i64) -> Lit {
+        match dtype {
+            Dtype::Num(d) => Lit::new(Scalar::from_i64(d, x), false),
+            d => Lit::from_f64(d, x as f64),
+        }
+    }
+    pub fn zero(dtype: Dtype) -> Lit {
+        Lit { bits: 0, dtype, weak: false }
+    }
+    pub fn dtype(&self) -> Dtype {
+        self.dtype
+    }
+    pub fn aval(&self) -> Aval {
+        Aval { shape: Dims::default(), dtype: self.dtype, weak: self.weak, tape: 0 }
+    }
+    /// The waist's scalar; `None` for a complex literal.
+    pub fn scalar(&self) -> Option<Scalar> {
+        self.dtype.num().map(|dtype| Scalar { dtype, bits: self.bits })
+    }
+    /// Real and imaginary parts, as doubles.
+    pub fn parts(&self) -> (f64, f64) {
+        match self.scalar() {
+            Some(s) => (s.to_f64(), 0.0),
+            None => (f32::from_bits(self.bits as u32) as f64, f32::from_bits((self.bits >> 32) as u32) as f64),
+        }
+    }
+    pub fn is_zero(&self) -> bool {
+        self.parts() == (0.0, 0.0)
+    }
+}
+/// As Python prints it; complex numbers as `0j`, `(2+0j)`.
+impl fmt::Display for Lit {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        if let Some(s) = self.scalar() {
+            return write!(f, "{s}");
+        }
+        let (re, im) = self.parts();
+        let short = |x: f64| {
+            let s = Scalar::f64(x).to_string();
+            s.strip_suffix(".0").map_or(s.clone(), str::to_string)
+        };
+        match re == 0.0 && re.is_sign_positive() {
+            true => write!(f, "{}j", short(im)),
+            false => write!(f, "({}{}{}j)", short(re), if im.is_sign_negative() { "" } else { "+" }, short(im)),
+        }
+    }
+}
+impl fmt::Debug for Lit {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{self}:{}", self.dtype)
+    }
+}
+impl From<Scalar> for Lit {
+    fn from(s: Scalar) -> Lit {
+        Lit::new(s, false)
+    }
+}
+impl From<bool> for Lit {
+    fn from(x: bool) -> Lit {
+        Lit::new(Scalar::from_i64(DType::Bool, x as i64), false)
+    }
+}

@@ -1,0 +1,463 @@
+//! `Cx`: what a rule is written against. A rule gets `cx` and values, and emits; it never asks which trace it runs under.
+//!
+//! INVARIANT: inside a rule everything goes through the `cx` that was passed. The thread-local current trace is read only where
+//! user code calls in ([`bind`]) and set only where the system calls user code ([`enter`]).
+use crate::aval::{Aval, Lit};
+use crate::dtype::Dtype;
+use crate::effects::Name;
+use crate::error::{Error, Kind, Res};
+use crate::op::Op;
+use crate::ops::broadcast::BroadcastInDim;
+use crate::ops::convert::Convert;
+use crate::ops::pointwise::{Pointwise, Pw};
+use crate::ops::reduce::{Reduce, ReduceKind};
+use crate::ops::reshape::Reshape;
+use crate::ops::select::Select;
+use crate::ops::transpose::Transpose;
+use crate::program::{Atom, Program};
+use crate::value::{Array, Tag, Value, Values};
+use ferrax_kernel::{DType, Dims};
+use smallvec::smallvec;
+use std::cell::{Cell, RefCell};
+use std::hash::{Hash, Hasher};
+use std::rc::Rc;
+use std::sync::{Arc, OnceLock};
+
+/// A tangent or cotangent. `None` is the symbolic zero: it has no array, in any trace, ever.
+pub type Tan = Option<Value>;
+/// Where the batch axis is; `None`: the same for every lane.
+pub type Dim = Option<usize>;
+
+/// The axis a `vmap` adds: its size, the name by which collectives reach it, and the tag of its trace, by which a closure run
+/// later (custom_jvp) still knows the lanes it closes over.
+#[derive(Clone, Copy)]
+pub struct Axis<'a> {
+    pub n: usize,
+    pub name: Option<&'a Name>,
+    pub tag: &'a Arc<Tag>,
+}
+impl Axis<'_> {
+    pub fn is(&self, name: &str) -> bool {
+        self.name.is_some_and(|n| **n == *name)
+    }
+}
+
+/// An operand as a transpose rule sees it.
+pub enum Arg<'a> {
+    Known(&'a Value),
+    Linear(Aval),
+}
+impl Arg<'_> {
+    pub fn is_linear(&self) -> bool {
+        matches!(self, Arg::Linear(_))
+    }
+    pub fn aval(&self) -> Aval {
+        match self {
+            Arg::Known(v) => v.aval(),
+            Arg::Linear(a) => a.clone(),
+        }
+    }
+    pub fn rank(&self) -> usize {
+        match self {
+            Arg::Known(v) => v.rank(),
+            Arg::Linear(a) => a.rank(),
+        }
+    }
+    pub fn known(&self) -> Option<&Value> {
+        match self {
+            Arg::Known(v) => Some(v),
+            Arg::Linear(_) => None,
+        }
+    }
+    /// The value of an operand in which the primitive is not linear.
+    pub fn value(&self) -> Res<&Value> {
+        self.known().ok_or_else(|| Error::not_implemented("transposition with respect to an operand in which the primitive is not linear"))
+    }
+}
+
+pub trait Cx {
+    fn bind(&self, op: &Op, x: &[Value]) -> Res<Values>;
+    /// `bind`, but a recording trace takes the equation as it is, without splitting known from unknown.
+    fn record(&self, op: &Op, x: &[Value]) -> Res<Values>;
+    fn recur(&self) -> &dyn Recur;
+    fn handle(&self) -> Rc<dyn Cx>;
+}
+
+/// A program and a mask over its (or its source's) inputs or outputs.
+pub type Masked = (Arc<Program>, Vec<bool>);
+
+/// Programs to programs: how a rule with bodies recurs. Implemented once, above this crate, and remembered in the program.
+/// Masks are per input or output of `p`. A body is always batched on axis 0. A result may hold values that a closure's rule
+/// captured (`Program::held`); [`Cx::bind_body`] makes operands of them.
+pub trait Recur {
+    /// (x.., dx where nz..) -> (y.., dy where out_nz..), group by group: each group's tangents follow its primals.
+    fn jvp(&self, p: &Arc<Program>, nz: &[bool], inst: &[bool], gi: &[usize], go: &[usize]) -> Res<Masked>;
+    /// Known from unknown; `force` makes an output unknown; a residual that is a known input with `fwd` is named, not output.
+    fn split(&self, p: &Arc<Program>, unk: &[bool], force: &[bool], fwd: &[bool]) -> Res<Arc<Split>>;
+    /// (known ins.., cts of outs where ct_nz..) -> cts of linear ins where out_nz; masks `inst`, `out_nz` are per linear input.
+    fn transpose(&self, p: &Arc<Program>, lin: &[bool], ct_nz: &[bool], inst: &[bool]) -> Res<Masked>;
+    fn batch(&self, p: &Arc<Program>, ax: Axis, b: &[bool], force: &[bool]) -> Res<Masked>;
+    /// Builds a program by running `f` on tracers. Also returns the captured values, its leading inputs.
+    fn stage(&self, ins: &[Aval], f: Body) -> Res<(Arc<Program>, Vec<Value>)>;
+    /// A user function lifted over a batch: outputs on axis 0, or summed over the lanes where `sum`.
+    fn batch_fun(&self, f: &Fun, ax: Axis, d: &[Dim], sum: &[bool]) -> Fun;
+}
+
+pub type Body<'a> = &'a dyn Fn(&dyn Cx, &[Value]) -> Res<Values>;
+/// (consts, one element of each tape) -> an element
+pub type PerElement<'a> = &'a dyn Fn(&dyn Cx, &[Value], &[Value]) -> Res<Value>;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Residual {
+    /// The input of that position, forwarded.
+    In(usize),
+    New,
+}
+/// known: (known ins) -> (known outs.., new residuals..); unknown: (residuals.., unknown ins) -> (unknown outs).
+pub struct Split {
+    pub known: Arc<Program>,
+    pub unknown: Arc<Program>,
+    pub out_unk: Vec<bool>,
+    pub res: Vec<Residual>,
+}
+
+/// A function of the host language: what it is called, and how to call it.
+pub struct HostFn {
+    pub name: String,
+    pub call: Box<dyn Fn(&[Value]) -> Res<Values> + Send + Sync>,
+}
+
+/// A function given by the user (a closure) or already traced (a program).
+#[derive(Clone)]
+pub enum Fun {
+    User(Arc<HostFn>),
+    Prog(Arc<Program>),
+}
+impl Fun {
+    pub fn user(name: &str, f: impl Fn(&[Value]) -> Res<Values> + Send + Sync + 'static) -> Fun {
+        Fun::User(Arc::new(HostFn { name: name.into(), call: Box::new(f) }))
+    }
+    pub fn call(&self, cx: &dyn Cx, x: &[Value]) -> Res<Values> {
+        match self {
+            Fun::User(f) => enter(cx.handle(), || (f.call)(x)),
+            Fun::Prog(p) => cx.inline(p, x),
+        }
+    }
+    pub fn to_program(&self, cx: &dyn Cx, ins: &[Aval]) -> Res<(Arc<Program>, Vec<Value>)> {
+        match self {
+            Fun::User(f) => cx.recur().stage(ins, &|_, x| (f.call)(x)),
+            Fun::Prog(p) => Ok((p.clone(), vec![])),
+        }
+    }
+    pub fn prog(&self) -> Option<&Arc<Program>> {
+        match self {
+            Fun::User(_) => None,
+            Fun::Prog(p) => Some(p),
+        }
+    }
+    pub fn name(&self) -> &str {
+        match self {
+            Fun::User(f) => &f.name,
+            Fun::Prog(_) => "<program>",
+        }
+    }
+}
+/// Closures are equal if they are the same one.
+impl PartialEq for Fun {
+    fn eq(&self, o: &Fun) -> bool {
+        match (self, o) {
+            (Fun::User(a), Fun::User(b)) => Arc::ptr_eq(a, b),
+            (Fun::Prog(a), Fun::Prog(b)) => a == b,
+            _ => false,
+        }
+    }
+}
+impl Eq for Fun {}
+impl Hash for Fun {
+    fn hash<H: Hasher>(&self, h: &mut H) {
+        match self {
+            Fun::User(f) => (Arc::as_ptr(f) as usize).hash(h),
+            Fun::Prog(p) => p.hash(h),
+        }
+    }
+}
+impl std::fmt::Debug for Fun {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+// ---- the current trace, for user code ----
+
+thread_local! {
+    static CURRENT: RefCell<Option<Rc<dyn Cx>>> = const { RefCell::new(None) };
+    static LINE: Cell<u32> = const { Cell::new(0) };
+}
+static ROOT: OnceLock<fn() -> Rc<dyn Cx>> = OnceLock::new();
+
+/// Names what evaluates eagerly. Once per process; each thread makes its own root from it.
+pub fn install_root(f: fn() -> Rc<dyn Cx>) {
+    ROOT.get_or_init(|| f);
+}
+/// The trace that user code on this thread runs under.
+pub fn current() -> Rc<dyn Cx> {
+    CURRENT.with(|c| c.borrow_mut().get_or_insert_with(root).clone())
+}
+fn root() -> Rc<dyn Cx> {
+    match ROOT.get() {
+        Some(f) => f(),
+        None => panic!("no evaluator is installed: call ferrax_ir::cx::install_root first"),
+    }
+}
+/// A new root: what nothing traces.
+pub fn eval_root() -> Rc<dyn Cx> {
+    root()
+}
+/// Runs `f` with `cx` current, and restores on return and on unwinding alike.
+pub fn enter<T>(cx: Rc<dyn Cx>, f: impl FnOnce() -> T) -> T {
+    struct Restore(Option<Rc<dyn Cx>>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            let mine = CURRENT.with(|c| std::mem::replace(&mut *c.borrow_mut(), self.0.take()));
+            drop(mine);
+        }
+    }
+    let _restore = Restore(CURRENT.with(|c| c.borrow_mut().replace(cx)));
+    f()
+}
+/// The door for user code: checks for leaked tracers, then hands the op to the current trace.
+pub fn bind(op: &Op, x: &[Value]) -> Res<Values> {
+    for v in x {
+        v.check_alive()?;
+    }
+    current().bind(op, x)
+}
+/// The user's line that equations traced from now on come from; an index into a table that the binding keeps. 0: unknown.
+pub fn set_line(line: u32) {
+    LINE.with(|l| l.set(line));
+}
+pub fn line() -> u32 {
+    LINE.with(Cell::get)
+}
+
+/// Tells which captured rank-0 arrays are written as literals. The face installs it, because only it can open an array without
+/// waiting for it; `None` keeps the array a captured input.
+pub type ToLit = fn(&Array) -> Option<Lit>;
+static TO_LIT: OnceLock<ToLit> = OnceLock::new();
+pub fn install_to_lit(f: ToLit) {
+    TO_LIT.get_or_init(|| f);
+}
+pub fn to_lit(a: &Array) -> Option<Lit> {
+    if a.0.aval.rank() > 0 || a.0.aval.tape > 0 {
+        return None;
+    }
+    TO_LIT.get().and_then(|f| f(a))
+}
+
+// ---- what rules say, in terms of `bind` ----
+
+pub fn lit(dtype: Dtype, x: f64) -> Value {
+    Value::Lit(Lit::from_f64(dtype, x))
+}
+pub fn int(dtype: Dtype, x: i64) -> Value {
+    Value::Lit(Lit::from_i64(dtype, x))
+}
+
+impl dyn Cx + '_ {
+    pub fn bind1(&self, op: impl Into<Op>, x: &[Value]) -> Res<Value> {
+        one(self.bind(&op.into(), x)?)
+    }
+    /// Binds an op whose bodies a transform made: what a rule's closure captured in them becomes operands.
+    pub fn bind_body(&self, op: &Op, x: &[Value]) -> Res<Values> {
+        match op.body().and_then(|b| b.lift(x)) {
+            Some((op, x)) => self.bind(&op, &x),
+            None => self.bind(op, x),
+        }
+    }
+    pub fn record_body(&self, op: &Op, x: &[Value]) -> Res<Values> {
+        match op.body().and_then(|b| b.lift(x)) {
+            Some((op, x)) => self.record(&op, &x),
+            None => self.record(op, x),
+        }
+    }
+    /// Emits a program equation by equation. Iterative: the depth of the chain costs no stack.
+    pub fn inline(&self, p: &Program, x: &[Value]) -> Res<Values> {
+        if x.len() != p.n_ins() {
+            return Err(Error::type_error(format!("a program of {} inputs was given {} values", p.n_ins(), x.len())));
+        }
+        let mut env: Vec<Value> = Vec::with_capacity(p.avals().len());
+        env.extend_from_slice(p.held());
+        env.extend_from_slice(x);
+        let mut args = Values::new();
+        for (e, line) in p.eqns().iter().zip(p.lines()) {
+            if *line != 0 {
+                set_line(*line);
+            }
+            args.clear();
+            args.extend(e.args.iter().map(|a| read(&env, a)));
+            env.extend(self.bind(&e.op, &args)?);
+        }
+        Ok(p.outs().iter().map(|a| read(&env, a)).collect())
+    }
+    pub fn pw(&self, f: Pw, x: &[Value]) -> Res<Value> {
+        self.bind1(Pointwise { f, y: 0 }, x)
+    }
+    pub fn pw2(&self, f: Pw, x: &Value, y: &Value) -> Res<Value> {
+        self.pw(f, &[x.clone(), y.clone()])
+    }
+    pub fn add(&self, x: &Value, y: &Value) -> Res<Value> {
+        self.pw2(Pw::Add, x, y)
+    }
+    pub fn sub(&self, x: &Value, y: &Value) -> Res<Value> {
+        self.pw2(Pw::Sub, x, y)
+    }
+    pub fn mul(&self, x: &Value, y: &Value) -> Res<Value> {
+        self.pw2(Pw::Mul, x, y)
+    }
+    pub fn div(&self, x: &Value, y: &Value) -> Res<Value> {
+        self.pw2(Pw::Div, x, y)
+    }
+    pub fn neg(&self, x: &Value) -> Res<Value> {
+        self.pw(Pw::Neg, std::slice::from_ref(x))
+    }
+    pub fn full(&self, l: Lit, a: &Aval) -> Res<Value> {
+        if a.tape > 0 {
+            return self.bind1(crate::ops::tape::EmptyTape { aval: a.clone() }, &[]);
+        }
+        self.broadcast(&Value::Lit(l), &a.shape, &[])
+    }
+    pub fn zeros(&self, a: &Aval) -> Res<Value> {
+        self.full(Lit::zero(a.dtype), a)
+    }
+    /// Materialises a symbolic zero. The only place that does.
+    pub fn inst(&self, t: &Tan, a: &Aval) -> Res<Value> {
+        t.clone().map_or_else(|| self.zeros(a), Ok)
+    }
+    /// The sum of two tangents of one type.
+    pub fn add_tan(&self, a: Tan, b: Tan) -> Res<Tan> {
+        Ok(match (a, b) {
+            (Some(a), Some(b)) if a.tape() > 0 => {
+                let sum = |cx: &dyn Cx, _: &[Value], e: &[Value]| match cx.add_tan(Some(e[0].clone()), Some(e[1].clone()))? {
+                    Some(v) => Ok(v),
+                    None => Ok(e[0].clone()),
+                };
+                Some(self.zip_tapes(&[], &[a, b], &sum)?)
+            }
+            (Some(a), Some(b)) => Some(self.pw2(Pw::AddAny, &a, &b)?),
+            (a, b) => a.or(b),
+        })
+    }
+    pub fn broadcast(&self, x: &Value, shape: &Dims, dims: &[usize]) -> Res<Value> {
+        if *x.shape() == **shape && dims.iter().copied().eq(0..shape.len()) {
+            return Ok(x.clone());
+        }
+        self.bind1(BroadcastInDim { broadcast_dimensions: dims.into(), shape: shape.clone().into() }, std::slice::from_ref(x))
+    }
+    /// A rank-0 value, or one with axes of size 1, repeated to `shape`.
+    pub fn stretch(&self, x: &Value, shape: &Dims) -> Res<Value> {
+        if *x.shape() == **shape {
+            return Ok(x.clone());
+        }
+        self.broadcast(x, shape, &(0..x.rank()).collect::<Dims>())
+    }
+    pub fn reshape(&self, x: &Value, shape: &Dims) -> Res<Value> {
+        if *x.shape() == **shape {
+            return Ok(x.clone());
+        }
+        self.bind1(Reshape { new_sizes: shape.clone() }, std::slice::from_ref(x))
+    }
+    pub fn transpose(&self, x: &Value, perm: Dims) -> Res<Value> {
+        if perm.iter().copied().eq(0..perm.len()) {
+            return Ok(x.clone());
+        }
+        self.bind1(Transpose { permutation: perm }, std::slice::from_ref(x))
+    }
+    pub fn move_axis(&self, x: &Value, from: usize, to: usize) -> Res<Value> {
+        if x.tape() > 0 || from == to {
+            // A tape's batch axis is axis 0 of its elements.
+            return Ok(x.clone());
+        }
+        let perm: Dims = (0..x.rank()).filter(|i| *i != from).collect();
+        self.transpose(x, perm.insert(to, from))
+    }
+    fn zip_tapes(&self, consts: &[Value], tapes: &[Value], f: PerElement) -> Res<Value> {
+        crate::ops::tape::zip_tapes(&*self.handle(), consts, tapes, f)
+    }
+    /// Repeats `x` along a new axis.
+    pub fn expand(&self, x: &Value, n: usize, at: usize) -> Res<Value> {
+        if x.tape() > 0 {
+            return self.zip_tapes(&[], std::slice::from_ref(x), &|cx, _, e| cx.expand(&e[0], n, at));
+        }
+        let shape = Dims::new(x.shape()).insert(at, n);
+        let dims: Dims = (0..shape.len()).filter(|i| *i != at).collect();
+        self.broadcast(x, &shape, &dims)
+    }
+    /// The batch axis brought to `at`, or made there.
+    pub fn batch_at(&self, x: &Value, d: Dim, n: usize, at: usize) -> Res<Value> {
+        match d {
+            Some(d) => self.move_axis(x, d, at),
+            None => self.expand(x, n, at),
+        }
+    }
+    /// The batch axis, where there is one, brought to 0.
+    pub fn to_front(&self, x: &Value, d: Dim) -> Res<Value> {
+        d.map_or(Ok(x.clone()), |d| self.move_axis(x, d, 0))
+    }
+    pub fn reduce(&self, kind: ReduceKind, x: &Value, axes: Dims) -> Res<Value> {
+        if axes.is_empty() {
+            return Ok(x.clone());
+        }
+        self.bind1(Reduce { kind, axes }, std::slice::from_ref(x))
+    }
+    /// Undoes implicit broadcasting: the sum of `x` over the axes along which a value of type `a` was repeated.
+    pub fn sum_to(&self, x: Value, a: &Aval) -> Res<Value> {
+        if *x.shape() == *a.shape {
+            return Ok(x);
+        }
+        if a.rank() == 0 {
+            return self.reduce(ReduceKind::Sum, &x, (0..x.rank()).collect());
+        }
+        let axes = (0..x.rank()).filter(|i| x.shape()[*i] != a.shape[*i]).collect();
+        let sum = self.reduce(ReduceKind::Sum, &x, axes)?;
+        self.reshape(&sum, &a.shape)
+    }
+    pub fn select(&self, p: &Value, on_false: &Value, on_true: &Value) -> Res<Value> {
+        self.bind1(Select {}, &[p.clone(), on_false.clone(), on_true.clone()])
+    }
+    /// `select` by lane: `p` is `bool[n]`, the others have the lanes on axis 0.
+    pub fn select_lanes(&self, p: &Value, on_false: &Value, on_true: &Value) -> Res<Value> {
+        if on_true.tape() > 0 {
+            let lanes = |cx: &dyn Cx, p: &[Value], e: &[Value]| cx.select_lanes(&p[0], &e[0], &e[1]);
+            return self.zip_tapes(std::slice::from_ref(p), &[on_false.clone(), on_true.clone()], &lanes);
+        }
+        let p = self.broadcast(p, &Dims::new(on_true.shape()), &[0])?;
+        self.select(&p, on_false, on_true)
+    }
+    pub fn convert(&self, x: &Value, dtype: Dtype) -> Res<Value> {
+        if x.dtype() == dtype {
+            return Ok(x.clone());
+        }
+        self.bind1(Convert { new_dtype: dtype, weak_type: false }, std::slice::from_ref(x))
+    }
+}
+
+/// The one result of an op that has one.
+pub fn one(mut v: Values) -> Res<Value> {
+    match (v.pop(), v.is_empty()) {
+        (Some(v), true) => Ok(v),
+        _ => Err(Error::new(Kind::Runtime, "a primitive with one output returned another number of them")),
+    }
+}
+pub fn values1(v: Value) -> Values {
+    smallvec![v]
+}
+pub fn truth(x: bool) -> Value {
+    Value::Lit(Lit::from_i64(Dtype::Num(DType::Bool), x as i64))
+}
+
+pub fn read(env: &[Value], a: &Atom) -> Value {
+    match a {
+        Atom::Var(v) => env[*v as usize].clone(),
+        Atom::Lit(l) => Value::Lit(*l),
+    }
+}

@@ -1,0 +1,105 @@
+//! What can go wrong in tracing and typing. A kind is one of JAX's (or Python's) exception classes, and the message's first line
+//! is in JAX's words; the binding raises the class of that name and adds the user's line.
+use std::any::Any;
+use std::fmt;
+
+pub type Res<T> = Result<T, Error>;
+
+macro_rules! kinds {
+    ($($Kind:ident $class:literal;)*) => {
+        /// The class to raise.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        pub enum Kind { $($Kind),* }
+        impl Kind {
+            pub const ALL: &'static [Kind] = &[$(Kind::$Kind),*];
+            /// The exception's class, as `ferrax.errors` or Python's builtins name it.
+            pub fn class(self) -> &'static str { match self { $(Kind::$Kind => $class),* } }
+        }
+    }
+}
+kinds! {
+    Type "TypeError";
+    Value "ValueError";
+    Index "IndexError";
+    Name "NameError";
+    Key "KeyError";
+    Overflow "OverflowError";
+    Runtime "RuntimeError";
+    Memory "MemoryError";
+    NotImplemented "NotImplementedError";
+    Concretization "ConcretizationTypeError";
+    TracerBool "TracerBoolConversionError";
+    TracerArray "TracerArrayConversionError";
+    TracerInteger "TracerIntegerConversionError";
+    NonConcreteBooleanIndex "NonConcreteBooleanIndexError";
+    UnexpectedTracer "UnexpectedTracerError";
+}
+
+pub enum Error {
+    Raised(Kind, String),
+    /// Another language's exception, passed through unchanged.
+    Host(Box<dyn Any + Send>),
+}
+
+impl Error {
+    pub fn new(kind: Kind, message: impl Into<String>) -> Error {
+        Error::Raised(kind, message.into())
+    }
+    pub fn type_error(m: impl Into<String>) -> Error {
+        Error::new(Kind::Type, m)
+    }
+    pub fn value(m: impl Into<String>) -> Error {
+        Error::new(Kind::Value, m)
+    }
+    pub fn not_implemented(m: impl Into<String>) -> Error {
+        Error::new(Kind::NotImplemented, m)
+    }
+    pub fn kind(&self) -> Option<Kind> {
+        match self {
+            Error::Raised(k, _) => Some(*k),
+            Error::Host(_) => None,
+        }
+    }
+    pub fn message(&self) -> &str {
+        match self {
+            Error::Raised(_, m) => m,
+            Error::Host(_) => "an exception of the host language",
+        }
+    }
+}
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(self.message())
+    }
+}
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{}: {}", self.kind().map_or("Host", Kind::class), self.message())
+    }
+}
+impl std::error::Error for Error {}
+impl From<ferrax_kernel::Error> for Error {
+    fn from(e: ferrax_kernel::Error) -> Error {
+        match e {
+            ferrax_kernel::Error::TooLarge(m) => Error::new(Kind::Value, m),
+            ferrax_kernel::Error::OutOfMemory(m) => Error::new(Kind::Memory, m),
+            ferrax_kernel::Error::Host(e) => Error::Host(Box::new(e)),
+            e => Error::new(Kind::Runtime, e.to_string()),
+        }
+    }
+}
+
+pub fn type_err<T>(m: impl Into<String>) -> Res<T> {
+    Err(Error::type_error(m))
+}
+pub fn value_err<T>(m: impl Into<String>) -> Res<T> {
+    Err(Error::value(m))
+}
+/// The transpose rule of something that is not linear in the operands that are.
+pub fn not_linear<T>(name: &str) -> Res<T> {
+    Err(Error::not_implemented(format!("Transpose rule (for reverse-mode differentiation) for '{name}' not implemented")))
+}
+/// The jvp rule of something that has no derivative.
+pub fn no_jvp<T>(name: &str) -> Res<T> {
+    Err(Error::not_implemented(format!("Differentiation rule for '{name}' not implemented")))
+}

@@ -1,0 +1,127 @@
+//! The closed list of primitives, and the rules each one states.
+//!
+//! INVARIANT: everything else about primitives (enum, dispatch, names, parser) is generated from the one list below.
+use crate::aval::Aval;
+use crate::cx::{Arg, Axis, Cx, Dim, Fun, Tan};
+use crate::effects::Effects;
+use crate::error::{Error, Res, type_err};
+use crate::lower::{Graph, Node, Nodes};
+use crate::ops::*;
+use crate::param::{ParamList, ParamMap, Params};
+use crate::program::Program;
+use crate::value::{Value, Values};
+use smallvec::SmallVec;
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+pub type Avals = SmallVec<[Aval; 1]>;
+pub type Tans = SmallVec<[Tan; 2]>;
+pub type Axes = SmallVec<[Dim; 2]>;
+
+/// What every primitive states. No defaults: "not differentiable" is a visible line.
+pub trait Rules {
+    /// The types of the outputs, or why the operands do not fit.
+    fn infer(&self, x: &[Aval]) -> Res<Avals>;
+    /// Outputs, and their tangents for the operands' tangents. `cx` is the trace below.
+    fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)>;
+    /// Cotangents of the linear operands for those of the outputs, at least one of which is not zero.
+    fn transpose(&self, cx: &dyn Cx, x: &[Arg], ct: &[Tan]) -> Res<Tans>;
+    /// The same function on operands with a batch axis at `d`, and where the outputs have it.
+    fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)>;
+    /// The same function in terms of the waist.
+    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes>;
+}
+
+/// What primitives with bodies (programs or closures) state besides.
+pub trait BodyRules {
+    /// Some operands known, some not: emit the known part to `cx`, record the rest in `rec`.
+    fn split(&self, cx: &dyn Cx, rec: &dyn Cx, x: &[Value], unk: &[bool]) -> Res<Values>;
+    /// Fewer outputs: the smaller op, which operands it still takes, and which outputs it still has (at least those in `used`).
+    fn dce(&self, used: &[bool]) -> Option<(Op, Vec<bool>, Vec<bool>)>;
+    /// The op as a program may hold it: closures traced, their captures among the operands.
+    fn stage(&self, cx: &dyn Cx, x: &[Value]) -> Res<Option<(Op, Values)>>;
+    /// The function this op means when nobody transforms it (custom_jvp, custom_vjp).
+    fn means(&self) -> Option<&Fun>;
+    /// Values that a rule's closure captured in a body become operands.
+    fn lift(&self, x: &[Value]) -> Option<(Op, Values)>;
+    fn effects(&self) -> Effects;
+    fn bodies(&self) -> Vec<&Arc<Program>>;
+}
+/// What primitives with effects but no bodies state besides.
+pub trait Effectful {
+    fn effects(&self) -> Effects;
+}
+
+macro_rules! ops {
+    ($($kind:ident $V:ident($T:ty);)*) => {
+        #[derive(Clone, PartialEq, Eq, Hash, Debug)]
+        pub enum Op { $($V($T)),* }
+        impl Op {
+            pub fn rules(&self) -> &dyn Rules { match self { $(Op::$V(p) => p),* } }
+            pub fn name(&self) -> &'static str { match self { $(Op::$V(p) => Params::name(p)),* } }
+            pub fn params(&self) -> ParamList { match self { $(Op::$V(p) => Params::params(p)),* } }
+            /// The sixth rule and its kin, for ops with bodies.
+            pub fn body(&self) -> Option<&dyn BodyRules> { match self { $(Op::$V(_p) => ops!(@body $kind _p)),* } }
+            pub fn effects(&self) -> Effects { match self { $(Op::$V(_p) => ops!(@effects $kind _p)),* } }
+            /// Every primitive's name.
+            pub fn names() -> Vec<&'static str> { let mut v = vec![]; $(v.extend(<$T as Params>::names());)* v }
+            fn table() -> &'static HashMap<&'static str, Make> {
+                static TABLE: OnceLock<HashMap<&'static str, Make>> = OnceLock::new();
+                TABLE.get_or_init(|| {
+                    let mut t: HashMap<&'static str, Make> = HashMap::new();
+                    $(for n in <$T as Params>::names() { t.insert(n, |n, p| <$T as Params>::from_params(n, p).map(Op::$V)); })*
+                    t
+                })
+            }
+        }
+        $(impl From<$T> for Op { fn from(p: $T) -> Op { Op::$V(p) } })*
+    };
+    (@body body $p:ident) => { Some($p as &dyn BodyRules) };
+    (@body $kind:ident $p:ident) => { None };
+    (@effects body $p:ident) => { BodyRules::effects($p) };
+    (@effects effect $p:ident) => { Effectful::effects($p) };
+    (@effects first $p:ident) => { Effects::default() };
+}
+type Make = fn(&str, &mut ParamMap) -> Res<Op>;
+
+impl Op {
+    /// The op of a name and JAX's parameters.
+    pub fn from_name(name: &str, mut p: ParamMap) -> Res<Op> {
+        let Some(make) = Op::table().get(name) else { return type_err(format!("no primitive is called {name}")) };
+        let op = make(name, &mut p).map_err(|e| match e {
+            Error::Raised(k, m) => Error::Raised(k, format!("{name}: {m}")),
+            e => e,
+        })?;
+        match p.rest() {
+            Some(k) => type_err(format!("{name} has no parameter {k}")),
+            None => Ok(op),
+        }
+    }
+    pub fn means(&self) -> Option<&Fun> {
+        self.body().and_then(|b| b.means())
+    }
+    pub fn bodies(&self) -> Vec<&Arc<Program>> {
+        self.body().map_or(vec![], |b| b.bodies())
+    }
+    pub fn uses_axis(&self, name: &str) -> bool {
+        self.effects().uses_axis(name)
+    }
+}
+
+// `first`: first order. `effect`: also implements Effectful. `body`: also implements BodyRules.
+ops! {
+    first Pointwise(pointwise::Pointwise);
+    first Select(select::Select);
+    first BroadcastInDim(broadcast::BroadcastInDim);
+    first Reshape(reshape::Reshape);
+    first Transpose(transpose::Transpose);
+    first Reduce(reduce::Reduce);
+    first Dot(dot::Dot);
+    first Convert(convert::Convert);
+    first Slice(slice::Slice);
+    first Pad(pad::Pad);
+    first Concatenate(concatenate::Concatenate);
+    first Split(concatenate::Split);
+    first TapeLen(tape::TapeLen);
+    first EmptyTape(tape::EmptyTape);
+}

@@ -1,0 +1,40 @@
+//! One module per family of primitives: parameters, then infer, jvp, transpose, batch, lower.
+pub mod broadcast;
+pub mod concatenate;
+pub mod convert;
+pub mod dot;
+pub mod pad;
+pub mod pointwise;
+pub mod reduce;
+pub mod reshape;
+pub mod select;
+pub mod slice;
+pub mod tape;
+pub mod transpose;
+
+use crate::cx::{Cx, Tan};
+use crate::error::Res;
+use crate::op::{Op, Tans};
+use crate::value::{Value, Values};
+use smallvec::smallvec;
+
+/// y = A x, linear in operand 0 and constant in the others: dy = A dx.
+pub fn linear_jvp(op: &Op, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
+    let y = cx.bind(op, x)?;
+    let Some(t) = &dx[0] else { return Ok(with_zeros(y)) };
+    let mut args: Values = x.into();
+    args[0] = t.clone();
+    Ok((y, cx.bind(op, &args)?.into_iter().map(Some).collect()))
+}
+/// The tangents are zero whatever the operands'.
+pub fn zero_jvp(op: &Op, cx: &dyn Cx, x: &[Value]) -> Res<(Values, Tans)> {
+    Ok(with_zeros(cx.bind(op, x)?))
+}
+pub fn with_zeros(y: Values) -> (Values, Tans) {
+    let dy = smallvec![None; y.len()];
+    (y, dy)
+}
+/// What a lowering says that is not there yet.
+pub fn pending<T>(name: &str) -> Res<T> {
+    Err(crate::error::Error::not_implemented(format!("no lowering for {name}")))
+}

@@ -1,0 +1,66 @@
+//! broadcast_in_dim: `out[j..] = x[..]`, operand axis k lying along output axis `broadcast_dimensions[k]`; an axis of size 1 stretches.
+//! numpy: `broadcast_to` of a reshape.
+use super::linear_jvp;
+use crate::aval::Aval;
+use crate::cx::{Arg, Axis, Cx, Dim, Tan};
+use crate::error::{Res, type_err};
+use crate::lower::{Graph, Node, Nodes};
+use crate::op::{Avals, Axes, Rules, Tans};
+use crate::ops::reduce::ReduceKind;
+use crate::param::Shape;
+use crate::primitive;
+use crate::value::{Value, Values};
+use ferrax_kernel::Dims;
+use smallvec::smallvec;
+
+primitive! {
+    pub struct BroadcastInDim = "broadcast_in_dim" {
+        broadcast_dimensions: Dims = nonempty,
+        shape: Shape = hidden,
+    } always_none { sharding = hidden }
+}
+impl Rules for BroadcastInDim {
+    fn infer(&self, x: &[Aval]) -> Res<Avals> {
+        let ([a], dims, shape) = (x, &self.broadcast_dimensions, &self.shape) else { return type_err(format!("broadcast_in_dim takes 1 operand, got {}", x.len())) };
+        let name = "broadcast_in_dim";
+        if a.tape > 0 {
+            return type_err(format!("{name} does not accept {a}"));
+        }
+        if a.rank() != dims.len() {
+            return type_err(format!("{name} broadcast_dimensions must have length equal to operand ndim; got broadcast_dimensions {dims} for operand ndim {}.", a.rank()));
+        }
+        if dims.iter().any(|d| *d >= shape.len()) {
+            return type_err(format!("{name} broadcast_dimensions must be a subset of output dimensions, got {dims} for operand ndim {} and shape {}.", a.rank(), shape.0));
+        }
+        if dims.windows(2).any(|w| w[0] >= w[1]) {
+            return type_err(format!("{name} broadcast_dimensions must be strictly increasing; got broadcast_dimensions {dims}"));
+        }
+        if dims.iter().enumerate().any(|(k, d)| a.shape[k] != 1 && a.shape[k] != shape[*d]) {
+            return type_err(format!(
+                "{name} operand dimension sizes must either be 1, or be equal to their corresponding dimensions in the target broadcast shape; got operand of shape {}, target broadcast shape {}, broadcast_dimensions {dims} ",
+                a.shape, shape.0
+            ));
+        }
+        shape.checked(a.dtype.size())?;
+        Ok(smallvec![a.with_shape(shape.0.clone())])
+    }
+    fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
+        linear_jvp(&self.clone().into(), cx, x, dx)
+    }
+    fn transpose(&self, cx: &dyn Cx, x: &[Arg], ct: &[Tan]) -> Res<Tans> {
+        let Some(ct) = &ct[0] else { return Ok(smallvec![None]) };
+        let a = x[0].aval();
+        let kept = |d: &usize| self.broadcast_dimensions.iter().position(|k| k == d).is_some_and(|k| a.shape[k] == self.shape[*d]);
+        let summed = cx.reduce(ReduceKind::Sum, ct, (0..self.shape.len()).filter(|d| !kept(d)).collect())?;
+        Ok(smallvec![Some(cx.reshape(&summed, &a.shape)?)])
+    }
+    fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
+        let x = cx.to_front(&x[0], d[0])?;
+        let dims: Dims = std::iter::once(0).chain(self.broadcast_dimensions.iter().map(|d| d + 1)).collect();
+        Ok((smallvec![cx.broadcast(&x, &self.shape.insert(0, ax.n), &dims)?], smallvec![Some(0)]))
+    }
+    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+        let _ = out;
+        Ok(smallvec![b.broadcast(x[0], self.shape.0.clone(), &self.broadcast_dimensions)])
+    }
+}

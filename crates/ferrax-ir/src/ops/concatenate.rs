@@ -1,0 +1,123 @@
+//! concatenate: operands one after another along `dimension`. numpy: `concatenate`. split: its inverse. numpy: `split`.
+use super::linear_jvp;
+use crate::aval::Aval;
+use crate::cx::{Arg, Axis, Cx, Dim, Tan, values1};
+use crate::error::{Res, type_err, value_err};
+use crate::lower::{Graph, Node, Nodes};
+use crate::op::{Avals, Axes, Op, Rules, Tans};
+use crate::primitive;
+use crate::value::{Value, Values};
+use ferrax_kernel::Dims;
+use smallvec::smallvec;
+
+primitive! {
+    pub struct Concatenate = "concatenate" {
+        dimension: usize,
+    }
+}
+fn shapes(x: &[Aval]) -> String {
+    x.iter().map(|a| a.shape.to_string()).collect::<Vec<_>>().join(", ")
+}
+impl Rules for Concatenate {
+    fn infer(&self, x: &[Aval]) -> Res<Avals> {
+        let (Some(a), k) = (x.first(), self.dimension) else { return value_err("concatenate requires a non-empty sequences of arrays") };
+        if let Some(b) = x.iter().find(|b| b.dtype != a.dtype) {
+            return type_err(format!(
+                "lax.concatenate requires arguments to have the same dtypes, got {}, {}. (Tip: jnp.concatenate is a similar function that does automatic type promotion on inputs).",
+                a.dtype.long(),
+                b.dtype.long()
+            ));
+        }
+        if x.iter().any(|b| b.rank() != a.rank() || b.tape > 0) {
+            return type_err(format!("Cannot concatenate arrays with different numbers of dimensions: got {}.", shapes(x)));
+        }
+        if k >= a.rank() {
+            return type_err(format!("concatenate dimension out of bounds: dimension {k} for shapes {}.", shapes(x)));
+        }
+        if x.iter().any(|b| b.shape.remove(k) != a.shape.remove(k)) {
+            return type_err(format!(
+                "Cannot concatenate arrays with shapes that differ in dimensions other than the one being concatenated: concatenating along dimension {k} for shapes {}.",
+                shapes(x)
+            ));
+        }
+        let mut shape = a.shape.clone();
+        shape[k] = x.iter().map(|b| b.shape[k]).sum();
+        shape.checked(a.dtype.size())?;
+        Ok(smallvec![Aval { weak: x.iter().all(|b| b.weak), ..a.with_shape(shape) }])
+    }
+    fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
+        let op: Op = self.clone().into();
+        let y = cx.bind1(op.clone(), x)?;
+        if dx.iter().all(Option::is_none) {
+            return Ok((values1(y), smallvec![None]));
+        }
+        let t: Values = dx.iter().zip(x).map(|(t, x)| cx.inst(t, &x.aval())).collect::<Res<_>>()?;
+        Ok((values1(y), smallvec![Some(cx.bind1(op, &t)?)]))
+    }
+    fn transpose(&self, cx: &dyn Cx, x: &[Arg], ct: &[Tan]) -> Res<Tans> {
+        let Some(ct) = &ct[0] else { return Ok(smallvec![None; x.len()]) };
+        let sizes: Dims = x.iter().map(|a| a.aval().shape[self.dimension]).collect();
+        let parts = cx.bind(&Split { axis: self.dimension, sizes }.into(), std::slice::from_ref(ct))?;
+        Ok(x.iter().zip(parts).map(|(a, p)| a.is_linear().then_some(p)).collect())
+    }
+    fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
+        let at = d.iter().flatten().next().copied().unwrap_or(0);
+        let moved: Values = x.iter().zip(d).map(|(v, d)| cx.batch_at(v, *d, ax.n, at)).collect::<Res<_>>()?;
+        let op = Concatenate { dimension: self.dimension + (self.dimension >= at) as usize };
+        Ok((cx.bind(&op.into(), &moved)?, smallvec![Some(at)]))
+    }
+    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+        let _ = out;
+        Ok(smallvec![b.concatenate(x, self.dimension)])
+    }
+}
+
+primitive! {
+    pub struct Split = "split" {
+        axis: usize,
+        sizes: Dims,
+    }
+}
+impl Rules for Split {
+    fn infer(&self, x: &[Aval]) -> Res<Avals> {
+        let [a] = x else { return type_err(format!("split takes 1 operand, got {}", x.len())) };
+        if self.axis >= a.rank() || a.tape > 0 || self.sizes.iter().sum::<usize>() != a.shape[self.axis] {
+            return value_err(format!("Sum of sizes {} must be equal to dimension {} of the operand shape {}", self.sizes, self.axis, a.shape));
+        }
+        let part = |n: &usize| {
+            let mut s = a.shape.clone();
+            s[self.axis] = *n;
+            a.with_shape(s)
+        };
+        Ok(self.sizes.iter().map(part).collect())
+    }
+    fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
+        linear_jvp(&self.clone().into(), cx, x, dx)
+    }
+    fn transpose(&self, cx: &dyn Cx, x: &[Arg], ct: &[Tan]) -> Res<Tans> {
+        let a = x[0].aval();
+        let part = |(ct, n): (&Tan, &usize)| {
+            let mut s = a.shape.clone();
+            s[self.axis] = *n;
+            cx.inst(ct, &a.with_shape(s))
+        };
+        let parts: Values = ct.iter().zip(self.sizes.iter()).map(part).collect::<Res<_>>()?;
+        Ok(smallvec![Some(cx.bind1(Concatenate { dimension: self.axis }, &parts)?)])
+    }
+    fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
+        let at = d[0];
+        let axis = self.axis + at.is_some_and(|d| self.axis >= d) as usize;
+        let y = cx.bind(&Split { axis, sizes: self.sizes.clone() }.into(), x)?;
+        let n = y.len();
+        Ok((y, smallvec![at; n]))
+    }
+    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+        let (rank, mut at) = (b.rank(x[0]), 0);
+        let mut part = |a: &Aval| {
+            let start: Dims = (0..rank).map(|k| if k == self.axis { at } else { 0 }).collect();
+            at += a.shape[self.axis];
+            b.slice(x[0], &start, &vec![1; rank], a.shape.clone())
+        };
+        Ok(out.iter().map(&mut part).collect())
+    }
+}

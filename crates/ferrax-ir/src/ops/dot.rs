@@ -1,0 +1,159 @@
+//! dot_general: `out[b.., l.., r..] = sum_c lhs[b, l, c] * rhs[b, r, c]`; which axes are contracted (c) and which are batch axes (b)
+//! is named by `dimension_numbers`. numpy: `einsum`.
+use crate::aval::Aval;
+use crate::cx::{Arg, Axis, Cx, Dim, Tan, values1};
+use crate::dtype::Dtype;
+use crate::error::{Res, not_linear, type_err};
+use crate::lower::{Graph, Node, Nodes};
+use crate::op::{Avals, Axes, Op, Rules, Tans};
+use crate::param::{Param, ParamValue};
+use crate::primitive;
+use crate::value::{Value, Values};
+use ferrax_kernel::Dims;
+use smallvec::smallvec;
+use std::sync::Arc;
+
+/// `(([lhs contracted], [rhs contracted]), ([lhs batch], [rhs batch]))`
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct DotDims {
+    pub lc: Dims,
+    pub rc: Dims,
+    pub lb: Dims,
+    pub rb: Dims,
+}
+impl ParamValue for DotDims {
+    fn to_param(&self) -> Param {
+        let list = |d: &Dims| Param::List(d.iter().map(|i| Param::Int(*i as i64)).collect());
+        Param::Tuple(vec![Param::Tuple(vec![list(&self.lc), list(&self.rc)]), Param::Tuple(vec![list(&self.lb), list(&self.rb)])])
+    }
+    fn from_param(p: &Param) -> Option<DotDims> {
+        let ((lc, rc), (lb, rb)) = ParamValue::from_param(p)?;
+        Some(DotDims { lc, rc, lb, rb })
+    }
+}
+
+primitive! {
+    pub struct Dot = "dot_general" {
+        dimension_numbers: Box<DotDims>,
+        precision: Option<Arc<str>> = nonempty,
+        preferred_element_type: Option<Dtype>,
+    } always_none { out_sharding = hidden }
+}
+
+/// The axes that are neither in `a` nor in `b`.
+pub fn free(rank: usize, a: &[usize], b: &[usize]) -> Dims {
+    (0..rank).filter(|i| !a.contains(i) && !b.contains(i)).collect()
+}
+fn join(parts: &[&[usize]]) -> Dims {
+    parts.concat().into_iter().collect()
+}
+
+impl Dot {
+    pub fn new(dims: DotDims) -> Dot {
+        Dot { dimension_numbers: Box::new(dims), precision: None, preferred_element_type: None }
+    }
+    fn with(&self, dims: DotDims) -> Dot {
+        Dot { dimension_numbers: Box::new(dims), ..self.clone() }
+    }
+    /// Cotangent of one side: contract `ct` with the other side over the other's free axes, then put the axes in order.
+    /// `me`, `it` are (contract, batch) axes of this side and the other.
+    fn side(&self, cx: &dyn Cx, ct: &Value, a: &Aval, me: (&Dims, &Dims), other: &Value, it: (&Dims, &Dims), i_am_left: bool) -> Res<Value> {
+        let nb = me.1.len();
+        let my_free = free(a.rank(), me.0, me.1);
+        let its_free = free(other.rank(), it.0, it.1);
+        let its_at: Dims = if i_am_left { (nb + my_free.len()..ct.rank()).collect() } else { (nb..nb + its_free.len()).collect() };
+        let dims = DotDims { lc: its_at, rc: its_free, lb: (0..nb).collect(), rb: it.1.clone() };
+        let op = Dot { preferred_element_type: Some(a.dtype), ..self.with(dims) };
+        let (ct, other) = (cx.convert(ct, a.dtype)?, cx.convert(other, a.dtype)?);
+        let g = cx.bind1(op, &[ct, other])?;
+        // g's axes: batch, my free, then the contracted axes in the other's axis order
+        let mut order: Vec<usize> = (0..it.0.len()).collect();
+        order.sort_by_key(|&k| it.0[k]);
+        let axes = join(&[me.1, &my_free, &order.iter().map(|&k| me.0[k]).collect::<Vec<_>>()]);
+        let mut perm = axes.clone();
+        axes.iter().enumerate().for_each(|(k, a)| perm[*a] = k);
+        cx.transpose(&g, perm)
+    }
+}
+fn spread(name: &str, l: &Aval, la: &[usize], r: &Aval, ra: &[usize]) -> Res<()> {
+    if la.len() != ra.len() {
+        return type_err(format!("dot_general requires equal numbers of lhs {name} and rhs {name} dimensions, got {} and {}.", Dims::new(la), Dims::new(ra)));
+    }
+    for (a, d, side) in [(l, la, "lhs"), (r, ra, "rhs")] {
+        if d.iter().any(|k| *k >= a.rank()) || (1..d.len()).any(|i| d[..i].contains(&d[i])) {
+            return type_err(format!("dot_general requires {side} {name} dimensions to be distinct and nonnegative and less than the number of axes of the {side} value, got {name} dimensions {} for {side} of rank {}", Dims::new(d), a.rank()));
+        }
+    }
+    let (ls, rs) = (l.shape.pick(la), r.shape.pick(ra));
+    if ls != rs {
+        return match name {
+            "batch" => type_err(format!("dot_general requires lhs batch dimensions and rhs batch dimensions to have the same shape, got {ls} and {rs}.")),
+            _ => type_err(format!("dot_general requires contracting dimensions to have the same shape, got {ls} and {rs}.")),
+        };
+    }
+    Ok(())
+}
+
+impl Rules for Dot {
+    fn infer(&self, x: &[Aval]) -> Res<Avals> {
+        let [l, r] = x else { return type_err(format!("dot_general takes 2 operands, got {}", x.len())) };
+        let n = &*self.dimension_numbers;
+        spread("batch", l, &n.lb, r, &n.rb)?;
+        spread("contracting", l, &n.lc, r, &n.rc)?;
+        if n.lc.iter().any(|k| n.lb.contains(k)) || n.rc.iter().any(|k| n.rb.contains(k)) {
+            return type_err("dot_general requires contracting and batch dimensions to be disjoint");
+        }
+        if l.dtype.is_key() || r.dtype.is_key() || l.tape + r.tape > 0 {
+            return type_err(format!("dot_general does not accept {} and {}", l.long(), r.long()));
+        }
+        if l.dtype != r.dtype && self.preferred_element_type.is_none() {
+            return type_err(format!("lax.dot_general argument type error: {}, {}", l.dtype.long(), r.dtype.long()));
+        }
+        let dtype = self.preferred_element_type.unwrap_or(l.dtype);
+        let shape: Dims = join(&[&n.lb, &free(l.rank(), &n.lc, &n.lb)]).iter().map(|&i| l.shape[i]).chain(free(r.rank(), &n.rc, &n.rb).iter().map(|&i| r.shape[i])).collect();
+        shape.checked(dtype.size())?;
+        Ok(smallvec![Aval { weak: l.weak && r.weak && dtype == l.dtype, ..Aval::of(dtype, shape) }])
+    }
+    fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
+        let op: Op = self.clone().into();
+        let y = cx.bind1(op.clone(), x)?;
+        let l = dx[0].as_ref().map(|t| cx.bind1(op.clone(), &[t.clone(), x[1].clone()])).transpose()?;
+        let r = dx[1].as_ref().map(|t| cx.bind1(op.clone(), &[x[0].clone(), t.clone()])).transpose()?;
+        let dy = if y.has_tangent() { cx.add_tan(l, r)? } else { None };
+        Ok((values1(y), smallvec![dy]))
+    }
+    fn transpose(&self, cx: &dyn Cx, x: &[Arg], ct: &[Tan]) -> Res<Tans> {
+        let Some(ct) = &ct[0] else { return Ok(smallvec![None; 2]) };
+        let n = &*self.dimension_numbers;
+        let (l, r) = ((&n.lc, &n.lb), (&n.rc, &n.rb));
+        Ok(match (&x[0], &x[1]) {
+            (Arg::Linear(a), Arg::Known(y)) => smallvec![Some(self.side(cx, ct, a, l, y, r, true)?), None],
+            (Arg::Known(x), Arg::Linear(a)) => smallvec![None, Some(self.side(cx, ct, a, r, x, l, false)?)],
+            _ => return not_linear("dot_general"),
+        })
+    }
+    /// One batch axis per operand becomes a batch dimension; a lone one becomes a free axis.
+    fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
+        let shift = |v: &Dims, d: Dim| v.iter().map(|&a| a + d.is_some_and(|d| a >= d) as usize).collect::<Dims>();
+        let n = &*self.dimension_numbers;
+        let mut dims = DotDims { lc: shift(&n.lc, d[0]), rc: shift(&n.rc, d[1]), lb: shift(&n.lb, d[0]), rb: shift(&n.rb, d[1]) };
+        let nb = n.lb.len();
+        let lfree = free(x[0].rank(), &dims.lc, &dims.lb);
+        let at = |f: &Dims, d: usize| f.iter().position(|a| *a == d).unwrap_or(0);
+        let out = match (d[0], d[1]) {
+            (Some(l), Some(r)) => {
+                dims.lb = dims.lb.insert(0, l);
+                dims.rb = dims.rb.insert(0, r);
+                Some(0)
+            }
+            (Some(l), None) => Some(nb + at(&lfree, l)),
+            (None, Some(r)) => Some(nb + lfree.len() + at(&free(x[1].rank(), &dims.rc, &dims.rb), r)),
+            (None, None) => None,
+        };
+        Ok((cx.bind(&self.with(dims).into(), x)?, smallvec![out]))
+    }
+    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+        let _ = (b, x, out);
+        super::pending("dot_general")
+    }
+}

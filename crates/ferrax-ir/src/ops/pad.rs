@@ -1,0 +1,95 @@
+//! pad: `out[lo + i (1 + interior)] = x[i]`, the padding value elsewhere; negative `lo` and `hi` cut. numpy: `pad`.
+use super::reduce::ReduceKind;
+use super::slice::Slice;
+use crate::aval::Aval;
+use crate::cx::{Arg, Axis, Cx, Dim, Tan, lit, truth, values1};
+use crate::error::{Res, type_err, value_err};
+use crate::lower::{Graph, Node, Nodes};
+use crate::op::{Avals, Axes, Op, Rules, Tans};
+use crate::primitive;
+use crate::value::{Value, Values};
+use ferrax_kernel::Dims;
+use smallvec::smallvec;
+
+primitive! {
+    /// Operands: array, padding value (rank 0). One (lo, hi, interior) for each axis.
+    pub struct Pad = "pad" {
+        padding_config: Box<[(i64, i64, i64)]>,
+    }
+}
+impl Pad {
+    fn size(&self, k: usize, n: usize) -> Option<usize> {
+        let (lo, hi, int) = self.padding_config[k];
+        let inner = int.checked_mul(n.saturating_sub(1) as i64)?;
+        usize::try_from(lo.checked_add(hi)?.checked_add(inner)?.checked_add(n as i64)?).ok()
+    }
+}
+impl Rules for Pad {
+    fn infer(&self, x: &[Aval]) -> Res<Avals> {
+        let [a, v] = x else { return type_err(format!("pad takes 2 operands, got {}", x.len())) };
+        if a.dtype != v.dtype {
+            return type_err(format!("pad operand and padding_value must be same dtype: got {} and {}.", a.dtype.long(), v.dtype.long()));
+        }
+        if v.rank() != 0 || a.tape > 0 {
+            return type_err(format!("padding_value must be a scalar; got {}", v.long()));
+        }
+        let show = || self.padding_config.iter().map(|c| format!("{c:?}")).collect::<Vec<_>>().join(", ");
+        if self.padding_config.len() != a.rank() {
+            return value_err(format!("length of padding_config must equal the number of axes of operand, got padding_config ({}) for operand shape {}", show(), a.shape));
+        }
+        if self.padding_config.iter().any(|c| c.2 < 0) {
+            return value_err(format!("interior padding in padding_config must be nonnegative, got padding_config ({},)", show()));
+        }
+        let shape: Option<Dims> = (0..a.rank()).map(|k| self.size(k, a.shape[k])).collect();
+        let Some(shape) = shape else {
+            return value_err(format!("Dimension size after padding is not at least 0, got result shape with a negative size, for padding_config ({},) operand shape {}", show(), a.shape));
+        };
+        shape.checked(a.dtype.size())?;
+        Ok(smallvec![Aval { weak: a.weak && v.weak, ..a.with_shape(shape) }])
+    }
+    fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
+        let op: Op = self.clone().into();
+        let y = cx.bind1(op.clone(), x)?;
+        if dx[0].is_none() && dx[1].is_none() {
+            return Ok((values1(y), smallvec![None]));
+        }
+        let t = [cx.inst(&dx[0], &x[0].aval())?, dx[1].clone().unwrap_or_else(|| lit(y.dtype(), 0.0))];
+        Ok((values1(y), smallvec![Some(cx.bind1(op, &t)?)]))
+    }
+    fn transpose(&self, cx: &dyn Cx, x: &[Arg], ct: &[Tan]) -> Res<Tans> {
+        let Some(ct) = &ct[0] else { return Ok(smallvec![None; 2]) };
+        let a = x[0].aval();
+        // undo lo and hi, then the interior
+        let config = self.padding_config.iter().map(|c| (-c.0, -c.1, 0)).collect();
+        let cut = cx.bind1(Pad { padding_config: config }, &[ct.clone(), lit(ct.dtype(), 0.0)])?;
+        let strides: Dims = self.padding_config.iter().map(|c| c.2 as usize + 1).collect();
+        let start = (0..a.rank()).map(|_| 0).collect();
+        let strided = Slice { limit_indices: Dims::new(cut.shape()), start_indices: start, strides: Some(strides) };
+        let dx = cx.bind1(strided, &[cut])?;
+        let all = |v: &Value| cx.reduce(ReduceKind::Sum, v, (0..v.rank()).collect());
+        let dv = match x[1].is_linear() {
+            true => Some(cx.sub(&all(ct)?, &all(&dx)?)?),
+            false => None,
+        };
+        Ok(smallvec![x[0].is_linear().then_some(dx), dv])
+    }
+    fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
+        let at = d[0].unwrap_or(0);
+        let mut config = self.padding_config.to_vec();
+        config.insert(at, (0, 0, 0));
+        let op: Op = Pad { padding_config: config.into() }.into();
+        let operand = cx.batch_at(&x[0], d[0], ax.n, at)?;
+        let Some(_) = d[1] else { return Ok((cx.bind(&op, &[operand, x[1].clone()])?, smallvec![Some(at)])) };
+        // each lane has its own padding value: pad with zeros, and select by where the operand lies
+        let inner = cx.bind1(op.clone(), &[operand.clone(), lit(operand.dtype(), 0.0)])?;
+        let ones = cx.broadcast(&truth(true), &Dims::new(operand.shape()), &[])?;
+        let mask = cx.bind1(op, &[ones, truth(false)])?;
+        let value = cx.broadcast(&x[1], &Dims::new(inner.shape()), &[at])?;
+        Ok((values1(cx.select(&mask, &value, &inner)?), smallvec![Some(at)]))
+    }
+    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+        let _ = out;
+        let part = |f: fn(&(i64, i64, i64)) -> i64| self.padding_config.iter().map(f).collect::<Vec<_>>();
+        Ok(smallvec![b.pad(x[0], x[1], &part(|c| c.0), &part(|c| c.1), &part(|c| c.2))])
+    }
+}

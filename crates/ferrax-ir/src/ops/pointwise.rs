@@ -1,0 +1,608 @@
+//! Pointwise functions, one row each: `out[i] = f(x[i], y[i])`, numpy's ufuncs on equal dtypes.
+//!
+//! Operands have equal ranks and sizes that are equal or 1, or rank 0. A row says name, domain, output dtype and, for each operand,
+//! the product of the slope with a tangent. infer, jvp, transpose, batch follow for the whole family:
+//!
+//! ```text
+//!     dy = sum_i slope_i(x, y) * dx_i        ct_i = slope_i(x) * ct, where the function is linear in operand i
+//! ```
+//!
+//! A slope with a pole is multiplied by `mul_zero` or divided by `div_zero`, for which 0 * inf = 0 and 0 / 0 = 0: where a `select`
+//! or a stopped loop has masked the tangent, a pole must not turn it into nan. Both are closed under their own derivatives.
+//! Otherwise the terms are JAX's, in its order.
+use super::convert::Convert;
+use crate::aval::Aval;
+use crate::cx::{Arg, Axis, Cx, Dim, Tan, int, lit, values1};
+use crate::dtype::Dtype;
+use crate::error::{Res, no_jvp, not_linear, type_err};
+use crate::lower::{Graph, Node, Nodes};
+use crate::op::{Avals, Axes, Rules, Tans};
+use crate::param::{Param, ParamList, ParamMap, ParamValue, Params, Show};
+use crate::value::{Value, Values};
+use ferrax_kernel::Dims;
+use smallvec::{SmallVec, smallvec};
+use {Domain::*, Out::*, Slope::*};
+
+/// What a row's term is made from.
+pub struct At<'a> {
+    pub cx: &'a dyn Cx,
+    pub x: &'a [Value],
+    pub y: &'a Value,
+    pub n: i32,
+}
+type Term = fn(&At, &Value) -> Res<Value>;
+
+pub enum Slope {
+    /// The derivative is zero: the function is flat, or its values have no tangent.
+    Flat,
+    One,
+    Minus,
+    /// The function is linear in this operand: the term does not read it, and serves `transpose` too.
+    Lin(Term),
+    By(Term),
+    /// JAX has no rule either.
+    NoRule,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+pub enum Domain {
+    Float,
+    Inexact,
+    Complex,
+    /// Not bool.
+    Number,
+    /// Not bool, not unsigned.
+    Signed,
+    /// Not bool, not complex.
+    Real,
+    Integer,
+    /// bool or integer.
+    Bits,
+    /// bool, integer, float.
+    Ordered,
+    Any,
+}
+impl Domain {
+    fn has(self, d: Dtype) -> bool {
+        match self {
+            Float => d.is_float(),
+            Inexact => d.is_inexact(),
+            Complex => d.is_complex(),
+            Number => d.is_int() || d.is_inexact(),
+            Signed => d.is_int() && !d.is_unsigned() || d.is_inexact(),
+            Real => d.is_int() || d.is_float(),
+            Integer => d.is_int(),
+            Bits => d.is_int() || d.is_bool(),
+            Ordered => d.is_int() || d.is_float() || d.is_bool(),
+            Any => true,
+        }
+    }
+    fn words(self) -> &'static str {
+        match self {
+            Float => "floating",
+            Inexact => "floating, complexfloating",
+            Complex => "complexfloating",
+            Number => "integer, floating, complexfloating",
+            Signed => "signedinteger, floating, complexfloating",
+            Real => "integer, floating",
+            Integer => "integer",
+            Bits => "bool, integer",
+            Ordered => "bool, integer, floating",
+            Any => "generic",
+        }
+    }
+}
+#[derive(Clone, Copy, PartialEq)]
+pub enum Out {
+    Same,
+    Bool,
+    /// The real part's dtype.
+    RealPart,
+    ComplexOf,
+}
+
+pub struct Row {
+    pub name: &'static str,
+    pub domain: Domain,
+    pub out: Out,
+    pub slopes: &'static [Slope],
+    /// The name of its integer parameter.
+    pub param: Option<&'static str>,
+}
+
+macro_rules! table {
+    ($($F:ident $name:literal $($param:literal)? $dom:ident $out:ident [$($slope:expr),* $(,)?];)*) => {
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        pub enum Pw { $($F),* }
+        impl Pw {
+            pub const ALL: &'static [Pw] = &[$(Pw::$F),*];
+            pub fn row(self) -> &'static Row {
+                match self { $(Pw::$F => {
+                    static ROW: Row = Row { name: $name, domain: $dom, out: $out, slopes: &[$($slope),*], param: table!(@param $($param)?) };
+                    &ROW
+                })* }
+            }
+            pub fn from_name(s: &str) -> Option<Pw> { match s { $($name => Some(Pw::$F),)* _ => None } }
+        }
+    };
+    (@param) => { None };
+    (@param $p:literal) => { Some($p) };
+}
+
+impl At<'_> {
+    fn f(&self, f: Pw, x: &[&Value]) -> Res<Value> {
+        let x: Values = x.iter().map(|v| (*v).clone()).collect();
+        self.cx.pw(f, &x)
+    }
+    fn mul(&self, x: &Value, y: &Value) -> Res<Value> {
+        self.cx.mul(x, y)
+    }
+    /// `t * slope` where the slope may be infinite.
+    fn mul0(&self, t: &Value, slope: &Value) -> Res<Value> {
+        self.cx.pw2(Pw::MulZero, t, slope)
+    }
+    /// `t / by` where `by` may be zero.
+    fn div0(&self, t: &Value, by: &Value) -> Res<Value> {
+        self.cx.pw2(Pw::DivZero, t, by)
+    }
+    /// A constant in the operands' dtype.
+    fn k(&self, c: f64) -> Value {
+        lit(self.x[0].dtype(), c)
+    }
+    fn square(&self, x: &Value) -> Res<Value> {
+        self.f(Pw::Square, &[x])
+    }
+    fn ipow(&self, x: &Value, y: i32) -> Res<Value> {
+        self.cx.bind1(Pointwise { f: Pw::IntegerPow, y }, std::slice::from_ref(x))
+    }
+    /// 1 +- x^2
+    fn one_and_square(&self, f: Pw) -> Res<Value> {
+        let s = self.square(&self.x[0])?;
+        self.f(f, &[&self.k(1.0), &s])
+    }
+    fn select(&self, p: &Value, on_false: &Value, on_true: &Value) -> Res<Value> {
+        self.cx.select(p, on_false, on_true)
+    }
+    /// t * c * exp(sign * v^2)
+    fn gauss(&self, t: &Value, v: &Value, negate: bool, c: f64) -> Res<Value> {
+        let mut e = self.square(v)?;
+        if negate {
+            e = self.cx.neg(&e)?;
+        }
+        let e = self.f(Pw::Exp, &[&e])?;
+        let te = self.mul0(t, &e)?;
+        self.mul(&self.k(c), &te)
+    }
+    /// The share of max or min that goes to operand `me`: 1, 1/2 at a tie, 0.
+    fn share(&self, t: &Value, me: usize) -> Res<Value> {
+        let d = self.x[0].dtype();
+        let (zero, one, two) = (lit(d, 0.0), lit(d, 1.0), lit(d, 2.0));
+        let mine = self.f(Pw::Eq, &[&self.x[me], self.y])?;
+        let num = self.select(&mine, &zero, &one)?;
+        let its = self.f(Pw::Eq, &[&self.x[1 - me], self.y])?;
+        let den = self.select(&its, &one, &two)?;
+        self.mul(t, &self.f(Pw::Div, &[&num, &den])?)
+    }
+}
+
+const TWO_OVER_SQRT_PI: f64 = std::f64::consts::FRAC_2_SQRT_PI;
+const HALF_SQRT_PI: f64 = 1.0 / TWO_OVER_SQRT_PI;
+
+table! {
+    Neg "neg" Number Same [Minus];
+    Sign "sign" Number Same [Flat];
+    Floor "floor" Float Same [Flat];
+    Ceil "ceil" Float Same [Flat];
+    Round "round" "rounding_method" Float Same [Flat];
+    IsFinite "is_finite" Float Bool [Flat];
+    Exp "exp" Inexact Same [By(|a, t| a.mul(t, a.y))];
+    Exp2 "exp2" Inexact Same [By(|a, t| {
+        let ln2 = a.f(Pw::Log, &[&a.k(2.0)])?;
+        let ty = a.mul(t, a.y)?;
+        a.mul(&ln2, &ty)
+    })];
+    Log "log" Inexact Same [By(|a, t| a.div0(t, &a.x[0]))];
+    Log1p "log1p" Inexact Same [By(|a, t| {
+        let x1 = a.f(Pw::Add, &[&a.x[0], &a.k(1.0)])?;
+        a.div0(t, &x1)
+    })];
+    Expm1 "expm1" Inexact Same [By(|a, t| {
+        let y1 = a.f(Pw::Add, &[a.y, &a.k(1.0)])?;
+        a.mul(t, &y1)
+    })];
+    Sin "sin" Inexact Same [By(|a, t| a.mul(t, &a.f(Pw::Cos, &[&a.x[0]])?))];
+    Cos "cos" Inexact Same [By(|a, t| {
+        let s = a.mul(t, &a.f(Pw::Sin, &[&a.x[0]])?)?;
+        a.cx.neg(&s)
+    })];
+    Tan "tan" Inexact Same [By(|a, t| {
+        let s = a.square(a.y)?;
+        a.mul(t, &a.f(Pw::Add, &[&a.k(1.0), &s])?)
+    })];
+    Asin "asin" Inexact Same [By(|a, t| a.mul0(t, &a.f(Pw::Rsqrt, &[&a.one_and_square(Pw::Sub)?])?))];
+    Acos "acos" Inexact Same [By(|a, t| {
+        let r = a.f(Pw::Rsqrt, &[&a.one_and_square(Pw::Sub)?])?;
+        a.mul0(t, &a.cx.neg(&r)?)
+    })];
+    Atan "atan" Inexact Same [By(|a, t| a.f(Pw::Div, &[t, &a.one_and_square(Pw::Add)?]))];
+    Sinh "sinh" Inexact Same [By(|a, t| a.mul(t, &a.f(Pw::Cosh, &[&a.x[0]])?))];
+    Cosh "cosh" Inexact Same [By(|a, t| a.mul(t, &a.f(Pw::Sinh, &[&a.x[0]])?))];
+    // (t + t y)(1 - y): exact where y is near -1
+    Tanh "tanh" Inexact Same [By(|a, t| {
+        let ty = a.mul(t, a.y)?;
+        let s = a.f(Pw::Add, &[t, &ty])?;
+        a.mul(&s, &a.f(Pw::Sub, &[&a.k(1.0), a.y])?)
+    })];
+    Asinh "asinh" Inexact Same [By(|a, t| {
+        let s = a.square(&a.x[0])?;
+        let s = a.f(Pw::Add, &[&s, &a.k(1.0)])?;
+        a.mul0(t, &a.f(Pw::Rsqrt, &[&s])?)
+    })];
+    Acosh "acosh" Inexact Same [By(|a, t| {
+        let s = a.square(&a.x[0])?;
+        let s = a.f(Pw::Sub, &[&s, &a.k(1.0)])?;
+        a.mul0(t, &a.f(Pw::Rsqrt, &[&s])?)
+    })];
+    Atanh "atanh" Inexact Same [By(|a, t| {
+        let p = a.f(Pw::Add, &[&a.k(1.0), &a.x[0]])?;
+        let r = a.ipow(&p, -1)?;
+        let m = a.f(Pw::Sub, &[&a.k(1.0), &a.x[0]])?;
+        let q = a.div0(t, &m)?;
+        a.mul0(&q, &r)
+    })];
+    Logistic "logistic" Inexact Same [By(|a, t| {
+        let m = a.f(Pw::Sub, &[&a.k(1.0), a.y])?;
+        let s = a.mul(a.y, &m)?;
+        a.mul(t, &s)
+    })];
+    Erf "erf" Float Same [By(|a, t| a.gauss(t, &a.x[0], true, TWO_OVER_SQRT_PI))];
+    Erfc "erfc" Float Same [By(|a, t| a.gauss(t, &a.x[0], true, -TWO_OVER_SQRT_PI))];
+    ErfInv "erf_inv" Float Same [By(|a, t| a.gauss(t, a.y, false, HALF_SQRT_PI))];
+    Lgamma "lgamma" Float Same [By(|a, t| a.mul0(t, &a.f(Pw::Digamma, &[&a.x[0]])?))];
+    Digamma "digamma" Float Same [By(|a, t| a.mul0(t, &a.f(Pw::Polygamma, &[&a.k(1.0), &a.x[0]])?))];
+    Polygamma "polygamma" Float Same [NoRule, By(|a, t| {
+        let n1 = a.f(Pw::Add, &[&a.x[0], &a.k(1.0)])?;
+        a.mul0(t, &a.f(Pw::Polygamma, &[&n1, &a.x[1]])?)
+    })];
+    BesselI0e "bessel_i0e" Float Same [By(|a, t| {
+        let b1 = a.f(Pw::BesselI1e, &[&a.x[0]])?;
+        let s = a.f(Pw::Sign, &[&a.x[0]])?;
+        let sy = a.mul(&s, a.y)?;
+        a.mul(t, &a.f(Pw::Sub, &[&b1, &sy])?)
+    })];
+    BesselI1e "bessel_i1e" Float Same [By(|a, t| {
+        let eps = a.k(match a.x[0].dtype() { Dtype::F64 => f64::EPSILON, _ => f32::EPSILON as f64 });
+        let big = a.f(Pw::Gt, &[&a.f(Pw::Abs, &[&a.x[0]])?, &eps])?;
+        let safe = a.select(&big, &eps, &a.x[0])?;
+        let b0 = a.f(Pw::BesselI0e, &[&safe])?;
+        let s = a.f(Pw::Sign, &[&safe])?;
+        let r = a.ipow(&safe, -1)?;
+        let sr = a.f(Pw::Add, &[&s, &r])?;
+        let d = a.f(Pw::Sub, &[&b0, &a.mul(a.y, &sr)?])?;
+        a.mul(t, &a.select(&big, &a.k(0.5), &d)?)
+    })];
+    Sqrt "sqrt" Inexact Same [By(|a, t| a.mul0(t, &a.f(Pw::Div, &[&a.k(0.5), a.y])?))];
+    Rsqrt "rsqrt" Inexact Same [By(|a, t| {
+        let r = a.f(Pw::Div, &[a.y, &a.x[0]])?;
+        a.mul0(t, &a.mul(&a.k(-0.5), &r)?)
+    })];
+    Cbrt "cbrt" Float Same [By(|a, t| {
+        let p = a.ipow(a.y, -2)?;
+        a.mul0(t, &a.mul(&a.k(1.0 / 3.0), &p)?)
+    })];
+    Square "square" Number Same [By(|a, t| a.mul(t, &a.mul(&a.k(2.0), &a.x[0])?))];
+    IntegerPow "integer_pow" "y" Number Same [By(|a, t| match a.n {
+        0 => a.mul(t, &a.k(0.0)),
+        1 => Ok(t.clone()),
+        2 => a.mul(t, &a.mul(&a.k(2.0), &a.x[0])?),
+        n => {
+            let p = a.ipow(&a.x[0], n - 1)?;
+            let s = a.mul(&a.k(n as f64), &p)?;
+            if n < 0 { a.mul0(t, &s) } else { a.mul(t, &s) }
+        }
+    })];
+    Abs "abs" Signed RealPart [By(|a, t| {
+        let x = &a.x[0];
+        if !x.dtype().is_complex() {
+            let p = a.f(Pw::Ge, &[x, &a.k(0.0)])?;
+            return a.select(&p, &a.cx.neg(t)?, t);
+        }
+        let c = a.cx.bind1(Pointwise { f: Pw::Conj, y: 0 }, std::slice::from_ref(x))?;
+        let m = a.cx.convert(a.y, x.dtype())?;
+        let p = a.f(Pw::Eq, &[&m, &a.k(0.0)])?;
+        let m = a.select(&p, &m, &a.k(1.0))?;
+        let s = a.mul(t, &a.f(Pw::Div, &[&c, &m])?)?;
+        a.f(Pw::Real, &[&s])
+    })];
+    Not "not" Bits Same [Flat];
+    PopulationCount "population_count" Integer Same [Flat];
+    Clz "clz" Integer Same [Flat];
+    Real "real" Complex RealPart [Lin(|a, t| a.f(Pw::Real, &[t]))];
+    Imag "imag" Complex RealPart [Lin(|a, t| a.f(Pw::Imag, &[t]))];
+    Conj "conj" Inexact ComplexOf [Lin(|a, t| a.f(Pw::Conj, &[t]))];
+    Copy "copy" Any Same [One];
+    StopGradient "stop_gradient" Any Same [Flat];
+
+    Add "add" Number Same [One, One];
+    AddAny "add_any" Any Same [One, One];
+    Sub "sub" Number Same [One, Minus];
+    Mul "mul" Number Same [Lin(|a, t| a.mul(t, &a.x[1])), Lin(|a, t| a.mul(&a.x[0], t))];
+    MulZero "mul_zero" Inexact Same [Lin(|a, t| a.mul0(t, &a.x[1])), Lin(|a, t| a.mul0(&a.x[0], t))];
+    // dx / y  -  dy * x / y^2
+    Div "div" Number Same [Lin(|a, t| a.div0(t, &a.x[1])), By(|a, t| {
+        let tx = a.mul(&a.cx.neg(t)?, &a.x[0])?;
+        a.mul0(&tx, &a.ipow(&a.x[1], -2)?)
+    })];
+    DivZero "div_zero" Inexact Same [Lin(|a, t| a.div0(t, &a.x[1])), By(|a, t| {
+        let tx = a.mul0(&a.cx.neg(t)?, &a.x[0])?;
+        a.mul0(&tx, &a.ipow(&a.x[1], -2)?)
+    })];
+    Rem "rem" Real Same [One, By(|a, t| {
+        let q = a.f(Pw::Div, &[&a.x[0], &a.x[1]])?;
+        let s = a.f(Pw::Sign, &[&q])?;
+        let m = a.f(Pw::Floor, &[&a.f(Pw::Abs, &[&q])?])?;
+        let sm = a.mul(&s, &m)?;
+        a.mul(&a.cx.neg(t)?, &sm)
+    })];
+    Max "max" Any Same [By(|a, t| a.share(t, 0)), By(|a, t| a.share(t, 1))];
+    Min "min" Any Same [By(|a, t| a.share(t, 0)), By(|a, t| a.share(t, 1))];
+    Pow "pow" Inexact Same [By(pow_base), By(|a, t| {
+        let zero = a.f(Pw::Eq, &[&a.x[0], &a.k(0.0)])?;
+        let safe = a.select(&zero, &a.x[0], &a.k(1.0))?;
+        let l = a.f(Pw::Log, &[&safe])?;
+        a.mul(t, &a.mul(&l, a.y)?)
+    })];
+    Atan2 "atan2" Inexact Same [By(|a, t| {
+        let r2 = a.f(Pw::Add, &[&a.square(&a.x[0])?, &a.square(&a.x[1])?])?;
+        a.mul0(t, &a.div0(&a.x[1], &r2)?)
+    }), By(|a, t| {
+        let m = a.cx.neg(&a.x[0])?;
+        let r2 = a.f(Pw::Add, &[&a.square(&a.x[0])?, &a.square(&a.x[1])?])?;
+        a.mul0(t, &a.div0(&m, &r2)?)
+    })];
+    NextAfter "nextafter" Float Same [NoRule, NoRule];
+    Complex "complex" Float ComplexOf [
+        Lin(|a, t| a.f(Pw::Complex, &[t, &lit(t.dtype(), 0.0)])),
+        Lin(|a, t| a.f(Pw::Complex, &[&lit(t.dtype(), 0.0), t])),
+    ];
+    And "and" Bits Same [Flat, Flat];
+    Or "or" Bits Same [Flat, Flat];
+    Xor "xor" Bits Same [Flat, Flat];
+    ShiftLeft "shift_left" Integer Same [Flat, Flat];
+    ShiftRightLogical "shift_right_logical" Integer Same [Flat, Flat];
+    ShiftRightArithmetic "shift_right_arithmetic" Integer Same [Flat, Flat];
+    Eq "eq" Any Bool [Flat, Flat];
+    Ne "ne" Any Bool [Flat, Flat];
+    Lt "lt" Ordered Bool [Flat, Flat];
+    Le "le" Ordered Bool [Flat, Flat];
+    Gt "gt" Ordered Bool [Flat, Flat];
+    Ge "ge" Ordered Bool [Flat, Flat];
+}
+
+/// t * b x^(b-1). An integer exponent is a constant; b = 0 gives 0 also at x = 0.
+fn pow_base(a: &At, t: &Value) -> Res<Value> {
+    let (x, mut b) = (&a.x[0], a.x[1].clone());
+    let whole = b.dtype().is_int();
+    if whole {
+        b = a.cx.bind1(Convert { new_dtype: x.dtype(), weak_type: false }, &[b])?;
+    }
+    let b1 = a.f(Pw::Sub, &[&b, &a.k(1.0)])?;
+    let p = a.f(Pw::Pow, &[x, &b1])?;
+    let s = a.mul0(&b, &p)?;
+    a.mul0(t, &s)
+}
+
+/// `y` is integer_pow's exponent or round's method, 0 elsewhere.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Pointwise {
+    pub f: Pw,
+    pub y: i32,
+}
+impl From<Pw> for crate::op::Op {
+    fn from(f: Pw) -> Self {
+        Pointwise { f, y: 0 }.into()
+    }
+}
+
+impl Params for Pointwise {
+    fn names() -> Vec<&'static str> {
+        Pw::ALL.iter().map(|f| f.row().name).collect()
+    }
+    fn name(&self) -> &'static str {
+        self.f.row().name
+    }
+    fn params(&self) -> ParamList {
+        match (self.f.row().param, self.f) {
+            (Some(k), _) => vec![(k, Param::Int(self.y as i64), Show::always)],
+            (None, Pw::Exp | Pw::Exp2 | Pw::Log | Pw::Log1p | Pw::Expm1 | Pw::Sin | Pw::Cos | Pw::Tan | Pw::Tanh | Pw::Logistic | Pw::Sqrt | Pw::Rsqrt | Pw::Cbrt) => {
+                vec![("accuracy", Param::None, Show::hidden)]
+            }
+            _ => vec![],
+        }
+    }
+    fn from_params(name: &str, p: &mut ParamMap) -> Res<Pointwise> {
+        let Some(f) = Pw::from_name(name) else { return type_err(format!("no primitive is called {name}")) };
+        p.remove("accuracy");
+        p.remove("input_dtype");
+        let y = match f.row().param {
+            Some(k) => match p.remove(k) {
+                Some(Param::Enum(_, s)) => ["AWAY_FROM_ZERO", "TO_NEAREST_EVEN"].iter().position(|n| **n == *s).unwrap_or(0) as i32,
+                Some(v) => i32::from_param(&v).map_or_else(|| type_err(format!("parameter {k} is not an integer")), Ok)?,
+                None => return type_err(format!("missing parameter {k}")),
+            },
+            None => 0,
+        };
+        Ok(Pointwise { f, y })
+    }
+}
+
+impl Pointwise {
+    fn check(&self, x: &[Aval]) -> Res<()> {
+        let row = self.f.row();
+        let n = row.slopes.len();
+        if x.len() != n {
+            return type_err(format!("{} takes {n} operands, got {}", row.name, x.len()));
+        }
+        if x.iter().any(|a| a.tape > 0) {
+            return type_err(format!("{} does not accept a tape", row.name));
+        }
+        if x.iter().any(|a| a.dtype.is_key()) && !matches!(self.f, Pw::Eq | Pw::Ne | Pw::Copy | Pw::StopGradient) {
+            let d: Vec<&str> = x.iter().map(|a| a.dtype.long()).collect();
+            return type_err(format!("{} does not accept dtype{} {}.", row.name, if n > 1 { "s" } else { "" }, d.join(", ")));
+        }
+        // pow takes an integer exponent beside an inexact base
+        let same = x.iter().all(|a| a.dtype == x[0].dtype) || self.f == Pw::Pow && x[1].dtype.is_int();
+        for (i, a) in x.iter().enumerate() {
+            if !row.domain.has(a.dtype) && !(self.f == Pw::Pow && i == 1 && a.dtype.is_int()) {
+                let at = if n > 1 { format!(" at position {i}") } else { String::new() };
+                return type_err(format!("{} does not accept dtype {}{at}. Accepted dtypes{at} are subtypes of {}.", row.name, a.dtype.long(), row.domain.words()));
+            }
+        }
+        if !same {
+            let d: Vec<&str> = x.iter().map(|a| a.dtype.long()).collect();
+            let name = row.name;
+            return type_err(format!("lax.{name} requires arguments to have the same dtypes, got {}. (Tip: jnp.{name} is a similar function that does automatic type promotion on inputs).", d.join(", ")));
+        }
+        Ok(())
+    }
+}
+
+impl Rules for Pointwise {
+    fn infer(&self, x: &[Aval]) -> Res<Avals> {
+        self.check(x)?;
+        let row = self.f.row();
+        let dtype = match row.out {
+            Same => x[0].dtype,
+            Out::Bool => Dtype::BOOL,
+            RealPart => x[0].dtype.real(),
+            ComplexOf => x[0].dtype.complex(),
+        };
+        let weak = row.out != Out::Bool && x.iter().all(|a| a.weak);
+        Ok(smallvec![Aval { shape: common_shape(row.name, x)?, dtype, weak, tape: 0 }])
+    }
+    fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
+        let y = cx.bind1(*self, x)?;
+        if !y.has_tangent() {
+            return Ok((values1(y), smallvec![None]));
+        }
+        if let (Pw::Add | Pw::Sub, [Some(s), Some(t)]) = (self.f, dx) {
+            let dy = cx.stretch(&cx.pw2(self.f, s, t)?, &Dims::new(y.shape()))?;
+            return Ok((values1(y), smallvec![Some(dy)]));
+        }
+        let at = At { cx, x, y: &y, n: self.y };
+        let mut dy = None;
+        for (t, slope) in dx.iter().zip(self.f.row().slopes) {
+            let Some(t) = t else { continue };
+            let term = match slope {
+                Flat => continue,
+                One => t.clone(),
+                Minus => cx.neg(t)?,
+                By(_) if self.f == Pw::IntegerPow && self.y == 0 => continue,
+                Lin(s) | By(s) => s(&at, t)?,
+                NoRule => return no_jvp(self.f.row().name),
+            };
+            dy = cx.add_tan(dy, Some(cx.stretch(&term, &Dims::new(y.shape()))?))?;
+        }
+        Ok((values1(y), smallvec![dy]))
+    }
+    fn transpose(&self, cx: &dyn Cx, x: &[Arg], ct: &[Tan]) -> Res<Tans> {
+        let Some(ct) = &ct[0] else { return Ok(smallvec![None; x.len()]) };
+        let lin: SmallVec<[bool; 2]> = x.iter().map(Arg::is_linear).collect();
+        let aval = |i: usize| x[i].aval();
+        match self.f {
+            // <(re, im), ct> in JAX's convention: no conjugate
+            Pw::Real => return Ok(smallvec![Some(cx.pw2(Pw::Complex, ct, &lit(ct.dtype(), 0.0))?)]),
+            Pw::Imag => return Ok(smallvec![Some(cx.pw2(Pw::Complex, &lit(ct.dtype(), 0.0), &cx.neg(ct)?)?)]),
+            Pw::Conj => {
+                let back = cx.pw(Pw::Conj, std::slice::from_ref(ct))?;
+                return Ok(smallvec![Some(if aval(0).dtype.is_complex() { back } else { cx.pw(Pw::Real, &[back])? })]);
+            }
+            Pw::Complex => {
+                let re = if lin[0] { Some(cx.sum_to(cx.pw(Pw::Real, std::slice::from_ref(ct))?, &aval(0))?) } else { None };
+                let im = if lin[1] { Some(cx.sum_to(cx.neg(&cx.pw(Pw::Imag, std::slice::from_ref(ct))?)?, &aval(1))?) } else { None };
+                return Ok(smallvec![re, im]);
+            }
+            _ => (),
+        }
+        // A linear operand has no value; the term in it does not read it, and one that would is caught by the count.
+        let vals: Values = x.iter().map(|a| a.known().cloned().unwrap_or_else(|| lit(a.aval().dtype, f64::NAN))).collect();
+        let n_linear = lin.iter().filter(|l| **l).count();
+        let at = At { cx, x: &vals, y: &vals[0], n: self.y };
+        let mut out = Tans::new();
+        for (a, slope) in x.iter().zip(self.f.row().slopes) {
+            let Arg::Linear(aval) = a else {
+                out.push(None);
+                continue;
+            };
+            let g = match slope {
+                One => ct.clone(),
+                Minus => cx.neg(ct)?,
+                Lin(s) if n_linear == 1 => s(&at, ct)?,
+                By(s) if self.f == Pw::IntegerPow && self.y == 1 => s(&at, ct)?,
+                _ => return not_linear(self.f.row().name),
+            };
+            out.push(Some(cx.sum_to(g, aval)?));
+        }
+        Ok(out)
+    }
+    fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
+        let (x, at) = align(cx, ax.n, x, d)?;
+        Ok((cx.bind(&(*self).into(), &x)?, smallvec![Some(at)]))
+    }
+    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+        let spread = |b: &mut Graph, v: Node| if b.rank(v) > 0 { b.broadcast(v, out[0].shape.clone(), &(0..out[0].rank()).collect::<Dims>()) } else { v };
+        let x: Nodes = x.iter().map(|v| spread(b, *v)).collect();
+        let _ = (b, x);
+        super::pending(self.f.row().name)
+    }
+}
+
+/// The shape of a pointwise result: equal ranks with sizes equal or 1, or rank 0.
+pub fn common_shape(name: &str, x: &[Aval]) -> Res<Dims> {
+    let Some(first) = x.iter().find(|a| a.rank() > 0) else { return Ok(Dims::default()) };
+    let mut shape = first.shape.clone();
+    for a in x {
+        if a.rank() == 0 || a.shape == shape {
+            continue;
+        }
+        if a.rank() != shape.len() {
+            return type_err(format!("{name}: arrays must have the same number of dimensions, got {{{}, {}}}", shape.len(), a.rank()));
+        }
+        for k in 0..shape.len() {
+            match (shape[k], a.shape[k]) {
+                (m, n) if m == n => (),
+                (1, n) => shape[k] = n,
+                (_, 1) => (),
+                _ => {
+                    let all: Vec<String> = x.iter().map(|a| a.shape.to_string()).collect();
+                    return type_err(format!("{name} got incompatible shapes for broadcasting: {}.", all.join(", ")));
+                }
+            }
+        }
+    }
+    Ok(shape)
+}
+
+/// Operands of a pointwise primitive with the batch axis in one place, and ranks made equal where a batched scalar meets an array.
+/// An operand without lanes gets a batch axis of size 1, or stays if it has rank 0.
+pub fn align(cx: &dyn Cx, _n: usize, x: &[Value], d: &[Dim]) -> Res<(Values, usize)> {
+    let lane_rank = |i: usize| x[i].rank() - d[i].is_some() as usize;
+    let rank = (0..x.len()).map(lane_rank).max().unwrap_or(0);
+    let lead = (0..x.len()).find(|&i| d[i].is_some() && lane_rank(i) == rank);
+    let at = lead.and_then(|i| d[i]).unwrap_or(0);
+    let fit = |i: usize| match d[i] {
+        None if lane_rank(i) == 0 => Ok(x[i].clone()),
+        None => cx.expand(&x[i], 1, at),
+        Some(k) if lane_rank(i) == rank => cx.move_axis(&x[i], k, at),
+        Some(_) => {
+            let mut shape: Dims = (0..=rank).map(|_| 1).collect();
+            shape[at] = x[i].shape()[0];
+            cx.broadcast(&x[i], &shape, &[at])
+        }
+    };
+    Ok(((0..x.len()).map(fit).collect::<Res<_>>()?, at))
+}
+/// The literal `x` in the dtype of `like`.
+pub fn like(v: &Value, x: i64) -> Value {
+    int(v.dtype(), x)
+}

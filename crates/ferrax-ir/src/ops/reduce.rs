@@ -1,0 +1,192 @@
+//! reduce_sum, prod, max, min, and, or, xor: `out[kept..] = fold of x over axes`. numpy: `sum`, `prod`, ..
+//! The order in which elements are taken is the waist's.
+use super::slice::Slice;
+use crate::aval::Aval;
+use crate::cx::{Arg, Axis, Cx, Dim, Tan, lit, values1};
+use crate::dtype::Dtype;
+use crate::error::{Res, not_linear, type_err, value_err};
+use crate::lower::{Graph, Node, Nodes};
+use crate::op::{Avals, Axes, Op, Rules, Tans};
+use crate::ops::concatenate::Concatenate;
+use crate::ops::pointwise::Pw;
+use crate::param::{Member, Param, ParamList, ParamMap, Params, Show};
+use crate::value::{Value, Values};
+use ferrax_kernel::Dims;
+use smallvec::smallvec;
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ReduceKind {
+    Sum,
+    Prod,
+    Max,
+    Min,
+    And,
+    Or,
+    Xor,
+}
+impl Member for ReduceKind {
+    const ALL: &'static [(ReduceKind, &'static str)] = &[
+        (ReduceKind::Sum, "reduce_sum"),
+        (ReduceKind::Prod, "reduce_prod"),
+        (ReduceKind::Max, "reduce_max"),
+        (ReduceKind::Min, "reduce_min"),
+        (ReduceKind::And, "reduce_and"),
+        (ReduceKind::Or, "reduce_or"),
+        (ReduceKind::Xor, "reduce_xor"),
+    ];
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Reduce {
+    pub kind: ReduceKind,
+    pub axes: Dims,
+}
+impl Params for Reduce {
+    fn names() -> Vec<&'static str> {
+        ReduceKind::ALL.iter().map(|m| m.1).collect()
+    }
+    fn name(&self) -> &'static str {
+        Member::name(self.kind)
+    }
+    fn params(&self) -> ParamList {
+        let mut v = vec![("axes", Param::ints(&self.axes), Show::always)];
+        if self.kind == ReduceKind::Sum {
+            v.push(("out_sharding", Param::None, Show::always));
+        }
+        v
+    }
+    fn from_params(name: &str, p: &mut ParamMap) -> Res<Reduce> {
+        p.remove("out_sharding");
+        Ok(Reduce { kind: Member::from_name(name)?, axes: p.take("axes")? })
+    }
+}
+
+impl Reduce {
+    fn kept(&self, rank: usize) -> Dims {
+        (0..rank).filter(|k| !self.axes.contains(k)).collect()
+    }
+    /// The operand's shape with size 1 along the reduced axes.
+    fn keepdims(&self, shape: &[usize]) -> Dims {
+        (0..shape.len()).map(|k| if self.axes.contains(&k) { 1 } else { shape[k] }).collect()
+    }
+    /// The tangent of max or min: the mean of the tangents at the elements that attain it.
+    fn extremum(&self, cx: &dyn Cx, x: &Value, y: &Value, t: &Value) -> Res<Value> {
+        let yk = cx.reshape(y, &self.keepdims(x.shape()))?;
+        let at = cx.convert(&cx.pw2(Pw::Eq, x, &yk)?, x.dtype())?;
+        let count = cx.reduce(ReduceKind::Sum, &at, self.axes.clone())?;
+        let sum = cx.reduce(ReduceKind::Sum, &cx.mul(t, &at)?, self.axes.clone())?;
+        cx.div(&sum, &count)
+    }
+    /// The tangent of a product, by halves, so that zeros among the factors do no harm: (a b)' = a' b + a b'.
+    fn product(&self, cx: &dyn Cx, x: &Value, t: &Value) -> Res<Value> {
+        let kept = self.kept(x.rank());
+        let perm: Dims = self.axes.iter().chain(kept.iter()).copied().collect();
+        let shape = Dims::new(x.shape());
+        let mut m: usize = self.axes.iter().map(|a| shape[*a]).product();
+        let rest = shape.pick(&kept);
+        let flat = |v: &Value| cx.reshape(&cx.transpose(v, perm.clone())?, &rest.insert(0, m));
+        let (mut x, mut t) = (flat(x)?, flat(t)?);
+        if m == 0 {
+            return cx.zeros(&Aval::of(x.dtype(), rest));
+        }
+        while m > 1 {
+            let h = m / 2;
+            let part = |v: &Value, from: usize, to: usize| {
+                let zeros: Dims = rest.iter().map(|_| 0).collect();
+                cx.bind1(Slice { limit_indices: rest.insert(0, to), start_indices: zeros.insert(0, from), strides: None }, std::slice::from_ref(v))
+            };
+            let (a, b, da, db) = (part(&x, 0, h)?, part(&x, h, 2 * h)?, part(&t, 0, h)?, part(&t, h, 2 * h)?);
+            let dy = cx.pw2(Pw::AddAny, &cx.mul(&da, &b)?, &cx.mul(&a, &db)?)?;
+            let y = cx.mul(&a, &b)?;
+            let odd = m % 2 == 1;
+            let join = |v: Value, old: &Value| match odd {
+                true => cx.bind1(Concatenate { dimension: 0 }, &[v, part(old, m - 1, m)?]),
+                false => Ok(v),
+            };
+            (x, t) = (join(y, &x)?, join(dy, &t)?);
+            m = h + odd as usize;
+        }
+        cx.reshape(&t, &rest)
+    }
+}
+impl Rules for Reduce {
+    fn infer(&self, x: &[Aval]) -> Res<Avals> {
+        let ([a], name) = (x, self.name()) else { return type_err(format!("{} takes 1 operand, got {}", self.name(), x.len())) };
+        let ok = match self.kind {
+            ReduceKind::Sum | ReduceKind::Prod => a.dtype.is_int() || a.dtype.is_inexact(),
+            ReduceKind::Max | ReduceKind::Min => !a.dtype.is_key(),
+            _ => a.dtype.is_int() || a.dtype.is_bool(),
+        };
+        if !ok || a.tape > 0 {
+            return type_err(format!("{name} does not accept dtype {}.", a.dtype.long()));
+        }
+        if self.axes.iter().any(|k| *k >= a.rank()) {
+            return value_err(format!("reduction axes {} contains out-of-bounds indices for {}.", self.axes, a.long()));
+        }
+        if (1..self.axes.len()).any(|i| self.axes[..i].contains(&self.axes[i])) {
+            return value_err(format!("duplicate value in 'axes' of {name}: {}", self.axes));
+        }
+        Ok(smallvec![a.with_shape(a.shape.pick(&self.kept(a.rank())))])
+    }
+    fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
+        let op: Op = self.clone().into();
+        let y = cx.bind1(op.clone(), x)?;
+        let Some(t) = &dx[0] else { return Ok((values1(y), smallvec![None])) };
+        let dy = match self.kind {
+            ReduceKind::Sum => cx.bind1(op, std::slice::from_ref(t))?,
+            ReduceKind::Prod => self.product(cx, &x[0], t)?,
+            ReduceKind::Max | ReduceKind::Min => self.extremum(cx, &x[0], &y, t)?,
+            ReduceKind::And | ReduceKind::Or | ReduceKind::Xor => return Ok((values1(y), smallvec![None])),
+        };
+        Ok((values1(y), smallvec![Some(dy)]))
+    }
+    fn transpose(&self, cx: &dyn Cx, x: &[Arg], ct: &[Tan]) -> Res<Tans> {
+        if self.kind != ReduceKind::Sum {
+            return not_linear(self.name());
+        }
+        let a = x[0].aval();
+        Ok(smallvec![ct[0].as_ref().map(|ct| cx.broadcast(ct, &a.shape, &self.kept(a.rank()))).transpose()?])
+    }
+    fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
+        let Some(d) = d[0] else { return Ok((cx.bind(&self.clone().into(), x)?, smallvec![None])) };
+        let axes: Dims = self.axes.iter().map(|&a| a + (a >= d) as usize).collect();
+        let out = d - axes.iter().filter(|a| **a < d).count();
+        Ok((cx.bind(&Reduce { kind: self.kind, axes }.into(), x)?, smallvec![Some(out)]))
+    }
+    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+        let _ = out;
+        let kind = match self.kind {
+            ReduceKind::Sum => ferrax_kernel::ReduceKind::Sum,
+            ReduceKind::Prod => ferrax_kernel::ReduceKind::Prod,
+            ReduceKind::Max => ferrax_kernel::ReduceKind::Max,
+            ReduceKind::Min => ferrax_kernel::ReduceKind::Min,
+            ReduceKind::And => ferrax_kernel::ReduceKind::And,
+            ReduceKind::Or => ferrax_kernel::ReduceKind::Or,
+            ReduceKind::Xor => ferrax_kernel::ReduceKind::Xor,
+        };
+        match (b.parts(x[0]), self.kind) {
+            (None, _) => Ok(smallvec![b.reduce(kind, x[0], &self.axes)]),
+            (Some((re, im)), ReduceKind::Sum) => {
+                let (re, im) = (b.reduce(kind, re, &self.axes), b.reduce(kind, im, &self.axes));
+                Ok(smallvec![b.pair(re, im)])
+            }
+            (Some(_), _) => super::pending(self.name()),
+        }
+    }
+}
+/// The value that changes nothing when folded in.
+pub fn identity(kind: ReduceKind, d: Dtype) -> Value {
+    let extreme = |x: f64, i: i64| match d.num() {
+        Some(n) if n.is_float() => lit(d, x),
+        Some(n) if d.is_unsigned() => crate::cx::int(d, if i > 0 { -1i64 } else { 0 } & (u64::MAX >> (64 - 8 * n.size())) as i64),
+        Some(n) if n.is_int() => crate::cx::int(d, if i > 0 { (u64::MAX >> (65 - 8 * n.size())) as i64 } else { -1i64 << (8 * n.size() - 1) }),
+        _ => crate::cx::int(d, (i > 0) as i64),
+    };
+    match kind {
+        ReduceKind::Sum | ReduceKind::Xor | ReduceKind::Or => lit(d, 0.0),
+        ReduceKind::Prod => lit(d, 1.0),
+        ReduceKind::Max => extreme(f64::NEG_INFINITY, -1),
+        ReduceKind::Min => extreme(f64::INFINITY, 1),
+        ReduceKind::And => crate::cx::int(d, -1),
+    }
+}

@@ -1,0 +1,41 @@
+//! reshape: the same elements, row-major, in another shape. numpy: `reshape`.
+use super::linear_jvp;
+use crate::aval::Aval;
+use crate::cx::{Arg, Axis, Cx, Dim, Tan};
+use crate::error::{Res, type_err};
+use crate::lower::{Graph, Node, Nodes};
+use crate::op::{Avals, Axes, Rules, Tans};
+use crate::primitive;
+use crate::value::{Value, Values};
+use ferrax_kernel::Dims;
+use smallvec::smallvec;
+
+primitive! {
+    pub struct Reshape = "reshape" {
+        new_sizes: Dims,
+    } always_none { dimensions, sharding }
+}
+impl Rules for Reshape {
+    fn infer(&self, x: &[Aval]) -> Res<Avals> {
+        let [a] = x else { return type_err(format!("reshape takes 1 operand, got {}", x.len())) };
+        self.new_sizes.checked(a.dtype.size())?;
+        if a.shape.size() != self.new_sizes.size() || a.tape > 0 {
+            return type_err(format!("reshape total size must be unchanged, got new_sizes {} for shape {}.", self.new_sizes, a.shape));
+        }
+        Ok(smallvec![a.with_shape(self.new_sizes.clone())])
+    }
+    fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
+        linear_jvp(&self.clone().into(), cx, x, dx)
+    }
+    fn transpose(&self, cx: &dyn Cx, x: &[Arg], ct: &[Tan]) -> Res<Tans> {
+        Ok(smallvec![ct[0].as_ref().map(|ct| cx.reshape(ct, &x[0].aval().shape)).transpose()?])
+    }
+    fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
+        let x = cx.to_front(&x[0], d[0])?;
+        Ok((smallvec![cx.reshape(&x, &self.new_sizes.insert(0, ax.n))?], smallvec![Some(0)]))
+    }
+    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+        let _ = out;
+        Ok(smallvec![b.reshape(x[0], self.new_sizes.clone())])
+    }
+}

@@ -1,0 +1,107 @@
+//! select_n: `out[i] = cases[which[i]][i]`; `which` is bool or an integer, of the cases' shape or rank 0. numpy: `choose`, `where`.
+use super::pointwise::{align, common_shape};
+use crate::aval::Aval;
+use crate::cx::{Arg, Axis, Cx, Dim, Tan, lit, values1};
+use crate::error::{Res, type_err};
+use crate::lower::{Graph, Node, Nodes};
+use crate::op::{Avals, Axes, Rules, Tans};
+use crate::primitive;
+use crate::value::{Value, Values};
+use ferrax_kernel::{Bin, DType, Dims};
+use smallvec::smallvec;
+
+primitive! {
+    /// Operands: which, then the cases. A bool picks between two: on false, on true.
+    pub struct Select = "select_n" {}
+}
+impl Rules for Select {
+    fn infer(&self, x: &[Aval]) -> Res<Avals> {
+        let Some((which, cases)) = x.split_first().filter(|(_, c)| !c.is_empty()) else { return type_err("select_n takes a selector and at least one case") };
+        if !which.dtype.is_bool() && !which.dtype.is_int() {
+            return type_err(format!("select `which` must be boolean or integer type, got {}.", which.dtype.long()));
+        }
+        if which.dtype.is_bool() && cases.len() > 2 {
+            return type_err("select with boolean `which` cannot have more than 2 cases.");
+        }
+        if let Some(c) = cases.iter().find(|c| c.dtype != cases[0].dtype) {
+            return type_err(format!(
+                "lax.select requires arguments to have the same dtypes, got {}, {}. (Tip: jnp.where is a similar function that does automatic type promotion on inputs).",
+                cases[0].dtype.long(),
+                c.dtype.long()
+            ));
+        }
+        if let Some(a) = cases.iter().find(|a| a.tape > 0) {
+            return type_err(format!("select_n does not accept {a}"));
+        }
+        let full = cases.iter().find(|c| c.rank() > 0).unwrap_or(&cases[0]);
+        if let Some(c) = cases.iter().find(|c| c.rank() > 0 && c.shape != full.shape) {
+            return type_err(format!("select cases must have the same shapes, got [{}, {}].", full.shape, c.shape));
+        }
+        if which.rank() > 0 && full.rank() > 0 && which.shape != full.shape {
+            return type_err(format!("select `which` must be scalar or have the same shape as cases, got `which` shape {} but case shape {}.", which.shape, full.shape));
+        }
+        let mut out = cases[0].with_shape(common_shape("select_n", x)?);
+        out.weak = cases.iter().all(|c| c.weak);
+        Ok(smallvec![out])
+    }
+    /// A zero tangent is the literal 0: rank 0, so nothing is materialised.
+    fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
+        let y = cx.bind1(Select {}, x)?;
+        if dx[1..].iter().all(Option::is_none) {
+            return Ok((values1(y), smallvec![None]));
+        }
+        let d = y.dtype();
+        let args: Values = std::iter::once(x[0].clone()).chain(dx[1..].iter().map(|t| t.clone().unwrap_or_else(|| lit(d, 0.0)))).collect();
+        let dy = cx.stretch(&cx.bind1(Select {}, &args)?, &Dims::new(y.shape()))?;
+        Ok((values1(y), smallvec![Some(dy)]))
+    }
+    fn transpose(&self, cx: &dyn Cx, x: &[Arg], ct: &[Tan]) -> Res<Tans> {
+        let mut out: Tans = smallvec![None; x.len()];
+        let Some(ct) = &ct[0] else { return Ok(out) };
+        let which = x[0].value()?;
+        let zero = lit(ct.dtype(), 0.0);
+        for i in 1..x.len() {
+            if let Arg::Linear(a) = &x[i] {
+                let mut args: Values = smallvec![zero.clone(); x.len()];
+                args[0] = which.clone();
+                args[i] = ct.clone();
+                out[i] = Some(cx.sum_to(cx.bind1(Select {}, &args)?, a)?);
+            }
+        }
+        Ok(out)
+    }
+    fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
+        let (mut x, at) = align(cx, ax.n, x, d)?;
+        // the operands of select_n do not broadcast, but for rank 0
+        let rank = x.iter().map(|v| v.rank()).max().unwrap_or(0);
+        let mut shape: Dims = (0..rank).map(|_| 1).collect();
+        for v in x.iter().filter(|v| v.rank() == rank) {
+            (0..rank).for_each(|k| shape[k] = shape[k].max(v.shape()[k]));
+            if let Some(k) = (0..rank).find(|k| v.shape()[*k] == 0) {
+                shape[k] = 0;
+            }
+        }
+        for v in x.iter_mut().filter(|v| v.rank() > 0) {
+            *v = cx.stretch(v, &shape)?;
+        }
+        Ok((cx.bind(&Select {}.into(), &x)?, smallvec![Some(at)]))
+    }
+    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+        let spread = |b: &mut Graph, v: Node| b.broadcast(v, out[0].shape.clone(), &(0..b.rank(v)).collect::<Dims>());
+        let x: Nodes = x.iter().map(|v| spread(b, *v)).collect();
+        if x.len() == 2 {
+            return Ok(smallvec![x[1]]);
+        }
+        if b.dtype(x[0]) == DType::Bool {
+            return Ok(smallvec![b.select(x[0], x[2], x[1])]);
+        }
+        // out = case k where k <= which, the last such k
+        let mut y = x[1];
+        for (k, case) in x[2..].iter().enumerate() {
+            let k = b.scalar(x[0], (k + 1) as f64);
+            let p = b.bin(Bin::Ge, x[0], k);
+            y = b.select(p, *case, y);
+        }
+        Ok(smallvec![y])
+    }
+}

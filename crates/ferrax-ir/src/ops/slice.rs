@@ -1,0 +1,71 @@
+//! slice: `out = x[start : limit : stride]` along every axis, bounds known when traced. numpy: basic slicing.
+use super::linear_jvp;
+use super::pad::Pad;
+use crate::aval::Aval;
+use crate::cx::{Arg, Axis, Cx, Dim, Tan, lit};
+use crate::error::{Res, type_err};
+use crate::lower::{Graph, Node, Nodes};
+use crate::op::{Avals, Axes, Rules, Tans};
+use crate::primitive;
+use crate::value::{Value, Values};
+use ferrax_kernel::Dims;
+use smallvec::smallvec;
+
+primitive! {
+    pub struct Slice = "slice" {
+        limit_indices: Dims,
+        start_indices: Dims,
+        strides: Option<Dims>,
+    }
+}
+impl Slice {
+    pub fn stride(&self, k: usize) -> usize {
+        self.strides.as_ref().map_or(1, |s| s[k])
+    }
+}
+impl Rules for Slice {
+    fn infer(&self, x: &[Aval]) -> Res<Avals> {
+        let [a] = x else { return type_err(format!("slice takes 1 operand, got {}", x.len())) };
+        let (start, limit) = (&self.start_indices, &self.limit_indices);
+        if start.len() != a.rank() || limit.len() != a.rank() || a.tape > 0 {
+            return type_err(format!("slice start_indices must have length equal to the number of dimensions of the operand, got indices {start} for operand shape {}.", a.shape));
+        }
+        if self.strides.as_ref().is_some_and(|s| s.len() != a.rank() || s.contains(&0)) {
+            return type_err(format!("slice strides must be positive, one for each axis, got strides {:?} for operand shape {}", self.strides, a.shape));
+        }
+        if (0..a.rank()).any(|k| limit[k] > a.shape[k]) {
+            return type_err(format!("slice limit_indices must be less than or equal to operand shape, got limit_indices {limit} for operand shape {}.", a.shape));
+        }
+        if (0..a.rank()).any(|k| limit[k] < start[k]) {
+            return type_err(format!("slice limit_indices must be greater than or equal to start_indices, got start_indices {start} and limit_indices {limit}."));
+        }
+        Ok(smallvec![a.with_shape((0..a.rank()).map(|k| (limit[k] - start[k]).div_ceil(self.stride(k))).collect())])
+    }
+    fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
+        linear_jvp(&self.clone().into(), cx, x, dx)
+    }
+    /// Zeros with the cotangent at the places that were read.
+    fn transpose(&self, cx: &dyn Cx, x: &[Arg], ct: &[Tan]) -> Res<Tans> {
+        let Some(ct) = &ct[0] else { return Ok(smallvec![None]) };
+        let a = x[0].aval();
+        let config = (0..a.rank()).map(|k| {
+            let (m, s, lo) = (ct.shape()[k], self.stride(k), self.start_indices[k]);
+            let width = if m == 0 { 0 } else { (m - 1) * s + 1 };
+            (lo as i64, (a.shape[k] - width) as i64 - lo as i64, if m == 0 { 0 } else { s as i64 - 1 })
+        });
+        Ok(smallvec![Some(cx.bind1(Pad { padding_config: config.collect() }, &[ct.clone(), lit(ct.dtype(), 0.0)])?)])
+    }
+    fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
+        let Some(d) = d[0] else { return Ok((cx.bind(&self.clone().into(), x)?, smallvec![None])) };
+        let op = Slice {
+            limit_indices: self.limit_indices.insert(d, ax.n),
+            start_indices: self.start_indices.insert(d, 0),
+            strides: self.strides.as_ref().map(|s| s.insert(d, 1)),
+        };
+        Ok((cx.bind(&op.into(), x)?, smallvec![Some(d)]))
+    }
+    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+        let strides: Dims = (0..self.start_indices.len()).map(|k| self.stride(k)).collect();
+        Ok(smallvec![b.slice(x[0], &self.start_indices, &strides, out[0].shape.clone())])
+    }
+}

@@ -1,0 +1,65 @@
+//! tape_len: how many elements a tape holds. empty_tape: the zero of a tape's type, whatever its length: reading past the end of a
+//! tape gives zeros. With these a loop of run-time length maps over tapes, and no other primitive need know them.
+use super::zero_jvp;
+use crate::aval::Aval;
+use crate::cx::{Arg, Axis, Cx, Dim, Tan};
+use crate::dtype::Dtype;
+use crate::error::{Res, not_linear, type_err};
+use crate::lower::{Graph, Node, Nodes};
+use crate::op::{Avals, Axes, Rules, Tans};
+use crate::primitive;
+use crate::value::{Value, Values};
+use ferrax_kernel::DType;
+use smallvec::smallvec;
+
+primitive! {
+    /// Batched, a tape holds as many elements as the longest lane wrote; what a shorter lane has beyond its own is never read.
+    pub struct TapeLen = "tape_len" {}
+}
+impl Rules for TapeLen {
+    fn infer(&self, x: &[Aval]) -> Res<Avals> {
+        match x {
+            [a] if a.tape > 0 => Ok(smallvec![Aval::scalar(Dtype::I32)]),
+            _ => type_err(format!("tape_len of {x:?}")),
+        }
+    }
+    fn jvp(&self, cx: &dyn Cx, x: &[Value], _: &[Tan]) -> Res<(Values, Tans)> {
+        zero_jvp(&self.clone().into(), cx, x)
+    }
+    fn transpose(&self, _: &dyn Cx, _: &[Arg], _: &[Tan]) -> Res<Tans> {
+        not_linear("tape_len")
+    }
+    fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], _: &[Dim]) -> Res<(Values, Axes)> {
+        Ok((cx.bind(&self.clone().into(), x)?, smallvec![None]))
+    }
+    fn lower(&self, b: &mut Graph, x: &[Node], _: &[Aval]) -> Res<Nodes> {
+        Ok(smallvec![b.tape_len(x[0], DType::I32)])
+    }
+}
+
+primitive! {
+    pub struct EmptyTape = "empty_tape" {
+        aval: Aval,
+    }
+}
+impl Rules for EmptyTape {
+    fn infer(&self, _: &[Aval]) -> Res<Avals> {
+        Ok(smallvec![self.aval.clone()])
+    }
+    fn jvp(&self, cx: &dyn Cx, x: &[Value], _: &[Tan]) -> Res<(Values, Tans)> {
+        zero_jvp(&self.clone().into(), cx, x)
+    }
+    fn transpose(&self, _: &dyn Cx, _: &[Arg], _: &[Tan]) -> Res<Tans> {
+        Ok(smallvec![])
+    }
+    fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], _: &[Dim]) -> Res<(Values, Axes)> {
+        Ok((cx.bind(&self.clone().into(), x)?, smallvec![None]))
+    }
+    fn lower(&self, b: &mut Graph, _: &[Node], _: &[Aval]) -> Res<Nodes> {
+        Ok(smallvec![b.empty_tape(&self.aval)])
+    }
+}
+/// `f` over the elements of tapes, as a loop as long as the longest of them.
+pub fn zip_tapes(_: &dyn Cx, _: &[Value], _: &[Value], _: crate::cx::PerElement) -> Res<Value> {
+    super::pending("zip_tapes")
+}

@@ -1,0 +1,374 @@
+//! `Program`: a first-order, typed, straight-line function; bodies of loops and branches are programs inside an `Op`.
+//!
+//! INVARIANT: variables are dense and in order of definition: held values, captured inputs, inputs, then the outputs of each
+//! equation. So an environment is a `Vec`, equality is `==` on the fields, and `parse(print(p))` needs no renaming.
+//! INVARIANT: a program in an op holds no arrays: what it captured is a leading input (`n_consts` of them), handed over beside it.
+//! `held` is not empty only between a transform that ran a user's rule and the [`crate::cx::Cx::bind_body`] that follows.
+use crate::aval::{Aval, Lit};
+use crate::effects::Effects;
+use crate::error::{Error, Res, value_err};
+use crate::op::Op;
+use crate::value::Value;
+use smallvec::SmallVec;
+use std::any::Any;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::sync::{Arc, Mutex, OnceLock};
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Atom {
+    Var(u32),
+    Lit(Lit),
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Eqn {
+    pub op: Op,
+    pub args: SmallVec<[Atom; 2]>,
+    pub n_out: u32,
+}
+
+pub struct Program {
+    held: Vec<Value>,
+    n_consts: usize,
+    n_ins: usize,
+    avals: Vec<Aval>,
+    eqns: Vec<Eqn>,
+    outs: Vec<Atom>,
+    /// The user's line of each equation: an index into the binding's table, 0 for unknown. No part of equality.
+    lines: Vec<u32>,
+    hash: OnceLock<u64>,
+    effects: OnceLock<Effects>,
+    memo: Mutex<Memo>,
+}
+
+/// What transforms of a program gave, for as long as the program lives.
+pub type Memo = HashMap<MemoKey, Arc<dyn Any + Send + Sync>, BuildHasherDefault<Fx>>;
+pub type MemoKey = (&'static str, usize, Option<Arc<str>>, SmallVec<[Vec<bool>; 3]>, Vec<usize>);
+
+impl PartialEq for Program {
+    fn eq(&self, o: &Program) -> bool {
+        std::ptr::eq(self, o)
+            || (self.key() == o.key()
+                && (self.n_consts, self.n_ins) == (o.n_consts, o.n_ins)
+                && self.held.len() == o.held.len()
+                && self.held.iter().zip(&o.held).all(|(a, b)| a.id() == b.id())
+                && self.avals == o.avals
+                && self.eqns == o.eqns
+                && self.outs == o.outs)
+    }
+}
+impl Eq for Program {}
+impl Hash for Program {
+    fn hash<H: Hasher>(&self, h: &mut H) {
+        h.write_u64(self.key());
+    }
+}
+impl std::fmt::Debug for Program {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        f.debug_struct("Program").field("ins", &self.in_avals()).field("eqns", &self.eqns).field("outs", &self.outs).finish()
+    }
+}
+
+/// How a rewired program's input arises.
+#[derive(Clone)]
+pub enum In {
+    Old(usize),
+    New(Aval),
+}
+
+impl Program {
+    /// A program from its parts; `lines` may be empty. Fails if a variable is used before it is defined.
+    pub fn new(n_consts: usize, n_ins: usize, avals: Vec<Aval>, eqns: Vec<Eqn>, outs: Vec<Atom>, lines: Vec<u32>) -> Res<Program> {
+        let p = Program::raw(vec![], n_consts, n_ins, avals, eqns, outs, lines);
+        let mut n = p.n_ins;
+        let ok = |a: &Atom, n: usize| !matches!(a, Atom::Var(v) if *v as usize >= n);
+        for e in &p.eqns {
+            if !e.args.iter().all(|a| ok(a, n)) {
+                return value_err(format!("an operand of {} is used before it is defined", e.op.name()));
+            }
+            n += e.n_out as usize;
+        }
+        if n != p.avals.len() || p.n_consts > p.n_ins || !p.outs.iter().all(|a| ok(a, n)) {
+            return value_err("a program's variables are not dense");
+        }
+        Ok(p)
+    }
+    fn raw(held: Vec<Value>, n_consts: usize, n_ins: usize, avals: Vec<Aval>, eqns: Vec<Eqn>, outs: Vec<Atom>, mut lines: Vec<u32>) -> Program {
+        lines.resize(eqns.len(), 0);
+        Program { held, n_consts, n_ins, avals, eqns, outs, lines, hash: OnceLock::new(), effects: OnceLock::new(), memo: Mutex::default() }
+    }
+    fn key(&self) -> u64 {
+        *self.hash.get_or_init(|| {
+            let mut h = Fx(0);
+            (self.n_consts, self.n_ins, &self.avals, &self.eqns, &self.outs).hash(&mut h);
+            self.held.iter().for_each(|v| v.id().hash(&mut h));
+            h.0
+        })
+    }
+    /// Values bound to the first variables; empty in every program that an op contains.
+    pub fn held(&self) -> &[Value] {
+        &self.held
+    }
+    /// How many of the inputs, the first ones, are captured values.
+    pub fn n_consts(&self) -> usize {
+        self.n_consts
+    }
+    pub fn n_ins(&self) -> usize {
+        self.n_ins
+    }
+    /// The type of every variable.
+    pub fn avals(&self) -> &[Aval] {
+        &self.avals
+    }
+    pub fn eqns(&self) -> &[Eqn] {
+        &self.eqns
+    }
+    pub fn outs(&self) -> &[Atom] {
+        &self.outs
+    }
+    pub fn n_outs(&self) -> usize {
+        self.outs.len()
+    }
+    pub fn lines(&self) -> &[u32] {
+        &self.lines
+    }
+    pub fn memo(&self) -> &Mutex<Memo> {
+        &self.memo
+    }
+    /// The captured inputs become ordinary ones: the form a body has.
+    pub fn open(self) -> Program {
+        Program::raw(self.held, 0, self.n_ins, self.avals, self.eqns, self.outs, self.lines)
+    }
+    /// The same program with its first `n` inputs counted as captured.
+    pub fn with_consts(&self, n: usize) -> Program {
+        Program::raw(self.held.clone(), n.min(self.n_ins), self.n_ins, self.avals.clone(), self.eqns.clone(), self.outs.clone(), self.lines.clone())
+    }
+    /// With `held` bound to the captured inputs.
+    pub fn hold(self, held: Vec<Value>) -> Program {
+        let n_ins = self.n_ins - held.len();
+        Program::raw(held, 0, n_ins, self.avals, self.eqns, self.outs, self.lines)
+    }
+    /// The held values become leading inputs.
+    pub fn release(&self) -> (Arc<Program>, Vec<Value>) {
+        let n = self.held.len();
+        let p = Program::raw(vec![], 0, n + self.n_ins, self.avals.clone(), self.eqns.clone(), self.outs.clone(), self.lines.clone());
+        (Arc::new(p), self.held.clone())
+    }
+    /// The number of the first variable that is not an input.
+    pub fn first_var(&self) -> usize {
+        self.held.len() + self.n_ins
+    }
+    pub fn in_avals(&self) -> &[Aval] {
+        &self.avals[self.held.len()..self.first_var()]
+    }
+    pub fn atom_aval(&self, a: &Atom) -> Aval {
+        match a {
+            Atom::Var(v) => self.avals[*v as usize].clone(),
+            Atom::Lit(l) => l.aval(),
+        }
+    }
+    pub fn out_avals(&self) -> Vec<Aval> {
+        self.outs.iter().map(|a| self.atom_aval(a)).collect()
+    }
+    pub fn effects(&self) -> &Effects {
+        self.effects.get_or_init(|| {
+            let mut all = Effects::default();
+            for e in &self.eqns {
+                let fx = e.op.effects();
+                if fx != Effects::default() {
+                    all.join(&fx);
+                }
+            }
+            all
+        })
+    }
+    fn numbered(&self) -> Vec<(u32, u32, Eqn)> {
+        let mut v = self.first_var() as u32;
+        let number = |(e, line): (&Eqn, &u32)| {
+            v += e.n_out;
+            (v - e.n_out, *line, e.clone())
+        };
+        self.eqns.iter().zip(&self.lines).map(number).collect()
+    }
+    /// The same function with its inputs reordered, dropped (they must be unused) or padded, and its outputs chosen by position.
+    pub fn rewire(&self, ins: &[In], outs: Option<&[usize]>) -> Arc<Program> {
+        let mut avals = self.avals.clone();
+        let h = self.held.len() as u32;
+        let mut ids: Vec<u32> = (0..h).collect();
+        for i in ins {
+            ids.push(match i {
+                In::Old(i) => h + *i as u32,
+                In::New(a) => {
+                    avals.push(a.clone());
+                    avals.len() as u32 - 1
+                }
+            });
+        }
+        let outs = outs.map_or(self.outs.clone(), |o| o.iter().map(|&i| self.outs[i]).collect());
+        Arc::new(finish(self.held.clone(), &ids, 0, false, &avals, self.numbered(), outs).0)
+    }
+    /// Keeps the outputs in `used`; returns which inputs that needs, and the program of those inputs only.
+    pub fn dce(&self, used: &[bool]) -> (Arc<Program>, Vec<bool>) {
+        let outs = self.outs.iter().zip(used).filter(|(_, u)| **u).map(|(a, _)| *a).collect();
+        let ids: Vec<u32> = (0..self.first_var() as u32).collect();
+        let (p, kept) = finish(self.held.clone(), &ids, self.n_ins, false, &self.avals, self.numbered(), outs);
+        (Arc::new(p), kept)
+    }
+    pub fn used_ins(&self) -> Vec<bool> {
+        self.dce(&vec![true; self.outs.len()]).1
+    }
+}
+
+/// Dead code out, variables renumbered. `ins` are the held values' variables and then the inputs', of which the first `droppable`
+/// go too if nothing needs them; `consts`: those that stay are captured values.
+fn finish(held: Vec<Value>, ins: &[u32], droppable: usize, consts: bool, avals: &[Aval], eqns: Vec<(u32, u32, Eqn)>, outs: Vec<Atom>) -> (Program, Vec<bool>) {
+    let n_held = held.len();
+    let mut live = vec![false; avals.len()];
+    let mark = |live: &mut Vec<bool>, a: &Atom| {
+        if let Atom::Var(v) = a {
+            live[*v as usize] = true;
+        }
+    };
+    outs.iter().for_each(|a| mark(&mut live, a));
+    let mut kept: Vec<(u32, Option<Vec<bool>>, u32, Eqn)> = Vec::with_capacity(eqns.len());
+    for (first, line, mut e) in eqns.into_iter().rev() {
+        let outs = &live[first as usize..(first + e.n_out) as usize];
+        let mut mask = None;
+        if !outs.contains(&true) && !e.op.effects().io {
+            continue;
+        }
+        if outs.contains(&false)
+            && let Some((op, keep, outs)) = e.op.body().and_then(|b| b.dce(outs))
+        {
+            let args = e.args.iter().zip(keep).filter(|(_, k)| *k).map(|(a, _)| *a).collect();
+            e = Eqn { op, args, n_out: outs.iter().filter(|u| **u).count() as u32 };
+            mask = Some(outs);
+        }
+        e.args.iter().for_each(|a| mark(&mut live, a));
+        kept.push((first, mask, line, e));
+    }
+    let keep: Vec<bool> = ins.iter().enumerate().map(|(i, v)| i < n_held || i - n_held >= droppable || live[*v as usize]).collect();
+    let mut new_id = vec![u32::MAX; avals.len()];
+    let mut new_avals = Vec::with_capacity(avals.len());
+    let mut define = |new_id: &mut Vec<u32>, v: u32| {
+        new_id[v as usize] = new_avals.len() as u32;
+        new_avals.push(avals[v as usize].clone());
+    };
+    ins.iter().zip(&keep).filter(|(_, k)| **k).for_each(|(v, _)| define(&mut new_id, *v));
+    let keep = keep[n_held..].to_vec();
+    let n_ins = keep.iter().filter(|k| **k).count();
+    let n_consts = if consts { keep[..droppable].iter().filter(|k| **k).count() } else { 0 };
+    let renumber = |new_id: &[u32], a: &mut Atom| {
+        if let Atom::Var(v) = a {
+            *v = new_id[*v as usize];
+            debug_assert!(*v != u32::MAX, "a variable is used before it is defined");
+        }
+    };
+    let (mut new_eqns, mut lines) = (Vec::with_capacity(kept.len()), Vec::with_capacity(kept.len()));
+    for (first, mask, line, mut e) in kept.into_iter().rev() {
+        e.args.iter_mut().for_each(|a| renumber(&new_id, a));
+        match mask {
+            None => (first..first + e.n_out).for_each(|v| define(&mut new_id, v)),
+            Some(m) => (first..).zip(m).filter(|(_, k)| *k).for_each(|(v, _)| define(&mut new_id, v)),
+        }
+        new_eqns.push(e);
+        lines.push(line);
+    }
+    let mut outs = outs;
+    outs.iter_mut().for_each(|a| renumber(&new_id, a));
+    (Program::raw(held, n_consts, n_ins, new_avals, new_eqns, outs, lines), keep)
+}
+
+/// A program under construction. Foreign values become captured inputs, one per identity.
+#[derive(Default)]
+pub struct Builder {
+    avals: Vec<Aval>,
+    ins: Vec<u32>,
+    consts: Vec<(u32, Value)>,
+    seen: HashMap<usize, u32, BuildHasherDefault<Fx>>,
+    eqns: Vec<(u32, u32, Eqn)>,
+}
+
+impl Builder {
+    fn var(&mut self, a: Aval) -> u32 {
+        self.avals.push(a);
+        self.avals.len() as u32 - 1
+    }
+    pub fn new_in(&mut self, a: Aval) -> u32 {
+        let v = self.var(a);
+        self.ins.push(v);
+        v
+    }
+    pub fn capture(&mut self, x: &Value) -> Atom {
+        let id = match x {
+            Value::Lit(l) => return Atom::Lit(*l),
+            Value::Array(a) => match crate::cx::to_lit(a) {
+                Some(l) => return Atom::Lit(l),
+                None => x.id(),
+            },
+            Value::Tracer(_) => x.id(),
+        };
+        if let Some(v) = id.and_then(|id| self.seen.get(&id)) {
+            return Atom::Var(*v);
+        }
+        let v = self.var(x.aval());
+        self.seen.extend(id.map(|id| (id, v)));
+        self.consts.push((v, x.clone())); // keeps `x` alive, so its address stays its identity
+        Atom::Var(v)
+    }
+    /// Adds an equation; returns its first output's variable.
+    pub fn push(&mut self, op: &Op, args: SmallVec<[Atom; 2]>, outs: &[Aval]) -> u32 {
+        let first = self.avals.len() as u32;
+        self.avals.extend_from_slice(outs);
+        self.eqns.push((first, crate::cx::line(), Eqn { op: op.clone(), args, n_out: outs.len() as u32 }));
+        first
+    }
+    pub fn n_eqns(&self) -> usize {
+        self.eqns.len()
+    }
+    /// The program of `outs`, and the captured values, its leading inputs.
+    pub fn close(self, outs: Vec<Atom>) -> (Program, Vec<Value>) {
+        let ins: Vec<u32> = self.consts.iter().map(|c| c.0).chain(self.ins).collect();
+        let (p, kept) = finish(vec![], &ins, self.consts.len(), true, &self.avals, self.eqns, outs);
+        let consts = self.consts.into_iter().zip(kept).filter(|(_, k)| *k).map(|((_, v), _)| v).collect();
+        (p, consts)
+    }
+}
+
+/// A small multiplicative hash: program keys are trusted input and hot.
+#[derive(Default)]
+pub struct Fx(pub u64);
+impl Hasher for Fx {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, b: &[u8]) {
+        b.chunks(8).for_each(|c| {
+            let mut w = [0; 8];
+            w[..c.len()].copy_from_slice(c);
+            self.write_u64(u64::from_le_bytes(w))
+        });
+    }
+    fn write_u8(&mut self, x: u8) {
+        self.write_u64(x as u64)
+    }
+    fn write_u32(&mut self, x: u32) {
+        self.write_u64(x as u64)
+    }
+    fn write_u64(&mut self, x: u64) {
+        self.0 = (self.0.rotate_left(5) ^ x).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+    fn write_usize(&mut self, x: usize) {
+        self.write_u64(x as u64)
+    }
+}
+
+/// Where two lists of types first differ, for an error message.
+pub fn mismatch(what: &str, got: &[Aval], want: &[Aval]) -> Error {
+    if got.len() != want.len() {
+        return Error::type_error(format!("{what}: {} operands where {} are expected", got.len(), want.len()));
+    }
+    let i = got.iter().zip(want).position(|(a, b)| !a.same(b)).unwrap_or(0);
+    Error::type_error(format!("{what}: operand {i} is {} where {} is expected", got[i].long(), want[i].long()))
+}

@@ -1,0 +1,233 @@
+//! A `Value` is a literal, an `Array` or a `Tracer`.
+//!
+//! INVARIANT: this crate never looks inside an `Array`. It knows the aval and holds the rest as an opaque payload, which only the
+//! executor that made it opens. So IR and transforms depend on no backend, and a captured array is shared, never copied.
+//! INVARIANT: `Value` is `Send + Sync`. A tracer holds its trace's tag, never the trace.
+use crate::aval::{Aval, Lit};
+use crate::dtype::Dtype;
+use crate::error::{Error, Kind, Res};
+use ferrax_kernel::Scalar;
+use smallvec::SmallVec;
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Operands and results: one or two in nearly every primitive.
+pub type Values = SmallVec<[Value; 2]>;
+
+/// What an executor hangs on an array.
+pub trait Payload: Send + Sync {
+    fn as_any(&self) -> &dyn Any;
+    /// The element of an array that has one; waits for a pending result. Serves `if x > 0`, nothing else.
+    fn item(&self) -> Res<Lit>;
+}
+
+pub struct Handle<P: ?Sized> {
+    pub aval: Aval,
+    pub data: P,
+}
+
+#[derive(Clone)]
+pub struct Array(pub Arc<Handle<dyn Payload>>);
+
+impl Array {
+    pub fn new<P: Payload + 'static>(aval: Aval, data: P) -> Array {
+        Array(Arc::new(Handle { aval, data }))
+    }
+    pub fn aval(&self) -> &Aval {
+        &self.0.aval
+    }
+    pub fn data<P: 'static>(&self) -> Option<&P> {
+        self.0.data.as_any().downcast_ref()
+    }
+}
+
+/// One per trace; shared by all its tracers. `alive` ends when the trace closes.
+pub struct Tag {
+    pub alive: AtomicBool,
+    /// Which transform: `jit`, `grad`, `vmap`, ..
+    pub what: &'static str,
+}
+impl Tag {
+    pub fn new(what: &'static str) -> Arc<Tag> {
+        Arc::new(Tag { alive: AtomicBool::new(true), what })
+    }
+    pub fn is_alive(&self) -> bool {
+        self.alive.load(Ordering::Relaxed)
+    }
+}
+
+pub enum Node {
+    /// Stage, Record: a variable of the program under construction.
+    Var(u32),
+    /// Jvp. INVARIANT: the tangent is never a symbolic zero; a value with a zero tangent is its primal.
+    Dual { primal: Value, tangent: Value },
+    /// Batch. `val` has the batch axis at `dim`; for a tape, `dim` counts within the element.
+    Batched { val: Value, dim: usize },
+}
+
+pub struct TracerData {
+    pub tag: Arc<Tag>,
+    pub aval: Aval,
+    pub node: Node,
+}
+
+#[derive(Clone)]
+pub struct Tracer(pub Arc<TracerData>);
+
+#[derive(Clone)]
+pub enum Value {
+    /// A rank-0 constant written in the program text.
+    Lit(Lit),
+    Array(Array),
+    Tracer(Tracer),
+}
+
+impl Value {
+    pub fn tracer(tag: &Arc<Tag>, aval: Aval, node: Node) -> Value {
+        Value::Tracer(Tracer(Arc::new(TracerData { tag: tag.clone(), aval, node })))
+    }
+    pub fn aval(&self) -> Aval {
+        match self {
+            Value::Lit(l) => l.aval(),
+            Value::Array(a) => a.0.aval.clone(),
+            Value::Tracer(t) => t.0.aval.clone(),
+        }
+    }
+    /// The shape; a literal's is `[]`.
+    pub fn shape(&self) -> &[usize] {
+        match self {
+            Value::Lit(_) => &[],
+            Value::Array(a) => &a.0.aval.shape,
+            Value::Tracer(t) => &t.0.aval.shape,
+        }
+    }
+    pub fn rank(&self) -> usize {
+        self.shape().len()
+    }
+    pub fn dtype(&self) -> Dtype {
+        match self {
+            Value::Lit(l) => l.dtype(),
+            Value::Array(a) => a.0.aval.dtype,
+            Value::Tracer(t) => t.0.aval.dtype,
+        }
+    }
+    pub fn weak(&self) -> bool {
+        match self {
+            Value::Lit(l) => l.weak,
+            Value::Array(a) => a.0.aval.weak,
+            Value::Tracer(t) => t.0.aval.weak,
+        }
+    }
+    pub fn tape(&self) -> u8 {
+        match self {
+            Value::Lit(_) => 0,
+            Value::Array(a) => a.0.aval.tape,
+            Value::Tracer(t) => t.0.aval.tape,
+        }
+    }
+    pub fn has_tangent(&self) -> bool {
+        self.dtype().is_inexact()
+    }
+    /// Identity, for captured inputs and forwarded residuals. Literals have none.
+    pub fn id(&self) -> Option<usize> {
+        match self {
+            Value::Lit(_) => None,
+            Value::Array(a) => Some(Arc::as_ptr(&a.0) as *const u8 as usize),
+            Value::Tracer(t) => Some(Arc::as_ptr(&t.0) as usize),
+        }
+    }
+    pub fn is_tracer(&self) -> bool {
+        matches!(self, Value::Tracer(_))
+    }
+    /// The number, where there is one: `if x > 0` works under jvp and grad, not under jit and vmap.
+    pub fn item(&self) -> Res<Lit> {
+        match self {
+            Value::Lit(l) => Ok(*l),
+            Value::Array(a) => a.0.data.item(),
+            Value::Tracer(_) => match self.concrete() {
+                Some(v) => v.item(),
+                None => Err(self.abstract_error(Kind::Concretization)),
+            },
+        }
+    }
+    /// The literal or array behind any number of Jvp traces; `None` if the value is abstract.
+    pub fn concrete(&self) -> Option<&Value> {
+        let mut v = self;
+        while let Value::Tracer(t) = v {
+            match &t.0.node {
+                Node::Dual { primal, .. } => v = primal,
+                _ => return None,
+            }
+        }
+        Some(v)
+    }
+    /// Why a number cannot be had, in JAX's words for `kind`.
+    pub fn abstract_error(&self, kind: Kind) -> Error {
+        let a = self.aval().long();
+        let what = match self {
+            Value::Tracer(t) => t.0.tag.what,
+            _ => "eval",
+        };
+        let first = match kind {
+            Kind::TracerBool => format!("Attempted boolean conversion of traced array with shape {}.", bool_shape(&self.aval())),
+            Kind::TracerArray => format!("The numpy.ndarray conversion method __array__() was called on traced array with shape {a}."),
+            Kind::TracerInteger => format!("The __index__() method was called on traced array with shape {a}."),
+            _ => format!("Abstract tracer value encountered where concrete value is expected: traced array with shape {a}"),
+        };
+        Error::new(kind, format!("{first}\nThe value is traced by {what}: it has a type but no number until the call runs."))
+    }
+    pub fn check_alive(&self) -> Res<()> {
+        match self {
+            Value::Tracer(t) if !t.0.tag.is_alive() => Err(self.leaked()),
+            _ => Ok(()),
+        }
+    }
+    pub fn leaked(&self) -> Error {
+        let Value::Tracer(t) = self else { return Error::new(Kind::UnexpectedTracer, "a value of another trace") };
+        Error::new(
+            Kind::UnexpectedTracer,
+            format!(
+                "Encountered an unexpected tracer. A function transformed by {} had a side effect, allowing for a reference to an intermediate value with type {} wrapped in a Tracer to escape the scope of the transformation.\nReturn the value from the transformed function instead of storing it outside.",
+                t.0.tag.what,
+                t.0.aval.long()
+            ),
+        )
+    }
+}
+fn bool_shape(a: &Aval) -> String {
+    a.with_dtype(Dtype::BOOL).long()
+}
+
+impl From<Lit> for Value {
+    fn from(l: Lit) -> Value {
+        Value::Lit(l)
+    }
+}
+impl From<Scalar> for Value {
+    fn from(s: Scalar) -> Value {
+        Value::Lit(Lit::new(s, false))
+    }
+}
+impl fmt::Debug for Value {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Value::Lit(l) => write!(f, "{l:?}"),
+            Value::Array(a) => write!(f, "Array({})", a.0.aval),
+            Value::Tracer(t) => write!(f, "Tracer({}, {})", t.0.aval, t.0.tag.what),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    #[test]
+    fn values_are_small_and_cross_threads() {
+        fn check<T: Send + Sync>() {}
+        check::<Value>();
+        assert!(size_of::<Value>() <= 24, "{}", size_of::<Value>());
+        assert_eq!(size_of::<Option<Value>>(), size_of::<Value>());
+    }
+}

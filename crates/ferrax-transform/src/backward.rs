@@ -1,0 +1,66 @@
+//! Transposition: a linear program, run backwards over cotangents.
+//!
+//! INVARIANT: cotangents are `None` until something arrives; an equation none of whose outputs has one is skipped.
+use ferrax_ir::cx::{Arg, Cx, Tan};
+use ferrax_ir::op::Tans;
+use ferrax_ir::program::Atom;
+use ferrax_ir::{Program, Res, Value, Values};
+use smallvec::SmallVec;
+
+/// `known[i]` is the value of input i, or `None` where the program is linear in it. Returns cotangents per input.
+pub fn backward(cx: &dyn Cx, p: &Program, known: &[Option<Value>], cts: Vec<Tan>) -> Res<Vec<Tan>> {
+    let n_held = p.held().len();
+    let mut val: Vec<Option<Value>> = Vec::with_capacity(p.avals().len());
+    val.extend(p.held().iter().cloned().map(Some));
+    val.extend_from_slice(known);
+    val.resize(p.avals().len(), None);
+    let mut linear: Vec<bool> = val.iter().map(Option::is_none).collect();
+    let value = |val: &[Option<Value>], a: &Atom| match a {
+        Atom::Var(v) => val[*v as usize].clone(),
+        Atom::Lit(l) => Some(Value::Lit(*l)),
+    };
+    // forwards: what depends on no linear input is computed
+    let mut first = p.first_var();
+    for e in p.eqns() {
+        let outs = first..first + e.n_out as usize;
+        first = outs.end;
+        if !e.args.iter().any(|a| matches!(a, Atom::Var(v) if linear[*v as usize])) {
+            let x: Values = e.args.iter().filter_map(|a| value(&val, a)).collect();
+            for (v, y) in outs.zip(cx.bind(&e.op, &x)?) {
+                linear[v] = false;
+                val[v] = Some(y);
+            }
+        }
+    }
+    // backwards
+    let mut ct: Vec<Tan> = vec![None; p.avals().len()];
+    let give = |ct: &mut Vec<Tan>, a: &Atom, t: Tan| -> Res<()> {
+        if let Atom::Var(v) = a
+            && linear[*v as usize]
+            && t.is_some()
+        {
+            let old = ct[*v as usize].take();
+            ct[*v as usize] = cx.add_tan(old, t)?;
+        }
+        Ok(())
+    };
+    for (a, t) in p.outs().iter().zip(cts) {
+        give(&mut ct, a, t)?;
+    }
+    for e in p.eqns().iter().rev() {
+        let outs = first - e.n_out as usize..first;
+        first = outs.start;
+        if ct[outs.clone()].iter().all(Option::is_none) {
+            continue;
+        }
+        let cts: Tans = outs.map(|v| ct[v].take()).collect();
+        let vals: SmallVec<[Option<Value>; 2]> = e.args.iter().map(|a| value(&val, a)).collect();
+        let args: SmallVec<[Arg; 2]> = e.args.iter().zip(&vals).map(|(a, v)| v.as_ref().map_or_else(|| Arg::Linear(p.atom_aval(a)), Arg::Known)).collect();
+        let back = e.op.rules().transpose(cx, &args, &cts)?;
+        for (a, t) in e.args.iter().zip(back) {
+            give(&mut ct, a, t)?;
+        }
+    }
+    ct.truncate(p.first_var());
+    Ok(ct.split_off(n_held))
+}

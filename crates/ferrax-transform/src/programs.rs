@@ -1,0 +1,177 @@
+//! Programs to programs, each by running the program under the trace that does the same to values, with Stage beneath.
+//! So there is one implementation of each transform. Results are remembered in the program they come from, and die with it.
+use crate::backward::backward;
+use crate::trace::Trace;
+use ferrax_ir::cx::{Axis, Body, Cx, Dim, Fun, Masked, Recur, Residual, Split};
+use ferrax_ir::effects::Name;
+use ferrax_ir::mask::{not, pick};
+use ferrax_ir::ops::reduce::ReduceKind;
+use ferrax_ir::program::MemoKey;
+use ferrax_ir::{Aval, Program, Res, Value, Values};
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+pub struct Transforms;
+
+/// A result of a transform that a program may remember.
+trait Memorable: Clone + Send + Sync + 'static {
+    fn programs(&self) -> [&Arc<Program>; 2];
+}
+impl Memorable for Masked {
+    fn programs(&self) -> [&Arc<Program>; 2] {
+        [&self.0, &self.0]
+    }
+}
+impl Memorable for Arc<Split> {
+    fn programs(&self) -> [&Arc<Program>; 2] {
+        [&self.known, &self.unknown]
+    }
+}
+/// Not remembered: a program that holds tracers (they end with their trace), and `p` itself (it would keep itself alive).
+fn memo<T: Memorable>(what: &'static str, p: &Arc<Program>, size: usize, name: Option<&Name>, masks: &[&[bool]], groups: &[usize], f: impl FnOnce() -> Res<T>) -> Res<T> {
+    let key: MemoKey = (what, size, name.cloned(), masks.iter().map(|m| m.to_vec()).collect(), groups.to_vec());
+    let table = || p.memo().lock().unwrap_or_else(|e| e.into_inner());
+    if let Some(hit) = table().get(&key).and_then(|v| v.downcast_ref::<T>()).cloned() {
+        return Ok(hit);
+    }
+    let out = f()?;
+    let keep = |q: &Arc<Program>| !Arc::ptr_eq(q, p) && !q.held().iter().any(Value::is_tracer);
+    if p.held().is_empty() && out.programs().into_iter().all(keep) {
+        let boxed: Arc<dyn Any + Send + Sync> = Arc::new(out.clone());
+        table().insert(key, boxed);
+    }
+    Ok(out)
+}
+
+/// The program of `outs`. What a user's rule captured is held by it, until the op it goes into takes it as operands.
+fn closed(s: &Trace, outs: &[Value]) -> Res<Arc<Program>> {
+    let (p, consts) = s.close(outs)?;
+    for v in &consts {
+        v.check_alive()?;
+    }
+    Ok(Arc::new(if consts.is_empty() { p.open() } else { p.hold(consts) }))
+}
+
+impl Recur for Transforms {
+    fn jvp(&self, p: &Arc<Program>, nz: &[bool], inst: &[bool], gi: &[usize], go: &[usize]) -> Res<Masked> {
+        memo("jvp", p, 0, None, &[nz, inst], &[gi, go].concat(), || {
+            let s = Trace::stage();
+            let j = Trace::jvp(s.clone());
+            let mut ins: Vec<Value> = vec![];
+            let mut at = 0;
+            for g in gi {
+                let avals = &p.in_avals()[at..at + g];
+                ins.extend(avals.iter().map(|a| s.new_in(a.clone())));
+                for i in (at..at + g).filter(|i| nz[*i]) {
+                    let t = s.new_in(p.in_avals()[i].strong());
+                    ins[i] = j.dual(ins[i].clone(), Some(t));
+                }
+                at += g;
+            }
+            let cx: &dyn Cx = &*j;
+            let outs: Vec<_> = cx.inline(p, &ins)?.iter().map(|v| j.undual(v)).collect();
+            let sx: &dyn Cx = &*s;
+            let (mut flat, mut out_nz, mut at) = (vec![], vec![], 0);
+            for g in go {
+                let group = &outs[at..at + g];
+                flat.extend(group.iter().map(|o| o.0.clone()));
+                for (k, (y, dy)) in group.iter().enumerate() {
+                    let on = dy.is_some() || inst[at + k];
+                    out_nz.push(on);
+                    if on {
+                        flat.push(sx.inst(dy, &y.aval().strong())?);
+                    }
+                }
+                at += g;
+            }
+            Ok((closed(&s, &flat)?, out_nz))
+        })
+    }
+
+    fn split(&self, p: &Arc<Program>, unk: &[bool], force: &[bool], fwd: &[bool]) -> Res<Arc<Split>> {
+        memo("split", p, 0, None, &[unk, force, fwd], &[], || {
+            let s = Trace::stage();
+            let r = Trace::record(s.clone());
+            let ins: Vec<Value> = p.in_avals().iter().zip(unk).map(|(a, u)| if *u { r.new_in(a.clone()) } else { s.new_in(a.clone()) }).collect();
+            let cx: &dyn Cx = &*r;
+            let outs = cx.inline(p, &ins)?;
+            let out_unk: Vec<bool> = outs.iter().zip(force).map(|(v, f)| *f || r.owns(v)).collect();
+            let (unknown, residuals) = r.close(&pick(&outs, &out_unk))?;
+            let mut known = pick(&outs, &not(&out_unk));
+            let mut res = vec![];
+            for v in residuals {
+                match (0..ins.len()).find(|&i| fwd[i] && !unk[i] && ins[i].id() == v.id()) {
+                    Some(i) => res.push(Residual::In(i)),
+                    None => {
+                        res.push(Residual::New);
+                        known.push(v);
+                    }
+                }
+            }
+            let unknown = Arc::new(unknown.open());
+            Ok(Arc::new(Split { known: closed(&s, &known)?, unknown, out_unk, res }))
+        })
+    }
+
+    fn transpose(&self, p: &Arc<Program>, lin: &[bool], ct_nz: &[bool], inst: &[bool]) -> Res<Masked> {
+        memo("transpose", p, 0, None, &[lin, ct_nz, inst], &[], || {
+            let s = Trace::stage();
+            let known: Vec<Option<Value>> = p.in_avals().iter().zip(lin).map(|(a, l)| (!l).then(|| s.new_in(a.clone()))).collect();
+            let cts: Vec<_> = p.out_avals().iter().zip(ct_nz).map(|(a, nz)| nz.then(|| s.new_in(a.strong()))).collect();
+            let cx: &dyn Cx = &*s;
+            let out = backward(cx, p, &known, cts)?;
+            let lin_avals = pick(p.in_avals(), lin);
+            let out: Vec<_> = pick(&out, lin);
+            let nz: Vec<bool> = out.iter().zip(inst).map(|(ct, i)| *i || ct.is_some()).collect();
+            let flat: Vec<Value> = (0..out.len()).filter(|i| nz[*i]).map(|i| cx.inst(&out[i], &lin_avals[i].strong())).collect::<Res<_>>()?;
+            Ok((closed(&s, &flat)?, nz))
+        })
+    }
+
+    fn batch(&self, p: &Arc<Program>, ax: Axis, b: &[bool], force: &[bool]) -> Res<Masked> {
+        let n = ax.n;
+        memo("batch", p, n, ax.name, &[b, force], &[], || {
+            let s = Trace::stage();
+            let t = Trace::batch(s.clone(), n, ax.name.cloned());
+            let lane = |(a, b): (&Aval, &bool)| if *b { t.lanes(s.new_in(a.batched(n, 0)), Some(0)) } else { s.new_in(a.clone()) };
+            let ins: Vec<Value> = p.in_avals().iter().zip(b).map(lane).collect();
+            let cx: &dyn Cx = &*t;
+            let outs: Vec<_> = cx.inline(p, &ins)?.iter().map(|v| t.unlanes(v)).collect();
+            let out_b: Vec<bool> = outs.iter().zip(force).map(|((_, d), f)| *f || d.is_some()).collect();
+            let sx: &dyn Cx = &*s;
+            let flat: Vec<Value> = outs.iter().zip(&out_b).map(|((v, d), b)| if *b { sx.batch_at(v, *d, n, 0) } else { Ok(v.clone()) }).collect::<Res<_>>()?;
+            Ok((closed(&s, &flat)?, out_b))
+        })
+    }
+
+    fn stage(&self, ins: &[Aval], f: Body) -> Res<(Arc<Program>, Vec<Value>)> {
+        let s = Trace::stage();
+        let x: Vec<Value> = ins.iter().map(|a| s.new_in(a.clone())).collect();
+        let outs = s.run(|| f(&*s, &x))?;
+        let (p, consts) = s.close(&outs)?;
+        Ok((Arc::new(p.open()), consts))
+    }
+
+    fn batch_fun(&self, f: &Fun, ax: Axis, d: &[Dim], sum: &[bool]) -> Fun {
+        let (f, d, sum, tag, n, name) = (f.clone(), d.to_vec(), sum.to_vec(), ax.tag.clone(), ax.n, ax.name.cloned());
+        let shown = f.name().to_string();
+        Fun::user(&shown, move |x| {
+            let parent = ferrax_ir::current();
+            let was_alive = tag.alive.swap(true, Ordering::Relaxed); // the vmap may be over: a bwd runs after it
+            let t = Trace::batch_again(parent.clone(), n, name.clone(), tag.clone());
+            // operands beyond `d` (residuals, cotangents, tangents) are batched on axis 0
+            let lane = |(i, v): (usize, &Value)| t.lanes(v.clone(), d.get(i).map_or(Some(0), |d| d.map(|_| 0)));
+            let x: Vec<Value> = x.iter().enumerate().map(lane).collect();
+            let outs = f.call(&*t, &x);
+            tag.alive.store(was_alive, Ordering::Relaxed);
+            let outs = outs?;
+            let out = outs.iter().enumerate().map(|(i, v)| {
+                let (v, at) = t.unlanes(v);
+                let v = parent.batch_at(&v, at, n, 0)?;
+                if sum.get(i) == Some(&true) { parent.reduce(ReduceKind::Sum, &v, [0].into()) } else { Ok(v) }
+            });
+            out.collect::<Res<Values>>()
+        })
+    }
+}

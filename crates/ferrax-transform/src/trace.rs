@@ -1,0 +1,237 @@
+//! The traces. Each is a `Cx`; all but Eval and Stage pass what they emit to a parent.
+//!
+//! ```text
+//! Eval     runs ops on arrays                                  (root)
+//! Stage    adds equations to a program; foreign values become captured inputs
+//! Jvp      values are primal + tangent; rules emit to the parent
+//! Record   the linear half of linearize: ops that touch its tracers are recorded, all others go to the parent.
+//!          linearize(f) = Jvp over Record: the same jvp rules, their primal halves run, their tangent halves are kept
+//! Batch    values carry a batch axis
+//! ```
+//!
+//! INVARIANT: a trace looks only inside its own tracers; any other value is a constant to it and goes to the parent as it is.
+//! That is all there is to closures over outer tracers, to nesting and to perturbation confusion: no levels are compared.
+use crate::programs;
+use ferrax_ir::cx::{Axis, Cx, Dim, Recur, Tan};
+use ferrax_ir::effects::Name;
+use ferrax_ir::op::{Avals, Tans};
+use ferrax_ir::program::{Atom, Builder};
+use ferrax_ir::value::{Node, Tag, Values};
+use ferrax_ir::{Aval, Op, Program, Res, Value};
+use smallvec::SmallVec;
+use std::cell::RefCell;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// What runs ops on arrays.
+pub trait Executor {
+    fn run(&self, op: &Op, x: &[Value]) -> Res<Values>;
+}
+
+pub struct Trace {
+    me: Weak<Trace>,
+    pub tag: Arc<Tag>,
+    kind: Kind,
+    borrowed_tag: bool,
+}
+/// Tracers hold the tag and not the trace, so a trace ends where its transform returns, errors and panics included.
+impl Drop for Trace {
+    fn drop(&mut self) {
+        if !self.borrowed_tag {
+            self.tag.alive.store(false, Ordering::Relaxed);
+        }
+    }
+}
+
+enum Kind {
+    Eval(Rc<dyn Executor>),
+    Stage(RefCell<Builder>),
+    Record(Rc<dyn Cx>, RefCell<Builder>),
+    Jvp(Rc<dyn Cx>),
+    Batch(Rc<dyn Cx>, usize, Option<Name>),
+}
+
+impl Trace {
+    fn new(what: &'static str, kind: Kind) -> Rc<Trace> {
+        let tag = Tag::new(what);
+        Rc::new_cyclic(|me| Trace { me: me.clone(), tag, kind, borrowed_tag: false })
+    }
+    pub fn eval(e: Rc<dyn Executor>) -> Rc<Trace> {
+        Trace::new("eval", Kind::Eval(e))
+    }
+    pub fn stage() -> Rc<Trace> {
+        Trace::new("jit", Kind::Stage(RefCell::default()))
+    }
+    pub fn record(parent: Rc<dyn Cx>) -> Rc<Trace> {
+        Trace::new("grad", Kind::Record(parent, RefCell::default()))
+    }
+    pub fn jvp(parent: Rc<dyn Cx>) -> Rc<Trace> {
+        Trace::new("grad", Kind::Jvp(parent))
+    }
+    pub fn batch(parent: Rc<dyn Cx>, n: usize, name: Option<Name>) -> Rc<Trace> {
+        Trace::new("vmap", Kind::Batch(parent, n, name))
+    }
+    /// The trace of a tag once more, over another parent: it owns the values of the first.
+    pub fn batch_again(parent: Rc<dyn Cx>, n: usize, name: Option<Name>, tag: Arc<Tag>) -> Rc<Trace> {
+        Rc::new_cyclic(|me| Trace { me: me.clone(), tag, kind: Kind::Batch(parent, n, name), borrowed_tag: true })
+    }
+
+    fn node<'a>(&self, v: &'a Value) -> Option<&'a Node> {
+        match v {
+            Value::Tracer(t) if Arc::ptr_eq(&t.0.tag, &self.tag) => Some(&t.0.node),
+            _ => None,
+        }
+    }
+    fn owns_any(&self, x: &[Value]) -> bool {
+        x.iter().any(|v| self.node(v).is_some())
+    }
+    pub fn owns(&self, v: &Value) -> bool {
+        self.node(v).is_some()
+    }
+
+    // ---- Jvp ----
+    pub fn dual(&self, primal: Value, tangent: Tan) -> Value {
+        match tangent {
+            Some(tangent) => Value::tracer(&self.tag, primal.aval(), Node::Dual { primal, tangent }),
+            None => primal,
+        }
+    }
+    pub fn undual(&self, v: &Value) -> (Value, Tan) {
+        match self.node(v) {
+            Some(Node::Dual { primal, tangent }) => (primal.clone(), Some(tangent.clone())),
+            _ => (v.clone(), None),
+        }
+    }
+
+    // ---- Batch ----
+    pub fn lanes(&self, val: Value, dim: Dim) -> Value {
+        match dim {
+            Some(dim) => Value::tracer(&self.tag, val.aval().unbatched(dim), Node::Batched { val, dim }),
+            None => val,
+        }
+    }
+    pub fn unlanes(&self, v: &Value) -> (Value, Dim) {
+        match self.node(v) {
+            Some(Node::Batched { val, dim }) => (val.clone(), Some(*dim)),
+            _ => (v.clone(), None),
+        }
+    }
+
+    // ---- Stage, Record ----
+    fn builder(&self) -> &RefCell<Builder> {
+        match &self.kind {
+            Kind::Stage(b) | Kind::Record(_, b) => b,
+            _ => unreachable!("only stage and record build programs"),
+        }
+    }
+    pub fn new_in(&self, a: Aval) -> Value {
+        let v = self.builder().borrow_mut().new_in(a.clone());
+        Value::tracer(&self.tag, a, Node::Var(v))
+    }
+    fn atom(&self, b: &mut Builder, v: &Value) -> Atom {
+        match self.node(v) {
+            Some(Node::Var(v)) => Atom::Var(*v),
+            _ => b.capture(v),
+        }
+    }
+    fn push(&self, op: &Op, x: &[Value]) -> Res<Values> {
+        let ins: Avals = x.iter().map(Value::aval).collect();
+        let outs = op.rules().infer(&ins)?;
+        let mut b = self.builder().borrow_mut();
+        let args = x.iter().map(|v| self.atom(&mut b, v)).collect();
+        let first = b.push(op, args, &outs);
+        Ok((first..).zip(outs).map(|(v, a)| Value::tracer(&self.tag, a, Node::Var(v))).collect())
+    }
+    /// Ends the trace. Returns the program and what it captured, its leading inputs.
+    pub fn close(&self, outs: &[Value]) -> Res<(Program, Vec<Value>)> {
+        self.tag.alive.store(false, Ordering::Relaxed);
+        let mut b = self.builder().take();
+        for v in outs.iter().filter(|v| !self.owns(v)) {
+            v.check_alive()?;
+        }
+        let outs = outs.iter().map(|v| self.atom(&mut b, v)).collect();
+        Ok(b.close(outs))
+    }
+    /// Runs user code under this trace.
+    pub fn run<T>(&self, f: impl FnOnce() -> T) -> T {
+        ferrax_ir::enter(self.handle(), f)
+    }
+}
+
+impl Cx for Trace {
+    fn handle(&self) -> Rc<dyn Cx> {
+        match self.me.upgrade() {
+            Some(me) => me,
+            None => unreachable!("a trace outlives the calls made on it"),
+        }
+    }
+    fn recur(&self) -> &dyn Recur {
+        &programs::Transforms
+    }
+    fn record(&self, op: &Op, x: &[Value]) -> Res<Values> {
+        match &self.kind {
+            Kind::Record(parent, _) => {
+                if !self.owns_any(x) {
+                    return parent.bind(op, x);
+                }
+                self.push(op, x)
+            }
+            _ => self.bind(op, x),
+        }
+    }
+    fn bind(&self, op: &Op, x: &[Value]) -> Res<Values> {
+        match &self.kind {
+            Kind::Eval(e) => {
+                if let Some(v) = x.iter().find(|v| v.is_tracer()) {
+                    return Err(v.leaked());
+                }
+                match op.means() {
+                    Some(f) => f.call(self, x),
+                    None => e.run(op, x),
+                }
+            }
+            Kind::Stage(_) => match op.body() {
+                Some(b) => match b.stage(self, x)? {
+                    Some((op, x)) => self.push(&op, &x),
+                    None => self.push(op, x),
+                },
+                None => self.push(op, x),
+            },
+            Kind::Record(parent, _) => {
+                if !self.owns_any(x) {
+                    return parent.bind(op, x);
+                }
+                let Some(body) = op.body() else { return self.push(op, x) };
+                let unk: Vec<bool> = x.iter().map(|v| self.owns(v)).collect();
+                body.split(&**parent, self, x, &unk)
+            }
+            Kind::Jvp(parent) => {
+                if !self.owns_any(x) {
+                    return parent.bind(op, x);
+                }
+                let (mut p, mut t) = (Values::new(), Tans::new());
+                for v in x {
+                    let (primal, tangent) = self.undual(v);
+                    p.push(primal);
+                    t.push(tangent);
+                }
+                let (y, dy) = op.rules().jvp(&**parent, &p, &t)?;
+                Ok(y.into_iter().zip(dy).map(|(y, dy)| self.dual(y, dy)).collect())
+            }
+            Kind::Batch(parent, n, name) => {
+                if !self.owns_any(x) && !name.as_ref().is_some_and(|name| op.uses_axis(name)) {
+                    return parent.bind(op, x);
+                }
+                let (mut v, mut d) = (Values::new(), SmallVec::<[Dim; 2]>::new());
+                for a in x {
+                    let (val, dim) = self.unlanes(a);
+                    v.push(val);
+                    d.push(dim);
+                }
+                let (y, dy) = op.rules().batch(&**parent, Axis { n: *n, name: name.as_ref(), tag: &self.tag }, &v, &d)?;
+                Ok(y.into_iter().zip(dy).map(|(y, d)| self.lanes(y, d)).collect())
+            }
+        }
+    }
+}
