@@ -1,0 +1,178 @@
+//! What stands behind an `ir::Array`: buffers on devices.
+//!
+//! INVARIANT: an array's elements never change. Donation empties it: the buffers go, and every later use says so.
+use crate::device::Device;
+use ferrax_ir::error::{Error, Kind, Res};
+use ferrax_ir::lower::physical;
+use ferrax_ir::value::{Array, Payload};
+use ferrax_ir::{Aval, Dtype, Lit};
+use ferrax_kernel::{Buffer, DType, Scalar};
+use smallvec::{SmallVec, smallvec};
+use std::any::Any;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+
+/// One device's part.
+#[derive(Clone)]
+pub struct Shard {
+    pub device: Arc<Device>,
+    pub buffer: Buffer,
+}
+
+/// One shard: the whole array. Several: equal parts along axis 0, in order (what pmap returns).
+pub type Shards = SmallVec<[Shard; 1]>;
+
+pub struct Data {
+    /// Empty once the array was deleted or donated.
+    shards: Mutex<Shards>,
+    /// Whether a user placed it; others follow their operands.
+    pub committed: bool,
+}
+
+impl Data {
+    fn lock(&self) -> MutexGuard<'_, Shards> {
+        self.shards.lock().unwrap_or_else(|e| e.into_inner())
+    }
+    /// Empty where the array was deleted.
+    pub fn shards(&self) -> Shards {
+        self.lock().clone()
+    }
+    pub fn is_deleted(&self) -> bool {
+        self.lock().is_empty()
+    }
+    /// Lets go of the buffers and hands them out.
+    pub fn delete(&self) -> Shards {
+        std::mem::take(&mut *self.lock())
+    }
+    pub fn is_ready(&self) -> bool {
+        self.lock().iter().all(|s| s.buffer.is_ready())
+    }
+}
+
+impl Payload for Data {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+    fn item(&self, aval: &Aval) -> Res<Lit> {
+        if aval.shape.size() != 1 {
+            return Err(Error::type_error("Only scalar arrays can be converted to Python scalars; got array.ndim={}".replace("{}", &aval.rank().to_string())));
+        }
+        let bytes = read(self, aval)?;
+        Ok(match aval.dtype {
+            Dtype::C64 => Lit::c64(Scalar::from_bytes(DType::F32, &bytes).to_f64() as f32, Scalar::from_bytes(DType::F32, &bytes[4..]).to_f64() as f32, aval.weak),
+            d => match d.num() {
+                Some(d) => Lit::new(Scalar::from_bytes(d, &bytes), aval.weak),
+                None => return Err(Error::type_error(format!("a value of dtype {d} has no literal form"))),
+            },
+        })
+    }
+}
+
+/// An array of one buffer.
+pub fn array(aval: Aval, device: &Arc<Device>, buffer: Buffer, committed: bool) -> Array {
+    sharded(aval, smallvec![Shard { device: device.clone(), buffer }], committed)
+}
+/// An array of equal parts along axis 0.
+pub fn sharded(aval: Aval, shards: Shards, committed: bool) -> Array {
+    Array::new(aval, Data { shards: Mutex::new(shards), committed })
+}
+/// What stands behind an array.
+pub fn data(a: &Array) -> Res<&Data> {
+    a.data::<Data>().ok_or_else(|| Error::type_error("an array of another runtime"))
+}
+fn deleted(aval: &Aval) -> Error {
+    Error::new(Kind::Runtime, format!("Array has been deleted with shape={}.", aval.long()))
+}
+/// Its shards, or the error that it was deleted.
+pub fn shards(a: &Array) -> Res<Shards> {
+    let s = data(a)?.shards();
+    if s.is_empty() { Err(deleted(a.aval())) } else { Ok(s) }
+}
+/// Its only shard; an array of several parts is first brought together on its first device.
+pub fn single(a: &Array) -> Res<Shard> {
+    let d = data(a)?;
+    let first = match &d.lock()[..] {
+        [one] => return Ok(one.clone()),
+        [] => return Err(deleted(a.aval())),
+        [first, ..] => first.device.clone(),
+    };
+    let bytes = read(d, a.aval())?;
+    let buffer = first.backend.upload(&bytes)?;
+    Ok(Shard { device: first, buffer })
+}
+/// The bytes of an array on the host: row major, in physical form. Waits.
+pub fn bytes(a: &Array) -> Res<Vec<u8>> {
+    read(data(a)?, a.aval())
+}
+fn read(d: &Data, aval: &Aval) -> Res<Vec<u8>> {
+    let shards = d.shards();
+    let mut out = vec![];
+    for s in &shards {
+        wait(&s.buffer)?;
+        let part = s.device.backend.download(&s.buffer)?;
+        if shards.len() == 1 {
+            return Ok(part);
+        }
+        out.extend(part);
+    }
+    if shards.is_empty() { Err(deleted(aval)) } else { Ok(out) }
+}
+
+/// An array with these bytes (row major, physical form) on a device.
+pub fn from_bytes(aval: Aval, bytes: &[u8], device: &Arc<Device>, committed: bool) -> Res<Array> {
+    let p = physical(&aval);
+    let want = p.shape.checked(p.dtype.size())?;
+    if want != bytes.len() {
+        return Err(Error::value(format!("{} needs {want} bytes, not {}", aval.long(), bytes.len())));
+    }
+    check_dtype(&aval, device)?;
+    Ok(array(aval, device, device.backend.upload(bytes)?, committed))
+}
+/// An error where the device does not have the dtype.
+pub fn check_dtype(aval: &Aval, device: &Device) -> Res<()> {
+    let d = physical(aval).dtype;
+    if device.backend.supports(d) {
+        return Ok(());
+    }
+    Err(Error::type_error(format!("{device} ({}) has no {}\nhelp: convert to a narrower dtype, or keep the array on cpu", device.backend.description(), d.long())))
+}
+/// The same elements on another device.
+pub fn put(a: &Array, device: &Arc<Device>, committed: bool) -> Res<Array> {
+    if let [one] = &shards(a)?[..]
+        && one.device == *device
+    {
+        return Ok(array(a.aval().clone(), device, one.buffer.clone(), committed));
+    }
+    from_bytes(a.aval().clone(), &bytes(a)?, device, committed)
+}
+/// A rank-0 array of a literal.
+pub fn from_lit(l: &Lit, device: &Arc<Device>) -> Res<Array> {
+    let aval = l.aval();
+    let bytes: SmallVec<[u8; 16]> = match l.scalar() {
+        Some(s) => s.bytes()[..s.dtype.size()].into(),
+        None => {
+            let (re, im) = l.parts();
+            let d = physical(&aval).dtype;
+            [re, im].iter().flat_map(|x| Scalar::from_f64(d, *x).bytes()[..d.size()].to_vec()).collect()
+        }
+    };
+    check_dtype(&aval, device)?;
+    Ok(array(aval, device, device.backend.upload(&bytes)?, false))
+}
+
+/// How to wait for a buffer: the binding installs a way that releases its interpreter's lock and looks for signals.
+pub type Wait = fn(&Buffer) -> Res<()>;
+static WAIT: OnceLock<Wait> = OnceLock::new();
+pub fn install_wait(f: Wait) {
+    WAIT.get_or_init(|| f);
+}
+/// Waits until the buffer is ready; an error if it is poisoned.
+pub fn wait(b: &Buffer) -> Res<()> {
+    if let Some(m) = b.try_memory() {
+        m?;
+        return Ok(());
+    }
+    match WAIT.get() {
+        Some(f) => f(b),
+        None => b.memory().map(|_| ()).map_err(Error::from),
+    }
+}

@@ -1,0 +1,141 @@
+//! Programs made ready to run: lowered, compiled for a device, and run at once or in the device's queue.
+//!
+//! A run whose inputs are there and whose work is small is done on the spot; other runs are handed to the device's queue, and the
+//! arrays they return are pending. An error in a queued run poisons its results: whoever reads one gets it.
+use crate::array::{self, Shard};
+use crate::device::Device;
+use crate::queue::Queue;
+use ferrax_ir::error::{Error, Res};
+use ferrax_ir::lower;
+use ferrax_ir::value::{Array, Values};
+use ferrax_ir::{Aval, Program, Value};
+use ferrax_kernel::backend::{Arg, Buffers};
+use ferrax_kernel::{Buffer, Executable, Plan, RunCx};
+use smallvec::SmallVec;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Scalar operations from which a run is handed to the queue: about 100 microseconds of one core.
+const ASYNC_WORK: u64 = 200_000;
+
+/// Set to stop what is running; the binding sets it when the user interrupts a wait.
+pub static CANCEL: AtomicBool = AtomicBool::new(false);
+
+pub struct Compiled {
+    pub program: Arc<Program>,
+    pub device: Arc<Device>,
+    exe: Arc<dyn Executable>,
+    outs: Vec<Aval>,
+    /// Work is unknown or large, or others must be waited for.
+    queued: bool,
+}
+
+impl Compiled {
+    /// Lowers and compiles `program`, whose captured values are its leading inputs.
+    pub fn new(program: Arc<Program>, device: &Arc<Device>) -> Res<Compiled> {
+        for a in program.avals() {
+            if a.tape == 0 {
+                array::check_dtype(a, device)?;
+            }
+        }
+        let plan = lower::lower(&program)?;
+        let queued = plan.work() > ASYNC_WORK || plan.unbounded() || plan.waits();
+        let exe = device.backend.compile(Arc::new(plan))?;
+        Ok(Compiled { outs: program.out_avals().iter().map(|a| a.clone()).collect(), program, device: device.clone(), exe, queued })
+    }
+    pub fn plan(&self) -> &Plan {
+        self.exe.plan()
+    }
+    /// The plan as the backend runs it, for people and tests.
+    pub fn text(&self) -> String {
+        self.exe.text()
+    }
+    pub fn out_avals(&self) -> &[Aval] {
+        &self.outs
+    }
+    /// Runs on arrays that are on this device. `donated[i]` gives up argument i: it is deleted, and its memory may become a result's.
+    pub fn run(&self, args: &[Value], donated: &[bool]) -> Res<Values> {
+        let mut ins: SmallVec<[Arg; 4]> = SmallVec::with_capacity(args.len());
+        let mut ready = true;
+        for (i, x) in args.iter().enumerate() {
+            let buffer = self.buffer(x)?;
+            ready &= buffer.is_ready();
+            ins.push(Arg { buffer, donated: donated.get(i) == Some(&true) });
+        }
+        for (x, _) in args.iter().zip(donated).filter(|(_, d)| **d) {
+            if let Value::Array(a) = x {
+                array::data(a)?.delete();
+            }
+        }
+        let committed = args.iter().any(|x| matches!(x, Value::Array(a) if array::data(a).is_ok_and(|d| d.committed)));
+        let bufs = if Queue::serving() || (ready && !self.queued) { self.now(ins)? } else { self.later(ins) };
+        Ok(bufs.into_iter().zip(&self.outs).map(|(b, a)| Value::Array(array::array(a.clone(), &self.device, b, committed))).collect())
+    }
+    fn buffer(&self, x: &Value) -> Res<Buffer> {
+        let Shard { device, buffer } = match x {
+            Value::Array(a) => array::single(a)?,
+            Value::Lit(l) => array::single(&array::from_lit(l, &self.device)?)?,
+            Value::Tracer(_) => return Err(x.leaked()),
+        };
+        if device == self.device {
+            return Ok(buffer);
+        }
+        array::wait(&buffer)?;
+        Ok(self.device.backend.upload(&device.backend.download(&buffer)?)?)
+    }
+    fn now(&self, ins: SmallVec<[Arg; 4]>) -> Res<Buffers> {
+        for a in &ins {
+            if !a.buffer.is_ready() {
+                // on the queue's own thread: what is waited for may stand behind us
+                while !a.buffer.is_ready() && self.device.queue.help() {}
+                array::wait(&a.buffer)?;
+            }
+        }
+        Ok(self.exe.run(&RunCx { cancel: &CANCEL, world: None }, ins)?)
+    }
+    fn later(&self, ins: SmallVec<[Arg; 4]>) -> Buffers {
+        let plan = self.exe.plan();
+        let outs: Buffers = plan.outputs.iter().map(|s| Buffer::pending(plan.slots[*s as usize].bytes())).collect();
+        let (exe, filled) = (self.exe.clone(), outs.clone());
+        self.device.queue.push(move || {
+            let run = || {
+                for a in &ins {
+                    a.buffer.memory()?;
+                }
+                exe.run(&RunCx { cancel: &CANCEL, world: None }, ins)
+            };
+            let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).unwrap_or_else(|_| Err(ferrax_kernel::Error::Device("a kernel panicked: this is a bug in ferrax".into())));
+            match result {
+                Ok(bufs) => bufs.into_iter().zip(&filled).for_each(|(b, to)| to.fill_from(b)),
+                Err(e) => filled.iter().for_each(|to| to.fill(Err(e.clone()))),
+            }
+        });
+        outs
+    }
+}
+
+/// The device that a set of values asks for: a committed array's, else any array's, else the default.
+pub fn device_of(x: &[Value], default: &Arc<Device>) -> Res<Arc<Device>> {
+    let mut found: Option<(Arc<Device>, bool)> = None;
+    for v in x {
+        let Value::Array(a) = v else { continue };
+        let d = array::data(a)?;
+        if matches!(&found, Some((_, true))) && !d.committed {
+            continue;
+        }
+        let first = array::shards(a)?[0].device.clone();
+        match &found {
+            Some((f, true)) if d.committed && *f != first => {
+                return Err(Error::value(format!("Received incompatible devices for jitted computation. Got arguments on {f} and on {first}\\nhelp: move one of them with device_put")));
+            }
+            Some((_, c)) if *c || !d.committed => (),
+            _ => found = Some((first, d.committed)),
+        }
+    }
+    Ok(found.map_or_else(|| default.clone(), |f| f.0))
+}
+
+/// Whether all operands are arrays that stand whole on one device.
+pub fn whole(a: &Array) -> bool {
+    array::data(a).is_ok_and(|d| d.shards().len() == 1)
+}

@@ -1,0 +1,102 @@
+//! Devices: a backend each, with a queue of work.
+//!
+//! The list is made once, at first use: `cpu:0`, more by `FERRAX_NUM_CPU_DEVICES` (or [`set_num_cpu_devices`] before first use), then
+//! every GPU that can be reached.
+use crate::queue::Queue;
+use ferrax_ir::error::{Error, Kind, Res};
+use ferrax_kernel::Backend;
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+pub struct Device {
+    /// Unique among all devices.
+    pub id: usize,
+    /// Among those of its platform.
+    pub index: usize,
+    pub backend: Arc<dyn Backend>,
+    pub queue: Queue,
+}
+impl Device {
+    pub fn platform(&self) -> &'static str {
+        self.backend.platform()
+    }
+}
+impl PartialEq for Device {
+    fn eq(&self, o: &Device) -> bool {
+        self.id == o.id
+    }
+}
+impl Eq for Device {}
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{}:{}", self.platform(), self.index)
+    }
+}
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+static NUM_CPU: AtomicUsize = AtomicUsize::new(0);
+static CPUS: OnceLock<Vec<Arc<Device>>> = OnceLock::new();
+static GPUS: OnceLock<Vec<Arc<Device>>> = OnceLock::new();
+
+/// How many CPU devices there are to be. An error once the devices exist.
+pub fn set_num_cpu_devices(n: usize) -> Res<()> {
+    if CPUS.get().is_some_and(|d| d.len() != n) {
+        return Err(Error::new(Kind::Runtime, "the number of CPU devices must be set before the devices are first used"));
+    }
+    NUM_CPU.store(n, Ordering::Relaxed);
+    Ok(())
+}
+
+/// All CPU devices.
+pub fn cpus() -> &'static [Arc<Device>] {
+    CPUS.get_or_init(|| {
+        let from_env = || std::env::var("FERRAX_NUM_CPU_DEVICES").ok().and_then(|s| s.parse().ok()).unwrap_or(1);
+        let n = match NUM_CPU.load(Ordering::Relaxed) {
+            0 => from_env(),
+            n => n,
+        };
+        let device = |i| Arc::new(Device { id: i, index: i, backend: Arc::new(ferrax_kernel::reference::ReferenceBackend), queue: Queue::default() });
+        (0..n.max(1)).map(device).collect()
+    })
+}
+
+/// All GPUs, found at first use.
+pub fn gpus() -> &'static [Arc<Device>] {
+    GPUS.get_or_init(|| {
+        #[cfg(feature = "gpu")]
+        {
+            let first = cpus().len();
+            let device = |(i, backend): (usize, Arc<ferrax_wgpu::GpuBackend>)| Arc::new(Device { id: first + i, index: i, backend, queue: Queue::default() });
+            ferrax_wgpu::devices().into_iter().enumerate().map(device).collect()
+        }
+        #[cfg(not(feature = "gpu"))]
+        vec![]
+    })
+}
+
+/// The devices of a platform (`cpu`, `gpu`), or an error that names what there is.
+pub fn devices(platform: &str) -> Res<&'static [Arc<Device>]> {
+    let found = match platform {
+        "cpu" => cpus(),
+        "gpu" => gpus(),
+        _ => &[],
+    };
+    match found {
+        [] => Err(Error::new(Kind::Runtime, format!("Unknown backend {platform}\nknown here: cpu{}", if gpus().is_empty() { " (no GPU adapter was found)" } else { ", gpu" }))),
+        d => Ok(d),
+    }
+}
+
+/// Where arrays go that nobody places.
+pub fn default_device() -> &'static Arc<Device> {
+    &cpus()[0]
+}
+/// The device of an id.
+pub fn by_id(id: usize) -> Option<&'static Arc<Device>> {
+    cpus().iter().chain(if id >= cpus().len() { gpus() } else { &[] }).find(|d| d.id == id)
+}

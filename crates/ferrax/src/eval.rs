@@ -1,0 +1,127 @@
+//! Eager evaluation: the root of every chain of traces. One primitive is a program of one equation, compiled once per type.
+use crate::array;
+use crate::compiled::{Compiled, device_of};
+use crate::device::{Device, default_device};
+use ferrax_ir::error::Res;
+use ferrax_ir::program::{Atom, Eqn, Fx};
+use ferrax_ir::value::Values;
+use ferrax_ir::{Aval, Op, Program, Value};
+use ferrax_transform::trace::{Executor, Trace};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::rc::Rc;
+use std::sync::Arc;
+
+struct Entry {
+    op: Op,
+    ins: Vec<Aval>,
+    device: usize,
+    compiled: Rc<Compiled>,
+    used: u64,
+}
+
+/// Compiled primitives of this thread. Bounded: programs that never repeat a shape do not grow it for ever.
+#[derive(Default)]
+struct Cache {
+    map: HashMap<u64, Vec<Entry>, BuildHasherDefault<Fx>>,
+    len: usize,
+    clock: u64,
+}
+const MAX_ENTRIES: usize = 4096;
+
+thread_local! {
+    static CACHE: RefCell<Cache> = RefCell::default();
+    static DEFAULT: RefCell<Option<Arc<Device>>> = const { RefCell::new(None) };
+}
+
+/// The device that this thread's unplaced results go to.
+pub fn set_default_device(d: Option<Arc<Device>>) {
+    DEFAULT.with(|c| *c.borrow_mut() = d);
+}
+pub fn current_device() -> Arc<Device> {
+    DEFAULT.with(|c| c.borrow().clone()).unwrap_or_else(|| default_device().clone())
+}
+/// Forgets all compiled primitives of this thread.
+pub fn clear_cache() {
+    CACHE.with(|c| *c.borrow_mut() = Cache::default());
+}
+
+pub struct Eager;
+
+/// Makes eager evaluation the root of every thread's traces. Idempotent.
+pub fn init() {
+    ferrax_transform::install(|| Trace::eval(Rc::new(Eager)));
+}
+
+impl Executor for Eager {
+    fn run(&self, op: &Op, x: &[Value]) -> Res<Values> {
+        let device = device_of(x, &current_device())?;
+        compiled(op, x, &device)?.run(x, &[])
+    }
+}
+
+fn compiled(op: &Op, x: &[Value], device: &Arc<Device>) -> Res<Rc<Compiled>> {
+    let mut h = Fx::default();
+    op.hash(&mut h);
+    for v in x {
+        v.shape().hash(&mut h);
+        v.dtype().hash(&mut h);
+        v.weak().hash(&mut h);
+    }
+    let key = h.finish();
+    let hit = CACHE.with(|c| {
+        let c = &mut *c.borrow_mut();
+        c.clock += 1;
+        let same = |e: &&mut Entry| e.device == device.id && e.op == *op && e.ins.len() == x.len() && e.ins.iter().zip(x).all(|(a, v)| a.dtype == v.dtype() && *a.shape == *v.shape() && a.weak == v.weak() && a.tape == v.tape());
+        let e = c.map.get_mut(&key)?.iter_mut().find(same)?;
+        e.used = c.clock;
+        Some(e.compiled.clone())
+    });
+    if let Some(c) = hit {
+        return Ok(c);
+    }
+    let ins: Vec<Aval> = x.iter().map(Value::aval).collect();
+    let compiled = Rc::new(Compiled::new(Arc::new(single(op, &ins)?), device)?);
+    CACHE.with(|c| {
+        let c = &mut *c.borrow_mut();
+        if c.len >= MAX_ENTRIES {
+            c.evict();
+        }
+        c.len += 1;
+        let used = c.clock;
+        c.map.entry(key).or_default().push(Entry { op: op.clone(), ins, device: device.id, compiled: compiled.clone(), used });
+    });
+    Ok(compiled)
+}
+
+/// The program of one equation.
+fn single(op: &Op, ins: &[Aval]) -> Res<Program> {
+    let outs = op.rules().infer(ins)?;
+    let n = ins.len() as u32;
+    let eqn = Eqn { op: op.clone(), args: (0..n).map(Atom::Var).collect(), n_out: outs.len() as u32 };
+    let vars = (n..n + outs.len() as u32).map(Atom::Var).collect();
+    Program::new(0, ins.len(), ins.iter().cloned().chain(outs).collect(), vec![eqn], vars, vec![])
+}
+
+impl Cache {
+    /// Drops the half that was used longest ago.
+    fn evict(&mut self) {
+        let mut ages: Vec<u64> = self.map.values().flatten().map(|e| e.used).collect();
+        ages.sort_unstable();
+        let limit = ages[ages.len() / 2];
+        self.map.retain(|_, v| {
+            v.retain(|e| e.used > limit);
+            !v.is_empty()
+        });
+        self.len = self.map.values().map(Vec::len).sum();
+    }
+}
+
+/// A value of zeros of a type.
+pub fn zeros(a: &Aval) -> Res<Value> {
+    let p = ferrax_ir::lower::physical(a);
+    let bytes = p.shape.checked(p.dtype.size())?;
+    let d = current_device();
+    Ok(Value::Array(array::array(a.clone(), &d, d.backend.zeros(bytes)?, false)))
+}
