@@ -71,7 +71,9 @@ impl Arg<'_> {
     }
     /// The value of an operand in which the primitive is not linear.
     pub fn value(&self) -> Res<&Value> {
-        self.known().ok_or_else(|| Error::not_implemented("transposition with respect to an operand in which the primitive is not linear"))
+        self.known().ok_or_else(|| {
+            Error::not_implemented("transposition with respect to an operand in which the primitive is not linear")
+        })
     }
 }
 
@@ -337,10 +339,11 @@ impl dyn Cx + '_ {
     pub fn add_tan(&self, a: Tan, b: Tan) -> Res<Tan> {
         Ok(match (a, b) {
             (Some(a), Some(b)) if a.tape() > 0 => {
-                let sum = |cx: &dyn Cx, _: &[Value], e: &[Value]| match cx.add_tan(Some(e[0].clone()), Some(e[1].clone()))? {
-                    Some(v) => Ok(v),
-                    None => Ok(e[0].clone()),
-                };
+                let sum =
+                    |cx: &dyn Cx, _: &[Value], e: &[Value]| match cx.add_tan(Some(e[0].clone()), Some(e[1].clone()))? {
+                        Some(v) => Ok(v),
+                        None => Ok(e[0].clone()),
+                    };
                 Some(self.zip_tapes(&[], &[a, b], &sum)?)
             }
             (Some(a), Some(b)) => Some(self.pw2(Pw::AddAny, &a, &b)?),
@@ -351,7 +354,10 @@ impl dyn Cx + '_ {
         if *x.shape() == **shape && dims.iter().copied().eq(0..shape.len()) {
             return Ok(x.clone());
         }
-        self.bind1(BroadcastInDim { broadcast_dimensions: dims.into(), shape: shape.clone().into() }, std::slice::from_ref(x))
+        self.bind1(
+            BroadcastInDim { broadcast_dimensions: dims.into(), shape: shape.clone().into() },
+            std::slice::from_ref(x),
+        )
     }
     /// A rank-0 value, or one with axes of size 1, repeated to `shape`.
     pub fn stretch(&self, x: &Value, shape: &Dims) -> Res<Value> {

@@ -97,7 +97,9 @@ pub fn value_err<T>(m: impl Into<String>) -> Res<T> {
 }
 /// The transpose rule of something that is not linear in the operands that are.
 pub fn not_linear<T>(name: &str) -> Res<T> {
-    Err(Error::not_implemented(format!("Transpose rule (for reverse-mode differentiation) for '{name}' not implemented")))
+    Err(Error::not_implemented(format!(
+        "Transpose rule (for reverse-mode differentiation) for '{name}' not implemented"
+    )))
 }
 /// The jvp rule of something that has no derivative.
 pub fn no_jvp<T>(name: &str) -> Res<T> {

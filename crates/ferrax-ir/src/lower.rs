@@ -6,10 +6,12 @@
 //!
 //! INVARIANT: nothing here names a primitive. What a primitive is, its own `lower` says.
 mod buffers;
+mod contract;
 mod control;
 mod fuse;
 mod graph;
 
+pub use contract::Groups;
 pub use control::{LoopOf, TripOf};
 pub use graph::{Graph, Guard, Node, Nodes, scaled, unit};
 
@@ -80,7 +82,12 @@ impl Graph {
                 ph.shape.checked(ph.dtype.size())?;
             }
             env.extend(e.op.rules().lower(self, &x, outs)?);
-            debug_assert_eq!(env.len(), first + e.n_out as usize, "{} lowered to the wrong number of values", e.op.name());
+            debug_assert_eq!(
+                env.len(),
+                first + e.n_out as usize,
+                "{} lowered to the wrong number of values",
+                e.op.name()
+            );
         }
         Ok(p.outs().iter().map(|a| self.atom(&env, a)).collect())
     }

@@ -101,7 +101,9 @@ impl ParamMap {
     }
     pub fn take<T: ParamValue>(&mut self, key: &str) -> Res<T> {
         match self.remove(key) {
-            Some(p) => T::from_param(&p).ok_or_else(|| Error::type_error(format!("parameter {key}: {p:?} has the wrong type"))),
+            Some(p) => {
+                T::from_param(&p).ok_or_else(|| Error::type_error(format!("parameter {key}: {p:?} has the wrong type")))
+            }
             None => T::missing(&self.outs).ok_or_else(|| Error::type_error(format!("missing parameter {key}"))),
         }
     }

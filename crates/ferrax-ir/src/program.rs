@@ -66,7 +66,11 @@ impl Hash for Program {
 }
 impl std::fmt::Debug for Program {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-        f.debug_struct("Program").field("ins", &self.in_avals()).field("eqns", &self.eqns).field("outs", &self.outs).finish()
+        f.debug_struct("Program")
+            .field("ins", &self.in_avals())
+            .field("eqns", &self.eqns)
+            .field("outs", &self.outs)
+            .finish()
     }
 }
 
@@ -79,7 +83,14 @@ pub enum In {
 
 impl Program {
     /// A program from its parts; `lines` may be empty. Fails if a variable is used before it is defined.
-    pub fn new(n_consts: usize, n_ins: usize, avals: Vec<Aval>, eqns: Vec<Eqn>, outs: Vec<Atom>, lines: Vec<u32>) -> Res<Program> {
+    pub fn new(
+        n_consts: usize,
+        n_ins: usize,
+        avals: Vec<Aval>,
+        eqns: Vec<Eqn>,
+        outs: Vec<Atom>,
+        lines: Vec<u32>,
+    ) -> Res<Program> {
         let p = Program::raw(vec![], n_consts, n_ins, avals, eqns, outs, lines);
         let mut n = p.n_ins;
         let ok = |a: &Atom, n: usize| !matches!(a, Atom::Var(v) if *v as usize >= n);
@@ -94,9 +105,28 @@ impl Program {
         }
         Ok(p)
     }
-    fn raw(held: Vec<Value>, n_consts: usize, n_ins: usize, avals: Vec<Aval>, eqns: Vec<Eqn>, outs: Vec<Atom>, mut lines: Vec<u32>) -> Program {
+    fn raw(
+        held: Vec<Value>,
+        n_consts: usize,
+        n_ins: usize,
+        avals: Vec<Aval>,
+        eqns: Vec<Eqn>,
+        outs: Vec<Atom>,
+        mut lines: Vec<u32>,
+    ) -> Program {
         lines.resize(eqns.len(), 0);
-        Program { held, n_consts, n_ins, avals, eqns, outs, lines, hash: OnceLock::new(), effects: OnceLock::new(), memo: Mutex::default() }
+        Program {
+            held,
+            n_consts,
+            n_ins,
+            avals,
+            eqns,
+            outs,
+            lines,
+            hash: OnceLock::new(),
+            effects: OnceLock::new(),
+            memo: Mutex::default(),
+        }
     }
     fn key(&self) -> u64 {
         *self.hash.get_or_init(|| {
@@ -142,7 +172,15 @@ impl Program {
     }
     /// The same program with its first `n` inputs counted as captured.
     pub fn with_consts(&self, n: usize) -> Program {
-        Program::raw(self.held.clone(), n.min(self.n_ins), self.n_ins, self.avals.clone(), self.eqns.clone(), self.outs.clone(), self.lines.clone())
+        Program::raw(
+            self.held.clone(),
+            n.min(self.n_ins),
+            self.n_ins,
+            self.avals.clone(),
+            self.eqns.clone(),
+            self.outs.clone(),
+            self.lines.clone(),
+        )
     }
     /// With `held` bound to the captured inputs.
     pub fn hold(self, held: Vec<Value>) -> Program {
@@ -152,7 +190,15 @@ impl Program {
     /// The held values become leading inputs.
     pub fn release(&self) -> (Arc<Program>, Vec<Value>) {
         let n = self.held.len();
-        let p = Program::raw(vec![], 0, n + self.n_ins, self.avals.clone(), self.eqns.clone(), self.outs.clone(), self.lines.clone());
+        let p = Program::raw(
+            vec![],
+            0,
+            n + self.n_ins,
+            self.avals.clone(),
+            self.eqns.clone(),
+            self.outs.clone(),
+            self.lines.clone(),
+        );
         (Arc::new(p), self.held.clone())
     }
     /// The number of the first variable that is not an input.
@@ -222,7 +268,15 @@ impl Program {
 
 /// Dead code out, variables renumbered. `ins` are the held values' variables and then the inputs', of which the first `droppable`
 /// go too if nothing needs them; `consts`: those that stay are captured values.
-fn finish(held: Vec<Value>, ins: &[u32], droppable: usize, consts: bool, avals: &[Aval], eqns: Vec<(u32, u32, Eqn)>, outs: Vec<Atom>) -> (Program, Vec<bool>) {
+fn finish(
+    held: Vec<Value>,
+    ins: &[u32],
+    droppable: usize,
+    consts: bool,
+    avals: &[Aval],
+    eqns: Vec<(u32, u32, Eqn)>,
+    outs: Vec<Atom>,
+) -> (Program, Vec<bool>) {
     let n_held = held.len();
     let mut live = vec![false; avals.len()];
     let mark = |live: &mut Vec<bool>, a: &Atom| {
@@ -248,7 +302,8 @@ fn finish(held: Vec<Value>, ins: &[u32], droppable: usize, consts: bool, avals: 
         e.args.iter().for_each(|a| mark(&mut live, a));
         kept.push((first, mask, line, e));
     }
-    let keep: Vec<bool> = ins.iter().enumerate().map(|(i, v)| i < n_held || i - n_held >= droppable || live[*v as usize]).collect();
+    let keep: Vec<bool> =
+        ins.iter().enumerate().map(|(i, v)| i < n_held || i - n_held >= droppable || live[*v as usize]).collect();
     let mut new_id = vec![u32::MAX; avals.len()];
     let mut new_avals = Vec::with_capacity(avals.len());
     let mut define = |new_id: &mut Vec<u32>, v: u32| {

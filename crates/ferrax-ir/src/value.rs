@@ -20,7 +20,7 @@ pub type Values = SmallVec<[Value; 2]>;
 pub trait Payload: Send + Sync {
     fn as_any(&self) -> &dyn Any;
     /// The element of an array that has one; waits for a pending result. Serves `if x > 0`, nothing else.
-    fn item(&self) -> Res<Lit>;
+    fn item(&self, aval: &Aval) -> Res<Lit>;
 }
 
 pub struct Handle<P: ?Sized> {
@@ -145,7 +145,7 @@ impl Value {
     pub fn item(&self) -> Res<Lit> {
         match self {
             Value::Lit(l) => Ok(*l),
-            Value::Array(a) => a.0.data.item(),
+            Value::Array(a) => a.0.data.item(&a.0.aval),
             Value::Tracer(_) => match self.concrete() {
                 Some(v) => v.item(),
                 None => Err(self.abstract_error(Kind::Concretization)),
@@ -171,12 +171,21 @@ impl Value {
             _ => "eval",
         };
         let first = match kind {
-            Kind::TracerBool => format!("Attempted boolean conversion of traced array with shape {}.", bool_shape(&self.aval())),
-            Kind::TracerArray => format!("The numpy.ndarray conversion method __array__() was called on traced array with shape {a}."),
+            Kind::TracerBool => {
+                format!("Attempted boolean conversion of traced array with shape {}.", bool_shape(&self.aval()))
+            }
+            Kind::TracerArray => {
+                format!("The numpy.ndarray conversion method __array__() was called on traced array with shape {a}.")
+            }
             Kind::TracerInteger => format!("The __index__() method was called on traced array with shape {a}."),
-            _ => format!("Abstract tracer value encountered where concrete value is expected: traced array with shape {a}"),
+            _ => format!(
+                "Abstract tracer value encountered where concrete value is expected: traced array with shape {a}"
+            ),
         };
-        Error::new(kind, format!("{first}\nThe value is traced by {what}: it has a type but no number until the call runs."))
+        Error::new(
+            kind,
+            format!("{first}\nThe value is traced by {what}: it has a type but no number until the call runs."),
+        )
     }
     pub fn check_alive(&self) -> Res<()> {
         match self {

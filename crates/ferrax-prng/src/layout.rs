@@ -95,11 +95,7 @@ impl Bits {
                 u32::try_from(words).map_err(|_| TooLarge { words })?
             }
         };
-        Ok(Bits {
-            layout,
-            width,
-            words,
-        })
+        Ok(Bits { layout, width, words })
     }
 
     /// Element `index` (its row-major number, high word first) as (high, low) words; high is 0 for widths up to 32, and
@@ -128,13 +124,7 @@ impl Bits {
                 let per_word_log2 = if width == Width::W8 { 2 } else { 1 };
                 let part = i.clone().and(W::constant((1 << per_word_log2) - 1));
                 let by = part.shl(5 - per_word_log2);
-                [
-                    zero,
-                    low(
-                        word(key, i.shr(per_word_log2), self.words).shr_by(by),
-                        width,
-                    ),
-                ]
+                [zero, low(word(key, i.shr(per_word_log2), self.words).shr_by(by), width)]
             }
         }
     }
@@ -151,10 +141,7 @@ pub fn split<W: Word>(layout: Layout, key: [W; 2], index: W, count: u32) -> [W; 
             debug_assert!(count < 1 << 31);
             let first = index.shl(1);
             let second = first.clone().or(W::constant(1));
-            [
-                word(key.clone(), first, 2 * count),
-                word(key, second, 2 * count),
-            ]
+            [word(key.clone(), first, 2 * count), word(key, second, 2 * count)]
         }
     }
 }
@@ -165,17 +152,9 @@ fn word<W: Word>(key: [W; 2], i: W, n: u32) -> W {
     let half = n.div_ceil(2);
     let half_word = W::constant(half);
     // j is the number of the block that gives word i.
-    let j = i.clone().select_lt(
-        half_word.clone(),
-        i.clone(),
-        i.clone().sub(half_word.clone()),
-    );
+    let j = i.clone().select_lt(half_word.clone(), i.clone(), i.clone().sub(half_word.clone()));
     let mate = j.clone().add(half_word.clone());
-    let mate = if n.is_multiple_of(2) {
-        mate
-    } else {
-        mate.clone().select_lt(W::constant(n), mate, W::constant(0))
-    };
+    let mate = if n.is_multiple_of(2) { mate } else { mate.clone().select_lt(W::constant(n), mate, W::constant(0)) };
     let [x, y] = threefry2x32(key, [j, mate]);
     i.select_lt(half_word, x, y)
 }

@@ -31,9 +31,7 @@ pub fn threefry2x32<W: Word>(key: [W; 2], counter: [W; 2]) -> [W; 2] {
             y = y.rotate_left(by).xor(x.clone());
         }
         x = x.add(schedule[group % 3].clone());
-        y = y
-            .add(schedule[(group + 1) % 3].clone())
-            .add(W::constant(group as u32));
+        y = y.add(schedule[(group + 1) % 3].clone()).add(W::constant(group as u32));
     }
     [x, y]
 }

@@ -144,7 +144,9 @@ impl TreeDef {
     }
     /// The subtree at `at`.
     fn subtree(&self, at: usize, py: Python) -> TreeDef {
-        TreeDef { nodes: self.nodes[at..at + self.nodes[at].n_nodes as usize].iter().map(|n| n.clone_ref(py)).collect() }
+        TreeDef {
+            nodes: self.nodes[at..at + self.nodes[at].n_nodes as usize].iter().map(|n| n.clone_ref(py)).collect(),
+        }
     }
     /// Positions of the children of the node at `at`.
     fn children(&self, at: usize) -> impl Iterator<Item = usize> {
@@ -176,7 +178,12 @@ impl TreeDef {
 
     // ---- taking apart ----
 
-    pub fn flatten<'py>(&mut self, x: &Bound<'py, PyAny>, is_leaf: Option<&Bound<'py, PyAny>>, leaves: &mut Vec<Bound<'py, PyAny>>) -> PyResult<()> {
+    pub fn flatten<'py>(
+        &mut self,
+        x: &Bound<'py, PyAny>,
+        is_leaf: Option<&Bound<'py, PyAny>>,
+        leaves: &mut Vec<Bound<'py, PyAny>>,
+    ) -> PyResult<()> {
         if let Some(f) = is_leaf
             && f.call1((x,))?.is_truthy()?
         {
@@ -280,7 +287,12 @@ impl TreeDef {
         let mut at = 0;
         self.match_at(&mut at, x, leaves)
     }
-    fn match_at<'py>(&self, at: &mut usize, x: &Bound<'py, PyAny>, leaves: &mut Vec<Bound<'py, PyAny>>) -> PyResult<bool> {
+    fn match_at<'py>(
+        &self,
+        at: &mut usize,
+        x: &Bound<'py, PyAny>,
+        leaves: &mut Vec<Bound<'py, PyAny>>,
+    ) -> PyResult<bool> {
         let node = &self.nodes[*at];
         let n = node.arity as usize;
         *at += 1;
@@ -332,7 +344,12 @@ impl TreeDef {
             }
         }
     }
-    fn match_all<'py>(&self, at: &mut usize, mut children: impl Iterator<Item = Bound<'py, PyAny>>, leaves: &mut Vec<Bound<'py, PyAny>>) -> PyResult<bool> {
+    fn match_all<'py>(
+        &self,
+        at: &mut usize,
+        mut children: impl Iterator<Item = Bound<'py, PyAny>>,
+        leaves: &mut Vec<Bound<'py, PyAny>>,
+    ) -> PyResult<bool> {
         children.try_fold(true, |ok, c| Ok(ok && self.match_at(at, &c, leaves)?))
     }
 
@@ -351,9 +368,15 @@ impl TreeDef {
             return Ok(());
         }
         let _level = recursion::enter(py, c" while flattening a pytree")?;
-        let expected = |what: &str| -> PyResult<PyErr> { Ok(PyValueError::new_err(format!("Expected {what}, got {}.", x.repr()?))) };
+        let expected = |what: &str| -> PyResult<PyErr> {
+            Ok(PyValueError::new_err(format!("Expected {what}, got {}.", x.repr()?)))
+        };
         let arity = |what: &str, word: &str, m: usize| -> PyResult<()> {
-            if m == n { Ok(()) } else { Err(PyValueError::new_err(format!("{what} arity mismatch: {m} != {n}; {word}: {}.", x.repr()?))) }
+            if m == n {
+                Ok(())
+            } else {
+                Err(PyValueError::new_err(format!("{what} arity mismatch: {m} != {n}; {word}: {}.", x.repr()?)))
+            }
         };
         let children: Vec<Bound<'py, PyAny>> = match (&node.kind, shape(x)?) {
             (Kind::Leaf, _) => unreachable!("returned above"),
@@ -383,7 +406,11 @@ impl TreeDef {
                     _ => {
                         let want = PyList::new(py, keys)?;
                         let have = PyList::new(py, sorted_keys(d)?)?;
-                        return Err(PyValueError::new_err(format!("Dict key mismatch; expected keys: {}; present keys: {}.", want.repr()?, have.repr()?)));
+                        return Err(PyValueError::new_err(format!(
+                            "Dict key mismatch; expected keys: {}; present keys: {}.",
+                            want.repr()?,
+                            have.repr()?
+                        )));
                     }
                 }
             }
@@ -391,7 +418,11 @@ impl TreeDef {
             (Kind::NamedTuple(class), Shape::NamedTuple(t)) => {
                 arity("Named tuple", "tuple", t.len())?;
                 if !t.get_type().is(class.bind(py)) {
-                    return Err(PyValueError::new_err(format!("Named tuple type mismatch: expected type: {}, tuple: {}.", class.bind(py).repr()?, x.repr()?)));
+                    return Err(PyValueError::new_err(format!(
+                        "Named tuple type mismatch: expected type: {}, tuple: {}.",
+                        class.bind(py).repr()?,
+                        x.repr()?
+                    )));
                 }
                 t.iter().collect()
             }
@@ -401,19 +432,31 @@ impl TreeDef {
                 let what = if dataclass { "ustom dataclass" } else { "ustom" };
                 let (class, aux) = kind.class_and_aux(py)?;
                 if !x.get_type().is(&class) {
-                    return Err(PyValueError::new_err(format!("C{what} node type mismatch: expected type: {}, value: {}.", class.repr()?, x.repr()?)));
+                    return Err(PyValueError::new_err(format!(
+                        "C{what} node type mismatch: expected type: {}, value: {}.",
+                        class.repr()?,
+                        x.repr()?
+                    )));
                 }
                 let (children, have) = match s {
                     Shape::Collection(d, c) => {
                         let (kind, keys) = collection_kind(d, c)?;
-                        let values = keys.iter().map(|k| d.get_item(k)?.ok_or_else(|| changed(x))).collect::<PyResult<Vec<_>>>()?;
+                        let values = keys
+                            .iter()
+                            .map(|k| d.get_item(k)?.ok_or_else(|| changed(x)))
+                            .collect::<PyResult<Vec<_>>>()?;
                         (values, kind.class_and_aux(py)?.1)
                     }
                     Shape::Custom(r) => r.take_apart(x)?,
                     _ => return Err(expected(&class.name()?.to_string())?),
                 };
                 if !aux.eq(&have)? {
-                    return Err(PyValueError::new_err(format!("Mismatch c{what} node data: {} != {}; value: {}.", aux.str()?, have.str()?, x.repr()?)));
+                    return Err(PyValueError::new_err(format!(
+                        "Mismatch c{what} node data: {} != {}; value: {}.",
+                        aux.str()?,
+                        have.str()?,
+                        x.repr()?
+                    )));
                 }
                 arity("Custom type", "value", children.len())?;
                 children
@@ -424,10 +467,19 @@ impl TreeDef {
 
     // ---- putting together ----
 
-    pub fn unflatten<'py>(&self, py: Python<'py>, leaves: &mut dyn Iterator<Item = Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+    pub fn unflatten<'py>(
+        &self,
+        py: Python<'py>,
+        leaves: &mut dyn Iterator<Item = Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         self.build(&mut 0, py, leaves)
     }
-    fn build<'py>(&self, at: &mut usize, py: Python<'py>, leaves: &mut dyn Iterator<Item = Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+    fn build<'py>(
+        &self,
+        at: &mut usize,
+        py: Python<'py>,
+        leaves: &mut dyn Iterator<Item = Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let node = &self.nodes[*at];
         *at += 1;
         match &node.kind {
@@ -650,7 +702,9 @@ impl Kind {
                 true
             }
             (Kind::NamedTuple(a), Kind::NamedTuple(b)) => a.is(b),
-            (Kind::OrderedDict(a), Kind::OrderedDict(b)) | (Kind::DefaultDict(a), Kind::DefaultDict(b)) => a.bind(py).eq(b.bind(py))?,
+            (Kind::OrderedDict(a), Kind::OrderedDict(b)) | (Kind::DefaultDict(a), Kind::DefaultDict(b)) => {
+                a.bind(py).eq(b.bind(py))?
+            }
             (Kind::Custom(r, a), Kind::Custom(s, b)) => Arc::ptr_eq(r, s) && same(a, b)?,
             (a, b) => a.number() == b.number(),
         })
@@ -658,8 +712,12 @@ impl Kind {
     /// The class and the data of a node that is not one of the plain containers.
     fn class_and_aux<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyType>, Bound<'py, PyAny>)> {
         Ok(match self {
-            Kind::OrderedDict(k) => (registry::collections(py, Collection::OrderedDict)?.clone(), k.bind(py).clone().into_any()),
-            Kind::DefaultDict(k) => (registry::collections(py, Collection::DefaultDict)?.clone(), k.bind(py).clone().into_any()),
+            Kind::OrderedDict(k) => {
+                (registry::collections(py, Collection::OrderedDict)?.clone(), k.bind(py).clone().into_any())
+            }
+            Kind::DefaultDict(k) => {
+                (registry::collections(py, Collection::DefaultDict)?.clone(), k.bind(py).clone().into_any())
+            }
             Kind::Custom(r, a) => (r.class().bind(py).clone(), a.bind(py).clone()),
             Kind::NamedTuple(c) => (c.bind(py).clone(), py.None().into_bound(py)),
             Kind::Tuple => (py.get_type::<PyTuple>(), py.None().into_bound(py)),
@@ -672,12 +730,13 @@ impl Kind {
         Ok(self.class_and_aux(py)?.1)
     }
     fn put_together<'py>(&self, py: Python<'py>, children: Vec<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
-        let fill = |d: &Bound<'py, PyAny>, keys: &Bound<'py, PyAny>, children: Vec<Bound<'py, PyAny>>| -> PyResult<()> {
-            for (k, c) in keys.try_iter()?.zip(children) {
-                d.set_item(k?, c)?;
-            }
-            Ok(())
-        };
+        let fill =
+            |d: &Bound<'py, PyAny>, keys: &Bound<'py, PyAny>, children: Vec<Bound<'py, PyAny>>| -> PyResult<()> {
+                for (k, c) in keys.try_iter()?.zip(children) {
+                    d.set_item(k?, c)?;
+                }
+                Ok(())
+            };
         Ok(match self {
             Kind::Leaf => unreachable!("leaves are handed in"),
             Kind::None => py.None().into_bound(py),
@@ -715,8 +774,12 @@ struct OneLevel<'py> {
 fn one_level<'py>(x: &Bound<'py, PyAny>) -> PyResult<Option<OneLevel<'py>>> {
     let py = x.py();
     let dict_key = |k: Bound<'py, PyAny>| Ok::<_, PyErr>(Bound::new(py, keys::DictKey { key: k.unbind() })?.into_any());
-    let idx_key = |i: usize| Ok::<_, PyErr>(Bound::new(py, keys::SequenceKey { idx: i.into_pyobject(py)?.into_any().unbind() })?.into_any());
-    let numbered = |items: Vec<Bound<'py, PyAny>>| items.into_iter().enumerate().map(|(i, c)| Ok((idx_key(i)?, c))).collect::<PyResult<Vec<_>>>();
+    let idx_key = |i: usize| {
+        Ok::<_, PyErr>(Bound::new(py, keys::SequenceKey { idx: i.into_pyobject(py)?.into_any().unbind() })?.into_any())
+    };
+    let numbered = |items: Vec<Bound<'py, PyAny>>| {
+        items.into_iter().enumerate().map(|(i, c)| Ok((idx_key(i)?, c))).collect::<PyResult<Vec<_>>>()
+    };
     let keyed = |d: &Bound<'py, PyDict>, keys: Vec<Bound<'py, PyAny>>| {
         keys.into_iter()
             .map(|k| {
@@ -733,8 +796,14 @@ fn one_level<'py>(x: &Bound<'py, PyAny>) -> PyResult<Option<OneLevel<'py>>> {
         Shape::NamedTuple(t) => {
             let fields = t.get_type().getattr("_fields")?;
             let names: Vec<Bound<'py, PyAny>> = fields.try_iter()?.collect::<PyResult<_>>()?;
-            let keys = names.into_iter().map(|n| Ok(Bound::new(py, keys::GetAttrKey { name: n.unbind() })?.into_any())).collect::<PyResult<Vec<_>>>()?;
-            OneLevel { kind: Kind::NamedTuple(t.get_type().unbind()), children: keys.into_iter().zip(t.iter()).collect() }
+            let keys = names
+                .into_iter()
+                .map(|n| Ok(Bound::new(py, keys::GetAttrKey { name: n.unbind() })?.into_any()))
+                .collect::<PyResult<Vec<_>>>()?;
+            OneLevel {
+                kind: Kind::NamedTuple(t.get_type().unbind()),
+                children: keys.into_iter().zip(t.iter()).collect(),
+            }
         }
         Shape::Dict(d) => {
             let keys = sorted_keys(d)?;
@@ -766,7 +835,10 @@ fn callable<'py>(is_leaf: Option<Bound<'py, PyAny>>) -> Option<Bound<'py, PyAny>
 /// tree_flatten(tree, is_leaf=None) -> (leaves, treedef)
 #[pyfunction]
 #[pyo3(signature = (tree, is_leaf=None))]
-pub fn tree_flatten<'py>(tree: &Bound<'py, PyAny>, is_leaf: Option<Bound<'py, PyAny>>) -> PyResult<(Bound<'py, PyList>, PyTreeDef)> {
+pub fn tree_flatten<'py>(
+    tree: &Bound<'py, PyAny>,
+    is_leaf: Option<Bound<'py, PyAny>>,
+) -> PyResult<(Bound<'py, PyList>, PyTreeDef)> {
     let (mut def, mut leaves) = (TreeDef::default(), vec![]);
     def.flatten(tree, callable(is_leaf).as_ref(), &mut leaves)?;
     Ok((PyList::new(tree.py(), leaves)?, PyTreeDef::new(def)))
@@ -786,14 +858,19 @@ pub fn tree_structure<'py>(tree: &Bound<'py, PyAny>, is_leaf: Option<Bound<'py, 
 /// tree_flatten_with_path(tree, is_leaf=None) -> ([(path, leaf)], treedef)
 #[pyfunction]
 #[pyo3(signature = (tree, is_leaf=None))]
-pub fn tree_flatten_with_path<'py>(tree: &Bound<'py, PyAny>, is_leaf: Option<Bound<'py, PyAny>>) -> PyResult<(Bound<'py, PyList>, PyTreeDef)> {
+pub fn tree_flatten_with_path<'py>(
+    tree: &Bound<'py, PyAny>,
+    is_leaf: Option<Bound<'py, PyAny>>,
+) -> PyResult<(Bound<'py, PyList>, PyTreeDef)> {
     let (mut def, mut leaves) = (TreeDef::default(), vec![]);
     def.flatten_with_path(tree, callable(is_leaf).as_ref(), &mut vec![], &mut leaves)?;
     Ok((PyList::new(tree.py(), leaves)?, PyTreeDef::new(def)))
 }
 /// flatten_one_level_with_keys(tree) -> (((key, child), ...), node_data), or None for a leaf.
 #[pyfunction]
-pub fn flatten_one_level_with_keys<'py>(tree: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyTuple>, Bound<'py, PyAny>)>> {
+pub fn flatten_one_level_with_keys<'py>(
+    tree: &Bound<'py, PyAny>,
+) -> PyResult<Option<(Bound<'py, PyTuple>, Bound<'py, PyAny>)>> {
     let py = tree.py();
     Ok(match one_level(tree)? {
         None => None,

@@ -55,7 +55,12 @@ pub fn backward(cx: &dyn Cx, p: &Program, known: &[Option<Value>], cts: Vec<Tan>
         }
         let cts: Tans = outs.map(|v| ct[v].take()).collect();
         let vals: SmallVec<[Option<Value>; 2]> = e.args.iter().map(|a| value(&val, a)).collect();
-        let args: SmallVec<[Arg; 2]> = e.args.iter().zip(&vals).map(|(a, v)| v.as_ref().map_or_else(|| Arg::Linear(p.atom_aval(a)), Arg::Known)).collect();
+        let args: SmallVec<[Arg; 2]> = e
+            .args
+            .iter()
+            .zip(&vals)
+            .map(|(a, v)| v.as_ref().map_or_else(|| Arg::Linear(p.atom_aval(a)), Arg::Known))
+            .collect();
         let back = e.op.rules().transpose(cx, &args, &cts)?;
         for (a, t) in e.args.iter().zip(back) {
             give(&mut ct, a, t)?;

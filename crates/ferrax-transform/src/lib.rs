@@ -73,7 +73,9 @@ pub fn linearize_in(f: F, x: &[Value], wrt: &[bool]) -> Res<(Values, Linear)> {
         v.check_alive()?;
         let (p, t) = j.undual(v);
         if r.owns(&p) {
-            return Err(Error::not_implemented("an output value depends on a tangent, so it cannot be computed before the tangents are known"));
+            return Err(Error::not_implemented(
+                "an output value depends on a tangent, so it cannot be computed before the tangents are known",
+            ));
         }
         y.push(p);
         dy.push(t);
@@ -107,12 +109,27 @@ pub fn linear_transpose(f: F, ins: &[Aval], ct: &[Tan]) -> Res<Vec<Tan>> {
     let outs = r.run(|| f(&x))?;
     let out_avals = outs.iter().map(Value::aval).collect();
     let (prog, residuals) = r.close(&outs)?;
-    Linear { prog, residuals, nz_in: vec![true; ins.len()], nz_out: vec![true; outs.len()], in_avals: ins.to_vec(), out_avals }.transpose(ct)
+    Linear {
+        prog,
+        residuals,
+        nz_in: vec![true; ins.len()],
+        nz_out: vec![true; outs.len()],
+        in_avals: ins.to_vec(),
+        out_avals,
+    }
+    .transpose(ct)
 }
 
 /// `f` over a batch of `n` lanes: operand i has them on `in_dims[i]`, or is the same for all. `place` says, for each output and
 /// whether it has lanes, on which axis they go; `None` for an output with lanes is an error.
-pub fn vmap(f: F, x: &[Value], in_dims: &[Dim], n: usize, name: Option<Name>, place: &dyn Fn(usize, &Aval, bool) -> Res<Dim>) -> Res<Values> {
+pub fn vmap(
+    f: F,
+    x: &[Value],
+    in_dims: &[Dim],
+    n: usize,
+    name: Option<Name>,
+    place: &dyn Fn(usize, &Aval, bool) -> Res<Dim>,
+) -> Res<Values> {
     let parent = current();
     let t = Trace::batch(parent.clone(), n, name);
     let ins: Vec<Value> = x.iter().zip(in_dims).map(|(v, d)| t.lanes(v.clone(), *d)).collect();
@@ -143,11 +160,17 @@ pub fn batch_size(x: &[Value], in_dims: &[Dim]) -> Res<usize> {
             )));
         };
         match n {
-            Some(n) if n != *m => return Err(Error::value(format!("vmap got inconsistent sizes for array axes to be mapped: {n} and {m}"))),
+            Some(n) if n != *m => {
+                return Err(Error::value(format!(
+                    "vmap got inconsistent sizes for array axes to be mapped: {n} and {m}"
+                )));
+            }
             _ => n = Some(*m),
         }
     }
-    n.ok_or_else(|| Error::new(Kind::Value, "vmap must have at least one non-None value in in_axes or axis_size must be specified"))
+    n.ok_or_else(|| {
+        Error::new(Kind::Value, "vmap must have at least one non-None value in in_axes or axis_size must be specified")
+    })
 }
 
 /// Installs the evaluator for eager values, once per process.

@@ -29,7 +29,15 @@ impl Memorable for Arc<Split> {
     }
 }
 /// Not remembered: a program that holds tracers (they end with their trace), and `p` itself (it would keep itself alive).
-fn memo<T: Memorable>(what: &'static str, p: &Arc<Program>, size: usize, name: Option<&Name>, masks: &[&[bool]], groups: &[usize], f: impl FnOnce() -> Res<T>) -> Res<T> {
+fn memo<T: Memorable>(
+    what: &'static str,
+    p: &Arc<Program>,
+    size: usize,
+    name: Option<&Name>,
+    masks: &[&[bool]],
+    groups: &[usize],
+    f: impl FnOnce() -> Res<T>,
+) -> Res<T> {
     let key: MemoKey = (what, size, name.cloned(), masks.iter().map(|m| m.to_vec()).collect(), groups.to_vec());
     let table = || p.memo().lock().unwrap_or_else(|e| e.into_inner());
     if let Some(hit) = table().get(&key).and_then(|v| v.downcast_ref::<T>()).cloned() {
@@ -93,7 +101,12 @@ impl Recur for Transforms {
         memo("split", p, 0, None, &[unk, force, fwd], &[], || {
             let s = Trace::stage();
             let r = Trace::record(s.clone());
-            let ins: Vec<Value> = p.in_avals().iter().zip(unk).map(|(a, u)| if *u { r.new_in(a.clone()) } else { s.new_in(a.clone()) }).collect();
+            let ins: Vec<Value> = p
+                .in_avals()
+                .iter()
+                .zip(unk)
+                .map(|(a, u)| if *u { r.new_in(a.clone()) } else { s.new_in(a.clone()) })
+                .collect();
             let cx: &dyn Cx = &*r;
             let outs = cx.inline(p, &ins)?;
             let out_unk: Vec<bool> = outs.iter().zip(force).map(|(v, f)| *f || r.owns(v)).collect();
@@ -117,14 +130,18 @@ impl Recur for Transforms {
     fn transpose(&self, p: &Arc<Program>, lin: &[bool], ct_nz: &[bool], inst: &[bool]) -> Res<Masked> {
         memo("transpose", p, 0, None, &[lin, ct_nz, inst], &[], || {
             let s = Trace::stage();
-            let known: Vec<Option<Value>> = p.in_avals().iter().zip(lin).map(|(a, l)| (!l).then(|| s.new_in(a.clone()))).collect();
+            let known: Vec<Option<Value>> =
+                p.in_avals().iter().zip(lin).map(|(a, l)| (!l).then(|| s.new_in(a.clone()))).collect();
             let cts: Vec<_> = p.out_avals().iter().zip(ct_nz).map(|(a, nz)| nz.then(|| s.new_in(a.strong()))).collect();
             let cx: &dyn Cx = &*s;
             let out = backward(cx, p, &known, cts)?;
             let lin_avals = pick(p.in_avals(), lin);
             let out: Vec<_> = pick(&out, lin);
             let nz: Vec<bool> = out.iter().zip(inst).map(|(ct, i)| *i || ct.is_some()).collect();
-            let flat: Vec<Value> = (0..out.len()).filter(|i| nz[*i]).map(|i| cx.inst(&out[i], &lin_avals[i].strong())).collect::<Res<_>>()?;
+            let flat: Vec<Value> = (0..out.len())
+                .filter(|i| nz[*i])
+                .map(|i| cx.inst(&out[i], &lin_avals[i].strong()))
+                .collect::<Res<_>>()?;
             Ok((closed(&s, &flat)?, nz))
         })
     }
@@ -134,13 +151,19 @@ impl Recur for Transforms {
         memo("batch", p, n, ax.name, &[b, force], &[], || {
             let s = Trace::stage();
             let t = Trace::batch(s.clone(), n, ax.name.cloned());
-            let lane = |(a, b): (&Aval, &bool)| if *b { t.lanes(s.new_in(a.batched(n, 0)), Some(0)) } else { s.new_in(a.clone()) };
+            let lane = |(a, b): (&Aval, &bool)| {
+                if *b { t.lanes(s.new_in(a.batched(n, 0)), Some(0)) } else { s.new_in(a.clone()) }
+            };
             let ins: Vec<Value> = p.in_avals().iter().zip(b).map(lane).collect();
             let cx: &dyn Cx = &*t;
             let outs: Vec<_> = cx.inline(p, &ins)?.iter().map(|v| t.unlanes(v)).collect();
             let out_b: Vec<bool> = outs.iter().zip(force).map(|((_, d), f)| *f || d.is_some()).collect();
             let sx: &dyn Cx = &*s;
-            let flat: Vec<Value> = outs.iter().zip(&out_b).map(|((v, d), b)| if *b { sx.batch_at(v, *d, n, 0) } else { Ok(v.clone()) }).collect::<Res<_>>()?;
+            let flat: Vec<Value> = outs
+                .iter()
+                .zip(&out_b)
+                .map(|((v, d), b)| if *b { sx.batch_at(v, *d, n, 0) } else { Ok(v.clone()) })
+                .collect::<Res<_>>()?;
             Ok((closed(&s, &flat)?, out_b))
         })
     }

@@ -229,7 +229,8 @@ impl Cx for Trace {
                     v.push(val);
                     d.push(dim);
                 }
-                let (y, dy) = op.rules().batch(&**parent, Axis { n: *n, name: name.as_ref(), tag: &self.tag }, &v, &d)?;
+                let (y, dy) =
+                    op.rules().batch(&**parent, Axis { n: *n, name: name.as_ref(), tag: &self.tag }, &v, &d)?;
                 Ok(y.into_iter().zip(dy).map(|(y, d)| self.lanes(y, d)).collect())
             }
         }

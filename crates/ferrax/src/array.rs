@@ -54,11 +54,18 @@ impl Payload for Data {
     }
     fn item(&self, aval: &Aval) -> Res<Lit> {
         if aval.shape.size() != 1 {
-            return Err(Error::type_error("Only scalar arrays can be converted to Python scalars; got array.ndim={}".replace("{}", &aval.rank().to_string())));
+            return Err(Error::type_error(
+                "Only scalar arrays can be converted to Python scalars; got array.ndim={}"
+                    .replace("{}", &aval.rank().to_string()),
+            ));
         }
         let bytes = read(self, aval)?;
         Ok(match aval.dtype {
-            Dtype::C64 => Lit::c64(Scalar::from_bytes(DType::F32, &bytes).to_f64() as f32, Scalar::from_bytes(DType::F32, &bytes[4..]).to_f64() as f32, aval.weak),
+            Dtype::C64 => Lit::c64(
+                Scalar::from_bytes(DType::F32, &bytes).to_f64() as f32,
+                Scalar::from_bytes(DType::F32, &bytes[4..]).to_f64() as f32,
+                aval.weak,
+            ),
             d => match d.num() {
                 Some(d) => Lit::new(Scalar::from_bytes(d, &bytes), aval.weak),
                 None => return Err(Error::type_error(format!("a value of dtype {d} has no literal form"))),
@@ -133,7 +140,11 @@ pub fn check_dtype(aval: &Aval, device: &Device) -> Res<()> {
     if device.backend.supports(d) {
         return Ok(());
     }
-    Err(Error::type_error(format!("{device} ({}) has no {}\nhelp: convert to a narrower dtype, or keep the array on cpu", device.backend.description(), d.long())))
+    Err(Error::type_error(format!(
+        "{device} ({}) has no {}\nhelp: convert to a narrower dtype, or keep the array on cpu",
+        device.backend.description(),
+        d.long()
+    )))
 }
 /// The same elements on another device.
 pub fn put(a: &Array, device: &Arc<Device>, committed: bool) -> Res<Array> {

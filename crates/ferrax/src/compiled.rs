@@ -41,7 +41,13 @@ impl Compiled {
         let plan = lower::lower(&program)?;
         let queued = plan.work() > ASYNC_WORK || plan.unbounded() || plan.waits();
         let exe = device.backend.compile(Arc::new(plan))?;
-        Ok(Compiled { outs: program.out_avals().iter().map(|a| a.clone()).collect(), program, device: device.clone(), exe, queued })
+        Ok(Compiled {
+            outs: program.out_avals().iter().map(|a| a.clone()).collect(),
+            program,
+            device: device.clone(),
+            exe,
+            queued,
+        })
     }
     pub fn plan(&self) -> &Plan {
         self.exe.plan()
@@ -69,7 +75,11 @@ impl Compiled {
         }
         let committed = args.iter().any(|x| matches!(x, Value::Array(a) if array::data(a).is_ok_and(|d| d.committed)));
         let bufs = if Queue::serving() || (ready && !self.queued) { self.now(ins)? } else { self.later(ins) };
-        Ok(bufs.into_iter().zip(&self.outs).map(|(b, a)| Value::Array(array::array(a.clone(), &self.device, b, committed))).collect())
+        Ok(bufs
+            .into_iter()
+            .zip(&self.outs)
+            .map(|(b, a)| Value::Array(array::array(a.clone(), &self.device, b, committed)))
+            .collect())
     }
     fn buffer(&self, x: &Value) -> Res<Buffer> {
         let Shard { device, buffer } = match x {
@@ -104,7 +114,9 @@ impl Compiled {
                 }
                 exe.run(&RunCx { cancel: &CANCEL, world: None }, ins)
             };
-            let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).unwrap_or_else(|_| Err(ferrax_kernel::Error::Device("a kernel panicked: this is a bug in ferrax".into())));
+            let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).unwrap_or_else(|_| {
+                Err(ferrax_kernel::Error::Device("a kernel panicked: this is a bug in ferrax".into()))
+            });
             match result {
                 Ok(bufs) => bufs.into_iter().zip(&filled).for_each(|(b, to)| to.fill_from(b)),
                 Err(e) => filled.iter().for_each(|to| to.fill(Err(e.clone()))),
@@ -126,7 +138,9 @@ pub fn device_of(x: &[Value], default: &Arc<Device>) -> Res<Arc<Device>> {
         let first = array::shards(a)?[0].device.clone();
         match &found {
             Some((f, true)) if d.committed && *f != first => {
-                return Err(Error::value(format!("Received incompatible devices for jitted computation. Got arguments on {f} and on {first}\\nhelp: move one of them with device_put")));
+                return Err(Error::value(format!(
+                    "Received incompatible devices for jitted computation. Got arguments on {f} and on {first}\\nhelp: move one of them with device_put"
+                )));
             }
             Some((_, c)) if *c || !d.committed => (),
             _ => found = Some((first, d.committed)),

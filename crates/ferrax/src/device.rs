@@ -46,7 +46,10 @@ static GPUS: OnceLock<Vec<Arc<Device>>> = OnceLock::new();
 /// How many CPU devices there are to be. An error once the devices exist.
 pub fn set_num_cpu_devices(n: usize) -> Res<()> {
     if CPUS.get().is_some_and(|d| d.len() != n) {
-        return Err(Error::new(Kind::Runtime, "the number of CPU devices must be set before the devices are first used"));
+        return Err(Error::new(
+            Kind::Runtime,
+            "the number of CPU devices must be set before the devices are first used",
+        ));
     }
     NUM_CPU.store(n, Ordering::Relaxed);
     Ok(())
@@ -60,7 +63,14 @@ pub fn cpus() -> &'static [Arc<Device>] {
             0 => from_env(),
             n => n,
         };
-        let device = |i| Arc::new(Device { id: i, index: i, backend: Arc::new(ferrax_kernel::reference::ReferenceBackend), queue: Queue::default() });
+        let device = |i| {
+            Arc::new(Device {
+                id: i,
+                index: i,
+                backend: Arc::new(ferrax_kernel::reference::ReferenceBackend),
+                queue: Queue::default(),
+            })
+        };
         (0..n.max(1)).map(device).collect()
     })
 }
@@ -71,7 +81,9 @@ pub fn gpus() -> &'static [Arc<Device>] {
         #[cfg(feature = "gpu")]
         {
             let first = cpus().len();
-            let device = |(i, backend): (usize, Arc<ferrax_wgpu::GpuBackend>)| Arc::new(Device { id: first + i, index: i, backend, queue: Queue::default() });
+            let device = |(i, backend): (usize, Arc<ferrax_wgpu::GpuBackend>)| {
+                Arc::new(Device { id: first + i, index: i, backend, queue: Queue::default() })
+            };
             ferrax_wgpu::devices().into_iter().enumerate().map(device).collect()
         }
         #[cfg(not(feature = "gpu"))]
@@ -87,7 +99,13 @@ pub fn devices(platform: &str) -> Res<&'static [Arc<Device>]> {
         _ => &[],
     };
     match found {
-        [] => Err(Error::new(Kind::Runtime, format!("Unknown backend {platform}\nknown here: cpu{}", if gpus().is_empty() { " (no GPU adapter was found)" } else { ", gpu" }))),
+        [] => Err(Error::new(
+            Kind::Runtime,
+            format!(
+                "Unknown backend {platform}\nknown here: cpu{}",
+                if gpus().is_empty() { " (no GPU adapter was found)" } else { ", gpu" }
+            ),
+        )),
         d => Ok(d),
     }
 }

@@ -73,7 +73,14 @@ fn compiled(op: &Op, x: &[Value], device: &Arc<Device>) -> Res<Rc<Compiled>> {
     let hit = CACHE.with(|c| {
         let c = &mut *c.borrow_mut();
         c.clock += 1;
-        let same = |e: &&mut Entry| e.device == device.id && e.op == *op && e.ins.len() == x.len() && e.ins.iter().zip(x).all(|(a, v)| a.dtype == v.dtype() && *a.shape == *v.shape() && a.weak == v.weak() && a.tape == v.tape());
+        let same = |e: &&mut Entry| {
+            e.device == device.id
+                && e.op == *op
+                && e.ins.len() == x.len()
+                && e.ins.iter().zip(x).all(|(a, v)| {
+                    a.dtype == v.dtype() && *a.shape == *v.shape() && a.weak == v.weak() && a.tape == v.tape()
+                })
+        };
         let e = c.map.get_mut(&key)?.iter_mut().find(same)?;
         e.used = c.clock;
         Some(e.compiled.clone())
@@ -90,7 +97,13 @@ fn compiled(op: &Op, x: &[Value], device: &Arc<Device>) -> Res<Rc<Compiled>> {
         }
         c.len += 1;
         let used = c.clock;
-        c.map.entry(key).or_default().push(Entry { op: op.clone(), ins, device: device.id, compiled: compiled.clone(), used });
+        c.map.entry(key).or_default().push(Entry {
+            op: op.clone(),
+            ins,
+            device: device.id,
+            compiled: compiled.clone(),
+            used,
+        });
     });
     Ok(compiled)
 }

@@ -72,7 +72,10 @@ impl Member {
             let mine = self.rank / s % n;
             members = members.iter().flat_map(|m| (0..n).map(move |i| m + i * s - mine * s)).collect();
         }
-        let at = members.iter().position(|m| *m == self.rank).ok_or_else(|| Error::Invalid("a device outside its own group".into()))?;
+        let at = members
+            .iter()
+            .position(|m| *m == self.rank)
+            .ok_or_else(|| Error::Invalid("a device outside its own group".into()))?;
         Ok((members, at))
     }
 }
@@ -93,7 +96,10 @@ impl World for Member {
         let key = (members, number);
         let size = key.0.len();
         let mut s = self.mesh.lock();
-        let m = s.meetings.entry(key.clone()).or_insert_with(|| Meeting { brought: vec![None; size], ..Meeting::default() });
+        let m = s
+            .meetings
+            .entry(key.clone())
+            .or_insert_with(|| Meeting { brought: vec![None; size], ..Meeting::default() });
         m.brought[at] = Some(mine.into());
         m.present += 1;
         self.mesh.changed.notify_all();
@@ -122,7 +128,14 @@ mod tests {
 
     fn on_all<T: Send>(mesh: &Arc<Mesh>, f: impl Fn(Member) -> T + Sync) -> Vec<T> {
         std::thread::scope(|s| {
-            let threads: Vec<_> = (0..mesh.size()).map(|i| s.spawn({ let (m, f) = (mesh.member(i), &f); move || f(m) })).collect();
+            let threads: Vec<_> = (0..mesh.size())
+                .map(|i| {
+                    s.spawn({
+                        let (m, f) = (mesh.member(i), &f);
+                        move || f(m)
+                    })
+                })
+                .collect();
             threads.into_iter().map(|t| t.join().expect("no panic")).collect()
         })
     }
@@ -133,7 +146,16 @@ mod tests {
         let along = |axes: &'static [&'static str]| {
             on_all(&mesh, |m| {
                 let axes: Vec<Arc<str>> = axes.iter().map(|a| Arc::from(*a)).collect();
-                (0..3).map(|_| m.exchange(&axes, &[m.rank as u8]).expect("no failure").iter().map(|b| b[0]).collect::<Vec<u8>>()).next_back().expect("three rounds")
+                (0..3)
+                    .map(|_| {
+                        m.exchange(&axes, &[m.rank as u8])
+                            .expect("no failure")
+                            .iter()
+                            .map(|b| b[0])
+                            .collect::<Vec<u8>>()
+                    })
+                    .next_back()
+                    .expect("three rounds")
             })
         };
         assert_eq!(along(&["j"])[4], [3, 4, 5]);
@@ -144,7 +166,14 @@ mod tests {
     #[test]
     fn a_failure_wakes_everybody() {
         let mesh = Mesh::new(vec![("i".into(), 3)]);
-        let r = on_all(&mesh, |m| if m.rank == 1 { m.mesh.fail(Error::Cancelled); Err(Error::Cancelled) } else { m.exchange(&["i".into()], &[0]).map(|_| ()) });
+        let r = on_all(&mesh, |m| {
+            if m.rank == 1 {
+                m.mesh.fail(Error::Cancelled);
+                Err(Error::Cancelled)
+            } else {
+                m.exchange(&["i".into()], &[0]).map(|_| ())
+            }
+        });
         assert!(r.iter().all(|x| x.is_err()));
     }
 }

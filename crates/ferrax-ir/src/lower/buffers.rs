@@ -72,7 +72,10 @@ impl Life {
             self.now += 1;
             let start = self.now;
             match step {
-                Step::Kernel { ins, outs, .. } | Step::Routine { ins, outs, .. } | Step::Callback { ins, outs, .. } | Step::Collective { ins, outs, .. } => {
+                Step::Kernel { ins, outs, .. }
+                | Step::Routine { ins, outs, .. }
+                | Step::Callback { ins, outs, .. }
+                | Step::Collective { ins, outs, .. } => {
                     ins.iter().for_each(|s| self.read(*s, start));
                     outs.iter().for_each(|s| self.write(*s, start));
                 }
@@ -175,7 +178,11 @@ fn share(steps: &[Step], now: &mut u32, life: &mut Life, sets: &mut Sets, pinned
                 }
             }
             // Shared until either is updated: an update in place asks for the reads of both.
-            Step::Copy { from, to } if pinned.by[*to as usize] == Pin::None && pinned.by[*from as usize] != Pin::Fixed => sets.join(life, *from, *to),
+            Step::Copy { from, to }
+                if pinned.by[*to as usize] == Pin::None && pinned.by[*from as usize] != Pin::Fixed =>
+            {
+                sets.join(life, *from, *to)
+            }
             Step::Switch { branches, .. } => {
                 branches.iter().for_each(|b| share(b, now, life, sets, pinned));
                 *now += 1;
@@ -206,7 +213,10 @@ fn share(steps: &[Step], now: &mut u32, life: &mut Life, sets: &mut Sets, pinned
 /// Whether nothing reads `s` after time t, and it is not somebody else's memory.
 fn dies(life: &Life, sets: &Sets, pinned: &Pinned, s: SlotId, t: u32) -> bool {
     let r = sets.root(s) as usize;
-    pinned.by[s as usize] != Pin::Fixed && pinned.by[r] != Pin::Fixed && !matches!(sets.fixed[r], Some(Place::Input(_))) && life.read[r] <= t
+    pinned.by[s as usize] != Pin::Fixed
+        && pinned.by[r] != Pin::Fixed
+        && !matches!(sets.fixed[r], Some(Place::Input(_)))
+        && life.read[r] <= t
 }
 
 /// Slots that may not simply take another's place.
@@ -317,14 +327,28 @@ fn donations(plan: &Plan, life: &Life, sets: &mut Sets) -> Vec<Option<u32>> {
         if plan.places[root as usize] != Place::Output(i as u32) {
             continue;
         }
-        let Some((t, step)) = plan.steps.iter().zip(times(&plan.steps)).find_map(|(s, t)| writes(s, root, sets).then_some((t, s))) else { continue };
+        let Some((t, step)) =
+            plan.steps.iter().zip(times(&plan.steps)).find_map(|(s, t)| writes(s, root, sets).then_some((t, s)))
+        else {
+            continue;
+        };
         let candidate = |input: SlotId| {
             let bytes = plan.slots[input as usize].bytes() == plan.slots[root as usize].bytes();
             bytes && life.read[sets.root(input) as usize] <= t && life.first[root as usize] >= t
         };
         let found = match step {
-            Step::Routine { routine, ins, .. } if routine.updates_operand() && !ins[1..].contains(&ins[0]) => ins.first().copied(),
-            Step::Kernel { kernel, ins, .. } => ins.iter().enumerate().find(|(k, s)| matches!(plan.places[**s as usize], Place::Input(_)) && candidate(**s) && identity(kernel, *k as u32)).map(|x| *x.1),
+            Step::Routine { routine, ins, .. } if routine.updates_operand() && !ins[1..].contains(&ins[0]) => {
+                ins.first().copied()
+            }
+            Step::Kernel { kernel, ins, .. } => ins
+                .iter()
+                .enumerate()
+                .find(|(k, s)| {
+                    matches!(plan.places[**s as usize], Place::Input(_))
+                        && candidate(**s)
+                        && identity(kernel, *k as u32)
+                })
+                .map(|x| *x.1),
             _ => None,
         };
         if let Some(s) = found
@@ -370,7 +394,11 @@ fn times(steps: &[Step]) -> Vec<u32> {
 fn writes(s: &Step, root: SlotId, sets: &Sets) -> bool {
     let any = |outs: &[SlotId]| outs.iter().any(|o| sets.root(*o) == root);
     match s {
-        Step::Kernel { outs, .. } | Step::Routine { outs, .. } | Step::Callback { outs, .. } | Step::Collective { outs, .. } | Step::Switch { outs, .. } => any(outs),
+        Step::Kernel { outs, .. }
+        | Step::Routine { outs, .. }
+        | Step::Callback { outs, .. }
+        | Step::Collective { outs, .. }
+        | Step::Switch { outs, .. } => any(outs),
         Step::Copy { to, .. } => any(&[*to]),
         Step::Loop(l) => l.carries.iter().any(|c| any(&[c.slot, c.next, c.out])) || l.ys.iter().any(|y| any(&[y.all])),
         Step::TapeLen { out, .. } | Step::EmptyTape { out } => any(&[*out]),
@@ -381,7 +409,11 @@ fn identity(k: &Kernel, input: u32) -> bool {
     let dense = k.grid.strides();
     k.rdims.is_empty()
         && k.nodes.iter().all(|(_, n)| match n {
-            Node::Load(a) if a.input == input => a.at.offset == 0 && a.guards.is_empty() && (0..k.grid.len()).all(|d| k.grid[d] == 1 || a.at.stride(d) == dense[d] as i64),
+            Node::Load(a) if a.input == input => {
+                a.at.offset == 0
+                    && a.guards.is_empty()
+                    && (0..k.grid.len()).all(|d| k.grid[d] == 1 || a.at.stride(d) == dense[d] as i64)
+            }
             _ => true,
         })
 }

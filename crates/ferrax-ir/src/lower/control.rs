@@ -130,7 +130,9 @@ impl Graph {
             }
         };
         // A carry that is passed on is its own successor.
-        let passed: Vec<bool> = (0..n_carry).map(|k| l.body.outs()[k] == Atom::Var((l.body.first_var() - l.body.n_ins() + consts.len() + k) as u32)).collect();
+        let passed: Vec<bool> = (0..n_carry)
+            .map(|k| l.body.outs()[k] == Atom::Var((l.body.first_var() - l.body.n_ins() + consts.len() + k) as u32))
+            .collect();
         let nexts: Vec<SlotId> = (0..n_carry).map(|k| if passed[k] { slots[k] } else { nexts[k] }).collect();
         let ins: Vec<SlotId> = [&consts[..], &slots, &xs_each].concat();
         let body = self.block(l.body, &ins, &[&nexts[..], &ys_each].concat())?;
@@ -138,10 +140,21 @@ impl Graph {
         let reverse = l.reverse;
         let n_ys = ys_each.len();
         let ys = self.step(&[], &outs, |_, outs| {
-            let carries = (0..n_carry).map(|k| Carry { init: init[k], slot: slots[k], next: nexts[k], out: outs[k] }).collect();
-            let window = |all: &[SlotId], each: &[SlotId]| all.iter().zip(each).map(|(all, each)| Window { all: *all, each: *each }).collect();
+            let carries =
+                (0..n_carry).map(|k| Carry { init: init[k], slot: slots[k], next: nexts[k], out: outs[k] }).collect();
+            let window = |all: &[SlotId], each: &[SlotId]| {
+                all.iter().zip(each).map(|(all, each)| Window { all: *all, each: *each }).collect()
+            };
             let count = l.counted.then(|| outs[n_carry + n_ys]);
-            Step::Loop(Box::new(Loop { trip, reverse, carries, xs: window(&xs, &xs_each), ys: window(&outs[n_carry..n_carry + n_ys], &ys_each), count, body }))
+            Step::Loop(Box::new(Loop {
+                trip,
+                reverse,
+                carries,
+                xs: window(&xs, &xs_each),
+                ys: window(&outs[n_carry..n_carry + n_ys], &ys_each),
+                count,
+                body,
+            }))
         });
         Ok(ys.iter().zip(l.outs).map(|(y, a)| self.from_physical(*y, a)).collect())
     }
@@ -153,19 +166,32 @@ impl Graph {
         let ins = self.operands(xs);
         let out_slots: Vec<SlotId> = outs.iter().map(|a| self.out_slot(a)).collect();
         let blocks: Vec<Vec<Step>> = branches.iter().map(|p| self.block(p, &ins, &out_slots)).collect::<Res<_>>()?;
-        let ys = self.step_into(&outs.iter().map(physical_of).collect::<Vec<_>>(), &out_slots, Step::Switch { index, branches: blocks, outs: out_slots.clone() });
+        let ys = self.step_into(
+            &outs.iter().map(physical_of).collect::<Vec<_>>(),
+            &out_slots,
+            Step::Switch { index, branches: blocks, outs: out_slots.clone() },
+        );
         Ok(ys.iter().zip(outs).map(|(y, a)| self.from_physical(*y, a)).collect())
     }
 
     /// Calls the host with the operands' bytes.
     pub fn callback(&mut self, call: HostCall, xs: &[Node], outs: &[Aval]) -> Nodes {
         let xs = reads_in_memory(self, xs);
-        let ys = self.step(&xs, &outs.iter().map(physical_of).collect::<Vec<_>>(), |ins, outs| Step::Callback { call, ins, outs });
+        let ys = self.step(&xs, &outs.iter().map(physical_of).collect::<Vec<_>>(), |ins, outs| Step::Callback {
+            call,
+            ins,
+            outs,
+        });
         ys.iter().zip(outs).map(|(y, a)| self.from_physical(*y, a)).collect()
     }
     pub fn collective(&mut self, kind: Collective, axes: Vec<Arc<str>>, xs: &[Node], outs: &[Aval]) -> Nodes {
         let xs = reads_in_memory(self, xs);
-        let ys = self.step(&xs, &outs.iter().map(physical_of).collect::<Vec<_>>(), |ins, outs| Step::Collective { kind, axes, ins, outs });
+        let ys = self.step(&xs, &outs.iter().map(physical_of).collect::<Vec<_>>(), |ins, outs| Step::Collective {
+            kind,
+            axes,
+            ins,
+            outs,
+        });
         ys.iter().zip(outs).map(|(y, a)| self.from_physical(*y, a)).collect()
     }
     pub fn tape_len(&mut self, tape: Node, dtype: DType) -> Node {

@@ -314,7 +314,14 @@ struct Emitter<'g> {
 
 fn emit(g: &Graph, members: &[Node], at: usize, pos: &[usize]) -> Step {
     let grid = g.tensors[members[0] as usize].shape.clone();
-    let mut e = Emitter { g, at, pos, k: Kernel { grid: grid.clone(), ..Kernel::default() }, memo: HashMap::new(), inputs: HashMap::new() };
+    let mut e = Emitter {
+        g,
+        at,
+        pos,
+        k: Kernel { grid: grid.clone(), ..Kernel::default() },
+        memo: HashMap::new(),
+        inputs: HashMap::new(),
+    };
     let identity = Index::Axes((0..grid.len()).map(unit).collect());
     for t in members {
         let id = e.definition(*t, &identity, &SmallVec::new());
@@ -338,13 +345,20 @@ impl Emitter<'_> {
         if let Some(n) = self.memo.get(&key) {
             return *n;
         }
-        let n = if written(self.g, t) { self.load(t, index, guards, Scalar::zero(self.g.dtype(t))) } else { self.definition(t, index, guards) };
+        let n = if written(self.g, t) {
+            self.load(t, index, guards, Scalar::zero(self.g.dtype(t)))
+        } else {
+            self.definition(t, index, guards)
+        };
         self.memo.insert(key, n);
         n
     }
     fn load(&mut self, t: Node, index: &Index, guards: &SmallVec<[Guard; 1]>, fill: Scalar) -> NodeId {
         let x = &self.g.tensors[t as usize];
-        debug_assert!(self.pos[t as usize] == usize::MAX || self.pos[t as usize] < self.at, "a kernel reads what a later one writes");
+        debug_assert!(
+            self.pos[t as usize] == usize::MAX || self.pos[t as usize] < self.at,
+            "a kernel reads what a later one writes"
+        );
         let slot = slot(self.g, t);
         let next = self.k.inputs.len() as u32;
         let input = *self.inputs.entry(slot).or_insert(next);
@@ -409,7 +423,8 @@ impl Emitter<'_> {
         if v.guards.is_empty() {
             return self.value(v.of, &inner, guards);
         }
-        let mine: SmallVec<[Guard; 2]> = v.guards.iter().map(|q| Guard { at: compose(&q.at, outer), lo: q.lo, hi: q.hi }).collect();
+        let mine: SmallVec<[Guard; 2]> =
+            v.guards.iter().map(|q| Guard { at: compose(&q.at, outer), lo: q.lo, hi: q.hi }).collect();
         let mut all = guards.clone();
         all.extend(mine.iter().cloned());
         if written(self.g, v.of) && guards.is_empty() {

@@ -50,7 +50,11 @@ pub(super) enum Def {
     View(Box<View>),
     /// The same elements in row-major order.
     Reshape(Node),
-    Reduce { kind: ReduceKind, of: Node, axes: Dims },
+    Reduce {
+        kind: ReduceKind,
+        of: Node,
+        axes: Dims,
+    },
     Pair(Node, Node),
 }
 
@@ -75,7 +79,8 @@ pub struct Graph {
 
 impl Graph {
     fn push(&mut self, dtype: DType, shape: Dims, def: Def) -> Node {
-        let beneath = |t: Node| if self.tensors[t as usize].slot.is_some() { 0 } else { self.tensors[t as usize].depth };
+        let beneath =
+            |t: Node| if self.tensors[t as usize].slot.is_some() { 0 } else { self.tensors[t as usize].depth };
         let depth = match &def {
             Def::Map(n) => n.operands().iter().map(|o| beneath(*o)).max().unwrap_or(0) + 1,
             Def::View(v) => beneath(v.of) + 1,
@@ -220,7 +225,8 @@ impl Graph {
         if from == shape && dims.iter().copied().eq(0..shape.len()) {
             return x;
         }
-        let map: SmallVec<[Affine; 4]> = dims.iter().enumerate().map(|(k, d)| if from[k] == 1 { Affine::constant(0) } else { unit(*d) }).collect();
+        let map: SmallVec<[Affine; 4]> =
+            dims.iter().enumerate().map(|(k, d)| if from[k] == 1 { Affine::constant(0) } else { unit(*d) }).collect();
         self.view(x, shape, &map)
     }
     /// Axis k of the result is axis `perm[k]` of x.
@@ -234,12 +240,15 @@ impl Graph {
     }
     /// `x[start + stride * i]` on every axis.
     pub fn slice(&mut self, x: Node, start: &[usize], stride: &[usize], shape: Dims) -> Node {
-        let map: SmallVec<[Affine; 4]> = (0..shape.len()).map(|k| scaled(k, start[k] as i64, stride[k] as i64)).collect();
+        let map: SmallVec<[Affine; 4]> =
+            (0..shape.len()).map(|k| scaled(k, start[k] as i64, stride[k] as i64)).collect();
         self.view(x, shape, &map)
     }
     pub fn reverse(&mut self, x: Node, axes: &[usize]) -> Node {
         let shape = self.shape(x);
-        let map: SmallVec<[Affine; 4]> = (0..shape.len()).map(|k| if axes.contains(&k) { scaled(k, shape[k] as i64 - 1, -1) } else { unit(k) }).collect();
+        let map: SmallVec<[Affine; 4]> = (0..shape.len())
+            .map(|k| if axes.contains(&k) { scaled(k, shape[k] as i64 - 1, -1) } else { unit(k) })
+            .collect();
         self.view(x, shape, &map)
     }
     /// The same elements in row-major order. Splitting axes and axes of size 1 cost nothing anywhere; merging costs nothing over memory.
@@ -262,14 +271,16 @@ impl Graph {
     /// `lo`, `hi` elements of `value` (rank 0) around each axis, `interior` between neighbours; negative `lo`, `hi` cut off.
     pub fn pad(&mut self, x: Node, value: Node, lo: &[i64], hi: &[i64], interior: &[i64]) -> Node {
         let from = self.shape(x);
-        let size = |k: usize| (from[k] as i64 + (from[k] as i64 - 1).max(0) * interior[k] + lo[k] + hi[k]).max(0) as usize;
+        let size =
+            |k: usize| (from[k] as i64 + (from[k] as i64 - 1).max(0) * interior[k] + lo[k] + hi[k]).max(0) as usize;
         let shape: Dims = (0..from.len()).map(size).collect();
         let mut spread = from.clone();
         // Interior padding first: element i of x to i * (1 + interior), by splitting [n * s] into [n, s] and reading where the second index is 0.
         let mut x = x;
         let mut mask: Option<Node> = None;
         if interior.iter().any(|i| *i > 0) {
-            let (mut split, mut map, mut guards) = (Dims::default(), SmallVec::<[Affine; 4]>::new(), SmallVec::<[Guard; 1]>::new());
+            let (mut split, mut map, mut guards) =
+                (Dims::default(), SmallVec::<[Affine; 4]>::new(), SmallVec::<[Guard; 1]>::new());
             for k in 0..from.len() {
                 map.push(unit(split.len()));
                 split.push(from[k]);
@@ -310,7 +321,12 @@ impl Graph {
             let (a, b) = (self.concatenate(&a, axis), self.concatenate(&b, axis));
             return self.pair(a, b);
         }
-        let xs: SmallVec<[Node; 4]> = xs.iter().copied().filter(|x| self.shape(*x)[axis] > 0).chain(xs.first().copied().filter(|_| xs.iter().all(|x| self.shape(*x)[axis] == 0))).collect();
+        let xs: SmallVec<[Node; 4]> = xs
+            .iter()
+            .copied()
+            .filter(|x| self.shape(*x)[axis] > 0)
+            .chain(xs.first().copied().filter(|_| xs.iter().all(|x| self.shape(*x)[axis] == 0)))
+            .collect();
         let sizes: SmallVec<[usize; 4]> = xs.iter().map(|x| self.shape(*x)[axis]).collect();
         let mut shape = self.shape(xs[0]);
         shape[axis] = sizes.iter().sum();
@@ -321,9 +337,14 @@ impl Graph {
         let mut out = None;
         for (x, n) in xs.iter().zip(&sizes).rev() {
             let start = end - n;
-            let map: SmallVec<[Affine; 4]> = (0..shape.len()).map(|k| if k == axis { scaled(k, -(start as i64), 1) } else { unit(k) }).collect();
+            let map: SmallVec<[Affine; 4]> =
+                (0..shape.len()).map(|k| if k == axis { scaled(k, -(start as i64), 1) } else { unit(k) }).collect();
             let guard = Guard { at: scaled(axis, -(start as i64), 1), lo: 0, hi: *n as i64 };
-            let part = if *n == shape[axis] { *x } else { self.guarded(*x, shape.clone(), &map, std::slice::from_ref(&guard), None) };
+            let part = if *n == shape[axis] {
+                *x
+            } else {
+                self.guarded(*x, shape.clone(), &map, std::slice::from_ref(&guard), None)
+            };
             out = Some(match out {
                 None => part,
                 Some(rest) => {
@@ -347,7 +368,12 @@ impl Graph {
             let update = self.shape(*x);
             let mut ins: Nodes = smallvec![out, *x];
             for k in 0..shape.len() {
-                ins.push(self.constant(Scalar::from_i64(DType::I64, if k == axis { start as i64 } else { 0 }), Dims::default()));
+                ins.push(
+                    self.constant(
+                        Scalar::from_i64(DType::I64, if k == axis { start as i64 } else { 0 }),
+                        Dims::default(),
+                    ),
+                );
             }
             start += update[axis];
             let r = Routine::DynamicUpdateSlice { operand: shape.clone(), update, dtype, index_dtype: DType::I64 };
@@ -401,7 +427,12 @@ impl Graph {
         self.tensors[x as usize].slot = Some(slot);
     }
     /// Adds a step; `make` gets the slots of its operands and results.
-    pub fn step(&mut self, ins: &[Node], outs: &[(DType, Dims, u8)], make: impl FnOnce(Vec<SlotId>, Vec<SlotId>) -> Step) -> Nodes {
+    pub fn step(
+        &mut self,
+        ins: &[Node],
+        outs: &[(DType, Dims, u8)],
+        make: impl FnOnce(Vec<SlotId>, Vec<SlotId>) -> Step,
+    ) -> Nodes {
         let in_slots: Vec<SlotId> = ins.iter().map(|x| self.force(*x)).collect();
         let out_slots: Vec<SlotId> = outs.iter().map(|(d, s, tape)| self.plan.add_slot(*d, s.size(), *tape)).collect();
         let step = make(in_slots, out_slots.clone());
@@ -420,7 +451,8 @@ impl Graph {
         outs.iter().zip(slots).map(define).collect()
     }
     pub fn routine(&mut self, r: Routine, ins: &[Node], shapes: &[Dims]) -> Nodes {
-        let outs: SmallVec<[(DType, Dims, u8); 2]> = r.results().iter().zip(shapes).map(|((d, _), s)| (*d, s.clone(), 0)).collect();
+        let outs: SmallVec<[(DType, Dims, u8); 2]> =
+            r.results().iter().zip(shapes).map(|((d, _), s)| (*d, s.clone(), 0)).collect();
         self.step(ins, &outs, |ins, outs| Step::Routine { routine: Arc::new(r), ins, outs })
     }
 }

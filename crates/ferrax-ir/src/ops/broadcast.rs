@@ -21,19 +21,30 @@ primitive! {
 }
 impl Rules for BroadcastInDim {
     fn infer(&self, x: &[Aval]) -> Res<Avals> {
-        let ([a], dims, shape) = (x, &self.broadcast_dimensions, &self.shape) else { return type_err(format!("broadcast_in_dim takes 1 operand, got {}", x.len())) };
+        let ([a], dims, shape) = (x, &self.broadcast_dimensions, &self.shape) else {
+            return type_err(format!("broadcast_in_dim takes 1 operand, got {}", x.len()));
+        };
         let name = "broadcast_in_dim";
         if a.tape > 0 {
             return type_err(format!("{name} does not accept {a}"));
         }
         if a.rank() != dims.len() {
-            return type_err(format!("{name} broadcast_dimensions must have length equal to operand ndim; got broadcast_dimensions {dims} for operand ndim {}.", a.rank()));
+            return type_err(format!(
+                "{name} broadcast_dimensions must have length equal to operand ndim; got broadcast_dimensions {dims} for operand ndim {}.",
+                a.rank()
+            ));
         }
         if dims.iter().any(|d| *d >= shape.len()) {
-            return type_err(format!("{name} broadcast_dimensions must be a subset of output dimensions, got {dims} for operand ndim {} and shape {}.", a.rank(), shape.0));
+            return type_err(format!(
+                "{name} broadcast_dimensions must be a subset of output dimensions, got {dims} for operand ndim {} and shape {}.",
+                a.rank(),
+                shape.0
+            ));
         }
         if dims.windows(2).any(|w| w[0] >= w[1]) {
-            return type_err(format!("{name} broadcast_dimensions must be strictly increasing; got broadcast_dimensions {dims}"));
+            return type_err(format!(
+                "{name} broadcast_dimensions must be strictly increasing; got broadcast_dimensions {dims}"
+            ));
         }
         if dims.iter().enumerate().any(|(k, d)| a.shape[k] != 1 && a.shape[k] != shape[*d]) {
             return type_err(format!(
@@ -50,7 +61,9 @@ impl Rules for BroadcastInDim {
     fn transpose(&self, cx: &dyn Cx, x: &[Arg], ct: &[Tan]) -> Res<Tans> {
         let Some(ct) = &ct[0] else { return Ok(smallvec![None]) };
         let a = x[0].aval();
-        let kept = |d: &usize| self.broadcast_dimensions.iter().position(|k| k == d).is_some_and(|k| a.shape[k] == self.shape[*d]);
+        let kept = |d: &usize| {
+            self.broadcast_dimensions.iter().position(|k| k == d).is_some_and(|k| a.shape[k] == self.shape[*d])
+        };
         let summed = cx.reduce(ReduceKind::Sum, ct, (0..self.shape.len()).filter(|d| !kept(d)).collect())?;
         Ok(smallvec![Some(cx.reshape(&summed, &a.shape)?)])
     }

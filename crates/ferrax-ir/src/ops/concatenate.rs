@@ -20,7 +20,9 @@ fn shapes(x: &[Aval]) -> String {
 }
 impl Rules for Concatenate {
     fn infer(&self, x: &[Aval]) -> Res<Avals> {
-        let (Some(a), k) = (x.first(), self.dimension) else { return value_err("concatenate requires a non-empty sequences of arrays") };
+        let (Some(a), k) = (x.first(), self.dimension) else {
+            return value_err("concatenate requires a non-empty sequences of arrays");
+        };
         if let Some(b) = x.iter().find(|b| b.dtype != a.dtype) {
             return type_err(format!(
                 "lax.concatenate requires arguments to have the same dtypes, got {}, {}. (Tip: jnp.concatenate is a similar function that does automatic type promotion on inputs).",
@@ -29,7 +31,10 @@ impl Rules for Concatenate {
             ));
         }
         if x.iter().any(|b| b.rank() != a.rank() || b.tape > 0) {
-            return type_err(format!("Cannot concatenate arrays with different numbers of dimensions: got {}.", shapes(x)));
+            return type_err(format!(
+                "Cannot concatenate arrays with different numbers of dimensions: got {}.",
+                shapes(x)
+            ));
         }
         if k >= a.rank() {
             return type_err(format!("concatenate dimension out of bounds: dimension {k} for shapes {}.", shapes(x)));
@@ -82,7 +87,10 @@ impl Rules for Split {
     fn infer(&self, x: &[Aval]) -> Res<Avals> {
         let [a] = x else { return type_err(format!("split takes 1 operand, got {}", x.len())) };
         if self.axis >= a.rank() || a.tape > 0 || self.sizes.iter().sum::<usize>() != a.shape[self.axis] {
-            return value_err(format!("Sum of sizes {} must be equal to dimension {} of the operand shape {}", self.sizes, self.axis, a.shape));
+            return value_err(format!(
+                "Sum of sizes {} must be equal to dimension {} of the operand shape {}",
+                self.sizes, self.axis, a.shape
+            ));
         }
         let part = |n: &usize| {
             let mut s = a.shape.clone();

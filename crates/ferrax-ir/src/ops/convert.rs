@@ -27,7 +27,11 @@ impl Rules for Convert {
         Ok(smallvec![Aval { dtype: self.new_dtype, weak: self.weak_type, ..a.clone() }])
     }
     fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
-        if self.new_dtype.is_inexact() { linear_jvp(&self.clone().into(), cx, x, dx) } else { zero_jvp(&self.clone().into(), cx, x) }
+        if self.new_dtype.is_inexact() {
+            linear_jvp(&self.clone().into(), cx, x, dx)
+        } else {
+            zero_jvp(&self.clone().into(), cx, x)
+        }
     }
     fn transpose(&self, cx: &dyn Cx, x: &[Arg], ct: &[Tan]) -> Res<Tans> {
         let back = |ct: &Value| cx.convert(ct, x[0].aval().dtype);

@@ -4,7 +4,7 @@ use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, values1};
 use crate::dtype::Dtype;
 use crate::error::{Res, not_linear, type_err};
-use crate::lower::{Graph, Node, Nodes};
+use crate::lower::{Graph, Groups, Node, Nodes};
 use crate::op::{Avals, Axes, Op, Rules, Tans};
 use crate::param::{Param, ParamValue};
 use crate::primitive;
@@ -24,7 +24,10 @@ pub struct DotDims {
 impl ParamValue for DotDims {
     fn to_param(&self) -> Param {
         let list = |d: &Dims| Param::List(d.iter().map(|i| Param::Int(*i as i64)).collect());
-        Param::Tuple(vec![Param::Tuple(vec![list(&self.lc), list(&self.rc)]), Param::Tuple(vec![list(&self.lb), list(&self.rb)])])
+        Param::Tuple(vec![
+            Param::Tuple(vec![list(&self.lc), list(&self.rc)]),
+            Param::Tuple(vec![list(&self.lb), list(&self.rb)]),
+        ])
     }
     fn from_param(p: &Param) -> Option<DotDims> {
         let ((lc, rc), (lb, rb)) = ParamValue::from_param(p)?;
@@ -57,11 +60,21 @@ impl Dot {
     }
     /// Cotangent of one side: contract `ct` with the other side over the other's free axes, then put the axes in order.
     /// `me`, `it` are (contract, batch) axes of this side and the other.
-    fn side(&self, cx: &dyn Cx, ct: &Value, a: &Aval, me: (&Dims, &Dims), other: &Value, it: (&Dims, &Dims), i_am_left: bool) -> Res<Value> {
+    fn side(
+        &self,
+        cx: &dyn Cx,
+        ct: &Value,
+        a: &Aval,
+        me: (&Dims, &Dims),
+        other: &Value,
+        it: (&Dims, &Dims),
+        i_am_left: bool,
+    ) -> Res<Value> {
         let nb = me.1.len();
         let my_free = free(a.rank(), me.0, me.1);
         let its_free = free(other.rank(), it.0, it.1);
-        let its_at: Dims = if i_am_left { (nb + my_free.len()..ct.rank()).collect() } else { (nb..nb + its_free.len()).collect() };
+        let its_at: Dims =
+            if i_am_left { (nb + my_free.len()..ct.rank()).collect() } else { (nb..nb + its_free.len()).collect() };
         let dims = DotDims { lc: its_at, rc: its_free, lb: (0..nb).collect(), rb: it.1.clone() };
         let op = Dot { preferred_element_type: Some(a.dtype), ..self.with(dims) };
         let (ct, other) = (cx.convert(ct, a.dtype)?, cx.convert(other, a.dtype)?);
@@ -77,18 +90,30 @@ impl Dot {
 }
 fn spread(name: &str, l: &Aval, la: &[usize], r: &Aval, ra: &[usize]) -> Res<()> {
     if la.len() != ra.len() {
-        return type_err(format!("dot_general requires equal numbers of lhs {name} and rhs {name} dimensions, got {} and {}.", Dims::new(la), Dims::new(ra)));
+        return type_err(format!(
+            "dot_general requires equal numbers of lhs {name} and rhs {name} dimensions, got {} and {}.",
+            Dims::new(la),
+            Dims::new(ra)
+        ));
     }
     for (a, d, side) in [(l, la, "lhs"), (r, ra, "rhs")] {
         if d.iter().any(|k| *k >= a.rank()) || (1..d.len()).any(|i| d[..i].contains(&d[i])) {
-            return type_err(format!("dot_general requires {side} {name} dimensions to be distinct and nonnegative and less than the number of axes of the {side} value, got {name} dimensions {} for {side} of rank {}", Dims::new(d), a.rank()));
+            return type_err(format!(
+                "dot_general requires {side} {name} dimensions to be distinct and nonnegative and less than the number of axes of the {side} value, got {name} dimensions {} for {side} of rank {}",
+                Dims::new(d),
+                a.rank()
+            ));
         }
     }
     let (ls, rs) = (l.shape.pick(la), r.shape.pick(ra));
     if ls != rs {
         return match name {
-            "batch" => type_err(format!("dot_general requires lhs batch dimensions and rhs batch dimensions to have the same shape, got {ls} and {rs}.")),
-            _ => type_err(format!("dot_general requires contracting dimensions to have the same shape, got {ls} and {rs}.")),
+            "batch" => type_err(format!(
+                "dot_general requires lhs batch dimensions and rhs batch dimensions to have the same shape, got {ls} and {rs}."
+            )),
+            _ => type_err(format!(
+                "dot_general requires contracting dimensions to have the same shape, got {ls} and {rs}."
+            )),
         };
     }
     Ok(())
@@ -110,7 +135,11 @@ impl Rules for Dot {
             return type_err(format!("lax.dot_general argument type error: {}, {}", l.dtype.long(), r.dtype.long()));
         }
         let dtype = self.preferred_element_type.unwrap_or(l.dtype);
-        let shape: Dims = join(&[&n.lb, &free(l.rank(), &n.lc, &n.lb)]).iter().map(|&i| l.shape[i]).chain(free(r.rank(), &n.rc, &n.rb).iter().map(|&i| r.shape[i])).collect();
+        let shape: Dims = join(&[&n.lb, &free(l.rank(), &n.lc, &n.lb)])
+            .iter()
+            .map(|&i| l.shape[i])
+            .chain(free(r.rank(), &n.rc, &n.rb).iter().map(|&i| r.shape[i]))
+            .collect();
         shape.checked(dtype.size())?;
         Ok(smallvec![Aval { weak: l.weak && r.weak && dtype == l.dtype, ..Aval::of(dtype, shape) }])
     }
@@ -136,7 +165,8 @@ impl Rules for Dot {
     fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         let shift = |v: &Dims, d: Dim| v.iter().map(|&a| a + d.is_some_and(|d| a >= d) as usize).collect::<Dims>();
         let n = &*self.dimension_numbers;
-        let mut dims = DotDims { lc: shift(&n.lc, d[0]), rc: shift(&n.rc, d[1]), lb: shift(&n.lb, d[0]), rb: shift(&n.rb, d[1]) };
+        let mut dims =
+            DotDims { lc: shift(&n.lc, d[0]), rc: shift(&n.rc, d[1]), lb: shift(&n.lb, d[0]), rb: shift(&n.rb, d[1]) };
         let nb = n.lb.len();
         let lfree = free(x[0].rank(), &dims.lc, &dims.lb);
         let at = |f: &Dims, d: usize| f.iter().position(|a| *a == d).unwrap_or(0);
@@ -153,7 +183,11 @@ impl Rules for Dot {
         Ok((cx.bind(&self.with(dims).into(), x)?, smallvec![out]))
     }
     fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
-        let _ = (b, x, out);
-        super::pending("dot_general")
+        let n = &*self.dimension_numbers;
+        let (lf, rf) = (free(b.rank(x[0]), &n.lc, &n.lb), free(b.rank(x[1]), &n.rc, &n.rb));
+        let (l, r) =
+            (Groups { batch: &n.lb, free: &lf, contract: &n.lc }, Groups { batch: &n.rb, free: &rf, contract: &n.rc });
+        let dtype = crate::lower::physical(&out[0]).dtype;
+        Ok(smallvec![b.dot(x[0], x[1], &l, &r, dtype, &out[0].shape)])
     }
 }

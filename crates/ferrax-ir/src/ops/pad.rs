@@ -28,21 +28,36 @@ impl Rules for Pad {
     fn infer(&self, x: &[Aval]) -> Res<Avals> {
         let [a, v] = x else { return type_err(format!("pad takes 2 operands, got {}", x.len())) };
         if a.dtype != v.dtype {
-            return type_err(format!("pad operand and padding_value must be same dtype: got {} and {}.", a.dtype.long(), v.dtype.long()));
+            return type_err(format!(
+                "pad operand and padding_value must be same dtype: got {} and {}.",
+                a.dtype.long(),
+                v.dtype.long()
+            ));
         }
         if v.rank() != 0 || a.tape > 0 {
             return type_err(format!("padding_value must be a scalar; got {}", v.long()));
         }
         let show = || self.padding_config.iter().map(|c| format!("{c:?}")).collect::<Vec<_>>().join(", ");
         if self.padding_config.len() != a.rank() {
-            return value_err(format!("length of padding_config must equal the number of axes of operand, got padding_config ({}) for operand shape {}", show(), a.shape));
+            return value_err(format!(
+                "length of padding_config must equal the number of axes of operand, got padding_config ({}) for operand shape {}",
+                show(),
+                a.shape
+            ));
         }
         if self.padding_config.iter().any(|c| c.2 < 0) {
-            return value_err(format!("interior padding in padding_config must be nonnegative, got padding_config ({},)", show()));
+            return value_err(format!(
+                "interior padding in padding_config must be nonnegative, got padding_config ({},)",
+                show()
+            ));
         }
         let shape: Option<Dims> = (0..a.rank()).map(|k| self.size(k, a.shape[k])).collect();
         let Some(shape) = shape else {
-            return value_err(format!("Dimension size after padding is not at least 0, got result shape with a negative size, for padding_config ({},) operand shape {}", show(), a.shape));
+            return value_err(format!(
+                "Dimension size after padding is not at least 0, got result shape with a negative size, for padding_config ({},) operand shape {}",
+                show(),
+                a.shape
+            ));
         };
         shape.checked(a.dtype.size())?;
         Ok(smallvec![Aval { weak: a.weak && v.weak, ..a.with_shape(shape) }])

@@ -10,6 +10,8 @@
 //! A slope with a pole is multiplied by `mul_zero` or divided by `div_zero`, for which 0 * inf = 0 and 0 / 0 = 0: where a `select`
 //! or a stopped loop has masked the tangent, a pole must not turn it into nan. Both are closed under their own derivatives.
 //! Otherwise the terms are JAX's, in its order.
+mod lower;
+
 use super::convert::Convert;
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, int, lit, values1};
@@ -414,7 +416,22 @@ impl Params for Pointwise {
     fn params(&self) -> ParamList {
         match (self.f.row().param, self.f) {
             (Some(k), _) => vec![(k, Param::Int(self.y as i64), Show::always)],
-            (None, Pw::Exp | Pw::Exp2 | Pw::Log | Pw::Log1p | Pw::Expm1 | Pw::Sin | Pw::Cos | Pw::Tan | Pw::Tanh | Pw::Logistic | Pw::Sqrt | Pw::Rsqrt | Pw::Cbrt) => {
+            (
+                None,
+                Pw::Exp
+                | Pw::Exp2
+                | Pw::Log
+                | Pw::Log1p
+                | Pw::Expm1
+                | Pw::Sin
+                | Pw::Cos
+                | Pw::Tan
+                | Pw::Tanh
+                | Pw::Logistic
+                | Pw::Sqrt
+                | Pw::Rsqrt
+                | Pw::Cbrt,
+            ) => {
                 vec![("accuracy", Param::None, Show::hidden)]
             }
             _ => vec![],
@@ -426,8 +443,12 @@ impl Params for Pointwise {
         p.remove("input_dtype");
         let y = match f.row().param {
             Some(k) => match p.remove(k) {
-                Some(Param::Enum(_, s)) => ["AWAY_FROM_ZERO", "TO_NEAREST_EVEN"].iter().position(|n| **n == *s).unwrap_or(0) as i32,
-                Some(v) => i32::from_param(&v).map_or_else(|| type_err(format!("parameter {k} is not an integer")), Ok)?,
+                Some(Param::Enum(_, s)) => {
+                    ["AWAY_FROM_ZERO", "TO_NEAREST_EVEN"].iter().position(|n| **n == *s).unwrap_or(0) as i32
+                }
+                Some(v) => {
+                    i32::from_param(&v).map_or_else(|| type_err(format!("parameter {k} is not an integer")), Ok)?
+                }
                 None => return type_err(format!("missing parameter {k}")),
             },
             None => 0,
@@ -448,20 +469,33 @@ impl Pointwise {
         }
         if x.iter().any(|a| a.dtype.is_key()) && !matches!(self.f, Pw::Eq | Pw::Ne | Pw::Copy | Pw::StopGradient) {
             let d: Vec<&str> = x.iter().map(|a| a.dtype.long()).collect();
-            return type_err(format!("{} does not accept dtype{} {}.", row.name, if n > 1 { "s" } else { "" }, d.join(", ")));
+            return type_err(format!(
+                "{} does not accept dtype{} {}.",
+                row.name,
+                if n > 1 { "s" } else { "" },
+                d.join(", ")
+            ));
         }
         // pow takes an integer exponent beside an inexact base
         let same = x.iter().all(|a| a.dtype == x[0].dtype) || self.f == Pw::Pow && x[1].dtype.is_int();
         for (i, a) in x.iter().enumerate() {
             if !row.domain.has(a.dtype) && !(self.f == Pw::Pow && i == 1 && a.dtype.is_int()) {
                 let at = if n > 1 { format!(" at position {i}") } else { String::new() };
-                return type_err(format!("{} does not accept dtype {}{at}. Accepted dtypes{at} are subtypes of {}.", row.name, a.dtype.long(), row.domain.words()));
+                return type_err(format!(
+                    "{} does not accept dtype {}{at}. Accepted dtypes{at} are subtypes of {}.",
+                    row.name,
+                    a.dtype.long(),
+                    row.domain.words()
+                ));
             }
         }
         if !same {
             let d: Vec<&str> = x.iter().map(|a| a.dtype.long()).collect();
             let name = row.name;
-            return type_err(format!("lax.{name} requires arguments to have the same dtypes, got {}. (Tip: jnp.{name} is a similar function that does automatic type promotion on inputs).", d.join(", ")));
+            return type_err(format!(
+                "lax.{name} requires arguments to have the same dtypes, got {}. (Tip: jnp.{name} is a similar function that does automatic type promotion on inputs).",
+                d.join(", ")
+            ));
         }
         Ok(())
     }
@@ -518,14 +552,20 @@ impl Rules for Pointwise {
                 return Ok(smallvec![Some(if aval(0).dtype.is_complex() { back } else { cx.pw(Pw::Real, &[back])? })]);
             }
             Pw::Complex => {
-                let re = if lin[0] { Some(cx.sum_to(cx.pw(Pw::Real, std::slice::from_ref(ct))?, &aval(0))?) } else { None };
-                let im = if lin[1] { Some(cx.sum_to(cx.neg(&cx.pw(Pw::Imag, std::slice::from_ref(ct))?)?, &aval(1))?) } else { None };
+                let re =
+                    if lin[0] { Some(cx.sum_to(cx.pw(Pw::Real, std::slice::from_ref(ct))?, &aval(0))?) } else { None };
+                let im = if lin[1] {
+                    Some(cx.sum_to(cx.neg(&cx.pw(Pw::Imag, std::slice::from_ref(ct))?)?, &aval(1))?)
+                } else {
+                    None
+                };
                 return Ok(smallvec![re, im]);
             }
             _ => (),
         }
         // A linear operand has no value; the term in it does not read it, and one that would is caught by the count.
-        let vals: Values = x.iter().map(|a| a.known().cloned().unwrap_or_else(|| lit(a.aval().dtype, f64::NAN))).collect();
+        let vals: Values =
+            x.iter().map(|a| a.known().cloned().unwrap_or_else(|| lit(a.aval().dtype, f64::NAN))).collect();
         let n_linear = lin.iter().filter(|l| **l).count();
         let at = At { cx, x: &vals, y: &vals[0], n: self.y };
         let mut out = Tans::new();
@@ -550,10 +590,11 @@ impl Rules for Pointwise {
         Ok((cx.bind(&(*self).into(), &x)?, smallvec![Some(at)]))
     }
     fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
-        let spread = |b: &mut Graph, v: Node| if b.rank(v) > 0 { b.broadcast(v, out[0].shape.clone(), &(0..out[0].rank()).collect::<Dims>()) } else { v };
+        let spread = |b: &mut Graph, v: Node| {
+            if b.rank(v) > 0 { b.broadcast(v, out[0].shape.clone(), &(0..out[0].rank()).collect::<Dims>()) } else { v }
+        };
         let x: Nodes = x.iter().map(|v| spread(b, *v)).collect();
-        let _ = (b, x);
-        super::pending(self.f.row().name)
+        Ok(smallvec![lower::lower(self.f, self.y, b, &x)?])
     }
 }
 
@@ -566,7 +607,11 @@ pub fn common_shape(name: &str, x: &[Aval]) -> Res<Dims> {
             continue;
         }
         if a.rank() != shape.len() {
-            return type_err(format!("{name}: arrays must have the same number of dimensions, got {{{}, {}}}", shape.len(), a.rank()));
+            return type_err(format!(
+                "{name}: arrays must have the same number of dimensions, got {{{}, {}}}",
+                shape.len(),
+                a.rank()
+            ));
         }
         for k in 0..shape.len() {
             match (shape[k], a.shape[k]) {

@@ -93,7 +93,10 @@ impl Reduce {
             let h = m / 2;
             let part = |v: &Value, from: usize, to: usize| {
                 let zeros: Dims = rest.iter().map(|_| 0).collect();
-                cx.bind1(Slice { limit_indices: rest.insert(0, to), start_indices: zeros.insert(0, from), strides: None }, std::slice::from_ref(v))
+                cx.bind1(
+                    Slice { limit_indices: rest.insert(0, to), start_indices: zeros.insert(0, from), strides: None },
+                    std::slice::from_ref(v),
+                )
             };
             let (a, b, da, db) = (part(&x, 0, h)?, part(&x, h, 2 * h)?, part(&t, 0, h)?, part(&t, h, 2 * h)?);
             let dy = cx.pw2(Pw::AddAny, &cx.mul(&da, &b)?, &cx.mul(&a, &db)?)?;
@@ -111,7 +114,9 @@ impl Reduce {
 }
 impl Rules for Reduce {
     fn infer(&self, x: &[Aval]) -> Res<Avals> {
-        let ([a], name) = (x, self.name()) else { return type_err(format!("{} takes 1 operand, got {}", self.name(), x.len())) };
+        let ([a], name) = (x, self.name()) else {
+            return type_err(format!("{} takes 1 operand, got {}", self.name(), x.len()));
+        };
         let ok = match self.kind {
             ReduceKind::Sum | ReduceKind::Prod => a.dtype.is_int() || a.dtype.is_inexact(),
             ReduceKind::Max | ReduceKind::Min => !a.dtype.is_key(),
@@ -178,8 +183,13 @@ impl Rules for Reduce {
 pub fn identity(kind: ReduceKind, d: Dtype) -> Value {
     let extreme = |x: f64, i: i64| match d.num() {
         Some(n) if n.is_float() => lit(d, x),
-        Some(n) if d.is_unsigned() => crate::cx::int(d, if i > 0 { -1i64 } else { 0 } & (u64::MAX >> (64 - 8 * n.size())) as i64),
-        Some(n) if n.is_int() => crate::cx::int(d, if i > 0 { (u64::MAX >> (65 - 8 * n.size())) as i64 } else { -1i64 << (8 * n.size() - 1) }),
+        Some(n) if d.is_unsigned() => {
+            crate::cx::int(d, if i > 0 { -1i64 } else { 0 } & (u64::MAX >> (64 - 8 * n.size())) as i64)
+        }
+        Some(n) if n.is_int() => crate::cx::int(
+            d,
+            if i > 0 { (u64::MAX >> (65 - 8 * n.size())) as i64 } else { -1i64 << (8 * n.size() - 1) },
+        ),
         _ => crate::cx::int(d, (i > 0) as i64),
     };
     match kind {

@@ -20,7 +20,10 @@ impl Rules for Reshape {
         let [a] = x else { return type_err(format!("reshape takes 1 operand, got {}", x.len())) };
         self.new_sizes.checked(a.dtype.size())?;
         if a.shape.size() != self.new_sizes.size() || a.tape > 0 {
-            return type_err(format!("reshape total size must be unchanged, got new_sizes {} for shape {}.", self.new_sizes, a.shape));
+            return type_err(format!(
+                "reshape total size must be unchanged, got new_sizes {} for shape {}.",
+                self.new_sizes, a.shape
+            ));
         }
         Ok(smallvec![a.with_shape(self.new_sizes.clone())])
     }

@@ -16,7 +16,9 @@ primitive! {
 }
 impl Rules for Select {
     fn infer(&self, x: &[Aval]) -> Res<Avals> {
-        let Some((which, cases)) = x.split_first().filter(|(_, c)| !c.is_empty()) else { return type_err("select_n takes a selector and at least one case") };
+        let Some((which, cases)) = x.split_first().filter(|(_, c)| !c.is_empty()) else {
+            return type_err("select_n takes a selector and at least one case");
+        };
         if !which.dtype.is_bool() && !which.dtype.is_int() {
             return type_err(format!("select `which` must be boolean or integer type, got {}.", which.dtype.long()));
         }
@@ -38,7 +40,10 @@ impl Rules for Select {
             return type_err(format!("select cases must have the same shapes, got [{}, {}].", full.shape, c.shape));
         }
         if which.rank() > 0 && full.rank() > 0 && which.shape != full.shape {
-            return type_err(format!("select `which` must be scalar or have the same shape as cases, got `which` shape {} but case shape {}.", which.shape, full.shape));
+            return type_err(format!(
+                "select `which` must be scalar or have the same shape as cases, got `which` shape {} but case shape {}.",
+                which.shape, full.shape
+            ));
         }
         let mut out = cases[0].with_shape(common_shape("select_n", x)?);
         out.weak = cases.iter().all(|c| c.weak);
@@ -51,7 +56,9 @@ impl Rules for Select {
             return Ok((values1(y), smallvec![None]));
         }
         let d = y.dtype();
-        let args: Values = std::iter::once(x[0].clone()).chain(dx[1..].iter().map(|t| t.clone().unwrap_or_else(|| lit(d, 0.0)))).collect();
+        let args: Values = std::iter::once(x[0].clone())
+            .chain(dx[1..].iter().map(|t| t.clone().unwrap_or_else(|| lit(d, 0.0))))
+            .collect();
         let dy = cx.stretch(&cx.bind1(Select {}, &args)?, &Dims::new(y.shape()))?;
         Ok((values1(y), smallvec![Some(dy)]))
     }

@@ -28,16 +28,27 @@ impl Rules for Slice {
         let [a] = x else { return type_err(format!("slice takes 1 operand, got {}", x.len())) };
         let (start, limit) = (&self.start_indices, &self.limit_indices);
         if start.len() != a.rank() || limit.len() != a.rank() || a.tape > 0 {
-            return type_err(format!("slice start_indices must have length equal to the number of dimensions of the operand, got indices {start} for operand shape {}.", a.shape));
+            return type_err(format!(
+                "slice start_indices must have length equal to the number of dimensions of the operand, got indices {start} for operand shape {}.",
+                a.shape
+            ));
         }
         if self.strides.as_ref().is_some_and(|s| s.len() != a.rank() || s.contains(&0)) {
-            return type_err(format!("slice strides must be positive, one for each axis, got strides {:?} for operand shape {}", self.strides, a.shape));
+            return type_err(format!(
+                "slice strides must be positive, one for each axis, got strides {:?} for operand shape {}",
+                self.strides, a.shape
+            ));
         }
         if (0..a.rank()).any(|k| limit[k] > a.shape[k]) {
-            return type_err(format!("slice limit_indices must be less than or equal to operand shape, got limit_indices {limit} for operand shape {}.", a.shape));
+            return type_err(format!(
+                "slice limit_indices must be less than or equal to operand shape, got limit_indices {limit} for operand shape {}.",
+                a.shape
+            ));
         }
         if (0..a.rank()).any(|k| limit[k] < start[k]) {
-            return type_err(format!("slice limit_indices must be greater than or equal to start_indices, got start_indices {start} and limit_indices {limit}."));
+            return type_err(format!(
+                "slice limit_indices must be greater than or equal to start_indices, got start_indices {start} and limit_indices {limit}."
+            ));
         }
         Ok(smallvec![a.with_shape((0..a.rank()).map(|k| (limit[k] - start[k]).div_ceil(self.stride(k))).collect())])
     }

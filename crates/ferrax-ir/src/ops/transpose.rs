@@ -23,7 +23,10 @@ impl Rules for Transpose {
     fn infer(&self, x: &[Aval]) -> Res<Avals> {
         let [a] = x else { return type_err(format!("transpose takes 1 operand, got {}", x.len())) };
         if !is_permutation(&self.permutation, a.rank()) || a.tape > 0 {
-            return type_err(format!("transpose permutation isn't a permutation of operand dimensions, got permutation {} for operand shape {}.", self.permutation, a.shape));
+            return type_err(format!(
+                "transpose permutation isn't a permutation of operand dimensions, got permutation {} for operand shape {}.",
+                self.permutation, a.shape
+            ));
         }
         Ok(smallvec![a.with_shape(a.shape.pick(&self.permutation))])
     }

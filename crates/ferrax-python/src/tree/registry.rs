@@ -32,13 +32,18 @@ impl Registration {
                 Ok((iter.collect::<PyResult<_>>()?, pair.get_item(1)?))
             }
             Registration::Dataclass { data, meta, .. } => {
-                let read = |names: &[Py<PyAny>]| names.iter().map(|n| x.getattr(n.bind(py).cast()?)).collect::<PyResult<Vec<_>>>();
+                let read = |names: &[Py<PyAny>]| {
+                    names.iter().map(|n| x.getattr(n.bind(py).cast()?)).collect::<PyResult<Vec<_>>>()
+                };
                 Ok((read(data)?, PyTuple::new(py, read(meta)?)?.into_any()))
             }
         }
     }
     /// As `take_apart`, with the key of each child.
-    pub fn take_apart_with_keys<'py>(&self, x: &Bound<'py, PyAny>) -> PyResult<(Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>, Bound<'py, PyAny>)> {
+    pub fn take_apart_with_keys<'py>(
+        &self,
+        x: &Bound<'py, PyAny>,
+    ) -> PyResult<(Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>, Bound<'py, PyAny>)> {
         let py = x.py();
         if let Registration::Functions { with_keys: Some(f), .. } = self {
             let out = f.bind(py).call1((x,))?;
@@ -54,18 +59,32 @@ impl Registration {
         }
         let (children, aux) = self.take_apart(x)?;
         let keys: Vec<Bound<'py, PyAny>> = match self {
-            Registration::Dataclass { data, .. } => {
-                data.iter().map(|n| Ok(Bound::new(py, super::keys::GetAttrKey { name: n.clone_ref(py) })?.into_any())).collect::<PyResult<_>>()?
-            }
+            Registration::Dataclass { data, .. } => data
+                .iter()
+                .map(|n| Ok(Bound::new(py, super::keys::GetAttrKey { name: n.clone_ref(py) })?.into_any()))
+                .collect::<PyResult<_>>()?,
             Registration::Functions { .. } => (0..children.len())
-                .map(|i| Ok(Bound::new(py, super::keys::FlattenedIndexKey { key: i.into_pyobject(py)?.into_any().unbind() })?.into_any()))
+                .map(|i| {
+                    Ok(Bound::new(
+                        py,
+                        super::keys::FlattenedIndexKey { key: i.into_pyobject(py)?.into_any().unbind() },
+                    )?
+                    .into_any())
+                })
                 .collect::<PyResult<_>>()?,
         };
         Ok((keys.into_iter().zip(children).collect(), aux))
     }
-    pub fn put_together<'py>(&self, py: Python<'py>, aux: &Py<PyAny>, children: Vec<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+    pub fn put_together<'py>(
+        &self,
+        py: Python<'py>,
+        aux: &Py<PyAny>,
+        children: Vec<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         match self {
-            Registration::Functions { from_iterable, .. } => from_iterable.bind(py).call1((aux, PyTuple::new(py, children)?)),
+            Registration::Functions { from_iterable, .. } => {
+                from_iterable.bind(py).call1((aux, PyTuple::new(py, children)?))
+            }
             Registration::Dataclass { class, data, meta } => {
                 let fields = PyDict::new(py);
                 for (name, value) in meta.iter().zip(aux.bind(py).cast::<PyTuple>()?) {
@@ -83,12 +102,17 @@ impl Registration {
 fn pair<'a, 'py>(out: &'a Bound<'py, PyAny>) -> PyResult<&'a Bound<'py, PyTuple>> {
     match out.cast::<PyTuple>() {
         Ok(t) if t.len() == 2 => Ok(t),
-        _ => Err(PyValueError::new_err(format!("The to_iterable function for a custom PyTree node should return a (children, aux_data) tuple, got {}", out.repr()?))),
+        _ => Err(PyValueError::new_err(format!(
+            "The to_iterable function for a custom PyTree node should return a (children, aux_data) tuple, got {}",
+            out.repr()?
+        ))),
     }
 }
 fn children_are_not_iterable(out: &Bound<PyAny>) -> PyErr {
     let out = out.repr().map(|s| s.to_string()).unwrap_or_default();
-    PyValueError::new_err(format!("The to_iterable function for a custom PyTree node should return a (children, aux_data) tuple where 'children' is iterable, got {out}"))
+    PyValueError::new_err(format!(
+        "The to_iterable function for a custom PyTree node should return a (children, aux_data) tuple where 'children' is iterable, got {out}"
+    ))
 }
 
 static CLASSES: LazyLock<RwLock<HashMap<usize, Arc<Registration>>>> = LazyLock::new(Default::default);
@@ -101,7 +125,10 @@ fn add(py: Python, r: Registration) -> PyResult<()> {
     let class = r.class().bind(py).clone();
     if is_builtin_node(&class)? || find(&class).is_some() {
         let what = if matches!(r, Registration::Dataclass { .. }) { "custom dataclass" } else { "custom" };
-        return Err(PyValueError::new_err(format!("Duplicate {what} PyTreeDef type registration for {}.", class.repr()?)));
+        return Err(PyValueError::new_err(format!(
+            "Duplicate {what} PyTreeDef type registration for {}.",
+            class.repr()?
+        )));
     }
     CLASSES.write().unwrap_or_else(|e| e.into_inner()).insert(class.as_ptr() as usize, Arc::new(r));
     Ok(())
@@ -124,33 +151,67 @@ pub enum Collection {
 
 fn is_builtin_node(class: &Bound<PyType>) -> PyResult<bool> {
     let py = class.py();
-    let builtin = [py.get_type::<PyTuple>(), py.get_type::<pyo3::types::PyList>(), py.get_type::<PyDict>(), py.None().bind(py).get_type()];
-    Ok(builtin.iter().any(|b| b.is(class)) || class.is(collections(py, Collection::OrderedDict)?) || class.is(collections(py, Collection::DefaultDict)?))
+    let builtin = [
+        py.get_type::<PyTuple>(),
+        py.get_type::<pyo3::types::PyList>(),
+        py.get_type::<PyDict>(),
+        py.None().bind(py).get_type(),
+    ];
+    Ok(builtin.iter().any(|b| b.is(class))
+        || class.is(collections(py, Collection::OrderedDict)?)
+        || class.is(collections(py, Collection::DefaultDict)?))
 }
 
 /// Whether values of `class` are inner nodes.
 pub fn is_node(class: &Bound<PyType>) -> PyResult<bool> {
-    Ok(is_builtin_node(class)? || find(class).is_some() || (class.is_subclass_of::<PyTuple>()? && class.hasattr("_fields")?))
+    Ok(is_builtin_node(class)?
+        || find(class).is_some()
+        || (class.is_subclass_of::<PyTuple>()? && class.hasattr("_fields")?))
 }
 
 /// register_pytree_node(cls, flatten, unflatten, flatten_with_keys=None): makes instances of `cls` inner nodes.
 #[pyfunction]
 #[pyo3(signature = (cls, flatten, unflatten, flatten_with_keys=None))]
-pub fn register_pytree_node(py: Python, cls: &Bound<PyAny>, flatten: Py<PyAny>, unflatten: Py<PyAny>, flatten_with_keys: Option<Py<PyAny>>) -> PyResult<()> {
+pub fn register_pytree_node(
+    py: Python,
+    cls: &Bound<PyAny>,
+    flatten: Py<PyAny>,
+    unflatten: Py<PyAny>,
+    flatten_with_keys: Option<Py<PyAny>>,
+) -> PyResult<()> {
     let Ok(class) = cls.cast::<PyType>() else {
-        return Err(PyTypeError::new_err(format!("Expected a class to register as a pytree node, got {}", cls.repr()?)));
+        return Err(PyTypeError::new_err(format!(
+            "Expected a class to register as a pytree node, got {}",
+            cls.repr()?
+        )));
     };
     for f in [&flatten, &unflatten] {
         if !f.bind(py).is_callable() {
-            return Err(PyTypeError::new_err(format!("register_node(): incompatible function arguments: expected a callable, got {}", f.bind(py).repr()?)));
+            return Err(PyTypeError::new_err(format!(
+                "register_node(): incompatible function arguments: expected a callable, got {}",
+                f.bind(py).repr()?
+            )));
         }
     }
-    add(py, Registration::Functions { class: class.clone().unbind(), to_iterable: flatten, from_iterable: unflatten, with_keys: flatten_with_keys })
+    add(
+        py,
+        Registration::Functions {
+            class: class.clone().unbind(),
+            to_iterable: flatten,
+            from_iterable: unflatten,
+            with_keys: flatten_with_keys,
+        },
+    )
 }
 
 /// register_dataclass(cls, data_fields, meta_fields): children are the attributes `data_fields`; `cls(**fields)` puts a node together.
 #[pyfunction]
-pub fn register_dataclass(py: Python, cls: &Bound<PyType>, data_fields: Vec<Py<PyAny>>, meta_fields: Vec<Py<PyAny>>) -> PyResult<()> {
+pub fn register_dataclass(
+    py: Python,
+    cls: &Bound<PyType>,
+    data_fields: Vec<Py<PyAny>>,
+    meta_fields: Vec<Py<PyAny>>,
+) -> PyResult<()> {
     add(py, Registration::Dataclass { class: cls.clone().unbind(), data: data_fields, meta: meta_fields })
 }
 

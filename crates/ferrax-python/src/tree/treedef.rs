@@ -43,13 +43,21 @@ impl PyTreeDef {
         let leaves: Vec<Bound<'py, PyAny>> = match leaves.cast_exact::<PyList>() {
             Ok(l) => l.iter().collect(),
             Err(_) => {
-                let it = leaves.try_iter().map_err(|_| PyTypeError::new_err(format!("unflatten(): expected an iterable of leaves, got {}", leaves.get_type())))?;
+                let it = leaves.try_iter().map_err(|_| {
+                    PyTypeError::new_err(format!(
+                        "unflatten(): expected an iterable of leaves, got {}",
+                        leaves.get_type()
+                    ))
+                })?;
                 it.collect::<PyResult<_>>()?
             }
         };
         let n = self.0.n_leaves();
         if leaves.len() < n {
-            return Err(PyValueError::new_err(format!("Too few leaves for PyTreeDef; expected {n}, got {}", leaves.len())));
+            return Err(PyValueError::new_err(format!(
+                "Too few leaves for PyTreeDef; expected {n}, got {}",
+                leaves.len()
+            )));
         }
         if leaves.len() > n {
             return Err(PyValueError::new_err(format!("Too many leaves for PyTreeDef; expected {n}.")));
@@ -75,7 +83,12 @@ impl PyTreeDef {
         }
     }
     /// `f_node(children, metadata)` over inner nodes and `f_leaf(leaf)` over leaves, bottom up.
-    fn walk<'py>(&self, f_node: &Bound<'py, PyAny>, f_leaf: Option<Bound<'py, PyAny>>, leaves: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn walk<'py>(
+        &self,
+        f_node: &Bound<'py, PyAny>,
+        f_leaf: Option<Bound<'py, PyAny>>,
+        leaves: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let mut it = leaves.try_iter()?;
         let out = self.0.walk(&mut 0, f_node, f_leaf.as_ref(), &mut it)?;
         match it.next() {
@@ -85,14 +98,20 @@ impl PyTreeDef {
     }
     /// A tree of plain iterables with this structure, made into this structure.
     fn from_iterable_tree<'py>(&self, tree: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        fn gather<'py>(d: &TreeDef, at: &mut usize, x: &Bound<'py, PyAny>, out: &mut Vec<Bound<'py, PyAny>>) -> PyResult<()> {
+        fn gather<'py>(
+            d: &TreeDef,
+            at: &mut usize,
+            x: &Bound<'py, PyAny>,
+            out: &mut Vec<Bound<'py, PyAny>>,
+        ) -> PyResult<()> {
             let node = &d.nodes[*at];
             *at += 1;
             if let Kind::Leaf = node.kind {
                 out.push(x.clone());
                 return Ok(());
             }
-            let children: Vec<Bound<'py, PyAny>> = if let Kind::None = node.kind { vec![] } else { x.try_iter()?.collect::<PyResult<_>>()? };
+            let children: Vec<Bound<'py, PyAny>> =
+                if let Kind::None = node.kind { vec![] } else { x.try_iter()?.collect::<PyResult<_>>()? };
             if children.len() != node.arity as usize {
                 return Err(PyValueError::new_err("Arity mismatch between trees"));
             }
@@ -104,7 +123,11 @@ impl PyTreeDef {
     }
     /// A structure from its root's (class, metadata), or None, and its children.
     #[staticmethod]
-    fn from_node_data_and_children(py: Python, node_data: Option<(Bound<PyType>, Py<PyAny>)>, children: Vec<Py<PyTreeDef>>) -> PyResult<PyTreeDef> {
+    fn from_node_data_and_children(
+        py: Python,
+        node_data: Option<(Bound<PyType>, Py<PyAny>)>,
+        children: Vec<Py<PyTreeDef>>,
+    ) -> PyResult<PyTreeDef> {
         let Some((class, data)) = node_data else { return Ok(PyTreeDef::new(TreeDef::leaf())) };
         let parts = TreeDef::tuple(py, children.iter().map(|c| c.get().def()));
         let TreeDef { mut nodes } = parts;

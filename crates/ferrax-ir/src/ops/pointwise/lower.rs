@@ -106,12 +106,20 @@ fn real(f: Pw, n: i32, g: &mut Graph, x: &[Node]) -> Res<Node> {
         Pw::Gt => bin(g, Bin::Gt),
         Pw::Ge => bin(g, Bin::Ge),
         Pw::Complex => unreachable!("made before"),
-        Pw::Polygamma | Pw::BesselI0e | Pw::BesselI1e => Err(Error::not_implemented(format!("{}: no backend computes it", f.row().name))),
+        Pw::Polygamma | Pw::BesselI0e | Pw::BesselI1e => {
+            Err(Error::not_implemented(format!("{}: no backend computes it", f.row().name)))
+        }
     }
 }
 
 /// x^n by repeated squaring, lowest bit first.
-fn integer_pow(g: &mut Graph, x: Node, n: i32, mul: &dyn Fn(&mut Graph, Node, Node) -> Node, inverse: &dyn Fn(&mut Graph, Node) -> Node) -> Res<Node> {
+fn integer_pow(
+    g: &mut Graph,
+    x: Node,
+    n: i32,
+    mul: &dyn Fn(&mut Graph, Node, Node) -> Node,
+    inverse: &dyn Fn(&mut Graph, Node) -> Node,
+) -> Res<Node> {
     let (mut left, mut square, mut acc) = (n.unsigned_abs(), x, None);
     while left > 0 {
         if left & 1 == 1 {
@@ -369,7 +377,8 @@ fn back(g: &mut Graph, a: C) -> C {
     (a.1, g.un(Un::Neg, a.0))
 }
 fn mul(g: &mut Graph, a: C, b: C) -> C {
-    let (ac, bd, ad, bc) = (g.bin(Bin::Mul, a.0, b.0), g.bin(Bin::Mul, a.1, b.1), g.bin(Bin::Mul, a.0, b.1), g.bin(Bin::Mul, a.1, b.0));
+    let (ac, bd, ad, bc) =
+        (g.bin(Bin::Mul, a.0, b.0), g.bin(Bin::Mul, a.1, b.1), g.bin(Bin::Mul, a.0, b.1), g.bin(Bin::Mul, a.1, b.0));
     (g.bin(Bin::Sub, ac, bd), g.bin(Bin::Add, ad, bc))
 }
 /// Smith's division: scaled by the larger part of b.
