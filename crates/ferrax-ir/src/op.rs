@@ -122,6 +122,13 @@ ops! {
     first Pad(pad::Pad);
     first Concatenate(concatenate::Concatenate);
     first Split(concatenate::Split);
+    body Call(call::Call);
+    body Remat(call::Remat);
+    body Cond(cond::Cond);
+    body Loop(loops::Loop);
+    body CustomJvp(custom::CustomJvp);
+    body CustomVjp(custom::CustomVjp);
+    effect CustomLin(custom::CustomLin);
     first TapeLen(tape::TapeLen);
     first EmptyTape(tape::EmptyTape);
 }

@@ -1,8 +1,12 @@
 //! One module per family of primitives: parameters, then infer, jvp, transpose, batch, lower.
 pub mod broadcast;
+pub mod call;
 pub mod concatenate;
+pub mod cond;
 pub mod convert;
+pub mod custom;
 pub mod dot;
+pub mod loops;
 pub mod pad;
 pub mod pointwise;
 pub mod reduce;

@@ -2,11 +2,14 @@
 //! tape gives zeros. With these a loop of run-time length maps over tapes, and no other primitive need know them.
 use super::zero_jvp;
 use crate::aval::Aval;
-use crate::cx::{Arg, Axis, Cx, Dim, Tan};
+use crate::cx::{Arg, Axis, Cx, Dim, PerElement, Tan};
 use crate::dtype::Dtype;
 use crate::error::{Res, not_linear, type_err};
 use crate::lower::{Graph, Node, Nodes};
+use crate::mask::cat;
 use crate::op::{Avals, Axes, Rules, Tans};
+use crate::ops::loops::{Loop, Trip};
+use crate::ops::pointwise::Pw;
 use crate::primitive;
 use crate::value::{Value, Values};
 use ferrax_kernel::DType;
@@ -60,6 +63,15 @@ impl Rules for EmptyTape {
     }
 }
 /// `f` over the elements of tapes, as a loop as long as the longest of them.
-pub fn zip_tapes(_: &dyn Cx, _: &[Value], _: &[Value], _: crate::cx::PerElement) -> Res<Value> {
-    super::pending("zip_tapes")
+pub fn zip_tapes(cx: &dyn Cx, consts: &[Value], tapes: &[Value], f: PerElement) -> Res<Value> {
+    let mut n = cx.bind1(TapeLen {}, &tapes[..1])?;
+    for t in &tapes[1..] {
+        let m = cx.bind1(TapeLen {}, std::slice::from_ref(t))?;
+        n = cx.pw2(Pw::Max, &n, &m)?;
+    }
+    let elements = tapes.iter().map(|t| Aval { tape: t.tape() - 1, ..t.aval() });
+    let ins: Vec<Aval> = consts.iter().map(Value::aval).chain(elements).collect();
+    let (body, held) = cx.recur().stage(&ins, &|cx, a| Ok(smallvec![f(cx, &a[..consts.len()], &a[consts.len()..])?]))?;
+    let op = Loop::new(Trip::Dyn, held.len() + consts.len(), 0, body);
+    cx.bind1(op, &cat(&[&[n], &held, consts, tapes]))
 }

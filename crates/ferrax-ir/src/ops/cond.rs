@@ -1,0 +1,200 @@
+//! cond: `out = branches[clamp(index)](x)`; operands index (rank 0, i32), then x. Serves `cond` and `switch`.
+use super::call::{check_ins, fronts, lanes, residuals};
+use crate::aval::{Aval, same_avals};
+use crate::cx::{Arg, Axis, Cx, Dim, Fun, Tan, int};
+use crate::dtype::Dtype;
+use crate::effects::Effects;
+use crate::error::{Error, Res, type_err};
+use crate::lower::{Graph, Node, Nodes};
+use crate::mask::{cat, count, fixpoint, merge, nonzero, not, or, pick, spread};
+use crate::op::{Avals, Axes, BodyRules, Op, Rules, Tans};
+use crate::ops::pointwise::Pw;
+use crate::primitive;
+use crate::program::{In, Program};
+use crate::value::{Value, Values};
+use smallvec::smallvec;
+use std::sync::Arc;
+
+primitive! {
+    pub struct Cond = "cond" {
+        branches: Vec<Arc<Program>>,
+    }
+}
+
+/// `p` takes its own captures first; the result takes everyone's (types `all[k]` for program k), in order, then the last `n_own`.
+pub fn widen(p: &Program, mine: usize, all: &[Vec<Aval>], n_own: usize) -> Arc<Program> {
+    let mut ins = vec![];
+    for (j, consts) in all.iter().enumerate() {
+        ins.extend(consts.iter().enumerate().map(|(i, a)| if j == mine { In::Old(i) } else { In::New(a.clone()) }));
+    }
+    ins.extend((p.n_ins() - n_own..p.n_ins()).map(In::Old));
+    p.rewire(&ins, None)
+}
+
+impl Cond {
+    fn each<T>(&self, f: impl FnMut(&Arc<Program>) -> Res<T>) -> Res<Vec<T>> {
+        self.branches.iter().map(f).collect()
+    }
+    fn n_out(&self) -> usize {
+        self.branches.first().map_or(0, |b| b.n_outs())
+    }
+    /// Transforms each branch with the union of what any branch needs on its outputs.
+    fn agree(&self, n: usize, mut f: impl FnMut(&Arc<Program>, &[bool]) -> Res<(Arc<Program>, Vec<bool>)>) -> Res<(Vec<bool>, Vec<Arc<Program>>)> {
+        fixpoint(vec![false; n], |m| {
+            let each = self.each(|b| f(b, m))?;
+            let union = each.iter().fold(m.to_vec(), |u, e| or(&u, &e.1));
+            Ok((union, each.into_iter().map(|e| e.0).collect()))
+        })
+    }
+}
+impl Rules for Cond {
+    fn infer(&self, x: &[Aval]) -> Res<Avals> {
+        let (Some(first), Some((index, x))) = (self.branches.first(), x.split_first()) else { return type_err("cond takes an index and at least one branch") };
+        if index.dtype != Dtype::I32 || index.rank() != 0 {
+            return type_err(format!("cond called with index of type {} instead of int32.", index.long()));
+        }
+        let mut out = first.out_avals();
+        for b in &self.branches {
+            check_ins("cond", x, b)?;
+            let other = b.out_avals();
+            if !same_avals(&out, &other) {
+                return type_err(format!("cond branches must have equal output types but they differ: {out:?} and {other:?}"));
+            }
+            out.iter_mut().zip(&other).for_each(|(a, b)| a.weak &= b.weak);
+        }
+        Ok(out.into())
+    }
+    fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
+        let (nz, m) = (nonzero(&dx[1..]), self.n_out());
+        let (out_nz, branches) = self.agree(m, |b, inst| cx.recur().jvp(b, &nz, inst, &[nz.len()], &[m]))?;
+        let args: Values = x.iter().cloned().chain(dx[1..].iter().flatten().cloned()).collect();
+        let mut y = cx.bind_body(&Cond { branches }.into(), &args)?.into_vec();
+        let dy = spread(&out_nz, y.split_off(m));
+        Ok((y.into(), dy.into()))
+    }
+    fn transpose(&self, cx: &dyn Cx, x: &[Arg], ct: &[Tan]) -> Res<Tans> {
+        x[0].value()?;
+        let lin: Vec<bool> = x[1..].iter().map(Arg::is_linear).collect();
+        let (nz, branches) = self.agree(count(&lin), |b, inst| cx.recur().transpose(b, &lin, &nonzero(ct), inst))?;
+        let args: Values = x.iter().filter_map(|a| a.known().cloned()).chain(ct.iter().flatten().cloned()).collect();
+        let cts = spread(&nz, cx.bind_body(&Cond { branches }.into(), &args)?);
+        let mut out: Tans = smallvec![None];
+        out.extend(merge(&lin, cts, vec![None; lin.len()]));
+        Ok(out)
+    }
+    /// A batched index: run every branch on every lane, select. Otherwise batch the branches.
+    fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
+        let b = lanes(&d[1..]);
+        let args = fronts(cx, &x[1..], &d[1..])?;
+        if d[0].is_none() {
+            let (out, branches) = self.agree(self.n_out(), |p, force| cx.recur().batch(p, ax, &b, force))?;
+            let y = cx.bind_body(&Cond { branches }.into(), &cat(&[&x[..1], &args]))?;
+            return Ok((y, super::call::front_dims(&out)));
+        }
+        if BodyRules::effects(self).io {
+            return Err(Error::not_implemented("IO effect not supported in vmap-of-cond."));
+        }
+        let all = vec![true; self.n_out()];
+        let mut results = self.each(|p| cx.inline(&*cx.recur().batch(p, ax, &b, &all)?.0, &args))?.into_iter();
+        let mut out = results.next().unwrap_or_default();
+        for (k, other) in (1i64..).zip(results) {
+            let p = cx.pw2(Pw::Ge, &x[0], &int(Dtype::I32, k))?;
+            out = out.iter().zip(&other).map(|(f, t)| cx.select_lanes(&p, f, t)).collect::<Res<_>>()?;
+        }
+        let n = out.len();
+        Ok((out, smallvec![Some(0); n]))
+    }
+    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+        let branches: Vec<&Program> = self.branches.iter().map(|p| &**p).collect();
+        b.switch(x[0], &branches, &x[1..], out)
+    }
+}
+impl BodyRules for Cond {
+    /// Every branch hands over every branch's residuals; those of the branches not taken are zeros.
+    fn split(&self, cx: &dyn Cx, rec: &dyn Cx, x: &[Value], unk: &[bool]) -> Res<Values> {
+        if unk[0] {
+            return rec.record(&self.clone().into(), x);
+        }
+        let ops_unk = &unk[1..];
+        let fwd = vec![true; ops_unk.len()];
+        let (out_unk, sps) = fixpoint(vec![false; self.n_out()], |force| {
+            let sps = self.each(|b| cx.recur().split(b, ops_unk, force, &fwd))?;
+            Ok((sps.iter().fold(force.to_vec(), |u, s| or(&u, &s.out_unk)), sps))
+        })?;
+        let n_known = count(&not(&out_unk));
+        let new_avals: Vec<Vec<Aval>> = sps.iter().map(|s| s.known.out_avals()[n_known..].to_vec()).collect();
+        let known_avals = pick(self.branches[0].in_avals(), &not(ops_unk));
+        // known branch k: its known outputs, then zeros but for its own residuals
+        let known = (0..sps.len()).map(|k| {
+            let f = |cx: &dyn Cx, a: &[Value]| {
+                let mut mine = cx.inline(&sps[k].known, a)?.into_vec();
+                let mut out: Values = mine.drain(..n_known).collect();
+                for (j, avals) in new_avals.iter().enumerate() {
+                    if j == k { out.extend(mine.drain(..)) } else { out.extend(avals.iter().map(|a| cx.zeros(a)).collect::<Res<Vec<_>>>()?) }
+                }
+                Ok(out)
+            };
+            cx.recur().stage(&known_avals, &f)
+        });
+        let known: Vec<(Arc<Program>, Vec<Value>)> = known.collect::<Res<_>>()?;
+        let consts: Vec<Vec<Aval>> = known.iter().map(|k| k.1.iter().map(Value::aval).collect()).collect();
+        let captured: Vec<Value> = known.iter().flat_map(|k| k.1.clone()).collect();
+        let branches = known.iter().enumerate().map(|(k, p)| widen(&p.0, k, &consts, known_avals.len())).collect();
+        let known = Cond { branches };
+        let known_x = cat(&[&x[..1], &captured, &pick(&x[1..], &not(ops_unk))]);
+        let idle = known.n_out() == 0 && !BodyRules::effects(&known).io;
+        let mut out = if idle { vec![] } else { cx.bind(&known.into(), &known_x)?.into_vec() };
+        let new = out.split_off(n_known);
+        // operands of the unknown cond: all residual slots, branch by branch, then the unknown operands
+        let mut slots: Vec<Value> = vec![];
+        let mut at: Vec<usize> = vec![];
+        let mut rest = new;
+        for (s, avals) in sps.iter().zip(&new_avals) {
+            at.push(slots.len());
+            let tail = rest.split_off(avals.len());
+            slots.extend(residuals(s, &x[1..], std::mem::replace(&mut rest, tail)));
+        }
+        let slot_avals: Vec<Aval> = slots.iter().map(Value::aval).collect();
+        let unk_avals = pick(self.branches[0].in_avals(), ops_unk);
+        let branches = sps.iter().zip(&at).map(|(s, at)| {
+            let place = |k: usize, a: &Aval| if k >= *at && k < at + s.res.len() { In::Old(k - at) } else { In::New(a.clone()) };
+            let mut ins: Vec<In> = slot_avals.iter().enumerate().map(|(k, a)| place(k, a)).collect();
+            ins.extend((0..unk_avals.len()).map(|k| In::Old(s.res.len() + k)));
+            s.unknown.rewire(&ins, None)
+        });
+        let unknown = Cond { branches: branches.collect() };
+        let y = rec.record_body(&unknown.into(), &cat(&[&x[..1], &slots, &pick(&x[1..], ops_unk)]))?;
+        Ok(merge(&out_unk, y, out).into())
+    }
+    fn dce(&self, used: &[bool]) -> Option<(Op, Vec<bool>, Vec<bool>)> {
+        let kept = self.branches.iter().map(|b| b.dce(used).1).reduce(|a, b| or(&a, &b))?;
+        let ins: Vec<In> = (0..kept.len()).filter(|i| kept[*i]).map(In::Old).collect();
+        let outs: Vec<usize> = (0..used.len()).filter(|i| used[*i]).collect();
+        let branches = self.branches.iter().map(|b| b.rewire(&ins, Some(&outs))).collect();
+        Some((Cond { branches }.into(), cat(&[&[true], &kept]), used.to_vec()))
+    }
+    fn stage(&self, _: &dyn Cx, _: &[Value]) -> Res<Option<(Op, Values)>> {
+        Ok(None)
+    }
+    fn means(&self) -> Option<&Fun> {
+        None
+    }
+    fn lift(&self, x: &[Value]) -> Option<(Op, Values)> {
+        if self.branches.iter().all(|b| b.held().is_empty()) {
+            return None;
+        }
+        let open: Vec<_> = self.branches.iter().map(|b| b.release()).collect();
+        let consts: Vec<Vec<Aval>> = open.iter().map(|b| b.1.iter().map(Value::aval).collect()).collect();
+        let branches = open.iter().enumerate().map(|(k, b)| widen(&b.0, k, &consts, x.len() - 1)).collect();
+        let held = open.iter().flat_map(|b| b.1.clone());
+        Some((Cond { branches }.into(), x[..1].iter().cloned().chain(held).chain(x[1..].iter().cloned()).collect()))
+    }
+    fn effects(&self) -> Effects {
+        let mut all = Effects::default();
+        self.branches.iter().for_each(|b| all.join(b.effects()));
+        all
+    }
+    fn bodies(&self) -> Vec<&Arc<Program>> {
+        self.branches.iter().collect()
+    }
+}

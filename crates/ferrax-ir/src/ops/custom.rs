@@ -1,0 +1,267 @@
+//! custom_jvp_call, custom_vjp_call: a function with a derivative of its own. custom_lin: the linear map whose transpose the user wrote.
+//!
+//! Eager use keeps the user's closures, so they see concrete values. A program holds the function itself traced, with its captures as
+//! leading operands, and the derivative rules as the closures they are: they run when, and only if, somebody differentiates.
+//!
+//! ```text
+//! jvp:  (x.., dx of inexact x..)      -> (y.., dy of inexact y..)
+//! fwd:  (x..)                         -> (y.., res..)
+//! bwd:  (res.., ct of inexact y..)    -> ct of inexact x..
+//! ```
+use super::call::{fronts, lanes};
+use crate::aval::{Aval, same_avals};
+use crate::cx::{Arg, Axis, Cx, Dim, Fun, Tan};
+use crate::effects::Effects;
+use crate::error::{Error, Kind, Res, not_linear, type_err};
+use crate::lower::{Graph, Node, Nodes};
+use crate::mask::{cat, not};
+use crate::op::{Avals, Axes, BodyRules, Op, Rules, Tans};
+use crate::primitive;
+use crate::program::{Program, mismatch};
+use crate::value::{Value, Values};
+use smallvec::smallvec;
+use std::sync::Arc;
+
+fn avals(x: &[Value]) -> Vec<Aval> {
+    x.iter().map(Value::aval).collect()
+}
+/// Tangents of the inexact operands, zeros made.
+fn tangents(cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<Vec<Value>> {
+    x.iter().zip(dx).filter(|(v, _)| v.has_tangent()).map(|(v, t)| cx.inst(t, &v.aval().strong())).collect()
+}
+/// Tangents for the inexact outputs, in order.
+fn spread_tangents(y: &[Value], dy: impl IntoIterator<Item = Value>) -> Tans {
+    let mut dy = dy.into_iter();
+    y.iter().map(|v| if v.has_tangent() { dy.next() } else { None }).collect()
+}
+fn closed_over(kind: &str, dx: &[Tan]) -> Res<()> {
+    match dx.iter().any(Option::is_some) {
+        true => Err(Error::new(
+            Kind::UnexpectedTracer,
+            format!(
+                "Detected differentiation of a custom_{kind} function with respect to a closed-over value. That isn't supported because the custom {} rule only specifies how to differentiate the custom_{kind} function with respect to explicit input parameters. Try passing the closed-over value into the custom_{kind} function as an argument, and adapting the custom_{kind} {}.",
+                kind.to_uppercase(),
+                if kind == "jvp" { "rule" } else { "fwd and bwd rules" }
+            ),
+        )),
+        false => Ok(()),
+    }
+}
+fn infer(name: &str, f: &Fun, x: &[Aval]) -> Res<Avals> {
+    match f {
+        Fun::Prog(p) if same_avals(x, p.in_avals()) => Ok(p.out_avals().into()),
+        Fun::Prog(p) => Err(mismatch(name, x, p.in_avals())),
+        Fun::User(_) => type_err(format!("{name} holds a function that has not been traced")),
+    }
+}
+fn effects(f: &Fun) -> Effects {
+    match f {
+        Fun::Prog(p) => p.effects().clone(),
+        // what a closure does is not known before it is called
+        Fun::User(_) => Effects { any_axis: true, ..Effects::default() },
+    }
+}
+fn all_front<T>(y: Values, dims: impl Fn(usize) -> T) -> (Values, T) {
+    let n = y.len();
+    (y, dims(n))
+}
+
+primitive! {
+    pub struct CustomJvp = "custom_jvp_call" {
+        name: Arc<str>,
+        call_jaxpr: Fun,
+        jvp: Fun,
+        num_consts: usize = nonempty,
+        symbolic_zeros: bool,
+    }
+}
+impl Rules for CustomJvp {
+    fn infer(&self, x: &[Aval]) -> Res<Avals> {
+        infer("custom_jvp_call", &self.call_jaxpr, x)
+    }
+    fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
+        closed_over("jvp", &dx[..self.num_consts])?;
+        let x = &x[self.num_consts..];
+        let out = self.jvp.call(cx, &cat(&[x, &tangents(cx, x, &dx[self.num_consts..])?]))?;
+        // n outputs, then a tangent for each inexact one
+        let n = (0..=out.len()).find(|n| n + out[..*n].iter().filter(|v| v.has_tangent()).count() == out.len());
+        let Some(n) = n else {
+            return type_err(format!("Custom JVP rule {} must produce a tangent for each differentiable output, but it returned {} values", self.jvp.name(), out.len()));
+        };
+        let y: Values = out[..n].iter().cloned().collect();
+        let dy = spread_tangents(&y, out[n..].iter().cloned());
+        Ok((y, dy))
+    }
+    fn transpose(&self, _: &dyn Cx, _: &[Arg], _: &[Tan]) -> Res<Tans> {
+        not_linear("custom_jvp_call")
+    }
+    fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
+        let own = &d[self.num_consts..];
+        let own_tan: Vec<Dim> = x[self.num_consts..].iter().zip(own).filter(|(v, _)| v.has_tangent()).map(|(_, d)| *d).collect();
+        let op = CustomJvp { call_jaxpr: cx.recur().batch_fun(&self.call_jaxpr, ax, d, &[]), jvp: cx.recur().batch_fun(&self.jvp, ax, &cat(&[own, &own_tan]), &[]), ..self.clone() };
+        Ok(all_front(cx.bind(&op.into(), &fronts(cx, x, d)?)?, |n| smallvec![Some(0); n]))
+    }
+    fn lower(&self, b: &mut Graph, x: &[Node], _: &[Aval]) -> Res<Nodes> {
+        match &self.call_jaxpr {
+            Fun::Prog(p) => b.inline(p, x),
+            Fun::User(_) => type_err("custom_jvp_call holds a function that has not been traced"),
+        }
+    }
+}
+impl BodyRules for CustomJvp {
+    /// Known and unknown operands: it is no longer to be differentiated, so it means its function.
+    fn split(&self, _: &dyn Cx, rec: &dyn Cx, x: &[Value], _: &[bool]) -> Res<Values> {
+        self.call_jaxpr.call(rec, x)
+    }
+    fn dce(&self, _: &[bool]) -> Option<(Op, Vec<bool>, Vec<bool>)> {
+        None
+    }
+    fn stage(&self, cx: &dyn Cx, x: &[Value]) -> Res<Option<(Op, Values)>> {
+        if let Fun::Prog(_) = self.call_jaxpr {
+            return Ok(None);
+        }
+        let (f, consts) = self.call_jaxpr.to_program(cx, &avals(x))?;
+        let op = CustomJvp { call_jaxpr: Fun::Prog(f), num_consts: consts.len() + self.num_consts, ..self.clone() };
+        Ok(Some((op.into(), cat(&[&consts, x]).into())))
+    }
+    fn means(&self) -> Option<&Fun> {
+        Some(&self.call_jaxpr)
+    }
+    fn lift(&self, _: &[Value]) -> Option<(Op, Values)> {
+        None
+    }
+    fn effects(&self) -> Effects {
+        effects(&self.call_jaxpr)
+    }
+    fn bodies(&self) -> Vec<&Arc<Program>> {
+        self.call_jaxpr.prog().into_iter().collect()
+    }
+}
+
+primitive! {
+    pub struct CustomVjp = "custom_vjp_call" {
+        name: Arc<str>,
+        call_jaxpr: Fun,
+        fwd: Fun,
+        bwd: Fun,
+        num_consts: usize = nonempty,
+        /// How many of fwd's results are outputs.
+        num_outs: usize = hidden,
+        symbolic_zeros: bool,
+    }
+}
+impl Rules for CustomVjp {
+    fn infer(&self, x: &[Aval]) -> Res<Avals> {
+        infer("custom_vjp_call", &self.call_jaxpr, x)
+    }
+    fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
+        closed_over("vjp", &dx[..self.num_consts])?;
+        let x = &x[self.num_consts..];
+        let mut y = self.fwd.call(cx, x)?.into_vec();
+        if y.len() < self.num_outs {
+            return type_err(format!("Custom VJP fwd rule {} returned {} values where the function has {} outputs", self.fwd.name(), y.len(), self.num_outs));
+        }
+        let res = y.split_off(self.num_outs);
+        let t = tangents(cx, x, &dx[self.num_consts..])?;
+        let outs: Vec<Aval> = y.iter().filter(|v| v.has_tangent()).map(|v| v.aval().strong()).collect();
+        let lin = CustomLin { bwd: self.bwd.clone(), num_res: res.len(), out_avals: outs };
+        let dy = cx.bind(&lin.into(), &cat(&[&res, &t]))?;
+        let dy = spread_tangents(&y, dy);
+        Ok((y.into(), dy))
+    }
+    fn transpose(&self, _: &dyn Cx, _: &[Arg], _: &[Tan]) -> Res<Tans> {
+        not_linear("custom_vjp_call")
+    }
+    fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
+        let own = &d[self.num_consts..];
+        let own_tan: Vec<Dim> = x[self.num_consts..].iter().zip(own).filter(|(v, _)| v.has_tangent()).map(|(_, d)| *d).collect();
+        // all residuals and cotangents are batched; the cotangent of an operand without lanes is summed over them
+        let op = CustomVjp {
+            call_jaxpr: cx.recur().batch_fun(&self.call_jaxpr, ax, d, &[]),
+            fwd: cx.recur().batch_fun(&self.fwd, ax, own, &[]),
+            bwd: cx.recur().batch_fun(&self.bwd, ax, &[], &not(&lanes(&own_tan))),
+            ..self.clone()
+        };
+        Ok(all_front(cx.bind(&op.into(), &fronts(cx, x, d)?)?, |n| smallvec![Some(0); n]))
+    }
+    fn lower(&self, b: &mut Graph, x: &[Node], _: &[Aval]) -> Res<Nodes> {
+        match &self.call_jaxpr {
+            Fun::Prog(p) => b.inline(p, x),
+            Fun::User(_) => type_err("custom_vjp_call holds a function that has not been traced"),
+        }
+    }
+}
+impl BodyRules for CustomVjp {
+    fn split(&self, _: &dyn Cx, rec: &dyn Cx, x: &[Value], _: &[bool]) -> Res<Values> {
+        self.call_jaxpr.call(rec, x)
+    }
+    fn dce(&self, _: &[bool]) -> Option<(Op, Vec<bool>, Vec<bool>)> {
+        None
+    }
+    fn stage(&self, cx: &dyn Cx, x: &[Value]) -> Res<Option<(Op, Values)>> {
+        if let Fun::Prog(_) = self.call_jaxpr {
+            return Ok(None);
+        }
+        let (f, consts) = self.call_jaxpr.to_program(cx, &avals(x))?;
+        let op = CustomVjp { call_jaxpr: Fun::Prog(f), num_consts: consts.len() + self.num_consts, ..self.clone() };
+        Ok(Some((op.into(), cat(&[&consts, x]).into())))
+    }
+    fn means(&self) -> Option<&Fun> {
+        Some(&self.call_jaxpr)
+    }
+    fn lift(&self, _: &[Value]) -> Option<(Op, Values)> {
+        None
+    }
+    fn effects(&self) -> Effects {
+        effects(&self.call_jaxpr)
+    }
+    fn bodies(&self) -> Vec<&Arc<Program>> {
+        self.call_jaxpr.prog().into_iter().collect()
+    }
+}
+
+primitive! {
+    /// Known operands (residuals), then tangents. It has no value of its own: only its transpose is known.
+    pub struct CustomLin = "custom_lin" {
+        bwd: Fun,
+        num_res: usize,
+        out_avals: Vec<Aval>,
+    }
+}
+impl CustomLin {
+    fn forward<T>() -> Res<T> {
+        type_err("can't apply forward-mode autodiff (jvp) to a custom_vjp function.")
+    }
+}
+impl Rules for CustomLin {
+    fn infer(&self, _: &[Aval]) -> Res<Avals> {
+        Ok(self.out_avals.clone().into())
+    }
+    fn jvp(&self, _: &dyn Cx, _: &[Value], _: &[Tan]) -> Res<(Values, Tans)> {
+        CustomLin::forward()
+    }
+    fn transpose(&self, cx: &dyn Cx, x: &[Arg], ct: &[Tan]) -> Res<Tans> {
+        let known: Vec<Value> = x[..self.num_res].iter().map(|a| a.value().cloned()).collect::<Res<_>>()?;
+        let cts: Vec<Value> = ct.iter().zip(&self.out_avals).map(|(ct, a)| cx.inst(ct, a)).collect::<Res<_>>()?;
+        let out = self.bwd.call(cx, &cat(&[&known, &cts]))?;
+        if out.len() != x.len() - self.num_res {
+            return type_err(format!("Custom VJP bwd rule {} must produce a cotangent for each of the {} differentiable arguments, but it returned {}", self.bwd.name(), x.len() - self.num_res, out.len()));
+        }
+        let linear = x[self.num_res..].iter().zip(out).map(|(a, v)| a.is_linear().then_some(v));
+        Ok(std::iter::repeat_n(None, self.num_res).chain(linear).collect())
+    }
+    fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
+        let bwd = cx.recur().batch_fun(&self.bwd, ax, &d[..self.num_res], &not(&lanes(&d[self.num_res..])));
+        let out_avals: Vec<Aval> = self.out_avals.iter().map(|a| a.batched(ax.n, 0)).collect();
+        let y = cx.bind(&CustomLin { bwd, num_res: self.num_res, out_avals }.into(), &fronts(cx, x, d)?)?;
+        Ok(all_front(y, |n| smallvec![Some(0); n]))
+    }
+    fn lower(&self, _: &mut Graph, _: &[Node], _: &[Aval]) -> Res<Nodes> {
+        CustomLin::forward()
+    }
+}
+impl crate::op::Effectful for CustomLin {
+    fn effects(&self) -> Effects {
+        effects(&self.bwd)
+    }
+}

@@ -1,0 +1,537 @@
+//! One primitive for `scan`, `while` and the loop that reverse mode makes of a `while`: they differ in what ends them.
+//!
+//! ```text
+//! carry, ys = init, []
+//! for x in xs:  carry, y = body(consts, carry, x);  ys.push(y)
+//!
+//! Trip::Static(n)   prints scan       head: nothing        ys stack into arrays with a leading axis n
+//! Trip::Dyn         prints tape_scan  head: n, an i32      xs, ys are tapes: sequences of run-time length
+//! Trip::While       prints while      head: cond's consts  no xs; ys are tapes; `counted` adds an output, the trip count
+//! ```
+//!
+//! Operands: head, consts, carry, xs. Outputs: carry, ys, count. One set of rules serves all three. Reverse mode through a
+//! `while` is then no special case: `split` leaves a counted While whose ys are the residuals, and a Dyn over those tapes, and a
+//! Dyn transposes as a scan does, `reverse` flipped.
+use super::call::{lanes, residuals};
+use crate::aval::{Aval, Lit, same_avals};
+use crate::cx::{Arg, Axis, Cx, Dim, Fun, Residual, Tan, int};
+use crate::dtype::Dtype;
+use crate::effects::Effects;
+use crate::error::{Error, Res, not_linear, type_err};
+use crate::lower::{Graph, LoopOf, Node, Nodes, TripOf};
+use crate::mask::{cat, count, fixpoint, merge, nonzero, not, or, pick, spread};
+use crate::op::{Avals, Axes, BodyRules, Op, Rules, Tans};
+use crate::ops::pointwise::Pw;
+use crate::ops::reduce::ReduceKind;
+use crate::param::{Param, ParamList, ParamMap, ParamValue, Params, Show, order};
+use crate::program::{In, Program};
+use crate::value::{Value, Values};
+use smallvec::smallvec;
+use std::ops::Range;
+use std::sync::Arc;
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Trip {
+    Static(usize),
+    Dyn,
+    While { cond: Arc<Program>, n_cond: usize, counted: bool },
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Loop {
+    pub trip: Trip,
+    pub reverse: bool,
+    pub n_consts: usize,
+    pub n_carry: usize,
+    /// scan's hint; it changes no result.
+    pub unroll: u32,
+    pub body: Arc<Program>,
+}
+
+impl Params for Loop {
+    fn names() -> Vec<&'static str> {
+        vec!["scan", "tape_scan", "while"]
+    }
+    fn name(&self) -> &'static str {
+        match self.trip {
+            Trip::Static(_) => "scan",
+            Trip::Dyn => "tape_scan",
+            Trip::While { .. } => "while",
+        }
+    }
+    fn params(&self) -> ParamList {
+        let always = |k, v| (k, v, Show::always);
+        let n = |n: usize| Param::Int(n as i64);
+        let body = Param::Prog(self.body.clone());
+        order(match &self.trip {
+            Trip::While { cond, n_cond, counted } => vec![
+                always("body_jaxpr", body),
+                always("body_nconsts", n(self.n_consts)),
+                always("cond_jaxpr", Param::Prog(cond.clone())),
+                always("cond_nconsts", n(*n_cond)),
+                ("counted", Param::Bool(*counted), Show::nonempty),
+                ("num_ys", n(self.n_ys()), Show::nonempty),
+                ("reverse", Param::Bool(self.reverse), Show::nonempty),
+            ],
+            trip => {
+                let mut v = vec![always("jaxpr", body), always("num_carry", n(self.n_carry)), always("num_consts", n(self.n_consts)), always("reverse", Param::Bool(self.reverse))];
+                if let Trip::Static(length) = trip {
+                    v.push(always("length", n(*length)));
+                    v.push(always("unroll", Param::Int(self.unroll as i64)));
+                }
+                v
+            }
+        })
+    }
+    fn from_params(name: &str, p: &mut ParamMap) -> Res<Loop> {
+        if name == "while" {
+            let body: Arc<Program> = p.take("body_jaxpr")?;
+            let n_ys: usize = p.take("num_ys")?;
+            let Some(n_carry) = body.n_outs().checked_sub(n_ys) else { return type_err("while has more ys than outputs") };
+            let trip = Trip::While { cond: p.take("cond_jaxpr")?, n_cond: p.take("cond_nconsts")?, counted: p.take("counted")? };
+            return Loop { trip, reverse: p.take("reverse")?, n_consts: p.take("body_nconsts")?, n_carry, unroll: 1, body }.checked();
+        }
+        p.remove("linear");
+        p.remove("_split_transpose");
+        let trip = if name == "scan" { Trip::Static(p.take("length")?) } else { Trip::Dyn };
+        let unroll = p.remove("unroll").and_then(|u| u32::from_param(&u)).unwrap_or(1);
+        Loop { trip, reverse: p.take("reverse")?, n_consts: p.take("num_consts")?, n_carry: p.take("num_carry")?, unroll, body: p.take("jaxpr")? }.checked()
+    }
+}
+
+impl Loop {
+    pub fn new(trip: Trip, n_consts: usize, n_carry: usize, body: Arc<Program>) -> Loop {
+        Loop { trip, reverse: false, n_consts, n_carry, unroll: 1, body }
+    }
+    /// Counts that fit the bodies.
+    fn checked(self) -> Res<Loop> {
+        let fits = self.n_consts.checked_add(self.n_carry).is_some_and(|n| n <= self.body.n_ins()) && self.n_carry <= self.body.n_outs();
+        let fits = fits
+            && match &self.trip {
+                Trip::While { cond, n_cond, .. } => n_cond.checked_add(self.n_carry) == Some(cond.n_ins()) && cond.n_outs() == 1,
+                _ => true,
+            };
+        if fits { Ok(self) } else { type_err(format!("{}: the numbers of consts and carries do not fit its programs", Params::name(&self))) }
+    }
+    pub fn n_head(&self) -> usize {
+        match self.trip {
+            Trip::Static(_) => 0,
+            Trip::Dyn => 1,
+            Trip::While { n_cond, .. } => n_cond,
+        }
+    }
+    pub fn n_xs(&self) -> usize {
+        self.body.n_ins() - self.n_consts - self.n_carry
+    }
+    pub fn n_ys(&self) -> usize {
+        self.body.n_outs() - self.n_carry
+    }
+    pub fn counted(&self) -> bool {
+        matches!(self.trip, Trip::While { counted: true, .. })
+    }
+    /// Operand ranges: head, consts, carry, xs.
+    pub fn groups(&self) -> [Range<usize>; 4] {
+        let h = self.n_head();
+        let (c, k) = (h + self.n_consts, h + self.n_consts + self.n_carry);
+        [0..h, h..c, c..k, k..k + self.n_xs()]
+    }
+    /// What a per-iteration value becomes when collected over the loop, and back.
+    pub fn stacked(&self, a: &Aval) -> Aval {
+        match self.trip {
+            Trip::Static(n) if a.tape == 0 => a.batched(n, 0),
+            _ => Aval { tape: a.tape + 1, ..a.clone() },
+        }
+    }
+    pub fn element(&self, a: &Aval) -> Res<Aval> {
+        match (a.tape, &self.trip) {
+            (0, Trip::Static(n)) if a.shape.first() == Some(n) => Ok(a.unbatched(0)),
+            (0, Trip::Static(n)) => Err(Error::value(format!("scan got value with no leading axis to scan over, or one that is not of length {n}: {}", a.long()))),
+            (0, _) => Err(Error::type_error(format!("{}: {} is not a tape", Params::name(self), a.long()))),
+            _ => Ok(Aval { tape: a.tape - 1, ..a.clone() }),
+        }
+    }
+    fn with_cond(&self, f: impl FnOnce(&Arc<Program>) -> Arc<Program>) -> Trip {
+        match &self.trip {
+            Trip::While { cond, n_cond, counted } => Trip::While { cond: f(cond), n_cond: *n_cond, counted: *counted },
+            t => t.clone(),
+        }
+    }
+    fn with_counted(trip: Trip, on: bool) -> Trip {
+        match trip {
+            Trip::While { cond, n_cond, .. } => Trip::While { cond, n_cond, counted: on },
+            t => t,
+        }
+    }
+}
+
+fn olds(r: Range<usize>) -> impl Iterator<Item = In> {
+    r.map(In::Old)
+}
+fn avals(v: &[Value]) -> Vec<Aval> {
+    v.iter().map(Value::aval).collect()
+}
+
+impl Rules for Loop {
+    fn infer(&self, x: &[Aval]) -> Res<Avals> {
+        let [h, c, k, s] = self.groups();
+        let name = Params::name(self);
+        if x.len() != s.end {
+            return type_err(format!("{name}: {} operands, wants {}", x.len(), s.end));
+        }
+        let mut ins: Vec<Aval> = x[c.start..k.end].to_vec();
+        for a in &x[s] {
+            ins.push(self.element(a)?);
+        }
+        let out = self.body.out_avals();
+        if !same_avals(&ins, self.body.in_avals()) || !same_avals(&x[k.clone()], &out[..self.n_carry]) {
+            return type_err(format!("{name} body function carry input and carry output must have equal types: it takes {:?} and returns {out:?}; operands are {x:?}", self.body.in_avals()));
+        }
+        if let Trip::While { cond, .. } = &self.trip {
+            let p = cond.out_avals();
+            if !same_avals(&cat(&[&x[h], &x[k]]), cond.in_avals()) || p.len() != 1 || p[0].dtype != Dtype::BOOL || p[0].rank() != 0 {
+                return type_err(format!("cond_fun must return a boolean scalar, but got output type(s) {p:?}."));
+            }
+        }
+        let count = self.counted().then(|| Aval::scalar(Dtype::I32));
+        Ok(out[..self.n_carry].iter().cloned().chain(out[self.n_carry..].iter().map(|a| self.stacked(a))).chain(count).collect())
+    }
+
+    fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
+        let [h, c, k, s] = self.groups();
+        let (c_nz, s_nz, n_ys) = (nonzero(&dx[c.clone()]), nonzero(&dx[s.clone()]), self.n_ys());
+        let (k_nz, (body, y_nz)) = fixpoint(nonzero(&dx[k.clone()]), |k_nz| {
+            let (nz, inst) = (cat(&[&c_nz, k_nz, &s_nz]), cat(&[k_nz, &vec![false; n_ys]]));
+            let (body, out) = cx.recur().jvp(&self.body, &nz, &inst, &[c.len(), k.len(), s.len()], &[k.len(), n_ys])?;
+            Ok((out[..k.len()].to_vec(), (body, out[k.len()..].to_vec())))
+        })?;
+        let mut args = x[h].to_vec();
+        for (r, nz) in [(&c, &c_nz), (&k, &k_nz), (&s, &s_nz)] {
+            args.extend_from_slice(&x[r.clone()]);
+            for i in r.clone().filter(|i| nz[i - r.start]) {
+                args.push(cx.inst(&dx[i], &x[i].aval().strong())?);
+            }
+        }
+        let extra: Vec<In> = pick(&x[k.clone()], &k_nz).iter().map(|v| In::New(v.aval().strong())).collect();
+        let trip = self.with_cond(|p| p.rewire(&olds(0..p.n_ins()).chain(extra).collect::<Vec<_>>(), None));
+        let op = Loop { trip, n_consts: c.len() + count(&c_nz), n_carry: k.len() + count(&k_nz), body, ..self.clone() };
+        let mut out = cx.bind_body(&op.into(), &args)?.into_iter();
+        let mut take = |n: usize| out.by_ref().take(n).collect::<Vec<_>>();
+        let (mut y, dk) = (take(k.len()), take(count(&k_nz)));
+        y.extend(take(n_ys));
+        let dy = take(count(&y_nz));
+        let n_count = self.counted() as usize;
+        y.extend(take(n_count));
+        let mut dys: Tans = spread(&k_nz, dk).into();
+        dys.extend(spread(&y_nz, dy));
+        dys.extend(vec![None; n_count]);
+        Ok((y.into(), dys))
+    }
+
+    /// ct_carry runs backwards through the transposed body; linear consts gain a carry that adds up; linear xs become ys.
+    fn transpose(&self, cx: &dyn Cx, x: &[Arg], ct: &[Tan]) -> Res<Tans> {
+        let [h, c, k, s] = self.groups();
+        if matches!(self.trip, Trip::While { .. }) {
+            return not_linear("while");
+        }
+        x[h.clone()].iter().try_for_each(|a| a.value().map(|_| ()))?;
+        let lin_of = |r: &Range<usize>| x[r.clone()].iter().map(Arg::is_linear).collect::<Vec<_>>();
+        let (c_lin, s_lin) = (lin_of(&c), lin_of(&s));
+        let lin = cat(&[&c_lin, &vec![true; k.len()], &s_lin]); // a known initial carry is an instantiated zero
+        let (n_c, n_s) = (count(&c_lin), count(&s_lin));
+        let (ct_k, ct_y) = ct.split_at(k.len());
+        let y_nz = nonzero(ct_y);
+        let (k_nz, (tbody, c_nz, s_nz)) = fixpoint(nonzero(ct_k), |k_nz| {
+            let inst = cat(&[&vec![false; n_c], k_nz, &vec![false; n_s]]);
+            let (p, nz) = cx.recur().transpose(&self.body, &lin, &cat(&[k_nz, &y_nz]), &inst)?;
+            let (c_nz, rest) = nz.split_at(n_c);
+            let (k_out, s_nz) = rest.split_at(k.len());
+            Ok((k_out.to_vec(), (p, c_nz.to_vec(), s_nz.to_vec())))
+        })?;
+        let known = |r: &Range<usize>| x[r.clone()].iter().filter_map(|a| a.known().cloned()).collect::<Vec<_>>();
+        let linear = |r: &Range<usize>| x[r.clone()].iter().filter(|a| a.is_linear()).map(|a| a.aval().strong()).collect::<Vec<_>>();
+        let (kc, ks) = (known(&c), known(&s));
+        let acc: Vec<Value> = pick(&linear(&c), &c_nz).iter().map(|a| cx.zeros(a)).collect::<Res<_>>()?;
+        let carry: Vec<Value> = (0..k.len()).filter(|i| k_nz[*i]).map(|i| cx.inst(&ct_k[i], &x[k.start + i].aval().strong())).collect::<Res<_>>()?;
+        let ys: Vec<Value> = ct_y.iter().flatten().cloned().collect();
+        // body': known consts; accumulators, ct carry; ct ys, known xs
+        let mut ins: Vec<Aval> = cat(&[&avals(&kc), &avals(&acc), &avals(&carry)]);
+        for v in ys.iter().chain(&ks) {
+            ins.push(self.element(&v.aval())?);
+        }
+        let (n_kc, n_acc, n_carry, n_y) = (kc.len(), acc.len(), carry.len(), ys.len());
+        let (body, consts) = cx.recur().stage(&ins, &|cx, a| {
+            let (kc, a) = a.split_at(n_kc);
+            let (acc, a) = a.split_at(n_acc);
+            let (carry, a) = a.split_at(n_carry);
+            let (ys, ks) = a.split_at(n_y);
+            let mut out = cx.inline(&tbody, &cat(&[kc, ks, carry, ys]))?;
+            for (o, a) in out.iter_mut().zip(acc) {
+                if let Some(sum) = cx.add_tan(Some(a.clone()), Some(o.clone()))? {
+                    *o = sum;
+                }
+            }
+            Ok(out)
+        })?;
+        let op = Loop { reverse: !self.reverse, n_consts: consts.len() + n_kc, n_carry: n_acc + n_carry, body, ..self.clone() };
+        let out = cx.bind(&op.into(), &cat(&[&known(&h), &consts, &kc, &acc, &carry, &ys, &ks]))?;
+        let (ct_c, rest) = out.split_at(n_acc);
+        let (ct_k, ct_s) = rest.split_at(n_carry);
+        let ct_c = merge(&c_lin, spread(&c_nz, ct_c.to_vec()), vec![None; c.len()]);
+        let ct_s = merge(&s_lin, spread(&s_nz, ct_s.to_vec()), vec![None; s.len()]);
+        Ok(cat(&[&vec![None; h.len()], &ct_c, &spread(&k_nz, ct_k.to_vec()), &ct_s]).into())
+    }
+
+    /// Lanes that end at different times: every lane runs until the last is done, and a done lane keeps its carry.
+    fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
+        let n = ax.n;
+        let [h, c, k, s] = self.groups();
+        let b = |r: &Range<usize>| lanes(&d[r.clone()]);
+        let (h_b, c_b, s_b, n_ys) = (b(&h), b(&c), b(&s), self.n_ys());
+        let carry_and_body = |start: Vec<bool>| {
+            fixpoint(start, |k_b| {
+                let (body, out) = cx.recur().batch(&self.body, ax, &cat(&[&c_b, k_b, &s_b]), &cat(&[k_b, &vec![false; n_ys]]))?;
+                Ok((out[..k.len()].to_vec(), (body, out[k.len()..].to_vec())))
+            })
+        };
+        let (mut k_b, (mut body, mut y_b)) = carry_and_body(b(&k))?;
+        let mut cond_b = None;
+        let ragged = match &self.trip {
+            Trip::Static(_) => false,
+            Trip::Dyn => h_b[0],
+            Trip::While { cond, .. } => {
+                let (p, out) = cx.recur().batch(cond, ax, &cat(&[&h_b, &k_b]), &[false])?;
+                cond_b = Some(p);
+                out[0]
+            }
+        };
+        if ragged {
+            (k_b, (body, y_b)) = carry_and_body(vec![true; k.len()])?;
+            if let Trip::While { cond, .. } = &self.trip {
+                cond_b = Some(cx.recur().batch(cond, ax, &cat(&[&h_b, &k_b]), &[true])?.0);
+            }
+        }
+        let lane_axis = |v: &Value, to: usize| if v.tape() > 0 { 0 } else { to };
+        let head: Vec<Value> = h.map(|i| cx.to_front(&x[i], d[i])).collect::<Res<_>>()?;
+        let consts: Vec<Value> = c.map(|i| cx.to_front(&x[i], d[i])).collect::<Res<_>>()?;
+        let carry: Vec<Value> = k.clone().map(|i| if k_b[i - k.start] { cx.batch_at(&x[i], d[i], n, 0) } else { Ok(x[i].clone()) }).collect::<Res<_>>()?;
+        let xs: Vec<Value> = s.map(|i| d[i].map_or(Ok(x[i].clone()), |d| cx.move_axis(&x[i], d, lane_axis(&x[i], 1)))).collect::<Res<_>>()?;
+        let y_dims = |outs: &[Value]| outs.iter().zip(&y_b).map(|(v, b)| b.then_some(lane_axis(v, 1))).collect::<Vec<Dim>>();
+        if !ragged {
+            let trip = self.with_cond(|p| cond_b.unwrap_or_else(|| p.clone()));
+            let op = Loop { trip, body, ..self.clone() };
+            let out = cx.bind_body(&op.into(), &cat(&[&head, &consts, &carry, &xs]))?;
+            let mut dims: Axes = k_b.iter().map(|b| b.then_some(0)).collect();
+            dims.extend(y_dims(&out[k.len()..k.len() + n_ys]));
+            dims.resize(out.len(), None);
+            return Ok((out, dims));
+        }
+        if BodyRules::effects(self).io {
+            return Err(Error::not_implemented("IO effect not supported in vmap-of-while."));
+        }
+        let (n_c, n_k) = (consts.len(), carry.len());
+        let elements: Vec<Aval> = xs.iter().map(|v| self.element(&v.aval())).collect::<Res<_>>()?;
+        // one step for the active lanes: (active, consts, carry, xs) -> (carry, ys)
+        let step = |cx: &dyn Cx, active: &Value, c: &[Value], k: &[Value], s: &[Value]| -> Res<Vec<Value>> {
+            let mut out = cx.inline(&body, &cat(&[c, k, s]))?.into_vec();
+            for (new, old) in out.iter_mut().zip(k) {
+                *new = cx.select_lanes(active, old, new)?;
+            }
+            Ok(out)
+        };
+        let i32_ = |x: i64| int(Dtype::I32, x);
+        let (mut out, counts) = match &self.trip {
+            Trip::Static(_) | Trip::Dyn => {
+                // carry' = i, carry; a lane is active while i < its own n
+                let max = cx.reduce(ReduceKind::Max, &head[0], [0].into())?;
+                let start = if self.reverse { cx.add(&max, &i32_(-1))? } else { i32_(0) };
+                let one = i32_(if self.reverse { -1 } else { 1 });
+                let ins = cat(&[&avals(&head), &avals(&consts), &[Aval::scalar(Dtype::I32)], &avals(&carry), &elements]);
+                let (body, held) = cx.recur().stage(&ins, &|cx, a| {
+                    let (i, rest) = (&a[1 + n_c], &a[2 + n_c..]);
+                    let active = cx.pw2(Pw::Lt, i, &a[0])?;
+                    let out = step(cx, &active, &a[1..1 + n_c], &rest[..n_k], &rest[n_k..])?;
+                    Ok(cat(&[&[cx.add(i, &one)?], &out]).into())
+                })?;
+                let op = Loop { n_consts: held.len() + 1 + n_c, n_carry: 1 + n_k, body, ..self.clone() };
+                let mut out = cx.bind(&op.into(), &cat(&[&[max], &held, &head, &consts, &[start], &carry, &xs]))?.into_vec();
+                out.remove(0);
+                (out, None)
+            }
+            // carry' = active, count of each lane, carry; the predicate is evaluated once a step, in the body
+            Trip::While { counted, .. } => {
+                let Some(cond) = cond_b else { return type_err("while without a predicate") };
+                let n_h = head.len();
+                let active = cx.inline(&cond, &cat(&[&head, &carry]))?.remove(0);
+                let counts = cx.full(Lit::zero(Dtype::I32), &Aval::new(Dtype::I32, &[n]))?;
+                let mut ins = cat(&[&avals(&head), &avals(&consts), &[active.aval(), counts.aval()], &avals(&carry)]);
+                let (body, held) = cx.recur().stage(&ins, &|cx, a| {
+                    let (h, a) = a.split_at(n_h);
+                    let (c, a) = a.split_at(n_c);
+                    let out = step(cx, &a[0], c, &a[2..], &[])?;
+                    let next = cx.inline(&cond, &cat(&[h, &out[..n_k]]))?.remove(0);
+                    let active = cx.pw2(Pw::And, &a[0], &next)?;
+                    let counts = cx.add(&a[1], &cx.convert(&a[0], Dtype::I32)?)?;
+                    Ok(cat(&[&[active, counts], &out]).into())
+                })?;
+                ins.drain(..n_h + n_c);
+                let (any, _) = cx.recur().stage(&ins, &|cx, a| Ok(smallvec![cx.reduce(ReduceKind::Or, &a[0], [0].into())?]))?;
+                let trip = Trip::While { cond: any, n_cond: 0, counted: false };
+                let op = Loop { trip, n_consts: held.len() + n_h + n_c, n_carry: 2 + n_k, body, ..self.clone() };
+                let mut out = cx.bind(&op.into(), &cat(&[&held, &head, &consts, &[active, counts], &carry]))?.into_vec();
+                let counts = out.drain(..2).next_back();
+                (out, counts.filter(|_| *counted))
+            }
+        };
+        let mut dims: Axes = smallvec![Some(0); n_k];
+        dims.extend(y_dims(&out[n_k..]));
+        if let Some(counts) = counts {
+            out.push(counts);
+            dims.push(Some(0));
+        }
+        Ok((out.into(), dims))
+    }
+
+    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+        let [h, c, k, s] = self.groups();
+        let trip = match &self.trip {
+            Trip::Static(n) => TripOf::Static(*n),
+            Trip::Dyn => TripOf::Dyn(x[0]),
+            Trip::While { cond, .. } => TripOf::While(cond, &x[h]),
+        };
+        b.loop_(LoopOf { trip, reverse: self.reverse, body: &self.body, consts: &x[c], init: &x[k], xs: &x[s], outs: out, counted: self.counted() })
+    }
+}
+
+impl BodyRules for Loop {
+    /// Known loop: the known carries, and the residuals as ys. Unknown loop: the rest, residuals as consts or xs.
+    fn split(&self, cx: &dyn Cx, rec: &dyn Cx, x: &[Value], unk: &[bool]) -> Res<Values> {
+        let [h, c, k, s] = self.groups();
+        let n_ys = self.n_ys();
+        let fwd = cat(&[&vec![true; c.len()], &vec![false; k.len()], &vec![true; s.len()]]);
+        let (k_unk, sp) = fixpoint(unk[k.clone()].to_vec(), |k_unk| {
+            let (ins, force) = (cat(&[&unk[c.clone()], k_unk, &unk[s.clone()]]), cat(&[k_unk, &vec![false; n_ys]]));
+            let sp = cx.recur().split(&self.body, &ins, &force, &fwd)?;
+            Ok((sp.out_unk[..k.len()].to_vec(), sp))
+        })?;
+        let ends_unknown = match &self.trip {
+            Trip::While { cond, .. } => cond.used_ins()[h.len()..].iter().zip(&k_unk).any(|(used, unk)| *used && *unk),
+            _ => false,
+        };
+        if ends_unknown || unk[h.clone()].contains(&true) {
+            return rec.record(&self.clone().into(), x);
+        }
+        let (c_unk, s_unk, k_known) = (&unk[c.clone()], &unk[s.clone()], not(&k_unk));
+        let (kc, kk, ks) = (pick(&x[c.clone()], &not(c_unk)), pick(&x[k.clone()], &k_known), pick(&x[s.clone()], &not(s_unk)));
+        let n_out = count(&not(&sp.out_unk));
+        // What depends on consts alone leaves the loop: split the known body again, with carry and xs as the unknowns.
+        let n_new = sp.known.n_outs() - n_out;
+        let ins = cat(&[&vec![false; kc.len()], &vec![true; kk.len() + ks.len()]]);
+        let io = sp.known.effects().io;
+        let inv = cx.recur().split(&sp.known, &ins, &cat(&[&vec![true; n_out], &vec![io; n_new]]), &vec![true; ins.len()])?;
+        let fixed = not(&inv.out_unk[n_out..]);
+        let (body, consts, hoisted) = if fixed.contains(&true) {
+            let mut known = cx.inline(&inv.known, &kc)?.into_vec();
+            let new = known.split_off(count(&fixed));
+            (inv.unknown.clone(), residuals(&inv, &kc, new), known)
+        } else {
+            (sp.known.clone(), kc, vec![])
+        };
+        let mut head = x[h.clone()].to_vec();
+        let (mut known, mut new) = (vec![], vec![]);
+        let is_while = matches!(self.trip, Trip::While { .. });
+        let mut count_out = None;
+        if is_while || body.n_outs() > 0 || io {
+            let ins: Vec<In> = olds(0..h.len()).chain((0..k.len()).filter(|i| k_known[*i]).map(|i| In::Old(h.len() + i))).collect();
+            let trip = Loop::with_counted(self.with_cond(|p| p.rewire(&ins, None)), true);
+            let op = Loop { trip, n_consts: consts.len(), n_carry: kk.len(), body, ..self.clone() };
+            known = cx.bind_body(&op.into(), &cat(&[&head, &consts, &kk, &ks]))?.into_vec();
+            if is_while {
+                count_out = known.pop();
+                head = count_out.iter().cloned().collect();
+            }
+            new = known.split_off(n_out);
+        }
+        // the unknown body takes (residuals.., consts, carry, xs); a stacked residual moves to the xs
+        let mut new = merge(&fixed, hoisted.into_iter().map(|v| (v, true)), new.into_iter().map(|v| (v, false))).into_iter();
+        let (mut rc, mut rs, mut rc_at, mut rs_at) = (vec![], vec![], vec![], vec![]);
+        for (at, r) in sp.res.iter().enumerate() {
+            let found = match r {
+                Residual::In(i) => Some((x[h.len() + i].clone(), *i < c.len())),
+                Residual::New => new.next(),
+            };
+            let Some((v, fixed)) = found else { continue };
+            let (to, to_at) = if fixed { (&mut rc, &mut rc_at) } else { (&mut rs, &mut rs_at) };
+            to.push(v);
+            to_at.push(In::Old(at));
+        }
+        let n_res = sp.res.len();
+        let (uc, uk, us) = (pick(&x[c.clone()], c_unk), pick(&x[k.clone()], &k_unk), pick(&x[s.clone()], s_unk));
+        let ins: Vec<In> = rc_at.into_iter().chain(olds(n_res..sp.unknown.n_ins())).chain(rs_at).collect();
+        let trip = if is_while { Trip::Dyn } else { self.trip.clone() };
+        let op = Loop { trip, n_consts: rc.len() + uc.len(), n_carry: uk.len(), body: sp.unknown.rewire(&ins, None), ..self.clone() };
+        let y = rec.record_body(&op.into(), &cat(&[&head, &rc, &uc, &uk, &us, &rs]))?;
+        let mut out = merge(&sp.out_unk, y, known);
+        if self.counted() {
+            out.extend(count_out);
+        }
+        Ok(out.into())
+    }
+
+    /// A carry is needed if its output is, or if a needed output (or the predicate) reads it.
+    fn dce(&self, used: &[bool]) -> Option<(Op, Vec<bool>, Vec<bool>)> {
+        let [h, c, k, _] = self.groups();
+        let y_used = &used[k.len()..k.len() + self.n_ys()];
+        let read_by_cond = match &self.trip {
+            Trip::While { cond, .. } => cond.used_ins()[h.len()..].to_vec(),
+            _ => vec![false; k.len()],
+        };
+        let (k_used, ins) = fixpoint(or(&used[..k.len()], &read_by_cond), |k_used| {
+            let ins = self.body.dce(&cat(&[k_used, y_used])).1;
+            Ok((ins[c.len()..c.len() + k.len()].to_vec(), ins))
+        })
+        .ok()?;
+        let keep = cat(&[&ins[..c.len()], &k_used, &ins[c.len() + k.len()..]]);
+        let ins: Vec<In> = (0..keep.len()).filter(|i| keep[*i]).map(In::Old).collect();
+        let kept_outs = cat(&[&k_used, y_used, &used[k.len() + self.n_ys()..]]);
+        let outs: Vec<usize> = (0..self.body.n_outs()).filter(|i| kept_outs[*i]).collect();
+        let cond_ins: Vec<In> = olds(0..h.len()).chain((0..k.len()).filter(|i| k_used[*i]).map(|i| In::Old(h.len() + i))).collect();
+        let trip = Loop::with_counted(self.with_cond(|p| p.rewire(&cond_ins, None)), self.counted() && used.last() == Some(&true));
+        let op = Loop { trip, n_consts: count(&keep[..c.len()]), n_carry: count(&k_used), body: self.body.rewire(&ins, Some(&outs)), ..self.clone() };
+        Some((op.into(), cat(&[&vec![true; h.len()], &keep]), kept_outs))
+    }
+    fn stage(&self, _: &dyn Cx, _: &[Value]) -> Res<Option<(Op, Values)>> {
+        Ok(None)
+    }
+    fn means(&self) -> Option<&Fun> {
+        None
+    }
+    fn lift(&self, x: &[Value]) -> Option<(Op, Values)> {
+        let (body, held) = if self.body.held().is_empty() { (self.body.clone(), vec![]) } else { self.body.release() };
+        let (trip, cond_held) = match &self.trip {
+            Trip::While { cond, n_cond, counted } if !cond.held().is_empty() => {
+                let (cond, held) = cond.release();
+                (Trip::While { cond, n_cond: n_cond + held.len(), counted: *counted }, held)
+            }
+            t => (t.clone(), vec![]),
+        };
+        if held.is_empty() && cond_held.is_empty() {
+            return None;
+        }
+        let h = self.n_head();
+        let op = Loop { trip, n_consts: held.len() + self.n_consts, body, ..self.clone() };
+        Some((op.into(), cat(&[&cond_held, &x[..h], &held, &x[h..]]).into()))
+    }
+    fn effects(&self) -> Effects {
+        let mut all = self.body.effects().clone();
+        if let Trip::While { cond, .. } = &self.trip {
+            all.join(cond.effects());
+        }
+        all
+    }
+    fn bodies(&self) -> Vec<&Arc<Program>> {
+        match &self.trip {
+            Trip::While { cond, .. } => vec![cond, &self.body],
+            _ => vec![&self.body],
+        }
+    }
+}
