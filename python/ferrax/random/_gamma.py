@@ -1,0 +1,413 @@
+"""Distributions by rejection: gamma and those made of it, Poisson, binomial.
+
+Invariant: gamma draws are differentiable in the shape parameter (implicit reparameterisation): d sample / d a = -(dP/da) / p, where P is
+the distribution function, as in Figurnov, Mohamed and Mnih (2018).
+"""
+
+import functools
+
+import numpy as np
+
+from .. import lax
+from .. import numpy as jnp
+from .._batching import vmap
+from .._dtypes import canonicalize_dtype
+from ..custom_derivatives import custom_jvp
+from ._keys import _core, single
+from ._transformed import described, exponential, normal, rademacher
+from ._uniform import _pair, broadcast_shape, checked_shape, drawn, float_dtype, uniform
+
+
+# ---------------------------------------------------------------- gamma
+
+
+def _draw_one(key, a, log_space):
+    """Marsaglia and Tsang (2000), for one draw. Shapes below 1 are drawn at a + 1 and scaled by u ** (1 / a)."""
+    dtype = a.dtype
+    number = lambda v: np.asarray(v, dtype)[()]
+    one = number(1)
+    large = a >= one
+    shifted = lax.select_n(large, lax.add(a, jnp.asarray(one)), a)
+    d = lax.sub(shifted, jnp.asarray(number(1 / 3)))
+    c = lax.div(jnp.asarray(number(1 / 3)), lax.sqrt(d))
+
+    def rejected(state):
+        _, x2, v, u = state
+        return jnp.logical_and(u >= one - number(0.0331) * (x2 * x2),
+                               jnp.log(u) >= x2 * number(0.5) + d * ((one - v) + jnp.log(v)))
+
+    def propose(state):
+        key = state[0]
+        keys = _core.bind("random_split", key, shape=(3,))
+        key, x_key, u_key = keys[0], keys[1], keys[2]
+
+        def until_positive(state):
+            key, sub = _pair(state[0])
+            x = normal(sub, (), dtype)
+            return key, x, one + x * c
+
+        _, x, v = lax.while_loop(lambda s: s[2] <= number(0), until_positive, (x_key, jnp.asarray(number(0)), jnp.asarray(number(-1))))
+        return key, x * x, v * v * v, uniform(u_key, (), dtype)
+
+    key, sub = _pair(key)
+    _, _, v, _ = lax.while_loop(rejected, propose, (key, jnp.asarray(number(0)), jnp.asarray(one), jnp.asarray(number(2))))
+    if log_space:
+        boost = lax.select_n(large, lax.mul(lax.log1p(lax.neg(uniform(sub, (), dtype))), lax.div(jnp.asarray(one), a)), jnp.zeros((), dtype))
+        return lax.add(lax.add(lax.log(d), lax.log(v)), boost)
+    boost = lax.select_n(large, lax.pow(lax.sub(jnp.asarray(one), uniform(sub, (), dtype)), lax.div(jnp.asarray(one), a)), jnp.asarray(one))
+    return lax.mul(lax.mul(d, v), boost)
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(2,))
+def _samples(keys, a, log_space):
+    return vmap(lambda k, a: _draw_one(k, a, log_space))(keys, a)
+
+
+@_samples.defjvp
+def _samples_jvp(log_space, primals, tangents):
+    keys, a = primals
+    out = _samples(keys, a, log_space)
+    sample = lax.exp(out) if log_space else out
+    slope = lax.random_gamma_grad(a, lax.max(sample, lax.full_like(sample, jnp.finfo(sample.dtype).tiny)))
+    slope = lax.div(slope, sample) if log_space else slope
+    return out, lax.mul(slope, tangents[1])
+
+
+@drawn("shape", "dtype", "log_space")
+def _gamma(key, a, *, shape, dtype, log_space):
+    a = jnp.broadcast_to(lax.convert_element_type(a, dtype), shape)
+    keys = _core.bind("random_split", key, shape=(max(a.size, 1),))[:a.size]
+    return _samples(keys, a.reshape(-1), log_space).reshape(shape)
+
+
+@described("the gamma distribution of shape a and scale 1", parameters=True)
+def gamma(key, a, shape=None, dtype=None, *, out_sharding=None):
+    key, _ = single("gamma", key)
+    return _gamma(key, a, shape=broadcast_shape("gamma", shape, np.shape(a)), dtype=float_dtype("gamma", dtype), log_space=False)
+
+
+@described("the logarithm of the gamma distribution of shape a and scale 1, accurate for small a", parameters=True)
+def loggamma(key, a, shape=None, dtype=None, *, out_sharding=None):
+    key, _ = single("loggamma", key)
+    return _gamma(key, a, shape=broadcast_shape("loggamma", shape, np.shape(a)), dtype=float_dtype("loggamma", dtype), log_space=True)
+
+
+@described("the beta distribution of parameters a and b", parameters=True)
+def beta(key, a, b, shape=None, dtype=None, *, out_sharding=None):
+    key, _ = single("beta", key)
+    return _beta(key, a, b, shape=broadcast_shape("beta", shape, np.shape(a), np.shape(b)), dtype=float_dtype("beta", dtype))
+
+
+@drawn()
+def _beta(key, a, b, *, shape, dtype):
+    k_a, k_b = _pair(key)
+    log_a, log_b = loggamma(k_a, a, shape, dtype), loggamma(k_b, b, shape, dtype)
+    top = lax.max(log_a, log_b)
+    x, y = lax.exp(lax.sub(log_a, top)), lax.exp(lax.sub(log_b, top))
+    return lax.div(x, lax.add(x, y))
+
+
+def dirichlet(key, alpha, shape=None, dtype=None, *, out_sharding=None):
+    """Draws from the Dirichlet distribution: vectors of positive numbers that sum to 1.
+
+    Args:
+      key: a key.
+      alpha: concentrations, shape (..., n).
+      shape: the result's shape without its last axis, to which alpha.shape[:-1] broadcasts; by default that.
+      dtype: a float dtype; by default the default one.
+
+    Returns:
+      an array of shape (*shape, n).
+
+    Raises:
+      ValueError: alpha is a scalar, or does not broadcast; the dtype is not floating point.
+    """
+    key, _ = single("dirichlet", key)
+    dtype = float_dtype("dirichlet", dtype)
+    if np.ndim(alpha) < 1:
+        raise ValueError(f"dirichlet requires alpha.ndim >= 1, got alpha.ndim == {np.ndim(alpha)}")
+    return _dirichlet(key, alpha, shape=broadcast_shape("dirichlet", shape, np.shape(alpha)[:-1]), dtype=dtype)
+
+
+@drawn()
+def _dirichlet(key, alpha, *, shape, dtype):
+    logs = loggamma(key, alpha, (*shape, np.shape(alpha)[-1]), dtype)
+    e = jnp.exp(logs - lax.stop_gradient(jnp.max(logs, axis=-1, keepdims=True)))
+    return e / jnp.sum(e, axis=-1, keepdims=True)
+
+
+@described("the chi-square distribution of df degrees of freedom", parameters=True)
+def chisquare(key, df, shape=None, dtype=None, *, out_sharding=None):
+    key, _ = single("chisquare", key)
+    return _chisquare(key, df, shape=broadcast_shape("chisquare", shape, np.shape(df)), dtype=float_dtype("chisquare", dtype))
+
+
+@drawn()
+def _chisquare(key, df, *, shape, dtype):
+    df = lax.convert_element_type(df, dtype)
+    return jnp.multiply(jnp.exp(loggamma(key, jnp.divide(df, np.asarray(2, dtype)[()]), shape, dtype)), np.asarray(2, dtype)[()])
+
+
+@described("the F distribution of dfnum and dfden degrees of freedom", parameters=True)
+def f(key, dfnum, dfden, shape=None, dtype=None, *, out_sharding=None):
+    key, _ = single("f", key)
+    return _f(key, dfnum, dfden, shape=broadcast_shape("f", shape, np.shape(dfnum), np.shape(dfden)), dtype=float_dtype("f", dtype))
+
+
+@drawn()
+def _f(key, dfnum, dfden, *, shape, dtype):
+    dfnum, dfden = lax.convert_element_type(dfnum, dtype), lax.convert_element_type(dfden, dtype)
+    k_den, k_num = _pair(key)
+    num, den = chisquare(k_num, dfnum, shape, dtype), chisquare(k_den, dfden, shape, dtype)
+    return (num / dfnum) / (den / dfden)
+
+
+@described("Student's t distribution of df degrees of freedom", parameters=True)
+def t(key, df, shape=None, dtype=None, *, out_sharding=None):
+    key, _ = single("t", key)
+    return _t(key, df, shape=broadcast_shape("t", shape, np.shape(df)), dtype=float_dtype("t", dtype))
+
+
+@drawn()
+def _t(key, df, *, shape, dtype):
+    half = lax.convert_element_type(df, dtype) / np.asarray(2, dtype)[()]
+    k_normal, k_gamma = _pair(key)
+    return normal(k_normal, shape, dtype) * jnp.sqrt(half / gamma(k_gamma, half, shape, dtype))
+
+
+@described("the generalised normal distribution, of density proportional to exp(-|x| ** p)")
+def generalized_normal(key, p, shape=(), dtype=None, *, out_sharding=None):
+    key, _ = single("generalized_normal", key)
+    shape = checked_shape("generalized_normal", shape)
+    return _generalized_normal(key, p, shape=shape, dtype=float_dtype("generalized_normal", dtype))
+
+
+@drawn()
+def _generalized_normal(key, p, *, shape, dtype):
+    k_size, k_sign = _pair(key)
+    size = gamma(k_size, jnp.divide(1, p), shape, dtype)
+    sign = rademacher(k_sign, shape, dtype)
+    return sign * size ** lax.convert_element_type(jnp.divide(1, p), dtype)
+
+
+def ball(key, d, p=2, shape=(), dtype=None, *, out_sharding=None):
+    """Uniform draws from the unit ball of the p-norm in d dimensions.
+
+    Args:
+      key: a key.
+      d: the dimension, an int.
+      p: the norm.
+      shape: the result's shape without its last axis.
+      dtype: a float dtype; by default the default one.
+
+    Returns:
+      an array of shape (*shape, d).
+    """
+    key, _ = single("ball", key)
+    return _ball(key, p, d=int(d), shape=checked_shape("ball", shape), dtype=float_dtype("ball", dtype))
+
+
+@drawn("d", "shape", "dtype")
+def _ball(key, p, *, d, shape, dtype):
+    # Barthe, Guedon, Mendelson and Naor (2005).
+    k_direction, k_radius = _pair(key)
+    g = generalized_normal(k_direction, p, (*shape, d), dtype)
+    e = exponential(k_radius, shape, dtype)
+    norm = (jnp.sum(jnp.abs(g) ** p, axis=-1) + e) ** lax.convert_element_type(jnp.divide(1, p), dtype)
+    return g / norm[..., None]
+
+
+# ---------------------------------------------------------------- counts
+
+
+def poisson(key, lam, shape=None, dtype=None, *, out_sharding=None):
+    """Draws from the Poisson distribution.
+
+    Args:
+      key: a key.
+      lam: rates.
+      shape: the result's shape, to which `lam` broadcasts; by default lam's.
+      dtype: an integer dtype; by default the default one.
+
+    Raises:
+      ValueError: lam does not broadcast. TypeError: the dtype is no integer type.
+    """
+    key, _ = single("poisson", key)
+    dtype = canonicalize_dtype(int if dtype is None else dtype)
+    if dtype.kind not in "iu":
+        raise TypeError(f"poisson only accepts integer dtypes, got {dtype}")
+    shape = broadcast_shape("poisson", shape, np.shape(lam))
+    lam = lax.convert_element_type(jnp.broadcast_to(lam, shape), np.dtype(np.float32))
+    return _poisson(key, lam, shape=shape, dtype=dtype)
+
+
+@drawn()
+def _poisson(key, lam, *, shape, dtype):
+    # Small rates by counting, large ones by rejection; each lane runs both, at a harmless rate where the other one's result is taken.
+    small = jnp.isnan(lam) | (lam < 10)
+    counted = _poisson_knuth(key, jnp.where(small, lam, 0.0), shape, dtype)
+    rejected = _poisson_rejection(key, jnp.where(small, 1e5, lam), shape, dtype)
+    return jnp.where(lam == 0, jnp.zeros(shape, dtype), jnp.where(small, counted, rejected))
+
+
+def _poisson_knuth(key, lam, shape, dtype):
+    """Knuth (TAOCP 3.4.1): how many uniforms until their product falls below exp(-lam)."""
+    def step(state):
+        i, k, key, log_prod = state
+        key, sub = _pair(key)
+        k = jnp.where(log_prod > -lam, k + 1, k)
+        return i + 1, k, key, log_prod + jnp.log(uniform(sub, shape, lam.dtype))
+
+    most = np.iinfo(np.int32).max
+    start = jnp.asarray(np.int32(0)), jnp.zeros(shape, dtype), key, jnp.zeros(shape, lam.dtype)
+    return lax.while_loop(lambda s: jnp.any(s[3] > -lam) & (s[0] < most), step, start)[1] - 1
+
+
+def _poisson_rejection(key, lam, shape, dtype):
+    """Hoermann (1993), transformed rejection with squeeze (PTRS)."""
+    log_lam = jnp.log(lam)
+    b = 0.931 + 2.53 * jnp.sqrt(lam)
+    a = -0.059 + 0.02483 * b
+    inv_alpha = 1.1239 + 1.1328 / (b - 3.4)
+    v_r = 0.9277 - 3.6224 / (b - 2)
+
+    def step(state):
+        i, k_out, accepted, key = state
+        keys = _core.bind("random_split", key, shape=(3,))
+        u = uniform(keys[1], shape, lam.dtype) - 0.5
+        v = uniform(keys[2], shape, lam.dtype)
+        u_shifted = 0.5 - jnp.abs(u)
+        k = jnp.floor((2 * a / u_shifted + b) * u + lam + 0.43)
+        s = jnp.log(v * inv_alpha / (a / (u_shifted * u_shifted) + b))
+        log_density = -lam + k * log_lam - lax.lgamma(k + 1)
+        surely = (u_shifted >= 0.07) & (v <= v_r)
+        never = (k < 0) | ((u_shifted < 0.013) & (v > u_shifted))
+        accept = surely | (~never & (s <= log_density))
+        return i + 1, jnp.where(accept, k, k_out), accepted | accept, keys[0]
+
+    most = np.iinfo(np.int32).max
+    start = jnp.asarray(np.int32(0)), jnp.full(shape, -1, lam.dtype), jnp.zeros(shape, bool), key
+    return lax.while_loop(lambda s: jnp.any(~s[2]) & (s[0] < most), step, start)[1].astype(dtype)
+
+
+def binomial(key, n, p, shape=None, dtype=None):
+    """Draws of the number of successes among n trials of probability p.
+
+    Args:
+      key: a key.
+      n: numbers of trials, floating point or integer.
+      p: probabilities.
+      shape: the result's shape, to which n and p broadcast; by default their common shape.
+      dtype: a float dtype; by default the default one.
+
+    Returns:
+      an array of `shape` and `dtype`; NaN where n is negative or p is outside [0, 1].
+    """
+    key, _ = single("binomial", key)
+    return _binomial(key, n, p, shape=broadcast_shape("binomial", shape, np.shape(n), np.shape(p)), dtype=float_dtype("binomial", dtype))
+
+
+@drawn()
+def _binomial(key, n, p, *, shape, dtype):
+    n, p = (jnp.broadcast_to(lax.convert_element_type(x, dtype), shape) for x in (n, p))
+    valid = (n >= 0) & (p >= 0) & (p <= 1)
+    # Successes and failures change places so that q <= 1/2; each of the two methods runs at a harmless point in the other one's lanes.
+    q = jnp.where(p < 0.5, p, 1 - p)
+    small = n * q <= 10
+    active = valid & (n > 0) & (q > 0)
+    few = _binomial_inversion(key, jnp.where(active & small, n, 0.0), jnp.where(active & small, q, 0.5), shape, dtype)
+    many = _binomial_rejection(key, jnp.where(active & ~small, n, 1000.0), jnp.where(active & ~small, q, 0.5), shape, dtype)
+    count = jnp.where(active, jnp.where(small, few, many), 0.0)
+    return jnp.where(valid, jnp.where(p < 0.5, count, n - count), np.nan).astype(dtype)
+
+
+def _binomial_inversion(key, n, q, shape, dtype):
+    """Devroye (1986, X.4.3): geometric waiting times until n trials are used up."""
+    log1_q = jnp.log1p(-q)
+
+    def step(state):
+        trials, successes, key = state
+        key, sub = _pair(key)
+        wait = jnp.ceil(jnp.log(uniform(sub, shape, dtype, minval=np.asarray(jnp.finfo(dtype).tiny, dtype)[()])) / log1_q)
+        open_ = trials <= n
+        trials = jnp.where(open_, trials + wait, trials)
+        return trials, jnp.where(open_, successes + 1, successes), key
+
+    start = jnp.zeros(shape, dtype), jnp.zeros(shape, dtype), key
+    return lax.while_loop(lambda s: jnp.any(s[0] <= n), step, start)[1] - 1
+
+
+def _stirling_tail(k):
+    """log(k!) minus Stirling's approximation to it, for k >= 0."""
+    table = np.array([0.0810614667953272, 0.0413406959554092, 0.0276779256849983, 0.0207906721037650, 0.0166446911898211,
+                      0.0138761288230707, 0.0118967099458917, 0.0104112652619720, 0.00925546218271273, 0.00833056343336287], np.float32)
+    k1 = 1 / ((k + 1) * (k + 1))
+    series = (1 / 12 - (1 / 360 - 1 / 1260 * k1) * k1) / (k + 1)
+    return jnp.where(k <= 9, jnp.take(table, jnp.clip(k, 0, 9).astype(np.int32)), series)
+
+
+def _binomial_rejection(key, n, q, shape, dtype):
+    """Hoermann (1993), transformed rejection with squeeze (BTRS)."""
+    spread = jnp.sqrt(n * q * (1 - q))
+    b = 1.15 + 2.53 * spread
+    a = -0.0873 + 0.0248 * b + 0.01 * q
+    c = n * q + 0.5
+    v_r = 0.92 - 4.2 / b
+    r = q / (1 - q)
+    alpha = (2.83 + 5.1 / b) * spread
+    m = jnp.floor((n + 1) * q)
+
+    def step(state):
+        k_out, accepted, key = state
+        keys = _core.bind("random_split", key, shape=(3,))
+        u = uniform(keys[1], shape, dtype) - 0.5
+        v = uniform(keys[2], shape, dtype)
+        us = 0.5 - jnp.abs(u)
+        k = jnp.floor((2 * a / us + b) * u + c)
+        inside = (k >= 0) & (k <= n)
+        safe = jnp.clip(k, 0, n)
+        log_v = jnp.log(v * alpha / (a / (us * us) + b))
+        bound = ((m + 0.5) * jnp.log((m + 1) / (r * (n - m + 1))) + (n + 1) * jnp.log((n - m + 1) / (n - safe + 1))
+                 + (safe + 0.5) * jnp.log(r * (n - safe + 1) / (safe + 1))
+                 + _stirling_tail(m) + _stirling_tail(n - m) - _stirling_tail(safe) - _stirling_tail(n - safe))
+        accept = ((us >= 0.07) & (v <= v_r)) | (inside & (log_v <= bound))
+        return jnp.where(accept & ~accepted, k, k_out), accepted | accept, keys[0]
+
+    start = jnp.full(shape, -1, dtype), jnp.zeros(shape, bool), key
+    return lax.while_loop(lambda s: ~jnp.all(s[1]), step, start)[0]
+
+
+def multinomial(key, n, p, *, shape=None, dtype=None, unroll=1):
+    """Draws of counts among k outcomes in n trials.
+
+    Args:
+      key: a key.
+      n: numbers of trials, shape broadcastable to p.shape[:-1].
+      p: probabilities, shape (..., k), which sum to 1.
+      shape: the result's shape, to which p's broadcasts; by default (*batch, k).
+      dtype: a float dtype; by default the default one.
+      unroll: how many outcomes the loop handles at a time.
+
+    Returns:
+      an array of counts of `shape` and `dtype`, each vector summing to n.
+    """
+    key, _ = single("multinomial", key)
+    dtype = float_dtype("multinomial", dtype)
+    n, p = jnp.asarray(n, dtype), jnp.asarray(p, dtype)
+    batch = np.broadcast_shapes(n.shape, p.shape[:-1])
+    shape = (*batch, p.shape[-1]) if shape is None else checked_shape("multinomial", shape)
+    if shape[-1] != p.shape[-1]:
+        raise ValueError(f"multinomial: the last axis of shape {shape} is not the {p.shape[-1]} outcomes of p")
+    n, p = jnp.broadcast_to(n, shape[:-1]), jnp.moveaxis(jnp.broadcast_to(p, shape), -1, 0)
+    # Each outcome is binomial given those before it, with its share of the probability that is left.
+    left = jnp.cumsum(p[::-1], axis=0)[::-1]
+    share = jnp.clip(jnp.where(left > 0, p / jnp.where(left > 0, left, 1), 0), 0, 1)
+
+    def step(remaining, xs):
+        key, q = xs
+        count = binomial(key, remaining, q, remaining.shape, dtype)
+        return remaining - count, count
+
+    keys = _core.bind("random_split", key, shape=(max(p.shape[0] - 1, 1),))[:p.shape[0] - 1]
+    remaining, counts = lax.scan(step, n, (keys, share[:-1]), unroll=unroll)
+    return jnp.moveaxis(jnp.concatenate([counts, remaining[None]], axis=0), 0, -1)

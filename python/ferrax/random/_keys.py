@@ -1,0 +1,184 @@
+"""Keys of the threefry2x32 generator: typed ones of dtype `key<fry>`, and raw ones, arrays `u32[..., 2]` of their words.
+
+Invariant: inside the package keys are typed; `typed` wraps on the way in and `like` unwraps on the way out, so a raw key gives raw keys.
+"""
+
+import operator
+
+import numpy as np
+
+from .. import _config, _core
+
+_IMPLEMENTATION = "fry"
+_NAMES = ("threefry2x32", "fry")
+
+
+def is_typed(x):
+    """Whether `x` is an array of typed keys."""
+    return isinstance(x, _core.Array) and not isinstance(x.dtype, np.dtype)
+
+
+def _check_impl(impl):
+    if impl is not None and str(impl) not in _NAMES:
+        raise ValueError(f'unrecognized PRNG implementation "{impl}". Did you mean one of: "threefry2x32"?')
+
+
+def _check_data(bits):
+    if not all(hasattr(bits, name) for name in ("ndim", "shape", "dtype")):
+        raise TypeError(f"JAX encountered invalid PRNG key data: expected key_data to have ndim, shape, and dtype attributes. Got {bits}")
+    if bits.ndim < 1 or bits.shape[-1] != 2:
+        raise TypeError("JAX encountered invalid PRNG key data: expected key_data.shape to end with (2,);"
+                        f" got shape={tuple(bits.shape)} for impl=threefry2x32")
+    if bits.dtype != np.uint32:
+        raise TypeError(f"JAX encountered invalid PRNG key data: expected key_data.dtype = uint32; got dtype={bits.dtype}")
+
+
+def typed(key):
+    """The key as typed keys, and whether it was raw.
+
+    Raises:
+      TypeError: `key` is no array of keys.
+    """
+    if is_typed(key):
+        return key, False
+    if isinstance(key, (list, tuple)):
+        raise TypeError(f"unexpected PRNG key type {type(key)}")
+    _check_data(key)
+    return _core.bind("random_wrap", key, impl=_IMPLEMENTATION), True
+
+
+def single(name, key):
+    """`typed`, for functions of one key.
+
+    Raises:
+      ValueError: there is a batch of keys.
+    """
+    keys, raw = typed(key)
+    if keys.ndim:
+        raise ValueError(f"{name} accepts a single key, but was given a key array of shape {tuple(key.shape)} != (). Use jax.vmap for batching.")
+    return keys, raw
+
+
+def like(keys, raw):
+    """Typed keys, or their words if the caller's keys were raw."""
+    return _core.bind("random_unwrap", keys) if raw else keys
+
+
+def _seeded(name, seed, impl):
+    _check_impl(impl)
+    if is_typed(seed):
+        raise TypeError(f"{name} accepts a scalar seed, but was given a PRNG key.")
+    if isinstance(seed, (bool, int)):
+        seed = int(seed) + _config.config.jax_random_seed_offset
+        if not -(2 ** 63) <= seed < 2 ** 63:
+            raise OverflowError("Python int too large to convert to C long")
+        if not _config.config.jax_enable_x64:
+            # Without 64-bit types the upper word of the seed is lost, as in JAX.
+            seed = int(np.int64(seed).astype(np.int32))
+        seed = np.asarray(seed, np.int64 if _config.config.jax_enable_x64 else np.int32)
+    aval = _core.get_aval(seed)
+    if aval.shape != ():
+        raise TypeError(f"{name} accepts a scalar seed, but was given an array of shape {tuple(aval.shape)} != (). Use jax.vmap for batching")
+    if aval.dtype.kind not in "iub":
+        raise TypeError(f"PRNG key seed must be an integer; got {seed}")
+    if aval.dtype.kind == "b":
+        seed = _core.bind("convert_element_type", seed, new_dtype=np.dtype(np.int32), weak_type=False, sharding=None)
+    return _core.bind("random_seed", seed, impl=_IMPLEMENTATION)
+
+
+def PRNGKey(seed, *, impl=None):
+    """A raw key, `uint32[2]`, from an integer seed.
+
+    Args:
+      seed: a Python int or an integer scalar.
+      impl: the generator; "threefry2x32" is the one there is.
+
+    Raises:
+      TypeError: the seed is not an integer scalar.
+      OverflowError: it does not fit 64 bits.
+    """
+    keys = _seeded("PRNGKey", seed, impl)
+    return keys if _config.config.jax_enable_custom_prng else like(keys, True)
+
+
+def key(seed, *, impl=None, dtype=None):
+    """A typed key, shape (), dtype `key<fry>`, from an integer seed.
+
+    Args and errors are those of `PRNGKey`; `dtype` may be given in place of `impl`.
+    """
+    if dtype is not None and impl is not None:
+        raise TypeError("key() accepts either impl or dtype, not both.")
+    return _seeded("key", seed, impl)
+
+
+def split(key, num=2):
+    """New independent keys.
+
+    Args:
+      key: one key.
+      num: how many, or the shape of the array of keys.
+
+    Returns:
+      keys of shape (num,), or of shape `num`; raw keys have a last axis of size 2.
+    """
+    keys, raw = single("split", key)
+    shape = tuple(map(operator.index, num)) if isinstance(num, (tuple, list)) else (operator.index(num),)
+    if any(n < 0 for n in shape):
+        raise ValueError(f"split cannot make a negative number of keys: num={num}")
+    return like(_core.bind("random_split", keys, shape=shape), raw)
+
+
+def fold_in(key, data):
+    """A new key made from a key and an integer.
+
+    Args:
+      key: one key.
+      data: an integer scalar, below 2**32.
+
+    Raises:
+      TypeError: `data` is no scalar.
+      OverflowError: it is a Python int outside 32 bits.
+    """
+    keys, raw = single("fold_in", key)
+    aval = None
+    if isinstance(data, int):
+        if not 0 <= data < 2 ** 32:
+            raise OverflowError(f"Python integer {data} out of bounds for uint32")
+        data = np.uint32(data)
+    else:
+        aval = _core.get_aval(data)
+        if aval.shape != ():
+            raise TypeError(f"fold_in accepts a scalar, but was given an array ofshape {tuple(aval.shape)} != (). Use jax.vmap for batching.")
+        if aval.dtype != np.uint32:
+            data = _core.bind("convert_element_type", data, new_dtype=np.dtype(np.uint32), weak_type=False, sharding=None)
+    return like(_core.bind("random_fold_in", keys, data), raw)
+
+
+def key_data(keys):
+    """The words of keys: `uint32[..., 2]`."""
+    return like(typed(keys)[0], True)
+
+
+def wrap_key_data(key_bits_array, *, impl=None, dtype=None):
+    """Typed keys from their words, `uint32[..., 2]`."""
+    _check_impl(impl)
+    _check_data(key_bits_array)
+    return _core.bind("random_wrap", key_bits_array, impl=_IMPLEMENTATION)
+
+
+def key_impl(keys):
+    """The name of the generator that keys belong to."""
+    typed(keys)
+    return "threefry2x32"
+
+
+def key_dtype(impl_spec=None):
+    """The dtype of typed keys."""
+    _check_impl(impl_spec)
+    return key(0).dtype
+
+
+def clone(key):
+    """The same key, as a value that the check for key reuse does not connect with the first."""
+    keys, raw = typed(key)
+    return like(_core.bind("random_clone", keys), raw)

@@ -1,0 +1,92 @@
+"""Random vectors and matrices: the multivariate normal, orthogonal matrices.
+
+Invariant: each starts from one array of standard normal draws.
+"""
+
+import numpy as np
+
+
+from .. import numpy as jnp
+from ._keys import single
+from ._transformed import normal
+from ._uniform import checked_shape, drawn, float_dtype
+
+
+def multivariate_normal(key, mean, cov, shape=None, dtype=None, method="cholesky", *, out_sharding=None):
+    """Draws from the multivariate normal distribution.
+
+    Args:
+      key: a key.
+      mean: shape (..., n).
+      cov: covariances, shape (..., n, n), positive (semi)definite.
+      shape: the result's shape without its last axis, to which the batch axes of mean and cov broadcast; by default their common shape.
+      dtype: a float dtype; by default the default one.
+      method: the factorisation: "cholesky" (needs a definite matrix), "svd" or "eigh".
+
+    Returns:
+      an array of shape (*shape, n).
+
+    Raises:
+      ValueError: shapes do not fit, the dtype is not floating point, or the method is unknown.
+    """
+    key, _ = single("multivariate_normal", key)
+    dtype = float_dtype("multivariate_normal", dtype)
+    if method not in ("svd", "eigh", "cholesky"):
+        raise ValueError("method must be one of {'svd', 'eigh', 'cholesky'}")
+    mean, cov = jnp.asarray(mean, dtype), jnp.asarray(cov, dtype)
+    if mean.ndim < 1:
+        raise ValueError(f"multivariate_normal requires mean.ndim >= 1, got mean.ndim == {mean.ndim}")
+    if cov.ndim < 2:
+        raise ValueError(f"multivariate_normal requires cov.ndim >= 2, got cov.ndim == {cov.ndim}")
+    n = mean.shape[-1]
+    if cov.shape[-2:] != (n, n):
+        raise ValueError(f"multivariate_normal requires cov.shape == (..., n, n) for n={n}, but got cov.shape == {cov.shape}.")
+    batch = (mean.shape[:-1], cov.shape[:-2])
+    if shape is None:
+        shape = np.broadcast_shapes(*batch)
+    else:
+        from ._uniform import broadcast_shape
+        shape = broadcast_shape("multivariate_normal", shape, *batch)
+    return _multivariate_normal(key, mean, cov, shape=shape, dtype=dtype, method=method)
+
+
+@drawn("shape", "dtype", "method")
+def _multivariate_normal(key, mean, cov, *, shape, dtype, method):
+    if method == "svd":
+        u, s, _ = jnp.linalg.svd(cov)
+        factor = u * jnp.sqrt(s[..., None, :])
+    elif method == "eigh":
+        w, v = jnp.linalg.eigh(cov)
+        factor = v * jnp.sqrt(w[..., None, :])
+    else:
+        factor = jnp.linalg.cholesky(cov)
+    z = normal(key, (*shape, mean.shape[-1]), dtype)
+    return mean + jnp.einsum("...ij,...j->...i", factor, z)
+
+
+def orthogonal(key, n, shape=(), dtype=None, m=None, *, out_sharding=None):
+    """Draws of orthogonal (unitary, if complex) matrices, uniform in Haar's sense.
+
+    Args:
+      key: a key.
+      n: the number of rows.
+      shape: the batch axes.
+      dtype: a float or complex dtype; by default the default float.
+      m: the number of columns; by default n.
+
+    Returns:
+      an array of shape (*shape, n, m) with orthonormal columns (rows, where m > n).
+    """
+    key, _ = single("orthogonal", key)
+    shape = checked_shape("orthogonal", shape)
+    return _orthogonal(key, n=int(n), m=int(n if m is None else m), shape=shape, dtype=float_dtype("orthogonal", dtype, complex_too=True))
+
+
+@drawn("n", "m", "shape", "dtype")
+def _orthogonal(key, *, n, m, shape, dtype):
+    z = normal(key, (*shape, max(n, m), min(n, m)), dtype)
+    q, r = jnp.linalg.qr(z)
+    # QR leaves each column's sign open; r's diagonal fixes it.
+    d = jnp.diagonal(r, axis1=-2, axis2=-1)
+    q = q * jnp.expand_dims(d / jnp.abs(d), -2)
+    return q if n >= m else jnp.swapaxes(q, -2, -1).conj()

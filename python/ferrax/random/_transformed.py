@@ -1,0 +1,378 @@
+"""Distributions by inversion: one uniform draw through a function.
+
+Invariant: each draw starts from the same bits as JAX's, and differs from it by the rounding of that function alone.
+"""
+
+import numpy as np
+
+from .. import _config, _core, lax
+from .. import numpy as jnp
+from .._dtypes import canonicalize_dtype, is_complex, is_floating
+from ._keys import single
+from ._uniform import _pair, broadcast_shape, checked_shape, drawn, float_dtype, uniform
+
+def described(distribution, parameters=False):
+    """Decorator: the docstring that draws of this kind share."""
+    shape = ", to which the parameters broadcast; by default their common shape" if parameters else ""
+    error = ", or the parameters do not broadcast to the shape" if parameters else ""
+
+    def decorate(f):
+        f.__doc__ = f"""Draws from {distribution}.
+
+    Args:
+      key: a key.
+      shape: the result's shape{shape}.
+      dtype: a float dtype; by default the default one.
+
+    Raises:
+      ValueError: the dtype is not floating point{error}.
+    """
+        return f
+    return decorate
+
+
+def _scalar(x, dtype):
+    return np.asarray(x, dtype)[()]
+
+
+def _open_unit(key, shape, dtype):
+    """Uniform in [tiny, 1): the logarithm is finite."""
+    return uniform(key, shape, dtype, minval=_scalar(jnp.finfo(dtype).tiny, dtype), maxval=1.0)
+
+
+def normal(key, shape=(), dtype=None, *, out_sharding=None):
+    """Draws from the standard normal distribution; of a complex dtype, with unit variance in all.
+
+    Args:
+      key: a key.
+      shape: the result's shape.
+      dtype: a float or complex dtype; by default the default float.
+
+    Raises:
+      ValueError: the dtype is neither.
+    """
+    key, _ = single("normal", key)
+    return _normal(key, shape=checked_shape("normal", shape), dtype=float_dtype("normal", dtype, complex_too=True))
+
+
+@drawn()
+def _normal(key, *, shape, dtype):
+    if not is_complex(dtype):
+        return _normal_real(key, shape=shape, dtype=dtype)
+    k_re, k_im = _pair(key)
+    part = np.dtype(np.float32 if dtype.itemsize == 8 else np.float64)
+    re = _normal_real(k_re, shape=shape, dtype=part).astype(dtype)
+    im = _normal_real(k_im, shape=shape, dtype=part).astype(dtype)
+    return lax.div(lax.add(re, lax.mul(lax.full_like(im, 1j), im)), lax.full_like(re, np.sqrt(2)))
+
+
+@drawn()
+def _normal_real(key, *, shape, dtype):
+    low = np.nextafter(np.asarray(-1, dtype), np.asarray(0, dtype), dtype=dtype) if dtype.kind == "f" else -(1 - jnp.finfo(dtype).epsneg)
+    u = uniform(key, shape, dtype, _scalar(low, dtype), _scalar(1, dtype))
+    return lax.mul(lax.full_like(u, _scalar(np.sqrt(2), dtype)), lax.erf_inv(u))
+
+
+def truncated_normal(key, lower, upper, shape=None, dtype=None, *, out_sharding=None):
+    """Draws from the standard normal distribution cut to (lower, upper).
+
+    Args:
+      key: a key.
+      lower, upper: the bounds.
+      shape: the result's shape, to which the bounds broadcast; by default their common shape.
+      dtype: a float dtype; by default the default one.
+
+    Raises:
+      ValueError: the dtype is not floating point, or the bounds do not broadcast.
+    """
+    key, _ = single("truncated_normal", key)
+    dtype = float_dtype("truncated_normal", dtype)
+    shape = broadcast_shape("truncated_normal", shape, np.shape(lower), np.shape(upper))
+    return _truncated_normal(key, lower, upper, shape=shape, dtype=dtype)
+
+
+@drawn()
+def _truncated_normal(key, lower, upper, *, shape, dtype):
+    lower, upper = lax.convert_element_type(lower, dtype), lax.convert_element_type(upper, dtype)
+    root2 = _scalar(np.sqrt(2), dtype)
+    a, b = lax.erf(jnp.divide(lower, root2)), lax.erf(jnp.divide(upper, root2))
+    u = uniform(key, shape, dtype, minval=a, maxval=b)
+    out = jnp.multiply(root2, lax.erf_inv(u))
+    # Rounding must not put a draw on a bound.
+    inside = jnp.nextafter(lax.stop_gradient(lower), _scalar(np.inf, dtype)), jnp.nextafter(lax.stop_gradient(upper), _scalar(-np.inf, dtype))
+    return jnp.clip(out, *inside)
+
+
+@described("the exponential distribution of rate 1")
+def exponential(key, shape=(), dtype=None, *, out_sharding=None):
+    key, _ = single("exponential", key)
+    return _exponential(key, shape=checked_shape("exponential", shape), dtype=float_dtype("exponential", dtype))
+
+
+@drawn()
+def _exponential(key, *, shape, dtype):
+    return lax.neg(lax.log1p(lax.neg(uniform(key, shape, dtype))))
+
+
+def gumbel(key, shape=(), dtype=None, mode=None, *, out_sharding=None):
+    """Draws from the standard Gumbel distribution.
+
+    Args:
+      key: a key.
+      shape: the result's shape.
+      dtype: a float dtype; by default the default one.
+      mode: "low", or "high" for twice the bits, which the upper tail shows; by default what `jax_high_dynamic_range_gumbel` says.
+
+    Raises:
+      ValueError: the dtype is not floating point, or the mode unknown.
+    """
+    key, _ = single("gumbel", key)
+    dtype = float_dtype("gumbel", dtype)
+    if mode is None:
+        mode = "high" if _config.config.jax_high_dynamic_range_gumbel else "low"
+    if mode not in ("high", "low"):
+        raise ValueError(f"Must provide valid mode for gumbel got: {mode}")
+    return _gumbel(key, shape=checked_shape("gumbel", shape), dtype=dtype, mode=mode)
+
+
+@drawn("shape", "dtype", "mode")
+def _gumbel(key, *, shape, dtype, mode):
+    if mode == "low":
+        return lax.neg(lax.log(lax.neg(lax.log(_open_unit(key, shape, dtype)))))
+    info = jnp.finfo(dtype)
+    u = uniform(key, (2, *shape), dtype)
+    high, low = u[0], u[1]
+    fine = jnp.add(jnp.add(high, jnp.multiply(_scalar(info.eps, dtype), low)), _scalar(info.tiny, dtype))
+    x = jnp.where(high >= _scalar(0.5, dtype), high, fine)
+    return lax.neg(lax.log(lax.neg(lax.log1p(lax.neg(x)))))
+
+
+@described("the standard Laplace distribution")
+def laplace(key, shape=(), dtype=None, *, out_sharding=None):
+    key, _ = single("laplace", key)
+    return _laplace(key, shape=checked_shape("laplace", shape), dtype=float_dtype("laplace", dtype))
+
+
+@drawn()
+def _laplace(key, *, shape, dtype):
+    u = uniform(key, shape, dtype, minval=_scalar(-1 + jnp.finfo(dtype).epsneg, dtype), maxval=1.0)
+    return lax.mul(lax.sign(u), lax.log1p(lax.neg(lax.abs(u))))
+
+
+@described("the standard logistic distribution")
+def logistic(key, shape=(), dtype=None, *, out_sharding=None):
+    key, _ = single("logistic", key)
+    return _logistic(key, shape=checked_shape("logistic", shape), dtype=float_dtype("logistic", dtype))
+
+
+@drawn()
+def _logistic(key, *, shape, dtype):
+    u = _open_unit(key, shape, dtype)
+    return lax.sub(lax.log(u), lax.log1p(lax.neg(u)))
+
+
+@described("the standard Cauchy distribution")
+def cauchy(key, shape=(), dtype=None, *, out_sharding=None):
+    key, _ = single("cauchy", key)
+    return _cauchy(key, shape=checked_shape("cauchy", shape), dtype=float_dtype("cauchy", dtype))
+
+
+@drawn()
+def _cauchy(key, *, shape, dtype):
+    u = uniform(key, shape, dtype, minval=_scalar(jnp.finfo(dtype).eps, dtype), maxval=1.0)
+    return lax.tan(jnp.multiply(_scalar(np.pi, dtype), jnp.subtract(u, _scalar(0.5, dtype))))
+
+
+def rademacher(key, shape=(), dtype=None, *, out_sharding=None):
+    """Draws from {-1, 1}.
+
+    Args:
+      key: a key.
+      shape: the result's shape.
+      dtype: the result's dtype; by default the default integer.
+    """
+    key, _ = single("rademacher", key)
+    return _rademacher(key, shape=checked_shape("rademacher", shape), dtype=canonicalize_dtype(int if dtype is None else dtype))
+
+
+@drawn()
+def _rademacher(key, *, shape, dtype):
+    from ._uniform import bernoulli
+    heads = lax.convert_element_type(bernoulli(key, 0.5, shape), dtype)
+    return jnp.subtract(jnp.multiply(_scalar(2, dtype), heads), _scalar(1, dtype))
+
+
+@described("the Pareto distribution of shape b and scale 1", parameters=True)
+def pareto(key, b, shape=None, dtype=None, *, out_sharding=None):
+    key, _ = single("pareto", key)
+    return _pareto(key, b, shape=broadcast_shape("pareto", shape, np.shape(b)), dtype=float_dtype("pareto", dtype))
+
+
+@drawn()
+def _pareto(key, b, *, shape, dtype):
+    return jnp.exp(jnp.divide(exponential(key, shape, dtype), lax.convert_element_type(b, dtype)))
+
+
+@described("the Weibull distribution of the given scale and concentration (shape)")
+def weibull_min(key, scale, concentration, shape=(), dtype=None):
+    key, _ = single("weibull_min", key)
+    return _weibull_min(key, scale, concentration, shape=checked_shape("weibull_min", shape), dtype=float_dtype("weibull_min", dtype))
+
+
+@drawn()
+def _weibull_min(key, scale, concentration, *, shape, dtype):
+    e = lax.neg(lax.log1p(lax.neg(uniform(key, shape, dtype))))
+    power = lax.convert_element_type(jnp.divide(1.0, concentration), dtype)
+    return jnp.multiply(jnp.power(e, power), lax.convert_element_type(scale, dtype))
+
+
+@described("the Rayleigh distribution of the given scale", parameters=True)
+def rayleigh(key, scale, shape=None, dtype=None, *, out_sharding=None):
+    key, _ = single("rayleigh", key)
+    return _rayleigh(key, scale, shape=broadcast_shape("rayleigh", shape, np.shape(scale)), dtype=float_dtype("rayleigh", dtype))
+
+
+@drawn()
+def _rayleigh(key, scale, *, shape, dtype):
+    u = uniform(key, shape, dtype)
+    return jnp.multiply(lax.convert_element_type(scale, dtype), jnp.sqrt(jnp.multiply(jnp.log(u), _scalar(-2, dtype))))
+
+
+def geometric(key, p, shape=None, dtype=None, *, out_sharding=None):
+    """Draws of the number of trials up to the first success, each of probability p.
+
+    Args:
+      key: a key.
+      p: probabilities.
+      shape: the result's shape, to which `p` broadcasts; by default p's.
+      dtype: an integer dtype; by default the default one.
+
+    Raises:
+      ValueError: the dtype is no integer type, or p does not broadcast.
+    """
+    key, _ = single("geometric", key)
+    dtype = canonicalize_dtype(int if dtype is None else dtype)
+    if dtype.kind not in "iu":
+        raise ValueError(f"dtype argument to `geometric` must be an int dtype, got {dtype}")
+    p = jnp.asarray(p)
+    p = p if is_floating(p.dtype) else p.astype(canonicalize_dtype(float))
+    return _geometric(key, p, shape=broadcast_shape("geometric", shape, p.shape), dtype=dtype)
+
+
+@drawn()
+def _geometric(key, p, *, shape, dtype):
+    u = uniform(key, shape, p.dtype)
+    trials = jnp.add(jnp.floor(jnp.divide(jnp.log(jnp.where(u == 0, 1, u)), jnp.log1p(-p))), _scalar(1, p.dtype))
+    return lax.convert_element_type(trials, dtype)
+
+
+@described("the triangular distribution on [left, right] with its peak at mode", parameters=True)
+def triangular(key, left, mode, right, shape=None, dtype=None, *, out_sharding=None):
+    key, _ = single("triangular", key)
+    shape = broadcast_shape("triangular", shape, np.shape(left), np.shape(mode), np.shape(right))
+    return _triangular(key, left, mode, right, shape=shape, dtype=float_dtype("triangular", dtype))
+
+
+@drawn()
+def _triangular(key, left, mode, right, *, shape, dtype):
+    left, mode, right = (jnp.broadcast_to(lax.convert_element_type(x, dtype), shape) for x in (left, mode, right))
+    peak = (mode - left) / (right - left)
+    u = uniform(key, shape, dtype)
+    rising = left + jnp.sqrt(u * (right - left) * (mode - left))
+    falling = right - jnp.sqrt((1 - u) * (right - left) * (right - mode))
+    return jnp.where(u < peak, rising, falling)
+
+
+@described("exp(sigma * z), z standard normal", parameters=True)
+def lognormal(key, sigma=np.float32(1.0), shape=None, dtype=None, *, out_sharding=None):
+    key, _ = single("lognormal", key)
+    dtype = float_dtype("lognormal", dtype)
+    draw = normal(key, broadcast_shape("lognormal", shape, np.shape(sigma)), dtype)
+    return jnp.exp(jnp.multiply(draw, lax.convert_element_type(sigma, dtype)))
+
+
+@described("the Maxwell distribution: the length of a standard normal vector in three dimensions")
+def maxwell(key, shape=(), dtype=None, *, out_sharding=None):
+    key, _ = single("maxwell", key)
+    return _maxwell(key, shape=checked_shape("maxwell", shape), dtype=float_dtype("maxwell", dtype))
+
+
+@drawn()
+def _maxwell(key, *, shape, dtype):
+    x = normal(key, (*shape, 3), dtype)
+    return jnp.sqrt(jnp.sum(jnp.multiply(x, x), axis=-1))
+
+
+@described("the Maxwell distribution with a random sign, scaled and shifted")
+def double_sided_maxwell(key, loc, scale, shape=(), dtype=None):
+    key, _ = single("double_sided_maxwell", key)
+    shape = checked_shape("double_sided_maxwell", shape)
+    return _double_sided_maxwell(key, loc, scale, shape=shape, dtype=float_dtype("double_sided_maxwell", dtype))
+
+
+@drawn()
+def _double_sided_maxwell(key, loc, scale, *, shape, dtype):
+    shape = shape or np.broadcast_shapes(np.shape(loc), np.shape(scale))
+    k_size, k_sign = _pair(key)
+    draw = jnp.multiply(rademacher(k_sign, shape, dtype), maxwell(k_size, shape, dtype))
+    return jnp.add(jnp.multiply(draw, lax.convert_element_type(scale, dtype)), lax.convert_element_type(loc, dtype))
+
+
+@described("the inverse Gaussian distribution of the given mean, scale 1", parameters=True)
+def wald(key, mean, shape=None, dtype=None, *, out_sharding=None):
+    key, _ = single("wald", key)
+    return _wald(key, mean, shape=broadcast_shape("wald", shape, np.shape(mean)), dtype=float_dtype("wald", dtype))
+
+
+@drawn()
+def _wald(key, mean, *, shape, dtype):
+    # Michael, Schucany and Haas (1976): one root of a quadratic, or the other.
+    k_normal, k_uniform = _pair(key)
+    mean = jnp.broadcast_to(lax.convert_element_type(mean, dtype), shape)
+    v, z = normal(k_normal, shape, dtype), uniform(k_uniform, shape, dtype)
+    y = lax.integer_pow(v, 2)
+    y2, m2 = lax.integer_pow(y, 2), lax.integer_pow(mean, 2)
+    root = jnp.sqrt(4 * mean * y + m2 * y2)
+    x = mean + m2 * y / 2 - mean / 2 * root
+    return jnp.where(z <= mean / (mean + x), x, m2 / x)
+
+
+def categorical(key, logits, axis=-1, shape=None, replace=True, mode=None, *, out_sharding=None):
+    """Draws of indices along an axis, with probabilities softmax(logits).
+
+    Args:
+      key: a key.
+      logits: unnormalised log probabilities.
+      axis: the axis of the categories.
+      shape: the result's shape, to which logits' shape without `axis` broadcasts; by default that.
+      replace: whether a category may be drawn more than once along the leading axes of `shape`.
+      mode: as in `gumbel`.
+
+    Returns:
+      an integer array.
+
+    Raises:
+      ValueError: the shape does not fit, or there are too few categories to draw without replacement.
+    """
+    key, _ = single("categorical", key)
+    if isinstance(logits, (list, tuple)):
+        raise TypeError(f"categorical requires ndarray or scalar arguments, got {type(logits)} at position 0.")
+    logits = jnp.asarray(logits)
+    logits = logits if is_floating(logits.dtype) else logits.astype(canonicalize_dtype(float))
+    if not -logits.ndim <= axis < logits.ndim:
+        raise ValueError(f"axis {axis} is out of bounds for array of dimension {logits.ndim}")
+    axis = axis % logits.ndim - logits.ndim
+    batch = tuple(np.delete(logits.shape, axis).tolist())
+    shape = batch if shape is None else broadcast_shape("categorical", shape, batch)
+    prefix, n = shape[:len(shape) - len(batch)], logits.shape[axis]
+    if replace:
+        own = list(shape[len(shape) - len(batch):])
+        own.insert(axis % logits.ndim, n)
+        noise = gumbel(key, (*prefix, *own), logits.dtype, mode)
+        return jnp.argmax(jnp.add(noise, jnp.expand_dims(logits, tuple(range(len(prefix))))), axis=axis)
+    n_draws = int(np.prod(prefix, dtype=int))
+    if n_draws > n:
+        raise ValueError(f"Number of samples without replacement ({n_draws}) cannot exceed number of categories ({n}).")
+    scores = jnp.moveaxis(jnp.add(logits, gumbel(key, logits.shape, logits.dtype, mode)), axis, -1)
+    index = jnp.moveaxis(lax.top_k(scores, n_draws)[1], -1, 0)
+    return jnp.broadcast_to(index.reshape(*prefix, *batch), shape)

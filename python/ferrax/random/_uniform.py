@@ -1,0 +1,334 @@
+"""Draws that are a few operations away from random bits.
+
+Invariant: bits, uniform, randint, bernoulli, permutation and choice without weights equal JAX's bit for bit.
+"""
+
+import functools
+import math
+import operator
+
+import numpy as np
+
+from .. import _core, lax
+from .. import numpy as jnp
+from .._api import jit
+from .._dtypes import canonicalize_dtype, is_complex, is_floating, is_integer
+from ._keys import single
+
+_float = canonicalize_dtype
+
+
+def checked_shape(name, shape):
+    """A shape as a tuple of ints; an int stands for one axis.
+
+    Raises:
+      TypeError: an entry is no integer. ValueError: one is negative.
+    """
+    try:
+        shape = (operator.index(shape),) if not isinstance(shape, (tuple, list, np.ndarray)) else tuple(map(operator.index, shape))
+    except TypeError:
+        raise TypeError(f"Shapes must be 1D sequences of concrete values of integer type, got {shape}.") from None
+    if any(n < 0 for n in shape):
+        raise ValueError(f"{name}: shape must not be negative, got {shape}")
+    return shape
+
+
+def broadcast_shape(name, shape, *others):
+    """The shape asked for, to which `others` must broadcast; without one, their common shape.
+
+    Raises:
+      ValueError: they do not broadcast to it.
+    """
+    if shape is None:
+        try:
+            return np.broadcast_shapes(*others)
+        except ValueError:
+            raise ValueError(f"Incompatible shapes for broadcasting: shapes={list(others)}") from None
+    shape = checked_shape(name, shape)
+    try:
+        if np.broadcast_shapes(shape, *others) == shape:
+            return shape
+    except ValueError:
+        raise ValueError(f"Incompatible shapes for broadcasting: shapes={[shape, *others]}") from None
+    raise ValueError(f"{name} requires shape to be equal to or prefix-broadcast with the parameters' shapes {list(others)}, got {shape}")
+
+
+def float_dtype(name, dtype, *, complex_too=False):
+    """The dtype of a draw; the default float if None.
+
+    Raises:
+      ValueError: it is not floating point.
+    """
+    dtype = canonicalize_dtype(float if dtype is None else dtype)
+    if not (is_floating(dtype) or (complex_too and is_complex(dtype))):
+        raise ValueError(f"dtype argument to `{name}` must be a float{' or complex' if complex_too else ''} dtype, got {dtype}")
+    return dtype
+
+
+def drawn(*static):
+    """Decorator: jits a draw, its shape and dtype static."""
+    return functools.partial(jit, static_argnames=static or ("shape", "dtype"))
+
+
+def _convert(x, dtype):
+    return lax.convert_element_type(x, dtype)
+
+
+def _random_bits(key, bit_width, shape):
+    return _core.bind("random_bits", key, bit_width=bit_width, shape=shape)
+
+
+def to_rank(x, rank):
+    """`x` with leading axes of size 1, up to `rank`."""
+    x = jnp.asarray(x)
+    return x if x.ndim == rank else lax.broadcast_in_dim(x, (1,) * (rank - x.ndim) + x.shape, tuple(range(rank - x.ndim, rank)))
+
+
+def bits(key, shape=(), dtype=None, *, out_sharding=None):
+    """Random bits.
+
+    Args:
+      key: a key.
+      shape: the result's shape.
+      dtype: an unsigned integer dtype; by default the default unsigned type.
+
+    Returns:
+      an array of `shape` and `dtype`.
+
+    Raises:
+      ValueError: the dtype is no unsigned integer type.
+    """
+    key, _ = single("bits", key)
+    dtype = canonicalize_dtype(np.uint64 if dtype is None else dtype)
+    if dtype.kind != "u":
+        raise ValueError(f"dtype argument to `bits` must be an unsigned int dtype, got {dtype}")
+    return _random_bits(key, dtype.itemsize * 8, checked_shape("bits", shape))
+
+
+def uniform(key, shape=(), dtype=None, minval=0.0, maxval=1.0, *, out_sharding=None):
+    """Uniform draws from [minval, maxval).
+
+    Args:
+      key: a key.
+      shape: the result's shape.
+      dtype: a float dtype; by default the default one.
+      minval, maxval: the bounds; they broadcast to `shape`.
+
+    Returns:
+      an array of `shape` and `dtype`.
+
+    Raises:
+      ValueError: the dtype is not floating point.
+    """
+    key, _ = single("uniform", key)
+    return _uniform(key, minval, maxval, shape=checked_shape("uniform", shape), dtype=float_dtype("uniform", dtype))
+
+
+@drawn()
+def _uniform(key, minval, maxval, *, shape, dtype):
+    minval, maxval = to_rank(_convert(minval, dtype), len(shape)), to_rank(_convert(maxval, dtype), len(shape))
+    info = jnp.finfo(dtype)
+    words = np.dtype(f"uint{max(info.bits, 8)}")
+    # A mantissa below 8 bits takes no more than 8 random ones, whatever the type's width.
+    n_bits = 8 if info.nmant < 8 else info.bits
+    drawn_bits = _random_bits(key, n_bits, shape)
+    drawn_bits = _convert(drawn_bits, words) if n_bits != info.bits and info.bits > 8 else drawn_bits
+    # Random mantissa under the exponent of 1.0 gives [1, 2); minus 1, scale and shift. The last step keeps rounding above minval.
+    one = np.ones((), dtype).view(words)[()]
+    mantissa = lax.shift_right_logical(drawn_bits, words.type(n_bits - info.nmant))
+    unit = lax.sub(lax.bitcast_convert_type(lax.bitwise_or(mantissa, one), dtype), np.asarray(1, dtype)[()])
+    return lax.max(minval, lax.add(lax.mul(unit, lax.sub(maxval, minval)), minval))
+
+
+def randint(key, shape, minval, maxval, dtype=None, *, out_sharding=None):
+    """Uniform integers from [minval, maxval).
+
+    Args:
+      key: a key.
+      shape: the result's shape.
+      minval, maxval: the bounds; they broadcast to `shape`. Where maxval <= minval the draw is minval.
+      dtype: an integer dtype; by default the default one.
+
+    Raises:
+      TypeError: the dtype is no integer type.
+    """
+    key, _ = single("randint", key)
+    dtype = canonicalize_dtype(int if dtype is None else dtype)
+    if not is_integer(dtype):
+        raise TypeError(f"randint only accepts integer dtypes, got {dtype}")
+    shape = checked_shape("randint", shape)
+    if dtype.itemsize < 4:
+        # Narrow types are drawn as int32: their own bits would be biased.
+        info = np.iinfo(dtype)
+        low, high = jnp.clip(_as_int(minval), int(info.min), int(info.max)), jnp.clip(_as_int(maxval), int(info.min), int(info.max) + 1)
+        return _convert(_randint(key, low, high, shape=shape, dtype=np.dtype(np.int32)), dtype)
+    return _randint(key, minval, maxval, shape=shape, dtype=dtype)
+
+
+def _as_int(x):
+    x = jnp.asarray(x)
+    return x if is_integer(x.dtype) else x.astype(canonicalize_dtype(int))
+
+
+def _clip_to(x, info):
+    own = np.iinfo(x.dtype)
+    return jnp.clip(x, np.asarray(max(int(info.min), int(own.min)), x.dtype)[()], np.asarray(min(int(info.max), int(own.max)), x.dtype)[()])
+
+
+@drawn()
+def _randint(key, minval, maxval, *, shape, dtype):
+    minval, maxval = _as_int(minval), _as_int(maxval)
+    info, own = np.iinfo(dtype), np.iinfo(maxval.dtype)
+    top = np.asarray(min(int(info.max), int(own.max)), maxval.dtype)[()]
+    beyond = lax.gt(maxval, jnp.asarray(top))
+    minval, maxval = _convert(_clip_to(minval, info), dtype), _convert(_clip_to(maxval, info), dtype)
+    minval, maxval, beyond = to_rank(minval, len(shape)), to_rank(maxval, len(shape)), to_rank(beyond, len(shape))
+    if minval.shape != maxval.shape:
+        both = np.broadcast_shapes(minval.shape, maxval.shape)
+        minval, maxval = jnp.broadcast_to(minval, both), jnp.broadcast_to(maxval, both)
+    n_bits = dtype.itemsize * 8
+    words = np.dtype(f"uint{n_bits}")
+    k_high, k_low = _pair(key)
+    high, low = _random_bits(k_high, n_bits, shape), _random_bits(k_low, n_bits, shape)
+    one = words.type(1)
+    span = _convert(lax.sub(maxval, minval), words)
+    span = lax.select_n(lax.le(maxval, minval), span, lax.full_like(span, one))
+    # maxval = 2**bits is not representable: the clipped span is one too small.
+    span = lax.select_n(lax.bitwise_and(jnp.broadcast_to(beyond, span.shape), lax.gt(maxval, minval)), span, lax.add(span, jnp.asarray(one)))
+    # (high * 2**n_bits + low) % span, without overflow.
+    scale = lax.rem(lax.full_like(span, words.type(2 ** (n_bits // 2))), span)
+    scale = lax.rem(lax.mul(scale, scale), span)
+    span, scale = jnp.broadcast_to(span, shape), jnp.broadcast_to(scale, shape)
+    offset = lax.rem(lax.add(lax.mul(lax.rem(high, span), scale), lax.rem(low, span)), span)
+    return lax.add(jnp.broadcast_to(minval, shape), _convert(offset, dtype))
+
+
+def _pair(key):
+    keys = _core.bind("random_split", key, shape=(2,))
+    return keys[0], keys[1]
+
+
+def bernoulli(key, p=0.5, shape=None, mode="low", *, out_sharding=None):
+    """Boolean draws, true with probability p.
+
+    Args:
+      key: a key.
+      p: probabilities, floating point.
+      shape: the result's shape, to which `p` broadcasts; by default p's.
+      mode: "low", or "high" for 46 in place of 23 bits of precision (in float32).
+
+    Raises:
+      TypeError: p is not floating point. ValueError: the mode is unknown, or p does not broadcast.
+    """
+    if mode not in ("high", "low"):
+        raise ValueError(f"got {mode=}, expected 'high' or 'low'")
+    key, _ = single("bernoulli", key)
+    dtype = _core.result_type(p)
+    if not is_floating(dtype):
+        raise TypeError(f"bernoulli probability `p` must have a floating dtype, got {dtype}.")
+    p = _convert(p, dtype)
+    return _bernoulli(key, p, shape=broadcast_shape("bernoulli", shape, p.shape), mode=mode)
+
+
+@drawn("shape", "mode")
+def _bernoulli(key, p, *, shape, mode):
+    dtype = p.dtype
+    if mode == "low":
+        return jnp.less(uniform(key, shape, dtype), p)
+    u = uniform(key, (2, *shape), dtype)
+    return jnp.less(jnp.multiply(u[1], np.asarray(jnp.finfo(dtype).eps, dtype)[()]), jnp.subtract(p, u[0]))
+
+
+def permutation(key, x, axis=0, independent=False, *, out_sharding=None):
+    """A random permutation of an array along an axis, or of range(x).
+
+    Args:
+      key: a key.
+      x: an array, or an int.
+      axis: the axis.
+      independent: permute each vector along the axis on its own.
+
+    Raises:
+      TypeError: x is a scalar but no integer.
+    """
+    key, _ = single("permutation", key)
+    if isinstance(x, (list, tuple)):
+        raise TypeError(f"permutation requires ndarray or scalar arguments, got {type(x)} at position 0.")
+    if not np.ndim(x):
+        if not is_integer(_core.result_type(x)):
+            raise TypeError("x must be an integer or at least 1-dimensional")
+        return _shuffle(key, jnp.arange(operator.index(x) if not isinstance(x, _core.Array) else int(x)), axis=0)
+    x = jnp.asarray(x)
+    if not -x.ndim <= axis < x.ndim:
+        raise ValueError(f"axis {axis} is out of bounds for array of dimension {x.ndim}")
+    axis %= x.ndim
+    if independent or x.ndim == 1:
+        return _shuffle(key, x, axis=axis)
+    order = _shuffle(key, jnp.arange(x.shape[axis]), axis=0)
+    return jnp.take(x, order, axis, unique_indices=True)
+
+
+@drawn("axis")
+def _shuffle(key, x, *, axis):
+    # Sorting by random 32-bit words has ties; repeating it makes the bias vanish for n up to 2**32 (three times the bits that n needs).
+    rounds = math.ceil(3 * math.log(max(1, x.size)) / math.log(2 ** 32 - 1))
+    for _ in range(rounds):
+        key, sub = _pair(key)
+        _, x = lax.sort_key_val(_random_bits(sub, 32, x.shape), x, axis)
+    return x
+
+
+def choice(key, a, shape=(), replace=True, p=None, axis=0, mode=None):
+    """Draws from an array's elements (rows, along `axis`), or from range(a).
+
+    Args:
+      key: a key.
+      a: an array, or an int.
+      shape: the shape of the draws.
+      replace: whether an element may be drawn more than once.
+      p: weights, shape (n,); by default equal.
+      axis: the axis to draw along.
+      mode: as in `gumbel`, for draws without replacement.
+
+    Raises:
+      ValueError: there is nothing to draw from, too little without replacement, or the weights' shape is wrong.
+    """
+    from ._transformed import gumbel
+    key, _ = single("choice", key)
+    if isinstance(a, (list, tuple)):
+        raise TypeError(f"choice requires ndarray or scalar arguments, got {type(a)} at position 0.")
+    shape = checked_shape("choice", shape)
+    is_range = np.ndim(a) == 0
+    array = None if is_range else jnp.asarray(a)
+    if not is_range:
+        axis %= array.ndim
+    n_inputs = int(a) if is_range else array.shape[axis]
+    n_draws = math.prod(shape)
+    if n_draws == 0:
+        rest = () if is_range else array.shape[:axis] + array.shape[axis + 1:]
+        return jnp.zeros((*rest[:axis], *shape, *rest[axis:]), canonicalize_dtype(int) if is_range else array.dtype)
+    if n_inputs <= 0:
+        raise ValueError("a must be greater than 0 unless no samples are taken")
+    if not replace and n_draws > n_inputs:
+        raise ValueError(f"Cannot take a larger sample (size {n_draws}) than population (size {n_inputs}) when 'replace=False'")
+    if p is None:
+        if replace:
+            index = randint(key, shape, 0, n_inputs)
+            return index if is_range else jnp.take(array, index, axis)
+        shuffled = permutation(key, n_inputs if is_range else array, axis)
+        drawn_ = lax.slice_in_dim(shuffled, 0, n_draws, axis=0 if is_range else axis)
+        return jnp.reshape(drawn_, (*drawn_.shape[:axis], *shape, *drawn_.shape[axis + 1:]))
+    p = jnp.asarray(p)
+    if not is_floating(p.dtype):
+        p = p.astype(canonicalize_dtype(float))
+    if p.shape != (n_inputs,):
+        raise ValueError("p must be None or a 1D vector with the same size as a.shape[axis]. "
+                         f"p has shape {p.shape} and a.shape[axis] is {n_inputs}.")
+    if replace:
+        total = jnp.cumsum(p)
+        r = total[-1] * (1 - uniform(key, shape, dtype=p.dtype))
+        index = jnp.searchsorted(total, r).astype(canonicalize_dtype(int))
+    else:
+        scores = gumbel(key, (n_inputs,), dtype=p.dtype, mode=mode) + jnp.log(p)
+        index = lax.top_k(scores, n_draws)[1].astype(canonicalize_dtype(int)).reshape(shape)
+    return index if is_range else jnp.take(array, index, axis)
