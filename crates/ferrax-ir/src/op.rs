@@ -122,6 +122,17 @@ ops! {
     first Pad(pad::Pad);
     first Concatenate(concatenate::Concatenate);
     first Split(concatenate::Split);
+    first Iota(iota::Iota);
+    first Rev(rev::Rev);
+    first Squeeze(squeeze::Squeeze);
+    first ArgReduce(argreduce::ArgReduce);
+    first Clamp(clamp::Clamp);
+    first Bitcast(bitcast::Bitcast);
+    first ReducePrecision(bitcast::ReducePrecision);
+    first Gather(gather::Gather);
+    first Scatter(scatter::Scatter);
+    first DynamicSlice(dynamic_slice::DynamicSlice);
+    first DynamicUpdateSlice(dynamic_slice::DynamicUpdateSlice);
     body Call(call::Call);
     body Remat(call::Remat);
     body Cond(cond::Cond);

@@ -1,18 +1,27 @@
 //! One module per family of primitives: parameters, then infer, jvp, transpose, batch, lower.
+pub mod argreduce;
+pub mod bitcast;
 pub mod broadcast;
 pub mod call;
+pub mod clamp;
 pub mod concatenate;
 pub mod cond;
 pub mod convert;
 pub mod custom;
 pub mod dot;
+pub mod dynamic_slice;
+pub mod gather;
+pub mod iota;
 pub mod loops;
 pub mod pad;
 pub mod pointwise;
 pub mod reduce;
 pub mod reshape;
+pub mod rev;
+pub mod scatter;
 pub mod select;
 pub mod slice;
+pub mod squeeze;
 pub mod tape;
 pub mod transpose;
 

@@ -32,6 +32,8 @@ pub enum Param {
     /// One of a named list of choices: (type, name), e.g. `GatherScatterMode.CLIP`.
     Enum(&'static str, Arc<str>),
     Tuple(Vec<Param>),
+    /// A record: `GatherDimensionNumbers(offset_dims=(), ..)`.
+    Struct(&'static str, Vec<(&'static str, Param)>),
     /// As a tuple, in square brackets.
     List(Vec<Param>),
     Prog(Arc<Program>),

@@ -1,0 +1,73 @@
+//! argmax, argmin: the position of the greatest or least element along one axis; the first of equals, the first nan. numpy: the same.
+use super::zero_jvp;
+use crate::aval::Aval;
+use crate::cx::{Arg, Axis, Cx, Dim, Tan};
+use crate::dtype::Dtype;
+use crate::error::{Res, not_linear, type_err, value_err};
+use crate::lower::{Graph, Node, Nodes, physical};
+use crate::op::{Avals, Axes, Rules, Tans};
+use crate::param::Member;
+use crate::primitive;
+use crate::value::{Value, Values};
+use ferrax_kernel::{Dims, ReduceKind};
+use smallvec::smallvec;
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ArgKind {
+    Max,
+    Min,
+}
+impl Member for ArgKind {
+    const ALL: &'static [(ArgKind, &'static str)] = &[(ArgKind::Max, "argmax"), (ArgKind::Min, "argmin")];
+}
+
+primitive! {
+    pub struct ArgReduce = kind: ArgKind {
+        axes: Dims,
+        index_dtype: Dtype,
+    }
+}
+impl Rules for ArgReduce {
+    fn infer(&self, x: &[Aval]) -> Res<Avals> {
+        let name = self.kind.name();
+        let [a] = x else { return type_err(format!("{name} takes 1 operand, got {}", x.len())) };
+        if !self.index_dtype.is_int() {
+            return type_err(format!("index_dtype must be an integer type, but got {}", self.index_dtype.long()));
+        }
+        let [axis] = self.axes[..] else {
+            return type_err(format!("{name} takes one axis, got axes={}", self.axes));
+        };
+        if axis >= a.rank() {
+            return value_err(format!("Invalid axis {axis} for operand {}", a.long()));
+        }
+        if a.shape[axis] == 0 {
+            return value_err("attempt to get argmax of an empty sequence".replace("argmax", name));
+        }
+        if a.dtype.is_complex() || a.dtype.is_key() {
+            return type_err(format!(
+                "{name} does not accept dtype {}. Accepted dtypes are subtypes of floating, integer, bool.",
+                a.dtype.long()
+            ));
+        }
+        Ok(smallvec![Aval::of(self.index_dtype, a.shape.without(&self.axes))])
+    }
+    fn jvp(&self, cx: &dyn Cx, x: &[Value], _: &[Tan]) -> Res<(Values, Tans)> {
+        zero_jvp(&self.clone().into(), cx, x)
+    }
+    fn transpose(&self, _: &dyn Cx, _: &[Arg], _: &[Tan]) -> Res<Tans> {
+        not_linear(self.kind.name())
+    }
+    fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
+        let Some(d) = d[0] else { return Ok((cx.bind(&self.clone().into(), x)?, smallvec![None])) };
+        let axes: Dims = self.axes.iter().map(|k| k + (*k >= d) as usize).collect();
+        let at = d - axes.iter().filter(|k| **k < d).count();
+        Ok((cx.bind(&ArgReduce { axes, ..self.clone() }.into(), x)?, smallvec![Some(at)]))
+    }
+    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+        let kind = match self.kind {
+            ArgKind::Max => ReduceKind::ArgMax,
+            ArgKind::Min => ReduceKind::ArgMin,
+        };
+        Ok(smallvec![b.reduce_as(kind, physical(&out[0]).dtype, x[0], &self.axes)])
+    }
+}

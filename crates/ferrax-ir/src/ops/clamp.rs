@@ -1,0 +1,90 @@
+//! clamp: `min(max(x, lo), hi)`; `lo` and `hi` have x's shape or rank 0. numpy: `clip`.
+use super::pointwise::Pw;
+use crate::aval::Aval;
+use crate::cx::{Arg, Axis, Cx, Dim, Tan, values1};
+use crate::error::{Res, not_linear, type_err};
+use crate::lower::{Graph, Node, Nodes};
+use crate::op::{Avals, Axes, Rules, Tans};
+use crate::primitive;
+use crate::value::{Value, Values};
+use ferrax_kernel::{Bin, Dims};
+use smallvec::smallvec;
+
+primitive! {
+    /// Operands lo, x, hi.
+    pub struct Clamp = "clamp" {}
+}
+impl Rules for Clamp {
+    fn infer(&self, x: &[Aval]) -> Res<Avals> {
+        let [lo, a, hi] = x else { return type_err(format!("clamp takes 3 operands, got {}", x.len())) };
+        if lo.dtype != a.dtype || hi.dtype != a.dtype {
+            return type_err(format!(
+                "lax.clamp requires arguments to have the same dtypes, got {}, {}, {}. (Tip: jnp.clamp is a similar function that does automatic type promotion on inputs).",
+                lo.dtype.long(),
+                a.dtype.long(),
+                hi.dtype.long()
+            ));
+        }
+        for (v, what) in [(lo, "min"), (hi, "max")] {
+            if v.rank() > 0 && v.shape != a.shape {
+                return type_err(format!(
+                    "clamp requires {what}.shape == operand.shape or {what}.shape == (), got {what}.shape={}, operand.shape={}.",
+                    v.shape, a.shape
+                ));
+            }
+        }
+        Ok(smallvec![a.clone()])
+    }
+    /// The tangent passes where lo < x < hi, as do those of the bounds where they are the result.
+    fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
+        let y = cx.bind1(Clamp {}, x)?;
+        if !y.has_tangent() {
+            return Ok((values1(y), smallvec![None]));
+        }
+        let shape = Dims::new(x[1].shape());
+        let at = |f: Pw, a: &Value, b: &Value| -> Res<Value> { cx.pw2(f, a, b) };
+        let mut dy: Tan = None;
+        let mut add = |cx: &dyn Cx, p: Value, t: &Value| -> Res<()> {
+            let t = cx.stretch(t, &shape)?;
+            let p = cx.stretch(&p, &shape)?;
+            let zero = cx.zeros(&t.aval())?;
+            dy = cx.add_tan(dy.take(), Some(cx.select(&p, &zero, &t)?))?;
+            Ok(())
+        };
+        if let Some(t) = &dx[0] {
+            // lo > x and lo < hi
+            add(cx, at(Pw::And, &at(Pw::Gt, &x[0], &x[1])?, &at(Pw::Lt, &x[0], &x[2])?)?, t)?;
+        }
+        if let Some(t) = &dx[1] {
+            add(cx, at(Pw::And, &at(Pw::Gt, &x[1], &x[0])?, &at(Pw::Lt, &x[1], &x[2])?)?, t)?;
+        }
+        if let Some(t) = &dx[2] {
+            add(cx, at(Pw::Lt, &x[2], &x[1])?, t)?;
+        }
+        Ok((values1(y), smallvec![dy]))
+    }
+    fn transpose(&self, _: &dyn Cx, _: &[Arg], _: &[Tan]) -> Res<Tans> {
+        not_linear("clamp")
+    }
+    fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
+        // bounds without lanes that are scalars stay; all others get x's axis
+        if d[0].is_none() && d[2].is_none() && x[0].rank() == 0 && x[2].rank() == 0 {
+            return Ok((cx.bind(&Clamp {}.into(), x)?, smallvec![d[1]]));
+        }
+        let v = cx.batch_at(&x[1], d[1], ax.n, 0)?;
+        let shape = Dims::new(v.shape());
+        let fit = |b: &Value, d: Dim| -> Res<Value> {
+            let lane_rank = b.rank() - d.is_some() as usize;
+            match (d, lane_rank) {
+                (None, 0) => cx.broadcast(b, &shape, &[]),
+                (Some(_), 0) => cx.broadcast(b, &shape, &[0]),
+                _ => cx.batch_at(b, d, ax.n, 0),
+            }
+        };
+        Ok((cx.bind(&Clamp {}.into(), &[fit(&x[0], d[0])?, v, fit(&x[2], d[2])?])?, smallvec![Some(0)]))
+    }
+    fn lower(&self, b: &mut Graph, x: &[Node], _: &[Aval]) -> Res<Nodes> {
+        let y = b.bin(Bin::Max, x[1], x[0]);
+        Ok(smallvec![b.bin(Bin::Min, y, x[2])])
+    }
+}

@@ -1,0 +1,241 @@
+//! dynamic_slice: `out = x[i : i + sizes]`; dynamic_update_slice: `x` with `u` written at `i`. Starts are rank-0 integers, one for each
+//! axis, clamped so that the window lies inside.
+use super::gather::{Gather, GatherDims, Mode};
+use super::linear_jvp;
+use super::scatter::{Scatter, ScatterKind, windows};
+use super::with_zeros;
+use crate::aval::Aval;
+use crate::cx::{Arg, Axis, Cx, Dim, Tan, int};
+use crate::error::{Res, type_err};
+use crate::lower::{Graph, Node, Nodes};
+use crate::op::{Avals, Axes, Rules, Tans};
+use crate::ops::concatenate::Concatenate;
+use crate::primitive;
+use crate::value::{Value, Values};
+use ferrax_kernel::Dims;
+use ferrax_kernel::routine::Routine;
+use smallvec::smallvec;
+
+primitive! {
+    pub struct DynamicSlice = "dynamic_slice" {
+        slice_sizes: Dims,
+    }
+}
+primitive! {
+    pub struct DynamicUpdateSlice = "dynamic_update_slice" {}
+}
+
+fn check_starts(name: &str, a: &Aval, starts: &[Aval]) -> Res<()> {
+    if starts.len() != a.rank() {
+        return type_err(format!(
+            "{name} start_indices must have length equal to the number of dimensions of the operand, got indices of length {} for operand shape {}.",
+            starts.len(),
+            a.shape
+        ));
+    }
+    if let Some(s) = starts.iter().find(|s| s.rank() > 0 || !s.dtype.is_int()) {
+        return type_err(format!("index arguments to {name} must be integer scalars, got {}", s.long()));
+    }
+    Ok(())
+}
+/// The starts of all lanes as `[n, rank]`.
+fn starts(cx: &dyn Cx, n: usize, x: &[Value], d: &[Dim]) -> Res<Value> {
+    let dtype = x[0].dtype();
+    let column = |(v, d): (&Value, &Dim)| {
+        let v = cx.convert(v, dtype)?;
+        let v = if d.is_some() { v } else { cx.broadcast(&v, &Dims::new(&[n]), &[])? };
+        cx.reshape(&v, &Dims::new(&[n, 1]))
+    };
+    let columns: Values = x.iter().zip(d).map(column).collect::<Res<_>>()?;
+    if columns.len() == 1 { Ok(columns[0].clone()) } else { cx.bind1(Concatenate { dimension: 1 }, &columns) }
+}
+/// Starts in one dtype, as the routine wants them: i32 stays, all else is i64.
+fn lowered_starts(b: &mut Graph, x: &[Node]) -> Nodes {
+    use ferrax_kernel::DType::{I32, I64};
+    let d = if x.iter().all(|v| b.dtype(*v) == I32) { I32 } else { I64 };
+    x.iter().map(|v| b.convert(*v, d)).collect()
+}
+
+impl Rules for DynamicSlice {
+    fn infer(&self, x: &[Aval]) -> Res<Avals> {
+        let Some((a, s)) = x.split_first() else { return type_err("dynamic_slice takes an operand") };
+        check_starts("dynamic_slice", a, s)?;
+        if self.slice_sizes.len() != a.rank() || (0..a.rank()).any(|k| self.slice_sizes[k] > a.shape[k]) {
+            return type_err(format!(
+                "slice slice_sizes must be less than or equal to operand shape, got slice_sizes {} for operand shape {}.",
+                self.slice_sizes, a.shape
+            ));
+        }
+        Ok(smallvec![a.with_shape(self.slice_sizes.clone())])
+    }
+    fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
+        linear_jvp(&self.clone().into(), cx, x, dx)
+    }
+    fn transpose(&self, cx: &dyn Cx, x: &[Arg], ct: &[Tan]) -> Res<Tans> {
+        let mut out: Tans = smallvec![None; x.len()];
+        if let Some(ct) = &ct[0] {
+            let mut args: Values = smallvec![cx.zeros(&x[0].aval().strong())?, ct.clone()];
+            for i in &x[1..] {
+                args.push(i.value()?.clone());
+            }
+            out[0] = Some(cx.bind1(DynamicUpdateSlice {}, &args)?);
+        }
+        Ok(out)
+    }
+    fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
+        let rank = self.slice_sizes.len();
+        if d[1..].iter().all(Option::is_none) {
+            let Some(at) = d[0] else { return Ok((cx.bind(&self.clone().into(), x)?, smallvec![None])) };
+            let mut args: Values = x.into();
+            let zero = x.get(1).map_or(int(crate::Dtype::I32, 0), |v| int(v.dtype(), 0));
+            args.insert(1 + at, zero);
+            let op = DynamicSlice { slice_sizes: self.slice_sizes.insert(at, ax.n) };
+            return Ok((cx.bind(&op.into(), &args)?, smallvec![Some(at)]));
+        }
+        let index = starts(cx, ax.n, &x[1..], &d[1..])?;
+        let lanes = d[0].is_some() as usize;
+        let mut dims = GatherDims {
+            offset_dims: (1..=rank).collect(),
+            start_index_map: (lanes..rank + lanes).collect(),
+            ..GatherDims::default()
+        };
+        let mut slice_sizes = self.slice_sizes.clone();
+        if lanes == 1 {
+            dims.operand_batching_dims = [0].into();
+            dims.start_indices_batching_dims = [0].into();
+            slice_sizes = slice_sizes.insert(0, 1.min(ax.n));
+        }
+        let op = Gather {
+            dimension_numbers: Box::new(dims),
+            fill_value: None,
+            indices_are_sorted: false,
+            mode: Mode::Clip,
+            slice_sizes,
+            unique_indices: false,
+        };
+        Ok((cx.bind(&op.into(), &[cx.to_front(&x[0], d[0])?, index])?, smallvec![Some(0)]))
+    }
+    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+        let s = lowered_starts(b, &x[1..]);
+        let one = |b: &mut Graph, v: Node| {
+            if out[0].rank() == 0 {
+                return v;
+            }
+            let r = Routine::DynamicSlice {
+                operand: b.shape(v),
+                sizes: out[0].shape.clone(),
+                dtype: b.dtype(v),
+                index_dtype: b.dtype(s[0]),
+            };
+            let mut ins: Nodes = smallvec![v];
+            ins.extend(s.iter().copied());
+            b.routine(r, &ins, &[out[0].shape.clone()])[0]
+        };
+        Ok(smallvec![match b.parts(x[0]) {
+            Some((p, q)) => {
+                let (p, q) = (one(b, p), one(b, q));
+                b.pair(p, q)
+            }
+            None => one(b, x[0]),
+        }])
+    }
+}
+
+impl Rules for DynamicUpdateSlice {
+    fn infer(&self, x: &[Aval]) -> Res<Avals> {
+        let [a, u, s @ ..] = x else { return type_err("dynamic_update_slice takes an operand and an update") };
+        if a.rank() != u.rank() {
+            return type_err(format!(
+                "dynamic_update_slice update must have the same rank as operand, got update shape {} for operand shape {}.",
+                u.shape, a.shape
+            ));
+        }
+        if a.dtype != u.dtype {
+            return type_err(format!(
+                "lax.dynamic_update_slice requires arguments to have the same dtypes, got {}, {}. (Tip: jnp.dynamic_update_slice is a similar function that does automatic type promotion on inputs).",
+                a.dtype.long(),
+                u.dtype.long()
+            ));
+        }
+        check_starts("dynamic_update_slice", a, s)?;
+        if (0..a.rank()).any(|k| u.shape[k] > a.shape[k]) {
+            return type_err(format!(
+                "dynamic_update_slice update shape must be smaller than operand shape, got update shape {} for operand shape {}.",
+                u.shape, a.shape
+            ));
+        }
+        Ok(smallvec![Aval { weak: a.weak && u.weak, ..a.clone() }])
+    }
+    fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
+        let y = cx.bind(&self.clone().into(), x)?;
+        if dx[0].is_none() && dx[1].is_none() {
+            return Ok(with_zeros(y));
+        }
+        let mut args: Values = x.into();
+        args[0] = cx.inst(&dx[0], &x[0].aval().strong())?;
+        args[1] = cx.inst(&dx[1], &x[1].aval().strong())?;
+        let dy = cx.bind1(self.clone(), &args)?;
+        Ok((y, smallvec![Some(dy)]))
+    }
+    fn transpose(&self, cx: &dyn Cx, x: &[Arg], ct: &[Tan]) -> Res<Tans> {
+        let mut out: Tans = smallvec![None; x.len()];
+        let Some(ct) = &ct[0] else { return Ok(out) };
+        let index: Values = x[2..].iter().map(|i| i.value().cloned()).collect::<Res<_>>()?;
+        if x[0].is_linear() {
+            let mut args: Values = smallvec![ct.clone(), cx.zeros(&x[1].aval().strong())?];
+            args.extend(index.iter().cloned());
+            out[0] = Some(cx.bind1(self.clone(), &args)?);
+        }
+        if x[1].is_linear() {
+            let mut args: Values = smallvec![ct.clone()];
+            args.extend(index);
+            out[1] = Some(cx.bind1(DynamicSlice { slice_sizes: x[1].aval().shape }, &args)?);
+        }
+        Ok(out)
+    }
+    fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
+        if d.iter().all(Option::is_none) {
+            return Ok((cx.bind(&self.clone().into(), x)?, smallvec![None]));
+        }
+        let (operand, update) = (cx.batch_at(&x[0], d[0], ax.n, 0)?, cx.batch_at(&x[1], d[1], ax.n, 0)?);
+        if d[2..].iter().all(Option::is_none) {
+            let zero = x.get(2).map_or(int(crate::Dtype::I32, 0), |v| int(v.dtype(), 0));
+            let mut args: Values = smallvec![operand, update, zero];
+            args.extend(x[2..].iter().cloned());
+            return Ok((cx.bind(&self.clone().into(), &args)?, smallvec![Some(0)]));
+        }
+        let index = starts(cx, ax.n, &x[2..], &d[2..])?;
+        let op = Scatter {
+            kind: ScatterKind::Set,
+            dimension_numbers: Box::new(windows(x[0].rank() - d[0].is_some() as usize)),
+            indices_are_sorted: true,
+            mode: Mode::Clip,
+            unique_indices: true,
+        };
+        Ok((cx.bind(&op.into(), &[operand, index, update])?, smallvec![Some(0)]))
+    }
+    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+        let s = lowered_starts(b, &x[2..]);
+        let one = |b: &mut Graph, v: Node, u: Node| {
+            if out[0].rank() == 0 {
+                return u;
+            }
+            let r = Routine::DynamicUpdateSlice {
+                operand: b.shape(v),
+                update: b.shape(u),
+                dtype: b.dtype(v),
+                index_dtype: b.dtype(s[0]),
+            };
+            let mut ins: Nodes = smallvec![v, u];
+            ins.extend(s.iter().copied());
+            b.routine(r, &ins, &[out[0].shape.clone()])[0]
+        };
+        Ok(smallvec![match (b.parts(x[0]), b.parts(x[1])) {
+            (Some((p, q)), Some((u, v))) => {
+                let (p, q) = (one(b, p, u), one(b, q, v));
+                b.pair(p, q)
+            }
+            _ => one(b, x[0], x[1]),
+        }])
+    }
+}

@@ -1,0 +1,339 @@
+//! gather: for each index vector, a window of the operand. numpy: `x[i]` with integer arrays, `take`, `take_along_axis`.
+//!
+//! ```text
+//! out[p.., w..] = x[starts(p) + w]      starts(p)[start_index_map[j]] = indices[p.., j]
+//! ```
+//! `p` runs over the axes of `indices` but its last, `w` over `slice_sizes` without the collapsed and batching axes; `offset_dims`
+//! says where the window's axes stand in the output. Operand axis `operand_batching_dims[j]` goes along with axis
+//! `start_indices_batching_dims[j]` of `indices`.
+use super::linear_jvp;
+use super::scatter::{Scatter, ScatterDims, ScatterKind};
+use crate::aval::{Aval, Lit};
+use crate::cx::{Arg, Axis, Cx, Dim, Tan};
+use crate::dtype::Dtype;
+use crate::error::{Error, Res, type_err};
+use crate::lower::{Graph, Node, Nodes, physical};
+use crate::op::{Avals, Axes, Rules, Tans};
+use crate::param::{Param, ParamValue};
+use crate::primitive;
+use crate::value::{Value, Values};
+use ferrax_kernel::routine::{self, OutOfBounds, Routine};
+use ferrax_kernel::{DType, Dims, ReduceKind, Scalar};
+use smallvec::smallvec;
+
+/// What an index outside the operand means.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Mode {
+    Clip,
+    FillOrDrop,
+    PromiseInBounds,
+}
+impl Mode {
+    const ALL: [(Mode, &'static str); 3] =
+        [(Mode::Clip, "CLIP"), (Mode::FillOrDrop, "FILL_OR_DROP"), (Mode::PromiseInBounds, "PROMISE_IN_BOUNDS")];
+    pub(super) fn lowered(self) -> OutOfBounds {
+        match self {
+            Mode::Clip => OutOfBounds::Clip,
+            Mode::FillOrDrop => OutOfBounds::FillOrDrop,
+            Mode::PromiseInBounds => OutOfBounds::Promise,
+        }
+    }
+}
+impl ParamValue for Mode {
+    fn to_param(&self) -> Param {
+        let name = Mode::ALL.iter().find(|m| m.0 == *self).map_or("", |m| m.1);
+        Param::Enum("GatherScatterMode", name.into())
+    }
+    fn from_param(p: &Param) -> Option<Mode> {
+        match p {
+            Param::Enum(_, s) | Param::Str(s) => {
+                let s = s.to_uppercase();
+                let s = if s == "FILL" || s == "DROP" { "FILL_OR_DROP" } else { &s };
+                Mode::ALL.iter().find(|m| m.1 == s).map(|m| m.0)
+            }
+            Param::None => Some(Mode::FillOrDrop),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct GatherDims {
+    pub offset_dims: Dims,
+    pub collapsed_slice_dims: Dims,
+    pub start_index_map: Dims,
+    pub operand_batching_dims: Dims,
+    pub start_indices_batching_dims: Dims,
+}
+impl ParamValue for GatherDims {
+    fn to_param(&self) -> Param {
+        Param::Struct(
+            "GatherDimensionNumbers",
+            vec![
+                ("offset_dims", Param::ints(&self.offset_dims)),
+                ("collapsed_slice_dims", Param::ints(&self.collapsed_slice_dims)),
+                ("start_index_map", Param::ints(&self.start_index_map)),
+                ("operand_batching_dims", Param::ints(&self.operand_batching_dims)),
+                ("start_indices_batching_dims", Param::ints(&self.start_indices_batching_dims)),
+            ],
+        )
+    }
+    fn from_param(p: &Param) -> Option<GatherDims> {
+        let [offset_dims, collapsed_slice_dims, start_index_map, operand_batching_dims, start_indices_batching_dims] =
+            five(p)?;
+        Some(GatherDims {
+            offset_dims,
+            collapsed_slice_dims,
+            start_index_map,
+            operand_batching_dims,
+            start_indices_batching_dims,
+        })
+    }
+}
+/// Five lists of axes, the last two optional.
+pub(super) fn five(p: &Param) -> Option<[Dims; 5]> {
+    let mut out: [Dims; 5] = Default::default();
+    let fields: Vec<&Param> = match p {
+        Param::Struct(_, f) => f.iter().map(|x| &x.1).collect(),
+        p => p.items()?.iter().collect(),
+    };
+    if !(3..=5).contains(&fields.len()) {
+        return None;
+    }
+    for (o, f) in out.iter_mut().zip(fields) {
+        *o = Dims::from_param(f)?;
+    }
+    Some(out)
+}
+pub(super) fn shift(d: &Dims, by: usize) -> Dims {
+    d.iter().map(|k| k + by).collect()
+}
+/// The axes of `0..rank` that are not in `d`.
+pub(super) fn others(rank: usize, d: &[usize]) -> Dims {
+    (0..rank).filter(|k| !d.contains(k)).collect()
+}
+
+primitive! {
+    pub struct Gather = "gather" {
+        dimension_numbers: Box<GatherDims>,
+        fill_value: Option<Lit>,
+        indices_are_sorted: bool,
+        mode: Mode,
+        slice_sizes: Dims,
+        unique_indices: bool,
+    }
+}
+impl Gather {
+    fn output(&self, x: &Aval, i: &Aval) -> Dims {
+        let d = &*self.dimension_numbers;
+        let window = self.window();
+        let rank = i.rank() - 1 + window.len();
+        let (mut p, mut w) = (i.shape.iter(), window.iter());
+        let _ = x;
+        (0..rank).map(|k| *if d.offset_dims.contains(&k) { &mut w } else { &mut p }.next().unwrap_or(&1)).collect()
+    }
+    /// Sizes of the window's axes that stand in the output.
+    fn window(&self) -> Dims {
+        let d = &*self.dimension_numbers;
+        (0..self.slice_sizes.len())
+            .filter(|k| !d.collapsed_slice_dims.contains(k) && !d.operand_batching_dims.contains(k))
+            .map(|k| self.slice_sizes[k])
+            .collect()
+    }
+    fn fill(&self, d: DType) -> Scalar {
+        match self.fill_value.as_ref().and_then(|l| l.scalar()) {
+            Some(s) if s.dtype.is_float() => Scalar::from_f64(d, s.to_f64()),
+            Some(s) => Scalar::from_i64(d, s.to_i64()),
+            None if d.is_float() => Scalar::from_f64(d, f64::NAN),
+            None if d == DType::Bool => Scalar::bool(true),
+            None if d.is_signed() => ReduceKind::Max.identity(d).unwrap_or(Scalar::zero(d)),
+            None => ReduceKind::Min.identity(d).unwrap_or(Scalar::zero(d)),
+        }
+    }
+}
+/// Indices of `indices` are integers, one component for each entry of `map`, which stands on its last axis.
+pub(super) fn check_indices(name: &str, i: &Aval, map: &Dims) -> Res<()> {
+    if !i.dtype.is_int() {
+        return Err(Error::type_error(format!("{name} indices must be integers, got {}", i.long())));
+    }
+    if i.rank() == 0 || i.shape[i.rank() - 1] != map.len() {
+        return type_err(format!(
+            "{name}: the last axis of the indices must have one entry for each of the {} indexed axes, got indices of shape {}.",
+            map.len(),
+            i.shape
+        ));
+    }
+    Ok(())
+}
+
+impl Rules for Gather {
+    fn infer(&self, x: &[Aval]) -> Res<Avals> {
+        let [a, i] = x else { return type_err(format!("gather takes 2 operands, got {}", x.len())) };
+        let d = &*self.dimension_numbers;
+        check_indices("Gather", i, &d.start_index_map)?;
+        if self.slice_sizes.len() != a.rank() {
+            return type_err(format!(
+                "Gather op must have one slice size for every input dimension; got: len(slice_sizes)={}, input_shape.rank={}",
+                self.slice_sizes.len(),
+                a.rank()
+            ));
+        }
+        if let Some(k) = (0..a.rank()).find(|k| self.slice_sizes[*k] > a.shape[*k]) {
+            return type_err(format!(
+                "Slice size at index {k} in gather op is out of range, must be within [0, {} + 1), got {}.",
+                a.shape[k], self.slice_sizes[k]
+            ));
+        }
+        for k in d.collapsed_slice_dims.iter().chain(d.operand_batching_dims.iter()) {
+            if *k >= a.rank() || self.slice_sizes[*k] > 1 {
+                return type_err(format!(
+                    "Gather op can only collapse slice dims with bound 0 or 1, but bound is {:?} for index {k} at position 0.",
+                    self.slice_sizes.get(*k)
+                ));
+            }
+        }
+        if d.start_index_map.iter().any(|k| *k >= a.rank()) || d.offset_dims.len() != self.window().len() {
+            return type_err(format!(
+                "All components of the offset index in a gather op must either be a offset dimension or explicitly collapsed/batching; got len(slice_sizes)={}, output_slice_sizes={:?}, collapsed_slice_dims={:?}, operand_batching_dims={:?}.",
+                self.slice_sizes.len(),
+                d.offset_dims,
+                d.collapsed_slice_dims,
+                d.operand_batching_dims
+            ));
+        }
+        let pairs = d.operand_batching_dims.iter().zip(d.start_indices_batching_dims.iter());
+        if d.operand_batching_dims.len() != d.start_indices_batching_dims.len()
+            || pairs.clone().any(|(o, s)| *s + 1 >= i.rank() || a.shape[*o] != i.shape[*s])
+        {
+            return type_err(format!(
+                "Gather op requires operand batching dimensions and start indices batching dimensions of the same sizes, got operand_batching_dims={:?} of shape {} and start_indices_batching_dims={:?} of shape {}.",
+                d.operand_batching_dims, a.shape, d.start_indices_batching_dims, i.shape
+            ));
+        }
+        Ok(smallvec![a.with_shape(self.output(a, i))])
+    }
+    fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
+        // An index outside reads a constant, whose tangent is zero.
+        let y = cx.bind(&self.clone().into(), x)?;
+        if dx[0].is_none() || self.mode != Mode::FillOrDrop {
+            return Ok((y, linear_jvp(&self.clone().into(), cx, x, dx)?.1));
+        }
+        let zero = Gather { fill_value: Some(Lit::zero(x[0].dtype())), ..self.clone() };
+        Ok((y, linear_jvp(&zero.into(), cx, x, dx)?.1))
+    }
+    fn transpose(&self, cx: &dyn Cx, x: &[Arg], ct: &[Tan]) -> Res<Tans> {
+        let (Some(ct), Arg::Linear(a)) = (&ct[0], &x[0]) else { return Ok(smallvec![None, None]) };
+        let d = &*self.dimension_numbers;
+        let add = Scatter {
+            kind: ScatterKind::Add,
+            dimension_numbers: Box::new(ScatterDims {
+                update_window_dims: d.offset_dims.clone(),
+                inserted_window_dims: d.collapsed_slice_dims.clone(),
+                scatter_dims_to_operand_dims: d.start_index_map.clone(),
+                operand_batching_dims: d.operand_batching_dims.clone(),
+                scatter_indices_batching_dims: d.start_indices_batching_dims.clone(),
+            }),
+            indices_are_sorted: self.indices_are_sorted,
+            // forward clamps what the caller promised to be inside: so does its transpose
+            mode: if self.mode == Mode::PromiseInBounds { Mode::Clip } else { self.mode },
+            unique_indices: self.unique_indices,
+        };
+        let zeros = cx.zeros(a)?;
+        Ok(smallvec![Some(cx.bind1(add, &[zeros, x[1].value()?.clone(), ct.clone()])?), None])
+    }
+    fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
+        let n = &*self.dimension_numbers;
+        let up = |v: &Dims| shift(v, 1);
+        let (operand, indices) = (cx.to_front(&x[0], d[0])?, cx.to_front(&x[1], d[1])?);
+        let (o, i) = (d[0].is_some() as usize, d[1].is_some() as usize);
+        let mut dims = GatherDims {
+            offset_dims: if i == 1 { up(&n.offset_dims) } else { Dims::new(&[0]).concat(&up(&n.offset_dims)) },
+            collapsed_slice_dims: shift(&n.collapsed_slice_dims, o),
+            start_index_map: shift(&n.start_index_map, o),
+            operand_batching_dims: shift(&n.operand_batching_dims, o),
+            start_indices_batching_dims: shift(&n.start_indices_batching_dims, i),
+        };
+        let mut slice_sizes = self.slice_sizes.clone();
+        match (o, i) {
+            (1, 1) => {
+                dims.operand_batching_dims = dims.operand_batching_dims.insert(0, 0);
+                dims.start_indices_batching_dims = dims.start_indices_batching_dims.insert(0, 0);
+                slice_sizes = slice_sizes.insert(0, 1.min(ax.n));
+            }
+            (1, _) => slice_sizes = slice_sizes.insert(0, ax.n),
+            _ => (),
+        }
+        let op = Gather { dimension_numbers: Box::new(dims), slice_sizes, ..self.clone() };
+        Ok((cx.bind(&op.into(), &[operand, indices])?, smallvec![Some(0)]))
+    }
+    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+        let d = &*self.dimension_numbers;
+        let dtype = physical(&out[0]).dtype;
+        let r = |b: &Graph, v: Node| routine::Gather {
+            operand: b.shape(v),
+            indices: b.shape(x[1]),
+            slice_sizes: self.slice_sizes.clone(),
+            offset_dims: d.offset_dims.clone(),
+            collapsed_slice_dims: d.collapsed_slice_dims.clone(),
+            start_index_map: d.start_index_map.clone(),
+            operand_batching_dims: d.operand_batching_dims.clone(),
+            start_indices_batching_dims: d.start_indices_batching_dims.clone(),
+            mode: self.mode.lowered(),
+            fill: self.fill(dtype),
+            dtype,
+            index_dtype: b.dtype(x[1]),
+            out: out[0].shape.clone(),
+        };
+        let one = |b: &mut Graph, v: Node| b.routine(Routine::Gather(r(b, v)), &[v, x[1]], &[out[0].shape.clone()])[0];
+        Ok(smallvec![match b.parts(x[0]) {
+            Some((p, q)) => {
+                let (p, q) = (one(b, p), one(b, q));
+                b.pair(p, q)
+            }
+            None => one(b, x[0]),
+        }])
+    }
+}
+
+impl ParamValue for Lit {
+    fn to_param(&self) -> Param {
+        match self.scalar() {
+            Some(s) if s.dtype == DType::Bool => Param::Bool(s.bits != 0),
+            Some(s) if s.dtype.is_int() => Param::Int(s.to_i64()),
+            _ => Param::Float(self.parts().0),
+        }
+    }
+    fn from_param(p: &Param) -> Option<Lit> {
+        match p {
+            Param::Bool(x) => Some(Lit::from(*x)),
+            Param::Int(x) => Some(Lit::from_i64(Dtype::I64, *x)),
+            Param::Float(x) => Some(Lit::from_f64(Dtype::F64, *x)),
+            _ => None,
+        }
+    }
+}
+
+/// Reads `x[.., index[..], ..]` along one axis, all other axes going along: numpy's `take_along_axis`. `index` has the shape of the result.
+pub fn take_along(cx: &dyn Cx, x: &Value, index: &Value, axis: usize) -> Res<Value> {
+    let rank = x.rank();
+    let rest = others(rank, &[axis]);
+    let dims = GatherDims {
+        collapsed_slice_dims: [axis].into(),
+        start_index_map: [axis].into(),
+        operand_batching_dims: rest.clone(),
+        start_indices_batching_dims: rest,
+        ..GatherDims::default()
+    };
+    let op = Gather {
+        dimension_numbers: Box::new(dims),
+        fill_value: None,
+        indices_are_sorted: false,
+        mode: Mode::PromiseInBounds,
+        slice_sizes: (0..rank).map(|k| 1.min(x.shape()[k])).collect(),
+        unique_indices: false,
+    };
+    let shape = Dims::new(index.shape());
+    let index = cx.reshape(index, &shape.insert(rank, 1))?;
+    cx.bind1(op, &[x.clone(), index])
+}
+

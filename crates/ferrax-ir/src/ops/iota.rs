@@ -1,0 +1,59 @@
+//! iota: `out[..i..] = i` along `dimension`. No operands: only the trace decides where it runs. numpy: `arange`, broadcast.
+use super::zero_jvp;
+use crate::aval::Aval;
+use crate::cx::{Arg, Axis, Cx, Dim, Tan};
+use crate::dtype::Dtype;
+use crate::error::{Res, type_err};
+use crate::lower::{Graph, Node, Nodes, physical};
+use crate::op::{Avals, Axes, Rules, Tans};
+use crate::param::Shape;
+use crate::primitive;
+use crate::value::{Value, Values};
+use ferrax_kernel::{DType, Scalar};
+use smallvec::smallvec;
+
+primitive! {
+    pub struct Iota = "iota" {
+        dimension: usize,
+        dtype: Dtype,
+        shape: Shape,
+    } always_none { sharding = always }
+}
+impl Rules for Iota {
+    fn infer(&self, x: &[Aval]) -> Res<Avals> {
+        if !x.is_empty() || self.dimension >= self.shape.len() {
+            return type_err(format!(
+                "iota dimension must be between 0 and {}, got dimension={} for shape {}",
+                self.shape.len(),
+                self.dimension,
+                self.shape.0
+            ));
+        }
+        if self.dtype.is_bool() || self.dtype.is_key() {
+            return type_err(format!("iota does not accept dtype {}.", self.dtype.long()));
+        }
+        Ok(smallvec![Aval::of(self.dtype, self.shape.0.clone())])
+    }
+    fn jvp(&self, cx: &dyn Cx, x: &[Value], _: &[Tan]) -> Res<(Values, Tans)> {
+        zero_jvp(&self.clone().into(), cx, x)
+    }
+    fn transpose(&self, _: &dyn Cx, _: &[Arg], _: &[Tan]) -> Res<Tans> {
+        Ok(smallvec![])
+    }
+    fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], _: &[Dim]) -> Res<(Values, Axes)> {
+        Ok((cx.bind(&self.clone().into(), x)?, smallvec![None]))
+    }
+    fn lower(&self, b: &mut Graph, _: &[Node], out: &[Aval]) -> Res<Nodes> {
+        let p = physical(&out[0]);
+        let shape = self.shape.0.clone();
+        // 16-bit floats count in a wider one: an index beyond their range still rounds once
+        let wide = if p.dtype.is_float() && p.dtype.size() == 2 { DType::F32 } else { p.dtype };
+        let i = b.iota(wide, shape.clone(), self.dimension);
+        let i = b.convert(i, p.dtype);
+        if !p.paired {
+            return Ok(smallvec![i]);
+        }
+        let zero = b.constant(Scalar::zero(p.dtype), shape);
+        Ok(smallvec![b.pair(i, zero)])
+    }
+}

@@ -1,0 +1,44 @@
+//! rev: `out[i] = x[n - 1 - i]` along each of `dimensions`. numpy: `flip`.
+use super::linear_jvp;
+use crate::aval::Aval;
+use crate::cx::{Arg, Axis, Cx, Dim, Tan};
+use crate::error::{Res, type_err};
+use crate::lower::{Graph, Node, Nodes};
+use crate::op::{Avals, Axes, Rules, Tans};
+use crate::primitive;
+use crate::value::{Value, Values};
+use ferrax_kernel::Dims;
+use smallvec::smallvec;
+
+primitive! {
+    pub struct Rev = "rev" {
+        dimensions: Dims,
+    }
+}
+impl Rules for Rev {
+    fn infer(&self, x: &[Aval]) -> Res<Avals> {
+        let [a] = x else { return type_err(format!("rev takes 1 operand, got {}", x.len())) };
+        if self.dimensions.iter().any(|k| *k >= a.rank()) {
+            return type_err(format!(
+                "rev dimensions must all be less than operand ndim, got dimensions {} for operand ndim {}.",
+                self.dimensions,
+                a.rank()
+            ));
+        }
+        Ok(smallvec![a.clone()])
+    }
+    fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
+        linear_jvp(&self.clone().into(), cx, x, dx)
+    }
+    fn transpose(&self, cx: &dyn Cx, _: &[Arg], ct: &[Tan]) -> Res<Tans> {
+        Ok(smallvec![ct[0].as_ref().map(|ct| cx.bind1(self.clone(), std::slice::from_ref(ct))).transpose()?])
+    }
+    fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
+        let shift = |d: usize| self.dimensions.iter().map(|k| k + (*k >= d) as usize).collect();
+        let dimensions = d[0].map_or(self.dimensions.clone(), shift);
+        Ok((cx.bind(&Rev { dimensions }.into(), x)?, d.into()))
+    }
+    fn lower(&self, b: &mut Graph, x: &[Node], _: &[Aval]) -> Res<Nodes> {
+        Ok(smallvec![b.reverse(x[0], &self.dimensions)])
+    }
+}

@@ -1,0 +1,351 @@
+//! scatter, scatter-add, -sub, -mul, -min, -max: updates written into, or combined with, windows of the operand. numpy: `x[i] = u`,
+//! `np.add.at`. Updates are taken in row-major order: of several that set one element, the last stays.
+//!
+//! ```text
+//! out = x;  for p, w:  out[starts(p) + w] = f(out[starts(p) + w], updates[p.., w..])
+//! ```
+//!
+//! Derivatives: set and add are linear in operand and updates. mul: `dy = dx * prod u + sum_k du_k * x * prod of the others`. min and
+//! max: the tangent of what was chosen, equal shares among ties.
+use super::gather::{Gather, GatherDims, Mode, check_indices, five, others, shift};
+use super::pointwise::Pw;
+use super::with_zeros;
+use crate::aval::{Aval, Lit};
+use crate::cx::{Arg, Axis, Cx, Dim, Tan, lit, one, values1};
+use crate::dtype::Dtype;
+use crate::error::{Res, not_linear, type_err};
+use crate::lower::{Graph, Node, Nodes, physical};
+use crate::op::{Avals, Axes, Rules, Tans};
+use crate::ops::iota::Iota;
+use crate::param::{Member, Param, ParamValue};
+use crate::primitive;
+use crate::value::{Value, Values};
+use ferrax_kernel::routine::{self, Combine, Routine};
+use ferrax_kernel::{DType, Dims, ReduceKind};
+use smallvec::smallvec;
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ScatterKind {
+    Set,
+    Add,
+    Sub,
+    Mul,
+    Min,
+    Max,
+}
+impl Member for ScatterKind {
+    const ALL: &'static [(ScatterKind, &'static str)] = &[
+        (ScatterKind::Set, "scatter"),
+        (ScatterKind::Add, "scatter-add"),
+        (ScatterKind::Sub, "scatter-sub"),
+        (ScatterKind::Mul, "scatter-mul"),
+        (ScatterKind::Min, "scatter-min"),
+        (ScatterKind::Max, "scatter-max"),
+    ];
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct ScatterDims {
+    pub update_window_dims: Dims,
+    pub inserted_window_dims: Dims,
+    pub scatter_dims_to_operand_dims: Dims,
+    pub operand_batching_dims: Dims,
+    pub scatter_indices_batching_dims: Dims,
+}
+impl ParamValue for ScatterDims {
+    fn to_param(&self) -> Param {
+        Param::Struct(
+            "ScatterDimensionNumbers",
+            vec![
+                ("update_window_dims", Param::ints(&self.update_window_dims)),
+                ("inserted_window_dims", Param::ints(&self.inserted_window_dims)),
+                ("scatter_dims_to_operand_dims", Param::ints(&self.scatter_dims_to_operand_dims)),
+                ("operand_batching_dims", Param::ints(&self.operand_batching_dims)),
+                ("scatter_indices_batching_dims", Param::ints(&self.scatter_indices_batching_dims)),
+            ],
+        )
+    }
+    fn from_param(p: &Param) -> Option<ScatterDims> {
+        let [
+            update_window_dims,
+            inserted_window_dims,
+            scatter_dims_to_operand_dims,
+            operand_batching_dims,
+            scatter_indices_batching_dims,
+        ] = five(p)?;
+        Some(ScatterDims {
+            update_window_dims,
+            inserted_window_dims,
+            scatter_dims_to_operand_dims,
+            operand_batching_dims,
+            scatter_indices_batching_dims,
+        })
+    }
+}
+
+primitive! {
+    pub struct Scatter = kind: ScatterKind {
+        dimension_numbers: Box<ScatterDims>,
+        indices_are_sorted: bool,
+        mode: Mode,
+        unique_indices: bool,
+    } always_none { update_consts = hidden, update_jaxpr = hidden }
+}
+
+impl Scatter {
+    fn with(&self, kind: ScatterKind) -> Scatter {
+        Scatter { kind, ..self.clone() }
+    }
+    /// The window's sizes on every operand axis, as `updates` has them.
+    fn window(&self, operand: usize, updates: &[usize]) -> Dims {
+        let d = &*self.dimension_numbers;
+        let mut w = d.update_window_dims.iter().map(|k| updates[*k]);
+        let point = |k: usize| d.inserted_window_dims.contains(&k) || d.operand_batching_dims.contains(&k);
+        (0..operand).map(|k| if point(k) { 1 } else { w.next().unwrap_or(1) }).collect()
+    }
+    /// What the updates met: reads `x` where they were written; zero for those that were dropped.
+    fn read(&self, cx: &dyn Cx, x: &Value, indices: &Value, updates: &[usize]) -> Res<Value> {
+        let d = &*self.dimension_numbers;
+        let dims = GatherDims {
+            offset_dims: d.update_window_dims.clone(),
+            collapsed_slice_dims: d.inserted_window_dims.clone(),
+            start_index_map: d.scatter_dims_to_operand_dims.clone(),
+            operand_batching_dims: d.operand_batching_dims.clone(),
+            start_indices_batching_dims: d.scatter_indices_batching_dims.clone(),
+        };
+        let op = Gather {
+            dimension_numbers: Box::new(dims),
+            fill_value: Some(Lit::zero(x.dtype())),
+            indices_are_sorted: self.indices_are_sorted,
+            mode: self.mode,
+            slice_sizes: self.window(x.rank(), updates),
+            unique_indices: self.unique_indices,
+        };
+        cx.bind1(op, &[x.clone(), indices.clone()])
+    }
+    /// Which updates stay, where several set one element: bool, of the updates' shape.
+    fn winners(&self, cx: &dyn Cx, operand: &Dims, indices: &Value, updates: &Dims) -> Res<Value> {
+        // number the updates from 1, set the numbers, and see who finds its own
+        let n = Dims::new(&[updates.size()]);
+        let ids = cx.bind1(Iota { dtype: Dtype::I32, shape: n.into(), dimension: 0 }, &[])?;
+        let ids = cx.reshape(&cx.add(&ids, &lit(Dtype::I32, 1.0))?, updates)?;
+        let none = cx.zeros(&Aval::of(Dtype::I32, operand.clone()))?;
+        let set = cx.bind1(self.with(ScatterKind::Set), &[none, indices.clone(), ids.clone()])?;
+        let found = self.read(cx, &set, indices, updates)?;
+        cx.pw2(Pw::Eq, &found, &ids)
+    }
+    fn indicator(cx: &dyn Cx, p: &Value, d: Dtype) -> Res<Value> {
+        cx.convert(p, d)
+    }
+    /// dy of mul: `dx prod u + scatter-add of du_k (x prod of the others)`, the others' product made without dividing by zero.
+    fn product_jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<Tan> {
+        let (a, i, u) = (&x[0], &x[1], &x[2]);
+        let d = a.dtype();
+        let (zero, ones) = (lit(d, 0.0), lit(d, 1.0));
+        let mut dy = match &dx[0] {
+            Some(t) => Some(cx.bind1(self.clone(), &[t.clone(), i.clone(), u.clone()])?),
+            None => None,
+        };
+        if let Some(t) = &dx[2] {
+            let shape = Dims::new(u.shape());
+            let is0 = cx.pw2(Pw::Eq, u, &zero)?;
+            let safe = cx.select(&is0, u, &cx.broadcast(&ones, &shape, &[])?)?;
+            let product = cx.bind1(self.clone(), &[a.clone(), i.clone(), safe.clone()])?;
+            let none = cx.zeros(&a.aval())?;
+            let count = cx.bind1(self.with(ScatterKind::Add), &[none.clone(), i.clone(), Self::indicator(cx, &is0, d)?])?;
+            let (p, z) = (self.read(cx, &product, i, &shape)?, self.read(cx, &count, i, &shape)?);
+            let own = Self::indicator(cx, &is0, d)?;
+            // nobody else is zero
+            let clear = cx.pw2(Pw::Eq, &z, &own)?;
+            let others = cx.div(&p, &safe)?;
+            let others = cx.select(&clear, &cx.zeros(&others.aval())?, &others)?;
+            let term = cx.mul(t, &others)?;
+            dy = cx.add_tan(dy, Some(cx.bind1(self.with(ScatterKind::Add), &[none, i.clone(), term])?))?;
+        }
+        Ok(dy)
+    }
+    /// dy of min and max: the mean of the tangents of all that equal the result.
+    fn extremum_jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan], y: &Value) -> Res<Tan> {
+        let (a, i, u) = (&x[0], &x[1], &x[2]);
+        let d = a.dtype();
+        let shape = Dims::new(u.shape());
+        let at = self.read(cx, y, i, &shape)?;
+        let mine = Self::indicator(cx, &cx.pw2(Pw::Eq, a, y)?, d)?;
+        let theirs = Self::indicator(cx, &cx.pw2(Pw::Eq, u, &at)?, d)?;
+        let add = self.with(ScatterKind::Add);
+        let count = cx.bind1(add.clone(), &[mine.clone(), i.clone(), theirs.clone()])?;
+        let start = cx.mul(&cx.inst(&dx[0], &a.aval().strong())?, &mine)?;
+        let terms = cx.mul(&cx.inst(&dx[2], &u.aval().strong())?, &theirs)?;
+        let sum = cx.bind1(add, &[start, i.clone(), terms])?;
+        Ok(Some(cx.div(&sum, &count)?))
+    }
+}
+
+impl Rules for Scatter {
+    fn infer(&self, x: &[Aval]) -> Res<Avals> {
+        let [a, i, u] = x else { return type_err(format!("{} takes 3 operands, got {}", self.kind.name(), x.len())) };
+        let d = &*self.dimension_numbers;
+        check_indices("Scatter", i, &d.scatter_dims_to_operand_dims)?;
+        if a.dtype != u.dtype {
+            return type_err(format!(
+                "lax.{} requires arguments to have the same dtypes, got {}, {}. (Tip: jnp.{} is a similar function that does automatic type promotion on inputs).",
+                self.kind.name(),
+                a.dtype.long(),
+                u.dtype.long(),
+                self.kind.name()
+            ));
+        }
+        let n_window = d.update_window_dims.len();
+        if n_window + d.inserted_window_dims.len() + d.operand_batching_dims.len() != a.rank()
+            || d.update_window_dims.iter().any(|k| *k >= u.rank())
+        {
+            return type_err(format!(
+                "Scatter op has window of size {}; doesn't match operand of rank {}.",
+                n_window + d.inserted_window_dims.len() + d.operand_batching_dims.len(),
+                a.rank()
+            ));
+        }
+        let window = self.window(a.rank(), &u.shape);
+        if let Some(k) = (0..a.rank()).find(|k| window[*k] > a.shape[*k].max(1)) {
+            return type_err(format!(
+                "Bounds of the window dimensions of updates must not exceed the bounds of the corresponding dimensions of operand. For dimension {k}, updates bound is {}, operand bound is {}.",
+                window[k], a.shape[k]
+            ));
+        }
+        let positions: Dims = others(u.rank(), &d.update_window_dims).iter().map(|k| u.shape[*k]).collect();
+        if *positions != i.shape[..i.rank() - 1] {
+            return type_err(format!(
+                "Bounds of the scatter dimensions of updates must be the same as the bounds of the corresponding dimensions of scatter indices. For scatter dimensions of updates {positions}, scatter indices have {}.",
+                Dims::new(&i.shape[..i.rank() - 1])
+            ));
+        }
+        Ok(smallvec![Aval { weak: a.weak && u.weak, ..a.clone() }])
+    }
+    fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
+        let y = cx.bind(&self.clone().into(), x)?;
+        if dx[0].is_none() && dx[2].is_none() {
+            return Ok(with_zeros(y));
+        }
+        let dy = match self.kind {
+            ScatterKind::Set | ScatterKind::Add | ScatterKind::Sub => {
+                let t = cx.inst(&dx[0], &x[0].aval().strong())?;
+                let u = cx.inst(&dx[2], &x[2].aval().strong())?;
+                Some(cx.bind1(self.clone(), &[t, x[1].clone(), u])?)
+            }
+            ScatterKind::Mul => self.product_jvp(cx, x, dx)?,
+            ScatterKind::Min | ScatterKind::Max => self.extremum_jvp(cx, x, dx, &y[0])?,
+        };
+        Ok((values1(one(y)?), smallvec![dy]))
+    }
+    fn transpose(&self, cx: &dyn Cx, x: &[Arg], ct: &[Tan]) -> Res<Tans> {
+        let mut out: Tans = smallvec![None, None, None];
+        let Some(ct) = &ct[0] else { return Ok(out) };
+        let i = x[1].value()?;
+        let u = x[2].aval();
+        match self.kind {
+            ScatterKind::Add | ScatterKind::Sub => {
+                if x[0].is_linear() {
+                    out[0] = Some(ct.clone());
+                }
+                if x[2].is_linear() {
+                    let back = self.read(cx, ct, i, &u.shape)?;
+                    out[2] = Some(if self.kind == ScatterKind::Sub { cx.neg(&back)? } else { back });
+                }
+            }
+            ScatterKind::Set => {
+                if x[0].is_linear() {
+                    out[0] = Some(cx.bind1(self.clone(), &[ct.clone(), i.clone(), cx.zeros(&u.strong())?])?);
+                }
+                if x[2].is_linear() {
+                    let mut back = self.read(cx, ct, i, &u.shape)?;
+                    if !self.unique_indices {
+                        let won = self.winners(cx, &x[0].aval().shape, i, &u.shape)?;
+                        back = cx.select(&won, &cx.zeros(&back.aval())?, &back)?;
+                    }
+                    out[2] = Some(back);
+                }
+            }
+            ScatterKind::Mul if x[0].is_linear() && !x[2].is_linear() => {
+                out[0] = Some(cx.bind1(self.clone(), &[ct.clone(), i.clone(), x[2].value()?.clone()])?);
+            }
+            _ => return not_linear(self.kind.name()),
+        }
+        Ok(out)
+    }
+    fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
+        let n = &*self.dimension_numbers;
+        let operand = cx.batch_at(&x[0], d[0], ax.n, 0)?;
+        let updates = cx.batch_at(&x[2], d[2], ax.n, 0)?;
+        let indices = cx.to_front(&x[1], d[1])?;
+        let up = |v: &Dims| shift(v, 1);
+        let lead = |v: &Dims| Dims::new(&[0]).concat(&up(v));
+        let mut dims = ScatterDims {
+            update_window_dims: up(&n.update_window_dims),
+            inserted_window_dims: up(&n.inserted_window_dims),
+            scatter_dims_to_operand_dims: up(&n.scatter_dims_to_operand_dims),
+            operand_batching_dims: up(&n.operand_batching_dims),
+            scatter_indices_batching_dims: n.scatter_indices_batching_dims.clone(),
+        };
+        if d[1].is_some() {
+            dims.operand_batching_dims = lead(&n.operand_batching_dims);
+            dims.scatter_indices_batching_dims = lead(&n.scatter_indices_batching_dims);
+        } else {
+            dims.update_window_dims = lead(&n.update_window_dims);
+        }
+        let op = Scatter { dimension_numbers: Box::new(dims), ..self.clone() };
+        Ok((cx.bind(&op.into(), &[operand, indices, updates])?, smallvec![Some(0)]))
+    }
+    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+        let d = &*self.dimension_numbers;
+        let p = physical(&out[0]);
+        let combine = match self.kind {
+            ScatterKind::Set => Combine::Set,
+            ScatterKind::Add if p.dtype == DType::Bool => Combine::Reduce(ReduceKind::Or),
+            ScatterKind::Mul if p.dtype == DType::Bool => Combine::Reduce(ReduceKind::And),
+            ScatterKind::Add => Combine::Reduce(ReduceKind::Sum),
+            ScatterKind::Sub => Combine::Sub,
+            ScatterKind::Mul => Combine::Reduce(ReduceKind::Prod),
+            ScatterKind::Min => Combine::Reduce(ReduceKind::Min),
+            ScatterKind::Max => Combine::Reduce(ReduceKind::Max),
+        };
+        let r = |b: &Graph, u: Node| routine::Scatter {
+            operand: out[0].shape.clone(),
+            indices: b.shape(x[1]),
+            updates: b.shape(u),
+            update_window_dims: d.update_window_dims.clone(),
+            inserted_window_dims: d.inserted_window_dims.clone(),
+            scatter_dims_to_operand_dims: d.scatter_dims_to_operand_dims.clone(),
+            operand_batching_dims: d.operand_batching_dims.clone(),
+            scatter_indices_batching_dims: d.scatter_indices_batching_dims.clone(),
+            combine,
+            mode: self.mode.lowered(),
+            unique: self.unique_indices,
+            dtype: p.dtype,
+            index_dtype: b.dtype(x[1]),
+        };
+        let one = |b: &mut Graph, a: Node, u: Node| {
+            b.routine(Routine::Scatter(r(b, u)), &[a, x[1], u], &[out[0].shape.clone()])[0]
+        };
+        Ok(smallvec![match (b.parts(x[0]), b.parts(x[2])) {
+            (Some((a0, a1)), Some((u0, u1))) => {
+                if !matches!(self.kind, ScatterKind::Set | ScatterKind::Add | ScatterKind::Sub) {
+                    return type_err(format!("{} does not accept complex numbers", self.kind.name()));
+                }
+                let (p, q) = (one(b, a0, u0), one(b, a1, u1));
+                b.pair(p, q)
+            }
+            _ => one(b, x[0], x[2]),
+        }])
+    }
+}
+
+/// The scatter that writes one window at a start for each lane: what a batched dynamic_update_slice is.
+pub(super) fn windows(rank: usize) -> ScatterDims {
+    ScatterDims {
+        update_window_dims: (1..=rank).collect(),
+        scatter_dims_to_operand_dims: (1..=rank).collect(),
+        operand_batching_dims: [0].into(),
+        scatter_indices_batching_dims: [0].into(),
+        ..ScatterDims::default()
+    }
+}

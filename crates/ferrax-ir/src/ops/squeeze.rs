@@ -1,0 +1,44 @@
+//! squeeze: axes of size 1 leave. numpy: `squeeze`.
+use super::linear_jvp;
+use crate::aval::Aval;
+use crate::cx::{Arg, Axis, Cx, Dim, Tan};
+use crate::error::{Res, value_err};
+use crate::lower::{Graph, Node, Nodes};
+use crate::op::{Avals, Axes, Rules, Tans};
+use crate::primitive;
+use crate::value::{Value, Values};
+use ferrax_kernel::Dims;
+use smallvec::smallvec;
+
+primitive! {
+    pub struct Squeeze = "squeeze" {
+        dimensions: Dims,
+    }
+}
+impl Rules for Squeeze {
+    fn infer(&self, x: &[Aval]) -> Res<Avals> {
+        let [a] = x else { return value_err(format!("squeeze takes 1 operand, got {}", x.len())) };
+        if self.dimensions.iter().any(|k| *k >= a.rank() || a.shape[*k] != 1) {
+            return value_err(format!(
+                "cannot select an axis to squeeze out which has size not equal to one, got shape={} and dimensions={}",
+                a.shape, self.dimensions
+            ));
+        }
+        Ok(smallvec![a.with_shape(a.shape.without(&self.dimensions))])
+    }
+    fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
+        linear_jvp(&self.clone().into(), cx, x, dx)
+    }
+    fn transpose(&self, cx: &dyn Cx, x: &[Arg], ct: &[Tan]) -> Res<Tans> {
+        Ok(smallvec![ct[0].as_ref().map(|ct| cx.reshape(ct, &x[0].aval().shape)).transpose()?])
+    }
+    fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
+        let Some(d) = d[0] else { return Ok((cx.bind(&self.clone().into(), x)?, smallvec![None])) };
+        let dimensions: Dims = self.dimensions.iter().map(|k| k + (*k >= d) as usize).collect();
+        let at = d - dimensions.iter().filter(|k| **k < d).count();
+        Ok((cx.bind(&Squeeze { dimensions }.into(), x)?, smallvec![Some(at)]))
+    }
+    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+        Ok(smallvec![b.reshape(x[0], out[0].shape.clone())])
+    }
+}
