@@ -17,7 +17,9 @@ pub mod op;
 pub mod ops;
 pub mod param;
 pub mod program;
+pub mod text;
 pub mod value;
+pub mod verify;
 
 pub use aval::{Aval, Lit};
 pub use cx::{Arg, Axis, Cx, Dim, Fun, Recur, Tan, bind, current, enter};
@@ -27,4 +29,5 @@ pub use ferrax_kernel::Dims;
 pub use op::{Op, Rules};
 pub use param::{Param, ParamMap};
 pub use program::Program;
+pub use text::{parse, print};
 pub use value::{Array, Payload, Value, Values};
