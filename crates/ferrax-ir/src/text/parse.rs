@@ -184,6 +184,18 @@ impl<'a> Parser<'a> {
             self.at = at;
             return Ok(Param::Aval(self.aval()?));
         }
+        if !w.is_empty() && self.s[self.at..].starts_with('(') {
+            // a record: its fields come in order, so their names say nothing new
+            self.want("(")?;
+            let mut fields = vec![];
+            while !self.eat(")") {
+                self.word();
+                self.want("=")?;
+                fields.push(("", self.param()?));
+                self.eat(",");
+            }
+            return Ok(Param::Struct("", fields));
+        }
         Ok(match w {
             "" => return self.fail("wants a parameter"),
             "None" => Param::None,

@@ -307,6 +307,7 @@ fn scalar(p: &Param) -> String {
         Param::Tuple(v) if v.len() == 1 => format!("({},)", scalar(&v[0])),
         Param::Tuple(v) => format!("({})", join(v)),
         Param::List(v) => format!("[{}]", join(v)),
+        Param::Struct(t, v) => format!("{t}({})", v.iter().map(|(k, p)| format!("{k}={}", scalar(p))).collect::<Vec<_>>().join(", ")),
         Param::Fun(f) => f.name().into(),
         Param::Aval(a) => a.to_string(),
         Param::Prog(_) => "{..}".into(),
