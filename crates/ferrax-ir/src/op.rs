@@ -133,6 +133,14 @@ ops! {
     first Scatter(scatter::Scatter);
     first DynamicSlice(dynamic_slice::DynamicSlice);
     first DynamicUpdateSlice(dynamic_slice::DynamicUpdateSlice);
+    first Sort(sort::Sort);
+    first Cumulative(cumulative::Cumulative);
+    first RandomKey(random::RandomKey);
+    first RandomMap(random::RandomMap);
+    first RandomBits(random::RandomBits);
+    first RandomSplit(random::RandomSplit);
+    first RandomFoldIn(random::RandomFoldIn);
+    first Threefry(random::Threefry);
     body Call(call::Call);
     body Remat(call::Remat);
     body Cond(cond::Cond);

@@ -88,3 +88,20 @@ fn views_fold_into_kernels() {
     assert_eq!(eager, [1., 1., 64., 64., 729., 729.]);
     assert_eq!(c.plan().steps.len(), 1, "{}", c.plan());
 }
+
+#[test]
+fn keys_and_bits_are_jax_s() {
+    use ferrax_ir::ops::random::{KeyCast, KeyMap, RandomBits, RandomKey, RandomMap, RandomSplit};
+    eval::init();
+    let seed = ferrax_ir::cx::int(Dtype::I32, 0);
+    let key = one(RandomKey { kind: KeyCast::Seed, r#impl: ferrax_ir::KeyImpl::Fry }, &[&seed]).unwrap();
+    let words = |v: &Value| -> Vec<u32> {
+        let Value::Array(a) = v else { panic!("no array") };
+        array::bytes(a).unwrap().chunks(4).map(|b| u32::from_le_bytes(b.try_into().unwrap())).collect()
+    };
+    let bits = one(RandomBits { bit_width: 32, original: false, shape: [4].into() }, &[&key]).unwrap();
+    assert_eq!(words(&bits), [4070199207, 4202968722, 1427181096, 2012915765]);
+    let two = one(RandomSplit { original: false, shape: [2].into() }, &[&key]).unwrap();
+    let raw = one(RandomMap { kind: KeyMap::Unwrap }, &[&two]).unwrap();
+    assert_eq!(words(&raw), [1797259609, 2579123966, 928981903, 3453687069]);
+}

@@ -37,7 +37,7 @@ impl Graph {
         if aval.tape == 0 && paired { self.unzip(x) } else { x }
     }
     /// The physical form: pairs interleaved along a trailing axis of 2.
-    pub(super) fn take_out(&mut self, x: Node) -> Node {
+    pub fn take_out(&mut self, x: Node) -> Node {
         let Some((a, b)) = self.parts(x) else { return x };
         let rank = self.rank(a);
         let shape = self.shape(a);
@@ -52,7 +52,7 @@ impl Graph {
         self.broadcast(x, shape.insert(shape.len(), 2), &dims)
     }
     /// `[.., 2]` as a pair.
-    fn unzip(&mut self, x: Node) -> Node {
+    pub fn unzip(&mut self, x: Node) -> Node {
         let shape = self.shape(x);
         let rank = shape.len() - 1;
         let shape = shape.remove(rank);

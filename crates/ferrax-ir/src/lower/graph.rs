@@ -67,7 +67,7 @@ pub(super) struct View {
 }
 
 /// Longest chain that goes into one kernel.
-const MAX_DEPTH: u16 = 40;
+const MAX_DEPTH: u16 = 128;
 
 #[derive(Default)]
 pub struct Graph {

@@ -1,0 +1,170 @@
+//! cumsum, cumprod, cummax, cummin, cumlogsumexp: running combinations along `axis`, from its end where `reverse`. numpy: the same.
+//!
+//! All but cumsum differentiate by the doubling scan: after the step of width s, entry i holds the combination, and the tangent, of the
+//! 2 s elements that end at i. Products with zeros need no division that way.
+use super::pad::Pad;
+use super::pointwise::Pw;
+use super::slice::Slice;
+use super::linear_jvp;
+use crate::aval::Aval;
+use crate::cx::{Arg, Axis, Cx, Dim, Tan, lit, values1};
+use crate::error::{Res, not_linear, type_err, value_err};
+use crate::lower::{Graph, Node, Nodes};
+use crate::op::{Avals, Axes, Rules, Tans};
+use crate::param::Member;
+use crate::primitive;
+use crate::value::{Value, Values};
+use ferrax_kernel::routine::{CumulativeKind, Routine};
+use ferrax_kernel::{DType, Dims};
+use smallvec::smallvec;
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum CumKind {
+    Sum,
+    Prod,
+    Max,
+    Min,
+    LogSumExp,
+}
+impl Member for CumKind {
+    const ALL: &'static [(CumKind, &'static str)] = &[
+        (CumKind::Sum, "cumsum"),
+        (CumKind::Prod, "cumprod"),
+        (CumKind::Max, "cummax"),
+        (CumKind::Min, "cummin"),
+        (CumKind::LogSumExp, "cumlogsumexp"),
+    ];
+}
+
+primitive! {
+    pub struct Cumulative = kind: CumKind {
+        axis: usize,
+        reverse: bool,
+    }
+}
+
+impl Cumulative {
+    /// Entry i is entry i - s of x (i + s in reverse), and `fill` where there is none.
+    fn shifted(&self, cx: &dyn Cx, x: &Value, s: usize, fill: f64) -> Res<Value> {
+        let shape = Dims::new(x.shape());
+        let n = shape[self.axis];
+        let mut start_indices: Dims = shape.iter().map(|_| 0).collect();
+        let mut limit_indices = shape.clone();
+        let mut config: Vec<(i64, i64, i64)> = vec![(0, 0, 0); shape.len()];
+        if self.reverse {
+            start_indices[self.axis] = s;
+            config[self.axis].1 = s as i64;
+        } else {
+            limit_indices[self.axis] = n - s;
+            config[self.axis].0 = s as i64;
+        }
+        let part = cx.bind1(Slice { limit_indices, start_indices, strides: None }, std::slice::from_ref(x))?;
+        cx.bind1(Pad { padding_config: config.into_iter().collect() }, &[part, lit(x.dtype(), fill)])
+    }
+    /// The combination of what came before with what is here, and its tangent.
+    fn combine(&self, cx: &dyn Cx, l: (&Value, &Value), r: (&Value, &Value)) -> Res<(Value, Value)> {
+        Ok(match self.kind {
+            CumKind::Sum => (cx.add(l.0, r.0)?, cx.add(l.1, r.1)?),
+            CumKind::Prod => {
+                let dy = cx.add(&cx.mul(l.1, r.0)?, &cx.mul(l.0, r.1)?)?;
+                (cx.mul(l.0, r.0)?, dy)
+            }
+            CumKind::Max | CumKind::Min => {
+                let f = if self.kind == CumKind::Max { Pw::Max } else { Pw::Min };
+                let y = cx.pw2(f, l.0, r.0)?;
+                let half = cx.mul(&lit(l.1.dtype(), 0.5), &cx.add(l.1, r.1)?)?;
+                let (left, right) = (cx.pw2(Pw::Eq, l.0, &y)?, cx.pw2(Pw::Eq, r.0, &y)?);
+                let tied = cx.pw2(Pw::And, &left, &right)?;
+                let one = cx.select(&left, r.1, l.1)?;
+                (y, cx.select(&tied, &one, &half)?)
+            }
+            CumKind::LogSumExp => {
+                // m + log(e^(l - m) + e^(r - m))
+                let m = cx.pw2(Pw::Max, l.0, r.0)?;
+                let finite = cx.pw(Pw::IsFinite, std::slice::from_ref(&m))?;
+                let m0 = cx.select(&finite, &cx.zeros(&m.aval())?, &m)?;
+                let e = |v: &Value| cx.pw(Pw::Exp, &[cx.sub(v, &m0)?]);
+                let (el, er) = (e(l.0)?, e(r.0)?);
+                let s = cx.add(&el, &er)?;
+                let y = cx.add(&cx.pw(Pw::Log, std::slice::from_ref(&s))?, &m0)?;
+                let dy = cx.add(&cx.mul(l.1, &el)?, &cx.mul(r.1, &er)?)?;
+                (y, cx.pw2(Pw::DivZero, &dy, &s)?)
+            }
+        })
+    }
+    fn identity(&self) -> f64 {
+        match self.kind {
+            CumKind::Sum => 0.0,
+            CumKind::Prod => 1.0,
+            CumKind::Max | CumKind::LogSumExp => f64::NEG_INFINITY,
+            CumKind::Min => f64::INFINITY,
+        }
+    }
+}
+
+impl Rules for Cumulative {
+    fn infer(&self, x: &[Aval]) -> Res<Avals> {
+        let name = self.kind.name();
+        let [a] = x else { return type_err(format!("{name} takes 1 operand, got {}", x.len())) };
+        if self.axis >= a.rank() {
+            return value_err(format!("axis {} is out of bounds for array of shape {}", self.axis, a.shape));
+        }
+        if a.dtype.is_key() || (self.kind == CumKind::LogSumExp && !a.dtype.is_float()) {
+            return type_err(format!("{name} does not accept dtype {}.", a.dtype.long()));
+        }
+        Ok(smallvec![a.clone()])
+    }
+    fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
+        if self.kind == CumKind::Sum || dx[0].is_none() {
+            return linear_jvp(&self.clone().into(), cx, x, dx);
+        }
+        let y = cx.bind1(self.clone(), x)?;
+        let n = x[0].shape()[self.axis];
+        let (mut v, mut t) = (x[0].clone(), dx[0].clone().unwrap_or_else(|| lit(x[0].dtype(), 0.0)));
+        let mut s = 1;
+        while s < n {
+            let l = (self.shifted(cx, &v, s, self.identity())?, self.shifted(cx, &t, s, 0.0)?);
+            (v, t) = self.combine(cx, (&l.0, &l.1), (&v, &t))?;
+            s *= 2;
+        }
+        Ok((values1(y), smallvec![Some(t)]))
+    }
+    fn transpose(&self, cx: &dyn Cx, _: &[Arg], ct: &[Tan]) -> Res<Tans> {
+        if self.kind != CumKind::Sum {
+            return not_linear(self.kind.name());
+        }
+        let back = Cumulative { reverse: !self.reverse, ..self.clone() };
+        Ok(smallvec![ct[0].as_ref().map(|ct| cx.bind1(back, std::slice::from_ref(ct))).transpose()?])
+    }
+    fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
+        let axis = self.axis + d[0].is_some_and(|d| self.axis >= d) as usize;
+        Ok((cx.bind(&Cumulative { axis, ..self.clone() }.into(), x)?, d.into()))
+    }
+    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+        let kind = match self.kind {
+            CumKind::Sum => CumulativeKind::Sum,
+            CumKind::Prod => CumulativeKind::Prod,
+            CumKind::Max => CumulativeKind::Max,
+            CumKind::Min => CumulativeKind::Min,
+            CumKind::LogSumExp => CumulativeKind::LogSumExp,
+        };
+        let shape = &out[0].shape;
+        let (outer, n) = (shape[..self.axis].iter().product(), shape[self.axis]);
+        let inner = shape[self.axis + 1..].iter().product();
+        let one = |b: &mut Graph, v: Node| {
+            let r = Routine::Cumulative { kind, outer, n, inner, reverse: self.reverse, dtype: b.dtype(v) };
+            b.routine(r, &[v], &[shape.clone()])[0]
+        };
+        Ok(smallvec![match b.parts(x[0]) {
+            None if b.dtype(x[0]) == DType::Bool => {
+                return type_err(format!("{} does not accept dtype bool.", self.kind.name()));
+            }
+            None => one(b, x[0]),
+            Some((p, q)) if self.kind == CumKind::Sum => {
+                let (p, q) = (one(b, p), one(b, q));
+                b.pair(p, q)
+            }
+            Some(_) => return type_err(format!("{} does not accept complex numbers", self.kind.name())),
+        }])
+    }
+}

@@ -1,0 +1,406 @@
+//! PRNG keys and the bits they give: random_seed, random_wrap, random_unwrap, random_bits, random_split, random_fold_in, random_clone,
+//! and the cipher itself, threefry2x32. Bits equal JAX's; the algorithm and its two counter layouts stand in `ferrax-prng`.
+//!
+//! ```text
+//! random_bits:    out[k.., i..] = bits of key[k..], element number i        random_split: out[k.., i..] = key number i below key[k..]
+//! ```
+use super::pointwise::align;
+use super::zero_jvp;
+use crate::aval::Aval;
+use crate::cx::{Arg, Axis, Cx, Dim, Tan};
+use crate::dtype::{Dtype, KeyImpl};
+use crate::error::{Error, Res, not_linear, type_err};
+use crate::lower::{Graph, Node, Nodes, physical};
+use crate::op::{Avals, Axes, Op, Rules, Tans};
+use crate::param::{Member, Param, ParamValue};
+use crate::primitive;
+use crate::value::{Value, Values};
+use ferrax_kernel::{Bin, DType, Dims, Scalar};
+use ferrax_prng::{Bits, Layout, Width, Word};
+use smallvec::smallvec;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+impl ParamValue for KeyImpl {
+    fn to_param(&self) -> Param {
+        Param::Name(self.tag().into())
+    }
+    fn from_param(p: &Param) -> Option<KeyImpl> {
+        match p {
+            Param::Name(s) | Param::Str(s) if **s == *"threefry2x32" => Some(KeyImpl::Fry),
+            Param::Name(s) | Param::Str(s) => KeyImpl::from_tag(s),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum KeyCast {
+    Seed,
+    Wrap,
+}
+impl Member for KeyCast {
+    const ALL: &'static [(KeyCast, &'static str)] = &[(KeyCast::Seed, "random_seed"), (KeyCast::Wrap, "random_wrap")];
+}
+primitive! {
+    /// Keys from integers (seed) or from raw words `u32[.., 2]` (wrap).
+    pub struct RandomKey = kind: KeyCast {
+        r#impl: KeyImpl,
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum KeyMap {
+    Unwrap,
+    Clone,
+}
+impl Member for KeyMap {
+    const ALL: &'static [(KeyMap, &'static str)] = &[(KeyMap::Unwrap, "random_unwrap"), (KeyMap::Clone, "random_clone")];
+}
+primitive! {
+    /// The raw words of keys, or the keys themselves.
+    pub struct RandomMap = kind: KeyMap {}
+}
+
+primitive! {
+    pub struct RandomBits = "random_bits" {
+        bit_width: usize,
+        /// The original counter layout instead of the partitionable one.
+        original: bool = hidden,
+        shape: Dims,
+    }
+}
+primitive! {
+    pub struct RandomSplit = "random_split" {
+        original: bool = hidden,
+        shape: Dims,
+    }
+}
+primitive! {
+    pub struct RandomFoldIn = "random_fold_in" {}
+}
+primitive! {
+    /// Operands k0, k1, x0, x1; results y0, y1.
+    pub struct Threefry = "threefry2x32" {}
+}
+
+fn layout(original: bool) -> Layout {
+    if original { Layout::Original } else { Layout::Partitionable }
+}
+fn key_operand<'a>(name: &str, x: &'a [Aval]) -> Res<&'a Aval> {
+    match x.first() {
+        Some(a) if a.dtype.is_key() => Ok(a),
+        Some(a) => Err(Error::type_error(format!("{name} requires an array of keys, got {}", a.long()))),
+        None => Err(Error::type_error(format!("{name} takes an array of keys"))),
+    }
+}
+/// One operand, batched at any axis; results have it in front.
+fn batch_front(op: &Op, cx: &dyn Cx, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
+    let v = cx.to_front(&x[0], d[0])?;
+    Ok((cx.bind(op, &[v])?, smallvec![d[0].map(|_| 0)]))
+}
+
+/// A 32-bit expression on its way into the graph.
+#[derive(Clone)]
+struct Expr(Rc<Kind>);
+enum Kind {
+    Const(u32),
+    Node(Node),
+    Bin(Bin, Expr, Expr),
+    SelectLt(Expr, Expr, Expr, Expr),
+}
+impl Expr {
+    fn new(k: Kind) -> Expr {
+        Expr(Rc::new(k))
+    }
+    fn bin(f: Bin, a: Expr, b: Expr) -> Expr {
+        Expr::new(Kind::Bin(f, a, b))
+    }
+}
+impl Word for Expr {
+    fn constant(value: u32) -> Expr {
+        Expr::new(Kind::Const(value))
+    }
+    fn add(self, o: Expr) -> Expr {
+        Expr::bin(Bin::Add, self, o)
+    }
+    fn sub(self, o: Expr) -> Expr {
+        Expr::bin(Bin::Sub, self, o)
+    }
+    fn xor(self, o: Expr) -> Expr {
+        Expr::bin(Bin::Xor, self, o)
+    }
+    fn or(self, o: Expr) -> Expr {
+        Expr::bin(Bin::Or, self, o)
+    }
+    fn and(self, o: Expr) -> Expr {
+        Expr::bin(Bin::And, self, o)
+    }
+    fn shl(self, by: u32) -> Expr {
+        Expr::bin(Bin::Shl, self, Expr::constant(by))
+    }
+    fn shr(self, by: u32) -> Expr {
+        Expr::bin(Bin::ShrLogical, self, Expr::constant(by))
+    }
+    fn shr_by(self, by: Expr) -> Expr {
+        Expr::bin(Bin::ShrLogical, self, by)
+    }
+    fn select_lt(self, bound: Expr, yes: Expr, no: Expr) -> Expr {
+        Expr::new(Kind::SelectLt(self, bound, yes, no))
+    }
+}
+fn leaf(x: Node) -> Expr {
+    Expr::new(Kind::Node(x))
+}
+/// Adds an expression to the graph; what it shares is added once.
+fn build(g: &mut Graph, e: &Expr, done: &mut HashMap<*const Kind, Node>) -> Node {
+    if let Some(n) = done.get(&Rc::as_ptr(&e.0)) {
+        return *n;
+    }
+    let n = match &*e.0 {
+        Kind::Const(c) => g.constant(Scalar::u32(*c), Dims::default()),
+        Kind::Node(n) => *n,
+        Kind::Bin(f, a, b) => {
+            let (a, b) = (build(g, a, done), build(g, b, done));
+            g.bin(*f, a, b)
+        }
+        Kind::SelectLt(a, b, t, f) => {
+            let (a, b) = (build(g, a, done), build(g, b, done));
+            let p = g.bin(Bin::Lt, a, b);
+            let (t, f) = (build(g, t, done), build(g, f, done));
+            g.select(p, t, f)
+        }
+    };
+    done.insert(Rc::as_ptr(&e.0), n);
+    n
+}
+/// Both expressions at one shape.
+fn build_pair(g: &mut Graph, e: &[Expr; 2], shape: &Dims) -> (Node, Node) {
+    let mut done = HashMap::new();
+    let mut one = |g: &mut Graph, e: &Expr| {
+        let n = build(g, e, &mut done);
+        if g.rank(n) == 0 { g.broadcast(n, shape.clone(), &[]) } else { n }
+    };
+    (one(g, &e[0]), one(g, &e[1]))
+}
+fn parts(g: &Graph, x: Node) -> Res<(Node, Node)> {
+    g.parts(x).ok_or_else(|| Error::type_error("an array of keys is expected"))
+}
+/// Keys repeated along trailing axes, and the number of each element along those, as (high, low) words.
+fn numbered(g: &mut Graph, key: Node, shape: &Dims) -> Res<([Expr; 2], [Expr; 2], Dims)> {
+    let (k0, k1) = parts(g, key)?;
+    let lead = g.shape(k0);
+    let all = lead.concat(shape);
+    let dims: Dims = (0..lead.len()).collect();
+    let key = [k0, k1].map(|k| leaf(g.broadcast(k, all.clone(), &dims)));
+    let n = shape.size();
+    let tail: Dims = (lead.len()..all.len()).collect();
+    let mut place = |g: &mut Graph, i: Node| {
+        let i = g.reshape(i, shape.clone());
+        leaf(g.broadcast(i, all.clone(), &tail))
+    };
+    let index = if n as u64 <= 1 << 32 {
+        let i = g.iota(DType::U32, Dims::new(&[n]), 0);
+        [Expr::constant(0), place(g, i)]
+    } else {
+        let i = g.iota(DType::U64, Dims::new(&[n]), 0);
+        let by = g.constant(Scalar::from_i64(DType::U64, 32), Dims::default());
+        let hi = g.bin(Bin::ShrLogical, i, by);
+        let (hi, lo) = (g.convert(hi, DType::U32), g.convert(i, DType::U32));
+        [place(g, hi), place(g, lo)]
+    };
+    Ok((key, index, all))
+}
+
+impl Rules for RandomKey {
+    fn infer(&self, x: &[Aval]) -> Res<Avals> {
+        let [a] = x else { return type_err("random keys are made of one operand") };
+        let key = Dtype::Key(self.r#impl);
+        match self.kind {
+            KeyCast::Seed if a.dtype.is_int() => Ok(smallvec![Aval::of(key, a.shape.clone())]),
+            KeyCast::Seed => type_err(format!("PRNG key seed must be an integer; got {}", a.long())),
+            KeyCast::Wrap if a.dtype == Dtype::U32 && a.shape.last() == Some(&self.r#impl.words()) => {
+                Ok(smallvec![Aval::of(key, a.shape.remove(a.rank() - 1))])
+            }
+            KeyCast::Wrap => type_err(format!(
+                "JAX encountered invalid PRNG key data: expected key_data.dtype = uint32 and a trailing axis of {}; got {}",
+                self.r#impl.words(),
+                a.long()
+            )),
+        }
+    }
+    fn jvp(&self, cx: &dyn Cx, x: &[Value], _: &[Tan]) -> Res<(Values, Tans)> {
+        zero_jvp(&self.clone().into(), cx, x)
+    }
+    fn transpose(&self, _: &dyn Cx, _: &[Arg], _: &[Tan]) -> Res<Tans> {
+        not_linear(self.kind.name())
+    }
+    fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
+        batch_front(&self.clone().into(), cx, x, d)
+    }
+    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+        let x = x[0];
+        if self.kind == KeyCast::Wrap {
+            return Ok(smallvec![b.unzip(x)]);
+        }
+        let hi = if b.dtype(x).size() == 8 {
+            let by = b.scalar(x, 32.0);
+            let hi = b.bin(Bin::ShrLogical, x, by);
+            b.convert(hi, DType::U32)
+        } else {
+            b.constant(Scalar::u32(0), out[0].shape.clone())
+        };
+        let lo = b.convert(x, DType::U32);
+        Ok(smallvec![b.pair(hi, lo)])
+    }
+}
+
+impl Rules for RandomMap {
+    fn infer(&self, x: &[Aval]) -> Res<Avals> {
+        let a = key_operand(self.kind.name(), x)?;
+        Ok(smallvec![match self.kind {
+            KeyMap::Unwrap => Aval::of(Dtype::U32, a.shape.insert(a.rank(), 2)),
+            KeyMap::Clone => a.clone(),
+        }])
+    }
+    fn jvp(&self, cx: &dyn Cx, x: &[Value], _: &[Tan]) -> Res<(Values, Tans)> {
+        zero_jvp(&self.clone().into(), cx, x)
+    }
+    fn transpose(&self, _: &dyn Cx, _: &[Arg], _: &[Tan]) -> Res<Tans> {
+        not_linear(self.kind.name())
+    }
+    fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
+        batch_front(&self.clone().into(), cx, x, d)
+    }
+    fn lower(&self, b: &mut Graph, x: &[Node], _: &[Aval]) -> Res<Nodes> {
+        Ok(smallvec![match self.kind {
+            KeyMap::Unwrap => b.take_out(x[0]),
+            KeyMap::Clone => x[0],
+        }])
+    }
+}
+
+impl Rules for RandomBits {
+    fn infer(&self, x: &[Aval]) -> Res<Avals> {
+        let a = key_operand("random_bits", x)?;
+        let dtype = match self.bit_width {
+            8 => Dtype::U8,
+            16 => Dtype::U16,
+            32 => Dtype::U32,
+            64 => Dtype::U64,
+            w => return type_err(format!("requires 8-, 16-, 32- or 64-bit field width, got {w}")),
+        };
+        Ok(smallvec![Aval::of(dtype, a.shape.concat(&self.shape))])
+    }
+    fn jvp(&self, cx: &dyn Cx, x: &[Value], _: &[Tan]) -> Res<(Values, Tans)> {
+        zero_jvp(&self.clone().into(), cx, x)
+    }
+    fn transpose(&self, _: &dyn Cx, _: &[Arg], _: &[Tan]) -> Res<Tans> {
+        not_linear("random_bits")
+    }
+    fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
+        batch_front(&self.clone().into(), cx, x, d)
+    }
+    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+        let width = Width::from_bits(self.bit_width as u32).ok_or_else(|| Error::type_error("no such bit width"))?;
+        let draw = Bits::new(layout(self.original), width, self.shape.size() as u64).map_err(|e| Error::value(e.to_string()))?;
+        let (key, index, all) = numbered(b, x[0], &self.shape)?;
+        let (hi, lo) = build_pair(b, &draw.element(key, index), &all);
+        let to = physical(&out[0]).dtype;
+        let lo = b.convert(lo, to);
+        if width != Width::W64 {
+            return Ok(smallvec![lo]);
+        }
+        let hi = b.convert(hi, to);
+        let by = b.scalar(hi, 32.0);
+        let hi = b.bin(Bin::Shl, hi, by);
+        Ok(smallvec![b.bin(Bin::Or, hi, lo)])
+    }
+}
+
+impl Rules for RandomSplit {
+    fn infer(&self, x: &[Aval]) -> Res<Avals> {
+        let a = key_operand("random_split", x)?;
+        Ok(smallvec![a.with_shape(a.shape.concat(&self.shape))])
+    }
+    fn jvp(&self, cx: &dyn Cx, x: &[Value], _: &[Tan]) -> Res<(Values, Tans)> {
+        zero_jvp(&self.clone().into(), cx, x)
+    }
+    fn transpose(&self, _: &dyn Cx, _: &[Arg], _: &[Tan]) -> Res<Tans> {
+        not_linear("random_split")
+    }
+    fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
+        batch_front(&self.clone().into(), cx, x, d)
+    }
+    fn lower(&self, b: &mut Graph, x: &[Node], _: &[Aval]) -> Res<Nodes> {
+        let count = u32::try_from(self.shape.size()).map_err(|_| Error::value("more keys than 2**32 - 1 in one split"))?;
+        let (key, [_, i], all) = numbered(b, x[0], &self.shape)?;
+        let pair = ferrax_prng::split(layout(self.original), key, i, count);
+        let (p, q) = build_pair(b, &pair, &all);
+        Ok(smallvec![b.pair(p, q)])
+    }
+}
+
+impl Rules for RandomFoldIn {
+    fn infer(&self, x: &[Aval]) -> Res<Avals> {
+        let a = key_operand("random_fold_in", x)?;
+        let [_, m] = x else { return type_err("random_fold_in takes keys and integers") };
+        if m.dtype != Dtype::U32 || (m.rank() > 0 && a.rank() > 0 && m.shape != a.shape) {
+            return type_err(format!("random_fold_in takes u32 data of the keys' shape, got {} and {}", a.long(), m.long()));
+        }
+        Ok(smallvec![if a.rank() == 0 { a.with_shape(m.shape.clone()) } else { a.clone() }])
+    }
+    fn jvp(&self, cx: &dyn Cx, x: &[Value], _: &[Tan]) -> Res<(Values, Tans)> {
+        zero_jvp(&self.clone().into(), cx, x)
+    }
+    fn transpose(&self, _: &dyn Cx, _: &[Arg], _: &[Tan]) -> Res<Tans> {
+        not_linear("random_fold_in")
+    }
+    fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
+        let (keys, data) = (&x[0], &x[1]);
+        let scalars = keys.rank() - d[0].is_some() as usize == 0 && data.rank() - d[1].is_some() as usize == 0;
+        let args: [Value; 2] = if scalars {
+            [cx.to_front(keys, d[0])?, cx.to_front(data, d[1])?]
+        } else {
+            [cx.batch_at(keys, d[0], ax.n, 0)?, cx.batch_at(data, d[1], ax.n, 0)?]
+        };
+        Ok((cx.bind(&RandomFoldIn {}.into(), &args)?, smallvec![Some(0)]))
+    }
+    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+        let (k0, k1) = parts(b, x[0])?;
+        let pair = ferrax_prng::fold_in([leaf(k0), leaf(k1)], leaf(x[1]));
+        let (p, q) = build_pair(b, &pair, &out[0].shape);
+        Ok(smallvec![b.pair(p, q)])
+    }
+}
+
+impl Rules for Threefry {
+    fn infer(&self, x: &[Aval]) -> Res<Avals> {
+        if x.len() != 4 || x.iter().any(|a| a.dtype != Dtype::U32) {
+            return type_err(format!("Arguments to threefry2x32_p must have uint32 type, got {x:?}"));
+        }
+        let shape = super::pointwise::common_shape("threefry2x32", x)?;
+        Ok(smallvec![Aval::of(Dtype::U32, shape.clone()), Aval::of(Dtype::U32, shape)])
+    }
+    fn jvp(&self, cx: &dyn Cx, x: &[Value], _: &[Tan]) -> Res<(Values, Tans)> {
+        zero_jvp(&Threefry {}.into(), cx, x)
+    }
+    fn transpose(&self, _: &dyn Cx, _: &[Arg], _: &[Tan]) -> Res<Tans> {
+        not_linear("threefry2x32")
+    }
+    fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
+        let (x, at) = align(cx, ax.n, x, d)?;
+        Ok((cx.bind(&Threefry {}.into(), &x)?, smallvec![Some(at), Some(at)]))
+    }
+    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+        let shape = &out[0].shape;
+        let mut at = |v: Node| {
+            let v = if b.rank(v) > 0 { b.broadcast(v, shape.clone(), &(0..shape.len()).collect::<Dims>()) } else { v };
+            leaf(v)
+        };
+        let (key, counter) = ([at(x[0]), at(x[1])], [at(x[2]), at(x[3])]);
+        let pair = ferrax_prng::threefry2x32(key, counter);
+        let (p, q) = build_pair(b, &pair, shape);
+        Ok(smallvec![p, q])
+    }
+}
