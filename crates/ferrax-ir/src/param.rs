@@ -28,8 +28,6 @@ pub enum Param {
     Int(i64),
     Float(f64),
     Str(Arc<str>),
-    /// A bare word: `fry`.
-    Name(Arc<str>),
     Dtype(Dtype),
     /// One of a named list of choices: (type, name), e.g. `GatherScatterMode.CLIP`.
     Enum(&'static str, Arc<str>),

@@ -23,12 +23,12 @@ use std::rc::Rc;
 
 impl ParamValue for KeyImpl {
     fn to_param(&self) -> Param {
-        Param::Name(self.tag().into())
+        Param::Str(self.tag().into())
     }
     fn from_param(p: &Param) -> Option<KeyImpl> {
         match p {
-            Param::Name(s) | Param::Str(s) if **s == *"threefry2x32" => Some(KeyImpl::Fry),
-            Param::Name(s) | Param::Str(s) => KeyImpl::from_tag(s),
+            Param::Str(s) if **s == *"threefry2x32" => Some(KeyImpl::Fry),
+            Param::Str(s) => KeyImpl::from_tag(s),
             _ => None,
         }
     }

@@ -295,7 +295,9 @@ impl Printer {
     }
 }
 fn scalar(p: &Param) -> String {
-    let join = |v: &[Param]| v.iter().map(scalar).collect::<Vec<_>>().join(", ");
+    // a string is bare by itself, quoted within a tuple
+    let item = |p: &Param| if let Param::Str(s) = p { format!("'{s}'") } else { scalar(p) };
+    let join = |v: &[Param]| v.iter().map(item).collect::<Vec<_>>().join(", ");
     match p {
         Param::None => "None".into(),
         Param::Bool(b) => if *b { "True" } else { "False" }.into(),
@@ -304,7 +306,7 @@ fn scalar(p: &Param) -> String {
         Param::Str(s) => s.to_string(),
         Param::Dtype(d) => d.long().into(),
         Param::Enum(t, n) => format!("{t}.{n}"),
-        Param::Tuple(v) if v.len() == 1 => format!("({},)", scalar(&v[0])),
+        Param::Tuple(v) if v.len() == 1 => format!("({},)", item(&v[0])),
         Param::Tuple(v) => format!("({})", join(v)),
         Param::List(v) => format!("[{}]", join(v)),
         Param::Struct(t, v) => format!("{t}({})", v.iter().map(|(k, p)| format!("{k}={}", scalar(p))).collect::<Vec<_>>().join(", ")),
