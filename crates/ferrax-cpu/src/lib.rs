@@ -1,1 +1,76 @@
-//! ferrax-cpu: see ARCHITECTURE.md.
+//! Runs plans on the cores of the host.
+//!
+//! INVARIANT: the bits of a result are a function of the plan and its inputs; the number of threads and the instruction tier change
+//! none of them. (A matrix product of floats is the exception to the latter: it takes the fused multiply-add where there is one.)
+#![deny(unsafe_code)]
+pub mod control;
+pub mod executable;
+pub mod kernels;
+pub mod memory;
+pub mod routines;
+pub mod stats;
+pub mod threads;
+pub mod tier;
+
+use ferrax_kernel::backend::{Backend, Executable, HostMemory};
+use ferrax_kernel::{Buffer, DType, Error, Plan, Res};
+use memory::{Adopted, Block};
+pub use stats::{Stats, stats};
+use std::sync::Arc;
+pub use threads::{num_threads, set_num_threads};
+pub use tier::Tier;
+
+/// The host as a device.
+pub struct CpuBackend {
+    tier: Tier,
+}
+impl Default for CpuBackend {
+    fn default() -> CpuBackend {
+        CpuBackend::new()
+    }
+}
+impl CpuBackend {
+    pub fn new() -> CpuBackend {
+        CpuBackend { tier: Tier::current() }
+    }
+    /// With the loops of a given tier; none where the machine lacks it.
+    pub fn with_tier(tier: Tier) -> Option<CpuBackend> {
+        tier.is_available().then_some(CpuBackend { tier })
+    }
+}
+
+/// Bytes that every element's alignment divides.
+const ELEMENT_ALIGN: usize = 8;
+
+impl Backend for CpuBackend {
+    fn platform(&self) -> &'static str {
+        "cpu"
+    }
+    fn description(&self) -> String {
+        format!("{} threads, {}", num_threads(), self.tier.name())
+    }
+    fn supports(&self, _: DType) -> bool {
+        true
+    }
+    fn compile(&self, plan: Arc<Plan>) -> Res<Arc<dyn Executable>> {
+        Ok(Arc::new(executable::CpuExecutable::compile(plan, self.tier)?))
+    }
+    fn upload(&self, bytes: &[u8]) -> Res<Buffer> {
+        Ok(Buffer::ready(Block::copy_of(bytes)?))
+    }
+    fn zeros(&self, bytes: usize) -> Res<Buffer> {
+        Ok(Buffer::ready(Block::zeroed(bytes)?))
+    }
+    fn adopt(&self, owner: Box<dyn HostMemory>) -> Res<Buffer> {
+        if owner.bytes().as_ptr() as usize % ELEMENT_ALIGN != 0 {
+            return self.upload(owner.bytes());
+        }
+        Ok(Buffer::ready(Adopted(owner)))
+    }
+    fn download(&self, b: &Buffer) -> Res<Vec<u8>> {
+        match b.try_memory() {
+            Some(m) => Ok(m?.host().ok_or_else(|| Error::Invalid("the buffer is on another device".into()))?.to_vec()),
+            None => Err(Error::Invalid("the buffer is still pending".into())),
+        }
+    }
+}

@@ -1,0 +1,500 @@
+//! Control steps: loops, branches, host functions, collectives, tapes.
+//!
+//! INVARIANT: an iteration allocates nothing but the growth of tapes (doubled when full); carries trade places instead of being
+//! copied; windows are a pointer and a stride.
+#![allow(unsafe_code)]
+use crate::executable::{Cell, Compiler, Home, Ready, State, run_steps};
+use crate::kernels::{Bases, Compiled};
+use crate::memory::Block;
+use ferrax_kernel::backend::RunCx;
+use ferrax_kernel::kernel::Access;
+use ferrax_kernel::plan::{Collective, HostCall, SlotId, Step, Trip};
+use ferrax_kernel::{Affine, DType, Error, Kernel, Node, Res, Scalar};
+use smallvec::SmallVec;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// A sequence of run-time length. Reading past its end gives zeros.
+#[derive(Clone, Default)]
+pub struct Tape(Option<Arc<Items>>);
+enum Items {
+    Flat { data: Block, each: usize, len: usize },
+    Nested(Vec<Tape>),
+}
+impl Tape {
+    fn len(&self) -> usize {
+        match self.0.as_deref() {
+            None => 0,
+            Some(Items::Flat { len, .. }) => *len,
+            Some(Items::Nested(v)) => v.len(),
+        }
+    }
+}
+
+/// A tape while it is being written.
+enum Writing {
+    Flat { data: Block, each: usize, len: usize },
+    Nested(Vec<Tape>),
+}
+impl Writing {
+    fn new(bytes: usize, depth: u8, expected: usize) -> Res<Writing> {
+        if depth > 1 {
+            return Ok(Writing::Nested(Vec::with_capacity(expected.min(1 << 16))));
+        }
+        let capacity = bytes.checked_mul(expected.max(8)).ok_or_else(|| Error::TooLarge(format!("a tape of {expected} elements of {bytes} bytes")))?;
+        Ok(Writing::Flat { data: Block::new(capacity)?, each: bytes, len: 0 })
+    }
+    /// The place of the next element.
+    fn next(&mut self) -> Res<*mut u8> {
+        match self {
+            Writing::Flat { data, each, len } => {
+                let at = *each * *len;
+                if at + *each > data.len() {
+                    let bigger = Block::new(data.len().checked_mul(2).ok_or_else(|| Error::TooLarge("a tape is larger than any memory".into()))?)?;
+                    // SAFETY: `at` bytes are written in the old block, and the new one is larger and apart.
+                    unsafe { bigger.ptr().copy_from_nonoverlapping(data.ptr(), at) };
+                    *data = bigger;
+                }
+                *len += 1;
+                Ok(data.ptr().wrapping_add(at))
+            }
+            Writing::Nested(_) => Ok(std::ptr::null_mut()),
+        }
+    }
+    fn done(self, reverse: bool) -> Tape {
+        Tape(Some(Arc::new(match self {
+            Writing::Flat { data, each, len } => {
+                if reverse && each > 0 {
+                    // SAFETY: len elements of `each` bytes are written; the slice is the block's only user.
+                    let all = unsafe { std::slice::from_raw_parts_mut(data.ptr(), len * each) };
+                    for i in 0..len / 2 {
+                        let (a, b) = all.split_at_mut((len - 1 - i) * each);
+                        a[i * each..(i + 1) * each].swap_with_slice(&mut b[..each]);
+                    }
+                }
+                Items::Flat { data, each, len }
+            }
+            Writing::Nested(mut v) => {
+                if reverse {
+                    v.reverse();
+                }
+                Items::Nested(v)
+            }
+        })))
+    }
+}
+
+pub enum Control {
+    Loop(Loop),
+    Switch { index: Cell, branches: Vec<Vec<Ready>> },
+    Callback { call: HostCall, ins: Vec<(Cell, usize)>, outs: Vec<(Cell, usize)> },
+    Collective { kind: Collective, axes: Vec<Arc<str>>, ins: Vec<(Cell, usize)>, outs: Vec<(Cell, usize)>, combine: Vec<Option<Compiled>> },
+    TapeLen { tape: usize, out: Cell, bytes: usize },
+    EmptyTape { out: usize },
+    CopyTape { from: usize, to: usize },
+}
+enum Trips {
+    Static(usize),
+    Dyn(Cell, DType),
+    While { cond: Vec<Ready>, pred: Cell },
+}
+struct Carry {
+    init: Cell,
+    slot: Cell,
+    next: Cell,
+    out: Cell,
+    bytes: usize,
+    /// init, slot, next, out as tapes.
+    tape: Option<[usize; 4]>,
+}
+struct Window {
+    all: Cell,
+    each: Cell,
+    bytes: usize,
+    /// The tape it runs along, the tape of an element if that is one, and how deep.
+    tape: Option<(usize, Option<usize>, u8)>,
+}
+pub struct Loop {
+    trips: Trips,
+    reverse: bool,
+    carries: Vec<Carry>,
+    xs: Vec<Window>,
+    ys: Vec<Window>,
+    count: Option<(Cell, usize)>,
+    body: Vec<Ready>,
+}
+
+impl Compiler<'_> {
+    fn tape(&self, c: Cell) -> Option<usize> {
+        if let Home::Tape(t) = self.homes[c as usize] { Some(t as usize) } else { None }
+    }
+    fn need_tape(&self, s: SlotId) -> Res<usize> {
+        self.tape(self.cell(s)?).ok_or_else(|| Error::Invalid(format!("slot {s} is no tape")))
+    }
+    fn sized(&self, s: &[SlotId]) -> Res<Vec<(Cell, usize)>> {
+        s.iter().map(|s| Ok((self.cell(*s)?, self.bytes(*s)))).collect()
+    }
+    fn scalar(&self, s: SlotId, what: &str) -> Res<(Cell, DType)> {
+        let c = self.cell(s)?;
+        match &self.plan.slots[s as usize] {
+            slot if slot.len == 1 && slot.tape == 0 => Ok((c, slot.dtype)),
+            slot => Err(Error::Invalid(format!("{what} is slot {s}, of {} elements", slot.len))),
+        }
+    }
+    fn window(&self, w: &ferrax_kernel::plan::Window, trip: Option<usize>) -> Res<Window> {
+        let (all, each) = (self.cell(w.all)?, self.cell(w.each)?);
+        let (a, e) = (&self.plan.slots[w.all as usize], &self.plan.slots[w.each as usize]);
+        let bytes = e.bytes();
+        if a.tape == 0 {
+            if trip.is_none_or(|n| n * bytes > a.bytes()) {
+                return Err(Error::Invalid(format!("slot {} does not hold an element for each iteration", w.all)));
+            }
+            return Ok(Window { all, each, bytes, tape: None });
+        }
+        if e.tape + 1 != a.tape {
+            return Err(Error::Invalid(format!("slot {} is no element of tape {}", w.each, w.all)));
+        }
+        Ok(Window { all, each, bytes, tape: Some((self.need_tape(w.all)?, self.tape(each), a.tape)) })
+    }
+}
+
+pub fn compile(c: &mut Compiler, s: &Step) -> Res<Control> {
+    Ok(match s {
+        Step::Loop(l) => Control::Loop(compile_loop(c, l)?),
+        Step::Switch { index, branches, .. } => {
+            let (index, d) = c.scalar(*index, "a branch index")?;
+            if d.size() != 4 || branches.is_empty() {
+                return Err(Error::Invalid("a switch needs branches and a 32-bit index".into()));
+            }
+            Control::Switch { index, branches: branches.iter().map(|b| c.steps(b)).collect::<Res<_>>()? }
+        }
+        Step::Callback { call, ins, outs } => Control::Callback { call: call.clone(), ins: c.sized(ins)?, outs: c.sized(outs)? },
+        Step::Collective { kind, axes, ins, outs } => {
+            let combine = match kind {
+                Collective::AllReduce(r) => {
+                    let bin = r.bin().ok_or_else(|| Error::Invalid("devices cannot combine positions".into()))?;
+                    ins.iter().map(|s| Ok(Some(Compiled::new(&pairwise(bin, c.plan.slots[*s as usize].dtype, c.plan.slots[*s as usize].len), true, c.tier)?))).collect::<Res<_>>()?
+                }
+                _ => ins.iter().map(|_| None).collect(),
+            };
+            Control::Collective { kind: kind.clone(), axes: axes.clone(), ins: c.sized(ins)?, outs: c.sized(outs)?, combine }
+        }
+        Step::TapeLen { tape, out } => Control::TapeLen { tape: c.need_tape(*tape)?, out: c.cell(*out)?, bytes: c.bytes(*out) },
+        Step::EmptyTape { out } => Control::EmptyTape { out: c.need_tape(*out)? },
+        Step::Kernel { .. } | Step::Routine { .. } | Step::Copy { .. } => return Err(Error::Invalid("not a control step".into())),
+    })
+}
+/// `out[i] = f(in0[i], in1[i])`.
+fn pairwise(f: ferrax_kernel::Bin, d: DType, n: usize) -> Kernel {
+    let load = |input| (d, Node::Load(Box::new(Access { input, at: Affine::new(0, [1]), guards: SmallVec::new(), fill: Scalar::zero(d) })));
+    Kernel { grid: [n].into(), inputs: vec![(d, n), (d, n)], nodes: vec![load(0), load(1), (d, Node::Bin(f, 0, 1))], outputs: vec![2], ..Kernel::default() }
+}
+fn compile_loop(c: &mut Compiler, l: &ferrax_kernel::plan::Loop) -> Res<Loop> {
+    let known = if let Trip::Static(n) = l.trip { Some(n) } else { None };
+    let trips = match &l.trip {
+        Trip::Static(n) => Trips::Static(*n),
+        Trip::Dyn(s) => {
+            let (cell, d) = c.scalar(*s, "a trip count")?;
+            Trips::Dyn(cell, d)
+        }
+        Trip::While { cond, pred } => {
+            let (pred, _) = c.scalar(*pred, "a loop's predicate")?;
+            Trips::While { cond: c.steps(cond)?, pred }
+        }
+    };
+    let mut carries = vec![];
+    for k in &l.carries {
+        let slots = [k.init, k.slot, k.next, k.out];
+        let cells: Vec<Cell> = c.cells(&slots)?.to_vec();
+        let bytes = c.bytes(k.slot);
+        let tapes: Vec<usize> = cells.iter().filter_map(|x| c.tape(*x)).collect();
+        let tape = match tapes[..] {
+            [a, b, d, e] => Some([a, b, d, e]),
+            [] if slots.iter().all(|s| c.bytes(*s) == bytes) => None,
+            _ => return Err(Error::Invalid(format!("a carry's slots {slots:?} differ in size"))),
+        };
+        carries.push(Carry { init: cells[0], slot: cells[1], next: cells[2], out: cells[3], bytes, tape });
+    }
+    let windows = |w: &[ferrax_kernel::plan::Window]| w.iter().map(|w| c.window(w, known)).collect::<Res<Vec<_>>>();
+    let (xs, ys) = (windows(&l.xs)?, windows(&l.ys)?);
+    let count = l.count.map(|s| Ok::<_, Error>((c.cell(s)?, c.bytes(s)))).transpose()?;
+    Ok(Loop { trips, reverse: l.reverse, carries, xs, ys, count, body: c.steps(&l.body)? })
+}
+
+/// # Safety
+/// `p` points at an integer of `bytes` bytes.
+unsafe fn write_int(p: *mut u8, bytes: usize, x: usize) {
+    // SAFETY: by the contract.
+    unsafe {
+        match bytes {
+            4 => p.cast::<i32>().write_unaligned(x as i32),
+            8 => p.cast::<i64>().write_unaligned(x as i64),
+            _ => p.copy_from_nonoverlapping(x.to_le_bytes().as_ptr(), bytes.min(8)),
+        }
+    }
+}
+
+impl Control {
+    pub fn run(&self, state: &mut State, cx: &RunCx) -> Res<()> {
+        match self {
+            Control::Loop(l) => l.run(state, cx),
+            Control::Switch { index, branches } => {
+                // SAFETY: the cell holds a 32-bit integer.
+                let i = unsafe { state.ptrs[*index as usize].cast::<i32>().read_unaligned() };
+                run_steps(&branches[i.clamp(0, branches.len() as i32 - 1) as usize], (state, cx))
+            }
+            Control::Callback { call, ins, outs } => {
+                // SAFETY: cells have these sizes; results are apart from operands and each other.
+                unsafe {
+                    let ins: SmallVec<[&[u8]; 4]> = ins.iter().map(|(c, n)| std::slice::from_raw_parts(state.ptrs[*c as usize].cast_const(), *n)).collect();
+                    let mut outs: SmallVec<[&mut [u8]; 4]> = outs.iter().map(|(c, n)| std::slice::from_raw_parts_mut(state.ptrs[*c as usize], *n)).collect();
+                    call.f.call(&ins, &mut outs)
+                }
+            }
+            Control::Collective { kind, axes, ins, outs, combine } => collective(kind, axes, ins, outs, combine, state, cx),
+            Control::TapeLen { tape, out, bytes } => {
+                // SAFETY: the slot is an integer of these bytes.
+                unsafe { write_int(state.ptrs[*out as usize], *bytes, state.tapes[*tape].len()) };
+                Ok(())
+            }
+            Control::EmptyTape { out } => {
+                state.tapes[*out] = Tape::default();
+                Ok(())
+            }
+            Control::CopyTape { from, to } => {
+                if from != to {
+                    state.tapes[*to] = state.tapes[*from].clone();
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+fn collective(kind: &Collective, axes: &[Arc<str>], ins: &[(Cell, usize)], outs: &[(Cell, usize)], combine: &[Option<Compiled>], state: &mut State, cx: &RunCx) -> Res<()> {
+    let world = cx.world.ok_or_else(|| Error::Invalid(format!("a collective over {axes:?} outside of any mesh")))?;
+    let (rank, size) = world.rank(axes)?;
+    if let Collective::AxisIndex = kind {
+        for (c, bytes) in outs {
+            // SAFETY: an integer slot.
+            unsafe { write_int(state.ptrs[*c as usize], *bytes, rank) };
+        }
+        return Ok(());
+    }
+    for (((from, bytes), (to, out_bytes)), combine) in ins.iter().zip(outs).zip(combine) {
+        // SAFETY: cells have these sizes, and `out` is written only after `mine` was handed in.
+        let mine = unsafe { std::slice::from_raw_parts(state.ptrs[*from as usize].cast_const(), *bytes) };
+        let all = world.exchange(axes, mine)?;
+        if all.len() != size || all.iter().any(|p| p.len() != *bytes) {
+            return Err(Error::Invalid("devices handed in arrays of different sizes".into()));
+        }
+        // SAFETY: the result's cell has this size; the operand's bytes are no longer looked at.
+        let out = unsafe { std::slice::from_raw_parts_mut(state.ptrs[*to as usize], *out_bytes) };
+        match kind {
+            Collective::AllReduce(_) => {
+                out.copy_from_slice(&all[0]);
+                let Some(f) = combine else { continue };
+                for part in &all[1..] {
+                    let part = Block::copy_of(part)?;
+                    let ptrs = [out.as_mut_ptr(), part.ptr()];
+                    // SAFETY: both have the kernel's size; the kernel was compiled to update its first operand.
+                    unsafe { f.run(Bases { ptrs: &ptrs, ins: &[0, 1], outs: &[0] }, true) };
+                }
+            }
+            Collective::AllGather => {
+                for (k, part) in all.iter().enumerate() {
+                    out[k * bytes..(k + 1) * bytes].copy_from_slice(part);
+                }
+            }
+            Collective::AllToAll => {
+                let n = bytes / size;
+                for (k, part) in all.iter().enumerate() {
+                    out[k * n..(k + 1) * n].copy_from_slice(&part[rank * n..(rank + 1) * n]);
+                }
+            }
+            Collective::Permute(pairs) => match pairs.iter().find(|p| p.1 as usize == rank) {
+                Some((source, _)) => out.copy_from_slice(&all[*source as usize]),
+                None => out.fill(0),
+            },
+            Collective::AxisIndex => (),
+        }
+    }
+    Ok(())
+}
+
+impl Loop {
+    fn run(&self, state: &mut State, cx: &RunCx) -> Res<()> {
+        let known = match self.trips {
+            Trips::Static(n) => Some(n),
+            Trips::Dyn(c, d) => {
+                // SAFETY: a scalar of this dtype.
+                let bytes = unsafe { std::slice::from_raw_parts(state.ptrs[c as usize].cast_const(), d.size()) };
+                Some(Scalar::from_bytes(d, bytes).to_i64().max(0) as usize)
+            }
+            Trips::While { .. } => None,
+        };
+        let home: SmallVec<[(*mut u8, *mut u8); 8]> = self.carries.iter().map(|c| (state.ptrs[c.slot as usize], state.ptrs[c.next as usize])).collect();
+        for c in &self.carries {
+            self.enter(c, known, state);
+        }
+        let mut tapes: SmallVec<[Option<Writing>; 2]> = SmallVec::new();
+        for y in &self.ys {
+            tapes.push(y.tape.map(|(.., depth)| Writing::new(y.bytes, depth, known.unwrap_or(0))).transpose()?);
+        }
+        let done = self.iterate(known, &mut tapes, state, cx);
+        let results: SmallVec<[*mut u8; 8]> = self.carries.iter().map(|c| state.ptrs[c.slot as usize]).collect();
+        for (c, (slot, next)) in self.carries.iter().zip(home) {
+            state.ptrs[c.next as usize] = next;
+            state.ptrs[c.slot as usize] = slot;
+        }
+        let count = done?;
+        for (c, from) in self.carries.iter().zip(results) {
+            match c.tape {
+                Some([_, slot, _, out]) => {
+                    if slot != out {
+                        state.tapes[out] = std::mem::take(&mut state.tapes[slot]);
+                    }
+                }
+                None => {
+                    let to = state.ptrs[c.out as usize];
+                    if to != from {
+                        // SAFETY: all places of a carry have `bytes` bytes.
+                        unsafe { to.copy_from(from, c.bytes) };
+                    }
+                }
+            }
+        }
+        for (y, w) in self.ys.iter().zip(tapes) {
+            if let (Some((t, ..)), Some(w)) = (y.tape, w) {
+                state.tapes[t] = w.done(self.reverse);
+            }
+        }
+        if let Some((c, bytes)) = self.count {
+            // SAFETY: an integer slot.
+            unsafe { write_int(state.ptrs[c as usize], bytes, count) };
+        }
+        Ok(())
+    }
+    /// Brings the initial value into the carry's slot; if an odd number of iterations is to come, into its other place, so that
+    /// the last value ends up where it belongs.
+    fn enter(&self, c: &Carry, known: Option<usize>, state: &mut State) {
+        if let Some([init, slot, ..]) = c.tape {
+            if init != slot {
+                state.tapes[slot] = state.tapes[init].clone();
+            }
+            return;
+        }
+        let from = state.ptrs[c.init as usize];
+        if c.slot != c.next && c.init != c.slot && known.is_some_and(|n| n % 2 == 1) {
+            state.ptrs.swap(c.slot as usize, c.next as usize);
+        }
+        let to = state.ptrs[c.slot as usize];
+        if from != to {
+            // SAFETY: all places of a carry have `bytes` bytes.
+            unsafe { to.copy_from(from, c.bytes) };
+        }
+    }
+    fn iterate(&self, known: Option<usize>, tapes: &mut [Option<Writing>], state: &mut State, cx: &RunCx) -> Res<usize> {
+        let mut i = 0;
+        loop {
+            match (&self.trips, known) {
+                (_, Some(n)) if i >= n => return Ok(i),
+                (Trips::While { cond, pred }, _) => {
+                    run_steps(cond, (state, cx))?;
+                    // SAFETY: the predicate is one byte.
+                    if unsafe { *state.ptrs[*pred as usize] } == 0 {
+                        return Ok(i);
+                    }
+                }
+                _ => (),
+            }
+            if cx.cancel.load(Ordering::Relaxed) {
+                return Err(Error::Cancelled);
+            }
+            let at = match known {
+                Some(n) if self.reverse => n - 1 - i,
+                _ => i,
+            };
+            for x in &self.xs {
+                x.read(at, state);
+            }
+            for (y, w) in self.ys.iter().zip(tapes.iter_mut()) {
+                match w {
+                    Some(w) => {
+                        let p = w.next()?;
+                        state.ptrs[y.each as usize] = p;
+                    }
+                    None => state.ptrs[y.each as usize] = state.ptrs[y.all as usize].wrapping_add(at * y.bytes),
+                }
+            }
+            run_steps(&self.body, (state, cx))?;
+            for (y, w) in self.ys.iter().zip(tapes.iter_mut()) {
+                if let (Some(Writing::Nested(v)), Some((_, Some(each), _))) = (w, y.tape) {
+                    v.push(state.tapes[each].clone());
+                }
+            }
+            for c in &self.carries {
+                match c.tape {
+                    Some([_, slot, next, _]) => state.tapes.swap(slot, next),
+                    None => state.ptrs.swap(c.slot as usize, c.next as usize),
+                }
+            }
+            i += 1;
+        }
+    }
+}
+impl Window {
+    /// Points the element's cell at element `at`.
+    #[inline]
+    fn read(&self, at: usize, state: &mut State) {
+        let Some((tape, each, _)) = self.tape else {
+            state.ptrs[self.each as usize] = state.ptrs[self.all as usize].wrapping_add(at * self.bytes);
+            return;
+        };
+        match (state.tapes[tape].0.as_deref(), each) {
+            (Some(Items::Nested(v)), Some(each)) => state.tapes[each] = v.get(at).cloned().unwrap_or_default(),
+            (None, Some(each)) => state.tapes[each] = Tape::default(),
+            (Some(Items::Flat { data, each, len }), None) if at < *len => state.ptrs[self.each as usize] = data.ptr().wrapping_add(at * each),
+            _ => state.ptrs[self.each as usize] = state.zeros.ptr(),
+        }
+    }
+}
+
+/// Steps as text, one line each.
+pub fn describe(steps: &[Ready], s: &mut String, depth: usize) {
+    let pad = "  ".repeat(depth);
+    for step in steps {
+        match step {
+            Ready::Kernel { kernel, ins, outs } => {
+                *s += &format!("{pad}{outs:?} = kernel {ins:?}\n");
+                for line in kernel.text().lines() {
+                    *s += &format!("{pad}{line}\n");
+                }
+            }
+            Ready::Routine { ins, outs, .. } => *s += &format!("{pad}{outs:?} = routine {ins:?}\n"),
+            Ready::Copy { from, to, bytes } => *s += &format!("{pad}[{to}] = copy [{from}] {bytes} bytes\n"),
+            Ready::Control(c) => match &**c {
+                Control::Loop(l) => {
+                    *s += &format!("{pad}loop, {} carries, {} in, {} out\n", l.carries.len(), l.xs.len(), l.ys.len());
+                    if let Trips::While { cond, .. } = &l.trips {
+                        *s += &format!("{pad}while\n");
+                        describe(cond, s, depth + 1);
+                    }
+                    *s += &format!("{pad}do\n");
+                    describe(&l.body, s, depth + 1);
+                }
+                Control::Switch { branches, .. } => {
+                    for (k, b) in branches.iter().enumerate() {
+                        *s += &format!("{pad}branch {k}\n");
+                        describe(b, s, depth + 1);
+                    }
+                }
+                Control::Callback { call, .. } => *s += &format!("{pad}{call:?}\n"),
+                Control::Collective { kind, axes, .. } => *s += &format!("{pad}{kind:?} over {axes:?}\n"),
+                Control::TapeLen { out, .. } => *s += &format!("{pad}[{out}] = length of a tape\n"),
+                Control::EmptyTape { out } => *s += &format!("{pad}tape {out} = empty\n"),
+                Control::CopyTape { from, to } => *s += &format!("{pad}tape {to} = tape {from}\n"),
+            },
+        }
+    }
+}

@@ -1,0 +1,400 @@
+//! A compiled plan: steps with their kernels compiled, and a table of pointers they share.
+//!
+//! Every slot is a cell of the pointer table; slots that share memory (`Place::Same`) share a cell. A run sets the cells of inputs
+//! and outputs, those of the arena are set when the arena is made, and loops move those of their windows and carries.
+//!
+//! INVARIANT: between runs nobody holds the state; a run that finds it taken (a second thread) makes another.
+#![allow(unsafe_code)]
+use crate::control::{self, Control, Tape};
+use crate::kernels::{Bases, Compiled};
+use crate::memory::{Block, into_block};
+use crate::threads;
+use crate::tier::Tier;
+use crate::{routines, stats};
+use ferrax_kernel::backend::{Arg, Buffers, Executable, RunCx};
+use ferrax_kernel::plan::{Place, SlotId, Step};
+use ferrax_kernel::{Buffer, Error, Plan, Res};
+use smallvec::SmallVec;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+
+pub type Cell = u32;
+
+/// Where a cell points before any step moves it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Home {
+    Input(u32),
+    Output(u32),
+    Arena(usize),
+    /// Set by a loop.
+    Window,
+    /// Index of a tape.
+    Tape(u32),
+}
+
+/// A step, ready to run.
+pub enum Ready {
+    Kernel { kernel: Compiled, ins: Box<[Cell]>, outs: Box<[Cell]> },
+    Routine { run: routines::Run, ins: Box<[Cell]>, outs: Box<[Cell]> },
+    Copy { from: Cell, to: Cell, bytes: usize },
+    Control(Box<Control>),
+}
+
+/// What a run works on.
+pub struct State {
+    pub ptrs: Vec<*mut u8>,
+    pub tapes: Vec<Tape>,
+    /// As many zero bytes as the largest element of a tape.
+    pub zeros: Block,
+    /// What the cells of the arena point into.
+    _arena: Block,
+    pub launches: u64,
+}
+// SAFETY: the pointers are to the arena, which the state owns, or are set anew by each run.
+unsafe impl Send for State {}
+
+pub struct CpuExecutable {
+    plan: Arc<Plan>,
+    homes: Vec<Home>,
+    steps: Vec<Ready>,
+    state: Mutex<Option<Box<State>>>,
+    /// Cell of each plan input and of each output that is made here; outputs that are inputs or other outputs.
+    input_cells: Vec<(Cell, usize)>,
+    outputs: Vec<Out>,
+    /// Input -> output that may take its memory.
+    heirs: Vec<Option<u32>>,
+    n_tapes: usize,
+    zero_bytes: usize,
+    /// Several steps are worth a pool, and none needs the calling thread: enter it once.
+    enter_pool: bool,
+}
+#[derive(Clone, Copy)]
+enum Out {
+    /// Made for the run.
+    Fresh(Cell, usize),
+    Input(u32),
+    /// The same as an earlier output.
+    Output(u32),
+    /// Copied out of the arena at the end.
+    Copied(Cell, usize),
+}
+
+/// Shared by the compilation of all steps.
+pub struct Compiler<'a> {
+    pub plan: &'a Plan,
+    pub cells: Vec<Cell>,
+    pub homes: Vec<Home>,
+    pub tier: Tier,
+    /// Steps worth the pool.
+    pub large: usize,
+}
+
+impl Compiler<'_> {
+    pub fn cell(&self, s: SlotId) -> Res<Cell> {
+        self.cells.get(s as usize).copied().ok_or_else(|| Error::Invalid(format!("slot {s} does not exist")))
+    }
+    pub fn cells(&self, s: &[SlotId]) -> Res<Box<[Cell]>> {
+        s.iter().map(|s| self.cell(*s)).collect()
+    }
+    pub fn bytes(&self, s: SlotId) -> usize {
+        self.plan.slots[s as usize].bytes()
+    }
+    /// Whether the two cells may be one memory.
+    fn meet(&self, a: Cell, b: Cell) -> bool {
+        match (self.homes[a as usize], self.homes[b as usize]) {
+            _ if a == b => true,
+            (Home::Arena(x), Home::Arena(y)) => x == y,
+            (Home::Output(o), Home::Input(i)) | (Home::Input(i), Home::Output(o)) => self.plan.donatable.get(o as usize).copied().flatten() == Some(i),
+            _ => false,
+        }
+    }
+    fn expect(&self, what: &str, slots: &[SlotId], sizes: &[(ferrax_kernel::DType, usize)]) -> Res<()> {
+        let have = slots.iter().map(|s| self.plan.slots.get(*s as usize));
+        if slots.len() != sizes.len() || have.zip(sizes).any(|(h, (d, n))| h.is_none_or(|h| h.bytes() < n * d.size() || h.tape > 0)) {
+            return Err(Error::Invalid(format!("{what} over slots {slots:?} needs {sizes:?}")));
+        }
+        Ok(())
+    }
+    pub fn steps(&mut self, steps: &[Step]) -> Res<Vec<Ready>> {
+        steps.iter().map(|s| self.step(s)).collect()
+    }
+    fn step(&mut self, s: &Step) -> Res<Ready> {
+        Ok(match s {
+            Step::Kernel { kernel, ins, outs } => {
+                let n = kernel.grid.size();
+                self.expect("a kernel's inputs", ins, &kernel.inputs)?;
+                self.expect("a kernel's outputs", outs, &kernel.output_dtypes().map(|d| (d, n)).collect::<Vec<_>>())?;
+                let (ins, outs) = (self.cells(ins)?, self.cells(outs)?);
+                let aliased = outs.iter().any(|o| ins.iter().any(|i| self.meet(*i, *o)));
+                let kernel = Compiled::new(kernel, aliased, self.tier)?;
+                self.large += (kernel.nanos() > 30_000.0) as usize;
+                Ready::Kernel { kernel, ins, outs }
+            }
+            Step::Routine { routine, ins, outs } => {
+                self.expect(routine.name(), ins, &routine.operands())?;
+                self.expect(routine.name(), outs, &routine.results())?;
+                self.large += (routine.work() > 100_000) as usize;
+                Ready::Routine { run: routines::compile(routine, self.tier)?, ins: self.cells(ins)?, outs: self.cells(outs)? }
+            }
+            Step::Copy { from, to } => {
+                let (a, b) = (self.cell(*from)?, self.cell(*to)?);
+                if let (Home::Tape(x), Home::Tape(y)) = (self.homes[a as usize], self.homes[b as usize]) {
+                    return Ok(Ready::Control(Box::new(Control::CopyTape { from: x as usize, to: y as usize })));
+                }
+                if self.bytes(*from) != self.bytes(*to) {
+                    return Err(Error::Invalid(format!("slot {from} is copied to slot {to} of another size")));
+                }
+                Ready::Copy { from: a, to: b, bytes: self.bytes(*from) }
+            }
+            other => Ready::Control(Box::new(control::compile(self, other)?)),
+        })
+    }
+}
+
+/// Follows `Place::Same` to the slot that has memory of its own.
+fn root(plan: &Plan, mut s: usize) -> Res<usize> {
+    for _ in 0..=plan.slots.len() {
+        match plan.places.get(s) {
+            Some(Place::Same(t)) => s = *t as usize,
+            Some(_) => return Ok(s),
+            None => return Err(Error::Invalid(format!("slot {s} has no place"))),
+        }
+    }
+    Err(Error::Invalid(format!("slot {s} shares memory with itself")))
+}
+
+impl CpuExecutable {
+    pub fn compile(plan: Arc<Plan>, tier: Tier) -> Res<CpuExecutable> {
+        let n = plan.slots.len();
+        if plan.places.len() != n {
+            return Err(Error::Invalid("places and slots differ in number".into()));
+        }
+        let mut cells = vec![Cell::MAX; n];
+        let mut homes = vec![];
+        let mut n_tapes = 0;
+        for s in 0..n {
+            let r = root(&plan, s)?;
+            if cells[r] == Cell::MAX {
+                cells[r] = homes.len() as Cell;
+                homes.push(match plan.places[r] {
+                    _ if plan.slots[r].tape > 0 => {
+                        n_tapes += 1;
+                        Home::Tape(n_tapes - 1)
+                    }
+                    Place::Input(i) => Home::Input(i),
+                    Place::Output(i) => Home::Output(i),
+                    Place::Arena(at) => {
+                        if at % 64 != 0 || at.checked_add(plan.slots[r].bytes()).is_none_or(|end| end > plan.arena) {
+                            return Err(Error::Invalid(format!("slot {r} lies outside the arena")));
+                        }
+                        Home::Arena(at)
+                    }
+                    Place::Window => Home::Window,
+                    Place::Tape => return Err(Error::Invalid(format!("slot {r} is placed as a tape but is none"))),
+                    Place::Same(_) => unreachable!("a root is not Same"),
+                });
+            }
+            if plan.slots[s].bytes() > plan.slots[r].bytes() {
+                return Err(Error::Invalid(format!("slot {s} shares the memory of slot {r}, which is smaller")));
+            }
+            cells[s] = cells[r];
+        }
+        let zero_bytes = plan.slots.iter().filter(|s| s.tape > 0).map(|s| s.bytes()).max().unwrap_or(0);
+        let mut input_cells = vec![];
+        for (i, s) in plan.inputs.iter().enumerate() {
+            let c = *cells.get(*s as usize).ok_or_else(|| Error::Invalid(format!("input {i} is no slot")))?;
+            if homes[c as usize] != Home::Input(i as u32) {
+                return Err(Error::Invalid(format!("input {i} is not placed there")));
+            }
+            input_cells.push((c, plan.slots[*s as usize].bytes()));
+        }
+        let mut outputs: Vec<Out> = vec![];
+        for (i, s) in plan.outputs.iter().enumerate() {
+            let c = *cells.get(*s as usize).ok_or_else(|| Error::Invalid(format!("output {i} is no slot")))?;
+            let bytes = plan.slots[*s as usize].bytes();
+            let first = plan.outputs[..i].iter().position(|t| cells[*t as usize] == c && plan.slots[*t as usize].bytes() == bytes);
+            outputs.push(match (homes[c as usize], first) {
+                (_, Some(o)) => Out::Output(o as u32),
+                (Home::Output(_), None) => Out::Fresh(c, bytes),
+                (Home::Input(k), None) => Out::Input(k),
+                (Home::Arena(_), None) => Out::Copied(c, bytes),
+                _ => return Err(Error::Invalid(format!("output {i} is a tape or a window"))),
+            });
+        }
+        for (c, h) in homes.iter().enumerate() {
+            if let Home::Output(_) = h
+                && !outputs.iter().any(|o| matches!(o, Out::Fresh(f, _) if *f as usize == c))
+            {
+                return Err(Error::Invalid("a slot is placed in an output that is none".into()));
+            }
+            if let Home::Input(k) = h
+                && *k as usize >= plan.inputs.len()
+            {
+                return Err(Error::Invalid("a slot is placed in an input that is none".into()));
+            }
+        }
+        let mut heirs = vec![None; plan.inputs.len()];
+        for (o, d) in plan.donatable.iter().enumerate() {
+            if let Some(i) = d
+                && let Some(Out::Fresh(_, bytes)) = outputs.get(o)
+                && input_cells.get(*i as usize).is_some_and(|x| x.1 == *bytes)
+            {
+                heirs[*i as usize] = Some(o as u32);
+            }
+        }
+        let mut c = Compiler { plan: &plan, cells, homes, tier, large: 0 };
+        let steps = c.steps(&plan.steps)?;
+        let (homes, large) = (c.homes, c.large);
+        let enter_pool = large > 1 && !plan.waits();
+        Ok(CpuExecutable { plan, homes, steps, state: Mutex::new(None), input_cells, outputs, heirs, n_tapes: n_tapes as usize, zero_bytes, enter_pool })
+    }
+    fn new_state(&self) -> Res<Box<State>> {
+        let arena = Block::new(self.plan.arena)?;
+        let at = |h: &Home| if let Home::Arena(o) = h { arena.ptr().wrapping_add(*o) } else { std::ptr::null_mut() };
+        let ptrs = self.homes.iter().map(at).collect();
+        let tapes = (0..self.n_tapes).map(|_| Tape::default()).collect();
+        Ok(Box::new(State { ptrs, tapes, zeros: Block::zeroed(self.zero_bytes)?, _arena: arena, launches: 0 }))
+    }
+    fn run_with(&self, cx: &RunCx, args: SmallVec<[Arg; 4]>, state: &mut State) -> Res<Buffers> {
+        if args.len() != self.input_cells.len() {
+            return Err(Error::Invalid(format!("the plan takes {} inputs, {} were given", self.input_cells.len(), args.len())));
+        }
+        let n_out = self.outputs.len();
+        let mut made: SmallVec<[Option<Box<Block>>; 2]> = SmallVec::new();
+        made.resize_with(n_out, || None);
+        // Inputs stay alive to the end of the run; donated ones that nobody else holds become outputs.
+        let mut held: SmallVec<[Option<Buffer>; 4]> = SmallVec::new();
+        for (k, arg) in args.into_iter().enumerate() {
+            let (cell, bytes) = self.input_cells[k];
+            let m = match arg.buffer.try_memory() {
+                Some(m) => m?,
+                None => return Err(Error::Invalid(format!("input {k} is still pending"))),
+            };
+            let host = m.host().ok_or_else(|| Error::Invalid(format!("input {k} is on another device")))?;
+            if host.len() != bytes {
+                return Err(Error::Invalid(format!("input {k} has {} bytes where the plan says {bytes}", host.len())));
+            }
+            state.ptrs[cell as usize] = host.as_ptr().cast_mut();
+            let mut buffer = Some(arg.buffer);
+            if arg.donated
+                && let Some(o) = self.heirs[k]
+                && let Some(b) = buffer.take()
+            {
+                match b.into_memory().map(into_block) {
+                    Ok(Ok(block)) => made[o as usize] = Some(block),
+                    Ok(Err(m)) => buffer = Some(Buffer::from_box(m)),
+                    Err(b) => buffer = Some(b),
+                }
+            }
+            held.push(buffer);
+        }
+        for (o, out) in self.outputs.iter().enumerate() {
+            if let Out::Fresh(cell, bytes) = out {
+                let block = match made[o].take() {
+                    Some(b) => b,
+                    None => Box::new(Block::new(*bytes)?),
+                };
+                state.ptrs[*cell as usize] = block.ptr();
+                made[o] = Some(block);
+            }
+        }
+        if self.enter_pool && let Some(pool) = threads::pool() {
+            let mut inside = Inside { state, cx };
+            pool.install(|| run_steps(&self.steps, inside.parts()))?;
+        } else {
+            run_steps(&self.steps, (state, cx))?;
+        }
+        let mut out = Buffers::new();
+        for (o, kind) in self.outputs.iter().enumerate() {
+            out.push(match kind {
+                Out::Fresh(..) => match made[o].take() {
+                    Some(b) => Buffer::from_box(b),
+                    None => return Err(Error::Invalid("an output was lost".into())),
+                },
+                Out::Input(k) => match &held[*k as usize] {
+                    Some(b) => b.clone(),
+                    None => return Err(Error::Invalid(format!("input {k} is an output and was given to another"))),
+                },
+                Out::Output(k) => out[*k as usize].clone(),
+                Out::Copied(cell, bytes) => {
+                    let b = Block::new(*bytes)?;
+                    // SAFETY: the cell's arena place has this many bytes, apart from the fresh block.
+                    unsafe { b.ptr().copy_from_nonoverlapping(state.ptrs[*cell as usize], *bytes) };
+                    Buffer::ready(b)
+                }
+            });
+        }
+        Ok(out)
+    }
+}
+
+/// What a run takes into the pool.
+struct Inside<'a, 'b> {
+    state: &'a mut State,
+    cx: &'a RunCx<'b>,
+}
+// SAFETY: the calling thread waits while one pool thread uses these; all parts of RunCx are Sync.
+unsafe impl Send for Inside<'_, '_> {}
+impl<'a, 'b> Inside<'a, 'b> {
+    fn parts(&mut self) -> (&mut State, &'a RunCx<'b>) {
+        (self.state, self.cx)
+    }
+}
+
+/// Runs steps in order.
+pub fn run_steps(steps: &[Ready], (state, cx): (&mut State, &RunCx)) -> Res<()> {
+    for (k, s) in steps.iter().enumerate() {
+        if k > 0 && cx.cancel.load(Ordering::Relaxed) {
+            return Err(Error::Cancelled);
+        }
+        match s {
+            Ready::Kernel { kernel, ins, outs } => {
+                state.launches += 1;
+                // SAFETY: sizes were checked at compilation; the memory plan keeps what is alive apart.
+                unsafe { kernel.run(Bases { ptrs: &state.ptrs, ins, outs }, true) }
+            }
+            Ready::Routine { run, ins, outs } => {
+                state.launches += 1;
+                run(Bases { ptrs: &state.ptrs, ins, outs }, true)?;
+            }
+            Ready::Copy { from, to, bytes } => {
+                let (from, to) = (state.ptrs[*from as usize], state.ptrs[*to as usize]);
+                if from != to {
+                    // SAFETY: both cells have this many bytes.
+                    unsafe { to.copy_from(from, *bytes) }
+                }
+            }
+            Ready::Control(c) => c.run(state, cx)?,
+        }
+    }
+    Ok(())
+}
+
+impl Executable for CpuExecutable {
+    fn run(&self, cx: &RunCx, args: SmallVec<[Arg; 4]>) -> Res<Buffers> {
+        let kept = self.state.try_lock().ok().and_then(|mut s| s.take());
+        let mut state = match kept {
+            Some(s) => s,
+            None => self.new_state()?,
+        };
+        let out = self.run_with(cx, args, &mut state);
+        stats::add_launches(std::mem::take(&mut state.launches));
+        for t in &mut state.tapes {
+            *t = Tape::default();
+        }
+        if out.is_ok()
+            && let Ok(mut s) = self.state.try_lock()
+        {
+            *s = Some(state);
+        }
+        out
+    }
+    fn plan(&self) -> &Plan {
+        &self.plan
+    }
+    fn text(&self) -> String {
+        let mut s = format!("arena {} bytes\n", self.plan.arena);
+        control::describe(&self.steps, &mut s, 0);
+        s
+    }
+}

@@ -1,0 +1,327 @@
+//! Reductions inside a tile, in the order of [`ferrax_kernel::order`].
+//!
+//! Accumulators of a block are laid out `[LANES][width]`: lane j of column i at `j * width + i`. A row reduction has width 1, a
+//! column reduction handles `width` neighbouring results at once; both take element r of a block into lane `r % LANES`.
+//!
+//! INVARIANT: each (lane, column) takes its elements in increasing r, one at a time, starting from the identity.
+use super::block::{F2, tiers};
+use super::lane::*;
+use crate::tier::Tier;
+use ferrax_kernel::order::{BLOCK, LANES};
+use ferrax_kernel::{DType, ReduceKind};
+use std::marker::PhantomData;
+
+/// Takes rows `r0 .. r0 + rows` of `src` (`width` lanes each) into the accumulators.
+pub type FoldFn = unsafe fn(acc: *mut u8, src: *const u8, width: usize, r0: usize, rows: usize);
+/// Reduces `rows` rows of `n <= BLOCK` elements each to one element each.
+pub type RowsFn = unsafe fn(d: *mut u8, src: *const u8, rows: usize, n: usize);
+/// Folds the lanes: column i of lane 0 becomes the result.
+pub type FinishFn = unsafe fn(acc: *mut u8, width: usize);
+
+pub trait Fold {
+    /// # Safety
+    /// `acc` holds LANES * width lanes, `src` rows * width.
+    unsafe fn run(acc: *mut u8, src: *const u8, width: usize, r0: usize, rows: usize);
+}
+tiers!(pick_fold, Fold, fn(acc: *mut u8, src: *const u8, width: usize, r0: usize, rows: usize));
+pub trait Rows {
+    /// # Safety
+    /// `src` holds rows * n lanes, `d` rows.
+    unsafe fn run(d: *mut u8, src: *const u8, rows: usize, n: usize);
+}
+tiers!(pick_rows, Rows, fn(d: *mut u8, src: *const u8, rows: usize, n: usize));
+pub trait Finish {
+    /// # Safety
+    /// `acc` holds LANES * width lanes.
+    unsafe fn run(acc: *mut u8, width: usize);
+}
+tiers!(pick_finish, Finish, fn(acc: *mut u8, width: usize));
+
+/// A combining function with the value it starts from.
+trait Monoid: F2<R = <Self as F2>::A> {
+    const IDENTITY: Self::A;
+}
+macro_rules! monoid {
+    ($Name:ident: $($T:ident $id:expr, |$x:ident, $y:ident| $e:expr;)*) => {
+        struct $Name<T>(PhantomData<T>);
+        $(
+            impl F2 for $Name<$T> {
+                type A = $T;
+                type R = $T;
+                #[inline(always)]
+                fn f($x: $T, $y: $T) -> $T { $e }
+            }
+            impl Monoid for $Name<$T> { const IDENTITY: $T = $id; }
+        )*
+    };
+}
+monoid! { Sum: f32 0.0, |x, y| x + y; f64 0.0, |x, y| x + y; i32 0, |x, y| x.wrapping_add(y); u32 0, |x, y| x.wrapping_add(y);
+i64 0, |x, y| x.wrapping_add(y); u64 0, |x, y| x.wrapping_add(y); u8 0, |x, y| x | y; }
+monoid! { Prod: f32 1.0, |x, y| x * y; f64 1.0, |x, y| x * y; i32 1, |x, y| x.wrapping_mul(y); u32 1, |x, y| x.wrapping_mul(y);
+i64 1, |x, y| x.wrapping_mul(y); u64 1, |x, y| x.wrapping_mul(y); u8 1, |x, y| x & y; }
+monoid! { Max: f32 f32::NEG_INFINITY, |x, y| Float::maximum(x, y); f64 f64::NEG_INFINITY, |x, y| Float::maximum(x, y);
+i32 i32::MIN, |x, y| if x > y { x } else { y }; u32 0, |x, y| if x > y { x } else { y };
+i64 i64::MIN, |x, y| if x > y { x } else { y }; u64 0, |x, y| if x > y { x } else { y }; u8 0, |x, y| x | y; }
+monoid! { Min: f32 f32::INFINITY, |x, y| Float::minimum(x, y); f64 f64::INFINITY, |x, y| Float::minimum(x, y);
+i32 i32::MAX, |x, y| if x < y { x } else { y }; u32 u32::MAX, |x, y| if x < y { x } else { y };
+i64 i64::MAX, |x, y| if x < y { x } else { y }; u64 u64::MAX, |x, y| if x < y { x } else { y }; u8 1, |x, y| x & y; }
+monoid! { And: i32 -1, |x, y| x & y; u32 u32::MAX, |x, y| x & y; i64 -1, |x, y| x & y; u64 u64::MAX, |x, y| x & y; u8 1, |x, y| x & y; }
+monoid! { Or: i32 0, |x, y| x | y; u32 0, |x, y| x | y; i64 0, |x, y| x | y; u64 0, |x, y| x | y; u8 0, |x, y| x | y; }
+monoid! { Xor: i32 0, |x, y| x ^ y; u32 0, |x, y| x ^ y; i64 0, |x, y| x ^ y; u64 0, |x, y| x ^ y; u8 0, |x, y| x ^ y; }
+
+struct Folding<M>(PhantomData<M>);
+#[inline(always)]
+unsafe fn take<M: Monoid>(acc: *mut M::A, src: *const M::A, n: usize) {
+    for i in 0..n {
+        // SAFETY: by the caller's contract.
+        unsafe { *acc.add(i) = M::f(*acc.add(i), *src.add(i)) }
+    }
+}
+impl<M: Monoid> Fold for Folding<M> {
+    #[inline(always)]
+    unsafe fn run(acc: *mut u8, src: *const u8, width: usize, r0: usize, rows: usize) {
+        let (acc, mut src) = (acc.cast::<M::A>(), src.cast::<M::A>());
+        let (mut r, end) = (r0, r0 + rows);
+        // SAFETY: rows * width lanes are read in all, and lanes below LANES * width updated.
+        unsafe {
+            while r < end && (width != 1 || r % LANES != 0) {
+                let run = (LANES - r % LANES).min(end - r);
+                take::<M>(acc.add(r % LANES * width), src, run * width);
+                (r, src) = (r + run, src.add(run * width));
+            }
+            // Rows of one lane: the accumulators stay in registers.
+            if end - r >= LANES {
+                let mut a: [M::A; LANES] = acc.cast::<[M::A; LANES]>().read();
+                while end - r >= LANES {
+                    let x = src.cast::<[M::A; LANES]>().read();
+                    for j in 0..LANES {
+                        a[j] = M::f(a[j], x[j]);
+                    }
+                    (r, src) = (r + LANES, src.add(LANES));
+                }
+                acc.cast::<[M::A; LANES]>().write(a);
+            }
+            take::<M>(acc, src, (end - r) * width);
+        }
+    }
+}
+#[inline(always)]
+fn tree<M: Monoid>(mut a: [M::A; LANES]) -> M::A {
+    for j in 0..8 {
+        a[j] = M::f(a[j], a[j + 8]);
+    }
+    for j in 0..4 {
+        a[j] = M::f(a[j], a[j + 4]);
+    }
+    for j in 0..2 {
+        a[j] = M::f(a[j], a[j + 2]);
+    }
+    M::f(a[0], a[1])
+}
+struct FoldingRows<M>(PhantomData<M>);
+impl<M: Monoid> Rows for FoldingRows<M> {
+    #[inline(always)]
+    unsafe fn run(d: *mut u8, src: *const u8, rows: usize, n: usize) {
+        let (d, src) = (d.cast::<M::A>(), src.cast::<M::A>());
+        for row in 0..rows {
+            // SAFETY: row < rows; n lanes of each are read.
+            unsafe {
+                let src = src.add(row * n);
+                let mut a = [M::IDENTITY; LANES];
+                let whole = n / LANES * LANES;
+                let mut k = 0;
+                while k < whole {
+                    let x = src.add(k).cast::<[M::A; LANES]>().read();
+                    for j in 0..LANES {
+                        a[j] = M::f(a[j], x[j]);
+                    }
+                    k += LANES;
+                }
+                for j in 0..n - whole {
+                    a[j] = M::f(a[j], *src.add(whole + j));
+                }
+                *d.add(row) = tree::<M>(a);
+            }
+        }
+    }
+}
+struct Finishing<M>(PhantomData<M>);
+impl<M: Monoid> Finish for Finishing<M> {
+    #[inline(always)]
+    unsafe fn run(acc: *mut u8, width: usize) {
+        let acc = acc.cast::<M::A>();
+        // SAFETY: lanes 0 .. 2 w lie within the LANES * width that there are, and the two halves are disjoint.
+        unsafe {
+            let mut w = LANES / 2;
+            while w > 0 {
+                take::<M>(acc, acc.add(w * width), w * width);
+                w /= 2;
+            }
+        }
+    }
+}
+
+/// The functions of one kind of reduction on one lane.
+#[derive(Clone, Copy)]
+pub struct Folder {
+    pub fold: FoldFn,
+    pub rows: RowsFn,
+    pub finish: FinishFn,
+}
+
+/// `None` where the kind is not defined for the dtype, and for the two kinds that give positions.
+pub fn folder(kind: ReduceKind, d: DType, t: Tier) -> Option<Folder> {
+    fn of<M: Monoid>(t: Tier) -> Folder {
+        Folder { fold: pick_fold::<Folding<M>>(t), rows: pick_rows::<FoldingRows<M>>(t), finish: pick_finish::<Finishing<M>>(t) }
+    }
+    macro_rules! lanes {
+        ($M:ident float) => {
+            match Lane::of(d) { Lane::F32 => of::<$M<f32>>(t), Lane::F64 => of::<$M<f64>>(t), _ => lanes!($M int) }
+        };
+        ($M:ident int) => {
+            match Lane::of(d) {
+                Lane::Bool => of::<$M<u8>>(t), Lane::I32 => of::<$M<i32>>(t), Lane::U32 => of::<$M<u32>>(t),
+                Lane::I64 => of::<$M<i64>>(t), Lane::U64 => of::<$M<u64>>(t), _ => return None,
+            }
+        };
+    }
+    Some(match kind {
+        ReduceKind::Sum => lanes!(Sum float),
+        ReduceKind::Prod => lanes!(Prod float),
+        ReduceKind::Max => lanes!(Max float),
+        ReduceKind::Min => lanes!(Min float),
+        ReduceKind::And => lanes!(And int),
+        ReduceKind::Or => lanes!(Or int),
+        ReduceKind::Xor => lanes!(Xor int),
+        ReduceKind::ArgMax | ReduceKind::ArgMin => return None,
+    })
+}
+
+/// Positions of extremes: takes rows `r0..` of a block into (value, r) accumulators laid out as above; `u32::MAX` says none yet.
+pub type ArgFoldFn = unsafe fn(best: *mut u8, at: *mut u32, src: *const u8, width: usize, r0: usize, rows: usize);
+/// Folds the lanes of a block, then takes each column's winner into the running best (value, position), which earlier blocks filled.
+pub type ArgFinishFn = unsafe fn(best: *mut u8, at: *mut u32, width: usize, run_best: *mut u8, run_at: *mut i64, base: i64);
+pub trait ArgFold {
+    /// # Safety
+    /// `best` and `at` hold LANES * width, `src` rows * width.
+    unsafe fn run(best: *mut u8, at: *mut u32, src: *const u8, width: usize, r0: usize, rows: usize);
+}
+tiers!(pick_arg_fold, ArgFold, fn(best: *mut u8, at: *mut u32, src: *const u8, width: usize, r0: usize, rows: usize));
+pub trait ArgFinish {
+    /// # Safety
+    /// `best` and `at` hold LANES * width, `run_best` and `run_at` width.
+    unsafe fn run(best: *mut u8, at: *mut u32, width: usize, run_best: *mut u8, run_at: *mut i64, base: i64);
+}
+tiers!(pick_arg_finish, ArgFinish, fn(best: *mut u8, at: *mut u32, width: usize, run_best: *mut u8, run_at: *mut i64, base: i64));
+
+/// A strict order: whether `x` beats `y`. A nan beats all that is none.
+trait Beats {
+    type A: Copy;
+    fn beats(x: Self::A, y: Self::A) -> bool;
+}
+struct Greater<T>(PhantomData<T>);
+struct Less<T>(PhantomData<T>);
+macro_rules! beats {
+    ($($T:ty)*) => {$(
+        impl Beats for Greater<$T> {
+            type A = $T;
+            #[inline(always)]
+            #[allow(clippy::eq_op)]
+            fn beats(x: $T, y: $T) -> bool { (x > y) | ((x != x) & (y == y)) }
+        }
+        impl Beats for Less<$T> {
+            type A = $T;
+            #[inline(always)]
+            #[allow(clippy::eq_op)]
+            fn beats(x: $T, y: $T) -> bool { (x < y) | ((x != x) & (y == y)) }
+        }
+    )*};
+}
+beats!(u8 i32 u32 i64 u64 f32 f64);
+
+struct Arg<B>(PhantomData<B>);
+impl<B: Beats> ArgFold for Arg<B> {
+    #[inline(always)]
+    unsafe fn run(best: *mut u8, at: *mut u32, src: *const u8, width: usize, r0: usize, rows: usize) {
+        let (best, src) = (best.cast::<B::A>(), src.cast::<B::A>());
+        let one = |k: usize, x: *const B::A, r: u32| {
+            // SAFETY: k is below LANES * width and x one of the rows * width elements.
+            unsafe {
+                let x = *x;
+                let wins = (*at.add(k) == u32::MAX) | B::beats(x, *best.add(k));
+                *best.add(k) = if wins { x } else { *best.add(k) };
+                *at.add(k) = if wins { r } else { *at.add(k) };
+            }
+        };
+        let mut r = r0;
+        let end = r0 + rows;
+        while r < end {
+            // SAFETY: as above.
+            unsafe {
+                let src = src.add((r - r0) * width);
+                let lane = r % LANES;
+                if width == 1 {
+                    let run = (LANES - lane).min(end - r);
+                    for j in 0..run {
+                        one(lane + j, src.add(j), (r + j) as u32);
+                    }
+                    r += run;
+                } else {
+                    for i in 0..width {
+                        one(lane * width + i, src.add(i), r as u32);
+                    }
+                    r += 1;
+                }
+            }
+        }
+    }
+}
+impl<B: Beats> ArgFinish for Arg<B> {
+    #[inline(always)]
+    unsafe fn run(best: *mut u8, at: *mut u32, width: usize, run_best: *mut u8, run_at: *mut i64, base: i64) {
+        let (best, run_best) = (best.cast::<B::A>(), run_best.cast::<B::A>());
+        // SAFETY: k below LANES * width, i below width.
+        unsafe {
+            for i in 0..width {
+                let (mut v, mut p) = (*best.add(i), *at.add(i));
+                for j in 1..LANES {
+                    let (x, q) = (*best.add(j * width + i), *at.add(j * width + i));
+                    if q != u32::MAX && (p == u32::MAX || B::beats(x, v) || (!B::beats(v, x) && q < p)) {
+                        (v, p) = (x, q);
+                    }
+                }
+                if p != u32::MAX && (*run_at.add(i) < 0 || B::beats(v, *run_best.add(i))) {
+                    *run_best.add(i) = v;
+                    *run_at.add(i) = base + p as i64;
+                }
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+pub struct ArgFolder {
+    pub fold: ArgFoldFn,
+    pub finish: ArgFinishFn,
+}
+/// `d` is the dtype of what is compared.
+pub fn arg_folder(greatest: bool, d: DType, t: Tier) -> ArgFolder {
+    fn of<B: Beats>(t: Tier) -> ArgFolder {
+        ArgFolder { fold: pick_arg_fold::<Arg<B>>(t), finish: pick_arg_finish::<Arg<B>>(t) }
+    }
+    macro_rules! lanes {
+        ($B:ident) => {
+            match Lane::of(d) {
+                Lane::Bool => of::<$B<u8>>(t),
+                Lane::I32 => of::<$B<i32>>(t),
+                Lane::U32 => of::<$B<u32>>(t),
+                Lane::I64 => of::<$B<i64>>(t),
+                Lane::U64 => of::<$B<u64>>(t),
+                Lane::F32 => of::<$B<f32>>(t),
+                Lane::F64 => of::<$B<f64>>(t),
+            }
+        };
+    }
+    if greatest { lanes!(Greater) } else { lanes!(Less) }
+}
+const _: () = assert!(BLOCK % LANES == 0 && BLOCK < u32::MAX as usize);

@@ -1,0 +1,200 @@
+//! Moving elements between buffers and lanes: loads with any stride, stores, constants, index values.
+//!
+//! INVARIANT: loads read exactly the elements they are told to; the callers' verified kernels say that these lie in the buffer.
+use super::block::{BlockFn, F1, map1, tiers};
+use super::lane::*;
+use crate::tier::Tier;
+use ferrax_kernel::{DType, Scalar};
+use std::marker::PhantomData;
+
+/// `rows` rows of `n` elements each, one after the other into `d`; strides are in elements of the buffer.
+pub type LoadFn = unsafe fn(d: *mut u8, src: *const u8, rows: usize, row_stride: isize, n: usize, stride: isize);
+
+pub trait Load {
+    /// # Safety
+    /// `src + r row_stride + j stride` is an element to read for all r < rows, j < n; `d` holds rows * n lanes.
+    unsafe fn run(d: *mut u8, src: *const u8, rows: usize, row_stride: isize, n: usize, stride: isize);
+}
+tiers!(pick_load, Load, fn(d: *mut u8, src: *const u8, rows: usize, row_stride: isize, n: usize, stride: isize));
+
+/// How an element in memory becomes a lane and back.
+trait Element {
+    type S: Copy;
+    type L: Copy;
+    fn load(x: Self::S) -> Self::L;
+    fn store(x: Self::L) -> Self::S;
+}
+macro_rules! element {
+    ($($Name:ident $S:ty, $L:ty: $load:expr, $store:expr;)*) => {$(
+        struct $Name;
+        impl Element for $Name {
+            type S = $S;
+            type L = $L;
+            #[inline(always)]
+            fn load(x: $S) -> $L { ($load)(x) }
+            #[inline(always)]
+            fn store(x: $L) -> $S { ($store)(x) }
+        }
+    )*};
+}
+element! {
+    E8 u8, u8: |x| x, |x| x;
+    E16 u16, u16: |x| x, |x| x;
+    E32 u32, u32: |x| x, |x| x;
+    E64 u64, u64: |x| x, |x| x;
+    EI8 i8, i32: |x| x as i32, |x| x as i8;
+    EI16 i16, i32: |x| x as i32, |x| x as i16;
+    EU8 u8, u32: |x| x as u32, |x| x as u8;
+    EU16 u16, u32: |x| x as u32, |x| x as u16;
+    EF16 u16, f32: f16_value, f16_bits;
+    EBF16 u16, f32: bf16_value, bf16_bits;
+}
+struct Loading<E>(PhantomData<E>);
+impl<E: Element> Load for Loading<E> {
+    #[inline(always)]
+    unsafe fn run(d: *mut u8, src: *const u8, rows: usize, row_stride: isize, n: usize, stride: isize) {
+        let (mut d, src) = (d.cast::<E::L>(), src.cast::<E::S>());
+        for r in 0..rows {
+            // SAFETY: by the contract these are elements to read and lanes to write.
+            unsafe {
+                let row = src.offset(r as isize * row_stride);
+                match stride {
+                    1 => {
+                        for j in 0..n {
+                            *d.add(j) = E::load(*row.add(j));
+                        }
+                    }
+                    0 => {
+                        if n > 0 {
+                            let x = E::load(*row);
+                            for j in 0..n {
+                                *d.add(j) = x;
+                            }
+                        }
+                    }
+                    s => {
+                        for j in 0..n {
+                            *d.add(j) = E::load(*row.offset(j as isize * s));
+                        }
+                    }
+                }
+                d = d.add(n);
+            }
+        }
+    }
+}
+struct Storing<E>(PhantomData<E>);
+impl<E: Element> F1 for Storing<E> {
+    type A = E::L;
+    type R = E::S;
+    #[inline(always)]
+    fn f(x: E::L) -> E::S {
+        E::store(x)
+    }
+}
+
+pub fn load(d: DType, t: Tier) -> LoadFn {
+    match d {
+        DType::Bool => pick_load::<Loading<E8>>(t),
+        DType::I8 => pick_load::<Loading<EI8>>(t),
+        DType::I16 => pick_load::<Loading<EI16>>(t),
+        DType::U8 => pick_load::<Loading<EU8>>(t),
+        DType::U16 => pick_load::<Loading<EU16>>(t),
+        DType::F16 => pick_load::<Loading<EF16>>(t),
+        DType::BF16 => pick_load::<Loading<EBF16>>(t),
+        DType::I32 | DType::U32 | DType::F32 => pick_load::<Loading<E32>>(t),
+        DType::I64 | DType::U64 | DType::F64 => pick_load::<Loading<E64>>(t),
+    }
+}
+/// Elements moved as they are, without becoming lanes.
+pub fn load_raw(bytes: usize, t: Tier) -> LoadFn {
+    match bytes {
+        1 => pick_load::<Loading<E8>>(t),
+        2 => pick_load::<Loading<E16>>(t),
+        4 => pick_load::<Loading<E32>>(t),
+        _ => pick_load::<Loading<E64>>(t),
+    }
+}
+/// From lanes to elements, contiguous.
+pub fn store(d: DType, t: Tier) -> BlockFn {
+    match d {
+        DType::Bool => map1::<Storing<E8>>(t),
+        DType::I8 => map1::<Storing<EI8>>(t),
+        DType::I16 => map1::<Storing<EI16>>(t),
+        DType::U8 => map1::<Storing<EU8>>(t),
+        DType::U16 => map1::<Storing<EU16>>(t),
+        DType::F16 => map1::<Storing<EF16>>(t),
+        DType::BF16 => map1::<Storing<EBF16>>(t),
+        DType::I32 | DType::U32 | DType::F32 => map1::<Storing<E32>>(t),
+        DType::I64 | DType::U64 | DType::F64 => map1::<Storing<E64>>(t),
+    }
+}
+
+/// The canonical lane of a constant, as bits.
+pub fn lane_bits(s: Scalar) -> u64 {
+    match s.dtype {
+        DType::F16 => f16_value(s.bits as u16).to_bits() as u64,
+        DType::BF16 => bf16_value(s.bits as u16).to_bits() as u64,
+        DType::I8 | DType::I16 => s.to_i64() as i32 as u32 as u64,
+        _ => s.bits,
+    }
+}
+
+/// `n` lanes of `bytes` each with these bits.
+///
+/// # Safety
+/// `d` holds n lanes, aligned.
+pub unsafe fn fill(d: *mut u8, bytes: usize, bits: u64, n: usize) {
+    // SAFETY: by the contract.
+    unsafe {
+        match bytes {
+            1 => d.write_bytes(bits as u8, n),
+            2 => std::slice::from_raw_parts_mut(d.cast::<u16>(), n).fill(bits as u16),
+            4 => std::slice::from_raw_parts_mut(d.cast::<u32>(), n).fill(bits as u32),
+            _ => std::slice::from_raw_parts_mut(d.cast::<u64>(), n).fill(bits),
+        }
+    }
+}
+
+/// Lanes `start + j step` for j < n, as values of a dtype.
+pub type IndexFn = unsafe fn(d: *mut u8, start: i64, step: i64, n: usize);
+pub trait Index {
+    /// # Safety
+    /// `d` holds n lanes, aligned.
+    unsafe fn run(d: *mut u8, start: i64, step: i64, n: usize);
+}
+tiers!(pick_index, Index, fn(d: *mut u8, start: i64, step: i64, n: usize));
+trait OfIndex: Copy {
+    fn of(x: i64) -> Self;
+}
+macro_rules! of_index {
+    ($($T:ty)*) => {$(
+        impl OfIndex for $T {
+            #[inline(always)]
+            fn of(x: i64) -> $T { x as $T }
+        }
+    )*};
+}
+of_index!(i32 u32 i64 u64 f32 f64);
+struct Indices<T>(PhantomData<T>);
+impl<T: OfIndex> Index for Indices<T> {
+    #[inline(always)]
+    unsafe fn run(d: *mut u8, start: i64, step: i64, n: usize) {
+        let d = d.cast::<T>();
+        for j in 0..n {
+            // SAFETY: j < n.
+            unsafe { *d.add(j) = T::of(start.wrapping_add((j as i64).wrapping_mul(step))) }
+        }
+    }
+}
+/// Not yet canonical for narrow dtypes.
+pub fn index(lane: Lane, t: Tier) -> IndexFn {
+    match lane {
+        Lane::Bool | Lane::U32 => pick_index::<Indices<u32>>(t),
+        Lane::I32 => pick_index::<Indices<i32>>(t),
+        Lane::I64 => pick_index::<Indices<i64>>(t),
+        Lane::U64 => pick_index::<Indices<u64>>(t),
+        Lane::F32 => pick_index::<Indices<f32>>(t),
+        Lane::F64 => pick_index::<Indices<f64>>(t),
+    }
+}

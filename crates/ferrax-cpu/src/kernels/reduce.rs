@@ -1,0 +1,508 @@
+//! Kernels that reduce: tiles of the inner program folded into accumulators, block by block, then the epilogue.
+//!
+//! Two loop orders, equal in bits: rows (`grid, rdims`), where the elements of one result lie side by side, and columns
+//! (`outer grid, rdims, inner grid`), where neighbouring results do. The choice looks at strides only.
+//!
+//! INVARIANT: blocks are combined in increasing order by the same levels, whether one thread made them or many.
+use super::Scratch;
+use super::fold::{self, ArgFolder, Folder};
+use super::lane::Lane;
+use super::program::{Bases, Frame, Program, Spec};
+use super::{moves, scalar};
+use crate::threads;
+use crate::tier::Tier;
+use ferrax_kernel::order::{BLOCK, LANES};
+use ferrax_kernel::{Error, Kernel, Node, NodeId, ReduceKind, Res};
+
+enum How {
+    Fold(Folder, u64),
+    Arg(ArgFolder),
+}
+struct Reduction {
+    how: How,
+    /// The operand of the inner program that is reduced, and its lane size.
+    value: u16,
+    bytes: usize,
+    /// The operand of the epilogue that takes the result, and its lane.
+    result: u16,
+    out: Lane,
+    /// Back to a narrow dtype.
+    canonical: Option<super::block::BlockFn>,
+    /// Offsets in the accumulator memory: accumulators of a block, then levels.
+    at: usize,
+}
+pub struct Reducing {
+    inner: Program,
+    epilogue: Program,
+    reductions: Vec<Reduction>,
+    /// Sizes: grid dimensions before the reduced ones, reduced, and after them.
+    outer: usize,
+    n: usize,
+    columns: usize,
+    /// Columns taken at once.
+    width: usize,
+    levels: usize,
+    acc_bytes: usize,
+}
+
+const MAX_WIDTH: usize = 256;
+
+impl Reducing {
+    pub fn compile(k: &Kernel, aliased: bool, tier: Tier) -> Res<Reducing> {
+        let reduces: Vec<(NodeId, ReduceKind, NodeId)> =
+            k.nodes.iter().enumerate().filter_map(|(n, x)| if let Node::Reduce { kind, of } = x.1 { Some((n as u32, kind, of)) } else { None }).collect();
+        let g = k.grid.len();
+        let inner_dims = column_dims(k, &reduces);
+        let outer: usize = k.grid[..g - inner_dims].iter().product();
+        let columns: usize = k.grid[g - inner_dims..].iter().product();
+        let n = k.rdims.size();
+        let loops: Vec<usize> = (0..g - inner_dims).chain(g..g + k.rdims.len()).chain(g - inner_dims..g).collect();
+        let keep: Vec<NodeId> = reduces.iter().map(|r| r.2).collect();
+        let (inner, values, _) = Program::compile(&Spec { kernel: k, loops: &loops, outs: &[], keep: &keep, given: &[], aliased: false, tier, max_tile: BLOCK })?;
+        let outs: Vec<(NodeId, u32)> = k.outputs.iter().enumerate().map(|(j, o)| (*o, j as u32)).collect();
+        let given: Vec<NodeId> = reduces.iter().map(|r| r.0).collect();
+        let grid: Vec<usize> = (0..g).collect();
+        let (epilogue, _, results) = Program::compile(&Spec { kernel: k, loops: &grid, outs: &outs, keep: &[], given: &given, aliased, tier, max_tile: BLOCK })?;
+        let most = MAX_WIDTH.min(inner.tile().max(1)).min(epilogue.tile());
+        let width = if columns <= most { columns } else { columns.div_ceil(columns.div_ceil(most)).next_multiple_of(16).min(most) }.max(1);
+        let (mut levels, mut m) = (0, n.div_ceil(BLOCK));
+        while m > 1 {
+            levels += 1;
+            m = m.div_ceil(BLOCK);
+        }
+        let mut at = 0;
+        let mut reductions = vec![];
+        for (((node, kind, of), value), result) in reduces.iter().zip(values).zip(results) {
+            let d = k.dtype(*of);
+            let bytes = Lane::of(d).size();
+            let how = match kind {
+                ReduceKind::ArgMax | ReduceKind::ArgMin => How::Arg(fold::arg_folder(*kind == ReduceKind::ArgMax, d, tier)),
+                _ => {
+                    let f = fold::folder(*kind, d, tier).ok_or_else(|| Error::Invalid(format!("{} is not defined for {d}", kind.name())))?;
+                    How::Fold(f, kind.identity(d).map_or(0, moves::lane_bits))
+                }
+            };
+            let size = match how {
+                How::Fold(..) => (1 + levels) * (LANES * width * bytes).next_multiple_of(64),
+                How::Arg(_) => LANES * width * (bytes + 4) + width * (bytes + 8) + 256,
+            };
+            let canonical = scalar::canonical(k.dtype(*node), tier);
+            reductions.push(Reduction { how, value, bytes, result, out: Lane::of(k.dtype(*node)), canonical, at });
+            at += size.next_multiple_of(64);
+        }
+        Ok(Reducing { inner, epilogue, reductions, outer, n, columns, width, levels, acc_bytes: at })
+    }
+    pub fn nanos(&self) -> f64 {
+        (self.outer * self.columns) as f64 * (self.n as f64 * (self.inner.cost + 0.1 * self.reductions.len() as f64) + self.epilogue.cost)
+    }
+    pub fn text(&self) -> String {
+        format!("  inner {} x {} x {}\n{}  epilogue\n{}", self.outer, self.n, self.columns, self.inner.text(), self.epilogue.text())
+    }
+
+    pub fn run(&self, scratch: Scratch, bases: Bases, parallel: bool) {
+        if self.outer * self.columns == 0 {
+            return;
+        }
+        let nanos = if parallel { self.nanos() } else { 0.0 };
+        let chunks = self.columns.div_ceil(self.width);
+        let units = self.outer * chunks;
+        let blocks = self.n.div_ceil(BLOCK);
+        if self.columns == 1 && self.n > 0 && self.n <= self.inner.tile() {
+            let per = self.epilogue.tile().min(self.outer);
+            threads::for_ranges(self.outer.div_ceil(per), nanos, &|r| {
+                // SAFETY: `Bases` are those of this kernel's run; row ranges are disjoint.
+                scratch.with(self.memory(), |m| unsafe { self.rows(m, bases, r.start * per, (r.end * per).min(self.outer)) })
+            });
+        } else if units < 2 * threads::num_threads() && blocks >= 4 && nanos > 60_000.0 && threads::num_threads() > 1 {
+            self.split(scratch, bases, nanos, units, blocks);
+        } else {
+            threads::for_ranges(units, nanos, &|r| {
+                scratch.with(self.memory(), |m| {
+                    // SAFETY: as above, for units.
+                    unsafe {
+                        let (mut inner, mut epilogue, acc) = self.start(m, bases);
+                        for u in r.clone() {
+                            self.begin(acc);
+                            for b in 0..blocks {
+                                self.block(&mut inner, acc, u, b);
+                                self.push(acc, b, blocks);
+                            }
+                            self.finish(&mut epilogue, acc, u, blocks);
+                        }
+                    }
+                })
+            });
+        }
+    }
+    fn memory(&self) -> usize {
+        self.inner.frame_bytes().next_multiple_of(64) + self.epilogue.frame_bytes().next_multiple_of(64) + self.acc_bytes
+    }
+    /// # Safety
+    /// `m` has `memory()` bytes.
+    unsafe fn start<'a>(&self, m: *mut u8, bases: Bases<'a>) -> (Frame<'a>, Frame<'a>, *mut u8) {
+        // SAFETY: the three pieces that `memory` counts.
+        unsafe {
+            let e = m.add(self.inner.frame_bytes().next_multiple_of(64));
+            let acc = e.add(self.epilogue.frame_bytes().next_multiple_of(64));
+            let n = self.inner.tile().min(self.n.max(1) * self.columns.max(1) * self.outer.max(1));
+            (self.inner.start(m, bases, if self.n == 0 { 0 } else { n }), self.epilogue.start(e, bases, self.epilogue.tile().min(self.epilogue.total())), acc)
+        }
+    }
+    /// Whole short rows, several to a tile.
+    ///
+    /// # Safety
+    /// As `start`; `0 < n <= inner.tile()`, one column; this thread alone has rows `from..to`.
+    unsafe fn rows(&self, m: *mut u8, bases: Bases, from: usize, to: usize) {
+        // SAFETY: see above; result registers hold a tile of the epilogue.
+        unsafe {
+            let (mut inner, mut epilogue, acc) = self.start(m, bases);
+            let at_once = self.inner.tile() / self.n;
+            let mut g = from;
+            while g < to {
+                let count = self.epilogue.tile().min(to - g);
+                let mut row = 0;
+                while row < count {
+                    let k = at_once.min(count - row);
+                    self.inner.eval(&mut inner, (g + row) * self.n, k * self.n);
+                    for r in &self.reductions {
+                        let src = self.inner.lanes(&inner, r.value);
+                        let d = self.epilogue.lanes(&epilogue, r.result).add(row * r.out.size());
+                        match &r.how {
+                            How::Fold(f, _) => (f.rows)(d, src, k, self.n),
+                            How::Arg(f) => {
+                                for j in 0..k {
+                                    let a = ArgPlaces::of(acc.add(r.at), r.bytes, 1);
+                                    a.begin(1);
+                                    a.begin_block(1);
+                                    (f.fold)(a.best, a.at, src.add(j * self.n * r.bytes), 1, 0, self.n);
+                                    (f.finish)(a.best, a.at, 1, a.run_best, a.run_at, 0);
+                                    a.write(d.add(j * r.out.size()), r.out, 1);
+                                }
+                            }
+                        }
+                    }
+                    row += k;
+                }
+                self.conclude(&mut epilogue, g, count);
+                g += count;
+            }
+        }
+    }
+    /// Brings results to their dtype and runs the epilogue.
+    ///
+    /// # Safety
+    /// The epilogue's result registers are filled for `n` positions from `pos`, which are this thread's.
+    unsafe fn conclude(&self, epilogue: &mut Frame, pos: usize, n: usize) {
+        // SAFETY: registers hold a tile.
+        unsafe {
+            for r in &self.reductions {
+                if let Some(f) = r.canonical {
+                    let d = self.epilogue.lanes(epilogue, r.result);
+                    f(d, d, d, d, n);
+                }
+            }
+            self.epilogue.eval(epilogue, pos, n);
+        }
+    }
+    /// First column and number of columns of a unit, and its outer index.
+    fn unit(&self, u: usize) -> (usize, usize, usize) {
+        let chunks = self.columns.div_ceil(self.width);
+        let c = u % chunks * self.width;
+        (u / chunks, c, self.width.min(self.columns - c))
+    }
+    fn stride(&self, r: &Reduction) -> usize {
+        (LANES * self.width * r.bytes).next_multiple_of(64)
+    }
+    /// Before the first block of a unit: levels at the identity, no best yet.
+    ///
+    /// # Safety
+    /// `acc` is the accumulator memory.
+    unsafe fn begin(&self, acc: *mut u8) {
+        for r in &self.reductions {
+            // SAFETY: the pieces that `acc_bytes` counts.
+            unsafe {
+                match &r.how {
+                    How::Fold(_, identity) => {
+                        for l in 1..=self.levels {
+                            moves::fill(acc.add(r.at + l * self.stride(r)), r.bytes, *identity, LANES * self.width);
+                        }
+                    }
+                    How::Arg(_) => ArgPlaces::of(acc.add(r.at), r.bytes, self.width).begin(self.width),
+                }
+            }
+        }
+    }
+    /// Reduces one block of a unit: its result stands in lane 0 (for positions: in the running best).
+    ///
+    /// # Safety
+    /// As `start`.
+    unsafe fn block(&self, inner: &mut Frame, acc: *mut u8, u: usize, b: usize) {
+        let (outer, c, w) = self.unit(u);
+        let (from, to) = (b * BLOCK, ((b + 1) * BLOCK).min(self.n));
+        // SAFETY: positions of this unit and block; accumulators hold LANES * width.
+        unsafe {
+            for r in &self.reductions {
+                match &r.how {
+                    How::Fold(_, identity) => moves::fill(acc.add(r.at), r.bytes, *identity, LANES * w),
+                    How::Arg(_) => ArgPlaces::of(acc.add(r.at), r.bytes, self.width).begin_block(w),
+                }
+            }
+            let step = if w == self.columns { (self.inner.tile() / w).max(1) } else { 1 };
+            let mut i = from;
+            while i < to {
+                let rows = step.min(to - i);
+                self.inner.eval(inner, (outer * self.n + i) * self.columns + c, rows * w);
+                for r in &self.reductions {
+                    let src = self.inner.lanes(inner, r.value);
+                    match &r.how {
+                        How::Fold(f, _) => (f.fold)(acc.add(r.at), src, w, i - from, rows),
+                        How::Arg(f) => {
+                            let a = ArgPlaces::of(acc.add(r.at), r.bytes, self.width);
+                            (f.fold)(a.best, a.at, src, w, i - from, rows)
+                        }
+                    }
+                }
+                i += rows;
+            }
+            for r in &self.reductions {
+                match &r.how {
+                    How::Fold(f, _) => (f.finish)(acc.add(r.at), w),
+                    How::Arg(f) => {
+                        let a = ArgPlaces::of(acc.add(r.at), r.bytes, self.width);
+                        (f.finish)(a.best, a.at, w, a.run_best, a.run_at, from as i64)
+                    }
+                }
+            }
+        }
+    }
+    /// Takes the result of block b, in lane 0, into the levels.
+    ///
+    /// # Safety
+    /// As `block`.
+    unsafe fn push(&self, acc: *mut u8, b: usize, blocks: usize) {
+        if blocks <= 1 {
+            return;
+        }
+        for r in &self.reductions {
+            let How::Fold(f, identity) = &r.how else { continue };
+            // SAFETY: level l lies behind the block's accumulators.
+            unsafe {
+                let level = |l: usize| acc.add(r.at + l * self.stride(r));
+                let (mut k, mut l) = (b, 1);
+                (f.fold)(level(1), level(0), self.width, k % BLOCK, 1);
+                // A level that is full moves up, unless it is the last.
+                while k % BLOCK == BLOCK - 1 && l < self.levels {
+                    (f.finish)(level(l), self.width);
+                    k /= BLOCK;
+                    (f.fold)(level(l + 1), level(l), self.width, k % BLOCK, 1);
+                    moves::fill(level(l), r.bytes, *identity, LANES * self.width);
+                    l += 1;
+                }
+            }
+        }
+    }
+    /// The result of a unit: what the levels hold is folded upwards, and the epilogue runs.
+    ///
+    /// # Safety
+    /// As `block`, after the last one.
+    unsafe fn finish(&self, epilogue: &mut Frame, acc: *mut u8, u: usize, blocks: usize) {
+        let (outer, c, w) = self.unit(u);
+        for r in &self.reductions {
+            // SAFETY: as `push`; the result register holds at least `width` lanes.
+            unsafe {
+                let d = self.epilogue.lanes(epilogue, r.result);
+                match &r.how {
+                    How::Fold(f, identity) => {
+                        let level = |l: usize| acc.add(r.at + l * self.stride(r));
+                        let mut top = 0;
+                        if blocks == 0 {
+                            moves::fill(level(0), r.bytes, *identity, w);
+                        } else if blocks > 1 {
+                            let mut k = blocks; // parts that level l has taken so far
+                            for l in 1..=self.levels {
+                                let part = k % BLOCK;
+                                if l < self.levels && part != 0 {
+                                    (f.finish)(level(l), self.width);
+                                    (f.fold)(level(l + 1), level(l), self.width, k / BLOCK % BLOCK, 1);
+                                }
+                                k = k.div_ceil(BLOCK);
+                            }
+                            (f.finish)(level(self.levels), self.width);
+                            top = self.levels;
+                        }
+                        d.copy_from_nonoverlapping(level(top), w * r.bytes);
+                    }
+                    How::Arg(_) => ArgPlaces::of(acc.add(r.at), r.bytes, self.width).write(d, r.out, w),
+                }
+            }
+        }
+        // SAFETY: the unit's positions are this thread's.
+        unsafe { self.conclude(epilogue, outer * self.columns + c, w) }
+    }
+    /// Few results of many elements: blocks in parallel, then their results in order.
+    fn split(&self, scratch: Scratch, bases: Bases, nanos: f64, units: usize, blocks: usize) {
+        // For each reduction: [unit][block][width] of values, and of positions.
+        let size = |r: &Reduction| r.bytes + if matches!(r.how, How::Arg(_)) { 8 } else { 0 };
+        let mut starts = vec![];
+        let mut total = 0;
+        for r in &self.reductions {
+            starts.push(total);
+            total += (units * blocks * self.width * size(r)).next_multiple_of(64);
+        }
+        let mut parts: Vec<u64> = vec![0; total / 8];
+        let parts = Parts(parts.as_mut_ptr().cast::<u8>());
+        let place = |k: usize, u: usize, b: usize| {
+            let r = &self.reductions[k];
+            let i = (u * blocks + b) * self.width;
+            let positions = units * blocks * self.width * 8;
+            match r.how {
+                How::Fold(..) => (parts.get().wrapping_add(starts[k] + i * r.bytes), std::ptr::null_mut()),
+                // Positions first: they are aligned whatever the lane.
+                How::Arg(_) => (parts.get().wrapping_add(starts[k] + positions + i * r.bytes), parts.get().wrapping_add(starts[k] + i * 8)),
+            }
+        };
+        threads::for_ranges(units * blocks, nanos, &|range| {
+            scratch.with(self.memory(), |m| {
+                // SAFETY: each (unit, block) has its own place in `parts`.
+                unsafe {
+                    let (mut inner, _, acc) = self.start(m, bases);
+                    for t in range.clone() {
+                        let (u, b) = (t / blocks, t % blocks);
+                        self.begin(acc);
+                        self.block(&mut inner, acc, u, b);
+                        for (k, r) in self.reductions.iter().enumerate() {
+                            let (v, p) = place(k, u, b);
+                            match r.how {
+                                How::Fold(..) => v.copy_from_nonoverlapping(acc.add(r.at), self.width * r.bytes),
+                                How::Arg(_) => {
+                                    let a = ArgPlaces::of(acc.add(r.at), r.bytes, self.width);
+                                    v.copy_from_nonoverlapping(a.run_best, self.width * r.bytes);
+                                    p.copy_from_nonoverlapping(a.run_at.cast(), self.width * 8);
+                                }
+                            }
+                        }
+                    }
+                }
+            })
+        });
+        scratch.with(self.memory(), |m| {
+            // SAFETY: all parts are written; one thread combines them.
+            unsafe {
+                let (_, mut epilogue, acc) = self.start(m, bases);
+                for u in 0..units {
+                    self.begin(acc);
+                    for b in 0..blocks {
+                        for (k, r) in self.reductions.iter().enumerate() {
+                            let (v, p) = place(k, u, b);
+                            match &r.how {
+                                How::Fold(..) => acc.add(r.at).copy_from_nonoverlapping(v, self.width * r.bytes),
+                                How::Arg(f) => self.merge(f, r, acc, v, p.cast(), self.unit(u).2),
+                            }
+                        }
+                        self.push(acc, b, blocks);
+                    }
+                    self.finish(&mut epilogue, acc, u, blocks);
+                }
+            }
+        });
+    }
+    /// Takes a block's (value, position) for each column into the running best.
+    ///
+    /// # Safety
+    /// `v` and `p` hold `w` entries.
+    unsafe fn merge(&self, f: &ArgFolder, r: &Reduction, acc: *mut u8, v: *const u8, p: *const i64, w: usize) {
+        // SAFETY: the running places hold `width`; the block's places, LANES entries at least.
+        unsafe {
+            let a = ArgPlaces::of(acc.add(r.at), r.bytes, self.width);
+            for i in 0..w {
+                a.begin_block(1);
+                a.best.copy_from_nonoverlapping(v.add(i * r.bytes), r.bytes);
+                *a.at = 0;
+                (f.finish)(a.best, a.at, 1, a.run_best.add(i * r.bytes), a.run_at.add(i), *p.add(i));
+            }
+        }
+    }
+}
+
+/// A pointer that threads share, each using its own part of what it points at.
+struct Parts(*mut u8);
+// SAFETY: see above.
+unsafe impl Sync for Parts {}
+impl Parts {
+    fn get(&self) -> *mut u8 {
+        self.0
+    }
+}
+
+/// Where an arg-reduction keeps its state.
+struct ArgPlaces {
+    run_at: *mut i64,
+    best: *mut u8,
+    run_best: *mut u8,
+    at: *mut u32,
+}
+impl ArgPlaces {
+    /// # Safety
+    /// `m` has the bytes that `Reducing::compile` counted for this width.
+    unsafe fn of(m: *mut u8, bytes: usize, width: usize) -> ArgPlaces {
+        // SAFETY: offsets add up to less than what was counted.
+        unsafe {
+            let best = m.add((width * 8).next_multiple_of(64));
+            let run_best = best.add((LANES * width * bytes).next_multiple_of(64));
+            let at = run_best.add((width * bytes).next_multiple_of(64));
+            ArgPlaces { run_at: m.cast(), best, run_best, at: at.cast() }
+        }
+    }
+    unsafe fn begin(&self, width: usize) {
+        // SAFETY: `width` positions are there.
+        unsafe { std::slice::from_raw_parts_mut(self.run_at, width).fill(-1) }
+    }
+    unsafe fn begin_block(&self, width: usize) {
+        // SAFETY: LANES * width of them are there.
+        unsafe { std::slice::from_raw_parts_mut(self.at, LANES * width).fill(u32::MAX) }
+    }
+    /// The positions found, as lanes; 0 for an empty reduction.
+    unsafe fn write(&self, d: *mut u8, lane: Lane, width: usize) {
+        for i in 0..width {
+            // SAFETY: i < width.
+            unsafe {
+                let p = (*self.run_at.add(i)).max(0);
+                match lane.size() {
+                    4 => *d.cast::<u32>().add(i) = p as u32,
+                    _ => *d.cast::<u64>().add(i) = p as u64,
+                }
+            }
+        }
+    }
+}
+
+/// How many trailing grid dimensions are walked inside the reduced ones: those along which the widest load takes smaller steps.
+fn column_dims(k: &Kernel, reduces: &[(NodeId, ReduceKind, NodeId)]) -> usize {
+    let g = k.grid.len();
+    let mut needed = vec![false; k.nodes.len()];
+    reduces.iter().for_each(|r| needed[r.2 as usize] = true);
+    for n in (0..k.nodes.len()).rev() {
+        if needed[n] {
+            k.nodes[n].1.operands().iter().for_each(|o| needed[*o as usize] = true);
+        }
+    }
+    let domain = k.domain();
+    let reach = |s: &ferrax_kernel::Affine| (0..domain.len()).filter(|d| s.stride(*d) != 0).map(|d| domain[d]).product::<usize>();
+    let widest = k.nodes.iter().enumerate().filter(|(n, _)| needed[*n]).filter_map(|(_, x)| if let Node::Load(a) = &x.1 { Some(&a.at) } else { None }).max_by_key(|a| reach(a));
+    let Some(a) = widest else { return 0 };
+    let step = (g..domain.len()).filter(|d| domain[*d] > 1).map(|d| a.stride(d).unsigned_abs()).filter(|s| *s > 0).min();
+    let Some(step) = step else { return 0 };
+    let mut count = 0;
+    let mut last_used = 0;
+    for d in (0..g).rev() {
+        let s = a.stride(d).unsigned_abs();
+        if domain[d] > 1 && (s == 0 || s >= step) {
+            break;
+        }
+        count += 1;
+        if domain[d] > 1 {
+            last_used = count;
+        }
+    }
+    last_used
+}

@@ -1,0 +1,419 @@
+//! The tables of scalar functions: `Un` and `Bin` for each lane, and conversions between dtypes.
+//!
+//! INVARIANT: a function sees and gives lanes that are canonical for their dtype; [`un`] and [`bin`] give a result of the lane's
+//! width, which [`canonical`] then brings back to a narrow dtype.
+use super::block::{Block, BlockFn, F1, F2, map1, map2, pick};
+use super::lane::*;
+use crate::tier::Tier;
+use ferrax_kernel::{Bin, DType, Un};
+use std::marker::PhantomData;
+
+macro_rules! f1 {
+    ($Name:ident: $($A:ty => $R:ty, |$x:ident| $e:expr;)*) => {
+        struct $Name<T>(PhantomData<T>);
+        $(impl F1 for $Name<$A> {
+            type A = $A;
+            type R = $R;
+            #[inline(always)]
+            fn f($x: $A) -> $R { $e }
+        })*
+    };
+}
+/// The same expression for several lanes.
+macro_rules! f1s {
+    ($Name:ident[$($A:ty),*] |$x:ident| $e:expr) => { f1! { $Name: $($A => $A, |$x| $e;)* } };
+}
+macro_rules! f2s {
+    ($Name:ident[$($A:ty),*] |$x:ident, $y:ident| $e:expr) => {
+        struct $Name<T>(PhantomData<T>);
+        $(impl F2 for $Name<$A> {
+            type A = $A;
+            type R = $A;
+            #[inline(always)]
+            fn f($x: $A, $y: $A) -> $A { $e }
+        })*
+    };
+}
+macro_rules! compare {
+    ($Name:ident |$x:ident, $y:ident| $e:expr) => { compare!(@ $Name [u8, i32, u32, i64, u64, f32, f64] |$x, $y| $e); };
+    (@ $Name:ident [$($A:ty),*] |$x:ident, $y:ident| $e:expr) => {
+        struct $Name<T>(PhantomData<T>);
+        $(impl F2 for $Name<$A> {
+            type A = $A;
+            type R = u8;
+            #[inline(always)]
+            fn f($x: $A, $y: $A) -> u8 { ($e) as u8 }
+        })*
+    };
+}
+
+f1s!(NegF[f32, f64] |x| -x);
+f1s!(NegI[i32, u32, i64, u64] |x| x.wrapping_neg());
+f1s!(AbsF[f32, f64] |x| x.abs());
+f1s!(AbsI[i32, u32, i64, u64] |x| Integer::abs(x));
+f1s!(SignF[f32, f64] |x| Float::sign(x));
+f1! { SignI: i32 => i32, |x| Integer::sign(x); i64 => i64, |x| Integer::sign(x); u32 => u32, |x| (x != 0) as u32; u64 => u64, |x| (x != 0) as u64; }
+f1s!(NotI[i32, u32, i64, u64] |x| !x);
+f1s!(NotB[u8] |x| x ^ 1);
+f1! { Popcnt: i32 => i32, |x| x.count_ones() as i32; u32 => u32, |x| x.count_ones(); i64 => i64, |x| x.count_ones() as i64; u64 => u64, |x| x.count_ones() as u64; }
+f1! { Clz: i32 => i32, |x| x.leading_zeros() as i32; u32 => u32, |x| x.leading_zeros(); i64 => i64, |x| x.leading_zeros() as i64; u64 => u64, |x| x.leading_zeros() as u64; }
+f1s!(Low8[i32] |x| x & 0xff);
+f1s!(Low16[i32] |x| x & 0xffff);
+f1s!(Minus24[i32] |x| x - 24);
+f1s!(Minus16[i32] |x| x - 16);
+f1s!(Floor[f32, f64] |x| x.floor());
+f1s!(Ceil[f32, f64] |x| x.ceil());
+f1s!(RoundEven[f32, f64] |x| x.round_ties_even());
+f1s!(RoundAway[f32, f64] |x| x.round());
+f1s!(Trunc[f32, f64] |x| x.trunc());
+f1! { IsFinite: f32 => u8, |x| x.is_finite() as u8; f64 => u8, |x| x.is_finite() as u8; }
+f1s!(Sqrt[f32, f64] |x| x.sqrt());
+f1s!(Rsqrt[f32, f64] |x| 1.0 / x.sqrt());
+f1s!(Cbrt[f32, f64] |x| x.cbrt());
+f1s!(Exp[f32, f64] |x| x.exp());
+f1s!(Exp2[f32, f64] |x| x.exp2());
+f1s!(Expm1[f32, f64] |x| x.exp_m1());
+f1s!(Log[f32, f64] |x| x.ln());
+f1s!(Log1p[f32, f64] |x| x.ln_1p());
+f1s!(Sin[f32, f64] |x| x.sin());
+f1s!(Cos[f32, f64] |x| x.cos());
+f1s!(Tan[f32, f64] |x| x.tan());
+f1s!(Asin[f32, f64] |x| x.asin());
+f1s!(Acos[f32, f64] |x| x.acos());
+f1s!(Atan[f32, f64] |x| x.atan());
+f1s!(Sinh[f32, f64] |x| x.sinh());
+f1s!(Cosh[f32, f64] |x| x.cosh());
+f1s!(Tanh[f32, f64] |x| x.tanh());
+f1s!(Asinh[f32, f64] |x| x.asinh());
+f1s!(Acosh[f32, f64] |x| x.acosh());
+f1s!(Atanh[f32, f64] |x| x.atanh());
+f1s!(Logistic[f32, f64] |x| 1.0 / (1.0 + (-x).exp()));
+
+f2s!(AddF[f32, f64] |x, y| x + y);
+f2s!(AddI[i32, u32, i64, u64] |x, y| x.wrapping_add(y));
+f2s!(SubF[f32, f64] |x, y| x - y);
+f2s!(SubI[i32, u32, i64, u64] |x, y| x.wrapping_sub(y));
+f2s!(MulF[f32, f64] |x, y| x * y);
+f2s!(MulI[i32, u32, i64, u64] |x, y| x.wrapping_mul(y));
+f2s!(MulZero[f32, f64] |x, y| x.mul_zero(y));
+f2s!(DivF[f32, f64] |x, y| x / y);
+f2s!(DivI[i32, u32, i64, u64] |x, y| Integer::div(x, y));
+f2s!(RemF[f32, f64] |x, y| x % y);
+f2s!(RemI[i32, u32, i64, u64] |x, y| Integer::rem(x, y));
+f2s!(Pow[f32, f64] |x, y| x.powf(y));
+f2s!(MaxF[f32, f64] |x, y| Float::maximum(x, y));
+f2s!(MaxI[u8, i32, u32, i64, u64] |x, y| if x > y { x } else { y });
+f2s!(MinF[f32, f64] |x, y| Float::minimum(x, y));
+f2s!(MinI[u8, i32, u32, i64, u64] |x, y| if x < y { x } else { y });
+f2s!(Atan2[f32, f64] |x, y| x.atan2(y));
+f2s!(NextAfter[f32, f64] |x, y| x.next_after(y));
+f2s!(NextAfterF16[f32] |x, y| next_after_16(x, y, f16_bits, f16_value));
+f2s!(NextAfterBF16[f32] |x, y| next_after_16(x, y, bf16_bits, bf16_value));
+f2s!(And[u8, i32, u32, i64, u64] |x, y| x & y);
+f2s!(Or[u8, i32, u32, i64, u64] |x, y| x | y);
+f2s!(Xor[u8, i32, u32, i64, u64] |x, y| x ^ y);
+f2s!(Shl[i32, u32, i64, u64] |x, y| Integer::shl(x, y));
+f2s!(ShrLogical[i32, u32, i64, u64] |x, y| Integer::shr_logical(x, y));
+f2s!(ShrLogical8[i32] |x, y| Integer::shr_logical(x & 0xff, y));
+f2s!(ShrLogical16[i32] |x, y| Integer::shr_logical(x & 0xffff, y));
+f2s!(ShrArithmetic[i32, u32, i64, u64] |x, y| Integer::shr_arithmetic(x, y));
+f2s!(ShrArithmetic8[u32] |x, y| Integer::shr_arithmetic(x as i8 as i32 as u32, y));
+f2s!(ShrArithmetic16[u32] |x, y| Integer::shr_arithmetic(x as i16 as i32 as u32, y));
+compare!(Eq |x, y| x == y);
+compare!(Ne |x, y| x != y);
+compare!(Lt |x, y| x < y);
+compare!(Le |x, y| x <= y);
+compare!(Gt |x, y| x > y);
+compare!(Ge |x, y| x >= y);
+
+/// The neighbour of `x` towards `y` among the values of a 16-bit float.
+#[inline(always)]
+fn next_after_16(x: f32, y: f32, bits: fn(f32) -> u16, value: fn(u16) -> f32) -> f32 {
+    let h = bits(x);
+    let away = ((y > x) & (x > 0.0)) | ((y < x) & (x < 0.0));
+    let step = if away { h.wrapping_add(1) } else { h.wrapping_sub(1) };
+    let step = if x == 0.0 { (bits(y) & 0x8000) | 1 } else { step };
+    if (x != x) | (y != y) {
+        x + y
+    } else if x == y {
+        y
+    } else {
+        value(step)
+    }
+}
+
+/// Picks a row's instance for a lane. `none` where the row has no such lane.
+macro_rules! row {
+    ($map:ident $tier:ident $lane:ident: $F:ident float) => {
+        match $lane { Lane::F32 => $map::<$F<f32>>($tier), Lane::F64 => $map::<$F<f64>>($tier), _ => return None }
+    };
+    ($map:ident $tier:ident $lane:ident: $I:ident int) => {
+        match $lane {
+            Lane::I32 => $map::<$I<i32>>($tier), Lane::U32 => $map::<$I<u32>>($tier),
+            Lane::I64 => $map::<$I<i64>>($tier), Lane::U64 => $map::<$I<u64>>($tier),
+            _ => return None,
+        }
+    };
+    ($map:ident $tier:ident $lane:ident: $I:ident bits) => {
+        match $lane { Lane::Bool => $map::<$I<u8>>($tier), _ => row!($map $tier $lane: $I int) }
+    };
+    ($map:ident $tier:ident $lane:ident: $F:ident $I:ident number) => {
+        match $lane { Lane::F32 | Lane::F64 => row!($map $tier $lane: $F float), _ => row!($map $tier $lane: $I int) }
+    };
+    ($map:ident $tier:ident $lane:ident: $F:ident $I:ident any) => {
+        match $lane { Lane::F32 | Lane::F64 => row!($map $tier $lane: $F float), _ => row!($map $tier $lane: $I bits) }
+    };
+}
+
+/// One function of a lane, as a list of block functions to be applied in turn; `None` where it is not defined for the dtype.
+pub fn un(f: Un, d: DType, t: Tier) -> Option<[Option<BlockFn>; 3]> {
+    let lane = Lane::of(d);
+    let one = |f: BlockFn| Some([Some(f), None, None]);
+    // Counting bits needs the dtype's own width.
+    let masked = |f: BlockFn, then8: Option<BlockFn>, then16: Option<BlockFn>| {
+        let (mask, then) = match d {
+            DType::I8 => (Some(map1::<Low8<i32>>(t)), then8),
+            DType::I16 => (Some(map1::<Low16<i32>>(t)), then16),
+            DType::U8 => (None, then8),
+            DType::U16 => (None, then16),
+            _ => (None, None),
+        };
+        match mask {
+            Some(m) => Some([Some(m), Some(f), then]),
+            None => Some([Some(f), then, None]),
+        }
+    };
+    one(match f {
+        Un::Neg => row!(map1 t lane: NegF NegI number),
+        Un::Abs => row!(map1 t lane: AbsF AbsI number),
+        Un::Sign => row!(map1 t lane: SignF SignI number),
+        Un::Not if lane == Lane::Bool => map1::<NotB<u8>>(t),
+        Un::Not => row!(map1 t lane: NotI int),
+        Un::Popcnt => return masked(row!(map1 t lane: Popcnt int), None, None),
+        Un::Clz => return masked(row!(map1 t lane: Clz int), Some(map1::<Minus24<i32>>(t)), Some(map1::<Minus16<i32>>(t))),
+        Un::Floor => row!(map1 t lane: Floor float),
+        Un::Ceil => row!(map1 t lane: Ceil float),
+        Un::RoundEven => row!(map1 t lane: RoundEven float),
+        Un::RoundAway => row!(map1 t lane: RoundAway float),
+        Un::Trunc => row!(map1 t lane: Trunc float),
+        Un::IsFinite => row!(map1 t lane: IsFinite float),
+        Un::Sqrt => row!(map1 t lane: Sqrt float),
+        Un::Rsqrt => row!(map1 t lane: Rsqrt float),
+        Un::Cbrt => row!(map1 t lane: Cbrt float),
+        Un::Exp => row!(map1 t lane: Exp float),
+        Un::Exp2 => row!(map1 t lane: Exp2 float),
+        Un::Expm1 => row!(map1 t lane: Expm1 float),
+        Un::Log => row!(map1 t lane: Log float),
+        Un::Log1p => row!(map1 t lane: Log1p float),
+        Un::Sin => row!(map1 t lane: Sin float),
+        Un::Cos => row!(map1 t lane: Cos float),
+        Un::Tan => row!(map1 t lane: Tan float),
+        Un::Asin => row!(map1 t lane: Asin float),
+        Un::Acos => row!(map1 t lane: Acos float),
+        Un::Atan => row!(map1 t lane: Atan float),
+        Un::Sinh => row!(map1 t lane: Sinh float),
+        Un::Cosh => row!(map1 t lane: Cosh float),
+        Un::Tanh => row!(map1 t lane: Tanh float),
+        Un::Asinh => row!(map1 t lane: Asinh float),
+        Un::Acosh => row!(map1 t lane: Acosh float),
+        Un::Atanh => row!(map1 t lane: Atanh float),
+        Un::Logistic => row!(map1 t lane: Logistic float),
+        Un::Erf | Un::Erfc | Un::ErfInv | Un::Lgamma | Un::Digamma => return None,
+    })
+}
+
+pub fn bin(f: Bin, d: DType, t: Tier) -> Option<BlockFn> {
+    let lane = Lane::of(d);
+    Some(match f {
+        // On bool, sums are `or` and products `and`, as the greatest and the least are.
+        Bin::Add if lane == Lane::Bool => map2::<Or<u8>>(t),
+        Bin::Mul | Bin::MulZero if lane == Lane::Bool => map2::<And<u8>>(t),
+        Bin::Add => row!(map2 t lane: AddF AddI number),
+        Bin::Sub => row!(map2 t lane: SubF SubI number),
+        Bin::Mul => row!(map2 t lane: MulF MulI number),
+        Bin::MulZero => row!(map2 t lane: MulZero MulI number),
+        Bin::Div => row!(map2 t lane: DivF DivI number),
+        Bin::Rem => row!(map2 t lane: RemF RemI number),
+        Bin::Pow => row!(map2 t lane: Pow float),
+        Bin::Max => row!(map2 t lane: MaxF MaxI any),
+        Bin::Min => row!(map2 t lane: MinF MinI any),
+        Bin::Atan2 => row!(map2 t lane: Atan2 float),
+        Bin::NextAfter if d == DType::F16 => map2::<NextAfterF16<f32>>(t),
+        Bin::NextAfter if d == DType::BF16 => map2::<NextAfterBF16<f32>>(t),
+        Bin::NextAfter => row!(map2 t lane: NextAfter float),
+        Bin::And => row!(map2 t lane: And bits),
+        Bin::Or => row!(map2 t lane: Or bits),
+        Bin::Xor => row!(map2 t lane: Xor bits),
+        Bin::Shl => row!(map2 t lane: Shl int),
+        Bin::ShrLogical if d == DType::I8 => map2::<ShrLogical8<i32>>(t),
+        Bin::ShrLogical if d == DType::I16 => map2::<ShrLogical16<i32>>(t),
+        Bin::ShrLogical => row!(map2 t lane: ShrLogical int),
+        Bin::ShrArithmetic if d == DType::U8 => map2::<ShrArithmetic8<u32>>(t),
+        Bin::ShrArithmetic if d == DType::U16 => map2::<ShrArithmetic16<u32>>(t),
+        Bin::ShrArithmetic => row!(map2 t lane: ShrArithmetic int),
+        Bin::Eq => row!(map2 t lane: Eq Eq any),
+        Bin::Ne => row!(map2 t lane: Ne Ne any),
+        Bin::Lt => row!(map2 t lane: Lt Lt any),
+        Bin::Le => row!(map2 t lane: Le Le any),
+        Bin::Gt => row!(map2 t lane: Gt Gt any),
+        Bin::Ge => row!(map2 t lane: Ge Ge any),
+    })
+}
+
+/// What a conversion gives, by its target dtype. `L` is the target's lane.
+trait To<S> {
+    type L: Copy;
+    fn to(x: S) -> Self::L;
+}
+macro_rules! target {
+    ($Name:ident -> $L:ty; $($S:ty)*; |$x:ident| $e:expr) => {
+        struct $Name;
+        $(impl To<$S> for $Name {
+            type L = $L;
+            #[inline(always)]
+            fn to($x: $S) -> $L { $e }
+        })*
+    };
+}
+target!(ToI8 -> i32; u8 i32 u32 i64 u64 f32 f64; |x| x as i8 as i32);
+target!(ToI16 -> i32; u8 i32 u32 i64 u64 f32 f64; |x| x as i16 as i32);
+target!(ToI32 -> i32; u8 i32 u32 i64 u64 f32 f64; |x| x as i32);
+target!(ToI64 -> i64; u8 i32 u32 i64 u64 f32 f64; |x| x as i64);
+target!(ToU8 -> u32; u8 i32 u32 i64 u64 f32 f64; |x| x as u8 as u32);
+target!(ToU16 -> u32; u8 i32 u32 i64 u64 f32 f64; |x| x as u16 as u32);
+target!(ToU32 -> u32; u8 i32 u32 i64 u64 f32 f64; |x| x as u32);
+target!(ToU64 -> u64; u8 i32 u32 i64 u64 f32 f64; |x| x as u64);
+target!(ToF32 -> f32; u8 i32 u32 i64 u64 f32 f64; |x| x as f32);
+target!(ToF64 -> f64; u8 i32 u32 i64 u64 f32 f64; |x| x as f64);
+target!(ToF16 -> f32; u8 i32 u32 i64 u64 f32 f64; |x| round_f16(f32_to_odd(x as f64)));
+target!(ToBF16 -> f32; u8 i32 u32 i64 u64 f32 f64; |x| round_bf16(f32_to_odd(x as f64)));
+target!(ToBool -> u8; u8 i32 u32 i64 u64 f32 f64; |x| (x != (0u8 as _)) as u8);
+
+struct Convert<S, D>(PhantomData<(S, D)>);
+impl<S: Copy, D: To<S>> F1 for Convert<S, D> {
+    type A = S;
+    type R = D::L;
+    #[inline(always)]
+    fn f(x: S) -> D::L {
+        D::to(x)
+    }
+}
+
+/// From a canonical lane of `from` to a canonical lane of `to`.
+pub fn convert(from: DType, to: DType, t: Tier) -> BlockFn {
+    fn source<D: To<u8> + To<i32> + To<u32> + To<i64> + To<u64> + To<f32> + To<f64>>(from: DType, t: Tier) -> BlockFn {
+        match Lane::of(from) {
+            Lane::Bool => map1::<Convert<u8, D>>(t),
+            Lane::I32 => map1::<Convert<i32, D>>(t),
+            Lane::U32 => map1::<Convert<u32, D>>(t),
+            Lane::I64 => map1::<Convert<i64, D>>(t),
+            Lane::U64 => map1::<Convert<u64, D>>(t),
+            Lane::F32 => map1::<Convert<f32, D>>(t),
+            Lane::F64 => map1::<Convert<f64, D>>(t),
+        }
+    }
+    match to {
+        DType::Bool => source::<ToBool>(from, t),
+        DType::I8 => source::<ToI8>(from, t),
+        DType::I16 => source::<ToI16>(from, t),
+        DType::I32 => source::<ToI32>(from, t),
+        DType::I64 => source::<ToI64>(from, t),
+        DType::U8 => source::<ToU8>(from, t),
+        DType::U16 => source::<ToU16>(from, t),
+        DType::U32 => source::<ToU32>(from, t),
+        DType::U64 => source::<ToU64>(from, t),
+        DType::F16 => source::<ToF16>(from, t),
+        DType::BF16 => source::<ToBF16>(from, t),
+        DType::F32 => source::<ToF32>(from, t),
+        DType::F64 => source::<ToF64>(from, t),
+    }
+}
+
+f1s!(WrapI8[i32] |x| x as i8 as i32);
+f1s!(WrapI16[i32] |x| x as i16 as i32);
+f1s!(WrapU8[u32] |x| x as u8 as u32);
+f1s!(WrapU16[u32] |x| x as u16 as u32);
+f1s!(RoundF16[f32] |x| round_f16(x));
+f1s!(RoundBF16[f32] |x| round_bf16(x));
+
+/// Brings a lane back to a value of the dtype, where the lane is wider.
+pub fn canonical(d: DType, t: Tier) -> Option<BlockFn> {
+    Some(match d {
+        DType::I8 => map1::<WrapI8<i32>>(t),
+        DType::I16 => map1::<WrapI16<i32>>(t),
+        DType::U8 => map1::<WrapU8<u32>>(t),
+        DType::U16 => map1::<WrapU16<u32>>(t),
+        DType::F16 => map1::<RoundF16<f32>>(t),
+        DType::BF16 => map1::<RoundBF16<f32>>(t),
+        _ => return None,
+    })
+}
+
+f1! { ToBitsF16: f32 => u32, |x| f16_bits(x) as u32; }
+f1! { ToBitsBF16: f32 => u32, |x| bf16_bits(x) as u32; }
+f1! { FromBitsF16: u32 => f32, |x| f16_value(x as u16); }
+f1! { FromBitsBF16: u32 => f32, |x| bf16_value(x as u16); }
+f1! { SameBits: u8 => u8, |x| x; u32 => u32, |x| x; u64 => u64, |x| x; }
+f1! { ByteOfBool: u8 => u32, |x| x as u32; }
+f1! { BoolOfByte: u32 => u8, |x| (x & 0xff != 0) as u8; }
+
+/// The lane's bits copied.
+pub fn copy(bytes: usize, t: Tier) -> BlockFn {
+    match bytes {
+        1 => map1::<SameBits<u8>>(t),
+        4 => map1::<SameBits<u32>>(t),
+        _ => map1::<SameBits<u64>>(t),
+    }
+}
+
+/// The functions, in turn, that reinterpret a dtype's bits as another dtype of its size.
+pub fn bitcast(from: DType, to: DType, t: Tier) -> [Option<BlockFn>; 3] {
+    if from == to {
+        return [Some(copy(Lane::of(from).size(), t)), None, None];
+    }
+    if from.size() >= 4 {
+        return [Some(copy(from.size(), t)), None, None];
+    }
+    let bits = match from {
+        DType::F16 => Some(map1::<ToBitsF16<f32>>(t)),
+        DType::BF16 => Some(map1::<ToBitsBF16<f32>>(t)),
+        DType::Bool => Some(map1::<ByteOfBool<u8>>(t)),
+        _ => None,
+    };
+    let value = match to {
+        DType::F16 => None.or(Some((Some(map1::<WrapU16<u32>>(t)), map1::<FromBitsF16<u32>>(t)))),
+        DType::BF16 => Some((Some(map1::<WrapU16<u32>>(t)), map1::<FromBitsBF16<u32>>(t))),
+        DType::Bool => Some((None, map1::<BoolOfByte<u32>>(t))),
+        d => canonical(d, t).map(|f| (None, f)),
+    };
+    let mut all = [bits].into_iter().chain(value.map(|v| v.0)).chain([value.map(|v| v.1)]).flatten();
+    [all.next(), all.next(), all.next()]
+}
+
+
+struct Rounding<T>(PhantomData<T>);
+macro_rules! rounding {
+    ($T:ident) => {
+        /// `b` points at one lane of u32: exponent bits, then mantissa bits.
+        impl Block for Rounding<$T> {
+            #[inline(always)]
+            unsafe fn run(d: *mut u8, a: *const u8, b: *const u8, _: *const u8, n: usize) {
+                let (d, a, b) = (d.cast::<$T>(), a.cast::<$T>(), b.cast::<u32>());
+                // SAFETY: by the contract: n lanes each, and two words at b.
+                unsafe {
+                    let (exponent, mantissa) = (*b, *b.add(1));
+                    for i in 0..n {
+                        *d.add(i) = (*a.add(i)).reduce_precision(exponent, mantissa);
+                    }
+                }
+            }
+        }
+    };
+}
+rounding!(f32);
+rounding!(f64);
+
+/// Rounds to a float format given at run time: operand b points at its two u32 words.
+pub fn round(d: DType, t: Tier) -> BlockFn {
+    if d == DType::F64 { pick::<Rounding<f64>>(t) } else { pick::<Rounding<f32>>(t) }
+}

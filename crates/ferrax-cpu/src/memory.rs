@@ -1,0 +1,252 @@
+//! Host memory: 64-byte aligned, pooled by size class, and borrowed memory that belongs to someone else.
+//!
+//! INVARIANT: a block is given out to one holder at a time, and its layout is a function of its capacity alone.
+//!
+//! A fresh 64 MB block costs milliseconds in page faults, a reused one none: small blocks go through a cache of the thread, large
+//! ones through one shared list; both are bounded.
+#![allow(unsafe_code)]
+use ferrax_kernel::backend::HostMemory;
+use ferrax_kernel::buffer::Memory;
+use ferrax_kernel::{Error, Res};
+use std::alloc::{Layout, alloc, dealloc};
+use std::any::Any;
+use std::cell::RefCell;
+use std::ptr::NonNull;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+pub const ALIGN: usize = 64;
+/// Blocks from here on are aligned to huge pages and shared between threads.
+const LARGE: usize = 1 << 20;
+const HUGE_PAGE: usize = 2 << 20;
+const CLASSES: usize = 128;
+/// What a thread keeps of each small class: bytes, and blocks.
+const THREAD_KEEPS: usize = 1 << 20;
+const THREAD_BLOCKS: usize = 64;
+/// What all threads together keep of large blocks.
+const SHARED_KEEPS: usize = 1 << 30;
+
+static TAKEN: AtomicU64 = AtomicU64::new(0);
+
+/// Blocks taken from pool or system so far.
+pub fn blocks_taken() -> u64 {
+    TAKEN.load(Ordering::Relaxed)
+}
+
+/// Class of a request and the capacity it gets: eight classes to the doubling, so at most an eighth is wasted.
+fn class(bytes: usize) -> Option<(usize, usize)> {
+    let units = bytes.max(1).checked_add(ALIGN - 1)? / ALIGN;
+    if units <= 8 {
+        return Some((units - 1, units * ALIGN));
+    }
+    let shift = (units - 1).ilog2() as usize - 3;
+    let step = (units - 1) >> shift; // 8..16
+    Some((8 * shift + step, ((step + 1) << shift).checked_mul(ALIGN)?))
+}
+
+fn layout(capacity: usize) -> Option<Layout> {
+    Layout::from_size_align(capacity, if capacity >= LARGE { HUGE_PAGE } else { ALIGN }).ok()
+}
+
+/// A block of memory and what was asked for.
+pub struct Block {
+    ptr: NonNull<u8>,
+    len: usize,
+    capacity: usize,
+}
+// SAFETY: a block is plain memory with one owner; shared references only read.
+unsafe impl Send for Block {}
+// SAFETY: as above.
+unsafe impl Sync for Block {}
+
+struct Free {
+    small: [Vec<Block>; CLASSES],
+}
+thread_local! {
+    static FREE: RefCell<Free> = const { RefCell::new(Free { small: [const { Vec::new() }; CLASSES] }) };
+}
+struct Shared {
+    blocks: Vec<Block>,
+    bytes: usize,
+}
+static SHARED: Mutex<Shared> = Mutex::new(Shared { blocks: Vec::new(), bytes: 0 });
+
+impl Drop for Free {
+    fn drop(&mut self) {
+        for b in self.small.iter_mut().flat_map(std::mem::take) {
+            b.release();
+        }
+    }
+}
+
+impl Block {
+    /// Memory with whatever is in it.
+    pub fn new(len: usize) -> Res<Block> {
+        TAKEN.fetch_add(1, Ordering::Relaxed);
+        let too_large = || Error::TooLarge(format!("an array of {len} bytes is larger than any memory"));
+        let (class, capacity) = class(len).ok_or_else(too_large)?;
+        let layout = layout(capacity).ok_or_else(too_large)?;
+        let pooled = if capacity < LARGE {
+            FREE.try_with(|f| f.try_borrow_mut().ok()?.small[class].pop()).ok().flatten()
+        } else {
+            let mut s = SHARED.lock().unwrap_or_else(|e| e.into_inner());
+            let at = s.blocks.iter().rposition(|b| b.capacity == capacity);
+            at.map(|k| {
+                s.bytes -= capacity;
+                s.blocks.swap_remove(k)
+            })
+        };
+        if let Some(mut b) = pooled {
+            b.len = len;
+            return Ok(b);
+        }
+        // SAFETY: the layout has a nonzero size, as a class holds at least one unit.
+        let p = unsafe { alloc(layout) };
+        let Some(ptr) = NonNull::new(p) else {
+            return Err(Error::OutOfMemory(format!("out of memory while allocating {len} bytes")));
+        };
+        if capacity >= LARGE {
+            advise_huge(ptr, capacity);
+        }
+        Ok(Block { ptr, len, capacity })
+    }
+    pub fn zeroed(len: usize) -> Res<Block> {
+        let b = Block::new(len)?;
+        // SAFETY: the block has at least `len` bytes and nobody else holds it.
+        unsafe { b.ptr.as_ptr().write_bytes(0, len) };
+        Ok(b)
+    }
+    pub fn copy_of(bytes: &[u8]) -> Res<Block> {
+        let b = Block::new(bytes.len())?;
+        // SAFETY: as long as `bytes`, freshly taken, hence apart from it.
+        unsafe { b.ptr.as_ptr().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+        Ok(b)
+    }
+    pub fn ptr(&self) -> *mut u8 {
+        self.ptr.as_ptr()
+    }
+    pub fn len(&self) -> usize {
+        self.len
+    }
+    fn bytes(&self) -> &[u8] {
+        // SAFETY: `len` bytes are allocated. Blocks become visible as memory of a buffer only after a step has written them.
+        unsafe { std::slice::from_raw_parts(self.ptr.as_ptr(), self.len) }
+    }
+    /// Gives the memory back to the system.
+    fn release(self) {
+        if let Some(l) = layout(self.capacity) {
+            // SAFETY: allocated with this very layout, which follows from the capacity; the block is consumed without running Drop.
+            unsafe { dealloc(self.ptr.as_ptr(), l) };
+        }
+        std::mem::forget(self);
+    }
+    fn take(&self) -> Block {
+        Block { ptr: self.ptr, len: self.len, capacity: self.capacity }
+    }
+}
+impl Drop for Block {
+    fn drop(&mut self) {
+        // The block itself moves into the pool; what is dropped here is an empty shell.
+        let b = std::mem::ManuallyDrop::new(self.take());
+        let b = std::mem::ManuallyDrop::into_inner(b);
+        if b.capacity < LARGE {
+            let Some((k, _)) = class(b.capacity) else { return b.release() };
+            let mut b = Some(b);
+            let _ = FREE.try_with(|f| {
+                if let Ok(mut f) = f.try_borrow_mut() {
+                    let list = &mut f.small[k];
+                    let capacity = b.as_ref().map_or(1, |b| b.capacity);
+                    if list.len() < THREAD_BLOCKS.min((THREAD_KEEPS / capacity).max(2)) {
+                        list.extend(b.take());
+                    }
+                }
+            });
+            if let Some(b) = b {
+                b.release();
+            }
+        } else {
+            let mut s = SHARED.lock().unwrap_or_else(|e| e.into_inner());
+            if s.bytes + b.capacity <= SHARED_KEEPS {
+                s.bytes += b.capacity;
+                s.blocks.push(b);
+            } else {
+                drop(s);
+                b.release();
+            }
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn advise_huge(p: NonNull<u8>, len: usize) {
+    unsafe extern "C" {
+        fn madvise(addr: *mut std::ffi::c_void, len: usize, advice: i32) -> i32;
+    }
+    const MADV_HUGEPAGE: i32 = 14;
+    // SAFETY: the range was just allocated; the advice changes no content, and a refusal does no harm.
+    unsafe { madvise(p.as_ptr().cast(), len & !4095, MADV_HUGEPAGE) };
+}
+#[cfg(not(target_os = "linux"))]
+fn advise_huge(_: NonNull<u8>, _: usize) {}
+
+impl Memory for Block {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+    fn len(&self) -> usize {
+        self.len
+    }
+    fn host(&self) -> Option<&[u8]> {
+        Some(self.bytes())
+    }
+}
+
+/// The block that a memory is, if it is one of ours.
+pub fn into_block(m: Box<dyn Memory>) -> Result<Box<Block>, Box<dyn Memory>> {
+    if !m.as_any().is::<Block>() {
+        return Err(m);
+    }
+    // SAFETY: the trait object is a Block, as was just checked, so the box was made as Box<Block>.
+    Ok(unsafe { Box::from_raw(Box::into_raw(m).cast::<Block>()) })
+}
+
+/// Memory of someone else, read in place.
+pub struct Adopted(pub Box<dyn HostMemory>);
+impl Memory for Adopted {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+    fn len(&self) -> usize {
+        self.0.bytes().len()
+    }
+    fn host(&self) -> Option<&[u8]> {
+        Some(self.0.bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_hold_what_is_asked_for_and_waste_little() {
+        for n in (0..5000).chain((1..40).map(|k| 1usize << k)).chain((10..40).map(|k| (1usize << k) + 1)) {
+            let (k, c) = class(n).unwrap();
+            assert!(c >= n && (c <= 512 || c <= n + n / 8 + ALIGN), "{n} {c}");
+            assert_eq!(class(c).unwrap(), (k, c));
+        }
+        assert!(class(LARGE).unwrap().0 < CLASSES);
+        assert!(Block::new(usize::MAX).is_err());
+        assert!(Block::new(usize::MAX / 2 - 1000).is_err());
+    }
+    #[test]
+    fn blocks_are_aligned_and_reused() {
+        let a = Block::new(1000).unwrap();
+        let p = a.ptr();
+        assert_eq!(p as usize % ALIGN, 0);
+        drop(a);
+        assert_eq!(Block::new(990).unwrap().ptr(), p);
+        let big = Block::zeroed(3 << 20).unwrap();
+        assert_eq!(big.ptr() as usize % HUGE_PAGE, 0);
+    }
+}

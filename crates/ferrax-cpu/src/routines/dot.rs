@@ -1,0 +1,262 @@
+//! Batched matrix products.
+//!
+//! Which algorithm runs is decided by sizes and dtypes alone: a vector on either side is a reduction in the waist's order, small
+//! products and products of integers are loops that sum in sequence, the rest is the library's GEMM, called in one layout (operands
+//! of another layout are packed first). So layout and threads change no bits.
+use super::Run;
+use crate::kernels::block::tiers;
+use crate::kernels::lane::Lane;
+use crate::kernels::{Bases, Compiled};
+use crate::memory::Block;
+use crate::threads;
+use crate::tier::Tier;
+use ferrax_kernel::kernel::Access;
+use ferrax_kernel::routine::Dot;
+use ferrax_kernel::{Affine, Bin, DType, Kernel, Node, ReduceKind, Res, Scalar};
+use smallvec::SmallVec;
+
+/// Products up to this many multiplications are done by a plain loop.
+const SMALL: usize = 8192;
+
+/// `c[m, n] = sum_k a[m, k] b[k, n]` for one batch element, strided operands, dense result.
+#[derive(Clone, Copy)]
+struct Matrices {
+    a: *const u8,
+    b: *const u8,
+    c: *mut u8,
+    m: usize,
+    n: usize,
+    k: usize,
+    a_strides: [isize; 2],
+    b_strides: [isize; 2],
+}
+trait Product {
+    /// # Safety
+    /// The strides stay inside the operands, and `c` holds m * n.
+    unsafe fn run(x: &Matrices);
+}
+tiers!(pick_product, Product, fn(x: &Matrices));
+
+trait Ring: Copy {
+    const ZERO: Self;
+    fn add_product(self, x: Self, y: Self) -> Self;
+}
+macro_rules! ring {
+    ($($T:ty: $zero:expr, |$s:ident, $x:ident, $y:ident| $e:expr;)*) => {$(
+        impl Ring for $T {
+            const ZERO: $T = $zero;
+            #[inline(always)]
+            fn add_product(self, $x: $T, $y: $T) -> $T { let $s = self; $e }
+        }
+    )*};
+}
+ring! {
+    f32: 0.0, |s, x, y| s + x * y;
+    f64: 0.0, |s, x, y| s + x * y;
+    u32: 0, |s, x, y| s.wrapping_add(x.wrapping_mul(y));
+    u64: 0, |s, x, y| s.wrapping_add(x.wrapping_mul(y));
+    u8: 0, |s, x, y| s | (x & y);
+}
+struct Loops<T>(std::marker::PhantomData<T>);
+impl<T: Ring> Product for Loops<T> {
+    /// Each element sums in increasing k.
+    #[inline(always)]
+    unsafe fn run(x: &Matrices) {
+        let (a, b, c) = (x.a.cast::<T>(), x.b.cast::<T>(), x.c.cast::<T>());
+        // SAFETY: by the contract.
+        unsafe {
+            for i in 0..x.m {
+                let row = c.add(i * x.n);
+                let mut j0 = 0;
+                // Sixteen columns at a time stay in registers.
+                while j0 + 16 <= x.n {
+                    let mut s = [T::ZERO; 16];
+                    for p in 0..x.k {
+                        let l = *a.offset(i as isize * x.a_strides[0] + p as isize * x.a_strides[1]);
+                        let r = b.offset(p as isize * x.b_strides[0] + j0 as isize * x.b_strides[1]);
+                        if x.b_strides[1] == 1 {
+                            let y = r.cast::<[T; 16]>().read();
+                            for j in 0..16 {
+                                s[j] = s[j].add_product(l, y[j]);
+                            }
+                        } else {
+                            for (j, s) in s.iter_mut().enumerate() {
+                                *s = s.add_product(l, *r.offset(j as isize * x.b_strides[1]));
+                            }
+                        }
+                    }
+                    row.add(j0).cast::<[T; 16]>().write(s);
+                    j0 += 16;
+                }
+                for j in j0..x.n {
+                    let mut s = T::ZERO;
+                    for p in 0..x.k {
+                        let l = *a.offset(i as isize * x.a_strides[0] + p as isize * x.a_strides[1]);
+                        s = s.add_product(l, *b.offset(p as isize * x.b_strides[0] + j as isize * x.b_strides[1]));
+                    }
+                    *row.add(j) = s;
+                }
+            }
+        }
+    }
+}
+
+/// The dtype sums are taken in.
+fn accumulator(d: &Dot) -> DType {
+    let wide = d.dtype == DType::F64 || d.out == DType::F64;
+    match (d.dtype.is_float() || d.out.is_float(), d.out.lane()) {
+        (true, _) if wide => DType::F64,
+        (true, _) => DType::F32,
+        (_, _) if d.out == DType::Bool => DType::Bool,
+        (_, lane) => lane,
+    }
+}
+
+/// A kernel that reads an operand by strides and gives it dense, at another dtype.
+fn packing(dims: [usize; 3], strides: [i64; 3], from: DType, to: DType) -> Kernel {
+    let n: usize = dims.iter().product();
+    let span = if n == 0 { 0 } else { 1 + dims.iter().zip(strides).map(|(n, s)| (n - 1) * s.unsigned_abs() as usize).sum::<usize>() };
+    let load = Node::Load(Box::new(Access { input: 0, at: Affine::new(0, strides), guards: SmallVec::new(), fill: Scalar::zero(from) }));
+    Kernel { grid: dims.into(), inputs: vec![(from, span)], nodes: vec![(from, load), (to, Node::Convert(0))], outputs: vec![1], ..Kernel::default() }
+}
+
+pub fn compile(d: &Dot, tier: Tier) -> Res<Run> {
+    let acc = accumulator(d);
+    let d = d.clone();
+    // Size-1 axes have no stride to speak of.
+    let (lhs, rhs) = ([d.b, d.m, d.k], [d.b, d.k, d.n]);
+    if (d.m == 1 || d.n == 1) && d.m * d.n * d.k > SMALL / 4 && acc.is_float() {
+        return vector(&d, acc, tier);
+    }
+    let work = d.b.saturating_mul(d.m).saturating_mul(d.n).saturating_mul(d.k);
+    let small = d.m * d.n * d.k <= SMALL || !acc.is_float();
+    let dense = |n: [usize; 3], s: [i64; 3]| {
+        let want = [(n[1] * n[2]) as i64, n[2] as i64, 1];
+        (0..3).all(|k| n[k] <= 1 || s[k] == want[k])
+    };
+    let pack = |n: [usize; 3], s: [i64; 3]| -> Res<Option<Compiled>> {
+        let as_is = d.dtype == acc && (small || dense(n, s));
+        if as_is { Ok(None) } else { Compiled::new(&packing(n, s, d.dtype, acc), false, tier).map(Some) }
+    };
+    let (pack_l, pack_r) = (pack(lhs, d.lhs)?, pack(rhs, d.rhs)?);
+    let unpack = if acc == d.out { None } else { Some(Compiled::new(&packing([d.b, d.m, d.n], [(d.m * d.n) as i64, d.n as i64, 1], acc, d.out), false, tier)?) };
+    let product = match Lane::of(acc) {
+        Lane::F32 => pick_product::<Loops<f32>>(tier),
+        Lane::F64 => pick_product::<Loops<f64>>(tier),
+        Lane::I32 | Lane::U32 => pick_product::<Loops<u32>>(tier),
+        Lane::I64 | Lane::U64 => pick_product::<Loops<u64>>(tier),
+        Lane::Bool => pick_product::<Loops<u8>>(tier),
+    };
+    let size = Lane::of(acc).size();
+    let strides = |packed: bool, n: [usize; 3], s: [i64; 3]| if packed { [(n[1] * n[2]) as isize, n[2] as isize, 1] } else { s.map(|x| x as isize) };
+    let (ls, rs) = (strides(pack_l.is_some(), lhs, d.lhs), strides(pack_r.is_some(), rhs, d.rhs));
+    Ok(Box::new(move |bases: Bases, parallel: bool| {
+        if d.b * d.m * d.n == 0 {
+            return Ok(());
+        }
+        let packed = |p: &Option<Compiled>, n: [usize; 3], which: u32| -> Res<(Option<Block>, *const u8)> {
+            let src = bases.input(which);
+            let Some(p) = p else { return Ok((None, src)) };
+            let b = Block::new(n.iter().product::<usize>() * size)?;
+            // SAFETY: the kernel packs this operand into a block of its size.
+            unsafe { p.run(Bases { ptrs: &[src, b.ptr()], ins: &[0], outs: &[1] }, parallel) };
+            let ptr = b.ptr().cast_const();
+            Ok((Some(b), ptr))
+        };
+        let (_l, a) = packed(&pack_l, lhs, 0)?;
+        let (_r, b) = packed(&pack_r, rhs, 1)?;
+        let sums = unpack.as_ref().map(|_| Block::new(d.b * d.m * d.n * size)).transpose()?;
+        let c = sums.as_ref().map_or(bases.output(0), |s| s.ptr());
+        let one = Shared { a, b, c };
+        if small {
+            // Rows of all batch elements, in parallel.
+            let rows = d.b * d.m;
+            threads::for_ranges(rows, if parallel { work as f64 * 0.2 } else { 0.0 }, &|r| {
+                let mut row = r.start;
+                while row < r.end {
+                    let (batch, i) = (row / d.m, row % d.m);
+                    let m = (d.m - i).min(r.end - row);
+                    let x = Matrices {
+                        a: one.a().wrapping_offset((batch as isize * ls[0] + i as isize * ls[1]) * size as isize),
+                        b: one.b().wrapping_offset(batch as isize * rs[0] * size as isize),
+                        c: one.c().wrapping_add(row * d.n * size),
+                        m,
+                        n: d.n,
+                        k: d.k,
+                        a_strides: [ls[1], ls[2]],
+                        b_strides: [rs[1], rs[2]],
+                    };
+                    // SAFETY: rows of this range; strides are those of the plan, whose spans were checked.
+                    unsafe { product(&x) };
+                    row += m;
+                }
+            });
+        } else {
+            let gemm_one = |batch: usize, par: gemm::Parallelism| {
+                let (a, b, c) = (one.a().wrapping_add(batch * d.m * d.k * size), one.b().wrapping_add(batch * d.k * d.n * size), one.c().wrapping_add(batch * d.m * d.n * size));
+                let (m, n, k) = (d.m, d.n, d.k);
+                // SAFETY: dense row-major matrices of these sizes, the result apart from the operands.
+                unsafe {
+                    if size == 4 {
+                        gemm::gemm::<f32>(m, n, k, c.cast(), 1, n as isize, false, a.cast(), 1, k as isize, b.cast(), 1, n as isize, 0.0, 1.0, false, false, false, par);
+                    } else {
+                        gemm::gemm::<f64>(m, n, k, c.cast(), 1, n as isize, false, a.cast(), 1, k as isize, b.cast(), 1, n as isize, 0.0, 1.0, false, false, false, par);
+                    }
+                }
+            };
+            let nanos = if parallel { work as f64 * 0.03 } else { 0.0 };
+            let pool = if nanos > 50_000.0 && d.b < threads::num_threads() { threads::pool() } else { None };
+            match pool {
+                Some(pool) => pool.install(|| (0..d.b).for_each(|k| gemm_one(k, gemm::Parallelism::Rayon(threads::num_threads())))),
+                None => threads::for_ranges(d.b, nanos, &|r| r.for_each(|k| gemm_one(k, gemm::Parallelism::None))),
+            }
+        }
+        if let (Some(u), Some(s)) = (&unpack, &sums) {
+            // SAFETY: the kernel rounds the sums into the output.
+            unsafe { u.run(Bases { ptrs: &[s.ptr(), bases.output(0)], ins: &[0], outs: &[1] }, parallel) };
+        }
+        Ok(())
+    }))
+}
+
+/// Pointers that threads share; each writes its own rows of c.
+struct Shared {
+    a: *const u8,
+    b: *const u8,
+    c: *mut u8,
+}
+// SAFETY: see above.
+unsafe impl Sync for Shared {}
+impl Shared {
+    fn a(&self) -> *const u8 {
+        self.a
+    }
+    fn b(&self) -> *const u8 {
+        self.b
+    }
+    fn c(&self) -> *mut u8 {
+        self.c
+    }
+}
+
+/// A matrix times a vector, as a reduction.
+fn vector(d: &Dot, acc: DType, tier: Tier) -> Res<Run> {
+    let operands = ferrax_kernel::Routine::Dot(d.clone()).operands();
+    let load = |input: u32, strides: [i64; 4]| (d.dtype, Node::Load(Box::new(Access { input, at: Affine::new(0, strides), guards: SmallVec::new(), fill: Scalar::zero(d.dtype) })));
+    let nodes = vec![
+        load(0, [d.lhs[0], d.lhs[1], 0, d.lhs[2]]),
+        load(1, [d.rhs[0], 0, d.rhs[2], d.rhs[1]]),
+        (acc, Node::Convert(0)),
+        (acc, Node::Convert(1)),
+        (acc, Node::Bin(Bin::Mul, 2, 3)),
+        (acc, Node::Reduce { kind: ReduceKind::Sum, of: 4 }),
+        (d.out, Node::Convert(5)),
+    ];
+    let k = Kernel { grid: [d.b, d.m, d.n].into(), rdims: [d.k].into(), inputs: operands, nodes, outputs: vec![6] };
+    let k = Compiled::new(&k, false, tier)?;
+    Ok(Box::new(move |bases: Bases, parallel: bool| {
+        // SAFETY: the step's operands and result are the kernel's.
+        unsafe { k.run(bases, parallel) };
+        Ok(())
+    }))
+}

@@ -1,0 +1,47 @@
+//! Which instructions the loops are compiled for: chosen once, at run time.
+//!
+//! INVARIANT: all tiers run the same source without contraction, so they give the same bits.
+use std::sync::OnceLock;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
+pub enum Tier {
+    Portable,
+    Avx2,
+    Avx512,
+}
+
+impl Tier {
+    pub const ALL: [Tier; 3] = [Tier::Portable, Tier::Avx2, Tier::Avx512];
+    /// Whether this machine has it.
+    pub fn is_available(self) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        return match self {
+            Tier::Portable => true,
+            Tier::Avx2 => is_x86_feature_detected!("avx2"),
+            Tier::Avx512 => {
+                is_x86_feature_detected!("avx512f")
+                    && is_x86_feature_detected!("avx512bw")
+                    && is_x86_feature_detected!("avx512dq")
+                    && is_x86_feature_detected!("avx512vl")
+            }
+        };
+        #[cfg(not(target_arch = "x86_64"))]
+        return self == Tier::Portable;
+    }
+    pub fn name(self) -> &'static str {
+        match self {
+            Tier::Portable => "portable",
+            Tier::Avx2 => "avx2",
+            Tier::Avx512 => "avx512",
+        }
+    }
+    /// The best this machine has, or what `FERRAX_CPU` asks for where the machine has that.
+    pub fn current() -> Tier {
+        static TIER: OnceLock<Tier> = OnceLock::new();
+        *TIER.get_or_init(|| {
+            let asked = std::env::var("FERRAX_CPU").ok();
+            let best = Tier::ALL.into_iter().rev().find(|t| t.is_available()).unwrap_or(Tier::Portable);
+            Tier::ALL.into_iter().find(|t| asked.as_deref() == Some(t.name()) && t.is_available()).unwrap_or(best)
+        })
+    }
+}
