@@ -343,8 +343,8 @@ impl<'a, 'b> Inside<'a, 'b> {
 
 /// Runs steps in order.
 pub fn run_steps(steps: &[Ready], (state, cx): (&mut State, &RunCx)) -> Res<()> {
-    for (k, s) in steps.iter().enumerate() {
-        if k > 0 && cx.cancel.load(Ordering::Relaxed) {
+    for s in steps {
+        if cx.cancel.load(Ordering::Relaxed) {
             return Err(Error::Cancelled);
         }
         match s {

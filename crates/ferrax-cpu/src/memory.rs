@@ -203,10 +203,11 @@ impl Memory for Block {
 
 /// The block that a memory is, if it is one of ours.
 pub fn into_block(m: Box<dyn Memory>) -> Result<Box<Block>, Box<dyn Memory>> {
-    if !m.as_any().is::<Block>() {
+    // A view answers `as_any` with what it looks at, so the address counts too.
+    if !m.as_any().is::<Block>() || !std::ptr::addr_eq(m.as_any(), &raw const *m) {
         return Err(m);
     }
-    // SAFETY: the trait object is a Block, as was just checked, so the box was made as Box<Block>.
+    // SAFETY: the box holds a Block, as was just checked, so it was made as Box<Block>.
     Ok(unsafe { Box::from_raw(Box::into_raw(m).cast::<Block>()) })
 }
 

@@ -118,7 +118,7 @@ impl Scalar {
             U16 => x as u16 as u64,
             U32 => x as u32 as u64,
             U64 => x as u64,
-            F16 => f16::from_f64(x).to_bits() as u64,
+            F16 => f16::from_f32(to_odd(x)).to_bits() as u64,
             BF16 => bf16::from_f64(x).to_bits() as u64,
             F32 => (x as f32).to_bits() as u64,
             F64 => x.to_bits(),
@@ -167,6 +167,15 @@ impl Scalar {
         w[..dtype.size()].copy_from_slice(&b[..dtype.size()]);
         Scalar { dtype, bits: u64::from_le_bytes(w) }
     }
+}
+/// To f32 rounding to odd: rounding that to 16 bits rounds once in all. (`f16::from_f64` rounds twice on some machines.)
+fn to_odd(x: f64) -> f32 {
+    let y = x as f32;
+    if x.is_nan() || y as f64 == x {
+        return y;
+    }
+    let toward_zero = y.to_bits() - (y.abs() as f64 > x.abs()) as u32;
+    f32::from_bits(toward_zero | 1)
 }
 impl fmt::Debug for Scalar {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {

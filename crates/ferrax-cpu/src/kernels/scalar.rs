@@ -5,7 +5,7 @@
 use super::block::{Block, BlockFn, F1, F2, map1, map2, pick};
 use super::lane::*;
 use crate::tier::Tier;
-use ferrax_kernel::{Bin, DType, Un};
+use ferrax_kernel::{Bin, DType, Un, math};
 use std::marker::PhantomData;
 
 macro_rules! f1 {
@@ -70,24 +70,21 @@ f1! { IsFinite: f32 => u8, |x| x.is_finite() as u8; f64 => u8, |x| x.is_finite()
 f1s!(Sqrt[f32, f64] |x| x.sqrt());
 f1s!(Rsqrt[f32, f64] |x| 1.0 / x.sqrt());
 f1s!(Cbrt[f32, f64] |x| x.cbrt());
-f1s!(Exp[f32, f64] |x| x.exp());
-f1s!(Exp2[f32, f64] |x| x.exp2());
-f1s!(Expm1[f32, f64] |x| x.exp_m1());
-f1s!(Log[f32, f64] |x| x.ln());
-f1s!(Log1p[f32, f64] |x| x.ln_1p());
-f1s!(Sin[f32, f64] |x| x.sin());
-f1s!(Cos[f32, f64] |x| x.cos());
-f1s!(Tan[f32, f64] |x| x.tan());
+f1s!(Exp[f32, f64] |x| math::exp(x));
+f1s!(Exp2[f32, f64] |x| math::exp2(x));
+f1s!(Expm1[f32, f64] |x| math::expm1(x));
+f1s!(Log[f32, f64] |x| math::log(x));
+f1s!(Log1p[f32, f64] |x| math::log1p(x));
 f1s!(Asin[f32, f64] |x| x.asin());
 f1s!(Acos[f32, f64] |x| x.acos());
 f1s!(Atan[f32, f64] |x| x.atan());
-f1s!(Sinh[f32, f64] |x| x.sinh());
-f1s!(Cosh[f32, f64] |x| x.cosh());
-f1s!(Tanh[f32, f64] |x| x.tanh());
-f1s!(Asinh[f32, f64] |x| x.asinh());
-f1s!(Acosh[f32, f64] |x| x.acosh());
-f1s!(Atanh[f32, f64] |x| x.atanh());
-f1s!(Logistic[f32, f64] |x| 1.0 / (1.0 + (-x).exp()));
+f1s!(Sinh[f32, f64] |x| math::sinh(x));
+f1s!(Cosh[f32, f64] |x| math::cosh(x));
+f1s!(Tanh[f32, f64] |x| math::tanh(x));
+f1s!(Asinh[f32, f64] |x| math::asinh(x));
+f1s!(Acosh[f32, f64] |x| math::acosh(x));
+f1s!(Atanh[f32, f64] |x| math::atanh(x));
+f1s!(Logistic[f32, f64] |x| math::logistic(x));
 
 f2s!(AddF[f32, f64] |x, y| x + y);
 f2s!(AddI[i32, u32, i64, u64] |x, y| x.wrapping_add(y));
@@ -125,6 +122,41 @@ compare!(Lt |x, y| x < y);
 compare!(Le |x, y| x <= y);
 compare!(Gt |x, y| x > y);
 compare!(Ge |x, y| x >= y);
+
+/// Periodic functions: a block whose operands are all moderate takes the short reduction, which gives the same bits.
+macro_rules! periodic {
+    ($($Name:ident $full:ident $moderate:ident;)*) => {$(
+        struct $Name<T>(PhantomData<T>);
+        impl<R: math::Real<Mask = bool> + Copy> Block for $Name<R> {
+            #[inline(always)]
+            unsafe fn run(d: *mut u8, a: *const u8, _: *const u8, _: *const u8, n: usize) {
+                let (d, a) = (d.cast::<R>(), a.cast::<R>());
+                let mut i = 0;
+                while i < n {
+                    let end = n.min(i + 64);
+                    // SAFETY: end <= n, and both hold n lanes.
+                    unsafe {
+                        let mut all = true;
+                        for j in i..end {
+                            all &= math::is_moderate(*a.add(j));
+                        }
+                        if all {
+                            for j in i..end {
+                                *d.add(j) = math::$moderate(*a.add(j));
+                            }
+                        } else {
+                            for j in i..end {
+                                *d.add(j) = math::$full(*a.add(j));
+                            }
+                        }
+                    }
+                    i = end;
+                }
+            }
+        }
+    )*};
+}
+periodic! { Sin sin sin_moderate; Cos cos cos_moderate; Tan tan tan_moderate; }
 
 /// The neighbour of `x` towards `y` among the values of a 16-bit float.
 #[inline(always)]
@@ -205,9 +237,9 @@ pub fn un(f: Un, d: DType, t: Tier) -> Option<[Option<BlockFn>; 3]> {
         Un::Expm1 => row!(map1 t lane: Expm1 float),
         Un::Log => row!(map1 t lane: Log float),
         Un::Log1p => row!(map1 t lane: Log1p float),
-        Un::Sin => row!(map1 t lane: Sin float),
-        Un::Cos => row!(map1 t lane: Cos float),
-        Un::Tan => row!(map1 t lane: Tan float),
+        Un::Sin => row!(pick t lane: Sin float),
+        Un::Cos => row!(pick t lane: Cos float),
+        Un::Tan => row!(pick t lane: Tan float),
         Un::Asin => row!(map1 t lane: Asin float),
         Un::Acos => row!(map1 t lane: Acos float),
         Un::Atan => row!(map1 t lane: Atan float),
@@ -286,7 +318,7 @@ target!(ToU64 -> u64; u8 i32 u32 i64 u64 f32 f64; |x| x as u64);
 target!(ToF32 -> f32; u8 i32 u32 i64 u64 f32 f64; |x| x as f32);
 target!(ToF64 -> f64; u8 i32 u32 i64 u64 f32 f64; |x| x as f64);
 target!(ToF16 -> f32; u8 i32 u32 i64 u64 f32 f64; |x| round_f16(f32_to_odd(x as f64)));
-target!(ToBF16 -> f32; u8 i32 u32 i64 u64 f32 f64; |x| round_bf16(f32_to_odd(x as f64)));
+target!(ToBF16 -> f32; u8 i32 u32 i64 u64 f32 f64; |x| round_bf16(x as f32));
 target!(ToBool -> u8; u8 i32 u32 i64 u64 f32 f64; |x| (x != (0u8 as _)) as u8);
 
 struct Convert<S, D>(PhantomData<(S, D)>);
@@ -391,29 +423,49 @@ pub fn bitcast(from: DType, to: DType, t: Tier) -> [Option<BlockFn>; 3] {
 }
 
 
-struct Rounding<T>(PhantomData<T>);
-macro_rules! rounding {
-    ($T:ident) => {
-        /// `b` points at one lane of u32: exponent bits, then mantissa bits.
-        impl Block for Rounding<$T> {
+struct Rounding<F>(PhantomData<F>);
+/// A float format that can be rounded to a narrower one.
+trait Rounds {
+    type L: Copy;
+    fn round(x: Self::L, exponent: u32, mantissa: u32) -> Self::L;
+}
+macro_rules! rounds {
+    ($($F:ident $L:ty: |$x:ident, $e:ident, $m:ident| $r:expr;)*) => {$(
+        struct $F;
+        impl Rounds for $F {
+            type L = $L;
             #[inline(always)]
-            unsafe fn run(d: *mut u8, a: *const u8, b: *const u8, _: *const u8, n: usize) {
-                let (d, a, b) = (d.cast::<$T>(), a.cast::<$T>(), b.cast::<u32>());
-                // SAFETY: by the contract: n lanes each, and two words at b.
-                unsafe {
-                    let (exponent, mantissa) = (*b, *b.add(1));
-                    for i in 0..n {
-                        *d.add(i) = (*a.add(i)).reduce_precision(exponent, mantissa);
-                    }
-                }
+            fn round($x: $L, $e: u32, $m: u32) -> $L { $r }
+        }
+    )*};
+}
+rounds! {
+    AtF32 f32: |x, e, m| x.reduce_precision(e, m);
+    AtF64 f64: |x, e, m| x.reduce_precision(e, m);
+    AtF16 f32: |x, e, m| if x != x { x } else { f16_value(reduce_precision(f16_bits(x) as u64, 5, 10, e, m) as u16) };
+    AtBF16 f32: |x, e, m| if x != x { x } else { bf16_value(reduce_precision(bf16_bits(x) as u64, 8, 7, e, m) as u16) };
+}
+/// `b` points at two words: exponent bits, then mantissa bits.
+impl<F: Rounds> Block for Rounding<F> {
+    #[inline(always)]
+    unsafe fn run(d: *mut u8, a: *const u8, b: *const u8, _: *const u8, n: usize) {
+        let (d, a, b) = (d.cast::<F::L>(), a.cast::<F::L>(), b.cast::<u32>());
+        // SAFETY: by the contract: n lanes each, and two words at b.
+        unsafe {
+            let (exponent, mantissa) = (*b, *b.add(1));
+            for i in 0..n {
+                *d.add(i) = F::round(*a.add(i), exponent, mantissa);
             }
         }
-    };
+    }
 }
-rounding!(f32);
-rounding!(f64);
 
 /// Rounds to a float format given at run time: operand b points at its two u32 words.
 pub fn round(d: DType, t: Tier) -> BlockFn {
-    if d == DType::F64 { pick::<Rounding<f64>>(t) } else { pick::<Rounding<f32>>(t) }
+    match d {
+        DType::F16 => pick::<Rounding<AtF16>>(t),
+        DType::BF16 => pick::<Rounding<AtBF16>>(t),
+        DType::F64 => pick::<Rounding<AtF64>>(t),
+        _ => pick::<Rounding<AtF32>>(t),
+    }
 }

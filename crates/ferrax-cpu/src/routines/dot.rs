@@ -20,7 +20,7 @@ const SMALL: usize = 8192;
 
 /// `c[m, n] = sum_k a[m, k] b[k, n]` for one batch element, strided operands, dense result.
 #[derive(Clone, Copy)]
-struct Matrices {
+pub struct Matrices {
     a: *const u8,
     b: *const u8,
     c: *mut u8,
@@ -30,7 +30,7 @@ struct Matrices {
     a_strides: [isize; 2],
     b_strides: [isize; 2],
 }
-trait Product {
+pub trait Product {
     /// # Safety
     /// The strides stay inside the operands, and `c` holds m * n.
     unsafe fn run(x: &Matrices);

@@ -1,0 +1,162 @@
+//! The tile programs against the reference evaluator: every function at every dtype, and generated kernels.
+#[path = "against/generate.rs"]
+mod generate;
+
+use ferrax_cpu::kernels::{Bases, Compiled};
+use ferrax_cpu::memory::Block;
+use ferrax_cpu::{Tier, set_num_threads};
+use ferrax_kernel::{Bin, DType, Kernel, Node, ReduceKind, Scalar, Un, reference};
+use generate::{Rng, elementwise, random_bytes, random_kernel};
+use proptest::prelude::*;
+
+fn run(k: &Kernel, ins: &[Vec<u8>], tier: Tier) -> Option<Vec<Vec<u8>>> {
+    let c = Compiled::new(k, false, tier).ok()?;
+    let ins: Vec<Block> = ins.iter().map(|b| Block::copy_of(b).unwrap()).collect();
+    let outs: Vec<Block> = k.output_dtypes().map(|d| Block::new(d.size() * k.grid.size()).unwrap()).collect();
+    let ptrs: Vec<*mut u8> = ins.iter().chain(&outs).map(|b| b.ptr()).collect();
+    let at: Vec<u32> = (0..ptrs.len() as u32).collect();
+    let (i, o) = at.split_at(ins.len());
+    // SAFETY: blocks are as long as the kernel says.
+    unsafe { c.run(Bases { ptrs: &ptrs, ins: i, outs: o }, true) };
+    Some(outs.iter().map(|b| unsafe { std::slice::from_raw_parts(b.ptr(), b.len()) }.to_vec()).collect())
+}
+/// Scalars, with every nan the same.
+fn scalars(d: DType, b: &[u8]) -> Vec<Scalar> {
+    let nan = Scalar::from_f64(d, f64::NAN);
+    reference::read(d, b).into_iter().map(|s| if d.is_float() && s.to_f64().is_nan() { nan } else { s }).collect()
+}
+/// How far apart two floats may be: the steps between them.
+fn steps_apart(a: Scalar, b: Scalar) -> u64 {
+    let ordered = |s: Scalar| {
+        let sign = 1u64 << (8 * s.dtype.size() - 1);
+        if s.bits & sign != 0 { -((s.bits & !sign) as i64) } else { s.bits as i64 }
+    };
+    ordered(a).abs_diff(ordered(b))
+}
+fn compare(k: &Kernel, ins: &[Vec<u8>], tolerance: u64) {
+    let views: Vec<&[u8]> = ins.iter().map(|b| &b[..]).collect();
+    let want = reference::kernel(k, &views).unwrap();
+    for tier in Tier::ALL.into_iter().filter(|t| t.is_available()) {
+        let got = run(k, ins, tier).unwrap_or_else(|| panic!("does not compile: {k:?}"));
+        for ((g, w), d) in got.iter().zip(&want).zip(k.output_dtypes()) {
+            let (g, w) = (scalars(d, g), scalars(d, w));
+            for (i, (x, y)) in g.iter().zip(&w).enumerate() {
+                let close = x == y || tolerance > 0 && x.to_f64().is_nan() == y.to_f64().is_nan() && steps_apart(*x, *y) <= tolerance;
+                assert!(close, "{} element {i}: {x:?} is not {y:?}\n{k:?}", tier.name());
+            }
+        }
+    }
+}
+
+/// What a function may differ by from the (exact, then rounded) reference, in steps of f32 or f64.
+fn tolerance(f: Un, d: DType) -> u64 {
+    use Un::*;
+    match f {
+        Neg | Abs | Sign | Not | Popcnt | Clz | Floor | Ceil | RoundEven | RoundAway | Trunc | IsFinite | Sqrt => 0,
+        Erf | Erfc | ErfInv | Lgamma | Digamma => 1 << if d == DType::F64 { 20 } else { 8 },
+        _ if d == DType::F64 => 8,
+        _ => 4,
+    }
+}
+
+#[test]
+fn every_unary_function_is_the_reference() {
+    let mut rng = Rng(1);
+    for d in DType::ALL {
+        for f in Un::ALL {
+            if reference::un(*f, Scalar::one(*d)).is_err() || *d == DType::Bool && *f != Un::Not {
+                continue;
+            }
+            let out = if *f == Un::IsFinite { DType::Bool } else { *d };
+            let k = elementwise(&[*d], 300, |x| vec![(out, Node::Un(*f, x[0]))]);
+            if run(&k, &[random_bytes(&mut rng, *d, 300)], Tier::Portable).is_none() {
+                assert!(matches!(f, Un::Erf | Un::Erfc | Un::ErfInv | Un::Lgamma | Un::Digamma | Un::Cbrt), "{f:?} {d}");
+                continue;
+            }
+            compare(&k, &[random_bytes(&mut rng, *d, 300)], tolerance(*f, *d));
+        }
+    }
+}
+#[test]
+fn every_binary_function_is_the_reference() {
+    let mut rng = Rng(2);
+    for d in DType::ALL {
+        for f in Bin::ALL {
+            if reference::bin(*f, Scalar::one(*d), Scalar::one(*d)).is_err() || (*d == DType::Bool && matches!(f, Bin::Div | Bin::Rem | Bin::Sub | Bin::Shl | Bin::ShrLogical | Bin::ShrArithmetic)) {
+                continue;
+            }
+            let out = if f.is_comparison() { DType::Bool } else { *d };
+            let k = elementwise(&[*d, *d], 300, |x| vec![(out, Node::Bin(*f, x[0], x[1]))]);
+            let t = if matches!(f, Bin::Pow | Bin::Atan2) { 8 } else { 0 };
+            compare(&k, &[random_bytes(&mut rng, *d, 300), random_bytes(&mut rng, *d, 300)], t);
+        }
+    }
+}
+#[test]
+fn every_conversion_is_the_reference() {
+    let mut rng = Rng(3);
+    for d in DType::ALL {
+        for e in DType::ALL {
+            let k = elementwise(&[*d], 300, |x| vec![(*e, Node::Convert(x[0]))]);
+            compare(&k, &[random_bytes(&mut rng, *d, 300)], 0);
+            if d.size() == e.size() && *e != DType::Bool {
+                let k = elementwise(&[*d], 300, |x| vec![(*e, Node::Bitcast(x[0]))]);
+                compare(&k, &[random_bytes(&mut rng, *d, 300)], 0);
+            }
+        }
+        if d.is_float() {
+            for (exponent, mantissa) in [(5, 10), (8, 7), (4, 3), (8, 23), (2, 1)] {
+                let k = elementwise(&[*d], 300, |x| vec![(*d, Node::Round { of: x[0], exponent, mantissa })]);
+                compare(&k, &[random_bytes(&mut rng, *d, 300)], 0);
+            }
+        }
+    }
+}
+#[test]
+fn every_reduction_is_the_reference() {
+    let mut rng = Rng(4);
+    for d in DType::ALL {
+        for kind in ReduceKind::ALL {
+            let to = if kind.bin().is_none() { DType::I32 } else { *d };
+            for (outer, n, inner) in [(1, 0, 1), (3, 1, 1), (2, 5, 1), (40, 17, 1), (3, 1024, 1), (2, 1500, 1), (1, 5000, 1), (2, 3, 40), (1, 100, 300), (2, 2100, 3), (1, 40, 1000)] {
+                let k = generate::reduction(*kind, *d, to, [outer, n, inner]);
+                if d.is_float() && matches!(kind, ReduceKind::And | ReduceKind::Or | ReduceKind::Xor) {
+                    continue;
+                }
+                let views = [random_bytes(&mut rng, *d, outer * n * inner)];
+                if reference::kernel(&k, &[&views[0]]).is_err() {
+                    continue;
+                }
+                compare(&k, &views, 0);
+            }
+        }
+    }
+}
+#[test]
+fn a_reduction_of_many_blocks_has_the_same_bits_on_any_number_of_threads() {
+    let mut rng = Rng(5);
+    for (d, shape) in [(DType::F32, [1, 1_100_000, 1]), (DType::F32, [2, 70_000, 5]), (DType::F64, [1, 30_000, 20]), (DType::F32, [300, 1000, 1]), (DType::F32, [1, 1000, 300])] {
+        for kind in [ReduceKind::Sum, ReduceKind::Max, ReduceKind::ArgMin] {
+            let to = if kind.bin().is_none() { DType::I64 } else { d };
+            let k = generate::reduction(kind, d, to, shape);
+            let x = [random_bytes(&mut rng, d, shape.iter().product())];
+            set_num_threads(1);
+            let one = run(&k, &x, Tier::current()).unwrap();
+            set_num_threads(4);
+            assert_eq!(one, run(&k, &x, Tier::current()).unwrap());
+            assert_eq!(scalars(to, &one[0]), scalars(to, &reference::kernel(&k, &[&x[0]]).unwrap()[0]));
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #[test]
+    fn generated_kernels_are_the_reference(seed: u64) {
+        let mut rng = Rng(seed | 1);
+        let k = random_kernel(&mut rng);
+        k.verify().unwrap();
+        let ins: Vec<Vec<u8>> = k.inputs.iter().map(|(d, n)| random_bytes(&mut rng, *d, *n)).collect();
+        compare(&k, &ins, 0);
+    }
+}

@@ -1,0 +1,174 @@
+//! Kernels and data made from a seed.
+use ferrax_kernel::kernel::{Access, Guard};
+use ferrax_kernel::{Affine, Bin, DType, Dims, Kernel, Node, NodeId, ReduceKind, Scalar, Un};
+use smallvec::SmallVec;
+
+pub struct Rng(pub u64);
+impl Rng {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+    pub fn below(&mut self, n: usize) -> usize {
+        (self.next() % n.max(1) as u64) as usize
+    }
+    pub fn pick<T: Copy>(&mut self, x: &[T]) -> T {
+        x[self.below(x.len())]
+    }
+}
+
+/// Elements of which a third are edges.
+pub fn random_bytes(rng: &mut Rng, d: DType, n: usize) -> Vec<u8> {
+    let edges = [0.0, -0.0, 1.0, -1.0, 0.5, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 1e-40, -1e-310, 1e30, 3.0, 6e-8, 65504.0];
+    (0..n)
+        .flat_map(|_| {
+            let s = match rng.below(3) {
+                0 if d.is_float() => Scalar::from_f64(d, rng.pick(&edges)),
+                1 if d.is_float() => Scalar::from_f64(d, (rng.below(2001) as f64 - 1000.0) / 37.0),
+                0 => Scalar::from_i64(d, rng.pick(&[0, 1, -1, i64::MIN, i64::MAX, 127, -128, i32::MIN as i64, i32::MAX as i64, 31, 7])),
+                1 => Scalar::from_i64(d, rng.below(20) as i64 - 4),
+                _ if d == DType::Bool => Scalar::bool(rng.below(2) == 1),
+                _ => Scalar { dtype: d, bits: rng.next() & (u64::MAX >> (64 - 8 * d.size())) },
+            };
+            s.bytes().into_iter().take(d.size())
+        })
+        .collect()
+}
+
+pub fn load(input: u32, d: DType, at: Affine) -> (DType, Node) {
+    (d, Node::Load(Box::new(Access { input, at, guards: SmallVec::new(), fill: Scalar::zero(d) })))
+}
+/// Inputs of n elements each, and what `f` makes of their loads; the last node is the output.
+pub fn elementwise(ds: &[DType], n: usize, f: impl FnOnce(&[NodeId]) -> Vec<(DType, Node)>) -> Kernel {
+    let mut nodes: Vec<_> = ds.iter().enumerate().map(|(k, d)| load(k as u32, *d, Affine::new(0, [1]))).collect();
+    nodes.extend(f(&(0..ds.len() as u32).collect::<Vec<_>>()));
+    Kernel { grid: [n].into(), inputs: ds.iter().map(|d| (*d, n)).collect(), outputs: vec![nodes.len() as u32 - 1], nodes, ..Kernel::default() }
+}
+/// The middle axis of [outer, n, inner] reduced.
+pub fn reduction(kind: ReduceKind, d: DType, to: DType, [outer, n, inner]: [usize; 3]) -> Kernel {
+    let x = load(0, d, Affine::new(0, [(n * inner) as i64, 1, inner as i64]));
+    Kernel {
+        grid: [outer, inner].into(),
+        rdims: [n].into(),
+        inputs: vec![(d, outer * n * inner)],
+        nodes: vec![x, (to, Node::Reduce { kind, of: 0 })],
+        outputs: vec![1],
+    }
+}
+
+/// An access of random strides (broadcast, permuted, negative, gaps), with the length its buffer needs.
+fn random_access(rng: &mut Rng, domain: &[usize]) -> (Affine, SmallVec<[Guard; 1]>, usize) {
+    let mut order: Vec<usize> = (0..domain.len()).collect();
+    if rng.below(3) == 0 {
+        for i in (1..order.len()).rev() {
+            order.swap(i, rng.below(i + 1));
+        }
+    }
+    let mut strides = vec![0i64; domain.len()];
+    let mut step = if rng.below(5) == 0 { 2 } else { 1 };
+    for k in order.into_iter().rev() {
+        if rng.below(6) > 0 {
+            strides[k] = step * if rng.below(6) == 0 { -1 } else { 1 };
+            step *= domain[k].max(1) as i64 + if rng.below(8) == 0 { 1 } else { 0 };
+        }
+    }
+    let mut a = Affine::new(0, strides.clone());
+    let mut guards = SmallVec::new();
+    let (mut lo, mut hi) = a.range(domain).unwrap_or((0, -1));
+    if rng.below(4) == 0
+        && let Some(k) = (0..domain.len()).find(|k| domain[*k] > 2 && strides[*k] != 0)
+    {
+        // Only the middle of one axis passes.
+        let mut ix = vec![0; domain.len()];
+        ix[k] = 1;
+        guards.push(Guard { at: Affine::new(0, ix), lo: 1, hi: domain[k] as i64 - 1 });
+        let s = strides[k].abs();
+        (lo, hi) = (lo + s, hi - s);
+    }
+    let slack = rng.below(3) as i64;
+    a.offset = slack - lo;
+    (a, guards, (hi - lo + 1 + slack + rng.below(2) as i64).max(0) as usize)
+}
+
+pub fn random_kernel(rng: &mut Rng) -> Kernel {
+    let size = |rng: &mut Rng| match rng.below(12) {
+        0 => 1,
+        1 => rng.below(2),
+        2 => 100 + rng.below(1500),
+        _ => 1 + rng.below(9),
+    };
+    let grid: Dims = (0..rng.below(4)).map(|_| size(rng)).collect();
+    let reduces = rng.below(2) == 0;
+    let rdims: Dims = if reduces { (0..1 + rng.below(2)).map(|_| size(rng)).collect() } else { Dims::default() };
+    let (grid, rdims) = if grid.size().saturating_mul(rdims.size()) > 30_000 { (Dims::new(&[7]), if reduces { Dims::new(&[40]) } else { rdims }) } else { (grid, rdims) };
+    let domain = grid.concat(&rdims);
+    let dtypes = [DType::F32, DType::F32, DType::F64, DType::I32, DType::U32, DType::I64, DType::U8, DType::I16, DType::F16, DType::BF16, DType::Bool];
+    let mut k = Kernel { grid: grid.clone(), rdims, ..Kernel::default() };
+    let inner_loads = 1 + rng.below(3);
+    for _ in 0..inner_loads {
+        push_load(rng, &mut k, &domain, &dtypes);
+    }
+    push_nodes(rng, &mut k, 0, 6);
+    if reduces {
+        let count = 1 + rng.below(2);
+        let inner = k.nodes.len();
+        for _ in 0..count {
+            let of = rng.below(inner) as u32;
+            let d = k.dtype(of);
+            // Not sums of products that overflow by different roads: every kind is exact, or in the waist's order.
+            let kinds: &[ReduceKind] = match d {
+                DType::Bool => &[ReduceKind::Or, ReduceKind::And],
+                d if d.is_float() => &[ReduceKind::Sum, ReduceKind::Max, ReduceKind::Min, ReduceKind::Prod, ReduceKind::ArgMax],
+                _ => &[ReduceKind::Sum, ReduceKind::Max, ReduceKind::Xor, ReduceKind::ArgMin],
+            };
+            let kind = rng.pick(kinds);
+            k.nodes.push((if kind.bin().is_none() { DType::I32 } else { d }, Node::Reduce { kind, of }));
+        }
+        push_load(rng, &mut k, &grid, &dtypes);
+        push_nodes(rng, &mut k, inner, 4);
+        let first = inner;
+        k.outputs = (0..1 + rng.below(2)).map(|_| (first + rng.below(k.nodes.len() - first)) as u32).collect();
+    } else {
+        k.outputs = (0..1 + rng.below(3)).map(|_| rng.below(k.nodes.len()) as u32).collect();
+    }
+    k
+}
+fn push_load(rng: &mut Rng, k: &mut Kernel, domain: &[usize], dtypes: &[DType]) {
+    let (at, guards, len) = random_access(rng, domain);
+    let d = rng.pick(dtypes);
+    let fill = Scalar::from_f64(d, rng.below(4) as f64 - 1.0);
+    k.inputs.push((d, len));
+    k.nodes.push((d, Node::Load(Box::new(Access { input: k.inputs.len() as u32 - 1, at, guards, fill }))));
+}
+/// Nodes over those from `from` on.
+fn push_nodes(rng: &mut Rng, k: &mut Kernel, from: usize, most: usize) {
+    for _ in 0..rng.below(most) {
+        let x = (from + rng.below(k.nodes.len() - from)) as u32;
+        let d = k.dtype(x);
+        let same: Vec<u32> = (from..k.nodes.len()).map(|n| n as u32).filter(|n| k.dtype(*n) == d).collect();
+        let y = rng.pick(&same);
+        let bools: Vec<u32> = (from..k.nodes.len()).map(|n| n as u32).filter(|n| k.dtype(*n) == DType::Bool).collect();
+        let node = match rng.below(8) {
+            0 => (d, Node::Const(Scalar::from_f64(d, rng.below(5) as f64))),
+            1 if d != DType::Bool => {
+                let strides: Vec<i64> = k.domain().iter().map(|_| rng.below(7) as i64 - 3).collect();
+                let grid = k.grid.len();
+                let keep = if from > 0 { grid } else { strides.len() };
+                (d, Node::Index(Affine::new(rng.below(9) as i64 - 4, strides[..keep].iter().copied())))
+            }
+            2 if !bools.is_empty() => (d, Node::Select { p: rng.pick(&bools), t: x, f: y }),
+            3 => {
+                let to = rng.pick(&[DType::F32, DType::I32, DType::F16, DType::U8, DType::F64, DType::Bool]);
+                (to, Node::Convert(x))
+            }
+            4 => (DType::Bool, Node::Bin(rng.pick(&[Bin::Lt, Bin::Eq, Bin::Ge]), x, y)),
+            5 if d != DType::Bool => (d, Node::Un(rng.pick(&[Un::Neg, Un::Abs, Un::Sign]), x)),
+            _ if d == DType::Bool => (d, Node::Bin(rng.pick(&[Bin::And, Bin::Or, Bin::Xor]), x, y)),
+            _ => (d, Node::Bin(rng.pick(&[Bin::Add, Bin::Sub, Bin::Mul, Bin::Max, Bin::Min, Bin::Div, Bin::MulZero]), x, y)),
+        };
+        k.nodes.push(node);
+    }
+}
