@@ -227,6 +227,16 @@ pub fn enter<T>(cx: Rc<dyn Cx>, f: impl FnOnce() -> T) -> T {
     let _restore = Restore(CURRENT.with(|c| c.borrow_mut().replace(cx)));
     f()
 }
+/// What was current before [`replace_current`].
+pub struct Saved(Option<Rc<dyn Cx>>);
+/// Makes `cx` current until [`restore_current`]: for a host language's blocks, which are no closures.
+pub fn replace_current(cx: Rc<dyn Cx>) -> Saved {
+    Saved(CURRENT.with(|c| c.borrow_mut().replace(cx)))
+}
+pub fn restore_current(s: Saved) {
+    let mine = CURRENT.with(|c| std::mem::replace(&mut *c.borrow_mut(), s.0));
+    drop(mine);
+}
 /// The door for user code: checks for leaked tracers, then hands the op to the current trace.
 pub fn bind(op: &Op, x: &[Value]) -> Res<Values> {
     for v in x {

@@ -33,6 +33,7 @@ kinds! {
     TracerInteger "TracerIntegerConversionError";
     NonConcreteBooleanIndex "NonConcreteBooleanIndexError";
     UnexpectedTracer "UnexpectedTracerError";
+    TypePromotion "TypePromotionError";
 }
 
 pub enum Error {

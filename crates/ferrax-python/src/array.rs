@@ -1,5 +1,172 @@
-//! placeholder until the language lands
+//! `Array`: a frozen base class with every slot, and two leaf classes without any: concrete arrays and tracers.
+//!
+//! ```text
+//! Array ── ArrayImpl     a value that stands on a device
+//!       └─ Tracer        a value that a transformation follows
+//! ```
+//!
+//! INVARIANT: an object never changes; operators, indexing with static indices and conversions run without a Python frame. Methods
+//! that are compositions (`sum`, `reshape`, ...) are attributes that `ferrax.numpy` puts on the class by [`install_methods`].
+mod concrete;
+mod host;
+mod index;
+mod number;
+
+pub use host::{_from_pickle, number as number_of};
+pub use number::warn as number_warning;
+
+use crate::aval::{ShapedArray, shape_to_py, size};
+use crate::dtype;
+use ferrax_ir::value::{Node, Value};
+use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::prelude::*;
-pub fn is_array_exact(_: &Bound<PyAny>) -> bool {
-    false
+use pyo3::pyclass_init::PyClassInitializer;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyTuple, PyType};
+
+/// The class of all arrays, concrete and traced.
+#[pyclass(subclass, frozen, weakref, module = "ferrax", name = "Array")]
+pub struct PyArray {
+    pub value: Value,
+}
+
+/// A concrete array.
+#[pyclass(extends = PyArray, frozen, module = "ferrax", name = "ArrayImpl")]
+pub struct ArrayImpl;
+
+/// A value that a transformation follows: it has a type, and a number only under `grad` and `jvp`.
+#[pyclass(extends = PyArray, frozen, module = "ferrax.core", name = "Tracer")]
+pub struct Tracer;
+
+impl ArrayImpl {
+    #[inline]
+    pub fn object<'py>(py: Python<'py>, value: Value) -> PyResult<Bound<'py, PyAny>> {
+        Ok(Bound::new(py, PyClassInitializer::from(PyArray { value }).add_subclass(ArrayImpl))?.into_any())
+    }
+}
+impl Tracer {
+    #[inline]
+    pub fn object<'py>(py: Python<'py>, value: Value) -> PyResult<Bound<'py, PyAny>> {
+        Ok(Bound::new(py, PyClassInitializer::from(PyArray { value }).add_subclass(Tracer))?.into_any())
+    }
+}
+
+/// Whether `x` is an array or tracer of exactly our classes: then it is a leaf of any pytree.
+#[inline]
+pub fn is_array_exact(x: &Bound<PyAny>) -> bool {
+    x.cast_exact::<ArrayImpl>().is_ok() || x.cast_exact::<Tracer>().is_ok()
+}
+
+/// Whether `ferrax.numpy` has put its methods on the class.
+static METHODS: PyOnceLock<()> = PyOnceLock::new();
+
+/// install_methods(methods, properties): functions of an array that become methods and properties of `Array`.
+#[pyfunction]
+pub fn install_methods(py: Python, methods: &Bound<PyDict>, properties: &Bound<PyDict>) -> PyResult<()> {
+    let class = py.get_type::<PyArray>();
+    for (name, f) in methods {
+        class.setattr(name.cast()?, f)?;
+    }
+    let property = py.import("builtins")?.getattr("property")?;
+    for (name, f) in properties {
+        class.setattr(name.cast()?, property.call1((f,))?)?;
+    }
+    let _ = METHODS.set(py, ());
+    Ok(())
+}
+
+#[pymethods]
+impl PyArray {
+    #[new]
+    #[classmethod]
+    #[pyo3(signature = (*_args, **_kwargs))]
+    fn new(cls: &Bound<PyType>, _args: &Bound<PyTuple>, _kwargs: Option<&Bound<PyDict>>) -> PyResult<PyArray> {
+        Err(PyTypeError::new_err(format!("cannot create '{}' instances; use ferrax.numpy.array", cls.name()?)))
+    }
+    #[classattr]
+    fn __array_priority__() -> i32 {
+        100
+    }
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        shape_to_py(py, self.value.shape())
+    }
+    #[getter]
+    fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        dtype::to_py(py, self.value.dtype()).cloned()
+    }
+    #[getter]
+    fn ndim(&self) -> usize {
+        self.value.rank()
+    }
+    #[getter]
+    fn size(&self) -> u128 {
+        size(self.value.shape())
+    }
+    #[getter]
+    fn itemsize(&self) -> usize {
+        self.value.dtype().size()
+    }
+    #[getter]
+    fn nbytes(&self) -> u128 {
+        size(self.value.shape()) * self.value.dtype().size() as u128
+    }
+    #[getter]
+    fn weak_type(&self) -> bool {
+        self.value.weak()
+    }
+    #[getter]
+    fn aval(&self) -> ShapedArray {
+        ShapedArray(self.value.aval())
+    }
+    fn __len__(&self) -> PyResult<usize> {
+        self.value.shape().first().copied().ok_or_else(|| PyTypeError::new_err("len() of unsized object"))
+    }
+    fn __hash__(slf: &Bound<Self>) -> PyResult<isize> {
+        Err(PyTypeError::new_err(format!("unhashable type: '{}'", slf.get_type().name()?)))
+    }
+    fn __setitem__(&self, _index: &Bound<PyAny>, _value: &Bound<PyAny>) -> PyResult<()> {
+        Err(PyTypeError::new_err(
+            "JAX arrays are immutable and do not support in-place item assignment. Instead of x[idx] = y, use x = x.at[idx].set(y) or another .at[] method: \
+             https://docs.jax.dev/en/latest/_autosummary/jax.numpy.ndarray.at.html",
+        ))
+    }
+    fn __delitem__(&self, _index: &Bound<PyAny>) -> PyResult<()> {
+        Err(PyTypeError::new_err("JAX arrays are immutable and do not support item deletion"))
+    }
+    /// What is not an attribute yet may be one once `ferrax.numpy` has been imported.
+    fn __getattr__<'py>(slf: &Bound<'py, Self>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        if METHODS.get(py).is_none() && !name.starts_with("__") {
+            py.import("ferrax.numpy")?;
+            if METHODS.get(py).is_some() {
+                return slf.getattr(name);
+            }
+        }
+        let class = slf.get_type();
+        Err(PyAttributeError::new_err(match slf.get().value {
+            Value::Tracer(_) => format!("{} has no attribute {name}", class.name()?),
+            _ => format!("'{}' object has no attribute '{name}'", class.fully_qualified_name()?),
+        }))
+    }
+}
+
+/// A tracer's repr: what it is, and its parts where it has some.
+pub fn tracer_text(py: Python, v: &Value) -> PyResult<String> {
+    let Value::Tracer(t) = v else { return crate::value::wrap(py, v.clone())?.str()?.extract() };
+    let part = |v: &Value| -> PyResult<String> {
+        Ok(match v {
+            Value::Tracer(_) => tracer_text(py, v)?,
+            v => crate::value::wrap(py, v.clone())?.str()?.to_string(),
+        })
+    };
+    let long = |v: &Value| format!("{}{}", if v.weak() { "~" } else { "" }, v.aval().long());
+    Ok(match &t.0.node {
+        Node::Var(_) => format!("JitTracer({})", long(v)),
+        Node::Batched { val, .. } => format!("VmapTracer(aval={}, batched={})", long(v), long(val)),
+        Node::Dual { primal, tangent } => match tangent {
+            Value::Tracer(d) if matches!(d.0.node, Node::Var(_)) => format!("GradTracer(primal={}, typeof(tangent)={})", part(primal)?, tangent.aval()),
+            _ => format!("JVPTracer(primal={}, tangent={})", part(primal)?, part(tangent)?),
+        },
+    })
 }

@@ -1,32 +1,85 @@
 //! `ferrax._core`: the face that Python sees. Thin: it converts, flattens, looks up and forwards; it holds no mathematics.
 //!
+//! Python's side of the contract is `python/ferrax/_core.pyi`. Where things are:
+//!
+//! | module | names |
+//! |---|---|
+//! | [`array`] | `Array`, `ArrayImpl`, `Tracer`, their operators, indexing and conversions; `install_methods` |
+//! | [`bind`] | `bind`, `elementwise`, promotion, `asarray`, `get_aval` |
+//! | [`transforms`] | `make_program`, `jvp`, `linearize`, `vmap`, `checkpoint`, custom rules |
+//! | [`program`], [`primitive`] | programs as objects, primitives defined in Python |
+//! | [`jit`] | the function that `jit` returns |
+//! | [`tree`] | pytrees |
+//! | [`device`], [`config`], [`error`] | devices and waiting, flags, the table of exceptions |
+//!
 //! INVARIANT: no panic and no abort crosses this boundary; `unsafe` lives in [`ffi`] alone.
 #![deny(unsafe_code)]
 mod array;
+mod aval;
+mod bind;
+mod config;
+mod device;
+mod dtype;
+mod error;
 mod ffi;
+mod param;
+mod primitive;
+mod program;
+mod trace_errors;
+mod transforms;
 mod tree;
+mod value;
 
 use pyo3::prelude::*;
 
 #[pymodule(gil_used = true)]
 #[pyo3(name = "_core")]
-fn core(m: &Bound<PyModule>) -> PyResult<()> {
-    use tree::{keys::*, registry::*, *};
-    m.add_class::<PyTreeDef>()?;
-    m.add_class::<DictKey>()?;
-    m.add_class::<SequenceKey>()?;
-    m.add_class::<GetAttrKey>()?;
-    m.add_class::<FlattenedIndexKey>()?;
-    m.add_function(wrap_pyfunction!(tree_flatten, m)?)?;
-    m.add_function(wrap_pyfunction!(tree_unflatten, m)?)?;
-    m.add_function(wrap_pyfunction!(tree_leaves, m)?)?;
-    m.add_function(wrap_pyfunction!(tree_structure, m)?)?;
-    m.add_function(wrap_pyfunction!(tree_flatten_with_path, m)?)?;
-    m.add_function(wrap_pyfunction!(flatten_one_level, m)?)?;
-    m.add_function(wrap_pyfunction!(flatten_one_level_with_keys, m)?)?;
-    m.add_function(wrap_pyfunction!(treedef_tuple, m)?)?;
-    m.add_function(wrap_pyfunction!(register_pytree_node, m)?)?;
-    m.add_function(wrap_pyfunction!(register_dataclass, m)?)?;
-    m.add_function(wrap_pyfunction!(is_tree_node, m)?)?;
-    Ok(())
+mod core {
+    #[pymodule_export]
+    use crate::array::{_from_pickle, ArrayImpl, PyArray, Tracer, install_methods};
+    #[pymodule_export]
+    use crate::aval::ShapedArray;
+    #[pymodule_export]
+    use crate::bind::{asarray, bind, broadcast_to, elementwise, get_aval, promote_dtypes, promote_dtypes_inexact, promote_shapes, result_type};
+    #[pymodule_export]
+    use crate::config::{config_get, config_set, config_set_local};
+    #[pymodule_export]
+    use crate::device::{PyDevice, default_backend, device_put, devices, effects_barrier, process_count, process_index};
+    #[pymodule_export]
+    use crate::dtype::KeyDtype;
+    #[pymodule_export]
+    use crate::primitive::{PyPrimitive, register_primitive};
+    #[pymodule_export]
+    use crate::program::{Jaxpr, JaxprEqn, Literal, PyProgram, Var, eval_program};
+    #[pymodule_export]
+    use crate::transforms::{
+        PyLinear, _linear_flatten, _linear_unflatten, axis_size, checkpoint, custom_jvp_call, custom_vjp_call, eval_context, jvp, linear_transpose, linearize,
+        make_program, vmap,
+    };
+    #[pymodule_export]
+    use crate::tree::keys::{DictKey, FlattenedIndexKey, GetAttrKey, SequenceKey};
+    #[pymodule_export]
+    use crate::tree::registry::{is_tree_node, register_dataclass, register_pytree_node};
+    #[pymodule_export]
+    use crate::tree::{
+        PyTreeDef, flatten_one_level, flatten_one_level_with_keys, tree_flatten, tree_flatten_with_path, tree_leaves, tree_structure, tree_unflatten, treedef_tuple,
+    };
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn init(m: &Bound<PyModule>) -> PyResult<()> {
+        crate::install();
+        m.add("config", Bound::new(m.py(), crate::config::NativeConfig)?)?;
+        // older and shorter names of the classes
+        m.add("Program", m.getattr("ClosedJaxpr")?)?;
+        let linear = m.getattr("Linear")?;
+        register_pytree_node(m.py(), &linear, m.getattr("_linear_flatten")?.unbind(), m.getattr("_linear_unflatten")?.unbind(), None)
+    }
+}
+
+/// Tells the core how to evaluate, how to wait and which captured arrays are literals. Idempotent.
+fn install() {
+    ferrax::eval::init();
+    ferrax::array::install_wait(device::wait);
+    ferrax_ir::cx::install_to_lit(device::to_lit);
 }

@@ -91,6 +91,11 @@ pub fn gpus() -> &'static [Arc<Device>] {
     })
 }
 
+/// The GPUs, if anybody has asked for them.
+pub fn found_gpus() -> &'static [Arc<Device>] {
+    GPUS.get().map_or(&[], |g| g)
+}
+
 /// The devices of a platform (`cpu`, `gpu`), or an error that names what there is.
 pub fn devices(platform: &str) -> Res<&'static [Arc<Device>]> {
     let found = match platform {

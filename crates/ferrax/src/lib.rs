@@ -6,5 +6,6 @@ pub mod array;
 pub mod compiled;
 pub mod device;
 pub mod eval;
+pub mod numpy;
 pub mod queue;
 pub mod world;

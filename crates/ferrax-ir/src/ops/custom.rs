@@ -16,11 +16,14 @@ use crate::error::{Error, Kind, Res, not_linear, type_err};
 use crate::lower::{Graph, Node, Nodes};
 use crate::mask::{cat, not};
 use crate::op::{Avals, Axes, BodyRules, Op, Rules, Tans};
+use crate::param::{Param, ParamValue};
 use crate::primitive;
 use crate::program::{Program, mismatch};
 use crate::value::{Value, Values};
 use smallvec::smallvec;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn avals(x: &[Value]) -> Vec<Aval> {
     x.iter().map(Value::aval).collect()
@@ -138,6 +141,42 @@ impl BodyRules for CustomJvp {
     }
 }
 
+/// How many of fwd's results are outputs: told by a closure when it has run, shared by all copies of the op, and no part of equality
+/// (fwd decides it).
+#[derive(Clone, Default, Debug)]
+pub struct NumOuts(Arc<AtomicUsize>);
+impl NumOuts {
+    pub fn new(n: usize) -> NumOuts {
+        NumOuts(Arc::new(AtomicUsize::new(n)))
+    }
+    pub fn get(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+    pub fn set(&self, n: usize) {
+        self.0.store(n, Ordering::Relaxed)
+    }
+}
+impl PartialEq for NumOuts {
+    fn eq(&self, _: &NumOuts) -> bool {
+        true
+    }
+}
+impl Eq for NumOuts {}
+impl Hash for NumOuts {
+    fn hash<H: Hasher>(&self, _: &mut H) {}
+}
+impl ParamValue for NumOuts {
+    fn to_param(&self) -> Param {
+        Param::Int(self.get() as i64)
+    }
+    fn from_param(p: &Param) -> Option<NumOuts> {
+        usize::from_param(p).map(NumOuts::new)
+    }
+    fn missing(_: &[Aval]) -> Option<NumOuts> {
+        Some(NumOuts::default())
+    }
+}
+
 primitive! {
     pub struct CustomVjp = "custom_vjp_call" {
         name: Arc<str>,
@@ -146,7 +185,7 @@ primitive! {
         bwd: Fun,
         num_consts: usize = nonempty,
         /// How many of fwd's results are outputs.
-        num_outs: usize = hidden,
+        num_outs: NumOuts = hidden,
         symbolic_zeros: bool,
     }
 }
@@ -158,10 +197,11 @@ impl Rules for CustomVjp {
         closed_over("vjp", &dx[..self.num_consts])?;
         let x = &x[self.num_consts..];
         let mut y = self.fwd.call(cx, x)?.into_vec();
-        if y.len() < self.num_outs {
-            return type_err(format!("Custom VJP fwd rule {} returned {} values where the function has {} outputs", self.fwd.name(), y.len(), self.num_outs));
+        let n = self.num_outs.get();
+        if y.len() < n {
+            return type_err(format!("Custom VJP fwd rule {} returned {} values where the function has {} outputs", self.fwd.name(), y.len(), n));
         }
-        let res = y.split_off(self.num_outs);
+        let res = y.split_off(n);
         let t = tangents(cx, x, &dx[self.num_consts..])?;
         let outs: Vec<Aval> = y.iter().filter(|v| v.has_tangent()).map(|v| v.aval().strong()).collect();
         let lin = CustomLin { bwd: self.bwd.clone(), num_res: res.len(), out_avals: outs };

@@ -1,0 +1,152 @@
+//! What only concrete arrays have: readiness, deletion, placement.
+//!
+//! INVARIANT: a tracer answers each of these with JAX's error for it.
+use super::PyArray;
+use crate::device;
+use crate::error::{IntoPyResult, named};
+use crate::trace_errors;
+use ferrax::array;
+use ferrax_ir::error::Kind;
+use ferrax_ir::value::{Array, Value};
+use pyo3::exceptions::{PyAttributeError, PyRuntimeError};
+use pyo3::prelude::*;
+use pyo3::types::{PySet, PyTuple};
+
+impl PyArray {
+    /// The array, where a tracer has no such attribute.
+    fn only(&self, name: &str) -> PyResult<&Array> {
+        match self.value.concrete() {
+            Some(Value::Array(a)) => Ok(a),
+            _ => Err(PyAttributeError::new_err(format!("Tracer has no attribute {name}"))),
+        }
+    }
+    /// The array, where a tracer says that the value would have to be concrete.
+    fn concretely(&self, py: Python, what: &str) -> PyResult<&Array> {
+        match self.value.concrete() {
+            Some(Value::Array(a)) => Ok(a),
+            _ => {
+                let note = format!("The {what} traced array with shape {}.", self.value.aval().long());
+                Err(trace_errors::concretization(py, &self.value, Kind::Concretization, &note))
+            }
+        }
+    }
+    /// The array, where a tracer says that the method is not available.
+    fn available(&self, py: Python, kind: &str, name: &str) -> PyResult<&Array> {
+        match self.value.concrete() {
+            Some(Value::Array(a)) => Ok(a),
+            _ => Err(PyAttributeError::new_err(format!(
+                "The '{name}' {kind} is not available on traced array with shape {}.{}",
+                self.value.aval().long(),
+                trace_errors::origin(py, &self.value)
+            ))),
+        }
+    }
+}
+
+#[pymethods]
+impl PyArray {
+    /// Waits until the elements are computed; raises what went wrong. Returns the array.
+    fn block_until_ready<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
+        let py = slf.py();
+        let a = slf.get().available(py, "method", "block_until_ready")?;
+        if array::data(a).py(py)?.is_deleted() {
+            return Err(named(py, "JaxRuntimeError", "INVALID_ARGUMENT: BlockHostUntilReady() called on deleted or donated buffer"));
+        }
+        for s in &array::shards(a).py(py)? {
+            device::wait(&s.buffer).py(py)?;
+        }
+        Ok(slf.clone())
+    }
+    fn is_ready(&self, py: Python) -> PyResult<bool> {
+        let d = array::data(self.only("is_ready")?).py(py)?;
+        if d.is_deleted() {
+            return Err(PyRuntimeError::new_err(format!("Array has been deleted with shape={}.", self.value.aval().long())));
+        }
+        Ok(d.is_ready())
+    }
+    fn is_deleted(&self, py: Python) -> PyResult<bool> {
+        Ok(array::data(self.only("is_deleted")?).py(py)?.is_deleted())
+    }
+    /// Gives the memory back; every later use of the array is an error.
+    fn delete(&self, py: Python) -> PyResult<()> {
+        array::data(self.concretely(py, "delete() method was called on")?).py(py)?.delete();
+        Ok(())
+    }
+    fn devices<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PySet>> {
+        let shards = array::shards(self.concretely(py, "devices() method was called on")?).py(py)?;
+        PySet::new(py, shards.iter().map(|s| device::object(py, &s.device)).collect::<PyResult<Vec<_>>>()?)
+    }
+    /// The device that holds the array, or its sharding if there are several.
+    #[getter]
+    fn device<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let shards = array::shards(slf.get().only("device")?).py(py)?;
+        if let [one] = &shards[..] { Ok(device::object(py, &one.device)?.into_any()) } else { slf.getattr("sharding") }
+    }
+    #[getter]
+    fn sharding<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let (py, me) = (slf.py(), slf.get());
+        let Some(Value::Array(a)) = me.value.concrete() else {
+            return Err(PyAttributeError::new_err(format!(
+                "The 'sharding' attribute is not available on traced array with shape {}. To query sharding information on tracers, use `jax.typeof(x)`.",
+                me.value.aval().long()
+            )));
+        };
+        let devices = array::shards(a).py(py)?.iter().map(|s| device::object(py, &s.device)).collect::<PyResult<Vec<_>>>()?;
+        py.import("ferrax.sharding")?.call_method1("_of_devices", (PyTuple::new(py, devices)?,))
+    }
+    #[getter]
+    fn committed(&self, py: Python) -> PyResult<bool> {
+        Ok(array::data(self.concretely(py, "'committed' attribute is not available on")?).py(py)?.committed)
+    }
+    #[getter]
+    fn is_fully_addressable(&self) -> bool {
+        true
+    }
+    #[getter]
+    fn is_fully_replicated(&self, py: Python) -> PyResult<bool> {
+        Ok(array::shards(self.concretely(py, "'is_fully_replicated' attribute is not available on")?).py(py)?.len() == 1)
+    }
+    /// The parts of the array, one a device: a list of `Shard`.
+    #[getter]
+    fn addressable_shards<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let (py, me) = (slf.py(), slf.get());
+        let a = me.concretely(py, "'addressable_shards' attribute is not available on")?;
+        let shards = array::shards(a).py(py)?;
+        let n = shards.len();
+        let mut parts = vec![];
+        for s in shards {
+            let mut aval = a.aval().clone();
+            if n > 1 {
+                aval.shape[0] /= n;
+            }
+            let part = array::array(aval, &s.device, s.buffer.clone(), true);
+            parts.push((device::object(py, &s.device)?, crate::value::wrap(py, Value::Array(part))?));
+        }
+        py.import("ferrax.sharding")?.call_method1("_shards", (slf, parts))
+    }
+    #[getter]
+    fn global_shards<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.getattr("addressable_shards")
+    }
+    fn addressable_data<'py>(slf: &Bound<'py, Self>, index: usize) -> PyResult<Bound<'py, PyAny>> {
+        slf.getattr("addressable_shards")?.get_item(index)?.getattr("data")
+    }
+    fn copy_to_host_async(&self, py: Python) -> PyResult<()> {
+        self.available(py, "method", "copy_to_host_async").map(|_| ())
+    }
+    fn on_device_size_in_bytes(&self, py: Python) -> PyResult<usize> {
+        let shards = array::shards(self.concretely(py, "on_device_size_in_bytes() method was called on")?).py(py)?;
+        Ok(shards.iter().map(|s| s.buffer.bytes()).sum())
+    }
+    fn platform(&self, py: Python) -> PyResult<&'static str> {
+        Ok(array::shards(self.only("platform")?).py(py)?[0].device.platform())
+    }
+    fn unsafe_buffer_pointer(&self, py: Python) -> PyResult<usize> {
+        let a = self.concretely(py, "unsafe_buffer_pointer() method was called on")?;
+        match device::host_bytes(py, a)? {
+            b @ crate::ffi::buffers::Bytes::Device(_) => Ok(crate::ffi::buffers::HostMemory(b).address()),
+            _ => Err(PyRuntimeError::new_err("the array's memory cannot be read by the host")),
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Values on the host: numpy arrays, Python numbers, text.
+//!
+//! INVARIANT: a tracer that has no number says so in JAX's words, by the class for that conversion.
+use super::{PyArray, tracer_text};
+use crate::dtype;
+use crate::error::IntoPyResult;
+use crate::trace_errors;
+use crate::value::{to_ndarray, wrap};
+use ferrax_ir::aval::Lit;
+use ferrax_ir::dtype::Dtype;
+use ferrax_ir::error::Kind;
+use ferrax_ir::value::Value;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyComplex, PyDict, PyString};
+
+impl PyArray {
+    /// The concrete value, or why there is none.
+    fn known(&self, py: Python, kind: Kind, note: &str) -> PyResult<&Value> {
+        self.value.concrete().ok_or_else(|| trace_errors::concretization(py, &self.value, kind, note))
+    }
+    fn scalar(&self, py: Python, function: &str) -> PyResult<Lit> {
+        let note = format!(
+            "The problem arose with the `{function}` function. If trying to convert the data type of a value, try using `x.astype({function})` or `jnp.array(x, {function})` instead."
+        );
+        let v = self.known(py, Kind::Concretization, &note)?;
+        if self.value.shape().iter().product::<usize>() != 1 || self.value.rank() > 0 {
+            return Err(PyTypeError::new_err(format!("Only scalar arrays can be converted to Python scalars; got arr.ndim={}", self.value.rank())));
+        }
+        v.item().py(py)
+    }
+}
+/// A literal as a Python number.
+pub fn number<'py>(py: Python<'py>, l: &Lit) -> PyResult<Bound<'py, PyAny>> {
+    Ok(match (l.scalar(), l.dtype()) {
+        (Some(s), d) if d.is_float() => s.to_f64().into_pyobject(py)?.into_any(),
+        (Some(s), Dtype::BOOL) => (s.bits != 0).into_pyobject(py)?.to_owned().into_any(),
+        (Some(s), d) if d.is_unsigned() => s.bits.into_pyobject(py)?.into_any(),
+        (Some(s), _) => s.to_i64().into_pyobject(py)?.into_any(),
+        (None, _) => {
+            let (re, im) = l.parts();
+            PyComplex::from_doubles(py, re, im).into_any()
+        }
+    })
+}
+
+#[pymethods]
+impl PyArray {
+    #[pyo3(signature = (dtype=None, copy=None))]
+    fn __array__<'py>(slf: &Bound<'py, Self>, dtype: Option<Bound<'py, PyAny>>, copy: Option<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let a = to_ndarray(py, slf.get().known(py, Kind::TracerArray, "")?)?;
+        let copies = copy.is_some_and(|c| c.is_truthy().unwrap_or(false));
+        if let Some(d) = dtype.filter(|d| !d.is_none()) {
+            let keywords = PyDict::new(py);
+            keywords.set_item("copy", copies)?;
+            return a.call_method("astype", (d,), Some(&keywords));
+        }
+        if copies { a.call_method0("copy") } else { Ok(a) }
+    }
+    fn __bool__(&self, py: Python) -> PyResult<bool> {
+        let v = self.known(py, Kind::TracerBool, "")?;
+        match self.value.shape().iter().product::<usize>() {
+            0 => Err(PyValueError::new_err("The truth value of an empty array is ambiguous. Use `array.size > 0` to check that an array is not empty.")),
+            1 if self.value.dtype() == Dtype::C128 => to_ndarray(py, v)?.is_truthy(),
+            1 => Ok(!v.item().py(py)?.is_zero()),
+            _ => Err(PyValueError::new_err("The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()")),
+        }
+    }
+    fn __float__<'py>(&self, py: Python<'py>) -> PyResult<f64> {
+        let l = self.scalar(py, "float")?;
+        match l.scalar() {
+            Some(s) => Ok(s.to_f64()),
+            None => number(py, &l)?.call_method0("__float__")?.extract(),
+        }
+    }
+    fn __int__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let x = number(py, &self.scalar(py, "int")?)?;
+        py.import("builtins")?.getattr("int")?.call1((x,))
+    }
+    fn __complex__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        if self.value.dtype() == Dtype::C128 && self.value.rank() == 0 {
+            return to_ndarray(py, self.known(py, Kind::Concretization, "")?)?.call_method0("item");
+        }
+        let (re, im) = self.scalar(py, "complex")?.parts();
+        Ok(PyComplex::from_doubles(py, re, im).into_any())
+    }
+    fn __index__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let v = self.known(py, Kind::TracerInteger, "")?;
+        if !self.value.dtype().is_int() || self.value.rank() > 0 {
+            return Err(PyTypeError::new_err("Only integer scalar arrays can be converted to a scalar index."));
+        }
+        number(py, &v.item().py(py)?)
+    }
+    #[pyo3(signature = (*args))]
+    fn item<'py>(slf: &Bound<'py, Self>, args: &Bound<'py, pyo3::types::PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let v = slf.get().known(py, Kind::Concretization, "This occurred in the item() method of jax.Array")?;
+        if args.is_empty() && slf.get().value.shape().iter().product::<usize>() != 1 {
+            return Err(PyValueError::new_err("can only convert an array of size 1 to a Python scalar"));
+        }
+        to_ndarray(py, v)?.call_method1("item", args)
+    }
+    fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let note = format!("The tolist() method was called on traced array with shape {}.", self.value.aval().long());
+        to_ndarray(py, self.known(py, Kind::Concretization, &note)?)?.call_method0("tolist")
+    }
+    #[pyo3(signature = (order="C"))]
+    fn tobytes<'py>(&self, py: Python<'py>, order: &str) -> PyResult<Bound<'py, PyAny>> {
+        to_ndarray(py, self.known(py, Kind::Concretization, "")?)?.call_method1("tobytes", (order,))
+    }
+    fn __format__<'py>(slf: &Bound<'py, Self>, spec: &str) -> PyResult<Bound<'py, PyString>> {
+        let py = slf.py();
+        if spec.is_empty() {
+            return slf.str();
+        }
+        let me = slf.get();
+        match me.value.concrete() {
+            None => Err(PyTypeError::new_err(format!("unsupported format string passed to {}.__format__", slf.get_type().name()?))),
+            Some(v) if me.value.rank() == 0 => {
+                let x = to_ndarray(py, v)?.call_method0("item")?;
+                Ok(x.call_method1("__format__", (spec,))?.cast_into()?)
+            }
+            Some(_) => Err(PyTypeError::new_err("unsupported format string passed to numpy.ndarray.__format__")),
+        }
+    }
+    fn __str__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyString>> {
+        let (py, me) = (slf.py(), slf.get());
+        match &me.value {
+            Value::Tracer(_) => Ok(PyString::new(py, &tracer_text(py, &me.value)?)),
+            _ if me.value.dtype().is_key() => slf.repr(),
+            v => to_ndarray(py, v)?.str(),
+        }
+    }
+    /// As JAX prints: `Array([1., 2.], dtype=float32)`.
+    fn __repr__<'py>(slf: &Bound<'py, Self>) -> PyResult<String> {
+        let (py, me) = (slf.py(), slf.get());
+        let Value::Array(a) = &me.value else { return tracer_text(py, &me.value) };
+        let np = dtype::numpy(py)?;
+        let aval = a.aval();
+        if aval.dtype.is_key() {
+            let words = crate::value::raw_ndarray(py, np, a, Dtype::U32, &aval.shape.insert(aval.rank(), 2))?;
+            return Ok(format!("Array({}, dtype={}) overlaying:\n{}", slf.getattr("shape")?.repr()?, aval.dtype.long(), words.str()?));
+        }
+        let x = to_ndarray(py, &me.value)?;
+        let dtype = format!("dtype={}{})", aval.dtype.long(), if aval.weak { ", weak_type=True" } else { "" });
+        let prefix = "Array(";
+        if aval.shape.contains(&0) {
+            return Ok(format!("{prefix}[], shape={}, {dtype}", slf.getattr("shape")?.repr()?));
+        }
+        let keywords = PyDict::new(py);
+        keywords.set_item("prefix", prefix)?;
+        keywords.set_item("suffix", ",")?;
+        keywords.set_item("separator", ", ")?;
+        let body: String = np.call_method("array2string", (x,), Some(&keywords))?.extract()?;
+        let width: usize = np.call_method0("get_printoptions")?.get_item("linewidth")?.extract()?;
+        let text = format!("{prefix}{body}");
+        let last = text.rsplit('\n').next().map_or(0, |s| s.chars().count());
+        let gap = if last + 1 + dtype.chars().count() + 1 > width { format!("\n{}", " ".repeat(prefix.len())) } else { " ".into() };
+        Ok(format!("{text},{gap}{dtype}"))
+    }
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyAny>, bool))> {
+        let (py, me) = (slf.py(), slf.get());
+        let v = me.known(py, Kind::Concretization, "This occurred while pickling or copying the value.")?;
+        let rebuild = py.import("ferrax._core")?.getattr("_from_pickle")?;
+        Ok((rebuild, (to_ndarray(py, v)?, me.value.weak())))
+    }
+    fn __copy__<'py>(slf: &Bound<'py, Self>) -> Bound<'py, Self> {
+        slf.clone()
+    }
+    fn __deepcopy__<'py>(slf: &Bound<'py, Self>, _memo: &Bound<'py, PyAny>) -> Bound<'py, Self> {
+        slf.clone()
+    }
+    /// The primal of a value that is being differentiated, the value itself otherwise.
+    fn _concrete<'py>(slf: &Bound<'py, Self>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        slf.get().value.concrete().map(|v| wrap(slf.py(), v.clone())).transpose()
+    }
+}
+/// Rebuilds a pickled array.
+#[pyfunction]
+pub fn _from_pickle<'py>(x: &Bound<'py, PyAny>, weak: bool) -> PyResult<Bound<'py, PyAny>> {
+    let py = x.py();
+    let v = crate::value::from_ndarray(x, true)?;
+    let v = if weak { ferrax::numpy::promotion::convert(&v, v.dtype(), true).py(py)? } else { v };
+    wrap(py, v)
+}

@@ -1,0 +1,102 @@
+//! `x[i]`: integers, slices, `...` and `None` known now are emitted from here; any other index is `ferrax._indexing`'s.
+use super::PyArray;
+use crate::error::{IntoPyResult, guarded};
+use crate::value::{held, wrap};
+use ferrax::numpy::indexing::{self, Item};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyEllipsis, PyInt, PySlice, PyTuple};
+use smallvec::SmallVec;
+
+type Items = SmallVec<[Item; 4]>;
+
+/// One entry of an index, if it is static.
+fn item(x: &Bound<PyAny>) -> PyResult<Option<Item>> {
+    if x.is_exact_instance_of::<PyInt>() {
+        return Ok(x.extract::<i64>().ok().map(Item::Int));
+    }
+    if x.is_none() {
+        return Ok(Some(Item::NewAxis));
+    }
+    if x.is_instance_of::<PyEllipsis>() {
+        return Ok(Some(Item::Ellipsis));
+    }
+    if let Ok(s) = x.cast::<PySlice>() {
+        let py = x.py();
+        let part = |name| -> PyResult<Option<Option<i64>>> {
+            let v = s.as_any().getattr(name)?;
+            if v.is_none() {
+                return Ok(Some(None));
+            }
+            if held(&v).is_some() {
+                return Ok(None);
+            }
+            Ok(Some(Some(clamped(&v)?)))
+        };
+        let (start, stop, step) = (part(pyo3::intern!(py, "start"))?, part(pyo3::intern!(py, "stop"))?, part(pyo3::intern!(py, "step"))?);
+        return Ok(match (start, stop, step) {
+            (Some(start), Some(stop), Some(step)) => Some(Item::Slice { start, stop, step }),
+            _ => None,
+        });
+    }
+    if x.is_instance_of::<PyInt>() && !x.is_instance_of::<PyBool>() {
+        return Ok(x.extract::<i64>().ok().map(Item::Int));
+    }
+    let py = x.py();
+    if x.is_instance(crate::dtype::generic(py)?)? && x.getattr(pyo3::intern!(py, "dtype"))?.getattr(pyo3::intern!(py, "kind"))?.extract::<char>().is_ok_and(|k| k == 'i' || k == 'u') {
+        return Ok(x.extract::<i64>().ok().map(Item::Int));
+    }
+    Ok(None)
+}
+/// A bound of a slice; numbers beyond 64 bits are as good as the largest.
+fn clamped(x: &Bound<PyAny>) -> PyResult<i64> {
+    match x.extract::<i64>() {
+        Ok(i) => Ok(i),
+        Err(e) if e.is_instance_of::<pyo3::exceptions::PyOverflowError>(x.py()) => Ok(if x.lt(0)? { i64::MIN + 1 } else { i64::MAX }),
+        Err(e) => match x.call_method0("__index__") {
+            Ok(i) => clamped(&i),
+            Err(_) => Err(e),
+        },
+    }
+}
+/// The index, if all of it is static.
+fn items(index: &Bound<PyAny>) -> PyResult<Option<Items>> {
+    if let Ok(t) = index.cast::<PyTuple>() {
+        return t.iter_borrowed().map(|x| item(&x)).collect();
+    }
+    Ok(item(index)?.map(|i| Items::from_elem(i, 1)))
+}
+
+#[pymethods]
+impl PyArray {
+    fn __getitem__<'py>(slf: &Bound<'py, Self>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        if let Some(items) = items(index)?
+            && let Some(out) = guarded(|| indexing::static_index(&slf.get().value, &items).py(py))?
+        {
+            return match out {
+                indexing::Indexed::Same => Ok(slf.clone().into_any()),
+                indexing::Indexed::New(v) => wrap(py, v),
+            };
+        }
+        py.import(pyo3::intern!(py, "ferrax._indexing"))?.call_method1(pyo3::intern!(py, "getitem"), (slf, index))
+    }
+    /// `x.at[index].set(y)` and its kin: a new array with some elements changed.
+    #[getter]
+    fn at<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        py.import("ferrax._indexing")?.call_method1("at", (slf,))
+    }
+    fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let n = *slf.get().value.shape().first().ok_or_else(|| PyTypeError::new_err("iteration over a 0-d array"))?;
+        let all = (0..n).map(|i| {
+            let row = guarded(|| indexing::static_index(&slf.get().value, &[Item::Int(i as i64)]).py(py))?;
+            match row {
+                Some(indexing::Indexed::New(v)) => wrap(py, v),
+                _ => Ok(slf.clone().into_any()),
+            }
+        });
+        Ok(PyTuple::new(py, all.collect::<PyResult<Vec<_>>>()?)?.try_iter()?.into_any())
+    }
+}

@@ -1,0 +1,139 @@
+//! `ShapedArray`: the type of an array as Python sees it.
+//!
+//! INVARIANT: immutable; equal types compare and hash equal. The dtype is what the type says, canonical or not.
+use crate::dtype;
+use ferrax_ir::aval::Aval;
+use ferrax_ir::dtype::Dtype;
+use ferrax_kernel::Dims;
+use pyo3::basic::CompareOp;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// ShapedArray(shape, dtype, weak_type=False): a type of arrays. `str()` is "float32[2,3]".
+#[pyclass(frozen, weakref, module = "ferrax.core", name = "ShapedArray", subclass)]
+pub struct ShapedArray(pub Aval);
+
+/// A shape from a sequence of ints (or one int).
+pub fn shape_of(x: &Bound<PyAny>) -> PyResult<Dims> {
+    let one = |d: &Bound<PyAny>| -> PyResult<usize> {
+        let n: isize = match d.extract::<isize>() {
+            Ok(n) => n,
+            Err(_) => d.call_method0("__index__")?.extract()?,
+        };
+        usize::try_from(n).map_err(|_| PyTypeError::new_err(format!("Shapes must be 1D sequences of concrete values of non-negative integers, got {x}.")))
+    };
+    if let Ok(t) = x.cast::<PyTuple>() {
+        return t.iter_borrowed().map(|d| one(&d)).collect();
+    }
+    if let Ok(it) = x.try_iter() {
+        return it.map(|d| one(&d?)).collect();
+    }
+    Ok(Dims::new(&[one(x)?]))
+}
+pub fn shape_to_py<'py>(py: Python<'py>, s: &[usize]) -> PyResult<Bound<'py, PyTuple>> {
+    PyTuple::new(py, s)
+}
+pub fn size(s: &[usize]) -> u128 {
+    s.iter().map(|n| *n as u128).product()
+}
+
+impl ShapedArray {
+    fn text(&self) -> String {
+        format!("{}{}", if self.0.weak { "~" } else { "" }, self.0.long())
+    }
+}
+
+#[pymethods]
+impl ShapedArray {
+    #[new]
+    #[pyo3(signature = (shape, dtype, weak_type=false, **_ignored))]
+    fn new(shape: &Bound<PyAny>, dtype: &Bound<PyAny>, weak_type: bool, _ignored: Option<Bound<PyDict>>) -> PyResult<ShapedArray> {
+        Ok(ShapedArray(Aval { weak: weak_type, ..Aval::of(dtype::any(dtype)?, shape_of(shape)?) }))
+    }
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        shape_to_py(py, &self.0.shape)
+    }
+    #[getter]
+    fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        dtype::to_py(py, self.0.dtype).cloned()
+    }
+    #[getter]
+    fn weak_type(&self) -> bool {
+        self.0.weak
+    }
+    #[getter]
+    fn ndim(&self) -> usize {
+        self.0.rank()
+    }
+    #[getter]
+    fn size(&self) -> u128 {
+        size(&self.0.shape)
+    }
+    #[getter]
+    fn sharding(&self) -> Option<()> {
+        None
+    }
+    #[pyo3(signature = (short_dtypes=false))]
+    fn str_short(&self, short_dtypes: bool) -> String {
+        if short_dtypes { self.0.to_string() } else { self.0.long() }
+    }
+    /// A copy with some attributes changed.
+    #[pyo3(signature = (**changes))]
+    fn update(&self, changes: Option<Bound<PyDict>>) -> PyResult<ShapedArray> {
+        let mut a = self.0.clone();
+        for (k, v) in changes.iter().flat_map(|d| d.iter()) {
+            match k.extract::<String>()?.as_str() {
+                "shape" => a.shape = shape_of(&v)?,
+                "dtype" => a.dtype = dtype::any(&v)?,
+                "weak_type" => a.weak = v.is_truthy()?,
+                _ => {}
+            }
+        }
+        Ok(ShapedArray(a))
+    }
+    fn strip_weak_type(&self) -> ShapedArray {
+        ShapedArray(self.0.strong())
+    }
+    /// The type of tangents: floats as they are, float0 for all else.
+    fn to_tangent_aval(&self) -> ShapedArray {
+        ShapedArray(self.0.tangent().unwrap_or_else(|| self.0.strong().with_dtype(Dtype::Float0)))
+    }
+    fn at_least_vspace(&self) -> ShapedArray {
+        self.to_tangent_aval()
+    }
+    fn __len__(&self) -> PyResult<usize> {
+        self.0.shape.first().copied().ok_or_else(|| PyTypeError::new_err("len() of unsized object"))
+    }
+    fn __str__(&self) -> String {
+        self.text()
+    }
+    fn __repr__(&self) -> String {
+        format!("ShapedArray({}{})", self.0.long(), if self.0.weak { ", weak_type=True" } else { "" })
+    }
+    fn __hash__(&self) -> u64 {
+        let mut h = DefaultHasher::new();
+        self.0.hash(&mut h);
+        h.finish()
+    }
+    fn __richcmp__(&self, py: Python, other: &Bound<PyAny>, op: CompareOp) -> PyResult<Py<PyAny>> {
+        let Ok(o) = other.cast::<ShapedArray>() else { return Ok(py.NotImplemented()) };
+        let same = self.0 == o.get().0;
+        Ok(match op {
+            CompareOp::Eq => same.into_pyobject(py)?.to_owned().into_any().unbind(),
+            CompareOp::Ne => (!same).into_pyobject(py)?.to_owned().into_any().unbind(),
+            _ => py.NotImplemented(),
+        })
+    }
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyTuple>, Bound<'py, PyAny>, bool))> {
+        let (py, a) = (slf.py(), slf.get());
+        Ok((slf.get_type().into_any(), (a.shape(py)?, a.dtype(py)?, a.0.weak)))
+    }
+}
+
+/// `2,3`
+pub fn commas(s: &[usize]) -> String {
+    s.iter().map(|n| n.to_string()).collect::<Vec<_>>().join(",")
+}

@@ -1,0 +1,232 @@
+//! `bind`: one primitive by its name; and the functions that promote and broadcast before it.
+//!
+//! INVARIANT: `bind` itself promotes nothing; a primitive of several results gives a tuple, even of one.
+use crate::array::number_warning as warn;
+use crate::aval::{ShapedArray, shape_of};
+use crate::config;
+use crate::dtype;
+use crate::error::{IntoPyResult, guarded};
+use crate::param;
+use crate::primitive;
+use crate::value::{self, all_required, operand, required, wrap, wrap_all};
+use ferrax::numpy::elementwise as ew;
+use ferrax::numpy::promotion;
+use ferrax_ir::aval::Aval;
+use ferrax_ir::dtype::Dtype;
+use ferrax_ir::op::Op;
+use ferrax_ir::ops::pointwise::{Pointwise, Pw};
+use ferrax_ir::value::{Value, Values};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+
+/// Primitives without bodies that return a tuple, whatever its length.
+const MULTIPLE: [&str; 14] =
+    ["sort", "split", "unstack", "top_k", "approx_top_k", "lu", "qr", "eig", "eigh", "svd", "rng_bit_generator", "optimization_barrier", "reduce", "reduce_window"];
+
+/// Whether a primitive's results come as a tuple.
+pub fn is_multiple(op: &Op, name: &str) -> bool {
+    op.body().is_some() || MULTIPLE.contains(&name)
+}
+
+/// Results as `bind` returns them.
+fn results<'py>(py: Python<'py>, multiple: bool, out: Values) -> PyResult<Bound<'py, PyAny>> {
+    if !multiple && out.len() == 1 {
+        return wrap(py, promotion::one(out).py(py)?);
+    }
+    Ok(PyTuple::new(py, wrap_all(py, out)?)?.into_any())
+}
+
+/// bind(name, *operands, **params): the results of one primitive in the current trace.
+#[pyfunction]
+#[pyo3(signature = (name, /, *operands, **params))]
+pub fn bind<'py>(name: &Bound<'py, PyString>, operands: &Bound<'py, PyTuple>, params: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyAny>> {
+    let py = name.py();
+    let text = name.to_str()?;
+    let flags = config::flags();
+    let xs: Values = operands.iter_borrowed().enumerate().map(|(i, x)| required(&x, flags, text, i)).collect::<PyResult<_>>()?;
+    if params.is_none()
+        && let Some(f) = Pw::from_name(text)
+        && f.row().param.is_none()
+    {
+        let out = guarded(|| ferrax_ir::bind(&Op::Pointwise(Pointwise { f, y: 0 }), &xs).py(py))?;
+        return wrap(py, promotion::one(out).py(py)?);
+    }
+    if let Some(p) = primitive::find(py, text) {
+        return guarded(|| p.bind(py, xs, params));
+    }
+    let op = Op::from_name(text, param::map(params)?).py(py)?;
+    let out = guarded(|| ferrax_ir::bind(&op, &xs).py(py))?;
+    results(py, is_multiple(&op, text), out)
+}
+
+/// elementwise(name, *operands): a pointwise primitive of operands of any dtypes and shapes, by numpy's rules.
+#[pyfunction]
+#[pyo3(signature = (name, /, *operands))]
+pub fn elementwise<'py>(name: &Bound<'py, PyString>, operands: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+    let py = name.py();
+    let text = name.to_str()?;
+    let Some(f) = Pw::from_name(text) else { return Err(PyTypeError::new_err(format!("no pointwise primitive is called {text}"))) };
+    let flags = config::flags();
+    let xs: Values = operands.iter_borrowed().enumerate().map(|(i, x)| required(&x, flags, text, i)).collect::<PyResult<_>>()?;
+    if xs.is_empty() {
+        return Err(PyTypeError::new_err(format!("{text} needs an operand")));
+    }
+    let out = guarded(|| ew::elementwise(f, xs, flags.promotion(), &mut warn).py(py))?;
+    wrap(py, out)
+}
+
+/// promote_dtypes(*xs): the arguments as arrays of their common dtype.
+#[pyfunction]
+#[pyo3(signature = (*xs))]
+pub fn promote_dtypes<'py>(py: Python<'py>, xs: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyTuple>> {
+    promoted(py, xs, |v| promotion::promote(v, config::flags().promotion()))
+}
+/// promote_dtypes_inexact(*xs): the arguments as arrays of their common float or complex dtype.
+#[pyfunction]
+#[pyo3(signature = (*xs))]
+pub fn promote_dtypes_inexact<'py>(py: Python<'py>, xs: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyTuple>> {
+    promoted(py, xs, |v| promotion::promote_inexact(v, config::flags().promotion()))
+}
+/// promote_shapes(*xs): the arguments with their ranks made equal (rank 0 stays).
+#[pyfunction]
+#[pyo3(signature = (*xs))]
+pub fn promote_shapes<'py>(py: Python<'py>, xs: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyTuple>> {
+    promoted(py, xs, |v| ew::promote_shapes("operation", v.iter().cloned().collect(), config::flags().promotion(), &mut warn))
+}
+fn promoted<'py>(py: Python<'py>, xs: &Bound<'py, PyTuple>, f: impl FnOnce(&[Value]) -> ferrax_ir::Res<Values>) -> PyResult<Bound<'py, PyTuple>> {
+    if xs.is_empty() {
+        return Ok(PyTuple::empty(py));
+    }
+    let values = all_required(xs, "operation")?;
+    let out = guarded(|| f(&values).py(py))?;
+    // an argument that needed nothing comes back as the object it is
+    let same = |(i, v): (usize, Value)| -> PyResult<Bound<'py, PyAny>> {
+        match (&values[i], &v) {
+            (a, b) if a.id().is_some() && a.id() == b.id() => {
+                let x = xs.get_item(i)?;
+                if value::held(&x).is_some() { Ok(x) } else { wrap(py, v) }
+            }
+            _ => operand_object(py, v),
+        }
+    };
+    PyTuple::new(py, out.into_iter().enumerate().map(same).collect::<PyResult<Vec<_>>>()?)
+}
+/// A value as an object that keeps a literal a literal: a numpy scalar or a Python number.
+fn operand_object<'py>(py: Python<'py>, v: Value) -> PyResult<Bound<'py, PyAny>> {
+    wrap(py, v)
+}
+
+/// result_type(*xs): the dtype that the arguments (arrays, scalars, dtypes) are promoted to.
+#[pyfunction]
+#[pyo3(signature = (*xs, return_weak_type_flag=false))]
+pub fn result_type<'py>(py: Python<'py>, xs: &Bound<'py, PyTuple>, return_weak_type_flag: bool) -> PyResult<Bound<'py, PyAny>> {
+    let kinds = xs.iter().map(|x| kind_of(&x)).collect::<PyResult<Vec<_>>>()?;
+    if kinds.is_empty() {
+        return Err(PyValueError::new_err("at least one array or dtype is required"));
+    }
+    let (d, weak) = promotion::result_type(&kinds, config::flags().promotion()).py(py)?;
+    let d = dtype::to_py(py, d)?.clone();
+    if return_weak_type_flag { Ok((d, weak).into_pyobject(py)?.into_any()) } else { Ok(d) }
+}
+fn kind_of(x: &Bound<PyAny>) -> PyResult<(Dtype, bool)> {
+    if let Some(v) = value::held(x) {
+        return Ok((v.dtype(), v.weak()));
+    }
+    let is_class = x.is_instance_of::<pyo3::types::PyType>();
+    if !is_class && let Some(a) = value::aval_of(x)? {
+        return Ok((a.dtype, a.weak));
+    }
+    // a Python scalar class is as weak as its instances
+    let py = x.py();
+    let weak = x.is(py.get_type::<pyo3::types::PyInt>()) || x.is(py.get_type::<pyo3::types::PyFloat>()) || x.is(py.get_type::<pyo3::types::PyComplex>());
+    Ok((dtype::canonical(dtype::any(x)?), weak))
+}
+
+/// broadcast_to(x, shape): x repeated to a shape by numpy's rule.
+#[pyfunction]
+pub fn broadcast_to<'py>(x: &Bound<'py, PyAny>, shape: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = x.py();
+    let shape = shape_of(shape)?;
+    let v = required(x, config::flags(), "broadcast_to", 0)?;
+    if *v.shape() == *shape && value::held(x).is_some() {
+        return Ok(x.clone());
+    }
+    let out = guarded(|| ew::broadcast_to(&v, &shape).py(py))?;
+    wrap(py, out)
+}
+
+/// asarray(x, dtype=None, copy=None, weak_type=None): an array of x's elements; nested lists and tuples are stacked by numpy.
+#[pyfunction]
+#[pyo3(signature = (x, dtype=None, copy=None, weak_type=None))]
+pub fn asarray<'py>(x: &Bound<'py, PyAny>, dtype: Option<&Bound<'py, PyAny>>, copy: Option<&Bound<'py, PyAny>>, weak_type: Option<bool>) -> PyResult<Bound<'py, PyAny>> {
+    let py = x.py();
+    let flags = config::flags();
+    let want = match dtype {
+        Some(d) if !d.is_none() => Some(dtype::requested(d, "asarray")?),
+        _ => None,
+    };
+    if let Some(v) = value::held(x) {
+        let d = want.unwrap_or(v.dtype());
+        let weak = weak_type.unwrap_or(want.is_none() && v.weak());
+        if d == v.dtype() && weak == v.weak() {
+            if copy.is_some_and(|c| c.is_truthy().unwrap_or(false)) {
+                let out = guarded(|| ferrax_ir::bind(&Op::Pointwise(Pointwise { f: Pw::Copy, y: 0 }), std::slice::from_ref(v)).py(py))?;
+                return wrap(py, promotion::one(out).py(py)?);
+            }
+            return Ok(x.clone());
+        }
+        let out = guarded(|| promotion::convert(v, d, weak).py(py))?;
+        return wrap(py, out);
+    }
+    let v = match operand(x, flags)? {
+        Some(v) => v,
+        None => nested(x, want)?,
+    };
+    let d = want.unwrap_or(v.dtype());
+    let weak = weak_type.unwrap_or(want.is_none() && v.weak());
+    // constants are made at once, whatever trace is current
+    let out = guarded(|| ferrax_ir::enter(ferrax_ir::cx::eval_root(), || promotion::convert(&v, d, weak)).py(py))?;
+    wrap(py, out)
+}
+/// A list, tuple or other array-like, by way of numpy. Elements must all be concrete; `ferrax.numpy.array` stacks traced ones.
+fn nested(x: &Bound<PyAny>, want: Option<Dtype>) -> PyResult<Value> {
+    let py = x.py();
+    if x.is_none() {
+        return Err(PyValueError::new_err("None is not a valid value for jnp.array"));
+    }
+    let np = dtype::numpy(py)?;
+    let list = x.is_instance_of::<PyList>() || x.is_instance_of::<PyTuple>();
+    let made = if list && let Some(d) = want && d.num().is_some() && d != Dtype::BF16 { np.call_method1("asarray", (x, dtype::to_py(py, d)?))? } else { np.call_method1("asarray", (x,))? };
+    let given = made.getattr("dtype")?;
+    let kind: char = given.getattr("kind")?.extract()?;
+    if matches!(kind, 'O' | 'U' | 'S' | 'M' | 'm') {
+        return Err(PyTypeError::new_err(format!("Value '{}' with dtype {} is not a valid JAX array type. Only arrays of numeric types are supported by JAX.", x.str()?, given.str()?)));
+    }
+    value::from_ndarray(&made, config::flags().x64())
+}
+
+/// get_aval(x): the type of an array or scalar.
+#[pyfunction]
+pub fn get_aval<'py>(x: &Bound<'py, PyAny>) -> PyResult<ShapedArray> {
+    match value::aval_of(x)? {
+        Some(a) => Ok(ShapedArray(a)),
+        None => Err(PyTypeError::new_err(format!("Argument '{}' of type {} is not a valid JAX type", x.str()?, value::type_text(x)))),
+    }
+}
+
+/// The avals of a Python sequence of `ShapedArray`s or things with a type.
+pub fn avals(xs: &Bound<PyAny>) -> PyResult<Vec<Aval>> {
+    xs.try_iter()?
+        .map(|x| {
+            let x = x?;
+            match value::aval_of(&x)? {
+                Some(a) => Ok(a),
+                None => match (x.getattr("shape"), x.getattr("dtype")) {
+                    (Ok(s), Ok(d)) => Ok(Aval::of(dtype::any(&d)?, shape_of(&s)?)),
+                    _ => Err(PyTypeError::new_err(format!("{} is no type of an array", x.repr()?))),
+                },
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,237 @@
+//! Devices as Python objects; waiting without holding the interpreter; bytes on the host.
+//!
+//! INVARIANT: whoever waits releases the interpreter's lock and looks for signals every 50 ms.
+use crate::array::PyArray;
+use crate::config;
+use crate::dtype;
+use crate::error::{IntoPyResult, from_py, kernel_to_py};
+use crate::ffi::buffers::Bytes;
+use crate::value::{self, held};
+use ferrax::array::{self, Shard};
+use ferrax::device::{self, Device};
+use ferrax_ir::error::{Error, Res};
+use ferrax_ir::value::{Array, Value};
+use ferrax_kernel::Buffer;
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+/// One device that runs programs.
+#[pyclass(frozen, weakref, module = "ferrax", name = "Device")]
+pub struct PyDevice(pub Arc<Device>);
+
+#[pymethods]
+impl PyDevice {
+    #[getter]
+    fn id(&self) -> usize {
+        self.0.index
+    }
+    #[getter]
+    fn platform(&self) -> &'static str {
+        self.0.platform()
+    }
+    #[getter]
+    fn device_kind(&self) -> String {
+        if self.0.platform() == "cpu" { "cpu".into() } else { self.0.backend.description() }
+    }
+    #[getter]
+    fn process_index(&self) -> usize {
+        0
+    }
+    #[getter]
+    fn host_id(&self) -> usize {
+        0
+    }
+    #[getter]
+    fn local_hardware_id(&self) -> usize {
+        self.0.index
+    }
+    /// What the backend says of itself: the adapter's name, the instruction set.
+    #[getter]
+    fn description(&self) -> String {
+        self.0.backend.description()
+    }
+    fn memory_stats(&self) -> Option<()> {
+        None
+    }
+    fn __repr__(&self) -> String {
+        let class = if self.0.platform() == "cpu" { "CpuDevice" } else { "GpuDevice" };
+        format!("{class}(id={})", self.0.index)
+    }
+    fn __str__(&self) -> String {
+        self.0.to_string()
+    }
+    fn __eq__(&self, o: &Bound<PyAny>) -> bool {
+        o.cast::<PyDevice>().is_ok_and(|o| o.get().0 == self.0)
+    }
+    fn __hash__(&self) -> u64 {
+        let mut h = DefaultHasher::new();
+        self.0.id.hash(&mut h);
+        h.finish()
+    }
+    /// A device is a context manager: new arrays go to it.
+    fn __enter__<'py>(slf: Bound<'py, Self>) -> Bound<'py, Self> {
+        ferrax::eval::set_default_device(Some(slf.get().0.clone()));
+        slf
+    }
+    #[pyo3(signature = (*_args))]
+    fn __exit__(&self, _args: &Bound<PyAny>) {
+        ferrax::eval::set_default_device(None);
+    }
+}
+
+pub fn object<'py>(py: Python<'py>, d: &Arc<Device>) -> PyResult<Bound<'py, PyDevice>> {
+    Bound::new(py, PyDevice(d.clone()))
+}
+/// A device from a `Device`, or from a sharding of one device.
+pub fn from_py_object(x: &Bound<PyAny>) -> PyResult<Option<Arc<Device>>> {
+    if x.is_none() {
+        return Ok(None);
+    }
+    if let Ok(d) = x.cast::<PyDevice>() {
+        return Ok(Some(d.get().0.clone()));
+    }
+    if let Ok(s) = x.extract::<String>() {
+        return Ok(Some(device::devices(&s).py(x.py())?[0].clone()));
+    }
+    if let Ok(set) = x.getattr("device_set") {
+        let all: Vec<Bound<PyAny>> = set.try_iter()?.collect::<PyResult<_>>()?;
+        if let [one] = &all[..] {
+            return from_py_object(one);
+        }
+    }
+    Err(PyValueError::new_err(format!("expected a device, got {}", x.repr()?)))
+}
+
+fn known_platforms() -> String {
+    if device::gpus().is_empty() { "cpu".into() } else { "cpu,gpu".into() }
+}
+/// devices(backend=None): all devices of a platform.
+#[pyfunction]
+#[pyo3(signature = (backend=None))]
+pub fn devices<'py>(py: Python<'py>, backend: Option<&str>) -> PyResult<Bound<'py, PyList>> {
+    configure(py)?;
+    let found = match backend {
+        None | Some("cpu") => device::cpus(),
+        Some("gpu" | "cuda" | "rocm" | "metal" | "vulkan") => device::gpus(),
+        Some(_) => &[],
+    };
+    if found.is_empty() {
+        let b = backend.unwrap_or("cpu");
+        return Err(PyRuntimeError::new_err(format!(
+            "Unknown backend: '{b}' requested, but no platforms that are instances of {b} are present. Platforms present are: {}",
+            known_platforms()
+        )));
+    }
+    PyList::new(py, found.iter().map(|d| object(py, d)).collect::<PyResult<Vec<_>>>()?)
+}
+/// The number of CPU devices that the configuration asks for, handed down before the devices exist.
+pub fn configure(py: Python) -> PyResult<()> {
+    let n: i64 = config::config_get(py, "jax_num_cpu_devices")?.extract().unwrap_or(-1);
+    if n > 0 {
+        device::set_num_cpu_devices(n as usize).py(py)?;
+    }
+    Ok(())
+}
+#[pyfunction]
+pub fn default_backend() -> &'static str {
+    "cpu"
+}
+#[pyfunction]
+pub fn process_index() -> usize {
+    0
+}
+#[pyfunction]
+pub fn process_count() -> usize {
+    1
+}
+
+/// device_put(x, device): an array of x's elements there; `device` None leaves an array where it is.
+#[pyfunction]
+#[pyo3(signature = (x, device=None))]
+pub fn device_put<'py>(x: &Bound<'py, PyAny>, device: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+    let py = x.py();
+    configure(py)?;
+    let flags = config::flags();
+    let to = match device {
+        Some(d) => from_py_object(d)?,
+        None => None,
+    };
+    if held(x).is_none() && x.is_instance(dtype::ndarray(py)?)? {
+        return value::wrap(py, value::from_ndarray_on(x, flags.x64(), to.as_ref())?);
+    }
+    let Some(v) = value::operand(x, flags)? else {
+        return Err(PyTypeError::new_err(format!("Argument '{}' of type {} is not a valid JAX type", x.str()?, value::type_text(x))));
+    };
+    match (v, to) {
+        (Value::Lit(l), to) => {
+            let d = to.clone().unwrap_or_else(ferrax::eval::current_device);
+            let a = array::from_lit(&l, &d).py(py)?;
+            value::wrap(py, Value::Array(array::put(&a, &d, to.is_some()).py(py)?))
+        }
+        (Value::Array(a), Some(d)) => value::wrap(py, Value::Array(py.detach(|| array::put(&a, &d, true)).py(py)?)),
+        // under a trace the program decides where it runs
+        (v, _) => value::wrap(py, v),
+    }
+}
+
+/// Waits for a buffer with the lock released.
+pub fn wait(b: &Buffer) -> Res<()> {
+    if let Some(m) = b.try_memory() {
+        m?;
+        return Ok(());
+    }
+    Python::attach(|py| py.detach(|| b.wait(tick).map(|_| ())))
+}
+/// Looks for signals; an interrupt stops what is running.
+pub fn tick() -> Res<()> {
+    Python::attach(|py| py.check_signals()).map_err(|e| {
+        ferrax::compiled::CANCEL.store(true, std::sync::atomic::Ordering::Relaxed);
+        from_py(e)
+    })
+}
+
+/// The elements of an array where the host can read them.
+pub fn host_bytes(py: Python, a: &Array) -> PyResult<Bytes> {
+    let shards = array::shards(a).py(py)?;
+    if let [Shard { buffer, .. }] = &shards[..] {
+        wait(buffer).py(py)?;
+        let in_place = match buffer.try_memory() {
+            Some(Ok(m)) => m.host().is_some(),
+            Some(Err(e)) => return Err(kernel_to_py(py, e)),
+            None => false,
+        };
+        if in_place {
+            return Ok(Bytes::Device(buffer.clone()));
+        }
+    }
+    Ok(Bytes::Owned(py.detach(|| array::bytes(a)).py(py)?))
+}
+
+/// effects_barrier(): waits until all devices' queues are empty.
+#[pyfunction]
+pub fn effects_barrier(py: Python) -> PyResult<()> {
+    let all: Vec<Arc<Device>> = device::cpus().iter().chain(device::found_gpus()).cloned().collect();
+    py.detach(|| all.iter().try_for_each(|d| d.queue.drain(tick))).map_err(|e: Error| crate::error::to_py(py, e))
+}
+
+impl PyArray {
+    /// The array behind a concrete value, an error for a tracer.
+    pub fn concrete(&self) -> Option<&Array> {
+        match &self.value {
+            Value::Array(a) => Some(a),
+            _ => None,
+        }
+    }
+}
+
+/// A rank-0 array whose element is known now is written into a program as a literal.
+pub fn to_lit(a: &Array) -> Option<ferrax_ir::Lit> {
+    let d = array::data(a).ok()?;
+    if d.is_deleted() || !d.is_ready() || a.aval().dtype.is_key() || a.aval().dtype == ferrax_ir::Dtype::C128 {
+        return None;
+    }
+    Value::Array(a.clone()).item().ok()
+}

@@ -1,0 +1,175 @@
+//! Dtypes between Python and the language, and the one place where 64-bit types become 32-bit ones.
+//!
+//! INVARIANT: a dtype that comes in is canonical for the thread's configuration, unless the caller asks for it as it is.
+//! The numpy dtype objects that go out are always the same ones.
+use crate::config;
+use ferrax::numpy::promotion;
+use ferrax_ir::dtype::Dtype;
+use pyo3::exceptions::{PyTypeError, PyUserWarning};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyType};
+
+pub const ALL: [Dtype; 17] = [
+    Dtype::BOOL,
+    Dtype::I8,
+    Dtype::I16,
+    Dtype::I32,
+    Dtype::I64,
+    Dtype::U8,
+    Dtype::U16,
+    Dtype::U32,
+    Dtype::U64,
+    Dtype::F16,
+    Dtype::BF16,
+    Dtype::F32,
+    Dtype::F64,
+    Dtype::C64,
+    Dtype::C128,
+    Dtype::FRY,
+    Dtype::Float0,
+];
+fn index(d: Dtype) -> usize {
+    ALL.iter().position(|a| *a == d).unwrap_or(0)
+}
+
+/// The dtype of typed PRNG keys, which numpy lacks.
+#[pyclass(frozen, eq, hash, module = "ferrax.dtypes", name = "KeyTy")]
+#[derive(PartialEq, Eq, Hash)]
+pub struct KeyDtype;
+#[pymethods]
+impl KeyDtype {
+    #[getter]
+    fn name(&self) -> &'static str {
+        Dtype::FRY.long()
+    }
+    #[getter]
+    fn itemsize(&self) -> usize {
+        Dtype::FRY.size()
+    }
+    #[getter]
+    fn kind(&self) -> &'static str {
+        "V"
+    }
+    /// The scalar type, `ferrax.dtypes.prng_key`.
+    #[getter(r#type)]
+    fn scalar_type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        py.import("ferrax.dtypes")?.getattr("prng_key")
+    }
+    fn __repr__(&self) -> &'static str {
+        Dtype::FRY.long()
+    }
+}
+
+pub fn numpy(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
+    static NUMPY: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    Ok(NUMPY.get_or_try_init(py, || py.import("numpy").map(Bound::unbind))?.bind(py))
+}
+/// numpy's abstract scalar class, which all numpy scalars are instances of.
+pub fn generic(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+    static GENERIC: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    GENERIC.import(py, "numpy", "generic")
+}
+pub fn ndarray(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+    static NDARRAY: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    NDARRAY.import(py, "numpy", "ndarray")
+}
+
+/// The dtype object that Python sees.
+pub fn to_py(py: Python<'_>, d: Dtype) -> PyResult<&Bound<'_, PyAny>> {
+    static OBJECTS: [PyOnceLock<Py<PyAny>>; ALL.len()] = [const { PyOnceLock::new() }; ALL.len()];
+    let make = || -> PyResult<Py<PyAny>> {
+        let np = numpy(py)?;
+        Ok(match d {
+            Dtype::Key(_) => Bound::new(py, KeyDtype)?.into_any(),
+            Dtype::Float0 => np.getattr("dtype")?.call1((vec![("float0", np.getattr("void")?, 0)],))?,
+            Dtype::BF16 => np.getattr("dtype")?.call1((py.import("ml_dtypes")?.getattr("bfloat16")?,))?,
+            d => np.getattr("dtype")?.call1((d.long(),))?,
+        }
+        .unbind())
+    };
+    Ok(OBJECTS[index(d)].get_or_try_init(py, make)?.bind(py))
+}
+
+/// The dtype of a numpy dtype object, as it is.
+pub fn exact(x: &Bound<PyAny>) -> PyResult<Dtype> {
+    let py = x.py();
+    // the objects that go out are those that mostly come in
+    for d in [Dtype::F32, Dtype::I32, Dtype::BOOL, Dtype::F64, Dtype::I64, Dtype::U32, Dtype::C64] {
+        if to_py(py, d)?.is(x) {
+            return Ok(d);
+        }
+    }
+    if x.is_instance_of::<KeyDtype>() {
+        return Ok(Dtype::FRY);
+    }
+    let name: String = x.getattr(pyo3::intern!(py, "name"))?.extract()?;
+    if let Some(d) = Dtype::from_long(&name) {
+        return Ok(d);
+    }
+    if x.eq(to_py(py, Dtype::Float0)?)? {
+        return Ok(Dtype::Float0);
+    }
+    Err(PyTypeError::new_err(format!("dtype {} is not a valid JAX array type. Only arrays of numeric types are supported by JAX.", x.str()?)))
+}
+/// The default dtype of a Python scalar class.
+fn of_scalar_class(py: Python, x: &Bound<PyAny>) -> Option<Dtype> {
+    let is = |t: Bound<PyType>| x.is(&t);
+    if is(py.get_type::<PyFloat>()) {
+        Some(Dtype::F64)
+    } else if is(py.get_type::<PyInt>()) {
+        Some(Dtype::I64)
+    } else if is(py.get_type::<PyBool>()) {
+        Some(Dtype::BOOL)
+    } else if is(py.get_type::<PyComplex>()) {
+        Some(Dtype::C128)
+    } else {
+        None
+    }
+}
+/// Anything that numpy takes for a dtype (and a typed key's), without canonicalisation.
+pub fn any(x: &Bound<PyAny>) -> PyResult<Dtype> {
+    let py = x.py();
+    if let Some(d) = of_scalar_class(py, x) {
+        return Ok(d);
+    }
+    if x.is_instance_of::<KeyDtype>() {
+        return Ok(Dtype::FRY);
+    }
+    let dtype_class = numpy(py)?.getattr(pyo3::intern!(py, "dtype"))?;
+    if x.is_instance(&dtype_class)? {
+        return exact(x);
+    }
+    if let Ok(s) = x.extract::<String>() {
+        if let Some(d) = Dtype::from_long(&s) {
+            return Ok(d);
+        }
+    } else if let Ok(d) = x.getattr(pyo3::intern!(py, "dtype"))
+        && d.is_instance(&dtype_class)?
+    {
+        // a scalar constructor such as `ferrax.numpy.float32`
+        return exact(&d);
+    }
+    exact(&dtype_class.call1((x,))?)
+}
+/// The dtype that stands for `d` under the thread's configuration.
+pub fn canonical(d: Dtype) -> Dtype {
+    promotion::canonical(d, config::flags().x64())
+}
+/// A dtype that a user asked for: canonical, with a warning where that changes an explicit request.
+pub fn requested(x: &Bound<PyAny>, of: &str) -> PyResult<Dtype> {
+    let py = x.py();
+    let asked = any(x)?;
+    let d = canonical(asked);
+    if d != asked && of_scalar_class(py, x).is_none() {
+        let text = format!(
+            "Explicitly requested dtype {} requested in {of} is not available, and will be truncated to dtype {}. To enable more dtypes, set the jax_enable_x64 \
+             configuration option or the FERRAX_ENABLE_X64 shell environment variable.",
+            asked.long(),
+            d.long()
+        );
+        let text = std::ffi::CString::new(text).map_err(|e| PyTypeError::new_err(e.to_string()))?;
+        PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 2)?;
+    }
+    Ok(d)
+}

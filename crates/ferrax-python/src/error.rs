@@ -1,0 +1,88 @@
+//! The one table from error kinds to Python's classes, and back.
+//!
+//! INVARIANT: an exception that a Python callable raised comes out unchanged, as the same object; a panic comes out as
+//! `RuntimeError` with its text, never as `PanicException`.
+use ferrax_ir::error::{Error, Res};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// The class of that name: of Python, else of `ferrax.errors` or `ferrax.dtypes`.
+fn class<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyType>> {
+    if let Ok(c) = py.import("builtins")?.getattr(name) {
+        return Ok(c.cast_into::<PyType>()?);
+    }
+    if let Ok(c) = py.import("ferrax.errors")?.getattr(name) {
+        return Ok(c.cast_into::<PyType>()?);
+    }
+    Ok(py.import("ferrax.dtypes")?.getattr(name)?.cast_into::<PyType>()?)
+}
+
+/// The exception of a name and a message.
+pub fn named(py: Python, name: &str, message: &str) -> PyErr {
+    match class(py, name) {
+        Ok(c) => PyErr::from_type(c, message.to_string()),
+        Err(_) => PyRuntimeError::new_err(format!("{name}: {message}")),
+    }
+}
+
+pub fn to_py(py: Python, e: Error) -> PyErr {
+    let e = match e {
+        Error::Raised(kind, message) => return named(py, kind.class(), &message),
+        Error::Host(e) => e,
+    };
+    match e.downcast::<PyErr>() {
+        Ok(e) => *e,
+        Err(e) => match e.downcast::<Arc<dyn Any + Send + Sync>>() {
+            Ok(e) => match e.downcast_ref::<PyErr>() {
+                Some(e) => e.clone_ref(py),
+                None => PyRuntimeError::new_err("a host callback failed"),
+            },
+            Err(_) => PyRuntimeError::new_err("a host callback failed"),
+        },
+    }
+}
+pub fn from_py(e: PyErr) -> Error {
+    Error::Host(Box::new(e))
+}
+/// An error of the waist that is a Python exception at heart.
+pub fn kernel_to_py(py: Python, e: ferrax_kernel::Error) -> PyErr {
+    match e {
+        ferrax_kernel::Error::Cancelled => PyKeyboardInterrupt::new_err(()),
+        ferrax_kernel::Error::Deleted(m) => PyRuntimeError::new_err(m),
+        e => to_py(py, e.into()),
+    }
+}
+
+/// Results of the core, as Python results.
+pub trait IntoPyResult<T> {
+    fn py(self, py: Python) -> PyResult<T>;
+}
+impl<T> IntoPyResult<T> for Res<T> {
+    #[inline]
+    fn py(self, py: Python) -> PyResult<T> {
+        match self {
+            Ok(x) => Ok(x),
+            Err(e) => Err(to_py(py, e)),
+        }
+    }
+}
+
+/// Runs `f`; a panic becomes an exception that says it is a bug of this library.
+pub fn guarded<T>(f: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+    match catch_unwind(AssertUnwindSafe(f)) {
+        Ok(r) => r,
+        Err(p) => {
+            // An operator in Rust panics with the error as payload.
+            let p = match p.downcast::<Error>() {
+                Ok(e) => return Python::attach(|py| Err(to_py(py, *e))),
+                Err(p) => p,
+            };
+            let text = p.downcast_ref::<String>().cloned().or_else(|| p.downcast_ref::<&str>().map(|s| s.to_string())).unwrap_or_default();
+            Err(PyRuntimeError::new_err(format!("internal error in ferrax, please report it: {text}")))
+        }
+    }
+}

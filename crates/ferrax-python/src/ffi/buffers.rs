@@ -1,0 +1,88 @@
+//! Memory in and out: bytes of a Python object by the buffer protocol, and device memory that the host can read, as a read-only buffer.
+//!
+//! INVARIANT: what goes out is read-only and is kept alive by its exporter; what comes in is copied before the interpreter runs again.
+use ferrax_kernel::Buffer;
+use pyo3::exceptions::PyBufferError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use std::ffi::{c_int, c_void};
+use std::mem::MaybeUninit;
+use std::ptr;
+
+/// Calls `f` with the bytes of a C-contiguous exporter.
+pub fn with_bytes<T>(x: &Bound<PyAny>, f: impl FnOnce(&[u8]) -> T) -> PyResult<T> {
+    struct Held(ffi::Py_buffer);
+    impl Drop for Held {
+        fn drop(&mut self) {
+            // SAFETY: the buffer was filled in by PyObject_GetBuffer, and is released once.
+            unsafe { ffi::PyBuffer_Release(&mut self.0) }
+        }
+    }
+    let mut view = MaybeUninit::<ffi::Py_buffer>::zeroed();
+    // SAFETY: `x` is alive and the interpreter is attached; PyBUF_SIMPLE asks for contiguous bytes without format or shape.
+    if unsafe { ffi::PyObject_GetBuffer(x.as_ptr(), view.as_mut_ptr(), ffi::PyBUF_SIMPLE) } != 0 {
+        return Err(PyErr::fetch(x.py()));
+    }
+    // SAFETY: PyObject_GetBuffer succeeded, so the view is initialised.
+    let held = Held(unsafe { view.assume_init() });
+    let n = usize::try_from(held.0.len).unwrap_or(0);
+    let bytes: &[u8] = match n {
+        0 => &[],
+        // SAFETY: the exporter keeps `len` bytes at `buf` valid until the view is released, which `held` does after `f`. Nothing
+        // writes to them meanwhile: `f` runs no Python code and the interpreter lock is held.
+        n => unsafe { std::slice::from_raw_parts(held.0.buf as *const u8, n) },
+    };
+    Ok(f(bytes))
+}
+
+/// Where exported bytes live.
+pub enum Bytes {
+    /// Ready, on a device whose memory the host reads in place.
+    Device(Buffer),
+    Owned(Vec<u8>),
+}
+impl Bytes {
+    fn get(&self) -> &[u8] {
+        match self {
+            Bytes::Owned(v) => v,
+            Bytes::Device(b) => b.try_memory().and_then(Result::ok).and_then(|m| m.host()).unwrap_or(&[]),
+        }
+    }
+}
+
+/// Read-only bytes for `numpy.frombuffer`.
+#[pyclass(frozen, name = "_HostMemory")]
+pub struct HostMemory(pub Bytes);
+impl HostMemory {
+    pub fn address(&self) -> usize {
+        self.0.get().as_ptr() as usize
+    }
+}
+#[pymethods]
+impl HostMemory {
+    unsafe fn __getbuffer__(slf: Bound<Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
+        if view.is_null() || flags & ffi::PyBUF_WRITABLE == ffi::PyBUF_WRITABLE {
+            return Err(PyBufferError::new_err("ferrax arrays are immutable: only a read-only view can be had"));
+        }
+        let (data, len) = {
+            let bytes = slf.get().0.get();
+            (bytes.as_ptr() as *mut c_void, bytes.len() as isize)
+        };
+        // SAFETY: `view` is not null, and the protocol hands it over for filling in. The bytes are immutable and live as long as `slf`
+        // does, to which the view takes a reference.
+        unsafe {
+            (*view).buf = data;
+            (*view).len = len;
+            (*view).readonly = 1;
+            (*view).itemsize = 1;
+            (*view).format = if flags & ffi::PyBUF_FORMAT == ffi::PyBUF_FORMAT { c"B".as_ptr().cast_mut() } else { ptr::null_mut() };
+            (*view).ndim = 1;
+            (*view).shape = if flags & ffi::PyBUF_ND == ffi::PyBUF_ND { &mut (*view).len } else { ptr::null_mut() };
+            (*view).strides = if flags & ffi::PyBUF_STRIDES == ffi::PyBUF_STRIDES { &mut (*view).itemsize } else { ptr::null_mut() };
+            (*view).suboffsets = ptr::null_mut();
+            (*view).internal = ptr::null_mut();
+            (*view).obj = slf.into_ptr();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,138 @@
+//! Parameters of primitives between Python and the language, both ways.
+//!
+//! INVARIANT: what goes out and comes back in is equal. Enumerations go by class and member name; named tuples are tuples.
+use crate::aval::ShapedArray;
+use crate::dtype;
+use crate::program::PyProgram;
+use ferrax_ir::cx::Fun;
+use ferrax_ir::param::{Param, ParamMap};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+use std::sync::Arc;
+
+/// A Python object as a parameter.
+pub fn from_py(key: &str, x: &Bound<PyAny>) -> PyResult<Param> {
+    let py = x.py();
+    if x.is_none() {
+        return Ok(Param::None);
+    }
+    if let Ok(b) = x.cast_exact::<PyBool>() {
+        return Ok(Param::Bool(b.is_true()));
+    }
+    if x.is_exact_instance_of::<PyInt>() {
+        return Ok(Param::Int(x.extract()?));
+    }
+    if let Ok(t) = x.cast::<PyTuple>() {
+        return Ok(Param::Tuple(t.iter_borrowed().map(|x| from_py(key, &x)).collect::<PyResult<_>>()?));
+    }
+    if let Ok(t) = x.cast::<PyList>() {
+        return Ok(Param::List(t.iter().map(|x| from_py(key, &x)).collect::<PyResult<_>>()?));
+    }
+    if let Ok(p) = x.cast::<PyProgram>() {
+        return Ok(Param::Prog(p.get().open()));
+    }
+    if let Ok(s) = x.cast::<PyString>() {
+        return Ok(Param::Str(s.to_str()?.into()));
+    }
+    if let Ok(f) = x.cast_exact::<PyFloat>() {
+        return Ok(Param::Float(f.value()));
+    }
+    if let Ok(a) = x.cast::<ShapedArray>() {
+        return Ok(Param::Aval(a.get().0.clone()));
+    }
+    if let Some((class, member)) = enumeration(x)? {
+        return Ok(Param::Enum(class, member));
+    }
+    if x.is_instance(dtype::generic(py)?)? {
+        return from_py(key, &x.call_method0("item")?);
+    }
+    if let Ok(d) = dtype::any(x)
+        && !x.is_callable_value()
+    {
+        return Ok(Param::Dtype(d));
+    }
+    if x.is_instance_of::<PyInt>() {
+        return Ok(Param::Int(x.extract()?));
+    }
+    if x.is_callable() {
+        let f = crate::transforms::host_fn(x);
+        return Ok(Param::Fun(f));
+    }
+    if x.hasattr("__iter__")? {
+        return Ok(Param::Tuple(x.try_iter()?.map(|x| from_py(key, &x?)).collect::<PyResult<_>>()?));
+    }
+    Err(PyTypeError::new_err(format!("parameter {key}: {} is no value of a parameter", x.repr()?)))
+}
+
+trait CallableValue {
+    /// A function, and not a scalar class such as `jnp.float32` that stands for its dtype.
+    fn is_callable_value(&self) -> bool;
+}
+impl CallableValue for Bound<'_, PyAny> {
+    fn is_callable_value(&self) -> bool {
+        self.is_callable() && !self.is_instance_of::<pyo3::types::PyType>() && !self.hasattr("dtype").unwrap_or(false)
+    }
+}
+
+/// The classes whose members stand in parameters, by the names programs print.
+const ENUMS: [&str; 8] =
+    ["GatherScatterMode", "RandomAlgorithm", "RoundingMethod", "Precision", "DotAlgorithm", "DotAlgorithmPreset", "FftType", "AccuracyMode"];
+
+fn enumeration(x: &Bound<PyAny>) -> PyResult<Option<(&'static str, Arc<str>)>> {
+    let class = x.get_type();
+    if !class.hasattr("__members__")? {
+        return Ok(None);
+    }
+    let name = class.name()?.to_string();
+    let Some(known) = ENUMS.iter().find(|e| **e == name) else { return Ok(None) };
+    Ok(Some((known, x.getattr("name")?.extract::<String>()?.into())))
+}
+
+/// Keyword arguments of `bind`.
+pub fn map(params: Option<&Bound<PyDict>>) -> PyResult<ParamMap> {
+    let mut map = ParamMap::default();
+    for (k, v) in params.iter().flat_map(|d| d.iter()) {
+        let key = k.cast::<PyString>()?.to_str()?.to_string();
+        let p = from_py(&key, &v)?;
+        map.insert(key, p);
+    }
+    Ok(map)
+}
+
+/// A parameter as Python sees it.
+pub fn to_py<'py>(py: Python<'py>, p: &Param) -> PyResult<Bound<'py, PyAny>> {
+    Ok(match p {
+        Param::None => py.None().into_bound(py),
+        Param::Bool(b) => b.into_pyobject(py)?.to_owned().into_any(),
+        Param::Int(i) => i.into_pyobject(py)?.into_any(),
+        Param::Float(x) => x.into_pyobject(py)?.into_any(),
+        Param::Str(s) => PyString::new(py, s).into_any(),
+        Param::Dtype(d) => dtype::to_py(py, *d)?.clone(),
+        Param::Enum(class, member) => match py.import("ferrax.lax").and_then(|m| m.getattr(*class)).and_then(|c| c.getattr(&**member)) {
+            Ok(v) => v,
+            Err(_) => PyString::new(py, &format!("{class}.{member}")).into_any(),
+        },
+        Param::Tuple(v) => PyTuple::new(py, v.iter().map(|p| to_py(py, p)).collect::<PyResult<Vec<_>>>()?)?.into_any(),
+        Param::Struct(class, fields) => {
+            let d = PyDict::new(py);
+            for (k, p) in fields {
+                d.set_item(*k, to_py(py, p)?)?;
+            }
+            py.import("ferrax.lax")?.getattr(*class)?.call((), Some(&d))?
+        }
+        Param::List(v) => PyList::new(py, v.iter().map(|p| to_py(py, p)).collect::<PyResult<Vec<_>>>()?)?.into_any(),
+        Param::Prog(p) => Bound::new(py, PyProgram::closed(p.clone(), vec![]))?.into_any(),
+        Param::Fun(Fun::Prog(p)) => Bound::new(py, PyProgram::closed(p.clone(), vec![]))?.into_any(),
+        Param::Fun(f) => crate::transforms::callable(py, f)?,
+        Param::Aval(a) => Bound::new(py, ShapedArray(a.clone()))?.into_any(),
+    })
+}
+/// All parameters of an op, as a dict.
+pub fn dict<'py>(py: Python<'py>, op: &ferrax_ir::Op) -> PyResult<Bound<'py, PyDict>> {
+    let d = PyDict::new(py);
+    for (k, v, _) in op.params() {
+        d.set_item(k, to_py(py, &v)?)?;
+    }
+    Ok(d)
+}

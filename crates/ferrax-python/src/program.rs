@@ -1,0 +1,372 @@
+//! Programs as Python objects: the views that printers, interpreters and libraries walk.
+//!
+//! ```text
+//! ClosedJaxpr (Program) ── jaxpr ── eqns ── primitive, params, invars, outvars
+//!                      └─ consts
+//! ```
+//!
+//! INVARIANT: views are made on demand and hold the program; a variable is its number in its program.
+use crate::aval::ShapedArray;
+use crate::error::{IntoPyResult, guarded};
+use crate::param;
+use crate::value::{self, all_required, wrap, wrap_all};
+use ferrax_ir::aval::{Aval, Lit};
+use ferrax_ir::op::Op;
+use ferrax_ir::program::{Atom, Eqn, Program};
+use ferrax_ir::value::Value;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PySet, PyTuple};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+/// A closed program: the captured values beside it are its leading inputs.
+#[pyclass(frozen, weakref, module = "ferrax.core", name = "ClosedJaxpr")]
+pub struct PyProgram {
+    pub program: Arc<Program>,
+    pub consts: Vec<Value>,
+}
+
+impl PyProgram {
+    pub fn closed(program: Arc<Program>, consts: Vec<Value>) -> PyProgram {
+        PyProgram { program, consts }
+    }
+    /// The program with its captured inputs as ordinary ones: how it stands in an op.
+    pub fn open(&self) -> Arc<Program> {
+        if self.program.n_consts() == 0 { self.program.clone() } else { Arc::new(self.program.with_consts(0)) }
+    }
+}
+fn types<'py>(py: Python<'py>, avals: &[Aval]) -> PyResult<Bound<'py, PyList>> {
+    PyList::new(py, avals.iter().map(|a| Bound::new(py, ShapedArray(a.clone()))).collect::<PyResult<Vec<_>>>()?)
+}
+
+#[pymethods]
+impl PyProgram {
+    #[new]
+    fn new(jaxpr: &Bound<Jaxpr>, consts: &Bound<PyAny>) -> PyResult<PyProgram> {
+        let consts = all_required(consts, "ClosedJaxpr")?.into_vec();
+        let p = &jaxpr.get().0;
+        if consts.len() != p.n_consts() {
+            return Err(PyValueError::new_err(format!("a program of {} captured values was given {}", p.n_consts(), consts.len())));
+        }
+        Ok(PyProgram { program: p.clone(), consts })
+    }
+    #[getter]
+    fn jaxpr(&self) -> Jaxpr {
+        Jaxpr(self.program.clone())
+    }
+    #[getter]
+    fn consts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, wrap_all(py, self.consts.iter().cloned())?)
+    }
+    #[getter]
+    fn literals<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        self.consts(py)
+    }
+    #[getter]
+    fn eqns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        self.jaxpr().eqns(py)
+    }
+    #[getter]
+    fn invars<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        self.jaxpr().invars(py)
+    }
+    #[getter]
+    fn outvars<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        self.jaxpr().outvars(py)
+    }
+    #[getter]
+    fn constvars<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        self.jaxpr().constvars(py)
+    }
+    #[getter]
+    fn in_avals<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        self.jaxpr().in_avals(py)
+    }
+    #[getter]
+    fn out_avals<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        types(py, &self.program.out_avals())
+    }
+    #[getter]
+    fn effects<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PySet>> {
+        effects(py, self.program.effects())
+    }
+    #[pyo3(signature = (*, jaxpr=None, consts=None))]
+    fn replace(&self, jaxpr: Option<&Bound<Jaxpr>>, consts: Option<&Bound<PyAny>>) -> PyResult<PyProgram> {
+        let program = jaxpr.map_or(self.program.clone(), |j| j.get().0.clone());
+        let consts = match consts {
+            Some(c) => all_required(c, "ClosedJaxpr")?.into_vec(),
+            None => self.consts.clone(),
+        };
+        Ok(PyProgram { program, consts })
+    }
+    #[pyo3(signature = (**_options))]
+    fn pretty_print(&self, _options: Option<&Bound<PyDict>>) -> String {
+        self.program.to_string()
+    }
+    fn __str__(&self) -> String {
+        self.program.to_string()
+    }
+    fn __repr__(&self) -> String {
+        self.program.to_string()
+    }
+    /// Programs are equal if they do the same; captured values are compared by identity.
+    fn __eq__(&self, o: &Bound<PyAny>) -> bool {
+        o.cast::<PyProgram>().is_ok_and(|o| {
+            let o = o.get();
+            self.program == o.program && self.consts.len() == o.consts.len() && self.consts.iter().zip(&o.consts).all(|(a, b)| a.id() == b.id())
+        })
+    }
+    fn __hash__(&self) -> u64 {
+        let mut h = DefaultHasher::new();
+        self.program.hash(&mut h);
+        h.finish()
+    }
+}
+fn effects<'py>(py: Python<'py>, fx: &ferrax_ir::effects::Effects) -> PyResult<Bound<'py, PySet>> {
+    let mut names: Vec<String> = fx.axes.iter().map(|a| format!("NamedAxis({a})")).collect();
+    if fx.io {
+        names.push(if fx.ordered { "OrderedIO".into() } else { "IO".into() });
+    }
+    PySet::new(py, names)
+}
+
+/// A program without its captured values.
+#[pyclass(frozen, weakref, module = "ferrax.core", name = "Jaxpr")]
+pub struct Jaxpr(pub Arc<Program>);
+
+impl Jaxpr {
+    fn var(&self, i: u32) -> Var {
+        Var { program: self.0.clone(), index: i }
+    }
+    fn vars<'py>(&self, py: Python<'py>, range: std::ops::Range<usize>) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, range.map(|i| Bound::new(py, self.var(i as u32))).collect::<PyResult<Vec<_>>>()?)
+    }
+    fn atom<'py>(&self, py: Python<'py>, a: &Atom) -> PyResult<Bound<'py, PyAny>> {
+        Ok(match a {
+            Atom::Var(v) => Bound::new(py, self.var(*v))?.into_any(),
+            Atom::Lit(l) => Bound::new(py, Literal(*l))?.into_any(),
+        })
+    }
+}
+
+#[pymethods]
+impl Jaxpr {
+    #[getter]
+    fn constvars<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        self.vars(py, 0..self.0.n_consts())
+    }
+    #[getter]
+    fn invars<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        self.vars(py, self.0.n_consts()..self.0.n_ins())
+    }
+    #[getter]
+    fn outvars<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, self.0.outs().iter().map(|a| self.atom(py, a)).collect::<PyResult<Vec<_>>>()?)
+    }
+    #[getter]
+    fn in_avals<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        types(py, &self.0.in_avals()[self.0.n_consts()..])
+    }
+    #[getter]
+    fn out_avals<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        types(py, &self.0.out_avals())
+    }
+    #[getter]
+    pub fn eqns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let mut first = self.0.first_var() as u32;
+        let mut out = Vec::with_capacity(self.0.eqns().len());
+        for (i, e) in self.0.eqns().iter().enumerate() {
+            out.push(Bound::new(py, JaxprEqn { jaxpr: Jaxpr(self.0.clone()), index: i, first, changed: None })?);
+            first += e.n_out;
+        }
+        PyList::new(py, out)
+    }
+    #[getter]
+    fn effects<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PySet>> {
+        effects(py, self.0.effects())
+    }
+    #[getter]
+    fn debug_info(&self) -> Option<()> {
+        None
+    }
+    #[pyo3(signature = (**_options))]
+    fn pretty_print(&self, _options: Option<&Bound<PyDict>>) -> String {
+        self.0.to_string()
+    }
+    fn __str__(&self) -> String {
+        self.0.to_string()
+    }
+    fn __repr__(&self) -> String {
+        self.0.to_string()
+    }
+    fn __eq__(&self, o: &Bound<PyAny>) -> bool {
+        o.cast::<Jaxpr>().is_ok_and(|o| self.0 == o.get().0)
+    }
+    fn __hash__(&self) -> u64 {
+        let mut h = DefaultHasher::new();
+        self.0.hash(&mut h);
+        h.finish()
+    }
+}
+
+/// A variable of a program.
+#[pyclass(frozen, weakref, module = "ferrax.core", name = "Var")]
+pub struct Var {
+    program: Arc<Program>,
+    index: u32,
+}
+#[pymethods]
+impl Var {
+    #[getter]
+    fn aval(&self) -> ShapedArray {
+        ShapedArray(self.program.avals()[self.index as usize].clone())
+    }
+    #[getter]
+    fn count(&self) -> u32 {
+        self.index
+    }
+    fn __repr__(&self) -> String {
+        format!("Var(id={}):{}", self.index, self.aval().0.long())
+    }
+    fn __eq__(&self, o: &Bound<PyAny>) -> bool {
+        o.cast::<Var>().is_ok_and(|o| self.index == o.get().index && Arc::ptr_eq(&self.program, &o.get().program))
+    }
+    fn __hash__(&self) -> u64 {
+        let mut h = DefaultHasher::new();
+        (Arc::as_ptr(&self.program) as usize, self.index).hash(&mut h);
+        h.finish()
+    }
+}
+
+/// A constant written in a program.
+#[pyclass(frozen, weakref, module = "ferrax.core", name = "Literal")]
+pub struct Literal(Lit);
+#[pymethods]
+impl Literal {
+    #[getter]
+    fn val<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let x = crate::array::number_of(py, &self.0)?;
+        if self.0.weak { Ok(x) } else { crate::dtype::to_py(py, self.0.dtype())?.getattr("type")?.call1((x,)) }
+    }
+    #[getter]
+    fn aval(&self) -> ShapedArray {
+        ShapedArray(self.0.aval())
+    }
+    fn __repr__(&self) -> String {
+        format!("Literal({})", self.0)
+    }
+    fn __eq__(&self, o: &Bound<PyAny>) -> bool {
+        o.cast::<Literal>().is_ok_and(|o| self.0 == o.get().0)
+    }
+    fn __hash__(&self) -> u64 {
+        let mut h = DefaultHasher::new();
+        self.0.hash(&mut h);
+        h.finish()
+    }
+}
+
+/// One equation.
+#[pyclass(frozen, weakref, module = "ferrax.core", name = "JaxprEqn")]
+pub struct JaxprEqn {
+    jaxpr: Jaxpr,
+    index: usize,
+    /// The first output's variable.
+    first: u32,
+    /// Parameters given to `replace`.
+    changed: Option<Py<PyDict>>,
+}
+impl JaxprEqn {
+    fn eqn(&self) -> &Eqn {
+        &self.jaxpr.0.eqns()[self.index]
+    }
+}
+#[pymethods]
+impl JaxprEqn {
+    #[getter]
+    fn primitive(&self) -> crate::primitive::PyPrimitive {
+        crate::primitive::PyPrimitive::of(&self.eqn().op)
+    }
+    #[getter]
+    fn params<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        match &self.changed {
+            Some(d) => Ok(d.bind(py).clone()),
+            None => param::dict(py, &self.eqn().op),
+        }
+    }
+    #[getter]
+    fn invars<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, self.eqn().args.iter().map(|a| self.jaxpr.atom(py, a)).collect::<PyResult<Vec<_>>>()?)
+    }
+    #[getter]
+    fn outvars<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let first = self.first as usize;
+        self.jaxpr.vars(py, first..first + self.eqn().n_out as usize)
+    }
+    #[getter]
+    fn effects<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PySet>> {
+        effects(py, &self.eqn().op.effects())
+    }
+    #[getter]
+    fn source_info(&self) -> Option<()> {
+        None
+    }
+    #[getter]
+    fn ctx(&self) -> Option<()> {
+        None
+    }
+    #[pyo3(signature = (**changes))]
+    fn replace(&self, changes: Option<&Bound<PyDict>>) -> PyResult<JaxprEqn> {
+        let mut changed = None;
+        for (k, v) in changes.iter().flat_map(|d| d.iter()) {
+            match k.extract::<String>()?.as_str() {
+                "params" => changed = Some(v.cast_into::<PyDict>()?.unbind()),
+                k => return Err(PyTypeError::new_err(format!("an equation's {k} cannot be replaced; build a program with make_jaxpr"))),
+            }
+        }
+        Ok(JaxprEqn { jaxpr: Jaxpr(self.jaxpr.0.clone()), index: self.index, first: self.first, changed })
+    }
+    fn __repr__(&self, py: Python) -> PyResult<String> {
+        let outs = self.outvars(py)?;
+        Ok(format!("{} = {} {}", outs.repr()?, self.eqn().op.name(), self.invars(py)?.repr()?))
+    }
+}
+
+/// eval_program(program, consts, *args): the program's outputs, equation by equation in the current trace.
+#[pyfunction]
+#[pyo3(signature = (program, consts, *args))]
+pub fn eval_program<'py>(program: &Bound<'py, PyAny>, consts: &Bound<'py, PyAny>, args: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyList>> {
+    let py = program.py();
+    let p = match (program.cast::<PyProgram>(), program.cast::<Jaxpr>()) {
+        (Ok(p), _) => p.get().program.clone(),
+        (_, Ok(j)) => j.get().0.clone(),
+        _ => return Err(PyTypeError::new_err(format!("eval_program: expected a program, got {}", value::type_text(program)))),
+    };
+    let mut xs = all_required(consts, "eval_program")?;
+    xs.extend(all_required(args.as_any(), "eval_program")?);
+    for (i, (x, a)) in xs.iter_mut().zip(p.in_avals()).enumerate() {
+        *x = fitted(py, x.clone(), a, i)?;
+    }
+    let out = guarded(|| ferrax_ir::current().inline(&p, &xs).py(py))?;
+    PyList::new(py, wrap_all(py, out)?)
+}
+/// A literal in the type that the program's input has; other values must have it.
+fn fitted(py: Python, x: Value, a: &Aval, i: usize) -> PyResult<Value> {
+    let have = x.aval();
+    if have.same(a) {
+        return Ok(x);
+    }
+    if matches!(x, Value::Lit(_)) && a.rank() == 0 {
+        return ferrax::numpy::promotion::convert(&x, a.dtype, a.weak).py(py);
+    }
+    Err(PyTypeError::new_err(format!("argument {i} of the program has type {} but {} was given", a.long(), have.long())))
+}
+
+/// The op of an equation, for `primitive.bind`.
+pub fn op_text(op: &Op) -> &'static str {
+    op.name()
+}
+/// A value of a program's constants, as an object.
+pub fn object<'py>(py: Python<'py>, v: &Value) -> PyResult<Bound<'py, PyAny>> {
+    wrap(py, v.clone())
+}

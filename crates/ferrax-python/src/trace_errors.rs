@@ -1,0 +1,105 @@
+//! Errors about tracers, in JAX's words: which function was being traced, and which argument the value depends on.
+//!
+//! INVARIANT: looking up the origin of a value never fails; where it is not known the message is shorter.
+use crate::error::named;
+use ferrax_ir::error::Kind;
+use ferrax_ir::value::{Node, Tag, Value};
+use pyo3::prelude::*;
+use std::cell::RefCell;
+use std::sync::{Arc, Weak};
+
+/// A function that is being traced on this thread.
+pub struct Traced {
+    /// `loss at model.py:12`
+    pub function: String,
+    /// `jit`, `scan`, ..
+    pub what: &'static str,
+    /// The path of each leaf argument: `params['w'][0]`.
+    pub paths: Vec<String>,
+    tag: RefCell<Option<Weak<Tag>>>,
+}
+thread_local! { static OPEN: RefCell<Vec<Arc<Traced>>> = const { RefCell::new(vec![]) } }
+
+/// Held while a function is traced.
+pub struct Open;
+impl Drop for Open {
+    fn drop(&mut self) {
+        OPEN.with(|o| o.borrow_mut().pop());
+    }
+}
+pub fn open(function: String, what: &'static str, paths: Vec<String>) -> Open {
+    OPEN.with(|o| o.borrow_mut().push(Arc::new(Traced { function, what, paths, tag: RefCell::new(None) })));
+    Open
+}
+/// Says which trace the innermost open function is traced by: that of its arguments.
+pub fn tagged(args: &[Value]) {
+    if let Some(Value::Tracer(t)) = args.first() {
+        OPEN.with(|o| {
+            if let Some(open) = o.borrow().last() {
+                *open.tag.borrow_mut() = Some(Arc::downgrade(&t.0.tag));
+            }
+        });
+    }
+}
+
+/// The tag of the staging trace a value belongs to, through batches and duals.
+fn staging<'a>(v: &'a Value) -> Option<(&'a Arc<Tag>, u32)> {
+    match v {
+        Value::Tracer(t) => match &t.0.node {
+            Node::Var(v) => Some((&t.0.tag, *v)),
+            Node::Dual { primal, .. } => staging(primal),
+            Node::Batched { val, .. } => staging(val),
+        },
+        _ => None,
+    }
+}
+
+/// "\nThe error occurred while tracing the function f at x.py:3 for jit. ..", or nothing.
+pub fn origin(_py: Python, v: &Value) -> String {
+    let found = OPEN.with(|o| {
+        let o = o.borrow();
+        let (tag, var) = staging(v)?;
+        let open = o.iter().rev().find(|t| t.tag.borrow().as_ref().is_some_and(|w| w.ptr_eq(&Arc::downgrade(tag)))).or(o.last())?;
+        Some((open.clone(), var))
+    });
+    let Some((open, var)) = found else { return String::new() };
+    let on = match open.paths.get(var as usize) {
+        Some(p) => format!(" This concrete value was not available in Python because it depends on the value of the argument {p}."),
+        None if open.paths.len() == 1 => format!(" This concrete value was not available in Python because it depends on the value of the argument {}.", open.paths[0]),
+        None if open.paths.is_empty() => String::new(),
+        None => format!(" This concrete value was not available in Python because it depends on the values of the arguments {}.", join(&open.paths)),
+    };
+    format!("\nThe error occurred while tracing the function {} for {}.{on}", open.function, open.what)
+}
+fn join(paths: &[String]) -> String {
+    match paths {
+        [all @ .., last] if !all.is_empty() => format!("{} and {last}", all.join(", ")),
+        _ => paths.concat(),
+    }
+}
+
+/// The error of class `kind` for a value that has no number.
+pub fn concretization(py: Python, v: &Value, kind: Kind, note: &str) -> PyErr {
+    if let Err(e) = v.check_alive() {
+        return crate::error::to_py(py, e);
+    }
+    let long = v.aval().long();
+    let first = match kind {
+        Kind::TracerBool => format!("Attempted boolean conversion of traced array with shape bool[{}].", crate::aval::commas(v.shape())),
+        Kind::TracerArray => format!("The numpy.ndarray conversion method __array__() was called on traced array with shape {long}"),
+        Kind::TracerInteger => format!("The __index__() method was called on traced array with shape {long}"),
+        _ => format!("Abstract tracer value encountered where concrete value is expected: traced array with shape {long}"),
+    };
+    let note = if note.is_empty() { String::new() } else { format!("\n{note}") };
+    let by = match v {
+        Value::Tracer(t) => format!("\nThe value is followed by {}.", t.0.tag.what),
+        _ => String::new(),
+    };
+    let remedy = match kind {
+        Kind::TracerBool => "\nhelp: use ferrax.lax.cond or ferrax.numpy.where, or mark the argument static (static_argnums)",
+        Kind::TracerArray => "\nhelp: use the function of the same name in ferrax.numpy, or ferrax.pure_callback",
+        Kind::TracerInteger => "\nhelp: index an array instead, or mark the argument static (static_argnums)",
+        _ => "\nhelp: mark the argument static (static_argnums), or keep the value an array",
+    };
+    named(py, kind.class(), &format!("{first}{note}{}{by}{remedy}", origin(py, v)))
+}

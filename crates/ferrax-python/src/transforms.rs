@@ -1,0 +1,510 @@
+//! Transforms of flat Python functions: tracing to a program, jvp, linearize, vmap, checkpoint, custom rules.
+//!
+//! A flat function takes leaves and returns a sequence of leaves. `None` among tangents and cotangents is a symbolic zero.
+//!
+//! INVARIANT: an exception of the function comes out as it is, and whatever trace was current before is current after.
+use crate::aval::ShapedArray;
+use crate::bind::avals;
+use crate::config;
+use crate::error::{IntoPyResult, from_py, guarded, named};
+use crate::program::PyProgram;
+use crate::trace_errors;
+use crate::value::{all_optional, all_required, operand, type_text, wrap_all, wrap_optional};
+use ferrax_ir::cx::{Dim, Fun, Tan};
+use ferrax_ir::effects::Name;
+use ferrax_ir::error::{Error, Res};
+use ferrax_ir::ops::call::Remat;
+use ferrax_ir::ops::custom::{CustomJvp, CustomVjp, NumOuts};
+use ferrax_ir::program::Program;
+use ferrax_ir::value::{Value, Values};
+use ferrax_transform::trace::Trace;
+use ferrax_transform::{self as transform, Linear};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+use std::cell::RefCell;
+use std::sync::Arc;
+
+// ---- calling Python ----
+
+/// Calls a flat function on values; its results are values.
+pub fn call(f: &Bound<PyAny>, x: &[Value], what: &str) -> Res<Values> {
+    let py = f.py();
+    let run = || -> PyResult<Values> {
+        let args = PyTuple::new(py, wrap_all(py, x.iter().cloned())?)?;
+        let out = f.call1(args)?;
+        results(f, &out, what)
+    };
+    run().map_err(from_py)
+}
+/// A sequence of leaves as values.
+fn results(f: &Bound<PyAny>, out: &Bound<PyAny>, what: &str) -> PyResult<Values> {
+    let flags = config::flags();
+    let one = |x: PyResult<Bound<PyAny>>| {
+        let x = x?;
+        operand(&x, flags)?.ok_or_else(|| bad_result(f, &x, what))
+    };
+    if let Ok(t) = out.cast::<PyTuple>() {
+        return t.iter().map(|x| one(Ok(x))).collect();
+    }
+    if let Ok(l) = out.cast::<PyList>() {
+        return l.iter().map(|x| one(Ok(x))).collect();
+    }
+    out.try_iter()?.map(one).collect()
+}
+fn bad_result(f: &Bound<PyAny>, x: &Bound<PyAny>, what: &str) -> PyErr {
+    let user = f.getattr("fun").unwrap_or_else(|_| f.clone());
+    PyTypeError::new_err(format!("function {} traced for {what} returned a value of type {}, which is not a valid JAX type", describe(&user), type_text(x)))
+}
+/// `loss at model.py:12`
+pub fn describe(f: &Bound<PyAny>) -> String {
+    let mut inner = f.clone();
+    while let Ok(w) = inner.getattr("__wrapped__") {
+        inner = w;
+    }
+    let name = inner.getattr("__name__").and_then(|n| n.extract::<String>()).unwrap_or_else(|_| inner.repr().map(|r| r.to_string()).unwrap_or_default());
+    let place = || -> PyResult<String> {
+        let code = inner.getattr("__code__")?;
+        Ok(format!("{} at {}:{}", name, code.getattr("co_filename")?.extract::<String>()?, code.getattr("co_firstlineno")?.extract::<usize>()?))
+    };
+    place().unwrap_or(name)
+}
+pub fn name_of(f: &Bound<PyAny>) -> String {
+    f.getattr("__name__").and_then(|n| n.extract::<String>()).unwrap_or_else(|_| f.get_type().name().map(|n| n.to_string()).unwrap_or_default())
+}
+
+/// A Python callable as a function of the language, called with the interpreter attached.
+fn host(name: &str, f: &Bound<PyAny>, run: impl Fn(&Bound<PyAny>, &[Value]) -> Res<Values> + Send + Sync + 'static) -> Fun {
+    let f = f.clone().unbind();
+    Fun::user(name, move |x| Python::attach(|py| run(f.bind(py), x)))
+}
+/// A flat Python function as a parameter.
+pub fn host_fn(f: &Bound<PyAny>) -> Fun {
+    host(&name_of(f), f, |f, x| call(f, x, "bind"))
+}
+/// A function of the language as a Python callable of leaves.
+pub fn callable<'py>(py: Python<'py>, f: &Fun) -> PyResult<Bound<'py, PyAny>> {
+    Ok(Bound::new(py, HostFunction(f.clone()))?.into_any())
+}
+/// A function held by an equation.
+#[pyclass(frozen, name = "_Function")]
+pub struct HostFunction(pub Fun);
+#[pymethods]
+impl HostFunction {
+    #[getter]
+    fn __name__(&self) -> &str {
+        self.0.name()
+    }
+    #[pyo3(signature = (*args))]
+    fn __call__<'py>(&self, py: Python<'py>, args: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyList>> {
+        let xs = all_required(args.as_any(), self.0.name())?;
+        let out = guarded(|| self.0.call(&*ferrax_ir::current(), &xs).py(py))?;
+        PyList::new(py, wrap_all(py, out)?)
+    }
+    fn __repr__(&self) -> String {
+        format!("<function {}>", self.0.name())
+    }
+}
+
+// ---- named axes in scope ----
+
+thread_local! { static AXES: RefCell<Vec<(Name, usize)>> = const { RefCell::new(vec![]) } }
+struct Axes(usize);
+impl Drop for Axes {
+    fn drop(&mut self) {
+        AXES.with(|a| a.borrow_mut().truncate(self.0));
+    }
+}
+fn with_axes(new: impl IntoIterator<Item = (Name, usize)>) -> Axes {
+    AXES.with(|a| {
+        let mut a = a.borrow_mut();
+        let n = a.len();
+        a.extend(new);
+        Axes(n)
+    })
+}
+/// The named axes in scope, outermost first: part of what a trace depends on.
+pub fn axes() -> Vec<(Name, usize)> {
+    AXES.with(|a| a.borrow().clone())
+}
+pub fn no_axes() -> bool {
+    AXES.with(|a| a.borrow().is_empty())
+}
+/// A name of an axis as text; names that are no strings go by their repr.
+pub fn axis_name(x: &Bound<PyAny>) -> PyResult<Option<Name>> {
+    if x.is_none() {
+        return Ok(None);
+    }
+    Ok(Some(match x.extract::<String>() {
+        Ok(s) => s.into(),
+        Err(_) => x.repr()?.to_str()?.into(),
+    }))
+}
+/// axis_size(name): the size of the named axis in scope. NameError where there is none.
+#[pyfunction]
+pub fn axis_size(py: Python, name: &Bound<PyAny>) -> PyResult<usize> {
+    let n = axis_name(name)?.unwrap_or_else(|| "None".into());
+    AXES.with(|a| a.borrow().iter().rev().find(|x| x.0 == n).map(|x| x.1)).ok_or_else(|| named(py, "NameError", &format!("unbound axis name: {n}")))
+}
+
+// ---- tracing ----
+
+/// make_program(fun, avals, axis_env=(), user_fun=None, arg_paths=None, what="jit") -> (program, captured values)
+#[pyfunction]
+#[pyo3(signature = (fun, avals, axis_env=None, user_fun=None, arg_paths=None, what="jit"))]
+pub fn make_program<'py>(
+    fun: &Bound<'py, PyAny>,
+    avals: &Bound<'py, PyAny>,
+    axis_env: Option<&Bound<'py, PyAny>>,
+    user_fun: Option<&Bound<'py, PyAny>>,
+    arg_paths: Option<Vec<String>>,
+    what: &str,
+) -> PyResult<(PyProgram, Bound<'py, PyList>)> {
+    let py = fun.py();
+    let mut env = vec![];
+    if let Some(pairs) = axis_env {
+        for pair in pairs.try_iter()? {
+            let (name, size): (Bound<PyAny>, usize) = pair?.extract()?;
+            env.extend(axis_name(&name)?.map(|n| (n, size)));
+        }
+    }
+    let _axes = with_axes(env);
+    let ins = crate::bind::avals(avals)?;
+    let user = user_fun.unwrap_or(fun);
+    let (program, consts) = trace(py, fun, &ins, describe(user), word(what), arg_paths.unwrap_or_default())?;
+    let list = PyList::new(py, wrap_all(py, consts.iter().cloned())?)?;
+    Ok((PyProgram::closed(program, consts), list))
+}
+/// Words for what a function is traced for.
+fn word(what: &str) -> &'static str {
+    const WORDS: [&str; 16] =
+        ["jit", "scan", "while_loop", "fori_loop", "cond", "switch", "make_jaxpr", "pmap", "vmap", "grad", "checkpoint", "custom_jvp", "custom_vjp", "eval_shape", "linearize", "reduce"];
+    WORDS.iter().find(|w| **w == what).copied().unwrap_or("jit")
+}
+/// Traces a flat function.
+pub fn trace(py: Python, fun: &Bound<PyAny>, ins: &[ferrax_ir::Aval], user: String, what: &'static str, paths: Vec<String>) -> PyResult<(Arc<Program>, Vec<Value>)> {
+    let _open = trace_errors::open(user, what, paths);
+    let run = |x: &[Value]| {
+        trace_errors::tagged(x);
+        call(fun, x, what)
+    };
+    let (program, consts) = guarded(|| transform::make_program(&run, ins).py(py))?;
+    Ok((Arc::new(program), consts))
+}
+
+// ---- derivatives ----
+
+/// jvp(fun, primals, tangents) -> (outputs, their tangents)
+#[pyfunction]
+pub fn jvp<'py>(fun: &Bound<'py, PyAny>, primals: &Bound<'py, PyAny>, tangents: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyList>)> {
+    let py = fun.py();
+    let x = all_required(primals, "jvp")?;
+    let dx = all_optional(tangents, "jvp")?;
+    if x.len() != dx.len() {
+        return Err(PyTypeError::new_err(format!("jvp: {} primals but {} tangents", x.len(), dx.len())));
+    }
+    let (y, dy) = guarded(|| transform::jvp(&|x| call(fun, x, "jvp"), &x, &dx).py(py))?;
+    Ok((PyList::new(py, wrap_all(py, y)?)?, optional_list(py, dy)?))
+}
+fn optional_list<'py>(py: Python<'py>, v: impl IntoIterator<Item = Tan>) -> PyResult<Bound<'py, PyList>> {
+    PyList::new(py, v.into_iter().map(|t| wrap_optional(py, t)).collect::<PyResult<Vec<_>>>()?)
+}
+
+/// linearize(fun, primals) -> (outputs, the linear map from tangents to tangents)
+#[pyfunction]
+pub fn linearize<'py>(fun: &Bound<'py, PyAny>, primals: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyList>, PyLinear)> {
+    let py = fun.py();
+    let x = all_required(primals, "linearize")?;
+    let (y, linear) = guarded(|| transform::linearize(&|x| call(fun, x, "grad"), &x).py(py))?;
+    Ok((PyList::new(py, wrap_all(py, y)?)?, PyLinear::new(linear)))
+}
+/// linear_transpose(fun, avals) -> (output types, the linear map that `fun` is)
+#[pyfunction]
+pub fn linear_transpose<'py>(fun: &Bound<'py, PyAny>, in_avals: &Bound<'py, PyAny>) -> PyResult<(Vec<ShapedArray>, PyLinear)> {
+    let py = fun.py();
+    let ins = avals(in_avals)?;
+    let run = || -> Res<Linear> {
+        let r = Trace::record(ferrax_ir::current());
+        let x: Vec<Value> = ins.iter().map(|a| r.new_in(a.clone())).collect();
+        let outs = r.run(|| call(fun, &x, "linear_transpose"))?;
+        let out_avals = outs.iter().map(Value::aval).collect();
+        let (prog, residuals) = r.close(&outs)?;
+        Ok(Linear { prog, residuals, nz_in: vec![true; ins.len()], nz_out: vec![true; outs.len()], in_avals: ins.clone(), out_avals })
+    };
+    let linear = guarded(|| run().py(py))?;
+    Ok((linear.out_avals.iter().map(|a| ShapedArray(a.clone())).collect(), PyLinear::new(linear)))
+}
+
+/// A linear map with its residuals: what a function's derivative at a point is.
+#[pyclass(frozen, weakref, module = "ferrax", name = "Linear")]
+pub struct PyLinear(Arc<Shared>, Vec<Value>);
+/// All but the residuals.
+struct Shared(Linear);
+
+impl PyLinear {
+    fn new(mut linear: Linear) -> PyLinear {
+        let residuals = std::mem::take(&mut linear.residuals);
+        PyLinear(Arc::new(Shared(linear)), residuals)
+    }
+    /// The map with the residuals in it.
+    fn with<T>(&self, f: impl FnOnce(&Linear) -> T) -> T {
+        let l = &self.0.0;
+        let whole = Linear {
+            prog: l.prog.with_consts(l.prog.n_consts()),
+            residuals: self.1.clone(),
+            nz_in: l.nz_in.clone(),
+            nz_out: l.nz_out.clone(),
+            in_avals: l.in_avals.clone(),
+            out_avals: l.out_avals.clone(),
+        };
+        f(&whole)
+    }
+}
+#[pymethods]
+impl PyLinear {
+    #[getter]
+    fn residuals<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, wrap_all(py, self.1.iter().cloned())?)
+    }
+    /// The program of the map: residuals and tangents in, tangents out.
+    #[getter]
+    fn program(&self) -> PyProgram {
+        let p = &self.0.0.prog;
+        PyProgram::closed(Arc::new(p.with_consts(p.n_consts())), self.1.clone())
+    }
+    #[getter]
+    fn in_avals(&self) -> Vec<ShapedArray> {
+        self.0.0.in_avals.iter().map(|a| ShapedArray(a.clone())).collect()
+    }
+    #[getter]
+    fn out_avals(&self) -> Vec<ShapedArray> {
+        self.0.0.out_avals.iter().map(|a| ShapedArray(a.clone())).collect()
+    }
+    /// The same map at another point: with other residuals.
+    fn replace(&self, residuals: &Bound<PyAny>) -> PyResult<PyLinear> {
+        let flags = config::flags();
+        // a pytree is also unflattened with leaves that are no arrays (axis numbers, placeholders); they are kept out of the map
+        let new: PyResult<Vec<Value>> = residuals.try_iter()?.map(|x| operand(&x?, flags)?.ok_or_else(|| PyTypeError::new_err("a residual must be an array"))).collect();
+        Ok(PyLinear(self.0.clone(), new?))
+    }
+    /// Tangents of the outputs for those of the inputs.
+    fn apply<'py>(&self, tangents: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
+        let py = tangents.py();
+        let t = all_optional(tangents, "linear map")?;
+        let out = guarded(|| {
+            self.with(|l| {
+                let cx = ferrax_ir::current();
+                let dx = t.iter().zip(&l.in_avals).map(|(t, a)| cx.inst(t, a)).collect::<Res<Vec<_>>>()?;
+                l.apply(&dx)
+            })
+            .py(py)
+        })?;
+        optional_list(py, out)
+    }
+    /// Cotangents of the inputs for those of the outputs.
+    fn transpose<'py>(&self, cotangents: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
+        let py = cotangents.py();
+        let ct = all_optional(cotangents, "linear map")?;
+        let out = guarded(|| self.with(|l| l.transpose(&ct)).py(py))?;
+        optional_list(py, out)
+    }
+}
+/// (residuals, the map): how a linear map is taken apart as a pytree.
+#[pyfunction]
+pub fn _linear_flatten<'py>(l: &Bound<'py, PyLinear>) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyLinear>)> {
+    Ok((l.get().residuals(l.py())?, Bound::new(l.py(), PyLinear(l.get().0.clone(), vec![]))?))
+}
+#[pyfunction]
+pub fn _linear_unflatten(l: &Bound<PyLinear>, residuals: &Bound<PyAny>) -> PyResult<PyLinear> {
+    l.get().replace(residuals)
+}
+
+// ---- batching ----
+
+/// vmap(fun, operands, in_dims, axis_size, axis_name, out_dims) -> outputs; `out_dims()` is asked after `fun` has run.
+#[pyfunction]
+pub fn vmap<'py>(
+    fun: &Bound<'py, PyAny>,
+    operands: &Bound<'py, PyAny>,
+    in_dims: &Bound<'py, PyAny>,
+    axis_size: usize,
+    axis_name: &Bound<'py, PyAny>,
+    out_dims: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyList>> {
+    let py = fun.py();
+    let x = all_required(operands, "vmap")?;
+    let dims: Vec<Dim> = in_dims
+        .try_iter()?
+        .zip(&x)
+        .map(|(d, v)| {
+            let d: Option<isize> = d?.extract()?;
+            d.map(|d| axis(d, v.rank())).transpose()
+        })
+        .collect::<PyResult<_>>()?;
+    let name = self::axis_name(axis_name)?;
+    let shown = name.clone();
+    let _axes = with_axes(name.iter().map(|n| (n.clone(), axis_size)));
+    let asked: RefCell<Option<Vec<Option<isize>>>> = RefCell::new(None);
+    let place = |i: usize, a: &ferrax_ir::Aval, lanes: bool| -> Res<Dim> {
+        if asked.borrow().is_none() {
+            let dims = out_dims.call0().and_then(|d| d.try_iter()?.map(|d| d?.extract()).collect::<PyResult<Vec<_>>>()).map_err(from_py)?;
+            *asked.borrow_mut() = Some(dims);
+        }
+        let d = asked.borrow().as_ref().and_then(|d| d.get(i).copied()).flatten();
+        match d {
+            None if lanes => Err(Error::value(format!(
+                "vmap has mapped output (axis_name={}) but out_axes is None",
+                shown.as_deref().unwrap_or("None")
+            ))),
+            None => Ok(None),
+            Some(d) => axis(d, a.rank() + 1).map(Some).map_err(from_py),
+        }
+    };
+    let out = guarded(|| transform::vmap(&|x| call(fun, x, "vmap"), &x, &dims, axis_size, name, &place).py(py))?;
+    if asked.borrow().is_none() {
+        out_dims.call0()?;
+    }
+    PyList::new(py, wrap_all(py, out)?)
+}
+fn axis(d: isize, rank: usize) -> PyResult<usize> {
+    let at = if d < 0 { d + rank as isize } else { d };
+    match usize::try_from(at) {
+        Ok(at) if at < rank => Ok(at),
+        _ => Err(PyValueError::new_err(format!("axis {d} is out of bounds for array of dimension {rank}"))),
+    }
+}
+
+// ---- checkpoint and custom rules ----
+
+/// checkpoint(fun, operands, prevent_cse, policy, name) -> outputs
+#[pyfunction]
+#[pyo3(signature = (fun, operands, prevent_cse=true, policy=None, name="checkpoint"))]
+pub fn checkpoint<'py>(fun: &Bound<'py, PyAny>, operands: &Bound<'py, PyAny>, prevent_cse: bool, policy: Option<&Bound<'py, PyAny>>, name: &str) -> PyResult<Bound<'py, PyList>> {
+    let py = fun.py();
+    let x = all_required(operands, "checkpoint")?;
+    let ins: Vec<_> = x.iter().map(Value::aval).collect();
+    let user = fun.getattr("fun").unwrap_or_else(|_| fun.clone());
+    let (program, consts) = trace(py, fun, &ins, format!("{name}, {}", describe(&user)), "checkpoint", vec![])?;
+    let policy = policy.filter(|p| !p.is_none()).map(|p| Arc::<str>::from(name_of(p)));
+    let op = Remat { jaxpr: Arc::new(program.with_consts(0)), prevent_cse, differentiated: false, policy };
+    let args: Vec<Value> = consts.into_iter().chain(x).collect();
+    let out = guarded(|| ferrax_ir::bind(&op.into(), &args).py(py))?;
+    PyList::new(py, wrap_all(py, out)?)
+}
+
+/// Tangents of the inexact among `x`, spread over all of them.
+fn spread<'py>(py: Python<'py>, x: &[Value], t: &[Value]) -> PyResult<Bound<'py, PyList>> {
+    let mut t = t.iter();
+    PyList::new(py, x.iter().map(|v| if v.has_tangent() { wrap_optional(py, t.next().cloned()) } else { Ok(py.None().into_bound(py)) }).collect::<PyResult<Vec<_>>>()?)
+}
+/// For each inexact value its tangent, zeros made.
+fn gather(x: &[Value], t: Vec<Tan>) -> Res<Values> {
+    let cx = ferrax_ir::current();
+    x.iter().zip(t).filter(|(v, _)| v.has_tangent()).map(|(v, t)| cx.inst(&t, &v.aval().strong())).collect()
+}
+/// Two sequences, as a rule returns them.
+fn pair<'py>(out: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+    out.extract::<(Bound<PyAny>, Bound<PyAny>)>()
+}
+
+/// custom_jvp_call(name, fun, rule, operands, symbolic_zeros=False); rule(primals, tangents) -> (outputs, output tangents)
+#[pyfunction]
+#[pyo3(signature = (name, fun, rule, operands, symbolic_zeros=false))]
+pub fn custom_jvp_call<'py>(name: &str, fun: &Bound<'py, PyAny>, rule: &Bound<'py, PyAny>, operands: &Bound<'py, PyAny>, symbolic_zeros: bool) -> PyResult<Bound<'py, PyList>> {
+    let py = fun.py();
+    let x = all_required(operands, name)?;
+    let n = x.len();
+    let jvp = host(&name_of(rule), rule, move |rule, all| {
+        let run = || -> PyResult<(Values, Vec<Tan>)> {
+            let py = rule.py();
+            let (x, t) = all.split_at(n);
+            let out = rule.call1((PyList::new(py, wrap_all(py, x.iter().cloned())?)?, spread(py, x, t)?))?;
+            let (y, dy) = pair(&out)?;
+            Ok((all_required(&y, "custom_jvp")?, all_optional(&dy, "custom_jvp")?))
+        };
+        let (mut y, dy) = run().map_err(from_py)?;
+        let dy = gather(&y, dy)?;
+        y.extend(dy);
+        Ok(y)
+    });
+    let op = CustomJvp { name: name.into(), call_jaxpr: host(name, fun, |f, x| call(f, x, "custom_jvp")), jvp, num_consts: 0, symbolic_zeros };
+    let out = guarded(|| ferrax_ir::bind(&op.into(), &x).py(py))?;
+    PyList::new(py, wrap_all(py, out)?)
+}
+
+/// custom_vjp_call(name, fun, fwd, bwd, operands, symbolic_zeros=False); fwd(*x) -> (outputs, residuals); bwd(residuals, cts) -> cts of x
+#[pyfunction]
+#[pyo3(signature = (name, fun, fwd, bwd, operands, symbolic_zeros=false))]
+pub fn custom_vjp_call<'py>(
+    name: &str,
+    fun: &Bound<'py, PyAny>,
+    fwd: &Bound<'py, PyAny>,
+    bwd: &Bound<'py, PyAny>,
+    operands: &Bound<'py, PyAny>,
+    symbolic_zeros: bool,
+) -> PyResult<Bound<'py, PyList>> {
+    let py = fun.py();
+    let x = all_required(operands, name)?;
+    // How many outputs there are is known when `fwd` has run; which of them and of the operands carry tangents, too.
+    let outs = NumOuts::default();
+    let in_avals: Vec<ferrax_ir::Aval> = x.iter().map(Value::aval).collect();
+    let kinds: Arc<std::sync::Mutex<Vec<bool>>> = Arc::default();
+    let (told, told_kinds) = (outs.clone(), kinds.clone());
+    let fwd_fn = host(&name_of(fwd), fwd, move |fwd, x| {
+        let run = || -> PyResult<Values> {
+            let py = fwd.py();
+            let out = fwd.call1(PyTuple::new(py, wrap_all(py, x.iter().cloned())?)?)?;
+            let (y, res) = pair(&out)?;
+            let mut y = all_required(&y, "custom_vjp")?;
+            told.set(y.len());
+            *told_kinds.lock().unwrap_or_else(|e| e.into_inner()) = y.iter().map(Value::has_tangent).collect();
+            y.extend(all_required(&res, "custom_vjp")?);
+            Ok(y)
+        };
+        run().map_err(from_py)
+    });
+    let bwd_fn = host(&name_of(bwd), bwd, move |bwd, all| {
+        let run = || -> PyResult<Values> {
+            let py = bwd.py();
+            let kinds = kinds.lock().unwrap_or_else(|e| e.into_inner()).clone();
+            let n_ct = kinds.iter().filter(|k| **k).count();
+            let (res, ct) = all.split_at(all.len() - n_ct);
+            let mut ct = ct.iter();
+            let cts = kinds.iter().map(|k| if *k { wrap_optional(py, ct.next().cloned()) } else { Ok(py.None().into_bound(py)) }).collect::<PyResult<Vec<_>>>()?;
+            let out = bwd.call1((PyList::new(py, wrap_all(py, res.iter().cloned())?)?, PyList::new(py, cts)?))?;
+            let cts = all_optional(&out, "custom_vjp")?;
+            if cts.len() != in_avals.len() {
+                return Err(PyTypeError::new_err(format!("Custom VJP bwd rule must return {} cotangents, one for each argument, but it returned {}", in_avals.len(), cts.len())));
+            }
+            let cx = ferrax_ir::current();
+            cts.into_iter().zip(&in_avals).filter(|(_, a)| a.has_tangent()).map(|(t, a)| cx.inst(&t, &a.strong()).py(py)).collect()
+        };
+        run().map_err(from_py)
+    });
+    let op = CustomVjp { name: name.into(), call_jaxpr: host(name, fun, |f, x| call(f, x, "custom_vjp")), fwd: fwd_fn, bwd: bwd_fn, num_consts: 0, num_outs: outs, symbolic_zeros };
+    let out = guarded(|| ferrax_ir::bind(&op.into(), &x).py(py))?;
+    PyList::new(py, wrap_all(py, out)?)
+}
+
+/// Operations inside the block run at once, whatever trace is current.
+#[pyclass(unsendable, name = "_EvalContext")]
+pub struct EvalContext(Vec<ferrax_ir::cx::Saved>);
+#[pymethods]
+impl EvalContext {
+    fn __enter__(&mut self) {
+        self.0.push(ferrax_ir::cx::replace_current(ferrax_ir::cx::eval_root()));
+    }
+    #[pyo3(signature = (*_exc))]
+    fn __exit__(&mut self, _exc: &Bound<PyAny>) {
+        if let Some(saved) = self.0.pop() {
+            ferrax_ir::cx::restore_current(saved);
+        }
+    }
+}
+/// eval_context(): a context manager inside which operations run at once.
+#[pyfunction]
+pub fn eval_context() -> EvalContext {
+    EvalContext(vec![])
+}
+/// Keyword arguments that only word errors are accepted everywhere.
+pub fn ignore(_: Option<&Bound<PyDict>>) {}

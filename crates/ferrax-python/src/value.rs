@@ -1,0 +1,265 @@
+//! Python objects as operands, and values as Python objects.
+//!
+//! INVARIANT: a Python scalar is a weakly typed literal, a numpy scalar a strongly typed one, a numpy array a copied array; 64-bit
+//! types become what the thread's configuration says.
+use crate::array::{ArrayImpl, PyArray, Tracer};
+use crate::config::{self, Flags};
+use crate::dtype;
+use crate::error::IntoPyResult;
+use crate::ffi::buffers;
+use ferrax::{array, eval};
+use ferrax_ir::aval::{Aval, Lit};
+use ferrax_ir::dtype::Dtype;
+use ferrax_ir::value::{Value, Values};
+use ferrax_kernel::{DType, Dims, Scalar};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyTuple};
+
+/// The value of an array or tracer object.
+#[inline]
+pub fn held<'a>(x: &'a Bound<PyAny>) -> Option<&'a Value> {
+    x.cast::<PyArray>().ok().map(|a| &a.get().value)
+}
+
+/// `x` as an operand; `None` if it is no array and no scalar.
+#[inline]
+pub fn operand(x: &Bound<PyAny>, flags: Flags) -> PyResult<Option<Value>> {
+    match held(x) {
+        Some(v) => Ok(Some(v.clone())),
+        None => foreign(x, flags),
+    }
+}
+
+/// An operand that is not ours.
+fn foreign(x: &Bound<PyAny>, flags: Flags) -> PyResult<Option<Value>> {
+    let py = x.py();
+    if let Some(l) = python_scalar(x, flags)? {
+        return Ok(Some(l));
+    }
+    if x.is_instance(dtype::ndarray(py)?)? {
+        return from_ndarray(x, flags.x64()).map(Some);
+    }
+    if x.is_instance(dtype::generic(py)?)? {
+        return numpy_scalar(x, flags).map(Some);
+    }
+    if let Ok(f) = x.getattr(pyo3::intern!(py, "__jax_array__")) {
+        return operand(&f.call0()?, flags);
+    }
+    Ok(None)
+}
+
+/// A bool, int, float or complex of Python, as a weak literal (a bool is never weak).
+pub fn python_scalar(x: &Bound<PyAny>, flags: Flags) -> PyResult<Option<Value>> {
+    // numpy's float64 and complex128 are also Python floats and complex numbers, and are strongly typed: exact classes first.
+    if let Ok(f) = x.cast_exact::<PyFloat>() {
+        let d = if flags.x64() { DType::F64 } else { DType::F32 };
+        return Ok(Some(Value::Lit(Lit::new(Scalar::from_f64(d, f.value()), true))));
+    }
+    if let Ok(b) = x.cast_exact::<PyBool>() {
+        return Ok(Some(Value::Lit(Lit::from(b.is_true()))));
+    }
+    if x.is_exact_instance_of::<PyInt>() {
+        return int_literal(x, flags.x64()).map(Some);
+    }
+    if let Ok(c) = x.cast_exact::<PyComplex>() {
+        return complex_value(c.real(), c.imag(), flags.x64(), true).map(Some);
+    }
+    if x.is_instance(dtype::generic(x.py())?)? {
+        return Ok(None);
+    }
+    if x.is_instance_of::<PyInt>() {
+        return int_literal(x, flags.x64()).map(Some); // an IntEnum
+    }
+    if let Ok(f) = x.cast::<PyFloat>() {
+        let d = if flags.x64() { DType::F64 } else { DType::F32 };
+        return Ok(Some(Value::Lit(Lit::new(Scalar::from_f64(d, f.value()), true))));
+    }
+    Ok(None)
+}
+fn int_literal(x: &Bound<PyAny>, x64: bool) -> PyResult<Value> {
+    let (d, name) = if x64 { (DType::I64, "int64") } else { (DType::I32, "int32") };
+    let n = match x.extract::<i64>() {
+        Ok(n) if x64 || i32::try_from(n).is_ok() => n,
+        Err(e) if !e.is_instance_of::<PyOverflowError>(x.py()) => return Err(e),
+        _ => return Err(PyOverflowError::new_err(format!("Python int {} too large to convert to {name}", x.str()?))),
+    };
+    Ok(Value::Lit(Lit::new(Scalar::from_i64(d, n), true)))
+}
+fn complex_value(re: f64, im: f64, x64: bool, weak: bool) -> PyResult<Value> {
+    if !x64 {
+        return Ok(Value::Lit(Lit::c64(re as f32, im as f32, weak)));
+    }
+    let aval = Aval { weak, ..Aval::scalar(Dtype::C128) };
+    let bytes = [re.to_le_bytes(), im.to_le_bytes()].concat();
+    Python::attach(|py| array::from_bytes(aval, &bytes, &eval::current_device(), false).py(py)).map(Value::Array)
+}
+
+/// A numpy scalar as a strongly typed literal.
+fn numpy_scalar(x: &Bound<PyAny>, flags: Flags) -> PyResult<Value> {
+    let py = x.py();
+    let d = dtype::canonical(dtype::exact(&x.getattr(pyo3::intern!(py, "dtype"))?)?);
+    match d {
+        Dtype::Num(n) if n.is_float() => Ok(Value::Lit(Lit::new(Scalar::from_f64(n, x.extract()?), false))),
+        Dtype::BOOL => Ok(Value::Lit(Lit::from(x.is_truthy()?))),
+        Dtype::Num(n) => {
+            let i = x.call_method0(pyo3::intern!(py, "item"))?;
+            let i = i.extract::<i64>().or_else(|_| i.extract::<u64>().map(|u| u as i64))?;
+            Ok(Value::Lit(Lit::new(Scalar::from_i64(n, i), false)))
+        }
+        Dtype::C64 | Dtype::C128 => {
+            let re: f64 = x.getattr(pyo3::intern!(py, "real"))?.extract()?;
+            let im: f64 = x.getattr(pyo3::intern!(py, "imag"))?.extract()?;
+            complex_value(re, im, flags.x64(), false)
+        }
+        _ => from_ndarray(&dtype::numpy(py)?.call_method1("asarray", (x,))?, flags.x64()),
+    }
+}
+
+/// A numpy array's elements, copied to the current device.
+pub fn from_ndarray(x: &Bound<PyAny>, x64: bool) -> PyResult<Value> {
+    from_ndarray_on(x, x64, None)
+}
+/// As `from_ndarray`, on a device that a user named.
+pub fn from_ndarray_on(x: &Bound<PyAny>, x64: bool, device: Option<&std::sync::Arc<ferrax::device::Device>>) -> PyResult<Value> {
+    let py = x.py();
+    let np = dtype::numpy(py)?;
+    let given = dtype::exact(&x.getattr(pyo3::intern!(py, "dtype"))?)?;
+    let d = ferrax::numpy::promotion::canonical(given, x64);
+    let shape: Dims = x.getattr(pyo3::intern!(py, "shape"))?.cast::<PyTuple>()?.iter().map(|n| n.extract::<usize>()).collect::<PyResult<_>>()?;
+    let aval = Aval::of(d, shape);
+    let current = eval::current_device();
+    let (device, committed) = device.map_or((&current, false), |d| (d, true));
+    if let Dtype::Float0 = d {
+        let bytes = vec![0u8; aval.shape.size()];
+        return Ok(Value::Array(array::from_bytes(aval, &bytes, device, committed).py(py)?));
+    }
+    // contiguous, in native byte order, and in the dtype wanted
+    let mut a = x.clone();
+    let native: bool = x.getattr(pyo3::intern!(py, "dtype"))?.getattr(pyo3::intern!(py, "isnative"))?.extract()?;
+    if given != d || !native {
+        a = a.call_method1(pyo3::intern!(py, "astype"), (dtype::to_py(py, d)?,))?;
+    }
+    if !a.getattr(pyo3::intern!(py, "flags"))?.getattr(pyo3::intern!(py, "c_contiguous"))?.extract::<bool>()? {
+        a = np.call_method1(pyo3::intern!(py, "ascontiguousarray"), (a,))?;
+    }
+    if d == Dtype::BF16 {
+        a = a.call_method1(pyo3::intern!(py, "view"), ("uint16",))?; // the buffer protocol has no letter for it
+    }
+    let made = buffers::with_bytes(&a, |bytes| array::from_bytes(aval, bytes, device, committed))?;
+    Ok(Value::Array(made.py(py)?))
+}
+
+/// `x` as an operand, or JAX's complaint that it is none.
+pub fn required(x: &Bound<PyAny>, flags: Flags, of: &str, at: usize) -> PyResult<Value> {
+    match operand(x, flags)? {
+        Some(v) => Ok(v),
+        None => Err(not_an_array(x, of, at)),
+    }
+}
+pub fn not_an_array(x: &Bound<PyAny>, of: &str, at: usize) -> PyErr {
+    PyTypeError::new_err(format!("{of} requires ndarray or scalar arguments, got {} at position {at}.", type_text(x)))
+}
+pub fn type_text(x: &Bound<PyAny>) -> String {
+    x.get_type().repr().map(|s| s.to_string()).unwrap_or_default()
+}
+/// All of a sequence as operands.
+pub fn all_required(xs: &Bound<PyAny>, of: &str) -> PyResult<Values> {
+    let flags = config::flags();
+    xs.try_iter()?.enumerate().map(|(i, x)| required(&x?, flags, of, i)).collect()
+}
+/// Operands, where `None` is a symbolic zero.
+pub fn all_optional(xs: &Bound<PyAny>, of: &str) -> PyResult<Vec<Option<Value>>> {
+    let flags = config::flags();
+    let one = |(i, x): (usize, PyResult<Bound<PyAny>>)| {
+        let x = x?;
+        if x.is_none() || is_float0(&x)? { Ok(None) } else { required(&x, flags, of, i).map(Some) }
+    };
+    xs.try_iter()?.enumerate().map(one).collect()
+}
+fn is_float0(x: &Bound<PyAny>) -> PyResult<bool> {
+    let py = x.py();
+    if held(x).is_some() || !x.is_instance(dtype::ndarray(py)?)? {
+        return Ok(false);
+    }
+    x.getattr(pyo3::intern!(py, "dtype"))?.eq(dtype::to_py(py, Dtype::Float0)?)
+}
+
+/// The type of an operand, without making an array of it.
+pub fn aval_of(x: &Bound<PyAny>) -> PyResult<Option<Aval>> {
+    if let Some(v) = held(x) {
+        return Ok(Some(v.aval()));
+    }
+    let (py, flags) = (x.py(), config::flags());
+    if let Some(v) = python_scalar(x, flags)? {
+        return Ok(Some(v.aval()));
+    }
+    if x.is_instance(dtype::ndarray(py)?)? || x.is_instance(dtype::generic(py)?)? {
+        let d = dtype::canonical(dtype::exact(&x.getattr("dtype")?)?);
+        return Ok(Some(Aval::of(d, crate::aval::shape_of(&x.getattr("shape")?)?)));
+    }
+    if let Ok(a) = x.cast::<crate::aval::ShapedArray>() {
+        return Ok(Some(a.get().0.clone()));
+    }
+    if let Ok(f) = x.getattr("__jax_array__") {
+        return aval_of(&f.call0()?);
+    }
+    if let Ok(a) = x.getattr("aval")
+        && let Ok(a) = a.cast::<crate::aval::ShapedArray>()
+    {
+        return Ok(Some(a.get().0.clone()));
+    }
+    Ok(None)
+}
+
+/// A value as a Python object. A literal becomes an array on the current device.
+#[inline]
+pub fn wrap<'py>(py: Python<'py>, v: Value) -> PyResult<Bound<'py, PyAny>> {
+    match v {
+        Value::Array(_) => ArrayImpl::object(py, v),
+        Value::Tracer(_) => Tracer::object(py, v),
+        Value::Lit(l) => {
+            let a = array::from_lit(&l, &eval::current_device()).py(py)?;
+            ArrayImpl::object(py, Value::Array(a))
+        }
+    }
+}
+pub fn wrap_all<'py>(py: Python<'py>, vs: impl IntoIterator<Item = Value>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    vs.into_iter().map(|v| wrap(py, v)).collect()
+}
+pub fn wrap_optional<'py>(py: Python<'py>, v: Option<Value>) -> PyResult<Bound<'py, PyAny>> {
+    match v {
+        Some(v) => wrap(py, v),
+        None => Ok(py.None().into_bound(py)),
+    }
+}
+
+/// The bytes of a value on the host as a numpy array, read-only. Waits.
+pub fn to_ndarray<'py>(py: Python<'py>, v: &Value) -> PyResult<Bound<'py, PyAny>> {
+    let np = dtype::numpy(py)?;
+    let a = match v {
+        Value::Array(a) => a.clone(),
+        Value::Lit(l) => array::from_lit(l, &eval::current_device()).py(py)?,
+        Value::Tracer(_) => return Err(PyValueError::new_err("a tracer has no elements")),
+    };
+    let aval = a.aval();
+    if aval.dtype.is_key() {
+        return Err(PyTypeError::new_err(
+            "JAX array with PRNGKey dtype cannot be converted to a NumPy array. Use jax.random.key_data(arr) if you wish to extract the underlying integer array.",
+        ));
+    }
+    raw_ndarray(py, np, &a, aval.dtype, &aval.shape)
+}
+/// The physical elements of an array under another dtype and shape of the same size.
+pub fn raw_ndarray<'py>(py: Python<'py>, np: &Bound<'py, PyModule>, a: &ferrax_ir::value::Array, d: Dtype, shape: &[usize]) -> PyResult<Bound<'py, PyAny>> {
+    let shape_py = PyTuple::new(py, shape)?;
+    if shape.contains(&0) || d == Dtype::Float0 {
+        array::shards(a).py(py)?;
+        let out = np.call_method1("zeros", (shape_py, dtype::to_py(py, d)?))?;
+        out.call_method1("setflags", (false,))?;
+        return Ok(out);
+    }
+    let memory = crate::device::host_bytes(py, a)?;
+    let flat = np.call_method1(pyo3::intern!(py, "frombuffer"), (Bound::new(py, buffers::HostMemory(memory))?, dtype::to_py(py, d)?))?;
+    flat.call_method1(pyo3::intern!(py, "reshape"), (shape_py,))
+}

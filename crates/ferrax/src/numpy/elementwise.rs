@@ -1,0 +1,136 @@
+//! Pointwise functions on operands of any dtypes and shapes that go together.
+//!
+//! INVARIANT: emits at most one conversion and one change of rank per operand, then the primitive.
+use super::promotion::{Promotion, Rank, convert, one, result_type, to_inexact};
+use ferrax_ir::cx::bind;
+use ferrax_ir::dtype::Dtype;
+use ferrax_ir::error::{Error, Res};
+use ferrax_ir::op::Op;
+use ferrax_ir::ops::broadcast::BroadcastInDim;
+use ferrax_ir::ops::pointwise::{self, Pointwise, Pw};
+use ferrax_ir::value::{Value, Values};
+use ferrax_kernel::Dims;
+use smallvec::SmallVec;
+
+/// The shape that operands of these shapes are repeated to.
+pub fn broadcast_shapes<'a>(shapes: impl Iterator<Item = &'a [usize]> + Clone) -> Res<Dims> {
+    let rank = shapes.clone().map(<[usize]>::len).max().unwrap_or(0);
+    let mut out = Dims::new(&vec![1; rank]);
+    for s in shapes.clone() {
+        let at = rank - s.len();
+        for (i, n) in s.iter().enumerate() {
+            if *n != 1 && out[at + i] != *n {
+                if out[at + i] != 1 {
+                    let all = shapes.map(python_shape).collect::<Vec<_>>();
+                    return Err(Error::value(format!("Incompatible shapes for broadcasting: shapes=[{}]", all.join(", "))));
+                }
+                out[at + i] = *n;
+            }
+        }
+    }
+    Ok(out)
+}
+/// As Python prints a tuple.
+pub fn python_shape(s: &[usize]) -> String {
+    let items = s.iter().map(|n| n.to_string()).collect::<Vec<_>>();
+    if let [one] = &items[..] { format!("({one},)") } else { format!("({})", items.join(", ")) }
+}
+
+/// `x` repeated to `shape`, by numpy's rule.
+pub fn broadcast_to(x: &Value, shape: &Dims) -> Res<Value> {
+    let s = x.shape();
+    if *s == **shape {
+        return Ok(x.clone());
+    }
+    let fits = s.len() <= shape.len() && s.iter().rev().zip(shape.iter().rev()).all(|(a, b)| a == b || *a == 1);
+    if !fits {
+        return Err(Error::value(format!("Incompatible shapes for broadcasting: {} and requested shape {}", python_shape(s), python_shape(shape))));
+    }
+    // axes of size 1 that grow are dropped first: broadcast_in_dim then says which axes remain
+    let at = shape.len() - s.len();
+    let dims: Dims = (0..s.len()).map(|i| at + i).collect();
+    one(bind(&BroadcastInDim { broadcast_dimensions: dims, shape: shape.clone().into() }.into(), std::slice::from_ref(x))?)
+}
+
+/// Ranks made equal, but for rank 0, which every primitive repeats by itself. `name` words the complaint.
+pub fn promote_shapes(name: &str, mut xs: Values, p: Promotion, warn: &mut dyn FnMut(String)) -> Res<Values> {
+    let rank = xs[0].rank();
+    if xs.iter().all(|x| x.shape() == xs[0].shape()) {
+        return Ok(xs);
+    }
+    broadcast_shapes(xs.iter().map(Value::shape))?;
+    if xs.iter().all(|x| x.rank() == rank || x.rank() == 0) || xs.iter().filter(|x| x.rank() > 0).count() < 2 {
+        return Ok(xs);
+    }
+    let high = xs.iter().map(Value::rank).max().unwrap_or(0);
+    if xs.iter().any(|x| x.rank() > 0 && x.rank() < high) && p.rank != Rank::Allow {
+        let shapes = xs.iter().map(|x| python_shape(x.shape())).collect::<Vec<_>>().join(" ");
+        match p.rank {
+            Rank::Raise => {
+                return Err(Error::value(format!(
+                    "Operands could not be broadcast together for {name} on shapes {shapes} and with the config option jax_numpy_rank_promotion='raise'. \
+                     For more information, see https://docs.jax.dev/en/latest/rank_promotion_warning.html."
+                )));
+            }
+            _ => warn(format!(
+                "Following NumPy automatic rank promotion for {name} on shapes {shapes}. Set the jax_numpy_rank_promotion config option to 'allow' \
+                 to disable this warning; for more information, see https://docs.jax.dev/en/latest/rank_promotion_warning.html."
+            )),
+        }
+    }
+    for x in xs.iter_mut().filter(|x| x.rank() > 0) {
+        if x.rank() < high {
+            let at = high - x.rank();
+            let shape: Dims = std::iter::repeat_n(1, at).chain(x.shape().iter().copied()).collect();
+            let dims: Dims = (at..high).collect();
+            *x = one(bind(&BroadcastInDim { broadcast_dimensions: dims, shape: shape.into() }.into(), std::slice::from_ref(x))?)?;
+        }
+    }
+    Ok(xs)
+}
+
+/// What a function does to its operands' dtypes before anything else.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Domain {
+    /// Nothing beyond promotion to a common dtype.
+    Any,
+    /// Integers and booleans become floats: `sin`, `/`.
+    Inexact,
+    /// `add` of booleans is `or`, `mul` of booleans is `and`.
+    Arithmetic,
+}
+
+/// The domain of a pointwise primitive under its numpy spelling.
+pub fn domain(f: Pw) -> Domain {
+    match f {
+        Pw::Add | Pw::Mul => Domain::Arithmetic,
+        Pw::Floor | Pw::Ceil | Pw::IsFinite => Domain::Any,
+        f if matches!(f.row().domain, pointwise::Domain::Float | pointwise::Domain::Inexact) => Domain::Inexact,
+        _ => Domain::Any,
+    }
+}
+
+/// `f` of operands of any dtypes and shapes.
+pub fn elementwise(f: Pw, xs: Values, p: Promotion, warn: &mut dyn FnMut(String)) -> Res<Value> {
+    elementwise_in(f, domain(f), xs, p, warn)
+}
+/// The same with the domain given: `/` is `div` of floats, though `div` takes integers too.
+pub fn elementwise_in(mut f: Pw, domain: Domain, xs: Values, p: Promotion, warn: &mut dyn FnMut(String)) -> Res<Value> {
+    let (d0, w0) = (xs[0].dtype(), xs[0].weak());
+    let ready = xs[1..].iter().all(|x| x.dtype() == d0 && x.weak() == w0 && x.shape() == xs[0].shape());
+    let xs = if ready && (domain != Domain::Inexact || d0.is_inexact()) {
+        xs
+    } else {
+        let kinds: SmallVec<[(Dtype, bool); 2]> = xs.iter().map(|x| (x.dtype(), x.weak())).collect();
+        let (mut d, weak) = result_type(&kinds, p)?;
+        if domain == Domain::Inexact {
+            d = to_inexact(d, p);
+        }
+        let xs: Values = if xs.len() == 1 && xs[0].dtype() == d { xs } else { xs.iter().map(|x| convert(x, d, weak)).collect::<Res<_>>()? };
+        promote_shapes(f.row().name, xs, p, warn)?
+    };
+    if domain == Domain::Arithmetic && xs[0].dtype() == Dtype::BOOL {
+        f = if f == Pw::Add { Pw::Or } else { Pw::And };
+    }
+    one(bind(&Op::Pointwise(Pointwise { f, y: 0 }), &xs)?)
+}
