@@ -16,15 +16,26 @@
 //! assert_eq!(softplus(0.0_f64), std::f64::consts::LN_2);
 //! ```
 
+// Constants stand as the two formats need them, rounded or cut, which is not what the standard library's are.
+#![allow(clippy::approx_constant, clippy::excessive_precision)]
+
+mod arc;
 mod coefficients;
 mod double;
+mod erf;
 mod exp;
+mod gamma;
 mod log;
+mod power;
 mod real;
 mod trig;
 
+pub use arc::{acos, asin, atan, atan2};
+pub use erf::{erf, erf_inv, erfc};
 pub use exp::{cosh, exp, exp2, expm1, logistic, sinh, tanh};
+pub use gamma::{digamma, lgamma};
 pub use log::{acosh, asinh, atanh, log, log1p};
+pub use power::{cbrt, pow, rsqrt, sqrt};
 pub use real::{Int, Mask, Real};
 pub use trig::{cos, cos_moderate, is_moderate, sin, sin_moderate, tan, tan_moderate};
 

@@ -9,6 +9,13 @@
 
 use super::real::{Int, Real};
 
+/// A constant as two words, in the narrow format and in the wide one.
+pub(super) type Words = ((f32, f32), (f64, f64));
+
+pub(super) const PI: Words = ((3.1415927, -8.742278e-8), (3.141592653589793, 1.2246467991473532e-16));
+pub(super) const HALF_PI: Words = ((1.5707964, -4.371139e-8), (1.5707963267948966, 6.123233995736766e-17));
+pub(super) const QUARTER_PI: Words = ((0.7853982, -2.1855694e-8), (0.7853981633974483, 3.061616997868383e-17));
+
 /// `hi + lo`, not evaluated.
 #[derive(Clone)]
 pub(super) struct Double<R> {
@@ -51,9 +58,8 @@ pub(super) fn two_mul<R: Real>(a: R, b: R) -> Double<R> {
 }
 
 impl<R: Real> Double<R> {
-    /// A constant as its two words in each format.
     #[inline(always)]
-    pub fn constant(narrow: (f32, f32), wide: (f64, f64)) -> Self {
+    pub fn words((narrow, wide): Words) -> Self {
         Double { hi: R::constant(narrow.0, wide.0), lo: R::constant(narrow.1, wide.1) }
     }
 
@@ -68,12 +74,6 @@ impl<R: Real> Double<R> {
         self.hi.add(self.lo)
     }
 
-    /// The same number with its words normalised again.
-    #[inline(always)]
-    pub fn renormalised(self) -> Self {
-        fast_two_sum(self.hi, self.lo)
-    }
-
     /// Both words times a power of two.
     #[inline(always)]
     pub fn scaled(self, by: R) -> Self {
@@ -83,12 +83,6 @@ impl<R: Real> Double<R> {
     #[inline(always)]
     pub fn neg(self) -> Self {
         Double { hi: self.hi.neg(), lo: self.lo.neg() }
-    }
-
-    #[inline(always)]
-    pub fn add(self, other: Self) -> Self {
-        let sum = two_sum(self.hi, other.hi);
-        fast_two_sum(sum.hi, sum.lo.add(self.lo.add(other.lo)))
     }
 
     #[inline(always)]

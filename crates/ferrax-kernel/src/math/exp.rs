@@ -57,12 +57,13 @@ pub fn exp<R: Real>(x: R) -> R {
     R::select(x.is_nan(), R::nan(), scale(y, k))
 }
 
-/// `e^(x.hi + x.lo)` for `|x|` at most 1000 (narrow: 200), `x.lo` below a unit of `x.hi`.
+/// `e^(x.hi + x.lo) = 2^k (y.hi + y.lo)` as `(y, k)`, for `|x|` below 2^10 in either format.
 #[inline(always)]
-pub(super) fn exp_double<R: Real>(x: Double<R>) -> R {
+pub(super) fn exp_words<R: Real>(x: Double<R>) -> (Double<R>, R::Int) {
     let (r, k) = reduce_ln2(x.hi);
-    let r = Double { hi: r.hi, lo: r.lo.add(x.lo) };
-    scale(R::exact(1.0).add(r.hi.clone().add(exp_tail(r))), k)
+    let r = fast_two_sum(r.hi, r.lo.add(x.lo));
+    let sum = fast_two_sum(R::exact(1.0), r.hi.clone());
+    (fast_two_sum(sum.hi, sum.lo.add(exp_tail(r))), k)
 }
 
 /// `2^x`.
@@ -107,24 +108,26 @@ pub fn expm1<R: Real>(x: R) -> R {
 #[inline(always)]
 pub fn logistic<R: Real>(x: R) -> R {
     // 1 / (1 + e) and, for negative x, e / (1 + e) with e = e^-|x|, neither of which can overflow
-    let one = R::exact(1.0);
-    let e = exp(x.clone().abs().neg());
+    let (zero, one) = (R::exact(0.0), R::exact(1.0));
+    let magnitude = x.clone().abs().min(R::constant(104.0, 746.0));
+    let (e, k) = exp_words(Double { hi: magnitude.neg(), lo: zero.clone() });
+    let e = Double { hi: scale(e.hi, k.clone()), lo: scale(e.lo, k) };
     let negative = x.clone().is_negative();
-    let numerator = R::select(negative.clone(), e.clone(), one.clone());
-    let below = fast_two_sum(one.clone(), e);
-    let y = numerator.div(below.hi);
-    // The rounding of 1 + e, to first order; 1 / (1 + e) is y, or 1 - y.
+    let above = Double::select(negative.clone(), e.clone(), Double { hi: one.clone(), lo: zero });
+    let below = fast_two_sum(one.clone(), e.hi);
+    let y = above.hi.div(below.hi);
+    // The second words, to first order; 1 / (1 + e) is y, or 1 - y.
     let inverse = R::select(negative, one.sub(y.clone()), y.clone());
-    let y = y.clone().sub(y.mul(below.lo).mul(inverse));
+    let rest = above.lo.sub(y.clone().mul(below.lo.add(e.lo)));
+    let y = y.add(rest.mul(inverse));
     R::select(x.is_nan(), R::nan(), y)
 }
 
 /// `(e^|x| / 4, e^-|x| / 4)`, the first as two words; `|x|` is taken at most a little past the overflow of sinh.
 #[inline(always)]
 fn quarter_exps<R: Real>(x: R) -> (Double<R>, R) {
-    let (r, k) = reduce_ln2(x.abs().min(R::constant(89.5, 710.6)));
-    let sum = fast_two_sum(R::exact(1.0), r.hi.clone());
-    let e = fast_two_sum(sum.hi, sum.lo.add(exp_tail(r)));
+    let magnitude = x.abs().min(R::constant(89.5, 710.6));
+    let (e, k) = exp_words(Double { hi: magnitude, lo: R::exact(0.0) });
     let up = e.scaled(R::power_of_two(k.sub(R::int(2, 2))));
     let down = R::exact(0.0625).div(up.hi.clone());
     (up, down)

@@ -3,11 +3,13 @@
     python crates/ferrax-kernel/src/math/fit.py [NAME ...]
 
 Each row of FITS is (name, target, weight, interval, terms in f32, terms in f64): the polynomial p with that many
-coefficients that makes max |weight * (p - target)| least, its coefficients then rounded to the format. The error
-printed beside each polynomial is log2 of that maximum after rounding.
-With names, only those are fitted and printed.
+coefficients that makes max |weight * (p - target)| least, its coefficients rounded to the format one after another,
+highest first, the lower ones refitted each time. The error printed beside each polynomial is log2 of the maximum.
+With names, only those are fitted; the others stay as they are in the file.
 """
+import functools
 import pathlib
+import re
 import struct
 import sys
 
@@ -92,7 +94,12 @@ def fit(target, weight, lo, hi, n, rounding):
     # a weight that vanishes somewhere would leave the exchange singular there
     floor = max(ws) / 30
     grid = [(x, target(x), max(w, floor)) for x, w in zip(xs, ws)]
-    cs = [rounding(c) for c in remez(grid, n)]
+    cs = []
+    rest = grid
+    for i in reversed(range(n)):
+        c = rounding(remez(rest, i + 1)[i])
+        cs.insert(0, c)
+        rest = [(x, t - c * x**i, w) for x, t, w in rest]
     level = max(abs(e) for e in errors(cs, grid))
     return cs, mp.log(level, 2)
 
@@ -108,6 +115,19 @@ def erfcx(x):
 
 def stirling(z):
     return (z - 0.5) * mp.log(z) - z + mp.log(2 * mp.pi) / 2
+
+
+ERF_INV_AT_0 = mp.sqrt(mp.pi) / 2
+
+
+@functools.cache
+def erf_inv_ratio(w):
+    """erf_inv(x) / x as a function of w = -log(1 - x^2)."""
+    x = mp.sqrt(-mp.expm1(-w))
+    if w < 1:
+        return mp.findroot(lambda y: mp.erf(y) - x, x * mpf("0.9")) / x
+    log_gap = -w - mp.log1p(x)  # log(1 - x)
+    return mp.findroot(lambda y: mp.log(mp.erfc(y)) - log_gap, mp.sqrt(max(w - mp.log(w * 2 + 1), mpf("0.5")))) / x
 
 
 LN2_2 = mpf("0.3475")
@@ -128,13 +148,19 @@ FITS = {
     "ASIN": ("(asin(x) - x) / x^3 of x^2 on |x| <= 1/2", sq(lambda x: (mp.asin(x) - x) / x**3), lambda z: z, (0, 0.25), 5, (0, 0.25), 12),
     "SINH": ("(sinh(x) - x) / x^3 of x^2 on |x| <= 1", sq(lambda x: (mp.sinh(x) - x) / x**3), lambda z: z, (0, 1), 4, (0, 1), 8),
     "ERF": ("erf(x) / x - 1 of x^2 on |x| <= 1", sq(lambda x: mp.erf(x) / x - 1), lambda z: 1, (0, 1), 8, (0, 1), 14),
-    "ERFCX": ("(x + 3) e^(x^2) erfc(x) of 1 / (x + 3) on x >= 0.46", lambda s: erfcx(1 / s - ERFCX_SHIFT) / s, lambda s: 1 / (erfcx(1 / s - ERFCX_SHIFT) / s), (1 / mpf("13.3"), 1 / mpf("3.46")), 11, (1 / mpf("30.5"), 1 / mpf("3.46")), 22),
+    "ERFCX": ("(x + 3) e^(x^2) erfc(x) of 1 / (x + 3) on x >= 0.79", lambda s: erfcx(1 / s - ERFCX_SHIFT) / s, lambda s: 1 / (erfcx(1 / s - ERFCX_SHIFT) / s), (1 / mpf("13.3"), 1 / mpf("3.79")), 11, (1 / mpf("30.5"), 1 / mpf("3.79")), 22),
+    "ERF_INV": ("(erf_inv(x) / x - sqrt(pi)/2) / w of w - 3.125, w = -log(1 - x^2) <= 6.25", lambda v: (erf_inv_ratio(v + mpf("3.125")) - ERF_INV_AT_0) / (v + mpf("3.125")), lambda v: (v + mpf("3.125")) / erf_inv_ratio(v + mpf("3.125")), (mpf("-3.1249"), mpf("3.13")), 12, (mpf("-3.1249"), mpf("3.13")), 24),
+    "ERF_INV_TAIL": ("erf_inv(x) / x of sqrt(w) - 3.25, 6.25 <= w <= 16", lambda v: erf_inv_ratio((v + mpf("3.25")) ** 2), lambda v: 1 / erf_inv_ratio((v + mpf("3.25")) ** 2), (mpf("-0.751"), mpf("0.751")), 10, (mpf("-0.751"), mpf("0.751")), 22),
+    "ERF_INV_FAR": ("erf_inv(x) / x of sqrt(w) - 5, w >= 16", lambda v: erf_inv_ratio((v + 5) ** 2), lambda v: 1 / erf_inv_ratio((v + 5) ** 2), None, 0, (mpf("-1.001"), mpf("1.1")), 20),
     "LGAMMA": ("lgamma(2 + u) / u on |u| <= 1/2", lambda u: mp.loggamma(2 + u) / u, lambda u: u / mp.loggamma(2 + u), (-0.5, 0.5), 9, (-0.5, 0.5), 19),
     "STIRLING": ("z (lgamma(z) - (z - 1/2) ln(z) + z - ln(2 pi)/2) of 1/z^2 on z >= 8", sq(lambda w: (mp.loggamma(1 / w) - stirling(1 / w)) / w), lambda w: 1 / mpf(16), (mpf(2) ** -60, mpf(1) / 64), 3, (mpf(2) ** -60, mpf(1) / 64), 7),
     "DIGAMMA": ("digamma(3/2 + u) / (3/2 + u - root) on |u| <= 1/2", lambda u: mp.digamma(1.5 + u) / (1.5 + u - DIGAMMA_ROOT), lambda u: (1.5 + u - DIGAMMA_ROOT) / mp.digamma(1.5 + u), (-0.5, 0.5), 10, (-0.5, 0.5), 21),
     "DIGAMMA_TAIL": ("z^2 (ln(z) - 1/(2 z) - digamma(z)) of 1/z^2 on z >= 8", sq(lambda w: (mp.log(1 / w) - w / 2 - mp.digamma(1 / w)) / w**2), lambda w: w, (mpf(2) ** -60, mpf(1) / 64), 3, (mpf(2) ** -60, mpf(1) / 64), 8),
     "CBRT": ("x^(-1/3) on 1 <= x <= 2", lambda x: x ** (-mpf(1) / 3), lambda x: x ** (mpf(1) / 3), (1, 2), 4, (1, 2), 6),
 }
+
+
+HEADER = "//! Minimax polynomials, lowest coefficient first. Made by `fit.py`; the comment gives log2 of the largest weighted error.\n\n"
 
 
 def text(c, wide):
@@ -160,25 +186,32 @@ def literal(c, wide):
     return out
 
 
-def main():
-    names = sys.argv[1:]
-    out = ["//! Minimax polynomials, lowest coefficient first. Made by `fit.py`; the comment gives log2 of the largest weighted error.", ""]
-    for name, (doc, target, weight, i32, n32, i64, n64) in FITS.items():
-        if names and name not in names:
+def rows(name):
+    doc, target, weight, i32, n32, i64, n64 = FITS[name]
+    out = []
+    for wide, interval, n, rounding in ((False, i32, n32, to_f32), (True, i64, n64, to_f64)):
+        if interval is None:  # the format has no such argument
             continue
-        for wide, interval, n, rounding in ((False, i32, n32, to_f32), (True, i64, n64, to_f64)):
-            cs, level = fit(target, weight, *interval, n, rounding)
-            width = 64 if wide else 32
-            out.append(f"/// {doc}: {mp.nstr(level, 4)}.")
-            out.append(f"pub(super) const {name}_{width}: [f{width}; {n}] = [")
-            out += [f"    {literal(c, wide)}," for c in cs]
-            out.append("];")
-            print(name, width, n, mp.nstr(level, 5), file=sys.stderr, flush=True)
-    out = "\n".join(out) + "\n"
-    if names:
-        print(out)
-    else:
-        pathlib.Path(__file__).with_name("coefficients.rs").write_text(out)
+        cs, level = fit(target, weight, *interval, n, rounding)
+        width = 64 if wide else 32
+        out.append(f"/// {doc}: {mp.nstr(level, 4)}.")
+        out.append(f"pub(super) const {name}_{width}: [f{width}; {n}] = [")
+        out += [f"    {literal(c, wide)}," for c in cs]
+        out.append("];")
+        print(name, width, n, mp.nstr(level, 5), file=sys.stderr, flush=True)
+    return "\n".join(out) + "\n"
+
+
+def main():
+    path = pathlib.Path(__file__).with_name("coefficients.rs")
+    names = sys.argv[1:] or list(FITS)
+    out = HEADER
+    for name in FITS:
+        if name in names:
+            out += rows(name)
+        else:
+            out += "".join(re.findall(rf"^///[^\n]*\npub\(super\) const {name}_(?:32|64): .*?^\];\n", path.read_text(), re.M | re.S))
+    path.write_text(out)
 
 
 main()

@@ -36,9 +36,9 @@ pub(super) fn reduce<R: Real>(u: Double<R>) -> Reduced<R> {
     Reduced { f: Double { hi: m.sub(R::exact(1.0)), lo }, k }
 }
 
-/// `log(2^k (1 + f))`.
+/// `log(2^k (1 + f))` as a sum whose first term is exact.
 #[inline(always)]
-pub(super) fn log_reduced<R: Real>(argument: Reduced<R>) -> R {
+fn log_terms<R: Real>(argument: Reduced<R>) -> (R, R) {
     let Reduced { f, k } = argument;
     let k = R::from_small(k);
     let s = f.hi.clone().div(R::exact(2.0).add(f.hi.clone()));
@@ -50,8 +50,21 @@ pub(super) fn log_reduced<R: Real>(argument: Reduced<R>) -> R {
     let low = low.add(k.clone().mul(R::constant(LN2_LOW.0, LN2_LOW.1)));
     // 2 s = f - s f = f - f^2/2 + s f^2/2: the leading terms stay free of the rounding of s
     let series = s.mul(half_square.clone().add(z.clone().mul(polynomial(z, &LOG_32, &LOG_64))));
-    let tail = half_square.sub(series.add(low)).sub(f.hi);
-    k.mul(R::constant(LN2_HIGH.0, LN2_HIGH.1)).sub(tail)
+    (k.mul(R::constant(LN2_HIGH.0, LN2_HIGH.1)), f.hi.sub(half_square.sub(series.add(low))))
+}
+
+/// `log(2^k (1 + f))`.
+#[inline(always)]
+fn log_reduced<R: Real>(argument: Reduced<R>) -> R {
+    let (whole, part) = log_terms(argument);
+    whole.add(part)
+}
+
+/// `log(2^k (1 + f))`, the rounding of its last sum kept as the second word.
+#[inline(always)]
+pub(super) fn log_words<R: Real>(argument: Reduced<R>) -> Double<R> {
+    let (whole, part) = log_terms(argument);
+    fast_two_sum(whole, part)
 }
 
 /// The smallest normal number.

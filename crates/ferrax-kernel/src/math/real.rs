@@ -53,6 +53,7 @@ pub trait Int: Clone {
 /// A binary floating-point number: `f32`'s format, or `f64`'s where [`Real::WIDE`].
 ///
 /// Comparisons with NaN answer false on the CPU; nothing in [`super`] relies on it where a NaN may arrive.
+#[allow(clippy::wrong_self_convention)] // by value, as everything here
 pub trait Real: Clone {
     type Mask: Mask;
     type Int: Int<Mask = Self::Mask>;

@@ -14,20 +14,17 @@
 //! ```
 
 use super::coefficients::*;
-use super::double::{Double, fast_two_sum, two_sum};
+use super::double::{Double, HALF_PI, fast_two_sum, two_sum};
 use super::polynomial;
-use super::real::{Int, Mask, Real};
+use super::real::{Int, Real};
 
 /// pi/2 in four parts; the first three have so few bits that any quadrant number in range times them is exact.
-const HALF_PI: [(f32, f64); 4] = [
+const HALF_PI_PARTS: [(f32, f64); 4] = [
     (1.5708008, 1.5707963267341256),
-    (-4.4535846e-06, 6.077100506303966e-11),
+    (-4.4535846e-6, 6.077100506303966e-11),
     (-8.706138e-10, 2.0222662487111665e-21),
     (6.223372e-14, 8.4784276603689e-32),
 ];
-/// pi/2 as two words.
-const HALF_PI_DOUBLE: ((f32, f32), (f64, f64)) =
-    ((1.5707964, -4.371139e-8), (1.5707963267948966, 6.123233995736766e-17));
 
 /// `x = q pi/2 + r`; only the two lowest bits of q count.
 struct Quadrant<R: Real> {
@@ -44,7 +41,7 @@ pub fn is_moderate<R: Real>(x: R) -> R::Mask {
 #[inline(always)]
 fn reduce_moderate<R: Real>(x: R) -> Quadrant<R> {
     let (q, q_int) = x.clone().mul(R::constant(0.636_619_8, 0.6366197723675814)).round_small();
-    let [c1, c2, c3, c4] = HALF_PI.map(|(narrow, wide)| R::constant(narrow, wide));
+    let [c1, c2, c3, c4] = HALF_PI_PARTS.map(|(narrow, wide)| R::constant(narrow, wide));
     let first = x.sub(q.clone().mul(c1));
     let second = two_sum(first, q.clone().mul(c2).neg());
     let third = two_sum(second.hi, q.clone().mul(c3).neg());
@@ -96,8 +93,7 @@ fn reduce_huge<R: Real>(x: R) -> Quadrant<R> {
     let abc = two_sum(ab.hi, c);
     let abcd = two_sum(abc.hi, d);
     let turns = fast_two_sum(abcd.hi, ab.lo.add(abc.lo).add(abcd.lo));
-    let (narrow, wide) = HALF_PI_DOUBLE;
-    let r = turns.mul(Double::constant(narrow, wide));
+    let r = turns.mul(Double::words(HALF_PI));
     let zero = int(0);
     Quadrant {
         r: Double::select(negative.clone(), r.clone().neg(), r),
@@ -115,7 +111,7 @@ fn reduce<R: Real>(x: R) -> Quadrant<R> {
 
 /// `(sin r, cos r)` as two words each.
 #[inline(always)]
-fn sin_cos<R: Real>(r: Double<R>) -> (Double<R>, Double<R>) {
+pub(super) fn sin_cos<R: Real>(r: Double<R>) -> (Double<R>, Double<R>) {
     let one = R::exact(1.0);
     let z = r.hi.clone().mul(r.hi.clone());
     let half = R::exact(0.5).mul(z.clone());
