@@ -1,0 +1,631 @@
+"""Indexing in general: `x[idx]` and `x.at[idx]`.
+
+Invariant: an index is read once into a list of entries, one for each axis of the operand plus the new ones; static entries become
+slice, squeeze, rev and broadcast_in_dim, lone dynamic integers a dynamic_slice, everything else one gather or scatter.
+
+    x[1:, None, ::-1]     slice, rev, broadcast_in_dim
+    x[i]                  dynamic_slice, squeeze
+    x[i_array, 2:]        gather
+    x.at[i_array].add(y)  scatter-add
+"""
+from __future__ import annotations
+
+import operator
+from typing import NamedTuple
+
+import numpy as np
+
+from . import _core
+from ._core import bind
+from ._dtypes import canonicalize_dtype, dtype_of, is_bool, is_complex, is_integer, is_unsigned
+from .lax import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
+from .lax import _slicing as _lax
+
+_LIST_INDEX = (
+    "Using a non-tuple sequence for multidimensional indexing is not allowed; use `arr[array(seq)]` instead of `arr[seq]`. "
+    "See https://github.com/jax-ml/jax/issues/4564 for more information."
+)
+
+
+class Entry(NamedTuple):
+    """One part of an index: what it is and which axis of the operand it reads."""
+
+    kind: str  # "new", "slice", "int" (static), "scalar" (dynamic), "array"
+    value: object
+    axis: int = -1
+
+
+def _shape(x):
+    return tuple(x.shape)
+
+
+def _from_list(entry):
+    # JAX refuses lists here; the founding documents use them, and they can mean only one thing.
+    try:
+        array = np.asarray(entry)
+    except ValueError:
+        raise TypeError(_LIST_INDEX) from None
+    if array.size == 0:
+        return array.astype(np.int32)
+    if array.dtype.kind in "iub":
+        return array
+    if array.dtype == object and all(np.ndim(v) == 0 and is_integer(dtype_of(v)) for v in entry):
+        from .numpy import array as make
+
+        return make(entry)
+    raise TypeError(_LIST_INDEX)
+
+
+def _split_masks(index, operand_shape):
+    """Index parts with every boolean mask replaced by the integer arrays of its true positions; masks of rank 0 as ("mask", bool)."""
+    out, axis = [], 0
+    for position, entry in enumerate(index):
+        if entry is Ellipsis:
+            consumed = sum([_consumed(e) for e in index[position + 1 :]])
+            axis = len(operand_shape) - consumed
+            out.append(entry)
+            continue
+        dtype = getattr(entry, "dtype", None)
+        if isinstance(entry, (bool, np.bool_)) or (dtype is not None and is_bool(dtype)):
+            if isinstance(entry, _core.Tracer):
+                from .errors import NonConcreteBooleanIndexError
+
+                raise NonConcreteBooleanIndexError(
+                    f"Array boolean indices must be concrete; got {entry.aval.str_short(True) if hasattr(entry.aval, 'str_short') else entry.aval}"
+                )
+            mask = np.asarray(entry)
+            if mask.ndim == 0:
+                out.append(("mask", bool(mask)))
+                continue
+            expected = operand_shape[axis : axis + mask.ndim]
+            if len(expected) < mask.ndim:
+                raise IndexError(f"Too many indices: array is {len(operand_shape)}-dimensional, but {axis + mask.ndim} were indexed")
+            for got, want in zip(mask.shape, expected):
+                if got != want and mask.shape != tuple(expected):
+                    raise IndexError(
+                        f"boolean index did not match shape of indexed array in index {position}: got {mask.shape}, expected {list(expected)}"
+                    )
+            out.extend(np.nonzero(mask))
+            axis += mask.ndim
+            continue
+        out.append(entry)
+        axis += _consumed(entry)
+    return out
+
+
+def _consumed(entry) -> int:
+    """How many axes of the operand an index part reads."""
+    if entry is None or entry is Ellipsis or isinstance(entry, (bool, np.bool_)):
+        return 0
+    dtype = getattr(entry, "dtype", None)
+    if dtype is not None and not isinstance(entry, type) and is_bool(dtype):
+        return np.ndim(entry)
+    return 1
+
+
+def _check_type(entry):
+    if entry is None or isinstance(entry, (slice, int, np.integer, tuple)) or entry is Ellipsis:
+        return
+    dtype = getattr(entry, "dtype", None)
+    if dtype is not None:
+        if is_integer(dtype) or is_bool(dtype):
+            return
+        raise TypeError(f"Indexer must have integer or boolean type, got indexer with type {dtype}")
+    if isinstance(entry, str):
+        raise TypeError(f"JAX does not support string indexing; got idx={entry!r}")
+    if isinstance(entry, (float, complex)):
+        raise TypeError(f"Indexer must have integer or boolean type, got indexer with type {np.asarray(entry).dtype}")
+    try:
+        operator.index(entry)
+    except TypeError:
+        raise TypeError(f"JAX does not support {type(entry).__name__} indexing; got idx={entry!r}") from None
+
+
+def _slice_bounds(s, n, position):
+    def static(v):
+        if v is None or isinstance(v, int):
+            return v
+        if isinstance(v, _core.Tracer):
+            raise IndexError(f"Slice entries must be static integers. Got {s} at position {position}")
+        try:
+            return operator.index(v)
+        except TypeError:
+            raise IndexError(f"Slice entries must be static integers. Got {s} at position {position}") from None
+
+    return slice(static(s.start), static(s.stop), static(s.step)).indices(n)
+
+
+def parse(shape, index):
+    """(entries, axes of size 1 to insert into the operand first). Raises TypeError and IndexError in JAX's words."""
+    if not isinstance(index, tuple):
+        index = (index,)
+    index = tuple([_from_list(e) if isinstance(e, (list, tuple)) else e for e in index])
+    for entry in index:
+        _check_type(entry)
+    parts = _split_masks(index, shape)
+    if sum(e is Ellipsis for e in parts) > 1:
+        raise IndexError("an index can only have a single ellipsis ('...')")
+    reads = sum([1 for e in parts if e is not None and e is not Ellipsis and not isinstance(e, tuple)])
+    if reads > len(shape):
+        raise IndexError(f"Too many indices: array is {len(shape)}-dimensional, but {reads} were indexed")
+    if not any(e is Ellipsis for e in parts):
+        parts.append(Ellipsis)
+    entries, axis, inserted = [], 0, []
+    n_masks = 0
+    for position, entry in enumerate(parts):
+        if entry is Ellipsis:
+            for _ in range(len(shape) - reads):
+                entries.append(Entry("slice", (0, shape[axis], 1), axis + n_masks))
+                axis += 1
+        elif entry is None:
+            entries.append(Entry("new", None))
+        elif isinstance(entry, tuple):
+            # A mask of rank 0 indexes a new axis of size 1, with one position or with none.
+            inserted.append(axis + n_masks)
+            entries.append(Entry("array", np.zeros(1 if entry[1] else 0, np.int32), axis + n_masks))
+            n_masks += 1
+        else:
+            if isinstance(entry, slice):
+                entries.append(Entry("slice", _slice_bounds(entry, shape[axis], position), axis + n_masks))
+            else:
+                entries.append(_integer_entry(entry, axis + n_masks))
+            axis += 1
+    return entries, inserted
+
+
+def _integer_entry(entry, axis):
+    if isinstance(entry, (int, np.integer)):
+        return Entry("int", int(entry), axis)
+    if not hasattr(entry, "ndim"):
+        return Entry("int", operator.index(entry), axis)
+    if entry.ndim == 0:
+        if not isinstance(entry, _core.Tracer):
+            return Entry("int", int(entry), axis)
+        return Entry("scalar", entry, axis)
+    return Entry("array", entry, axis)
+
+
+def _from_end(i, n):
+    """A dynamic index with negative values counted from the end of an axis of n."""
+    if isinstance(i, np.ndarray):
+        if is_unsigned(i.dtype):
+            return _core.asarray(i)
+        negative = i < 0
+        if not negative.any():
+            return _core.asarray(i)
+        return _core.asarray(np.where(negative, i + n, i))
+    dtype = dtype_of(i)
+    if is_unsigned(dtype):
+        return i
+    return bind("select_n", bind("lt", i, dtype.type(0)), i, bind("add", _strong(i, dtype), dtype.type(n)))
+
+
+def _strong(i, dtype):
+    return bind("convert_element_type", i, new_dtype=dtype, weak_type=False) if i.weak_type else i
+
+
+def _int32(i):
+    return i if dtype_of(i) == np.int32 and not i.weak_type else bind("convert_element_type", i, new_dtype=np.dtype(np.int32), weak_type=False)
+
+
+def _static_int(i, n):
+    return i + n if i < 0 else i
+
+
+# ---- static indexing
+
+
+def _slice_start(bounds):
+    """(start, limit, step > 0, reversed, size) of a slice's elements in ascending order."""
+    start, stop, step = bounds
+    size = len(range(start, stop, step))
+    if step > 0:
+        return start, max(start, stop), step, False, size
+    return start + (size - 1) * step if size else start + 1, start + 1, -step, True, size
+
+
+def _static(x, entries):
+    starts, limits, strides, dropped, reversed_, shape = [], [], [], [], [], []
+    for e in entries:
+        if e.kind == "new":
+            continue
+        n = x.shape[e.axis]
+        if e.kind == "int":
+            i = min(max(_static_int(e.value, n), 0), n - 1)
+            starts.append(i), limits.append(i + 1), strides.append(1)
+            dropped.append(e.axis)
+        else:
+            start, limit, step, back, size = _slice_start(e.value)
+            starts.append(start), limits.append(limit if size else start), strides.append(step)
+            if back:
+                reversed_.append(e.axis)
+        shape.append(len(range(starts[-1], limits[-1], strides[-1])))
+    if starts != [0] * x.ndim or limits != list(x.shape) or any(s != 1 for s in strides):
+        x = bind(
+            "slice",
+            x,
+            start_indices=tuple(starts),
+            limit_indices=tuple(limits),
+            strides=tuple(strides) if any(s != 1 for s in strides) else None,
+        )
+    if reversed_:
+        x = bind("rev", x, dimensions=tuple(reversed_))
+    if dropped:
+        x = bind("squeeze", x, dimensions=tuple(dropped))
+    return _insert_new(x, entries)
+
+
+def _insert_new(x, entries, kept=None):
+    """x with an axis of size 1 wherever the index has None; `kept` lists, in order, how many axes each other entry left."""
+    if not any(e.kind == "new" for e in entries):
+        return x
+    shape, dims, k = [], [], 0
+    for e in entries:
+        if e.kind == "new":
+            shape.append(1)
+        elif e.kind == "slice":
+            dims.append(len(shape))
+            shape.append(x.shape[k])
+            k += 1
+    return bind("broadcast_in_dim", x, shape=tuple(shape), broadcast_dimensions=tuple(dims))
+
+
+def _dynamic(x, entries):
+    """Lone integers, some known only when the program runs, and slices of step 1 or -1: one dynamic_slice."""
+    starts, sizes, dropped, reversed_ = [], [], [], []
+    for e in entries:
+        if e.kind == "new":
+            continue
+        n = x.shape[e.axis]
+        if e.kind == "slice":
+            start, _, _, back, size = _slice_start(e.value)
+            starts.append(start), sizes.append(size)
+            if back:
+                reversed_.append(e.axis)
+        else:
+            starts.append(e.value), sizes.append(1)
+            dropped.append(e.axis)
+    out = bind("dynamic_slice", x, *_dynamic_starts(x.shape, starts), slice_sizes=tuple(sizes))
+    if reversed_:
+        out = bind("rev", out, dimensions=tuple(reversed_))
+    if dropped:
+        out = bind("squeeze", out, dimensions=tuple(dropped))
+    return _insert_new(out, entries)
+
+
+def _dynamic_starts(shape, starts):
+    # Every start is normalised the same way, known or not: that is how JAX's programs read.
+    dtype = canonicalize_dtype(np.int32)
+    out = []
+    for i, n in zip(starts, shape):
+        if isinstance(i, int):
+            i = dtype.type(i)
+            out.append(bind("select_n", bind("lt", i, dtype.type(0)), i, bind("add", i, dtype.type(n))))
+        else:
+            out.append(_from_end(i, n))
+    return out
+
+
+# ---- gather and scatter
+
+
+class Plan(NamedTuple):
+    """What gather and scatter need: index vectors, sizes, axes, and how to get from the window axes to those of the result."""
+
+    indices: object
+    slice_sizes: tuple
+    offset_dims: tuple
+    collapsed: tuple
+    start_index_map: tuple
+    shape: tuple  # of the gathered result, before new axes
+    reversed: tuple
+    new_axes: tuple
+    advanced: bool
+
+
+def plan(x_shape, entries):
+    """The `Plan` of an index on an operand of `x_shape`."""
+    group = [e for e in entries if e.kind == "array"]
+    advanced = bool(group)
+    if advanced:
+        group = [e for e in entries if e.kind in ("array", "int", "scalar")]
+        positions = [i for i, e in enumerate(entries) if e.kind in ("array", "int", "scalar")]
+        first = positions[0]
+        together = all(entries[i].kind in ("array", "int", "scalar") for i in range(positions[0], positions[-1] + 1))
+        # numpy counts None between two arrays as a separation, too.
+        where = first if together else -1
+        arrays = _broadcast_group(group, x_shape)
+    components, start_index_map, collapsed, offset, batch, out = [], [], [], [], [], []
+    reversed_, new_axes = [], []
+    sizes = list(x_shape)
+
+    def emit_group():
+        common = _shape(arrays[0])
+        axes = []
+        for n in common:
+            axes.append(len(batch))
+            batch.append(n)
+            out.append(n)
+        for e, a in zip(group, arrays):
+            components.append((a, tuple(axes)))
+            start_index_map.append(e.axis)
+            collapsed.append(e.axis)
+            sizes[e.axis] = 1
+
+    # positions of the result's axes that new axes stand before, in the final numbering
+    final_axis = 0
+    if advanced and where == -1:
+        emit_group()
+        final_axis += len(_shape(arrays[0]))
+    for i, e in enumerate(entries):
+        if e.kind == "new":
+            new_axes.append(final_axis)
+            final_axis += 1
+            continue
+        if e.kind in ("array", "int", "scalar") and advanced:
+            if i == where:
+                emit_group()
+                final_axis += len(_shape(arrays[0]))
+            continue
+        n = x_shape[e.axis]
+        if e.kind == "int":
+            components.append((np.int32(_static_int(e.value, n)), ()))
+            start_index_map.append(e.axis), collapsed.append(e.axis)
+            sizes[e.axis] = 1
+            continue
+        if e.kind == "scalar":
+            components.append((_int32(_from_end(e.value, n)), ()))
+            start_index_map.append(e.axis), collapsed.append(e.axis)
+            sizes[e.axis] = 1
+            continue
+        start, _, step, back, size = _slice_start(e.value)
+        if step == 1 and not back:
+            if not (start == 0 and size == n):
+                components.append((np.int32(start), ()))
+                start_index_map.append(e.axis)
+            sizes[e.axis] = size
+            offset.append(len(out))
+        else:
+            first_index, _, signed = e.value
+            i32 = np.dtype(np.int32)
+            iota = bind("iota", dtype=i32, shape=(size,), dimension=0)
+            indices = bind("add", np.int32(first_index), bind("mul", np.int32(signed), iota))
+            if back:
+                indices = bind("rev", indices, dimensions=(0,))
+                reversed_.append(len(out))
+            components.append((indices, (len(batch),)))
+            batch.append(size)
+            start_index_map.append(e.axis), collapsed.append(e.axis)
+            sizes[e.axis] = 1
+        out.append(size)
+        final_axis += 1
+    indices = _join(components, tuple(batch))
+    return Plan(
+        indices,
+        tuple(sizes),
+        tuple(offset),
+        tuple(sorted(collapsed)),
+        tuple(start_index_map),
+        tuple(out),
+        tuple(reversed_),
+        tuple(new_axes),
+        advanced,
+    )
+
+
+def _broadcast_group(group, x_shape):
+    """The integers and arrays of an index, broadcast against one another as int32 arrays."""
+    values = []
+    for e in group:
+        n = x_shape[e.axis]
+        values.append(_static_int(e.value, n) if e.kind == "int" else _from_end(e.value, n))
+    shapes = [np.shape(v) for v in values]
+    try:
+        common = np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise ValueError(f"Incompatible shapes for broadcasting: shapes={shapes}") from None
+    out = []
+    for v in values:
+        if np.shape(v) != common:
+            k = len(common) - np.ndim(v)
+            v = bind("broadcast_in_dim", v, shape=common, broadcast_dimensions=tuple(range(k, len(common))))
+        out.append(_int32(v))
+    return out
+
+
+def _join(components, batch):
+    if not components:
+        return _core.asarray(np.zeros((*batch, 0), np.int32))
+    columns = [bind("broadcast_in_dim", c, shape=(*batch, 1), broadcast_dimensions=axes) for c, axes in components]
+    return columns[0] if len(columns) == 1 else bind("concatenate", *columns, dimension=len(batch))
+
+
+def _expand(x, axes):
+    if not axes:
+        return x
+    rank = x.ndim + len(axes)
+    sizes = iter(x.shape)
+    shape = tuple([1 if d in axes else next(sizes) for d in range(rank)])
+    return bind("broadcast_in_dim", x, shape=shape, broadcast_dimensions=tuple([d for d in range(rank) if d not in axes]))
+
+
+def getitem(x, index, indices_are_sorted=False, unique_indices=False, mode=None, fill_value=None):
+    """x[index].
+
+    index: integers, slices, None, Ellipsis, integer and boolean arrays (and lists of them), or a tuple of those. A traced boolean array
+    raises NonConcreteBooleanIndexError. mode: what out of bounds means, by default the nearest element; "fill" gives `fill_value` (nan
+    or the extreme of the dtype if None). Raises IndexError for too many indices, TypeError for what cannot be an index.
+    """
+    entries, inserted = parse(_shape(x), index)
+    x = _expand(x, inserted)
+    parsed = None if mode is None else GatherScatterMode.from_any(mode)
+    if not any(e.kind in ("array", "scalar") for e in entries):
+        inside = all(e.kind != "int" or -x.shape[e.axis] <= e.value < x.shape[e.axis] for e in entries)
+        if (inside or parsed != GatherScatterMode.FILL_OR_DROP) and all(e.kind != "int" or x.shape[e.axis] for e in entries):
+            return _static(x, entries)
+    elif parsed != GatherScatterMode.FILL_OR_DROP and all(
+        e.kind in ("new", "int", "scalar") or (e.kind == "slice" and abs(e.value[2]) == 1) for e in entries
+    ):
+        return _dynamic(x, entries)
+    p = plan(_shape(x), entries)
+    if 0 in p.shape:
+        out = bind("broadcast_in_dim", dtype_of(x).type(0), shape=p.shape, broadcast_dimensions=())
+    else:
+        if not p.advanced:
+            indices_are_sorted = unique_indices = True
+        numbers = GatherDimensionNumbers(p.offset_dims, p.collapsed, p.start_index_map)
+        out = _lax.gather(
+            x,
+            p.indices,
+            numbers,
+            p.slice_sizes,
+            unique_indices=unique_indices,
+            indices_are_sorted=indices_are_sorted,
+            mode=GatherScatterMode.PROMISE_IN_BOUNDS if parsed is None else parsed,
+            fill_value=fill_value,
+        )
+    if p.reversed:
+        out = bind("rev", out, dimensions=p.reversed)
+    return _expand(out, p.new_axes)
+
+
+def _update(name, x, index, y, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, function=None):
+    x = _core.asarray(x)
+    entries, inserted = parse(_shape(x), index)
+    y = y if isinstance(y, _core.Array) else _as_value(y)
+    dtype = x.dtype
+    if is_complex(y.dtype) and not is_complex(dtype):
+        import warnings
+
+        warnings.warn("scatter inputs have incompatible types: cannot safely cast value from dtype=complex64 to dtype of the operand", FutureWarning, stacklevel=3)
+        y = bind("real", y)
+    if y.dtype != dtype or (y.weak_type and y.ndim):
+        y = _lax.convert_element_type(y, dtype)
+    elif y.weak_type:
+        y = bind("convert_element_type", y, new_dtype=dtype, weak_type=False) if isinstance(y, _core.Tracer) else _core.asarray(y, dtype)
+    expanded = _expand(x, inserted)
+    p = plan(_shape(expanded), entries)
+    if 0 in p.shape:
+        return x
+    final = list(p.shape)
+    for axis in p.new_axes:
+        final.insert(axis, 1)
+    y = _broadcast_update(y, tuple(final))
+    if p.new_axes:
+        y = bind("squeeze", y, dimensions=p.new_axes)
+    if p.reversed:
+        y = bind("rev", y, dimensions=p.reversed)
+    if not p.advanced:
+        indices_are_sorted = unique_indices = True
+    numbers = ScatterDimensionNumbers(p.offset_dims, p.collapsed, p.start_index_map)
+    out = _lax._scatter(name, expanded, p.indices, y, numbers, indices_are_sorted, unique_indices, mode, function)
+    return bind("squeeze", out, dimensions=tuple(inserted)) if inserted else out
+
+
+def _as_value(y):
+    if isinstance(y, (list, tuple)):
+        from .numpy import array
+
+        return array(y)
+    return _core.asarray(y)
+
+
+def _broadcast_update(y, shape):
+    if _shape(y) == shape:
+        return y
+    if y.ndim > len(shape):
+        extra = y.ndim - len(shape)
+        if any(n != 1 for n in y.shape[:extra]):
+            raise ValueError(f"Cannot broadcast to shape with fewer dimensions: arr_shape={_shape(y)} shape={shape}")
+        y = bind("squeeze", y, dimensions=tuple(range(extra)))
+        return _broadcast_update(y, shape)
+    return _core.broadcast_to(y, shape)
+
+
+class IndexUpdateHelper:
+    """`x.at`: index it, then call the update to make. x itself is never changed."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array):
+        self.array = array
+
+    def __getitem__(self, index):
+        return IndexUpdateRef(self.array, index)
+
+    def __repr__(self):
+        return f"IndexUpdateHelper({self.array!r})"
+
+
+class IndexUpdateRef:
+    """`x.at[index]`: the update functions.
+
+    Each takes indices_are_sorted and unique_indices (promises about the index) and mode: "drop" (the default: updates out of bounds are
+    dropped), "clip", "promise_in_bounds"; `get` also "fill" with a fill_value. Values are broadcast to the indexed shape and converted to
+    x's dtype.
+
+        x.at[idx].add(1.0)
+    """
+
+    __slots__ = ("array", "index")
+
+    def __init__(self, array, index):
+        self.array, self.index = array, index
+
+    def __repr__(self):
+        return f"IndexUpdateRef({self.array!r}, {self.index!r})"
+
+    def get(self, *, indices_are_sorted=False, unique_indices=False, mode=None, fill_value=None, out_sharding=None, wrap_negative_indices=True):
+        """x[index], with `mode` for indices out of bounds: by default the nearest element."""
+        return getitem(_core.asarray(self.array), self.index, indices_are_sorted, unique_indices, mode, fill_value)
+
+    def set(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
+        """x with x[index] = values."""
+        return _update("scatter", self.array, self.index, values, indices_are_sorted, unique_indices, mode)
+
+    def add(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
+        """x with x[index] += values; repeated indices add up."""
+        return _update("scatter-add", self.array, self.index, values, indices_are_sorted, unique_indices, mode)
+
+    def subtract(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
+        """x with x[index] -= values; repeated indices add up."""
+        return _update("scatter-sub", self.array, self.index, values, indices_are_sorted, unique_indices, mode)
+
+    def multiply(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
+        """x with x[index] *= values; repeated indices multiply up."""
+        return _update("scatter-mul", self.array, self.index, values, indices_are_sorted, unique_indices, mode)
+
+    mul = multiply
+
+    def divide(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
+        """x with x[index] /= values."""
+        from .numpy import divide
+
+        return divide(self.array, self._scattered_ones(values, indices_are_sorted, unique_indices, mode))
+
+    def power(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
+        """x with x[index] **= values."""
+        from .numpy import power
+
+        return power(self.array, self._scattered_ones(values, indices_are_sorted, unique_indices, mode))
+
+    def _scattered_ones(self, values, indices_are_sorted, unique_indices, mode):
+        from .numpy import ones_like
+
+        return _update("scatter-mul", ones_like(self.array), self.index, values, indices_are_sorted, unique_indices, mode)
+
+    def min(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
+        """x with x[index] = minimum(x[index], values)."""
+        return _update("scatter-min", self.array, self.index, values, indices_are_sorted, unique_indices, mode)
+
+    def max(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
+        """x with x[index] = maximum(x[index], values)."""
+        return _update("scatter-max", self.array, self.index, values, indices_are_sorted, unique_indices, mode)
+
+    def apply(self, func, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
+        """x with x[index] = func(x[index]) for an elementwise `func`; for a repeated index func is applied once for each mention."""
+
+        def function(v, _):
+            return _lax.convert_element_type(func(v), v.dtype)
+
+        return _update("scatter", self.array, self.index, 0, indices_are_sorted, unique_indices, mode, function=function)

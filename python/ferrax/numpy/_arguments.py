@@ -1,0 +1,150 @@
+"""What the functions of `ferrax.numpy` accept, and the inner jitted functions that JAX's programs show.
+
+Invariant: lists and tuples are no arrays: they raise TypeError with the function's name and the argument's position.
+
+    >>> jnp.sum([1, 2])
+    TypeError: sum requires ndarray or scalar arguments, got <class 'list'> at position 0.
+"""
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from .. import _core
+from .._core import bind, elementwise
+from .._dtypes import canonicalize_dtype
+
+Array = _core.Array
+_ARRAY_LIKE = (Array, np.ndarray, np.generic, bool, int, float, complex)
+
+
+def is_arraylike(x) -> bool:
+    """Whether x is an array or a number."""
+    return isinstance(x, _ARRAY_LIKE) or hasattr(x, "__jax_array__")
+
+
+def check_arraylike(name, *args):
+    """Raises TypeError unless every argument is an array or a number."""
+    for i, x in enumerate(args):
+        if not isinstance(x, _ARRAY_LIKE) and not hasattr(x, "__jax_array__"):
+            raise TypeError(f"{name} requires ndarray or scalar arguments, got {type(x)} at position {i}.")
+
+
+def as_array(name, x) -> Array:
+    """x as an Array. Raises TypeError if it is none."""
+    if isinstance(x, Array):
+        return x
+    check_arraylike(name, x)
+    return _core.asarray(x)
+
+
+def pointwise(name, primitive, *xs) -> Array:
+    """A primitive applied with promotion and broadcasting, with errors that name the public function."""
+    try:
+        return elementwise(primitive, *xs)
+    except TypeError:
+        check_arraylike(name, *xs)
+        raise
+
+
+def promote(name, *xs):
+    """The arguments as arrays of one dtype."""
+    check_arraylike(name, *xs)
+    return _core.promote_dtypes(*xs)
+
+
+def promote_inexact(name, *xs):
+    """The arguments as arrays of one float or complex dtype."""
+    check_arraylike(name, *xs)
+    return _core.promote_dtypes_inexact(*xs)
+
+
+def jitted(name, static=(), fun=None):
+    """Decorator: the function as an inner `jit` equation of that name, as JAX's programs show it.
+
+    static: names of the parameters that are not arrays.
+    """
+
+    def decorate(f):
+        f.__name__ = f.__qualname__ = name
+        return _core.jit(f, static_argnames=tuple(static))
+
+    return decorate if fun is None else decorate(fun)
+
+
+def unsupported(name, **arguments):
+    """Raises NotImplementedError for arguments that numpy has and arrays that cannot change do not: out, order, ..."""
+    for argument, value in arguments.items():
+        if value is not None:
+            raise NotImplementedError(f"The '{argument}' argument to {name} is not supported.")
+
+
+def canonicalize_axis(axis, ndim) -> int:
+    """The axis counted from the front. Raises ValueError out of bounds."""
+    axis = operator.index(axis)
+    if not -ndim <= axis < ndim:
+        raise ValueError(f"axis {axis} is out of bounds for array of dimension {ndim}")
+    return axis + ndim if axis < 0 else axis
+
+
+def canonicalize_axes(axis, ndim) -> tuple[int, ...]:
+    """One axis, several, or None for all, as a tuple counted from the front. Raises ValueError for repeats."""
+    if axis is None:
+        return tuple(range(ndim))
+    if isinstance(axis, (tuple, list)):
+        axes = tuple([canonicalize_axis(a, ndim) for a in axis])
+        if len(set(axes)) != len(axes):
+            raise ValueError(f"duplicate value in 'axis': {axes}")
+        return axes
+    try:
+        return (canonicalize_axis(axis, ndim),)
+    except TypeError:
+        return canonicalize_axes(tuple(axis), ndim)
+
+
+def canonicalize_shape(shape, context="") -> tuple[int, ...]:
+    """A size or a sequence of sizes as a tuple of ints. Raises TypeError for anything that is not static."""
+    if isinstance(shape, Array) and shape.ndim == 0 and not isinstance(shape, _core.Tracer):
+        shape = (operator.index(shape),)
+    elif isinstance(shape, (int, np.integer)) or not hasattr(shape, "__iter__") or isinstance(shape, str) or np.ndim(shape) == 0 and hasattr(shape, "ndim"):
+        shape = (shape,)
+    try:
+        return tuple([operator.index(n) for n in shape])
+    except TypeError:
+        pass
+    message = f"Shapes must be 1D sequences of concrete values of integer type, got {tuple(shape)}."
+    if any(isinstance(n, _core.Tracer) for n in shape):
+        message += "\nIf using `jit`, try using `static_argnums` or applying `jit` to smaller subfunctions."
+    raise TypeError(message + (f" {context}" if context else ""))
+
+
+def concrete_or_error(x, context):
+    """x as a numpy array. Raises ConcretizationTypeError for a traced value."""
+    if isinstance(x, _core.Tracer):
+        from ..errors import ConcretizationTypeError
+
+        raise ConcretizationTypeError(x, context)
+    return np.asarray(x)
+
+
+def is_concrete(x) -> bool:
+    """Whether the value is known now."""
+    return not isinstance(x, _core.Tracer)
+
+
+def convert(x, dtype, weak=False) -> Array:
+    """x as an array of `dtype`, weakly typed or not; no equation where nothing changes."""
+    dtype = canonicalize_dtype(dtype)
+    if not isinstance(x, Array):
+        return _core.asarray(x, dtype)
+    if x.dtype == dtype and x.weak_type == weak:
+        return x
+    return bind("convert_element_type", x, new_dtype=dtype, weak_type=weak)
+
+
+def constant(value, dtype):
+    """A scalar of the dtype, for use in equations: a literal there."""
+    return np.dtype(dtype).type(value)
+
+

@@ -1,0 +1,117 @@
+"""Whole-array comparisons and predicates on objects.
+
+Invariant: what depends on values is an array of bool; what depends on types alone is a Python bool.
+
+    >>> jnp.allclose(1.0, 1.0 + 1e-9)
+    Array(True, dtype=bool)
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from .. import _core
+
+from .._dtypes import dtype_of, is_bool, is_complex, is_inexact
+from ._arguments import Array, check_arraylike, jitted
+
+
+def array_equal(a1, a2, equal_nan=False):
+    """Whether two arrays have the same shape and elements. equal_nan: whether nan equals nan."""
+    from ._creation import asarray
+    from ._elementwise import equal, isnan
+    from ._reductions import all
+    from ._ufuncs import logical_and, logical_or
+
+    a1, a2 = asarray(a1), asarray(a2)
+    if tuple(a1.shape) != tuple(a2.shape):
+        return _core.asarray(np.False_)
+    same = equal(a1, a2)
+    if equal_nan:
+        same = logical_or(same, logical_and(isnan(a1), isnan(a2)))
+    return all(same)
+
+
+def array_equiv(a1, a2):
+    """Whether two arrays are equal once broadcast to a common shape; False where they do not broadcast."""
+    from ._creation import asarray
+    from ._elementwise import equal
+    from ._reductions import all
+
+    a1, a2 = asarray(a1), asarray(a2)
+    try:
+        same = equal(a1, a2)
+    except ValueError:
+        return _core.asarray(np.False_)
+    return all(same)
+
+
+@jitted("isclose")
+def _isclose(a, b, rtol, atol, equal_nan):
+    from ._elementwise import absolute, greater_equal, isfinite, isinf, isnan, less_equal, sign, equal
+    from ._selecting import where
+    from ._ufuncs import add, logical_and, logical_or, multiply, subtract
+
+    a, b = _core.promote_dtypes(a, b)
+    dtype = a.dtype
+    if is_bool(dtype):
+        return equal(a, b)
+    if not is_inexact(dtype):
+        from ._elementwise import less_equal as le
+
+        a, b = _core.promote_dtypes_inexact(a, b)
+        del le
+    close = less_equal(absolute(subtract(a, b)), add(atol, multiply(rtol, absolute(b))))
+    finite = logical_and(isfinite(a), isfinite(b))
+    # Infinities are close to themselves alone.
+    out = where(finite, close, equal(a, b))
+    del greater_equal, isinf, sign
+    return logical_or(out, logical_and(logical_and(isnan(a), isnan(b)), equal_nan))
+
+
+def isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
+    """|a - b| <= atol + rtol |b|, elementwise; infinities are close to themselves. equal_nan: whether nan is close to nan."""
+    check_arraylike("isclose", a, b)
+    return _isclose(a, b, rtol, atol, equal_nan)
+
+
+@jitted("allclose")
+def _allclose(a, b, rtol, atol, equal_nan):
+    from ._reductions import all
+
+    return all(isclose(a, b, rtol, atol, equal_nan))
+
+
+def allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
+    """Whether all elements are close (see `isclose`)."""
+    check_arraylike("allclose", a, b)
+    return _allclose(a, b, rtol, atol, equal_nan)
+
+
+def iscomplexobj(x):
+    """Whether x's dtype is complex, whatever its values."""
+    if x is None:
+        return False
+    return is_complex(dtype_of(x)) if isinstance(x, (Array, np.ndarray, np.generic, bool, int, float, complex)) else np.iscomplexobj(x)
+
+
+def isrealobj(x):
+    """Whether x's dtype is not complex."""
+    return not iscomplexobj(x)
+
+
+def isscalar(element):
+    """Whether element is a number or an array of rank 0 (or a string, as in numpy)."""
+    if isinstance(element, (Array, np.ndarray)) or hasattr(element, "__jax_array__"):
+        return np.ndim(element) == 0
+    return np.isscalar(element)
+
+
+def iterable(y):
+    """Whether y can be iterated over."""
+    try:
+        iter(y)
+    except TypeError:
+        return False
+    return True
+
+

@@ -1,0 +1,654 @@
+"""Making arrays: from Python values, from shapes, from ranges.
+
+Invariant: 64-bit dtypes become 32-bit ones unless x64 is on; Python numbers alone make weakly typed arrays, lists of them do not.
+
+    >>> jnp.array([1, 2.5])
+    Array([1. , 2.5], dtype=float32)
+"""
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from .. import _core
+from .._core import bind
+from .._dtypes import canonicalize_dtype, dtype_of, is_bool, is_complex, is_inexact, is_integer, to_inexact
+from ._arguments import (
+    Array, as_array, canonicalize_axis, canonicalize_shape, check_arraylike, concrete_or_error, constant, convert, is_arraylike, jitted,
+)  # fmt: skip
+
+_SCALARS = (bool, int, float, complex)
+
+
+def _invalid(value, dtype):
+    return TypeError(f"Value '{value}' with dtype {dtype} is not a valid JAX array type. Only arrays of numeric types are supported by JAX.")
+
+
+def _contains_arrays(x):
+    if isinstance(x, (list, tuple)):
+        return any(_contains_arrays(v) for v in x)
+    return isinstance(x, Array) or hasattr(x, "__jax_array__")
+
+
+def _leaves(x):
+    if isinstance(x, (list, tuple)):
+        for v in x:
+            yield from _leaves(v)
+    else:
+        yield x
+
+
+def _check_integers(x, dtype):
+    # numpy would make an int64 array, and narrowing would wrap silently.
+    info = np.iinfo(dtype)
+    for v in _leaves(x):
+        if type(v) is int and not info.min <= v <= info.max:
+            raise OverflowError(f"Python integer {v} out of bounds for {dtype}")
+
+
+def array(object, dtype=None, *args, copy=True, order="K", ndmin=0, device=None, out_sharding=None):
+    """An array of `object`: a number, an array, nested lists of those, or anything with __array__.
+
+    dtype: by default that of the values, promoted. ndmin: leading axes of size 1 are added up to this rank. device: where to put it.
+    Raises ValueError for ragged lists, TypeError for values that are no numbers, OverflowError for integers that do not fit.
+    """
+    if order is not None and order not in ("K", "C", "A"):
+        raise NotImplementedError("Only implemented for order='K'")
+    if dtype is not None:
+        dtype = canonicalize_dtype(dtype)
+    if isinstance(object, Array):
+        out = object if dtype is None else convert(object, dtype)
+        if copy:
+            out = bind("copy", out) if out is object else out
+    elif type(object) in _SCALARS:
+        if dtype is None and type(object) is int:
+            info = np.iinfo(canonicalize_dtype(int))
+            if not info.min <= object <= info.max:
+                raise OverflowError(f"Python int {object} too large to convert to {canonicalize_dtype(int)}")
+        if dtype is not None and type(object) is complex and not is_complex(dtype):
+            object = object.real
+        out = _core.asarray(object, dtype)
+    elif isinstance(object, (list, tuple)):
+        out = _from_sequence(object, dtype)
+    elif object is None:
+        raise ValueError("None is not a valid value for jnp.array")
+    elif hasattr(object, "__jax_array__"):
+        return array(object.__jax_array__(), dtype, copy=copy, ndmin=ndmin, device=device)
+    else:
+        values = object if isinstance(object, np.ndarray) else np.asarray(object)
+        if values.dtype == np.dtype("O") or values.dtype.kind in "USMm" or (values.dtype.kind == "V" and values.dtype.names):
+            raise _invalid(object, values.dtype)
+        out = _from_numpy(values, dtype)
+    if out.ndim < ndmin:
+        k = ndmin - out.ndim
+        out = bind("broadcast_in_dim", out, shape=(1,) * k + tuple(out.shape), broadcast_dimensions=tuple(range(k, ndmin)))
+    return out if device is None else _core.device_put(out, device)
+
+
+def _from_numpy(values, dtype):
+    if dtype is not None and values.dtype.kind == "c" and not is_complex(dtype):
+        values = values.real
+    return _core.asarray(values, dtype)
+
+
+def _from_sequence(values, dtype):
+    if any(v is None for v in _leaves(values)):
+        raise ValueError("None is not a valid value for jnp.array")
+    if not _contains_arrays(values):
+        out = np.asarray(values)
+        if out.dtype == np.dtype("O"):
+            for v in _leaves(values):
+                if not is_arraylike(v) and not hasattr(v, "__array__"):
+                    raise _invalid(values, out.dtype)
+            _check_integers(values, canonicalize_dtype(int) if dtype is None else dtype)
+        elif out.dtype.kind in "USMm":
+            raise _invalid(values, out.dtype)
+        if out.size == 0 and dtype is None and out.dtype == np.float64:
+            dtype = canonicalize_dtype(float)
+        if dtype is None:
+            dtype = canonicalize_dtype(out.dtype)
+        if is_integer(dtype) and out.dtype.kind in "iu" and out.dtype != dtype and out.size:
+            info = np.iinfo(dtype)
+            if out.min() < info.min or out.max() > info.max:
+                _check_integers(values, dtype)
+        return _from_numpy(out, dtype)
+    if dtype is None:
+        dtype = _core.result_type(*_leaves(values))
+    parts = [_from_sequence(v, dtype) if isinstance(v, (list, tuple)) else convert(_core.asarray(v), dtype) for v in values]
+    shapes = {tuple(p.shape) for p in parts}
+    if len(shapes) > 1:
+        raise ValueError(
+            "setting an array element with a sequence. The requested array has an inhomogeneous shape after 1 dimensions. "
+            f"The detected shape was ({len(parts)},) + inhomogeneous part."
+        )
+    rows = []
+    for p in parts:
+        rows.append(bind("broadcast_in_dim", p, shape=(1, *p.shape), broadcast_dimensions=tuple(range(1, p.ndim + 1))))
+    return rows[0] if len(rows) == 1 else bind("concatenate", *rows, dimension=0)
+
+
+def asarray(a, dtype=None, order=None, *, copy=None, device=None, out_sharding=None):
+    """a as an array, the same object where nothing changes. copy: True to copy, False to raise ValueError where one is needed."""
+    if type(a) is str:
+        raise TypeError(f"asarray: expected ArrayLike, got {a} of type {type(a)}.")
+    if copy is False and not isinstance(a, (Array, np.ndarray)):
+        raise ValueError("jnp.asarray: cannot convert object to an array without a copy; consider copy=None")
+    return array(a, dtype=dtype, copy=bool(copy), order=order, device=device)
+
+
+def copy(a, order=None):
+    """A copy of a."""
+    check_arraylike("copy", a)
+    return array(a, copy=True, order=order)
+
+
+def astype(x, dtype, /, *, copy=False, device=None):
+    """x converted to `dtype` (None: the default float). Complex to real drops the imaginary part."""
+    check_arraylike("astype", x)
+    x = _core.asarray(x) if not isinstance(x, Array) else x
+    dtype = canonicalize_dtype(float if dtype is None else dtype)
+    if is_complex(x.dtype) and not is_complex(dtype) and not is_bool(dtype):
+        import warnings
+
+        from . import ComplexWarning
+
+        warnings.warn("Casting from complex to real dtypes will raise an error in a future version of JAX.", DeprecationWarning, stacklevel=2)
+        del ComplexWarning
+        x = bind("real", x)
+    out = convert(x, dtype)
+    if copy and out is x:
+        out = bind("copy", out)
+    return out if device is None else _core.device_put(out, device)
+
+
+def _filled(value, shape, device):
+    out = bind("broadcast_in_dim", value, shape=shape, broadcast_dimensions=()) if shape else _core.asarray(value)
+    return out if device is None else _core.device_put(out, device)
+
+
+def zeros(shape, dtype=None, *, device=None, out_sharding=None):
+    """Zeros of `shape` (an integer or a sequence of them) and `dtype` (default float)."""
+    return _filled(constant(0, canonicalize_dtype(float if dtype is None else dtype)), canonicalize_shape(shape), device)
+
+
+def ones(shape, dtype=None, *, device=None, out_sharding=None):
+    """Ones of `shape` and `dtype` (default float)."""
+    return _filled(constant(1, canonicalize_dtype(float if dtype is None else dtype)), canonicalize_shape(shape), device)
+
+
+def empty(shape, dtype=None, *, device=None, out_sharding=None):
+    """The same as `zeros`."""
+    return zeros(shape, dtype, device=device)
+
+
+def full(shape, fill_value, dtype=None, *, device=None, out_sharding=None):
+    """`fill_value`, a scalar or an array that broadcasts, spread over `shape`."""
+    check_arraylike("full", fill_value)
+    shape = canonicalize_shape(shape)
+    weak = dtype is None and not hasattr(fill_value, "dtype") and type(fill_value) is not bool
+    dtype = canonicalize_dtype(dtype) if dtype is not None else dtype_of(fill_value)
+    if np.ndim(fill_value) == 0:
+        if isinstance(fill_value, Array):
+            return _filled(convert(fill_value, dtype, weak=fill_value.weak_type and weak), shape, device)
+        if weak:
+            return _filled(fill_value, shape, device)
+        return _filled(_core.asarray(fill_value, dtype) if not isinstance(fill_value, _SCALARS) else _scalar(fill_value, dtype), shape, device)
+    return _core.broadcast_to(array(fill_value, dtype, copy=False), shape)
+
+
+def _scalar(value, dtype):
+    with np.errstate(all="ignore"):
+        if isinstance(value, complex) and not is_complex(dtype):
+            value = value.real
+        if isinstance(value, float) and is_integer(dtype) and value == value and abs(value) != float("inf"):
+            value = int(value)
+        return np.asarray(value).astype(dtype)[()] if not isinstance(value, int) or is_bool(dtype) else constant(value, dtype)
+
+
+def _like(name, a, dtype, shape):
+    if not (hasattr(a, "dtype") and hasattr(a, "shape")):
+        check_arraylike(name, a)
+    weak = dtype is None and shape is None and getattr(a, "weak_type", type(a) in (int, float, complex))
+    dtype = dtype_of_like(a) if dtype is None else canonicalize_dtype(dtype)
+    return dtype, np.shape(a) if shape is None else canonicalize_shape(shape), weak
+
+
+def dtype_of_like(a):
+    """The dtype of an array or of a description of one."""
+    return dtype_of(a) if is_arraylike(a) else canonicalize_dtype(a.dtype)
+
+
+def zeros_like(a, dtype=None, shape=None, *, device=None, out_sharding=None):
+    """Zeros of a's shape and dtype, unless given."""
+    dtype, shape, _ = _like("zeros_like", a, dtype, shape)
+    return _filled(constant(0, dtype), shape, device)
+
+
+def ones_like(a, dtype=None, shape=None, *, device=None, out_sharding=None):
+    """Ones of a's shape and dtype, unless given."""
+    dtype, shape, _ = _like("ones_like", a, dtype, shape)
+    return _filled(constant(1, dtype), shape, device)
+
+
+def empty_like(prototype, dtype=None, shape=None, *, device=None):
+    """The same as `zeros_like`."""
+    dtype, shape, _ = _like("empty_like", prototype, dtype, shape)
+    return _filled(constant(0, dtype), shape, device)
+
+
+def full_like(a, fill_value, dtype=None, shape=None, *, device=None, out_sharding=None):
+    """`fill_value` spread over an array of a's shape and dtype, unless given."""
+    check_arraylike("full_like", 0, fill_value)
+    dtype, shape, _ = _like("full_like", a, dtype, shape)
+    if np.ndim(fill_value) == 0:
+        value = _scalar(fill_value, dtype) if isinstance(fill_value, _SCALARS) else convert(_core.asarray(fill_value), dtype)
+        return _filled(value, shape, device)
+    return _core.broadcast_to(array(fill_value, dtype, copy=False), shape)
+
+
+def _static_number(x, name):
+    if isinstance(x, Array):
+        return concrete_or_error(x, f"It arose in the jnp.arange argument '{name}'")[()]
+    return x
+
+
+def arange(start, stop=None, step=None, dtype=None, *, device=None, out_sharding=None):
+    """start, start + step, ... up to stop (not included); with one argument, from 0. The bounds must be known when tracing."""
+    start = _static_number(start, "stop" if stop is None else "start")
+    stop, step = _static_number(stop, "stop"), _static_number(step, "step")
+    if any(isinstance(v, (complex, np.complexfloating)) for v in (start, stop, step)):
+        raise ValueError("Passing complex start/stop/step to jnp.arange is no longer supported starting in JAX v0.10.0.")
+    if stop is None and step is not None:
+        stop = start
+        start = 0
+    if stop is None:
+        start, stop = 0, start
+        from_zero = True
+    else:
+        from_zero = False
+    if step is not None and step == 0:
+        raise ZeroDivisionError("division by zero")
+    if dtype is None:
+        dtype = _core.result_type(start, stop, *([] if step is None else [step]))
+    dtype = canonicalize_dtype(dtype)
+    if not (is_integer(dtype) or is_inexact(dtype)):
+        return _core.asarray(np.arange(start, stop, 1 if step is None else step, dtype=dtype))
+    if is_complex(dtype):
+        return convert(arange(start, stop, step, to_inexact(np.dtype(np.float32))), dtype)
+    n = int(max(0, np.ceil(np.divide(np.subtract(stop, start), 1 if step is None else step)))) if not _all_int(start, stop, step) else len(range(int(start), int(stop), 1 if step is None else int(step)))
+    out = bind("iota", dtype=dtype, shape=(n,), dimension=0)
+    if step is not None:
+        out = bind("mul", _scalar(_plain(step), dtype), out)
+    if not from_zero and (step is not None or start != 0):
+        out = bind("add", _scalar(_plain(start), dtype), out)
+    return out if device is None else _core.device_put(out, device)
+
+
+def _plain(x):
+    return x.item() if isinstance(x, np.generic) else x
+
+
+def _all_int(*values):
+    return all(v is None or isinstance(v, (int, np.integer)) for v in values)
+
+
+@jitted("_linspace", static=("num", "endpoint", "retstep", "dtype", "axis"))
+def _linspace(start, stop, num, endpoint, retstep, dtype, axis):
+    from ._elementwise import floor
+    from ._shaping import moveaxis
+
+    start, stop = as_array("linspace", start), as_array("linspace", stop)
+    inner = to_inexact(_core.result_type(start, stop))
+    computation = inner if dtype is None or not is_inexact(dtype) else _core.result_type(inner, dtype)
+    dtype = computation if dtype is None else dtype
+    start, stop = convert(start, computation), convert(stop, computation)
+    bounds = np.broadcast_shapes(start.shape, stop.shape)
+    start, stop = _core.broadcast_to(start, bounds), _core.broadcast_to(stop, bounds)
+    axis = canonicalize_axis(axis, len(bounds) + 1)
+    div = num - 1 if endpoint else num
+    wide = list(bounds)
+    wide.insert(axis, 1)
+    if num > 1:
+        delta = bind("div", bind("sub", stop, start), constant(div, computation))
+        n = div if endpoint else num
+        real = computation if not is_complex(computation) else np.dtype(np.float32 if computation == np.complex64 else np.float64)
+        steps = bind("iota", dtype=real, shape=(n,), dimension=0)
+        shape = [1] * len(wide)
+        shape[axis] = n
+        if len(shape) > 1:
+            steps = bind("reshape", steps, new_sizes=tuple(shape), dimensions=None)
+        steps = convert(bind("div", steps, constant(div, real)), computation)
+        # start (1 - t) + stop t, so that the last value is stop itself.
+        a = _mul(bind("reshape", start, new_sizes=tuple(wide), dimensions=None), bind("sub", constant(1, computation), steps))
+        b = _mul(bind("reshape", stop, new_sizes=tuple(wide), dimensions=None), steps)
+        out = bind("add", a, b)
+        if endpoint:
+            dims = tuple([d for d in range(len(wide)) if d != axis])
+            last = bind("broadcast_in_dim", stop, shape=tuple(wide), broadcast_dimensions=dims)
+            out = bind("concatenate", out, last, dimension=axis)
+    elif num == 1:
+        delta = _core.asarray(constant(np.nan, computation)) if endpoint else bind("sub", stop, start)
+        out = bind("reshape", start, new_sizes=tuple(wide), dimensions=None)
+    else:
+        wide[axis] = 0
+        delta = _core.asarray(constant(np.nan, computation))
+        out = _filled(constant(0, computation), tuple(wide), None)
+    if is_integer(dtype) and not is_integer(out.dtype):
+        out = floor(out)
+    del moveaxis
+    out = convert(out, dtype)
+    return (out, delta) if retstep else out
+
+
+def _mul(x, y):
+    return bind("mul", x, y)
+
+
+def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, *, device=None):
+    """`num` numbers evenly spaced from start to stop (which is the last if `endpoint`), along a new axis `axis`.
+
+    start, stop: numbers or arrays that broadcast. retstep: also return the spacing. Raises ValueError for negative num.
+    """
+    num = operator.index(concrete_or_error(num, "'num' argument of jnp.linspace")[()]) if isinstance(num, Array) else operator.index(num)
+    if num < 0:
+        raise ValueError(f"Number of samples, {num}, must be non-negative.")
+    check_arraylike("linspace", start, stop)
+    dtype = None if dtype is None else canonicalize_dtype(dtype)
+    out = _linspace(start, stop, num=num, endpoint=bool(endpoint), retstep=bool(retstep), dtype=dtype, axis=operator.index(axis))
+    return tuple(out) if retstep else out
+
+
+@jitted("_logspace", static=("num", "endpoint", "dtype", "axis"))
+def _logspace(start, stop, base, num, endpoint, dtype, axis):
+    from ._elementwise import power
+
+    inner = to_inexact(_core.result_type(start, stop))
+    start, stop = convert(_core.asarray(start), inner), convert(_core.asarray(stop), inner)
+    exponents = linspace(start, stop, num=num, endpoint=endpoint, axis=axis)
+    out = power(convert(_core.asarray(base), inner), exponents)
+    return convert(out, inner if dtype is None else dtype)
+
+
+def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0):
+    """base ** linspace(start, stop, num, ...)."""
+    check_arraylike("logspace", start, stop)
+    dtype = None if dtype is None else canonicalize_dtype(dtype)
+    return _logspace(start, stop, base, num=operator.index(num), endpoint=bool(endpoint), dtype=dtype, axis=operator.index(axis))
+
+
+@jitted("_geomspace", static=("num", "endpoint", "dtype", "axis"))
+def _geomspace(start, stop, num, endpoint, dtype, axis):
+    from ._elementwise import log10
+
+    inner = to_inexact(_core.result_type(start, stop))
+    start, stop = convert(_core.asarray(start), inner), convert(_core.asarray(stop), inner)
+    # Follow the sign of start, so that negative and complex ranges work.
+    sign = bind("sign", start)
+    out = logspace(log10(_div(start, sign)), log10(_div(stop, sign)), num, endpoint=endpoint, base=10.0, axis=0)
+    if sign.ndim:
+        out = bind("mul", bind("broadcast_in_dim", sign, shape=(1, *sign.shape), broadcast_dimensions=tuple(range(1, sign.ndim + 1))), out)
+    else:
+        out = bind("mul", sign, out)
+    if axis != 0:
+        from ._shaping import moveaxis
+
+        out = moveaxis(out, 0, axis)
+    return convert(out, inner if dtype is None else dtype)
+
+
+def _div(x, y):
+    return bind("div", *_core.promote_shapes(x, y))
+
+
+def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
+    """`num` numbers from start to stop, each a constant multiple of the one before."""
+    check_arraylike("geomspace", start, stop)
+    dtype = None if dtype is None else canonicalize_dtype(dtype)
+    return _geomspace(start, stop, num=operator.index(num), endpoint=bool(endpoint), dtype=dtype, axis=operator.index(axis))
+
+
+def _grid(shape, k, compare):
+    i32 = np.dtype(np.int32)
+    rows = bind("iota", dtype=i32, shape=shape, dimension=0)
+    if compare == "eq":
+        columns = bind("iota", dtype=i32, shape=shape, dimension=1)
+        return bind("eq", bind("add", rows, np.int32(k)), columns)
+    rows = bind("add", rows, np.int32(k))
+    return bind("ge", rows, bind("iota", dtype=i32, shape=shape, dimension=1))
+
+
+def _sizes(name, N, M):
+    sizes = []
+    for argument, n in (("N", N), ("M", N if M is None else M)):
+        (size,) = canonicalize_shape((n,), f"argument of '{argument}' {name}.")
+        if size < 0:
+            raise ValueError(f"negative dimensions are not allowed, got {argument}={size}")
+        sizes.append(size)
+    return tuple(sizes)
+
+
+def eye(N, M=None, k=0, dtype=None, *, device=None):
+    """[N, M] (M defaults to N) zeros with ones on the k-th diagonal."""
+    shape = _sizes("jnp.eye()", N, M)
+    dtype = canonicalize_dtype(float if dtype is None else dtype)
+    out = convert(_grid(shape, operator.index(k), "eq"), dtype)
+    return out if device is None else _core.device_put(out, device)
+
+
+def identity(n, dtype=None):
+    """The [n, n] identity matrix."""
+    return eye(n, dtype=dtype)
+
+
+def tri(N, M=None, k=0, dtype=None):
+    """[N, M] zeros with ones on and below the k-th diagonal."""
+    shape = _sizes("jnp.tri()", N, M)
+    return convert(_grid(shape, operator.index(k), "ge"), canonicalize_dtype(float if dtype is None else dtype))
+
+
+def _triangle(m, k, lower):
+    mask = _grid(tuple(m.shape[-2:]), k if lower else k - 1, "ge")
+    if m.ndim > 2:
+        mask = bind("broadcast_in_dim", mask, shape=tuple(m.shape), broadcast_dimensions=(m.ndim - 2, m.ndim - 1))
+    zero = _filled(constant(0, m.dtype), tuple(m.shape), None)
+    return bind("select_n", mask, zero, m) if lower else bind("select_n", mask, m, zero)
+
+
+@jitted("tril", static=("k",))
+def _tril(m, k=0):
+    return _triangle(m, k, True)
+
+
+@jitted("triu", static=("k",))
+def _triu(m, k=0):
+    return _triangle(m, k, False)
+
+
+def tril(m, k=0):
+    """m with zeros above the k-th diagonal of its last two axes. Raises ValueError below rank 2."""
+    m = as_array("tril", m)
+    if m.ndim < 2:
+        raise ValueError("Argument to jax.numpy.tril must be at least 2D")
+    return _tril(m, k=operator.index(k))
+
+
+def triu(m, k=0):
+    """m with zeros below the k-th diagonal of its last two axes. Raises ValueError below rank 2."""
+    m = as_array("triu", m)
+    if m.ndim < 2:
+        raise ValueError("Argument to jax.numpy.triu must be at least 2D")
+    return _triu(m, k=operator.index(k))
+
+
+@jitted("diagonal", static=("offset", "axis1", "axis2"))
+def _diagonal(a, offset, axis1, axis2):
+    from ._shaping import moveaxis
+
+    a = moveaxis(a, (axis1, axis2), (-2, -1))
+    n = max(0, min(a.shape[-2] + min(offset, 0), a.shape[-1] - max(offset, 0)))
+    i = bind("iota", dtype=np.dtype(np.int32), shape=(n,), dimension=0)
+    j = bind("iota", dtype=np.dtype(np.int32), shape=(n,), dimension=0)
+    # One of the two runs from 0, the other from the offset.
+    if offset > 0:
+        j = bind("add", np.int32(offset), j)
+    elif offset < 0:
+        i = bind("add", np.int32(-offset), i)
+    return a[..., i, j]
+
+
+def diagonal(a, offset=0, axis1=0, axis2=1):
+    """The elements a[..., i, i + offset] of the two axes, along a last axis. Raises ValueError below rank 2."""
+    a = as_array("diagonal", a)
+    if a.ndim < 2:
+        raise ValueError("diagonal requires an array of at least two dimensions.")
+    return _diagonal(a, offset=operator.index(offset), axis1=canonicalize_axis(axis1, a.ndim), axis2=canonicalize_axis(axis2, a.ndim))
+
+
+@jitted("_diag", static=("k",))
+def _diag(v, k):
+    from ._selecting import where
+
+    if v.ndim == 2:
+        return diagonal(v, offset=k)
+    zero = constant(0, v.dtype)
+    n = v.shape[0] + abs(k)
+    v = bind("pad", v, zero, padding_config=((max(0, k), max(0, -k), 0),) if k < 0 else ((0, k, 0),))
+    mask = eye_mask(n, k)
+    return where(mask, bind("broadcast_in_dim", v, shape=(n, 1), broadcast_dimensions=(0,)), _core.asarray(zero))
+
+
+def eye_mask(n, k):
+    """[n, n] booleans, true on the k-th diagonal."""
+    i32 = np.dtype(np.int32)
+    rows = bind("iota", dtype=i32, shape=(n, n), dimension=0)
+    columns = bind("iota", dtype=i32, shape=(n, n), dimension=1)
+    return bind("eq", bind("add", rows, np.int32(k)), columns)
+
+
+def diag(v, k=0):
+    """The matrix with v on its k-th diagonal, or the k-th diagonal of a matrix. Raises ValueError for other ranks."""
+    v = as_array("diag", v)
+    if v.ndim not in (1, 2):
+        raise ValueError("diag input must be 1d or 2d")
+    return _diag(v, k=operator.index(k))
+
+
+def diagflat(v, k=0):
+    """The matrix with v, flattened, on its k-th diagonal."""
+    from ._shaping import ravel
+
+    v = ravel(as_array("diagflat", v))
+    n = v.shape[0] + abs(k)
+    out = zeros(n * n, dtype=v.dtype)
+    i = arange(v.shape[0])
+    position = bind("add", bind("add", i, np.int32(max(0, k))), bind("mul", i if k >= 0 else bind("add", i, np.int32(-k)), np.int32(n)))
+    return out.at[position].set(v).reshape(n, n)
+
+
+@jitted("vander", static=("N", "increasing"))
+def _vander(x, N, increasing):
+    from ._elementwise import power
+
+    dtype = x.dtype
+    n = x.shape[0] if N is None else N
+    exponents = bind("iota", dtype=dtype, shape=(n,), dimension=0)
+    if not increasing:
+        exponents = bind("sub", constant(n - 1, dtype), exponents)
+    return power(x[:, None], exponents[None, :])
+
+
+def vander(x, N=None, increasing=False):
+    """The matrix of powers of x: column j is x ** (N - 1 - j), or x ** j if `increasing`. x: vector."""
+    x = as_array("vander", x)
+    if x.ndim != 1:
+        raise ValueError("x must be a one-dimensional array")
+    N = None if N is None else operator.index(N)
+    if N is not None and N < 0:
+        raise ValueError("N must be nonnegative")
+    return _vander(x, N=N, increasing=bool(increasing))
+
+
+def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
+    """Coordinate arrays of the grid that vectors span: with "xy" the first two axes are swapped; sparse ones have size 1 elsewhere."""
+    check_arraylike("meshgrid", *xi)
+    if not copy:
+        raise ValueError("jax.numpy.meshgrid only supports copy=True")
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"Valid values for indexing are 'xy' and 'ij', got {indexing}")
+    args = [_core.asarray(x) for x in xi]
+    if any(x.ndim != 1 for x in args):
+        raise ValueError(f"Arguments to jax.numpy.meshgrid must be 1D, got shapes {[tuple(x.shape) for x in args]}")
+    if indexing == "xy" and len(args) >= 2:
+        args[0], args[1] = args[1], args[0]
+    shape = [1 if sparse else x.shape[0] for x in args]
+    out = []
+    for i, x in enumerate(args):
+        s = list(shape)
+        s[i] = x.shape[0]
+        out.append(bind("broadcast_in_dim", x, shape=tuple(s), broadcast_dimensions=(i,)) if tuple(s) != tuple(x.shape) else x)
+    if indexing == "xy" and len(args) >= 2:
+        out[0], out[1] = out[1], out[0]
+    return out
+
+
+def indices(dimensions, dtype=None, sparse=False):
+    """The index of every position of a grid: [ndim, *dimensions], or a tuple of broadcastable vectors if `sparse`."""
+    dimensions = canonicalize_shape(dimensions)
+    dtype = canonicalize_dtype(int if dtype is None else dtype)
+    n = len(dimensions)
+    shape = (1,) * n
+    out = []
+    for i, size in enumerate(dimensions):
+        x = bind("iota", dtype=dtype, shape=(size,), dimension=0)
+        s = shape[:i] + (size,) + shape[i + 1 :] if sparse else dimensions
+        out.append(bind("broadcast_in_dim", x, shape=tuple(s), broadcast_dimensions=(i,)))
+    if sparse:
+        return tuple(out)
+    return bind("stack", *out, axis=0) if out else zeros((0,), dtype)
+
+
+def fromfunction(function, shape, *, dtype=float, **kwargs):
+    """function(i, j, ...) of the index arrays of a grid of `shape`."""
+    from .. import vmap
+
+    shape = canonicalize_shape(shape)
+    for i in range(len(shape)):
+        in_axes = [0 if i == j else None for j in range(len(shape))]
+        function = vmap(function, in_axes=tuple(in_axes[::-1]))
+    return function(*[arange(s, dtype=dtype) for s in shape], **kwargs)
+
+
+def frombuffer(buffer, dtype=float, count=-1, offset=0):
+    """A vector of the bytes of a buffer."""
+    return array(np.frombuffer(buffer, dtype=np.dtype(getattr(dtype, "dtype", dtype) if not isinstance(dtype, type) or hasattr(dtype, "dtype") and isinstance(getattr(dtype, "dtype"), np.dtype) else dtype), count=count, offset=offset))
+
+
+def fromstring(string, dtype=float, count=-1, *, sep):
+    """A vector of the numbers in a text."""
+    return array(np.fromstring(string, dtype=np.dtype(dtype), count=count, sep=sep))
+
+
+def fromfile(*args, **kwargs):
+    """Not offered: files are read outside; use numpy.fromfile and jnp.asarray."""
+    raise NotImplementedError(
+        "jnp.fromfile() is not implemented because it may be non-pure and thus unsafe for use with JIT and other JAX transformations. "
+        "Consider using jnp.asarray(np.fromfile(...)) instead, although care should be taken if np.fromfile is used within jax transformations "
+        "because of its potential side-effect of consuming the file object; for more information see Common Gotchas: Pure Functions"
+    )
+
+
+def fromiter(*args, **kwargs):
+    """Not offered: iterators are consumed outside; use numpy.fromiter and jnp.asarray."""
+    raise NotImplementedError(
+        "jnp.fromiter() is not implemented because it may be non-pure and thus unsafe for use with JIT and other JAX transformations. "
+        "Consider using jnp.asarray(np.fromiter(...)) instead, although care should be taken if np.fromiter is used within jax transformations "
+        "because of its potential side-effect of consuming the iterable object; for more information see Common Gotchas: Pure Functions"
+    )
+
+
+def from_dlpack(x, /, *, device=None, copy=None):
+    """An array sharing memory with any object that offers __dlpack__; a copy where it cannot be shared or `copy` is set."""
+    from ..dlpack import from_dlpack as convert_dlpack
+
+    return convert_dlpack(x, device=device, copy=copy)

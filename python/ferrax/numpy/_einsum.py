@@ -1,0 +1,254 @@
+"""einsum: sums of products named by subscripts.
+
+Invariant: operands are contracted two at a time, each pair by one dot_general over shared labels, after diagonals are taken and labels
+that occur once are summed away. The order of pairs is opt_einsum's where that package is installed, else the cheapest pair first.
+
+    >>> jnp.einsum("ij,jk->ik", jnp.ones((2, 3)), jnp.ones((3, 4))).shape
+    (2, 4)
+"""
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .. import _core
+from .._core import bind
+from .._dtypes import canonicalize_dtype
+from ._arguments import check_arraylike, constant, convert, unsupported
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+def _label(i):
+    return _LETTERS[i] if i < 52 else chr(i + 140)
+
+
+def _parse(subscripts, operands):
+    """(labels of each operand, labels of the output, operands), with ellipses replaced by labels of their own."""
+    if isinstance(subscripts, str):
+        text, arrays = subscripts.replace(" ", ""), list(operands)
+    else:
+        rest = [subscripts, *operands]
+        arrays, lists = [], []
+        while len(rest) >= 2:
+            arrays.append(rest.pop(0))
+            lists.append(rest.pop(0))
+        out_list = rest.pop(0) if rest else None
+        spell = lambda items: "".join("..." if i is Ellipsis else _label(int(i)) for i in items)  # noqa: E731
+        text = ",".join(map(spell, lists)) + ("->" + spell(out_list) if out_list is not None else "")
+    if "-" in text or ">" in text:
+        if text.count("->") != 1 or text.count("-") > 1 or text.count(">") > 1:
+            raise ValueError("Subscripts can only contain one '->'.")
+        inputs, output = text.split("->")
+    else:
+        inputs, output = text, None
+    terms = inputs.split(",")
+    if len(terms) != len(arrays):
+        raise ValueError(f"Number of einsum subscripts, {len(terms)}, must be equal to the number of operands, {len(arrays)}.")
+    for c in inputs.replace("...", "").replace(",", "") + (output or "").replace("...", ""):
+        if c in ".->":
+            raise ValueError("Invalid Ellipses." if c == "." else f"Character '{c}' is not a valid symbol.")
+    used = set(inputs + (output or ""))
+    free = [c for c in (_label(i) for i in range(600)) if c not in used]
+    longest = max([np.ndim(a) - len(t.replace("...", "")) for t, a in zip(terms, arrays) if "..." in t], default=0)
+    hidden = "".join(free[: max(longest, 0)])
+    full = []
+    for i, (t, a) in enumerate(zip(terms, arrays)):
+        if "..." in t:
+            n = np.ndim(a) - len(t.replace("...", ""))
+            if n < 0:
+                raise ValueError("Ellipses lengths do not match.")
+            t = t.replace("...", hidden[len(hidden) - n :] if n else "")
+        if len(t) != np.ndim(a):
+            raise ValueError(f"Einstein sum subscript '{terms[i]}' does not contain the correct number of indices for operand {i}.")
+        full.append(t)
+    if output is None:
+        everything = "".join(full)
+        output = hidden + "".join(sorted(c for c in set(everything) if everything.count(c) == 1 and c not in hidden))
+    else:
+        output = output.replace("...", hidden)
+    for c in output:
+        if output.count(c) != 1:
+            raise ValueError(f"Output character '{c}' appeared more than once in the output.")
+        if not any(c in t for t in full):
+            raise ValueError(f"Output character '{c}' did not appear in the input")
+    return full, output, arrays
+
+
+def _sizes(terms, arrays):
+    sizes = {}
+    for i, (t, a) in enumerate(zip(terms, arrays)):
+        for c, n in zip(t, np.shape(a)):
+            if sizes.get(c, 1) == 1:
+                sizes[c] = n
+            elif n not in (1, sizes[c]):
+                raise ValueError(f"Size of label '{c}' for operand {i} ({n}) does not match previous terms ({sizes[c]}).")
+    return sizes
+
+
+def _path(terms, output, sizes, optimize):
+    """Pairs of positions to contract, in order; new terms go to the end of the list."""
+    n = len(terms)
+    if n <= 2:
+        return [tuple(range(n))]
+    if isinstance(optimize, (list, tuple)) and len(optimize) and not isinstance(optimize[0], str):
+        return [tuple(p) for p in optimize]
+    if isinstance(optimize, (list, tuple)) and len(optimize) and optimize[0] == "einsum_path":
+        return [tuple(p) for p in optimize[1:]]
+    if optimize is False:
+        return [(0, 1)] * (n - 2) + [(0, 1)]
+    try:
+        import opt_einsum
+    except ImportError:
+        return _greedy(terms, output, sizes)
+    kind = "optimal" if optimize is True else optimize
+    shapes = [np.empty([sizes[c] for c in t], dtype=np.bool_) if False else tuple([sizes[c] for c in t]) for t in terms]
+    path, _ = opt_einsum.contract_path(",".join(terms) + "->" + output, *shapes, shapes=True, optimize=kind)
+    return [tuple(p) for p in path]
+
+
+def _greedy(terms, output, sizes):
+    terms, path = [set(t) for t in terms], []
+    while len(terms) > 2:
+        best = None
+        for i in range(len(terms)):
+            for j in range(i + 1, len(terms)):
+                kept = (terms[i] | terms[j]) & (set(output).union(*[t for k, t in enumerate(terms) if k not in (i, j)]))
+                cost = math.prod([sizes[c] for c in terms[i] | terms[j]])
+                grown = math.prod([sizes[c] for c in kept]) - math.prod([sizes[c] for c in terms[i]]) - math.prod([sizes[c] for c in terms[j]])
+                if best is None or (grown, cost) < best[0]:
+                    best = ((grown, cost), i, j, kept)
+        _, i, j, kept = best
+        path.append((i, j))
+        terms = [t for k, t in enumerate(terms) if k not in (i, j)] + [kept]
+    return [*path, (0, 1)]
+
+
+def _sum(x, labels, gone):
+    axes = tuple([i for i, c in enumerate(labels) if c in gone])
+    if not axes:
+        return x, labels
+    return bind("reduce_sum", x, axes=axes), "".join(c for c in labels if c not in gone)
+
+
+def _diagonal(x, labels, needed):
+    """Repeated labels of one operand reduced to one: what is off their diagonal is zeroed, then summed over."""
+    for c in dict.fromkeys(labels):
+        k = labels.count(c)
+        if k < 2:
+            continue
+        axes = [i for i, d in enumerate(labels) if d == c]
+        shape = tuple(x.shape)
+        u32 = np.dtype(np.uint32)
+        mask = None
+        first = bind("iota", dtype=u32, shape=shape, dimension=axes[0])
+        for axis in axes[1:]:
+            same = bind("eq", first, bind("iota", dtype=u32, shape=shape, dimension=axis))
+            mask = same if mask is None else bind("and", mask, same)
+        zeros = bind("broadcast_in_dim", constant(0, x.dtype), shape=shape, broadcast_dimensions=())
+        x = bind("select_n", mask, zeros, x)
+        # Kept labels keep their last axis.
+        drop = axes if c not in needed else axes[:-1]
+        x = bind("reduce_sum", x, axes=tuple(drop))
+        labels = "".join(d for i, d in enumerate(labels) if i not in drop)
+    return x, labels
+
+
+def _contract_pair(x, lx, y, ly, keep, sizes, precision, dtype):
+    # An axis of size 1 that broadcasts against a longer one carries no label.
+    for c in set(lx) & set(ly):
+        i, j = lx.index(c), ly.index(c)
+        if x.shape[i] != y.shape[j]:
+            if x.shape[i] == 1:
+                x, lx = bind("squeeze", x, dimensions=(i,)), lx.replace(c, "")
+            else:
+                y, ly = bind("squeeze", y, dimensions=(j,)), ly.replace(c, "")
+    x, lx = _sum(x, lx, set(lx) - set(ly) - set(keep))
+    y, ly = _sum(y, ly, set(ly) - set(lx) - set(keep))
+    shared = [c for c in lx if c in ly]
+    batch = [c for c in shared if c in keep]
+    gone = [c for c in shared if c not in keep]
+    from ..lax import dot_general
+
+    def product(a, la, b, lb):
+        contract = (tuple([la.index(c) for c in gone]), tuple([lb.index(c) for c in gone]))
+        together = (tuple([la.index(c) for c in batch]), tuple([lb.index(c) for c in batch]))
+        labels = "".join(batch) + "".join(c for c in la if c not in shared) + "".join(c for c in lb if c not in shared)
+        return contract, together, labels
+
+    contract, together, labels = product(x, lx, y, ly)
+    _, _, swapped = product(y, ly, x, lx)
+    # The order of operands that needs no transpose afterwards, if there is one.
+    if labels != "".join(c for c in keep if c in labels) and swapped == "".join(c for c in keep if c in swapped):
+        x, lx, y, ly = y, ly, x, lx
+        contract, together, labels = product(x, lx, y, ly)
+    out = dot_general(x, y, (contract, together), precision=precision, preferred_element_type=dtype)
+    return out, labels
+
+
+def _order(x, labels, output):
+    if labels == output:
+        return x
+    return bind("transpose", x, permutation=tuple([labels.index(c) for c in output]))
+
+
+def einsum(
+    subscripts, /, *operands, out=None, optimize="auto", precision=None, preferred_element_type=None, _dot_general=None, out_sharding=None
+):
+    """Sum of products by Einstein's notation: einsum("ij,jk->ik", a, b), or einsum(a, [0, 1], b, [1, 2], [0, 2]).
+
+    optimize: how to order more than two operands: True, "auto", "greedy", "optimal", False (left to right) or a path. Raises ValueError for
+    subscripts that do not fit.
+    """
+    unsupported("jnp.einsum", out=out)
+    if not isinstance(subscripts, str) or operands:
+        check_arraylike("einsum", *[a for a in ([] if isinstance(subscripts, str) else [subscripts]) + list(operands) if not isinstance(a, (list, tuple))])
+    terms, output, arrays = _parse(subscripts, operands)
+    check_arraylike("einsum", *arrays)
+    sizes = _sizes(terms, arrays)
+    if precision is None:
+        precision = _core.config_get("jax_default_matmul_precision")
+    arrays = _core.promote_dtypes(*arrays)
+    weak = all(a.weak_type for a in arrays) and preferred_element_type is None
+    dtype = arrays[0].dtype if preferred_element_type is None else canonicalize_dtype(preferred_element_type)
+    live = list(zip(arrays, terms))
+    for group in _path(terms, output, sizes, optimize):
+        picked = [live[i] for i in group]
+        live = [v for i, v in enumerate(live) if i not in group]
+        others = "".join(labels for _, labels in live)
+        while picked:
+            x, lx = picked.pop(0)
+            rest = "".join(labels for _, labels in picked) + others
+            if not picked:
+                # A lone operand: diagonals, sums, order.
+                x, lx = _diagonal(x, lx, set(output) | set(rest))
+                x, lx = _sum(x, lx, set(lx) - set(output) - set(rest))
+                live.append((x, lx))
+                break
+            y, ly = picked.pop(0)
+            rest = "".join(labels for _, labels in picked) + others
+            x, lx = _diagonal(x, lx, set(ly) | set(rest) | set(output))
+            y, ly = _diagonal(y, ly, set(lx) | set(rest) | set(output))
+            keep = output + "".join(dict.fromkeys(c for c in rest if c not in output))
+            out_pair = _contract_pair(x, lx, y, ly, keep, sizes, precision, dtype)
+            if picked:
+                picked.insert(0, out_pair)
+            else:
+                live.append(out_pair)
+    x, labels = live[-1]
+    return convert(_order(x, labels, output), dtype, weak=weak)
+
+
+def einsum_path(subscripts, /, *operands, optimize="auto"):
+    """The order in which einsum would contract, as numpy.einsum_path gives it."""
+    if isinstance(optimize, bool):
+        optimize = "optimal" if optimize else Ellipsis
+    terms, output, arrays = _parse(subscripts, operands)
+    sizes = _sizes(terms, arrays)
+    try:
+        import opt_einsum
+    except ImportError:
+        path = ["einsum_path", *_path(terms, output, sizes, True if optimize is not Ellipsis else False)]
+        return path, f"  Complete contraction:  {','.join(terms)}->{output}"
+    return opt_einsum.contract_path(subscripts, *operands, optimize=optimize)

@@ -1,0 +1,367 @@
+"""Products: dot, matmul, tensordot, inner, outer, kron, cross, convolve.
+
+Invariant: each contraction is one dot_general whose result has the promoted dtype; no precision is ever traded away.
+
+    >>> jnp.matmul(jnp.ones((2, 3)), jnp.ones((3, 4))).shape
+    (2, 4)
+"""
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from .. import _core
+from .._core import bind
+from .._dtypes import canonicalize_dtype, is_complex
+from ..lax import dot_general
+from ._arguments import as_array, canonicalize_axis, check_arraylike, constant, convert, jitted, unsupported
+
+
+def _operands(name, a, b, preferred):
+    """The operands for one product and its dtype. dot_general takes operands of different dtypes as they are."""
+    check_arraylike(name, a, b)
+    a, b = _core.asarray(a), _core.asarray(b)
+    dtype = _core.result_type(a, b) if preferred is None else canonicalize_dtype(preferred)
+    weak = a.weak_type and b.weak_type and preferred is None
+    return a, b, dtype, weak
+
+
+def _product(a, b, numbers, precision, dtype, weak):
+    if a.dtype != b.dtype and (is_complex(dtype) != (is_complex(a.dtype) and is_complex(b.dtype))):
+        pass
+    out = dot_general(a, b, numbers, precision=_default_precision(precision), preferred_element_type=dtype)
+    return convert(out, dtype, weak=weak)
+
+
+def _default_precision(precision):
+    return _core.config_get("jax_default_matmul_precision") if precision is None else precision
+
+
+def dot(a, b, *, precision=None, preferred_element_type=None, out_sharding=None):
+    """Product of scalars, vectors and matrices; for more axes, the last of a against the second last of b."""
+    a, b, dtype, weak = _operands("dot", a, b, preferred_element_type)
+    if a.ndim == 0 or b.ndim == 0:
+        contract = ((), ())
+    elif b.ndim == 1:
+        contract = ((a.ndim - 1,), (0,))
+    else:
+        contract = ((a.ndim - 1,), (b.ndim - 2,))
+    return _product(a, b, (contract, ((), ())), precision, dtype, weak)
+
+
+def matmul(a, b, *, precision=None, preferred_element_type=None, out_sharding=None):
+    """Matrix product over the last two axes, leading axes broadcasting; vectors count as one row or one column."""
+    check_arraylike("matmul", a, b)
+    for i, x in enumerate((a, b)):
+        if np.ndim(x) < 1:
+            raise ValueError(f"matmul input operand {i} must have ndim at least 1, but it has ndim {np.ndim(x)}")
+    a, b, dtype, weak = _operands("matmul", a, b, preferred_element_type)
+    a_vector, b_vector = a.ndim == 1, b.ndim == 1
+    a_lead, b_lead = a.shape[: max(a.ndim - 2, 0)], b.shape[: max(b.ndim - 2, 0)]
+    rank = max(len(a_lead), len(b_lead))
+    a_lead = (None,) * (rank - len(a_lead)) + tuple(a_lead)
+    b_lead = (None,) * (rank - len(b_lead)) + tuple(b_lead)
+    lead = []
+    a_batch, b_batch, a_squeeze, b_squeeze = [], [], [], []
+    batch_places, a_places, b_places = [], [], []
+    a_axis = b_axis = 0
+    for i, (m, n) in enumerate(zip(a_lead, b_lead)):
+        if m is None:
+            b_places.append(i)
+            b_axis += 1
+            lead.append(n)
+        elif n is None:
+            a_places.append(i)
+            a_axis += 1
+            lead.append(m)
+        elif m == 1 and n != 1:
+            a_squeeze.append(a_axis)
+            b_places.append(i)
+            a_axis += 1
+            b_axis += 1
+            lead.append(n)
+        elif n == 1 and m != 1:
+            b_squeeze.append(b_axis)
+            a_places.append(i)
+            a_axis += 1
+            b_axis += 1
+            lead.append(m)
+        elif m == n:
+            a_batch.append(a_axis)
+            b_batch.append(b_axis)
+            batch_places.append(i)
+            a_axis += 1
+            b_axis += 1
+            lead.append(m)
+        else:
+            raise ValueError(f"Incompatible shapes for matmul arguments: {tuple(a.shape)} and {tuple(b.shape)}")
+    if a_squeeze:
+        a = bind("squeeze", a, dimensions=tuple(a_squeeze))
+        a_batch = [d - sum(s < d for s in a_squeeze) for d in a_batch]
+    if b_squeeze:
+        b = bind("squeeze", b, dimensions=tuple(b_squeeze))
+        b_batch = [d - sum(s < d for s in b_squeeze) for d in b_batch]
+    contract = ((a.ndim - 1,), (b.ndim - 1 if b_vector else b.ndim - 2,))
+    out = _product(a, b, (contract, (tuple(a_batch), tuple(b_batch))), precision, dtype, weak)
+    # The product has batch axes, a's own leading axes, its rows, b's own leading axes, its columns.
+    order = batch_places + a_places + ([] if a_vector else [rank]) + b_places + ([] if b_vector else [rank + (0 if a_vector else 1)])
+    permutation = tuple([order.index(d) for d in range(len(order))])
+    return out if permutation == tuple(range(len(order))) else bind("transpose", out, permutation=permutation)
+
+
+def vdot(a, b, *, precision=None, preferred_element_type=None):
+    """Product of two arrays flattened to vectors, a conjugated."""
+    from ._elementwise import conj
+    from ._shaping import ravel
+
+    check_arraylike("vdot", a, b)
+    a = _core.asarray(a)
+    return dot(ravel(conj(a) if is_complex(a.dtype) else a), ravel(b), precision=precision, preferred_element_type=preferred_element_type)
+
+
+def vecdot(x1, x2, /, *, axis=-1, precision=None, preferred_element_type=None):
+    """Products of vectors along `axis`, x1 conjugated, the other axes broadcasting."""
+    from ._elementwise import conj
+    from ._shaping import moveaxis
+    from ._vectorizing import vectorize
+
+    check_arraylike("jnp.vecdot", x1, x2)
+    x1, x2 = _core.asarray(x1), _core.asarray(x2)
+    if x1.ndim == 0 or x2.ndim == 0:
+        raise ValueError(f"vecdot requires arrays with at least one axis, got shapes {tuple(x1.shape)} and {tuple(x2.shape)}")
+    if x1.shape[axis] != x2.shape[axis]:
+        raise ValueError(f"axes must match; got shapes {tuple(x1.shape)} and {tuple(x2.shape)} with axis={axis}")
+    x1, x2 = moveaxis(x1, axis, -1), moveaxis(x2, axis, -1)
+    product = lambda a, b: vdot(a, b, precision=precision, preferred_element_type=preferred_element_type)  # noqa: E731
+    del conj
+    return vectorize(product, signature="(n),(n)->()")(x1, x2)
+
+
+@jitted("matvec")
+def _matvec(x1, x2):
+    from ._vectorizing import vectorize
+
+    return vectorize(matmul, signature="(m,n),(n)->(m)")(x1, x2)
+
+
+def matvec(x1, x2, /):
+    """Products of matrices and vectors, leading axes broadcasting."""
+    check_arraylike("matvec", x1, x2)
+    return _matvec(_core.asarray(x1), _core.asarray(x2))
+
+
+@jitted("vecmat")
+def _vecmat(x1, x2):
+    from ._elementwise import conj
+    from ._vectorizing import vectorize
+
+    return vectorize(matmul, signature="(n),(n,m)->(m)")(conj(x1), x2)
+
+
+def vecmat(x1, x2, /):
+    """Products of conjugated vectors and matrices, leading axes broadcasting."""
+    check_arraylike("vecmat", x1, x2)
+    return _vecmat(_core.asarray(x1), _core.asarray(x2))
+
+
+def inner(a, b, *, precision=None, preferred_element_type=None):
+    """Sum of products over the last axes."""
+    check_arraylike("inner", a, b)
+    if np.ndim(a) == 0 or np.ndim(b) == 0:
+        a, b, dtype, weak = _operands("inner", a, b, preferred_element_type)
+        from ._ufuncs import multiply
+
+        return convert(multiply(a, b), dtype, weak=weak)
+    return tensordot(a, b, (-1, -1), precision=precision, preferred_element_type=preferred_element_type)
+
+
+def outer(a, b, out=None):
+    """a[:, None] * b[None, :] of two vectors (other arrays are flattened)."""
+    from ._shaping import ravel
+    from ._ufuncs import multiply
+
+    unsupported("jnp.outer", out=out)
+    check_arraylike("outer", a, b)
+    a, b = _core.promote_dtypes(a, b)
+    return multiply(ravel(a)[:, None], ravel(b)[None, :])
+
+
+def tensordot(a, b, axes=2, *, precision=None, preferred_element_type=None, out_sharding=None):
+    """Sum of products over paired axes: the last `axes` of a and first of b, or two lists of axes."""
+    check_arraylike("tensordot", a, b)
+    a, b, dtype, weak = _operands("tensordot", a, b, preferred_element_type)
+    if isinstance(axes, (int, np.integer)):
+        n = operator.index(axes)
+        if n > min(a.ndim, b.ndim):
+            raise TypeError(f"Number of tensordot axes (axes {n}) exceeds input ranks ({tuple(a.shape)} and {tuple(b.shape)})")
+        contract = (tuple(range(a.ndim - n, a.ndim)), tuple(range(n)))
+    elif isinstance(axes, (tuple, list)) and len(axes) == 2:
+        left, right = axes
+        if isinstance(left, (int, np.integer)) and isinstance(right, (int, np.integer)):
+            left, right = (left,), (right,)
+        elif not (isinstance(left, (tuple, list)) and isinstance(right, (tuple, list))):
+            raise TypeError(
+                "tensordot requires both axes lists to be either ints, tuples or lists; got " + f"{type(left).__name__} and {type(right).__name__}"
+            )
+        if len(left) != len(right):
+            raise TypeError(f"tensordot requires axes lists to have equal length, got {left} and {right}.")
+        contract = (tuple([canonicalize_axis(d, a.ndim) for d in left]), tuple([canonicalize_axis(d, b.ndim) for d in right]))
+    else:
+        raise TypeError("tensordot axes argument must be an int, a pair of ints, or a pair of lists/tuples of ints.")
+    return _product(a, b, (contract, ((), ())), precision, dtype, weak)
+
+
+@jitted("kron")
+def _kron(a, b):
+    a, b = _core.promote_dtypes(a, b)
+    rank = max(a.ndim, b.ndim)
+    a_shape = (1,) * (rank - a.ndim) + tuple(a.shape)
+    b_shape = (1,) * (rank - b.ndim) + tuple(b.shape)
+    # Axes interleaved: (a0, 1, a1, 1, ...) times (1, b0, 1, b1, ...).
+    wide_a = tuple([n for s in a_shape for n in (s, 1)])
+    wide_b = tuple([n for s in b_shape for n in (1, s)])
+    dims_a = tuple([2 * d for d in range(rank - a.ndim, rank)])
+    dims_b = tuple([2 * d + 1 for d in range(rank - b.ndim, rank)])
+    out = bind(
+        "mul",
+        bind("broadcast_in_dim", a, shape=wide_a, broadcast_dimensions=dims_a),
+        bind("broadcast_in_dim", b, shape=wide_b, broadcast_dimensions=dims_b),
+    )
+    return bind("reshape", out, new_sizes=tuple([m * n for m, n in zip(a_shape, b_shape)]), dimensions=None)
+
+
+def kron(a, b):
+    """Kronecker product: every element of a times all of b."""
+    return _kron(as_array("kron", a), as_array("kron", b))
+
+
+@jitted("cross", static=("axisa", "axisb", "axisc", "axis"))
+def _cross(a, b, axisa, axisb, axisc, axis):
+    from ._shaping import moveaxis, stack
+    from ._ufuncs import multiply, negative, subtract
+
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    a, b = _core.promote_dtypes(a, b)
+    a, b = moveaxis(a, axisa, -1), moveaxis(b, axisb, -1)
+    if a.shape[-1] not in (2, 3) or b.shape[-1] not in (2, 3):
+        raise ValueError("Dimension must be either 2 or 3 for cross product")
+    if a.shape[-1] == 2 and b.shape[-1] == 2:
+        return subtract(multiply(a[..., 0], b[..., 1]), multiply(a[..., 1], b[..., 0]))
+    if a.shape[-1] == 2:
+        a0, a1 = a[..., 0], a[..., 1]
+        b0, b1, b2 = b[..., 0], b[..., 1], b[..., 2]
+        parts = [multiply(a1, b2), negative(multiply(a0, b2)), subtract(multiply(a0, b1), multiply(a1, b0))]
+    elif b.shape[-1] == 2:
+        a0, a1, a2 = a[..., 0], a[..., 1], a[..., 2]
+        b0, b1 = b[..., 0], b[..., 1]
+        parts = [negative(multiply(a2, b1)), multiply(a2, b0), subtract(multiply(a0, b1), multiply(a1, b0))]
+    else:
+        a0, a1, a2 = a[..., 0], a[..., 1], a[..., 2]
+        b0, b1, b2 = b[..., 0], b[..., 1], b[..., 2]
+        parts = [
+            subtract(multiply(a1, b2), multiply(a2, b1)),
+            subtract(multiply(a2, b0), multiply(a0, b2)),
+            subtract(multiply(a0, b1), multiply(a1, b0)),
+        ]
+    from ._shaping import broadcast_arrays
+
+    rows = [bind("broadcast_in_dim", p, shape=(1, *p.shape), broadcast_dimensions=tuple(range(1, p.ndim + 1))) for p in broadcast_arrays(*parts)]
+    del stack
+    return moveaxis(bind("concatenate", *rows, dimension=0), 0, axisc)
+
+
+def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
+    """Cross product of vectors of 3 (or 2: the scalar z component) along `axis`, or along axisa, axisb into axisc."""
+    check_arraylike("cross", a, b)
+    return _cross(_core.asarray(a), _core.asarray(b), axisa=axisa, axisb=axisb, axisc=axisc, axis=axis)
+
+
+@jitted("trace", static=("axis1", "axis2", "dtype"))
+def _trace(a, offset, axis1, axis2, dtype):
+    from ._reductions import sum
+    from ._selecting import where
+    from ._shaping import moveaxis
+
+    shape = (a.shape[axis1], a.shape[axis2])
+    a = moveaxis(a, (axis1, axis2), (-2, -1))
+    i32 = np.dtype(np.int32)
+    rows = bind("iota", dtype=i32, shape=shape, dimension=0)
+    columns = bind("iota", dtype=i32, shape=shape, dimension=1)
+    mask = bind("eq", bind("add", rows, offset if isinstance(offset, np.int32) else convert(offset, np.int32)), columns)
+    zeros = bind("broadcast_in_dim", constant(0, a.dtype), shape=tuple(a.shape), broadcast_dimensions=())
+    return sum(where(mask, a, zeros), axis=(-2, -1), dtype=dtype)
+
+
+def trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None):
+    """Sum of the diagonal of two axes. Raises ValueError below rank 2."""
+    unsupported("jnp.trace", out=out)
+    a = as_array("trace", a)
+    axis1, axis2 = canonicalize_axis(axis1, a.ndim), canonicalize_axis(axis2, a.ndim)
+    return _trace(a, offset, axis1=axis1, axis2=axis2, dtype=None if dtype is None else canonicalize_dtype(dtype))
+
+
+# ---- one-dimensional convolution
+
+
+@jitted("_conv", static=("mode", "op", "precision", "dtype"))
+def _conv(x, y, mode, op, precision, dtype):
+    from ..lax import conv_general_dilated
+    from ._elementwise import conj
+    from ._shaping import flip
+
+    if op == "correlate":
+        y = conj(y)
+    x, y = _core.promote_dtypes_inexact(x, y)
+    out_order = slice(None)
+    if op == "correlate" and x.shape[0] < y.shape[0]:
+        x, y = y, x
+        out_order = slice(None, None, -1)
+        x, y = conj(x), conj(y)
+        x, y = (x, y)
+    elif op == "convolve" and x.shape[0] < y.shape[0]:
+        x, y = y, x
+    if op == "convolve":
+        y = flip(y)
+    n = y.shape[0]
+    pads = {"full": (n - 1, n - 1), "same": (n // 2, n - n // 2 - 1), "valid": (0, 0)}
+    if mode not in pads:
+        raise ValueError("mode must be one of ['full', 'same', 'valid']")
+    out = conv_general_dilated(x[None, None, :], y[None, None, :], (1,), [pads[mode]], precision=precision, preferred_element_type=dtype)
+    out = bind("squeeze", out, dimensions=(0, 1))
+    if out_order != slice(None):
+        out = conj(out[out_order])
+    return out
+
+
+def _one_dimensional(name, a, v, mode, precision, preferred):
+    check_arraylike(name, a, v)
+    if np.ndim(a) != 1 or np.ndim(v) != 1:
+        raise ValueError(f"{name}() only support 1-dimensional inputs.")
+    if np.shape(a)[0] == 0 or np.shape(v)[0] == 0:
+        raise ValueError(f"{name}: inputs cannot be empty, got shapes {np.shape(a)} and {np.shape(v)}.")
+    dtype = None if preferred is None else canonicalize_dtype(preferred)
+    return _core.asarray(a), _core.asarray(v), dict(mode=mode, precision=precision, dtype=dtype)
+
+
+@jitted("convolve", static=("mode", "precision", "dtype"))
+def _convolve(a, v, mode, precision, dtype):
+    return _conv(a, v, mode=mode, op="convolve", precision=precision, dtype=dtype)
+
+
+def convolve(a, v, mode="full", *, precision=None, preferred_element_type=None):
+    """Convolution of two vectors. mode: "full", "same" (as long as the longer) or "valid" (without edges)."""
+    a, v, options = _one_dimensional("convolve", a, v, mode, precision, preferred_element_type)
+    return _convolve(a, v, **options)
+
+
+@jitted("correlate", static=("mode", "precision", "dtype"))
+def _correlate(a, v, mode, precision, dtype):
+    return _conv(a, v, mode=mode, op="correlate", precision=precision, dtype=dtype)
+
+
+def correlate(a, v, mode="valid", *, precision=None, preferred_element_type=None):
+    """Correlation of two vectors: sum over n of a[n + k] conj(v[n]). mode: "valid", "same" or "full"."""
+    a, v, options = _one_dimensional("correlate", a, v, mode, precision, preferred_element_type)
+    return _correlate(a, v, **options)

@@ -1,0 +1,587 @@
+"""Reductions: sums, products, extremes, means, variances, their nan-skipping forms, running sums, arg-extremes.
+
+Invariant: axis is None (all), an integer or several; half-precision sums and means accumulate in float32; integers narrower than the
+default are widened for sums and products.
+
+    >>> jnp.sum(jnp.ones((2, 3)), axis=0)
+    Array([2., 2., 2.], dtype=float32)
+"""
+from __future__ import annotations
+
+import builtins
+import math
+import operator
+
+import numpy as np
+
+from .. import _core
+from .._core import bind
+from .._dtypes import (
+    canonicalize_dtype, dtype_of, highest, is_bool, is_complex, is_inexact, is_integer, is_unsigned, lowest, to_inexact, to_real,
+)  # fmt: skip
+from ._arguments import (
+    Array, as_array, canonicalize_axes, canonicalize_axis, check_arraylike, constant, convert, jitted, unsupported,
+)  # fmt: skip
+from ._selecting import where as choose
+
+
+def _keep(out, shape, axes):
+    """The reduced axes put back with size 1."""
+    wide = tuple([1 if d in axes else n for d, n in enumerate(shape)])
+    return bind("broadcast_in_dim", out, shape=wide, broadcast_dimensions=tuple([d for d in range(len(shape)) if d not in axes]))
+
+
+def _is_axis_name(axis):
+    return isinstance(axis, str)
+
+
+def _reduce(name, primitive, a, axis, keepdims, initial, where, combine, identity, dtype=None, widen=False, need_identity=False):
+    """One reduction: select what `where` excludes, widen, reduce, put axes back, combine with `initial`."""
+    a = as_array(name, a)
+    if _is_axis_name(axis):
+        from ..lax import pmax, pmin, psum
+
+        collective = {"reduce_sum": psum, "reduce_max": pmax, "reduce_min": pmin}.get(primitive)
+        if collective is None:
+            raise ValueError(f"reduction over the named axis {axis!r} is not supported for {name}")
+        return collective(a, axis)
+    axes = canonicalize_axes(axis, a.ndim)
+    if need_identity:
+        if where is not None and initial is None:
+            raise ValueError(f"reduction operation {name} does not have an identity, so to use a where mask one has to specify 'initial'")
+        if initial is None and builtins.any(a.shape[d] == 0 for d in axes):
+            raise ValueError(f"zero-size array to reduction operation {name} which has no identity")
+    shape = a.shape
+    result = a.dtype if dtype is None else canonicalize_dtype(dtype)
+    if dtype is None and widen:
+        if is_bool(result):
+            result = canonicalize_dtype(int)
+        elif is_unsigned(result) and result.itemsize < canonicalize_dtype(np.uint64).itemsize:
+            result = canonicalize_dtype(np.uint64)
+        elif is_integer(result) and result.itemsize < canonicalize_dtype(int).itemsize:
+            result = canonicalize_dtype(int)
+    computation = np.dtype(np.float32) if dtype is None and widen and is_inexact(result) and result.itemsize <= 2 and not is_complex(result) else result
+    if dtype is None and not widen:
+        a = a if not a.weak_type else a
+    else:
+        a = convert(a, computation, weak=False)
+    if where is not None:
+        a = choose(where, a, _core.asarray(identity(a.dtype)))
+        if tuple(a.shape) != tuple(shape):
+            shape = a.shape
+            axes = canonicalize_axes(axis, a.ndim)
+    out = bind(primitive, a, axes=axes)
+    if keepdims:
+        out = _keep(out, shape, axes)
+    out = convert(out, result, weak=out.weak_type and computation == result) if computation != result else out
+    if initial is not None:
+        start = convert(_core.asarray(initial) if not isinstance(initial, Array) else initial, out.dtype) if isinstance(initial, Array) else constant(initial, out.dtype)
+        out = combine(start, out)
+    return out
+
+
+def _weak_free(dtype):
+    return constant(0, dtype)
+
+
+def sum(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None, promote_integers=True):
+    """Sum over `axis`. initial: added to the result; where: which elements take part."""
+    unsupported("jnp.sum", out=out)
+    check_arraylike("sum", a)
+    if not promote_integers and dtype is None and not is_inexact(dtype_of(a)):
+        dtype = dtype_of(a) if not is_bool(dtype_of(a)) else int
+    return _reduce("sum", "reduce_sum", a, axis, keepdims, initial, where, lambda x, y: bind("add", x, y), _weak_free, dtype, widen=True)
+
+
+def prod(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None, promote_integers=True):
+    """Product over `axis`. initial: multiplied into the result; where: which elements take part."""
+    unsupported("jnp.prod", out=out)
+    check_arraylike("prod", a)
+    if not promote_integers and dtype is None and not is_inexact(dtype_of(a)):
+        dtype = dtype_of(a) if not is_bool(dtype_of(a)) else int
+    return _reduce("prod", "reduce_prod", a, axis, keepdims, initial, where, lambda x, y: bind("mul", x, y), lambda d: constant(1, d), dtype, widen=True)
+
+
+def max(a, axis=None, out=None, keepdims=False, initial=None, where=None):
+    """Maximum over `axis`; nan if any element is nan. Raises ValueError for no elements unless `initial` is given."""
+    unsupported("jnp.max", out=out)
+    return _reduce("max", "reduce_max", a, axis, keepdims, initial, where, lambda x, y: bind("max", x, y), lowest, need_identity=True)
+
+
+def min(a, axis=None, out=None, keepdims=False, initial=None, where=None):
+    """Minimum over `axis`; nan if any element is nan. Raises ValueError for no elements unless `initial` is given."""
+    unsupported("jnp.min", out=out)
+    return _reduce("min", "reduce_min", a, axis, keepdims, initial, where, lambda x, y: bind("min", x, y), highest, need_identity=True)
+
+
+def amax(a, axis=None, out=None, keepdims=False, initial=None, where=None):
+    """The same as `max`."""
+    return max(a, axis, out, keepdims, initial, where)
+
+
+def amin(a, axis=None, out=None, keepdims=False, initial=None, where=None):
+    """The same as `min`."""
+    return min(a, axis, out, keepdims, initial, where)
+
+
+def _logical(name, primitive, a, axis, keepdims, where, identity):
+    a = as_array(name, a)
+    return _reduce(name, primitive, convert(a, bool), axis, keepdims, None, where, None, lambda d: np.bool_(identity))
+
+
+def all(a, axis=None, out=None, keepdims=False, *, where=None):
+    """Whether all elements along `axis` are nonzero."""
+    unsupported("jnp.all", out=out)
+    return _logical("all", "reduce_and", a, axis, keepdims, where, True)
+
+
+def any(a, axis=None, out=None, keepdims=False, *, where=None):
+    """Whether any element along `axis` is nonzero."""
+    unsupported("jnp.any", out=out)
+    return _logical("any", "reduce_or", a, axis, keepdims, where, False)
+
+
+def _count(a, axes):
+    return math.prod([a.shape[d] for d in axes])
+
+
+def _masked_count(where, a, axis, dtype, keepdims):
+    """How many elements take part, as `dtype`."""
+    mask = _core.broadcast_to(as_array("where", where), a.shape)
+    return sum(convert(mask, canonicalize_dtype(int)), axis=axis, dtype=dtype, keepdims=keepdims)
+
+
+def mean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=None):
+    """Arithmetic mean over `axis`; integers become float, half precision is summed in float32."""
+    unsupported("jnp.mean", out=out)
+    a = as_array("mean", a)
+    if _is_axis_name(axis):
+        from ..lax import pmean
+
+        return pmean(a, axis)
+    result = canonicalize_dtype(dtype) if dtype is not None else to_inexact(a.dtype)
+    computation = np.dtype(np.float32) if is_inexact(result) and result.itemsize <= 2 else result
+    if is_bool(a.dtype):
+        a = convert(a, canonicalize_dtype(int))
+    if where is None:
+        axes = canonicalize_axes(axis, a.ndim)
+        n = constant(_count(a, axes), computation)
+    else:
+        n = _masked_count(where, a, axis, computation, keepdims)
+    total = sum(a, axis=axis, dtype=computation, keepdims=keepdims, where=where) if a.dtype != computation else sum(a, axis=axis, keepdims=keepdims, where=where)
+    out = bind("div", *_core.promote_shapes(total, n)) if where is not None else bind("div", total, n)
+    return convert(out, result, weak=out.weak_type and out.dtype == result)
+
+
+def average(a, axis=None, weights=None, returned=False, keepdims=False):
+    """Mean over `axis`, weighted. weights: of a's shape, or a vector along `axis`. returned: also the sum of weights."""
+    check_arraylike("average", a)
+    if weights is None:
+        out = mean(a, axis=axis, keepdims=keepdims)
+        a = _core.asarray(a)
+        total = full_of(out, _count(a, canonicalize_axes(axis, a.ndim)) if not _is_axis_name(axis) else 1)
+    else:
+        check_arraylike("average", a, weights)
+        a, weights = _core.promote_dtypes_inexact(a, weights)
+        shape = a.shape
+        if axis is not None:
+            axes = canonicalize_axes(axis, a.ndim)
+        else:
+            axes = None
+        if tuple(weights.shape) != tuple(shape):
+            if axis is None:
+                raise ValueError("Axis must be specified when shapes of a and weights differ.")
+            if weights.ndim != len(axes):
+                raise ValueError("1D weights expected when shapes of a and weights differ.")
+            if tuple(weights.shape) != tuple([shape[d] for d in axes]):
+                raise ValueError("Length of weights not compatible with specified axis.")
+            wide = [1] * a.ndim
+            for d, n in zip(axes, weights.shape):
+                wide[d] = n
+            weights = bind("reshape", weights, new_sizes=tuple(wide), dimensions=None) if tuple(wide) != tuple(weights.shape) else weights
+        total = sum(weights, axis=axis, keepdims=keepdims)
+        out = bind("div", *_core.promote_shapes(sum(bind("mul", a, weights), axis=axis, keepdims=keepdims), total))
+    if returned:
+        return out, _core.broadcast_to(total, out.shape)
+    return out
+
+
+def full_of(x, value):
+    """`value` in the shape and dtype of x."""
+    return bind("broadcast_in_dim", constant(value, x.dtype), shape=tuple(x.shape), broadcast_dimensions=()) if x.ndim else _core.asarray(value, x.dtype)
+
+
+@jitted("_var", static=("axis", "dtype", "keepdims"))
+def _var(a, axis, dtype, correction, keepdims, where=None, mean=None):
+    from ._elementwise import real
+
+    result = to_real(to_inexact(a.dtype)) if dtype is None else canonicalize_dtype(dtype)
+    computation = to_inexact(a.dtype) if dtype is None else to_inexact(_core.result_type(a.dtype, result))
+    if computation.itemsize <= 2:
+        computation = np.dtype(np.float32)
+    a = convert(a, computation)
+    middle = globals()["mean"](a, axis=axis, dtype=computation, keepdims=True, where=where) if mean is None else convert(_core.asarray(mean), computation)
+    centered = bind("sub", *_core.promote_shapes(a, middle))
+    if is_complex(centered.dtype):
+        centered = real(bind("mul", centered, bind("conj", centered, input_dtype=centered.dtype)))
+        computation = centered.dtype
+    else:
+        centered = bind("square", centered)
+    axes = canonicalize_axes(axis, a.ndim)
+    if where is None:
+        n = constant(_count(a, axes), computation)
+    else:
+        n = _masked_count(where, a, axis, computation, keepdims)
+    correction = convert(_core.asarray(correction), computation)
+    n = bind("sub", *_core.promote_shapes(n, correction)) if where is not None else bind("sub", n, correction)
+    out = bind("div", *_core.promote_shapes(sum(centered, axis=axis, keepdims=keepdims, where=where), n))
+    out = choose(bind("gt", n, constant(0, computation)), out, float("nan"))
+    return convert(out, to_real(result))
+
+
+def _correction(ddof, correction):
+    if correction is None:
+        return ddof
+    if isinstance(ddof, (int, float)) and ddof == 0:
+        return correction
+    raise ValueError("ddof and correction can't be provided simultaneously.")
+
+
+def var(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=None, mean=None, correction=None):
+    """Variance over `axis`: mean squared distance from the mean, over n - ddof. `correction` is another name for ddof; mean: if known."""
+    unsupported("jnp.var", out=out)
+    a = as_array("var", a)
+    axis = axis if axis is None else canonicalize_axes(axis, a.ndim)
+    return _var(a, axis=axis, dtype=None if dtype is None else canonicalize_dtype(dtype), correction=_correction(ddof, correction), keepdims=builtins.bool(keepdims), where=where, mean=mean)
+
+
+@jitted("_std", static=("axis", "dtype", "keepdims"))
+def _std(a, axis, dtype, correction, keepdims, where=None, mean=None):
+    if dtype is not None and not is_inexact(dtype):
+        raise ValueError(f"dtype argument to jnp.std must be inexact; got {dtype}")
+    return bind("sqrt", _var(a, axis=axis, dtype=dtype, correction=correction, keepdims=keepdims, where=where, mean=mean))
+
+
+def std(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=None, mean=None, correction=None):
+    """Standard deviation over `axis`: the square root of `var`."""
+    unsupported("jnp.std", out=out)
+    a = as_array("std", a)
+    axis = axis if axis is None else canonicalize_axes(axis, a.ndim)
+    return _std(a, axis=axis, dtype=None if dtype is None else canonicalize_dtype(dtype), correction=_correction(ddof, correction), keepdims=builtins.bool(keepdims), where=where, mean=mean)
+
+
+@jitted("_ptp", static=("axis", "keepdims"))
+def _ptp(a, axis, keepdims):
+    return bind("sub", max(a, axis=axis, keepdims=keepdims), min(a, axis=axis, keepdims=keepdims))
+
+
+def ptp(a, axis=None, out=None, keepdims=False):
+    """Maximum minus minimum over `axis`."""
+    unsupported("jnp.ptp", out=out)
+    return _ptp(as_array("ptp", a), axis=tuple(axis) if isinstance(axis, list) else axis, keepdims=builtins.bool(keepdims))
+
+
+@jitted("count_nonzero", static=("axis", "keepdims"))
+def _count_nonzero(a, axis, keepdims):
+    nonzero = bind("ne", a, constant(0, a.dtype))
+    return sum(nonzero, axis=axis, dtype=canonicalize_dtype(int), keepdims=keepdims)
+
+
+def count_nonzero(a, axis=None, keepdims=False):
+    """How many elements along `axis` are nonzero."""
+    a = as_array("count_nonzero", a)
+    return _count_nonzero(a, axis=tuple(axis) if isinstance(axis, list) else axis, keepdims=builtins.bool(keepdims))
+
+
+# ---- running sums and products
+
+
+def _cumulate(name, a, axis, dtype, primitive, fill_nan, widen):
+    if a.ndim == 0 and axis is None:
+        a, axis = bind("reshape", a, new_sizes=(1,), dimensions=None), 0
+    if axis is None:
+        if a.ndim != 1:
+            a = bind("reshape", a, new_sizes=(a.size,), dimensions=None)
+        axis = 0
+    axis = canonicalize_axis(axis, a.ndim)
+    if fill_nan is not None and is_inexact(a.dtype):
+        a = choose(bind("ne", a, a), _core.asarray(constant(fill_nan, a.dtype)), a)
+    if dtype is None:
+        if is_bool(a.dtype):
+            dtype = canonicalize_dtype(int)
+        elif widen and is_integer(a.dtype) and a.dtype.itemsize < canonicalize_dtype(int).itemsize:
+            dtype = canonicalize_dtype(np.uint64 if is_unsigned(a.dtype) else int)
+    if dtype is not None:
+        a = convert(a, dtype)
+    return bind(primitive, a, axis=axis, reverse=False)
+
+
+@jitted("cumsum", static=("axis", "dtype"))
+def _cumsum(a, axis, dtype):
+    return _cumulate("cumsum", a, axis, dtype, "cumsum", None, False)
+
+
+@jitted("cumprod", static=("axis", "dtype"))
+def _cumprod(a, axis, dtype):
+    return _cumulate("cumprod", a, axis, dtype, "cumprod", None, False)
+
+
+@jitted("nancumsum", static=("axis", "dtype"))
+def _nancumsum(a, axis, dtype):
+    return _cumulate("nancumsum", a, axis, dtype, "cumsum", 0, False)
+
+
+@jitted("nancumprod", static=("axis", "dtype"))
+def _nancumprod(a, axis, dtype):
+    return _cumulate("nancumprod", a, axis, dtype, "cumprod", 1, False)
+
+
+@jitted("_cumsum_with_promotion", static=("axis", "dtype"))
+def _cumsum_with_promotion(a, axis, dtype):
+    return _cumulate("cumulative_sum", a, axis, dtype, "cumsum", None, True)
+
+
+def _run(name, fun, a, axis, dtype):
+    a = as_array(name, a)
+    if axis is not None and a.ndim:
+        axis = canonicalize_axis(axis, a.ndim)
+    return fun(a, axis=axis, dtype=None if dtype is None else canonicalize_dtype(dtype))
+
+
+def cumsum(a, axis=None, dtype=None, out=None):
+    """Running sum along `axis` (flattened if None)."""
+    unsupported("jnp.cumsum", out=out)
+    return _run("cumsum", _cumsum, a, axis, dtype)
+
+
+def cumprod(a, axis=None, dtype=None, out=None):
+    """Running product along `axis` (flattened if None)."""
+    unsupported("jnp.cumprod", out=out)
+    return _run("cumprod", _cumprod, a, axis, dtype)
+
+
+def nancumsum(a, axis=None, dtype=None, out=None):
+    """`cumsum` with nan counted as 0."""
+    unsupported("jnp.nancumsum", out=out)
+    return _run("nancumsum", _nancumsum, a, axis, dtype)
+
+
+def nancumprod(a, axis=None, dtype=None, out=None):
+    """`cumprod` with nan counted as 1."""
+    unsupported("jnp.nancumprod", out=out)
+    return _run("nancumprod", _nancumprod, a, axis, dtype)
+
+
+def _cumulative(name, fun, x, axis, dtype, include_initial, identity):
+    x = as_array(name, x)
+    if x.ndim == 0:
+        raise ValueError("The input must be non-scalar to take a cumulative sum, however a scalar value or scalar array was given.".replace("sum", "sum" if identity == 0 else "product"))
+    if axis is None:
+        if x.ndim > 1:
+            raise ValueError(f"The input array has rank {x.ndim}, however axis was not set to an explicit value. The axis argument is only optional for one-dimensional arrays.")
+        axis = 0
+    axis = canonicalize_axis(axis, x.ndim)
+    out = fun(x, axis, None if dtype is None else canonicalize_dtype(dtype))
+    if include_initial:
+        shape = list(x.shape)
+        shape[axis] = 1
+        first = bind("broadcast_in_dim", constant(identity, out.dtype), shape=tuple(shape), broadcast_dimensions=())
+        out = bind("concatenate", first, out, dimension=axis)
+    return out
+
+
+def cumulative_sum(x, /, *, axis=None, dtype=None, include_initial=False):
+    """Running sum along `axis`, optional only for vectors; with a 0 in front if `include_initial`."""
+    return _cumulative("cumulative_sum", lambda a, d, t: _cumsum_with_promotion(a, axis=d, dtype=t), x, axis, dtype, include_initial, 0)
+
+
+def cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False):
+    """Running product along `axis`, optional only for vectors; with a 1 in front if `include_initial`."""
+    return _cumulative("cumulative_prod", lambda a, d, t: _cumulate("cumulative_prod", a, d, t, "cumprod", None, True), x, axis, dtype, include_initial, 1)
+
+
+# ---- positions of extremes
+
+
+def _arg(name, primitive, a, axis, keepdims):
+    a = as_array(name, a)
+    shape = a.shape
+    if axis is None:
+        axes = tuple(range(a.ndim))
+        if a.ndim != 1:
+            a = bind("reshape", a, new_sizes=(a.size,), dimensions=None)
+        d = 0
+    else:
+        d = axis = operator.index(axis)
+        d = d + a.ndim if d < 0 else d
+        if not 0 <= d < a.ndim:
+            canonicalize_axis(axis, a.ndim)
+        axes = (d,)
+    if a.shape[d] == 0:
+        raise ValueError(f"attempt to get {name} of an empty sequence")
+    out = bind(primitive, a, axes=(d,), index_dtype=canonicalize_dtype(int))
+    return _keep(out, shape, axes) if keepdims else out
+
+
+def argmax(a, axis=None, out=None, keepdims=None):
+    """The index of the first maximum along `axis` (in the flattened array if None), nan counting as largest."""
+    unsupported("jnp.argmax", out=out)
+    return _arg("argmax", "argmax", a, axis, keepdims)
+
+
+def argmin(a, axis=None, out=None, keepdims=None):
+    """The index of the first minimum along `axis` (in the flattened array if None), nan counting as smallest."""
+    unsupported("jnp.argmin", out=out)
+    return _arg("argmin", "argmin", a, axis, keepdims)
+
+
+def _nanarg(a, axis, keepdims, fill, fun):
+    if not is_inexact(a.dtype):
+        return fun(a, axis=axis, keepdims=keepdims)
+    missing = bind("ne", a, a)
+    out = fun(choose(missing, a if fill is None else fill, a), axis=axis, keepdims=keepdims)
+    return choose(all(missing, axis=axis, keepdims=keepdims), -1, out)
+
+
+@jitted("_nanargmax", static=("axis", "keepdims"))
+def _nanargmax(a, axis, keepdims):
+    return _nanarg(a, axis, keepdims, -float("inf"), argmax)
+
+
+@jitted("_nanargmin", static=("axis", "keepdims"))
+def _nanargmin(a, axis, keepdims):
+    return _nanarg(a, axis, keepdims, float("inf"), argmin)
+
+
+def nanargmax(a, axis=None, out=None, keepdims=None):
+    """`argmax` of what is not nan; -1 where everything is."""
+    unsupported("jnp.nanargmax", out=out)
+    return _nanargmax(as_array("nanargmax", a), axis=None if axis is None else operator.index(axis), keepdims=builtins.bool(keepdims))
+
+
+def nanargmin(a, axis=None, out=None, keepdims=None):
+    """`argmin` of what is not nan; -1 where everything is."""
+    unsupported("jnp.nanargmin", out=out)
+    return _nanargmin(as_array("nanargmin", a), axis=None if axis is None else operator.index(axis), keepdims=builtins.bool(keepdims))
+
+
+# ---- reductions that skip nan
+
+
+def _tuple_axis(axis):
+    return tuple(axis) if isinstance(axis, list) else axis
+
+
+def _nan_filled(a, value):
+    return choose(bind("ne", a, a), _core.asarray(constant(value, a.dtype)), a) if is_inexact(a.dtype) else a
+
+
+@jitted("nansum", static=("axis", "dtype", "keepdims"))
+def _nansum(a, axis, dtype, keepdims, initial=None, where=None):
+    return sum(_nan_filled(a, 0), axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where)
+
+
+@jitted("nanprod", static=("axis", "dtype", "keepdims"))
+def _nanprod(a, axis, dtype, keepdims, initial=None, where=None):
+    return prod(_nan_filled(a, 1), axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where)
+
+
+def _nanextreme(a, axis, keepdims, initial, where, fun, fill):
+    if not is_inexact(a.dtype):
+        return fun(a, axis=axis, keepdims=keepdims, initial=initial, where=where)
+    out = fun(_nan_filled(a, fill), axis=axis, keepdims=keepdims, initial=initial, where=where)
+    if initial is not None:
+        return out
+    return choose(all(bind("ne", a, a), axis=axis, keepdims=keepdims), _core.asarray(constant(np.nan, a.dtype)), out)
+
+
+@jitted("nanmax", static=("axis", "keepdims"))
+def _nanmax(a, axis, keepdims, initial=None, where=None):
+    return _nanextreme(a, axis, keepdims, initial, where, max, -np.inf)
+
+
+@jitted("nanmin", static=("axis", "keepdims"))
+def _nanmin(a, axis, keepdims, initial=None, where=None):
+    return _nanextreme(a, axis, keepdims, initial, where, min, np.inf)
+
+
+def nansum(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None):
+    """`sum` with nan counted as 0."""
+    unsupported("jnp.nansum", out=out)
+    return _nansum(as_array("nansum", a), axis=_tuple_axis(axis), dtype=dtype if dtype is None else canonicalize_dtype(dtype), keepdims=builtins.bool(keepdims), initial=initial, where=where)
+
+
+def nanprod(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None):
+    """`prod` with nan counted as 1."""
+    unsupported("jnp.nanprod", out=out)
+    return _nanprod(as_array("nanprod", a), axis=_tuple_axis(axis), dtype=dtype if dtype is None else canonicalize_dtype(dtype), keepdims=builtins.bool(keepdims), initial=initial, where=where)
+
+
+def nanmax(a, axis=None, out=None, keepdims=False, initial=None, where=None):
+    """`max` of what is not nan; nan where everything is."""
+    unsupported("jnp.nanmax", out=out)
+    return _nanmax(as_array("nanmax", a), axis=_tuple_axis(axis), keepdims=builtins.bool(keepdims), initial=initial, where=where)
+
+
+def nanmin(a, axis=None, out=None, keepdims=False, initial=None, where=None):
+    """`min` of what is not nan; nan where everything is."""
+    unsupported("jnp.nanmin", out=out)
+    return _nanmin(as_array("nanmin", a), axis=_tuple_axis(axis), keepdims=builtins.bool(keepdims), initial=initial, where=where)
+
+
+@jitted("nanmean", static=("axis", "dtype", "keepdims"))
+def _nanmean(a, axis, dtype, keepdims, where=None):
+    if not is_inexact(a.dtype):
+        return mean(a, axis=axis, dtype=dtype, keepdims=keepdims, where=where)
+    dtype = a.dtype if dtype is None else dtype
+    present = convert(bind("not", bind("ne", a, a)), canonicalize_dtype(int))
+    count = sum(present, axis=axis, dtype=dtype, keepdims=keepdims, where=where)
+    total = nansum(a, axis=axis, dtype=None if dtype == a.dtype else dtype, keepdims=keepdims, where=where)
+    return bind("div", total, count)
+
+
+def nanmean(a, axis=None, dtype=None, out=None, keepdims=False, where=None):
+    """`mean` of what is not nan."""
+    unsupported("jnp.nanmean", out=out)
+    a = as_array("nanmean", a)
+    if is_bool(a.dtype):
+        return mean(a, axis=axis, dtype=dtype, keepdims=keepdims, where=where)
+    return _nanmean(a, axis=_tuple_axis(axis), dtype=dtype if dtype is None else canonicalize_dtype(dtype), keepdims=builtins.bool(keepdims), where=where)
+
+
+@jitted("nanvar", static=("axis", "dtype", "keepdims"))
+def _nanvar(a, axis, dtype, ddof, keepdims, where=None, mean=None):
+    from ._elementwise import real
+
+    result = to_real(to_inexact(a.dtype)) if dtype is None else canonicalize_dtype(dtype)
+    a = convert(a, to_inexact(a.dtype))
+    middle = nanmean(a, axis=axis, keepdims=True, where=where) if mean is None else mean
+    missing = bind("ne", a, a)
+    centered = choose(missing, 0, bind("sub", *_core.promote_shapes(a, middle)))
+    if is_complex(centered.dtype):
+        centered = real(bind("mul", centered, bind("conj", centered, input_dtype=centered.dtype)))
+    else:
+        centered = bind("square", centered)
+    count = sum(convert(bind("not", missing), canonicalize_dtype(int)), axis=axis, keepdims=keepdims, where=where)
+    rest = bind("sub", convert(count, centered.dtype), convert(_core.asarray(ddof), centered.dtype))
+    nothing = bind("le", rest, constant(0, rest.dtype))
+    total = sum(centered, axis=axis, keepdims=keepdims, where=where)
+    safe = choose(nothing, 1, rest)
+    return convert(choose(nothing, float("nan"), bind("div", total, safe)), to_real(result))
+
+
+def nanvar(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, where=None, mean=None):
+    """`var` of what is not nan."""
+    unsupported("jnp.nanvar", out=out)
+    return _nanvar(as_array("nanvar", a), axis=_tuple_axis(axis), dtype=dtype if dtype is None else canonicalize_dtype(dtype), ddof=ddof, keepdims=builtins.bool(keepdims), where=where, mean=mean)
+
+
+@jitted("nanstd", static=("axis", "dtype", "keepdims"))
+def _nanstd(a, axis, dtype, ddof, keepdims, where=None, mean=None):
+    return bind("sqrt", nanvar(a, axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims, where=where, mean=mean))
+
+
+def nanstd(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, where=None, mean=None):
+    """`std` of what is not nan."""
+    unsupported("jnp.nanstd", out=out)
+    return _nanstd(as_array("nanstd", a), axis=_tuple_axis(axis), dtype=dtype if dtype is None else canonicalize_dtype(dtype), ddof=ddof, keepdims=builtins.bool(keepdims), where=where, mean=mean)

@@ -1,0 +1,180 @@
+"""Scalar types and what is asked of dtypes: jnp.float32, finfo, iinfo, issubdtype, promote_types.
+
+Invariant: a scalar type is a class whose `dtype` is its dtype and which, called, makes an array; np.dtype(jnp.float32) works.
+
+    >>> jnp.float32(1)
+    Array(1., dtype=float32)
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from .. import _core
+from .._dtypes import canonicalize_dtype, finfo as _finfo, iinfo as _iinfo
+
+
+class _ScalarMeta(type):
+    dtype: np.dtype
+
+    def __hash__(self):
+        return hash(self.dtype.type)
+
+    def __eq__(self, other):
+        return self is other or (isinstance(other, type) and (self.dtype.type == other or (isinstance(other, _ScalarMeta) and self.dtype == other.dtype)))
+
+    def __ne__(self, other):
+        return not self == other
+
+    def __call__(self, x):
+        from ._creation import asarray
+
+        if isinstance(x, str):
+            x = self.dtype.type(x)
+        return asarray(x, dtype=self.dtype)
+
+    def __instancecheck__(self, instance):
+        return isinstance(instance, self.dtype.type)
+
+
+def _make(name, dtype):
+    return _ScalarMeta(name, (object,), {"dtype": np.dtype(dtype), "__module__": "ferrax.numpy", "__doc__": f"The scalar type {name}: its dtype, and a function to arrays of it."})
+
+
+bool_ = _make("bool_", np.bool_)
+uint8, uint16, uint32, uint64 = (_make(n, n) for n in ("uint8", "uint16", "uint32", "uint64"))
+int8, int16, int32, int64 = (_make(n, n) for n in ("int8", "int16", "int32", "int64"))
+float16, float32, float64 = (_make(n, n) for n in ("float16", "float32", "float64"))
+complex64, complex128 = (_make(n, n) for n in ("complex64", "complex128"))
+single, double, csingle, cdouble = float32, float64, complex64, complex128
+
+# ml_dtypes is imported when one of its dtypes is first asked for.
+EXTENDED = (
+    "bfloat16", "float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn",
+    "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "int1", "int2", "int4", "uint1", "uint2", "uint4",
+)  # fmt: skip
+
+
+def extended(name):
+    """The scalar type of an ml_dtypes dtype."""
+    import ml_dtypes
+
+    if not hasattr(ml_dtypes, name):
+        raise AttributeError(f"module 'ferrax.numpy' has no attribute '{name}': this ml_dtypes has no such dtype")
+    return _make(name, getattr(ml_dtypes, name))
+
+
+# The default widths: these follow jax_enable_x64 when they are used, as canonicalize_dtype does.
+int_, uint, float_, complex_ = int64, uint64, float64, complex128
+
+
+def _plain(dtype):
+    """A dtype, a class of dtypes, or what is meant by one, as numpy understands it."""
+    if isinstance(dtype, _ScalarMeta):
+        return dtype.dtype.type
+    if isinstance(dtype, np.dtype):
+        return dtype.type
+    if isinstance(dtype, type):
+        return {bool: np.bool_, int: np.int64, float: np.float64, complex: np.complex128}.get(dtype, dtype)
+    inner = getattr(dtype, "dtype", None)
+    return inner.type if isinstance(inner, np.dtype) else np.dtype(dtype).type
+
+
+def issubdtype(arg1, arg2):
+    """Whether dtype arg1 is at or below arg2 in the hierarchy (jnp.floating, jnp.integer, ...); ml_dtypes' are floating or integer."""
+    if isinstance(arg2, type) and arg2 in (bool, int, float, complex):
+        pass
+    a, b = _plain(arg1), _plain(arg2)
+    if a is b:
+        return True
+    name = a.__name__
+    if a.__module__.startswith("ml_dtypes"):
+        if name.startswith(("bfloat", "float")):
+            return b in (np.floating, np.inexact, np.number, np.generic)
+        return b in ((np.unsignedinteger if name.startswith("uint") else np.signedinteger), np.integer, np.number, np.generic)
+    if b.__module__.startswith("ml_dtypes"):
+        return False
+    return np.issubdtype(a, b)
+
+
+def result_type(*args):
+    """The dtype that arrays, numbers and dtypes promote to."""
+    if not args:
+        raise ValueError("at least one array or dtype is required")
+    return _core.result_type(*[_for_promotion(a) for a in args])
+
+
+def _for_promotion(a):
+    if isinstance(a, _ScalarMeta):
+        return a.dtype
+    if isinstance(a, type) and a in (bool, int, float, complex):
+        return a
+    if isinstance(a, (str, type)):
+        return np.dtype(a)
+    return a
+
+
+def promote_types(a, b):
+    """The dtype that two dtypes promote to; Python's int, float and complex give way."""
+    pair = []
+    for t in (a, b):
+        pair.append(t if isinstance(t, type) and t in (bool, int, float, complex) else np.dtype(_plain(t)))
+    if all(isinstance(t, type) for t in pair):
+        order = [bool, int, float, complex]
+        return np.dtype({bool: np.bool_, int: np.int64, float: np.float64, complex: np.complex128}[max(pair, key=order.index)])
+    wide = [t for t in pair if isinstance(t, np.dtype)]
+    if len(wide) == 2 and any(t.itemsize == 8 and t.kind in "iuf" or t.itemsize == 16 for t in wide):
+        from .._config import enable_x64
+
+        with enable_x64(True):
+            return _core.result_type(*pair)
+    return _core.result_type(*[_number(t) if isinstance(t, type) else t for t in pair])
+
+
+def _number(t):
+    return {bool: True, int: 0, float: 0.0, complex: 0j}[t]
+
+
+def can_cast(from_, to, casting="safe"):
+    """Whether a cast keeps all values ("safe"), stays of a kind ("same_kind"), ... as numpy.can_cast."""
+    if type(from_) in (int, float, complex):
+        raise TypeError(
+            "can_cast() does not support Python ints, floats, and complex because the result used to depend on the value.\n"
+            "This change was part of adopting NEP 50, we may explicitly allow them again in the future."
+        )
+    return np.can_cast(np.dtype(_plain(from_)), np.dtype(_plain(to)), casting=casting)
+
+
+def isdtype(dtype, kind):
+    """Whether dtype is of a kind: "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating", "numeric", a dtype, or one of a tuple."""
+    groups = {
+        "bool": (np.bool_,), "signed integer": (np.signedinteger,), "unsigned integer": (np.unsignedinteger,), "integral": (np.integer,),
+        "real floating": (np.floating,), "complex floating": (np.complexfloating,), "numeric": (np.number,),
+    }  # fmt: skip
+    for k in kind if isinstance(kind, tuple) else (kind,):
+        if isinstance(k, str):
+            if k not in groups:
+                raise ValueError(f"Unrecognized kind {k!r} expected one of {sorted(groups)}, or a compatible input for jnp.dtype()")
+            if any(issubdtype(dtype, g) for g in groups[k]):
+                return True
+        elif np.dtype(_plain(dtype)) == np.dtype(_plain(k)):
+            return True
+    return False
+
+
+class finfo(np.finfo):
+    """Limits of a float dtype: eps, max, min, tiny, bits, ... ml_dtypes' dtypes too."""
+
+    def __new__(cls, dtype):
+        return _finfo(_plain(dtype))
+
+
+class iinfo(np.iinfo):
+    """Limits of an integer dtype: max, min, bits. ml_dtypes' dtypes too."""
+
+    def __new__(cls, int_type):
+        if hasattr(int_type, "dtype") and not isinstance(int_type, type):
+            int_type = int_type.dtype
+        return _iinfo(_plain(int_type)) if not isinstance(int_type, int) else _iinfo(canonicalize_dtype(int))
+
+    def __init__(self, int_type):
+        pass

@@ -1,0 +1,246 @@
+"""Searching: nonzero, searchsorted, digitize, extract, compress.
+
+Invariant: results whose size depends on values need concrete arguments, or a static `size`.
+
+    >>> jnp.nonzero(jnp.array([0, 3, 0, 4]), size=3, fill_value=-1)
+    (Array([ 1,  3, -1], dtype=int32),)
+"""
+from __future__ import annotations
+
+import math
+import operator
+
+import numpy as np
+
+from .. import _core
+from .._core import bind
+from .._dtypes import canonicalize_dtype, is_bool, is_inexact
+from ._arguments import as_array, check_arraylike, concrete_or_error, constant, convert, jitted, unsupported
+from ._selecting import clip, where
+
+
+def nonzero(a, *, size=None, fill_value=None):
+    """The indices of nonzero elements, one vector for each axis.
+
+    size: how many are returned (static; needed under jit), padded by `fill_value` (0, or one value for each axis).
+    """
+    from ._creation import arange, zeros
+    from ._elementwise import floor_divide, remainder
+    from ._reductions import cumsum, sum
+    from ._shaping import atleast_1d
+
+    a = as_array("nonzero", a)
+    if a.ndim == 0:
+        a = atleast_1d(a)
+    mask = a if is_bool(a.dtype) else bind("ne", a, constant(0, a.dtype))
+    if size is None:
+        if isinstance(mask, _core.Tracer):
+            count = sum(mask)
+            concrete_or_error(count, "The size argument of jnp.nonzero must be statically specified to use jnp.nonzero within JAX transformations.")
+        if fill_value is None:
+            return tuple([_core.asarray(i.astype(canonicalize_dtype(int))) for i in np.nonzero(np.asarray(mask))])
+        size = int(np.count_nonzero(np.asarray(mask)))
+    size = operator.index(size)
+    if fill_value is not None:
+        fills = fill_value if isinstance(fill_value, tuple) else (fill_value,) * a.ndim
+        if any(np.shape(f) != () for f in fills):
+            raise ValueError(f"fill_value must be a scalar or a tuple of length {a.ndim}; got {fill_value}")
+        if len(fills) != a.ndim:
+            raise ValueError(f"fill_value must be a scalar or a tuple of length {a.ndim}; got {fill_value}")
+    if a.size == 0 or size == 0:
+        return tuple([zeros(size, int) + (0 if fill_value is None else fills[i]) for i in range(a.ndim)])
+    # How many true elements stand at or before each position; counting those positions for each rank gives the rank's position.
+    counts = cumsum(mask)
+    flat = cumsum(zeros(size, int).at[clip(counts, 0)].add(1))
+    strides = [math.prod(a.shape[d + 1 :]) for d in range(a.ndim)]
+    out = [remainder(floor_divide(flat, stride), n) for stride, n in zip(strides, a.shape)]
+    if fill_value is not None:
+        beyond = arange(size) >= sum(mask)
+        out = [where(beyond, fill, v) for fill, v in zip(fills, out)]
+    return tuple(out)
+
+
+def flatnonzero(a, *, size=None, fill_value=None):
+    """The indices of nonzero elements of the flattened array."""
+    from ._shaping import ravel
+
+    return nonzero(ravel(a), size=size, fill_value=fill_value)[0]
+
+
+def argwhere(a, *, size=None, fill_value=None):
+    """The indices of nonzero elements as rows."""
+    from ._shaping import atleast_1d, vstack
+
+    check_arraylike("argwhere", a)
+    out = vstack(nonzero(atleast_1d(a), size=size, fill_value=fill_value)).T
+    if np.ndim(a) == 0:
+        return out[: out.shape[0], :0]
+    return out
+
+
+def compress(condition, a, axis=None, *, size=None, fill_value=0, out=None):
+    """The slices of a along `axis` (flattened if None) where the vector `condition` holds; `size` of them, padded by fill_value."""
+    from ._shaping import moveaxis, ravel
+    from ._sorting import argsort
+
+    unsupported("jnp.compress", out=out)
+    check_arraylike("compress", condition, a, fill_value)
+    condition, a = _core.asarray(condition), _core.asarray(a)
+    condition = convert(condition, bool)
+    if condition.ndim != 1:
+        raise ValueError("condition must be a 1D array")
+    if axis is None:
+        axis, a = 0, ravel(a)
+    a = moveaxis(a, axis, 0)
+    n = min(condition.shape[0], a.shape[0])
+    extra = condition[a.shape[0] :]
+    condition, a = condition[:n] if condition.shape[0] != n else condition, a[:n] if a.shape[0] != n else a
+    if not isinstance(extra, _core.Tracer) and np.asarray(extra).any():
+        raise ValueError("condition contains entries that are out of bounds")
+    if size is None:
+        return moveaxis(a[concrete_or_error(condition, "the `size` argument of jnp.compress must be given inside of jit")], 0, axis)
+    size = operator.index(size)
+    if not 0 <= size <= a.shape[0]:
+        raise ValueError("size must be positive and not greater than the size of the array axis; got size=" + str(size))
+    mask = condition.reshape((-1,) + (1,) * (a.ndim - 1)) if a.ndim > 1 else condition
+    values = where(mask, a, convert(bind("copy", _core.asarray(fill_value)), a.dtype))
+    return moveaxis(values[argsort(condition, descending=True)][:size], 0, axis)
+
+
+def extract(condition, arr, *, size=None, fill_value=0):
+    """The elements of arr where `condition` holds, both flattened; see `compress` for size and fill_value."""
+    from ._shaping import ravel
+
+    return compress(ravel(condition), ravel(arr), size=size, fill_value=fill_value)
+
+
+def _total_order(x, y, side):
+    """Whether x goes before or at y (side "left": y <= x; "right": y < x) with -0 equal to 0 and nan last."""
+    if not is_inexact(x.dtype):
+        return bind("le" if side == "left" else "lt", x, y)
+    canonical = []
+    for v in (x, y):
+        zero, nan = constant(0, v.dtype), constant(np.nan, v.dtype)
+        spread = (lambda c, v=v: bind("broadcast_in_dim", c, shape=tuple(v.shape), broadcast_dimensions=()) if v.ndim else c)
+        v = bind("select_n", bind("eq", v, zero), v, spread(zero))
+        canonical.append(bind("select_n", bind("ne", v, v), v, spread(nan)))
+    return bind("le_to" if side == "left" else "lt_to", *canonical)
+
+
+@jitted("_searchsorted_scan_impl", static=("side", "dtype"))
+def _search_bisect(a, v, side, dtype):
+    from ..lax import GatherDimensionNumbers, dynamic_index_in_dim, gather, scan
+    from ._elementwise import floor_divide
+
+    del dynamic_index_in_dim
+    unsigned = np.dtype(np.uint32 if dtype.itemsize <= 4 else np.uint64)
+    n = a.shape[0]
+    steps = int(np.ceil(np.log2(n + 1)))
+    zero, last = unsigned.type(0), unsigned.type(n)
+    low, high = (bind("broadcast_in_dim", b, shape=tuple(v.shape), broadcast_dimensions=()) if v.ndim else _core.asarray(b) for b in (zero, last))
+
+    def step(state, _):
+        lo, hi = state
+        mid = bind("add", lo, floor_divide(bind("sub", hi, lo), 2))
+        if v.ndim == 0:
+            value = bind("squeeze", bind("dynamic_slice", a, mid, slice_sizes=(1,)), dimensions=(0,))
+        else:
+            index = bind("broadcast_in_dim", mid, shape=(*mid.shape, 1), broadcast_dimensions=tuple(range(mid.ndim)))
+            numbers = GatherDimensionNumbers((v.ndim,), (), (0,))
+            value = bind("squeeze", gather(a, index, numbers, (1,), mode="clip"), dimensions=(v.ndim,))
+        left = _total_order(v, value, side)
+        return (bind("select_n", left, mid, lo), bind("select_n", left, hi, mid)), None
+
+    (_, out), _ = scan(step, (low, high), None, length=steps)
+    return convert(out, dtype)
+
+
+@jitted("_searchsorted_scan_impl", static=("side", "dtype"))
+def _search_scan(a, v, side, dtype):
+    return _search_bisect(a, v, side=side, dtype=dtype) if v.ndim else _search_bisect(a, v, side=side, dtype=dtype)
+
+
+@jitted("_searchsorted_sort_impl", static=("side", "dtype"))
+def _search_sort(a, v, side, dtype):
+    from ._creation import zeros
+
+    def ranks(x):
+        index = bind("iota", dtype=dtype, shape=tuple(x.shape), dimension=0)
+        order = bind("sort", x, index, dimension=0, is_stable=True, num_keys=1)[1]
+        return zeros(x.shape[0], dtype).at[order].set(index)
+
+    flat = v if v.ndim == 1 else bind("reshape", v, new_sizes=(v.size,), dimensions=None)
+    joined = bind("concatenate", *((flat, a) if side == "left" else (a, flat)), dimension=0)
+    together = ranks(joined)
+    mine = together[: flat.shape[0]] if side == "left" else together[a.shape[0] :]
+    out = bind("sub", mine, ranks(flat))
+    return out if v.ndim == 1 else bind("reshape", out, new_sizes=tuple(v.shape), dimensions=None)
+
+
+@jitted("_searchsorted_compare_all_impl", static=("side", "dtype"))
+def _search_all(a, v, side, dtype):
+    from ._reductions import sum
+
+    spread = (lambda x, lead, rank: bind("broadcast_in_dim", x, shape=tuple([1] * lead + list(x.shape) + [1] * (rank - lead - x.ndim)), broadcast_dimensions=tuple(range(lead, lead + x.ndim))))
+    column, row = a, v
+    if is_inexact(a.dtype):
+        canonical = []
+        for x in (a, v):
+            full = (lambda c, x=x: bind("broadcast_in_dim", c, shape=tuple(x.shape), broadcast_dimensions=()) if x.ndim else c)
+            x = bind("select_n", bind("eq", x, constant(0, x.dtype)), x, full(constant(0, x.dtype)))
+            canonical.append(bind("select_n", bind("ne", x, x), x, full(constant(np.nan, x.dtype))))
+        column, row = canonical
+    rank = v.ndim + 1
+    row = spread(row, 1, rank)
+    column = spread(column, 0, rank)
+    name = ("lt" if side == "left" else "le") + ("_to" if is_inexact(a.dtype) else "")
+    return sum(bind(name, column, row), axis=0, dtype=dtype)
+
+
+@jitted("searchsorted", static=("side", "method", "dtype"))
+def _searchsorted(a, v, side, method, dtype):
+    if method in ("default", "scan", "scan_unrolled"):
+        return _search_scan(a, v, side=side, dtype=dtype)
+    return {"sort": _search_sort, "compare_all": _search_all}[method](a, v, side=side, dtype=dtype)
+
+
+def searchsorted(a, v, side="left", sorter=None, *, method="scan"):
+    """Where the elements of v would be inserted into the sorted vector a, before ("left") or behind ("right") equal ones.
+
+    sorter: indices that sort a. method: "scan" (bisection), "sort", "compare_all": how, not what.
+    """
+    check_arraylike("searchsorted", a, v, *([] if sorter is None else [sorter]))
+    if side not in ("left", "right"):
+        raise ValueError(f"invalid argument side={side!r}, expected 'left' or 'right'")
+    if method not in ("default", "scan", "scan_unrolled", "sort", "compare_all"):
+        raise ValueError(f"invalid argument method={method!r}, expected one of ('default', 'scan', 'scan_unrolled', 'sort', 'compare_all')")
+    if np.ndim(a) != 1:
+        raise ValueError("a should be 1-dimensional")
+    a, v = _core.promote_dtypes(a, v)
+    if sorter is not None:
+        a = a[sorter]
+    dtype = np.dtype(np.int32) if a.shape[0] < 2**31 else np.dtype(np.int64)
+    if a.shape[0] == 0:
+        from ._creation import zeros
+
+        return zeros(v.shape, dtype)
+    return _searchsorted(a, v, side=side, method=method, dtype=dtype)
+
+
+def digitize(x, bins, right=False, *, method=None):
+    """The index of the bin each element of x falls into. bins: a monotonic vector; right: whether bins include their right edge."""
+    x = as_array("digitize", x)
+    bins = as_array("digitize", bins)
+    if bins.ndim != 1:
+        raise ValueError(f"digitize: bins must be a 1-dimensional array; got {bins.shape}")
+    if bins.shape[0] == 0:
+        from ._creation import zeros
+
+        return zeros(x.shape, np.int32)
+    side = "right" if not right else "left"
+    method = {} if method is None else {"method": method}
+    rising = searchsorted(bins, x, side=side, **method)
+    falling = bins.shape[0] - searchsorted(bins[::-1], x, side="right" if right else "left", **method)
+    return where(bins[-1] >= bins[0], rising, falling)
+
+

@@ -1,0 +1,175 @@
+"""Sorting.
+
+Invariant: nan sorts last; sorting is stable unless said otherwise; descending order keeps the order of equal elements too.
+
+    >>> jnp.argsort(jnp.array([3, 1, 2]))
+    Array([1, 2, 0], dtype=int32)
+"""
+from __future__ import annotations
+
+import builtins
+import operator
+
+import numpy as np
+
+from .. import _core
+from .._core import bind
+from .._dtypes import canonicalize_dtype, is_complex, is_inexact, is_unsigned, to_complex
+from ._arguments import Array, as_array, canonicalize_axis, check_arraylike, constant, convert, jitted
+
+
+def _flat(a):
+    return a if a.ndim == 1 else bind("reshape", a, new_sizes=(a.size,), dimensions=None)
+
+
+@jitted("sort", static=("axis", "stable", "descending"))
+def _sort(a, axis, stable, descending):
+    if axis is None:
+        a, axis = _flat(a), 0
+    axis = canonicalize_axis(axis, a.ndim)
+    out = bind("sort", a, dimension=axis, is_stable=stable, num_keys=1)
+    out = out[0] if isinstance(out, (tuple, list)) else out
+    return bind("rev", out, dimensions=(axis,)) if descending else out
+
+
+def _refuse(name, kind, order):
+    if kind is not None:
+        raise TypeError(f"'kind' argument to {name} is not supported. Use stable=True or stable=False to specify sort stability.")
+    if order is not None:
+        raise TypeError(f"'order' argument to {name} is not supported.")
+
+
+def sort(a, axis=-1, *, kind=None, order=None, stable=True, descending=False):
+    """a sorted along `axis` (flattened if None)."""
+    _refuse("sort", kind, order)
+    a = as_array("sort", a)
+    return _sort(a, axis=None if axis is None else operator.index(axis), stable=builtins.bool(stable), descending=builtins.bool(descending))
+
+
+@jitted("argsort", static=("axis", "stable", "descending", "dtype"))
+def _argsort(a, axis, stable, descending, dtype):
+    if axis is None:
+        a, axis = _flat(a), 0
+    axis = canonicalize_axis(axis, a.ndim)
+    index = bind("iota", dtype=dtype, shape=tuple(a.shape), dimension=axis)
+    if descending:
+        # Sorting the reversed array and reversing back keeps equal elements in order.
+        a, index = bind("rev", a, dimensions=(axis,)), bind("rev", index, dimensions=(axis,))
+    index = bind("sort", a, index, dimension=axis, is_stable=stable, num_keys=1)[1]
+    return bind("rev", index, dimensions=(axis,)) if descending else index
+
+
+def argsort(a, axis=-1, *, kind=None, order=None, stable=True, descending=False, dtype=None):
+    """The indices that sort a along `axis` (flattened if None). dtype: of the indices."""
+    _refuse("argsort", kind, order)
+    a = as_array("argsort", a)
+    dtype = canonicalize_dtype(int if dtype is None else dtype)
+    if a.ndim == 0:
+        a, axis = bind("reshape", a, new_sizes=(1,), dimensions=None), 0
+    return _argsort(a, axis=None if axis is None else operator.index(axis), stable=builtins.bool(stable), descending=builtins.bool(descending), dtype=dtype)
+
+
+@jitted("lexsort", static=("axis",))
+def _lexsort(keys, axis):
+    if isinstance(keys, Array):
+        from ..lax import index_in_dim
+
+        keys = [index_in_dim(keys, i, keepdims=False) for i in range(keys.shape[0])]
+    keys = [k if isinstance(k, Array) else _core.asarray(k) for k in keys]
+    if keys[0].ndim == 0:
+        return _core.asarray(np.zeros((), canonicalize_dtype(int)))
+    axis = canonicalize_axis(axis, keys[0].ndim)
+    index = bind("iota", dtype=canonicalize_dtype(int), shape=tuple(keys[0].shape), dimension=axis)
+    return bind("sort", *keys[::-1], index, dimension=axis, is_stable=True, num_keys=len(keys))[-1]
+
+
+def lexsort(keys, axis=-1):
+    """The indices that sort by several keys, the last first. keys: a sequence of arrays of one shape, or rows."""
+    if isinstance(keys, (Array, np.ndarray)):
+        keys = _core.asarray(keys)
+        if keys.ndim == 0 or keys.shape[0] == 0:
+            raise TypeError("need sequence of keys with len > 0 in lexsort")
+    else:
+        keys = tuple(keys)
+        if not keys:
+            raise TypeError("need sequence of keys with len > 0 in lexsort")
+        check_arraylike("lexsort", *keys)
+        if len({np.shape(k) for k in keys}) > 1:
+            raise ValueError("all keys need to be the same shape")
+    return _lexsort(keys, axis=operator.index(axis))
+
+
+@jitted("sort_complex")
+def _sort_complex(a):
+    a = sort_last(a)
+    return a if is_complex(a.dtype) else convert(a, to_complex(a.dtype))
+
+
+def sort_last(a):
+    """a sorted along its last axis, as one equation."""
+    out = bind("sort", a, dimension=a.ndim - 1, is_stable=True, num_keys=1)
+    return out[0] if isinstance(out, (tuple, list)) else out
+
+
+def sort_complex(a):
+    """a sorted by real, then imaginary part, as complex."""
+    return _sort_complex(as_array("sort_complex", a))
+
+
+def _reversed_order(a):
+    # The largest of -a are the smallest of a; unsigned numbers and bool have no negative.
+    if a.dtype == np.bool_:
+        return bind("not", a)
+    return bind("sub", constant(-1 if not is_unsigned(a.dtype) else np.iinfo(a.dtype).max, a.dtype), a) if is_unsigned(a.dtype) else bind("neg", a)
+
+
+@jitted("partition", static=("kth", "axis"))
+def _partition(a, kth, axis):
+    n = a.shape[axis]
+    low = _reversed_order(bind("top_k", _reversed_order(a), k=kth + 1, axis=axis)[0])
+    high = bind("top_k", a, k=n - kth - 1, axis=axis)[0]
+    return bind("concatenate", low, high, dimension=axis)
+
+
+def partition(a, kth, axis=-1):
+    """a with the kth element along `axis` where sorting would put it, smaller ones before and larger ones after, in any order."""
+    a = as_array("partition", a)
+    if is_complex(a.dtype):
+        raise NotImplementedError("jnp.partition for complex dtype is not implemented.")
+    if axis is None:
+        a, axis = _flat(a), 0
+    axis = canonicalize_axis(axis, a.ndim)
+    return _partition(a, kth=canonicalize_axis(kth, a.shape[axis]), axis=axis)
+
+
+@jitted("argpartition", static=("kth", "axis"))
+def _argpartition(a, kth, axis):
+    from ._creation import ones
+    from ._shaping import moveaxis
+
+    n = a.shape[axis]
+    low = bind("top_k", _reversed_order(a), k=kth + 1, axis=axis)[1]
+    # The others, by their position: mark what is taken and pick what is left.
+    marks = ones(a.shape)
+    if a.ndim == 1:
+        marks = marks.at[low].set(0.0)
+    else:
+        rows = moveaxis(low, axis, -1)
+        table = moveaxis(marks, axis, -1)
+        lead = tuple([_core.asarray(i) for i in np.ix_(*[np.arange(s) for s in rows.shape[:-1]], np.arange(1))[:-1]])
+        marks = moveaxis(table.at[(*lead, rows)].set(0.0), -1, axis)
+    high = bind("top_k", marks, k=n - kth - 1, axis=axis)[1]
+    return bind("concatenate", low, high, dimension=axis)
+
+
+def argpartition(a, kth, axis=-1):
+    """The indices that partition a (see `partition`) along `axis`."""
+    a = as_array("argpartition", a)
+    if is_complex(a.dtype):
+        raise NotImplementedError("jnp.argpartition for complex dtype is not implemented.")
+    if axis is None:
+        a, axis = _flat(a), 0
+    axis = canonicalize_axis(axis, a.ndim)
+    if not is_inexact(a.dtype) and a.dtype.itemsize < 4:
+        a = convert(a, np.int32)
+    return _argpartition(a, kth=canonicalize_axis(kth, a.shape[axis]), axis=axis)

@@ -1,0 +1,390 @@
+"""Reading and writing at computed positions: take, take_along_axis, put, index makers.
+
+Invariant: out of bounds, reading gives the fill value (mode "fill", the default of take), the nearest element ("clip") or wraps ("wrap");
+writing is dropped or clipped or wraps.
+
+    >>> jnp.take(jnp.arange(5) * 10, jnp.array([1, 3]))
+    Array([10, 30], dtype=int32)
+"""
+from __future__ import annotations
+
+import math
+import operator
+
+import numpy as np
+
+from .. import _core
+from .._core import bind
+from .._dtypes import canonicalize_dtype, is_integer, is_unsigned
+from ..lax import GatherDimensionNumbers, GatherScatterMode, gather
+from ._arguments import (
+    as_array, canonicalize_axis, canonicalize_shape, check_arraylike, concrete_or_error, constant, convert, jitted, unsupported,
+)  # fmt: skip
+from ._selecting import where
+
+
+def _normalised(indices, n):
+    """Negative indices counted from the end of an axis of n."""
+    if is_unsigned(indices.dtype):
+        return indices
+    return where(bind("lt", indices, constant(0, indices.dtype)), bind("add", indices, constant(n, indices.dtype)), indices)
+
+
+@jitted("_take", static=("axis", "mode", "unique_indices", "indices_are_sorted", "fill_value"))
+def _take(a, indices, axis, mode, unique_indices, indices_are_sorted, fill_value):
+    from ._elementwise import remainder
+
+    if axis is None:
+        a, axis = a if a.ndim == 1 else bind("reshape", a, new_sizes=(a.size,), dimensions=None), 0
+    n = a.shape[axis]
+    if mode == "wrap":
+        indices = remainder(indices, convert(_core.asarray(n), indices.dtype))
+        parsed = GatherScatterMode.PROMISE_IN_BOUNDS
+    else:
+        parsed = GatherScatterMode.FILL_OR_DROP if mode is None else GatherScatterMode.from_any(mode)
+        indices = _normalised(indices, n)
+    k = indices.ndim
+    if indices.dtype != np.int32 and indices.dtype != np.int64:
+        indices = convert(indices, np.int32)
+    numbers = GatherDimensionNumbers(
+        offset_dims=tuple(range(axis)) + tuple(range(axis + k, a.ndim + k - 1)),
+        collapsed_slice_dims=(axis,),
+        start_index_map=(axis,),
+    )
+    sizes = list(a.shape)
+    sizes[axis] = 1 if n else 0
+    if n == 0:
+        if indices.size:
+            raise IndexError(f"Cannot take from an axis of size 0 with non-empty indices, shape {tuple(a.shape)}")
+        return a.reshape((*a.shape[:axis], *indices.shape, *a.shape[axis + 1 :]))
+    columns = bind("broadcast_in_dim", indices, shape=(*indices.shape, 1), broadcast_dimensions=tuple(range(k)))
+    return gather(
+        a, columns, numbers, tuple(sizes), unique_indices=unique_indices, indices_are_sorted=indices_are_sorted, mode=parsed, fill_value=fill_value
+    )
+
+
+def take(a, indices, axis=None, out=None, mode=None, unique_indices=False, indices_are_sorted=False, fill_value=None):
+    """The elements of a at `indices` along `axis` (of the flattened array if None); negative indices count from the end.
+
+    mode: out of bounds, "fill" (the default; with fill_value, by default nan or the extreme of the dtype), "clip" or "wrap".
+    """
+    unsupported("jnp.take", out=out)
+    check_arraylike("take", a, indices)
+    a, indices = _core.asarray(a), _core.asarray(indices)
+    if not is_integer(indices.dtype):
+        raise ValueError("indices must have an integer type") if not indices.dtype == np.bool_ else TypeError(f"take requires integer indices, got {indices.dtype}")
+    if axis is not None:
+        axis = canonicalize_axis(axis, a.ndim)
+    if mode == "raise":
+        raise NotImplementedError("The 'raise' mode to jnp.take is not supported.")
+    return _take(a, indices, axis=axis, mode=mode, unique_indices=bool(unique_indices), indices_are_sorted=bool(indices_are_sorted), fill_value=fill_value)
+
+
+@jitted("take_along_axis", static=("axis", "mode", "fill_value"))
+def _take_along_axis(arr, indices, axis, mode, fill_value):
+    from ._shaping import broadcast_shapes
+
+    if axis is None:
+        arr, axis = arr if arr.ndim == 1 else bind("reshape", arr, new_sizes=(arr.size,), dimensions=None), 0
+    n = arr.shape[axis]
+    if mode != "one_hot":
+        indices = _normalised(indices, n)
+    if mode == "wrap":
+        from ._elementwise import remainder
+
+        indices, mode = remainder(indices, n), "promise_in_bounds"
+    rank = arr.ndim
+    lead = lambda s: s[:axis] + (1,) + s[axis + 1 :]  # noqa: E731
+    common = broadcast_shapes(lead(tuple(arr.shape)), lead(tuple(indices.shape)))
+    # Axes where both run together become batch axes; where arr has size 1 and indices do not, the element is taken from 0.
+    batch = [d for d in range(rank) if d != axis and arr.shape[d] != 1 and indices.shape[d] != 1]
+    offset = [d for d in range(rank) if d != axis and d not in batch and indices.shape[d] == 1 and arr.shape[d] != 1]
+    dropped = [d for d in range(rank) if d != axis and d not in batch and d not in offset]
+    del common
+    kept_index_axes = [d for d in range(rank) if d not in offset]
+    index = indices if not offset else bind("squeeze", indices, dimensions=tuple(offset))
+    columns = bind("broadcast_in_dim", index, shape=(*index.shape, 1), broadcast_dimensions=tuple(range(index.ndim)))
+    position = {d: i for i, d in enumerate(kept_index_axes)}
+    numbers = GatherDimensionNumbers(
+        offset_dims=tuple(offset),
+        collapsed_slice_dims=tuple(sorted([axis, *dropped])),
+        start_index_map=(axis,),
+        operand_batching_dims=tuple(batch),
+        start_indices_batching_dims=tuple([position[d] for d in batch]),
+    )
+    sizes = [arr.shape[d] if d in offset else 1 for d in range(rank)]
+    return gather(arr, columns, numbers, tuple(sizes), mode="fill" if mode is None else mode, fill_value=fill_value)
+
+
+def take_along_axis(arr, indices, axis=-1, mode=None, fill_value=None, *, wrap_negative_indices=True):
+    """arr at `indices` along `axis`, the other axes running together (sizes of 1 broadcast). See `take` for mode and fill_value."""
+    check_arraylike("take_along_axis", arr, indices)
+    arr, indices = _core.asarray(arr), _core.asarray(indices)
+    if not is_integer(indices.dtype):
+        raise TypeError(f"take_along_axis indices must be of integer type, got {indices.dtype}")
+    if axis is None:
+        if indices.ndim != 1:
+            raise ValueError("take_along_axis indices must be 1D if axis=None")
+    else:
+        if arr.ndim != indices.ndim:
+            raise ValueError(f"indices and arr must have the same number of dimensions; {indices.ndim} vs. {arr.ndim}")
+        axis = canonicalize_axis(axis, arr.ndim)
+    return _take_along_axis(arr, indices, axis=axis, mode=mode, fill_value=fill_value)
+
+
+def _inplace(name, inplace):
+    if inplace:
+        raise ValueError(
+            f"jax.numpy.{name} cannot modify arrays in-place, because JAX arrays are immutable. Pass inplace=False to instead return an updated array."
+        )
+
+
+@jitted("put_along_axis", static=("axis", "mode"))
+def _put_along_axis(arr, indices, values, axis, mode):
+    from ._creation import arange
+    from ._shaping import broadcast_to, reshape
+
+    shape = arr.shape
+    if axis is None:
+        arr, axis = reshape(arr, (arr.size,)), 0
+    index = []
+    for d in range(arr.ndim):
+        if d == axis:
+            index.append(indices)
+        else:
+            n = arr.shape[d]
+            index.append(arange(n).reshape([n if k == d else 1 for k in range(arr.ndim)]))
+    wanted = np.broadcast_shapes(*[i.shape for i in index])
+    out = arr.at[tuple(index)].set(broadcast_to(values, wanted) if np.ndim(values) else values, mode=mode)
+    return reshape(out, shape)
+
+
+def put_along_axis(arr, indices, values, axis, inplace=True, *, mode=None):
+    """arr with `values` written at `indices` along `axis`, the other axes running together. `inplace` must be False."""
+    _inplace("put_along_axis", inplace)
+    check_arraylike("put_along_axis", arr, indices, values)
+    arr, indices, values = _core.asarray(arr), _core.asarray(indices), _core.asarray(values)
+    if not is_integer(indices.dtype):
+        raise ValueError(f"put_along_axis indices must be of integer type; got {indices.dtype}")
+    axis = None if axis is None else canonicalize_axis(axis, arr.ndim)
+    if axis is not None and indices.ndim != arr.ndim:
+        raise ValueError(f"put_along_axis arguments 'arr' and 'indices' must have same ndim; got arr.ndim={arr.ndim} and indices.ndim={indices.ndim}.")
+    return _put_along_axis(arr, indices, values, axis=axis, mode=mode)
+
+
+def put(a, ind, v, mode=None, *, inplace=True):
+    """a with the values v, repeated as needed, written at flat positions `ind`. mode: "clip" (the default) or "wrap". `inplace` must be False."""
+    from ._elementwise import remainder
+    from ._selecting import clip
+    from ._shaping import ravel, reshape, tile
+
+    _inplace("put", inplace)
+    check_arraylike("put", a, ind, v)
+    a, ind, v = _core.asarray(a), ravel(_core.asarray(ind)), ravel(_core.asarray(v))
+    if not a.size or not ind.size or not v.size:
+        return a
+    v = v[: ind.size] if v.size > ind.size else tile(v, -(-ind.size // v.size))[: ind.size] if v.size < ind.size else v
+    if mode is None:
+        scatter_mode = "drop"
+    elif mode == "clip":
+        ind, scatter_mode = clip(ind, 0, a.size - 1), "promise_in_bounds"
+    elif mode == "wrap":
+        ind, scatter_mode = remainder(ind, a.size), "promise_in_bounds"
+    elif mode == "raise":
+        raise NotImplementedError("The 'raise' mode to jnp.put is not supported.")
+    else:
+        raise ValueError(f"mode should be one of 'wrap' or 'clip'; got mode={mode!r}")
+    return reshape(ravel(a).at[ind].set(v, mode=scatter_mode), a.shape)
+
+
+def place(arr, mask, vals, *, inplace=True):
+    """arr with the values `vals`, repeated as needed, written where `mask` holds. `inplace` must be False."""
+    from ._searching import nonzero
+    from ._shaping import ravel, reshape, tile
+
+    _inplace("place", inplace)
+    check_arraylike("place", arr, mask, vals)
+    a, m, v = _core.asarray(arr), ravel(_core.asarray(mask)), ravel(_core.asarray(vals))
+    if a.size != m.size:
+        raise ValueError("place: arr and mask must be the same size")
+    if not v.size:
+        raise ValueError("Cannot place values from an empty array")
+    if not a.size:
+        return a
+    index = nonzero(m, size=a.size, fill_value=a.size)[0]
+    v = tile(v, -(-a.size // v.size))[: a.size] if v.size != a.size else v
+    return reshape(ravel(a).at[index].set(v, mode="drop"), a.shape)
+
+
+def fill_diagonal(a, val, wrap=False, *, inplace=True):
+    """a with `val` (a scalar, or values in order) on its diagonal. wrap: begin again below the square of a tall matrix."""
+    from ._creation import arange
+    from ._shaping import ravel
+
+    if inplace:
+        raise NotImplementedError("JAX arrays are immutable, must use inplace=False")
+    if wrap:
+        raise NotImplementedError("wrap=True is not implemented, must use wrap=False")
+    check_arraylike("fill_diagonal", a, val)
+    a, val = _core.asarray(a), _core.asarray(val)
+    if a.ndim < 2:
+        raise ValueError("array must be at least 2-d")
+    if a.ndim > 2 and len(set(a.shape)) > 1:
+        raise ValueError("All dimensions of input must be of equal length")
+    n = min(a.shape)
+    i = arange(n)
+    index = (i,) * a.ndim
+    if val.ndim == 0:
+        return a.at[index].set(val)
+    v = ravel(val)
+    return a.at[index].set(take(v, i % v.shape[0]) if v.shape[0] != n else v)
+
+
+# ---- makers of indices
+
+
+def diag_indices(n, ndim=2):
+    """The indices of the diagonal of an array of `ndim` axes of size n."""
+    from ._creation import arange
+
+    n, ndim = operator.index(n), operator.index(ndim)
+    if n < 0:
+        raise ValueError(f"n argument to diag_indices must be nonnegative, got {n}")
+    if ndim < 0:
+        raise ValueError(f"ndim argument to diag_indices must be nonnegative, got {ndim}")
+    return (arange(n),) * ndim
+
+
+def diag_indices_from(arr):
+    """The indices of arr's diagonal. Raises ValueError unless all axes have one size."""
+    arr = as_array("diag_indices_from", arr)
+    if arr.ndim < 2:
+        raise ValueError("input array must be at least 2-d")
+    if len(set(arr.shape)) != 1:
+        raise ValueError("All dimensions of input must be of equal length")
+    return diag_indices(arr.shape[0], ndim=arr.ndim)
+
+
+def _tri_mask(n, k, m, lower):
+    from ._creation import tri
+
+    mask = np.tri(n, m, k if lower else k - 1, bool)
+    count = int(mask.sum()) if lower else int((~mask).sum())
+    table = tri(n, m, k if lower else k - 1)
+    from ._elementwise import logical_truth
+    from ._searching import nonzero
+
+    truth = logical_truth(table)
+    return nonzero(truth if lower else bind("not", truth), size=count)
+
+
+def tril_indices(n, k=0, m=None):
+    """The indices of the lower triangle of an [n, m] array, up to the k-th diagonal."""
+    return _tri_mask(operator.index(n), operator.index(k), operator.index(n if m is None else m), True)
+
+
+def triu_indices(n, k=0, m=None):
+    """The indices of the upper triangle of an [n, m] array, from the k-th diagonal."""
+    return _tri_mask(operator.index(n), operator.index(k), operator.index(n if m is None else m), False)
+
+
+def tril_indices_from(arr, k=0):
+    """The indices of the lower triangle of arr, a matrix."""
+    arr = as_array("tril_indices_from", arr)
+    if arr.ndim != 2:
+        raise ValueError("Only 2-D inputs are accepted")
+    return tril_indices(arr.shape[0], k=k, m=arr.shape[1])
+
+
+def triu_indices_from(arr, k=0):
+    """The indices of the upper triangle of arr, a matrix."""
+    arr = as_array("triu_indices_from", arr)
+    if arr.ndim != 2:
+        raise ValueError("Only 2-D inputs are accepted")
+    return triu_indices(arr.shape[0], k=k, m=arr.shape[1])
+
+
+def mask_indices(n, mask_func, k=0, *, size=None):
+    """The indices where mask_func(ones((n, n)), k) is nonzero."""
+    from ._creation import ones
+    from ._searching import nonzero
+
+    return nonzero(mask_func(ones((n, n)), k), size=size)
+
+
+def ix_(*args):
+    """The arrays that index the grid spanned by vectors of indices or booleans."""
+    from ._searching import nonzero
+
+    check_arraylike("ix_", *args)
+    out = []
+    for i, a in enumerate(args):
+        a = _core.asarray(a)
+        if a.ndim != 1:
+            raise ValueError(f"Arguments to jax.numpy.ix_ must be 1-dimensional, got shape {tuple(a.shape)}")
+        if a.dtype == np.bool_:
+            raise NotImplementedError("Boolean arguments to jax.numpy.ix_ are not implemented") if isinstance(a, _core.Tracer) else None
+        if a.size == 0:
+            a = convert(a, int)
+        shape = [1] * len(args)
+        shape[i] = a.shape[0]
+        out.append(bind("broadcast_in_dim", a, shape=tuple(shape), broadcast_dimensions=(i,)) if len(args) > 1 else a)
+    del nonzero
+    return tuple(out)
+
+
+def unravel_index(indices, shape):
+    """The position in an array of `shape` of each flat index; out of bounds is clipped."""
+    from ._elementwise import divmod
+    from ._selecting import clip
+
+    check_arraylike("unravel_index", indices)
+    indices = _core.asarray(indices)
+    sizes = canonicalize_shape(shape)
+    if any(n < 0 for n in sizes):
+        raise ValueError("unravel_index: dimensions may not be negative")
+    total = math.prod(sizes)
+    # Negative indices count from the end; what is still outside goes to the nearest corner.
+    rest = where(bind("lt", indices, constant(0, indices.dtype)), bind("add", indices, constant(total, indices.dtype)), indices)
+    rest = clip(rest, 0, max(total - 1, 0))
+    out = []
+    for n in sizes[::-1]:
+        rest, position = divmod(rest, max(n, 1))
+        out.append(position)
+    return tuple(out[::-1])
+
+
+def ravel_multi_index(multi_index, dims, mode="raise", order="C", *, dtype=None):
+    """The flat index of positions in an array of `dims`. mode: "raise" (values must be known), "clip" or "wrap"; order: "C" or "F"."""
+    from ._elementwise import remainder
+    from ._selecting import clip
+
+    check_arraylike("ravel_multi_index", *multi_index)
+    dims = canonicalize_shape(dims)
+    if len(multi_index) != len(dims):
+        raise ValueError(f"len(multi_index)={len(multi_index)} != len(dims)={len(dims)}")
+    index = [_core.asarray(i) for i in multi_index]
+    if any(not is_integer(i.dtype) for i in index):
+        raise TypeError("only int indices permitted")
+    if mode == "raise":
+        values = [concrete_or_error(i, "The error occurred because ravel_multi_index was jit-compiled with mode='raise'. Use mode='wrap' or mode='clip' instead.") for i in index]
+        if any(((v < 0) | (v >= n)).any() for v, n in zip(values, dims)):
+            raise ValueError("invalid entry in coordinates array")
+    elif mode == "clip":
+        index = [clip(i, 0, n - 1) for i, n in zip(index, dims)]
+    elif mode == "wrap":
+        index = [remainder(i, n) for i, n in zip(index, dims)]
+    else:
+        raise ValueError(f"invalid mode={mode!r}. Expected 'raise', 'wrap', or 'clip'")
+    if order == "F":
+        strides = [math.prod(dims[:d]) for d in range(len(dims))]
+    elif order == "C":
+        strides = [math.prod(dims[d + 1 :]) for d in range(len(dims))]
+    else:
+        raise ValueError(f"invalid order={order!r}. Expected 'C' or 'F'")
+    from ._ufuncs import add, multiply
+
+    out = _core.asarray(np.zeros((), canonicalize_dtype(int if dtype is None else dtype)))
+    for i, stride in zip(index, strides):
+        out = add(out, multiply(i, np.asarray(stride, out.dtype)[()]))
+    return out

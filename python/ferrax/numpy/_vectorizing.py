@@ -1,0 +1,157 @@
+"""Lifting functions over axes: vectorize, apply_along_axis, apply_over_axes.
+
+Invariant: all of it is `vmap`; nothing loops in Python over elements.
+
+    >>> jnp.vectorize(jnp.dot, signature="(n),(n)->()")(jnp.ones((3, 4)), jnp.ones(4))
+    Array([4., 4., 4.], dtype=float32)
+"""
+from __future__ import annotations
+
+import functools
+import re
+
+import numpy as np
+
+from .. import _core
+from .._core import bind
+from ._arguments import as_array, canonicalize_axis, check_arraylike
+
+_NAME = r"\w+"
+_AXES = rf"\((?:{_NAME}(?:,{_NAME})*)?\)"
+_SIGNATURE = re.compile(rf"^{_AXES}(?:,{_AXES})*->(?:{_AXES}(?:,{_AXES})*)?$")
+
+
+def _parse_signature(signature):
+    signature = re.sub(r"\s+", "", signature)
+    if not _SIGNATURE.match(signature):
+        raise ValueError(f"not a valid gufunc signature: {signature}")
+    left, right = signature.split("->")
+    read = lambda side: [tuple(re.findall(_NAME, part)) for part in re.findall(_AXES, side)]  # noqa: E731
+    return read(left), read(right)
+
+
+def vectorize(pyfunc, *, excluded=frozenset(), signature=None):
+    """pyfunc over broadcast leading axes of its arguments.
+
+    excluded: positions and names of arguments passed as they are. signature: core axes, as in "(m,n),(n)->(m)"; by default scalars. Raises
+    ValueError where shapes contradict the signature.
+    """
+    if any(not isinstance(e, (str, int)) for e in excluded):
+        raise TypeError(f"jax.numpy.vectorize can only exclude integer or string arguments, but excluded={set(excluded)!r}")
+    if any(isinstance(e, int) and e < 0 for e in excluded):
+        raise ValueError(f"excluded={set(excluded)!r} contains negative numbers")
+    parsed = None if signature is None else _parse_signature(signature)
+
+    @functools.wraps(pyfunc)
+    def wrapped(*args, **kwargs):
+        from .. import vmap
+
+        error = f"on vectorized function with excluded={excluded!r} and signature={signature!r}"
+        by_name = {k: v for k, v in kwargs.items() if k in excluded}
+        mapped_kwargs = {k: v for k, v in kwargs.items() if k not in excluded}
+        fixed = {i: a for i, a in enumerate(args) if i in excluded}
+        mapped = [a for i, a in enumerate(args) if i not in excluded]
+        names = list(mapped_kwargs)
+        mapped += [mapped_kwargs[k] for k in names]
+
+        def fun(*arrays):
+            arrays = list(arrays)
+            kw = dict(zip(names, arrays[len(arrays) - len(names) :])) if names else {}
+            positional = iter(arrays[: len(arrays) - len(names)] if names else arrays)
+            full = [fixed[i] if i in fixed else next(positional) for i in range(len(args))]
+            return pyfunc(*full, **kw, **by_name)
+
+        check_arraylike("vectorize", *mapped)
+        arrays = [_core.asarray(a) for a in mapped]
+        if parsed is not None:
+            ins, outs = parsed
+            if len(ins) != len(arrays):
+                raise TypeError(f"wrong number of positional arguments: expected {len(ins)}, got {len(arrays)}")
+        else:
+            ins, outs = [()] * len(arrays), None
+        sizes, lead_shapes = {}, []
+        for a, core in zip(arrays, ins):
+            if a.ndim < len(core):
+                raise ValueError(f"input with shape {tuple(a.shape)} does not have enough dimensions for all core dimensions {core} {error}")
+            for name, n in zip(core, a.shape[a.ndim - len(core) :]):
+                _check_size(sizes, name, n, error)
+            lead_shapes.append(tuple(a.shape[: a.ndim - len(core)]))
+        lead = np.broadcast_shapes(*lead_shapes) if lead_shapes else ()
+        checked = fun if outs is None else _checked(fun, outs, sizes, error)
+        # Axes of size 1 are squeezed away and left unmapped rather than repeated.
+        kept = []
+        for a, shape in zip(arrays, lead_shapes):
+            ones = tuple([d for d, n in enumerate(shape) if n == 1])
+            kept.append(bind("squeeze", a, dimensions=ones) if ones else a)
+        lifted = checked
+        expand = []
+        for d in range(1, len(lead) + 1):
+            in_axes = [0 if len(s) >= d and s[-d] != 1 else None for s in lead_shapes]
+            if all(axis is None for axis in in_axes):
+                expand.append(len(lead) - d)
+            else:
+                lifted = vmap(lifted, in_axes=tuple(in_axes), out_axes=0)
+        out = lifted(*kept)
+        if not expand:
+            return out
+        from ..tree_util import tree_map
+        from ._shaping import expand_dims
+
+        return tree_map(lambda x: expand_dims(x, tuple(expand)), out)
+
+    return wrapped
+
+
+def _check_size(sizes, name, n, error):
+    if name.isdigit():
+        if int(name) != n:
+            raise ValueError(f"dimension {name} has size {n} {error}")
+    elif sizes.setdefault(name, n) != n:
+        raise ValueError(f"inconsistent size for core dimension {name!r}: {sizes[name]} vs {n} {error}")
+
+
+def _checked(fun, outs, sizes, error):
+    def wrapped(*args):
+        out = fun(*args)
+        results = out if isinstance(out, tuple) else (out,)
+        if isinstance(out, tuple) is False and len(outs) != 1 or len(results) != len(outs):
+            raise TypeError(f"wrong number of output arguments: expected {len(outs)}, got {len(results)} {error}")
+        known = dict(sizes)
+        for x, core in zip(results, outs):
+            if np.ndim(x) != len(core):
+                raise ValueError(f"output shape {np.shape(x)} does not match core dimensions {core} {error}")
+            for name, n in zip(core, np.shape(x)):
+                _check_size(known, name, n, error)
+        return out
+
+    return wrapped
+
+
+def apply_along_axis(func1d, axis, arr, *args, **kwargs):
+    """func1d of every vector of arr along `axis`; the axes of its result stand where that axis was."""
+    from .. import vmap
+
+    arr = as_array("apply_along_axis", arr)
+    axis = canonicalize_axis(axis, arr.ndim)
+    fun = lambda v: func1d(v, *args, **kwargs)  # noqa: E731
+    for d in range(1, arr.ndim - axis):
+        fun = vmap(fun, in_axes=d, out_axes=-1)
+    for _ in range(axis):
+        fun = vmap(fun, in_axes=0, out_axes=0)
+    return fun(arr)
+
+
+def apply_over_axes(func, a, axes):
+    """func(a, axis) over several axes in turn, each kept with size 1."""
+    a = as_array("apply_over_axes", a)
+    for axis in (axes,) if isinstance(axes, int) else axes:
+        b = func(a, axis=axis)
+        if b.ndim == a.ndim:
+            a = b
+        elif b.ndim == a.ndim - 1:
+            from ._shaping import expand_dims
+
+            a = expand_dims(b, axis)
+        else:
+            raise ValueError("function is not returning an array of the correct shape")
+    return a

@@ -1,0 +1,151 @@
+"""Segment reductions, and the older functional updates.
+
+Invariant: ids out of [0, num_segments) are dropped.
+
+    >>> ops.segment_sum(jnp.arange(4), jnp.array([0, 0, 1, 1]))
+    Array([1, 5], dtype=int32)
+"""
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from . import _core
+from ._core import bind
+from ._dtypes import highest, lowest
+from .lax import ScatterDimensionNumbers, scatter_add, scatter_max, scatter_min, scatter_mul
+
+__all__ = [
+    "index", "index_add", "index_max", "index_min", "index_mul", "index_update", "segment_max", "segment_min", "segment_prod", "segment_sum",
+]  # fmt: skip
+
+
+def _scatter(scatter, out, ids, data, sorted_, unique, mode):
+    columns = bind("broadcast_in_dim", ids, shape=(*ids.shape, 1), broadcast_dimensions=tuple(range(ids.ndim)))
+    window = tuple(range(ids.ndim, data.ndim))
+    numbers = ScatterDimensionNumbers(window, (0,), (0,))
+    return scatter(out, columns, data, numbers, indices_are_sorted=sorted_, unique_indices=unique, mode=mode)
+
+
+def _segment(name, data, segment_ids, num_segments, indices_are_sorted, unique_indices, bucket_size, mode, scatter, start, reduce):
+    from .numpy import arange, floor_divide, max
+    from .numpy._arguments import check_arraylike
+
+    check_arraylike(name, data, segment_ids)
+    data, ids = _core.asarray(data), _core.asarray(segment_ids)
+    if num_segments is None:
+        if isinstance(ids, _core.Tracer):
+            from .errors import ConcretizationTypeError
+
+            raise ConcretizationTypeError(max(ids) + 1, "segment_sum() `num_segments` argument.")
+        num_segments = int(np.max(np.asarray(ids))) + 1 if ids.size else 0
+    n = operator.index(num_segments)
+    if n < 0:
+        raise ValueError("num_segments must be non-negative.")
+    value = start(data.dtype)
+    rest = tuple(data.shape[1:]) if ids.ndim == 1 else tuple(data.shape[ids.ndim :])
+    if bucket_size is None:
+        out = bind("broadcast_in_dim", value, shape=(n, *rest), broadcast_dimensions=())
+        return _scatter(scatter, out, ids, data, indices_are_sorted, unique_indices, mode)
+    # Each bucket is summed by itself first, which bounds the error of long sums.
+    n_buckets = -(-ids.shape[0] // bucket_size)
+    out = bind("broadcast_in_dim", value, shape=(n_buckets, n, *rest), broadcast_dimensions=())
+    buckets = floor_divide(arange(ids.shape[0]), bucket_size)
+    updated = getattr(out.at[buckets[None, :], ids[None, :]], reduce[0])(
+        data[None, :], indices_are_sorted=indices_are_sorted, unique_indices=unique_indices, mode=mode
+    )
+    return reduce[1](updated, axis=0)
+
+
+def segment_sum(
+    data, segment_ids, num_segments=None, indices_are_sorted=False, unique_indices=False, bucket_size=None, mode=None, out_sharding=None
+):
+    """Sums of the rows of `data` that share an id: [num_segments, ...].
+
+    segment_ids: one integer for each row; num_segments: default the largest id plus one, which must be known. bucket_size: sum buckets of so
+    many rows first. mode: "drop" (default) or "clip" for ids out of range.
+    """
+    from .numpy import sum
+
+    return _segment(
+        "segment_sum", data, segment_ids, num_segments, indices_are_sorted, unique_indices, bucket_size, mode, scatter_add,
+        lambda d: d.type(0), ("add", sum),
+    )  # fmt: skip
+
+
+def segment_prod(
+    data, segment_ids, num_segments=None, indices_are_sorted=False, unique_indices=False, bucket_size=None, mode=None, out_sharding=None
+):
+    """Products of the rows of `data` that share an id; 1 for ids that do not occur. See `segment_sum`."""
+    from .numpy import prod
+
+    return _segment(
+        "segment_prod", data, segment_ids, num_segments, indices_are_sorted, unique_indices, bucket_size, mode, scatter_mul,
+        lambda d: d.type(1), ("multiply", prod),
+    )  # fmt: skip
+
+
+def segment_max(
+    data, segment_ids, num_segments=None, indices_are_sorted=False, unique_indices=False, bucket_size=None, mode=None, out_sharding=None
+):
+    """Maxima of the rows of `data` that share an id; -inf or the least value for ids that do not occur. See `segment_sum`."""
+    from .numpy import max
+
+    return _segment(
+        "segment_max", data, segment_ids, num_segments, indices_are_sorted, unique_indices, bucket_size, mode, scatter_max, lowest,
+        ("max", max),
+    )  # fmt: skip
+
+
+def segment_min(
+    data, segment_ids, num_segments=None, indices_are_sorted=False, unique_indices=False, bucket_size=None, mode=None, out_sharding=None
+):
+    """Minima of the rows of `data` that share an id; inf or the greatest value for ids that do not occur. See `segment_sum`."""
+    from .numpy import min
+
+    return _segment(
+        "segment_min", data, segment_ids, num_segments, indices_are_sorted, unique_indices, bucket_size, mode, scatter_min, highest,
+        ("min", min),
+    )  # fmt: skip
+
+
+class _Index:
+    """`ops.index[1:, 0]` is the index itself."""
+
+    def __getitem__(self, index):
+        return index
+
+
+index = _Index()
+
+
+def _at(x, idx):
+    from ._indexing import IndexUpdateHelper
+
+    return IndexUpdateHelper(_core.asarray(x))[idx]
+
+
+def index_update(x, idx, y, indices_are_sorted=False, unique_indices=False):
+    """x with x[idx] = y: the older spelling of x.at[idx].set(y)."""
+    return _at(x, idx).set(y, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices)
+
+
+def index_add(x, idx, y, indices_are_sorted=False, unique_indices=False):
+    """x with x[idx] += y: the older spelling of x.at[idx].add(y)."""
+    return _at(x, idx).add(y, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices)
+
+
+def index_mul(x, idx, y, indices_are_sorted=False, unique_indices=False):
+    """x with x[idx] *= y: the older spelling of x.at[idx].multiply(y)."""
+    return _at(x, idx).multiply(y, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices)
+
+
+def index_min(x, idx, y, indices_are_sorted=False, unique_indices=False):
+    """x with x[idx] = minimum(x[idx], y): the older spelling of x.at[idx].min(y)."""
+    return _at(x, idx).min(y, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices)
+
+
+def index_max(x, idx, y, indices_are_sorted=False, unique_indices=False):
+    """x with x[idx] = maximum(x[idx], y): the older spelling of x.at[idx].max(y)."""
+    return _at(x, idx).max(y, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices)
