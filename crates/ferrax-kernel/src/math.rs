@@ -28,6 +28,7 @@ mod gamma;
 mod log;
 mod power;
 mod real;
+mod rounding;
 mod trig;
 
 pub use arc::{acos, asin, atan, atan2};
@@ -37,6 +38,7 @@ pub use gamma::{digamma, lgamma};
 pub use log::{acosh, asinh, atanh, log, log1p};
 pub use power::{cbrt, pow, rsqrt, sqrt};
 pub use real::{Int, Mask, Real};
+pub use rounding::{ceil, floor, next_after, round_away, round_even, trunc};
 pub use trig::{cos, cos_moderate, is_moderate, sin, sin_moderate, tan, tan_moderate};
 
 /// The polynomial with these coefficients, lowest first, by Horner's rule.

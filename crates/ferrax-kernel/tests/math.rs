@@ -206,3 +206,40 @@ fn signs_are_symmetric() {
     }
     symmetric!(odd: sin tan asin atan sinh tanh asinh atanh erf erf_inv cbrt; even: cos cosh);
 }
+
+/// Rounding is the standard library's, and so are neighbours; NaN is the canonical one.
+#[test]
+fn rounding_is_exact() {
+    macro_rules! rounding {
+        ($x:expr, $real:ty) => {{
+            let x: $real = $x;
+            let cases = [
+                (math::floor(x), x.floor()),
+                (math::ceil(x), x.ceil()),
+                (math::trunc(x), x.trunc()),
+                (math::round_even(x), x.round_ties_even()),
+                (math::round_away(x), x.round()),
+                (math::next_after(x, <$real>::INFINITY), if x == 0.0 { <$real>::from_bits(1) } else { x.next_up() }),
+                (
+                    math::next_after(x, <$real>::NEG_INFINITY),
+                    if x == 0.0 { -<$real>::from_bits(1) } else { x.next_down() },
+                ),
+                (math::next_after(x, x), x),
+            ];
+            for (i, (out, expected)) in cases.into_iter().enumerate() {
+                let expected = if expected.is_nan() { <$real>::NAN } else { expected };
+                assert_eq!(out.to_bits(), expected.to_bits(), "case {i} of {x:e}: {out:e}, not {expected:e}");
+            }
+        }};
+    }
+    for bits in (0..=u32::MAX).step_by(9973) {
+        let x = f32::from_bits(bits);
+        rounding!(x, f32);
+        rounding!(f64::from(x), f64);
+        rounding!(f64::from(x) * 1.000_000_123, f64);
+    }
+    for half in -20..=20 {
+        rounding!(half as f32 * 0.5, f32);
+        rounding!(f64::from(half) * 0.5, f64);
+    }
+}

@@ -122,6 +122,7 @@ use tiers;
 
 tiers!(
     exp exp2 expm1 logistic sinh cosh tanh log log1p asinh acosh atanh sin cos tan sin_moderate cos_moderate tan_moderate
-    asin acos atan erf erfc erf_inv cbrt sqrt rsqrt lgamma digamma;
-    pairs: atan2 pow
+    asin acos atan erf erfc erf_inv cbrt sqrt rsqrt lgamma digamma round_even round_away
+    trunc floor ceil;
+    pairs: atan2 pow next_after
 );

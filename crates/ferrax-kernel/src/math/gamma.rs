@@ -14,6 +14,7 @@ use super::double::{Double, PI, Words};
 use super::log::{log, smallest_normal};
 use super::polynomial;
 use super::real::{Mask, Real};
+use super::rounding::round_magnitude;
 use super::trig::sin_cos;
 
 /// Where Stirling's series takes over.
@@ -27,9 +28,7 @@ const DIGAMMA_ROOT: Words = ((1.4616321, 1.243815e-8), (1.4616321449683622, 9.54
 /// `(sin(pi f), cos(pi f))`, both of |f|, for the distance f of a number to the nearest integer; and whether f is 0.
 #[inline(always)]
 fn sin_cos_pi<R: Real>(a: R) -> (R, R, R) {
-    let unit = R::constant(8388608.0, 4503599627370496.0);
-    let rounded = a.clone().add(unit.clone()).sub(unit.clone());
-    let f = R::select(unit.le(a.clone()), R::exact(0.0), a.sub(rounded));
+    let f = R::select(a.clone().lt(R::infinity()), a.clone().sub(round_magnitude(a)), R::exact(0.0));
     let distance = f.clone().abs();
     let swap = R::exact(0.25).lt(distance.clone());
     let h = R::select(swap.clone(), R::exact(0.5).sub(distance.clone()), distance);

@@ -15,6 +15,7 @@ use super::exp::{exp_words, scale};
 use super::log::{Reduced, reduce_any, smallest_normal};
 use super::polynomial;
 use super::real::{Int, Mask, Real};
+use super::rounding::round_magnitude;
 
 /// 2/3 as two words.
 const TWO_THIRDS: Words = ((0.6666667, -1.9868216e-8), (0.6666666666666666, 3.700743415417188e-17));
@@ -47,9 +48,7 @@ fn log_precise<R: Real>(argument: Reduced<R>) -> Double<R> {
 /// Whether a number that is not negative is an integer.
 #[inline(always)]
 fn is_integer<R: Real>(a: R) -> R::Mask {
-    let unit = R::constant(8388608.0, 4503599627370496.0);
-    let rounded = a.clone().add(unit.clone()).sub(unit.clone());
-    unit.le(a.clone()).or(rounded.eq(a))
+    round_magnitude(a.clone()).eq(a)
 }
 
 /// `x^y`, with the special cases of IEEE 754's pow.
