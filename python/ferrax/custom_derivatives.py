@@ -87,18 +87,6 @@ def zero_from_primal(val, symbolic_zeros=False):
 # ---------------------------------------------------------------- what both have in common
 
 
-def _bound(fun, args, kwargs):
-    """The call's arguments by position, with keywords and defaults put in their places."""
-    if not kwargs:
-        return args
-    signature = inspect.signature(fun)
-    call = signature.bind(*args, **kwargs)
-    call.apply_defaults()
-    if call.kwargs:
-        raise TypeError(f"The following keyword arguments could not be resolved to positions: {', '.join(call.kwargs)}")
-    return call.args
-
-
 def _nondiff_positions(fun, numbers, names):
     numbers = (operator.index(numbers),) if hasattr(numbers, "__index__") else tuple(map(operator.index, numbers))
     names = (names,) if isinstance(names, str) else tuple(names)
@@ -141,7 +129,25 @@ class _CustomFunction:
     def __init__(self, fun, nondiff_argnums=(), nondiff_argnames=()):
         self.fun = fun
         self.nondiff_argnums = _nondiff_positions(fun, nondiff_argnums, nondiff_argnames)
-        functools.update_wrapper(self, fun) if hasattr(fun, "__name__") else None
+        self._signature = None
+        if hasattr(fun, "__name__"):
+            functools.update_wrapper(self, fun)
+
+    def _positional(self, args, kwargs):
+        """The call's arguments by position, with keywords and defaults put in their places."""
+        if self._signature is None:
+            try:
+                self._signature = inspect.signature(self.fun)
+            except (TypeError, ValueError):
+                self._signature = False
+            self._arity = self._signature and sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in self._signature.parameters.values())
+        if not self._signature or (not kwargs and len(args) >= self._arity):
+            return args
+        call = self._signature.bind(*args, **kwargs)
+        call.apply_defaults()
+        if call.kwargs:
+            raise TypeError(f"The following keyword arguments could not be resolved to positions: {', '.join(call.kwargs)}")
+        return call.args
 
     def __get__(self, instance, owner=None):
         return self if instance is None else functools.partial(self, instance)
@@ -206,7 +212,7 @@ class custom_jvp(_CustomFunction):
         name = name_of(self.fun)
         if not self.jvp:
             raise AttributeError(f"No JVP defined for custom_jvp function {name} using defjvp.")
-        args = _bound(self.fun, args, kwargs)
+        args = self._positional(args, kwargs)
         # The rule runs outside the derivative it defines: a static argument that is itself being differentiated counts as constant there.
         args = tuple(tree_map(_stop_gradient, x) if i in self.nondiff_argnums else x for i, x in enumerate(args)) if self.nondiff_argnums else args
         static, dyn, merge = _split_nondiff(self.nondiff_argnums, args)
@@ -302,7 +308,7 @@ class custom_vjp(_CustomFunction):
         name = name_of(self.fun)
         if not self.fwd or not self.bwd:
             raise AttributeError(f"No VJP defined for custom_vjp function {name} using defvjp.")
-        args = _bound(self.fun, args, kwargs)
+        args = self._positional(args, kwargs)
         static, dyn, merge = _split_nondiff(self.nondiff_argnums, args)
         for x in tree_leaves(static):
             if isinstance(x, _core.Tracer):

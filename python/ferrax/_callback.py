@@ -1,0 +1,98 @@
+"""Calls from programs back into Python.
+
+Invariant: a callback sees numpy arrays of the operands' shapes and dtypes, and what it returns is checked against what was promised.
+"""
+
+
+import numpy as np
+
+from . import _core
+from .dtypes import canonicalize_dtype
+from .tree_util import tree_flatten
+
+_METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized")
+
+
+def _avals(result_shape_dtypes):
+    leaves, tree = tree_flatten(result_shape_dtypes)
+    return [_core.ShapedArray(tuple(x.shape), canonicalize_dtype(x.dtype)) for x in leaves], tree
+
+
+def _checked(name, fun, avals, out_tree, in_tree):
+    """`fun` over flat numpy arrays, with its results checked."""
+    def call(*leaves):
+        args, kwargs = in_tree.unflatten(leaves)
+        outs, tree = tree_flatten(fun(*args, **kwargs))
+        if tree != out_tree:
+            raise RuntimeError(f"{name}: the callback returned a pytree of structure {tree}, but result_shape_dtypes says {out_tree}")
+        checked = []
+        for out, aval in zip(outs, avals):
+            out = np.asarray(out)
+            if tuple(out.shape[out.ndim - len(aval.shape):]) != tuple(aval.shape) or out.ndim < len(aval.shape):
+                raise RuntimeError(f"{name}: the callback returned shape {out.shape}, but result_shape_dtypes says {tuple(aval.shape)}")
+            if out.dtype != aval.dtype:
+                if not np.can_cast(out.dtype, aval.dtype, "same_kind") or out.dtype.kind != aval.dtype.kind:
+                    raise RuntimeError(f"{name}: the callback returned dtype {out.dtype}, but result_shape_dtypes says {aval.dtype}")
+                out = out.astype(aval.dtype)
+            checked.append(out)
+        return checked
+    return call
+
+
+def pure_callback(callback, result_shape_dtypes, *args, sharding=None, vmap_method=None, **kwargs):
+    """Calls a pure Python function from inside a program.
+
+    Args:
+      callback: a function of numpy arrays. It may be called any number of times, or never if its result is not used.
+      result_shape_dtypes: what it returns, as a pytree of `ShapeDtypeStruct` or of arrays.
+      *args, **kwargs: its arguments, pytrees of arrays.
+      vmap_method: what `vmap` does: "sequential" (one call per element), "expand_dims" (one call, unmapped arguments get an axis of size
+        1), "broadcast_all" (one call, all arguments get the axis).
+
+    Returns:
+      arrays, of result_shape_dtypes's structure.
+
+    Raises:
+      ValueError: the vmap method is unknown.
+      JaxRuntimeError: (when run) the callback raised, or returned something else than promised.
+    """
+    if vmap_method is not None and vmap_method not in _METHODS:
+        raise ValueError(f"vmap_method must be one of the allowed methods {_METHODS}, but got: {vmap_method}")
+    leaves, in_tree = tree_flatten((args, kwargs))
+    avals, out_tree = _avals(result_shape_dtypes)
+    outs = _core.callback(_checked("pure_callback", callback, avals, out_tree, in_tree), leaves, avals, "pure", False, vmap_method)
+    return out_tree.unflatten(outs)
+
+
+def io_callback(callback, result_shape_dtypes, *args, sharding=None, ordered=False, **kwargs):
+    """Calls a Python function with side effects from inside a program: exactly once per run.
+
+    Args:
+      callback, result_shape_dtypes, *args, **kwargs: as in `pure_callback`.
+      ordered: calls happen in program order. An ordered callback cannot be mapped.
+    """
+    leaves, in_tree = tree_flatten((args, kwargs))
+    avals, out_tree = _avals(result_shape_dtypes)
+    outs = _core.callback(_checked("io_callback", callback, avals, out_tree, in_tree), leaves, avals, "io", bool(ordered), None)
+    return out_tree.unflatten(outs)
+
+
+def debug_callback(callback, args, kwargs, ordered):
+    """Calls a Python function for its side effects; under `vmap`, once per element; under `grad`, on the forward pass."""
+    leaves, in_tree = tree_flatten((args, kwargs))
+    is_array = []
+    for x in leaves:
+        try:
+            _core.get_aval(x)
+            is_array.append(True)
+        except TypeError:
+            is_array.append(False)
+    others = [None if a else x for x, a in zip(leaves, is_array)]
+
+    def call(*arrays):
+        rest = iter(arrays)
+        args, kwargs = in_tree.unflatten([next(rest) if a else x for a, x in zip(is_array, others)])
+        callback(*args, **kwargs)
+        return []
+
+    _core.callback(call, [x for x, a in zip(leaves, is_array) if a], [], "debug", bool(ordered), None)

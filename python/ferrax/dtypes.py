@@ -1,0 +1,128 @@
+"""Dtypes: promotion, canonical widths, kinds, limits.
+
+Invariant: numpy's dtypes, and those of ml_dtypes that numpy lacks, which is imported when the first of them is asked for.
+"""
+
+import numpy as np
+
+from . import _core
+from ._dtypes import canonicalize_dtype as _canonicalize
+from ._flat import float0
+
+__all__ = [
+    "TypePromotionError", "bfloat16", "canonicalize_dtype", "extended", "finfo", "float0", "iinfo", "issubdtype", "itemsize_bits",
+    "prng_key", "result_type", "scalar_type_of",
+]
+
+_ML_DTYPES = {"bfloat16", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2",
+              "float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn", "int2", "int4", "uint2", "uint4"}
+
+
+class TypePromotionError(ValueError):
+    """Dtypes do not promote to a common one under the rules in force."""
+
+
+class extended(np.generic):
+    """The kind of dtypes that numpy does not know, for `issubdtype`."""
+
+
+class prng_key(extended):
+    """The kind of random keys' dtypes, for `issubdtype`."""
+
+
+def __getattr__(name):
+    if name in _ML_DTYPES:
+        import ml_dtypes
+        return getattr(ml_dtypes, name)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+def canonicalize_dtype(dtype, allow_extended_dtype=False):
+    """The dtype that arrays really have when `dtype` is asked for: 64-bit types become 32-bit ones unless `jax_enable_x64` is set.
+
+    Raises:
+      ValueError: a key dtype is given and not allowed.
+    """
+    if _is_key(dtype):
+        if allow_extended_dtype:
+            return dtype
+        raise ValueError(f"Internal: canonicalize_dtype called on extended dtype {dtype} with allow_extended_dtype=False")
+    return _canonicalize(dtype)
+
+
+def _is_key(dtype):
+    return not isinstance(dtype, (np.dtype, type, str)) and str(dtype).startswith("key<")
+
+
+def _kind(dtype):
+    """A numpy abstract type for any dtype; the extra floats and ints of ml_dtypes have kind 'V'."""
+    dtype = np.dtype(dtype)
+    if dtype.kind != "V" or dtype == float0:
+        return dtype.type
+    name = dtype.name
+    return np.floating if "float" in name else np.unsignedinteger if name.startswith("uint") else np.signedinteger
+
+
+def issubdtype(a, b):
+    """Whether dtype a is of kind b, as `numpy.issubdtype`, for keys and the types of ml_dtypes too."""
+    if _is_key(a):
+        return b in (prng_key, extended, np.generic) or (_is_key(b) and str(a) == str(b))
+    if _is_key(b) or b in (prng_key, extended):
+        return a in (prng_key, extended) and issubclass(a, b) if isinstance(a, type) and isinstance(b, type) else False
+    if isinstance(b, type) and issubclass(b, np.generic) and not _is_concrete(b):
+        return issubclass(a if isinstance(a, type) and issubclass(a, np.generic) and not _is_concrete(a) else _kind(a), b)
+    if isinstance(a, type) and issubclass(a, np.generic) and not _is_concrete(a):
+        return False
+    return np.dtype(a) == np.dtype(b)
+
+
+def _is_concrete(t):
+    return t not in (np.generic, np.number, np.integer, np.signedinteger, np.unsignedinteger, np.inexact, np.floating, np.complexfloating,
+                     np.flexible, np.character)
+
+
+def finfo(dtype):
+    """The limits of a floating-point dtype."""
+    dtype = np.dtype(dtype)
+    if dtype.kind == "V":
+        import ml_dtypes
+        return ml_dtypes.finfo(dtype)
+    return np.finfo(dtype)
+
+
+def iinfo(dtype):
+    """The limits of an integer dtype."""
+    dtype = np.dtype(dtype)
+    if dtype.kind == "V":
+        import ml_dtypes
+        return ml_dtypes.iinfo(dtype)
+    return np.iinfo(dtype)
+
+
+def itemsize_bits(dtype):
+    """How many bits an element takes."""
+    name = np.dtype(dtype).name
+    if name in ("int2", "uint2"):
+        return 2
+    return 4 if name in ("int4", "uint4", "float4_e2m1fn") else np.dtype(dtype).itemsize * 8
+
+
+def result_type(*args, return_weak_type_flag=False):
+    """The dtype that the arguments (arrays, scalars, dtypes) promote to; with the flag, a pair (dtype, whether it is weak)."""
+    dtype = _core.result_type(*args)
+    if not return_weak_type_flag:
+        return dtype
+    return dtype, all(type(x) in (int, float, complex) or getattr(x, "weak_type", False) for x in args)
+
+
+def scalar_type_of(x):
+    """The Python scalar type of an array's kind: bool, int, float or complex.
+
+    Raises:
+      TypeError: there is none.
+    """
+    dtype = _core.get_aval(x).dtype
+    for kind, t in ((np.bool_, bool), (np.integer, int), (np.floating, float), (np.complexfloating, complex)):
+        if issubdtype(dtype, kind):
+            return t
+    raise TypeError(f"Invalid scalar value {x}")

@@ -1,0 +1,20 @@
+"""Functions for neural networks: activations, normalisation over an axis, attention, initializers."""
+
+from ..scipy.special import logsumexp
+from . import initializers
+from ._activations import (
+    celu, elu, gelu, glu, hard_sigmoid, hard_silu, hard_swish, hard_tanh, identity, leaky_relu, log1mexp, log_sigmoid, mish, relu, relu6,
+    selu, sigmoid, silu, soft_sign, softplus, sparse_plus, sparse_sigmoid, squareplus, swish, tanh,
+)
+from ._attention import dot_product_attention
+from ._normalized import log_softmax, logmeanexp, one_hot, softmax, standardize
+
+# Normalisation under the name that the founding documents use.
+normalize = standardize
+
+__all__ = [
+    "celu", "dot_product_attention", "elu", "gelu", "glu", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh", "identity",
+    "initializers", "leaky_relu", "log1mexp", "log_sigmoid", "log_softmax", "logmeanexp", "logsumexp", "mish", "normalize", "one_hot", "relu", "relu6",
+    "selu", "sigmoid", "silu", "soft_sign", "softmax", "softplus", "sparse_plus", "sparse_sigmoid", "squareplus", "standardize", "swish",
+    "tanh",
+]

@@ -1,0 +1,231 @@
+"""Activation functions, elementwise.
+
+Invariant: derivatives at kinks are JAX's: relu has slope 0 at 0, relu6 slope 0 at 0 and 6.
+"""
+
+import functools
+
+import numpy as np
+
+from .. import lax
+from .. import numpy as jnp
+from .._api import jit
+from ..custom_derivatives import custom_jvp
+
+_DOC = """{formula}
+
+    Args:
+      x: an array{extra}.
+
+    Returns:
+      an array of the same shape; {kind}.
+    """
+
+
+def _doc(formula, extra="", kind="of x's dtype if that is floating point, else of the default float's"):
+    def decorate(f):
+        f.__doc__ = _DOC.format(formula=formula, extra=extra, kind=kind)
+        return f
+    return decorate
+
+
+def _inexact(x):
+    return jnp.asarray(x) if jnp.issubdtype(jnp.result_type(x), np.inexact) else jnp.asarray(x, float)
+
+
+@custom_jvp
+@jit
+@_doc("max(x, 0); the derivative at 0 is 0.", kind="of x's dtype")
+def relu(x):
+    return jnp.maximum(x, 0)
+
+
+relu.defjvps(lambda g, ans, x: lax.select(x > 0, g, lax.full_like(g, 0)))
+
+
+@custom_jvp
+@jit
+@_doc("min(max(x, 0), 6); the derivative at 0 and at 6 is 0.", kind="of x's dtype")
+def relu6(x):
+    return jnp.minimum(jnp.maximum(x, 0), 6.)
+
+
+relu6.defjvps(lambda g, ans, x: lax.select((x > 0) & (x < 6), g, lax.full_like(g, 0)))
+
+
+@jit
+@_doc("1 / (1 + exp(-x))")
+def sigmoid(x):
+    return lax.logistic(x)
+
+
+def _sigmoid(x):
+    return lax.logistic(x)
+
+
+@jit
+@_doc("log(1 + exp(x)), without overflow")
+def softplus(x):
+    return jnp.logaddexp(x, 0.0)
+
+
+@jit
+@_doc("x / (|x| + 1)")
+def soft_sign(x):
+    x = _inexact(x)
+    return x / (jnp.abs(x) + 1)
+
+
+@jit
+@_doc("x * sigmoid(x)")
+def silu(x):
+    x = _inexact(x)
+    return x * _sigmoid(x)
+
+
+swish = silu
+
+
+@jit
+@_doc("x * tanh(softplus(x))")
+def mish(x):
+    x = _inexact(x)
+    return x * jnp.tanh(softplus(x))
+
+
+@jit
+@_doc("log(sigmoid(x)), without underflow")
+def log_sigmoid(x):
+    return -softplus(-_inexact(x))
+
+
+@jit
+@_doc("x where x > 0, else alpha * (exp(x) - 1)", extra="; alpha: a scalar or array")
+def elu(x, alpha=1.0):
+    x = _inexact(x)
+    # Where the exponential is not taken it runs at 0, so that its derivative cannot overflow.
+    safe = jnp.where(x > 0, 0., x)
+    return jnp.where(x > 0, x, alpha * jnp.expm1(safe))
+
+
+@jit
+@_doc("x where x >= 0, else negative_slope * x", extra="; negative_slope: a scalar or array")
+def leaky_relu(x, negative_slope=1e-2):
+    x = _inexact(x)
+    return jnp.where(x >= 0, x, negative_slope * x)
+
+
+@jit
+@_doc("-1 where x < -1, 1 where x > 1, else x", kind="of x's dtype")
+def hard_tanh(x):
+    x = jnp.asarray(x)
+    return jnp.where(x > 1, 1, jnp.where(x < -1, -1, x))
+
+
+@jit
+@_doc("max(x, 0) + alpha * min(0, exp(x / alpha) - 1)", extra="; alpha: a scalar or array")
+def celu(x, alpha=1.0):
+    x = _inexact(x)
+    return jnp.maximum(x, 0.0) + alpha * jnp.expm1(jnp.minimum(x, 0.0) / alpha)
+
+
+@jit
+@_doc("1.0507 * elu(x, 1.6733): self-normalising (Klambauer et al., 2017)")
+def selu(x):
+    return 1.0507009873554804934193349852946 * elu(x, 1.6732632423543772848170429916717)
+
+
+@functools.partial(jit, static_argnames=("approximate",))
+def gelu(x, approximate=True):
+    """x times the standard normal distribution function (Hendrycks and Gimpel, 2016).
+
+    Args:
+      x: an array.
+      approximate: use the approximation by tanh.
+
+    Returns:
+      an array of the same shape.
+    """
+    x = _inexact(x)
+    if approximate:
+        number = x.dtype.type
+        inner = number(np.sqrt(2 / np.pi)) * (x + number(0.044715) * (x ** 3))
+        return x * (number(0.5) * (number(1) + jnp.tanh(inner)))
+    half = x.dtype.type(np.sqrt(0.5))
+    return 0.5 * x * lax.erfc(-x * half)
+
+
+@functools.partial(jit, static_argnames=("axis",))
+def glu(x, axis=-1):
+    """The first half of x along an axis, times the sigmoid of the second (Dauphin et al., 2017).
+
+    Args:
+      x: an array, of even size along `axis`.
+      axis: the axis.
+
+    Raises:
+      AssertionError: the size is odd.
+    """
+    x = _inexact(x)
+    size = x.shape[axis]
+    assert size % 2 == 0, "axis size must be divisible by 2"
+    first, second = jnp.split(x, 2, axis)
+    return first * _sigmoid(second)
+
+
+@jit
+@_doc("(x + sqrt(x**2 + b)) / 2", extra="; b: a scalar or array, 4 by default")
+def squareplus(x, b=4):
+    x = _inexact(x)
+    return (x + jnp.sqrt(jnp.square(x) + b)) / 2
+
+
+@jit
+@_doc("relu6(x + 3) / 6")
+def hard_sigmoid(x):
+    return relu6(_inexact(x) + 3.) / 6.
+
+
+@jit
+@_doc("x * hard_sigmoid(x)")
+def hard_silu(x):
+    x = _inexact(x)
+    return x * hard_sigmoid(x)
+
+
+hard_swish = hard_silu
+
+
+@jit
+@_doc("0 below -1, x above 1, (x + 1)**2 / 4 between", kind="of x's dtype")
+def sparse_plus(x):
+    x = _inexact(x)
+    return jnp.where(x <= -1.0, 0.0, jnp.where(x >= 1.0, x, (x + 1.0) ** 2 / 4))
+
+
+@jit
+@_doc("0 below -1, 1 above 1, (x + 1) / 2 between", kind="of x's dtype")
+def sparse_sigmoid(x):
+    return 0.5 * jnp.clip(_inexact(x) + 1.0, 0.0, 2.0)
+
+
+@jit
+@_doc("x itself", kind="of x's dtype")
+def identity(x):
+    return jnp.asarray(x)
+
+
+@custom_jvp
+@jit
+@_doc("log(1 - exp(-x)), accurate for small and for large x >= 0")
+def log1mexp(x):
+    x = _inexact(x)
+    return jnp.where(x < jnp.log(2.0), jnp.log(-jnp.expm1(-x)), jnp.log1p(-jnp.exp(-x)))
+
+
+log1mexp.defjvps(lambda g, ans, x: g / jnp.expm1(_inexact(x)))
+
+
+def tanh(x, /):
+    """The hyperbolic tangent, elementwise: `numpy.tanh`."""
+    return jnp.tanh(x)

@@ -1,0 +1,102 @@
+"""Scaled dot-product attention, with grouped queries, masks, sequence lengths and local windows.
+
+Invariant: scores are float32 whatever the inputs' dtype, and a query that may see nothing gives zeros where lengths mask it out.
+"""
+
+import functools
+
+import numpy as np
+
+from .. import numpy as jnp
+from .._api import jit
+from ..scipy.special import logsumexp
+from ._normalized import softmax
+
+
+def dot_product_attention(query, key, value, bias=None, mask=None, *, scale=None, is_causal=False, query_seq_lengths=None,
+                          key_value_seq_lengths=None, local_window_size=None, implementation=None, return_residual=False):
+    """softmax(query @ key.T * scale + bias) @ value, over heads.
+
+    Args:
+      query: shape (B, T, N, H), or (T, N, H): batch, target positions, heads, features.
+      key, value: shape (B, S, K, H), or (S, K, H), where K divides N: each key and value head serves N / K query heads.
+      bias: added to the scores; broadcasts to (B, N, T, S).
+      mask: boolean, true where a query may see a key; broadcasts to (B, N, T, S).
+      scale: by default 1 / sqrt(H).
+      is_causal: position t sees positions up to t.
+      query_seq_lengths, key_value_seq_lengths: int32[B], how many positions of each are real.
+      local_window_size: a pair (left, right), or one int for both: position t sees from t - left to t + right.
+      implementation: None or "xla".
+      return_residual: also return the logarithm of the softmax's denominator, shape (B, T, N).
+
+    Returns:
+      an array of query's shape and dtype; with `return_residual`, a pair.
+
+    Raises:
+      ValueError: shapes do not fit, or the implementation is unknown.
+    """
+    query, key, value = jnp.asarray(query), jnp.asarray(key), jnp.asarray(value)
+    shape = query.shape
+    if query.ndim == 3:
+        query, key, value = query[None], key[None], value[None]
+    batch, n_target, n_heads, n_features = query.shape
+    n_source, n_kv = key.shape[1], key.shape[2]
+    if key.shape != (batch, n_source, n_kv, n_features):
+        raise ValueError(f"key shape should be {[batch, n_source, n_kv, n_features]}: but got {key.shape}")
+    if value.shape != key.shape:
+        raise ValueError(f"value shape should be {list(key.shape)}: but got {value.shape}")
+    if n_heads % n_kv:
+        raise ValueError(f"The number of query heads must be a multiple of key/value heads, but got {n_heads} vs {n_kv}")
+    for name, x in (("bias", bias), ("mask", mask)):
+        if x is not None and (x.ndim != 4 or any(d not in (1, full) for d, full in zip(x.shape, (batch, n_heads, n_target, n_source)))):
+            raise ValueError(f"{name} must broadcast to {[batch, n_heads, n_target, n_source]}, but got shape {x.shape}")
+    if mask is not None and mask.dtype != np.bool_:
+        raise ValueError(f"mask must be boolean, got {mask.dtype}")
+    if implementation not in (None, "xla"):
+        raise ValueError(f"Unsupported implementation option: {implementation}")
+    if isinstance(local_window_size, int):
+        local_window_size = (local_window_size, local_window_size)
+    out = _attend(query, key, value, bias, mask, query_seq_lengths, key_value_seq_lengths, scale=1 / np.sqrt(n_features) if scale is None else float(scale),
+                  is_causal=bool(is_causal), window=local_window_size, residual=bool(return_residual))
+    if return_residual:
+        return out[0].reshape(shape), out[1].reshape(shape[:-1])
+    return out.reshape(shape)
+
+
+@functools.partial(jit, static_argnames=("scale", "is_causal", "window", "residual"))
+def _attend(query, key, value, bias, mask, q_lengths, kv_lengths, *, scale, is_causal, window, residual):
+    batch, n_target, n_heads, n_features = query.shape
+    n_source, n_kv = key.shape[1], key.shape[2]
+    grouped = query.reshape(batch, n_target, n_kv, n_heads // n_kv, n_features)
+    scores = jnp.einsum("btkgh,bskh->bkgts", grouped, key, preferred_element_type=np.float32)
+    scores = scores.reshape(batch, n_heads, n_target, n_source) * np.float32(scale)
+    if bias is not None:
+        scores = (scores + bias).astype(scores.dtype)
+    seen = _visible(mask, is_causal, window, q_lengths, kv_lengths, n_target, n_source)
+    if seen is not None:
+        scores = jnp.where(seen, scores, np.float32(-0.7 * np.finfo(np.float32).max))
+    weights = softmax(scores.astype(np.float32), axis=-1).astype(key.dtype)
+    grouped_weights = weights.reshape(batch, n_kv, n_heads // n_kv, n_target, n_source)
+    out = jnp.einsum("bkgts,bskh->btkgh", grouped_weights, value).reshape(batch, n_target, n_heads, n_features)
+    if q_lengths is not None:
+        real = jnp.arange(n_target)[None, :, None, None] < q_lengths[:, None, None, None]
+        out = jnp.where(real, out, jnp.zeros((), out.dtype))
+    if residual:
+        return out, jnp.swapaxes(logsumexp(scores, axis=-1), 1, 2).astype(query.dtype)
+    return out
+
+
+def _visible(mask, is_causal, window, q_lengths, kv_lengths, n_target, n_source):
+    """Where a query may see a key, broadcastable to (B, N, T, S); None if everywhere."""
+    parts = [] if mask is None else [mask]
+    t, s = np.arange(n_target)[:, None], np.arange(n_source)[None]
+    if is_causal:
+        parts.append(jnp.asarray((t >= s)[None, None]))
+    if window is not None:
+        left, right = window
+        parts.append(jnp.asarray(((s >= t - left) & (s <= t + right))[None, None]))
+    if q_lengths is not None:
+        parts.append(jnp.asarray(t)[None, None] < q_lengths[:, None, None, None])
+    if kv_lengths is not None:
+        parts.append(jnp.asarray(s)[None, None] < kv_lengths[:, None, None, None])
+    return functools.reduce(lambda a, b: a & b, parts) if parts else None

@@ -1,0 +1,13 @@
+"""The parts of SciPy's interface that are offered: `special`, and what is listed beside it."""
+
+import importlib as _importlib
+
+
+def __getattr__(name):
+    if not name.startswith("_"):
+        try:
+            return _importlib.import_module(f"{__name__}.{name}")
+        except ModuleNotFoundError as e:
+            if e.name != f"{__name__}.{name}":
+                raise
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

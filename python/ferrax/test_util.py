@@ -1,0 +1,159 @@
+"""Checks of derivatives against numerical differences.
+
+    check_grads(jnp.sin, (0.5,), order=2)           # forward and reverse mode, first and second derivatives
+
+Invariant: an error is an AssertionError whose message has both numbers.
+"""
+
+import functools
+
+import numpy as np
+
+from . import _core
+from ._autodiff import jvp, vjp
+from ._flat import is_inexact
+from .dtypes import finfo
+from .tree_util import tree_flatten, tree_leaves, tree_map
+
+__all__ = ["check_grads", "check_jvp", "check_vjp"]
+
+EPS = 1e-4
+_TOLERANCE = {2: 5e-2, 4: 2e-3, 8: 1e-5}
+
+
+def _real(x):
+    return np.asarray(x).astype(np.complex128 if np.asarray(x).dtype.kind == "c" else np.float64)
+
+
+def _real_size(dtype):
+    """Bytes of the real part."""
+    dtype = np.dtype(dtype)
+    return dtype.itemsize // 2 if dtype.kind == "c" else dtype.itemsize
+
+
+def _tolerance(given, *trees):
+    if given is not None:
+        return given
+    sizes = [_real_size(_core.get_aval(x).dtype) for tree in trees for x in tree_leaves(tree) if is_inexact(_core.get_aval(x).dtype)]
+    return _TOLERANCE[min(sizes, default=4)]
+
+
+def _assert_close(got, want, atol, rtol, message):
+    got_leaves, got_tree = tree_flatten(got)
+    want_leaves, want_tree = tree_flatten(want)
+    assert got_tree == want_tree, f"{message}: structures differ: {got_tree} and {want_tree}"
+    for g, w in zip(got_leaves, want_leaves):
+        g, w = np.asarray(g), np.asarray(w)
+        assert g.shape == w.shape, f"{message}: shapes differ: {g.shape} and {w.shape}"
+        if is_inexact(g.dtype) and is_inexact(w.dtype):
+            g, w = _real(g), _real(w)
+        np.testing.assert_allclose(g, w, atol=_tolerance(atol, want), rtol=_tolerance(rtol, want), err_msg=message)
+
+
+def _random_like(rng, x):
+    aval = _core.get_aval(x)
+    draw = rng.standard_normal(tuple(aval.shape))
+    if aval.dtype.kind == "c":
+        draw = draw + 1j * rng.standard_normal(tuple(aval.shape))
+    return np.asarray(draw).astype(aval.dtype)
+
+
+def _shifted(tree, direction, step):
+    return tree_map(lambda x, d: (_real(x) + step * _real(d)).astype(_core.get_aval(x).dtype), tree, direction)
+
+
+def _numerical_jvp(f, primals, tangents, eps):
+    """The central difference along `tangents`."""
+    plus, minus = f(*_shifted(primals, tangents, eps)), f(*_shifted(primals, tangents, -eps))
+    return tree_map(lambda p, m: ((_real(p) - _real(m)) / (2 * eps)), plus, minus)
+
+
+def _inner(a, b):
+    return sum(np.real(np.vdot(np.conj(_real(x)), _real(y))) for x, y in zip(tree_leaves(a), tree_leaves(b)))
+
+
+def check_jvp(f, f_jvp, args, atol=None, rtol=None, eps=EPS, err_msg=""):
+    """Checks a forward derivative against a central difference in a random direction.
+
+    Args:
+      f: the function.
+      f_jvp: `f_jvp(primals, tangents) -> (out, out_tangent)`.
+      args: where to check: a tuple of arrays or pytrees, floating point.
+      atol, rtol: tolerances; by default by dtype.
+      eps: the step of the difference.
+      err_msg: put before the message.
+
+    Raises:
+      AssertionError: value or tangent differ.
+    """
+    atol, rtol = _tolerance(atol, args), _tolerance(rtol, args)
+    rng = np.random.RandomState(0)
+    tangents = tree_map(lambda x: _random_like(rng, x), args)
+    out, out_tangent = f_jvp(args, tangents)
+    head = f"{err_msg} in check_jvp: " if err_msg else ""
+    _assert_close(out, f(*args), atol, rtol, f"{head}JVP primal")
+    _assert_close(out_tangent, _numerical_jvp(f, args, tangents, eps), atol, rtol, f"{head}JVP tangent")
+
+
+def check_vjp(f, f_vjp, args, atol=None, rtol=None, eps=EPS, err_msg=""):
+    """Checks a reverse derivative: <ct, J v> by a central difference must equal <J' ct, v>.
+
+    Args:
+      f: the function.
+      f_vjp: `f_vjp(*args) -> (out, pullback)`.
+      args, atol, rtol, eps, err_msg: as in `check_jvp`.
+
+    Raises:
+      AssertionError: value or product differ.
+    """
+    atol, rtol = _tolerance(atol, args), _tolerance(rtol, args)
+    rng = np.random.RandomState(0)
+    tangents = tree_map(lambda x: _random_like(rng, x), args)
+    out, pullback = f_vjp(*args)
+    head = f"{err_msg} in check_vjp: " if err_msg else ""
+    _assert_close(out, f(*args), atol, rtol, f"{head}VJP primal")
+    expected = _numerical_jvp(f, args, tangents, eps)
+    ct = tree_map(lambda x: _random_like(rng, x), out)
+    got = pullback(ct)
+    _assert_close(np.asarray(_inner(tangents, got)), np.asarray(_inner(expected, ct)), atol, rtol, f"{head}VJP cotangent projection")
+
+
+def check_grads(f, args, order, modes=("fwd", "rev"), atol=None, rtol=None, eps=None):
+    """Checks derivatives of a function up to an order, in forward and reverse mode and their mixtures.
+
+    Args:
+      f: the function, of floating-point arrays or pytrees of them.
+      args: where to check: a tuple.
+      order: up to which derivative.
+      modes: "fwd", "rev" or both.
+      atol, rtol: tolerances; by default by dtype.
+      eps: the step of the difference.
+
+    Raises:
+      AssertionError: a derivative differs from the numerical one.
+      ValueError: a mode is unknown.
+    """
+    if unknown := set(modes) - {"fwd", "rev"}:
+        raise ValueError(f"check_grads: unknown modes {sorted(unknown)}; expected 'fwd' and 'rev'")
+    if eps is None:
+        sizes = [_core.get_aval(x).dtype for x in tree_leaves(args)]
+        eps = max([EPS] + [float(finfo(d).eps) ** 0.25 for d in sizes if is_inexact(d) and _real_size(d) < 4])
+    check_j = functools.partial(check_jvp, atol=atol, rtol=rtol, eps=eps)
+    check_v = functools.partial(check_vjp, atol=atol, rtol=rtol, eps=eps)
+
+    def run(f, args, order, message):
+        if "fwd" in modes:
+            note = f"{message}JVP of " if message else ""
+            check_j(f, functools.partial(jvp, f), args, err_msg=note)
+            if order > 1:
+                run(lambda *args: jvp(f, args, args)[1], args, order - 1, f"JVP of {message}")
+        if "rev" in modes:
+            note = f"{message}VJP of " if message else ""
+            check_v(f, functools.partial(vjp, f), args, err_msg=note)
+            if order > 1:
+                def f_vjp(*args):
+                    out, pullback = vjp(f, *args)
+                    return pullback(out)
+                run(f_vjp, args, order - 1, f"VJP of {message}")
+
+    run(f, tuple(args), order, "")
