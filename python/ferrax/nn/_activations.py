@@ -7,10 +7,11 @@ import functools
 
 import numpy as np
 
-from .. import lax
+from .. import _core, lax
 from .. import numpy as jnp
 from .._api import jit
 from ..custom_derivatives import custom_jvp
+from ..numpy._arguments import as_array
 
 _DOC = """{formula}
 
@@ -29,8 +30,8 @@ def _doc(formula, extra="", kind="of x's dtype if that is floating point, else o
     return decorate
 
 
-def _inexact(x):
-    return jnp.asarray(x) if jnp.issubdtype(jnp.result_type(x), np.inexact) else jnp.asarray(x, float)
+def _inexact(name, x):
+    return _core.promote_dtypes_inexact(as_array(name, x))[0]
 
 
 @custom_jvp
@@ -72,14 +73,14 @@ def softplus(x):
 @jit
 @_doc("x / (|x| + 1)")
 def soft_sign(x):
-    x = _inexact(x)
+    x = _inexact("soft_sign", x)
     return x / (jnp.abs(x) + 1)
 
 
 @jit
 @_doc("x * sigmoid(x)")
 def silu(x):
-    x = _inexact(x)
+    x = _inexact("silu", x)
     return x * _sigmoid(x)
 
 
@@ -89,20 +90,20 @@ swish = silu
 @jit
 @_doc("x * tanh(softplus(x))")
 def mish(x):
-    x = _inexact(x)
+    x = _inexact("mish", x)
     return x * jnp.tanh(softplus(x))
 
 
 @jit
 @_doc("log(sigmoid(x)), without underflow")
 def log_sigmoid(x):
-    return -softplus(-_inexact(x))
+    return -softplus(-_inexact("log_sigmoid", x))
 
 
 @jit
 @_doc("x where x > 0, else alpha * (exp(x) - 1)", extra="; alpha: a scalar or array")
 def elu(x, alpha=1.0):
-    x = _inexact(x)
+    x = _inexact("elu", x)
     # Where the exponential is not taken it runs at 0, so that its derivative cannot overflow.
     safe = jnp.where(x > 0, 0., x)
     return jnp.where(x > 0, x, alpha * jnp.expm1(safe))
@@ -111,21 +112,21 @@ def elu(x, alpha=1.0):
 @jit
 @_doc("x where x >= 0, else negative_slope * x", extra="; negative_slope: a scalar or array")
 def leaky_relu(x, negative_slope=1e-2):
-    x = _inexact(x)
+    x = _inexact("leaky_relu", x)
     return jnp.where(x >= 0, x, negative_slope * x)
 
 
 @jit
 @_doc("-1 where x < -1, 1 where x > 1, else x", kind="of x's dtype")
 def hard_tanh(x):
-    x = jnp.asarray(x)
+    x = as_array("hard_tanh", x)
     return jnp.where(x > 1, 1, jnp.where(x < -1, -1, x))
 
 
 @jit
 @_doc("max(x, 0) + alpha * min(0, exp(x / alpha) - 1)", extra="; alpha: a scalar or array")
 def celu(x, alpha=1.0):
-    x = _inexact(x)
+    x = _inexact("celu", x)
     return jnp.maximum(x, 0.0) + alpha * jnp.expm1(jnp.minimum(x, 0.0) / alpha)
 
 
@@ -146,7 +147,7 @@ def gelu(x, approximate=True):
     Returns:
       an array of the same shape.
     """
-    x = _inexact(x)
+    x = _inexact("gelu", x)
     if approximate:
         number = x.dtype.type
         inner = number(np.sqrt(2 / np.pi)) * (x + number(0.044715) * (x ** 3))
@@ -166,7 +167,7 @@ def glu(x, axis=-1):
     Raises:
       AssertionError: the size is odd.
     """
-    x = _inexact(x)
+    x = _inexact("glu", x)
     size = x.shape[axis]
     assert size % 2 == 0, "axis size must be divisible by 2"
     first, second = jnp.split(x, 2, axis)
@@ -176,20 +177,20 @@ def glu(x, axis=-1):
 @jit
 @_doc("(x + sqrt(x**2 + b)) / 2", extra="; b: a scalar or array, 4 by default")
 def squareplus(x, b=4):
-    x = _inexact(x)
+    x = _inexact("squareplus", x)
     return (x + jnp.sqrt(jnp.square(x) + b)) / 2
 
 
 @jit
 @_doc("relu6(x + 3) / 6")
 def hard_sigmoid(x):
-    return relu6(_inexact(x) + 3.) / 6.
+    return relu6(_inexact("hard_sigmoid", x) + 3.) / 6.
 
 
 @jit
 @_doc("x * hard_sigmoid(x)")
 def hard_silu(x):
-    x = _inexact(x)
+    x = _inexact("hard_silu", x)
     return x * hard_sigmoid(x)
 
 
@@ -199,31 +200,31 @@ hard_swish = hard_silu
 @jit
 @_doc("0 below -1, x above 1, (x + 1)**2 / 4 between", kind="of x's dtype")
 def sparse_plus(x):
-    x = _inexact(x)
+    x = _inexact("sparse_plus", x)
     return jnp.where(x <= -1.0, 0.0, jnp.where(x >= 1.0, x, (x + 1.0) ** 2 / 4))
 
 
 @jit
 @_doc("0 below -1, 1 above 1, (x + 1) / 2 between", kind="of x's dtype")
 def sparse_sigmoid(x):
-    return 0.5 * jnp.clip(_inexact(x) + 1.0, 0.0, 2.0)
+    return 0.5 * jnp.clip(_inexact("sparse_sigmoid", x) + 1.0, 0.0, 2.0)
 
 
 @jit
 @_doc("x itself", kind="of x's dtype")
 def identity(x):
-    return jnp.asarray(x)
+    return as_array("identity", x)
 
 
 @custom_jvp
 @jit
 @_doc("log(1 - exp(-x)), accurate for small and for large x >= 0")
 def log1mexp(x):
-    x = _inexact(x)
+    x = _inexact("log1mexp", x)
     return jnp.where(x < jnp.log(2.0), jnp.log(-jnp.expm1(-x)), jnp.log1p(-jnp.exp(-x)))
 
 
-log1mexp.defjvps(lambda g, ans, x: g / jnp.expm1(_inexact(x)))
+log1mexp.defjvps(lambda g, ans, x: g / jnp.expm1(x))
 
 
 def tanh(x, /):

@@ -12,8 +12,10 @@ from .. import lax
 from .. import numpy as jnp
 from .._api import jit
 from .._config import config
+from .._dtypes import canonicalize_dtype
 from ..custom_derivatives import custom_jvp
 from ..scipy.special import logsumexp
+from ._activations import _inexact
 
 
 @functools.partial(jit, static_argnames=("axis",))
@@ -28,7 +30,7 @@ def log_softmax(x, axis=-1, where=None):
     Returns:
       an array of x's shape.
     """
-    x = jnp.asarray(x) if jnp.issubdtype(jnp.result_type(x), np.inexact) else jnp.asarray(x, float)
+    x = _inexact("log_softmax", x)
     top = jnp.max(x, axis, where=where, initial=-jnp.inf, keepdims=True)
     safe = x if where is None else jnp.where(where, x, -jnp.inf)
     shifted = safe - lax.stop_gradient(top)
@@ -53,7 +55,7 @@ def softmax(x, axis=-1, where=None):
 
 
 def _softmax_of(x, axis, where):
-    x = jnp.asarray(x) if jnp.issubdtype(jnp.result_type(x), np.inexact) else jnp.asarray(x, float)
+    x = _inexact("softmax", x)
     top = jnp.max(x, axis, where=where, initial=-jnp.inf, keepdims=True)
     safe = x if where is None else jnp.where(where, x, -jnp.inf)
     e = jnp.exp(safe - lax.stop_gradient(top))
@@ -110,7 +112,7 @@ def standardize(x, axis=-1, mean=None, variance=None, epsilon=1e-5, where=None, 
     """
     if algorithm not in ("fast", "two_pass"):
         raise ValueError(f"standardize: unknown algorithm {algorithm!r}; expected 'fast' or 'two_pass'")
-    x = jnp.asarray(x) if jnp.issubdtype(jnp.result_type(x), np.inexact) else jnp.asarray(x, float)
+    x = _inexact("standardize", x)
     if mean is None:
         mean = jnp.mean(x, axis, keepdims=True, where=where)
     if variance is None:
@@ -138,12 +140,7 @@ def one_hot(x, num_classes, *, dtype=None, axis=-1):
       TypeError: num_classes is no integer.
     """
     num_classes = operator.index(num_classes)
-    return _one_hot(jnp.asarray(x), num_classes=num_classes, dtype=jnp.dtype(jax_float() if dtype is None else dtype), axis=axis)
-
-
-def jax_float():
-    """The default float dtype."""
-    return jnp.result_type(float)
+    return _one_hot(jnp.asarray(x), num_classes=num_classes, dtype=canonicalize_dtype(float if dtype is None else dtype), axis=axis)
 
 
 @functools.partial(jit, static_argnames=("num_classes", "dtype", "axis"), inline=True)

@@ -1,0 +1,1 @@
+"""Small libraries in the style of the founding documents: layers (`stax`) and optimizers."""

@@ -1,0 +1,342 @@
+"""Optimizers as triples of functions.
+
+    opt_init, opt_update, get_params = adam(1e-3)
+    state = opt_init(params)
+    for i, batch in enumerate(batches):
+        state = opt_update(i, grad(loss)(get_params(state), batch), state)
+
+Invariant: an `OptimizerState` is a pytree whose leaves are the packed state's arrays, so it goes through `jit` and `grad` as it is.
+"""
+
+import collections
+import functools
+import typing
+
+import numpy as np
+
+from .. import numpy as jnp
+from ..tree_util import register_pytree_node, tree_flatten, tree_leaves, tree_map, tree_unflatten
+
+__all__ = [
+    "JoinPoint", "Optimizer", "OptimizerState", "adagrad", "adam", "adamax", "clip_grads", "constant", "exponential_decay",
+    "inverse_time_decay", "l2_norm", "make_schedule", "momentum", "nesterov", "optimizer", "pack_optimizer_state", "piecewise_constant",
+    "polynomial_decay", "rmsprop", "rmsprop_momentum", "sgd", "sm3", "unpack_optimizer_state",
+]
+
+OptimizerState = collections.namedtuple("OptimizerState", ["packed_state", "tree_def", "subtree_defs"])
+register_pytree_node(
+    OptimizerState,
+    lambda s: ((s.packed_state,), (s.tree_def, s.subtree_defs)),
+    lambda aux, children: OptimizerState(children[0], *aux),
+)
+
+
+class Optimizer(typing.NamedTuple):
+    """`init_fn(params) -> state`, `update_fn(step, grads, state) -> state`, `params_fn(state) -> params`."""
+
+    init_fn: typing.Callable
+    update_fn: typing.Callable
+    params_fn: typing.Callable
+
+
+def optimizer(opt_maker):
+    """Decorator: makes an optimizer of pytrees from one of single arrays.
+
+    Args:
+      opt_maker: a function returning `(init, update, get_params)`: `init(x0) -> state`, `update(i, g, state) -> state`,
+        `get_params(state) -> x`, for one array, the state being any pytree.
+
+    Returns:
+      a function of the same arguments, returning an `Optimizer`.
+    """
+
+    @functools.wraps(opt_maker)
+    def tree_opt_maker(*args, **kwargs):
+        init, update, get_params = opt_maker(*args, **kwargs)
+
+        def tree_init(x0_tree):
+            x0_flat, tree = tree_flatten(x0_tree)
+            flat, subtrees = _flatten_each([init(x0) for x0 in x0_flat])
+            return OptimizerState(flat, tree, subtrees)
+
+        def tree_update(i, grad_tree, opt_state):
+            flat, tree, subtrees = opt_state
+            grads, grad_structure = tree_flatten(grad_tree)
+            if grad_structure != tree:
+                raise TypeError(f"optimizer update function was passed a gradient tree that did not match the parameter tree structure with which"
+                                f" it was initialized: parameter tree {tree} and grad tree {grad_structure}.")
+            states = map(tree_unflatten, subtrees, flat)
+            new_flat, new_subtrees = _flatten_each([update(i, g, s) for g, s in zip(grads, states)])
+            for new, old in zip(new_subtrees, subtrees):
+                if new != old:
+                    raise TypeError(f"optimizer update function produced an output structure that did not match its input structure: input"
+                                    f" {old} and output {new}.")
+            return OptimizerState(new_flat, tree, subtrees)
+
+        def tree_get_params(opt_state):
+            flat, tree, subtrees = opt_state
+            return tree_unflatten(tree, [get_params(tree_unflatten(d, s)) for d, s in zip(subtrees, flat)])
+
+        return Optimizer(tree_init, tree_update, tree_get_params)
+
+    return tree_opt_maker
+
+
+def _flatten_each(states):
+    pairs = [tree_flatten(s) for s in states]
+    return tuple(tuple(leaves) for leaves, _ in pairs), tuple(d for _, d in pairs)
+
+
+# ---------------------------------------------------------------- optimizers
+
+
+@optimizer
+def sgd(step_size):
+    """Stochastic gradient descent. step_size: a number, or a function of the step."""
+    step_size = make_schedule(step_size)
+
+    def init(x0):
+        return x0
+
+    def update(i, g, x):
+        return x - step_size(i) * g
+
+    return init, update, lambda x: x
+
+
+@optimizer
+def momentum(step_size, mass):
+    """Stochastic gradient descent with momentum: velocity = mass * velocity + g."""
+    step_size = make_schedule(step_size)
+
+    def init(x0):
+        return x0, jnp.zeros_like(x0)
+
+    def update(i, g, state):
+        x, velocity = state
+        velocity = mass * velocity + g
+        return x - step_size(i) * velocity, velocity
+
+    return init, update, lambda state: state[0]
+
+
+@optimizer
+def nesterov(step_size, mass):
+    """Stochastic gradient descent with Nesterov's momentum."""
+    step_size = make_schedule(step_size)
+
+    def init(x0):
+        return x0, jnp.zeros_like(x0)
+
+    def update(i, g, state):
+        x, velocity = state
+        velocity = mass * velocity + g
+        return x - step_size(i) * (mass * velocity + g), velocity
+
+    return init, update, lambda state: state[0]
+
+
+@optimizer
+def adagrad(step_size, momentum=0.9):
+    """Adagrad (Duchi, Hazan and Singer, 2011), with momentum."""
+    step_size = make_schedule(step_size)
+
+    def init(x0):
+        return x0, jnp.zeros_like(x0), jnp.zeros_like(x0)
+
+    def update(i, g, state):
+        x, squares, m = state
+        squares = squares + jnp.square(g)
+        positive = squares > 0
+        scale = jnp.where(positive, 1.0 / jnp.sqrt(jnp.where(positive, squares, 1)), 0.0)
+        m = (1.0 - momentum) * (g * scale) + momentum * m
+        return x - step_size(i) * m, squares, m
+
+    return init, update, lambda state: state[0]
+
+
+@optimizer
+def rmsprop(step_size, gamma=0.9, eps=1e-8):
+    """RMSProp (Tieleman and Hinton, 2012). gamma: decay of the squares' average."""
+    step_size = make_schedule(step_size)
+
+    def init(x0):
+        return x0, jnp.zeros_like(x0)
+
+    def update(i, g, state):
+        x, average = state
+        average = average * gamma + jnp.square(g) * (1.0 - gamma)
+        return x - step_size(i) * g / jnp.sqrt(average + eps), average
+
+    return init, update, lambda state: state[0]
+
+
+@optimizer
+def rmsprop_momentum(step_size, gamma=0.9, eps=1e-8, momentum=0.9):
+    """RMSProp with momentum."""
+    step_size = make_schedule(step_size)
+
+    def init(x0):
+        return x0, jnp.zeros_like(x0), jnp.zeros_like(x0)
+
+    def update(i, g, state):
+        x, average, m = state
+        average = average * gamma + jnp.square(g) * (1.0 - gamma)
+        m = momentum * m + step_size(i) * g / jnp.sqrt(average + eps)
+        return x - m, average, m
+
+    return init, update, lambda state: state[0]
+
+
+@optimizer
+def adam(step_size, b1=0.9, b2=0.999, eps=1e-8):
+    """Adam (Kingma and Ba, 2014). b1, b2: decay of the averages of gradients and of their squares."""
+    step_size = make_schedule(step_size)
+
+    def init(x0):
+        return x0, jnp.zeros_like(x0), jnp.zeros_like(x0)
+
+    def update(i, g, state):
+        x, m, v = state
+        m = (1 - b1) * g + b1 * m
+        v = (1 - b2) * jnp.square(g) + b2 * v
+        mhat = m / (1 - jnp.asarray(b1, m.dtype) ** (i + 1))
+        vhat = v / (1 - jnp.asarray(b2, m.dtype) ** (i + 1))
+        return x - step_size(i) * mhat / (jnp.sqrt(vhat) + eps), m, v
+
+    return init, update, lambda state: state[0]
+
+
+@optimizer
+def adamax(step_size, b1=0.9, b2=0.999, eps=1e-8):
+    """AdaMax, Adam's variant by the infinity norm."""
+    step_size = make_schedule(step_size)
+
+    def init(x0):
+        return x0, jnp.zeros_like(x0), jnp.zeros_like(x0)
+
+    def update(i, g, state):
+        x, m, v = state
+        m = (1 - b1) * g + b1 * m
+        v = jnp.maximum(b2 * v, jnp.abs(g))
+        return x - (step_size(i) / (1 - jnp.asarray(b1, m.dtype) ** (i + 1))) * m / (v + eps), m, v
+
+    return init, update, lambda state: state[0]
+
+
+@optimizer
+def sm3(step_size, momentum=0.9):
+    """SM3 (Anil et al., 2019): Adagrad with one accumulator per axis in place of one per element."""
+    step_size = make_schedule(step_size)
+
+    def along(i, n):
+        return (None,) * i + (slice(None),) + (None,) * (n - i - 1)
+
+    def init(x0):
+        x0 = jnp.atleast_1d(x0)
+        return x0, jnp.zeros_like(x0), [jnp.zeros(s, x0.dtype) for s in x0.shape]
+
+    def update(i, g, state):
+        x, m, axes = state
+        squares = functools.reduce(jnp.minimum, [v[along(k, x.ndim)] for k, v in enumerate(axes)]) + jnp.square(g)
+        positive = squares > 0
+        scale = jnp.where(positive, 1.0 / jnp.sqrt(jnp.where(positive, squares, 1)), 0.0)
+        m = (1.0 - momentum) * (g * scale) + momentum * m
+        axes = [squares.max(tuple(a for a in range(x.ndim) if a != k)) for k in range(x.ndim)]
+        return x - step_size(i) * m, m, axes
+
+    return init, update, lambda state: state[0]
+
+
+# ---------------------------------------------------------------- schedules
+
+
+def constant(step_size):
+    """The same step size at every step."""
+    return lambda i: step_size
+
+
+def exponential_decay(step_size, decay_steps, decay_rate):
+    """step_size * decay_rate ** (i / decay_steps)."""
+    return lambda i: step_size * decay_rate ** (i / decay_steps)
+
+
+def inverse_time_decay(step_size, decay_steps, decay_rate, staircase=False):
+    """step_size / (1 + decay_rate * i / decay_steps), the quotient rounded down if `staircase`."""
+    if staircase:
+        return lambda i: step_size / (1 + decay_rate * jnp.floor(i / decay_steps))
+    return lambda i: step_size / (1 + decay_rate * i / decay_steps)
+
+
+def polynomial_decay(step_size, decay_steps, final_step_size, power=1.0):
+    """From step_size to final_step_size in decay_steps, along (1 - i / decay_steps) ** power."""
+    def schedule(step):
+        step = jnp.minimum(step, decay_steps)
+        return (1 - step / decay_steps) ** power * (step_size - final_step_size) + final_step_size
+    return schedule
+
+
+def piecewise_constant(boundaries, values):
+    """values[k] between boundaries[k - 1] and boundaries[k].
+
+    Raises:
+      ValueError: there is not exactly one value more than boundaries.
+    """
+    boundaries, values = jnp.asarray(boundaries), jnp.asarray(values)
+    if not boundaries.ndim == values.ndim == 1:
+        raise ValueError("boundaries and values must be sequences")
+    if boundaries.shape[0] != values.shape[0] - 1:
+        raise ValueError("boundaries length must be one shorter than values length")
+    return lambda i: values[jnp.sum(i > boundaries)]
+
+
+def make_schedule(scalar_or_schedule):
+    """A function of the step: the argument itself, or a constant one.
+
+    Raises:
+      TypeError: the argument is neither a function nor a scalar.
+    """
+    if callable(scalar_or_schedule):
+        return scalar_or_schedule
+    if np.ndim(scalar_or_schedule) == 0:
+        return constant(scalar_or_schedule)
+    raise TypeError(type(scalar_or_schedule))
+
+
+# ---------------------------------------------------------------- norms, packing
+
+
+def l2_norm(tree):
+    """The Euclidean norm of all leaves of a pytree together."""
+    return jnp.sqrt(sum(jnp.vdot(x, x) for x in tree_leaves(tree)))
+
+
+def clip_grads(grad_tree, max_norm):
+    """A pytree scaled down so that its norm is at most `max_norm`."""
+    norm = l2_norm(grad_tree)
+    return tree_map(lambda g: jnp.where(norm < max_norm, g, g * (max_norm / norm)), grad_tree)
+
+
+class JoinPoint:
+    """Marks in a pytree where the parameters' tree ends and each parameter's state begins."""
+
+    def __init__(self, subtree):
+        self.subtree = subtree
+
+    def __iter__(self):
+        yield self.subtree
+
+
+def unpack_optimizer_state(opt_state):
+    """The state as one pytree, like the parameters, with a `JoinPoint` around each parameter's state: what to write to a file."""
+    flat, tree, subtrees = opt_state
+    return tree_unflatten(tree, [JoinPoint(tree_unflatten(d, s)) for d, s in zip(subtrees, flat)])
+
+
+def pack_optimizer_state(marked_pytree):
+    """The inverse of `unpack_optimizer_state`."""
+    sentinels, tree = tree_flatten(marked_pytree)
+    if not all(isinstance(s, JoinPoint) for s in sentinels):
+        raise TypeError("pack_optimizer_state: every leaf must be a JoinPoint")
+    flat, subtrees = _flatten_each([s.subtree for s in sentinels])
+    return OptimizerState(flat, tree, subtrees)

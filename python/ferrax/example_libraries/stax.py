@@ -1,0 +1,274 @@
+"""Layers as pairs of functions, put together by `serial` and `parallel`.
+
+    init, apply = serial(Dense(512), Relu, Dense(10), LogSoftmax)
+    out_shape, params = init(random.key(0), (-1, 784))
+    y = apply(params, x)                      # layers with noise take rng=key
+
+Invariant: `init(rng, input_shape) -> (output_shape, params)` and `apply(params, inputs, **kwargs) -> outputs`; -1 stands for the batch size.
+"""
+
+import functools
+import operator as _op
+
+import numpy as np
+
+from .. import lax, random
+from .. import numpy as jnp
+from ..nn import elu, gelu, leaky_relu, log_softmax, relu, selu, sigmoid, softmax, softplus, standardize
+from ..nn.initializers import glorot_normal, normal, ones, zeros
+
+__all__ = [
+    "AvgPool", "BatchNorm", "Conv", "Conv1DTranspose", "ConvTranspose", "Dense", "Dropout", "Elu", "Exp", "FanInConcat", "FanInSum",
+    "FanOut", "Flatten", "Gelu", "GeneralConv", "GeneralConvTranspose", "Identity", "LeakyRelu", "LogSoftmax", "MaxPool", "Relu", "Selu",
+    "Sigmoid", "Softmax", "Softplus", "SumPool", "Tanh", "elementwise", "elu", "gelu", "glorot", "glorot_normal", "leaky_relu",
+    "log_softmax", "logsoftmax", "normal", "ones", "parallel", "randn", "relu", "selu", "serial", "shape_dependent", "sigmoid", "softmax",
+    "softplus", "standardize", "zeros",
+]
+
+# The founding documents' names.
+logsoftmax, randn, glorot = log_softmax, normal, glorot_normal
+
+
+def Dense(out_dim, W_init=glorot_normal(), b_init=normal()):
+    """An affine map of the last axis. Parameters: (W, b), shapes (in, out_dim) and (out_dim,)."""
+    def init_fun(rng, input_shape):
+        k1, k2 = random.split(rng)
+        return tuple(input_shape[:-1]) + (out_dim,), (W_init(k1, (input_shape[-1], out_dim)), b_init(k2, (out_dim,)))
+
+    def apply_fun(params, inputs, **kwargs):
+        W, b = params
+        return jnp.dot(inputs, W) + b
+
+    return init_fun, apply_fun
+
+
+def GeneralConv(dimension_numbers, out_chan, filter_shape, strides=None, padding="VALID", W_init=None, b_init=normal(1e-6)):
+    """A convolution. dimension_numbers: axis letters of inputs, kernel and outputs, such as ("NHWC", "HWIO", "NHWC")."""
+    lhs_spec, rhs_spec, out_spec = dimension_numbers
+    strides = strides or (1,) * len(filter_shape)
+    W_init = W_init or glorot_normal(rhs_spec.index("I"), rhs_spec.index("O"))
+
+    def init_fun(rng, input_shape):
+        sizes = iter(filter_shape)
+        kernel_shape = [out_chan if c == "O" else input_shape[lhs_spec.index("C")] if c == "I" else next(sizes) for c in rhs_spec]
+        output_shape = lax.conv_general_shape_tuple(input_shape, kernel_shape, strides, padding, dimension_numbers)
+        bias_shape = tuple(out_chan if c == "C" else 1 for c in out_spec)
+        k1, k2 = random.split(rng)
+        return tuple(output_shape), (W_init(k1, kernel_shape), b_init(k2, bias_shape))
+
+    def apply_fun(params, inputs, **kwargs):
+        W, b = params
+        return lax.conv_general_dilated(inputs, W, strides, padding, (1,) * len(strides), (1,) * len(strides), dimension_numbers=dimension_numbers) + b
+
+    return init_fun, apply_fun
+
+
+Conv = functools.partial(GeneralConv, ("NHWC", "HWIO", "NHWC"))
+
+
+def GeneralConvTranspose(dimension_numbers, out_chan, filter_shape, strides=None, padding="VALID", W_init=None, b_init=normal(1e-6)):
+    """A transposed convolution, which enlarges by its strides. The parameters are as in `GeneralConv`."""
+    lhs_spec, rhs_spec, out_spec = dimension_numbers
+    strides = strides or (1,) * len(filter_shape)
+    W_init = W_init or glorot_normal(rhs_spec.index("I"), rhs_spec.index("O"))
+
+    def init_fun(rng, input_shape):
+        sizes = iter(filter_shape)
+        kernel_shape = [out_chan if c == "O" else input_shape[lhs_spec.index("C")] if c == "I" else next(sizes) for c in rhs_spec]
+        output_shape = lax.conv_transpose_shape_tuple(input_shape, kernel_shape, strides, padding, dimension_numbers)
+        bias_shape = tuple(out_chan if c == "C" else 1 for c in out_spec)
+        k1, k2 = random.split(rng)
+        return tuple(output_shape), (W_init(k1, kernel_shape), b_init(k2, bias_shape))
+
+    def apply_fun(params, inputs, **kwargs):
+        W, b = params
+        return lax.conv_transpose(inputs, W, strides, padding, dimension_numbers=dimension_numbers) + b
+
+    return init_fun, apply_fun
+
+
+Conv1DTranspose = functools.partial(GeneralConvTranspose, ("NHC", "HIO", "NHC"))
+ConvTranspose = functools.partial(GeneralConvTranspose, ("NHWC", "HWIO", "NHWC"))
+
+
+def BatchNorm(axis=(0, 1, 2), epsilon=1e-5, center=True, scale=True, beta_init=zeros, gamma_init=ones):
+    """Normalisation over the given axes, then scale and shift by parameters (beta, gamma); either may be left out."""
+    axis = (axis,) if isinstance(axis, int) else tuple(axis)
+
+    def init_fun(rng, input_shape):
+        shape = tuple(d for i, d in enumerate(input_shape) if i not in axis)
+        k1, k2 = random.split(rng)
+        return input_shape, (beta_init(k1, shape) if center else (), gamma_init(k2, shape) if scale else ())
+
+    def apply_fun(params, x, **kwargs):
+        beta, gamma = params
+        spread = tuple(None if i in axis else slice(None) for i in range(jnp.ndim(x)))
+        z = standardize(x, axis, epsilon=epsilon)
+        z = gamma[spread] * z if scale else z
+        return z + beta[spread] if center else z
+
+    return init_fun, apply_fun
+
+
+def elementwise(fun, **fun_kwargs):
+    """A layer without parameters that applies a function to each element."""
+    return lambda rng, input_shape: (input_shape, ()), lambda params, inputs, **kwargs: fun(inputs, **fun_kwargs)
+
+
+Tanh = elementwise(jnp.tanh)
+Relu = elementwise(relu)
+Exp = elementwise(jnp.exp)
+LogSoftmax = elementwise(log_softmax, axis=-1)
+Softmax = elementwise(softmax, axis=-1)
+Softplus = elementwise(softplus)
+Sigmoid = elementwise(sigmoid)
+Elu = elementwise(elu)
+LeakyRelu = elementwise(leaky_relu)
+Selu = elementwise(selu)
+Gelu = elementwise(gelu)
+
+
+def _pooling(reducer, init_val, rescaler=None):
+    def Pool(window_shape, strides=None, padding="VALID", spec=None):
+        """Pooling over windows. spec: axis letters of the inputs, "N" and "C" not being pooled; NHWC by default."""
+        strides = strides or (1,) * len(window_shape)
+        rescale = rescaler(window_shape, strides, padding) if rescaler else None
+        positions = (0, len(window_shape) + 1) if spec is None else (spec.index("N"), spec.index("C"))
+        dims, steps = list(window_shape), list(strides)
+        for i in sorted(positions):
+            dims.insert(i, 1)
+            steps.insert(i, 1)
+        dims, steps = tuple(dims), tuple(steps)
+
+        def init_fun(rng, input_shape):
+            pads = lax.padtype_to_pads(input_shape, dims, steps, padding) if isinstance(padding, str) else padding
+            sizes = [n if n < 0 else (n + lo + hi - w) // s + 1 for n, (lo, hi), w, s in zip(input_shape, pads, dims, steps)]
+            return tuple(sizes), ()
+
+        def apply_fun(params, inputs, **kwargs):
+            out = lax.reduce_window(inputs, np.asarray(init_val, inputs.dtype)[()], reducer, dims, steps, padding)
+            return rescale(out, inputs, spec) if rescale else out
+
+        return init_fun, apply_fun
+    return Pool
+
+
+def _average(dims, strides, padding):
+    """Divides each sum by how many elements, padding not counted, its window had."""
+    def rescale(outputs, inputs, spec):
+        batch, channel = (0, inputs.ndim - 1) if spec is None else (spec.index("N"), spec.index("C"))
+        one = jnp.ones([d for i, d in enumerate(inputs.shape) if i not in (batch, channel)], inputs.dtype)
+        count = lax.reduce_window(one, np.asarray(0, inputs.dtype)[()], lax.add, dims, strides, padding)
+        for i in sorted((batch, channel)):
+            count = jnp.expand_dims(count, i)
+        return outputs / count
+    return rescale
+
+
+MaxPool = _pooling(lax.max, -np.inf)
+SumPool = _pooling(lax.add, 0.0)
+AvgPool = _pooling(lax.add, 0.0, _average)
+
+
+def _flatten():
+    def init_fun(rng, input_shape):
+        return (input_shape[0], functools.reduce(_op.mul, input_shape[1:], 1)), ()
+
+    def apply_fun(params, inputs, **kwargs):
+        return jnp.reshape(inputs, (inputs.shape[0], -1))
+
+    return init_fun, apply_fun
+
+
+Flatten = _flatten()
+Identity = (lambda rng, input_shape: (input_shape, ())), (lambda params, inputs, **kwargs: inputs)
+
+
+def FanOut(num):
+    """A layer that gives its input `num` times."""
+    return (lambda rng, input_shape: ([input_shape] * num, ())), (lambda params, inputs, **kwargs: [inputs] * num)
+
+
+FanInSum = (lambda rng, input_shape: (input_shape[0], ())), (lambda params, inputs, **kwargs: sum(inputs))
+
+
+def FanInConcat(axis=-1):
+    """A layer that joins its inputs along an axis."""
+    def init_fun(rng, input_shape):
+        at = axis % len(input_shape[0])
+        size = sum(shape[at] for shape in input_shape)
+        return tuple(input_shape[0][:at]) + (size,) + tuple(input_shape[0][at + 1:]), ()
+
+    def apply_fun(params, inputs, **kwargs):
+        return jnp.concatenate(inputs, axis)
+
+    return init_fun, apply_fun
+
+
+def Dropout(rate, mode="train"):
+    """Keeps each element with probability `rate` and divides it by that, in mode "train"; needs `rng=` when applied."""
+    def init_fun(rng, input_shape):
+        return input_shape, ()
+
+    def apply_fun(params, inputs, **kwargs):
+        rng = kwargs.get("rng", None)
+        if rng is None:
+            raise ValueError("Dropout layer requires apply_fun to be called with a PRNG key argument. That is, instead of `apply_fun(params,"
+                             " inputs)`, call it like `apply_fun(params, inputs, rng)` where `rng` is a PRNG key (e.g. from `jax.random.key`).")
+        if mode != "train":
+            return inputs
+        keep = random.bernoulli(rng, rate, inputs.shape)
+        return jnp.where(keep, inputs / rate, 0)
+
+    return init_fun, apply_fun
+
+
+def serial(*layers):
+    """Layers one after the other. Parameters: a list, one entry per layer. `rng` is split among the layers."""
+    inits, applies = zip(*layers) if layers else ((), ())
+
+    def init_fun(rng, input_shape):
+        params = []
+        for init in inits:
+            rng, layer_rng = random.split(rng)
+            input_shape, param = init(layer_rng, input_shape)
+            params.append(param)
+        return input_shape, params
+
+    def apply_fun(params, inputs, **kwargs):
+        for apply, param, rng in zip(applies, params, _rngs(kwargs, len(layers))):
+            inputs = apply(param, inputs, rng=rng, **kwargs)
+        return inputs
+
+    return init_fun, apply_fun
+
+
+def parallel(*layers):
+    """Layers side by side: a list of inputs to a list of outputs, one per layer."""
+    inits, applies = zip(*layers) if layers else ((), ())
+
+    def init_fun(rng, input_shape):
+        rngs = random.split(rng, len(layers))
+        pairs = [init(key, shape) for init, key, shape in zip(inits, rngs, input_shape)]
+        return [shape for shape, _ in pairs], [param for _, param in pairs]
+
+    def apply_fun(params, inputs, **kwargs):
+        return [f(p, x, rng=r, **kwargs) for f, p, x, r in zip(applies, params, inputs, _rngs(kwargs, len(layers)))]
+
+    return init_fun, apply_fun
+
+
+def _rngs(kwargs, n):
+    rng = kwargs.pop("rng", None)
+    return (None,) * n if rng is None else random.split(rng, n)
+
+
+def shape_dependent(make_layer):
+    """A layer made when its input's shape is known, by `make_layer(input_shape) -> (init, apply)`."""
+    def init_fun(rng, input_shape):
+        return make_layer(input_shape)[0](rng, input_shape)
+
+    def apply_fun(params, inputs, **kwargs):
+        return make_layer(inputs.shape)[1](params, inputs, **kwargs)
+
+    return init_fun, apply_fun
