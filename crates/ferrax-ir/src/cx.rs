@@ -237,6 +237,32 @@ pub fn restore_current(s: Saved) {
     let mine = CURRENT.with(|c| std::mem::replace(&mut *c.borrow_mut(), s.0));
     drop(mine);
 }
+thread_local! { static AXES: RefCell<Vec<(Name, usize)>> = const { RefCell::new(vec![]) } }
+/// Runs `f` where a named axis of size `n` is in scope.
+pub fn with_axis<T>(name: Option<&Name>, n: usize, f: impl FnOnce() -> T) -> T {
+    struct Leave(bool);
+    impl Drop for Leave {
+        fn drop(&mut self) {
+            if self.0 {
+                AXES.with(|a| a.borrow_mut().pop());
+            }
+        }
+    }
+    let _leave = Leave(name.is_some());
+    if let Some(name) = name {
+        AXES.with(|a| a.borrow_mut().push((name.clone(), n)));
+    }
+    f()
+}
+/// The named axes in scope, outermost first: part of what a trace depends on.
+pub fn axes() -> Vec<(Name, usize)> {
+    AXES.with(|a| a.borrow().clone())
+}
+/// The size of a named axis, or the error that none is in scope.
+pub fn axis_size(name: &str) -> Res<usize> {
+    let found = AXES.with(|a| a.borrow().iter().rev().find(|(n, _)| **n == *name).map(|x| x.1));
+    found.ok_or_else(|| crate::ops::collective::unbound(name))
+}
 /// The door for user code: checks for leaked tracers, then hands the op to the current trace.
 pub fn bind(op: &Op, x: &[Value]) -> Res<Values> {
     for v in x {

@@ -103,6 +103,10 @@ impl Op {
     pub fn bodies(&self) -> Vec<&Arc<Program>> {
         self.body().map_or(vec![], |b| b.bodies())
     }
+    /// For an executor: what runs on several devices.
+    pub fn spread(&self) -> Option<pmap::Spread<'_>> {
+        if let Op::Pmap(p) = self { Some(p.spread()) } else { None }
+    }
     pub fn uses_axis(&self, name: &str) -> bool {
         self.effects().uses_axis(name)
     }
@@ -141,6 +145,14 @@ ops! {
     first RandomSplit(random::RandomSplit);
     first RandomFoldIn(random::RandomFoldIn);
     first Threefry(random::Threefry);
+    effect AllReduce(collective::AllReduce);
+    effect AxisIndex(collective::AxisIndex);
+    effect AllGather(collective::AllGather);
+    effect ReduceScatter(collective::ReduceScatter);
+    effect AllToAll(collective::AllToAll);
+    effect Permute(collective::Permute);
+    effect Callback(callback::Callback);
+    body Pmap(pmap::Pmap);
     body Call(call::Call);
     body Remat(call::Remat);
     body Cond(cond::Cond);

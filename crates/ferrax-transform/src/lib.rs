@@ -131,9 +131,9 @@ pub fn vmap(
     place: &dyn Fn(usize, &Aval, bool) -> Res<Dim>,
 ) -> Res<Values> {
     let parent = current();
-    let t = Trace::batch(parent.clone(), n, name);
+    let t = Trace::batch(parent.clone(), n, name.clone());
     let ins: Vec<Value> = x.iter().zip(in_dims).map(|(v, d)| t.lanes(v.clone(), *d)).collect();
-    let outs = t.run(|| f(&ins))?;
+    let outs = ferrax_ir::cx::with_axis(name.as_ref(), n, || t.run(|| f(&ins)))?;
     let out = |(i, v): (usize, &Value)| {
         v.check_alive()?;
         let (val, d) = t.unlanes(v);

@@ -186,7 +186,7 @@ impl Recur for Transforms {
             // operands beyond `d` (residuals, cotangents, tangents) are batched on axis 0
             let lane = |(i, v): (usize, &Value)| t.lanes(v.clone(), d.get(i).map_or(Some(0), |d| d.map(|_| 0)));
             let x: Vec<Value> = x.iter().enumerate().map(lane).collect();
-            let outs = f.call(&*t, &x);
+            let outs = ferrax_ir::cx::with_axis(name.as_ref(), n, || f.call(&*t, &x));
             tag.alive.store(was_alive, Ordering::Relaxed);
             let outs = outs?;
             let out = outs.iter().enumerate().map(|(i, v)| {

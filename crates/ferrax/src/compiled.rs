@@ -5,11 +5,12 @@
 use crate::array::{self, Shard};
 use crate::device::Device;
 use crate::queue::Queue;
+use crate::world::Member;
 use ferrax_ir::error::{Error, Res};
 use ferrax_ir::lower;
 use ferrax_ir::value::{Array, Values};
 use ferrax_ir::{Aval, Program, Value};
-use ferrax_kernel::backend::{Arg, Buffers};
+use ferrax_kernel::backend::{Arg, Buffers, World};
 use ferrax_kernel::{Buffer, Executable, Plan, RunCx};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -104,22 +105,32 @@ impl Compiled {
         Ok(self.exe.run(&RunCx { cancel: &CANCEL, world: None }, ins)?)
     }
     fn later(&self, ins: SmallVec<[Arg; 4]>) -> Buffers {
+        self.enqueue(ins, None)
+    }
+    /// Hands a run to the device's queue, as one member of a pmap or by itself.
+    pub fn enqueue(&self, ins: SmallVec<[Arg; 4]>, member: Option<Member>) -> Buffers {
         let plan = self.exe.plan();
-        let outs: Buffers = plan.outputs.iter().map(|s| Buffer::pending(plan.slots[*s as usize].bytes())).collect();
+        let outs: Buffers =
+            plan.outputs.iter().map(|s| Buffer::pending(plan.slots[*s as usize].bytes())).collect();
         let (exe, filled) = (self.exe.clone(), outs.clone());
+        let queue = self.device.queue.clone();
         self.device.queue.push(move || {
             let run = || {
                 for a in &ins {
+                    while !a.buffer.is_ready() && queue.help() {}
                     a.buffer.memory()?;
                 }
-                exe.run(&RunCx { cancel: &CANCEL, world: None }, ins)
+                exe.run(&RunCx { cancel: &CANCEL, world: member.as_ref().map(|m| m as &dyn World) }, ins)
             };
-            let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).unwrap_or_else(|_| {
-                Err(ferrax_kernel::Error::Device("a kernel panicked: this is a bug in ferrax".into()))
-            });
-            match result {
+            let bug = || ferrax_kernel::Error::Device("a kernel panicked: this is a bug in ferrax".into());
+            match std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).unwrap_or_else(|_| Err(bug())) {
                 Ok(bufs) => bufs.into_iter().zip(&filled).for_each(|(b, to)| to.fill_from(b)),
-                Err(e) => filled.iter().for_each(|to| to.fill(Err(e.clone()))),
+                Err(e) => {
+                    if let Some(m) = &member {
+                        m.fail(e.clone());
+                    }
+                    filled.iter().for_each(|to| to.fill(Err(e.clone())));
+                }
             }
         });
         outs

@@ -3,6 +3,7 @@
 //! The list is made once, at first use: `cpu:0`, more by `FERRAX_NUM_CPU_DEVICES` (or [`set_num_cpu_devices`] before first use), then
 //! every GPU that can be reached.
 use crate::queue::Queue;
+use ferrax_cpu::CpuBackend;
 use ferrax_ir::error::{Error, Kind, Res};
 use ferrax_kernel::Backend;
 use std::fmt;
@@ -67,7 +68,7 @@ pub fn cpus() -> &'static [Arc<Device>] {
             Arc::new(Device {
                 id: i,
                 index: i,
-                backend: Arc::new(ferrax_kernel::reference::ReferenceBackend),
+                backend: Arc::new(CpuBackend::new()),
                 queue: Queue::default(),
             })
         };

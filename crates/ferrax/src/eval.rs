@@ -56,6 +56,9 @@ pub fn init() {
 
 impl Executor for Eager {
     fn run(&self, op: &Op, x: &[Value]) -> Res<Values> {
+        if let Some(s) = op.spread() {
+            return crate::pmap::run(&s, x);
+        }
         let device = device_of(x, &current_device())?;
         compiled(op, x, &device)?.run(x, &[])
     }

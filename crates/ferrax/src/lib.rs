@@ -7,5 +7,6 @@ pub mod compiled;
 pub mod device;
 pub mod eval;
 pub mod numpy;
+pub mod pmap;
 pub mod queue;
 pub mod world;

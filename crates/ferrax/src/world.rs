@@ -55,6 +55,10 @@ pub struct Member {
 }
 
 impl Member {
+    /// Tells the others that this device has failed.
+    pub fn fail(&self, e: Error) {
+        self.mesh.fail(e)
+    }
     /// The members of my group along `axes`, in order, and my place among them.
     fn group(&self, axes: &[Arc<str>]) -> Res<(Vec<usize>, usize)> {
         let mut stride = 1;

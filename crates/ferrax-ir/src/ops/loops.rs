@@ -535,3 +535,17 @@ impl BodyRules for Loop {
         }
     }
 }
+
+/// The batch rule of what can only be done lane by lane: a scan over the lanes.
+pub fn lane_by_lane(op: &Op, cx: &dyn Cx, n: usize, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
+    let lanes: Vec<bool> = d.iter().map(Option::is_some).collect();
+    let moved: Vec<Value> = x.iter().zip(d).filter(|(_, d)| d.is_some()).map(|(v, d)| cx.to_front(v, *d)).collect::<Res<_>>()?;
+    let fixed = pick(x, &not(&lanes));
+    let ins: Vec<Aval> = fixed.iter().map(Value::aval).chain(moved.iter().map(|v| v.aval().unbatched(0))).collect();
+    let n_fixed = fixed.len();
+    let (body, consts) = cx.recur().stage(&ins, &|cx, a| cx.bind(op, &merge(&lanes, a[n_fixed..].to_vec(), a[..n_fixed].to_vec())))?;
+    let l = Loop::new(Trip::Static(n), consts.len() + n_fixed, 0, body);
+    let y = cx.bind(&l.into(), &cat(&[&consts, &fixed, &moved]))?;
+    let dims = y.iter().map(|_| Some(0)).collect();
+    Ok((y, dims))
+}

@@ -1,0 +1,121 @@
+//! pmap on real devices: one queue each, collectives between them.
+//!
+//! INVARIANT: the jobs of one pmap enter all queues under one lock, so two pmaps meet in the same order everywhere.
+use crate::array::{self, Shard, Shards};
+use crate::compiled::Compiled;
+use crate::device::{self, Device};
+use crate::world::Mesh;
+use ferrax_ir::error::{Error, Res};
+use ferrax_ir::lower::physical;
+use ferrax_ir::ops::pmap::Spread;
+use ferrax_ir::value::{Array, Values};
+use ferrax_ir::{Program, Value};
+use ferrax_kernel::backend::Arg;
+use smallvec::SmallVec;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+static ORDER: Mutex<()> = Mutex::new(());
+
+type Key = (Arc<Program>, usize);
+thread_local! { static CACHE: RefCell<HashMap<Key, Arc<Compiled>>> = RefCell::default() }
+const MAX_ENTRIES: usize = 256;
+
+fn compiled(p: &Arc<Program>, d: &Arc<Device>) -> Res<Arc<Compiled>> {
+    let key = (p.clone(), d.id);
+    if let Some(c) = CACHE.with(|c| c.borrow().get(&key).cloned()) {
+        return Ok(c);
+    }
+    let made = Arc::new(Compiled::new(p.clone(), d)?);
+    CACHE.with(|c| {
+        let c = &mut *c.borrow_mut();
+        if c.len() >= MAX_ENTRIES {
+            c.clear();
+        }
+        c.insert(key, made.clone());
+    });
+    Ok(made)
+}
+
+/// The devices of a pmap: those that a mapped operand is spread over already, else the first `n`.
+fn placement(x: &[Value], s: &Spread) -> Res<Vec<Arc<Device>>> {
+    for (v, _) in x.iter().zip(s.mapped).filter(|(_, m)| **m) {
+        if let Value::Array(a) = v {
+            let shards = array::shards(a)?;
+            if shards.len() == s.n && s.n > 1 {
+                return Ok(shards.into_iter().map(|s| s.device).collect());
+            }
+        }
+    }
+    let all = device::cpus();
+    match all.get(..s.n) {
+        Some(d) => Ok(d.to_vec()),
+        None => Err(Error::value(format!(
+            "compiling computation that requires {} logical devices, but only {} XLA devices are available (num_replicas={})\nhelp: set FERRAX_NUM_CPU_DEVICES={} before the first use",
+            s.n,
+            all.len(),
+            s.n,
+            s.n
+        ))),
+    }
+}
+
+pub fn run(s: &Spread, x: &[Value]) -> Res<Values> {
+    let devices = placement(x, s)?;
+    let each: Vec<Arc<Compiled>> = devices.iter().map(|d| compiled(s.body, d)).collect::<Res<_>>()?;
+    let mut args: Vec<SmallVec<[Arg; 4]>> = devices.iter().map(|_| SmallVec::new()).collect();
+    for (v, mapped) in x.iter().zip(s.mapped) {
+        let a = match v {
+            Value::Array(a) => a.clone(),
+            Value::Lit(l) => array::from_lit(l, &devices[0])?,
+            Value::Tracer(_) => return Err(v.leaked()),
+        };
+        let parts = if *mapped { rows(&a, &devices)? } else { copies(&a, &devices)? };
+        for (to, p) in args.iter_mut().zip(parts) {
+            to.push(Arg { buffer: p.buffer, donated: false });
+        }
+    }
+    let mesh = Mesh::new(vec![(s.axis.clone(), s.n)]);
+    let mut outs: Vec<Shards> = s.body.out_avals().iter().map(|_| Shards::new()).collect();
+    {
+        let _order = ORDER.lock().unwrap_or_else(|e| e.into_inner());
+        for (i, (c, ins)) in each.iter().zip(args).enumerate() {
+            for (shards, buffer) in outs.iter_mut().zip(c.enqueue(ins, Some(mesh.member(i)))) {
+                shards.push(Shard { device: devices[i].clone(), buffer });
+            }
+        }
+    }
+    let avals = s.body.out_avals();
+    Ok(outs.into_iter().zip(avals).map(|(o, a)| Value::Array(array::sharded(a.batched(s.n, 0), o, true))).collect())
+}
+
+/// Row i on device i.
+fn rows(a: &Array, devices: &[Arc<Device>]) -> Res<Shards> {
+    let shards = array::shards(a)?;
+    if shards.len() == devices.len() && shards.iter().zip(devices).all(|(s, d)| s.device == *d) {
+        return Ok(shards);
+    }
+    let bytes = array::bytes(a)?;
+    let p = physical(&a.aval().unbatched(0));
+    let chunk = p.shape.checked(p.dtype.size())?;
+    let row = |(i, d): (usize, &Arc<Device>)| {
+        Ok(Shard { device: d.clone(), buffer: d.backend.upload(&bytes[i * chunk..(i + 1) * chunk])? })
+    };
+    devices.iter().enumerate().map(row).collect()
+}
+/// The whole on every device.
+fn copies(a: &Array, devices: &[Arc<Device>]) -> Res<Shards> {
+    let one = array::single(a)?;
+    let mut bytes = None;
+    let mut copy = |d: &Arc<Device>| {
+        if one.device == *d {
+            return Ok(one.clone());
+        }
+        if bytes.is_none() {
+            bytes = Some(array::bytes(a)?);
+        }
+        Ok(Shard { device: d.clone(), buffer: d.backend.upload(bytes.as_deref().unwrap_or_default())? })
+    };
+    devices.iter().map(&mut copy).collect()
+}
