@@ -113,11 +113,9 @@ impl Compiled {
         let outs: Buffers =
             plan.outputs.iter().map(|s| Buffer::pending(plan.slots[*s as usize].bytes())).collect();
         let (exe, filled) = (self.exe.clone(), outs.clone());
-        let queue = self.device.queue.clone();
         self.device.queue.push(move || {
             let run = || {
                 for a in &ins {
-                    while !a.buffer.is_ready() && queue.help() {}
                     a.buffer.memory()?;
                 }
                 exe.run(&RunCx { cancel: &CANCEL, world: member.as_ref().map(|m| m as &dyn World) }, ins)
