@@ -14,6 +14,7 @@ pub mod error;
 pub mod lower;
 pub mod mask;
 pub mod op;
+pub mod operators;
 pub mod ops;
 pub mod param;
 pub mod program;

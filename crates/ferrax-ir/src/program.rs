@@ -252,13 +252,13 @@ impl Program {
             });
         }
         let outs = outs.map_or(self.outs.clone(), |o| o.iter().map(|&i| self.outs[i]).collect());
-        Arc::new(finish(self.held.clone(), &ids, 0, false, &avals, self.numbered(), outs).0)
+        Arc::new(finish(self.held.clone(), &ids, 0, false, false, &avals, self.numbered(), outs).0)
     }
     /// Keeps the outputs in `used`; returns which inputs that needs, and the program of those inputs only.
     pub fn dce(&self, used: &[bool]) -> (Arc<Program>, Vec<bool>) {
         let outs = self.outs.iter().zip(used).filter(|(_, u)| **u).map(|(a, _)| *a).collect();
         let ids: Vec<u32> = (0..self.first_var() as u32).collect();
-        let (p, kept) = finish(self.held.clone(), &ids, self.n_ins, false, &self.avals, self.numbered(), outs);
+        let (p, kept) = finish(self.held.clone(), &ids, self.n_ins, false, false, &self.avals, self.numbered(), outs);
         (Arc::new(p), kept)
     }
     pub fn used_ins(&self) -> Vec<bool> {
@@ -273,6 +273,7 @@ fn finish(
     ins: &[u32],
     droppable: usize,
     consts: bool,
+    keep_dead: bool,
     avals: &[Aval],
     eqns: Vec<(u32, u32, Eqn)>,
     outs: Vec<Atom>,
@@ -289,10 +290,11 @@ fn finish(
     for (first, line, mut e) in eqns.into_iter().rev() {
         let outs = &live[first as usize..(first + e.n_out) as usize];
         let mut mask = None;
-        if !outs.contains(&true) && !e.op.effects().io {
+        if !keep_dead && !outs.contains(&true) && !e.op.effects().io {
             continue;
         }
-        if outs.contains(&false)
+        if !keep_dead
+            && outs.contains(&false)
             && let Some((op, keep, outs)) = e.op.body().and_then(|b| b.dce(outs))
         {
             let args = e.args.iter().zip(keep).filter(|(_, k)| *k).map(|(a, _)| *a).collect();
@@ -343,9 +345,14 @@ pub struct Builder {
     consts: Vec<(u32, Value)>,
     seen: HashMap<usize, u32, BuildHasherDefault<Fx>>,
     eqns: Vec<(u32, u32, Eqn)>,
+    keep_dead: bool,
 }
 
 impl Builder {
+    /// A builder whose program keeps equations that nobody reads.
+    pub fn keeping_dead() -> Builder {
+        Builder { keep_dead: true, ..Builder::default() }
+    }
     fn var(&mut self, a: Aval) -> u32 {
         self.avals.push(a);
         self.avals.len() as u32 - 1
@@ -385,7 +392,7 @@ impl Builder {
     /// The program of `outs`, and the captured values, its leading inputs.
     pub fn close(self, outs: Vec<Atom>) -> (Program, Vec<Value>) {
         let ins: Vec<u32> = self.consts.iter().map(|c| c.0).chain(self.ins).collect();
-        let (p, kept) = finish(vec![], &ins, self.consts.len(), true, &self.avals, self.eqns, outs);
+        let (p, kept) = finish(vec![], &ins, self.consts.len(), true, self.keep_dead, &self.avals, self.eqns, outs);
         let consts = self.consts.into_iter().zip(kept).filter(|(_, k)| *k).map(|((_, v), _)| v).collect();
         (p, consts)
     }

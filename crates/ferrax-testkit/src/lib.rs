@@ -1,1 +1,4 @@
-//! ferrax-testkit: see ARCHITECTURE.md.
+//! What tests of several crates share: a small face over values in double precision, and the matrix of transforms that every function
+//! of the laws and of the generated programs goes through.
+pub mod face;
+pub mod matrix;

@@ -21,9 +21,10 @@ use trace::Trace;
 /// Functions of flat argument lists; pytrees are the binding's business.
 pub type F<'a> = &'a dyn Fn(&[Value]) -> Res<Values>;
 
-/// Traces `f` to a program; also returns the values it closed over, the program's leading `n_consts` inputs.
+/// Traces `f` to a program; also returns the values it closed over, the program's leading `n_consts` inputs. Equations whose
+/// outputs nobody reads stay, as the user wrote them; lowering drops them.
 pub fn make_program(f: F, ins: &[Aval]) -> Res<(Program, Vec<Value>)> {
-    let s = Trace::stage();
+    let s = Trace::stage_all();
     let x: Vec<Value> = ins.iter().map(|a| s.new_in(a.clone())).collect();
     let outs = s.run(|| f(&x))?;
     s.close(&outs)
@@ -31,7 +32,7 @@ pub fn make_program(f: F, ins: &[Aval]) -> Res<(Program, Vec<Value>)> {
 
 /// y = f(x) and its tangents for `dx`; `None` is a zero tangent.
 pub fn jvp(f: F, x: &[Value], dx: &[Tan]) -> Res<(Values, Vec<Tan>)> {
-    let j = Trace::jvp(current());
+    let j = Trace::jvp(current(), "jvp");
     let ins: Vec<Value> = x.iter().zip(dx).map(|(x, t)| j.dual(x.clone(), t.clone())).collect();
     let outs = j.run(|| f(&ins))?;
     let mut y = Values::new();
@@ -62,7 +63,7 @@ pub fn linearize(f: F, x: &[Value]) -> Res<(Values, Linear)> {
 /// The same, with tangents only where `wrt`.
 pub fn linearize_in(f: F, x: &[Value], wrt: &[bool]) -> Res<(Values, Linear)> {
     let r = Trace::record(current());
-    let j = Trace::jvp(r.clone());
+    let j = Trace::jvp(r.clone(), "grad");
     let tangent = |(v, w): (&Value, &bool)| if *w { v.aval().tangent() } else { None };
     let tangents: Vec<Option<Aval>> = x.iter().zip(wrt).map(tangent).collect();
     let nz_in: Vec<bool> = tangents.iter().map(Option::is_some).collect();

@@ -65,7 +65,7 @@ impl Recur for Transforms {
     fn jvp(&self, p: &Arc<Program>, nz: &[bool], inst: &[bool], gi: &[usize], go: &[usize]) -> Res<Masked> {
         memo("jvp", p, 0, None, &[nz, inst], &[gi, go].concat(), || {
             let s = Trace::stage();
-            let j = Trace::jvp(s.clone());
+            let j = Trace::jvp(s.clone(), "jvp");
             let mut ins: Vec<Value> = vec![];
             let mut at = 0;
             for g in gi {

@@ -63,11 +63,16 @@ impl Trace {
     pub fn stage() -> Rc<Trace> {
         Trace::new("jit", Kind::Stage(RefCell::default()))
     }
+    /// Staging that keeps dead equations.
+    pub fn stage_all() -> Rc<Trace> {
+        Trace::new("jit", Kind::Stage(RefCell::new(Builder::keeping_dead())))
+    }
     pub fn record(parent: Rc<dyn Cx>) -> Rc<Trace> {
         Trace::new("grad", Kind::Record(parent, RefCell::default()))
     }
-    pub fn jvp(parent: Rc<dyn Cx>) -> Rc<Trace> {
-        Trace::new("grad", Kind::Jvp(parent))
+    /// `what` the user called: jvp, or grad, whose values are those of its jvp.
+    pub fn jvp(parent: Rc<dyn Cx>, what: &'static str) -> Rc<Trace> {
+        Trace::new(what, Kind::Jvp(parent))
     }
     pub fn batch(parent: Rc<dyn Cx>, n: usize, name: Option<Name>) -> Rc<Trace> {
         Trace::new("vmap", Kind::Batch(parent, n, name))

@@ -20,15 +20,21 @@ pub enum Value {
 
 /// Runs `plan` on the bytes of its inputs.
 pub fn run(plan: &Plan, cx: &RunCx, ins: Vec<Vec<u8>>) -> Res<Vec<Vec<u8>>> {
+    let outs = run_values(plan, cx, ins.into_iter().map(Value::Bytes).collect())?;
+    let bytes = |v| if let Value::Bytes(b) = v { Ok(b) } else { Err(Error::Invalid("an output is a tape".into())) };
+    outs.into_iter().map(bytes).collect()
+}
+/// The same, where inputs and outputs may be tapes.
+pub fn run_values(plan: &Plan, cx: &RunCx, ins: Vec<Value>) -> Res<Vec<Value>> {
     let mut run = Run { plan, cx, slots: vec![None; plan.slots.len()] };
     if ins.len() != plan.inputs.len() {
         return Err(Error::Invalid(format!("a plan of {} inputs is given {}", plan.inputs.len(), ins.len())));
     }
-    for (slot, bytes) in plan.inputs.iter().zip(ins) {
-        run.set(*slot, Value::Bytes(bytes))?;
+    for (slot, v) in plan.inputs.iter().zip(ins) {
+        run.set(*slot, v)?;
     }
     run.steps(&plan.steps)?;
-    plan.outputs.iter().map(|o| run.bytes(*o).map(|b| b.to_vec())).collect()
+    plan.outputs.iter().map(|o| run.get(*o).cloned()).collect()
 }
 
 struct Run<'a> {
@@ -185,10 +191,11 @@ impl Run<'_> {
         let each = &self.plan.slots[w.each as usize];
         let missing =
             || Error::Invalid(format!("iteration {i} reads element {k} of slot {}, which ends before", w.all));
+        // past its end a tape reads as zeros
+        let zeros = || if each.tape > 0 { Value::Zeros } else { Value::Bytes(vec![0; each.bytes()]) };
         match self.get(w.all)? {
-            Value::Zeros if each.tape > 0 => Ok(Value::Zeros),
-            Value::Zeros => Ok(Value::Bytes(vec![0; each.bytes()])),
-            Value::Tape(t) => t.get(k).cloned().ok_or_else(missing),
+            Value::Zeros => Ok(zeros()),
+            Value::Tape(t) => Ok(t.get(k).cloned().unwrap_or_else(zeros)),
             Value::Bytes(b) => {
                 b.get(k * each.bytes()..(k + 1) * each.bytes()).map(|b| Value::Bytes(b.to_vec())).ok_or_else(missing)
             }
