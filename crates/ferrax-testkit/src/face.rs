@@ -7,7 +7,7 @@ use ferrax_ir::ops::broadcast::BroadcastInDim;
 use ferrax_ir::ops::call::{Call, Remat};
 use ferrax_ir::ops::cond::{Cond, widen};
 use ferrax_ir::ops::convert::Convert;
-use ferrax_ir::ops::custom::{CustomJvp, CustomVjp};
+use ferrax_ir::ops::custom::{CustomJvp, CustomVjp, NumOuts};
 use ferrax_ir::ops::dot::{Dot, DotDims};
 use ferrax_ir::ops::dynamic_slice::{DynamicSlice, DynamicUpdateSlice};
 use ferrax_ir::ops::iota::Iota;
@@ -241,7 +241,7 @@ pub fn custom_jvp(name: &'static str, f: G, rule: G) -> impl Fn(&[Value]) -> Res
     move |x| outs(bind(&op.clone().into(), x))
 }
 pub fn custom_vjp(name: &'static str, n_out: usize, f: G, fwd: G, bwd: G) -> impl Fn(&[Value]) -> Res<Vec<Value>> {
-    let op = CustomVjp { name: name.into(), call_jaxpr: fun(name, f), fwd: fun("fwd", fwd), bwd: fun("bwd", bwd), num_consts: 0, num_outs: n_out, symbolic_zeros: false };
+    let op = CustomVjp { name: name.into(), call_jaxpr: fun(name, f), fwd: fun("fwd", fwd), bwd: fun("bwd", bwd), num_consts: 0, num_outs: NumOuts::new(n_out), symbolic_zeros: false };
     move |x| outs(bind(&op.clone().into(), x))
 }
 
