@@ -2,11 +2,19 @@
 //!
 //! INVARIANT: a routine's bits are a function of its operands' values and its parameters, never of layout or threads.
 #![allow(unsafe_code)]
+mod conv;
+mod cumulative;
 mod dot;
+mod dynamic_slice;
+mod gather;
+mod reduce_window;
+mod scatter;
+mod sort;
+mod walk;
 
 use crate::kernels::Bases;
 use crate::tier::Tier;
-use ferrax_kernel::{Error, Res, Routine};
+use ferrax_kernel::{Res, Routine};
 
 /// Runs a routine; the second argument allows it to use the pool.
 pub type Run = Box<dyn Fn(Bases, bool) -> Res<()> + Send + Sync>;
@@ -14,6 +22,16 @@ pub type Run = Box<dyn Fn(Bases, bool) -> Res<()> + Send + Sync>;
 pub fn compile(r: &Routine, tier: Tier) -> Res<Run> {
     match r {
         Routine::Dot(d) => dot::compile(d, tier),
-        other => Err(Error::Unsupported(format!("{} on the cpu", other.name()))),
+        Routine::Gather(g) => gather::compile(g),
+        Routine::Scatter(s) => scatter::compile(s, tier),
+        Routine::DynamicSlice { operand, sizes, dtype, index_dtype } => dynamic_slice::slice(operand, sizes, *dtype, *index_dtype),
+        Routine::DynamicUpdateSlice { operand, update, dtype, index_dtype } => dynamic_slice::update(operand, update, *dtype, *index_dtype),
+        Routine::Sort { outer, n, inner, dtypes, num_keys } => sort::compile(*outer, *n, *inner, dtypes, *num_keys),
+        Routine::Cumulative { kind, outer, n, inner, reverse, dtype } => cumulative::compile(*kind, [*outer, *n, *inner], *reverse, *dtype, tier),
+        Routine::ReduceWindow { kind, operand, window, strides, base_dilation, window_dilation, padding, dtype, out } => {
+            let w = reduce_window::Windows { operand, window, strides, base_dilation, window_dilation, padding, out };
+            reduce_window::compile(*kind, &w, *dtype, tier)
+        }
+        Routine::Conv(c) => conv::compile(c, tier),
     }
 }

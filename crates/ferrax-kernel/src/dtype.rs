@@ -119,7 +119,7 @@ impl Scalar {
             U32 => x as u32 as u64,
             U64 => x as u64,
             F16 => f16::from_f32(to_odd(x)).to_bits() as u64,
-            BF16 => bf16::from_f64(x).to_bits() as u64,
+            BF16 => bf16::from_f32(x as f32).to_bits() as u64,
             F32 => (x as f32).to_bits() as u64,
             F64 => x.to_bits(),
         };
@@ -168,7 +168,7 @@ impl Scalar {
         Scalar { dtype, bits: u64::from_le_bytes(w) }
     }
 }
-/// To f32 rounding to odd: rounding that to 16 bits rounds once in all. (`f16::from_f64` rounds twice on some machines.)
+/// To f32 rounding to odd: rounding that to 16 bits rounds once in all. (`half` rounds 64-bit floats twice.)
 fn to_odd(x: f64) -> f32 {
     let y = x as f32;
     if x.is_nan() || y as f64 == x {

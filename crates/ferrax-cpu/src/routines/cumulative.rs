@@ -1,0 +1,156 @@
+//! `Cumulative`: running combinations, strictly in sequence along an axis, several columns at a time.
+use super::Run;
+use super::walk::Shared;
+use crate::kernels::block::{Block, BlockFn, pick};
+use crate::kernels::lane::{Float, Lane};
+use crate::kernels::{Bases, moves, scalar};
+use crate::threads;
+use crate::tier::Tier;
+use ferrax_kernel::routine::CumulativeKind;
+use ferrax_kernel::{Bin, DType, Error, Res, math};
+use std::marker::PhantomData;
+
+/// `log(exp a + exp b)`; where `a - b` is nan (equal infinities, or a nan) it is `a + b`.
+struct LogAddExp<T>(PhantomData<T>);
+macro_rules! log_add_exp {
+    ($T:ident) => {
+        impl Block for LogAddExp<$T> {
+            #[inline(always)]
+            unsafe fn run(d: *mut u8, a: *const u8, b: *const u8, _: *const u8, n: usize) {
+                for i in 0..n {
+                    // SAFETY: n lanes each.
+                    unsafe {
+                        let (x, y) = (*a.cast::<$T>().add(i), *b.cast::<$T>().add(i));
+                        let difference = x - y;
+                        let sum = Float::maximum(x, y) + math::log1p(math::exp(-difference.abs()));
+                        *d.cast::<$T>().add(i) = if difference != difference { x + y } else { sum };
+                    }
+                }
+            }
+        }
+    };
+}
+log_add_exp!(f32);
+log_add_exp!(f64);
+
+/// Along one column, the accumulator in a register.
+struct Sum<T>(PhantomData<T>);
+macro_rules! sums {
+    ($($T:ty, |$a:ident, $b:ident| $e:expr;)*) => {$(
+        impl Sum<$T> {
+            /// # Safety
+            /// `x` and `out` hold n elements each, `step` (1 or -1) apart.
+            unsafe fn run(mut out: *mut u8, mut x: *const u8, n: usize, step: isize) {
+                let size = size_of::<$T>() as isize * step;
+                let mut acc: Option<$T> = None;
+                for _ in 0..n {
+                    // SAFETY: by the contract.
+                    unsafe {
+                        let $b = *x.cast::<$T>();
+                        let s = acc.map_or($b, |$a| $e);
+                        *out.cast::<$T>() = s;
+                        acc = Some(s);
+                        x = x.wrapping_offset(size);
+                        out = out.wrapping_offset(size);
+                    }
+                }
+            }
+        }
+    )*};
+}
+sums! {
+    f32, |a, b| a + b;
+    f64, |a, b| a + b;
+    i32, |a, b| a.wrapping_add(b);
+    i64, |a, b| a.wrapping_add(b);
+}
+
+fn combining(kind: CumulativeKind, lane: DType, tier: Tier) -> Option<BlockFn> {
+    let bin = |f| scalar::bin(f, lane, tier);
+    match kind {
+        CumulativeKind::Sum => bin(Bin::Add),
+        CumulativeKind::Prod => bin(Bin::Mul),
+        CumulativeKind::Max => bin(Bin::Max),
+        CumulativeKind::Min => bin(Bin::Min),
+        CumulativeKind::LogSumExp => match lane {
+            DType::F32 => Some(pick::<LogAddExp<f32>>(tier)),
+            DType::F64 => Some(pick::<LogAddExp<f64>>(tier)),
+            _ => None,
+        },
+    }
+}
+
+pub fn compile(kind: CumulativeKind, [outer, n, inner]: [usize; 3], reverse: bool, d: DType, tier: Tier) -> Res<Run> {
+    // The accumulator has the lane's dtype.
+    let wide = if d == DType::Bool { d } else { d.lane() };
+    let f = combining(kind, wide, tier).ok_or_else(|| Error::Invalid(format!("{kind:?} is not defined for {d}")))?;
+    let (load, canonical, store) = (moves::load(d, tier), scalar::canonical(d, tier), moves::store(d, tier));
+    let (size, lane) = (d.size(), Lane::of(d).size());
+    const COLUMNS: usize = 256;
+    let column: Option<unsafe fn(*mut u8, *const u8, usize, isize)> = match (kind, d) {
+        (CumulativeKind::Sum, DType::F32) => Some(Sum::<f32>::run),
+        (CumulativeKind::Sum, DType::F64) => Some(Sum::<f64>::run),
+        (CumulativeKind::Sum, DType::I32 | DType::U32) => Some(Sum::<i32>::run),
+        (CumulativeKind::Sum, DType::I64 | DType::U64) => Some(Sum::<i64>::run),
+        _ => None,
+    };
+    // With one column, rows side by side are loaded as columns.
+    let (columns, lanes_apart, row_step) = if inner == 1 { (outer, n, 1) } else { (inner, 1, inner) };
+    let groups = if inner == 1 { 1 } else { outer };
+    let chunks = columns.div_ceil(COLUMNS);
+    let nanos = (outer * n * inner) as f64 * 1.0;
+    Ok(Box::new(move |bases: Bases, parallel: bool| {
+        let nanos = if parallel { nanos } else { 0.0 };
+        let (x, out) = (Shared(bases.input(0)), Shared(bases.output(0)));
+        if outer * n * inner == 0 {
+            return Ok(());
+        }
+        if let (1, Some(run)) = (inner, column) {
+            threads::for_ranges(outer, nanos, &|r| {
+                for row in r {
+                    let first = (row * n + if reverse { n - 1 } else { 0 }) * size;
+                    // SAFETY: n elements of this row.
+                    unsafe { run(out.get().wrapping_add(first), x.get().wrapping_add(first), n, if reverse { -1 } else { 1 }) };
+                }
+            });
+            return Ok(());
+        }
+        threads::for_ranges(groups * chunks, nanos, &|r| {
+            let mut memory = vec![0u64; 4 * COLUMNS];
+            let p = memory.as_mut_ptr().cast::<u8>();
+            let [mut acc, next, mut sum, rounded] = [0, 1, 2, 3].map(|k| p.wrapping_add(k * COLUMNS * 8));
+            for unit in r {
+                let (group, c) = (unit / chunks, unit % chunks * COLUMNS);
+                let w = COLUMNS.min(columns - c);
+                for k in 0..n {
+                    let row = if reverse { n - 1 - k } else { k };
+                    let at = (group * n * inner + row * row_step + c * lanes_apart) * size;
+                    // SAFETY: w columns of this row; lanes of COLUMNS.
+                    unsafe {
+                        let to = if k == 0 { acc } else { next };
+                        load(to, x.get().wrapping_add(at), 1, 0, w, lanes_apart as isize);
+                        if k > 0 {
+                            f(sum, acc, next, next, w);
+                            std::mem::swap(&mut acc, &mut sum);
+                        }
+                        let value = match canonical {
+                            Some(g) => {
+                                g(rounded, acc, acc, acc, w);
+                                rounded
+                            }
+                            None => acc,
+                        };
+                        if lanes_apart == 1 {
+                            store(out.get().wrapping_add(at), value, value, value, w);
+                        } else {
+                            store(next, value, value, value, w);
+                            super::walk::copy(size)(out.get().wrapping_add(at), next, w, (lanes_apart * size) as isize, size as isize);
+                        }
+                    }
+                }
+            }
+        });
+        let _ = lane;
+        Ok(())
+    }))
+}

@@ -1,0 +1,54 @@
+//! `DynamicSlice` and `DynamicUpdateSlice`: windows whose starts are data. An update costs what it writes, where it is in place.
+use super::Run;
+use super::walk::{Walk, copy, indices, strides};
+use crate::kernels::Bases;
+use ferrax_kernel::{DType, Dims, Res};
+
+/// Byte offset of the window, moved inside.
+fn offset(bases: &Bases, first: u32, index: DType, operand: &Dims, window: &Dims, strides: &[isize], bytes: usize) -> isize {
+    let mut at = 0;
+    for k in 0..operand.len() {
+        // SAFETY: each start is one integer.
+        let x = unsafe { indices(index, bases.input(first + k as u32), 0, 1)[0] };
+        at += x.clamp(0, (operand[k] - window[k].min(operand[k])) as i64) as isize * strides[k];
+    }
+    at * bytes as isize
+}
+
+pub fn slice(operand: &Dims, sizes: &Dims, dtype: DType, index: DType) -> Res<Run> {
+    check(operand, sizes)?;
+    let (bytes, from, to) = (dtype.size(), strides(operand), strides(sizes));
+    let walk = Walk::new(bytes, (0..operand.len()).map(|k| (sizes[k], to[k], from[k])));
+    let (operand, sizes) = (operand.clone(), sizes.clone());
+    Ok(Box::new(move |bases: Bases, _| {
+        let at = offset(&bases, 1, index, &operand, &sizes, &from, bytes);
+        // SAFETY: the window lies inside the operand.
+        unsafe { walk.run(bases.output(0), bases.input(0).wrapping_offset(at), copy(bytes)) };
+        Ok(())
+    }))
+}
+pub fn update(operand: &Dims, sizes: &Dims, dtype: DType, index: DType) -> Res<Run> {
+    check(operand, sizes)?;
+    let (bytes, to, from) = (dtype.size(), strides(operand), strides(sizes));
+    let walk = Walk::new(bytes, (0..operand.len()).map(|k| (sizes[k], to[k], from[k])));
+    let total = operand.size() * bytes;
+    let (operand, sizes) = (operand.clone(), sizes.clone());
+    Ok(Box::new(move |bases: Bases, _| {
+        let (old, out) = (bases.input(0), bases.output(0));
+        let at = offset(&bases, 2, index, &operand, &sizes, &to, bytes);
+        // SAFETY: operand and result have the same size, and the window lies inside.
+        unsafe {
+            if old != out {
+                out.copy_from(old, total);
+            }
+            walk.run(out.wrapping_offset(at), bases.input(1), copy(bytes));
+        }
+        Ok(())
+    }))
+}
+fn check(operand: &Dims, window: &Dims) -> Res<()> {
+    if operand.len() != window.len() || operand.iter().zip(window.iter()).any(|(n, w)| w > n) {
+        return Err(ferrax_kernel::Error::Invalid(format!("a window of shape {window} of an array of shape {operand}")));
+    }
+    Ok(())
+}

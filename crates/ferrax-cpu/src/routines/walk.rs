@@ -1,0 +1,249 @@
+//! Windows: nested strided loops over two buffers at once, and the functions that run along their innermost axis.
+//!
+//! INVARIANT: a walk touches `dst + sum i_k a_k` and `src + sum i_k b_k` for all indices of its dimensions, one element each.
+use crate::kernels::lane::Lane;
+use crate::kernels::moves;
+use crate::tier::Tier;
+use ferrax_kernel::DType;
+use smallvec::SmallVec;
+
+/// Handles `n` elements; strides in bytes.
+pub type RunFn = unsafe fn(dst: *mut u8, src: *const u8, n: usize, dst_stride: isize, src_stride: isize);
+
+#[derive(Clone)]
+pub struct Walk {
+    /// Size, destination and source stride in bytes; the last is the innermost.
+    dims: SmallVec<[(usize, isize, isize); 4]>,
+    pub elements: usize,
+}
+
+impl Walk {
+    /// Sizes and strides in elements of `bytes` each, outermost first.
+    pub fn new(bytes: usize, dims: impl IntoIterator<Item = (usize, isize, isize)>) -> Walk {
+        let b = bytes as isize;
+        let mut out: SmallVec<[(usize, isize, isize); 4]> = SmallVec::new();
+        let mut elements = 1;
+        for (n, x, y) in dims {
+            elements *= n;
+            if n == 1 {
+                continue;
+            }
+            match out.last_mut() {
+                Some(last) if last.1 == x * b * n as isize && last.2 == y * b * n as isize => *last = (last.0 * n, x * b, y * b),
+                _ => out.push((n, x * b, y * b)),
+            }
+        }
+        if out.is_empty() {
+            out.push((1, b, b));
+        }
+        Walk { dims: out, elements }
+    }
+    pub fn is_single(&self) -> bool {
+        self.elements == 1
+    }
+    /// # Safety
+    /// All elements of the walk exist in both buffers, and `f` may be run over them.
+    #[inline]
+    pub unsafe fn run(&self, dst: *mut u8, src: *const u8, f: RunFn) {
+        if self.elements == 0 {
+            return;
+        }
+        // SAFETY: as promised.
+        unsafe { level(&self.dims, dst, src, f) }
+    }
+}
+unsafe fn level(dims: &[(usize, isize, isize)], mut dst: *mut u8, mut src: *const u8, f: RunFn) {
+    let (n, a, b) = dims[0];
+    // SAFETY: as `Walk::run`.
+    unsafe {
+        if dims.len() == 1 {
+            return f(dst, src, n, a, b);
+        }
+        for _ in 0..n {
+            level(&dims[1..], dst, src, f);
+            dst = dst.wrapping_offset(a);
+            src = src.wrapping_offset(b);
+        }
+    }
+}
+
+unsafe fn copy_run<T: Copy>(dst: *mut u8, src: *const u8, n: usize, a: isize, b: isize) {
+    let size = size_of::<T>() as isize;
+    // SAFETY: n elements of each, by the contract of `Walk::run`.
+    unsafe {
+        if a == size && b == size {
+            return std::ptr::copy(src, dst, n * size_of::<T>());
+        }
+        for i in 0..n as isize {
+            *dst.wrapping_offset(i * a).cast::<T>() = *src.wrapping_offset(i * b).cast::<T>();
+        }
+    }
+}
+/// Copies elements of this size.
+pub fn copy(bytes: usize) -> RunFn {
+    match bytes {
+        1 => copy_run::<u8>,
+        2 => copy_run::<u16>,
+        4 => copy_run::<u32>,
+        _ => copy_run::<u64>,
+    }
+}
+
+/// Values of an index array as i64; what no i64 holds counts as far outside.
+///
+/// # Safety
+/// `p` points at `from + n` integers of dtype `d`.
+pub unsafe fn indices(d: DType, p: *const u8, from: usize, n: usize) -> SmallVec<[i64; 8]> {
+    macro_rules! read {
+        ($T:ty, |$x:ident| $e:expr) => {
+            // SAFETY: by the contract.
+            (0..n).map(|i| { let $x = unsafe { *p.cast::<$T>().add(from + i) }; $e }).collect()
+        };
+    }
+    match d {
+        DType::I8 => read!(i8, |x| x as i64),
+        DType::I16 => read!(i16, |x| x as i64),
+        DType::I32 => read!(i32, |x| x as i64),
+        DType::I64 => read!(i64, |x| x),
+        DType::U8 | DType::Bool => read!(u8, |x| x as i64),
+        DType::U16 => read!(u16, |x| x as i64),
+        DType::U32 => read!(u32, |x| x as i64),
+        _ => read!(u64, |x| i64::try_from(x).unwrap_or(i64::MAX)),
+    }
+}
+
+/// Row-major strides in elements.
+pub fn strides(dims: &[usize]) -> SmallVec<[isize; 6]> {
+    let mut s: SmallVec<[isize; 6]> = SmallVec::from_elem(1, dims.len());
+    for k in (0..dims.len().saturating_sub(1)).rev() {
+        s[k] = s[k + 1] * dims[k + 1] as isize;
+    }
+    s
+}
+
+/// An index over dimensions, with two running offsets in bytes.
+pub struct Odometer<'a> {
+    dims: &'a [(usize, isize, isize)],
+    at: SmallVec<[usize; 6]>,
+    pub a: isize,
+    pub b: isize,
+}
+impl<'a> Odometer<'a> {
+    pub fn at(dims: &'a [(usize, isize, isize)], mut position: usize) -> Odometer<'a> {
+        let mut o = Odometer { dims, at: SmallVec::from_elem(0, dims.len()), a: 0, b: 0 };
+        for k in (0..dims.len()).rev() {
+            o.at[k] = position % dims[k].0;
+            position /= dims[k].0;
+            o.a += o.at[k] as isize * dims[k].1;
+            o.b += o.at[k] as isize * dims[k].2;
+        }
+        o
+    }
+    #[inline]
+    pub fn step(&mut self) {
+        for k in (0..self.dims.len()).rev() {
+            let (n, a, b) = self.dims[k];
+            self.at[k] += 1;
+            self.a += a;
+            self.b += b;
+            if self.at[k] < n {
+                return;
+            }
+            self.at[k] = 0;
+            self.a -= n as isize * a;
+            self.b -= n as isize * b;
+        }
+    }
+}
+
+/// A pointer that threads share; each touches its own elements.
+#[derive(Clone, Copy)]
+pub struct Shared(pub *mut u8);
+// SAFETY: see above.
+unsafe impl Send for Shared {}
+// SAFETY: see above.
+unsafe impl Sync for Shared {}
+impl Shared {
+    pub fn get(&self) -> *mut u8 {
+        self.0
+    }
+}
+
+/// How elements of a dtype are combined by a scalar function, one run at a time, through lanes.
+pub struct Combining {
+    load: moves::LoadFn,
+    f: crate::kernels::block::BlockFn,
+    canonical: Option<crate::kernels::block::BlockFn>,
+    store: crate::kernels::block::BlockFn,
+    bytes: usize,
+    lane: usize,
+}
+impl Combining {
+    pub fn new(f: ferrax_kernel::Bin, d: DType, tier: Tier) -> Option<Combining> {
+        use crate::kernels::scalar;
+        Some(Combining { load: moves::load(d, tier), f: scalar::bin(f, d, tier)?, canonical: scalar::canonical(d, tier), store: moves::store(d, tier), bytes: d.size(), lane: Lane::of(d).size() })
+    }
+    /// `dst[i] = f(dst[i], src[i])`.
+    ///
+    /// # Safety
+    /// As a `RunFn`.
+    pub unsafe fn run(&self, mut dst: *mut u8, mut src: *const u8, mut n: usize, a: isize, b: isize) {
+        const CHUNK: usize = 64;
+        let mut old = [0u64; CHUNK];
+        let mut new = [0u64; CHUNK];
+        let mut out = [0u64; CHUNK];
+        let (old, new, out) = (old.as_mut_ptr().cast::<u8>(), new.as_mut_ptr().cast::<u8>(), out.as_mut_ptr().cast::<u8>());
+        let size = self.bytes as isize;
+        debug_assert!(self.lane <= 8);
+        // SAFETY: chunks of at most CHUNK lanes of at most 8 bytes; strides are whole elements.
+        unsafe {
+            while n > 0 {
+                let k = n.min(CHUNK);
+                (self.load)(old, dst, 1, 0, k, a / size);
+                (self.load)(new, src, 1, 0, k, b / size);
+                (self.f)(out, old, new, new, k);
+                let result = match self.canonical {
+                    Some(f) => {
+                        f(old, out, out, out, k);
+                        old
+                    }
+                    None => out,
+                };
+                if a == size {
+                    (self.store)(dst, result, result, result, k);
+                } else {
+                    // Stored side by side, then spread.
+                    (self.store)(new, result, result, result, k);
+                    copy(self.bytes)(dst, new, k, a, size);
+                }
+                dst = dst.wrapping_offset(k as isize * a);
+                src = src.wrapping_offset(k as isize * b);
+                n -= k;
+            }
+        }
+    }
+}
+impl Walk {
+    /// # Safety
+    /// As `run`.
+    pub unsafe fn combine(&self, dst: *mut u8, src: *const u8, c: &Combining) {
+        if self.elements > 0 {
+            // SAFETY: as promised.
+            unsafe { combine_level(&self.dims, dst, src, c) }
+        }
+    }
+}
+unsafe fn combine_level(dims: &[(usize, isize, isize)], mut dst: *mut u8, mut src: *const u8, c: &Combining) {
+    let (n, a, b) = dims[0];
+    // SAFETY: as `Walk::run`.
+    unsafe {
+        if dims.len() == 1 {
+            return c.run(dst, src, n, a, b);
+        }
+        for _ in 0..n {
+            combine_level(&dims[1..], dst, src, c);
+            dst = dst.wrapping_offset(a);
+            src = src.wrapping_offset(b);
+        }
+    }
+}

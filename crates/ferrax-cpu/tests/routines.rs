@@ -1,0 +1,270 @@
+//! Routines against the reference evaluator, over generated parameters.
+#[path = "against/generate.rs"]
+#[allow(dead_code)]
+mod generate;
+
+use ferrax_cpu::{CpuBackend, set_num_threads};
+use ferrax_kernel::backend::Arg;
+use ferrax_kernel::plan::{Place, Step};
+use ferrax_kernel::routine::*;
+use ferrax_kernel::{Backend, DType, Dims, Plan, ReduceKind, Routine, RunCx, Scalar, reference};
+use generate::{Rng, random_bytes};
+use proptest::prelude::*;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Operands and results of a routine as a plan's inputs and outputs; in place if asked, where the routine updates its operand.
+fn plan(r: &Routine, in_place: bool) -> Plan {
+    let mut p = Plan::default();
+    let mut ins = vec![];
+    for (i, (d, n)) in r.operands().into_iter().enumerate() {
+        ins.push(p.add_slot(d, n, 0));
+        p.places.push(Place::Input(i as u32));
+    }
+    p.inputs = ins.clone();
+    for (i, (d, n)) in r.results().into_iter().enumerate() {
+        let s = p.add_slot(d, n, 0);
+        p.outputs.push(s);
+        p.places.push(Place::Output(i as u32));
+        p.donatable.push(if in_place && i == 0 { Some(0) } else { None });
+    }
+    p.steps = vec![Step::Routine { routine: Arc::new(r.clone()), ins, outs: p.outputs.clone() }];
+    p
+}
+fn run(r: &Routine, ins: &[Vec<u8>], in_place: bool) -> Vec<Vec<u8>> {
+    let device = CpuBackend::new();
+    let exe = device.compile(Arc::new(plan(r, in_place))).unwrap_or_else(|e| panic!("{e}: {r:?}"));
+    let args = ins.iter().enumerate().map(|(k, b)| Arg { buffer: device.upload(b).unwrap(), donated: in_place && k == 0 }).collect();
+    let outs = exe.run(&RunCx { cancel: &AtomicBool::new(false), world: None }, args).unwrap();
+    outs.iter().map(|b| device.download(b).unwrap()).collect()
+}
+fn scalars(d: DType, b: &[u8]) -> Vec<Scalar> {
+    let nan = Scalar::from_f64(d, f64::NAN);
+    reference::read(d, b).into_iter().map(|s| if d.is_float() && s.to_f64().is_nan() { nan } else { s }).collect()
+}
+fn check(r: &Routine, ins: &[Vec<u8>]) {
+    let views: Vec<&[u8]> = ins.iter().map(|b| &b[..]).collect();
+    let want = reference::routine(r, &views).unwrap();
+    for in_place in [false, true] {
+        if in_place && !r.updates_operand() {
+            continue;
+        }
+        for ((g, w), (d, _)) in run(r, ins, in_place).iter().zip(&want).zip(r.results()) {
+            let (g, w) = (scalars(d, g), scalars(d, w));
+            if let Some(i) = (0..w.len().max(g.len())).find(|i| g.get(*i) != w.get(*i)) {
+                panic!("element {i} is {:?}, not {:?}, in place {in_place}: {r:?}", g.get(i), w.get(i));
+            }
+        }
+    }
+}
+/// Small whole numbers, whose sums of products are exact in every float and in any order.
+fn whole(rng: &mut Rng, d: DType, n: usize) -> Vec<u8> {
+    let x: Vec<Scalar> = (0..n).map(|_| Scalar::from_i64(d, rng.below(5) as i64 - if d.is_float() || d.is_signed() { 2 } else { 0 })).collect();
+    reference::write(&x)
+}
+fn dims(rng: &mut Rng, rank: usize, most: usize) -> Dims {
+    (0..rank).map(|_| 1 + rng.below(most)).collect()
+}
+fn subset(rng: &mut Rng, of: &[usize]) -> Vec<usize> {
+    of.iter().copied().filter(|_| rng.below(2) == 0).collect()
+}
+/// Indices, some outside.
+fn index_bytes(rng: &mut Rng, d: DType, n: usize, reach: usize) -> Vec<u8> {
+    let x: Vec<Scalar> = (0..n).map(|_| Scalar::from_i64(d, rng.below(reach + 4) as i64 - 2)).collect();
+    reference::write(&x)
+}
+const INDEX: [DType; 4] = [DType::I32, DType::I64, DType::U8, DType::U32];
+const ALL: [DType; 8] = [DType::F32, DType::F64, DType::I32, DType::U8, DType::I16, DType::F16, DType::BF16, DType::I64];
+const MODES: [OutOfBounds; 2] = [OutOfBounds::Clip, OutOfBounds::FillOrDrop];
+
+/// How windows and positions share the axes: of operand, indices, and the array of windows.
+struct Layout {
+    operand: Dims,
+    indices: Dims,
+    window: Dims,
+    /// Axes of the windows' array that run over windows.
+    window_axes: Dims,
+    left_out: Dims,
+    batching: Dims,
+    indices_batching: Dims,
+    indexed: Dims,
+    all: Dims,
+}
+fn layout(rng: &mut Rng) -> Layout {
+    let rank = 1 + rng.below(3);
+    let operand = dims(rng, rank, 5);
+    let n_batch = rng.below(2).min(rank - 1);
+    let batching: Vec<usize> = (0..n_batch).collect();
+    let rest: Vec<usize> = (n_batch..rank).collect();
+    let mut indexed = subset(rng, &rest);
+    if rng.below(2) == 0 {
+        indexed.reverse();
+    }
+    let mut window: Dims = operand.iter().map(|n| 1 + rng.below(*n)).collect();
+    batching.iter().for_each(|k| window[*k] = 1);
+    let left_out = subset(rng, &rest);
+    left_out.iter().for_each(|k| window[*k] = 1);
+    // Positions: batch axes, then some more.
+    let mut positions: Vec<usize> = batching.iter().map(|k| operand[*k]).collect();
+    positions.extend((0..rng.below(3)).map(|_| 1 + rng.below(4)));
+    let indices: Dims = positions.iter().copied().chain([indexed.len()]).collect();
+    let kept: Vec<usize> = rest.iter().copied().filter(|k| !left_out.contains(k)).collect();
+    let total = positions.len() + kept.len();
+    let mut window_axes: Vec<usize> = vec![];
+    while window_axes.len() < kept.len() {
+        let k = rng.below(total);
+        if !window_axes.contains(&k) {
+            window_axes.push(k);
+        }
+    }
+    window_axes.sort();
+    let (mut p, mut w) = (positions.iter(), kept.iter().map(|k| window[*k]));
+    let all: Dims = (0..total).map(|k| if window_axes.contains(&k) { w.next().unwrap() } else { *p.next().unwrap() }).collect();
+    let d = |v: &[usize]| Dims::new(v);
+    Layout { operand, indices, window, window_axes: d(&window_axes), left_out: d(&left_out), batching: d(&batching), indices_batching: d(&batching), indexed: d(&indexed), all }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #[test]
+    fn gathers(seed: u64) {
+        let rng = &mut Rng(seed);
+        let l = layout(rng);
+        let (d, i) = (rng.pick(&ALL), rng.pick(&INDEX));
+        let g = Gather {
+            operand: l.operand.clone(), indices: l.indices.clone(), slice_sizes: l.window, offset_dims: l.window_axes, collapsed_slice_dims: l.left_out,
+            start_index_map: l.indexed, operand_batching_dims: l.batching, start_indices_batching_dims: l.indices_batching, mode: rng.pick(&MODES),
+            fill: Scalar::from_f64(d, 7.0), dtype: d, index_dtype: i, out: l.all,
+        };
+        let ins = [random_bytes(rng, d, l.operand.size()), index_bytes(rng, i, l.indices.size(), 5)];
+        check(&Routine::Gather(g), &ins);
+    }
+    #[test]
+    fn scatters(seed: u64) {
+        let rng = &mut Rng(seed);
+        let l = layout(rng);
+        let (d, i) = (rng.pick(&ALL), rng.pick(&INDEX));
+        let s = Scatter {
+            operand: l.operand.clone(), indices: l.indices.clone(), updates: l.all.clone(), update_window_dims: l.window_axes, inserted_window_dims: l.left_out,
+            scatter_dims_to_operand_dims: l.indexed, operand_batching_dims: l.batching, scatter_indices_batching_dims: l.indices_batching,
+            combine: rng.pick(&[Combine::Set, Combine::Reduce(ReduceKind::Sum), Combine::Reduce(ReduceKind::Max), Combine::Reduce(ReduceKind::Prod), Combine::Sub]),
+            mode: rng.pick(&MODES), unique: false, dtype: d, index_dtype: i,
+        };
+        let ins = [random_bytes(rng, d, l.operand.size()), index_bytes(rng, i, l.indices.size(), 5), random_bytes(rng, d, l.all.size())];
+        check(&Routine::Scatter(s), &ins);
+    }
+    #[test]
+    fn dynamic_slices(seed: u64) {
+        let rng = &mut Rng(seed);
+        let rank = rng.below(4);
+        let operand = dims(rng, rank, 6);
+        let sizes: Dims = operand.iter().map(|n| rng.below(n + 1)).collect();
+        let (d, i) = (rng.pick(&ALL), rng.pick(&INDEX));
+        let starts: Vec<Vec<u8>> = (0..rank).map(|_| index_bytes(rng, i, 1, 6)).collect();
+        let x = random_bytes(rng, d, operand.size());
+        let update = random_bytes(rng, d, sizes.size());
+        let slice = Routine::DynamicSlice { operand: operand.clone(), sizes: sizes.clone(), dtype: d, index_dtype: i };
+        check(&slice, &[vec![x.clone()], starts.clone()].concat());
+        let r = Routine::DynamicUpdateSlice { operand, update: sizes, dtype: d, index_dtype: i };
+        check(&r, &[vec![x, update], starts].concat());
+    }
+    #[test]
+    fn sorts(seed: u64) {
+        let rng = &mut Rng(seed);
+        let (outer, n, inner) = (1 + rng.below(3), rng.pick(&[0, 1, 2, 7, 40, 700]), 1 + rng.below(3));
+        let count = 1 + rng.below(3);
+        let dtypes: Vec<DType> = (0..count).map(|_| rng.pick(&[DType::F32, DType::F64, DType::I32, DType::U8, DType::Bool, DType::F16, DType::I64])).collect();
+        let ins: Vec<Vec<u8>> = dtypes.iter().map(|d| random_bytes(rng, *d, outer * n * inner)).collect();
+        check(&Routine::Sort { outer, n, inner, num_keys: 1 + rng.below(count), dtypes }, &ins);
+    }
+    #[test]
+    fn cumulatives(seed: u64) {
+        let rng = &mut Rng(seed);
+        let (outer, n, inner) = (1 + rng.below(3), rng.below(40), rng.pick(&[1, 1, 2, 300]));
+        let d = rng.pick(&[DType::F32, DType::F64, DType::I32, DType::U8, DType::I16, DType::F16, DType::BF16]);
+        let kind = rng.pick(&[CumulativeKind::Sum, CumulativeKind::Prod, CumulativeKind::Max, CumulativeKind::Min]);
+        let x = random_bytes(rng, d, outer * n * inner);
+        check(&Routine::Cumulative { kind, outer, n, inner, reverse: rng.below(2) == 0, dtype: d }, &[x]);
+    }
+    #[test]
+    fn windows(seed: u64) {
+        let rng = &mut Rng(seed);
+        let rank = 1 + rng.below(3);
+        let d = rng.pick(&[DType::F32, DType::I32, DType::U8, DType::F16, DType::I16]);
+        let (operand, window, strides, base, dilation) = (dims(rng, rank, 7), dims(rng, rank, 4), dims(rng, rank, 3), dims(rng, rank, 2), dims(rng, rank, 2));
+        let padding: Vec<(i64, i64)> = (0..rank).map(|_| (rng.below(4) as i64 - 1, rng.below(4) as i64 - 1)).collect();
+        let Some(out) = spatial_out(&operand, &window, &strides, &base, &dilation, &padding) else { return Ok(()) };
+        let kind = rng.pick(&[ReduceKind::Sum, ReduceKind::Max, ReduceKind::Min, ReduceKind::Prod]);
+        let x = random_bytes(rng, d, operand.size());
+        check(&Routine::ReduceWindow { kind, operand, window, strides, base_dilation: base, window_dilation: dilation, padding, dtype: d, out }, &[x]);
+    }
+    #[test]
+    fn convolutions(seed: u64) {
+        let rng = &mut Rng(seed);
+        let rank = rng.below(3);
+        let d = rng.pick(&[DType::F32, DType::F64, DType::F16, DType::I32]);
+        let (space, window, strides, base, dilation) = (dims(rng, rank, 7), dims(rng, rank, 3), dims(rng, rank, 2), dims(rng, rank, 2), dims(rng, rank, 2));
+        let padding: Vec<(i64, i64)> = (0..rank).map(|_| (rng.below(3) as i64, rng.below(3) as i64)).collect();
+        let Some(out) = spatial_out(&space, &window, &strides, &base, &dilation, &padding) else { return Ok(()) };
+        let (mut feature_groups, mut batch_groups) = (1, 1);
+        match rng.below(3) { 0 => feature_groups = 2, 1 => batch_groups = 2, _ => () }
+        let (images, ci, co) = (1 + rng.below(2), 1 + rng.below(3), (1 + rng.below(3)) * feature_groups * batch_groups);
+        let c = Conv {
+            lhs: Dims::new(&[images * batch_groups, ci * feature_groups]).concat(&space), rhs: Dims::new(&[co, ci]).concat(&window), out: Dims::new(&[images, co]).concat(&out),
+            strides, padding, lhs_dilation: base, rhs_dilation: dilation, feature_groups, batch_groups, dtype: d, out_dtype: d,
+        };
+        let ins = [whole(rng, d, c.lhs.size()), whole(rng, d, c.rhs.size())];
+        check(&Routine::Conv(Box::new(c)), &ins);
+    }
+    #[test]
+    fn products(seed: u64) {
+        let rng = &mut Rng(seed);
+        let mut size = || rng.pick(&[1, 1, 2, 3, 5, 16, 17, 40]);
+        let (b, m, n, k) = (size().min(5), size(), size(), size());
+        let (dtype, out) = rng.pick(&[(DType::F32, DType::F32), (DType::F64, DType::F64), (DType::F16, DType::F16), (DType::BF16, DType::F32), (DType::I32, DType::I32), (DType::I8, DType::I32), (DType::U8, DType::U8), (DType::I64, DType::I64), (DType::Bool, DType::Bool), (DType::F32, DType::F64)]);
+        let layouts = |x: usize, y: usize| [[(x * y) as i64, y as i64, 1], [(x * y) as i64, 1, x as i64], [0, y as i64, 1], [y as i64, (b * y) as i64, 1]];
+        let d = Dot { b, m, n, k, lhs: rng.pick(&layouts(m, k)), rhs: rng.pick(&layouts(k, n)), dtype, out };
+        let r = Routine::Dot(d);
+        let ins: Vec<Vec<u8>> = r.operands().into_iter().map(|(d, n)| whole(rng, d, n)).collect();
+        check(&r, &ins);
+    }
+}
+fn spatial_out(x: &[usize], w: &[usize], s: &[usize], base: &[usize], dil: &[usize], pad: &[(i64, i64)]) -> Option<Dims> {
+    (0..x.len())
+        .map(|k| {
+            let have = ((x[k] - 1) * base[k] + 1) as i64 + pad[k].0 + pad[k].1;
+            let need = ((w[k] - 1) * dil[k] + 1) as i64;
+            (have >= need).then(|| (have - need) as usize / s[k] + 1)
+        })
+        .collect::<Option<Vec<_>>>()
+        .map(|v| Dims::new(&v))
+}
+
+/// Bits do not depend on layout or threads, for operands that round.
+#[test]
+fn products_have_one_value_whatever_the_layout_and_the_threads() {
+    let rng = &mut Rng(11);
+    for (b, m, n, k) in [(1, 8, 8, 8), (1, 64, 64, 64), (1, 300, 200, 500), (3, 33, 65, 129), (1, 1, 700, 900), (1, 900, 1, 700), (2, 5, 7, 3000), (1, 513, 257, 1025)] {
+        for d in [DType::F32, DType::F64] {
+            let real = |rng: &mut Rng, n: usize| reference::write(&(0..n).map(|_| Scalar::from_f64(d, rng.below(1 << 20) as f64 / 3e5 - 1.0)).collect::<Vec<_>>());
+            let (x, y) = (real(rng, b * m * k), real(rng, b * k * n));
+            let transposed = |x: &[u8], r: usize, c: usize| {
+                let v = reference::read(d, x);
+                reference::write(&(0..b * r * c).map(|i| v[i / (r * c) * r * c + i % r * c + i / r % c]).collect::<Vec<_>>())
+            };
+            let dot = |lt: bool, rt: bool| {
+                let side = |t: bool, r: usize, c: usize| if t { [(r * c) as i64, 1, r as i64] } else { [(r * c) as i64, c as i64, 1] };
+                Routine::Dot(Dot { b, m, n, k, lhs: side(lt, m, k), rhs: side(rt, k, n), dtype: d, out: d })
+            };
+            set_num_threads(1);
+            let want = run(&dot(false, false), &[x.clone(), y.clone()], false);
+            for threads in [1, 4] {
+                set_num_threads(threads);
+                for (lt, rt) in [(false, false), (true, false), (false, true), (true, true)] {
+                    let ins = [if lt { transposed(&x, m, k) } else { x.clone() }, if rt { transposed(&y, k, n) } else { y.clone() }];
+                    assert!(run(&dot(lt, rt), &ins, false) == want, "{d} {b} {m} {n} {k} on {threads} threads, transposed {lt} {rt}");
+                }
+            }
+        }
+    }
+}
