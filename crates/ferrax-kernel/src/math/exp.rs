@@ -166,9 +166,11 @@ pub fn tanh<R: Real>(x: R) -> R {
     let h = half_expm1(clamped.clone().add(clamped));
     let below = two_sum(h.hi.clone(), R::exact(1.0));
     let y = h.hi.clone().div(below.hi.clone());
-    // The correction to first order: y + (h.lo (1 - y) - y below.lo) / below
-    let rest = h.lo.mul(R::exact(1.0).sub(y.clone())).sub(y.clone().mul(below.lo));
-    let y = y.add(rest.div(below.hi)).with_sign(x.clone().sign_bit());
+    // The second words to first order, with 1 - y for 1 / (h + 1); where y is almost 1 they no longer matter.
+    let inverse = R::exact(1.0).sub(y.clone());
+    let below_lo = R::select(h.hi.lt(R::exact(4096.0)), below.lo, R::exact(0.0));
+    let rest = h.lo.mul(inverse.clone()).sub(y.clone().mul(below_lo));
+    let y = y.add(rest.mul(inverse)).with_sign(x.clone().sign_bit());
     let y = R::select(magnitude.lt(tiny()), x.clone(), y);
     R::select(x.is_nan(), R::nan(), y)
 }
