@@ -31,6 +31,19 @@ impl Tape {
     }
 }
 
+/// A tape between two plans: an eager loop left it for another.
+impl ferrax_kernel::buffer::Memory for Tape {
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
+    }
+    fn len(&self) -> usize {
+        0
+    }
+    fn host(&self) -> Option<&[u8]> {
+        None
+    }
+}
+
 /// A tape while it is being written.
 enum Writing {
     Flat { data: Block, each: usize, len: usize },

@@ -77,6 +77,8 @@ enum Out {
     Output(u32),
     /// Copied out of the arena at the end.
     Copied(Cell, usize),
+    /// What an eager loop leaves for another.
+    Tape(u32),
 }
 
 /// Shared by the compilation of all steps.
@@ -203,7 +205,7 @@ impl CpuExecutable {
         let mut input_cells = vec![];
         for (i, s) in plan.inputs.iter().enumerate() {
             let c = *cells.get(*s as usize).ok_or_else(|| Error::Invalid(format!("input {i} is no slot")))?;
-            if homes[c as usize] != Home::Input(i as u32) {
+            if homes[c as usize] != Home::Input(i as u32) && !matches!(homes[c as usize], Home::Tape(_)) {
                 return Err(Error::Invalid(format!("input {i} is not placed there")));
             }
             input_cells.push((c, plan.slots[*s as usize].bytes()));
@@ -218,7 +220,8 @@ impl CpuExecutable {
                 (Home::Output(_), None) => Out::Fresh(c, bytes),
                 (Home::Input(k), None) => Out::Input(k),
                 (Home::Arena(_), None) => Out::Copied(c, bytes),
-                _ => return Err(Error::Invalid(format!("output {i} is a tape or a window"))),
+                (Home::Tape(t), None) => Out::Tape(t),
+                _ => return Err(Error::Invalid(format!("output {i} is a window"))),
             });
         }
         for (c, h) in homes.iter().enumerate() {
@@ -270,6 +273,12 @@ impl CpuExecutable {
                 Some(m) => m?,
                 None => return Err(Error::Invalid(format!("input {k} is still pending"))),
             };
+            if let Home::Tape(t) = self.homes[cell as usize] {
+                let tape = m.as_any().downcast_ref::<Tape>();
+                state.tapes[t as usize] = tape.cloned().ok_or_else(|| Error::Invalid(format!("input {k} is no tape")))?;
+                held.push(Some(arg.buffer));
+                continue;
+            }
             let host = m.host().ok_or_else(|| Error::Invalid(format!("input {k} is on another device")))?;
             if host.len() != bytes {
                 return Err(Error::Invalid(format!("input {k} has {} bytes where the plan says {bytes}", host.len())));
@@ -316,6 +325,7 @@ impl CpuExecutable {
                     None => return Err(Error::Invalid(format!("input {k} is an output and was given to another"))),
                 },
                 Out::Output(k) => out[*k as usize].clone(),
+                Out::Tape(t) => Buffer::ready(state.tapes[*t as usize].clone()),
                 Out::Copied(cell, bytes) => {
                     let b = Block::new(*bytes)?;
                     // SAFETY: the cell's arena place has this many bytes, apart from the fresh block.
