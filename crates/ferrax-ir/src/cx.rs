@@ -18,7 +18,7 @@ use crate::program::{Atom, Program};
 use crate::value::{Array, Tag, Value, Values};
 use ferrax_kernel::{DType, Dims};
 use smallvec::smallvec;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
@@ -201,9 +201,14 @@ static ROOT: OnceLock<fn() -> Rc<dyn Cx>> = OnceLock::new();
 pub fn install_root(f: fn() -> Rc<dyn Cx>) {
     ROOT.get_or_init(|| f);
 }
+thread_local! { static ROOTED: OnceCell<Rc<dyn Cx>> = const { OnceCell::new() } }
 /// The trace that user code on this thread runs under.
 pub fn current() -> Rc<dyn Cx> {
-    CURRENT.with(|c| c.borrow_mut().get_or_insert_with(root).clone())
+    CURRENT.with(|c| c.borrow().clone()).unwrap_or_else(eval_root)
+}
+/// The root of this thread: what nothing traces.
+pub fn eval_root() -> Rc<dyn Cx> {
+    ROOTED.with(|r| r.get_or_init(root).clone())
 }
 fn root() -> Rc<dyn Cx> {
     match ROOT.get() {
@@ -211,9 +216,12 @@ fn root() -> Rc<dyn Cx> {
         None => panic!("no evaluator is installed: call ferrax_ir::cx::install_root first"),
     }
 }
-/// A new root: what nothing traces.
-pub fn eval_root() -> Rc<dyn Cx> {
-    root()
+/// Whether user code on this thread is not being traced.
+pub fn at_root() -> bool {
+    CURRENT.with(|c| match &*c.borrow() {
+        None => true,
+        Some(c) => ROOTED.with(|r| r.get().is_some_and(|r| Rc::ptr_eq(r, c))),
+    })
 }
 /// Runs `f` with `cx` current, and restores on return and on unwinding alike.
 pub fn enter<T>(cx: Rc<dyn Cx>, f: impl FnOnce() -> T) -> T {

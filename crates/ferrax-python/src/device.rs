@@ -17,6 +17,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// One device that runs programs.
 #[pyclass(frozen, weakref, module = "ferrax", name = "Device")]
@@ -183,12 +184,18 @@ pub fn wait(b: &Buffer) -> Res<()> {
         m?;
         return Ok(());
     }
-    Python::attach(|py| py.detach(|| b.wait(tick).map(|_| ())))
+    let waited = Python::attach(|py| py.detach(|| b.wait(tick).map(|_| ())));
+    if waited.is_err() && ferrax::compiled::CANCEL.load(Ordering::Relaxed) {
+        // an interrupt: what is queued ends at once, and the next run starts afresh
+        Python::attach(|py| py.detach(|| device::cpus().iter().chain(device::found_gpus()).try_for_each(|d| d.queue.drain(|| Ok::<(), Error>(())))))?;
+        ferrax::compiled::CANCEL.store(false, Ordering::Relaxed);
+    }
+    waited
 }
 /// Looks for signals; an interrupt stops what is running.
 pub fn tick() -> Res<()> {
     Python::attach(|py| py.check_signals()).map_err(|e| {
-        ferrax::compiled::CANCEL.store(true, std::sync::atomic::Ordering::Relaxed);
+        ferrax::compiled::CANCEL.store(true, Ordering::Relaxed);
         from_py(e)
     })
 }
@@ -225,6 +232,13 @@ impl PyArray {
             _ => None,
         }
     }
+}
+
+/// clear_caches(): forgets compiled primitives and the traces of every jitted function.
+#[pyfunction]
+pub fn clear_caches() {
+    ferrax::eval::clear_cache();
+    crate::jit::clear_all();
 }
 
 /// A rank-0 array whose element is known now is written into a program as a literal.

@@ -4,3 +4,4 @@
 #![allow(unsafe_code)]
 pub mod buffers;
 pub mod recursion;
+pub mod vectorcall;

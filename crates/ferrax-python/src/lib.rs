@@ -22,6 +22,7 @@ mod device;
 mod dtype;
 mod error;
 mod ffi;
+mod jit;
 mod param;
 mod primitive;
 mod program;
@@ -44,9 +45,11 @@ mod core {
     #[pymodule_export]
     use crate::config::{config_get, config_set, config_set_local};
     #[pymodule_export]
-    use crate::device::{PyDevice, default_backend, device_put, devices, effects_barrier, process_count, process_index};
+    use crate::device::{PyDevice, clear_caches, default_backend, device_put, devices, effects_barrier, process_count, process_index};
     #[pymodule_export]
     use crate::dtype::KeyDtype;
+    #[pymodule_export]
+    use crate::jit::{PyCompiled, PyLowered, PyTraced, jit};
     #[pymodule_export]
     use crate::primitive::{PyPrimitive, register_primitive};
     #[pymodule_export]
@@ -62,7 +65,7 @@ mod core {
     use crate::tree::registry::{is_tree_node, register_dataclass, register_pytree_node};
     #[pymodule_export]
     use crate::tree::{
-        PyTreeDef, flatten_one_level, flatten_one_level_with_keys, tree_flatten, tree_flatten_with_path, tree_leaves, tree_structure, tree_unflatten, treedef_tuple,
+        PyTreeDef, flatten_one_level, flatten_one_level_with_keys, tree_flatten, tree_flatten_with_path, tree_leaves, tree_map, tree_structure, tree_unflatten, treedef_is_leaf, treedef_tuple,
     };
     use pyo3::prelude::*;
 
@@ -70,6 +73,7 @@ mod core {
     fn init(m: &Bound<PyModule>) -> PyResult<()> {
         crate::install();
         m.add("config", Bound::new(m.py(), crate::config::NativeConfig)?)?;
+        m.add("JitFunction", crate::ffi::vectorcall::class_object(m.py())?)?;
         // older and shorter names of the classes
         m.add("Program", m.getattr("ClosedJaxpr")?)?;
         let linear = m.getattr("Linear")?;

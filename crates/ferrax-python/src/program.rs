@@ -9,9 +9,8 @@
 use crate::aval::ShapedArray;
 use crate::error::{IntoPyResult, guarded};
 use crate::param;
-use crate::value::{self, all_required, wrap, wrap_all};
+use crate::value::{self, all_required, wrap_all};
 use ferrax_ir::aval::{Aval, Lit};
-use ferrax_ir::op::Op;
 use ferrax_ir::program::{Atom, Eqn, Program};
 use ferrax_ir::value::Value;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -362,11 +361,3 @@ fn fitted(py: Python, x: Value, a: &Aval, i: usize) -> PyResult<Value> {
     Err(PyTypeError::new_err(format!("argument {i} of the program has type {} but {} was given", a.long(), have.long())))
 }
 
-/// The op of an equation, for `primitive.bind`.
-pub fn op_text(op: &Op) -> &'static str {
-    op.name()
-}
-/// A value of a program's constants, as an object.
-pub fn object<'py>(py: Python<'py>, v: &Value) -> PyResult<Bound<'py, PyAny>> {
-    wrap(py, v.clone())
-}

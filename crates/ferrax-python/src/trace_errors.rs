@@ -5,7 +5,8 @@ use crate::error::named;
 use ferrax_ir::error::Kind;
 use ferrax_ir::value::{Node, Tag, Value};
 use pyo3::prelude::*;
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
+use std::rc::Rc;
 use std::sync::{Arc, Weak};
 
 /// A function that is being traced on this thread.
@@ -14,21 +15,24 @@ pub struct Traced {
     pub function: String,
     /// `jit`, `scan`, ..
     pub what: &'static str,
-    /// The path of each leaf argument: `params['w'][0]`.
-    pub paths: Vec<String>,
+    /// The path of each leaf argument, `params['w'][0]`, worked out when an error asks for it.
+    paths: OnceCell<Vec<String>>,
+    lazy: Box<dyn Fn() -> Vec<String>>,
     tag: RefCell<Option<Weak<Tag>>>,
 }
-thread_local! { static OPEN: RefCell<Vec<Arc<Traced>>> = const { RefCell::new(vec![]) } }
+thread_local! { static OPEN: RefCell<Vec<Rc<Traced>>> = const { RefCell::new(vec![]) } }
 
 /// Held while a function is traced.
 pub struct Open;
 impl Drop for Open {
     fn drop(&mut self) {
-        OPEN.with(|o| o.borrow_mut().pop());
+        let done = OPEN.with(|o| o.borrow_mut().pop());
+        drop(done);
     }
 }
-pub fn open(function: String, what: &'static str, paths: Vec<String>) -> Open {
-    OPEN.with(|o| o.borrow_mut().push(Arc::new(Traced { function, what, paths, tag: RefCell::new(None) })));
+pub fn open(function: String, what: &'static str, lazy: impl Fn() -> Vec<String> + 'static) -> Open {
+    let traced = Traced { function, what, paths: OnceCell::new(), lazy: Box::new(lazy), tag: RefCell::new(None) };
+    OPEN.with(|o| o.borrow_mut().push(Rc::new(traced)));
     Open
 }
 /// Says which trace the innermost open function is traced by: that of its arguments.
@@ -63,11 +67,12 @@ pub fn origin(_py: Python, v: &Value) -> String {
         Some((open.clone(), var))
     });
     let Some((open, var)) = found else { return String::new() };
-    let on = match open.paths.get(var as usize) {
+    let paths = open.paths.get_or_init(&open.lazy);
+    let on = match paths.get(var as usize) {
         Some(p) => format!(" This concrete value was not available in Python because it depends on the value of the argument {p}."),
-        None if open.paths.len() == 1 => format!(" This concrete value was not available in Python because it depends on the value of the argument {}.", open.paths[0]),
-        None if open.paths.is_empty() => String::new(),
-        None => format!(" This concrete value was not available in Python because it depends on the values of the arguments {}.", join(&open.paths)),
+        None if paths.len() == 1 => format!(" This concrete value was not available in Python because it depends on the value of the argument {}.", paths[0]),
+        None if paths.is_empty() => String::new(),
+        None => format!(" This concrete value was not available in Python because it depends on the values of the arguments {}.", join(paths)),
     };
     format!("\nThe error occurred while tracing the function {} for {}.{on}", open.function, open.what)
 }

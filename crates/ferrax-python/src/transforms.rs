@@ -21,7 +21,7 @@ use ferrax_transform::trace::Trace;
 use ferrax_transform::{self as transform, Linear};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::types::{PyList, PyTuple};
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -183,7 +183,7 @@ fn word(what: &str) -> &'static str {
 }
 /// Traces a flat function.
 pub fn trace(py: Python, fun: &Bound<PyAny>, ins: &[ferrax_ir::Aval], user: String, what: &'static str, paths: Vec<String>) -> PyResult<(Arc<Program>, Vec<Value>)> {
-    let _open = trace_errors::open(user, what, paths);
+    let _open = trace_errors::open(user, what, move || paths.clone());
     let run = |x: &[Value]| {
         trace_errors::tagged(x);
         call(fun, x, what)
@@ -506,5 +506,3 @@ impl EvalContext {
 pub fn eval_context() -> EvalContext {
     EvalContext(vec![])
 }
-/// Keyword arguments that only word errors are accepted everywhere.
-pub fn ignore(_: Option<&Bound<PyDict>>) {}

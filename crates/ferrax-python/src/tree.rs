@@ -19,7 +19,11 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple, PyType};
 use registry::{Collection, Registration};
+use smallvec::SmallVec;
 use std::sync::Arc;
+
+/// Room for the leaves of most trees without an allocation.
+pub type Leaves<'py> = SmallVec<[Bound<'py, PyAny>; 8]>;
 
 pub enum Kind {
     Leaf,
@@ -182,7 +186,7 @@ impl TreeDef {
         &mut self,
         x: &Bound<'py, PyAny>,
         is_leaf: Option<&Bound<'py, PyAny>>,
-        leaves: &mut Vec<Bound<'py, PyAny>>,
+        leaves: &mut Leaves<'py>,
     ) -> PyResult<()> {
         if let Some(f) = is_leaf
             && f.call1((x,))?.is_truthy()?
@@ -283,7 +287,7 @@ impl TreeDef {
 
     /// The leaves of `x` if it has exactly this structure. The way in of a jitted call: nothing is allocated but room for leaves.
     /// `false` says "not this structure", and `leaves` then holds rubbish.
-    pub fn match_leaves<'py>(&self, x: &Bound<'py, PyAny>, leaves: &mut Vec<Bound<'py, PyAny>>) -> PyResult<bool> {
+    pub fn match_leaves<'py>(&self, x: &Bound<'py, PyAny>, leaves: &mut Leaves<'py>) -> PyResult<bool> {
         let mut at = 0;
         self.match_at(&mut at, x, leaves)
     }
@@ -291,7 +295,7 @@ impl TreeDef {
         &self,
         at: &mut usize,
         x: &Bound<'py, PyAny>,
-        leaves: &mut Vec<Bound<'py, PyAny>>,
+        leaves: &mut Leaves<'py>,
     ) -> PyResult<bool> {
         let node = &self.nodes[*at];
         let n = node.arity as usize;
@@ -348,7 +352,7 @@ impl TreeDef {
         &self,
         at: &mut usize,
         mut children: impl Iterator<Item = Bound<'py, PyAny>>,
-        leaves: &mut Vec<Bound<'py, PyAny>>,
+        leaves: &mut Leaves<'py>,
     ) -> PyResult<bool> {
         children.try_fold(true, |ok, c| Ok(ok && self.match_at(at, &c, leaves)?))
     }
@@ -821,13 +825,6 @@ fn one_level<'py>(x: &Bound<'py, PyAny>) -> PyResult<Option<OneLevel<'py>>> {
     }))
 }
 
-/// The key paths of all leaves of a tree.
-pub fn leaf_paths<'py>(x: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
-    let mut leaves = vec![];
-    TreeDef::default().flatten_with_path(x, None, &mut vec![], &mut leaves)?;
-    Ok(leaves.into_iter().map(|l| l.0).collect())
-}
-
 fn callable<'py>(is_leaf: Option<Bound<'py, PyAny>>) -> Option<Bound<'py, PyAny>> {
     is_leaf.filter(|f| !f.is_none())
 }
@@ -839,7 +836,7 @@ pub fn tree_flatten<'py>(
     tree: &Bound<'py, PyAny>,
     is_leaf: Option<Bound<'py, PyAny>>,
 ) -> PyResult<(Bound<'py, PyList>, PyTreeDef)> {
-    let (mut def, mut leaves) = (TreeDef::default(), vec![]);
+    let (mut def, mut leaves) = (TreeDef::default(), Leaves::new());
     def.flatten(tree, callable(is_leaf).as_ref(), &mut leaves)?;
     Ok((PyList::new(tree.py(), leaves)?, PyTreeDef::new(def)))
 }
@@ -898,4 +895,23 @@ pub fn tree_unflatten<'py>(treedef: &Bound<'py, PyAny>, leaves: &Bound<'py, PyAn
 #[pyfunction]
 pub fn treedef_tuple(py: Python, treedefs: Vec<Py<PyTreeDef>>) -> PyTreeDef {
     PyTreeDef::new(TreeDef::tuple(py, treedefs.iter().map(|d| d.get().def())))
+}
+/// treedef_is_leaf(treedef): whether the structure is that of a single node: a leaf, None or an empty container.
+#[pyfunction]
+pub fn treedef_is_leaf(treedef: &Bound<PyTreeDef>) -> bool {
+    treedef.get().def().nodes.len() == 1
+}
+/// tree_map(f, tree, *rest, is_leaf=None): the tree of f of corresponding leaves.
+#[pyfunction]
+#[pyo3(signature = (f, tree, *rest, is_leaf=None))]
+pub fn tree_map<'py>(f: &Bound<'py, PyAny>, tree: &Bound<'py, PyAny>, rest: &Bound<'py, PyTuple>, is_leaf: Option<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+    let py = f.py();
+    let (mut def, mut leaves) = (TreeDef::default(), Leaves::new());
+    def.flatten(tree, callable(is_leaf).as_ref(), &mut leaves)?;
+    let columns = rest.iter().map(|t| def.flatten_up_to(&t)).collect::<PyResult<Vec<_>>>()?;
+    let mut out = Vec::with_capacity(leaves.len());
+    for (i, x) in leaves.into_iter().enumerate() {
+        out.push(f.call1(PyTuple::new(py, std::iter::once(&x).chain(columns.iter().map(|c| &c[i])).collect::<Vec<_>>())?)?);
+    }
+    def.unflatten(py, &mut out.into_iter())
 }

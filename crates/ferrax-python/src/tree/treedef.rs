@@ -22,9 +22,6 @@ impl PyTreeDef {
     pub fn def(&self) -> &TreeDef {
         &self.0
     }
-    pub fn arc(&self) -> Arc<TreeDef> {
-        self.0.clone()
-    }
 }
 
 #[pymethods]
