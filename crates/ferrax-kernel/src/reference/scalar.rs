@@ -75,6 +75,9 @@ pub fn bin(f: Bin, x: Scalar, y: Scalar) -> Res<Scalar> {
 
 fn un_int(f: Un, x: Scalar) -> Res<Scalar> {
     let (d, v) = (x.dtype, int(x));
+    if d == DType::Bool && f != Un::Not {
+        return Err(undefined(f.name(), x));
+    }
     Ok(match f {
         Un::Neg => wrap(d, -v),
         Un::Abs => wrap(d, v.abs()),
@@ -89,6 +92,10 @@ fn un_int(f: Un, x: Scalar) -> Res<Scalar> {
 
 fn bin_int(f: Bin, x: Scalar, y: Scalar) -> Res<Scalar> {
     let (d, a, b) = (x.dtype, int(x), int(y));
+    if d == DType::Bool && matches!(f, Bin::Sub | Bin::Div | Bin::Rem | Bin::Shl | Bin::ShrLogical | Bin::ShrArithmetic)
+    {
+        return Err(undefined(f.name(), x));
+    }
     // A negative amount counts as one that is too large.
     let amount = (0..width(d) as i128).contains(&b).then_some(b as u32);
     Ok(match f {

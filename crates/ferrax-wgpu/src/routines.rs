@@ -1,0 +1,111 @@
+//! The routines, each as a task: one file a family, as in the waist.
+//!
+//! Those that are loop nests in disguise (small products, windows, convolutions) become kernels. The others have text of their own;
+//! it computes positions in `i32`, clamped, and moves elements as the host packs them.
+mod cumulative;
+mod dot;
+mod dynamic_slice;
+mod gather;
+mod scatter;
+mod sort;
+mod windows;
+
+use crate::device::Device;
+use crate::task::{Limits, Reg};
+use crate::wgsl::{self, Lowered};
+use ferrax_kernel::kernel::{Access, Affine, Guard, Kernel, Node};
+use ferrax_kernel::{DType, Dims, Error, Res, Routine, Scalar};
+
+/// The task of `r`, whose operands and results are the task's.
+///
+/// # Errors
+/// `Unsupported` for dtypes wider than 32 bits and for more than 2^31 elements.
+pub fn lower(r: &Routine, limits: Limits) -> Res<Lowered> {
+    let arrays = r.operands().into_iter().chain(r.results());
+    for (d, len) in arrays {
+        if !Device::supports(d) {
+            return Err(Error::Unsupported(format!(
+                "{}: {} has no place on this device, which computes in 32 bits",
+                r.name(),
+                d.long()
+            )));
+        }
+        if len > i32::MAX as usize - (1 << 24) {
+            return Err(Error::Unsupported(format!("{}: {len} elements are more than a shader can count", r.name())));
+        }
+    }
+    if r.results().iter().all(|(_, len)| *len == 0) {
+        return Ok(Lowered::default());
+    }
+    match r {
+        Routine::Dot(d) => dot::lower(d, limits),
+        Routine::Gather(g) => gather::lower(g, limits),
+        Routine::Scatter(s) => scatter::lower(s, limits),
+        Routine::DynamicSlice { operand, sizes, dtype, index_dtype } => {
+            Ok(dynamic_slice::slice(operand, sizes, *dtype, *index_dtype, limits))
+        }
+        Routine::DynamicUpdateSlice { operand, update, dtype, index_dtype } => {
+            Ok(dynamic_slice::update(operand, update, *dtype, *index_dtype, limits))
+        }
+        Routine::Sort { outer, n, inner, dtypes, num_keys } => {
+            sort::lower([*outer, *n, *inner], dtypes, *num_keys, limits)
+        }
+        Routine::Cumulative { kind, outer, n, inner, reverse, dtype } => {
+            cumulative::lower(*kind, [*outer, *n, *inner], *reverse, *dtype, limits)
+        }
+        Routine::ReduceWindow { .. } => windows::reduce_window(r, limits),
+        Routine::Conv(c) => windows::conv(c, limits),
+    }
+}
+
+/// A load of input `input` at `at` where the guards pass, else `fill`.
+fn load(input: u32, at: Affine, guards: Vec<Guard>, fill: Scalar) -> (DType, Node) {
+    (fill.dtype, Node::Load(Box::new(Access { input, at, guards: guards.into(), fill })))
+}
+
+/// `len` elements of `x` at another dtype, as a new register.
+fn converted(task: &mut Lowered, x: Reg, from: DType, to: DType, len: usize, limits: Limits) -> Res<Reg> {
+    if from == to {
+        return Ok(x);
+    }
+    let out = task.add_scratch(len * to.size());
+    convert_into(task, x, from, out, to, len, limits)?;
+    Ok(out)
+}
+fn convert_into(task: &mut Lowered, x: Reg, from: DType, out: Reg, to: DType, len: usize, limits: Limits) -> Res<()> {
+    let k = Kernel {
+        grid: [len].into(),
+        rdims: Dims::default(),
+        inputs: vec![(from, len)],
+        nodes: vec![load(0, Affine::new(0, [1]), vec![], Scalar::zero(from)), (to, Node::Convert(0))],
+        outputs: vec![1],
+    };
+    task.include(wgsl::lower(&k, limits)?, &[x], &[out]);
+    Ok(())
+}
+
+/// What `f` makes of the routine's lanes: the result goes through scratch of the lane dtype where an element is less than a word.
+fn in_lanes(
+    task: &mut Lowered,
+    d: DType,
+    len: usize,
+    limits: Limits,
+    f: impl FnOnce(&mut Lowered, Reg) -> Res<()>,
+) -> Res<()> {
+    if d.size() == 4 {
+        return f(task, Reg::Out(0));
+    }
+    let wide = task.add_scratch(4 * len);
+    f(task, wide)?;
+    convert_into(task, wide, d.lane(), Reg::Out(0), d, len, limits)
+}
+
+/// The element of an index operand as `i32`; what no `i32` holds counts as far outside.
+fn index(d: DType, words: &str, at: &str) -> String {
+    let x = wgsl::load(d, words, 0, at);
+    match wgsl::lane(d) {
+        "i32" => x,
+        "u32" => format!("i32(min({x}, 0x7fffffffu))"),
+        _ => format!("i32({x})"),
+    }
+}

@@ -1,0 +1,146 @@
+//! Products: tiles of 64 by 64 by 16, each invocation holding 4 by 4 sums; what is too small for that is a kernel.
+use super::{in_lanes, load};
+use crate::task::{Limits, Reg};
+use crate::wgsl::{self, Lowered, lane, scalar};
+use ferrax_kernel::kernel::{Affine, Kernel, Node};
+use ferrax_kernel::routine::Dot;
+use ferrax_kernel::{Bin, DType, Error, ReduceKind, Res, Scalar};
+
+const TILE: usize = 64;
+const DEPTH: usize = 16;
+/// Elements of a row of a staged tile; one more than needed, so that columns lie in different banks.
+const PITCH: usize = TILE + 1;
+
+pub fn lower(d: &Dot, limits: Limits) -> Res<Lowered> {
+    for (n, strides) in [([d.b, d.m, d.k], d.lhs), ([d.b, d.k, d.n], d.rhs)] {
+        let span: i64 = n
+            .iter()
+            .zip(strides)
+            .map(|(n, s)| (*n as i64 - 1).max(0).saturating_mul(s.abs()))
+            .fold(0, i64::saturating_add);
+        if span > i32::MAX as i64 {
+            return Err(Error::Unsupported(format!(
+                "dot: an operand spans {span} elements, more than a shader can count"
+            )));
+        }
+    }
+    if d.m < 16 || d.n < 16 || d.k < 8 || d.dtype == DType::Bool || limits.workgroup < 256 {
+        return as_kernel(d, limits);
+    }
+    let mut task = Lowered::default();
+    let out = d.out;
+    // The sums as they leave the tile: at the result's lane.
+    in_lanes(&mut task, out, d.b * d.m * d.n, limits, |task, to| {
+        let (text, groups) = tiles(d, if out.size() == 4 { out } else { out.lane() }, limits);
+        task.run(text, vec![Reg::In(0), Reg::In(1)], vec![to], groups);
+        Ok(())
+    })?;
+    Ok(task)
+}
+
+/// What products are summed in.
+fn accumulator(d: DType, out: DType) -> DType {
+    match (d, out) {
+        (DType::Bool, DType::Bool) => DType::Bool,
+        _ if out.is_float() && !d.is_float() => DType::F32,
+        _ => d.lane(),
+    }
+}
+
+/// Grid (b, m, n), reduced over k.
+pub fn as_kernel(d: &Dot, limits: Limits) -> Res<Lowered> {
+    let [lb, lm, lk] = d.lhs;
+    let [rb, rk, rn] = d.rhs;
+    let acc = accumulator(d.dtype, d.out);
+    let x = load(0, Affine::new(0, [lb, lm, 0, lk]), vec![], Scalar::zero(d.dtype));
+    let y = load(1, Affine::new(0, [rb, 0, rn, rk]), vec![], Scalar::zero(d.dtype));
+    let (product, sum) = if acc == DType::Bool { (Bin::And, ReduceKind::Or) } else { (Bin::Mul, ReduceKind::Sum) };
+    let k = Kernel {
+        grid: [d.b, d.m, d.n].into(),
+        rdims: [d.k].into(),
+        inputs: ferrax_kernel::Routine::Dot(d.clone()).operands(),
+        nodes: vec![
+            x,
+            y,
+            (acc, Node::Convert(0)),
+            (acc, Node::Convert(1)),
+            (acc, Node::Bin(product, 2, 3)),
+            (acc, Node::Reduce { kind: sum, of: 4 }),
+            (d.out, Node::Convert(5)),
+        ],
+        outputs: vec![6],
+    };
+    wgsl::lower(&k, limits)
+}
+
+/// Text for one workgroup of 256 a tile.
+fn tiles(d: &Dot, out: DType, limits: Limits) -> (String, (u32, u32)) {
+    let acc = accumulator(d.dtype, d.out);
+    let t = lane(acc);
+    let (mt, nt) = (d.m.div_ceil(TILE), d.n.div_ceil(TILE));
+    let n_tiles = d.b * mt * nt;
+    let groups = wgsl::fold(n_tiles as u64, limits.groups);
+    // Neighbouring invocations read along the axis of stride 1.
+    let along_k = |s: i64| s == 1;
+    let stage = |name: &str, words: &str, rows: &str, limit: usize, base: &str, s_row: i64, s_k: i64| {
+        let (row, k) = if along_k(s_k) {
+            (format!("e / {DEPTH}"), format!("e % {DEPTH}"))
+        } else {
+            (format!("e % {TILE}"), format!("e / {TILE}"))
+        };
+        let x = wgsl::load(d.dtype, words, 0, &format!("{base} + ({rows} + row) * ({s_row}) + (k0 + kk) * ({s_k})"));
+        format!(
+            "for (var q = 0; q < {per}; q++) {{
+  let e = q * 256 + i32(local);
+  let row = {row};
+  let kk = {k};
+  var x = {t}(0);
+  if ({rows} + row < {limit} && k0 + kk < {depth}) {{ x = {x}; }}
+  {name}[kk * {PITCH} + row] = x;
+}}
+",
+            per = TILE * DEPTH / 256,
+            depth = d.k,
+            x = scalar::convert(d.dtype, acc, &x),
+        )
+    };
+    let lhs = stage("xs", "in0", "m0", d.m, &format!("b * ({})", d.lhs[0]), d.lhs[1], d.lhs[2]);
+    let rhs = stage("ys", "in1", "n0", d.n, &format!("b * ({})", d.rhs[0]), d.rhs[2], d.rhs[1]);
+    let store = wgsl::to_word(out, &scalar::convert(acc, out, "sums[u * 4 + v]"));
+    let body = format!(
+        "if (group >= {n_tiles}) {{ return; }}
+let b = group / {per_batch};
+let m0 = (group % {per_batch}) / {nt} * {TILE};
+let n0 = group % {nt} * {TILE};
+let my_m = i32(local) / 16 * 4;
+let my_n = i32(local) % 16 * 4;
+var sums: array<{t}, 16>;
+for (var u = 0; u < 16; u++) {{ sums[u] = {t}(0); }}
+for (var k0 = 0; k0 < {depth}; k0 += {DEPTH}) {{
+{lhs}{rhs}workgroupBarrier();
+for (var kk = 0; kk < {DEPTH}; kk++) {{
+  let at_m = kk * {PITCH} + my_m;
+  let at_n = kk * {PITCH} + my_n;
+  let x = vec4<{t}>(xs[at_m], xs[at_m + 1], xs[at_m + 2], xs[at_m + 3]);
+  let y = vec4<{t}>(ys[at_n], ys[at_n + 1], ys[at_n + 2], ys[at_n + 3]);
+{products}}}
+workgroupBarrier();
+}}
+for (var u = 0; u < 4; u++) {{
+for (var v = 0; v < 4; v++) {{
+  let m = m0 + my_m + u;
+  let n = n0 + my_n + v;
+  if (m < {m} && n < {n}) {{ out0[(b * {m} + m) * {n} + n] = {store}; }}
+}}
+}}
+",
+        per_batch = mt * nt,
+        depth = d.k,
+        m = d.m,
+        n = d.n,
+        products = (0..16).map(|i| format!("  sums[{i}] += x[{}] * y[{}];\n", i / 4, i % 4)).collect::<String>(),
+    );
+    let size = DEPTH * PITCH;
+    let shared = format!("var<workgroup> xs: array<{t}, {size}>;\nvar<workgroup> ys: array<{t}, {size}>;\n");
+    (wgsl::wrapped(wgsl::bindings(2, 1) + &shared, 256, groups, &body), groups)
+}

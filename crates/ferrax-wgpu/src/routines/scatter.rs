@@ -1,0 +1,111 @@
+//! `Scatter`: each element of the updates goes to its place, by an atomic operation or a loop of compare-and-swap.
+//!
+//! Where several updates meet, sums are taken in any order (integers do not care; floats may differ in their last bits from run to
+//! run), and of several that set an element the last in the waist's order wins: a first pass finds it.
+use super::gather::{Starts, Window};
+use crate::task::{Limits, Reg};
+use crate::wgsl::{self, Lowered, from_word, lane, per_word, scalar, to_word};
+use ferrax_kernel::routine::{Combine, OutOfBounds, Scatter};
+use ferrax_kernel::{Bin, DType, ReduceKind, Res};
+use std::fmt::Write;
+
+pub fn lower(s: &Scatter, limits: Limits) -> Res<Lowered> {
+    let mut task = Lowered { updates: true, ..Lowered::default() };
+    let n = s.updates.size();
+    // A window larger than the operand fits nowhere.
+    let sizes = s.updates.pick(&s.update_window_dims);
+    let window = window_sizes(s);
+    if n == 0 || s.operand.size() == 0 || window.iter().zip(s.operand.iter()).any(|(w, n)| w > n) {
+        return Ok(task);
+    }
+    debug_assert_eq!(sizes.len(), s.update_window_dims.len());
+    let positions = n / sizes.size().max(1);
+    let groups = limits.groups_for(n);
+    let find = |body: &mut String| {
+        let _ = writeln!(body, "if (t >= {n}) {{ return; }}\nlet i = t;");
+        wgsl::unravel(body, "i", &s.updates, 0);
+        let outer: Vec<usize> = (0..s.updates.len()).filter(|k| !s.update_window_dims.contains(k)).collect();
+        let starts = Starts {
+            indices: &s.indices,
+            dtype: s.index_dtype,
+            words: "in0",
+            positions: &outer,
+            map: &s.scatter_dims_to_operand_dims,
+            batch: &s.operand_batching_dims,
+            index_batch: &s.scatter_indices_batching_dims,
+        };
+        let left_out = |axis: usize| s.inserted_window_dims.contains(&axis) || s.operand_batching_dims.contains(&axis);
+        Window { operand: &s.operand, sizes: &window, axes: &s.update_window_dims, left_out: &left_out }
+            .position(body, &starts);
+        if s.mode == OutOfBounds::FillOrDrop {
+            body.push_str("if (!inside) { return; }\n");
+        }
+    };
+    let atomics = |reads: usize| {
+        let head = wgsl::bindings(reads, 0);
+        head + &format!("@group(0) @binding({reads}) var<storage, read_write> out0: array<atomic<u32>>;\n")
+    };
+    let mut body = String::new();
+    find(&mut body);
+    let mut reads = vec![Reg::In(1), Reg::In(2)];
+    if s.combine == Combine::Set && !s.unique && positions > 1 {
+        let winners = task.add_scratch(4 * s.operand.size());
+        let clear = ferrax_kernel::plan::fill(ferrax_kernel::Scalar::u32(0), s.operand.size());
+        task.include(wgsl::lower(&clear, limits)?, &[], &[winners]);
+        let bid = format!("{body}atomicMax(&out0[at], u32(t) + 1u);\n");
+        task.run(wgsl::wrapped(atomics(1), limits.workgroup, groups, &bid), vec![Reg::In(1)], vec![winners], groups);
+        body += "if (in2[at] != u32(t) + 1u) { return; }\n";
+        reads.push(winners);
+    }
+    let value = wgsl::load(s.dtype, "in1", 0, "t");
+    body += &format!("let value = {value};\n");
+    body += &put(s.combine, s.dtype)?;
+    task.run(wgsl::wrapped(atomics(reads.len()), limits.workgroup, groups, &body), reads, vec![Reg::Out(0)], groups);
+    Ok(task)
+}
+
+/// The window's size along every axis of the operand.
+fn window_sizes(s: &Scatter) -> ferrax_kernel::Dims {
+    let mut sizes = s.update_window_dims.iter().map(|k| s.updates[*k]);
+    let left_out = |axis: &usize| s.inserted_window_dims.contains(axis) || s.operand_batching_dims.contains(axis);
+    (0..s.operand.len()).map(|axis| if left_out(&axis) { 1 } else { sizes.next().unwrap_or(1) }).collect()
+}
+
+/// Statements that bring the lane `value` to element `at` of `out0`, an array of atomic words.
+pub fn put(how: Combine, d: DType) -> Res<String> {
+    let word = to_word(d, "value");
+    let whole = per_word(d) == 1;
+    match how {
+        Combine::Set if whole => return Ok(format!("atomicStore(&out0[at], {word});\n")),
+        Combine::Reduce(ReduceKind::Sum) if whole && d.is_int() => {
+            return Ok(format!("atomicAdd(&out0[at], {word});\n"));
+        }
+        Combine::Sub if whole && d.is_int() => return Ok(format!("atomicSub(&out0[at], {word});\n")),
+        _ => (),
+    }
+    let combined = match how {
+        Combine::Set => "value".to_string(),
+        Combine::Sub => scalar::bin(Bin::Sub, d, "current", "value")?,
+        Combine::Reduce(kind) => scalar::combine(kind, d, "current", "value")?,
+    };
+    let (in_word, bits) = (per_word(d), 8 * d.size());
+    let mask = u32::MAX >> (32 - bits);
+    let current = from_word(d, &format!("((old >> shift) & {mask}u)"));
+    Ok(format!(
+        "let word = at / {in_word};
+let shift = u32(at % {in_word}) * {bits}u % 32u;
+var old = atomicLoad(&out0[word]);
+loop {{
+  let current = {current};
+  let combined: {t} = {combined};
+  let new_word = (old & ~({mask}u << shift)) | ({new} << shift);
+  if (new_word == old) {{ break; }}
+  let tried = atomicCompareExchangeWeak(&out0[word], old, new_word);
+  if (tried.exchanged) {{ break; }}
+  old = tried.old_value;
+}}
+",
+        t = lane(d),
+        new = to_word(d, "combined"),
+    ))
+}

@@ -1,0 +1,550 @@
+//! Plans: compiled to tasks, run slot by slot.
+//!
+//! The host drives control: it reads predicates, indices and trip counts back, and records the body again for each iteration. Slots
+//! hold references to buffers, so copies, carries and the elements of tapes move none.
+use crate::device::Device;
+use crate::memory::{self, GpuMemory, Slab};
+use crate::pipeline::Pipeline;
+use crate::recorder::{Copiers, Recorder};
+use crate::task::{Limits, Pass, Task};
+use crate::{routines, wgsl};
+use ferrax_kernel::backend::{Arg, Buffers, Executable, RunCx};
+use ferrax_kernel::kernel::{Access, Affine, Kernel, Node};
+use ferrax_kernel::plan::{Collective, HostCall, Loop, Place, Plan, SlotId, Step, Trip, Window};
+use ferrax_kernel::{Buffer, DType, Dims, Error, ReduceKind, Res, Scalar};
+use std::fmt::Write;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// A plan whose every step has its pipelines.
+pub struct Compiled {
+    device: Arc<Device>,
+    plan: Arc<Plan>,
+    ops: Vec<Op>,
+    /// The slots that nothing reads after each of `ops`.
+    dies: Vec<Vec<SlotId>>,
+    copiers: Copiers,
+}
+
+enum Op {
+    Task { what: &'static str, task: Task<Arc<Pipeline>>, ins: Vec<SlotId>, outs: Vec<SlotId> },
+    Copy { from: SlotId, to: SlotId },
+    Loop { it: Box<Loop>, cond: Vec<Op>, body: Vec<Op> },
+    Switch { index: SlotId, branches: Vec<Vec<Op>> },
+    Callback { call: HostCall, ins: Vec<SlotId>, outs: Vec<SlotId> },
+    Collective { kind: Collective, axes: Vec<Arc<str>>, ins: Vec<SlotId>, outs: Vec<SlotId> },
+    TapeLen { tape: SlotId, out: SlotId },
+    EmptyTape { out: SlotId },
+}
+
+impl Compiled {
+    /// # Errors
+    /// `Unsupported` for what the device lacks, naming it; `Invalid` for kernels that break their invariants.
+    pub fn new(device: &Arc<Device>, plan: Arc<Plan>) -> Res<Compiled> {
+        for slot in plan.slots.iter().filter(|s| s.tape == 0) {
+            device.require(slot.dtype)?;
+            if slot.bytes() as u64 > device.max_bytes() {
+                let limit = device.max_bytes();
+                return Err(Error::OutOfMemory(format!(
+                    "{}: {} bytes are more than the {limit} one buffer can have",
+                    device.name(),
+                    slot.bytes()
+                )));
+            }
+        }
+        let ops = compile(device, &plan.steps)?;
+        let dies = deaths(&plan);
+        let copiers = Copiers::new(device)?;
+        Ok(Compiled { device: device.clone(), plan, ops, dies, copiers })
+    }
+}
+
+fn compile(device: &Device, steps: &[Step]) -> Res<Vec<Op>> {
+    let limits = Limits::of(&device.limits);
+    let named = |e: Error| match e {
+        Error::Unsupported(s) => Error::Unsupported(format!("{}: {s}", device.name())),
+        e => e,
+    };
+    let one = |s: &Step| {
+        Ok(match s {
+            Step::Kernel { kernel, ins, outs } => {
+                kernel.verify()?;
+                let task = wgsl::lower(kernel, limits).map_err(named)?.compile(device)?;
+                Op::Task { what: "kernel", task, ins: ins.clone(), outs: outs.clone() }
+            }
+            Step::Routine { routine, ins, outs } => {
+                let task = routines::lower(routine, limits).map_err(named)?.compile(device)?;
+                Op::Task { what: routine.name(), task, ins: ins.clone(), outs: outs.clone() }
+            }
+            Step::Copy { from, to } => Op::Copy { from: *from, to: *to },
+            Step::Loop(l) => {
+                let cond = if let Trip::While { cond, .. } = &l.trip { compile(device, cond)? } else { vec![] };
+                let it = Loop { body: vec![], ..(**l).clone() };
+                Op::Loop { it: Box::new(it), cond, body: compile(device, &l.body)? }
+            }
+            Step::Switch { index, branches, .. } => {
+                Op::Switch { index: *index, branches: branches.iter().map(|b| compile(device, b)).collect::<Res<_>>()? }
+            }
+            Step::Callback { call, ins, outs } => {
+                Op::Callback { call: call.clone(), ins: ins.clone(), outs: outs.clone() }
+            }
+            Step::Collective { kind, axes, ins, outs } => {
+                Op::Collective { kind: kind.clone(), axes: axes.clone(), ins: ins.clone(), outs: outs.clone() }
+            }
+            Step::TapeLen { tape, out } => Op::TapeLen { tape: *tape, out: *out },
+            Step::EmptyTape { out } => Op::EmptyTape { out: *out },
+        })
+    };
+    steps.iter().map(one).collect()
+}
+
+/// For each of the plan's own steps, the slots that no later one names.
+fn deaths(plan: &Plan) -> Vec<Vec<SlotId>> {
+    let mut last: Vec<Option<usize>> = vec![None; plan.slots.len()];
+    for (i, step) in plan.steps.iter().enumerate() {
+        names(step, &mut |s| last[s as usize] = Some(i));
+    }
+    plan.outputs.iter().for_each(|o| last[*o as usize] = None);
+    let mut dies = vec![vec![]; plan.steps.len()];
+    for (slot, at) in last.iter().enumerate() {
+        if let Some(i) = at {
+            dies[*i].push(slot as SlotId);
+        }
+    }
+    dies
+}
+fn names(step: &Step, f: &mut dyn FnMut(SlotId)) {
+    match step {
+        Step::Kernel { ins, outs, .. }
+        | Step::Routine { ins, outs, .. }
+        | Step::Callback { ins, outs, .. }
+        | Step::Collective { ins, outs, .. } => ins.iter().chain(outs).for_each(|s| f(*s)),
+        Step::Copy { from, to } => [*from, *to].into_iter().for_each(f),
+        Step::TapeLen { tape, out } => [*tape, *out].into_iter().for_each(f),
+        Step::EmptyTape { out } => f(*out),
+        Step::Switch { index, branches, outs } => {
+            f(*index);
+            outs.iter().for_each(|s| f(*s));
+            branches.iter().flatten().for_each(|s| names(s, f));
+        }
+        Step::Loop(l) => {
+            match &l.trip {
+                Trip::Static(_) => (),
+                Trip::Dyn(n) => f(*n),
+                Trip::While { cond, pred } => {
+                    f(*pred);
+                    cond.iter().for_each(|s| names(s, f));
+                }
+            }
+            l.carries.iter().for_each(|c| [c.init, c.slot, c.next, c.out].into_iter().for_each(&mut *f));
+            l.xs.iter().chain(&l.ys).for_each(|w| [w.all, w.each].into_iter().for_each(&mut *f));
+            l.count.iter().for_each(|c| f(*c));
+            l.body.iter().for_each(|s| names(s, f));
+        }
+    }
+}
+
+/// What a slot holds.
+#[derive(Clone)]
+enum Value {
+    Array(Arc<Slab>),
+    /// A sequence of values; of sequences, where tapes nest.
+    Tape(Vec<Value>),
+    /// A tape that reads as zeros however far.
+    Zeros,
+}
+
+struct Run<'a> {
+    compiled: &'a Compiled,
+    cx: &'a RunCx<'a>,
+    slots: Vec<Option<Value>>,
+    recorder: Recorder<'a>,
+}
+
+impl Run<'_> {
+    fn slot(&self, s: SlotId) -> &ferrax_kernel::plan::Slot {
+        &self.compiled.plan.slots[s as usize]
+    }
+    fn get(&self, s: SlotId) -> Res<&Value> {
+        self.slots[s as usize].as_ref().ok_or_else(|| Error::Invalid(format!("slot {s} is read before it is written")))
+    }
+    fn array(&self, s: SlotId) -> Res<Arc<Slab>> {
+        match self.get(s)? {
+            Value::Array(a) => Ok(a.clone()),
+            _ => Err(Error::Invalid(format!("slot {s} is a tape where an array is needed"))),
+        }
+    }
+    fn set(&mut self, s: SlotId, v: Value) {
+        let old = self.slots[s as usize].replace(v);
+        self.release(old);
+    }
+    fn release(&mut self, v: Option<Value>) {
+        match v {
+            Some(Value::Array(a)) => self.recorder.retire(a),
+            Some(Value::Tape(t)) => t.into_iter().for_each(|v| self.release(Some(v))),
+            Some(Value::Zeros) | None => (),
+        }
+    }
+    fn take(&mut self, s: SlotId) -> Res<Value> {
+        self.slots[s as usize].take().ok_or_else(|| Error::Invalid(format!("slot {s} is read before it is written")))
+    }
+    /// A new array for slot `s`.
+    fn fresh(&mut self, s: SlotId) -> Res<Arc<Slab>> {
+        self.recorder.slab(self.slot(s).bytes())
+    }
+    fn cancelled(&self) -> Res<()> {
+        if self.cx.cancel.load(Ordering::Relaxed) { Err(Error::Cancelled) } else { Ok(()) }
+    }
+    /// The bytes of slot `s` on the host, once all that was recorded has run.
+    fn bytes(&mut self, s: SlotId) -> Res<Vec<u8>> {
+        let slab = self.array(s)?;
+        self.recorder.submit()?;
+        memory::download(self.recorder.device, &slab, self.slot(s).bytes())
+    }
+    fn set_bytes(&mut self, s: SlotId, bytes: &[u8]) -> Res<()> {
+        if bytes.len() != self.slot(s).bytes() {
+            return Err(Error::Invalid(format!("slot {s} of {} bytes is given {}", self.slot(s).bytes(), bytes.len())));
+        }
+        // Not a slab that was given back: the upload overtakes what is recorded.
+        let slab = memory::upload(self.recorder.device, bytes)?;
+        self.set(s, Value::Array(slab));
+        Ok(())
+    }
+    fn integer(&mut self, s: SlotId) -> Res<i64> {
+        let bytes = self.bytes(s)?;
+        Ok(Scalar::from_bytes(self.slot(s).dtype, &bytes).to_i64())
+    }
+    fn set_integer(&mut self, s: SlotId, n: usize) -> Res<()> {
+        let x = Scalar::from_i64(self.slot(s).dtype, n as i64);
+        self.set_bytes(s, &x.bytes()[..x.dtype.size()])
+    }
+
+    fn ops(&mut self, ops: &[Op]) -> Res<()> {
+        ops.iter().try_for_each(|op| self.op(op))
+    }
+    fn op(&mut self, op: &Op) -> Res<()> {
+        self.cancelled()?;
+        match op {
+            Op::Task { task, ins, outs, .. } => self.task(task, ins, outs),
+            Op::Copy { from, to } => {
+                let v = self.get(*from)?.clone();
+                self.set(*to, v);
+                Ok(())
+            }
+            Op::Loop { it, cond, body } => self.run_loop(it, cond, body),
+            Op::Switch { index, branches } => {
+                let last =
+                    branches.len().checked_sub(1).ok_or_else(|| Error::Invalid("a switch without branches".into()))?;
+                let chosen = self.integer(*index)?.clamp(0, last as i64);
+                self.ops(&branches[chosen as usize])
+            }
+            Op::Callback { call, ins, outs } => {
+                let ins = ins.iter().map(|s| self.bytes(*s)).collect::<Res<Vec<_>>>()?;
+                let mut results: Vec<Vec<u8>> = outs.iter().map(|o| vec![0; self.slot(*o).bytes()]).collect();
+                let ins: Vec<&[u8]> = ins.iter().map(|b| &b[..]).collect();
+                call.f.call(&ins, &mut results.iter_mut().map(|r| &mut r[..]).collect::<Vec<_>>())?;
+                outs.iter().zip(results).try_for_each(|(o, r)| self.set_bytes(*o, &r))
+            }
+            Op::Collective { kind, axes, ins, outs } => self.collective(kind, axes, ins, outs),
+            Op::TapeLen { tape, out } => {
+                let n = match self.get(*tape)? {
+                    Value::Tape(t) => t.len(),
+                    Value::Zeros => 0,
+                    Value::Array(_) => return Err(Error::Invalid(format!("slot {tape} is no tape"))),
+                };
+                self.set_integer(*out, n)
+            }
+            Op::EmptyTape { out } => {
+                self.set(*out, Value::Zeros);
+                Ok(())
+            }
+        }
+    }
+
+    fn task(&mut self, task: &Task<Arc<Pipeline>>, ins: &[SlotId], outs: &[SlotId]) -> Res<()> {
+        let mut arrays = ins.iter().map(|s| self.array(*s)).collect::<Res<Vec<_>>>()?;
+        let mut results = vec![];
+        for (i, o) in outs.iter().enumerate() {
+            let result =
+                if i == 0 && task.updates { self.updated(ins[0], *o, &mut arrays[0])? } else { self.fresh(*o)? };
+            results.push(result);
+        }
+        self.recorder.task(task, &arrays, &results)?;
+        drop(arrays);
+        outs.iter().zip(results).for_each(|(o, r)| self.set(*o, Value::Array(r)));
+        Ok(())
+    }
+
+    /// The array that starts as operand `x`, whose reference `array` is: `x` itself where the plan gives both one place and nobody
+    /// else holds it, else a copy.
+    fn updated(&mut self, x: SlotId, out: SlotId, array: &mut Arc<Slab>) -> Res<Arc<Slab>> {
+        // The slot's reference, and `array`.
+        if self.one_place(x, out) && Arc::strong_count(array) == 2 {
+            let taken = self.slots[x as usize].take();
+            drop(taken);
+            // The task does not read operand 0; what stands for it there is of no account.
+            return Ok(array.clone());
+        }
+        let bytes = self.slot(out).bytes();
+        let copy = self.recorder.slab(bytes)?;
+        self.recorder.copy(array, 0, &copy, 0, bytes)?;
+        Ok(copy)
+    }
+    fn one_place(&self, a: SlotId, b: SlotId) -> bool {
+        let root = |mut s: SlotId| {
+            while let Place::Same(of) = self.compiled.plan.places[s as usize] {
+                s = of;
+            }
+            s
+        };
+        root(a) == root(b)
+    }
+
+    fn run_loop(&mut self, l: &Loop, cond: &[Op], body: &[Op]) -> Res<()> {
+        for c in &l.carries {
+            let v = self.get(c.init)?.clone();
+            self.set(c.slot, v);
+        }
+        let trip = match l.trip {
+            Trip::Static(n) => Some(n),
+            Trip::Dyn(n) => Some(self.integer(n)?.max(0) as usize),
+            Trip::While { .. } => None,
+        };
+        // Where elements of ys go: into an array, or one after the other.
+        let mut ys = l.ys.iter().map(|w| self.sink(w)).collect::<Res<Vec<_>>>()?;
+        let mut i = 0;
+        loop {
+            self.cancelled()?;
+            let goes_on = match (&l.trip, trip) {
+                (Trip::While { pred, .. }, _) => {
+                    self.ops(cond)?;
+                    self.bytes(*pred)?.first().is_some_and(|b| *b != 0)
+                }
+                (_, n) => Some(i) < n,
+            };
+            if !goes_on {
+                break;
+            }
+            let k = trip.filter(|_| l.reverse).map_or(i, |n| n - 1 - i);
+            for w in &l.xs {
+                let x = self.element(w, k)?;
+                self.set(w.each, x);
+            }
+            self.ops(body)?;
+            for (w, y) in l.ys.iter().zip(&mut ys) {
+                let each = self.get(w.each)?.clone();
+                match (y, each) {
+                    (Value::Tape(t), each) => t.push(each),
+                    (Value::Array(all), Value::Array(each)) => {
+                        let bytes = self.slot(w.each).bytes();
+                        self.recorder.copy(&each, 0, &*all, k * bytes, bytes)?;
+                    }
+                    _ => return Err(Error::Invalid(format!("slot {} cannot hold its elements", w.all))),
+                }
+            }
+            // All are taken before any is put: carries may trade places.
+            let next = l.carries.iter().map(|c| self.take(c.next)).collect::<Res<Vec<_>>>()?;
+            l.carries.iter().zip(next).for_each(|(c, v)| self.set(c.slot, v));
+            i += 1;
+        }
+        for c in &l.carries {
+            let v = self.take(c.slot)?;
+            self.set(c.out, v);
+        }
+        for (w, mut y) in l.ys.iter().zip(ys) {
+            if let (Value::Tape(t), true) = (&mut y, l.reverse) {
+                t.reverse();
+            }
+            self.set(w.all, y);
+        }
+        l.count.map_or(Ok(()), |c| self.set_integer(c, i))
+    }
+    fn sink(&mut self, w: &Window) -> Res<Value> {
+        Ok(if self.slot(w.all).tape > 0 { Value::Tape(vec![]) } else { Value::Array(self.fresh(w.all)?) })
+    }
+    /// Element `k` of what the window looks at.
+    fn element(&mut self, w: &Window, k: usize) -> Res<Value> {
+        let bytes = self.slot(w.each).bytes();
+        let missing =
+            |len: usize| Error::Invalid(format!("a loop reads element {k} of slot {}, which ends at {len}", w.all));
+        match self.get(w.all)? {
+            Value::Zeros if self.slot(w.each).tape > 0 => Ok(Value::Zeros),
+            Value::Zeros => memory::upload(self.recorder.device, &vec![0; bytes]).map(Value::Array),
+            Value::Tape(t) => t.get(k).cloned().ok_or_else(|| missing(t.len())),
+            Value::Array(all) => {
+                let (all, len) = (all.clone(), self.slot(w.all).bytes());
+                if (k + 1) * bytes > len {
+                    return Err(missing(len / bytes.max(1)));
+                }
+                let each = self.recorder.slab(bytes)?;
+                self.recorder.copy(&all, k * bytes, &each, 0, bytes)?;
+                Ok(Value::Array(each))
+            }
+        }
+    }
+
+    fn collective(&mut self, kind: &Collective, axes: &[Arc<str>], ins: &[SlotId], outs: &[SlotId]) -> Res<()> {
+        let world = self
+            .cx
+            .world
+            .ok_or_else(|| Error::Invalid(format!("a collective over {axes:?} runs on a single device")))?;
+        let (rank, size) = world.rank(axes)?;
+        if *kind == Collective::AxisIndex {
+            return outs.iter().try_for_each(|o| self.set_integer(*o, rank));
+        }
+        for (x, out) in ins.iter().zip(outs) {
+            let mine = self.bytes(*x)?;
+            let all = world.exchange(axes, &mine)?;
+            let bytes: Vec<u8> = match kind {
+                Collective::AllReduce(kind) => {
+                    self.all_reduce(*kind, *out, &all)?;
+                    continue;
+                }
+                Collective::AllGather => all.concat(),
+                Collective::AllToAll => {
+                    let chunk = mine.len() / size;
+                    all.iter().flat_map(|b| b[rank * chunk..(rank + 1) * chunk].iter().copied()).collect()
+                }
+                Collective::Permute(pairs) => {
+                    let from = pairs.iter().find(|(_, to)| *to as usize == rank);
+                    from.map_or_else(|| vec![0; mine.len()], |(from, _)| all[*from as usize].to_vec())
+                }
+                Collective::AxisIndex => continue,
+            };
+            self.set_bytes(*out, &bytes)?;
+        }
+        Ok(())
+    }
+    /// What all devices handed in, combined here in the order of their index.
+    fn all_reduce(&mut self, kind: ReduceKind, out: SlotId, all: &[Arc<[u8]>]) -> Res<()> {
+        let (d, len) = (self.slot(out).dtype, self.slot(out).len);
+        let f = kind.bin().ok_or_else(|| Error::Invalid(format!("a collective by {}", kind.name())))?;
+        let acc = if d == DType::Bool { d } else { d.lane() };
+        let mut nodes = vec![];
+        for input in 0..all.len() as u32 {
+            let load = Access { input, at: Affine::new(0, [1]), guards: vec![].into(), fill: Scalar::zero(d) };
+            nodes.push((d, Node::Load(Box::new(load))));
+            nodes.push((acc, Node::Convert(nodes.len() as u32 - 1)));
+            if input > 0 {
+                let (sum, x) = if input == 1 { (1, 3) } else { (nodes.len() as u32 - 3, nodes.len() as u32 - 1) };
+                nodes.push((acc, Node::Bin(f, sum, x)));
+            }
+        }
+        nodes.push((d, Node::Convert(nodes.len() as u32 - 1)));
+        let outputs = vec![nodes.len() as u32 - 1];
+        let k =
+            Kernel { grid: [len].into(), rdims: Dims::default(), inputs: vec![(d, len); all.len()], nodes, outputs };
+        let device = self.recorder.device.clone();
+        let task = wgsl::lower(&k, Limits::of(&device.limits))?.compile(&device)?;
+        let ins = all.iter().map(|b| memory::upload(&device, b)).collect::<Res<Vec<_>>>()?;
+        let result = self.fresh(out)?;
+        self.recorder.task(&task, &ins, std::slice::from_ref(&result))?;
+        self.recorder.submit()?;
+        self.set(out, Value::Array(result));
+        Ok(())
+    }
+}
+
+impl Executable for Compiled {
+    fn run(&self, cx: &RunCx, args: smallvec::SmallVec<[Arg; 4]>) -> Res<Buffers> {
+        self.device.check()?;
+        let plan = &*self.plan;
+        if args.len() != plan.inputs.len() {
+            return Err(Error::Invalid(format!("a plan of {} inputs is given {}", plan.inputs.len(), args.len())));
+        }
+        let recorder = Recorder::new(&self.device, &self.copiers);
+        let mut run = Run { compiled: self, cx, slots: vec![None; plan.slots.len()], recorder };
+        for (slot, arg) in plan.inputs.iter().zip(args) {
+            if arg.buffer.bytes() != plan.slots[*slot as usize].bytes() {
+                return Err(Error::Invalid(format!("input slot {slot} is given {} bytes", arg.buffer.bytes())));
+            }
+            // A donated buffer that nobody else holds leaves its slab with one reference: the slot's.
+            let slab = memory::slab_of(&self.device, &arg.buffer)?;
+            if arg.donated {
+                drop(arg.buffer.into_memory());
+            }
+            run.slots[*slot as usize] = Some(Value::Array(slab));
+        }
+        for (op, dies) in self.ops.iter().zip(&self.dies) {
+            run.op(op)?;
+            for s in dies {
+                let v = run.slots[*s as usize].take();
+                run.release(v);
+            }
+        }
+        let outs = plan.outputs.iter().map(|o| run.array(*o)).collect::<Res<Vec<_>>>()?;
+        run.recorder.submit()?;
+        let buffer =
+            |(o, slab): (&SlotId, Arc<Slab>)| Buffer::ready(GpuMemory { slab, bytes: plan.slots[*o as usize].bytes() });
+        Ok(plan.outputs.iter().zip(outs).map(buffer).collect())
+    }
+    fn plan(&self) -> &Plan {
+        &self.plan
+    }
+    fn text(&self) -> String {
+        let mut text = String::new();
+        write_ops(&mut text, &self.ops, 0);
+        text
+    }
+}
+
+fn write_ops(text: &mut String, ops: &[Op], depth: usize) {
+    let pad = "  ".repeat(depth);
+    for op in ops {
+        let _ = match op {
+            Op::Task { what, task, ins, outs } => {
+                let _ = writeln!(text, "{pad}{what} {ins:?} -> {outs:?}: {} passes", task.passes.len());
+                for pass in &task.passes {
+                    let _ = match pass {
+                        Pass::Run { pipeline, reads, writes, groups, .. } => {
+                            writeln!(
+                                text,
+                                "{pad}  {reads:?} -> {writes:?} in {groups:?} workgroups\n{}",
+                                pipeline.source.wgsl
+                            )
+                        }
+                        copy => writeln!(text, "{pad}  {}", describe_copy(copy)),
+                    };
+                }
+                Ok(())
+            }
+            Op::Copy { from, to } => writeln!(text, "{pad}{to} = {from}"),
+            Op::Loop { it, cond, body } => {
+                let _ = writeln!(
+                    text,
+                    "{pad}loop {}",
+                    match &it.trip {
+                        Trip::Static(n) => format!("{n} times"),
+                        Trip::Dyn(s) => format!("as often as slot {s} says"),
+                        Trip::While { pred, .. } => format!("while slot {pred}"),
+                    }
+                );
+                write_ops(text, cond, depth + 1);
+                write_ops(text, body, depth + 1);
+                Ok(())
+            }
+            Op::Switch { index, branches } => {
+                let _ = writeln!(text, "{pad}switch slot {index}");
+                for (i, b) in branches.iter().enumerate() {
+                    let _ = writeln!(text, "{pad}  {i}:");
+                    write_ops(text, b, depth + 2);
+                }
+                Ok(())
+            }
+            Op::Callback { call, ins, outs } => writeln!(text, "{pad}{call:?} {ins:?} -> {outs:?}"),
+            Op::Collective { kind, axes, ins, outs } => {
+                writeln!(text, "{pad}{kind:?} over {axes:?} {ins:?} -> {outs:?}")
+            }
+            Op::TapeLen { tape, out } => writeln!(text, "{pad}{out} = length of tape {tape}"),
+            Op::EmptyTape { out } => writeln!(text, "{pad}{out} = empty tape"),
+        };
+    }
+}
+fn describe_copy(p: &Pass<Arc<Pipeline>>) -> String {
+    match p {
+        Pass::Copy { from, from_at, to, to_at, bytes } => {
+            format!("{bytes} bytes from {from:?} at {from_at} to {to:?} at {to_at}")
+        }
+        Pass::Run { .. } => String::new(),
+    }
+}

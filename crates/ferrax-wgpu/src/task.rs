@@ -1,0 +1,126 @@
+//! What one step of a plan becomes: passes over the step's buffers and over scratch of its own.
+use crate::device::Device;
+use crate::pipeline::{Pipeline, Source, pipeline};
+use ferrax_kernel::Res;
+use std::sync::Arc;
+
+/// A buffer of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reg {
+    In(usize),
+    Out(usize),
+    Scratch(usize),
+}
+
+#[derive(Clone, Debug)]
+pub enum Pass<P> {
+    Run {
+        pipeline: P,
+        reads: Vec<Reg>,
+        writes: Vec<Reg>,
+        groups: (u32, u32),
+        immediates: [u32; 4],
+    },
+    /// Byte positions and counts; any alignment.
+    Copy {
+        from: Reg,
+        from_at: usize,
+        to: Reg,
+        to_at: usize,
+        bytes: usize,
+    },
+}
+
+/// INVARIANT: the passes write every byte of every output, given that output 0 starts as input 0 where `updates` is set.
+#[derive(Clone, Debug)]
+pub struct Task<P> {
+    /// Bytes of each scratch buffer.
+    pub scratch: Vec<usize>,
+    pub passes: Vec<Pass<P>>,
+    /// Output 0 starts as input 0, in its place where nobody else needs that.
+    pub updates: bool,
+}
+
+impl<P> Default for Task<P> {
+    fn default() -> Task<P> {
+        Task { scratch: vec![], passes: vec![], updates: false }
+    }
+}
+
+impl Task<Source> {
+    pub fn add_scratch(&mut self, bytes: usize) -> Reg {
+        self.scratch.push(bytes);
+        Reg::Scratch(self.scratch.len() - 1)
+    }
+    pub fn run(&mut self, wgsl: String, reads: Vec<Reg>, writes: Vec<Reg>, groups: (u32, u32)) {
+        self.run_with(wgsl, reads, writes, groups, [0; 4])
+    }
+    pub fn run_with(
+        &mut self,
+        wgsl: String,
+        reads: Vec<Reg>,
+        writes: Vec<Reg>,
+        groups: (u32, u32),
+        immediates: [u32; 4],
+    ) {
+        let pipeline = Source { reads: reads.len() as u32, writes: writes.len() as u32, wgsl };
+        self.passes.push(Pass::Run { pipeline, reads, writes, groups, immediates });
+    }
+    /// The passes of `inner` as part of this task, its inputs and outputs being `ins` and `outs`.
+    pub fn include(&mut self, inner: Task<Source>, ins: &[Reg], outs: &[Reg]) {
+        let first = self.scratch.len();
+        self.scratch.extend(inner.scratch);
+        let place = |r: Reg| match r {
+            Reg::In(i) => ins[i],
+            Reg::Out(i) => outs[i],
+            Reg::Scratch(i) => Reg::Scratch(first + i),
+        };
+        let all = |r: Vec<Reg>| r.into_iter().map(place).collect();
+        self.passes.extend(inner.passes.into_iter().map(|p| match p {
+            Pass::Run { pipeline, reads, writes, groups, immediates } => {
+                Pass::Run { pipeline, reads: all(reads), writes: all(writes), groups, immediates }
+            }
+            Pass::Copy { from, from_at, to, to_at, bytes } => {
+                Pass::Copy { from: place(from), from_at, to: place(to), to_at, bytes }
+            }
+        }));
+    }
+    pub fn compile(self, device: &Device) -> Res<Task<Arc<Pipeline>>> {
+        let compile = |p: Pass<Source>| {
+            Ok(match p {
+                Pass::Run { pipeline: source, reads, writes, groups, immediates } => {
+                    Pass::Run { pipeline: pipeline(device, source)?, reads, writes, groups, immediates }
+                }
+                Pass::Copy { from, from_at, to, to_at, bytes } => Pass::Copy { from, from_at, to, to_at, bytes },
+            })
+        };
+        let passes = self.passes.into_iter().map(compile).collect::<Res<_>>()?;
+        Ok(Task { scratch: self.scratch, passes, updates: self.updates })
+    }
+}
+
+/// What of the device's limits the generated text depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Buffers that one pipeline may see.
+    pub buffers: usize,
+    /// Invocations in a workgroup: a multiple of 64.
+    pub workgroup: u32,
+    /// Workgroups in a dimension.
+    pub groups: u32,
+}
+
+impl Limits {
+    pub fn of(l: &wgpu::Limits) -> Limits {
+        let invocations = l.max_compute_invocations_per_workgroup.min(l.max_compute_workgroup_size_x).min(256);
+        Limits {
+            buffers: l.max_storage_buffers_per_shader_stage.min(l.max_bindings_per_bind_group) as usize,
+            workgroup: invocations / 64 * 64,
+            groups: l.max_compute_workgroups_per_dimension,
+        }
+    }
+    /// Workgroups for `threads` invocations.
+    pub fn groups_for(&self, threads: usize) -> (u32, u32) {
+        crate::wgsl::fold((threads as u64).div_ceil(self.workgroup as u64), self.groups)
+    }
+}

@@ -1,0 +1,193 @@
+//! WGSL from the waist: lanes, their places in buffers, the scalar table, kernels.
+//!
+//! Buffers are arrays of words, packed as the host has them, so uploads and downloads copy bytes and 8- and 16-bit elements need no
+//! feature of the adapter. A lane is `f32` for floats, `i32` or `u32` for integers, `bool` for booleans; after each function it is
+//! brought back into its dtype.
+//!
+//! INVARIANT: WGSL promises nothing about nan, infinities and signed zeros, so whatever depends on them is done on bits; float
+//! constants are made from their bits at run time. An invocation that writes elements narrower than a word writes whole words: it
+//! does as many consecutive elements as the narrowest output has in one.
+mod kernel;
+pub mod prelude;
+mod real;
+mod reduce;
+pub mod scalar;
+
+pub use kernel::{Lowered, lower};
+
+use crate::task::Limits;
+use ferrax_kernel::{Affine, DType, Scalar};
+use std::fmt::Write;
+
+/// The WGSL type of a lane.
+pub fn lane(d: DType) -> &'static str {
+    match d {
+        DType::Bool => "bool",
+        _ if d.is_float() => "f32",
+        _ if d.is_signed() => "i32",
+        _ => "u32",
+    }
+}
+
+/// Elements in a word.
+pub fn per_word(d: DType) -> usize {
+    4 / d.size().min(4)
+}
+
+/// The lane of an element whose bits stand in the low end of the word `w`.
+pub fn from_word(d: DType, w: &str) -> String {
+    match d {
+        DType::Bool => format!("({w} != 0u)"),
+        DType::I8 => format!("(bitcast<i32>({w} << 24u) >> 24u)"),
+        DType::I16 => format!("(bitcast<i32>({w} << 16u) >> 16u)"),
+        DType::I32 => format!("bitcast<i32>({w})"),
+        DType::F16 => format!("f16_to_f32({w})"),
+        DType::BF16 => format!("bitcast<f32>({w} << 16u)"),
+        DType::F32 => format!("bitcast<f32>({w})"),
+        _ => w.to_string(),
+    }
+}
+
+/// The bits of a lane in the low end of a word; the rest of the word is zero.
+pub fn to_word(d: DType, v: &str) -> String {
+    match d {
+        DType::Bool => format!("select(0u, 1u, {v})"),
+        DType::I8 => format!("(bitcast<u32>({v}) & 0xffu)"),
+        DType::I16 => format!("(bitcast<u32>({v}) & 0xffffu)"),
+        DType::F16 => format!("f32_to_f16({v})"),
+        DType::BF16 => format!("f32_to_bf16({v})"),
+        DType::I32 | DType::F32 => format!("bitcast<u32>({v})"),
+        _ => v.to_string(),
+    }
+}
+
+/// A lane brought back into its dtype: narrow integers wrap, narrow floats round.
+pub fn narrowed(d: DType, v: &str) -> String {
+    match d {
+        DType::I8 => format!("((({v}) << 24u) >> 24u)"),
+        DType::I16 => format!("((({v}) << 16u) >> 16u)"),
+        DType::U8 => format!("(({v}) & 0xffu)"),
+        DType::U16 => format!("(({v}) & 0xffffu)"),
+        DType::F16 => format!("f16_to_f32(f32_to_f16({v}))"),
+        DType::BF16 => format!("bitcast<f32>(f32_to_bf16({v}) << 16u)"),
+        _ => v.to_string(),
+    }
+}
+
+/// The lane of element `at` (an `i32` expression) of a buffer that starts `base` words into the array `words`.
+pub fn load(d: DType, words: &str, base: usize, at: &str) -> String {
+    let base = if base == 0 { String::new() } else { format!("{base} + ") };
+    let w = match per_word(d) {
+        1 => format!("{words}[{base}({at})]"),
+        2 => format!("half_of({words}[{base}(({at}) >> 1u)], {at})"),
+        _ => format!("byte_of({words}[{base}(({at}) >> 2u)], {at})"),
+    };
+    from_word(d, &w)
+}
+
+/// A constant lane.
+pub fn constant(s: Scalar) -> String {
+    match lane(s.dtype) {
+        "bool" => (s.bits != 0).to_string(),
+        "f32" => format!("float({}u)", (s.to_f64() as f32).to_bits()),
+        "i32" => format!("bitcast<i32>({}u)", s.to_i64() as u32),
+        _ => format!("{}u", s.bits),
+    }
+}
+
+/// The value of an affine form over the coordinates `c0, c1, ..`, as an `i32` expression.
+pub fn affine(a: &Affine) -> String {
+    let mut text = if a.offset == 0 { String::new() } else { format!("({})", a.offset) };
+    for (k, s) in a.strides.iter().enumerate().filter(|(_, s)| **s != 0) {
+        let plus = if text.is_empty() { "" } else { " + " };
+        let _ = if *s == 1 { write!(text, "{plus}c{k}") } else { write!(text, "{plus}c{k} * ({s})") };
+    }
+    if text.is_empty() { "0".into() } else { text }
+}
+
+/// Statements that define coordinates `c{first}, ..` of the row-major position `i` in `dims`.
+pub fn unravel(body: &mut String, i: &str, dims: &[usize], first: usize) {
+    let mut rest = i.to_string();
+    for k in (0..dims.len()).rev() {
+        let c = first + k;
+        if k == 0 {
+            let _ = writeln!(body, "let c{c} = {rest};");
+        } else {
+            let _ = writeln!(body, "let c{c} = ({rest}) % {};", dims[k]);
+            let _ = writeln!(body, "let q{c} = ({rest}) / {};", dims[k]);
+            rest = format!("q{c}");
+        }
+    }
+}
+
+/// How many workgroups in x and y make at least `groups`, where a dimension holds `limit`.
+pub fn fold(groups: u64, limit: u32) -> (u32, u32) {
+    let y = groups.div_ceil(limit as u64).max(1);
+    (groups.div_ceil(y).max(1) as u32, y as u32)
+}
+
+/// Declarations of `in0, ..` and `out0, ..`.
+pub fn bindings(reads: usize, writes: usize) -> String {
+    let mut text = String::new();
+    for k in 0..reads {
+        let _ = writeln!(text, "@group(0) @binding({k}) var<storage, read> in{k}: array<u32>;");
+    }
+    for k in 0..writes {
+        let _ = writeln!(text, "@group(0) @binding({}) var<storage, read_write> out{k}: array<u32>;", reads + k);
+    }
+    text
+}
+
+/// A shader over plain bindings; `t` is the number of the invocation, `groups` what [`fold`] gave.
+pub fn entry(reads: usize, writes: usize, size: u32, groups: (u32, u32), body: &str) -> String {
+    wrapped(bindings(reads, writes), size, groups, body)
+}
+
+/// A shader with one output of `len` elements of `d`: `element` writes statements that find element `i` and gives its lane.
+pub fn each(
+    reads: usize,
+    d: DType,
+    len: usize,
+    limits: Limits,
+    element: impl Fn(&mut String) -> String,
+) -> (String, (u32, u32)) {
+    let in_word = per_word(d);
+    let threads = len.div_ceil(in_word);
+    let groups = limits.groups_for(threads);
+    let mut body = format!(
+        "if (t >= {threads}) {{ return; }}\nvar w: u32 = 0u;\nfor (var j = 0; j < {in_word}; j++) {{\nlet i = t * {in_word} + j;\n"
+    );
+    let _ = writeln!(body, "if (i >= {len}) {{ break; }}");
+    let value = element(&mut body);
+    let _ = writeln!(body, "w |= {} << (u32(j) * {}u);\n}}\nout0[t] = w;", to_word(d, &value), 32 / in_word % 32);
+    (entry(reads, 1, limits.workgroup, groups, &body), groups)
+}
+
+/// Like [`entry`], after `declarations` of one's own.
+pub fn wrapped(mut text: String, size: u32, groups: (u32, u32), body: &str) -> String {
+    let _ = write!(
+        text,
+        "@compute @workgroup_size({size}) fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) local: u32) {{\n\
+         let group = i32(workgroup.y * {}u + workgroup.x);\nlet t = group * {size} + i32(local);\n{body}}}\n",
+        groups.0
+    );
+    let functions = prelude::needed(&text);
+    functions + &text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folding_covers_all_groups_with_little_waste() {
+        for groups in [0, 1, 65535, 65536, 65535 * 3 + 1, 1 << 24, (1 << 24) + 1] {
+            let (x, y) = fold(groups, 65535);
+            assert!(x <= 65535 && y <= 65535, "{groups}: {x} by {y}");
+            assert!(
+                x as u64 * y as u64 >= groups && (x as u64 * y as u64) < groups + y as u64 + 1,
+                "{groups}: {x} by {y}"
+            );
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! A kernel as a task: one pass, or with large reductions several.
+//!
+//! ```text
+//!     invocation t:  for each of its consecutive elements i:  coordinates of i; nodes in order; stores
+//! ```
+use super::reduce;
+use super::{affine, constant, entry, load, per_word, scalar, to_word, unravel};
+use crate::pipeline::Source;
+use crate::task::{Limits, Pass, Reg, Task};
+use ferrax_kernel::kernel::{Affine, Guard, Kernel, Node, NodeId};
+use ferrax_kernel::{DType, Dims, Error, Res};
+use std::fmt::Write;
+
+pub type Lowered = Task<Source>;
+
+/// The task of `k`, whose inputs and outputs are the task's.
+///
+/// # Errors
+/// `Unsupported` for dtypes wider than 32 bits and for positions beyond 2^31; `Invalid` for functions a dtype does not have.
+pub fn lower(k: &Kernel, limits: Limits) -> Res<Lowered> {
+    let mut task = Task::default();
+    if k.grid.size() == 0 {
+        return Ok(task);
+    }
+    // One buffer is kept for the partial results of reductions, one for bundled inputs.
+    let room = limits.buffers.saturating_sub(2).max(2);
+    for (chunk, outs) in k.outputs.chunks(room / 2).enumerate() {
+        let part = collapsed(&with_outputs(k, outs));
+        check(&part)?;
+        let first = chunk * (room / 2);
+        let outs: Vec<Reg> = (first..first + outs.len()).map(Reg::Out).collect();
+        let (reads, places) = bundle(&mut task, &part, room - outs.len());
+        Text { k: &part, places, limits }.passes(&mut task, reads, outs)?;
+    }
+    Ok(task)
+}
+
+/// Where an input lies among the bound arrays: its name, and its first word.
+pub type Place = (String, usize);
+
+pub struct Text<'a> {
+    pub k: &'a Kernel,
+    pub places: Vec<Place>,
+    pub limits: Limits,
+}
+
+impl Text<'_> {
+    fn passes(&self, task: &mut Lowered, reads: Vec<Reg>, outs: Vec<Reg>) -> Res<()> {
+        let reductions = reduce::of(self.k);
+        if reductions.is_empty() || self.k.rdims.size() == 0 {
+            let constants: Vec<(NodeId, String)> = reductions.iter().map(|r| (r.node, r.of_nothing())).collect();
+            let mut body = String::new();
+            self.each_output(&mut body, "t", self.consecutive(), |text, body| text.epilogue(body, &constants))?;
+            let threads = self.k.grid.size().div_ceil(self.consecutive());
+            let groups = self.limits.groups_for(threads);
+            let body = format!("if (t >= {threads}) {{ return; }}\n{body}");
+            task.run(entry(reads.len(), outs.len(), self.limits.workgroup, groups, &body), reads, outs, groups);
+            return Ok(());
+        }
+        reduce::passes(self, task, &reductions, reads, outs)
+    }
+
+    /// How many consecutive elements an invocation does, so that it writes whole words.
+    pub fn consecutive(&self) -> usize {
+        self.k.output_dtypes().map(per_word).max().unwrap_or(1)
+    }
+
+    /// Text that does `f` for the consecutive elements `i` of group number `first`, and stores what they give.
+    pub fn each_output(
+        &self,
+        body: &mut String,
+        first: &str,
+        n: usize,
+        f: impl Fn(&Self, &mut String) -> Res<()>,
+    ) -> Res<()> {
+        if n == 1 {
+            let _ = writeln!(body, "let i = {first};");
+            unravel(body, "i", &self.k.grid, 0);
+            f(self, body)?;
+            return self.stores(body);
+        }
+        for o in self.narrow_outputs() {
+            let _ = writeln!(body, "var w{o}: u32 = 0u;");
+        }
+        let _ = writeln!(
+            body,
+            "for (var j = 0; j < {n}; j++) {{\nlet i = {first} * {n} + j;\nif (i >= {}) {{ break; }}",
+            self.k.grid.size()
+        );
+        unravel(body, "i", &self.k.grid, 0);
+        f(self, body)?;
+        self.stores(body)?;
+        body.push_str("}\n");
+        Ok(())
+    }
+
+    fn narrow_outputs(&self) -> impl Iterator<Item = usize> {
+        self.k.output_dtypes().enumerate().filter(|(_, d)| per_word(*d) > 1).map(|(o, _)| o)
+    }
+
+    fn stores(&self, body: &mut String) -> Res<()> {
+        for (o, id) in self.k.outputs.iter().enumerate() {
+            let d = self.k.dtype(*id);
+            let (word, in_word) = (to_word(d, &format!("n{id}")), per_word(d));
+            let _ = if in_word == 1 {
+                writeln!(body, "out{o}[i] = {word};")
+            } else {
+                let (last, bits) = (in_word - 1, 32 / in_word);
+                writeln!(
+                    body,
+                    "w{o} |= {word} << (u32(i & {last}) * {bits}u);\nif ((i & {last}) == {last} || i == {}) {{ out{o}[i / {in_word}] = w{o}; w{o} = 0u; }}",
+                    self.k.grid.size() - 1
+                )
+            };
+        }
+        Ok(())
+    }
+
+    /// The nodes that outputs need, once the reductions are known as `reduced`.
+    pub fn epilogue(&self, body: &mut String, reduced: &[(NodeId, String)]) -> Res<()> {
+        for (node, value) in reduced {
+            let _ = writeln!(body, "let n{node} = {value};");
+        }
+        self.nodes(body, &needed(self.k, self.k.outputs.iter().copied()))
+    }
+
+    /// A `let` for each wanted node but reductions, over coordinates that are in scope.
+    pub fn nodes(&self, body: &mut String, wanted: &[bool]) -> Res<()> {
+        for (id, (d, node)) in self.k.nodes.iter().enumerate().filter(|(id, _)| wanted[*id]) {
+            let n = |o: &NodeId| format!("n{o}");
+            let of = |o: &NodeId| self.k.dtype(*o);
+            let value = match node {
+                Node::Reduce { .. } => continue,
+                Node::Load(a) if !a.guards.is_empty() => {
+                    let (words, base) = &self.places[a.input as usize];
+                    let passes: Vec<String> = a.guards.iter().map(guard).collect();
+                    let _ = writeln!(
+                        body,
+                        "var n{id} = {};\nif ({}) {{ n{id} = {}; }}",
+                        constant(a.fill),
+                        passes.join(" && "),
+                        load(*d, words, *base, &affine(&a.at))
+                    );
+                    continue;
+                }
+                Node::Load(a) => {
+                    let (words, base) = &self.places[a.input as usize];
+                    load(*d, words, *base, &affine(&a.at))
+                }
+                Node::Const(s) => constant(*s),
+                Node::Index(a) => scalar::convert(DType::I32, *d, &format!("({})", affine(a))),
+                Node::Un(f, x) => scalar::un(*f, of(x), &n(x))?,
+                Node::Bin(f, x, y) => scalar::bin(*f, of(x), &n(x), &n(y))?,
+                Node::Select { p, t, f } => format!("select({}, {}, {})", n(f), n(t), n(p)),
+                Node::Convert(x) => scalar::convert(of(x), *d, &n(x)),
+                Node::Bitcast(x) => super::from_word(*d, &format!("({})", to_word(of(x), &n(x)))),
+                Node::Round { of: x, exponent, mantissa } => scalar::round(*d, &n(x), *exponent, *mantissa),
+            };
+            let _ = writeln!(body, "let n{id} = {value};");
+        }
+        Ok(())
+    }
+}
+
+fn guard(g: &Guard) -> String {
+    let at = affine(&g.at);
+    format!("({at}) >= {} && ({at}) < {}", clamp_i32(g.lo), clamp_i32(g.hi))
+}
+/// Bounds beyond all positions stay beyond them.
+fn clamp_i32(x: i64) -> i64 {
+    x.clamp(-(i32::MAX as i64), i32::MAX as i64)
+}
+
+/// The nodes that `roots` are computed from, themselves among them, up to and with the nearest reductions.
+pub fn needed(k: &Kernel, roots: impl Iterator<Item = NodeId>) -> Vec<bool> {
+    let mut needed = vec![false; k.nodes.len()];
+    roots.for_each(|r| needed[r as usize] = true);
+    for id in (0..k.nodes.len()).rev() {
+        let node = &k.nodes[id].1;
+        if needed[id] && !matches!(node, Node::Reduce { .. }) {
+            node.operands().iter().for_each(|o| needed[*o as usize] = true);
+        }
+    }
+    needed
+}
+
+/// The kernel of some of the outputs: the nodes they need, and the inputs those load.
+fn with_outputs(k: &Kernel, outputs: &[NodeId]) -> Kernel {
+    let mut live = vec![false; k.nodes.len()];
+    outputs.iter().for_each(|o| live[*o as usize] = true);
+    for id in (0..k.nodes.len()).rev() {
+        if live[id] {
+            k.nodes[id].1.operands().iter().for_each(|o| live[*o as usize] = true);
+        }
+    }
+    let mut out =
+        Kernel { grid: k.grid.clone(), rdims: k.rdims.clone(), inputs: k.inputs.clone(), ..Kernel::default() };
+    let mut at = vec![0; k.nodes.len()];
+    for (id, (d, node)) in k.nodes.iter().enumerate().filter(|(id, _)| live[*id]) {
+        let mut node = node.clone();
+        node.map_operands(|o| at[o as usize]);
+        at[id] = out.nodes.len() as NodeId;
+        out.nodes.push((*d, node));
+    }
+    out.outputs = outputs.iter().map(|o| at[*o as usize]).collect();
+    out
+}
+/// The same kernel with neighbouring dimensions that every affine form steps through alike made one, and those of size 1 dropped.
+fn collapsed(k: &Kernel) -> Kernel {
+    let mut k = k.clone();
+    let rank = k.grid.len();
+    let mut dims: Vec<usize> = k.domain().to_vec();
+    let mut of_grid: Vec<bool> = (0..dims.len()).map(|d| d < rank).collect();
+    let mut d = 0;
+    while d < dims.len() {
+        let merges = d + 1 < dims.len()
+            && of_grid[d] == of_grid[d + 1]
+            && forms(&mut k).iter().all(|f| f.stride(d) == f.stride(d + 1).saturating_mul(dims[d + 1] as i64));
+        let drop = dims[d] == 1 || merges;
+        if !drop {
+            d += 1;
+            continue;
+        }
+        if merges && dims[d] != 1 {
+            dims[d + 1] *= dims[d];
+        }
+        dims.remove(d);
+        of_grid.remove(d);
+        for f in forms(&mut k) {
+            if d < f.strides.len() {
+                f.strides.remove(d);
+            }
+        }
+        d = d.saturating_sub(1);
+    }
+    let n_grid = of_grid.iter().filter(|g| **g).count();
+    k.grid = Dims::new(&dims[..n_grid]);
+    // The rank says whether there is a reduction at all; its size is what counts.
+    k.rdims = Dims::new(&dims[n_grid..]);
+    k
+}
+/// All affine forms of the kernel.
+fn forms(k: &mut Kernel) -> Vec<&mut Affine> {
+    let mut all = vec![];
+    for (_, n) in &mut k.nodes {
+        match n {
+            Node::Index(a) => all.push(a),
+            Node::Load(a) => {
+                all.push(&mut a.at);
+                all.extend(a.guards.iter_mut().map(|g| &mut g.at));
+            }
+            _ => (),
+        }
+    }
+    all
+}
+
+/// Positions are `i32` in shaders, elements at most 32 bits wide.
+fn check(k: &Kernel) -> Res<()> {
+    let wide = k.nodes.iter().map(|n| n.0).find(|d| !crate::device::Device::supports(*d));
+    if let Some(d) = wide {
+        return Err(Error::Unsupported(format!("{} has no place on this device, which computes in 32 bits", d.long())));
+    }
+    let domain = k.domain();
+    let reach = i32::MAX as i64 - (1 << 24);
+    let fits = |a: &Affine| a.range(&domain).is_none_or(|(lo, hi)| lo >= -reach && hi <= reach);
+    let mut copy = k.clone();
+    let fits = forms(&mut copy).into_iter().all(|a| fits(a))
+        && [k.grid.size(), k.rdims.size()].iter().all(|n| *n as i64 <= reach);
+    if fits {
+        Ok(())
+    } else {
+        Err(Error::Unsupported(format!("a kernel over {} by {} has positions beyond 2^31", k.grid, k.rdims)))
+    }
+}
+
+/// What to bind so that at most `room` buffers are read, and where each input then lies: those beyond are copied into one.
+fn bundle(task: &mut Lowered, k: &Kernel, room: usize) -> (Vec<Reg>, Vec<Place>) {
+    let mut used: Vec<usize> =
+        k.nodes.iter().filter_map(|(_, n)| if let Node::Load(a) = n { Some(a.input as usize) } else { None }).collect();
+    used.sort_unstable();
+    used.dedup();
+    let mut places: Vec<Place> = vec![(String::new(), 0); k.inputs.len()];
+    let alone = if used.len() <= room { used.len() } else { room.max(1) - 1 };
+    let mut reads = vec![];
+    for input in &used[..alone] {
+        places[*input] = (format!("in{}", reads.len()), 0);
+        reads.push(Reg::In(*input));
+    }
+    if alone < used.len() {
+        let words = |i: usize| (k.inputs[i].0.size() * k.inputs[i].1).div_ceil(4);
+        let bundle = task.add_scratch(used[alone..].iter().map(|i| 4 * words(*i)).sum());
+        let mut at = 0;
+        for input in &used[alone..] {
+            places[*input] = (format!("in{}", reads.len()), at);
+            let bytes = k.inputs[*input].0.size() * k.inputs[*input].1;
+            task.passes.push(Pass::Copy { from: Reg::In(*input), from_at: 0, to: bundle, to_at: 4 * at, bytes });
+            at += words(*input);
+        }
+        reads.push(bundle);
+    }
+    (reads, places)
+}

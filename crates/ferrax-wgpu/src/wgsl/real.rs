@@ -1,0 +1,129 @@
+//! The lane that records: [`Real`] whose operations append WGSL statements, so that a function of [`ferrax_kernel::math`] becomes a
+//! function of the shader.
+//!
+//! INVARIANT: a value is the number of the `let` that made it; statements go to the thread's open function, one at a time.
+use ferrax_kernel::math::{Int, Mask, Real, TWO_OVER_PI_32};
+use std::cell::RefCell;
+use std::fmt::Write;
+
+thread_local! {
+    /// The body of the function being recorded, and how many values it has.
+    static BODY: RefCell<(String, u32)> = const { RefCell::new((String::new(), 0)) };
+}
+
+#[derive(Clone, Copy)]
+pub struct Float(u32);
+#[derive(Clone, Copy)]
+pub struct Integer(u32);
+#[derive(Clone, Copy)]
+pub struct Truth(u32);
+
+fn push(expression: std::fmt::Arguments) -> u32 {
+    BODY.with_borrow_mut(|(body, n)| {
+        let _ = writeln!(body, "  let v{n} = {expression};");
+        *n += 1;
+        *n - 1
+    })
+}
+
+/// `fn name(x, y, ..) -> f32`, recorded from `f`.
+pub fn function<const N: usize>(name: &str, f: impl Fn([Float; N]) -> Float) -> String {
+    BODY.with_borrow_mut(|b| *b = (String::new(), 0));
+    let parameters = ["x", "y"];
+    let result = f(std::array::from_fn(|i| Float(push(format_args!("{}", parameters[i])))));
+    let body = BODY.with_borrow_mut(|b| std::mem::take(&mut b.0));
+    let list: Vec<String> = parameters[..N].iter().map(|p| format!("{p}: f32")).collect();
+    format!("fn {name}({}) -> f32 {{\n{body}  return v{};\n}}\n", list.join(", "), result.0)
+}
+
+/// The function of the same name that [`Real::two_over_pi_word`] calls.
+pub fn two_over_pi_word() -> String {
+    let words: Vec<String> = TWO_OVER_PI_32.iter().map(|w| format!("{w}u")).collect();
+    format!(
+        "fn two_over_pi_word(i: i32) -> i32 {{\n  var words = array<u32, {n}>({});\n  return bitcast<i32>(words[clamp(i + 2, 0, {})]);\n}}\n",
+        words.join(", "),
+        words.len() - 1,
+        n = words.len()
+    )
+}
+
+macro_rules! binary {
+    ($($name:ident $op:literal $Out:ident)*) => {
+        $(fn $name(self, other: Self) -> $Out { $Out(push(format_args!("v{} {} v{}", self.0, $op, other.0))) })*
+    };
+}
+
+impl Mask for Truth {
+    binary! { and "&" Truth or "|" Truth xor "!=" Truth }
+    fn not(self) -> Truth {
+        Truth(push(format_args!("!v{}", self.0)))
+    }
+}
+
+impl Int for Integer {
+    type Mask = Truth;
+    fn constant(value: i64) -> Integer {
+        Integer(push(format_args!("bitcast<i32>({}u)", value as u32)))
+    }
+    binary! { add "+" Integer sub "-" Integer mul "*" Integer and "&" Integer or "|" Integer xor "^" Integer eq "==" Truth lt "<" Truth }
+    fn mul_high_unsigned(self, other: Integer) -> Integer {
+        Integer(push(format_args!("bitcast<i32>(mul_high(bitcast<u32>(v{}), bitcast<u32>(v{})))", self.0, other.0)))
+    }
+    fn shl(self, by: u32) -> Integer {
+        Integer(push(format_args!("v{} << {by}u", self.0)))
+    }
+    fn shr(self, by: u32) -> Integer {
+        Integer(push(format_args!("v{} >> {by}u", self.0)))
+    }
+    fn shr_unsigned(self, by: u32) -> Integer {
+        Integer(push(format_args!("bitcast<i32>(bitcast<u32>(v{}) >> {by}u)", self.0)))
+    }
+    fn shl_by(self, by: Integer) -> Integer {
+        Integer(push(format_args!("v{} << bitcast<u32>(v{})", self.0, by.0)))
+    }
+    fn shr_unsigned_by(self, by: Integer) -> Integer {
+        Integer(push(format_args!("bitcast<i32>(bitcast<u32>(v{}) >> bitcast<u32>(v{}))", self.0, by.0)))
+    }
+    fn select(mask: Truth, yes: Integer, no: Integer) -> Integer {
+        Integer(push(format_args!("select(v{}, v{}, v{})", no.0, yes.0, mask.0)))
+    }
+}
+
+impl Real for Float {
+    type Mask = Truth;
+    type Int = Integer;
+    const WIDE: bool = false;
+
+    fn constant(narrow: f32, _: f64) -> Float {
+        Float(push(format_args!("float({}u)", narrow.to_bits())))
+    }
+    fn from_bits(bits: Integer) -> Float {
+        Float(push(format_args!("bitcast<f32>(v{})", bits.0)))
+    }
+    fn to_bits(self) -> Integer {
+        Integer(push(format_args!("bitcast<i32>(v{})", self.0)))
+    }
+    binary! { add "+" Float sub "-" Float mul "*" Float div "/" Float lt "<" Truth le "<=" Truth eq "==" Truth }
+    fn sqrt(self) -> Float {
+        Float(push(format_args!("sqrt(v{})", self.0)))
+    }
+    fn neg(self) -> Float {
+        Float(push(format_args!("bitcast<f32>(bitcast<u32>(v{}) ^ 0x80000000u)", self.0)))
+    }
+    fn abs(self) -> Float {
+        Float(push(format_args!("bitcast<f32>(bitcast<u32>(v{}) & 0x7fffffffu)", self.0)))
+    }
+    fn select(mask: Truth, yes: Float, no: Float) -> Float {
+        Float(push(format_args!("select(v{}, v{}, v{})", no.0, yes.0, mask.0)))
+    }
+    fn round_small(self) -> (Float, Integer) {
+        let rounded = push(format_args!("round(v{})", self.0));
+        (Float(rounded), Integer(push(format_args!("i32(v{rounded})"))))
+    }
+    fn from_small(int: Integer) -> Float {
+        Float(push(format_args!("f32(v{})", int.0)))
+    }
+    fn two_over_pi_word(index: Integer) -> Integer {
+        Integer(push(format_args!("two_over_pi_word(v{})", index.0)))
+    }
+}

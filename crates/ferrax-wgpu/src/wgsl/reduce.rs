@@ -1,0 +1,317 @@
+//! Reductions, in the order of [`ferrax_kernel::order`]: teams of 16 invocations take the 16 lanes of a block of 1024 elements.
+//!
+//! ```text
+//!     n <= 32              one invocation a row, 16 accumulators
+//!     n <= 1024            one team a row; then the epilogue
+//!     n > 1024             one team a block, which leaves its result in scratch; then the same again over these
+//! ```
+//! INVARIANT: what is combined with what is a matter of logical positions alone, as the waist has it.
+use super::kernel::{Lowered, Text, needed};
+use super::{bindings, constant, entry, from_word, lane, scalar, to_word, unravel, wrapped};
+use crate::task::Reg;
+use ferrax_kernel::kernel::{Kernel, Node, NodeId};
+use ferrax_kernel::order::{BLOCK, LANES};
+use ferrax_kernel::{Bin, DType, ReduceKind, Res, Scalar};
+use std::fmt::Write;
+
+/// A row this short is done by one invocation.
+const SHORT: usize = 32;
+
+pub struct Reduction {
+    pub node: NodeId,
+    kind: ReduceKind,
+    of: NodeId,
+    /// Of the elements, of the accumulator, of the result.
+    element: DType,
+    acc: DType,
+    result: DType,
+}
+
+pub fn of(k: &Kernel) -> Vec<Reduction> {
+    let one = |(id, (d, n)): (usize, &(DType, Node))| match n {
+        Node::Reduce { kind, of } => {
+            let element = k.dtype(*of);
+            let acc = if element == DType::Bool { element } else { element.lane() };
+            Some(Reduction { node: id as NodeId, kind: *kind, of: *of, element, acc, result: *d })
+        }
+        _ => None,
+    };
+    k.nodes.iter().enumerate().filter_map(one).collect()
+}
+
+/// The elements of a level: what the kernel computes, or what the level before left in array `words`, `n` to a row.
+enum Elements {
+    Nodes,
+    Partial { words: String, rows: usize },
+}
+
+impl Reduction {
+    fn positions(&self) -> bool {
+        self.kind.bin().is_none()
+    }
+    fn identity(&self) -> String {
+        constant(self.kind.identity(self.element).unwrap_or(Scalar::zero(self.element)))
+    }
+    /// The node's value where there are no elements.
+    pub fn of_nothing(&self) -> String {
+        if self.positions() { constant(Scalar::zero(self.result)) } else { self.finished(&self.identity(), "0") }
+    }
+    /// The accumulator as the node's value.
+    fn finished(&self, value: &str, position: &str) -> String {
+        if self.positions() {
+            return scalar::convert(DType::I32, self.result, position);
+        }
+        scalar::convert(self.acc, self.result, value)
+    }
+    /// The accumulator to where the team sees it.
+    fn share(&self) -> String {
+        let id = self.node;
+        format!("s{id}[slot] = a{id};\n")
+            + &if self.positions() { format!("z{id}[slot] = p{id};\n") } else { String::new() }
+    }
+    /// Takes element `x`, number `at`, into the accumulator `a` (and its position `p`).
+    fn take(&self, a: &str, p: &str, x: &str, at: &str) -> Res<String> {
+        if !self.positions() {
+            return Ok(format!("{a} = {};\n", scalar::combine(self.kind, self.acc, a, x)?));
+        }
+        let better = if self.kind == ReduceKind::ArgMax { Bin::Gt } else { Bin::Lt };
+        let (better, same) = (scalar::bin(better, self.acc, x, a)?, scalar::bin(Bin::Eq, self.acc, x, a)?);
+        let (nan, same) = if self.acc.is_float() {
+            (format!("(is_nan({x}) && !is_nan({a}))"), format!("({same} || (is_nan({x}) && is_nan({a})))"))
+        } else {
+            ("false".into(), same)
+        };
+        Ok(format!(
+            "if ({at} >= 0 && ({p} < 0 || {nan} || {better} || ({same} && {at} < {p}))) {{ {a} = {x}; {p} = {at}; }}\n"
+        ))
+    }
+}
+
+pub fn passes(text: &Text, task: &mut Lowered, all: &[Reduction], reads: Vec<Reg>, outs: Vec<Reg>) -> Res<()> {
+    let rows = text.k.grid.size();
+    let mut n = text.k.rdims.size();
+    let mut elements = Elements::Nodes;
+    let mut reads_now = reads.clone();
+    while n > BLOCK {
+        let blocks = n.div_ceil(BLOCK);
+        let regions: usize = all.iter().map(|r| if r.positions() { 2 } else { 1 }).sum();
+        let partial = task.add_scratch(4 * regions * rows * blocks);
+        let level = Level { text, all, elements: &elements, rows, n, blocks };
+        let (wgsl, groups) = level.team(reads_now.len(), 1, &|body| level.leave(body))?;
+        task.run(wgsl, reads_now, vec![partial], groups);
+        reads_now = reads.iter().copied().chain([partial]).collect();
+        elements = Elements::Partial { words: format!("in{}", reads.len()), rows };
+        n = blocks;
+    }
+    let level = Level { text, all, elements: &elements, rows, n, blocks: 1 };
+    let (wgsl, groups) = if n <= SHORT {
+        level.alone(reads_now.len(), outs.len())?
+    } else {
+        level.team(reads_now.len(), outs.len(), &|body| level.finish(body))?
+    };
+    task.run(wgsl, reads_now, outs, groups);
+    Ok(())
+}
+
+struct Level<'a> {
+    text: &'a Text<'a>,
+    all: &'a [Reduction],
+    elements: &'a Elements,
+    rows: usize,
+    n: usize,
+    blocks: usize,
+}
+
+impl Level<'_> {
+    /// Text that defines, for row `i` and element `r`, the values `x{id}` and their positions `y{id}`.
+    fn element(&self, body: &mut String) -> Res<()> {
+        match self.elements {
+            Elements::Nodes => {
+                let k = self.text.k;
+                unravel(body, "r", &k.rdims, k.grid.len());
+                self.text.nodes(body, &needed(k, self.all.iter().map(|r| r.of)))?;
+                for r in self.all {
+                    let _ = writeln!(body, "let x{} = n{};\nlet y{} = r;", r.node, r.of, r.node);
+                }
+            }
+            Elements::Partial { words, rows } => {
+                let mut region = 0;
+                for r in self.all {
+                    let at = |region: usize| format!("{words}[{} + i * {} + r]", region * rows * self.n, self.n);
+                    let _ = writeln!(body, "let x{} = {};", r.node, from_word(r.acc, &at(region)));
+                    region += 1;
+                    if r.positions() {
+                        let _ = writeln!(body, "let y{} = bitcast<i32>({});", r.node, at(region));
+                        region += 1;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// One team for each block of each row, `then` what `sink` does with the results, which stand in `s{id}` at `team * 16`.
+    fn team(&self, reads: usize, writes: usize, sink: &dyn Fn(&mut String) -> Res<()>) -> Res<(String, (u32, u32))> {
+        let size = self.text.limits.workgroup;
+        let teams = size as usize / LANES;
+        let n_teams = self.rows * self.blocks;
+        let groups = super::fold(n_teams.div_ceil(teams) as u64, self.text.limits.groups);
+        let mut body = String::new();
+        // Neighbouring invocations read neighbouring elements: of a row, or where rows lie closer, of its neighbours.
+        let (in_team, in_row) = if self.rows_lie_closer() {
+            (format!("% {teams}"), format!("/ {teams}"))
+        } else {
+            (format!("/ {LANES}"), format!("% {LANES}"))
+        };
+        let _ = writeln!(
+            body,
+            "let mine = i32(local) {in_team};\nlet j = i32(local) {in_row};\nlet team = group * {teams} + mine;\nlet slot = mine * {LANES} + j;"
+        );
+        for r in self.all {
+            let _ = writeln!(body, "var a{}: {} = {};", r.node, lane(r.acc), r.identity());
+            if r.positions() {
+                let _ = writeln!(body, "var p{}: i32 = -1;", r.node);
+            }
+        }
+        let _ = writeln!(
+            body,
+            "if (team < {n_teams}) {{\nlet i = team / {};\nlet first = (team % {}) * {BLOCK};",
+            self.blocks, self.blocks
+        );
+        if matches!(self.elements, Elements::Nodes) {
+            unravel(&mut body, "i", &self.text.k.grid, 0);
+        }
+        let _ = writeln!(
+            body,
+            "let end = min({}, first + {BLOCK});\nfor (var r = first + j; r < end; r += {LANES}) {{",
+            self.n
+        );
+        self.element(&mut body)?;
+        for r in self.all {
+            let id = r.node;
+            body += &r.take(&format!("a{id}"), &format!("p{id}"), &format!("x{id}"), &format!("y{id}"))?;
+        }
+        body += "}\n}\n";
+        for r in self.all {
+            body += &r.share();
+        }
+        body += "workgroupBarrier();\n";
+        for w in [8, 4, 2, 1] {
+            let _ = writeln!(body, "if (j < {w}) {{");
+            for r in self.all {
+                let id = r.node;
+                body += &r.take(
+                    &format!("a{id}"),
+                    &format!("p{id}"),
+                    &format!("s{id}[slot + {w}]"),
+                    &format!("z{id}[slot + {w}]"),
+                )?;
+                body += &r.share();
+            }
+            body += "}\nworkgroupBarrier();\n";
+        }
+        sink(&mut body)?;
+        let mut declarations = String::new();
+        for r in self.all {
+            let _ = writeln!(declarations, "var<workgroup> s{}: array<{}, {size}>;", r.node, lane(r.acc));
+            if r.positions() {
+                let _ = writeln!(declarations, "var<workgroup> z{}: array<i32, {size}>;", r.node);
+            }
+        }
+        Ok((wrapped(bindings(reads, writes) + &declarations, size, groups, &body), groups))
+    }
+
+    fn rows_lie_closer(&self) -> bool {
+        let k = self.text.k;
+        let (Some(row), Some(element)) = (k.grid.len().checked_sub(1), k.rdims.len().checked_sub(1)) else {
+            return false;
+        };
+        let load = k.nodes.iter().find_map(|(_, n)| if let Node::Load(a) = n { Some(&a.at) } else { None });
+        matches!(self.elements, Elements::Nodes)
+            && load.is_some_and(|a| a.stride(row).abs() == 1 && a.stride(k.grid.len() + element).abs() > 1)
+    }
+
+    /// Leaves the team's results in `out0`, one region of words after the other.
+    fn leave(&self, body: &mut String) -> Res<()> {
+        let _ = writeln!(body, "if (j == 0 && team < {}) {{", self.rows * self.blocks);
+        let mut region = 0;
+        for r in self.all {
+            let _ = writeln!(
+                body,
+                "out0[{} + team] = {};",
+                region * self.rows * self.blocks,
+                to_word(r.acc, &format!("a{}", r.node))
+            );
+            region += 1;
+            if r.positions() {
+                let _ =
+                    writeln!(body, "out0[{} + team] = bitcast<u32>(p{});", region * self.rows * self.blocks, r.node);
+                region += 1;
+            }
+        }
+        body.push_str("}\n");
+        Ok(())
+    }
+
+    /// The epilogue of the group's rows, by its first invocations.
+    fn finish(&self, body: &mut String) -> Res<()> {
+        let (text, n) = (self.text, self.text.consecutive());
+        let teams = text.limits.workgroup as usize / LANES;
+        let each = teams / n;
+        let _ = writeln!(
+            body,
+            "let e = group * {each} + i32(local);\nif (i32(local) < {each} && e * {n} < {}) {{",
+            self.rows
+        );
+        let value = |r: &Reduction| {
+            let at = format!("(i - group * {teams}) * {LANES}");
+            (r.node, r.finished(&format!("s{}[{at}]", r.node), &format!("z{}[{at}]", r.node)))
+        };
+        let reduced: Vec<_> = self.all.iter().map(value).collect();
+        text.each_output(body, "e", n, |text, body| text.epilogue(body, &reduced))?;
+        body.push_str("}\n");
+        Ok(())
+    }
+
+    /// Whole rows by one invocation each.
+    fn alone(&self, reads: usize, writes: usize) -> Res<(String, (u32, u32))> {
+        let text = self.text;
+        let threads = self.rows.div_ceil(text.consecutive());
+        let groups = text.limits.groups_for(threads);
+        let mut body = format!("if (t >= {threads}) {{ return; }}\n");
+        text.each_output(&mut body, "t", text.consecutive(), |text, body| {
+            for r in self.all {
+                let _ = writeln!(body, "var a{}: array<{}, {LANES}>;", r.node, lane(r.acc));
+                let _ = writeln!(body, "for (var j = 0; j < {LANES}; j++) {{ a{}[j] = {}; }}", r.node, r.identity());
+                if r.positions() {
+                    let _ = writeln!(
+                        body,
+                        "var p{0}: array<i32, {LANES}>;\nfor (var j = 0; j < {LANES}; j++) {{ p{0}[j] = -1; }}",
+                        r.node
+                    );
+                }
+            }
+            let _ = writeln!(body, "for (var r = 0; r < {}; r++) {{\nlet j = r % {LANES};", self.n);
+            self.element(body)?;
+            for r in self.all {
+                let id = r.node;
+                *body += &r.take(&format!("a{id}[j]"), &format!("p{id}[j]"), &format!("x{id}"), &format!("y{id}"))?;
+            }
+            body.push_str("}\nfor (var w = 8; w > 0; w /= 2) {\nfor (var j = 0; j < w; j++) {\n");
+            for r in self.all {
+                let id = r.node;
+                *body += &r.take(
+                    &format!("a{id}[j]"),
+                    &format!("p{id}[j]"),
+                    &format!("a{id}[j + w]"),
+                    &format!("p{id}[j + w]"),
+                )?;
+            }
+            body.push_str("}\n}\n");
+            let value = |r: &Reduction| (r.node, r.finished(&format!("a{}[0]", r.node), &format!("p{}[0]", r.node)));
+            let reduced: Vec<_> = self.all.iter().map(value).collect();
+            text.epilogue(body, &reduced)
+        })?;
+        Ok((entry(reads, writes, text.limits.workgroup, groups, &body), groups))
+    }
+}

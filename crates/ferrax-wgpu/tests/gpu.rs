@@ -1,0 +1,15 @@
+//! Everything a GPU runs, against the reference evaluator.
+//!
+//! These tests want an adapter (without hardware, lavapipe: `apt-get install mesa-vulkan-drivers`). Where there is none they say so and do nothing;
+//! with `FERRAX_REQUIRE_GPU` set they fail.
+#[path = "../../ferrax-kernel/tests/plans/examples.rs"]
+#[allow(dead_code)]
+mod examples;
+#[path = "gpu/kernels.rs"]
+mod kernels;
+#[path = "gpu/routines.rs"]
+mod routines;
+#[path = "gpu/run.rs"]
+mod run;
+#[path = "gpu/traps.rs"]
+mod traps;
