@@ -332,6 +332,25 @@ from ._searching import (
     nonzero as nonzero,
     searchsorted as searchsorted,
 )
+from ._sets import (
+    intersect1d as intersect1d,
+    isin as isin,
+    setdiff1d as setdiff1d,
+    setxor1d as setxor1d,
+    union1d as union1d,
+    unique as unique,
+    unique_all as unique_all,
+    unique_counts as unique_counts,
+    unique_inverse as unique_inverse,
+    unique_values as unique_values,
+)
+from ._histograms import (
+    bincount as bincount,
+    histogram as histogram,
+    histogram2d as histogram2d,
+    histogram_bin_edges as histogram_bin_edges,
+    histogramdd as histogramdd,
+)
 from ._taking import (
     diag_indices as diag_indices,
     diag_indices_from as diag_indices_from,
@@ -370,10 +389,66 @@ from ._einsum import (
     einsum as einsum,
     einsum_path as einsum_path,
 )
+from ._statistics import (
+    corrcoef as corrcoef,
+    cov as cov,
+    median as median,
+    nanmedian as nanmedian,
+    nanpercentile as nanpercentile,
+    nanquantile as nanquantile,
+    percentile as percentile,
+    quantile as quantile,
+)
+from ._calculus import (
+    diff as diff,
+    ediff1d as ediff1d,
+    gradient as gradient,
+    interp as interp,
+    trapezoid as trapezoid,
+    unwrap as unwrap,
+)
+from ._polynomials import (
+    poly as poly,
+    polyadd as polyadd,
+    polyder as polyder,
+    polydiv as polydiv,
+    polyfit as polyfit,
+    polyint as polyint,
+    polymul as polymul,
+    polysub as polysub,
+    polyval as polyval,
+    roots as roots,
+)
+from ._windows import (
+    bartlett as bartlett,
+    blackman as blackman,
+    hamming as hamming,
+    hanning as hanning,
+    kaiser as kaiser,
+)
+from ._grids import (
+    c_ as c_,
+    index_exp as index_exp,
+    mgrid as mgrid,
+    ogrid as ogrid,
+    r_ as r_,
+    s_ as s_,
+)
+from ._bits import (
+    packbits as packbits,
+    unpackbits as unpackbits,
+)
 from ._vectorizing import (
     apply_along_axis as apply_along_axis,
     apply_over_axes as apply_over_axes,
     vectorize as vectorize,
+)
+from ._files import (
+    array_repr as array_repr,
+    array_str as array_str,
+    load as load,
+    save as save,
+    savez as savez,
 )
 from ._scalar_types import EXTENDED as _EXTENDED, bool_ as bool, extended as _extended
 

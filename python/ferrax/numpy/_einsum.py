@@ -178,9 +178,8 @@ def _contract_pair(x, lx, y, ly, keep, sizes, precision, dtype):
         return contract, together, labels
 
     contract, together, labels = product(x, lx, y, ly)
-    _, _, swapped = product(y, ly, x, lx)
     # The order of operands that needs no transpose afterwards, if there is one.
-    if labels != "".join(c for c in keep if c in labels) and swapped == "".join(c for c in keep if c in swapped):
+    if labels != "".join(c for c in keep if c in labels):
         x, lx, y, ly = y, ly, x, lx
         contract, together, labels = product(x, lx, y, ly)
     out = dot_general(x, y, (contract, together), precision=precision, preferred_element_type=dtype)

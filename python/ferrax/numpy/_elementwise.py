@@ -270,9 +270,15 @@ def round(a, decimals=0, out=None):
     return _round(as_array("round", a), decimals=operator.index(decimals))
 
 
+@jitted("around", static=("decimals",))
+def _around(a, decimals):
+    return round(a, decimals)
+
+
 def around(a, decimals=0, out=None):
     """The same as `round`."""
-    return round(a, decimals, out)
+    unsupported("jnp.around", out=out)
+    return _around(as_array("around", a), decimals=operator.index(decimals))
 
 
 def fabs(x, /):
@@ -362,18 +368,23 @@ def _scaled_log(name, x, scale):
     (x,) = promote_inexact(name, x)
     out = bind("log", x)
     if is_complex(out.dtype):
-        return bind("complex", scale(bind("real", out)), scale(bind("imag", out)))
-    return scale(out)
+        return bind("complex", *scale(bind("real", out), bind("imag", out)))
+    return scale(out)[0]
 
 
 def log10(x, /):
     """Logarithm to base 10."""
-    return _scaled_log("log10", x, lambda y: bind("mul", y, constant(1 / np.log(10), y.dtype)))
+    return _scaled_log("log10", x, lambda *parts: [bind("mul", y, constant(1 / np.log(10), y.dtype)) for y in parts])
 
 
 def log2(x, /):
     """Logarithm to base 2."""
-    return _scaled_log("log2", x, lambda y: bind("div", y, bind("log", constant(2, y.dtype))))
+
+    def scale(*parts):
+        base = bind("log", constant(2, parts[0].dtype))
+        return [bind("div", y, base) for y in parts]
+
+    return _scaled_log("log2", x, scale)
 
 
 def reciprocal(x, /):
@@ -509,13 +520,18 @@ def floor_divide(x1, x2, /):
     return _floor_divide(x1, x2)
 
 
+def _nonzero(y):
+    """y with zeros replaced by ones: a divisor."""
+    zero = bind("eq", y, constant(0, y.dtype))
+    return where(zero, broadcast_constant(constant(1, y.dtype), y.shape) if y.ndim else constant(1, y.dtype), y)
+
+
 @jitted("remainder")
 def _remainder(x, y):
     x, y = _spread(*_core.promote_dtypes(x, y))
     dtype = x.dtype
     if is_integer(dtype):
-        one = broadcast_constant(constant(1, dtype), y.shape) if y.ndim else constant(1, dtype)
-        y = where(bind("eq", y, constant(0, dtype)), one, y)
+        y = _nonzero(y)
     rest = bind("rem", x, y)
     zero = constant(0, dtype)
     nonzero = bind("ne", rest, zero)
@@ -535,8 +551,7 @@ mod = remainder
 @jitted("fmod")
 def _fmod(x, y):
     if is_integer(_core.result_type(x, y)):
-        one = broadcast_constant(constant(1, y.dtype), y.shape) if y.ndim else constant(1, y.dtype)
-        y = where(bind("eq", y, constant(0, y.dtype)), one, y)
+        y = _nonzero(y)
     x, y = _spread(*_core.promote_dtypes(x, y))
     return bind("rem", x, y)
 
@@ -682,7 +697,8 @@ def hypot(x1, x2, /):
 def _heaviside(x, y):
     x, y = _core.promote_dtypes_inexact(x, y)
     zero, one = constant(0, x.dtype), constant(1, x.dtype)
-    return where(less(x, zero), _core.asarray(zero), where(greater(x, zero), _core.asarray(one), y))
+    negative_, positive_ = less(x, zero), greater(x, zero)
+    return where(negative_, zero, where(positive_, one, where(isnan(x), x, y)))
 
 
 def heaviside(x1, x2, /):
@@ -737,7 +753,8 @@ def _frexp_of(x):
     mantissa = bind("or", bind("and", bits, keep), integer((bias - 1) << n_mantissa))
     mantissa = bind("bitcast_convert_type", mantissa, new_dtype=x.dtype)
     special = logical_or(logical_or(isinf(x), isnan(x)), bind("eq", x, constant(0, x.dtype)))
-    return where(special, x, mantissa), where(special, _core.asarray(np.int32(0)), exponent)
+    exponent = where(special, broadcast_constant(np.int32(0), exponent.shape), exponent)
+    return where(special, x, mantissa), exponent
 
 
 @jitted("frexp")
@@ -828,28 +845,31 @@ def sinc(x, /):
     return _sinc(x)
 
 
-def _nan_to_num(name, x, nan, posinf, neginf):
+def _nan_to_num(x, nan, posinf, neginf):
+    if not is_inexact(x.dtype):
+        return x
     if is_complex(x.dtype):
-        return bind("complex", nan_to_num(bind("real", x), nan=nan, posinf=posinf, neginf=neginf), nan_to_num(bind("imag", x), nan=nan, posinf=posinf, neginf=neginf))
+        parts = [_nan_to_num_jit(bind(part, x), nan, posinf, neginf) for part in ("real", "imag")]
+        return bind("complex", *parts)
     info = finfo(x.dtype)
     posinf = constant(info.max, x.dtype) if posinf is None else posinf
     neginf = constant(info.min, x.dtype) if neginf is None else neginf
-    x = where(isnan(x), convert(nan, x.dtype) if isinstance(nan, Array) else nan, x)
+    x = where(isnan(x), convert(nan, x.dtype) if isinstance(nan, Array) else constant(nan, x.dtype), x)
     x = where(bind("eq", x, constant(np.inf, x.dtype)), _core.asarray(posinf, x.dtype) if not isinstance(posinf, Array) else convert(posinf, x.dtype), x)
     return where(bind("eq", x, constant(-np.inf, x.dtype)), _core.asarray(neginf, x.dtype) if not isinstance(neginf, Array) else convert(neginf, x.dtype), x)
 
 
 @jitted("nan_to_num")
 def _nan_to_num_jit(x, nan=0.0, posinf=None, neginf=None):
-    return _nan_to_num("nan_to_num", x, nan, posinf, neginf)
+    return _nan_to_num(x, nan, posinf, neginf)
 
 
 def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
     """x with nan, inf and -inf replaced: by 0 and the extremes of the dtype unless given."""
     del copy
     x = as_array("nan_to_num", x)
-    if not is_inexact(x.dtype):
-        return x
+    if type(nan) is float and nan == 0 and posinf is None and neginf is None:
+        return _nan_to_num_jit(x)
     return _nan_to_num_jit(x, nan, posinf, neginf)
 
 
@@ -916,7 +936,8 @@ def _lcm(x, y):
         x, y = bind("abs", x), bind("abs", y)
     zero = constant(0, x.dtype)
     d = gcd(x, y)
-    return where(bind("eq", d, zero), _core.asarray(zero), multiply(x, floor_divide(y, where(bind("eq", d, zero), _core.asarray(constant(1, x.dtype)), d))))
+    nothing = bind("eq", d, zero)
+    return where(nothing, zero, multiply(x, floor_divide(y, where(nothing, constant(1, x.dtype), d))))
 
 
 def lcm(x1, x2):

@@ -53,7 +53,7 @@ def nonzero(a, *, size=None, fill_value=None):
     counts = cumsum(mask)
     flat = cumsum(zeros(size, int).at[clip(counts, 0)].add(1))
     strides = [math.prod(a.shape[d + 1 :]) for d in range(a.ndim)]
-    out = [remainder(floor_divide(flat, stride), n) for stride, n in zip(strides, a.shape)]
+    out = [remainder(floor_divide(flat, np.int32(stride)), n) for stride, n in zip(strides, a.shape)]
     if fill_value is not None:
         beyond = arange(size) >= sum(mask)
         out = [where(beyond, fill, v) for fill, v in zip(fills, out)]
@@ -122,17 +122,16 @@ def _total_order(x, y, side):
     for v in (x, y):
         zero, nan = constant(0, v.dtype), constant(np.nan, v.dtype)
         spread = (lambda c, v=v: bind("broadcast_in_dim", c, shape=tuple(v.shape), broadcast_dimensions=()) if v.ndim else c)
-        v = bind("select_n", bind("eq", v, zero), v, spread(zero))
-        canonical.append(bind("select_n", bind("ne", v, v), v, spread(nan)))
+        positive = bind("select_n", bind("eq", v, zero), v, spread(zero))
+        canonical.append(bind("select_n", bind("ne", v, v), positive, spread(nan)))
     return bind("le_to" if side == "left" else "lt_to", *canonical)
 
 
 @jitted("_searchsorted_scan_impl", static=("side", "dtype"))
 def _search_bisect(a, v, side, dtype):
-    from ..lax import GatherDimensionNumbers, dynamic_index_in_dim, gather, scan
+    from ..lax import GatherDimensionNumbers, gather, scan
     from ._elementwise import floor_divide
 
-    del dynamic_index_in_dim
     unsigned = np.dtype(np.uint32 if dtype.itemsize <= 4 else np.uint64)
     n = a.shape[0]
     steps = int(np.ceil(np.log2(n + 1)))
@@ -187,8 +186,8 @@ def _search_all(a, v, side, dtype):
         canonical = []
         for x in (a, v):
             full = (lambda c, x=x: bind("broadcast_in_dim", c, shape=tuple(x.shape), broadcast_dimensions=()) if x.ndim else c)
-            x = bind("select_n", bind("eq", x, constant(0, x.dtype)), x, full(constant(0, x.dtype)))
-            canonical.append(bind("select_n", bind("ne", x, x), x, full(constant(np.nan, x.dtype))))
+            positive = bind("select_n", bind("eq", x, constant(0, x.dtype)), x, full(constant(0, x.dtype)))
+            canonical.append(bind("select_n", bind("ne", x, x), positive, full(constant(np.nan, x.dtype))))
         column, row = canonical
     rank = v.ndim + 1
     row = spread(row, 1, rank)

@@ -21,11 +21,11 @@ def _where(condition, x, y):
         condition = bind("ne", condition, constant(0, condition.dtype))
     x, y = _core.promote_dtypes(x, y)
     shape = np.broadcast_shapes(condition.shape, x.shape, y.shape)
-    condition = condition if condition.ndim == 0 and shape else condition
-    parts = [v if tuple(v.shape) == shape else _spread(v, shape) for v in (condition, x, y)]
-    if condition.ndim == 0:
-        parts[0] = condition
-    return bind("select_n", parts[0], parts[2], parts[1])
+    # A scalar condition stays one: select_n takes it as it is.
+    if condition.ndim and tuple(condition.shape) != shape:
+        condition = _spread(condition, shape)
+    x, y = (v if tuple(v.shape) == shape else _spread(v, shape) for v in (x, y))
+    return bind("select_n", condition, y, x)
 
 
 def _spread(v, shape):

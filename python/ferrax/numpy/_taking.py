@@ -27,7 +27,7 @@ def _normalised(indices, n):
     """Negative indices counted from the end of an axis of n."""
     if is_unsigned(indices.dtype):
         return indices
-    return where(bind("lt", indices, constant(0, indices.dtype)), bind("add", indices, constant(n, indices.dtype)), indices)
+    return where(bind("lt", indices, constant(0, indices.dtype)), bind("add", indices, n if indices.weak_type else constant(n, indices.dtype)), indices)
 
 
 @jitted("_take", static=("axis", "mode", "unique_indices", "indices_are_sorted", "fill_value"))
@@ -42,7 +42,8 @@ def _take(a, indices, axis, mode, unique_indices, indices_are_sorted, fill_value
         parsed = GatherScatterMode.PROMISE_IN_BOUNDS
     else:
         parsed = GatherScatterMode.FILL_OR_DROP if mode is None else GatherScatterMode.from_any(mode)
-        indices = _normalised(indices, n)
+        if parsed != GatherScatterMode.CLIP:
+            indices = _normalised(indices, n)
     k = indices.ndim
     if indices.dtype != np.int32 and indices.dtype != np.int64:
         indices = convert(indices, np.int32)
@@ -88,7 +89,7 @@ def _take_along_axis(arr, indices, axis, mode, fill_value):
         arr, axis = arr if arr.ndim == 1 else bind("reshape", arr, new_sizes=(arr.size,), dimensions=None), 0
     n = arr.shape[axis]
     if mode != "one_hot":
-        indices = _normalised(indices, n)
+        indices = bind("select_n", bind("lt", indices, constant(0, indices.dtype)), indices, bind("add", indices, constant(n, indices.dtype))) if not is_unsigned(indices.dtype) else indices
     if mode == "wrap":
         from ._elementwise import remainder
 
@@ -103,7 +104,7 @@ def _take_along_axis(arr, indices, axis, mode, fill_value):
     del common
     kept_index_axes = [d for d in range(rank) if d not in offset]
     index = indices if not offset else bind("squeeze", indices, dimensions=tuple(offset))
-    columns = bind("broadcast_in_dim", index, shape=(*index.shape, 1), broadcast_dimensions=tuple(range(index.ndim)))
+    columns = bind("reshape", index, new_sizes=(*index.shape, 1), dimensions=None)
     position = {d: i for i, d in enumerate(kept_index_axes)}
     numbers = GatherDimensionNumbers(
         offset_dims=tuple(offset),

@@ -324,11 +324,11 @@ def _bitwise_xor(x, y, /):
 
 def _logical(name, primitive, x, y):
     check_arraylike(name, x, y)
-    x, y = _core.promote_dtypes(x, y)
+    x, y = _core.promote_shapes(*_core.promote_dtypes(x, y))
     if not is_bool(x.dtype):
         zero = constant(0, x.dtype)
         x, y = bind("ne", x, zero), bind("ne", y, zero)
-    return elementwise(primitive, x, y)
+    return bind(primitive, x, y)
 
 
 def _logical_and(x, y, /):
@@ -352,12 +352,13 @@ def _log_of_sum(name, x, y, exp, scale):
     x, y = _core.promote_shapes(x, y)
 
     def value(x, y):
+        # delta is nan for equal infinities and for nan: there x + y is the answer.
         top, delta = bind("max", x, y), bind("sub", x, y)
+        odd, total = bind("ne", delta, delta), bind("add", x, y)
         rest = bind("log1p", bind(exp, bind("neg", bind("abs", delta))))
         if scale is not None:
             rest = bind("mul", constant(scale, x.dtype), rest)
-        # delta is nan for equal infinities and for nan: there x + y is the answer.
-        return (bind("select_n", bind("ne", delta, delta), bind("add", top, rest), bind("add", x, y)),)
+        return (bind("select_n", odd, bind("add", top, rest), total),)
 
     def rule(primals, tangents):
         (x, y), (dx, dy) = primals, tangents

@@ -1,0 +1,259 @@
+"""Differences, integrals, interpolation.
+
+Invariant: axes other than the one worked along are left alone.
+
+    >>> jnp.diff(jnp.array([1, 4, 9]))
+    Array([3, 5], dtype=int32)
+"""
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from .. import _core
+from .._core import bind
+from .._dtypes import is_bool, is_complex
+from ._arguments import as_array, canonicalize_axes, canonicalize_axis, check_arraylike, constant, convert, jitted
+from ._selecting import clip, where
+
+
+def _along(axis, s):
+    return (slice(None),) * axis + (s,)
+
+
+@jitted("diff", static=("n", "axis"))
+def _diff(a, n, axis, prepend, append):
+    from ._shaping import broadcast_to, concatenate
+
+    pieces = []
+    for extra, front in ((prepend, True), (append, False)):
+        if extra is None:
+            continue
+        if np.ndim(extra) == 0:
+            shape = list(a.shape)
+            shape[axis] = 1
+            extra = broadcast_to(extra, tuple(shape))
+        pieces.append((extra, front))
+    if pieces:
+        a = concatenate([e for e, f in pieces if f] + [a] + [e for e, f in pieces if not f], axis=axis)
+    op = "ne" if is_bool(a.dtype) else "sub"
+    for _ in range(n):
+        a = bind(op, a[_along(axis, slice(1, None))], a[_along(axis, slice(None, -1))])
+    return a
+
+
+def diff(a, n=1, axis=-1, prepend=None, append=None):
+    """The n-th difference along `axis`; prepend, append: values joined at the ends first."""
+    check_arraylike("diff", a, *[v for v in (prepend, append) if v is not None])
+    a = _core.asarray(a)
+    n = operator.index(n)
+    if n == 0:
+        return a
+    if n < 0:
+        raise ValueError(f"order must be non-negative but got {n}")
+    if a.ndim == 0:
+        raise ValueError("diff requires input that is at least one dimensional; got 0-dimensional")
+    return _diff(a, n=n, axis=canonicalize_axis(axis, a.ndim), prepend=prepend, append=append)
+
+
+@jitted("ediff1d")
+def _ediff1d(ary, to_end, to_begin):
+    from ._shaping import concatenate, ravel
+
+    ary = ravel(ary)
+    out = bind("sub", ary[1:], ary[:-1])
+    if to_begin is not None:
+        out = concatenate([convert(ravel(to_begin), ary.dtype), out])
+    if to_end is not None:
+        out = concatenate([out, convert(ravel(to_end), ary.dtype)])
+    return out
+
+
+def ediff1d(ary, to_end=None, to_begin=None):
+    """Differences of the flattened array, with values joined at the ends."""
+    check_arraylike("ediff1d", ary, *[v for v in (to_end, to_begin) if v is not None])
+    return _ediff1d(_core.asarray(ary), to_end, to_begin)
+
+
+def _gradient_along(a, h, axis):
+    """Second-order central differences, first-order ones at the ends; h: a scalar or the coordinates."""
+    from ..lax import slice_in_dim
+    from ._shaping import concatenate
+
+    n = a.shape[axis]
+    part = lambda x, lo, hi: slice_in_dim(x, lo, hi, axis=axis)  # noqa: E731
+    first = bind("sub", part(a, 1, 2), part(a, 0, 1))
+    last = bind("sub", part(a, n - 1, n), part(a, n - 2, n - 1))
+    if np.ndim(h) == 0:
+        inner = bind("mul", bind("sub", part(a, 2, n), part(a, 0, n - 2)), constant(0.5, a.dtype))
+        h = constant(1, a.dtype) if h is None else h
+        h = convert(h, a.dtype) if not isinstance(h, np.generic) else h
+        inner, last, first = bind("div", inner, h), bind("div", last, h), bind("div", first, h)
+    else:
+        shape = [1] * a.ndim
+        shape[axis] = n
+        x = convert(h, a.dtype).reshape(shape) if a.ndim > 1 else convert(h, a.dtype)
+        first = bind("div", first, bind("sub", part(x, 1, 2), part(x, 0, 1)))
+        last = bind("div", last, bind("sub", part(x, n - 1, n), part(x, n - 2, n - 1)))
+        left, right = bind("sub", part(x, 1, n - 1), part(x, 0, n - 2)), bind("sub", part(x, 2, n), part(x, 1, n - 1))
+        total = left + right
+        # The parabola through three points of uneven spacing.
+        inner = -right / (left * total) * part(a, 0, n - 2) + (right - left) / (left * right) * part(a, 1, n - 1) + left / (right * total) * part(a, 2, n)
+    return concatenate([first, inner, last], axis=axis)
+
+
+@jitted("gradient", static=("axes",))
+def _gradient(f, spacing, axes):
+    (f,) = _core.promote_dtypes_inexact(f)
+    return [_gradient_along(f, h, d) for d, h in zip(axes, spacing)]
+
+
+def gradient(f, *varargs, axis=None, edge_order=None):
+    """The derivative of f along each of `axis` (default: all) by central differences; a list for several axes.
+
+    varargs: the spacing, one scalar for all, or for each axis a scalar or the coordinates.
+    """
+    if edge_order is not None:
+        raise NotImplementedError("The 'edge_order' argument to jnp.gradient is not supported.")
+    check_arraylike("gradient", f, *varargs)
+    f = _core.asarray(f)
+    axes = canonicalize_axes(axis, f.ndim)
+    if any(f.shape[d] < 2 for d in axes):
+        raise ValueError("Shape of array too small to calculate a numerical gradient, at least 2 elements are required.")
+    if not axes:
+        return []
+    if len(varargs) == 0:
+        spacing = [None] * len(axes)
+    elif len(varargs) == 1:
+        spacing = [varargs[0]] * len(axes)
+    elif len(varargs) == len(axes):
+        spacing = list(varargs)
+    else:
+        raise TypeError(f"Invalid number of spacing arguments {len(varargs)} for {axes=}")
+    for d, h in zip(axes, spacing):
+        if h is not None and np.ndim(h) and np.shape(h) != (f.shape[d],):
+            raise ValueError("Spacing arrays must have the same length as the dimension along which the gradient is calculated.")
+    out = _gradient(f, spacing, axes=axes)
+    return out[0] if len(axes) == 1 else list(out)
+
+
+@jitted("trapezoid", static=("axis",))
+def _trapezoid(y, x, dx, axis):
+    from ._reductions import sum
+    from ._shaping import moveaxis
+
+    if x is None:
+        (y,) = _core.promote_dtypes_inexact(y)
+        y = moveaxis(y, axis, -1)
+        total = sum(y, axis=-1)
+        ends = bind("mul", constant(0.5, y.dtype), bind("add", y[..., 0], y[..., -1]))
+        return bind("mul", convert(dx, y.dtype), bind("sub", total, ends))
+    y, x = _core.promote_dtypes_inexact(y, x)
+    if x.ndim == 1:
+        steps = diff(x)
+        y = moveaxis(y, axis, -1)
+    else:
+        steps = moveaxis(diff(x, axis=axis), axis, -1)
+        y = moveaxis(y, axis, -1)
+    pairs = bind("add", y[..., 1:], y[..., :-1])
+    return bind("mul", constant(0.5, y.dtype), sum(bind("mul", *_core.promote_shapes(steps, pairs)), axis=-1))
+
+
+def trapezoid(y, x=None, dx=1.0, axis=-1):
+    """The integral of y along `axis` by the trapezoidal rule, over coordinates x or steps dx."""
+    check_arraylike("trapezoid", y, *([] if x is None else [x]))
+    y = _core.asarray(y)
+    axis = canonicalize_axis(axis, y.ndim)
+    if x is None and isinstance(dx, (int, float)) and dx == 1:
+        return _unit_trapezoid(y, axis=axis)
+    return _trapezoid(y, x, None if x is not None else dx, axis=axis)
+
+
+@jitted("trapezoid", static=("axis",))
+def _unit_trapezoid(y, axis):
+    from ._reductions import sum
+    from ._shaping import moveaxis
+
+    (y,) = _core.promote_dtypes_inexact(y)
+    y = moveaxis(y, axis, -1)
+    total = sum(y, axis=-1)
+    ends = bind("mul", constant(0.5, y.dtype), bind("add", y[..., 0], y[..., -1]))
+    return bind("mul", constant(1, y.dtype), bind("sub", total, ends))
+
+
+@jitted("_interp", static=("outside",))
+def _interp(x, xp, fp, left, right, period, outside):
+    from ._elementwise import absolute, equal, remainder
+    from ._searching import searchsorted
+    from ._shaping import concatenate
+
+    if period is not None:
+        period = absolute(period)
+        x, xp = remainder(x, period), remainder(xp, period)
+        xp, fp = bind("sort", xp, fp, dimension=0, is_stable=True, num_keys=1)
+        xp = concatenate([xp[-1:] - period, xp, xp[:1] + period])
+        fp = concatenate([fp[-1:], fp, fp[:1]])
+    n = xp.shape[0]
+    i = clip(searchsorted(xp, x, side="right"), 1, n - 1)
+    df = fp[i] - fp[i - 1]
+    dx = xp[i] - xp[i - 1]
+    delta = x - xp[i - 1]
+    # Where two coordinates coincide the step has no slope.
+    flat = bind("le", absolute(dx), constant(np.spacing(np.finfo(dx.dtype).eps), dx.dtype)) if dx.dtype.kind == "f" else equal(dx, 0)
+    f = where(flat, fp[i - 1], fp[i - 1] + (delta / where(flat, 1, dx)) * df)
+    if period is None and outside != "extrapolate":
+        f = where(x < xp[0], fp[0] if left is None else left, f)
+        f = where(x > xp[-1], fp[-1] if right is None else right, f)
+    return f
+
+
+def interp(x, xp, fp, left=None, right=None, period=None):
+    """Linear interpolation at x between points (xp, fp), xp increasing.
+
+    left, right: values outside, by default the end ones ("extrapolate" for a straight line). period: of periodic coordinates.
+    """
+    check_arraylike("interp", x, xp, fp)
+    if np.shape(xp) != np.shape(fp) or np.ndim(xp) != 1:
+        raise ValueError("xp and fp must be one-dimensional arrays of equal size")
+    x, xp = _core.promote_dtypes_inexact(x, xp)
+    if is_complex(x.dtype):
+        raise ValueError("jnp.interp: complex x values not supported.")
+    (fp,) = _core.promote_dtypes_inexact(fp)
+    outside = "extrapolate" if isinstance(left, str) or isinstance(right, str) else None
+    if outside and (left != "extrapolate" or right != "extrapolate"):
+        raise ValueError("the only valid string value of `left` and `right` is 'extrapolate', for both")
+    if period is not None:
+        if np.ndim(period) != 0:
+            raise ValueError(f"period must be a scalar; got {period}")
+        left = right = None
+    return _interp(x, xp, fp, None if outside else left, None if outside else right, period, outside=outside)
+
+
+@jitted("unwrap", static=("axis",))
+def _unwrap(p, discont, axis, period):
+    from ._elementwise import absolute, remainder
+    from ._reductions import cumsum
+    from ._shaping import concatenate
+
+    if p.dtype.kind in "iub":
+        (p,) = _core.promote_dtypes_inexact(p)
+    if p.size == 0:
+        return p
+    half = period / 2
+    step = diff(p, axis=axis)
+    wrapped = remainder(step + half, period) - half
+    wrapped = where((wrapped == -half) & (step > 0), half, wrapped)
+    correction = wrapped - step
+    correction = where(absolute(step) < (half if discont is None else discont), 0.0, correction)
+    return concatenate([p[_along(axis, slice(0, 1))], p[_along(axis, slice(1, None))] + cumsum(correction, axis=axis)], axis=axis)
+
+
+def unwrap(p, discont=None, axis=-1, period=2 * np.pi):
+    """p with jumps of more than max(discont, period / 2) along `axis` replaced by their complement to the period."""
+    p = as_array("unwrap", p)
+    if is_complex(p.dtype):
+        raise ValueError("jnp.unwrap does not support complex inputs.")
+    if p.ndim == 0:
+        raise ValueError("unwrap requires an array of at least one dimension")
+    return _unwrap(p, discont, axis=canonicalize_axis(axis, p.ndim), period=period)

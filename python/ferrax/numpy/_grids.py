@@ -1,0 +1,109 @@
+"""Index tricks: mgrid, ogrid, r_, c_, s_, index_exp.
+
+Invariant: objects that are indexed, never called; slices with a complex step count points instead of stepping.
+
+    >>> jnp.r_[0:3, 7]
+    Array([0, 1, 2, 7], dtype=int32)
+"""
+from __future__ import annotations
+
+import numpy as np
+from numpy import index_exp, s_
+
+from .. import _core
+from .._core import bind
+from ._arguments import convert
+
+
+def _range(s):
+    from ._creation import arange, linspace
+
+    start, stop, step = s.start or 0, s.stop, 1 if s.step is None else s.step
+    if isinstance(step, complex):
+        return linspace(start, stop, int(abs(step)))
+    return arange(start, stop, step)
+
+
+class _Grid:
+    """Coordinates of a grid given by slices: full arrays stacked, or one vector for each axis if `sparse`."""
+
+    __slots__ = ("name", "sparse")
+
+    def __init__(self, name, sparse):
+        self.name, self.sparse = name, sparse
+
+    def __repr__(self):
+        return f"<jax.numpy.{self.name}>"
+
+    def __getitem__(self, key):
+        from ._creation import array, meshgrid
+        from ._shaping import stack
+
+        if isinstance(key, slice):
+            return _range(key)
+        parts = _core.promote_dtypes(*[_range(k) for k in key])
+        out = meshgrid(*parts, indexing="ij", sparse=self.sparse)
+        return out if self.sparse else (stack(out, 0) if out else array([]))
+
+
+class _Joiner:
+    """Joins what it is indexed with: ranges, scalars and arrays, along `axis`."""
+
+    __slots__ = ("axis", "name", "ndmin", "trans1d")
+
+    def __init__(self, name, axis, ndmin, trans1d):
+        self.name, self.axis, self.ndmin, self.trans1d = name, axis, ndmin, trans1d
+
+    def __repr__(self):
+        return f"<jax.numpy.{self.name}>"
+
+    def __getitem__(self, key):
+        from ._creation import array
+        from ._shaping import concatenate
+
+        key = key if isinstance(key, tuple) else (key,)
+        axis, ndmin, trans1d, matrix = self.axis, self.ndmin, self.trans1d, None
+        if isinstance(key[0], str):
+            directive, key = key[0].strip().lower(), key[1:]
+            if directive in ("r", "c"):
+                matrix = directive
+            else:
+                try:
+                    numbers = [int(n) for n in directive.split(",")]
+                except ValueError:
+                    raise ValueError(f"could not understand directive {directive!r}") from None
+                if len(numbers) > 3:
+                    raise ValueError("could not understand directive")
+                axis = numbers[0]
+                ndmin = numbers[1] if len(numbers) > 1 else ndmin
+                trans1d = numbers[2] if len(numbers) > 2 else trans1d
+        out = []
+        for k in key:
+            x = _range(k) if isinstance(k, slice) else k
+            small = np.ndim(x)
+            x = array(x, copy=False, ndmin=ndmin) if small < ndmin or not isinstance(x, _core.Array) else x
+            if small < ndmin and trans1d != -1 and small:
+                x = _place(x, small, ndmin, trans1d)
+            out.append(x)
+        arrays = [convert(x, d) for d in [_core.result_type(*out)] for x in out] if matrix else out
+        joined = concatenate(arrays, axis=axis)
+        if matrix:
+            joined = joined[None] if matrix == "r" and joined.ndim == 1 else joined[:, None] if joined.ndim == 1 else joined
+        return joined
+
+
+def _place(x, small, ndmin, trans1d):
+    """Moves the original axes of an array that was given axes in front so that they begin at `trans1d`."""
+    k = trans1d + ndmin + 1 if trans1d < 0 else trans1d
+    order = list(range(ndmin))
+    original, new = order[ndmin - small :], order[: ndmin - small]
+    permutation = tuple(new[:k] + original + new[k:])
+    return x if permutation == tuple(order) else bind("transpose", x, permutation=permutation)
+
+
+mgrid = _Grid("mgrid", sparse=False)
+ogrid = _Grid("ogrid", sparse=True)
+r_ = _Joiner("r_", axis=0, ndmin=1, trans1d=-1)
+c_ = _Joiner("c_", axis=-1, ndmin=2, trans1d=0)
+
+__all__ = ["c_", "index_exp", "mgrid", "ogrid", "r_", "s_"]

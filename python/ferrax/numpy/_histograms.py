@@ -1,0 +1,170 @@
+"""Histograms and counts.
+
+Invariant: bins are half-open but the last; values outside are not counted.
+
+    >>> jnp.bincount(jnp.array([0, 2, 2]))
+    Array([1, 0, 2], dtype=int32)
+"""
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from .. import _core
+from .._dtypes import is_integer
+from ._arguments import Array, as_array, check_arraylike, concrete_or_error, convert
+from ._selecting import clip, where
+
+
+def bincount(x, weights=None, minlength=0, *, length=None, out_sharding=None):
+    """How often each integer occurs, or the sum of its weights.
+
+    length: how many are counted (static; needed under jit), others are dropped; by default up to the largest, at least minlength. Negative
+    ones count as 0.
+    """
+    from ._creation import zeros
+
+    x = as_array("bincount", x)
+    if not is_integer(x.dtype) and x.dtype != np.bool_:
+        raise TypeError(f"x argument to bincount must have an integer type; got {x.dtype}")
+    if x.ndim != 1:
+        raise ValueError("only 1-dimensional input supported.")
+    minlength = operator.index(minlength)
+    if length is None:
+        values = concrete_or_error(x, "The error occurred because of argument 'x' of jnp.bincount. To avoid this error, pass a static `length` argument.")
+        length = max(minlength, int(values.max()) + 1 if values.size else 0)
+    else:
+        length = operator.index(length)
+    if weights is None:
+        weights, dtype = 1, np.dtype(np.int32)
+    elif np.shape(x) != np.shape(weights):
+        raise ValueError("shape of weights must match shape of x.")
+    else:
+        dtype = _core.result_type(weights)
+    return zeros(length, dtype).at[clip(x, 0)].add(weights, mode="drop")
+
+
+def histogram_bin_edges(a, bins=10, range=None, weights=None):
+    """The edges of `bins` equal bins over `range` (default: of the values), or `bins` itself where it is a vector."""
+    from ._creation import linspace
+    from ._reductions import max as maximum, min as minimum
+    from ._ufuncs import add, subtract
+
+    del weights
+    check_arraylike("histogram_bin_edges", a, *([] if isinstance(bins, (int, np.integer, str)) else [bins]))
+    if isinstance(bins, str):
+        raise NotImplementedError("string values for `bins` not implemented.")
+    a = _core.asarray(a)
+    dtype = _core.promote_dtypes_inexact(a)[0].dtype
+    if np.ndim(bins) == 1:
+        return convert(_core.asarray(bins), dtype)
+    n = operator.index(bins)
+    if range is None:
+        low, high = (minimum(a), maximum(a)) if a.size else (0, 1)
+    else:
+        low, high = _pair(range, dtype)
+    same = subtract(high, low) == 0
+    low, high = where(same, subtract(low, 0.5), low), where(same, add(high, 0.5), high)
+    return linspace(low, high, n + 1, dtype=dtype)
+
+
+def _pair(range_, dtype):
+    range_ = range_ if isinstance(range_, Array) else np.asarray(range_)
+    if np.shape(range_) != (2,):
+        raise ValueError(f"`range` must be either None or a sequence of scalars, got shape {np.shape(range_)}")
+    return _core.asarray(range_[0], dtype), _core.asarray(range_[1], dtype)
+
+
+def histogram(a, bins=10, range=None, weights=None, density=None):
+    """(counts, edges) of values in bins (see `histogram_bin_edges`); weighted, and divided by the total and the widths if `density`."""
+    from ._calculus import diff
+    from ._creation import ones_like, zeros
+    from ._searching import searchsorted
+    from ._shaping import ravel
+
+    if isinstance(bins, str):
+        raise TypeError(f"asarray: expected ArrayLike, got {bins} of type {type(bins)}.")
+    if weights is None:
+        check_arraylike("histogram", a, bins)
+        a = ravel(*_core.promote_dtypes_inexact(a))
+        weights = ones_like(a)
+    else:
+        check_arraylike("histogram", a, bins, weights)
+        if np.shape(a) != np.shape(weights):
+            raise ValueError("weights should have the same shape as a.")
+        a, weights = (ravel(v) for v in _core.promote_dtypes_inexact(a, weights))
+    edges = histogram_bin_edges(a, bins, range)
+    n = edges.shape[0]
+    index = searchsorted(edges, a, side="right")
+    # The last edge belongs to the last bin.
+    index = where(a == edges[-1], n - 1, index)
+    counts = zeros(n, weights.dtype).at[index].add(weights)[1:]
+    if density:
+        widths = diff(edges)
+        counts = counts / widths / counts.sum()
+    return counts, edges
+
+
+def histogram2d(x, y, bins=10, range=None, weights=None, density=None):
+    """(counts, x edges, y edges) of points in the plane."""
+    from ._creation import array
+
+    check_arraylike("histogram2d", x, y)
+    n = 1 if np.ndim(bins) == 0 and not isinstance(bins, (list, tuple)) else len(bins)
+    if n not in (1, 2):
+        edges = _core.asarray(bins)
+        bins = [edges, edges]
+    sample = array([_core.asarray(x), _core.asarray(y)]).T
+    counts, edges = histogramdd(sample, bins, range, weights, density)
+    return counts, edges[0], edges[1]
+
+
+def histogramdd(sample, bins=10, range=None, weights=None, density=None):
+    """(counts, list of edges) of points, rows of `sample`, in boxes. bins, range: for all axes, or one for each."""
+    from ._calculus import diff
+    from ._searching import searchsorted
+    from ._shaping import reshape
+    from ._taking import ravel_multi_index
+
+    if weights is None:
+        check_arraylike("histogramdd", sample)
+        (sample,) = _core.promote_dtypes_inexact(sample)
+    else:
+        check_arraylike("histogramdd", sample, weights)
+        sample, weights = _core.promote_dtypes_inexact(sample, weights)
+        if tuple(weights.shape) != tuple(sample.shape[:1]):
+            raise ValueError("should have one weight for each sample.")
+    rows, d = sample.shape
+    if range is not None and (len(range) != d or any(r is not None and np.shape(r)[0] != 2 for r in range)):
+        raise ValueError(f"For sample.shape={(rows, d)}, range must be a sequence of {d} pairs or Nones; got range={range}")
+    if np.ndim(bins) == 0 and not isinstance(bins, (list, tuple)):
+        per_axis = [operator.index(bins)] * d
+    elif isinstance(bins, (list, tuple)):
+        per_axis = list(bins)
+        if len(per_axis) != d:
+            raise ValueError("should be a bin for each dimension.")
+    else:
+        per_axis = [bins[i] for i in np.arange(np.shape(bins)[0])]
+        if len(per_axis) != d:
+            raise ValueError("should be a bin for each dimension.")
+    indices, sizes, edges = [], [], []
+    for i, b in enumerate(per_axis):
+        column = sample[:, i]
+        e = histogram_bin_edges(column, b, None if range is None else range[i])
+        index = searchsorted(e, column, side="right")
+        index = where(column == e[-1], index - 1, index)
+        indices.append(index)
+        sizes.append(e.shape[0] + 1)
+        edges.append(e)
+    flat = ravel_multi_index(tuple(indices), tuple(sizes), mode="clip")
+    total = int(np.prod(sizes))
+    counts = reshape(bincount(flat, weights, length=total), tuple(sizes))
+    counts = counts[(slice(1, -1),) * d]
+    if density:
+        counts = counts / counts.sum()
+        for i, e in enumerate(edges):
+            shape = [1] * d
+            shape[i] = -1
+            counts = counts / reshape(diff(e), tuple(shape))
+    return counts, edges

@@ -1,0 +1,269 @@
+"""Polynomials as vectors of coefficients, highest power first.
+
+Invariant: nothing here needs a decomposition but `roots` and `polyfit`, which ask `linalg` and `lax.linalg` for one.
+
+    >>> jnp.polyval(jnp.array([1, 2, 3]), 2)
+    Array(11, dtype=int32)
+"""
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from .. import _core
+from .._core import bind
+from ._arguments import as_array, check_arraylike, concrete_or_error, constant, convert, jitted
+
+
+@jitted("polyval", static=("unroll",))
+def _polyval(p, x, unroll):
+    from ..lax import scan
+    from ._creation import full_like
+    from ._ufuncs import add, multiply
+
+    p, x = _core.promote_dtypes_inexact(p, x)
+    shape = np.broadcast_shapes(p.shape[1:], x.shape)
+    y = full_like(x, 0, shape=shape, dtype=x.dtype)
+    out, _ = scan(lambda y, c: (add(multiply(y, x), c), None), y, p, unroll=unroll)
+    return out
+
+
+def polyval(p, x, *, unroll=16):
+    """The polynomial with coefficients p at x, by Horner's rule. unroll: coefficients per step of the loop."""
+    check_arraylike("polyval", p, x)
+    return _polyval(_core.asarray(p), _core.asarray(x), unroll=unroll)
+
+
+@jitted("polyadd")
+def _polyadd(a1, a2):
+    a1, a2 = _core.promote_dtypes(a1, a2)
+    if a2.shape[0] <= a1.shape[0]:
+        return a1.at[-a2.shape[0] :].add(a2) if a2.shape[0] else a1
+    return a2.at[-a1.shape[0] :].add(a1) if a1.shape[0] else a2
+
+
+def polyadd(a1, a2):
+    """The sum of two polynomials."""
+    check_arraylike("polyadd", a1, a2)
+    return _polyadd(_core.asarray(a1), _core.asarray(a2))
+
+
+@jitted("polysub")
+def _polysub(a1, a2):
+    from ._ufuncs import negative
+
+    a1, a2 = _core.promote_dtypes(a1, a2)
+    return polyadd(a1, negative(a2))
+
+
+def polysub(a1, a2):
+    """The difference of two polynomials."""
+    check_arraylike("polysub", a1, a2)
+    return _polysub(_core.asarray(a1), _core.asarray(a2))
+
+
+def _trimmed(*arrays):
+    from ._shaping import trim_zeros
+
+    return [trim_zeros(a, trim="f") if a.size > 1 else a for a in arrays]
+
+
+def polymul(a1, a2, *, trim_leading_zeros=False):
+    """The product of two polynomials. trim_leading_zeros: as numpy does; the values must then be known."""
+    from ._linear_algebra import convolve
+
+    check_arraylike("polymul", a1, a2)
+    a1, a2 = _core.promote_dtypes_inexact(a1, a2)
+    if trim_leading_zeros and (a1.shape[0] > 1 or a2.shape[0] > 1):
+        a1, a2 = _trimmed(a1, a2)
+    if a1.shape[0] == 0:
+        a1 = _core.asarray(np.zeros(1, a2.dtype))
+    if a2.shape[0] == 0:
+        a2 = _core.asarray(np.zeros(1, a1.dtype))
+    return convolve(a1, a2, mode="full")
+
+
+@jitted("polydiv")
+def _polydiv(u, v):
+    from ._creation import zeros
+
+    u, v = _core.promote_dtypes_inexact(u, v)
+    m, n = u.shape[0] - 1, v.shape[0] - 1
+    quotient = zeros(max(m - n + 1, 1), u.dtype)
+    for k in range(m - n + 1):
+        d = bind("div", u[k], v[0])
+        quotient = quotient.at[k].set(d)
+        u = u.at[k : k + n + 1].add(-d * v)
+    return quotient, u
+
+
+def polydiv(u, v, *, trim_leading_zeros=False):
+    """(quotient, remainder) of two polynomials. trim_leading_zeros: of the remainder; the values must then be known."""
+    check_arraylike("polydiv", u, v)
+    quotient, rest = _polydiv(_core.asarray(u), _core.asarray(v))
+    if trim_leading_zeros:
+        from ._shaping import trim_zeros
+
+        rest = trim_zeros(rest, trim="f")
+    return quotient, rest
+
+
+def _order(name, m):
+    m = operator.index(concrete_or_error(m, f"'m' argument of jnp.{name}")[()] if hasattr(m, "ndim") else m)
+    if m < 0:
+        raise ValueError(("Order of derivative" if name == "polyder" else "Order of integral") + " must be positive")
+    return m
+
+
+@jitted("polyder", static=("m",))
+def _polyder(p, m):
+
+    n = p.shape[0] - m
+    factors = np.ones(n)
+    for k in range(m):
+        factors = factors * (np.arange(n)[::-1] + 1 + k)
+    return bind("mul", p[:-m], convert(np.asarray(factors), p.dtype))
+
+
+def polyder(p, m=1):
+    """The m-th derivative of a polynomial."""
+    check_arraylike("polyder", p)
+    m = _order("polyder", m)
+    (p,) = _core.promote_dtypes_inexact(p)
+    return p if m == 0 else _polyder(p, m=m)
+
+
+@jitted("polyint", static=("m",))
+def _polyint(p, k, m):
+    from ._creation import zeros
+    from ._shaping import concatenate
+
+    p, k = _core.promote_dtypes_inexact(p, k)
+    if m == 0:
+        return p
+    k = _core.broadcast_to(k, (m,)) if k.ndim == 0 or k.shape[0] == 1 else k
+    if tuple(k.shape) != (m,):
+        raise ValueError("k must be a scalar or a rank-1 array of length 1 or m.")
+    n = p.shape[0]
+    out = concatenate([p, zeros(m, p.dtype)])
+    # Term i of the result is divided by the m factors that integrating it m times brings.
+    divisors = np.ones(n + m)
+    powers = np.arange(n + m)[::-1]
+    for step in range(m):
+        divisors = divisors * np.where(powers - step > 0, powers - step, 1)
+    out = concatenate([p, k])
+    return bind("div", out, convert(np.asarray(divisors), p.dtype))
+
+
+def polyint(p, m=1, k=None):
+    """The m-th integral of a polynomial, with integration constants k (0)."""
+    m = _order("polyint", m)
+    k = 0 if k is None else k
+    check_arraylike("polyint", p, k)
+    return _polyint(_core.asarray(p), _core.asarray(k), m=m)
+
+
+@jitted("poly")
+def _poly(seq):
+    from ._creation import ones
+    from ._linear_algebra import convolve
+    from ._shaping import stack
+
+    (seq,) = _core.promote_dtypes_inexact(seq)
+    out = ones((1,), seq.dtype)
+    for k in range(seq.shape[0]):
+        out = convolve(out, stack([_core.asarray(constant(1, seq.dtype)), -seq[k]]), mode="full")
+    return out
+
+
+def poly(seq_of_zeros):
+    """The coefficients of the polynomial with these zeros, or of a square matrix's characteristic polynomial."""
+    seq = as_array("poly", seq_of_zeros)
+    if seq.ndim == 2 and seq.shape[0] == seq.shape[1] and seq.shape[0]:
+        from .linalg import eigvals
+
+        seq = eigvals(seq)
+    if seq.ndim != 1:
+        raise ValueError("input must be 1d or non-empty square 2d array.")
+    if seq.shape[0] == 0:
+        return _core.asarray(constant(1, seq.dtype))
+    return _poly(seq)
+
+
+def roots(p, *, strip_zeros=True):
+    """The roots of a polynomial, as eigenvalues of its companion matrix. strip_zeros: drop leading zeros; the values must then be known."""
+    from ._creation import diag, ones, zeros
+    from ._shaping import concatenate
+    from .linalg import eigvals
+
+    (p,) = _core.promote_dtypes_inexact(as_array("roots", p))
+    if p.ndim != 1:
+        raise ValueError("Input must be a rank-1 array.")
+    if p.shape[0] < 2:
+        return zeros(0, np.complex64 if p.dtype.itemsize <= 4 else np.complex128)
+    trailing = 0
+    if strip_zeros:
+        values = concrete_or_error(p, "The error arose in the jnp.roots function with strip_zeros=True; use strip_zeros=False under jit.")
+        nonzero = np.nonzero(values)[0]
+        if nonzero.size == 0:
+            return zeros(0, np.complex64)
+        trailing = values.shape[0] - 1 - int(nonzero[-1])
+        p = p[int(nonzero[0]) : int(nonzero[-1]) + 1]
+        if p.shape[0] < 2:
+            return zeros(trailing, np.complex64)
+    companion = diag(ones(p.shape[0] - 2, p.dtype), -1).at[0, :].set(-p[1:] / p[0])
+    out = eigvals(companion)
+    return concatenate([out, zeros(trailing, out.dtype)]) if trailing else out
+
+
+def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
+    """The polynomial of degree `deg` nearest to points (x, y) in the least-squares sense; see numpy.polyfit for full and cov."""
+    from ._creation import vander
+    from ._elementwise import sqrt
+    from ._linear_algebra import dot
+    from ._reductions import sum
+    from .linalg import inv, lstsq
+
+    check_arraylike("polyfit", x, y)
+    deg = operator.index(deg)
+    if deg < 0:
+        raise ValueError("expected deg >= 0")
+    x, y = _core.promote_dtypes_inexact(x, y)
+    if x.ndim != 1:
+        raise TypeError("expected 1D vector for x")
+    if x.size == 0:
+        raise TypeError("expected non-empty vector for x")
+    if y.ndim not in (1, 2):
+        raise TypeError("expected 1D or 2D array for y")
+    if x.shape[0] != y.shape[0]:
+        raise TypeError("expected x and y to have same length")
+    if rcond is None:
+        rcond = x.shape[0] * np.finfo(x.dtype).eps
+    lhs, rhs = vander(x, deg + 1), y
+    if w is not None:
+        w = as_array("polyfit", w)
+        if w.ndim != 1:
+            raise TypeError("expected a 1-d array for weights")
+        if w.shape[0] != y.shape[0]:
+            raise TypeError("expected w and y to have the same length")
+        lhs = lhs * w[:, None]
+        rhs = rhs * (w[:, None] if rhs.ndim == 2 else w)
+    # Columns of unit length keep the problem well scaled.
+    scale = sqrt(sum(lhs * lhs, axis=0))
+    c, residuals, rank, s = lstsq(lhs / scale, rhs, rcond)
+    c = (c.T / scale).T
+    if full:
+        return c, residuals, rank, s, _core.asarray(rcond)
+    if cov:
+        base = inv(dot((lhs / scale).T, lhs / scale)) / (scale[:, None] * scale[None, :])
+        if isinstance(cov, str) and cov == "unscaled":
+            factor = 1
+        else:
+            if x.shape[0] <= deg + 1:
+                raise ValueError("the number of data points must exceed order to scale the covariance matrix")
+            factor = residuals / (x.shape[0] - deg - 1)
+        return c, base * factor if y.ndim == 1 else base[:, :, None] * factor
+    return c
+
+

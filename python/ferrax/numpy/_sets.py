@@ -1,0 +1,344 @@
+"""Sets as sorted vectors: unique, union, intersection, difference, membership.
+
+Invariant: without `size` the values must be known; with it, results are padded: by fill_value, or by the smallest (unique) element.
+
+    >>> jnp.unique(jnp.array([3, 1, 3]))
+    Array([1, 3], dtype=int32)
+"""
+from __future__ import annotations
+
+import math
+import operator
+from typing import NamedTuple
+
+import numpy as np
+
+from .. import _core
+from .._core import bind
+from .._dtypes import canonicalize_dtype, is_inexact
+from ._arguments import Array, as_array, canonicalize_axis, check_arraylike, concrete_or_error, jitted
+from ._selecting import where
+
+
+@jitted("_unique_sorted_mask", static=("axis",))
+def _unique_sorted_mask(ar, axis, equal_nan=True):
+    """(ar sorted along axis, which rows begin a run of equal ones, the order that sorts)."""
+    from ._creation import ones
+    from ._elementwise import isnan, logical_not
+    from ._shaping import moveaxis
+    from ._sorting import lexsort
+    from ._ufuncs import logical_and
+
+    rows = moveaxis(ar, axis, 0)
+    n = rows.shape[0]
+    width = math.prod(rows.shape[1:])
+    flat = bind("reshape", rows, new_sizes=(n, width), dimensions=None) if rows.ndim != 2 else rows
+    keys = bind("rev", bind("transpose", flat, permutation=(1, 0)), dimensions=(0,))
+    if n == 0 or width == 0:
+        order = bind("iota", dtype=canonicalize_dtype(int), shape=(n,), dimension=0)
+    else:
+        order = lexsort(keys)
+    rows = rows[order]
+    if n:
+        differ = bind("ne", rows[1:], rows[:-1])
+        if is_inexact(rows.dtype) and equal_nan is not False:
+            differ = logical_and(differ, logical_not(logical_and(isnan(rows[1:]), isnan(rows[:-1]))))
+        mask = ones(n, bool).at[1:].set(bind("reduce_or", differ, axes=tuple(range(1, rows.ndim))))
+    else:
+        mask = ones(0, bool)
+    return rows, mask, order
+
+
+def _unique(ar, axis, return_index, return_inverse, return_counts, size, fill_value, equal_nan, true_size=False):
+    from ._creation import arange, full, zeros
+    from ._reductions import cumsum, sum
+    from ._searching import nonzero
+    from ._shaping import append, moveaxis
+    from ._ufuncs import subtract
+
+    rows, mask, order = _unique_sorted_mask(ar, axis=axis) if equal_nan else _plain_unique_mask(ar, axis)
+    if size is None:
+        positions = nonzero(mask)[0]
+    else:
+        if size > 0 and rows.shape[0] == 0:
+            if fill_value is None:
+                raise ValueError("jnp.unique: for zero-sized input with nonzero size argument, fill_value must be specified")
+            positions = zeros(0, int)
+        else:
+            positions = nonzero(mask, size=size)[0]
+    values = rows[positions] if rows.shape[0] else rows
+    if size is not None and fill_value is not None and values.shape[0]:
+        beyond = arange(size) >= sum(mask)
+        values = where(beyond.reshape((-1,) + (1,) * (values.ndim - 1)), _core.asarray(fill_value, values.dtype), values)
+    elif size is not None and rows.shape[0] == 0:
+        values = full((size, *values.shape[1:]), fill_value, values.dtype)
+    out = [moveaxis(values, 0, axis)]
+    if return_index:
+        out.append(order[positions] if rows.shape[0] else zeros(0 if size is None else size, int))
+    if return_inverse:
+        if rows.shape[0]:
+            ranks = cumsum(mask) - 1
+            out.append(zeros(ar.shape[axis], ranks.dtype).at[order].set(ranks))
+        else:
+            out.append(zeros(0, int))
+    if return_counts:
+        n = rows.shape[0]
+        if n:
+            if size is None:
+                ends = append(positions, n)
+            else:
+                # Positions beyond the number of runs count as the end, so that their counts are 0.
+                ends = append(nonzero(mask, size=size, fill_value=n)[0], n)
+            out.append(subtract(ends[1:], ends[:-1]))
+        else:
+            out.append(zeros(0 if size is None else size, int))
+    if true_size:
+        out.append(sum(mask))
+    return out
+
+
+def _plain_unique_mask(ar, axis):
+    from ._creation import ones
+
+    rows, _, order = _unique_sorted_mask(ar, axis=axis)
+    n = rows.shape[0]
+    mask = ones(n, bool)
+    if n:
+        mask = mask.at[1:].set(bind("reduce_or", bind("ne", rows[1:], rows[:-1]), axes=tuple(range(1, rows.ndim))))
+    return rows, mask, order
+
+
+def unique(
+    ar, return_index=False, return_inverse=False, return_counts=False, axis=None, *, equal_nan=True, size=None, fill_value=None, sorted=True
+):
+    """The sorted unique elements of ar (flattened), or its unique slices along `axis`.
+
+    return_index, return_inverse, return_counts: also where each occurs first, which one each element is, and how often each occurs. size: how
+    many are returned (static; needed under jit), padded by fill_value or the smallest. equal_nan: whether nan equals nan.
+    """
+    ar = as_array("unique", ar)
+    if size is None:
+        concrete_or_error(
+            ar,
+            "The error arose for the first argument of jnp.unique(). To make jnp.unique() compatible with JIT and other transforms, you can specify "
+            "a concrete value for the size argument, which will determine the output size.",
+        )
+    else:
+        size = operator.index(concrete_or_error(size, "The error arose for the size argument of jnp.unique()")[()] if isinstance(size, Array) else size)
+    shape = ar.shape
+    if axis is None:
+        flat = bind("reshape", ar, new_sizes=(ar.size,), dimensions=None) if ar.ndim != 1 else ar
+        out = _unique(flat, 0, return_index, return_inverse, return_counts, size, fill_value, equal_nan)
+        if return_inverse:
+            i = 1 + bool(return_index)
+            out[i] = out[i].reshape(shape)
+    else:
+        out = _unique(ar, canonicalize_axis(axis, ar.ndim), return_index, return_inverse, return_counts, size, fill_value, equal_nan)
+    return out[0] if len(out) == 1 else tuple(out)
+
+
+class _UniqueAll(NamedTuple):
+    values: object
+    indices: object
+    inverse_indices: object
+    counts: object
+
+
+class _UniqueCounts(NamedTuple):
+    values: object
+    counts: object
+
+
+class _UniqueInverse(NamedTuple):
+    values: object
+    inverse_indices: object
+
+
+def unique_all(x, /, *, size=None, fill_value=None):
+    """(values, indices, inverse_indices, counts) of `unique`, nan differing from nan."""
+    check_arraylike("unique_all", x)
+    return _UniqueAll(*unique(x, return_index=True, return_inverse=True, return_counts=True, equal_nan=False, size=size, fill_value=fill_value))
+
+
+def unique_counts(x, /, *, size=None, fill_value=None):
+    """(values, counts) of `unique`, nan differing from nan."""
+    check_arraylike("unique_counts", x)
+    return _UniqueCounts(*unique(x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value))
+
+
+def unique_inverse(x, /, *, size=None, fill_value=None):
+    """(values, inverse_indices) of `unique`, nan differing from nan."""
+    check_arraylike("unique_inverse", x)
+    return _UniqueInverse(*unique(x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value))
+
+
+def unique_values(x, /, *, size=None, fill_value=None):
+    """The values of `unique`, nan differing from nan."""
+    check_arraylike("unique_values", x)
+    return unique(x, equal_nan=False, size=size, fill_value=fill_value)
+
+
+def union1d(ar1, ar2, *, size=None, fill_value=None):
+    """The sorted unique elements of both. size: needed under jit."""
+    from ._shaping import concatenate, ravel
+
+    check_arraylike("union1d", ar1, ar2)
+    if size is None:
+        for i, a in enumerate((ar1, ar2)):
+            concrete_or_error(a, f"The error arose in the ar{i + 1} argument of union1d(). Specify the size argument to make it compatible with jit.")
+    return unique(concatenate([ravel(ar1), ravel(ar2)]), size=size, fill_value=fill_value)
+
+
+@jitted("_in1d", static=("invert",))
+def _in1d(ar1, ar2, invert):
+    from ._shaping import ravel
+
+    a, b = (ravel(v) for v in _core.promote_dtypes(ar1, ar2))
+    n, m = a.shape[0], b.shape[0]
+    column = bind("broadcast_in_dim", a, shape=(n, 1), broadcast_dimensions=(0,))
+    row = bind("broadcast_in_dim", b, shape=(1, m), broadcast_dimensions=(1,))
+    if invert:
+        return bind("reduce_and", bind("ne", column, row), axes=(1,))
+    return bind("reduce_or", bind("eq", column, row), axes=(1,))
+
+
+@jitted("_in1d", static=("invert",))
+def _in1d_sorted(ar1, ar2, invert):
+    from ._searching import searchsorted
+    from ._selecting import clip
+    from ._shaping import ravel
+
+    a, b = (ravel(v) for v in _core.promote_dtypes(ar1, ar2))
+    b = bind("sort", b, dimension=0, is_stable=True, num_keys=1)
+    b = b[0] if isinstance(b, (tuple, list)) else b
+    found = b[clip(searchsorted(b, a), 0, b.shape[0] - 1)] == a
+    return ~found if invert else found
+
+
+def isin(element, test_elements, assume_unique=False, invert=False, *, method="auto"):
+    """Whether each element is among test_elements. invert: is not. method: "compare_all", "binary_search", "sort" or "auto": how, not what."""
+    from ._creation import full
+
+    del assume_unique
+    check_arraylike("isin", element, test_elements)
+    element, tests = _core.asarray(element), _core.asarray(test_elements)
+    if method not in ("auto", "compare_all", "binary_search", "sort"):
+        raise ValueError(f"method={method!r} not implemented; valid values are 'auto', 'compare_all', 'binary_search', 'sort'")
+    if element.size == 0 or tests.size == 0:
+        return full(element.shape, bool(invert), bool)
+    # Comparing all pairs is quickest for few elements and needs memory for each pair.
+    many = method in ("binary_search", "sort") or (method == "auto" and tests.size > 64)
+    fun = _in1d_sorted if many else _in1d
+    return fun(element, tests, invert=bool(invert)).reshape(element.shape)
+
+
+def _fill(values, mask, size, fill_value):
+    """The elements of a sorted vector where mask holds: all of them, or `size`."""
+    from ._creation import arange
+    from ._reductions import sum
+    from ._searching import nonzero
+
+    if size is None:
+        return values[np.asarray(mask)]
+    index = nonzero(mask, size=size)[0]
+    out = values[index]
+    if fill_value is None:
+        # As JAX: the first element pads.
+        return where(arange(size) >= sum(mask), out[0], out) if size else out
+    return where(arange(size) >= sum(mask), _core.asarray(fill_value, out.dtype), out)
+
+
+def _need_size(name, size, *arrays):
+    if size is None:
+        for i, a in enumerate(arrays):
+            concrete_or_error(a, f"The error arose in {name}(). Specify the size argument to make it compatible with jit.")
+        return None
+    return operator.index(size)
+
+
+def setdiff1d(ar1, ar2, assume_unique=False, *, size=None, fill_value=None):
+    """The unique elements of ar1 that are not in ar2. size: needed under jit."""
+    from ._creation import arange, full
+    from ._shaping import ravel
+
+    check_arraylike("setdiff1d", ar1, ar2)
+    size = _need_size("setdiff1d", size, ar1, ar2)
+    a = ravel(_core.asarray(ar1))
+    fill = 0 if fill_value is None else fill_value
+    if a.size == 0:
+        return full(size or 0, fill, a.dtype)
+    if size is None:
+        values = a if assume_unique else unique(a)
+        return values[np.asarray(isin(values, ar2, invert=True))]
+    if assume_unique:
+        mask = isin(a, ar2, invert=True)
+        return _fill(a, mask, size, fill)
+    values, count = _unique(a, 0, False, False, False, a.size, None, True, true_size=True)
+    mask = (arange(a.size) < count) & isin(values, ar2, invert=True)
+    return _fill(values, mask, size, fill)
+
+
+def intersect1d(ar1, ar2, assume_unique=False, return_indices=False, *, size=None, fill_value=None):
+    """The sorted elements in both. return_indices: also where each occurs first in either. size: needed under jit."""
+    from ._creation import arange
+    from ._shaping import ravel
+
+    check_arraylike("intersect1d", ar1, ar2)
+    size = _need_size("intersect1d", size, ar1, ar2)
+    a, b = (ravel(v) for v in _core.promote_dtypes(ar1, ar2))
+    n, m = a.shape[0], b.shape[0]
+    if size is None:
+        out = np.intersect1d(np.asarray(a), np.asarray(b), assume_unique=assume_unique, return_indices=return_indices)
+        if return_indices:
+            return _core.asarray(out[0]), _core.asarray(out[1].astype(np.int32)), _core.asarray(out[2].astype(np.int32))
+        return _core.asarray(out)
+    va, ia, ca = _unique(a, 0, True, False, False, n, None, True, true_size=True)
+    vb, ib, cb = _unique(b, 0, True, False, False, m, None, True, true_size=True)
+    valid = (arange(n) < ca) & _member(va, vb, arange(m) < cb)
+    values = _fill_first(va, valid, size, fill_value)
+    if not return_indices:
+        return values
+    from ._searching import nonzero, searchsorted
+    from ._selecting import clip
+
+    pick = nonzero(valid, size=size)[0]
+    where_b = clip(searchsorted(where(arange(m) < cb, vb, vb[cb - 1]), va[pick]), 0, m - 1)
+    inside = arange(size) < valid.sum()
+    return values, where(inside, ia[pick], n), where(inside, ib[where_b], m)
+
+
+def _member(x, y, valid):
+    """Whether each of x is among the valid elements of y."""
+    return ((x[:, None] == y[None, :]) & valid[None, :]).any(axis=1)
+
+
+def _fill_first(values, mask, size, fill_value):
+    from ._creation import arange
+    from ._searching import nonzero
+
+    out = values[nonzero(mask, size=size)[0]]
+    if fill_value is None:
+        # Without a fill value the smallest result pads.
+        return where(arange(size) < mask.sum(), out, out[0]) if size else out
+    return where(arange(size) < mask.sum(), out, _core.asarray(fill_value, out.dtype))
+
+
+def setxor1d(ar1, ar2, assume_unique=False, *, size=None, fill_value=None):
+    """The sorted elements in exactly one of the two. size: needed under jit."""
+    from ._creation import arange
+    from ._shaping import concatenate, ravel
+
+    check_arraylike("setxor1d", ar1, ar2)
+    size = _need_size("setxor1d", size, ar1, ar2)
+    a, b = (ravel(v) for v in _core.promote_dtypes(ar1, ar2))
+    if size is None:
+        return _core.asarray(np.setxor1d(np.asarray(a), np.asarray(b), assume_unique=assume_unique))
+    va, ca = _unique(a, 0, False, False, False, a.shape[0], None, True, true_size=True)
+    vb, cb = _unique(b, 0, False, False, False, b.shape[0], None, True, true_size=True)
+    valid_a, valid_b = arange(a.shape[0]) < ca, arange(b.shape[0]) < cb
+    both = concatenate([va, vb])
+    mask = concatenate([valid_a & ~_member(va, vb, valid_b), valid_b & ~_member(vb, va, valid_a)])
+    from ._sorting import argsort
+
+    order = argsort(both)
+    return _fill_first(both[order], mask[order], size, fill_value)

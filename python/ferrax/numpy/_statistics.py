@@ -1,0 +1,313 @@
+"""Order statistics and covariances.
+
+Invariant: everything but nan-skipping forms gives nan where there is a nan.
+
+    >>> jnp.median(jnp.array([3.0, 1.0, 2.0]))
+    Array(2., dtype=float32)
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from .. import _core
+from .._core import bind
+from .._dtypes import canonicalize_dtype, is_complex, is_inexact, to_inexact
+from ._arguments import as_array, canonicalize_axes, check_arraylike, constant, convert, jitted
+from ._selecting import clip, where
+
+_METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
+
+
+def _at_ends(a, axis, keepdims):
+    """a with the reduced axes merged into one, that axis, and the shape of what keepdims keeps."""
+    from ._shaping import moveaxis, reshape
+
+    if axis is None:
+        kept = [1] * a.ndim
+        return (a if a.ndim == 1 else reshape(a, (a.size,))), 0, kept
+    axes = canonicalize_axes(axis, a.ndim)
+    kept = [1 if d in axes else n for d, n in enumerate(a.shape)]
+    if len(axes) == 1:
+        return a, axes[0], kept
+    rest = [d for d in range(a.ndim) if d not in axes]
+    merged = reshape(moveaxis(a, axes, tuple(range(len(rest), a.ndim))), tuple([a.shape[d] for d in rest]) + (-1,))
+    return merged, len(rest), kept
+
+
+def _quantile(a, q, axis, method, keepdims, skip_nan, weights=None):
+    from ._elementwise import isnan
+    from ._reductions import any, sum
+    from ._shaping import expand_dims, reshape
+
+    a, q = _core.promote_dtypes_inexact(a, q)
+    dtype = a.dtype
+    if is_complex(dtype):
+        raise ValueError("quantile does not support complex input, as the operation is poorly defined.")
+    a, axis, kept = _at_ends(a, axis, keepdims)
+    n = a.shape[axis]
+    if n == 0:
+        raise ValueError("quantile does not support empty input")
+    missing = isnan(a)
+    one, zero = constant(1, dtype), constant(0, dtype)
+    if weights is not None:
+        return _weighted_quantile(a, q, axis, kept, keepdims, weights, skip_nan)
+    if skip_nan:
+        a = where(missing, float("nan"), a)
+    else:
+        a = where(any(missing, axis=axis, keepdims=True), float("nan"), a)
+    a = bind("sort", a, dimension=axis, is_stable=True, num_keys=1)
+    a = a[0] if isinstance(a, (tuple, list)) else a
+    lead = q.ndim
+    if skip_nan:
+        count = sum(bind("not", isnan(a)), axis=axis, dtype=dtype)
+        if count.ndim or lead:
+            count = expand_dims(count, tuple(range(lead))) if lead else count
+            wide_q = bind("broadcast_in_dim", q, shape=tuple(q.shape) + (1,) * (count.ndim - lead), broadcast_dimensions=tuple(range(lead))) if count.ndim > lead else q
+        else:
+            wide_q = q
+        top = bind("sub", count, one)
+        position = bind("mul", *_core.promote_shapes(wide_q, top))
+        low, high = bind("floor", position), bind("ceil", position)
+        share = bind("sub", position, low)
+        other = bind("sub", one, share)
+        last = bind("sub", count, one)
+        low = bind("max", zero, bind("min", *_core.promote_shapes(low, last)))
+        high = bind("max", zero, bind("min", *_core.promote_shapes(high, bind("sub", count, one))))
+        shape = np.broadcast_shapes(tuple(q.shape) + (1,) * (a.ndim - 1), (1,) * lead + tuple(a.shape[:axis] + a.shape[axis + 1 :]))
+        low_value, high_value = (_pick(a, i, axis, lead, shape) for i in (low, high))
+    else:
+        n_minus_one = lambda: bind("sub", constant(n, dtype), one)  # noqa: E731
+        position = bind("mul", q, n_minus_one())
+        low, high = bind("floor", position), bind("ceil", position)
+        share = bind("sub", position, low)
+        other = bind("sub", one, share)
+        low = bind("clamp", zero, low, n_minus_one())
+        high = bind("clamp", zero, high, n_minus_one())
+        low, high = convert(low, np.int32), convert(high, np.int32)
+        low_value, high_value = (_take_rows(a, i, axis) for i in (low, high))
+        if lead and low_value.ndim > lead:
+            dims = tuple(range(lead))
+            wide = tuple(q.shape) + (1,) * (low_value.ndim - lead)
+            share, other = (bind("broadcast_in_dim", v, shape=wide, broadcast_dimensions=dims) for v in (share, other))
+    if method == "linear":
+        out = bind("add", bind("mul", *_core.promote_shapes(convert(low_value, dtype), other)), bind("mul", *_core.promote_shapes(convert(high_value, dtype), share)))
+    elif method == "lower" or method == "inverted_cdf":
+        out = low_value
+    elif method == "higher":
+        out = high_value
+    elif method == "nearest":
+        half = bind("le", share, constant(0.5, dtype))
+        half = half if half.ndim == 0 or tuple(half.shape) == tuple(low_value.shape) else _core.broadcast_to(half, low_value.shape)
+        out = bind("select_n", half, high_value, low_value)
+    else:
+        out = bind("mul", bind("add", low_value, high_value), constant(0.5, dtype))
+    if keepdims:
+        out = reshape(out, tuple(q.shape) + tuple(kept))
+    return convert(out, dtype)
+
+
+def _take_rows(a, i, axis):
+    """a[..., i, ...] along axis with i's axes in front."""
+    from ..lax import GatherDimensionNumbers, gather
+
+    k = i.ndim
+    offset = tuple(range(k, k + a.ndim - 1))
+    index = bind("broadcast_in_dim", i, shape=(*i.shape, 1), broadcast_dimensions=tuple(range(k)))
+    sizes = tuple([1 if d == axis else n for d, n in enumerate(a.shape)])
+    return gather(a, index, GatherDimensionNumbers(offset, (axis,), (axis,)), sizes)
+
+
+def _pick(a, i, axis, lead, shape):
+    """The element of each vector of a along axis at the positions i, which already vary with the other axes."""
+    from ._shaping import broadcast_to, moveaxis
+    from ._taking import take_along_axis
+
+    i = broadcast_to(convert(i, np.int32), shape)
+    rows = moveaxis(a, axis, -1)
+    if lead == 0:
+        return take_along_axis(rows, i[..., None], axis=-1, mode="promise_in_bounds")[..., 0]
+    flat = i.reshape((-1, *shape[lead:]))
+    picked = take_along_axis(rows, moveaxis(flat, 0, -1), axis=-1, mode="promise_in_bounds")
+    return moveaxis(picked, -1, 0).reshape(shape)
+
+
+def _weighted_quantile(a, q, axis, kept, keepdims, weights, skip_nan):
+    from ._elementwise import isnan
+    from ._reductions import argmax, cumsum
+    from ._shaping import broadcast_to, moveaxis, reshape
+
+    a = moveaxis(a, axis, -1)
+    weights = convert(_core.asarray(weights), a.dtype)
+    weights = broadcast_to(weights if weights.ndim == 1 else moveaxis(weights, axis, -1), a.shape)
+    missing = isnan(a)
+    if skip_nan:
+        weights = where(missing, 0, weights)
+    a, weights = bind("sort", a, weights, dimension=a.ndim - 1, is_stable=True, num_keys=1)
+    total = cumsum(weights, axis=-1)
+    share = total / total[..., -1:]
+    flat = reshape(q, (q.size,))
+    reached = share[None] >= flat.reshape((-1,) + (1,) * share.ndim)
+    index = argmax(reached, axis=-1)
+    from ._taking import take_along_axis
+
+    out = moveaxis(take_along_axis(a, moveaxis(index, 0, -1), axis=-1), -1, 0)
+    if not skip_nan:
+        out = where(missing.any(axis=-1)[None], float("nan"), out)
+    out = reshape(out, tuple(q.shape) + tuple(out.shape[1:]))
+    return reshape(out, tuple(q.shape) + tuple(kept)) if keepdims else out
+
+
+@jitted("quantile", static=("axis", "method", "keepdims"))
+def _quantile_jit(a, q, weights, axis, method, keepdims):
+    return _quantile(a, q, axis, method, keepdims, False, weights)
+
+
+@jitted("nanquantile", static=("axis", "method", "keepdims"))
+def _nanquantile_jit(a, q, weights, axis, method, keepdims):
+    return _quantile(a, q, axis, method, keepdims, True, weights)
+
+
+def _checked(name, fun, a, q, axis, out, overwrite_input, method, keepdims, weights):
+    check_arraylike(name, a, q)
+    if overwrite_input or out is not None:
+        raise ValueError(f"jax.numpy.{name} does not support overwrite_input=True or out != None")
+    if method not in _METHODS:
+        raise ValueError(f"method can only be 'linear', 'lower', 'higher', 'midpoint', 'nearest', or 'inverted_cdf', got {method!r}")
+    if weights is not None and method != "inverted_cdf":
+        raise ValueError(f"Only method 'inverted_cdf' supports weights. Got: {method}.")
+    axis = tuple(axis) if isinstance(axis, list) else axis
+    return fun(a if hasattr(a, "ndim") else _core.asarray(a), q, weights, axis=axis, method=method, keepdims=bool(keepdims))
+
+
+def quantile(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *, weights=None):
+    """The q-quantiles of a over `axis`, q in [0, 1]; q's axes come first.
+
+    method: between two elements, "linear", "lower", "higher", "midpoint" or "nearest"; with weights, "inverted_cdf".
+    """
+    return _checked("quantile", _quantile_jit, a, q, axis, out, overwrite_input, method, keepdims, weights)
+
+
+def nanquantile(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *, weights=None):
+    """`quantile` of what is not nan."""
+    return _checked("nanquantile", _nanquantile_jit, a, q, axis, out, overwrite_input, method, keepdims, weights)
+
+
+def _hundredth(name, q):
+    check_arraylike(name, q)
+    if isinstance(q, (int, float)):
+        return q / 100
+    (q,) = _core.promote_dtypes_inexact(q)
+    return bind("div", q, constant(100, q.dtype))
+
+
+def percentile(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *, weights=None, out_sharding=None):
+    """`quantile` with q in percent."""
+    check_arraylike("percentile", a, q)
+    return quantile(a, _hundredth("percentile", q), axis, out, overwrite_input, method, keepdims, weights=weights)
+
+
+def nanpercentile(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *, weights=None):
+    """`nanquantile` with q in percent."""
+    check_arraylike("nanpercentile", a, q)
+    return nanquantile(a, _hundredth("nanpercentile", q), axis, out, overwrite_input, method, keepdims, weights=weights)
+
+
+def median(a, axis=None, out=None, overwrite_input=False, keepdims=False):
+    """The middle of the sorted elements over `axis`, the mean of two where there are two."""
+    check_arraylike("median", a)
+    return quantile(a, 0.5, axis=axis, out=out, overwrite_input=overwrite_input, keepdims=keepdims)
+
+
+def nanmedian(a, axis=None, out=None, overwrite_input=False, keepdims=False):
+    """`median` of what is not nan."""
+    check_arraylike("nanmedian", a)
+    return nanquantile(a, 0.5, axis=axis, out=out, overwrite_input=overwrite_input, keepdims=keepdims)
+
+
+@jitted("cov", static=("rowvar", "bias", "ddof", "dtype"))
+def _cov(m, y, rowvar, bias, ddof, fweights, aweights, dtype):
+    from ._elementwise import absolute, conj
+    from ._linear_algebra import dot
+    from ._reductions import average, sum
+    from ._shaping import atleast_2d, concatenate
+
+    X = atleast_2d(m)
+    if not rowvar and m.ndim != 1:
+        X = X.T
+    if X.shape[0] == 0:
+        from ._creation import empty
+
+        return empty((0, 0), X.dtype)
+    if y is not None:
+        other = atleast_2d(y)
+        if not rowvar and other.shape[0] != 1:
+            other = other.T
+        X = concatenate([X, other], axis=0)
+    X = convert(X, to_inexact(X.dtype) if dtype is None else dtype)
+    if ddof is None:
+        ddof = 1 if not bias else 0
+    w = None
+    if fweights is not None:
+        w = absolute(_core.asarray(fweights))
+    if aweights is not None:
+        a = absolute(_core.asarray(aweights))
+        w = a if w is None else w * a
+    average_, total = average(X, axis=1, weights=w, returned=True)
+    total = total[0]
+    if w is None:
+        scale = constant(X.shape[1] - ddof, X.dtype if not is_complex(X.dtype) else X.dtype)
+    elif ddof == 0:
+        scale = total
+    elif aweights is None:
+        scale = total - ddof
+    else:
+        scale = total - ddof * sum(w * _core.asarray(aweights) if fweights is not None else w * w) / total
+    X = X - average_[:, None]
+    right = X if w is None else X * w[None, :]
+    out = dot(X, conj(right.T)) if w is None else dot(right, conj(X.T))
+    return bind("div", *_core.promote_shapes(*_core.promote_dtypes(out, scale)))
+
+
+def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=None, *, dtype=None):
+    """Covariance matrix of variables in rows (columns unless `rowvar`), over n - ddof (ddof 1, or 0 if `bias`).
+
+    y: more variables; fweights: integer counts, aweights: weights, of each observation.
+    """
+    check_arraylike("cov", m, *([] if y is None else [y]))
+    m = as_array("cov", m)
+    if m.ndim > 2:
+        raise ValueError("m has more than 2 dimensions")
+    if y is not None:
+        y = as_array("cov", y)
+        if y.ndim > 2:
+            raise ValueError("y has more than 2 dimensions")
+        m, y = _core.promote_dtypes_inexact(m, y)
+    for name, w in (("fweights", fweights), ("aweights", aweights)):
+        if w is not None:
+            check_arraylike("cov", w)
+            if np.ndim(w) > 1:
+                raise RuntimeError(f"cannot handle multidimensional {name}")
+    if fweights is not None and is_inexact(_core.asarray(fweights).dtype):
+        raise TypeError("fweights must be integer.")
+    return _cov(m, y, rowvar=bool(rowvar), bias=bool(bias), ddof=ddof, fweights=fweights, aweights=aweights, dtype=None if dtype is None else canonicalize_dtype(dtype))
+
+
+@jitted("corrcoef", static=("rowvar", "dtype"))
+def _corrcoef(x, y, rowvar, dtype):
+    from ._creation import diag
+    from ._elementwise import real, sqrt
+
+    c = cov(x, y, rowvar, dtype=dtype)
+    if c.ndim == 0 or c.shape == (1, 1):
+        return bind("div", c, c).reshape(())
+    spread = sqrt(real(diag(c)))
+    out = c / spread[:, None] / spread[None, :]
+    if is_complex(out.dtype):
+        return bind("complex", clip(out.real, -1, 1), clip(out.imag, -1, 1))
+    return clip(out, -1, 1)
+
+
+def corrcoef(x, y=None, rowvar=True, *, dtype=None):
+    """Correlation matrix: covariances over the product of standard deviations."""
+    check_arraylike("corrcoef", x, *([] if y is None else [y]))
+    return _corrcoef(_core.asarray(x), None if y is None else _core.asarray(y), rowvar=bool(rowvar), dtype=None if dtype is None else canonicalize_dtype(dtype))

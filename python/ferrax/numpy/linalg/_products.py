@@ -1,0 +1,144 @@
+"""Products and powers of matrices, and the array API's spellings of ferrax.numpy's functions.
+
+Invariant: no decomposition.
+
+    >>> matrix_power(jnp.eye(2), 5).shape
+    (2, 2)
+"""
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from ... import _core
+from .. import _creation, _linear_algebra, _shaping
+from .._arguments import as_array, check_arraylike, jitted
+
+
+def cross(x1, x2, /, *, axis=-1):
+    """Cross product of vectors of 3 along `axis`."""
+    check_arraylike("jnp.linalg.cross", x1, x2)
+    x1, x2 = _core.asarray(x1), _core.asarray(x2)
+    if x1.shape[axis] != 3 or x2.shape[axis] != 3:
+        raise ValueError(f"Both input arrays must be (arrays of) 3-dimensional vectors, but they have x1.shape[axis]={x1.shape[axis]} and x2.shape[axis]={x2.shape[axis]} along axis={axis}.")
+    return _linear_algebra.cross(x1, x2, axis=axis)
+
+
+def diagonal(x, /, *, offset=0):
+    """The diagonals of the matrices in the last two axes."""
+    return _creation.diagonal(as_array("jnp.linalg.diagonal", x), offset=offset, axis1=-2, axis2=-1)
+
+
+def matmul(x1, x2, /, *, precision=None, preferred_element_type=None):
+    """Matrix product, as ferrax.numpy.matmul."""
+    check_arraylike("jnp.linalg.matmul", x1, x2)
+    return _linear_algebra.matmul(x1, x2, precision=precision, preferred_element_type=preferred_element_type)
+
+
+def matrix_transpose(x, /):
+    """The matrices in the last two axes transposed."""
+    check_arraylike("jnp.linalg.matrix_transpose", x)
+    return _shaping.matrix_transpose(x)
+
+
+def outer(x1, x2, /):
+    """The outer product of two vectors."""
+    check_arraylike("jnp.linalg.outer", x1, x2)
+    x1, x2 = _core.asarray(x1), _core.asarray(x2)
+    if x1.ndim != 1 or x2.ndim != 1:
+        raise ValueError(f"Input arrays must be one-dimensional, but they are x1.ndim={x1.ndim} x2.ndim={x2.ndim}")
+    return x1[:, None] * x2[None, :]
+
+
+def tensordot(x1, x2, /, *, axes=2, precision=None, preferred_element_type=None, out_sharding=None):
+    """Sum of products over paired axes, as ferrax.numpy.tensordot."""
+    check_arraylike("jnp.linalg.tensordot", x1, x2)
+    return _linear_algebra.tensordot(x1, x2, axes=axes, precision=precision, preferred_element_type=preferred_element_type)
+
+
+def trace(x, /, *, offset=0, dtype=None):
+    """The traces of the matrices in the last two axes."""
+    return _linear_algebra.trace(as_array("jnp.linalg.trace", x), offset=offset, axis1=-2, axis2=-1, dtype=dtype)
+
+
+def vecdot(x1, x2, /, *, axis=-1, precision=None, preferred_element_type=None):
+    """Products of vectors along `axis`, as ferrax.numpy.vecdot."""
+    check_arraylike("jnp.linalg.vecdot", x1, x2)
+    return _linear_algebra.vecdot(x1, x2, axis=axis, precision=precision, preferred_element_type=preferred_element_type)
+
+
+@jitted("matrix_power", static=("n",))
+def _matrix_power(a, n):
+    (a,) = _core.promote_dtypes_inexact(a)
+    if n == 0:
+        eye = _creation.eye(a.shape[-2], dtype=a.dtype)
+        return _shaping.broadcast_to(eye, a.shape)
+    if n < 0:
+        from . import inv
+
+        a, n = inv(a), -n
+    if n == 1:
+        return a
+    if n == 2:
+        return a @ a
+    if n == 3:
+        return (a @ a) @ a
+    square = out = None
+    while n:
+        square = a if square is None else square @ square
+        n, odd = divmod(n, 2)
+        if odd:
+            out = square if out is None else out @ square
+    return out
+
+
+def matrix_power(a, n):
+    """The n-th power of the square matrices in the last two axes; negative n inverts. Raises TypeError unless square and n integer."""
+    a = as_array("jnp.linalg.matrix_power", a)
+    if a.ndim < 2:
+        raise TypeError(f"{a.ndim}-dimensional array given. Array must be at least two-dimensional")
+    if a.shape[-2] != a.shape[-1]:
+        raise TypeError("Last 2 dimensions of the array must be square")
+    try:
+        n = operator.index(n)
+    except TypeError:
+        raise TypeError(f"exponent must be an integer, got {n}") from None
+    return _matrix_power(a, n=n)
+
+
+def multi_dot(arrays, *, precision=None):
+    """The product of several matrices (the first and last may be vectors), in the order that costs least."""
+    arrays = list(arrays)
+    check_arraylike("jnp.linalg.multi_dot", *arrays)
+    arrays = [_core.asarray(a) for a in arrays]
+    if len(arrays) == 0:
+        raise ValueError("multi_dot requires at least one array")
+    n = len(arrays)
+    if n < 2 and arrays[0].ndim != 2 or any(a.ndim != 2 for a in arrays[1:-1]) or arrays[0].ndim not in (1, 2) or arrays[-1].ndim not in (1, 2):
+        raise ValueError(
+            "multi_dot: input arrays must all be two-dimensional, except for the first and last array which may be 1 or 2 dimensional. "
+            f"Got array shapes {[tuple(a.shape) for a in arrays]}"
+        )
+    if any(a.shape[-1] != b.shape[0] for a, b in zip(arrays[:-1], arrays[1:])):
+        raise ValueError(
+            f"multi_dot: last dimension of each array must match first dimension of following array. Got array shapes {[tuple(a.shape) for a in arrays]}"
+        )
+    if n == 1:
+        return arrays[0]
+    sizes = [1 if arrays[0].ndim == 1 else arrays[0].shape[0]] + [a.shape[0] for a in arrays[1:]] + [1 if arrays[-1].ndim == 1 else arrays[-1].shape[-1]]
+    cost, split = np.zeros((n, n)), np.zeros((n, n), int)
+    for length in range(1, n):
+        for i in range(n - length):
+            j = i + length
+            options = [cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1] for k in range(i, j)]
+            split[i, j] = i + int(np.argmin(options))
+            cost[i, j] = min(options)
+
+    def product(i, j):
+        if i == j:
+            return arrays[i]
+        k = split[i, j]
+        return _linear_algebra.matmul(product(i, k), product(k + 1, j), precision=precision)
+
+    return product(0, n - 1)
