@@ -192,6 +192,10 @@ pub fn wait(b: &Buffer) -> Res<()> {
     }
     waited
 }
+/// Runs something that blocks, with the lock released.
+pub fn block(f: &mut (dyn FnMut() + Send)) {
+    Python::attach(|py| py.detach(f));
+}
 /// Looks for signals; an interrupt stops what is running.
 pub fn tick() -> Res<()> {
     Python::attach(|py| py.check_signals()).map_err(|e| {

@@ -17,6 +17,7 @@
 mod array;
 mod aval;
 mod bind;
+mod callback;
 mod config;
 mod device;
 mod dtype;
@@ -43,6 +44,8 @@ mod core {
     #[pymodule_export]
     use crate::bind::{asarray, bind, broadcast_to, elementwise, get_aval, promote_dtypes, promote_dtypes_inexact, promote_shapes, result_type};
     #[pymodule_export]
+    use crate::callback::callback;
+    #[pymodule_export]
     use crate::config::{config_get, config_set, config_set_local};
     #[pymodule_export]
     use crate::device::{PyDevice, clear_caches, default_backend, device_put, devices, effects_barrier, process_count, process_index};
@@ -57,7 +60,7 @@ mod core {
     #[pymodule_export]
     use crate::transforms::{
         PyLinear, _linear_flatten, _linear_unflatten, axis_size, checkpoint, custom_jvp_call, custom_vjp_call, eval_context, jvp, linear_transpose, linearize,
-        make_program, vmap,
+        make_program, pmap, vmap,
     };
     #[pymodule_export]
     use crate::tree::keys::{DictKey, FlattenedIndexKey, GetAttrKey, SequenceKey};
@@ -85,5 +88,6 @@ mod core {
 fn install() {
     ferrax::eval::init();
     ferrax::array::install_wait(device::wait);
+    ferrax::queue::install_block(device::block);
     ferrax_ir::cx::install_to_lit(device::to_lit);
 }

@@ -14,6 +14,7 @@ use ferrax_ir::cx::{Dim, Fun, Tan};
 use ferrax_ir::effects::Name;
 use ferrax_ir::error::{Error, Res};
 use ferrax_ir::ops::call::Remat;
+use ferrax_ir::ops::pmap::Pmap;
 use ferrax_ir::ops::custom::{CustomJvp, CustomVjp, NumOuts};
 use ferrax_ir::program::Program;
 use ferrax_ir::value::{Value, Values};
@@ -372,6 +373,74 @@ fn axis(d: isize, rank: usize) -> PyResult<usize> {
         Ok(at) if at < rank => Ok(at),
         _ => Err(PyValueError::new_err(format!("axis {d} is out of bounds for array of dimension {rank}"))),
     }
+}
+
+/// pmap(fun, operands, in_dims, out_dims, axis_size, axis_name, devices, donated, name, key) -> outputs
+///
+/// Operand i is cut along `in_dims[i]`, a piece for each device, or goes to all of them; outputs are put together along `out_dims()`.
+#[pyfunction]
+#[pyo3(signature = (fun, operands, in_dims, out_dims, axis_size, axis_name, devices=None, donated=None, name="pmap", key=None))]
+pub fn pmap<'py>(
+    fun: &Bound<'py, PyAny>,
+    operands: &Bound<'py, PyAny>,
+    in_dims: &Bound<'py, PyAny>,
+    out_dims: &Bound<'py, PyAny>,
+    axis_size: usize,
+    axis_name: &Bound<'py, PyAny>,
+    devices: Option<&Bound<'py, PyAny>>,
+    donated: Option<&Bound<'py, PyAny>>,
+    name: &str,
+    key: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyList>> {
+    let py = fun.py();
+    let _ = (devices, donated, key);
+    let x = all_required(operands, "pmap")?;
+    let cx = ferrax_ir::current();
+    let (mut args, mut mapped, mut ins) = (vec![], vec![], vec![]);
+    for (d, v) in in_dims.try_iter()?.zip(x) {
+        let d: Option<isize> = d?.extract()?;
+        let v = match d {
+            Some(d) => {
+                let at = axis(d, v.rank())?;
+                guarded(|| cx.move_axis(&v, at, 0).py(py))?
+            }
+            None => v,
+        };
+        ins.push(if d.is_some() { v.aval().unbatched(0) } else { v.aval() });
+        mapped.push(d.is_some());
+        args.push(v);
+    }
+    let axis_text = self::axis_name(axis_name)?.unwrap_or_else(|| "<axis>".into());
+    let (program, consts) = {
+        let _axes = with_axes([(axis_text.clone(), axis_size)]);
+        trace(py, fun, &ins, describe(&fun.getattr("fun").unwrap_or_else(|_| fun.clone())), "pmap", vec![])?
+    };
+    let n = consts.len();
+    let op = Pmap {
+        axis_name: axis_text,
+        axis_size,
+        call_jaxpr: Arc::new(program.with_consts(0)),
+        mapped: std::iter::repeat_n(false, n).chain(mapped).collect(),
+        name: name.into(),
+    };
+    let all: Vec<Value> = consts.into_iter().chain(args).collect();
+    let out = guarded(|| ferrax_ir::bind(&op.into(), &all).py(py))?;
+    let dims = out_dims.call0()?.try_iter()?.map(|d| d?.extract()).collect::<PyResult<Vec<Option<isize>>>>()?;
+    let place = |(v, d): (Value, Option<isize>)| -> PyResult<Value> {
+        match d {
+            Some(0) => Ok(v),
+            Some(d) => {
+                let to = axis(d, v.rank())?;
+                guarded(|| cx.move_axis(&v, 0, to).py(py))
+            }
+            None => match ferrax::numpy::indexing::static_index(&v, &[ferrax::numpy::indexing::Item::Int(0)]).py(py)? {
+                Some(ferrax::numpy::indexing::Indexed::New(v)) => Ok(v),
+                _ => Ok(v),
+            },
+        }
+    };
+    let out = out.into_iter().zip(dims).map(place).collect::<PyResult<Vec<_>>>()?;
+    PyList::new(py, wrap_all(py, out)?)
 }
 
 // ---- checkpoint and custom rules ----

@@ -5,13 +5,26 @@
 //! A forked child has no threads: queues are keyed by process, and the child starts its own.
 use std::cell::Cell;
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 type Job = Box<dyn FnOnce() + Send>;
 
 /// More than this many jobs in flight, and handing over waits: results that nobody has asked for hold memory.
 const MAX_QUEUED: usize = 64;
+
+/// How to block: the binding installs a way that releases its interpreter's lock meanwhile, which a queued callback may need.
+pub type Block = fn(&mut (dyn FnMut() + Send));
+static BLOCK: OnceLock<Block> = OnceLock::new();
+pub fn install_block(f: Block) {
+    BLOCK.get_or_init(|| f);
+}
+fn block(f: &mut (dyn FnMut() + Send)) {
+    match BLOCK.get() {
+        Some(b) => b(f),
+        None => f(),
+    }
+}
 
 #[derive(Default)]
 struct State {
@@ -52,7 +65,14 @@ impl Queue {
             let _ = std::thread::Builder::new().name("ferrax-device".into()).spawn(move || queue.serve());
         }
         while s.jobs.len() >= MAX_QUEUED && !Queue::serving() {
-            s = self.0.changed.wait(s).unwrap_or_else(|e| e.into_inner());
+            drop(s);
+            block(&mut || {
+                let mut s = self.lock();
+                while s.jobs.len() >= MAX_QUEUED {
+                    s = self.0.changed.wait(s).unwrap_or_else(|e| e.into_inner());
+                }
+            });
+            s = self.lock();
         }
         s.jobs.push_back(Box::new(job));
         self.0.changed.notify_all();

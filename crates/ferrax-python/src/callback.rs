@@ -1,0 +1,118 @@
+//! Calls from a running program back into Python.
+//!
+//! INVARIANT: a callback gets numpy arrays of its own (copies) and what it returns is copied out before it is let go; the
+//! interpreter is attached only while it runs. What it raises comes out as `JaxRuntimeError` with its traceback, the exception itself as cause.
+use crate::bind::avals;
+use crate::dtype;
+use crate::error::{IntoPyResult, guarded, named};
+use crate::ffi::buffers;
+use crate::transforms::name_of;
+use crate::value::{all_required, wrap_all};
+use ferrax_ir::aval::Aval;
+use ferrax_ir::ops::callback::{Callable, Callback, CallbackKind};
+use ferrax_ir::value::Value;
+use ferrax_kernel::plan::HostFn;
+use ferrax_kernel::{Error, Res};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyTuple};
+use std::sync::Arc;
+
+struct Call {
+    f: Arc<Py<PyAny>>,
+    ins: Vec<Aval>,
+    outs: Vec<Aval>,
+}
+
+/// Bytes in physical form as a numpy array of an aval's dtype and shape.
+fn to_numpy<'py>(py: Python<'py>, a: &Aval, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+    let np = dtype::numpy(py)?;
+    let shape = PyTuple::new(py, a.shape.iter())?;
+    if bytes.is_empty() {
+        return np.call_method1("zeros", (shape, dtype::to_py(py, a.dtype)?));
+    }
+    let (d, shape) = if a.dtype.is_key() {
+        (ferrax_ir::Dtype::U32, PyTuple::new(py, a.shape.insert(a.rank(), 2).iter())?)
+    } else {
+        (a.dtype, shape)
+    };
+    np.call_method1("frombuffer", (PyBytes::new(py, bytes), dtype::to_py(py, d)?))?.call_method1("reshape", (shape,))
+}
+/// An array's bytes into their place.
+fn from_numpy(x: &Bound<PyAny>, a: &Aval, to: &mut [u8]) -> PyResult<()> {
+    let py = x.py();
+    let np = dtype::numpy(py)?;
+    let x = np.call_method1("asarray", (x, dtype::to_py(py, a.dtype)?))?;
+    let x = np.call_method1("ascontiguousarray", (np.call_method1("broadcast_to", (x, PyTuple::new(py, a.shape.iter())?))?,))?;
+    let x = if a.dtype == ferrax_ir::Dtype::BF16 { x.call_method1("view", ("uint16",))? } else { x };
+    let fits = buffers::with_bytes(&x, |bytes| {
+        if bytes.len() == to.len() {
+            to.copy_from_slice(bytes);
+        }
+        bytes.len() == to.len()
+    })?;
+    if fits { Ok(()) } else { Err(PyRuntimeError::new_err(format!("a callback returned an array that is no {}", a.long()))) }
+}
+
+impl HostFn for Call {
+    fn call(&self, ins: &[&[u8]], outs: &mut [&mut [u8]]) -> Res<()> {
+        Python::attach(|py| {
+            let run = || -> PyResult<()> {
+                let args = self.ins.iter().zip(ins).map(|(a, b)| to_numpy(py, a, b)).collect::<PyResult<Vec<_>>>()?;
+                // what a callback computes runs at once, whatever was current on this thread
+                let out = ferrax_ir::enter(ferrax_ir::cx::eval_root(), || self.f.bind(py).call1(PyTuple::new(py, args)?))?;
+                let out: Vec<Bound<PyAny>> = if out.is_none() { vec![] } else { out.try_iter()?.collect::<PyResult<_>>()? };
+                if out.len() != self.outs.len() {
+                    return Err(PyRuntimeError::new_err(format!("a callback returned {} arrays where {} were promised", out.len(), self.outs.len())));
+                }
+                out.iter().zip(&self.outs).zip(outs).try_for_each(|((x, a), to)| from_numpy(x, a, to))
+            };
+            guarded(run).map_err(|e| Error::Host(Arc::new(explained(py, e))))
+        })
+    }
+}
+/// The error of a callback that raised.
+fn explained(py: Python, e: PyErr) -> PyErr {
+    if e.is_instance_of::<pyo3::exceptions::PyKeyboardInterrupt>(py) {
+        return e;
+    }
+    let text = || -> PyResult<String> {
+        let lines: Vec<String> = py.import("traceback")?.call_method1("format_exception", (e.get_type(py), e.value(py), e.traceback(py)))?.extract()?;
+        Ok(lines.concat())
+    };
+    let out = named(py, "JaxRuntimeError", &format!("INTERNAL: CpuCallback error calling callback: {}", text().unwrap_or_else(|_| e.to_string())));
+    out.set_cause(py, Some(e));
+    out
+}
+
+/// callback(fun, operands, out_avals, kind, ordered, vmap_method) -> results; `kind` is "pure", "io" or "debug".
+#[pyfunction]
+pub fn callback<'py>(
+    fun: &Bound<'py, PyAny>,
+    operands: &Bound<'py, PyAny>,
+    out_avals: &Bound<'py, PyAny>,
+    kind: &str,
+    ordered: bool,
+    vmap_method: Option<&str>,
+) -> PyResult<Bound<'py, PyList>> {
+    let py = fun.py();
+    let x = all_required(operands, "callback")?;
+    let kind = match kind {
+        "pure" => CallbackKind::Pure,
+        "io" => CallbackKind::Io,
+        "debug" => CallbackKind::Debug,
+        _ => return Err(PyValueError::new_err(format!("no kind of callback is called {kind}"))),
+    };
+    let f = Arc::new(fun.clone().unbind());
+    let make = move |ins: &[Aval], outs: &[Aval]| Arc::new(Call { f: f.clone(), ins: ins.to_vec(), outs: outs.to_vec() }) as Arc<dyn HostFn>;
+    let op = Callback {
+        kind,
+        callback: Callable { name: name_of(fun).into(), make: Arc::new(make) },
+        ins: x.iter().map(Value::aval).collect(),
+        ordered,
+        result_avals: avals(out_avals)?,
+        vmap_method: vmap_method.map(Into::into),
+    };
+    let out = guarded(|| ferrax_ir::bind(&op.into(), &x).py(py))?;
+    PyList::new(py, wrap_all(py, out)?)
+}
