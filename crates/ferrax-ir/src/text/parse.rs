@@ -162,11 +162,15 @@ impl<'a> Parser<'a> {
         self.at = at;
         more
     }
-    fn param(&mut self) -> Res<Param> {
+    /// The value of the parameter `key`, which tells a shared program from a string or a function of the same name.
+    fn param(&mut self, key: &str) -> Res<Param> {
+        if key == "name" {
+            return Ok(Param::Str(self.run(|c| !c.is_whitespace() && c != ']').into()));
+        }
         match self.peek() {
             '{' => return Ok(Param::Prog(Arc::new(self.program()?))),
-            '(' => return self.items("(", ")").map(Param::Tuple),
-            '[' => return self.items("[", "]").map(Param::List),
+            '(' => return self.items(key, "(", ")").map(Param::Tuple),
+            '[' => return self.items(key, "[", "]").map(Param::List),
             _ => (),
         }
         let at = self.at;
@@ -191,7 +195,7 @@ impl<'a> Parser<'a> {
             while !self.eat(")") {
                 self.word();
                 self.want("=")?;
-                fields.push(("", self.param()?));
+                fields.push(("", self.param("")?));
                 self.eat(",");
             }
             return Ok(Param::Struct("", fields));
@@ -201,7 +205,7 @@ impl<'a> Parser<'a> {
             "None" => Param::None,
             "True" => Param::Bool(true),
             "False" => Param::Bool(false),
-            w => match (self.shared.get(w), self.funs.get(w), Dtype::from_long(w), w.split_once('.')) {
+            w => match (self.shared.get(w).filter(|_| key.ends_with("jaxpr") || key == "branches"), self.funs.get(w), Dtype::from_long(w), w.split_once('.')) {
                 (Some(p), ..) => Param::Prog(p.clone()),
                 (_, Some(f), ..) => Param::Fun(f.clone()),
                 (_, _, Some(d), _) => Param::Dtype(d),
@@ -210,11 +214,11 @@ impl<'a> Parser<'a> {
             },
         })
     }
-    fn items(&mut self, open: &str, close: &str) -> Res<Vec<Param>> {
+    fn items(&mut self, key: &str, open: &str, close: &str) -> Res<Vec<Param>> {
         self.want(open)?;
         let mut v = vec![];
         while !self.eat(close) {
-            v.push(self.param()?);
+            v.push(self.param(key)?);
             self.eat(",");
         }
         Ok(v)
@@ -246,13 +250,13 @@ impl<'a> Parser<'a> {
             if self.binds() {
                 self.binders("=", &mut new_names, &mut avals)?;
             }
-            let name = self.word();
+            let name = self.run(|c| is_word(c) || c == '-'); // `scatter-add`
             let mut params = ParamMap::default();
             if self.eat("[") {
                 while !self.eat("]") {
                     let key = self.word();
                     self.want("=")?;
-                    let value = self.param()?;
+                    let value = self.param(key)?;
                     params.insert(key.to_string(), value);
                 }
             }
