@@ -69,10 +69,7 @@ fn every_unary_function_is_the_reference() {
             }
             let out = if *f == Un::IsFinite { DType::Bool } else { *d };
             let k = elementwise(&[*d], 300, |x| vec![(out, Node::Un(*f, x[0]))]);
-            if run(&k, &[random_bytes(&mut rng, *d, 300)], Tier::Portable).is_none() {
-                assert!(matches!(f, Un::Erf | Un::Erfc | Un::ErfInv | Un::Lgamma | Un::Digamma | Un::Cbrt), "{f:?} {d}");
-                continue;
-            }
+            assert!(run(&k, &[random_bytes(&mut rng, *d, 300)], Tier::Portable).is_some(), "{f:?} {d}");
             compare(&k, &[random_bytes(&mut rng, *d, 300)], tolerance(*f, *d));
         }
     }

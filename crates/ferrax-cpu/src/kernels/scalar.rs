@@ -69,15 +69,15 @@ f1s!(Trunc[f32, f64] |x| x.trunc());
 f1! { IsFinite: f32 => u8, |x| x.is_finite() as u8; f64 => u8, |x| x.is_finite() as u8; }
 f1s!(Sqrt[f32, f64] |x| x.sqrt());
 f1s!(Rsqrt[f32, f64] |x| 1.0 / x.sqrt());
-f1s!(Cbrt[f32, f64] |x| x.cbrt());
+f1s!(Cbrt[f32, f64] |x| math::cbrt(x));
 f1s!(Exp[f32, f64] |x| math::exp(x));
 f1s!(Exp2[f32, f64] |x| math::exp2(x));
 f1s!(Expm1[f32, f64] |x| math::expm1(x));
 f1s!(Log[f32, f64] |x| math::log(x));
 f1s!(Log1p[f32, f64] |x| math::log1p(x));
-f1s!(Asin[f32, f64] |x| x.asin());
-f1s!(Acos[f32, f64] |x| x.acos());
-f1s!(Atan[f32, f64] |x| x.atan());
+f1s!(Asin[f32, f64] |x| math::asin(x));
+f1s!(Acos[f32, f64] |x| math::acos(x));
+f1s!(Atan[f32, f64] |x| math::atan(x));
 f1s!(Sinh[f32, f64] |x| math::sinh(x));
 f1s!(Cosh[f32, f64] |x| math::cosh(x));
 f1s!(Tanh[f32, f64] |x| math::tanh(x));
@@ -85,6 +85,11 @@ f1s!(Asinh[f32, f64] |x| math::asinh(x));
 f1s!(Acosh[f32, f64] |x| math::acosh(x));
 f1s!(Atanh[f32, f64] |x| math::atanh(x));
 f1s!(Logistic[f32, f64] |x| math::logistic(x));
+f1s!(Erf[f32, f64] |x| math::erf(x));
+f1s!(Erfc[f32, f64] |x| math::erfc(x));
+f1s!(ErfInv[f32, f64] |x| math::erf_inv(x));
+f1s!(Lgamma[f32, f64] |x| math::lgamma(x));
+f1s!(Digamma[f32, f64] |x| math::digamma(x));
 
 f2s!(AddF[f32, f64] |x, y| x + y);
 f2s!(AddI[i32, u32, i64, u64] |x, y| x.wrapping_add(y));
@@ -97,12 +102,12 @@ f2s!(DivF[f32, f64] |x, y| x / y);
 f2s!(DivI[i32, u32, i64, u64] |x, y| Integer::div(x, y));
 f2s!(RemF[f32, f64] |x, y| x % y);
 f2s!(RemI[i32, u32, i64, u64] |x, y| Integer::rem(x, y));
-f2s!(Pow[f32, f64] |x, y| x.powf(y));
+f2s!(Pow[f32, f64] |x, y| math::pow(x, y));
 f2s!(MaxF[f32, f64] |x, y| Float::maximum(x, y));
 f2s!(MaxI[u8, i32, u32, i64, u64] |x, y| if x > y { x } else { y });
 f2s!(MinF[f32, f64] |x, y| Float::minimum(x, y));
 f2s!(MinI[u8, i32, u32, i64, u64] |x, y| if x < y { x } else { y });
-f2s!(Atan2[f32, f64] |x, y| x.atan2(y));
+f2s!(Atan2[f32, f64] |x, y| math::atan2(x, y));
 f2s!(NextAfter[f32, f64] |x, y| x.next_after(y));
 f2s!(NextAfterF16[f32] |x, y| next_after_16(x, y, f16_bits, f16_value));
 f2s!(NextAfterBF16[f32] |x, y| next_after_16(x, y, bf16_bits, bf16_value));
@@ -250,7 +255,11 @@ pub fn un(f: Un, d: DType, t: Tier) -> Option<[Option<BlockFn>; 3]> {
         Un::Acosh => row!(map1 t lane: Acosh float),
         Un::Atanh => row!(map1 t lane: Atanh float),
         Un::Logistic => row!(map1 t lane: Logistic float),
-        Un::Erf | Un::Erfc | Un::ErfInv | Un::Lgamma | Un::Digamma => return None,
+        Un::Erf => row!(map1 t lane: Erf float),
+        Un::Erfc => row!(map1 t lane: Erfc float),
+        Un::ErfInv => row!(map1 t lane: ErfInv float),
+        Un::Lgamma => row!(map1 t lane: Lgamma float),
+        Un::Digamma => row!(map1 t lane: Digamma float),
     })
 }
 

@@ -83,7 +83,8 @@ fn lgamma(x: f64) -> f64 {
         return f64::INFINITY;
     }
     if x < 0.5 {
-        return (PI / (PI * x).sin().abs()).ln() - lgamma(1.0 - x);
+        // The distance to the nearest integer is exact, and its sine may be subnormal.
+        return PI.ln() - (PI * (x - x.round())).sin().abs().ln() - lgamma(1.0 - x);
     }
     if x == 1.0 || x == 2.0 {
         return 0.0;
@@ -104,7 +105,7 @@ fn digamma(x: f64) -> f64 {
         return f64::NAN;
     }
     if x < 0.0 {
-        return digamma(1.0 - x) - PI / (PI * x).tan();
+        return digamma(1.0 - x) - PI / (PI * (x - x.round())).tan();
     }
     let (mut z, mut sum) = (x, 0.0);
     while z < 15.0 {
