@@ -470,3 +470,8 @@ def __getattr__(name):
 
 def __dir__():
     return sorted({*[n for n in globals() if not n.startswith("_")], *_EXTENDED, *_MODULES})
+
+
+from .. import _array_methods as _array_methods
+
+_array_methods.install()

@@ -85,7 +85,7 @@ impl PyArray {
     #[getter]
     fn at<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
-        py.import("ferrax._indexing")?.call_method1("at", (slf,))
+        py.import("ferrax._indexing")?.getattr("IndexUpdateHelper")?.call1((slf,))
     }
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();

@@ -181,9 +181,10 @@ pub struct PyCompiled {
 infos!(PyCompiled);
 #[pymethods]
 impl PyCompiled {
-    /// The plan as it runs.
+    /// The plan as it runs, below the program that it came from.
     fn as_text(&self) -> String {
-        self.compiled.text()
+        let program = self.variant.program.to_string().lines().map(|l| format!("# {l}\n")).collect::<String>();
+        format!("{program}{}", self.compiled.text())
     }
     fn cost_analysis<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         costs(py, &self.compiled)

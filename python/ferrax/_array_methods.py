@@ -1,0 +1,120 @@
+"""The methods and properties of arrays that are functions of `ferrax.numpy`, put on the class when that module is imported.
+
+Invariant: a method is the function of the same name with the array as first argument, unless it is written out below.
+"""
+
+import functools
+import operator
+
+from . import _core, lax, numpy as jnp
+
+_FUNCTIONS = (
+    "all any argmax argmin argpartition argsort astype choose clip conj copy cumprod cumsum diagonal dot max mean min nonzero prod ptp ravel"
+    " repeat round searchsorted sort squeeze std sum swapaxes take trace var"
+).split()
+
+
+def _reshape(self, *args, order="C", out_sharding=None):
+    """The same elements in another shape: `x.reshape(2, 3)` or `x.reshape((2, 3))`; one size may be -1."""
+    return jnp.reshape(self, args[0] if len(args) == 1 else args, order)
+
+
+def _transpose(self, *args):
+    """The array with its axes permuted: `x.transpose(1, 0)` or `x.transpose((1, 0))`; reversed if none are given."""
+    if len(args) == 1 and (args[0] is None or isinstance(args[0], (tuple, list))):
+        args = args[0]
+    return jnp.transpose(self, args or None)
+
+
+def _flatten(self, order="C", *, out_sharding=None):
+    """All elements as one axis."""
+    return jnp.ravel(self, order)
+
+
+def _compress(self, condition, axis=None, *, out=None, size=None, fill_value=0):
+    """The slices along `axis` where `condition` is true."""
+    return jnp.compress(condition, self, axis, size=size, fill_value=fill_value)
+
+
+def _view(self, dtype=None, type=None):
+    """The same bits as another dtype; the last axis grows or shrinks with the element's size."""
+    if type is not None:
+        raise NotImplementedError("`type` argument of array.view() is not supported.")
+    return self if dtype is None else jnp.ndarray_view(self, dtype) if hasattr(jnp, "ndarray_view") else _bits_as(self, dtype)
+
+
+def _bits_as(x, dtype):
+    dtype = jnp.dtype(dtype)
+    if x.dtype == bool:
+        x = x.astype("uint8")
+    target = jnp.dtype("uint8") if dtype == bool else dtype
+    if x.itemsize > target.itemsize:
+        out = lax.bitcast_convert_type(x, target)
+        out = out.reshape(*x.shape[:-1], -1)
+    elif x.itemsize < target.itemsize:
+        n = target.itemsize // x.itemsize
+        if not x.ndim or x.shape[-1] % n:
+            raise ValueError("When changing to a larger dtype, its size must be a divisor of the total size in bytes of the last axis of the array.")
+        out = lax.bitcast_convert_type(x.reshape(*x.shape[:-1], -1, n), target)
+    else:
+        out = lax.bitcast_convert_type(x, target)
+    return out != 0 if dtype == bool else out
+
+
+def _byteswap(self):
+    """The elements with their bytes in reverse order."""
+    if self.itemsize == 1:
+        return self
+    octets = lax.bitcast_convert_type(self, "uint8")
+    return lax.bitcast_convert_type(lax.rev(octets, (octets.ndim - 1,)), self.dtype)
+
+
+def _to_device(self, device, *, stream=None):
+    """The array on another device."""
+    return _core.device_put(self, device)
+
+
+def _clone(self):
+    """A copy on the same device."""
+    return jnp.copy(self)
+
+
+def _contains(self, x):
+    return bool((self == x).any())
+
+
+def _namespace(self, *, api_version=None):
+    """The functions of the array API standard for this array: `ferrax.numpy`."""
+    return jnp
+
+
+def _matrix_transpose(self):
+    if self.ndim < 2:
+        raise ValueError(f"x.mT requires x to have at least 2 dimensions, got {self.ndim}")
+    return jnp.swapaxes(self, -1, -2)
+
+
+def install():
+    """Puts everything on the class."""
+    methods = {name: getattr(jnp, name) for name in _FUNCTIONS}
+    methods = {name: _as_method(f) for name, f in methods.items()}
+    methods |= {
+        "reshape": _reshape, "transpose": _transpose, "flatten": _flatten, "compress": _compress, "view": _view, "byteswap": _byteswap,
+        "to_device": _to_device, "clone": _clone, "conjugate": methods["conj"], "__contains__": _contains, "__array_namespace__": _namespace,
+    }
+    properties = {
+        "T": lambda x: jnp.transpose(x), "mT": _matrix_transpose, "real": jnp.real, "imag": jnp.imag, "flat": operator.methodcaller("ravel"),
+    }
+    _core.install_methods(methods, properties)
+
+
+def _as_method(f):
+    """A function that binds as a method: builtin callables and jitted functions do not all have `__get__`."""
+    if hasattr(type(f), "__get__"):
+        return f
+
+    @functools.wraps(f)
+    def method(self, *args, **kwargs):
+        return f(self, *args, **kwargs)
+
+    return method
