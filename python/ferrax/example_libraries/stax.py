@@ -250,7 +250,7 @@ def parallel(*layers):
     def init_fun(rng, input_shape):
         rngs = random.split(rng, len(layers))
         pairs = [init(key, shape) for init, key, shape in zip(inits, rngs, input_shape)]
-        return [shape for shape, _ in pairs], [param for _, param in pairs]
+        return [shape for shape, _ in pairs], tuple(param for _, param in pairs)
 
     def apply_fun(params, inputs, **kwargs):
         return [f(p, x, rng=r, **kwargs) for f, p, x, r in zip(applies, params, inputs, _rngs(kwargs, len(layers)))]
