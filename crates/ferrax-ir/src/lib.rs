@@ -18,6 +18,7 @@ pub mod operators;
 pub mod ops;
 pub mod param;
 pub mod program;
+pub mod simplify;
 pub mod text;
 pub mod value;
 pub mod verify;

@@ -54,7 +54,7 @@ pub fn lower(p: &Program) -> Res<Plan> {
             Ok(g.bring_in(a, slot))
         })
         .collect::<Res<_>>()?;
-    let outs = g.inline(p, &ins)?;
+    let outs = g.inline(&crate::simplify::simplify(p), &ins)?;
     for y in outs {
         let y = g.take_out(y);
         let slot = g.force(y);

@@ -107,6 +107,10 @@ impl Op {
     pub fn spread(&self) -> Option<pmap::Spread<'_>> {
         if let Op::Pmap(p) = self { Some(p.spread()) } else { None }
     }
+    /// The program that stands for this op wherever it runs: what a `jit` within a `jit` is.
+    pub fn inlined(&self) -> Option<&Arc<Program>> {
+        if let Op::Call(c) = self { Some(&c.jaxpr) } else { None }
+    }
     pub fn uses_axis(&self, name: &str) -> bool {
         self.effects().uses_axis(name)
     }

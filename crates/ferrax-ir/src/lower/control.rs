@@ -77,7 +77,7 @@ impl Graph {
     pub(super) fn block(&mut self, p: &Program, ins: &[SlotId], outs: &[SlotId]) -> Res<Vec<Step>> {
         let mut sub = Graph { plan: std::mem::take(&mut self.plan), ..Graph::default() };
         let nodes: Vec<Node> = p.in_avals().iter().zip(ins).map(|(a, s)| sub.bring_in(a, *s)).collect();
-        let ys = sub.inline(p, &nodes);
+        let ys = sub.inline(&crate::simplify::simplify(p), &nodes);
         let steps = ys.map(|ys| {
             for (y, slot) in ys.iter().zip(outs) {
                 let y = sub.take_out(*y);

@@ -1,0 +1,80 @@
+//! The identities. Each keeps every bit, for -0, inf and nan too; those that do not (x + 0, x * 0, x - x, x / x) are not here.
+//!
+//! ```text
+//! x * 1 = x    x - 0 = x    x / 1 = x    x + -0 = x    x ^ 1 = x    -(-x) = x    not (not x) = x    copy x = x
+//! select(p, x, x) = x       convert to its own dtype = x
+//! transpose of transpose, reshape of reshape, squeeze of reshape: one of them; a permutation or shape that changes nothing: none
+//! ```
+use super::Simplifier;
+use crate::aval::{Aval, Lit};
+use crate::op::Op;
+use crate::ops::pointwise::{Pointwise, Pw};
+use crate::ops::reshape::Reshape;
+use crate::ops::transpose::Transpose;
+use crate::program::Atom;
+use smallvec::SmallVec;
+
+/// What the equation's one output is equal to, if a law says so. A law that leaves another equation emits it.
+pub(super) fn apply(s: &mut Simplifier, op: &Op, x: &[Atom], out: &Aval) -> Option<Atom> {
+    let same = |s: &Simplifier, a: &Atom| (s.aval(a) == *out).then_some(*a);
+    match op {
+        Op::Pointwise(p) => pointwise(s, p, x, out),
+        Op::Select(_) if x.len() > 1 && x[1..].iter().all(|a| *a == x[1]) => same(s, &x[1]),
+        Op::Convert(_) => same(s, &x[0]),
+        Op::Transpose(t) => {
+            if t.permutation.iter().copied().eq(0..t.permutation.len()) {
+                return same(s, &x[0]);
+            }
+            let inner = s.maker(&x[0])?;
+            let Op::Transpose(u) = &inner.op else { return None };
+            let (permutation, x) = (u.permutation.pick(&t.permutation), inner.args[0]);
+            again(s, Transpose { permutation }.into(), x, out)
+        }
+        Op::Reshape(_) | Op::Squeeze(_) => {
+            if let Some(a) = same(s, &x[0]) {
+                return Some(a);
+            }
+            let inner = s.maker(&x[0])?;
+            if !matches!(inner.op, Op::Reshape(_) | Op::Squeeze(_)) {
+                return None;
+            }
+            let x = inner.args[0];
+            again(s, Reshape { new_sizes: out.shape.clone() }.into(), x, out)
+        }
+        _ => None,
+    }
+}
+fn again(s: &mut Simplifier, op: Op, x: Atom, out: &Aval) -> Option<Atom> {
+    s.emit(&op, SmallVec::from_slice(&[x]), std::slice::from_ref(out)).first().copied()
+}
+
+fn pointwise(s: &Simplifier, p: &Pointwise, x: &[Atom], out: &Aval) -> Option<Atom> {
+    // weak types are no part of the value
+    let is = |a: &Atom| {
+        let b = s.aval(a);
+        (b.same(out)).then_some(*a)
+    };
+    let lit = |a: &Atom, v: f64| matches!(a, Atom::Lit(l) if number(l) == Some(v));
+    let negative_zero = |a: &Atom| matches!(a, Atom::Lit(l) if number(l) == Some(0.0) && l.parts().0.is_sign_negative());
+    let undo = |f: Pw| match s.maker(&x[0]) {
+        Some(e) if matches!(&e.op, Op::Pointwise(q) if q.f == f) => is(&e.args[0]),
+        _ => None,
+    };
+    match p.f {
+        Pw::Mul if lit(&x[1], 1.0) => is(&x[0]),
+        Pw::Mul if lit(&x[0], 1.0) => is(&x[1]),
+        Pw::Div if lit(&x[1], 1.0) => is(&x[0]),
+        Pw::Sub if lit(&x[1], 0.0) && !negative_zero(&x[1]) => is(&x[0]),
+        Pw::Add if negative_zero(&x[1]) => is(&x[0]),
+        Pw::Add if negative_zero(&x[0]) => is(&x[1]),
+        Pw::IntegerPow if p.y == 1 => is(&x[0]),
+        Pw::Copy => is(&x[0]),
+        Pw::Neg => undo(Pw::Neg),
+        Pw::Not => undo(Pw::Not),
+        _ => None,
+    }
+}
+/// The value of a real literal.
+fn number(l: &Lit) -> Option<f64> {
+    l.scalar().map(|s| s.to_f64())
+}
