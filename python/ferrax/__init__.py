@@ -29,7 +29,7 @@ from ._batching import vmap
 from . import errors, tree, tree_util
 
 _MODULES = {
-    "ad_checkpoint", "core", "custom_batching", "custom_derivatives", "debug", "dlpack", "dtypes", "example_libraries", "experimental",
+    "ad_checkpoint", "core", "custom_derivatives", "debug", "dlpack", "dtypes", "example_libraries", "experimental",
     "extend", "flatten_util", "image", "interpreters", "lax", "nn", "numpy", "ops", "profiler", "random", "scipy", "sharding", "stages",
     "test_util", "typing",
 }

@@ -1,0 +1,85 @@
+"""`pmap`: one program on several devices, each with its slice of the mapped axes.
+
+Invariant: outside another transformation the slices run on devices of their own, with real collectives between them.
+
+    pmap(lambda x: x / lax.psum(x, "d"), axis_name="d")(jnp.arange(4.0))
+"""
+
+import operator
+
+from . import _core
+from ._api import without_static
+from ._batching import _axis_leaves, _is_axis, mapped_size, spread_axes
+from ._flat import FlatFun, check_callable, name_of, wraps
+from .tree_util import tree_flatten
+
+
+def pmap(fun, axis_name=None, *, in_axes=0, out_axes=0, static_broadcasted_argnums=(), devices=None, backend=None, axis_size=None,
+         donate_argnums=()):
+    """Maps a function over an array axis, with each element on a device of its own.
+
+    Args:
+      fun: the function.
+      axis_name: a name for the axis, for collectives such as `lax.psum`.
+      in_axes: as in `vmap`: which axis of each argument to map over; None sends the whole argument to every device.
+      out_axes: where the mapped axis appears in the output; None takes the first device's.
+      static_broadcasted_argnums: positional arguments that are compile-time constants: hashable, compared by `==`.
+      devices: the devices to use; by default the first of the backend.
+      backend: the platform whose devices are used.
+      axis_size: the size of the mapped axis, by default read off the arguments.
+      donate_argnums: positional arguments whose arrays may be overwritten.
+
+    Returns:
+      the mapped function; its results are spread over the devices.
+
+    Raises:
+      ValueError: no argument is mapped, sizes differ, or there are fewer devices than the axis is long.
+    """
+    check_callable(fun)
+    in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
+    if not (_is_axis(in_axes) or isinstance(in_axes, tuple)) or not all(map(_is_axis, _axis_leaves(in_axes))):
+        raise TypeError("pmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments passed to the"
+                        f" function, but got {in_axes}.")
+    if not all(map(_is_axis, _axis_leaves(out_axes))):
+        raise TypeError(f"pmap out_axes must be an int, None, or (nested) container with those types as leaves, but got {out_axes}.")
+    static, donated = _numbers(static_broadcasted_argnums), set(_numbers(donate_argnums))
+    compiled = {}
+
+    @wraps(fun, "pmap_{fun}", "Parallel version of {fun}: each slice of its arguments on a device of its own.\n\n{doc}")
+    def pmap_f(*args, **kwargs):
+        dyn_args, dyn_fun = without_static(fun, static, args)
+        if isinstance(in_axes, tuple) and len(in_axes) != len(args):
+            raise ValueError("pmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments passed to the"
+                             f" function, but got {len(in_axes)=}, {len(args)=}")
+        axes = tuple(a for i, a in enumerate(in_axes) if i not in static) if isinstance(in_axes, tuple) else in_axes
+        leaves, in_tree = tree_flatten((dyn_args, kwargs))
+        dims = spread_axes(axes, dyn_args, "pmap in_axes")
+        dims += [0] * (len(leaves) - len(dims))
+        if all(d is None for d in dims):
+            raise ValueError("pmap requires at least one argument with a mapped axis.")
+        size = mapped_size("pmap", fun, dyn_args, kwargs, leaves, dims, axis_size)
+        available = _core.devices(backend) if devices is None else list(devices)
+        if size > len(available):
+            raise ValueError(f"compiling computation that requires {size} logical devices, but only {len(available)} XLA devices are available"
+                             f" (num_replicas={size}). Set FERRAX_NUM_CPU_DEVICES, or jax_num_cpu_devices, to have more CPU devices.")
+        # One jitted function per set of static values: the trace is remembered between calls.
+        key = tuple((i, args[i]) for i in static)
+        if key not in compiled:
+            compiled[key] = _core.jit(dyn_fun)
+        flat = FlatFun(compiled[key], in_tree)
+
+        def out_dims():
+            if _is_axis(out_axes):
+                return [out_axes] * flat.out_tree.num_leaves
+            return spread_axes(out_axes, flat.out_tree.unflatten([0] * flat.out_tree.num_leaves), "pmap out_axes")
+
+        gone = [i in donated for i, x in enumerate(args) if i not in static for _ in tree_flatten(x)[0]]
+        outs = _core.pmap(flat, leaves, dims, out_dims, size, axis_name, None if devices is None and backend is None else available[:size],
+                          gone + [False] * (len(leaves) - len(gone)), name_of(fun), None)
+        return flat.out_tree.unflatten(outs)
+
+    return pmap_f
+
+
+def _numbers(x):
+    return (operator.index(x),) if hasattr(x, "__index__") else tuple(map(operator.index, x))

@@ -1,0 +1,34 @@
+"""Programs as objects, and how to run them equation by equation.
+
+    closed = make_jaxpr(f)(x)
+    for eqn in closed.jaxpr.eqns: print(eqn.primitive, eqn.params)
+    eval_jaxpr(closed.jaxpr, closed.consts, x)
+
+Invariant: the classes are the extension's; nothing here changes a program.
+"""
+
+from ._api import ensure_compile_time_eval
+from ._core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, ShapedArray, Tracer, Var, eval_context
+from .extend.core import Primitive, _eval, jaxpr_as_fun
+
+__all__ = [
+    "ClosedJaxpr", "Jaxpr", "JaxprEqn", "Literal", "Primitive", "ShapedArray", "Tracer", "Var", "ensure_compile_time_eval", "eval_context",
+    "eval_jaxpr", "jaxpr_as_fun",
+]
+
+
+def eval_jaxpr(jaxpr, consts, *args, propagate_source_info=True):
+    """Evaluates a program.
+
+    Args:
+      jaxpr: an open program (`closed.jaxpr`).
+      consts: the values of its constvars.
+      *args: one array per input.
+
+    Returns:
+      the list of its outputs.
+
+    Raises:
+      ValueError: there are too few or too many values.
+    """
+    return _eval(jaxpr, consts, args)

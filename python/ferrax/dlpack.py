@@ -1,0 +1,33 @@
+"""Exchange of arrays with other libraries, without copying where the memory allows."""
+
+import numpy as np
+
+from . import _core
+
+__all__ = ["from_dlpack", "is_supported_dtype"]
+
+_SUPPORTED = {np.dtype(t) for t in (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64, np.float16,
+                                    np.float32, np.float64, np.complex64, np.complex128, np.bool_)}
+
+
+def from_dlpack(external_array, device=None, copy=None):
+    """An array of another library as an `Array`.
+
+    Args:
+      external_array: an object with `__dlpack__` and `__dlpack_device__`, in host memory.
+      device: where to put it.
+      copy: True copies; False raises where a copy is needed; None copies if need be.
+
+    Raises:
+      TypeError: the object does not speak DLPack. ValueError: a copy is needed and not allowed.
+    """
+    if not hasattr(external_array, "__dlpack__"):
+        raise TypeError(f"The array passed to from_dlpack must have __dlpack__ and __dlpack_device__ methods, got {type(external_array)}.")
+    view = np.from_dlpack(external_array)
+    out = _core.asarray(view, copy=copy)
+    return out if device is None else _core.device_put(out, device)
+
+
+def is_supported_dtype(dtype):
+    """Whether arrays of a dtype can be exchanged."""
+    return np.dtype(dtype) in _SUPPORTED

@@ -1,0 +1,193 @@
+"""Primitives defined in Python, and programs as objects.
+
+    mul_add = Primitive("mul_add")
+    mul_add.def_impl(lambda x, y, z: np.asarray(x) * y + z)
+    mul_add.def_abstract_eval(lambda x, y, z: ShapedArray(x.shape, x.dtype))
+
+Invariant: a primitive's rules may be given at any time before they are needed; `interpreters.ad` and `interpreters.batching` hold the
+tables of derivative and batching rules, keyed by primitive.
+"""
+
+import itertools
+
+import numpy as np
+
+from .. import _core
+from .._core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, ShapedArray, Tracer, Var
+
+__all__ = [
+    "ClosedJaxpr", "Jaxpr", "JaxprEqn", "Literal", "Primitive", "ShapedArray", "Tracer", "Var", "array_types", "check_jaxpr",
+    "concrete_or_error", "jaxpr_as_fun", "jaxprs_in_params", "mapped_aval", "primal_dtype_to_tangent_dtype", "subjaxprs", "unmapped_aval",
+    "valid_jaxtype",
+]
+
+array_types = {np.ndarray, np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64, np.float16,
+               np.float32, np.float64, np.complex64, np.complex128}
+
+
+class Primitive:
+    """An operation that programs record by name, with rules given in Python.
+
+    Args:
+      name: a name that no other primitive has.
+
+    Attributes:
+      multiple_results: set it to True before the first use if the operation returns a sequence of arrays.
+    """
+
+    multiple_results = False
+    call_primitive = False
+    map_primitive = False
+
+    def __init__(self, name):
+        self.name = name
+        self._impl = self._abstract_eval = None
+        self._registered = None
+
+    def def_impl(self, impl):
+        """Sets how to compute the operation: `impl(*arrays, **params)`. Returns it, so that it may decorate."""
+        self._impl = impl
+        return impl
+
+    def def_abstract_eval(self, abstract_eval):
+        """Sets how shapes and dtypes follow: `abstract_eval(*avals, **params) -> aval` (or a sequence of them). Returns it."""
+        self._abstract_eval = abstract_eval
+        return abstract_eval
+
+    def impl(self, *args, **params):
+        """Computes the operation on concrete arrays.
+
+        Raises:
+          NotImplementedError: no implementation was given.
+        """
+        if self._impl is None:
+            raise NotImplementedError(f"Evaluation rule for '{self.name}' not implemented")
+        return self._impl(*args, **params)
+
+    def abstract_eval(self, *avals, **params):
+        """The result's type (a list of types, if there are multiple results).
+
+        Raises:
+          NotImplementedError: no rule was given.
+        """
+        if self._abstract_eval is None:
+            raise NotImplementedError(f"Abstract evaluation for '{self.name}' not implemented")
+        return self._abstract_eval(*avals, **params)
+
+    def _rule(self, kind):
+        from ..interpreters import ad, batching
+        table = {"jvp": ad.primitive_jvps, "transpose": ad.primitive_transposes, "batching": batching.primitive_batchers}[kind]
+        return table.get(self)
+
+    def bind(self, *args, **params):
+        """Applies the operation: computes it, or records it where a function is being traced."""
+        if self._registered != self.multiple_results:
+            _core.register_primitive(self.name, self.multiple_results, self.abstract_eval, self.impl, self._rule)
+            self._registered = self.multiple_results
+        out = _core.bind(self.name, *args, **params)
+        return list(out) if self.multiple_results else out
+
+    def get_bind_params(self, params):
+        """(functions, parameters) to bind an equation's parameters with."""
+        return [], dict(params)
+
+    def __eq__(self, other):
+        return isinstance(getattr(other, "name", None), str) and other.name == self.name and hasattr(other, "bind")
+
+    def __hash__(self):
+        return hash(self.name)
+
+    def __repr__(self):
+        return self.name
+
+
+def _eval(jaxpr, consts, args):
+    return list(_core.eval_program(jaxpr if isinstance(jaxpr, ClosedJaxpr) else ClosedJaxpr(jaxpr, list(consts)), list(consts), *args))
+
+
+def jaxpr_as_fun(closed_jaxpr, *args):
+    """A closed program as a function that returns the list of its outputs; called at once if arguments are given."""
+    def run(*args):
+        return _eval(closed_jaxpr.jaxpr, closed_jaxpr.consts, args)
+    return run(*args) if args else run
+
+
+def jaxprs_in_params(params):
+    """The open programs among an equation's parameters."""
+    for value in params.values():
+        for item in value if isinstance(value, (tuple, list)) else (value,):
+            if isinstance(item, Jaxpr):
+                yield item
+            elif isinstance(item, ClosedJaxpr):
+                yield item.jaxpr
+
+
+def subjaxprs(jaxpr):
+    """The open programs among the parameters of a program's equations."""
+    return itertools.chain.from_iterable(jaxprs_in_params(eqn.params) for eqn in jaxpr.eqns)
+
+
+def check_jaxpr(jaxpr):
+    """Verifies that each variable is defined before it is used, and that equations' types agree with their variables'.
+
+    Raises:
+      JaxprTypeError: they do not.
+    """
+    from ..errors import JaxprTypeError
+    defined = {*jaxpr.constvars, *jaxpr.invars}
+    for eqn in jaxpr.eqns:
+        for v in eqn.invars:
+            if not isinstance(v, Literal) and v not in defined:
+                raise JaxprTypeError(f"Variable '{v}' not defined\n\nin equation: {eqn}")
+        defined.update(eqn.outvars)
+    for v in jaxpr.outvars:
+        if not isinstance(v, Literal) and v not in defined:
+            raise JaxprTypeError(f"Variable '{v}' not defined\n\nin the program's outputs")
+
+
+def concrete_or_error(force, val, context=""):
+    """`force(val)` (or `val` if force is None).
+
+    Raises:
+      ConcretizationTypeError: `val` is traced.
+    """
+    from ..errors import ConcretizationTypeError
+    if isinstance(val, Tracer):
+        try:
+            return (force or np.asarray)(val)
+        except TypeError:
+            raise ConcretizationTypeError(val, context) from None
+    return val if force is None else force(val)
+
+
+def mapped_aval(size, axis, aval):
+    """The type of one slice of an array along an axis."""
+    if axis is None:
+        return aval
+    shape = list(aval.shape)
+    assert shape.pop(axis) == size
+    return aval.update(shape=tuple(shape))
+
+
+def unmapped_aval(size, axis, aval, explicit_mesh_axis=None):
+    """The type of `size` arrays stacked along an axis."""
+    if axis is None:
+        return aval
+    shape = list(aval.shape)
+    shape.insert(axis, size)
+    return aval.update(shape=tuple(shape))
+
+
+def primal_dtype_to_tangent_dtype(primal_dtype):
+    """The dtype of tangents: the same for floating point, float0 otherwise."""
+    from .._flat import tangent_dtype
+    return tangent_dtype(np.dtype(primal_dtype))
+
+
+def valid_jaxtype(x):
+    """Whether `x` is an array or a scalar that can be traced."""
+    try:
+        _core.get_aval(x)
+    except TypeError:
+        return False
+    return True

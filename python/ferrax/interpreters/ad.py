@@ -1,0 +1,132 @@
+"""Derivative rules of primitives defined in Python.
+
+    defjvp(sin_p, lambda t, x: t * cos_p.bind(x))
+    deflinear2(scale_p, lambda ct, x, *, by: [scale_p.bind(ct, by=by)])
+
+Invariant: a rule stands under its primitive in `primitive_jvps` (`rule(primals, tangents, **params) -> (out, out_tangent)`) or
+`primitive_transposes` (`rule(cotangent, *inputs, **params) -> cotangents`, `UndefinedPrimal` marking the linear inputs). A zero is a `Zero`.
+"""
+
+from .. import _core
+from .._flat import zeros
+
+__all__ = [
+    "UndefinedPrimal", "Zero", "add_tangents", "defbilinear", "defjvp", "defjvp2", "deflinear", "deflinear2", "get_primitive_transpose",
+    "instantiate_zeros", "is_undefined_primal", "primitive_jvps", "primitive_transposes", "zeros_like_aval",
+]
+
+primitive_jvps = {}
+primitive_transposes = {}
+
+
+class Zero:
+    """A zero tangent or cotangent of a type, never made."""
+
+    def __init__(self, aval):
+        self.aval = aval
+
+    @staticmethod
+    def from_primal_value(val):
+        """The zero of a value's tangent type."""
+        return Zero(_core.get_aval(val))
+
+    def __repr__(self):
+        return f"Zero({self.aval})"
+
+
+class UndefinedPrimal:
+    """An input in which the operation is linear: a transpose rule returns its cotangent."""
+
+    def __init__(self, aval):
+        self.aval = aval
+
+    def __repr__(self):
+        return f"UndefinedPrimal({self.aval})"
+
+
+def is_undefined_primal(x):
+    """Whether a transpose rule must return a cotangent for this input."""
+    return type(x) is UndefinedPrimal
+
+
+def zeros_like_aval(aval):
+    """Zeros of a type."""
+    return zeros(aval)
+
+
+def instantiate_zeros(tangent):
+    """The tangent as an array."""
+    return zeros(tangent.aval) if type(tangent) is Zero else tangent
+
+
+def add_tangents(x, y):
+    """The sum of two tangents, either of which may be a `Zero`."""
+    if type(x) is Zero:
+        return y
+    return x if type(y) is Zero else _core.elementwise("add", x, y)
+
+
+def get_primitive_transpose(p):
+    """A primitive's transpose rule.
+
+    Raises:
+      NotImplementedError: it has none.
+    """
+    if p not in primitive_transposes:
+        raise NotImplementedError(f"Transpose rule (for reverse-mode differentiation) for '{p}' not implemented")
+    return primitive_transposes[p]
+
+
+def defjvp(primitive, *jvprules):
+    """Gives a primitive one rule per input, `rule(tangent, *primals, **params) -> out_tangent`; None where the derivative is zero."""
+    defjvp2(primitive, *[rule and (lambda t, ans, *primals, _rule=rule, **params: _rule(t, *primals, **params)) for rule in jvprules])
+
+
+def defjvp2(primitive, *jvprules):
+    """As `defjvp`, for rules that also take the result: `rule(tangent, out, *primals, **params)`."""
+    def standard_jvp(primals, tangents, **params):
+        out = primitive.bind(*primals, **params)
+        total = Zero(_core.get_aval(out))
+        for rule, t in zip(jvprules, tangents, strict=True):
+            if rule is not None and type(t) is not Zero:
+                total = add_tangents(total, rule(t, out, *primals, **params))
+        return out, total
+
+    primitive_jvps[primitive] = standard_jvp
+
+
+def deflinear(primitive, transpose_rule):
+    """Declares a primitive linear in all inputs: `transpose_rule(cotangent, **params) -> cotangents`."""
+    deflinear2(primitive, lambda ct, *_, **params: transpose_rule(ct, **params))
+
+
+def deflinear2(primitive, transpose_rule):
+    """As `deflinear`, for rules that also take the inputs: `transpose_rule(cotangent, *inputs, **params) -> cotangents`."""
+    def linear_jvp(primals, tangents, **params):
+        out = primitive.bind(*primals, **params)
+        if all(type(t) is Zero for t in tangents):
+            if primitive.multiple_results:
+                return out, [Zero.from_primal_value(x) for x in out]
+            return out, Zero.from_primal_value(out)
+        return out, primitive.bind(*map(instantiate_zeros, tangents), **params)
+
+    def transpose(ct, *inputs, **params):
+        if type(ct) is Zero:
+            return [Zero(x.aval) if is_undefined_primal(x) else None for x in inputs]
+        return transpose_rule(ct, *inputs, **params)
+
+    primitive_jvps[primitive] = linear_jvp
+    primitive_transposes[primitive] = transpose
+
+
+def defbilinear(prim, lhs_rule, rhs_rule):
+    """Declares a primitive linear in each of two inputs: `lhs_rule(ct, x, y, **params)` and `rhs_rule(ct, x, y, **params)` transpose it."""
+    defjvp(prim, lambda t, x, y, **params: prim.bind(t, y, **params), lambda t, x, y, **params: prim.bind(x, t, **params))
+
+    def transpose(ct, x, y, **params):
+        assert is_undefined_primal(x) ^ is_undefined_primal(y)
+        if is_undefined_primal(x):
+            return (Zero(x.aval) if type(ct) is Zero else lhs_rule(ct, x, y, **params)), None
+        return None, (Zero(y.aval) if type(ct) is Zero else rhs_rule(ct, x, y, **params))
+
+    primitive_transposes[prim] = transpose

@@ -1,0 +1,81 @@
+"""Batching rules of primitives defined in Python.
+
+    primitive_batchers[p] = lambda xs, dims, **params: (p.bind(*xs, **params), dims[0])
+
+Invariant: a rule stands under its primitive in `primitive_batchers`: `rule(args, dims, **params) -> (out, out_dim)` (lists, if the
+primitive has multiple results); `not_mapped` (None) is the dim of an argument without lanes.
+"""
+
+from .. import _core
+
+__all__ = [
+    "axis_primitive_batchers", "bdim_at_front", "broadcast", "defbroadcasting", "defreducer", "defvectorized", "fancy_primitive_batchers",
+    "not_mapped", "primitive_batchers",
+]
+
+not_mapped = None
+primitive_batchers = {}
+# Rules that also take the axis: `rule(axis_data, args, dims, **params)`.
+fancy_primitive_batchers = {}
+axis_primitive_batchers = fancy_primitive_batchers
+
+
+def moveaxis(x, source, destination):
+    """`x` with one axis moved."""
+    rank = x.ndim
+    source, destination = source % rank, destination % rank
+    if source == destination:
+        return x
+    order = [i for i in range(rank) if i != source]
+    order.insert(destination, source)
+    return _core.bind("transpose", x, permutation=tuple(order))
+
+
+def broadcast(x, sz, axis, mesh_axis=None):
+    """`x` repeated `sz` times along a new axis."""
+    shape = list(x.shape)
+    shape.insert(axis, sz)
+    dims = tuple(i for i in range(len(shape)) if i != axis)
+    return _core.bind("broadcast_in_dim", x, shape=tuple(shape), broadcast_dimensions=dims, sharding=None)
+
+
+def bdim_at_front(x, bdim, size, mesh_axis=None):
+    """`x` with its lanes on axis 0, repeated if it has none."""
+    return broadcast(x, size, 0) if bdim is not_mapped else moveaxis(x, bdim, 0)
+
+
+def defvectorized(prim):
+    """Declares a primitive elementwise: all its inputs have one shape, and lanes stay where they are."""
+    def rule(args, dims, **params):
+        first = next(d for d in dims if d is not not_mapped)
+        if any(d != first for d in dims):
+            size = next(x.shape[d] for x, d in zip(args, dims) if d is not not_mapped)
+            args, first = [bdim_at_front(x, d, size) for x, d in zip(args, dims)], 0
+        return prim.bind(*args, **params), first
+
+    primitive_batchers[prim] = rule
+
+
+def defbroadcasting(prim):
+    """Declares a primitive elementwise with broadcasting of sizes 1."""
+    def rule(args, dims, **params):
+        rank = max(x.ndim if d is not_mapped else x.ndim - 1 for x, d in zip(args, dims))
+        def front(x, d):
+            x = x if d is not_mapped else moveaxis(x, d, 0)
+            lanes = () if d is not_mapped else x.shape[:1]
+            own = x.shape if d is not_mapped else x.shape[1:]
+            shape = (*(lanes or (1,)), *(1,) * (rank - len(own)), *own)
+            return x if shape == x.shape else _core.bind("reshape", x, new_sizes=tuple(shape), dimensions=None, sharding=None)
+        return prim.bind(*[front(x, d) for x, d in zip(args, dims)], **params), 0
+
+    primitive_batchers[prim] = rule
+
+
+def defreducer(prim):
+    """Declares a primitive of one input a reduction over its parameter `axes`."""
+    def rule(args, dims, axes, **params):
+        (x,), (d,) = args, dims
+        moved = tuple(a + (a >= d) for a in axes)
+        return prim.bind(x, axes=moved, **params), d - sum(a < d for a in moved)
+
+    primitive_batchers[prim] = rule
