@@ -164,6 +164,7 @@ ops! {
     body CustomJvp(custom::CustomJvp);
     body CustomVjp(custom::CustomVjp);
     effect CustomLin(custom::CustomLin);
+    body Foreign(foreign::Foreign);
     first TapeLen(tape::TapeLen);
     first EmptyTape(tape::EmptyTape);
 }

@@ -13,6 +13,7 @@ pub mod cumulative;
 pub mod custom;
 pub mod dot;
 pub mod dynamic_slice;
+pub mod foreign;
 pub mod gather;
 pub mod iota;
 pub mod loops;

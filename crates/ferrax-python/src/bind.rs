@@ -26,7 +26,7 @@ const MULTIPLE: [&str; 14] =
 
 /// Whether a primitive's results come as a tuple.
 pub fn is_multiple(op: &Op, name: &str) -> bool {
-    op.body().is_some() || MULTIPLE.contains(&name)
+    primitive::foreign_multiple(op).unwrap_or_else(|| op.body().is_some() || MULTIPLE.contains(&name))
 }
 
 /// Results as `bind` returns them.
@@ -52,7 +52,7 @@ pub fn bind<'py>(name: &Bound<'py, PyString>, operands: &Bound<'py, PyTuple>, pa
         let out = guarded(|| ferrax_ir::bind(&Op::Pointwise(Pointwise { f, y: 0 }), &xs).py(py))?;
         return wrap(py, promotion::one(out).py(py)?);
     }
-    if let Some(p) = primitive::find(py, text) {
+    if let Some(p) = primitive::find(text) {
         return guarded(|| p.bind(py, xs, params));
     }
     let op = Op::from_name(text, param::map(params)?).py(py)?;

@@ -9,6 +9,7 @@ use crate::ffi::buffers;
 use crate::transforms::name_of;
 use crate::value::{all_required, wrap_all};
 use ferrax_ir::aval::Aval;
+use ferrax_ir::op::Op;
 use ferrax_ir::ops::callback::{Callable, Callback, CallbackKind};
 use ferrax_ir::value::Value;
 use ferrax_kernel::plan::HostFn;
@@ -103,16 +104,15 @@ pub fn callback<'py>(
         "debug" => CallbackKind::Debug,
         _ => return Err(PyValueError::new_err(format!("no kind of callback is called {kind}"))),
     };
+    let op = op(fun, kind, x.iter().map(Value::aval).collect(), avals(out_avals)?, ordered, vmap_method);
+    let out = guarded(|| ferrax_ir::bind(&op, &x).py(py))?;
+    PyList::new(py, wrap_all(py, out)?)
+}
+
+/// The op that calls `fun`.
+pub fn op(fun: &Bound<PyAny>, kind: CallbackKind, ins: Vec<Aval>, outs: Vec<Aval>, ordered: bool, vmap_method: Option<&str>) -> Op {
     let f = Arc::new(fun.clone().unbind());
     let make = move |ins: &[Aval], outs: &[Aval]| Arc::new(Call { f: f.clone(), ins: ins.to_vec(), outs: outs.to_vec() }) as Arc<dyn HostFn>;
-    let op = Callback {
-        kind,
-        callback: Callable { name: name_of(fun).into(), make: Arc::new(make) },
-        ins: x.iter().map(Value::aval).collect(),
-        ordered,
-        result_avals: avals(out_avals)?,
-        vmap_method: vmap_method.map(Into::into),
-    };
-    let out = guarded(|| ferrax_ir::bind(&op.into(), &x).py(py))?;
-    PyList::new(py, wrap_all(py, out)?)
+    let callback = Callable { name: name_of(fun).into(), make: Arc::new(make) };
+    Callback { kind, callback, ins, ordered, result_avals: outs, vmap_method: vmap_method.map(Into::into) }.into()
 }

@@ -130,6 +130,9 @@ pub fn to_py<'py>(py: Python<'py>, p: &Param) -> PyResult<Bound<'py, PyAny>> {
 }
 /// All parameters of an op, as a dict.
 pub fn dict<'py>(py: Python<'py>, op: &ferrax_ir::Op) -> PyResult<Bound<'py, PyDict>> {
+    if let Some(d) = crate::primitive::given_params(py, op) {
+        return d;
+    }
     let d = PyDict::new(py);
     for (k, v, _) in op.params() {
         d.set_item(k, to_py(py, &v)?)?;
