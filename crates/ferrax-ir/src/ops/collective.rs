@@ -159,11 +159,6 @@ fn operand<'a>(name: &str, x: &'a [Aval]) -> Res<&'a Aval> {
         _ => Err(Error::type_error(format!("{name} takes 1 operand, got {}", x.len()))),
     }
 }
-/// Another axis's batch: the operand's lanes go along on axis `at` of the shifted operation.
-fn shifted(k: usize, d: usize) -> usize {
-    k + (k >= d) as usize
-}
-
 impl Rules for AllReduce {
     fn infer(&self, x: &[Aval]) -> Res<Avals> {
         let a = operand(self.kind.name(), x)?;
