@@ -6,6 +6,7 @@
 use crate::executable::{Cell, Compiler, Home, Ready, State, run_steps};
 use crate::kernels::{Bases, Compiled};
 use crate::memory::Block;
+use crate::scalars;
 use ferrax_kernel::backend::RunCx;
 use ferrax_kernel::kernel::Access;
 use ferrax_kernel::plan::{Collective, HostCall, SlotId, Step, Trip};
@@ -99,6 +100,7 @@ impl Writing {
 
 pub enum Control {
     Loop(Loop),
+    ScalarLoop(scalars::ScalarLoop),
     Switch { index: Cell, branches: Vec<Vec<Ready>> },
     Callback { call: HostCall, ins: Vec<(Cell, usize)>, outs: Vec<(Cell, usize)> },
     Collective { kind: Collective, axes: Vec<Arc<str>>, ins: Vec<(Cell, usize)>, outs: Vec<(Cell, usize)>, combine: Vec<Option<Compiled>> },
@@ -173,7 +175,10 @@ impl Compiler<'_> {
 
 pub fn compile(c: &mut Compiler, s: &Step) -> Res<Control> {
     Ok(match s {
-        Step::Loop(l) => Control::Loop(compile_loop(c, l)?),
+        Step::Loop(l) => match scalars::compile_loop(c, l) {
+            Some(s) => Control::ScalarLoop(s),
+            None => Control::Loop(compile_loop(c, l)?),
+        },
         Step::Switch { index, branches, .. } => {
             let (index, d) = c.scalar(*index, "a branch index")?;
             if d.size() != 4 || branches.is_empty() {
@@ -236,7 +241,7 @@ fn compile_loop(c: &mut Compiler, l: &ferrax_kernel::plan::Loop) -> Res<Loop> {
 
 /// # Safety
 /// `p` points at an integer of `bytes` bytes.
-unsafe fn write_int(p: *mut u8, bytes: usize, x: usize) {
+pub unsafe fn write_int(p: *mut u8, bytes: usize, x: usize) {
     // SAFETY: by the contract.
     unsafe {
         match bytes {
@@ -251,6 +256,7 @@ impl Control {
     pub fn run(&self, state: &mut State, cx: &RunCx) -> Res<()> {
         match self {
             Control::Loop(l) => l.run(state, cx),
+            Control::ScalarLoop(l) => l.run(state, cx),
             Control::Switch { index, branches } => {
                 // SAFETY: the cell holds a 32-bit integer.
                 let i = unsafe { state.ptrs[*index as usize].cast::<i32>().read_unaligned() };
@@ -468,7 +474,7 @@ impl Window {
             (Some(Items::Nested(v)), Some(each)) => state.tapes[each] = v.get(at).cloned().unwrap_or_default(),
             (None, Some(each)) => state.tapes[each] = Tape::default(),
             (Some(Items::Flat { data, each, len }), None) if at < *len => state.ptrs[self.each as usize] = data.ptr().wrapping_add(at * each),
-            _ => state.ptrs[self.each as usize] = state.zeros.ptr(),
+            _ => state.ptrs[self.each as usize] = state.zeros.as_ref().map_or(std::ptr::dangling_mut::<u64>().cast(), |z| z.ptr()),
         }
     }
 }
@@ -484,6 +490,7 @@ pub fn describe(steps: &[Ready], s: &mut String, depth: usize) {
                     *s += &format!("{pad}{line}\n");
                 }
             }
+            Ready::Scalars(b) => *s += &format!("{pad}{}\n", b.text()),
             Ready::Routine { ins, outs, .. } => *s += &format!("{pad}{outs:?} = routine {ins:?}\n"),
             Ready::Copy { from, to, bytes } => *s += &format!("{pad}[{to}] = copy [{from}] {bytes} bytes\n"),
             Ready::Control(c) => match &**c {
@@ -496,6 +503,7 @@ pub fn describe(steps: &[Ready], s: &mut String, depth: usize) {
                     *s += &format!("{pad}do\n");
                     describe(&l.body, s, depth + 1);
                 }
+                Control::ScalarLoop(l) => *s += &format!("{pad}{}\n", l.text()),
                 Control::Switch { branches, .. } => {
                     for (k, b) in branches.iter().enumerate() {
                         *s += &format!("{pad}branch {k}\n");

@@ -10,7 +10,7 @@ use crate::kernels::{Bases, Compiled};
 use crate::memory::{Block, into_block};
 use crate::threads;
 use crate::tier::Tier;
-use crate::{routines, stats};
+use crate::{routines, scalars, stats};
 use ferrax_kernel::backend::{Arg, Buffers, Executable, RunCx};
 use ferrax_kernel::plan::{Place, SlotId, Step};
 use ferrax_kernel::{Buffer, Error, Plan, Res};
@@ -37,17 +37,18 @@ pub enum Ready {
     Kernel { kernel: Compiled, ins: Box<[Cell]>, outs: Box<[Cell]> },
     Routine { run: routines::Run, ins: Box<[Cell]>, outs: Box<[Cell]> },
     Copy { from: Cell, to: Cell, bytes: usize },
+    Scalars(scalars::Block),
     Control(Box<Control>),
 }
 
 /// What a run works on.
 pub struct State {
-    pub ptrs: Vec<*mut u8>,
+    pub ptrs: SmallVec<[*mut u8; 16]>,
     pub tapes: Vec<Tape>,
     /// As many zero bytes as the largest element of a tape.
-    pub zeros: Block,
+    pub zeros: Option<Block>,
     /// What the cells of the arena point into.
-    _arena: Block,
+    _arena: Option<Block>,
     pub launches: u64,
 }
 // SAFETY: the pointers are to the arena, which the state owns, or are set anew by each run.
@@ -110,7 +111,7 @@ impl Compiler<'_> {
             _ => false,
         }
     }
-    fn expect(&self, what: &str, slots: &[SlotId], sizes: &[(ferrax_kernel::DType, usize)]) -> Res<()> {
+    pub fn expect(&self, what: &str, slots: &[SlotId], sizes: &[(ferrax_kernel::DType, usize)]) -> Res<()> {
         let have = slots.iter().map(|s| self.plan.slots.get(*s as usize));
         if slots.len() != sizes.len() || have.zip(sizes).any(|(h, (d, n))| h.is_none_or(|h| h.bytes() < n * d.size() || h.tape > 0)) {
             return Err(Error::Invalid(format!("{what} over slots {slots:?} needs {sizes:?}")));
@@ -118,7 +119,21 @@ impl Compiler<'_> {
         Ok(())
     }
     pub fn steps(&mut self, steps: &[Step]) -> Res<Vec<Ready>> {
-        steps.iter().map(|s| self.step(s)).collect()
+        let mut out = vec![];
+        let mut block = scalars::Builder::default();
+        for s in steps {
+            if !block.step(self, s) {
+                let done = std::mem::take(&mut block);
+                if !done.is_empty() {
+                    out.push(Ready::Scalars(done.finish()));
+                }
+                out.push(self.step(s)?);
+            }
+        }
+        if !block.is_empty() {
+            out.push(Ready::Scalars(block.finish()));
+        }
+        Ok(out)
     }
     fn step(&mut self, s: &Step) -> Res<Ready> {
         Ok(match s {
@@ -251,12 +266,15 @@ impl CpuExecutable {
         let enter_pool = large > 1 && !plan.waits();
         Ok(CpuExecutable { plan, homes, steps, state: Mutex::new(None), input_cells, outputs, heirs, n_tapes: n_tapes as usize, zero_bytes, enter_pool })
     }
-    fn new_state(&self) -> Res<Box<State>> {
-        let arena = Block::new(self.plan.arena)?;
-        let at = |h: &Home| if let Home::Arena(o) = h { arena.ptr().wrapping_add(*o) } else { std::ptr::null_mut() };
+    fn new_state(&self) -> Res<State> {
+        let block = |bytes: usize| if bytes > 0 { Block::new(bytes).map(Some) } else { Ok(None) };
+        let arena = block(self.plan.arena)?;
+        let base = arena.as_ref().map_or(std::ptr::dangling_mut::<u64>().cast(), |a| a.ptr());
+        let at = |h: &Home| if let Home::Arena(o) = h { base.wrapping_add(*o) } else { std::ptr::null_mut() };
         let ptrs = self.homes.iter().map(at).collect();
         let tapes = (0..self.n_tapes).map(|_| Tape::default()).collect();
-        Ok(Box::new(State { ptrs, tapes, zeros: Block::zeroed(self.zero_bytes)?, _arena: arena, launches: 0 }))
+        let zeros = if self.zero_bytes > 0 { Some(Block::zeroed(self.zero_bytes)?) } else { None };
+        Ok(State { ptrs, tapes, zeros, _arena: arena, launches: 0 })
     }
     fn run_with(&self, cx: &RunCx, args: SmallVec<[Arg; 4]>, state: &mut State) -> Res<Buffers> {
         if args.len() != self.input_cells.len() {
@@ -367,6 +385,7 @@ pub fn run_steps(steps: &[Ready], (state, cx): (&mut State, &RunCx)) -> Res<()> 
                 state.launches += 1;
                 run(Bases { ptrs: &state.ptrs, ins, outs }, true)?;
             }
+            Ready::Scalars(b) => b.run(state),
             Ready::Copy { from, to, bytes } => {
                 let (from, to) = (state.ptrs[*from as usize], state.ptrs[*to as usize]);
                 if from != to {
@@ -382,10 +401,17 @@ pub fn run_steps(steps: &[Ready], (state, cx): (&mut State, &RunCx)) -> Res<()> 
 
 impl Executable for CpuExecutable {
     fn run(&self, cx: &RunCx, args: SmallVec<[Arg; 4]>) -> Res<Buffers> {
+        if self.plan.arena == 0 && self.n_tapes == 0 {
+            // Nothing to keep between runs.
+            let mut state = self.new_state()?;
+            let out = self.run_with(cx, args, &mut state);
+            stats::add_launches(state.launches);
+            return out;
+        }
         let kept = self.state.try_lock().ok().and_then(|mut s| s.take());
         let mut state = match kept {
             Some(s) => s,
-            None => self.new_state()?,
+            None => Box::new(self.new_state()?),
         };
         let out = self.run_with(cx, args, &mut state);
         stats::add_launches(std::mem::take(&mut state.launches));

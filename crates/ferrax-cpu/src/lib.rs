@@ -8,6 +8,7 @@ pub mod executable;
 pub mod kernels;
 pub mod memory;
 pub mod routines;
+pub mod scalars;
 pub mod stats;
 pub mod threads;
 pub mod tier;

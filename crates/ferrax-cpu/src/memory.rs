@@ -10,10 +10,9 @@ use ferrax_kernel::buffer::Memory;
 use ferrax_kernel::{Error, Res};
 use std::alloc::{Layout, alloc, dealloc};
 use std::any::Any;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ptr::NonNull;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 pub const ALIGN: usize = 64;
 /// Blocks from here on are aligned to huge pages and shared between threads.
@@ -26,11 +25,9 @@ const THREAD_BLOCKS: usize = 64;
 /// What all threads together keep of large blocks.
 const SHARED_KEEPS: usize = 1 << 30;
 
-static TAKEN: AtomicU64 = AtomicU64::new(0);
-
-/// Blocks taken from pool or system so far.
+/// Blocks that this thread has taken from pool or system so far.
 pub fn blocks_taken() -> u64 {
-    TAKEN.load(Ordering::Relaxed)
+    TAKEN.get()
 }
 
 /// Class of a request and the capacity it gets: eight classes to the doubling, so at most an eighth is wasted.
@@ -63,6 +60,7 @@ struct Free {
     small: [Vec<Block>; CLASSES],
 }
 thread_local! {
+    static TAKEN: Cell<u64> = const { Cell::new(0) };
     static FREE: RefCell<Free> = const { RefCell::new(Free { small: [const { Vec::new() }; CLASSES] }) };
 }
 struct Shared {
@@ -82,7 +80,7 @@ impl Drop for Free {
 impl Block {
     /// Memory with whatever is in it.
     pub fn new(len: usize) -> Res<Block> {
-        TAKEN.fetch_add(1, Ordering::Relaxed);
+        TAKEN.set(TAKEN.get() + 1);
         let too_large = || Error::TooLarge(format!("an array of {len} bytes is larger than any memory"));
         let (class, capacity) = class(len).ok_or_else(too_large)?;
         let layout = layout(capacity).ok_or_else(too_large)?;

@@ -40,6 +40,16 @@ tiers!(pick_finish, Finish, fn(acc: *mut u8, width: usize));
 /// A combining function with the value it starts from.
 trait Monoid: F2<R = <Self as F2>::A> {
     const IDENTITY: Self::A;
+    /// Whether grouping changes no bits, so that four rows of lanes may go side by side.
+    const ANY_ORDER: bool;
+}
+/// Sums and products of floats round; all else is associative and commutative.
+macro_rules! any_order {
+    (Sum f32) => { false };
+    (Sum f64) => { false };
+    (Prod f32) => { false };
+    (Prod f64) => { false };
+    ($Name:ident $T:ident) => { true };
 }
 macro_rules! monoid {
     ($Name:ident: $($T:ident $id:expr, |$x:ident, $y:ident| $e:expr;)*) => {
@@ -51,7 +61,10 @@ macro_rules! monoid {
                 #[inline(always)]
                 fn f($x: $T, $y: $T) -> $T { $e }
             }
-            impl Monoid for $Name<$T> { const IDENTITY: $T = $id; }
+            impl Monoid for $Name<$T> {
+                const IDENTITY: $T = $id;
+                const ANY_ORDER: bool = any_order!($Name $T);
+            }
         )*
     };
 }
@@ -92,6 +105,23 @@ impl<M: Monoid> Fold for Folding<M> {
             // Rows of one lane: the accumulators stay in registers.
             if end - r >= LANES {
                 let mut a: [M::A; LANES] = acc.cast::<[M::A; LANES]>().read();
+                if M::ANY_ORDER && end - r >= 8 * LANES {
+                    let mut wide = [[M::IDENTITY; LANES]; 4];
+                    while end - r >= 4 * LANES {
+                        let x = src.cast::<[[M::A; LANES]; 4]>().read();
+                        for k in 0..4 {
+                            for j in 0..LANES {
+                                wide[k][j] = M::f(wide[k][j], x[k][j]);
+                            }
+                        }
+                        (r, src) = (r + 4 * LANES, src.add(4 * LANES));
+                    }
+                    for row in wide {
+                        for j in 0..LANES {
+                            a[j] = M::f(a[j], row[j]);
+                        }
+                    }
+                }
                 while end - r >= LANES {
                     let x = src.cast::<[M::A; LANES]>().read();
                     for j in 0..LANES {
@@ -137,8 +167,18 @@ impl<M: Monoid> Rows for FoldingRows<M> {
                     }
                     k += LANES;
                 }
-                for j in 0..n - whole {
-                    a[j] = M::f(a[j], *src.add(whole + j));
+                let rest = n - whole;
+                if rest > 0 && row * n + whole + LANES <= rows * n {
+                    // A whole row of lanes can be read, though only `rest` of them count.
+                    let x = src.add(whole).cast::<[M::A; LANES]>().read();
+                    for j in 0..LANES {
+                        let taken = M::f(a[j], x[j]);
+                        a[j] = if j < rest { taken } else { a[j] };
+                    }
+                } else {
+                    for j in 0..rest {
+                        a[j] = M::f(a[j], *src.add(whole + j));
+                    }
                 }
                 *d.add(row) = tree::<M>(a);
             }

@@ -1,0 +1,224 @@
+//! Scalar plans and loops against the reference evaluator, and loops against their unrolled bodies.
+#[path = "against/generate.rs"]
+#[allow(dead_code)]
+mod generate;
+
+use ferrax_cpu::{CpuBackend, stats};
+use ferrax_kernel::backend::Arg;
+use ferrax_kernel::kernel::Access;
+use ferrax_kernel::plan::{Carry, Loop, Place, SlotId, Step, Trip, Window};
+use ferrax_kernel::reference::{self, ReferenceBackend};
+use ferrax_kernel::{Affine, Backend, Bin, DType, Dims, Kernel, Node, Plan, RunCx, Scalar, Un};
+use generate::{Rng, random_bytes};
+use proptest::prelude::*;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+fn run(device: &dyn Backend, plan: &Plan, ins: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let exe = device.compile(Arc::new(plan.clone())).unwrap_or_else(|e| panic!("{e}: {plan:?}"));
+    let args = ins.iter().map(|b| Arg { buffer: device.upload(b).unwrap(), donated: false }).collect();
+    let outs = exe.run(&RunCx { cancel: &AtomicBool::new(false), world: None }, args).unwrap();
+    outs.iter().map(|b| device.download(b).unwrap()).collect()
+}
+fn scalars(d: DType, b: &[u8]) -> Vec<Scalar> {
+    let nan = Scalar::from_f64(d, f64::NAN);
+    reference::read(d, b).into_iter().map(|s| if d.is_float() && s.to_f64().is_nan() { nan } else { s }).collect()
+}
+fn same(plan: &Plan, ins: &[Vec<u8>]) {
+    let (got, want) = (run(&CpuBackend::new(), plan, ins), run(&ReferenceBackend, plan, ins));
+    for ((g, w), s) in got.iter().zip(&want).zip(&plan.outputs) {
+        let d = plan.slots[*s as usize].dtype;
+        assert_eq!(scalars(d, g), scalars(d, w), "{plan:?}");
+    }
+}
+
+const DTYPES: [DType; 5] = [DType::F32, DType::I32, DType::F16, DType::U8, DType::F64];
+
+struct Build {
+    plan: Plan,
+    rng: Rng,
+}
+impl Build {
+    fn slot(&mut self, d: DType, len: usize, place: Place) -> SlotId {
+        self.plan.places.push(place);
+        self.plan.add_slot(d, len, 0)
+    }
+    fn temp(&mut self, d: DType, len: usize) -> SlotId {
+        let at = self.plan.arena;
+        self.plan.arena += (len * d.size()).next_multiple_of(64).max(64);
+        self.slot(d, len, Place::Arena(at))
+    }
+    fn input(&mut self, d: DType, len: usize) -> SlotId {
+        let s = self.slot(d, len, Place::Input(self.plan.inputs.len() as u32));
+        self.plan.inputs.push(s);
+        s
+    }
+    fn output(&mut self, d: DType, len: usize) -> SlotId {
+        let s = self.slot(d, len, Place::Output(self.plan.outputs.len() as u32));
+        self.plan.outputs.push(s);
+        self.plan.donatable.push(None);
+        s
+    }
+    /// A kernel over `len` elements that reads some of `from` and writes a new value to `to`.
+    fn kernel(&mut self, from: &[SlotId], to: SlotId) -> Step {
+        let (d, len) = (self.plan.slots[to as usize].dtype, self.plan.slots[to as usize].len);
+        let mut k = Kernel { grid: if len == 1 && self.rng.below(2) == 0 { Dims::default() } else { [len].into() }, ..Kernel::default() };
+        let mut ins = vec![];
+        for _ in 0..1 + self.rng.below(3) {
+            let s = self.rng.pick(from);
+            let (e, n) = (self.plan.slots[s as usize].dtype, self.plan.slots[s as usize].len);
+            let at = if n == len && len > 1 { Affine::new(0, [1]) } else { Affine::constant(self.rng.below(n) as i64) };
+            k.inputs.push((e, n));
+            k.nodes.push((e, Node::Load(Box::new(Access { input: ins.len() as u32, at, guards: Default::default(), fill: Scalar::zero(e) }))));
+            k.nodes.push((d, Node::Convert(k.nodes.len() as u32 - 1)));
+            ins.push(s);
+        }
+        let values: Vec<u32> = (0..ins.len() as u32).map(|i| 2 * i + 1).collect();
+        k.nodes.push((d, Node::Const(Scalar::from_f64(d, self.rng.below(4) as f64))));
+        let c = k.nodes.len() as u32 - 1;
+        let (x, y) = (self.rng.pick(&values), self.rng.pick(&values));
+        let f = self.rng.pick(&[Bin::Add, Bin::Sub, Bin::Mul, Bin::Max, Bin::Min]);
+        k.nodes.push((d, Node::Bin(f, x, y)));
+        k.nodes.push((DType::Bool, Node::Bin(self.rng.pick(&[Bin::Lt, Bin::Gt, Bin::Eq]), c + 1, c)));
+        k.nodes.push((d, Node::Un(self.rng.pick(&[Un::Neg, Un::Abs, Un::Sign]), y)));
+        k.nodes.push((d, Node::Select { p: c + 2, t: c + 1, f: c + 3 }));
+        k.outputs = vec![c + 4];
+        Step::Kernel { kernel: Arc::new(k), ins, outs: vec![to] }
+    }
+    /// A loop over carries like `inits` with scalar windows, `len` elements in each value; gives the slots it makes.
+    fn a_loop(&mut self, captured: &[SlotId], trips: usize, len: usize, depth: usize, outs: Option<Vec<SlotId>>) -> (Step, Vec<SlotId>) {
+        let n = 1 + self.rng.below(3);
+        let mut carries = vec![];
+        let dtypes: Vec<DType> = match &outs {
+            Some(o) => o.iter().map(|s| self.plan.slots[*s as usize].dtype).collect(),
+            None => (0..n).map(|_| self.rng.pick(&DTYPES)).collect(),
+        };
+        let mut inside: Vec<SlotId> = captured.to_vec();
+        let mut body = vec![];
+        for (k, d) in dtypes.iter().enumerate() {
+            let init = self.temp(*d, len);
+            let slot = self.temp(*d, len);
+            let next = if self.rng.below(5) == 0 { slot } else { self.temp(*d, len) };
+            let out = outs.as_ref().map_or_else(|| self.temp(*d, len), |o| o[k]);
+            inside.push(slot);
+            carries.push(Carry { init, slot, next, out });
+        }
+        let xs: Vec<Window> = (0..self.rng.below(2)).map(|_| {
+            let d = self.rng.pick(&DTYPES);
+            let all = self.input(d, trips * len);
+            let each = self.slot(d, len, Place::Window);
+            inside.push(each);
+            Window { all, each }
+        }).collect();
+        for _ in 0..self.rng.below(4) {
+            let d = self.rng.pick(&DTYPES);
+            let t = self.temp(d, len);
+            body.push(self.kernel(&inside, t));
+            inside.push(t);
+        }
+        if depth > 0 && self.rng.below(3) == 0 {
+            let inner = self.rng.below(4);
+            let (setup, made) = self.loop_with_inits(&inside, inner, len, depth - 1, None);
+            body.extend(setup);
+            inside.extend(made);
+        }
+        let ys: Vec<Window> = (0..self.rng.below(2)).map(|_| {
+            let d = self.rng.pick(&DTYPES);
+            let all = self.temp(d, trips * len);
+            let each = self.slot(d, len, Place::Window);
+            body.push(self.kernel(&inside, each));
+            Window { all, each }
+        }).collect();
+        for c in &carries {
+            if c.next != c.slot {
+                body.push(self.kernel(&inside, c.next));
+            }
+        }
+        let made: Vec<SlotId> = carries.iter().map(|c| c.out).chain(if trips > 0 && len == 1 { ys.iter().map(|y| y.all).collect() } else { vec![] }).collect();
+        let count = if self.rng.below(2) == 0 { Some(self.temp(DType::I32, 1)) } else { None };
+        let l = Loop { trip: Trip::Static(trips), reverse: self.rng.below(2) == 0, carries, xs, ys, count, body };
+        (Step::Loop(Box::new(l)), made)
+    }
+    fn loop_with_inits(&mut self, captured: &[SlotId], trips: usize, len: usize, depth: usize, outs: Option<Vec<SlotId>>) -> (Vec<Step>, Vec<SlotId>) {
+        let (step, made) = self.a_loop(captured, trips, len, depth, outs);
+        let Step::Loop(l) = &step else { unreachable!() };
+        let inits: Vec<SlotId> = l.carries.iter().map(|c| c.init).collect();
+        let mut steps: Vec<Step> = inits.iter().map(|i| self.kernel(captured, *i)).collect();
+        steps.push(step);
+        (steps, made)
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #[test]
+    fn generated_loops_are_the_reference(seed: u64) {
+        let mut b = Build { plan: Plan::default(), rng: Rng(seed) };
+        let len = b.rng.pick(&[1, 1, 1, 3, 40]);
+        let given: Vec<SlotId> = (0..2).map(|_| { let d = b.rng.pick(&DTYPES); b.input(d, len) }).collect();
+        let outs: Vec<SlotId> = (0..1 + b.rng.below(3)).map(|_| { let d = b.rng.pick(&DTYPES); b.output(d, len) }).collect();
+        let trips = b.rng.below(6);
+        let (mut steps, made) = b.loop_with_inits(&given, trips, len, 2, Some(outs));
+        let last = b.output(DType::F32, len);
+        steps.push(b.kernel(&made, last));
+        b.plan.steps = steps;
+        let ins: Vec<Vec<u8>> = b.plan.inputs.clone().iter().map(|s| {
+            let slot = b.plan.slots[*s as usize].clone();
+            random_bytes(&mut b.rng, slot.dtype, slot.len)
+        }).collect();
+        same(&b.plan, &ins);
+    }
+}
+
+/// `while x < limit { x = x + x * k; n += 1 }`, for scalars (in registers) and for arrays (in memory).
+fn doubling(len: usize) -> Plan {
+    let mut b = Build { plan: Plan::default(), rng: Rng(0) };
+    let f = DType::F32;
+    let (x0, k) = (b.input(f, len), b.input(f, len));
+    let (out, count) = (b.output(f, len), b.output(DType::I32, 1));
+    let (x, next, pred) = (b.temp(f, len), b.temp(f, len), b.temp(DType::Bool, 1));
+    let load = |input, strides: &[i64]| (f, Node::Load(Box::new(Access { input, at: Affine::new(0, strides.iter().copied()), guards: Default::default(), fill: Scalar::zero(f) })));
+    let below = Kernel { inputs: vec![(f, len)], nodes: vec![load(0, &[]), (f, Node::Const(Scalar::f32(1000.0))), (DType::Bool, Node::Bin(Bin::Lt, 0, 1))], outputs: vec![2], ..Kernel::default() };
+    let step = Kernel {
+        grid: [len].into(),
+        inputs: vec![(f, len), (f, len)],
+        nodes: vec![load(0, &[1]), load(1, &[1]), (f, Node::Bin(Bin::Mul, 0, 1)), (f, Node::Bin(Bin::Add, 0, 2))],
+        outputs: vec![3],
+        ..Kernel::default()
+    };
+    let cond = vec![Step::Kernel { kernel: Arc::new(below), ins: vec![x], outs: vec![pred] }];
+    let body = vec![Step::Kernel { kernel: Arc::new(step), ins: vec![x, k], outs: vec![next] }];
+    let carries = vec![Carry { init: x0, slot: x, next, out }];
+    b.plan.steps = vec![Step::Loop(Box::new(Loop { trip: Trip::While { cond, pred }, reverse: false, carries, xs: vec![], ys: vec![], count: Some(count), body }))];
+    b.plan
+}
+fn f32s(x: &[f32]) -> Vec<u8> {
+    x.iter().flat_map(|v| v.to_le_bytes()).collect()
+}
+
+#[test]
+fn while_loops_run_until_the_predicate_fails() {
+    for len in [1, 2, 33] {
+        for start in [1.0, 3.0, 2000.0] {
+            same(&doubling(len), &[f32s(&vec![start; len]), f32s(&vec![1.0; len])]);
+        }
+    }
+}
+#[test]
+fn iterations_take_no_memory() {
+    for len in [1, 100] {
+        let device = CpuBackend::new();
+        let exe = device.compile(Arc::new(doubling(len))).unwrap();
+        let taken = |growth: f32| {
+            let args = [1.0, growth].map(|v| Arg { buffer: device.upload(&f32s(&vec![v; len])).unwrap(), donated: false });
+            let before = stats();
+            exe.run(&RunCx { cancel: &AtomicBool::new(false), world: None }, args.into_iter().collect()).unwrap();
+            let after = stats();
+            (after.blocks - before.blocks, after.launches - before.launches)
+        };
+        taken(1.0);
+        let ((few_blocks, few), (many_blocks, many)) = (taken(1.0), taken(0.001));
+        assert!(many > 100 * few, "{many} launches against {few}");
+        assert_eq!(few_blocks, many_blocks);
+    }
+}
