@@ -11,6 +11,7 @@ use crate::primitive;
 use crate::value::{self, all_required, operand, required, wrap, wrap_all};
 use ferrax::numpy::elementwise as ew;
 use ferrax::numpy::promotion;
+use ferrax_ir::param::Param;
 use ferrax_ir::aval::Aval;
 use ferrax_ir::dtype::Dtype;
 use ferrax_ir::op::Op;
@@ -55,7 +56,11 @@ pub fn bind<'py>(name: &Bound<'py, PyString>, operands: &Bound<'py, PyTuple>, pa
     if let Some(p) = primitive::find(text) {
         return guarded(|| p.bind(py, xs, params));
     }
-    let op = Op::from_name(text, param::map(params)?).py(py)?;
+    let mut map = param::map(params)?;
+    if flags.original_layout() && matches!(text, "random_bits" | "random_split") && map.get("original").is_none() {
+        map.insert("original".into(), Param::Bool(true));
+    }
+    let op = Op::from_name(text, map).py(py)?;
     let out = guarded(|| ferrax_ir::bind(&op, &xs).py(py))?;
     results(py, is_multiple(&op, text), out)
 }

@@ -57,6 +57,10 @@ pub fn flags() -> Flags {
     Flags(PROCESS.load(Ordering::Relaxed) & !mask | bits)
 }
 impl Flags {
+    /// Random bits in the original counter layout instead of the partitionable one.
+    pub fn original_layout(self) -> bool {
+        !self.has(THREEFRY_PARTITIONABLE)
+    }
     fn has(self, bit: u32) -> bool {
         self.0 & bit != 0
     }
