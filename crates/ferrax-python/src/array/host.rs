@@ -171,6 +171,33 @@ impl PyArray {
     fn __deepcopy__<'py>(slf: &Bound<'py, Self>, _memo: &Bound<'py, PyAny>) -> Bound<'py, Self> {
         slf.clone()
     }
+    /// The array for another library, by DLPack. A consumer that cannot be told "read-only" gets a copy of its own.
+    #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
+    fn __dlpack__<'py>(
+        &self,
+        py: Python<'py>,
+        stream: Option<Bound<'py, PyAny>>,
+        max_version: Option<(u32, u32)>,
+        dl_device: Option<Bound<'py, PyAny>>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let _ = (stream, dl_device);
+        let a = to_ndarray(py, self.known(py, Kind::TracerArray, "")?)?;
+        let understands = max_version.is_some_and(|v| v.0 >= 1);
+        if understands && copy != Some(true) {
+            let keywords = PyDict::new(py);
+            keywords.set_item("max_version", max_version)?;
+            return a.call_method("__dlpack__", (), Some(&keywords));
+        }
+        if copy == Some(false) {
+            return Err(PyValueError::new_err("a read-only array cannot be handed over without a copy to a library that speaks DLPack before 1.0"));
+        }
+        a.call_method0("copy")?.call_method0("__dlpack__")
+    }
+    /// Host memory, by DLPack's numbers.
+    fn __dlpack_device__(&self) -> (u32, u32) {
+        (1, 0)
+    }
     /// The primal of a value that is being differentiated, the value itself otherwise.
     fn _concrete<'py>(slf: &Bound<'py, Self>) -> PyResult<Option<Bound<'py, PyAny>>> {
         slf.get().value.concrete().map(|v| wrap(slf.py(), v.clone())).transpose()
