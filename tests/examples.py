@@ -165,7 +165,7 @@ def control(jax, lax, jnp):
     yield Example("scan", lambda c, xs: lax.scan(lambda c, x: (c * x + 1.0, jnp.sin(c)), c, xs), (floats(2), floats(4, 2, seed=1)), (0, 1))
     yield Example("scan reverse", lambda c, xs: lax.scan(lambda c, x: (c + x, c * x), c, xs, reverse=True)[1], (floats(), floats(4, seed=1)), (0, 1))
     yield Example("scan empty", lambda c, xs: lax.scan(lambda c, x: (c * x, c), c, xs), (floats(), floats(0)), (0, 1))
-    yield Example("checkpoint", lambda x: jax.checkpoint(lambda x: jnp.sin(jnp.exp(x)))(x), (floats(3),), (0,))
+    yield Example("remat2", lambda x: jax.checkpoint(lambda x: jnp.sin(jnp.exp(x)))(x), (floats(3),), (0,))
 
     @jax.custom_jvp
     def twice(x):

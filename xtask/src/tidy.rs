@@ -26,6 +26,8 @@ const ARROWS: &[(&str, &[&str])] = &[
 /// one source compiled for several instruction sets.
 const UNSAFE: &[&str] = &[
     "crates/ferrax-cpu/src/",
+    "crates/ferrax-cpu/tests/",
+    "crates/ferrax-wgpu/src/pipeline",
     "crates/ferrax-kernel/src/buffer",
     "crates/ferrax-kernel/tests/math_tiers.rs",
     "crates/ferrax-python/src/ffi",

@@ -1,0 +1,92 @@
+"""Reading and updating by any index that numpy takes; eager and under jit."""
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strategies import arrays, indexed, same
+
+
+@given(case=indexed())
+def test_reading(jax, jnp, case):
+    x, index = case
+    want = x[index]
+    same(jnp.asarray(x)[index], want)
+    same(jax.jit(lambda x: x[index])(x), want)
+
+
+@pytest.mark.parametrize("name", ["set", "add", "multiply", "min", "max"])
+@given(data=st.data())
+def test_updating(jax, jnp, name, data):
+    x, index = data.draw(indexed(np.int32, advanced=data.draw(st.booleans())))
+    places = np.arange(x.size).reshape(x.shape)[index]
+    if np.asarray(places).size != len(np.unique(places)):
+        return  # which of two writes to one place wins is another test
+    value = data.draw(st.integers(-5, 5))
+    want = x.copy()
+    numpy_update = {"add": np.add, "multiply": np.multiply, "min": np.minimum, "max": np.maximum}.get(name)
+    with np.errstate(all="ignore"):
+        want[index] = value if name == "set" else numpy_update(x[index], np.int32(value))
+    update = lambda x: getattr(x.at[index], name)(value)
+    same(update(jnp.asarray(x)), want)
+    same(jax.jit(update)(x), want)
+
+
+@given(data=st.data())
+def test_adding_twice_at_one_place(jnp, data):
+    x = data.draw(arrays(np.int32, (5,)))
+    at = data.draw(arrays(np.int32, (7,), elements=st.integers(-5, 4)))
+    u = data.draw(arrays(np.int32, (7,)))
+    want = x.copy()
+    np.add.at(want, at, u)
+    same(jnp.asarray(x).at[at].add(u), want)
+
+
+@given(data=st.data())
+def test_masks(jax, jnp, data):
+    x = data.draw(arrays(np.float32, (3, 4)))
+    mask = data.draw(arrays(bool, data.draw(st.sampled_from([(3, 4), (3,)]))))
+    same(jnp.asarray(x)[mask], x[mask])
+    want = x.copy()
+    want[mask] = 7
+    same(jnp.asarray(x).at[mask].set(7), want)
+
+
+@given(case=indexed(np.int32))
+def test_traced_indices_read_the_same(jax, jnp, case):
+    x, index = case
+    parts = index if isinstance(index, tuple) else (index,)
+    traced = [p for p in parts if isinstance(p, (int, np.integer, np.ndarray))]
+
+    def read(x, *traced):
+        left = iter(traced)
+        return x[tuple(next(left) if isinstance(p, (int, np.integer, np.ndarray)) else p for p in parts)]
+
+    same(jax.jit(read)(x, *traced), x[index])
+
+
+@pytest.mark.parametrize("mode, want", [("fill", [-1, 3, -1]), ("clip", [3, 3, 1]), ("drop", [-1, 3, -1])])
+def test_out_of_bounds_modes(jnp, mode, want):
+    x = jnp.array([1, 2, 3])
+    at = jnp.array([5, 2, -4])
+    same(x.at[at].get(mode=mode, fill_value=-1), np.array(want, np.int32))
+
+
+def test_updates_out_of_bounds_are_dropped_or_clipped(jnp):
+    x = jnp.zeros(3, jnp.int32)
+    assert x.at[jnp.array([5, 1])].add(1).tolist() == [0, 1, 0]
+    assert x.at[jnp.array([5, 1])].add(1, mode="clip").tolist() == [0, 1, 1]
+
+
+@given(start=st.lists(st.integers(-3, 6), min_size=2, max_size=2), data=st.data())
+def test_dynamic_slices_clamp_their_start(jax, lax, start, data):
+    x = np.arange(20, dtype=np.int32).reshape(4, 5)
+    size = (data.draw(st.integers(0, 4)), data.draw(st.integers(0, 5)))
+    # A negative start counts from the end, then all are clamped.
+    at = [min(max(s + d if s < 0 else s, 0), d - n) for s, n, d in zip(start, size, x.shape)]
+    place = tuple(slice(a, a + n) for a, n in zip(at, size))
+    for run in (lambda f: f, jax.jit):
+        same(run(lambda x, i, j: lax.dynamic_slice(x, (i, j), size))(x, *start), x[place])
+        want = x.copy()
+        want[place] = -1
+        same(run(lambda x, u, i, j: lax.dynamic_update_slice(x, u, (i, j)))(x, np.full(size, -1, np.int32), *start), want)
