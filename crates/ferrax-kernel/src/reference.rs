@@ -24,7 +24,6 @@ mod reduce_window;
 mod scalar;
 mod scatter;
 mod sort;
-mod transcendental;
 
 pub use array::{read, write};
 pub use backend::ReferenceBackend;

@@ -9,9 +9,11 @@ use crate::recorder::{Copiers, Recorder};
 use crate::task::{Limits, Pass, Task};
 use crate::{routines, wgsl};
 use ferrax_kernel::backend::{Arg, Buffers, Executable, RunCx};
+use ferrax_kernel::buffer::Memory;
 use ferrax_kernel::kernel::{Access, Affine, Kernel, Node};
 use ferrax_kernel::plan::{Collective, HostCall, Loop, Place, Plan, SlotId, Step, Trip, Window};
 use ferrax_kernel::{Buffer, DType, Dims, Error, ReduceKind, Res, Scalar};
+use std::any::Any;
 use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -56,6 +58,25 @@ impl Compiled {
         let dies = deaths(&plan);
         let copiers = Copiers::new(device)?;
         Ok(Compiled { device: device.clone(), plan, ops, dies, copiers })
+    }
+}
+
+impl Compiled {
+    fn input(&self, s: SlotId, arg: Arg) -> Res<Value> {
+        let slot = &self.plan.slots[s as usize];
+        if slot.tape > 0 {
+            let tape = arg.buffer.memory()?.as_any().downcast_ref::<GpuTape>();
+            return tape.map(|t| t.0.clone()).ok_or_else(|| Error::Invalid(format!("input slot {s} is given no tape")));
+        }
+        if arg.buffer.bytes() != slot.bytes() {
+            return Err(Error::Invalid(format!("input slot {s} is given {} bytes", arg.buffer.bytes())));
+        }
+        let slab = memory::slab_of(&self.device, &arg.buffer)?;
+        // A donated buffer that nobody else holds leaves its slab with one reference: the slot's.
+        if arg.donated {
+            drop(arg.buffer.into_memory());
+        }
+        Ok(Value::Array(slab))
     }
 }
 
@@ -152,6 +173,21 @@ enum Value {
     Tape(Vec<Value>),
     /// A tape that reads as zeros however far.
     Zeros,
+}
+
+/// A tape between two plans: an eager loop left it for another.
+struct GpuTape(Value);
+
+impl Memory for GpuTape {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+    fn len(&self) -> usize {
+        0
+    }
+    fn host(&self) -> Option<&[u8]> {
+        None
+    }
 }
 
 struct Run<'a> {
@@ -455,15 +491,7 @@ impl Executable for Compiled {
         let recorder = Recorder::new(&self.device, &self.copiers);
         let mut run = Run { compiled: self, cx, slots: vec![None; plan.slots.len()], recorder };
         for (slot, arg) in plan.inputs.iter().zip(args) {
-            if arg.buffer.bytes() != plan.slots[*slot as usize].bytes() {
-                return Err(Error::Invalid(format!("input slot {slot} is given {} bytes", arg.buffer.bytes())));
-            }
-            // A donated buffer that nobody else holds leaves its slab with one reference: the slot's.
-            let slab = memory::slab_of(&self.device, &arg.buffer)?;
-            if arg.donated {
-                drop(arg.buffer.into_memory());
-            }
-            run.slots[*slot as usize] = Some(Value::Array(slab));
+            run.slots[*slot as usize] = Some(self.input(*slot, arg)?);
         }
         for (op, dies) in self.ops.iter().zip(&self.dies) {
             run.op(op)?;
@@ -472,10 +500,12 @@ impl Executable for Compiled {
                 run.release(v);
             }
         }
-        let outs = plan.outputs.iter().map(|o| run.array(*o)).collect::<Res<Vec<_>>>()?;
+        let outs = plan.outputs.iter().map(|o| run.get(*o).cloned()).collect::<Res<Vec<_>>>()?;
         run.recorder.submit()?;
-        let buffer =
-            |(o, slab): (&SlotId, Arc<Slab>)| Buffer::ready(GpuMemory { slab, bytes: plan.slots[*o as usize].bytes() });
+        let buffer = |(o, v): (&SlotId, Value)| match v {
+            Value::Array(slab) => Buffer::ready(GpuMemory { slab, bytes: plan.slots[*o as usize].bytes() }),
+            tape => Buffer::ready(GpuTape(tape)),
+        };
         Ok(plan.outputs.iter().zip(outs).map(buffer).collect())
     }
     fn plan(&self) -> &Plan {

@@ -18,13 +18,7 @@ pub enum Value {
     Zeros,
 }
 
-/// Runs `plan` on the bytes of its inputs.
-pub fn run(plan: &Plan, cx: &RunCx, ins: Vec<Vec<u8>>) -> Res<Vec<Vec<u8>>> {
-    let outs = run_values(plan, cx, ins.into_iter().map(Value::Bytes).collect())?;
-    let bytes = |v| if let Value::Bytes(b) = v { Ok(b) } else { Err(Error::Invalid("an output is a tape".into())) };
-    outs.into_iter().map(bytes).collect()
-}
-/// The same, where inputs and outputs may be tapes.
+/// Runs `plan` on the values of its inputs; inputs and outputs may be tapes.
 pub fn run_values(plan: &Plan, cx: &RunCx, ins: Vec<Value>) -> Res<Vec<Value>> {
     let mut run = Run { plan, cx, slots: vec![None; plan.slots.len()] };
     if ins.len() != plan.inputs.len() {

@@ -1,10 +1,10 @@
 //! The scalar functions, one element at a time: the tables of [`crate::expr`], literally.
 //!
 //! INVARIANT: integers are computed exactly in 128 bits and then wrapped to their dtype; 16-bit floats are computed in f32 and then
-//! rounded.
-use super::{transcendental, undefined};
+//! rounded. What has no exact definition is [`crate::math`], which has tests of its own.
+use super::undefined;
 use crate::error::Res;
-use crate::{Bin, DType, Scalar, Un};
+use crate::{Bin, DType, Scalar, Un, math};
 use half::{bf16, f16};
 
 /// The exact value of an integer or bool.
@@ -144,16 +144,31 @@ macro_rules! floats {
                 Un::Trunc => x.trunc(),
                 Un::Sqrt => x.sqrt(),
                 Un::Not | Un::Popcnt | Un::Clz | Un::IsFinite => return Err(undefined(f.name(), $scalar(x))),
-                Un::Rsqrt | Un::Cbrt | Un::Exp | Un::Exp2 | Un::Expm1 | Un::Log | Un::Log1p => {
-                    transcendental::un(f, x as f64) as $T
-                }
-                Un::Sin | Un::Cos | Un::Tan | Un::Asin | Un::Acos | Un::Atan => transcendental::un(f, x as f64) as $T,
-                Un::Sinh | Un::Cosh | Un::Tanh | Un::Asinh | Un::Acosh | Un::Atanh => {
-                    transcendental::un(f, x as f64) as $T
-                }
-                Un::Logistic | Un::Erf | Un::Erfc | Un::ErfInv | Un::Lgamma | Un::Digamma => {
-                    transcendental::un(f, x as f64) as $T
-                }
+                Un::Rsqrt => math::rsqrt(x),
+                Un::Cbrt => math::cbrt(x),
+                Un::Exp => math::exp(x),
+                Un::Exp2 => math::exp2(x),
+                Un::Expm1 => math::expm1(x),
+                Un::Log => math::log(x),
+                Un::Log1p => math::log1p(x),
+                Un::Sin => math::sin(x),
+                Un::Cos => math::cos(x),
+                Un::Tan => math::tan(x),
+                Un::Asin => math::asin(x),
+                Un::Acos => math::acos(x),
+                Un::Atan => math::atan(x),
+                Un::Sinh => math::sinh(x),
+                Un::Cosh => math::cosh(x),
+                Un::Tanh => math::tanh(x),
+                Un::Asinh => math::asinh(x),
+                Un::Acosh => math::acosh(x),
+                Un::Atanh => math::atanh(x),
+                Un::Logistic => math::logistic(x),
+                Un::Erf => math::erf(x),
+                Un::Erfc => math::erfc(x),
+                Un::ErfInv => math::erf_inv(x),
+                Un::Lgamma => math::lgamma(x),
+                Un::Digamma => math::digamma(x),
             })
         }
         fn $bin(f: Bin, x: $T, y: $T) -> Res<$T> {
@@ -195,8 +210,8 @@ macro_rules! floats {
                         y
                     }
                 }
-                Bin::Pow => (x as f64).powf(y as f64) as $T,
-                Bin::Atan2 => (x as f64).atan2(y as f64) as $T,
+                Bin::Pow => math::pow(x, y),
+                Bin::Atan2 => math::atan2(x, y),
                 Bin::And | Bin::Or | Bin::Xor | Bin::Shl | Bin::ShrLogical | Bin::ShrArithmetic => {
                     return Err(undefined(f.name(), $scalar(x)))
                 }

@@ -227,9 +227,13 @@ fn recorded() -> &'static [(&'static str, String)] {
     }
     ALL.get_or_init(|| {
         let mut all = unary! {
-            "m_exp" exp "m_exp2" exp2 "m_expm1" expm1 "m_log" log "m_log1p" log1p "m_sin" sin "m_cos" cos "m_tan" tan
+            "m_rsqrt" rsqrt "m_cbrt" cbrt "m_exp" exp "m_exp2" exp2 "m_expm1" expm1 "m_log" log "m_log1p" log1p
+            "m_sin" sin "m_cos" cos "m_tan" tan "m_asin" asin "m_acos" acos "m_atan" atan
             "m_sinh" sinh "m_cosh" cosh "m_tanh" tanh "m_asinh" asinh "m_acosh" acosh "m_atanh" atanh "m_logistic" logistic
+            "m_erf" erf "m_erfc" erfc "m_erf_inv" erf_inv "m_lgamma" lgamma "m_digamma" digamma
         };
+        all.push(("m_pow", real::function("m_pow", |[x, y]| math::pow(x, y))));
+        all.push(("m_atan2", real::function("m_atan2", |[x, y]| math::atan2(x, y))));
         all.push(("two_over_pi_word", real::two_over_pi_word()));
         all
     })

@@ -55,11 +55,10 @@ fn un_float(f: Un, d: DType, x: &str) -> Res<String> {
         Un::RoundAway => format!("round_away({x})"),
         Un::Trunc => format!("integral({x}, trunc({x}))"),
         Un::Sqrt => format!("sqrt({x})"),
-        Un::Rsqrt => format!("(1.0 / sqrt({x}))"),
         Un::Exp | Un::Exp2 | Un::Expm1 | Un::Log | Un::Log1p => format!("m_{}({x})", f.name()),
         Un::Sin | Un::Cos | Un::Tan | Un::Asin | Un::Acos | Un::Atan => format!("m_{}({x})", f.name()),
         Un::Sinh | Un::Cosh | Un::Tanh | Un::Asinh | Un::Acosh | Un::Atanh => format!("m_{}({x})", f.name()),
-        Un::Cbrt | Un::Logistic | Un::Erf | Un::Erfc | Un::ErfInv | Un::Lgamma | Un::Digamma => {
+        Un::Rsqrt | Un::Cbrt | Un::Logistic | Un::Erf | Un::Erfc | Un::ErfInv | Un::Lgamma | Un::Digamma => {
             format!("m_{}({x})", f.name())
         }
         Un::Not | Un::Popcnt | Un::Clz | Un::IsFinite => return undefined(f.name(), d),
