@@ -5,7 +5,8 @@
 //! brought back into its dtype.
 //!
 //! INVARIANT: WGSL promises nothing about nan, infinities and signed zeros, so whatever depends on them is done on bits; float
-//! constants are made from their bits at run time. An invocation that writes elements narrower than a word writes whole words: it
+//! constants are made from their bits at run time, and every float operation is rounded as it stands (see `opaque`), so that what is fused
+//! with what does not show in the bits. An invocation that writes elements narrower than a word writes whole words: it
 //! does as many consecutive elements as the narrowest output has in one.
 mod kernel;
 pub mod prelude;
@@ -167,8 +168,8 @@ pub fn each(
 pub fn wrapped(mut text: String, size: u32, groups: (u32, u32), body: &str) -> String {
     let _ = write!(
         text,
-        "@compute @workgroup_size({size}) fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) local: u32) {{\n\
-         let group = i32(workgroup.y * {}u + workgroup.x);\nlet t = group * {size} + i32(local);\n{body}}}\n",
+        "var<private> zero: u32;\n@compute @workgroup_size({size}) fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) local: u32) {{\n\
+         zero = workgroup.z;\nlet group = i32(workgroup.y * {}u + workgroup.x);\nlet t = group * {size} + i32(local);\n{body}}}\n",
         groups.0
     );
     let functions = prelude::needed(&text);

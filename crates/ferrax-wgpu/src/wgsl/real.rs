@@ -47,6 +47,13 @@ pub fn two_over_pi_word() -> String {
     )
 }
 
+/// Operations on floats whose results the driver may not see through: it would contract products and sums, and take
+/// `(a + b) - b` for `a`.
+macro_rules! arithmetic {
+    ($($name:ident $op:literal)*) => {
+        $(fn $name(self, other: Self) -> Float { Float(push(format_args!("opaque(v{} {} v{})", self.0, $op, other.0))) })*
+    };
+}
 macro_rules! binary {
     ($($name:ident $op:literal $Out:ident)*) => {
         $(fn $name(self, other: Self) -> $Out { $Out(push(format_args!("v{} {} v{}", self.0, $op, other.0))) })*
@@ -103,7 +110,8 @@ impl Real for Float {
     fn to_bits(self) -> Integer {
         Integer(push(format_args!("bitcast<i32>(v{})", self.0)))
     }
-    binary! { add "+" Float sub "-" Float mul "*" Float div "/" Float lt "<" Truth le "<=" Truth eq "==" Truth }
+    arithmetic! { add "+" sub "-" mul "*" div "/" }
+    binary! { lt "<" Truth le "<=" Truth eq "==" Truth }
     fn sqrt(self) -> Float {
         Float(push(format_args!("sqrt(v{})", self.0)))
     }

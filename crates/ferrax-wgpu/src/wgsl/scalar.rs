@@ -136,11 +136,11 @@ fn bin_integer(f: Bin, d: DType, x: &str, y: &str) -> Res<String> {
 
 fn bin_float(f: Bin, d: DType, x: &str, y: &str) -> Res<String> {
     Ok(match f {
-        Bin::Add => format!("(({x}) + ({y}))"),
-        Bin::Sub => format!("(({x}) - ({y}))"),
-        Bin::Mul => format!("(({x}) * ({y}))"),
+        Bin::Add => format!("opaque(({x}) + ({y}))"),
+        Bin::Sub => format!("opaque(({x}) - ({y}))"),
+        Bin::Mul => format!("opaque(({x}) * ({y}))"),
         Bin::MulZero => format!("mul_zero({x}, {y})"),
-        Bin::Div => format!("(({x}) / ({y}))"),
+        Bin::Div => format!("opaque(({x}) / ({y}))"),
         Bin::Rem => format!("fmod({x}, {y})"),
         Bin::Max => format!("max_f32({x}, {y})"),
         Bin::Min => format!("min_f32({x}, {y})"),

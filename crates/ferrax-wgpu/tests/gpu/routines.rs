@@ -89,29 +89,29 @@ fn gathers_in_every_mode() {
         (&[3, 4, 2], &[3, 5, 1], &[1, 1, 2], &[2], &[1], &[1], &[0], &[0], &[3, 5, 2]),
         (&[9], &[0, 1], &[2], &[1], &[], &[0], &[], &[], &[0, 2]),
     ];
+    // Every dtype in every mode and shape; the index dtypes take turns.
+    let mut index_dtypes = [DType::I32, DType::U32, DType::I8, DType::U8, DType::U16].into_iter().cycle();
     for dtype in DTYPES {
-        for index_dtype in [DType::I32, DType::U32, DType::I8, DType::U8, DType::U16] {
-            for mode in [OutOfBounds::Clip, OutOfBounds::FillOrDrop, OutOfBounds::Promise] {
-                for (operand, index, sizes, offset, collapsed, map, batch, index_batch, out) in shapes {
-                    let g = Gather {
-                        operand: dims(operand),
-                        indices: dims(index),
-                        slice_sizes: dims(sizes),
-                        offset_dims: dims(offset),
-                        collapsed_slice_dims: dims(collapsed),
-                        start_index_map: dims(map),
-                        operand_batching_dims: dims(batch),
-                        start_indices_batching_dims: dims(index_batch),
-                        mode,
-                        fill: Scalar::one(dtype),
-                        dtype,
-                        index_dtype,
-                        out: dims(out),
-                    };
-                    let ins =
-                        [noise.bits(dtype, g.operand.size()), indices(&mut noise, index_dtype, g.indices.size(), 5)];
-                    check(&*gpu, &Routine::Gather(g), &ins, 0.0, 0.0);
-                }
+        for mode in [OutOfBounds::Clip, OutOfBounds::FillOrDrop, OutOfBounds::Promise] {
+            for (operand, index, sizes, offset, collapsed, map, batch, index_batch, out) in shapes {
+                let index_dtype = index_dtypes.next().expect("it never ends");
+                let g = Gather {
+                    operand: dims(operand),
+                    indices: dims(index),
+                    slice_sizes: dims(sizes),
+                    offset_dims: dims(offset),
+                    collapsed_slice_dims: dims(collapsed),
+                    start_index_map: dims(map),
+                    operand_batching_dims: dims(batch),
+                    start_indices_batching_dims: dims(index_batch),
+                    mode,
+                    fill: Scalar::one(dtype),
+                    dtype,
+                    index_dtype,
+                    out: dims(out),
+                };
+                let ins = [noise.bits(dtype, g.operand.size()), indices(&mut noise, index_dtype, g.indices.size(), 5)];
+                check(&*gpu, &Routine::Gather(g), &ins, 0.0, 0.0);
             }
         }
     }
@@ -149,6 +149,7 @@ fn scatter(kind: usize, dtype: DType, combine: Combine, mode: OutOfBounds) -> Sc
 fn scatters_of_every_kind() {
     let Some(gpu) = gpu() else { return };
     let mut noise = Noise(14);
+    let mut turn = 0;
     for dtype in DTYPES {
         let mut hows = vec![Combine::Set];
         if dtype != DType::Bool {
@@ -163,14 +164,15 @@ fn scatters_of_every_kind() {
             hows.extend([Combine::Reduce(ReduceKind::Or), Combine::Reduce(ReduceKind::Xor)]);
         }
         for how in hows {
-            for mode in [OutOfBounds::Clip, OutOfBounds::FillOrDrop] {
-                for kind in 0..4 {
-                    let s = scatter(kind, dtype, how, mode);
-                    let i = indices(&mut noise, DType::I32, s.indices.size(), 5);
-                    let ins = [noise.values(dtype, s.operand.size()), i, noise.values(dtype, s.updates.size())];
-                    // Sums of quarters are exact, also in 16 bits: their order does not show.
-                    check(&*gpu, &Routine::Scatter(s), &ins, 0.0, 0.0);
-                }
+            for kind in 0..4 {
+                // The modes take turns.
+                turn += 1;
+                let mode = if turn % 2 == 0 { OutOfBounds::Clip } else { OutOfBounds::FillOrDrop };
+                let s = scatter(kind, dtype, how, mode);
+                let i = indices(&mut noise, DType::I32, s.indices.size(), 5);
+                let ins = [noise.values(dtype, s.operand.size()), i, noise.values(dtype, s.updates.size())];
+                // Sums of quarters are exact, also in 16 bits: their order does not show.
+                check(&*gpu, &Routine::Scatter(s), &ins, 0.0, 0.0);
             }
         }
     }
@@ -212,7 +214,12 @@ fn sorts_are_stable_and_put_nans_last() {
     let Some(gpu) = gpu() else { return };
     let mut noise = Noise(16);
     for key in DTYPES {
-        for (outer, n, inner) in [(1, 1, 1), (3, 7, 2), (1, 512, 1), (2, 513, 1), (1, 3000, 1), (40, 30, 1)] {
+        for (outer, n, inner) in [
+            (3, 7, 2),
+            (2, 513, 1),
+            if key == DType::F32 { (1, 3000, 1) } else { (40, 30, 1) },
+            if key == DType::I32 { (1, 512, 1) } else { (1, 1, 1) },
+        ] {
             let dtypes = vec![key, DType::I32, DType::U8];
             let r = Routine::Sort { outer, n, inner, dtypes: dtypes.clone(), num_keys: 1 };
             let len = outer * n * inner;
