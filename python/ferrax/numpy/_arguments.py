@@ -143,6 +143,15 @@ def convert(x, dtype, weak=False) -> Array:
     return bind("convert_element_type", x, new_dtype=dtype, weak_type=weak)
 
 
+def scalar_like(value, x):
+    """A scalar that meets x without changing its dtype, nor its being weakly typed."""
+    if x.weak_type:
+        # Weakly typed arrays have a default dtype, which is what Python's numbers become.
+        kind = x.dtype.kind
+        return complex(value) if kind == "c" else float(value) if kind == "f" else int(value)
+    return x.dtype.type(value)
+
+
 def constant(value, dtype):
     """A scalar of the dtype, for use in equations: a literal there."""
     return np.dtype(dtype).type(value)

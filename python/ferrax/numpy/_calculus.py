@@ -230,22 +230,25 @@ def interp(x, xp, fp, left=None, right=None, period=None):
     return _interp(x, xp, fp, None if outside else left, None if outside else right, period, outside=outside)
 
 
-@jitted("unwrap", static=("axis",))
+@jitted("unwrap", static=("axis", "period"))
 def _unwrap(p, discont, axis, period):
     from ._elementwise import absolute, remainder
     from ._reductions import cumsum
     from ._shaping import concatenate
 
-    if p.dtype.kind in "iub":
+    if p.dtype.kind in "iub" and not isinstance(period, int):
         (p,) = _core.promote_dtypes_inexact(p)
     if p.size == 0:
         return p
-    half = period / 2
     step = diff(p, axis=axis)
+    if p.dtype.kind in "iub":
+        half = period // 2
+    else:
+        half = period / 2
     wrapped = remainder(step + half, period) - half
     wrapped = where((wrapped == -half) & (step > 0), half, wrapped)
     correction = wrapped - step
-    correction = where(absolute(step) < (half if discont is None else discont), 0.0, correction)
+    correction = where(absolute(step) < (half if discont is None else discont), 0, correction)
     return concatenate([p[_along(axis, slice(0, 1))], p[_along(axis, slice(1, None))] + cumsum(correction, axis=axis)], axis=axis)
 
 

@@ -209,7 +209,7 @@ def _scalar(value, dtype):
 def _like(name, a, dtype, shape):
     if not (hasattr(a, "dtype") and hasattr(a, "shape")):
         check_arraylike(name, a)
-    weak = dtype is None and shape is None and getattr(a, "weak_type", type(a) in (int, float, complex))
+    weak = dtype is None and getattr(a, "weak_type", type(a) in (int, float, complex))
     dtype = dtype_of_like(a) if dtype is None else canonicalize_dtype(dtype)
     return dtype, np.shape(a) if shape is None else canonicalize_shape(shape), weak
 
@@ -219,22 +219,27 @@ def dtype_of_like(a):
     return dtype_of(a) if is_arraylike(a) else canonicalize_dtype(a.dtype)
 
 
+def _weak_constant(value, dtype):
+    """The Python number that becomes a weakly typed scalar of a default dtype."""
+    return {"f": float, "c": complex}.get(dtype.kind, int)(value)
+
+
 def zeros_like(a, dtype=None, shape=None, *, device=None, out_sharding=None):
     """Zeros of a's shape and dtype, unless given."""
-    dtype, shape, _ = _like("zeros_like", a, dtype, shape)
-    return _filled(constant(0, dtype), shape, device)
+    dtype, shape, weak = _like("zeros_like", a, dtype, shape)
+    return _filled(_weak_constant(0, dtype) if weak else constant(0, dtype), shape, device)
 
 
 def ones_like(a, dtype=None, shape=None, *, device=None, out_sharding=None):
     """Ones of a's shape and dtype, unless given."""
-    dtype, shape, _ = _like("ones_like", a, dtype, shape)
-    return _filled(constant(1, dtype), shape, device)
+    dtype, shape, weak = _like("ones_like", a, dtype, shape)
+    return _filled(_weak_constant(1, dtype) if weak else constant(1, dtype), shape, device)
 
 
 def empty_like(prototype, dtype=None, shape=None, *, device=None):
     """The same as `zeros_like`."""
-    dtype, shape, _ = _like("empty_like", prototype, dtype, shape)
-    return _filled(constant(0, dtype), shape, device)
+    dtype, shape, weak = _like("empty_like", prototype, dtype, shape)
+    return _filled(_weak_constant(0, dtype) if weak else constant(0, dtype), shape, device)
 
 
 def full_like(a, fill_value, dtype=None, shape=None, *, device=None, out_sharding=None):

@@ -16,7 +16,7 @@ from .. import _core
 from .._core import bind, elementwise
 from .._dtypes import canonicalize_dtype, dtype_of, finfo, is_bool, is_complex, is_inexact, is_integer, is_unsigned, to_real
 from ..lax import RoundingMethod
-from ._arguments import Array, as_array, check_arraylike, constant, convert, jitted, pointwise, promote, promote_inexact, unsupported
+from ._arguments import Array, as_array, check_arraylike, constant, convert, jitted, pointwise, promote, promote_inexact, scalar_like, unsupported
 from ._selecting import where
 from ._ufuncs import logical_or, multiply, negative
 
@@ -218,7 +218,7 @@ def floor(x, /):
 def _trunc(x):
     if not is_inexact(x.dtype):
         return x
-    return where(bind("lt", x, constant(0, x.dtype)), bind("ceil", x), bind("floor", x))
+    return where(bind("lt", x, scalar_like(0, x)), bind("ceil", x), bind("floor", x))
 
 
 def trunc(x, /):
@@ -254,7 +254,7 @@ def _round(a, decimals=0):
         narrow = x.dtype if x.dtype.itemsize == 2 else None
         if narrow is not None:
             x = convert(x, np.float32)
-        factor = constant(10.0**decimals if decimals > 0 else 10.0**-decimals, x.dtype)
+        factor = scalar_like(10.0**decimals if decimals > 0 else 10.0**-decimals, x)
         up, down = ("mul", "div") if decimals > 0 else ("div", "mul")
         x = bind(down, bind("round", bind(up, x, factor), rounding_method=RoundingMethod.TO_NEAREST_EVEN), factor)
         return x if narrow is None else convert(x, narrow)
@@ -302,7 +302,7 @@ def _signbit(x):
     if is_bool(x.dtype) or is_unsigned(x.dtype):
         return broadcast_constant(np.bool_(False), x.shape)
     if is_integer(x.dtype):
-        return bind("lt", x, constant(0, x.dtype))
+        return bind("lt", x, scalar_like(0, x))
     bits = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}[x.dtype.itemsize]
     x = bind("bitcast_convert_type", x, new_dtype=np.dtype(bits))
     x = bind("shift_right_arithmetic", x, bits(8 * np.dtype(bits).itemsize - 1))
@@ -352,13 +352,13 @@ def angle(z, deg=False):
 def deg2rad(x, /):
     """Degrees to radians."""
     (x,) = promote_inexact("deg2rad", x)
-    return bind("mul", x, constant(np.pi / 180, x.dtype))
+    return bind("mul", x, scalar_like(np.pi / 180, x))
 
 
 def rad2deg(x, /):
     """Radians to degrees."""
     (x,) = promote_inexact("rad2deg", x)
-    return bind("mul", x, constant(180 / np.pi, x.dtype))
+    return bind("mul", x, scalar_like(180 / np.pi, x))
 
 
 radians, degrees = deg2rad, rad2deg
@@ -374,14 +374,14 @@ def _scaled_log(name, x, scale):
 
 def log10(x, /):
     """Logarithm to base 10."""
-    return _scaled_log("log10", x, lambda *parts: [bind("mul", y, constant(1 / np.log(10), y.dtype)) for y in parts])
+    return _scaled_log("log10", x, lambda *parts: [bind("mul", y, scalar_like(1 / np.log(10), y)) for y in parts])
 
 
 def log2(x, /):
     """Logarithm to base 2."""
 
     def scale(*parts):
-        base = bind("log", constant(2, parts[0].dtype))
+        base = bind("log", scalar_like(2, parts[0]))
         return [bind("div", y, base) for y in parts]
 
     return _scaled_log("log2", x, scale)
@@ -405,9 +405,9 @@ def isfinite(x, /):
 def _isinf(x):
     if is_complex(x.dtype):
         re, im = bind("real", x), bind("imag", x)
-        infinity = constant(np.inf, re.dtype)
+        infinity = scalar_like(np.inf, re)
         return bind("or", bind("eq", bind("abs", re), infinity), bind("eq", bind("abs", im), infinity))
-    return bind("eq", bind("abs", x), constant(np.inf, x.dtype)) if is_inexact(x.dtype) else broadcast_constant(np.bool_(False), x.shape)
+    return bind("eq", bind("abs", x), scalar_like(np.inf, x)) if is_inexact(x.dtype) else broadcast_constant(np.bool_(False), x.shape)
 
 
 def isinf(x, /):
@@ -425,7 +425,7 @@ def _isposneginf(name, x, infinity):
     x = as_array(name, x)
     if is_complex(x.dtype):
         raise ValueError(f"{name} is not well defined for complex types")
-    return bind("eq", x, constant(infinity, x.dtype)) if is_inexact(x.dtype) else broadcast_constant(np.bool_(False), x.shape)
+    return bind("eq", x, scalar_like(infinity, x)) if is_inexact(x.dtype) else broadcast_constant(np.bool_(False), x.shape)
 
 
 def isposinf(x, /, out=None):
@@ -464,7 +464,7 @@ def isreal(x, /):
 
 def logical_truth(x):
     """x != 0 as bool."""
-    return x if is_bool(x.dtype) else bind("ne", x, constant(0, x.dtype))
+    return x if is_bool(x.dtype) else bind("ne", x, scalar_like(0, x))
 
 
 def logical_not(x, /):
@@ -496,9 +496,9 @@ def _floor_divide(x, y):
         return bind("div", x, y)
     if is_integer(dtype):
         quotient = bind("div", x, y)
-        differ = bind("and", bind("ne", bind("sign", x), bind("sign", y)), bind("ne", bind("rem", x, y), constant(0, dtype)))
+        differ = bind("and", bind("ne", bind("sign", x), bind("sign", y)), bind("ne", bind("rem", x, y), scalar_like(0, x)))
         # div rounds towards zero; floor is one less where the signs differ and there is a remainder.
-        return where(differ, bind("sub", quotient, constant(1, dtype)), quotient)
+        return where(differ, bind("sub", quotient, scalar_like(1, x)), quotient)
     if is_complex(dtype):
         raise TypeError("floor_divide does not support complex-valued inputs")
     return _float_divmod(x, y)[0]
@@ -507,10 +507,10 @@ def _floor_divide(x, y):
 def _float_divmod(x, y):
     dtype = x.dtype
     rest = bind("rem", x, y)
-    quotient = bind("div", where(bind("eq", y, constant(0, dtype)), x, bind("sub", x, rest)), y)
-    adjust = bind("and", bind("ne", rest, constant(0, dtype)), bind("ne", bind("sign", y), bind("sign", rest)))
+    quotient = bind("div", where(bind("eq", y, scalar_like(0, x)), x, bind("sub", x, rest)), y)
+    adjust = bind("and", bind("ne", rest, scalar_like(0, x)), bind("ne", bind("sign", y), bind("sign", rest)))
     rest = bind("select_n", adjust, rest, bind("add", rest, y))
-    quotient = bind("select_n", adjust, quotient, bind("sub", quotient, constant(1, dtype)))
+    quotient = bind("select_n", adjust, quotient, bind("sub", quotient, scalar_like(1, x)))
     return bind("round", quotient, rounding_method=RoundingMethod.AWAY_FROM_ZERO), rest
 
 
@@ -522,8 +522,8 @@ def floor_divide(x1, x2, /):
 
 def _nonzero(y):
     """y with zeros replaced by ones: a divisor."""
-    zero = bind("eq", y, constant(0, y.dtype))
-    return where(zero, broadcast_constant(constant(1, y.dtype), y.shape) if y.ndim else constant(1, y.dtype), y)
+    zero = bind("eq", y, scalar_like(0, y))
+    return where(zero, broadcast_constant(scalar_like(1, y), y.shape) if y.ndim else scalar_like(1, y), y)
 
 
 @jitted("remainder")
@@ -533,7 +533,7 @@ def _remainder(x, y):
     if is_integer(dtype):
         y = _nonzero(y)
     rest = bind("rem", x, y)
-    zero = constant(0, dtype)
+    zero = scalar_like(0, x)
     nonzero = bind("ne", rest, zero)
     differ = bind("and", bind("ne", bind("lt", rest, zero), bind("lt", y, zero)), nonzero)
     return bind("select_n", differ, rest, bind("add", rest, y))
@@ -578,7 +578,7 @@ def divmod(x1, x2, /):
 @jitted("modf")
 def _modf(x):
     (x,) = promote_inexact("modf", x)
-    whole = where(bind("ge", x, constant(0, x.dtype)), bind("floor", x), bind("ceil", x))
+    whole = where(bind("ge", x, scalar_like(0, x)), bind("floor", x), bind("ceil", x))
     return bind("sub", x, whole), whole
 
 
@@ -615,7 +615,7 @@ pow = power
 def _integer_power(x, y):
     """x ** y by squaring, six bits of the exponent (64 suffices for any result that fits)."""
     x, y = _core.promote_shapes(x, y)
-    zero, one = constant(0, x.dtype), constant(1, x.dtype)
+    zero, one = scalar_like(0, x), scalar_like(1, x)
     empty = bind("and", bind("eq", x, zero), bind("ne", y, zero))
     out = where(empty, _core.asarray(zero), _core.asarray(one))
     bits = 6 if x.dtype.itemsize < 8 else 7
@@ -676,13 +676,13 @@ def _hypot(x, y):
     x, y = _spread(*_core.promote_dtypes_inexact(x, y))
     dtype = x.dtype
     x, y = bind("abs", x), bind("abs", y)
-    infinite = bind("or", bind("eq", x, constant(np.inf, dtype)), bind("eq", y, constant(np.inf, dtype)))
+    infinite = bind("or", bind("eq", x, scalar_like(np.inf, x)), bind("eq", y, scalar_like(np.inf, x)))
     x, y = bind("max", x, y), bind("min", x, y)
-    zero = constant(0, dtype)
+    zero = scalar_like(0, x)
     nothing = bind("eq", x, zero)
-    safe = where(bind("eq", x, zero), broadcast_constant(constant(1, dtype), x.shape), x)
-    length = bind("mul", x, bind("sqrt", bind("add", constant(1, dtype), bind("square", bind("div", y, safe)))))
-    return where(infinite, _core.asarray(constant(np.inf, dtype)), where(nothing, x, length))
+    safe = where(bind("eq", x, zero), broadcast_constant(scalar_like(1, x), x.shape), x)
+    length = bind("mul", x, bind("sqrt", bind("add", scalar_like(1, x), bind("square", bind("div", y, safe)))))
+    return where(infinite, _core.asarray(scalar_like(np.inf, x)), where(nothing, x, length))
 
 
 def hypot(x1, x2, /):
@@ -696,7 +696,7 @@ def hypot(x1, x2, /):
 @jitted("heaviside")
 def _heaviside(x, y):
     x, y = _core.promote_dtypes_inexact(x, y)
-    zero, one = constant(0, x.dtype), constant(1, x.dtype)
+    zero, one = scalar_like(0, x), scalar_like(1, x)
     negative_, positive_ = less(x, zero), greater(x, zero)
     return where(negative_, zero, where(positive_, one, where(isnan(x), x, y)))
 
@@ -741,9 +741,9 @@ def _frexp_of(x):
     i32 = np.dtype(np.int32)
     bias = (1 << (n_exponent - 1)) - 1
     ones = (1 << n_exponent) - 1
-    tiny = constant(finfo(x.dtype).tiny, x.dtype)
+    tiny = scalar_like(finfo(x.dtype).tiny, x)
     subnormal = bind("lt", bind("abs", x), tiny)
-    scaled = where(subnormal, bind("mul", x, constant(2.0**n_mantissa, x.dtype)), x)
+    scaled = where(subnormal, bind("mul", x, scalar_like(2.0**n_mantissa, x)), x)
     shift = where(subnormal, _core.asarray(np.int32(-n_mantissa)), _core.asarray(np.int32(0)))
     bits = bind("bitcast_convert_type", scaled, new_dtype=np.dtype(integer))
     exponent = bind("and", bind("shift_right_arithmetic", bits, integer(n_mantissa)), integer(ones))
@@ -752,7 +752,7 @@ def _frexp_of(x):
     keep = integer(~(ones << n_mantissa))
     mantissa = bind("or", bind("and", bits, keep), integer((bias - 1) << n_mantissa))
     mantissa = bind("bitcast_convert_type", mantissa, new_dtype=x.dtype)
-    special = logical_or(logical_or(isinf(x), isnan(x)), bind("eq", x, constant(0, x.dtype)))
+    special = logical_or(logical_or(isinf(x), isnan(x)), bind("eq", x, scalar_like(0, x)))
     exponent = where(special, broadcast_constant(np.int32(0), exponent.shape), exponent)
     return where(special, x, mantissa), exponent
 
@@ -766,7 +766,7 @@ def _frexp(x):
     def rule(primals, tangents):
         (v,), (dv,) = primals, tangents
         mantissa, exponent = _frexp(v)
-        scale = bind("pow", constant(2, v.dtype), bind("neg", convert(exponent, v.dtype)))
+        scale = bind("pow", scalar_like(2, v), bind("neg", convert(exponent, v.dtype)))
         return (mantissa, exponent), (bind("mul", dv, scale), _float0_like(exponent))
 
     return tuple(_core.custom_jvp_call("_frexp", lambda v: _frexp_of(v), rule, [x]))
@@ -786,10 +786,10 @@ def frexp(x, /):
 def spacing(x, /):
     """The distance from |x| to the next float, with x's sign. x: real."""
     (x,) = promote_inexact("spacing", x)
-    infinity = _core.asarray(constant(np.inf, x.dtype))
+    infinity = _core.asarray(scalar_like(np.inf, x))
     step = bind("sub", bind("nextafter", x, copysign(infinity, x)), x)
-    tiny = constant(finfo(x.dtype).smallest_subnormal, x.dtype)
-    return where(bind("eq", step, constant(0, x.dtype)), copysign(_core.asarray(tiny), x), step)
+    tiny = scalar_like(finfo(x.dtype).smallest_subnormal, x)
+    return where(bind("eq", step, scalar_like(0, x)), copysign(_core.asarray(tiny), x), step)
 
 
 @jitted("i0")
@@ -821,7 +821,7 @@ def _sinc_maclaurin(k, v):
 
     def value(v):
         c = 0 if k % 2 else (-1) ** (k // 2) / (k + 1)
-        return (bind("add", bind("mul", v, constant(0, v.dtype)), constant(c, v.dtype)),)
+        return (bind("add", bind("mul", v, scalar_like(0, v)), scalar_like(c, v)),)
 
     def rule(primals, tangents):
         (v,), (dv,) = primals, tangents
@@ -833,9 +833,9 @@ def _sinc_maclaurin(k, v):
 @jitted("sinc")
 def _sinc(x):
     (x,) = promote_inexact("sinc", x)
-    zero = bind("eq", x, constant(0, x.dtype))
-    y = bind("mul", constant(np.pi, x.dtype), x)
-    safe = where(zero, _core.asarray(constant(1, x.dtype)), y)
+    zero = bind("eq", x, scalar_like(0, x))
+    y = bind("mul", scalar_like(np.pi, x), x)
+    safe = where(zero, _core.asarray(scalar_like(1, x)), y)
     return where(zero, _sinc_maclaurin(0, y), bind("div", bind("sin", safe), safe))
 
 
@@ -852,11 +852,11 @@ def _nan_to_num(x, nan, posinf, neginf):
         parts = [_nan_to_num_jit(bind(part, x), nan, posinf, neginf) for part in ("real", "imag")]
         return bind("complex", *parts)
     info = finfo(x.dtype)
-    posinf = constant(info.max, x.dtype) if posinf is None else posinf
-    neginf = constant(info.min, x.dtype) if neginf is None else neginf
-    x = where(isnan(x), convert(nan, x.dtype) if isinstance(nan, Array) else constant(nan, x.dtype), x)
-    x = where(bind("eq", x, constant(np.inf, x.dtype)), _core.asarray(posinf, x.dtype) if not isinstance(posinf, Array) else convert(posinf, x.dtype), x)
-    return where(bind("eq", x, constant(-np.inf, x.dtype)), _core.asarray(neginf, x.dtype) if not isinstance(neginf, Array) else convert(neginf, x.dtype), x)
+    posinf = scalar_like(info.max, x) if posinf is None else posinf
+    neginf = scalar_like(info.min, x) if neginf is None else neginf
+    x = where(isnan(x), convert(nan, x.dtype) if isinstance(nan, Array) else scalar_like(nan, x), x)
+    x = where(bind("eq", x, scalar_like(np.inf, x)), _core.asarray(posinf, x.dtype) if not isinstance(posinf, Array) else convert(posinf, x.dtype), x)
+    return where(bind("eq", x, scalar_like(-np.inf, x)), _core.asarray(neginf, x.dtype) if not isinstance(neginf, Array) else convert(neginf, x.dtype), x)
 
 
 @jitted("nan_to_num")
@@ -901,7 +901,7 @@ def _gcd(x, y):
     x, y = broadcast_together(x, y)
     if not is_unsigned(x.dtype):
         x, y = bind("abs", x), bind("abs", y)
-    zero = constant(0, x.dtype)
+    zero = scalar_like(0, x)
 
     def going(xy):
         return bind("reduce_or", bind("ne", xy[1], zero), axes=tuple(range(xy[1].ndim)))
@@ -934,10 +934,10 @@ def _lcm(x, y):
     x, y = _core.promote_dtypes(x, y)
     if not is_unsigned(x.dtype):
         x, y = bind("abs", x), bind("abs", y)
-    zero = constant(0, x.dtype)
+    zero = scalar_like(0, x)
     d = gcd(x, y)
     nothing = bind("eq", d, zero)
-    return where(nothing, zero, multiply(x, floor_divide(y, where(nothing, constant(1, x.dtype), d))))
+    return where(nothing, zero, multiply(x, floor_divide(y, where(nothing, scalar_like(1, x), d))))
 
 
 def lcm(x1, x2):

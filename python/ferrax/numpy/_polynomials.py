@@ -22,7 +22,7 @@ def _polyval(p, x, unroll):
     from ._creation import full_like
     from ._ufuncs import add, multiply
 
-    p, x = _core.promote_dtypes_inexact(p, x)
+    p, x = _core.promote_dtypes(p, x)
     shape = np.broadcast_shapes(p.shape[1:], x.shape)
     y = full_like(x, 0, shape=shape, dtype=x.dtype)
     out, _ = scan(lambda y, c: (add(multiply(y, x), c), None), y, p, unroll=unroll)

@@ -27,11 +27,10 @@ def nonzero(a, *, size=None, fill_value=None):
     from ._creation import arange, zeros
     from ._elementwise import floor_divide, remainder
     from ._reductions import cumsum, sum
-    from ._shaping import atleast_1d
 
     a = as_array("nonzero", a)
     if a.ndim == 0:
-        a = atleast_1d(a)
+        raise ValueError("Calling nonzero on 0d arrays is not allowed. Use jnp.atleast_1d(scalar).nonzero() instead.")
     mask = a if is_bool(a.dtype) else bind("ne", a, constant(0, a.dtype))
     if size is None:
         if isinstance(mask, _core.Tracer):
@@ -236,10 +235,10 @@ def digitize(x, bins, right=False, *, method=None):
         from ._creation import zeros
 
         return zeros(x.shape, np.int32)
-    side = "right" if not right else "left"
+    side = "left" if right else "right"
     method = {} if method is None else {"method": method}
     rising = searchsorted(bins, x, side=side, **method)
-    falling = bins.shape[0] - searchsorted(bins[::-1], x, side="right" if right else "left", **method)
+    falling = bins.shape[0] - searchsorted(bins[::-1], x, side=side, **method)
     return where(bins[-1] >= bins[0], rising, falling)
 
 

@@ -39,13 +39,12 @@ def _unique_sorted_mask(ar, axis, equal_nan=True):
     else:
         order = lexsort(keys)
     rows = rows[order]
+    mask = ones(n, bool)
     if n:
         differ = bind("ne", rows[1:], rows[:-1])
         if is_inexact(rows.dtype) and equal_nan is not False:
             differ = logical_and(differ, logical_not(logical_and(isnan(rows[1:]), isnan(rows[:-1]))))
-        mask = ones(n, bool).at[1:].set(bind("reduce_or", differ, axes=tuple(range(1, rows.ndim))))
-    else:
-        mask = ones(0, bool)
+        mask = mask.at[1:].set(bind("reduce_or", differ, axes=tuple(range(1, rows.ndim))))
     return rows, mask, order
 
 

@@ -413,10 +413,8 @@ def _split(name, ary, indices_or_sections, axis):
         points = [min(max(p + n if p < 0 else p, 0), n) for p in points]
         bounds = [0, *points, n]
         sizes = [max(0, b - a) for a, b in zip(bounds[:-1], bounds[1:])]
-        if sum(sizes) != n or any(b < a for a, b in zip(bounds[:-1], bounds[1:])):
-            # Points out of order overlap: numpy slices each piece by itself.
-            index = lambda a, b: (slice(None),) * axis + (slice(a, b),)  # noqa: E731
-            return [ary[index(a, b)] for a, b in zip(bounds[:-1], bounds[1:])]
+        if any(b < a for a, b in zip(bounds[:-1], bounds[1:])):
+            raise ValueError(f"Sizes passed to split must be nonnegative, got {[b - a for a, b in zip(bounds[:-1], bounds[1:])]}")
     else:
         sections = operator.index(concrete_or_error(indices_or_sections, f"in jax.numpy.{name} argument 1")[()] if isinstance(indices_or_sections, Array) else indices_or_sections)
         part, rest = divmod(n, sections)
@@ -829,7 +827,7 @@ def pad(array, pad_width, mode="constant", **kwargs):
     unknown = set(kwargs) - set(_PAD_KEYWORDS[mode])
     if unknown:
         raise ValueError(f"unsupported keyword arguments for mode '{mode}': {unknown}")
-    if any(a < 0 or b < 0 for a, b in widths) and mode != "constant":
+    if any(a < 0 or b < 0 for a, b in widths):
         raise ValueError("index can't contain negative values")
     options = {**_PAD_KEYWORDS[mode], **kwargs}
     values, static = 0, None

@@ -176,6 +176,8 @@ def _checked(name, fun, a, q, axis, out, overwrite_input, method, keepdims, weig
     if weights is not None and method != "inverted_cdf":
         raise ValueError(f"Only method 'inverted_cdf' supports weights. Got: {method}.")
     axis = tuple(axis) if isinstance(axis, list) else axis
+    if np.ndim(q) > 1:
+        raise ValueError(f"q must be have rank <= 1, got shape {np.shape(q)}")
     return fun(a if hasattr(a, "ndim") else _core.asarray(a), q, weights, axis=axis, method=method, keepdims=bool(keepdims))
 
 
@@ -265,7 +267,8 @@ def _cov(m, y, rowvar, bias, ddof, fweights, aweights, dtype):
     X = X - average_[:, None]
     right = X if w is None else X * w[None, :]
     out = dot(X, conj(right.T)) if w is None else dot(right, conj(X.T))
-    return bind("div", *_core.promote_shapes(*_core.promote_dtypes(out, scale)))
+    out = bind("div", *_core.promote_shapes(*_core.promote_dtypes(out, scale)))
+    return bind("squeeze", out, dimensions=tuple([d for d, n in enumerate(out.shape) if n == 1])) if 1 in out.shape else out
 
 
 def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=None, *, dtype=None):

@@ -18,7 +18,8 @@ from .._core import bind
 from .._dtypes import canonicalize_dtype, is_integer, is_unsigned
 from ..lax import GatherDimensionNumbers, GatherScatterMode, gather
 from ._arguments import (
-    as_array, canonicalize_axis, canonicalize_shape, check_arraylike, concrete_or_error, constant, convert, jitted, unsupported,
+    as_array, canonicalize_axis, canonicalize_shape, check_arraylike, concrete_or_error, constant, convert, jitted, scalar_like,
+    unsupported,
 )  # fmt: skip
 from ._selecting import where
 
@@ -185,9 +186,7 @@ def put(a, ind, v, mode=None, *, inplace=True):
     if not a.size or not ind.size or not v.size:
         return a
     v = v[: ind.size] if v.size > ind.size else tile(v, -(-ind.size // v.size))[: ind.size] if v.size < ind.size else v
-    if mode is None:
-        scatter_mode = "drop"
-    elif mode == "clip":
+    if mode is None or mode == "clip":
         ind, scatter_mode = clip(ind, 0, a.size - 1), "promise_in_bounds"
     elif mode == "wrap":
         ind, scatter_mode = remainder(ind, a.size), "promise_in_bounds"
@@ -346,7 +345,7 @@ def unravel_index(indices, shape):
         raise ValueError("unravel_index: dimensions may not be negative")
     total = math.prod(sizes)
     # Negative indices count from the end; what is still outside goes to the nearest corner.
-    rest = where(bind("lt", indices, constant(0, indices.dtype)), bind("add", indices, constant(total, indices.dtype)), indices)
+    rest = where(bind("lt", indices, scalar_like(0, indices)), bind("add", indices, scalar_like(total, indices)), indices)
     rest = clip(rest, 0, max(total - 1, 0))
     out = []
     for n in sizes[::-1]:

@@ -13,7 +13,7 @@ import numpy as np
 from .. import _core
 from .._core import bind, elementwise
 from .._dtypes import is_bool
-from ._arguments import Array, as_array, canonicalize_axis, check_arraylike, constant, jitted, pointwise
+from ._arguments import Array, as_array, canonicalize_axis, check_arraylike, constant, jitted, pointwise, scalar_like
 
 
 class ufunc:
@@ -357,7 +357,7 @@ def _log_of_sum(name, x, y, exp, scale):
         odd, total = bind("ne", delta, delta), bind("add", x, y)
         rest = bind("log1p", bind(exp, bind("neg", bind("abs", delta))))
         if scale is not None:
-            rest = bind("mul", constant(scale, x.dtype), rest)
+            rest = bind("mul", scalar_like(scale, rest), rest)
         return (bind("select_n", odd, bind("add", top, rest), total),)
 
     def rule(primals, tangents):
