@@ -112,7 +112,7 @@ def zeros(aval):
         return np.zeros(aval.shape, float0)
     zero = unit(aval, 0)
     if aval.shape == ():
-        return _core.asarray(zero)
+        return _core.asarray(zero, weak_type=aval.weak_type)
     return _core.bind("broadcast_in_dim", zero, shape=tuple(aval.shape), broadcast_dimensions=(), sharding=None)
 
 
