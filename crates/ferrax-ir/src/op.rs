@@ -53,34 +53,52 @@ pub trait Effectful {
 }
 
 macro_rules! ops {
-    ($($kind:ident $V:ident($T:ty);)*) => {
+    (small { $($kind:ident $V:ident($T:ty);)* } large { $($lkind:ident $L:ident($LT:ty);)* }) => {
+        /// A primitive with its parameters. Large ones are shared, so that equations stay small.
         #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-        pub enum Op { $($V($T)),* }
+        pub enum Op { $($V($T),)* $($L(Arc<$LT>),)* }
         impl Op {
-            pub fn rules(&self) -> &dyn Rules { match self { $(Op::$V(p) => p),* } }
-            pub fn name(&self) -> &'static str { match self { $(Op::$V(p) => Params::name(p)),* } }
-            pub fn params(&self) -> ParamList { match self { $(Op::$V(p) => Params::params(p)),* } }
+            pub fn rules(&self) -> &dyn Rules { match self { $(Op::$V(p) => p,)* $(Op::$L(p) => &**p,)* } }
+            pub fn name(&self) -> &'static str { match self { $(Op::$V(p) => Params::name(p),)* $(Op::$L(p) => Params::name(&**p),)* } }
+            pub fn params(&self) -> ParamList { match self { $(Op::$V(p) => Params::params(p),)* $(Op::$L(p) => Params::params(&**p),)* } }
             /// The sixth rule and its kin, for ops with bodies.
-            pub fn body(&self) -> Option<&dyn BodyRules> { match self { $(Op::$V(_p) => ops!(@body $kind _p)),* } }
-            pub fn effects(&self) -> Effects { match self { $(Op::$V(_p) => ops!(@effects $kind _p)),* } }
+            pub fn body(&self) -> Option<&dyn BodyRules> {
+                match self { $(Op::$V(_p) => ops!(@body $kind _p),)* $(Op::$L(_p) => ops!(@body $lkind (&**_p)),)* }
+            }
+            pub fn effects(&self) -> Effects {
+                match self { $(Op::$V(_p) => ops!(@effects $kind _p),)* $(Op::$L(_p) => ops!(@effects $lkind (&**_p)),)* }
+            }
+            /// Whether `effects` is nothing whatever the parameters.
+            fn pure(&self) -> bool {
+                match self { $(Op::$V(_) => ops!(@pure $kind),)* $(Op::$L(_) => ops!(@pure $lkind),)* }
+            }
             /// Every primitive's name.
-            pub fn names() -> Vec<&'static str> { let mut v = vec![]; $(v.extend(<$T as Params>::names());)* v }
+            pub fn names() -> Vec<&'static str> {
+                let mut v = vec![];
+                $(v.extend(<$T as Params>::names());)*
+                $(v.extend(<$LT as Params>::names());)*
+                v
+            }
             fn table() -> &'static HashMap<&'static str, Make> {
                 static TABLE: OnceLock<HashMap<&'static str, Make>> = OnceLock::new();
                 TABLE.get_or_init(|| {
                     let mut t: HashMap<&'static str, Make> = HashMap::new();
-                    $(for n in <$T as Params>::names() { t.insert(n, |n, p| <$T as Params>::from_params(n, p).map(Op::$V)); })*
+                    $(for n in <$T as Params>::names() { t.insert(n, |n, p| <$T as Params>::from_params(n, p).map(Op::from)); })*
+                    $(for n in <$LT as Params>::names() { t.insert(n, |n, p| <$LT as Params>::from_params(n, p).map(Op::from)); })*
                     t
                 })
             }
         }
         $(impl From<$T> for Op { fn from(p: $T) -> Op { Op::$V(p) } })*
+        $(impl From<$LT> for Op { fn from(p: $LT) -> Op { Op::$L(Arc::new(p)) } })*
     };
-    (@body body $p:ident) => { Some($p as &dyn BodyRules) };
-    (@body $kind:ident $p:ident) => { None };
-    (@effects body $p:ident) => { BodyRules::effects($p) };
-    (@effects effect $p:ident) => { Effectful::effects($p) };
-    (@effects first $p:ident) => { Effects::default() };
+    (@body body $p:tt) => { Some($p as &dyn BodyRules) };
+    (@body $kind:ident $p:tt) => { None };
+    (@effects body $p:tt) => { BodyRules::effects($p) };
+    (@effects effect $p:tt) => { Effectful::effects($p) };
+    (@effects first $p:tt) => { Effects::default() };
+    (@pure first) => { true };
+    (@pure $kind:ident) => { false };
 }
 type Make = fn(&str, &mut ParamMap) -> Res<Op>;
 
@@ -111,38 +129,48 @@ impl Op {
     pub fn inlined(&self) -> Option<&Arc<Program>> {
         if let Op::Call(c) = self { Some(&c.jaxpr) } else { None }
     }
+    /// Does something that must happen, whoever reads its outputs.
+    pub fn has_io(&self) -> bool {
+        !self.pure() && self.effects().io
+    }
     pub fn uses_axis(&self, name: &str) -> bool {
-        self.effects().uses_axis(name)
+        !self.pure() && self.effects().uses_axis(name)
     }
 }
 
-// `first`: first order. `effect`: also implements Effectful. `body`: also implements BodyRules.
+// `first`: first order. `effect`: also implements Effectful. `body`: also implements BodyRules. Small: at most 40 bytes.
 ops! {
+    small {
     first Pointwise(pointwise::Pointwise);
     first Select(select::Select);
-    first BroadcastInDim(broadcast::BroadcastInDim);
     first Reshape(reshape::Reshape);
     first Transpose(transpose::Transpose);
     first Reduce(reduce::Reduce);
     first Dot(dot::Dot);
     first Convert(convert::Convert);
-    first Slice(slice::Slice);
     first Pad(pad::Pad);
     first Concatenate(concatenate::Concatenate);
-    first Split(concatenate::Split);
-    first Iota(iota::Iota);
     first Rev(rev::Rev);
     first Squeeze(squeeze::Squeeze);
-    first ArgReduce(argreduce::ArgReduce);
     first Clamp(clamp::Clamp);
     first Bitcast(bitcast::Bitcast);
     first ReducePrecision(bitcast::ReducePrecision);
-    first Gather(gather::Gather);
-    first Scatter(scatter::Scatter);
     first DynamicSlice(dynamic_slice::DynamicSlice);
     first DynamicUpdateSlice(dynamic_slice::DynamicUpdateSlice);
-    first Sort(sort::Sort);
     first Cumulative(cumulative::Cumulative);
+    body Call(call::Call);
+    body Cond(cond::Cond);
+    first TapeLen(tape::TapeLen);
+    }
+    large {
+    first BroadcastInDim(broadcast::BroadcastInDim);
+    first Slice(slice::Slice);
+    first Split(concatenate::Split);
+    first Iota(iota::Iota);
+    first ArgReduce(argreduce::ArgReduce);
+    first Gather(gather::Gather);
+    first Scatter(scatter::Scatter);
+    first Sort(sort::Sort);
     first RandomKey(random::RandomKey);
     first RandomMap(random::RandomMap);
     first RandomBits(random::RandomBits);
@@ -157,14 +185,31 @@ ops! {
     effect Permute(collective::Permute);
     effect Callback(callback::Callback);
     body Pmap(pmap::Pmap);
-    body Call(call::Call);
     body Remat(call::Remat);
-    body Cond(cond::Cond);
     body Loop(loops::Loop);
     body CustomJvp(custom::CustomJvp);
     body CustomVjp(custom::CustomVjp);
     effect CustomLin(custom::CustomLin);
     body Foreign(foreign::Foreign);
-    first TapeLen(tape::TapeLen);
     first EmptyTape(tape::EmptyTape);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equations_stay_small() {
+        assert!(size_of::<Op>() <= 48, "{}", size_of::<Op>());
+        assert!(size_of::<crate::program::Eqn>() <= 96, "{}", size_of::<crate::program::Eqn>());
+    }
+    #[test]
+    fn names_are_distinct() {
+        let mut names = Op::names();
+        names.sort_unstable();
+        let n = names.len();
+        names.dedup();
+        assert_eq!(names.len(), n);
+    }
 }

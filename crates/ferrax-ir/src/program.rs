@@ -229,13 +229,14 @@ impl Program {
             all
         })
     }
-    fn numbered(&self) -> Vec<(u32, u32, Eqn)> {
+    /// Each equation's first variable and line, and the equations.
+    fn numbered(&self) -> (Vec<u32>, Vec<u32>, Vec<Eqn>) {
         let mut v = self.first_var() as u32;
-        let number = |(e, line): (&Eqn, &u32)| {
+        let number = |e: &Eqn| {
             v += e.n_out;
-            (v - e.n_out, *line, e.clone())
+            v - e.n_out
         };
-        self.eqns.iter().zip(&self.lines).map(number).collect()
+        (self.eqns.iter().map(number).collect(), self.lines.clone(), self.eqns.clone())
     }
     /// The same function with its inputs reordered, dropped (they must be unused) or padded, and its outputs chosen by position.
     pub fn rewire(&self, ins: &[In], outs: Option<&[usize]>) -> Arc<Program> {
@@ -275,7 +276,7 @@ fn finish(
     consts: bool,
     keep_dead: bool,
     avals: &[Aval],
-    eqns: Vec<(u32, u32, Eqn)>,
+    (firsts, mut lines, mut eqns): (Vec<u32>, Vec<u32>, Vec<Eqn>),
     outs: Vec<Atom>,
 ) -> (Program, Vec<bool>) {
     let n_held = held.len();
@@ -286,23 +287,26 @@ fn finish(
         }
     };
     outs.iter().for_each(|a| mark(&mut live, a));
-    let mut kept: Vec<(u32, Option<Vec<bool>>, u32, Eqn)> = Vec::with_capacity(eqns.len());
-    for (first, line, mut e) in eqns.into_iter().rev() {
-        let outs = &live[first as usize..(first + e.n_out) as usize];
-        let mut mask = None;
-        if !keep_dead && !outs.contains(&true) && !e.op.effects().io {
+    // backwards: what is alive; an op with bodies sheds outputs that nobody reads
+    let mut alive = vec![true; eqns.len()];
+    let mut shed: HashMap<usize, Vec<bool>, BuildHasherDefault<Fx>> = HashMap::default();
+    for (i, (first, e)) in firsts.iter().zip(&mut eqns).enumerate().rev() {
+        let outs = &live[*first as usize..(first + e.n_out) as usize];
+        if !keep_dead && outs.contains(&false) {
+            if !outs.contains(&true) && !e.op.has_io() {
+                alive[i] = false;
+                continue;
+            }
+            if let Some((op, keep, outs)) = e.op.body().and_then(|b| b.dce(outs)) {
+                let args = e.args.iter().zip(keep).filter(|(_, k)| *k).map(|(a, _)| *a).collect();
+                *e = Eqn { op, args, n_out: outs.iter().filter(|u| **u).count() as u32 };
+                shed.insert(i, outs);
+            }
+        } else if !keep_dead && outs.is_empty() && !e.op.has_io() {
+            alive[i] = false;
             continue;
         }
-        if !keep_dead
-            && outs.contains(&false)
-            && let Some((op, keep, outs)) = e.op.body().and_then(|b| b.dce(outs))
-        {
-            let args = e.args.iter().zip(keep).filter(|(_, k)| *k).map(|(a, _)| *a).collect();
-            e = Eqn { op, args, n_out: outs.iter().filter(|u| **u).count() as u32 };
-            mask = Some(outs);
-        }
         e.args.iter().for_each(|a| mark(&mut live, a));
-        kept.push((first, mask, line, e));
     }
     let keep: Vec<bool> =
         ins.iter().enumerate().map(|(i, v)| i < n_held || i - n_held >= droppable || live[*v as usize]).collect();
@@ -322,19 +326,26 @@ fn finish(
             debug_assert!(*v != u32::MAX, "a variable is used before it is defined");
         }
     };
-    let (mut new_eqns, mut lines) = (Vec::with_capacity(kept.len()), Vec::with_capacity(kept.len()));
-    for (first, mask, line, mut e) in kept.into_iter().rev() {
-        e.args.iter_mut().for_each(|a| renumber(&new_id, a));
-        match mask {
-            None => (first..first + e.n_out).for_each(|v| define(&mut new_id, v)),
-            Some(m) => (first..).zip(m).filter(|(_, k)| *k).for_each(|(v, _)| define(&mut new_id, v)),
+    // forwards: new numbers
+    let mut i = 0;
+    eqns.retain_mut(|e| {
+        i += 1;
+        let first = firsts[i - 1];
+        if !alive[i - 1] {
+            return false;
         }
-        new_eqns.push(e);
-        lines.push(line);
-    }
+        e.args.iter_mut().for_each(|a| renumber(&new_id, a));
+        match shed.get(&(i - 1)) {
+            None => (first..first + e.n_out).for_each(|v| define(&mut new_id, v)),
+            Some(m) => (first..).zip(m).filter(|(_, k)| **k).for_each(|(v, _)| define(&mut new_id, v)),
+        }
+        true
+    });
+    let mut alive = alive.into_iter();
+    lines.retain(|_| alive.next() == Some(true));
     let mut outs = outs;
     outs.iter_mut().for_each(|a| renumber(&new_id, a));
-    (Program::raw(held, n_consts, n_ins, new_avals, new_eqns, outs, lines), keep)
+    (Program::raw(held, n_consts, n_ins, new_avals, eqns, outs, lines), keep)
 }
 
 /// A program under construction. Foreign values become captured inputs, one per identity.
@@ -344,7 +355,9 @@ pub struct Builder {
     ins: Vec<u32>,
     consts: Vec<(u32, Value)>,
     seen: HashMap<usize, u32, BuildHasherDefault<Fx>>,
-    eqns: Vec<(u32, u32, Eqn)>,
+    firsts: Vec<u32>,
+    lines: Vec<u32>,
+    eqns: Vec<Eqn>,
     keep_dead: bool,
 }
 
@@ -383,7 +396,9 @@ impl Builder {
     pub fn push(&mut self, op: &Op, args: SmallVec<[Atom; 2]>, outs: &[Aval]) -> u32 {
         let first = self.avals.len() as u32;
         self.avals.extend_from_slice(outs);
-        self.eqns.push((first, crate::cx::line(), Eqn { op: op.clone(), args, n_out: outs.len() as u32 }));
+        self.firsts.push(first);
+        self.lines.push(crate::cx::line());
+        self.eqns.push(Eqn { op: op.clone(), args, n_out: outs.len() as u32 });
         first
     }
     pub fn n_eqns(&self) -> usize {
@@ -392,7 +407,7 @@ impl Builder {
     /// The program of `outs`, and the captured values, its leading inputs.
     pub fn close(self, outs: Vec<Atom>) -> (Program, Vec<Value>) {
         let ins: Vec<u32> = self.consts.iter().map(|c| c.0).chain(self.ins).collect();
-        let (p, kept) = finish(vec![], &ins, self.consts.len(), true, self.keep_dead, &self.avals, self.eqns, outs);
+        let (p, kept) = finish(vec![], &ins, self.consts.len(), true, self.keep_dead, &self.avals, (self.firsts, self.lines, self.eqns), outs);
         let consts = self.consts.into_iter().zip(kept).filter(|(_, k)| *k).map(|((_, v), _)| v).collect();
         (p, consts)
     }

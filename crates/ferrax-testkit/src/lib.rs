@@ -2,3 +2,4 @@
 //! of the laws and of the generated programs goes through.
 pub mod face;
 pub mod matrix;
+pub mod null;
