@@ -66,9 +66,18 @@ pub struct CpuExecutable {
     heirs: Vec<Option<u32>>,
     n_tapes: usize,
     zero_bytes: usize,
+    /// As many null pointers as cells.
+    nulls: SmallVec<[*mut u8; 16]>,
+    /// Whether any slot lives in the arena (which may be of no bytes).
+    has_arena: bool,
     /// Several steps are worth a pool, and none needs the calling thread: enter it once.
     enter_pool: bool,
 }
+// SAFETY: the only raw pointers are the nulls.
+unsafe impl Send for CpuExecutable {}
+// SAFETY: as above.
+unsafe impl Sync for CpuExecutable {}
+
 #[derive(Clone, Copy)]
 enum Out {
     /// Made for the run.
@@ -256,6 +265,7 @@ impl CpuExecutable {
             if let Some(i) = d
                 && let Some(Out::Fresh(_, bytes)) = outputs.get(o)
                 && input_cells.get(*i as usize).is_some_and(|x| x.1 == *bytes)
+                && !outputs.iter().any(|o| matches!(o, Out::Input(k) if k == i))
             {
                 heirs[*i as usize] = Some(o as u32);
             }
@@ -264,14 +274,20 @@ impl CpuExecutable {
         let steps = c.steps(&plan.steps)?;
         let (homes, large) = (c.homes, c.large);
         let enter_pool = large > 1 && !plan.waits();
-        Ok(CpuExecutable { plan, homes, steps, state: Mutex::new(None), input_cells, outputs, heirs, n_tapes: n_tapes as usize, zero_bytes, enter_pool })
+        let nulls = SmallVec::from_elem(std::ptr::null_mut(), homes.len());
+        let has_arena = homes.iter().any(|h| matches!(h, Home::Arena(_)));
+        Ok(CpuExecutable { plan, nulls, has_arena, homes, steps, state: Mutex::new(None), input_cells, outputs, heirs, n_tapes: n_tapes as usize, zero_bytes, enter_pool })
     }
     fn new_state(&self) -> Res<State> {
-        let block = |bytes: usize| if bytes > 0 { Block::new(bytes).map(Some) } else { Ok(None) };
-        let arena = block(self.plan.arena)?;
-        let base = arena.as_ref().map_or(std::ptr::dangling_mut::<u64>().cast(), |a| a.ptr());
-        let at = |h: &Home| if let Home::Arena(o) = h { base.wrapping_add(*o) } else { std::ptr::null_mut() };
-        let ptrs = self.homes.iter().map(at).collect();
+        let mut ptrs = self.nulls.clone();
+        let arena = if self.has_arena { Some(Block::new(self.plan.arena)?) } else { None };
+        if let Some(a) = &arena {
+            for (p, h) in ptrs.iter_mut().zip(&self.homes) {
+                if let Home::Arena(o) = h {
+                    *p = a.ptr().wrapping_add(*o);
+                }
+            }
+        }
         let tapes = (0..self.n_tapes).map(|_| Tape::default()).collect();
         let zeros = if self.zero_bytes > 0 { Some(Block::zeroed(self.zero_bytes)?) } else { None };
         Ok(State { ptrs, tapes, zeros, _arena: arena, launches: 0 })
@@ -280,40 +296,25 @@ impl CpuExecutable {
         if args.len() != self.input_cells.len() {
             return Err(Error::Invalid(format!("the plan takes {} inputs, {} were given", self.input_cells.len(), args.len())));
         }
-        let n_out = self.outputs.len();
         let mut made: SmallVec<[Option<Box<Block>>; 2]> = SmallVec::new();
-        made.resize_with(n_out, || None);
+        made.extend(self.outputs.iter().map(|_| None));
         // Inputs stay alive to the end of the run; donated ones that nobody else holds become outputs.
-        let mut held: SmallVec<[Option<Buffer>; 4]> = SmallVec::new();
-        for (k, arg) in args.into_iter().enumerate() {
-            let (cell, bytes) = self.input_cells[k];
+        let mut held = args;
+        for (k, (arg, (cell, bytes))) in held.iter_mut().zip(&self.input_cells).enumerate() {
             let m = match arg.buffer.try_memory() {
                 Some(m) => m?,
                 None => return Err(Error::Invalid(format!("input {k} is still pending"))),
             };
-            if let Home::Tape(t) = self.homes[cell as usize] {
-                let tape = m.as_any().downcast_ref::<Tape>();
-                state.tapes[t as usize] = tape.cloned().ok_or_else(|| Error::Invalid(format!("input {k} is no tape")))?;
-                held.push(Some(arg.buffer));
-                continue;
-            }
             let host = m.host().ok_or_else(|| Error::Invalid(format!("input {k} is on another device")))?;
-            if host.len() != bytes {
+            if host.len() != *bytes {
                 return Err(Error::Invalid(format!("input {k} has {} bytes where the plan says {bytes}", host.len())));
             }
-            state.ptrs[cell as usize] = host.as_ptr().cast_mut();
-            let mut buffer = Some(arg.buffer);
+            state.ptrs[*cell as usize] = host.as_ptr().cast_mut();
             if arg.donated
                 && let Some(o) = self.heirs[k]
-                && let Some(b) = buffer.take()
             {
-                match b.into_memory().map(into_block) {
-                    Ok(Ok(block)) => made[o as usize] = Some(block),
-                    Ok(Err(m)) => buffer = Some(Buffer::from_box(m)),
-                    Err(b) => buffer = Some(b),
-                }
+                made[o as usize] = inherit(&mut arg.buffer);
             }
-            held.push(buffer);
         }
         for (o, out) in self.outputs.iter().enumerate() {
             if let Out::Fresh(cell, bytes) = out {
@@ -338,10 +339,7 @@ impl CpuExecutable {
                     Some(b) => Buffer::from_box(b),
                     None => return Err(Error::Invalid("an output was lost".into())),
                 },
-                Out::Input(k) => match &held[*k as usize] {
-                    Some(b) => b.clone(),
-                    None => return Err(Error::Invalid(format!("input {k} is an output and was given to another"))),
-                },
+                Out::Input(k) => held[*k as usize].buffer.clone(),
                 Out::Output(k) => out[*k as usize].clone(),
                 Out::Tape(t) => Buffer::ready(state.tapes[*t as usize].clone()),
                 Out::Copied(cell, bytes) => {
@@ -354,6 +352,17 @@ impl CpuExecutable {
         }
         Ok(out)
     }
+}
+
+/// The block of a buffer that nobody else holds, which is left empty; none, and the buffer as it was, where it cannot be had.
+fn inherit(b: &mut Buffer) -> Option<Box<Block>> {
+    let empty = Buffer::ready(Block::new(0).ok()?);
+    match std::mem::replace(b, empty).into_memory().map(into_block) {
+        Ok(Ok(block)) => return Some(block),
+        Ok(Err(m)) => *b = Buffer::from_box(m),
+        Err(whole) => *b = whole,
+    }
+    None
 }
 
 /// What a run takes into the pool.
@@ -401,7 +410,7 @@ pub fn run_steps(steps: &[Ready], (state, cx): (&mut State, &RunCx)) -> Res<()> 
 
 impl Executable for CpuExecutable {
     fn run(&self, cx: &RunCx, args: SmallVec<[Arg; 4]>) -> Res<Buffers> {
-        if self.plan.arena == 0 && self.n_tapes == 0 {
+        if !self.has_arena && self.n_tapes == 0 {
             // Nothing to keep between runs.
             let mut state = self.new_state()?;
             let out = self.run_with(cx, args, &mut state);

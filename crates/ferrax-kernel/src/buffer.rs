@@ -23,9 +23,13 @@ pub struct Buffer(Arc<Inner>);
 
 struct Inner {
     bytes: usize,
-    state: OnceLock<Res<Box<dyn Memory>>>,
-    /// Only for buffers that were born pending.
-    event: Option<(Mutex<()>, Condvar)>,
+    state: State,
+}
+enum State {
+    /// Born ready, as most are.
+    Ready(Box<dyn Memory>),
+    /// Born pending: filled once.
+    Later(OnceLock<Res<Box<dyn Memory>>>, Mutex<()>, Condvar),
 }
 
 impl Buffer {
@@ -33,19 +37,16 @@ impl Buffer {
         Buffer::from_box(Box::new(m))
     }
     pub fn from_box(m: Box<dyn Memory>) -> Buffer {
-        let bytes = m.len();
-        let state = OnceLock::new();
-        let _ = state.set(Ok(m));
-        Buffer(Arc::new(Inner { bytes, state, event: None }))
+        Buffer(Arc::new(Inner { bytes: m.len(), state: State::Ready(m) }))
     }
     /// A buffer that someone will [`Buffer::fill`].
     pub fn pending(bytes: usize) -> Buffer {
-        Buffer(Arc::new(Inner { bytes, state: OnceLock::new(), event: Some(Default::default()) }))
+        Buffer(Arc::new(Inner { bytes, state: State::Later(OnceLock::new(), Mutex::default(), Condvar::new()) }))
     }
     /// Makes a pending buffer ready, or poisons it. Only the first call counts.
     pub fn fill(&self, m: Res<Box<dyn Memory>>) {
-        let _ = self.0.state.set(m);
-        if let Some((lock, cv)) = &self.0.event {
+        if let State::Later(state, lock, cv) = &self.0.state {
+            let _ = state.set(m);
             drop(lock.lock().unwrap_or_else(|e| e.into_inner()));
             cv.notify_all();
         }
@@ -61,14 +62,20 @@ impl Buffer {
         }
     }
     pub fn is_ready(&self) -> bool {
-        self.0.state.get().is_some()
+        match &self.0.state {
+            State::Ready(_) => true,
+            State::Later(state, ..) => state.get().is_some(),
+        }
     }
     pub fn bytes(&self) -> usize {
         self.0.bytes
     }
     /// The memory if it is ready; an error if it is poisoned; `None` while pending.
     pub fn try_memory(&self) -> Option<Res<&dyn Memory>> {
-        self.0.state.get().map(|r| r.as_ref().map(|m| &**m).map_err(Error::clone))
+        match &self.0.state {
+            State::Ready(m) => Some(Ok(&**m)),
+            State::Later(state, ..) => state.get().map(|r| r.as_ref().map(|m| &**m).map_err(Error::clone)),
+        }
     }
     /// Waits until ready. `tick` is called every 50 ms; its error ends the waiting.
     pub fn wait<E: From<Error>>(&self, mut tick: impl FnMut() -> Result<(), E>) -> Result<&dyn Memory, E> {
@@ -76,7 +83,7 @@ impl Buffer {
             if let Some(m) = self.try_memory() {
                 return Ok(m?);
             }
-            let (lock, cv) = self.0.event.as_ref().expect("a buffer that is not ready was born pending");
+            let State::Later(_, lock, cv) = &self.0.state else { unreachable!("a buffer that is not ready was born pending") };
             let guard = lock.lock().unwrap_or_else(|e| e.into_inner());
             if self.is_ready() {
                 continue;
@@ -91,13 +98,16 @@ impl Buffer {
     }
     /// The memory itself, if this is its only holder and it is ready; else the buffer back.
     pub fn into_memory(self) -> Result<Box<dyn Memory>, Buffer> {
-        if !matches!(self.0.state.get(), Some(Ok(_))) {
+        if !matches!(self.try_memory(), Some(Ok(_))) {
             return Err(self);
         }
         match Arc::try_unwrap(self.0) {
-            Ok(inner) => match inner.state.into_inner() {
-                Some(Ok(m)) => Ok(m),
-                _ => unreachable!("it was ready"),
+            Ok(inner) => match inner.state {
+                State::Ready(m) => Ok(m),
+                State::Later(state, ..) => match state.into_inner() {
+                    Some(Ok(m)) => Ok(m),
+                    _ => unreachable!("it was ready"),
+                },
             },
             Err(a) => Err(Buffer(a)),
         }

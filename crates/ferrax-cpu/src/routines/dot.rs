@@ -37,6 +37,9 @@ pub trait Product {
 }
 tiers!(pick_product, Product, fn(x: &Matrices));
 
+/// Rows and columns from which the library's sums do not depend on an operand's layout.
+const LONG: usize = 32;
+
 trait Ring: Copy {
     const ZERO: Self;
     fn add_product(self, x: Self, y: Self) -> Self;
@@ -130,9 +133,12 @@ pub fn compile(d: &Dot, tier: Tier) -> Res<Run> {
     }
     let work = d.b.saturating_mul(d.m).saturating_mul(d.n).saturating_mul(d.k);
     let small = d.m * d.n * d.k <= SMALL || !acc.is_float();
+    // Of matrices that are long enough both ways, the library takes either layout to the same sums; others it must get in one.
+    let either = d.m >= LONG && d.n >= LONG && d.k > 2;
     let dense = |n: [usize; 3], s: [i64; 3]| {
-        let want = [(n[1] * n[2]) as i64, n[2] as i64, 1];
-        (0..3).all(|k| n[k] <= 1 || s[k] == want[k])
+        let rows = s[2] == 1 && s[1] >= n[2] as i64;
+        let columns = s[1] == 1 && s[2] >= n[1] as i64;
+        n[1] > 1 && n[2] > 1 && (rows || either && columns)
     };
     let pack = |n: [usize; 3], s: [i64; 3]| -> Res<Option<Compiled>> {
         let as_is = d.dtype == acc && (small || dense(n, s));
@@ -193,14 +199,15 @@ pub fn compile(d: &Dot, tier: Tier) -> Res<Run> {
             });
         } else {
             let gemm_one = |batch: usize, par: gemm::Parallelism| {
-                let (a, b, c) = (one.a().wrapping_add(batch * d.m * d.k * size), one.b().wrapping_add(batch * d.k * d.n * size), one.c().wrapping_add(batch * d.m * d.n * size));
+                let at = |s: [isize; 3]| batch as isize * s[0] * size as isize;
+                let (a, b, c) = (one.a().wrapping_offset(at(ls)), one.b().wrapping_offset(at(rs)), one.c().wrapping_add(batch * d.m * d.n * size));
                 let (m, n, k) = (d.m, d.n, d.k);
-                // SAFETY: dense row-major matrices of these sizes, the result apart from the operands.
+                // SAFETY: matrices of these sizes and strides, the result dense and apart from the operands.
                 unsafe {
                     if size == 4 {
-                        gemm::gemm::<f32>(m, n, k, c.cast(), 1, n as isize, false, a.cast(), 1, k as isize, b.cast(), 1, n as isize, 0.0, 1.0, false, false, false, par);
+                        gemm::gemm::<f32>(m, n, k, c.cast(), 1, n as isize, false, a.cast(), ls[2], ls[1], b.cast(), rs[2], rs[1], 0.0, 1.0, false, false, false, par);
                     } else {
-                        gemm::gemm::<f64>(m, n, k, c.cast(), 1, n as isize, false, a.cast(), 1, k as isize, b.cast(), 1, n as isize, 0.0, 1.0, false, false, false, par);
+                        gemm::gemm::<f64>(m, n, k, c.cast(), 1, n as isize, false, a.cast(), ls[2], ls[1], b.cast(), rs[2], rs[1], 0.0, 1.0, false, false, false, par);
                     }
                 }
             };

@@ -1,0 +1,175 @@
+//! The cpu as a device: memory handed over, memory borrowed, results shared, devices talking to each other.
+use ferrax_cpu::CpuBackend;
+use ferrax_kernel::backend::{Arg, HostMemory, World};
+use ferrax_kernel::kernel::Access;
+use ferrax_kernel::plan::{Collective, HostCall, HostFn, Place, Step};
+use ferrax_kernel::{Affine, Backend, Bin, Buffer, DType, Error, Kernel, Node, Plan, ReduceKind, Res, RunCx, Scalar};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Barrier, Mutex};
+
+fn f32s(x: &[f32]) -> Vec<u8> {
+    x.iter().flat_map(|v| v.to_le_bytes()).collect()
+}
+/// out0 = in0 + in1, over n floats; out0 may take in0's memory.
+fn add(n: usize) -> Plan {
+    let d = DType::F32;
+    let load = |input| (d, Node::Load(Box::new(Access { input, at: Affine::new(0, [1]), guards: Default::default(), fill: Scalar::zero(d) })));
+    let k = Kernel { grid: [n].into(), inputs: vec![(d, n), (d, n)], nodes: vec![load(0), load(1), (d, Node::Bin(Bin::Add, 0, 1))], outputs: vec![2], ..Kernel::default() };
+    let mut p = Plan::default();
+    for place in [Place::Input(0), Place::Input(1), Place::Output(0)] {
+        p.add_slot(d, n, 0);
+        p.places.push(place);
+    }
+    (p.inputs, p.outputs, p.donatable) = (vec![0, 1], vec![2], vec![Some(0)]);
+    p.steps = vec![Step::Kernel { kernel: Arc::new(k), ins: vec![0, 1], outs: vec![2] }];
+    p
+}
+fn run_in(plan: Plan, args: Vec<(Buffer, bool)>, world: Option<&dyn World>) -> Res<Vec<Buffer>> {
+    let exe = CpuBackend::new().compile(Arc::new(plan))?;
+    let args = args.into_iter().map(|(buffer, donated)| Arg { buffer, donated }).collect();
+    Ok(exe.run(&RunCx { cancel: &AtomicBool::new(false), world }, args)?.into_vec())
+}
+fn address(b: &Buffer) -> *const u8 {
+    b.memory().unwrap().host().unwrap().as_ptr()
+}
+
+#[test]
+fn donated_memory_becomes_the_output_unless_somebody_holds_it() {
+    let device = CpuBackend::new();
+    for n in [1, 5, 1000, 400_000] {
+        let (x, y) = (f32s(&vec![1.5; n]), f32s(&vec![2.0; n]));
+        for held in [false, true] {
+            let (a, b) = (device.upload(&x).unwrap(), device.upload(&y).unwrap());
+            let before = address(&a);
+            let keep = held.then(|| a.clone());
+            let out = run_in(add(n), vec![(a, true), (b, false)], None).unwrap();
+            assert_eq!(address(&out[0]) == before, !held);
+            assert_eq!(device.download(&out[0]).unwrap(), f32s(&vec![3.5; n]));
+            assert!(keep.is_none_or(|k| device.download(&k).unwrap() == x));
+        }
+    }
+}
+#[test]
+fn a_view_of_another_buffer_is_not_taken_over() {
+    let device = CpuBackend::new();
+    let owner = device.upload(&f32s(&[1.0, 2.0])).unwrap();
+    let view = Buffer::pending(8);
+    view.fill_from(owner.clone());
+    let out = run_in(add(2), vec![(view, true), (owner.clone(), false)], None).unwrap();
+    assert_eq!(device.download(&out[0]).unwrap(), f32s(&[2.0, 4.0]));
+    assert_eq!(device.download(&owner).unwrap(), f32s(&[1.0, 2.0]));
+}
+
+struct Foreign(Vec<u64>, usize);
+impl HostMemory for Foreign {
+    fn bytes(&self) -> &[u8] {
+        // SAFETY: the vector's memory, as bytes.
+        let all = unsafe { std::slice::from_raw_parts(self.0.as_ptr().cast::<u8>(), self.0.len() * 8) };
+        &all[self.1..self.1 + 8]
+    }
+}
+#[test]
+fn foreign_memory_is_read_in_place_where_it_is_aligned() {
+    let device = CpuBackend::new();
+    for (offset, in_place) in [(0, true), (8, true), (4, false), (1, false)] {
+        let owner = Box::new(Foreign(vec![0x4000_0000_3f80_0000, 0x40, 3], offset));
+        let (at, bytes) = (owner.bytes().as_ptr(), owner.bytes().to_vec());
+        let b = device.adopt(owner).unwrap();
+        assert_eq!(address(&b) == at, in_place);
+        assert_eq!(device.download(&b).unwrap(), bytes);
+        // What belongs to someone else is never written.
+        run_in(add(2), vec![(b.clone(), true), (b.clone(), false)], None).unwrap();
+        assert_eq!(device.download(&b).unwrap(), bytes);
+    }
+}
+#[test]
+fn wrong_arguments_are_errors() {
+    let device = CpuBackend::new();
+    let b = |n: usize| device.upload(&vec![0; n]).unwrap();
+    assert!(run_in(add(2), vec![(b(8), false)], None).is_err());
+    assert!(run_in(add(2), vec![(b(8), false), (b(4), false)], None).is_err());
+    assert!(run_in(add(2), vec![(b(8), false), (Buffer::pending(8), false)], None).is_err());
+    let poisoned = Buffer::pending(8);
+    poisoned.fill(Err(Error::Cancelled));
+    assert!(matches!(run_in(add(2), vec![(b(8), false), (poisoned, false)], None), Err(Error::Cancelled)));
+}
+#[test]
+fn arrays_of_no_elements_go_through() {
+    let device = CpuBackend::new();
+    let b = || device.upload(&[]).unwrap();
+    assert_eq!(run_in(add(0), vec![(b(), true), (b(), false)], None).unwrap()[0].bytes(), 0);
+}
+
+struct Twice;
+impl HostFn for Twice {
+    fn call(&self, ins: &[&[u8]], outs: &mut [&mut [u8]]) -> Res<()> {
+        outs[0].iter_mut().zip(ins[0]).for_each(|(o, x)| *o = 2 * x);
+        if ins[0][0] == 0 { Err(Error::Host(Arc::new("zero"))) } else { Ok(()) }
+    }
+}
+/// One step from input 0 to output 0.
+fn one_step(d: DType, n: usize, m: usize, step: impl FnOnce(u32, u32) -> Step) -> Plan {
+    let mut p = Plan::default();
+    p.add_slot(d, n, 0);
+    p.add_slot(d, m, 0);
+    p.places = vec![Place::Input(0), Place::Output(0)];
+    (p.inputs, p.outputs, p.donatable) = (vec![0], vec![1], vec![None]);
+    p.steps = vec![step(0, 1)];
+    p
+}
+#[test]
+fn host_functions_get_bytes_and_their_errors_come_back() {
+    let device = CpuBackend::new();
+    let plan = || one_step(DType::U8, 2, 2, |x, y| Step::Callback { call: HostCall { name: "twice".into(), f: Arc::new(Twice) }, ins: vec![x], outs: vec![y] });
+    let go = |x: &[u8]| run_in(plan(), vec![(device.upload(x).unwrap(), false)], None);
+    assert_eq!(device.download(&go(&[3, 4]).unwrap()[0]).unwrap(), [6, 8]);
+    assert!(matches!(go(&[0, 4]), Err(Error::Host(_))));
+}
+
+/// Devices as threads that meet at a barrier.
+struct Meeting {
+    barrier: Barrier,
+    all: Mutex<Vec<Option<Arc<[u8]>>>>,
+}
+struct Device<'a>(usize, &'a Meeting);
+impl World for Device<'_> {
+    fn rank(&self, _: &[Arc<str>]) -> Res<(usize, usize)> {
+        Ok((self.0, self.1.all.lock().unwrap().len()))
+    }
+    fn exchange(&self, _: &[Arc<str>], mine: &[u8]) -> Res<Vec<Arc<[u8]>>> {
+        self.1.all.lock().unwrap()[self.0] = Some(mine.into());
+        self.1.barrier.wait();
+        let all = self.1.all.lock().unwrap().iter().map(|x| x.clone().unwrap()).collect();
+        self.1.barrier.wait();
+        Ok(all)
+    }
+}
+#[test]
+fn collectives_meet() {
+    const N: usize = 3;
+    let cases: [(Collective, usize, fn(usize) -> Vec<i32>); 5] = [
+        (Collective::AllReduce(ReduceKind::Sum), 3, |_| vec![3, 33, 63]),
+        (Collective::AllReduce(ReduceKind::Max), 3, |_| vec![2, 12, 22]),
+        (Collective::AllGather, 9, |_| vec![0, 10, 20, 1, 11, 21, 2, 12, 22]),
+        (Collective::AllToAll, 3, |i| [0, 1, 2].map(|j| j + 10 * i as i32).to_vec()),
+        (Collective::Permute(vec![(0, 1), (1, 2)]), 3, |i| if i == 0 { vec![0; 3] } else { [0, 10, 20].map(|x| x + i as i32 - 1).to_vec() }),
+    ];
+    for (kind, m, want) in cases {
+        let meeting = Meeting { barrier: Barrier::new(N), all: Mutex::new(vec![None; N]) };
+        std::thread::scope(|s| {
+            for i in 0..N {
+                let (kind, meeting) = (kind.clone(), &meeting);
+                s.spawn(move || {
+                    let plan = one_step(DType::I32, 3, m, |x, y| Step::Collective { kind, axes: vec!["i".into()], ins: vec![x], outs: vec![y] });
+                    let mine: Vec<u8> = [0, 10, 20].iter().flat_map(|x| (x + i as i32).to_le_bytes()).collect();
+                    let device = CpuBackend::new();
+                    let out = run_in(plan, vec![(device.upload(&mine).unwrap(), false)], Some(&Device(i, meeting))).unwrap();
+                    let want: Vec<u8> = want(i).iter().flat_map(|x| x.to_le_bytes()).collect();
+                    assert_eq!(device.download(&out[0]).unwrap(), want);
+                });
+            }
+        });
+    }
+    let plan = one_step(DType::I32, 3, 3, |x, y| Step::Collective { kind: Collective::AllGather, axes: vec!["i".into()], ins: vec![x], outs: vec![y] });
+    assert!(run_in(plan, vec![(CpuBackend::new().zeros(12).unwrap(), false)], None).is_err());
+}
