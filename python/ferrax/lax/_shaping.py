@@ -211,9 +211,11 @@ def reshape(operand, new_sizes, dimensions=None, *, out_sharding=None):
         dimensions = tuple(dimensions)
         if dimensions == tuple(range(len(shape))):
             dimensions = None
-    if shape == new_sizes and dimensions is None and isinstance(operand, _core.Array):
+    if dimensions is not None:
+        operand = bind("transpose", operand, permutation=dimensions)
+    if np.shape(operand) == new_sizes and isinstance(operand, _core.Array):
         return operand
-    return bind("reshape", operand, new_sizes=new_sizes, dimensions=dimensions)
+    return bind("reshape", operand, new_sizes=new_sizes, dimensions=None)
 
 
 def rev(operand, dimensions):

@@ -74,9 +74,8 @@ def reshape(a, shape, order="C", *, copy=None, out_sharding=None):
     if order == "C":
         return a if tuple(a.shape) == new else bind("reshape", a, new_sizes=new, dimensions=None)
     if order == "F":
-        back = tuple(range(a.ndim))[::-1]
-        out = bind("reshape", a, new_sizes=new[::-1], dimensions=back if a.ndim > 1 else None)
-        return transpose(out, tuple(range(len(new)))[::-1])
+        out = bind("reshape", transpose(a), new_sizes=new[::-1], dimensions=None)
+        return transpose(out)
     if order == "A":
         raise NotImplementedError("np.reshape order=A is not implemented.")
     raise ValueError(f"Unexpected value for 'order' argument: {order}.")
@@ -88,7 +87,7 @@ def ravel(a, order="C", *, out_sharding=None):
     if order == "K":
         raise NotImplementedError("Ravel not implemented for order='K'.")
     if order == "F" and a.ndim > 1:
-        return bind("reshape", a, new_sizes=(a.size,), dimensions=tuple(range(a.ndim))[::-1])
+        return bind("reshape", transpose(a), new_sizes=(a.size,), dimensions=None)
     return reshape(a, (a.size,), "C" if order == "F" else order)
 
 

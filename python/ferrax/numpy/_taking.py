@@ -187,7 +187,7 @@ def put(a, ind, v, mode=None, *, inplace=True):
         return a
     v = v[: ind.size] if v.size > ind.size else tile(v, -(-ind.size // v.size))[: ind.size] if v.size < ind.size else v
     if mode is None or mode == "clip":
-        ind, scatter_mode = clip(ind, 0, a.size - 1), "promise_in_bounds"
+        ind, scatter_mode = clip(ind, -a.size, a.size - 1), "promise_in_bounds"
     elif mode == "wrap":
         ind, scatter_mode = remainder(ind, a.size), "promise_in_bounds"
     elif mode == "raise":

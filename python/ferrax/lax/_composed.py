@@ -1,0 +1,404 @@
+"""Primitives that are compositions of others.
+
+Each is one equation in a program, under JAX's name and parameters; lowered, its composition is traced and fused like any other code.
+Derivatives and batches are those of the composition.
+
+Invariant: a name that the extension itself knows is not registered here.
+
+    { lambda ; a:f32[4] b:f32[4]. let c:f32[2,4] = stack[axis=0] a b in (c,) }
+"""
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+
+from .. import _core
+from .._core import ShapedArray, bind
+from .._dtypes import highest, is_floating, lowest
+
+
+def _listed(out, multiple):
+    return list(out) if multiple else [out]
+
+
+def _register(name, abstract_eval, multiple=False):
+    """Decorator: the composition of a primitive, `impl(*arrays, **parameters)`."""
+
+    def decorate(impl):
+        def jvp(primals, tangents, **parameters):
+            from ..interpreters.ad import Zero
+
+            flat = lambda *xs: _listed(impl(*xs, **parameters), multiple)  # noqa: E731
+            given = [None if type(t) is Zero or t is None else t for t in tangents]
+            out, dout = _core.jvp(flat, list(primals), given)
+            dout = [Zero(_core.get_aval(y)) if t is None else t for y, t in zip(out, dout)]
+            return (out, dout) if multiple else (out[0], dout[0])
+
+        def batch(args, dims, **parameters):
+            from .. import vmap
+
+            run = vmap(lambda *xs: impl(*xs, **parameters), in_axes=tuple(dims), out_axes=0)
+            out = run(*args)
+            return (list(out), [0] * len(out)) if multiple else (out, 0)
+
+        rules = {"jvp": jvp, "batching": batch}
+        try:
+            _core.register_primitive(name, multiple, abstract_eval, impl, rules.get)
+        except ValueError:
+            pass
+        return impl
+
+    return decorate
+
+
+def _aval(shape, like, dtype=None, weak=None):
+    return ShapedArray(tuple(shape), like.dtype if dtype is None else dtype, weak_type=like.weak_type if weak is None else weak)
+
+
+# ---- joining and repeating
+
+
+def _stack_type(*xs, axis):
+    first = xs[0]
+    for x in xs[1:]:
+        if tuple(x.shape) != tuple(first.shape):
+            raise TypeError(f"All input arrays must have the same shape: got {', '.join(str(tuple(v.shape)) for v in xs)}.")
+        if x.dtype != first.dtype:
+            raise TypeError(f"lax.stack requires arguments to have the same dtypes, got {', '.join(v.dtype.name for v in xs)}.")
+    shape = list(first.shape)
+    shape.insert(axis, len(xs))
+    return _aval(shape, first, weak=all(x.weak_type for x in xs))
+
+
+@_register("stack", _stack_type)
+def stack(*xs, axis):
+    shape = list(xs[0].shape)
+    shape.insert(axis, 1)
+    dims = tuple([d for d in range(len(shape)) if d != axis])
+    return bind("concatenate", *[bind("broadcast_in_dim", x, shape=tuple(shape), broadcast_dimensions=dims) for x in xs], dimension=axis)
+
+
+@_register("unstack", lambda x, *, axis: [_aval(x.shape[:axis] + x.shape[axis + 1 :], x)] * x.shape[axis], multiple=True)
+def unstack(x, *, axis):
+    out = []
+    for i in range(x.shape[axis]):
+        starts, limits = [0] * x.ndim, list(x.shape)
+        starts[axis], limits[axis] = i, i + 1
+        piece = bind("slice", x, start_indices=tuple(starts), limit_indices=tuple(limits), strides=None)
+        out.append(bind("squeeze", piece, dimensions=(axis,)))
+    return out
+
+
+def _tile_type(x, *, reps):
+    if len(reps) != x.ndim or any(r < 0 for r in reps):
+        raise TypeError(f"tile reps must be nonnegative and one for each axis, got {reps} for operand shape {tuple(x.shape)}")
+    return _aval([n * r for n, r in zip(x.shape, reps)], x)
+
+
+@_register("tile", _tile_type)
+def tile(x, *, reps):
+    wide = tuple([n for pair in zip(reps, x.shape) for n in pair])
+    x = bind("broadcast_in_dim", x, shape=wide, broadcast_dimensions=tuple(range(1, 2 * x.ndim, 2)))
+    return bind("reshape", x, new_sizes=tuple([a * b for a, b in zip(wide[::2], wide[1::2])]), dimensions=None)
+
+
+# ---- order
+
+
+def _compare_type(x, y):
+    if x.dtype != y.dtype:
+        raise TypeError(f"total-order comparison requires arguments to have the same dtypes, got {x.dtype.name}, {y.dtype.name}.")
+    return ShapedArray(np.broadcast_shapes(tuple(x.shape), tuple(y.shape)), np.dtype(bool), weak_type=False)
+
+
+def _order_key(x):
+    """An integer that compares as the total order of floats does: -nan < -inf < ... < -0 < 0 < ... < inf < nan."""
+    if not is_floating(x.dtype):
+        return x
+    integer = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}[x.dtype.itemsize]
+    bits = bind("bitcast_convert_type", x, new_dtype=np.dtype(integer))
+    sign = bind("shift_right_arithmetic", bits, integer(8 * x.dtype.itemsize - 1))
+    # Negative numbers have their magnitude bits flipped.
+    return bind("xor", bits, bind("and", sign, integer(np.iinfo(integer).max)))
+
+
+@_register("le_to", _compare_type)
+def le_to(x, y):
+    return bind("le", _order_key(x), _order_key(y))
+
+
+@_register("lt_to", _compare_type)
+def lt_to(x, y):
+    return bind("lt", _order_key(x), _order_key(y))
+
+
+def _top_k_type(x, *, k, axis):
+    n = x.shape[axis]
+    if k > n:
+        raise ValueError(f"k argument to top_k must be no larger than size along axis; got k={k} with shape={list(x.shape)} and axis={axis}")
+    shape = list(x.shape)
+    shape[axis] = k
+    return [_aval(shape, x), ShapedArray(tuple(shape), np.dtype(np.int32), weak_type=False)]
+
+
+@_register("top_k", _top_k_type, multiple=True)
+def top_k(x, *, k, axis):
+    index = bind("iota", dtype=np.dtype(np.int32), shape=tuple(x.shape), dimension=axis)
+    # Reversed, sorted stably upwards and read from the end, equal elements come in the order of their indices.
+    x, index = bind("rev", x, dimensions=(axis,)), bind("rev", index, dimensions=(axis,))
+    x, index = bind("sort", x, index, dimension=axis, is_stable=True, num_keys=1)
+    n = x.shape[axis]
+    starts, limits = [0] * x.ndim, list(x.shape)
+    starts[axis], limits[axis] = n - k, n
+    cut = [bind("slice", v, start_indices=tuple(starts), limit_indices=tuple(limits), strides=None) for v in (x, index)]
+    return [bind("rev", v, dimensions=(axis,)) for v in cut]
+
+
+def _approx_parameters(x, k, reduction_dimension):
+    axis = reduction_dimension + x.ndim if reduction_dimension < 0 else reduction_dimension
+    return dict(k=k, axis=axis)
+
+
+@_register("approx_top_k", lambda x, *, k, reduction_dimension, **_: _top_k_type(x, **_approx_parameters(x, k, reduction_dimension)), multiple=True)
+def approx_top_k(x, *, k, reduction_dimension, is_max_k, **_):
+    parameters = _approx_parameters(x, k, reduction_dimension)
+    if is_max_k:
+        return bind("top_k", x, **parameters)
+    values, index = bind("top_k", bind("neg", x), **parameters)
+    return [bind("neg", values), index]
+
+
+# ---- windows
+
+
+def _dilated(n, d):
+    return 0 if n == 0 else 1 + d * (n - 1)
+
+
+def _window_shape(shape, p):
+    sizes = zip(shape, p["window_dimensions"], p["window_strides"], p["padding"], p["base_dilation"], p["window_dilation"])
+    return tuple([max(0, (_dilated(n, b) + lo + hi - _dilated(w, d)) // s + 1) for n, w, s, (lo, hi), b, d in sizes])
+
+
+def _window_type(x, **p):
+    if any(len(p[key]) != x.ndim for key in ("window_dimensions", "window_strides", "padding")):
+        raise TypeError(f"reduce_window expects window_dimensions to have the same rank as the operand, got {p['window_dimensions']} for shape {tuple(x.shape)}")
+    return _aval(_window_shape(x.shape, p), x)
+
+
+def _windows(x, start, p):
+    """The operand at every offset of the window, each of the shape of the result."""
+    out = _window_shape(x.shape, p)
+    config = tuple([(lo, hi, b - 1) for (lo, hi), b in zip(p["padding"], p["base_dilation"])])
+    if any(c != (0, 0, 0) for c in config):
+        x = bind("pad", x, start, padding_config=config)
+    for offset in itertools.product(*[range(w) for w in p["window_dimensions"]]):
+        starts = [o * d for o, d in zip(offset, p["window_dilation"])]
+        limits = [s + (n - 1) * step + 1 if n else s for s, n, step in zip(starts, out, p["window_strides"])]
+        yield bind("slice", x, start_indices=tuple(starts), limit_indices=tuple(limits), strides=tuple(p["window_strides"]))
+
+
+def _fold_windows(x, start, p, combine):
+    out = None
+    for part in _windows(x, start, p):
+        out = part if out is None else combine(out, part)
+    if out is None:
+        return bind("broadcast_in_dim", start, shape=_window_shape(x.shape, p), broadcast_dimensions=())
+    return out
+
+
+@_register("reduce_window_sum", _window_type)
+def reduce_window_sum(x, **p):
+    return _fold_windows(x, x.dtype.type(0), p, lambda a, b: bind("add", a, b))
+
+
+@_register("reduce_window_max", _window_type)
+def reduce_window_max(x, **p):
+    return _fold_windows(x, lowest(x.dtype), p, lambda a, b: bind("max", a, b))
+
+
+@_register("reduce_window_min", _window_type)
+def reduce_window_min(x, **p):
+    return _fold_windows(x, highest(x.dtype), p, lambda a, b: bind("min", a, b))
+
+
+def _halves(xs):
+    return xs[: len(xs) // 2], xs[len(xs) // 2 :]
+
+
+@_register("reduce_window", lambda *xs, jaxpr, consts, **p: [_window_type(x, **p) for x in _halves(xs)[0]], multiple=True)
+def reduce_window(*xs, jaxpr, consts, **p):
+    operands, starts = _halves(xs)
+    shape = _window_shape(operands[0].shape, p)
+    out = [bind("broadcast_in_dim", s, shape=shape, broadcast_dimensions=()) for s in starts]
+    for parts in zip(*[_windows(x, s, p) for x, s in zip(operands, starts)]):
+        out = _each(jaxpr, consts, out, parts)
+    return out
+
+
+def _each(program, consts, a, b):
+    """A computation on scalars applied element by element."""
+    from .. import vmap
+
+    shape = a[0].shape
+    run = lambda *xs: tuple(_core.eval_program(program, list(consts), *xs))  # noqa: E731
+    for _ in shape:
+        run = vmap(run)
+    return list(run(*a, *b))
+
+
+def _reduce_type(*xs, dimensions, **_):
+    operands = _halves(xs)[0]
+    for x in operands:
+        if any(not 0 <= d < x.ndim for d in dimensions):
+            raise ValueError(f"reduction axes {tuple(dimensions)} contains out-of-bounds indices for {x}.")
+    return [_aval([n for d, n in enumerate(x.shape) if d not in dimensions], x) for x in operands]
+
+
+@_register("reduce", _reduce_type, multiple=True)
+def reduce(*xs, jaxpr, dimensions, **_):
+    operands, starts = _halves(xs)
+    kept = [d for d in range(operands[0].ndim) if d not in dimensions]
+    shape = tuple([operands[0].shape[d] for d in kept])
+    n = math.prod([operands[0].shape[d] for d in dimensions])
+    rows = []
+    for x in operands:
+        x = bind("transpose", x, permutation=(*dimensions, *kept)) if kept and dimensions else x
+        rows.append(bind("reshape", x, new_sizes=(n, *shape), dimensions=None))
+    cut = lambda x, lo, hi: bind("slice", x, start_indices=(lo,) + (0,) * (x.ndim - 1), limit_indices=(hi, *x.shape[1:]), strides=None)  # noqa: E731
+    tail = []
+    # Halve until one row is left; an odd row waits for the end.
+    while n > 1:
+        half = n // 2
+        if n % 2:
+            tail.append([cut(x, n - 1, n) for x in rows])
+        rows = _each(jaxpr, (), [cut(x, 0, half) for x in rows], [cut(x, half, 2 * half) for x in rows])
+        n = half
+    out = [bind("broadcast_in_dim", s, shape=(1, *shape), broadcast_dimensions=()) for s in starts]
+    for part in ([rows] if n else []) + tail[::-1]:
+        out = _each(jaxpr, (), out, part)
+    return [bind("squeeze", x, dimensions=(0,)) for x in out]
+
+
+# ---- products
+
+
+def _conv_type(lhs, rhs, *, dimension_numbers, window_strides, padding, lhs_dilation, rhs_dilation, feature_group_count, batch_group_count, preferred_element_type=None, **_):
+    ls, rs, os = dimension_numbers
+    if lhs.ndim != rhs.ndim:
+        raise TypeError(f"convolution requires lhs and rhs ndim to be equal, got {lhs.ndim} and {rhs.ndim}.")
+    if lhs.dtype != rhs.dtype:
+        raise TypeError(f"lax.conv_general_dilated requires arguments to have the same dtypes, got {lhs.dtype.name}, {rhs.dtype.name}.")
+    if len(window_strides) != lhs.ndim - 2:
+        raise TypeError(f"conv_general_dilated window and window_strides must have the same number of dimensions, got {len(window_strides)} strides for {lhs.ndim - 2} axes.")
+    features, kernel_features = lhs.shape[ls[1]], rhs.shape[rs[1]]
+    if features % feature_group_count or features // feature_group_count != kernel_features:
+        raise ValueError(
+            f"conv_general_dilated lhs feature dimension size divided by feature_group_count must equal the rhs input feature dimension size, but "
+            f"{features} // {feature_group_count} != {kernel_features}."
+        )
+    if rhs.shape[rs[0]] % feature_group_count:
+        raise ValueError(f"conv_general_dilated rhs output feature dimension size must be a multiple of feature_group_count, but {rhs.shape[rs[0]]} is not a multiple of {feature_group_count}.")
+    if lhs.shape[ls[0]] % batch_group_count:
+        raise ValueError(f"conv_general_dilated lhs batch dimension size must be a multiple of batch_group_count, but {lhs.shape[ls[0]]} is not a multiple of {batch_group_count}.")
+    shape = [0] * lhs.ndim
+    shape[os[0]], shape[os[1]] = lhs.shape[ls[0]] // batch_group_count, rhs.shape[rs[0]]
+    for i, o in enumerate(os[2:]):
+        n, w = _dilated(lhs.shape[ls[2 + i]], lhs_dilation[i]), _dilated(rhs.shape[rs[2 + i]], rhs_dilation[i])
+        lo, hi = padding[i]
+        shape[o] = max(0, (n + lo + hi - w) // window_strides[i] + 1)
+    dtype = lhs.dtype if preferred_element_type is None else preferred_element_type
+    return ShapedArray(tuple(shape), dtype, weak_type=False)
+
+
+@_register("conv_general_dilated", _conv_type)
+def conv_general_dilated(
+    lhs, rhs, *, dimension_numbers, window_strides, padding, lhs_dilation, rhs_dilation, feature_group_count, batch_group_count,
+    precision=None, preferred_element_type=None, **_,
+):  # fmt: skip
+    ls, rs, os = dimension_numbers
+    lhs, rhs = bind("transpose", lhs, permutation=tuple(ls)), bind("transpose", rhs, permutation=tuple(rs))
+    if batch_group_count > 1:
+        # Batch groups are feature groups whose features come from different batch entries.
+        g, n, c = batch_group_count, lhs.shape[0] // batch_group_count, lhs.shape[1]
+        lhs = bind("reshape", lhs, new_sizes=(g, n, *lhs.shape[1:]), dimensions=None)
+        lhs = bind("transpose", lhs, permutation=(1, 0, *range(2, lhs.ndim)))
+        lhs = bind("reshape", lhs, new_sizes=(n, g * c, *lhs.shape[3:]), dimensions=None)
+        feature_group_count = g
+    groups = feature_group_count
+    k = lhs.ndim - 2
+    kernel = tuple(rhs.shape[2:])
+    config = ((0, 0, 0), (0, 0, 0), *[(lo, hi, d - 1) for (lo, hi), d in zip(padding, lhs_dilation)])
+    if any(c != (0, 0, 0) for c in config):
+        lhs = bind("pad", lhs, lhs.dtype.type(0), padding_config=config)
+    n, c = lhs.shape[:2]
+    out = tuple([max(0, (m - _dilated(w, d)) // s + 1) for m, w, d, s in zip(lhs.shape[2:], kernel, rhs_dilation, window_strides)])
+    o = rhs.shape[0]
+    dtype = lhs.dtype if preferred_element_type is None else preferred_element_type
+    if 0 in kernel or 0 in out or c == 0:
+        y = bind("broadcast_in_dim", np.dtype(dtype).type(0), shape=(n, o, *out), broadcast_dimensions=())
+        return bind("transpose", y, permutation=_inverse(os))
+    patches = []
+    for offset in itertools.product(*[range(w) for w in kernel]):
+        starts = [i * d for i, d in zip(offset, rhs_dilation)]
+        limits = [s + (m - 1) * step + 1 for s, m, step in zip(starts, out, window_strides)]
+        cut = bind("slice", lhs, start_indices=(0, 0, *starts), limit_indices=(n, c, *limits), strides=(1, 1, *window_strides))
+        patches.append(bind("broadcast_in_dim", cut, shape=(n, c, 1, *out), broadcast_dimensions=(0, 1, *range(3, 3 + k))))
+    x = patches[0] if len(patches) == 1 else bind("concatenate", *patches, dimension=2)
+    size = len(patches)
+    x = bind("reshape", x, new_sizes=(n, groups, c // groups * size, *out), dimensions=None)
+    w = bind("reshape", rhs, new_sizes=(groups, o // groups, c // groups * size), dimensions=None)
+    numbers = (((2,), (2,)), ((0,), (1,)))
+    y = bind("dot_general", w, x, dimension_numbers=numbers, precision=precision, preferred_element_type=dtype)
+    # (groups, o / groups, n, out...) to (n, o, out...)
+    y = bind("transpose", y, permutation=(2, 0, 1, *range(3, 3 + k)))
+    y = bind("reshape", y, new_sizes=(n, o, *out), dimensions=None)
+    return bind("transpose", y, permutation=_inverse(os))
+
+
+def _inverse(permutation):
+    return tuple([int(i) for i in np.argsort(permutation)])
+
+
+def _ragged_type(lhs, rhs, group_sizes, *, preferred_element_type=None, **_):
+    dtype = lhs.dtype if preferred_element_type is None else preferred_element_type
+    return ShapedArray((lhs.shape[0], rhs.shape[2]), dtype, weak_type=False)
+
+
+@_register("ragged_dot_general", _ragged_type)
+def ragged_dot_general(lhs, rhs, group_sizes, *, ragged_dot_dimension_numbers, precision=None, preferred_element_type=None, group_offset=None):
+    numbers = ragged_dot_dimension_numbers
+    if numbers.dot_dimension_numbers != (((1,), (1,)), ((), ())) or numbers.lhs_ragged_dimensions != (0,) or group_offset is not None:
+        raise NotImplementedError("ragged_dot_general with axes other than those of ragged_dot")
+    m, (g, _, n) = lhs.shape[0], rhs.shape
+    dtype = lhs.dtype if preferred_element_type is None else preferred_element_type
+    ends = bind("cumsum", group_sizes, axis=0, reverse=False)
+    row = bind("iota", dtype=group_sizes.dtype, shape=(m, g), dimension=0)
+    wide = lambda v: bind("broadcast_in_dim", v, shape=(m, g), broadcast_dimensions=(1,))  # noqa: E731
+    inside = bind("and", bind("lt", row, wide(ends)), bind("ge", row, wide(bind("sub", ends, group_sizes))))
+    # Every row meets every group's matrix, all but its own zeroed: one product, summed over groups.
+    mask = bind("convert_element_type", inside, new_dtype=lhs.dtype, weak_type=False)
+    x = bind("mul", *[bind("broadcast_in_dim", v, shape=(m, g, lhs.shape[1]), broadcast_dimensions=d) for v, d in ((mask, (0, 1)), (lhs, (0, 2)))])
+    return bind("dot_general", x, rhs, dimension_numbers=(((1, 2), (0, 1)), ((), ())), precision=precision, preferred_element_type=dtype)
+
+
+# ---- others
+
+
+@_register("optimization_barrier", lambda *xs: list(xs), multiple=True)
+def optimization_barrier(*xs):
+    return list(xs)
+
+
+@_register("mulhi", lambda x, y: _aval(np.broadcast_shapes(tuple(x.shape), tuple(y.shape)), x))
+def mulhi(x, y):
+    dtype = x.dtype
+    if dtype.itemsize > 4:
+        raise NotImplementedError("mulhi of 64-bit integers")
+    wide = np.dtype(np.int64 if dtype.kind == "i" else np.uint64)
+    x, y = (bind("convert_element_type", v, new_dtype=wide, weak_type=False) for v in (x, y))
+    top = bind("shift_right_arithmetic" if dtype.kind == "i" else "shift_right_logical", bind("mul", x, y), wide.type(8 * dtype.itemsize))
+    return bind("convert_element_type", top, new_dtype=dtype, weak_type=False)
+
