@@ -63,7 +63,7 @@ impl Backend for CpuBackend {
         Ok(Buffer::ready(Block::zeroed(bytes)?))
     }
     fn adopt(&self, owner: Box<dyn HostMemory>) -> Res<Buffer> {
-        if owner.bytes().as_ptr() as usize % ELEMENT_ALIGN != 0 {
+        if !(owner.bytes().as_ptr() as usize).is_multiple_of(ELEMENT_ALIGN) {
             return self.upload(owner.bytes());
         }
         Ok(Buffer::ready(Adopted(owner)))

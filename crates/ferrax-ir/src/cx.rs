@@ -90,7 +90,7 @@ pub type Masked = (Arc<Program>, Vec<bool>);
 
 /// Programs to programs: how a rule with bodies recurs. Implemented once, above this crate, and remembered in the program.
 /// Masks are per input or output of `p`. A body is always batched on axis 0. A result may hold values that a closure's rule
-/// captured (`Program::held`); [`Cx::bind_body`] makes operands of them.
+/// captured (`Program::held`); `Cx::bind_body` makes operands of them.
 pub trait Recur {
     /// (x.., dx where nz..) -> (y.., dy where out_nz..), group by group: each group's tangents follow its primals.
     fn jvp(&self, p: &Arc<Program>, nz: &[bool], inst: &[bool], gi: &[usize], go: &[usize]) -> Res<Masked>;

@@ -1,6 +1,6 @@
 //! One view of a primitive's parameters, shared by printer, parser, `eqn.params` and `bind(name, **params)`.
 //!
-//! An op struct's fields *are* its JAX parameters, by name; [`primitive!`] declares both at once:
+//! An op struct's fields *are* its JAX parameters, by name; `primitive!` declares both at once:
 //!
 //! ```text
 //! primitive! {
@@ -115,7 +115,7 @@ impl ParamMap {
     }
 }
 
-/// Name and parameters of an op; written by [`primitive!`].
+/// Name and parameters of an op; written by `primitive!`.
 pub trait Params: Sized {
     fn names() -> Vec<&'static str>;
     fn name(&self) -> &'static str;

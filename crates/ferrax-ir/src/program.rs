@@ -3,7 +3,7 @@
 //! INVARIANT: variables are dense and in order of definition: held values, captured inputs, inputs, then the outputs of each
 //! equation. So an environment is a `Vec`, equality is `==` on the fields, and `parse(print(p))` needs no renaming.
 //! INVARIANT: a program in an op holds no arrays: what it captured is a leading input (`n_consts` of them), handed over beside it.
-//! `held` is not empty only between a transform that ran a user's rule and the [`crate::cx::Cx::bind_body`] that follows.
+//! `held` is not empty only between a transform that ran a user's rule and the `Cx::bind_body` that follows.
 use crate::aval::{Aval, Lit};
 use crate::effects::Effects;
 use crate::error::{Error, Res, value_err};

@@ -15,6 +15,7 @@
 macro_rules! table {
     ($Enum:ident: $($Name:ident $text:literal $doc:literal;)*) => {
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        #[allow(clippy::empty_docs)] // where the name says it all
         pub enum $Enum { $(#[doc = $doc] $Name),* }
         impl $Enum {
             pub const ALL: &'static [$Enum] = &[$($Enum::$Name),*];

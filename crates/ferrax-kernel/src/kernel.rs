@@ -13,7 +13,7 @@
 //! INVARIANT (checked by [`Kernel::verify`]): nodes are in order of definition and well typed; every load that its guards let
 //! through lies inside its input, so generated code needs no bounds checks.
 //!
-//! The mean of squares over rows of an f32[2,3] x: grid (2), rdims (3),
+//! The mean of squares over rows of an `f32[2,3]` x: grid (2), rdims (3),
 //! `n0 = load x[3 i + r]; n1 = mul n0 n0; n2 = reduce sum n1; n3 = const 3.0; n4 = div n2 n3`, output n4.
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Res};

@@ -101,7 +101,7 @@ pub enum Routine {
     /// Running combination along the middle axis of `[outer, n, inner]`, strictly in sequence (from the end where `reverse`), from the
     /// first element; the accumulator has the lane dtype and each element is rounded as it is written.
     Cumulative { kind: CumulativeKind, outer: usize, n: usize, inner: usize, reverse: bool, dtype: DType },
-    /// Sliding windows: out[o] = combine over the window at `o * strides - padding` with base and window dilation, of x and, outside of x, nothing;
+    /// Sliding windows: `out[o]` = combine over the window at `o * strides - padding` with base and window dilation, of x and, outside of x, nothing;
     /// in sequence (row major within the window) from the identity, accumulated in the lane dtype and rounded once.
     ReduceWindow { kind: ReduceKind, operand: Dims, window: Dims, strides: Dims, base_dilation: Dims, window_dilation: Dims, padding: Vec<(i64, i64)>, dtype: DType, out: Dims },
     /// Convolution as XLA has it, in the canonical layout: lhs [n, ci, spatial..], rhs [co, ci / groups, window..], out [n, co, spatial..].

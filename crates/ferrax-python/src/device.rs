@@ -26,6 +26,7 @@ pub struct PyDevice(pub Arc<Device>);
 #[pymethods]
 impl PyDevice {
     #[getter]
+    #[allow(clippy::misnamed_getters)] // JAX's `id` counts within the platform
     fn id(&self) -> usize {
         self.0.index
     }

@@ -4,7 +4,7 @@
 //!
 //! | module | names |
 //! |---|---|
-//! | [`array`] | `Array`, `ArrayImpl`, `Tracer`, their operators, indexing and conversions; `install_methods` |
+//! | [`mod@array`] | `Array`, `ArrayImpl`, `Tracer`, their operators, indexing and conversions; `install_methods` |
 //! | [`bind`] | `bind`, `elementwise`, promotion, `asarray`, `get_aval` |
 //! | [`transforms`] | `make_program`, `jvp`, `linearize`, `vmap`, `checkpoint`, custom rules |
 //! | [`program`], [`primitive`] | programs as objects, primitives defined in Python |

@@ -47,7 +47,7 @@ pub fn tagged(args: &[Value]) {
 }
 
 /// The tag of the staging trace a value belongs to, through batches and duals.
-fn staging<'a>(v: &'a Value) -> Option<(&'a Arc<Tag>, u32)> {
+fn staging(v: &Value) -> Option<(&Arc<Tag>, u32)> {
     match v {
         Value::Tracer(t) => match &t.0.node {
             Node::Var(v) => Some((&t.0.tag, *v)),

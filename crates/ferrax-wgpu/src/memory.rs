@@ -194,7 +194,7 @@ mod tests {
     fn classes_hold_their_request_and_waste_little() {
         for bytes in (0..5000).chain([1 << 20, (1 << 20) + 1, 3 << 20, (1 << 30) + 7]) {
             let c = class(bytes);
-            assert!(c >= bytes && c % 16 == 0 && c <= 256.max(bytes + bytes / 4 + 16), "{bytes}: {c}");
+            assert!(c >= bytes && c.is_multiple_of(16) && c <= 256.max(bytes + bytes / 4 + 16), "{bytes}: {c}");
         }
     }
 }

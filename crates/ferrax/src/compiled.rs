@@ -43,7 +43,7 @@ impl Compiled {
         let queued = plan.work() > ASYNC_WORK || plan.unbounded() || plan.waits();
         let exe = device.backend.compile(Arc::new(plan))?;
         Ok(Compiled {
-            outs: program.out_avals().iter().map(|a| a.clone()).collect(),
+            outs: program.out_avals().to_vec(),
             program,
             device: device.clone(),
             exe,

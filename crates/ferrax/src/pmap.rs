@@ -22,6 +22,7 @@ type Key = (Arc<Program>, usize);
 thread_local! { static CACHE: RefCell<HashMap<Key, Arc<Compiled>>> = RefCell::default() }
 const MAX_ENTRIES: usize = 256;
 
+#[allow(clippy::mutable_key_type)] // a program's hash does not see its caches
 fn compiled(p: &Arc<Program>, d: &Arc<Device>) -> Res<Arc<Compiled>> {
     let key = (p.clone(), d.id);
     if let Some(c) = CACHE.with(|c| c.borrow().get(&key).cloned()) {

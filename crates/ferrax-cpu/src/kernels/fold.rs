@@ -364,4 +364,4 @@ pub fn arg_folder(greatest: bool, d: DType, t: Tier) -> ArgFolder {
     }
     if greatest { lanes!(Greater) } else { lanes!(Less) }
 }
-const _: () = assert!(BLOCK % LANES == 0 && BLOCK < u32::MAX as usize);
+const _: () = assert!(BLOCK.is_multiple_of(LANES) && BLOCK < u32::MAX as usize);

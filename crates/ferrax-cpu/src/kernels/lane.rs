@@ -2,6 +2,7 @@
 //!
 //! INVARIANT: the lane of a narrow dtype holds a value that the dtype can hold exactly (i8 sign-extended, f16 as its f32);
 //! bools are one byte, 0 or 1.
+#![allow(clippy::eq_op)] // `x != x` asks for NaN in every lane type
 use ferrax_kernel::DType;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

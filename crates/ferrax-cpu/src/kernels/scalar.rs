@@ -2,6 +2,7 @@
 //!
 //! INVARIANT: a function sees and gives lanes that are canonical for their dtype; [`un`] and [`bin`] give a result of the lane's
 //! width, which [`canonical`] then brings back to a narrow dtype.
+#![allow(clippy::eq_op)] // `x != x` asks for NaN in every lane type
 use super::block::{Block, BlockFn, F1, F2, map1, map2, pick};
 use super::lane::*;
 use crate::tier::Tier;

@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 pub fn compile(c: &Conv, tier: Tier) -> Res<Run> {
     let rank = c.lhs.len().saturating_sub(2);
     let (groups, batches) = (c.feature_groups.max(1), c.batch_groups.max(1));
-    if c.lhs.len() < 2 || c.rhs.len() != c.lhs.len() || c.out.len() != c.lhs.len() || c.padding.len() != rank || c.out[1] % (groups * batches) != 0 {
+    if c.lhs.len() < 2 || c.rhs.len() != c.lhs.len() || c.out.len() != c.lhs.len() || c.padding.len() != rank || !c.out[1].is_multiple_of(groups * batches) {
         return Err(Error::Invalid(format!("inconsistent convolution {c:?}")));
     }
     let zero = Scalar::zero(c.dtype);

@@ -95,7 +95,7 @@ impl Rules for Cond {
             return Err(Error::not_implemented("IO effect not supported in vmap-of-cond."));
         }
         let all = vec![true; self.n_out()];
-        let mut results = self.each(|p| cx.inline(&*cx.recur().batch(p, ax, &b, &all)?.0, &args))?.into_iter();
+        let mut results = self.each(|p| cx.inline(&cx.recur().batch(p, ax, &b, &all)?.0, &args))?.into_iter();
         let mut out = results.next().unwrap_or_default();
         for (k, other) in (1i64..).zip(results) {
             let p = cx.pw2(Pw::Ge, &x[0], &int(Dtype::I32, k))?;

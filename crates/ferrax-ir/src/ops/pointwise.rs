@@ -479,7 +479,7 @@ impl Pointwise {
         // pow takes an integer exponent beside an inexact base
         let same = x.iter().all(|a| a.dtype == x[0].dtype) || self.f == Pw::Pow && x[1].dtype.is_int();
         for (i, a) in x.iter().enumerate() {
-            if !row.domain.has(a.dtype) && !(self.f == Pw::Pow && i == 1 && a.dtype.is_int()) {
+            if !(row.domain.has(a.dtype) || self.f == Pw::Pow && i == 1 && a.dtype.is_int()) {
                 let at = if n > 1 { format!(" at position {i}") } else { String::new() };
                 return type_err(format!(
                     "{} does not accept dtype {}{at}. Accepted dtypes{at} are subtypes of {}.",

@@ -195,7 +195,7 @@ fn numbered(g: &mut Graph, key: Node, shape: &Dims) -> Res<([Expr; 2], [Expr; 2]
     let key = [k0, k1].map(|k| leaf(g.broadcast(k, all.clone(), &dims)));
     let n = shape.size();
     let tail: Dims = (lead.len()..all.len()).collect();
-    let mut place = |g: &mut Graph, i: Node| {
+    let place = |g: &mut Graph, i: Node| {
         let i = g.reshape(i, shape.clone());
         leaf(g.broadcast(i, all.clone(), &tail))
     };

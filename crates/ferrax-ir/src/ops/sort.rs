@@ -11,7 +11,6 @@ use crate::primitive;
 use crate::value::{Value, Values};
 use ferrax_kernel::Dims;
 use ferrax_kernel::routine::Routine;
-use smallvec::smallvec;
 
 primitive! {
     pub struct Sort = "sort" {
