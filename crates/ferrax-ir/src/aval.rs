@@ -81,7 +81,8 @@ impl fmt::Debug for Aval {
     }
 }
 
-/// A rank-0 constant: no allocation, never a captured input. Complex128 has none (its bits do not fit): such a constant is an array.
+/// A rank-0 constant: no allocation, never a captured input. Both parts of a complex one are kept in single precision: a complex128
+/// that is not exact there is an array.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Lit {
     bits: u64,
@@ -94,13 +95,17 @@ impl Lit {
         Lit { bits: s.bits, dtype: Dtype::Num(s.dtype), weak }
     }
     pub fn c64(re: f32, im: f32, weak: bool) -> Lit {
-        Lit { bits: re.to_bits() as u64 | (im.to_bits() as u64) << 32, dtype: Dtype::C64, weak }
+        Lit::complex(Dtype::C64, re, im, weak)
+    }
+    /// A complex literal whose parts are exact in single precision.
+    pub fn complex(dtype: Dtype, re: f32, im: f32, weak: bool) -> Lit {
+        Lit { bits: re.to_bits() as u64 | (im.to_bits() as u64) << 32, dtype, weak }
     }
     pub fn from_f64(dtype: Dtype, x: f64) -> Lit {
         match dtype {
             Dtype::Num(d) => Lit::new(Scalar::from_f64(d, x), false),
             Dtype::Float0 => Lit { bits: 0, dtype, weak: false },
-            _ => Lit::c64(x as f32, 0.0, false),
+            d => Lit::complex(d, x as f32, 0.0, false),
         }
     }
     pub fn from_i64(dtype: Dtype, x: i64) -> Lit {

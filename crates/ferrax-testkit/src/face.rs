@@ -5,6 +5,7 @@ use ferrax_ir::mask::cat;
 use ferrax_ir::operators::emit;
 use ferrax_ir::ops::broadcast::BroadcastInDim;
 use ferrax_ir::ops::call::{Call, Remat};
+use ferrax_ir::ops::collective::{AllReduce, AllReduceKind, AxisIndex, Names};
 use ferrax_ir::ops::cond::{Cond, widen};
 use ferrax_ir::ops::convert::Convert;
 use ferrax_ir::ops::custom::{CustomJvp, CustomVjp, NumOuts};
@@ -230,6 +231,13 @@ pub fn jit<G: Fn(&[Value]) -> Res<Vec<Value>> + 'static>(f: G) -> impl Fn(&[Valu
 pub fn checkpoint(f: F, x: &[Value]) -> Res<Vec<Value>> {
     let (body, consts) = body(f, &avals(x))?;
     outs(bind(&Remat::new(body).into(), &[&consts, x].concat()))
+}
+
+pub fn psum(x: &Value, axis: &str) -> Value {
+    emit(AllReduce { kind: AllReduceKind::Sum, axes: Names([axis.into()].into_iter().collect()) }, std::slice::from_ref(x))
+}
+pub fn axis_index(axis: &str) -> Value {
+    emit(AxisIndex { axis_name: axis.into() }, &[])
 }
 
 pub type G = Arc<dyn Fn(&[Value]) -> Res<Vec<Value>> + Send + Sync>;

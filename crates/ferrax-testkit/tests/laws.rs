@@ -231,3 +231,18 @@ fn checkpoints() {
     matrix("checkpoint in scan", true, s(|x| Ok(sum(&scan(&|a| checkpoint(&|b| Ok(vec![sin(&sin(&b[0])) * x]), &a[..1]), &[x.clone()], &[], 3, false)?[0]))), &X);
     matrix("checkpoint of scan, while, cond", true, s(|x| Ok(checkpoint(&|a| Ok(vec![rnn(&a[0])? + newton(&a[0])? * branch(x)?]), &[x.clone()])?.remove(0))), &X);
 }
+#[test]
+fn named_axes() {
+    let norm = |x: &Value| -> Res<Value> { Ok(vmap_named(Some("i"), &|a| Ok(vec![&a[0] / &psum(&(&a[0] * &a[0]), "i") * convert(&(axis_index("i") + int(1)), Dtype::F64)]), std::slice::from_ref(x), &[Some(0)], &[0])?.remove(0)) };
+    let out = nums(&norm(&vec1(&[1.0, 2.0])).unwrap());
+    close(&out, &[0.2, 0.8], 1e-12, "norm");
+    matrix("psum in vmap", true, s(move |x| Ok(sum(&sin(&norm(x)?)))), &X);
+    let deep = |x: &Value| {
+        let inner = |y: &Value| jit(|a: &[Value]| scan(&|c| Ok(vec![sin(&c[0]) + psum(&c[0], "i") * 0.1 + convert(&axis_index("i"), Dtype::F64)]), &[a[0].clone()], &[], 3, false))(std::slice::from_ref(y));
+        Ok(sum(&vmap_named(Some("i"), &|a| inner(&a[0]), std::slice::from_ref(x), &[Some(0)], &[0])?[0]))
+    };
+    matrix("psum in scan in jit in vmap", true, s(deep), &X);
+    // only the named vmap answers, from outside another one, and without operands that have lanes
+    let two = |x: &Value| vmap_named(Some("i"), &|a| Ok(vec![vmap_named(Some("j"), &|b| Ok(vec![&b[0] * psum(&a[1], "i") + psum(&k(1.0), "j")]), &a[..1], &[Some(0)], &[0])?.remove(0)]), &[x.clone(), vec1(&[1.0, 2.0])], &[Some(0), Some(0)], &[0]);
+    close(&nums(&two(&arr(&[2, 2], &[1.0, 2.0, 3.0, 4.0])).unwrap()[0]), &[5.0, 8.0, 11.0, 14.0], 1e-12, "two axes");
+}

@@ -188,7 +188,7 @@ impl BodyRules for Remat {
         let sp = cx.recur().split(&self.jaxpr, unk, &vec![false; self.jaxpr.n_outs()], &vec![true; x.len()])?;
         let n_known = count(&not(&sp.out_unk));
         let (known, ins) = sp.known.dce(&(0..sp.known.n_outs()).map(|i| i < n_known).collect::<Vec<_>>());
-        let y = if n_known == 0 && !known.effects().io { Values::new() } else { cx.bind_body(&self.with(known), &pick(&pick(x, &not(unk)), &ins))? };
+        let y = cx.inline(&known, &pick(&pick(x, &not(unk)), &ins))?;
         let (unknown, ins) = self.jaxpr.dce(&sp.out_unk);
         Ok(merge(&sp.out_unk, rec.record_body(&self.with(unknown), &pick(x, &ins))?, y).into())
     }

@@ -30,7 +30,9 @@ impl Rules for Squeeze {
         linear_jvp(&self.clone().into(), cx, x, dx)
     }
     fn transpose(&self, cx: &dyn Cx, x: &[Arg], ct: &[Tan]) -> Res<Tans> {
-        Ok(smallvec![ct[0].as_ref().map(|ct| cx.reshape(ct, &x[0].aval().shape)).transpose()?])
+        let a = x[0].aval();
+        let kept: Dims = (0..a.rank()).filter(|k| !self.dimensions.contains(k)).collect();
+        Ok(smallvec![ct[0].as_ref().map(|ct| cx.broadcast(ct, &a.shape, &kept)).transpose()?])
     }
     fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         let Some(d) = d[0] else { return Ok((cx.bind(&self.clone().into(), x)?, smallvec![None])) };

@@ -132,7 +132,7 @@ impl<'a> Parser<'a> {
             Dtype::BOOL => Some(Lit::from(w == "True")),
             Dtype::Num(_) if dtype.is_int() => w.parse::<i128>().ok().map(|i| Lit::from_i64(dtype, i as i64)),
             Dtype::Num(_) => w.parse::<f64>().ok().map(|x| Lit::from_f64(dtype, x)),
-            Dtype::C64 => complex(w).map(|(re, im)| Lit::c64(re as f32, im as f32, false)),
+            Dtype::C64 | Dtype::C128 => complex(w).map(|(re, im)| Lit::complex(dtype, re as f32, im as f32, false)),
             _ => None,
         };
         lit.map_or_else(|| self.fail("wants a literal"), Ok)
