@@ -407,7 +407,16 @@ impl Builder {
     /// The program of `outs`, and the captured values, its leading inputs.
     pub fn close(self, outs: Vec<Atom>) -> (Program, Vec<Value>) {
         let ins: Vec<u32> = self.consts.iter().map(|c| c.0).chain(self.ins).collect();
-        let (p, kept) = finish(vec![], &ins, self.consts.len(), true, self.keep_dead, &self.avals, (self.firsts, self.lines, self.eqns), outs);
+        let (p, kept) = finish(
+            vec![],
+            &ins,
+            self.consts.len(),
+            true,
+            self.keep_dead,
+            &self.avals,
+            (self.firsts, self.lines, self.eqns),
+            outs,
+        );
         let consts = self.consts.into_iter().zip(kept).filter(|(_, k)| *k).map(|((_, v), _)| v).collect();
         (p, consts)
     }

@@ -52,24 +52,38 @@ fn four(x: &Value) -> Res<Value> {
 }
 
 fn main() {
-    println!("Value {} Aval {} Op {} Eqn {} bytes", size_of::<Value>(), size_of::<Aval>(), size_of::<Op>(), size_of::<ferrax_ir::program::Eqn>());
+    println!(
+        "Value {} Aval {} Op {} Eqn {} bytes",
+        size_of::<Value>(),
+        size_of::<Aval>(),
+        size_of::<Op>(),
+        size_of::<ferrax_ir::program::Eqn>()
+    );
     ferrax_transform::install(|| ferrax_transform::trace::Trace::eval(Rc::new(null::Null)));
     let (x, v) = (null::array(f64s(&[])), null::array(f64s(&[10])));
     let args = [x.clone(), x.clone()];
     row("eager mul f64[] through bind", N, || drop(black_box(chain_mul(&x))));
     row("eager mul f64[10] through bind", N, || drop(black_box(chain_mul(&v))));
     row("eager sin f64[] through bind", N, || drop(black_box(chain_sin(&x))));
-    row("stage mul (trace, close, drop)", N, || drop(black_box(make_program(&|a| Ok(vec![chain_mul(&a[0])]), &[f64s(&[])]))));
-    row("stage sin (trace, close, drop)", N, || drop(black_box(make_program(&|a| Ok(vec![chain_sin(&a[0])]), &[f64s(&[])]))));
+    row("stage mul (trace, close, drop)", N, || {
+        drop(black_box(make_program(&|a| Ok(vec![chain_mul(&a[0])]), &[f64s(&[])])))
+    });
+    row("stage sin (trace, close, drop)", N, || {
+        drop(black_box(make_program(&|a| Ok(vec![chain_sin(&a[0])]), &[f64s(&[])])))
+    });
     row("eager jvp of sin (sin, cos, mul)", N, || drop(black_box(jvp1(&|x| Ok(chain_sin(x)), &x, &x))));
     row("eager jvp of mul by a dual (mul, 2 mul, add)", N, || drop(black_box(jvp1(&|x| Ok(chain_mul(x)), &x, &x))));
-    row("eager linearize of sin (sin, cos; records mul)", N, || drop(black_box(linearize(&|a| Ok(vec![chain_sin(&a[0])]), std::slice::from_ref(&x)))));
+    row("eager linearize of sin (sin, cos; records mul)", N, || {
+        drop(black_box(linearize(&|a| Ok(vec![chain_sin(&a[0])]), std::slice::from_ref(&x))))
+    });
     if let Ok((_, lin)) = linearize(&|a| Ok(vec![chain_sin(&a[0])]), std::slice::from_ref(&x)) {
         row("eager transpose of the recorded mul", N, || drop(black_box(lin.transpose(&[Some(k(1.0))]))));
     }
     row("eager grad of sin, whole, per primitive", N, || drop(black_box(grad1(&|x| Ok(chain_sin(x)), &x))));
     row("eager grad of mul by a dual, whole, per primitive", N, || drop(black_box(grad1(&|x| Ok(chain_mul(x)), &x))));
-    row("eager vmap of sin over 10 lanes, per primitive", N, || drop(black_box(vmap1(&|x| Ok(chain_sin(x)), &v, 0, 0))));
+    row("eager vmap of sin over 10 lanes, per primitive", N, || {
+        drop(black_box(vmap1(&|x| Ok(chain_sin(x)), &v, 0, 0)))
+    });
     row("staged grad of sin, whole, per primitive", N, || {
         drop(black_box(make_program(&|a| Ok(vec![grad1(&|x| Ok(chain_sin(x)), &a[0])?]), &[f64s(&[])])))
     });
@@ -78,14 +92,21 @@ fn main() {
         fresh += 1.0; // a literal of its own, so nothing is remembered
         let c = fresh;
         let f = jit(move |a: &[Value]| Ok(vec![chain_sin(&(&a[0] * c))]));
-        drop(black_box(make_program(&|a| Ok(vec![grad1(&|x| Ok(f(std::slice::from_ref(x))?.remove(0)), &a[0])?]), &[f64s(&[])])))
+        drop(black_box(make_program(
+            &|a| Ok(vec![grad1(&|x| Ok(f(std::slice::from_ref(x))?.remove(0)), &a[0])?]),
+            &[f64s(&[])],
+        )))
     });
     row("eager grad of a four-op scalar function", N, || (0..N).for_each(|_| drop(black_box(grad1(&four, &x)))));
     let j = jit(|a: &[Value]| Ok(vec![&a[0] + &a[1]]));
     row("cached jit(x + y), whole call", N, || (0..N).for_each(|_| drop(black_box(j(&args)))));
-    row("first call of jit(x + 1): trace", 100, || (0..100).for_each(|_| drop(black_box(jit(|a: &[Value]| Ok(vec![&a[0] + 1.0]))(&args[..1])))));
+    row("first call of jit(x + 1): trace", 100, || {
+        (0..100).for_each(|_| drop(black_box(jit(|a: &[Value]| Ok(vec![&a[0] + 1.0]))(&args[..1]))))
+    });
     let rnn = |x: &Value| Ok(sum(&scan(&|a| Ok(vec![tanh(&(&a[0] * x))]), &[x.clone()], &[], 10, false)?[0]));
-    row("eager grad(scan of 10 steps), body traced anew", 20, || (0..20).for_each(|_| drop(black_box(grad1(&rnn, &x)))));
+    row("eager grad(scan of 10 steps), body traced anew", 20, || {
+        (0..20).for_each(|_| drop(black_box(grad1(&rnn, &x))))
+    });
     let op: Op = Pw::Mul.into();
     row("clone and drop of an op", N, || (0..N).for_each(|_| drop(black_box(op.clone()))));
     for n in [1_000usize, 10_000, 100_000] {

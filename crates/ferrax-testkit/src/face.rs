@@ -66,7 +66,9 @@ pub fn f64s(shape: &[usize]) -> Aval {
 pub fn arr(shape: &[usize], v: &[f64]) -> Value {
     init();
     let bytes: Vec<u8> = v.iter().flat_map(|x| x.to_le_bytes()).collect();
-    Value::Array(ferrax::array::from_bytes(f64s(shape), &bytes, ferrax::device::default_device(), false).expect("an array"))
+    Value::Array(
+        ferrax::array::from_bytes(f64s(shape), &bytes, ferrax::device::default_device(), false).expect("an array"),
+    )
 }
 pub fn sc(x: f64) -> Value {
     arr(&[], &[x])
@@ -234,7 +236,10 @@ pub fn checkpoint(f: F, x: &[Value]) -> Res<Vec<Value>> {
 }
 
 pub fn psum(x: &Value, axis: &str) -> Value {
-    emit(AllReduce { kind: AllReduceKind::Sum, axes: Names([axis.into()].into_iter().collect()) }, std::slice::from_ref(x))
+    emit(
+        AllReduce { kind: AllReduceKind::Sum, axes: Names([axis.into()].into_iter().collect()) },
+        std::slice::from_ref(x),
+    )
 }
 pub fn axis_index(axis: &str) -> Value {
     emit(AxisIndex { axis_name: axis.into() }, &[])
@@ -245,11 +250,25 @@ fn fun(name: &str, f: G) -> Fun {
     Fun::user(name, move |x| Ok(f(x)?.into()))
 }
 pub fn custom_jvp(name: &'static str, f: G, rule: G) -> impl Fn(&[Value]) -> Res<Vec<Value>> {
-    let op = CustomJvp { name: name.into(), call_jaxpr: fun(name, f), jvp: fun("rule", rule), num_consts: 0, symbolic_zeros: false };
+    let op = CustomJvp {
+        name: name.into(),
+        call_jaxpr: fun(name, f),
+        jvp: fun("rule", rule),
+        num_consts: 0,
+        symbolic_zeros: false,
+    };
     move |x| outs(bind(&op.clone().into(), x))
 }
 pub fn custom_vjp(name: &'static str, n_out: usize, f: G, fwd: G, bwd: G) -> impl Fn(&[Value]) -> Res<Vec<Value>> {
-    let op = CustomVjp { name: name.into(), call_jaxpr: fun(name, f), fwd: fun("fwd", fwd), bwd: fun("bwd", bwd), num_consts: 0, num_outs: NumOuts::new(n_out), symbolic_zeros: false };
+    let op = CustomVjp {
+        name: name.into(),
+        call_jaxpr: fun(name, f),
+        fwd: fun("fwd", fwd),
+        bwd: fun("bwd", bwd),
+        num_consts: 0,
+        num_outs: NumOuts::new(n_out),
+        symbolic_zeros: false,
+    };
     move |x| outs(bind(&op.clone().into(), x))
 }
 
@@ -269,9 +288,17 @@ pub fn linear_transpose(f: F, ins: &[Aval], ct: &[Option<Value>]) -> Res<Vec<Opt
 pub fn vmap(f: F, x: &[Value], in_axes: &[Option<usize>], out_axes: &[usize]) -> Res<Vec<Value>> {
     vmap_named(None, f, x, in_axes, out_axes)
 }
-pub fn vmap_named(name: Option<&str>, f: F, x: &[Value], in_axes: &[Option<usize>], out_axes: &[usize]) -> Res<Vec<Value>> {
+pub fn vmap_named(
+    name: Option<&str>,
+    f: F,
+    x: &[Value],
+    in_axes: &[Option<usize>],
+    out_axes: &[usize],
+) -> Res<Vec<Value>> {
     let n = ferrax_transform::batch_size(x, in_axes)?;
-    outs(ferrax_transform::vmap(&|x| Ok(f(x)?.into()), x, in_axes, n, name.map(Into::into), &|i, _, _| Ok(Some(out_axes.get(i).copied().unwrap_or(0)))))
+    outs(ferrax_transform::vmap(&|x| Ok(f(x)?.into()), x, in_axes, n, name.map(Into::into), &|i, _, _| {
+        Ok(Some(out_axes.get(i).copied().unwrap_or(0)))
+    }))
 }
 fn materialise(t: Option<Value>, a: &Aval) -> Res<Value> {
     current().inst(&t, a)
@@ -279,7 +306,10 @@ fn materialise(t: Option<Value>, a: &Aval) -> Res<Value> {
 pub fn value_and_grads(f: F, x: &[Value]) -> Res<(Value, Vec<Value>)> {
     let (y, lin) = linearize(f, x)?;
     if y.len() != 1 || y[0].rank() != 0 {
-        return Err(Error::type_error(format!("Gradient only defined for scalar-output functions. Output had shape: {:?}.", y[0].shape())));
+        return Err(Error::type_error(format!(
+            "Gradient only defined for scalar-output functions. Output had shape: {:?}.",
+            y[0].shape()
+        )));
     }
     let g = lin.transpose(&[Some(k(1.0))])?;
     Ok((y[0].clone(), g.into_iter().zip(x).map(|(t, x)| materialise(t, &x.aval())).collect::<Res<_>>()?))

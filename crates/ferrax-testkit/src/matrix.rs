@@ -77,14 +77,21 @@ pub fn matrix(name: &str, forward: bool, f: S, x: &[f64]) {
     // first order
     let g = nums(&get(&w("grad"), catch(|| grad1(&*f, &xv))));
     close(&g, &g_fd, 1e-6, &w("grad"));
-    let gs = [("grad(jit)", grad(jit1(f.clone()))), ("jit(grad)", jit1(grad(f.clone()))), ("jit(grad(jit))", jit1(grad(jit1(f.clone()))))];
+    let gs = [
+        ("grad(jit)", grad(jit1(f.clone()))),
+        ("jit(grad)", jit1(grad(f.clone()))),
+        ("jit(grad(jit))", jit1(grad(jit1(f.clone())))),
+    ];
     for (s, t) in gs {
         close(&nums(&get(&w(s), catch(|| t(&xv)))), &g, 1e-12, &w(s));
     }
     if forward {
         let dx: Vec<f64> = (0..n).map(|i| 0.3 + i as f64).collect();
         let want: f64 = dx.iter().zip(&g).map(|(a, b)| a * b).sum();
-        let jf = |f: S| -> S { let dx = vec1(&dx); Rc::new(move |x| Ok(jvp1(&*f, x, &dx)?.1)) };
+        let jf = |f: S| -> S {
+            let dx = vec1(&dx);
+            Rc::new(move |x| Ok(jvp1(&*f, x, &dx)?.1))
+        };
         for (s, t) in [("jvp", jf(f.clone())), ("jvp(jit)", jf(jit1(f.clone()))), ("jit(jvp)", jit1(jf(f.clone())))] {
             close(&nums(&get(&w(s), catch(|| t(&xv)))), &[want], 1e-11, &w(s));
         }
@@ -98,8 +105,22 @@ pub fn matrix(name: &str, forward: bool, f: S, x: &[f64]) {
     let h_fd: Vec<f64> = fd(&|x| nums(&grad1(&*f, &vec1(x)).unwrap()), x).concat();
     let h = nums(&get(&w("hessian"), catch(|| hessian(&*f, &xv))));
     close(&h, &h_fd, 1e-5, &w("hessian"));
-    let rr: S = { let g = grad(f.clone()); Rc::new(move |x| jacrev(&*g, x)) };
-    for (s, t) in [("jacrev(grad)", rr.clone()), ("jit(hessian)", jit1(hess(f.clone()))), ("hessian(jit)", hess(jit1(f.clone()))), ("jit(jacrev(grad(jit)))", jit1({ let g = grad(jit1(f.clone())); Rc::new(move |x| jacrev(&*g, x)) }))] {
+    let rr: S = {
+        let g = grad(f.clone());
+        Rc::new(move |x| jacrev(&*g, x))
+    };
+    for (s, t) in [
+        ("jacrev(grad)", rr.clone()),
+        ("jit(hessian)", jit1(hess(f.clone()))),
+        ("hessian(jit)", hess(jit1(f.clone()))),
+        (
+            "jit(jacrev(grad(jit)))",
+            jit1({
+                let g = grad(jit1(f.clone()));
+                Rc::new(move |x| jacrev(&*g, x))
+            }),
+        ),
+    ] {
         close(&nums(&get(&w(s), catch(|| t(&xv)))), &h, 1e-10, &w(s));
     }
     // batches: three lanes that may branch and iterate differently
@@ -127,10 +148,20 @@ pub fn matrix(name: &str, forward: bool, f: S, x: &[f64]) {
     let gt = get(&w("vmap(grad) in 1 out 1"), catch(|| vmap1(&*grad(f.clone()), &xt, 1, 1)));
     close(&nums(&transpose(&gt, &[1, 0])), &want_g, 1e-11, &w("vmap(grad) in 1 out 1"));
     let twice = arr(&[2, 3, n], &[rows.concat(), rows.concat()].concat());
-    close(&nums(&get(&w("vmap(vmap(grad))"), catch(|| vm(vm(grad(f.clone())))(&twice)))), &[want_g.clone(), want_g.clone()].concat(), 1e-11, &w("vmap(vmap(grad))"));
+    close(
+        &nums(&get(&w("vmap(vmap(grad))"), catch(|| vm(vm(grad(f.clone())))(&twice)))),
+        &[want_g.clone(), want_g.clone()].concat(),
+        1e-11,
+        &w("vmap(vmap(grad))"),
+    );
     // text
-    for (s, t, shape) in [("", f.clone(), vec![n]), ("grad", grad(f.clone()), vec![n]), ("hessian", hess(f.clone()), vec![n]), ("vmap(grad)", vm(grad(f.clone())), vec![3, n]), ("jit(grad(jit))", jit1(grad(jit1(f.clone()))), vec![n])] {
+    for (s, t, shape) in [
+        ("", f.clone(), vec![n]),
+        ("grad", grad(f.clone()), vec![n]),
+        ("hessian", hess(f.clone()), vec![n]),
+        ("vmap(grad)", vm(grad(f.clone())), vec![3, n]),
+        ("jit(grad(jit))", jit1(grad(jit1(f.clone()))), vec![n]),
+    ] {
         text_round_trip(&w(s), &t, &shape);
     }
 }
-

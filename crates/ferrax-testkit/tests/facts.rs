@@ -18,7 +18,10 @@ fn program(f: F, shape: &[usize]) -> Program {
     live.as_ref().with_consts(p.n_consts())
 }
 fn ops(p: &Program) -> Vec<&'static str> {
-    let own = p.eqns().iter().flat_map(|e| std::iter::once(e.op.name()).chain(e.op.bodies().into_iter().flat_map(|b| ops(b))));
+    let own = p
+        .eqns()
+        .iter()
+        .flat_map(|e| std::iter::once(e.op.name()).chain(e.op.bodies().into_iter().flat_map(|b| ops(b))));
     own.collect()
 }
 
@@ -46,29 +49,64 @@ fn branch_on_a_value_under_grad() {
 fn branch_on_a_value_under_jit_and_vmap_is_an_error() {
     let f = jit(|a: &[Value]| Ok(vec![leaky_relu(&a[0])?]));
     assert!(matches!(f(&[sc(1.0)]), Err(e) if e.kind() == Some(Kind::Concretization) && e.message().contains("jit")));
-    assert!(matches!(vmap1(&leaky_relu, &vec1(&[1.0, 2.0]), 0, 0), Err(e) if e.kind() == Some(Kind::Concretization) && e.message().contains("vmap")));
-    assert!(matches!(vmap1(&|x| grad1(&leaky_relu, x), &vec1(&[1.0, 2.0]), 0, 0), Err(e) if e.kind() == Some(Kind::Concretization)));
+    assert!(
+        matches!(vmap1(&leaky_relu, &vec1(&[1.0, 2.0]), 0, 0), Err(e) if e.kind() == Some(Kind::Concretization) && e.message().contains("vmap"))
+    );
+    assert!(
+        matches!(vmap1(&|x| grad1(&leaky_relu, x), &vec1(&[1.0, 2.0]), 0, 0), Err(e) if e.kind() == Some(Kind::Concretization))
+    );
     // an operand without lanes stays concrete under vmap
-    let y = vmap(&|a| Ok(vec![&a[0] * leaky_relu(&a[1])?]), &[vec1(&[1.0, 2.0]), sc(3.0)], &[Some(0), None], &[0]).unwrap();
+    let y =
+        vmap(&|a| Ok(vec![&a[0] * leaky_relu(&a[1])?]), &[vec1(&[1.0, 2.0]), sc(3.0)], &[Some(0), None], &[0]).unwrap();
     assert_eq!(nums(&y[0]), [9.0, 18.0]);
 }
 #[test]
 fn custom_rule_sees_concrete_values_under_grad() {
-    let f = custom_jvp("f", Arc::new(|a| Ok(vec![&a[0] * &a[0]])), Arc::new(|a| Ok(vec![&a[0] * &a[0], if a[0].item()?.parts().0 > 1.0 { &a[1] * 7.0 } else { &a[1] * 5.0 }])));
+    let f = custom_jvp(
+        "f",
+        Arc::new(|a| Ok(vec![&a[0] * &a[0]])),
+        Arc::new(|a| Ok(vec![&a[0] * &a[0], if a[0].item()?.parts().0 > 1.0 { &a[1] * 7.0 } else { &a[1] * 5.0 }])),
+    );
     near(num(&grad1(&|x| Ok(f(std::slice::from_ref(x))?.remove(0)), &sc(2.0)).unwrap()), 7.0);
     near(num(&grad1(&|x| Ok(f(std::slice::from_ref(x))?.remove(0)), &sc(0.5)).unwrap()), 5.0);
 }
 
 #[test]
 fn custom_rule_closes_over_lanes() {
-    let f = |w: &Value, x: &Value| { let (a, b) = (w.clone(), w.clone()); custom_jvp("f", Arc::new(move |x| Ok(vec![&x[0] * &a])), Arc::new(move |x| Ok(vec![&x[0] * &b, &x[1] * &b * 10.0])))(std::slice::from_ref(x)).map(|mut y| y.remove(0)) };
+    let f = |w: &Value, x: &Value| {
+        let (a, b) = (w.clone(), w.clone());
+        custom_jvp(
+            "f",
+            Arc::new(move |x| Ok(vec![&x[0] * &a])),
+            Arc::new(move |x| Ok(vec![&x[0] * &b, &x[1] * &b * 10.0])),
+        )(std::slice::from_ref(x))
+        .map(|mut y| y.remove(0))
+    };
     let (w, x) = (vec1(&[1.0, 2.0]), vec1(&[3.0, 4.0]));
     let y = vmap(&|a| Ok(vec![f(&a[0], &a[1])?]), &[w.clone(), x.clone()], &[Some(0), Some(0)], &[0]).unwrap();
     assert_eq!(nums(&y[0]), [3.0, 8.0]);
-    let g = grad1(&|x| Ok(sum(&vmap(&|a| Ok(vec![f(&a[0], &a[1])?]), &[w.clone(), x.clone()], &[Some(0), Some(0)], &[0])?[0])), &x).unwrap();
+    let g = grad1(
+        &|x| Ok(sum(&vmap(&|a| Ok(vec![f(&a[0], &a[1])?]), &[w.clone(), x.clone()], &[Some(0), Some(0)], &[0])?[0])),
+        &x,
+    )
+    .unwrap();
     assert_eq!(nums(&g), [10.0, 20.0]);
-    let f = |w: &Value, x: &Value| { let (a, b, c) = (w.clone(), w.clone(), w.clone()); custom_vjp("f", 1, Arc::new(move |x| Ok(vec![&x[0] * &a])), Arc::new(move |x| Ok(vec![&x[0] * &b])), Arc::new(move |x| Ok(vec![&x[0] * &c * 10.0])))(std::slice::from_ref(x)).map(|mut y| y.remove(0)) };
-    let g = grad1(&|x| Ok(sum(&vmap(&|a| Ok(vec![f(&a[0], &a[1])?]), &[w.clone(), x.clone()], &[Some(0), Some(0)], &[0])?[0])), &x).unwrap();
+    let f = |w: &Value, x: &Value| {
+        let (a, b, c) = (w.clone(), w.clone(), w.clone());
+        custom_vjp(
+            "f",
+            1,
+            Arc::new(move |x| Ok(vec![&x[0] * &a])),
+            Arc::new(move |x| Ok(vec![&x[0] * &b])),
+            Arc::new(move |x| Ok(vec![&x[0] * &c * 10.0])),
+        )(std::slice::from_ref(x))
+        .map(|mut y| y.remove(0))
+    };
+    let g = grad1(
+        &|x| Ok(sum(&vmap(&|a| Ok(vec![f(&a[0], &a[1])?]), &[w.clone(), x.clone()], &[Some(0), Some(0)], &[0])?[0])),
+        &x,
+    )
+    .unwrap();
     assert_eq!(nums(&g), [10.0, 20.0]);
 }
 
@@ -129,11 +167,23 @@ fn leaked_tracers_are_found() {
     vmap1(&keep, &vec1(&[1.0]), 0, 0).unwrap();
     leaked(use_it(), "vmap");
     // after an error
-    assert!(catch(|| grad1(&|x| { keep(x)?; Err(Error::value("user")) }, &sc(1.0))).is_err());
+    assert!(
+        catch(|| grad1(
+            &|x| {
+                keep(x)?;
+                Err(Error::value("user"))
+            },
+            &sc(1.0)
+        ))
+        .is_err()
+    );
     leaked(use_it(), "grad");
     // used inside another trace, returned without being used, and closed over by a body
     make_program(&|a| Ok(vec![keep(&a[0])?]), &[f64s(&[])]).unwrap();
-    leaked(catch(|| vmap(&|a| Ok(vec![&a[0] + stash.borrow().as_ref().unwrap()]), &[vec1(&[1.0])], &[Some(0)], &[0])), "jit");
+    leaked(
+        catch(|| vmap(&|a| Ok(vec![&a[0] + stash.borrow().as_ref().unwrap()]), &[vec1(&[1.0])], &[Some(0)], &[0])),
+        "jit",
+    );
     leaked(catch(|| make_program(&|_| Ok(vec![stash.borrow().clone().unwrap()]), &[f64s(&[])]).map(|_| vec![])), "jit");
     leaked(catch(|| scan(&|a| Ok(vec![&a[0] + stash.borrow().as_ref().unwrap()]), &[sc(1.0)], &[], 2, false)), "jit");
 }
@@ -181,7 +231,14 @@ fn jit_traces_once_and_never_keeps_tracers() {
     let c = cell.clone();
     let g = jit(move |a: &[Value]| Ok(vec![&a[0] * &*c.borrow()]));
     for x in [2.0, 3.0] {
-        let d = grad1(&|x| { *cell.borrow_mut() = x.clone(); Ok(g(std::slice::from_ref(x))?.remove(0)) }, &sc(x)).unwrap();
+        let d = grad1(
+            &|x| {
+                *cell.borrow_mut() = x.clone();
+                Ok(g(std::slice::from_ref(x))?.remove(0))
+            },
+            &sc(x),
+        )
+        .unwrap();
         near(num(&d), 2.0 * x);
     }
 }
@@ -204,7 +261,9 @@ fn linearize_runs_the_function_once() {
     let f = |a: &[Value]| Ok(vec![exp(&sin(&a[0]))]);
     let ((_, lin), runs) = counting(|| linearize(&f, &[sc(0.3)]).unwrap());
     assert_eq!(runs, HashMap::from([("sin", 1), ("cos", 1), ("exp", 1)])); // values and slopes, nothing linear
-    let (_, runs) = counting(|| (lin.apply(&[sc(1.0)]).unwrap(), lin.apply(&[sc(2.0)]).unwrap(), lin.transpose(&[Some(k(1.0))]).unwrap()));
+    let (_, runs) = counting(|| {
+        (lin.apply(&[sc(1.0)]).unwrap(), lin.apply(&[sc(2.0)]).unwrap(), lin.transpose(&[Some(k(1.0))]).unwrap())
+    });
     assert_eq!(runs, HashMap::from([("mul", 6)]));
     // through a loop: one forward scan, one backward scan
     let f = |x: &Value| Ok(scan(&|a| Ok(vec![sin(&a[0])]), std::slice::from_ref(x), &[], 5, false)?.remove(0));
@@ -222,47 +281,96 @@ fn zeros_are_not_made() {
         let y = reshape(&transpose(&(broadcast(x, &[2, 3], &[1]) * broadcast(&unused, &[2, 3], &[1])), &[1, 0]), &[6]);
         Ok(vec![sum(&(y / broadcast(&exp(&sum(&k)), &[6], &[]))), sum(&k)])
     };
-    let p = program(&|a| { let (y, lin) = linearize(&many, a)?; Ok(vec![y[0].clone(), lin.transpose(&[Some(k(1.0)), None])?.remove(0).unwrap()]) }, &[3]);
+    let p = program(
+        &|a| {
+            let (y, lin) = linearize(&many, a)?;
+            Ok(vec![y[0].clone(), lin.transpose(&[Some(k(1.0)), None])?.remove(0).unwrap()])
+        },
+        &[3],
+    );
     assert_eq!(zeros(&p), 0, "{p}");
     // a zero cotangent or tangent emits nothing at all
     let (y, lin) = linearize(&|a| Ok(vec![sin(&a[0]), cos(&a[1])]), &[sc(1.0), sc(2.0)]).unwrap();
     assert_eq!(y.len(), 2);
     let (cts, runs) = counting(|| lin.transpose(&[Some(k(1.0)), None]).unwrap());
     assert!(cts[0].is_some() && cts[1].is_none() && runs == HashMap::from([("mul", 1)]));
-    let ((_, t), runs) = counting(|| jvp(&|a| Ok(vec![&a[0] * &a[1], cos(&a[1])]), &[sc(1.0), sc(2.0)], &[Some(sc(1.0)), None]).unwrap());
+    let ((_, t), runs) = counting(|| {
+        jvp(&|a| Ok(vec![&a[0] * &a[1], cos(&a[1])]), &[sc(1.0), sc(2.0)], &[Some(sc(1.0)), None]).unwrap()
+    });
     assert!(t[0].is_some() && t[1].is_none() && runs == HashMap::from([("mul", 2), ("cos", 1)]));
     // carries whose cotangent never comes stay out of the transposed loop
-    let p = program(&|a| Ok(vec![grad1(&|x| Ok(scan(&|c| Ok(vec![sin(&c[0]), &c[1] * 2.0]), &[x.clone(), x.clone()], &[], 3, false)?.remove(0)), &a[0])?]), &[]);
+    let p = program(
+        &|a| {
+            Ok(vec![grad1(
+                &|x| Ok(scan(&|c| Ok(vec![sin(&c[0]), &c[1] * 2.0]), &[x.clone(), x.clone()], &[], 3, false)?.remove(0)),
+                &a[0],
+            )?])
+        },
+        &[],
+    );
     assert!(!p.to_string().contains("2.0:f64[]"), "{p}");
 }
 #[test]
 fn unused_residuals_are_dropped() {
     // the primal output of a jitted call is not computed when only the gradient is asked for
     let f = Rc::new(jit(|a: &[Value]| Ok(vec![sum(&tanh(&(exp(&sin(&a[0])) + log(&a[0])))), sum(&sqrt(&a[0]))])));
-    let p = program(&move |a| { let f = f.clone(); Ok(vec![grad1(&|x| Ok(f(std::slice::from_ref(x))?.remove(0)), &a[0])?]) }, &[4]);
+    let p = program(
+        &move |a| {
+            let f = f.clone();
+            Ok(vec![grad1(&|x| Ok(f(std::slice::from_ref(x))?.remove(0)), &a[0])?])
+        },
+        &[4],
+    );
     assert!(!ops(&p).contains(&"sqrt") && ops(&p).iter().filter(|o| **o == "reduce_sum").count() == 0, "{p}");
     // a residual that depends on loop constants alone leaves the loop; a constant is not stacked
-    let p = program(&|a| Ok(vec![grad1(&|x| { let w = sin(x); Ok(sum(&scan(&|c| Ok(vec![&c[0] * cos(&w)]), &[vec1(&[1.0, 1.0])], &[], 100, false)?[0])) }, &a[0])?]), &[2]);
+    let p = program(
+        &|a| {
+            Ok(vec![grad1(
+                &|x| {
+                    let w = sin(x);
+                    Ok(sum(&scan(&|c| Ok(vec![&c[0] * cos(&w)]), &[vec1(&[1.0, 1.0])], &[], 100, false)?[0]))
+                },
+                &a[0],
+            )?])
+        },
+        &[2],
+    );
     let stacked = p.to_string().matches("f64[100,2]").count();
     assert_eq!(stacked, 1, "only the carry is stacked\n{p}");
 }
 #[test]
 fn vmap_of_while_runs_as_long_as_the_slowest_lane() {
-    let f = |x: &Value| Ok(while_loop(&|a| Ok(vec![lt(&a[0], &k(100.0))]), &|a| Ok(vec![&a[0] * 2.0, &a[1] + int(1)]), &[x.clone(), int(0)])?.remove(1));
+    let f = |x: &Value| {
+        Ok(while_loop(
+            &|a| Ok(vec![lt(&a[0], &k(100.0))]),
+            &|a| Ok(vec![&a[0] * 2.0, &a[1] + int(1)]),
+            &[x.clone(), int(0)],
+        )?
+        .remove(1))
+    };
     let (y, runs) = counting(|| vmap1(&f, &vec1(&[1.0, 30.0, 200.0]), 0, 0).unwrap());
     assert_eq!(nums(&y), [7.0, 2.0, 0.0]);
     assert_eq!(runs["while"], 1);
 }
 #[test]
 fn reverse_through_while_costs_its_trips() {
-    let f = |x: &Value| Ok(while_loop(&|a| Ok(vec![gt(&a[0], &k(1e-6))]), &|a| Ok(vec![sin(&(&a[0] * 0.5)), &a[1] + &a[0] * x]), &[x.clone(), k(0.0)])?.remove(1));
+    let f = |x: &Value| {
+        Ok(while_loop(
+            &|a| Ok(vec![gt(&a[0], &k(1e-6))]),
+            &|a| Ok(vec![sin(&(&a[0] * 0.5)), &a[1] + &a[0] * x]),
+            &[x.clone(), k(0.0)],
+        )?
+        .remove(1))
+    };
     let (_, runs) = counting(|| grad1(&f, &sc(1.0)).unwrap());
     assert_eq!(runs, HashMap::from([("while", 1), ("tape_scan", 1), ("add_any", 1)]));
 }
 
 #[test]
 fn checkpoint_keeps_its_operands_only() {
-    let f = |x: &Value| -> Res<Value> { Ok(checkpoint(&|a| Ok(vec![sin(&exp(&a[0]))]), std::slice::from_ref(x))?.remove(0)) };
+    let f = |x: &Value| -> Res<Value> {
+        Ok(checkpoint(&|a| Ok(vec![sin(&exp(&a[0]))]), std::slice::from_ref(x))?.remove(0))
+    };
     let ((_, lin), runs) = counting(|| linearize(&|a| Ok(vec![f(&a[0])?]), &[sc(0.3)]).unwrap());
     assert_eq!((lin.residuals.len(), runs), (1, HashMap::from([("exp", 1), ("sin", 1)])));
     let (_, runs) = counting(|| lin.transpose(&[Some(k(1.0))]).unwrap());
@@ -277,26 +385,57 @@ fn checkpoint_keeps_its_operands_only() {
 
 #[test]
 fn what_cannot_be_differentiated_says_so() {
-    let f = custom_vjp("f", 1, Arc::new(|a| Ok(vec![sin(&a[0])])), Arc::new(|a| Ok(vec![sin(&a[0]), a[0].clone()])), Arc::new(|a| Ok(vec![&a[1] * cos(&a[0])])));
+    let f = custom_vjp(
+        "f",
+        1,
+        Arc::new(|a| Ok(vec![sin(&a[0])])),
+        Arc::new(|a| Ok(vec![sin(&a[0]), a[0].clone()])),
+        Arc::new(|a| Ok(vec![&a[1] * cos(&a[0])])),
+    );
     let f = |x: &Value| Ok(f(std::slice::from_ref(x))?.remove(0));
-    assert!(matches!(jvp1(&f, &sc(1.0), &sc(1.0)), Err(e) if matches!(e.kind(), Some(Kind::Type | Kind::UnexpectedTracer))));
+    assert!(
+        matches!(jvp1(&f, &sc(1.0), &sc(1.0)), Err(e) if matches!(e.kind(), Some(Kind::Type | Kind::UnexpectedTracer)))
+    );
     near(num(&grad1(&|x| grad1(&f, x), &sc(1.0)).unwrap()), -(1f64.sin()));
     // a custom rule that closes over a differentiated value: an error, not a wrong number. Eager, staged, in a body
-    let bad = |x: &Value| { let c = x * 1.0; let d = c.clone(); custom_jvp("bad", Arc::new(move |a| Ok(vec![&a[0] * &c])), Arc::new(move |a| Ok(vec![&a[0] * &d, &a[1] * &d])))(std::slice::from_ref(x)).map(|mut y| y.remove(0)) };
+    let bad = |x: &Value| {
+        let c = x * 1.0;
+        let d = c.clone();
+        custom_jvp("bad", Arc::new(move |a| Ok(vec![&a[0] * &c])), Arc::new(move |a| Ok(vec![&a[0] * &d, &a[1] * &d])))(
+            std::slice::from_ref(x),
+        )
+        .map(|mut y| y.remove(0))
+    };
     assert!(matches!(catch(|| grad1(&bad, &sc(1.0))), Err(e) if e.kind() == Some(Kind::UnexpectedTracer)));
-    assert!(matches!(catch(|| grad1(&|x| Ok(jit(move |a: &[Value]| Ok(vec![bad(&a[0])?]))(std::slice::from_ref(x))?.remove(0)), &sc(1.0))), Err(e) if matches!(e.kind(), Some(Kind::Type | Kind::UnexpectedTracer))));
+    assert!(
+        matches!(catch(|| grad1(&|x| Ok(jit(move |a: &[Value]| Ok(vec![bad(&a[0])?]))(std::slice::from_ref(x))?.remove(0)), &sc(1.0))), Err(e) if matches!(e.kind(), Some(Kind::Type | Kind::UnexpectedTracer)))
+    );
     // a while whose end depends on a tangent cannot be linearised
-    let by_tangent = custom_jvp("g", Arc::new(|a| Ok(vec![a[0].clone()])), Arc::new(|a| Ok(vec![a[0].clone(), while_loop(&|b| Ok(vec![lt(&b[0], &k(9.0))]), &|b| Ok(vec![&b[0] * 2.0]), &[a[1].clone()])?.remove(0)])));
+    let by_tangent = custom_jvp(
+        "g",
+        Arc::new(|a| Ok(vec![a[0].clone()])),
+        Arc::new(|a| {
+            Ok(vec![
+                a[0].clone(),
+                while_loop(&|b| Ok(vec![lt(&b[0], &k(9.0))]), &|b| Ok(vec![&b[0] * 2.0]), &[a[1].clone()])?.remove(0),
+            ])
+        }),
+    );
     let g = |x: &Value| Ok(by_tangent(std::slice::from_ref(x))?.remove(0));
     near(num(&jvp1(&g, &sc(1.0), &sc(1.0)).unwrap().1), 16.0);
     assert!(matches!(catch(|| grad1(&g, &sc(1.0))), Err(e) if e.kind() == Some(Kind::NotImplemented)));
-    assert!(matches!(vmap(&|a| Ok(a.to_vec()), &[vec1(&[1.0]), vec1(&[1.0, 2.0])], &[Some(0), Some(0)], &[0]), Err(e) if e.kind().is_some()));
+    assert!(
+        matches!(vmap(&|a| Ok(a.to_vec()), &[vec1(&[1.0]), vec1(&[1.0, 2.0])], &[Some(0), Some(0)], &[0]), Err(e) if e.kind().is_some())
+    );
 }
 #[test]
 fn dead_branches() {
     // grad inside vmap is clean; vmap inside grad differentiates the select that cond became, and mul_zero keeps the dead lane out
     // (JAX gives nan there)
-    let f = |x: &Value| Ok(cond(&gt(x, &k(0.0)), &|a| Ok(vec![sqrt(&a[0])]), &|a| Ok(vec![a[0].clone()]), std::slice::from_ref(x))?.remove(0));
+    let f = |x: &Value| {
+        Ok(cond(&gt(x, &k(0.0)), &|a| Ok(vec![sqrt(&a[0])]), &|a| Ok(vec![a[0].clone()]), std::slice::from_ref(x))?
+            .remove(0))
+    };
     let xs = vec1(&[0.0, 4.0]);
     assert_eq!(nums(&vmap1(&|x| grad1(&f, x), &xs, 0, 0).unwrap()), [1.0, 0.25]);
     let g = nums(&grad1(&|xs| Ok(sum(&vmap1(&f, xs, 0, 0)?)), &xs).unwrap());
@@ -311,7 +450,10 @@ fn dead_branches() {
 #[test]
 fn idle_lanes() {
     // a lane that has stopped runs the body on; its result is dropped; under grad(vmap) its zero cotangent meets an infinite slope
-    let f = |x: &Value| Ok(while_loop(&|a| Ok(vec![gt(&a[0], &k(0.0))]), &|a| Ok(vec![sqrt(&a[0]) - 1.0]), std::slice::from_ref(x))?.remove(0));
+    let f = |x: &Value| {
+        Ok(while_loop(&|a| Ok(vec![gt(&a[0], &k(0.0))]), &|a| Ok(vec![sqrt(&a[0]) - 1.0]), std::slice::from_ref(x))?
+            .remove(0))
+    };
     let xs = vec1(&[0.0, 0.25]);
     assert_eq!(nums(&vmap1(&f, &xs, 0, 0).unwrap()), [0.0, -0.5]);
     assert_eq!(nums(&vmap1(&|x| grad1(&f, x), &xs, 0, 0).unwrap()), [1.0, 1.0]);
@@ -361,7 +503,14 @@ fn a_hundred_thousand_equations_do_not_recurse() {
 
 #[test]
 fn bad_text_is_an_error() {
-    for t in ["", "{", "{ lambda ; a:f64[2]. let b:f64[3] = sin a in (b,) }", "{ lambda ; a:f64[]. let in (b,) }", "{ lambda ; a:f64[]. let b:f64[] = nope a in (b,) }", "{ lambda ; a:f64[]. let b:f64[] = add a in (b,) }"] {
+    for t in [
+        "",
+        "{",
+        "{ lambda ; a:f64[2]. let b:f64[3] = sin a in (b,) }",
+        "{ lambda ; a:f64[]. let in (b,) }",
+        "{ lambda ; a:f64[]. let b:f64[] = nope a in (b,) }",
+        "{ lambda ; a:f64[]. let b:f64[] = add a in (b,) }",
+    ] {
         assert!(parse(t).is_err(), "{t}");
     }
     let p = parse("{ lambda ; a:f64[] b:i64[]. let c:f64[] = mul a 2.0:f64[]  d:bool[] = lt b -3:i64[] e:f64[]=select_n d nan:f64[] c in (e, a, 1:i64[]) }").unwrap();

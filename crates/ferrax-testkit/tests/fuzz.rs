@@ -49,9 +49,21 @@ fn random(r: &mut Rng, depth: usize, inner: usize) -> B {
         1 => Affine(random(r, d, inner), r.unit() * 1.5, r.unit()),
         2 => MulX(random(r, d, inner)),
         3 => Sum(random(r, d, inner)),
-        4 | 5 => Scan { body: random(r, d, inner), n: r.next(4), reverse: r.next(2) == 0, xs: r.next(2) == 0, out: r.next(3), then: random(r, d, inner) },
+        4 | 5 => Scan {
+            body: random(r, d, inner),
+            n: r.next(4),
+            reverse: r.next(2) == 0,
+            xs: r.next(2) == 0,
+            out: r.next(3),
+            then: random(r, d, inner),
+        },
         6 | 7 => Cond { at: r.unit() * 2.0, t: random(r, d, inner), f: random(r, d, inner), then: random(r, d, inner) },
-        8 | 9 => While { below: 1.0 + r.unit() * 4.0, most: 1 + r.next(4) as i64, body: random(r, d, inner), then: random(r, d, inner) },
+        8 | 9 => While {
+            below: 1.0 + r.unit() * 4.0,
+            most: 1 + r.next(4) as i64,
+            body: random(r, d, inner),
+            then: random(r, d, inner),
+        },
         10 => CountWhile { n: r.next(4) as i64, body: random(r, d, inner), then: random(r, d, inner) },
         11 => Jit(random(r, d, inner), random(r, d, inner)),
         12 if inner > 0 => Grad(random(r, d, inner - 1), random(r, d, inner)),
@@ -74,7 +86,10 @@ fn ev(node: &B, y: &Value, x: &Value) -> Res<Value> {
         Sin(a) => sin(&ev(a, y, x)?),
         Affine(a, m, c) => ev(a, y, x)? * *m + *c,
         MulX(a) => ev(a, y, x)? * tanh(x),
-        Sum(a) => { let v = ev(a, y, x)?; tanh(&(&v * &sum(&v))) }
+        Sum(a) => {
+            let v = ev(a, y, x)?;
+            tanh(&(&v * &sum(&v)))
+        }
         Slice(a) => {
             let v = ev(a, y, x)?;
             let i = convert(&(sum(&v) * 0.7), Dtype::I32);
@@ -88,29 +103,56 @@ fn ev(node: &B, y: &Value, x: &Value) -> Res<Value> {
                 Ok(vec![v.clone(), &a[1] + &sum(&v), &v * &a[0]])
             };
             let r = scan(&f, &[y.clone(), k(0.0)], &xs, *n, *reverse)?;
-            let v = match out { 0 => r[0].clone(), 1 => tanh(&(y * &r[1])), _ => sum_axis(&r[2], 0) };
+            let v = match out {
+                0 => r[0].clone(),
+                1 => tanh(&(y * &r[1])),
+                _ => sum_axis(&r[2], 0),
+            };
             ev(then, &v, x)?
         }
         Cond { at, t, f, then } => {
             let p = lt(&sum(y), &k(*at));
-            ev(then, &cond(&p, &|a| Ok(vec![ev(t, &a[0], x)?]), &|a| Ok(vec![ev(f, &a[0], &a[0])?]), std::slice::from_ref(y))?[0], x)?
+            ev(
+                then,
+                &cond(
+                    &p,
+                    &|a| Ok(vec![ev(t, &a[0], x)?]),
+                    &|a| Ok(vec![ev(f, &a[0], &a[0])?]),
+                    std::slice::from_ref(y),
+                )?[0],
+                x,
+            )?
         }
         While { below, most, body, then } => {
             let go = |a: &[Value]| Ok(vec![and(&lt(&sum(&(&a[0] * &a[0])), &k(*below)), &lt(&a[1], &int(*most)))]);
-            let r = while_loop(&go, &|a| Ok(vec![tanh(&ev(body, &a[0], x)?) * 1.3 + 0.2, &a[1] + int(1)]), &[y.clone(), int(0)])?;
+            let r = while_loop(
+                &go,
+                &|a| Ok(vec![tanh(&ev(body, &a[0], x)?) * 1.3 + 0.2, &a[1] + int(1)]),
+                &[y.clone(), int(0)],
+            )?;
             ev(then, &r[0], x)?
         }
         CountWhile { n, body, then } => {
-            let r = while_loop(&|a| Ok(vec![lt(&a[1], &int(*n))]), &|a| Ok(vec![tanh(&ev(body, &a[0], x)?), &a[1] + int(1)]), &[y.clone(), int(0)])?;
+            let r = while_loop(
+                &|a| Ok(vec![lt(&a[1], &int(*n))]),
+                &|a| Ok(vec![tanh(&ev(body, &a[0], x)?), &a[1] + int(1)]),
+                &[y.clone(), int(0)],
+            )?;
             ev(then, &r[0], x)?
         }
         CustomVjp(f, then) => {
             let (f, g, h) = (f.clone(), f.clone(), f.clone());
-            let k = custom_vjp("k", 1, Arc::new(move |a| Ok(vec![ev(&f, &a[0], &a[1])?])), Arc::new(move |a| Ok(vec![ev(&g, &a[0], &a[1])?, a[0].clone(), a[1].clone()])), Arc::new(move |a| {
-                let (_, lin) = linearize(&|b| Ok(vec![ev(&h, &b[0], &b[1])?]), &a[..2])?;
-                let cts = lin.transpose(&[Some(a[2].clone())])?;
-                Ok(cts.into_iter().map(|t| t.unwrap_or(&a[2] * 0.0)).collect())
-            }));
+            let k = custom_vjp(
+                "k",
+                1,
+                Arc::new(move |a| Ok(vec![ev(&f, &a[0], &a[1])?])),
+                Arc::new(move |a| Ok(vec![ev(&g, &a[0], &a[1])?, a[0].clone(), a[1].clone()])),
+                Arc::new(move |a| {
+                    let (_, lin) = linearize(&|b| Ok(vec![ev(&h, &b[0], &b[1])?]), &a[..2])?;
+                    let cts = lin.transpose(&[Some(a[2].clone())])?;
+                    Ok(cts.into_iter().map(|t| t.unwrap_or(&a[2] * 0.0)).collect())
+                }),
+            );
             ev(then, &k(&[y.clone(), x.clone()])?[0], x)?
         }
         Checkpoint(f, then) => {
@@ -133,16 +175,26 @@ fn ev(node: &B, y: &Value, x: &Value) -> Res<Value> {
         }
         Vmap(f, axis, then) => {
             let rows = broadcast(y, if *axis == 0 { [2, size(y)] } else { [size(y), 2] }.as_slice(), &[1 - axis]);
-            let r = vmap(&|a| Ok(vec![ev(f, &(&a[0] * &a[1]), x)?]), &[rows, vec1(&[0.8, -0.5])], &[Some(*axis), Some(0)], &[*axis])?;
+            let r = vmap(
+                &|a| Ok(vec![ev(f, &(&a[0] * &a[1]), x)?]),
+                &[rows, vec1(&[0.8, -0.5])],
+                &[Some(*axis), Some(0)],
+                &[*axis],
+            )?;
             ev(then, &sum_axis(&r[0], *axis), x)?
         }
         CustomJvp(f, then) => {
             let (f, g) = (f.clone(), f.clone());
-            let h = custom_jvp("h", Arc::new(move |a| Ok(vec![ev(&f, &a[0], &a[1])?])), Arc::new(move |a| {
-                let (y, dy) = jvp(&|b| Ok(vec![ev(&g, &b[0], &b[1])?]), &a[..2], &[Some(a[2].clone()), Some(a[3].clone())])?;
-                let dy = dy[0].clone().unwrap_or(&a[2] * 0.0);
-                Ok(vec![y[0].clone(), dy])
-            }));
+            let h = custom_jvp(
+                "h",
+                Arc::new(move |a| Ok(vec![ev(&f, &a[0], &a[1])?])),
+                Arc::new(move |a| {
+                    let (y, dy) =
+                        jvp(&|b| Ok(vec![ev(&g, &b[0], &b[1])?]), &a[..2], &[Some(a[2].clone()), Some(a[3].clone())])?;
+                    let dy = dy[0].clone().unwrap_or(&a[2] * 0.0);
+                    Ok(vec![y[0].clone(), dy])
+                }),
+            );
             ev(then, &h(&[y.clone(), x.clone()])?[0], x)?
         }
     })
@@ -155,7 +207,9 @@ fn random_programs() {
     let depth = std::env::var("DEPTH").map_or(3, |d| d.parse().unwrap());
     for seed in from.parse::<u64>().unwrap()..to.parse().unwrap() {
         let mut r = Rng(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
-        (0..5).for_each(|_| { r.next(2); });
+        (0..5).for_each(|_| {
+            r.next(2);
+        });
         let node = random(&mut r, depth, 1);
         if std::env::var("SHOW").is_ok() {
             eprintln!("seed {seed}: {node:?}");
@@ -175,11 +229,19 @@ fn bit_for_bit() {
     let (mut inner, mut n) = (0, 0);
     for seed in 1..200u64 {
         let mut r = Rng(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
-        (0..5).for_each(|_| { r.next(2); });
+        (0..5).for_each(|_| {
+            r.next(2);
+        });
         let node = random(&mut r, 3, 1);
         let f: matrix::S = Rc::new(move |x| Ok(sum(&(ev(&node, x, x)? * sin(x)))));
         let (x, xs) = (vec1(&[0.31, -0.72]), arr(&[3, 2], &[0.31, -0.72, 0.1, 0.2, 0.3, -0.4]));
-        for (t, x) in [(f.clone(), &x), (grad(f.clone()), &x), (hess(f.clone()), &x), (vm(grad(f.clone())), &xs), (grad(matrix::total(vm(f.clone()))), &xs)] {
+        for (t, x) in [
+            (f.clone(), &x),
+            (grad(f.clone()), &x),
+            (hess(f.clone()), &x),
+            (vm(grad(f.clone())), &xs),
+            (grad(matrix::total(vm(f.clone()))), &xs),
+        ] {
             assert!(same(&bits(&t, x), &bits(&jit1(t), x)), "seed {seed}");
         }
         n += 1;

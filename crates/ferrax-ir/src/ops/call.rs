@@ -61,7 +61,13 @@ pub fn front_dims(b: &[bool]) -> Axes {
     b.iter().map(|b| b.then_some(0)).collect()
 }
 
-fn jvp(body: &Arc<Program>, with: impl Fn(Arc<Program>) -> Op, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
+fn jvp(
+    body: &Arc<Program>,
+    with: impl Fn(Arc<Program>) -> Op,
+    cx: &dyn Cx,
+    x: &[Value],
+    dx: &[Tan],
+) -> Res<(Values, Tans)> {
     let m = body.n_outs();
     let (body, nz) = cx.recur().jvp(body, &nonzero(dx), &vec![false; m], &[x.len()], &[m])?;
     let args: Values = x.iter().cloned().chain(dx.iter().flatten().cloned()).collect();
@@ -76,7 +82,14 @@ fn transpose(body: &Arc<Program>, with: impl Fn(Arc<Program>) -> Op, cx: &dyn Cx
     let cts = spread(&nz, cx.bind_body(&with(body), &args)?);
     Ok(merge(&lin, cts, vec![None; x.len()]).into())
 }
-fn batch(body: &Arc<Program>, with: impl Fn(Arc<Program>) -> Op, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
+fn batch(
+    body: &Arc<Program>,
+    with: impl Fn(Arc<Program>) -> Op,
+    cx: &dyn Cx,
+    ax: Axis,
+    x: &[Value],
+    d: &[Dim],
+) -> Res<(Values, Axes)> {
     let (body, out) = cx.recur().batch(body, ax, &lanes(d), &vec![false; body.n_outs()])?;
     Ok((cx.bind_body(&with(body), &fronts(cx, x, d)?)?, front_dims(&out)))
 }
@@ -111,7 +124,8 @@ impl BodyRules for Call {
     fn split(&self, cx: &dyn Cx, rec: &dyn Cx, x: &[Value], unk: &[bool]) -> Res<Values> {
         let sp = cx.recur().split(&self.jaxpr, unk, &vec![false; self.jaxpr.n_outs()], &vec![true; x.len()])?;
         let idle = sp.known.n_outs() == 0 && !sp.known.effects().io;
-        let mut known = if idle { vec![] } else { cx.bind_body(&self.with(sp.known.clone()), &pick(x, &not(unk)))?.into_vec() };
+        let mut known =
+            if idle { vec![] } else { cx.bind_body(&self.with(sp.known.clone()), &pick(x, &not(unk)))?.into_vec() };
         let new = known.split_off(count(&not(&sp.out_unk)));
         let args = cat(&[&residuals(&sp, x, new), &pick(x, unk)]);
         Ok(merge(&sp.out_unk, rec.record_body(&self.with(sp.unknown.clone()), &args)?, known).into())

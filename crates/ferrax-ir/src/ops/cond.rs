@@ -39,7 +39,11 @@ impl Cond {
         self.branches.first().map_or(0, |b| b.n_outs())
     }
     /// Transforms each branch with the union of what any branch needs on its outputs.
-    fn agree(&self, n: usize, mut f: impl FnMut(&Arc<Program>, &[bool]) -> Res<(Arc<Program>, Vec<bool>)>) -> Res<(Vec<bool>, Vec<Arc<Program>>)> {
+    fn agree(
+        &self,
+        n: usize,
+        mut f: impl FnMut(&Arc<Program>, &[bool]) -> Res<(Arc<Program>, Vec<bool>)>,
+    ) -> Res<(Vec<bool>, Vec<Arc<Program>>)> {
         fixpoint(vec![false; n], |m| {
             let each = self.each(|b| f(b, m))?;
             let union = each.iter().fold(m.to_vec(), |u, e| or(&u, &e.1));
@@ -49,7 +53,9 @@ impl Cond {
 }
 impl Rules for Cond {
     fn infer(&self, x: &[Aval]) -> Res<Avals> {
-        let (Some(first), Some((index, x))) = (self.branches.first(), x.split_first()) else { return type_err("cond takes an index and at least one branch") };
+        let (Some(first), Some((index, x))) = (self.branches.first(), x.split_first()) else {
+            return type_err("cond takes an index and at least one branch");
+        };
         if index.dtype != Dtype::I32 || index.rank() != 0 {
             return type_err(format!("cond called with index of type {} instead of int32.", index.long()));
         }
@@ -58,7 +64,9 @@ impl Rules for Cond {
             check_ins("cond", x, b)?;
             let other = b.out_avals();
             if !same_avals(&out, &other) {
-                return type_err(format!("cond branches must have equal output types but they differ: {out:?} and {other:?}"));
+                return type_err(format!(
+                    "cond branches must have equal output types but they differ: {out:?} and {other:?}"
+                ));
             }
             out.iter_mut().zip(&other).for_each(|(a, b)| a.weak &= b.weak);
         }
@@ -130,7 +138,11 @@ impl BodyRules for Cond {
                 let mut mine = cx.inline(&sps[k].known, a)?.into_vec();
                 let mut out: Values = mine.drain(..n_known).collect();
                 for (j, avals) in new_avals.iter().enumerate() {
-                    if j == k { out.extend(mine.drain(..)) } else { out.extend(avals.iter().map(|a| cx.zeros(a)).collect::<Res<Vec<_>>>()?) }
+                    if j == k {
+                        out.extend(mine.drain(..))
+                    } else {
+                        out.extend(avals.iter().map(|a| cx.zeros(a)).collect::<Res<Vec<_>>>()?)
+                    }
                 }
                 Ok(out)
             };
@@ -157,7 +169,9 @@ impl BodyRules for Cond {
         let slot_avals: Vec<Aval> = slots.iter().map(Value::aval).collect();
         let unk_avals = pick(self.branches[0].in_avals(), ops_unk);
         let branches = sps.iter().zip(&at).map(|(s, at)| {
-            let place = |k: usize, a: &Aval| if k >= *at && k < at + s.res.len() { In::Old(k - at) } else { In::New(a.clone()) };
+            let place = |k: usize, a: &Aval| {
+                if k >= *at && k < at + s.res.len() { In::Old(k - at) } else { In::New(a.clone()) }
+            };
             let mut ins: Vec<In> = slot_avals.iter().enumerate().map(|(k, a)| place(k, a)).collect();
             ins.extend((0..unk_avals.len()).map(|k| In::Old(s.res.len() + k)));
             s.unknown.rewire(&ins, None)

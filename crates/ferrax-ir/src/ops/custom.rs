@@ -89,7 +89,11 @@ impl Rules for CustomJvp {
         // n outputs, then a tangent for each inexact one
         let n = (0..=out.len()).find(|n| n + out[..*n].iter().filter(|v| v.has_tangent()).count() == out.len());
         let Some(n) = n else {
-            return type_err(format!("Custom JVP rule {} must produce a tangent for each differentiable output, but it returned {} values", self.jvp.name(), out.len()));
+            return type_err(format!(
+                "Custom JVP rule {} must produce a tangent for each differentiable output, but it returned {} values",
+                self.jvp.name(),
+                out.len()
+            ));
         };
         let y: Values = out[..n].iter().cloned().collect();
         let dy = spread_tangents(&y, out[n..].iter().cloned());
@@ -100,8 +104,13 @@ impl Rules for CustomJvp {
     }
     fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         let own = &d[self.num_consts..];
-        let own_tan: Vec<Dim> = x[self.num_consts..].iter().zip(own).filter(|(v, _)| v.has_tangent()).map(|(_, d)| *d).collect();
-        let op = CustomJvp { call_jaxpr: cx.recur().batch_fun(&self.call_jaxpr, ax, d, &[]), jvp: cx.recur().batch_fun(&self.jvp, ax, &cat(&[own, &own_tan]), &[]), ..self.clone() };
+        let own_tan: Vec<Dim> =
+            x[self.num_consts..].iter().zip(own).filter(|(v, _)| v.has_tangent()).map(|(_, d)| *d).collect();
+        let op = CustomJvp {
+            call_jaxpr: cx.recur().batch_fun(&self.call_jaxpr, ax, d, &[]),
+            jvp: cx.recur().batch_fun(&self.jvp, ax, &cat(&[own, &own_tan]), &[]),
+            ..self.clone()
+        };
         Ok(all_front(cx.bind(&op.into(), &fronts(cx, x, d)?)?, |n| smallvec![Some(0); n]))
     }
     fn lower(&self, b: &mut Graph, x: &[Node], _: &[Aval]) -> Res<Nodes> {
@@ -199,7 +208,12 @@ impl Rules for CustomVjp {
         let mut y = self.fwd.call(cx, x)?.into_vec();
         let n = self.num_outs.get();
         if y.len() < n {
-            return type_err(format!("Custom VJP fwd rule {} returned {} values where the function has {} outputs", self.fwd.name(), y.len(), n));
+            return type_err(format!(
+                "Custom VJP fwd rule {} returned {} values where the function has {} outputs",
+                self.fwd.name(),
+                y.len(),
+                n
+            ));
         }
         let res = y.split_off(n);
         let t = tangents(cx, x, &dx[self.num_consts..])?;
@@ -214,7 +228,8 @@ impl Rules for CustomVjp {
     }
     fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         let own = &d[self.num_consts..];
-        let own_tan: Vec<Dim> = x[self.num_consts..].iter().zip(own).filter(|(v, _)| v.has_tangent()).map(|(_, d)| *d).collect();
+        let own_tan: Vec<Dim> =
+            x[self.num_consts..].iter().zip(own).filter(|(v, _)| v.has_tangent()).map(|(_, d)| *d).collect();
         // all residuals and cotangents are batched; the cotangent of an operand without lanes is summed over them
         let op = CustomVjp {
             call_jaxpr: cx.recur().batch_fun(&self.call_jaxpr, ax, d, &[]),
@@ -285,7 +300,12 @@ impl Rules for CustomLin {
         let cts: Vec<Value> = ct.iter().zip(&self.out_avals).map(|(ct, a)| cx.inst(ct, a)).collect::<Res<_>>()?;
         let out = self.bwd.call(cx, &cat(&[&known, &cts]))?;
         if out.len() != x.len() - self.num_res {
-            return type_err(format!("Custom VJP bwd rule {} must produce a cotangent for each of the {} differentiable arguments, but it returned {}", self.bwd.name(), x.len() - self.num_res, out.len()));
+            return type_err(format!(
+                "Custom VJP bwd rule {} must produce a cotangent for each of the {} differentiable arguments, but it returned {}",
+                self.bwd.name(),
+                x.len() - self.num_res,
+                out.len()
+            ));
         }
         let linear = x[self.num_res..].iter().zip(out).map(|(a, v)| a.is_linear().then_some(v));
         Ok(std::iter::repeat_n(None, self.num_res).chain(linear).collect())

@@ -74,7 +74,12 @@ impl Params for Loop {
                 ("reverse", Param::Bool(self.reverse), Show::nonempty),
             ],
             trip => {
-                let mut v = vec![always("jaxpr", body), always("num_carry", n(self.n_carry)), always("num_consts", n(self.n_consts)), always("reverse", Param::Bool(self.reverse))];
+                let mut v = vec![
+                    always("jaxpr", body),
+                    always("num_carry", n(self.n_carry)),
+                    always("num_consts", n(self.n_consts)),
+                    always("reverse", Param::Bool(self.reverse)),
+                ];
                 if let Trip::Static(length) = trip {
                     v.push(always("length", n(*length)));
                     v.push(always("unroll", Param::Int(self.unroll as i64)));
@@ -87,15 +92,37 @@ impl Params for Loop {
         if name == "while" {
             let body: Arc<Program> = p.take("body_jaxpr")?;
             let n_ys: usize = p.take("num_ys")?;
-            let Some(n_carry) = body.n_outs().checked_sub(n_ys) else { return type_err("while has more ys than outputs") };
-            let trip = Trip::While { cond: p.take("cond_jaxpr")?, n_cond: p.take("cond_nconsts")?, counted: p.take("counted")? };
-            return Loop { trip, reverse: p.take("reverse")?, n_consts: p.take("body_nconsts")?, n_carry, unroll: 1, body }.checked();
+            let Some(n_carry) = body.n_outs().checked_sub(n_ys) else {
+                return type_err("while has more ys than outputs");
+            };
+            let trip = Trip::While {
+                cond: p.take("cond_jaxpr")?,
+                n_cond: p.take("cond_nconsts")?,
+                counted: p.take("counted")?,
+            };
+            return Loop {
+                trip,
+                reverse: p.take("reverse")?,
+                n_consts: p.take("body_nconsts")?,
+                n_carry,
+                unroll: 1,
+                body,
+            }
+            .checked();
         }
         p.remove("linear");
         p.remove("_split_transpose");
         let trip = if name == "scan" { Trip::Static(p.take("length")?) } else { Trip::Dyn };
         let unroll = p.remove("unroll").and_then(|u| u32::from_param(&u)).unwrap_or(1);
-        Loop { trip, reverse: p.take("reverse")?, n_consts: p.take("num_consts")?, n_carry: p.take("num_carry")?, unroll, body: p.take("jaxpr")? }.checked()
+        Loop {
+            trip,
+            reverse: p.take("reverse")?,
+            n_consts: p.take("num_consts")?,
+            n_carry: p.take("num_carry")?,
+            unroll,
+            body: p.take("jaxpr")?,
+        }
+        .checked()
     }
 }
 
@@ -105,13 +132,20 @@ impl Loop {
     }
     /// Counts that fit the bodies.
     fn checked(self) -> Res<Loop> {
-        let fits = self.n_consts.checked_add(self.n_carry).is_some_and(|n| n <= self.body.n_ins()) && self.n_carry <= self.body.n_outs();
+        let fits = self.n_consts.checked_add(self.n_carry).is_some_and(|n| n <= self.body.n_ins())
+            && self.n_carry <= self.body.n_outs();
         let fits = fits
             && match &self.trip {
-                Trip::While { cond, n_cond, .. } => n_cond.checked_add(self.n_carry) == Some(cond.n_ins()) && cond.n_outs() == 1,
+                Trip::While { cond, n_cond, .. } => {
+                    n_cond.checked_add(self.n_carry) == Some(cond.n_ins()) && cond.n_outs() == 1
+                }
                 _ => true,
             };
-        if fits { Ok(self) } else { type_err(format!("{}: the numbers of consts and carries do not fit its programs", Params::name(&self))) }
+        if fits {
+            Ok(self)
+        } else {
+            type_err(format!("{}: the numbers of consts and carries do not fit its programs", Params::name(&self)))
+        }
     }
     pub fn n_head(&self) -> usize {
         match self.trip {
@@ -145,7 +179,10 @@ impl Loop {
     pub fn element(&self, a: &Aval) -> Res<Aval> {
         match (a.tape, &self.trip) {
             (0, Trip::Static(n)) if a.shape.first() == Some(n) => Ok(a.unbatched(0)),
-            (0, Trip::Static(n)) => Err(Error::value(format!("scan got value with no leading axis to scan over, or one that is not of length {n}: {}", a.long()))),
+            (0, Trip::Static(n)) => Err(Error::value(format!(
+                "scan got value with no leading axis to scan over, or one that is not of length {n}: {}",
+                a.long()
+            ))),
             (0, _) => Err(Error::type_error(format!("{}: {} is not a tape", Params::name(self), a.long()))),
             _ => Ok(Aval { tape: a.tape - 1, ..a.clone() }),
         }
@@ -184,16 +221,28 @@ impl Rules for Loop {
         }
         let out = self.body.out_avals();
         if !same_avals(&ins, self.body.in_avals()) || !same_avals(&x[k.clone()], &out[..self.n_carry]) {
-            return type_err(format!("{name} body function carry input and carry output must have equal types: it takes {:?} and returns {out:?}; operands are {x:?}", self.body.in_avals()));
+            return type_err(format!(
+                "{name} body function carry input and carry output must have equal types: it takes {:?} and returns {out:?}; operands are {x:?}",
+                self.body.in_avals()
+            ));
         }
         if let Trip::While { cond, .. } = &self.trip {
             let p = cond.out_avals();
-            if !same_avals(&cat(&[&x[h], &x[k]]), cond.in_avals()) || p.len() != 1 || p[0].dtype != Dtype::BOOL || p[0].rank() != 0 {
+            if !same_avals(&cat(&[&x[h], &x[k]]), cond.in_avals())
+                || p.len() != 1
+                || p[0].dtype != Dtype::BOOL
+                || p[0].rank() != 0
+            {
                 return type_err(format!("cond_fun must return a boolean scalar, but got output type(s) {p:?}."));
             }
         }
         let count = self.counted().then(|| Aval::scalar(Dtype::I32));
-        Ok(out[..self.n_carry].iter().cloned().chain(out[self.n_carry..].iter().map(|a| self.stacked(a))).chain(count).collect())
+        Ok(out[..self.n_carry]
+            .iter()
+            .cloned()
+            .chain(out[self.n_carry..].iter().map(|a| self.stacked(a)))
+            .chain(count)
+            .collect())
     }
 
     fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
@@ -248,10 +297,15 @@ impl Rules for Loop {
             Ok((k_out.to_vec(), (p, c_nz.to_vec(), s_nz.to_vec())))
         })?;
         let known = |r: &Range<usize>| x[r.clone()].iter().filter_map(|a| a.known().cloned()).collect::<Vec<_>>();
-        let linear = |r: &Range<usize>| x[r.clone()].iter().filter(|a| a.is_linear()).map(|a| a.aval().strong()).collect::<Vec<_>>();
+        let linear = |r: &Range<usize>| {
+            x[r.clone()].iter().filter(|a| a.is_linear()).map(|a| a.aval().strong()).collect::<Vec<_>>()
+        };
         let (kc, ks) = (known(&c), known(&s));
         let acc: Vec<Value> = pick(&linear(&c), &c_nz).iter().map(|a| cx.zeros(a)).collect::<Res<_>>()?;
-        let carry: Vec<Value> = (0..k.len()).filter(|i| k_nz[*i]).map(|i| cx.inst(&ct_k[i], &x[k.start + i].aval().strong())).collect::<Res<_>>()?;
+        let carry: Vec<Value> = (0..k.len())
+            .filter(|i| k_nz[*i])
+            .map(|i| cx.inst(&ct_k[i], &x[k.start + i].aval().strong()))
+            .collect::<Res<_>>()?;
         let ys: Vec<Value> = ct_y.iter().flatten().cloned().collect();
         // body': known consts; accumulators, ct carry; ct ys, known xs
         let mut ins: Vec<Aval> = cat(&[&avals(&kc), &avals(&acc), &avals(&carry)]);
@@ -272,7 +326,13 @@ impl Rules for Loop {
             }
             Ok(out)
         })?;
-        let op = Loop { reverse: !self.reverse, n_consts: consts.len() + n_kc, n_carry: n_acc + n_carry, body, ..self.clone() };
+        let op = Loop {
+            reverse: !self.reverse,
+            n_consts: consts.len() + n_kc,
+            n_carry: n_acc + n_carry,
+            body,
+            ..self.clone()
+        };
         let out = cx.bind(&op.into(), &cat(&[&known(&h), &consts, &kc, &acc, &carry, &ys, &ks]))?;
         let (ct_c, rest) = out.split_at(n_acc);
         let (ct_k, ct_s) = rest.split_at(n_carry);
@@ -289,7 +349,8 @@ impl Rules for Loop {
         let (h_b, c_b, s_b, n_ys) = (b(&h), b(&c), b(&s), self.n_ys());
         let carry_and_body = |start: Vec<bool>| {
             fixpoint(start, |k_b| {
-                let (body, out) = cx.recur().batch(&self.body, ax, &cat(&[&c_b, k_b, &s_b]), &cat(&[k_b, &vec![false; n_ys]]))?;
+                let (body, out) =
+                    cx.recur().batch(&self.body, ax, &cat(&[&c_b, k_b, &s_b]), &cat(&[k_b, &vec![false; n_ys]]))?;
                 Ok((out[..k.len()].to_vec(), (body, out[k.len()..].to_vec())))
             })
         };
@@ -313,9 +374,15 @@ impl Rules for Loop {
         let lane_axis = |v: &Value, to: usize| if v.tape() > 0 { 0 } else { to };
         let head: Vec<Value> = h.map(|i| cx.to_front(&x[i], d[i])).collect::<Res<_>>()?;
         let consts: Vec<Value> = c.map(|i| cx.to_front(&x[i], d[i])).collect::<Res<_>>()?;
-        let carry: Vec<Value> = k.clone().map(|i| if k_b[i - k.start] { cx.batch_at(&x[i], d[i], n, 0) } else { Ok(x[i].clone()) }).collect::<Res<_>>()?;
-        let xs: Vec<Value> = s.map(|i| d[i].map_or(Ok(x[i].clone()), |d| cx.move_axis(&x[i], d, lane_axis(&x[i], 1)))).collect::<Res<_>>()?;
-        let y_dims = |outs: &[Value]| outs.iter().zip(&y_b).map(|(v, b)| b.then_some(lane_axis(v, 1))).collect::<Vec<Dim>>();
+        let carry: Vec<Value> = k
+            .clone()
+            .map(|i| if k_b[i - k.start] { cx.batch_at(&x[i], d[i], n, 0) } else { Ok(x[i].clone()) })
+            .collect::<Res<_>>()?;
+        let xs: Vec<Value> = s
+            .map(|i| d[i].map_or(Ok(x[i].clone()), |d| cx.move_axis(&x[i], d, lane_axis(&x[i], 1))))
+            .collect::<Res<_>>()?;
+        let y_dims =
+            |outs: &[Value]| outs.iter().zip(&y_b).map(|(v, b)| b.then_some(lane_axis(v, 1))).collect::<Vec<Dim>>();
         if !ragged {
             let trip = self.with_cond(|p| cond_b.unwrap_or_else(|| p.clone()));
             let op = Loop { trip, body, ..self.clone() };
@@ -345,7 +412,8 @@ impl Rules for Loop {
                 let max = cx.reduce(ReduceKind::Max, &head[0], [0].into())?;
                 let start = if self.reverse { cx.add(&max, &i32_(-1))? } else { i32_(0) };
                 let one = i32_(if self.reverse { -1 } else { 1 });
-                let ins = cat(&[&avals(&head), &avals(&consts), &[Aval::scalar(Dtype::I32)], &avals(&carry), &elements]);
+                let ins =
+                    cat(&[&avals(&head), &avals(&consts), &[Aval::scalar(Dtype::I32)], &avals(&carry), &elements]);
                 let (body, held) = cx.recur().stage(&ins, &|cx, a| {
                     let (i, rest) = (&a[1 + n_c], &a[2 + n_c..]);
                     let active = cx.pw2(Pw::Lt, i, &a[0])?;
@@ -353,7 +421,8 @@ impl Rules for Loop {
                     Ok(cat(&[&[cx.add(i, &one)?], &out]).into())
                 })?;
                 let op = Loop { n_consts: held.len() + 1 + n_c, n_carry: 1 + n_k, body, ..self.clone() };
-                let mut out = cx.bind(&op.into(), &cat(&[&[max], &held, &head, &consts, &[start], &carry, &xs]))?.into_vec();
+                let mut out =
+                    cx.bind(&op.into(), &cat(&[&[max], &held, &head, &consts, &[start], &carry, &xs]))?.into_vec();
                 out.remove(0);
                 (out, None)
             }
@@ -374,10 +443,12 @@ impl Rules for Loop {
                     Ok(cat(&[&[active, counts], &out]).into())
                 })?;
                 ins.drain(..n_h + n_c);
-                let (any, _) = cx.recur().stage(&ins, &|cx, a| Ok(smallvec![cx.reduce(ReduceKind::Or, &a[0], [0].into())?]))?;
+                let (any, _) =
+                    cx.recur().stage(&ins, &|cx, a| Ok(smallvec![cx.reduce(ReduceKind::Or, &a[0], [0].into())?]))?;
                 let trip = Trip::While { cond: any, n_cond: 0, counted: false };
                 let op = Loop { trip, n_consts: held.len() + n_h + n_c, n_carry: 2 + n_k, body, ..self.clone() };
-                let mut out = cx.bind(&op.into(), &cat(&[&held, &head, &consts, &[active, counts], &carry]))?.into_vec();
+                let mut out =
+                    cx.bind(&op.into(), &cat(&[&held, &head, &consts, &[active, counts], &carry]))?.into_vec();
                 let counts = out.drain(..2).next_back();
                 (out, counts.filter(|_| *counted))
             }
@@ -398,7 +469,16 @@ impl Rules for Loop {
             Trip::Dyn => TripOf::Dyn(x[0]),
             Trip::While { cond, .. } => TripOf::While(cond, &x[h]),
         };
-        b.loop_(LoopOf { trip, reverse: self.reverse, body: &self.body, consts: &x[c], init: &x[k], xs: &x[s], outs: out, counted: self.counted() })
+        b.loop_(LoopOf {
+            trip,
+            reverse: self.reverse,
+            body: &self.body,
+            consts: &x[c],
+            init: &x[k],
+            xs: &x[s],
+            outs: out,
+            counted: self.counted(),
+        })
     }
 }
 
@@ -421,13 +501,15 @@ impl BodyRules for Loop {
             return rec.record(&self.clone().into(), x);
         }
         let (c_unk, s_unk, k_known) = (&unk[c.clone()], &unk[s.clone()], not(&k_unk));
-        let (kc, kk, ks) = (pick(&x[c.clone()], &not(c_unk)), pick(&x[k.clone()], &k_known), pick(&x[s.clone()], &not(s_unk)));
+        let (kc, kk, ks) =
+            (pick(&x[c.clone()], &not(c_unk)), pick(&x[k.clone()], &k_known), pick(&x[s.clone()], &not(s_unk)));
         let n_out = count(&not(&sp.out_unk));
         // What depends on consts alone leaves the loop: split the known body again, with carry and xs as the unknowns.
         let n_new = sp.known.n_outs() - n_out;
         let ins = cat(&[&vec![false; kc.len()], &vec![true; kk.len() + ks.len()]]);
         let io = sp.known.effects().io;
-        let inv = cx.recur().split(&sp.known, &ins, &cat(&[&vec![true; n_out], &vec![io; n_new]]), &vec![true; ins.len()])?;
+        let inv =
+            cx.recur().split(&sp.known, &ins, &cat(&[&vec![true; n_out], &vec![io; n_new]]), &vec![true; ins.len()])?;
         let fixed = not(&inv.out_unk[n_out..]);
         let (body, consts, hoisted) = if fixed.contains(&true) {
             let mut known = cx.inline(&inv.known, &kc)?.into_vec();
@@ -441,7 +523,8 @@ impl BodyRules for Loop {
         let is_while = matches!(self.trip, Trip::While { .. });
         let mut count_out = None;
         if is_while || body.n_outs() > 0 || io {
-            let ins: Vec<In> = olds(0..h.len()).chain((0..k.len()).filter(|i| k_known[*i]).map(|i| In::Old(h.len() + i))).collect();
+            let ins: Vec<In> =
+                olds(0..h.len()).chain((0..k.len()).filter(|i| k_known[*i]).map(|i| In::Old(h.len() + i))).collect();
             let trip = Loop::with_counted(self.with_cond(|p| p.rewire(&ins, None)), true);
             let op = Loop { trip, n_consts: consts.len(), n_carry: kk.len(), body, ..self.clone() };
             known = cx.bind_body(&op.into(), &cat(&[&head, &consts, &kk, &ks]))?.into_vec();
@@ -452,7 +535,8 @@ impl BodyRules for Loop {
             new = known.split_off(n_out);
         }
         // the unknown body takes (residuals.., consts, carry, xs); a stacked residual moves to the xs
-        let mut new = merge(&fixed, hoisted.into_iter().map(|v| (v, true)), new.into_iter().map(|v| (v, false))).into_iter();
+        let mut new =
+            merge(&fixed, hoisted.into_iter().map(|v| (v, true)), new.into_iter().map(|v| (v, false))).into_iter();
         let (mut rc, mut rs, mut rc_at, mut rs_at) = (vec![], vec![], vec![], vec![]);
         for (at, r) in sp.res.iter().enumerate() {
             let found = match r {
@@ -468,7 +552,13 @@ impl BodyRules for Loop {
         let (uc, uk, us) = (pick(&x[c.clone()], c_unk), pick(&x[k.clone()], &k_unk), pick(&x[s.clone()], s_unk));
         let ins: Vec<In> = rc_at.into_iter().chain(olds(n_res..sp.unknown.n_ins())).chain(rs_at).collect();
         let trip = if is_while { Trip::Dyn } else { self.trip.clone() };
-        let op = Loop { trip, n_consts: rc.len() + uc.len(), n_carry: uk.len(), body: sp.unknown.rewire(&ins, None), ..self.clone() };
+        let op = Loop {
+            trip,
+            n_consts: rc.len() + uc.len(),
+            n_carry: uk.len(),
+            body: sp.unknown.rewire(&ins, None),
+            ..self.clone()
+        };
         let y = rec.record_body(&op.into(), &cat(&[&head, &rc, &uc, &uk, &us, &rs]))?;
         let mut out = merge(&sp.out_unk, y, known);
         if self.counted() {
@@ -494,9 +584,19 @@ impl BodyRules for Loop {
         let ins: Vec<In> = (0..keep.len()).filter(|i| keep[*i]).map(In::Old).collect();
         let kept_outs = cat(&[&k_used, y_used, &used[k.len() + self.n_ys()..]]);
         let outs: Vec<usize> = (0..self.body.n_outs()).filter(|i| kept_outs[*i]).collect();
-        let cond_ins: Vec<In> = olds(0..h.len()).chain((0..k.len()).filter(|i| k_used[*i]).map(|i| In::Old(h.len() + i))).collect();
-        let trip = Loop::with_counted(self.with_cond(|p| p.rewire(&cond_ins, None)), self.counted() && used.last() == Some(&true));
-        let op = Loop { trip, n_consts: count(&keep[..c.len()]), n_carry: count(&k_used), body: self.body.rewire(&ins, Some(&outs)), ..self.clone() };
+        let cond_ins: Vec<In> =
+            olds(0..h.len()).chain((0..k.len()).filter(|i| k_used[*i]).map(|i| In::Old(h.len() + i))).collect();
+        let trip = Loop::with_counted(
+            self.with_cond(|p| p.rewire(&cond_ins, None)),
+            self.counted() && used.last() == Some(&true),
+        );
+        let op = Loop {
+            trip,
+            n_consts: count(&keep[..c.len()]),
+            n_carry: count(&k_used),
+            body: self.body.rewire(&ins, Some(&outs)),
+            ..self.clone()
+        };
         Some((op.into(), cat(&[&vec![true; h.len()], &keep]), kept_outs))
     }
     fn stage(&self, _: &dyn Cx, _: &[Value]) -> Res<Option<(Op, Values)>> {
@@ -539,11 +639,13 @@ impl BodyRules for Loop {
 /// The batch rule of what can only be done lane by lane: a scan over the lanes.
 pub fn lane_by_lane(op: &Op, cx: &dyn Cx, n: usize, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
     let lanes: Vec<bool> = d.iter().map(Option::is_some).collect();
-    let moved: Vec<Value> = x.iter().zip(d).filter(|(_, d)| d.is_some()).map(|(v, d)| cx.to_front(v, *d)).collect::<Res<_>>()?;
+    let moved: Vec<Value> =
+        x.iter().zip(d).filter(|(_, d)| d.is_some()).map(|(v, d)| cx.to_front(v, *d)).collect::<Res<_>>()?;
     let fixed = pick(x, &not(&lanes));
     let ins: Vec<Aval> = fixed.iter().map(Value::aval).chain(moved.iter().map(|v| v.aval().unbatched(0))).collect();
     let n_fixed = fixed.len();
-    let (body, consts) = cx.recur().stage(&ins, &|cx, a| cx.bind(op, &merge(&lanes, a[n_fixed..].to_vec(), a[..n_fixed].to_vec())))?;
+    let (body, consts) =
+        cx.recur().stage(&ins, &|cx, a| cx.bind(op, &merge(&lanes, a[n_fixed..].to_vec(), a[..n_fixed].to_vec())))?;
     let l = Loop::new(Trip::Static(n), consts.len() + n_fixed, 0, body);
     let y = cx.bind(&l.into(), &cat(&[&consts, &fixed, &moved]))?;
     let dims = y.iter().map(|_| Some(0)).collect();

@@ -71,7 +71,8 @@ pub fn zip_tapes(cx: &dyn Cx, consts: &[Value], tapes: &[Value], f: PerElement) 
     }
     let elements = tapes.iter().map(|t| Aval { tape: t.tape() - 1, ..t.aval() });
     let ins: Vec<Aval> = consts.iter().map(Value::aval).chain(elements).collect();
-    let (body, held) = cx.recur().stage(&ins, &|cx, a| Ok(smallvec![f(cx, &a[..consts.len()], &a[consts.len()..])?]))?;
+    let (body, held) =
+        cx.recur().stage(&ins, &|cx, a| Ok(smallvec![f(cx, &a[..consts.len()], &a[consts.len()..])?]))?;
     let op = Loop::new(Trip::Dyn, held.len() + consts.len(), 0, body);
     cx.bind1(op, &cat(&[&[n], &held, consts, tapes]))
 }

@@ -49,7 +49,11 @@ fn is_word(c: char) -> bool {
 
 impl<'a> Parser<'a> {
     fn fail<T>(&self, what: &str) -> Res<T> {
-        Err(Error::value(format!("{what} at byte {}: ...{}", self.at, self.s[self.at..].chars().take(40).collect::<String>())))
+        Err(Error::value(format!(
+            "{what} at byte {}: ...{}",
+            self.at,
+            self.s[self.at..].chars().take(40).collect::<String>()
+        )))
     }
     fn space(&mut self) {
         let rest = &self.s[self.at..];
@@ -120,7 +124,10 @@ impl<'a> Parser<'a> {
     fn literal_ahead(&mut self) -> bool {
         let c = self.peek();
         let rest = &self.s[self.at..];
-        c.is_ascii_digit() || c == '-' || c == '(' || ["nan:", "inf:", "True:", "False:"].iter().any(|w| rest.starts_with(w))
+        c.is_ascii_digit()
+            || c == '-'
+            || c == '('
+            || ["nan:", "inf:", "True:", "False:"].iter().any(|w| rest.starts_with(w))
     }
     fn literal(&mut self) -> Res<Lit> {
         let rest = &self.s[self.at..];
@@ -205,7 +212,12 @@ impl<'a> Parser<'a> {
             "None" => Param::None,
             "True" => Param::Bool(true),
             "False" => Param::Bool(false),
-            w => match (self.shared.get(w).filter(|_| key.ends_with("jaxpr") || key == "branches"), self.funs.get(w), Dtype::from_long(w), w.split_once('.')) {
+            w => match (
+                self.shared.get(w).filter(|_| key.ends_with("jaxpr") || key == "branches"),
+                self.funs.get(w),
+                Dtype::from_long(w),
+                w.split_once('.'),
+            ) {
                 (Some(p), ..) => Param::Prog(p.clone()),
                 (_, Some(f), ..) => Param::Fun(f.clone()),
                 (_, _, Some(d), _) => Param::Dtype(d),
@@ -304,5 +316,9 @@ fn check(e: &Eqn, avals: &[Aval]) -> Res<()> {
     let ins: Vec<Aval> = e.args.iter().map(aval).collect();
     let out = e.op.rules().infer(&ins)?;
     let declared = &avals[avals.len() - e.n_out as usize..];
-    if crate::aval::same_avals(&out, declared) { Ok(()) } else { Err(Error::value(format!("{} returns {out:?}, not {declared:?}", e.op.name()))) }
+    if crate::aval::same_avals(&out, declared) {
+        Ok(())
+    } else {
+        Err(Error::value(format!("{} returns {out:?}, not {declared:?}", e.op.name())))
+    }
 }

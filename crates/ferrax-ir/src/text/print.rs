@@ -135,7 +135,12 @@ fn find_shared(p: &Program) -> (HashMap<*const Program, String>, Vec<Arc<Program
     let (mut names, mut taken) = (HashMap::new(), HashMap::<String, usize>::new());
     for q in &order {
         let label = &uses[&Arc::as_ptr(q)].1;
-        let base = if label.is_empty() || label.starts_with(|c: char| c.is_ascii_digit()) || RESERVED.contains(&&**label) { "jaxpr" } else { label };
+        let base =
+            if label.is_empty() || label.starts_with(|c: char| c.is_ascii_digit()) || RESERVED.contains(&&**label) {
+                "jaxpr"
+            } else {
+                label
+            };
         let n = taken.entry(base.to_string()).or_insert(0);
         names.insert(Arc::as_ptr(q), if *n == 0 { base.to_string() } else { format!("{base}{n}") });
         *n += 1;
@@ -269,7 +274,9 @@ impl Printer {
             }
             inner.push(text(format!("{k}=")));
             let value = match (p, &call) {
-                (Param::Prog(q), Some((ins, outs))) if !self.shared.contains_key(&Arc::as_ptr(q)) => self.program(q, Some(ins.clone()), Some(outs)),
+                (Param::Prog(q), Some((ins, outs))) if !self.shared.contains_key(&Arc::as_ptr(q)) => {
+                    self.program(q, Some(ins.clone()), Some(outs))
+                }
                 _ => self.param(p),
             };
             inner.push(value);
@@ -309,7 +316,9 @@ fn scalar(p: &Param) -> String {
         Param::Tuple(v) if v.len() == 1 => format!("({},)", item(&v[0])),
         Param::Tuple(v) => format!("({})", join(v)),
         Param::List(v) => format!("[{}]", join(v)),
-        Param::Struct(t, v) => format!("{t}({})", v.iter().map(|(k, p)| format!("{k}={}", scalar(p))).collect::<Vec<_>>().join(", ")),
+        Param::Struct(t, v) => {
+            format!("{t}({})", v.iter().map(|(k, p)| format!("{k}={}", scalar(p))).collect::<Vec<_>>().join(", "))
+        }
         Param::Fun(f) => f.name().into(),
         Param::Aval(a) => a.to_string(),
         Param::Prog(_) => "{..}".into(),
