@@ -26,13 +26,25 @@ def x64_enabled() -> bool:
     return bool(_core.config_get("jax_enable_x64"))
 
 
+def _named(dtype) -> np.dtype:
+    """numpy's dtype of that name; those of ml_dtypes are known to numpy once that is imported."""
+    try:
+        return np.dtype(dtype)
+    except TypeError:
+        if not isinstance(dtype, str):
+            raise
+        import ml_dtypes  # noqa: F401
+
+        return np.dtype(dtype)
+
+
 def canonicalize_dtype(dtype) -> np.dtype:
     """The dtype that arrays really have when `dtype` is asked for."""
     known = _python_scalars.get(dtype) if isinstance(dtype, type) else None
     if known is None:
         # Scalar types such as jnp.float32 and arrays carry their dtype; numpy's classes have a descriptor there instead.
         inner = getattr(dtype, "dtype", None)
-        known = inner if isinstance(inner, np.dtype) else np.dtype(dtype)
+        known = inner if isinstance(inner, np.dtype) else _named(dtype)
     dtype = known
     if dtype in _narrow and not x64_enabled():
         return _narrow[dtype]

@@ -54,31 +54,17 @@ def _is_key(dtype):
     return not isinstance(dtype, (np.dtype, type, str)) and str(dtype).startswith("key<")
 
 
-def _kind(dtype):
-    """A numpy abstract type for any dtype; the extra floats and ints of ml_dtypes have kind 'V'."""
-    dtype = np.dtype(dtype)
-    if dtype.kind != "V" or dtype == float0:
-        return dtype.type
-    name = dtype.name
-    return np.floating if "float" in name else np.unsignedinteger if name.startswith("uint") else np.signedinteger
+def is_kind_of_key(a, b):
+    """Whether a is at or below b, where one of them is a key's dtype, `prng_key` or `extended`."""
+    if _is_key(a):
+        return b in (prng_key, extended, np.generic) or (_is_key(b) and a == b)
+    return isinstance(a, type) and isinstance(b, type) and issubclass(a, b)
 
 
 def issubdtype(a, b):
     """Whether dtype a is of kind b, as `numpy.issubdtype`, for keys and the types of ml_dtypes too."""
-    if _is_key(a):
-        return b in (prng_key, extended, np.generic) or (_is_key(b) and str(a) == str(b))
-    if _is_key(b) or b in (prng_key, extended):
-        return a in (prng_key, extended) and issubclass(a, b) if isinstance(a, type) and isinstance(b, type) else False
-    if isinstance(b, type) and issubclass(b, np.generic) and not _is_concrete(b):
-        return issubclass(a if isinstance(a, type) and issubclass(a, np.generic) and not _is_concrete(a) else _kind(a), b)
-    if isinstance(a, type) and issubclass(a, np.generic) and not _is_concrete(a):
-        return False
-    return np.dtype(a) == np.dtype(b)
-
-
-def _is_concrete(t):
-    return t not in (np.generic, np.number, np.integer, np.signedinteger, np.unsignedinteger, np.inexact, np.floating, np.complexfloating,
-                     np.flexible, np.character)
+    from .numpy import issubdtype as numpy_issubdtype
+    return numpy_issubdtype(a, b)
 
 
 def finfo(dtype):

@@ -7,8 +7,6 @@ pytrees. Dicts are walked in sorted key order. Invariant: `tree_unflatten(*rever
 """
 
 import collections
-import dataclasses
-import difflib
 import functools
 import operator as _op
 
@@ -381,6 +379,7 @@ def register_dataclass(nodetype, data_fields=None, meta_fields=None, drop_fields
       TypeError: field lists are needed and missing.
       ValueError: they are not exactly the fields with `init=True`.
     """
+    import dataclasses
     if (data_fields is None) != (meta_fields is None):
         raise TypeError(
             "register_dataclass: data_fields and meta_fields must both be specified when either is specified."
@@ -492,6 +491,7 @@ def _prefix_errors(prefix, full, path, name, is_leaf):
                f"    {' '.join(sorted(set(p_names) ^ set(f_names)))}")
         return
     if p_data != f_data:
+        import difflib
         diff = "\n".join("    " + line.rstrip("\n") for line in difflib.ndiff([str(p_data)], [str(f_data)]))
         yield (f"pytree structure error: different pytree metadata {where}\n    {type(prefix)}\nwith metadata\n    {p_data}\nbut at the "
                f"same key path the full pytree has a subtree of the same type but with metadata\n    {f_data}\nso the diff in the "

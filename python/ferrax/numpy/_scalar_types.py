@@ -81,8 +81,10 @@ def _plain(dtype):
 
 def issubdtype(arg1, arg2):
     """Whether dtype arg1 is at or below arg2 in the hierarchy (jnp.floating, jnp.integer, ...); ml_dtypes' are floating or integer."""
-    if isinstance(arg2, type) and arg2 in (bool, int, float, complex):
-        pass
+    if any(getattr(a, "__module__", None) == "ferrax.dtypes" for a in (arg1, arg2)):
+        from ..dtypes import is_kind_of_key
+
+        return is_kind_of_key(arg1, arg2)
     a, b = _plain(arg1), _plain(arg2)
     if a is b:
         return True

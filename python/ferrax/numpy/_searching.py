@@ -117,13 +117,10 @@ def _total_order(x, y, side):
     """Whether x goes before or at y (side "left": y <= x; "right": y < x) with -0 equal to 0 and nan last."""
     if not is_inexact(x.dtype):
         return bind("le" if side == "left" else "lt", x, y)
-    canonical = []
-    for v in (x, y):
-        zero, nan = constant(0, v.dtype), constant(np.nan, v.dtype)
-        spread = (lambda c, v=v: bind("broadcast_in_dim", c, shape=tuple(v.shape), broadcast_dimensions=()) if v.ndim else c)
-        positive = bind("select_n", bind("eq", v, zero), v, spread(zero))
-        canonical.append(bind("select_n", bind("ne", v, v), positive, spread(nan)))
-    return bind("le_to" if side == "left" else "lt_to", *canonical)
+    ordered, y_is_nan = bind("le" if side == "left" else "lt", x, y), bind("ne", y, y)
+    if side == "left":
+        return bind("or", ordered, y_is_nan)
+    return bind("or", ordered, bind("and", bind("eq", x, x), y_is_nan))
 
 
 @jitted("_searchsorted_scan_impl", static=("side", "dtype"))

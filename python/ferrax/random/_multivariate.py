@@ -5,7 +5,7 @@ Invariant: each starts from one array of standard normal draws.
 
 import numpy as np
 
-
+from .. import lax
 from .. import numpy as jnp
 from ._keys import single
 from ._transformed import normal
@@ -84,9 +84,17 @@ def orthogonal(key, n, shape=(), dtype=None, m=None, *, out_sharding=None):
 
 @drawn("n", "m", "shape", "dtype")
 def _orthogonal(key, *, n, m, shape, dtype):
-    z = normal(key, (*shape, max(n, m), min(n, m)), dtype)
-    q, r = jnp.linalg.qr(z)
-    # QR leaves each column's sign open; r's diagonal fixes it.
-    d = jnp.diagonal(r, axis1=-2, axis2=-1)
-    q = q * jnp.expand_dims(d / jnp.abs(d), -2)
+    q = _orthonormal(normal(key, (*shape, max(n, m), min(n, m)), dtype))
     return q if n >= m else jnp.swapaxes(q, -2, -1).conj()
+
+
+def _orthonormal(z):
+    """The factor Q of z = QR whose R has a positive diagonal: Gram and Schmidt's, each column cleaned twice against rounding."""
+    def column(j, q):
+        v = lax.dynamic_index_in_dim(z, j, axis=-1, keepdims=False)
+        for _ in range(2):
+            v = v - jnp.einsum("...ik,...k->...i", q, jnp.einsum("...ik,...i->...k", q.conj(), v))
+        v = v / jnp.sqrt(jnp.sum((v * v.conj()).real, axis=-1, keepdims=True)).astype(z.dtype)
+        return lax.dynamic_update_index_in_dim(q, v, j, axis=-1)
+
+    return lax.fori_loop(0, z.shape[-1], column, jnp.zeros_like(z))

@@ -1,0 +1,175 @@
+"""Activations, normalisation, attention, initializers, special functions: against formulas and, where it is installed, against JAX."""
+import math
+
+import numpy as np
+import pytest
+
+X = np.array([-30.0, -3.0, -1.5, -1.0, -0.5, 0.0, 0.3, 1.0, 2.0, 3.0, 6.0, 40.0], np.float32)
+sigmoid = lambda x: 1 / (1 + np.exp(-x))
+softplus = lambda x: np.logaddexp(x, 0)
+FORMULAS = {
+    "relu": lambda x: np.maximum(x, 0), "relu6": lambda x: np.clip(x, 0, 6), "sigmoid": sigmoid, "softplus": softplus, "soft_sign": lambda x: x / (1 + abs(x)),
+    "silu": lambda x: x * sigmoid(x), "swish": lambda x: x * sigmoid(x), "mish": lambda x: x * np.tanh(softplus(x)), "log_sigmoid": lambda x: -softplus(-x),
+    "elu": lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))), "leaky_relu": lambda x: np.where(x >= 0, x, 0.01 * x), "hard_tanh": lambda x: np.clip(x, -1, 1),
+    "celu": lambda x: np.maximum(x, 0) + np.expm1(np.minimum(x, 0)), "hard_sigmoid": lambda x: np.clip(x + 3, 0, 6) / 6,
+    "selu": lambda x: 1.0507009873554805 * np.where(x > 0, x, 1.6732632423543772 * np.expm1(np.minimum(x, 0))),
+    "hard_silu": lambda x: x * np.clip(x + 3, 0, 6) / 6, "squareplus": lambda x: (x + np.sqrt(x * x + 4)) / 2,
+    "sparse_plus": lambda x: np.where(x <= -1, 0, np.where(x >= 1, x, (x + 1) ** 2 / 4)), "sparse_sigmoid": lambda x: np.clip(x + 1, 0, 2) / 2,
+    "gelu": lambda x: 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x ** 3))), "identity": lambda x: x, "tanh": np.tanh,
+}
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_activation(jax, name):
+    f = getattr(jax.nn, name)
+    want = FORMULAS[name](X.astype(np.float64))
+    np.testing.assert_allclose(f(X), want, rtol=2e-5, atol=1e-6)
+    np.testing.assert_allclose(jax.jit(f)(X), np.asarray(f(X)), rtol=0, atol=0)
+    inside = X[(abs(X) < 5) & ~np.isin(X, [0, -1, 1, -3, 3])]
+    jax.test_util.check_grads(lambda x: f(x).sum(), (inside,), order=1, atol=2e-2, rtol=2e-2, eps=1e-2)
+
+
+def test_kinks(jax, jnp):
+    slopes = lambda f, xs: np.asarray(jax.vmap(jax.grad(f))(jnp.array(xs))).tolist()
+    assert slopes(jax.nn.relu, [-1.0, 0.0, 1.0]) == [0, 0, 1] and slopes(jax.nn.relu6, [0.0, 3.0, 6.0, 7.0]) == [0, 1, 0, 0]
+    assert slopes(jax.nn.softplus, [1e4, -1e4]) == [1, 0] and slopes(jax.nn.log_sigmoid, [-1e4]) == [1] and slopes(jax.nn.elu, [-200.0])[0] < 1e-30
+    assert math.isnan(float(jax.nn.relu(jnp.nan)))
+
+
+def test_gelu_exact(jax):
+    want = [0.5 * x * (1 + math.erf(x / math.sqrt(2))) for x in X.astype(float)]
+    np.testing.assert_allclose(jax.nn.gelu(X, approximate=False), want, rtol=2e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1, None, (0, 1)])
+@pytest.mark.parametrize("masked", [False, True])
+def test_softmax(jax, jnp, axis, masked):
+    x = np.random.default_rng(0).standard_normal((3, 4)).astype(np.float32)
+    where = np.array([[1, 0, 1, 1], [1, 1, 1, 0], [0, 1, 1, 1]], bool) if masked else None
+    e = np.exp(x.astype(np.float64)) * (1 if where is None else where)
+    want = e / e.sum(axis=axis, keepdims=True)
+    np.testing.assert_allclose(jax.nn.softmax(x, axis=axis, where=where), want, rtol=1e-5, atol=1e-7)
+    with np.errstate(divide="ignore"):
+        np.testing.assert_allclose(jax.nn.log_softmax(x, axis=axis, where=where), np.log(want), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(jax.nn.logsumexp(x, axis=axis, where=where), np.log(e.sum(axis=axis)), rtol=1e-5, atol=1e-6)
+    jax.test_util.check_grads(lambda x: (jax.nn.softmax(x, axis=axis, where=where) ** 2).sum(), (x,), order=2, atol=2e-2, rtol=2e-2, eps=1e-2)
+
+
+def test_softmax_of_large_numbers(jax, jnp):
+    np.testing.assert_allclose(jax.nn.softmax(jnp.array([1e4, 1e4 - 1])), [0.7310586, 0.2689414], rtol=1e-5)
+    np.testing.assert_allclose(jax.nn.logsumexp(jnp.array([-1e4, -1e4])), -1e4 + np.log(2), rtol=1e-6)
+
+
+def test_logsumexp_with_weights_and_signs(jax, jnp):
+    x = np.arange(6.0, dtype=np.float32).reshape(2, 3)
+    log, sign = jax.nn.logsumexp(x, axis=0, b=np.array([[1.0, -2.0, 3.0]], np.float32), return_sign=True)
+    np.testing.assert_allclose(log, [3.0485873, 4.7417345, 6.1471996], rtol=1e-5)
+    assert np.asarray(sign).tolist() == [1, -1, 1]
+    assert math.isnan(float(jax.nn.logsumexp(x, b=-1.0))) and float(jax.nn.logsumexp(jnp.zeros(0))) == -np.inf
+
+
+def test_standardize_and_one_hot(jax, jnp):
+    x = np.random.default_rng(0).standard_normal((4, 50)).astype(np.float32) * 3 + 7
+    want = (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-5)
+    np.testing.assert_allclose(jax.nn.standardize(x), want, rtol=1e-3, atol=1e-4)
+    assert np.asarray(jax.nn.one_hot(jnp.array([0, 2, 5, -1]), 3)).tolist() == [[1, 0, 0], [0, 0, 1], [0, 0, 0], [0, 0, 0]]
+    assert jax.nn.one_hot(jnp.zeros((2, 2), int), 5, axis=0).shape == (5, 2, 2) and jax.nn.one_hot(1, 3, dtype=jnp.int32).dtype == np.int32
+    with pytest.raises(TypeError):
+        jax.nn.one_hot(jnp.array([0]), 2.5)
+
+
+OPTIONS = {
+    "plain": {}, "causal": dict(is_causal=True), "scale": dict(scale=0.5), "bias": dict(bias=np.arange(30, dtype=np.float32).reshape(1, 1, 5, 6) / 10),
+    "mask": dict(mask=np.tril(np.ones((5, 6), bool))[None, None]), "window": dict(local_window_size=(1, 2)), "lengths": dict(key_value_seq_lengths=np.array([6, 2])),
+}
+
+
+def attention(q, k, v, bias=None, mask=None, scale=None, is_causal=False, local_window_size=None, key_value_seq_lengths=None):
+    """One head at a time, in float64."""
+    out = np.zeros(q.shape)
+    for b, n in np.ndindex(q.shape[0], q.shape[2]):
+        kv = n // (q.shape[2] // k.shape[2])
+        s = q[b, :, n].astype(float) @ k[b, :, kv].T.astype(float) * (scale or q.shape[-1] ** -0.5) + (0 if bias is None else bias[0, 0])
+        t, u = np.ogrid[:q.shape[1], :k.shape[1]]
+        seen = np.ones(s.shape, bool) if mask is None else mask[0, 0]
+        seen = seen & (t >= u) if is_causal else seen
+        seen = seen & (u >= t - local_window_size[0]) & (u <= t + local_window_size[1]) if local_window_size else seen
+        seen = seen & (u < key_value_seq_lengths[b]) if key_value_seq_lengths is not None else seen
+        e = np.where(seen, np.exp(s), 0)
+        out[b, :, n] = e / e.sum(-1, keepdims=True) @ v[b, :, kv]
+    return out
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_attention(jax, jnp, name):
+    rng = np.random.default_rng(0)
+    q, k, v = (rng.standard_normal(s).astype(np.float32) for s in ((2, 5, 4, 8), (2, 6, 2, 8), (2, 6, 2, 8)))
+    options = {key: jnp.asarray(x) if isinstance(x, np.ndarray) else x for key, x in OPTIONS[name].items()}
+    np.testing.assert_allclose(jax.nn.dot_product_attention(q, k, v, **options), attention(q, k, v, **OPTIONS[name]), rtol=2e-4, atol=2e-5)
+
+
+def test_attention_refuses_bad_shapes(jax):
+    q, k = np.ones((1, 2, 3, 4), np.float32), np.ones((1, 2, 2, 4), np.float32)
+    with pytest.raises(ValueError, match="The number of query heads must be a multiple of key/value heads, but got 3 vs 2"):
+        jax.nn.dot_product_attention(q, k, k)
+    with pytest.raises(ValueError, match="Unsupported implementation option: foo"):
+        jax.nn.dot_product_attention(q, q, q, implementation="foo")
+
+
+INITIALIZERS = {
+    "glorot_uniform": 2 / 400, "glorot_normal": 2 / 400, "lecun_uniform": 1 / 100, "lecun_normal": 1 / 100, "he_uniform": 2 / 100, "he_normal": 2 / 100,
+}
+
+
+@pytest.mark.parametrize("name", INITIALIZERS)
+def test_initializer_variance(jax, name):
+    w = np.asarray(getattr(jax.nn.initializers, name)()(jax.random.key(0), (100, 300)))
+    assert abs(w.mean()) < 3e-3 and abs(w.var() / INITIALIZERS[name] - 1) < 0.03
+
+
+def test_orthogonal_initializers(jax):
+    init = jax.nn.initializers
+    w = np.asarray(init.orthogonal(2.0)(jax.random.key(0), (4, 3)))
+    np.testing.assert_allclose(w.T @ w, 4 * np.eye(3), atol=1e-5)
+    d = np.asarray(init.delta_orthogonal()(jax.random.key(0), (3, 3, 4, 4)))
+    np.testing.assert_allclose(d[1, 1] @ d[1, 1].T, np.eye(4), atol=1e-5)
+    assert abs(d).sum() == pytest.approx(abs(d[1, 1]).sum())
+    for call, words in ((lambda k: init.orthogonal()(k, (3,)), "orthogonal initializer requires at least a 2D shape"),
+                        (lambda k: init.glorot_uniform()(k, (4,)), "Can't compute input and output sizes of a 1-dimensional weights tensor"),
+                        (lambda k: init.variance_scaling(1.0, "foo", "normal")(k, (4, 3)), "invalid mode for variance scaling initializer: foo")):
+        with pytest.raises(ValueError, match=words):
+            call(jax.random.key(0))
+
+
+SPECIAL = {
+    "gammaln": (math.lgamma, [0.3, 1.0, 2.5, 7.0]), "gamma": (math.gamma, [0.3, 1.0, 2.5, -1.5, 7.0]), "factorial": (lambda n: math.gamma(n + 1), [0.0, 1.0, 5.0]),
+    "erf": (math.erf, [-2.0, 0.0, 0.5]), "erfc": (math.erfc, [-2.0, 0.0, 0.5, 4.0]), "expit": (lambda x: 1 / (1 + math.exp(-x)), [-3.0, 0.0, 2.0]),
+    "logit": (lambda p: math.log(p / (1 - p)), [0.1, 0.5, 0.9]), "entr": (lambda x: -x * math.log(x) if x else 0.0, [0.0, 0.3, 2.0]),
+    "ndtr": (lambda x: 0.5 * math.erfc(-x / math.sqrt(2)), [-5.0, -1.0, 0.0, 2.0]), "log_ndtr": (lambda x: math.log(0.5 * math.erfc(-x / math.sqrt(2))), [-11.0, -5.0, 0.0, 3.0]),
+}
+
+
+@pytest.mark.parametrize("name", SPECIAL)
+def test_special(jax, name):
+    f, xs = SPECIAL[name]
+    np.testing.assert_allclose(getattr(jax.scipy.special, name)(np.array(xs, np.float32)), [f(x) for x in xs], rtol=3e-5, atol=1e-6)
+
+
+def test_special_inverses(jax, jnp):
+    s = jax.scipy.special
+    p = np.array([1e-7, 0.001, 0.1, 0.5, 0.9, 0.999], np.float32)
+    np.testing.assert_allclose(s.ndtr(s.ndtri(p)), p, rtol=1e-4)
+    np.testing.assert_allclose(s.erf(s.erfinv(2 * p - 1)), 2 * p - 1, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(s.expit(s.logit(p)), p, rtol=1e-5)
+
+
+def test_zero_times_log_of_zero(jax):
+    s = jax.scipy.special
+    assert float(s.xlogy(0.0, 0.0)) == 0 and float(s.xlog1py(0.0, -1.0)) == 0 and float(s.rel_entr(0.0, 0.0)) == 0 and float(s.rel_entr(1.0, 0.0)) == np.inf
+    np.testing.assert_allclose(s.xlogy(2.0, 3.0), 2 * np.log(3), rtol=1e-6)
+
+
+def test_lists_are_refused(jax):
+    for f in (jax.nn.relu, jax.nn.silu, jax.nn.softmax, jax.nn.gelu):
+        with pytest.raises(TypeError, match="requires ndarray or scalar arguments, got <class 'list'> at position 0."):
+            f([1.0, 2.0])
