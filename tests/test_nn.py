@@ -173,3 +173,14 @@ def test_lists_are_refused(jax):
     for f in (jax.nn.relu, jax.nn.silu, jax.nn.softmax, jax.nn.gelu):
         with pytest.raises(TypeError, match="requires ndarray or scalar arguments, got <class 'list'> at position 0."):
             f([1.0, 2.0])
+
+
+def test_incomplete_gamma(jax, jnp):
+    s = jax.scipy.special
+    a, x = (v.ravel().astype(np.float32) for v in np.meshgrid([0.5, 1.0, 3.0, 40.0, 1000.0], [0.3, 1.0, 5.0, 45.0, 1020.0]))
+    # P(n, x) of integer n is one minus a Poisson sum; P(1/2, x) is erf(sqrt(x)).
+    poisson = lambda n, x: sum(math.exp(-x + k * math.log(x) - math.lgamma(k + 1)) for k in range(int(n)))
+    want = [math.erf(math.sqrt(q)) if p == 0.5 else 1 - poisson(p, float(q)) for p, q in zip(a, x)]
+    np.testing.assert_allclose(s.gammainc(a, x), want, rtol=2e-5, atol=3e-6)
+    np.testing.assert_allclose(np.asarray(s.gammainc(a, x)) + np.asarray(s.gammaincc(a, x)), 1, atol=1e-6)
+    jax.test_util.check_grads(lambda a, x: s.gammainc(a, x).sum(), (a[a < 50], np.minimum(x[a < 50], 60)), order=1, atol=5e-3, rtol=5e-3, eps=1e-2)

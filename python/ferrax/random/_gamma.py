@@ -13,6 +13,7 @@ from .. import numpy as jnp
 from .._batching import vmap
 from .._dtypes import canonicalize_dtype
 from ..custom_derivatives import custom_jvp
+from ..scipy._incomplete_gamma import gamma_slope
 from ._keys import _core, single
 from ._transformed import described, exponential, normal, rademacher
 from ._uniform import _pair, broadcast_shape, checked_shape, drawn, float_dtype, uniform
@@ -68,7 +69,7 @@ def _samples_jvp(log_space, primals, tangents):
     keys, a = primals
     out = _samples(keys, a, log_space)
     sample = lax.exp(out) if log_space else out
-    slope = lax.random_gamma_grad(a, lax.max(sample, lax.full_like(sample, jnp.finfo(sample.dtype).tiny)))
+    slope = gamma_slope(a, lax.max(sample, lax.full_like(sample, jnp.finfo(sample.dtype).tiny)))
     slope = lax.div(slope, sample) if log_space else slope
     return out, lax.mul(slope, tangents[1])
 

@@ -13,6 +13,7 @@ from .. import lax
 from .. import numpy as jnp
 from .._api import jit
 from ..custom_derivatives import custom_jvp
+from ._incomplete_gamma import incomplete_gamma
 
 __all__ = [
     "bernoulli", "beta", "betainc", "betaln", "boxcox", "boxcox1p", "comb", "digamma", "entr", "erf", "erfc", "erfinv", "expit",
@@ -181,12 +182,12 @@ def zeta(x, q=None):
 
 def gammainc(a, x):
     """The regularised lower incomplete gamma function."""
-    return lax.igamma(*_floats(a, x))
+    return incomplete_gamma(*_floats(a, x), False)
 
 
 def gammaincc(a, x):
     """The regularised upper incomplete gamma function."""
-    return lax.igammac(*_floats(a, x))
+    return incomplete_gamma(*_floats(a, x), True)
 
 
 def multigammaln(a, d):
