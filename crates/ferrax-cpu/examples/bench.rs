@@ -12,7 +12,15 @@ use std::time::Instant;
 const F: DType = DType::F32;
 
 fn load(input: u32, strides: &[i64]) -> (DType, Node) {
-    (F, Node::Load(Box::new(Access { input, at: Affine::new(0, strides.iter().copied()), guards: Default::default(), fill: Scalar::zero(F) })))
+    (
+        F,
+        Node::Load(Box::new(Access {
+            input,
+            at: Affine::new(0, strides.iter().copied()),
+            guards: Default::default(),
+            fill: Scalar::zero(F),
+        })),
+    )
 }
 /// A plan of one kernel.
 fn kernel_plan(k: Kernel) -> Plan {
@@ -95,7 +103,14 @@ impl Bench {
             .iter()
             .map(|s| {
                 let slot = &exe.plan().slots[*s as usize];
-                let bytes: Vec<u8> = (0..slot.len).flat_map(|i| Scalar::from_f64(slot.dtype, 0.5 + (i % 97) as f64 / 97.0).bytes().into_iter().take(slot.dtype.size())).collect();
+                let bytes: Vec<u8> = (0..slot.len)
+                    .flat_map(|i| {
+                        Scalar::from_f64(slot.dtype, 0.5 + (i % 97) as f64 / 97.0)
+                            .bytes()
+                            .into_iter()
+                            .take(slot.dtype.size())
+                    })
+                    .collect();
                 self.device.upload(&bytes).unwrap()
             })
             .collect();
@@ -115,7 +130,8 @@ fn adam(n: usize) -> Kernel {
         let (p, g, m, s) = (0, 1, 2, 3);
         let (b1, b2) = (constant(v, 0.9), constant(v, 0.999));
         let (c1, c2) = (constant(v, 0.1), constant(v, 0.001));
-        let (k1, k2, eps, lr) = (constant(v, 1.0 / 0.19), constant(v, 1.0 / 0.002), constant(v, 1e-8), constant(v, 1e-3));
+        let (k1, k2, eps, lr) =
+            (constant(v, 1.0 / 0.19), constant(v, 1.0 / 0.002), constant(v, 1e-8), constant(v, 1e-3));
         let x = bin(v, Bin::Mul, b1, m);
         let y = bin(v, Bin::Mul, c1, g);
         let m2 = bin(v, Bin::Add, x, y);
@@ -139,7 +155,10 @@ fn reduction(outer: usize, n: usize, inner: usize) -> Kernel {
         grid: [outer, inner].into(),
         rdims: [n].into(),
         inputs: vec![(F, outer * n * inner)],
-        nodes: vec![load(0, &[(n * inner) as i64, 1, inner as i64]), (F, Node::Reduce { kind: ReduceKind::Sum, of: 0 })],
+        nodes: vec![
+            load(0, &[(n * inner) as i64, 1, inner as i64]),
+            (F, Node::Reduce { kind: ReduceKind::Sum, of: 0 }),
+        ],
         outputs: vec![1],
     }
 }
@@ -164,7 +183,15 @@ fn scalar_loop(trips: usize, kernels: usize) -> Plan {
             let x = bin(v, Bin::Mul, 0, a);
             vec![bin(v, Bin::Add, x, b)]
         });
-        let kernel = Kernel { grid: ferrax_kernel::Dims::default(), nodes: kernel.nodes.into_iter().map(|(d, n)| if let Node::Load(_) = n { load(0, &[]) } else { (d, n) }).collect(), ..kernel };
+        let kernel = Kernel {
+            grid: ferrax_kernel::Dims::default(),
+            nodes: kernel
+                .nodes
+                .into_iter()
+                .map(|(d, n)| if let Node::Load(_) = n { load(0, &[]) } else { (d, n) })
+                .collect(),
+            ..kernel
+        };
         body.push(Step::Kernel { kernel: Arc::new(kernel), ins: vec![at], outs: vec![to] });
         at = to;
     }
@@ -172,7 +199,15 @@ fn scalar_loop(trips: usize, kernels: usize) -> Plan {
     p.outputs = vec![out];
     p.donatable = vec![None];
     p.arena = 128 + 64 * kernels;
-    p.steps = vec![Step::Loop(Box::new(Loop { trip: Trip::Static(trips), reverse: false, carries: vec![Carry { init, slot: carry, next, out }], xs: vec![], ys: vec![], count: None, body }))];
+    p.steps = vec![Step::Loop(Box::new(Loop {
+        trip: Trip::Static(trips),
+        reverse: false,
+        carries: vec![Carry { init, slot: carry, next, out }],
+        xs: vec![],
+        ys: vec![],
+        count: None,
+        body,
+    }))];
     p
 }
 
@@ -188,29 +223,115 @@ fn main() {
     b.run("add n=1e6", add(1_000_000), gbs(12_000_000));
     b.run("add n=1e7", add(10_000_000), gbs(120_000_000));
     for (f, name) in [(Un::Exp, "exp"), (Un::Sin, "sin"), (Un::Tanh, "tanh"), (Un::Log, "log")] {
-        let un = |n| kernel_plan(elementwise(n, 1, |v| { v.push((F, Node::Un(f, 0))); vec![1] }));
+        let un = |n| {
+            kernel_plan(elementwise(n, 1, |v| {
+                v.push((F, Node::Un(f, 0)));
+                vec![1]
+            }))
+        };
         b.run(&format!("{name} n=10"), un(10), |_| String::new());
         b.run(&format!("{name} n=1e5"), un(100_000), |ns| format!("{:.3} ns an element", ns / 1e5));
     }
     for n in [16, 1000, 16_000, 262_000, 1_000_000] {
         b.run(&format!("adam n={n}"), kernel_plan(adam(n)), |ns| format!("{:.3} ns an element", ns / n as f64));
     }
-    for (o, n, i) in [(1, 10, 1), (1, 1000, 1), (1, 1_000_000, 1), (1000, 1000, 1), (1, 1000, 1000), (100_000, 10, 1), (300_000, 3, 1), (100, 100, 100)] {
+    for (o, n, i) in [
+        (1, 10, 1),
+        (1, 1000, 1),
+        (1, 1_000_000, 1),
+        (1000, 1000, 1),
+        (1, 1000, 1000),
+        (100_000, 10, 1),
+        (300_000, 3, 1),
+        (100, 100, 100),
+    ] {
         b.run(&format!("sum [{o},{n},{i}] axis 1"), kernel_plan(reduction(o, n, i)), gbs(4 * o * n * i));
     }
-    b.run("softmax max [1000,1000]", kernel_plan(Kernel { nodes: vec![load(0, &[1000, 1]), (F, Node::Reduce { kind: ReduceKind::Max, of: 0 })], rdims: [1000].into(), grid: [1000].into(), inputs: vec![(F, 1_000_000)], outputs: vec![1] }), gbs(4_000_000));
-    b.run("transpose [1000,1000]", kernel_plan(Kernel { grid: [1000, 1000].into(), inputs: vec![(F, 1_000_000)], nodes: vec![load(0, &[1, 1000])], outputs: vec![0], ..Kernel::default() }), gbs(8_000_000));
-    b.run("add row [1000,1000]+[1000]", kernel_plan(Kernel { grid: [1000, 1000].into(), inputs: vec![(F, 1_000_000), (F, 1000)], nodes: vec![load(0, &[1000, 1]), load(1, &[0, 1]), (F, Node::Bin(Bin::Add, 0, 1))], outputs: vec![2], ..Kernel::default() }), gbs(8_000_000));
-    b.run("add column [1000,1000]+[1000,1]", kernel_plan(Kernel { grid: [1000, 1000].into(), inputs: vec![(F, 1_000_000), (F, 1000)], nodes: vec![load(0, &[1000, 1]), load(1, &[1, 0]), (F, Node::Bin(Bin::Add, 0, 1))], outputs: vec![2], ..Kernel::default() }), gbs(8_000_000));
+    b.run(
+        "softmax max [1000,1000]",
+        kernel_plan(Kernel {
+            nodes: vec![load(0, &[1000, 1]), (F, Node::Reduce { kind: ReduceKind::Max, of: 0 })],
+            rdims: [1000].into(),
+            grid: [1000].into(),
+            inputs: vec![(F, 1_000_000)],
+            outputs: vec![1],
+        }),
+        gbs(4_000_000),
+    );
+    b.run(
+        "transpose [1000,1000]",
+        kernel_plan(Kernel {
+            grid: [1000, 1000].into(),
+            inputs: vec![(F, 1_000_000)],
+            nodes: vec![load(0, &[1, 1000])],
+            outputs: vec![0],
+            ..Kernel::default()
+        }),
+        gbs(8_000_000),
+    );
+    b.run(
+        "add row [1000,1000]+[1000]",
+        kernel_plan(Kernel {
+            grid: [1000, 1000].into(),
+            inputs: vec![(F, 1_000_000), (F, 1000)],
+            nodes: vec![load(0, &[1000, 1]), load(1, &[0, 1]), (F, Node::Bin(Bin::Add, 0, 1))],
+            outputs: vec![2],
+            ..Kernel::default()
+        }),
+        gbs(8_000_000),
+    );
+    b.run(
+        "add column [1000,1000]+[1000,1]",
+        kernel_plan(Kernel {
+            grid: [1000, 1000].into(),
+            inputs: vec![(F, 1_000_000), (F, 1000)],
+            nodes: vec![load(0, &[1000, 1]), load(1, &[1, 0]), (F, Node::Bin(Bin::Add, 0, 1))],
+            outputs: vec![2],
+            ..Kernel::default()
+        }),
+        gbs(8_000_000),
+    );
     for n in [4usize, 16, 32, 64, 128, 512, 1024] {
         let k = n as i64;
         let d = Dot { b: 1, m: n, n, k: n, lhs: [0, k, 1], rhs: [0, k, 1], dtype: F, out: F };
-        b.run(&format!("matmul {n}"), routine_plan(Routine::Dot(d.clone())), |ns| format!("{:.1} GFLOP/s", 2.0 * (n * n * n) as f64 / ns));
-        b.run(&format!("matmul {n} transposed rhs"), routine_plan(Routine::Dot(Dot { rhs: [0, 1, k], ..d })), |ns| format!("{:.1} GFLOP/s", 2.0 * (n * n * n) as f64 / ns));
+        b.run(&format!("matmul {n}"), routine_plan(Routine::Dot(d.clone())), |ns| {
+            format!("{:.1} GFLOP/s", 2.0 * (n * n * n) as f64 / ns)
+        });
+        b.run(&format!("matmul {n} transposed rhs"), routine_plan(Routine::Dot(Dot { rhs: [0, 1, k], ..d })), |ns| {
+            format!("{:.1} GFLOP/s", 2.0 * (n * n * n) as f64 / ns)
+        });
     }
-    b.run("matvec 1000", routine_plan(Routine::Dot(Dot { b: 1, m: 1000, n: 1, k: 1000, lhs: [0, 1000, 1], rhs: [0, 1, 1], dtype: F, out: F })), gbs(4_000_000));
-    b.run("sort 1e6", routine_plan(Routine::Sort { outer: 1, n: 1_000_000, inner: 1, dtypes: vec![F], num_keys: 1 }), |ns| format!("{:.1} ns an element", ns / 1e6));
-    b.run("cumsum 1e6", routine_plan(Routine::Cumulative { kind: ferrax_kernel::routine::CumulativeKind::Sum, outer: 1, n: 1_000_000, inner: 1, reverse: false, dtype: F }), |ns| format!("{:.1} ns an element", ns / 1e6));
+    b.run(
+        "matvec 1000",
+        routine_plan(Routine::Dot(Dot {
+            b: 1,
+            m: 1000,
+            n: 1,
+            k: 1000,
+            lhs: [0, 1000, 1],
+            rhs: [0, 1, 1],
+            dtype: F,
+            out: F,
+        })),
+        gbs(4_000_000),
+    );
+    b.run(
+        "sort 1e6",
+        routine_plan(Routine::Sort { outer: 1, n: 1_000_000, inner: 1, dtypes: vec![F], num_keys: 1 }),
+        |ns| format!("{:.1} ns an element", ns / 1e6),
+    );
+    b.run(
+        "cumsum 1e6",
+        routine_plan(Routine::Cumulative {
+            kind: ferrax_kernel::routine::CumulativeKind::Sum,
+            outer: 1,
+            n: 1_000_000,
+            inner: 1,
+            reverse: false,
+            dtype: F,
+        }),
+        |ns| format!("{:.1} ns an element", ns / 1e6),
+    );
     b.run("scalar loop 1000 x 1 kernel", scalar_loop(1000, 1), |ns| format!("{:.1} ns an iteration", ns / 1e3));
     b.run("scalar loop 1000 x 4 kernels", scalar_loop(1000, 4), |ns| format!("{:.1} ns an iteration", ns / 1e3));
 }

@@ -7,6 +7,7 @@ use crate::executable::{Cell, Compiler, Home, Ready, State, run_steps};
 use crate::kernels::{Bases, Compiled};
 use crate::memory::Block;
 use crate::scalars;
+use crate::tape::{Items, Tape, Writing};
 use ferrax_kernel::backend::RunCx;
 use ferrax_kernel::kernel::Access;
 use ferrax_kernel::plan::{Collective, HostCall, SlotId, Step, Trip};
@@ -15,98 +16,37 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// A sequence of run-time length. Reading past its end gives zeros.
-#[derive(Clone, Default)]
-pub struct Tape(Option<Arc<Items>>);
-enum Items {
-    Flat { data: Block, each: usize, len: usize },
-    Nested(Vec<Tape>),
-}
-impl Tape {
-    fn len(&self) -> usize {
-        match self.0.as_deref() {
-            None => 0,
-            Some(Items::Flat { len, .. }) => *len,
-            Some(Items::Nested(v)) => v.len(),
-        }
-    }
-}
-
-/// A tape between two plans: an eager loop left it for another.
-impl ferrax_kernel::buffer::Memory for Tape {
-    fn as_any(&self) -> &dyn std::any::Any {
-        self
-    }
-    fn len(&self) -> usize {
-        0
-    }
-    fn host(&self) -> Option<&[u8]> {
-        None
-    }
-}
-
-/// A tape while it is being written.
-enum Writing {
-    Flat { data: Block, each: usize, len: usize },
-    Nested(Vec<Tape>),
-}
-impl Writing {
-    fn new(bytes: usize, depth: u8, expected: usize) -> Res<Writing> {
-        if depth > 1 {
-            return Ok(Writing::Nested(Vec::with_capacity(expected.min(1 << 16))));
-        }
-        let capacity = bytes.checked_mul(expected.max(8)).ok_or_else(|| Error::TooLarge(format!("a tape of {expected} elements of {bytes} bytes")))?;
-        Ok(Writing::Flat { data: Block::new(capacity)?, each: bytes, len: 0 })
-    }
-    /// The place of the next element.
-    fn next(&mut self) -> Res<*mut u8> {
-        match self {
-            Writing::Flat { data, each, len } => {
-                let at = *each * *len;
-                if at + *each > data.len() {
-                    let bigger = Block::new(data.len().checked_mul(2).ok_or_else(|| Error::TooLarge("a tape is larger than any memory".into()))?)?;
-                    // SAFETY: `at` bytes are written in the old block, and the new one is larger and apart.
-                    unsafe { bigger.ptr().copy_from_nonoverlapping(data.ptr(), at) };
-                    *data = bigger;
-                }
-                *len += 1;
-                Ok(data.ptr().wrapping_add(at))
-            }
-            Writing::Nested(_) => Ok(std::ptr::null_mut()),
-        }
-    }
-    fn done(self, reverse: bool) -> Tape {
-        Tape(Some(Arc::new(match self {
-            Writing::Flat { data, each, len } => {
-                if reverse && each > 0 {
-                    // SAFETY: len elements of `each` bytes are written; the slice is the block's only user.
-                    let all = unsafe { std::slice::from_raw_parts_mut(data.ptr(), len * each) };
-                    for i in 0..len / 2 {
-                        let (a, b) = all.split_at_mut((len - 1 - i) * each);
-                        a[i * each..(i + 1) * each].swap_with_slice(&mut b[..each]);
-                    }
-                }
-                Items::Flat { data, each, len }
-            }
-            Writing::Nested(mut v) => {
-                if reverse {
-                    v.reverse();
-                }
-                Items::Nested(v)
-            }
-        })))
-    }
-}
-
 pub enum Control {
     Loop(Loop),
     ScalarLoop(scalars::ScalarLoop),
-    Switch { index: Cell, branches: Vec<Vec<Ready>> },
-    Callback { call: HostCall, ins: Vec<(Cell, usize)>, outs: Vec<(Cell, usize)> },
-    Collective { kind: Collective, axes: Vec<Arc<str>>, ins: Vec<(Cell, usize)>, outs: Vec<(Cell, usize)>, combine: Vec<Option<Compiled>> },
-    TapeLen { tape: usize, out: Cell, bytes: usize },
-    EmptyTape { out: usize },
-    CopyTape { from: usize, to: usize },
+    Switch {
+        index: Cell,
+        branches: Vec<Vec<Ready>>,
+    },
+    Callback {
+        call: HostCall,
+        ins: Vec<(Cell, usize)>,
+        outs: Vec<(Cell, usize)>,
+    },
+    Collective {
+        kind: Collective,
+        axes: Vec<Arc<str>>,
+        ins: Vec<(Cell, usize)>,
+        outs: Vec<(Cell, usize)>,
+        combine: Vec<Option<Compiled>>,
+    },
+    TapeLen {
+        tape: usize,
+        out: Cell,
+        bytes: usize,
+    },
+    EmptyTape {
+        out: usize,
+    },
+    CopyTape {
+        from: usize,
+        to: usize,
+    },
 }
 enum Trips {
     Static(usize),
@@ -186,26 +126,62 @@ pub fn compile(c: &mut Compiler, s: &Step) -> Res<Control> {
             }
             Control::Switch { index, branches: branches.iter().map(|b| c.steps(b)).collect::<Res<_>>()? }
         }
-        Step::Callback { call, ins, outs } => Control::Callback { call: call.clone(), ins: c.sized(ins)?, outs: c.sized(outs)? },
+        Step::Callback { call, ins, outs } => {
+            Control::Callback { call: call.clone(), ins: c.sized(ins)?, outs: c.sized(outs)? }
+        }
         Step::Collective { kind, axes, ins, outs } => {
             let combine = match kind {
                 Collective::AllReduce(r) => {
                     let bin = r.bin().ok_or_else(|| Error::Invalid("devices cannot combine positions".into()))?;
-                    ins.iter().map(|s| Ok(Some(Compiled::new(&pairwise(bin, c.plan.slots[*s as usize].dtype, c.plan.slots[*s as usize].len), true, c.tier)?))).collect::<Res<_>>()?
+                    ins.iter()
+                        .map(|s| {
+                            Ok(Some(Compiled::new(
+                                &pairwise(bin, c.plan.slots[*s as usize].dtype, c.plan.slots[*s as usize].len),
+                                true,
+                                c.tier,
+                            )?))
+                        })
+                        .collect::<Res<_>>()?
                 }
                 _ => ins.iter().map(|_| None).collect(),
             };
-            Control::Collective { kind: kind.clone(), axes: axes.clone(), ins: c.sized(ins)?, outs: c.sized(outs)?, combine }
+            Control::Collective {
+                kind: kind.clone(),
+                axes: axes.clone(),
+                ins: c.sized(ins)?,
+                outs: c.sized(outs)?,
+                combine,
+            }
         }
-        Step::TapeLen { tape, out } => Control::TapeLen { tape: c.need_tape(*tape)?, out: c.cell(*out)?, bytes: c.bytes(*out) },
+        Step::TapeLen { tape, out } => {
+            Control::TapeLen { tape: c.need_tape(*tape)?, out: c.cell(*out)?, bytes: c.bytes(*out) }
+        }
         Step::EmptyTape { out } => Control::EmptyTape { out: c.need_tape(*out)? },
-        Step::Kernel { .. } | Step::Routine { .. } | Step::Copy { .. } => return Err(Error::Invalid("not a control step".into())),
+        Step::Kernel { .. } | Step::Routine { .. } | Step::Copy { .. } => {
+            return Err(Error::Invalid("not a control step".into()));
+        }
     })
 }
 /// `out[i] = f(in0[i], in1[i])`.
 fn pairwise(f: ferrax_kernel::Bin, d: DType, n: usize) -> Kernel {
-    let load = |input| (d, Node::Load(Box::new(Access { input, at: Affine::new(0, [1]), guards: SmallVec::new(), fill: Scalar::zero(d) })));
-    Kernel { grid: [n].into(), inputs: vec![(d, n), (d, n)], nodes: vec![load(0), load(1), (d, Node::Bin(f, 0, 1))], outputs: vec![2], ..Kernel::default() }
+    let load = |input| {
+        (
+            d,
+            Node::Load(Box::new(Access {
+                input,
+                at: Affine::new(0, [1]),
+                guards: SmallVec::new(),
+                fill: Scalar::zero(d),
+            })),
+        )
+    };
+    Kernel {
+        grid: [n].into(),
+        inputs: vec![(d, n), (d, n)],
+        nodes: vec![load(0), load(1), (d, Node::Bin(f, 0, 1))],
+        outputs: vec![2],
+        ..Kernel::default()
+    }
 }
 fn compile_loop(c: &mut Compiler, l: &ferrax_kernel::plan::Loop) -> Res<Loop> {
     let known = if let Trip::Static(n) = l.trip { Some(n) } else { None };
@@ -265,15 +241,21 @@ impl Control {
             Control::Callback { call, ins, outs } => {
                 // SAFETY: cells have these sizes; results are apart from operands and each other.
                 unsafe {
-                    let ins: SmallVec<[&[u8]; 4]> = ins.iter().map(|(c, n)| std::slice::from_raw_parts(state.ptrs[*c as usize].cast_const(), *n)).collect();
-                    let mut outs: SmallVec<[&mut [u8]; 4]> = outs.iter().map(|(c, n)| std::slice::from_raw_parts_mut(state.ptrs[*c as usize], *n)).collect();
+                    let ins: SmallVec<[&[u8]; 4]> = ins
+                        .iter()
+                        .map(|(c, n)| std::slice::from_raw_parts(state.ptrs[*c as usize].cast_const(), *n))
+                        .collect();
+                    let mut outs: SmallVec<[&mut [u8]; 4]> =
+                        outs.iter().map(|(c, n)| std::slice::from_raw_parts_mut(state.ptrs[*c as usize], *n)).collect();
                     call.f.call(&ins, &mut outs)
                 }
             }
-            Control::Collective { kind, axes, ins, outs, combine } => collective(kind, axes, ins, outs, combine, state, cx),
+            Control::Collective { kind, axes, ins, outs, combine } => {
+                collective(kind, axes, ins, outs, combine, state, cx)
+            }
             Control::TapeLen { tape, out, bytes } => {
                 // SAFETY: the slot is an integer of these bytes.
-                unsafe { write_int(state.ptrs[*out as usize], *bytes, state.tapes[*tape].len()) };
+                unsafe { write_int(state.ptrs[*out as usize], *bytes, state.tapes[*tape].length()) };
                 Ok(())
             }
             Control::EmptyTape { out } => {
@@ -290,7 +272,15 @@ impl Control {
     }
 }
 
-fn collective(kind: &Collective, axes: &[Arc<str>], ins: &[(Cell, usize)], outs: &[(Cell, usize)], combine: &[Option<Compiled>], state: &mut State, cx: &RunCx) -> Res<()> {
+fn collective(
+    kind: &Collective,
+    axes: &[Arc<str>],
+    ins: &[(Cell, usize)],
+    outs: &[(Cell, usize)],
+    combine: &[Option<Compiled>],
+    state: &mut State,
+    cx: &RunCx,
+) -> Res<()> {
     let world = cx.world.ok_or_else(|| Error::Invalid(format!("a collective over {axes:?} outside of any mesh")))?;
     let (rank, size) = world.rank(axes)?;
     if let Collective::AxisIndex = kind {
@@ -352,7 +342,8 @@ impl Loop {
             }
             Trips::While { .. } => None,
         };
-        let home: SmallVec<[(*mut u8, *mut u8); 8]> = self.carries.iter().map(|c| (state.ptrs[c.slot as usize], state.ptrs[c.next as usize])).collect();
+        let home: SmallVec<[(*mut u8, *mut u8); 8]> =
+            self.carries.iter().map(|c| (state.ptrs[c.slot as usize], state.ptrs[c.next as usize])).collect();
         for c in &self.carries {
             self.enter(c, known, state);
         }
@@ -413,7 +404,13 @@ impl Loop {
             unsafe { to.copy_from(from, c.bytes) };
         }
     }
-    fn iterate(&self, known: Option<usize>, tapes: &mut [Option<Writing>], state: &mut State, cx: &RunCx) -> Res<usize> {
+    fn iterate(
+        &self,
+        known: Option<usize>,
+        tapes: &mut [Option<Writing>],
+        state: &mut State,
+        cx: &RunCx,
+    ) -> Res<usize> {
         let mut i = 0;
         loop {
             match (&self.trips, known) {
@@ -440,7 +437,7 @@ impl Loop {
             for (y, w) in self.ys.iter().zip(tapes.iter_mut()) {
                 match w {
                     Some(w) => {
-                        let p = w.next()?;
+                        let p = w.push()?;
                         state.ptrs[y.each as usize] = p;
                     }
                     None => state.ptrs[y.each as usize] = state.ptrs[y.all as usize].wrapping_add(at * y.bytes),
@@ -473,8 +470,13 @@ impl Window {
         match (state.tapes[tape].0.as_deref(), each) {
             (Some(Items::Nested(v)), Some(each)) => state.tapes[each] = v.get(at).cloned().unwrap_or_default(),
             (None, Some(each)) => state.tapes[each] = Tape::default(),
-            (Some(Items::Flat { data, each, len }), None) if at < *len => state.ptrs[self.each as usize] = data.ptr().wrapping_add(at * each),
-            _ => state.ptrs[self.each as usize] = state.zeros.as_ref().map_or(std::ptr::dangling_mut::<u64>().cast(), |z| z.ptr()),
+            (Some(Items::Flat { data, each, len }), None) if at < *len => {
+                state.ptrs[self.each as usize] = data.ptr().wrapping_add(at * each)
+            }
+            _ => {
+                state.ptrs[self.each as usize] =
+                    state.zeros.as_ref().map_or(std::ptr::dangling_mut::<u64>().cast(), |z| z.ptr())
+            }
         }
     }
 }

@@ -5,9 +5,10 @@
 //!
 //! INVARIANT: between runs nobody holds the state; a run that finds it taken (a second thread) makes another.
 #![allow(unsafe_code)]
-use crate::control::{self, Control, Tape};
+use crate::control::{self, Control};
 use crate::kernels::{Bases, Compiled};
 use crate::memory::{Block, into_block};
+use crate::tape::Tape;
 use crate::threads;
 use crate::tier::Tier;
 use crate::{routines, scalars, stats};
@@ -116,13 +117,17 @@ impl Compiler<'_> {
         match (self.homes[a as usize], self.homes[b as usize]) {
             _ if a == b => true,
             (Home::Arena(x), Home::Arena(y)) => x == y,
-            (Home::Output(o), Home::Input(i)) | (Home::Input(i), Home::Output(o)) => self.plan.donatable.get(o as usize).copied().flatten() == Some(i),
+            (Home::Output(o), Home::Input(i)) | (Home::Input(i), Home::Output(o)) => {
+                self.plan.donatable.get(o as usize).copied().flatten() == Some(i)
+            }
             _ => false,
         }
     }
     pub fn expect(&self, what: &str, slots: &[SlotId], sizes: &[(ferrax_kernel::DType, usize)]) -> Res<()> {
         let have = slots.iter().map(|s| self.plan.slots.get(*s as usize));
-        if slots.len() != sizes.len() || have.zip(sizes).any(|(h, (d, n))| h.is_none_or(|h| h.bytes() < n * d.size() || h.tape > 0)) {
+        if slots.len() != sizes.len()
+            || have.zip(sizes).any(|(h, (d, n))| h.is_none_or(|h| h.bytes() < n * d.size() || h.tape > 0))
+        {
             return Err(Error::Invalid(format!("{what} over slots {slots:?} needs {sizes:?}")));
         }
         Ok(())
@@ -160,7 +165,11 @@ impl Compiler<'_> {
                 self.expect(routine.name(), ins, &routine.operands())?;
                 self.expect(routine.name(), outs, &routine.results())?;
                 self.large += (routine.work() > 100_000) as usize;
-                Ready::Routine { run: routines::compile(routine, self.tier)?, ins: self.cells(ins)?, outs: self.cells(outs)? }
+                Ready::Routine {
+                    run: routines::compile(routine, self.tier)?,
+                    ins: self.cells(ins)?,
+                    outs: self.cells(outs)?,
+                }
             }
             Step::Copy { from, to } => {
                 let (a, b) = (self.cell(*from)?, self.cell(*to)?);
@@ -238,7 +247,9 @@ impl CpuExecutable {
         for (i, s) in plan.outputs.iter().enumerate() {
             let c = *cells.get(*s as usize).ok_or_else(|| Error::Invalid(format!("output {i} is no slot")))?;
             let bytes = plan.slots[*s as usize].bytes();
-            let first = plan.outputs[..i].iter().position(|t| cells[*t as usize] == c && plan.slots[*t as usize].bytes() == bytes);
+            let first = plan.outputs[..i]
+                .iter()
+                .position(|t| cells[*t as usize] == c && plan.slots[*t as usize].bytes() == bytes);
             outputs.push(match (homes[c as usize], first) {
                 (_, Some(o)) => Out::Output(o as u32),
                 (Home::Output(_), None) => Out::Fresh(c, bytes),
@@ -276,7 +287,20 @@ impl CpuExecutable {
         let enter_pool = large > 1 && !plan.waits();
         let nulls = SmallVec::from_elem(std::ptr::null_mut(), homes.len());
         let has_arena = homes.iter().any(|h| matches!(h, Home::Arena(_)));
-        Ok(CpuExecutable { plan, nulls, has_arena, homes, steps, state: Mutex::new(None), input_cells, outputs, heirs, n_tapes: n_tapes as usize, zero_bytes, enter_pool })
+        Ok(CpuExecutable {
+            plan,
+            nulls,
+            has_arena,
+            homes,
+            steps,
+            state: Mutex::new(None),
+            input_cells,
+            outputs,
+            heirs,
+            n_tapes: n_tapes as usize,
+            zero_bytes,
+            enter_pool,
+        })
     }
     fn new_state(&self) -> Res<State> {
         let mut ptrs = self.nulls.clone();
@@ -294,7 +318,11 @@ impl CpuExecutable {
     }
     fn run_with(&self, cx: &RunCx, args: SmallVec<[Arg; 4]>, state: &mut State) -> Res<Buffers> {
         if args.len() != self.input_cells.len() {
-            return Err(Error::Invalid(format!("the plan takes {} inputs, {} were given", self.input_cells.len(), args.len())));
+            return Err(Error::Invalid(format!(
+                "the plan takes {} inputs, {} were given",
+                self.input_cells.len(),
+                args.len()
+            )));
         }
         let mut made: SmallVec<[Option<Box<Block>>; 2]> = SmallVec::new();
         made.extend(self.outputs.iter().map(|_| None));
@@ -326,7 +354,9 @@ impl CpuExecutable {
                 made[o] = Some(block);
             }
         }
-        if self.enter_pool && let Some(pool) = threads::pool() {
+        if self.enter_pool
+            && let Some(pool) = threads::pool()
+        {
             let mut inside = Inside { state, cx };
             pool.install(|| run_steps(&self.steps, inside.parts()))?;
         } else {

@@ -61,7 +61,16 @@ impl Compiled {
         }
         let loops: Vec<usize> = (0..k.grid.len()).collect();
         let outs: Vec<(NodeId, u32)> = k.outputs.iter().enumerate().map(|(j, o)| (*o, j as u32)).collect();
-        let (p, _, _) = Program::compile(&Spec { kernel: k, loops: &loops, outs: &outs, keep: &[], given: &[], aliased, tier, max_tile: 1024 })?;
+        let (p, _, _) = Program::compile(&Spec {
+            kernel: k,
+            loops: &loops,
+            outs: &outs,
+            keep: &[],
+            given: &[],
+            aliased,
+            tier,
+            max_tile: 1024,
+        })?;
         let nanos = p.cost * p.total() as f64;
         Ok(Compiled { form: Form::Map(p), nanos })
     }

@@ -10,6 +10,7 @@ pub mod memory;
 pub mod routines;
 pub mod scalars;
 pub mod stats;
+pub mod tape;
 pub mod threads;
 pub mod tier;
 

@@ -123,7 +123,7 @@ impl Block {
     pub fn ptr(&self) -> *mut u8 {
         self.ptr.as_ptr()
     }
-    pub fn len(&self) -> usize {
+    pub fn size(&self) -> usize {
         self.len
     }
     fn bytes(&self) -> &[u8] {

@@ -24,11 +24,27 @@ pub fn compile(r: &Routine, tier: Tier) -> Res<Run> {
         Routine::Dot(d) => dot::compile(d, tier),
         Routine::Gather(g) => gather::compile(g),
         Routine::Scatter(s) => scatter::compile(s, tier),
-        Routine::DynamicSlice { operand, sizes, dtype, index_dtype } => dynamic_slice::slice(operand, sizes, *dtype, *index_dtype),
-        Routine::DynamicUpdateSlice { operand, update, dtype, index_dtype } => dynamic_slice::update(operand, update, *dtype, *index_dtype),
+        Routine::DynamicSlice { operand, sizes, dtype, index_dtype } => {
+            dynamic_slice::slice(operand, sizes, *dtype, *index_dtype)
+        }
+        Routine::DynamicUpdateSlice { operand, update, dtype, index_dtype } => {
+            dynamic_slice::update(operand, update, *dtype, *index_dtype)
+        }
         Routine::Sort { outer, n, inner, dtypes, num_keys } => sort::compile(*outer, *n, *inner, dtypes, *num_keys),
-        Routine::Cumulative { kind, outer, n, inner, reverse, dtype } => cumulative::compile(*kind, [*outer, *n, *inner], *reverse, *dtype, tier),
-        Routine::ReduceWindow { kind, operand, window, strides, base_dilation, window_dilation, padding, dtype, out } => {
+        Routine::Cumulative { kind, outer, n, inner, reverse, dtype } => {
+            cumulative::compile(*kind, [*outer, *n, *inner], *reverse, *dtype, tier)
+        }
+        Routine::ReduceWindow {
+            kind,
+            operand,
+            window,
+            strides,
+            base_dilation,
+            window_dilation,
+            padding,
+            dtype,
+            out,
+        } => {
             let w = reduce_window::Windows { operand, window, strides, base_dilation, window_dilation, padding, out };
             reduce_window::compile(*kind, &w, *dtype, tier)
         }

@@ -263,7 +263,8 @@ impl Builder {
     }
     /// Takes a step in, if it is scalar; gives false, and is unchanged, if not.
     pub fn step(&mut self, c: &Compiler, s: &Step) -> bool {
-        let (n_code, n_file, n_reads, known) = (self.block.code.len(), self.block.file.len(), self.block.reads.len(), self.known.clone());
+        let (n_code, n_file, n_reads, known) =
+            (self.block.code.len(), self.block.file.len(), self.block.reads.len(), self.known.clone());
         let done = match s {
             Step::Kernel { kernel, ins, outs } => self.kernel(c, kernel, ins, outs),
             Step::Copy { from, to } => self.copy(c, *from, *to),
@@ -320,7 +321,9 @@ impl Builder {
             Some(f) => b.emit(Code::Call(f), &[r]),
             None => Some(r),
         };
-        let calls = |b: &mut Builder, fs: [Option<BlockFn>; 3], r: Reg| fs.into_iter().flatten().try_fold(r, |r, f| b.emit(Code::Call(f), &[r]));
+        let calls = |b: &mut Builder, fs: [Option<BlockFn>; 3], r: Reg| {
+            fs.into_iter().flatten().try_fold(r, |r, f| b.emit(Code::Call(f), &[r]))
+        };
         match node {
             Node::Const(s) => self.fresh(moves::lane_bits(*s)),
             Node::Index(a) => {
@@ -405,7 +408,11 @@ pub fn compile_loop(c: &Compiler, l: &Loop) -> Option<ScalarLoop> {
     if !l.carries.iter().all(|k| [k.init, k.slot, k.next, k.out].into_iter().all(scalar)) {
         return None;
     }
-    let plain = |w: &ferrax_kernel::plan::Window| scalar(w.each) && c.plan.slots[w.all as usize].tape == 0 && matches!(l.trip, Trip::Static(n) if n <= c.plan.slots[w.all as usize].len);
+    let plain = |w: &ferrax_kernel::plan::Window| {
+        scalar(w.each)
+            && c.plan.slots[w.all as usize].tape == 0
+            && matches!(l.trip, Trip::Static(n) if n <= c.plan.slots[w.all as usize].len)
+    };
     if !l.xs.iter().chain(&l.ys).all(plain) {
         return None;
     }
@@ -486,12 +493,30 @@ pub fn compile_loop(c: &Compiler, l: &Loop) -> Option<ScalarLoop> {
         }
     }
     reads.extend(b.block.reads.iter().copied());
-    let outs = l.carries.iter().zip(&slots).map(|(k, reg)| Ok(Place { cell: c.cell(k.out)?, offset: 0, dtype: dtype(k.slot), reg: *reg })).collect::<Res<_>>().ok()?;
+    let outs = l
+        .carries
+        .iter()
+        .zip(&slots)
+        .map(|(k, reg)| Ok(Place { cell: c.cell(k.out)?, offset: 0, dtype: dtype(k.slot), reg: *reg }))
+        .collect::<Res<_>>()
+        .ok()?;
     let count = match l.count {
         Some(s) => Some((c.cell(s).ok()?, c.bytes(s))),
         None => None,
     };
-    Some(ScalarLoop { file: b.block.file, trips, reverse: l.reverse, reads, xs, body, ys, moves, outs, count, kernels: b.block.kernels })
+    Some(ScalarLoop {
+        file: b.block.file,
+        trips,
+        reverse: l.reverse,
+        reads,
+        xs,
+        body,
+        ys,
+        moves,
+        outs,
+        count,
+        kernels: b.block.kernels,
+    })
 }
 
 impl ScalarLoop {

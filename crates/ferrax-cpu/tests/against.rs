@@ -18,7 +18,7 @@ fn run(k: &Kernel, ins: &[Vec<u8>], tier: Tier) -> Option<Vec<Vec<u8>>> {
     let (i, o) = at.split_at(ins.len());
     // SAFETY: blocks are as long as the kernel says.
     unsafe { c.run(Bases { ptrs: &ptrs, ins: i, outs: o }, true) };
-    Some(outs.iter().map(|b| unsafe { std::slice::from_raw_parts(b.ptr(), b.len()) }.to_vec()).collect())
+    Some(outs.iter().map(|b| unsafe { std::slice::from_raw_parts(b.ptr(), b.size()) }.to_vec()).collect())
 }
 /// Scalars, with every nan the same.
 fn scalars(d: DType, b: &[u8]) -> Vec<Scalar> {
@@ -41,7 +41,8 @@ fn compare(k: &Kernel, ins: &[Vec<u8>], tolerance: u64) {
         for ((g, w), d) in got.iter().zip(&want).zip(k.output_dtypes()) {
             let (g, w) = (scalars(d, g), scalars(d, w));
             for (i, (x, y)) in g.iter().zip(&w).enumerate() {
-                let close = x == y || tolerance > 0 && x.to_f64().is_nan() == y.to_f64().is_nan() && steps_apart(*x, *y) <= tolerance;
+                let close = x == y
+                    || tolerance > 0 && x.to_f64().is_nan() == y.to_f64().is_nan() && steps_apart(*x, *y) <= tolerance;
                 assert!(close, "{} element {i}: {x:?} is not {y:?}\n{k:?}", tier.name());
             }
         }
@@ -79,7 +80,10 @@ fn every_binary_function_is_the_reference() {
     let mut rng = Rng(2);
     for d in DType::ALL {
         for f in Bin::ALL {
-            if reference::bin(*f, Scalar::one(*d), Scalar::one(*d)).is_err() || (*d == DType::Bool && matches!(f, Bin::Div | Bin::Rem | Bin::Sub | Bin::Shl | Bin::ShrLogical | Bin::ShrArithmetic)) {
+            if reference::bin(*f, Scalar::one(*d), Scalar::one(*d)).is_err()
+                || (*d == DType::Bool
+                    && matches!(f, Bin::Div | Bin::Rem | Bin::Sub | Bin::Shl | Bin::ShrLogical | Bin::ShrArithmetic))
+            {
                 continue;
             }
             let out = if f.is_comparison() { DType::Bool } else { *d };
@@ -115,7 +119,19 @@ fn every_reduction_is_the_reference() {
     for d in DType::ALL {
         for kind in ReduceKind::ALL {
             let to = if kind.bin().is_none() { DType::I32 } else { *d };
-            for (outer, n, inner) in [(1, 0, 1), (3, 1, 1), (2, 5, 1), (40, 17, 1), (3, 1024, 1), (2, 1500, 1), (1, 5000, 1), (2, 3, 40), (1, 100, 300), (2, 2100, 3), (1, 40, 1000)] {
+            for (outer, n, inner) in [
+                (1, 0, 1),
+                (3, 1, 1),
+                (2, 5, 1),
+                (40, 17, 1),
+                (3, 1024, 1),
+                (2, 1500, 1),
+                (1, 5000, 1),
+                (2, 3, 40),
+                (1, 100, 300),
+                (2, 2100, 3),
+                (1, 40, 1000),
+            ] {
                 let k = generate::reduction(*kind, *d, to, [outer, n, inner]);
                 if d.is_float() && matches!(kind, ReduceKind::And | ReduceKind::Or | ReduceKind::Xor) {
                     continue;
@@ -132,7 +148,13 @@ fn every_reduction_is_the_reference() {
 #[test]
 fn a_reduction_of_many_blocks_has_the_same_bits_on_any_number_of_threads() {
     let mut rng = Rng(5);
-    for (d, shape) in [(DType::F32, [1, 1_100_000, 1]), (DType::F32, [2, 70_000, 5]), (DType::F64, [1, 30_000, 20]), (DType::F32, [300, 1000, 1]), (DType::F32, [1, 1000, 300])] {
+    for (d, shape) in [
+        (DType::F32, [1, 1_100_000, 1]),
+        (DType::F32, [2, 70_000, 5]),
+        (DType::F64, [1, 30_000, 20]),
+        (DType::F32, [300, 1000, 1]),
+        (DType::F32, [1, 1000, 300]),
+    ] {
         for kind in [ReduceKind::Sum, ReduceKind::Max, ReduceKind::ArgMin] {
             let to = if kind.bin().is_none() { DType::I64 } else { d };
             let k = generate::reduction(kind, d, to, shape);

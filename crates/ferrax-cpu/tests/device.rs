@@ -13,8 +13,24 @@ fn f32s(x: &[f32]) -> Vec<u8> {
 /// out0 = in0 + in1, over n floats; out0 may take in0's memory.
 fn add(n: usize) -> Plan {
     let d = DType::F32;
-    let load = |input| (d, Node::Load(Box::new(Access { input, at: Affine::new(0, [1]), guards: Default::default(), fill: Scalar::zero(d) })));
-    let k = Kernel { grid: [n].into(), inputs: vec![(d, n), (d, n)], nodes: vec![load(0), load(1), (d, Node::Bin(Bin::Add, 0, 1))], outputs: vec![2], ..Kernel::default() };
+    let load = |input| {
+        (
+            d,
+            Node::Load(Box::new(Access {
+                input,
+                at: Affine::new(0, [1]),
+                guards: Default::default(),
+                fill: Scalar::zero(d),
+            })),
+        )
+    };
+    let k = Kernel {
+        grid: [n].into(),
+        inputs: vec![(d, n), (d, n)],
+        nodes: vec![load(0), load(1), (d, Node::Bin(Bin::Add, 0, 1))],
+        outputs: vec![2],
+        ..Kernel::default()
+    };
     let mut p = Plan::default();
     for place in [Place::Input(0), Place::Input(1), Place::Output(0)] {
         p.add_slot(d, n, 0);
@@ -120,7 +136,13 @@ fn one_step(d: DType, n: usize, m: usize, step: impl FnOnce(u32, u32) -> Step) -
 #[test]
 fn host_functions_get_bytes_and_their_errors_come_back() {
     let device = CpuBackend::new();
-    let plan = || one_step(DType::U8, 2, 2, |x, y| Step::Callback { call: HostCall { name: "twice".into(), f: Arc::new(Twice) }, ins: vec![x], outs: vec![y] });
+    let plan = || {
+        one_step(DType::U8, 2, 2, |x, y| Step::Callback {
+            call: HostCall { name: "twice".into(), f: Arc::new(Twice) },
+            ins: vec![x],
+            outs: vec![y],
+        })
+    };
     let go = |x: &[u8]| run_in(plan(), vec![(device.upload(x).unwrap(), false)], None);
     assert_eq!(device.download(&go(&[3, 4]).unwrap()[0]).unwrap(), [6, 8]);
     assert!(matches!(go(&[0, 4]), Err(Error::Host(_))));
@@ -152,7 +174,9 @@ fn collectives_meet() {
         (Collective::AllReduce(ReduceKind::Max), 3, |_| vec![2, 12, 22]),
         (Collective::AllGather, 9, |_| vec![0, 10, 20, 1, 11, 21, 2, 12, 22]),
         (Collective::AllToAll, 3, |i| [0, 1, 2].map(|j| j + 10 * i as i32).to_vec()),
-        (Collective::Permute(vec![(0, 1), (1, 2)]), 3, |i| if i == 0 { vec![0; 3] } else { [0, 10, 20].map(|x| x + i as i32 - 1).to_vec() }),
+        (Collective::Permute(vec![(0, 1), (1, 2)]), 3, |i| {
+            if i == 0 { vec![0; 3] } else { [0, 10, 20].map(|x| x + i as i32 - 1).to_vec() }
+        }),
     ];
     for (kind, m, want) in cases {
         let meeting = Meeting { barrier: Barrier::new(N), all: Mutex::new(vec![None; N]) };
@@ -160,16 +184,27 @@ fn collectives_meet() {
             for i in 0..N {
                 let (kind, meeting) = (kind.clone(), &meeting);
                 s.spawn(move || {
-                    let plan = one_step(DType::I32, 3, m, |x, y| Step::Collective { kind, axes: vec!["i".into()], ins: vec![x], outs: vec![y] });
+                    let plan = one_step(DType::I32, 3, m, |x, y| Step::Collective {
+                        kind,
+                        axes: vec!["i".into()],
+                        ins: vec![x],
+                        outs: vec![y],
+                    });
                     let mine: Vec<u8> = [0, 10, 20].iter().flat_map(|x| (x + i as i32).to_le_bytes()).collect();
                     let device = CpuBackend::new();
-                    let out = run_in(plan, vec![(device.upload(&mine).unwrap(), false)], Some(&Device(i, meeting))).unwrap();
+                    let out =
+                        run_in(plan, vec![(device.upload(&mine).unwrap(), false)], Some(&Device(i, meeting))).unwrap();
                     let want: Vec<u8> = want(i).iter().flat_map(|x| x.to_le_bytes()).collect();
                     assert_eq!(device.download(&out[0]).unwrap(), want);
                 });
             }
         });
     }
-    let plan = one_step(DType::I32, 3, 3, |x, y| Step::Collective { kind: Collective::AllGather, axes: vec!["i".into()], ins: vec![x], outs: vec![y] });
+    let plan = one_step(DType::I32, 3, 3, |x, y| Step::Collective {
+        kind: Collective::AllGather,
+        axes: vec!["i".into()],
+        ins: vec![x],
+        outs: vec![y],
+    });
     assert!(run_in(plan, vec![(CpuBackend::new().zeros(12).unwrap(), false)], None).is_err());
 }

@@ -62,14 +62,25 @@ impl Build {
     /// A kernel over `len` elements that reads some of `from` and writes a new value to `to`.
     fn kernel(&mut self, from: &[SlotId], to: SlotId) -> Step {
         let (d, len) = (self.plan.slots[to as usize].dtype, self.plan.slots[to as usize].len);
-        let mut k = Kernel { grid: if len == 1 && self.rng.below(2) == 0 { Dims::default() } else { [len].into() }, ..Kernel::default() };
+        let mut k = Kernel {
+            grid: if len == 1 && self.rng.below(2) == 0 { Dims::default() } else { [len].into() },
+            ..Kernel::default()
+        };
         let mut ins = vec![];
         for _ in 0..1 + self.rng.below(3) {
             let s = self.rng.pick(from);
             let (e, n) = (self.plan.slots[s as usize].dtype, self.plan.slots[s as usize].len);
             let at = if n == len && len > 1 { Affine::new(0, [1]) } else { Affine::constant(self.rng.below(n) as i64) };
             k.inputs.push((e, n));
-            k.nodes.push((e, Node::Load(Box::new(Access { input: ins.len() as u32, at, guards: Default::default(), fill: Scalar::zero(e) }))));
+            k.nodes.push((
+                e,
+                Node::Load(Box::new(Access {
+                    input: ins.len() as u32,
+                    at,
+                    guards: Default::default(),
+                    fill: Scalar::zero(e),
+                })),
+            ));
             k.nodes.push((d, Node::Convert(k.nodes.len() as u32 - 1)));
             ins.push(s);
         }
@@ -86,7 +97,14 @@ impl Build {
         Step::Kernel { kernel: Arc::new(k), ins, outs: vec![to] }
     }
     /// A loop over carries like `inits` with scalar windows, `len` elements in each value; gives the slots it makes.
-    fn a_loop(&mut self, captured: &[SlotId], trips: usize, len: usize, depth: usize, outs: Option<Vec<SlotId>>) -> (Step, Vec<SlotId>) {
+    fn a_loop(
+        &mut self,
+        captured: &[SlotId],
+        trips: usize,
+        len: usize,
+        depth: usize,
+        outs: Option<Vec<SlotId>>,
+    ) -> (Step, Vec<SlotId>) {
         let n = 1 + self.rng.below(3);
         let mut carries = vec![];
         let dtypes: Vec<DType> = match &outs {
@@ -103,13 +121,15 @@ impl Build {
             inside.push(slot);
             carries.push(Carry { init, slot, next, out });
         }
-        let xs: Vec<Window> = (0..self.rng.below(2)).map(|_| {
-            let d = self.rng.pick(&DTYPES);
-            let all = self.input(d, trips * len);
-            let each = self.slot(d, len, Place::Window);
-            inside.push(each);
-            Window { all, each }
-        }).collect();
+        let xs: Vec<Window> = (0..self.rng.below(2))
+            .map(|_| {
+                let d = self.rng.pick(&DTYPES);
+                let all = self.input(d, trips * len);
+                let each = self.slot(d, len, Place::Window);
+                inside.push(each);
+                Window { all, each }
+            })
+            .collect();
         for _ in 0..self.rng.below(4) {
             let d = self.rng.pick(&DTYPES);
             let t = self.temp(d, len);
@@ -122,24 +142,37 @@ impl Build {
             body.extend(setup);
             inside.extend(made);
         }
-        let ys: Vec<Window> = (0..self.rng.below(2)).map(|_| {
-            let d = self.rng.pick(&DTYPES);
-            let all = self.temp(d, trips * len);
-            let each = self.slot(d, len, Place::Window);
-            body.push(self.kernel(&inside, each));
-            Window { all, each }
-        }).collect();
+        let ys: Vec<Window> = (0..self.rng.below(2))
+            .map(|_| {
+                let d = self.rng.pick(&DTYPES);
+                let all = self.temp(d, trips * len);
+                let each = self.slot(d, len, Place::Window);
+                body.push(self.kernel(&inside, each));
+                Window { all, each }
+            })
+            .collect();
         for c in &carries {
             if c.next != c.slot {
                 body.push(self.kernel(&inside, c.next));
             }
         }
-        let made: Vec<SlotId> = carries.iter().map(|c| c.out).chain(if trips > 0 && len == 1 { ys.iter().map(|y| y.all).collect() } else { vec![] }).collect();
+        let made: Vec<SlotId> = carries
+            .iter()
+            .map(|c| c.out)
+            .chain(if trips > 0 && len == 1 { ys.iter().map(|y| y.all).collect() } else { vec![] })
+            .collect();
         let count = if self.rng.below(2) == 0 { Some(self.temp(DType::I32, 1)) } else { None };
         let l = Loop { trip: Trip::Static(trips), reverse: self.rng.below(2) == 0, carries, xs, ys, count, body };
         (Step::Loop(Box::new(l)), made)
     }
-    fn loop_with_inits(&mut self, captured: &[SlotId], trips: usize, len: usize, depth: usize, outs: Option<Vec<SlotId>>) -> (Vec<Step>, Vec<SlotId>) {
+    fn loop_with_inits(
+        &mut self,
+        captured: &[SlotId],
+        trips: usize,
+        len: usize,
+        depth: usize,
+        outs: Option<Vec<SlotId>>,
+    ) -> (Vec<Step>, Vec<SlotId>) {
         let (step, made) = self.a_loop(captured, trips, len, depth, outs);
         let Step::Loop(l) = &step else { unreachable!() };
         let inits: Vec<SlotId> = l.carries.iter().map(|c| c.init).collect();
@@ -177,8 +210,23 @@ fn doubling(len: usize) -> Plan {
     let (x0, k) = (b.input(f, len), b.input(f, len));
     let (out, count) = (b.output(f, len), b.output(DType::I32, 1));
     let (x, next, pred) = (b.temp(f, len), b.temp(f, len), b.temp(DType::Bool, 1));
-    let load = |input, strides: &[i64]| (f, Node::Load(Box::new(Access { input, at: Affine::new(0, strides.iter().copied()), guards: Default::default(), fill: Scalar::zero(f) })));
-    let below = Kernel { inputs: vec![(f, len)], nodes: vec![load(0, &[]), (f, Node::Const(Scalar::f32(1000.0))), (DType::Bool, Node::Bin(Bin::Lt, 0, 1))], outputs: vec![2], ..Kernel::default() };
+    let load = |input, strides: &[i64]| {
+        (
+            f,
+            Node::Load(Box::new(Access {
+                input,
+                at: Affine::new(0, strides.iter().copied()),
+                guards: Default::default(),
+                fill: Scalar::zero(f),
+            })),
+        )
+    };
+    let below = Kernel {
+        inputs: vec![(f, len)],
+        nodes: vec![load(0, &[]), (f, Node::Const(Scalar::f32(1000.0))), (DType::Bool, Node::Bin(Bin::Lt, 0, 1))],
+        outputs: vec![2],
+        ..Kernel::default()
+    };
     let step = Kernel {
         grid: [len].into(),
         inputs: vec![(f, len), (f, len)],
@@ -189,7 +237,15 @@ fn doubling(len: usize) -> Plan {
     let cond = vec![Step::Kernel { kernel: Arc::new(below), ins: vec![x], outs: vec![pred] }];
     let body = vec![Step::Kernel { kernel: Arc::new(step), ins: vec![x, k], outs: vec![next] }];
     let carries = vec![Carry { init: x0, slot: x, next, out }];
-    b.plan.steps = vec![Step::Loop(Box::new(Loop { trip: Trip::While { cond, pred }, reverse: false, carries, xs: vec![], ys: vec![], count: Some(count), body }))];
+    b.plan.steps = vec![Step::Loop(Box::new(Loop {
+        trip: Trip::While { cond, pred },
+        reverse: false,
+        carries,
+        xs: vec![],
+        ys: vec![],
+        count: Some(count),
+        body,
+    }))];
     b.plan
 }
 fn f32s(x: &[f32]) -> Vec<u8> {
@@ -210,7 +266,8 @@ fn iterations_take_no_memory() {
         let device = CpuBackend::new();
         let exe = device.compile(Arc::new(doubling(len))).unwrap();
         let taken = |growth: f32| {
-            let args = [1.0, growth].map(|v| Arg { buffer: device.upload(&f32s(&vec![v; len])).unwrap(), donated: false });
+            let args =
+                [1.0, growth].map(|v| Arg { buffer: device.upload(&f32s(&vec![v; len])).unwrap(), donated: false });
             let before = stats();
             exe.run(&RunCx { cancel: &AtomicBool::new(false), world: None }, args.into_iter().collect()).unwrap();
             let after = stats();

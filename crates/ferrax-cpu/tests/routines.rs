@@ -34,7 +34,11 @@ fn plan(r: &Routine, in_place: bool) -> Plan {
 fn run(r: &Routine, ins: &[Vec<u8>], in_place: bool) -> Vec<Vec<u8>> {
     let device = CpuBackend::new();
     let exe = device.compile(Arc::new(plan(r, in_place))).unwrap_or_else(|e| panic!("{e}: {r:?}"));
-    let args = ins.iter().enumerate().map(|(k, b)| Arg { buffer: device.upload(b).unwrap(), donated: in_place && k == 0 }).collect();
+    let args = ins
+        .iter()
+        .enumerate()
+        .map(|(k, b)| Arg { buffer: device.upload(b).unwrap(), donated: in_place && k == 0 })
+        .collect();
     let outs = exe.run(&RunCx { cancel: &AtomicBool::new(false), world: None }, args).unwrap();
     outs.iter().map(|b| device.download(b).unwrap()).collect()
 }
@@ -59,7 +63,9 @@ fn check(r: &Routine, ins: &[Vec<u8>]) {
 }
 /// Small whole numbers, whose sums of products are exact in every float and in any order.
 fn whole(rng: &mut Rng, d: DType, n: usize) -> Vec<u8> {
-    let x: Vec<Scalar> = (0..n).map(|_| Scalar::from_i64(d, rng.below(5) as i64 - if d.is_float() || d.is_signed() { 2 } else { 0 })).collect();
+    let x: Vec<Scalar> = (0..n)
+        .map(|_| Scalar::from_i64(d, rng.below(5) as i64 - if d.is_float() || d.is_signed() { 2 } else { 0 }))
+        .collect();
     reference::write(&x)
 }
 fn dims(rng: &mut Rng, rank: usize, most: usize) -> Dims {
@@ -74,7 +80,8 @@ fn index_bytes(rng: &mut Rng, d: DType, n: usize, reach: usize) -> Vec<u8> {
     reference::write(&x)
 }
 const INDEX: [DType; 4] = [DType::I32, DType::I64, DType::U8, DType::U32];
-const ALL: [DType; 8] = [DType::F32, DType::F64, DType::I32, DType::U8, DType::I16, DType::F16, DType::BF16, DType::I64];
+const ALL: [DType; 8] =
+    [DType::F32, DType::F64, DType::I32, DType::U8, DType::I16, DType::F16, DType::BF16, DType::I64];
 const MODES: [OutOfBounds; 2] = [OutOfBounds::Clip, OutOfBounds::FillOrDrop];
 
 /// How windows and positions share the axes: of operand, indices, and the array of windows.
@@ -119,9 +126,20 @@ fn layout(rng: &mut Rng) -> Layout {
     }
     window_axes.sort();
     let (mut p, mut w) = (positions.iter(), kept.iter().map(|k| window[*k]));
-    let all: Dims = (0..total).map(|k| if window_axes.contains(&k) { w.next().unwrap() } else { *p.next().unwrap() }).collect();
+    let all: Dims =
+        (0..total).map(|k| if window_axes.contains(&k) { w.next().unwrap() } else { *p.next().unwrap() }).collect();
     let d = |v: &[usize]| Dims::new(v);
-    Layout { operand, indices, window, window_axes: d(&window_axes), left_out: d(&left_out), batching: d(&batching), indices_batching: d(&batching), indexed: d(&indexed), all }
+    Layout {
+        operand,
+        indices,
+        window,
+        window_axes: d(&window_axes),
+        left_out: d(&left_out),
+        batching: d(&batching),
+        indices_batching: d(&batching),
+        indexed: d(&indexed),
+        all,
+    }
 }
 
 proptest! {
@@ -229,7 +247,14 @@ proptest! {
         check(&r, &ins);
     }
 }
-fn spatial_out(x: &[usize], w: &[usize], s: &[usize], base: &[usize], dil: &[usize], pad: &[(i64, i64)]) -> Option<Dims> {
+fn spatial_out(
+    x: &[usize],
+    w: &[usize],
+    s: &[usize],
+    base: &[usize],
+    dil: &[usize],
+    pad: &[(i64, i64)],
+) -> Option<Dims> {
     (0..x.len())
         .map(|k| {
             let have = ((x[k] - 1) * base[k] + 1) as i64 + pad[k].0 + pad[k].1;
@@ -244,16 +269,45 @@ fn spatial_out(x: &[usize], w: &[usize], s: &[usize], base: &[usize], dil: &[usi
 #[test]
 fn products_have_one_value_whatever_the_layout_and_the_threads() {
     let rng = &mut Rng(11);
-    for (b, m, n, k) in [(1, 8, 8, 8), (1, 64, 64, 64), (1, 300, 200, 500), (3, 33, 65, 129), (1, 1, 700, 900), (1, 900, 1, 700), (2, 5, 7, 3000), (1, 513, 257, 1025), (1, 2, 300, 300), (1, 300, 2, 300), (1, 300, 300, 2), (1, 4, 4, 1000), (1, 37, 41, 43), (1, 16, 200, 1), (1, 17, 31, 2000), (1, 32, 32, 3000), (1, 33, 500, 7), (1, 500, 35, 40), (2, 47, 32, 2500), (1, 40, 700, 1)] {
+    for (b, m, n, k) in [
+        (1, 8, 8, 8),
+        (1, 64, 64, 64),
+        (1, 300, 200, 500),
+        (3, 33, 65, 129),
+        (1, 1, 700, 900),
+        (1, 900, 1, 700),
+        (2, 5, 7, 3000),
+        (1, 513, 257, 1025),
+        (1, 2, 300, 300),
+        (1, 300, 2, 300),
+        (1, 300, 300, 2),
+        (1, 4, 4, 1000),
+        (1, 37, 41, 43),
+        (1, 16, 200, 1),
+        (1, 17, 31, 2000),
+        (1, 32, 32, 3000),
+        (1, 33, 500, 7),
+        (1, 500, 35, 40),
+        (2, 47, 32, 2500),
+        (1, 40, 700, 1),
+    ] {
         for d in [DType::F32, DType::F64] {
-            let real = |rng: &mut Rng, n: usize| reference::write(&(0..n).map(|_| Scalar::from_f64(d, rng.below(1 << 20) as f64 / 3e5 - 1.0)).collect::<Vec<_>>());
+            let real = |rng: &mut Rng, n: usize| {
+                reference::write(
+                    &(0..n).map(|_| Scalar::from_f64(d, rng.below(1 << 20) as f64 / 3e5 - 1.0)).collect::<Vec<_>>(),
+                )
+            };
             let (x, y) = (real(rng, b * m * k), real(rng, b * k * n));
             let transposed = |x: &[u8], r: usize, c: usize| {
                 let v = reference::read(d, x);
-                reference::write(&(0..b * r * c).map(|i| v[i / (r * c) * r * c + i % r * c + i / r % c]).collect::<Vec<_>>())
+                reference::write(
+                    &(0..b * r * c).map(|i| v[i / (r * c) * r * c + i % r * c + i / r % c]).collect::<Vec<_>>(),
+                )
             };
             let dot = |lt: bool, rt: bool| {
-                let side = |t: bool, r: usize, c: usize| if t { [(r * c) as i64, 1, r as i64] } else { [(r * c) as i64, c as i64, 1] };
+                let side = |t: bool, r: usize, c: usize| {
+                    if t { [(r * c) as i64, 1, r as i64] } else { [(r * c) as i64, c as i64, 1] }
+                };
                 Routine::Dot(Dot { b, m, n, k, lhs: side(lt, m, k), rhs: side(rt, k, n), dtype: d, out: d })
             };
             set_num_threads(1);
@@ -261,8 +315,14 @@ fn products_have_one_value_whatever_the_layout_and_the_threads() {
             for threads in [1, 4] {
                 set_num_threads(threads);
                 for (lt, rt) in [(false, false), (true, false), (false, true), (true, true)] {
-                    let ins = [if lt { transposed(&x, m, k) } else { x.clone() }, if rt { transposed(&y, k, n) } else { y.clone() }];
-                    assert!(run(&dot(lt, rt), &ins, false) == want, "{d} {b} {m} {n} {k} on {threads} threads, transposed {lt} {rt}");
+                    let ins = [
+                        if lt { transposed(&x, m, k) } else { x.clone() },
+                        if rt { transposed(&y, k, n) } else { y.clone() },
+                    ];
+                    assert!(
+                        run(&dot(lt, rt), &ins, false) == want,
+                        "{d} {b} {m} {n} {k} on {threads} threads, transposed {lt} {rt}"
+                    );
                 }
             }
         }

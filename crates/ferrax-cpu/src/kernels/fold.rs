@@ -4,6 +4,8 @@
 //! column reduction handles `width` neighbouring results at once; both take element r of a block into lane `r % LANES`.
 //!
 //! INVARIANT: each (lane, column) takes its elements in increasing r, one at a time, starting from the identity.
+// Loops over the lanes of local arrays, several at once, by index.
+#![allow(clippy::needless_range_loop)]
 use super::block::{F2, tiers};
 use super::lane::*;
 use crate::tier::Tier;
@@ -45,11 +47,21 @@ trait Monoid: F2<R = <Self as F2>::A> {
 }
 /// Sums and products of floats round; all else is associative and commutative.
 macro_rules! any_order {
-    (Sum f32) => { false };
-    (Sum f64) => { false };
-    (Prod f32) => { false };
-    (Prod f64) => { false };
-    ($Name:ident $T:ident) => { true };
+    (Sum f32) => {
+        false
+    };
+    (Sum f64) => {
+        false
+    };
+    (Prod f32) => {
+        false
+    };
+    (Prod f64) => {
+        false
+    };
+    ($Name:ident $T:ident) => {
+        true
+    };
 }
 macro_rules! monoid {
     ($Name:ident: $($T:ident $id:expr, |$x:ident, $y:ident| $e:expr;)*) => {
@@ -212,7 +224,11 @@ pub struct Folder {
 /// `None` where the kind is not defined for the dtype, and for the two kinds that give positions.
 pub fn folder(kind: ReduceKind, d: DType, t: Tier) -> Option<Folder> {
     fn of<M: Monoid>(t: Tier) -> Folder {
-        Folder { fold: pick_fold::<Folding<M>>(t), rows: pick_rows::<FoldingRows<M>>(t), finish: pick_finish::<Finishing<M>>(t) }
+        Folder {
+            fold: pick_fold::<Folding<M>>(t),
+            rows: pick_rows::<FoldingRows<M>>(t),
+            finish: pick_finish::<Finishing<M>>(t),
+        }
     }
     macro_rules! lanes {
         ($M:ident float) => {
@@ -240,7 +256,8 @@ pub fn folder(kind: ReduceKind, d: DType, t: Tier) -> Option<Folder> {
 /// Positions of extremes: takes rows `r0..` of a block into (value, r) accumulators laid out as above; `u32::MAX` says none yet.
 pub type ArgFoldFn = unsafe fn(best: *mut u8, at: *mut u32, src: *const u8, width: usize, r0: usize, rows: usize);
 /// Folds the lanes of a block, then takes each column's winner into the running best (value, position), which earlier blocks filled.
-pub type ArgFinishFn = unsafe fn(best: *mut u8, at: *mut u32, width: usize, run_best: *mut u8, run_at: *mut i64, base: i64);
+pub type ArgFinishFn =
+    unsafe fn(best: *mut u8, at: *mut u32, width: usize, run_best: *mut u8, run_at: *mut i64, base: i64);
 pub trait ArgFold {
     /// # Safety
     /// `best` and `at` hold LANES * width, `src` rows * width.
@@ -252,7 +269,11 @@ pub trait ArgFinish {
     /// `best` and `at` hold LANES * width, `run_best` and `run_at` width.
     unsafe fn run(best: *mut u8, at: *mut u32, width: usize, run_best: *mut u8, run_at: *mut i64, base: i64);
 }
-tiers!(pick_arg_finish, ArgFinish, fn(best: *mut u8, at: *mut u32, width: usize, run_best: *mut u8, run_at: *mut i64, base: i64));
+tiers!(
+    pick_arg_finish,
+    ArgFinish,
+    fn(best: *mut u8, at: *mut u32, width: usize, run_best: *mut u8, run_at: *mut i64, base: i64)
+);
 
 /// A strict order: whether `x` beats `y`. A nan beats all that is none.
 trait Beats {

@@ -151,7 +151,13 @@ macro_rules! float {
             }
             #[inline(always)]
             fn reduce_precision(self, exponent: u32, mantissa: u32) -> $T {
-                let out = $T::from_bits(reduce_precision(self.to_bits() as u64, $U::BITS - 1 - $mantissa, $mantissa, exponent, mantissa) as $U);
+                let out = $T::from_bits(reduce_precision(
+                    self.to_bits() as u64,
+                    $U::BITS - 1 - $mantissa,
+                    $mantissa,
+                    exponent,
+                    mantissa,
+                ) as $U);
                 if self != self { self } else { out }
             }
         }
@@ -194,13 +200,13 @@ pub fn round_f16(x: f32) -> f32 {
     let big = f32::from_bits(b.wrapping_add(0xfff + ((b >> 13) & 1)) & !0x1fff);
     let big = if big >= 65536.0 { f32::INFINITY } else { big };
     let r = if a < 6.103_515_6e-5 { small } else { big };
-    if x != x { x } else { f32::from_bits(r.to_bits() | sign) }
+    if x.is_nan() { x } else { f32::from_bits(r.to_bits() | sign) }
 }
 #[inline(always)]
 pub fn round_bf16(x: f32) -> f32 {
     let b = x.to_bits();
     let r = f32::from_bits(b.wrapping_add(0x7fff + ((b >> 16) & 1)) & 0xffff_0000);
-    if x != x { f32::from_bits((b & 0xffff_0000) | 0x40_0000) } else { r }
+    if x.is_nan() { f32::from_bits((b & 0xffff_0000) | 0x40_0000) } else { r }
 }
 /// To f32 rounding to odd, so that rounding once more to 16 bits rounds once in all.
 #[inline(always)]
@@ -209,7 +215,7 @@ pub fn f32_to_odd(x: f64) -> f32 {
     let back = y as f64;
     let b = y.to_bits();
     let b = if back.abs() > x.abs() { b.wrapping_sub(1) } else { b };
-    if (back == x) | (x != x) { y } else { f32::from_bits(b | 1) }
+    if (back == x) | x.is_nan() { y } else { f32::from_bits(b | 1) }
 }
 /// The bits of a value that a 16-bit IEEE float holds exactly.
 #[inline(always)]
@@ -222,7 +228,7 @@ pub fn f16_bits(x: f32) -> u16 {
     let r = if a == f32::INFINITY { 0x7c00 } else { r };
     let payload = (a.to_bits() >> 13) & 0x3ff;
     let nan = 0x7c00 | if payload == 0 { 0x200 } else { payload };
-    (if x != x { nan | sign } else { r | sign }) as u16
+    (if x.is_nan() { nan | sign } else { r | sign }) as u16
 }
 #[inline(always)]
 pub fn f16_value(h: u16) -> f32 {
@@ -271,7 +277,9 @@ mod tests {
                 let r = round_f16(f32_to_odd(d)) as f64;
                 if r.is_finite() && d.abs() < 65504.0 {
                     let h = f16::from_f64(r).to_bits();
-                    for other in [h.wrapping_add(1), h.wrapping_sub(1)].map(f16::from_bits).into_iter().filter(|o| o.is_finite()) {
+                    for other in
+                        [h.wrapping_add(1), h.wrapping_sub(1)].map(f16::from_bits).into_iter().filter(|o| o.is_finite())
+                    {
                         assert!((r - d).abs() <= (other.to_f64() - d).abs(), "{d:e}");
                     }
                 }
@@ -283,7 +291,10 @@ mod tests {
     fn integers_divide_as_the_table_says() {
         assert_eq!([i32::MIN.div(-1), 7.div(0), (-7).div(2), i32::MIN.div(1)], [i32::MIN, -1, -3, i32::MIN]);
         assert_eq!([i32::MIN.rem(-1), 7.rem(0), (-7).rem(2)], [0, 7, -1]);
-        assert_eq!([5u32.div(0), u32::MAX.div(1), u32::MAX.div(2), u32::MAX.div(u32::MAX)], [u32::MAX, u32::MAX, 0x7fff_ffff, 1]);
+        assert_eq!(
+            [5u32.div(0), u32::MAX.div(1), u32::MAX.div(2), u32::MAX.div(u32::MAX)],
+            [u32::MAX, u32::MAX, 0x7fff_ffff, 1]
+        );
         assert_eq!(1i32.shl(32), 0);
         assert_eq!((-8i32).shr_arithmetic(-1), -1);
     }

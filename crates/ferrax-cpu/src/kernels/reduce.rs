@@ -49,8 +49,12 @@ const MAX_WIDTH: usize = 256;
 
 impl Reducing {
     pub fn compile(k: &Kernel, aliased: bool, tier: Tier) -> Res<Reducing> {
-        let reduces: Vec<(NodeId, ReduceKind, NodeId)> =
-            k.nodes.iter().enumerate().filter_map(|(n, x)| if let Node::Reduce { kind, of } = x.1 { Some((n as u32, kind, of)) } else { None }).collect();
+        let reduces: Vec<(NodeId, ReduceKind, NodeId)> = k
+            .nodes
+            .iter()
+            .enumerate()
+            .filter_map(|(n, x)| if let Node::Reduce { kind, of } = x.1 { Some((n as u32, kind, of)) } else { None })
+            .collect();
         let g = k.grid.len();
         let inner_dims = column_dims(k, &reduces);
         let outer: usize = k.grid[..g - inner_dims].iter().product();
@@ -58,13 +62,36 @@ impl Reducing {
         let n = k.rdims.size();
         let loops: Vec<usize> = (0..g - inner_dims).chain(g..g + k.rdims.len()).chain(g - inner_dims..g).collect();
         let keep: Vec<NodeId> = reduces.iter().map(|r| r.2).collect();
-        let (inner, values, _) = Program::compile(&Spec { kernel: k, loops: &loops, outs: &[], keep: &keep, given: &[], aliased: false, tier, max_tile: BLOCK })?;
+        let (inner, values, _) = Program::compile(&Spec {
+            kernel: k,
+            loops: &loops,
+            outs: &[],
+            keep: &keep,
+            given: &[],
+            aliased: false,
+            tier,
+            max_tile: BLOCK,
+        })?;
         let outs: Vec<(NodeId, u32)> = k.outputs.iter().enumerate().map(|(j, o)| (*o, j as u32)).collect();
         let given: Vec<NodeId> = reduces.iter().map(|r| r.0).collect();
         let grid: Vec<usize> = (0..g).collect();
-        let (epilogue, _, results) = Program::compile(&Spec { kernel: k, loops: &grid, outs: &outs, keep: &[], given: &given, aliased, tier, max_tile: BLOCK })?;
+        let (epilogue, _, results) = Program::compile(&Spec {
+            kernel: k,
+            loops: &grid,
+            outs: &outs,
+            keep: &[],
+            given: &given,
+            aliased,
+            tier,
+            max_tile: BLOCK,
+        })?;
         let most = MAX_WIDTH.min(inner.tile().max(1)).min(epilogue.tile());
-        let width = if columns <= most { columns } else { columns.div_ceil(columns.div_ceil(most)).next_multiple_of(16).min(most) }.max(1);
+        let width = if columns <= most {
+            columns
+        } else {
+            columns.div_ceil(columns.div_ceil(most)).next_multiple_of(16).min(most)
+        }
+        .max(1);
         let (mut levels, mut m) = (0, n.div_ceil(BLOCK));
         while m > 1 {
             levels += 1;
@@ -76,9 +103,12 @@ impl Reducing {
             let d = k.dtype(*of);
             let bytes = Lane::of(d).size();
             let how = match kind {
-                ReduceKind::ArgMax | ReduceKind::ArgMin => How::Arg(fold::arg_folder(*kind == ReduceKind::ArgMax, d, tier)),
+                ReduceKind::ArgMax | ReduceKind::ArgMin => {
+                    How::Arg(fold::arg_folder(*kind == ReduceKind::ArgMax, d, tier))
+                }
                 _ => {
-                    let f = fold::folder(*kind, d, tier).ok_or_else(|| Error::Invalid(format!("{} is not defined for {d}", kind.name())))?;
+                    let f = fold::folder(*kind, d, tier)
+                        .ok_or_else(|| Error::Invalid(format!("{} is not defined for {d}", kind.name())))?;
                     How::Fold(f, kind.identity(d).map_or(0, moves::lane_bits))
                 }
             };
@@ -93,10 +123,18 @@ impl Reducing {
         Ok(Reducing { inner, epilogue, reductions, outer, n, columns, width, levels, acc_bytes: at })
     }
     pub fn nanos(&self) -> f64 {
-        (self.outer * self.columns) as f64 * (self.n as f64 * (self.inner.cost + 0.1 * self.reductions.len() as f64) + self.epilogue.cost)
+        (self.outer * self.columns) as f64
+            * (self.n as f64 * (self.inner.cost + 0.1 * self.reductions.len() as f64) + self.epilogue.cost)
     }
     pub fn text(&self) -> String {
-        format!("  inner {} x {} x {}\n{}  epilogue\n{}", self.outer, self.n, self.columns, self.inner.text(), self.epilogue.text())
+        format!(
+            "  inner {} x {} x {}\n{}  epilogue\n{}",
+            self.outer,
+            self.n,
+            self.columns,
+            self.inner.text(),
+            self.epilogue.text()
+        )
     }
 
     pub fn run(&self, scratch: Scratch, bases: Bases, parallel: bool) {
@@ -111,7 +149,9 @@ impl Reducing {
             let per = self.epilogue.tile().min(self.outer);
             threads::for_ranges(self.outer.div_ceil(per), nanos, &|r| {
                 // SAFETY: `Bases` are those of this kernel's run; row ranges are disjoint.
-                scratch.with(self.memory(), |m| unsafe { self.rows(m, bases, r.start * per, (r.end * per).min(self.outer)) })
+                scratch.with(self.memory(), |m| unsafe {
+                    self.rows(m, bases, r.start * per, (r.end * per).min(self.outer))
+                })
             });
         } else if units < 2 * threads::num_threads() && blocks >= 4 && nanos > 60_000.0 && threads::num_threads() > 1 {
             self.split(scratch, bases, nanos, units, blocks);
@@ -135,7 +175,9 @@ impl Reducing {
         }
     }
     fn memory(&self) -> usize {
-        self.inner.frame_bytes().next_multiple_of(64) + self.epilogue.frame_bytes().next_multiple_of(64) + self.acc_bytes
+        self.inner.frame_bytes().next_multiple_of(64)
+            + self.epilogue.frame_bytes().next_multiple_of(64)
+            + self.acc_bytes
     }
     /// # Safety
     /// `m` has `memory()` bytes.
@@ -145,7 +187,11 @@ impl Reducing {
             let e = m.add(self.inner.frame_bytes().next_multiple_of(64));
             let acc = e.add(self.epilogue.frame_bytes().next_multiple_of(64));
             let n = self.inner.tile().min(self.n.max(1) * self.columns.max(1) * self.outer.max(1));
-            (self.inner.start(m, bases, if self.n == 0 { 0 } else { n }), self.epilogue.start(e, bases, self.epilogue.tile().min(self.epilogue.total())), acc)
+            (
+                self.inner.start(m, bases, if self.n == 0 { 0 } else { n }),
+                self.epilogue.start(e, bases, self.epilogue.tile().min(self.epilogue.total())),
+                acc,
+            )
         }
     }
     /// Whole short rows, several to a tile.
@@ -358,7 +404,10 @@ impl Reducing {
             match r.how {
                 How::Fold(..) => (parts.get().wrapping_add(starts[k] + i * r.bytes), std::ptr::null_mut()),
                 // Positions first: they are aligned whatever the lane.
-                How::Arg(_) => (parts.get().wrapping_add(starts[k] + positions + i * r.bytes), parts.get().wrapping_add(starts[k] + i * 8)),
+                How::Arg(_) => (
+                    parts.get().wrapping_add(starts[k] + positions + i * r.bytes),
+                    parts.get().wrapping_add(starts[k] + i * 8),
+                ),
             }
         };
         threads::for_ranges(units * blocks, nanos, &|range| {
@@ -487,10 +536,19 @@ fn column_dims(k: &Kernel, reduces: &[(NodeId, ReduceKind, NodeId)]) -> usize {
         }
     }
     let domain = k.domain();
-    let reach = |s: &ferrax_kernel::Affine| (0..domain.len()).filter(|d| s.stride(*d) != 0).map(|d| domain[d]).product::<usize>();
-    let widest = k.nodes.iter().enumerate().filter(|(n, _)| needed[*n]).filter_map(|(_, x)| if let Node::Load(a) = &x.1 { Some(&a.at) } else { None }).max_by_key(|a| reach(a));
+    let reach = |s: &ferrax_kernel::Affine| {
+        (0..domain.len()).filter(|d| s.stride(*d) != 0).map(|d| domain[d]).product::<usize>()
+    };
+    let widest = k
+        .nodes
+        .iter()
+        .enumerate()
+        .filter(|(n, _)| needed[*n])
+        .filter_map(|(_, x)| if let Node::Load(a) = &x.1 { Some(&a.at) } else { None })
+        .max_by_key(|a| reach(a));
     let Some(a) = widest else { return 0 };
-    let step = (g..domain.len()).filter(|d| domain[*d] > 1).map(|d| a.stride(d).unsigned_abs()).filter(|s| *s > 0).min();
+    let step =
+        (g..domain.len()).filter(|d| domain[*d] > 1).map(|d| a.stride(d).unsigned_abs()).filter(|s| *s > 0).min();
     let Some(step) = step else { return 0 };
     let mut count = 0;
     let mut last_used = 0;

@@ -55,13 +55,13 @@ f1s!(AbsI[i32, u32, i64, u64] |x| Integer::abs(x));
 f1s!(SignF[f32, f64] |x| Float::sign(x));
 f1! { SignI: i32 => i32, |x| Integer::sign(x); i64 => i64, |x| Integer::sign(x); u32 => u32, |x| (x != 0) as u32; u64 => u64, |x| (x != 0) as u64; }
 f1s!(NotI[i32, u32, i64, u64] |x| !x);
-f1s!(NotB[u8] |x| x ^ 1);
+f1s!(NotB[u8] | x | x ^ 1);
 f1! { Popcnt: i32 => i32, |x| x.count_ones() as i32; u32 => u32, |x| x.count_ones(); i64 => i64, |x| x.count_ones() as i64; u64 => u64, |x| x.count_ones() as u64; }
 f1! { Clz: i32 => i32, |x| x.leading_zeros() as i32; u32 => u32, |x| x.leading_zeros(); i64 => i64, |x| x.leading_zeros() as i64; u64 => u64, |x| x.leading_zeros() as u64; }
-f1s!(Low8[i32] |x| x & 0xff);
-f1s!(Low16[i32] |x| x & 0xffff);
-f1s!(Minus24[i32] |x| x - 24);
-f1s!(Minus16[i32] |x| x - 16);
+f1s!(Low8[i32] | x | x & 0xff);
+f1s!(Low16[i32] | x | x & 0xffff);
+f1s!(Minus24[i32] | x | x - 24);
+f1s!(Minus16[i32] | x | x - 16);
 f1s!(Floor[f32, f64] |x| x.floor());
 f1s!(Ceil[f32, f64] |x| x.ceil());
 f1s!(RoundEven[f32, f64] |x| x.round_ties_even());
@@ -110,24 +110,24 @@ f2s!(MinF[f32, f64] |x, y| Float::minimum(x, y));
 f2s!(MinI[u8, i32, u32, i64, u64] |x, y| if x < y { x } else { y });
 f2s!(Atan2[f32, f64] |x, y| math::atan2(x, y));
 f2s!(NextAfter[f32, f64] |x, y| x.next_after(y));
-f2s!(NextAfterF16[f32] |x, y| next_after_16(x, y, f16_bits, f16_value));
-f2s!(NextAfterBF16[f32] |x, y| next_after_16(x, y, bf16_bits, bf16_value));
+f2s!(NextAfterF16[f32] | x, y | next_after_16(x, y, f16_bits, f16_value));
+f2s!(NextAfterBF16[f32] | x, y | next_after_16(x, y, bf16_bits, bf16_value));
 f2s!(And[u8, i32, u32, i64, u64] |x, y| x & y);
 f2s!(Or[u8, i32, u32, i64, u64] |x, y| x | y);
 f2s!(Xor[u8, i32, u32, i64, u64] |x, y| x ^ y);
 f2s!(Shl[i32, u32, i64, u64] |x, y| Integer::shl(x, y));
 f2s!(ShrLogical[i32, u32, i64, u64] |x, y| Integer::shr_logical(x, y));
-f2s!(ShrLogical8[i32] |x, y| Integer::shr_logical(x & 0xff, y));
-f2s!(ShrLogical16[i32] |x, y| Integer::shr_logical(x & 0xffff, y));
+f2s!(ShrLogical8[i32] | x, y | Integer::shr_logical(x & 0xff, y));
+f2s!(ShrLogical16[i32] | x, y | Integer::shr_logical(x & 0xffff, y));
 f2s!(ShrArithmetic[i32, u32, i64, u64] |x, y| Integer::shr_arithmetic(x, y));
-f2s!(ShrArithmetic8[u32] |x, y| Integer::shr_arithmetic(x as i8 as i32 as u32, y));
-f2s!(ShrArithmetic16[u32] |x, y| Integer::shr_arithmetic(x as i16 as i32 as u32, y));
-compare!(Eq |x, y| x == y);
-compare!(Ne |x, y| x != y);
-compare!(Lt |x, y| x < y);
-compare!(Le |x, y| x <= y);
-compare!(Gt |x, y| x > y);
-compare!(Ge |x, y| x >= y);
+f2s!(ShrArithmetic8[u32] | x, y | Integer::shr_arithmetic(x as i8 as i32 as u32, y));
+f2s!(ShrArithmetic16[u32] | x, y | Integer::shr_arithmetic(x as i16 as i32 as u32, y));
+compare!(Eq | x, y | x == y);
+compare!(Ne | x, y | x != y);
+compare!(Lt | x, y | x < y);
+compare!(Le | x, y | x <= y);
+compare!(Gt | x, y | x > y);
+compare!(Ge | x, y | x >= y);
 
 /// Periodic functions: a block whose operands are all moderate takes the short reduction, which gives the same bits.
 macro_rules! periodic {
@@ -171,7 +171,7 @@ fn next_after_16(x: f32, y: f32, bits: fn(f32) -> u16, value: fn(u16) -> f32) ->
     let away = ((y > x) & (x > 0.0)) | ((y < x) & (x < 0.0));
     let step = if away { h.wrapping_add(1) } else { h.wrapping_sub(1) };
     let step = if x == 0.0 { (bits(y) & 0x8000) | 1 } else { step };
-    if (x != x) | (y != y) {
+    if x.is_nan() | y.is_nan() {
         x + y
     } else if x == y {
         y
@@ -228,7 +228,9 @@ pub fn un(f: Un, d: DType, t: Tier) -> Option<[Option<BlockFn>; 3]> {
         Un::Not if lane == Lane::Bool => map1::<NotB<u8>>(t),
         Un::Not => row!(map1 t lane: NotI int),
         Un::Popcnt => return masked(row!(map1 t lane: Popcnt int), None, None),
-        Un::Clz => return masked(row!(map1 t lane: Clz int), Some(map1::<Minus24<i32>>(t)), Some(map1::<Minus16<i32>>(t))),
+        Un::Clz => {
+            return masked(row!(map1 t lane: Clz int), Some(map1::<Minus24<i32>>(t)), Some(map1::<Minus16<i32>>(t)));
+        }
         Un::Floor => row!(map1 t lane: Floor float),
         Un::Ceil => row!(map1 t lane: Ceil float),
         Un::RoundEven => row!(map1 t lane: RoundEven float),
@@ -371,12 +373,12 @@ pub fn convert(from: DType, to: DType, t: Tier) -> BlockFn {
     }
 }
 
-f1s!(WrapI8[i32] |x| x as i8 as i32);
-f1s!(WrapI16[i32] |x| x as i16 as i32);
-f1s!(WrapU8[u32] |x| x as u8 as u32);
-f1s!(WrapU16[u32] |x| x as u16 as u32);
-f1s!(RoundF16[f32] |x| round_f16(x));
-f1s!(RoundBF16[f32] |x| round_bf16(x));
+f1s!(WrapI8[i32] | x | x as i8 as i32);
+f1s!(WrapI16[i32] | x | x as i16 as i32);
+f1s!(WrapU8[u32] | x | x as u8 as u32);
+f1s!(WrapU16[u32] | x | x as u16 as u32);
+f1s!(RoundF16[f32] | x | round_f16(x));
+f1s!(RoundBF16[f32] | x | round_bf16(x));
 
 /// Brings a lane back to a value of the dtype, where the lane is wider.
 pub fn canonical(d: DType, t: Tier) -> Option<BlockFn> {
@@ -432,7 +434,6 @@ pub fn bitcast(from: DType, to: DType, t: Tier) -> [Option<BlockFn>; 3] {
     [all.next(), all.next(), all.next()]
 }
 
-
 struct Rounding<F>(PhantomData<F>);
 /// A float format that can be rounded to a narrower one.
 trait Rounds {
@@ -452,8 +453,8 @@ macro_rules! rounds {
 rounds! {
     AtF32 f32: |x, e, m| x.reduce_precision(e, m);
     AtF64 f64: |x, e, m| x.reduce_precision(e, m);
-    AtF16 f32: |x, e, m| if x != x { x } else { f16_value(reduce_precision(f16_bits(x) as u64, 5, 10, e, m) as u16) };
-    AtBF16 f32: |x, e, m| if x != x { x } else { bf16_value(reduce_precision(bf16_bits(x) as u64, 8, 7, e, m) as u16) };
+    AtF16 f32: |x, e, m| if x.is_nan() { x } else { f16_value(reduce_precision(f16_bits(x) as u64, 5, 10, e, m) as u16) };
+    AtBF16 f32: |x, e, m| if x.is_nan() { x } else { bf16_value(reduce_precision(bf16_bits(x) as u64, 8, 7, e, m) as u16) };
 }
 /// `b` points at two words: exponent bits, then mantissa bits.
 impl<F: Rounds> Block for Rounding<F> {

@@ -18,7 +18,12 @@ use smallvec::SmallVec;
 pub fn compile(c: &Conv, tier: Tier) -> Res<Run> {
     let rank = c.lhs.len().saturating_sub(2);
     let (groups, batches) = (c.feature_groups.max(1), c.batch_groups.max(1));
-    if c.lhs.len() < 2 || c.rhs.len() != c.lhs.len() || c.out.len() != c.lhs.len() || c.padding.len() != rank || !c.out[1].is_multiple_of(groups * batches) {
+    if c.lhs.len() < 2
+        || c.rhs.len() != c.lhs.len()
+        || c.out.len() != c.lhs.len()
+        || c.padding.len() != rank
+        || !c.out[1].is_multiple_of(groups * batches)
+    {
         return Err(Error::Invalid(format!("inconsistent convolution {c:?}")));
     }
     let zero = Scalar::zero(c.dtype);
@@ -31,7 +36,8 @@ pub fn compile(c: &Conv, tier: Tier) -> Res<Run> {
     let spatial: usize = c.out[2..].iter().product();
     let taps: usize = c.rhs[1..].iter().product();
     // One image: every group's channels, all taps, all output positions.
-    let grid: Dims = [groups, channels].into_iter().chain(c.rhs[2..].iter().copied()).chain(c.out[2..].iter().copied()).collect();
+    let grid: Dims =
+        [groups, channels].into_iter().chain(c.rhs[2..].iter().copied()).chain(c.out[2..].iter().copied()).collect();
     let mut at = Affine::new(0, [(channels as isize * s[1]) as i64, s[1] as i64]);
     at.strides.extend((0..rank).map(|a| c.rhs_dilation[a] as i64 * s[2 + a] as i64));
     at.strides.extend((0..rank).map(|a| c.strides[a] as i64 * s[2 + a] as i64));
@@ -39,7 +45,8 @@ pub fn compile(c: &Conv, tier: Tier) -> Res<Run> {
     for a in 0..rank {
         let low = c.padding[a].0;
         at.offset -= low * s[2 + a] as i64;
-        let reach = ((c.rhs[2 + a].max(1) - 1) * c.rhs_dilation[a] + (c.out[2 + a].max(1) - 1) * c.strides[a]) as i64 - low;
+        let reach =
+            ((c.rhs[2 + a].max(1) - 1) * c.rhs_dilation[a] + (c.out[2 + a].max(1) - 1) * c.strides[a]) as i64 - low;
         if low > 0 || reach >= lhs[2 + a] as i64 {
             let mut along = vec![0; 2 + 2 * rank];
             along[2 + a] = c.rhs_dilation[a] as i64;
@@ -49,7 +56,13 @@ pub fn compile(c: &Conv, tier: Tier) -> Res<Run> {
     }
     let image = lhs[1..].iter().product::<usize>();
     let load = Node::Load(Box::new(Access { input: 0, at, guards, fill: zero }));
-    let columns = Kernel { grid, inputs: vec![(c.dtype, image)], nodes: vec![(c.dtype, load)], outputs: vec![0], ..Kernel::default() };
+    let columns = Kernel {
+        grid,
+        inputs: vec![(c.dtype, image)],
+        nodes: vec![(c.dtype, load)],
+        outputs: vec![0],
+        ..Kernel::default()
+    };
     let columns = Compiled::new(&columns, false, tier)?;
     let per_group = c.out[1] / (groups * batches);
     // Groups are the batch of the product; batch groups take turns.

@@ -2,7 +2,7 @@
 use super::Run;
 use super::walk::Shared;
 use crate::kernels::block::{Block, BlockFn, pick};
-use crate::kernels::lane::{Float, Lane};
+use crate::kernels::lane::Float;
 use crate::kernels::{Bases, moves, scalar};
 use crate::threads;
 use crate::tier::Tier;
@@ -85,7 +85,7 @@ pub fn compile(kind: CumulativeKind, [outer, n, inner]: [usize; 3], reverse: boo
     let wide = if d == DType::Bool { d } else { d.lane() };
     let f = combining(kind, wide, tier).ok_or_else(|| Error::Invalid(format!("{kind:?} is not defined for {d}")))?;
     let (load, canonical, store) = (moves::load(d, tier), scalar::canonical(d, tier), moves::store(d, tier));
-    let (size, lane) = (d.size(), Lane::of(d).size());
+    let size = d.size();
     const COLUMNS: usize = 256;
     let column: Option<unsafe fn(*mut u8, *const u8, usize, isize)> = match (kind, d) {
         (CumulativeKind::Sum, DType::F32) => Some(Sum::<f32>::run),
@@ -110,7 +110,9 @@ pub fn compile(kind: CumulativeKind, [outer, n, inner]: [usize; 3], reverse: boo
                 for row in r {
                     let first = (row * n + if reverse { n - 1 } else { 0 }) * size;
                     // SAFETY: n elements of this row.
-                    unsafe { run(out.get().wrapping_add(first), x.get().wrapping_add(first), n, if reverse { -1 } else { 1 }) };
+                    unsafe {
+                        run(out.get().wrapping_add(first), x.get().wrapping_add(first), n, if reverse { -1 } else { 1 })
+                    };
                 }
             });
             return Ok(());
@@ -144,13 +146,18 @@ pub fn compile(kind: CumulativeKind, [outer, n, inner]: [usize; 3], reverse: boo
                             store(out.get().wrapping_add(at), value, value, value, w);
                         } else {
                             store(next, value, value, value, w);
-                            super::walk::copy(size)(out.get().wrapping_add(at), next, w, (lanes_apart * size) as isize, size as isize);
+                            super::walk::copy(size)(
+                                out.get().wrapping_add(at),
+                                next,
+                                w,
+                                (lanes_apart * size) as isize,
+                                size as isize,
+                            );
                         }
                     }
                 }
             }
         });
-        let _ = lane;
         Ok(())
     }))
 }

@@ -118,9 +118,24 @@ fn accumulator(d: &Dot) -> DType {
 /// A kernel that reads an operand by strides and gives it dense, at another dtype.
 fn packing(dims: [usize; 3], strides: [i64; 3], from: DType, to: DType) -> Kernel {
     let n: usize = dims.iter().product();
-    let span = if n == 0 { 0 } else { 1 + dims.iter().zip(strides).map(|(n, s)| (n - 1) * s.unsigned_abs() as usize).sum::<usize>() };
-    let load = Node::Load(Box::new(Access { input: 0, at: Affine::new(0, strides), guards: SmallVec::new(), fill: Scalar::zero(from) }));
-    Kernel { grid: dims.into(), inputs: vec![(from, span)], nodes: vec![(from, load), (to, Node::Convert(0))], outputs: vec![1], ..Kernel::default() }
+    let span = if n == 0 {
+        0
+    } else {
+        1 + dims.iter().zip(strides).map(|(n, s)| (n - 1) * s.unsigned_abs() as usize).sum::<usize>()
+    };
+    let load = Node::Load(Box::new(Access {
+        input: 0,
+        at: Affine::new(0, strides),
+        guards: SmallVec::new(),
+        fill: Scalar::zero(from),
+    }));
+    Kernel {
+        grid: dims.into(),
+        inputs: vec![(from, span)],
+        nodes: vec![(from, load), (to, Node::Convert(0))],
+        outputs: vec![1],
+        ..Kernel::default()
+    }
 }
 
 pub fn compile(d: &Dot, tier: Tier) -> Res<Run> {
@@ -145,7 +160,11 @@ pub fn compile(d: &Dot, tier: Tier) -> Res<Run> {
         if as_is { Ok(None) } else { Compiled::new(&packing(n, s, d.dtype, acc), false, tier).map(Some) }
     };
     let (pack_l, pack_r) = (pack(lhs, d.lhs)?, pack(rhs, d.rhs)?);
-    let unpack = if acc == d.out { None } else { Some(Compiled::new(&packing([d.b, d.m, d.n], [(d.m * d.n) as i64, d.n as i64, 1], acc, d.out), false, tier)?) };
+    let unpack = if acc == d.out {
+        None
+    } else {
+        Some(Compiled::new(&packing([d.b, d.m, d.n], [(d.m * d.n) as i64, d.n as i64, 1], acc, d.out), false, tier)?)
+    };
     let product = match Lane::of(acc) {
         Lane::F32 => pick_product::<Loops<f32>>(tier),
         Lane::F64 => pick_product::<Loops<f64>>(tier),
@@ -154,7 +173,9 @@ pub fn compile(d: &Dot, tier: Tier) -> Res<Run> {
         Lane::Bool => pick_product::<Loops<u8>>(tier),
     };
     let size = Lane::of(acc).size();
-    let strides = |packed: bool, n: [usize; 3], s: [i64; 3]| if packed { [(n[1] * n[2]) as isize, n[2] as isize, 1] } else { s.map(|x| x as isize) };
+    let strides = |packed: bool, n: [usize; 3], s: [i64; 3]| {
+        if packed { [(n[1] * n[2]) as isize, n[2] as isize, 1] } else { s.map(|x| x as isize) }
+    };
     let (ls, rs) = (strides(pack_l.is_some(), lhs, d.lhs), strides(pack_r.is_some(), rhs, d.rhs));
     Ok(Box::new(move |bases: Bases, parallel: bool| {
         if d.b * d.m * d.n == 0 {
@@ -200,21 +221,66 @@ pub fn compile(d: &Dot, tier: Tier) -> Res<Run> {
         } else {
             let gemm_one = |batch: usize, par: gemm::Parallelism| {
                 let at = |s: [isize; 3]| batch as isize * s[0] * size as isize;
-                let (a, b, c) = (one.a().wrapping_offset(at(ls)), one.b().wrapping_offset(at(rs)), one.c().wrapping_add(batch * d.m * d.n * size));
+                let (a, b, c) = (
+                    one.a().wrapping_offset(at(ls)),
+                    one.b().wrapping_offset(at(rs)),
+                    one.c().wrapping_add(batch * d.m * d.n * size),
+                );
                 let (m, n, k) = (d.m, d.n, d.k);
                 // SAFETY: matrices of these sizes and strides, the result dense and apart from the operands.
                 unsafe {
                     if size == 4 {
-                        gemm::gemm::<f32>(m, n, k, c.cast(), 1, n as isize, false, a.cast(), ls[2], ls[1], b.cast(), rs[2], rs[1], 0.0, 1.0, false, false, false, par);
+                        gemm::gemm::<f32>(
+                            m,
+                            n,
+                            k,
+                            c.cast(),
+                            1,
+                            n as isize,
+                            false,
+                            a.cast(),
+                            ls[2],
+                            ls[1],
+                            b.cast(),
+                            rs[2],
+                            rs[1],
+                            0.0,
+                            1.0,
+                            false,
+                            false,
+                            false,
+                            par,
+                        );
                     } else {
-                        gemm::gemm::<f64>(m, n, k, c.cast(), 1, n as isize, false, a.cast(), ls[2], ls[1], b.cast(), rs[2], rs[1], 0.0, 1.0, false, false, false, par);
+                        gemm::gemm::<f64>(
+                            m,
+                            n,
+                            k,
+                            c.cast(),
+                            1,
+                            n as isize,
+                            false,
+                            a.cast(),
+                            ls[2],
+                            ls[1],
+                            b.cast(),
+                            rs[2],
+                            rs[1],
+                            0.0,
+                            1.0,
+                            false,
+                            false,
+                            false,
+                            par,
+                        );
                     }
                 }
             };
             let nanos = if parallel { work as f64 * 0.03 } else { 0.0 };
             let pool = if nanos > 50_000.0 && d.b < threads::num_threads() { threads::pool() } else { None };
             match pool {
-                Some(pool) => pool.install(|| (0..d.b).for_each(|k| gemm_one(k, gemm::Parallelism::Rayon(threads::num_threads())))),
+                Some(pool) => pool
+                    .install(|| (0..d.b).for_each(|k| gemm_one(k, gemm::Parallelism::Rayon(threads::num_threads())))),
                 None => threads::for_ranges(d.b, nanos, &|r| r.for_each(|k| gemm_one(k, gemm::Parallelism::None))),
             }
         }
@@ -249,7 +315,17 @@ impl Shared {
 /// A matrix times a vector, as a reduction.
 fn vector(d: &Dot, acc: DType, tier: Tier) -> Res<Run> {
     let operands = ferrax_kernel::Routine::Dot(d.clone()).operands();
-    let load = |input: u32, strides: [i64; 4]| (d.dtype, Node::Load(Box::new(Access { input, at: Affine::new(0, strides), guards: SmallVec::new(), fill: Scalar::zero(d.dtype) })));
+    let load = |input: u32, strides: [i64; 4]| {
+        (
+            d.dtype,
+            Node::Load(Box::new(Access {
+                input,
+                at: Affine::new(0, strides),
+                guards: SmallVec::new(),
+                fill: Scalar::zero(d.dtype),
+            })),
+        )
+    };
     let nodes = vec![
         load(0, [d.lhs[0], d.lhs[1], 0, d.lhs[2]]),
         load(1, [d.rhs[0], 0, d.rhs[2], d.rhs[1]]),

@@ -5,7 +5,15 @@ use crate::kernels::Bases;
 use ferrax_kernel::{DType, Dims, Res};
 
 /// Byte offset of the window, moved inside.
-fn offset(bases: &Bases, first: u32, index: DType, operand: &Dims, window: &Dims, strides: &[isize], bytes: usize) -> isize {
+fn offset(
+    bases: &Bases,
+    first: u32,
+    index: DType,
+    operand: &Dims,
+    window: &Dims,
+    strides: &[isize],
+    bytes: usize,
+) -> isize {
     let mut at = 0;
     for k in 0..operand.len() {
         // SAFETY: each start is one integer.
@@ -48,7 +56,9 @@ pub fn update(operand: &Dims, sizes: &Dims, dtype: DType, index: DType) -> Res<R
 }
 fn check(operand: &Dims, window: &Dims) -> Res<()> {
     if operand.len() != window.len() || operand.iter().zip(window.iter()).any(|(n, w)| w > n) {
-        return Err(ferrax_kernel::Error::Invalid(format!("a window of shape {window} of an array of shape {operand}")));
+        return Err(ferrax_kernel::Error::Invalid(format!(
+            "a window of shape {window} of an array of shape {operand}"
+        )));
     }
     Ok(())
 }

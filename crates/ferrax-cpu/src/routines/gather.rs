@@ -18,10 +18,14 @@ pub fn compile(g: &Gather) -> Res<Run> {
     let rank = g.operand.len();
     let (from, to) = (strides(&g.operand), strides(&g.out));
     let positions: Vec<usize> = (0..g.out.len()).filter(|k| !g.offset_dims.contains(k)).collect();
-    let kept: Vec<usize> = (0..rank).filter(|k| !g.collapsed_slice_dims.contains(k) && !g.operand_batching_dims.contains(k)).collect();
+    let kept: Vec<usize> =
+        (0..rank).filter(|k| !g.collapsed_slice_dims.contains(k) && !g.operand_batching_dims.contains(k)).collect();
     let vector = g.start_index_map.len();
     let n_positions: usize = positions.iter().map(|k| g.out[*k]).product();
-    if kept.len() != g.offset_dims.len() || g.slice_sizes.len() != rank || n_positions * vector != g.indices.size() && vector > 0 {
+    if kept.len() != g.offset_dims.len()
+        || g.slice_sizes.len() != rank
+        || n_positions * vector != g.indices.size() && vector > 0
+    {
         return Err(Error::Invalid(format!("inconsistent gather {g:?}")));
     }
     let window = || kept.iter().zip(g.offset_dims.iter()).map(|(o, t)| (g.slice_sizes[*o], to[*t], from[*o]));
@@ -30,7 +34,10 @@ pub fn compile(g: &Gather) -> Res<Run> {
     let components: Vec<Component> = g
         .start_index_map
         .iter()
-        .map(|axis| Component { stride: from[*axis] * bytes as isize, last: g.operand[*axis] as i64 - g.slice_sizes[*axis] as i64 })
+        .map(|axis| Component {
+            stride: from[*axis] * bytes as isize,
+            last: g.operand[*axis] as i64 - g.slice_sizes[*axis] as i64,
+        })
         .collect();
     // Each axis of the positions moves through the output, and where it is a batching one through the operand.
     let along = |k: usize| {
@@ -38,7 +45,8 @@ pub fn compile(g: &Gather) -> Res<Run> {
         batch.map_or(0, |(axis, _)| from[*axis])
     };
     let b = bytes as isize;
-    let dims: SmallVec<[(usize, isize, isize); 4]> = positions.iter().enumerate().map(|(k, t)| (g.out[*t], to[*t] * b, along(k) * b)).collect();
+    let dims: SmallVec<[(usize, isize, isize); 4]> =
+        positions.iter().enumerate().map(|(k, t)| (g.out[*t], to[*t] * b, along(k) * b)).collect();
     let (mode, fill, index_dtype) = (g.mode, g.fill.bytes(), g.index_dtype);
     let drop_outside = mode == OutOfBounds::FillOrDrop;
     let nanos = n_positions as f64 * (5.0 + walk.elements as f64 * 0.3);

@@ -34,7 +34,8 @@ impl Spread {
         if dilation.iter().all(|d| *d <= 1) {
             return None;
         }
-        let shape: Dims = operand.iter().zip(dilation).map(|(n, d)| if *n == 0 { 0 } else { (n - 1) * d + 1 }).collect();
+        let shape: Dims =
+            operand.iter().zip(dilation).map(|(n, d)| if *n == 0 { 0 } else { (n - 1) * d + 1 }).collect();
         let (from, to) = (strides(operand), strides(&shape));
         let bytes = fill.dtype.size();
         let walk = Walk::new(bytes, (0..operand.len()).map(|k| (operand[k], to[k] * dilation[k] as isize, from[k])));
@@ -58,7 +59,11 @@ pub fn compile(kind: ReduceKind, w: &Windows, d: DType, tier: Tier) -> Res<Run> 
     let undefined = || Error::Invalid(format!("windows of {d} cannot be reduced by {}", kind.name()));
     let (f, identity) = (kind.bin().ok_or_else(undefined)?, kind.identity(d).ok_or_else(undefined)?);
     let lane = if d == DType::Bool { d } else { d.lane() };
-    let start = if lane == d { identity } else { kind.identity(lane).filter(|_| !d.is_int()).unwrap_or_else(|| Scalar::from_i64(lane, identity.to_i64())) };
+    let start = if lane == d {
+        identity
+    } else {
+        kind.identity(lane).filter(|_| !d.is_int()).unwrap_or_else(|| Scalar::from_i64(lane, identity.to_i64()))
+    };
     let spread = Spread::new(w.operand, w.base_dilation, identity);
     let operand = spread.as_ref().map_or_else(|| w.operand.clone(), |s| s.shape.clone());
     let s = strides(&operand);
@@ -75,7 +80,10 @@ pub fn compile(kind: ReduceKind, w: &Windows, d: DType, tier: Tier) -> Res<Run> 
         } else {
             k.inputs.push((lane, w.out.size()));
             let at = Affine::new(0, strides(w.out).iter().map(|x| *x as i64));
-            k.nodes.push((lane, Node::Load(Box::new(Access { input: 1, at, guards: SmallVec::new(), fill: Scalar::zero(lane) }))));
+            k.nodes.push((
+                lane,
+                Node::Load(Box::new(Access { input: 1, at, guards: SmallVec::new(), fill: Scalar::zero(lane) })),
+            ));
         }
         let mut acc = 0;
         for i in from..to {

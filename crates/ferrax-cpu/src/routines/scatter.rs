@@ -17,29 +17,41 @@ pub fn compile(s: &Scatter, tier: Tier) -> Res<Run> {
     let rank = s.operand.len();
     let (to, from) = (strides(&s.operand), strides(&s.updates));
     let positions: Vec<usize> = (0..s.updates.len()).filter(|k| !s.update_window_dims.contains(k)).collect();
-    let kept: Vec<usize> = (0..rank).filter(|k| !s.inserted_window_dims.contains(k) && !s.operand_batching_dims.contains(k)).collect();
+    let kept: Vec<usize> =
+        (0..rank).filter(|k| !s.inserted_window_dims.contains(k) && !s.operand_batching_dims.contains(k)).collect();
     let vector = s.scatter_dims_to_operand_dims.len();
     let n_positions: usize = positions.iter().map(|k| s.updates[*k]).product();
     if kept.len() != s.update_window_dims.len() || n_positions * vector != s.indices.size() && vector > 0 {
         return Err(Error::Invalid(format!("inconsistent scatter {s:?}")));
     }
     let size = |axis: usize| kept.iter().position(|k| *k == axis).map_or(1, |w| s.updates[s.update_window_dims[w]]);
-    let window: Vec<(usize, isize, isize)> = kept.iter().zip(s.update_window_dims.iter()).map(|(o, u)| (s.updates[*u], to[*o], from[*u])).collect();
+    let window: Vec<(usize, isize, isize)> =
+        kept.iter().zip(s.update_window_dims.iter()).map(|(o, u)| (s.updates[*u], to[*o], from[*u])).collect();
     let walk = Walk::new(bytes, window.iter().copied());
     let b = bytes as isize;
-    let components: Vec<Component> =
-        s.scatter_dims_to_operand_dims.iter().map(|axis| Component { stride: to[*axis] * b, last: s.operand[*axis] as i64 - size(*axis) as i64 }).collect();
+    let components: Vec<Component> = s
+        .scatter_dims_to_operand_dims
+        .iter()
+        .map(|axis| Component { stride: to[*axis] * b, last: s.operand[*axis] as i64 - size(*axis) as i64 })
+        .collect();
     let along = |k: usize| {
-        let batch = s.operand_batching_dims.iter().zip(s.scatter_indices_batching_dims.iter()).find(|(_, of)| **of == k);
+        let batch =
+            s.operand_batching_dims.iter().zip(s.scatter_indices_batching_dims.iter()).find(|(_, of)| **of == k);
         batch.map_or(0, |(axis, _)| to[*axis])
     };
-    let dims: SmallVec<[(usize, isize, isize); 4]> = positions.iter().enumerate().map(|(k, u)| (s.updates[*u], along(k) * b, from[*u] * b)).collect();
+    let dims: SmallVec<[(usize, isize, isize); 4]> =
+        positions.iter().enumerate().map(|(k, u)| (s.updates[*u], along(k) * b, from[*u] * b)).collect();
     let bin = match s.combine {
         Combine::Set => None,
         Combine::Sub => Some(Bin::Sub),
         Combine::Reduce(k) => Some(k.bin().ok_or_else(|| Error::Invalid("a scatter cannot combine positions".into()))?),
     };
-    let combining = bin.map(|f| Combining::new(f, s.dtype, tier).ok_or_else(|| Error::Invalid(format!("{} is not defined for {}", f.name(), s.dtype)))).transpose()?;
+    let combining = bin
+        .map(|f| {
+            Combining::new(f, s.dtype, tier)
+                .ok_or_else(|| Error::Invalid(format!("{} is not defined for {}", f.name(), s.dtype)))
+        })
+        .transpose()?;
     let too_large = (0..rank).any(|axis| size(axis) > s.operand[axis]);
     let total = s.operand.size() * bytes;
     let drop_outside = s.mode == OutOfBounds::FillOrDrop;

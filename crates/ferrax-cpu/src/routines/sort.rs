@@ -137,7 +137,8 @@ pub fn compile(outer: usize, n: usize, inner: usize, dtypes: &[DType], num_keys:
                             continue;
                         }
                     } else if num_keys == 1 {
-                        let mut keyed: Vec<(u64, u32)> = (0..n).map(|i| (ordered(d, read(ins[0].get(), d.size(), at(i))), i as u32)).collect();
+                        let mut keyed: Vec<(u64, u32)> =
+                            (0..n).map(|i| (ordered(d, read(ins[0].get(), d.size(), at(i))), i as u32)).collect();
                         if within && let Some(p) = threads::pool() {
                             p.install(|| keyed.par_sort_unstable());
                         } else {
@@ -145,14 +146,27 @@ pub fn compile(outer: usize, n: usize, inner: usize, dtypes: &[DType], num_keys:
                         }
                         words.extend(keyed.into_iter().map(|k| k.1 as u64));
                     } else {
-                        let keys: Vec<Vec<u64>> =
-                            (0..num_keys).map(|k| (0..n).map(|i| ordered(dtypes[k], read(ins[k].get(), dtypes[k].size(), at(i)))).collect()).collect();
+                        let keys: Vec<Vec<u64>> = (0..num_keys)
+                            .map(|k| {
+                                (0..n)
+                                    .map(|i| ordered(dtypes[k], read(ins[k].get(), dtypes[k].size(), at(i))))
+                                    .collect()
+                            })
+                            .collect();
                         words.extend(0..n as u64);
-                        words.sort_by(|a, b| keys.iter().map(|k| k[*a as usize].cmp(&k[*b as usize])).find(|c| c.is_ne()).unwrap_or(std::cmp::Ordering::Equal));
+                        words.sort_by(|a, b| {
+                            keys.iter()
+                                .map(|k| k[*a as usize].cmp(&k[*b as usize]))
+                                .find(|c| c.is_ne())
+                                .unwrap_or(std::cmp::Ordering::Equal)
+                        });
                     }
                     for (k, d) in dtypes.iter().enumerate() {
                         // Read the whole row first: a result may stand in its operand's place.
-                        let row: Vec<u64> = words.iter().map(|w| read(ins[k].get(), d.size(), at((w & 0xffff_ffff) as usize))).collect();
+                        let row: Vec<u64> = words
+                            .iter()
+                            .map(|w| read(ins[k].get(), d.size(), at((w & 0xffff_ffff) as usize)))
+                            .collect();
                         for (i, x) in row.into_iter().enumerate() {
                             write(outs[k].get(), d.size(), at(i), x);
                         }
@@ -160,7 +174,11 @@ pub fn compile(outer: usize, n: usize, inner: usize, dtypes: &[DType], num_keys:
                 }
             }
         };
-        if within { body(0..rows) } else { threads::for_ranges(rows, if parallel { nanos } else { 0.0 }, &body) }
+        if within {
+            body(0..rows)
+        } else {
+            threads::for_ranges(rows, if parallel { nanos } else { 0.0 }, &body)
+        }
         Ok(())
     }))
 }
@@ -173,7 +191,8 @@ mod tests {
     #[test]
     fn keys_compare_as_values_do() {
         for d in [DType::F16, DType::BF16, DType::F32, DType::F64] {
-            let values = [f64::NEG_INFINITY, -3.0, -1e-7, 0.0, 1e-7, 2.0, f64::INFINITY, f64::NAN].map(|x| ordered(d, Scalar::from_f64(d, x).bits));
+            let values = [f64::NEG_INFINITY, -3.0, -1e-7, 0.0, 1e-7, 2.0, f64::INFINITY, f64::NAN]
+                .map(|x| ordered(d, Scalar::from_f64(d, x).bits));
             assert!(values.windows(2).all(|w| w[0] < w[1]), "{d}");
             assert_eq!(ordered(d, Scalar::from_f64(d, -0.0).bits), values[3]);
             assert_eq!(ordered(d, Scalar::from_f64(d, -f64::NAN).bits), values[7]);

@@ -29,7 +29,9 @@ impl Walk {
                 continue;
             }
             match out.last_mut() {
-                Some(last) if last.1 == x * b * n as isize && last.2 == y * b * n as isize => *last = (last.0 * n, x * b, y * b),
+                Some(last) if last.1 == x * b * n as isize && last.2 == y * b * n as isize => {
+                    *last = (last.0 * n, x * b, y * b)
+                }
                 _ => out.push((n, x * b, y * b)),
             }
         }
@@ -97,7 +99,12 @@ pub unsafe fn indices(d: DType, p: *const u8, from: usize, n: usize) -> SmallVec
     macro_rules! read {
         ($T:ty, |$x:ident| $e:expr) => {
             // SAFETY: by the contract.
-            (0..n).map(|i| { let $x = unsafe { *p.cast::<$T>().add(from + i) }; $e }).collect()
+            (0..n)
+                .map(|i| {
+                    let $x = unsafe { *p.cast::<$T>().add(from + i) };
+                    $e
+                })
+                .collect()
         };
     }
     match d {
@@ -181,7 +188,14 @@ pub struct Combining {
 impl Combining {
     pub fn new(f: ferrax_kernel::Bin, d: DType, tier: Tier) -> Option<Combining> {
         use crate::kernels::scalar;
-        Some(Combining { load: moves::load(d, tier), f: scalar::bin(f, d, tier)?, canonical: scalar::canonical(d, tier), store: moves::store(d, tier), bytes: d.size(), lane: Lane::of(d).size() })
+        Some(Combining {
+            load: moves::load(d, tier),
+            f: scalar::bin(f, d, tier)?,
+            canonical: scalar::canonical(d, tier),
+            store: moves::store(d, tier),
+            bytes: d.size(),
+            lane: Lane::of(d).size(),
+        })
     }
     /// `dst[i] = f(dst[i], src[i])`.
     ///
@@ -192,7 +206,8 @@ impl Combining {
         let mut old = [0u64; CHUNK];
         let mut new = [0u64; CHUNK];
         let mut out = [0u64; CHUNK];
-        let (old, new, out) = (old.as_mut_ptr().cast::<u8>(), new.as_mut_ptr().cast::<u8>(), out.as_mut_ptr().cast::<u8>());
+        let (old, new, out) =
+            (old.as_mut_ptr().cast::<u8>(), new.as_mut_ptr().cast::<u8>(), out.as_mut_ptr().cast::<u8>());
         let size = self.bytes as isize;
         debug_assert!(self.lane <= 8);
         // SAFETY: chunks of at most CHUNK lanes of at most 8 bytes; strides are whole elements.

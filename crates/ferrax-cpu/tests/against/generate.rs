@@ -22,13 +22,31 @@ impl Rng {
 
 /// Elements of which a third are edges.
 pub fn random_bytes(rng: &mut Rng, d: DType, n: usize) -> Vec<u8> {
-    let edges = [0.0, -0.0, 1.0, -1.0, 0.5, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 1e-40, -1e-310, 1e30, 3.0, 6e-8, 65504.0];
+    let edges = [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        0.5,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        f64::NAN,
+        1e-40,
+        -1e-310,
+        1e30,
+        3.0,
+        6e-8,
+        65504.0,
+    ];
     (0..n)
         .flat_map(|_| {
             let s = match rng.below(3) {
                 0 if d.is_float() => Scalar::from_f64(d, rng.pick(&edges)),
                 1 if d.is_float() => Scalar::from_f64(d, (rng.below(2001) as f64 - 1000.0) / 37.0),
-                0 => Scalar::from_i64(d, rng.pick(&[0, 1, -1, i64::MIN, i64::MAX, 127, -128, i32::MIN as i64, i32::MAX as i64, 31, 7])),
+                0 => Scalar::from_i64(
+                    d,
+                    rng.pick(&[0, 1, -1, i64::MIN, i64::MAX, 127, -128, i32::MIN as i64, i32::MAX as i64, 31, 7]),
+                ),
                 1 => Scalar::from_i64(d, rng.below(20) as i64 - 4),
                 _ if d == DType::Bool => Scalar::bool(rng.below(2) == 1),
                 _ => Scalar { dtype: d, bits: rng.next() & (u64::MAX >> (64 - 8 * d.size())) },
@@ -45,7 +63,13 @@ pub fn load(input: u32, d: DType, at: Affine) -> (DType, Node) {
 pub fn elementwise(ds: &[DType], n: usize, f: impl FnOnce(&[NodeId]) -> Vec<(DType, Node)>) -> Kernel {
     let mut nodes: Vec<_> = ds.iter().enumerate().map(|(k, d)| load(k as u32, *d, Affine::new(0, [1]))).collect();
     nodes.extend(f(&(0..ds.len() as u32).collect::<Vec<_>>()));
-    Kernel { grid: [n].into(), inputs: ds.iter().map(|d| (*d, n)).collect(), outputs: vec![nodes.len() as u32 - 1], nodes, ..Kernel::default() }
+    Kernel {
+        grid: [n].into(),
+        inputs: ds.iter().map(|d| (*d, n)).collect(),
+        outputs: vec![nodes.len() as u32 - 1],
+        nodes,
+        ..Kernel::default()
+    }
 }
 /// The middle axis of [outer, n, inner] reduced.
 pub fn reduction(kind: ReduceKind, d: DType, to: DType, [outer, n, inner]: [usize; 3]) -> Kernel {
@@ -103,9 +127,25 @@ pub fn random_kernel(rng: &mut Rng) -> Kernel {
     let grid: Dims = (0..rng.below(4)).map(|_| size(rng)).collect();
     let reduces = rng.below(2) == 0;
     let rdims: Dims = if reduces { (0..1 + rng.below(2)).map(|_| size(rng)).collect() } else { Dims::default() };
-    let (grid, rdims) = if grid.size().saturating_mul(rdims.size()) > 30_000 { (Dims::new(&[7]), if reduces { Dims::new(&[40]) } else { rdims }) } else { (grid, rdims) };
+    let (grid, rdims) = if grid.size().saturating_mul(rdims.size()) > 30_000 {
+        (Dims::new(&[7]), if reduces { Dims::new(&[40]) } else { rdims })
+    } else {
+        (grid, rdims)
+    };
     let domain = grid.concat(&rdims);
-    let dtypes = [DType::F32, DType::F32, DType::F64, DType::I32, DType::U32, DType::I64, DType::U8, DType::I16, DType::F16, DType::BF16, DType::Bool];
+    let dtypes = [
+        DType::F32,
+        DType::F32,
+        DType::F64,
+        DType::I32,
+        DType::U32,
+        DType::I64,
+        DType::U8,
+        DType::I16,
+        DType::F16,
+        DType::BF16,
+        DType::Bool,
+    ];
     let mut k = Kernel { grid: grid.clone(), rdims, ..Kernel::default() };
     let inner_loads = 1 + rng.below(3);
     for _ in 0..inner_loads {
@@ -121,7 +161,9 @@ pub fn random_kernel(rng: &mut Rng) -> Kernel {
             // Not sums of products that overflow by different roads: every kind is exact, or in the waist's order.
             let kinds: &[ReduceKind] = match d {
                 DType::Bool => &[ReduceKind::Or, ReduceKind::And],
-                d if d.is_float() => &[ReduceKind::Sum, ReduceKind::Max, ReduceKind::Min, ReduceKind::Prod, ReduceKind::ArgMax],
+                d if d.is_float() => {
+                    &[ReduceKind::Sum, ReduceKind::Max, ReduceKind::Min, ReduceKind::Prod, ReduceKind::ArgMax]
+                }
                 _ => &[ReduceKind::Sum, ReduceKind::Max, ReduceKind::Xor, ReduceKind::ArgMin],
             };
             let kind = rng.pick(kinds);
@@ -167,7 +209,10 @@ fn push_nodes(rng: &mut Rng, k: &mut Kernel, from: usize, most: usize) {
             4 => (DType::Bool, Node::Bin(rng.pick(&[Bin::Lt, Bin::Eq, Bin::Ge]), x, y)),
             5 if d != DType::Bool => (d, Node::Un(rng.pick(&[Un::Neg, Un::Abs, Un::Sign]), x)),
             _ if d == DType::Bool => (d, Node::Bin(rng.pick(&[Bin::And, Bin::Or, Bin::Xor]), x, y)),
-            _ => (d, Node::Bin(rng.pick(&[Bin::Add, Bin::Sub, Bin::Mul, Bin::Max, Bin::Min, Bin::Div, Bin::MulZero]), x, y)),
+            _ => (
+                d,
+                Node::Bin(rng.pick(&[Bin::Add, Bin::Sub, Bin::Mul, Bin::Max, Bin::Min, Bin::Div, Bin::MulZero]), x, y),
+            ),
         };
         k.nodes.push(node);
     }

@@ -1,0 +1,96 @@
+//! Tapes: sequences whose length only a run knows, as loops write and read them.
+//!
+//! INVARIANT: a finished tape never changes, so that copies share it; one that is being written has one owner, and doubles when full.
+#![allow(unsafe_code)]
+use crate::memory::Block;
+use ferrax_kernel::{Error, Res};
+use std::sync::Arc;
+
+/// A sequence of run-time length. Reading past its end gives zeros.
+#[derive(Clone, Default)]
+pub struct Tape(pub(crate) Option<Arc<Items>>);
+pub(crate) enum Items {
+    Flat { data: Block, each: usize, len: usize },
+    Nested(Vec<Tape>),
+}
+impl Tape {
+    pub fn length(&self) -> usize {
+        match self.0.as_deref() {
+            None => 0,
+            Some(Items::Flat { len, .. }) => *len,
+            Some(Items::Nested(v)) => v.len(),
+        }
+    }
+}
+
+/// A tape between two plans: an eager loop left it for another.
+impl ferrax_kernel::buffer::Memory for Tape {
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
+    }
+    fn len(&self) -> usize {
+        0
+    }
+    fn host(&self) -> Option<&[u8]> {
+        None
+    }
+}
+
+/// A tape while it is being written.
+pub(crate) enum Writing {
+    Flat { data: Block, each: usize, len: usize },
+    Nested(Vec<Tape>),
+}
+impl Writing {
+    pub fn new(bytes: usize, depth: u8, expected: usize) -> Res<Writing> {
+        if depth > 1 {
+            return Ok(Writing::Nested(Vec::with_capacity(expected.min(1 << 16))));
+        }
+        let capacity = bytes
+            .checked_mul(expected.max(8))
+            .ok_or_else(|| Error::TooLarge(format!("a tape of {expected} elements of {bytes} bytes")))?;
+        Ok(Writing::Flat { data: Block::new(capacity)?, each: bytes, len: 0 })
+    }
+    /// The place of the next element.
+    pub fn push(&mut self) -> Res<*mut u8> {
+        match self {
+            Writing::Flat { data, each, len } => {
+                let at = *each * *len;
+                if at + *each > data.size() {
+                    let bigger = Block::new(
+                        data.size()
+                            .checked_mul(2)
+                            .ok_or_else(|| Error::TooLarge("a tape is larger than any memory".into()))?,
+                    )?;
+                    // SAFETY: `at` bytes are written in the old block, and the new one is larger and apart.
+                    unsafe { bigger.ptr().copy_from_nonoverlapping(data.ptr(), at) };
+                    *data = bigger;
+                }
+                *len += 1;
+                Ok(data.ptr().wrapping_add(at))
+            }
+            Writing::Nested(_) => Ok(std::ptr::null_mut()),
+        }
+    }
+    pub fn done(self, reverse: bool) -> Tape {
+        Tape(Some(Arc::new(match self {
+            Writing::Flat { data, each, len } => {
+                if reverse && each > 0 {
+                    // SAFETY: len elements of `each` bytes are written; the slice is the block's only user.
+                    let all = unsafe { std::slice::from_raw_parts_mut(data.ptr(), len * each) };
+                    for i in 0..len / 2 {
+                        let (a, b) = all.split_at_mut((len - 1 - i) * each);
+                        a[i * each..(i + 1) * each].swap_with_slice(&mut b[..each]);
+                    }
+                }
+                Items::Flat { data, each, len }
+            }
+            Writing::Nested(mut v) => {
+                if reverse {
+                    v.reverse();
+                }
+                Items::Nested(v)
+            }
+        })))
+    }
+}
