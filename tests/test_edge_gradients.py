@@ -1,0 +1,66 @@
+"""Derivatives at poles, ties and ends of domain: JAX's where it has a value, a finite one where it gives NaN."""
+import numpy as np
+import pytest
+
+f32 = np.float32
+INF = f32(np.inf)
+SAME_AS_JAX = {
+    "max of a tie": (lambda j, n: j.grad(n.max)(n.ones(2)), [0.5, 0.5]),
+    "maximum of a tie": (lambda j, n: j.grad(n.maximum)(1.0, 1.0), 0.5),
+    "clip at its bound": (lambda j, n: j.grad(lambda x: n.clip(x, 0.0, 1.0))(1.0), 0.5),
+    "relu at 0": (lambda j, n: j.grad(j.nn.relu)(0.0), 0.0),
+    "abs at 0": (lambda j, n: j.grad(n.abs)(0.0), 1.0),
+    "sort": (lambda j, n: j.grad(lambda x: (n.sort(x) * n.arange(1.0, 4)).sum())(n.array([2.0, 3.0, 1.0])), [2, 3, 1]),
+    "median of an even count": (lambda j, n: j.grad(n.median)(n.array([1.0, 2.0, 3.0, 4.0])), [0, 0.5, 0.5, 0]),
+    "prod with a zero": (lambda j, n: j.grad(n.prod)(n.array([0.0, 2.0, 3.0])), [6, 0, 0]),
+    "prod with two zeros": (lambda j, n: j.grad(n.prod)(n.array([0.0, 0.0, 3.0])), [0, 0, 0]),
+    "cumprod with a zero": (lambda j, n: j.grad(lambda x: n.cumprod(x).sum())(n.array([2.0, 0.0, 3.0])), [1, 8, 0]),
+    "powers at 0": (lambda j, n: n.array([j.grad(lambda x: x ** 2)(0.0), j.grad(lambda x: x ** 1.5)(0.0), j.grad(j.grad(lambda x: x ** 2.0))(0.0)]), [0, 0, 2]),
+    "power of a negative": (lambda j, n: j.grad(lambda x: x ** 3.0)(-2.0), 12),
+    "set twice": (lambda j, n: j.grad(lambda u: n.arange(3.0).at[n.array([0, 0])].set(u).sum())(n.array([1.0, 2.0])), [0, 1]),
+    "mul twice": (lambda j, n: j.grad(lambda x: x.at[n.array([0, 0])].mul(n.array([2.0, 3.0])).sum())(n.ones(3)), [6, 1, 1]),
+    "clipped gather": (lambda j, n: j.grad(lambda x: x.at[n.array([0, 0, 5])].get(mode="clip").sum())(n.ones(3)), [2, 0, 1]),
+    "segment below 0": (lambda j, n: j.jacrev(lambda d: j.ops.segment_sum(d, n.array([0, -1]), 1))(n.ones(2)), [[1, 0]]),
+    "masked logsumexp": (lambda j, n: j.grad(lambda x: j.nn.logsumexp(x, where=n.array([True, False])))(n.array([1.0, 2.0])), [1, 0]),
+    "dead branch under vmap": (lambda j, n: j.vmap(j.grad(lambda x: j.lax.cond(x > 0, n.sqrt, lambda x: x, x)))(n.array([0.0, 4.0])), [1, 0.25]),
+    "complex to real": (lambda j, n: j.grad(lambda z: z.imag ** 2)(2j), -4j),
+    "holomorphic": (lambda j, n: j.grad(lambda z: z ** 2, holomorphic=True)(1 + 1j), 2 + 2j),
+    "sinc at 0": (lambda j, n: n.array([j.grad(n.sinc)(0.0), j.grad(j.grad(n.sinc))(0.0)]), [0, -np.pi ** 2 / 3]),
+    "mod": (lambda j, n: n.array(j.grad(n.mod, (0, 1))(-5.0, 3.0)), [1, 2]),
+    "far tails": (lambda j, n: n.array([j.grad(j.nn.softplus)(1e4), j.grad(j.nn.log_sigmoid)(-1e4), j.grad(n.tanh)(100.0)]), [1, 1, 0]),
+    "perturbations apart": (lambda j, n: j.grad(lambda x: x * j.grad(lambda y: x + y)(x))(5.0), 1),
+    "an output is an input": (lambda j, n: n.array(j.grad(lambda x, y: (lambda p: p[0] * p[1])(j.jit(lambda x, y: (x, x * y))(x, y)), (0, 1))(2.0, 3.0)), [12, 4]),
+}
+BETTER_THAN_JAX = {
+    "dead branch of where": (lambda j, n: j.grad(lambda x: n.where(x < 1, x, n.sqrt(x)))(0.0), 1),
+    "x ** 0. at 0": (lambda j, n: j.grad(lambda x: x ** 0.0)(0.0), 0),
+    "x ** 1. twice at 0": (lambda j, n: j.grad(j.grad(lambda x: x ** 1.0))(0.0), 0),
+    "x ** y at the origin": (lambda j, n: n.array(j.grad(lambda x, y: x ** y, (0, 1))(0.0, 0.0)), [0, 0]),
+    "squared norm at 0": (lambda j, n: j.grad(lambda x: n.linalg.norm(x) ** 2)(n.zeros(2)), [0, 0]),
+    "arctan2 at the origin": (lambda j, n: n.array(j.grad(n.arctan2, (0, 1))(0.0, 0.0)), [0, 0]),
+    "logsumexp of nothing": (lambda j, n: j.grad(j.nn.logsumexp)(n.array([-INF, -INF])), [0, 0]),
+    "gather out of bounds": (lambda j, n: j.grad(lambda x: x[n.array([0, 0, 5])].sum())(n.ones(3)), [2, 0, 1]),
+    "while_loop in reverse": (lambda j, n: j.grad(lambda x: j.lax.while_loop(lambda c: c < 100.0, lambda c: c * x, x))(3.0), 405),
+    "fori_loop with a traced bound": (lambda j, n: j.jit(j.grad(lambda x, k: j.lax.fori_loop(0, k, lambda i, c: c * x, 1.0)))(2.0, 5), 80),
+}
+
+
+@pytest.mark.parametrize("name", SAME_AS_JAX)
+def test_same_as_jax(jax, jnp, name):
+    call, want = SAME_AS_JAX[name]
+    np.testing.assert_allclose(np.asarray(call(jax, jnp)), want, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", BETTER_THAN_JAX)
+def test_better_than_jax(jax, jnp, name):
+    if jax.__name__ == "jax":
+        pytest.skip("JAX gives NaN, drops an index or refuses")
+    call, want = BETTER_THAN_JAX[name]
+    np.testing.assert_allclose(np.asarray(call(jax, jnp)), want, rtol=1e-5, atol=1e-6)
+
+
+def test_known_not_to_be_the_limit(jax, jnp):
+    """0 * inf = 0 makes the second derivative of norm ** 2 vanish at 0; the limit is twice the identity. JAX gives NaN."""
+    if jax.__name__ == "jax":
+        pytest.skip("JAX gives NaN")
+    assert np.asarray(jax.hessian(lambda x: jnp.linalg.norm(x) ** 2)(jnp.zeros(2))).tolist() == [[0, 0], [0, 0]]
