@@ -489,20 +489,18 @@ def getitem(x, index, indices_are_sorted=False, unique_indices=False, mode=None,
     return _expand(out, p.new_axes)
 
 
-def _update(name, x, index, y, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, function=None):
+def _update(name, x, index, y, indices_are_sorted=False, unique_indices=False, mode=None):
     x = _core.asarray(x)
     entries, inserted = parse(_shape(x), index)
-    y = y if isinstance(y, _core.Array) else _as_value(y)
+    y = y if isinstance(y, _core.Array) else _as_value(y, x.dtype)
     dtype = x.dtype
     if is_complex(y.dtype) and not is_complex(dtype):
         import warnings
 
         warnings.warn("scatter inputs have incompatible types: cannot safely cast value from dtype=complex64 to dtype of the operand", FutureWarning, stacklevel=3)
         y = bind("real", y)
-    if y.dtype != dtype or (y.weak_type and y.ndim):
+    if isinstance(y, _core.Array) and (y.dtype != dtype or y.weak_type):
         y = _lax.convert_element_type(y, dtype)
-    elif y.weak_type:
-        y = bind("convert_element_type", y, new_dtype=dtype, weak_type=False) if isinstance(y, _core.Tracer) else _core.asarray(y, dtype)
     expanded = _expand(x, inserted)
     p = plan(_shape(expanded), entries)
     if 0 in p.shape:
@@ -518,11 +516,15 @@ def _update(name, x, index, y, indices_are_sorted=False, unique_indices=False, m
     if not p.advanced:
         indices_are_sorted = unique_indices = True
     numbers = ScatterDimensionNumbers(p.offset_dims, p.collapsed, p.start_index_map)
-    out = _lax._scatter(name, expanded, p.indices, y, numbers, indices_are_sorted, unique_indices, mode, function)
+    out = _lax._scatter(name, expanded, p.indices, y, numbers, indices_are_sorted, unique_indices, mode)
     return bind("squeeze", out, dimensions=tuple(inserted)) if inserted else out
 
 
-def _as_value(y):
+def _as_value(y, dtype):
+    """What is to be written, as an array, or as a scalar of the dtype: a literal in programs."""
+    if isinstance(y, (bool, int, float)) or (isinstance(y, complex) and is_complex(dtype)):
+        with np.errstate(all="ignore"):
+            return np.asarray(y).astype(dtype)[()]
     if isinstance(y, (list, tuple)):
         from .numpy import array
 
@@ -625,7 +627,13 @@ class IndexUpdateRef:
     def apply(self, func, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
         """x with x[index] = func(x[index]) for an elementwise `func`; for a repeated index func is applied once for each mention."""
 
-        def function(v, _):
-            return _lax.convert_element_type(func(v), v.dtype)
+        x = _core.asarray(self.array)
+        entries, _ = parse(_shape(x), self.index)
+        if unique_indices or not any(e.kind == "array" for e in entries):
+            # Nothing is named twice: read, transform, write.
+            old = getitem(x, self.index, mode="clip")
+            return self.set(_lax.convert_element_type(func(old), x.dtype), unique_indices=unique_indices, mode=mode)
+        from .numpy import zeros_like
 
-        return _update("scatter", self.array, self.index, 0, indices_are_sorted, unique_indices, mode, function=function)
+        mentions = _update("scatter-add", zeros_like(x, dtype=np.int32), self.index, 1, indices_are_sorted, False, mode)
+        return _lax.apply_where(x, mentions, func)

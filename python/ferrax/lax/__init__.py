@@ -240,3 +240,13 @@ from ._random import (
     rng_bit_generator as rng_bit_generator,
     rng_uniform as rng_uniform,
 )
+
+
+def __getattr__(name):
+    if name.endswith("_p"):
+        from ._primitives import primitive
+
+        value = primitive(name)
+        if value is not None:
+            return value
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -316,7 +316,7 @@ def _conv_type(lhs, rhs, *, dimension_numbers, window_strides, padding, lhs_dila
 @_register("conv_general_dilated", _conv_type)
 def conv_general_dilated(
     lhs, rhs, *, dimension_numbers, window_strides, padding, lhs_dilation, rhs_dilation, feature_group_count, batch_group_count,
-    precision=None, preferred_element_type=None, **_,
+    preferred_element_type=None, **_,
 ):  # fmt: skip
     ls, rs, os = dimension_numbers
     lhs, rhs = bind("transpose", lhs, permutation=tuple(ls)), bind("transpose", rhs, permutation=tuple(rs))
@@ -351,7 +351,7 @@ def conv_general_dilated(
     x = bind("reshape", x, new_sizes=(n, groups, c // groups * size, *out), dimensions=None)
     w = bind("reshape", rhs, new_sizes=(groups, o // groups, c // groups * size), dimensions=None)
     numbers = (((2,), (2,)), ((0,), (1,)))
-    y = bind("dot_general", w, x, dimension_numbers=numbers, precision=precision, preferred_element_type=dtype)
+    y = bind("dot_general", w, x, dimension_numbers=numbers, preferred_element_type=dtype)
     # (groups, o / groups, n, out...) to (n, o, out...)
     y = bind("transpose", y, permutation=(2, 0, 1, *range(3, 3 + k)))
     y = bind("reshape", y, new_sizes=(n, o, *out), dimensions=None)
@@ -368,7 +368,7 @@ def _ragged_type(lhs, rhs, group_sizes, *, preferred_element_type=None, **_):
 
 
 @_register("ragged_dot_general", _ragged_type)
-def ragged_dot_general(lhs, rhs, group_sizes, *, ragged_dot_dimension_numbers, precision=None, preferred_element_type=None, group_offset=None):
+def ragged_dot_general(lhs, rhs, group_sizes, *, ragged_dot_dimension_numbers, preferred_element_type=None, group_offset=None, **_):
     numbers = ragged_dot_dimension_numbers
     if numbers.dot_dimension_numbers != (((1,), (1,)), ((), ())) or numbers.lhs_ragged_dimensions != (0,) or group_offset is not None:
         raise NotImplementedError("ragged_dot_general with axes other than those of ragged_dot")
@@ -381,7 +381,7 @@ def ragged_dot_general(lhs, rhs, group_sizes, *, ragged_dot_dimension_numbers, p
     # Every row meets every group's matrix, all but its own zeroed: one product, summed over groups.
     mask = bind("convert_element_type", inside, new_dtype=lhs.dtype, weak_type=False)
     x = bind("mul", *[bind("broadcast_in_dim", v, shape=(m, g, lhs.shape[1]), broadcast_dimensions=d) for v, d in ((mask, (0, 1)), (lhs, (0, 2)))])
-    return bind("dot_general", x, rhs, dimension_numbers=(((1, 2), (0, 1)), ((), ())), precision=precision, preferred_element_type=dtype)
+    return bind("dot_general", x, rhs, dimension_numbers=(((1, 2), (0, 1)), ((), ())), preferred_element_type=dtype)
 
 
 # ---- others

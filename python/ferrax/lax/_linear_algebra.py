@@ -15,11 +15,19 @@ from .._dtypes import canonicalize_dtype
 from ._parameters import RaggedDotDimensionNumbers, canonicalize_precision
 
 
+def precision_text(precision):
+    """What a program says of a product's precision: it changes no bit, so it is kept as text."""
+    return precision if precision is None or isinstance(precision, str) else str(precision) if not isinstance(precision, tuple) else f"({', '.join(map(repr, precision))})"
+
+
 def _product_parameters(precision, preferred_element_type):
-    return dict(
-        precision=canonicalize_precision(precision),
-        preferred_element_type=None if preferred_element_type is None else canonicalize_dtype(preferred_element_type),
-    )
+    parameters = {}
+    precision = canonicalize_precision(precision)
+    if precision is not None:
+        parameters["precision"] = precision_text(precision)
+    if preferred_element_type is not None:
+        parameters["preferred_element_type"] = canonicalize_dtype(preferred_element_type)
+    return parameters
 
 
 def dot_general(lhs, rhs, dimension_numbers, precision=None, preferred_element_type=None, *, out_sharding=None):
@@ -76,7 +84,7 @@ def ragged_dot_general(
         rhs,
         _core.asarray(group_sizes),
         ragged_dot_dimension_numbers=ragged_dot_dimension_numbers,
-        group_offset=group_offset,
+        **({} if group_offset is None else dict(group_offset=group_offset)),
         **_product_parameters(precision, preferred_element_type),
     )
 

@@ -201,18 +201,7 @@ def default_fill_value(dtype):
     return int(iinfo(dtype).max) if is_unsigned(dtype) else True
 
 
-_update_operations = {"scatter-add": "add", "scatter-mul": "mul", "scatter-min": "min", "scatter-max": "max", "scatter-sub": "sub"}
-
-
-def _scatter(name, operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode, function=None):
-    dtype = dtype_of(operand)
-    program = None
-    if function is None and name in _update_operations:
-        operation = _update_operations[name]
-        function = lambda x, y: bind(operation, x, y)  # noqa: E731
-    if function is not None:
-        scalar = _core.ShapedArray((), dtype)
-        program, _ = _core.make_program(lambda x, y: (function(x, y),), [scalar, scalar])
+def _scatter(name, operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode):
     return bind(
         name,
         operand,
@@ -222,9 +211,24 @@ def _scatter(name, operand, scatter_indices, updates, dimension_numbers, indices
         indices_are_sorted=bool(indices_are_sorted),
         unique_indices=bool(unique_indices),
         mode=GatherScatterMode.from_any(mode),
-        update_jaxpr=program,
-        update_consts=(),
     )
+
+
+def apply_where(x, mentions, func):
+    """x with the elementwise `func` applied to each element as often as `mentions` (int32, of x's shape) says."""
+    from ._control_flow import while_loop
+    from ._elementwise import select
+
+    zero = np.int32(0)
+
+    def left(state):
+        return bind("reduce_or", bind("gt", state[1], zero), axes=tuple(range(x.ndim)))
+
+    def step(state):
+        value, count = state
+        return select(bind("gt", count, zero), convert_element_type(func(value), value.dtype), value), bind("sub", count, np.int32(1))
+
+    return while_loop(left, step, (x, mentions))[0]
 
 
 def scatter(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted=False, unique_indices=False, mode=None):
@@ -268,8 +272,17 @@ def scatter_apply(
     update_shape: the shape that the updates of a `scatter` with these indices would have. A window named twice is transformed once
     for each mention.
     """
-    unused = full(update_shape, 0, dtype_of(operand))
-    return _scatter("scatter", operand, scatter_indices, unused, dimension_numbers, indices_are_sorted, unique_indices, mode, lambda x, _: func(x))
+    zeros = full(np.shape(operand), 0, np.int32)
+    mentions = scatter_add(
+        zeros,
+        scatter_indices,
+        full(update_shape, 1, np.int32),
+        dimension_numbers,
+        indices_are_sorted=indices_are_sorted,
+        unique_indices=unique_indices,
+        mode=mode,
+    )
+    return apply_where(operand, mentions, func)
 
 
 def index_take(src, idxs, axes):

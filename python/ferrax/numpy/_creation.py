@@ -115,7 +115,7 @@ def _from_sequence(values, dtype):
         return _from_numpy(out, dtype)
     if dtype is None:
         dtype = _core.result_type(*_leaves(values))
-    parts = [_from_sequence(v, dtype) if isinstance(v, (list, tuple)) else convert(_core.asarray(v), dtype) for v in values]
+    parts = [_element(v, dtype) for v in values]
     shapes = {tuple(p.shape) for p in parts}
     if len(shapes) > 1:
         raise ValueError(
@@ -126,6 +126,14 @@ def _from_sequence(values, dtype):
     for p in parts:
         rows.append(bind("broadcast_in_dim", p, shape=(1, *p.shape), broadcast_dimensions=tuple(range(1, p.ndim + 1))))
     return rows[0] if len(rows) == 1 else bind("concatenate", *rows, dimension=0)
+
+
+def _element(v, dtype):
+    if isinstance(v, (list, tuple)):
+        return _from_sequence(v, dtype)
+    if type(v) in _SCALARS:
+        return _scalar(v, dtype)
+    return convert(v, dtype) if isinstance(v, Array) else _core.asarray(v, dtype)
 
 
 def asarray(a, dtype=None, order=None, *, copy=None, device=None, out_sharding=None):
