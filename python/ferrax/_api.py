@@ -14,7 +14,7 @@ import numpy as np
 
 from . import _core
 from ._flat import FlatFun, argument_names, check_callable, name_of, wraps
-from .tree_util import keystr, tree_flatten, tree_flatten_with_path, tree_leaves, tree_map
+from .tree_util import tree_flatten, tree_leaves, tree_map
 
 _get_aval = _core.get_aval
 _NOT_GIVEN = type("_NotGiven", (), {"__repr__": lambda self: "<not given>"})()

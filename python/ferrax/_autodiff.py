@@ -11,7 +11,7 @@ import numpy as np
 
 from . import _core
 from ._flat import FlatFun, check_callable, describe, float0, is_inexact, tangent_dtype, unit, wraps, zeros
-from .tree_util import Partial, tree_flatten, tree_map, tree_structure, tree_transpose, tree_unflatten
+from .tree_util import Partial, tree_flatten, tree_map, tree_structure, tree_transpose
 
 _get_aval = _core.get_aval
 

@@ -12,12 +12,11 @@ import functools
 import inspect
 import operator
 
-import numpy as np
 
 from . import _core
-from ._flat import FlatFun, check_callable, float0, is_inexact, name_of, tangent_dtype, zeros
+from ._flat import FlatFun, float0, is_inexact, name_of, tangent_dtype, zeros
 from .errors import UnexpectedTracerError
-from .tree_util import register_pytree_node, tree_flatten, tree_leaves, tree_map, tree_structure, tree_unflatten
+from .tree_util import register_pytree_node, tree_flatten, tree_leaves, tree_map, tree_structure
 
 __all__ = [
     "CustomVJPPrimal", "SymbolicZero", "closure_convert", "custom_gradient", "custom_jvp", "custom_vjp", "custom_vjp_primal_tree_values",

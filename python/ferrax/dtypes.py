@@ -10,7 +10,8 @@ from ._dtypes import canonicalize_dtype as _canonicalize
 from ._flat import float0
 
 __all__ = [
-    "TypePromotionError", "bfloat16", "canonicalize_dtype", "extended", "finfo", "float0", "iinfo", "issubdtype", "itemsize_bits",
+    "TypePromotionError", "bfloat16",  # noqa: F822
+    "canonicalize_dtype", "extended", "finfo", "float0", "iinfo", "issubdtype", "itemsize_bits",
     "prng_key", "result_type", "scalar_type_of",
 ]
 

@@ -18,6 +18,11 @@ from .tree_util import (
     tree_unflatten as unflatten,
 )
 
+__all__ = [
+    "all", "broadcast", "flatten", "flatten_with_path", "leaves", "leaves_with_path", "map", "map_with_path", "reduce",
+    "reduce_associative", "static", "structure", "transpose", "unflatten",
+]
+
 
 def static(*, metadata=None, **kwargs):
     """A dataclass field that `register_dataclass` treats as metadata: `dataclasses.field` with `metadata["static"]` set."""

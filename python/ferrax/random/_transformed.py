@@ -5,7 +5,7 @@ Invariant: each draw starts from the same bits as JAX's, and differs from it by 
 
 import numpy as np
 
-from .. import _config, _core, lax
+from .. import _config, lax
 from .. import numpy as jnp
 from .._dtypes import canonicalize_dtype, is_complex, is_floating
 from ._keys import single
