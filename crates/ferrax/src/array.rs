@@ -26,6 +26,8 @@ pub struct Data {
     shards: Mutex<Shards>,
     /// Whether a user placed it; others follow their operands.
     pub committed: bool,
+    /// The id of the first part's device: read on every call, without the lock.
+    pub device: usize,
 }
 
 impl Data {
@@ -80,7 +82,8 @@ pub fn array(aval: Aval, device: &Arc<Device>, buffer: Buffer, committed: bool) 
 }
 /// An array of equal parts along axis 0.
 pub fn sharded(aval: Aval, shards: Shards, committed: bool) -> Array {
-    Array::new(aval, Data { shards: Mutex::new(shards), committed })
+    let device = shards.first().map_or(0, |s| s.device.id);
+    Array::new(aval, Data { shards: Mutex::new(shards), committed, device })
 }
 /// What stands behind an array.
 pub fn data(a: &Array) -> Res<&Data> {
@@ -93,6 +96,18 @@ fn deleted(aval: &Aval) -> Error {
 pub fn shards(a: &Array) -> Res<Shards> {
     let s = data(a)?.shards();
     if s.is_empty() { Err(deleted(a.aval())) } else { Ok(s) }
+}
+/// Its buffer, where it stands whole on the device of this id.
+pub fn buffer_on(a: &Array, device: usize) -> Res<Option<Buffer>> {
+    let d = data(a)?;
+    if d.device != device {
+        return Ok(None);
+    }
+    match &d.lock()[..] {
+        [one] => Ok(Some(one.buffer.clone())),
+        [] => Err(deleted(a.aval())),
+        _ => Ok(None),
+    }
 }
 /// Its only shard; an array of several parts is first brought together on its first device.
 pub fn single(a: &Array) -> Res<Shard> {

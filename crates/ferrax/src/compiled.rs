@@ -3,12 +3,12 @@
 //! A run whose inputs are there and whose work is small is done on the spot; other runs are handed to the device's queue, and the
 //! arrays they return are pending. An error in a queued run poisons its results: whoever reads one gets it.
 use crate::array::{self, Shard};
-use crate::device::Device;
+use crate::device::{self, Device};
 use crate::queue::Queue;
 use crate::world::Member;
 use ferrax_ir::error::{Error, Res};
 use ferrax_ir::lower;
-use ferrax_ir::value::{Array, Values};
+use ferrax_ir::value::Values;
 use ferrax_ir::{Aval, Program, Value};
 use ferrax_kernel::backend::{Arg, Buffers, World};
 use ferrax_kernel::{Buffer, Executable, Plan, RunCx};
@@ -42,13 +42,7 @@ impl Compiled {
         let plan = lower::lower(&program)?;
         let queued = plan.work() > ASYNC_WORK || plan.unbounded() || plan.waits();
         let exe = device.backend.compile(Arc::new(plan))?;
-        Ok(Compiled {
-            outs: program.out_avals().to_vec(),
-            program,
-            device: device.clone(),
-            exe,
-            queued,
-        })
+        Ok(Compiled { outs: program.out_avals().to_vec(), program, device: device.clone(), exe, queued })
     }
     pub fn plan(&self) -> &Plan {
         self.exe.plan()
@@ -69,12 +63,16 @@ impl Compiled {
             ready &= buffer.is_ready();
             ins.push(Arg { buffer, donated: donated.get(i) == Some(&true) });
         }
-        for (x, _) in args.iter().zip(donated).filter(|(_, d)| **d) {
+        let mut committed = false;
+        for (i, x) in args.iter().enumerate() {
             if let Value::Array(a) = x {
-                array::data(a)?.delete();
+                let d = array::data(a)?;
+                committed |= d.committed;
+                if donated.get(i) == Some(&true) {
+                    d.delete();
+                }
             }
         }
-        let committed = args.iter().any(|x| matches!(x, Value::Array(a) if array::data(a).is_ok_and(|d| d.committed)));
         let bufs = if Queue::serving() || (ready && !self.queued) { self.now(ins)? } else { self.later(ins) };
         Ok(bufs
             .into_iter()
@@ -83,11 +81,15 @@ impl Compiled {
             .collect())
     }
     fn buffer(&self, x: &Value) -> Res<Buffer> {
-        let Shard { device, buffer } = match x {
-            Value::Array(a) => array::single(a)?,
-            Value::Lit(l) => array::single(&array::from_lit(l, &self.device)?)?,
+        let a = match x {
+            Value::Array(a) => a,
+            Value::Lit(l) => return Ok(array::single(&array::from_lit(l, &self.device)?)?.buffer),
             Value::Tracer(_) => return Err(x.leaked()),
         };
+        if let Some(b) = array::buffer_on(a, self.device.id)? {
+            return Ok(b);
+        }
+        let Shard { device, buffer } = array::single(a)?;
         if device == self.device {
             return Ok(buffer);
         }
@@ -110,8 +112,7 @@ impl Compiled {
     /// Hands a run to the device's queue, as one member of a pmap or by itself.
     pub fn enqueue(&self, ins: SmallVec<[Arg; 4]>, member: Option<Member>) -> Buffers {
         let plan = self.exe.plan();
-        let outs: Buffers =
-            plan.outputs.iter().map(|s| Buffer::pending(plan.slots[*s as usize].bytes())).collect();
+        let outs: Buffers = plan.outputs.iter().map(|s| Buffer::pending(plan.slots[*s as usize].bytes())).collect();
         let (exe, filled) = (self.exe.clone(), outs.clone());
         self.device.queue.push(move || {
             let run = || {
@@ -137,28 +138,25 @@ impl Compiled {
 
 /// The device that a set of values asks for: a committed array's, else any array's, else the default.
 pub fn device_of(x: &[Value], default: &Arc<Device>) -> Res<Arc<Device>> {
-    let mut found: Option<(Arc<Device>, bool)> = None;
+    let mut found: Option<(usize, bool)> = None;
     for v in x {
         let Value::Array(a) = v else { continue };
         let d = array::data(a)?;
-        if matches!(&found, Some((_, true))) && !d.committed {
-            continue;
-        }
-        let first = array::shards(a)?[0].device.clone();
-        match &found {
-            Some((f, true)) if d.committed && *f != first => {
+        match found {
+            Some((f, true)) if d.committed && f != d.device => {
+                let name = |id: usize| device::by_id(id).map_or_else(String::new, |d| d.to_string());
                 return Err(Error::value(format!(
-                    "Received incompatible devices for jitted computation. Got arguments on {f} and on {first}\\nhelp: move one of them with device_put"
+                    "Received incompatible devices for jitted computation. Got arguments on {} and on {}\nhelp: move one of them with device_put",
+                    name(f),
+                    name(d.device)
                 )));
             }
-            Some((_, c)) if *c || !d.committed => (),
-            _ => found = Some((first, d.committed)),
+            Some((_, c)) if c || !d.committed => (),
+            _ => found = Some((d.device, d.committed)),
         }
     }
-    Ok(found.map_or_else(|| default.clone(), |f| f.0))
-}
-
-/// Whether all operands are arrays that stand whole on one device.
-pub fn whole(a: &Array) -> bool {
-    array::data(a).is_ok_and(|d| d.shards().len() == 1)
+    Ok(match found {
+        Some((id, _)) if id != default.id => device::by_id(id).unwrap_or(default).clone(),
+        _ => default.clone(),
+    })
 }

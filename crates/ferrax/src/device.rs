@@ -64,14 +64,8 @@ pub fn cpus() -> &'static [Arc<Device>] {
             0 => from_env(),
             n => n,
         };
-        let device = |i| {
-            Arc::new(Device {
-                id: i,
-                index: i,
-                backend: Arc::new(CpuBackend::new()),
-                queue: Queue::default(),
-            })
-        };
+        let device =
+            |i| Arc::new(Device { id: i, index: i, backend: Arc::new(CpuBackend::new()), queue: Queue::default() });
         (0..n.max(1)).map(device).collect()
     })
 }

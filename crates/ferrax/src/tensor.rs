@@ -10,8 +10,8 @@
 //! Operators promote and broadcast as numpy's do and cannot return a `Result`: like indexing a slice, they panic on a mistake in the
 //! program, with the message a user would read. [`crate::catch`] turns that panic back into the [`Error`]; `jit`, `grad` and the other
 //! transforms do so themselves.
-use crate::numpy::elementwise::{broadcast_to, elementwise, elementwise_in};
 use crate::numpy::elementwise::Domain;
+use crate::numpy::elementwise::{broadcast_to, elementwise, elementwise_in};
 use crate::numpy::promotion::Promotion;
 use crate::{array, device, eval};
 use ferrax_ir::cx::{bind, lit, one};
@@ -89,7 +89,11 @@ impl Tensor {
     /// `Type` if T is not the dtype or the value is traced; what went wrong, if its computation failed.
     pub fn to_vec<T: Element>(&self) -> Res<Vec<T>> {
         if self.dtype() != T::DTYPE {
-            return Err(Error::type_error(format!("elements of {} cannot be read as {}", self.0.aval().long(), T::DTYPE.long())));
+            return Err(Error::type_error(format!(
+                "elements of {} cannot be read as {}",
+                self.0.aval().long(),
+                T::DTYPE.long()
+            )));
         }
         let v = match self.0.concrete() {
             Some(v) => v.clone(),
@@ -171,7 +175,11 @@ impl Tensor {
     pub fn matmul(&self, o: &Tensor) -> Tensor {
         let (l, r) = (self.shape().len(), o.shape().len());
         if l == 0 || r == 0 || r > 2 {
-            panic_any(Error::value(format!("matmul of shapes {:?} and {:?}: use batched products through vmap", self.shape(), o.shape())));
+            panic_any(Error::value(format!(
+                "matmul of shapes {:?} and {:?}: use batched products through vmap",
+                self.shape(),
+                o.shape()
+            )));
         }
         let dims = DotDims { lc: [l - 1].into(), rc: [0].into(), ..DotDims::default() };
         emit(Dot::new(dims), &[self, o])

@@ -50,7 +50,12 @@ impl<T: Tree> Output<T> for Res<T> {
     }
 }
 /// Runs a closure on flat values; remembers the shape of what it returned.
-fn call<X: Tree, Y: Tree, R: Output<Y>>(f: &impl Fn(&X) -> R, like: &X, x: &[Value], out: &RefCell<Option<Y>>) -> Res<Values> {
+fn call<X: Tree, Y: Tree, R: Output<Y>>(
+    f: &impl Fn(&X) -> R,
+    like: &X,
+    x: &[Value],
+    out: &RefCell<Option<Y>>,
+) -> Res<Values> {
     let y = catch(|| f(&unflat(like, x.iter().cloned())).output())?;
     let leaves = flat(&y);
     *out.borrow_mut() = Some(y);
@@ -74,7 +79,11 @@ pub fn value_and_grad<X: Tree, R: Output<Tensor>>(f: impl Fn(&X) -> R) -> impl F
             )));
         }
         let cts = lin.transpose(&[Some(lit(y[0].dtype(), 1.0))])?;
-        let grads = cts.into_iter().zip(&leaves).map(|(t, v)| current().inst(&t, &v.aval().strong())).collect::<Res<Vec<_>>>()?;
+        let grads = cts
+            .into_iter()
+            .zip(&leaves)
+            .map(|(t, v)| current().inst(&t, &v.aval().strong()))
+            .collect::<Res<Vec<_>>>()?;
         Ok((Tensor(y[0].clone()), unflat(x, grads)))
     }
 }
@@ -128,7 +137,12 @@ pub fn jit<X: Tree, Y: Tree, R: Output<Y>>(f: impl Fn(&X) -> R) -> impl Fn(&X) -
             None => {
                 let out = RefCell::new(None);
                 let (p, consts) = transform::make_program(&|a| call(&f, x, a, &out), &key)?;
-                let t = Traced { call: Call::new("f", Arc::new(p.open())), consts, like: returned(out)?, compiled: RefCell::default() };
+                let t = Traced {
+                    call: Call::new("f", Arc::new(p.open())),
+                    consts,
+                    like: returned(out)?,
+                    compiled: RefCell::default(),
+                };
                 let t = Arc::new(t);
                 // what closed over a tracer belongs to the caller's trace
                 if !t.consts.iter().any(Value::is_tracer) {
@@ -169,4 +183,3 @@ pub fn make_jaxpr<X: Tree, Y: Tree, R: Output<Y>>(f: impl Fn(&X) -> R, x: &X) ->
     let key: Vec<Aval> = flat(x).iter().map(Value::aval).collect();
     Ok(transform::make_program(&|a| call(&f, x, a, &out), &key)?.0)
 }
-

@@ -22,7 +22,10 @@ pub fn broadcast_shapes<'a>(shapes: impl Iterator<Item = &'a [usize]> + Clone) -
             if *n != 1 && out[at + i] != *n {
                 if out[at + i] != 1 {
                     let all = shapes.map(python_shape).collect::<Vec<_>>();
-                    return Err(Error::value(format!("Incompatible shapes for broadcasting: shapes=[{}]", all.join(", "))));
+                    return Err(Error::value(format!(
+                        "Incompatible shapes for broadcasting: shapes=[{}]",
+                        all.join(", ")
+                    )));
                 }
                 out[at + i] = *n;
             }
@@ -44,12 +47,19 @@ pub fn broadcast_to(x: &Value, shape: &Dims) -> Res<Value> {
     }
     let fits = s.len() <= shape.len() && s.iter().rev().zip(shape.iter().rev()).all(|(a, b)| a == b || *a == 1);
     if !fits {
-        return Err(Error::value(format!("Incompatible shapes for broadcasting: {} and requested shape {}", python_shape(s), python_shape(shape))));
+        return Err(Error::value(format!(
+            "Incompatible shapes for broadcasting: {} and requested shape {}",
+            python_shape(s),
+            python_shape(shape)
+        )));
     }
     // axes of size 1 that grow are dropped first: broadcast_in_dim then says which axes remain
     let at = shape.len() - s.len();
     let dims: Dims = (0..s.len()).map(|i| at + i).collect();
-    one(bind(&BroadcastInDim { broadcast_dimensions: dims, shape: shape.clone().into() }.into(), std::slice::from_ref(x))?)
+    one(bind(
+        &BroadcastInDim { broadcast_dimensions: dims, shape: shape.clone().into() }.into(),
+        std::slice::from_ref(x),
+    )?)
 }
 
 /// Ranks made equal, but for rank 0, which every primitive repeats by itself. `name` words the complaint.
@@ -83,7 +93,10 @@ pub fn promote_shapes(name: &str, mut xs: Values, p: Promotion, warn: &mut dyn F
             let at = high - x.rank();
             let shape: Dims = std::iter::repeat_n(1, at).chain(x.shape().iter().copied()).collect();
             let dims: Dims = (at..high).collect();
-            *x = one(bind(&BroadcastInDim { broadcast_dimensions: dims, shape: shape.into() }.into(), std::slice::from_ref(x))?)?;
+            *x = one(bind(
+                &BroadcastInDim { broadcast_dimensions: dims, shape: shape.into() }.into(),
+                std::slice::from_ref(x),
+            )?)?;
         }
     }
     Ok(xs)
@@ -126,7 +139,11 @@ pub fn elementwise_in(mut f: Pw, domain: Domain, xs: Values, p: Promotion, warn:
         if domain == Domain::Inexact {
             d = to_inexact(d, p);
         }
-        let xs: Values = if xs.len() == 1 && xs[0].dtype() == d { xs } else { xs.iter().map(|x| convert(x, d, weak)).collect::<Res<_>>()? };
+        let xs: Values = if xs.len() == 1 && xs[0].dtype() == d {
+            xs
+        } else {
+            xs.iter().map(|x| convert(x, d, weak)).collect::<Res<_>>()?
+        };
         promote_shapes(f.row().name, xs, p, warn)?
     };
     if domain == Domain::Arithmetic && xs[0].dtype() == Dtype::BOOL {

@@ -57,7 +57,10 @@ pub fn static_index(x: &Value, items: &[Item]) -> Res<Option<Indexed>> {
     let shape = x.shape();
     let used = items.iter().filter(|i| matches!(i, Item::Int(_) | Item::Slice { .. })).count();
     if used > shape.len() {
-        return Err(Error::new(Kind::Index, format!("Too many indices: array is {}-dimensional, but {used} were indexed", shape.len())));
+        return Err(Error::new(
+            Kind::Index,
+            format!("Too many indices: array is {}-dimensional, but {used} were indexed", shape.len()),
+        ));
     }
     if items.iter().filter(|i| **i == Item::Ellipsis).count() > 1 {
         return Err(Error::new(Kind::Index, "an index can only have a single ellipsis ('...')"));
@@ -157,7 +160,8 @@ mod tests {
     fn python(n: i64, a: Option<i64>, b: Option<i64>, step: i64) -> Vec<i64> {
         let (low, high) = if step > 0 { (0, n) } else { (-1, n - 1) };
         let fix = |i: i64| (if i < 0 { i + n } else { i }).clamp(low, high);
-        let (mut i, end) = if step > 0 { (a.map_or(0, fix), b.map_or(n, fix)) } else { (a.map_or(n - 1, fix), b.map_or(-1, fix)) };
+        let (mut i, end) =
+            if step > 0 { (a.map_or(0, fix), b.map_or(n, fix)) } else { (a.map_or(n - 1, fix), b.map_or(-1, fix)) };
         let mut out = vec![];
         while (step > 0 && i < end) || (step < 0 && i > end) {
             out.push(i);

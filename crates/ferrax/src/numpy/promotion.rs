@@ -75,7 +75,9 @@ fn node(d: Dtype, weak: bool) -> Res<usize> {
         d if weak && d.is_complex() => WEAK_COMPLEX,
         d => match NODES.iter().position(|n| *n == d) {
             Some(i) => i,
-            None => return Err(Error::value(format!("dtype={} is not a valid dtype for JAX type promotion.", d.long()))),
+            None => {
+                return Err(Error::value(format!("dtype={} is not a valid dtype for JAX type promotion.", d.long())));
+            }
         },
     })
 }
@@ -120,8 +122,19 @@ fn above(strict: bool) -> &'static [u32; N] {
             ] {
                 edges.push((at(a), at(b)));
             }
-            edges.extend([(at(D::BOOL), WEAK_INT), (WEAK_INT, at(D::U8)), (WEAK_INT, at(D::I8)), (at(D::U64), WEAK_FLOAT), (at(D::I64), WEAK_FLOAT)]);
-            edges.extend([(WEAK_FLOAT, at(D::BF16)), (WEAK_FLOAT, at(D::F16)), (WEAK_FLOAT, WEAK_COMPLEX), (WEAK_COMPLEX, at(D::C64))]);
+            edges.extend([
+                (at(D::BOOL), WEAK_INT),
+                (WEAK_INT, at(D::U8)),
+                (WEAK_INT, at(D::I8)),
+                (at(D::U64), WEAK_FLOAT),
+                (at(D::I64), WEAK_FLOAT),
+            ]);
+            edges.extend([
+                (WEAK_FLOAT, at(D::BF16)),
+                (WEAK_FLOAT, at(D::F16)),
+                (WEAK_FLOAT, WEAK_COMPLEX),
+                (WEAK_COMPLEX, at(D::C64)),
+            ]);
         }
         let mut up = [0u32; N];
         (0..N).for_each(|i| up[i] = 1 << i);
@@ -149,7 +162,9 @@ fn default_of(node: usize, x64: bool) -> Dtype {
 
 /// The dtype in which to combine operands of these dtypes and weaknesses, and whether it is weak.
 pub fn result_type(xs: &[(Dtype, bool)], p: Promotion) -> Res<(Dtype, bool)> {
-    let Some((first, rest)) = xs.split_first() else { return Err(Error::value("at least one array or dtype is required")) };
+    let Some((first, rest)) = xs.split_first() else {
+        return Err(Error::value("at least one array or dtype is required"));
+    };
     let same = rest.iter().all(|x| x.0 == first.0);
     let all_weak = xs.iter().all(|x| x.1);
     if same && (rest.is_empty() || all_weak || !xs.iter().any(|x| x.1)) {
@@ -160,7 +175,10 @@ pub fn result_type(xs: &[(Dtype, bool)], p: Promotion) -> Res<(Dtype, bool)> {
     }
     let fail = || {
         let how = if p.strict { "strict" } else { "standard" };
-        let names = xs.iter().map(|(d, weak)| if *weak { weak_name(*d) } else { format!("'{}'", d.long()) }).collect::<Vec<_>>();
+        let names = xs
+            .iter()
+            .map(|(d, weak)| if *weak { weak_name(*d) } else { format!("'{}'", d.long()) })
+            .collect::<Vec<_>>();
         Error::new(
             Kind::TypePromotion,
             format!(
@@ -174,11 +192,18 @@ pub fn result_type(xs: &[(Dtype, bool)], p: Promotion) -> Res<(Dtype, bool)> {
     let demote = all_weak && !p.strict;
     let nodes = xs.iter().map(|(d, weak)| node(*d, *weak && !demote)).collect::<Res<Vec<_>>>()?;
     let up = join(&nodes, p.strict).ok_or_else(fail)?;
-    let (dtype, weak) = if up >= WEAK_INT { (default_of(up, p.x64), true) } else { (canonical(NODES[up], p.x64), demote) };
+    let (dtype, weak) =
+        if up >= WEAK_INT { (default_of(up, p.x64), true) } else { (canonical(NODES[up], p.x64), demote) };
     Ok((dtype, weak && dtype != Dtype::BOOL))
 }
 fn weak_name(d: Dtype) -> String {
-    let class = if d.is_int() { "int" } else if d.is_float() { "float" } else { "complex" };
+    let class = if d.is_int() {
+        "int"
+    } else if d.is_float() {
+        "float"
+    } else {
+        "complex"
+    };
     format!("\"<class '{class}'>\"")
 }
 
@@ -194,7 +219,9 @@ pub fn convert_lit(l: Lit, dtype: Dtype, weak: bool) -> Option<Lit> {
         (_, Dtype::C128 | Dtype::Key(_) | Dtype::Float0) => return None,
         (None, d) if d.is_complex() => l,
         (None, _) => return None,
-        (Some(s), d) if l.dtype().is_float() || (l.dtype() == Dtype::U64 && d.is_inexact()) => Lit::from_f64(d, s.to_f64()),
+        (Some(s), d) if l.dtype().is_float() || (l.dtype() == Dtype::U64 && d.is_inexact()) => {
+            Lit::from_f64(d, s.to_f64())
+        }
         (Some(s), d) => Lit::from_i64(d, s.to_i64()),
     };
     out.weak = weak;
@@ -240,7 +267,11 @@ mod tests {
 
     #[test]
     fn the_bound_is_commutative_and_idempotent() {
-        let all: Vec<(Dtype, bool)> = NODES.iter().map(|d| (*d, false)).chain([(Dtype::I64, true), (Dtype::F64, true), (Dtype::C128, true)]).collect();
+        let all: Vec<(Dtype, bool)> = NODES
+            .iter()
+            .map(|d| (*d, false))
+            .chain([(Dtype::I64, true), (Dtype::F64, true), (Dtype::C128, true)])
+            .collect();
         for a in &all {
             assert_eq!(result_type(&[*a, *a], P).unwrap(), *a);
             for b in &all {
@@ -258,6 +289,9 @@ mod tests {
         assert_eq!(t(Dtype::F64, Dtype::C64), Dtype::C128);
         assert_eq!(result_type(&[(Dtype::BF16, false), (Dtype::F64, true)], P).unwrap(), (Dtype::BF16, false));
         assert_eq!(result_type(&[(Dtype::I32, false), (Dtype::F64, true)], P).unwrap(), (Dtype::F64, true));
-        assert_eq!(result_type(&[(Dtype::U32, false), (Dtype::I32, false)], Promotion::default()).unwrap(), (Dtype::I32, false));
+        assert_eq!(
+            result_type(&[(Dtype::U32, false), (Dtype::I32, false)], Promotion::default()).unwrap(),
+            (Dtype::I32, false)
+        );
     }
 }
