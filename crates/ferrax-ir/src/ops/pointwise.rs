@@ -49,6 +49,10 @@ pub enum Slope {
 #[derive(Clone, Copy, PartialEq)]
 pub enum Domain {
     Float,
+    /// float32, float64: what complex numbers are made of.
+    Wide,
+    /// These and complex numbers.
+    WideInexact,
     Inexact,
     Complex,
     /// Not bool.
@@ -68,6 +72,8 @@ impl Domain {
     fn has(self, d: Dtype) -> bool {
         match self {
             Float => d.is_float(),
+            Wide => matches!(d, Dtype::F32 | Dtype::F64),
+            WideInexact => matches!(d, Dtype::F32 | Dtype::F64) || d.is_complex(),
             Inexact => d.is_inexact(),
             Complex => d.is_complex(),
             Number => d.is_int() || d.is_inexact(),
@@ -82,6 +88,8 @@ impl Domain {
     fn words(self) -> &'static str {
         match self {
             Float => "floating",
+            Wide => "float32, float64",
+            WideInexact => "float32, float64, complexfloating",
             Inexact => "floating, complexfloating",
             Complex => "complexfloating",
             Number => "integer, floating, complexfloating",
@@ -321,7 +329,7 @@ table! {
     Clz "clz" Integer Same [Flat];
     Real "real" Complex RealPart [Lin(|a, t| a.f(Pw::Real, &[t]))];
     Imag "imag" Complex RealPart [Lin(|a, t| a.f(Pw::Imag, &[t]))];
-    Conj "conj" Inexact ComplexOf [Lin(|a, t| a.f(Pw::Conj, &[t]))];
+    Conj "conj" WideInexact ComplexOf [Lin(|a, t| a.f(Pw::Conj, &[t]))];
     Copy "copy" Any Same [One];
     StopGradient "stop_gradient" Any Same [Flat];
 
@@ -363,7 +371,7 @@ table! {
         a.mul0(t, &a.div0(&m, &r2)?)
     })];
     NextAfter "nextafter" Float Same [NoRule, NoRule];
-    Complex "complex" Float ComplexOf [
+    Complex "complex" Wide ComplexOf [
         Lin(|a, t| a.f(Pw::Complex, &[t, &lit(t.dtype(), 0.0)])),
         Lin(|a, t| a.f(Pw::Complex, &[&lit(t.dtype(), 0.0), t])),
     ];
