@@ -30,7 +30,7 @@ from . import errors, tree, tree_util
 
 _MODULES = {
     "ad_checkpoint", "core", "custom_derivatives", "debug", "dlpack", "dtypes", "example_libraries", "experimental",
-    "extend", "flatten_util", "image", "interpreters", "lax", "nn", "numpy", "ops", "profiler", "random", "scipy", "sharding", "stages",
+    "extend", "flatten_util", "interpreters", "lax", "nn", "numpy", "ops", "random", "scipy", "sharding", "stages",
     "test_util", "typing",
 }
 _LAZY = {

@@ -102,6 +102,8 @@ class Primitive:
 
 
 def _eval(jaxpr, consts, args):
+    if len(args) != len(jaxpr.invars):
+        raise ValueError(f"a program of {len(jaxpr.invars)} inputs was given {len(args)} values")
     return list(_core.eval_program(jaxpr if isinstance(jaxpr, ClosedJaxpr) else ClosedJaxpr(jaxpr, list(consts)), list(consts), *args))
 
 
