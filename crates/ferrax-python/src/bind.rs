@@ -4,6 +4,7 @@
 use crate::array::number_warning as warn;
 use crate::aval::{ShapedArray, shape_of};
 use crate::config;
+use crate::debug;
 use crate::dtype;
 use crate::error::{IntoPyResult, guarded};
 use crate::param;
@@ -51,6 +52,9 @@ pub fn bind<'py>(name: &Bound<'py, PyString>, operands: &Bound<'py, PyTuple>, pa
         && f.row().param.is_none()
     {
         let out = guarded(|| ferrax_ir::bind(&Op::Pointwise(Pointwise { f, y: 0 }), &xs).py(py))?;
+        if debug::wanted(flags) {
+            debug::check(py, text, &out, flags)?;
+        }
         return wrap(py, promotion::one(out).py(py)?);
     }
     if let Some(p) = primitive::find(text) {
@@ -62,6 +66,9 @@ pub fn bind<'py>(name: &Bound<'py, PyString>, operands: &Bound<'py, PyTuple>, pa
     }
     let op = Op::from_name(text, map).py(py)?;
     let out = guarded(|| ferrax_ir::bind(&op, &xs).py(py))?;
+    if debug::wanted(flags) {
+        debug::check(py, text, &out, flags)?;
+    }
     results(py, is_multiple(&op, text), out)
 }
 
@@ -78,6 +85,9 @@ pub fn elementwise<'py>(name: &Bound<'py, PyString>, operands: &Bound<'py, PyTup
         return Err(PyTypeError::new_err(format!("{text} needs an operand")));
     }
     let out = guarded(|| ew::elementwise(f, xs, flags.promotion(), &mut warn).py(py))?;
+    if debug::wanted(flags) {
+        debug::check(py, text, std::slice::from_ref(&out), flags)?;
+    }
     wrap(py, out)
 }
 

@@ -239,6 +239,11 @@ impl PyArray {
     }
 }
 
+/// live_arrays(): arrays are counted by reference and not listed, so that making one costs nothing more.
+#[pyfunction]
+pub fn live_arrays() -> PyResult<()> {
+    Err(pyo3::exceptions::PyNotImplementedError::new_err("ferrax keeps no list of live arrays; gc.get_referrers or tracemalloc show who holds one"))
+}
 /// clear_caches(): forgets compiled primitives and the traces of every jitted function.
 #[pyfunction]
 pub fn clear_caches() {

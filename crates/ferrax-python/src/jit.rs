@@ -17,6 +17,7 @@ pub use stages::{PyCompiled, PyJit, PyLowered, PyTraced};
 
 use crate::array::ArrayImpl;
 use crate::config::{self, Flags};
+use crate::debug;
 use crate::error::{IntoPyResult, from_py};
 use crate::ffi::vectorcall::{self, Args};
 use crate::trace_errors;
@@ -331,12 +332,30 @@ impl Jit {
             }
         }
         let ins: Vec<Aval> = values.iter().map(Value::aval).collect();
+        if flags.explain_misses() {
+            self.explain(py, flat, &ins)?;
+        }
         let made = Arc::new(self.trace(py, flat, ins, flags, axes)?);
         if !made.consts.iter().any(Value::is_tracer) {
             let dropped = lock(&flat.structure.variants).insert(key, made.clone());
             drop(dropped);
         }
         Ok(made)
+    }
+    /// Logs why a call is traced anew: the first argument whose type no earlier trace had.
+    fn explain(&self, py: Python, flat: &Flat, ins: &[Aval]) -> PyResult<()> {
+        let old: Vec<Arc<Variant>> = lock(&flat.structure.variants).map.values().flatten().cloned().collect();
+        let differs = |v: &Arc<Variant>| v.ins.iter().zip(ins).position(|(a, b)| a != b);
+        let nearest = old.iter().filter_map(|v| differs(v).map(|i| (i, v))).max_by_key(|d| d.0);
+        let why = match (nearest, old.is_empty()) {
+            (Some((i, v)), _) => format!("argument {} has type {:?}, earlier traces had {:?}", self.path(py, flat, i), ins[i], v.ins[i]),
+            (None, true) if lock(&self.cache).structures.len() > 1 => "the arguments' structure, or a static argument, was not seen before".into(),
+            (None, true) => "the function was not called before".into(),
+            (None, false) => "the configuration or the named axes in scope have changed".into(),
+        };
+        let logging = py.import("logging")?.call_method1("getLogger", ("ferrax",))?;
+        logging.call_method1("warning", (format!("TRACING CACHE MISS of {}: {why}", describe(self.function.bind(py))),))?;
+        Ok(())
     }
     /// Runs the Python function on tracers.
     pub fn trace(&self, py: Python, flat: &Flat, ins: Vec<Aval>, flags: Flags, axes: Vec<(Name, usize)>) -> PyResult<Variant> {
@@ -577,7 +596,12 @@ impl Variant {
         };
         let device = device_of(&all, &default).py(py)?;
         let compiled = self.compiled(py, &device)?;
-        compiled.run(&all, &self.donated).py(py)
+        let out = compiled.run(&all, &self.donated).py(py)?;
+        let flags = config::flags();
+        if debug::wanted(flags) {
+            debug::check_program(py, &jit.name, &self.program, &all, &out, flags)?;
+        }
+        Ok(out)
     }
     pub fn compiled(&self, py: Python, device: &Arc<Device>) -> PyResult<Arc<Compiled>> {
         if let Some(c) = lock(&self.compiled).iter().find(|c| c.device.id == device.id) {

@@ -19,6 +19,7 @@ mod aval;
 mod bind;
 mod callback;
 mod config;
+mod debug;
 mod device;
 mod dtype;
 mod error;
@@ -48,7 +49,7 @@ mod core {
     #[pymodule_export]
     use crate::config::{config_get, config_set, config_set_local};
     #[pymodule_export]
-    use crate::device::{PyDevice, clear_caches, default_backend, device_put, devices, effects_barrier, process_count, process_index};
+    use crate::device::{PyDevice, clear_caches, default_backend, device_put, devices, effects_barrier, live_arrays, process_count, process_index};
     #[pymodule_export]
     use crate::dtype::KeyDtype;
     #[pymodule_export]

@@ -4,6 +4,7 @@
 //! are refused by name.
 use super::PyArray;
 use crate::config::{self, Flags};
+use crate::debug;
 use crate::error::{IntoPyResult, guarded};
 use crate::value::{operand, wrap};
 use ferrax::numpy::elementwise::{Domain, elementwise_in};
@@ -56,6 +57,9 @@ fn binary<'py>(slf: &Bound<'py, PyArray>, x: &Bound<'py, PyAny>, f: Pw, domain: 
     let mine = slf.get().value.clone();
     let xs: Values = if reflected { smallvec![y, mine] } else { smallvec![mine, y] };
     let out = guarded(|| elementwise_in(f, domain, xs, flags.promotion(), &mut warn).py(py))?;
+    if debug::wanted(flags) {
+        debug::check(py, f.row().name, std::slice::from_ref(&out), flags)?;
+    }
     wrap(py, out)
 }
 fn unary<'py>(slf: &Bound<'py, PyArray>, f: Pw) -> PyResult<Bound<'py, PyAny>> {

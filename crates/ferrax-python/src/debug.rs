@@ -1,0 +1,61 @@
+//! `jax_debug_nans` and `jax_debug_infs`: the operation that made the first bad number is named.
+//!
+//! INVARIANT: nothing is read from a device unless one of the flags is on.
+use crate::config::Flags;
+use crate::error::IntoPyResult;
+use ferrax::array;
+use ferrax_ir::cx::read;
+use ferrax_ir::dtype::Dtype;
+use ferrax_ir::program::Program;
+use ferrax_ir::value::Value;
+use ferrax_kernel::Scalar;
+use pyo3::exceptions::PyFloatingPointError;
+use pyo3::prelude::*;
+
+/// Whether results are to be looked at.
+#[inline]
+pub fn wanted(flags: Flags) -> bool {
+    flags.debug_nans() || flags.debug_infs()
+}
+
+/// `nan`, `inf` or nothing.
+fn bad(py: Python, v: &Value, flags: Flags) -> PyResult<Option<&'static str>> {
+    let Value::Array(a) = v else { return Ok(None) };
+    let part = match a.aval().dtype.real() {
+        Dtype::Num(d) if d.is_float() => d,
+        _ => return Ok(None),
+    };
+    let bytes = py.detach(|| array::bytes(a)).py(py)?;
+    let mut found = None;
+    for b in bytes.chunks_exact(part.size()) {
+        let x = Scalar::from_bytes(part, b).to_f64();
+        if flags.debug_nans() && x.is_nan() {
+            return Ok(Some("nan"));
+        }
+        if flags.debug_infs() && x.is_infinite() {
+            found = Some("inf");
+        }
+    }
+    Ok(found)
+}
+/// Raises FloatingPointError if a result of `name` has a bad number.
+pub fn check(py: Python, name: &str, out: &[Value], flags: Flags) -> PyResult<()> {
+    for v in out {
+        if let Some(what) = bad(py, v, flags)? {
+            return Err(PyFloatingPointError::new_err(format!("invalid value ({what}) encountered in {name}")));
+        }
+    }
+    Ok(())
+}
+/// As `check` for a whole program: where a result is bad, runs it again equation by equation to name the one that made it.
+pub fn check_program(py: Python, name: &str, program: &Program, x: &[Value], out: &[Value], flags: Flags) -> PyResult<()> {
+    let Err(whole) = check(py, &format!("jit({name})"), out, flags) else { return Ok(()) };
+    let mut env: Vec<Value> = x.to_vec();
+    for e in program.eqns() {
+        let args: Vec<Value> = e.args.iter().map(|a| read(&env, a)).collect();
+        let made = ferrax_ir::bind(&e.op, &args).py(py)?;
+        check(py, e.op.name(), &made, flags)?;
+        env.extend(made);
+    }
+    Err(whole)
+}
