@@ -1,0 +1,214 @@
+"""Arrays as Python objects: how they print, convert, compute with scalars and other libraries, and refuse."""
+import copy
+import operator
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+PRINTED = {
+    "vector": (lambda jnp: jnp.array([1.0, 2.0]), "Array([1., 2.], dtype=float32)"),
+    "weak": (lambda jnp: jnp.asarray(2.0), "Array(2., dtype=float32, weak_type=True)"),
+    "scalar": (lambda jnp: jnp.float32(2.0), "Array(2., dtype=float32)"),
+    "boolean": (lambda jnp: jnp.ones((2, 2), bool), "Array([[ True,  True],\n       [ True,  True]], dtype=bool)"),
+    "bfloat16": (lambda jnp: jnp.ones(3, jnp.bfloat16), "Array([1, 1, 1], dtype=bfloat16)"),
+    "complex": (lambda jnp: jnp.array([1 + 2j]), "Array([1.+2.j], dtype=complex64)"),
+    "empty": (lambda jnp: jnp.zeros((0, 3)), "Array([], shape=(0, 3), dtype=float32)"),
+    "long": (lambda jnp: jnp.arange(2000), "Array([   0,    1,    2, ..., 1997, 1998, 1999], dtype=int32)"),
+    "wrapped": (lambda jnp: jnp.array([0, 1 / 6, 1 / 3, 0.5, 2 / 3, 0.75, 1]),
+                "Array([0.        , 0.16666667, 0.33333334, 0.5       , 0.6666667 ,\n       0.75      , 1.        ], dtype=float32)"),
+}
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_repr(jnp, name):
+    make, text = PRINTED[name]
+    assert repr(make(jnp)) == text
+
+
+def test_str_and_format(jnp):
+    assert str(jnp.arange(6)) == "[0 1 2 3 4 5]" and f"{jnp.float32(3.14159):.2f}" == "3.14" and f"{jnp.arange(2)}" == "[0 1]"
+    with pytest.raises(TypeError, match="unsupported format string"):
+        format(jnp.arange(2), "d")
+
+
+def test_tracers_print_what_they_are(jax, jnp):
+    seen = []
+    x = jnp.ones(3)
+    jax.make_jaxpr(lambda x: seen.append(repr(x)))(1.0)
+    jax.vmap(lambda x: (seen.append(repr(x)), x)[1])(x)
+    jax.jvp(lambda x: (seen.append(repr(x)), x)[1], (x,), (x,))
+    jax.grad(lambda x: (seen.append(repr(x)), x.sum())[1])(x)
+    assert seen == ["JitTracer(~float32[])", "VmapTracer(aval=float32[], batched=float32[3])", "JVPTracer(primal=[1. 1. 1.], tangent=[1. 1. 1.])",
+                    "GradTracer(primal=[1. 1. 1.], typeof(tangent)=f32[3])"]
+
+
+# ---------------------------------------------------------------- conversions
+
+
+def test_python_numbers(jnp):
+    x = jnp.float32(2.5)
+    assert (float(x), int(x), bool(x), complex(x)) == (2.5, 2, True, 2.5 + 0j)
+    assert operator.index(jnp.int32(7)) == 7 and [10, 20][jnp.int32(1)] == 20 and len(jnp.ones((3, 2))) == 3
+    assert jnp.float32(1.5).item() == 1.5 and jnp.arange(3).tolist() == [0, 1, 2] and [int(v) for v in jnp.arange(3)] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("call, error, words", [
+    (lambda jnp: bool(jnp.ones(2)), ValueError, "The truth value of an array with more than one element is ambiguous"),
+    (lambda jnp: bool(jnp.ones(0)), ValueError, "The truth value of an empty array is ambiguous"),
+    (lambda jnp: float(jnp.ones((2, 2))), TypeError, "Only scalar arrays can be converted to Python scalars; got arr.ndim=2"),
+    (lambda jnp: operator.index(jnp.float32(3)), TypeError, "Only integer scalar arrays can be converted to a scalar index."),
+    (lambda jnp: len(jnp.float32(1)), TypeError, r"len\(\) of unsized object"),
+    (lambda jnp: iter(jnp.float32(1)), TypeError, "iteration over a 0-d array"),
+    (lambda jnp: hash(jnp.ones(2)), TypeError, "unhashable type"),
+    (lambda jnp: jnp.ones(3).nonsense, AttributeError, "has no attribute 'nonsense'"),
+    (lambda jnp: operator.setitem(jnp.ones(3), 0, 1), TypeError, r"JAX arrays are immutable and do not support in-place item assignment"),
+    (lambda jnp: jnp.ones(3).item(), ValueError, "can only convert an array of size 1 to a Python scalar"),
+    (lambda jnp: jnp.ones((3, 4))[0, 1, 2], IndexError, "Too many indices: array is 2-dimensional, but 3 were indexed"),
+    (lambda jnp: jnp.ones(3)[::0], ValueError, "slice step cannot be zero"),
+    (lambda jnp: jnp.ones((3, 4)) + jnp.ones(5), ValueError, r"Incompatible shapes for broadcasting: shapes=\[\(3, 4\), \(5,\)\]"),
+    (lambda jnp: jnp.ones(3) + [1, 2, 3], TypeError, r"unsupported operand type\(s\) for \+: 'ArrayImpl' and 'list'"),
+    (lambda jnp: jnp.ones(3) + None, TypeError, r"unsupported operand type\(s\) for \+"),
+    (lambda jnp: jnp.asarray(2**31), OverflowError, "Python int 2147483648 too large to convert to int32"),
+    (lambda jnp: jnp.arange(3) + 10**12, OverflowError, "An overflow was encountered while parsing an argument"),
+])
+def test_refusals(jnp, call, error, words):
+    with pytest.raises(error, match=words):
+        call(jnp)
+
+
+def test_numpy_views_are_read_only_and_copies_are_not(jnp):
+    x = jnp.arange(3)
+    assert not np.asarray(x).flags.writeable and np.array(x).flags.writeable
+    assert np.asarray(x, np.float64).dtype == np.float64
+
+
+def test_what_comes_from_numpy_is_copied(jnp):
+    a = np.arange(4, dtype=np.float32)
+    x = jnp.asarray(a)
+    a[0] = 100
+    assert float(x[0]) == 0
+
+
+@pytest.mark.parametrize("make", [
+    lambda: np.arange(12.0, dtype=np.float32).reshape(3, 4).T, lambda: np.arange(12)[::-2], lambda: np.ones(3, ">i4").byteswap().view("<i4"),
+    lambda: np.frombuffer(b"\0" + np.arange(3, dtype=np.float32).tobytes(), np.float32, offset=1), lambda: np.zeros((0, 2), np.int8), lambda: np.array(3.0),
+])
+def test_any_layout_comes_in(jnp, make):
+    a = make()
+    x = jnp.asarray(a)
+    assert x.shape == a.shape and np.array_equal(np.asarray(x), a)
+
+
+@pytest.mark.parametrize("dtype", "bool int8 int16 int32 uint8 uint16 uint32 float16 bfloat16 float32 complex64".split())
+def test_every_dtype_goes_out_and_comes_back(jnp, dtype):
+    x = jnp.asarray([0, 1, 1, 0]).astype(dtype)
+    assert x.dtype.name == dtype and np.asarray(x).dtype == x.dtype
+    back = jnp.asarray(np.asarray(x))
+    assert back.dtype == x.dtype and np.array_equal(np.asarray(back), np.asarray(x))
+    again = pickle.loads(pickle.dumps(x))
+    assert again.dtype == x.dtype and np.array_equal(np.asarray(again), np.asarray(x))
+
+
+def test_dlpack(jax, jnp):
+    assert np.from_dlpack(jnp.arange(3)).tolist() == [0, 1, 2]
+    assert jnp.from_dlpack(np.arange(3.0, dtype=np.float32)).tolist() == [0, 1, 2] if hasattr(jnp, "from_dlpack") else True
+
+
+def test_copies(jnp):
+    x = jnp.arange(3)
+    assert copy.copy(x).tolist() == copy.deepcopy(x).tolist() == x.copy().tolist() == [0, 1, 2]
+
+
+# ---------------------------------------------------------------- operators
+
+BINARY = [operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.lt, operator.le, operator.eq,
+          operator.ne, operator.gt, operator.ge, divmod]
+
+
+@pytest.mark.parametrize("op", BINARY, ids=lambda f: f.__name__)
+@given(a=st.lists(st.integers(-9, 9), min_size=3, max_size=3), b=st.sampled_from([-3, -2, -1, 1, 2, 3]), kind=st.sampled_from(["int32", "float32"]))
+def test_operators_are_numpys_with_scalars_on_either_side(jnp, op, a, b, kind):
+    x = np.array(a, kind)
+    for got, want in ((op(jnp.asarray(x), b), op(x, b)), (op(jnp.asarray(x), jnp.asarray(x) * 0 + b), op(x, np.full(3, b, kind)))):
+        for g, w in zip(got if isinstance(got, tuple) else (got,), want if isinstance(want, tuple) else (want,)):
+            np.testing.assert_allclose(np.asarray(g), w, rtol=1e-6)
+    if 0 not in a:
+        got, want = op(b, jnp.asarray(x)), op(b, x)
+        for g, w in zip(got if isinstance(got, tuple) else (got,), want if isinstance(want, tuple) else (want,)):
+            np.testing.assert_allclose(np.asarray(g), w, rtol=1e-6)
+
+
+@pytest.mark.parametrize("op", [operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift], ids=lambda f: f.__name__)
+def test_bit_operators(jnp, op):
+    x, y = np.array([12, 7, 1], np.int32), np.array([3, 2, 1], np.int32)
+    assert np.array_equal(op(jnp.asarray(x), jnp.asarray(y)), op(x, y)) and np.array_equal(op(jnp.asarray(x), 2), op(x, 2)) and np.array_equal(op(9, jnp.asarray(y)), op(9, y))
+    assert (~jnp.asarray(x)).tolist() == (~x).tolist() and (jnp.array([True, False]) & True).tolist() == [True, False]
+
+
+def test_numpy_on_the_left_gives_an_array(jax, jnp):
+    for got in (np.ones(3, np.float32) + jnp.ones(3), np.float32(1) + jnp.ones(3), np.ones((2, 3), np.float32) @ jnp.ones(3)):
+        assert isinstance(got, jax.Array)
+
+
+@pytest.mark.parametrize("power", [0, 1, 2, 3, -1, -2, 0.5, 2.0])
+def test_powers(jnp, power):
+    x = np.array([1.0, 2.0, 3.0], np.float32)
+    np.testing.assert_allclose(np.asarray(jnp.asarray(x) ** power), x ** power, rtol=1e-6)
+
+
+def test_weak_types_give_way(jnp):
+    kinds = [(jnp.ones(2, jnp.bfloat16) + 1.0).dtype, (jnp.ones(2, jnp.int8) + 1).dtype, (jnp.ones(2, jnp.int32) + 1.5).dtype, (jnp.ones(2, jnp.uint8) + jnp.ones(2, jnp.int8)).dtype]
+    assert [k.name for k in kinds] == ["bfloat16", "int8", "float32", "int16"]
+    assert (jnp.asarray(1) + 1.5).weak_type and not (jnp.ones(2, jnp.int32) + jnp.ones(2)).weak_type
+
+
+def test_promotion_table_is_jaxs(jnp, oracle):
+    names = "bool int8 int16 int32 uint8 uint16 uint32 float16 bfloat16 float32 complex64".split()
+    scalars = [True, 1, 1.0, 1j]
+    for a in names:
+        for b in [*names, *scalars]:
+            mine = jnp.ones(1, a) + (jnp.ones(1, b) if isinstance(b, str) else b)
+            theirs = oracle.numpy.ones(1, a) + (oracle.numpy.ones(1, b) if isinstance(b, str) else b)
+            assert (mine.dtype, mine.weak_type) == (theirs.dtype, theirs.weak_type), (a, b)
+
+
+def test_strict_promotion(jax, jnp):
+    with jax.numpy_dtype_promotion("strict"):
+        assert (jnp.ones(2) + 1).dtype == np.float32
+        with pytest.raises(ValueError, match="have no available implicit dtype promotion path when jax_numpy_dtype_promotion=strict"):
+            jnp.ones(2) + jnp.arange(2)
+
+
+def test_rank_promotion(jax, jnp):
+    with jax.numpy_rank_promotion("raise"), pytest.raises(ValueError, match="could not be broadcast together for add on shapes"):
+        jnp.ones((3, 3)) + jnp.ones(3)
+    with jax.numpy_rank_promotion("warn"), pytest.warns(UserWarning, match="automatic rank promotion for add"):
+        jnp.ones((3, 3)) + jnp.ones(3)
+
+
+def test_deleted_arrays_say_so(jnp):
+    x = jnp.ones(3) + 1
+    x.delete()
+    assert x.is_deleted() and x.shape == (3,)
+    for use in (lambda: x + 1, lambda: np.asarray(x), lambda: x[0], lambda: repr(x)):
+        with pytest.raises(RuntimeError, match=r"Array has been deleted with shape=float32\[3\]."):
+            use()
+
+
+def test_placement(jax, jnp):
+    x = jnp.ones(3)
+    assert x.devices() == {jax.devices()[0]} and x.device == jax.devices()[0] and not x.committed and x.is_ready() and x.nbytes == x.on_device_size_in_bytes() == 12
+    assert jax.device_put(x, jax.devices()[0]).committed and x.block_until_ready() is x
+    shard, = x.addressable_shards
+    assert shard.device == jax.devices()[0] and shard.data.tolist() == [1, 1, 1]
+
+
+def test_nan_checks_name_the_operation(jax, jnp):
+    with jax.debug_nans(True):
+        with pytest.raises(FloatingPointError, match=r"invalid value \(nan\) encountered in"):
+            jnp.zeros(2) / 0.0
+        with pytest.raises(FloatingPointError, match=r"invalid value \(nan\) encountered in"):
+            jax.jit(lambda x: jnp.sin(x) * 2)(jnp.inf)
+    assert bool(jnp.isnan(jnp.zeros(()) / 0.0))

@@ -1,0 +1,93 @@
+"""Bad input and hard circumstances, each in a process of its own: it answers with an exception and lives."""
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+HEADER = """
+def caught(f):
+    try: return "no error: " + repr(f())
+    except Exception as e: return f"{type(e).__name__}: {e}"
+"""
+
+
+@pytest.mark.ours
+@pytest.mark.parametrize("code, words", [
+    ("jnp.zeros((2**31, 2**31))", "larger than any memory"),
+    ("jnp.ones((2**62,))", "larger than any memory"),
+    ("jnp.broadcast_to(1.0, (2**40, 2**40))", "larger than any memory"),
+    ("jnp.zeros(2**44)", "MemoryError"),
+    ("jnp.arange(3).reshape(2, 2)", "cannot reshape array of shape (3,) (size 3) into shape (2, 2) (size 4)"),
+    ("jax.vmap(lambda x: x if x > 0 else -x)(jnp.arange(3.0))", "TracerBoolConversionError"),
+    ("jax.lax.scan(lambda c, x: (c.astype(int), x), 1.0, jnp.arange(3))", "TypeError"),
+])
+def test_an_exception_and_no_abort(child, code, words):
+    assert words in child(HEADER + f"print(caught(lambda: {code}))\nprint(float(jnp.ones(3).sum()))")
+
+
+def test_a_forked_child_computes(child):
+    out = child("""
+        import os
+        x = jnp.ones((200, 200)); f = jax.jit(lambda a: (a @ a).sum())
+        f(x).block_until_ready()
+        pid = os.fork()
+        if pid == 0:
+            print("child", float(f(x)), float((x + 1).sum()), flush=True); os._exit(0)
+        _, status = os.waitpid(pid, 0)
+        print("parent", status, float(f(x)))
+        """)
+    assert "child 8000000.0 80000.0" in out and "parent 0 8000000.0" in out
+
+
+@pytest.mark.ours
+def test_threads(child):
+    out = child("""
+        import threading
+        f, got = jax.jit(lambda x: x * 2), []
+        run = lambda: got.append(float(f(3.0) + jnp.ones(4).sum()))
+        threads = [threading.Thread(target=run) for _ in range(8)]
+        for t in threads: t.start()
+        for t in threads: t.join()
+        print(got)
+        """)
+    assert out.strip() == str([10.0] * 8)
+
+
+@pytest.mark.ours
+@pytest.mark.skipif(sys.platform == "win32", reason="signals differ")
+def test_an_interrupt_ends_a_long_run():
+    code = textwrap.dedent("""
+        import ferrax as jax, ferrax.numpy as jnp
+        from ferrax import lax
+        f = jax.jit(lambda x: lax.while_loop(lambda v: v[0] < 2 * 10**9, lambda v: (v[0] + 1, jnp.sin(v[1])), (x, 1.0)))
+        y = f(0)
+        print("running", flush=True)
+        try: jax.block_until_ready(y)
+        except KeyboardInterrupt: print("interrupted", float(jax.jit(lambda x: x + 1)(1.0)))
+        """)
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as p:
+        assert p.stdout.readline() == "running\n"
+        deadline = time.monotonic() + 60
+        while p.poll() is None and time.monotonic() < deadline:
+            p.send_signal(signal.SIGINT)             # until it is inside the wait
+            try:
+                p.wait(0.5)
+            except subprocess.TimeoutExpired:
+                pass
+        assert p.stdout.read() == "interrupted 2.0\n" and p.returncode == 0
+
+
+@pytest.mark.ours
+def test_jit_in_a_loop_holds_no_memory(child):
+    out = child("""
+        import resource
+        def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        for i in range(300): jax.jit(lambda x: x + 1)(1.0)
+        before = peak()
+        for i in range(1500): jax.jit(lambda x: x + 1)(1.0)
+        print(peak() - before)
+        """)
+    assert int(out) < 8192          # KiB; a leak of one trace a turn would be several times this
