@@ -168,6 +168,24 @@ fn a_reduction_of_many_blocks_has_the_same_bits_on_any_number_of_threads() {
     }
 }
 
+/// Runs a kernel whose output k stands in the memory of input k, where `shared[k]`.
+fn run_in_place(k: &Kernel, ins: &[Vec<u8>], shared: &[bool]) -> Vec<Vec<u8>> {
+    let c = Compiled::new(k, true, Tier::current()).unwrap();
+    let ins: Vec<Block> = ins.iter().map(|b| Block::copy_of(b).unwrap()).collect();
+    let outs: Vec<Block> = k.output_dtypes().map(|d| Block::new(d.size() * k.grid.size()).unwrap()).collect();
+    let ptrs: Vec<*mut u8> = ins.iter().chain(&outs).map(|b| b.ptr()).collect();
+    let at: Vec<u32> = (0..ins.len() as u32).collect();
+    let to: Vec<u32> = (0..outs.len()).map(|j| if shared[j] { j } else { ins.len() + j } as u32).collect();
+    // SAFETY: blocks are as long as the kernel says, and shared ones are read only where they are written.
+    unsafe { c.run(Bases { ptrs: &ptrs, ins: &at, outs: &to }, true) };
+    let bytes = |j: usize| {
+        let (d, p) = (k.dtype(k.outputs[j]), ptrs[to[j] as usize]);
+        // SAFETY: each output has this many bytes.
+        unsafe { std::slice::from_raw_parts(p, d.size() * k.grid.size()) }.to_vec()
+    };
+    (0..outs.len()).map(bytes).collect()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
@@ -177,5 +195,20 @@ proptest! {
         k.verify().unwrap();
         let ins: Vec<Vec<u8>> = k.inputs.iter().map(|(d, n)| random_bytes(&mut rng, *d, *n)).collect();
         compare(&k, &ins, 0);
+    }
+    #[test]
+    fn outputs_may_stand_in_their_operands_places(seed: u64) {
+        let mut rng = Rng(seed);
+        let n = rng.pick(&[1, 7, 100, 3000]);
+        let dtypes: Vec<DType> = (0..3).map(|_| rng.pick(&[DType::F32, DType::F32, DType::I32, DType::U8, DType::F16, DType::Bool])).collect();
+        let mut k = elementwise(&dtypes, n, |_| vec![]);
+        generate::push_nodes(&mut rng, &mut k, 0, 8);
+        k.outputs = (0..3).map(|_| rng.below(k.nodes.len()) as u32).collect();
+        let shared: Vec<bool> = (0..3).map(|j| k.dtype(k.outputs[j]) == dtypes[j] && rng.below(4) > 0).collect();
+        let ins: Vec<Vec<u8>> = dtypes.iter().map(|d| random_bytes(&mut rng, *d, n)).collect();
+        let apart = run(&k, &ins, Tier::current()).unwrap();
+        for ((x, y), d) in run_in_place(&k, &ins, &shared).iter().zip(&apart).zip(k.output_dtypes()) {
+            prop_assert_eq!(scalars(d, x), scalars(d, y));
+        }
     }
 }

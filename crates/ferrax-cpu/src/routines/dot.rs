@@ -17,6 +17,8 @@ use smallvec::SmallVec;
 
 /// Products up to this many multiplications are done by a plain loop.
 const SMALL: usize = 8192;
+/// A matrix times a vector of up to this many multiplications, too.
+const SHORT: usize = 512;
 
 /// `c[m, n] = sum_k a[m, k] b[k, n]` for one batch element, strided operands, dense result.
 #[derive(Clone, Copy)]
@@ -143,7 +145,7 @@ pub fn compile(d: &Dot, tier: Tier) -> Res<Run> {
     let d = d.clone();
     // Size-1 axes have no stride to speak of.
     let (lhs, rhs) = ([d.b, d.m, d.k], [d.b, d.k, d.n]);
-    if (d.m == 1 || d.n == 1) && d.m * d.n * d.k > SMALL / 4 && acc.is_float() {
+    if (d.m == 1 || d.n == 1) && d.m * d.n * d.k > SHORT && acc.is_float() {
         return vector(&d, acc, tier);
     }
     let work = d.b.saturating_mul(d.m).saturating_mul(d.n).saturating_mul(d.k);

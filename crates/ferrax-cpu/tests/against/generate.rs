@@ -186,7 +186,7 @@ fn push_load(rng: &mut Rng, k: &mut Kernel, domain: &[usize], dtypes: &[DType]) 
     k.nodes.push((d, Node::Load(Box::new(Access { input: k.inputs.len() as u32 - 1, at, guards, fill }))));
 }
 /// Nodes over those from `from` on.
-fn push_nodes(rng: &mut Rng, k: &mut Kernel, from: usize, most: usize) {
+pub fn push_nodes(rng: &mut Rng, k: &mut Kernel, from: usize, most: usize) {
     for _ in 0..rng.below(most) {
         let x = (from + rng.below(k.nodes.len() - from)) as u32;
         let d = k.dtype(x);
