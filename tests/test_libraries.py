@@ -154,3 +154,19 @@ def test_named_scope_and_call(jax):
         assert float(jax.named_call(lambda x: x + 1, name="inner")(1.0)) == 2
     with pytest.raises(TypeError):
         jax.named_scope(3)
+
+
+def test_default_device(child):
+    out = child("""
+        first, second = jax.devices()
+        with jax.default_device(second):
+            print(jnp.ones(1).devices() == {second}, end=" ")
+            with jax.default_device(first):
+                print(jnp.ones(1).devices() == {first}, end=" ")
+            print(jnp.ones(1).devices() == {second}, end=" ")
+        jax.config.update("jax_default_device", second)
+        print(jnp.ones(1).devices() == {second}, end=" ")
+        jax.config.update("jax_default_device", None)
+        print(jnp.ones(1).devices() == {first})
+        """, NUM_CPU_DEVICES="2")
+    assert out.split() == ["True"] * 5

@@ -144,3 +144,13 @@ def test_errors(jax, call, error, words):
     with pytest.raises(error) as e:
         call(jax.random, jax.random.PRNGKey(0))
     assert words in str(e.value)
+
+
+def test_raw_keys_can_be_refused(jax):
+    raw, typed = jax.random.PRNGKey(0), jax.random.key(0)
+    with jax.legacy_prng_key("error"):
+        assert jax.random.normal(typed).shape == ()
+        with pytest.raises(ValueError, match="Legacy uint32 key array passed as key to jax.random function."):
+            jax.random.normal(raw)
+    with jax.legacy_prng_key("warn"), pytest.warns(UserWarning, match="Legacy uint32 key array"):
+        jax.random.split(raw)

@@ -66,11 +66,33 @@ class Flag:
             _core.config_set(self.name, value)
         else:
             self.value = value
+            self.changed()
+
+    def changed(self):
+        """Called when a value that lives here has changed on this thread."""
+
+
+class _DeviceFlag(Flag):
+    """Where this thread's new arrays are put: the runtime is told through the device, which is a context manager."""
+
+    __slots__ = ()
+
+    def changed(self):
+        device = self.get()
+        if device is None:
+            _core.devices()[0].__exit__()
+        else:
+            device.__enter__()
+
+
+def _device(name, value):
+    if value is not None and not isinstance(value, _core.Device):
+        raise ValueError(f"{name} must be a Device or None, got {value!r}")
+    return value
 
 
 _PRECISIONS = ("default", "high", "highest", "bfloat16", "tensorfloat32", "float32", "bfloat16_3x", "DEFAULT", "HIGH", "HIGHEST",
                "F16_F16_F16", "BF16_BF16_F32", "F32_F32_F32", "TF32_TF32_F32", "fastest")
-_GUARDS = ("allow", "log", "disallow", "log_explicit", "disallow_explicit")
 
 FLAGS = {f.name: f for f in (
     Flag("jax_enable_x64", _bool, False, "64-bit types by default, and kept when asked for", native=True),
@@ -85,13 +107,12 @@ FLAGS = {f.name: f for f in (
     Flag("jax_explain_cache_misses", _bool, False, "log why a jitted function was traced again", native=True),
     Flag("jax_check_tracer_leaks", _bool, False, "raise when a trace ends while one of its tracers is still alive", native=True),
     Flag("jax_default_matmul_precision", _one_of(*_PRECISIONS, optional=True), None, "precision of matrix products", native=True),
-    Flag("jax_default_device", _any, None, "where new arrays are put", native=True),
+    _DeviceFlag("jax_default_device", _device, None, "where new arrays are put"),
     Flag("jax_platforms", _any, None, "the platforms to use, in order of preference", native=True),
     Flag("jax_enable_checks", _bool, False, "verify every program that is built", native=True),
     Flag("jax_default_prng_impl", _one_of("threefry2x32"), "threefry2x32", "the generator of new keys"),
     Flag("jax_enable_custom_prng", _bool, False, "make PRNGKey return typed keys"),
-    Flag("jax_legacy_prng_key", _one_of("allow", "warn", "error"), "allow", "what to do when a raw key is made"),
-    Flag("jax_debug_key_reuse", _bool, False, "raise when a random key is consumed twice"),
+    Flag("jax_legacy_prng_key", _one_of("allow", "warn", "error"), "allow", "what to do when a raw key is drawn from"),
     Flag("jax_random_seed_offset", _int, 0, "added to every seed"),
     Flag("jax_softmax_custom_jvp", _bool, True, "the memory-saving derivative of softmax"),
     Flag("jax_high_dynamic_range_gumbel", _bool, False, "draw gumbel variates with more bits in the tail"),
@@ -173,15 +194,18 @@ class _Override:
         else:
             self._before.append(getattr(_local, flag.name, _NO_VALUE))
             setattr(_local, flag.name, self._value)
+            flag.changed()
 
     def __exit__(self, *exc):
         flag, before = self._flag, self._before.pop()
         if flag.native:
             _core.config_set_local(flag.name, before)
-        elif before is _NO_VALUE:
-            delattr(_local, flag.name)
         else:
-            setattr(_local, flag.name, before)
+            if before is _NO_VALUE:
+                delattr(_local, flag.name)
+            else:
+                setattr(_local, flag.name, before)
+            flag.changed()
 
 
 enable_x64 = _Setting("jax_enable_x64")
@@ -199,7 +223,6 @@ enable_checks = _Setting("jax_enable_checks")
 default_prng_impl = _Setting("jax_default_prng_impl")
 enable_custom_prng = _Setting("jax_enable_custom_prng")
 legacy_prng_key = _Setting("jax_legacy_prng_key")
-debug_key_reuse = _Setting("jax_debug_key_reuse")
 softmax_custom_jvp = _Setting("jax_softmax_custom_jvp")
 
 

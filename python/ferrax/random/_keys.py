@@ -4,6 +4,7 @@ Invariant: inside the package keys are typed; `typed` wraps on the way in and `l
 """
 
 import operator
+import warnings
 
 import numpy as np
 
@@ -11,6 +12,8 @@ from .. import _config, _core
 
 _IMPLEMENTATION = "fry"
 _NAMES = ("threefry2x32", "fry")
+_LEGACY = ("Legacy uint32 key array passed as key to jax.random function. Please create keys using jax.random.key(). If use of a raw key array"
+           ' was intended, set jax_legacy_prng_key="allow".')
 
 
 def is_typed(x):
@@ -37,13 +40,18 @@ def typed(key):
     """The key as typed keys, and whether it was raw.
 
     Raises:
-      TypeError: `key` is no array of keys.
+      TypeError: `key` is no array of keys. ValueError: it is raw, and `jax_legacy_prng_key` is "error".
     """
     if is_typed(key):
         return key, False
     if isinstance(key, (list, tuple)):
         raise TypeError(f"unexpected PRNG key type {type(key)}")
     _check_data(key)
+    legacy = _config.config.jax_legacy_prng_key
+    if legacy == "error":
+        raise ValueError(_LEGACY)
+    if legacy == "warn":
+        warnings.warn(_LEGACY, stacklevel=3)
     return _core.bind("random_wrap", key, impl=_IMPLEMENTATION), True
 
 
