@@ -37,7 +37,7 @@ def _scan_length(xs, length):
             raise ValueError(f"scan got `length` argument of {length} which disagrees with leading axis sizes {sizes}.")
         return length
     if len(set(sizes)) > 1:
-        raise ValueError(f"scan got values with different leading axis sizes: {', '.join(map(str, sizes))}.")
+        raise ValueError(f"scan got values with different leading axis sizes: {', '.join([str(n) for n in sizes])}.")
     if not sizes:
         raise ValueError("scan got no values to scan over and `length` not provided.")
     return sizes[0]

@@ -1,0 +1,131 @@
+"""Control flow and the primitives that are compositions of others."""
+import numpy as np
+import pytest
+
+r = np.random.default_rng(3)
+
+
+def test_loops_agree_with_python(jax, jnp, lax):
+    xs = r.standard_normal((5, 3)).astype(np.float32)
+    step = lambda c, x: (c * 0.5 + x.sum(), {"before": c, "row": x})
+    for reverse in (False, True):
+        carry, rows = np.float32(1.0), []
+        for x in xs[::-1] if reverse else xs:
+            rows.append(carry)
+            carry = carry * np.float32(0.5) + x.sum()
+        got, ys = jax.jit(lambda xs: lax.scan(step, 1.0, xs, reverse=reverse))(xs)
+        np.testing.assert_allclose(got, carry, rtol=1e-5)
+        np.testing.assert_allclose(ys["before"], rows[::-1] if reverse else rows, rtol=1e-5)
+        assert np.array_equal(ys["row"], xs)
+    assert int(lax.fori_loop(2, 6, lambda i, x: x + i, 0)) == 14
+    assert int(jax.jit(lambda n: lax.fori_loop(0, n, lambda i, x: x + i, 0))(5)) == 10
+    n, v = lax.while_loop(lambda s: s[0] < 4, lambda s: (s[0] + 1, s[1]), (0, jnp.ones(3)))
+    assert int(n) == 4 and v.shape == (3,)
+
+
+def test_loops_hand_through_what_they_do_not_change(jax, jnp, lax):
+    text = str(jax.make_jaxpr(lambda c, v, xs: lax.scan(lambda c, x: ((c[0] + x, c[1]), x), (c, v), xs))(1.0, np.ones(3), np.ones(4)))
+    assert "num_carry=1" in text and "num_consts=1" in text
+
+
+def test_map_in_batches(jnp, lax):
+    xs = jnp.arange(7.0)
+    for batch_size in (1, 3, 7):
+        assert np.array_equal(lax.map(lambda x: x * 2, xs, batch_size=batch_size), np.arange(7) * 2)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 5, 8])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_associative_scan_is_a_running_product(jnp, lax, n, reverse):
+    x = r.uniform(0.5, 1.5, (n, 2)).astype(np.float32)
+    want = np.cumprod(x[::-1], axis=0)[::-1] if reverse else np.cumprod(x, axis=0)
+    np.testing.assert_allclose(lax.associative_scan(jnp.multiply, jnp.asarray(x), reverse=reverse), want, rtol=1e-5)
+
+
+REFUSED = [
+    ("lax.scan(lambda c, x: ((c, c), x), 0, xs)", TypeError, "scan body function carry input and carry output must have the same pytree structure, but they differ:"),
+    ("lax.scan(lambda c, x: (c + xs, x), 0.0, xs)", TypeError, "scan body function carry input and carry output must have equal types, but they differ:"),
+    ("lax.scan(lambda c, x: c, 0, xs)", TypeError, "scan body output must be a pair, got"),
+    ("lax.scan(lambda c, x: (c, x), 0, (xs, xs[:2]))", ValueError, "scan got values with different leading axis sizes: 3, 2."),
+    ("lax.scan(lambda c, x: (c, x), 0, xs, length=4)", ValueError, "scan got `length` argument of 4 which disagrees with leading axis sizes [3]."),
+    ("lax.while_loop(lambda c: c, lambda c: c, 1)", TypeError, "cond_fun must return a boolean scalar, but got output type(s)"),
+    ("lax.while_loop(lambda c: (c, c), lambda c: c, 1)", TypeError, "cond_fun must return a boolean scalar, but got pytree PyTreeDef((*, *))."),
+    ("lax.cond(True, lambda x: x, lambda x: (x, x), 1)", TypeError, "cond branch outputs must have the same pytree structure, but they differ:"),
+    ("lax.cond(True, lambda x: x, lambda x: x * 1.5, 1)", TypeError, "cond branches must have equal output types but they differ."),
+    ("lax.cond(xs > 0, lambda x: x, lambda x: x, 1)", TypeError, "Pred must be a scalar, got"),
+    ("lax.switch(1.5, [lambda x: x, lambda x: x], 1)", TypeError, "Index type must be an integer, got 1.5 as float32"),
+    ("lax.switch(0, [], 1)", ValueError, "Empty branch sequence"),
+    ("lax.fori_loop(0, 3.0, lambda i, x: x, 1)", TypeError, "lower and upper arguments to fori_loop must have equal types, got int32 and float32"),
+]
+
+
+@pytest.mark.parametrize("expression, error, words", REFUSED)
+def test_refusals_say_what_is_wrong(jnp, lax, expression, error, words):
+    with pytest.raises(error) as e:
+        eval(expression, {"lax": lax, "xs": jnp.arange(3.0)})
+    assert str(e.value).split("\n")[0].startswith(words)
+
+
+def convolve(x, w, strides, pads, dilation):
+    """Convolution by its definition, batch and features first."""
+    x = np.pad(x, [(0, 0), (0, 0), *pads])
+    size = [(n - (k - 1) * d - 1) // s + 1 for n, k, s, d in zip(x.shape[2:], w.shape[2:], strides, dilation)]
+    out = np.zeros((x.shape[0], w.shape[0], *size), np.float64)
+    for i in np.ndindex(*size):
+        for k in np.ndindex(*w.shape[2:]):
+            at = tuple(a * s + b * d for a, s, b, d in zip(i, strides, k, dilation))
+            out[(..., *i)] += x[(..., *at)] @ w[(..., *k)].T
+    return out
+
+
+@pytest.mark.parametrize("strides, pads, dilation", [((1, 1), ((0, 0), (0, 0)), (1, 1)), ((2, 1), ((1, 2), (0, 1)), (1, 2))])
+def test_convolution_by_its_definition(jax, lax, strides, pads, dilation):
+    x, w = r.standard_normal((2, 3, 6, 7)).astype(np.float32), r.standard_normal((4, 3, 3, 2)).astype(np.float32)
+    f = lambda x, w: lax.conv_general_dilated(x, w, strides, pads, rhs_dilation=dilation)
+    want = convolve(x, w, strides, pads, dilation)
+    np.testing.assert_allclose(f(x, w), want, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(jax.vmap(f, in_axes=(0, None))(x[:, None], w)[:, 0], want, rtol=1e-4, atol=1e-4)
+    g = lax.conv_general_dilated(x, w[:, :1].repeat(3, 0)[:6], strides, pads, rhs_dilation=dilation, feature_group_count=3)
+    for c in range(3):
+        part = convolve(x[:, c : c + 1], w[:, :1].repeat(3, 0)[2 * c : 2 * c + 2], strides, pads, dilation)
+        np.testing.assert_allclose(g[:, 2 * c : 2 * c + 2], part, rtol=1e-4, atol=1e-4)
+    jax.test_util.check_grads(f, (x, w), order=1, atol=5e-2, rtol=5e-2)
+
+
+def test_pooling(jax, jnp, lax):
+    x = r.standard_normal((4, 6)).astype(np.float32)
+    blocks = x.reshape(2, 2, 3, 2)
+    np.testing.assert_allclose(lax.reduce_window(x, -np.inf, lax.max, (2, 2), (2, 2), "VALID"), blocks.max((1, 3)))
+    np.testing.assert_allclose(lax.reduce_window(x, 0.0, lax.add, (2, 2), (2, 2), "SAME"), blocks.sum((1, 3)), rtol=1e-5)
+    got = jax.grad(lambda x: lax.reduce_window(x, -np.inf, lax.max, (2, 2), (2, 2), "VALID").sum())(x)
+    assert np.array_equal(np.asarray(got).reshape(2, 2, 3, 2) == 1, blocks == blocks.max((1, 3), keepdims=True))
+
+
+def test_the_largest_elements(jax, jnp, lax):
+    x = r.permutation(20).reshape(4, 5).astype(np.float32)
+    values, index = jax.jit(lambda x: lax.top_k(x, 3))(x)
+    assert np.array_equal(values, -np.sort(-x, axis=1)[:, :3]) and np.array_equal(index, np.argsort(-x, axis=1)[:, :3])
+    assert np.asarray(lax.top_k(jnp.array([1.0, 2.0, 2.0, 2.0]), 2)[1]).tolist() == [1, 2]
+    assert np.array_equal(jax.vmap(lambda x: lax.top_k(x, 3)[0])(x), values)
+
+
+def test_reduction_by_any_computation(jax, jnp, lax):
+    x = r.standard_normal((3, 7)).astype(np.float32)
+    got = lax.reduce(jnp.asarray(x), np.float32(-np.inf), lambda a, b: jnp.maximum(a, b), (1,))
+    assert np.array_equal(got, x.max(1))
+    low, high = lax.reduce((jnp.asarray(x), jnp.asarray(x)), (np.float32(np.inf), np.float32(-np.inf)), lambda a, b: (jnp.minimum(a[0], b[0]), jnp.maximum(a[1], b[1])), (0,))
+    assert np.array_equal(low, x.min(0)) and np.array_equal(high, x.max(0))
+
+
+def test_segments(jax, jnp):
+    data, ids = r.standard_normal((6, 2)).astype(np.float32), np.array([0, 2, 0, 5, 2, 1])
+    want = np.zeros((4, 2), np.float32)
+    np.add.at(want, ids[ids < 4], data[ids < 4])
+    np.testing.assert_allclose(jax.ops.segment_sum(jnp.asarray(data), jnp.asarray(ids), 4), want, rtol=1e-5)
+    assert np.asarray(jax.ops.segment_max(jnp.asarray(data), jnp.asarray(ids), 4))[3].tolist() == [-np.inf, -np.inf]
+
+
+def test_primitives_by_name(jax, lax):
+    eqn = jax.make_jaxpr(lax.sin)(1.0).eqns[0]
+    assert eqn.primitive == lax.sin_p and str(lax.scatter_add_p) == "scatter-add"
+    assert not hasattr(lax, "no_such_p")

@@ -1,0 +1,148 @@
+"""ferrax.numpy against numpy: one expression, run on both; and eager equals jit, bit for bit."""
+import numpy as np
+import pytest
+
+r = np.random.default_rng(7)
+VALUES = dict(
+    x=r.standard_normal((3, 4)).astype(np.float32), y=r.standard_normal((3, 4)).astype(np.float32), v=np.array([1.5, -2.0, 0.25, 3.0], np.float32),
+    w=np.array([0.5, 4.0, -1.0, 2.0], np.float32), i=r.integers(-5, 6, (3, 4)).astype(np.int32), j=np.array([2, 0, 3, 1], np.int32),
+    b=r.random((3, 4)) > 0.5, c=(r.standard_normal(4) + 1j * r.standard_normal(4)).astype(np.complex64), m=r.standard_normal((4, 5)).astype(np.float32),
+    t=r.standard_normal((2, 3, 4)).astype(np.float32), n=np.array([[1, np.nan, 3], [np.nan, 5, 1]], np.float32), s=np.array([1, 2, 4, 8], np.float32),
+    e=np.zeros((0, 4), np.float32), p=np.array([0.5, 1.0, 2.0, 3.0], np.float32),
+)  # fmt: skip
+
+# Expressions whose shapes do not depend on values: these run under jit too.
+STATIC = """
+np.abs(c) | np.angle(c) | np.arccosh(p + 1) | np.ceil(x) | np.sign(x) | np.sinc(x) | np.round(x, 1) | np.trunc(x) | np.reciprocal(v)
+np.signbit(x) | np.copysign(x, y) | np.frexp(x) | np.ldexp(v, j) | np.modf(x) | np.nan_to_num(n) | np.isinf(x) | np.isfinite(n)
+np.floor_divide(x, y) | np.floor_divide(i, 3) | np.remainder(i, 4) | np.remainder(x, y) | np.fmod(x, y) | np.divmod(i, 3)
+np.power(p, v) | np.power(i, 3) | np.float_power(p, 2) | np.hypot(x, y) | np.heaviside(x, y) | np.logaddexp(x, y) | np.logaddexp2(x, y)
+np.fmax(n, 2) | np.fmin(n, 2) | np.gcd(i, 6) | np.lcm(i, 4) | np.left_shift(j, 2) | np.right_shift(i, 1) | np.logical_xor(b, i)
+np.where(b, x, 0) | np.select([x > 1, x > 0], [x, y], 5) | np.clip(x, -0.5, 0.5) | np.choose(j % 2, [v, w], mode='clip')
+np.eye(3, 4, 1) | np.tri(3) | np.tril(t) | np.triu(x, 1) | np.diag(v, 1) | np.diag(x) | np.diagflat(v) | np.vander(v, 3) | np.diagonal(t, 0, 1, 2)
+np.linspace(0, 1, 5) | np.linspace(v, w, 3, axis=1) | np.logspace(0, 2, 4) | np.geomspace(1, 8, 4) | np.meshgrid(v, w) | np.indices((2, 3))
+np.reshape(x, (4, 3), order='F') | np.ravel(x, order='F') | np.moveaxis(t, 0, -1) | np.rollaxis(t, 2) | np.swapaxes(t, 0, 2) | np.rot90(x, 3)
+np.stack([x, y], axis=1) | np.concatenate([x, y], axis=None) | np.block([[x, y], [y, x]]) | np.hstack([v, w]) | np.column_stack([v, w])
+np.split(x, 2, axis=1) | np.array_split(v, 3) | np.tile(x, (2, 2)) | np.repeat(x, 2, axis=1) | np.roll(x, (1, 2), axis=(0, 1)) | np.flip(x)
+np.pad(x, 1) | np.pad(x, ((1, 2), (3, 1)), mode='reflect') | np.pad(v, 6, mode='symmetric') | np.pad(v, 5, mode='wrap') | np.pad(v, 2, mode='edge')
+np.pad(v, 2, mode='linear_ramp') | np.pad(v, 2, mode='maximum') | np.insert(v, 1, 9.0) | np.delete(x, 1, axis=0) | np.append(v, w)
+np.sum(x, axis=0) | np.sum(x, where=b) | np.sum(e, axis=0) | np.prod(x, axis=1) | np.max(x, axis=(0, 1)) | np.min(x, axis=1, keepdims=True)
+np.mean(i) | np.mean(x, where=b) | np.var(x, axis=1, ddof=1) | np.std(x) | np.ptp(x, axis=0) | np.average(x, axis=1, weights=p)
+np.nansum(n) | np.nanmean(n, axis=0) | np.nanmax(n, axis=1) | np.nanvar(n) | np.nanstd(n, axis=1) | np.nanargmax(n, axis=1) | np.nancumsum(n)
+np.any(b, axis=0) | np.all(b) | np.count_nonzero(x, axis=1) | np.cumsum(x, axis=1) | np.cumprod(x) | np.argmax(x, axis=1) | np.argmin(x)
+np.median(x, axis=1) | np.quantile(x, [0.1, 0.5], axis=0) | np.percentile(v, 30) | np.nanmedian(n, axis=1) | np.nanquantile(n, 0.3)
+np.sort(x, axis=0) | np.argsort(x) | np.lexsort((v, w)) | np.searchsorted(s, w) | np.searchsorted(s, w, side='right') | np.digitize(v, s)
+np.take(x, j, axis=1) | np.take_along_axis(x, j[None], axis=1) | np.isin(i, j) | np.unravel_index(j, (2, 2)) | np.bincount(j, minlength=6)
+np.dot(x, m) | np.matmul(t, m) | np.matmul(x, m) | np.vdot(c, c) | np.inner(x, y) | np.outer(v, w) | np.kron(x, m) | np.trace(x)
+np.tensordot(t, m, 1) | np.cross(t[..., :3], t[..., 1:]) | np.convolve(v, w) | np.convolve(v, w, 'same') | np.correlate(v, w, 'full')
+np.einsum('ij,jk->ik', x, m) | np.einsum('bij,kj->bki', t, x) | np.einsum('ij->', x) | np.einsum('ij,ij,ij->j', x, x, y) | np.einsum('ii->i', x[:, :3])
+np.einsum('...ij,jk->...k', t, m) | np.linalg.norm(x) | np.linalg.norm(x, axis=1) | np.linalg.norm(x, 1) | np.linalg.norm(v, 3) | np.linalg.matrix_power(x[:, :3], 5)
+np.diff(x, n=2) | np.ediff1d(v) | np.gradient(x) | np.gradient(v, s) | np.trapezoid(x) | np.trapezoid(v, s) | np.interp(w, s, v) | np.unwrap(v * 3)
+np.cov(x) | np.corrcoef(x) | np.histogram(v, bins=4, range=(-3, 3))[1] | np.polyval(v, w) | np.polyadd(v, p) | np.polymul(v, p) | np.polyder(v, 2) | np.polyint(v, 2)
+np.bartlett(6) | np.blackman(6) | np.hamming(6) | np.hanning(6) | np.packbits(b) | np.isclose(x, y) | np.allclose(x, x) | np.array_equal(x, y)
+np.add.reduce(x) | np.multiply.outer(v, w) | np.maximum.accumulate(x, axis=1) | np.subtract.reduce(x)
+"""
+# Expressions whose shapes depend on values: eager only.
+DYNAMIC = """
+np.nonzero(b) | np.argwhere(x > 0) | np.flatnonzero(b) | np.extract(b, x) | np.compress([True, False, True], x, axis=0) | np.trim_zeros(np.array([0, 1, 0]))
+np.unique(i) | np.unique(i, return_index=True, return_inverse=True, return_counts=True) | np.unique(i % 2, axis=0) | np.union1d(i, j)
+np.intersect1d(i, j) | np.setdiff1d(i, j) | np.setxor1d(i, j) | np.repeat(v, np.array([1, 0, 2, 1])) | np.delete(v, np.array([0, 2])) | x[b] | x[x > 0]
+"""
+
+
+def cases(text):
+    return [part.strip() for line in text.strip().splitlines() for part in line.split("|")]
+
+
+def leaves(out):
+    return list(out) if isinstance(out, (tuple, list)) else [out]
+
+
+def agree(got, want):
+    got, want = leaves(got), leaves(want)
+    assert len(got) == len(want)
+    for a, b in zip(got, want):
+        a, b = np.asarray(a), np.asarray(b)
+        assert a.shape == b.shape
+        assert a.dtype.kind == b.dtype.kind or {a.dtype.kind, b.dtype.kind} <= set("iu")
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
+def names_in(expression):
+    code = compile(expression, "<case>", "eval")
+    return code, [k for k in VALUES if k in code.co_names]
+
+
+@pytest.mark.parametrize("expression", cases(STATIC))
+def test_agrees_with_numpy_and_with_jit(jax, jnp, expression):
+    code, names = names_in(expression)
+    with np.errstate(all="ignore"):
+        want = eval(code, {"np": np, **VALUES})
+    arrays = [jnp.asarray(VALUES[k]) for k in names]
+    run = lambda *xs: eval(code, {"np": _Lifted(jnp), **dict(zip(names, xs))})
+    eager = run(*arrays)
+    agree(eager, want)
+    for a, b in zip(leaves(eager), leaves(jax.jit(run)(*arrays) if names else jax.jit(run)())):
+        assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
+
+
+class _Lifted:
+    """The library, with the lists that numpy takes for arrays made arrays, and static lengths given where jit needs them."""
+
+    def __init__(self, jnp):
+        self._jnp = jnp
+
+    def __getattr__(self, name):
+        jnp = self._jnp
+        special = {
+            "quantile": lambda a, q, **k: jnp.quantile(a, jnp.asarray(q), **k),
+            "bincount": lambda a, minlength: jnp.bincount(a, length=minlength),
+            "array": jnp.asarray,
+            "compress": lambda c, a, axis: jnp.compress(jnp.asarray(c), a, axis=axis),
+        }
+        return special.get(name) or getattr(jnp, name)
+
+
+@pytest.mark.parametrize("expression", cases(DYNAMIC))
+def test_agrees_with_numpy_where_shapes_depend_on_values(jnp, expression):
+    code, names = names_in(expression)
+    want = eval(code, {"np": np, **VALUES})
+    agree(eval(code, {"np": _Lifted(jnp), **{k: jnp.asarray(VALUES[k]) for k in names}}), want)
+
+
+@pytest.mark.parametrize("size", [0, 2, 9])
+def test_a_static_size_pads_or_cuts(jax, jnp, size):
+    i = VALUES["i"]
+    values = np.unique(i)
+    want = np.concatenate([values, np.full(max(0, size - len(values)), -99)])[:size]
+    got = jax.jit(lambda i: jnp.unique(i, size=size, fill_value=-99))(i)
+    assert np.asarray(got).tolist() == want.tolist()
+    flat = np.flatnonzero(i > 0)
+    want = np.concatenate([flat, np.full(max(0, size - len(flat)), -1)])[:size]
+    assert np.asarray(jax.jit(lambda i: jnp.flatnonzero(i > 0, size=size, fill_value=-1))(i)).tolist() == want.tolist()
+
+
+REFUSED = [
+    ("jnp.sum([1, 2])", TypeError, "sum requires ndarray or scalar arguments, got <class 'list'> at position 0."),
+    ("jnp.add([1], x)", TypeError, "add requires ndarray or scalar arguments, got <class 'list'> at position 0."),
+    ("jnp.reshape(x, (5,))", TypeError, "cannot reshape array of shape (3, 4) (size 12) into shape (5,) (size 5)"),
+    ("jnp.sum(x, axis=5)", ValueError, "axis 5 is out of bounds for array of dimension 2"),
+    ("jnp.max(jnp.zeros(0))", ValueError, "zero-size array to reduction operation max which has no identity"),
+    ("jnp.concatenate([])", ValueError, "Need at least one array to concatenate."),
+    ("jnp.einsum('ij,jk', x, x)", ValueError, "Size of label 'j' for operand 1 (3) does not match previous terms (4)."),
+    ("jnp.array([1, [2]])", ValueError, "inhomogeneous shape"),
+    ("jnp.array('a')", TypeError, "Value 'a' with dtype <U1 is not a valid JAX array type."),
+    ("jnp.array(2**40)", OverflowError, "Python int 1099511627776 too large to convert to int32"),
+    ("jnp.take(x, 0, mode='raise')", NotImplementedError, "The 'raise' mode to jnp.take is not supported."),
+    ("jnp.place(x, x > 0, x)", ValueError, "jax.numpy.place cannot modify arrays in-place"),
+    ("x[0, 0, 0]", IndexError, "Too many indices: array is 2-dimensional, but 3 were indexed"),
+    ("jax.jit(lambda x: jnp.nonzero(x))(x)", TypeError, "Abstract tracer value encountered where concrete value is expected"),
+    ("jax.jit(lambda n: jnp.arange(n))(3)", TypeError, "Abstract tracer value encountered where concrete value is expected"),
+]
+
+
+@pytest.mark.parametrize("expression, error, words", REFUSED)
+def test_refusals_say_what_is_wrong(jax, jnp, expression, error, words):
+    with pytest.raises(error) as e:
+        eval(expression, {"jax": jax, "jnp": jnp, "x": jnp.asarray(VALUES["x"])})
+    assert words in str(e.value).split("\n")[0]
