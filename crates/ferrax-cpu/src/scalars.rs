@@ -17,6 +17,7 @@ use crate::tier::Tier;
 use ferrax_kernel::plan::{Loop, SlotId, Step, Trip};
 use ferrax_kernel::{Bin, DType, Error, Kernel, Node, Res, RunCx, Scalar};
 use smallvec::SmallVec;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
 
 type Reg = u16;
@@ -223,9 +224,13 @@ impl Block {
 #[derive(Default)]
 pub struct Builder {
     block: Block,
-    /// The register that holds a cell's scalar now.
-    known: Vec<(Cell, usize, DType, Reg)>,
-    written: Vec<(Cell, DType)>,
+    /// The register that holds an element of a cell now, by cell and offset in bytes.
+    known: HashMap<(Cell, usize), (DType, Reg)>,
+    /// Cells that are read beyond their first element; these are not set.
+    split: HashSet<Cell>,
+    /// The cells that were set, with the number of the last setting.
+    written: HashMap<Cell, (usize, DType)>,
+    settings: usize,
 }
 impl Builder {
     pub fn is_empty(&self) -> bool {
@@ -243,38 +248,41 @@ impl Builder {
     }
     /// The register of an element of a cell, read before the block if nothing wrote it.
     fn element(&mut self, cell: Cell, offset: usize, d: DType) -> Option<Reg> {
-        if let Some(k) = self.known.iter().find(|k| k.0 == cell && k.1 == offset) {
-            return (k.2 == d).then_some(k.3);
+        if let Some((known, reg)) = self.known.get(&(cell, offset)) {
+            return (*known == d).then_some(*reg);
         }
         // Another element of a cell that was written whole cannot be.
-        if self.written.iter().any(|w| w.0 == cell) {
+        if self.written.contains_key(&cell) {
             return None;
         }
         let reg = self.fresh(0)?;
         self.block.reads.push(Place { cell, offset, dtype: d, reg });
-        self.known.push((cell, offset, d, reg));
+        self.known.insert((cell, offset), (d, reg));
+        if offset > 0 {
+            self.split.insert(cell);
+        }
         Some(reg)
     }
     fn set(&mut self, cell: Cell, d: DType, reg: Reg) {
-        self.known.retain(|k| k.0 != cell);
-        self.known.push((cell, 0, d, reg));
-        self.written.retain(|w| w.0 != cell);
-        self.written.push((cell, d));
+        self.known.insert((cell, 0), (d, reg));
+        self.settings += 1;
+        self.written.insert(cell, (self.settings, d));
     }
-    /// Takes a step in, if it is scalar; gives false, and is unchanged, if not.
+    /// Takes a step in, if it is scalar; gives false, and changes nothing that counts, if not.
     pub fn step(&mut self, c: &Compiler, s: &Step) -> bool {
-        let (n_code, n_file, n_reads, known) =
-            (self.block.code.len(), self.block.file.len(), self.block.reads.len(), self.known.clone());
+        let (n_code, n_file, n_reads) = (self.block.code.len(), self.block.file.len(), self.block.reads.len());
         let done = match s {
             Step::Kernel { kernel, ins, outs } => self.kernel(c, kernel, ins, outs),
             Step::Copy { from, to } => self.copy(c, *from, *to),
             _ => None,
         };
         if done.is_none() {
+            // Nothing was set yet: a step sets its results last.
             self.block.code.truncate(n_code);
             self.block.file.truncate(n_file);
-            self.block.reads.truncate(n_reads);
-            self.known = known;
+            for p in self.block.reads.drain(n_reads..) {
+                self.known.remove(&(p.cell, p.offset));
+            }
         }
         done.is_some()
     }
@@ -286,6 +294,9 @@ impl Builder {
         let (x, y) = (c.cell(from).ok()?, c.cell(to).ok()?);
         let reg = self.element(x, 0, a.dtype)?;
         if x != y {
+            if self.split.contains(&y) {
+                return None;
+            }
             self.set(y, a.dtype, reg);
         }
         Some(())
@@ -307,9 +318,12 @@ impl Builder {
             at.push(reg);
         }
         // Results become visible together.
-        for (o, node) in outs.iter().zip(&k.outputs) {
-            let reg = at[*node as usize];
-            self.set(c.cell(*o).ok()?, k.dtype(*node), reg);
+        let to = c.cells(outs).ok()?;
+        if to.iter().any(|o| self.split.contains(o)) {
+            return None;
+        }
+        for (o, node) in to.iter().zip(&k.outputs) {
+            self.set(*o, k.dtype(*node), at[*node as usize]);
         }
         self.block.kernels += 1;
         Some(())
@@ -364,9 +378,12 @@ impl Builder {
     }
     /// The block, which writes all cells it set back to memory.
     pub fn finish(mut self) -> Block {
-        for (cell, d) in std::mem::take(&mut self.written) {
-            if let Some(k) = self.known.iter().find(|k| k.0 == cell) {
-                self.block.writes.push(Place { cell, offset: 0, dtype: d, reg: k.3 });
+        // In the order of the settings: where two cells share memory, one after the other's death, the later one stays.
+        let mut written: Vec<(usize, Cell, DType)> = self.written.drain().map(|(cell, (n, d))| (n, cell, d)).collect();
+        written.sort_unstable_by_key(|w| w.0);
+        for (_, cell, dtype) in written {
+            if let Some((_, reg)) = self.known.get(&(cell, 0)) {
+                self.block.writes.push(Place { cell, offset: 0, dtype, reg: *reg });
             }
         }
         self.block
@@ -428,18 +445,18 @@ pub fn compile_loop(c: &Compiler, l: &Loop) -> Option<ScalarLoop> {
         }
         let (init, cell) = (c.cell(k.init).ok()?, c.cell(k.slot).ok()?);
         let reg = b.fresh(0)?;
-        if b.known.iter().any(|x| x.0 == cell) {
+        if b.known.contains_key(&(cell, 0)) {
             return None;
         }
         reads.push(Place { cell: init, offset: 0, dtype: d, reg });
-        b.known.push((cell, 0, d, reg));
+        b.known.insert((cell, 0), (d, reg));
         slots.push(reg);
     }
     let mut xs = vec![];
     for w in &l.xs {
         let d = dtype(w.each);
         let reg = b.fresh(0)?;
-        b.known.push((c.cell(w.each).ok()?, 0, d, reg));
+        b.known.insert((c.cell(w.each).ok()?, 0), (d, reg));
         xs.push(Window { place: Place { cell: c.cell(w.all).ok()?, offset: 0, dtype: d, reg }, stride: d.size() });
     }
     let trips = match &l.trip {
@@ -475,7 +492,7 @@ pub fn compile_loop(c: &Compiler, l: &Loop) -> Option<ScalarLoop> {
         ys.push(Window { place: Place { cell: c.cell(w.all).ok()?, offset: 0, dtype: d, reg }, stride: d.size() });
     }
     // A cell that an iteration reads before it writes would carry a value over: only carries may.
-    let early = |p: &Place| b.written.iter().any(|w| w.0 == p.cell);
+    let early = |p: &Place| b.written.contains_key(&p.cell);
     if b.block.reads.iter().any(early) {
         return None;
     }
