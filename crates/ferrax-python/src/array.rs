@@ -165,7 +165,9 @@ pub fn tracer_text(py: Python, v: &Value) -> PyResult<String> {
         Node::Var(_) => format!("JitTracer({})", long(v)),
         Node::Batched { val, .. } => format!("VmapTracer(aval={}, batched={})", long(v), long(val)),
         Node::Dual { primal, tangent } => match tangent {
-            Value::Tracer(d) if matches!(d.0.node, Node::Var(_)) => format!("GradTracer(primal={}, typeof(tangent)={})", part(primal)?, tangent.aval()),
+            Value::Tracer(d) if matches!(d.0.node, Node::Var(_)) => {
+                format!("GradTracer(primal={}, typeof(tangent)={})", part(primal)?, tangent.aval())
+            }
             _ => format!("JVPTracer(primal={}, tangent={})", part(primal)?, part(tangent)?),
         },
     })

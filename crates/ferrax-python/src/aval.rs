@@ -22,7 +22,11 @@ pub fn shape_of(x: &Bound<PyAny>) -> PyResult<Dims> {
             Ok(n) => n,
             Err(_) => d.call_method0("__index__")?.extract()?,
         };
-        usize::try_from(n).map_err(|_| PyTypeError::new_err(format!("Shapes must be 1D sequences of concrete values of non-negative integers, got {x}.")))
+        usize::try_from(n).map_err(|_| {
+            PyTypeError::new_err(format!(
+                "Shapes must be 1D sequences of concrete values of non-negative integers, got {x}."
+            ))
+        })
     };
     if let Ok(t) = x.cast::<PyTuple>() {
         return t.iter_borrowed().map(|d| one(&d)).collect();
@@ -49,7 +53,12 @@ impl ShapedArray {
 impl ShapedArray {
     #[new]
     #[pyo3(signature = (shape, dtype, weak_type=false, **_ignored))]
-    fn new(shape: &Bound<PyAny>, dtype: &Bound<PyAny>, weak_type: bool, _ignored: Option<Bound<PyDict>>) -> PyResult<ShapedArray> {
+    fn new(
+        shape: &Bound<PyAny>,
+        dtype: &Bound<PyAny>,
+        weak_type: bool,
+        _ignored: Option<Bound<PyDict>>,
+    ) -> PyResult<ShapedArray> {
         Ok(ShapedArray(Aval { weak: weak_type, ..Aval::of(dtype::any(dtype)?, shape_of(shape)?) }))
     }
     #[getter]
@@ -127,7 +136,9 @@ impl ShapedArray {
             _ => py.NotImplemented(),
         })
     }
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyTuple>, Bound<'py, PyAny>, bool))> {
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyTuple>, Bound<'py, PyAny>, bool))> {
         let (py, a) = (slf.py(), slf.get());
         Ok((slf.get_type().into_any(), (a.shape(py)?, a.dtype(py)?, a.0.weak)))
     }

@@ -12,19 +12,33 @@ use crate::primitive;
 use crate::value::{self, all_required, operand, required, wrap, wrap_all};
 use ferrax::numpy::elementwise as ew;
 use ferrax::numpy::promotion;
-use ferrax_ir::param::Param;
 use ferrax_ir::aval::Aval;
 use ferrax_ir::dtype::Dtype;
 use ferrax_ir::op::Op;
 use ferrax_ir::ops::pointwise::{Pointwise, Pw};
+use ferrax_ir::param::Param;
 use ferrax_ir::value::{Value, Values};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 
 /// Primitives without bodies that return a tuple, whatever its length.
-const MULTIPLE: [&str; 14] =
-    ["sort", "split", "unstack", "top_k", "approx_top_k", "lu", "qr", "eig", "eigh", "svd", "rng_bit_generator", "optimization_barrier", "reduce", "reduce_window"];
+const MULTIPLE: [&str; 14] = [
+    "sort",
+    "split",
+    "unstack",
+    "top_k",
+    "approx_top_k",
+    "lu",
+    "qr",
+    "eig",
+    "eigh",
+    "svd",
+    "rng_bit_generator",
+    "optimization_barrier",
+    "reduce",
+    "reduce_window",
+];
 
 /// Whether a primitive's results come as a tuple.
 pub fn is_multiple(op: &Op, name: &str) -> bool {
@@ -42,11 +56,16 @@ fn results<'py>(py: Python<'py>, multiple: bool, out: Values) -> PyResult<Bound<
 /// bind(name, *operands, **params): the results of one primitive in the current trace.
 #[pyfunction]
 #[pyo3(signature = (name, /, *operands, **params))]
-pub fn bind<'py>(name: &Bound<'py, PyString>, operands: &Bound<'py, PyTuple>, params: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyAny>> {
+pub fn bind<'py>(
+    name: &Bound<'py, PyString>,
+    operands: &Bound<'py, PyTuple>,
+    params: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
     let py = name.py();
     let text = name.to_str()?;
     let flags = config::flags();
-    let xs: Values = operands.iter_borrowed().enumerate().map(|(i, x)| required(&x, flags, text, i)).collect::<PyResult<_>>()?;
+    let xs: Values =
+        operands.iter_borrowed().enumerate().map(|(i, x)| required(&x, flags, text, i)).collect::<PyResult<_>>()?;
     if params.is_none()
         && let Some(f) = Pw::from_name(text)
         && f.row().param.is_none()
@@ -78,9 +97,12 @@ pub fn bind<'py>(name: &Bound<'py, PyString>, operands: &Bound<'py, PyTuple>, pa
 pub fn elementwise<'py>(name: &Bound<'py, PyString>, operands: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
     let py = name.py();
     let text = name.to_str()?;
-    let Some(f) = Pw::from_name(text) else { return Err(PyTypeError::new_err(format!("no pointwise primitive is called {text}"))) };
+    let Some(f) = Pw::from_name(text) else {
+        return Err(PyTypeError::new_err(format!("no pointwise primitive is called {text}")));
+    };
     let flags = config::flags();
-    let xs: Values = operands.iter_borrowed().enumerate().map(|(i, x)| required(&x, flags, text, i)).collect::<PyResult<_>>()?;
+    let xs: Values =
+        operands.iter_borrowed().enumerate().map(|(i, x)| required(&x, flags, text, i)).collect::<PyResult<_>>()?;
     if xs.is_empty() {
         return Err(PyTypeError::new_err(format!("{text} needs an operand")));
     }
@@ -107,9 +129,15 @@ pub fn promote_dtypes_inexact<'py>(py: Python<'py>, xs: &Bound<'py, PyTuple>) ->
 #[pyfunction]
 #[pyo3(signature = (*xs))]
 pub fn promote_shapes<'py>(py: Python<'py>, xs: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyTuple>> {
-    promoted(py, xs, |v| ew::promote_shapes("operation", v.iter().cloned().collect(), config::flags().promotion(), &mut warn))
+    promoted(py, xs, |v| {
+        ew::promote_shapes("operation", v.iter().cloned().collect(), config::flags().promotion(), &mut warn)
+    })
 }
-fn promoted<'py>(py: Python<'py>, xs: &Bound<'py, PyTuple>, f: impl FnOnce(&[Value]) -> ferrax_ir::Res<Values>) -> PyResult<Bound<'py, PyTuple>> {
+fn promoted<'py>(
+    py: Python<'py>,
+    xs: &Bound<'py, PyTuple>,
+    f: impl FnOnce(&[Value]) -> ferrax_ir::Res<Values>,
+) -> PyResult<Bound<'py, PyTuple>> {
     if xs.is_empty() {
         return Ok(PyTuple::empty(py));
     }
@@ -135,7 +163,11 @@ fn operand_object<'py>(py: Python<'py>, v: Value) -> PyResult<Bound<'py, PyAny>>
 /// result_type(*xs): the dtype that the arguments (arrays, scalars, dtypes) are promoted to.
 #[pyfunction]
 #[pyo3(signature = (*xs, return_weak_type_flag=false))]
-pub fn result_type<'py>(py: Python<'py>, xs: &Bound<'py, PyTuple>, return_weak_type_flag: bool) -> PyResult<Bound<'py, PyAny>> {
+pub fn result_type<'py>(
+    py: Python<'py>,
+    xs: &Bound<'py, PyTuple>,
+    return_weak_type_flag: bool,
+) -> PyResult<Bound<'py, PyAny>> {
     let kinds = xs.iter().map(|x| kind_of(&x)).collect::<PyResult<Vec<_>>>()?;
     if kinds.is_empty() {
         return Err(PyValueError::new_err("at least one array or dtype is required"));
@@ -154,7 +186,9 @@ fn kind_of(x: &Bound<PyAny>) -> PyResult<(Dtype, bool)> {
     }
     // a Python scalar class is as weak as its instances
     let py = x.py();
-    let weak = x.is(py.get_type::<pyo3::types::PyInt>()) || x.is(py.get_type::<pyo3::types::PyFloat>()) || x.is(py.get_type::<pyo3::types::PyComplex>());
+    let weak = x.is(py.get_type::<pyo3::types::PyInt>())
+        || x.is(py.get_type::<pyo3::types::PyFloat>())
+        || x.is(py.get_type::<pyo3::types::PyComplex>());
     Ok((dtype::canonical(dtype::any(x)?), weak))
 }
 
@@ -174,7 +208,12 @@ pub fn broadcast_to<'py>(x: &Bound<'py, PyAny>, shape: &Bound<'py, PyAny>) -> Py
 /// asarray(x, dtype=None, copy=None, weak_type=None): an array of x's elements; nested lists and tuples are stacked by numpy.
 #[pyfunction]
 #[pyo3(signature = (x, dtype=None, copy=None, weak_type=None))]
-pub fn asarray<'py>(x: &Bound<'py, PyAny>, dtype: Option<&Bound<'py, PyAny>>, copy: Option<&Bound<'py, PyAny>>, weak_type: Option<bool>) -> PyResult<Bound<'py, PyAny>> {
+pub fn asarray<'py>(
+    x: &Bound<'py, PyAny>,
+    dtype: Option<&Bound<'py, PyAny>>,
+    copy: Option<&Bound<'py, PyAny>>,
+    weak_type: Option<bool>,
+) -> PyResult<Bound<'py, PyAny>> {
     let py = x.py();
     let flags = config::flags();
     let want = match dtype {
@@ -186,7 +225,9 @@ pub fn asarray<'py>(x: &Bound<'py, PyAny>, dtype: Option<&Bound<'py, PyAny>>, co
         let weak = weak_type.unwrap_or(want.is_none() && v.weak());
         if d == v.dtype() && weak == v.weak() {
             if copy.is_some_and(|c| c.is_truthy().unwrap_or(false)) {
-                let out = guarded(|| ferrax_ir::bind(&Op::Pointwise(Pointwise { f: Pw::Copy, y: 0 }), std::slice::from_ref(v)).py(py))?;
+                let out = guarded(|| {
+                    ferrax_ir::bind(&Op::Pointwise(Pointwise { f: Pw::Copy, y: 0 }), std::slice::from_ref(v)).py(py)
+                })?;
                 return wrap(py, promotion::one(out).py(py)?);
             }
             return Ok(x.clone());
@@ -212,11 +253,23 @@ fn nested(x: &Bound<PyAny>, want: Option<Dtype>) -> PyResult<Value> {
     }
     let np = dtype::numpy(py)?;
     let list = x.is_instance_of::<PyList>() || x.is_instance_of::<PyTuple>();
-    let made = if list && let Some(d) = want && d.num().is_some() && d != Dtype::BF16 { np.call_method1("asarray", (x, dtype::to_py(py, d)?))? } else { np.call_method1("asarray", (x,))? };
+    let made = if list
+        && let Some(d) = want
+        && d.num().is_some()
+        && d != Dtype::BF16
+    {
+        np.call_method1("asarray", (x, dtype::to_py(py, d)?))?
+    } else {
+        np.call_method1("asarray", (x,))?
+    };
     let given = made.getattr("dtype")?;
     let kind: char = given.getattr("kind")?.extract()?;
     if matches!(kind, 'O' | 'U' | 'S' | 'M' | 'm') {
-        return Err(PyTypeError::new_err(format!("Value '{}' with dtype {} is not a valid JAX array type. Only arrays of numeric types are supported by JAX.", x.str()?, given.str()?)));
+        return Err(PyTypeError::new_err(format!(
+            "Value '{}' with dtype {} is not a valid JAX array type. Only arrays of numeric types are supported by JAX.",
+            x.str()?,
+            given.str()?
+        )));
     }
     value::from_ndarray(&made, config::flags().x64())
 }
@@ -226,7 +279,11 @@ fn nested(x: &Bound<PyAny>, want: Option<Dtype>) -> PyResult<Value> {
 pub fn get_aval<'py>(x: &Bound<'py, PyAny>) -> PyResult<ShapedArray> {
     match value::aval_of(x)? {
         Some(a) => Ok(ShapedArray(a)),
-        None => Err(PyTypeError::new_err(format!("Argument '{}' of type {} is not a valid JAX type", x.str()?, value::type_text(x)))),
+        None => Err(PyTypeError::new_err(format!(
+            "Argument '{}' of type {} is not a valid JAX type",
+            x.str()?,
+            value::type_text(x)
+        ))),
     }
 }
 

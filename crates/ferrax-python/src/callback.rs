@@ -44,7 +44,10 @@ fn from_numpy(x: &Bound<PyAny>, a: &Aval, to: &mut [u8]) -> PyResult<()> {
     let py = x.py();
     let np = dtype::numpy(py)?;
     let x = np.call_method1("asarray", (x, dtype::to_py(py, a.dtype)?))?;
-    let x = np.call_method1("ascontiguousarray", (np.call_method1("broadcast_to", (x, PyTuple::new(py, a.shape.iter())?))?,))?;
+    let x = np.call_method1(
+        "ascontiguousarray",
+        (np.call_method1("broadcast_to", (x, PyTuple::new(py, a.shape.iter())?))?,),
+    )?;
     let x = if a.dtype == ferrax_ir::Dtype::BF16 { x.call_method1("view", ("uint16",))? } else { x };
     let fits = buffers::with_bytes(&x, |bytes| {
         if bytes.len() == to.len() {
@@ -52,7 +55,11 @@ fn from_numpy(x: &Bound<PyAny>, a: &Aval, to: &mut [u8]) -> PyResult<()> {
         }
         bytes.len() == to.len()
     })?;
-    if fits { Ok(()) } else { Err(PyRuntimeError::new_err(format!("a callback returned an array that is no {}", a.long()))) }
+    if fits {
+        Ok(())
+    } else {
+        Err(PyRuntimeError::new_err(format!("a callback returned an array that is no {}", a.long())))
+    }
 }
 
 impl HostFn for Call {
@@ -61,10 +68,16 @@ impl HostFn for Call {
             let run = || -> PyResult<()> {
                 let args = self.ins.iter().zip(ins).map(|(a, b)| to_numpy(py, a, b)).collect::<PyResult<Vec<_>>>()?;
                 // what a callback computes runs at once, whatever was current on this thread
-                let out = ferrax_ir::enter(ferrax_ir::cx::eval_root(), || self.f.bind(py).call1(PyTuple::new(py, args)?))?;
-                let out: Vec<Bound<PyAny>> = if out.is_none() { vec![] } else { out.try_iter()?.collect::<PyResult<_>>()? };
+                let out =
+                    ferrax_ir::enter(ferrax_ir::cx::eval_root(), || self.f.bind(py).call1(PyTuple::new(py, args)?))?;
+                let out: Vec<Bound<PyAny>> =
+                    if out.is_none() { vec![] } else { out.try_iter()?.collect::<PyResult<_>>()? };
                 if out.len() != self.outs.len() {
-                    return Err(PyRuntimeError::new_err(format!("a callback returned {} arrays where {} were promised", out.len(), self.outs.len())));
+                    return Err(PyRuntimeError::new_err(format!(
+                        "a callback returned {} arrays where {} were promised",
+                        out.len(),
+                        self.outs.len()
+                    )));
                 }
                 out.iter().zip(&self.outs).zip(outs).try_for_each(|((x, a), to)| from_numpy(x, a, to))
             };
@@ -78,10 +91,17 @@ fn explained(py: Python, e: PyErr) -> PyErr {
         return e;
     }
     let text = || -> PyResult<String> {
-        let lines: Vec<String> = py.import("traceback")?.call_method1("format_exception", (e.get_type(py), e.value(py), e.traceback(py)))?.extract()?;
+        let lines: Vec<String> = py
+            .import("traceback")?
+            .call_method1("format_exception", (e.get_type(py), e.value(py), e.traceback(py)))?
+            .extract()?;
         Ok(lines.concat())
     };
-    let out = named(py, "JaxRuntimeError", &format!("INTERNAL: CpuCallback error calling callback: {}", text().unwrap_or_else(|_| e.to_string())));
+    let out = named(
+        py,
+        "JaxRuntimeError",
+        &format!("INTERNAL: CpuCallback error calling callback: {}", text().unwrap_or_else(|_| e.to_string())),
+    );
     out.set_cause(py, Some(e));
     out
 }
@@ -110,9 +130,18 @@ pub fn callback<'py>(
 }
 
 /// The op that calls `fun`.
-pub fn op(fun: &Bound<PyAny>, kind: CallbackKind, ins: Vec<Aval>, outs: Vec<Aval>, ordered: bool, vmap_method: Option<&str>) -> Op {
+pub fn op(
+    fun: &Bound<PyAny>,
+    kind: CallbackKind,
+    ins: Vec<Aval>,
+    outs: Vec<Aval>,
+    ordered: bool,
+    vmap_method: Option<&str>,
+) -> Op {
     let f = Arc::new(fun.clone().unbind());
-    let make = move |ins: &[Aval], outs: &[Aval]| Arc::new(Call { f: f.clone(), ins: ins.to_vec(), outs: outs.to_vec() }) as Arc<dyn HostFn>;
+    let make = move |ins: &[Aval], outs: &[Aval]| {
+        Arc::new(Call { f: f.clone(), ins: ins.to_vec(), outs: outs.to_vec() }) as Arc<dyn HostFn>
+    };
     let callback = Callable { name: name_of(fun).into(), make: Arc::new(make) };
     Callback { kind, callback, ins, ordered, result_avals: outs, vmap_method: vmap_method.map(Into::into) }.into()
 }

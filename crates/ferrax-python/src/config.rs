@@ -39,8 +39,14 @@ const BITS: [(&str, u32); 9] = [
     ("jax_enable_checks", ENABLE_CHECKS),
 ];
 /// Flags whose values are words or objects.
-const OBJECTS: [&str; 6] =
-    ["jax_numpy_rank_promotion", "jax_numpy_dtype_promotion", "jax_num_cpu_devices", "jax_default_matmul_precision", "jax_default_device", "jax_platforms"];
+const OBJECTS: [&str; 6] = [
+    "jax_numpy_rank_promotion",
+    "jax_numpy_dtype_promotion",
+    "jax_num_cpu_devices",
+    "jax_default_matmul_precision",
+    "jax_default_device",
+    "jax_platforms",
+];
 
 static PROCESS: AtomicU32 = AtomicU32::new(THREEFRY_PARTITIONABLE);
 static PROCESS_OBJECTS: RwLock<[Option<Py<PyAny>>; 6]> = RwLock::new([const { None }; 6]);
@@ -103,7 +109,16 @@ impl Flags {
 fn bits_of(name: &str, value: &Bound<PyAny>) -> (u32, u32) {
     let is = |s: &str| value.extract::<String>().is_ok_and(|v| v == s);
     match name {
-        "jax_numpy_rank_promotion" => (RANK_WARN | RANK_RAISE, if is("raise") { RANK_RAISE } else if is("warn") { RANK_WARN } else { 0 }),
+        "jax_numpy_rank_promotion" => (
+            RANK_WARN | RANK_RAISE,
+            if is("raise") {
+                RANK_RAISE
+            } else if is("warn") {
+                RANK_WARN
+            } else {
+                0
+            },
+        ),
         "jax_numpy_dtype_promotion" => (STRICT, if is("strict") { STRICT } else { 0 }),
         _ => (0, 0),
     }
@@ -155,7 +170,11 @@ fn set(mask: u32, bits: u32) {
 }
 /// config_set_local(name, value): for this thread; None goes back to the process's value. Returns what was set for the thread before, or None.
 #[pyfunction]
-pub fn config_set_local<'py>(py: Python<'py>, name: &str, value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+pub fn config_set_local<'py>(
+    py: Python<'py>,
+    name: &str,
+    value: &Bound<'py, PyAny>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
     let (mask, bits) = LOCAL.get();
     if let Some((_, bit)) = BITS.iter().find(|b| b.0 == name) {
         let before = (mask & bit != 0).then_some(bits & bit != 0);

@@ -48,7 +48,14 @@ pub fn check(py: Python, name: &str, out: &[Value], flags: Flags) -> PyResult<()
     Ok(())
 }
 /// As `check` for a whole program: where a result is bad, runs it again equation by equation to name the one that made it.
-pub fn check_program(py: Python, name: &str, program: &Program, x: &[Value], out: &[Value], flags: Flags) -> PyResult<()> {
+pub fn check_program(
+    py: Python,
+    name: &str,
+    program: &Program,
+    x: &[Value],
+    out: &[Value],
+    flags: Flags,
+) -> PyResult<()> {
     let Err(whole) = check(py, &format!("jit({name})"), out, flags) else { return Ok(()) };
     let mut env: Vec<Value> = x.to_vec();
     for e in program.eqns() {

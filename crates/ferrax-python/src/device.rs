@@ -165,7 +165,11 @@ pub fn device_put<'py>(x: &Bound<'py, PyAny>, device: Option<&Bound<'py, PyAny>>
         return value::wrap(py, value::from_ndarray_on(x, flags.x64(), to.as_ref())?);
     }
     let Some(v) = value::operand(x, flags)? else {
-        return Err(PyTypeError::new_err(format!("Argument '{}' of type {} is not a valid JAX type", x.str()?, value::type_text(x))));
+        return Err(PyTypeError::new_err(format!(
+            "Argument '{}' of type {} is not a valid JAX type",
+            x.str()?,
+            value::type_text(x)
+        )));
     };
     match (v, to) {
         (Value::Lit(l), to) => {
@@ -188,7 +192,14 @@ pub fn wait(b: &Buffer) -> Res<()> {
     let waited = Python::attach(|py| py.detach(|| b.wait(tick).map(|_| ())));
     if waited.is_err() && ferrax::compiled::CANCEL.load(Ordering::Relaxed) {
         // an interrupt: what is queued ends at once, and the next run starts afresh
-        Python::attach(|py| py.detach(|| device::cpus().iter().chain(device::found_gpus()).try_for_each(|d| d.queue.drain(|| Ok::<(), Error>(())))))?;
+        Python::attach(|py| {
+            py.detach(|| {
+                device::cpus()
+                    .iter()
+                    .chain(device::found_gpus())
+                    .try_for_each(|d| d.queue.drain(|| Ok::<(), Error>(())))
+            })
+        })?;
         ferrax::compiled::CANCEL.store(false, Ordering::Relaxed);
     }
     waited
@@ -242,7 +253,9 @@ impl PyArray {
 /// live_arrays(): arrays are counted by reference and not listed, so that making one costs nothing more.
 #[pyfunction]
 pub fn live_arrays() -> PyResult<()> {
-    Err(pyo3::exceptions::PyNotImplementedError::new_err("ferrax keeps no list of live arrays; gc.get_referrers or tracemalloc show who holds one"))
+    Err(pyo3::exceptions::PyNotImplementedError::new_err(
+        "ferrax keeps no list of live arrays; gc.get_referrers or tracemalloc show who holds one",
+    ))
 }
 /// clear_caches(): forgets compiled primitives and the traces of every jitted function.
 #[pyfunction]

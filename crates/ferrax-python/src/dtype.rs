@@ -110,7 +110,10 @@ pub fn exact(x: &Bound<PyAny>) -> PyResult<Dtype> {
     if x.eq(to_py(py, Dtype::Float0)?)? {
         return Ok(Dtype::Float0);
     }
-    Err(PyTypeError::new_err(format!("dtype {} is not a valid JAX array type. Only arrays of numeric types are supported by JAX.", x.str()?)))
+    Err(PyTypeError::new_err(format!(
+        "dtype {} is not a valid JAX array type. Only arrays of numeric types are supported by JAX.",
+        x.str()?
+    )))
 }
 /// The default dtype of a Python scalar class.
 fn of_scalar_class(py: Python, x: &Bound<PyAny>) -> Option<Dtype> {

@@ -81,7 +81,11 @@ pub fn guarded<T>(f: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
                 Ok(e) => return Python::attach(|py| Err(to_py(py, *e))),
                 Err(p) => p,
             };
-            let text = p.downcast_ref::<String>().cloned().or_else(|| p.downcast_ref::<&str>().map(|s| s.to_string())).unwrap_or_default();
+            let text = p
+                .downcast_ref::<String>()
+                .cloned()
+                .or_else(|| p.downcast_ref::<&str>().map(|s| s.to_string()))
+                .unwrap_or_default();
             Err(PyRuntimeError::new_err(format!("internal error in ferrax, please report it: {text}")))
         }
     }

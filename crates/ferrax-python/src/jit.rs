@@ -12,6 +12,7 @@
 //! INVARIANT: on a hit no Python code runs, unless an argument's own class defines how it is taken apart. The cache is not locked
 //! while Python runs. A trace that captured tracers belongs to its caller and is not kept.
 mod stages;
+mod structure;
 
 pub use stages::{PyCompiled, PyJit, PyLowered, PyTraced};
 
@@ -32,13 +33,14 @@ use ferrax_ir::effects::Name;
 use ferrax_ir::ops::call::Call;
 use ferrax_ir::program::{Fx, Program};
 use ferrax_ir::value::{Value, Values};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
+use structure::{Slot, Structure, hashable, paths};
 
 /// What the user asked of `jit`.
 pub struct Options {
@@ -78,19 +80,6 @@ struct Cache {
 const MAX_STRUCTURES: usize = 256;
 const MAX_VARIANTS: usize = 1024;
 
-/// How the arguments are put together: all of a signature but the types of the leaves.
-struct Structure {
-    n_positional: usize,
-    /// Sorted.
-    names: Vec<Py<PyString>>,
-    /// One for each argument, positional ones first, keywords in the order of `names`.
-    slots: Vec<Slot>,
-    variants: Mutex<Variants>,
-}
-enum Slot {
-    Dynamic { def: TreeDef, donated: bool },
-    Static(Py<PyAny>),
-}
 #[derive(Default)]
 struct Variants {
     map: HashMap<u64, Vec<Arc<Variant>>, BuildHasherDefault<Fx>>,
@@ -266,7 +255,12 @@ impl Jit {
             slot(args.get(*i), is(&self.options.static_argnames), is(&self.options.donate_argnames))?;
         }
         let _ = py;
-        Ok(Structure { n_positional: n, names: names.into_iter().map(|n| n.0.unbind()).collect(), slots, variants: Mutex::default() })
+        Ok(Structure {
+            n_positional: n,
+            names: names.into_iter().map(|n| n.0.unbind()).collect(),
+            slots,
+            variants: Mutex::default(),
+        })
     }
 
     // ---- values ----
@@ -279,7 +273,9 @@ impl Jit {
                 Err(_) => match operand(x, flags) {
                     Ok(Some(v)) => v,
                     Ok(None) => return Err(self.bad_argument(py, flat, i)),
-                    Err(e) if e.is_instance_of::<pyo3::exceptions::PyOverflowError>(py) => return Err(self.overflow(py, flat, i)),
+                    Err(e) if e.is_instance_of::<pyo3::exceptions::PyOverflowError>(py) => {
+                        return Err(self.overflow(py, flat, i));
+                    }
                     Err(e) => return Err(e),
                 },
             });
@@ -287,7 +283,10 @@ impl Jit {
         Ok(out)
     }
     fn path(&self, py: Python, flat: &Flat, i: usize) -> String {
-        paths(py, &self.function, &flat.structure, &flat.leaves).ok().and_then(|p| p.get(i).cloned()).unwrap_or_else(|| format!("leaf {i}"))
+        paths(py, &self.function, &flat.structure, &flat.leaves)
+            .ok()
+            .and_then(|p| p.get(i).cloned())
+            .unwrap_or_else(|| format!("leaf {i}"))
     }
     fn bad_argument(&self, py: Python, flat: &Flat, i: usize) -> PyErr {
         PyTypeError::new_err(format!(
@@ -348,17 +347,29 @@ impl Jit {
         let differs = |v: &Arc<Variant>| v.ins.iter().zip(ins).position(|(a, b)| a != b);
         let nearest = old.iter().filter_map(|v| differs(v).map(|i| (i, v))).max_by_key(|d| d.0);
         let why = match (nearest, old.is_empty()) {
-            (Some((i, v)), _) => format!("argument {} has type {:?}, earlier traces had {:?}", self.path(py, flat, i), ins[i], v.ins[i]),
-            (None, true) if lock(&self.cache).structures.len() > 1 => "the arguments' structure, or a static argument, was not seen before".into(),
+            (Some((i, v)), _) => {
+                format!("argument {} has type {:?}, earlier traces had {:?}", self.path(py, flat, i), ins[i], v.ins[i])
+            }
+            (None, true) if lock(&self.cache).structures.len() > 1 => {
+                "the arguments' structure, or a static argument, was not seen before".into()
+            }
             (None, true) => "the function was not called before".into(),
             (None, false) => "the configuration or the named axes in scope have changed".into(),
         };
         let logging = py.import("logging")?.call_method1("getLogger", ("ferrax",))?;
-        logging.call_method1("warning", (format!("TRACING CACHE MISS of {}: {why}", describe(self.function.bind(py))),))?;
+        logging
+            .call_method1("warning", (format!("TRACING CACHE MISS of {}: {why}", describe(self.function.bind(py))),))?;
         Ok(())
     }
     /// Runs the Python function on tracers.
-    pub fn trace(&self, py: Python, flat: &Flat, ins: Vec<Aval>, flags: Flags, axes: Vec<(Name, usize)>) -> PyResult<Variant> {
+    pub fn trace(
+        &self,
+        py: Python,
+        flat: &Flat,
+        ins: Vec<Aval>,
+        flags: Flags,
+        axes: Vec<(Name, usize)>,
+    ) -> PyResult<Variant> {
         let f = self.function.bind(py);
         let started = flags.log_compiles().then(std::time::Instant::now);
         let structure = &flat.structure;
@@ -374,7 +385,11 @@ impl Jit {
                 let flags = config::flags();
                 let values = leaves.iter().map(|x| {
                     operand(x, flags)?.ok_or_else(|| {
-                        PyTypeError::new_err(format!("function {} traced for jit returned a value of type {}, which is not a valid JAX type", describe(f), type_text(x)))
+                        PyTypeError::new_err(format!(
+                            "function {} traced for jit returned a value of type {}, which is not a valid JAX type",
+                            describe(f),
+                            type_text(x)
+                        ))
                     })
                 });
                 let values = values.collect::<PyResult<Values>>()?;
@@ -384,7 +399,11 @@ impl Jit {
             run().map_err(from_py)
         };
         let traced = {
-            let (function, structure, leaves) = (self.function.clone_ref(py), structure.clone(), flat.leaves.iter().map(|x| x.clone().unbind()).collect::<Vec<_>>());
+            let (function, structure, leaves) = (
+                self.function.clone_ref(py),
+                structure.clone(),
+                flat.leaves.iter().map(|x| x.clone().unbind()).collect::<Vec<_>>(),
+            );
             let lazy = move || {
                 Python::attach(|py| {
                     let leaves: Vec<Bound<PyAny>> = leaves.iter().map(|x| x.bind(py).clone()).collect();
@@ -398,7 +417,10 @@ impl Jit {
         let Some(out_def) = out_def else { return Err(PyTypeError::new_err("the function was not traced to its end")) };
         if let Some(t) = started {
             let logging = py.import("logging")?.call_method1("getLogger", ("ferrax",))?;
-            logging.call_method1("warning", (format!("Finished tracing {} for jit in {:.6} sec", self.name, t.elapsed().as_secs_f64()),))?;
+            logging.call_method1(
+                "warning",
+                (format!("Finished tracing {} for jit in {:.6} sec", self.name, t.elapsed().as_secs_f64()),),
+            )?;
         }
         let mut donated: Vec<bool> = vec![];
         if structure.slots.iter().any(|s| matches!(s, Slot::Dynamic { donated: true, .. })) {
@@ -431,120 +453,6 @@ fn hash_type(v: &Value, h: &mut Fx) {
     v.shape().iter().for_each(|n| h.write_usize(*n));
 }
 
-/// A static argument must be hashable.
-fn hashable(x: &Bound<PyAny>) -> PyResult<()> {
-    match x.hash() {
-        Ok(_) => Ok(()),
-        Err(e) => {
-            let py = x.py();
-            Err(PyValueError::new_err(format!(
-                "Non-hashable static arguments are not supported. An error occurred while trying to hash an object of type {}, {}. The error was:\n{}: {}\n",
-                type_text(x),
-                x.repr().map(|r| r.to_string()).unwrap_or_default(),
-                e.get_type(py).name().map(|n| n.to_string()).unwrap_or_default(),
-                e.value(py)
-            )))
-        }
-    }
-}
-
-impl Structure {
-    /// Whether the arguments of a call have this structure; if so, their leaves.
-    fn matches<'py>(&self, py: Python<'py>, args: &Args<'_, 'py>, leaves: &mut Leaves<'py>) -> PyResult<bool> {
-        if args.n_positional() != self.n_positional || args.n_keywords() != self.names.len() {
-            return Ok(false);
-        }
-        for (i, slot) in self.slots.iter().enumerate() {
-            let x = if i < self.n_positional {
-                args.get(i)
-            } else {
-                let Some(names) = args.names() else { return Ok(false) };
-                let want = self.names[i - self.n_positional].bind(py);
-                let found = names.iter_borrowed().position(|n| n.is(want) || n.as_any().eq(want).unwrap_or(false));
-                match found {
-                    Some(k) => args.get(self.n_positional + k),
-                    None => return Ok(false),
-                }
-            };
-            let same = match slot {
-                Slot::Dynamic { def, .. } => def.match_leaves(&x, leaves)?,
-                Slot::Static(v) => same_static(v.bind(py), &x)?,
-            };
-            if !same {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-    fn equal(&self, py: Python, o: &Structure) -> PyResult<bool> {
-        if self.n_positional != o.n_positional || self.names.len() != o.names.len() || self.slots.len() != o.slots.len() {
-            return Ok(false);
-        }
-        for (a, b) in self.names.iter().zip(&o.names) {
-            if !a.bind(py).as_any().eq(b.bind(py))? {
-                return Ok(false);
-            }
-        }
-        for (a, b) in self.slots.iter().zip(&o.slots) {
-            let same = match (a, b) {
-                (Slot::Dynamic { def: a, .. }, Slot::Dynamic { def: b, .. }) => a.equal(py, b)?,
-                (Slot::Static(a), Slot::Static(b)) => same_static(a.bind(py), b.bind(py))?,
-                _ => false,
-            };
-            if !same {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-    /// The arguments put together again from leaves and static values.
-    fn arguments<'py>(&self, py: Python<'py>, leaves: &mut dyn Iterator<Item = PyResult<Bound<'py, PyAny>>>) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
-        let all: Vec<Bound<'py, PyAny>> = leaves.collect::<PyResult<_>>()?;
-        let mut leaves = all.into_iter();
-        let mut items = Vec::with_capacity(self.slots.len());
-        for s in &self.slots {
-            items.push(match s {
-                Slot::Dynamic { def, .. } => def.unflatten(py, &mut leaves)?,
-                Slot::Static(v) => v.bind(py).clone(),
-            });
-        }
-        let keywords = PyDict::new(py);
-        for (name, x) in self.names.iter().zip(items.drain(self.n_positional..)) {
-            keywords.set_item(name, x)?;
-        }
-        Ok((PyTuple::new(py, items)?, keywords))
-    }
-}
-/// Static arguments are the same if they are of one class and equal.
-fn same_static(a: &Bound<PyAny>, b: &Bound<PyAny>) -> PyResult<bool> {
-    if a.is(b) {
-        return Ok(true);
-    }
-    if !a.get_type().is(b.get_type()) {
-        return Ok(false);
-    }
-    hashable(b)?;
-    a.eq(b)
-}
-
-/// The path of each leaf, by the function's own parameter names.
-fn paths(py: Python, function: &Py<PyAny>, structure: &Structure, leaves: &[Bound<PyAny>]) -> PyResult<Vec<String>> {
-    let mut it = leaves.iter().cloned();
-    let mut items: Vec<Bound<PyAny>> = vec![];
-    for s in &structure.slots {
-        items.push(match s {
-            Slot::Dynamic { def, .. } => def.unflatten(py, &mut it)?,
-            // a static argument has no leaves
-            Slot::Static(_) => PyTuple::empty(py).into_any(),
-        });
-    }
-    let keywords = PyDict::new(py);
-    for (name, x) in structure.names.iter().zip(items.drain(structure.n_positional..)) {
-        keywords.set_item(name, x)?;
-    }
-    py.import("ferrax._flat")?.getattr("argument_names")?.call1((function, PyTuple::new(py, items)?, keywords))?.extract()
-}
-
 impl Variants {
     /// Adds a trace; returns what had to go.
     fn insert(&mut self, key: u64, v: Arc<Variant>) -> Vec<Arc<Variant>> {
@@ -574,18 +482,27 @@ impl Variant {
     #[inline]
     fn fits(&self, values: &[Value]) -> bool {
         self.ins.len() == values.len()
-            && self.ins.iter().zip(values).all(|(a, v)| a.dtype == v.dtype() && a.weak == v.weak() && *a.shape == *v.shape() && a.tape == v.tape())
+            && self.ins.iter().zip(values).all(|(a, v)| {
+                a.dtype == v.dtype() && a.weak == v.weak() && *a.shape == *v.shape() && a.tape == v.tape()
+            })
     }
     /// The outputs for these leaves: run here and now, or bound as one equation where something is traced.
     pub fn run(&self, py: Python, jit: &Jit, values: Values) -> PyResult<Values> {
-        let traced = !ferrax_ir::cx::at_root() || values.iter().any(Value::is_tracer) || self.consts.iter().any(Value::is_tracer);
-        let all: Values = if self.consts.is_empty() { values } else { self.consts.iter().cloned().chain(values).collect() };
+        let traced = !ferrax_ir::cx::at_root()
+            || values.iter().any(Value::is_tracer)
+            || self.consts.iter().any(Value::is_tracer);
+        let all: Values =
+            if self.consts.is_empty() { values } else { self.consts.iter().cloned().chain(values).collect() };
         if traced {
             if jit.options.inline {
                 return ferrax_ir::current().inline(&self.program, &all).py(py);
             }
             let op = self.call.get_or_init(|| {
-                let open = if self.program.n_consts() == 0 { self.program.clone() } else { Arc::new(self.program.with_consts(0)) };
+                let open = if self.program.n_consts() == 0 {
+                    self.program.clone()
+                } else {
+                    Arc::new(self.program.with_consts(0))
+                };
                 Call { inline: false, keep_unused: jit.options.keep_unused, ..Call::new(&jit.name, open) }.into()
             });
             return ferrax_ir::bind(op, &all).py(py);
@@ -653,7 +570,8 @@ pub fn jit<'py>(
         }
         _ => None,
     };
-    let options = Options { static_argnums, static_argnames, donate_argnums, donate_argnames, keep_unused, inline, device };
+    let options =
+        Options { static_argnums, static_argnames, donate_argnums, donate_argnames, keep_unused, inline, device };
     let out = vectorcall::new(py, Jit::new(fun, options))?;
     // as functools.wraps
     for name in ["__module__", "__name__", "__qualname__", "__doc__", "__annotations__"] {
@@ -676,7 +594,11 @@ pub fn types_of(leaves: &[Bound<PyAny>]) -> PyResult<Vec<Aval>> {
         .iter()
         .map(|x| match value::aval_of(x)? {
             Some(a) => Ok(a),
-            None => Err(PyTypeError::new_err(format!("Argument '{}' of type {} is not a valid JAX type", x.str()?, type_text(x)))),
+            None => Err(PyTypeError::new_err(format!(
+                "Argument '{}' of type {} is not a valid JAX type",
+                x.str()?,
+                type_text(x)
+            ))),
         })
         .collect()
 }

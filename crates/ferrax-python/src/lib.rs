@@ -43,13 +43,19 @@ mod core {
     #[pymodule_export]
     use crate::aval::ShapedArray;
     #[pymodule_export]
-    use crate::bind::{asarray, bind, broadcast_to, elementwise, get_aval, promote_dtypes, promote_dtypes_inexact, promote_shapes, result_type};
+    use crate::bind::{
+        asarray, bind, broadcast_to, elementwise, get_aval, promote_dtypes, promote_dtypes_inexact, promote_shapes,
+        result_type,
+    };
     #[pymodule_export]
     use crate::callback::callback;
     #[pymodule_export]
     use crate::config::{config_get, config_set, config_set_local};
     #[pymodule_export]
-    use crate::device::{PyDevice, clear_caches, default_backend, device_put, devices, effects_barrier, live_arrays, process_count, process_index};
+    use crate::device::{
+        PyDevice, clear_caches, default_backend, device_put, devices, effects_barrier, live_arrays, process_count,
+        process_index,
+    };
     #[pymodule_export]
     use crate::dtype::KeyDtype;
     #[pymodule_export]
@@ -60,17 +66,20 @@ mod core {
     use crate::program::{Jaxpr, JaxprEqn, Literal, PyProgram, Var, eval_program};
     #[pymodule_export]
     use crate::transforms::{
-        PyLinear, _linear_flatten, _linear_unflatten, axis_size, checkpoint, custom_jvp_call, custom_vjp_call, eval_context, jvp, linear_transpose, linearize,
-        make_program, pmap, vmap,
+        _linear_flatten, _linear_unflatten, PyLinear, axis_size, checkpoint, custom_jvp_call, custom_vjp_call,
+        eval_context, jvp, linear_transpose, linearize, make_program, pmap, vmap,
+    };
+    #[pymodule_export]
+    use crate::tree::PyTreeDef;
+    #[pymodule_export]
+    use crate::tree::functions::{
+        flatten_one_level, flatten_one_level_with_keys, tree_flatten, tree_flatten_with_path, tree_leaves, tree_map,
+        tree_structure, tree_unflatten, treedef_is_leaf, treedef_tuple,
     };
     #[pymodule_export]
     use crate::tree::keys::{DictKey, FlattenedIndexKey, GetAttrKey, SequenceKey};
     #[pymodule_export]
     use crate::tree::registry::{is_tree_node, register_dataclass, register_pytree_node};
-    #[pymodule_export]
-    use crate::tree::{
-        PyTreeDef, flatten_one_level, flatten_one_level_with_keys, tree_flatten, tree_flatten_with_path, tree_leaves, tree_map, tree_structure, tree_unflatten, treedef_is_leaf, treedef_tuple,
-    };
     use pyo3::prelude::*;
 
     #[pymodule_init]
@@ -81,7 +90,13 @@ mod core {
         // older and shorter names of the classes
         m.add("Program", m.getattr("ClosedJaxpr")?)?;
         let linear = m.getattr("Linear")?;
-        register_pytree_node(m.py(), &linear, m.getattr("_linear_flatten")?.unbind(), m.getattr("_linear_unflatten")?.unbind(), None)
+        register_pytree_node(
+            m.py(),
+            &linear,
+            m.getattr("_linear_flatten")?.unbind(),
+            m.getattr("_linear_unflatten")?.unbind(),
+            None,
+        )
     }
 }
 

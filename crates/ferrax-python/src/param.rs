@@ -76,8 +76,16 @@ impl CallableValue for Bound<'_, PyAny> {
 }
 
 /// The classes whose members stand in parameters, by the names programs print.
-const ENUMS: [&str; 8] =
-    ["GatherScatterMode", "RandomAlgorithm", "RoundingMethod", "Precision", "DotAlgorithm", "DotAlgorithmPreset", "FftType", "AccuracyMode"];
+const ENUMS: [&str; 8] = [
+    "GatherScatterMode",
+    "RandomAlgorithm",
+    "RoundingMethod",
+    "Precision",
+    "DotAlgorithm",
+    "DotAlgorithmPreset",
+    "FftType",
+    "AccuracyMode",
+];
 
 fn enumeration(x: &Bound<PyAny>) -> PyResult<Option<(&'static str, Arc<str>)>> {
     let class = x.get_type();
@@ -109,10 +117,12 @@ pub fn to_py<'py>(py: Python<'py>, p: &Param) -> PyResult<Bound<'py, PyAny>> {
         Param::Float(x) => x.into_pyobject(py)?.into_any(),
         Param::Str(s) => PyString::new(py, s).into_any(),
         Param::Dtype(d) => dtype::to_py(py, *d)?.clone(),
-        Param::Enum(class, member) => match py.import("ferrax.lax").and_then(|m| m.getattr(*class)).and_then(|c| c.getattr(&**member)) {
-            Ok(v) => v,
-            Err(_) => PyString::new(py, &format!("{class}.{member}")).into_any(),
-        },
+        Param::Enum(class, member) => {
+            match py.import("ferrax.lax").and_then(|m| m.getattr(*class)).and_then(|c| c.getattr(&**member)) {
+                Ok(v) => v,
+                Err(_) => PyString::new(py, &format!("{class}.{member}")).into_any(),
+            }
+        }
         Param::Tuple(v) => PyTuple::new(py, v.iter().map(|p| to_py(py, p)).collect::<PyResult<Vec<_>>>()?)?.into_any(),
         Param::Struct(class, fields) => {
             let d = PyDict::new(py);

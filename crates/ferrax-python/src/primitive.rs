@@ -51,11 +51,20 @@ impl PyPrimitive {
         false
     }
     #[pyo3(signature = (*operands, **params))]
-    fn bind<'py>(&self, py: Python<'py>, operands: &Bound<'py, PyTuple>, params: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyAny>> {
+    fn bind<'py>(
+        &self,
+        py: Python<'py>,
+        operands: &Bound<'py, PyTuple>,
+        params: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         crate::bind::bind(&pyo3::types::PyString::new(py, &self.name), operands, params)
     }
     /// (functions, parameters) to bind with: the functions are among the parameters here.
-    fn get_bind_params<'py>(&self, py: Python<'py>, params: &Bound<'py, PyDict>) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyDict>)> {
+    fn get_bind_params<'py>(
+        &self,
+        py: Python<'py>,
+        params: &Bound<'py, PyDict>,
+    ) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyDict>)> {
         Ok((PyList::empty(py), params.copy()?))
     }
     fn __str__(&self) -> &str {
@@ -67,7 +76,10 @@ impl PyPrimitive {
     fn __eq__(&self, o: &Bound<PyAny>) -> bool {
         match o.cast::<PyPrimitive>() {
             Ok(p) => p.get().name == self.name,
-            Err(_) => !o.is_instance_of::<pyo3::types::PyString>() && o.getattr("name").and_then(|n| n.extract::<String>()).is_ok_and(|n| n == self.name),
+            Err(_) => {
+                !o.is_instance_of::<pyo3::types::PyString>()
+                    && o.getattr("name").and_then(|n| n.extract::<String>()).is_ok_and(|n| n == self.name)
+            }
         }
     }
     fn __hash__(&self, py: Python) -> PyResult<isize> {
@@ -95,7 +107,13 @@ pub fn find(name: &str) -> Option<Arc<Foreign>> {
 /// `abstract_eval(*avals, **params)` gives the outputs' types, `impl(*arrays, **params)` the outputs; `rules(kind)` gives the rule for
 /// "jvp", "transpose" or "batching" that is registered now, or None.
 #[pyfunction]
-pub fn register_primitive(name: &str, multiple_results: bool, abstract_eval: Py<PyAny>, r#impl: Py<PyAny>, rules: Py<PyAny>) -> PyResult<()> {
+pub fn register_primitive(
+    name: &str,
+    multiple_results: bool,
+    abstract_eval: Py<PyAny>,
+    r#impl: Py<PyAny>,
+    rules: Py<PyAny>,
+) -> PyResult<()> {
     if Op::names().contains(&name) {
         return Err(PyValueError::new_err(format!("there is a primitive called {name} already")));
     }
@@ -135,11 +153,17 @@ impl Foreign {
         let params = params.map_or_else(|| Ok(PyDict::new(py)), |d| d.copy())?;
         let opaque: Opaque = Arc::new(Given(params.unbind()));
         let (me, p) = (self.clone(), opaque.clone());
-        let implementation = Fun::user(self.name, move |x| Python::attach(|py| me.evaluate(py, &p, x).map_err(from_py)));
+        let implementation =
+            Fun::user(self.name, move |x| Python::attach(|py| me.evaluate(py, &p, x).map_err(from_py)));
         let ins = x.iter().map(Value::aval).collect();
         Ok(foreign::Foreign { definition: self.clone(), opaque, ins, implementation }.into())
     }
-    pub fn bind<'py>(self: &Arc<Self>, py: Python<'py>, xs: Values, params: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyAny>> {
+    pub fn bind<'py>(
+        self: &Arc<Self>,
+        py: Python<'py>,
+        xs: Values,
+        params: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let op = self.op(&xs, params, py)?;
         let out = ferrax_ir::bind(&op, &xs).py(py)?;
         if self.multiple {
@@ -176,7 +200,10 @@ impl Foreign {
             Some(t) => wrap(py, t.clone()),
             None => zero.call1((ShapedArray(v.aval().tangent().unwrap_or_else(|| v.aval())),)),
         });
-        let args = (PyTuple::new(py, wrap_all(py, x.iter().cloned())?)?, PyTuple::new(py, tangents.collect::<PyResult<Vec<_>>>()?)?);
+        let args = (
+            PyTuple::new(py, wrap_all(py, x.iter().cloned())?)?,
+            PyTuple::new(py, tangents.collect::<PyResult<Vec<_>>>()?)?,
+        );
         let (y, dy) = rule.call(args, Some(given(p, py)?))?.extract::<(Bound<PyAny>, Bound<PyAny>)>()?;
         let y = all_required(PyList::new(py, self.listed(y)?)?.as_any(), self.name)?;
         Ok((y, self.listed(dy)?.iter().map(|t| tangent(t, &zero, self.name)).collect::<PyResult<_>>()?))
@@ -190,7 +217,11 @@ impl Foreign {
             None => zero.call1((py.None(),)),
         });
         let cts = cts.collect::<PyResult<Vec<_>>>()?;
-        let first = if self.multiple { PyList::new(py, cts)?.into_any() } else { cts.into_iter().next().unwrap_or_else(|| py.None().into_bound(py)) };
+        let first = if self.multiple {
+            PyList::new(py, cts)?.into_any()
+        } else {
+            cts.into_iter().next().unwrap_or_else(|| py.None().into_bound(py))
+        };
         let mut args = vec![first];
         for a in x {
             args.push(match a {
@@ -201,7 +232,12 @@ impl Foreign {
         let out = rule.call(PyTuple::new(py, args)?, Some(given(p, py)?))?;
         let out: Vec<Bound<PyAny>> = out.try_iter()?.collect::<PyResult<_>>()?;
         if out.len() != x.len() {
-            return Err(PyTypeError::new_err(format!("the transpose rule of {} returned {} cotangents for {} operands", self.name, out.len(), x.len())));
+            return Err(PyTypeError::new_err(format!(
+                "the transpose rule of {} returned {} cotangents for {} operands",
+                self.name,
+                out.len(),
+                x.len()
+            )));
         }
         out.iter().zip(x).map(|(t, a)| if a.is_linear() { tangent(t, &zero, self.name) } else { Ok(None) }).collect()
     }
@@ -210,7 +246,11 @@ impl Foreign {
         let args = (PyTuple::new(py, wrap_all(py, x.iter().cloned())?)?, PyTuple::new(py, d)?);
         let (y, dims) = rule.call(args, Some(given(p, py)?))?.extract::<(Bound<PyAny>, Bound<PyAny>)>()?;
         let y = all_required(PyList::new(py, self.listed(y)?)?.as_any(), self.name)?;
-        let dims = if self.multiple && dims.try_iter().is_ok() { dims.extract::<Vec<Option<usize>>>()? } else { vec![dims.extract()?; y.len()] };
+        let dims = if self.multiple && dims.try_iter().is_ok() {
+            dims.extract::<Vec<Option<usize>>>()?
+        } else {
+            vec![dims.extract()?; y.len()]
+        };
         Ok((y, dims.into_iter().collect()))
     }
 }
@@ -234,7 +274,8 @@ impl Definition for Foreign {
             let Ok(d) = given(p, py) else { return vec![] };
             let one = |(k, v): (Bound<PyAny>, Bound<PyAny>)| {
                 let key: &'static str = leaked(&k.str().map(|s| s.to_string()).unwrap_or_default());
-                let shown = param::from_py(key, &v).unwrap_or_else(|_| Param::Str(v.repr().map(|r| r.to_string()).unwrap_or_default().into()));
+                let shown = param::from_py(key, &v)
+                    .unwrap_or_else(|_| Param::Str(v.repr().map(|r| r.to_string()).unwrap_or_default().into()));
                 (key, shown, Show::always)
             };
             ferrax_ir::param::order(d.iter().map(one).collect())
@@ -251,7 +292,10 @@ impl Definition for Foreign {
         Python::attach(|py| {
             let run = || -> PyResult<Avals> {
                 if self.abstract_eval.bind(py).is_none() {
-                    return Err(PyNotImplementedError::new_err(format!("Abstract evaluation for '{}' not implemented", self.name)));
+                    return Err(PyNotImplementedError::new_err(format!(
+                        "Abstract evaluation for '{}' not implemented",
+                        self.name
+                    )));
                 }
                 let types = x.iter().map(|a| Bound::new(py, ShapedArray(a.clone()))).collect::<PyResult<Vec<_>>>()?;
                 let out = self.call(&self.abstract_eval, p, PyTuple::new(py, types)?)?;
@@ -276,7 +320,9 @@ impl Definition for Foreign {
             let (program, consts) = match traced {
                 Ok(t) => t,
                 Err(Error::Host(e)) => match e.downcast::<PyErr>() {
-                    Ok(e) if e.get_type(py).name().is_ok_and(|n| n.to_string().starts_with("Tracer")) => return self.called(py, p, ins),
+                    Ok(e) if e.get_type(py).name().is_ok_and(|n| n.to_string().starts_with("Tracer")) => {
+                        return self.called(py, p, ins);
+                    }
                     Ok(e) => return Err(from_py(*e)),
                     Err(e) => return Err(Error::Host(e)),
                 },
@@ -284,7 +330,10 @@ impl Definition for Foreign {
             };
             match &consts[..] {
                 [] => Ok(Arc::new(program)),
-                _ => Err(Error::not_implemented(format!("the implementation of {} closes over arrays; pass them as operands", self.name))),
+                _ => Err(Error::not_implemented(format!(
+                    "the implementation of {} closes over arrays; pass them as operands",
+                    self.name
+                ))),
             }
         })
     }
@@ -293,14 +342,16 @@ impl Foreign {
     /// A program of one call back into Python.
     fn called(&self, py: Python, p: &Opaque, ins: &[Aval]) -> Res<Arc<Program>> {
         let outs = Definition::infer(self, p, ins)?;
-        let (f, params, multiple) = (self.implementation.clone_ref(py), given(p, py).map_err(from_py)?.clone().unbind(), self.multiple);
+        let (f, params, multiple) =
+            (self.implementation.clone_ref(py), given(p, py).map_err(from_py)?.clone().unbind(), self.multiple);
         let run = move |args: &Bound<PyTuple>| -> PyResult<Py<PyAny>> {
             let py = args.py();
             let out = f.bind(py).call(args, Some(params.bind(py)))?;
             Ok(if multiple { out.unbind() } else { PyTuple::new(py, [out])?.into_any().unbind() })
         };
         let f = pyo3::types::PyCFunction::new_closure(py, None, None, move |args, _| run(args)).map_err(from_py)?;
-        let op = crate::callback::op(f.as_any(), CallbackKind::Pure, ins.to_vec(), outs.to_vec(), false, Some("sequential"));
+        let op =
+            crate::callback::op(f.as_any(), CallbackKind::Pure, ins.to_vec(), outs.to_vec(), false, Some("sequential"));
         let (program, _) = ferrax_transform::make_program(&|x| ferrax_ir::bind(&op, x), ins)?;
         Ok(Arc::new(program))
     }
@@ -311,5 +362,9 @@ fn leaked(s: &str) -> &'static str {
     if let Some(n) = NAMES.read().unwrap_or_else(|e| e.into_inner()).get(s) {
         return n;
     }
-    NAMES.write().unwrap_or_else(|e| e.into_inner()).entry(s.into()).or_insert_with(|| Box::leak(s.to_string().into_boxed_str()))
+    NAMES
+        .write()
+        .unwrap_or_else(|e| e.into_inner())
+        .entry(s.into())
+        .or_insert_with(|| Box::leak(s.to_string().into_boxed_str()))
 }

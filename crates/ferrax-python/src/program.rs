@@ -46,7 +46,11 @@ impl PyProgram {
         let consts = all_required(consts, "ClosedJaxpr")?.into_vec();
         let p = &jaxpr.get().0;
         if consts.len() != p.n_consts() {
-            return Err(PyValueError::new_err(format!("a program of {} captured values was given {}", p.n_consts(), consts.len())));
+            return Err(PyValueError::new_err(format!(
+                "a program of {} captured values was given {}",
+                p.n_consts(),
+                consts.len()
+            )));
         }
         Ok(PyProgram { program: p.clone(), consts })
     }
@@ -113,7 +117,9 @@ impl PyProgram {
     fn __eq__(&self, o: &Bound<PyAny>) -> bool {
         o.cast::<PyProgram>().is_ok_and(|o| {
             let o = o.get();
-            self.program == o.program && self.consts.len() == o.consts.len() && self.consts.iter().zip(&o.consts).all(|(a, b)| a.id() == b.id())
+            self.program == o.program
+                && self.consts.len() == o.consts.len()
+                && self.consts.iter().zip(&o.consts).all(|(a, b)| a.id() == b.id())
         })
     }
     fn __hash__(&self) -> u64 {
@@ -320,7 +326,11 @@ impl JaxprEqn {
         for (k, v) in changes.iter().flat_map(|d| d.iter()) {
             match k.extract::<String>()?.as_str() {
                 "params" => changed = Some(v.cast_into::<PyDict>()?.unbind()),
-                k => return Err(PyTypeError::new_err(format!("an equation's {k} cannot be replaced; build a program with make_jaxpr"))),
+                k => {
+                    return Err(PyTypeError::new_err(format!(
+                        "an equation's {k} cannot be replaced; build a program with make_jaxpr"
+                    )));
+                }
             }
         }
         Ok(JaxprEqn { jaxpr: Jaxpr(self.jaxpr.0.clone()), index: self.index, first: self.first, changed })
@@ -334,12 +344,21 @@ impl JaxprEqn {
 /// eval_program(program, consts, *args): the program's outputs, equation by equation in the current trace.
 #[pyfunction]
 #[pyo3(signature = (program, consts, *args))]
-pub fn eval_program<'py>(program: &Bound<'py, PyAny>, consts: &Bound<'py, PyAny>, args: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyList>> {
+pub fn eval_program<'py>(
+    program: &Bound<'py, PyAny>,
+    consts: &Bound<'py, PyAny>,
+    args: &Bound<'py, PyTuple>,
+) -> PyResult<Bound<'py, PyList>> {
     let py = program.py();
     let p = match (program.cast::<PyProgram>(), program.cast::<Jaxpr>()) {
         (Ok(p), _) => p.get().program.clone(),
         (_, Ok(j)) => j.get().0.clone(),
-        _ => return Err(PyTypeError::new_err(format!("eval_program: expected a program, got {}", value::type_text(program)))),
+        _ => {
+            return Err(PyTypeError::new_err(format!(
+                "eval_program: expected a program, got {}",
+                value::type_text(program)
+            )));
+        }
     };
     let mut xs = all_required(consts, "eval_program")?;
     xs.extend(all_required(args.as_any(), "eval_program")?);
@@ -358,6 +377,9 @@ fn fitted(py: Python, x: Value, a: &Aval, i: usize) -> PyResult<Value> {
     if matches!(x, Value::Lit(_)) && a.rank() == 0 {
         return ferrax::numpy::promotion::convert(&x, a.dtype, a.weak).py(py);
     }
-    Err(PyTypeError::new_err(format!("argument {i} of the program has type {} but {} was given", a.long(), have.long())))
+    Err(PyTypeError::new_err(format!(
+        "argument {i} of the program has type {} but {} was given",
+        a.long(),
+        have.long()
+    )))
 }
-

@@ -63,16 +63,28 @@ pub fn origin(_py: Python, v: &Value) -> String {
     let found = OPEN.with(|o| {
         let o = o.borrow();
         let (tag, var) = staging(v)?;
-        let open = o.iter().rev().find(|t| t.tag.borrow().as_ref().is_some_and(|w| w.ptr_eq(&Arc::downgrade(tag)))).or(o.last())?;
+        let open = o
+            .iter()
+            .rev()
+            .find(|t| t.tag.borrow().as_ref().is_some_and(|w| w.ptr_eq(&Arc::downgrade(tag))))
+            .or(o.last())?;
         Some((open.clone(), var))
     });
     let Some((open, var)) = found else { return String::new() };
     let paths = open.paths.get_or_init(&open.lazy);
     let on = match paths.get(var as usize) {
-        Some(p) => format!(" This concrete value was not available in Python because it depends on the value of the argument {p}."),
-        None if paths.len() == 1 => format!(" This concrete value was not available in Python because it depends on the value of the argument {}.", paths[0]),
+        Some(p) => format!(
+            " This concrete value was not available in Python because it depends on the value of the argument {p}."
+        ),
+        None if paths.len() == 1 => format!(
+            " This concrete value was not available in Python because it depends on the value of the argument {}.",
+            paths[0]
+        ),
         None if paths.is_empty() => String::new(),
-        None => format!(" This concrete value was not available in Python because it depends on the values of the arguments {}.", join(paths)),
+        None => format!(
+            " This concrete value was not available in Python because it depends on the values of the arguments {}.",
+            join(paths)
+        ),
     };
     format!("\nThe error occurred while tracing the function {} for {}.{on}", open.function, open.what)
 }
@@ -90,10 +102,16 @@ pub fn concretization(py: Python, v: &Value, kind: Kind, note: &str) -> PyErr {
     }
     let long = v.aval().long();
     let first = match kind {
-        Kind::TracerBool => format!("Attempted boolean conversion of traced array with shape bool[{}].", crate::aval::commas(v.shape())),
-        Kind::TracerArray => format!("The numpy.ndarray conversion method __array__() was called on traced array with shape {long}"),
+        Kind::TracerBool => {
+            format!("Attempted boolean conversion of traced array with shape bool[{}].", crate::aval::commas(v.shape()))
+        }
+        Kind::TracerArray => {
+            format!("The numpy.ndarray conversion method __array__() was called on traced array with shape {long}")
+        }
         Kind::TracerInteger => format!("The __index__() method was called on traced array with shape {long}"),
-        _ => format!("Abstract tracer value encountered where concrete value is expected: traced array with shape {long}"),
+        _ => format!(
+            "Abstract tracer value encountered where concrete value is expected: traced array with shape {long}"
+        ),
     };
     let note = if note.is_empty() { String::new() } else { format!("\n{note}") };
     let by = match v {
@@ -101,7 +119,9 @@ pub fn concretization(py: Python, v: &Value, kind: Kind, note: &str) -> PyErr {
         _ => String::new(),
     };
     let remedy = match kind {
-        Kind::TracerBool => "\nhelp: use ferrax.lax.cond or ferrax.numpy.where, or mark the argument static (static_argnums)",
+        Kind::TracerBool => {
+            "\nhelp: use ferrax.lax.cond or ferrax.numpy.where, or mark the argument static (static_argnums)"
+        }
         Kind::TracerArray => "\nhelp: use the function of the same name in ferrax.numpy, or ferrax.pure_callback",
         Kind::TracerInteger => "\nhelp: index an array instead, or mark the argument static (static_argnums)",
         _ => "\nhelp: mark the argument static (static_argnums), or keep the value an array",

@@ -14,8 +14,8 @@ use ferrax_ir::cx::{Dim, Fun, Tan};
 use ferrax_ir::effects::Name;
 use ferrax_ir::error::{Error, Res};
 use ferrax_ir::ops::call::Remat;
-use ferrax_ir::ops::pmap::Pmap;
 use ferrax_ir::ops::custom::{CustomJvp, CustomVjp, NumOuts};
+use ferrax_ir::ops::pmap::Pmap;
 use ferrax_ir::program::Program;
 use ferrax_ir::value::{Value, Values};
 use ferrax_transform::trace::Trace;
@@ -55,7 +55,11 @@ fn results(f: &Bound<PyAny>, out: &Bound<PyAny>, what: &str) -> PyResult<Values>
 }
 fn bad_result(f: &Bound<PyAny>, x: &Bound<PyAny>, what: &str) -> PyErr {
     let user = f.getattr("fun").unwrap_or_else(|_| f.clone());
-    PyTypeError::new_err(format!("function {} traced for {what} returned a value of type {}, which is not a valid JAX type", describe(&user), type_text(x)))
+    PyTypeError::new_err(format!(
+        "function {} traced for {what} returned a value of type {}, which is not a valid JAX type",
+        describe(&user),
+        type_text(x)
+    ))
 }
 /// `loss at model.py:12`
 pub fn describe(f: &Bound<PyAny>) -> String {
@@ -63,19 +67,33 @@ pub fn describe(f: &Bound<PyAny>) -> String {
     while let Ok(w) = inner.getattr("__wrapped__") {
         inner = w;
     }
-    let name = inner.getattr("__name__").and_then(|n| n.extract::<String>()).unwrap_or_else(|_| inner.repr().map(|r| r.to_string()).unwrap_or_default());
+    let name = inner
+        .getattr("__name__")
+        .and_then(|n| n.extract::<String>())
+        .unwrap_or_else(|_| inner.repr().map(|r| r.to_string()).unwrap_or_default());
     let place = || -> PyResult<String> {
         let code = inner.getattr("__code__")?;
-        Ok(format!("{} at {}:{}", name, code.getattr("co_filename")?.extract::<String>()?, code.getattr("co_firstlineno")?.extract::<usize>()?))
+        Ok(format!(
+            "{} at {}:{}",
+            name,
+            code.getattr("co_filename")?.extract::<String>()?,
+            code.getattr("co_firstlineno")?.extract::<usize>()?
+        ))
     };
     place().unwrap_or(name)
 }
 pub fn name_of(f: &Bound<PyAny>) -> String {
-    f.getattr("__name__").and_then(|n| n.extract::<String>()).unwrap_or_else(|_| f.get_type().name().map(|n| n.to_string()).unwrap_or_default())
+    f.getattr("__name__")
+        .and_then(|n| n.extract::<String>())
+        .unwrap_or_else(|_| f.get_type().name().map(|n| n.to_string()).unwrap_or_default())
 }
 
 /// A Python callable as a function of the language, called with the interpreter attached.
-fn host(name: &str, f: &Bound<PyAny>, run: impl Fn(&Bound<PyAny>, &[Value]) -> Res<Values> + Send + Sync + 'static) -> Fun {
+fn host(
+    name: &str,
+    f: &Bound<PyAny>,
+    run: impl Fn(&Bound<PyAny>, &[Value]) -> Res<Values> + Send + Sync + 'static,
+) -> Fun {
     let f = f.clone().unbind();
     Fun::user(name, move |x| Python::attach(|py| run(f.bind(py), x)))
 }
@@ -145,7 +163,8 @@ pub fn axis_name(x: &Bound<PyAny>) -> PyResult<Option<Name>> {
 #[pyfunction]
 pub fn axis_size(py: Python, name: &Bound<PyAny>) -> PyResult<usize> {
     let n = axis_name(name)?.unwrap_or_else(|| "None".into());
-    AXES.with(|a| a.borrow().iter().rev().find(|x| x.0 == n).map(|x| x.1)).ok_or_else(|| named(py, "NameError", &format!("unbound axis name: {n}")))
+    AXES.with(|a| a.borrow().iter().rev().find(|x| x.0 == n).map(|x| x.1))
+        .ok_or_else(|| named(py, "NameError", &format!("unbound axis name: {n}")))
 }
 
 // ---- tracing ----
@@ -178,12 +197,35 @@ pub fn make_program<'py>(
 }
 /// Words for what a function is traced for.
 fn word(what: &str) -> &'static str {
-    const WORDS: [&str; 16] =
-        ["jit", "scan", "while_loop", "fori_loop", "cond", "switch", "make_jaxpr", "pmap", "vmap", "grad", "checkpoint", "custom_jvp", "custom_vjp", "eval_shape", "linearize", "reduce"];
+    const WORDS: [&str; 16] = [
+        "jit",
+        "scan",
+        "while_loop",
+        "fori_loop",
+        "cond",
+        "switch",
+        "make_jaxpr",
+        "pmap",
+        "vmap",
+        "grad",
+        "checkpoint",
+        "custom_jvp",
+        "custom_vjp",
+        "eval_shape",
+        "linearize",
+        "reduce",
+    ];
     WORDS.iter().find(|w| **w == what).copied().unwrap_or("jit")
 }
 /// Traces a flat function.
-pub fn trace(py: Python, fun: &Bound<PyAny>, ins: &[ferrax_ir::Aval], user: String, what: &'static str, paths: Vec<String>) -> PyResult<(Arc<Program>, Vec<Value>)> {
+pub fn trace(
+    py: Python,
+    fun: &Bound<PyAny>,
+    ins: &[ferrax_ir::Aval],
+    user: String,
+    what: &'static str,
+    paths: Vec<String>,
+) -> PyResult<(Arc<Program>, Vec<Value>)> {
     let _open = trace_errors::open(user, what, move || paths.clone());
     let run = |x: &[Value]| {
         trace_errors::tagged(x);
@@ -197,7 +239,11 @@ pub fn trace(py: Python, fun: &Bound<PyAny>, ins: &[ferrax_ir::Aval], user: Stri
 
 /// jvp(fun, primals, tangents) -> (outputs, their tangents)
 #[pyfunction]
-pub fn jvp<'py>(fun: &Bound<'py, PyAny>, primals: &Bound<'py, PyAny>, tangents: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyList>)> {
+pub fn jvp<'py>(
+    fun: &Bound<'py, PyAny>,
+    primals: &Bound<'py, PyAny>,
+    tangents: &Bound<'py, PyAny>,
+) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyList>)> {
     let py = fun.py();
     let x = all_required(primals, "jvp")?;
     let dx = all_optional(tangents, "jvp")?;
@@ -213,7 +259,10 @@ fn optional_list<'py>(py: Python<'py>, v: impl IntoIterator<Item = Tan>) -> PyRe
 
 /// linearize(fun, primals) -> (outputs, the linear map from tangents to tangents)
 #[pyfunction]
-pub fn linearize<'py>(fun: &Bound<'py, PyAny>, primals: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyList>, PyLinear)> {
+pub fn linearize<'py>(
+    fun: &Bound<'py, PyAny>,
+    primals: &Bound<'py, PyAny>,
+) -> PyResult<(Bound<'py, PyList>, PyLinear)> {
     let py = fun.py();
     let x = all_required(primals, "linearize")?;
     let (y, linear) = guarded(|| transform::linearize(&|x| call(fun, x, "grad"), &x).py(py))?;
@@ -221,7 +270,10 @@ pub fn linearize<'py>(fun: &Bound<'py, PyAny>, primals: &Bound<'py, PyAny>) -> P
 }
 /// linear_transpose(fun, avals) -> (output types, the linear map that `fun` is)
 #[pyfunction]
-pub fn linear_transpose<'py>(fun: &Bound<'py, PyAny>, in_avals: &Bound<'py, PyAny>) -> PyResult<(Vec<ShapedArray>, PyLinear)> {
+pub fn linear_transpose<'py>(
+    fun: &Bound<'py, PyAny>,
+    in_avals: &Bound<'py, PyAny>,
+) -> PyResult<(Vec<ShapedArray>, PyLinear)> {
     let py = fun.py();
     let ins = avals(in_avals)?;
     let run = || -> Res<Linear> {
@@ -230,7 +282,14 @@ pub fn linear_transpose<'py>(fun: &Bound<'py, PyAny>, in_avals: &Bound<'py, PyAn
         let outs = r.run(|| call(fun, &x, "linear_transpose"))?;
         let out_avals = outs.iter().map(Value::aval).collect();
         let (prog, residuals) = r.close(&outs)?;
-        Ok(Linear { prog, residuals, nz_in: vec![true; ins.len()], nz_out: vec![true; outs.len()], in_avals: ins.clone(), out_avals })
+        Ok(Linear {
+            prog,
+            residuals,
+            nz_in: vec![true; ins.len()],
+            nz_out: vec![true; outs.len()],
+            in_avals: ins.clone(),
+            out_avals,
+        })
     };
     let linear = guarded(|| run().py(py))?;
     Ok((linear.out_avals.iter().map(|a| ShapedArray(a.clone())).collect(), PyLinear::new(linear)))
@@ -285,7 +344,10 @@ impl PyLinear {
     fn replace(&self, residuals: &Bound<PyAny>) -> PyResult<PyLinear> {
         let flags = config::flags();
         // a pytree is also unflattened with leaves that are no arrays (axis numbers, placeholders); they are kept out of the map
-        let new: PyResult<Vec<Value>> = residuals.try_iter()?.map(|x| operand(&x?, flags)?.ok_or_else(|| PyTypeError::new_err("a residual must be an array"))).collect();
+        let new: PyResult<Vec<Value>> = residuals
+            .try_iter()?
+            .map(|x| operand(&x?, flags)?.ok_or_else(|| PyTypeError::new_err("a residual must be an array")))
+            .collect();
         Ok(PyLinear(self.0.clone(), new?))
     }
     /// Tangents of the outputs for those of the inputs.
@@ -348,7 +410,10 @@ pub fn vmap<'py>(
     let asked: RefCell<Option<Vec<Option<isize>>>> = RefCell::new(None);
     let place = |i: usize, a: &ferrax_ir::Aval, lanes: bool| -> Res<Dim> {
         if asked.borrow().is_none() {
-            let dims = out_dims.call0().and_then(|d| d.try_iter()?.map(|d| d?.extract()).collect::<PyResult<Vec<_>>>()).map_err(from_py)?;
+            let dims = out_dims
+                .call0()
+                .and_then(|d| d.try_iter()?.map(|d| d?.extract()).collect::<PyResult<Vec<_>>>())
+                .map_err(from_py)?;
             *asked.borrow_mut() = Some(dims);
         }
         let d = asked.borrow().as_ref().and_then(|d| d.get(i).copied()).flatten();
@@ -448,7 +513,13 @@ pub fn pmap<'py>(
 /// checkpoint(fun, operands, prevent_cse, policy, name) -> outputs
 #[pyfunction]
 #[pyo3(signature = (fun, operands, prevent_cse=true, policy=None, name="checkpoint"))]
-pub fn checkpoint<'py>(fun: &Bound<'py, PyAny>, operands: &Bound<'py, PyAny>, prevent_cse: bool, policy: Option<&Bound<'py, PyAny>>, name: &str) -> PyResult<Bound<'py, PyList>> {
+pub fn checkpoint<'py>(
+    fun: &Bound<'py, PyAny>,
+    operands: &Bound<'py, PyAny>,
+    prevent_cse: bool,
+    policy: Option<&Bound<'py, PyAny>>,
+    name: &str,
+) -> PyResult<Bound<'py, PyList>> {
     let py = fun.py();
     let x = all_required(operands, "checkpoint")?;
     let ins: Vec<_> = x.iter().map(Value::aval).collect();
@@ -464,7 +535,12 @@ pub fn checkpoint<'py>(fun: &Bound<'py, PyAny>, operands: &Bound<'py, PyAny>, pr
 /// Tangents of the inexact among `x`, spread over all of them.
 fn spread<'py>(py: Python<'py>, x: &[Value], t: &[Value]) -> PyResult<Bound<'py, PyList>> {
     let mut t = t.iter();
-    PyList::new(py, x.iter().map(|v| if v.has_tangent() { wrap_optional(py, t.next().cloned()) } else { Ok(py.None().into_bound(py)) }).collect::<PyResult<Vec<_>>>()?)
+    PyList::new(
+        py,
+        x.iter()
+            .map(|v| if v.has_tangent() { wrap_optional(py, t.next().cloned()) } else { Ok(py.None().into_bound(py)) })
+            .collect::<PyResult<Vec<_>>>()?,
+    )
 }
 /// For each inexact value its tangent, zeros made.
 fn gather(x: &[Value], t: Vec<Tan>) -> Res<Values> {
@@ -479,7 +555,13 @@ fn pair<'py>(out: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, Bound<'py,
 /// custom_jvp_call(name, fun, rule, operands, symbolic_zeros=False); rule(primals, tangents) -> (outputs, output tangents)
 #[pyfunction]
 #[pyo3(signature = (name, fun, rule, operands, symbolic_zeros=false))]
-pub fn custom_jvp_call<'py>(name: &str, fun: &Bound<'py, PyAny>, rule: &Bound<'py, PyAny>, operands: &Bound<'py, PyAny>, symbolic_zeros: bool) -> PyResult<Bound<'py, PyList>> {
+pub fn custom_jvp_call<'py>(
+    name: &str,
+    fun: &Bound<'py, PyAny>,
+    rule: &Bound<'py, PyAny>,
+    operands: &Bound<'py, PyAny>,
+    symbolic_zeros: bool,
+) -> PyResult<Bound<'py, PyList>> {
     let py = fun.py();
     let x = all_required(operands, name)?;
     let n = x.len();
@@ -496,7 +578,13 @@ pub fn custom_jvp_call<'py>(name: &str, fun: &Bound<'py, PyAny>, rule: &Bound<'p
         y.extend(dy);
         Ok(y)
     });
-    let op = CustomJvp { name: name.into(), call_jaxpr: host(name, fun, |f, x| call(f, x, "custom_jvp")), jvp, num_consts: 0, symbolic_zeros };
+    let op = CustomJvp {
+        name: name.into(),
+        call_jaxpr: host(name, fun, |f, x| call(f, x, "custom_jvp")),
+        jvp,
+        num_consts: 0,
+        symbolic_zeros,
+    };
     let out = guarded(|| ferrax_ir::bind(&op.into(), &x).py(py))?;
     PyList::new(py, wrap_all(py, out)?)
 }
@@ -539,18 +627,37 @@ pub fn custom_vjp_call<'py>(
             let n_ct = kinds.iter().filter(|k| **k).count();
             let (res, ct) = all.split_at(all.len() - n_ct);
             let mut ct = ct.iter();
-            let cts = kinds.iter().map(|k| if *k { wrap_optional(py, ct.next().cloned()) } else { Ok(py.None().into_bound(py)) }).collect::<PyResult<Vec<_>>>()?;
+            let cts = kinds
+                .iter()
+                .map(|k| if *k { wrap_optional(py, ct.next().cloned()) } else { Ok(py.None().into_bound(py)) })
+                .collect::<PyResult<Vec<_>>>()?;
             let out = bwd.call1((PyList::new(py, wrap_all(py, res.iter().cloned())?)?, PyList::new(py, cts)?))?;
             let cts = all_optional(&out, "custom_vjp")?;
             if cts.len() != in_avals.len() {
-                return Err(PyTypeError::new_err(format!("Custom VJP bwd rule must return {} cotangents, one for each argument, but it returned {}", in_avals.len(), cts.len())));
+                return Err(PyTypeError::new_err(format!(
+                    "Custom VJP bwd rule must return {} cotangents, one for each argument, but it returned {}",
+                    in_avals.len(),
+                    cts.len()
+                )));
             }
             let cx = ferrax_ir::current();
-            cts.into_iter().zip(&in_avals).filter(|(_, a)| a.has_tangent()).map(|(t, a)| cx.inst(&t, &a.strong()).py(py)).collect()
+            cts.into_iter()
+                .zip(&in_avals)
+                .filter(|(_, a)| a.has_tangent())
+                .map(|(t, a)| cx.inst(&t, &a.strong()).py(py))
+                .collect()
         };
         run().map_err(from_py)
     });
-    let op = CustomVjp { name: name.into(), call_jaxpr: host(name, fun, |f, x| call(f, x, "custom_vjp")), fwd: fwd_fn, bwd: bwd_fn, num_consts: 0, num_outs: outs, symbolic_zeros };
+    let op = CustomVjp {
+        name: name.into(),
+        call_jaxpr: host(name, fun, |f, x| call(f, x, "custom_vjp")),
+        fwd: fwd_fn,
+        bwd: bwd_fn,
+        num_consts: 0,
+        num_outs: outs,
+        symbolic_zeros,
+    };
     let out = guarded(|| ferrax_ir::bind(&op.into(), &x).py(py))?;
     PyList::new(py, wrap_all(py, out)?)
 }

@@ -121,12 +121,21 @@ pub fn from_ndarray(x: &Bound<PyAny>, x64: bool) -> PyResult<Value> {
     from_ndarray_on(x, x64, None)
 }
 /// As `from_ndarray`, on a device that a user named.
-pub fn from_ndarray_on(x: &Bound<PyAny>, x64: bool, device: Option<&std::sync::Arc<ferrax::device::Device>>) -> PyResult<Value> {
+pub fn from_ndarray_on(
+    x: &Bound<PyAny>,
+    x64: bool,
+    device: Option<&std::sync::Arc<ferrax::device::Device>>,
+) -> PyResult<Value> {
     let py = x.py();
     let np = dtype::numpy(py)?;
     let given = dtype::exact(&x.getattr(pyo3::intern!(py, "dtype"))?)?;
     let d = ferrax::numpy::promotion::canonical(given, x64);
-    let shape: Dims = x.getattr(pyo3::intern!(py, "shape"))?.cast::<PyTuple>()?.iter().map(|n| n.extract::<usize>()).collect::<PyResult<_>>()?;
+    let shape: Dims = x
+        .getattr(pyo3::intern!(py, "shape"))?
+        .cast::<PyTuple>()?
+        .iter()
+        .map(|n| n.extract::<usize>())
+        .collect::<PyResult<_>>()?;
     let aval = Aval::of(d, shape);
     let current = eval::current_device();
     let (device, committed) = device.map_or((&current, false), |d| (d, true));
@@ -251,7 +260,13 @@ pub fn to_ndarray<'py>(py: Python<'py>, v: &Value) -> PyResult<Bound<'py, PyAny>
     raw_ndarray(py, np, &a, aval.dtype, &aval.shape)
 }
 /// The physical elements of an array under another dtype and shape of the same size.
-pub fn raw_ndarray<'py>(py: Python<'py>, np: &Bound<'py, PyModule>, a: &ferrax_ir::value::Array, d: Dtype, shape: &[usize]) -> PyResult<Bound<'py, PyAny>> {
+pub fn raw_ndarray<'py>(
+    py: Python<'py>,
+    np: &Bound<'py, PyModule>,
+    a: &ferrax_ir::value::Array,
+    d: Dtype,
+    shape: &[usize],
+) -> PyResult<Bound<'py, PyAny>> {
     let shape_py = PyTuple::new(py, shape)?;
     if shape.contains(&0) || d == Dtype::Float0 {
         array::shards(a).py(py)?;
@@ -260,6 +275,9 @@ pub fn raw_ndarray<'py>(py: Python<'py>, np: &Bound<'py, PyModule>, a: &ferrax_i
         return Ok(out);
     }
     let memory = crate::device::host_bytes(py, a)?;
-    let flat = np.call_method1(pyo3::intern!(py, "frombuffer"), (Bound::new(py, buffers::HostMemory(memory))?, dtype::to_py(py, d)?))?;
+    let flat = np.call_method1(
+        pyo3::intern!(py, "frombuffer"),
+        (Bound::new(py, buffers::HostMemory(memory))?, dtype::to_py(py, d)?),
+    )?;
     flat.call_method1(pyo3::intern!(py, "reshape"), (shape_py,))
 }

@@ -50,7 +50,11 @@ impl PyArray {
         let py = slf.py();
         let a = slf.get().available(py, "method", "block_until_ready")?;
         if array::data(a).py(py)?.is_deleted() {
-            return Err(named(py, "JaxRuntimeError", "INVALID_ARGUMENT: BlockHostUntilReady() called on deleted or donated buffer"));
+            return Err(named(
+                py,
+                "JaxRuntimeError",
+                "INVALID_ARGUMENT: BlockHostUntilReady() called on deleted or donated buffer",
+            ));
         }
         for s in &array::shards(a).py(py)? {
             device::wait(&s.buffer).py(py)?;
@@ -60,7 +64,10 @@ impl PyArray {
     fn is_ready(&self, py: Python) -> PyResult<bool> {
         let d = array::data(self.only("is_ready")?).py(py)?;
         if d.is_deleted() {
-            return Err(PyRuntimeError::new_err(format!("Array has been deleted with shape={}.", self.value.aval().long())));
+            return Err(PyRuntimeError::new_err(format!(
+                "Array has been deleted with shape={}.",
+                self.value.aval().long()
+            )));
         }
         Ok(d.is_ready())
     }
@@ -92,7 +99,8 @@ impl PyArray {
                 me.value.aval().long()
             )));
         };
-        let devices = array::shards(a).py(py)?.iter().map(|s| device::object(py, &s.device)).collect::<PyResult<Vec<_>>>()?;
+        let devices =
+            array::shards(a).py(py)?.iter().map(|s| device::object(py, &s.device)).collect::<PyResult<Vec<_>>>()?;
         py.import("ferrax.sharding")?.call_method1("_of_devices", (PyTuple::new(py, devices)?,))
     }
     #[getter]
@@ -105,7 +113,8 @@ impl PyArray {
     }
     #[getter]
     fn is_fully_replicated(&self, py: Python) -> PyResult<bool> {
-        Ok(array::shards(self.concretely(py, "'is_fully_replicated' attribute is not available on")?).py(py)?.len() == 1)
+        Ok(array::shards(self.concretely(py, "'is_fully_replicated' attribute is not available on")?).py(py)?.len()
+            == 1)
     }
     /// The parts of the array, one a device: a list of `Shard`.
     #[getter]

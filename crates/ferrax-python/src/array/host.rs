@@ -25,7 +25,10 @@ impl PyArray {
         );
         let v = self.known(py, Kind::Concretization, &note)?;
         if self.value.shape().iter().product::<usize>() != 1 || self.value.rank() > 0 {
-            return Err(PyTypeError::new_err(format!("Only scalar arrays can be converted to Python scalars; got arr.ndim={}", self.value.rank())));
+            return Err(PyTypeError::new_err(format!(
+                "Only scalar arrays can be converted to Python scalars; got arr.ndim={}",
+                self.value.rank()
+            )));
         }
         v.item().py(py)
     }
@@ -47,7 +50,11 @@ pub fn number<'py>(py: Python<'py>, l: &Lit) -> PyResult<Bound<'py, PyAny>> {
 #[pymethods]
 impl PyArray {
     #[pyo3(signature = (dtype=None, copy=None))]
-    fn __array__<'py>(slf: &Bound<'py, Self>, dtype: Option<Bound<'py, PyAny>>, copy: Option<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+    fn __array__<'py>(
+        slf: &Bound<'py, Self>,
+        dtype: Option<Bound<'py, PyAny>>,
+        copy: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let a = to_ndarray(py, slf.get().known(py, Kind::TracerArray, "")?)?;
         let copies = copy.is_some_and(|c| c.is_truthy().unwrap_or(false));
@@ -61,10 +68,14 @@ impl PyArray {
     fn __bool__(&self, py: Python) -> PyResult<bool> {
         let v = self.known(py, Kind::TracerBool, "")?;
         match self.value.shape().iter().product::<usize>() {
-            0 => Err(PyValueError::new_err("The truth value of an empty array is ambiguous. Use `array.size > 0` to check that an array is not empty.")),
+            0 => Err(PyValueError::new_err(
+                "The truth value of an empty array is ambiguous. Use `array.size > 0` to check that an array is not empty.",
+            )),
             1 if self.value.dtype() == Dtype::C128 => to_ndarray(py, v)?.is_truthy(),
             1 => Ok(!v.item().py(py)?.is_zero()),
-            _ => Err(PyValueError::new_err("The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()")),
+            _ => Err(PyValueError::new_err(
+                "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()",
+            )),
         }
     }
     fn __float__<'py>(&self, py: Python<'py>) -> PyResult<f64> {
@@ -116,7 +127,10 @@ impl PyArray {
         }
         let me = slf.get();
         match me.value.concrete() {
-            None => Err(PyTypeError::new_err(format!("unsupported format string passed to {}.__format__", slf.get_type().name()?))),
+            None => Err(PyTypeError::new_err(format!(
+                "unsupported format string passed to {}.__format__",
+                slf.get_type().name()?
+            ))),
             Some(v) if me.value.rank() == 0 => {
                 let x = to_ndarray(py, v)?.call_method0("item")?;
                 Ok(x.call_method1("__format__", (spec,))?.cast_into()?)
@@ -140,7 +154,12 @@ impl PyArray {
         let aval = a.aval();
         if aval.dtype.is_key() {
             let words = crate::value::raw_ndarray(py, np, a, Dtype::U32, &aval.shape.insert(aval.rank(), 2))?;
-            return Ok(format!("Array({}, dtype={}) overlaying:\n{}", slf.getattr("shape")?.repr()?, aval.dtype.long(), words.str()?));
+            return Ok(format!(
+                "Array({}, dtype={}) overlaying:\n{}",
+                slf.getattr("shape")?.repr()?,
+                aval.dtype.long(),
+                words.str()?
+            ));
         }
         let x = to_ndarray(py, &me.value)?;
         let dtype = format!("dtype={}{})", aval.dtype.long(), if aval.weak { ", weak_type=True" } else { "" });
@@ -156,7 +175,11 @@ impl PyArray {
         let width: usize = np.call_method0("get_printoptions")?.get_item("linewidth")?.extract()?;
         let text = format!("{prefix}{body}");
         let last = text.rsplit('\n').next().map_or(0, |s| s.chars().count());
-        let gap = if last + 1 + dtype.chars().count() + 1 > width { format!("\n{}", " ".repeat(prefix.len())) } else { " ".into() };
+        let gap = if last + 1 + dtype.chars().count() + 1 > width {
+            format!("\n{}", " ".repeat(prefix.len()))
+        } else {
+            " ".into()
+        };
         Ok(format!("{text},{gap}{dtype}"))
     }
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyAny>, bool))> {
@@ -190,7 +213,9 @@ impl PyArray {
             return a.call_method("__dlpack__", (), Some(&keywords));
         }
         if copy == Some(false) {
-            return Err(PyValueError::new_err("a read-only array cannot be handed over without a copy to a library that speaks DLPack before 1.0"));
+            return Err(PyValueError::new_err(
+                "a read-only array cannot be handed over without a copy to a library that speaks DLPack before 1.0",
+            ));
         }
         a.call_method0("copy")?.call_method0("__dlpack__")
     }

@@ -33,7 +33,8 @@ fn item(x: &Bound<PyAny>) -> PyResult<Option<Item>> {
             }
             Ok(Some(Some(clamped(&v)?)))
         };
-        let (start, stop, step) = (part(pyo3::intern!(py, "start"))?, part(pyo3::intern!(py, "stop"))?, part(pyo3::intern!(py, "step"))?);
+        let (start, stop, step) =
+            (part(pyo3::intern!(py, "start"))?, part(pyo3::intern!(py, "stop"))?, part(pyo3::intern!(py, "step"))?);
         return Ok(match (start, stop, step) {
             (Some(start), Some(stop), Some(step)) => Some(Item::Slice { start, stop, step }),
             _ => None,
@@ -43,7 +44,12 @@ fn item(x: &Bound<PyAny>) -> PyResult<Option<Item>> {
         return Ok(x.extract::<i64>().ok().map(Item::Int));
     }
     let py = x.py();
-    if x.is_instance(crate::dtype::generic(py)?)? && x.getattr(pyo3::intern!(py, "dtype"))?.getattr(pyo3::intern!(py, "kind"))?.extract::<char>().is_ok_and(|k| k == 'i' || k == 'u') {
+    if x.is_instance(crate::dtype::generic(py)?)?
+        && x.getattr(pyo3::intern!(py, "dtype"))?
+            .getattr(pyo3::intern!(py, "kind"))?
+            .extract::<char>()
+            .is_ok_and(|k| k == 'i' || k == 'u')
+    {
         return Ok(x.extract::<i64>().ok().map(Item::Int));
     }
     Ok(None)
@@ -52,7 +58,9 @@ fn item(x: &Bound<PyAny>) -> PyResult<Option<Item>> {
 fn clamped(x: &Bound<PyAny>) -> PyResult<i64> {
     match x.extract::<i64>() {
         Ok(i) => Ok(i),
-        Err(e) if e.is_instance_of::<pyo3::exceptions::PyOverflowError>(x.py()) => Ok(if x.lt(0)? { i64::MIN + 1 } else { i64::MAX }),
+        Err(e) if e.is_instance_of::<pyo3::exceptions::PyOverflowError>(x.py()) => {
+            Ok(if x.lt(0)? { i64::MIN + 1 } else { i64::MAX })
+        }
         Err(e) => match x.call_method0("__index__") {
             Ok(i) => clamped(&i),
             Err(_) => Err(e),

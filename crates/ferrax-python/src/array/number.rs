@@ -28,7 +28,13 @@ pub fn warn(text: String) {
 }
 
 /// The other operand of an operator: a value, `None` for "not mine", or an error.
-fn other(slf: &Bound<PyArray>, x: &Bound<PyAny>, symbol: &str, reflected: bool, flags: Flags) -> PyResult<Option<Value>> {
+fn other(
+    slf: &Bound<PyArray>,
+    x: &Bound<PyAny>,
+    symbol: &str,
+    reflected: bool,
+    flags: Flags,
+) -> PyResult<Option<Value>> {
     let found = operand(x, flags).map_err(|e| overflow(x, e))?;
     if found.is_none() && (x.is_instance_of::<PyList>() || x.is_instance_of::<PyTuple>()) {
         let (a, b) = (slf.get_type().name()?.to_string(), x.get_type().name()?.to_string());
@@ -50,7 +56,14 @@ fn overflow(x: &Bound<PyAny>, e: PyErr) -> PyErr {
 
 /// `f(slf, x)`, or `f(x, slf)` if reflected.
 #[inline]
-fn binary<'py>(slf: &Bound<'py, PyArray>, x: &Bound<'py, PyAny>, f: Pw, domain: Domain, symbol: &str, reflected: bool) -> PyResult<Bound<'py, PyAny>> {
+fn binary<'py>(
+    slf: &Bound<'py, PyArray>,
+    x: &Bound<'py, PyAny>,
+    f: Pw,
+    domain: Domain,
+    symbol: &str,
+    reflected: bool,
+) -> PyResult<Bound<'py, PyAny>> {
     let py = slf.py();
     let flags = config::flags();
     let Some(y) = other(slf, x, symbol, reflected, flags)? else { return Ok(py.NotImplemented().into_bound(py)) };
@@ -64,11 +77,20 @@ fn binary<'py>(slf: &Bound<'py, PyArray>, x: &Bound<'py, PyAny>, f: Pw, domain: 
 }
 fn unary<'py>(slf: &Bound<'py, PyArray>, f: Pw) -> PyResult<Bound<'py, PyAny>> {
     let py = slf.py();
-    let out = guarded(|| elementwise_in(f, Domain::Any, smallvec![slf.get().value.clone()], config::flags().promotion(), &mut warn).py(py))?;
+    let out = guarded(|| {
+        elementwise_in(f, Domain::Any, smallvec![slf.get().value.clone()], config::flags().promotion(), &mut warn)
+            .py(py)
+    })?;
     wrap(py, out)
 }
 /// A function of `ferrax.numpy`, for operators that are compositions.
-fn numpy_call<'py>(slf: &Bound<'py, PyArray>, x: &Bound<'py, PyAny>, name: &str, symbol: &str, reflected: bool) -> PyResult<Bound<'py, PyAny>> {
+fn numpy_call<'py>(
+    slf: &Bound<'py, PyArray>,
+    x: &Bound<'py, PyAny>,
+    name: &str,
+    symbol: &str,
+    reflected: bool,
+) -> PyResult<Bound<'py, PyAny>> {
     let py = slf.py();
     if other(slf, x, symbol, reflected, config::flags())?.is_none() {
         return Ok(py.NotImplemented().into_bound(py));
@@ -165,7 +187,11 @@ impl PyArray {
     fn __rrshift__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         binary(slf, other, shift_right(&slf.get().value), Domain::Any, ">>", true)
     }
-    fn __pow__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>, modulus: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn __pow__<'py>(
+        slf: &Bound<'py, Self>,
+        other: &Bound<'py, PyAny>,
+        modulus: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         if !modulus.is_none() {
             return Err(PyTypeError::new_err("pow() with a modulus is not supported for arrays"));
         }
@@ -177,14 +203,22 @@ impl PyArray {
             let py = slf.py();
             let out = guarded(|| {
                 let x = &slf.get().value;
-                let x = if x.dtype() == Dtype::BOOL { promotion::convert(x, crate::dtype::canonical(Dtype::I64), false).py(py)? } else { x.clone() };
+                let x = if x.dtype() == Dtype::BOOL {
+                    promotion::convert(x, crate::dtype::canonical(Dtype::I64), false).py(py)?
+                } else {
+                    x.clone()
+                };
                 promotion::one(ferrax_ir::bind(&Pointwise { f: Pw::IntegerPow, y }.into(), &[x]).py(py)?).py(py)
             })?;
             return wrap(py, out);
         }
         numpy_call(slf, other, "power", "** or pow()", false)
     }
-    fn __rpow__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>, _modulus: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn __rpow__<'py>(
+        slf: &Bound<'py, Self>,
+        other: &Bound<'py, PyAny>,
+        _modulus: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         numpy_call(slf, other, "power", "** or pow()", true)
     }
     fn __neg__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {

@@ -59,7 +59,13 @@ impl<'a, 'py> Args<'a, 'py> {
 }
 
 /// Calls `f` with arguments that stand in a list.
-pub fn with_args<'py, T>(py: Python<'py>, items: &[Bound<'py, PyAny>], n_positional: usize, names: &[Bound<'py, PyAny>], f: impl FnOnce(&Args<'_, 'py>) -> PyResult<T>) -> PyResult<T> {
+pub fn with_args<'py, T>(
+    py: Python<'py>,
+    items: &[Bound<'py, PyAny>],
+    n_positional: usize,
+    names: &[Bound<'py, PyAny>],
+    f: impl FnOnce(&Args<'_, 'py>) -> PyResult<T>,
+) -> PyResult<T> {
     let pointers: Vec<*mut PyObject> = items.iter().map(|x| x.as_ptr()).collect();
     let names = if names.is_empty() { None } else { Some(PyTuple::new(py, names)?) };
     // the pointers are those of `items`, which outlive the call
@@ -92,7 +98,13 @@ fn make_class(py: Python) -> PyResult<Py<PyType>> {
         end,
     ]));
     let getsets: &'static mut [ffi::PyGetSetDef] = Box::leak(Box::new([
-        ffi::PyGetSetDef { name: c"__dict__".as_ptr(), get: Some(ffi::PyObject_GenericGetDict), set: Some(ffi::PyObject_GenericSetDict), doc: ptr::null(), closure: ptr::null_mut() },
+        ffi::PyGetSetDef {
+            name: c"__dict__".as_ptr(),
+            get: Some(ffi::PyObject_GenericGetDict),
+            set: Some(ffi::PyObject_GenericSetDict),
+            doc: ptr::null(),
+            closure: ptr::null_mut(),
+        },
         ffi::PyGetSetDef { name: ptr::null(), get: None, set: None, doc: ptr::null(), closure: ptr::null_mut() },
     ]));
     let slot = |slot: c_int, f: *mut c_void| ffi::PyType_Slot { slot, pfunc: f };
@@ -112,7 +124,10 @@ fn make_class(py: Python) -> PyResult<Py<PyType>> {
         name: c"ferrax._core.JitFunction".as_ptr(),
         basicsize: size_of::<Object>() as c_int,
         itemsize: 0,
-        flags: (ffi::Py_TPFLAGS_DEFAULT | ffi::Py_TPFLAGS_HAVE_GC | ffi::Py_TPFLAGS_HAVE_VECTORCALL | ffi::Py_TPFLAGS_DISALLOW_INSTANTIATION) as u32,
+        flags: (ffi::Py_TPFLAGS_DEFAULT
+            | ffi::Py_TPFLAGS_HAVE_GC
+            | ffi::Py_TPFLAGS_HAVE_VECTORCALL
+            | ffi::Py_TPFLAGS_DISALLOW_INSTANTIATION) as u32,
         slots: slots.as_mut_ptr(),
     };
     // SAFETY: the spec and all its tables are well formed and outlive the class; the slots have the signatures that their numbers ask for.
@@ -154,7 +169,12 @@ pub fn shared(x: &Bound<PyAny>) -> Option<Arc<Jit>> {
     }
 }
 
-unsafe extern "C" fn vectorcall(slf: *mut PyObject, args: *const *mut PyObject, nargsf: usize, names: *mut PyObject) -> *mut PyObject {
+unsafe extern "C" fn vectorcall(
+    slf: *mut PyObject,
+    args: *const *mut PyObject,
+    nargsf: usize,
+    names: *mut PyObject,
+) -> *mut PyObject {
     // SAFETY: CPython calls this with the interpreter attached, `slf` an `Object`, and the vectorcall protocol's arguments: n
     // positional ones, then one for each name in `names`, all alive until the call returns.
     unsafe {

@@ -47,7 +47,11 @@ impl PyJit {
     }
     /// The output as a pytree of `ShapeDtypeStruct`.
     #[pyo3(signature = (*args, **kwargs))]
-    fn eval_shape<'py>(&self, args: &Bound<'py, PyTuple>, kwargs: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyAny>> {
+    fn eval_shape<'py>(
+        &self,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         self.traced(args, kwargs)?.out_info(args.py())
     }
     fn clear_cache(&self) {
@@ -65,7 +69,10 @@ fn structs<'py>(py: Python<'py>, avals: &[Aval], def: &TreeDef) -> PyResult<Boun
     for a in avals {
         let keywords = PyDict::new(py);
         keywords.set_item("weak_type", a.weak)?;
-        leaves.push(class.call((crate::aval::shape_to_py(py, &a.shape)?, crate::dtype::to_py(py, a.dtype)?), Some(&keywords))?);
+        leaves.push(
+            class
+                .call((crate::aval::shape_to_py(py, &a.shape)?, crate::dtype::to_py(py, a.dtype)?), Some(&keywords))?,
+        );
     }
     def.unflatten(py, &mut leaves.into_iter())
 }
@@ -94,7 +101,11 @@ macro_rules! infos {
             }
             #[getter]
             fn in_avals<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-                let leaves = self.variant.in_avals().iter().map(|a| Ok(Bound::new(py, crate::aval::ShapedArray(a.clone()))?.into_any()));
+                let leaves = self
+                    .variant
+                    .in_avals()
+                    .iter()
+                    .map(|a| Ok(Bound::new(py, crate::aval::ShapedArray(a.clone()))?.into_any()));
                 self.in_def.unflatten(py, &mut leaves.collect::<PyResult<Vec<_>>>()?.into_iter())
             }
             #[getter]
@@ -121,7 +132,12 @@ impl PyTraced {
         PyProgram::closed(self.variant.program.clone(), self.variant.consts.clone())
     }
     fn lower(&self) -> PyLowered {
-        PyLowered { variant: self.variant.clone(), in_def: self.in_def.clone(), name: self.name.clone(), device: self.device.clone() }
+        PyLowered {
+            variant: self.variant.clone(),
+            in_def: self.in_def.clone(),
+            name: self.name.clone(),
+            device: self.device.clone(),
+        }
     }
 }
 
@@ -154,7 +170,12 @@ impl PyLowered {
     #[pyo3(signature = (compiler_options=None))]
     fn compile(&self, py: Python, compiler_options: Option<&Bound<PyAny>>) -> PyResult<PyCompiled> {
         let _ = compiler_options;
-        Ok(PyCompiled { compiled: self.made(py)?, variant: self.variant.clone(), in_def: self.in_def.clone(), name: self.name.clone() })
+        Ok(PyCompiled {
+            compiled: self.made(py)?,
+            variant: self.variant.clone(),
+            in_def: self.in_def.clone(),
+            name: self.name.clone(),
+        })
     }
     fn cost_analysis<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         costs(py, &*self.made(py)?)
@@ -197,18 +218,29 @@ impl PyCompiled {
         d.set_item("output_size_in_bytes", size(self.compiled.out_avals()))?;
         d.set_item("alias_size_in_bytes", 0)?;
         let all: usize = self.compiled.plan().slots.iter().map(|s| s.bytes()).sum();
-        d.set_item("temp_size_in_bytes", all.saturating_sub(size(self.compiled.program.in_avals()) + size(self.compiled.out_avals())))?;
+        d.set_item(
+            "temp_size_in_bytes",
+            all.saturating_sub(size(self.compiled.program.in_avals()) + size(self.compiled.out_avals())),
+        )?;
         d.set_item("generated_code_size_in_bytes", 0)?;
         py.import("types")?.getattr("SimpleNamespace")?.call((), Some(&d))
     }
     #[pyo3(signature = (*args, **kwargs))]
-    fn __call__<'py>(&self, args: &Bound<'py, PyTuple>, kwargs: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyAny>> {
+    fn __call__<'py>(
+        &self,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let py = args.py();
         let keywords = kwargs.map_or_else(|| PyDict::new(py), |k| k.clone());
         let (mut def, mut leaves) = (TreeDef::default(), Leaves::new());
         def.flatten(PyTuple::new(py, [args.as_any(), keywords.as_any()])?.as_any(), None, &mut leaves)?;
         if !def.equal(py, &self.in_def)? {
-            return Err(PyTypeError::new_err(format!("Function compiled with input pytree does not match the input pytree it was called with. Compiled for {}, called with {}.", self.in_def.text(py)?, def.text(py)?)));
+            return Err(PyTypeError::new_err(format!(
+                "Function compiled with input pytree does not match the input pytree it was called with. Compiled for {}, called with {}.",
+                self.in_def.text(py)?,
+                def.text(py)?
+            )));
         }
         let flags = config::flags();
         let mut values = Values::new();
@@ -224,7 +256,9 @@ impl PyCompiled {
             values.push(v);
         }
         if !ferrax_ir::cx::at_root() || values.iter().any(|v| v.is_tracer()) {
-            return Err(PyTypeError::new_err("Cannot apply JAX transformations to a function lowered and compiled for a particular signature. Detected argument of Tracer type."));
+            return Err(PyTypeError::new_err(
+                "Cannot apply JAX transformations to a function lowered and compiled for a particular signature. Detected argument of Tracer type.",
+            ));
         }
         let all: Values = self.variant.consts.iter().cloned().chain(values).collect();
         let out = guarded(|| self.compiled.run(&all, &self.variant.donated).py(py))?;
@@ -240,7 +274,11 @@ impl PyCompiled {
 
 impl Jit {
     /// As `flatten`, for a call by tuple and dict.
-    fn flatten_call<'py>(&self, args: &Bound<'py, PyTuple>, kwargs: Option<&Bound<'py, PyDict>>) -> PyResult<Flat<'py>> {
+    fn flatten_call<'py>(
+        &self,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Flat<'py>> {
         let py = args.py();
         let mut items: Vec<Bound<'py, PyAny>> = args.iter().collect();
         let names: Vec<Bound<'py, PyAny>> = kwargs.map_or(vec![], |k| k.keys().iter().collect());
@@ -251,15 +289,21 @@ impl Jit {
 impl<'py> Flat<'py> {
     /// The structure of (args, kwargs) without the static ones.
     fn arguments_def(&self, py: Python<'py>) -> PyResult<TreeDef> {
-        use super::Slot;
+        use super::structure::Slot;
         let s = &self.structure;
-        let dynamic = |slots: &[Slot], py| TreeDef::tuple(py, slots.iter().filter_map(|s| if let Slot::Dynamic { def, .. } = s { Some(def) } else { None }));
+        let dynamic = |slots: &[Slot], py| {
+            TreeDef::tuple(
+                py,
+                slots.iter().filter_map(|s| if let Slot::Dynamic { def, .. } = s { Some(def) } else { None }),
+            )
+        };
         let args = dynamic(&s.slots[..s.n_positional], py);
         let mut leaves = Leaves::new();
         let keywords = PyDict::new(py);
         for (name, slot) in s.names.iter().zip(&s.slots[s.n_positional..]) {
             if let Slot::Dynamic { def, .. } = slot {
-                let marks: Vec<Bound<'py, PyAny>> = (0..def.n_leaves()).map(|i| Ok(i.into_pyobject(py)?.into_any())).collect::<PyResult<_>>()?;
+                let marks: Vec<Bound<'py, PyAny>> =
+                    (0..def.n_leaves()).map(|i| Ok(i.into_pyobject(py)?.into_any())).collect::<PyResult<_>>()?;
                 keywords.set_item(name, def.unflatten(py, &mut marks.into_iter())?)?;
             }
         }

@@ -1,0 +1,156 @@
+//! How a call's arguments are put together: the part of a signature that is not the types of its leaves.
+//!
+//! INVARIANT: `arguments` undoes what `matches` does: the same leaves give the same arguments.
+use super::Variants;
+use crate::ffi::vectorcall::Args;
+use crate::tree::{Leaves, TreeDef};
+use crate::value::type_text;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString, PyTuple};
+use std::sync::Mutex;
+
+/// How the arguments are put together: all of a signature but the types of the leaves.
+pub(super) struct Structure {
+    pub(super) n_positional: usize,
+    /// Sorted.
+    pub(super) names: Vec<Py<PyString>>,
+    /// One for each argument, positional ones first, keywords in the order of `names`.
+    pub(super) slots: Vec<Slot>,
+    pub(super) variants: Mutex<Variants>,
+}
+pub(super) enum Slot {
+    Dynamic { def: TreeDef, donated: bool },
+    Static(Py<PyAny>),
+}
+/// A static argument must be hashable.
+pub(super) fn hashable(x: &Bound<PyAny>) -> PyResult<()> {
+    match x.hash() {
+        Ok(_) => Ok(()),
+        Err(e) => {
+            let py = x.py();
+            Err(PyValueError::new_err(format!(
+                "Non-hashable static arguments are not supported. An error occurred while trying to hash an object of type {}, {}. The error was:\n{}: {}\n",
+                type_text(x),
+                x.repr().map(|r| r.to_string()).unwrap_or_default(),
+                e.get_type(py).name().map(|n| n.to_string()).unwrap_or_default(),
+                e.value(py)
+            )))
+        }
+    }
+}
+
+impl Structure {
+    /// Whether the arguments of a call have this structure; if so, their leaves.
+    pub(super) fn matches<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Args<'_, 'py>,
+        leaves: &mut Leaves<'py>,
+    ) -> PyResult<bool> {
+        if args.n_positional() != self.n_positional || args.n_keywords() != self.names.len() {
+            return Ok(false);
+        }
+        for (i, slot) in self.slots.iter().enumerate() {
+            let x = if i < self.n_positional {
+                args.get(i)
+            } else {
+                let Some(names) = args.names() else { return Ok(false) };
+                let want = self.names[i - self.n_positional].bind(py);
+                let found = names.iter_borrowed().position(|n| n.is(want) || n.as_any().eq(want).unwrap_or(false));
+                match found {
+                    Some(k) => args.get(self.n_positional + k),
+                    None => return Ok(false),
+                }
+            };
+            let same = match slot {
+                Slot::Dynamic { def, .. } => def.match_leaves(&x, leaves)?,
+                Slot::Static(v) => same_static(v.bind(py), &x)?,
+            };
+            if !same {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+    pub(super) fn equal(&self, py: Python, o: &Structure) -> PyResult<bool> {
+        if self.n_positional != o.n_positional || self.names.len() != o.names.len() || self.slots.len() != o.slots.len()
+        {
+            return Ok(false);
+        }
+        for (a, b) in self.names.iter().zip(&o.names) {
+            if !a.bind(py).as_any().eq(b.bind(py))? {
+                return Ok(false);
+            }
+        }
+        for (a, b) in self.slots.iter().zip(&o.slots) {
+            let same = match (a, b) {
+                (Slot::Dynamic { def: a, .. }, Slot::Dynamic { def: b, .. }) => a.equal(py, b)?,
+                (Slot::Static(a), Slot::Static(b)) => same_static(a.bind(py), b.bind(py))?,
+                _ => false,
+            };
+            if !same {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+    /// The arguments put together again from leaves and static values.
+    pub(super) fn arguments<'py>(
+        &self,
+        py: Python<'py>,
+        leaves: &mut dyn Iterator<Item = PyResult<Bound<'py, PyAny>>>,
+    ) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
+        let all: Vec<Bound<'py, PyAny>> = leaves.collect::<PyResult<_>>()?;
+        let mut leaves = all.into_iter();
+        let mut items = Vec::with_capacity(self.slots.len());
+        for s in &self.slots {
+            items.push(match s {
+                Slot::Dynamic { def, .. } => def.unflatten(py, &mut leaves)?,
+                Slot::Static(v) => v.bind(py).clone(),
+            });
+        }
+        let keywords = PyDict::new(py);
+        for (name, x) in self.names.iter().zip(items.drain(self.n_positional..)) {
+            keywords.set_item(name, x)?;
+        }
+        Ok((PyTuple::new(py, items)?, keywords))
+    }
+}
+/// Static arguments are the same if they are of one class and equal.
+fn same_static(a: &Bound<PyAny>, b: &Bound<PyAny>) -> PyResult<bool> {
+    if a.is(b) {
+        return Ok(true);
+    }
+    if !a.get_type().is(b.get_type()) {
+        return Ok(false);
+    }
+    hashable(b)?;
+    a.eq(b)
+}
+
+/// The path of each leaf, by the function's own parameter names.
+pub(super) fn paths(
+    py: Python,
+    function: &Py<PyAny>,
+    structure: &Structure,
+    leaves: &[Bound<PyAny>],
+) -> PyResult<Vec<String>> {
+    let mut it = leaves.iter().cloned();
+    let mut items: Vec<Bound<PyAny>> = vec![];
+    for s in &structure.slots {
+        items.push(match s {
+            Slot::Dynamic { def, .. } => def.unflatten(py, &mut it)?,
+            // a static argument has no leaves
+            Slot::Static(_) => PyTuple::empty(py).into_any(),
+        });
+    }
+    let keywords = PyDict::new(py);
+    for (name, x) in structure.names.iter().zip(items.drain(structure.n_positional..)) {
+        keywords.set_item(name, x)?;
+    }
+    py.import("ferrax._flat")?
+        .getattr("argument_names")?
+        .call1((function, PyTuple::new(py, items)?, keywords))?
+        .extract()
+}
