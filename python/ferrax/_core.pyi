@@ -25,7 +25,20 @@ class Array:
     dtype: Any
     weak_type: bool
 
+class ArrayImpl(Array):
+    """A concrete array."""
+
 class Tracer(Array): ...
+
+class KeyTy:
+    """The dtype of typed PRNG keys."""
+    name: str
+    itemsize: int
+    kind: str
+    type: Any
+
+def install_methods(methods: dict[str, Callable], properties: dict[str, Callable]) -> None:
+    """Puts functions of an array on the class as methods and properties."""
 
 class Device:
     id: int
@@ -70,18 +83,61 @@ class FlattenedIndexKey:
 
 def tree_flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = ...) -> tuple[list[Any], PyTreeDef]: ...
 def tree_flatten_with_path(tree: Any, is_leaf: Callable[[Any], bool] | None = ...) -> tuple[list[tuple[tuple[Any, ...], Any]], PyTreeDef]: ...
+def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = ...) -> list[Any]: ...
+def tree_structure(tree: Any, is_leaf: Callable[[Any], bool] | None = ...) -> PyTreeDef: ...
+def tree_map(f: Callable, tree: Any, *rest: Any, is_leaf: Callable[[Any], bool] | None = ...) -> Any: ...
+def flatten_one_level(tree: Any) -> tuple[list[Any], Any] | None: ...
+def flatten_one_level_with_keys(tree: Any) -> tuple[tuple[tuple[Any, Any], ...], Any] | None: ...
+def treedef_is_leaf(treedef: PyTreeDef) -> bool: ...
+def is_tree_node(cls: type) -> bool: ...
+def register_dataclass(cls: type, data_fields: Sequence[str], meta_fields: Sequence[str]) -> None: ...
 def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any: ...
 def treedef_tuple(treedefs: list[PyTreeDef]) -> PyTreeDef: ...
 def register_pytree_node(cls: type, flatten: Callable, unflatten: Callable, flatten_with_keys: Callable | None = ...) -> None: ...
 
 # ---- transforms of flat functions; None in a list of tangents or cotangents is a symbolic zero, going in and coming out
-class Program:
-    """A closed program; prints in JAX's notation."""
+class Var:
+    aval: ShapedArray
+    count: int
+
+class Literal:
+    val: Any
+    aval: ShapedArray
+
+class PrimitiveName:
+    """What an equation does; equal to any primitive of that name."""
+    name: str
+    multiple_results: bool
+    def bind(self, *operands: Any, **params: Any) -> Any: ...
+    def get_bind_params(self, params: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]: ...
+
+class JaxprEqn:
+    primitive: PrimitiveName
+    params: dict[str, Any]
+    invars: list[Var | Literal]
+    outvars: list[Var]
+    effects: set[str]
+    def replace(self, *, params: dict[str, Any]) -> JaxprEqn: ...
+
+class Jaxpr:
+    eqns: list[JaxprEqn]
+    constvars: list[Var]
+    invars: list[Var]
+    outvars: list[Var | Literal]
+    in_avals: list[ShapedArray]
+    out_avals: list[ShapedArray]
+    effects: set[str]
+
+class ClosedJaxpr:
+    """A closed program; prints in JAX's notation. `Program` is another name of it."""
+    def __init__(self, jaxpr: Jaxpr, consts: Sequence[Any]) -> None: ...
     jaxpr: Any
     consts: list[Any]
     eqns: list[Any]
     in_avals: list[ShapedArray]
     out_avals: list[ShapedArray]
+
+Program = ClosedJaxpr
 
 class Linear:
     """A linear map with its residuals. A pytree: `residuals` are its leaves, `replace` puts others in their place."""
@@ -92,6 +148,8 @@ class Linear:
 
 Flat = Callable[..., Leaves]
 
+def axis_size(name: Any) -> int:
+    """The size of the named axis in scope. NameError where there is none."""
 def make_program(fun: Flat, avals: Sequence[ShapedArray], axis_env: Sequence[tuple[Any, int]] = ..., user_fun: Any = ...,
                  arg_paths: Sequence[str] | None = ..., what: str = ...) -> tuple[Program, list[Any]]:
     """`user_fun`, `arg_paths` and `what` ("jit", "scan", ...) word the errors of tracing and nothing else."""
@@ -127,11 +185,43 @@ class JitFunction:
 def jit(fun: Callable, *, static_argnums: tuple[int, ...] = ..., static_argnames: tuple[str, ...] = ..., donate_argnums: tuple[int, ...] = ...,
         donate_argnames: tuple[str, ...] = ..., keep_unused: bool = ..., inline: bool = ..., device: Any = ..., backend: str | None = ...) -> JitFunction: ...
 
+class Traced:
+    jaxpr: ClosedJaxpr
+    out_info: Any
+    args_info: Any
+    in_tree: PyTreeDef
+    out_tree: PyTreeDef
+    fun_name: str
+    def lower(self) -> Lowered: ...
+
+class Lowered:
+    out_info: Any
+    args_info: Any
+    in_tree: PyTreeDef
+    out_tree: PyTreeDef
+    fun_name: str
+    def as_text(self, dialect: str | None = ..., *, debug_info: bool = ...) -> str: ...
+    def compile(self, compiler_options: Any = ...) -> Compiled: ...
+    def cost_analysis(self) -> dict[str, float]: ...
+
+class Compiled:
+    out_info: Any
+    args_info: Any
+    in_tree: PyTreeDef
+    out_tree: PyTreeDef
+    fun_name: str
+    device: Device
+    def as_text(self) -> str: ...
+    def cost_analysis(self) -> dict[str, float]: ...
+    def memory_analysis(self) -> Any: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+
 # ---- primitives defined in Python, looked up by `bind` under their names
 def register_primitive(name: str, multiple_results: bool, abstract_eval: Callable, impl: Callable, rules: Callable[[str], Callable | None]) -> None:
     """`rules(kind)` returns the registered rule for "jvp", "transpose" or "batching", or None."""
 
 # ---- configuration
+config: Any
 def config_get(name: str) -> Any: ...
 def config_set(name: str, value: Any) -> None: ...
 def config_set_local(name: str, value: Any) -> Any:
@@ -143,6 +233,7 @@ def default_backend() -> str: ...
 def process_index() -> int: ...
 def process_count() -> int: ...
 def device_put(x: Any, device: Any) -> Array: ...
-def live_arrays() -> list[Array]: ...
+def live_arrays() -> list[Array]:
+    """NotImplementedError: arrays are counted, not listed."""
 def clear_caches() -> None: ...
 def effects_barrier() -> None: ...
