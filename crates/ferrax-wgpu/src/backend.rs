@@ -81,6 +81,6 @@ impl Backend for GpuBackend {
         self.upload(owner.bytes())
     }
     fn download(&self, b: &Buffer) -> Res<Vec<u8>> {
-        memory::download(&self.device, &*memory::slab_of(&self.device, b)?, b.bytes())
+        memory::download(&self.device, &*memory::slab_of(&self.device, b)?, b.bytes(), None)
     }
 }

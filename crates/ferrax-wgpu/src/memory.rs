@@ -160,15 +160,18 @@ pub fn zeros(device: &Arc<Device>, bytes: usize) -> Res<Arc<Slab>> {
     Ok(slab)
 }
 
-/// The first `bytes` bytes of a slab; waits for all that was submitted.
-pub fn download(device: &Arc<Device>, slab: &Slab, bytes: usize) -> Res<Vec<u8>> {
+/// The first `bytes` bytes of a slab, after the commands of `before`; waits for all that was submitted.
+pub fn download(device: &Arc<Device>, slab: &Slab, bytes: usize, before: Option<wgpu::CommandEncoder>) -> Res<Vec<u8>> {
     if bytes == 0 {
+        if let Some(encoder) = before {
+            submit(device, encoder)?;
+        }
         return Ok(vec![]);
     }
     let whole = bytes.next_multiple_of(4) as u64;
     let host = Slab::new(device, Use::Readback, bytes)?;
     let mapped = device.scoped("a download", || {
-        let mut encoder = device.wgpu.create_command_encoder(&Default::default());
+        let mut encoder = before.unwrap_or_else(|| device.wgpu.create_command_encoder(&Default::default()));
         encoder.copy_buffer_to_buffer(slab.raw(), 0, host.raw(), 0, whole);
         count(&device.counters.submissions);
         device.queue.submit([encoder.finish()]);
@@ -184,6 +187,12 @@ pub fn download(device: &Arc<Device>, slab: &Slab, bytes: usize) -> Res<Vec<u8>>
     drop(view);
     host.raw().unmap();
     Ok(out)
+}
+
+/// Hands the commands to the device.
+pub fn submit(device: &Device, encoder: wgpu::CommandEncoder) -> Res<()> {
+    count(&device.counters.submissions);
+    device.scoped("a submission", || drop(device.queue.submit([encoder.finish()])))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! INVARIANT: a slab that is given back here is reused at once by later commands (they run in order), but reaches the pool, where
 //! other threads take it, only after the commands that used it were submitted.
 use crate::device::{Device, count};
-use crate::memory::{Slab, Use};
+use crate::memory::{self, Slab, Use};
 use crate::pipeline::{Pipeline, Source, pipeline};
 use crate::task::{Limits, Pass, Reg, Task};
 use crate::wgsl;
@@ -93,16 +93,27 @@ impl<'a> Recorder<'a> {
         if self.recorded >= BATCH { self.submit() } else { Ok(()) }
     }
 
+    /// What is recorded, closed.
+    fn close(&mut self) -> Option<wgpu::CommandEncoder> {
+        self.recorded = 0;
+        let (pass, encoder) = self.open.take()?;
+        drop(pass);
+        Some(encoder)
+    }
     /// Hands everything recorded to the device.
     pub fn submit(&mut self) -> Res<()> {
-        self.recorded = 0;
-        if let Some((pass, encoder)) = self.open.take() {
-            drop(pass);
-            count(&self.device.counters.submissions);
-            self.device.scoped("a submission", || self.device.queue.submit([encoder.finish()]))?;
+        if let Some(encoder) = self.close() {
+            memory::submit(self.device, encoder)?;
         }
         self.retired.clear();
         self.device.check()
+    }
+    /// The first `bytes` bytes of `slab`, once everything recorded has run.
+    pub fn read(&mut self, slab: &Slab, bytes: usize) -> Res<Vec<u8>> {
+        let recorded = self.close();
+        let read = memory::download(self.device, slab, bytes, recorded);
+        self.retired.clear();
+        read
     }
 
     /// `bytes` bytes of `from` at `from_at` to `to` at `to_at`, two slabs.

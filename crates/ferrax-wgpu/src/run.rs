@@ -234,8 +234,8 @@ impl Run<'_> {
     /// The bytes of slot `s` on the host, once all that was recorded has run.
     fn bytes(&mut self, s: SlotId) -> Res<Vec<u8>> {
         let slab = self.array(s)?;
-        self.recorder.submit()?;
-        memory::download(self.recorder.device, &slab, self.slot(s).bytes())
+        let bytes = self.slot(s).bytes();
+        self.recorder.read(&slab, bytes)
     }
     fn set_bytes(&mut self, s: SlotId, bytes: &[u8]) -> Res<()> {
         if bytes.len() != self.slot(s).bytes() {

@@ -1,49 +1,171 @@
-//! `Cumulative`: one invocation a row, in sequence, as the waist has it.
+//! `Cumulative`: short rows by one invocation each, in sequence, as the waist has it. Long ones in chunks: each is combined by itself,
+//! then the chunks' totals are, then each chunk takes what came before it. (So a float sum differs from the waist's in its last
+//! bits; it is the same from run to run.)
 use super::{converted, in_lanes};
 use crate::task::{Limits, Reg};
 use crate::wgsl::{self, Lowered, from_word, lane, scalar, to_word};
 use ferrax_kernel::routine::CumulativeKind;
 use ferrax_kernel::{Bin, DType, Res};
 
-pub fn lower(
-    kind: CumulativeKind,
-    [outer, n, inner]: [usize; 3],
-    reverse: bool,
-    d: DType,
-    limits: Limits,
-) -> Res<Lowered> {
+/// Rows longer than this are cut in chunks.
+const SHORT: usize = 256;
+/// Consecutive elements that an invocation of a chunk takes.
+const EACH: usize = 4;
+
+pub fn lower(kind: CumulativeKind, [outer, n, inner]: [usize; 3], reverse: bool, d: DType, limits: Limits) -> Res<Lowered> {
     let mut task = Lowered::default();
     let acc = d.lane();
     let x = converted(&mut task, Reg::In(0), d, acc, outer * n * inner, limits)?;
-    let combined = match kind {
-        CumulativeKind::Sum => scalar::bin(Bin::Add, acc, "sum", "next")?,
-        CumulativeKind::Prod => scalar::bin(Bin::Mul, acc, "sum", "next")?,
-        CumulativeKind::Max => scalar::bin(Bin::Max, acc, "sum", "next")?,
-        CumulativeKind::Min => scalar::bin(Bin::Min, acc, "sum", "next")?,
-        CumulativeKind::LogSumExp => "log_add_exp(sum, next)".into(),
-    };
-    let rows = outer * inner;
-    let groups = limits.groups_for(rows);
-    let body = format!(
-        "if (t >= {rows}) {{ return; }}
-let first = (t / {inner}) * {} + t % {inner};
+    in_lanes(&mut task, d, outer * n * inner, limits, |task, to| {
+        let rows = Rows { kind, acc, outer, n, inner, reverse, limits };
+        if n <= SHORT { rows.in_sequence(task, x, to) } else { rows.in_chunks(task, x, to) }
+    })?;
+    Ok(task)
+}
+
+/// Rows of words that hold lanes of `acc`.
+struct Rows {
+    kind: CumulativeKind,
+    acc: DType,
+    outer: usize,
+    n: usize,
+    inner: usize,
+    reverse: bool,
+    limits: Limits,
+}
+
+impl Rows {
+    fn combined(&self, a: &str, b: &str) -> Res<String> {
+        match self.kind {
+            CumulativeKind::Sum => scalar::bin(Bin::Add, self.acc, a, b),
+            CumulativeKind::Prod => scalar::bin(Bin::Mul, self.acc, a, b),
+            CumulativeKind::Max => scalar::bin(Bin::Max, self.acc, a, b),
+            CumulativeKind::Min => scalar::bin(Bin::Min, self.acc, a, b),
+            CumulativeKind::LogSumExp => Ok(format!("log_add_exp({a}, {b})")),
+        }
+    }
+    fn rows(&self) -> usize {
+        self.outer * self.inner
+    }
+    /// The position of element `k`, in the order of combination, of row `row`.
+    fn at(&self, row: &str, k: &str) -> String {
+        let k = if self.reverse { format!("({} - ({k}))", self.n - 1) } else { format!("({k})") };
+        format!("({row} / {i} * {} + {row} % {i} + {k} * {i})", self.n * self.inner, i = self.inner)
+    }
+    fn word(&self, at: &str) -> String {
+        from_word(self.acc, &format!("in0[{at}]"))
+    }
+
+    fn in_sequence(&self, task: &mut Lowered, x: Reg, to: Reg) -> Res<()> {
+        let groups = self.limits.groups_for(self.rows());
+        let body = format!(
+            "if (t >= {rows}) {{ return; }}
 var sum: {t} = {t}(0);
 for (var k = 0; k < {n}; k++) {{
-  let at = first + {step} * {inner};
+  let at = {at};
   let next = {next};
   if (k == 0) {{ sum = next; }} else {{ sum = {combined}; }}
   out0[at] = {word};
 }}
 ",
-        n * inner,
-        t = lane(acc),
-        step = if reverse { format!("({} - k)", n - 1) } else { "k".into() },
-        next = from_word(acc, "in0[at]"),
-        word = to_word(acc, "sum"),
-    );
-    in_lanes(&mut task, d, outer * n * inner, limits, |task, to| {
-        task.run(wgsl::entry(1, 1, limits.workgroup, groups, &body), vec![x], vec![to], groups);
+            rows = self.rows(),
+            t = lane(self.acc),
+            n = self.n,
+            at = self.at("t", "k"),
+            next = self.word("at"),
+            combined = self.combined("sum", "next")?,
+            word = to_word(self.acc, "sum"),
+        );
+        task.run(wgsl::entry(1, 1, self.limits.workgroup, groups, &body), vec![x], vec![to], groups);
         Ok(())
-    })?;
-    Ok(task)
+    }
+
+    fn in_chunks(&self, task: &mut Lowered, x: Reg, to: Reg) -> Res<()> {
+        let chunk = EACH * self.limits.workgroup as usize;
+        let chunks = self.n.div_ceil(chunk);
+        let totals = task.add_scratch(4 * self.rows() * chunks);
+        let groups = wgsl::fold((self.rows() * chunks) as u64, self.limits.groups);
+        task.run(self.chunk(chunks, groups)?, vec![x], vec![to, totals], groups);
+        if chunks == 1 {
+            return Ok(());
+        }
+        let before = task.add_scratch(4 * self.rows() * chunks);
+        let of_totals = Rows { outer: self.rows(), n: chunks, inner: 1, reverse: false, ..*self };
+        if chunks <= SHORT { of_totals.in_sequence(task, totals, before)? } else { of_totals.in_chunks(task, totals, before)? }
+        let len = self.rows() * self.n;
+        let groups = self.limits.groups_for(len);
+        let body = format!(
+            "if (t >= {len}) {{ return; }}
+let row = t / {n};
+let k = t % {n};
+if (k < {chunk}) {{ return; }}
+let at = {at};
+let earlier = {earlier};
+let here = {here};
+out0[at] = {word};
+",
+            n = self.n,
+            at = self.at("row", "k"),
+            earlier = self.word(&format!("row * {chunks} + k / {chunk} - 1")),
+            here = from_word(self.acc, "out0[at]"),
+            word = to_word(self.acc, &self.combined("earlier", "here")?),
+        );
+        task.run(wgsl::entry(1, 1, self.limits.workgroup, groups, &body), vec![before], vec![to], groups);
+        Ok(())
+    }
+
+    /// Text for one workgroup a chunk: `out0` gets the chunk's running combination, `out1` its last.
+    fn chunk(&self, chunks: usize, groups: (u32, u32)) -> Res<String> {
+        let size = self.limits.workgroup;
+        let t = lane(self.acc);
+        // An invocation's elements past the row's end are never looked at: what they would give only reaches later ones.
+        let body = format!(
+            "if (group >= {n_groups}) {{ return; }}
+let row = group / {chunks};
+let first = group % {chunks} * {chunk} + i32(local) * {EACH};
+var sums: array<{t}, {EACH}>;
+var sum: {t} = {t}(0);
+for (var e = 0; e < {EACH}; e++) {{
+  if (first + e < {n}) {{
+    let next = {next};
+    if (e == 0) {{ sum = next; }} else {{ sum = {with_next}; }}
+    sums[e] = sum;
+  }}
+}}
+s[local] = sum;
+workgroupBarrier();
+for (var w = 1u; w < {size}u; w *= 2u) {{
+  var here = s[local];
+  if (local >= w) {{
+    let earlier = s[local - w];
+    here = {with_earlier};
+  }}
+  workgroupBarrier();
+  s[local] = here;
+  workgroupBarrier();
+}}
+for (var e = 0; e < {EACH}; e++) {{
+  if (first + e < {n}) {{
+    var here = sums[e];
+    if (local > 0u) {{
+      let earlier = s[local - 1u];
+      here = {with_earlier};
+    }}
+    out0[{at}] = {word};
+    if (first + e == {n} - 1 || (local == {size}u - 1u && e == {EACH} - 1)) {{ out1[group] = {word}; }}
+  }}
+}}
+",
+            n_groups = self.rows() * chunks,
+            chunk = EACH * size as usize,
+            n = self.n,
+            next = self.word(&self.at("row", "first + e")),
+            with_next = self.combined("sum", "next")?,
+            with_earlier = self.combined("earlier", "here")?,
+            at = self.at("row", "first + e"),
+            word = to_word(self.acc, "here"),
+        );
+        let shared = format!("var<workgroup> s: array<{t}, {size}>;\n");
+        Ok(wgsl::wrapped(wgsl::bindings(1, 2) + &shared, size, groups, &body))
+    }
 }

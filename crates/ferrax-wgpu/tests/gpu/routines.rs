@@ -253,6 +253,15 @@ fn cumulative_combinations() {
             }
         }
     }
+    // Long rows, cut in chunks of 1024, and the chunks' totals in chunks of their own; quarters sum exactly.
+    for (outer, n, inner, reverse) in [(2, 1025, 3, false), (1, 3000, 2, true), (1, 300_000, 1, false)] {
+        let r = Routine::Cumulative { kind: CumulativeKind::Sum, outer, n, inner, reverse, dtype: DType::F32 };
+        check(&*gpu, &r, &[noise.values(DType::F32, outer * n * inner)], 0.0, 0.0);
+    }
+    for kind in [CumulativeKind::LogSumExp, CumulativeKind::Max] {
+        let r = Routine::Cumulative { kind, outer: 1, n: 2500, inner: 1, reverse: false, dtype: DType::F32 };
+        check(&*gpu, &r, &[noise.values(DType::F32, 2500)], 64.0, 1.0);
+    }
     for kind in [CumulativeKind::LogSumExp, CumulativeKind::Prod] {
         let r = Routine::Cumulative { kind, outer: 2, n: 12, inner: 2, reverse: false, dtype: DType::F32 };
         check(&*gpu, &r, &[noise.values(DType::F32, 48)], 16.0, 1.0);
