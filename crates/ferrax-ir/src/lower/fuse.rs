@@ -435,9 +435,14 @@ impl Emitter<'_> {
         let fill = self.node(d, kernel::Node::Const(v.fill));
         let mut out = x;
         for q in mine {
-            let i = self.node(DType::I64, kernel::Node::Index(q.at));
+            // 32 bits where they hold all there is to compare: not every device has 64.
+            let fits = |x: i64| i32::try_from(x).is_ok();
+            let narrow =
+                q.at.range(&self.k.domain()).is_none_or(|(lo, hi)| fits(lo) && fits(hi)) && fits(q.lo) && fits(q.hi);
+            let position = if narrow { DType::I32 } else { DType::I64 };
+            let i = self.node(position, kernel::Node::Index(q.at));
             for (f, bound) in [(Bin::Ge, q.lo), (Bin::Lt, q.hi)] {
-                let b = self.node(DType::I64, kernel::Node::Const(Scalar::from_i64(DType::I64, bound)));
+                let b = self.node(position, kernel::Node::Const(Scalar::from_i64(position, bound)));
                 let p = self.node(DType::Bool, kernel::Node::Bin(f, i, b));
                 out = self.node(d, kernel::Node::Select { p, t: out, f: fill });
             }

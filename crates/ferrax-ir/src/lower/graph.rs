@@ -362,21 +362,21 @@ impl Graph {
     }
     fn concatenate_by_updates(&mut self, xs: &[Node], axis: usize, shape: Dims) -> Node {
         let dtype = self.dtype(xs[0]);
+        // Not every device has 64 bits.
+        let index_dtype = if i32::try_from(shape[axis]).is_ok() { DType::I32 } else { DType::I64 };
         let mut out = self.constant(Scalar::zero(dtype), shape.clone());
         let mut start = 0;
         for x in xs {
             let update = self.shape(*x);
             let mut ins: Nodes = smallvec![out, *x];
             for k in 0..shape.len() {
-                ins.push(
-                    self.constant(
-                        Scalar::from_i64(DType::I64, if k == axis { start as i64 } else { 0 }),
-                        Dims::default(),
-                    ),
-                );
+                ins.push(self.constant(
+                    Scalar::from_i64(index_dtype, if k == axis { start as i64 } else { 0 }),
+                    Dims::default(),
+                ));
             }
             start += update[axis];
-            let r = Routine::DynamicUpdateSlice { operand: shape.clone(), update, dtype, index_dtype: DType::I64 };
+            let r = Routine::DynamicUpdateSlice { operand: shape.clone(), update, dtype, index_dtype };
             out = self.routine(r, &ins, &[shape.clone()])[0];
         }
         out

@@ -12,7 +12,13 @@ const SHORT: usize = 256;
 /// Consecutive elements that an invocation of a chunk takes.
 const EACH: usize = 4;
 
-pub fn lower(kind: CumulativeKind, [outer, n, inner]: [usize; 3], reverse: bool, d: DType, limits: Limits) -> Res<Lowered> {
+pub fn lower(
+    kind: CumulativeKind,
+    [outer, n, inner]: [usize; 3],
+    reverse: bool,
+    d: DType,
+    limits: Limits,
+) -> Res<Lowered> {
     let mut task = Lowered::default();
     let acc = d.lane();
     let x = converted(&mut task, Reg::In(0), d, acc, outer * n * inner, limits)?;
@@ -91,7 +97,11 @@ for (var k = 0; k < {n}; k++) {{
         }
         let before = task.add_scratch(4 * self.rows() * chunks);
         let of_totals = Rows { outer: self.rows(), n: chunks, inner: 1, reverse: false, ..*self };
-        if chunks <= SHORT { of_totals.in_sequence(task, totals, before)? } else { of_totals.in_chunks(task, totals, before)? }
+        if chunks <= SHORT {
+            of_totals.in_sequence(task, totals, before)?
+        } else {
+            of_totals.in_chunks(task, totals, before)?
+        }
         let len = self.rows() * self.n;
         let groups = self.limits.groups_for(len);
         let body = format!(

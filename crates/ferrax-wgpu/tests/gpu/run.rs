@@ -135,7 +135,11 @@ impl Noise {
                 let s = Scalar { dtype: d, bits: x & (u64::MAX >> (64 - 8 * d.size())) };
                 let normal =
                     s.to_f64().is_finite() && s.to_f64().abs() >= if d == DType::F16 { 6.2e-5 } else { 1.2e-38 };
-                if normal && !x.is_multiple_of(5) { s } else { Scalar::from_f64(d, special[x as usize / 7 % special.len()]) }
+                if normal && !x.is_multiple_of(5) {
+                    s
+                } else {
+                    Scalar::from_f64(d, special[x as usize / 7 % special.len()])
+                }
             }
             d => Scalar { dtype: d, bits: x & (u64::MAX >> (64 - 8 * d.size())) },
         };
