@@ -333,6 +333,12 @@ impl CpuExecutable {
                 Some(m) => m?,
                 None => return Err(Error::Invalid(format!("input {k} is still pending"))),
             };
+            if let Home::Tape(t) = self.homes[*cell as usize] {
+                let tape = m.as_any().downcast_ref::<Tape>();
+                state.tapes[t as usize] =
+                    tape.cloned().ok_or_else(|| Error::Invalid(format!("input {k} is no tape")))?;
+                continue;
+            }
             let host = m.host().ok_or_else(|| Error::Invalid(format!("input {k} is on another device")))?;
             if host.len() != *bytes {
                 return Err(Error::Invalid(format!("input {k} has {} bytes where the plan says {bytes}", host.len())));
