@@ -129,7 +129,7 @@ REFUSED = [
     ("jnp.sum(x, axis=5)", ValueError, "axis 5 is out of bounds for array of dimension 2"),
     ("jnp.max(jnp.zeros(0))", ValueError, "zero-size array to reduction operation max which has no identity"),
     ("jnp.concatenate([])", ValueError, "Need at least one array to concatenate."),
-    ("jnp.einsum('ij,jk', x, x)", ValueError, "Size of label 'j' for operand 1 (3) does not match previous terms (4)."),
+    ("jnp.einsum('ij,jk', x, x)", ValueError, "Size of label 'j' for operand 1 (4) does not match previous terms (3)."),
     ("jnp.array([1, [2]])", ValueError, "inhomogeneous shape"),
     ("jnp.array('a')", TypeError, "Value 'a' with dtype <U1 is not a valid JAX array type."),
     ("jnp.array(2**40)", OverflowError, "Python int 1099511627776 too large to convert to int32"),

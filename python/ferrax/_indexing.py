@@ -541,6 +541,10 @@ def _broadcast_update(y, shape):
             raise ValueError(f"Cannot broadcast to shape with fewer dimensions: arr_shape={_shape(y)} shape={shape}")
         y = bind("squeeze", y, dimensions=tuple(range(extra)))
         return _broadcast_update(y, shape)
+    lead = len(shape) - y.ndim
+    if any(m not in (1, n) for m, n in zip(y.shape, shape[lead:])):
+        spell = lambda s: f"{y.dtype.name}[{','.join(map(str, s))}]"  # noqa: E731
+        raise ValueError(f"Incompatible types for broadcasting: input type={spell(y.shape)} and requested type={spell(shape)}")
     return _core.broadcast_to(y, shape)
 
 

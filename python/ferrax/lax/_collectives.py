@@ -35,6 +35,10 @@ def axis_size(axis_name):
 def axis_index(axis_name):
     """The position along the named axis, int32; of several names, the position in row-major order."""
     names = _names(axis_name)
+    try:
+        axis_size(names)
+    except NameError:
+        raise NameError(f"Found an unbound axis name: {axis_name}. To fix this, please call axis_index under `jax.shard_map`.") from None
     index = bind("axis_index", axis_name=names[0])
     for name in names[1:]:
         index = bind("add", bind("mul", index, np.int32(axis_size(name))), bind("axis_index", axis_name=name))
@@ -45,6 +49,7 @@ def _reduce(primitive, x, axis_name, axis_index_groups):
     leaves, tree = tree_flatten(x)
     if not leaves:
         return x
+    axis_size(axis_name)
     out = bind(
         primitive, *[as_array(v) for v in leaves], axes=_names(axis_name), axis_index_groups=_groups(axis_index_groups)
     )
@@ -56,7 +61,9 @@ def psum(x, axis_name, *, axis_index_groups=None):
     if isinstance(x, (int, float)) and not isinstance(x, bool) and axis_index_groups is None:
         return x * axis_size(axis_name)
     leaves, tree = tree_flatten(x)
-    leaves = [bind("convert_element_type", v, new_dtype=np.dtype(np.int32), weak_type=False) if as_array(v).dtype == np.bool_ else v for v in map(as_array, leaves)]
+    leaves = [as_array(v) for v in leaves]
+    # Booleans are counted.
+    leaves = [bind("convert_element_type", v, new_dtype=np.dtype(np.int32), weak_type=False) if v.dtype == np.bool_ else v for v in leaves]
     return _reduce("psum", tree_unflatten(tree, leaves), axis_name, axis_index_groups)
 
 
@@ -83,6 +90,7 @@ def ppermute(x, axis_name, perm):
     """x sent along (source, destination) pairs; positions that nobody sends to get zeros. x: a pytree."""
     perm = tuple([tuple([int(i) for i in pair]) for pair in perm])
     names = _names(axis_name)
+    axis_size(names)
     emit = lambda v: bind("ppermute", as_array(v), axis_name=names[0] if len(names) == 1 else names, perm=perm)  # noqa: E731
     return tree_map(emit, x)
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from .. import _core
 from .._core import bind
+from .._dtypes import is_inexact
 from ._parameters import RoundingMethod, accuracy_parameters
 
 
@@ -417,6 +418,9 @@ def conj(x):
 
 def integer_pow(x, y):
     """x ** y for a Python integer y. Raises TypeError where an integer x meets a negative y."""
+    aval = _core.get_aval(x)
+    if y < 0 and not is_inexact(aval.dtype):
+        raise TypeError(f"Integers cannot be raised to negative powers, got integer_pow({aval.dtype.name}[{','.join([str(n) for n in aval.shape])}], {y})")
     return bind("integer_pow", x, y=y)
 
 

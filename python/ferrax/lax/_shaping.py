@@ -106,6 +106,8 @@ def broadcast(operand, sizes, *, out_sharding=None):
 def broadcast_in_dim(operand, shape, broadcast_dimensions, *, out_sharding=None):
     """`operand` placed so that its axis i is axis broadcast_dimensions[i] of the result; axes of size 1, and all others, repeat."""
     shape = canonicalize_shape(shape)
+    if any(n < 0 for n in shape):
+        raise TypeError(f"broadcast_in_dim shape must have every element be nonnegative, got {shape}.")
     dims = tuple(broadcast_dimensions)
     if np.shape(operand) == shape and dims == tuple(range(len(shape))) and isinstance(operand, _core.Array):
         return operand

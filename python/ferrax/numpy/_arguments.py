@@ -105,10 +105,9 @@ def canonicalize_axes(axis, ndim) -> tuple[int, ...]:
 
 def canonicalize_shape(shape, context="") -> tuple[int, ...]:
     """A size or a sequence of sizes as a tuple of ints. Raises TypeError for anything that is not static."""
-    if isinstance(shape, Array) and shape.ndim == 0 and not isinstance(shape, _core.Tracer):
-        shape = (operator.index(shape),)
-    elif isinstance(shape, (int, np.integer)) or not hasattr(shape, "__iter__") or isinstance(shape, str) or np.ndim(shape) == 0 and hasattr(shape, "ndim"):
-        shape = (shape,)
+    if not isinstance(shape, (tuple, list)):
+        scalar = isinstance(shape, str) or not hasattr(shape, "__iter__") or getattr(shape, "ndim", 1) == 0
+        shape = (shape,) if scalar else tuple(shape)
     try:
         return tuple([operator.index(n) for n in shape])
     except TypeError:

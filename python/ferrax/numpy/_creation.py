@@ -138,8 +138,6 @@ def _element(v, dtype):
 
 def asarray(a, dtype=None, order=None, *, copy=None, device=None, out_sharding=None):
     """a as an array, the same object where nothing changes. copy: True to copy, False to raise ValueError where one is needed."""
-    if type(a) is str:
-        raise TypeError(f"asarray: expected ArrayLike, got {a} of type {type(a)}.")
     if copy is False and not isinstance(a, (Array, np.ndarray)):
         raise ValueError("jnp.asarray: cannot convert object to an array without a copy; consider copy=None")
     return array(a, dtype=dtype, copy=bool(copy), order=order, device=device)
@@ -171,6 +169,8 @@ def astype(x, dtype, /, *, copy=False, device=None):
 
 
 def _filled(value, shape, device):
+    if any(n < 0 for n in shape):
+        raise TypeError(f"broadcast_in_dim shape must have every element be nonnegative, got {shape}.")
     out = bind("broadcast_in_dim", value, shape=shape, broadcast_dimensions=()) if shape else _core.asarray(value)
     return out if device is None else _core.device_put(out, device)
 

@@ -83,7 +83,7 @@ def _sizes(terms, arrays):
             if sizes.get(c, 1) == 1:
                 sizes[c] = n
             elif n not in (1, sizes[c]):
-                raise ValueError(f"Size of label '{c}' for operand {i} ({n}) does not match previous terms ({sizes[c]}).")
+                raise ValueError(f"Size of label '{c}' for operand {i} ({sizes[c]}) does not match previous terms ({n}).")
     return sizes
 
 

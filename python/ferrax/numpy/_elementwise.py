@@ -595,6 +595,8 @@ def power(x1, x2, /):
     if type(x2) is int:
         x1 = _core.asarray(x1) if not isinstance(x1, Array) else x1
         if not is_bool(x1.dtype):
+            if x2 < 0 and not is_inexact(x1.dtype):
+                raise TypeError(f"Integers cannot be raised to negative powers, got integer_pow({x1.dtype.name}[{','.join(map(str, x1.shape))}], {x2})")
             return bind("integer_pow", x1, y=x2)
     d1, d2 = dtype_of(x1), dtype_of(x2)
     if is_inexact(d1) and is_integer(d2) and _core.result_type(x1, x2) == d1:

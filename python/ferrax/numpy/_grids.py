@@ -33,7 +33,7 @@ class _Grid:
         self.name, self.sparse = name, sparse
 
     def __repr__(self):
-        return f"<jax.numpy.{self.name}>"
+        return f"<ferrax.numpy.{self.name}>"
 
     def __getitem__(self, key):
         from ._creation import array, meshgrid
@@ -55,7 +55,7 @@ class _Joiner:
         self.name, self.axis, self.ndmin, self.trans1d = name, axis, ndmin, trans1d
 
     def __repr__(self):
-        return f"<jax.numpy.{self.name}>"
+        return f"<ferrax.numpy.{self.name}>"
 
     def __getitem__(self, key):
         from ._creation import array

@@ -42,6 +42,10 @@ def _reduce(name, primitive, a, axis, keepdims, initial, where, combine, identit
         from ..lax import pmax, pmin, psum
 
         collective = {"reduce_sum": psum, "reduce_max": pmax, "reduce_min": pmin}.get(primitive)
+        try:
+            _core.axis_size(axis)
+        except NameError:
+            raise NameError(f"Found an unbound axis name: {axis}. To fix this, please call psum under `jax.shard_map`.") from None
         if collective is None:
             raise ValueError(f"reduction over the named axis {axis!r} is not supported for {name}")
         return collective(a, axis)

@@ -487,6 +487,8 @@ def repeat(a, repeats, axis=None, *, total_repeat_length=None, out_sharding=None
         if counts.ndim == 0 or counts.size == 1:
             r = operator.index(counts.ravel()[0].item() if counts.dtype.kind in "iub" else counts.ravel()[0])
             wide = (*a.shape[: axis + 1], r, *a.shape[axis + 1 :])
+            if r < 0:
+                raise TypeError(f"broadcast_in_dim shape must have every element be nonnegative, got {wide}.")
             dims = tuple([d for d in range(a.ndim + 1) if d != axis + 1])
             out = bind("broadcast_in_dim", a, shape=wide, broadcast_dimensions=dims)
             return reshape(out, (*a.shape[:axis], n * r, *a.shape[axis + 1 :]))

@@ -441,7 +441,7 @@ def _scatter(method):
 
 
 def _make(fun, nin, identity, **reductions):
-    name = fun.__name__[1:]
+    name = fun.__name__ = fun.__qualname__ = fun.__name__[1:]
     return ufunc(fun, nin, 1, name=name, identity=identity, call=fun, reductions=reductions)
 
 

@@ -115,7 +115,7 @@ def multi_dot(arrays, *, precision=None):
     if len(arrays) == 0:
         raise ValueError("multi_dot requires at least one array")
     n = len(arrays)
-    if n < 2 and arrays[0].ndim != 2 or any(a.ndim != 2 for a in arrays[1:-1]) or arrays[0].ndim not in (1, 2) or arrays[-1].ndim not in (1, 2):
+    if n < 2 or any(a.ndim != 2 for a in arrays[1:-1]) or arrays[0].ndim not in (1, 2) or arrays[-1].ndim not in (1, 2):
         raise ValueError(
             "multi_dot: input arrays must all be two-dimensional, except for the first and last array which may be 1 or 2 dimensional. "
             f"Got array shapes {[tuple(a.shape) for a in arrays]}"
@@ -124,8 +124,6 @@ def multi_dot(arrays, *, precision=None):
         raise ValueError(
             f"multi_dot: last dimension of each array must match first dimension of following array. Got array shapes {[tuple(a.shape) for a in arrays]}"
         )
-    if n == 1:
-        return arrays[0]
     sizes = [1 if arrays[0].ndim == 1 else arrays[0].shape[0]] + [a.shape[0] for a in arrays[1:]] + [1 if arrays[-1].ndim == 1 else arrays[-1].shape[-1]]
     cost, split = np.zeros((n, n)), np.zeros((n, n), int)
     for length in range(1, n):
