@@ -15,5 +15,5 @@
 mod parse;
 mod print;
 
-pub use parse::{parse, parse_with};
+pub use parse::{parse, parse_application, parse_with};
 pub use print::{doc, print};

@@ -1,5 +1,7 @@
-//! What tests of several crates share: a small face over values in double precision, and the matrix of transforms that every function
-//! of the laws and of the generated programs goes through.
+//! What tests of several crates share: a small face over values in double precision, the matrix of transforms that every function
+//! of the laws and of the generated programs goes through, examples of every primitive, and the laws that each of them obeys.
+pub mod examples;
 pub mod face;
+pub mod laws;
 pub mod matrix;
 pub mod null;

@@ -43,6 +43,18 @@ pub fn parse_with(s: &str, funs: &HashMap<String, Fun>) -> Res<Program> {
     if p.at == s.len() { Ok(out) } else { p.fail("text after the program") }
 }
 
+/// A primitive applied to types, `reduce_sum[axes=(0,)] f32[2,3]`: the op, and the operands' types. Parameters that a program's text
+/// leaves to the output's type are written out here.
+pub fn parse_application(s: &str) -> Res<(Op, Vec<Aval>)> {
+    let mut p = Parser { s, at: 0, depth: 0, shared: HashMap::new(), funs: &HashMap::new() };
+    let (name, params) = p.primitive()?;
+    let mut avals = vec![];
+    while p.peek() != '\0' {
+        avals.push(p.aval()?);
+    }
+    Ok((Op::from_name(name, params)?, avals))
+}
+
 fn is_word(c: char) -> bool {
     c.is_alphanumeric() || "_<>.".contains(c)
 }
@@ -262,16 +274,7 @@ impl<'a> Parser<'a> {
             if self.binds() {
                 self.binders("=", &mut new_names, &mut avals)?;
             }
-            let name = self.run(|c| is_word(c) || c == '-'); // `scatter-add`
-            let mut params = ParamMap::default();
-            if self.eat("[") {
-                while !self.eat("]") {
-                    let key = self.word();
-                    self.want("=")?;
-                    let value = self.param(key)?;
-                    params.insert(key.to_string(), value);
-                }
-            }
+            let (name, mut params) = self.primitive()?;
             let mut args = smallvec::SmallVec::new();
             while self.more_args(&names) {
                 args.push(self.atom(&names)?);
@@ -290,6 +293,20 @@ impl<'a> Parser<'a> {
         }
         self.want("}")?;
         Program::new(n_consts, n_ins, avals, eqns, outs, vec![])
+    }
+    /// A primitive's name and its parameters.
+    fn primitive(&mut self) -> Res<(&'a str, ParamMap)> {
+        let name = self.run(|c| is_word(c) || c == '-'); // `scatter-add`
+        let mut params = ParamMap::default();
+        if self.eat("[") {
+            while !self.eat("]") {
+                let key = self.word();
+                self.want("=")?;
+                let value = self.param(key)?;
+                params.insert(key.to_string(), value);
+            }
+        }
+        Ok((name, params))
     }
     /// Whether an equation's binders come next, rather than (where it has no output) its primitive.
     fn binds(&mut self) -> bool {

@@ -1,0 +1,71 @@
+//! Every law for every example of every primitive; see `laws.rs` and `examples.rs` of the crate. `FERRAX_ONLY=name` keeps the examples
+//! whose text contains the name.
+use ferrax_testkit::examples::{self, ELSEWHERE, Example};
+use ferrax_testkit::laws::LAWS;
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// All examples under one law; every failure is told, not the first only.
+fn holds(name: &str) {
+    let law = LAWS.iter().find(|l| l.0 == name).expect("a law").1;
+    let only = std::env::var("FERRAX_ONLY").unwrap_or_default();
+    let chosen: Vec<Example> = examples::all().into_iter().filter(|e| e.text.contains(&only)).collect();
+    let failed: Vec<String> = chosen
+        .iter()
+        .filter_map(|e| catch_unwind(AssertUnwindSafe(|| law(e))).err().map(|p| said(e, p)))
+        .collect();
+    assert!(failed.is_empty(), "{name}: {} of {} examples\n{}", failed.len(), chosen.len(), failed.join("\n"));
+}
+fn said(e: &Example, p: Box<dyn std::any::Any + Send>) -> String {
+    match p.downcast::<String>() {
+        Ok(s) => *s,
+        Err(p) => format!("{}: {:?}", e.text, p.downcast_ref::<ferrax_ir::Error>()),
+    }
+}
+
+#[test]
+fn types_are_what_infer_says() {
+    holds("run");
+}
+#[test]
+fn text_reads_back() {
+    holds("text");
+}
+#[test]
+fn cpu_is_the_reference() {
+    holds("reference");
+}
+#[test]
+fn staged_is_eager_bit_for_bit() {
+    holds("staged");
+}
+#[test]
+fn derivatives_are_finite_differences() {
+    holds("derivative");
+}
+#[test]
+fn transposes_are_adjoint() {
+    holds("adjoint");
+}
+#[test]
+fn batches_are_loops_over_lanes() {
+    holds("lanes");
+}
+
+fn names_within(op: &ferrax_ir::Op, out: &mut BTreeSet<&'static str>) {
+    out.insert(op.name());
+    for p in op.bodies() {
+        p.eqns().iter().for_each(|e| names_within(&e.op, out));
+    }
+}
+#[test]
+fn every_primitive_has_examples() {
+    let mut seen = BTreeSet::new();
+    examples::all().iter().for_each(|e| names_within(&e.op, &mut seen));
+    let elsewhere: BTreeSet<&str> = ELSEWHERE.iter().map(|e| e.0).collect();
+    let missing: Vec<&str> =
+        ferrax_ir::Op::names().into_iter().filter(|n| !seen.contains(n) && !elsewhere.contains(n)).collect();
+    assert!(missing.is_empty(), "no example of {missing:?}");
+    let stale: Vec<&&str> = elsewhere.iter().filter(|n| seen.contains(*n)).collect();
+    assert!(stale.is_empty(), "{stale:?} have examples and are excused too");
+}
