@@ -5,6 +5,7 @@
 //! log f64[3] where 0.1..4                           operands in a range each; `_` is the dtype's own
 //! lanes 3: psum[axes=(i,)] f32[2]                   for a named axis `i`: the function is a vmap of the primitive over 3 lanes
 //! sort[..] f32[4] where nofd                        no finite differences: the function is not smooth at this scale
+//! custom_vjp_call[..] f64[3] where noforward        reverse mode only
 //! nextafter f32[3] f32[3] where norule              no derivative, as in JAX
 //! ```
 //!
@@ -23,6 +24,7 @@ pub const ELSEWHERE: &[(&str, &str)] = &[
     ("pure_callback", "holds a function of the host: tests/test_callback.py"),
     ("io_callback", "holds a function of the host: tests/test_callback.py"),
     ("debug_callback", "holds a function of the host: tests/test_callback.py"),
+    ("debug_print", "holds a function of the host: tests/test_callback.py"),
     ("foreign", "holds rules of the host"),
     ("custom_lin", "stands in linear programs only: the examples of custom_vjp_call make it"),
     ("tape_scan", "stands in linear programs only: the derivative of while makes it"),
@@ -41,6 +43,7 @@ pub struct Example {
     lanes: Option<usize>,
     pub smooth: bool,
     pub has_rule: bool,
+    pub forward: bool,
 }
 
 impl Example {
@@ -52,11 +55,12 @@ impl Example {
         };
         let (app, notes) = rest.split_once(" where ").unwrap_or((rest, ""));
         let (op, avals) = parse_application(app).unwrap_or_else(|e| bad(e.message()));
-        let mut e = Example { text: text.into(), op, avals, ranges: vec![], lanes, smooth: true, has_rule: true };
+        let mut e = Example { text: text.into(), op, avals, ranges: vec![], lanes, smooth: true, has_rule: true, forward: true };
         for note in notes.split(',').map(str::trim).filter(|n| !n.is_empty()) {
             match (note, note.split_once("..")) {
                 ("nofd", _) => e.smooth = false,
                 ("norule", _) => e.has_rule = false,
+                ("noforward", _) => e.forward = false,
                 ("_", _) => e.ranges.push(None),
                 (_, Some((lo, hi))) => match (lo.parse(), hi.parse()) {
                     (Ok(lo), Ok(hi)) => e.ranges.push(Some((lo, hi))),
@@ -107,8 +111,11 @@ impl Example {
 fn spread(k: usize) -> f64 {
     (k as f64 * 0.618_033_988_749_894_9).fract()
 }
+/// Enough devices for the examples of pmap.
+static DEVICES: std::sync::Once = std::sync::Once::new();
 /// Values of a type over a range.
 pub fn values(a: &Aval, range: Option<(f64, f64)>, seed: usize) -> Value {
+    DEVICES.call_once(|| ferrax::device::set_num_cpu_devices(3).expect("no device was used before"));
     crate::face::init();
     let p = ferrax_ir::lower::physical(a);
     let (lo, hi) = range.unwrap_or(match a.dtype {
@@ -154,7 +161,7 @@ fn pointwise(f: Pw) -> Vec<String> {
         Pw::Acosh => "1.2..4",
         Pw::Tan => "-1.2..1.2",
         Pw::Pow => "0.2..3, -2..2",
-        Pw::Polygamma => "1..1.0001, 0.5..4",
+        Pw::Polygamma => "1..4, 0.5..4",
         Pw::Div | Pw::DivZero => "_, 0.5..3",
         Pw::Rem => "-5..5, 1.1..3",
         Pw::ShiftLeft | Pw::ShiftRightLogical | Pw::ShiftRightArithmetic => "0..100, 0..6",
@@ -168,18 +175,21 @@ fn pointwise(f: Pw) -> Vec<String> {
     let mut notes: Vec<&str> = if ranges.is_empty() { vec![] } else { vec![ranges] };
     match f {
         Pw::NextAfter => notes.push("norule"),
-        // 0 in the first operand's place has no rule
+        // the order has no derivative, and is whole
         Pw::Polygamma => notes.push("norule"),
+        Pw::StopGradient => notes.push("nofd"),
         _ => (),
     }
     let notes = if notes.is_empty() { String::new() } else { format!(" where {}", notes.join(", ")) };
     let dtypes: &[&str] = match row.domain {
         Domain::Float => &["f64", "f32", "f16", "bf16"],
-        Domain::Inexact => &["f64", "f32", "bf16", "c64"],
+        Domain::Inexact => &["f64", "f32", "bf16", "c64", "c128"],
         Domain::Complex => &["c64", "c128"],
         Domain::Number => &["f64", "f32", "c64", "i32", "u8"],
         Domain::Signed => &["f64", "f16", "c64", "i64", "i8"],
         Domain::Real => &["f64", "f32", "i32", "u64"],
+        Domain::Wide => &["f64", "f32"],
+        Domain::WideInexact => &["f64", "c64", "f32"],
         Domain::Integer => &["i32", "i8", "u16", "u64"],
         Domain::Bits => &["bool", "i32", "u8", "i64"],
         Domain::Ordered => &["f64", "f32", "bf16", "bool", "i16", "u32"],
@@ -201,7 +211,9 @@ fn pointwise(f: Pw) -> Vec<String> {
             // the first dtype and the first parameter see every shape, the others one each
             for (_, s) in shapes.iter().enumerate().filter(|(i, _)| k == 0 && j == 0 || (k + j) % shapes.len() == *i || *i == 1) {
                 let operands: Vec<String> = s.iter().map(|s| format!("{d}{s}")).collect();
-                out.push(format!("{}{p} {}{notes}", row.name, operands.join(" ")));
+                // a complex number's sign turns with it, but its derivative is zero, as in JAX
+                let flat = f == Pw::Sign && d.starts_with('c');
+                out.push(format!("{}{p} {}{}", row.name, operands.join(" "), if flat { " where nofd" } else { &notes }));
             }
         }
     }

@@ -46,7 +46,7 @@ pub fn total(f: S) -> S {
     Rc::new(move |x| Ok(sum(&f(x)?)))
 }
 /// The functions of the host language that a program holds, by name.
-fn functions(p: &Program, out: &mut HashMap<String, Fun>) {
+pub(crate) fn functions(p: &Program, out: &mut HashMap<String, Fun>) {
     for e in p.eqns() {
         for (_, v, _) in e.op.params() {
             if let Param::Fun(f) = v {

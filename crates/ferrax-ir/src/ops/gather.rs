@@ -151,6 +151,14 @@ impl Gather {
         }
     }
 }
+/// Zero as a parameter: in the widest dtype of its kind, as text reads it.
+pub(super) fn zero_fill(d: Dtype) -> Lit {
+    match d {
+        d if d.is_bool() => Lit::from(false),
+        d if d.is_int() => Lit::zero(Dtype::I64),
+        _ => Lit::zero(Dtype::F64),
+    }
+}
 /// Indices of `indices` are integers, one component for each entry of `map`, which stands on its last axis.
 pub(super) fn check_indices(name: &str, i: &Aval, map: &Dims) -> Res<()> {
     if !i.dtype.is_int() {
@@ -218,7 +226,7 @@ impl Rules for Gather {
         if dx[0].is_none() || self.mode != Mode::FillOrDrop {
             return Ok((y, linear_jvp(&self.clone().into(), cx, x, dx)?.1));
         }
-        let zero = Gather { fill_value: Some(Lit::zero(x[0].dtype())), ..self.clone() };
+        let zero = Gather { fill_value: Some(zero_fill(x[0].dtype())), ..self.clone() };
         Ok((y, linear_jvp(&zero.into(), cx, x, dx)?.1))
     }
     fn transpose(&self, cx: &dyn Cx, x: &[Arg], ct: &[Tan]) -> Res<Tans> {

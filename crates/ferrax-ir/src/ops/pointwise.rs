@@ -362,7 +362,7 @@ table! {
         let l = a.f(Pw::Log, &[&safe])?;
         a.mul(t, &a.mul(&l, a.y)?)
     })];
-    Atan2 "atan2" Inexact Same [By(|a, t| {
+    Atan2 "atan2" Float Same [By(|a, t| {
         let r2 = a.f(Pw::Add, &[&a.square(&a.x[0])?, &a.square(&a.x[1])?])?;
         a.mul0(t, &a.div0(&a.x[1], &r2)?)
     }), By(|a, t| {

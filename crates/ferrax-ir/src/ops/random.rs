@@ -66,13 +66,13 @@ primitive! {
     pub struct RandomBits = "random_bits" {
         bit_width: usize,
         /// The original counter layout instead of the partitionable one.
-        original: bool = hidden,
+        original: bool = nonempty,
         shape: Dims,
     }
 }
 primitive! {
     pub struct RandomSplit = "random_split" {
-        original: bool = hidden,
+        original: bool = nonempty,
         shape: Dims,
     }
 }

@@ -140,6 +140,10 @@ impl Rules for Reduce {
         let dy = match self.kind {
             ReduceKind::Sum => cx.bind1(op, std::slice::from_ref(t))?,
             ReduceKind::Prod => self.product(cx, &x[0], t)?,
+            // of no elements, a constant
+            ReduceKind::Max | ReduceKind::Min if self.axes.iter().any(|k| x[0].shape()[*k] == 0) => {
+                return Ok((values1(y), smallvec![None]));
+            }
             ReduceKind::Max | ReduceKind::Min => self.extremum(cx, &x[0], &y, t)?,
             ReduceKind::And | ReduceKind::Or | ReduceKind::Xor => return Ok((values1(y), smallvec![None])),
         };

@@ -10,7 +10,7 @@
 use super::gather::{Gather, GatherDims, Mode, check_indices, five, others, shift};
 use super::pointwise::Pw;
 use super::with_zeros;
-use crate::aval::{Aval, Lit};
+use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, lit, one, values1};
 use crate::dtype::Dtype;
 use crate::error::{Res, not_linear, type_err};
@@ -115,7 +115,7 @@ impl Scatter {
         };
         let op = Gather {
             dimension_numbers: Box::new(dims),
-            fill_value: Some(Lit::zero(x.dtype())),
+            fill_value: Some(super::gather::zero_fill(x.dtype())),
             indices_are_sorted: self.indices_are_sorted,
             mode: self.mode,
             slice_sizes: self.window(x.rank(), updates),

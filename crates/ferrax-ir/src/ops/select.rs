@@ -83,10 +83,8 @@ impl Rules for Select {
         let rank = x.iter().map(|v| v.rank()).max().unwrap_or(0);
         let mut shape: Dims = (0..rank).map(|_| 1).collect();
         for v in x.iter().filter(|v| v.rank() == rank) {
-            (0..rank).for_each(|k| shape[k] = shape[k].max(v.shape()[k]));
-            if let Some(k) = (0..rank).find(|k| v.shape()[*k] == 0) {
-                shape[k] = 0;
-            }
+            // sizes agree but for those of 1, which repeat: to none where the others have none
+            (0..rank).filter(|k| v.shape()[*k] != 1).for_each(|k| shape[k] = v.shape()[k]);
         }
         for v in x.iter_mut().filter(|v| v.rank() > 0) {
             *v = cx.stretch(v, &shape)?;

@@ -19,7 +19,7 @@ pub(super) const LINES: &[&str] = &[
     "while[body_jaxpr={ lambda ; a:i32[3] i:i32[]. let b:i32[3] = add a a; j:i32[] = sub i 1:i32[] in (b, j) } body_nconsts=0 cond_jaxpr={ lambda ; a:i32[3] i:i32[]. let p:bool[] = gt i 0:i32[] in (p,) } cond_nconsts=0] i32[3] i32[] where _, 0..4",
     "custom_jvp_call[name=f call_jaxpr={ lambda ; a:f64[3]. let b:f64[3] = sin a in (b,) } jvp={ lambda ; a:f64[3] t:f64[3]. let b:f64[3] = sin a; c:f64[3] = cos a; d:f64[3] = mul c t in (b, d) } symbolic_zeros=False] f64[3]",
     "custom_jvp_call[name=f call_jaxpr={ lambda ; a:f64[2] n:i32[] b:f64[]. let c:f64[2] = mul a b in (c, n) } jvp={ lambda ; a:f64[2] n:i32[] b:f64[] s:f64[2] t:f64[]. let c:f64[2] = mul a b; d:f64[2] = mul s b; e:f64[2] = mul a t; g:f64[2] = add_any d e in (c, n, g) } symbolic_zeros=False] f64[2] i32[] f64[]",
-    "custom_vjp_call[name=f call_jaxpr={ lambda ; a:f64[3] b:f64[3]. let c:f64[3] = mul a b in (c,) } fwd={ lambda ; a:f64[3] b:f64[3]. let c:f64[3] = mul a b in (c, a, b) } bwd={ lambda ; a:f64[3] b:f64[3] g:f64[3]. let d:f64[3] = mul g b; e:f64[3] = mul g a in (d, e) } num_outs=1 symbolic_zeros=False] f64[3] f64[3]",
+    "custom_vjp_call[name=f call_jaxpr={ lambda ; a:f64[3] b:f64[3]. let c:f64[3] = mul a b in (c,) } fwd={ lambda ; a:f64[3] b:f64[3]. let c:f64[3] = mul a b in (c, a, b) } bwd={ lambda ; a:f64[3] b:f64[3] g:f64[3]. let d:f64[3] = mul g b; e:f64[3] = mul g a in (d, e) } num_outs=1 symbolic_zeros=False] f64[3] f64[3] where noforward",
     // named axes
     "lanes 3: psum[axes=(i,)] f64[2]",
     "lanes 3: psum[axes=(i,)] i32[]",
@@ -45,6 +45,6 @@ pub(super) const LINES: &[&str] = &[
     "lanes 3: ppermute[axis_name=(i,) perm=((2, 0))] f64[2,2]",
     "lanes 3: ppermute[axis_name=(i,) perm=((0, 2) (1, 0))] i32[]",
     "xla_pmap[axis_name=i axis_size=1 call_jaxpr={ lambda ; a:f64[2] w:f64[]. let b:f64[2] = mul a w; c:f64[2] = psum[axes=(i,)] b in (c, b) } mapped=(True, False) name=f] f64[1,2] f64[]",
-    "jit[name=g jaxpr={ lambda ; a:f64[3,2] w:f64[]. let b:f64[3,2] = xla_pmap[axis_name=i axis_size=3 call_jaxpr={ lambda ; c:f64[2] v:f64[]. let d:f64[2] = psum[axes=(i,)] c; e:f64[2] = mul d v in (e,) } mapped=(True, False) name=f] a w in (b,) }] f64[3,2] f64[]",
-    "jit[name=g jaxpr={ lambda ; a:f64[3,2]. let b:f64[3,2] = xla_pmap[axis_name=i axis_size=3 call_jaxpr={ lambda ; c:f64[2]. let n:i32[] = axis_index[axis_name=i]; d:f64[] = convert_element_type[new_dtype=float64 weak_type=False] n; e:f64[2] = mul c d in (e,) } mapped=(True,) name=f] a in (b,) }] f64[3,2]",
+    "xla_pmap[axis_name=i axis_size=3 call_jaxpr={ lambda ; c:f64[2] v:f64[]. let d:f64[2] = psum[axes=(i,)] c; e:f64[2] = mul d v in (e, c) } mapped=(True, False) name=f] f64[3,2] f64[]",
+    "xla_pmap[axis_name=i axis_size=3 call_jaxpr={ lambda ; c:f64[2]. let n:i32[] = axis_index[axis_name=i]; d:f64[] = convert_element_type[new_dtype=float64 weak_type=False] n; e:f64[2] = mul c d in (e,) } mapped=(True,) name=f] f64[3,2]",
 ];

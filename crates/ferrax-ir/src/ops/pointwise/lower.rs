@@ -2,6 +2,8 @@
 //! (re, im), arranged so that no intermediate overflows where the result does not.
 //!
 //! INVARIANT: the match over rows has no `_` arm for real operands: a new row must say what it computes.
+mod special;
+
 use super::Pw;
 use crate::error::{Error, Res};
 use crate::lower::{Graph, Node};
@@ -106,9 +108,12 @@ fn real(f: Pw, n: i32, g: &mut Graph, x: &[Node]) -> Res<Node> {
         Pw::Gt => bin(g, Bin::Gt),
         Pw::Ge => bin(g, Bin::Ge),
         Pw::Complex => unreachable!("made before"),
-        Pw::Polygamma | Pw::BesselI0e | Pw::BesselI1e => {
-            Err(Error::not_implemented(format!("{}: no backend computes it", f.row().name)))
+        Pw::Polygamma => {
+            let (n, x) = level(g, x[0], x[1]);
+            Ok(special::polygamma(g, &[n, x]))
         }
+        Pw::BesselI0e => Ok(special::bessel_i0e(g, x)),
+        Pw::BesselI1e => Ok(special::bessel_i1e(g, x)),
     }
 }
 
