@@ -192,7 +192,7 @@ pub fn download(device: &Arc<Device>, slab: &Slab, bytes: usize, before: Option<
 /// Hands the commands to the device.
 pub fn submit(device: &Device, encoder: wgpu::CommandEncoder) -> Res<()> {
     count(&device.counters.submissions);
-    device.scoped("a submission", || drop(device.queue.submit([encoder.finish()])))
+    device.scoped("a submission", || device.queue.submit([encoder.finish()])).map(|_| ())
 }
 
 #[cfg(test)]

@@ -1,0 +1,77 @@
+"""The same programs on a GPU and on cores. Without an adapter nothing runs here, unless FERRAX_REQUIRE_GPU says that this is a failure."""
+import os
+
+import numpy as np
+import pytest
+
+from conftest import ON_JAX
+
+pytestmark = pytest.mark.skipif(ON_JAX, reason="JAX from PyPI has no such device")
+X = np.arange(12, dtype=np.float32).reshape(3, 4)
+
+
+@pytest.fixture(scope="module")
+def gpu(jax):
+    try:
+        return jax.devices("gpu")[0]
+    except RuntimeError:
+        if os.environ.get("FERRAX_REQUIRE_GPU"):
+            raise
+        pytest.skip("no GPU adapter")
+
+
+def programs():
+    def cross_entropy(jax, jnp, x):
+        return -(jax.nn.one_hot(jnp.array([0, 1, 2]), 4) * jax.nn.log_softmax(x)).sum()
+
+    return {
+        "elementwise": lambda jax, jnp, x: jnp.sin(x) * 2 + x,
+        "softmax": lambda jax, jnp, x: jax.nn.softmax(x),
+        "matmul": lambda jax, jnp, x: x @ x.T,
+        "grad": lambda jax, jnp, x: jax.grad(lambda x: jnp.tanh(x @ x.T).sum())(x),
+        "cross_entropy": lambda jax, jnp, x: jax.grad(lambda x: cross_entropy(jax, jnp, x))(x),
+        "hessian": lambda jax, jnp, x: jax.hessian(lambda y: jnp.exp(y).prod())(x[0] / 10),
+        "vmap": lambda jax, jnp, x: jax.vmap(lambda row: jnp.cumsum(row) * jnp.max(row))(x),
+        "slice": lambda jax, jnp, x: x[1:, ::2],
+        "gather": lambda jax, jnp, x: x[jnp.array([2, 0, 1])],
+        "set": lambda jax, jnp, x: x.at[1].set(7.0),
+        "add": lambda jax, jnp, x: x.at[jnp.array([0, 0, 2])].add(1.0),
+        "sort": lambda jax, jnp, x: jnp.sort(x[::-1], axis=0),
+        "argsort": lambda jax, jnp, x: jnp.argsort(-x, axis=1),
+        "argmax": lambda jax, jnp, x: jnp.argmax(x, axis=1),
+        "concatenate": lambda jax, jnp, x: jnp.concatenate([x, x * 2, x.T.reshape(3, 4)]),
+        "pad": lambda jax, jnp, x: jnp.pad(x, ((1, 2), (0, 1))),
+        "scan": lambda jax, jnp, x: jax.lax.scan(lambda c, row: (c + row, c * row), jnp.zeros(4), x),
+        "while": lambda jax, jnp, x: jax.lax.while_loop(lambda c: c[0] < 5, lambda c: (c[0] + 1, c[1] * 1.5), (0, x)),
+        "cond": lambda jax, jnp, x: jax.lax.cond(x.sum() > 3, lambda x: x * 2, lambda x: x, x),
+        "bfloat16": lambda jax, jnp, x: (x.astype(jnp.bfloat16) * 3).astype(jnp.float32),
+        "integers": lambda jax, jnp, x: x.astype(int) // 3 % 2,
+        "bernoulli": lambda jax, jnp, x: x * jax.random.bernoulli(jax.random.key(1), 0.5, x.shape),
+    }
+
+
+@pytest.mark.parametrize("staged", [False, True], ids=["eager", "jit"])
+@pytest.mark.parametrize("name", programs())
+def test_programs_agree_with_cores(jax, jnp, gpu, name, staged):
+    def f(x):
+        return programs()[name](jax, jnp, x)
+
+    f = jax.jit(f) if staged else f
+    there = jax.tree_util.tree_leaves(f(jax.device_put(X, gpu)))
+    here = jax.tree_util.tree_leaves(f(jax.device_put(X, jax.devices("cpu")[0])))
+    for a, b in zip(there, here, strict=True):
+        assert a.devices() == {gpu} and b.devices() != {gpu}
+        np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-5, atol=1e-6)
+
+
+def test_random_bits_are_the_same_everywhere(jax, gpu):
+    here = np.asarray(jax.random.bits(jax.random.key(7), (100,)))
+    with jax.default_device(gpu):
+        there = jax.random.bits(jax.random.key(7), (100,))
+    assert there.devices() == {gpu}
+    np.testing.assert_array_equal(np.asarray(there), here)
+
+
+def test_wide_dtypes_are_refused_by_name(jax, gpu):
+    with jax.enable_x64(True), pytest.raises(Exception, match="float64"):
+        np.asarray(jax.device_put(np.arange(3.0), gpu) + 1)
