@@ -47,7 +47,7 @@ def array_equiv(a1, a2):
 
 @jitted("isclose")
 def _isclose(a, b, rtol, atol, equal_nan):
-    from ._elementwise import absolute, greater_equal, isfinite, isinf, isnan, less_equal, sign, equal
+    from ._elementwise import absolute, equal, isfinite, isnan, less_equal
     from ._selecting import where
     from ._ufuncs import add, logical_and, logical_or, multiply, subtract
 
@@ -56,15 +56,11 @@ def _isclose(a, b, rtol, atol, equal_nan):
     if is_bool(dtype):
         return equal(a, b)
     if not is_inexact(dtype):
-        from ._elementwise import less_equal as le
-
         a, b = _core.promote_dtypes_inexact(a, b)
-        del le
     close = less_equal(absolute(subtract(a, b)), add(atol, multiply(rtol, absolute(b))))
     finite = logical_and(isfinite(a), isfinite(b))
     # Infinities are close to themselves alone.
     out = where(finite, close, equal(a, b))
-    del greater_equal, isinf, sign
     return logical_or(out, logical_and(logical_and(isnan(a), isnan(b)), equal_nan))
 
 

@@ -157,10 +157,7 @@ def astype(x, dtype, /, *, copy=False, device=None):
     if is_complex(x.dtype) and not is_complex(dtype) and not is_bool(dtype):
         import warnings
 
-        from . import ComplexWarning
-
         warnings.warn("Casting from complex to real dtypes will raise an error in a future version of JAX.", DeprecationWarning, stacklevel=2)
-        del ComplexWarning
         x = bind("real", x)
     out = convert(x, dtype)
     if copy and out is x:
@@ -309,7 +306,6 @@ def _all_int(*values):
 @jitted("_linspace", static=("num", "endpoint", "retstep", "dtype", "axis"))
 def _linspace(start, stop, num, endpoint, retstep, dtype, axis):
     from ._elementwise import floor
-    from ._shaping import moveaxis
 
     start, stop = as_array("linspace", start), as_array("linspace", stop)
     inner = to_inexact(_core.result_type(start, stop))
@@ -349,7 +345,6 @@ def _linspace(start, stop, num, endpoint, retstep, dtype, axis):
         out = _filled(constant(0, computation), tuple(wide), None)
     if is_integer(dtype) and not is_integer(out.dtype):
         out = floor(out)
-    del moveaxis
     out = convert(out, dtype)
     return (out, delta) if retstep else out
 

@@ -103,7 +103,7 @@ def _path(terms, output, sizes, optimize):
     except ImportError:
         return _greedy(terms, output, sizes)
     kind = "optimal" if optimize is True else optimize
-    shapes = [np.empty([sizes[c] for c in t], dtype=np.bool_) if False else tuple([sizes[c] for c in t]) for t in terms]
+    shapes = [tuple([sizes[c] for c in t]) for t in terms]
     path, _ = opt_einsum.contract_path(",".join(terms) + "->" + output, *shapes, shapes=True, optimize=kind)
     return [tuple(p) for p in path]
 

@@ -28,8 +28,6 @@ def _operands(name, a, b, preferred):
 
 
 def _product(a, b, numbers, precision, dtype, weak):
-    if a.dtype != b.dtype and (is_complex(dtype) != (is_complex(a.dtype) and is_complex(b.dtype))):
-        pass
     out = dot_general(a, b, numbers, precision=_default_precision(precision), preferred_element_type=dtype)
     return convert(out, dtype, weak=weak)
 
@@ -122,7 +120,6 @@ def vdot(a, b, *, precision=None, preferred_element_type=None):
 
 def vecdot(x1, x2, /, *, axis=-1, precision=None, preferred_element_type=None):
     """Products of vectors along `axis`, x1 conjugated, the other axes broadcasting."""
-    from ._elementwise import conj
     from ._shaping import moveaxis
     from ._vectorizing import vectorize
 
@@ -134,7 +131,6 @@ def vecdot(x1, x2, /, *, axis=-1, precision=None, preferred_element_type=None):
         raise ValueError(f"axes must match; got shapes {tuple(x1.shape)} and {tuple(x2.shape)} with axis={axis}")
     x1, x2 = moveaxis(x1, axis, -1), moveaxis(x2, axis, -1)
     product = lambda a, b: vdot(a, b, precision=precision, preferred_element_type=preferred_element_type)  # noqa: E731
-    del conj
     return vectorize(product, signature="(n),(n)->()")(x1, x2)
 
 
@@ -238,7 +234,7 @@ def kron(a, b):
 
 @jitted("cross", static=("axisa", "axisb", "axisc", "axis"))
 def _cross(a, b, axisa, axisb, axisc, axis):
-    from ._shaping import moveaxis, stack
+    from ._shaping import broadcast_arrays, moveaxis
     from ._ufuncs import multiply, negative, subtract
 
     if axis is not None:
@@ -265,10 +261,7 @@ def _cross(a, b, axisa, axisb, axisc, axis):
             subtract(multiply(a2, b0), multiply(a0, b2)),
             subtract(multiply(a0, b1), multiply(a1, b0)),
         ]
-    from ._shaping import broadcast_arrays
-
     rows = [bind("broadcast_in_dim", p, shape=(1, *p.shape), broadcast_dimensions=tuple(range(1, p.ndim + 1))) for p in broadcast_arrays(*parts)]
-    del stack
     return moveaxis(bind("concatenate", *rows, dimension=0), 0, axisc)
 
 

@@ -55,7 +55,7 @@ def select(condlist, choicelist, default=0):
         raise ValueError(f"condlist must have length equal to choicelist ({len(condlist)} vs {len(choicelist)})")
     if len(condlist) == 0:
         raise ValueError("condlist must be non-empty")
-    from ._elementwise import broadcast_together, broadcast_constant
+    from ._elementwise import broadcast_constant
     from ._reductions import argmax
     from ._shaping import stack
 
@@ -67,7 +67,6 @@ def select(condlist, choicelist, default=0):
     # Index 0 is the default; a row of falses in front makes argmax fall back to it.
     nothing = broadcast_constant(np.bool_(False), shape)
     which = argmax(stack([nothing, *conditions]), axis=0)
-    del broadcast_together
     return bind("select_n", which, parts[-1], *choices)
 
 

@@ -917,13 +917,10 @@ def insert(arr, obj, values, axis=None):
     order = argsort(index)
     places = index.at[order].add(arange(count, dtype=index.dtype))
     keep = ones(n + count, bool).at[places].set(False)
-    del zeros
     kept = argsort(~keep, stable=True)[:n]
     out_shape = (*a.shape[:axis], n + count, *a.shape[axis + 1 :])
     lead = (slice(None),) * axis
-    from ._creation import zeros as make
-
-    out = make(out_shape, a.dtype).at[(*lead, kept)].set(a)
+    out = zeros(out_shape, a.dtype).at[(*lead, kept)].set(a)
     return out.at[(*lead, places)].set(broadcast_to(new, (*a.shape[:axis], count, *a.shape[axis + 1 :])))
 
 
@@ -932,17 +929,15 @@ def delete(arr, obj, axis=None, *, assume_unique_indices=False):
 
     obj: an integer, a slice, a boolean mask or integers. Traced integers need assume_unique_indices=True, for the result's size.
     """
-    from ._arguments import canonicalize_axis as at
-
     check_arraylike("delete", arr)
     a = _core.asarray(arr) if not isinstance(arr, Array) else arr
     if axis is None:
         a, axis = ravel(a), 0
-    axis = at(axis, a.ndim)
+    axis = canonicalize_axis(axis, a.ndim)
     n = a.shape[axis]
     lead = (slice(None),) * axis
     if isinstance(obj, (int, np.integer)) or (hasattr(obj, "ndim") and obj.ndim == 0 and not isinstance(obj, _core.Tracer)):
-        i = at(operator.index(obj), n)
+        i = canonicalize_axis(operator.index(obj), n)
         return concatenate([a[(*lead, slice(0, i))], a[(*lead, slice(i + 1, n))]], axis=axis)
     if isinstance(obj, slice):
         obj = np.arange(n)[obj]
@@ -951,10 +946,9 @@ def delete(arr, obj, axis=None, *, assume_unique_indices=False):
             concrete_or_error(
                 obj, "'obj' array argument of jnp.delete(). Pass assume_unique_indices=True if the indices are guaranteed to be unique."
             )
-        from ._creation import arange, ones
+        from ._creation import ones
         from ._sorting import argsort
 
-        del arange
         mask = ones(n, bool).at[ravel(obj)].set(False)
         keep = argsort(~mask, stable=True)[: n - obj.size]
         return a[(*lead, keep)]

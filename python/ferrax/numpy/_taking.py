@@ -84,8 +84,6 @@ def take(a, indices, axis=None, out=None, mode=None, unique_indices=False, indic
 
 @jitted("take_along_axis", static=("axis", "mode", "fill_value"))
 def _take_along_axis(arr, indices, axis, mode, fill_value):
-    from ._shaping import broadcast_shapes
-
     if axis is None:
         arr, axis = arr if arr.ndim == 1 else bind("reshape", arr, new_sizes=(arr.size,), dimensions=None), 0
     n = arr.shape[axis]
@@ -96,13 +94,12 @@ def _take_along_axis(arr, indices, axis, mode, fill_value):
 
         indices, mode = remainder(indices, n), "promise_in_bounds"
     rank = arr.ndim
-    lead = lambda s: s[:axis] + (1,) + s[axis + 1 :]  # noqa: E731
-    common = broadcast_shapes(lead(tuple(arr.shape)), lead(tuple(indices.shape)))
+    if any(m != n and 1 not in (m, n) for d, (m, n) in enumerate(zip(arr.shape, indices.shape)) if d != axis):
+        raise ValueError(f"Incompatible shapes for broadcasting: shapes={[tuple(arr.shape), tuple(indices.shape)]}")
     # Axes where both run together become batch axes; where arr has size 1 and indices do not, the element is taken from 0.
     batch = [d for d in range(rank) if d != axis and arr.shape[d] != 1 and indices.shape[d] != 1]
     offset = [d for d in range(rank) if d != axis and d not in batch and indices.shape[d] == 1 and arr.shape[d] != 1]
     dropped = [d for d in range(rank) if d != axis and d not in batch and d not in offset]
-    del common
     kept_index_axes = [d for d in range(rank) if d not in offset]
     index = indices if not offset else bind("squeeze", indices, dimensions=tuple(offset))
     columns = bind("reshape", index, new_sizes=(*index.shape, 1), dimensions=None)
@@ -314,8 +311,6 @@ def mask_indices(n, mask_func, k=0, *, size=None):
 
 def ix_(*args):
     """The arrays that index the grid spanned by vectors of indices or booleans."""
-    from ._searching import nonzero
-
     check_arraylike("ix_", *args)
     out = []
     for i, a in enumerate(args):
@@ -323,13 +318,12 @@ def ix_(*args):
         if a.ndim != 1:
             raise ValueError(f"Arguments to jax.numpy.ix_ must be 1-dimensional, got shape {tuple(a.shape)}")
         if a.dtype == np.bool_:
-            raise NotImplementedError("Boolean arguments to jax.numpy.ix_ are not implemented") if isinstance(a, _core.Tracer) else None
+            raise NotImplementedError("Boolean arguments to jax.numpy.ix_ are not implemented")
         if a.size == 0:
             a = convert(a, int)
         shape = [1] * len(args)
         shape[i] = a.shape[0]
         out.append(bind("broadcast_in_dim", a, shape=tuple(shape), broadcast_dimensions=(i,)) if len(args) > 1 else a)
-    del nonzero
     return tuple(out)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from .. import _core
 from .._core import bind, elementwise
 from .._dtypes import is_bool
-from ._arguments import Array, as_array, canonicalize_axis, check_arraylike, constant, jitted, pointwise, scalar_like
+from ._arguments import as_array, canonicalize_axis, check_arraylike, constant, jitted, pointwise, scalar_like
 
 
 class ufunc:
@@ -84,7 +84,7 @@ class ufunc:
             return fast(a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where)
         from ..lax import scan
         from ._selecting import where as choose
-        from ._shaping import expand_dims, moveaxis, reshape
+        from ._shaping import moveaxis, reshape
 
         if where is not None:
             start = self.identity if initial is None else initial
@@ -129,7 +129,6 @@ class ufunc:
                     return (bind("add", i, np.int32(1)), self(value, element).astype(value.dtype)), None
 
                 (_, out), _ = scan(step, (np.int32(at), start), None, length=n - 1)
-        del expand_dims
         return reshape(out, final) if keepdims else out
 
     def accumulate(self, a, axis=0, dtype=None, out=None):
@@ -215,7 +214,6 @@ class ufunc:
         return self._jit("reduceat", ("axis", "dtype"))(as_array("reduceat", a), as_array("reduceat", indices), axis=axis, dtype=dtype)
 
     def _reduceat(self, a, indices, axis, dtype):
-        from ._creation import arange
         from ._selecting import where
         from ._shaping import append, expand_dims
         from ._taking import take
@@ -236,7 +234,6 @@ class ufunc:
             inside = (starts < i) & (i < ends)
             return where(inside.reshape(shape), self(out, element), out)
 
-        del arange
         return fori_loop(0, n, step, out)
 
 
@@ -386,7 +383,7 @@ def _full(v, c):
 
 
 def _complex_log_of_sum(x, y, exp, scale):
-    from ._elementwise import angle, exp as e, exp2, log1p, log2
+    from ._elementwise import exp as e, exp2, log1p, log2
     from ._selecting import where
 
     power = e if exp == "exp" else exp2
@@ -395,7 +392,6 @@ def _complex_log_of_sum(x, y, exp, scale):
     total = first + (log1p(power(delta)) if scale is None else log2(power(delta) + 1))
     bound = np.pi if scale is None else np.pi * scale
     im = total.imag
-    del angle
     return bind("complex", total.real, (im + bound) % (2 * bound) - bound)
 
 
