@@ -35,7 +35,38 @@ fn un_integer(f: Un, d: DType, x: &str) -> Res<String> {
         Un::Not => format!("(~({x}))"),
         Un::Popcnt => cast(d, &format!("countOneBits({})", to_word(d, x))),
         Un::Clz => cast(d, &format!("(countLeadingZeros({}) - {}u)", to_word(d, x), 32 - width)),
-        _ => return undefined(f.name(), d),
+        Un::Floor
+        | Un::Ceil
+        | Un::RoundEven
+        | Un::RoundAway
+        | Un::Trunc
+        | Un::IsFinite
+        | Un::Sqrt
+        | Un::Rsqrt
+        | Un::Cbrt
+        | Un::Exp
+        | Un::Exp2
+        | Un::Expm1
+        | Un::Log
+        | Un::Log1p
+        | Un::Sin
+        | Un::Cos
+        | Un::Tan
+        | Un::Asin
+        | Un::Acos
+        | Un::Atan
+        | Un::Sinh
+        | Un::Cosh
+        | Un::Tanh
+        | Un::Asinh
+        | Un::Acosh
+        | Un::Atanh
+        | Un::Logistic
+        | Un::Erf
+        | Un::Erfc
+        | Un::ErfInv
+        | Un::Lgamma
+        | Un::Digamma => return undefined(f.name(), d),
     })
 }
 
@@ -103,7 +134,16 @@ fn bin_bool(f: Bin, d: DType, x: &str, y: &str) -> Res<String> {
         Bin::And | Bin::Min | Bin::Mul | Bin::MulZero => format!("(({x}) & ({y}))"),
         Bin::Or | Bin::Max | Bin::Add => format!("(({x}) | ({y}))"),
         Bin::Xor => format!("(({x}) != ({y}))"),
-        _ => return undefined(f.name(), d),
+        Bin::Sub
+        | Bin::Div
+        | Bin::Rem
+        | Bin::Pow
+        | Bin::Atan2
+        | Bin::NextAfter
+        | Bin::Shl
+        | Bin::ShrLogical
+        | Bin::ShrArithmetic => return undefined(f.name(), d),
+        Bin::Eq | Bin::Ne | Bin::Lt | Bin::Le | Bin::Gt | Bin::Ge => return undefined(f.name(), d),
     })
 }
 
@@ -130,7 +170,8 @@ fn bin_integer(f: Bin, d: DType, x: &str, y: &str) -> Res<String> {
             let shifted = format!("shr_arithmetic({signed}, {}, {width}u)", word(y));
             if d.is_signed() { shifted } else { format!("bitcast<u32>({shifted})") }
         }
-        _ => return undefined(f.name(), d),
+        Bin::Pow | Bin::Atan2 | Bin::NextAfter => return undefined(f.name(), d),
+        Bin::Eq | Bin::Ne | Bin::Lt | Bin::Le | Bin::Gt | Bin::Ge => return undefined(f.name(), d),
     })
 }
 
@@ -150,7 +191,10 @@ fn bin_float(f: Bin, d: DType, x: &str, y: &str) -> Res<String> {
             let stepped = format!("next_after({}, {}, {sign}u, {x}, {y})", to_word(d, x), to_word(d, y));
             format!("select({}, float(0x7fc00000u), is_nan({x}) || is_nan({y}))", from_word(d, &stepped))
         }
-        _ => return undefined(f.name(), d),
+        Bin::And | Bin::Or | Bin::Xor | Bin::Shl | Bin::ShrLogical | Bin::ShrArithmetic => {
+            return undefined(f.name(), d);
+        }
+        Bin::Eq | Bin::Ne | Bin::Lt | Bin::Le | Bin::Gt | Bin::Ge => return undefined(f.name(), d),
     })
 }
 
