@@ -83,7 +83,9 @@ impl Buffer {
             if let Some(m) = self.try_memory() {
                 return Ok(m?);
             }
-            let State::Later(_, lock, cv) = &self.0.state else { unreachable!("a buffer that is not ready was born pending") };
+            let State::Later(_, lock, cv) = &self.0.state else {
+                unreachable!("a buffer that is not ready was born pending")
+            };
             let guard = lock.lock().unwrap_or_else(|e| e.into_inner());
             if self.is_ready() {
                 continue;

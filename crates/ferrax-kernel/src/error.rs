@@ -28,7 +28,11 @@ pub enum Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
-            Error::TooLarge(s) | Error::OutOfMemory(s) | Error::Unsupported(s) | Error::Device(s) | Error::Deleted(s) => f.write_str(s),
+            Error::TooLarge(s)
+            | Error::OutOfMemory(s)
+            | Error::Unsupported(s)
+            | Error::Device(s)
+            | Error::Deleted(s) => f.write_str(s),
             Error::Cancelled => f.write_str("the run was cancelled"),
             Error::Host(_) => f.write_str("a host callback failed"),
             Error::Invalid(s) => write!(f, "invalid plan: {s}"),

@@ -56,15 +56,26 @@ pub enum Node {
     Un(Un, NodeId),
     Bin(Bin, NodeId, NodeId),
     /// `if p { t } else { f }`; p is bool.
-    Select { p: NodeId, t: NodeId, f: NodeId },
+    Select {
+        p: NodeId,
+        t: NodeId,
+        f: NodeId,
+    },
     /// To the node's dtype.
     Convert(NodeId),
     /// The same bits at the node's dtype, which has the same size.
     Bitcast(NodeId),
     /// Rounds a float to fewer exponent and mantissa bits (to nearest even, overflow to inf) but keeps the dtype.
-    Round { of: NodeId, exponent: u8, mantissa: u8 },
+    Round {
+        of: NodeId,
+        exponent: u8,
+        mantissa: u8,
+    },
     /// Over all of rdims, in the order of [`crate::order`].
-    Reduce { kind: ReduceKind, of: NodeId },
+    Reduce {
+        kind: ReduceKind,
+        of: NodeId,
+    },
 }
 
 impl Node {
@@ -161,9 +172,14 @@ impl Kernel {
                 Node::Const(s) => s.dtype == *d,
                 Node::Index(_) => *d != DType::Bool,
                 Node::Load(a) => {
-                    let Some((ty, len)) = self.inputs.get(a.input as usize) else { return bad(format!("node {id} loads input {}", a.input)) };
+                    let Some((ty, len)) = self.inputs.get(a.input as usize) else {
+                        return bad(format!("node {id} loads input {}", a.input));
+                    };
                     if !self.access_in_bounds(a, *len, &domain) {
-                        return bad(format!("node {id} may read outside input {}: {a:?} over {domain} of {len}", a.input));
+                        return bad(format!(
+                            "node {id} may read outside input {}: {a:?} over {domain} of {len}",
+                            a.input
+                        ));
                     }
                     ty == d && a.fill.dtype == *d
                 }
@@ -205,14 +221,19 @@ impl Kernel {
             max = max.saturating_add(x.max(y));
         };
         for g in &a.guards {
-            let used: SmallVec<[usize; 4]> = (0..domain.len()).filter(|k| g.at.stride(*k) != 0 && domain[*k] > 1).collect();
+            let used: SmallVec<[usize; 4]> =
+                (0..domain.len()).filter(|k| g.at.stride(*k) != 0 && domain[*k] > 1).collect();
             match used[..] {
                 [] if !(g.lo..g.hi).contains(&g.at.offset) => return true, // never passes
                 [] => (),
                 [k] => {
                     let s = g.at.stride(k);
                     let (a0, a1) = (g.lo - g.at.offset, g.hi - 1 - g.at.offset); // a0 <= s i <= a1
-                    let (first, last) = if s > 0 { (div_ceil(a0, s), a1.div_euclid(s)) } else { (div_ceil(-a1, -s), (-a0).div_euclid(-s)) };
+                    let (first, last) = if s > 0 {
+                        (div_ceil(a0, s), a1.div_euclid(s))
+                    } else {
+                        (div_ceil(-a1, -s), (-a0).div_euclid(-s))
+                    };
                     lo[k] = lo[k].max(first);
                     hi[k] = hi[k].min(last);
                 }
@@ -249,7 +270,13 @@ mod tests {
         (DType::F32, Node::Load(Box::new(Access { input: 0, at, guards, fill: Scalar::zero(DType::F32) })))
     }
     fn kernel(grid: usize, len: usize, node: (DType, Node)) -> Kernel {
-        Kernel { grid: Dims::new(&[grid]), inputs: vec![(DType::F32, len)], nodes: vec![node], outputs: vec![0], ..Kernel::default() }
+        Kernel {
+            grid: Dims::new(&[grid]),
+            inputs: vec![(DType::F32, len)],
+            nodes: vec![node],
+            outputs: vec![0],
+            ..Kernel::default()
+        }
     }
 
     #[test]

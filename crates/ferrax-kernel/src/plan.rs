@@ -45,21 +45,50 @@ pub enum Place {
 
 #[derive(Clone, Debug)]
 pub enum Step {
-    Kernel { kernel: Arc<Kernel>, ins: Vec<SlotId>, outs: Vec<SlotId> },
-    Routine { routine: Arc<Routine>, ins: Vec<SlotId>, outs: Vec<SlotId> },
+    Kernel {
+        kernel: Arc<Kernel>,
+        ins: Vec<SlotId>,
+        outs: Vec<SlotId>,
+    },
+    Routine {
+        routine: Arc<Routine>,
+        ins: Vec<SlotId>,
+        outs: Vec<SlotId>,
+    },
     /// `to = from`: equal byte counts. Nothing to do where they share a place.
-    Copy { from: SlotId, to: SlotId },
+    Copy {
+        from: SlotId,
+        to: SlotId,
+    },
     Loop(Box<Loop>),
     /// Runs `branches[clamp(index)]`; `index` is a rank-0 i32. Branches write the slots in `outs` themselves.
-    Switch { index: SlotId, branches: Vec<Vec<Step>>, outs: Vec<SlotId> },
+    Switch {
+        index: SlotId,
+        branches: Vec<Vec<Step>>,
+        outs: Vec<SlotId>,
+    },
     /// Calls the host with the operands' bytes. `ordered` and effectful ones keep their order; all run on the thread that runs the plan.
-    Callback { call: HostCall, ins: Vec<SlotId>, outs: Vec<SlotId> },
+    Callback {
+        call: HostCall,
+        ins: Vec<SlotId>,
+        outs: Vec<SlotId>,
+    },
     /// Across the devices of a named axis (see [`crate::backend::World`]).
-    Collective { kind: Collective, axes: Vec<Arc<str>>, ins: Vec<SlotId>, outs: Vec<SlotId> },
+    Collective {
+        kind: Collective,
+        axes: Vec<Arc<str>>,
+        ins: Vec<SlotId>,
+        outs: Vec<SlotId>,
+    },
     /// The number of elements of a tape, as i32 or i64 by the slot.
-    TapeLen { tape: SlotId, out: SlotId },
+    TapeLen {
+        tape: SlotId,
+        out: SlotId,
+    },
     /// A tape that reads as zeros however far.
-    EmptyTape { out: SlotId },
+    EmptyTape {
+        out: SlotId,
+    },
 }
 
 /// `carry = init; for i in trip { [cond]; body }`.
@@ -84,7 +113,10 @@ pub enum Trip {
     /// A rank-0 integer slot, read once.
     Dyn(SlotId),
     /// `cond` fills the rank-0 bool `pred` from the carries before each iteration.
-    While { cond: Vec<Step>, pred: SlotId },
+    While {
+        cond: Vec<Step>,
+        pred: SlotId,
+    },
 }
 #[derive(Clone, Debug)]
 pub struct Carry {
@@ -154,7 +186,9 @@ impl Plan {
         }
         fn step(s: &Step) -> u64 {
             match s {
-                Step::Kernel { kernel, .. } => (kernel.domain().size() as u64).saturating_mul(kernel.nodes.len() as u64),
+                Step::Kernel { kernel, .. } => {
+                    (kernel.domain().size() as u64).saturating_mul(kernel.nodes.len() as u64)
+                }
                 Step::Routine { routine, .. } => routine.work(),
                 Step::Loop(l) => steps(&l.body).saturating_mul(if let Trip::Static(n) = l.trip { n as u64 } else { 1 }),
                 Step::Switch { branches, .. } => branches.iter().map(|b| steps(b)).max().unwrap_or(0),
@@ -194,5 +228,10 @@ impl Plan {
 
 /// A kernel that fills its one output with a constant.
 pub fn fill(x: Scalar, len: usize) -> Kernel {
-    Kernel { grid: [len].into(), nodes: vec![(x.dtype, crate::kernel::Node::Const(x))], outputs: vec![0], ..Kernel::default() }
+    Kernel {
+        grid: [len].into(),
+        nodes: vec![(x.dtype, crate::kernel::Node::Const(x))],
+        outputs: vec![0],
+        ..Kernel::default()
+    }
 }

@@ -92,18 +92,51 @@ pub enum Routine {
     Gather(Gather),
     Scatter(Scatter),
     /// Operands: x of shape `operand`, then one rank-0 start per axis (all of `index_dtype`), clamped so that the window lies inside.
-    DynamicSlice { operand: Dims, sizes: Dims, dtype: DType, index_dtype: DType },
+    DynamicSlice {
+        operand: Dims,
+        sizes: Dims,
+        dtype: DType,
+        index_dtype: DType,
+    },
     /// Operands: x, the update of shape `update`, then the starts. The result starts as x (in place where that dies).
-    DynamicUpdateSlice { operand: Dims, update: Dims, dtype: DType, index_dtype: DType },
+    DynamicUpdateSlice {
+        operand: Dims,
+        update: Dims,
+        dtype: DType,
+        index_dtype: DType,
+    },
     /// Sorts along the middle axis of `[outer, n, inner]`, lexicographically by the first `num_keys` operands, and carries the rest along. Ascending;
     /// nan last; -0 and 0 are equal, as are all nans; stable.
-    Sort { outer: usize, n: usize, inner: usize, dtypes: Vec<DType>, num_keys: usize },
+    Sort {
+        outer: usize,
+        n: usize,
+        inner: usize,
+        dtypes: Vec<DType>,
+        num_keys: usize,
+    },
     /// Running combination along the middle axis of `[outer, n, inner]`, strictly in sequence (from the end where `reverse`), from the
     /// first element; the accumulator has the lane dtype and each element is rounded as it is written.
-    Cumulative { kind: CumulativeKind, outer: usize, n: usize, inner: usize, reverse: bool, dtype: DType },
+    Cumulative {
+        kind: CumulativeKind,
+        outer: usize,
+        n: usize,
+        inner: usize,
+        reverse: bool,
+        dtype: DType,
+    },
     /// Sliding windows: `out[o]` = combine over the window at `o * strides - padding` with base and window dilation, of x and, outside of x, nothing;
     /// in sequence (row major within the window) from the identity, accumulated in the lane dtype and rounded once.
-    ReduceWindow { kind: ReduceKind, operand: Dims, window: Dims, strides: Dims, base_dilation: Dims, window_dilation: Dims, padding: Vec<(i64, i64)>, dtype: DType, out: Dims },
+    ReduceWindow {
+        kind: ReduceKind,
+        operand: Dims,
+        window: Dims,
+        strides: Dims,
+        base_dilation: Dims,
+        window_dilation: Dims,
+        padding: Vec<(i64, i64)>,
+        dtype: DType,
+        out: Dims,
+    },
     /// Convolution as XLA has it, in the canonical layout: lhs [n, ci, spatial..], rhs [co, ci / groups, window..], out [n, co, spatial..].
     Conv(Box<Conv>),
 }
@@ -137,14 +170,27 @@ impl Routine {
     pub fn operands(&self) -> Vec<(DType, usize)> {
         match self {
             Routine::Dot(d) => {
-                let span = |n: [usize; 3], s: [i64; 3]| if n.contains(&0) { 0 } else { 1 + n.iter().zip(s).map(|(n, s)| (n - 1) * s.unsigned_abs() as usize).sum::<usize>() };
+                let span = |n: [usize; 3], s: [i64; 3]| {
+                    if n.contains(&0) {
+                        0
+                    } else {
+                        1 + n.iter().zip(s).map(|(n, s)| (n - 1) * s.unsigned_abs() as usize).sum::<usize>()
+                    }
+                };
                 vec![(d.dtype, span([d.b, d.m, d.k], d.lhs)), (d.dtype, span([d.b, d.k, d.n], d.rhs))]
             }
             Routine::Gather(g) => vec![(g.dtype, g.operand.size()), (g.index_dtype, g.indices.size())],
-            Routine::Scatter(s) => vec![(s.dtype, s.operand.size()), (s.index_dtype, s.indices.size()), (s.dtype, s.updates.size())],
-            Routine::DynamicSlice { operand, dtype, index_dtype, .. } => std::iter::once((*dtype, operand.size())).chain(operand.iter().map(|_| (*index_dtype, 1))).collect(),
+            Routine::Scatter(s) => {
+                vec![(s.dtype, s.operand.size()), (s.index_dtype, s.indices.size()), (s.dtype, s.updates.size())]
+            }
+            Routine::DynamicSlice { operand, dtype, index_dtype, .. } => {
+                std::iter::once((*dtype, operand.size())).chain(operand.iter().map(|_| (*index_dtype, 1))).collect()
+            }
             Routine::DynamicUpdateSlice { operand, update, dtype, index_dtype } => {
-                [(*dtype, operand.size()), (*dtype, update.size())].into_iter().chain(operand.iter().map(|_| (*index_dtype, 1))).collect()
+                [(*dtype, operand.size()), (*dtype, update.size())]
+                    .into_iter()
+                    .chain(operand.iter().map(|_| (*index_dtype, 1)))
+                    .collect()
             }
             Routine::Sort { outer, n, inner, dtypes, .. } => dtypes.iter().map(|d| (*d, outer * n * inner)).collect(),
             Routine::Cumulative { outer, n, inner, dtype, .. } => vec![(*dtype, outer * n * inner)],
@@ -194,7 +240,9 @@ impl Routine {
             Routine::Sort { n, .. } => size(&self.operands()) * (64 - (*n as u64).leading_zeros() as u64),
             Routine::Cumulative { .. } => size(&self.operands()),
             Routine::ReduceWindow { window, out, .. } => (window.size() as u64).saturating_mul(out.size() as u64),
-            Routine::Conv(c) => (c.out.size() as u64).saturating_mul((c.rhs.size() / c.rhs.first().copied().unwrap_or(1).max(1)) as u64),
+            Routine::Conv(c) => {
+                (c.out.size() as u64).saturating_mul((c.rhs.size() / c.rhs.first().copied().unwrap_or(1).max(1)) as u64)
+            }
         }
     }
 }

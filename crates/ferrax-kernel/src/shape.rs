@@ -36,7 +36,11 @@ impl Dims {
         if self.contains(&0) {
             return Ok(0);
         }
-        bytes.ok_or_else(|| Error::TooLarge(format!("an array of shape {self} with {element_bytes}-byte elements is larger than any memory")))
+        bytes.ok_or_else(|| {
+            Error::TooLarge(format!(
+                "an array of shape {self} with {element_bytes}-byte elements is larger than any memory"
+            ))
+        })
     }
     /// Row-major strides, in elements.
     pub fn strides(&self) -> SmallVec<[isize; 4]> {

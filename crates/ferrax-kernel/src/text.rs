@@ -83,7 +83,11 @@ impl Display for Routine {
     fn fmt(&self, f: &mut Formatter) -> fmt::Result {
         // Debug of the parameters without the enum's own wrapping
         match self {
-            Routine::Dot(d) => write!(f, "dot {}[b={} m={} n={} k={} lhs={:?} rhs={:?} out={}]", d.dtype, d.b, d.m, d.n, d.k, d.lhs, d.rhs, d.out),
+            Routine::Dot(d) => write!(
+                f,
+                "dot {}[b={} m={} n={} k={} lhs={:?} rhs={:?} out={}]",
+                d.dtype, d.b, d.m, d.n, d.k, d.lhs, d.rhs, d.out
+            ),
             r => write!(f, "{} {:?}", r.name(), r),
         }
     }
@@ -119,7 +123,13 @@ fn steps(f: &mut String, s: &[Step], depth: usize, list: &dyn Fn(&[u32]) -> Stri
     let pad = "  ".repeat(depth);
     for s in s {
         match s {
-            Step::Kernel { kernel, ins, outs } => writeln!(f, "{pad}{} = {} of {}", list(outs), kernel.to_string().replace('\n', &format!("\n{pad}")), list(ins))?,
+            Step::Kernel { kernel, ins, outs } => writeln!(
+                f,
+                "{pad}{} = {} of {}",
+                list(outs),
+                kernel.to_string().replace('\n', &format!("\n{pad}")),
+                list(ins)
+            )?,
             Step::Routine { routine, ins, outs } => writeln!(f, "{pad}{} = {routine} of {}", list(outs), list(ins))?,
             Step::Copy { from, to } => writeln!(f, "{pad}{} = {}", list(&[*to]), list(&[*from]))?,
             Step::Switch { index, branches, outs } => {
@@ -137,7 +147,14 @@ fn steps(f: &mut String, s: &[Step], depth: usize, list: &dyn Fn(&[u32]) -> Stri
                 };
                 writeln!(f, "{pad}loop {trip}{}", if l.reverse { " in reverse" } else { "" })?;
                 for c in &l.carries {
-                    writeln!(f, "{pad}  carry {} from {} to {}, then {}", list(&[c.slot]), list(&[c.init]), list(&[c.next]), list(&[c.out]))?;
+                    writeln!(
+                        f,
+                        "{pad}  carry {} from {} to {}, then {}",
+                        list(&[c.slot]),
+                        list(&[c.init]),
+                        list(&[c.next]),
+                        list(&[c.out])
+                    )?;
                 }
                 for w in &l.xs {
                     writeln!(f, "{pad}  each {} of {}", list(&[w.each]), list(&[w.all]))?;
@@ -153,7 +170,9 @@ fn steps(f: &mut String, s: &[Step], depth: usize, list: &dyn Fn(&[u32]) -> Stri
                 steps(f, &l.body, depth + 2, list)?;
             }
             Step::Callback { call, ins, outs } => writeln!(f, "{pad}{} = {call:?} of {}", list(outs), list(ins))?,
-            Step::Collective { kind, axes, ins, outs } => writeln!(f, "{pad}{} = {kind:?} over {axes:?} of {}", list(outs), list(ins))?,
+            Step::Collective { kind, axes, ins, outs } => {
+                writeln!(f, "{pad}{} = {kind:?} over {axes:?} of {}", list(outs), list(ins))?
+            }
             Step::TapeLen { tape, out } => writeln!(f, "{pad}{} = length of {}", list(&[*out]), list(&[*tape]))?,
             Step::EmptyTape { out } => writeln!(f, "{pad}{} = empty", list(&[*out]))?,
         }
@@ -168,6 +187,9 @@ mod tests {
     #[test]
     fn affine_forms_read_as_sums() {
         let s = |o, v: &[i64]| Affine::new(o, v.iter().copied()).to_string();
-        assert_eq!([s(0, &[]), s(2, &[1]), s(-1, &[-1, 0, 3]), s(0, &[-2])], ["0", "i0 + 2", "-i0 + 3 i2 - 1", "-2 i0"]);
+        assert_eq!(
+            [s(0, &[]), s(2, &[1]), s(-1, &[-1, 0, 3]), s(0, &[-2])],
+            ["0", "i0 + 2", "-i0 + 3 i2 - 1", "-2 i0"]
+        );
     }
 }

@@ -55,7 +55,16 @@ impl Example {
         };
         let (app, notes) = rest.split_once(" where ").unwrap_or((rest, ""));
         let (op, avals) = parse_application(app).unwrap_or_else(|e| bad(e.message()));
-        let mut e = Example { text: text.into(), op, avals, ranges: vec![], lanes, smooth: true, has_rule: true, forward: true };
+        let mut e = Example {
+            text: text.into(),
+            op,
+            avals,
+            ranges: vec![],
+            lanes,
+            smooth: true,
+            has_rule: true,
+            forward: true,
+        };
         for note in notes.split(',').map(str::trim).filter(|n| !n.is_empty()) {
             match (note, note.split_once("..")) {
                 ("nofd", _) => e.smooth = false,
@@ -197,7 +206,14 @@ fn pointwise(f: Pw) -> Vec<String> {
     };
     let shapes: &[&[&str]] = match row.slopes.len() {
         1 => &[&["[3]"], &["[2,3]"], &["[]"], &["[0]"], &["[2,1,3]"], &["[1]"]],
-        _ => &[&["[3]", "[3]"], &["[2,3]", "[]"], &["[]", "[]"], &["[]", "[2,0]"], &["[2,1,3]", "[2,2,1]"], &["[1]", "[1]"]],
+        _ => &[
+            &["[3]", "[3]"],
+            &["[2,3]", "[]"],
+            &["[]", "[]"],
+            &["[]", "[2,0]"],
+            &["[2,1,3]", "[2,2,1]"],
+            &["[1]", "[1]"],
+        ],
     };
     let mut out = vec![];
     for (k, d) in dtypes.iter().enumerate() {
@@ -209,11 +225,18 @@ fn pointwise(f: Pw) -> Vec<String> {
                 continue;
             }
             // the first dtype and the first parameter see every shape, the others one each
-            for (_, s) in shapes.iter().enumerate().filter(|(i, _)| k == 0 && j == 0 || (k + j) % shapes.len() == *i || *i == 1) {
+            for (_, s) in
+                shapes.iter().enumerate().filter(|(i, _)| k == 0 && j == 0 || (k + j) % shapes.len() == *i || *i == 1)
+            {
                 let operands: Vec<String> = s.iter().map(|s| format!("{d}{s}")).collect();
                 // a complex number's sign turns with it, but its derivative is zero, as in JAX
                 let flat = f == Pw::Sign && d.starts_with('c');
-                out.push(format!("{}{p} {}{}", row.name, operands.join(" "), if flat { " where nofd" } else { &notes }));
+                out.push(format!(
+                    "{}{p} {}{}",
+                    row.name,
+                    operands.join(" "),
+                    if flat { " where nofd" } else { &notes }
+                ));
             }
         }
     }

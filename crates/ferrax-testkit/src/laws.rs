@@ -70,7 +70,8 @@ fn same(e: &Example, what: &str, got: &Value, want: &Value, tol: f64) {
 }
 #[track_caller]
 fn close(e: &Example, what: &str, got: &[f64], want: &[f64], tol: f64) {
-    let near = |x: f64, y: f64| x == y || x.is_nan() && y.is_nan() || (x - y).abs() <= tol * (1.0 + x.abs().max(y.abs()));
+    let near =
+        |x: f64, y: f64| x == y || x.is_nan() && y.is_nan() || (x - y).abs() <= tol * (1.0 + x.abs().max(y.abs()));
     let all = got.len() == want.len() && got.iter().zip(want).all(|(x, y)| near(*x, *y));
     assert!(all, "{}\n  {what}: {got:?} is not {want:?}", e.text);
 }
@@ -195,7 +196,14 @@ fn staged(e: &Example) {
     for (got, want) in got.iter().zip(&want) {
         let (g, w) = (got.aval(), want.aval());
         assert!(g.dtype == w.dtype && g.shape == w.shape, "{}", e.text);
-        assert!(bytes(got) == bytes(want), "{}\n  staged: {:?} is not {:?}\n{}", e.text, flat(got), flat(want), c.text());
+        assert!(
+            bytes(got) == bytes(want),
+            "{}\n  staged: {:?} is not {:?}\n{}",
+            e.text,
+            flat(got),
+            flat(want),
+            c.text()
+        );
     }
 }
 
@@ -218,7 +226,8 @@ type Along<'a> = &'a dyn Fn(&[Value]) -> Res<Vec<Value>>;
 /// The derivative of `f` at `x` along `dx`, as the differentiable outputs' tangents.
 fn tangents(f: Along, x: &[Value], dx: &[Option<Value>]) -> Res<Vec<Value>> {
     let (y, dy) = catch(|| jvp(f, x, dx))?;
-    let full = |(y, t): (&Value, Option<Value>)| y.has_tangent().then(|| ferrax_ir::current().inst(&t, &y.aval().strong()));
+    let full =
+        |(y, t): (&Value, Option<Value>)| y.has_tangent().then(|| ferrax_ir::current().inst(&t, &y.aval().strong()));
     y.iter().zip(dy).filter_map(full).collect()
 }
 /// Central differences of the differentiable outputs.
@@ -249,11 +258,19 @@ fn derivative(e: &Example) {
     }
     if !e.has_rule {
         let x = e.values(&avals, 3);
-        assert!(tangents(&|x| e.call(x), &x, &directions(&avals, &floats(&avals), 50)).is_err(), "{} has a rule", e.text);
+        assert!(
+            tangents(&|x| e.call(x), &x, &directions(&avals, &floats(&avals), 50)).is_err(),
+            "{} has a rule",
+            e.text
+        );
         return;
     }
     if !e.forward {
-        assert!(tangents(&|x| e.call(x), &e.values(&avals, 3), &directions(&avals, &floats(&avals), 50)).is_err(), "{}", e.text);
+        assert!(
+            tangents(&|x| e.call(x), &e.values(&avals, 3), &directions(&avals, &floats(&avals), 50)).is_err(),
+            "{}",
+            e.text
+        );
         return;
     }
     let wide = e.widened();
@@ -265,7 +282,8 @@ fn derivative(e: &Example) {
         // the same numbers, in double precision
         let widen = |v: &Value, a: &Aval| if v.dtype() == a.dtype { v.clone() } else { convert(v, a.dtype) };
         let wx: Vec<Value> = x.iter().zip(&wa).map(|(v, a)| widen(v, a)).collect();
-        let wdx: Vec<Option<Value>> = dx.iter().zip(&wa).map(|(v, a)| v.as_ref().map(|v| widen(v, &a.strong()))).collect();
+        let wdx: Vec<Option<Value>> =
+            dx.iter().zip(&wa).map(|(v, a)| v.as_ref().map(|v| widen(v, &a.strong()))).collect();
         let f: Along = &|x| w.call(x);
         let wdy = ok(e, "jvp", tangents(f, &wx, &wdx));
         for (t, wt) in dy.iter().zip(&wdy) {
@@ -334,7 +352,13 @@ fn adjoint(e: &Example) {
             let (l, r) = (sum(&dy, &ct), sum(&dx, &back));
             let narrowest = avals.iter().chain(&outs).map(|a| tolerance(a.dtype)).fold(0.0, f64::max);
             // rounding is not linear, and differences are not exact
-            let tol = if !e.forward { 1e-8 } else if e.smooth { 40.0 * narrowest } else { 0.02 };
+            let tol = if !e.forward {
+                1e-8
+            } else if e.smooth {
+                40.0 * narrowest
+            } else {
+                0.02
+            };
             close(e, "<J dx, ct> = <dx, J' ct>", &[l], &[r], tol);
         }
     }
@@ -370,7 +394,8 @@ fn lanes(e: &Example) {
         let ranks = avals.iter().zip(&mask).filter(|(_, m)| **m).map(|(a, _)| a.rank());
         let deepest = ranks.max().unwrap_or(0);
         for axis in 0..=deepest {
-            let axes: Vec<Option<usize>> = avals.iter().zip(&mask).map(|(a, m)| m.then_some(axis.min(a.rank()))).collect();
+            let axes: Vec<Option<usize>> =
+                avals.iter().zip(&mask).map(|(a, m)| m.then_some(axis.min(a.rank()))).collect();
             let out_axes: Vec<usize> = outs.iter().map(|a| (axis + 1) % (a.rank() + 1)).collect();
             for n in if axis == 0 { vec![3, 1, 0] } else { vec![3] } {
                 one_batch(e, &avals, &axes, &out_axes, n);
@@ -383,7 +408,8 @@ fn lanes(e: &Example) {
             one_batch(e, &avals, &axes, &out_axes, 2);
         }
         let count = |n: usize| {
-            let ins: Vec<Aval> = avals.iter().zip(&axes).map(|(a, d)| d.map_or(a.clone(), |d| a.batched(n, d))).collect();
+            let ins: Vec<Aval> =
+                avals.iter().zip(&axes).map(|(a, d)| d.map_or(a.clone(), |d| a.batched(n, d))).collect();
             let to = vec![0; outs.len()];
             program(e, "batch", &|x| vmap(&|x| e.call(x), x, &axes, &to), &ins).0.eqns().len()
         };

@@ -10,10 +10,8 @@ fn holds(name: &str) {
     let law = LAWS.iter().find(|l| l.0 == name).expect("a law").1;
     let only = std::env::var("FERRAX_ONLY").unwrap_or_default();
     let chosen: Vec<Example> = examples::all().into_iter().filter(|e| e.text.contains(&only)).collect();
-    let failed: Vec<String> = chosen
-        .iter()
-        .filter_map(|e| catch_unwind(AssertUnwindSafe(|| law(e))).err().map(|p| said(e, p)))
-        .collect();
+    let failed: Vec<String> =
+        chosen.iter().filter_map(|e| catch_unwind(AssertUnwindSafe(|| law(e))).err().map(|p| said(e, p))).collect();
     assert!(failed.is_empty(), "{name}: {} of {} examples\n{}", failed.len(), chosen.len(), failed.join("\n"));
 }
 fn said(e: &Example, p: Box<dyn std::any::Any + Send>) -> String {

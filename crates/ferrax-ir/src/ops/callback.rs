@@ -89,8 +89,12 @@ impl Rules for Callback {
         let silent = self.result_avals.is_empty() || dx.iter().all(Option::is_none);
         if !silent {
             return Err(Error::value(match self.kind {
-                CallbackKind::Pure => "Pure callbacks do not support JVP. Please use `jax.custom_jvp` to use callbacks while taking gradients.",
-                _ => "IO callbacks do not support JVP. Please use `jax.custom_jvp` to use callbacks while taking gradients.",
+                CallbackKind::Pure => {
+                    "Pure callbacks do not support JVP. Please use `jax.custom_jvp` to use callbacks while taking gradients."
+                }
+                _ => {
+                    "IO callbacks do not support JVP. Please use `jax.custom_jvp` to use callbacks while taking gradients."
+                }
             }));
         }
         Ok(with_zeros(cx.bind(&self.clone().into(), x)?))

@@ -63,7 +63,9 @@ impl ParamValue for Names {
 pub fn unbound(name: &str) -> Error {
     Error::new(
         Kind::Name,
-        format!("Found an unbound axis name: {name}. To fix this, please call the function under `vmap` or `pmap` with axis_name={name:?}."),
+        format!(
+            "Found an unbound axis name: {name}. To fix this, please call the function under `vmap` or `pmap` with axis_name={name:?}."
+        ),
     )
 }
 
@@ -243,7 +245,11 @@ impl Rules for AllGather {
             return value_err(format!("all_gather axis {k} is out of bounds for {}", a.long()));
         }
         let mut shape = a.shape.clone();
-        if self.tiled { shape[k] *= self.axis_size } else { shape = shape.insert(k, self.axis_size) }
+        if self.tiled {
+            shape[k] *= self.axis_size
+        } else {
+            shape = shape.insert(k, self.axis_size)
+        }
         Ok(smallvec![a.with_shape(shape)])
     }
     fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
@@ -300,10 +306,17 @@ impl Rules for ReduceScatter {
         let n = self.axis_size;
         let fits = a.shape.get(k).is_some_and(|m| if self.tiled { m.is_multiple_of(n) } else { *m == n });
         if !fits {
-            return value_err(format!("reduce_scatter operand scatter dimension size {:?} must match shard count {n}", a.shape.get(k)));
+            return value_err(format!(
+                "reduce_scatter operand scatter dimension size {:?} must match shard count {n}",
+                a.shape.get(k)
+            ));
         }
         let mut shape = a.shape.clone();
-        if self.tiled { shape[k] /= n } else { shape = shape.remove(k) }
+        if self.tiled {
+            shape[k] /= n
+        } else {
+            shape = shape.remove(k)
+        }
         Ok(smallvec![a.with_shape(shape)])
     }
     fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {

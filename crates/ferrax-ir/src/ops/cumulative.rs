@@ -2,10 +2,10 @@
 //!
 //! All but cumsum differentiate by the doubling scan: after the step of width s, entry i holds the combination, and the tangent, of the
 //! 2 s elements that end at i. Products with zeros need no division that way.
+use super::linear_jvp;
 use super::pad::Pad;
 use super::pointwise::Pw;
 use super::slice::Slice;
-use super::linear_jvp;
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, lit, values1};
 use crate::error::{Res, not_linear, type_err, value_err};

@@ -344,4 +344,3 @@ pub fn take_along(cx: &dyn Cx, x: &Value, index: &Value, axis: usize) -> Res<Val
     let index = cx.reshape(index, &shape.insert(rank, 1))?;
     cx.bind1(op, &[x.clone(), index])
 }
-

@@ -53,7 +53,10 @@ impl Rules for Pmap {
     fn infer(&self, x: &[Aval]) -> Res<Avals> {
         let n = self.axis_size;
         if let Some((a, _)) = x.iter().zip(&self.mapped).find(|(a, m)| **m && a.shape.first() != Some(&n)) {
-            return value_err(format!("pmap got an operand {} whose leading axis is not of the mapped size {n}", a.long()));
+            return value_err(format!(
+                "pmap got an operand {} whose leading axis is not of the mapped size {n}",
+                a.long()
+            ));
         }
         let ins: Vec<Aval> = x.iter().zip(&self.mapped).map(|(a, m)| self.element(a, *m)).collect();
         if !same_avals(&ins, self.call_jaxpr.in_avals()) {

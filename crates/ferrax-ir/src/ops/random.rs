@@ -55,7 +55,8 @@ pub enum KeyMap {
     Clone,
 }
 impl Member for KeyMap {
-    const ALL: &'static [(KeyMap, &'static str)] = &[(KeyMap::Unwrap, "random_unwrap"), (KeyMap::Clone, "random_clone")];
+    const ALL: &'static [(KeyMap, &'static str)] =
+        &[(KeyMap::Unwrap, "random_unwrap"), (KeyMap::Clone, "random_clone")];
 }
 primitive! {
     /// The raw words of keys, or the keys themselves.
@@ -303,7 +304,8 @@ impl Rules for RandomBits {
     }
     fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
         let width = Width::from_bits(self.bit_width as u32).ok_or_else(|| Error::type_error("no such bit width"))?;
-        let draw = Bits::new(layout(self.original), width, self.shape.size() as u64).map_err(|e| Error::value(e.to_string()))?;
+        let draw = Bits::new(layout(self.original), width, self.shape.size() as u64)
+            .map_err(|e| Error::value(e.to_string()))?;
         let (key, index, all) = numbered(b, x[0], &self.shape)?;
         let (hi, lo) = build_pair(b, &draw.element(key, index), &all);
         let to = physical(&out[0]).dtype;
@@ -333,7 +335,8 @@ impl Rules for RandomSplit {
         batch_front(&self.clone().into(), cx, x, d)
     }
     fn lower(&self, b: &mut Graph, x: &[Node], _: &[Aval]) -> Res<Nodes> {
-        let count = u32::try_from(self.shape.size()).map_err(|_| Error::value("more keys than 2**32 - 1 in one split"))?;
+        let count =
+            u32::try_from(self.shape.size()).map_err(|_| Error::value("more keys than 2**32 - 1 in one split"))?;
         let (key, [_, i], all) = numbered(b, x[0], &self.shape)?;
         let pair = ferrax_prng::split(layout(self.original), key, i, count);
         let (p, q) = build_pair(b, &pair, &all);
@@ -346,7 +349,11 @@ impl Rules for RandomFoldIn {
         let a = key_operand("random_fold_in", x)?;
         let [_, m] = x else { return type_err("random_fold_in takes keys and integers") };
         if m.dtype != Dtype::U32 || (m.rank() > 0 && a.rank() > 0 && m.shape != a.shape) {
-            return type_err(format!("random_fold_in takes u32 data of the keys' shape, got {} and {}", a.long(), m.long()));
+            return type_err(format!(
+                "random_fold_in takes u32 data of the keys' shape, got {} and {}",
+                a.long(),
+                m.long()
+            ));
         }
         Ok(smallvec![if a.rank() == 0 { a.with_shape(m.shape.clone()) } else { a.clone() }])
     }

@@ -152,7 +152,8 @@ impl Scatter {
             let safe = cx.select(&is0, u, &cx.broadcast(&ones, &shape, &[])?)?;
             let product = cx.bind1(self.clone(), &[a.clone(), i.clone(), safe.clone()])?;
             let none = cx.zeros(&a.aval())?;
-            let count = cx.bind1(self.with(ScatterKind::Add), &[none.clone(), i.clone(), Self::indicator(cx, &is0, d)?])?;
+            let count =
+                cx.bind1(self.with(ScatterKind::Add), &[none.clone(), i.clone(), Self::indicator(cx, &is0, d)?])?;
             let (p, z) = (self.read(cx, &product, i, &shape)?, self.read(cx, &count, i, &shape)?);
             let own = Self::indicator(cx, &is0, d)?;
             // nobody else is zero

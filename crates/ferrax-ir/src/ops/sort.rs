@@ -26,7 +26,11 @@ impl Rules for Sort {
             return type_err(format!("Arguments to sort must have equal shapes, got: {}, {}", a.shape, b.shape));
         }
         if self.dimension >= a.rank() {
-            return value_err(format!("dimension {} is out of bounds for array of dimension {}", self.dimension, a.rank()));
+            return value_err(format!(
+                "dimension {} is out of bounds for array of dimension {}",
+                self.dimension,
+                a.rank()
+            ));
         }
         if self.num_keys == 0 || self.num_keys > x.len() {
             return value_err(format!("num_keys={} must be between 1 and len(operand)={}", self.num_keys, x.len()));

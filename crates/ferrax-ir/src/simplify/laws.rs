@@ -55,7 +55,8 @@ fn pointwise(s: &Simplifier, p: &Pointwise, x: &[Atom], out: &Aval) -> Option<At
         (b.same(out)).then_some(*a)
     };
     let lit = |a: &Atom, v: f64| matches!(a, Atom::Lit(l) if number(l) == Some(v));
-    let negative_zero = |a: &Atom| matches!(a, Atom::Lit(l) if number(l) == Some(0.0) && l.parts().0.is_sign_negative());
+    let negative_zero =
+        |a: &Atom| matches!(a, Atom::Lit(l) if number(l) == Some(0.0) && l.parts().0.is_sign_negative());
     let undo = |f: Pw| match s.maker(&x[0]) {
         Some(e) if matches!(&e.op, Op::Pointwise(q) if q.f == f) => is(&e.args[0]),
         _ => None,
