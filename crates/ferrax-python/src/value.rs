@@ -86,8 +86,8 @@ fn int_literal(x: &Bound<PyAny>, x64: bool) -> PyResult<Value> {
     };
     Ok(Value::Lit(Lit::new(Scalar::from_i64(d, n), true)))
 }
-fn complex_value(re: f64, im: f64, x64: bool, weak: bool) -> PyResult<Value> {
-    if !x64 {
+fn complex_value(re: f64, im: f64, wide: bool, weak: bool) -> PyResult<Value> {
+    if !wide {
         return Ok(Value::Lit(Lit::c64(re as f32, im as f32, weak)));
     }
     let aval = Aval { weak, ..Aval::scalar(Dtype::C128) };
@@ -110,7 +110,7 @@ fn numpy_scalar(x: &Bound<PyAny>, flags: Flags) -> PyResult<Value> {
         Dtype::C64 | Dtype::C128 => {
             let re: f64 = x.getattr(pyo3::intern!(py, "real"))?.extract()?;
             let im: f64 = x.getattr(pyo3::intern!(py, "imag"))?.extract()?;
-            complex_value(re, im, flags.x64(), false)
+            complex_value(re, im, d == Dtype::C128, false)
         }
         _ => from_ndarray(&dtype::numpy(py)?.call_method1("asarray", (x,))?, flags.x64()),
     }

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from .. import _core
-from .._dtypes import canonicalize_dtype, finfo as _finfo, iinfo as _iinfo
+from .._dtypes import _named, canonicalize_dtype, finfo as _finfo, iinfo as _iinfo
 
 
 class _ScalarMeta(type):
@@ -76,7 +76,7 @@ def _plain(dtype):
     if isinstance(dtype, type):
         return {bool: np.bool_, int: np.int64, float: np.float64, complex: np.complex128}.get(dtype, dtype)
     inner = getattr(dtype, "dtype", None)
-    return inner.type if isinstance(inner, np.dtype) else np.dtype(dtype).type
+    return inner.type if isinstance(inner, np.dtype) else _named(dtype).type
 
 
 def issubdtype(arg1, arg2):

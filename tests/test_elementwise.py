@@ -1,0 +1,195 @@
+"""Elementwise functions against numpy: in float32 against the value in float64, integers exactly."""
+import math
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strategies import FLOATS, INTS, SLACK, SMALLEST, arrays, broadcastable, floats, same, same_bits
+
+# name: (from, to, units in the last place of float32 allowed)
+UNARY = {
+    "abs": (None, None, 0), "negative": (None, None, 0), "sign": (None, None, 0), "floor": (None, None, 0), "ceil": (None, None, 0),
+    "trunc": (None, None, 0), "rint": (None, None, 0), "square": (None, None, 1), "sqrt": (0, None, 1), "reciprocal": (None, None, 1),
+    "exp": (-87, 88, 2), "exp2": (-125, 127, 2), "expm1": (-87, 88, 2), "log": (1e-37, None, 2), "log2": (1e-37, None, 2),
+    "log10": (1e-37, None, 3), "log1p": (-0.9999, None, 2), "sin": (-1e4, 1e4, 2), "cos": (-1e4, 1e4, 2), "tan": (-1e4, 1e4, 3),
+    "arcsin": (-1, 1, 3), "arccos": (-1, 1, 3), "arctan": (None, None, 2), "sinh": (-88, 88, 3), "cosh": (-88, 88, 3), "tanh": (None, None, 2),
+    "arcsinh": (None, None, 4), "arccosh": (1, None, 4), "arctanh": (-0.9999, 0.9999, 4), "cbrt": (None, None, 2),
+    "isnan": (None, None, 0), "isinf": (None, None, 0), "isfinite": (None, None, 0), "signbit": (None, None, 0),
+    "deg2rad": (None, None, 2), "rad2deg": (-1e30, 1e30, 2),
+}  # fmt: skip
+
+
+def ulps(got, exact):
+    """The largest distance of float32 `got` from float64 `exact`, in units in the last place; inf and NaN must match."""
+    got, exact = np.asarray(got), np.asarray(exact)
+    with np.errstate(all="ignore"):
+        rounded = exact.astype(np.float32)
+        wild = ~np.isfinite(rounded) | ~np.isfinite(got)
+        np.testing.assert_array_equal(got[wild], rounded[wild])
+        unit = np.maximum(np.spacing(np.abs(rounded)).astype(np.float64), SMALLEST)[~wild]
+    return np.max(np.abs(got[~wild].astype(np.float64) - exact[~wild]) / unit, initial=0)
+
+
+@pytest.mark.parametrize("name", UNARY)
+@given(data=st.data())
+def test_unary_float(jnp, name, data):
+    low, high, allowed = UNARY[name]
+    x = data.draw(arrays(np.float32, elements=floats(np.float32, low, high)))
+    with np.errstate(all="ignore"):
+        want = getattr(np, name)(x.astype(np.float64))
+    got = np.asarray(getattr(jnp, name)(x))
+    if want.dtype == bool:
+        same(got, want)
+    else:
+        assert got.dtype == np.float32 and got.shape == x.shape
+        assert ulps(got, want) <= max(allowed, 0.5) * SLACK
+
+
+@pytest.mark.parametrize("name", ["exp", "log", "sin", "tanh", "arctan2", "sqrt"])
+def test_special_values(jnp, name):
+    edges = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 3e38, -3e38, 2e-38, -2e-38], np.float32)
+    with np.errstate(all="ignore"):
+        if name == "arctan2":
+            x, y = (a.ravel() for a in np.meshgrid(edges, edges))
+            got, want = jnp.arctan2(x, y), np.arctan2(x, y)
+        else:
+            got, want = getattr(jnp, name)(edges), getattr(np, name)(edges)
+    np.testing.assert_allclose(got, want, rtol=1e-6, atol=2e-38)
+    zero = (np.asarray(want) == 0) & (np.asarray(got) == 0)
+    assert np.array_equal(np.signbit(np.asarray(got))[zero], np.signbit(want)[zero])
+
+
+INTEGER_BINARY = ["add", "subtract", "multiply", "maximum", "minimum", "bitwise_and", "bitwise_or", "bitwise_xor"]
+COMPARISONS = ["equal", "not_equal", "less", "less_equal", "greater", "greater_equal"]
+
+
+@pytest.mark.parametrize("name", INTEGER_BINARY + COMPARISONS)
+@given(data=st.data())
+def test_integers_wrap_as_numpy_does(jnp, name, data):
+    dtype = data.draw(st.sampled_from(INTS))
+    x, y = data.draw(broadcastable([dtype]))
+    with np.errstate(all="ignore"):
+        same(getattr(jnp, name)(x, y), getattr(np, name)(x, y))
+
+
+@pytest.mark.parametrize("name", ["floor_divide", "remainder", "divmod", "fmod", "power"])
+@given(data=st.data())
+def test_integer_division_and_power(jnp, name, data):
+    dtype = data.draw(st.sampled_from([np.int32, np.uint8, np.int16]))
+    x, y = data.draw(broadcastable([dtype]))
+    y = np.abs(y) % 7 + np.asarray(1, dtype)
+    with np.errstate(all="ignore"):
+        want = getattr(np, name)(x, y)
+        got = getattr(jnp, name)(x, y)
+    for g, w in zip(got, want) if name == "divmod" else [(got, want)]:
+        same(g, w)
+
+
+@given(st.data())
+def test_shifts(jnp, data):
+    dtype = data.draw(st.sampled_from(INTS))
+    x = data.draw(arrays(dtype, (5,)))
+    s = data.draw(arrays(dtype, (5,), elements=st.integers(0, np.dtype(dtype).itemsize * 8 - 1)))
+    same(jnp.left_shift(x, s), np.left_shift(x, s))
+    same(jnp.right_shift(x, s), np.right_shift(x, s))
+
+
+@pytest.mark.ours
+@pytest.mark.parametrize("name", ["add", "subtract", "multiply", "true_divide", "maximum", "minimum", "copysign"])
+@given(data=st.data())
+def test_float_arithmetic_is_exactly_rounded(jnp, name, data):
+    x, y = data.draw(broadcastable([np.float32]))
+    if name == "true_divide":
+        y = np.where(y == 0, np.float32(1), y).astype(np.float32)
+    check = same if name in ("maximum", "minimum") else same_bits
+    with np.errstate(all="ignore"):
+        check(getattr(jnp, name)(x, y), getattr(np, name)(x, y))
+
+
+@pytest.mark.parametrize("name", ["hypot", "arctan2", "logaddexp", "fmod", "remainder", "floor_divide", "float_power", "nextafter", "heaviside"])
+@given(data=st.data())
+def test_float_binary(jnp, name, data):
+    x, y = data.draw(broadcastable([np.float32]))
+    if name in ("fmod", "remainder", "floor_divide"):
+        y = np.where(np.abs(y) < 1e-3, np.float32(1), y).astype(np.float32)
+    if name == "float_power":
+        x, y = np.abs(x).astype(np.float32) + np.float32(0.01), np.clip(y, -8, 8)
+    with np.errstate(all="ignore"):
+        want = np.asarray(getattr(np, name)(x, y), np.float32)
+    np.testing.assert_allclose(getattr(jnp, name)(x, y), want, rtol=1e-5, atol=1e-6)
+
+
+@given(st.data())
+def test_where_and_clip(jnp, data):
+    x, y = data.draw(broadcastable([np.float32]))
+    c = data.draw(arrays(bool, np.broadcast_shapes(x.shape, y.shape)))
+    same(jnp.where(c, x, y), np.where(c, x, y))
+    same(jnp.clip(x, -1, 1), np.clip(x, -1, 1))
+
+
+@pytest.mark.parametrize("target", ["float16", "float32", "int8", "int32", "uint8", "uint32", "bool", "complex64"])
+@given(data=st.data())
+def test_conversions_in_range(jnp, target, data):
+    source = data.draw(st.sampled_from(FLOATS + INTS))
+    high = 100 if target != "bool" else 2
+    low = 0 if np.dtype(source).kind == "u" or np.dtype(target).kind == "u" else -high
+    elements = st.integers(low, high) if np.dtype(source).kind in "iu" else floats(source, low, high)
+    x = data.draw(arrays(source, elements=elements))
+    same(jnp.asarray(x).astype(target), x.astype(target))
+
+
+def test_float_to_integer_saturates(jnp):
+    x = jnp.array([1e20, -1e20, jnp.nan, jnp.inf, -jnp.inf, 1.9, -1.9], jnp.float32)
+    assert np.asarray(x.astype(jnp.int32)).tolist() == [2**31 - 1, -(2**31), 0, 2**31 - 1, -(2**31), 1, -1]
+    assert np.asarray(x.astype(jnp.uint8)).tolist() == [255, 0, 0, 255, 0, 1, 0]
+
+
+@pytest.mark.parametrize("name", ["add", "multiply", "exp", "tanh", "sqrt"])
+def test_narrow_floats_round_once(jnp, name):
+    x = np.linspace(0.1, 8, 50).astype(np.float16)
+    y = x[::-1].copy()
+    args = (x, y) if name in ("add", "multiply") else (x,)
+    want = getattr(np, name)(*(a.astype(np.float64) for a in args))
+    got = np.asarray(getattr(jnp, name)(*args))
+    assert got.dtype == np.float16
+    np.testing.assert_allclose(got.astype(np.float64), want, rtol=2**-10)
+
+
+@given(z=st.lists(st.complex_numbers(max_magnitude=50, min_magnitude=0.01), min_size=1, max_size=4))
+def test_complex(jnp, z):
+    # A zero imaginary part puts a root on its cut, where the sign of the zero decides.
+    z = np.array([v if abs(v.imag) > 1e-3 else v + 0.5j for v in z], np.complex64)
+    wide = z.astype(np.complex128)
+    for name in ("exp", "sqrt", "conj", "real", "imag", "abs", "angle", "square", "negative"):
+        want = getattr(np, name)(wide)
+        scale = max(float(np.max(np.abs(want))), 1e-3)
+        np.testing.assert_allclose(np.asarray(getattr(jnp, name)(z)), want, rtol=2e-5, atol=2e-6 * scale)
+    np.testing.assert_allclose(np.asarray(jnp.asarray(z) * z), wide * wide, rtol=1e-4, atol=1e-3)
+    np.testing.assert_allclose(np.asarray(jnp.asarray(z) / z), np.ones(z.shape), rtol=1e-4)
+
+
+def test_doubles_are_doubles(jnp, x64):
+    x = np.linspace(0.1, 5, 101)
+    for name in ("exp", "log", "sin", "cos", "tanh", "sqrt", "log1p", "expm1", "arctan"):
+        got = np.asarray(getattr(jnp, name)(x))
+        assert got.dtype == np.float64
+        np.testing.assert_allclose(got, getattr(np, name)(x), rtol=1e-15)
+
+
+def test_special_functions(jax, jnp):
+    x = np.array([-3, -1, -0.5, 0.1, 0.5, 1, 2, 5], np.float32)
+    np.testing.assert_allclose(jax.lax.erf(x), [math.erf(v) for v in x], rtol=1e-6)
+    np.testing.assert_allclose(jax.lax.erfc(x), [math.erfc(v) for v in x], rtol=2e-5)
+    np.testing.assert_allclose(jax.lax.lgamma(np.abs(x)), [math.lgamma(abs(v)) for v in x], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(jax.lax.erf_inv(np.float32([-0.5, 0.1, 0.9])), [-0.47693628, 0.08885599, 1.1630871], rtol=1e-5)
+    np.testing.assert_allclose(jax.lax.digamma(np.float32([0.5, 1, 10])), [-1.9635100, -0.5772157, 2.2517526], rtol=1e-5)
+
+
+def test_numpy_functions_accept_what_numpy_accepts(jnp):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for value in (2, 2.5, True, np.float32(2), np.int8(2), np.arange(3), 1 + 2j):
+            np.testing.assert_allclose(np.asarray(jnp.add(value, 1)), np.add(value, 1), rtol=1e-6)

@@ -1,0 +1,125 @@
+"""Reductions and cumulative functions against numpy in float64, over every choice of axes; eager and jit give the same bits."""
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strategies import INTS, arrays, same, same_bits, shapes, with_axes, with_axis
+
+FLOAT = ["sum", "prod", "mean", "var", "std", "max", "min", "ptp"]
+
+
+def wide(x):
+    return x.astype(np.float64)
+
+
+@pytest.mark.parametrize("name", FLOAT)
+@given(data=st.data())
+def test_float(jax, jnp, name, data):
+    elements = st.floats(-3, 3, width=32, allow_subnormal=False) if name == "prod" else None
+    x, axes = data.draw(with_axes(arrays(np.float32, shapes(min_side=1), elements)))
+    keep = data.draw(st.booleans())
+    f = lambda x: getattr(jnp, name)(x, axis=axes, keepdims=keep)
+    got = f(jnp.asarray(x))
+    want = getattr(np, name)(wide(x), axis=axes, keepdims=keep)
+    assert got.shape == want.shape and got.dtype == np.float32
+    np.testing.assert_allclose(got, want, rtol=2e-4, atol=1e-5 * max(1.0, float(np.max(np.abs(x))) ** 2))
+    same_bits(jax.jit(f)(x), got)
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "max", "min"])
+@given(data=st.data())
+def test_integer(jnp, name, data):
+    dtype = data.draw(st.sampled_from(INTS))
+    x, axes = data.draw(with_axes(arrays(dtype, shapes(min_side=1))))
+    got = np.asarray(getattr(jnp, name)(x, axis=axes))
+    with np.errstate(all="ignore"):
+        same(got, getattr(np, name)(x, axis=axes).astype(got.dtype))
+
+
+@pytest.mark.parametrize("name", ["any", "all", "argmax", "argmin", "count_nonzero"])
+@given(data=st.data())
+def test_places_and_truth(jnp, name, data):
+    x, axis = data.draw(with_axis(arrays(np.int8, shapes(min_dims=1, min_side=1))))
+    want = getattr(np, name)(x, axis=axis)
+    same(getattr(jnp, name)(x, axis=axis), want if want.dtype == bool else np.asarray(want, np.int32))
+
+
+def test_empty(jnp):
+    assert float(jnp.sum(jnp.zeros(0))) == 0 and float(jnp.prod(jnp.zeros(0))) == 1 and not bool(jnp.any(jnp.zeros(0)))
+    assert jnp.sum(jnp.zeros((3, 0)), axis=1).tolist() == [0, 0, 0]
+    with pytest.raises(ValueError, match="zero-size array"):
+        jnp.max(jnp.zeros(0))
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "max", "min"])
+def test_nan_spreads(jnp, name):
+    assert np.isnan(float(getattr(jnp, name)(jnp.array([1.0, jnp.nan, 2.0]))))
+
+
+@given(data=st.data())
+def test_where_and_initial(jnp, data):
+    x = data.draw(arrays(np.float32, (3, 4)))
+    mask = data.draw(arrays(bool, (3, 4)))
+    np.testing.assert_allclose(jnp.sum(x, axis=0, where=mask), np.sum(wide(x), axis=0, where=mask), rtol=1e-5, atol=1e-4)
+    same(jnp.max(x, axis=1, where=mask, initial=-1e9), np.max(x, axis=1, where=mask, initial=np.float32(-1e9)))
+
+
+@pytest.mark.parametrize("name", ["cumsum", "cumprod"])
+@given(data=st.data())
+def test_cumulative(jax, jnp, name, data):
+    x, axis = data.draw(with_axis(arrays(np.float32, shapes(min_dims=1, min_side=1, max_side=7), elements=st.floats(-2, 2, width=32, allow_subnormal=False))))
+    f = lambda x: getattr(jnp, name)(x, axis=axis)
+    np.testing.assert_allclose(f(x), getattr(np, name)(wide(x), axis=axis), rtol=1e-4, atol=1e-5)
+    same_bits(jax.jit(f)(x), f(x))
+
+
+@given(data=st.data())
+def test_running_extremes(lax, data):
+    x, axis = data.draw(with_axis(arrays(np.float32, shapes(min_dims=1, min_side=1, max_side=7))))
+    axis %= x.ndim
+    same(lax.cummax(x, axis), np.maximum.accumulate(x, axis))
+    same(lax.cummin(x, axis, reverse=True), np.flip(np.minimum.accumulate(np.flip(x, axis), axis), axis))
+
+
+@pytest.mark.parametrize("n", [1, 7, 8, 63, 64, 65, 1000, 4097, 100_003])
+def test_long_sums_are_accurate_and_the_same_bits_under_jit(jax, jnp, n):
+    x = np.random.default_rng(n).standard_normal(n).astype(np.float32)
+    exact = wide(x).sum()
+    assert abs(float(jnp.sum(x)) - exact) <= 4e-7 * np.abs(x).sum()
+    same_bits(jax.jit(jnp.sum)(x), jnp.sum(x))
+
+
+@pytest.mark.parametrize("q", [0.0, 0.25, 0.5, 1.0])
+def test_order_statistics(jnp, q):
+    x = np.random.default_rng(0).standard_normal((5, 6)).astype(np.float32)
+    np.testing.assert_allclose(jnp.quantile(x, q, axis=1), np.quantile(x, q, axis=1), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(jnp.median(x), np.median(x), rtol=1e-6)
+
+
+@given(data=st.data())
+def test_products_of_matrices(jax, jnp, data):
+    m, k, n, b = (data.draw(st.integers(0, 5)) for _ in range(4))
+    x, y = data.draw(arrays(np.float32, (b, m, k))), data.draw(arrays(np.float32, (k, n)))
+    want = wide(x) @ wide(y)
+    got = jnp.matmul(x, y)
+    assert got.shape == want.shape
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-2)
+    same_bits(jax.jit(jnp.matmul)(x, y), got)
+
+
+@pytest.mark.parametrize("spec, shapes", [("ij,jk->ik", [(2, 3), (3, 4)]), ("ij->ji", [(2, 3)]), ("ii->i", [(3, 3)]), ("ij,ij->", [(2, 3)] * 2), ("i,j->ij", [(2,), (3,)]), ("bij,bjk->bik", [(2, 3, 4), (2, 4, 5)]), ("...i,i", [(2, 3, 4), (4,)]), ("ijk,jl,kl->i", [(2, 3, 4), (3, 5), (4, 5)])])
+def test_einsum(jnp, spec, shapes):
+    rng = np.random.default_rng(0)
+    operands = [rng.standard_normal(s).astype(np.float32) for s in shapes]
+    np.testing.assert_allclose(jnp.einsum(spec, *operands), np.einsum(spec, *operands), rtol=1e-5, atol=1e-5)
+
+
+def test_integer_products(jnp):
+    x, y = np.arange(6, dtype=np.int32).reshape(2, 3), np.arange(12, dtype=np.int32).reshape(3, 4)
+    same(jnp.asarray(x) @ y, x @ y)
+    same(jnp.dot(x, y), np.dot(x, y))
+    same(jnp.tensordot(x, y, 1), np.tensordot(x, y, 1))
+    same(jnp.outer(x[0], y[0]), np.outer(x[0], y[0]))
+    same(jnp.vdot(x[0], x[1]), np.vdot(x[0], x[1]))
+    same(jnp.inner(x, x), np.inner(x, x))
