@@ -276,7 +276,6 @@ def _dynamic(x, entries):
     for e in entries:
         if e.kind == "new":
             continue
-        n = x.shape[e.axis]
         if e.kind == "slice":
             start, _, _, back, size = _slice_start(e.value)
             starts.append(start), sizes.append(size)

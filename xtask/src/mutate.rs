@@ -118,6 +118,8 @@ fn laws_hold(copy: &Path) -> bool {
             "--package",
             "ferrax-transform",
             "--package",
+            "ferrax-testkit",
+            "--package",
             "ferrax",
         ],
     ))

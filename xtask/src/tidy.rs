@@ -31,6 +31,7 @@ const UNSAFE: &[&str] = &[
     "crates/ferrax-kernel/src/buffer",
     "crates/ferrax-kernel/tests/math_tiers.rs",
     "crates/ferrax-python/src/ffi",
+    "crates/ferrax-testkit/examples/trace.rs",
 ];
 
 /// Longer files are listed, not refused: the list is a question to their reader.

@@ -1,5 +1,6 @@
 //! What tests of several crates share: a small face over values in double precision, the matrix of transforms that every function
 //! of the laws and of the generated programs goes through, examples of every primitive, and the laws that each of them obeys.
+#![forbid(unsafe_code)]
 pub mod examples;
 pub mod face;
 pub mod laws;

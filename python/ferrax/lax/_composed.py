@@ -372,7 +372,7 @@ def ragged_dot_general(lhs, rhs, group_sizes, *, ragged_dot_dimension_numbers, p
     numbers = ragged_dot_dimension_numbers
     if numbers.dot_dimension_numbers != (((1,), (1,)), ((), ())) or numbers.lhs_ragged_dimensions != (0,) or group_offset is not None:
         raise NotImplementedError("ragged_dot_general with axes other than those of ragged_dot")
-    m, (g, _, n) = lhs.shape[0], rhs.shape
+    m, (g, _, _n) = lhs.shape[0], rhs.shape
     dtype = lhs.dtype if preferred_element_type is None else preferred_element_type
     ends = bind("cumsum", group_sizes, axis=0, reverse=False)
     row = bind("iota", dtype=group_sizes.dtype, shape=(m, g), dimension=0)

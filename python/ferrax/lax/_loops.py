@@ -62,7 +62,6 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1, _split_transpos
     flat_init = [as_array(x) for x in flat_init]
     if _core.config_get("jax_disable_jit"):
         return _scan_in_python(f, init, flat_xs, xs_tree, length, reverse)
-    n_carry = len(flat_init)
     x_avals = [_core.ShapedArray(tuple(x.shape[1:]), x.dtype, weak_type=x.weak_type) for x in flat_xs]
     in_tree = tree_flatten((init, xs))[1]
     found = {}

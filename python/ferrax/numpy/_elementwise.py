@@ -505,7 +505,6 @@ def _floor_divide(x, y):
 
 
 def _float_divmod(x, y):
-    dtype = x.dtype
     rest = bind("rem", x, y)
     quotient = bind("div", where(bind("eq", y, scalar_like(0, x)), x, bind("sub", x, rest)), y)
     adjust = bind("and", bind("ne", rest, scalar_like(0, x)), bind("ne", bind("sign", y), bind("sign", rest)))
@@ -676,7 +675,6 @@ def fmin(x1, x2):
 @jitted("hypot")
 def _hypot(x, y):
     x, y = _spread(*_core.promote_dtypes_inexact(x, y))
-    dtype = x.dtype
     x, y = bind("abs", x), bind("abs", y)
     infinite = bind("or", bind("eq", x, scalar_like(np.inf, x)), bind("eq", y, scalar_like(np.inf, x)))
     x, y = bind("max", x, y), bind("min", x, y)
