@@ -121,6 +121,8 @@ fn laws_hold(copy: &Path) -> bool {
             "ferrax-testkit",
             "--package",
             "ferrax",
+            "--package",
+            "ferrax-testkit",
         ],
     ))
 }

@@ -1,0 +1,98 @@
+//! Programs as text in, golden text out: `tests/filetests/*.txt`. A file is a program between a first line that says what is done with
+//! it and a line `----`; below that stands what it gives. `FERRAX_BLESS=1` writes what it gives now; read the diff.
+//!
+//! ```text
+//! simplify | lower | jvp | grad | vmap [axis] | vmap lower ..      the words from left to right
+//! ```
+use ferrax_ir::lower::lower;
+use ferrax_ir::simplify::simplify;
+use ferrax_testkit::face::*;
+use std::path::Path;
+use std::sync::Arc;
+
+fn jvp_of(p: &Program) -> Res<Program> {
+    let avals = p.in_avals();
+    let n = avals.len();
+    let diff: Vec<bool> = avals.iter().map(Aval::has_tangent).collect();
+    let tangents: Vec<Aval> = avals.iter().filter(|a| a.has_tangent()).map(Aval::strong).collect();
+    let f = |x: &[Value]| -> Res<Vec<Value>> {
+        let mut t = x[n..].iter().cloned();
+        let dx: Vec<Option<Value>> = diff.iter().map(|d| if *d { t.next() } else { None }).collect();
+        let (y, dy) = jvp(&|x| Ok(ferrax_ir::current().inline(p, x)?.into_vec()), &x[..n], &dx)?;
+        Ok(y.into_iter().chain(dy.into_iter().flatten()).collect())
+    };
+    Ok(make_program(&f, &[avals.to_vec(), tangents].concat())?.0)
+}
+/// The gradient of the first output, a scalar.
+fn grad_of(p: &Program) -> Res<Program> {
+    let f = |x: &[Value]| -> Res<Vec<Value>> {
+        let (y, lin) = linearize(&|x| Ok(ferrax_ir::current().inline(p, x)?.into_vec()), x)?;
+        let mut ct = vec![None; y.len()];
+        ct[0] = Some(ferrax_ir::cx::lit(y[0].dtype(), 1.0));
+        Ok(lin.transpose(&ct)?.into_iter().flatten().collect())
+    };
+    Ok(make_program(&f, p.in_avals())?.0)
+}
+/// Three lanes of the first operand, on an axis.
+fn vmap_of(p: &Program, axis: usize) -> Res<Program> {
+    let mut ins = p.in_avals().to_vec();
+    ins[0] = ins[0].batched(3, axis);
+    let mut axes = vec![None; ins.len()];
+    axes[0] = Some(axis);
+    let outs = vec![0; p.out_avals().len()];
+    Ok(make_program(&|x| vmap(&|x| Ok(ferrax_ir::current().inline(p, x)?.into_vec()), x, &axes, &outs), &ins)?.0)
+}
+
+fn result(task: &str, text: &str) -> Res<String> {
+    let mut p = Arc::new(parse(text)?);
+    let mut words = task.split_whitespace().peekable();
+    while let Some(w) = words.next() {
+        p = match w {
+            "jvp" => Arc::new(jvp_of(&p)?),
+            "grad" => Arc::new(grad_of(&p)?),
+            "vmap" => {
+                let axis = words.peek().and_then(|w| w.parse().ok());
+                if axis.is_some() {
+                    words.next();
+                }
+                Arc::new(vmap_of(&p, axis.unwrap_or(0))?)
+            }
+            "simplify" => simplify(&p),
+            "lower" => return Ok(lower(&p)?.to_string()),
+            w => panic!("no task is called {w}"),
+        };
+    }
+    Ok(p.to_string())
+}
+
+#[test]
+fn files() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/filetests");
+    let mut paths: Vec<_> = std::fs::read_dir(&folder).expect("tests/filetests").flatten().map(|e| e.path()).collect();
+    paths.sort();
+    assert!(paths.len() >= 10, "{} files in {}", paths.len(), folder.display());
+    let mut wrong = vec![];
+    for path in paths {
+        let text = std::fs::read_to_string(&path).expect("a text file");
+        let (head, golden) = text.split_once("----\n").unwrap_or((&text, ""));
+        let (task, program) = head.split_once('\n').expect("a task, then a program");
+        let got = match catch(|| result(task, program)) {
+            Ok(s) => s.trim_end().to_string() + "\n",
+            Err(e) => format!("{e:?}\n"),
+        };
+        if got == golden {
+            continue;
+        }
+        if std::env::var_os("FERRAX_BLESS").is_some() {
+            std::fs::write(&path, format!("{}\n----\n{got}", head.trim_end())).expect("a writable file");
+        } else {
+            wrong.push(format!("{}:\n{got}", path.display()));
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} files give something else (FERRAX_BLESS=1 rewrites them)\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+}
