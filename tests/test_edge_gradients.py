@@ -36,6 +36,8 @@ BETTER_THAN_JAX = {
     "x ** 0. at 0": (lambda j, n: j.grad(lambda x: x ** 0.0)(0.0), 0),
     "x ** 1. twice at 0": (lambda j, n: j.grad(j.grad(lambda x: x ** 1.0))(0.0), 0),
     "x ** y at the origin": (lambda j, n: n.array(j.grad(lambda x, y: x ** y, (0, 1))(0.0, 0.0)), [0, 0]),
+    "norm at 0": (lambda j, n: j.grad(n.linalg.norm)(n.zeros(2)), [0, 0]),
+    "std of equals": (lambda j, n: j.grad(n.std)(n.ones(3)), [0, 0, 0]),
     "squared norm at 0": (lambda j, n: j.grad(lambda x: n.linalg.norm(x) ** 2)(n.zeros(2)), [0, 0]),
     "arctan2 at the origin": (lambda j, n: n.array(j.grad(n.arctan2, (0, 1))(0.0, 0.0)), [0, 0]),
     "logsumexp of nothing": (lambda j, n: j.grad(j.nn.logsumexp)(n.array([-INF, -INF])), [0, 0]),

@@ -20,7 +20,7 @@ from .._dtypes import (
     canonicalize_dtype, dtype_of, highest, is_bool, is_complex, is_inexact, is_integer, is_unsigned, lowest, to_inexact, to_real,
 )  # fmt: skip
 from ._arguments import (
-    Array, as_array, canonicalize_axes, canonicalize_axis, check_arraylike, constant, convert, jitted, unsupported,
+    Array, as_array, canonicalize_axes, canonicalize_axis, check_arraylike, constant, convert, jitted, scalar_like, unsupported,
 )  # fmt: skip
 from ._selecting import where as choose
 
@@ -259,11 +259,18 @@ def var(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=Non
     return _var(a, axis=axis, dtype=None if dtype is None else canonicalize_dtype(dtype), correction=_correction(ddof, correction), keepdims=builtins.bool(keepdims), where=where, mean=mean)
 
 
+def root(s):
+    """sqrt(s) of a sum of squares; where s is 0 its derivative is that of s, which is 0, and not the pole's."""
+    nothing = bind("eq", s, scalar_like(0, s))
+    safe = bind("select_n", nothing, s, _core.broadcast_to(scalar_like(1, s), s.shape))
+    return bind("select_n", nothing, bind("sqrt", safe), s)
+
+
 @jitted("_std", static=("axis", "dtype", "keepdims"))
 def _std(a, axis, dtype, correction, keepdims, where=None, mean=None):
     if dtype is not None and not is_inexact(dtype):
         raise ValueError(f"dtype argument to jnp.std must be inexact; got {dtype}")
-    return bind("sqrt", _var(a, axis=axis, dtype=dtype, correction=correction, keepdims=keepdims, where=where, mean=mean))
+    return root(_var(a, axis=axis, dtype=dtype, correction=correction, keepdims=keepdims, where=where, mean=mean))
 
 
 def std(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=None, mean=None, correction=None):
@@ -582,7 +589,7 @@ def nanvar(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, where=Non
 
 @jitted("nanstd", static=("axis", "dtype", "keepdims"))
 def _nanstd(a, axis, dtype, ddof, keepdims, where=None, mean=None):
-    return bind("sqrt", nanvar(a, axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims, where=where, mean=mean))
+    return root(nanvar(a, axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims, where=where, mean=mean))
 
 
 def nanstd(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, where=None, mean=None):

@@ -13,11 +13,11 @@ from ... import _core
 from ..._core import bind
 from ..._dtypes import is_complex
 from .._arguments import as_array, canonicalize_axes, canonicalize_axis, check_arraylike, constant, jitted
-from .._reductions import max as maximum, min as minimum, sum
+from .._reductions import max as maximum, min as minimum, root, sum
 
 
 def _frobenius(x, axes, keepdims):
-    return bind("sqrt", sum(_real_product(x), axis=axes, keepdims=keepdims))
+    return root(sum(_real_product(x), axis=axes, keepdims=keepdims))
 
 
 def _real_product(x):
@@ -29,7 +29,7 @@ def _real_product(x):
 
 def _vector(x, ord, axis, keepdims):
     if ord is None or ord == 2:
-        return bind("sqrt", sum(_real_product(x), axis=axis, keepdims=keepdims))
+        return root(sum(_real_product(x), axis=axis, keepdims=keepdims))
     size = bind("abs", x)
     if ord == np.inf:
         return maximum(size, axis=axis, keepdims=keepdims, initial=0)
@@ -79,7 +79,7 @@ def _norm(x, ord, axis, keepdims):
     (x,) = _core.promote_dtypes_inexact(x)
     if axis is None:
         if ord is None:
-            return bind("sqrt", sum(_real_product(x), keepdims=keepdims))
+            return root(sum(_real_product(x), keepdims=keepdims))
         axis = tuple(range(x.ndim))
     axes = canonicalize_axes(axis, x.ndim)
     if len(axes) == 1:
