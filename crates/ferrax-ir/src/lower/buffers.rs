@@ -178,10 +178,16 @@ fn share(steps: &[Step], now: &mut u32, life: &mut Life, sets: &mut Sets, pinned
                 }
             }
             // Shared until either is updated: an update in place asks for the reads of both.
-            Step::Copy { from, to }
-                if pinned.by[*to as usize] == Pin::None && pinned.by[*from as usize] != Pin::Fixed =>
-            {
-                sets.join(life, *from, *to)
+            Step::Copy { from, to } if pinned.by[*from as usize] != Pin::Fixed => {
+                let free = match pinned.by[*to as usize] {
+                    Pin::None => true,
+                    // what a carry becomes stands in the carry's place already: it was updated there
+                    Pin::Next(slot) => sets.root(*from) == sets.root(slot),
+                    Pin::Fixed => false,
+                };
+                if free {
+                    sets.join(life, *from, *to);
+                }
             }
             Step::Switch { branches, .. } => {
                 branches.iter().for_each(|b| share(b, now, life, sets, pinned));
