@@ -328,42 +328,30 @@ fn release(free: &mut BTreeMap<usize, usize>, mut offset: usize, mut len: usize)
 fn donations(plan: &Plan, life: &Life, sets: &mut Sets) -> Vec<Option<u32>> {
     let mut taken = vec![false; plan.inputs.len()];
     let mut out = vec![None; plan.outputs.len()];
+    let times = times(&plan.steps);
     for (i, o) in plan.outputs.iter().enumerate() {
         let root = sets.root(*o);
         if plan.places[root as usize] != Place::Output(i as u32) {
             continue;
         }
-        let Some((t, step)) =
-            plan.steps.iter().zip(times(&plan.steps)).find_map(|(s, t)| writes(s, root, sets).then_some((t, s)))
-        else {
-            continue;
-        };
-        let candidate = |input: SlotId| {
+        let Some((step, t)) = plan.steps.iter().zip(&times).find(|(s, _)| writes(s, root, sets)) else { continue };
+        // The input, if it is one that nobody else takes or reads later, and that the step reads under one name only.
+        let candidate = |input: SlotId, ins: &[SlotId]| {
+            let Place::Input(j) = plan.places[input as usize] else { return None };
             let bytes = plan.slots[input as usize].bytes() == plan.slots[root as usize].bytes();
-            bytes && life.read[sets.root(input) as usize] <= t && life.first[root as usize] >= t
+            let over = life.read[sets.root(input) as usize] <= *t && life.first[root as usize] >= *t;
+            let alone = ins.iter().filter(|s| sets.root(**s) == sets.root(input)).count() == 1;
+            (bytes && over && alone && !taken[j as usize]).then_some(j)
         };
-        let found = match step {
-            Step::Routine { routine, ins, .. } if routine.updates_operand() && !ins[1..].contains(&ins[0]) => {
-                ins.first().copied()
+        out[i] = match step {
+            Step::Routine { routine, ins, .. } if routine.updates_operand() => candidate(ins[0], ins),
+            Step::Kernel { kernel, ins, .. } => {
+                ins.iter().enumerate().filter(|(k, _)| identity(kernel, *k as u32)).find_map(|(_, s)| candidate(*s, ins))
             }
-            Step::Kernel { kernel, ins, .. } => ins
-                .iter()
-                .enumerate()
-                .find(|(k, s)| {
-                    matches!(plan.places[**s as usize], Place::Input(_))
-                        && candidate(**s)
-                        && identity(kernel, *k as u32)
-                })
-                .map(|x| *x.1),
             _ => None,
         };
-        if let Some(s) = found
-            && let Place::Input(j) = plan.places[s as usize]
-            && candidate(s)
-            && !taken[j as usize]
-        {
+        if let Some(j) = out[i] {
             taken[j as usize] = true;
-            out[i] = Some(j);
         }
     }
     out
