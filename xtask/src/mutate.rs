@@ -6,6 +6,7 @@
 //!
 //! ```text
 //! cargo xtask mutate --only reduce.rs --list
+//! cargo xtask mutate --shard 3/40          # every fortieth mutant
 //! ```
 
 use std::fs;
@@ -82,7 +83,7 @@ pub fn run(args: &[String]) -> Res {
             text.lines().enumerate().map(|(n, l)| if n + 1 == m.line { m.after.as_str() } else { l }).collect();
         fs::write(&path, broken.join("\n") + "\n").map_err(|e| e.to_string())?;
         let place = format!("{}:{} {}: {}", m.file, m.line, m.rule, m.after.trim());
-        if !quiet(cargo(&copy, &["check", "--package", "ferrax-ir"])) {
+        if !quiet(cargo(&copy, &["check", "--profile", "ci", "--package", "ferrax-ir"])) {
             refused += 1;
         } else if laws_hold(&copy) {
             alive += 1;
@@ -105,26 +106,9 @@ fn cargo(copy: &Path, args: &[&str]) -> Cmd {
         .args(&[root().join("target/mutate-build").to_str().expect("UTF-8 path")])
 }
 
-/// The laws are the tests of the crates that mean, transform and evaluate; a hang counts as noticed by the reader.
+/// The laws are the tests of the testkit, which runs every primitive on the real evaluator.
 fn laws_hold(copy: &Path) -> bool {
-    quiet(cargo(
-        copy,
-        &[
-            "test",
-            "--quiet",
-            "--no-fail-fast",
-            "--package",
-            "ferrax-ir",
-            "--package",
-            "ferrax-transform",
-            "--package",
-            "ferrax-testkit",
-            "--package",
-            "ferrax",
-            "--package",
-            "ferrax-testkit",
-        ],
-    ))
+    quiet(cargo(copy, &["test", "--profile", "ci", "--quiet", "--package", "ferrax-testkit"]))
 }
 
 fn copy_sources() -> Res<std::path::PathBuf> {
