@@ -91,3 +91,21 @@ def test_jit_in_a_loop_holds_no_memory(child):
         print(peak() - before)
         """)
     assert int(out) < 8192          # KiB; a leak of one trace a turn would be several times this
+
+
+@pytest.mark.parametrize(
+    "program",
+    ["jnp.zeros((2**40,))", "jnp.ones((2**40,)) + 1", "jax.jit(lambda: jnp.ones((2**40,)))().block_until_ready()", "jnp.outer(jnp.ones(2**22), jnp.ones(2**22)).block_until_ready()"],
+)
+def test_more_than_the_machine_has_is_an_error(program):
+    """Terabytes are refused before they are promised: nothing is killed, and the process goes on."""
+    code = f"""
+import ferrax as jax, ferrax.numpy as jnp
+try:
+    {program}
+except (MemoryError, RuntimeError) as e:
+    print("refused", "memory" in str(e))
+print(float(jnp.ones(3).sum()))
+"""
+    r = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert (r.returncode, r.stdout) == (0, "refused True\n3.0\n"), r.stdout + r.stderr

@@ -12,7 +12,7 @@ use std::alloc::{Layout, alloc, dealloc};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::ptr::NonNull;
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 
 pub const ALIGN: usize = 64;
 /// Blocks from here on are aligned to huge pages and shared between threads.
@@ -77,6 +77,16 @@ impl Drop for Free {
     }
 }
 
+/// The machine's memory, in bytes, where it can be told. A system that promises more ends the process when the promise is called in.
+fn installed() -> Option<usize> {
+    static TOTAL: OnceLock<Option<usize>> = OnceLock::new();
+    *TOTAL.get_or_init(|| {
+        let info = std::fs::read_to_string("/proc/meminfo").ok()?;
+        let line = info.lines().find_map(|l| l.strip_prefix("MemTotal:"))?;
+        line.trim().strip_suffix(" kB")?.trim().parse::<usize>().ok()?.checked_mul(1024)
+    })
+}
+
 impl Block {
     /// Memory with whatever is in it.
     pub fn new(len: usize) -> Res<Block> {
@@ -98,11 +108,13 @@ impl Block {
             b.len = len;
             return Ok(b);
         }
+        let out_of_memory = || Error::OutOfMemory(format!("out of memory while allocating {len} bytes"));
+        if capacity >= LARGE && installed().is_some_and(|most| capacity > most) {
+            return Err(out_of_memory());
+        }
         // SAFETY: the layout has a nonzero size, as a class holds at least one unit.
         let p = unsafe { alloc(layout) };
-        let Some(ptr) = NonNull::new(p) else {
-            return Err(Error::OutOfMemory(format!("out of memory while allocating {len} bytes")));
-        };
+        let ptr = NonNull::new(p).ok_or_else(out_of_memory)?;
         if capacity >= LARGE {
             advise_huge(ptr, capacity);
         }

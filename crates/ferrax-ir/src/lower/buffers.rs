@@ -345,9 +345,11 @@ fn donations(plan: &Plan, life: &Life, sets: &mut Sets) -> Vec<Option<u32>> {
         };
         out[i] = match step {
             Step::Routine { routine, ins, .. } if routine.updates_operand() => candidate(ins[0], ins),
-            Step::Kernel { kernel, ins, .. } => {
-                ins.iter().enumerate().filter(|(k, _)| identity(kernel, *k as u32)).find_map(|(_, s)| candidate(*s, ins))
-            }
+            Step::Kernel { kernel, ins, .. } => ins
+                .iter()
+                .enumerate()
+                .filter(|(k, _)| identity(kernel, *k as u32))
+                .find_map(|(_, s)| candidate(*s, ins)),
             _ => None,
         };
         if let Some(j) = out[i] {

@@ -68,10 +68,11 @@ pub fn promote_shapes(name: &str, mut xs: Values, p: Promotion, warn: &mut dyn F
     if xs.iter().all(|x| x.shape() == xs[0].shape()) {
         return Ok(xs);
     }
-    broadcast_shapes(xs.iter().map(Value::shape))?;
+    // equal ranks are for the primitive to judge, in its own words
     if xs.iter().all(|x| x.rank() == rank || x.rank() == 0) || xs.iter().filter(|x| x.rank() > 0).count() < 2 {
         return Ok(xs);
     }
+    broadcast_shapes(xs.iter().map(Value::shape))?;
     let high = xs.iter().map(Value::rank).max().unwrap_or(0);
     if xs.iter().any(|x| x.rank() > 0 && x.rank() < high) && p.rank != Rank::Allow {
         let shapes = xs.iter().map(|x| python_shape(x.shape())).collect::<Vec<_>>().join(" ");
