@@ -54,6 +54,9 @@ impl Backend for CpuBackend {
     fn supports(&self, _: DType) -> bool {
         true
     }
+    fn memory(&self) -> Option<usize> {
+        memory::installed()
+    }
     fn compile(&self, plan: Arc<Plan>) -> Res<Arc<dyn Executable>> {
         Ok(Arc::new(executable::CpuExecutable::compile(plan, self.tier)?))
     }

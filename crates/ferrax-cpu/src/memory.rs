@@ -78,7 +78,7 @@ impl Drop for Free {
 }
 
 /// The machine's memory, in bytes, where it can be told. A system that promises more ends the process when the promise is called in.
-fn installed() -> Option<usize> {
+pub fn installed() -> Option<usize> {
     static TOTAL: OnceLock<Option<usize>> = OnceLock::new();
     *TOTAL.get_or_init(|| {
         let info = std::fs::read_to_string("/proc/meminfo").ok()?;

@@ -16,6 +16,8 @@ pub trait Backend: Send + Sync {
     /// For people: the adapter's name.
     fn description(&self) -> String;
     fn supports(&self, d: DType) -> bool;
+    /// The bytes there are on the device, where it can be told.
+    fn memory(&self) -> Option<usize>;
     fn compile(&self, plan: Arc<Plan>) -> Res<Arc<dyn Executable>>;
     /// A new buffer with these bytes.
     fn upload(&self, bytes: &[u8]) -> Res<Buffer>;

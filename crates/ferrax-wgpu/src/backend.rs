@@ -68,6 +68,9 @@ impl Backend for GpuBackend {
     fn supports(&self, d: DType) -> bool {
         Device::supports(d)
     }
+    fn memory(&self) -> Option<usize> {
+        None
+    }
     fn compile(&self, plan: Arc<Plan>) -> Res<Arc<dyn Executable>> {
         Ok(Arc::new(run::Compiled::new(&self.device, plan)?))
     }

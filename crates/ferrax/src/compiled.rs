@@ -6,7 +6,7 @@ use crate::array::{self, Shard};
 use crate::device::{self, Device};
 use crate::queue::Queue;
 use crate::world::Member;
-use ferrax_ir::error::{Error, Res};
+use ferrax_ir::error::{Error, Kind, Res};
 use ferrax_ir::lower;
 use ferrax_ir::value::Values;
 use ferrax_ir::{Aval, Program, Value};
@@ -40,6 +40,14 @@ impl Compiled {
             }
         }
         let plan = lower::lower(&program)?;
+        let results = plan.outputs.iter().map(|s| plan.slots[*s as usize].bytes());
+        let bytes = results.fold(plan.arena, usize::saturating_add);
+        if device.backend.memory().is_some_and(|most| bytes > most) {
+            return Err(Error::new(
+                Kind::Memory,
+                format!("RESOURCE_EXHAUSTED: Out of memory allocating {bytes} bytes."),
+            ));
+        }
         let queued = plan.work() > ASYNC_WORK || plan.unbounded() || plan.waits();
         let exe = device.backend.compile(Arc::new(plan))?;
         Ok(Compiled { outs: program.out_avals().to_vec(), program, device: device.clone(), exe, queued })

@@ -52,6 +52,9 @@ impl Backend for ReferenceBackend {
     fn supports(&self, _: DType) -> bool {
         true
     }
+    fn memory(&self) -> Option<usize> {
+        None
+    }
     fn compile(&self, plan: Arc<Plan>) -> Res<Arc<dyn Executable>> {
         verify(&plan.steps)?;
         Ok(Arc::new(Run(plan)))
