@@ -5,6 +5,7 @@ are saved for the backward pass.
 """
 
 import types
+from typing import NamedTuple
 
 _DOTS = {"dot_general", "conv_general_dilated", "ragged_dot_general"}
 
@@ -64,6 +65,36 @@ def save_from_both_policies(policy_1, policy_2):
     return policy
 
 
+class Offloadable(NamedTuple):
+    """What an offload policy answers: keep the value, in memory of kind `dst`. Ferrax has one kind of memory a device, and keeps it there."""
+
+    src: str
+    dst: str
+
+
+def save_and_offload_only_these_names(*, names_which_can_be_saved, names_which_can_be_offloaded, offload_src, offload_dst):
+    """Keep only values marked with one of the names; those to be offloaded stay on the device, which has one kind of memory."""
+    saved, offloaded = set(names_which_can_be_saved), set(names_which_can_be_offloaded)
+    if both := saved & offloaded:
+        raise ValueError(f"The names should be exclusive and should not intersect in `names_which_can_be_saved` and"
+                         f" `names_which_can_be_offloaded`. Got names_which_can_be_saved={names_which_can_be_saved},"
+                         f" names_which_can_be_offloaded={names_which_can_be_offloaded} and the intersection={both}")
+
+    def policy(prim, *_, **params):
+        if prim.name == "name" and params["name"] in offloaded:
+            return Offloadable(offload_src, offload_dst)
+        return prim.name == "name" and params["name"] in saved
+    return policy
+
+
+def offload_dot_with_no_batch_dims(offload_src, offload_dst):
+    """Keep the results of matrix products without batch dimensions; they stay on the device, which has one kind of memory."""
+
+    def policy(prim, *args, **params):
+        return dots_with_no_batch_dims_saveable(prim, *args, **params) and Offloadable(offload_src, offload_dst)
+    return policy
+
+
 checkpoint_policies = types.SimpleNamespace(
     everything_saveable=everything_saveable,
     nothing_saveable=nothing_saveable,
@@ -75,4 +106,6 @@ checkpoint_policies = types.SimpleNamespace(
     save_any_names_but_these=save_any_names_but_these,
     save_anything_except_these_names=save_anything_except_these_names,
     save_from_both_policies=save_from_both_policies,
+    save_and_offload_only_these_names=save_and_offload_only_these_names,
+    offload_dot_with_no_batch_dims=offload_dot_with_no_batch_dims,
 )

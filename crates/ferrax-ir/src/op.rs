@@ -185,7 +185,7 @@ ops! {
     effect Permute(collective::Permute);
     effect Callback(callback::Callback);
     body Pmap(pmap::Pmap);
-    body Remat(call::Remat);
+    body Remat(checkpoint::Remat);
     body Loop(loops::Loop);
     body CustomJvp(custom::CustomJvp);
     body CustomVjp(custom::CustomVjp);

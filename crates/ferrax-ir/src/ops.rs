@@ -4,6 +4,7 @@ pub mod bitcast;
 pub mod broadcast;
 pub mod call;
 pub mod callback;
+pub mod checkpoint;
 pub mod clamp;
 pub mod collective;
 pub mod concatenate;

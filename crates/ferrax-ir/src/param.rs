@@ -17,6 +17,7 @@ use crate::aval::Aval;
 use crate::cx::Fun;
 use crate::dtype::Dtype;
 use crate::error::{Error, Res, type_err};
+use crate::ops::checkpoint::Policy;
 use crate::program::Program;
 use ferrax_kernel::Dims;
 use std::sync::Arc;
@@ -39,6 +40,7 @@ pub enum Param {
     Prog(Arc<Program>),
     Fun(Fun),
     Aval(Aval),
+    Policy(Policy),
 }
 
 /// Whether text shows a parameter.

@@ -55,6 +55,9 @@ pub fn from_py(key: &str, x: &Bound<PyAny>) -> PyResult<Param> {
     if x.is_instance_of::<PyInt>() {
         return Ok(Param::Int(x.extract()?));
     }
+    if key == "policy" && x.is_callable() {
+        return Ok(Param::Policy(crate::transforms::policy(x)));
+    }
     if x.is_callable() {
         let f = crate::transforms::host_fn(x);
         return Ok(Param::Fun(f));
@@ -136,6 +139,10 @@ pub fn to_py<'py>(py: Python<'py>, p: &Param) -> PyResult<Bound<'py, PyAny>> {
         Param::Fun(Fun::Prog(p)) => Bound::new(py, PyProgram::closed(p.clone(), vec![]))?.into_any(),
         Param::Fun(f) => crate::transforms::callable(py, f)?,
         Param::Aval(a) => Bound::new(py, ShapedArray(a.clone()))?.into_any(),
+        Param::Policy(p) => match p.host().and_then(|h| h.downcast_ref::<Py<PyAny>>()) {
+            Some(f) => f.bind(py).clone(),
+            None => PyString::new(py, p.name()).into_any(),
+        },
     })
 }
 /// All parameters of an op, as a dict.

@@ -13,7 +13,7 @@ use crate::value::{all_optional, all_required, operand, type_text, wrap_all, wra
 use ferrax_ir::cx::{Dim, Fun, Tan};
 use ferrax_ir::effects::Name;
 use ferrax_ir::error::{Error, Res};
-use ferrax_ir::ops::call::Remat;
+use ferrax_ir::ops::checkpoint::{Policy, Remat};
 use ferrax_ir::ops::custom::{CustomJvp, CustomVjp, NumOuts};
 use ferrax_ir::ops::pmap::Pmap;
 use ferrax_ir::program::Program;
@@ -525,11 +525,31 @@ pub fn checkpoint<'py>(
     let ins: Vec<_> = x.iter().map(Value::aval).collect();
     let user = fun.getattr("fun").unwrap_or_else(|_| fun.clone());
     let (program, consts) = trace(py, fun, &ins, format!("{name}, {}", describe(&user)), "checkpoint", vec![])?;
-    let policy = policy.filter(|p| !p.is_none()).map(|p| Arc::<str>::from(name_of(p)));
+    let policy = policy.filter(|p| !p.is_none()).map(self::policy);
     let op = Remat { jaxpr: Arc::new(program.with_consts(0)), prevent_cse, differentiated: false, policy };
     let args: Vec<Value> = consts.into_iter().chain(x).collect();
     let out = guarded(|| ferrax_ir::bind(&op.into(), &args).py(py))?;
     PyList::new(py, wrap_all(py, out)?)
+}
+
+/// `policy(primitive, *avals, **params)` as what a checkpoint asks. Anything true keeps the results.
+pub fn policy(f: &Bound<PyAny>) -> Policy {
+    let host: Arc<Py<PyAny>> = Arc::new(f.clone().unbind());
+    let asked = host.clone();
+    let keeps = move |op: &ferrax_ir::Op, ins: &[ferrax_ir::Aval]| {
+        Python::attach(|py| {
+            let prim = Bound::new(py, crate::primitive::PyPrimitive::of(op))?.into_any();
+            let mut args = vec![prim];
+            for a in ins {
+                args.push(Bound::new(py, ShapedArray(a.clone()))?.into_any());
+            }
+            let params = crate::param::dict(py, op)?;
+            asked.bind(py).call(PyTuple::new(py, args)?, Some(&params))?.is_truthy()
+        })
+        .map_err(from_py)
+    };
+    let name = f.getattr("__name__").and_then(|n| n.extract()).unwrap_or_else(|_| name_of(f));
+    Policy::new(&name, f.as_ptr() as usize, host, Arc::new(keeps))
 }
 
 /// Tangents of the inexact among `x`, spread over all of them.

@@ -4,7 +4,8 @@ use ferrax_ir::cx::{Fun, bind, current};
 use ferrax_ir::mask::cat;
 use ferrax_ir::operators::emit;
 use ferrax_ir::ops::broadcast::BroadcastInDim;
-use ferrax_ir::ops::call::{Call, Remat};
+use ferrax_ir::ops::call::Call;
+use ferrax_ir::ops::checkpoint::{Policy, Remat};
 use ferrax_ir::ops::collective::{AllReduce, AllReduceKind, AxisIndex, Names};
 use ferrax_ir::ops::cond::{Cond, widen};
 use ferrax_ir::ops::convert::Convert;
@@ -233,6 +234,17 @@ pub fn jit<G: Fn(&[Value]) -> Res<Vec<Value>> + 'static>(f: G) -> impl Fn(&[Valu
 pub fn checkpoint(f: F, x: &[Value]) -> Res<Vec<Value>> {
     let (body, consts) = body(f, &avals(x))?;
     outs(bind(&Remat::new(body).into(), &[&consts, x].concat()))
+}
+/// The same; what the policy asks for is kept as well.
+pub fn checkpoint_keeping(policy: &Policy, f: F, x: &[Value]) -> Res<Vec<Value>> {
+    let (body, consts) = body(f, &avals(x))?;
+    let op = Remat { policy: Some(policy.clone()), ..Remat::new(body) };
+    outs(bind(&op.into(), &[&consts, x].concat()))
+}
+/// Policies that keep everything, nothing, and the results of one primitive.
+pub fn policies() -> Vec<Policy> {
+    let sines = Policy::new("sines", 1, Arc::new(()), Arc::new(|op, _| Ok(op.name() == "sin")));
+    ["everything_saveable", "nothing_saveable"].into_iter().filter_map(Policy::named).chain([sines]).collect()
 }
 
 pub fn psum(x: &Value, axis: &str) -> Value {

@@ -381,6 +381,25 @@ fn checkpoint_keeps_its_operands_only() {
     assert_eq!(ops(back.op.bodies()[0]), ["exp", "cos", "mul", "mul"], "{p}");
 }
 
+#[test]
+fn a_policy_decides_what_is_kept() {
+    for (policy, kept, again) in [
+        ("everything_saveable", 2, vec!["mul", "mul"]),
+        ("nothing_saveable", 1, vec!["sin", "cos", "cos", "mul", "mul"]),
+        ("sines", 2, vec!["cos", "cos", "mul", "mul"]),
+    ] {
+        let policy = policies().into_iter().find(|p| p.name() == policy).unwrap();
+        let f = |x: &Value| -> Res<Value> {
+            let f: F = &|a| Ok(vec![sin(&sin(&a[0]))]);
+            Ok(checkpoint_keeping(&policy, f, std::slice::from_ref(x))?.remove(0))
+        };
+        let (_, lin) = linearize(&|a| Ok(vec![f(&a[0])?]), &[sc(0.3)]).unwrap();
+        let p = program(&|a| Ok(vec![grad1(&f, &a[0])?]), &[]);
+        let back = p.eqns().iter().rfind(|e| e.op.name() == "remat2").unwrap();
+        assert_eq!((lin.residuals.len(), ops(back.op.bodies()[0])), (kept, again), "{policy:?}: {p}");
+    }
+}
+
 // ---- errors ----
 
 #[test]

@@ -156,7 +156,12 @@ fn ev(node: &B, y: &Value, x: &Value) -> Res<Value> {
             ev(then, &k(&[y.clone(), x.clone()])?[0], x)?
         }
         Checkpoint(f, then) => {
-            let r = checkpoint(&|a| Ok(vec![ev(f, &a[0], x)?]), std::slice::from_ref(y))?;
+            let body: F = &|a| Ok(vec![ev(f, &a[0], x)?]);
+            let policies = policies();
+            let r = match policies.get(format!("{f:?}").len() % (policies.len() + 1)) {
+                Some(policy) => checkpoint_keeping(policy, body, std::slice::from_ref(y))?,
+                None => checkpoint(body, std::slice::from_ref(y))?,
+            };
             ev(then, &r[0], x)?
         }
         Jit(f, then) => {

@@ -525,6 +525,30 @@ fn checkpoints() {
     );
 }
 #[test]
+fn checkpoints_that_keep_some() {
+    for policy in policies() {
+        let keep = Arc::new(move |f: F, x: &Value| -> Res<Value> {
+            Ok(checkpoint_keeping(&policy, f, std::slice::from_ref(x))?.remove(0))
+        });
+        let (whole, step) = (keep.clone(), keep);
+        matrix(
+            "checkpoint of scan, while, cond with a policy",
+            true,
+            s(move |x| whole(&|a| Ok(vec![rnn(&a[0])? + newton(&sin(&a[0]))? * branch(&sin(x))?]), x)),
+            &X,
+        );
+        matrix(
+            "checkpoints in a scan with a policy",
+            true,
+            s(move |x| {
+                let body: F = &|a| Ok(vec![step(&|b| Ok(vec![sin(&(sin(&b[0]) * sin(x)))]), &a[0])?]);
+                Ok(sum(&scan(body, &[x.clone()], &[], 3, false)?[0]))
+            }),
+            &X,
+        );
+    }
+}
+#[test]
 fn named_axes() {
     let norm = |x: &Value| -> Res<Value> {
         Ok(vmap_named(

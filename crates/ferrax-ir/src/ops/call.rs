@@ -1,5 +1,4 @@
-//! jit: `out = jaxpr(x)`. remat2 (checkpoint): the same, and its residuals in reverse mode are its operands: the rest is computed
-//! again when it is transposed. Their rules are bookkeeping around `cx.recur()`.
+//! jit: `out = jaxpr(x)`. Its rules are bookkeeping around `cx.recur()`, and those of other calls are the same.
 use crate::aval::{Aval, same_avals};
 use crate::cx::{Arg, Axis, Cx, Dim, Fun, Residual, Split, Tan};
 use crate::effects::Effects;
@@ -21,15 +20,6 @@ primitive! {
         keep_unused: bool = nonempty,
     } always_none { in_shardings = hidden, out_shardings = hidden, in_layouts = hidden, out_layouts = hidden, donated_invars = hidden, ctx_mesh = hidden, compiler_options_kvs = hidden }
 }
-primitive! {
-    pub struct Remat = "remat2" {
-        jaxpr: Arc<Program>,
-        prevent_cse: bool,
-        differentiated: bool,
-        policy: Option<Arc<str>>,
-    }
-}
-
 pub fn check_ins(name: &str, x: &[Aval], body: &Program) -> Res<()> {
     if same_avals(x, body.in_avals()) { Ok(()) } else { Err(mismatch(name, x, body.in_avals())) }
 }
@@ -43,7 +33,7 @@ pub fn residuals(sp: &Split, x: &[Value], new: impl IntoIterator<Item = Value>) 
     sp.res.iter().filter_map(get).collect()
 }
 /// Held values of the one body, as leading operands.
-fn lift_one(body: &Arc<Program>, with: impl Fn(Arc<Program>) -> Op, x: &[Value]) -> Option<(Op, Values)> {
+pub fn lift_one(body: &Arc<Program>, with: impl Fn(Arc<Program>) -> Op, x: &[Value]) -> Option<(Op, Values)> {
     if body.held().is_empty() {
         return None;
     }
@@ -61,7 +51,7 @@ pub fn front_dims(b: &[bool]) -> Axes {
     b.iter().map(|b| b.then_some(0)).collect()
 }
 
-fn jvp(
+pub fn jvp(
     body: &Arc<Program>,
     with: impl Fn(Arc<Program>) -> Op,
     cx: &dyn Cx,
@@ -82,7 +72,7 @@ fn transpose(body: &Arc<Program>, with: impl Fn(Arc<Program>) -> Op, cx: &dyn Cx
     let cts = spread(&nz, cx.bind_body(&with(body), &args)?);
     Ok(merge(&lin, cts, vec![None; x.len()]).into())
 }
-fn batch(
+pub fn batch(
     body: &Arc<Program>,
     with: impl Fn(Arc<Program>) -> Op,
     cx: &dyn Cx,
@@ -129,82 +119,6 @@ impl BodyRules for Call {
         let new = known.split_off(count(&not(&sp.out_unk)));
         let args = cat(&[&residuals(&sp, x, new), &pick(x, unk)]);
         Ok(merge(&sp.out_unk, rec.record_body(&self.with(sp.unknown.clone()), &args)?, known).into())
-    }
-    fn dce(&self, used: &[bool]) -> Option<(Op, Vec<bool>, Vec<bool>)> {
-        let (jaxpr, kept) = self.jaxpr.dce(used);
-        Some((self.with(jaxpr), kept, used.to_vec()))
-    }
-    fn stage(&self, _: &dyn Cx, _: &[Value]) -> Res<Option<(Op, Values)>> {
-        Ok(None)
-    }
-    fn means(&self) -> Option<&Fun> {
-        None
-    }
-    fn lift(&self, x: &[Value]) -> Option<(Op, Values)> {
-        lift_one(&self.jaxpr, |p| self.with(p), x)
-    }
-    fn effects(&self) -> Effects {
-        self.jaxpr.effects().clone()
-    }
-    fn bodies(&self) -> Vec<&Arc<Program>> {
-        vec![&self.jaxpr]
-    }
-}
-
-impl Remat {
-    pub fn new(jaxpr: Arc<Program>) -> Remat {
-        Remat { jaxpr, prevent_cse: true, differentiated: false, policy: None }
-    }
-    fn with(&self, jaxpr: Arc<Program>) -> Op {
-        Remat { jaxpr, ..self.clone() }.into()
-    }
-}
-impl Rules for Remat {
-    fn infer(&self, x: &[Aval]) -> Res<Avals> {
-        check_ins("checkpoint", x, &self.jaxpr)?;
-        Ok(self.jaxpr.out_avals().into())
-    }
-    fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
-        jvp(&self.jaxpr, |p| self.with(p), cx, x, dx)
-    }
-    /// The body still holds its nonlinear part: split; compute the known half again and transpose the other, in one body.
-    fn transpose(&self, cx: &dyn Cx, x: &[Arg], ct: &[Tan]) -> Res<Tans> {
-        let lin: Vec<bool> = x.iter().map(Arg::is_linear).collect();
-        let sp = cx.recur().split(&self.jaxpr, &lin, &vec![true; self.jaxpr.n_outs()], &vec![true; x.len()])?;
-        let inner: Vec<bool> = (0..sp.unknown.n_ins()).map(|i| i >= sp.res.len()).collect();
-        let (back, nz) = cx.recur().transpose(&sp.unknown, &inner, &nonzero(ct), &vec![false; count(&lin)])?;
-        let known: Vec<Value> = x.iter().filter_map(|a| a.known().cloned()).collect();
-        let cts: Vec<Value> = ct.iter().flatten().cloned().collect();
-        let ins: Vec<Aval> = known.iter().chain(&cts).map(Value::aval).collect();
-        let n = known.len();
-        // positions of the known operands among all, for the forwarded residuals
-        let place: Vec<usize> = (0..x.len()).filter(|i| !lin[*i]).collect();
-        let (jaxpr, consts) = cx.recur().stage(&ins, &|cx, a| {
-            let mut all = vec![crate::cx::truth(false); x.len()];
-            place.iter().zip(a).for_each(|(i, v)| all[*i] = v.clone());
-            let res = residuals(&sp, &all, cx.inline(&sp.known, &a[..n])?);
-            cx.inline(&back, &cat(&[&res, &a[n..]]))
-        })?;
-        let op = Remat { jaxpr, differentiated: true, ..self.clone() };
-        let out = cx.bind(&op.into(), &cat(&[&consts, &known, &cts]))?;
-        Ok(merge(&lin, spread(&nz, out), vec![None; x.len()]).into())
-    }
-    fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
-        batch(&self.jaxpr, |p| self.with(p), cx, ax, x, d)
-    }
-    fn lower(&self, b: &mut Graph, x: &[Node], _: &[Aval]) -> Res<Nodes> {
-        b.inline(&self.jaxpr, x)
-    }
-}
-impl BodyRules for Remat {
-    /// The known outputs now; the unknown ones as the whole body, to be split when it is transposed.
-    fn split(&self, cx: &dyn Cx, rec: &dyn Cx, x: &[Value], unk: &[bool]) -> Res<Values> {
-        let sp = cx.recur().split(&self.jaxpr, unk, &vec![false; self.jaxpr.n_outs()], &vec![true; x.len()])?;
-        let n_known = count(&not(&sp.out_unk));
-        let (known, ins) = sp.known.dce(&(0..sp.known.n_outs()).map(|i| i < n_known).collect::<Vec<_>>());
-        let y = cx.inline(&known, &pick(&pick(x, &not(unk)), &ins))?;
-        let (unknown, ins) = self.jaxpr.dce(&sp.out_unk);
-        Ok(merge(&sp.out_unk, rec.record_body(&self.with(unknown), &pick(x, &ins))?, y).into())
     }
     fn dce(&self, used: &[bool]) -> Option<(Op, Vec<bool>, Vec<bool>)> {
         let (jaxpr, kept) = self.jaxpr.dce(used);

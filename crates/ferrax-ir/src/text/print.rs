@@ -321,6 +321,7 @@ fn scalar(p: &Param) -> String {
         }
         Param::Fun(f) => f.name().into(),
         Param::Aval(a) => a.to_string(),
+        Param::Policy(p) => p.name().into(),
         Param::Prog(_) => "{..}".into(),
     }
 }

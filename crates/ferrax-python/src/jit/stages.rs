@@ -217,11 +217,7 @@ impl PyCompiled {
         d.set_item("argument_size_in_bytes", size(self.compiled.program.in_avals()))?;
         d.set_item("output_size_in_bytes", size(self.compiled.out_avals()))?;
         d.set_item("alias_size_in_bytes", 0)?;
-        let all: usize = self.compiled.plan().slots.iter().map(|s| s.bytes()).sum();
-        d.set_item(
-            "temp_size_in_bytes",
-            all.saturating_sub(size(self.compiled.program.in_avals()) + size(self.compiled.out_avals())),
-        )?;
+        d.set_item("temp_size_in_bytes", self.compiled.plan().arena)?;
         d.set_item("generated_code_size_in_bytes", 0)?;
         py.import("types")?.getattr("SimpleNamespace")?.call((), Some(&d))
     }

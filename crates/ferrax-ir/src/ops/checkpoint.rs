@@ -1,0 +1,113 @@
+//! remat2 (checkpoint): `out = jaxpr(x)`, and reverse mode keeps its operands and what the policy asks for; the rest is computed again
+//! when it is transposed.
+//!
+//! ```text
+//! y = sin (x @ w)         keeping dots:    forwards   a = x @ w; y = sin a
+//!                                          backwards  from x, w, a: ct * cos a, ..
+//! ```
+//!
+//! INVARIANT: the policy decides what is kept and nothing else: values and gradients are the same under each.
+mod policy;
+
+use super::call::{batch, check_ins, jvp, lift_one, residuals};
+use crate::aval::Aval;
+use crate::cx::{Arg, Axis, Cx, Dim, Fun, Tan};
+use crate::effects::Effects;
+use crate::error::Res;
+use crate::lower::{Graph, Node, Nodes};
+use crate::mask::{cat, count, merge, nonzero, not, pick, spread};
+use crate::op::{Avals, Axes, BodyRules, Op, Rules, Tans};
+use crate::primitive;
+use crate::program::Program;
+use crate::value::{Value, Values};
+pub use policy::Policy;
+use policy::cut;
+use std::sync::Arc;
+
+primitive! {
+    pub struct Remat = "remat2" {
+        jaxpr: Arc<Program>,
+        prevent_cse: bool,
+        differentiated: bool,
+        policy: Option<Policy>,
+    }
+}
+
+impl Remat {
+    pub fn new(jaxpr: Arc<Program>) -> Remat {
+        Remat { jaxpr, prevent_cse: true, differentiated: false, policy: None }
+    }
+    fn with(&self, jaxpr: Arc<Program>) -> Op {
+        Remat { jaxpr, ..self.clone() }.into()
+    }
+}
+impl Rules for Remat {
+    fn infer(&self, x: &[Aval]) -> Res<Avals> {
+        check_ins("checkpoint", x, &self.jaxpr)?;
+        Ok(self.jaxpr.out_avals().into())
+    }
+    fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
+        jvp(&self.jaxpr, |p| self.with(p), cx, x, dx)
+    }
+    /// The body still holds its nonlinear part: split; compute the known half again and transpose the other, in one body.
+    fn transpose(&self, cx: &dyn Cx, x: &[Arg], ct: &[Tan]) -> Res<Tans> {
+        let lin: Vec<bool> = x.iter().map(Arg::is_linear).collect();
+        let sp = cx.recur().split(&self.jaxpr, &lin, &vec![true; self.jaxpr.n_outs()], &vec![true; x.len()])?;
+        let inner: Vec<bool> = (0..sp.unknown.n_ins()).map(|i| i >= sp.res.len()).collect();
+        let (back, nz) = cx.recur().transpose(&sp.unknown, &inner, &nonzero(ct), &vec![false; count(&lin)])?;
+        let known: Vec<Value> = x.iter().filter_map(|a| a.known().cloned()).collect();
+        let cts: Vec<Value> = ct.iter().flatten().cloned().collect();
+        let ins: Vec<Aval> = known.iter().chain(&cts).map(Value::aval).collect();
+        let n = known.len();
+        // positions of the known operands among all, for the forwarded residuals
+        let place: Vec<usize> = (0..x.len()).filter(|i| !lin[*i]).collect();
+        let (jaxpr, consts) = cx.recur().stage(&ins, &|cx, a| {
+            let mut all = vec![crate::cx::truth(false); x.len()];
+            place.iter().zip(a).for_each(|(i, v)| all[*i] = v.clone());
+            let res = residuals(&sp, &all, cx.inline(&sp.known, &a[..n])?);
+            cx.inline(&back, &cat(&[&res, &a[n..]]))
+        })?;
+        let op = Remat { jaxpr, differentiated: true, ..self.clone() };
+        let out = cx.bind(&op.into(), &cat(&[&consts, &known, &cts]))?;
+        Ok(merge(&lin, spread(&nz, out), vec![None; x.len()]).into())
+    }
+    fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
+        batch(&self.jaxpr, |p| self.with(p), cx, ax, x, d)
+    }
+    fn lower(&self, b: &mut Graph, x: &[Node], _: &[Aval]) -> Res<Nodes> {
+        b.inline(&self.jaxpr, x)
+    }
+}
+impl BodyRules for Remat {
+    /// The known outputs and what the policy keeps now; the unknown outputs as the rest of the body, to be split when it is transposed.
+    fn split(&self, cx: &dyn Cx, rec: &dyn Cx, x: &[Value], unk: &[bool]) -> Res<Values> {
+        let parts = cut(cx, &self.jaxpr, unk, &vec![false; self.jaxpr.n_outs()], self.policy.as_ref())?;
+        let n_known = count(&not(&parts.out_unk));
+        let (rest, needed) = parts.rest.dce(&parts.out_unk);
+        let (needed_kept, needed_ins) = needed.split_at(parts.known.n_outs() - n_known);
+        let (known, ins) = parts.known.dce(&cat(&[&vec![true; n_known], needed_kept]));
+        let mut y = cx.inline(&known, &pick(&pick(x, &not(unk)), &ins))?.into_vec();
+        let kept = y.split_off(n_known);
+        let args = cat(&[&kept, &pick(x, needed_ins)]);
+        Ok(merge(&parts.out_unk, rec.record_body(&self.with(rest), &args)?, y).into())
+    }
+    fn dce(&self, used: &[bool]) -> Option<(Op, Vec<bool>, Vec<bool>)> {
+        let (jaxpr, kept) = self.jaxpr.dce(used);
+        Some((self.with(jaxpr), kept, used.to_vec()))
+    }
+    fn stage(&self, _: &dyn Cx, _: &[Value]) -> Res<Option<(Op, Values)>> {
+        Ok(None)
+    }
+    fn means(&self) -> Option<&Fun> {
+        None
+    }
+    fn lift(&self, x: &[Value]) -> Option<(Op, Values)> {
+        lift_one(&self.jaxpr, |p| self.with(p), x)
+    }
+    fn effects(&self) -> Effects {
+        self.jaxpr.effects().clone()
+    }
+    fn bodies(&self) -> Vec<&Arc<Program>> {
+        vec![&self.jaxpr]
+    }
+}

@@ -1,0 +1,167 @@
+"""What reverse mode keeps of a checkpointed function, counted by primitive in the program of its gradient."""
+import collections
+import importlib
+
+import numpy as np
+import pytest
+
+# forward: 3 sin, 2 dot; backward: 3 cos, and 4 dot for the cotangents. What the backward pass computes again comes on top.
+POLICIES = {
+    "none": (lambda cp: None, dict(sin=5, cos=3, dot_general=8)),
+    "everything": (lambda cp: cp.everything_saveable, dict(sin=3, cos=3, dot_general=6)),
+    "nothing": (lambda cp: cp.nothing_saveable, dict(sin=5, cos=3, dot_general=8)),
+    "dots": (lambda cp: cp.dots_saveable, dict(sin=5, cos=3, dot_general=6)),
+    "dots_unbatched": (lambda cp: cp.dots_with_no_batch_dims_saveable, dict(sin=5, cos=3, dot_general=6)),
+    "a": (lambda cp: cp.save_only_these_names("a"), dict(sin=4, cos=3, dot_general=8)),
+    "a_and_b": (lambda cp: cp.save_only_these_names("a", "b"), dict(sin=3, cos=3, dot_general=8)),
+    "any_name_but_a": (lambda cp: cp.save_any_names_but_these("a"), dict(sin=4, cos=3, dot_general=8)),
+    "anything_but_a": (lambda cp: cp.save_anything_except_these_names("a"), dict(sin=3, cos=3, dot_general=6)),
+    "dots_or_b": (lambda cp: cp.save_from_both_policies(cp.dots_saveable, cp.save_only_these_names("b")), dict(sin=4, cos=3, dot_general=6)),
+    "a_callable": (lambda cp: lambda prim, *avals, **params: prim.name == "sin", dict(sin=3, cos=3, dot_general=8)),
+    "by_type": (lambda cp: lambda prim, *avals, **params: avals[0].shape == (4, 4), dict(sin=5, cos=3, dot_general=8)),
+    "offload": (lambda cp: cp.save_and_offload_only_these_names(names_which_can_be_saved=["a"], names_which_can_be_offloaded=["b"],
+                                                                offload_src="device", offload_dst="pinned_host"), dict(sin=3, cos=3, dot_general=8)),
+    "offload_dots": (lambda cp: cp.offload_dot_with_no_batch_dims("device", "pinned_host"), dict(sin=5, cos=3, dot_general=6)),
+}
+
+
+def counted(jaxpr, into=None):
+    """How often each primitive occurs in a program, its bodies included."""
+    into = collections.Counter() if into is None else into
+    for e in jaxpr.eqns:
+        into[e.primitive.name] += 1
+        for p in e.params.values():
+            for q in p if isinstance(p, (tuple, list)) else [p]:
+                if hasattr(q, "eqns"):
+                    counted(getattr(q, "jaxpr", q), into)
+    return into
+
+
+@pytest.fixture(scope="module")
+def name(jax):
+    return importlib.import_module(jax.__name__ + ".ad_checkpoint").checkpoint_name
+
+
+@pytest.fixture(scope="module")
+def layers(jnp, name):
+    def layers(w, x):
+        y = name(jnp.sin(x @ w), "a")
+        z = name(jnp.sin(y @ w), "b")
+        return jnp.sum(jnp.sin(z))
+    return layers
+
+
+@pytest.fixture(scope="module")
+def operands(jnp):
+    draw = np.random.default_rng(0).standard_normal
+    return jnp.asarray(draw((4, 4)) * 0.3, "float32"), jnp.asarray(draw((3, 4)), "float32")
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_policy_decides_what_is_computed_again(jax, layers, operands, policy):
+    make, want = POLICIES[policy]
+    f = jax.checkpoint(layers, policy=make(jax.checkpoint_policies))
+    got = counted(jax.make_jaxpr(jax.grad(f, argnums=(0, 1)))(*operands).jaxpr)
+    assert {k: got[k] for k in want} == want
+    for transform in (lambda g: g, jax.jit):
+        for a, b in zip(transform(jax.grad(f, argnums=(0, 1)))(*operands), jax.grad(layers, argnums=(0, 1))(*operands)):
+            np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+COUNTS = {"nothing_saveable": (8, 3), "dots_saveable": (6, 3), "everything_saveable": (6, 2)}
+
+
+@pytest.mark.parametrize("policy", COUNTS)
+def test_in_the_body_of_a_loop_under_jit_and_vmap(jax, jnp, operands, policy):
+    keep, (dots, sins) = getattr(jax.checkpoint_policies, policy), COUNTS[policy]
+    w, x = operands
+
+    def looped(w, x):
+        layer = jax.checkpoint(lambda w, c: jnp.sin(jnp.sin(c @ w) @ w), policy=keep)
+        return jax.lax.scan(lambda c, _: (layer(w, c), None), x, None, length=4)[0].sum()
+
+    for f in (looped, jax.jit(looped)):
+        got = counted(jax.make_jaxpr(jax.grad(f))(w, x).jaxpr)
+        assert (got["dot_general"], got["sin"]) == (dots, sins)
+    batch = jnp.stack([x, 2 * x])
+    got = counted(jax.make_jaxpr(jax.vmap(jax.grad(looped), (None, 0)))(w, batch).jaxpr)
+    assert (got["dot_general"], got["sin"]) == (dots, sins)
+    got = counted(jax.make_jaxpr(jax.grad(lambda w: jax.vmap(looped, (None, 0))(w, batch).sum()))(w).jaxpr)
+    assert (got["dot_general"], got["sin"]) == (dots, sins)
+
+
+@pytest.mark.parametrize("policy, dots, sins", [("nothing_saveable", 8, 4), ("dots_saveable", 6, 4), ("everything_saveable", 6, 2)])
+def test_a_loop_inside(jax, jnp, operands, policy, dots, sins):
+    def body(w, x):
+        return jax.lax.scan(lambda c, _: (jnp.sin(jnp.sin(c @ w) @ w), None), x, None, length=4)[0]
+
+    f = jax.checkpoint(body, policy=getattr(jax.checkpoint_policies, policy))
+    got = counted(jax.make_jaxpr(jax.grad(lambda w, x: f(w, x).sum()))(*operands).jaxpr)
+    assert (got["dot_general"], got["sin"]) == (dots, sins)
+    np.testing.assert_allclose(jax.grad(lambda w, x: f(w, x).sum())(*operands), jax.grad(lambda w, x: body(w, x).sum())(*operands), rtol=1e-5)
+
+
+@pytest.mark.parametrize("policy", ["nothing_saveable", "dots_saveable", "everything_saveable"])
+def test_branches_inside(jax, jnp, operands, policy):
+    def body(w, x):
+        y = jnp.sin(x @ w)
+        return jax.lax.cond(y[0, 0] > 0, lambda y: jnp.sin(jnp.sin(y @ w) @ w), lambda y: jnp.cos(y @ w), y)
+
+    f = jax.checkpoint(body, policy=getattr(jax.checkpoint_policies, policy))
+    for sign in (1, -1):
+        w, x = operands[0], sign * operands[1]
+        for g in (jax.grad, lambda f, **k: jax.jit(jax.grad(f, **k))):
+            for a, b in zip(g(lambda *a: f(*a).sum(), argnums=(0, 1))(w, x), jax.grad(lambda *a: body(*a).sum(), argnums=(0, 1))(w, x)):
+                np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.ours
+@pytest.mark.parametrize("policy", ["nothing_saveable", "dots_saveable", "everything_saveable"])
+def test_an_unbounded_loop_inside(jax, jnp, operands, policy):
+    def body(w, x):
+        return jax.lax.while_loop(lambda s: s[0] < 3, lambda s: (s[0] + 1, jnp.sin(jnp.sin(s[1] @ w) @ w)), (0, x))[1]
+
+    f = jax.checkpoint(body, policy=getattr(jax.checkpoint_policies, policy))
+    for second in (lambda f: f, lambda f: jax.jit(f), lambda f: (lambda w, x: jax.vmap(f, (None, 0))(w, x[None])[0])):
+        np.testing.assert_allclose(second(jax.grad(lambda *a: f(*a).sum()))(*operands), jax.grad(lambda *a: body(*a).sum())(*operands), rtol=1e-5, atol=1e-6)
+
+
+def test_second_derivatives(jax, jnp):
+    body = lambda x: jnp.sin(jnp.sin(x) * x)
+    for policy in ("nothing_saveable", "everything_saveable"):
+        f = jax.checkpoint(body, policy=getattr(jax.checkpoint_policies, policy))
+        for d in (lambda f: jax.grad(jax.grad(f)), lambda f: jax.grad(jax.grad(jax.grad(f))), lambda f: jax.jacfwd(jax.grad(f))):
+            assert float(d(f)(0.5)) == pytest.approx(float(d(body)(0.5)), rel=1e-4)
+
+
+@pytest.mark.ours
+def test_a_policy_trades_memory_for_work(jax, jnp):
+    """Bytes of the plan's arena: eight layers of three sines, of which a checkpoint keeps the first input alone."""
+    def size(wrap):
+        layer = wrap(lambda w, x: jnp.sin(jnp.sin(jnp.sin(x @ w))))
+
+        def net(w, x):
+            for i in range(8):
+                x = layer(w[i], x)
+            return jnp.sum(x)
+        compiled = jax.jit(jax.grad(net)).lower(jnp.ones((8, 16, 16)), jnp.ones((1024, 16))).compile()
+        return compiled.memory_analysis().temp_size_in_bytes
+
+    cp = jax.checkpoint_policies
+    plain, everything = size(lambda f: f), size(lambda f: jax.checkpoint(f, policy=cp.everything_saveable))
+    dots, nothing = size(lambda f: jax.checkpoint(f, policy=cp.dots_saveable)), size(jax.checkpoint)
+    assert nothing < 0.5 * plain and nothing < dots < plain and everything > 0.9 * plain
+
+
+def test_an_error_of_a_policy_comes_out_as_it_is(jax, jnp):
+    def policy(prim, *avals, **params):
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        jax.grad(jax.checkpoint(jnp.sin, policy=policy))(1.0)
+
+
+def test_the_same_names_may_not_be_saved_and_offloaded(jax):
+    with pytest.raises(ValueError, match="should be exclusive"):
+        jax.checkpoint_policies.save_and_offload_only_these_names(names_which_can_be_saved=["a"], names_which_can_be_offloaded=["a"],
+                                                                  offload_src="device", offload_dst="pinned_host")
