@@ -264,7 +264,8 @@ def checkpoint(fun, *, prevent_cse=True, policy=None, static_argnums=(), static_
         for x in leaves:
             _get_aval(x)
         flat = FlatFun(functools.partial(dyn_fun, **fixed) if fixed else dyn_fun, in_tree)
-        outs = _core.checkpoint(flat, leaves, prevent_cse=prevent_cse, policy=policy, name=name_of(fun))
+        names = lambda: argument_names(fun, args, kwargs) if len(dyn_args) == len(args) else []  # noqa: E731
+        outs = _core.checkpoint(flat, leaves, prevent_cse=prevent_cse, policy=policy, arg_paths=names)
         return flat.out_tree.unflatten(outs)
 
     return checkpoint_f

@@ -151,7 +151,7 @@ Flat = Callable[..., Leaves]
 def axis_size(name: Any) -> int:
     """The size of the named axis in scope. NameError where there is none."""
 def make_program(fun: Flat, avals: Sequence[ShapedArray], axis_env: Sequence[tuple[Any, int]] = ..., user_fun: Any = ...,
-                 arg_paths: Sequence[str] | None = ..., what: str = ...) -> tuple[Program, list[Any]]:
+                 arg_paths: Sequence[str] | Callable[[], Sequence[str]] | None = ..., what: str = ...) -> tuple[Program, list[Any]]:
     """`user_fun`, `arg_paths` and `what` ("jit", "scan", ...) word the errors of tracing and nothing else."""
 def eval_program(program: Program, consts: Leaves, *args: Any) -> list[Any]: ...
 def jvp(fun: Flat, primals: Leaves, tangents: Leaves) -> tuple[list[Any], list[Any]]: ...
@@ -163,7 +163,8 @@ def vmap(fun: Flat, operands: Leaves, in_dims: Sequence[int | None], axis_size: 
 def pmap(fun: Flat, operands: Leaves, in_dims: Sequence[int | None], out_dims: Callable[[], Sequence[int | None]], axis_size: int,
          axis_name: Any, devices: Sequence[Device] | None, donated: Sequence[bool], name: str, key: Any) -> list[Any]:
     """`key` is hashable and equal for equal traces of equal functions: what a cache may go by."""
-def checkpoint(fun: Flat, operands: Leaves, prevent_cse: bool, policy: Callable[..., Any] | None, name: str) -> list[Any]: ...
+def checkpoint(fun: Flat, operands: Leaves, prevent_cse: bool, policy: Callable[..., Any] | None,
+               arg_paths: Sequence[str] | Callable[[], Sequence[str]] | None = ...) -> list[Any]: ...
 def custom_jvp_call(name: str, fun: Flat, rule: Callable[[Leaves, Leaves], tuple[Leaves, Leaves]], operands: Leaves,
                     symbolic_zeros: bool = ...) -> list[Any]:
     """The rule's tangents are instantiated unless `symbolic_zeros`, where a zero is None."""

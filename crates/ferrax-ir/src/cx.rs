@@ -83,6 +83,10 @@ pub trait Cx {
     fn record(&self, op: &Op, x: &[Value]) -> Res<Values>;
     fn recur(&self) -> &dyn Recur;
     fn handle(&self) -> Rc<dyn Cx>;
+    /// Whether what is emitted ends in a program, and not in results.
+    fn stages(&self) -> bool;
+    /// The inputs of the program under construction that a staged value depends on; none where the trace stages nothing.
+    fn origins(&self, v: &Value) -> Vec<usize>;
 }
 
 /// A program and a mask over its (or its source's) inputs or outputs.
@@ -223,8 +227,9 @@ pub fn at_root() -> bool {
         Some(c) => ROOTED.with(|r| r.get().is_some_and(|r| Rc::ptr_eq(r, c))),
     })
 }
-/// Runs `f` with `cx` current, and restores on return and on unwinding alike.
+/// Runs `f` with `cx` current, and restores on return and on unwinding alike. User code has lines of its own.
 pub fn enter<T>(cx: Rc<dyn Cx>, f: impl FnOnce() -> T) -> T {
+    let _line = Line::unset();
     struct Restore(Option<Rc<dyn Cx>>);
     impl Drop for Restore {
         fn drop(&mut self) {
@@ -278,13 +283,59 @@ pub fn bind(op: &Op, x: &[Value]) -> Res<Values> {
     }
     current().bind(op, x)
 }
-/// The user's line that equations traced from now on come from; an index into a table that the binding keeps. 0: unknown.
-pub fn set_line(line: u32) {
-    LINE.with(|l| l.set(line));
+/// The user's lines, as the host language knows them. Lines are numbers in a table that it keeps; 0 is unknown.
+pub struct Lines {
+    /// The line that runs now.
+    pub here: fn() -> u32,
+    /// `model.py:12:8 (loss)`
+    pub text: fn(u32) -> Option<String>,
 }
+static LINES: OnceLock<Lines> = OnceLock::new();
+pub fn install_lines(l: Lines) {
+    LINES.get_or_init(|| l);
+}
+/// The line that an equation traced now comes from: that of the equation being transformed, else where user code is.
 pub fn line() -> u32 {
-    LINE.with(Cell::get)
+    match LINE.with(Cell::get) {
+        0 => LINES.get().map_or(0, |l| (l.here)()),
+        line => line,
+    }
 }
+/// A line in words.
+pub fn place(line: u32) -> Option<String> {
+    if line == 0 { None } else { LINES.get().and_then(|l| (l.text)(line)) }
+}
+/// While it lives, equations come from the lines it is set to: a transform hands on those of the program it transforms.
+pub struct Line(u32);
+impl Line {
+    /// The line as it is.
+    pub fn kept() -> Line {
+        Line(LINE.with(Cell::get))
+    }
+    fn unset() -> Line {
+        Line(LINE.with(|l| l.replace(0)))
+    }
+    /// To that of an equation; an unknown line changes nothing.
+    #[inline]
+    pub fn set(&self, line: u32) {
+        LINE.with(|l| l.set(if line == 0 { self.0 } else { line }));
+    }
+    /// An error of the equation that is being transformed says where it was traced.
+    pub fn blame(&self, e: Error) -> Error {
+        match (e, place(LINE.with(Cell::get))) {
+            (Error::Raised(k, m), Some(at)) if !m.contains(TRACED_AT) => {
+                Error::Raised(k, format!("{m}\n{TRACED_AT}{at}."))
+            }
+            (e, _) => e,
+        }
+    }
+}
+impl Drop for Line {
+    fn drop(&mut self) {
+        LINE.with(|l| l.set(self.0));
+    }
+}
+const TRACED_AT: &str = "The operation was traced at ";
 
 /// Tells which captured rank-0 arrays are written as literals. The face installs it, because only it can open an array without
 /// waiting for it; `None` keeps the array a captured input.
@@ -335,13 +386,12 @@ impl dyn Cx + '_ {
         env.extend_from_slice(p.held());
         env.extend_from_slice(x);
         let mut args = Values::new();
+        let at = Line::kept();
         for (e, line) in p.eqns().iter().zip(p.lines()) {
-            if *line != 0 {
-                set_line(*line);
-            }
+            at.set(*line);
             args.clear();
             args.extend(e.args.iter().map(|a| read(&env, a)));
-            env.extend(self.bind(&e.op, &args)?);
+            env.extend(self.bind(&e.op, &args).map_err(|e| at.blame(e))?);
         }
         Ok(p.outs().iter().map(|a| read(&env, a)).collect())
     }

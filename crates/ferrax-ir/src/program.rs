@@ -392,14 +392,29 @@ impl Builder {
         self.consts.push((v, x.clone())); // keeps `x` alive, so its address stays its identity
         Atom::Var(v)
     }
-    /// Adds an equation; returns its first output's variable.
-    pub fn push(&mut self, op: &Op, args: SmallVec<[Atom; 2]>, outs: &[Aval]) -> u32 {
+    /// Adds an equation that comes from `line`; returns its first output's variable.
+    pub fn push(&mut self, op: &Op, args: SmallVec<[Atom; 2]>, outs: &[Aval], line: u32) -> u32 {
         let first = self.avals.len() as u32;
         self.avals.extend_from_slice(outs);
         self.firsts.push(first);
-        self.lines.push(crate::cx::line());
+        self.lines.push(line);
         self.eqns.push(Eqn { op: op.clone(), args, n_out: outs.len() as u32 });
         first
+    }
+    /// The inputs that variable `v` depends on, by position.
+    pub fn origins(&self, v: u32) -> Vec<usize> {
+        let mut reads = vec![false; self.avals.len()];
+        reads[v as usize] = true;
+        for (first, e) in self.firsts.iter().zip(&self.eqns).rev() {
+            if reads[*first as usize..(first + e.n_out) as usize].contains(&true) {
+                for a in &e.args {
+                    if let Atom::Var(v) = a {
+                        reads[*v as usize] = true;
+                    }
+                }
+            }
+        }
+        (0..self.ins.len()).filter(|i| reads[self.ins[*i] as usize]).collect()
     }
     pub fn n_eqns(&self) -> usize {
         self.eqns.len()

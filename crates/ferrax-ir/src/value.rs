@@ -11,6 +11,7 @@ use smallvec::SmallVec;
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Operands and results: one or two in nearly every primitive.
@@ -48,10 +49,12 @@ pub struct Tag {
     pub alive: AtomicBool,
     /// Which transform: `jit`, `grad`, `vmap`, ..
     pub what: &'static str,
+    /// The function that is transformed, where the host language told: `loss at model.py:12`.
+    pub of: OnceLock<Arc<str>>,
 }
 impl Tag {
     pub fn new(what: &'static str) -> Arc<Tag> {
-        Arc::new(Tag { alive: AtomicBool::new(true), what })
+        Arc::new(Tag { alive: AtomicBool::new(true), what, of: OnceLock::new() })
     }
     pub fn is_alive(&self) -> bool {
         self.alive.load(Ordering::Relaxed)
@@ -59,8 +62,8 @@ impl Tag {
 }
 
 pub enum Node {
-    /// Stage, Record: a variable of the program under construction.
-    Var(u32),
+    /// Stage, Record: a variable of the program under construction, and the user's line that made it.
+    Var(u32, u32),
     /// Jvp. INVARIANT: the tangent is never a symbolic zero; a value with a zero tangent is its primal.
     Dual { primal: Value, tangent: Value },
     /// Batch. `val` has the batch axis at `dim`; for a tape, `dim` counts within the element.
@@ -195,11 +198,20 @@ impl Value {
     }
     pub fn leaked(&self) -> Error {
         let Value::Tracer(t) = self else { return Error::new(Kind::UnexpectedTracer, "a value of another trace") };
+        let what = t.0.tag.what;
+        let of = t.0.tag.of.get().map_or(String::new(), |of| {
+            format!("\nThe function being traced when the value leaked was {of} traced for {what}.")
+        });
+        let made = match t.0.node {
+            Node::Var(_, line) => crate::cx::place(line),
+            _ => None,
+        };
+        let made =
+            made.map_or(String::new(), |at| format!("\nThe leaked intermediate value was created on line {at}."));
         Error::new(
             Kind::UnexpectedTracer,
             format!(
-                "Encountered an unexpected tracer. A function transformed by {} had a side effect, allowing for a reference to an intermediate value with type {} wrapped in a Tracer to escape the scope of the transformation.\nReturn the value from the transformed function instead of storing it outside.",
-                t.0.tag.what,
+                "Encountered an unexpected tracer. A function transformed by {what} had a side effect, allowing for a reference to an intermediate value with type {} wrapped in a Tracer to escape the scope of the transformation.{of}{made}\nReturn the value from the transformed function instead of storing it outside.",
                 t.0.aval.long()
             ),
         )

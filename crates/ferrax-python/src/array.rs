@@ -162,10 +162,10 @@ pub fn tracer_text(py: Python, v: &Value) -> PyResult<String> {
     };
     let long = |v: &Value| format!("{}{}", if v.weak() { "~" } else { "" }, v.aval().long());
     Ok(match &t.0.node {
-        Node::Var(_) => format!("JitTracer({})", long(v)),
+        Node::Var(..) => format!("JitTracer({})", long(v)),
         Node::Batched { val, .. } => format!("VmapTracer(aval={}, batched={})", long(v), long(val)),
         Node::Dual { primal, tangent } => match tangent {
-            Value::Tracer(d) if matches!(d.0.node, Node::Var(_)) => {
+            Value::Tracer(d) if matches!(d.0.node, Node::Var(..)) => {
                 format!("GradTracer(primal={}, typeof(tangent)={})", part(primal)?, tangent.aval())
             }
             _ => format!("JVPTracer(primal={}, tangent={})", part(primal)?, part(tangent)?),

@@ -57,12 +57,27 @@ pub fn check_program(
     flags: Flags,
 ) -> PyResult<()> {
     let Err(whole) = check(py, &format!("jit({name})"), out, flags) else { return Ok(()) };
+    again(py, program, x, flags)?;
+    Err(whole)
+}
+/// Runs a program equation by equation, and names the one that made a bad number and where it was traced.
+fn again(py: Python, program: &Program, x: &[Value], flags: Flags) -> PyResult<()> {
     let mut env: Vec<Value> = x.to_vec();
-    for e in program.eqns() {
+    for (e, line) in program.eqns().iter().zip(program.lines()) {
         let args: Vec<Value> = e.args.iter().map(|a| read(&env, a)).collect();
         let made = ferrax_ir::bind(&e.op, &args).py(py)?;
-        check(py, e.op.name(), &made, flags)?;
+        if let Err(bad) = check(py, e.op.name(), &made, flags) {
+            if let Some(body) = e.op.inlined() {
+                again(py, body, &args, flags)?;
+            }
+            return Err(match ferrax_ir::cx::place(*line) {
+                Some(at) => {
+                    PyFloatingPointError::new_err(format!("{}\nThe operation was traced at {at}.", bad.value(py)))
+                }
+                None => bad,
+            });
+        }
         env.extend(made);
     }
-    Err(whole)
+    Ok(())
 }

@@ -28,6 +28,7 @@ mod jit;
 mod param;
 mod primitive;
 mod program;
+mod source;
 mod trace_errors;
 mod transforms;
 mod tree;
@@ -106,4 +107,5 @@ fn install() {
     ferrax::array::install_wait(device::wait);
     ferrax::queue::install_block(device::block);
     ferrax_ir::cx::install_to_lit(device::to_lit);
+    ferrax_ir::cx::install_lines(ferrax_ir::cx::Lines { here: source::here, text: source::text });
 }

@@ -103,9 +103,9 @@ impl PyProgram {
         };
         Ok(PyProgram { program, consts })
     }
-    #[pyo3(signature = (**_options))]
-    fn pretty_print(&self, _options: Option<&Bound<PyDict>>) -> String {
-        self.program.to_string()
+    #[pyo3(signature = (*, source_info=false, **_options))]
+    fn pretty_print(&self, source_info: bool, _options: Option<&Bound<PyDict>>) -> String {
+        self.jaxpr().pretty_print(source_info, None)
     }
     fn __str__(&self) -> String {
         self.program.to_string()
@@ -195,9 +195,10 @@ impl Jaxpr {
     fn debug_info(&self) -> Option<()> {
         None
     }
-    #[pyo3(signature = (**_options))]
-    fn pretty_print(&self, _options: Option<&Bound<PyDict>>) -> String {
-        self.0.to_string()
+    /// The program's text; with `source_info` the user's line beside each equation.
+    #[pyo3(signature = (*, source_info=false, **_options))]
+    fn pretty_print(&self, source_info: bool, _options: Option<&Bound<PyDict>>) -> String {
+        if source_info { ferrax_ir::text::print_with_lines(&self.0) } else { self.0.to_string() }
     }
     fn __str__(&self) -> String {
         self.0.to_string()
@@ -313,8 +314,8 @@ impl JaxprEqn {
         effects(py, &self.eqn().op.effects())
     }
     #[getter]
-    fn source_info(&self) -> Option<()> {
-        None
+    fn source_info(&self, py: Python) -> Option<crate::source::SourceInfo> {
+        crate::source::info(py, self.jaxpr.0.lines()[self.index])
     }
     #[getter]
     fn ctx(&self) -> Option<()> {

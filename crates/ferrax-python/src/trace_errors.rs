@@ -2,6 +2,7 @@
 //!
 //! INVARIANT: looking up the origin of a value never fails; where it is not known the message is shorter.
 use crate::error::named;
+use ferrax_ir::cx::Cx;
 use ferrax_ir::error::Kind;
 use ferrax_ir::value::{Node, Tag, Value};
 use pyo3::prelude::*;
@@ -19,6 +20,8 @@ pub struct Traced {
     paths: OnceCell<Vec<String>>,
     lazy: Box<dyn Fn() -> Vec<String>>,
     tag: RefCell<Option<Weak<Tag>>>,
+    /// The trace, while it runs.
+    cx: RefCell<Option<Rc<dyn Cx>>>,
 }
 thread_local! { static OPEN: RefCell<Vec<Rc<Traced>>> = const { RefCell::new(vec![]) } }
 
@@ -31,7 +34,14 @@ impl Drop for Open {
     }
 }
 pub fn open(function: String, what: &'static str, lazy: impl Fn() -> Vec<String> + 'static) -> Open {
-    let traced = Traced { function, what, paths: OnceCell::new(), lazy: Box::new(lazy), tag: RefCell::new(None) };
+    let traced = Traced {
+        function,
+        what,
+        paths: OnceCell::new(),
+        lazy: Box::new(lazy),
+        tag: RefCell::default(),
+        cx: RefCell::default(),
+    };
     OPEN.with(|o| o.borrow_mut().push(Rc::new(traced)));
     Open
 }
@@ -41,16 +51,18 @@ pub fn tagged(args: &[Value]) {
         OPEN.with(|o| {
             if let Some(open) = o.borrow().last() {
                 *open.tag.borrow_mut() = Some(Arc::downgrade(&t.0.tag));
+                *open.cx.borrow_mut() = Some(ferrax_ir::current());
+                let _ = t.0.tag.of.set(open.function.as_str().into());
             }
         });
     }
 }
 
-/// The tag of the staging trace a value belongs to, through batches and duals.
-fn staging(v: &Value) -> Option<(&Arc<Tag>, u32)> {
+/// The staged value beneath a value, through batches and duals, and the tag of its trace.
+fn staging(v: &Value) -> Option<(&Arc<Tag>, &Value)> {
     match v {
         Value::Tracer(t) => match &t.0.node {
-            Node::Var(v) => Some((&t.0.tag, *v)),
+            Node::Var(..) => Some((&t.0.tag, v)),
             Node::Dual { primal, .. } => staging(primal),
             Node::Batched { val, .. } => staging(val),
         },
@@ -62,31 +74,37 @@ fn staging(v: &Value) -> Option<(&Arc<Tag>, u32)> {
 pub fn origin(_py: Python, v: &Value) -> String {
     let found = OPEN.with(|o| {
         let o = o.borrow();
-        let (tag, var) = staging(v)?;
+        let (tag, staged) = staging(v)?;
         let open = o
             .iter()
             .rev()
             .find(|t| t.tag.borrow().as_ref().is_some_and(|w| w.ptr_eq(&Arc::downgrade(tag))))
             .or(o.last())?;
-        Some((open.clone(), var))
+        let cx = open.cx.borrow().clone();
+        Some((open.clone(), cx.map_or(vec![], |cx| cx.origins(staged)), staged.clone()))
     });
-    let Some((open, var)) = found else { return String::new() };
-    let paths = open.paths.get_or_init(&open.lazy);
-    let on = match paths.get(var as usize) {
-        Some(p) => format!(
-            " This concrete value was not available in Python because it depends on the value of the argument {p}."
+    let Some((open, inputs, staged)) = found else { return String::new() };
+    let all = open.paths.get_or_init(&open.lazy);
+    let paths: Vec<String> = inputs.iter().filter_map(|i| all.get(*i).cloned()).collect();
+    let on = match &*paths {
+        [] => String::new(),
+        [one] => format!(
+            " This concrete value was not available in Python because it depends on the value of the argument {one}."
         ),
-        None if paths.len() == 1 => format!(
-            " This concrete value was not available in Python because it depends on the value of the argument {}.",
-            paths[0]
-        ),
-        None if paths.is_empty() => String::new(),
-        None => format!(
+        _ => format!(
             " This concrete value was not available in Python because it depends on the values of the arguments {}.",
-            join(paths)
+            join(&paths)
         ),
     };
-    format!("\nThe error occurred while tracing the function {} for {}.{on}", open.function, open.what)
+    let made = match &staged {
+        Value::Tracer(t) => match t.0.node {
+            Node::Var(_, line) => ferrax_ir::cx::place(line),
+            _ => None,
+        },
+        _ => None,
+    };
+    let made = made.map_or(String::new(), |at| format!("\nThe value was computed at {at}."));
+    format!("\nThe error occurred while tracing the function {} for {}.{on}{made}", open.function, open.what)
 }
 fn join(paths: &[String]) -> String {
     match paths {

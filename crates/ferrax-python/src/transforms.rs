@@ -64,7 +64,10 @@ fn bad_result(f: &Bound<PyAny>, x: &Bound<PyAny>, what: &str) -> PyErr {
 /// `loss at model.py:12`
 pub fn describe(f: &Bound<PyAny>) -> String {
     let mut inner = f.clone();
-    while let Ok(w) = inner.getattr("__wrapped__") {
+    while let Ok(w) = inner.getattr("__wrapped__").or_else(|e| match inner.hasattr("__code__") {
+        Ok(false) => inner.getattr("func"), // functools.partial
+        _ => Err(e),
+    }) {
         inner = w;
     }
     let name = inner
@@ -177,7 +180,7 @@ pub fn make_program<'py>(
     avals: &Bound<'py, PyAny>,
     axis_env: Option<&Bound<'py, PyAny>>,
     user_fun: Option<&Bound<'py, PyAny>>,
-    arg_paths: Option<Vec<String>>,
+    arg_paths: Option<&Bound<'py, PyAny>>,
     what: &str,
 ) -> PyResult<(PyProgram, Bound<'py, PyList>)> {
     let py = fun.py();
@@ -191,16 +194,30 @@ pub fn make_program<'py>(
     let _axes = with_axes(env);
     let ins = crate::bind::avals(avals)?;
     let user = user_fun.unwrap_or(fun);
-    let (program, consts) = trace(py, fun, &ins, describe(user), word(what), arg_paths.unwrap_or_default())?;
+    let (program, consts) = trace(py, fun, &ins, describe(user), word(what), paths(arg_paths))?;
     let list = PyList::new(py, wrap_all(py, consts.iter().cloned())?)?;
     Ok((PyProgram::closed(program, consts), list))
+}
+/// What names the leaf arguments when an error asks: a list, or a function that makes it.
+type Paths = Box<dyn Fn() -> Vec<String>>;
+fn paths(given: Option<&Bound<PyAny>>) -> Paths {
+    let given = given.map(|g| g.clone().unbind());
+    Box::new(move || {
+        let Some(given) = &given else { return vec![] };
+        Python::attach(|py| {
+            let given = given.bind(py);
+            let list = if given.is_callable() { given.call0() } else { Ok(given.clone()) };
+            list.and_then(|l| l.extract()).unwrap_or_default()
+        })
+    })
 }
 /// Words for what a function is traced for.
 fn word(what: &str) -> &'static str {
     const WORDS: [&str; 16] = [
         "jit",
         "scan",
-        "while_loop",
+        "while_cond",
+        "while_body",
         "fori_loop",
         "cond",
         "switch",
@@ -208,7 +225,6 @@ fn word(what: &str) -> &'static str {
         "pmap",
         "vmap",
         "grad",
-        "checkpoint",
         "custom_jvp",
         "custom_vjp",
         "eval_shape",
@@ -224,9 +240,9 @@ pub fn trace(
     ins: &[ferrax_ir::Aval],
     user: String,
     what: &'static str,
-    paths: Vec<String>,
+    paths: Paths,
 ) -> PyResult<(Arc<Program>, Vec<Value>)> {
-    let _open = trace_errors::open(user, what, move || paths.clone());
+    let _open = trace_errors::open(user, what, paths);
     let run = |x: &[Value]| {
         trace_errors::tagged(x);
         call(fun, x, what)
@@ -478,7 +494,7 @@ pub fn pmap<'py>(
     let axis_text = self::axis_name(axis_name)?.unwrap_or_else(|| "<axis>".into());
     let (program, consts) = {
         let _axes = with_axes([(axis_text.clone(), axis_size)]);
-        trace(py, fun, &ins, describe(&fun.getattr("fun").unwrap_or_else(|_| fun.clone())), "pmap", vec![])?
+        trace(py, fun, &ins, describe(&fun.getattr("fun").unwrap_or_else(|_| fun.clone())), "pmap", paths(None))?
     };
     let n = consts.len();
     let op = Pmap {
@@ -510,21 +526,21 @@ pub fn pmap<'py>(
 
 // ---- checkpoint and custom rules ----
 
-/// checkpoint(fun, operands, prevent_cse, policy, name) -> outputs
+/// checkpoint(fun, operands, prevent_cse, policy, arg_paths) -> outputs
 #[pyfunction]
-#[pyo3(signature = (fun, operands, prevent_cse=true, policy=None, name="checkpoint"))]
+#[pyo3(signature = (fun, operands, prevent_cse=true, policy=None, arg_paths=None))]
 pub fn checkpoint<'py>(
     fun: &Bound<'py, PyAny>,
     operands: &Bound<'py, PyAny>,
     prevent_cse: bool,
     policy: Option<&Bound<'py, PyAny>>,
-    name: &str,
+    arg_paths: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyList>> {
     let py = fun.py();
     let x = all_required(operands, "checkpoint")?;
     let ins: Vec<_> = x.iter().map(Value::aval).collect();
     let user = fun.getattr("fun").unwrap_or_else(|_| fun.clone());
-    let (program, consts) = trace(py, fun, &ins, format!("{name}, {}", describe(&user)), "checkpoint", vec![])?;
+    let (program, consts) = trace(py, fun, &ins, describe(&user), "checkpoint / remat", paths(arg_paths))?;
     let policy = policy.filter(|p| !p.is_none()).map(self::policy);
     let op = Remat { jaxpr: Arc::new(program.with_consts(0)), prevent_cse, differentiated: false, policy };
     let args: Vec<Value> = consts.into_iter().chain(x).collect();

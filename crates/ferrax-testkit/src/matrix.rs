@@ -49,9 +49,13 @@ pub fn total(f: S) -> S {
 pub(crate) fn functions(p: &Program, out: &mut HashMap<String, Fun>) {
     for e in p.eqns() {
         for (_, v, _) in e.op.params() {
-            if let Param::Fun(f) = v {
-                out.insert(f.name().to_string(), f);
-            }
+            match v {
+                Param::Fun(f) => out.insert(f.name().to_string(), f),
+                Param::Policy(p) if p.host().is_some() => {
+                    out.insert(p.name().into(), Fun::user(p.name(), |_| Ok([].into_iter().collect())))
+                }
+                _ => None,
+            };
         }
         e.op.bodies().into_iter().for_each(|b| functions(b, out));
     }

@@ -1,7 +1,7 @@
 //! Transposition: a linear program, run backwards over cotangents.
 //!
 //! INVARIANT: cotangents are `None` until something arrives; an equation none of whose outputs has one is skipped.
-use ferrax_ir::cx::{Arg, Cx, Tan};
+use ferrax_ir::cx::{Arg, Cx, Line, Tan};
 use ferrax_ir::op::Tans;
 use ferrax_ir::program::Atom;
 use ferrax_ir::{Program, Res, Value, Values};
@@ -21,12 +21,14 @@ pub fn backward(cx: &dyn Cx, p: &Program, known: &[Option<Value>], cts: Vec<Tan>
     };
     // forwards: what depends on no linear input is computed
     let mut first = p.first_var();
-    for e in p.eqns() {
+    let at = Line::kept();
+    for (e, line) in p.eqns().iter().zip(p.lines()) {
         let outs = first..first + e.n_out as usize;
         first = outs.end;
         if !e.args.iter().any(|a| matches!(a, Atom::Var(v) if linear[*v as usize])) {
             let x: Values = e.args.iter().filter_map(|a| value(&val, a)).collect();
-            for (v, y) in outs.zip(cx.bind(&e.op, &x)?) {
+            at.set(*line);
+            for (v, y) in outs.zip(cx.bind(&e.op, &x).map_err(|e| at.blame(e))?) {
                 linear[v] = false;
                 val[v] = Some(y);
             }
@@ -47,7 +49,7 @@ pub fn backward(cx: &dyn Cx, p: &Program, known: &[Option<Value>], cts: Vec<Tan>
     for (a, t) in p.outs().iter().zip(cts) {
         give(&mut ct, a, t)?;
     }
-    for e in p.eqns().iter().rev() {
+    for (e, line) in p.eqns().iter().zip(p.lines()).rev() {
         let outs = first - e.n_out as usize..first;
         first = outs.start;
         if ct[outs.clone()].iter().all(Option::is_none) {
@@ -61,7 +63,8 @@ pub fn backward(cx: &dyn Cx, p: &Program, known: &[Option<Value>], cts: Vec<Tan>
             .zip(&vals)
             .map(|(a, v)| v.as_ref().map_or_else(|| Arg::Linear(p.atom_aval(a)), Arg::Known))
             .collect();
-        let back = e.op.rules().transpose(cx, &args, &cts)?;
+        at.set(*line);
+        let back = e.op.rules().transpose(cx, &args, &cts).map_err(|e| at.blame(e))?;
         for (a, t) in e.args.iter().zip(back) {
             give(&mut ct, a, t)?;
         }

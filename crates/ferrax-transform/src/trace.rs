@@ -132,21 +132,22 @@ impl Trace {
     }
     pub fn new_in(&self, a: Aval) -> Value {
         let v = self.builder().borrow_mut().new_in(a.clone());
-        Value::tracer(&self.tag, a, Node::Var(v))
+        Value::tracer(&self.tag, a, Node::Var(v, 0))
     }
     fn atom(&self, b: &mut Builder, v: &Value) -> Atom {
         match self.node(v) {
-            Some(Node::Var(v)) => Atom::Var(*v),
+            Some(Node::Var(v, _)) => Atom::Var(*v),
             _ => b.capture(v),
         }
     }
     fn push(&self, op: &Op, x: &[Value]) -> Res<Values> {
         let ins: Avals = x.iter().map(Value::aval).collect();
         let outs = op.rules().infer(&ins)?;
+        let line = if self.stages() { ferrax_ir::cx::line() } else { 0 };
         let mut b = self.builder().borrow_mut();
         let args = x.iter().map(|v| self.atom(&mut b, v)).collect();
-        let first = b.push(op, args, &outs);
-        Ok((first..).zip(outs).map(|(v, a)| Value::tracer(&self.tag, a, Node::Var(v))).collect())
+        let first = b.push(op, args, &outs, line);
+        Ok((first..).zip(outs).map(|(v, a)| Value::tracer(&self.tag, a, Node::Var(v, line))).collect())
     }
     /// Ends the trace. Returns the program and what it captured, its leading inputs.
     pub fn close(&self, outs: &[Value]) -> Res<(Program, Vec<Value>)> {
@@ -173,6 +174,19 @@ impl Cx for Trace {
     }
     fn recur(&self) -> &dyn Recur {
         &programs::Transforms
+    }
+    fn stages(&self) -> bool {
+        match &self.kind {
+            Kind::Eval(_) => false,
+            Kind::Stage(_) => true,
+            Kind::Record(parent, _) | Kind::Jvp(parent) | Kind::Batch(parent, ..) => parent.stages(),
+        }
+    }
+    fn origins(&self, v: &Value) -> Vec<usize> {
+        match (&self.kind, self.node(v)) {
+            (Kind::Stage(b), Some(Node::Var(v, _))) => b.borrow().origins(*v),
+            _ => vec![],
+        }
     }
     fn record(&self, op: &Op, x: &[Value]) -> Res<Values> {
         match &self.kind {

@@ -14,6 +14,7 @@ import numpy as np
 
 from .. import _core
 from .._dtypes import canonicalize_dtype, dtype_of
+from .._flat import argument_names
 
 tree_flatten, tree_unflatten = _core.tree_flatten, _core.tree_unflatten
 
@@ -36,8 +37,9 @@ class Body:
 
     __slots__ = ("consts", "forwards", "fun", "out_avals", "out_tree", "program")
 
-    def __init__(self, fun, in_tree, avals):
+    def __init__(self, fun, in_tree, avals, what="jit", user_fun=None):
         self.fun = fun
+        user_fun = user_fun or fun
         found = {}
 
         def flat(*args):
@@ -47,7 +49,9 @@ class Body:
             found["tree"], found["forwards"] = tree, [where.get(id(x)) for x in leaves]
             return tuple(leaves)
 
-        self.program, consts = _core.make_program(flat, list(avals))
+        # errors name the user's function and its arguments; the names are made when one asks
+        names = lambda: argument_names(user_fun, tree_unflatten(in_tree, [0] * len(avals)), {})  # noqa: E731
+        self.program, consts = _core.make_program(flat, list(avals), user_fun=user_fun, arg_paths=names, what=what)
         self.consts = list(consts)
         self.out_tree, self.forwards = found["tree"], found["forwards"]
         self.out_avals = list(self.program.out_avals)

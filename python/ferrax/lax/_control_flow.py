@@ -7,6 +7,7 @@ Invariant: each emits one `cond`, `while` or `scan` equation whose bodies are pr
 """
 from __future__ import annotations
 
+import inspect
 import operator
 
 import numpy as np
@@ -34,6 +35,9 @@ tree_flatten, tree_unflatten = _core.tree_flatten, _core.tree_unflatten
 _absent = object()
 
 
+_CARRY_AND_X = inspect.signature(lambda carry, x: None)
+
+
 def _tuple(out):
     return tuple(out) if isinstance(out, (tuple, list)) else (out,)
 
@@ -42,7 +46,7 @@ def _branches(what, index, funs, names, operands, order):
     flat, tree = tree_flatten(operands)
     flat = [as_array(x) for x in flat]
     avals = [aval_of(x) for x in flat]
-    bodies = [Body(f, tree, avals) for f in funs]
+    bodies = [Body(f, tree, avals, what) for f in funs]
     for body, name in zip(bodies[1:], names[1:]):
         _check_branches(what, bodies[0], body, names[0], name)
     return _emit_branches(index, bodies, flat, order)
@@ -183,7 +187,7 @@ def while_loop(cond_fun, body_fun, init_val):
     in_tree = tree_flatten((init_val,))[1]
     while True:
         avals = [aval_of(x) for x in init]
-        test, body = Body(cond_fun, in_tree, avals), Body(body_fun, in_tree, avals)
+        test, body = Body(cond_fun, in_tree, avals, "while_cond"), Body(body_fun, in_tree, avals, "while_body")
         promoted = promote_weak(init, avals, body.out_avals) if body.out_tree == tree else None
         if promoted is None:
             break
@@ -257,6 +261,7 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
             following = bind("add", i, one)
             return (following, body_fun(i, x)), None
 
+        step.__wrapped__, step.__signature__ = body_fun, _CARRY_AND_X  # errors name the user's function
         (_, result), _ = scan(step, (start, init_val), None, length=max(hi - lo, 0), unroll=1 if unroll is None else unroll)
         return result
     if unroll is not None and unroll is not False and unroll != 1:

@@ -76,7 +76,7 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1, _split_transpos
 
     while True:
         carry_avals = [aval_of(x) for x in flat_init]
-        body = Body(step, in_tree, carry_avals + x_avals)
+        body = Body(step, in_tree, carry_avals + x_avals, "scan", f)
         n_out = found["carry"].num_leaves
         promoted = None
         if found["carry"] == init_tree:

@@ -20,6 +20,8 @@ pub enum Doc {
     Nest(usize, Box<Doc>),
     /// Flat if it fits (its flat width is remembered), else broken.
     Group(Box<Doc>, usize),
+    /// A comment on the line it falls on; it takes no width.
+    Note(String),
 }
 impl Doc {
     fn width(&self) -> usize {
@@ -29,6 +31,7 @@ impl Doc {
             Doc::Cat(v) => v.iter().map(Doc::width).sum(),
             Doc::Nest(_, d) => d.width(),
             Doc::Group(_, w) => *w,
+            Doc::Note(_) => 0,
         }
     }
     fn group(d: Doc) -> Doc {
@@ -44,6 +47,7 @@ impl Doc {
     }
     fn render(&self) -> String {
         let mut s = String::new();
+        let mut notes: Vec<(usize, &str)> = vec![];
         let mut col = 0;
         let mut stack: Vec<(usize, bool, &Doc)> = vec![(0, false, self)];
         while let Some((indent, flat, d)) = stack.pop() {
@@ -61,13 +65,37 @@ impl Doc {
                     s.extend(std::iter::repeat_n(' ', indent));
                     col = indent;
                 }
+                Doc::Note(n) => notes.push((s.len(), n)),
                 Doc::Cat(v) => stack.extend(v.iter().rev().map(|d| (indent, flat, d))),
                 Doc::Nest(n, d) => stack.push((indent + n, flat, d)),
                 Doc::Group(d, w) => stack.push((indent, flat || col + w <= WIDTH, d)),
             }
         }
-        s
+        if notes.is_empty() { s } else { annotated(&s, &notes) }
     }
+}
+/// Comments in a column of their own, each beside the line it belongs to; a second one of a line goes below it.
+fn annotated(s: &str, notes: &[(usize, &str)]) -> String {
+    let column = s.lines().map(|l| l.chars().count()).max().unwrap_or(0) + 1;
+    let (mut out, mut end, mut notes) = (String::new(), 0, notes.iter().peekable());
+    for (i, line) in s.lines().enumerate() {
+        end += line.len() + usize::from(i > 0);
+        if i > 0 {
+            out.push('\n');
+        }
+        out += line;
+        let mut at = line.chars().count();
+        while let Some((_, note)) = notes.next_if(|(pos, _)| *pos <= end) {
+            if at == 0 {
+                out.push('\n');
+            }
+            out.extend(std::iter::repeat_n(' ', column - at));
+            out += "# ";
+            out += note;
+            at = 0;
+        }
+    }
+    out
 }
 fn text(s: impl Into<String>) -> Doc {
     Doc::Text(s.into())
@@ -75,15 +103,21 @@ fn text(s: impl Into<String>) -> Doc {
 
 struct Printer {
     next: usize,
+    /// Whether equations say where they come from.
+    lines: bool,
     shared: HashMap<*const Program, String>,
 }
 
 pub fn print(p: &Program) -> String {
-    doc(p).render()
+    doc(p, false).render()
 }
-pub fn doc(p: &Program) -> Doc {
+/// With the user's line beside each equation.
+pub fn print_with_lines(p: &Program) -> String {
+    doc(p, true).render()
+}
+fn doc(p: &Program, lines: bool) -> Doc {
     let (shared, order) = find_shared(p);
-    let mut me = Printer { next: 0, shared };
+    let mut me = Printer { next: 0, lines, shared };
     let mut parts = vec![];
     for q in order {
         let name = me.shared[&Arc::as_ptr(&q)].clone();
@@ -224,6 +258,9 @@ impl Printer {
                 eqn.push(if v + 1 < first + e.n_out as usize { Doc::soft() } else { text(" = ") });
             }
             eqn.push(text(e.op.name()));
+            if self.lines {
+                eqn.push(Doc::Note(crate::cx::place(p.lines()[i]).unwrap_or_default()));
+            }
             let call = match &e.op {
                 Op::Call(_) => {
                     let arg = |a: &Atom| if let Atom::Var(v) = a { Some(names[*v as usize].clone()) } else { None };

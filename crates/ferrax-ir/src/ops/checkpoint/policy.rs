@@ -10,7 +10,7 @@
 //! of loops and branches the kept values inside are stacked, or zeros where the other branch ran.
 use crate::aval::Aval;
 use crate::cx::{Cx, read};
-use crate::error::Res;
+use crate::error::{Res, value_err};
 use crate::mask::{cat, count, fixpoint, not, or, pick};
 use crate::op::Op;
 use crate::ops::cond::Cond;
@@ -54,6 +54,14 @@ impl Policy {
         };
         Some(Policy { name: name.into(), identity: 0, keeps: Arc::new(keeps), host: None })
     }
+    /// The host language's policy of that name, read from text: the program runs, but nobody can ask the policy.
+    fn unknown(name: &str) -> Policy {
+        let shown = name.to_string();
+        let keeps = move |_: &Op, _: &[Aval]| {
+            value_err(format!("the policy {shown} is known by name only, because the program was read from text"))
+        };
+        Policy { name: name.into(), identity: 0, keeps: Arc::new(keeps), host: None }
+    }
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -84,7 +92,8 @@ impl ParamValue for Policy {
     fn from_param(p: &Param) -> Option<Policy> {
         match p {
             Param::Policy(p) => Some(p.clone()),
-            Param::Str(s) => Policy::named(s),
+            Param::Str(s) => Some(Policy::named(s).unwrap_or_else(|| Policy::unknown(s))),
+            Param::Fun(f) => Some(Policy::unknown(f.name())),
             _ => None,
         }
     }

@@ -1,0 +1,132 @@
+//! The user's lines: which Python instruction an equation was traced at.
+//!
+//! A line is a number in a table of (code object, instruction); file, line and column are worked out when somebody asks. Frames of this
+//! library are passed over.
+//!
+//! INVARIANT: finding the line never fails and runs no Python code, but for the first instruction of each code object.
+use crate::ffi::frames;
+use ferrax_ir::program::Fx;
+use pyo3::prelude::*;
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+use std::sync::{Mutex, MutexGuard};
+
+/// Beyond so many places (a program that makes code without end) new ones are unknown.
+const MOST: usize = 1 << 20;
+
+/// INVARIANT: a code object in the table is kept alive by it, so its address stays its identity.
+#[derive(Default)]
+struct Table {
+    /// Whether a code object is this library's.
+    codes: HashMap<usize, bool, BuildHasherDefault<Fx>>,
+    kept: Vec<Py<PyAny>>,
+    ids: HashMap<(usize, i32), u32, BuildHasherDefault<Fx>>,
+    /// Place number i + 1: the position of its code object among `kept`, and the instruction.
+    places: Vec<(Py<PyAny>, i32)>,
+    /// Where this library's Python files are.
+    home: Option<String>,
+}
+static TABLE: Mutex<Option<Table>> = Mutex::new(None);
+fn table() -> MutexGuard<'static, Option<Table>> {
+    TABLE.lock().unwrap_or_else(|e| e.into_inner())
+}
+thread_local! { static LAST: Cell<(usize, i32, u32)> = const { Cell::new((0, 0, 0)) } }
+
+/// The number of the user's instruction that runs now.
+pub fn here() -> u32 {
+    frames::walk(|code, lasti| {
+        let (at, last) = (code.as_ptr() as usize, LAST.get());
+        if (last.0, last.1) == (at, lasti) {
+            return Some(last.2);
+        }
+        let known = table().get_or_insert_default().codes.get(&at).copied();
+        let ours = match known {
+            Some(ours) => ours,
+            None => is_ours(code),
+        };
+        if ours {
+            return None;
+        }
+        let mut table = table();
+        let t = table.get_or_insert_default();
+        let id = match t.ids.get(&(at, lasti)) {
+            Some(id) => *id,
+            None if t.places.len() >= MOST => 0,
+            None => {
+                t.places.push((code.clone().unbind(), lasti));
+                let id = t.places.len() as u32;
+                t.ids.insert((at, lasti), id);
+                id
+            }
+        };
+        LAST.set((at, lasti, id));
+        Some(id)
+    })
+    .unwrap_or(0)
+}
+/// Whether a code object that is met for the first time is this library's. Remembered.
+fn is_ours(code: &Bound<PyAny>) -> bool {
+    let py = code.py();
+    let file = code.getattr("co_filename").and_then(|f| f.extract::<String>()).unwrap_or_default();
+    let home = table().get_or_insert_default().home.clone();
+    let home = home.or_else(|| {
+        let path = py.import("sys").and_then(|s| s.getattr("modules")).and_then(|m| m.get_item("ferrax"));
+        path.and_then(|m| m.getattr("__path__")?.get_item(0)?.extract::<String>()).ok()
+    });
+    let ours = home.as_ref().is_some_and(|h| file.starts_with(h.as_str()));
+    let mut table = table();
+    let t = table.get_or_insert_default();
+    t.home = home;
+    t.kept.push(code.clone().unbind());
+    t.codes.insert(code.as_ptr() as usize, ours);
+    ours
+}
+
+/// A place in a file: what an equation's `source_info` is.
+#[pyclass(frozen, get_all, module = "ferrax.core", name = "SourceInfo")]
+pub struct SourceInfo {
+    file_name: String,
+    function_name: String,
+    start_line: u32,
+    start_column: u32,
+    end_line: u32,
+    end_column: u32,
+}
+#[pymethods]
+impl SourceInfo {
+    fn __repr__(&self) -> String {
+        format!("{}:{}:{} ({})", self.file_name, self.start_line, self.start_column, self.function_name)
+    }
+}
+/// The place of a number, if it is known.
+pub fn info(py: Python, line: u32) -> Option<SourceInfo> {
+    let (code, lasti) = {
+        let table = table();
+        let (code, lasti) = table.as_ref()?.places.get((line as usize).checked_sub(1)?)?;
+        (code.clone_ref(py).into_bound(py), *lasti)
+    };
+    let read = || -> PyResult<SourceInfo> {
+        type Span = (Option<u32>, Option<u32>, Option<u32>, Option<u32>);
+        let first: u32 = code.getattr("co_firstlineno")?.extract()?;
+        let all = code.call_method0("co_positions")?.try_iter()?;
+        let span: Span = match all.skip(lasti.max(0) as usize / 2).next() {
+            Some(s) => s?.extract()?,
+            None => (None, None, None, None),
+        };
+        let start_line = span.0.unwrap_or(first);
+        Ok(SourceInfo {
+            file_name: code.getattr("co_filename")?.extract()?,
+            function_name: code.getattr("co_qualname")?.extract()?,
+            start_line,
+            start_column: span.2.unwrap_or(0),
+            end_line: span.1.unwrap_or(start_line),
+            end_column: span.3.unwrap_or(0),
+        })
+    };
+    read().ok()
+}
+/// `model.py:12:8 (loss)`
+pub fn text(line: u32) -> Option<String> {
+    Python::attach(|py| info(py, line).map(|i| i.__repr__()))
+}

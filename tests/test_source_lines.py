@@ -1,0 +1,129 @@
+"""Equations carry the user's line, and errors of tracing name it: file, line, column and function."""
+import re
+
+import numpy as np
+import pytest
+
+HERE = re.escape(__file__)
+
+
+def inner(jnp, x):
+    return jnp.sin(x) * 2.0  # the line that tests look for
+
+
+LINE = inner.__code__.co_firstlineno + 1
+AT = rf"{HERE}:{LINE}:11 \(inner\)"
+
+
+def comments(text):
+    """What stands behind the # of each line that has one."""
+    return [line.split("# ", 1)[1] for line in text.splitlines() if "# " in line]
+
+
+def test_a_program_prints_its_lines(jax, jnp):
+    def outer(x):
+        return jnp.cos(inner(jnp, x))
+
+    program = jax.make_jaxpr(outer)(1.0)
+    text = program.pretty_print(source_info=True)
+    first, second, third = comments(text)
+    assert re.fullmatch(AT, first) and re.fullmatch(AT, second)
+    assert re.fullmatch(rf"{HERE}:{outer.__code__.co_firstlineno + 1}:15 \(.*outer\)", third)
+    assert len({line.index("# ") for line in text.splitlines() if "# " in line}) == 1
+    assert "#" not in str(program) and program.jaxpr.pretty_print(source_info=True) == text
+
+
+def test_the_lines_of_derivatives_are_those_of_the_function(jax, jnp):
+    for transform in (jax.grad, lambda f: jax.jit(jax.grad(f)), lambda f: lambda x: jax.vmap(jax.grad(f))(jnp.stack([x, x])),
+                      lambda f: lambda x: jax.jvp(f, (x,), (x,)), lambda f: jax.hessian(jax.jit(f))):
+        text = jax.make_jaxpr(transform(lambda x: inner(jnp, x)))(1.0).pretty_print(source_info=True)
+        derived = [line for line in text.splitlines() if re.search(r"= (cos|mul|neg) ", line)]
+        assert derived and all(re.search(AT, line) for line in derived), text
+
+
+def test_the_lines_of_bodies(jax, jnp, lax):
+    def looped(x):
+        return lax.scan(lambda c, _: (lax.cond(c > 0, lambda c: inner(jnp, c), lambda c: -c, c), c), x, None, length=3)
+
+    for f in (looped, jax.grad(lambda x: looped(x)[0]), jax.checkpoint(looped)):
+        text = jax.make_jaxpr(f)(1.0).pretty_print(source_info=True)
+        assert all(re.search(AT, line) for line in text.splitlines() if re.search(r"= (sin|cos) ", line)), text
+
+
+def test_the_library_passes_over_its_own_frames(jax, jnp):
+    def norm(x):
+        return jnp.linalg.norm(jnp.mean(x, axis=0))
+
+    text = jax.make_jaxpr(norm)(np.ones((2, 3), "float32")).pretty_print(source_info=True)
+    places = [c for c in comments(text) if c.strip()]
+    assert len(places) > 2 and all(re.match(f"{HERE}:{norm.__code__.co_firstlineno + 1}:", c) for c in places)
+
+
+@pytest.mark.ours
+def test_an_equation_tells_its_place(jax, jnp):
+    info = jax.make_jaxpr(lambda x: inner(jnp, x))(1.0).eqns[0].source_info
+    assert (info.file_name, info.start_line, info.start_column, info.function_name) == (__file__, LINE, 11, "inner")
+    assert re.fullmatch(AT, str(info))
+
+
+def test_a_leaked_value_names_its_line_and_function(jax, jnp):
+    leaked = []
+
+    def leaks(x):
+        leaked.append(inner(jnp, x))
+        return x
+
+    jax.jit(leaks)(1.0)
+    with pytest.raises(jax.errors.UnexpectedTracerError, match=rf"was created on line {AT}") as e:
+        leaked[0] + 1
+    assert f"The function being traced when the value leaked was leaks at {__file__}:{leaks.__code__.co_firstlineno} traced for jit" in str(e.value)
+
+
+def test_a_missing_number_names_the_arguments_it_depends_on(jax, jnp, lax):
+    def check(f, *args, names, what):
+        with pytest.raises(jax.errors.TracerBoolConversionError) as e:
+            f(*args)
+        text = str(e.value)
+        assert f"The error occurred while tracing the function <lambda> at {__file__}:" in text and f" for {what}." in text, text
+        assert f"depends on the value{'s' if ' and ' in names else ''} of the argument{'s' if ' and ' in names else ''} {names}." in text, text
+
+    check(jax.jit(lambda x, y: bool(inner(jnp, x))), 1.0, 2.0, names="x", what="jit")
+    check(jax.jit(lambda x, y: bool(x + y)), 1.0, 2.0, names="x and y", what="jit")
+    check(jax.jit(lambda p, q: bool(p["w"] * 2)), {"w": 1.0, "b": 1.0}, 2.0, names="p['w']", what="jit")
+    check(lambda: lax.cond(True, lambda x: bool(x), lambda x: False, 1.0), names="x", what="cond")
+    check(lambda: lax.while_loop(lambda s: bool(s["n"]), lambda s: s, {"n": 0}), names="s['n']", what="while_cond")
+    check(lambda: lax.scan(lambda c, x: (c, bool(x + 1)), 1.0, jnp.arange(3)), names="x", what="scan")
+    check(lambda: jax.checkpoint(lambda x: bool(x))(1.0), names="x", what="checkpoint / remat")
+
+
+@pytest.mark.ours
+def test_a_missing_number_names_the_line_that_made_it(jax, jnp):
+    with pytest.raises(jax.errors.TracerBoolConversionError, match=f"The value was computed at {AT}"):
+        jax.jit(lambda x: bool(inner(jnp, x)))(1.0)
+
+
+@pytest.mark.ours
+def test_a_bad_number_in_a_compiled_function_names_its_line(jax, jnp):
+    def bad(x):
+        return jnp.log(inner(jnp, x) - 100)
+
+    jax.config.update("jax_debug_nans", True)
+    try:
+        for f in (jax.jit(bad), jax.jit(lambda x: jax.jit(bad)(x))):
+            with pytest.raises(FloatingPointError, match=rf"invalid value \(nan\) encountered in log\nThe operation was traced at {HERE}:\d+:15 \(.*bad\)"):
+                f(1.0)
+    finally:
+        jax.config.update("jax_debug_nans", False)
+
+
+@pytest.mark.ours
+def test_a_rule_that_refuses_names_the_line_of_its_operation(jax, jnp, lax):
+    def run(x):
+        return lax.while_loop(lambda x: x < 3, lambda x: shown(x), x)
+
+    def shown(x):
+        jax.debug.print("{}", x)
+        return x + 1
+
+    with pytest.raises(NotImplementedError, match=rf"IO effect not supported in vmap-of-while\.\nThe operation was traced at {HERE}:\d+:15 \(.*run\)"):
+        jax.vmap(jax.jit(run))(jnp.arange(2.0))
