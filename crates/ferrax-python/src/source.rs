@@ -109,8 +109,8 @@ pub fn info(py: Python, line: u32) -> Option<SourceInfo> {
     let read = || -> PyResult<SourceInfo> {
         type Span = (Option<u32>, Option<u32>, Option<u32>, Option<u32>);
         let first: u32 = code.getattr("co_firstlineno")?.extract()?;
-        let all = code.call_method0("co_positions")?.try_iter()?;
-        let span: Span = match all.skip(lasti.max(0) as usize / 2).next() {
+        let mut all = code.call_method0("co_positions")?.try_iter()?;
+        let span: Span = match all.nth(lasti.max(0) as usize / 2) {
             Some(s) => s?.extract()?,
             None => (None, None, None, None),
         };
