@@ -127,10 +127,10 @@ pub struct Split {
     pub res: Vec<Residual>,
 }
 
-/// A function of the host language: what it is called, and how to call it.
+/// A function of the host language: what it is called, and how to call it. A rule may take and give symbolic zeros.
 pub struct HostFn {
     pub name: String,
-    pub call: Box<dyn Fn(&[Value]) -> Res<Values> + Send + Sync>,
+    pub call: Box<dyn Fn(&[Tan]) -> Res<Vec<Tan>> + Send + Sync>,
 }
 
 /// A function given by the user (a closure) or already traced (a program).
@@ -141,17 +141,28 @@ pub enum Fun {
 }
 impl Fun {
     pub fn user(name: &str, f: impl Fn(&[Value]) -> Res<Values> + Send + Sync + 'static) -> Fun {
+        Fun::user_tans(name, move |x| Ok(f(&all_values(x.iter().cloned())?)?.into_iter().map(Some).collect()))
+    }
+    /// A rule of the user's that knows symbolic zeros.
+    pub fn user_tans(name: &str, f: impl Fn(&[Tan]) -> Res<Vec<Tan>> + Send + Sync + 'static) -> Fun {
         Fun::User(Arc::new(HostFn { name: name.into(), call: Box::new(f) }))
     }
     pub fn call(&self, cx: &dyn Cx, x: &[Value]) -> Res<Values> {
         match self {
-            Fun::User(f) => enter(cx.handle(), || (f.call)(x)),
+            Fun::User(_) => all_values(self.call_tans(cx, &x.iter().cloned().map(Some).collect::<Vec<_>>())?),
             Fun::Prog(p) => cx.inline(p, x),
+        }
+    }
+    /// The same where operands and results may be symbolic zeros; a program takes none.
+    pub fn call_tans(&self, cx: &dyn Cx, x: &[Tan]) -> Res<Vec<Tan>> {
+        match self {
+            Fun::User(f) => enter(cx.handle(), || (f.call)(x)),
+            Fun::Prog(p) => Ok(cx.inline(p, &all_values(x.iter().cloned())?)?.into_iter().map(Some).collect()),
         }
     }
     pub fn to_program(&self, cx: &dyn Cx, ins: &[Aval]) -> Res<(Arc<Program>, Vec<Value>)> {
         match self {
-            Fun::User(f) => cx.recur().stage(ins, &|_, x| (f.call)(x)),
+            Fun::User(_) => cx.recur().stage(ins, &|cx, x| self.call(cx, x)),
             Fun::Prog(p) => Ok((p.clone(), vec![])),
         }
     }
@@ -167,6 +178,10 @@ impl Fun {
             Fun::Prog(_) => "<program>",
         }
     }
+}
+fn all_values(x: impl IntoIterator<Item = Tan>) -> Res<Values> {
+    let known = |t: Tan| t.ok_or_else(|| Error::type_error("a symbolic zero where the function knows none"));
+    x.into_iter().map(known).collect()
 }
 /// Closures are equal if they are the same one.
 impl PartialEq for Fun {

@@ -10,6 +10,7 @@ use crate::error::{IntoPyResult, from_py, guarded, named};
 use crate::program::PyProgram;
 use crate::trace_errors;
 use crate::value::{all_optional, all_required, operand, type_text, wrap_all, wrap_optional};
+use ferrax_ir::aval::Lit;
 use ferrax_ir::cx::{Dim, Fun, Tan};
 use ferrax_ir::effects::Name;
 use ferrax_ir::error::{Error, Res};
@@ -22,7 +23,7 @@ use ferrax_transform::trace::Trace;
 use ferrax_transform::{self as transform, Linear};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
+use pyo3::types::{PyDict, PyList, PyTuple};
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -99,6 +100,15 @@ fn host(
 ) -> Fun {
     let f = f.clone().unbind();
     Fun::user(name, move |x| Python::attach(|py| run(f.bind(py), x)))
+}
+/// A rule in Python, which may take and give symbolic zeros.
+fn host_rule(
+    name: &str,
+    f: &Bound<PyAny>,
+    run: impl Fn(&Bound<PyAny>, &[Tan]) -> PyResult<Vec<Tan>> + Send + Sync + 'static,
+) -> Fun {
+    let f = f.clone().unbind();
+    Fun::user_tans(name, move |x| Python::attach(|py| run(f.bind(py), x).map_err(from_py)))
 }
 /// A flat Python function as a parameter.
 pub fn host_fn(f: &Bound<PyAny>) -> Fun {
@@ -569,19 +579,10 @@ pub fn policy(f: &Bound<PyAny>) -> Policy {
 }
 
 /// Tangents of the inexact among `x`, spread over all of them.
-fn spread<'py>(py: Python<'py>, x: &[Value], t: &[Value]) -> PyResult<Bound<'py, PyList>> {
+fn spread<'py>(py: Python<'py>, inexact: &[bool], t: &[Tan]) -> PyResult<Bound<'py, PyList>> {
     let mut t = t.iter();
-    PyList::new(
-        py,
-        x.iter()
-            .map(|v| if v.has_tangent() { wrap_optional(py, t.next().cloned()) } else { Ok(py.None().into_bound(py)) })
-            .collect::<PyResult<Vec<_>>>()?,
-    )
-}
-/// For each inexact value its tangent, zeros made.
-fn gather(x: &[Value], t: Vec<Tan>) -> Res<Values> {
-    let cx = ferrax_ir::current();
-    x.iter().zip(t).filter(|(v, _)| v.has_tangent()).map(|(v, t)| cx.inst(&t, &v.aval().strong())).collect()
+    let one = |on: &bool| wrap_optional(py, if *on { t.next().cloned().flatten() } else { None });
+    PyList::new(py, inexact.iter().map(one).collect::<PyResult<Vec<_>>>()?)
 }
 /// Two sequences, as a rule returns them.
 fn pair<'py>(out: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
@@ -601,18 +602,16 @@ pub fn custom_jvp_call<'py>(
     let py = fun.py();
     let x = all_required(operands, name)?;
     let n = x.len();
-    let jvp = host(&name_of(rule), rule, move |rule, all| {
-        let run = || -> PyResult<(Values, Vec<Tan>)> {
-            let py = rule.py();
-            let (x, t) = all.split_at(n);
-            let out = rule.call1((PyList::new(py, wrap_all(py, x.iter().cloned())?)?, spread(py, x, t)?))?;
-            let (y, dy) = pair(&out)?;
-            Ok((all_required(&y, "custom_jvp")?, all_optional(&dy, "custom_jvp")?))
-        };
-        let (mut y, dy) = run().map_err(from_py)?;
-        let dy = gather(&y, dy)?;
-        y.extend(dy);
-        Ok(y)
+    let jvp = host_rule(&name_of(rule), rule, move |rule, all| {
+        let py = rule.py();
+        let (x, t) = all.split_at(n);
+        let inexact: Vec<bool> = x.iter().map(|x| x.as_ref().is_some_and(Value::has_tangent)).collect();
+        let out =
+            rule.call1((PyList::new(py, wrap_all(py, x.iter().flatten().cloned())?)?, spread(py, &inexact, t)?))?;
+        let (y, dy) = pair(&out)?;
+        let (y, dy) = (all_required(&y, "custom_jvp")?, all_optional(&dy, "custom_jvp")?);
+        let dy: Vec<Tan> = y.iter().zip(dy).filter(|(y, _)| y.has_tangent()).map(|(_, t)| t).collect();
+        Ok(y.into_iter().map(Some).chain(dy).collect())
     });
     let op = CustomJvp {
         name: name.into(),
@@ -643,10 +642,17 @@ pub fn custom_vjp_call<'py>(
     let in_avals: Vec<ferrax_ir::Aval> = x.iter().map(Value::aval).collect();
     let kinds: Arc<std::sync::Mutex<Vec<bool>>> = Arc::default();
     let (told, told_kinds) = (outs.clone(), kinds.clone());
+    let n = x.len();
     let fwd_fn = host(&name_of(fwd), fwd, move |fwd, x| {
         let run = || -> PyResult<Values> {
             let py = fwd.py();
-            let out = fwd.call1(PyTuple::new(py, wrap_all(py, x.iter().cloned())?)?)?;
+            let (x, perturbed) = x.split_at(n);
+            let kwargs = PyDict::new(py);
+            if symbolic_zeros {
+                let on = |v: &Value| matches!(v, Value::Lit(l) if *l == Lit::from_i64(ferrax_ir::Dtype::BOOL, 1));
+                kwargs.set_item("perturbed", perturbed.iter().map(on).collect::<Vec<_>>())?;
+            }
+            let out = fwd.call(PyTuple::new(py, wrap_all(py, x.iter().cloned())?)?, Some(&kwargs))?;
             let (y, res) = pair(&out)?;
             let mut y = all_required(&y, "custom_vjp")?;
             told.set(y.len());
@@ -656,34 +662,22 @@ pub fn custom_vjp_call<'py>(
         };
         run().map_err(from_py)
     });
-    let bwd_fn = host(&name_of(bwd), bwd, move |bwd, all| {
-        let run = || -> PyResult<Values> {
-            let py = bwd.py();
-            let kinds = kinds.lock().unwrap_or_else(|e| e.into_inner()).clone();
-            let n_ct = kinds.iter().filter(|k| **k).count();
-            let (res, ct) = all.split_at(all.len() - n_ct);
-            let mut ct = ct.iter();
-            let cts = kinds
-                .iter()
-                .map(|k| if *k { wrap_optional(py, ct.next().cloned()) } else { Ok(py.None().into_bound(py)) })
-                .collect::<PyResult<Vec<_>>>()?;
-            let out = bwd.call1((PyList::new(py, wrap_all(py, res.iter().cloned())?)?, PyList::new(py, cts)?))?;
-            let cts = all_optional(&out, "custom_vjp")?;
-            if cts.len() != in_avals.len() {
-                return Err(PyTypeError::new_err(format!(
-                    "Custom VJP bwd rule must return {} cotangents, one for each argument, but it returned {}",
-                    in_avals.len(),
-                    cts.len()
-                )));
-            }
-            let cx = ferrax_ir::current();
-            cts.into_iter()
-                .zip(&in_avals)
-                .filter(|(_, a)| a.has_tangent())
-                .map(|(t, a)| cx.inst(&t, &a.strong()).py(py))
-                .collect()
-        };
-        run().map_err(from_py)
+    let bwd_fn = host_rule(&name_of(bwd), bwd, move |bwd, all| {
+        let py = bwd.py();
+        let kinds = kinds.lock().unwrap_or_else(|e| e.into_inner()).clone();
+        let n_ct = kinds.iter().filter(|k| **k).count();
+        let (res, ct) = all.split_at(all.len() - n_ct);
+        let res = PyList::new(py, wrap_all(py, res.iter().flatten().cloned())?)?;
+        let out = bwd.call1((res, spread(py, &kinds, ct)?))?;
+        let cts = all_optional(&out, "custom_vjp")?;
+        if cts.len() != in_avals.len() {
+            return Err(PyTypeError::new_err(format!(
+                "Custom VJP bwd rule must return {} cotangents, one for each argument, but it returned {}",
+                in_avals.len(),
+                cts.len()
+            )));
+        }
+        Ok(cts.into_iter().zip(&in_avals).filter(|(_, a)| a.has_tangent()).map(|(t, _)| t).collect())
     });
     let op = CustomVjp {
         name: name.into(),

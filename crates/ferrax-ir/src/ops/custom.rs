@@ -8,18 +8,22 @@
 //! fwd:  (x..)                         -> (y.., res..)
 //! bwd:  (res.., ct of inexact y..)    -> ct of inexact x..
 //! ```
+//!
+//! Rules may leave out tangents and cotangents that are zero. With `symbolic_zeros` they are handed them left out as well, and fwd takes
+//! a literal truth for each x after all of them: whether it is being differentiated.
 use super::call::{fronts, lanes};
 use crate::aval::{Aval, same_avals};
-use crate::cx::{Arg, Axis, Cx, Dim, Fun, Tan};
+use crate::cx::{Arg, Axis, Cx, Dim, Fun, Tan, truth};
 use crate::effects::Effects;
 use crate::error::{Error, Kind, Res, not_linear, type_err};
 use crate::lower::{Graph, Node, Nodes};
-use crate::mask::{cat, not};
+use crate::mask::{cat, merge, not, pick};
 use crate::op::{Avals, Axes, BodyRules, Op, Rules, Tans};
 use crate::param::{Param, ParamValue};
 use crate::primitive;
 use crate::program::{Program, mismatch};
 use crate::value::{Value, Values};
+use ferrax_kernel::Dims;
 use smallvec::smallvec;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -28,14 +32,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 fn avals(x: &[Value]) -> Vec<Aval> {
     x.iter().map(Value::aval).collect()
 }
-/// Tangents of the inexact operands, zeros made.
-fn tangents(cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<Vec<Value>> {
-    x.iter().zip(dx).filter(|(v, _)| v.has_tangent()).map(|(v, t)| cx.inst(t, &v.aval().strong())).collect()
-}
 /// Tangents for the inexact outputs, in order.
-fn spread_tangents(y: &[Value], dy: impl IntoIterator<Item = Value>) -> Tans {
+fn spread_tangents(y: &[Value], dy: impl IntoIterator<Item = Tan>) -> Tans {
     let mut dy = dy.into_iter();
-    y.iter().map(|v| if v.has_tangent() { dy.next() } else { None }).collect()
+    y.iter().map(|v| if v.has_tangent() { dy.next().flatten() } else { None }).collect()
+}
+/// As they are, or zeros made.
+fn zeros_as(symbolic: bool, cx: &dyn Cx, t: &Tan, a: &Aval) -> Res<Tan> {
+    if symbolic { Ok(t.clone()) } else { cx.inst(t, a).map(Some) }
+}
+fn somes(x: &[Value]) -> Vec<Tan> {
+    x.iter().cloned().map(Some).collect()
 }
 fn closed_over(kind: &str, dx: &[Tan]) -> Res<()> {
     match dx.iter().any(Option::is_some) {
@@ -85,9 +92,16 @@ impl Rules for CustomJvp {
     fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
         closed_over("jvp", &dx[..self.num_consts])?;
         let x = &x[self.num_consts..];
-        let out = self.jvp.call(cx, &cat(&[x, &tangents(cx, x, &dx[self.num_consts..])?]))?;
+        let mut args = somes(x);
+        for (v, t) in x.iter().zip(&dx[self.num_consts..]).filter(|(v, _)| v.has_tangent()) {
+            args.push(zeros_as(self.symbolic_zeros, cx, t, &v.aval().strong())?);
+        }
+        let out = self.jvp.call_tans(cx, &args)?;
         // n outputs, then a tangent for each inexact one
-        let n = (0..=out.len()).find(|n| n + out[..*n].iter().filter(|v| v.has_tangent()).count() == out.len());
+        let inexact = |v: &Tan| v.as_ref().is_some_and(Value::has_tangent);
+        let n = (0..=out.len()).find(|n| {
+            out[..*n].iter().all(Option::is_some) && n + out[..*n].iter().filter(|v| inexact(v)).count() == out.len()
+        });
         let Some(n) = n else {
             return type_err(format!(
                 "Custom JVP rule {} must produce a tangent for each differentiable output, but it returned {} values",
@@ -95,7 +109,7 @@ impl Rules for CustomJvp {
                 out.len()
             ));
         };
-        let y: Values = out[..n].iter().cloned().collect();
+        let y: Values = out[..n].iter().flatten().cloned().collect();
         let dy = spread_tangents(&y, out[n..].iter().cloned());
         Ok((y, dy))
     }
@@ -205,7 +219,11 @@ impl Rules for CustomVjp {
     fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
         closed_over("vjp", &dx[..self.num_consts])?;
         let x = &x[self.num_consts..];
-        let mut y = self.fwd.call(cx, x)?.into_vec();
+        let mut args = x.to_vec();
+        if self.symbolic_zeros {
+            args.extend(dx[self.num_consts..].iter().map(|t| truth(t.is_some())));
+        }
+        let mut y = self.fwd.call(cx, &args)?.into_vec();
         let n = self.num_outs.get();
         if y.len() < n {
             return type_err(format!(
@@ -216,11 +234,20 @@ impl Rules for CustomVjp {
             ));
         }
         let res = y.split_off(n);
-        let t = tangents(cx, x, &dx[self.num_consts..])?;
+        let t: Vec<&Tan> =
+            x.iter().zip(&dx[self.num_consts..]).filter(|(v, _)| v.has_tangent()).map(|(_, t)| t).collect();
+        let zero_ins = (0..t.len()).filter(|i| t[*i].is_none()).collect();
+        let t: Vec<Value> = t.into_iter().flatten().cloned().collect();
         let outs: Vec<Aval> = y.iter().filter(|v| v.has_tangent()).map(|v| v.aval().strong()).collect();
-        let lin = CustomLin { bwd: self.bwd.clone(), num_res: res.len(), out_avals: outs };
+        let lin = CustomLin {
+            bwd: self.bwd.clone(),
+            num_res: res.len(),
+            out_avals: outs,
+            symbolic_zeros: self.symbolic_zeros,
+            zero_ins,
+        };
         let dy = cx.bind(&lin.into(), &cat(&[&res, &t]))?;
-        let dy = spread_tangents(&y, dy);
+        let dy = spread_tangents(&y, dy.into_iter().map(Some));
         Ok((y.into(), dy))
     }
     fn transpose(&self, _: &dyn Cx, _: &[Arg], _: &[Tan]) -> Res<Tans> {
@@ -233,7 +260,7 @@ impl Rules for CustomVjp {
         // all residuals and cotangents are batched; the cotangent of an operand without lanes is summed over them
         let op = CustomVjp {
             call_jaxpr: cx.recur().batch_fun(&self.call_jaxpr, ax, d, &[]),
-            fwd: cx.recur().batch_fun(&self.fwd, ax, own, &[]),
+            fwd: cx.recur().batch_fun(&self.fwd, ax, &cat(&[own, &vec![None; own.len()]]), &[]),
             bwd: cx.recur().batch_fun(&self.bwd, ax, &[], &not(&lanes(&own_tan))),
             ..self.clone()
         };
@@ -281,9 +308,16 @@ primitive! {
         bwd: Fun,
         num_res: usize,
         out_avals: Vec<Aval>,
+        symbolic_zeros: bool = nonempty,
+        /// Which of the function's inexact operands have no tangent: they are no operands here.
+        zero_ins: Dims = nonempty,
     }
 }
 impl CustomLin {
+    /// For each of `n` tangents and the zeros between them, whether it is a tangent.
+    fn nonzero(&self, n: usize) -> Vec<bool> {
+        (0..n + self.zero_ins.len()).map(|i| !self.zero_ins.contains(&i)).collect()
+    }
     fn forward<T>() -> Res<T> {
         type_err("can't apply forward-mode autodiff (jvp) to a custom_vjp function.")
     }
@@ -297,23 +331,29 @@ impl Rules for CustomLin {
     }
     fn transpose(&self, cx: &dyn Cx, x: &[Arg], ct: &[Tan]) -> Res<Tans> {
         let known: Vec<Value> = x[..self.num_res].iter().map(|a| a.value().cloned()).collect::<Res<_>>()?;
-        let cts: Vec<Value> = ct.iter().zip(&self.out_avals).map(|(ct, a)| cx.inst(ct, a)).collect::<Res<_>>()?;
-        let out = self.bwd.call(cx, &cat(&[&known, &cts]))?;
-        if out.len() != x.len() - self.num_res {
+        let mut args = somes(&known);
+        for (ct, a) in ct.iter().zip(&self.out_avals) {
+            args.push(zeros_as(self.symbolic_zeros, cx, ct, a)?);
+        }
+        let out = self.bwd.call_tans(cx, &args)?;
+        let nz = self.nonzero(x.len() - self.num_res);
+        if out.len() != nz.len() {
             return type_err(format!(
                 "Custom VJP bwd rule {} must produce a cotangent for each of the {} differentiable arguments, but it returned {}",
                 self.bwd.name(),
-                x.len() - self.num_res,
+                nz.len(),
                 out.len()
             ));
         }
-        let linear = x[self.num_res..].iter().zip(out).map(|(a, v)| a.is_linear().then_some(v));
+        let linear = x[self.num_res..].iter().zip(pick(&out, &nz)).map(|(a, v)| v.filter(|_| a.is_linear()));
         Ok(std::iter::repeat_n(None, self.num_res).chain(linear).collect())
     }
     fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
-        let bwd = cx.recur().batch_fun(&self.bwd, ax, &d[..self.num_res], &not(&lanes(&d[self.num_res..])));
+        let t = &d[self.num_res..];
+        let sum = merge(&self.nonzero(t.len()), not(&lanes(t)), vec![false; self.zero_ins.len()]);
+        let bwd = cx.recur().batch_fun(&self.bwd, ax, &d[..self.num_res], &sum);
         let out_avals: Vec<Aval> = self.out_avals.iter().map(|a| a.batched(ax.n, 0)).collect();
-        let y = cx.bind(&CustomLin { bwd, num_res: self.num_res, out_avals }.into(), &fronts(cx, x, d)?)?;
+        let y = cx.bind(&CustomLin { bwd, out_avals, ..self.clone() }.into(), &fronts(cx, x, d)?)?;
         Ok(all_front(y, |n| smallvec![Some(0); n]))
     }
     fn lower(&self, _: &mut Graph, _: &[Node], _: &[Aval]) -> Res<Nodes> {
