@@ -193,3 +193,42 @@ def test_custom_jvp_around_a_while_loop_has_a_reverse(jax, jnp, lax, close):
         return y, tangents[0] / (2 * y)
 
     close(jax.grad(root)(jnp.float32(4.0)), 0.25, 1e-4)
+
+
+# ---------------------------------------------------------------- infinite arguments
+
+
+@ours
+def test_the_direction_of_an_infinite_complex_number(jax, jnp, close):
+    slope = jax.grad(jnp.abs)
+    inf, nan, half = np.inf, np.nan, np.sqrt(0.5)
+    for z, want in {complex(inf, 0): 1, complex(-inf, 3): -1, complex(2, inf): -1j, complex(-inf, inf): complex(-half, -half)}.items():
+        for f in (slope, jax.jit(slope), lambda z: jax.vmap(slope)(z[None])[0]):
+            close(f(jnp.complex64(z)), want)
+    assert np.isnan(slope(jnp.complex64(complex(nan, 0))))
+
+
+def test_the_direction_of_a_finite_complex_number(jax, jnp, close):
+    slope = jax.grad(jnp.abs)
+    for z in (3 - 4j, 1e30 + 1e30j, 1e-30 - 1e-30j):
+        close(slope(jnp.complex64(z)), np.conj(z) / abs(z))
+    close(slope(jnp.complex64(0)), 0)
+
+
+@ours
+def test_minus_infinity_has_no_share_in_a_sum_of_exponentials(jax, jnp, close):
+    for f in (jnp.logaddexp, jnp.logaddexp2):
+        close(jax.grad(f, argnums=(0, 1))(-np.inf, -np.inf), (0, 0))
+
+
+def test_shares_in_a_sum_of_exponentials(jax, jnp, close):
+    for f in (jnp.logaddexp, jnp.logaddexp2):
+        for x, y, want in ((-np.inf, 1.0, (0, 1)), (2.0, 2.0, (0.5, 0.5)), (1e4, 0.0, (1, 0))):
+            close(jax.grad(f, argnums=(0, 1))(x, y), want)
+
+
+@ours
+def test_an_infinite_term_is_all_of_a_sum_of_exponentials(jax, jnp, close):
+    """JAX gives the finite one of (inf, 1) a share of e."""
+    for f in (jnp.logaddexp, jnp.logaddexp2):
+        close(jax.grad(f, argnums=(0, 1))(np.inf, 1.0), (1, 0))

@@ -360,10 +360,13 @@ def _log_of_sum(name, x, y, exp, scale):
     def rule(primals, tangents):
         (x, y), (dx, dy) = primals, tangents
         out = value(x, y)[0] if x.dtype.kind == "c" else call(x, y)
-        # d/dx = exp(x - out), with the shares of two infinities 1 each only where that side is the larger.
-        finite = lambda v: bind("select_n", bind("ne", v, v), v, _full(v, 0.0))  # noqa: E731
-        wx = bind(exp, finite(bind("sub", *_same(x, out))))
-        wy = bind(exp, finite(bind("sub", *_same(y, out))))
+        # d/dx = exp(x - out), the share of x in the sum. Beside an infinite sum the difference says nothing: +inf is all of it, -inf nothing.
+        def share(x):
+            x, total = _same(x, out)
+            v = bind("sub", x, total)
+            return bind(exp, bind("select_n", bind("ne", v, v), v, bind("min", x, _full(x, 0.0))))
+
+        wx, wy = share(x), share(y)
         return (out,), (bind("add", bind("mul", *_same(dx, wx)), bind("mul", *_same(dy, wy))),)
 
     def call(x, y):

@@ -317,8 +317,17 @@ table! {
             let p = a.f(Pw::Ge, &[x, &a.k(0.0)])?;
             return a.select(&p, &a.cx.neg(t)?, t);
         }
+        // the direction of an infinite x is that of its infinite parts
+        let [zero, inf] = [0.0, f64::INFINITY].map(|c| lit(a.y.dtype(), c));
+        let far = a.f(Pw::Eq, &[a.y, &inf])?;
+        let part = |f: Pw| {
+            let v = a.f(f, &[x])?;
+            let is = a.f(Pw::Eq, &[&a.f(Pw::Abs, &[&v])?, &inf])?;
+            a.select(&is, &zero, &a.f(Pw::Sign, &[&v])?)
+        };
+        let x = &a.select(&far, x, &a.f(Pw::Complex, &[&part(Pw::Real)?, &part(Pw::Imag)?])?)?;
         let c = a.cx.bind1(Pointwise { f: Pw::Conj, y: 0 }, std::slice::from_ref(x))?;
-        let m = a.cx.convert(a.y, x.dtype())?;
+        let m = a.cx.convert(&a.f(Pw::Abs, &[x])?, x.dtype())?;
         let p = a.f(Pw::Eq, &[&m, &a.k(0.0)])?;
         let m = a.select(&p, &m, &a.k(1.0))?;
         let s = a.mul(t, &a.f(Pw::Div, &[&c, &m])?)?;
