@@ -4,6 +4,9 @@
 //!     columns[ci, window.., spatial..] = lhs[n, ci, spatial * strides + window * dilation - padding]    (0 outside)
 //!     out[n, co, spatial..] = rhs[co, ci window..] @ columns[ci window.., spatial..]
 //! ```
+//!
+//! What lies outside of the operand, or between its elements, takes no part in a sum. As a column's zero it would: times a weight
+//! that is not finite it is nan. Such weights, which no model is trained with, are left to the reference evaluator.
 use super::Run;
 use super::reduce_window::Spread;
 use super::walk::strides;
@@ -12,7 +15,7 @@ use crate::memory::Block;
 use crate::tier::Tier;
 use ferrax_kernel::kernel::{Access, Guard};
 use ferrax_kernel::routine::{Conv, Dot};
-use ferrax_kernel::{Affine, Dims, Error, Kernel, Node, Res, Scalar};
+use ferrax_kernel::{Affine, Dims, Error, Kernel, Node, Res, Routine, Scalar, reference};
 use smallvec::SmallVec;
 
 pub fn compile(c: &Conv, tier: Tier) -> Res<Run> {
@@ -55,6 +58,7 @@ pub fn compile(c: &Conv, tier: Tier) -> Res<Run> {
         }
     }
     let image = lhs[1..].iter().product::<usize>();
+    let has_guards = !guards.is_empty();
     let load = Node::Load(Box::new(Access { input: 0, at, guards, fill: zero }));
     let columns = Kernel {
         grid,
@@ -80,8 +84,25 @@ pub fn compile(c: &Conv, tier: Tier) -> Res<Run> {
     let product = super::dot::compile(&dot, tier)?;
     let (size, out_size) = (c.dtype.size(), c.out_dtype.size());
     let (images, out_channels) = (c.out[0], c.out[1]);
+    let whole = Routine::Conv(Box::new(c.clone()));
+    let zeros_stand_in = has_guards || spread.is_some();
     let column_bytes = groups * taps * spatial * size;
+    let operands = whole.operands();
     Ok(Box::new(move |bases: Bases, parallel: bool| {
+        if zeros_stand_in {
+            let bytes = |i: u32| {
+                let (d, n) = operands[i as usize];
+                // SAFETY: the plan gives each operand as many elements as the routine states.
+                unsafe { std::slice::from_raw_parts(bases.input(i), d.size() * n) }
+            };
+            let d = operands[1].0;
+            if d.is_float() && bytes(1).chunks_exact(d.size()).any(|b| !Scalar::from_bytes(d, b).to_f64().is_finite()) {
+                let y = reference::routine(&whole, &[bytes(0), bytes(1)])?;
+                // SAFETY: the result is as long as the routine states, and shares no memory with the operands.
+                unsafe { std::ptr::copy_nonoverlapping(y[0].as_ptr(), bases.output(0), y[0].len()) };
+                return Ok(());
+            }
+        }
         let held = spread.as_ref().map(|s| s.run(bases.input(0))).transpose()?;
         let x = held.as_ref().map_or(bases.input(0), |b| b.ptr());
         let cols = Block::new(column_bytes)?;

@@ -277,7 +277,7 @@ impl Rules for Gather {
     fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
         let d = &*self.dimension_numbers;
         let dtype = physical(&out[0]).dtype;
-        let r = |b: &Graph, v: Node| routine::Gather {
+        let r = |b: &Graph, v: Node, fill: Scalar| routine::Gather {
             operand: b.shape(v),
             indices: b.shape(x[1]),
             slice_sizes: self.slice_sizes.clone(),
@@ -287,18 +287,23 @@ impl Rules for Gather {
             operand_batching_dims: d.operand_batching_dims.clone(),
             start_indices_batching_dims: d.start_indices_batching_dims.clone(),
             mode: self.mode.lowered(),
-            fill: self.fill(dtype),
+            fill,
             dtype,
             index_dtype: b.dtype(x[1]),
             out: out[0].shape.clone(),
         };
-        let one = |b: &mut Graph, v: Node| b.routine(Routine::Gather(r(b, v)), &[v, x[1]], &[out[0].shape.clone()])[0];
+        let one = |b: &mut Graph, v: Node, fill: Scalar| {
+            b.routine(Routine::Gather(r(b, v, fill)), &[v, x[1]], &[out[0].shape.clone()])[0]
+        };
+        let fill = self.fill(dtype);
+        // the filler of complex numbers is a real one
+        let second = if out[0].dtype.is_complex() { Scalar::zero(dtype) } else { fill };
         Ok(smallvec![match b.parts(x[0]) {
             Some((p, q)) => {
-                let (p, q) = (one(b, p), one(b, q));
+                let (p, q) = (one(b, p, fill), one(b, q, second));
                 b.pair(p, q)
             }
-            None => one(b, x[0]),
+            None => one(b, x[0], fill),
         }])
     }
 }

@@ -139,7 +139,7 @@ fn bessel(g: &mut Graph, x: &[Node], near: &[f64], far: &[f64], odd: bool) -> No
         let t = g.bin(Bin::Sub, t, one);
         let mut y = series(g, t, near);
         if odd {
-            y = g.bin(Bin::Mul, y, size);
+            y = g.bin(Bin::Mul, y, x);
         }
         let sixteen = k(g, 16.0);
         let u = g.bin(Bin::Div, sixteen, size);
@@ -147,14 +147,14 @@ fn bessel(g: &mut Graph, x: &[Node], near: &[f64], far: &[f64], odd: bool) -> No
         let z = series(g, u, far);
         let root = g.un(Un::Sqrt, size);
         let z = g.bin(Bin::Div, z, root);
-        let y = g.select(close, y, z);
         if !odd {
-            return y;
+            return g.select(close, y, z);
         }
         let zero = k(g, 0.0);
         let below = g.bin(Bin::Lt, x, zero);
-        let minus = g.un(Un::Neg, y);
-        g.select(below, minus, y)
+        let minus = g.un(Un::Neg, z);
+        let z = g.select(below, minus, z);
+        g.select(close, y, z)
     })
 }
 pub(super) fn bessel_i0e(g: &mut Graph, x: &[Node]) -> Node {
