@@ -2,7 +2,7 @@
 //! it and a line `----`; below that stands what it gives. `FERRAX_BLESS=1` writes what it gives now; read the diff.
 //!
 //! ```text
-//! simplify | lower | jvp | grad | vmap [axis] | vmap lower ..      the words from left to right
+//! simplify | lower | jvp | linearize | grad | vmap [axis] [of operand] | dce 01 | vmap lower ..      the words from left to right
 //! ```
 use ferrax_ir::lower::lower;
 use ferrax_ir::simplify::simplify;
@@ -33,12 +33,22 @@ fn grad_of(p: &Program) -> Res<Program> {
     };
     Ok(make_program(&f, p.in_avals())?.0)
 }
-/// Three lanes of the first operand, on an axis.
-fn vmap_of(p: &Program, axis: usize) -> Res<Program> {
+/// What is known from the operands, which are all differentiable, then what is linear in their tangents.
+fn linearize_of(p: &Program) -> Res<Program> {
+    let avals = p.in_avals();
+    let f = |x: &[Value]| -> Res<Vec<Value>> {
+        let (x, dx) = x.split_at(avals.len());
+        let (y, lin) = linearize(&|x| Ok(ferrax_ir::current().inline(p, x)?.into_vec()), x)?;
+        Ok(y.into_iter().chain(lin.apply(dx)?.into_iter().flatten()).collect())
+    };
+    Ok(make_program(&f, &[avals, avals].concat())?.0)
+}
+/// Three lanes of one operand, on an axis.
+fn vmap_of(p: &Program, axis: usize, of: usize) -> Res<Program> {
     let mut ins = p.in_avals().to_vec();
-    ins[0] = ins[0].batched(3, axis);
+    ins[of] = ins[of].batched(3, axis);
     let mut axes = vec![None; ins.len()];
-    axes[0] = Some(axis);
+    axes[of] = Some(axis);
     let outs = vec![0; p.out_avals().len()];
     Ok(make_program(&|x| vmap(&|x| Ok(ferrax_ir::current().inline(p, x)?.into_vec()), x, &axes, &outs), &ins)?.0)
 }
@@ -51,11 +61,21 @@ fn result(task: &str, text: &str) -> Res<String> {
             "jvp" => Arc::new(jvp_of(&p)?),
             "grad" => Arc::new(grad_of(&p)?),
             "vmap" => {
-                let axis = words.peek().and_then(|w| w.parse().ok());
-                if axis.is_some() {
-                    words.next();
-                }
-                Arc::new(vmap_of(&p, axis.unwrap_or(0))?)
+                let number = |words: &mut std::iter::Peekable<std::str::SplitWhitespace>| {
+                    let n = words.peek().and_then(|w| w.parse().ok());
+                    if n.is_some() {
+                        words.next();
+                    }
+                    n
+                };
+                let axis = number(&mut words).unwrap_or(0);
+                let of = words.next_if_eq(&"of").and_then(|_| number(&mut words)).unwrap_or(0);
+                Arc::new(vmap_of(&p, axis, of)?)
+            }
+            "linearize" => Arc::new(linearize_of(&p)?),
+            "dce" => {
+                let used = words.next().expect("a digit for each output: 1 where it is read");
+                p.dce(&used.chars().map(|c| c == '1').collect::<Vec<_>>()).0
             }
             "simplify" => simplify(&p),
             "lower" => return Ok(lower(&p)?.to_string()),
@@ -70,7 +90,7 @@ fn files() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/filetests");
     let mut paths: Vec<_> = std::fs::read_dir(&folder).expect("tests/filetests").flatten().map(|e| e.path()).collect();
     paths.sort();
-    assert!(paths.len() >= 10, "{} files in {}", paths.len(), folder.display());
+    assert!(paths.len() >= 35, "{} files in {}", paths.len(), folder.display());
     let mut wrong = vec![];
     for path in paths {
         let text = std::fs::read_to_string(&path).expect("a text file");

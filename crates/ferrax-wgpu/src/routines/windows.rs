@@ -3,7 +3,7 @@
 use super::load;
 use crate::task::{Limits, Reg};
 use crate::wgsl::{self, Lowered};
-use ferrax_kernel::kernel::{Affine, Guard, Kernel, Node};
+use ferrax_kernel::kernel::{Affine, Guard, Kernel, Node, NodeId};
 use ferrax_kernel::routine::Conv;
 use ferrax_kernel::{Bin, DType, Dims, Error, ReduceKind, Res, Routine, Scalar};
 
@@ -72,21 +72,31 @@ pub fn conv(c: &Conv, limits: Limits) -> Res<Lowered> {
         at_y.strides[grid.len() + k] = y_strides[1 + k] as i64;
     }
     let acc = if c.out_dtype.is_float() { DType::F32 } else { c.dtype.lane() };
-    let k = Kernel {
-        inputs: vec![(c.dtype, size.size()), (c.dtype, c.rhs.size())],
-        nodes: vec![
-            load(0, at_x, guards, Scalar::zero(c.dtype)),
-            load(1, at_y, vec![], Scalar::zero(c.dtype)),
-            (acc, Node::Convert(0)),
-            (acc, Node::Convert(1)),
-            (acc, Node::Bin(Bin::Mul, 2, 3)),
-            (acc, Node::Reduce { kind: ReduceKind::Sum, of: 4 }),
-            (c.out_dtype, Node::Convert(5)),
-        ],
-        outputs: vec![6],
-        grid,
-        rdims,
+    let mut nodes = vec![
+        load(0, at_x, guards.clone(), Scalar::zero(c.dtype)),
+        // what meets no element of the operand takes no part, though it be infinite
+        load(1, at_y, guards.clone(), Scalar::zero(c.dtype)),
+        (c.dtype, Node::Const(Scalar::zero(c.dtype))),
+    ];
+    let mut push = |d: DType, n: Node| {
+        nodes.push((d, n));
+        nodes.len() as NodeId - 1
     };
+    let mut weight = 1;
+    for (k, d) in c.lhs_dilation.iter().enumerate().filter(|(_, d)| **d > 1) {
+        let at = push(DType::I32, Node::Index(guards[k].at.clone()));
+        let by = push(DType::I32, Node::Const(Scalar::i32(*d as i32)));
+        let rest = push(DType::I32, Node::Bin(Bin::Rem, at, by));
+        let zero = push(DType::I32, Node::Const(Scalar::i32(0)));
+        let met = push(DType::Bool, Node::Bin(Bin::Eq, rest, zero));
+        weight = push(c.dtype, Node::Select { p: met, t: weight, f: 2 });
+    }
+    let (l, r) = (push(acc, Node::Convert(0)), push(acc, Node::Convert(weight)));
+    let product = push(acc, Node::Bin(Bin::Mul, l, r));
+    let sum = push(acc, Node::Reduce { kind: ReduceKind::Sum, of: product });
+    let y = push(c.out_dtype, Node::Convert(sum));
+    let k =
+        Kernel { inputs: vec![(c.dtype, size.size()), (c.dtype, c.rhs.size())], nodes, outputs: vec![y], grid, rdims };
     task.include(wgsl::lower(&k, limits)?, &[x, Reg::In(1)], &[Reg::Out(0)]);
     Ok(task)
 }

@@ -134,12 +134,15 @@ impl Text<'_> {
                 Node::Load(a) if !a.guards.is_empty() => {
                     let (words, base) = &self.places[a.input as usize];
                     let passes: Vec<String> = a.guards.iter().map(guard).collect();
+                    // one place that no guard lets through is still validated
+                    let still = a.at.strides.iter().all(|s| *s == 0) && a.at.offset < 0;
+                    let at = if still { "0".to_string() } else { affine(&a.at) };
                     let _ = writeln!(
                         body,
                         "var n{id} = {};\nif ({}) {{ n{id} = {}; }}",
                         constant(a.fill),
                         passes.join(" && "),
-                        load(*d, words, *base, &affine(&a.at))
+                        load(*d, words, *base, &at)
                     );
                     continue;
                 }

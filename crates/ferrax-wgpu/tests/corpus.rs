@@ -1,0 +1,15 @@
+//! The corpus (`tests/corpus/*.toml`) on a GPU: every case whose dtypes it has.
+//!
+//! Without an adapter this says so and does nothing; with `FERRAX_REQUIRE_GPU` set it fails.
+use ferrax_testkit::corpus;
+
+#[test]
+fn gpu_answers() {
+    let Some(gpu) = ferrax_wgpu::devices().into_iter().next() else {
+        assert!(std::env::var_os("FERRAX_REQUIRE_GPU").is_none(), "FERRAX_REQUIRE_GPU is set and no adapter was found");
+        eprintln!("no GPU adapter: nothing was tested");
+        return;
+    };
+    let (ran, all) = corpus::check("gpu", &*gpu);
+    eprintln!("{ran} of {all} cases: the others have 64-bit dtypes");
+}
