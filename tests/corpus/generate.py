@@ -623,6 +623,12 @@ def reduce(F):
                 F.apply("reduce_sum", [np.array(v, d)], np.array(s, d), "axes=(0,)")
     x = (np.arange(6) + 1j * np.arange(6, 0, -1)).reshape(2, 3).astype(np.complex64)
     F.apply("reduce_sum", [x], x.sum(1), "axes=(1,)")
+    for d in (np.complex64, np.complex128):
+        for shape, axes in [((2, 3), (1,)), ((5,), (0,)), ((2, 3), (0, 1)), ((3, 4), (0,)), ((1, 2), (0,)), ((2, 0), (1,))]:
+            x = (rng.integers(-3, 4, shape) + 1j * rng.integers(-3, 4, shape)).astype(d)
+            for n, f in kinds.items():
+                if x.size or n in ("reduce_sum", "reduce_prod"):
+                    F.apply(n, [x], f[0](x, axes=axes) if n != "reduce_prod" else np.prod(x, axes), f"axes={items(axes)}")
     for d in [bool, *INTS]:
         x = np.tile(edges(d), (2, 1))
         x[1] = x[1, 1]

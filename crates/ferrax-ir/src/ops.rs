@@ -55,7 +55,3 @@ pub fn with_zeros(y: Values) -> (Values, Tans) {
     let dy = smallvec![None; y.len()];
     (y, dy)
 }
-/// What a lowering says that is not there yet.
-pub fn pending<T>(name: &str) -> Res<T> {
-    Err(crate::error::Error::not_implemented(format!("no lowering for {name}")))
-}

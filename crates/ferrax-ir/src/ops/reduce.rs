@@ -8,10 +8,10 @@ use crate::error::{Res, not_linear, type_err, value_err};
 use crate::lower::{Graph, Node, Nodes};
 use crate::op::{Avals, Axes, Op, Rules, Tans};
 use crate::ops::concatenate::Concatenate;
-use crate::ops::pointwise::Pw;
+use crate::ops::pointwise::{Pointwise, Pw};
 use crate::param::{Member, Param, ParamList, ParamMap, Params, Show};
 use crate::value::{Value, Values};
-use ferrax_kernel::Dims;
+use ferrax_kernel::{Dims, Scalar};
 use smallvec::smallvec;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -163,7 +163,6 @@ impl Rules for Reduce {
         Ok((cx.bind(&Reduce { kind: self.kind, axes }.into(), x)?, smallvec![Some(out)]))
     }
     fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
-        let _ = out;
         let kind = match self.kind {
             ReduceKind::Sum => ferrax_kernel::ReduceKind::Sum,
             ReduceKind::Prod => ferrax_kernel::ReduceKind::Prod,
@@ -179,8 +178,53 @@ impl Rules for Reduce {
                 let (re, im) = (b.reduce(kind, re, &self.axes), b.reduce(kind, im, &self.axes));
                 Ok(smallvec![b.pair(re, im)])
             }
-            (Some(_), _) => super::pending(self.name()),
+            (Some(_), ReduceKind::Prod) => self.halves(b, x[0], &out[0], Pw::Mul),
+            (Some(_), ReduceKind::Max) => self.halves(b, x[0], &out[0], Pw::Max),
+            (Some(_), ReduceKind::Min) => self.halves(b, x[0], &out[0], Pw::Min),
+            (Some(_), _) => type_err(format!("{} does not accept complex numbers", self.name())),
         }
+    }
+}
+impl Reduce {
+    /// For pairs, whose parts do not reduce apart: one half combined with the other, until one element is left.
+    fn halves(&self, b: &mut Graph, x: Node, out: &Aval, f: Pw) -> Res<Nodes> {
+        let kept = self.kept(b.rank(x));
+        let shape = b.shape(x).pick(&kept);
+        let mut n: usize = self.axes.iter().map(|k| b.shape(x)[*k]).product();
+        let perm: Vec<usize> = kept.iter().chain(self.axes.iter()).copied().collect();
+        let x = b.transpose(x, &perm);
+        let last = shape.len();
+        let mut x = b.reshape(x, shape.insert(last, n));
+        let part = |b: &mut Graph, x: Node, from: usize, n: usize| {
+            let mut start = vec![0; last];
+            start.push(from);
+            b.slice(x, &start, &vec![1; last + 1], shape.insert(last, n))
+        };
+        while n > 1 {
+            let (h, odd) = (n / 2, n % 2);
+            let (p, q) = (part(b, x, 0, h), part(b, x, h, h));
+            let y = Pointwise { f, y: 0 }.lower(b, &[p, q], &[out.with_shape(shape.insert(last, h))])?[0];
+            x = match odd {
+                0 => y,
+                _ => {
+                    let rest = part(b, x, n - 1, 1);
+                    b.concatenate(&[y, rest], last)
+                }
+            };
+            n = h + odd;
+        }
+        if n == 0 {
+            let (re, _) = b.parts(x).unwrap_or((x, x));
+            let d = b.dtype(re);
+            let start = match f {
+                Pw::Mul => Scalar::one(d),
+                Pw::Max => Scalar::from_f64(d, f64::NEG_INFINITY),
+                _ => Scalar::from_f64(d, f64::INFINITY),
+            };
+            let (re, im) = (b.constant(start, shape.clone()), b.constant(Scalar::zero(d), shape));
+            return Ok(smallvec![b.pair(re, im)]);
+        }
+        Ok(smallvec![b.reshape(x, shape)])
     }
 }
 /// The value that changes nothing when folded in.

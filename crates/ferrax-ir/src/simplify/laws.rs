@@ -1,8 +1,9 @@
 //! The identities. Each keeps every bit, for -0, inf and nan too; those that do not (x + 0, x * 0, x - x, x / x) are not here.
+//! A literal that is broadcast counts as the literal.
 //!
 //! ```text
 //! x * 1 = x    x - 0 = x    x / 1 = x    x + -0 = x    x ^ 1 = x    -(-x) = x    not (not x) = x    copy x = x
-//! select(p, x, x) = x       convert to its own dtype = x
+//! x + 0 = x of integers     max(x, x) = min(x, x) = x             select(p, x, x) = x       convert to its own dtype = x
 //! transpose of transpose, reshape of reshape, squeeze of reshape: one of them; a permutation or shape that changes nothing: none
 //! ```
 use super::Simplifier;
@@ -11,7 +12,7 @@ use crate::op::Op;
 use crate::ops::pointwise::{Pointwise, Pw};
 use crate::ops::reshape::Reshape;
 use crate::ops::transpose::Transpose;
-use crate::program::Atom;
+use crate::program::{Atom, Eqn};
 use smallvec::SmallVec;
 
 /// What the equation's one output is equal to, if a law says so. A law that leaves another equation emits it.
@@ -54,9 +55,18 @@ fn pointwise(s: &Simplifier, p: &Pointwise, x: &[Atom], out: &Aval) -> Option<At
         let b = s.aval(a);
         (b.same(out)).then_some(*a)
     };
-    let lit = |a: &Atom, v: f64| matches!(a, Atom::Lit(l) if number(l) == Some(v));
+    let literal = |a: &Atom| match (a, s.maker(a)) {
+        (Atom::Lit(l), _) => Some(*l),
+        (_, Some(Eqn { op: Op::BroadcastInDim(_), args, .. })) => match args[0] {
+            Atom::Lit(l) => Some(l),
+            Atom::Var(_) => None,
+        },
+        _ => None,
+    };
+    let lit = |a: &Atom, v: f64| literal(a).is_some_and(|l| number(&l) == Some(v));
     let negative_zero =
-        |a: &Atom| matches!(a, Atom::Lit(l) if number(l) == Some(0.0) && l.parts().0.is_sign_negative());
+        |a: &Atom| literal(a).is_some_and(|l| number(&l) == Some(0.0) && l.parts().0.is_sign_negative());
+    let nothing = |a: &Atom| negative_zero(a) || out.dtype.is_int() && lit(a, 0.0);
     let undo = |f: Pw| match s.maker(&x[0]) {
         Some(e) if matches!(&e.op, Op::Pointwise(q) if q.f == f) => is(&e.args[0]),
         _ => None,
@@ -66,8 +76,9 @@ fn pointwise(s: &Simplifier, p: &Pointwise, x: &[Atom], out: &Aval) -> Option<At
         Pw::Mul if lit(&x[0], 1.0) => is(&x[1]),
         Pw::Div if lit(&x[1], 1.0) => is(&x[0]),
         Pw::Sub if lit(&x[1], 0.0) && !negative_zero(&x[1]) => is(&x[0]),
-        Pw::Add if negative_zero(&x[1]) => is(&x[0]),
-        Pw::Add if negative_zero(&x[0]) => is(&x[1]),
+        Pw::Add if nothing(&x[1]) => is(&x[0]),
+        Pw::Add if nothing(&x[0]) => is(&x[1]),
+        Pw::Max | Pw::Min if x[0] == x[1] => is(&x[0]),
         Pw::IntegerPow if p.y == 1 => is(&x[0]),
         Pw::Copy => is(&x[0]),
         Pw::Neg => undo(Pw::Neg),

@@ -106,6 +106,7 @@ pub(super) const LINES: &[&str] = &[
     "reduce_prod[axes=(1,)] f64[2,1,3]",
     "reduce_prod[axes=(0,)] f64[0,2]",
     "reduce_prod[axes=(1,)] i64[2,3]",
+    "reduce_prod[axes=(0,)] c128[5]",
     "reduce_max[axes=(0,)] f64[4]",
     "reduce_max[axes=(0, 1)] f32[2,3]",
     "reduce_max[axes=(1,)] i32[2,3,2]",
