@@ -423,8 +423,15 @@ impl Emitter<'_> {
         if v.guards.is_empty() {
             return self.value(v.of, &inner, guards);
         }
+        // what the kernel's indices keep inside by themselves needs no guard
+        let domain = self.k.domain();
+        let range = |q: &Guard| q.at.range(&domain);
+        let open = |q: &Guard| range(q).is_none_or(|(lo, hi)| lo < q.lo || hi >= q.hi);
         let mine: SmallVec<[Guard; 2]> =
-            v.guards.iter().map(|q| Guard { at: compose(&q.at, outer), lo: q.lo, hi: q.hi }).collect();
+            v.guards.iter().map(|q| Guard { at: compose(&q.at, outer), lo: q.lo, hi: q.hi }).filter(open).collect();
+        if mine.is_empty() {
+            return self.value(v.of, &inner, guards);
+        }
         let mut all = guards.clone();
         all.extend(mine.iter().cloned());
         if written(self.g, v.of) && guards.is_empty() {
@@ -437,11 +444,15 @@ impl Emitter<'_> {
         for q in mine {
             // 32 bits where they hold all there is to compare: not every device has 64.
             let fits = |x: i64| i32::try_from(x).is_ok();
-            let narrow =
-                q.at.range(&self.k.domain()).is_none_or(|(lo, hi)| fits(lo) && fits(hi)) && fits(q.lo) && fits(q.hi);
+            let reach = range(&q);
+            let narrow = reach.is_none_or(|(lo, hi)| fits(lo) && fits(hi)) && fits(q.lo) && fits(q.hi);
             let position = if narrow { DType::I32 } else { DType::I64 };
+            let sides = [
+                (Bin::Ge, q.lo, reach.is_none_or(|(lo, _)| lo < q.lo)),
+                (Bin::Lt, q.hi, reach.is_none_or(|(_, hi)| hi >= q.hi)),
+            ];
             let i = self.node(position, kernel::Node::Index(q.at));
-            for (f, bound) in [(Bin::Ge, q.lo), (Bin::Lt, q.hi)] {
+            for (f, bound, _) in sides.into_iter().filter(|side| side.2) {
                 let b = self.node(position, kernel::Node::Const(Scalar::from_i64(position, bound)));
                 let p = self.node(DType::Bool, kernel::Node::Bin(f, i, b));
                 out = self.node(d, kernel::Node::Select { p, t: out, f: fill });
