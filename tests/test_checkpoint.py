@@ -165,3 +165,24 @@ def test_the_same_names_may_not_be_saved_and_offloaded(jax):
     with pytest.raises(ValueError, match="should be exclusive"):
         jax.checkpoint_policies.save_and_offload_only_these_names(names_which_can_be_saved=["a"], names_which_can_be_offloaded=["a"],
                                                                   offload_src="device", offload_dst="pinned_host")
+
+
+def test_what_is_kept_is_printed_with_its_origin(jax, jnp, name, capsys):
+    saved = importlib.import_module(jax.__name__ + ".ad_checkpoint").print_saved_residuals
+    constant = np.arange(3, dtype="float32")
+
+    def f(p, x):
+        y = name(jnp.sin(p["w"] @ x) * constant, "mine")
+        return jnp.sum(jax.jit(jnp.tanh)(y) * y)
+
+    def lines(f):
+        saved(f, {"w": jnp.ones((3, 3)), "b": 1.0}, jnp.ones(3))
+        return capsys.readouterr().out.splitlines()
+
+    at = f"{__file__}:{f.__code__.co_firstlineno + 1}:"
+    operands = ["f32[3] from a constant", "f32[3,3] from the argument p['w']", "f32[3] from the argument x"]
+    plain = lines(f)
+    assert plain[:3] == operands and plain[3].startswith(f"f32[3] output of cos from {at}") and any("jitted function 'tanh'" in p for p in plain)
+    assert lines(jax.checkpoint(f)) == operands
+    *rest, named = lines(jax.checkpoint(f, policy=jax.checkpoint_policies.save_only_these_names("mine")))
+    assert rest == operands and named.startswith(f"f32[3] named 'mine' from {at}")

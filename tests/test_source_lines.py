@@ -41,6 +41,17 @@ def test_the_lines_of_derivatives_are_those_of_the_function(jax, jnp):
         assert derived and all(re.search(AT, line) for line in derived), text
 
 
+def test_a_rule_stands_at_the_line_of_what_it_derives(jax, jnp):
+    def f(x):
+        return jnp.sum(jax.nn.softplus(jax.nn.relu(x)))
+
+    for g in (f, jax.jit(f)):
+        text = jax.make_jaxpr(jax.grad(g))(np.ones(3, "float32")).pretty_print(source_info=True)
+        places = [c for c in comments(text) if c.strip()]
+        inside = [c for c in places if re.match(f"{HERE}:{f.__code__.co_firstlineno + 1}:", c)]
+        assert len(inside) >= 5 and len(places) - len(inside) <= 2, text
+
+
 def test_the_lines_of_bodies(jax, jnp, lax):
     def looped(x):
         return lax.scan(lambda c, _: (lax.cond(c > 0, lambda c: inner(jnp, c), lambda c: -c, c), c), x, None, length=3)

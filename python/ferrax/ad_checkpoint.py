@@ -3,10 +3,11 @@
 from . import _core
 from ._api import checkpoint, remat
 from ._autodiff import linearize
+from ._flat import argument_names
 from ._policies import checkpoint_policies
 from .extend.core import Primitive
 from .interpreters import ad, batching
-from .tree_util import tree_map
+from .tree_util import tree_flatten, tree_map
 
 __all__ = ["checkpoint", "checkpoint_name", "checkpoint_policies", "print_saved_residuals", "remat"]
 
@@ -25,8 +26,37 @@ def checkpoint_name(x, name):
 
 
 def print_saved_residuals(f, *args, **kwargs):
-    """Prints type and shape of every value that reverse mode would keep for `f(*args, **kwargs)`."""
-    _, f_jvp = linearize(lambda *args: f(*args, **kwargs), *args)
-    linear, = f_jvp.args
-    for x in linear.residuals:
-        print(_core.get_aval(x).str_short(True))
+    """Prints every value that reverse mode would keep for `f(*args, **kwargs)`: its type, and the argument or the line it comes from."""
+    for aval, origin in _saved_residuals(f, args, kwargs):
+        print(f"{aval.str_short(True)} {origin}")
+
+
+def _saved_residuals(f, args, kwargs):
+    """(type, where it comes from) for each residual: literals, constants, arguments, and then results in the order of their equations."""
+    leaves, in_tree = tree_flatten((args, kwargs))
+
+    def residuals(*leaves):
+        def outputs(*leaves):
+            args, kwargs = in_tree.unflatten(leaves)
+            return f(*args, **kwargs)
+        linear, = linearize(outputs, *leaves)[1].args
+        return list(linear.residuals)
+
+    program, _ = _core.make_program(residuals, [_core.get_aval(x) for x in leaves], user_fun=f)
+    names = argument_names(f, args, kwargs)
+    origins = {v: (1, 0, "from a constant") for v in program.jaxpr.constvars}
+    origins |= {v: (2, i, f"from the argument {name}") for i, (v, name) in enumerate(zip(program.jaxpr.invars, names))}
+    for i, eqn in enumerate(program.jaxpr.eqns):
+        origin = f"{_result(eqn)} from {eqn.source_info or ''}"
+        origins |= {v: (3, i, origin) for v in eqn.outvars}
+    found = [(*origins.get(v, (0, 0, "from a literal")), v.aval) for v in dict.fromkeys(program.jaxpr.outvars)]
+    return [(aval, origin) for _, _, origin, aval in sorted(found, key=lambda r: r[:2])]
+
+
+def _result(eqn):
+    """What an equation's results are called."""
+    if eqn.primitive.name == "name":
+        return f"named '{eqn.params['name']}'"
+    if eqn.primitive.name == "jit":
+        return f"output of jitted function '{eqn.params['name']}'"
+    return f"output of {eqn.primitive.name}"

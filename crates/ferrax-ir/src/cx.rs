@@ -242,9 +242,8 @@ pub fn at_root() -> bool {
         Some(c) => ROOTED.with(|r| r.get().is_some_and(|r| Rc::ptr_eq(r, c))),
     })
 }
-/// Runs `f` with `cx` current, and restores on return and on unwinding alike. User code has lines of its own.
+/// Runs `f` with `cx` current, and restores on return and on unwinding alike.
 pub fn enter<T>(cx: Rc<dyn Cx>, f: impl FnOnce() -> T) -> T {
-    let _line = Line::unset();
     struct Restore(Option<Rc<dyn Cx>>);
     impl Drop for Restore {
         fn drop(&mut self) {
@@ -327,7 +326,8 @@ impl Line {
     pub fn kept() -> Line {
         Line(LINE.with(Cell::get))
     }
-    fn unset() -> Line {
+    /// For a function that is traced on its own account: it has lines of its own, where a rule stands at the line of what it derives.
+    pub fn unset() -> Line {
         Line(LINE.with(|l| l.replace(0)))
     }
     /// To that of an equation; an unknown line changes nothing.

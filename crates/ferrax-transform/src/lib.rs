@@ -11,7 +11,7 @@ pub mod programs;
 pub mod trace;
 
 use backward::backward;
-use ferrax_ir::cx::{Cx, Dim, Tan, current};
+use ferrax_ir::cx::{Cx, Dim, Line, Tan, current};
 use ferrax_ir::effects::Name;
 use ferrax_ir::mask::{cat, merge, pick, spread};
 use ferrax_ir::{Aval, Error, Kind, Program, Res, Value, Values};
@@ -24,6 +24,7 @@ pub type F<'a> = &'a dyn Fn(&[Value]) -> Res<Values>;
 /// Traces `f` to a program; also returns the values it closed over, the program's leading `n_consts` inputs. Equations whose
 /// outputs nobody reads stay, as the user wrote them; lowering drops them.
 pub fn make_program(f: F, ins: &[Aval]) -> Res<(Program, Vec<Value>)> {
+    let _lines = Line::unset();
     let s = Trace::stage_all();
     let x: Vec<Value> = ins.iter().map(|a| s.new_in(a.clone())).collect();
     let outs = s.run(|| f(&x))?;

@@ -9,7 +9,7 @@
 //! INVARIANT: what the rest reads of the known part is operands and kept values; all else it computes again. Calls are seen through;
 //! of loops and branches the kept values inside are stacked, or zeros where the other branch ran.
 use crate::aval::Aval;
-use crate::cx::{Cx, read};
+use crate::cx::{Cx, Line, read};
 use crate::error::{Res, value_err};
 use crate::mask::{cat, count, fixpoint, not, or, pick};
 use crate::op::Op;
@@ -142,7 +142,9 @@ pub fn cut(cx: &dyn Cx, p: &Arc<Program>, unk: &[bool], force: &[bool], policy: 
         let mut env: Vec<Option<Value>> = p.held().iter().cloned().map(Some).collect();
         env.extend(unk.iter().map(|u| if *u { None } else { a.next() }));
         let (mut kept, mut steps) = (vec![], steps.borrow_mut());
-        for e in p.eqns() {
+        let place = Line::kept();
+        for (e, line) in p.eqns().iter().zip(p.lines()) {
+            place.set(*line);
             let args: Vec<Option<Value>> = e.args.iter().map(|a| known_atom(&env, a)).collect();
             let (step, outs) = known_step(cx, p, &e.op, &e.args, &args, e.n_out as usize, policy, &mut kept)?;
             steps.push(step);
@@ -160,13 +162,15 @@ pub fn cut(cx: &dyn Cx, p: &Arc<Program>, unk: &[bool], force: &[bool], policy: 
     let (rest, held) = cx.recur().stage(&cat(&[&kept_avals, p.in_avals()]), &|cx, a| {
         let (kept, ins) = a.split_at(n_kept);
         let mut env: Vec<Value> = cat(&[p.held(), ins]);
-        for (e, step) in p.eqns().iter().zip(&steps) {
+        let place = Line::kept();
+        for ((e, line), step) in p.eqns().iter().zip(p.lines()).zip(&steps) {
+            place.set(*line);
             let args: Vec<Value> = e.args.iter().map(|a| read(&env, a)).collect();
             match step {
                 Step::Again => env.extend(cx.bind(&e.op, &args)?),
                 Step::Kept(at) => env.extend_from_slice(&kept[at.clone()]),
                 Step::Inline(rest, at) => env.extend(cx.inline(rest, &cat(&[&kept[at.clone()], &args]))?),
-                Step::Op(op, at, place) => env.extend(cx.bind_body(op, &place(&args, &kept[at.clone()]))?),
+                Step::Op(op, at, place_of) => env.extend(cx.bind_body(op, &place_of(&args, &kept[at.clone()]))?),
             }
         }
         Ok(p.outs().iter().map(|a| read(&env, a)).collect())
