@@ -664,6 +664,10 @@ def cumulative(F):
                     x[0, 2, 1] = np.nan
                     x[1, 3, 2] = np.inf
                 F.apply(n, [x], flip(np.asarray(f(flip(x, 1), 1)), 1).astype(d), f"axis=1 reverse={reverse}")
+            if n in ("cumsum", "cumprod"):
+                for d in (np.complex64, np.complex128):
+                    x = (rng.integers(1, 4, (2, 5)) + 1j * rng.integers(5, 8, (2, 5))).astype(d)  # no zeros: their signs are the order's
+                    F.apply(n, [x], flip(f(flip(x, 1), 1), 1), f"axis=1 reverse={reverse}")
             F.apply(n, [np.zeros((0, 2), np.float32)], np.zeros((0, 2), np.float32), f"axis=0 reverse={reverse}")
             F.apply(n, [np.array([3], np.float32)], np.array([3], np.float32), f"axis=0 reverse={reverse}")
         x = rng.normal(size=(3, 6)) * 5

@@ -4,7 +4,7 @@
 //! 2 s elements that end at i. Products with zeros need no division that way.
 use super::linear_jvp;
 use super::pad::Pad;
-use super::pointwise::Pw;
+use super::pointwise::{Pointwise, Pw};
 use super::slice::Slice;
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, lit, values1};
@@ -164,7 +164,34 @@ impl Rules for Cumulative {
                 let (p, q) = (one(b, p), one(b, q));
                 b.pair(p, q)
             }
-            Some(_) => return type_err(format!("{} does not accept complex numbers", self.kind.name())),
+            Some(_) => match self.kind {
+                CumKind::Prod => self.doubled(b, x[0], out, Pw::Mul)?,
+                CumKind::Max => self.doubled(b, x[0], out, Pw::Max)?,
+                CumKind::Min => self.doubled(b, x[0], out, Pw::Min)?,
+                _ => return type_err(format!("{} does not accept complex numbers", self.kind.name())),
+            },
         }])
+    }
+}
+impl Cumulative {
+    /// For pairs, whose parts do not run apart: each element combined with the one 1, 2, 4 .. before it.
+    fn doubled(&self, b: &mut Graph, x: Node, out: &[Aval], f: Pw) -> Res<Node> {
+        let (axis, n) = (self.axis, out[0].shape[self.axis]);
+        let part = |b: &mut Graph, x: Node, from: usize, len: usize| {
+            let (mut start, mut shape) = (vec![0; out[0].rank()], out[0].shape.clone());
+            (start[axis], shape[axis]) = (from, len);
+            b.slice(x, &start, &vec![1; out[0].rank()], shape)
+        };
+        let mut x = if self.reverse { b.reverse(x, &[axis]) } else { x };
+        let mut step = 1;
+        while step < n {
+            let (first, before, rest) = (part(b, x, 0, step), part(b, x, 0, n - step), part(b, x, step, n - step));
+            let mut shape = out[0].shape.clone();
+            shape[axis] = n - step;
+            let y = Pointwise { f, y: 0 }.lower(b, &[before, rest], &[out[0].with_shape(shape)])?[0];
+            x = b.concatenate(&[first, y], axis);
+            step *= 2;
+        }
+        Ok(if self.reverse { b.reverse(x, &[axis]) } else { x })
     }
 }

@@ -135,6 +135,7 @@ pub(super) const LINES: &[&str] = &[
     "cumprod[axis=0 reverse=False] f64[5]",
     "cumprod[axis=1 reverse=True] f64[2,3]",
     "cumprod[axis=0 reverse=False] i64[3]",
+    "cumprod[axis=0 reverse=True] c128[3]",
     "cummax[axis=0 reverse=False] f64[5]",
     "cummax[axis=1 reverse=True] f32[2,4]",
     "cummax[axis=0 reverse=False] i32[5,2]",
