@@ -1,126 +1,194 @@
 //! `cargo xtask mutate`: break the rules of the primitives one by one; a law must fail for each.
 //!
-//! A mutant is one edit of one line inside a rule's body in `crates/ferrax-ir/src/ops/`. The work happens on a copy
-//! of the sources under `target/mutate`, never on the work tree. A mutant that the laws do not notice is printed as
-//! `ALIVE`; one that does not compile counts for nothing.
+//! A mutant is one edit of one line in a rule's body in `crates/ferrax-ir/src/ops/`. All mutants are built at once, in a copy of the
+//! sources under `target/mutate`, and `FERRAX_MUTANT` chooses the one that a run of the testkit's tests has: see `mutate/weave.rs`.
+//! A mutant that no test notices is `ALIVE`, unless `equivalent_mutants.txt` of the testkit says why nobody could notice it.
+//! An excuse that excuses nothing, or a mutant that is caught, is an error too.
 //!
 //! ```text
 //! cargo xtask mutate --only reduce.rs --list
-//! cargo xtask mutate --shard 3/40          # every fortieth mutant
 //! ```
 
+mod weave;
+
+use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
-use crate::shell::{Cmd, Res, fail, quiet, root};
+use crate::shell::{Cmd, Res, fail, root};
+use weave::Mutant;
 
-const RULES: &[&str] = &["infer", "jvp", "transpose", "batch", "lower", "split", "dce"];
-
-/// Signs, axes, comparisons, ends: `(from, to)`, tried wherever `from` stands in a rule's body.
-const EDITS: &[(&str, &str)] = &[
-    (" + 1", " - 1"),
-    (" - 1", " + 1"),
-    (" + ", " - "),
-    (" - ", " + "),
-    ("cx.neg(", "cx.same("),
-    ("cx.mul(", "cx.add("),
-    ("cx.add(", "cx.sub("),
-    ("cx.sub(", "cx.add("),
-    ("Some(0)", "Some(1)"),
-    ("!self.", "self."),
-    (".rev()", ""),
-    (" == ", " != "),
-    (" < ", " <= "),
-    (" >= ", " > "),
-    ("[0]", "[1]"),
-    ("[1]", "[0]"),
-    ("true", "false"),
-    ("false", "true"),
-];
-
-struct Mutant {
-    file: String,
-    line: usize,
-    rule: &'static str,
-    before: String,
-    after: String,
-}
+const EXCUSES: &str = "crates/ferrax-testkit/equivalent_mutants.txt";
+/// A test takes a few seconds; a broken rule may loop for ever.
+const LIMIT: Duration = Duration::from_secs(60);
+/// KiB of addresses for a test; a broken rule may ask for any amount.
+const MEMORY: usize = 6 << 20;
 
 pub fn run(args: &[String]) -> Res {
-    let value = |flag: &str| args.iter().position(|a| a == flag).and_then(|at| args.get(at + 1)).map(String::as_str);
-    let only = value("--only").unwrap_or("");
-    let (shard, shards) = match value("--shard") {
-        None => (0, 1),
-        Some(text) => match text.split_once('/').map(|(i, n)| (i.parse::<usize>(), n.parse::<usize>())) {
-            Some((Ok(i), Ok(n))) if i < n => (i, n),
-            _ => return fail("--shard wants I/N, with I from 0 to N-1"),
-        },
-    };
-    let mut mutants = Vec::new();
+    let only = args.iter().position(|a| a == "--only").and_then(|at| args.get(at + 1)).map_or("", String::as_str);
+    let mut all = Vec::new();
     for path in rust_files("crates/ferrax-ir/src/ops")? {
         let text = fs::read_to_string(root().join(&path)).map_err(|e| e.to_string())?;
-        mutants.extend(find(&path, &text));
+        all.extend(weave::find(&path, &text));
     }
-    mutants.retain(|m| m.file.contains(only) || m.rule == only);
-    let mine: Vec<Mutant> =
-        mutants.into_iter().enumerate().filter(|(n, _)| n % shards == shard).map(|(_, m)| m).collect();
+    let excuses = excuses(&all)?;
+    let mine: Vec<usize> = (0..all.len()).filter(|n| all[*n].file.contains(only) || all[*n].rule == only).collect();
     if args.iter().any(|a| a == "--list") {
-        for m in &mine {
+        for m in mine.iter().map(|n| &all[*n]) {
             println!("{}:{} {}\n  - {}\n  + {}", m.file, m.line, m.rule, m.before.trim(), m.after.trim());
         }
         println!("{} mutants", mine.len());
         return Ok(());
     }
     let copy = copy_sources()?;
-    if !laws_hold(&copy) {
-        return fail("the laws fail before any rule is broken");
+    let built = weave::weave(&copy, &all, mine.iter().copied().collect())?;
+    println!("{} of {} mutants compile", built.len(), mine.len());
+    let laws = test_programs(&copy)?;
+    if let Some(law) = failing(&laws, None)? {
+        return fail(format!("{law} fails before any rule is broken"));
     }
-    let (mut caught, mut refused, mut alive) = (0, 0, 0);
-    for m in &mine {
-        let path = copy.join(&m.file);
-        let text = fs::read_to_string(&path).map_err(|e| e.to_string())?;
-        let broken: Vec<&str> =
-            text.lines().enumerate().map(|(n, l)| if n + 1 == m.line { m.after.as_str() } else { l }).collect();
-        fs::write(&path, broken.join("\n") + "\n").map_err(|e| e.to_string())?;
-        let place = format!("{}:{} {}: {}", m.file, m.line, m.rule, m.after.trim());
-        if !quiet(cargo(&copy, &["check", "--profile", "ci", "--package", "ferrax-ir"])) {
-            refused += 1;
-        } else if laws_hold(&copy) {
-            alive += 1;
-            println!("ALIVE   {place}");
-        } else {
-            caught += 1;
-            println!("caught  {place}");
+    let caught = judge(&laws, &all, &built)?;
+    let (mut alive, mut excused, mut wrong) = (0, 0, 0);
+    for n in &built {
+        let place = all[*n].place();
+        match (caught.contains(n), excuses.contains(n)) {
+            (true, false) => (),
+            (false, true) => excused += 1,
+            (false, false) => {
+                alive += 1;
+                println!("ALIVE   {place}");
+            }
+            (true, true) => {
+                wrong += 1;
+                println!("CAUGHT, and so not equivalent: {place}");
+            }
         }
-        fs::write(&path, text).map_err(|e| e.to_string())?;
     }
-    println!("{caught} caught, {alive} alive, {refused} did not compile");
-    if alive == 0 { Ok(()) } else { fail("a broken rule passed the laws") }
+    let refused = mine.len() - built.len();
+    println!("{} caught, {alive} alive, {excused} equivalent, {refused} did not compile", caught.len());
+    match (alive, wrong) {
+        (0, 0) => Ok(()),
+        (0, _) => fail(format!("{EXCUSES} excuses what the laws catch")),
+        _ => fail("a broken rule passed the laws"),
+    }
 }
 
-fn cargo(copy: &Path, args: &[&str]) -> Cmd {
-    let manifest = copy.join("Cargo.toml");
-    Cmd::new("cargo")
-        .args(args)
-        .args(&["--manifest-path", manifest.to_str().expect("UTF-8 path"), "--target-dir"])
-        .args(&[root().join("target/mutate-build").to_str().expect("UTF-8 path")])
+/// The mutants that a line `file | rule | edited line | reason` of the list excuses.
+fn excuses(all: &[Mutant]) -> Res<BTreeSet<usize>> {
+    let text = fs::read_to_string(root().join(EXCUSES)).map_err(|e| format!("{EXCUSES}: {e}"))?;
+    let mut out = BTreeSet::new();
+    for line in text.lines().filter(|l| !l.is_empty() && !l.starts_with('#')) {
+        let parts: Vec<&str> = line.split(" | ").map(str::trim).collect();
+        let [file, rule, after, reason] = parts[..] else {
+            return fail(format!("{EXCUSES}: not `file | rule | edited line | reason`: {line}"));
+        };
+        let fits = |m: &Mutant| m.file.ends_with(&format!("/ops/{file}")) && m.rule == rule && m.after.trim() == after;
+        let found: Vec<usize> = (0..all.len()).filter(|n| fits(&all[*n])).collect();
+        if found.is_empty() || reason.is_empty() {
+            return fail(format!("{EXCUSES}: no such mutant, or no reason: {line}"));
+        }
+        out.extend(found);
+    }
+    Ok(out)
 }
 
-/// The laws are the tests of the testkit, which runs every primitive on the real evaluator.
-fn laws_hold(copy: &Path) -> bool {
-    quiet(cargo(copy, &["test", "--profile", "ci", "--quiet", "--package", "ferrax-testkit"]))
+/// The mutants for which a test fails.
+fn judge(laws: &[PathBuf], all: &[Mutant], built: &[usize]) -> Res<BTreeSet<usize>> {
+    let workers = std::thread::available_parallelism().map_or(1, |n| n.get());
+    let (next, caught) = (AtomicUsize::new(0), Mutex::new(BTreeSet::new()));
+    let work = || -> Res {
+        while let Some(n) = built.get(next.fetch_add(1, Ordering::Relaxed)) {
+            match failing(laws, Some(*n))? {
+                Some(_) => drop(caught.lock().expect("no worker panics").insert(*n)),
+                None => println!("passes  {}", all[*n].place()),
+            }
+        }
+        Ok(())
+    };
+    std::thread::scope(|s| {
+        let all: Vec<_> = (0..workers).map(|_| s.spawn(work)).collect();
+        all.into_iter().try_for_each(|w| w.join().expect("no worker panics"))
+    })?;
+    Ok(caught.into_inner().expect("no worker panics"))
 }
 
-fn copy_sources() -> Res<std::path::PathBuf> {
+/// The first test program that fails, or runs past the limits.
+fn failing(laws: &[PathBuf], mutant: Option<usize>) -> Res<Option<String>> {
+    for law in laws {
+        let name = law.file_name().expect("a file").to_string_lossy().into_owned();
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("ulimit -v {MEMORY}; exec nice \"$0\" --quiet --test-threads 2")]).arg(law);
+        command.env("FERRAX_MUTANT", mutant.map_or(String::new(), |n| n.to_string())).env("RUST_BACKTRACE", "0");
+        // where cargo would run it
+        command.current_dir(root().join("target/mutate/crates/ferrax-testkit"));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let child = command.spawn().map_err(|e| format!("{name}: {e}"))?;
+        if !passes(child).map_err(|e| format!("{name}: {e}"))? {
+            return Ok(Some(name));
+        }
+    }
+    Ok(None)
+}
+
+fn passes(mut child: Child) -> std::io::Result<bool> {
+    let start = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status.success());
+        }
+        if start.elapsed() > LIMIT {
+            child.kill()?;
+            child.wait()?;
+            return Ok(false);
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn cargo(copy: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new("cargo");
+    command.args(args).arg("--manifest-path").arg(copy.join("Cargo.toml"));
+    command.arg("--target-dir").arg(root().join("target/mutate-build")).args(["--profile", "ci"]);
+    command
+}
+
+/// The laws are the tests of the testkit, which runs every primitive on the real evaluator; the quick ones first.
+fn test_programs(copy: &Path) -> Res<Vec<PathBuf>> {
+    let out = cargo(copy, &["test", "--no-run", "--tests", "--package", "ferrax-testkit"]).output();
+    let out = out.map_err(|e| format!("cargo test: {e}"))?;
+    let text = String::from_utf8_lossy(&out.stderr).into_owned();
+    if !out.status.success() {
+        return fail(text);
+    }
+    // Executable tests/laws.rs (target/ci/deps/laws-24cc43a81565772e)
+    let path = |l: &str| {
+        Some(root().join(l.trim().strip_prefix("Executable tests/")?.split_once('(')?.1.trim_end_matches(')')))
+    };
+    let mut found: Vec<PathBuf> = text.lines().filter_map(path).collect();
+    let rank = |p: &PathBuf| {
+        ["primitives-", "rows-", "laws-"].iter().position(|n| p.to_string_lossy().contains(n)).unwrap_or(3)
+    };
+    found.sort_by_key(rank);
+    match found.is_empty() {
+        true => fail(format!("no test programs in\n{text}")),
+        false => Ok(found),
+    }
+}
+
+fn copy_sources() -> Res<PathBuf> {
     let copy = root().join("target/mutate");
-    let _ = fs::remove_dir_all(&copy);
     let list = Cmd::new("git").args(&["ls-files", "--cached", "--others", "--exclude-standard"]).read()?;
     for path in list.lines() {
         let (from, to) = (root().join(path), copy.join(path));
-        if from.is_file() {
-            fs::create_dir_all(to.parent().expect("a file has a folder"))
-                .and_then(|()| fs::copy(from, to))
-                .map_err(|e| e.to_string())?;
+        let new = fs::read(&from).unwrap_or_default();
+        // an unchanged file keeps its time, and what was built of it
+        if from.is_file() && fs::read(&to).ok().as_ref() != Some(&new) {
+            let folder = to.parent().expect("a file has a folder");
+            fs::create_dir_all(folder).and_then(|()| fs::write(&to, new)).map_err(|e| e.to_string())?;
         }
     }
     Ok(copy)
@@ -138,49 +206,4 @@ fn rust_files(folder: &str) -> Res<Vec<String>> {
     }
     out.sort();
     Ok(out)
-}
-
-/// Every edit of every line that lies in the body of a rule.
-fn find(file: &str, text: &str) -> Vec<Mutant> {
-    let mut out = Vec::new();
-    let mut rule: Option<(&'static str, usize)> = None;
-    for (n, line) in text.lines().enumerate() {
-        if line.contains("#[cfg(test)]") {
-            break;
-        }
-        let indent = line.len() - line.trim_start().len();
-        if let Some(name) = RULES.iter().find(|r| line.trim_start().starts_with(&format!("fn {r}("))) {
-            rule = Some((name, indent));
-            continue;
-        }
-        let Some((name, outer)) = rule else { continue };
-        if !line.trim().is_empty() && indent <= outer && line.trim_start().starts_with('}') {
-            rule = None;
-            continue;
-        }
-        let code = line.split("//").next().unwrap_or("");
-        if code.contains("assert") || code.contains("Error") || code.contains("format!") {
-            continue;
-        }
-        for (from, to) in EDITS {
-            for (at, _) in code.match_indices(from) {
-                let after = format!("{}{}{}", &line[..at], to, &line[at + from.len()..]);
-                out.push(Mutant { file: file.into(), line: n + 1, rule: name, before: line.into(), after });
-            }
-        }
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_lines_of_rules_are_edited() {
-        let text = "fn name() {\n    a + b\n}\nimpl Rules for X {\n    fn jvp(&self) {\n        a + b // c + d\n    }\n    fn other() {\n        a + b\n    }\n}\n";
-        let found = find("x.rs", text);
-        assert_eq!(found.len(), 1);
-        assert_eq!((found[0].line, found[0].rule, found[0].after.trim()), (6, "jvp", "a - b // c + d"));
-    }
 }

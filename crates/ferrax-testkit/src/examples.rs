@@ -105,9 +105,13 @@ impl Example {
             }
         }
     }
-    /// The one-lane function and its number of lanes.
+    /// The size of the named axis, where the primitive needs one.
     pub fn lanes(&self) -> Option<usize> {
         self.lanes
+    }
+    /// The primitive on one lane of the named axis, for a caller that makes the axis.
+    pub fn one_lane(&self) -> Example {
+        Example { lanes: None, ..self.clone() }
     }
     /// Values for the operands: spread over their ranges, distinct, and different for each seed.
     pub fn values(&self, avals: &[Aval], seed: usize) -> Vec<Value> {

@@ -8,6 +8,7 @@
 //! derivative   jvp = finite differences; jvp of jvp too; narrow floats = double precision
 //! adjoint      <J dx, ct> = <dx, J' ct>
 //! lanes        batch = a loop over lanes, for all sets of operands, on all axes; as many equations for 2 lanes as for 5
+//! nested       a named axis around another batch = the other batch around it = a loop, whether or not operands have its lanes
 //! ```
 //!
 //! A law panics with what it compared. INVARIANT: no law names a primitive.
@@ -29,6 +30,7 @@ pub const LAWS: &[(&str, Law)] = &[
     ("derivative", derivative),
     ("adjoint", adjoint),
     ("lanes", lanes),
+    ("nested", nested),
 ];
 
 fn ok<T>(e: &Example, what: &str, r: Res<T>) -> T {
@@ -435,5 +437,58 @@ fn one_batch(e: &Example, avals: &[Aval], axes: &[Option<usize>], out_axes: &[us
         let want = stack(&parts, out_axes[i]);
         let d = got.dtype();
         same(e, &what, got, &want, if d.is_inexact() { 2.0 * tolerance(d) } else { 0.0 });
+    }
+}
+
+/// The named axis and another batch, in both orders; the operands have lanes of both, or of either.
+fn nested(e: &Example) {
+    let Some(n) = e.lanes() else { return };
+    let one = e.one_lane();
+    let avals = one.avals();
+    let outs = ok(e, "infer", e.op.rules().infer(&avals));
+    for mask in choices(avals.len()) {
+        let deepest = avals.iter().map(Aval::rank).max().unwrap_or(0);
+        for (axis, named) in (0..=deepest).flat_map(|axis| [(axis, true), (axis, false)]) {
+            let what = format!("2 other lanes at {axis} of {mask:?}, named lanes: {named}");
+            let front = named as usize;
+            let axes = |by: usize| -> Vec<Option<usize>> {
+                avals.iter().zip(&mask).map(|(a, m)| m.then_some(axis.min(a.rank()) + by)).collect()
+            };
+            let to: Vec<usize> = outs.iter().map(|a| (axis + 1) % (a.rank() + 1)).collect();
+            let deep: Vec<usize> = to.iter().map(|d| d + 1).collect();
+            let other = |a: &Aval, d: &Option<usize>| d.map_or(a.clone(), |d| a.batched(2, d));
+            let ins: Vec<Aval> = avals.iter().zip(&axes(0)).map(|(a, d)| other(a, d)).collect();
+            let ins: Vec<Aval> = ins.iter().map(|a| if named { a.batched(n, 0) } else { a.clone() }).collect();
+            let x = e.values(&ins, 6);
+            // an operand more, so that the named axis has a size
+            let over = |f: F, x: &[Value], out: &[usize]| {
+                let x = [x, &[iota(Dtype::I32, &[n], 0)]].concat();
+                let mut at = vec![named.then_some(0); x.len() - 1];
+                at.push(Some(0));
+                vmap_named(Some("i"), &|x| f(&x[..x.len() - 1]), &x, &at, out)
+            };
+            let at_front = vec![0; outs.len()];
+            let inside = || over(&|x| vmap(&|x| one.call(x), x, &axes(0), &to), &x, &at_front);
+            let outside = || vmap(&|x| over(&|x| one.call(x), x, &at_front), &x, &axes(front), &deep);
+            let lane = |k: usize| {
+                let x: Vec<Value> =
+                    x.iter().zip(axes(front)).map(|(v, d)| d.map_or(v.clone(), |d| part(v, d, k))).collect();
+                let all = |(v, a): (&Value, &Aval)| match named {
+                    true => v.clone(),
+                    false => broadcast(v, &a.shape.insert(0, n), &(1..=a.rank()).collect::<Vec<_>>()),
+                };
+                ok(e, "one lane", catch(|| e.call(&x.iter().zip(&avals).map(all).collect::<Vec<_>>())))
+            };
+            let each = [lane(0), lane(1)];
+            for (what, got) in [("inside", ok(e, &what, catch(inside))), ("outside", ok(e, &what, catch(outside)))]
+                .map(|(order, got)| (format!("{what}, {order} the named axis"), got))
+            {
+                for (i, got) in got.iter().enumerate() {
+                    let want = stack(&[each[0][i].clone(), each[1][i].clone()], deep[i]);
+                    let d = got.dtype();
+                    same(e, &what, got, &want, if d.is_inexact() { 2.0 * tolerance(d) } else { 0.0 });
+                }
+            }
+        }
     }
 }

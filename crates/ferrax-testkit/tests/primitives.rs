@@ -49,6 +49,10 @@ fn transposes_are_adjoint() {
 fn batches_are_loops_over_lanes() {
     holds("lanes");
 }
+#[test]
+fn named_axes_nest_with_batches() {
+    holds("nested");
+}
 
 fn names_within(op: &ferrax_ir::Op, out: &mut BTreeSet<&'static str>) {
     out.insert(op.name());
