@@ -16,6 +16,7 @@ use ferrax_ir::ops::pointwise::{Domain, Pw};
 use ferrax_ir::text::parse_application;
 use ferrax_ir::{Aval, Dtype, Op};
 
+pub mod refused;
 mod structured;
 mod table;
 

@@ -54,6 +54,16 @@ fn named_axes_nest_with_batches() {
     holds("nested");
 }
 
+#[test]
+fn what_does_not_fit_is_refused() {
+    let refused = |text: &&&str| {
+        let (op, avals) = ferrax_ir::text::parse_application(text).expect("an application");
+        matches!(catch_unwind(AssertUnwindSafe(|| op.rules().infer(&avals))), Ok(Err(_)))
+    };
+    let accepted: Vec<&&str> = examples::refused::LINES.iter().filter(|text| !refused(text)).collect();
+    assert!(accepted.is_empty(), "{} are not refused with an error:\n{accepted:#?}", accepted.len());
+}
+
 fn names_within(op: &ferrax_ir::Op, out: &mut BTreeSet<&'static str>) {
     out.insert(op.name());
     for p in op.bodies() {
