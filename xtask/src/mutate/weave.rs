@@ -95,7 +95,7 @@ fn edits(line: &str) -> BTreeSet<String> {
     }
     let all = EDITS.iter().flat_map(|(from, to)| code.match_indices(from).map(move |(at, _)| (at, from.len(), to)));
     // words of an error are no rule
-    let all = all.filter(|(at, ..)| line[..*at].matches('"').count() % 2 == 0);
+    let all = all.filter(|(at, ..)| line[..*at].matches('"').count().is_multiple_of(2));
     all.map(|(at, len, to)| format!("{}{}{}", &line[..at], to, &line[at + len..])).collect()
 }
 
