@@ -7,7 +7,7 @@
 #![allow(unsafe_code)]
 use crate::control::{self, Control};
 use crate::kernels::{Bases, Compiled};
-use crate::memory::{Block, into_block};
+use crate::memory::Block;
 use crate::tape::Tape;
 use crate::threads;
 use crate::tier::Tier;
@@ -324,7 +324,7 @@ impl CpuExecutable {
                 args.len()
             )));
         }
-        let mut made: SmallVec<[Option<Box<Block>>; 2]> = SmallVec::new();
+        let mut made: SmallVec<[Option<Block>; 2]> = SmallVec::new();
         made.extend(self.outputs.iter().map(|_| None));
         // Inputs stay alive to the end of the run; donated ones that nobody else holds become outputs.
         let mut held = args;
@@ -334,7 +334,7 @@ impl CpuExecutable {
                 None => return Err(Error::Invalid(format!("input {k} is still pending"))),
             };
             if let Home::Tape(t) = self.homes[*cell as usize] {
-                let tape = m.as_any().downcast_ref::<Tape>();
+                let tape = m.downcast_ref::<Tape>();
                 state.tapes[t as usize] =
                     tape.cloned().ok_or_else(|| Error::Invalid(format!("input {k} is no tape")))?;
                 continue;
@@ -354,7 +354,7 @@ impl CpuExecutable {
             if let Out::Fresh(cell, bytes) = out {
                 let block = match made[o].take() {
                     Some(b) => b,
-                    None => Box::new(Block::new(*bytes)?),
+                    None => Block::new(*bytes)?,
                 };
                 state.ptrs[*cell as usize] = block.ptr();
                 made[o] = Some(block);
@@ -372,7 +372,7 @@ impl CpuExecutable {
         for (o, kind) in self.outputs.iter().enumerate() {
             out.push(match kind {
                 Out::Fresh(..) => match made[o].take() {
-                    Some(b) => Buffer::from_box(b),
+                    Some(b) => Buffer::ready(b),
                     None => return Err(Error::Invalid("an output was lost".into())),
                 },
                 Out::Input(k) => held[*k as usize].buffer.clone(),
@@ -390,15 +390,10 @@ impl CpuExecutable {
     }
 }
 
-/// The block of a buffer that nobody else holds, which is left empty; none, and the buffer as it was, where it cannot be had.
-fn inherit(b: &mut Buffer) -> Option<Box<Block>> {
-    let empty = Buffer::ready(Block::new(0).ok()?);
-    match std::mem::replace(b, empty).into_memory().map(into_block) {
-        Ok(Ok(block)) => return Some(block),
-        Ok(Err(m)) => *b = Buffer::from_box(m),
-        Err(whole) => *b = whole,
-    }
-    None
+/// The block of a buffer that nobody else holds, which is left empty; none where it cannot be had.
+fn inherit(b: &mut Buffer) -> Option<Block> {
+    let block = b.memory_mut()?.downcast_mut::<Block>()?;
+    Some(std::mem::replace(block, Block::new(0).ok()?))
 }
 
 /// What a run takes into the pool.

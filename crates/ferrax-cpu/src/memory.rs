@@ -9,7 +9,6 @@ use ferrax_kernel::backend::HostMemory;
 use ferrax_kernel::buffer::Memory;
 use ferrax_kernel::{Error, Res};
 use std::alloc::{Layout, alloc, dealloc};
-use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::ptr::NonNull;
 use std::sync::{Mutex, OnceLock};
@@ -200,9 +199,6 @@ fn advise_huge(p: NonNull<u8>, len: usize) {
 fn advise_huge(_: NonNull<u8>, _: usize) {}
 
 impl Memory for Block {
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
     fn len(&self) -> usize {
         self.len
     }
@@ -211,22 +207,9 @@ impl Memory for Block {
     }
 }
 
-/// The block that a memory is, if it is one of ours.
-pub fn into_block(m: Box<dyn Memory>) -> Result<Box<Block>, Box<dyn Memory>> {
-    // A view answers `as_any` with what it looks at, so the address counts too.
-    if !m.as_any().is::<Block>() || !std::ptr::addr_eq(m.as_any(), &raw const *m) {
-        return Err(m);
-    }
-    // SAFETY: the box holds a Block, as was just checked, so it was made as Box<Block>.
-    Ok(unsafe { Box::from_raw(Box::into_raw(m).cast::<Block>()) })
-}
-
 /// Memory of someone else, read in place.
 pub struct Adopted(pub Box<dyn HostMemory>);
 impl Memory for Adopted {
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
     fn len(&self) -> usize {
         self.0.bytes().len()
     }

@@ -25,9 +25,6 @@ impl Tape {
 
 /// A tape between two plans: an eager loop left it for another.
 impl ferrax_kernel::buffer::Memory for Tape {
-    fn as_any(&self) -> &dyn std::any::Any {
-        self
-    }
     fn len(&self) -> usize {
         0
     }

@@ -70,7 +70,7 @@ fn a_view_of_another_buffer_is_not_taken_over() {
     let device = CpuBackend::new();
     let owner = device.upload(&f32s(&[1.0, 2.0])).unwrap();
     let view = Buffer::pending(8);
-    view.fill_from(owner.clone());
+    view.fill(owner.clone());
     let out = run_in(add(2), vec![(view, true), (owner.clone(), false)], None).unwrap();
     assert_eq!(device.download(&out[0]).unwrap(), f32s(&[2.0, 4.0]));
     assert_eq!(device.download(&owner).unwrap(), f32s(&[1.0, 2.0]));
@@ -106,7 +106,7 @@ fn wrong_arguments_are_errors() {
     assert!(run_in(add(2), vec![(b(8), false), (b(4), false)], None).is_err());
     assert!(run_in(add(2), vec![(b(8), false), (Buffer::pending(8), false)], None).is_err());
     let poisoned = Buffer::pending(8);
-    poisoned.fill(Err(Error::Cancelled));
+    poisoned.poison(Error::Cancelled);
     assert!(matches!(run_in(add(2), vec![(b(8), false), (poisoned, false)], None), Err(Error::Cancelled)));
 }
 #[test]

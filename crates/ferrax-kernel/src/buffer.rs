@@ -9,7 +9,6 @@ use std::time::Duration;
 
 /// Memory of one backend.
 pub trait Memory: Any + Send + Sync {
-    fn as_any(&self) -> &dyn Any;
     fn len(&self) -> usize;
     fn is_empty(&self) -> bool {
         self.len() == 0
@@ -18,63 +17,88 @@ pub trait Memory: Any + Send + Sync {
     fn host(&self) -> Option<&[u8]>;
 }
 
-#[derive(Clone)]
-pub struct Buffer(Arc<Inner>);
-
-struct Inner {
-    bytes: usize,
-    state: State,
+impl dyn Memory {
+    /// The memory as one backend knows it, if it is of that kind.
+    pub fn downcast_ref<M: Memory>(&self) -> Option<&M> {
+        (self as &dyn Any).downcast_ref()
+    }
+    pub fn downcast_mut<M: Memory>(&mut self) -> Option<&mut M> {
+        (self as &mut dyn Any).downcast_mut()
+    }
 }
+
+#[derive(Clone)]
+pub struct Buffer(State);
+
+#[derive(Clone)]
 enum State {
-    /// Born ready, as most are.
-    Ready(Box<dyn Memory>),
+    /// Born ready, as most are: count and memory are one allocation.
+    Ready(Arc<dyn Memory>),
     /// Born pending: filled once.
-    Later(OnceLock<Res<Box<dyn Memory>>>, Mutex<()>, Condvar),
+    Later(Arc<Later>),
+}
+struct Later {
+    bytes: usize,
+    memory: OnceLock<Res<Arc<dyn Memory>>>,
+    lock: Mutex<()>,
+    filled: Condvar,
 }
 
 impl Buffer {
     pub fn ready(m: impl Memory) -> Buffer {
-        Buffer::from_box(Box::new(m))
+        Buffer(State::Ready(Arc::new(m)))
     }
-    pub fn from_box(m: Box<dyn Memory>) -> Buffer {
-        Buffer(Arc::new(Inner { bytes: m.len(), state: State::Ready(m) }))
-    }
-    /// A buffer that someone will [`Buffer::fill`].
+    /// A buffer that someone will [`Buffer::fill`] or [`Buffer::poison`].
     pub fn pending(bytes: usize) -> Buffer {
-        Buffer(Arc::new(Inner { bytes, state: State::Later(OnceLock::new(), Mutex::default(), Condvar::new()) }))
+        let (memory, lock, filled) = (OnceLock::new(), Mutex::default(), Condvar::new());
+        Buffer(State::Later(Arc::new(Later { bytes, memory, lock, filled })))
     }
-    /// Makes a pending buffer ready, or poisons it. Only the first call counts.
-    pub fn fill(&self, m: Res<Box<dyn Memory>>) {
-        if let State::Later(state, lock, cv) = &self.0.state {
-            let _ = state.set(m);
-            drop(lock.lock().unwrap_or_else(|e| e.into_inner()));
-            cv.notify_all();
+    /// Makes a pending buffer ready: from now on it shares the memory of `with`, which is ready or poisoned.
+    pub fn fill(&self, with: Buffer) {
+        match with.0 {
+            State::Ready(m) => self.settle(Ok(m)),
+            State::Later(l) => match l.memory.get() {
+                Some(r) => self.settle(r.clone()),
+                None => self.settle(Err(Error::Invalid("a buffer was filled with one that is pending".into()))),
+            },
         }
     }
-    /// Makes a pending buffer ready with what another one holds: the memory itself where nobody else holds it, else a view of it.
-    pub fn fill_from(&self, b: Buffer) {
-        match b.into_memory() {
-            Ok(m) => self.fill(Ok(m)),
-            Err(b) => self.fill(match b.try_memory() {
-                Some(Err(e)) => Err(e),
-                _ => Ok(Box::new(Shared(b))),
-            }),
+    /// Whoever reads a pending buffer gets this error.
+    pub fn poison(&self, e: Error) {
+        self.settle(Err(e));
+    }
+    /// Only the first call counts.
+    fn settle(&self, r: Res<Arc<dyn Memory>>) {
+        if let State::Later(l) = &self.0 {
+            let _ = l.memory.set(r);
+            drop(l.lock.lock().unwrap_or_else(|e| e.into_inner()));
+            l.filled.notify_all();
         }
     }
     pub fn is_ready(&self) -> bool {
-        match &self.0.state {
+        match &self.0 {
             State::Ready(_) => true,
-            State::Later(state, ..) => state.get().is_some(),
+            State::Later(l) => l.memory.get().is_some(),
         }
     }
     pub fn bytes(&self) -> usize {
-        self.0.bytes
+        match &self.0 {
+            State::Ready(m) => m.len(),
+            State::Later(l) => l.bytes,
+        }
     }
     /// The memory if it is ready; an error if it is poisoned; `None` while pending.
     pub fn try_memory(&self) -> Option<Res<&dyn Memory>> {
-        match &self.0.state {
+        match &self.0 {
             State::Ready(m) => Some(Ok(&**m)),
-            State::Later(state, ..) => state.get().map(|r| r.as_ref().map(|m| &**m).map_err(Error::clone)),
+            State::Later(l) => l.memory.get().map(|r| r.as_ref().map(|m| &**m).map_err(Error::clone)),
+        }
+    }
+    /// The memory to be taken over, if it is ready and this is its only holder.
+    pub fn memory_mut(&mut self) -> Option<&mut dyn Memory> {
+        match &mut self.0 {
+            State::Ready(m) => Arc::get_mut(m),
+            State::Later(l) => Arc::get_mut(Arc::get_mut(l)?.memory.get_mut()?.as_mut().ok()?),
         }
     }
     /// Waits until ready. `tick` is called every 50 ms; its error ends the waiting.
@@ -83,14 +107,12 @@ impl Buffer {
             if let Some(m) = self.try_memory() {
                 return Ok(m?);
             }
-            let State::Later(_, lock, cv) = &self.0.state else {
-                unreachable!("a buffer that is not ready was born pending")
-            };
-            let guard = lock.lock().unwrap_or_else(|e| e.into_inner());
+            let State::Later(l) = &self.0 else { unreachable!("a buffer that is not ready was born pending") };
+            let guard = l.lock.lock().unwrap_or_else(|e| e.into_inner());
             if self.is_ready() {
                 continue;
             }
-            let _ = cv.wait_timeout(guard, Duration::from_millis(50));
+            let _ = l.filled.wait_timeout(guard, Duration::from_millis(50));
             tick()?;
         }
     }
@@ -98,44 +120,16 @@ impl Buffer {
     pub fn memory(&self) -> Res<&dyn Memory> {
         self.wait(|| Ok(()))
     }
-    /// The memory itself, if this is its only holder and it is ready; else the buffer back.
-    pub fn into_memory(self) -> Result<Box<dyn Memory>, Buffer> {
-        if !matches!(self.try_memory(), Some(Ok(_))) {
-            return Err(self);
-        }
-        match Arc::try_unwrap(self.0) {
-            Ok(inner) => match inner.state {
-                State::Ready(m) => Ok(m),
-                State::Later(state, ..) => match state.into_inner() {
-                    Some(Ok(m)) => Ok(m),
-                    _ => unreachable!("it was ready"),
-                },
-            },
-            Err(a) => Err(Buffer(a)),
-        }
-    }
     pub fn same(&self, o: &Buffer) -> bool {
-        Arc::ptr_eq(&self.0, &o.0)
-    }
-}
-/// Memory that another buffer owns.
-struct Shared(Buffer);
-impl Memory for Shared {
-    fn as_any(&self) -> &dyn Any {
-        match self.0.try_memory() {
-            Some(Ok(m)) => m.as_any(),
-            _ => self,
+        match (&self.0, &o.0) {
+            (State::Ready(a), State::Ready(b)) => std::ptr::addr_eq(Arc::as_ptr(a), Arc::as_ptr(b)),
+            (State::Later(a), State::Later(b)) => Arc::ptr_eq(a, b),
+            _ => false,
         }
-    }
-    fn len(&self) -> usize {
-        self.0.bytes()
-    }
-    fn host(&self) -> Option<&[u8]> {
-        self.0.try_memory()?.ok()?.host()
     }
 }
 impl std::fmt::Debug for Buffer {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-        write!(f, "Buffer({} bytes, {})", self.0.bytes, if self.is_ready() { "ready" } else { "pending" })
+        write!(f, "Buffer({} bytes, {})", self.bytes(), if self.is_ready() { "ready" } else { "pending" })
     }
 }

@@ -4,8 +4,15 @@ use smallvec::SmallVec;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
-#[derive(Clone, PartialEq, Eq, Hash, Default)]
+#[derive(PartialEq, Eq, Hash, Default)]
 pub struct Dims(SmallVec<[usize; 4]>);
+
+// PERF: every value carries one; `SmallVec::clone` goes element by element, this is one copy.
+impl Clone for Dims {
+    fn clone(&self) -> Dims {
+        Dims::new(self)
+    }
+}
 
 impl Dims {
     pub fn new(s: &[usize]) -> Dims {

@@ -83,6 +83,8 @@ const MAX_VARIANTS: usize = 1024;
 #[derive(Default)]
 struct Variants {
     map: HashMap<u64, Vec<Arc<Variant>>, BuildHasherDefault<Fx>>,
+    /// The one used last: nearly always the next one too, and found without hashing.
+    last: Option<Arc<Variant>>,
     len: usize,
     clock: u64,
 }
@@ -312,24 +314,28 @@ impl Jit {
 
     /// The trace for these types, made if there is none yet.
     pub fn variant(&self, py: Python, flat: &Flat, values: &[Value], flags: Flags) -> PyResult<Arc<Variant>> {
-        let mut h = Fx::default();
-        for v in values {
-            hash_type(v, &mut h);
-        }
-        flags.epoch().hash(&mut h);
-        let key = h.finish();
         let axes = if transforms::no_axes() { vec![] } else { transforms::axes() };
-        {
+        let key = {
             let variants = &mut *lock(&flat.structure.variants);
+            let fits = |v: &&Arc<Variant>| v.epoch == flags.epoch() && v.axes == axes && v.fits(values);
             variants.clock += 1;
             let clock = variants.clock;
-            if let Some(all) = variants.map.get(&key)
-                && let Some(v) = all.iter().find(|v| v.epoch == flags.epoch() && v.axes == axes && v.fits(values))
-            {
-                v.used.store(clock, std::sync::atomic::Ordering::Relaxed);
-                return Ok(v.clone());
+            let mut key = 0;
+            let mut found = variants.last.as_ref().filter(fits).cloned();
+            if found.is_none() {
+                let mut h = Fx::default();
+                values.iter().for_each(|v| hash_type(v, &mut h));
+                flags.epoch().hash(&mut h);
+                key = h.finish();
+                found = variants.map.get(&key).and_then(|all| all.iter().find(fits)).cloned();
+                variants.last.clone_from(&found);
             }
-        }
+            if let Some(v) = found {
+                v.used.store(clock, std::sync::atomic::Ordering::Relaxed);
+                return Ok(v);
+            }
+            key
+        };
         let ins: Vec<Aval> = values.iter().map(Value::aval).collect();
         if flags.explain_misses() {
             self.explain(py, flat, &ins)?;

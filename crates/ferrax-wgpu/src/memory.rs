@@ -5,7 +5,6 @@
 use crate::device::{Device, count};
 use ferrax_kernel::buffer::Memory;
 use ferrax_kernel::{Buffer, Error, Res};
-use std::any::Any;
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
@@ -111,9 +110,6 @@ pub struct GpuMemory {
 }
 
 impl Memory for GpuMemory {
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
     fn len(&self) -> usize {
         self.bytes
     }
@@ -124,7 +120,7 @@ impl Memory for GpuMemory {
 
 /// The slab behind a buffer of `device`.
 pub fn slab_of(device: &Arc<Device>, b: &Buffer) -> Res<Arc<Slab>> {
-    let m = b.memory()?.as_any().downcast_ref::<GpuMemory>();
+    let m = b.memory()?.downcast_ref::<GpuMemory>();
     let m = m.filter(|m| m.slab.device.ptr_eq(&Arc::downgrade(device)));
     let other = || Error::Invalid(format!("{}: the buffer is another device's", device.name()));
     m.map(|m| m.slab.clone()).ok_or_else(other)

@@ -13,7 +13,6 @@ use ferrax_kernel::buffer::Memory;
 use ferrax_kernel::kernel::{Access, Affine, Kernel, Node};
 use ferrax_kernel::plan::{Collective, HostCall, Loop, Place, Plan, SlotId, Step, Trip, Window};
 use ferrax_kernel::{Buffer, DType, Dims, Error, ReduceKind, Res, Scalar};
-use std::any::Any;
 use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -65,17 +64,14 @@ impl Compiled {
     fn input(&self, s: SlotId, arg: Arg) -> Res<Value> {
         let slot = &self.plan.slots[s as usize];
         if slot.tape > 0 {
-            let tape = arg.buffer.memory()?.as_any().downcast_ref::<GpuTape>();
+            let tape = arg.buffer.memory()?.downcast_ref::<GpuTape>();
             return tape.map(|t| t.0.clone()).ok_or_else(|| Error::Invalid(format!("input slot {s} is given no tape")));
         }
         if arg.buffer.bytes() != slot.bytes() {
             return Err(Error::Invalid(format!("input slot {s} is given {} bytes", arg.buffer.bytes())));
         }
         let slab = memory::slab_of(&self.device, &arg.buffer)?;
-        // A donated buffer that nobody else holds leaves its slab with one reference: the slot's.
-        if arg.donated {
-            drop(arg.buffer.into_memory());
-        }
+        // The argument is dropped here: a donated buffer that nobody else holds leaves its slab with one reference, the slot's.
         Ok(Value::Array(slab))
     }
 }
@@ -179,9 +175,6 @@ enum Value {
 struct GpuTape(Value);
 
 impl Memory for GpuTape {
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
     fn len(&self) -> usize {
         0
     }

@@ -41,6 +41,17 @@ impl Data {
     pub fn is_deleted(&self) -> bool {
         self.lock().is_empty()
     }
+    /// The buffer, where the array stands whole on the device of this id.
+    #[inline]
+    pub fn whole_on(&self, device: usize) -> Option<Buffer> {
+        if self.device != device {
+            return None;
+        }
+        match &self.lock()[..] {
+            [one] => Some(one.buffer.clone()),
+            _ => None,
+        }
+    }
     /// Lets go of the buffers and hands them out.
     pub fn delete(&self) -> Shards {
         std::mem::take(&mut *self.lock())
@@ -96,18 +107,6 @@ fn deleted(aval: &Aval) -> Error {
 pub fn shards(a: &Array) -> Res<Shards> {
     let s = data(a)?.shards();
     if s.is_empty() { Err(deleted(a.aval())) } else { Ok(s) }
-}
-/// Its buffer, where it stands whole on the device of this id.
-pub fn buffer_on(a: &Array, device: usize) -> Res<Option<Buffer>> {
-    let d = data(a)?;
-    if d.device != device {
-        return Ok(None);
-    }
-    match &d.lock()[..] {
-        [one] => Ok(Some(one.buffer.clone())),
-        [] => Err(deleted(a.aval())),
-        _ => Ok(None),
-    }
 }
 /// Its only shard; an array of several parts is first brought together on its first device.
 pub fn single(a: &Array) -> Res<Shard> {

@@ -65,20 +65,24 @@ impl Compiled {
     /// Runs on arrays that are on this device. `donated[i]` gives up argument i: it is deleted, and its memory may become a result's.
     pub fn run(&self, args: &[Value], donated: &[bool]) -> Res<Values> {
         let mut ins: SmallVec<[Arg; 4]> = SmallVec::with_capacity(args.len());
-        let mut ready = true;
+        let (mut ready, mut committed) = (true, false);
         for (i, x) in args.iter().enumerate() {
-            let buffer = self.buffer(x)?;
+            let data = match x {
+                Value::Array(a) => Some(array::data(a)?),
+                _ => None,
+            };
+            let here = data.and_then(|d| d.whole_on(self.device.id));
+            let buffer = match here {
+                Some(b) => b,
+                None => self.brought(x)?,
+            };
+            committed |= data.is_some_and(|d| d.committed);
             ready &= buffer.is_ready();
             ins.push(Arg { buffer, donated: donated.get(i) == Some(&true) });
         }
-        let mut committed = false;
-        for (i, x) in args.iter().enumerate() {
+        for (x, _) in args.iter().zip(donated).filter(|d| *d.1) {
             if let Value::Array(a) = x {
-                let d = array::data(a)?;
-                committed |= d.committed;
-                if donated.get(i) == Some(&true) {
-                    d.delete();
-                }
+                array::data(a)?.delete();
             }
         }
         let bufs = if Queue::serving() || (ready && !self.queued) { self.now(ins)? } else { self.later(ins) };
@@ -88,15 +92,13 @@ impl Compiled {
             .map(|(b, a)| Value::Array(array::array(a.clone(), &self.device, b, committed)))
             .collect())
     }
-    fn buffer(&self, x: &Value) -> Res<Buffer> {
+    /// The buffer of a value that does not stand whole on this device.
+    fn brought(&self, x: &Value) -> Res<Buffer> {
         let a = match x {
             Value::Array(a) => a,
             Value::Lit(l) => return Ok(array::single(&array::from_lit(l, &self.device)?)?.buffer),
             Value::Tracer(_) => return Err(x.leaked()),
         };
-        if let Some(b) = array::buffer_on(a, self.device.id)? {
-            return Ok(b);
-        }
         let Shard { device, buffer } = array::single(a)?;
         if device == self.device {
             return Ok(buffer);
@@ -131,12 +133,12 @@ impl Compiled {
             };
             let bug = || ferrax_kernel::Error::Device("a kernel panicked: this is a bug in ferrax".into());
             match std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).unwrap_or_else(|_| Err(bug())) {
-                Ok(bufs) => bufs.into_iter().zip(&filled).for_each(|(b, to)| to.fill_from(b)),
+                Ok(bufs) => bufs.into_iter().zip(&filled).for_each(|(b, to)| to.fill(b)),
                 Err(e) => {
                     if let Some(m) = &member {
                         m.fail(e.clone());
                     }
-                    filled.iter().for_each(|to| to.fill(Err(e.clone())));
+                    filled.iter().for_each(|to| to.poison(e.clone()));
                 }
             }
         });

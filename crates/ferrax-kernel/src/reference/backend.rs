@@ -6,7 +6,6 @@ use crate::buffer::{Buffer, Memory};
 use crate::error::{Error, Res};
 use crate::plan::{Plan, Step, Trip};
 use smallvec::SmallVec;
-use std::any::Any;
 use std::sync::Arc;
 
 /// Platform `reference`: every dtype, host memory, no speed.
@@ -16,9 +15,6 @@ pub struct ReferenceBackend;
 struct HostBytes(Vec<u8>);
 
 impl Memory for HostBytes {
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
     fn len(&self) -> usize {
         self.0.len()
     }
@@ -31,9 +27,6 @@ impl Memory for HostBytes {
 struct HostTape(plan::Value);
 
 impl Memory for HostTape {
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
     fn len(&self) -> usize {
         0
     }
@@ -95,7 +88,7 @@ struct Run(Arc<Plan>);
 
 impl Executable for Run {
     fn run(&self, cx: &RunCx, args: SmallVec<[Arg; 4]>) -> Res<Buffers> {
-        let value = |b: &Buffer| match b.memory()?.as_any().downcast_ref::<HostTape>() {
+        let value = |b: &Buffer| match b.memory()?.downcast_ref::<HostTape>() {
             Some(t) => Ok(t.0.clone()),
             None => bytes(b).map(plan::Value::Bytes),
         };
