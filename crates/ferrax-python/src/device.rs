@@ -16,12 +16,11 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// One device that runs programs.
 #[pyclass(frozen, weakref, module = "ferrax", name = "Device")]
-pub struct PyDevice(pub Arc<Device>);
+pub struct PyDevice(pub &'static Device);
 
 #[pymethods]
 impl PyDevice {
@@ -75,7 +74,7 @@ impl PyDevice {
     }
     /// A device is a context manager: new arrays go to it.
     fn __enter__<'py>(slf: Bound<'py, Self>) -> Bound<'py, Self> {
-        ferrax::eval::set_default_device(Some(slf.get().0.clone()));
+        ferrax::eval::set_default_device(Some(slf.get().0));
         slf
     }
     #[pyo3(signature = (*_args))]
@@ -84,19 +83,19 @@ impl PyDevice {
     }
 }
 
-pub fn object<'py>(py: Python<'py>, d: &Arc<Device>) -> PyResult<Bound<'py, PyDevice>> {
-    Bound::new(py, PyDevice(d.clone()))
+pub fn object<'py>(py: Python<'py>, d: &'static Device) -> PyResult<Bound<'py, PyDevice>> {
+    Bound::new(py, PyDevice(d))
 }
 /// A device from a `Device`, or from a sharding of one device.
-pub fn from_py_object(x: &Bound<PyAny>) -> PyResult<Option<Arc<Device>>> {
+pub fn from_py_object(x: &Bound<PyAny>) -> PyResult<Option<&'static Device>> {
     if x.is_none() {
         return Ok(None);
     }
     if let Ok(d) = x.cast::<PyDevice>() {
-        return Ok(Some(d.get().0.clone()));
+        return Ok(Some(d.get().0));
     }
     if let Ok(s) = x.extract::<String>() {
-        return Ok(Some(device::devices(&s).py(x.py())?[0].clone()));
+        return Ok(device::devices(&s).py(x.py())?.first());
     }
     if let Ok(set) = x.getattr("device_set") {
         let all: Vec<Bound<PyAny>> = set.try_iter()?.collect::<PyResult<_>>()?;
@@ -162,7 +161,7 @@ pub fn device_put<'py>(x: &Bound<'py, PyAny>, device: Option<&Bound<'py, PyAny>>
         None => None,
     };
     if held(x).is_none() && x.is_instance(dtype::ndarray(py)?)? {
-        return value::wrap(py, value::from_ndarray_on(x, flags.x64(), to.as_ref())?);
+        return value::wrap(py, value::from_ndarray_on(x, flags.x64(), to)?);
     }
     let Some(v) = value::operand(x, flags)? else {
         return Err(PyTypeError::new_err(format!(
@@ -173,11 +172,11 @@ pub fn device_put<'py>(x: &Bound<'py, PyAny>, device: Option<&Bound<'py, PyAny>>
     };
     match (v, to) {
         (Value::Lit(l), to) => {
-            let d = to.clone().unwrap_or_else(ferrax::eval::current_device);
-            let a = array::from_lit(&l, &d).py(py)?;
-            value::wrap(py, Value::Array(array::put(&a, &d, to.is_some()).py(py)?))
+            let d = to.unwrap_or_else(ferrax::eval::current_device);
+            let a = array::from_lit(&l, d).py(py)?;
+            value::wrap(py, Value::Array(array::put(&a, d, to.is_some()).py(py)?))
         }
-        (Value::Array(a), Some(d)) => value::wrap(py, Value::Array(py.detach(|| array::put(&a, &d, true)).py(py)?)),
+        (Value::Array(a), Some(d)) => value::wrap(py, Value::Array(py.detach(|| array::put(&a, d, true)).py(py)?)),
         // under a trace the program decides where it runs
         (v, _) => value::wrap(py, v),
     }
@@ -236,7 +235,7 @@ pub fn host_bytes(py: Python, a: &Array) -> PyResult<Bytes> {
 /// effects_barrier(): waits until all devices' queues are empty.
 #[pyfunction]
 pub fn effects_barrier(py: Python) -> PyResult<()> {
-    let all: Vec<Arc<Device>> = device::cpus().iter().chain(device::found_gpus()).cloned().collect();
+    let all: Vec<&'static Device> = device::cpus().iter().chain(device::found_gpus()).collect();
     py.detach(|| all.iter().try_for_each(|d| d.queue.drain(tick))).map_err(|e: Error| crate::error::to_py(py, e))
 }
 

@@ -50,7 +50,7 @@ pub struct Options {
     pub donate_argnames: Vec<String>,
     pub keep_unused: bool,
     pub inline: bool,
-    pub device: Option<Arc<Device>>,
+    pub device: Option<&'static Device>,
 }
 
 pub struct Jit {
@@ -513,12 +513,12 @@ impl Variant {
             });
             return ferrax_ir::bind(op, &all).py(py);
         }
-        let default = match &jit.options.device {
-            Some(d) => d.clone(),
+        let default = match jit.options.device {
+            Some(d) => d,
             None => eval::current_device(),
         };
-        let device = device_of(&all, &default).py(py)?;
-        let compiled = self.compiled(py, &device)?;
+        let device = device_of(&all, default).py(py)?;
+        let compiled = self.compiled(py, device)?;
         let out = compiled.run(&all, &self.donated).py(py)?;
         let flags = config::flags();
         if debug::wanted(flags) {
@@ -526,7 +526,7 @@ impl Variant {
         }
         Ok(out)
     }
-    pub fn compiled(&self, py: Python, device: &Arc<Device>) -> PyResult<Arc<Compiled>> {
+    pub fn compiled(&self, py: Python, device: &'static Device) -> PyResult<Arc<Compiled>> {
         if let Some(c) = lock(&self.compiled).iter().find(|c| c.device.id == device.id) {
             return Ok(c.clone());
         }

@@ -92,7 +92,7 @@ fn complex_value(re: f64, im: f64, wide: bool, weak: bool) -> PyResult<Value> {
     }
     let aval = Aval { weak, ..Aval::scalar(Dtype::C128) };
     let bytes = [re.to_le_bytes(), im.to_le_bytes()].concat();
-    Python::attach(|py| array::from_bytes(aval, &bytes, &eval::current_device(), false).py(py)).map(Value::Array)
+    Python::attach(|py| array::from_bytes(aval, &bytes, eval::current_device(), false).py(py)).map(Value::Array)
 }
 
 /// A numpy scalar as a strongly typed literal.
@@ -124,7 +124,7 @@ pub fn from_ndarray(x: &Bound<PyAny>, x64: bool) -> PyResult<Value> {
 pub fn from_ndarray_on(
     x: &Bound<PyAny>,
     x64: bool,
-    device: Option<&std::sync::Arc<ferrax::device::Device>>,
+    device: Option<&'static ferrax::device::Device>,
 ) -> PyResult<Value> {
     let py = x.py();
     let np = dtype::numpy(py)?;
@@ -138,7 +138,7 @@ pub fn from_ndarray_on(
         .collect::<PyResult<_>>()?;
     let aval = Aval::of(d, shape);
     let current = eval::current_device();
-    let (device, committed) = device.map_or((&current, false), |d| (d, true));
+    let (device, committed) = device.map_or((current, false), |d| (d, true));
     if let Dtype::Float0 = d {
         let bytes = vec![0u8; aval.shape.size()];
         return Ok(Value::Array(array::from_bytes(aval, &bytes, device, committed).py(py)?));
@@ -228,7 +228,7 @@ pub fn wrap<'py>(py: Python<'py>, v: Value) -> PyResult<Bound<'py, PyAny>> {
         Value::Array(_) => ArrayImpl::object(py, v),
         Value::Tracer(_) => Tracer::object(py, v),
         Value::Lit(l) => {
-            let a = array::from_lit(&l, &eval::current_device()).py(py)?;
+            let a = array::from_lit(&l, eval::current_device()).py(py)?;
             ArrayImpl::object(py, Value::Array(a))
         }
     }
@@ -248,7 +248,7 @@ pub fn to_ndarray<'py>(py: Python<'py>, v: &Value) -> PyResult<Bound<'py, PyAny>
     let np = dtype::numpy(py)?;
     let a = match v {
         Value::Array(a) => a.clone(),
-        Value::Lit(l) => array::from_lit(l, &eval::current_device()).py(py)?,
+        Value::Lit(l) => array::from_lit(l, eval::current_device()).py(py)?,
         Value::Tracer(_) => return Err(PyValueError::new_err("a tracer has no elements")),
     };
     let aval = a.aval();

@@ -19,7 +19,7 @@ use ferrax_ir::ops::concatenate::Concatenate;
 use ferrax_ir::ops::pointwise::Pw;
 use ferrax_ir::ops::slice::Slice;
 use ferrax_kernel::reference::ReferenceBackend;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 pub type Law = fn(&Example);
 pub const LAWS: &[(&str, Law)] = &[
@@ -137,13 +137,15 @@ fn reference(e: &Example) {
     let x = e.values(&avals, 1);
     let (p, consts) = program(e, "stage", &|x| e.call(x), &avals);
     assert!(consts.is_empty(), "{}", e.text);
-    let backend = Arc::new(ReferenceBackend);
-    let plain = Arc::new(device::Device { id: usize::MAX, index: 0, backend, queue: Default::default() });
-    let c = ok(e, "compile", Compiled::new(Arc::new(p), &plain));
+    static PLAIN: LazyLock<device::Device> = LazyLock::new(|| {
+        let backend = Arc::new(ReferenceBackend);
+        device::Device { id: usize::MAX, index: 0, backend, queue: Default::default() }
+    });
+    let c = ok(e, "compile", Compiled::new(Arc::new(p), &PLAIN));
     let x: Vec<Value> = x
         .iter()
         .map(|v| match v {
-            Value::Array(a) => Value::Array(ok(e, "upload", array::put(a, &plain, true))),
+            Value::Array(a) => Value::Array(ok(e, "upload", array::put(a, &PLAIN, true))),
             v => v.clone(),
         })
         .collect();

@@ -9,12 +9,12 @@ use ferrax_ir::{Aval, Dtype, Lit};
 use ferrax_kernel::{Buffer, DType, Scalar};
 use smallvec::{SmallVec, smallvec};
 use std::any::Any;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 
 /// One device's part.
 #[derive(Clone)]
 pub struct Shard {
-    pub device: Arc<Device>,
+    pub device: &'static Device,
     pub buffer: Buffer,
 }
 
@@ -88,8 +88,8 @@ impl Payload for Data {
 }
 
 /// An array of one buffer.
-pub fn array(aval: Aval, device: &Arc<Device>, buffer: Buffer, committed: bool) -> Array {
-    sharded(aval, smallvec![Shard { device: device.clone(), buffer }], committed)
+pub fn array(aval: Aval, device: &'static Device, buffer: Buffer, committed: bool) -> Array {
+    sharded(aval, smallvec![Shard { device, buffer }], committed)
 }
 /// An array of equal parts along axis 0.
 pub fn sharded(aval: Aval, shards: Shards, committed: bool) -> Array {
@@ -114,7 +114,7 @@ pub fn single(a: &Array) -> Res<Shard> {
     let first = match &d.lock()[..] {
         [one] => return Ok(one.clone()),
         [] => return Err(deleted(a.aval())),
-        [first, ..] => first.device.clone(),
+        [first, ..] => first.device,
     };
     let bytes = read(d, a.aval())?;
     let buffer = first.backend.upload(&bytes)?;
@@ -139,7 +139,7 @@ fn read(d: &Data, aval: &Aval) -> Res<Vec<u8>> {
 }
 
 /// An array with these bytes (row major, physical form) on a device.
-pub fn from_bytes(aval: Aval, bytes: &[u8], device: &Arc<Device>, committed: bool) -> Res<Array> {
+pub fn from_bytes(aval: Aval, bytes: &[u8], device: &'static Device, committed: bool) -> Res<Array> {
     let p = physical(&aval);
     let want = p.shape.checked(p.dtype.size())?;
     if want != bytes.len() {
@@ -161,16 +161,16 @@ pub fn check_dtype(aval: &Aval, device: &Device) -> Res<()> {
     )))
 }
 /// The same elements on another device.
-pub fn put(a: &Array, device: &Arc<Device>, committed: bool) -> Res<Array> {
+pub fn put(a: &Array, device: &'static Device, committed: bool) -> Res<Array> {
     if let [one] = &shards(a)?[..]
-        && one.device == *device
+        && one.device == device
     {
         return Ok(array(a.aval().clone(), device, one.buffer.clone(), committed));
     }
     from_bytes(a.aval().clone(), &bytes(a)?, device, committed)
 }
 /// A rank-0 array of a literal.
-pub fn from_lit(l: &Lit, device: &Arc<Device>) -> Res<Array> {
+pub fn from_lit(l: &Lit, device: &'static Device) -> Res<Array> {
     let aval = l.aval();
     let bytes: SmallVec<[u8; 16]> = match l.scalar() {
         Some(s) => s.bytes()[..s.dtype.size()].into(),

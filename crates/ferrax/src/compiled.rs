@@ -24,7 +24,7 @@ pub static CANCEL: AtomicBool = AtomicBool::new(false);
 
 pub struct Compiled {
     pub program: Arc<Program>,
-    pub device: Arc<Device>,
+    pub device: &'static Device,
     exe: Arc<dyn Executable>,
     outs: Vec<Aval>,
     /// Work is unknown or large, or others must be waited for.
@@ -33,7 +33,7 @@ pub struct Compiled {
 
 impl Compiled {
     /// Lowers and compiles `program`, whose captured values are its leading inputs.
-    pub fn new(program: Arc<Program>, device: &Arc<Device>) -> Res<Compiled> {
+    pub fn new(program: Arc<Program>, device: &'static Device) -> Res<Compiled> {
         for a in program.avals() {
             if a.tape == 0 {
                 array::check_dtype(a, device)?;
@@ -50,7 +50,7 @@ impl Compiled {
         }
         let queued = plan.work() > ASYNC_WORK || plan.unbounded() || plan.waits();
         let exe = device.backend.compile(Arc::new(plan))?;
-        Ok(Compiled { outs: program.out_avals().to_vec(), program, device: device.clone(), exe, queued })
+        Ok(Compiled { outs: program.out_avals().to_vec(), program, device, exe, queued })
     }
     pub fn plan(&self) -> &Plan {
         self.exe.plan()
@@ -89,14 +89,14 @@ impl Compiled {
         Ok(bufs
             .into_iter()
             .zip(&self.outs)
-            .map(|(b, a)| Value::Array(array::array(a.clone(), &self.device, b, committed)))
+            .map(|(b, a)| Value::Array(array::array(a.clone(), self.device, b, committed)))
             .collect())
     }
     /// The buffer of a value that does not stand whole on this device.
     fn brought(&self, x: &Value) -> Res<Buffer> {
         let a = match x {
             Value::Array(a) => a,
-            Value::Lit(l) => return Ok(array::single(&array::from_lit(l, &self.device)?)?.buffer),
+            Value::Lit(l) => return Ok(array::single(&array::from_lit(l, self.device)?)?.buffer),
             Value::Tracer(_) => return Err(x.leaked()),
         };
         let Shard { device, buffer } = array::single(a)?;
@@ -147,7 +147,7 @@ impl Compiled {
 }
 
 /// The device that a set of values asks for: a committed array's, else any array's, else the default.
-pub fn device_of(x: &[Value], default: &Arc<Device>) -> Res<Arc<Device>> {
+pub fn device_of(x: &[Value], default: &'static Device) -> Res<&'static Device> {
     let mut found: Option<(usize, bool)> = None;
     for v in x {
         let Value::Array(a) = v else { continue };
@@ -166,7 +166,7 @@ pub fn device_of(x: &[Value], default: &Arc<Device>) -> Res<Arc<Device>> {
         }
     }
     Ok(match found {
-        Some((id, _)) if id != default.id => device::by_id(id).unwrap_or(default).clone(),
-        _ => default.clone(),
+        Some((id, _)) if id != default.id => device::by_id(id).unwrap_or(default),
+        _ => default,
     })
 }

@@ -10,6 +10,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
+/// Lives as long as the process: everything refers to one by `&'static Device`.
 pub struct Device {
     /// Unique among all devices.
     pub id: usize,
@@ -41,8 +42,8 @@ impl fmt::Debug for Device {
 }
 
 static NUM_CPU: AtomicUsize = AtomicUsize::new(0);
-static CPUS: OnceLock<Vec<Arc<Device>>> = OnceLock::new();
-static GPUS: OnceLock<Vec<Arc<Device>>> = OnceLock::new();
+static CPUS: OnceLock<Vec<Device>> = OnceLock::new();
+static GPUS: OnceLock<Vec<Device>> = OnceLock::new();
 
 /// How many CPU devices there are to be. An error once the devices exist.
 pub fn set_num_cpu_devices(n: usize) -> Res<()> {
@@ -57,27 +58,29 @@ pub fn set_num_cpu_devices(n: usize) -> Res<()> {
 }
 
 /// All CPU devices.
-pub fn cpus() -> &'static [Arc<Device>] {
+pub fn cpus() -> &'static [Device] {
     CPUS.get_or_init(|| {
         let from_env = || std::env::var("FERRAX_NUM_CPU_DEVICES").ok().and_then(|s| s.parse().ok()).unwrap_or(1);
         let n = match NUM_CPU.load(Ordering::Relaxed) {
             0 => from_env(),
             n => n,
         };
-        let device =
-            |i| Arc::new(Device { id: i, index: i, backend: Arc::new(CpuBackend::new()), queue: Queue::default() });
+        let device = |i| Device { id: i, index: i, backend: Arc::new(CpuBackend::new()), queue: Queue::default() };
         (0..n.max(1)).map(device).collect()
     })
 }
 
 /// All GPUs, found at first use.
-pub fn gpus() -> &'static [Arc<Device>] {
+pub fn gpus() -> &'static [Device] {
     GPUS.get_or_init(|| {
         #[cfg(feature = "gpu")]
         {
             let first = cpus().len();
-            let device = |(i, backend): (usize, Arc<ferrax_wgpu::GpuBackend>)| {
-                Arc::new(Device { id: first + i, index: i, backend, queue: Queue::default() })
+            let device = |(i, backend): (usize, Arc<ferrax_wgpu::GpuBackend>)| Device {
+                id: first + i,
+                index: i,
+                backend,
+                queue: Queue::default(),
             };
             ferrax_wgpu::devices().into_iter().enumerate().map(device).collect()
         }
@@ -87,12 +90,12 @@ pub fn gpus() -> &'static [Arc<Device>] {
 }
 
 /// The GPUs, if anybody has asked for them.
-pub fn found_gpus() -> &'static [Arc<Device>] {
+pub fn found_gpus() -> &'static [Device] {
     GPUS.get().map_or(&[], |g| g)
 }
 
 /// The devices of a platform (`cpu`, `gpu`), or an error that names what there is.
-pub fn devices(platform: &str) -> Res<&'static [Arc<Device>]> {
+pub fn devices(platform: &str) -> Res<&'static [Device]> {
     let found = match platform {
         "cpu" => cpus(),
         "gpu" => gpus(),
@@ -111,10 +114,10 @@ pub fn devices(platform: &str) -> Res<&'static [Arc<Device>]> {
 }
 
 /// Where arrays go that nobody places.
-pub fn default_device() -> &'static Arc<Device> {
+pub fn default_device() -> &'static Device {
     &cpus()[0]
 }
 /// The device of an id.
-pub fn by_id(id: usize) -> Option<&'static Arc<Device>> {
+pub fn by_id(id: usize) -> Option<&'static Device> {
     cpus().iter().chain(if id >= cpus().len() { gpus() } else { &[] }).find(|d| d.id == id)
 }

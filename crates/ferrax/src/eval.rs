@@ -7,7 +7,7 @@ use ferrax_ir::program::{Atom, Eqn, Fx};
 use ferrax_ir::value::Values;
 use ferrax_ir::{Aval, Op, Program, Value};
 use ferrax_transform::trace::{Executor, Trace};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::rc::Rc;
@@ -32,15 +32,15 @@ const MAX_ENTRIES: usize = 4096;
 
 thread_local! {
     static CACHE: RefCell<Cache> = RefCell::default();
-    static DEFAULT: RefCell<Option<Arc<Device>>> = const { RefCell::new(None) };
+    static DEFAULT: Cell<Option<&'static Device>> = const { Cell::new(None) };
 }
 
 /// The device that this thread's unplaced results go to.
-pub fn set_default_device(d: Option<Arc<Device>>) {
-    DEFAULT.with(|c| *c.borrow_mut() = d);
+pub fn set_default_device(d: Option<&'static Device>) {
+    DEFAULT.set(d);
 }
-pub fn current_device() -> Arc<Device> {
-    DEFAULT.with(|c| c.borrow().clone()).unwrap_or_else(|| default_device().clone())
+pub fn current_device() -> &'static Device {
+    DEFAULT.get().unwrap_or_else(default_device)
 }
 /// Forgets all compiled primitives of this thread.
 pub fn clear_cache() {
@@ -59,12 +59,12 @@ impl Executor for Eager {
         if let Some(s) = op.spread() {
             return crate::pmap::run(&s, x);
         }
-        let device = device_of(x, &current_device())?;
-        compiled(op, x, &device)?.run(x, &[])
+        let device = device_of(x, current_device())?;
+        compiled(op, x, device)?.run(x, &[])
     }
 }
 
-fn compiled(op: &Op, x: &[Value], device: &Arc<Device>) -> Res<Rc<Compiled>> {
+fn compiled(op: &Op, x: &[Value], device: &'static Device) -> Res<Rc<Compiled>> {
     let mut h = Fx::default();
     op.hash(&mut h);
     for v in x {
@@ -139,5 +139,5 @@ pub fn zeros(a: &Aval) -> Res<Value> {
     let p = ferrax_ir::lower::physical(a);
     let bytes = p.shape.checked(p.dtype.size())?;
     let d = current_device();
-    Ok(Value::Array(array::array(a.clone(), &d, d.backend.zeros(bytes)?, false)))
+    Ok(Value::Array(array::array(a.clone(), d, d.backend.zeros(bytes)?, false)))
 }

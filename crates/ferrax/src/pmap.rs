@@ -23,7 +23,7 @@ thread_local! { static CACHE: RefCell<HashMap<Key, Arc<Compiled>>> = RefCell::de
 const MAX_ENTRIES: usize = 256;
 
 #[allow(clippy::mutable_key_type)] // a program's hash does not see its caches
-fn compiled(p: &Arc<Program>, d: &Arc<Device>) -> Res<Arc<Compiled>> {
+fn compiled(p: &Arc<Program>, d: &'static Device) -> Res<Arc<Compiled>> {
     let key = (p.clone(), d.id);
     if let Some(c) = CACHE.with(|c| c.borrow().get(&key).cloned()) {
         return Ok(c);
@@ -40,7 +40,7 @@ fn compiled(p: &Arc<Program>, d: &Arc<Device>) -> Res<Arc<Compiled>> {
 }
 
 /// The devices of a pmap: those that a mapped operand is spread over already, else the first `n`.
-fn placement(x: &[Value], s: &Spread) -> Res<Vec<Arc<Device>>> {
+fn placement(x: &[Value], s: &Spread) -> Res<Vec<&'static Device>> {
     for (v, _) in x.iter().zip(s.mapped).filter(|(_, m)| **m) {
         if let Value::Array(a) = v {
             let shards = array::shards(a)?;
@@ -51,7 +51,7 @@ fn placement(x: &[Value], s: &Spread) -> Res<Vec<Arc<Device>>> {
     }
     let all = device::cpus();
     match all.get(..s.n) {
-        Some(d) => Ok(d.to_vec()),
+        Some(d) => Ok(d.iter().collect()),
         None => Err(Error::value(format!(
             "compiling computation that requires {} logical devices, but only {} XLA devices are available (num_replicas={})\nhelp: set FERRAX_NUM_CPU_DEVICES={} before the first use",
             s.n,
@@ -69,7 +69,7 @@ pub fn run(s: &Spread, x: &[Value]) -> Res<Values> {
     for (v, mapped) in x.iter().zip(s.mapped) {
         let a = match v {
             Value::Array(a) => a.clone(),
-            Value::Lit(l) => array::from_lit(l, &devices[0])?,
+            Value::Lit(l) => array::from_lit(l, devices[0])?,
             Value::Tracer(_) => return Err(v.leaked()),
         };
         let parts = if *mapped { rows(&a, &devices)? } else { copies(&a, &devices)? };
@@ -83,7 +83,7 @@ pub fn run(s: &Spread, x: &[Value]) -> Res<Values> {
         let _order = ORDER.lock().unwrap_or_else(|e| e.into_inner());
         for (i, (c, ins)) in each.iter().zip(args).enumerate() {
             for (shards, buffer) in outs.iter_mut().zip(c.enqueue(ins, Some(mesh.member(i)))) {
-                shards.push(Shard { device: devices[i].clone(), buffer });
+                shards.push(Shard { device: devices[i], buffer });
             }
         }
     }
@@ -92,7 +92,7 @@ pub fn run(s: &Spread, x: &[Value]) -> Res<Values> {
 }
 
 /// Row i on device i.
-fn rows(a: &Array, devices: &[Arc<Device>]) -> Res<Shards> {
+fn rows(a: &Array, devices: &[&'static Device]) -> Res<Shards> {
     let shards = array::shards(a)?;
     if shards.len() == devices.len() && shards.iter().zip(devices).all(|(s, d)| s.device == *d) {
         return Ok(shards);
@@ -100,23 +100,23 @@ fn rows(a: &Array, devices: &[Arc<Device>]) -> Res<Shards> {
     let bytes = array::bytes(a)?;
     let p = physical(&a.aval().unbatched(0));
     let chunk = p.shape.checked(p.dtype.size())?;
-    let row = |(i, d): (usize, &Arc<Device>)| {
-        Ok(Shard { device: d.clone(), buffer: d.backend.upload(&bytes[i * chunk..(i + 1) * chunk])? })
+    let row = |(i, d): (usize, &&'static Device)| {
+        Ok(Shard { device: d, buffer: d.backend.upload(&bytes[i * chunk..(i + 1) * chunk])? })
     };
     devices.iter().enumerate().map(row).collect()
 }
 /// The whole on every device.
-fn copies(a: &Array, devices: &[Arc<Device>]) -> Res<Shards> {
+fn copies(a: &Array, devices: &[&'static Device]) -> Res<Shards> {
     let one = array::single(a)?;
     let mut bytes = None;
-    let mut copy = |d: &Arc<Device>| {
+    let mut copy = |d: &&'static Device| {
         if one.device == *d {
             return Ok(one.clone());
         }
         if bytes.is_none() {
             bytes = Some(array::bytes(a)?);
         }
-        Ok(Shard { device: d.clone(), buffer: d.backend.upload(bytes.as_deref().unwrap_or_default())? })
+        Ok(Shard { device: d, buffer: d.backend.upload(bytes.as_deref().unwrap_or_default())? })
     };
     devices.iter().map(&mut copy).collect()
 }

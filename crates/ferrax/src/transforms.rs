@@ -162,12 +162,12 @@ pub fn jit<X: Tree, Y: Tree, R: Output<Y>>(f: impl Fn(&X) -> R) -> impl Fn(&X) -
 }
 impl<Y> Traced<Y> {
     fn run(&self, args: &[Value]) -> Res<Values> {
-        let device = device_of(args, &eval::current_device())?;
+        let device = device_of(args, eval::current_device())?;
         let ready = self.compiled.borrow().clone().filter(|c| c.device == device);
         let c = match ready {
             Some(c) => c,
             None => {
-                let c = Arc::new(Compiled::new(self.call.jaxpr.clone(), &device)?);
+                let c = Arc::new(Compiled::new(self.call.jaxpr.clone(), device)?);
                 *self.compiled.borrow_mut() = Some(c.clone());
                 c
             }

@@ -81,14 +81,14 @@ impl PyArray {
     }
     fn devices<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PySet>> {
         let shards = array::shards(self.concretely(py, "devices() method was called on")?).py(py)?;
-        PySet::new(py, shards.iter().map(|s| device::object(py, &s.device)).collect::<PyResult<Vec<_>>>()?)
+        PySet::new(py, shards.iter().map(|s| device::object(py, s.device)).collect::<PyResult<Vec<_>>>()?)
     }
     /// The device that holds the array, or its sharding if there are several.
     #[getter]
     fn device<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let shards = array::shards(slf.get().only("device")?).py(py)?;
-        if let [one] = &shards[..] { Ok(device::object(py, &one.device)?.into_any()) } else { slf.getattr("sharding") }
+        if let [one] = &shards[..] { Ok(device::object(py, one.device)?.into_any()) } else { slf.getattr("sharding") }
     }
     #[getter]
     fn sharding<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
@@ -100,7 +100,7 @@ impl PyArray {
             )));
         };
         let devices =
-            array::shards(a).py(py)?.iter().map(|s| device::object(py, &s.device)).collect::<PyResult<Vec<_>>>()?;
+            array::shards(a).py(py)?.iter().map(|s| device::object(py, s.device)).collect::<PyResult<Vec<_>>>()?;
         py.import("ferrax.sharding")?.call_method1("_of_devices", (PyTuple::new(py, devices)?,))
     }
     #[getter]
@@ -129,8 +129,8 @@ impl PyArray {
             if n > 1 {
                 aval.shape[0] /= n;
             }
-            let part = array::array(aval, &s.device, s.buffer.clone(), true);
-            parts.push((device::object(py, &s.device)?, crate::value::wrap(py, Value::Array(part))?));
+            let part = array::array(aval, s.device, s.buffer.clone(), true);
+            parts.push((device::object(py, s.device)?, crate::value::wrap(py, Value::Array(part))?));
         }
         py.import("ferrax.sharding")?.call_method1("_shards", (slf, parts))
     }

@@ -30,7 +30,7 @@ impl PyJit {
         let flags = config::flags();
         let variant = Arc::new(guarded(|| jit.trace(py, &flat, ins, flags, crate::transforms::axes()))?);
         let in_def = flat.arguments_def(py)?;
-        Ok(PyTraced { variant, in_def: Arc::new(in_def), name: jit.name().into(), device: jit.options.device.clone() })
+        Ok(PyTraced { variant, in_def: Arc::new(in_def), name: jit.name().into(), device: jit.options.device })
     }
 }
 #[pymethods]
@@ -122,7 +122,7 @@ pub struct PyTraced {
     variant: Arc<Variant>,
     in_def: Arc<TreeDef>,
     name: String,
-    device: Option<Arc<ferrax::device::Device>>,
+    device: Option<&'static ferrax::device::Device>,
 }
 infos!(PyTraced);
 #[pymethods]
@@ -136,7 +136,7 @@ impl PyTraced {
             variant: self.variant.clone(),
             in_def: self.in_def.clone(),
             name: self.name.clone(),
-            device: self.device.clone(),
+            device: self.device,
         }
     }
 }
@@ -147,16 +147,16 @@ pub struct PyLowered {
     variant: Arc<Variant>,
     in_def: Arc<TreeDef>,
     name: String,
-    device: Option<Arc<ferrax::device::Device>>,
+    device: Option<&'static ferrax::device::Device>,
 }
 infos!(PyLowered);
 impl PyLowered {
     fn made(&self, py: Python) -> PyResult<Arc<Compiled>> {
-        let device = match &self.device {
-            Some(d) => d.clone(),
-            None => device_of(&self.variant.consts, &eval::current_device()).py(py)?,
+        let device = match self.device {
+            Some(d) => d,
+            None => device_of(&self.variant.consts, eval::current_device()).py(py)?,
         };
-        guarded(|| self.variant.compiled(py, &device))
+        guarded(|| self.variant.compiled(py, device))
     }
 }
 #[pymethods]
@@ -264,7 +264,7 @@ impl PyCompiled {
     /// The device it runs on.
     #[getter]
     fn device<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, device::PyDevice>> {
-        device::object(py, &self.compiled.device)
+        device::object(py, self.compiled.device)
     }
 }
 
