@@ -405,6 +405,9 @@ fn lanes(e: &Example) {
                 one_batch(e, &avals, &axes, &out_axes, n);
             }
         }
+        // each operand's lanes on an axis of its own
+        let turned = (0..).zip(avals.iter().zip(&mask)).map(|(i, (a, m))| m.then_some((i + 1) % (a.rank() + 1)));
+        one_batch(e, &avals, &turned.collect::<Vec<_>>(), &vec![0; outs.len()], 3);
         // every axis an output can have its lanes on
         let axes: Vec<Option<usize>> = mask.iter().map(|m| m.then_some(0)).collect();
         for to in 0..=outs.iter().map(Aval::rank).max().unwrap_or(0) {

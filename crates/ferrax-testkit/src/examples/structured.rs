@@ -47,4 +47,16 @@ pub(super) const LINES: &[&str] = &[
     "xla_pmap[axis_name=i axis_size=1 call_jaxpr={ lambda ; a:f64[2] w:f64[]. let b:f64[2] = mul a w; c:f64[2] = psum[axes=(i,)] b in (c, b) } mapped=(True, False) name=f] f64[1,2] f64[]",
     "xla_pmap[axis_name=i axis_size=3 call_jaxpr={ lambda ; c:f64[2] v:f64[]. let d:f64[2] = psum[axes=(i,)] c; e:f64[2] = mul d v in (e, c) } mapped=(True, False) name=f] f64[3,2] f64[]",
     "xla_pmap[axis_name=i axis_size=3 call_jaxpr={ lambda ; c:f64[2]. let n:i32[] = axis_index[axis_name=i]; d:f64[] = convert_element_type[new_dtype=float64 weak_type=False] n; e:f64[2] = mul c d in (e,) } mapped=(True,) name=f] f64[3,2]",
+    // each collective on devices
+    "xla_pmap[axis_name=i axis_size=3 call_jaxpr={ lambda ; a:f64[2]. let b:f64[2] = pmax[axes=(i,)] a in (b,) } mapped=(True,) name=f] f64[3,2]",
+    "xla_pmap[axis_name=i axis_size=3 call_jaxpr={ lambda ; a:f64[2]. let b:f64[2] = pmin[axes=(i,)] a in (b,) } mapped=(True,) name=f] f64[3,2]",
+    "xla_pmap[axis_name=i axis_size=3 call_jaxpr={ lambda ; a:f64[2,4]. let b:f64[2,3,4] = all_gather[all_gather_dimension=1 axis_name=(i,) axis_size=3 tiled=False] a in (b,) } mapped=(True,) name=f] f64[3,2,4]",
+    "xla_pmap[axis_name=i axis_size=3 call_jaxpr={ lambda ; a:f64[2,2]. let b:f64[2,6] = all_gather[all_gather_dimension=1 axis_name=(i,) axis_size=3 tiled=True] a in (b,) } mapped=(True,) name=f] f64[3,2,2]",
+    "xla_pmap[axis_name=i axis_size=3 call_jaxpr={ lambda ; a:f64[2,3,4]. let b:f64[2,4] = reduce_scatter[axis_name=(i,) axis_size=3 scatter_dimension=1 tiled=False] a in (b,) } mapped=(True,) name=f] f64[3,2,3,4]",
+    "xla_pmap[axis_name=i axis_size=3 call_jaxpr={ lambda ; a:f64[2,6]. let b:f64[2,2] = reduce_scatter[axis_name=(i,) axis_size=3 scatter_dimension=1 tiled=True] a in (b,) } mapped=(True,) name=f] f64[3,2,6]",
+    "xla_pmap[axis_name=i axis_size=3 call_jaxpr={ lambda ; a:f64[2,3,4]. let b:f64[3,2,4] = all_to_all[axis_name=i axis_size=3 concat_axis=0 split_axis=1 tiled=False] a in (b,) } mapped=(True,) name=f] f64[3,2,3,4]",
+    "xla_pmap[axis_name=i axis_size=3 call_jaxpr={ lambda ; a:f64[3,2,4]. let b:f64[2,4,3] = all_to_all[axis_name=i axis_size=3 concat_axis=2 split_axis=0 tiled=False] a in (b,) } mapped=(True,) name=f] f64[3,3,2,4]",
+    "xla_pmap[axis_name=i axis_size=3 call_jaxpr={ lambda ; a:f64[6,2]. let b:f64[2,6] = all_to_all[axis_name=i axis_size=3 concat_axis=1 split_axis=0 tiled=True] a in (b,) } mapped=(True,) name=f] f64[3,6,2]",
+    "xla_pmap[axis_name=i axis_size=3 call_jaxpr={ lambda ; a:f64[2]. let b:f64[2] = ppermute[axis_name=(i,) perm=((0, 1) (1, 2) (2, 0))] a in (b,) } mapped=(True,) name=f] f64[3,2]",
+    "xla_pmap[axis_name=i axis_size=3 call_jaxpr={ lambda ; a:f64[2]. let b:f64[2] = ppermute[axis_name=(i,) perm=((2, 0))] a in (b,) } mapped=(True,) name=f] f64[3,2]",
 ];

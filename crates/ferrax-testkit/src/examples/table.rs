@@ -62,6 +62,7 @@ pub(super) const LINES: &[&str] = &[
     "split[axis=0 sizes=(1, 1)] c64[2]",
     // choosing
     "select_n bool[3] f64[3] f64[3]",
+    "select_n i32[2] f64[2] where 0..1",
     "select_n bool[] f32[2,3] f32[2,3]",
     "select_n i32[2,2] f64[2,2] f64[2,2] f64[2,2] where 0..3",
     "select_n bool[2,1,3] i64[2,1,3] i64[2,1,3]",
@@ -70,6 +71,7 @@ pub(super) const LINES: &[&str] = &[
     "select_n bool[2] key<fry>[2] key<fry>[2]",
     "clamp f64[] f64[3] f64[] where -1..-0.9, -2..2, 0.9..1",
     "clamp f32[2,3] f32[2,3] f32[2,3] where -1..-0.5, -2..2, 0.5..1",
+    "clamp f64[3] f64[3] f64[] where -1..-0.9, -2..2, 0.9..1",
     "clamp i32[] i32[4] i32[] where -2..-1, -4..5, 1..2",
     "clamp u8[3] u8[3] u8[3] where 1..2, 0..7, 4..6",
     "clamp f64[] f64[3] f64[3] where -1..-0.9, -2..2, 0.9..1",
@@ -217,6 +219,7 @@ pub(super) const LINES: &[&str] = &[
     "random_split[original=True shape=(3,)] key<fry>[]",
     "random_fold_in key<fry>[] u32[]",
     "random_fold_in key<fry>[3] u32[3]",
+    "random_fold_in key<fry>[2,3] u32[2,3]",
     "threefry2x32 u32[3] u32[3] u32[3] u32[3]",
     "threefry2x32 u32[] u32[] u32[2,2] u32[2,2]",
 ];
