@@ -64,6 +64,15 @@ fn what_does_not_fit_is_refused() {
     assert!(accepted.is_empty(), "{} are not refused with an error:\n{accepted:#?}", accepted.len());
 }
 
+#[test]
+fn a_pair_outside_the_axis_is_refused() {
+    for pair in ["(0, 2)", "(2, 0)"] {
+        let e = Example::parse(&format!("lanes 2: ppermute[axis_name=(i,) perm=({pair},)] f64[3]"));
+        let y = ferrax_testkit::face::catch(|| e.call(&e.values(&e.avals(), 0)));
+        assert!(y.is_err_and(|e| e.message().contains("out of range")), "{pair}");
+    }
+}
+
 fn names_within(op: &ferrax_ir::Op, out: &mut BTreeSet<&'static str>) {
     out.insert(op.name());
     for p in op.bodies() {

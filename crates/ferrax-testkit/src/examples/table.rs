@@ -144,6 +144,8 @@ pub(super) const LINES: &[&str] = &[
     "cummin[axis=0 reverse=True] f64[5]",
     "cummin[axis=2 reverse=False] f64[1,2,4]",
     "cummin[axis=0 reverse=False] u8[5]",
+    "cummax[axis=0 reverse=True] c128[5] where nofd",
+    "cummin[axis=1 reverse=False] c64[2,4] where nofd",
     "cumlogsumexp[axis=0 reverse=False] f64[4]",
     "cumlogsumexp[axis=1 reverse=True] f64[2,3]",
     "cumlogsumexp[axis=0 reverse=False] f32[3]",
