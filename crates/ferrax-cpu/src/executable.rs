@@ -7,7 +7,7 @@
 #![allow(unsafe_code)]
 use crate::control::{self, Control};
 use crate::kernels::{Bases, Compiled};
-use crate::memory::Block;
+use crate::memory::{Block, Fresh};
 use crate::tape::Tape;
 use crate::threads;
 use crate::tier::Tier;
@@ -316,48 +316,78 @@ impl CpuExecutable {
         let zeros = if self.zero_bytes > 0 { Some(Block::zeroed(self.zero_bytes)?) } else { None };
         Ok(State { ptrs, tapes, zeros, _arena: arena, launches: 0 })
     }
-    fn run_with(&self, cx: &RunCx, args: SmallVec<[Arg; 4]>, state: &mut State) -> Res<Buffers> {
-        if args.len() != self.input_cells.len() {
-            return Err(Error::Invalid(format!(
-                "the plan takes {} inputs, {} were given",
-                self.input_cells.len(),
-                args.len()
-            )));
+    /// Calls `run` with a state that nobody else holds.
+    fn with_state(&self, run: impl FnOnce(&mut State) -> Res<Buffers>) -> Res<Buffers> {
+        if !self.has_arena && self.n_tapes == 0 {
+            // Nothing to keep between runs.
+            let mut state = self.new_state()?;
+            let out = run(&mut state);
+            stats::add_launches(state.launches);
+            return out;
         }
-        let mut made: SmallVec<[Option<Block>; 2]> = SmallVec::new();
+        let kept = self.state.try_lock().ok().and_then(|mut s| s.take());
+        let mut state = match kept {
+            Some(s) => s,
+            None => Box::new(self.new_state()?),
+        };
+        let out = run(&mut state);
+        stats::add_launches(std::mem::take(&mut state.launches));
+        for t in &mut state.tapes {
+            *t = Tape::default();
+        }
+        if out.is_ok()
+            && let Ok(mut s) = self.state.try_lock()
+        {
+            *s = Some(state);
+        }
+        out
+    }
+    fn nothing_made(&self) -> SmallVec<[Option<Fresh>; 2]> {
+        let mut made = SmallVec::with_capacity(self.outputs.len());
         made.extend(self.outputs.iter().map(|_| None));
-        // Inputs stay alive to the end of the run; donated ones that nobody else holds become outputs.
-        let mut held = args;
-        for (k, (arg, (cell, bytes))) in held.iter_mut().zip(&self.input_cells).enumerate() {
-            let m = match arg.buffer.try_memory() {
-                Some(m) => m?,
-                None => return Err(Error::Invalid(format!("input {k} is still pending"))),
-            };
-            if let Home::Tape(t) = self.homes[*cell as usize] {
-                let tape = m.downcast_ref::<Tape>();
-                state.tapes[t as usize] =
-                    tape.cloned().ok_or_else(|| Error::Invalid(format!("input {k} is no tape")))?;
-                continue;
-            }
-            let host = m.host().ok_or_else(|| Error::Invalid(format!("input {k} is on another device")))?;
-            if host.len() != *bytes {
-                return Err(Error::Invalid(format!("input {k} has {} bytes where the plan says {bytes}", host.len())));
-            }
-            state.ptrs[*cell as usize] = host.as_ptr().cast_mut();
-            if arg.donated
-                && let Some(o) = self.heirs[k]
-            {
-                made[o as usize] = inherit(&mut arg.buffer);
-            }
+        made
+    }
+    fn expect_inputs(&self, n: usize) -> Res<()> {
+        if n == self.input_cells.len() {
+            return Ok(());
         }
+        Err(Error::Invalid(format!("the plan takes {} inputs, {n} were given", self.input_cells.len())))
+    }
+    /// Points the cell of input `k` at its buffer.
+    fn read(&self, k: usize, buffer: &Buffer, state: &mut State) -> Res<()> {
+        let (cell, bytes) = self.input_cells[k];
+        let m = match buffer.try_memory() {
+            Some(m) => m?,
+            None => return Err(Error::Invalid(format!("input {k} is still pending"))),
+        };
+        if let Home::Tape(t) = self.homes[cell as usize] {
+            let tape = m.downcast_ref::<Tape>();
+            state.tapes[t as usize] = tape.cloned().ok_or_else(|| Error::Invalid(format!("input {k} is no tape")))?;
+            return Ok(());
+        }
+        let host = m.host().ok_or_else(|| Error::Invalid(format!("input {k} is on another device")))?;
+        if host.len() != bytes {
+            return Err(Error::Invalid(format!("input {k} has {} bytes where the plan says {bytes}", host.len())));
+        }
+        state.ptrs[cell as usize] = host.as_ptr().cast_mut();
+        Ok(())
+    }
+    /// Runs the steps once the inputs are read. `made[o]` is what output o inherits; `input` is asked for inputs that are outputs.
+    fn go(
+        &self,
+        cx: &RunCx,
+        state: &mut State,
+        mut made: SmallVec<[Option<Fresh>; 2]>,
+        input: impl Fn(usize) -> Buffer,
+    ) -> Res<Buffers> {
         for (o, out) in self.outputs.iter().enumerate() {
             if let Out::Fresh(cell, bytes) = out {
-                let block = match made[o].take() {
-                    Some(b) => b,
-                    None => Block::new(*bytes)?,
+                let fresh = match made[o].take() {
+                    Some(f) => f,
+                    None => Fresh::new(*bytes)?,
                 };
-                state.ptrs[*cell as usize] = block.ptr();
-                made[o] = Some(block);
+                state.ptrs[*cell as usize] = fresh.ptr();
+                made[o] = Some(fresh);
             }
         }
         if self.enter_pool
@@ -368,32 +398,26 @@ impl CpuExecutable {
         } else {
             run_steps(&self.steps, (state, cx))?;
         }
-        let mut out = Buffers::new();
+        let mut out = Buffers::with_capacity(self.outputs.len());
         for (o, kind) in self.outputs.iter().enumerate() {
             out.push(match kind {
                 Out::Fresh(..) => match made[o].take() {
-                    Some(b) => Buffer::ready(b),
+                    Some(f) => f.buffer(),
                     None => return Err(Error::Invalid("an output was lost".into())),
                 },
-                Out::Input(k) => held[*k as usize].buffer.clone(),
+                Out::Input(k) => input(*k as usize),
                 Out::Output(k) => out[*k as usize].clone(),
                 Out::Tape(t) => Buffer::ready(state.tapes[*t as usize].clone()),
                 Out::Copied(cell, bytes) => {
-                    let b = Block::new(*bytes)?;
-                    // SAFETY: the cell's arena place has this many bytes, apart from the fresh block.
-                    unsafe { b.ptr().copy_from_nonoverlapping(state.ptrs[*cell as usize], *bytes) };
-                    Buffer::ready(b)
+                    let f = Fresh::new(*bytes)?;
+                    // SAFETY: the cell's arena place has this many bytes, apart from the fresh memory.
+                    unsafe { f.ptr().copy_from_nonoverlapping(state.ptrs[*cell as usize], *bytes) };
+                    f.buffer()
                 }
             });
         }
         Ok(out)
     }
-}
-
-/// The block of a buffer that nobody else holds, which is left empty; none where it cannot be had.
-fn inherit(b: &mut Buffer) -> Option<Block> {
-    let block = b.memory_mut()?.downcast_mut::<Block>()?;
-    Some(std::mem::replace(block, Block::new(0).ok()?))
 }
 
 /// What a run takes into the pool.
@@ -440,30 +464,30 @@ pub fn run_steps(steps: &[Ready], (state, cx): (&mut State, &RunCx)) -> Res<()> 
 }
 
 impl Executable for CpuExecutable {
-    fn run(&self, cx: &RunCx, args: SmallVec<[Arg; 4]>) -> Res<Buffers> {
-        if !self.has_arena && self.n_tapes == 0 {
-            // Nothing to keep between runs.
-            let mut state = self.new_state()?;
-            let out = self.run_with(cx, args, &mut state);
-            stats::add_launches(state.launches);
-            return out;
-        }
-        let kept = self.state.try_lock().ok().and_then(|mut s| s.take());
-        let mut state = match kept {
-            Some(s) => s,
-            None => Box::new(self.new_state()?),
-        };
-        let out = self.run_with(cx, args, &mut state);
-        stats::add_launches(std::mem::take(&mut state.launches));
-        for t in &mut state.tapes {
-            *t = Tape::default();
-        }
-        if out.is_ok()
-            && let Ok(mut s) = self.state.try_lock()
-        {
-            *s = Some(state);
-        }
-        out
+    fn run(&self, cx: &RunCx, mut args: SmallVec<[Arg; 4]>) -> Res<Buffers> {
+        self.expect_inputs(args.len())?;
+        self.with_state(|state| {
+            let mut made = self.nothing_made();
+            // Inputs stay alive to the end of the run; donated ones that nobody else holds become outputs.
+            for (k, arg) in args.iter_mut().enumerate() {
+                self.read(k, &arg.buffer, state)?;
+                if arg.donated
+                    && let Some(o) = self.heirs[k]
+                {
+                    made[o as usize] = Fresh::taken(&mut arg.buffer);
+                }
+            }
+            self.go(cx, state, made, |k| args[k].buffer.clone())
+        })
+    }
+    fn run_lent(&self, cx: &RunCx, ins: &[&Buffer]) -> Res<Buffers> {
+        self.expect_inputs(ins.len())?;
+        self.with_state(|state| {
+            for (k, b) in ins.iter().enumerate() {
+                self.read(k, b, state)?;
+            }
+            self.go(cx, state, self.nothing_made(), |k| ins[k].clone())
+        })
     }
     fn plan(&self) -> &Plan {
         &self.plan

@@ -16,7 +16,7 @@ pub mod tier;
 
 use ferrax_kernel::backend::{Backend, Executable, HostMemory};
 use ferrax_kernel::{Buffer, DType, Error, Plan, Res};
-use memory::{Adopted, Block};
+use memory::{Adopted, Block, Fresh};
 pub use stats::{Stats, stats};
 use std::sync::Arc;
 pub use threads::{num_threads, set_num_threads};
@@ -61,7 +61,7 @@ impl Backend for CpuBackend {
         Ok(Arc::new(executable::CpuExecutable::compile(plan, self.tier)?))
     }
     fn upload(&self, bytes: &[u8]) -> Res<Buffer> {
-        Ok(Buffer::ready(Block::copy_of(bytes)?))
+        Ok(Fresh::copy_of(bytes)?.buffer())
     }
     fn zeros(&self, bytes: usize) -> Res<Buffer> {
         Ok(Buffer::ready(Block::zeroed(bytes)?))

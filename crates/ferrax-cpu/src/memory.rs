@@ -3,15 +3,15 @@
 //! INVARIANT: a block is given out to one holder at a time, and its layout is a function of its capacity alone.
 //!
 //! A fresh 64 MB block costs milliseconds in page faults, a reused one none: small blocks go through a cache of the thread, large
-//! ones through one shared list; both are bounded.
+//! ones through one shared list; both are bounded. What fits a cache line ([`Small`]) is no block: its count carries it.
 #![allow(unsafe_code)]
 use ferrax_kernel::backend::HostMemory;
 use ferrax_kernel::buffer::Memory;
-use ferrax_kernel::{Error, Res};
+use ferrax_kernel::{Buffer, Error, Res};
 use std::alloc::{Layout, alloc, dealloc};
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, RefCell, UnsafeCell};
 use std::ptr::NonNull;
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 pub const ALIGN: usize = 64;
 /// Blocks from here on are aligned to huge pages and shared between threads.
@@ -204,6 +204,79 @@ impl Memory for Block {
     }
     fn host(&self) -> Option<&[u8]> {
         Some(self.bytes())
+    }
+}
+
+/// Memory of a few bytes, in one allocation with its count.
+pub struct Small {
+    bytes: UnsafeCell<[u64; Small::MOST / 8]>,
+    len: usize,
+}
+// SAFETY: plain memory; it is written through `ptr` only until it becomes memory of a buffer, and only read after that.
+unsafe impl Send for Small {}
+// SAFETY: as above.
+unsafe impl Sync for Small {}
+impl Small {
+    pub const MOST: usize = 64;
+    /// Zeros; `len` is at most [`Small::MOST`].
+    pub fn new(len: usize) -> Arc<Small> {
+        debug_assert!(len <= Small::MOST);
+        Arc::new(Small { bytes: UnsafeCell::default(), len: len.min(Small::MOST) })
+    }
+    pub fn ptr(&self) -> *mut u8 {
+        self.bytes.get().cast()
+    }
+}
+impl Memory for Small {
+    fn len(&self) -> usize {
+        self.len
+    }
+    fn host(&self) -> Option<&[u8]> {
+        // SAFETY: `len` bytes stand there, and nobody writes to memory of a buffer.
+        Some(unsafe { std::slice::from_raw_parts(self.ptr(), self.len) })
+    }
+}
+
+/// Memory on its way into a buffer.
+pub enum Fresh {
+    Block(Block),
+    Small(Arc<Small>),
+    /// What nobody else holds, taken over.
+    Taken(Buffer, *mut u8),
+}
+impl Fresh {
+    #[inline]
+    pub fn new(len: usize) -> Res<Fresh> {
+        Ok(if len <= Small::MOST { Fresh::Small(Small::new(len)) } else { Fresh::Block(Block::new(len)?) })
+    }
+    pub fn ptr(&self) -> *mut u8 {
+        match self {
+            Fresh::Block(b) => b.ptr(),
+            Fresh::Small(s) => s.ptr(),
+            Fresh::Taken(_, ptr) => *ptr,
+        }
+    }
+    pub fn buffer(self) -> Buffer {
+        match self {
+            Fresh::Block(b) => Buffer::ready(b),
+            Fresh::Small(s) => Buffer::shared(s),
+            Fresh::Taken(b, _) => b,
+        }
+    }
+    /// The memory of a buffer, to be written over, if it is of this device and nobody else holds it.
+    pub fn taken(b: &mut Buffer) -> Option<Fresh> {
+        let m = b.memory_mut()?;
+        let ptr = match m.downcast_ref::<Block>() {
+            Some(block) => block.ptr(),
+            None => m.downcast_ref::<Small>()?.ptr(),
+        };
+        Some(Fresh::Taken(b.clone(), ptr))
+    }
+    pub fn copy_of(bytes: &[u8]) -> Res<Fresh> {
+        let f = Fresh::new(bytes.len())?;
+        // SAFETY: as long as `bytes`, freshly made, hence apart from it.
+        unsafe { f.ptr().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+        Ok(f)
     }
 }
 

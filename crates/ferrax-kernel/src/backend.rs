@@ -61,6 +61,10 @@ pub trait Executable: Send + Sync {
     /// Runs to the end on the calling thread (and the backend's pool). Inputs must be ready and as long as the plan says. Device
     /// work may still be in flight when it returns, in the device's own order.
     fn run(&self, cx: &RunCx, args: SmallVec<[Arg; 4]>) -> Res<Buffers>;
+    /// As `run`, with inputs that are only lent.
+    fn run_lent(&self, cx: &RunCx, ins: &[&Buffer]) -> Res<Buffers> {
+        self.run(cx, ins.iter().map(|b| Arg { buffer: (*b).clone(), donated: false }).collect())
+    }
     fn plan(&self) -> &Plan;
     /// What the backend made of it, for people and tests.
     fn text(&self) -> String;

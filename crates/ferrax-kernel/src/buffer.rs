@@ -22,9 +22,6 @@ impl dyn Memory {
     pub fn downcast_ref<M: Memory>(&self) -> Option<&M> {
         (self as &dyn Any).downcast_ref()
     }
-    pub fn downcast_mut<M: Memory>(&mut self) -> Option<&mut M> {
-        (self as &mut dyn Any).downcast_mut()
-    }
 }
 
 #[derive(Clone)]
@@ -47,6 +44,10 @@ struct Later {
 impl Buffer {
     pub fn ready(m: impl Memory) -> Buffer {
         Buffer(State::Ready(Arc::new(m)))
+    }
+    /// Memory that is counted already.
+    pub fn shared(m: Arc<dyn Memory>) -> Buffer {
+        Buffer(State::Ready(m))
     }
     /// A buffer that someone will [`Buffer::fill`] or [`Buffer::poison`].
     pub fn pending(bytes: usize) -> Buffer {

@@ -7,16 +7,23 @@ use std::ops::{Deref, DerefMut};
 #[derive(PartialEq, Eq, Hash, Default)]
 pub struct Dims(SmallVec<[usize; 4]>);
 
-// PERF: every value carries one; `SmallVec::clone` goes element by element, this is one copy.
+// PERF: every value carries one; `SmallVec::clone` goes element by element through a call.
 impl Clone for Dims {
+    #[inline]
     fn clone(&self) -> Dims {
         Dims::new(self)
     }
 }
 
 impl Dims {
+    #[inline]
     pub fn new(s: &[usize]) -> Dims {
-        Dims(SmallVec::from_slice(s))
+        let mut few = [0; 4];
+        if s.len() > few.len() {
+            return Dims(SmallVec::from_slice(s));
+        }
+        few.iter_mut().zip(s).for_each(|(to, n)| *to = *n);
+        Dims(SmallVec::from_buf_and_len(few, s.len()))
     }
     pub fn push(&mut self, n: usize) {
         self.0.push(n)

@@ -24,7 +24,7 @@ use crate::ffi::vectorcall::{self, Args};
 use crate::trace_errors;
 use crate::transforms::{self, describe, name_of};
 use crate::tree::{Leaves, TreeDef};
-use crate::value::{self, operand, type_text, wrap};
+use crate::value::{self, held, operand, type_text, wrap};
 use ferrax::compiled::{Compiled, device_of};
 use ferrax::device::Device;
 use ferrax::eval;
@@ -115,6 +115,15 @@ pub struct Flat<'py> {
     pub leaves: Leaves<'py>,
 }
 
+impl Flat<'_> {
+    /// All leaves as values: arrays are read in place, the others are `made`.
+    fn values<'a>(&'a self, made: &'a [Value]) -> SmallVec<[&'a Value; 8]> {
+        let (mut all, mut made) = (SmallVec::with_capacity(self.leaves.len()), made.iter());
+        all.extend(self.leaves.iter().filter_map(|x| held(x).or_else(|| made.next())));
+        all
+    }
+}
+
 impl Jit {
     pub fn new(function: &Bound<PyAny>, options: Options) -> Jit {
         let cache = Arc::default();
@@ -152,26 +161,11 @@ impl Jit {
             return self.call_plainly(args);
         }
         let flat = self.flatten(args)?;
-        let values = self.values(py, &flat, flags)?;
+        let made = self.converted(py, &flat, flags)?;
+        let values = flat.values(&made);
         let variant = self.variant(py, &flat, &values, flags)?;
-        let out = variant.run(py, self, values)?;
-        let mut objects = out.into_iter().map(|v| wrap(py, v));
-        let mut failed = None;
-        let result = variant.out_def.unflatten(
-            py,
-            &mut std::iter::from_fn(|| match objects.next() {
-                Some(Ok(x)) => Some(x),
-                Some(Err(e)) => {
-                    failed = Some(e);
-                    None
-                }
-                None => None,
-            }),
-        );
-        match failed {
-            Some(e) => Err(e),
-            None => result,
-        }
+        let out = variant.run(py, self, &values)?;
+        variant.out_def.unflatten(py, &mut out.into_iter())
     }
     fn call_plainly<'py>(&self, args: &Args<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
         let py = args.py();
@@ -267,19 +261,17 @@ impl Jit {
 
     // ---- values ----
 
-    fn values(&self, py: Python, flat: &Flat, flags: Flags) -> PyResult<Values> {
-        let mut out = Values::with_capacity(flat.leaves.len());
-        for (i, x) in flat.leaves.iter().enumerate() {
-            out.push(match x.cast_exact::<ArrayImpl>() {
-                Ok(a) => a.as_super().get().value.clone(),
-                Err(_) => match operand(x, flags) {
-                    Ok(Some(v)) => v,
-                    Ok(None) => return Err(self.bad_argument(py, flat, i)),
-                    Err(e) if e.is_instance_of::<pyo3::exceptions::PyOverflowError>(py) => {
-                        return Err(self.overflow(py, flat, i));
-                    }
-                    Err(e) => return Err(e),
-                },
+    /// The values of the leaves that are no arrays of ours.
+    fn converted(&self, py: Python, flat: &Flat, flags: Flags) -> PyResult<Values> {
+        let mut out = Values::new();
+        for (i, x) in flat.leaves.iter().enumerate().filter(|(_, x)| held(x).is_none()) {
+            out.push(match operand(x, flags) {
+                Ok(Some(v)) => v,
+                Ok(None) => return Err(self.bad_argument(py, flat, i)),
+                Err(e) if e.is_instance_of::<pyo3::exceptions::PyOverflowError>(py) => {
+                    return Err(self.overflow(py, flat, i));
+                }
+                Err(e) => return Err(e),
             });
         }
         Ok(out)
@@ -313,7 +305,7 @@ impl Jit {
     // ---- traces ----
 
     /// The trace for these types, made if there is none yet.
-    pub fn variant(&self, py: Python, flat: &Flat, values: &[Value], flags: Flags) -> PyResult<Arc<Variant>> {
+    pub fn variant(&self, py: Python, flat: &Flat, values: &[&Value], flags: Flags) -> PyResult<Arc<Variant>> {
         let axes = if transforms::no_axes() { vec![] } else { transforms::axes() };
         let key = {
             let variants = &mut *lock(&flat.structure.variants);
@@ -336,7 +328,7 @@ impl Jit {
             }
             key
         };
-        let ins: Vec<Aval> = values.iter().map(Value::aval).collect();
+        let ins: Vec<Aval> = values.iter().map(|v| v.aval()).collect();
         if flags.explain_misses() {
             self.explain(py, flat, &ins)?;
         }
@@ -486,45 +478,53 @@ impl Variants {
 
 impl Variant {
     #[inline]
-    fn fits(&self, values: &[Value]) -> bool {
+    fn fits(&self, values: &[&Value]) -> bool {
         self.ins.len() == values.len()
             && self.ins.iter().zip(values).all(|(a, v)| {
                 a.dtype == v.dtype() && a.weak == v.weak() && *a.shape == *v.shape() && a.tape == v.tape()
             })
     }
     /// The outputs for these leaves: run here and now, or bound as one equation where something is traced.
-    pub fn run(&self, py: Python, jit: &Jit, values: Values) -> PyResult<Values> {
-        let traced = !ferrax_ir::cx::at_root()
-            || values.iter().any(Value::is_tracer)
-            || self.consts.iter().any(Value::is_tracer);
-        let all: Values =
-            if self.consts.is_empty() { values } else { self.consts.iter().cloned().chain(values).collect() };
-        if traced {
-            if jit.options.inline {
-                return ferrax_ir::current().inline(&self.program, &all).py(py);
-            }
-            let op = self.call.get_or_init(|| {
-                let open = if self.program.n_consts() == 0 {
-                    self.program.clone()
-                } else {
-                    Arc::new(self.program.with_consts(0))
-                };
-                Call { inline: false, keep_unused: jit.options.keep_unused, ..Call::new(&jit.name, open) }.into()
-            });
-            return ferrax_ir::bind(op, &all).py(py);
-        }
-        let default = match jit.options.device {
-            Some(d) => d,
-            None => eval::current_device(),
+    pub fn run<'py>(&self, py: Python<'py>, jit: &Jit, values: &[&Value]) -> PyResult<Leaves<'py>> {
+        let with_consts: SmallVec<[&Value; 8]>;
+        let all = if self.consts.is_empty() {
+            values
+        } else {
+            with_consts = self.consts.iter().chain(values.iter().copied()).collect();
+            &with_consts
         };
-        let device = device_of(&all, default).py(py)?;
-        let compiled = self.compiled(py, device)?;
-        let out = compiled.run(&all, &self.donated).py(py)?;
+        if !ferrax_ir::cx::at_root() || all.iter().any(|v| v.is_tracer()) {
+            return self.bind(jit, all).py(py)?.into_iter().map(|v| wrap(py, v)).collect();
+        }
+        let default = jit.options.device.unwrap_or_else(eval::current_device);
+        let compiled = self.compiled(py, device_of(all, default).py(py)?)?;
+        let out = compiled.run(all, &self.donated).py(py)?;
         let flags = config::flags();
         if debug::wanted(flags) {
-            debug::check_program(py, &jit.name, &self.program, &all, &out, flags)?;
+            let x: Values = all.iter().map(|v| (*v).clone()).collect();
+            let y: Values = out.iter().cloned().map(Value::Array).collect();
+            debug::check_program(py, &jit.name, &self.program, &x, &y, flags)?;
         }
-        Ok(out)
+        let mut objects = Leaves::with_capacity(out.len());
+        for a in out {
+            objects.push(ArrayImpl::object(py, Value::Array(a))?);
+        }
+        Ok(objects)
+    }
+    /// The call as one equation of the trace that is open, or its body's equations where it is to be inlined.
+    fn bind(&self, jit: &Jit, all: &[&Value]) -> ferrax_ir::Res<Values> {
+        let all: Values = all.iter().map(|v| (*v).clone()).collect();
+        if jit.options.inline {
+            return ferrax_ir::current().inline(&self.program, &all);
+        }
+        let op = self.call.get_or_init(|| {
+            let open = match self.program.n_consts() {
+                0 => self.program.clone(),
+                _ => Arc::new(self.program.with_consts(0)),
+            };
+            Call { inline: false, keep_unused: jit.options.keep_unused, ..Call::new(&jit.name, open) }.into()
+        });
+        ferrax_ir::bind(op, &all)
     }
     pub fn compiled(&self, py: Python, device: &'static Device) -> PyResult<Arc<Compiled>> {
         if let Some(c) = lock(&self.compiled).iter().find(|c| c.device.id == device.id) {

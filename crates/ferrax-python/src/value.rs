@@ -19,7 +19,10 @@ use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyTuple};
 /// The value of an array or tracer object.
 #[inline]
 pub fn held<'a>(x: &'a Bound<PyAny>) -> Option<&'a Value> {
-    x.cast::<PyArray>().ok().map(|a| &a.get().value)
+    match x.cast_exact::<ArrayImpl>() {
+        Ok(a) => Some(&a.as_super().get().value),
+        Err(_) => x.cast::<PyArray>().ok().map(|a| &a.get().value),
+    }
 }
 
 /// `x` as an operand; `None` if it is no array and no scalar.

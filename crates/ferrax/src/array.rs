@@ -7,9 +7,10 @@ use ferrax_ir::lower::physical;
 use ferrax_ir::value::{Array, Payload};
 use ferrax_ir::{Aval, Dtype, Lit};
 use ferrax_kernel::{Buffer, DType, Scalar};
-use smallvec::{SmallVec, smallvec};
+use qcell::{TCell, TCellOwner};
+use smallvec::SmallVec;
 use std::any::Any;
-use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::sync::{LazyLock, OnceLock, RwLock, RwLockReadGuard};
 
 /// One device's part.
 #[derive(Clone)]
@@ -19,45 +20,76 @@ pub struct Shard {
 }
 
 /// One shard: the whole array. Several: equal parts along axis 0, in order (what pmap returns).
-pub type Shards = SmallVec<[Shard; 1]>;
+pub type Shards = Vec<Shard>;
 
 pub struct Data {
-    /// Empty once the array was deleted or donated.
-    shards: Mutex<Shards>,
+    place: TCell<Place, Place>,
     /// Whether a user placed it; others follow their operands.
     pub committed: bool,
-    /// The id of the first part's device: read on every call, without the lock.
-    pub device: usize,
+    /// The first part's: read on every call, without a lock.
+    pub device: &'static Device,
 }
 
-impl Data {
-    fn lock(&self) -> MutexGuard<'_, Shards> {
-        self.shards.lock().unwrap_or_else(|e| e.into_inner())
-    }
-    /// Empty where the array was deleted.
-    pub fn shards(&self) -> Shards {
-        self.lock().clone()
-    }
-    pub fn is_deleted(&self) -> bool {
-        self.lock().is_empty()
-    }
-    /// The buffer, where the array stands whole on the device of this id.
+/// Where the elements are.
+enum Place {
+    Whole(Buffer),
+    Parts(Shards),
+    /// The array was deleted or donated.
+    Gone,
+}
+
+/// One lock for the places of all arrays. Deleting is rare and brief; reading is not.
+/// PERF: benches/dispatch, the 40-leaf row: a call takes it once, and reads its arguments' buffers in place.
+static PLACES: LazyLock<RwLock<TCellOwner<Place>>> = LazyLock::new(|| RwLock::new(TCellOwner::new()));
+
+/// While one is held, no array is deleted; whoever deletes waits. Its holder deletes nothing, and takes no second one.
+pub struct Reading(RwLockReadGuard<'static, TCellOwner<Place>>);
+impl Reading {
     #[inline]
-    pub fn whole_on(&self, device: usize) -> Option<Buffer> {
-        if self.device != device {
-            return None;
-        }
-        match &self.lock()[..] {
-            [one] => Some(one.buffer.clone()),
+    pub fn begin() -> Reading {
+        Reading(PLACES.read().unwrap_or_else(|e| e.into_inner()))
+    }
+    /// The buffer, where the array stands whole on this device.
+    #[inline]
+    pub fn whole_on<'a>(&'a self, d: &'a Data, device: &Device) -> Option<&'a Buffer> {
+        match self.place(d) {
+            Place::Whole(b) if d.device == device => Some(b),
             _ => None,
         }
     }
-    /// Lets go of the buffers and hands them out.
-    pub fn delete(&self) -> Shards {
-        std::mem::take(&mut *self.lock())
+    fn place<'a>(&'a self, d: &'a Data) -> &'a Place {
+        self.0.ro(&d.place)
+    }
+}
+
+impl Data {
+    fn new(place: Place, device: &'static Device, committed: bool) -> Data {
+        Data { place: TCell::new(place), committed, device }
+    }
+    /// Empty where the array was deleted.
+    pub fn shards(&self) -> Shards {
+        match Reading::begin().place(self) {
+            Place::Whole(b) => vec![Shard { device: self.device, buffer: b.clone() }],
+            Place::Parts(p) => p.clone(),
+            Place::Gone => vec![],
+        }
+    }
+    pub fn is_deleted(&self) -> bool {
+        matches!(Reading::begin().place(self), Place::Gone)
+    }
+    /// Lets go of the buffers.
+    pub fn delete(&self) {
+        let mut owner = PLACES.write().unwrap_or_else(|e| e.into_inner());
+        let old = std::mem::replace(owner.rw(&self.place), Place::Gone);
+        drop(owner);
+        drop(old); // without the lock: it may be the last holder
     }
     pub fn is_ready(&self) -> bool {
-        self.lock().iter().all(|s| s.buffer.is_ready())
+        match Reading::begin().place(self) {
+            Place::Whole(b) => b.is_ready(),
+            Place::Parts(p) => p.iter().all(|s| s.buffer.is_ready()),
+            Place::Gone => true,
+        }
     }
 }
 
@@ -89,12 +121,18 @@ impl Payload for Data {
 
 /// An array of one buffer.
 pub fn array(aval: Aval, device: &'static Device, buffer: Buffer, committed: bool) -> Array {
-    sharded(aval, smallvec![Shard { device, buffer }], committed)
+    Array::new(aval, Data::new(Place::Whole(buffer), device, committed))
 }
-/// An array of equal parts along axis 0.
-pub fn sharded(aval: Aval, shards: Shards, committed: bool) -> Array {
-    let device = shards.first().map_or(0, |s| s.device.id);
-    Array::new(aval, Data { shards: Mutex::new(shards), committed, device })
+/// An array of equal parts along axis 0, at least one.
+pub fn sharded(aval: Aval, mut shards: Shards, committed: bool) -> Array {
+    let device = shards[0].device;
+    match shards.pop() {
+        Some(one) if shards.is_empty() => array(aval, device, one.buffer, committed),
+        last => {
+            shards.extend(last);
+            Array::new(aval, Data::new(Place::Parts(shards), device, committed))
+        }
+    }
 }
 /// What stands behind an array.
 pub fn data(a: &Array) -> Res<&Data> {
@@ -111,14 +149,14 @@ pub fn shards(a: &Array) -> Res<Shards> {
 /// Its only shard; an array of several parts is first brought together on its first device.
 pub fn single(a: &Array) -> Res<Shard> {
     let d = data(a)?;
-    let first = match &d.lock()[..] {
-        [one] => return Ok(one.clone()),
-        [] => return Err(deleted(a.aval())),
-        [first, ..] => first.device,
-    };
+    let device = d.device;
+    match Reading::begin().place(d) {
+        Place::Whole(b) => return Ok(Shard { device, buffer: b.clone() }),
+        Place::Parts(_) => (),
+        Place::Gone => return Err(deleted(a.aval())),
+    }
     let bytes = read(d, a.aval())?;
-    let buffer = first.backend.upload(&bytes)?;
-    Ok(Shard { device: first, buffer })
+    Ok(Shard { device, buffer: device.backend.upload(&bytes)? })
 }
 /// The bytes of an array on the host: row major, in physical form. Waits.
 pub fn bytes(a: &Array) -> Res<Vec<u8>> {

@@ -2,17 +2,18 @@
 //!
 //! A run whose inputs are there and whose work is small is done on the spot; other runs are handed to the device's queue, and the
 //! arrays they return are pending. An error in a queued run poisons its results: whoever reads one gets it.
-use crate::array::{self, Shard};
-use crate::device::{self, Device};
+use crate::array::{self, Data, Reading, Shard};
+use crate::device::Device;
 use crate::queue::Queue;
 use crate::world::Member;
 use ferrax_ir::error::{Error, Kind, Res};
 use ferrax_ir::lower;
-use ferrax_ir::value::Values;
+use ferrax_ir::value::Array;
 use ferrax_ir::{Aval, Program, Value};
 use ferrax_kernel::backend::{Arg, Buffers, World};
 use ferrax_kernel::{Buffer, Executable, Plan, RunCx};
 use smallvec::SmallVec;
+use std::borrow::Borrow;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -21,6 +22,9 @@ const ASYNC_WORK: u64 = 200_000;
 
 /// Set to stop what is running; the binding sets it when the user interrupts a wait.
 pub static CANCEL: AtomicBool = AtomicBool::new(false);
+
+/// What a run returns.
+pub type Arrays = SmallVec<[Array; 2]>;
 
 pub struct Compiled {
     pub program: Arc<Program>,
@@ -63,36 +67,52 @@ impl Compiled {
         &self.outs
     }
     /// Runs on arrays that are on this device. `donated[i]` gives up argument i: it is deleted, and its memory may become a result's.
-    pub fn run(&self, args: &[Value], donated: &[bool]) -> Res<Values> {
+    pub fn run<V: Borrow<Value>>(&self, args: &[V], donated: &[bool]) -> Res<Arrays> {
+        let (bufs, committed) = match self.at_once(args, donated) {
+            Some(made) => made?,
+            None => self.taken(args, donated)?,
+        };
+        let array = |(b, a): (Buffer, &Aval)| array::array(a.clone(), self.device, b, committed);
+        Ok(bufs.into_iter().zip(&self.outs).map(array).collect())
+    }
+    /// The common case, with the arguments' buffers read in place: all stand ready and whole on this device, none is given up, and the
+    /// work is small. The results, and whether they are committed.
+    fn at_once<V: Borrow<Value>>(&self, args: &[V], donated: &[bool]) -> Option<Res<(Buffers, bool)>> {
+        if self.queued || !donated.is_empty() {
+            return None;
+        }
+        let reading = Reading::begin();
+        let mut committed = false;
+        let mut ins: SmallVec<[&Buffer; 8]> = SmallVec::with_capacity(args.len());
+        for x in args {
+            let Value::Array(a) = x.borrow() else { return None };
+            let d = array::data(a).ok()?;
+            ins.push(reading.whole_on(d, self.device).filter(|b| b.is_ready())?);
+            committed |= d.committed;
+        }
+        let run = self.exe.run_lent(&RunCx { cancel: &CANCEL, world: None }, &ins);
+        Some(run.map(|b| (b, committed)).map_err(Error::from))
+    }
+    fn taken<V: Borrow<Value>>(&self, args: &[V], donated: &[bool]) -> Res<(Buffers, bool)> {
         let mut ins: SmallVec<[Arg; 4]> = SmallVec::with_capacity(args.len());
         let (mut ready, mut committed) = (true, false);
-        for (i, x) in args.iter().enumerate() {
-            let data = match x {
-                Value::Array(a) => Some(array::data(a)?),
-                _ => None,
-            };
-            let here = data.and_then(|d| d.whole_on(self.device.id));
-            let buffer = match here {
-                Some(b) => b,
-                None => self.brought(x)?,
-            };
-            committed |= data.is_some_and(|d| d.committed);
+        for (i, x) in args.iter().map(V::borrow).enumerate() {
+            if let Value::Array(a) = x {
+                committed |= array::data(a)?.committed;
+            }
+            let buffer = self.brought(x)?;
             ready &= buffer.is_ready();
             ins.push(Arg { buffer, donated: donated.get(i) == Some(&true) });
         }
         for (x, _) in args.iter().zip(donated).filter(|d| *d.1) {
-            if let Value::Array(a) = x {
+            if let Value::Array(a) = x.borrow() {
                 array::data(a)?.delete();
             }
         }
-        let bufs = if Queue::serving() || (ready && !self.queued) { self.now(ins)? } else { self.later(ins) };
-        Ok(bufs
-            .into_iter()
-            .zip(&self.outs)
-            .map(|(b, a)| Value::Array(array::array(a.clone(), self.device, b, committed)))
-            .collect())
+        let bufs = if Queue::serving() || (ready && !self.queued) { self.now(ins)? } else { self.enqueue(ins, None) };
+        Ok((bufs, committed))
     }
-    /// The buffer of a value that does not stand whole on this device.
+    /// The buffer of a value, brought to this device whole where it is not.
     fn brought(&self, x: &Value) -> Res<Buffer> {
         let a = match x {
             Value::Array(a) => a,
@@ -115,9 +135,6 @@ impl Compiled {
             }
         }
         Ok(self.exe.run(&RunCx { cancel: &CANCEL, world: None }, ins)?)
-    }
-    fn later(&self, ins: SmallVec<[Arg; 4]>) -> Buffers {
-        self.enqueue(ins, None)
     }
     /// Hands a run to the device's queue, as one member of a pmap or by itself.
     pub fn enqueue(&self, ins: SmallVec<[Arg; 4]>, member: Option<Member>) -> Buffers {
@@ -147,26 +164,21 @@ impl Compiled {
 }
 
 /// The device that a set of values asks for: a committed array's, else any array's, else the default.
-pub fn device_of(x: &[Value], default: &'static Device) -> Res<&'static Device> {
-    let mut found: Option<(usize, bool)> = None;
+pub fn device_of<V: Borrow<Value>>(x: &[V], default: &'static Device) -> Res<&'static Device> {
+    let mut found: Option<&Data> = None;
     for v in x {
-        let Value::Array(a) = v else { continue };
+        let Value::Array(a) = v.borrow() else { continue };
         let d = array::data(a)?;
         match found {
-            Some((f, true)) if d.committed && f != d.device => {
-                let name = |id: usize| device::by_id(id).map_or_else(String::new, |d| d.to_string());
+            Some(f) if f.committed && d.committed && f.device != d.device => {
                 return Err(Error::value(format!(
                     "Received incompatible devices for jitted computation. Got arguments on {} and on {}\nhelp: move one of them with device_put",
-                    name(f),
-                    name(d.device)
+                    f.device, d.device
                 )));
             }
-            Some((_, c)) if c || !d.committed => (),
-            _ => found = Some((d.device, d.committed)),
+            Some(f) if f.committed || !d.committed => (),
+            _ => found = Some(d),
         }
     }
-    Ok(match found {
-        Some((id, _)) if id != default.id => device::by_id(id).unwrap_or(default),
-        _ => default,
-    })
+    Ok(found.map_or(default, |d| d.device))
 }

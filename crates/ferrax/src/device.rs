@@ -117,7 +117,3 @@ pub fn devices(platform: &str) -> Res<&'static [Device]> {
 pub fn default_device() -> &'static Device {
     &cpus()[0]
 }
-/// The device of an id.
-pub fn by_id(id: usize) -> Option<&'static Device> {
-    cpus().iter().chain(if id >= cpus().len() { gpus() } else { &[] }).find(|d| d.id == id)
-}

@@ -60,7 +60,7 @@ impl Executor for Eager {
             return crate::pmap::run(&s, x);
         }
         let device = device_of(x, current_device())?;
-        compiled(op, x, device)?.run(x, &[])
+        Ok(compiled(op, x, device)?.run(x, &[])?.into_iter().map(Value::Array).collect())
     }
 }
 

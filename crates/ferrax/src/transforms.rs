@@ -172,7 +172,7 @@ impl<Y> Traced<Y> {
                 c
             }
         };
-        c.run(args, &[])
+        Ok(c.run(args, &[])?.into_iter().map(Value::Array).collect())
     }
 }
 

@@ -29,14 +29,7 @@ fn law(text: &str, left: usize) {
     let want = run(&p, &x);
     assert_eq!(run(&q, &x), want, "{text}\n{q}");
     let c = Compiled::new(Arc::new(p), device::default_device()).unwrap();
-    let y = c.run(&[x], &[]).unwrap();
-    let got: Vec<u8> = y
-        .iter()
-        .flat_map(|v| match v {
-            Value::Array(a) => array::bytes(a).unwrap(),
-            v => panic!("{v:?}"),
-        })
-        .collect();
+    let got: Vec<u8> = c.run(&[x], &[]).unwrap().iter().flat_map(|a| array::bytes(a).unwrap()).collect();
     assert_eq!(got, want, "{text}\n{}", c.plan());
 }
 

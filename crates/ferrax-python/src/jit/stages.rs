@@ -12,7 +12,7 @@ use crate::value::{operand, wrap};
 use ferrax::compiled::{Compiled, device_of};
 use ferrax::eval;
 use ferrax_ir::aval::Aval;
-use ferrax_ir::value::Values;
+use ferrax_ir::value::{Value, Values};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -258,7 +258,7 @@ impl PyCompiled {
         }
         let all: Values = self.variant.consts.iter().cloned().chain(values).collect();
         let out = guarded(|| self.compiled.run(&all, &self.variant.donated).py(py))?;
-        let objects = out.into_iter().map(|v| wrap(py, v)).collect::<PyResult<Vec<_>>>()?;
+        let objects = out.into_iter().map(|a| wrap(py, Value::Array(a))).collect::<PyResult<Vec<_>>>()?;
         self.variant.out_def.unflatten(py, &mut objects.into_iter())
     }
     /// The device it runs on.

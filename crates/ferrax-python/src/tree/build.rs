@@ -33,7 +33,10 @@ impl TreeDef {
             }
             _ => {}
         }
-        let children = (0..node.arity).map(|_| self.build(at, py, leaves)).collect::<PyResult<Vec<_>>>()?;
+        let mut children = Vec::with_capacity(node.arity as usize);
+        for _ in 0..node.arity {
+            children.push(self.build(at, py, leaves)?);
+        }
         node.kind.put_together(py, children)
     }
 
