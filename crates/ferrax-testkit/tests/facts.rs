@@ -1,4 +1,8 @@
 //! Single facts: concrete values under grad, leaks, captures, costs, errors, long chains.
+use ferrax_ir::ops::callback::{Callable, Callback, CallbackKind};
+use ferrax_ir::ops::clamp::Clamp;
+use ferrax_ir::ops::dot::{Dot, DotDims};
+use ferrax_kernel::plan::HostFn;
 use ferrax_testkit::face::*;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -142,6 +146,70 @@ fn linear_transpose_of_a_closure() {
     assert_eq!(nums(ct[0].as_ref().unwrap()), [1.0f64, 2.0, 3.0].map(|x| 2.0 * x.sin()));
     let bad = linear_transpose(&|a| Ok(vec![sin(&a[0])]), &[f64s(&[])], &[Some(k(2.0))]);
     assert!(matches!(bad, Err(e) if e.kind() == Some(Kind::NotImplemented)));
+}
+
+#[test]
+fn what_is_linear_in_all_it_is_given_can_be_transposed() {
+    init();
+    // integer_pow is linear where the exponent is 1
+    let power = |n| linear_transpose(&|a| Ok(vec![powi(&a[0], n)]), &[f64s(&[])], &[Some(k(2.0))]);
+    assert_eq!(nums(power(1).unwrap()[0].as_ref().unwrap()), [2.0]);
+    assert!(matches!(power(2), Err(e) if e.kind() == Some(Kind::NotImplemented)));
+    // a result that reads nothing linear takes no cotangent anywhere
+    let w = sc(3.0);
+    let mixed = |a: &[Value]| checkpoint(&|b| Ok(vec![&b[0] * &b[1], sin(&b[1])]), &[a[0].clone(), w.clone()]);
+    let ct = linear_transpose(&mixed, &[f64s(&[])], &[Some(k(2.0)), Some(k(5.0))]).unwrap();
+    assert_eq!(nums(ct[0].as_ref().unwrap()), [6.0]);
+}
+#[test]
+fn bounds_that_cross_follow_the_upper_one() {
+    // min(max(x, lo), hi) with lo > hi; the derivatives are JAX's
+    let clamp = |a: &[Value]| Ok(ferrax_ir::bind(&Clamp {}.into(), a)?.into_vec());
+    for (x, by_hi) in [(1.0, 0.0), (2.5, 1.0), (4.0, 1.0)] {
+        let slope = |i: usize| {
+            let dx: Vec<_> = (0..3).map(|k| (k == i).then(|| sc(1.0))).collect();
+            num(jvp(&clamp, &[sc(3.0), sc(x), sc(2.0)], &dx).unwrap().1[0].as_ref().unwrap())
+        };
+        assert_eq!([slope(0), slope(1), slope(2)], [0.0, 0.0, by_hi], "x = {x}");
+    }
+}
+#[test]
+fn a_product_is_weak_where_its_operands_are_and_nothing_else_is_asked() {
+    let dot = |preferred| Dot {
+        preferred_element_type: preferred,
+        ..Dot::new(DotDims { lc: [0].into(), rc: [0].into(), ..DotDims::default() })
+    };
+    let weak = |d: Dot, w: [bool; 2]| {
+        let a = w.map(|weak| Aval { weak, ..f64s(&[2]) });
+        ferrax_ir::op::Rules::infer(&d, &a).unwrap()[0].weak
+    };
+    assert!(weak(dot(None), [true, true]) && weak(dot(Some(Dtype::F64)), [true, true]));
+    assert!(!weak(dot(None), [true, false]) && !weak(dot(None), [false, true]));
+    assert!(!weak(dot(Some(Dtype::F32)), [true, true]));
+}
+struct Double;
+impl HostFn for Double {
+    fn call(&self, ins: &[&[u8]], outs: &mut [&mut [u8]]) -> Result<(), ferrax_kernel::Error> {
+        for (x, y) in ins[0].chunks(8).zip(outs[0].chunks_mut(8)) {
+            y.copy_from_slice(&(2.0 * f64::from_le_bytes(x.try_into().unwrap())).to_le_bytes());
+        }
+        Ok(())
+    }
+}
+#[test]
+fn a_callback_that_takes_all_lanes_gives_them_in_front() {
+    let f = Callback {
+        kind: CallbackKind::Pure,
+        callback: Callable { name: "double".into(), make: Arc::new(|_, _| Arc::new(Double)) },
+        ins: vec![f64s(&[2])],
+        ordered: false,
+        result_avals: vec![f64s(&[2])],
+        vmap_method: Some("expand_dims".into()),
+    };
+    let call = |a: &[Value]| Ok(ferrax_ir::bind(&f.clone().into(), a)?.into_vec());
+    let x = arr(&[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    let y = vmap(&call, &[x], &[Some(1)], &[0]).unwrap().remove(0);
+    assert_eq!((y.shape(), nums(&y)), (&[3, 2][..], vec![2.0, 8.0, 4.0, 10.0, 6.0, 12.0]));
 }
 
 // ---- leaks ----

@@ -65,6 +65,22 @@ fn what_does_not_fit_is_refused() {
 }
 
 #[test]
+fn a_refusal_names_what_does_not_fit() {
+    let lines = [
+        ("select_n bool[2] f64[2] f32[2]", "got float64, float32."),
+        (
+            "scatter[dimension_numbers=ScatterDimensionNumbers(update_window_dims=(1,) inserted_window_dims=(1,) scatter_dims_to_operand_dims=(1,) operand_batching_dims=(0,) scatter_indices_batching_dims=(0,)) indices_are_sorted=False mode=GatherScatterMode.CLIP unique_indices=False] f64[2,3] i32[2,1] f64[2,1]",
+            "window of size 3; doesn't match operand of rank 2.",
+        ),
+    ];
+    for (text, words) in lines {
+        let (op, avals) = ferrax_ir::text::parse_application(text).expect("an application");
+        let e = op.rules().infer(&avals).expect_err(text);
+        assert!(e.message().contains(words), "{e:?}");
+    }
+}
+
+#[test]
 fn a_pair_outside_the_axis_is_refused() {
     for pair in ["(0, 2)", "(2, 0)"] {
         let e = Example::parse(&format!("lanes 2: ppermute[axis_name=(i,) perm=({pair},)] f64[3]"));

@@ -9,7 +9,7 @@
 //! INVARIANT: the policy decides what is kept and nothing else: values and gradients are the same under each.
 mod policy;
 
-use super::call::{batch, check_ins, jvp, lift_one, residuals};
+use super::call::{batch, check_ins, jvp, lift_one};
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Fun, Tan};
 use crate::effects::Effects;
@@ -52,19 +52,15 @@ impl Rules for Remat {
     /// The body still holds its nonlinear part: split; compute the known half again and transpose the other, in one body.
     fn transpose(&self, cx: &dyn Cx, x: &[Arg], ct: &[Tan]) -> Res<Tans> {
         let lin: Vec<bool> = x.iter().map(Arg::is_linear).collect();
-        let sp = cx.recur().split(&self.jaxpr, &lin, &vec![true; self.jaxpr.n_outs()], &vec![true; x.len()])?;
+        let sp = cx.recur().split(&self.jaxpr, &lin, &vec![true; self.jaxpr.n_outs()], &vec![false; x.len()])?;
         let inner: Vec<bool> = (0..sp.unknown.n_ins()).map(|i| i >= sp.res.len()).collect();
         let (back, nz) = cx.recur().transpose(&sp.unknown, &inner, &nonzero(ct), &vec![false; count(&lin)])?;
         let known: Vec<Value> = x.iter().filter_map(|a| a.known().cloned()).collect();
         let cts: Vec<Value> = ct.iter().flatten().cloned().collect();
         let ins: Vec<Aval> = known.iter().chain(&cts).map(Value::aval).collect();
         let n = known.len();
-        // positions of the known operands among all, for the forwarded residuals
-        let place: Vec<usize> = (0..x.len()).filter(|i| !lin[*i]).collect();
         let (jaxpr, consts) = cx.recur().stage(&ins, &|cx, a| {
-            let mut all = vec![crate::cx::truth(false); x.len()];
-            place.iter().zip(a).for_each(|(i, v)| all[*i] = v.clone());
-            let res = residuals(&sp, &all, cx.inline(&sp.known, &a[..n])?);
+            let res = cx.inline(&sp.known, &a[..n])?;
             cx.inline(&back, &cat(&[&res, &a[n..]]))
         })?;
         let op = Remat { jaxpr, differentiated: true, ..self.clone() };

@@ -226,7 +226,7 @@ impl Rules for Gather {
         if dx[0].is_none() || self.mode != Mode::FillOrDrop {
             return Ok((y, linear_jvp(&self.clone().into(), cx, x, dx)?.1));
         }
-        let zero = Gather { fill_value: Some(zero_fill(x[0].dtype())), ..self.clone() };
+        let zero = Gather { fill_value: Some(zero_fill(y[0].dtype())), ..self.clone() };
         Ok((y, linear_jvp(&zero.into(), cx, x, dx)?.1))
     }
     fn transpose(&self, cx: &dyn Cx, x: &[Arg], ct: &[Tan]) -> Res<Tans> {

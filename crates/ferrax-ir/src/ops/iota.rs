@@ -9,7 +9,7 @@ use crate::op::{Avals, Axes, Rules, Tans};
 use crate::param::Shape;
 use crate::primitive;
 use crate::value::{Value, Values};
-use ferrax_kernel::{DType, Scalar};
+use ferrax_kernel::Scalar;
 use smallvec::smallvec;
 
 primitive! {
@@ -46,10 +46,7 @@ impl Rules for Iota {
     fn lower(&self, b: &mut Graph, _: &[Node], out: &[Aval]) -> Res<Nodes> {
         let p = physical(&out[0]);
         let shape = self.shape.0.clone();
-        // 16-bit floats count in a wider one: an index beyond their range still rounds once
-        let wide = if p.dtype.is_float() && p.dtype.size() == 2 { DType::F32 } else { p.dtype };
-        let i = b.iota(wide, shape.clone(), self.dimension);
-        let i = b.convert(i, p.dtype);
+        let i = b.iota(p.dtype, shape.clone(), self.dimension);
         if !p.paired {
             return Ok(smallvec![i]);
         }

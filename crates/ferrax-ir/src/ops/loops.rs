@@ -12,7 +12,7 @@
 //! Operands: head, consts, carry, xs. Outputs: carry, ys, count. One set of rules serves all three. Reverse mode through a
 //! `while` is then no special case: `split` leaves a counted While whose ys are the residuals, and a Dyn over those tapes, and a
 //! Dyn transposes as a scan does, `reverse` flipped.
-use super::call::{lanes, residuals};
+use super::call::lanes;
 use crate::aval::{Aval, Lit, same_avals};
 use crate::cx::{Arg, Axis, Cx, Dim, Fun, Residual, Tan, int};
 use crate::dtype::Dtype;
@@ -355,22 +355,21 @@ impl Rules for Loop {
             })
         };
         let (mut k_b, (mut body, mut y_b)) = carry_and_body(b(&k))?;
-        let mut cond_b = None;
-        let ragged = match &self.trip {
-            Trip::Static(_) => false,
-            Trip::Dyn => h_b[0],
-            Trip::While { cond, .. } => {
-                let (p, out) = cx.recur().batch(cond, ax, &cat(&[&h_b, &k_b]), &[false])?;
-                cond_b = Some(p);
-                out[0]
-            }
+        let predicate = |k_b: &[bool]| match &self.trip {
+            Trip::While { cond, .. } => cx.recur().batch(cond, ax, &cat(&[&h_b, k_b]), &[false]).map(Some),
+            _ => Ok(None),
+        };
+        let mut cond_b = predicate(&k_b)?;
+        let ragged = match (&self.trip, &cond_b) {
+            (Trip::Dyn, _) => h_b[0],
+            (_, Some((_, out))) => out[0],
+            _ => false,
         };
         if ragged {
             (k_b, (body, y_b)) = carry_and_body(vec![true; k.len()])?;
-            if let Trip::While { cond, .. } = &self.trip {
-                cond_b = Some(cx.recur().batch(cond, ax, &cat(&[&h_b, &k_b]), &[true])?.0);
-            }
+            cond_b = predicate(&k_b)?;
         }
+        let cond_b = cond_b.map(|c| c.0);
         let lane_axis = |v: &Value, to: usize| if v.tape() > 0 { 0 } else { to };
         let head: Vec<Value> = h.map(|i| cx.to_front(&x[i], d[i])).collect::<Res<_>>()?;
         let consts: Vec<Value> = c.map(|i| cx.to_front(&x[i], d[i])).collect::<Res<_>>()?;
@@ -505,16 +504,15 @@ impl BodyRules for Loop {
             (pick(&x[c.clone()], &not(c_unk)), pick(&x[k.clone()], &k_known), pick(&x[s.clone()], &not(s_unk)));
         let n_out = count(&not(&sp.out_unk));
         // What depends on consts alone leaves the loop: split the known body again, with carry and xs as the unknowns.
-        let n_new = sp.known.n_outs() - n_out;
         let ins = cat(&[&vec![false; kc.len()], &vec![true; kk.len() + ks.len()]]);
         let io = sp.known.effects().io;
-        let inv =
-            cx.recur().split(&sp.known, &ins, &cat(&[&vec![true; n_out], &vec![io; n_new]]), &vec![true; ins.len()])?;
+        let stays: Vec<bool> = (0..sp.known.n_outs()).map(|j| j < n_out || io).collect();
+        let inv = cx.recur().split(&sp.known, &ins, &stays, &vec![false; ins.len()])?;
         let fixed = not(&inv.out_unk[n_out..]);
         let (body, consts, hoisted) = if fixed.contains(&true) {
             let mut known = cx.inline(&inv.known, &kc)?.into_vec();
-            let new = known.split_off(count(&fixed));
-            (inv.unknown.clone(), residuals(&inv, &kc, new), known)
+            let consts = known.split_off(count(&fixed));
+            (inv.unknown.clone(), consts, known)
         } else {
             (sp.known.clone(), kc, vec![])
         };

@@ -4,7 +4,7 @@
 //! ```text
 //! random_bits:    out[k.., i..] = bits of key[k..], element number i        random_split: out[k.., i..] = key number i below key[k..]
 //! ```
-use super::pointwise::align;
+use super::pointwise::{align, common_shape};
 use super::zero_jvp;
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan};
@@ -348,14 +348,10 @@ impl Rules for RandomFoldIn {
     fn infer(&self, x: &[Aval]) -> Res<Avals> {
         let a = key_operand("random_fold_in", x)?;
         let [_, m] = x else { return type_err("random_fold_in takes keys and integers") };
-        if m.dtype != Dtype::U32 || (m.rank() > 0 && a.rank() > 0 && m.shape != a.shape) {
-            return type_err(format!(
-                "random_fold_in takes u32 data of the keys' shape, got {} and {}",
-                a.long(),
-                m.long()
-            ));
+        if m.dtype != Dtype::U32 {
+            return type_err(format!("random_fold_in takes u32 data, got {}", m.long()));
         }
-        Ok(smallvec![if a.rank() == 0 { a.with_shape(m.shape.clone()) } else { a.clone() }])
+        Ok(smallvec![a.with_shape(common_shape("random_fold_in", x)?)])
     }
     fn jvp(&self, cx: &dyn Cx, x: &[Value], _: &[Tan]) -> Res<(Values, Tans)> {
         zero_jvp(&self.clone().into(), cx, x)
@@ -364,21 +360,20 @@ impl Rules for RandomFoldIn {
         not_linear("random_fold_in")
     }
     fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
-        let (keys, data) = (&x[0], &x[1]);
-        let scalars = keys.rank() - d[0].is_some() as usize == 0 && data.rank() - d[1].is_some() as usize == 0;
-        let args: [Value; 2] = if scalars {
-            [cx.to_front(keys, d[0])?, cx.to_front(data, d[1])?]
-        } else {
-            [cx.batch_at(keys, d[0], ax.n, 0)?, cx.batch_at(data, d[1], ax.n, 0)?]
-        };
-        Ok((cx.bind(&RandomFoldIn {}.into(), &args)?, smallvec![Some(0)]))
+        let (x, at) = align(cx, ax.n, x, d)?;
+        Ok((cx.bind(&RandomFoldIn {}.into(), &x)?, smallvec![Some(at)]))
     }
     fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+        let shape = &out[0].shape;
         let (k0, k1) = parts(b, x[0])?;
-        let pair = ferrax_prng::fold_in([leaf(k0), leaf(k1)], leaf(x[1]));
-        let (p, q) = build_pair(b, &pair, &out[0].shape);
+        let pair = ferrax_prng::fold_in([over(b, k0, shape), over(b, k1, shape)], over(b, x[1], shape));
+        let (p, q) = build_pair(b, &pair, shape);
         Ok(smallvec![b.pair(p, q)])
     }
+}
+/// An operand repeated over the result.
+fn over(b: &mut Graph, v: Node, shape: &Dims) -> Expr {
+    leaf(if b.rank(v) > 0 { b.broadcast(v, shape.clone(), &(0..shape.len()).collect::<Dims>()) } else { v })
 }
 
 impl Rules for Threefry {
@@ -386,7 +381,7 @@ impl Rules for Threefry {
         if x.len() != 4 || x.iter().any(|a| a.dtype != Dtype::U32) {
             return type_err(format!("Arguments to threefry2x32_p must have uint32 type, got {x:?}"));
         }
-        let shape = super::pointwise::common_shape("threefry2x32", x)?;
+        let shape = common_shape("threefry2x32", x)?;
         Ok(smallvec![Aval::of(Dtype::U32, shape.clone()), Aval::of(Dtype::U32, shape)])
     }
     fn jvp(&self, cx: &dyn Cx, x: &[Value], _: &[Tan]) -> Res<(Values, Tans)> {
@@ -401,11 +396,8 @@ impl Rules for Threefry {
     }
     fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
         let shape = &out[0].shape;
-        let mut at = |v: Node| {
-            let v = if b.rank(v) > 0 { b.broadcast(v, shape.clone(), &(0..shape.len()).collect::<Dims>()) } else { v };
-            leaf(v)
-        };
-        let (key, counter) = ([at(x[0]), at(x[1])], [at(x[2]), at(x[3])]);
+        let mut at = |k: usize| over(b, x[k], shape);
+        let (key, counter) = ([at(0), at(1)], [at(2), at(3)]);
         let pair = ferrax_prng::threefry2x32(key, counter);
         let (p, q) = build_pair(b, &pair, shape);
         Ok(smallvec![p, q])

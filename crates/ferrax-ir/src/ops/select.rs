@@ -94,17 +94,15 @@ impl Rules for Select {
     fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
         let spread = |b: &mut Graph, v: Node| b.broadcast(v, out[0].shape.clone(), &(0..b.rank(v)).collect::<Dims>());
         let x: Nodes = x.iter().map(|v| spread(b, *v)).collect();
-        if x.len() == 2 {
-            return Ok(smallvec![x[1]]);
-        }
-        if b.dtype(x[0]) == DType::Bool {
-            return Ok(smallvec![b.select(x[0], x[2], x[1])]);
-        }
         // out = case k where k <= which, the last such k
         let mut y = x[1];
         for (k, case) in x[2..].iter().enumerate() {
-            let k = b.scalar(x[0], (k + 1) as f64);
-            let p = b.bin(Bin::Ge, x[0], k);
+            let p = if b.dtype(x[0]) == DType::Bool {
+                x[0]
+            } else {
+                let k = b.scalar(x[0], (k + 1) as f64);
+                b.bin(Bin::Ge, x[0], k)
+            };
             y = b.select(p, *case, y);
         }
         Ok(smallvec![y])

@@ -48,6 +48,7 @@ pub const LINES: &[&str] = &[
     "dot_general[dimension_numbers=(([0], [0]), ([], [])) preferred_element_type=None] key<fry>[2] f64[2]",
     "dot_general[dimension_numbers=(([0], [0]), ([], [])) preferred_element_type=None] f64[2] key<fry>[2]",
     "dot_general[dimension_numbers=(([2], [0]), ([], [])) preferred_element_type=None] f64[2,3] f64[3]",
+    "dot_general[dimension_numbers=(([0], [0]), ([], [])) preferred_element_type=None] tape f64[2] tape f64[2]",
     "dynamic_slice[slice_sizes=(5,)] f64[4] i32[]",
     "dynamic_slice[slice_sizes=(2,)] f64[4] f32[]",
     "dynamic_update_slice f64[4] f64[5] i32[]",

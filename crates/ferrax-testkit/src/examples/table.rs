@@ -34,6 +34,7 @@ pub(super) const LINES: &[&str] = &[
     "iota[dimension=0 dtype=int32 shape=(3,)]",
     "iota[dimension=1 dtype=float64 shape=(2, 3)]",
     "iota[dimension=0 dtype=bfloat16 shape=(2, 3)]",
+    "iota[dimension=0 dtype=float16 shape=(70000,)]",
     "iota[dimension=1 dtype=uint8 shape=(2, 0)]",
     "iota[dimension=2 dtype=complex64 shape=(2, 1, 3)]",
     // parts
@@ -221,6 +222,8 @@ pub(super) const LINES: &[&str] = &[
     "random_split[original=True shape=(3,)] key<fry>[]",
     "random_fold_in key<fry>[] u32[]",
     "random_fold_in key<fry>[3] u32[3]",
+    "random_fold_in key<fry>[3] u32[]",
+    "random_fold_in key<fry>[] u32[3]",
     "random_fold_in key<fry>[2,3] u32[2,3]",
     "threefry2x32 u32[3] u32[3] u32[3] u32[3]",
     "threefry2x32 u32[] u32[] u32[2,2] u32[2,2]",
