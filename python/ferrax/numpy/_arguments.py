@@ -14,6 +14,7 @@ import numpy as np
 from .. import _core
 from .._core import bind, elementwise
 from .._dtypes import canonicalize_dtype
+from ..errors import ConcretizationTypeError
 
 Array = _core.Array
 _ARRAY_LIKE = (Array, np.ndarray, np.generic, bool, int, float, complex)
@@ -121,15 +122,8 @@ def canonicalize_shape(shape, context="") -> tuple[int, ...]:
 def concrete_or_error(x, context):
     """x as a numpy array. Raises ConcretizationTypeError for a traced value."""
     if isinstance(x, _core.Tracer):
-        from ..errors import ConcretizationTypeError
-
         raise ConcretizationTypeError(x, context)
     return np.asarray(x)
-
-
-def is_concrete(x) -> bool:
-    """Whether the value is known now."""
-    return not isinstance(x, _core.Tracer)
 
 
 def convert(x, dtype, weak=False) -> Array:
@@ -156,3 +150,12 @@ def constant(value, dtype):
     return np.dtype(dtype).type(value)
 
 
+def broadcast_constant(value, shape):
+    """The scalar spread over `shape`."""
+    return bind("broadcast_in_dim", value, shape=tuple(shape), broadcast_dimensions=()) if shape else _core.asarray(value)
+
+
+def broadcast_together(*xs):
+    """The arrays broadcast to their common shape."""
+    shape = np.broadcast_shapes(*[x.shape for x in xs])
+    return tuple([x if tuple(x.shape) == shape else _core.broadcast_to(x, shape) for x in xs])

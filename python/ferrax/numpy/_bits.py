@@ -1,6 +1,6 @@
-"""packbits and unpackbits.
+"""Bits of integers: complement, shifts, counts, and booleans packed into bytes.
 
-Invariant: uint8 in and out; "big" puts the first element into the highest bit.
+Invariant: integers and booleans only. (`bitwise_and`, `bitwise_or` and `bitwise_xor` are `ufunc` objects, in `_ufuncs`.)
 
     >>> jnp.packbits(jnp.array([1, 0, 1]))
     Array([160], dtype=uint8)
@@ -9,11 +9,49 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._core import bind
-from .._dtypes import is_bool, is_integer
-from ._arguments import as_array, canonicalize_axis, constant, convert, jitted
+from .._core import bind, elementwise
+from .._dtypes import is_bool, is_integer, is_unsigned
+from . import _reductions
+from ._arguments import as_array, canonicalize_axis, constant, convert, jitted, pointwise, promote
+from ._shaping import moveaxis, reshape
 
 _U8 = np.dtype(np.uint8)
+
+
+def bitwise_not(x, /):
+    """Bitwise complement; logical not for bool. x: integer or bool."""
+    return pointwise("bitwise_not", "not", x)
+
+
+invert = bitwise_invert = bitwise_not
+
+
+def left_shift(x, y, /):
+    """x << y. x, y: integer."""
+    return pointwise("left_shift", "shift_left", x, y)
+
+
+bitwise_left_shift = left_shift
+
+
+def right_shift(x1, x2, /):
+    """x1 >> x2, repeating the sign bit of signed integers."""
+    x1, x2 = promote("right_shift", x1, x2)
+    return elementwise("shift_right_logical" if is_unsigned(x1.dtype) else "shift_right_arithmetic", x1, x2)
+
+
+bitwise_right_shift = right_shift
+
+
+@jitted("bitwise_count")
+def _bitwise_count(x):
+    x = x if is_unsigned(x.dtype) else bind("abs", x)
+    return convert(bind("population_count", x), np.uint8)
+
+
+def bitwise_count(x, /):
+    """The number of set bits of |x|, uint8. x: integer."""
+    return _bitwise_count(as_array("bitwise_count", x))
 
 
 def _bit_axis(x, rank):
@@ -22,9 +60,6 @@ def _bit_axis(x, rank):
 
 @jitted("packbits", static=("axis", "bitorder"))
 def _packbits(a, axis, bitorder):
-    from ._reductions import sum
-    from ._shaping import moveaxis, reshape
-
     a = convert(bind("ne", a, constant(0, a.dtype)), _U8)
     bits = bind("iota", dtype=_U8, shape=(8,), dimension=0)
     if bitorder == "big":
@@ -37,7 +72,7 @@ def _packbits(a, axis, bitorder):
         a = bind("pad", a, np.uint8(0), padding_config=((0, 0, 0),) * (a.ndim - 1) + ((0, 8 - n % 8, 0),))
     a = bind("reshape", a, new_sizes=(*a.shape[:-1], a.shape[-1] // 8, 8), dimensions=None)
     shifted = bind("shift_left", a, _bit_axis(bits, a.ndim))
-    out = convert(sum(shifted, axis=-1), _U8)
+    out = convert(_reductions.sum(shifted, axis=-1), _U8)
     return moveaxis(out, -1, axis)
 
 
@@ -53,8 +88,6 @@ def packbits(a, axis=None, bitorder="big"):
 
 @jitted("unpackbits", static=("axis", "count", "bitorder"))
 def _unpackbits(a, axis, count, bitorder):
-    from ._shaping import moveaxis, reshape
-
     bits = bind("shift_left", np.uint8(1), bind("iota", dtype=_U8, shape=(8,), dimension=0))
     if bitorder == "big":
         bits = bind("rev", bits, dimensions=(0,))

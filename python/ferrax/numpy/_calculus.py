@@ -14,8 +14,16 @@ import numpy as np
 from .. import _core
 from .._core import bind
 from .._dtypes import is_bool, is_complex
+from ..lax import slice_in_dim
+from . import _reductions
 from ._arguments import as_array, canonicalize_axes, canonicalize_axis, check_arraylike, constant, convert, jitted
+from ._arithmetic import absolute, remainder
+from ._joining import concatenate
+from ._logic import equal
+from ._reductions import cumsum
+from ._searching import searchsorted
 from ._selecting import clip, where
+from ._shaping import broadcast_to, moveaxis, ravel
 
 
 def _along(axis, s):
@@ -24,8 +32,6 @@ def _along(axis, s):
 
 @jitted("diff", static=("n", "axis"))
 def _diff(a, n, axis, prepend, append):
-    from ._shaping import broadcast_to, concatenate
-
     pieces = []
     for extra, front in ((prepend, True), (append, False)):
         if extra is None:
@@ -59,8 +65,6 @@ def diff(a, n=1, axis=-1, prepend=None, append=None):
 
 @jitted("ediff1d")
 def _ediff1d(ary, to_end, to_begin):
-    from ._shaping import concatenate, ravel
-
     ary = ravel(ary)
     out = bind("sub", ary[1:], ary[:-1])
     if to_begin is not None:
@@ -78,9 +82,6 @@ def ediff1d(ary, to_end=None, to_begin=None):
 
 def _gradient_along(a, h, axis):
     """Second-order central differences, first-order ones at the ends; h: a scalar or the coordinates."""
-    from ..lax import slice_in_dim
-    from ._shaping import concatenate
-
     n = a.shape[axis]
     part = lambda x, lo, hi: slice_in_dim(x, lo, hi, axis=axis)  # noqa: E731
     first = bind("sub", part(a, 1, 2), part(a, 0, 1))
@@ -140,13 +141,10 @@ def gradient(f, *varargs, axis=None, edge_order=None):
 
 @jitted("trapezoid", static=("axis",))
 def _trapezoid(y, x, dx, axis):
-    from ._reductions import sum
-    from ._shaping import moveaxis
-
     if x is None:
         (y,) = _core.promote_dtypes_inexact(y)
         y = moveaxis(y, axis, -1)
-        total = sum(y, axis=-1)
+        total = _reductions.sum(y, axis=-1)
         ends = bind("mul", constant(0.5, y.dtype), bind("add", y[..., 0], y[..., -1]))
         return bind("mul", convert(dx, y.dtype), bind("sub", total, ends))
     y, x = _core.promote_dtypes_inexact(y, x)
@@ -157,7 +155,7 @@ def _trapezoid(y, x, dx, axis):
         steps = moveaxis(diff(x, axis=axis), axis, -1)
         y = moveaxis(y, axis, -1)
     pairs = bind("add", y[..., 1:], y[..., :-1])
-    return bind("mul", constant(0.5, y.dtype), sum(bind("mul", *_core.promote_shapes(steps, pairs)), axis=-1))
+    return bind("mul", constant(0.5, y.dtype), _reductions.sum(bind("mul", *_core.promote_shapes(steps, pairs)), axis=-1))
 
 
 def trapezoid(y, x=None, dx=1.0, axis=-1):
@@ -172,22 +170,15 @@ def trapezoid(y, x=None, dx=1.0, axis=-1):
 
 @jitted("trapezoid", static=("axis",))
 def _unit_trapezoid(y, axis):
-    from ._reductions import sum
-    from ._shaping import moveaxis
-
     (y,) = _core.promote_dtypes_inexact(y)
     y = moveaxis(y, axis, -1)
-    total = sum(y, axis=-1)
+    total = _reductions.sum(y, axis=-1)
     ends = bind("mul", constant(0.5, y.dtype), bind("add", y[..., 0], y[..., -1]))
     return bind("mul", constant(1, y.dtype), bind("sub", total, ends))
 
 
 @jitted("_interp", static=("outside",))
 def _interp(x, xp, fp, left, right, period, outside):
-    from ._elementwise import absolute, equal, remainder
-    from ._searching import searchsorted
-    from ._shaping import concatenate
-
     if period is not None:
         period = absolute(period)
         x, xp = remainder(x, period), remainder(xp, period)
@@ -232,10 +223,6 @@ def interp(x, xp, fp, left=None, right=None, period=None):
 
 @jitted("unwrap", static=("axis", "period"))
 def _unwrap(p, discont, axis, period):
-    from ._elementwise import absolute, remainder
-    from ._reductions import cumsum
-    from ._shaping import concatenate
-
     if p.dtype.kind in "iub" and not isinstance(period, int):
         (p,) = _core.promote_dtypes_inexact(p)
     if p.size == 0:

@@ -10,47 +10,40 @@ from __future__ import annotations
 import numpy as np
 
 from .. import _core
-
 from .._dtypes import dtype_of, is_bool, is_complex, is_inexact
+from . import _reductions
 from ._arguments import Array, check_arraylike, jitted
+from ._arithmetic import absolute
+from ._creation import asarray
+from ._floating_point import isfinite, isnan
+from ._logic import equal, less_equal
+from ._selecting import where
+from ._ufuncs import add, logical_and, logical_or, multiply, subtract
 
 
 def array_equal(a1, a2, equal_nan=False):
     """Whether two arrays have the same shape and elements. equal_nan: whether nan equals nan."""
-    from ._creation import asarray
-    from ._elementwise import equal, isnan
-    from ._reductions import all
-    from ._ufuncs import logical_and, logical_or
-
     a1, a2 = asarray(a1), asarray(a2)
     if tuple(a1.shape) != tuple(a2.shape):
         return _core.asarray(np.False_)
     same = equal(a1, a2)
     if equal_nan:
         same = logical_or(same, logical_and(isnan(a1), isnan(a2)))
-    return all(same)
+    return _reductions.all(same)
 
 
 def array_equiv(a1, a2):
     """Whether two arrays are equal once broadcast to a common shape; False where they do not broadcast."""
-    from ._creation import asarray
-    from ._elementwise import equal
-    from ._reductions import all
-
     a1, a2 = asarray(a1), asarray(a2)
     try:
         same = equal(a1, a2)
     except ValueError:
         return _core.asarray(np.False_)
-    return all(same)
+    return _reductions.all(same)
 
 
 @jitted("isclose")
 def _isclose(a, b, rtol, atol, equal_nan):
-    from ._elementwise import absolute, equal, isfinite, isnan, less_equal
-    from ._selecting import where
-    from ._ufuncs import add, logical_and, logical_or, multiply, subtract
-
     a, b = _core.promote_dtypes(a, b)
     dtype = a.dtype
     if is_bool(dtype):
@@ -72,9 +65,7 @@ def isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
 
 @jitted("allclose")
 def _allclose(a, b, rtol, atol, equal_nan):
-    from ._reductions import all
-
-    return all(isclose(a, b, rtol, atol, equal_nan))
+    return _reductions.all(isclose(a, b, rtol, atol, equal_nan))
 
 
 def allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
@@ -109,5 +100,3 @@ def iterable(y):
     except TypeError:
         return False
     return True
-
-

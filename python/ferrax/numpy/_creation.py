@@ -17,6 +17,10 @@ from .._dtypes import canonicalize_dtype, dtype_of, is_bool, is_complex, is_inex
 from ._arguments import (
     Array, as_array, canonicalize_axis, canonicalize_shape, check_arraylike, concrete_or_error, constant, convert, is_arraylike, jitted,
 )  # fmt: skip
+from ._exponential import log10, power
+from ._rounding import floor
+from ._selecting import where
+from ._shaping import moveaxis, ravel
 
 _SCALARS = (bool, int, float, complex)
 
@@ -305,8 +309,6 @@ def _all_int(*values):
 
 @jitted("_linspace", static=("num", "endpoint", "retstep", "dtype", "axis"))
 def _linspace(start, stop, num, endpoint, retstep, dtype, axis):
-    from ._elementwise import floor
-
     start, stop = as_array("linspace", start), as_array("linspace", stop)
     inner = to_inexact(_core.result_type(start, stop))
     computation = inner if dtype is None or not is_inexact(dtype) else _core.result_type(inner, dtype)
@@ -369,8 +371,6 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
 
 @jitted("_logspace", static=("num", "endpoint", "dtype", "axis"))
 def _logspace(start, stop, base, num, endpoint, dtype, axis):
-    from ._elementwise import power
-
     inner = to_inexact(_core.result_type(start, stop))
     start, stop = convert(_core.asarray(start), inner), convert(_core.asarray(stop), inner)
     exponents = linspace(start, stop, num=num, endpoint=endpoint, axis=axis)
@@ -387,8 +387,6 @@ def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0):
 
 @jitted("_geomspace", static=("num", "endpoint", "dtype", "axis"))
 def _geomspace(start, stop, num, endpoint, dtype, axis):
-    from ._elementwise import log10
-
     inner = to_inexact(_core.result_type(start, stop))
     start, stop = convert(_core.asarray(start), inner), convert(_core.asarray(stop), inner)
     # Follow the sign of start, so that negative and complex ranges work.
@@ -399,8 +397,6 @@ def _geomspace(start, stop, num, endpoint, dtype, axis):
     else:
         out = bind("mul", sign, out)
     if axis != 0:
-        from ._shaping import moveaxis
-
         out = moveaxis(out, 0, axis)
     return convert(out, inner if dtype is None else dtype)
 
@@ -491,8 +487,6 @@ def triu(m, k=0):
 
 @jitted("diagonal", static=("offset", "axis1", "axis2"))
 def _diagonal(a, offset, axis1, axis2):
-    from ._shaping import moveaxis
-
     a = moveaxis(a, (axis1, axis2), (-2, -1))
     n = max(0, min(a.shape[-2] + min(offset, 0), a.shape[-1] - max(offset, 0)))
     i = bind("iota", dtype=np.dtype(np.int32), shape=(n,), dimension=0)
@@ -515,8 +509,6 @@ def diagonal(a, offset=0, axis1=0, axis2=1):
 
 @jitted("_diag", static=("k",))
 def _diag(v, k):
-    from ._selecting import where
-
     if v.ndim == 2:
         return diagonal(v, offset=k)
     zero = constant(0, v.dtype)
@@ -544,8 +536,6 @@ def diag(v, k=0):
 
 def diagflat(v, k=0):
     """The matrix with v, flattened, on its k-th diagonal."""
-    from ._shaping import ravel
-
     v = ravel(as_array("diagflat", v))
     n = v.shape[0] + abs(k)
     out = zeros(n * n, dtype=v.dtype)
@@ -556,8 +546,6 @@ def diagflat(v, k=0):
 
 @jitted("vander", static=("N", "increasing"))
 def _vander(x, N, increasing):
-    from ._elementwise import power
-
     dtype = x.dtype
     n = x.shape[0] if N is None else N
     exponents = bind("iota", dtype=dtype, shape=(n,), dimension=0)

@@ -15,6 +15,7 @@ import numpy as np
 from .. import _core
 from .._core import bind
 from .._dtypes import canonicalize_dtype
+from ..lax import dot_general
 from ._arguments import check_arraylike, constant, convert, unsupported
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -169,7 +170,6 @@ def _contract_pair(x, lx, y, ly, keep, sizes, precision, dtype):
     shared = [c for c in lx if c in ly]
     batch = [c for c in shared if c in keep]
     gone = [c for c in shared if c not in keep]
-    from ..lax import dot_general
 
     def product(a, la, b, lb):
         contract = (tuple([la.index(c) for c in gone]), tuple([lb.index(c) for c in gone]))

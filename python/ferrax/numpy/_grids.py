@@ -13,11 +13,11 @@ from numpy import index_exp, s_
 from .. import _core
 from .._core import bind
 from ._arguments import convert
+from ._creation import arange, array, linspace, meshgrid
+from ._joining import concatenate, stack
 
 
 def _range(s):
-    from ._creation import arange, linspace
-
     start, stop, step = s.start or 0, s.stop, 1 if s.step is None else s.step
     if isinstance(step, complex):
         return linspace(start, stop, int(abs(step)))
@@ -36,9 +36,6 @@ class _Grid:
         return f"<ferrax.numpy.{self.name}>"
 
     def __getitem__(self, key):
-        from ._creation import array, meshgrid
-        from ._shaping import stack
-
         if isinstance(key, slice):
             return _range(key)
         parts = _core.promote_dtypes(*[_range(k) for k in key])
@@ -58,9 +55,6 @@ class _Joiner:
         return f"<ferrax.numpy.{self.name}>"
 
     def __getitem__(self, key):
-        from ._creation import array
-        from ._shaping import concatenate
-
         key = key if isinstance(key, tuple) else (key,)
         axis, ndmin, trans1d, matrix = self.axis, self.ndmin, self.trans1d, None
         if isinstance(key[0], str):

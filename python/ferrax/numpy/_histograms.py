@@ -14,7 +14,14 @@ import numpy as np
 from .. import _core
 from .._dtypes import is_integer
 from ._arguments import Array, as_array, check_arraylike, concrete_or_error, convert
+from ._calculus import diff
+from ._creation import array, linspace, ones_like, zeros
+from ._reductions import max as maximum, min as minimum
+from ._searching import searchsorted
 from ._selecting import clip, where
+from ._shaping import ravel, reshape
+from ._taking import ravel_multi_index
+from ._ufuncs import add, subtract
 
 
 def bincount(x, weights=None, minlength=0, *, length=None, out_sharding=None):
@@ -23,8 +30,6 @@ def bincount(x, weights=None, minlength=0, *, length=None, out_sharding=None):
     length: how many are counted (static; needed under jit), others are dropped; by default up to the largest, at least minlength. Negative
     ones count as 0.
     """
-    from ._creation import zeros
-
     x = as_array("bincount", x)
     if not is_integer(x.dtype) and x.dtype != np.bool_:
         raise TypeError(f"x argument to bincount must have an integer type; got {x.dtype}")
@@ -47,10 +52,6 @@ def bincount(x, weights=None, minlength=0, *, length=None, out_sharding=None):
 
 def histogram_bin_edges(a, bins=10, range=None, weights=None):
     """The edges of `bins` equal bins over `range` (default: of the values), or `bins` itself where it is a vector."""
-    from ._creation import linspace
-    from ._reductions import max as maximum, min as minimum
-    from ._ufuncs import add, subtract
-
     del weights
     check_arraylike("histogram_bin_edges", a, *([] if isinstance(bins, (int, np.integer, str)) else [bins]))
     if isinstance(bins, str):
@@ -78,11 +79,6 @@ def _pair(range_, dtype):
 
 def histogram(a, bins=10, range=None, weights=None, density=None):
     """(counts, edges) of values in bins (see `histogram_bin_edges`); weighted, and divided by the total and the widths if `density`."""
-    from ._calculus import diff
-    from ._creation import ones_like, zeros
-    from ._searching import searchsorted
-    from ._shaping import ravel
-
     if isinstance(bins, str):
         raise TypeError(f"asarray: expected ArrayLike, got {bins} of type {type(bins)}.")
     if weights is None:
@@ -108,8 +104,6 @@ def histogram(a, bins=10, range=None, weights=None, density=None):
 
 def histogram2d(x, y, bins=10, range=None, weights=None, density=None):
     """(counts, x edges, y edges) of points in the plane."""
-    from ._creation import array
-
     check_arraylike("histogram2d", x, y)
     n = 1 if np.ndim(bins) == 0 and not isinstance(bins, (list, tuple)) else len(bins)
     if n not in (1, 2):
@@ -122,11 +116,6 @@ def histogram2d(x, y, bins=10, range=None, weights=None, density=None):
 
 def histogramdd(sample, bins=10, range=None, weights=None, density=None):
     """(counts, list of edges) of points, rows of `sample`, in boxes. bins, range: for all axes, or one for each."""
-    from ._calculus import diff
-    from ._searching import searchsorted
-    from ._shaping import reshape
-    from ._taking import ravel_multi_index
-
     if weights is None:
         check_arraylike("histogramdd", sample)
         (sample,) = _core.promote_dtypes_inexact(sample)

@@ -14,8 +14,15 @@ import numpy as np
 from .. import _core
 from .._core import bind
 from .._dtypes import canonicalize_dtype, is_complex
-from ..lax import dot_general
+from ..lax import conv_general_dilated, dot_general
+from . import _reductions
 from ._arguments import as_array, canonicalize_axis, check_arraylike, constant, convert, jitted, unsupported
+from ._complex import conj
+from ._rearranging import flip
+from ._selecting import where
+from ._shaping import broadcast_arrays, moveaxis, ravel
+from ._ufuncs import multiply, negative, subtract
+from ._vectorizing import vectorize
 
 
 def _operands(name, a, b, preferred):
@@ -110,9 +117,6 @@ def matmul(a, b, *, precision=None, preferred_element_type=None, out_sharding=No
 
 def vdot(a, b, *, precision=None, preferred_element_type=None):
     """Product of two arrays flattened to vectors, a conjugated."""
-    from ._elementwise import conj
-    from ._shaping import ravel
-
     check_arraylike("vdot", a, b)
     a = _core.asarray(a)
     return dot(ravel(conj(a) if is_complex(a.dtype) else a), ravel(b), precision=precision, preferred_element_type=preferred_element_type)
@@ -120,9 +124,6 @@ def vdot(a, b, *, precision=None, preferred_element_type=None):
 
 def vecdot(x1, x2, /, *, axis=-1, precision=None, preferred_element_type=None):
     """Products of vectors along `axis`, x1 conjugated, the other axes broadcasting."""
-    from ._shaping import moveaxis
-    from ._vectorizing import vectorize
-
     check_arraylike("jnp.vecdot", x1, x2)
     x1, x2 = _core.asarray(x1), _core.asarray(x2)
     if x1.ndim == 0 or x2.ndim == 0:
@@ -136,8 +137,6 @@ def vecdot(x1, x2, /, *, axis=-1, precision=None, preferred_element_type=None):
 
 @jitted("matvec")
 def _matvec(x1, x2):
-    from ._vectorizing import vectorize
-
     return vectorize(matmul, signature="(m,n),(n)->(m)")(x1, x2)
 
 
@@ -149,9 +148,6 @@ def matvec(x1, x2, /):
 
 @jitted("vecmat")
 def _vecmat(x1, x2):
-    from ._elementwise import conj
-    from ._vectorizing import vectorize
-
     return vectorize(matmul, signature="(n),(n,m)->(m)")(conj(x1), x2)
 
 
@@ -166,7 +162,6 @@ def inner(a, b, *, precision=None, preferred_element_type=None):
     check_arraylike("inner", a, b)
     if np.ndim(a) == 0 or np.ndim(b) == 0:
         a, b, dtype, weak = _operands("inner", a, b, preferred_element_type)
-        from ._ufuncs import multiply
 
         return convert(multiply(a, b), dtype, weak=weak)
     return tensordot(a, b, (-1, -1), precision=precision, preferred_element_type=preferred_element_type)
@@ -174,9 +169,6 @@ def inner(a, b, *, precision=None, preferred_element_type=None):
 
 def outer(a, b, out=None):
     """a[:, None] * b[None, :] of two vectors (other arrays are flattened)."""
-    from ._shaping import ravel
-    from ._ufuncs import multiply
-
     unsupported("jnp.outer", out=out)
     check_arraylike("outer", a, b)
     a, b = _core.promote_dtypes(a, b)
@@ -234,9 +226,6 @@ def kron(a, b):
 
 @jitted("cross", static=("axisa", "axisb", "axisc", "axis"))
 def _cross(a, b, axisa, axisb, axisc, axis):
-    from ._shaping import broadcast_arrays, moveaxis
-    from ._ufuncs import multiply, negative, subtract
-
     if axis is not None:
         axisa = axisb = axisc = axis
     a, b = _core.promote_dtypes(a, b)
@@ -273,10 +262,6 @@ def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
 
 @jitted("trace", static=("axis1", "axis2", "dtype"))
 def _trace(a, offset, axis1, axis2, dtype):
-    from ._reductions import sum
-    from ._selecting import where
-    from ._shaping import moveaxis
-
     shape = (a.shape[axis1], a.shape[axis2])
     a = moveaxis(a, (axis1, axis2), (-2, -1))
     i32 = np.dtype(np.int32)
@@ -284,7 +269,7 @@ def _trace(a, offset, axis1, axis2, dtype):
     columns = bind("iota", dtype=i32, shape=shape, dimension=1)
     mask = bind("eq", bind("add", rows, offset if isinstance(offset, np.int32) else convert(offset, np.int32)), columns)
     zeros = bind("broadcast_in_dim", constant(0, a.dtype), shape=tuple(a.shape), broadcast_dimensions=())
-    return sum(where(mask, a, zeros), axis=(-2, -1), dtype=dtype)
+    return _reductions.sum(where(mask, a, zeros), axis=(-2, -1), dtype=dtype)
 
 
 def trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None):
@@ -300,10 +285,6 @@ def trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None):
 
 @jitted("_conv", static=("mode", "op", "precision", "dtype"))
 def _conv(x, y, mode, op, precision, dtype):
-    from ..lax import conv_general_dilated
-    from ._elementwise import conj
-    from ._shaping import flip
-
     if op == "correlate":
         y = conj(y)
     x, y = _core.promote_dtypes_inexact(x, y)

@@ -13,15 +13,19 @@ import numpy as np
 
 from .. import _core
 from .._core import bind
+from ..lax import scan
+from . import _reductions
 from ._arguments import as_array, check_arraylike, concrete_or_error, constant, convert, jitted
+from ._creation import diag, full_like, ones, vander, zeros
+from ._exponential import sqrt
+from ._inserting import trim_zeros
+from ._joining import concatenate, stack
+from ._linear_algebra import convolve, dot
+from ._ufuncs import add, multiply, negative
 
 
 @jitted("polyval", static=("unroll",))
 def _polyval(p, x, unroll):
-    from ..lax import scan
-    from ._creation import full_like
-    from ._ufuncs import add, multiply
-
     p, x = _core.promote_dtypes(p, x)
     shape = np.broadcast_shapes(p.shape[1:], x.shape)
     y = full_like(x, 0, shape=shape, dtype=x.dtype)
@@ -51,8 +55,6 @@ def polyadd(a1, a2):
 
 @jitted("polysub")
 def _polysub(a1, a2):
-    from ._ufuncs import negative
-
     a1, a2 = _core.promote_dtypes(a1, a2)
     return polyadd(a1, negative(a2))
 
@@ -64,15 +66,11 @@ def polysub(a1, a2):
 
 
 def _trimmed(*arrays):
-    from ._shaping import trim_zeros
-
     return [trim_zeros(a, trim="f") if a.size > 1 else a for a in arrays]
 
 
 def polymul(a1, a2, *, trim_leading_zeros=False):
     """The product of two polynomials. trim_leading_zeros: as numpy does; the values must then be known."""
-    from ._linear_algebra import convolve
-
     check_arraylike("polymul", a1, a2)
     a1, a2 = _core.promote_dtypes_inexact(a1, a2)
     if trim_leading_zeros and (a1.shape[0] > 1 or a2.shape[0] > 1):
@@ -86,8 +84,6 @@ def polymul(a1, a2, *, trim_leading_zeros=False):
 
 @jitted("polydiv")
 def _polydiv(u, v):
-    from ._creation import zeros
-
     u, v = _core.promote_dtypes_inexact(u, v)
     m, n = u.shape[0] - 1, v.shape[0] - 1
     quotient = zeros(max(m - n + 1, 1), u.dtype)
@@ -103,8 +99,6 @@ def polydiv(u, v, *, trim_leading_zeros=False):
     check_arraylike("polydiv", u, v)
     quotient, rest = _polydiv(_core.asarray(u), _core.asarray(v))
     if trim_leading_zeros:
-        from ._shaping import trim_zeros
-
         rest = trim_zeros(rest, trim="f")
     return quotient, rest
 
@@ -118,7 +112,6 @@ def _order(name, m):
 
 @jitted("polyder", static=("m",))
 def _polyder(p, m):
-
     n = p.shape[0] - m
     factors = np.ones(n)
     for k in range(m):
@@ -136,9 +129,6 @@ def polyder(p, m=1):
 
 @jitted("polyint", static=("m",))
 def _polyint(p, k, m):
-    from ._creation import zeros
-    from ._shaping import concatenate
-
     p, k = _core.promote_dtypes_inexact(p, k)
     if m == 0:
         return p
@@ -166,10 +156,6 @@ def polyint(p, m=1, k=None):
 
 @jitted("poly")
 def _poly(seq):
-    from ._creation import ones
-    from ._linear_algebra import convolve
-    from ._shaping import stack
-
     (seq,) = _core.promote_dtypes_inexact(seq)
     out = ones((1,), seq.dtype)
     for k in range(seq.shape[0]):
@@ -193,8 +179,6 @@ def poly(seq_of_zeros):
 
 def roots(p, *, strip_zeros=True):
     """The roots of a polynomial, as eigenvalues of its companion matrix. strip_zeros: drop leading zeros; the values must then be known."""
-    from ._creation import diag, ones, zeros
-    from ._shaping import concatenate
     from .linalg import eigvals
 
     (p,) = _core.promote_dtypes_inexact(as_array("roots", p))
@@ -219,10 +203,6 @@ def roots(p, *, strip_zeros=True):
 
 def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
     """The polynomial of degree `deg` nearest to points (x, y) in the least-squares sense; see numpy.polyfit for full and cov."""
-    from ._creation import vander
-    from ._elementwise import sqrt
-    from ._linear_algebra import dot
-    from ._reductions import sum
     from .linalg import inv, lstsq
 
     check_arraylike("polyfit", x, y)
@@ -250,7 +230,7 @@ def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
         lhs = lhs * w[:, None]
         rhs = rhs * (w[:, None] if rhs.ndim == 2 else w)
     # Columns of unit length keep the problem well scaled.
-    scale = sqrt(sum(lhs * lhs, axis=0))
+    scale = sqrt(_reductions.sum(lhs * lhs, axis=0))
     c, residuals, rank, s = lstsq(lhs / scale, rhs, rcond)
     c = (c.T / scale).T
     if full:

@@ -16,12 +16,10 @@ import numpy as np
 
 from .. import _core
 from .._core import bind
-from .._dtypes import (
-    canonicalize_dtype, dtype_of, highest, is_bool, is_complex, is_inexact, is_integer, is_unsigned, lowest, to_inexact, to_real,
-)  # fmt: skip
-from ._arguments import (
-    Array, as_array, canonicalize_axes, canonicalize_axis, check_arraylike, constant, convert, jitted, scalar_like, unsupported,
-)  # fmt: skip
+from .._dtypes import canonicalize_dtype, dtype_of, highest, is_bool, is_complex, is_inexact, is_integer, is_unsigned, lowest, to_inexact, to_real
+from ..lax import pmax, pmean, pmin, psum
+from ._arguments import Array, as_array, canonicalize_axes, canonicalize_axis, check_arraylike, constant, convert, jitted, scalar_like, unsupported
+from ._complex import real
 from ._selecting import where as choose
 
 
@@ -39,8 +37,6 @@ def _reduce(name, primitive, a, axis, keepdims, initial, where, combine, identit
     """One reduction: select what `where` excludes, widen, reduce, put axes back, combine with `initial`."""
     a = as_array(name, a)
     if _is_axis_name(axis):
-        from ..lax import pmax, pmin, psum
-
         collective = {"reduce_sum": psum, "reduce_max": pmax, "reduce_min": pmin}.get(primitive)
         try:
             _core.axis_size(axis)
@@ -160,8 +156,6 @@ def mean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=None):
     unsupported("jnp.mean", out=out)
     a = as_array("mean", a)
     if _is_axis_name(axis):
-        from ..lax import pmean
-
         return pmean(a, axis)
     result = canonicalize_dtype(dtype) if dtype is not None else to_inexact(a.dtype)
     computation = np.dtype(np.float32) if is_inexact(result) and result.itemsize <= 2 else result
@@ -217,8 +211,6 @@ def full_of(x, value):
 
 @jitted("_var", static=("axis", "dtype", "keepdims"))
 def _var(a, axis, dtype, correction, keepdims, where=None, mean=None):
-    from ._elementwise import real
-
     result = to_real(to_inexact(a.dtype)) if dtype is None else canonicalize_dtype(dtype)
     computation = to_inexact(a.dtype) if dtype is None else to_inexact(_core.result_type(a.dtype, result))
     if computation.itemsize <= 2:
@@ -562,8 +554,6 @@ def nanmean(a, axis=None, dtype=None, out=None, keepdims=False, where=None):
 
 @jitted("nanvar", static=("axis", "dtype", "keepdims"))
 def _nanvar(a, axis, dtype, ddof, keepdims, where=None, mean=None):
-    from ._elementwise import real
-
     result = to_real(to_inexact(a.dtype)) if dtype is None else canonicalize_dtype(dtype)
     a = convert(a, to_inexact(a.dtype))
     middle = nanmean(a, axis=axis, keepdims=True, where=where) if mean is None else mean

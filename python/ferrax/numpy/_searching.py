@@ -15,8 +15,16 @@ import numpy as np
 from .. import _core
 from .._core import bind
 from .._dtypes import canonicalize_dtype, is_bool, is_inexact
+from ..lax import GatherDimensionNumbers, gather, scan
+from . import _reductions
 from ._arguments import as_array, check_arraylike, concrete_or_error, constant, convert, jitted, unsupported
+from ._arithmetic import floor_divide, remainder
+from ._creation import arange, zeros
+from ._joining import vstack
+from ._reductions import cumsum
 from ._selecting import clip, where
+from ._shaping import atleast_1d, moveaxis, ravel
+from ._sorting import argsort
 
 
 def nonzero(a, *, size=None, fill_value=None):
@@ -24,17 +32,13 @@ def nonzero(a, *, size=None, fill_value=None):
 
     size: how many are returned (static; needed under jit), padded by `fill_value` (0, or one value for each axis).
     """
-    from ._creation import arange, zeros
-    from ._elementwise import floor_divide, remainder
-    from ._reductions import cumsum, sum
-
     a = as_array("nonzero", a)
     if a.ndim == 0:
         raise ValueError("Calling nonzero on 0d arrays is not allowed. Use jnp.atleast_1d(scalar).nonzero() instead.")
     mask = a if is_bool(a.dtype) else bind("ne", a, constant(0, a.dtype))
     if size is None:
         if isinstance(mask, _core.Tracer):
-            count = sum(mask)
+            count = _reductions.sum(mask)
             concrete_or_error(count, "The size argument of jnp.nonzero must be statically specified to use jnp.nonzero within JAX transformations.")
         if fill_value is None:
             return tuple([_core.asarray(i.astype(canonicalize_dtype(int))) for i in np.nonzero(np.asarray(mask))])
@@ -54,22 +58,18 @@ def nonzero(a, *, size=None, fill_value=None):
     strides = [math.prod(a.shape[d + 1 :]) for d in range(a.ndim)]
     out = [remainder(floor_divide(flat, np.int32(stride)), n) for stride, n in zip(strides, a.shape)]
     if fill_value is not None:
-        beyond = arange(size) >= sum(mask)
+        beyond = arange(size) >= _reductions.sum(mask)
         out = [where(beyond, fill, v) for fill, v in zip(fills, out)]
     return tuple(out)
 
 
 def flatnonzero(a, *, size=None, fill_value=None):
     """The indices of nonzero elements of the flattened array."""
-    from ._shaping import ravel
-
     return nonzero(ravel(a), size=size, fill_value=fill_value)[0]
 
 
 def argwhere(a, *, size=None, fill_value=None):
     """The indices of nonzero elements as rows."""
-    from ._shaping import atleast_1d, vstack
-
     check_arraylike("argwhere", a)
     out = vstack(nonzero(atleast_1d(a), size=size, fill_value=fill_value)).T
     if np.ndim(a) == 0:
@@ -79,9 +79,6 @@ def argwhere(a, *, size=None, fill_value=None):
 
 def compress(condition, a, axis=None, *, size=None, fill_value=0, out=None):
     """The slices of a along `axis` (flattened if None) where the vector `condition` holds; `size` of them, padded by fill_value."""
-    from ._shaping import moveaxis, ravel
-    from ._sorting import argsort
-
     unsupported("jnp.compress", out=out)
     check_arraylike("compress", condition, a, fill_value)
     condition, a = _core.asarray(condition), _core.asarray(a)
@@ -108,8 +105,6 @@ def compress(condition, a, axis=None, *, size=None, fill_value=0, out=None):
 
 def extract(condition, arr, *, size=None, fill_value=0):
     """The elements of arr where `condition` holds, both flattened; see `compress` for size and fill_value."""
-    from ._shaping import ravel
-
     return compress(ravel(condition), ravel(arr), size=size, fill_value=fill_value)
 
 
@@ -125,9 +120,6 @@ def _total_order(x, y, side):
 
 @jitted("_searchsorted_scan_impl", static=("side", "dtype"))
 def _search_bisect(a, v, side, dtype):
-    from ..lax import GatherDimensionNumbers, gather, scan
-    from ._elementwise import floor_divide
-
     unsigned = np.dtype(np.uint32 if dtype.itemsize <= 4 else np.uint64)
     n = a.shape[0]
     steps = int(np.ceil(np.log2(n + 1)))
@@ -157,7 +149,6 @@ def _search_scan(a, v, side, dtype):
 
 @jitted("_searchsorted_sort_impl", static=("side", "dtype"))
 def _search_sort(a, v, side, dtype):
-    from ._creation import zeros
 
     def ranks(x):
         index = bind("iota", dtype=dtype, shape=tuple(x.shape), dimension=0)
@@ -174,8 +165,6 @@ def _search_sort(a, v, side, dtype):
 
 @jitted("_searchsorted_compare_all_impl", static=("side", "dtype"))
 def _search_all(a, v, side, dtype):
-    from ._reductions import sum
-
     spread = (lambda x, lead, rank: bind("broadcast_in_dim", x, shape=tuple([1] * lead + list(x.shape) + [1] * (rank - lead - x.ndim)), broadcast_dimensions=tuple(range(lead, lead + x.ndim))))
     column, row = a, v
     if is_inexact(a.dtype):
@@ -189,7 +178,7 @@ def _search_all(a, v, side, dtype):
     row = spread(row, 1, rank)
     column = spread(column, 0, rank)
     name = ("lt" if side == "left" else "le") + ("_to" if is_inexact(a.dtype) else "")
-    return sum(bind(name, column, row), axis=0, dtype=dtype)
+    return _reductions.sum(bind(name, column, row), axis=0, dtype=dtype)
 
 
 @jitted("searchsorted", static=("side", "method", "dtype"))
@@ -216,8 +205,6 @@ def searchsorted(a, v, side="left", sorter=None, *, method="scan"):
         a = a[sorter]
     dtype = np.dtype(np.int32) if a.shape[0] < 2**31 else np.dtype(np.int64)
     if a.shape[0] == 0:
-        from ._creation import zeros
-
         return zeros(v.shape, dtype)
     return _searchsorted(a, v, side=side, method=method, dtype=dtype)
 
@@ -229,8 +216,6 @@ def digitize(x, bins, right=False, *, method=None):
     if bins.ndim != 1:
         raise ValueError(f"digitize: bins must be a 1-dimensional array; got {bins.shape}")
     if bins.shape[0] == 0:
-        from ._creation import zeros
-
         return zeros(x.shape, np.int32)
     side = "left" if right else "right"
     method = {} if method is None else {"method": method}

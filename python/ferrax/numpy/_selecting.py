@@ -12,7 +12,8 @@ import numpy as np
 from .. import _core
 from .._core import bind
 from .._dtypes import dtype_of, is_bool, is_complex
-from ._arguments import Array, as_array, check_arraylike, constant, jitted, unsupported
+from ._arguments import Array, as_array, broadcast_constant, broadcast_together, check_arraylike, concrete_or_error, constant, jitted, unsupported
+from ._ufuncs import maximum, minimum
 
 
 @jitted("_where")
@@ -55,9 +56,8 @@ def select(condlist, choicelist, default=0):
         raise ValueError(f"condlist must have length equal to choicelist ({len(condlist)} vs {len(choicelist)})")
     if len(condlist) == 0:
         raise ValueError("condlist must be non-empty")
-    from ._elementwise import broadcast_constant
     from ._reductions import argmax
-    from ._shaping import stack
+    from ._joining import stack
 
     check_arraylike("select", *condlist, *choicelist, default)
     *choices, default = _core.promote_dtypes(*choicelist, default)
@@ -86,9 +86,8 @@ def piecewise(x, condlist, funclist, *args, **kw):
             f"with {n_conditions} condition(s), either {n_conditions} or {n_conditions + 1} functions are expected; got {n_functions}"
         )
     from ._creation import array, full_like
-    from ._elementwise import broadcast_constant
     from ._reductions import argmax, cumsum
-    from ._shaping import concatenate
+    from ._joining import concatenate
 
     conditions = condlist if isinstance(condlist, Array) else array([_core.asarray(c) for c in condlist])
     conditions = conditions if is_bool(conditions.dtype) else bind("ne", conditions, constant(0, conditions.dtype))
@@ -108,8 +107,6 @@ def piecewise(x, condlist, funclist, *args, **kw):
 
 @jitted("clip")
 def _clip(arr, min=None, max=None):
-    from ._ufuncs import maximum, minimum
-
     if min is not None:
         arr = maximum(min, arr)
     if max is not None:
@@ -133,9 +130,8 @@ def choose(a, choices, out=None, mode="raise"):
 
     mode: "raise" (a must be concrete and within bounds), "clip" or "wrap".
     """
-    from ._arguments import concrete_or_error
-    from ._elementwise import broadcast_together, remainder
-    from ._shaping import stack
+    from ._arithmetic import remainder
+    from ._joining import stack
     from ._taking import take_along_axis
 
     unsupported("jnp.choose", out=out)

@@ -16,19 +16,24 @@ import numpy as np
 from .. import _core
 from .._core import bind
 from .._dtypes import canonicalize_dtype, is_inexact
+from . import _reductions
 from ._arguments import Array, as_array, canonicalize_axis, check_arraylike, concrete_or_error, jitted
-from ._selecting import where
+from ._creation import arange, full, ones, zeros
+from ._floating_point import isnan
+from ._inserting import append
+from ._joining import concatenate
+from ._logic import logical_not
+from ._reductions import cumsum
+from ._searching import nonzero, searchsorted
+from ._selecting import clip, where
+from ._shaping import moveaxis, ravel
+from ._sorting import argsort, lexsort
+from ._ufuncs import logical_and, subtract
 
 
 @jitted("_unique_sorted_mask", static=("axis",))
 def _unique_sorted_mask(ar, axis, equal_nan=True):
     """(ar sorted along axis, which rows begin a run of equal ones, the order that sorts)."""
-    from ._creation import ones
-    from ._elementwise import isnan, logical_not
-    from ._shaping import moveaxis
-    from ._sorting import lexsort
-    from ._ufuncs import logical_and
-
     rows = moveaxis(ar, axis, 0)
     n = rows.shape[0]
     width = math.prod(rows.shape[1:])
@@ -49,12 +54,6 @@ def _unique_sorted_mask(ar, axis, equal_nan=True):
 
 
 def _unique(ar, axis, return_index, return_inverse, return_counts, size, fill_value, equal_nan, true_size=False):
-    from ._creation import arange, full, zeros
-    from ._reductions import cumsum, sum
-    from ._searching import nonzero
-    from ._shaping import append, moveaxis
-    from ._ufuncs import subtract
-
     rows, mask, order = _unique_sorted_mask(ar, axis=axis) if equal_nan else _plain_unique_mask(ar, axis)
     if size is None:
         positions = nonzero(mask)[0]
@@ -67,7 +66,7 @@ def _unique(ar, axis, return_index, return_inverse, return_counts, size, fill_va
             positions = nonzero(mask, size=size)[0]
     values = rows[positions] if rows.shape[0] else rows
     if size is not None and fill_value is not None and values.shape[0]:
-        beyond = arange(size) >= sum(mask)
+        beyond = arange(size) >= _reductions.sum(mask)
         values = where(beyond.reshape((-1,) + (1,) * (values.ndim - 1)), _core.asarray(fill_value, values.dtype), values)
     elif size is not None and rows.shape[0] == 0:
         values = full((size, *values.shape[1:]), fill_value, values.dtype)
@@ -92,13 +91,11 @@ def _unique(ar, axis, return_index, return_inverse, return_counts, size, fill_va
         else:
             out.append(zeros(0 if size is None else size, int))
     if true_size:
-        out.append(sum(mask))
+        out.append(_reductions.sum(mask))
     return out
 
 
 def _plain_unique_mask(ar, axis):
-    from ._creation import ones
-
     rows, _, order = _unique_sorted_mask(ar, axis=axis)
     n = rows.shape[0]
     mask = ones(n, bool)
@@ -179,8 +176,6 @@ def unique_values(x, /, *, size=None, fill_value=None):
 
 def union1d(ar1, ar2, *, size=None, fill_value=None):
     """The sorted unique elements of both. size: needed under jit."""
-    from ._shaping import concatenate, ravel
-
     check_arraylike("union1d", ar1, ar2)
     if size is None:
         for i, a in enumerate((ar1, ar2)):
@@ -190,8 +185,6 @@ def union1d(ar1, ar2, *, size=None, fill_value=None):
 
 @jitted("_in1d", static=("invert",))
 def _in1d(ar1, ar2, invert):
-    from ._shaping import ravel
-
     a, b = (ravel(v) for v in _core.promote_dtypes(ar1, ar2))
     n, m = a.shape[0], b.shape[0]
     column = bind("broadcast_in_dim", a, shape=(n, 1), broadcast_dimensions=(0,))
@@ -203,10 +196,6 @@ def _in1d(ar1, ar2, invert):
 
 @jitted("_in1d", static=("invert",))
 def _in1d_sorted(ar1, ar2, invert):
-    from ._searching import searchsorted
-    from ._selecting import clip
-    from ._shaping import ravel
-
     a, b = (ravel(v) for v in _core.promote_dtypes(ar1, ar2))
     b = bind("sort", b, dimension=0, is_stable=True, num_keys=1)
     b = b[0] if isinstance(b, (tuple, list)) else b
@@ -216,8 +205,6 @@ def _in1d_sorted(ar1, ar2, invert):
 
 def isin(element, test_elements, assume_unique=False, invert=False, *, method="auto"):
     """Whether each element is among test_elements. invert: is not. method: "compare_all", "binary_search", "sort" or "auto": how, not what."""
-    from ._creation import full
-
     del assume_unique
     check_arraylike("isin", element, test_elements)
     element, tests = _core.asarray(element), _core.asarray(test_elements)
@@ -233,18 +220,14 @@ def isin(element, test_elements, assume_unique=False, invert=False, *, method="a
 
 def _fill(values, mask, size, fill_value):
     """The elements of a sorted vector where mask holds: all of them, or `size`."""
-    from ._creation import arange
-    from ._reductions import sum
-    from ._searching import nonzero
-
     if size is None:
         return values[np.asarray(mask)]
     index = nonzero(mask, size=size)[0]
     out = values[index]
     if fill_value is None:
         # As JAX: the first element pads.
-        return where(arange(size) >= sum(mask), out[0], out) if size else out
-    return where(arange(size) >= sum(mask), _core.asarray(fill_value, out.dtype), out)
+        return where(arange(size) >= _reductions.sum(mask), out[0], out) if size else out
+    return where(arange(size) >= _reductions.sum(mask), _core.asarray(fill_value, out.dtype), out)
 
 
 def _need_size(name, size, *arrays):
@@ -257,9 +240,6 @@ def _need_size(name, size, *arrays):
 
 def setdiff1d(ar1, ar2, assume_unique=False, *, size=None, fill_value=None):
     """The unique elements of ar1 that are not in ar2. size: needed under jit."""
-    from ._creation import arange, full
-    from ._shaping import ravel
-
     check_arraylike("setdiff1d", ar1, ar2)
     size = _need_size("setdiff1d", size, ar1, ar2)
     a = ravel(_core.asarray(ar1))
@@ -279,9 +259,6 @@ def setdiff1d(ar1, ar2, assume_unique=False, *, size=None, fill_value=None):
 
 def intersect1d(ar1, ar2, assume_unique=False, return_indices=False, *, size=None, fill_value=None):
     """The sorted elements in both. return_indices: also where each occurs first in either. size: needed under jit."""
-    from ._creation import arange
-    from ._shaping import ravel
-
     check_arraylike("intersect1d", ar1, ar2)
     size = _need_size("intersect1d", size, ar1, ar2)
     a, b = (ravel(v) for v in _core.promote_dtypes(ar1, ar2))
@@ -297,8 +274,6 @@ def intersect1d(ar1, ar2, assume_unique=False, return_indices=False, *, size=Non
     values = _fill_first(va, valid, size, fill_value)
     if not return_indices:
         return values
-    from ._searching import nonzero, searchsorted
-    from ._selecting import clip
 
     pick = nonzero(valid, size=size)[0]
     where_b = clip(searchsorted(where(arange(m) < cb, vb, vb[cb - 1]), va[pick]), 0, m - 1)
@@ -312,9 +287,6 @@ def _member(x, y, valid):
 
 
 def _fill_first(values, mask, size, fill_value):
-    from ._creation import arange
-    from ._searching import nonzero
-
     out = values[nonzero(mask, size=size)[0]]
     if fill_value is None:
         # Without a fill value the smallest result pads.
@@ -324,9 +296,6 @@ def _fill_first(values, mask, size, fill_value):
 
 def setxor1d(ar1, ar2, assume_unique=False, *, size=None, fill_value=None):
     """The sorted elements in exactly one of the two. size: needed under jit."""
-    from ._creation import arange
-    from ._shaping import concatenate, ravel
-
     check_arraylike("setxor1d", ar1, ar2)
     size = _need_size("setxor1d", size, ar1, ar2)
     a, b = (ravel(v) for v in _core.promote_dtypes(ar1, ar2))
@@ -337,7 +306,6 @@ def setxor1d(ar1, ar2, assume_unique=False, *, size=None, fill_value=None):
     valid_a, valid_b = arange(a.shape[0]) < ca, arange(b.shape[0]) < cb
     both = concatenate([va, vb])
     mask = concatenate([valid_a & ~_member(va, vb, valid_b), valid_b & ~_member(vb, va, valid_a)])
-    from ._sorting import argsort
 
     order = argsort(both)
     return _fill_first(both[order], mask[order], size, fill_value)

@@ -15,7 +15,10 @@ import numpy as np
 from .. import _core
 from .._core import bind
 from .._dtypes import canonicalize_dtype, is_complex, is_inexact, is_unsigned, to_complex
+from ..lax import index_in_dim
 from ._arguments import Array, as_array, canonicalize_axis, check_arraylike, constant, convert, jitted
+from ._creation import ones
+from ._shaping import moveaxis
 
 
 def _flat(a):
@@ -72,8 +75,6 @@ def argsort(a, axis=-1, *, kind=None, order=None, stable=True, descending=False,
 @jitted("lexsort", static=("axis",))
 def _lexsort(keys, axis):
     if isinstance(keys, Array):
-        from ..lax import index_in_dim
-
         keys = [index_in_dim(keys, i, keepdims=False) for i in range(keys.shape[0])]
     keys = [k if isinstance(k, Array) else _core.asarray(k) for k in keys]
     if keys[0].ndim == 0:
@@ -144,9 +145,6 @@ def partition(a, kth, axis=-1):
 
 @jitted("argpartition", static=("kth", "axis"))
 def _argpartition(a, kth, axis):
-    from ._creation import ones
-    from ._shaping import moveaxis
-
     n = a.shape[axis]
     low = bind("top_k", _reversed_order(a), k=kth + 1, axis=axis)[1]
     # The others, by their position: mark what is taken and pick what is left.

@@ -12,16 +12,26 @@ import numpy as np
 from .. import _core
 from .._core import bind
 from .._dtypes import canonicalize_dtype, is_complex, is_inexact, to_inexact
+from ..lax import GatherDimensionNumbers, gather
+from . import _reductions
 from ._arguments import as_array, canonicalize_axes, check_arraylike, constant, convert, jitted
+from ._arithmetic import absolute
+from ._complex import conj, real
+from ._creation import diag, empty
+from ._exponential import sqrt
+from ._floating_point import isnan
+from ._joining import concatenate
+from ._linear_algebra import dot
+from ._reductions import argmax, average, cumsum
 from ._selecting import clip, where
+from ._shaping import atleast_2d, broadcast_to, expand_dims, moveaxis, reshape
+from ._taking import take_along_axis
 
 _METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 
 
 def _at_ends(a, axis, keepdims):
     """a with the reduced axes merged into one, that axis, and the shape of what keepdims keeps."""
-    from ._shaping import moveaxis, reshape
-
     if axis is None:
         kept = [1] * a.ndim
         return (a if a.ndim == 1 else reshape(a, (a.size,))), 0, kept
@@ -35,10 +45,6 @@ def _at_ends(a, axis, keepdims):
 
 
 def _quantile(a, q, axis, method, keepdims, skip_nan, weights=None):
-    from ._elementwise import isnan
-    from ._reductions import any, sum
-    from ._shaping import expand_dims, reshape
-
     a, q = _core.promote_dtypes_inexact(a, q)
     dtype = a.dtype
     if is_complex(dtype):
@@ -54,12 +60,12 @@ def _quantile(a, q, axis, method, keepdims, skip_nan, weights=None):
     if skip_nan:
         a = where(missing, float("nan"), a)
     else:
-        a = where(any(missing, axis=axis, keepdims=True), float("nan"), a)
+        a = where(_reductions.any(missing, axis=axis, keepdims=True), float("nan"), a)
     a = bind("sort", a, dimension=axis, is_stable=True, num_keys=1)
     a = a[0] if isinstance(a, (tuple, list)) else a
     lead = q.ndim
     if skip_nan:
-        count = sum(bind("not", isnan(a)), axis=axis, dtype=dtype)
+        count = _reductions.sum(bind("not", isnan(a)), axis=axis, dtype=dtype)
         if count.ndim or lead:
             count = expand_dims(count, tuple(range(lead))) if lead else count
             wide_q = bind("broadcast_in_dim", q, shape=tuple(q.shape) + (1,) * (count.ndim - lead), broadcast_dimensions=tuple(range(lead))) if count.ndim > lead else q
@@ -108,8 +114,6 @@ def _quantile(a, q, axis, method, keepdims, skip_nan, weights=None):
 
 def _take_rows(a, i, axis):
     """a[..., i, ...] along axis with i's axes in front."""
-    from ..lax import GatherDimensionNumbers, gather
-
     k = i.ndim
     offset = tuple(range(k, k + a.ndim - 1))
     index = bind("broadcast_in_dim", i, shape=(*i.shape, 1), broadcast_dimensions=tuple(range(k)))
@@ -119,9 +123,6 @@ def _take_rows(a, i, axis):
 
 def _pick(a, i, axis, lead, shape):
     """The element of each vector of a along axis at the positions i, which already vary with the other axes."""
-    from ._shaping import broadcast_to, moveaxis
-    from ._taking import take_along_axis
-
     i = broadcast_to(convert(i, np.int32), shape)
     rows = moveaxis(a, axis, -1)
     if lead == 0:
@@ -132,10 +133,6 @@ def _pick(a, i, axis, lead, shape):
 
 
 def _weighted_quantile(a, q, axis, kept, keepdims, weights, skip_nan):
-    from ._elementwise import isnan
-    from ._reductions import argmax, cumsum
-    from ._shaping import broadcast_to, moveaxis, reshape
-
     a = moveaxis(a, axis, -1)
     weights = convert(_core.asarray(weights), a.dtype)
     weights = broadcast_to(weights if weights.ndim == 1 else moveaxis(weights, axis, -1), a.shape)
@@ -148,7 +145,6 @@ def _weighted_quantile(a, q, axis, kept, keepdims, weights, skip_nan):
     flat = reshape(q, (q.size,))
     reached = share[None] >= flat.reshape((-1,) + (1,) * share.ndim)
     index = argmax(reached, axis=-1)
-    from ._taking import take_along_axis
 
     out = moveaxis(take_along_axis(a, moveaxis(index, 0, -1), axis=-1), -1, 0)
     if not skip_nan:
@@ -228,17 +224,10 @@ def nanmedian(a, axis=None, out=None, overwrite_input=False, keepdims=False):
 
 @jitted("cov", static=("rowvar", "bias", "ddof", "dtype"))
 def _cov(m, y, rowvar, bias, ddof, fweights, aweights, dtype):
-    from ._elementwise import absolute, conj
-    from ._linear_algebra import dot
-    from ._reductions import average, sum
-    from ._shaping import atleast_2d, concatenate
-
     X = atleast_2d(m)
     if not rowvar and m.ndim != 1:
         X = X.T
     if X.shape[0] == 0:
-        from ._creation import empty
-
         return empty((0, 0), X.dtype)
     if y is not None:
         other = atleast_2d(y)
@@ -263,7 +252,7 @@ def _cov(m, y, rowvar, bias, ddof, fweights, aweights, dtype):
     elif aweights is None:
         scale = total - ddof
     else:
-        scale = total - ddof * sum(w * _core.asarray(aweights) if fweights is not None else w * w) / total
+        scale = total - ddof * _reductions.sum(w * _core.asarray(aweights) if fweights is not None else w * w) / total
     X = X - average_[:, None]
     right = X if w is None else X * w[None, :]
     out = dot(X, conj(right.T)) if w is None else dot(right, conj(X.T))
@@ -297,9 +286,6 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
 
 @jitted("corrcoef", static=("rowvar", "dtype"))
 def _corrcoef(x, y, rowvar, dtype):
-    from ._creation import diag
-    from ._elementwise import real, sqrt
-
     c = cov(x, y, rowvar, dtype=dtype)
     if c.ndim == 0 or c.shape == (1, 1):
         return bind("div", c, c).reshape(())

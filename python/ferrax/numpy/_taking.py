@@ -17,11 +17,18 @@ from .. import _core
 from .._core import bind
 from .._dtypes import canonicalize_dtype, is_integer, is_unsigned
 from ..lax import GatherDimensionNumbers, GatherScatterMode, gather
+from . import _arithmetic
 from ._arguments import (
     as_array, canonicalize_axis, canonicalize_shape, check_arraylike, concrete_or_error, constant, convert, jitted, scalar_like,
     unsupported,
 )  # fmt: skip
-from ._selecting import where
+from ._arithmetic import remainder
+from ._creation import arange, ones, tri
+from ._logic import logical_truth
+from ._searching import nonzero
+from ._selecting import clip, where
+from ._shaping import broadcast_to, ravel, reshape
+from ._ufuncs import add, multiply
 
 
 def _normalised(indices, n):
@@ -33,8 +40,6 @@ def _normalised(indices, n):
 
 @jitted("_take", static=("axis", "mode", "unique_indices", "indices_are_sorted", "fill_value"))
 def _take(a, indices, axis, mode, unique_indices, indices_are_sorted, fill_value):
-    from ._elementwise import remainder
-
     if axis is None:
         a, axis = a if a.ndim == 1 else bind("reshape", a, new_sizes=(a.size,), dimensions=None), 0
     n = a.shape[axis]
@@ -90,8 +95,6 @@ def _take_along_axis(arr, indices, axis, mode, fill_value):
     if mode != "one_hot":
         indices = bind("select_n", bind("lt", indices, constant(0, indices.dtype)), indices, bind("add", indices, constant(n, indices.dtype))) if not is_unsigned(indices.dtype) else indices
     if mode == "wrap":
-        from ._elementwise import remainder
-
         indices, mode = remainder(indices, n), "promise_in_bounds"
     rank = arr.ndim
     if any(m != n and 1 not in (m, n) for d, (m, n) in enumerate(zip(arr.shape, indices.shape)) if d != axis):
@@ -140,9 +143,6 @@ def _inplace(name, inplace):
 
 @jitted("put_along_axis", static=("axis", "mode"))
 def _put_along_axis(arr, indices, values, axis, mode):
-    from ._creation import arange
-    from ._shaping import broadcast_to, reshape
-
     shape = arr.shape
     if axis is None:
         arr, axis = reshape(arr, (arr.size,)), 0
@@ -173,9 +173,7 @@ def put_along_axis(arr, indices, values, axis, inplace=True, *, mode=None):
 
 def put(a, ind, v, mode=None, *, inplace=True):
     """a with the values v, repeated as needed, written at flat positions `ind`. mode: "clip" (the default) or "wrap". `inplace` must be False."""
-    from ._elementwise import remainder
-    from ._selecting import clip
-    from ._shaping import ravel, reshape, tile
+    from ._rearranging import tile
 
     _inplace("put", inplace)
     check_arraylike("put", a, ind, v)
@@ -196,8 +194,7 @@ def put(a, ind, v, mode=None, *, inplace=True):
 
 def place(arr, mask, vals, *, inplace=True):
     """arr with the values `vals`, repeated as needed, written where `mask` holds. `inplace` must be False."""
-    from ._searching import nonzero
-    from ._shaping import ravel, reshape, tile
+    from ._rearranging import tile
 
     _inplace("place", inplace)
     check_arraylike("place", arr, mask, vals)
@@ -215,9 +212,6 @@ def place(arr, mask, vals, *, inplace=True):
 
 def fill_diagonal(a, val, wrap=False, *, inplace=True):
     """a with `val` (a scalar, or values in order) on its diagonal. wrap: begin again below the square of a tall matrix."""
-    from ._creation import arange
-    from ._shaping import ravel
-
     if inplace:
         raise NotImplementedError("JAX arrays are immutable, must use inplace=False")
     if wrap:
@@ -242,8 +236,6 @@ def fill_diagonal(a, val, wrap=False, *, inplace=True):
 
 def diag_indices(n, ndim=2):
     """The indices of the diagonal of an array of `ndim` axes of size n."""
-    from ._creation import arange
-
     n, ndim = operator.index(n), operator.index(ndim)
     if n < 0:
         raise ValueError(f"n argument to diag_indices must be nonnegative, got {n}")
@@ -263,13 +255,9 @@ def diag_indices_from(arr):
 
 
 def _tri_mask(n, k, m, lower):
-    from ._creation import tri
-
     mask = np.tri(n, m, k if lower else k - 1, bool)
     count = int(mask.sum()) if lower else int((~mask).sum())
     table = tri(n, m, k if lower else k - 1)
-    from ._elementwise import logical_truth
-    from ._searching import nonzero
 
     truth = logical_truth(table)
     return nonzero(truth if lower else bind("not", truth), size=count)
@@ -303,9 +291,6 @@ def triu_indices_from(arr, k=0):
 
 def mask_indices(n, mask_func, k=0, *, size=None):
     """The indices where mask_func(ones((n, n)), k) is nonzero."""
-    from ._creation import ones
-    from ._searching import nonzero
-
     return nonzero(mask_func(ones((n, n)), k), size=size)
 
 
@@ -329,9 +314,6 @@ def ix_(*args):
 
 def unravel_index(indices, shape):
     """The position in an array of `shape` of each flat index; out of bounds is clipped."""
-    from ._elementwise import divmod
-    from ._selecting import clip
-
     check_arraylike("unravel_index", indices)
     indices = _core.asarray(indices)
     sizes = canonicalize_shape(shape)
@@ -343,16 +325,13 @@ def unravel_index(indices, shape):
     rest = clip(rest, 0, max(total - 1, 0))
     out = []
     for n in sizes[::-1]:
-        rest, position = divmod(rest, max(n, 1))
+        rest, position = _arithmetic.divmod(rest, max(n, 1))
         out.append(position)
     return tuple(out[::-1])
 
 
 def ravel_multi_index(multi_index, dims, mode="raise", order="C", *, dtype=None):
     """The flat index of positions in an array of `dims`. mode: "raise" (values must be known), "clip" or "wrap"; order: "C" or "F"."""
-    from ._elementwise import remainder
-    from ._selecting import clip
-
     check_arraylike("ravel_multi_index", *multi_index)
     dims = canonicalize_shape(dims)
     if len(multi_index) != len(dims):
@@ -376,7 +355,6 @@ def ravel_multi_index(multi_index, dims, mode="raise", order="C", *, dtype=None)
         strides = [math.prod(dims[d + 1 :]) for d in range(len(dims))]
     else:
         raise ValueError(f"invalid order={order!r}. Expected 'C' or 'F'")
-    from ._ufuncs import add, multiply
 
     out = _core.asarray(np.zeros((), canonicalize_dtype(int if dtype is None else dtype)))
     for i, stride in zip(index, strides):

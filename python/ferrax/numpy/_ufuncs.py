@@ -7,12 +7,12 @@ Invariant: calling one costs what the plain function costs.
 """
 from __future__ import annotations
 
-
 import numpy as np
 
 from .. import _core
 from .._core import bind, elementwise
 from .._dtypes import is_bool
+from ..lax import fori_loop, scan
 from ._arguments import as_array, canonicalize_axis, check_arraylike, constant, jitted, pointwise, scalar_like
 
 
@@ -82,7 +82,6 @@ class ufunc:
         fast = self._reductions.get("reduce")
         if fast is not None:
             return fast(a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where)
-        from ..lax import scan
         from ._selecting import where as choose
         from ._shaping import moveaxis, reshape
 
@@ -122,7 +121,6 @@ class ufunc:
             if n == 1:
                 out = start
             else:
-
                 def step(carry, _):
                     i, value = carry
                     element = _dynamic_at(a, i, axis)
@@ -143,8 +141,8 @@ class ufunc:
         fast = self._reductions.get("accumulate")
         if fast is not None:
             return fast(a, axis=axis, dtype=dtype)
-        from ..lax import scan
-        from ._shaping import concatenate, moveaxis
+        from ._joining import concatenate
+        from ._shaping import moveaxis
 
         if dtype is not None:
             a = a.astype(dtype)
@@ -175,7 +173,6 @@ class ufunc:
             return fast(a, indices, b)
         if self.nin == 1:
             return a.at[indices].apply(self)
-        from ..lax import scan
         from ._creation import arange
         from ._shaping import ravel
         from ._taking import unravel_index
@@ -215,7 +212,8 @@ class ufunc:
 
     def _reduceat(self, a, indices, axis, dtype):
         from ._selecting import where
-        from ._shaping import append, expand_dims
+        from ._inserting import append
+        from ._shaping import expand_dims
         from ._taking import take
 
         if dtype is not None:
@@ -226,7 +224,6 @@ class ufunc:
         starts, ends = indices, append(indices[1:], n)
         shape = [1] * out.ndim
         shape[axis] = -1
-        from ..lax import fori_loop
 
         def step(i, out):
             # Elements join the fold of every interval they lie in, in order.
@@ -386,7 +383,7 @@ def _full(v, c):
 
 
 def _complex_log_of_sum(x, y, exp, scale):
-    from ._elementwise import exp as e, exp2, log1p, log2
+    from ._exponential import exp as e, exp2, log1p, log2
     from ._selecting import where
 
     power = e if exp == "exp" else exp2

@@ -14,7 +14,9 @@ import numpy as np
 
 from .. import _core
 from .._core import bind
+from ..tree_util import tree_map
 from ._arguments import as_array, canonicalize_axis, check_arraylike
+from ._shaping import expand_dims
 
 _NAME = r"\w+"
 _AXES = rf"\((?:{_NAME}(?:,{_NAME})*)?\)"
@@ -94,8 +96,6 @@ def vectorize(pyfunc, *, excluded=frozenset(), signature=None):
         out = lifted(*kept)
         if not expand:
             return out
-        from ..tree_util import tree_map
-        from ._shaping import expand_dims
 
         return tree_map(lambda x: expand_dims(x, tuple(expand)), out)
 
@@ -149,8 +149,6 @@ def apply_over_axes(func, a, axes):
         if b.ndim == a.ndim:
             a = b
         elif b.ndim == a.ndim - 1:
-            from ._shaping import expand_dims
-
             a = expand_dims(b, axis)
         else:
             raise ValueError("function is not returning an array of the correct shape")

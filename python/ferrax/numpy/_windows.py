@@ -15,14 +15,14 @@ from .. import _core
 from .._core import bind
 from .._dtypes import canonicalize_dtype
 from ._arguments import constant
+from ._creation import ones
+from ._exponential import i0
 
 
 def _points(M):
     M = operator.index(M)
     dtype = canonicalize_dtype(float)
     if M <= 1:
-        from ._creation import ones
-
         return M, dtype, ones(max(M, 0), dtype)
     return M, dtype, bind("iota", dtype=dtype, shape=(M,), dimension=0)
 
@@ -68,8 +68,6 @@ def hanning(M):
 
 def kaiser(M, beta):
     """I0(beta sqrt(1 - ((n - a) / a) ** 2)) / I0(beta), a = (M - 1) / 2."""
-    from ._elementwise import i0
-
     M, dtype, n = _points(M)
     if M <= 1:
         return n

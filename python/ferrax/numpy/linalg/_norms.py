@@ -13,7 +13,9 @@ from ... import _core
 from ..._core import bind
 from ..._dtypes import is_complex
 from .._arguments import as_array, canonicalize_axes, canonicalize_axis, check_arraylike, constant, jitted
+from .._exponential import power, reciprocal
 from .._reductions import max as maximum, min as minimum, root, sum
+from .._shaping import expand_dims, moveaxis, ravel, reshape
 
 
 def _frobenius(x, axes, keepdims):
@@ -41,7 +43,6 @@ def _vector(x, ord, axis, keepdims):
         return sum(size, axis=axis, keepdims=keepdims)
     if isinstance(ord, str):
         raise ValueError(f"Invalid order '{ord}' for vector norm.")
-    from .._elementwise import power, reciprocal
 
     if isinstance(ord, (int, float)):
         p = constant(ord, size.dtype)
@@ -65,7 +66,6 @@ def _matrix(x, ord, axes, keepdims):
         totals = sum(bind("abs", x), axis=inner, keepdims=keepdims)
         return maximum(totals, axis=outer, keepdims=keepdims, initial=0) if ord > 0 else minimum(totals, axis=outer, keepdims=keepdims)
     if ord in (2, -2, "nuc"):
-        from .._shaping import expand_dims, moveaxis
         from . import svd
 
         s = svd(moveaxis(x, axes, (-2, -1)), compute_uv=False)
@@ -106,7 +106,6 @@ def norm(x, ord=None, axis=None, keepdims=False):
 def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
     """The norm of x as a vector along `axis` (one, several, or all)."""
     x = as_array("jnp.linalg.vector_norm", x)
-    from .._shaping import moveaxis, ravel, reshape
 
     if axis is None or isinstance(axis, (tuple, list)):
         axes = canonicalize_axes(axis, x.ndim)

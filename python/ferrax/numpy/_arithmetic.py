@@ -1,0 +1,224 @@
+"""Arithmetic: magnitudes and signs, division and remainders, extrema that skip nan, divisors of integers.
+
+Invariant: nothing raises for a zero divisor: floats give inf or nan, integers what the docstring says. Addition, subtraction and
+multiplication are `ufunc` objects, in `_ufuncs`.
+
+    >>> jnp.floor_divide(7, 2)
+    Array(3, dtype=int32, weak_type=True)
+"""
+from __future__ import annotations
+
+from .. import _core
+from .._core import bind, elementwise, promote_shapes
+from .._dtypes import dtype_of, is_bool, is_complex, is_inexact, is_integer, is_unsigned
+from ..lax import RoundingMethod, while_loop
+from ._arguments import as_array, broadcast_constant, broadcast_together, check_arraylike, jitted, pointwise, promote_inexact, scalar_like
+from ._floating_point import isnan
+from ._logic import greater, less
+from ._selecting import where
+from ._ufuncs import logical_or, multiply
+
+
+def absolute(x, /):
+    """|x|; the modulus of complex x, as a real."""
+    x = as_array("absolute", x)
+    return x if is_bool(x.dtype) or is_unsigned(x.dtype) else bind("abs", x)
+
+
+abs = absolute
+
+
+def fabs(x, /):
+    """|x| as a float. x: real."""
+    (x,) = promote_inexact("fabs", x)
+    return bind("abs", x)
+
+
+def positive(x, /):
+    """x itself."""
+    return as_array("positive", x)
+
+
+def sign(x, /):
+    """-1, 0 or 1 by the sign of x; x / |x| for complex x."""
+    return pointwise("sign", "sign", x)
+
+
+@jitted("heaviside")
+def _heaviside(x, y):
+    x, y = _core.promote_dtypes_inexact(x, y)
+    zero, one = scalar_like(0, x), scalar_like(1, x)
+    negative_, positive_ = less(x, zero), greater(x, zero)
+    return where(negative_, zero, where(positive_, one, where(isnan(x), x, y)))
+
+
+def heaviside(x1, x2, /):
+    """0 where x1 < 0, x2 where x1 == 0, 1 where x1 > 0. x1, x2: real."""
+    check_arraylike("heaviside", x1, x2)
+    return _heaviside(x1, x2)
+
+
+def true_divide(x1, x2, /):
+    """x1 / x2; integers become float."""
+    x1, x2 = promote_inexact("true_divide", x1, x2)
+    return elementwise("div", x1, x2)
+
+
+divide = true_divide
+
+
+@jitted("floor_divide")
+def _floor_divide(x, y):
+    x, y = promote_shapes(*_core.promote_dtypes(x, y))
+    dtype = x.dtype
+    if is_bool(dtype):
+        raise TypeError("floor_divide does not support boolean operands")
+    if is_unsigned(dtype):
+        return bind("div", x, y)
+    if is_integer(dtype):
+        quotient = bind("div", x, y)
+        differ = bind("and", bind("ne", bind("sign", x), bind("sign", y)), bind("ne", bind("rem", x, y), scalar_like(0, x)))
+        # div rounds towards zero; floor is one less where the signs differ and there is a remainder.
+        return where(differ, bind("sub", quotient, scalar_like(1, x)), quotient)
+    if is_complex(dtype):
+        raise TypeError("floor_divide does not support complex-valued inputs")
+    return _float_divmod(x, y)[0]
+
+
+def _float_divmod(x, y):
+    rest = bind("rem", x, y)
+    quotient = bind("div", where(bind("eq", y, scalar_like(0, x)), x, bind("sub", x, rest)), y)
+    adjust = bind("and", bind("ne", rest, scalar_like(0, x)), bind("ne", bind("sign", y), bind("sign", rest)))
+    rest = bind("select_n", adjust, rest, bind("add", rest, y))
+    quotient = bind("select_n", adjust, quotient, bind("sub", quotient, scalar_like(1, x)))
+    return bind("round", quotient, rounding_method=RoundingMethod.AWAY_FROM_ZERO), rest
+
+
+def floor_divide(x1, x2, /):
+    """The greatest integer not above x1 / x2, of the promoted dtype. Integers divided by zero give -1 or less, as in JAX."""
+    check_arraylike("floor_divide", x1, x2)
+    return _floor_divide(x1, x2)
+
+
+def _nonzero(y):
+    """y with zeros replaced by ones: a divisor."""
+    zero = bind("eq", y, scalar_like(0, y))
+    return where(zero, broadcast_constant(scalar_like(1, y), y.shape) if y.ndim else scalar_like(1, y), y)
+
+
+@jitted("remainder")
+def _remainder(x, y):
+    x, y = promote_shapes(*_core.promote_dtypes(x, y))
+    dtype = x.dtype
+    if is_integer(dtype):
+        y = _nonzero(y)
+    rest = bind("rem", x, y)
+    zero = scalar_like(0, x)
+    nonzero = bind("ne", rest, zero)
+    differ = bind("and", bind("ne", bind("lt", rest, zero), bind("lt", y, zero)), nonzero)
+    return bind("select_n", differ, rest, bind("add", rest, y))
+
+
+def remainder(x1, x2, /):
+    """x1 - x2 * floor(x1 / x2), which has the sign of x2; 0 for integers where x2 is 0."""
+    check_arraylike("remainder", x1, x2)
+    return _remainder(x1, x2)
+
+
+mod = remainder
+
+
+@jitted("fmod")
+def _fmod(x, y):
+    if is_integer(_core.result_type(x, y)):
+        y = _nonzero(y)
+    x, y = promote_shapes(*_core.promote_dtypes(x, y))
+    return bind("rem", x, y)
+
+
+def fmod(x1, x2, /):
+    """The remainder of x1 / x2 with the sign of x1."""
+    return _fmod(as_array("fmod", x1), as_array("fmod", x2))
+
+
+@jitted("divmod")
+def _divmod(x, y):
+    x, y = _core.promote_dtypes(x, y)
+    if is_inexact(x.dtype):
+        return _float_divmod(*promote_shapes(x, y))
+    return _floor_divide(x, y), _remainder(x, y)
+
+
+def divmod(x1, x2, /):
+    """(x1 // x2, x1 % x2)."""
+    check_arraylike("divmod", x1, x2)
+    return tuple(_divmod(x1, x2))
+
+
+@jitted("fmax")
+def _fmax(x, y):
+    return where(logical_or(greater(x, y), isnan(y)), x, y)
+
+
+def fmax(x1, x2):
+    """The larger of x1 and x2; where one is nan, the other."""
+    check_arraylike("fmax", x1, x2)
+    return _fmax(x1, x2)
+
+
+@jitted("fmin")
+def _fmin(x, y):
+    return where(logical_or(less(x, y), isnan(y)), x, y)
+
+
+def fmin(x1, x2):
+    """The smaller of x1 and x2; where one is nan, the other."""
+    check_arraylike("fmin", x1, x2)
+    return _fmin(x1, x2)
+
+
+@jitted("gcd")
+def _gcd(x, y):
+    x, y = _core.promote_dtypes(x, y)
+    x, y = broadcast_together(x, y)
+    if not is_unsigned(x.dtype):
+        x, y = bind("abs", x), bind("abs", y)
+    zero = scalar_like(0, x)
+
+    def going(xy):
+        return bind("reduce_or", bind("ne", xy[1], zero), axes=tuple(range(xy[1].ndim)))
+
+    def step(xy):
+        # One Euclidean step where there is one left, larger number first.
+        a, b = xy
+        a, b = where(bind("ne", b, zero), b, a), where(bind("ne", b, zero), bind("rem", a, b), _core.asarray(zero))
+        return where(bind("lt", a, b), b, a), where(bind("lt", a, b), a, b)
+
+    return while_loop(going, step, (x, y))[0]
+
+
+def gcd(x1, x2):
+    """Greatest common divisor of |x1| and |x2|. Raises ValueError unless both are integers."""
+    check_arraylike("gcd", x1, x2)
+    if not (is_integer(dtype_of(x1)) and is_integer(dtype_of(x2))):
+        raise ValueError("Arguments to jax.numpy.gcd must be integers.")
+    return _gcd(x1, x2)
+
+
+@jitted("lcm")
+def _lcm(x, y):
+    x, y = _core.promote_dtypes(x, y)
+    if not is_unsigned(x.dtype):
+        x, y = bind("abs", x), bind("abs", y)
+    zero = scalar_like(0, x)
+    d = gcd(x, y)
+    nothing = bind("eq", d, zero)
+    return where(nothing, zero, multiply(x, floor_divide(y, where(nothing, scalar_like(1, x), d))))
+
+
+def lcm(x1, x2):
+    """Least common multiple of |x1| and |x2|. Raises ValueError unless both are integers."""
+    check_arraylike("lcm", x1, x2)
+    if not (is_integer(dtype_of(x1)) and is_integer(dtype_of(x2))):
+        raise ValueError("Arguments to jax.numpy.lcm must be integers.")
+    return _lcm(x1, x2)

@@ -1,0 +1,71 @@
+"""Complex numbers: their parts, argument and conjugate.
+
+Invariant: real arguments are complex numbers whose imaginary part is zero, and stay real wherever the result is.
+
+    >>> jnp.angle(1j)
+    Array(1.5707964, dtype=float32, weak_type=True)
+"""
+from __future__ import annotations
+
+from .. import _core
+from .._core import bind
+from .._dtypes import is_complex, is_inexact
+from ._arguments import as_array, broadcast_constant, constant, jitted
+from ._trigonometric import degrees
+
+
+def real(val, /):
+    """Real part."""
+    val = as_array("real", val)
+    return bind("real", val) if is_complex(val.dtype) else val
+
+
+def imag(val, /):
+    """Imaginary part; zeros for real values."""
+    val = as_array("imag", val)
+    return bind("imag", val) if is_complex(val.dtype) else broadcast_constant(constant(0, val.dtype), val.shape)
+
+
+def conjugate(x, /):
+    """Complex conjugate; real x is itself."""
+    x = as_array("conjugate", x)
+    return bind("conj", x, input_dtype=x.dtype) if is_complex(x.dtype) else x
+
+
+conj = conjugate
+
+
+@jitted("angle", static=("deg",))
+def _angle(z, deg=False):
+    re, im = real(z), imag(z)
+    if not is_inexact(re.dtype):
+        re, im = _core.promote_dtypes_inexact(re, im)
+    out = bind("atan2", im, re)
+    return degrees(out) if deg else out
+
+
+def angle(z, deg=False):
+    """The argument of complex z, in radians, or degrees if `deg`."""
+    return _angle(as_array("angle", z), deg=True) if deg else _angle(as_array("angle", z))
+
+
+@jitted("iscomplex")
+def _iscomplex(x):
+    im = imag(x)
+    return bind("ne", im, constant(0, im.dtype))
+
+
+def iscomplex(x, /):
+    """Whether the imaginary part is not zero."""
+    return _iscomplex(as_array("iscomplex", x))
+
+
+@jitted("isreal")
+def _isreal(x):
+    im = imag(x)
+    return bind("eq", im, constant(0, im.dtype))
+
+
+def isreal(x, /):
+    """Whether the imaginary part is zero."""
+    return _isreal(as_array("isreal", x))

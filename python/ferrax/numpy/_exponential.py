@@ -1,0 +1,156 @@
+"""Exponentials, logarithms, powers and roots, and the Bessel function `i0`.
+
+Invariant: all but `power` and `square` make integers float; an integer exponent known to Python is exact, by repeated multiplication.
+
+    >>> jnp.power(jnp.arange(4), 2)
+    Array([0, 1, 4, 9], dtype=int32)
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from .. import _core
+from .._core import bind, elementwise, promote_shapes
+from .._dtypes import dtype_of, is_bool, is_complex, is_inexact, is_integer
+from ._arguments import Array, check_arraylike, jitted, pointwise, promote_inexact, scalar_like
+from ._selecting import where
+
+
+def exp(x, /):
+    """e ** x."""
+    return pointwise("exp", "exp", x)
+
+
+def exp2(x, /):
+    """2 ** x."""
+    return pointwise("exp2", "exp2", x)
+
+
+def expm1(x, /):
+    """e ** x - 1, accurate near zero."""
+    return pointwise("expm1", "expm1", x)
+
+
+def log(x, /):
+    """Natural logarithm."""
+    return pointwise("log", "log", x)
+
+
+def log1p(x, /):
+    """log(1 + x), accurate near zero."""
+    return pointwise("log1p", "log1p", x)
+
+
+def _scaled_log(name, x, scale):
+    (x,) = promote_inexact(name, x)
+    out = bind("log", x)
+    if is_complex(out.dtype):
+        return bind("complex", *scale(bind("real", out), bind("imag", out)))
+    return scale(out)[0]
+
+
+def log10(x, /):
+    """Logarithm to base 10."""
+    return _scaled_log("log10", x, lambda *parts: [bind("mul", y, scalar_like(1 / np.log(10), y)) for y in parts])
+
+
+def log2(x, /):
+    """Logarithm to base 2."""
+
+    def scale(*parts):
+        base = bind("log", scalar_like(2, parts[0]))
+        return [bind("div", y, base) for y in parts]
+
+    return _scaled_log("log2", x, scale)
+
+
+def sqrt(x, /):
+    """Square root; nan for negative reals."""
+    return pointwise("sqrt", "sqrt", x)
+
+
+def cbrt(x, /):
+    """Cube root. x: real."""
+    return pointwise("cbrt", "cbrt", x)
+
+
+def square(x, /):
+    """x * x."""
+    return pointwise("square", "square", x)
+
+
+def reciprocal(x, /):
+    """1 / x; integers become float."""
+    (x,) = promote_inexact("reciprocal", x)
+    return bind("integer_pow", x, y=-1)
+
+
+def power(x1, x2, /):
+    """x1 ** x2. A Python or numpy integer exponent is exact by repeated multiplication; integers to negative powers raise TypeError."""
+    check_arraylike("power", x1, x2)
+    if type(x2) is int:
+        x1 = _core.asarray(x1) if not isinstance(x1, Array) else x1
+        if not is_bool(x1.dtype):
+            if x2 < 0 and not is_inexact(x1.dtype):
+                raise TypeError(f"Integers cannot be raised to negative powers, got integer_pow({x1.dtype.name}[{','.join(map(str, x1.shape))}], {x2})")
+            return bind("integer_pow", x1, y=x2)
+    d1, d2 = dtype_of(x1), dtype_of(x2)
+    if is_inexact(d1) and is_integer(d2) and _core.result_type(x1, x2) == d1:
+        # pow takes an integer exponent as it is.
+        a, b = promote_shapes(_core.asarray(x1), _core.asarray(x2))
+        return bind("pow", a, b)
+    x1, x2 = _core.promote_dtypes(x1, x2)
+    if is_inexact(x1.dtype):
+        return elementwise("pow", x1, x2)
+    if is_bool(x1.dtype):
+        return bind("or", *promote_shapes(x1, bind("not", x2)))
+    return _integer_power(x1, x2)
+
+
+pow = power
+
+
+def _integer_power(x, y):
+    """x ** y by squaring, six bits of the exponent (64 suffices for any result that fits)."""
+    x, y = promote_shapes(x, y)
+    zero, one = scalar_like(0, x), scalar_like(1, x)
+    empty = bind("and", bind("eq", x, zero), bind("ne", y, zero))
+    out = where(empty, _core.asarray(zero), _core.asarray(one))
+    bits = 6 if x.dtype.itemsize < 8 else 7
+    for i in range(bits):
+        odd = bind("and", y, one)
+        out = where(odd, bind("mul", out, x), out)
+        if i < bits - 1:
+            x = bind("mul", x, x)
+            y = bind("shift_right_logical", y, one)
+    return out
+
+
+def float_power(x, y, /):
+    """x ** y with integers made float first."""
+    x, y = promote_inexact("float_power", x, y)
+    return elementwise("pow", x, y)
+
+
+@jitted("i0")
+def _i0(x):
+    (x,) = promote_inexact("i0", x)
+
+    def value(v):
+        v = bind("abs", v)
+        return (bind("mul", bind("exp", v), bind("bessel_i0e", v)),)
+
+    def rule(primals, tangents):
+        (v,), (dv,) = primals, tangents
+        a = bind("abs", v)
+        # I0' = I1, an odd function.
+        slope = bind("mul", bind("sign", v), bind("mul", bind("exp", a), bind("bessel_i1e", a)))
+        return value(v), (bind("mul", slope, dv),)
+
+    return _core.custom_jvp_call("_i0", value, rule, [x])[0]
+
+
+def i0(x, /):
+    """The modified Bessel function of the first kind of order 0. x: real."""
+    check_arraylike("i0", x)
+    return _i0(x)

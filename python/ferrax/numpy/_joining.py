@@ -1,0 +1,203 @@
+"""Joining arrays, and splitting them again.
+
+Invariant: dtypes promote and nothing else changes value; a part is a slice.
+
+    >>> jnp.stack([jnp.zeros(3), jnp.ones(3)]).shape
+    (2, 3)
+"""
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from .. import _core
+from .._core import bind
+from ._arguments import Array, as_array, canonicalize_axis, check_arraylike, concrete_or_error, convert, jitted, unsupported
+from ._shaping import atleast_1d, atleast_2d, atleast_3d, moveaxis, ravel, reshape
+
+
+def _sequence(arrays):
+    if isinstance(arrays, (np.ndarray, Array)):
+        return [arrays[i] for i in range(arrays.shape[0])] if arrays.ndim else [arrays]
+    return list(arrays)
+
+
+def concatenate(arrays, axis=0, dtype=None):
+    """The arrays joined along `axis`; flattened first if it is None. dtype: of the result, by default the promoted one."""
+    if isinstance(arrays, (np.ndarray, Array)) and np.ndim(arrays) > 1 and axis is not None and dtype is None:
+        a = _core.asarray(arrays)
+        axis = canonicalize_axis(axis, a.ndim - 1)
+        moved = moveaxis(a, 0, axis)
+        return reshape(moved, (*a.shape[1 : axis + 1], a.shape[0] * a.shape[axis + 1], *a.shape[axis + 2 :]))
+    arrays = _sequence(arrays)
+    check_arraylike("concatenate", *arrays)
+    if not len(arrays):
+        raise ValueError("Need at least one array to concatenate.")
+    if axis is None:
+        return concatenate([ravel(a) for a in arrays], axis=0, dtype=dtype)
+    if np.ndim(arrays[0]) == 0:
+        raise ValueError("Zero-dimensional arrays cannot be concatenated.")
+    axis = canonicalize_axis(axis, np.ndim(arrays[0]))
+    if dtype is None:
+        arrays = _core.promote_dtypes(*arrays)
+    else:
+        arrays = [convert(as_array("concatenate", a), dtype) for a in arrays]
+    ranks = {a.ndim for a in arrays}
+    if len(ranks) > 1:
+        raise TypeError(f"Cannot concatenate arrays with different numbers of dimensions: got {', '.join(str(tuple(a.shape)) for a in arrays)}.")
+    return arrays[0] if len(arrays) == 1 else bind("concatenate", *arrays, dimension=axis)
+
+
+def concat(arrays, /, *, axis=0):
+    """The same as `concatenate`."""
+    return concatenate(arrays, axis=axis)
+
+
+def stack(arrays, axis=0, out=None, dtype=None):
+    """The arrays, all of one shape, joined along a new axis."""
+    unsupported("jnp.stack", out=out)
+    if isinstance(arrays, (np.ndarray, Array)):
+        a = convert(_core.asarray(arrays), dtype) if dtype is not None else _core.asarray(arrays)
+        return moveaxis(a, 0, canonicalize_axis(axis, a.ndim))
+    arrays = list(arrays)
+    if not arrays:
+        raise ValueError("Need at least one array to stack.")
+    check_arraylike("stack", *arrays)
+    shapes = [np.shape(a) for a in arrays]
+    if any(len(s) != len(shapes[0]) for s in shapes):
+        raise ValueError(f"Cannot stack arrays with different numbers of dimensions: got {', '.join(map(str, shapes))}.")
+    if any(s != shapes[0] for s in shapes):
+        raise ValueError("All input arrays must have the same shape.")
+    axis = canonicalize_axis(axis, len(shapes[0]) + 1)
+    arrays = _core.promote_dtypes(*arrays) if dtype is None else [convert(_core.asarray(a), dtype) for a in arrays]
+    return bind("stack", *arrays, axis=axis)
+
+
+def _rows(name, tup, fun):
+    tup = _sequence(tup)
+    check_arraylike(name, *tup)
+    return [fun(a) for a in tup]
+
+
+def vstack(tup, dtype=None):
+    """The arrays, vectors as rows, joined along the first axis."""
+    return concatenate(_rows("vstack", tup, atleast_2d), axis=0, dtype=dtype)
+
+
+def hstack(tup, dtype=None):
+    """The arrays joined along the second axis, vectors along their only one."""
+    arrays = _rows("hstack", tup, atleast_1d)
+    return concatenate(arrays, axis=0 if arrays and arrays[0].ndim == 1 else 1, dtype=dtype)
+
+
+def dstack(tup, dtype=None):
+    """The arrays joined along the third axis."""
+    return concatenate(_rows("dstack", tup, atleast_3d), axis=2, dtype=dtype)
+
+
+def column_stack(tup):
+    """Vectors as columns, and matrices, joined along the second axis."""
+    return concatenate(_rows("column_stack", tup, lambda a: atleast_2d(a).T if np.ndim(a) < 2 else as_array("column_stack", a)), axis=1)
+
+
+def block(arrays):
+    """Nested lists of arrays put together: innermost lists along the last axis, the next along the one before. Raises ValueError for uneven nesting."""
+    leaves, rebuild, depth = _block_structure(arrays)
+    check_arraylike("block", *leaves)
+    run = jitted("block", (), lambda *xs: _block(rebuild(list(xs)), depth))
+    return run(*leaves)
+
+
+def _block_structure(arrays):
+    leaves = []
+
+    def depth_of(x):
+        if isinstance(x, tuple):
+            raise TypeError("jax.numpy.block does not allow tuples, got tuple")
+        if isinstance(x, list):
+            if not x:
+                raise ValueError("jax.numpy.block does not allow empty list arguments")
+            depths = {depth_of(v) for v in x}
+            if len(depths) > 1:
+                raise ValueError("Mismatched list depths in jax.numpy.block")
+            return depths.pop() + 1
+        leaves.append(x)
+        return 0
+
+    depth = depth_of(arrays)
+
+    def rebuild(xs):
+        xs = iter(xs)
+        build = lambda x: [build(v) for v in x] if isinstance(x, list) else next(xs)  # noqa: E731
+        return build(arrays)
+
+    return leaves, rebuild, depth
+
+
+def _block(x, depth):
+    rank = max([depth] + [v.ndim for v in _flatten_list(x)])
+
+    def build(x, level):
+        if isinstance(x, list):
+            return concatenate([build(v, level + 1) for v in x], axis=rank - depth + level)
+        return x if x.ndim == rank else bind("broadcast_in_dim", x, shape=(1,) * (rank - x.ndim) + tuple(x.shape), broadcast_dimensions=tuple(range(rank - x.ndim, rank)))
+
+    return build(x, 0)
+
+
+def _flatten_list(x):
+    return [v for y in x for v in _flatten_list(y)] if isinstance(x, list) else [x]
+
+
+def unstack(x, /, *, axis=0):
+    """The slices of x along `axis`, as a tuple. Raises ValueError for scalars."""
+    x = as_array("unstack", x)
+    if x.ndim == 0:
+        raise ValueError("Unstack requires arrays with rank > 0, however a scalar array was passed.")
+    return tuple(bind("unstack", x, axis=canonicalize_axis(axis, x.ndim)))
+
+
+def _split(name, ary, indices_or_sections, axis):
+    ary = as_array(name, ary)
+    axis = canonicalize_axis(axis, ary.ndim)
+    n = ary.shape[axis]
+    if isinstance(indices_or_sections, (tuple, list)) or (hasattr(indices_or_sections, "ndim") and np.ndim(indices_or_sections) > 0):
+        points = [operator.index(concrete_or_error(i, f"in jax.numpy.{name} argument 1")[()]) if isinstance(i, Array) else operator.index(i) for i in indices_or_sections]
+        points = [min(max(p + n if p < 0 else p, 0), n) for p in points]
+        bounds = [0, *points, n]
+        sizes = [max(0, b - a) for a, b in zip(bounds[:-1], bounds[1:])]
+        if any(b < a for a, b in zip(bounds[:-1], bounds[1:])):
+            raise ValueError(f"Sizes passed to split must be nonnegative, got {[b - a for a, b in zip(bounds[:-1], bounds[1:])]}")
+    else:
+        sections = operator.index(concrete_or_error(indices_or_sections, f"in jax.numpy.{name} argument 1")[()] if isinstance(indices_or_sections, Array) else indices_or_sections)
+        part, rest = divmod(n, sections)
+        if rest and name != "array_split":
+            raise ValueError(f"array split does not result in an equal division: rest is {rest}")
+        sizes = [part + 1] * rest + [part] * (sections - rest)
+    return list(bind("split", ary, sizes=tuple(sizes), axis=axis))
+
+
+def split(ary, indices_or_sections, axis=0):
+    """ary cut along `axis`, into equal parts or at the given indices. Raises ValueError where parts would be unequal."""
+    return _split("split", ary, indices_or_sections, axis)
+
+
+def array_split(ary, indices_or_sections, axis=0):
+    """`split` that allows unequal parts."""
+    return _split("array_split", ary, indices_or_sections, axis)
+
+
+def vsplit(ary, indices_or_sections):
+    """`split` along the first axis."""
+    return _split("vsplit", ary, indices_or_sections, 0)
+
+
+def hsplit(ary, indices_or_sections):
+    """`split` along the second axis (the first, for vectors)."""
+    return _split("hsplit", ary, indices_or_sections, 0 if np.ndim(ary) == 1 else 1)
+
+
+def dsplit(ary, indices_or_sections):
+    """`split` along the third axis."""
+    return _split("dsplit", ary, indices_or_sections, 2)

@@ -1,0 +1,52 @@
+"""Comparisons of elements, and their truth values.
+
+Invariant: the result is an array of bool. (`logical_and`, `logical_or` and `logical_xor` are `ufunc` objects, in `_ufuncs`.)
+
+    >>> jnp.less(jnp.arange(3), 1)
+    Array([ True, False, False], dtype=bool)
+"""
+from __future__ import annotations
+
+from .._core import bind
+from .._dtypes import is_bool
+from ._arguments import as_array, pointwise, scalar_like
+
+
+def equal(x, y, /):
+    """x == y as bool."""
+    return pointwise("equal", "eq", x, y)
+
+
+def not_equal(x, y, /):
+    """x != y as bool."""
+    return pointwise("not_equal", "ne", x, y)
+
+
+def less(x, y, /):
+    """x < y as bool; complex numbers compare by real, then imaginary part."""
+    return pointwise("less", "lt", x, y)
+
+
+def less_equal(x, y, /):
+    """x <= y as bool; complex numbers compare by real, then imaginary part."""
+    return pointwise("less_equal", "le", x, y)
+
+
+def greater(x, y, /):
+    """x > y as bool; complex numbers compare by real, then imaginary part."""
+    return pointwise("greater", "gt", x, y)
+
+
+def greater_equal(x, y, /):
+    """x >= y as bool; complex numbers compare by real, then imaginary part."""
+    return pointwise("greater_equal", "ge", x, y)
+
+
+def logical_truth(x):
+    """x != 0 as bool."""
+    return x if is_bool(x.dtype) else bind("ne", x, scalar_like(0, x))
+
+
+def logical_not(x, /):
+    """Whether x is zero."""
+    return bind("not", logical_truth(as_array("logical_not", x)))

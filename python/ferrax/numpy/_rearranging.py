@@ -1,0 +1,170 @@
+"""Elements repeated and moved about: tile, repeat, flip, rot90, roll.
+
+Invariant: no element changes value, and sizes are known when traced.
+
+    >>> jnp.roll(jnp.arange(5), 2)
+    Array([3, 4, 0, 1, 2], dtype=int32)
+"""
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from .. import _core
+from .._core import bind
+from ..lax import dynamic_slice_in_dim, slice_in_dim
+from ._arguments import Array, as_array, canonicalize_axes, canonicalize_axis, check_arraylike, concrete_or_error, is_arraylike, jitted
+from ._arithmetic import remainder
+from ._creation import array, zeros
+from ._joining import concatenate
+from ._reductions import cumsum
+from ._shaping import broadcast_to, ravel, reshape, transpose
+from ._taking import take
+
+
+def tile(A, reps):
+    """A repeated reps[i] times along each axis; missing axes are added in front."""
+    A = as_array("tile", A)
+    reps = (reps,) if isinstance(reps, (int, np.integer)) or np.ndim(reps) == 0 else tuple(reps)
+    reps = tuple([operator.index(r) for r in reps])
+    rank = max(A.ndim, len(reps))
+    reps = (1,) * (rank - len(reps)) + reps
+    if A.ndim < rank:
+        A = bind("broadcast_in_dim", A, shape=(1,) * (rank - A.ndim) + tuple(A.shape), broadcast_dimensions=tuple(range(rank - A.ndim, rank)))
+    return bind("tile", A, reps=reps) if rank else A
+
+
+def repeat(a, repeats, axis=None, *, total_repeat_length=None, out_sharding=None):
+    """Each element (or slice along `axis`) repeated `repeats` times, a number or one for each.
+
+    total_repeat_length: the size of the result along the axis, needed where `repeats` is traced; longer results are cut, shorter ones padded
+    with the last element. Without `axis`, a is flattened.
+    """
+    check_arraylike("repeat", a)
+    if not is_arraylike(repeats):
+        raise TypeError(f"repeat requires ndarray or scalar arguments, got {type(repeats)} at position 1.")
+    a = _core.asarray(a) if not isinstance(a, Array) else a
+    if axis is None:
+        a, axis = ravel(a), 0
+    axis = canonicalize_axis(axis, a.ndim) if a.ndim else 0
+    if a.ndim == 0:
+        a = reshape(a, (1,))
+    n = a.shape[axis]
+    if total_repeat_length is None:
+        if isinstance(repeats, _core.Tracer):
+            concrete_or_error(
+                repeats,
+                "When jit-compiling jnp.repeat, the total number of repeats must be static. To fix this, either specify a static value for `repeats`, "
+                "or pass a static value to `total_repeat_length`.",
+            )
+        counts = np.asarray(repeats)
+        if counts.ndim == 0 or counts.size == 1:
+            r = operator.index(counts.ravel()[0].item() if counts.dtype.kind in "iub" else counts.ravel()[0])
+            wide = (*a.shape[: axis + 1], r, *a.shape[axis + 1 :])
+            if r < 0:
+                raise TypeError(f"broadcast_in_dim shape must have every element be nonnegative, got {wide}.")
+            dims = tuple([d for d in range(a.ndim + 1) if d != axis + 1])
+            out = bind("broadcast_in_dim", a, shape=wide, broadcast_dimensions=dims)
+            return reshape(out, (*a.shape[:axis], n * r, *a.shape[axis + 1 :]))
+        if counts.shape != (n,) and n:
+            raise ValueError(f"repeats must have length 1 or the size of the axis, got {counts.shape} for size {n}")
+        total = int(counts.sum())
+        repeats = counts
+    else:
+        total = operator.index(total_repeat_length)
+    if n == 0 or total == 0:
+        return a[(slice(None),) * axis + (slice(0, 0),)] if total == 0 else a
+
+    repeats = ravel(_core.asarray(repeats))
+    if repeats.shape[0] == 1 and n != 1:
+        repeats = broadcast_to(repeats, (n,))
+    if repeats.shape[0] == 1:
+        repeats = broadcast_to(repeats, (n,))
+    # The start of every run in the result, counted there; a running sum gives each position its source.
+    starts = cumsum(roll(repeats, 1).at[0].set(0))
+    marks = zeros(total, dtype=np.int32).at[starts].add(1)
+    return take(a, bind("sub", cumsum(marks), np.int32(1)), axis=axis)
+
+
+@jitted("_flip", static=("axis",))
+def _flip(m, axis):
+    return bind("rev", m, dimensions=canonicalize_axes(axis, m.ndim))
+
+
+def flip(m, axis=None):
+    """m with the order of elements reversed along `axis` (default: all)."""
+    m = as_array("flip", m)
+    return _flip(m, axis=tuple(axis) if isinstance(axis, list) else axis)
+
+
+def fliplr(m):
+    """m reversed along its second axis."""
+    check_arraylike("fliplr", m)
+    return flip(m, 1)
+
+
+def flipud(m):
+    """m reversed along its first axis."""
+    check_arraylike("flipud", m)
+    return flip(m, 0)
+
+
+@jitted("rot90", static=("k", "axes"))
+def _rot90(m, k, axes):
+    i, j = axes
+    if k == 0:
+        return m
+    if k == 2:
+        return flip(flip(m, i), j)
+    permutation = list(range(m.ndim))
+    permutation[i], permutation[j] = permutation[j], permutation[i]
+    return transpose(flip(m, j), permutation) if k == 1 else flip(transpose(m, permutation), j)
+
+
+def rot90(m, k=1, axes=(0, 1)):
+    """m turned k times by 90 degrees in the plane of two axes, from the first towards the second."""
+    m = as_array("rot90", m)
+    i, j = (canonicalize_axis(d, m.ndim) for d in axes)
+    if i == j:
+        raise ValueError("Axes must be different")
+    return _rot90(m, k=operator.index(k) % 4, axes=(i, j))
+
+
+@jitted("_roll_static", static=("shift", "axis"))
+def _roll_static(a, shift, axis):
+    for d, s in zip(axis, shift):
+        n = a.shape[d]
+        s = s % n if n else 0
+        if s == 0:
+            continue
+        a = bind("concatenate", slice_in_dim(a, n - s, n, axis=d), slice_in_dim(a, 0, n - s, axis=d), dimension=d)
+    return a
+
+
+@jitted("_roll_dynamic", static=("axis",))
+def _roll_dynamic(a, shift, axis):
+    shift = broadcast_to(_core.asarray(shift), (len(axis),))
+    for i, d in enumerate(axis):
+        n = a.shape[d]
+        s = remainder(shift[i], max(n, 1))
+        doubled = concatenate([a, a], axis=d)
+        a = dynamic_slice_in_dim(doubled, bind("sub", np.dtype(s.dtype).type(n), s), n, axis=d)
+    return a
+
+
+def roll(a, shift, axis=None):
+    """a with its elements moved by `shift` along `axis`, those pushed out coming back in front; flattened where axis is None."""
+    a = as_array("roll", a)
+    if axis is None:
+        return reshape(roll(ravel(a), shift, 0), a.shape)
+    axes = tuple([canonicalize_axis(d, a.ndim) for d in (axis if isinstance(axis, (tuple, list)) else (axis,))])
+    if isinstance(shift, _core.Tracer) or (isinstance(shift, (list, tuple)) and any(isinstance(s, _core.Tracer) for s in shift)):
+        if isinstance(shift, (list, tuple)):
+            shift = array(shift)
+        return _roll_dynamic(a, shift, axis=axes)
+    shifts = np.asarray(shift)
+    shifts, axes = np.broadcast_arrays(np.atleast_1d(shifts), np.atleast_1d(np.asarray(axes)))
+    if shifts.ndim > 1:
+        raise ValueError("'shift' and 'axis' arguments to jnp.roll must be scalars or 1D")
+    return _roll_static(a, shift=tuple([operator.index(int(s)) for s in shifts]), axis=tuple([int(d) for d in axes]))

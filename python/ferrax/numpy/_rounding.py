@@ -1,0 +1,111 @@
+"""Rounding to whole numbers and to decimals.
+
+Invariant: integers are returned as they are, except by `rint`, which makes them float; ties go to the even neighbour.
+
+    >>> jnp.round(jnp.array([0.5, 1.5, 2.5]))
+    Array([0., 2., 2.], dtype=float32)
+"""
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from .._core import bind
+from .._dtypes import canonicalize_dtype, is_complex, is_inexact
+from ..lax import RoundingMethod
+from ._arguments import as_array, check_arraylike, convert, jitted, promote_inexact, scalar_like, unsupported
+from ._selecting import where
+
+
+def ceil(x, /):
+    """The least integer not below x, of x's dtype."""
+    x = as_array("ceil", x)
+    return x if not is_inexact(x.dtype) else bind("ceil", x)
+
+
+def floor(x, /):
+    """The greatest integer not above x, of x's dtype."""
+    x = as_array("floor", x)
+    return x if not is_inexact(x.dtype) else bind("floor", x)
+
+
+@jitted("trunc")
+def _trunc(x):
+    if not is_inexact(x.dtype):
+        return x
+    return where(bind("lt", x, scalar_like(0, x)), bind("ceil", x), bind("floor", x))
+
+
+def trunc(x, /):
+    """x rounded towards zero, of x's dtype."""
+    return _trunc(as_array("trunc", x))
+
+
+@jitted("rint")
+def _rint(x):
+    if not is_inexact(x.dtype):
+        return convert(x, canonicalize_dtype(float))
+    if is_complex(x.dtype):
+        return bind("complex", _rint(bind("real", x)), _rint(bind("imag", x)))
+    return bind("round", x, rounding_method=RoundingMethod.TO_NEAREST_EVEN)
+
+
+def rint(x, /):
+    """x rounded to the nearest integer, ties to even; integers become float."""
+    return _rint(as_array("rint", x))
+
+
+@jitted("round", static=("decimals",))
+def _round(a, decimals=0):
+    if not is_inexact(a.dtype):
+        if decimals < 0:
+            raise NotImplementedError("integer np.round not implemented for decimals < 0")
+        return a
+
+    def nearest(x):
+        if decimals == 0:
+            return bind("round", x, rounding_method=RoundingMethod.TO_NEAREST_EVEN)
+        # Half precision is scaled in single precision, where 10 ** decimals does not overflow so soon.
+        narrow = x.dtype if x.dtype.itemsize == 2 else None
+        if narrow is not None:
+            x = convert(x, np.float32)
+        factor = scalar_like(10.0**decimals if decimals > 0 else 10.0**-decimals, x)
+        up, down = ("mul", "div") if decimals > 0 else ("div", "mul")
+        x = bind(down, bind("round", bind(up, x, factor), rounding_method=RoundingMethod.TO_NEAREST_EVEN), factor)
+        return x if narrow is None else convert(x, narrow)
+
+    if is_complex(a.dtype):
+        return bind("complex", nearest(bind("real", a)), nearest(bind("imag", a)))
+    return nearest(a)
+
+
+def round(a, decimals=0, out=None):
+    """a rounded to `decimals` decimals, ties to even."""
+    unsupported("jnp.round", out=out)
+    return _round(as_array("round", a), decimals=operator.index(decimals))
+
+
+@jitted("around", static=("decimals",))
+def _around(a, decimals):
+    return round(a, decimals)
+
+
+def around(a, decimals=0, out=None):
+    """The same as `round`."""
+    unsupported("jnp.around", out=out)
+    return _around(as_array("around", a), decimals=operator.index(decimals))
+
+
+@jitted("modf")
+def _modf(x):
+    (x,) = promote_inexact("modf", x)
+    whole = where(bind("ge", x, scalar_like(0, x)), bind("floor", x), bind("ceil", x))
+    return bind("sub", x, whole), whole
+
+
+def modf(x, /, out=None):
+    """(fractional part, whole part), both of x's sign."""
+    unsupported("jnp.modf", out=out)
+    check_arraylike("modf", x)
+    return tuple(_modf(x))

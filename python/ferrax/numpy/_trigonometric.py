@@ -1,0 +1,160 @@
+"""Trigonometric and hyperbolic functions, and what they need: degrees and radians.
+
+Invariant: angles are in radians; integers become float; each is accurate for complex arguments where it takes them.
+
+    >>> jnp.sin(jnp.pi / 6)
+    Array(0.5, dtype=float32, weak_type=True)
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from .. import _core
+from .._core import bind, promote_shapes
+from .._dtypes import dtype_of, is_complex, to_real
+from ._arguments import broadcast_constant, check_arraylike, constant, jitted, pointwise, promote_inexact, scalar_like
+from ._logic import less
+from ._selecting import where
+from ._ufuncs import negative
+
+
+def sin(x, /):
+    """Sine of x radians."""
+    return pointwise("sin", "sin", x)
+
+
+def cos(x, /):
+    """Cosine of x radians."""
+    return pointwise("cos", "cos", x)
+
+
+def tan(x, /):
+    """Tangent of x radians."""
+    return pointwise("tan", "tan", x)
+
+
+def arcsin(x, /):
+    """Arc sine in radians."""
+    return pointwise("arcsin", "asin", x)
+
+
+def arccos(x, /):
+    """Arc cosine in radians. x: number; integers become float."""
+    return pointwise("arccos", "acos", x)
+
+
+def arctan(x, /):
+    """Arc tangent in radians."""
+    return pointwise("arctan", "atan", x)
+
+
+def arctan2(x1, x2, /):
+    """Angle of the point (x2, x1): arctan(x1 / x2) in the right quadrant."""
+    return pointwise("arctan2", "atan2", x1, x2)
+
+
+def sinh(x, /):
+    """Hyperbolic sine."""
+    return pointwise("sinh", "sinh", x)
+
+
+def cosh(x, /):
+    """Hyperbolic cosine."""
+    return pointwise("cosh", "cosh", x)
+
+
+def tanh(x, /):
+    """Hyperbolic tangent."""
+    return pointwise("tanh", "tanh", x)
+
+
+def arcsinh(x, /):
+    """Inverse hyperbolic sine."""
+    return pointwise("arcsinh", "asinh", x)
+
+
+@jitted("arccosh")
+def _arccosh(x):
+    (x,) = promote_inexact("arccosh", x)
+    out = bind("acosh", x)
+    # The branch of the square root with non-negative real part.
+    return where(less(bind("real", out), constant(0, to_real(out.dtype))), negative(out), out) if is_complex(out.dtype) else out
+
+
+def arccosh(x, /):
+    """Inverse hyperbolic cosine, with non-negative real part."""
+    check_arraylike("arccosh", x)
+    return _arccosh(x)
+
+
+def arctanh(x, /):
+    """Inverse hyperbolic tangent."""
+    return pointwise("arctanh", "atanh", x)
+
+
+acos, acosh, asin, asinh, atan, atan2, atanh = arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh
+
+
+def deg2rad(x, /):
+    """Degrees to radians."""
+    (x,) = promote_inexact("deg2rad", x)
+    return bind("mul", x, scalar_like(np.pi / 180, x))
+
+
+def rad2deg(x, /):
+    """Radians to degrees."""
+    (x,) = promote_inexact("rad2deg", x)
+    return bind("mul", x, scalar_like(180 / np.pi, x))
+
+
+radians, degrees = deg2rad, rad2deg
+
+
+@jitted("hypot")
+def _hypot(x, y):
+    x, y = promote_shapes(*_core.promote_dtypes_inexact(x, y))
+    x, y = bind("abs", x), bind("abs", y)
+    infinite = bind("or", bind("eq", x, scalar_like(np.inf, x)), bind("eq", y, scalar_like(np.inf, x)))
+    x, y = bind("max", x, y), bind("min", x, y)
+    zero = scalar_like(0, x)
+    nothing = bind("eq", x, zero)
+    safe = where(bind("eq", x, zero), broadcast_constant(scalar_like(1, x), x.shape), x)
+    length = bind("mul", x, bind("sqrt", bind("add", scalar_like(1, x), bind("square", bind("div", y, safe)))))
+    return where(infinite, _core.asarray(scalar_like(np.inf, x)), where(nothing, x, length))
+
+
+def hypot(x1, x2, /):
+    """sqrt(x1 ** 2 + x2 ** 2) without overflow. x1, x2: real."""
+    check_arraylike("hypot", x1, x2)
+    if is_complex(dtype_of(x1)) or is_complex(dtype_of(x2)):
+        raise ValueError("jnp.hypot is not well defined for complex-valued inputs. For complex numbers, use jnp.abs(z) to compute the magnitude.")
+    return _hypot(x1, x2)
+
+
+def _sinc_maclaurin(k, v):
+    """The k-th derivative of sin(v) / v at v = 0, differentiable again."""
+
+    def value(v):
+        c = 0 if k % 2 else (-1) ** (k // 2) / (k + 1)
+        return (bind("add", bind("mul", v, scalar_like(0, v)), scalar_like(c, v)),)
+
+    def rule(primals, tangents):
+        (v,), (dv,) = primals, tangents
+        return value(v), (bind("mul", _sinc_maclaurin(k + 1, v), dv),)
+
+    return _core.custom_jvp_call("_sinc_maclaurin", value, rule, [v])[0]
+
+
+@jitted("sinc")
+def _sinc(x):
+    (x,) = promote_inexact("sinc", x)
+    zero = bind("eq", x, scalar_like(0, x))
+    y = bind("mul", scalar_like(np.pi, x), x)
+    safe = where(zero, _core.asarray(scalar_like(1, x)), y)
+    return where(zero, _sinc_maclaurin(0, y), bind("div", bind("sin", safe), safe))
+
+
+def sinc(x, /):
+    """sin(pi x) / (pi x), 1 at 0."""
+    check_arraylike("sinc", x)
+    return _sinc(x)
