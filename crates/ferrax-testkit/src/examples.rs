@@ -125,11 +125,8 @@ impl Example {
 fn spread(k: usize) -> f64 {
     (k as f64 * 0.618_033_988_749_894_9).fract()
 }
-/// Enough devices for the examples of pmap.
-static DEVICES: std::sync::Once = std::sync::Once::new();
 /// Values of a type over a range.
 pub fn values(a: &Aval, range: Option<(f64, f64)>, seed: usize) -> Value {
-    DEVICES.call_once(|| ferrax::device::set_num_cpu_devices(3).expect("no device was used before"));
     crate::face::init();
     let p = ferrax_ir::lower::physical(a);
     let (lo, hi) = range.unwrap_or(match a.dtype {

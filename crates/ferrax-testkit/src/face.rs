@@ -24,7 +24,7 @@ use ferrax_transform::trace::{Executor, Trace};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 pub use ferrax_ir::operators::catch;
 pub use ferrax_ir::{Aval, Dims, Dtype, Error, Kind, Lit, Op, Program, Res, Value, parse};
@@ -55,7 +55,10 @@ pub fn counting<T>(f: impl FnOnce() -> T) -> (T, HashMap<&'static str, usize>) {
     let out = f();
     (out, COUNTS.with(|c| c.borrow_mut().take()).unwrap_or_default())
 }
+/// Evaluation that counts, on enough devices for the examples of pmap. Idempotent; before any array is made.
 pub fn init() {
+    static DEVICES: Once = Once::new();
+    DEVICES.call_once(|| ferrax::device::set_num_cpu_devices(3).expect("no device was used before"));
     ferrax_transform::install(|| Trace::eval(Rc::new(Counting)))
 }
 
