@@ -69,12 +69,8 @@ from ._creation import (
     asarray as asarray,
     astype as astype,
     copy as copy,
-    diag as diag,
-    diagflat as diagflat,
-    diagonal as diagonal,
     empty as empty,
     empty_like as empty_like,
-    eye as eye,
     from_dlpack as from_dlpack,
     frombuffer as frombuffer,
     fromfile as fromfile,
@@ -84,19 +80,23 @@ from ._creation import (
     full as full,
     full_like as full_like,
     geomspace as geomspace,
-    identity as identity,
-    indices as indices,
     linspace as linspace,
     logspace as logspace,
-    meshgrid as meshgrid,
     ones as ones,
     ones_like as ones_like,
+    zeros as zeros,
+    zeros_like as zeros_like,
+)
+from ._matrices import (
+    diag as diag,
+    diagflat as diagflat,
+    diagonal as diagonal,
+    eye as eye,
+    identity as identity,
     tri as tri,
     tril as tril,
     triu as triu,
     vander as vander,
-    zeros as zeros,
-    zeros_like as zeros_like,
 )
 from ._shaping import (
     atleast_1d as atleast_1d,
@@ -441,6 +441,8 @@ from ._windows import (
 from ._grids import (
     c_ as c_,
     index_exp as index_exp,
+    indices as indices,
+    meshgrid as meshgrid,
     mgrid as mgrid,
     ogrid as ogrid,
     r_ as r_,
@@ -472,7 +474,7 @@ from ._files import (
 )
 from ._scalar_types import EXTENDED as _EXTENDED, bool_ as bool, extended as _extended
 
-_MODULES = ("fft", "linalg")
+_MODULES = ("linalg",)
 
 
 def __getattr__(name):

@@ -1,6 +1,6 @@
-"""Index tricks: mgrid, ogrid, r_, c_, s_, index_exp.
+"""Grids of coordinates: meshgrid, indices, and the objects that are indexed to make them: mgrid, ogrid, r_, c_, s_, index_exp.
 
-Invariant: objects that are indexed, never called; slices with a complex step count points instead of stepping.
+Invariant: sizes are known when traced; a slice with a complex step counts points instead of stepping.
 
     >>> jnp.r_[0:3, 7]
     Array([0, 1, 2, 7], dtype=int32)
@@ -12,9 +12,49 @@ from numpy import index_exp, s_
 
 from .. import _core
 from .._core import bind
-from ._arguments import convert
-from ._creation import arange, array, linspace, meshgrid
+from .._dtypes import canonicalize_dtype
+from ._arguments import canonicalize_shape, check_arraylike, convert
+from ._creation import arange, array, linspace, zeros
 from ._joining import concatenate, stack
+
+
+def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
+    """Coordinate arrays of the grid that vectors span: with "xy" the first two axes are swapped; sparse ones have size 1 elsewhere."""
+    check_arraylike("meshgrid", *xi)
+    if not copy:
+        raise ValueError("jax.numpy.meshgrid only supports copy=True")
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"Valid values for indexing are 'xy' and 'ij', got {indexing}")
+    args = [_core.asarray(x) for x in xi]
+    if any(x.ndim != 1 for x in args):
+        raise ValueError(f"Arguments to jax.numpy.meshgrid must be 1D, got shapes {[tuple(x.shape) for x in args]}")
+    if indexing == "xy" and len(args) >= 2:
+        args[0], args[1] = args[1], args[0]
+    shape = [1 if sparse else x.shape[0] for x in args]
+    out = []
+    for i, x in enumerate(args):
+        s = list(shape)
+        s[i] = x.shape[0]
+        out.append(bind("broadcast_in_dim", x, shape=tuple(s), broadcast_dimensions=(i,)) if tuple(s) != tuple(x.shape) else x)
+    if indexing == "xy" and len(args) >= 2:
+        out[0], out[1] = out[1], out[0]
+    return out
+
+
+def indices(dimensions, dtype=None, sparse=False):
+    """The index of every position of a grid: [ndim, *dimensions], or a tuple of broadcastable vectors if `sparse`."""
+    dimensions = canonicalize_shape(dimensions)
+    dtype = canonicalize_dtype(int if dtype is None else dtype)
+    n = len(dimensions)
+    shape = (1,) * n
+    out = []
+    for i, size in enumerate(dimensions):
+        x = bind("iota", dtype=dtype, shape=(size,), dimension=0)
+        s = shape[:i] + (size,) + shape[i + 1 :] if sparse else dimensions
+        out.append(bind("broadcast_in_dim", x, shape=tuple(s), broadcast_dimensions=(i,)))
+    if sparse:
+        return tuple(out)
+    return bind("stack", *out, axis=0) if out else zeros((0,), dtype)
 
 
 def _range(s):

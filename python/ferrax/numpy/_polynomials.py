@@ -16,11 +16,12 @@ from .._core import bind
 from ..lax import scan
 from . import _reductions
 from ._arguments import as_array, check_arraylike, concrete_or_error, constant, convert, jitted
-from ._creation import diag, full_like, ones, vander, zeros
+from ._creation import full_like, ones, zeros
 from ._exponential import sqrt
 from ._inserting import trim_zeros
 from ._joining import concatenate, stack
 from ._linear_algebra import convolve, dot
+from ._matrices import diag, vander
 from ._ufuncs import add, multiply, negative
 
 

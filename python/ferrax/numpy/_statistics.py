@@ -17,11 +17,12 @@ from . import _reductions
 from ._arguments import as_array, canonicalize_axes, check_arraylike, constant, convert, jitted
 from ._arithmetic import absolute
 from ._complex import conj, real
-from ._creation import diag, empty
+from ._creation import empty
 from ._exponential import sqrt
 from ._floating_point import isnan
 from ._joining import concatenate
 from ._linear_algebra import dot
+from ._matrices import diag
 from ._reductions import argmax, average, cumsum
 from ._selecting import clip, where
 from ._shaping import atleast_2d, broadcast_to, expand_dims, moveaxis, reshape

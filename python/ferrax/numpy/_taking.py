@@ -23,8 +23,9 @@ from ._arguments import (
     unsupported,
 )  # fmt: skip
 from ._arithmetic import remainder
-from ._creation import arange, ones, tri
+from ._creation import arange, ones
 from ._logic import logical_truth
+from ._matrices import tri
 from ._searching import nonzero
 from ._selecting import clip, where
 from ._shaping import broadcast_to, ravel, reshape

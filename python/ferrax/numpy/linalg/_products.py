@@ -12,7 +12,7 @@ import operator
 import numpy as np
 
 from ... import _core
-from .. import _creation, _linear_algebra, _shaping
+from .. import _linear_algebra, _matrices, _shaping
 from .._arguments import as_array, check_arraylike, jitted
 
 
@@ -27,7 +27,7 @@ def cross(x1, x2, /, *, axis=-1):
 
 def diagonal(x, /, *, offset=0):
     """The diagonals of the matrices in the last two axes."""
-    return _creation.diagonal(as_array("jnp.linalg.diagonal", x), offset=offset, axis1=-2, axis2=-1)
+    return _matrices.diagonal(as_array("jnp.linalg.diagonal", x), offset=offset, axis1=-2, axis2=-1)
 
 
 def matmul(x1, x2, /, *, precision=None, preferred_element_type=None):
@@ -72,7 +72,7 @@ def vecdot(x1, x2, /, *, axis=-1, precision=None, preferred_element_type=None):
 def _matrix_power(a, n):
     (a,) = _core.promote_dtypes_inexact(a)
     if n == 0:
-        eye = _creation.eye(a.shape[-2], dtype=a.dtype)
+        eye = _matrices.eye(a.shape[-2], dtype=a.dtype)
         return _shaping.broadcast_to(eye, a.shape)
     if n < 0:
         from . import inv

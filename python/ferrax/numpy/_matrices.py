@@ -1,0 +1,168 @@
+"""Matrices made: eye, tri, tril, triu, diagonals, vander.
+
+Invariant: `k` counts diagonals from the main one, upwards, and is known when traced.
+
+    >>> jnp.triu(jnp.ones((2, 2)))
+    Array([[1., 1.],
+           [0., 1.]], dtype=float32)
+"""
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from .. import _core
+from .._core import bind
+from .._dtypes import canonicalize_dtype
+from ._arguments import as_array, broadcast_constant, canonicalize_axis, canonicalize_shape, constant, convert, jitted
+from ._creation import arange, zeros
+from ._exponential import power
+from ._selecting import where
+from ._shaping import moveaxis, ravel
+
+
+def _diagonal_mask(shape, k, compare):
+    """Booleans: where row + k is the column ("eq"), or not less than it ("ge")."""
+    i32 = np.dtype(np.int32)
+    rows = bind("iota", dtype=i32, shape=shape, dimension=0)
+    if compare == "eq":
+        columns = bind("iota", dtype=i32, shape=shape, dimension=1)
+        return bind("eq", bind("add", rows, np.int32(k)), columns)
+    rows = bind("add", rows, np.int32(k))
+    return bind("ge", rows, bind("iota", dtype=i32, shape=shape, dimension=1))
+
+
+def _sizes(name, N, M):
+    sizes = []
+    for argument, n in (("N", N), ("M", N if M is None else M)):
+        (size,) = canonicalize_shape((n,), f"argument of '{argument}' {name}.")
+        if size < 0:
+            raise ValueError(f"negative dimensions are not allowed, got {argument}={size}")
+        sizes.append(size)
+    return tuple(sizes)
+
+
+def eye(N, M=None, k=0, dtype=None, *, device=None):
+    """[N, M] (M defaults to N) zeros with ones on the k-th diagonal."""
+    shape = _sizes("jnp.eye()", N, M)
+    dtype = canonicalize_dtype(float if dtype is None else dtype)
+    out = convert(_diagonal_mask(shape, operator.index(k), "eq"), dtype)
+    return out if device is None else _core.device_put(out, device)
+
+
+def identity(n, dtype=None):
+    """The [n, n] identity matrix."""
+    return eye(n, dtype=dtype)
+
+
+def tri(N, M=None, k=0, dtype=None):
+    """[N, M] zeros with ones on and below the k-th diagonal."""
+    shape = _sizes("jnp.tri()", N, M)
+    return convert(_diagonal_mask(shape, operator.index(k), "ge"), canonicalize_dtype(float if dtype is None else dtype))
+
+
+def _triangle(m, k, lower):
+    mask = _diagonal_mask(tuple(m.shape[-2:]), k if lower else k - 1, "ge")
+    if m.ndim > 2:
+        mask = bind("broadcast_in_dim", mask, shape=tuple(m.shape), broadcast_dimensions=(m.ndim - 2, m.ndim - 1))
+    zero = broadcast_constant(constant(0, m.dtype), m.shape)
+    return bind("select_n", mask, zero, m) if lower else bind("select_n", mask, m, zero)
+
+
+@jitted("tril", static=("k",))
+def _tril(m, k=0):
+    return _triangle(m, k, True)
+
+
+@jitted("triu", static=("k",))
+def _triu(m, k=0):
+    return _triangle(m, k, False)
+
+
+def tril(m, k=0):
+    """m with zeros above the k-th diagonal of its last two axes. Raises ValueError below rank 2."""
+    m = as_array("tril", m)
+    if m.ndim < 2:
+        raise ValueError("Argument to jax.numpy.tril must be at least 2D")
+    return _tril(m, k=operator.index(k))
+
+
+def triu(m, k=0):
+    """m with zeros below the k-th diagonal of its last two axes. Raises ValueError below rank 2."""
+    m = as_array("triu", m)
+    if m.ndim < 2:
+        raise ValueError("Argument to jax.numpy.triu must be at least 2D")
+    return _triu(m, k=operator.index(k))
+
+
+@jitted("diagonal", static=("offset", "axis1", "axis2"))
+def _diagonal(a, offset, axis1, axis2):
+    a = moveaxis(a, (axis1, axis2), (-2, -1))
+    n = max(0, min(a.shape[-2] + min(offset, 0), a.shape[-1] - max(offset, 0)))
+    i = bind("iota", dtype=np.dtype(np.int32), shape=(n,), dimension=0)
+    j = bind("iota", dtype=np.dtype(np.int32), shape=(n,), dimension=0)
+    # One of the two runs from 0, the other from the offset.
+    if offset > 0:
+        j = bind("add", np.int32(offset), j)
+    elif offset < 0:
+        i = bind("add", np.int32(-offset), i)
+    return a[..., i, j]
+
+
+def diagonal(a, offset=0, axis1=0, axis2=1):
+    """The elements a[..., i, i + offset] of the two axes, along a last axis. Raises ValueError below rank 2."""
+    a = as_array("diagonal", a)
+    if a.ndim < 2:
+        raise ValueError("diagonal requires an array of at least two dimensions.")
+    return _diagonal(a, offset=operator.index(offset), axis1=canonicalize_axis(axis1, a.ndim), axis2=canonicalize_axis(axis2, a.ndim))
+
+
+@jitted("_diag", static=("k",))
+def _diag(v, k):
+    if v.ndim == 2:
+        return diagonal(v, offset=k)
+    zero = constant(0, v.dtype)
+    n = v.shape[0] + abs(k)
+    v = bind("pad", v, zero, padding_config=((max(0, k), max(0, -k), 0),) if k < 0 else ((0, k, 0),))
+    mask = _diagonal_mask((n, n), k, "eq")
+    return where(mask, bind("broadcast_in_dim", v, shape=(n, 1), broadcast_dimensions=(0,)), _core.asarray(zero))
+
+
+def diag(v, k=0):
+    """The matrix with v on its k-th diagonal, or the k-th diagonal of a matrix. Raises ValueError for other ranks."""
+    v = as_array("diag", v)
+    if v.ndim not in (1, 2):
+        raise ValueError("diag input must be 1d or 2d")
+    return _diag(v, k=operator.index(k))
+
+
+def diagflat(v, k=0):
+    """The matrix with v, flattened, on its k-th diagonal."""
+    v = ravel(as_array("diagflat", v))
+    n = v.shape[0] + abs(k)
+    out = zeros(n * n, dtype=v.dtype)
+    i = arange(v.shape[0])
+    position = bind("add", bind("add", i, np.int32(max(0, k))), bind("mul", i if k >= 0 else bind("add", i, np.int32(-k)), np.int32(n)))
+    return out.at[position].set(v).reshape(n, n)
+
+
+@jitted("vander", static=("N", "increasing"))
+def _vander(x, N, increasing):
+    dtype = x.dtype
+    n = x.shape[0] if N is None else N
+    exponents = bind("iota", dtype=dtype, shape=(n,), dimension=0)
+    if not increasing:
+        exponents = bind("sub", constant(n - 1, dtype), exponents)
+    return power(x[:, None], exponents[None, :])
+
+
+def vander(x, N=None, increasing=False):
+    """The matrix of powers of x: column j is x ** (N - 1 - j), or x ** j if `increasing`. x: vector."""
+    x = as_array("vander", x)
+    if x.ndim != 1:
+        raise ValueError("x must be a one-dimensional array")
+    N = None if N is None else operator.index(N)
+    if N is not None and N < 0:
+        raise ValueError("N must be nonnegative")
+    return _vander(x, N=N, increasing=bool(increasing))
