@@ -129,3 +129,10 @@ def test_primitives_by_name(jax, lax):
     eqn = jax.make_jaxpr(lax.sin)(1.0).eqns[0]
     assert eqn.primitive == lax.sin_p and str(lax.scatter_add_p) == "scatter-add"
     assert not hasattr(lax, "no_such_p")
+
+
+def test_ragged_dot_keeps_groups_apart(jax, jnp):
+    lhs = np.array([[np.inf, 2.0], [3.0, 4.0], [np.nan, 1.0]], np.float32)
+    rhs = np.array([[[1.0], [1.0]], [[2.0], [1.0]]], np.float32)
+    out = jax.lax.ragged_dot(jnp.asarray(lhs), jnp.asarray(rhs), jnp.array([1, 2]))
+    np.testing.assert_array_equal(out, [[np.inf], [10.0], [np.nan]])

@@ -77,16 +77,6 @@ def _dtype_name(dtype):
 # ---------------------------------------------------------------- grad
 
 
-_ARGS_DOC = """
-    Args:
-      fun: the function. Its outputs must be scalar (after `has_aux` is taken off).
-      argnums: which positional arguments to differentiate with respect to: an int, or a sequence of them.
-      has_aux: `fun` returns a pair (out, aux); aux is passed through.
-      holomorphic: `fun` is holomorphic: inputs and output are complex.
-      allow_int: accept integer and boolean inputs; their gradients have dtype float0.
-"""
-
-
 def grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False, reduce_axes=()):
     """The function that computes the gradient of a scalar function.
 

@@ -138,7 +138,7 @@ def to_complex(dtype) -> np.dtype:
 
 
 def finfo(dtype):
-    """Limits of a float dtype, ml_dtypes' included."""
+    """The limits of a floating-point dtype, those of ml_dtypes included."""
     dtype = np.dtype(dtype)
     if dtype.kind == "V":
         import ml_dtypes
@@ -148,7 +148,7 @@ def finfo(dtype):
 
 
 def iinfo(dtype):
-    """Limits of an integer dtype, ml_dtypes' included."""
+    """The limits of an integer dtype, those of ml_dtypes included."""
     dtype = np.dtype(dtype)
     if dtype.kind == "V":
         import ml_dtypes

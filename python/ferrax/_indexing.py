@@ -255,8 +255,8 @@ def _static(x, entries):
     return _insert_new(x, entries)
 
 
-def _insert_new(x, entries, kept=None):
-    """x with an axis of size 1 wherever the index has None; `kept` lists, in order, how many axes each other entry left."""
+def _insert_new(x, entries):
+    """x with an axis of size 1 wherever the index has None."""
     if not any(e.kind == "new" for e in entries):
         return x
     shape, dims, k = [], [], 0

@@ -6,7 +6,7 @@ Invariant: numpy's dtypes, and those of ml_dtypes that numpy lacks, which is imp
 import numpy as np
 
 from . import _core
-from ._dtypes import canonicalize_dtype as _canonicalize
+from ._dtypes import canonicalize_dtype as _canonicalize, finfo, iinfo
 from ._flat import float0
 
 __all__ = [
@@ -66,24 +66,6 @@ def issubdtype(a, b):
     """Whether dtype a is of kind b, as `numpy.issubdtype`, for keys and the types of ml_dtypes too."""
     from .numpy import issubdtype as numpy_issubdtype
     return numpy_issubdtype(a, b)
-
-
-def finfo(dtype):
-    """The limits of a floating-point dtype."""
-    dtype = np.dtype(dtype)
-    if dtype.kind == "V":
-        import ml_dtypes
-        return ml_dtypes.finfo(dtype)
-    return np.finfo(dtype)
-
-
-def iinfo(dtype):
-    """The limits of an integer dtype."""
-    dtype = np.dtype(dtype)
-    if dtype.kind == "V":
-        import ml_dtypes
-        return ml_dtypes.iinfo(dtype)
-    return np.iinfo(dtype)
 
 
 def itemsize_bits(dtype):

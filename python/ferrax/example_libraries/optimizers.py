@@ -90,6 +90,15 @@ def _flatten_each(states):
 # ---------------------------------------------------------------- optimizers
 
 
+def _with_zeros(n):
+    """The `init` of a state that is the parameter and n arrays like it, zero at first."""
+    return lambda x0: (x0, *[jnp.zeros_like(x0) for _ in range(n)])
+
+
+def _first(state):
+    return state[0]
+
+
 @optimizer
 def sgd(step_size):
     """Stochastic gradient descent. step_size: a number, or a function of the step."""
@@ -109,15 +118,12 @@ def momentum(step_size, mass):
     """Stochastic gradient descent with momentum: velocity = mass * velocity + g."""
     step_size = make_schedule(step_size)
 
-    def init(x0):
-        return x0, jnp.zeros_like(x0)
-
     def update(i, g, state):
         x, velocity = state
         velocity = mass * velocity + g
         return x - step_size(i) * velocity, velocity
 
-    return init, update, lambda state: state[0]
+    return _with_zeros(1), update, _first
 
 
 @optimizer
@@ -125,24 +131,18 @@ def nesterov(step_size, mass):
     """Stochastic gradient descent with Nesterov's momentum."""
     step_size = make_schedule(step_size)
 
-    def init(x0):
-        return x0, jnp.zeros_like(x0)
-
     def update(i, g, state):
         x, velocity = state
         velocity = mass * velocity + g
         return x - step_size(i) * (mass * velocity + g), velocity
 
-    return init, update, lambda state: state[0]
+    return _with_zeros(1), update, _first
 
 
 @optimizer
 def adagrad(step_size, momentum=0.9):
     """Adagrad (Duchi, Hazan and Singer, 2011), with momentum."""
     step_size = make_schedule(step_size)
-
-    def init(x0):
-        return x0, jnp.zeros_like(x0), jnp.zeros_like(x0)
 
     def update(i, g, state):
         x, squares, m = state
@@ -152,7 +152,7 @@ def adagrad(step_size, momentum=0.9):
         m = (1.0 - momentum) * (g * scale) + momentum * m
         return x - step_size(i) * m, squares, m
 
-    return init, update, lambda state: state[0]
+    return _with_zeros(2), update, _first
 
 
 @optimizer
@@ -160,15 +160,12 @@ def rmsprop(step_size, gamma=0.9, eps=1e-8):
     """RMSProp (Tieleman and Hinton, 2012). gamma: decay of the squares' average."""
     step_size = make_schedule(step_size)
 
-    def init(x0):
-        return x0, jnp.zeros_like(x0)
-
     def update(i, g, state):
         x, average = state
         average = average * gamma + jnp.square(g) * (1.0 - gamma)
         return x - step_size(i) * g / jnp.sqrt(average + eps), average
 
-    return init, update, lambda state: state[0]
+    return _with_zeros(1), update, _first
 
 
 @optimizer
@@ -176,25 +173,19 @@ def rmsprop_momentum(step_size, gamma=0.9, eps=1e-8, momentum=0.9):
     """RMSProp with momentum."""
     step_size = make_schedule(step_size)
 
-    def init(x0):
-        return x0, jnp.zeros_like(x0), jnp.zeros_like(x0)
-
     def update(i, g, state):
         x, average, m = state
         average = average * gamma + jnp.square(g) * (1.0 - gamma)
         m = momentum * m + step_size(i) * g / jnp.sqrt(average + eps)
         return x - m, average, m
 
-    return init, update, lambda state: state[0]
+    return _with_zeros(2), update, _first
 
 
 @optimizer
 def adam(step_size, b1=0.9, b2=0.999, eps=1e-8):
     """Adam (Kingma and Ba, 2014). b1, b2: decay of the averages of gradients and of their squares."""
     step_size = make_schedule(step_size)
-
-    def init(x0):
-        return x0, jnp.zeros_like(x0), jnp.zeros_like(x0)
 
     def update(i, g, state):
         x, m, v = state
@@ -204,7 +195,7 @@ def adam(step_size, b1=0.9, b2=0.999, eps=1e-8):
         vhat = v / (1 - jnp.asarray(b2, m.dtype) ** (i + 1))
         return x - step_size(i) * mhat / (jnp.sqrt(vhat) + eps), m, v
 
-    return init, update, lambda state: state[0]
+    return _with_zeros(2), update, _first
 
 
 @optimizer
@@ -212,16 +203,13 @@ def adamax(step_size, b1=0.9, b2=0.999, eps=1e-8):
     """AdaMax, Adam's variant by the infinity norm."""
     step_size = make_schedule(step_size)
 
-    def init(x0):
-        return x0, jnp.zeros_like(x0), jnp.zeros_like(x0)
-
     def update(i, g, state):
         x, m, v = state
         m = (1 - b1) * g + b1 * m
         v = jnp.maximum(b2 * v, jnp.abs(g))
         return x - (step_size(i) / (1 - jnp.asarray(b1, m.dtype) ** (i + 1))) * m / (v + eps), m, v
 
-    return init, update, lambda state: state[0]
+    return _with_zeros(2), update, _first
 
 
 @optimizer
@@ -245,7 +233,7 @@ def sm3(step_size, momentum=0.9):
         axes = [squares.max(tuple(a for a in range(x.ndim) if a != k)) for k in range(x.ndim)]
         return x - step_size(i) * m, m, axes
 
-    return init, update, lambda state: state[0]
+    return init, update, _first
 
 
 # ---------------------------------------------------------------- schedules

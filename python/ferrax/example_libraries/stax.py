@@ -43,7 +43,15 @@ def Dense(out_dim, W_init=glorot_normal(), b_init=normal()):
 
 
 def GeneralConv(dimension_numbers, out_chan, filter_shape, strides=None, padding="VALID", W_init=None, b_init=normal(1e-6)):
-    """A convolution. dimension_numbers: axis letters of inputs, kernel and outputs, such as ("NHWC", "HWIO", "NHWC")."""
+    """A convolution. dimension_numbers: axis letters of inputs, kernel and outputs, such as ("NHWC", "HWIO", "NHWC").
+
+    Parameters: (W, b), a kernel of the sizes `filter_shape` and `out_chan` output channels, and a number for each of these.
+    """
+    return _convolution(lax.conv_general_dilated, lax.conv_general_shape_tuple, dimension_numbers, out_chan, filter_shape, strides, padding, W_init, b_init)
+
+
+def _convolution(convolve, shape_tuple, dimension_numbers, out_chan, filter_shape, strides, padding, W_init, b_init):
+    """The layer of a convolution, given with the function that tells its result's shape."""
     lhs_spec, rhs_spec, out_spec = dimension_numbers
     strides = strides or (1,) * len(filter_shape)
     W_init = W_init or glorot_normal(rhs_spec.index("I"), rhs_spec.index("O"))
@@ -51,14 +59,14 @@ def GeneralConv(dimension_numbers, out_chan, filter_shape, strides=None, padding
     def init_fun(rng, input_shape):
         sizes = iter(filter_shape)
         kernel_shape = [out_chan if c == "O" else input_shape[lhs_spec.index("C")] if c == "I" else next(sizes) for c in rhs_spec]
-        output_shape = lax.conv_general_shape_tuple(input_shape, kernel_shape, strides, padding, dimension_numbers)
+        output_shape = shape_tuple(input_shape, kernel_shape, strides, padding, dimension_numbers)
         bias_shape = tuple(out_chan if c == "C" else 1 for c in out_spec)
         k1, k2 = random.split(rng)
         return tuple(output_shape), (W_init(k1, kernel_shape), b_init(k2, bias_shape))
 
     def apply_fun(params, inputs, **kwargs):
         W, b = params
-        return lax.conv_general_dilated(inputs, W, strides, padding, (1,) * len(strides), (1,) * len(strides), dimension_numbers=dimension_numbers) + b
+        return convolve(inputs, W, strides, padding, dimension_numbers=dimension_numbers) + b
 
     return init_fun, apply_fun
 
@@ -68,23 +76,7 @@ Conv = functools.partial(GeneralConv, ("NHWC", "HWIO", "NHWC"))
 
 def GeneralConvTranspose(dimension_numbers, out_chan, filter_shape, strides=None, padding="VALID", W_init=None, b_init=normal(1e-6)):
     """A transposed convolution, which enlarges by its strides. The parameters are as in `GeneralConv`."""
-    lhs_spec, rhs_spec, out_spec = dimension_numbers
-    strides = strides or (1,) * len(filter_shape)
-    W_init = W_init or glorot_normal(rhs_spec.index("I"), rhs_spec.index("O"))
-
-    def init_fun(rng, input_shape):
-        sizes = iter(filter_shape)
-        kernel_shape = [out_chan if c == "O" else input_shape[lhs_spec.index("C")] if c == "I" else next(sizes) for c in rhs_spec]
-        output_shape = lax.conv_transpose_shape_tuple(input_shape, kernel_shape, strides, padding, dimension_numbers)
-        bias_shape = tuple(out_chan if c == "C" else 1 for c in out_spec)
-        k1, k2 = random.split(rng)
-        return tuple(output_shape), (W_init(k1, kernel_shape), b_init(k2, bias_shape))
-
-    def apply_fun(params, inputs, **kwargs):
-        W, b = params
-        return lax.conv_transpose(inputs, W, strides, padding, dimension_numbers=dimension_numbers) + b
-
-    return init_fun, apply_fun
+    return _convolution(lax.conv_transpose, lax.conv_transpose_shape_tuple, dimension_numbers, out_chan, filter_shape, strides, padding, W_init, b_init)
 
 
 Conv1DTranspose = functools.partial(GeneralConvTranspose, ("NHC", "HIO", "NHC"))

@@ -14,6 +14,7 @@ import numpy as np
 
 from .. import _core
 from .._core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, ShapedArray, Tracer, Var
+from ..lax import _primitives
 
 __all__ = [
     "ClosedJaxpr", "Jaxpr", "JaxprEqn", "Literal", "Primitive", "ShapedArray", "Tracer", "Var", "array_types", "check_jaxpr",
@@ -25,7 +26,7 @@ array_types = {np.ndarray, np.bool_, np.int8, np.int16, np.int32, np.int64, np.u
                np.float32, np.float64, np.complex64, np.complex128}
 
 
-class Primitive:
+class Primitive(_primitives.Primitive):
     """An operation that programs record by name, with rules given in Python.
 
     Args:
@@ -35,12 +36,8 @@ class Primitive:
       multiple_results: set it to True before the first use if the operation returns a sequence of arrays.
     """
 
-    multiple_results = False
-    call_primitive = False
-    map_primitive = False
-
     def __init__(self, name):
-        self.name = name
+        super().__init__(name)
         self._impl = self._abstract_eval = None
         self._registered = None
 
@@ -91,15 +88,6 @@ class Primitive:
         """(functions, parameters) to bind an equation's parameters with."""
         return [], dict(params)
 
-    def __eq__(self, other):
-        return isinstance(getattr(other, "name", None), str) and other.name == self.name and hasattr(other, "bind")
-
-    def __hash__(self):
-        return hash(self.name)
-
-    def __repr__(self):
-        return self.name
-
 
 def _eval(jaxpr, consts, args):
     if len(args) != len(jaxpr.invars):
@@ -130,10 +118,10 @@ def subjaxprs(jaxpr):
 
 
 def check_jaxpr(jaxpr):
-    """Verifies that each variable is defined before it is used, and that equations' types agree with their variables'.
+    """Verifies that each variable is defined before it is used.
 
     Raises:
-      JaxprTypeError: they do not.
+      JaxprTypeError: one is not.
     """
     from ..errors import JaxprTypeError
     defined = {*jaxpr.constvars, *jaxpr.invars}

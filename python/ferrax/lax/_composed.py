@@ -378,9 +378,9 @@ def ragged_dot_general(lhs, rhs, group_sizes, *, ragged_dot_dimension_numbers, p
     row = bind("iota", dtype=group_sizes.dtype, shape=(m, g), dimension=0)
     wide = lambda v: bind("broadcast_in_dim", v, shape=(m, g), broadcast_dimensions=(1,))  # noqa: E731
     inside = bind("and", bind("lt", row, wide(ends)), bind("ge", row, wide(bind("sub", ends, group_sizes))))
-    # Every row meets every group's matrix, all but its own zeroed: one product, summed over groups.
-    mask = bind("convert_element_type", inside, new_dtype=lhs.dtype, weak_type=False)
-    x = bind("mul", *[bind("broadcast_in_dim", v, shape=(m, g, lhs.shape[1]), broadcast_dimensions=d) for v, d in ((mask, (0, 1)), (lhs, (0, 2)))])
+    # Every row meets every group's matrix as zeros, all but its own: one product, summed over groups.
+    inside, x = (bind("broadcast_in_dim", v, shape=(m, g, lhs.shape[1]), broadcast_dimensions=d) for v, d in ((inside, (0, 1)), (lhs, (0, 2))))
+    x = bind("select_n", inside, bind("broadcast_in_dim", lhs.dtype.type(0), shape=tuple(x.shape), broadcast_dimensions=()), x)
     return bind("dot_general", x, rhs, dimension_numbers=(((1, 2), (0, 1)), ((), ())), preferred_element_type=dtype)
 
 

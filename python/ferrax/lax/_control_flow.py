@@ -99,6 +99,18 @@ def _emit_branches(index, bodies, operands, order):
     return tree_unflatten(bodies[0].out_tree, [next(outs) if f is None else operands[f] for f in forwards])
 
 
+def _operands(operands, operand):
+    """The operands of a branch, given one by one or as the keyword `operand`."""
+    if operand is _absent or (operand is None and operands):
+        return operands
+    if operands:
+        raise TypeError(
+            f"if 'operand' keyword is passed then no positional operands can be passed, got operand={operand} and positional "
+            f"operands {operands}"
+        )
+    return (operand,)
+
+
 def cond(pred, true_fun, false_fun, *operands, operand=_absent, linear=None):
     """true_fun(*operands) if pred else false_fun(*operands), with `pred` known only when the program runs.
 
@@ -110,13 +122,7 @@ def cond(pred, true_fun, false_fun, *operands, operand=_absent, linear=None):
         true_operand, true_fun, false_operand, false_fun = true_fun, false_fun, *operands
         t, f = true_fun, false_fun
         return cond(pred, lambda a, _: t(a), lambda _, b: f(b), true_operand, false_operand)
-    if operand is not _absent and not (operand is None and operands):
-        if operands:
-            raise TypeError(
-                f"if 'operand' keyword is passed then no positional operands can be passed, got operand={operand} and positional "
-                f"operands {operands}"
-            )
-        operands = (operand,)
+    operands = _operands(operands, operand)
     if not (callable(true_fun) and callable(false_fun)):
         raise TypeError("lax.cond: true_fun and false_fun arguments should be callable.")
     if pred is None:
@@ -142,13 +148,7 @@ def switch(index, branches, *operands, operand=_absent):
 
     index: an integer scalar. The branches return trees of equal structure and types.
     """
-    if operand is not _absent and not (operand is None and operands):
-        if operands:
-            raise TypeError(
-                f"if 'operand' keyword is passed then no positional operands can be passed, got operand={operand} and positional "
-                f"operands {operands}"
-            )
-        operands = (operand,)
+    operands = _operands(operands, operand)
     if not all(callable(branch) for branch in branches):
         raise TypeError("lax.switch: branches argument should be a sequence of callables.")
     if np.shape(index) != ():

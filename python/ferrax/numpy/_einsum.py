@@ -156,7 +156,7 @@ def _diagonal(x, labels, needed):
     return x, labels
 
 
-def _contract_pair(x, lx, y, ly, keep, sizes, precision, dtype):
+def _contract_pair(x, lx, y, ly, keep, precision, dtype):
     # An axis of size 1 that broadcasts against a longer one carries no label.
     for c in set(lx) & set(ly):
         i, j = lx.index(c), ly.index(c)
@@ -230,7 +230,7 @@ def einsum(
             x, lx = _diagonal(x, lx, set(ly) | set(rest) | set(output))
             y, ly = _diagonal(y, ly, set(lx) | set(rest) | set(output))
             keep = output + "".join(dict.fromkeys(c for c in rest if c not in output))
-            out_pair = _contract_pair(x, lx, y, ly, keep, sizes, precision, dtype)
+            out_pair = _contract_pair(x, lx, y, ly, keep, precision, dtype)
             if picked:
                 picked.insert(0, out_pair)
             else:

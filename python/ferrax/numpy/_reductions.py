@@ -299,7 +299,7 @@ def count_nonzero(a, axis=None, keepdims=False):
 # ---- running sums and products
 
 
-def _cumulate(name, a, axis, dtype, primitive, fill_nan, widen):
+def _cumulate(a, axis, dtype, primitive, fill_nan, widen):
     if a.ndim == 0 and axis is None:
         a, axis = bind("reshape", a, new_sizes=(1,), dimensions=None), 0
     if axis is None:
@@ -321,27 +321,27 @@ def _cumulate(name, a, axis, dtype, primitive, fill_nan, widen):
 
 @jitted("cumsum", static=("axis", "dtype"))
 def _cumsum(a, axis, dtype):
-    return _cumulate("cumsum", a, axis, dtype, "cumsum", None, False)
+    return _cumulate(a, axis, dtype, "cumsum", None, False)
 
 
 @jitted("cumprod", static=("axis", "dtype"))
 def _cumprod(a, axis, dtype):
-    return _cumulate("cumprod", a, axis, dtype, "cumprod", None, False)
+    return _cumulate(a, axis, dtype, "cumprod", None, False)
 
 
 @jitted("nancumsum", static=("axis", "dtype"))
 def _nancumsum(a, axis, dtype):
-    return _cumulate("nancumsum", a, axis, dtype, "cumsum", 0, False)
+    return _cumulate(a, axis, dtype, "cumsum", 0, False)
 
 
 @jitted("nancumprod", static=("axis", "dtype"))
 def _nancumprod(a, axis, dtype):
-    return _cumulate("nancumprod", a, axis, dtype, "cumprod", 1, False)
+    return _cumulate(a, axis, dtype, "cumprod", 1, False)
 
 
 @jitted("_cumsum_with_promotion", static=("axis", "dtype"))
 def _cumsum_with_promotion(a, axis, dtype):
-    return _cumulate("cumulative_sum", a, axis, dtype, "cumsum", None, True)
+    return _cumulate(a, axis, dtype, "cumsum", None, True)
 
 
 def _run(name, fun, a, axis, dtype):
@@ -400,7 +400,7 @@ def cumulative_sum(x, /, *, axis=None, dtype=None, include_initial=False):
 
 def cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False):
     """Running product along `axis`, optional only for vectors; with a 1 in front if `include_initial`."""
-    return _cumulative("cumulative_prod", lambda a, d, t: _cumulate("cumulative_prod", a, d, t, "cumprod", None, True), x, axis, dtype, include_initial, 1)
+    return _cumulative("cumulative_prod", lambda a, d, t: _cumulate(a, d, t, "cumprod", None, True), x, axis, dtype, include_initial, 1)
 
 
 # ---- positions of extremes

@@ -124,6 +124,17 @@ def _reversed_order(a):
     return bind("sub", constant(-1 if not is_unsigned(a.dtype) else np.iinfo(a.dtype).max, a.dtype), a) if is_unsigned(a.dtype) else bind("neg", a)
 
 
+def _partitioned(name, a, kth, axis):
+    """The array, position and axis of a partition: a flattened where axis is None, the others counted from the front."""
+    a = as_array(name, a)
+    if is_complex(a.dtype):
+        raise NotImplementedError(f"jnp.{name} for complex dtype is not implemented.")
+    if axis is None:
+        a, axis = _flat(a), 0
+    axis = canonicalize_axis(axis, a.ndim)
+    return a, canonicalize_axis(kth, a.shape[axis]), axis
+
+
 @jitted("partition", static=("kth", "axis"))
 def _partition(a, kth, axis):
     n = a.shape[axis]
@@ -134,13 +145,8 @@ def _partition(a, kth, axis):
 
 def partition(a, kth, axis=-1):
     """a with the kth element along `axis` where sorting would put it, smaller ones before and larger ones after, in any order."""
-    a = as_array("partition", a)
-    if is_complex(a.dtype):
-        raise NotImplementedError("jnp.partition for complex dtype is not implemented.")
-    if axis is None:
-        a, axis = _flat(a), 0
-    axis = canonicalize_axis(axis, a.ndim)
-    return _partition(a, kth=canonicalize_axis(kth, a.shape[axis]), axis=axis)
+    a, kth, axis = _partitioned("partition", a, kth, axis)
+    return _partition(a, kth=kth, axis=axis)
 
 
 @jitted("argpartition", static=("kth", "axis"))
@@ -162,12 +168,7 @@ def _argpartition(a, kth, axis):
 
 def argpartition(a, kth, axis=-1):
     """The indices that partition a (see `partition`) along `axis`."""
-    a = as_array("argpartition", a)
-    if is_complex(a.dtype):
-        raise NotImplementedError("jnp.argpartition for complex dtype is not implemented.")
-    if axis is None:
-        a, axis = _flat(a), 0
-    axis = canonicalize_axis(axis, a.ndim)
+    a, kth, axis = _partitioned("argpartition", a, kth, axis)
     if not is_inexact(a.dtype) and a.dtype.itemsize < 4:
         a = convert(a, np.int32)
-    return _argpartition(a, kth=canonicalize_axis(kth, a.shape[axis]), axis=axis)
+    return _argpartition(a, kth=kth, axis=axis)

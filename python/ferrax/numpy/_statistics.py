@@ -31,7 +31,7 @@ from ._taking import take_along_axis
 _METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 
 
-def _at_ends(a, axis, keepdims):
+def _at_ends(a, axis):
     """a with the reduced axes merged into one, that axis, and the shape of what keepdims keeps."""
     if axis is None:
         kept = [1] * a.ndim
@@ -50,7 +50,7 @@ def _quantile(a, q, axis, method, keepdims, skip_nan, weights=None):
     dtype = a.dtype
     if is_complex(dtype):
         raise ValueError("quantile does not support complex input, as the operation is poorly defined.")
-    a, axis, kept = _at_ends(a, axis, keepdims)
+    a, axis, kept = _at_ends(a, axis)
     n = a.shape[axis]
     if n == 0:
         raise ValueError("quantile does not support empty input")

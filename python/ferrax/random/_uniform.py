@@ -15,9 +15,6 @@ from .._api import jit
 from .._dtypes import canonicalize_dtype, is_complex, is_floating, is_integer
 from ._keys import single
 
-_float = canonicalize_dtype
-
-
 def checked_shape(name, shape):
     """A shape as a tuple of ints; an int stands for one axis.
 
