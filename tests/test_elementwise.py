@@ -193,3 +193,10 @@ def test_numpy_functions_accept_what_numpy_accepts(jnp):
         warnings.simplefilter("error")
         for value in (2, 2.5, True, np.float32(2), np.int8(2), np.arange(3), 1 + 2j):
             np.testing.assert_allclose(np.asarray(jnp.add(value, 1)), np.add(value, 1), rtol=1e-6)
+
+
+def test_booleans_divide_as_integers(jax, jnp):
+    x, y = jnp.array([False, True, False]), jnp.array([True, True, True])
+    for quotient, rest in ((x // y, x % y), divmod(x, y), (jnp.floor_divide(x, y), jnp.fmod(x, y))):
+        assert quotient.dtype == rest.dtype == np.int32
+        assert quotient.tolist() == [0, 1, 0] and rest.tolist() == [0, 0, 0]

@@ -188,6 +188,17 @@ wrong("tree_unflatten", "ValueError", "Too few leaves for PyTreeDef; expected 2,
 wrong("backend", "RuntimeError", "Unknown backend", lambda jax, jnp, lax: jax.devices("nope"))
 wrong("option", "AttributeError", "Unrecognized config option: nope", lambda jax, jnp, lax: jax.config.update("nope", 1))
 
+# ---------------------------------------------------------------- what immutable arrays and traced programs leave out
+OUT = "The 'out' argument to {} is not supported."
+wrong("out of around", "NotImplementedError", OUT.format("jnp.round"), lambda jax, jnp, lax: jnp.around(1.5, out=jnp.ones(())))
+wrong("out of isposinf", "NotImplementedError", OUT.format("isneginf/isposinf"), lambda jax, jnp, lax: jnp.isposinf(1.5, out=jnp.ones(())))
+wrong("at in place", "NotImplementedError", "Because JAX arrays are immutable, jnp.ufunc.at() cannot operate inplace like\n",
+      lambda jax, jnp, lax: jnp.add.at(jnp.ones(3), 0, 1.0))  # fmt: skip
+wrong("isin by an unknown method", "ValueError", "method='foo' is not implemented; options are 'compare_all', 'binary_search', 'sort', and 'auto'",
+      lambda jax, jnp, lax: jnp.isin(jnp.ones(3), 1.0, method="foo"))  # fmt: skip
+wrong("no platform", "NotImplementedError", "MLIR translation rule for primitive 'platform_index(platforms=(('cuda',),))' not found for platform cpu",
+      lambda jax, jnp, lax: lax.platform_dependent(1.0, cuda=lambda a: a))  # fmt: skip
+
 
 @pytest.mark.parametrize("program, kind, words", CASES)
 def test_error(jax, jnp, lax, program, kind, words):

@@ -136,3 +136,92 @@ def test_ragged_dot_keeps_groups_apart(jax, jnp):
     rhs = np.array([[[1.0], [1.0]], [[2.0], [1.0]]], np.float32)
     out = jax.lax.ragged_dot(jnp.asarray(lhs), jnp.asarray(rhs), jnp.array([1, 2]))
     np.testing.assert_array_equal(out, [[np.inf], [10.0], [np.nan]])
+
+
+GROUPED = {
+    "rows": ((3, 2), (2, 2, 2), [1, 2], (((1,), (1,)), ((), ())), 0, [0]),
+    "rows left over": ((4, 2), (2, 2, 2), [1, 2], (((1,), (1,)), ((), ())), 0, [0]),
+    "groups last": ((3, 2), (2, 2, 2), [2, 1], (((1,), (0,)), ((), ())), 0, [2]),
+    "sizes for each outer row": ((2, 3, 2), (2, 2, 2), [[1, 2], [2, 1]], (((2,), (1,)), ((), ())), 1, [0]),
+    "sizes for each batch": ((3, 2, 2), (2, 2, 2, 2), [[1, 2], [0, 3]], (((2,), (2,)), ((1,), (0,))), 0, [1]),
+    "contracted": ((2, 4), (4, 3), [1, 3], (((1,), (0,)), ((), ())), 1, []),
+    "contracted, left over": ((4, 2), (4, 3), [1, 2], (((0,), (0,)), ((), ())), 0, []),
+    "contracted in batches": ((2, 2, 3), (2, 3, 3), [[1, 2], [2, 0]], (((2,), (1,)), ((0,), (0,))), 2, []),
+    "one of two contracted": ((2, 3, 2), (2, 3, 2), [[1, 2], [2, 1]], (((0, 1), (0, 1)), ((), ())), 1, []),
+    "batch": ((3, 2, 2), (3, 2, 2), [1, 1], (((2,), (1,)), ((0,), (0,))), 0, []),
+}
+
+
+def grouped_product(x, w, sizes, numbers, axis, groups):
+    """ragged_dot_general by its definition: a masked product for each group."""
+    (lc, rc), (lb, rb) = numbers
+    letters = "abcdefgh"
+    left = list(letters[: x.ndim])
+    right = list("tuvwxyz"[: w.ndim])
+    for i, j in (*zip(lc, rc), *zip(lb, rb)):
+        right[j] = left[i]
+    free = [c for i, c in enumerate(left) if i not in (*lc, *lb)] + [c for j, c in enumerate(right) if j not in (*rc, *rb, *groups)]
+    out = [left[i] for i in lb] + free
+    if axis in lb:
+        return np.einsum(f"{''.join(left)},{''.join(right)}->{''.join(out)}", x, w)
+    parts = []
+    for g in range(np.shape(sizes)[-1]):
+        masked = np.zeros_like(x)
+        for index in np.ndindex(*x.shape):
+            outer = lb if axis in lb else (*lb, *[d for d in (lc if axis in lc else [d for d in range(x.ndim) if d not in (*lc, *lb)]) if d < axis])
+            own = np.asarray(sizes)[tuple(index[d] for d in outer)] if np.ndim(sizes) > 1 else np.asarray(sizes)
+            if own[:g].sum() <= index[axis] < own[: g + 1].sum():
+                masked[index] = x[index]
+        ours = np.take(w, g, groups[0]) if groups else w
+        names = [c for j, c in enumerate(right) if j not in groups]
+        parts.append(np.einsum(f"{''.join(left)},{''.join(names)}->{''.join(out)}", masked, ours))
+    return np.sum(parts, 0) if groups else np.stack(parts)
+
+
+@pytest.mark.parametrize("name", GROUPED)
+def test_products_of_rows_in_groups(jax, jnp, lax, name):
+    left, right, sizes, numbers, axis, groups = GROUPED[name]
+    x, w = r.integers(-4, 5, left).astype(np.float32), r.integers(-4, 5, right).astype(np.float32)
+    f = lambda x, w: lax.ragged_dot_general(x, w, jnp.array(sizes), lax.RaggedDotDimensionNumbers(numbers, [axis], groups))
+    want = grouped_product(x, w, sizes, numbers, axis, groups)
+    assert np.array_equal(f(x, w), want) and np.array_equal(jax.jit(f)(x, w), want)
+    dx, dw = jax.grad(lambda x, w: (f(x, w) * want).sum(), (0, 1))(x, w)
+    assert np.isclose((dx * x).sum(), (want**2).sum()) and np.isclose((dw * w).sum(), (want**2).sum())
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"])
+def test_upper_half_of_a_product(jax, jnp, lax, x64, dtype):
+    info = np.iinfo(dtype)
+    half = 2 ** (info.bits // 2)
+    values = [v for v in (info.min, info.min + 1, -half - 1, -half, -3, -1, 0, 1, 2, half - 1, half, half + 3, info.max // 3, info.max) if info.min <= v <= info.max]
+    x, y = (v.ravel() for v in np.meshgrid(np.array(values, dtype), np.array(values, dtype)))
+    want = [int(a) * int(b) >> info.bits for a, b in zip(x, y)]
+    assert np.asarray(lax.mulhi(jnp.asarray(x), jnp.asarray(y))).tolist() == want
+    assert np.asarray(jax.jit(lax.mulhi)(x, y)).tolist() == want
+    assert jax.make_jaxpr(lax.mulhi)(x, y).eqns[0].primitive.name == "mulhi"
+
+
+@pytest.mark.parametrize("x, y, words", [
+    ([1.0], [1.0], "mulhi does not accept dtype float32 at position 0. Accepted dtypes at position 0 are subtypes of integer."),
+    ([1], np.array([1], np.int8), "lax.mulhi requires arguments to have the same dtypes, got int32, int8."),
+    ([1, 2, 3], [1, 2], "mulhi got incompatible shapes for broadcasting: (3,), (2,)."),
+])  # fmt: skip
+def test_upper_half_of_a_product_refused(jax, jnp, lax, x, y, words):
+    for f in (lax.mulhi, jax.jit(lax.mulhi)):
+        with pytest.raises(TypeError) as e:
+            f(jnp.asarray(x), jnp.asarray(y))
+        assert str(e.value).startswith(words)
+
+
+@pytest.mark.parametrize("left, right, sizes, numbers, ragged, groups, words", [
+    ((3, 2), (2, 2, 2), [1, 1], (((1,), (1,)), ((), ())), [0, 1], [0], "ragged_dot_general expects exactly one lhs ragged dimension."),
+    ((3, 2), (2, 2), [1, 1], (((1,), (0,)), ((), ())), [0], [], "ragged_dot_general requires exactly one rhs group dimension when lhs ragged dimension is noncontracting."),
+    ((3, 2), (3, 2), [1, 1], (((0,), (0,)), ((), ())), [0], [0], "ragged_dot_general requires zero group dimensions in the rhs when lhs ragged dimension is contracting or batch."),
+    ((3, 2), (2, 2, 2), [1, 1, 1], (((1,), (1,)), ((), ())), [0], [0], "expected rhs group dimension size to be 3, got 2."),
+    ((3, 2), (2, 2, 2), [[1, 1]], (((1,), (1,)), ((), ())), [0], [0], "expected group_sizes to have shape (2,), got (1, 2)."),
+    ((3, 2), (2, 2, 2), [1.0, 1.0], (((1,), (1,)), ((), ())), [0], [0], "ragged_dot_general requires that group_sizes.dtype is subtype of np.integer."),
+])  # fmt: skip
+def test_products_of_rows_in_groups_refused(jnp, lax, left, right, sizes, numbers, ragged, groups, words):
+    with pytest.raises(TypeError) as e:
+        lax.ragged_dot_general(jnp.ones(left), jnp.ones(right), jnp.array(sizes), lax.RaggedDotDimensionNumbers(numbers, ragged, groups))
+    assert str(e.value).startswith(words)

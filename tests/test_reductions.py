@@ -123,3 +123,41 @@ def test_integer_products(jnp):
     same(jnp.outer(x[0], y[0]), np.outer(x[0], y[0]))
     same(jnp.vdot(x[0], x[1]), np.vdot(x[0], x[1]))
     same(jnp.inner(x, x), np.inner(x, x))
+
+
+@pytest.mark.parametrize("name", ["sum", "max", "min", "mean", "var", "std", "ptp", "count_nonzero", "nansum", "nanmean", "nanvar", "nanstd"])
+@pytest.mark.parametrize("axis", ["i", ("i",), ("i", 0), (0, "i")])
+def test_mapped_axes_are_reduced_by_name(jax, jnp, name, axis):
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    f = lambda a: getattr(jnp, name)(a, axis=axis)
+    want = getattr(np, name)(x, axis=0 if axis in ("i", ("i",)) else None)
+    for g in (f, jax.jit(f)):
+        got = jax.vmap(g, axis_name="i")(x)
+        np.testing.assert_allclose(got, np.broadcast_to(want, got.shape), rtol=1e-6)
+    if name != "count_nonzero":
+        slope = jax.vmap(lambda a: jax.jvp(f, (a,), (jnp.ones_like(a),))[1], axis_name="i")(x)
+        assert np.isfinite(slope).all()
+
+
+def test_mapped_axes_with_where_initial_and_keepdims(jax, jnp):
+    x = np.arange(4, dtype=np.float32).reshape(2, 2)
+    run = lambda f: np.asarray(jax.vmap(f, axis_name="i")(x)).tolist()
+    assert run(lambda a: jnp.sum(a, axis=("i", 0), where=a > 1)) == [5, 5]
+    assert run(lambda a: jnp.max(a, axis=("i", 0), where=a > 1, initial=0.0)) == [3, 3]
+    assert run(lambda a: jnp.mean(a, axis=("i", 0), where=a > 1)) == [2.5, 2.5]
+    assert run(lambda a: jnp.sum(a, axis=("i", 0), initial=3.0, keepdims=True)) == [[9], [9]]
+    assert jax.vmap(lambda a: jnp.sum(a, axis="i"), axis_name="i")(np.ones((2, 2), np.int8)).dtype == np.int32
+
+
+@pytest.mark.parametrize("name, axis, error, words", [
+    ("prod", ("i", 0), NotImplementedError, "Named reductions not implemented for jnp.prod()"),
+    ("all", "i", NotImplementedError, "Named reductions not implemented for jnp.all()"),
+    ("nanmax", "i", NotImplementedError, "Named reductions not implemented for jnp.all()"),
+    ("sum", ("q",), NameError, "Found an unbound axis name: q. To fix this, please call psum under `jax.shard_map`."),
+    ("var", "q", NameError, "unbound axis name: q"),
+    ("mean", ("i", "i"), ValueError, "duplicate value in 'axis': ('i', 'i')"),
+])  # fmt: skip
+def test_mapped_axes_refused(jax, jnp, name, axis, error, words):
+    with pytest.raises(error) as e:
+        jax.vmap(lambda a: getattr(jnp, name)(a, axis=axis), axis_name="i")(np.ones((2, 2), np.float32))
+    assert str(e.value).startswith(words)

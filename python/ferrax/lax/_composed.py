@@ -362,26 +362,86 @@ def _inverse(permutation):
     return tuple([int(i) for i in np.argsort(permutation)])
 
 
-def _ragged_type(lhs, rhs, group_sizes, *, preferred_element_type=None, **_):
+# ---- products of rows in groups
+
+
+def _ragged_roles(lhs, rhs, group_sizes, numbers, group_offset):
+    """What the numbers mean: ("free" | "contracted" | "batch" is the ragged axis, the axes of lhs that each have group sizes of their own)."""
+    if group_offset is not None:
+        raise NotImplementedError("Unimplemented group_offset support.")
+    ((lc, rc), (lb, rb)), ragged, groups = numbers.dot_dimension_numbers, numbers.lhs_ragged_dimensions, numbers.rhs_group_dimensions
+    name = "ragged_dot_general"
+    if group_sizes.dtype.kind not in "iu":
+        raise TypeError(f"{name} requires that group_sizes.dtype is subtype of np.integer.")
+    if len(ragged) != 1:
+        raise TypeError(f"{name} expects exactly one lhs ragged dimension.")
+    axis, rank = ragged[0], lhs.ndim
+    if not 0 <= axis < rank:
+        raise TypeError(f"{name} requires lhs ragged dimension numbers to be nonnegative and less than the number of axes of the lhs value, got {axis} for lhs of rank {rank}.")
+    role = "contracted" if axis in lc else "batch" if axis in lb else "free"
+    if role != "free" and groups:
+        raise TypeError(f"{name} requires zero group dimensions in the rhs when lhs ragged dimension is contracting or batch.")
+    if role == "free":
+        if len(groups) != 1:
+            raise TypeError(f"{name} requires exactly one rhs group dimension when lhs ragged dimension is noncontracting.")
+        if groups[0] in (*rc, *rb):
+            raise TypeError(f"{name} requires rhs group dimension numbers to be distinct from contracting and batch dimensions.")
+        if rhs.shape[groups[0]] != group_sizes.shape[-1]:
+            raise TypeError(f"expected rhs group dimension size to be {group_sizes.shape[-1]}, got {rhs.shape[groups[0]]}.")
+    if role == "batch":
+        outer = lb[: lb.index(axis)]
+    else:
+        among = lc if role == "contracted" else [d for d in range(rank) if d not in (*lc, *lb)]
+        outer = (*lb, *among[: among.index(axis)])
+    wanted = (*[lhs.shape[d] for d in outer], group_sizes.shape[-1])
+    if group_sizes.ndim > 1 and tuple(group_sizes.shape) != wanted:
+        raise TypeError(f"expected group_sizes to have shape {wanted}, got {tuple(group_sizes.shape)}.")
+    return role, outer if group_sizes.ndim > 1 else ()
+
+
+def _ragged_type(lhs, rhs, group_sizes, *, ragged_dot_dimension_numbers, preferred_element_type=None, group_offset=None, **_):
+    numbers = ragged_dot_dimension_numbers
+    role, _outer = _ragged_roles(lhs, rhs, group_sizes, numbers, group_offset)
+    (lc, rc), (lb, rb) = numbers.dot_dimension_numbers
+    for (left, right), what in (((lc, rc), "contracting"), ((lb, rb), "batch")):
+        a, b = tuple([lhs.shape[d] for d in left]), tuple([rhs.shape[d] for d in right])
+        if a != b:
+            raise TypeError(f"dot_general requires {what} dimensions to have the same shape, got {a} and {b}.")
+    free = [lhs.shape[d] for d in range(lhs.ndim) if d not in (*lc, *lb)]
+    free += [rhs.shape[d] for d in range(rhs.ndim) if d not in (*rc, *rb, *numbers.rhs_group_dimensions)]
+    groups = [group_sizes.shape[-1]] if role == "contracted" else []
     dtype = lhs.dtype if preferred_element_type is None else preferred_element_type
-    return ShapedArray((lhs.shape[0], rhs.shape[2]), dtype, weak_type=False)
+    return ShapedArray((*groups, *[lhs.shape[d] for d in lb], *free), dtype, weak_type=False)
 
 
 @_register("ragged_dot_general", _ragged_type)
 def ragged_dot_general(lhs, rhs, group_sizes, *, ragged_dot_dimension_numbers, preferred_element_type=None, group_offset=None, **_):
+    """The rows along lhs's ragged axis fall into groups. Free: each group meets its own slice of rhs. Contracted: each group is summed alone,
+    into a leading axis of the result. Batch: the groups change nothing."""
     numbers = ragged_dot_dimension_numbers
-    if numbers.dot_dimension_numbers != (((1,), (1,)), ((), ())) or numbers.lhs_ragged_dimensions != (0,) or group_offset is not None:
-        raise NotImplementedError("ragged_dot_general with axes other than those of ragged_dot")
-    m, (g, _, _n) = lhs.shape[0], rhs.shape
+    _ragged_type(lhs, rhs, group_sizes, ragged_dot_dimension_numbers=numbers, group_offset=group_offset)
+    role, outer = _ragged_roles(lhs, rhs, group_sizes, numbers, group_offset)
+    ((lc, rc), (lb, rb)), axis = numbers.dot_dimension_numbers, numbers.lhs_ragged_dimensions[0]
     dtype = lhs.dtype if preferred_element_type is None else preferred_element_type
-    ends = bind("cumsum", group_sizes, axis=0, reverse=False)
-    row = bind("iota", dtype=group_sizes.dtype, shape=(m, g), dimension=0)
-    wide = lambda v: bind("broadcast_in_dim", v, shape=(m, g), broadcast_dimensions=(1,))  # noqa: E731
-    inside = bind("and", bind("lt", row, wide(ends)), bind("ge", row, wide(bind("sub", ends, group_sizes))))
-    # Every row meets every group's matrix as zeros, all but its own: one product, summed over groups.
-    inside, x = (bind("broadcast_in_dim", v, shape=(m, g, lhs.shape[1]), broadcast_dimensions=d) for v, d in ((inside, (0, 1)), (lhs, (0, 2))))
-    x = bind("select_n", inside, bind("broadcast_in_dim", lhs.dtype.type(0), shape=tuple(x.shape), broadcast_dimensions=()), x)
-    return bind("dot_general", x, rhs, dimension_numbers=(((1, 2), (0, 1)), ((), ())), preferred_element_type=dtype)
+    if role == "batch":
+        return bind("dot_general", lhs, rhs, dimension_numbers=((lc, rc), (lb, rb)), preferred_element_type=dtype)
+    rank, wide = lhs.ndim, (*lhs.shape, group_sizes.shape[-1])
+    ends = bind("cumsum", group_sizes, axis=group_sizes.ndim - 1, reverse=False)
+    row = bind("iota", dtype=group_sizes.dtype, shape=wide, dimension=axis)
+    # Along the outer axes in the order of lhs, then groups.
+    order = sorted(range(len(outer)), key=outer.__getitem__)
+    spread = lambda v: bind("broadcast_in_dim", bind("transpose", v, permutation=(*order, len(outer))) if outer else v,  # noqa: E731
+                            shape=wide, broadcast_dimensions=(*sorted(outer), rank))
+    inside = bind("and", bind("lt", row, spread(ends)), bind("ge", row, spread(bind("sub", ends, group_sizes))))
+    # Every row meets every group, as zeros but its own: one product, summed over groups or with groups as one more free axis.
+    nothing = bind("broadcast_in_dim", lhs.dtype.type(0), shape=wide, broadcast_dimensions=())
+    x = bind("select_n", inside, nothing, bind("broadcast_in_dim", lhs, shape=wide, broadcast_dimensions=tuple(range(rank))))
+    if role == "free":
+        contracted = ((*lc, rank), (*rc, numbers.rhs_group_dimensions[0]))
+        return bind("dot_general", x, rhs, dimension_numbers=(contracted, (lb, rb)), preferred_element_type=dtype)
+    y = bind("dot_general", x, rhs, dimension_numbers=((lc, rc), (lb, rb)), preferred_element_type=dtype)
+    at = rank - len(lc)
+    return bind("transpose", y, permutation=(at, *[d for d in range(y.ndim) if d != at]))
 
 
 # ---- others
@@ -392,13 +452,42 @@ def optimization_barrier(*xs):
     return list(xs)
 
 
-@_register("mulhi", lambda x, y: _aval(np.broadcast_shapes(tuple(x.shape), tuple(y.shape)), x))
-def mulhi(x, y):
-    dtype = x.dtype
-    if dtype.itemsize > 4:
-        raise NotImplementedError("mulhi of 64-bit integers")
-    wide = np.dtype(np.int64 if dtype.kind == "i" else np.uint64)
-    x, y = (bind("convert_element_type", v, new_dtype=wide, weak_type=False) for v in (x, y))
-    top = bind("shift_right_arithmetic" if dtype.kind == "i" else "shift_right_logical", bind("mul", x, y), wide.type(8 * dtype.itemsize))
-    return bind("convert_element_type", top, new_dtype=dtype, weak_type=False)
+def _mulhi_type(x, y):
+    for i, v in enumerate((x, y)):
+        if v.dtype.kind not in "iu":
+            raise TypeError(f"mulhi does not accept dtype {v.dtype.name} at position {i}. Accepted dtypes at position {i} are subtypes of integer.")
+    if x.dtype != y.dtype:
+        raise TypeError(f"lax.mulhi requires arguments to have the same dtypes, got {x.dtype.name}, {y.dtype.name}.")
+    try:
+        shape = np.broadcast_shapes(tuple(x.shape), tuple(y.shape))
+    except ValueError:
+        raise TypeError(f"mulhi got incompatible shapes for broadcasting: {tuple(x.shape)}, {tuple(y.shape)}.") from None
+    return _aval(shape, x, weak=x.weak_type and y.weak_type)
 
+
+@_register("mulhi", _mulhi_type)
+def mulhi(x, y):
+    """The upper half of the product, of twice the width, by the schoolbook rule on halves."""
+    _mulhi_type(x, y)
+    dtype = x.dtype
+    x, y = _core.promote_shapes(x, y)
+    convert = lambda v, to: bind("convert_element_type", v, new_dtype=to, weak_type=False)  # noqa: E731
+    if dtype.itemsize < 4:
+        wide = np.dtype(np.int32 if dtype.kind == "i" else np.uint32)
+        product = bind("mul", convert(x, wide), convert(y, wide))
+        shift = "shift_right_arithmetic" if dtype.kind == "i" else "shift_right_logical"
+        return convert(bind(shift, product, wide.type(8 * dtype.itemsize)), dtype)
+    word = np.dtype(f"u{dtype.itemsize}")
+    half, mask = word.type(4 * dtype.itemsize), word.type(2 ** (4 * dtype.itemsize) - 1)
+    low, high = (lambda v: bind("and", v, mask)), (lambda v: bind("shift_right_logical", v, half))
+    a, b = convert(x, word), convert(y, word)
+    (a0, a1), (b0, b1) = (low(a), high(a)), (low(b), high(b))
+    middle = bind("add", bind("mul", a1, b0), high(bind("mul", a0, b0)))
+    other = bind("add", bind("mul", a0, b1), low(middle))
+    out = bind("add", bind("mul", a1, b1), bind("add", high(middle), high(other)))
+    if dtype.kind == "i":
+        # A negative factor was taken 2 ** bits too large.
+        for v, w in ((x, b), (y, a)):
+            sign = convert(bind("shift_right_arithmetic", v, dtype.type(8 * dtype.itemsize - 1)), word)
+            out = bind("sub", out, bind("and", sign, w))
+    return convert(out, dtype)

@@ -160,7 +160,8 @@ def platform_dependent(*args, default=None, **per_platform):
         if name in per_platform:
             return per_platform[name](*args)
     if default is None:
-        raise NotImplementedError(f"translation rule for primitive 'platform_index' not found for platform {platform}")
+        platforms = tuple([(name,) for name in per_platform])
+        raise NotImplementedError(f"MLIR translation rule for primitive 'platform_index(platforms={platforms})' not found for platform {platform}")
     return default(*args)
 
 

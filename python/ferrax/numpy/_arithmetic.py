@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from .. import _core
 from .._core import bind, elementwise, promote_shapes
-from .._dtypes import dtype_of, is_bool, is_complex, is_inexact, is_integer, is_unsigned
+from .._dtypes import canonicalize_dtype, dtype_of, is_bool, is_complex, is_inexact, is_integer, is_unsigned
 from ..lax import RoundingMethod, while_loop
-from ._arguments import as_array, broadcast_constant, broadcast_together, check_arraylike, jitted, pointwise, promote_inexact, scalar_like
+from ._arguments import as_array, broadcast_constant, broadcast_together, check_arraylike, convert, jitted, pointwise, promote_inexact, scalar_like
 from ._floating_point import isnan
 from ._logic import greater, less
 from ._selecting import where
@@ -67,12 +67,16 @@ def true_divide(x1, x2, /):
 divide = true_divide
 
 
+def _divisible(x, y):
+    """The operands of one dtype and rank, booleans as integers."""
+    x, y = promote_shapes(*_core.promote_dtypes(x, y))
+    return (convert(x, canonicalize_dtype(int)), convert(y, canonicalize_dtype(int))) if is_bool(x.dtype) else (x, y)
+
+
 @jitted("floor_divide")
 def _floor_divide(x, y):
-    x, y = promote_shapes(*_core.promote_dtypes(x, y))
+    x, y = _divisible(x, y)
     dtype = x.dtype
-    if is_bool(dtype):
-        raise TypeError("floor_divide does not support boolean operands")
     if is_unsigned(dtype):
         return bind("div", x, y)
     if is_integer(dtype):
@@ -108,9 +112,8 @@ def _nonzero(y):
 
 @jitted("remainder")
 def _remainder(x, y):
-    x, y = promote_shapes(*_core.promote_dtypes(x, y))
-    dtype = x.dtype
-    if is_integer(dtype):
+    x, y = _divisible(x, y)
+    if is_integer(x.dtype):
         y = _nonzero(y)
     rest = bind("rem", x, y)
     zero = scalar_like(0, x)
@@ -130,9 +133,9 @@ mod = remainder
 
 @jitted("fmod")
 def _fmod(x, y):
-    if is_integer(_core.result_type(x, y)):
+    x, y = _divisible(x, y)
+    if is_integer(x.dtype):
         y = _nonzero(y)
-    x, y = promote_shapes(*_core.promote_dtypes(x, y))
     return bind("rem", x, y)
 
 

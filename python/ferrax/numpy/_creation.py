@@ -436,7 +436,7 @@ def fromfile(*args, **kwargs):
     """Not offered: files are read outside; use numpy.fromfile and jnp.asarray."""
     raise NotImplementedError(
         "jnp.fromfile() is not implemented because it may be non-pure and thus unsafe for use with JIT and other JAX transformations. "
-        "Consider using jnp.asarray(np.fromfile(...)) instead, although care should be taken if np.fromfile is used within jax transformations "
+        "Consider using jnp.asarray(np.fromfile(...)) instead, although care should be taken if np.fromfile is used within a jax transformations "
         "because of its potential side-effect of consuming the file object; for more information see Common Gotchas: Pure Functions"
     )
 
@@ -445,7 +445,7 @@ def fromiter(*args, **kwargs):
     """Not offered: iterators are consumed outside; use numpy.fromiter and jnp.asarray."""
     raise NotImplementedError(
         "jnp.fromiter() is not implemented because it may be non-pure and thus unsafe for use with JIT and other JAX transformations. "
-        "Consider using jnp.asarray(np.fromiter(...)) instead, although care should be taken if np.fromiter is used within jax transformations "
+        "Consider using jnp.asarray(np.fromiter(...)) instead, although care should be taken if np.fromiter is used within a jax transformations "
         "because of its potential side-effect of consuming the iterable object; for more information see Common Gotchas: Pure Functions"
     )
 

@@ -55,13 +55,13 @@ def _isposneginf(name, x, infinity):
 
 def isposinf(x, /, out=None):
     """Whether x is positive infinity."""
-    unsupported("jnp.isposinf", out=out)
+    unsupported("isneginf/isposinf", out=out)
     return _isposneginf("isposinf", x, np.inf)
 
 
 def isneginf(x, /, out=None):
     """Whether x is negative infinity."""
-    unsupported("jnp.isneginf", out=out)
+    unsupported("isneginf/isposinf", out=out)
     return _isposneginf("isneginf", x, -np.inf)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from .. import _core
 from .._core import bind
 from .._dtypes import canonicalize_dtype, dtype_of, highest, is_bool, is_complex, is_inexact, is_integer, is_unsigned, lowest, to_inexact, to_real
-from ..lax import pmax, pmean, pmin, psum
+from ..lax import pmax, pmin, psum
 from ._arguments import Array, as_array, canonicalize_axes, canonicalize_axis, check_arraylike, constant, convert, jitted, scalar_like, unsupported
 from ._complex import real
 from ._selecting import where as choose
@@ -29,23 +29,48 @@ def _keep(out, shape, axes):
     return bind("broadcast_in_dim", out, shape=wide, broadcast_dimensions=tuple([d for d in range(len(shape)) if d not in axes]))
 
 
-def _is_axis_name(axis):
-    return isinstance(axis, str)
+def _named(axis):
+    """The names among the axes: a mapped axis is reduced by a collective."""
+    if isinstance(axis, str):
+        return (axis,)
+    return tuple([a for a in axis if isinstance(a, str)]) if isinstance(axis, (tuple, list)) else ()
+
+
+def _positions(axis, ndim):
+    """Those of the axes that are the array's own, counted from the front."""
+    names = _named(axis)
+    if not names:
+        return canonicalize_axes(axis, ndim)
+    if isinstance(axis, str):
+        return ()
+    if len(set(names)) != len(names):
+        raise ValueError(f"duplicate value in 'axis': {tuple(axis)}")
+    return canonicalize_axes(tuple([a for a in axis if not isinstance(a, str)]), ndim)
+
+
+def _static_axis(axis, ndim):
+    """The axes as a static argument: None, or a tuple of names and of positions counted from the front."""
+    return axis if axis is None else _named(axis) + _positions(axis, ndim)
+
+
+def _over_names(primitive, name, out, names):
+    """`out` reduced further, over mapped axes."""
+    collective = {"reduce_sum": psum, "reduce_max": pmax, "reduce_min": pmin}.get(primitive)
+    if collective is None:
+        raise NotImplementedError(f"Named reductions not implemented for jnp.{name}()")
+    for axis in names:
+        try:
+            _core.axis_size(axis)
+        except NameError:
+            raise NameError(f"Found an unbound axis name: {axis}. To fix this, please call psum under `jax.shard_map`.") from None
+    return collective(out, names if len(names) > 1 else names[0])
 
 
 def _reduce(name, primitive, a, axis, keepdims, initial, where, combine, identity, dtype=None, widen=False, need_identity=False):
     """One reduction: select what `where` excludes, widen, reduce, put axes back, combine with `initial`."""
     a = as_array(name, a)
-    if _is_axis_name(axis):
-        collective = {"reduce_sum": psum, "reduce_max": pmax, "reduce_min": pmin}.get(primitive)
-        try:
-            _core.axis_size(axis)
-        except NameError:
-            raise NameError(f"Found an unbound axis name: {axis}. To fix this, please call psum under `jax.shard_map`.") from None
-        if collective is None:
-            raise ValueError(f"reduction over the named axis {axis!r} is not supported for {name}")
-        return collective(a, axis)
-    axes = canonicalize_axes(axis, a.ndim)
+    names = _named(axis)
+    axes = _positions(axis, a.ndim)
     if need_identity:
         if where is not None and initial is None:
             raise ValueError(f"reduction operation {name} does not have an identity, so to use a where mask one has to specify 'initial'")
@@ -69,8 +94,10 @@ def _reduce(name, primitive, a, axis, keepdims, initial, where, combine, identit
         a = choose(where, a, _core.asarray(identity(a.dtype)))
         if tuple(a.shape) != tuple(shape):
             shape = a.shape
-            axes = canonicalize_axes(axis, a.ndim)
-    out = bind(primitive, a, axes=axes)
+            axes = _positions(axis, a.ndim)
+    out = bind(primitive, a, axes=axes) if axes or not names else a
+    if names:
+        out = _over_names(primitive, name, out, names)
     if keepdims:
         out = _keep(out, shape, axes)
     out = convert(out, result, weak=out.weak_type and computation == result) if computation != result else out
@@ -141,8 +168,9 @@ def any(a, axis=None, out=None, keepdims=False, *, where=None):
     return _logical("any", "reduce_or", a, axis, keepdims, where, False)
 
 
-def _count(a, axes):
-    return math.prod([a.shape[d] for d in axes])
+def _count(a, axis):
+    """How many elements a reduction over `axis` takes together."""
+    return math.prod([a.shape[d] for d in _positions(axis, a.ndim)]) * math.prod([_core.axis_size(n) for n in _named(axis)])
 
 
 def _masked_count(where, a, axis, dtype, keepdims):
@@ -155,15 +183,12 @@ def mean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=None):
     """Arithmetic mean over `axis`; integers become float, half precision is summed in float32."""
     unsupported("jnp.mean", out=out)
     a = as_array("mean", a)
-    if _is_axis_name(axis):
-        return pmean(a, axis)
     result = canonicalize_dtype(dtype) if dtype is not None else to_inexact(a.dtype)
     computation = np.dtype(np.float32) if is_inexact(result) and result.itemsize <= 2 else result
     if is_bool(a.dtype):
         a = convert(a, canonicalize_dtype(int))
     if where is None:
-        axes = canonicalize_axes(axis, a.ndim)
-        n = constant(_count(a, axes), computation)
+        n = constant(_count(a, axis), computation)
     else:
         n = _masked_count(where, a, axis, computation, keepdims)
     total = sum(a, axis=axis, dtype=computation, keepdims=keepdims, where=where) if a.dtype != computation else sum(a, axis=axis, keepdims=keepdims, where=where)
@@ -177,7 +202,7 @@ def average(a, axis=None, weights=None, returned=False, keepdims=False):
     if weights is None:
         out = mean(a, axis=axis, keepdims=keepdims)
         a = _core.asarray(a)
-        total = full_of(out, _count(a, canonicalize_axes(axis, a.ndim)) if not _is_axis_name(axis) else 1)
+        total = full_of(out, _count(a, axis))
     else:
         check_arraylike("average", a, weights)
         a, weights = _core.promote_dtypes_inexact(a, weights)
@@ -223,9 +248,8 @@ def _var(a, axis, dtype, correction, keepdims, where=None, mean=None):
         computation = centered.dtype
     else:
         centered = bind("square", centered)
-    axes = canonicalize_axes(axis, a.ndim)
     if where is None:
-        n = constant(_count(a, axes), computation)
+        n = constant(_count(a, axis), computation)
     else:
         n = _masked_count(where, a, axis, computation, keepdims)
     correction = convert(_core.asarray(correction), computation)
@@ -247,7 +271,7 @@ def var(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=Non
     """Variance over `axis`: mean squared distance from the mean, over n - ddof. `correction` is another name for ddof; mean: if known."""
     unsupported("jnp.var", out=out)
     a = as_array("var", a)
-    axis = axis if axis is None else canonicalize_axes(axis, a.ndim)
+    axis = _static_axis(axis, a.ndim)
     return _var(a, axis=axis, dtype=None if dtype is None else canonicalize_dtype(dtype), correction=_correction(ddof, correction), keepdims=builtins.bool(keepdims), where=where, mean=mean)
 
 
@@ -269,7 +293,7 @@ def std(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=Non
     """Standard deviation over `axis`: the square root of `var`."""
     unsupported("jnp.std", out=out)
     a = as_array("std", a)
-    axis = axis if axis is None else canonicalize_axes(axis, a.ndim)
+    axis = _static_axis(axis, a.ndim)
     return _std(a, axis=axis, dtype=None if dtype is None else canonicalize_dtype(dtype), correction=_correction(ddof, correction), keepdims=builtins.bool(keepdims), where=where, mean=mean)
 
 

@@ -93,7 +93,7 @@ def _around(a, decimals):
 
 def around(a, decimals=0, out=None):
     """The same as `round`."""
-    unsupported("jnp.around", out=out)
+    unsupported("jnp.round", out=out)
     return _around(as_array("around", a), decimals=operator.index(decimals))
 
 

@@ -209,7 +209,7 @@ def isin(element, test_elements, assume_unique=False, invert=False, *, method="a
     check_arraylike("isin", element, test_elements)
     element, tests = _core.asarray(element), _core.asarray(test_elements)
     if method not in ("auto", "compare_all", "binary_search", "sort"):
-        raise ValueError(f"method={method!r} not implemented; valid values are 'auto', 'compare_all', 'binary_search', 'sort'")
+        raise ValueError(f"method={method!r} is not implemented; options are 'compare_all', 'binary_search', 'sort', and 'auto'")
     if element.size == 0 or tests.size == 0:
         return full(element.shape, bool(invert), bool)
     # Comparing all pairs is quickest for few elements and needs memory for each pair.

@@ -163,7 +163,10 @@ class ufunc:
     def at(self, a, indices, b=None, /, *, inplace=True):
         """a with a[indices] replaced by the function of it (and of b), once for each mention. `inplace` must be False."""
         if inplace:
-            raise NotImplementedError("jax.numpy.ufunc.at cannot modify arrays in-place, because JAX arrays are immutable. Pass inplace=False to instead return an updated array.")
+            raise NotImplementedError(
+                "Because JAX arrays are immutable, jnp.ufunc.at() cannot operate inplace like\nnp.ufunc.at(). Instead, you can pass inplace=False and capture the result; e.g.\n"
+                ">>> arr = jnp.add.at(arr, ind, val, inplace=False)\n"
+            )
         return self._jit("at", ())(a, indices, b) if b is not None else self._jit("at", ())(a, indices)
 
     def _at(self, a, indices, b=None):

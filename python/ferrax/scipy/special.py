@@ -131,10 +131,8 @@ def factorial(n, exact=False):
     return jnp.where(n < 0, 0, jnp.exp(lax.lgamma(n + 1)))
 
 
-def comb(N, k, *, exact=False, repetition=False):
+def comb(N, k, *, repetition=False):
     """The binomial coefficient; 0 unless 0 <= k <= N."""
-    if exact:
-        raise NotImplementedError("comb with exact=True")
     n, k = _floats(N, k)
     if repetition:
         return jnp.where((n == 0) & (k == 0), 1, comb(n + k - 1, k))
