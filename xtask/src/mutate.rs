@@ -7,12 +7,14 @@
 //!
 //! ```text
 //! cargo xtask mutate --only reduce.rs --list
+//! cargo xtask mutate --only reduce.rs:162,batch
 //! ```
 
 mod weave;
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
@@ -23,10 +25,15 @@ use crate::shell::{Cmd, Res, fail, root};
 use weave::Mutant;
 
 const EXCUSES: &str = "crates/ferrax-testkit/equivalent_mutants.txt";
-/// A test takes a few seconds; a broken rule may loop for ever.
-const LIMIT: Duration = Duration::from_secs(60);
+/// Seconds of CPU, which a busy machine does not use up: a test program takes a few, and a broken rule may loop for ever.
+const CPU: u64 = 90;
+/// For what waits for ever.
+const LIMIT: Duration = Duration::from_secs(20 * 60);
 /// KiB of addresses for a test; a broken rule may ask for any amount.
 const MEMORY: usize = 6 << 20;
+/// What ends a program past its CPU time.
+const SIGXCPU: i32 = 24;
+const SIGKILL: i32 = 9;
 
 pub fn run(args: &[String]) -> Res {
     let only = args.iter().position(|a| a == "--only").and_then(|at| args.get(at + 1)).map_or("", String::as_str);
@@ -36,7 +43,7 @@ pub fn run(args: &[String]) -> Res {
         all.extend(weave::find(&path, &text));
     }
     let excuses = excuses(&all)?;
-    let mine: Vec<usize> = (0..all.len()).filter(|n| all[*n].file.contains(only) || all[*n].rule == only).collect();
+    let mine: Vec<usize> = (0..all.len()).filter(|n| only.split(',').any(|o| all[*n].is(o))).collect();
     if args.iter().any(|a| a == "--list") {
         for m in mine.iter().map(|n| &all[*n]) {
             println!("{}:{} {}\n  - {}\n  + {}", m.file, m.line, m.rule, m.before.trim(), m.after.trim());
@@ -48,7 +55,7 @@ pub fn run(args: &[String]) -> Res {
     let built = weave::weave(&copy, &all, mine.iter().copied().collect())?;
     println!("{} of {} mutants compile", built.len(), mine.len());
     let laws = test_programs(&copy)?;
-    if let Some(law) = failing(&laws, None)? {
+    if let Some((law, _)) = failing(&laws, None)? {
         return fail(format!("{law} fails before any rule is broken"));
     }
     let caught = judge(&laws, &all, &built)?;
@@ -103,7 +110,12 @@ fn judge(laws: &[PathBuf], all: &[Mutant], built: &[usize]) -> Res<BTreeSet<usiz
     let work = || -> Res {
         while let Some(n) = built.get(next.fetch_add(1, Ordering::Relaxed)) {
             match failing(laws, Some(*n))? {
-                Some(_) => drop(caught.lock().expect("no worker panics").insert(*n)),
+                Some((_, end)) => {
+                    if let End::Stopped = end {
+                        println!("stopped {}", all[*n].place());
+                    }
+                    caught.lock().expect("no worker panics").insert(*n);
+                }
                 None => println!("passes  {}", all[*n].place()),
             }
         }
@@ -116,34 +128,49 @@ fn judge(laws: &[PathBuf], all: &[Mutant], built: &[usize]) -> Res<BTreeSet<usiz
     Ok(caught.into_inner().expect("no worker panics"))
 }
 
-/// The first test program that fails, or runs past the limits.
-fn failing(laws: &[PathBuf], mutant: Option<usize>) -> Res<Option<String>> {
+#[derive(PartialEq)]
+enum End {
+    Passed,
+    Failed,
+    /// It ran past a limit.
+    Stopped,
+}
+
+/// The first test program that does not pass, and how it ended.
+fn failing(laws: &[PathBuf], mutant: Option<usize>) -> Res<Option<(String, End)>> {
     for law in laws {
         let name = law.file_name().expect("a file").to_string_lossy().into_owned();
         let mut command = Command::new("sh");
-        command.args(["-c", &format!("ulimit -v {MEMORY}; exec nice \"$0\" --quiet --test-threads 2")]).arg(law);
+        command
+            .args(["-c", &format!("ulimit -v {MEMORY}; ulimit -t {CPU}; exec nice \"$0\" --quiet --test-threads 2")])
+            .arg(law);
         command.env("FERRAX_MUTANT", mutant.map_or(String::new(), |n| n.to_string())).env("RUST_BACKTRACE", "0");
         // where cargo would run it
         command.current_dir(root().join("target/mutate/crates/ferrax-testkit"));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn().map_err(|e| format!("{name}: {e}"))?;
-        if !passes(child).map_err(|e| format!("{name}: {e}"))? {
-            return Ok(Some(name));
+        let end = end(child).map_err(|e| format!("{name}: {e}"))?;
+        if end != End::Passed {
+            return Ok(Some((name, end)));
         }
     }
     Ok(None)
 }
 
-fn passes(mut child: Child) -> std::io::Result<bool> {
+fn end(mut child: Child) -> std::io::Result<End> {
     let start = Instant::now();
     loop {
         if let Some(status) = child.try_wait()? {
-            return Ok(status.success());
+            return Ok(match status.signal() {
+                _ if status.success() => End::Passed,
+                Some(SIGXCPU | SIGKILL) => End::Stopped,
+                _ => End::Failed,
+            });
         }
         if start.elapsed() > LIMIT {
             child.kill()?;
             child.wait()?;
-            return Ok(false);
+            return Ok(End::Stopped);
         }
         std::thread::sleep(Duration::from_millis(10));
     }

@@ -56,6 +56,11 @@ impl Mutant {
     pub fn place(&self) -> String {
         format!("{}:{} {}: {}", self.file, self.line, self.rule, self.after.trim())
     }
+    /// Named by its file, its file and line, or its rule.
+    pub fn is(&self, name: &str) -> bool {
+        let at = format!("{}:{}", self.file, self.line);
+        self.file.contains(name) || at.ends_with(&format!("/{name}")) || self.rule == name
+    }
 }
 
 /// Every edit of every line that lies in the body of a rule.
