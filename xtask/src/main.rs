@@ -54,7 +54,7 @@ const TASKS: &[Task] = &[
     Task { name: "doc", usage: "", about: "the Rust documentation, warnings refused", run: check::doc },
     Task {
         name: "mutate",
-        usage: "[--list] [--only TEXT]",
+        usage: "[--list] [--only FILE[:LINE]|RULE,..]",
         about: "break each rule of a primitive in turn; a law must fail each time",
         run: mutate::run,
     },

@@ -1,4 +1,6 @@
 //! What rules leave undone: zeros stay symbolic, results without lanes stay without, residuals that are operands are handed on.
+use ferrax_ir::ops::callback::{Callable, Callback, CallbackKind};
+use ferrax_kernel::plan::HostFn;
 use ferrax_testkit::examples::Example;
 use ferrax_testkit::face::*;
 use std::sync::Arc;
@@ -107,14 +109,40 @@ fn residuals_that_are_operands_are_not_copied() {
     ];
     for text in bodies {
         let e = Example::parse(text);
-        let f = |x: &[Value]| {
-            let (y, lin) = linearize(&|x| e.call(x), x)?;
-            let cts = lin.transpose(&[Some(y[0].clone())])?;
-            Ok(y.into_iter().chain(cts.into_iter().flatten()).collect())
-        };
-        let p = make_program(&f, &e.avals()).unwrap().0;
-        assert_eq!(p.eqns()[0].n_out, 1, "{text}\n{p}");
+        keeps_no_operand(&|x| e.call(x), &e.avals());
     }
+    // nor those of a loop that has to run where it stands, because it tells the host
+    let tell = Callback {
+        kind: CallbackKind::Debug,
+        callback: Callable { name: "tell".into(), make: Arc::new(|_, _| Arc::new(Deaf)) },
+        ins: vec![f64s(&[2])],
+        ordered: false,
+        result_avals: vec![],
+        vmap_method: None,
+    };
+    let telling = |x: &[Value]| {
+        let step = |a: &[Value]| {
+            ferrax_ir::bind(&tell.clone().into(), &a[..1])?;
+            Ok(vec![&a[0] * &x[0]])
+        };
+        scan(&step, &[], &x[1..], 3, false)
+    };
+    keeps_no_operand(&telling, &[f64s(&[]), f64s(&[3, 2])]);
+}
+struct Deaf;
+impl HostFn for Deaf {
+    fn call(&self, _: &[&[u8]], _: &mut [&mut [u8]]) -> Result<(), ferrax_kernel::Error> {
+        Ok(())
+    }
+}
+fn keeps_no_operand(f: F, ins: &[Aval]) {
+    let both = |x: &[Value]| {
+        let (y, lin) = linearize(f, x)?;
+        let cts = lin.transpose(&[Some(y[0].clone())])?;
+        Ok(y.into_iter().chain(cts.into_iter().flatten()).collect())
+    };
+    let p = make_program(&both, ins).unwrap().0;
+    assert_eq!(p.eqns()[0].n_out, 1, "{p}");
 }
 
 // ---- single rules ----

@@ -115,12 +115,12 @@ impl Rules for Cumulative {
         Ok(smallvec![a.clone()])
     }
     fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
-        if self.kind == CumKind::Sum || dx[0].is_none() {
+        let (false, Some(dx)) = (self.kind == CumKind::Sum, &dx[0]) else {
             return linear_jvp(&self.clone().into(), cx, x, dx);
-        }
+        };
         let y = cx.bind1(self.clone(), x)?;
         let n = x[0].shape()[self.axis];
-        let (mut v, mut t) = (x[0].clone(), dx[0].clone().unwrap_or_else(|| lit(x[0].dtype(), 0.0)));
+        let (mut v, mut t) = (x[0].clone(), dx.clone());
         let mut s = 1;
         while s < n {
             let l = (self.shifted(cx, &v, s, self.identity())?, self.shifted(cx, &t, s, 0.0)?);

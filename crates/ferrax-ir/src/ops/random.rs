@@ -395,11 +395,11 @@ impl Rules for Threefry {
         Ok((cx.bind(&Threefry {}.into(), &x)?, smallvec![Some(at), Some(at)]))
     }
     fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
-        let shape = &out[0].shape;
-        let mut at = |k: usize| over(b, x[k], shape);
+        let both = &out[0].shape;
+        let mut at = |k: usize| over(b, x[k], both);
         let (key, counter) = ([at(0), at(1)], [at(2), at(3)]);
         let pair = ferrax_prng::threefry2x32(key, counter);
-        let (p, q) = build_pair(b, &pair, shape);
+        let (p, q) = build_pair(b, &pair, both);
         Ok(smallvec![p, q])
     }
 }

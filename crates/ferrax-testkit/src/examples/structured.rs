@@ -7,6 +7,7 @@ pub(super) const LINES: &[&str] = &[
     "cond[branches=({ lambda ; a:f64[3]. let b:f64[3] = sin a in (b, 1.0:f64[]) } { lambda ; a:f64[3]. let b:f64[3] = mul a a; c:f64[] = reduce_sum[axes=(0,)] a in (b, c) })] i32[] f64[3] where 0..2",
     "cond[branches=({ lambda ; a:f64[3] b:f64[3]. let  in (a,) } { lambda ; a:f64[3] b:f64[3]. let  in (b,) } { lambda ; a:f64[3] b:f64[3]. let c:f64[3] = mul a b in (c,) })] i32[] f64[3] f64[3] where 0..3",
     "cond[branches=({ lambda ; a:i32[2]. let b:i32[2] = neg a in (b,) } { lambda ; a:i32[2]. let  in (a,) })] i32[] i32[2] where -1..2",
+    "cond[branches=({ lambda ; a:f64[3] b:f64[]. let c:f64[3] = mul a b; d:f64[3] = sin c in (d,) })] i32[] f64[3] f64[] where -1..2",
     "scan[jaxpr={ lambda ; w:f64[3] c:f64[3] x:f64[3]. let d:f64[3] = mul c w; e:f64[3] = add d x; f:f64[3] = sin e in (f, e) } num_carry=1 num_consts=1 length=4 reverse=False unroll=1] f64[3] f64[3] f64[4,3]",
     "scan[jaxpr={ lambda ; c:f64[] x:f64[]. let d:f64[] = mul c x; e:f64[] = sin d in (d, e) } num_carry=1 num_consts=0 length=3 reverse=True unroll=1] f64[] f64[3]",
     "scan[jaxpr={ lambda ; i:i32[] c:f32[2]. let j:i32[] = add i 1:i32[]; k:f32[] = convert_element_type[new_dtype=float32 weak_type=False] i; d:f32[2] = add c k; e:f32[2] = mul d c in (j, e) } num_carry=2 num_consts=0 length=3 reverse=False unroll=2] i32[] f32[2] where 0..1, -1..1",
