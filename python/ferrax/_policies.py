@@ -73,7 +73,10 @@ class Offloadable(NamedTuple):
 
 
 def save_and_offload_only_these_names(*, names_which_can_be_saved, names_which_can_be_offloaded, offload_src, offload_dst):
-    """Keep only values marked with one of the names; those to be offloaded stay on the device, which has one kind of memory."""
+    """Keep only values marked with one of the names; those to be offloaded stay on the device, which has one kind of memory.
+
+    Raises ValueError for a name in both lists.
+    """
     saved, offloaded = set(names_which_can_be_saved), set(names_which_can_be_offloaded)
     if both := saved & offloaded:
         raise ValueError(f"The names should be exclusive and should not intersect in `names_which_can_be_saved` and"

@@ -174,7 +174,7 @@ def tree_broadcast(prefix_tree, full_tree, is_leaf=None):
 
 
 def broadcast_prefix(prefix_tree, full_tree, is_leaf=None, *, name="broadcast_prefix prefix_tree", prefix_is_leaf=None):
-    """The list of `prefix_tree`'s leaves, each repeated once per leaf of `full_tree` below it."""
+    """The list of `prefix_tree`'s leaves, each repeated once per leaf of `full_tree` below it. Raises ValueError where `prefix_tree` is no prefix."""
     leaves, treedef = _core.tree_flatten(prefix_tree, prefix_is_leaf or is_leaf)
     try:
         subtrees = treedef.flatten_up_to(full_tree)

@@ -322,7 +322,7 @@ def unpack_optimizer_state(opt_state):
 
 
 def pack_optimizer_state(marked_pytree):
-    """The inverse of `unpack_optimizer_state`."""
+    """The inverse of `unpack_optimizer_state`. Raises TypeError for a leaf that is no `JoinPoint`."""
     sentinels, tree = tree_flatten(marked_pytree)
     if not all(isinstance(s, JoinPoint) for s in sentinels):
         raise TypeError("pack_optimizer_state: every leaf must be a JoinPoint")

@@ -198,7 +198,10 @@ def FanInConcat(axis=-1):
 
 
 def Dropout(rate, mode="train"):
-    """Keeps each element with probability `rate` and divides it by that, in mode "train"; needs `rng=` when applied."""
+    """Keeps each element with probability `rate` and divides it by that, in mode "train"; needs `rng=` when applied.
+
+    Applied without a key, it raises ValueError.
+    """
     def init_fun(rng, input_shape):
         return input_shape, ()
 

@@ -33,7 +33,7 @@ def axis_size(axis_name):
 
 
 def axis_index(axis_name):
-    """The position along the named axis, int32; of several names, the position in row-major order."""
+    """The position along the named axis, int32; of several names, the position in row-major order. Raises NameError for an unbound name."""
     names = _names(axis_name)
     try:
         axis_size(names)
@@ -145,6 +145,7 @@ def all_to_all(x, axis_name, split_axis, concat_axis, *, axis_index_groups=None,
     """x cut along `split_axis`, piece j sent to position j, the received pieces joined along `concat_axis`. x: a pytree.
 
     Unless `tiled`, the split axis has the named axis's size and is gone from the result, which has a new axis `concat_axis`.
+    Raises ValueError where the sizes do not fit the axis.
     """
     n = len(axis_index_groups[0]) if axis_index_groups else axis_size(axis_name)
     names = _names(axis_name)
@@ -193,7 +194,7 @@ def pswapaxes(x, axis_name, axis, *, axis_index_groups=None):
 
 
 def pbroadcast(x, axis_name, source):
-    """x of position `source`, everywhere along the named axis. x: a pytree."""
+    """x of position `source`, everywhere along the named axis. x: a pytree. Raises ValueError for a source outside the axis."""
     n = axis_size(axis_name)
     gathered = all_gather(x, axis_name)
     if not 0 <= source < n:

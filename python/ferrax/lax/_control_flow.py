@@ -147,6 +147,7 @@ def switch(index, branches, *operands, operand=_absent):
     """branches[index](*operands), with `index` known only when the program runs and clamped to the branches there are.
 
     index: an integer scalar. The branches return trees of equal structure and types.
+    Raises TypeError for an index that is no integer scalar or branches that differ, ValueError for no branches.
     """
     operands = _operands(operands, operand)
     if not all(callable(branch) for branch in branches):
@@ -229,6 +230,7 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
 
     lower, upper: integer scalars. Where both are known when the function is called the loop is a `scan`, else a `while_loop`.
     unroll: how many steps to run between tests of the count (True: all); only for known bounds.
+    Raises TypeError for bounds of different types or a changing carry, ValueError for `unroll` with a traced bound.
     """
     if not callable(body_fun):
         raise TypeError("lax.fori_loop: body_fun argument should be callable.")

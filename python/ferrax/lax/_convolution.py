@@ -19,7 +19,10 @@ from ._shaping import broadcast, reshape, rev
 
 
 def conv_general_permutations(dimension_numbers):
-    """For a triple of axis strings such as ("NHWC", "HWIO", "NHWC"): the permutations to (N, C, spatial), (O, I, spatial), (N, C, spatial)."""
+    """For a triple of axis strings such as ("NHWC", "HWIO", "NHWC"): the permutations to (N, C, spatial), (O, I, spatial), (N, C, spatial).
+
+    Raises TypeError where the letters do not match.
+    """
     lhs, rhs, out = dimension_numbers
     for i, (a, b) in enumerate((("N", "C"), ("O", "I"), ("N", "C"))):
         if dimension_numbers[i].count(a) != 1 or dimension_numbers[i].count(b) != 1:
@@ -39,7 +42,10 @@ def conv_general_permutations(dimension_numbers):
 
 
 def conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers):
-    """`ConvDimensionNumbers` from None (batch and feature first), a triple of axis strings, or `ConvDimensionNumbers`."""
+    """`ConvDimensionNumbers` from None (batch and feature first), a triple of axis strings, or `ConvDimensionNumbers`.
+
+    Raises TypeError for anything else.
+    """
     if isinstance(dimension_numbers, ConvDimensionNumbers):
         return dimension_numbers
     if len(lhs_shape) != len(rhs_shape):
@@ -108,6 +114,7 @@ def conv_general_dilated(
     padding: "VALID", "SAME", "SAME_LOWER" or (low, high) pairs. lhs_dilation spaces the input (a transposed convolution), rhs_dilation
     the kernel. dimension_numbers: axis orders, by default batch and feature first. feature_group_count, batch_group_count: independent
     groups of features or of batch entries. preferred_element_type: dtype of the result.
+    Raises TypeError and ValueError where shapes, groups or padding do not fit.
     """
     numbers = conv_dimension_numbers(np.shape(lhs), np.shape(rhs), dimension_numbers)
     n = len(numbers.lhs_spec) - 2
@@ -194,6 +201,7 @@ def conv_transpose(
     padding: "SAME", "VALID" or (low, high) pairs. dimension_numbers: axis orders, by default NHWC-like with kernels HWIO.
     transpose_kernel: flip the kernel's spatial axes and swap its features, which gives the gradient of a convolution.
     use_consistent_padding: pairs mean the padding of the convolution this one transposes.
+    Raises TypeError for different ranks, ValueError where ranks above 3 spatial axes have no dimension numbers.
     """
     shape, ndim = np.shape(lhs), np.ndim(lhs)
     if len(shape) != np.ndim(rhs):

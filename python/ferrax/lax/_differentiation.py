@@ -41,7 +41,7 @@ def custom_root(f, initial_guess, solve, tangent_solve, has_aux=False):
     """A root of f, found by solve(f, initial_guess), differentiated by the implicit function theorem.
 
     f: takes and returns a pytree like initial_guess. tangent_solve(g, y): solves g(x) = y for the linearised f. has_aux: `solve`
-    returns (root, aux). Differentiable in whatever f closes over.
+    returns (root, aux). Differentiable in whatever f closes over. Raises TypeError where f or solve changes the structure of the guess.
     """
     from .. import jvp, linearize
 

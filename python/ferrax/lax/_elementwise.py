@@ -450,7 +450,10 @@ def select(pred, on_true, on_false):
 
 
 def select_n(which, *cases):
-    """`cases[which]` element by element. which: bool for up to two cases, else int32; scalar or of the cases' shape."""
+    """`cases[which]` element by element. which: bool for up to two cases, else int32; scalar or of the cases' shape.
+
+    Raises ValueError for no case.
+    """
     if not cases:
         raise ValueError("select_n() must have at least one case")
     return bind("select_n", which, *cases)

@@ -43,7 +43,10 @@ def dot_general(lhs, rhs, dimension_numbers, precision=None, preferred_element_t
 
 
 def dot(lhs, rhs, *, dimension_numbers=None, precision=None, preferred_element_type=None, out_sharding=None):
-    """Product of vectors and matrices, or `dot_general` where `dimension_numbers` are given."""
+    """Product of vectors and matrices, or `dot_general` where `dimension_numbers` are given.
+
+    Raises ValueError where shapes do not fit, or ranks are higher and no dimension numbers given.
+    """
     if dimension_numbers is None:
         ls, rs = np.shape(lhs), np.shape(rhs)
         if not (1 <= len(ls) <= 2 and 1 <= len(rs) <= 2 and ls[-1] == rs[0]):

@@ -208,7 +208,7 @@ def associative_scan(fn, elems, reverse=False, axis=0):
     """All prefixes of elems combined by the associative `fn(a, b)`, in logarithmic depth.
 
     elems: a pytree of arrays of one size along `axis`; fn: takes and returns such trees, acting elementwise along `axis`. reverse: from
-    the end.
+    the end. Raises ValueError where first axes differ in size.
     """
     if not callable(fn):
         raise TypeError("lax.associative_scan: fn argument should be callable.")

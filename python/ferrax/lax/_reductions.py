@@ -93,6 +93,7 @@ def reduce(operands, init_values, computation, dimensions, out_sharding=None):
     """Reduction over `dimensions` by any associative, commutative `computation(x, y)` that has `init_values` as identity.
 
     operands, init_values: pytrees of one structure; all operands have one shape. computation: takes and returns such trees of scalars.
+    Raises TypeError where operands, initial values and results differ in structure.
     """
     flat, tree = _core.tree_flatten(operands)
     flat_init, init_tree = _core.tree_flatten(init_values)
@@ -158,7 +159,10 @@ def cumlogsumexp(operand, axis=0, reverse=False):
 
 
 def padtype_to_pads(in_shape, window_shape, window_strides, padding):
-    """The (low, high) padding along each axis that "VALID", "SAME" or "SAME_LOWER" means for windows over `in_shape`."""
+    """The (low, high) padding along each axis that "VALID", "SAME" or "SAME_LOWER" means for windows over `in_shape`.
+
+    Raises RuntimeError for another word.
+    """
     if isinstance(padding, str):
         kind = padding.upper()
         if kind == "VALID":
@@ -201,6 +205,7 @@ def reduce_window(
     operand: an array, or a pytree of arrays of one shape with `init_value` a tree of scalars. computation: associative, with
     `init_value` as identity. padding: "VALID", "SAME", "SAME_LOWER" or (low, high) pairs. base_dilation, window_dilation: spacing of
     the operand's and the window's elements.
+    Raises ValueError where operands differ in structure from the initial values or in shape from one another.
     """
     flat, tree = _core.tree_flatten(operand)
     flat_init, init_tree = _core.tree_flatten(init_value)

@@ -58,7 +58,7 @@ def dtype(x):
 
 
 def full(shape, fill_value, dtype=None, *, sharding=None):
-    """An array of `shape` filled with the scalar `fill_value`, of `dtype` or else of the value's."""
+    """An array of `shape` filled with the scalar `fill_value`, of `dtype` or else of the value's. Raises TypeError for a value that is no scalar."""
     shape = canonicalize_shape(shape)
     if np.shape(fill_value):
         raise TypeError(f"full must be called with scalar fill_value, got fill_value.shape {np.shape(fill_value)}.")
@@ -104,7 +104,10 @@ def broadcast(operand, sizes, *, out_sharding=None):
 
 
 def broadcast_in_dim(operand, shape, broadcast_dimensions, *, out_sharding=None):
-    """`operand` placed so that its axis i is axis broadcast_dimensions[i] of the result; axes of size 1, and all others, repeat."""
+    """`operand` placed so that its axis i is axis broadcast_dimensions[i] of the result; axes of size 1, and all others, repeat.
+
+    Raises TypeError for negative sizes or axes that do not fit.
+    """
     shape = canonicalize_shape(shape)
     if any(n < 0 for n in shape):
         raise TypeError(f"broadcast_in_dim shape must have every element be nonnegative, got {shape}.")
@@ -136,7 +139,7 @@ def broadcast_like(arr, like_arr):
 
 
 def collapse(operand, start_dimension, stop_dimension=None):
-    """Axes start_dimension up to stop_dimension (not included; default: the last) merged into one."""
+    """Axes start_dimension up to stop_dimension (not included; default: the last) merged into one. Raises ValueError for an empty range of axes."""
     shape = np.shape(operand)
     lo, hi, _ = slice_bounds(start_dimension, stop_dimension, len(shape))
     if hi < lo:
@@ -150,7 +153,10 @@ def slice_bounds(start, stop, n):
 
 
 def concatenate(operands, dimension):
-    """The operands joined along `dimension`; they agree in dtype, rank and all other sizes."""
+    """The operands joined along `dimension`; they agree in dtype, rank and all other sizes.
+
+    Raises ValueError for no operands, TypeError where they do not agree.
+    """
     operands = tuple(operands)
     if len(operands) == 0:
         raise ValueError("concatenate requires a non-empty sequences of arrays")
@@ -160,7 +166,7 @@ def concatenate(operands, dimension):
 
 
 def stack(operands, axis=0):
-    """The operands, all of one shape and dtype, joined along a new axis."""
+    """The operands, all of one shape and dtype, joined along a new axis. Raises ValueError for no operands, TypeError where they do not agree."""
     operands = tuple(operands)
     if not operands:
         raise ValueError("stack requires a non-empty sequences of arrays")
@@ -178,7 +184,7 @@ def split(operand, sizes, axis=0):
 
 
 def expand_dims(array, dimensions):
-    """`array` with axes of size 1 inserted at `dimensions` of the result."""
+    """`array` with axes of size 1 inserted at `dimensions` of the result. Raises ValueError for repeats."""
     if not dimensions:
         return _core.asarray(array)
     shape = np.shape(array)

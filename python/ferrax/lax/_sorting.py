@@ -19,6 +19,7 @@ def sort(operand, dimension=-1, is_stable=True, num_keys=1):
     """`operand` sorted in ascending order along `dimension`; several operands are sorted together by the first `num_keys` of them.
 
     operand: an array, or a sequence of arrays of one shape (the result is then a tuple).
+    Raises ValueError for a `num_keys` out of range, TypeError for no operand.
     """
     if isinstance(operand, (tuple, list)):
         if len(operand) == 0:
@@ -40,7 +41,10 @@ def sort_key_val(keys, values, dimension=-1, is_stable=True):
 
 
 def top_k(operand, k, *, axis=-1):
-    """The k largest elements along `axis`, in descending order, and their indices (int32)."""
+    """The k largest elements along `axis`, in descending order, and their indices (int32).
+
+    Raises ValueError for a negative k, TypeError for a scalar.
+    """
     k = operator.index(k)
     if k < 0:
         raise ValueError(f"k argument to top_k must be nonnegative, got {k}")

@@ -77,7 +77,10 @@ def _packbits(a, axis, bitorder):
 
 
 def packbits(a, axis=None, bitorder="big"):
-    """Eight booleans (or integers, by being nonzero) to a byte along `axis` (flattened if None), padded with zeros."""
+    """Eight booleans (or integers, by being nonzero) to a byte along `axis` (flattened if None), padded with zeros.
+
+    Raises TypeError for other dtypes, ValueError for another bitorder.
+    """
     a = as_array("packbits", a)
     if not (is_integer(a.dtype) or is_bool(a.dtype)):
         raise TypeError("Expected an input array of integer or boolean data type")
@@ -107,7 +110,10 @@ def _unpackbits(a, axis, count, bitorder):
 
 
 def unpackbits(a, axis=None, count=None, bitorder="big"):
-    """The bits of bytes along `axis` (flattened if None), as uint8; `count` of them, padded with zeros, negative: all but that many."""
+    """The bits of bytes along `axis` (flattened if None), as uint8; `count` of them, padded with zeros, negative: all but that many.
+
+    Raises TypeError for other dtypes, ValueError for another bitorder.
+    """
     a = as_array("unpackbits", a)
     if a.dtype != _U8:
         raise TypeError("Expected an input array of unsigned byte data type")

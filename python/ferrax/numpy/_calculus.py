@@ -50,7 +50,7 @@ def _diff(a, n, axis, prepend, append):
 
 
 def diff(a, n=1, axis=-1, prepend=None, append=None):
-    """The n-th difference along `axis`; prepend, append: values joined at the ends first."""
+    """The n-th difference along `axis`; prepend, append: values joined at the ends first. Raises ValueError for a negative n or a scalar."""
     check_arraylike("diff", a, *[v for v in (prepend, append) if v is not None])
     a = _core.asarray(a)
     n = operator.index(n)
@@ -114,6 +114,7 @@ def gradient(f, *varargs, axis=None, edge_order=None):
     """The derivative of f along each of `axis` (default: all) by central differences; a list for several axes.
 
     varargs: the spacing, one scalar for all, or for each axis a scalar or the coordinates.
+    Raises ValueError for fewer than two elements or spacings of the wrong length, TypeError for the wrong number of spacings.
     """
     if edge_order is not None:
         raise NotImplementedError("The 'edge_order' argument to jnp.gradient is not supported.")
@@ -203,6 +204,7 @@ def interp(x, xp, fp, left=None, right=None, period=None):
     """Linear interpolation at x between points (xp, fp), xp increasing.
 
     left, right: values outside, by default the end ones ("extrapolate" for a straight line). period: of periodic coordinates.
+    Raises ValueError unless xp and fp are vectors of one size and x is real.
     """
     check_arraylike("interp", x, xp, fp)
     if np.shape(xp) != np.shape(fp) or np.ndim(xp) != 1:
@@ -240,7 +242,10 @@ def _unwrap(p, discont, axis, period):
 
 
 def unwrap(p, discont=None, axis=-1, period=2 * np.pi):
-    """p with jumps of more than max(discont, period / 2) along `axis` replaced by their complement to the period."""
+    """p with jumps of more than max(discont, period / 2) along `axis` replaced by their complement to the period.
+
+    Raises ValueError for complex values and scalars.
+    """
     p = as_array("unwrap", p)
     if is_complex(p.dtype):
         raise ValueError("jnp.unwrap does not support complex inputs.")

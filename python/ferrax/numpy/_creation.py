@@ -267,7 +267,10 @@ def _static_number(x, name):
 
 
 def arange(start, stop=None, step=None, dtype=None, *, device=None, out_sharding=None):
-    """start, start + step, ... up to stop (not included); with one argument, from 0. The bounds must be known when tracing."""
+    """start, start + step, ... up to stop (not included); with one argument, from 0. The bounds must be known when tracing.
+
+    Raises ValueError for complex arguments, ZeroDivisionError for a step of 0.
+    """
     start = _static_number(start, "stop" if stop is None else "start")
     stop, step = _static_number(stop, "stop"), _static_number(step, "step")
     if any(isinstance(v, (complex, np.complexfloating)) for v in (start, stop, step)):

@@ -118,7 +118,7 @@ def _copysign(x, y):
 
 
 def copysign(x1, x2, /):
-    """|x1| with the sign of x2. x1, x2: real."""
+    """|x1| with the sign of x2. x1, x2: real. Raises TypeError for complex ones."""
     check_arraylike("copysign", x1, x2)
     if is_complex(dtype_of(x1)) or is_complex(dtype_of(x2)):
         raise TypeError("copysign does not support complex-valued inputs")

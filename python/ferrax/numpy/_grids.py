@@ -19,7 +19,10 @@ from ._joining import concatenate, stack
 
 
 def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
-    """Coordinate arrays of the grid that vectors span: with "xy" the first two axes are swapped; sparse ones have size 1 elsewhere."""
+    """Coordinate arrays of the grid that vectors span: with "xy" the first two axes are swapped; sparse ones have size 1 elsewhere.
+
+    Raises ValueError unless all are vectors.
+    """
     check_arraylike("meshgrid", *xi)
     if not copy:
         raise ValueError("jax.numpy.meshgrid only supports copy=True")

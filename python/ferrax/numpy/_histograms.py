@@ -28,7 +28,7 @@ def bincount(x, weights=None, minlength=0, *, length=None, out_sharding=None):
     """How often each integer occurs, or the sum of its weights.
 
     length: how many are counted (static; needed under jit), others are dropped; by default up to the largest, at least minlength. Negative
-    ones count as 0.
+    ones count as 0. Raises TypeError for other dtypes, ValueError for other ranks or weights of another shape.
     """
     x = as_array("bincount", x)
     if not is_integer(x.dtype) and x.dtype != np.bool_:
@@ -78,7 +78,10 @@ def _pair(range_, dtype):
 
 
 def histogram(a, bins=10, range=None, weights=None, density=None):
-    """(counts, edges) of values in bins (see `histogram_bin_edges`); weighted, and divided by the total and the widths if `density`."""
+    """(counts, edges) of values in bins (see `histogram_bin_edges`); weighted, and divided by the total and the widths if `density`.
+
+    Raises ValueError for weights of another shape.
+    """
     if isinstance(bins, str):
         raise TypeError(f"asarray: expected ArrayLike, got {bins} of type {type(bins)}.")
     if weights is None:
@@ -115,7 +118,10 @@ def histogram2d(x, y, bins=10, range=None, weights=None, density=None):
 
 
 def histogramdd(sample, bins=10, range=None, weights=None, density=None):
-    """(counts, list of edges) of points, rows of `sample`, in boxes. bins, range: for all axes, or one for each."""
+    """(counts, list of edges) of points, rows of `sample`, in boxes. bins, range: for all axes, or one for each.
+
+    Raises ValueError where bins, range or weights do not match the sample.
+    """
     if weights is None:
         check_arraylike("histogramdd", sample)
         (sample,) = _core.promote_dtypes_inexact(sample)

@@ -81,6 +81,7 @@ def delete(arr, obj, axis=None, *, assume_unique_indices=False):
     """arr without the positions `obj` along `axis` (flattened if None).
 
     obj: an integer, a slice, a boolean mask or integers. Traced integers need assume_unique_indices=True, for the result's size.
+    Raises ValueError for masks of another length and for other dtypes.
     """
     check_arraylike("delete", arr)
     a = _core.asarray(arr) if not isinstance(arr, Array) else arr
@@ -126,7 +127,7 @@ def _resize(a, new_shape):
 
 
 def resize(a, new_shape):
-    """The elements of a, repeated or cut, in `new_shape`."""
+    """The elements of a, repeated or cut, in `new_shape`. Raises ValueError for negative sizes."""
     a = as_array("resize", a)
     new_shape = canonicalize_shape(new_shape)
     if any(n < 0 for n in new_shape):

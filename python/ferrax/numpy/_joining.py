@@ -24,7 +24,10 @@ def _sequence(arrays):
 
 
 def concatenate(arrays, axis=0, dtype=None):
-    """The arrays joined along `axis`; flattened first if it is None. dtype: of the result, by default the promoted one."""
+    """The arrays joined along `axis`; flattened first if it is None. dtype: of the result, by default the promoted one.
+
+    Raises ValueError for no arrays or scalars, TypeError where ranks or sizes differ.
+    """
     if isinstance(arrays, (np.ndarray, Array)) and np.ndim(arrays) > 1 and axis is not None and dtype is None:
         a = _core.asarray(arrays)
         axis = canonicalize_axis(axis, a.ndim - 1)
@@ -55,7 +58,7 @@ def concat(arrays, /, *, axis=0):
 
 
 def stack(arrays, axis=0, out=None, dtype=None):
-    """The arrays, all of one shape, joined along a new axis."""
+    """The arrays, all of one shape, joined along a new axis. Raises ValueError for no arrays or where shapes differ."""
     unsupported("jnp.stack", out=out)
     if isinstance(arrays, (np.ndarray, Array)):
         a = convert(_core.asarray(arrays), dtype) if dtype is not None else _core.asarray(arrays)

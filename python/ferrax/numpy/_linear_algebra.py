@@ -56,7 +56,10 @@ def dot(a, b, *, precision=None, preferred_element_type=None, out_sharding=None)
 
 
 def matmul(a, b, *, precision=None, preferred_element_type=None, out_sharding=None):
-    """Matrix product over the last two axes, leading axes broadcasting; vectors count as one row or one column."""
+    """Matrix product over the last two axes, leading axes broadcasting; vectors count as one row or one column.
+
+    Raises ValueError for scalars and leading axes that do not broadcast, TypeError where the contracted sizes differ.
+    """
     check_arraylike("matmul", a, b)
     for i, x in enumerate((a, b)):
         if np.ndim(x) < 1:
@@ -123,7 +126,7 @@ def vdot(a, b, *, precision=None, preferred_element_type=None):
 
 
 def vecdot(x1, x2, /, *, axis=-1, precision=None, preferred_element_type=None):
-    """Products of vectors along `axis`, x1 conjugated, the other axes broadcasting."""
+    """Products of vectors along `axis`, x1 conjugated, the other axes broadcasting. Raises ValueError where the sizes along `axis` differ."""
     check_arraylike("jnp.vecdot", x1, x2)
     x1, x2 = _core.asarray(x1), _core.asarray(x2)
     if x1.ndim == 0 or x2.ndim == 0:
@@ -176,7 +179,7 @@ def outer(a, b, out=None):
 
 
 def tensordot(a, b, axes=2, *, precision=None, preferred_element_type=None, out_sharding=None):
-    """Sum of products over paired axes: the last `axes` of a and first of b, or two lists of axes."""
+    """Sum of products over paired axes: the last `axes` of a and first of b, or two lists of axes. Raises TypeError where the axes do not pair."""
     check_arraylike("tensordot", a, b)
     a, b, dtype, weak = _operands("tensordot", a, b, preferred_element_type)
     if isinstance(axes, (int, np.integer)):

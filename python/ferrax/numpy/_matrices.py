@@ -158,7 +158,10 @@ def _vander(x, N, increasing):
 
 
 def vander(x, N=None, increasing=False):
-    """The matrix of powers of x: column j is x ** (N - 1 - j), or x ** j if `increasing`. x: vector."""
+    """The matrix of powers of x: column j is x ** (N - 1 - j), or x ** j if `increasing`. x: vector.
+
+    Raises ValueError for other ranks and negative N.
+    """
     x = as_array("vander", x)
     if x.ndim != 1:
         raise ValueError("x must be a one-dimensional array")

@@ -177,6 +177,7 @@ def pad(array, pad_width, mode="constant", **kwargs):
     pad_width: one number, one (before, after) pair, a pair for each axis, or a dict from axes to either. mode: "constant"
     (constant_values), "edge", "reflect" and "symmetric" (reflect_type), "wrap", "linear_ramp" (end_values), "maximum", "minimum", "mean"
     and "median" (stat_length), "empty", or a function called as numpy.pad calls it.
+    Raises TypeError for widths that are no integers, ValueError for negative ones and for keywords that are not of the mode.
     """
     array = as_array("pad", array)
     if isinstance(pad_width, dict):

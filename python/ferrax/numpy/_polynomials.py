@@ -165,7 +165,7 @@ def _poly(seq):
 
 
 def poly(seq_of_zeros):
-    """The coefficients of the polynomial with these zeros, or of a square matrix's characteristic polynomial."""
+    """The coefficients of the polynomial with these zeros, or of a square matrix's characteristic polynomial. Raises ValueError for other shapes."""
     seq = as_array("poly", seq_of_zeros)
     if seq.ndim == 2 and seq.shape[0] == seq.shape[1] and seq.shape[0]:
         from .linalg import eigvals

@@ -40,6 +40,7 @@ def repeat(a, repeats, axis=None, *, total_repeat_length=None, out_sharding=None
 
     total_repeat_length: the size of the result along the axis, needed where `repeats` is traced; longer results are cut, shorter ones padded
     with the last element. Without `axis`, a is flattened.
+    Raises ValueError where there is not one number for each, TypeError for negative ones.
     """
     check_arraylike("repeat", a)
     if not is_arraylike(repeats):
@@ -123,7 +124,7 @@ def _rot90(m, k, axes):
 
 
 def rot90(m, k=1, axes=(0, 1)):
-    """m turned k times by 90 degrees in the plane of two axes, from the first towards the second."""
+    """m turned k times by 90 degrees in the plane of two axes, from the first towards the second. Raises ValueError where they are the same."""
     m = as_array("rot90", m)
     i, j = (canonicalize_axis(d, m.ndim) for d in axes)
     if i == j:
@@ -154,7 +155,10 @@ def _roll_dynamic(a, shift, axis):
 
 
 def roll(a, shift, axis=None):
-    """a with its elements moved by `shift` along `axis`, those pushed out coming back in front; flattened where axis is None."""
+    """a with its elements moved by `shift` along `axis`, those pushed out coming back in front; flattened where axis is None.
+
+    Raises ValueError for shifts or axes of rank 2 and more.
+    """
     a = as_array("roll", a)
     if axis is None:
         return reshape(roll(ravel(a), shift, 0), a.shape)

@@ -197,7 +197,10 @@ def mean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=None):
 
 
 def average(a, axis=None, weights=None, returned=False, keepdims=False):
-    """Mean over `axis`, weighted. weights: of a's shape, or a vector along `axis`. returned: also the sum of weights."""
+    """Mean over `axis`, weighted. weights: of a's shape, or a vector along `axis`. returned: also the sum of weights.
+
+    Raises ValueError for weights of other shapes.
+    """
     check_arraylike("average", a)
     if weights is None:
         out = mean(a, axis=axis, keepdims=keepdims)

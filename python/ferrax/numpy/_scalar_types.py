@@ -99,7 +99,7 @@ def issubdtype(arg1, arg2):
 
 
 def result_type(*args):
-    """The dtype that arrays, numbers and dtypes promote to."""
+    """The dtype that arrays, numbers and dtypes promote to. Raises ValueError for no arguments."""
     if not args:
         raise ValueError("at least one array or dtype is required")
     return _core.result_type(*[_for_promotion(a) for a in args])
@@ -137,7 +137,7 @@ def _number(t):
 
 
 def can_cast(from_, to, casting="safe"):
-    """Whether a cast keeps all values ("safe"), stays of a kind ("same_kind"), ... as numpy.can_cast."""
+    """Whether a cast keeps all values ("safe"), stays of a kind ("same_kind"), ... as numpy.can_cast. Raises TypeError for Python numbers."""
     if type(from_) in (int, float, complex):
         raise TypeError(
             "can_cast() does not support Python ints, floats, and complex because the result used to depend on the value.\n"
@@ -147,7 +147,10 @@ def can_cast(from_, to, casting="safe"):
 
 
 def isdtype(dtype, kind):
-    """Whether dtype is of a kind: "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating", "numeric", a dtype, or one of a tuple."""
+    """Whether dtype is of a kind: "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating", "numeric", a dtype, or one of a tuple.
+
+    Raises ValueError for another kind.
+    """
     groups = {
         "bool": (np.bool_,), "signed integer": (np.signedinteger,), "unsigned integer": (np.unsignedinteger,), "integral": (np.integer,),
         "real floating": (np.floating,), "complex floating": (np.complexfloating,), "numeric": (np.number,),

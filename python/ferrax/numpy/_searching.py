@@ -31,6 +31,7 @@ def nonzero(a, *, size=None, fill_value=None):
     """The indices of nonzero elements, one vector for each axis.
 
     size: how many are returned (static; needed under jit), padded by `fill_value` (0, or one value for each axis).
+    Raises ValueError for scalars and for a fill_value of another length.
     """
     a = as_array("nonzero", a)
     if a.ndim == 0:
@@ -78,7 +79,10 @@ def argwhere(a, *, size=None, fill_value=None):
 
 
 def compress(condition, a, axis=None, *, size=None, fill_value=0, out=None):
-    """The slices of a along `axis` (flattened if None) where the vector `condition` holds; `size` of them, padded by fill_value."""
+    """The slices of a along `axis` (flattened if None) where the vector `condition` holds; `size` of them, padded by fill_value.
+
+    Raises ValueError for conditions of other ranks or true beyond the axis.
+    """
     unsupported("jnp.compress", out=out)
     check_arraylike("compress", condition, a, fill_value)
     condition, a = _core.asarray(condition), _core.asarray(a)
@@ -192,6 +196,7 @@ def searchsorted(a, v, side="left", sorter=None, *, method="scan"):
     """Where the elements of v would be inserted into the sorted vector a, before ("left") or behind ("right") equal ones.
 
     sorter: indices that sort a. method: "scan" (bisection), "sort", "compare_all": how, not what.
+    Raises ValueError for other ranks of a and other words.
     """
     check_arraylike("searchsorted", a, v, *([] if sorter is None else [sorter]))
     if side not in ("left", "right"):
@@ -210,7 +215,10 @@ def searchsorted(a, v, side="left", sorter=None, *, method="scan"):
 
 
 def digitize(x, bins, right=False, *, method=None):
-    """The index of the bin each element of x falls into. bins: a monotonic vector; right: whether bins include their right edge."""
+    """The index of the bin each element of x falls into. bins: a monotonic vector; right: whether bins include their right edge.
+
+    Raises ValueError for bins of other ranks.
+    """
     x = as_array("digitize", x)
     bins = as_array("digitize", bins)
     if bins.ndim != 1:

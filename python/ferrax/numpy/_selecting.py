@@ -128,7 +128,7 @@ def clip(arr, /, min=None, max=None):
 def choose(a, choices, out=None, mode="raise"):
     """choices[a[i]][i] for every i. a: integer array; choices: arrays that broadcast with it.
 
-    mode: "raise" (a must be concrete and within bounds), "clip" or "wrap".
+    mode: "raise" (a must be concrete and within bounds), "clip" or "wrap". Raises ValueError out of bounds with "raise".
     """
     from ._arithmetic import remainder
     from ._joining import stack

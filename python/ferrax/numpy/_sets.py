@@ -204,7 +204,10 @@ def _in1d_sorted(ar1, ar2, invert):
 
 
 def isin(element, test_elements, assume_unique=False, invert=False, *, method="auto"):
-    """Whether each element is among test_elements. invert: is not. method: "compare_all", "binary_search", "sort" or "auto": how, not what."""
+    """Whether each element is among test_elements. invert: is not. method: "compare_all", "binary_search", "sort" or "auto": how, not what.
+
+    Raises ValueError for another method.
+    """
     del assume_unique
     check_arraylike("isin", element, test_elements)
     element, tests = _core.asarray(element), _core.asarray(test_elements)

@@ -98,7 +98,7 @@ def squeeze(a, axis=None):
 
 
 def expand_dims(a, axis):
-    """a with axes of size 1 inserted so that they are at `axis` of the result."""
+    """a with axes of size 1 inserted so that they are at `axis` of the result. Raises ValueError for repeats and axes out of bounds."""
     a = as_array("expand_dims", a)
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
     rank = a.ndim + len(axes)
@@ -185,7 +185,10 @@ def swapaxes(a, axis1, axis2):
 
 
 def moveaxis(a, source, destination):
-    """a with the axes `source` moved to the places `destination`; the others keep their order."""
+    """a with the axes `source` moved to the places `destination`; the others keep their order.
+
+    Raises ValueError for repeats, axes out of bounds, and unequal numbers.
+    """
     a = as_array("moveaxis", a)
     source = canonicalize_axes(source if isinstance(source, (tuple, list)) else (source,), a.ndim)
     destination = canonicalize_axes(destination if isinstance(destination, (tuple, list)) else (destination,), a.ndim)
@@ -203,7 +206,7 @@ def _rollaxis(a, axis, start):
 
 
 def rollaxis(a, axis, start=0):
-    """a with `axis` moved to stand before `start`."""
+    """a with `axis` moved to stand before `start`. Raises ValueError out of bounds."""
     a = as_array("rollaxis", a)
     start = operator.index(start)
     if not -a.ndim <= start <= a.ndim:

@@ -85,7 +85,10 @@ def _lexsort(keys, axis):
 
 
 def lexsort(keys, axis=-1):
-    """The indices that sort by several keys, the last first. keys: a sequence of arrays of one shape, or rows."""
+    """The indices that sort by several keys, the last first. keys: a sequence of arrays of one shape, or rows.
+
+    Raises TypeError for no keys, ValueError where their shapes differ.
+    """
     if isinstance(keys, (Array, np.ndarray)):
         keys = _core.asarray(keys)
         if keys.ndim == 0 or keys.shape[0] == 0:

@@ -265,6 +265,7 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
     """Covariance matrix of variables in rows (columns unless `rowvar`), over n - ddof (ddof 1, or 0 if `bias`).
 
     y: more variables; fweights: integer counts, aweights: weights, of each observation.
+    Raises ValueError above rank 2, TypeError for fweights that are no integers.
     """
     check_arraylike("cov", m, *([] if y is None else [y]))
     m = as_array("cov", m)

@@ -120,7 +120,10 @@ def _take_along_axis(arr, indices, axis, mode, fill_value):
 
 
 def take_along_axis(arr, indices, axis=-1, mode=None, fill_value=None, *, wrap_negative_indices=True):
-    """arr at `indices` along `axis`, the other axes running together (sizes of 1 broadcast). See `take` for mode and fill_value."""
+    """arr at `indices` along `axis`, the other axes running together (sizes of 1 broadcast). See `take` for mode and fill_value.
+
+    Raises TypeError for indices that are no integers, ValueError for another rank.
+    """
     check_arraylike("take_along_axis", arr, indices)
     arr, indices = _core.asarray(arr), _core.asarray(indices)
     if not is_integer(indices.dtype):
@@ -160,7 +163,10 @@ def _put_along_axis(arr, indices, values, axis, mode):
 
 
 def put_along_axis(arr, indices, values, axis, inplace=True, *, mode=None):
-    """arr with `values` written at `indices` along `axis`, the other axes running together. `inplace` must be False."""
+    """arr with `values` written at `indices` along `axis`, the other axes running together. `inplace` must be False.
+
+    Raises ValueError for indices that are no integers or have another rank.
+    """
     _inplace("put_along_axis", inplace)
     check_arraylike("put_along_axis", arr, indices, values)
     arr, indices, values = _core.asarray(arr), _core.asarray(indices), _core.asarray(values)
@@ -173,7 +179,10 @@ def put_along_axis(arr, indices, values, axis, inplace=True, *, mode=None):
 
 
 def put(a, ind, v, mode=None, *, inplace=True):
-    """a with the values v, repeated as needed, written at flat positions `ind`. mode: "clip" (the default) or "wrap". `inplace` must be False."""
+    """a with the values v, repeated as needed, written at flat positions `ind`. mode: "clip" (the default) or "wrap". `inplace` must be False.
+
+    Raises ValueError for another mode.
+    """
     from ._rearranging import tile
 
     _inplace("put", inplace)
@@ -194,7 +203,10 @@ def put(a, ind, v, mode=None, *, inplace=True):
 
 
 def place(arr, mask, vals, *, inplace=True):
-    """arr with the values `vals`, repeated as needed, written where `mask` holds. `inplace` must be False."""
+    """arr with the values `vals`, repeated as needed, written where `mask` holds. `inplace` must be False.
+
+    Raises ValueError where sizes differ and for no values.
+    """
     from ._rearranging import tile
 
     _inplace("place", inplace)
@@ -212,7 +224,10 @@ def place(arr, mask, vals, *, inplace=True):
 
 
 def fill_diagonal(a, val, wrap=False, *, inplace=True):
-    """a with `val` (a scalar, or values in order) on its diagonal. wrap: begin again below the square of a tall matrix."""
+    """a with `val` (a scalar, or values in order) on its diagonal. wrap: begin again below the square of a tall matrix.
+
+    Raises ValueError below rank 2, and above it for unequal sizes.
+    """
     if inplace:
         raise NotImplementedError("JAX arrays are immutable, must use inplace=False")
     if wrap:
@@ -236,7 +251,7 @@ def fill_diagonal(a, val, wrap=False, *, inplace=True):
 
 
 def diag_indices(n, ndim=2):
-    """The indices of the diagonal of an array of `ndim` axes of size n."""
+    """The indices of the diagonal of an array of `ndim` axes of size n. Raises ValueError for negative ones."""
     n, ndim = operator.index(n), operator.index(ndim)
     if n < 0:
         raise ValueError(f"n argument to diag_indices must be nonnegative, got {n}")
@@ -275,7 +290,7 @@ def triu_indices(n, k=0, m=None):
 
 
 def tril_indices_from(arr, k=0):
-    """The indices of the lower triangle of arr, a matrix."""
+    """The indices of the lower triangle of arr, a matrix. Raises ValueError for other ranks."""
     arr = as_array("tril_indices_from", arr)
     if arr.ndim != 2:
         raise ValueError("Only 2-D inputs are accepted")
@@ -283,7 +298,7 @@ def tril_indices_from(arr, k=0):
 
 
 def triu_indices_from(arr, k=0):
-    """The indices of the upper triangle of arr, a matrix."""
+    """The indices of the upper triangle of arr, a matrix. Raises ValueError for other ranks."""
     arr = as_array("triu_indices_from", arr)
     if arr.ndim != 2:
         raise ValueError("Only 2-D inputs are accepted")
@@ -296,7 +311,7 @@ def mask_indices(n, mask_func, k=0, *, size=None):
 
 
 def ix_(*args):
-    """The arrays that index the grid spanned by vectors of indices or booleans."""
+    """The arrays that index the grid spanned by vectors of indices or booleans. Raises ValueError for other ranks."""
     check_arraylike("ix_", *args)
     out = []
     for i, a in enumerate(args):
@@ -314,7 +329,7 @@ def ix_(*args):
 
 
 def unravel_index(indices, shape):
-    """The position in an array of `shape` of each flat index; out of bounds is clipped."""
+    """The position in an array of `shape` of each flat index; out of bounds is clipped. Raises ValueError for negative sizes."""
     check_arraylike("unravel_index", indices)
     indices = _core.asarray(indices)
     sizes = canonicalize_shape(shape)
@@ -332,7 +347,10 @@ def unravel_index(indices, shape):
 
 
 def ravel_multi_index(multi_index, dims, mode="raise", order="C", *, dtype=None):
-    """The flat index of positions in an array of `dims`. mode: "raise" (values must be known), "clip" or "wrap"; order: "C" or "F"."""
+    """The flat index of positions in an array of `dims`. mode: "raise" (values must be known), "clip" or "wrap"; order: "C" or "F".
+
+    Raises ValueError out of bounds with "raise", TypeError for positions that are no integers.
+    """
     check_arraylike("ravel_multi_index", *multi_index)
     dims = canonicalize_shape(dims)
     if len(multi_index) != len(dims):

@@ -124,7 +124,7 @@ def _hypot(x, y):
 
 
 def hypot(x1, x2, /):
-    """sqrt(x1 ** 2 + x2 ** 2) without overflow. x1, x2: real."""
+    """sqrt(x1 ** 2 + x2 ** 2) without overflow. x1, x2: real. Raises ValueError for complex ones."""
     check_arraylike("hypot", x1, x2)
     if is_complex(dtype_of(x1)) or is_complex(dtype_of(x2)):
         raise ValueError("jnp.hypot is not well defined for complex-valued inputs. For complex numbers, use jnp.abs(z) to compute the magnitude.")

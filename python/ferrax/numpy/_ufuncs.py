@@ -249,7 +249,7 @@ def _dynamic_at(a, i, axis):
 
 
 def frompyfunc(func, /, nin, nout, *, identity=None):
-    """A `ufunc` from a traceable function of `nin` scalars that returns `nout`."""
+    """A `ufunc` from a traceable function of `nin` scalars that returns `nout`. Raises ValueError for no inputs."""
     from ._vectorizing import vectorize
 
     if nin == 0:

@@ -371,7 +371,7 @@ def i1(x):
 
 
 def bernoulli(n):
-    """The Bernoulli numbers B_0 to B_n (n an int), B_1 being -1/2; computed exactly, then rounded."""
+    """The Bernoulli numbers B_0 to B_n (n an int), B_1 being -1/2; computed exactly, then rounded. Raises ValueError for a negative n."""
     if n < 0:
         raise ValueError("n must be a non-negative integer.")
     numbers = [fractions.Fraction(1)]

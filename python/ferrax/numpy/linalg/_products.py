@@ -17,7 +17,7 @@ from .._arguments import as_array, check_arraylike, jitted
 
 
 def cross(x1, x2, /, *, axis=-1):
-    """Cross product of vectors of 3 along `axis`."""
+    """Cross product of vectors of 3 along `axis`. Raises ValueError for another size."""
     check_arraylike("jnp.linalg.cross", x1, x2)
     x1, x2 = _core.asarray(x1), _core.asarray(x2)
     if x1.shape[axis] != 3 or x2.shape[axis] != 3:
@@ -43,7 +43,7 @@ def matrix_transpose(x, /):
 
 
 def outer(x1, x2, /):
-    """The outer product of two vectors."""
+    """The outer product of two vectors. Raises ValueError for other ranks."""
     check_arraylike("jnp.linalg.outer", x1, x2)
     x1, x2 = _core.asarray(x1), _core.asarray(x2)
     if x1.ndim != 1 or x2.ndim != 1:
@@ -108,7 +108,10 @@ def matrix_power(a, n):
 
 
 def multi_dot(arrays, *, precision=None):
-    """The product of several matrices (the first and last may be vectors), in the order that costs least."""
+    """The product of several matrices (the first and last may be vectors), in the order that costs least.
+
+    Raises ValueError for no arrays and where shapes do not fit.
+    """
     arrays = list(arrays)
     check_arraylike("jnp.linalg.multi_dot", *arrays)
     arrays = [_core.asarray(a) for a in arrays]
