@@ -196,8 +196,10 @@ fn test_programs(copy: &Path) -> Res<Vec<PathBuf>> {
         Some(root().join(l.trim().strip_prefix("Executable tests/")?.split_once('(')?.1.trim_end_matches(')')))
     };
     let mut found: Vec<PathBuf> = text.lines().filter_map(path).collect();
+    let catches_most = ["primitives-", "rows-", "laws-", "thrift-", "facts-"];
     let rank = |p: &PathBuf| {
-        ["primitives-", "rows-", "laws-"].iter().position(|n| p.to_string_lossy().contains(n)).unwrap_or(3)
+        let slowest = p.to_string_lossy().contains("fuzz-");
+        (slowest, catches_most.iter().position(|n| p.to_string_lossy().contains(n)).unwrap_or(catches_most.len()))
     };
     found.sort_by_key(rank);
     match found.is_empty() {
