@@ -6,7 +6,7 @@ Invariant: this file is only the list of public names.
     >>> lax.add(1.0, 2.0)
     Array(3., dtype=float32, weak_type=True)
 """
-from . import _composed as _composed
+from . import _composed as _composed, _special as _special
 from ._parameters import (
     AccuracyMode as AccuracyMode,
     ConvDimensionNumbers as ConvDimensionNumbers,

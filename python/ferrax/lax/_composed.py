@@ -23,7 +23,7 @@ def _listed(out, multiple):
     return list(out) if multiple else [out]
 
 
-def _register(name, abstract_eval, multiple=False):
+def composition(name, abstract_eval, multiple=False):
     """Decorator: the composition of a primitive, `impl(*arrays, **parameters)`."""
 
     def decorate(impl):
@@ -53,7 +53,7 @@ def _register(name, abstract_eval, multiple=False):
     return decorate
 
 
-def _aval(shape, like, dtype=None, weak=None):
+def aval(shape, like, dtype=None, weak=None):
     return ShapedArray(tuple(shape), like.dtype if dtype is None else dtype, weak_type=like.weak_type if weak is None else weak)
 
 
@@ -69,10 +69,10 @@ def _stack_type(*xs, axis):
             raise TypeError(f"lax.stack requires arguments to have the same dtypes, got {', '.join(v.dtype.name for v in xs)}.")
     shape = list(first.shape)
     shape.insert(axis, len(xs))
-    return _aval(shape, first, weak=all(x.weak_type for x in xs))
+    return aval(shape, first, weak=all(x.weak_type for x in xs))
 
 
-@_register("stack", _stack_type)
+@composition("stack", _stack_type)
 def stack(*xs, axis):
     shape = list(xs[0].shape)
     shape.insert(axis, 1)
@@ -80,7 +80,7 @@ def stack(*xs, axis):
     return bind("concatenate", *[bind("broadcast_in_dim", x, shape=tuple(shape), broadcast_dimensions=dims) for x in xs], dimension=axis)
 
 
-@_register("unstack", lambda x, *, axis: [_aval(x.shape[:axis] + x.shape[axis + 1 :], x)] * x.shape[axis], multiple=True)
+@composition("unstack", lambda x, *, axis: [aval(x.shape[:axis] + x.shape[axis + 1 :], x)] * x.shape[axis], multiple=True)
 def unstack(x, *, axis):
     out = []
     for i in range(x.shape[axis]):
@@ -94,10 +94,10 @@ def unstack(x, *, axis):
 def _tile_type(x, *, reps):
     if len(reps) != x.ndim or any(r < 0 for r in reps):
         raise TypeError(f"tile reps must be nonnegative and one for each axis, got {reps} for operand shape {tuple(x.shape)}")
-    return _aval([n * r for n, r in zip(x.shape, reps)], x)
+    return aval([n * r for n, r in zip(x.shape, reps)], x)
 
 
-@_register("tile", _tile_type)
+@composition("tile", _tile_type)
 def tile(x, *, reps):
     wide = tuple([n for pair in zip(reps, x.shape) for n in pair])
     x = bind("broadcast_in_dim", x, shape=wide, broadcast_dimensions=tuple(range(1, 2 * x.ndim, 2)))
@@ -124,12 +124,12 @@ def _order_key(x):
     return bind("xor", bits, bind("and", sign, integer(np.iinfo(integer).max)))
 
 
-@_register("le_to", _compare_type)
+@composition("le_to", _compare_type)
 def le_to(x, y):
     return bind("le", _order_key(x), _order_key(y))
 
 
-@_register("lt_to", _compare_type)
+@composition("lt_to", _compare_type)
 def lt_to(x, y):
     return bind("lt", _order_key(x), _order_key(y))
 
@@ -140,10 +140,10 @@ def _top_k_type(x, *, k, axis):
         raise ValueError(f"k argument to top_k must be no larger than size along axis; got k={k} with shape={list(x.shape)} and axis={axis}")
     shape = list(x.shape)
     shape[axis] = k
-    return [_aval(shape, x), ShapedArray(tuple(shape), np.dtype(np.int32), weak_type=False)]
+    return [aval(shape, x), ShapedArray(tuple(shape), np.dtype(np.int32), weak_type=False)]
 
 
-@_register("top_k", _top_k_type, multiple=True)
+@composition("top_k", _top_k_type, multiple=True)
 def top_k(x, *, k, axis):
     index = bind("iota", dtype=np.dtype(np.int32), shape=tuple(x.shape), dimension=axis)
     # Reversed, sorted stably upwards and read from the end, equal elements come in the order of their indices.
@@ -161,7 +161,7 @@ def _approx_parameters(x, k, reduction_dimension):
     return dict(k=k, axis=axis)
 
 
-@_register("approx_top_k", lambda x, *, k, reduction_dimension, **_: _top_k_type(x, **_approx_parameters(x, k, reduction_dimension)), multiple=True)
+@composition("approx_top_k", lambda x, *, k, reduction_dimension, **_: _top_k_type(x, **_approx_parameters(x, k, reduction_dimension)), multiple=True)
 def approx_top_k(x, *, k, reduction_dimension, is_max_k, **_):
     parameters = _approx_parameters(x, k, reduction_dimension)
     if is_max_k:
@@ -185,7 +185,7 @@ def _window_shape(shape, p):
 def _window_type(x, **p):
     if any(len(p[key]) != x.ndim for key in ("window_dimensions", "window_strides", "padding")):
         raise TypeError(f"reduce_window expects window_dimensions to have the same rank as the operand, got {p['window_dimensions']} for shape {tuple(x.shape)}")
-    return _aval(_window_shape(x.shape, p), x)
+    return aval(_window_shape(x.shape, p), x)
 
 
 def _windows(x, start, p):
@@ -209,17 +209,17 @@ def _fold_windows(x, start, p, combine):
     return out
 
 
-@_register("reduce_window_sum", _window_type)
+@composition("reduce_window_sum", _window_type)
 def reduce_window_sum(x, **p):
     return _fold_windows(x, x.dtype.type(0), p, lambda a, b: bind("add", a, b))
 
 
-@_register("reduce_window_max", _window_type)
+@composition("reduce_window_max", _window_type)
 def reduce_window_max(x, **p):
     return _fold_windows(x, lowest(x.dtype), p, lambda a, b: bind("max", a, b))
 
 
-@_register("reduce_window_min", _window_type)
+@composition("reduce_window_min", _window_type)
 def reduce_window_min(x, **p):
     return _fold_windows(x, highest(x.dtype), p, lambda a, b: bind("min", a, b))
 
@@ -228,7 +228,7 @@ def _halves(xs):
     return xs[: len(xs) // 2], xs[len(xs) // 2 :]
 
 
-@_register("reduce_window", lambda *xs, jaxpr, consts, **p: [_window_type(x, **p) for x in _halves(xs)[0]], multiple=True)
+@composition("reduce_window", lambda *xs, jaxpr, consts, **p: [_window_type(x, **p) for x in _halves(xs)[0]], multiple=True)
 def reduce_window(*xs, jaxpr, consts, **p):
     operands, starts = _halves(xs)
     shape = _window_shape(operands[0].shape, p)
@@ -254,10 +254,10 @@ def _reduce_type(*xs, dimensions, **_):
     for x in operands:
         if any(not 0 <= d < x.ndim for d in dimensions):
             raise ValueError(f"reduction axes {tuple(dimensions)} contains out-of-bounds indices for {x}.")
-    return [_aval([n for d, n in enumerate(x.shape) if d not in dimensions], x) for x in operands]
+    return [aval([n for d, n in enumerate(x.shape) if d not in dimensions], x) for x in operands]
 
 
-@_register("reduce", _reduce_type, multiple=True)
+@composition("reduce", _reduce_type, multiple=True)
 def reduce(*xs, jaxpr, dimensions, **_):
     operands, starts = _halves(xs)
     kept = [d for d in range(operands[0].ndim) if d not in dimensions]
@@ -313,7 +313,7 @@ def _conv_type(lhs, rhs, *, dimension_numbers, window_strides, padding, lhs_dila
     return ShapedArray(tuple(shape), dtype, weak_type=False)
 
 
-@_register("conv_general_dilated", _conv_type)
+@composition("conv_general_dilated", _conv_type)
 def conv_general_dilated(
     lhs, rhs, *, dimension_numbers, window_strides, padding, lhs_dilation, rhs_dilation, feature_group_count, batch_group_count,
     preferred_element_type=None, **_,
@@ -414,7 +414,7 @@ def _ragged_type(lhs, rhs, group_sizes, *, ragged_dot_dimension_numbers, preferr
     return ShapedArray((*groups, *[lhs.shape[d] for d in lb], *free), dtype, weak_type=False)
 
 
-@_register("ragged_dot_general", _ragged_type)
+@composition("ragged_dot_general", _ragged_type)
 def ragged_dot_general(lhs, rhs, group_sizes, *, ragged_dot_dimension_numbers, preferred_element_type=None, group_offset=None, **_):
     """The rows along lhs's ragged axis fall into groups. Free: each group meets its own slice of rhs. Contracted: each group is summed alone,
     into a leading axis of the result. Batch: the groups change nothing."""
@@ -447,7 +447,7 @@ def ragged_dot_general(lhs, rhs, group_sizes, *, ragged_dot_dimension_numbers, p
 # ---- others
 
 
-@_register("optimization_barrier", lambda *xs: list(xs), multiple=True)
+@composition("optimization_barrier", lambda *xs: list(xs), multiple=True)
 def optimization_barrier(*xs):
     return list(xs)
 
@@ -462,10 +462,10 @@ def _mulhi_type(x, y):
         shape = np.broadcast_shapes(tuple(x.shape), tuple(y.shape))
     except ValueError:
         raise TypeError(f"mulhi got incompatible shapes for broadcasting: {tuple(x.shape)}, {tuple(y.shape)}.") from None
-    return _aval(shape, x, weak=x.weak_type and y.weak_type)
+    return aval(shape, x, weak=x.weak_type and y.weak_type)
 
 
-@_register("mulhi", _mulhi_type)
+@composition("mulhi", _mulhi_type)
 def mulhi(x, y):
     """The upper half of the product, of twice the width, by the schoolbook rule on halves."""
     _mulhi_type(x, y)

@@ -397,7 +397,7 @@ def mul(x, y, *, out_dtype=None):
 
 
 def betainc(a, b, x):
-    """Regularised incomplete beta function I_x(a, b). a, b, x: float."""
+    """Regularised incomplete beta function I_x(a, b). a, b, x: float. Differentiable in x alone: ValueError for a and b."""
     return bind("regularized_incomplete_beta", a, b, x)
 
 

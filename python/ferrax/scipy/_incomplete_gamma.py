@@ -97,11 +97,25 @@ def gamma_slope(a, x):
     return jnp.where(low, below, above)
 
 
+def _inside(a, x):
+    """Whether the formulas hold, and arguments for which they do."""
+    inside = (a > 0) & (x > 0) & jnp.isfinite(a) & jnp.isfinite(x)
+    return inside, jnp.where(inside, a, 1), jnp.where(inside, x, 1)
+
+
+def shape_slopes(a, x):
+    """(dP/da, `gamma_slope`) for arrays of one shape and float dtype: 0 at the ends of x, NaN for a <= 0 or x < 0."""
+    inside, safe_a, safe_x = _inside(a, x)
+    slope = gamma_slope(safe_a, safe_x)
+    ends = jnp.where((a > 0) & (a < jnp.inf) & ((x == 0) | (x == jnp.inf)), 0, jnp.nan)
+    by_shape = -jnp.exp(_log_weight(safe_a, safe_x)) / safe_x * slope
+    return jnp.where(inside, by_shape, ends), jnp.where(inside, slope, ends)
+
+
 @functools.partial(custom_jvp, nondiff_argnums=(2,))
 def incomplete_gamma(a, x, upper):
     """P(a, x), or Q(a, x) if `upper`, for arrays of one shape and float dtype: NaN for a <= 0 or x < 0."""
-    inside = (a > 0) & (x > 0) & jnp.isfinite(a) & jnp.isfinite(x)
-    safe_a, safe_x = jnp.where(inside, a, 1), jnp.where(inside, x, 1)
+    inside, safe_a, safe_x = _inside(a, x)
     low, s, _, c, _ = _both(safe_a, safe_x)
     weight = jnp.exp(_log_weight(safe_a, safe_x))
     p, q = weight * s / safe_a, weight * c

@@ -1,0 +1,153 @@
+"""Special functions that are compositions, and random bits as primitives: against values computed with mpmath, at edges, under transforms."""
+import numpy as np
+import pytest
+
+# (x, q, value), the last two beyond what a plain sum of ten terms reaches.
+ZETA = [
+    (1.125, 0.5, 10.140483757876494), (2.0, 0.25, 17.19732915450711), (3.5, 1.75, 0.19036957871506133), (2.0, 1e4, 1.0000500016666666e-4),
+    (40.0, 0.5, 1099511627776.0), (30.0, 3.0, 4.857804189667247e-15), (3.0, -2.25, -61.94847488703008),
+]  # fmt: skip
+# (a, b, x, I_x(a, b))
+BETA = [
+    (0.5, 2.5, 0.125, 0.5634119389796182), (2.0, 3.0, 0.875, 0.992919921875), (0.125, 50.0, 0.0078125, 0.9066653224212645),
+    (50.0, 0.125, 0.9921875, 0.09333467757873552), (3.0, 0.5, 0.0009765625, 2.9114494847012885e-10),
+]  # fmt: skip
+# (a, x, P(a, x), dP/da, -dP/da / density)
+GAMMA = [
+    (0.5, 0.25, 0.5204998778130465, -0.797947316783223, 0.9080144917641113), (1.5, 3.0, 0.8883897749052875, -0.15058944435108407, 1.547612717429594),
+    (10.0, 8.0, 0.2833757412729891, -0.11260572310818615, 0.9075477177235485), (2.0, 0.0625, 0.0018736207606819771, -0.006936823609929422, 0.11814736472416724),
+]  # fmt: skip
+inf, nan = np.inf, np.nan
+
+
+def columns(rows, jnp):
+    return [jnp.array(c, jnp.float32) for c in zip(*rows)]
+
+
+def same_in_programs_and_batches(jax, f, *xs):
+    y = np.asarray(f(*xs))
+    np.testing.assert_allclose(jax.jit(f)(*xs), y, rtol=1e-6 if jax.__name__ == "jax" else 0)
+    np.testing.assert_allclose(jax.vmap(f)(*xs), y, rtol=1e-6)
+    half = f(*[x.astype("float16") for x in xs])
+    assert half.dtype == "float16"
+
+
+def test_zeta(jax, jnp):
+    x, q, want = columns(ZETA, jnp)
+    np.testing.assert_allclose(jax.lax.zeta(x, q), want, rtol=5e-6)
+    np.testing.assert_allclose(jax.scipy.special.zeta(x, q), want, rtol=5e-6)
+    same_in_programs_and_batches(jax, jax.lax.zeta, x[1:4], q[1:4])
+
+
+@pytest.mark.ours
+def test_zeta_where_jax_refuses_or_leaves_terms_out(jax, jnp):
+    np.testing.assert_allclose(jax.lax.zeta(2.0, -20.5), 9.82199434464988, rtol=1e-6)
+    np.testing.assert_array_equal(jax.lax.zeta(jnp.array([2.0, inf, inf, 1, 3]), jnp.array([inf, 2, 1, 1, 0])), [0, 0, 1, inf, inf])
+    # d/dq zeta(x, q) = -x zeta(x + 1, q)
+    np.testing.assert_allclose(jax.grad(jax.lax.zeta, 1)(2.5, 0.75), -2.5 * jax.lax.zeta(3.5, 0.75), rtol=1e-5)
+    jax.test_util.check_grads(jax.lax.zeta, (2.5, 0.75), order=1, atol=1e-2, rtol=1e-2, eps=1e-2)
+
+
+def test_zeta_has_poles_and_no_values_beyond(jax, jnp):
+    x, q = jnp.array([1.0, 2, 2, 0.5, 3, 2.5, nan, 2]), jnp.array([1.0, 0, -1, 1, -1, -1.5, 1, nan])
+    np.testing.assert_array_equal(jax.lax.zeta(x, q), [inf, inf, inf, nan, nan, nan, nan, nan])
+
+
+def test_incomplete_beta(jax, jnp):
+    a, b, x, want = columns(BETA, jnp)
+    # JAX loses two digits at b = 50.
+    np.testing.assert_allclose(jax.lax.betainc(a, b, x), want, rtol=3e-4 if jax.__name__ == "jax" else 1e-4)
+    np.testing.assert_array_equal(jax.scipy.special.betainc(a, b, x), jax.lax.betainc(a, b, x))
+    np.testing.assert_allclose(jax.lax.betainc(a, b, x) + jax.lax.betainc(b, a, 1 - x), 1, rtol=1e-5)
+    same_in_programs_and_batches(jax, jax.lax.betainc, a[:2], b[:2], x[:2])
+
+
+@pytest.mark.ours
+def test_incomplete_beta_of_large_parameters(jax, jnp):
+    # JAX is off by a thousandth here.
+    np.testing.assert_allclose(jax.lax.betainc(1000.0, 2000.0, 0.328125), 0.27345443591870916, rtol=2e-5)
+
+
+def test_incomplete_beta_at_the_ends(jax, jnp):
+    a = jnp.array([0.0, 1, 1, 1, -1, inf, 1, 0, 1, 1])
+    b = jnp.array([1.0, 0, 1, 1, 1, 1, inf, 0, nan, 1])
+    x = jnp.array([0.5, 0.5, 0, 1, 0.5, 0.5, 0.5, 0.5, 0.5, -1])
+    np.testing.assert_array_equal(jax.lax.betainc(a, b, x), [1, 0, 0, 1, nan, 0, 1, nan, nan, nan])
+
+
+def test_incomplete_beta_is_differentiable_in_x_alone(jax):
+    # Its slope is the density x^(a-1) (1-x)^(b-1) / B(a, b), for (2, 3) 12 x (1-x)^2.
+    np.testing.assert_allclose(jax.grad(jax.lax.betainc, 2)(2.0, 3.0, 0.25), 12 * 0.25 * 0.75**2, rtol=1e-5)
+    for argument in (0, 1):
+        with pytest.raises(ValueError, match="Betainc gradient with respect to a and b not supported."):
+            jax.grad(jax.lax.betainc, argument)(2.0, 3.0, 0.25)
+
+
+def test_incomplete_gamma_primitives(jax, jnp):
+    lax = jax.lax
+    a, x, p, by_shape, move = columns(GAMMA, jnp)
+    for f, want in ((lax.igamma, p), (lax.igammac, 1 - p), (lax.igamma_grad_a, by_shape), (lax.random_gamma_grad, move)):
+        np.testing.assert_allclose(f(a, x), want, rtol=5e-5)
+        same_in_programs_and_batches(jax, f, a[:2], x[:2])
+    np.testing.assert_allclose(jax.vmap(jax.grad(lax.igamma))(a, x), by_shape, rtol=5e-5)
+    np.testing.assert_allclose(jax.vmap(jax.grad(lax.igammac))(a, x), -by_shape, rtol=5e-5)
+    ends = jnp.array([0.0, 1, -1, 1, 1, nan, 0]), jnp.array([1.0, 0, 1, -1, inf, 1, 0])
+    np.testing.assert_array_equal(lax.igamma(*ends), [1, 0, nan, nan, 1, nan, nan])
+    np.testing.assert_array_equal(lax.igammac(*ends), [0, 1, nan, nan, 0, nan, nan])
+
+
+@pytest.mark.parametrize("name", ["igamma", "igammac", "igamma_grad_a", "zeta"])
+def test_operands_have_one_float_dtype_and_shapes_that_fit(jax, jnp, name):
+    f, x = getattr(jax.lax, name), jnp.ones(3)
+    with pytest.raises(TypeError, match=f"{name} does not accept dtype int32 at position 0. Accepted dtypes at position 0 are subtypes of floating."):
+        f(jnp.array([1]), jnp.array([2]))
+    with pytest.raises(TypeError, match=f"lax.{name} requires arguments to have the same dtypes, got float32, float16."):
+        f(x, jnp.float16(1))
+    with pytest.raises(TypeError, match=r"got incompatible shapes for broadcasting: \(3,\), \(2,\)"):
+        f(x, x[:2])
+    assert str(jax.make_jaxpr(f)(1.0, 2.0)) == f"{{ lambda ; a:f32[] b:f32[]. let c:f32[] = {name} a b in (c,) }}"
+
+
+# The words that JAX draws from the state (1, 2, 3, 4) with threefry.
+WORDS = [1576285164, 2249660814, 740599976, 2425682526, 2436392515, 1497962777]
+
+
+@pytest.mark.parametrize(
+    "shape, dtype, blocks, order",
+    [((5,), "uint32", 3, [0, 1, 2, 3, 4]), ((6,), "uint32", 3, [0, 1, 2, 3, 4, 5]), ((2, 3), "uint32", 3, [0, 2, 4, 1, 3, 5]), ((3, 2), "uint32", 3, [0, 1, 2, 3, 4, 5]),
+     ((), "uint32", 1, [0]), ((1, 3), "uint8", 2, [0, 1, 2]), ((4,), "uint16", 2, [0, 1, 2, 3]), ((0,), "uint32", 0, [])],
+)  # fmt: skip
+def test_random_bits(jax, jnp, shape, dtype, blocks, order):
+    draw = lambda s: jax.lax.rng_bit_generator(s, shape, dtype, algorithm=jax.lax.RandomAlgorithm.RNG_THREE_FRY)
+    state = jnp.array([1, 2, 3, 4], "uint32")
+    for f in (draw, jax.jit(draw)):
+        after, bits = f(state)
+        assert bits.shape == shape and bits.dtype == dtype
+        np.testing.assert_array_equal(after, [1, 2, 3 + blocks, 4])
+        np.testing.assert_array_equal(np.ravel(bits), np.array(WORDS)[order].astype(dtype))
+
+
+def test_the_counter_of_random_bits_carries(jax, jnp):
+    state = jnp.array([1, 2, 2**32 - 1, 4], "uint32")
+    after, bits = jax.lax.rng_bit_generator(state, (5,), algorithm=jax.lax.RandomAlgorithm.RNG_THREE_FRY)
+    np.testing.assert_array_equal(after, [1, 2, 2, 5])
+    np.testing.assert_array_equal(bits, [1659226264, 1696293625, 2593290630, 1369596596, 1606051822])
+
+
+def test_random_bits_of_64_bit_states(jax, jnp):
+    # A state of two words of 64 bits is those of 32, low ones first.
+    with jax.enable_x64(True):
+        threefry = jax.lax.RandomAlgorithm.RNG_THREE_FRY
+        state = jnp.array([1, 2, 3, 4], "uint32")
+        after, bits = jax.lax.rng_bit_generator(state, (3,), "uint64", algorithm=threefry)
+        np.testing.assert_array_equal(bits, np.array([9662219624799024108, 10418227120389269672, 6433701140276733507], np.uint64))
+        np.testing.assert_array_equal(after, [1, 2, 6, 4])
+
+
+def test_uniform_numbers_of_the_host(jax, jnp):
+    draw = jax.jit(lambda: jax.lax.rng_uniform(2.0, 3.0, (50,)))
+    first, second = np.asarray(draw()), np.asarray(draw())
+    assert first.dtype == np.float32 and (first >= 2).all() and (first <= 3).all() and (first != second).any()
+    assert set(np.asarray(jax.lax.rng_uniform(0, 3, (200,))).tolist()) == {0, 1, 2}
+    with pytest.raises(ValueError, match="must be scalars"):
+        jax.lax.rng_uniform(jnp.zeros(2), jnp.ones(2), (3,))
