@@ -186,6 +186,22 @@ fn run_in_place(k: &Kernel, ins: &[Vec<u8>], shared: &[bool]) -> Vec<Vec<u8>> {
     (0..outs.len()).map(bytes).collect()
 }
 
+#[test]
+fn an_input_that_is_an_output_is_read_before_its_place_is_written() {
+    let d = [DType::I32, DType::I32];
+    let sum = (DType::I32, Node::Bin(Bin::Add, 0, 1));
+    let converted = |x| (DType::I32, Node::Convert(x));
+    for moved in [vec![], vec![converted(0)], vec![converted(0), converted(3)]] {
+        let mut k = elementwise(&d, 100, |_| vec![]);
+        k.nodes.push(sum.clone());
+        k.nodes.extend(moved.iter().cloned());
+        k.outputs = vec![2, if moved.is_empty() { 0 } else { 2 + moved.len() as u32 }];
+        let mut rng = Rng(7);
+        let ins: Vec<Vec<u8>> = d.iter().map(|d| random_bytes(&mut rng, *d, 100)).collect();
+        assert_eq!(run_in_place(&k, &ins, &[true, true]), run(&k, &ins, Tier::current()).unwrap());
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]

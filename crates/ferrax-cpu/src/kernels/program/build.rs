@@ -5,7 +5,7 @@ use super::super::block::{BlockFn, choose};
 use super::super::lane::Lane;
 use super::super::{moves, scalar};
 use super::{Between, Buf, DIRECT, Direct, Indices, Ins, Loads, Op, Program, Setup, Spec};
-use ferrax_kernel::{Affine, Bin, DType, Error, Node, NodeId, Res, Un};
+use ferrax_kernel::{Affine, Bin, DType, Error, Kernel, Node, NodeId, Res, Un};
 use smallvec::SmallVec;
 
 struct Builder<'a> {
@@ -108,6 +108,14 @@ impl Program {
             }
         }
         b.finish(keep, given)
+    }
+}
+
+/// The node whose value this one is: conversions to the dtype that is there already do nothing.
+fn unconverted(k: &Kernel, n: NodeId) -> NodeId {
+    match k.nodes[n as usize].1 {
+        Node::Convert(x) if k.dtype(x) == k.dtype(n) => unconverted(k, x),
+        _ => n,
     }
 }
 
@@ -298,7 +306,7 @@ impl Builder<'_> {
             return self.constant(lane.size(), moves::lane_bits(a.fill));
         }
         // In place, an output that is merely an input must be read before anything is written.
-        let is_moved = spec.aliased && spec.outs.iter().any(|o| o.0 as usize == n);
+        let is_moved = spec.aliased && spec.outs.iter().any(|o| unconverted(spec.kernel, o.0) as usize == n);
         match self.walk(&a.at) {
             Walk::Straight(offset) if pass == Some(true) && lane.is_storage_of(dtype) && !is_moved => {
                 self.cost += 0.025 * dtype.size() as f64;
