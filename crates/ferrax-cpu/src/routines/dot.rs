@@ -39,6 +39,23 @@ pub trait Product {
 }
 tiers!(pick_product, Product, fn(x: &Matrices));
 
+/// The product by the library's GEMM.
+///
+/// # Safety
+/// The strides stay inside the operands, which hold `T`, and `c` holds m * n and lies apart from them.
+unsafe fn blocked<T: From<u8> + 'static>(x: &Matrices, threads: gemm::Parallelism) {
+    let Matrices { a, b, c, m, n, k, a_strides: [a_row, a_column], b_strides: [b_row, b_column] } = *x;
+    let (a, b, c): (*const T, *const T, *mut T) = (a.cast(), b.cast(), c.cast());
+    let (zero, one) = (T::from(0), T::from(1));
+    // SAFETY: as promised; the library takes the stride between columns first.
+    unsafe {
+        gemm::gemm(
+            m, n, k, c, 1, n as isize, false, a, a_column, a_row, b, b_column, b_row, zero, one, false, false, false,
+            threads,
+        );
+    }
+}
+
 /// Rows and columns from which the library's sums do not depend on an operand's layout.
 const LONG: usize = 32;
 
@@ -223,60 +240,18 @@ pub fn compile(d: &Dot, tier: Tier) -> Res<Run> {
         } else {
             let gemm_one = |batch: usize, par: gemm::Parallelism| {
                 let at = |s: [isize; 3]| batch as isize * s[0] * size as isize;
-                let (a, b, c) = (
-                    one.a().wrapping_offset(at(ls)),
-                    one.b().wrapping_offset(at(rs)),
-                    one.c().wrapping_add(batch * d.m * d.n * size),
-                );
-                let (m, n, k) = (d.m, d.n, d.k);
-                // SAFETY: matrices of these sizes and strides, the result dense and apart from the operands.
-                unsafe {
-                    if size == 4 {
-                        gemm::gemm::<f32>(
-                            m,
-                            n,
-                            k,
-                            c.cast(),
-                            1,
-                            n as isize,
-                            false,
-                            a.cast(),
-                            ls[2],
-                            ls[1],
-                            b.cast(),
-                            rs[2],
-                            rs[1],
-                            0.0,
-                            1.0,
-                            false,
-                            false,
-                            false,
-                            par,
-                        );
-                    } else {
-                        gemm::gemm::<f64>(
-                            m,
-                            n,
-                            k,
-                            c.cast(),
-                            1,
-                            n as isize,
-                            false,
-                            a.cast(),
-                            ls[2],
-                            ls[1],
-                            b.cast(),
-                            rs[2],
-                            rs[1],
-                            0.0,
-                            1.0,
-                            false,
-                            false,
-                            false,
-                            par,
-                        );
-                    }
-                }
+                let x = Matrices {
+                    a: one.a().wrapping_offset(at(ls)),
+                    b: one.b().wrapping_offset(at(rs)),
+                    c: one.c().wrapping_add(batch * d.m * d.n * size),
+                    m: d.m,
+                    n: d.n,
+                    k: d.k,
+                    a_strides: [ls[1], ls[2]],
+                    b_strides: [rs[1], rs[2]],
+                };
+                // SAFETY: one batch element; strides are those of the plan, whose spans were checked.
+                unsafe { if size == 4 { blocked::<f32>(&x, par) } else { blocked::<f64>(&x, par) } }
             };
             let nanos = if parallel { work as f64 * 0.03 } else { 0.0 };
             let pool = if nanos > 50_000.0 && d.b < threads::num_threads() { threads::pool() } else { None };

@@ -57,12 +57,15 @@ fn closed_over(kind: &str, dx: &[Tan]) -> Res<()> {
         false => Ok(()),
     }
 }
-fn infer(name: &str, f: &Fun, x: &[Aval]) -> Res<Avals> {
+fn traced<'a>(name: &str, f: &'a Fun) -> Res<&'a Arc<Program>> {
     match f {
-        Fun::Prog(p) if same_avals(x, p.in_avals()) => Ok(p.out_avals().into()),
-        Fun::Prog(p) => Err(mismatch(name, x, p.in_avals())),
+        Fun::Prog(p) => Ok(p),
         Fun::User(_) => type_err(format!("{name} holds a function that has not been traced")),
     }
+}
+fn infer(name: &str, f: &Fun, x: &[Aval]) -> Res<Avals> {
+    let p = traced(name, f)?;
+    if same_avals(x, p.in_avals()) { Ok(p.out_avals().into()) } else { Err(mismatch(name, x, p.in_avals())) }
 }
 fn effects(f: &Fun) -> Effects {
     match f {
@@ -70,6 +73,10 @@ fn effects(f: &Fun) -> Effects {
         // what a closure does is not known before it is called
         Fun::User(_) => Effects { any_axis: true, ..Effects::default() },
     }
+}
+/// What belongs to those of the operands that have tangents.
+fn of_inexact<T: Clone>(x: &[Value], of: &[T]) -> Vec<T> {
+    x.iter().zip(of).filter(|(v, _)| v.has_tangent()).map(|(_, t)| t.clone()).collect()
 }
 fn all_front<T>(y: Values, dims: impl Fn(usize) -> T) -> (Values, T) {
     let n = y.len();
@@ -118,8 +125,7 @@ impl Rules for CustomJvp {
     }
     fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         let own = &d[self.num_consts..];
-        let own_tan: Vec<Dim> =
-            x[self.num_consts..].iter().zip(own).filter(|(v, _)| v.has_tangent()).map(|(_, d)| *d).collect();
+        let own_tan = of_inexact(&x[self.num_consts..], own);
         let op = CustomJvp {
             call_jaxpr: cx.recur().batch_fun(&self.call_jaxpr, ax, d, &[]),
             jvp: cx.recur().batch_fun(&self.jvp, ax, &cat(&[own, &own_tan]), &[]),
@@ -128,42 +134,9 @@ impl Rules for CustomJvp {
         Ok(all_front(cx.bind(&op.into(), &fronts(cx, x, d)?)?, |n| smallvec![Some(0); n]))
     }
     fn lower(&self, b: &mut Graph, x: &[Node], _: &[Aval]) -> Res<Nodes> {
-        match &self.call_jaxpr {
-            Fun::Prog(p) => b.inline(p, x),
-            Fun::User(_) => type_err("custom_jvp_call holds a function that has not been traced"),
-        }
+        b.inline(traced("custom_jvp_call", &self.call_jaxpr)?, x)
     }
 }
-impl BodyRules for CustomJvp {
-    /// Known and unknown operands: it is no longer to be differentiated, so it means its function.
-    fn split(&self, _: &dyn Cx, rec: &dyn Cx, x: &[Value], _: &[bool]) -> Res<Values> {
-        self.call_jaxpr.call(rec, x)
-    }
-    fn dce(&self, _: &[bool]) -> Option<(Op, Vec<bool>, Vec<bool>)> {
-        None
-    }
-    fn stage(&self, cx: &dyn Cx, x: &[Value]) -> Res<Option<(Op, Values)>> {
-        if let Fun::Prog(_) = self.call_jaxpr {
-            return Ok(None);
-        }
-        let (f, consts) = self.call_jaxpr.to_program(cx, &avals(x))?;
-        let op = CustomJvp { call_jaxpr: Fun::Prog(f), num_consts: consts.len() + self.num_consts, ..self.clone() };
-        Ok(Some((op.into(), cat(&[&consts, x]).into())))
-    }
-    fn means(&self) -> Option<&Fun> {
-        Some(&self.call_jaxpr)
-    }
-    fn lift(&self, _: &[Value]) -> Option<(Op, Values)> {
-        None
-    }
-    fn effects(&self) -> Effects {
-        effects(&self.call_jaxpr)
-    }
-    fn bodies(&self) -> Vec<&Arc<Program>> {
-        self.call_jaxpr.prog().into_iter().collect()
-    }
-}
-
 /// How many of fwd's results are outputs: told by a closure when it has run, shared by all copies of the op, and no part of equality
 /// (fwd decides it).
 #[derive(Clone, Default, Debug)]
@@ -234,10 +207,9 @@ impl Rules for CustomVjp {
             ));
         }
         let res = y.split_off(n);
-        let t: Vec<&Tan> =
-            x.iter().zip(&dx[self.num_consts..]).filter(|(v, _)| v.has_tangent()).map(|(_, t)| t).collect();
+        let t = of_inexact(x, &dx[self.num_consts..]);
         let zero_ins = (0..t.len()).filter(|i| t[*i].is_none()).collect();
-        let t: Vec<Value> = t.into_iter().flatten().cloned().collect();
+        let t: Vec<Value> = t.into_iter().flatten().collect();
         let outs: Vec<Aval> = y.iter().filter(|v| v.has_tangent()).map(|v| v.aval().strong()).collect();
         let lin = CustomLin {
             bwd: self.bwd.clone(),
@@ -255,8 +227,7 @@ impl Rules for CustomVjp {
     }
     fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         let own = &d[self.num_consts..];
-        let own_tan: Vec<Dim> =
-            x[self.num_consts..].iter().zip(own).filter(|(v, _)| v.has_tangent()).map(|(_, d)| *d).collect();
+        let own_tan = of_inexact(&x[self.num_consts..], own);
         // all residuals and cotangents are batched; the cotangent of an operand without lanes is summed over them
         let op = CustomVjp {
             call_jaxpr: cx.recur().batch_fun(&self.call_jaxpr, ax, d, &[]),
@@ -267,38 +238,57 @@ impl Rules for CustomVjp {
         Ok(all_front(cx.bind(&op.into(), &fronts(cx, x, d)?)?, |n| smallvec![Some(0); n]))
     }
     fn lower(&self, b: &mut Graph, x: &[Node], _: &[Aval]) -> Res<Nodes> {
-        match &self.call_jaxpr {
-            Fun::Prog(p) => b.inline(p, x),
-            Fun::User(_) => type_err("custom_vjp_call holds a function that has not been traced"),
-        }
+        b.inline(traced("custom_vjp_call", &self.call_jaxpr)?, x)
     }
 }
-impl BodyRules for CustomVjp {
+/// The two ops that mean a function, until somebody differentiates them.
+trait Custom: Clone + Into<Op> {
+    fn function(&self) -> &Fun;
+    /// The op of the function traced, with `n` captures in front of the operands.
+    fn with(&self, function: Fun, n: usize) -> Self;
+}
+impl Custom for CustomJvp {
+    fn function(&self) -> &Fun {
+        &self.call_jaxpr
+    }
+    fn with(&self, function: Fun, n: usize) -> CustomJvp {
+        CustomJvp { call_jaxpr: function, num_consts: n + self.num_consts, ..self.clone() }
+    }
+}
+impl Custom for CustomVjp {
+    fn function(&self) -> &Fun {
+        &self.call_jaxpr
+    }
+    fn with(&self, function: Fun, n: usize) -> CustomVjp {
+        CustomVjp { call_jaxpr: function, num_consts: n + self.num_consts, ..self.clone() }
+    }
+}
+impl<C: Custom> BodyRules for C {
+    /// Known and unknown operands: it is no longer to be differentiated, so it means its function.
     fn split(&self, _: &dyn Cx, rec: &dyn Cx, x: &[Value], _: &[bool]) -> Res<Values> {
-        self.call_jaxpr.call(rec, x)
+        self.function().call(rec, x)
     }
     fn dce(&self, _: &[bool]) -> Option<(Op, Vec<bool>, Vec<bool>)> {
         None
     }
     fn stage(&self, cx: &dyn Cx, x: &[Value]) -> Res<Option<(Op, Values)>> {
-        if let Fun::Prog(_) = self.call_jaxpr {
+        if let Fun::Prog(_) = self.function() {
             return Ok(None);
         }
-        let (f, consts) = self.call_jaxpr.to_program(cx, &avals(x))?;
-        let op = CustomVjp { call_jaxpr: Fun::Prog(f), num_consts: consts.len() + self.num_consts, ..self.clone() };
-        Ok(Some((op.into(), cat(&[&consts, x]).into())))
+        let (f, consts) = self.function().to_program(cx, &avals(x))?;
+        Ok(Some((self.with(Fun::Prog(f), consts.len()).into(), cat(&[&consts, x]).into())))
     }
     fn means(&self) -> Option<&Fun> {
-        Some(&self.call_jaxpr)
+        Some(self.function())
     }
     fn lift(&self, _: &[Value]) -> Option<(Op, Values)> {
         None
     }
     fn effects(&self) -> Effects {
-        effects(&self.call_jaxpr)
+        effects(self.function())
     }
     fn bodies(&self) -> Vec<&Arc<Program>> {
-        self.call_jaxpr.prog().into_iter().collect()
+        self.function().prog().into_iter().collect()
     }
 }
 
