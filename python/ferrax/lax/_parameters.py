@@ -5,8 +5,7 @@ Invariant: plain values, comparable and hashable, printed as JAX prints them.
     >>> GatherScatterMode.from_any("clip")
     GatherScatterMode.CLIP
 """
-from __future__ import annotations
-
+# No deferred annotations here: typing compiles those of a NamedTuple one by one, at import.
 import enum
 from typing import NamedTuple
 

@@ -5,8 +5,7 @@ Invariant: without `size` the values must be known; with it, results are padded:
     >>> jnp.unique(jnp.array([3, 1, 3]))
     Array([1, 3], dtype=int32)
 """
-from __future__ import annotations
-
+# No deferred annotations here: typing compiles those of a NamedTuple one by one, at import.
 import math
 import operator
 from typing import NamedTuple
