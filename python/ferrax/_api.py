@@ -175,7 +175,8 @@ def make_jaxpr(fun, static_argnums=(), axis_env=None, return_shape=False):
     Returns:
       a function of `fun`'s arguments (or `ShapeDtypeStruct`s like them) that returns a closed program, printed in JAX's notation.
 
-    >>> make_jaxpr(lambda x: x * 2)(3.0)        # { lambda ; a:f32[]. let b:f32[] = mul a 2.0:f32[] in (b,) }
+    >>> make_jaxpr(lambda x: x * 2)(3.0)
+    { lambda ; a:f32[]. let b:f32[] = mul a 2.0:f32[] in (b,) }
     """
     if not callable(fun):
         raise TypeError("the first argument must be callable")
@@ -313,8 +314,13 @@ def named_call(fun, *, name=None):
 def ensure_compile_time_eval():
     """Context manager: operations on concrete values inside are run at once, even while a function is being traced.
 
-    >>> with ensure_compile_time_eval():
-    ...     if jnp.ones(3).sum() > 2: ...
+    >>> @jit
+    ... def f(x):
+    ...     with ensure_compile_time_eval():
+    ...         n = int(jnp.ones(3).sum())    # known now, not traced
+    ...     return x * n
+    >>> f(2)
+    Array(6, dtype=int32, weak_type=True)
     """
     return _core.eval_context()
 

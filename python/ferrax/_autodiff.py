@@ -94,7 +94,8 @@ def grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False, redu
     Raises:
       TypeError: an input is not floating point, the output not a real scalar, or too few arguments are given.
 
-    >>> grad(jnp.tanh)(0.2)          # 0.961043
+    >>> grad(jnp.sin)(0.2)
+    Array(0.9800666, dtype=float32, weak_type=True)
     """
     inner = _value_and_grad(fun, "grad", argnums, has_aux, holomorphic, allow_int)
     doc = "Gradient of {fun} with respect to positional argument(s) " + str(argnums) + ". Takes the same arguments as {fun}.\n\n{doc}"
@@ -206,7 +207,8 @@ def jvp(fun, primals, tangents, has_aux=False):
       TypeError: structure or dtypes of primals and tangents differ.
       ValueError: their shapes differ.
 
-    >>> jvp(jnp.sin, (0.1,), (0.2,))         # (0.09983342, 0.19900084)
+    >>> jvp(jnp.sin, (0.1,), (0.2,))
+    (Array(0.09983342, dtype=float32, weak_type=True), Array(0.19900084, dtype=float32, weak_type=True))
     """
     check_callable(fun)
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
@@ -322,7 +324,9 @@ def vjp(fun, *primals, has_aux=False, reduce_axes=()):
     Raises:
       TypeError, ValueError: (when f_vjp is called) the cotangent's structure, shapes or dtypes are not the output's.
 
-    >>> y, f_vjp = vjp(lambda x, y: x * jnp.sin(y), 2.0, 0.5); f_vjp(1.0)
+    >>> y, f_vjp = vjp(lambda x, y: x * jnp.sin(y), 2.0, 0.5)
+    >>> f_vjp(1.0)
+    (Array(0.47942555, dtype=float32, weak_type=True), Array(1.7551651, dtype=float32, weak_type=True))
     """
     check_callable(fun)
     leaves, in_tree = tree_flatten((primals, {}))

@@ -35,7 +35,8 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
       ValueError: sizes differ or cannot be found, an axis is out of range, a specification is no prefix.
       TypeError: a specification is neither int, None nor a container of them.
 
-    >>> vmap(lambda x: (x ** 2).sum())(jnp.ones((3, 2)))         # [2., 2., 2.]
+    >>> vmap(lambda x: (x ** 2).sum())(jnp.ones((3, 2)))
+    Array([2., 2., 2.], dtype=float32)
     """
     check_callable(fun)
     if isinstance(in_axes, list):

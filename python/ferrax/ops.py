@@ -2,7 +2,7 @@
 
 Invariant: ids out of [0, num_segments) are dropped.
 
-    >>> ops.segment_sum(jnp.arange(4), jnp.array([0, 0, 1, 1]))
+    >>> segment_sum(jnp.arange(4), jnp.array([0, 0, 1, 1]))
     Array([1, 5], dtype=int32)
 """
 from __future__ import annotations

@@ -4,7 +4,7 @@ Invariant: `scan` is one equation; carries that the body hands through become ca
 unchanged are those inputs.
 
     >>> lax.scan(lambda c, x: (c + x, c), 0, jnp.arange(4))
-    (Array(6, dtype=int32), Array([0, 0, 1, 3], dtype=int32))
+    (Array(6, dtype=int32), Array([0, 0, 1, 3], dtype=int32, weak_type=True))
 """
 from __future__ import annotations
 

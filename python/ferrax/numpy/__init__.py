@@ -4,7 +4,7 @@ Invariant: this file is only the list of public names.
 
     >>> import ferrax.numpy as jnp
     >>> jnp.sin(jnp.arange(3.0))
-    Array([0.        , 0.841471  , 0.90929747], dtype=float32)
+    Array([0.        , 0.84147096, 0.9092974 ], dtype=float32)
 """
 from numpy import (
     character as character,

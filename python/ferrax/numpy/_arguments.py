@@ -3,6 +3,8 @@
 Invariant: lists and tuples are no arrays: they raise TypeError with the function's name and the argument's position.
 
     >>> jnp.sum([1, 2])
+    Traceback (most recent call last):
+        ...
     TypeError: sum requires ndarray or scalar arguments, got <class 'list'> at position 0.
 """
 from __future__ import annotations
