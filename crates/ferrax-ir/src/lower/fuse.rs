@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// More inputs than this and a kernel takes no further member (GPUs bind 8 buffers or more, CPUs keep 16 pointers at hand).
 const MAX_INPUTS: usize = 24;
 const MAX_OUTPUTS: usize = 8;
-/// A shared expression above this cost is written rather than computed again for each user.
+/// An expression above this cost that is wanted in several places is written rather than computed again for each.
 const CHEAP: u32 = 4;
 
 pub(super) fn steps(g: &mut Graph) -> Vec<Step> {
@@ -45,8 +45,16 @@ struct Info {
     rdims: Option<Dims>,
     /// Whether it can be read by row-major position alone.
     linear: bool,
-    /// How many buffers the expression reads, at most.
-    reads: usize,
+    /// The written tensors that the expression reads.
+    reads: Reads,
+}
+type Reads = SmallVec<[Node; 4]>;
+
+impl Info {
+    /// Of a tensor that stands in memory.
+    fn written(t: Node) -> Info {
+        Info { needed: true, linear: true, reads: smallvec![t], ..Info::default() }
+    }
 }
 
 fn weight(n: &kernel::Node) -> u32 {
@@ -67,28 +75,66 @@ fn written(g: &Graph, t: Node) -> bool {
     g.tensors[t as usize].slot.is_some()
 }
 
-fn decide(g: &mut Graph) -> Vec<Info> {
+/// Where a tensor's users want it, as far as the users above are decided.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Home {
+    /// It has none.
+    Nowhere,
+    /// All in one evaluation: that of the written tensor, or beneath the view or reduction, of this name. However many they are, a
+    /// kernel computes it once.
+    In(Node),
+    /// In several kernels, or at several indices.
+    Apart,
+}
+
+/// Which tensors something needs, and where.
+fn homes(g: &Graph) -> (Vec<bool>, Vec<Home>) {
     let n = g.tensors.len();
-    let mut info = vec![Info::default(); n];
-    let mut uses = vec![0u32; n];
+    let (mut needed, mut homes) = (vec![false; n], vec![Home::Nowhere; n]);
     for t in (0..n).rev() {
-        info[t].needed |= g.tensors[t].slot.is_some();
-        if info[t].needed {
-            for o in operands(&g.tensors[t].def) {
-                info[o as usize].needed = true;
-                uses[o as usize] += 1;
-            }
+        let x = &g.tensors[t];
+        needed[t] |= x.slot.is_some();
+        if !needed[t] {
+            continue;
+        }
+        // What is read at its user's own index stands where the user does; views and reductions open an index space of their own.
+        let here = match (&x.def, homes[t]) {
+            (Def::Map(_), Home::In(home)) if x.slot.is_none() => home,
+            _ => t as Node,
+        };
+        for o in operands(&x.def) {
+            needed[o as usize] = true;
+            let home = &mut homes[o as usize];
+            *home = if [Home::Nowhere, Home::In(here)].contains(home) { Home::In(here) } else { Home::Apart };
         }
     }
+    (needed, homes)
+}
+
+/// Decides until nothing more is written: what is written moves its operands' homes apart.
+fn decide(g: &mut Graph) -> Vec<Info> {
+    let count = |g: &Graph| g.tensors.iter().filter(|t| t.slot.is_some()).count();
+    loop {
+        let before = count(g);
+        let info = decide_once(g);
+        if count(g) == before {
+            return info;
+        }
+    }
+}
+
+fn decide_once(g: &mut Graph) -> Vec<Info> {
+    let n = g.tensors.len();
+    let (needed, homes) = homes(g);
+    let mut info: Vec<Info> = needed.into_iter().map(|needed| Info { needed, ..Info::default() }).collect();
     for t in 0..n {
         if !info[t].needed || matches!(g.tensors[t].def, Def::Input | Def::Step(_)) {
-            info[t].linear = true;
-            info[t].reads = 1;
+            info[t] = Info { needed: info[t].needed, ..Info::written(t as Node) };
             continue;
         }
         let write = |g: &mut Graph, info: &mut [Info], o: Node| {
             g.force(o);
-            info[o as usize] = Info { needed: true, linear: true, reads: 1, ..Info::default() };
+            info[o as usize] = Info::written(o);
         };
         let mut mine = Info { needed: true, ..Info::default() };
         match &g.tensors[t].def {
@@ -97,12 +143,12 @@ fn decide(g: &mut Graph) -> Vec<Info> {
                 let ops = node.operands();
                 mine.cost = weight(node);
                 mine.linear = true;
-                if ops.iter().map(|o| info[*o as usize].reads).sum::<usize>() > MAX_INPUTS {
-                    for o in ops.iter().filter(|o| info[**o as usize].reads > 1).copied().collect::<Vec<_>>() {
+                if reads(&info, &ops).len() > MAX_INPUTS {
+                    for o in ops.iter().filter(|o| info[**o as usize].reads.len() > 1).copied().collect::<Vec<_>>() {
                         write(g, &mut info, o);
                     }
                 }
-                for o in ops {
+                for o in ops.iter().copied() {
                     let of = &info[o as usize];
                     if let Some(r) = &of.rdims {
                         // one kernel reduces over one set of dimensions
@@ -113,9 +159,9 @@ fn decide(g: &mut Graph) -> Vec<Info> {
                         }
                     }
                     mine.cost = mine.cost.saturating_add(info[o as usize].cost);
-                    mine.reads += info[o as usize].reads;
                     mine.linear &= info[o as usize].linear;
                 }
+                mine.reads = reads(&info, &ops);
             }
             Def::View(v) => {
                 let of = v.of;
@@ -125,7 +171,7 @@ fn decide(g: &mut Graph) -> Vec<Info> {
                 if info[of as usize].rdims.is_some() || (grows && info[of as usize].cost > 0) {
                     write(g, &mut info, of);
                 }
-                (mine.cost, mine.reads) = (info[of as usize].cost, info[of as usize].reads);
+                (mine.cost, mine.reads) = (info[of as usize].cost, info[of as usize].reads.clone());
                 mine.linear = plain;
             }
             Def::Reshape(of) => {
@@ -133,7 +179,7 @@ fn decide(g: &mut Graph) -> Vec<Info> {
                 if info[of as usize].rdims.is_some() || !info[of as usize].linear {
                     write(g, &mut info, of);
                 }
-                (mine.cost, mine.reads) = (info[of as usize].cost, info[of as usize].reads);
+                (mine.cost, mine.reads) = (info[of as usize].cost, info[of as usize].reads.clone());
                 mine.linear = true;
             }
             Def::Reduce { of, axes, .. } => {
@@ -141,24 +187,35 @@ fn decide(g: &mut Graph) -> Vec<Info> {
                 if info[of as usize].rdims.is_some() {
                     write(g, &mut info, of);
                 }
-                (mine.cost, mine.reads) = (8, info[of as usize].reads);
+                (mine.cost, mine.reads) = (8, info[of as usize].reads.clone());
                 mine.rdims = Some(g.tensors[of as usize].shape.pick(&axes));
             }
             Def::Pair(..) | Def::Input | Def::Step(_) | Def::Iota(_) => (),
         }
-        let shared = uses[t] > 1 && (mine.cost > CHEAP || mine.rdims.is_some());
+        let shared = homes[t] == Home::Apart && (mine.cost > CHEAP || mine.rdims.is_some());
         info[t] = mine;
         if shared && !matches!(g.tensors[t].def, Def::Pair(..)) {
             g.force(t as Node);
         }
         if written(g, t as Node) {
             // its own kernel may have the reduction; those who read it do not
-            info[t] = Info { needed: true, linear: true, reads: 1, ..Info::default() };
+            info[t] = Info::written(t as Node);
         }
     }
     // A later tensor may have had an earlier one written: expressions above it were costed before. Only rdims matter, and those are
     // settled at the time of use, because operands come first.
     info
+}
+
+/// All that the operands read.
+fn reads(info: &[Info], of: &[Node]) -> Reads {
+    let mut all = Reads::new();
+    for r in of.iter().flat_map(|o| &info[*o as usize].reads) {
+        if !all.contains(r) {
+            all.push(*r);
+        }
+    }
+    all
 }
 
 fn operands(d: &Def) -> SmallVec<[Node; 3]> {

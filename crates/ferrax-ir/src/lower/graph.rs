@@ -34,6 +34,8 @@ pub(super) struct Tensor {
     pub slot: Option<SlotId>,
     /// Longest chain of unwritten tensors beneath: bounds the size of kernels and the depth of recursion over them.
     pub depth: u16,
+    /// Whether that chain computes anything, rather than merely moving elements.
+    computes: bool,
 }
 
 pub(super) enum Def {
@@ -81,13 +83,17 @@ impl Graph {
     fn push(&mut self, dtype: DType, shape: Dims, def: Def) -> Node {
         let beneath =
             |t: Node| if self.tensors[t as usize].slot.is_some() { 0 } else { self.tensors[t as usize].depth };
-        let depth = match &def {
-            Def::Map(n) => n.operands().iter().map(|o| beneath(*o)).max().unwrap_or(0) + 1,
-            Def::View(v) => beneath(v.of) + 1,
-            Def::Reshape(of) | Def::Reduce { of, .. } => beneath(*of) + 1,
-            _ => 0,
+        let computes = |t: Node| self.tensors[t as usize].slot.is_none() && self.tensors[t as usize].computes;
+        let (depth, computes) = match &def {
+            Def::Map(n) => (n.operands().iter().map(|o| beneath(*o)).max().unwrap_or(0) + 1, true),
+            // What was computed and is now copied will be written: `fuse` says so.
+            Def::View(v) if computes(v.of) && shape.size() > self.tensors[v.of as usize].shape.size() => (1, false),
+            Def::View(v) => (beneath(v.of) + 1, computes(v.of)),
+            Def::Reshape(of) => (beneath(*of) + 1, computes(*of)),
+            Def::Reduce { of, .. } => (beneath(*of) + 1, true),
+            _ => (0, false),
         };
-        self.tensors.push(Tensor { dtype, shape, tape: 0, def, slot: None, depth });
+        self.tensors.push(Tensor { dtype, shape, tape: 0, def, slot: None, depth, computes });
         let t = self.tensors.len() as Node - 1;
         if depth >= MAX_DEPTH {
             self.force(t);
