@@ -37,6 +37,8 @@ struct Simplifier {
     eqns: Vec<Eqn>,
     /// The equation that defines each variable, and which of its outputs it is.
     source: Vec<Option<(u32, u32)>>,
+    /// How often each variable is read, at least; what leaves a program counts as read often.
+    reads: Vec<u32>,
     seen: HashMap<(Op, SmallVec<[Atom; 2]>), u32, BuildHasherDefault<Fx>>,
 }
 
@@ -44,10 +46,12 @@ impl Simplifier {
     fn input(&mut self, a: Aval) -> Atom {
         self.avals.push(a);
         self.source.push(None);
+        self.reads.push(0);
         Atom::Var(self.avals.len() as u32 - 1)
     }
     fn inline(&mut self, p: &Program, ins: Vec<Atom>) -> Vec<Atom> {
         let mut env = ins;
+        let reads = reads(p);
         for e in p.eqns() {
             let args: SmallVec<[Atom; 2]> = e.args.iter().map(|a| read(&env, a)).collect();
             if let Some(body) = e.op.inlined()
@@ -59,6 +63,11 @@ impl Simplifier {
             }
             let outs = &p.avals()[env.len()..env.len() + e.n_out as usize];
             let made = self.emit(&e.op, args, outs);
+            for (a, n) in made.iter().zip(&reads[env.len()..]) {
+                if let Atom::Var(v) = a {
+                    self.reads[*v as usize] += n;
+                }
+            }
             env.extend(made);
         }
         p.outs().iter().map(|a| read(&env, a)).collect()
@@ -78,6 +87,7 @@ impl Simplifier {
         let at = self.eqns.len() as u32;
         self.avals.extend_from_slice(outs);
         self.source.extend((0..outs.len() as u32).map(|k| Some((at, k))));
+        self.reads.resize(self.avals.len(), 0);
         self.eqns.push(Eqn { op: key.0.clone(), args: key.1.clone(), n_out: outs.len() as u32 });
         if pure {
             self.seen.insert(key, first);
@@ -90,12 +100,28 @@ impl Simplifier {
         let (e, _) = self.source[*v as usize]?;
         Some(&self.eqns[e as usize]).filter(|e| e.n_out == 1)
     }
+    /// The equation that made `a`, if one reader is all that `a` has.
+    fn sole_maker(&self, a: &Atom) -> Option<&Eqn> {
+        let Atom::Var(v) = a else { return None };
+        self.maker(a).filter(|_| self.reads[*v as usize] == 1)
+    }
     fn aval(&self, a: &Atom) -> Aval {
         match a {
             Atom::Var(v) => self.avals[*v as usize].clone(),
             Atom::Lit(l) => l.aval(),
         }
     }
+}
+/// How often each variable of a program is read; those that leave it count twice, for nobody knows.
+fn reads(p: &Program) -> Vec<u32> {
+    let mut n = vec![0; p.avals().len()];
+    let once = p.eqns().iter().flat_map(|e| &e.args);
+    for a in once.chain(p.outs()).chain(p.outs()) {
+        if let Atom::Var(v) = a {
+            n[*v as usize] += 1;
+        }
+    }
+    n
 }
 fn read(env: &[Atom], a: &Atom) -> Atom {
     match a {

@@ -4,11 +4,13 @@
 //! ```text
 //! x * 1 = x    x - 0 = x    x / 1 = x    x + -0 = x    x ^ 1 = x    -(-x) = x    not (not x) = x    copy x = x
 //! x + 0 = x of integers     max(x, x) = min(x, x) = x             select(p, x, x) = x       convert to its own dtype = x
+//! transpose of x y = transpose of y times transpose of x, where nobody else reads x y
 //! transpose of transpose, reshape of reshape, squeeze of reshape: one of them; a permutation or shape that changes nothing: none
 //! ```
 use super::Simplifier;
 use crate::aval::{Aval, Lit};
 use crate::op::Op;
+use crate::ops::dot::{Dot, DotDims, free};
 use crate::ops::pointwise::{Pointwise, Pw};
 use crate::ops::reshape::Reshape;
 use crate::ops::transpose::Transpose;
@@ -27,6 +29,11 @@ pub(super) fn apply(s: &mut Simplifier, op: &Op, x: &[Atom], out: &Aval) -> Opti
                 return same(s, &x[0]);
             }
             let inner = s.maker(&x[0])?;
+            if let Op::Dot(d) = &inner.op {
+                let swapped = transposed_dot(s, d, &inner.args, &t.permutation)?;
+                let args = s.sole_maker(&x[0])?.args.iter().rev().copied().collect();
+                return s.emit(&swapped.into(), args, std::slice::from_ref(out)).first().copied();
+            }
             let Op::Transpose(u) = &inner.op else { return None };
             let (permutation, x) = (u.permutation.pick(&t.permutation), inner.args[0]);
             again(s, Transpose { permutation }.into(), x, out)
@@ -44,6 +51,20 @@ pub(super) fn apply(s: &mut Simplifier, op: &Op, x: &[Atom], out: &Aval) -> Opti
         }
         _ => None,
     }
+}
+/// Operands this long both ways are summed in one order, whichever stands on the left.
+const LONG: usize = 32;
+
+/// The product with its operands exchanged, if that is what the permutation makes of it.
+fn transposed_dot(s: &Simplifier, d: &Dot, x: &[Atom], permutation: &[usize]) -> Option<Dot> {
+    let DotDims { lc, rc, lb, rb } = &*d.dimension_numbers;
+    let (l, r) = (s.aval(&x[0]), s.aval(&x[1]));
+    let (lf, rf) = (free(l.rank(), lc, lb), free(r.rank(), rc, rb));
+    let (b, m) = (lb.len(), lb.len() + lf.len());
+    let exchanged = (0..b).chain(m..m + rf.len()).chain(b..m);
+    let long = l.shape.pick(&lf).size() >= LONG && r.shape.pick(&rf).size() >= LONG;
+    let dims = DotDims { lc: rc.clone(), rc: lc.clone(), lb: rb.clone(), rb: lb.clone() };
+    (long && permutation.iter().copied().eq(exchanged)).then(|| Dot { dimension_numbers: Box::new(dims), ..d.clone() })
 }
 fn again(s: &mut Simplifier, op: Op, x: Atom, out: &Aval) -> Option<Atom> {
     s.emit(&op, SmallVec::from_slice(&[x]), std::slice::from_ref(out)).first().copied()
