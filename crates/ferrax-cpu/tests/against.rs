@@ -228,3 +228,53 @@ proptest! {
         }
     }
 }
+
+/// Rounds of add, rotate and exclusive or, whole or with parts that are read elsewhere, as a generator of random words has them.
+#[test]
+fn rounds_of_words_mean_what_their_nodes_say() {
+    for seed in 0..200 {
+        let rng = &mut Rng(seed);
+        let n = rng.pick(&[1, 15, 300, 5000]);
+        let mut k = Kernel { grid: [n].into(), inputs: vec![(DType::U32, n), (DType::U32, n)], ..Kernel::default() };
+        let load = |input| {
+            Node::Load(Box::new(ferrax_kernel::kernel::Access {
+                input,
+                at: ferrax_kernel::Affine::new(0, [1]),
+                guards: Default::default(),
+                fill: Scalar::zero(DType::U32),
+            }))
+        };
+        let push = |k: &mut Kernel, node: Node| {
+            k.nodes.push((DType::U32, node));
+            k.nodes.len() as u32 - 1
+        };
+        let (mut x, mut y) = (push(&mut k, load(0)), push(&mut k, load(1)));
+        for _ in 0..1 + rng.below(12) {
+            let by = 1 + rng.below(31) as u64;
+            let word = |bits| Node::Const(Scalar { dtype: DType::U32, bits });
+            let (left, right) = (push(&mut k, word(by)), push(&mut k, word(32 - by)));
+            let sum = push(&mut k, Node::Bin(Bin::Add, x, y));
+            let (l, r) =
+                (push(&mut k, Node::Bin(Bin::Shl, y, left)), push(&mut k, Node::Bin(Bin::ShrLogical, y, right)));
+            let turned = push(&mut k, Node::Bin(Bin::Or, l, r));
+            let end = push(&mut k, Node::Bin(Bin::Xor, turned, sum));
+            // Now and then somebody reads a part, or the words change between two rounds.
+            let parts = [x, y, sum, l, r, turned, end];
+            if rng.below(4) == 0 && k.outputs.len() < 6 {
+                k.outputs.push(rng.pick(&parts));
+            }
+            (x, y) = (sum, end);
+            match rng.below(6) {
+                0 => x = push(&mut k, Node::Bin(Bin::Add, x, rng.pick(&parts))),
+                1 => y = push(&mut k, Node::Bin(Bin::Mul, y, rng.pick(&parts))),
+                _ => (),
+            }
+        }
+        k.outputs.push(rng.pick(&[x, y]));
+        if rng.below(2) == 0 {
+            k.outputs.push(y);
+        }
+        let ins = [random_bytes(rng, DType::U32, n), random_bytes(rng, DType::U32, n)];
+        compare(&k, &ins, 0);
+    }
+}

@@ -50,6 +50,45 @@ macro_rules! tiers {
 pub(crate) use tiers;
 tiers!(pick, Block, fn(d: *mut u8, a: *const u8, b: *const u8, c: *const u8, n: usize));
 
+/// Some rounds over the words `a[i]` and `b[i]`, which give `d[i]` and `e[i]`: the first takes the second in, the second is rotated by
+/// a byte of `by`, lowest first, and takes the first in by exclusive or.
+pub type RoundsFn = unsafe fn(d: *mut u8, e: *mut u8, a: *const u8, b: *const u8, by: u32, n: usize);
+pub trait Mix {
+    /// # Safety
+    /// All four hold n words, aligned; d and e are apart from each other.
+    unsafe fn run(d: *mut u8, e: *mut u8, a: *const u8, b: *const u8, by: u32, n: usize);
+}
+tiers!(pick_mix, Mix, fn(d: *mut u8, e: *mut u8, a: *const u8, b: *const u8, by: u32, n: usize));
+struct Times<const ROUNDS: usize>;
+impl<const ROUNDS: usize> Mix for Times<ROUNDS> {
+    #[inline(always)]
+    unsafe fn run(d: *mut u8, e: *mut u8, a: *const u8, b: *const u8, by: u32, n: usize) {
+        let (d, e, a, b) = (d.cast::<u32>(), e.cast::<u32>(), a.cast::<u32>(), b.cast::<u32>());
+        let by = by.to_le_bytes();
+        for i in 0..n {
+            // SAFETY: i < n, and all hold n words.
+            unsafe {
+                let (mut x, mut y) = (*a.add(i), *b.add(i));
+                for by in &by[..ROUNDS] {
+                    x = x.wrapping_add(y);
+                    y = y.rotate_left(*by as u32) ^ x;
+                }
+                *d.add(i) = x;
+                *e.add(i) = y;
+            }
+        }
+    }
+}
+/// One to four rounds.
+pub fn rounds(n: usize, tier: Tier) -> RoundsFn {
+    match n {
+        1 => pick_mix::<Times<1>>(tier),
+        2 => pick_mix::<Times<2>>(tier),
+        3 => pick_mix::<Times<3>>(tier),
+        _ => pick_mix::<Times<4>>(tier),
+    }
+}
+
 /// A scalar function of one operand.
 pub trait F1 {
     type A: Copy;

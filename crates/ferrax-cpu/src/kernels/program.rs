@@ -13,8 +13,9 @@
 //! INVARIANT: evaluating a range of positions touches only these positions of what is read in place or written, and the elements that
 //! the kernel's loads name for them, which `Kernel::verify` proved to exist.
 mod build;
+mod turns;
 
-use super::block::BlockFn;
+use super::block::{BlockFn, RoundsFn};
 use super::moves;
 use crate::tier::Tier;
 use ferrax_kernel::{Kernel, NodeId};
@@ -36,9 +37,30 @@ struct Direct {
     size: usize,
 }
 enum Ins {
-    Call { f: BlockFn, d: Op, a: Op, b: Op, c: Op },
-    Load { load: u32, d: Op },
-    Index { index: u32, d: Op },
+    Call {
+        f: BlockFn,
+        d: Op,
+        a: Op,
+        b: Op,
+        c: Op,
+    },
+    /// Rounds of two words, by the bits in the bytes of `by`.
+    Rounds {
+        f: RoundsFn,
+        d: Op,
+        e: Op,
+        a: Op,
+        b: Op,
+        by: u32,
+    },
+    Load {
+        load: u32,
+        d: Op,
+    },
+    Index {
+        index: u32,
+        d: Op,
+    },
 }
 struct Loads {
     f: moves::LoadFn,
@@ -216,6 +238,10 @@ impl Program {
                         let p = &frame.p;
                         f(p[d as usize], p[a as usize], p[b as usize], p[c as usize], n)
                     }
+                    Ins::Rounds { f, d, e, a, b, by } => {
+                        let p = &frame.p;
+                        f(p[d as usize], p[e as usize], p[a as usize], p[b as usize], by, n)
+                    }
                     Ins::Load { load, d } => self.load(&self.loads[load as usize], d, frame, pos, n),
                     Ins::Index { index, d } => self.index(&self.indices[index as usize], frame.p[d as usize], pos, n),
                 }
@@ -382,6 +408,9 @@ impl Program {
         for i in &self.body {
             s += &match i {
                 Ins::Call { d, a, b, c, .. } => format!("  {} = f({}, {}, {})\n", op(*d), op(*a), op(*b), op(*c)),
+                Ins::Rounds { d, e, a, b, by, .. } => {
+                    format!("  {}, {} = rounds({}, {}) by {by:#x}\n", op(*d), op(*e), op(*a), op(*b))
+                }
                 Ins::Load { load, d } => {
                     let l = &self.loads[*load as usize];
                     format!("  {} = in{}[{} + {:?}]\n", op(*d), l.input, l.offset, &l.strides[..])

@@ -434,6 +434,45 @@ pub fn bitcast(from: DType, to: DType, t: Tier) -> [Option<BlockFn>; 3] {
     [all.next(), all.next(), all.next()]
 }
 
+struct Rotate;
+/// `b` points at the number of bits.
+impl Block for Rotate {
+    #[inline(always)]
+    unsafe fn run(d: *mut u8, a: *const u8, b: *const u8, _: *const u8, n: usize) {
+        let (d, a) = (d.cast::<u32>(), a.cast::<u32>());
+        // SAFETY: by the contract: n lanes each, and a word at b.
+        unsafe {
+            let by = *b.cast::<u32>();
+            for i in 0..n {
+                *d.add(i) = (*a.add(i)).rotate_left(by);
+            }
+        }
+    }
+}
+struct RotateXor;
+/// `c` points at the number of bits.
+impl Block for RotateXor {
+    #[inline(always)]
+    unsafe fn run(d: *mut u8, a: *const u8, b: *const u8, c: *const u8, n: usize) {
+        let (d, a, b) = (d.cast::<u32>(), a.cast::<u32>(), b.cast::<u32>());
+        // SAFETY: by the contract: n lanes each, and a word at c.
+        unsafe {
+            let by = *c.cast::<u32>();
+            for i in 0..n {
+                *d.add(i) = (*a.add(i)).rotate_left(by) ^ *b.add(i);
+            }
+        }
+    }
+}
+/// `a` rotated left by the word that b points at.
+pub fn rotate(t: Tier) -> BlockFn {
+    pick::<Rotate>(t)
+}
+/// `a` rotated left by the word that c points at, exclusive or `b`.
+pub fn rotate_xor(t: Tier) -> BlockFn {
+    pick::<RotateXor>(t)
+}
+
 struct Rounding<F>(PhantomData<F>);
 /// A float format that can be rounded to a narrower one.
 trait Rounds {

@@ -1,9 +1,10 @@
 //! From nodes to a program: merging loop dimensions, choosing how each load is made, allotting registers.
 //!
 //! INVARIANT: an instruction reads only what earlier ones, the setup or the caller have written; a register has one value at a time.
-use super::super::block::{BlockFn, choose};
+use super::super::block::{self, BlockFn, choose};
 use super::super::lane::Lane;
 use super::super::{moves, scalar};
+use super::turns::{Rounds, Turn, Turns};
 use super::{Between, Buf, DIRECT, Direct, Indices, Ins, Loads, Op, Program, Setup, Spec};
 use ferrax_kernel::{Affine, Bin, DType, Error, Kernel, Node, NodeId, Res, Un};
 use smallvec::SmallVec;
@@ -43,11 +44,10 @@ impl Program {
         for n in spec.outs.iter().map(|o| o.0).chain(spec.keep.iter().copied()) {
             needed[n as usize] = true;
         }
+        let mut turns = Turns::find(spec);
         for n in (0..k.nodes.len()).rev() {
             if needed[n] && !spec.given.contains(&(n as u32)) {
-                for o in k.nodes[n].1.operands() {
-                    needed[o as usize] = true;
-                }
+                turns.operands(n).into_iter().for_each(|o| needed[o as usize] = true);
             }
         }
         let (dims, innermost) = merged_dims(spec, &needed);
@@ -91,12 +91,21 @@ impl Program {
         };
         let mut raw_done = vec![];
         for n in 0..k.nodes.len() {
+            if let Some(r) = turns.rounds_from(n) {
+                let (x, y) = b.rounds(r, &value)?;
+                value[r.ends.0 as usize] = x;
+                value[r.ends.1 as usize] = y;
+                continue;
+            }
             if needed[n] && value[n] == u16::MAX {
                 if !spec.aliased && is_raw(n) && b.raw_move(n)? {
                     raw_done.push(n as u32);
                     continue;
                 }
-                value[n] = b.node(n, &value)?;
+                value[n] = match turns.turn(n) {
+                    Some(t) => b.turn(t, &value)?,
+                    None => b.node(n, &value)?,
+                };
             }
         }
         let keep: Vec<Op> = spec.keep.iter().map(|n| value[*n as usize]).collect();
@@ -221,9 +230,33 @@ impl Builder<'_> {
         fs.into_iter().flatten().try_fold(op, |x, f| self.call(f, bytes, &[x], cost))
     }
     fn constant(&mut self, bytes: usize, bits: u64) -> Res<Op> {
+        let same = self.setup.iter().find_map(|s| match *s {
+            Setup::Fill { d, bytes: w, bits: x } if (w, x) == (bytes, bits) => Some(d),
+            _ => None,
+        });
+        if let Some(d) = same {
+            return Ok(d);
+        }
         let d = self.fresh(true, bytes)?;
         self.setup.push(Setup::Fill { d, bytes, bits });
         Ok(d)
+    }
+    fn turn(&mut self, t: &Turn, value: &[Op]) -> Res<Op> {
+        let by = self.constant(4, t.by as u64)?;
+        let of = value[t.of as usize];
+        match t.with {
+            Some(w) => self.call(scalar::rotate_xor(self.spec.tier), 4, &[of, value[w as usize], by], 0.1),
+            None => self.call(scalar::rotate(self.spec.tier), 4, &[of, by], 0.1),
+        }
+    }
+    /// The two words after some rounds.
+    fn rounds(&mut self, r: &Rounds, value: &[Op]) -> Res<(Op, Op)> {
+        let (d, e) = (self.fresh(false, 4)?, self.fresh(false, 4)?);
+        let f = block::rounds(r.by.len(), self.spec.tier);
+        let by = r.by.iter().rev().fold(0, |all, by| all << 8 | *by as u32);
+        self.body.push(Ins::Rounds { f, d, e, a: value[r.from.0 as usize], b: value[r.from.1 as usize], by });
+        self.cost += 0.1 * r.by.len() as f64;
+        Ok((d, e))
     }
     fn node(&mut self, n: usize, value: &[Op]) -> Res<Op> {
         let (spec, tier) = (self.spec, self.spec.tier);
@@ -409,6 +442,7 @@ impl Builder<'_> {
                 };
                 match i {
                     Ins::Call { d, a, b, c, .. } => [d, a, b, c].into_iter().for_each(&mut swap),
+                    Ins::Rounds { d, e, a, b, .. } => [d, e, a, b].into_iter().for_each(&mut swap),
                     Ins::Load { d, load } => {
                         if *d == v {
                             self.loads[*load as usize].in_place = false;
@@ -437,6 +471,7 @@ impl Builder<'_> {
             };
             match *i {
                 Ins::Call { d, a, b, c, .. } => [d, a, b, c].into_iter().for_each(&mut see),
+                Ins::Rounds { d, e, a, b, .. } => [d, e, a, b].into_iter().for_each(&mut see),
                 Ins::Load { d, .. } | Ins::Index { d, .. } => see(d),
             }
         }
@@ -455,22 +490,26 @@ impl Builder<'_> {
         }
         let mut free: Vec<u16> = vec![];
         for (at, i) in self.body.iter().enumerate() {
-            let d = match *i {
-                Ins::Call { d, .. } | Ins::Load { d, .. } | Ins::Index { d, .. } => d,
+            let results: SmallVec<[Op; 2]> = match *i {
+                Ins::Call { d, .. } | Ins::Load { d, .. } | Ins::Index { d, .. } => SmallVec::from_slice(&[d]),
+                Ins::Rounds { d, e, .. } => SmallVec::from_slice(&[d, e]),
             };
-            if d & DIRECT == 0 && real[d as usize] == u16::MAX {
-                // A register that holds rows in place is not shared: its pointer wanders.
-                let wanders = matches!(i, Ins::Load { load, .. } if self.loads[*load as usize].in_place);
-                real[d as usize] = if wanders { None } else { free.pop() }.unwrap_or_else(|| {
-                    n_regs += 1;
-                    n_regs - 1
-                });
-                if wanders {
-                    last[d as usize] = usize::MAX;
+            for d in results {
+                if d & DIRECT == 0 && real[d as usize] == u16::MAX {
+                    // A register that holds rows in place is not shared: its pointer wanders.
+                    let wanders = matches!(i, Ins::Load { load, .. } if self.loads[*load as usize].in_place);
+                    real[d as usize] = if wanders { None } else { free.pop() }.unwrap_or_else(|| {
+                        n_regs += 1;
+                        n_regs - 1
+                    });
+                    if wanders {
+                        last[d as usize] = usize::MAX;
+                    }
                 }
             }
             let mut ops: SmallVec<[Op; 4]> = match *i {
                 Ins::Call { d, a, b, c, .. } => SmallVec::from_slice(&[d, a, b, c]),
+                Ins::Rounds { d, e, a, b, .. } => SmallVec::from_slice(&[d, e, a, b]),
                 Ins::Load { d, .. } | Ins::Index { d, .. } => SmallVec::from_slice(&[d]),
             };
             ops.sort_unstable();
@@ -485,6 +524,7 @@ impl Builder<'_> {
         for i in &mut self.body {
             match i {
                 Ins::Call { d, a, b, c, .. } => [d, a, b, c].into_iter().for_each(|o| *o = map(*o)),
+                Ins::Rounds { d, e, a, b, .. } => [d, e, a, b].into_iter().for_each(|o| *o = map(*o)),
                 Ins::Load { d, .. } | Ins::Index { d, .. } => *d = map(*d),
             }
         }
