@@ -158,13 +158,13 @@ impl Compiler<'_> {
                 let (ins, outs) = (self.cells(ins)?, self.cells(outs)?);
                 let aliased = outs.iter().any(|o| ins.iter().any(|i| self.meet(*i, *o)));
                 let kernel = Compiled::new(kernel, aliased, self.tier)?;
-                self.large += (kernel.nanos() > 30_000.0) as usize;
+                self.large += (kernel.nanos() > threads::WORTH) as usize;
                 Ready::Kernel { kernel, ins, outs }
             }
             Step::Routine { routine, ins, outs } => {
                 self.expect(routine.name(), ins, &routine.operands())?;
                 self.expect(routine.name(), outs, &routine.results())?;
-                self.large += (routine.work() > 100_000) as usize;
+                self.large += (routines::nanos(routine) > threads::WORTH) as usize;
                 Ready::Routine {
                     run: routines::compile(routine, self.tier)?,
                     ins: self.cells(ins)?,

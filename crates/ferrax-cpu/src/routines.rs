@@ -7,6 +7,7 @@ mod cumulative;
 mod dot;
 mod dynamic_slice;
 mod gather;
+mod panel;
 mod reduce_window;
 mod scatter;
 mod sort;
@@ -18,6 +19,12 @@ use ferrax_kernel::{Res, Routine};
 
 /// Runs a routine; the second argument allows it to use the pool.
 pub type Run = Box<dyn Fn(Bases, bool) -> Res<()> + Send + Sync>;
+
+/// Estimated time of one run.
+pub fn nanos(r: &Routine) -> f64 {
+    let each = if matches!(r, Routine::Dot(_)) { dot::NANOS } else { 0.3 };
+    r.work() as f64 * each
+}
 
 pub fn compile(r: &Routine, tier: Tier) -> Res<Run> {
     match r {

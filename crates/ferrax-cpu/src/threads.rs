@@ -56,9 +56,11 @@ pub fn pool() -> Option<Arc<rayon::ThreadPool>> {
     Some(pool)
 }
 
+/// Work below this many estimated nanoseconds stays on one thread.
+pub const WORTH: f64 = 30_000.0;
+
 /// Runs `work(range)` over `0..n` cut into pieces, in parallel where that is worth it. `nanos` is an estimate of the whole.
 pub fn for_ranges(n: usize, nanos: f64, work: &(dyn Fn(std::ops::Range<usize>) + Sync)) {
-    const WORTH: f64 = 30_000.0;
     const PIECE: f64 = 10_000.0;
     let threads = if nanos < WORTH || n < 2 { 1 } else { num_threads() };
     if threads <= 1 {

@@ -3,7 +3,7 @@
 #[allow(dead_code)]
 mod generate;
 
-use ferrax_cpu::{CpuBackend, set_num_threads};
+use ferrax_cpu::{CpuBackend, Tier, set_num_threads};
 use ferrax_kernel::backend::Arg;
 use ferrax_kernel::plan::{Place, Step};
 use ferrax_kernel::routine::*;
@@ -32,7 +32,9 @@ fn plan(r: &Routine, in_place: bool) -> Plan {
     p
 }
 fn run(r: &Routine, ins: &[Vec<u8>], in_place: bool) -> Vec<Vec<u8>> {
-    let device = CpuBackend::new();
+    run_on(&CpuBackend::new(), r, ins, in_place)
+}
+fn run_on(device: &CpuBackend, r: &Routine, ins: &[Vec<u8>], in_place: bool) -> Vec<Vec<u8>> {
     let exe = device.compile(Arc::new(plan(r, in_place))).unwrap_or_else(|e| panic!("{e}: {r:?}"));
     let args = ins
         .iter()
@@ -324,6 +326,46 @@ fn products_have_one_value_whatever_the_layout_and_the_threads() {
                         "{d} {b} {m} {n} {k} on {threads} threads, transposed {lt} {rt}"
                     );
                 }
+            }
+        }
+    }
+}
+
+/// The simplifier counts on it: what is 32 long both ways may change sides. And all tiers give the same bits.
+#[test]
+fn exchanging_long_operands_transposes_the_product() {
+    let rng = &mut Rng(12);
+    for (b, m, n, k) in [
+        (1, 64, 128, 64),
+        (1, 300, 200, 500),
+        (3, 33, 65, 129),
+        (1, 513, 257, 1025),
+        (1, 32, 32, 3000),
+        (2, 33, 40, 9),
+        (1, 32, 500, 1),
+        (1, 50, 77, 2),
+    ] {
+        for d in [DType::F32, DType::F64] {
+            let mut real = |n: usize| {
+                let x: Vec<Scalar> =
+                    (0..n).map(|_| Scalar::from_f64(d, rng.below(1 << 20) as f64 / 3e5 - 1.0)).collect();
+                reference::write(&x)
+            };
+            let (x, y) = (real(b * m * k), real(b * k * n));
+            let (xs, ys) = ((m * k) as i64, (k * n) as i64);
+            let product = Dot { b, m, n, k, lhs: [xs, k as i64, 1], rhs: [ys, n as i64, 1], dtype: d, out: d };
+            let exchanged = Dot { m: n, n: m, lhs: [ys, 1, n as i64], rhs: [xs, 1, k as i64], ..product.clone() };
+            let (product, exchanged) = (Routine::Dot(product), Routine::Dot(exchanged));
+            let want = run(&product, &[x.clone(), y.clone()], false);
+            let value = reference::read(d, &want[0]);
+            let transposed: Vec<Scalar> =
+                (0..b * m * n).map(|i| value[i / (m * n) * m * n + i % m * n + i / m % n]).collect();
+            let transposed = vec![reference::write(&transposed)];
+            for tier in Tier::ALL.into_iter().filter(|t| t.is_available()) {
+                let device = CpuBackend::with_tier(tier).unwrap();
+                let at = format!("{d} {b} {m} {n} {k} {}", tier.name());
+                assert!(run_on(&device, &product, &[x.clone(), y.clone()], false) == want, "{at}");
+                assert!(run_on(&device, &exchanged, &[y.clone(), x.clone()], false) == transposed, "exchanged {at}");
             }
         }
     }

@@ -1,9 +1,9 @@
 //! Batched matrix products.
 //!
 //! Which algorithm runs is decided by sizes and dtypes alone: a vector on either side is a reduction in the waist's order, small
-//! products and products of integers are loops that sum in sequence, the rest is the library's GEMM, called in one layout (operands
-//! of another layout are packed first). So layout and threads change no bits.
-use super::Run;
+//! products and products of integers are loops that sum in sequence, those of moderate size run in [`super::panel`], the rest is the
+//! library's GEMM, called in one layout (operands of another layout are packed first). So layout and threads change no bits.
+use super::{Run, panel};
 use crate::kernels::block::tiers;
 use crate::kernels::lane::Lane;
 use crate::kernels::{Bases, Compiled};
@@ -15,26 +15,32 @@ use ferrax_kernel::routine::Dot;
 use ferrax_kernel::{Affine, Bin, DType, Kernel, Node, ReduceKind, Res, Scalar};
 use smallvec::SmallVec;
 
+/// What a multiplication takes where there are many.
+pub const NANOS: f64 = 0.016;
 /// Products up to this many multiplications are done by a plain loop.
 const SMALL: usize = 8192;
+/// Columns that stay together: a multiple of every panel's.
+const COLUMNS: usize = 64;
 /// A matrix times a vector of up to this many multiplications, too.
 const SHORT: usize = 512;
 
-/// `c[m, n] = sum_k a[m, k] b[k, n]` for one batch element, strided operands, dense result.
+/// `c[m, n] = sum_k a[m, k] b[k, n]` for one batch element or a part of it, strided operands, dense rows.
 #[derive(Clone, Copy)]
 pub struct Matrices {
-    a: *const u8,
-    b: *const u8,
-    c: *mut u8,
-    m: usize,
-    n: usize,
-    k: usize,
-    a_strides: [isize; 2],
-    b_strides: [isize; 2],
+    pub a: *const u8,
+    pub b: *const u8,
+    pub c: *mut u8,
+    pub m: usize,
+    pub n: usize,
+    pub k: usize,
+    pub a_strides: [isize; 2],
+    pub b_strides: [isize; 2],
+    /// From row to row of c.
+    pub c_row: usize,
 }
 pub trait Product {
     /// # Safety
-    /// The strides stay inside the operands, and `c` holds m * n.
+    /// The strides stay inside the operands, and `c` holds m rows of n.
     unsafe fn run(x: &Matrices);
 }
 tiers!(pick_product, Product, fn(x: &Matrices));
@@ -88,7 +94,7 @@ impl<T: Ring> Product for Loops<T> {
         // SAFETY: by the contract.
         unsafe {
             for i in 0..x.m {
-                let row = c.add(i * x.n);
+                let row = c.add(i * x.c_row);
                 let mut j0 = 0;
                 // Sixteen columns at a time stay in registers.
                 while j0 + 16 <= x.n {
@@ -167,6 +173,9 @@ pub fn compile(d: &Dot, tier: Tier) -> Res<Run> {
     }
     let work = d.b.saturating_mul(d.m).saturating_mul(d.n).saturating_mul(d.k);
     let small = d.m * d.n * d.k <= SMALL || !acc.is_float();
+    let size = Lane::of(acc).size();
+    let panels = if small { None } else { panel::pick(size, tier) };
+    let rows_apart = small || panels.is_some();
     // Of matrices that are long enough both ways, the library takes either layout to the same sums; others it must get in one.
     let either = d.m >= LONG && d.n >= LONG && d.k > 2;
     let dense = |n: [usize; 3], s: [i64; 3]| {
@@ -175,7 +184,7 @@ pub fn compile(d: &Dot, tier: Tier) -> Res<Run> {
         n[1] > 1 && n[2] > 1 && (rows || either && columns)
     };
     let pack = |n: [usize; 3], s: [i64; 3]| -> Res<Option<Compiled>> {
-        let as_is = d.dtype == acc && (small || dense(n, s));
+        let as_is = d.dtype == acc && (rows_apart || dense(n, s));
         if as_is { Ok(None) } else { Compiled::new(&packing(n, s, d.dtype, acc), false, tier).map(Some) }
     };
     let (pack_l, pack_r) = (pack(lhs, d.lhs)?, pack(rhs, d.rhs)?);
@@ -185,13 +194,13 @@ pub fn compile(d: &Dot, tier: Tier) -> Res<Run> {
         Some(Compiled::new(&packing([d.b, d.m, d.n], [(d.m * d.n) as i64, d.n as i64, 1], acc, d.out), false, tier)?)
     };
     let product = match Lane::of(acc) {
+        _ if let Some(p) = panels => p,
         Lane::F32 => pick_product::<Loops<f32>>(tier),
         Lane::F64 => pick_product::<Loops<f64>>(tier),
         Lane::I32 | Lane::U32 => pick_product::<Loops<u32>>(tier),
         Lane::I64 | Lane::U64 => pick_product::<Loops<u64>>(tier),
         Lane::Bool => pick_product::<Loops<u8>>(tier),
     };
-    let size = Lane::of(acc).size();
     let strides = |packed: bool, n: [usize; 3], s: [i64; 3]| {
         if packed { [(n[1] * n[2]) as isize, n[2] as isize, 1] } else { s.map(|x| x as isize) }
     };
@@ -214,27 +223,39 @@ pub fn compile(d: &Dot, tier: Tier) -> Res<Run> {
         let sums = unpack.as_ref().map(|_| Block::new(d.b * d.m * d.n * size)).transpose()?;
         let c = sums.as_ref().map_or(bases.output(0), |s| s.ptr());
         let one = Shared { a, b, c };
-        if small {
-            // Rows of all batch elements, in parallel.
-            let rows = d.b * d.m;
-            threads::for_ranges(rows, if parallel { work as f64 * 0.2 } else { 0.0 }, &|r| {
-                let mut row = r.start;
-                while row < r.end {
-                    let (batch, i) = (row / d.m, row % d.m);
-                    let m = (d.m - i).min(r.end - row);
+        if rows_apart {
+            // Rows of all batch elements in parallel; or columns where they are more, so that each is packed once.
+            let by_rows = small || d.m >= d.n;
+            let step = if by_rows { 1 } else { COLUMNS };
+            let along = if by_rows { d.m } else { d.n };
+            let units = along.div_ceil(step);
+            let nanos = work as f64 * if small { 0.2 } else { NANOS };
+            threads::for_ranges(d.b * units, if parallel { nanos } else { 0.0 }, &|r| {
+                let mut at = r.start;
+                while at < r.end {
+                    let (batch, unit) = (at / units, at % units);
+                    let count = (units - unit).min(r.end - at);
+                    let from = unit * step;
+                    let part = (count * step).min(along - from);
+                    let (i, m, j, n) = if by_rows { (from, part, 0, d.n) } else { (0, d.m, from, part) };
+                    let to = |strides: [isize; 3], row: usize, column: usize| {
+                        (batch as isize * strides[0] + row as isize * strides[1] + column as isize * strides[2])
+                            * size as isize
+                    };
                     let x = Matrices {
-                        a: one.a().wrapping_offset((batch as isize * ls[0] + i as isize * ls[1]) * size as isize),
-                        b: one.b().wrapping_offset(batch as isize * rs[0] * size as isize),
-                        c: one.c().wrapping_add(row * d.n * size),
+                        a: one.a().wrapping_offset(to(ls, i, 0)),
+                        b: one.b().wrapping_offset(to(rs, 0, j)),
+                        c: one.c().wrapping_add(((batch * d.m + i) * d.n + j) * size),
                         m,
-                        n: d.n,
+                        n,
                         k: d.k,
                         a_strides: [ls[1], ls[2]],
                         b_strides: [rs[1], rs[2]],
+                        c_row: d.n,
                     };
-                    // SAFETY: rows of this range; strides are those of the plan, whose spans were checked.
+                    // SAFETY: rows or columns of this range; strides are those of the plan, whose spans were checked.
                     unsafe { product(&x) };
-                    row += m;
+                    at += count;
                 }
             });
         } else {
@@ -269,7 +290,7 @@ pub fn compile(d: &Dot, tier: Tier) -> Res<Run> {
     }))
 }
 
-/// Pointers that threads share; each writes its own rows of c.
+/// Pointers that threads share; each writes its own part of c.
 struct Shared {
     a: *const u8,
     b: *const u8,

@@ -1,0 +1,316 @@
+//! Matrix products: tiles of the result stay in registers while k goes by.
+//!
+//! The right operand is taken in panels of two vectors' width, packed where its rows do not lie side by side; the left one is read
+//! element by element, whatever its layout. So nothing is spent on preparations that a large product would repay.
+//!
+//! INVARIANT: each element is `a[0] b[0]`, to which the further products are added by fused multiply-add in increasing k, starting from
+//! zero. That is all the bits depend on: not on layout, tile, threads or vector width. Where a machine has no fused multiply-add,
+//! nothing here runs.
+#![allow(unsafe_code)]
+use super::dot::Matrices;
+use crate::kernels::Scratch;
+use crate::tier::Tier;
+
+/// `rows` of `x.c` from `from` on.
+pub type Rows = unsafe fn(x: &Matrices);
+
+/// Terms that a panel holds; longer sums come back to what the result holds so far.
+const DEPTH: usize = 512;
+
+/// The function for elements of `size` bytes, if products are done here on this machine.
+pub fn pick(size: usize, tier: Tier) -> Option<Rows> {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use self::x86::*;
+        // Tiers share the fused operation, or they would not share bits.
+        if !(is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")) {
+            return None;
+        }
+        Some(match (tier, size) {
+            (Tier::Avx512, 4) => wide_f32,
+            (Tier::Avx512, _) => wide_f64,
+            (_, 4) => narrow_f32,
+            (_, _) => narrow_f64,
+        })
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        let _ = (size, tier);
+        None
+    }
+}
+
+/// A vector of elements.
+trait Vector: Copy {
+    type Element: Copy + Default;
+    const LANES: usize;
+    /// # Safety
+    /// The machine has these vectors.
+    unsafe fn zero() -> Self;
+    /// # Safety
+    /// As `zero`; `LANES` elements at `p`.
+    unsafe fn load(p: *const Self::Element) -> Self;
+    /// # Safety
+    /// As `load`.
+    unsafe fn store(self, p: *mut Self::Element);
+    /// # Safety
+    /// As `zero`.
+    unsafe fn splat(x: Self::Element) -> Self;
+    /// `self + a * b`, rounded once.
+    ///
+    /// # Safety
+    /// As `zero`.
+    unsafe fn fused(self, a: Self, b: Self) -> Self;
+}
+
+/// An `M` by `W * LANES` tile of the result, from zero or from what it holds so far.
+///
+/// # Safety
+/// `a` has rows `0..M` and columns `0..k` at its strides; `b` has `k` rows of `W` vectors, `b_row` apart; `c` holds the tile.
+#[inline(always)]
+unsafe fn tile<V: Vector, const M: usize, const W: usize>(
+    a: *const V::Element,
+    a_strides: [isize; 2],
+    b: *const V::Element,
+    b_row: isize,
+    k: usize,
+    c: *mut V::Element,
+    c_row: usize,
+    goes_on: bool,
+) {
+    // SAFETY: by the contract.
+    unsafe {
+        let mut sum = [[V::zero(); W]; M];
+        if goes_on {
+            for i in 0..M {
+                for w in 0..W {
+                    sum[i][w] = V::load(c.add(i * c_row + w * V::LANES));
+                }
+            }
+        }
+        let (mut a, mut b) = (a, b);
+        for _ in 0..k {
+            let mut y = [V::zero(); W];
+            for w in 0..W {
+                y[w] = V::load(b.add(w * V::LANES));
+            }
+            for i in 0..M {
+                let x = V::splat(*a.offset(i as isize * a_strides[0]));
+                for w in 0..W {
+                    sum[i][w] = sum[i][w].fused(x, y[w]);
+                }
+            }
+            a = a.wrapping_offset(a_strides[1]);
+            b = b.wrapping_offset(b_row);
+        }
+        for i in 0..M {
+            for w in 0..W {
+                sum[i][w].store(c.add(i * c_row + w * V::LANES));
+            }
+        }
+    }
+}
+
+/// All of `x`.
+///
+/// # Safety
+/// As `Product::run` of `dot`, and the machine has these vectors.
+#[inline(always)]
+unsafe fn product<V: Vector, const M: usize>(x: &Matrices) {
+    let size = size_of::<V::Element>();
+    let most = 2 * V::LANES;
+    let edge = (M * most * size).next_multiple_of(64);
+    Scratch.with(edge + x.k.min(DEPTH) * most * size, |scratch| {
+        // SAFETY: the scratch memory has a tile and a panel.
+        let (part, packed) = unsafe { (scratch.cast::<V::Element>(), scratch.add(edge).cast::<V::Element>()) };
+        for from in (0..x.k.max(1)).step_by(DEPTH) {
+            for j in (0..x.n).step_by(most) {
+                // SAFETY: by the contract; depths and columns lie inside.
+                unsafe { panel::<V, M>(x, from, j, part, packed) };
+            }
+        }
+    })
+}
+
+/// What the terms from `from` on add to the columns from `j` on.
+///
+/// # Safety
+/// As `product`; `part` holds a tile, `packed` a panel.
+#[inline(always)]
+unsafe fn panel<V: Vector, const M: usize>(
+    x: &Matrices,
+    from: usize,
+    j: usize,
+    part: *mut V::Element,
+    packed: *mut V::Element,
+) {
+    let (a, b, c) = (x.a.cast::<V::Element>(), x.b.cast::<V::Element>(), x.c.cast::<V::Element>());
+    let (k, goes_on) = (DEPTH.min(x.k - from), from > 0);
+    let columns = (2 * V::LANES).min(x.n - j);
+    let one = columns <= V::LANES;
+    let width = if one { V::LANES } else { 2 * V::LANES };
+    // Rows that lie far apart meet in the cache.
+    let near = x.m <= 2 * M || x.b_strides[0].unsigned_abs() * size_of::<V::Element>() <= 1024;
+    // SAFETY: by the contract.
+    unsafe {
+        let a = a.offset(from as isize * x.a_strides[1]);
+        let b = b.offset(from as isize * x.b_strides[0] + j as isize * x.b_strides[1]);
+        let (b, b_row) = if columns == width && x.b_strides[1] == 1 && near {
+            (b, x.b_strides[0])
+        } else {
+            pack(packed, b, x.b_strides, k, columns, width);
+            (packed.cast_const(), width as isize)
+        };
+        let mut i = 0;
+        while i < x.m {
+            let a = a.offset(i as isize * x.a_strides[0]);
+            let to = c.add(i * x.c_row + j);
+            let rows = match x.m - i {
+                r if r >= M => M,
+                4.. => 4,
+                2.. => 2,
+                _ => 1,
+            };
+            let whole = columns == width;
+            let (out, out_row) = if whole { (to, x.c_row) } else { (part, width) };
+            if !whole && goes_on {
+                for r in 0..rows {
+                    part.add(r * width).copy_from_nonoverlapping(to.add(r * x.c_row), columns);
+                }
+            }
+            macro_rules! run {
+                ($m:expr) => {
+                    if one {
+                        tile::<V, { $m }, 1>(a, x.a_strides, b, b_row, k, out, out_row, goes_on)
+                    } else {
+                        tile::<V, { $m }, 2>(a, x.a_strides, b, b_row, k, out, out_row, goes_on)
+                    }
+                };
+            }
+            match rows {
+                4 => run!(4),
+                2 => run!(2),
+                1 => run!(1),
+                _ => run!(M),
+            }
+            if !whole {
+                for r in 0..rows {
+                    to.add(r * x.c_row).copy_from_nonoverlapping(part.add(r * width), columns);
+                }
+            }
+            i += rows;
+        }
+    }
+}
+
+/// A panel, row after row, filled up with zeros.
+///
+/// # Safety
+/// `k` rows and `columns` columns at the strides; `to` holds `k * width`.
+#[inline(always)]
+unsafe fn pack<T: Copy + Default>(
+    to: *mut T,
+    from: *const T,
+    strides: [isize; 2],
+    k: usize,
+    columns: usize,
+    width: usize,
+) {
+    // SAFETY: by the contract.
+    unsafe {
+        if strides[1] == 1 {
+            for p in 0..k {
+                let (to, from) = (to.add(p * width), from.offset(p as isize * strides[0]));
+                for j in 0..columns {
+                    *to.add(j) = *from.add(j);
+                }
+                for j in columns..width {
+                    *to.add(j) = T::default();
+                }
+            }
+            return;
+        }
+        // Eight columns at a time, so that what is written of a row is written together.
+        for p in 0..k {
+            for j in columns..width {
+                *to.add(p * width + j) = T::default();
+            }
+        }
+        let mut j = 0;
+        while j + 8 <= columns {
+            for p in 0..k {
+                let from = from.offset(p as isize * strides[0] + j as isize * strides[1]);
+                let mut eight = [T::default(); 8];
+                for (l, e) in eight.iter_mut().enumerate() {
+                    *e = *from.offset(l as isize * strides[1]);
+                }
+                to.add(p * width + j).cast::<[T; 8]>().write_unaligned(eight);
+            }
+            j += 8;
+        }
+        for j in j..columns {
+            for p in 0..k {
+                *to.add(p * width + j) = *from.offset(p as isize * strides[0] + j as isize * strides[1]);
+            }
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use super::{Matrices, Vector, product};
+    use std::arch::x86_64::*;
+
+    macro_rules! vector {
+        ($V:ident $E:ident $lanes:literal: $zero:ident $load:ident $store:ident $splat:ident $fused:ident) => {
+            impl Vector for $V {
+                type Element = $E;
+                const LANES: usize = $lanes;
+                #[inline(always)]
+                unsafe fn zero() -> Self {
+                    // SAFETY: by the contract of the trait, here and below.
+                    unsafe { $zero() }
+                }
+                #[inline(always)]
+                unsafe fn load(p: *const $E) -> Self {
+                    // SAFETY: see above.
+                    unsafe { $load(p) }
+                }
+                #[inline(always)]
+                unsafe fn store(self, p: *mut $E) {
+                    // SAFETY: see above.
+                    unsafe { $store(p, self) }
+                }
+                #[inline(always)]
+                unsafe fn splat(x: $E) -> Self {
+                    // SAFETY: see above.
+                    unsafe { $splat(x) }
+                }
+                #[inline(always)]
+                unsafe fn fused(self, a: Self, b: Self) -> Self {
+                    // SAFETY: see above.
+                    unsafe { $fused(a, b, self) }
+                }
+            }
+        };
+    }
+    vector! { __m512 f32 16: _mm512_setzero_ps _mm512_loadu_ps _mm512_storeu_ps _mm512_set1_ps _mm512_fmadd_ps }
+    vector! { __m512d f64 8: _mm512_setzero_pd _mm512_loadu_pd _mm512_storeu_pd _mm512_set1_pd _mm512_fmadd_pd }
+    vector! { __m256 f32 8: _mm256_setzero_ps _mm256_loadu_ps _mm256_storeu_ps _mm256_set1_ps _mm256_fmadd_ps }
+    vector! { __m256d f64 4: _mm256_setzero_pd _mm256_loadu_pd _mm256_storeu_pd _mm256_set1_pd _mm256_fmadd_pd }
+
+    macro_rules! products {
+        ($features:literal $($name:ident $V:ident $m:literal;)*) => {$(
+            /// # Safety
+            /// As `product`.
+            #[target_feature(enable = $features)]
+            pub unsafe fn $name(x: &Matrices) {
+                // SAFETY: the same contract, and these are the features.
+                unsafe { product::<$V, $m>(x) }
+            }
+        )*};
+    }
+    // Accumulators, a panel's row and one element more fit the registers: 32 of them, and 16.
+    products! { "avx512f,avx512bw,avx512dq,avx512vl" wide_f32 __m512 8; wide_f64 __m512d 8; }
+    products! { "avx2,fma" narrow_f32 __m256 6; narrow_f64 __m256d 6; }
+}
