@@ -1,8 +1,8 @@
 //! Batched matrix products.
 //!
 //! Which algorithm runs is decided by sizes and dtypes alone: a vector on either side is a reduction in the waist's order, small
-//! products and products of integers are loops that sum in sequence, those of moderate size run in [`super::panel`], the rest is the
-//! library's GEMM, called in one layout (operands of another layout are packed first). So layout and threads change no bits.
+//! products and products of integers are loops that sum in sequence, the rest runs in [`super::panel`] or, on machines without
+//! what that needs, is the library's GEMM, called in one layout (operands of another layout are packed first). So layout and threads change no bits.
 use super::{Run, panel};
 use crate::kernels::block::tiers;
 use crate::kernels::lane::Lane;
@@ -48,15 +48,32 @@ tiers!(pick_product, Product, fn(x: &Matrices));
 /// The product by the library's GEMM.
 ///
 /// # Safety
-/// The strides stay inside the operands, which hold `T`, and `c` holds m * n and lies apart from them.
+/// The strides stay inside the operands, which hold `T`, and `c` holds m rows of n and lies apart from them.
 unsafe fn blocked<T: From<u8> + 'static>(x: &Matrices, threads: gemm::Parallelism) {
-    let Matrices { a, b, c, m, n, k, a_strides: [a_row, a_column], b_strides: [b_row, b_column] } = *x;
+    let Matrices { a, b, c, m, n, k, a_strides: [a_row, a_column], b_strides: [b_row, b_column], c_row } = *x;
     let (a, b, c): (*const T, *const T, *mut T) = (a.cast(), b.cast(), c.cast());
     let (zero, one) = (T::from(0), T::from(1));
     // SAFETY: as promised; the library takes the stride between columns first.
     unsafe {
         gemm::gemm(
-            m, n, k, c, 1, n as isize, false, a, a_column, a_row, b, b_column, b_row, zero, one, false, false, false,
+            m,
+            n,
+            k,
+            c,
+            1,
+            c_row as isize,
+            false,
+            a,
+            a_column,
+            a_row,
+            b,
+            b_column,
+            b_row,
+            zero,
+            one,
+            false,
+            false,
+            false,
             threads,
         );
     }
@@ -270,6 +287,7 @@ pub fn compile(d: &Dot, tier: Tier) -> Res<Run> {
                     k: d.k,
                     a_strides: [ls[1], ls[2]],
                     b_strides: [rs[1], rs[2]],
+                    c_row: d.n,
                 };
                 // SAFETY: one batch element; strides are those of the plan, whose spans were checked.
                 unsafe { if size == 4 { blocked::<f32>(&x, par) } else { blocked::<f64>(&x, par) } }
