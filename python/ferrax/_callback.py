@@ -7,6 +7,7 @@ Invariant: a callback sees numpy arrays of the operands' shapes and dtypes, and 
 import numpy as np
 
 from . import _core
+from ._flat import describe
 from .dtypes import canonicalize_dtype
 from .tree_util import tree_flatten
 
@@ -20,19 +21,22 @@ def _avals(result_shape_dtypes):
 
 def _checked(name, fun, avals, out_tree, in_tree):
     """`fun` over flat numpy arrays, with its results checked."""
+    who = lambda: f"\nThe callback is {describe(fun)}."  # noqa: E731
     def call(*leaves):
         args, kwargs = in_tree.unflatten(leaves)
         outs, tree = tree_flatten(fun(*args, **kwargs))
+        if len(outs) != len(avals):
+            raise RuntimeError(f"Mismatched number of outputs from callback. Expected: {len(avals)}, Actual: {len(outs)}{who()}")
         if tree != out_tree:
-            raise RuntimeError(f"{name}: the callback returned a pytree of structure {tree}, but result_shape_dtypes says {out_tree}")
+            raise RuntimeError(f"{name}: the callback returned a pytree of structure {tree}, but result_shape_dtypes says {out_tree}{who()}")
         checked = []
-        for out, aval in zip(outs, avals):
+        for i, (out, aval) in enumerate(zip(outs, avals)):
             out = np.asarray(out)
             if tuple(out.shape[out.ndim - len(aval.shape):]) != tuple(aval.shape) or out.ndim < len(aval.shape):
-                raise RuntimeError(f"{name}: the callback returned shape {out.shape}, but result_shape_dtypes says {tuple(aval.shape)}")
+                raise RuntimeError(f"Incorrect output shape for return value #{i}: Expected: {tuple(aval.shape)}, Actual: {out.shape}{who()}")
             if out.dtype != aval.dtype:
                 if not np.can_cast(out.dtype, aval.dtype, "same_kind") or out.dtype.kind != aval.dtype.kind:
-                    raise RuntimeError(f"{name}: the callback returned dtype {out.dtype}, but result_shape_dtypes says {aval.dtype}")
+                    raise RuntimeError(f"Incorrect output dtype for return value #{i}: Expected: {aval.dtype}, Actual: {out.dtype}{who()}")
                 out = out.astype(aval.dtype)
             checked.append(out)
         return checked

@@ -9,6 +9,8 @@ pub type Name = Arc<str>;
 pub struct Effects {
     /// Callbacks, prints.
     pub io: bool,
+    /// Some of the io is more than prints: it may happen only for lanes that run.
+    pub external: bool,
     /// The io happens in program order.
     pub ordered: bool,
     /// A closure: what it uses is not known before it is called.
@@ -19,14 +21,15 @@ impl Effects {
     pub fn axis(name: &Name) -> Effects {
         Effects { axes: SmallVec::from_elem(name.clone(), 1), ..Effects::default() }
     }
-    pub fn io(ordered: bool) -> Effects {
-        Effects { io: true, ordered, ..Effects::default() }
+    pub fn io(external: bool, ordered: bool) -> Effects {
+        Effects { io: true, external, ordered, ..Effects::default() }
     }
     pub fn uses_axis(&self, name: &str) -> bool {
         self.any_axis || self.axes.iter().any(|a| **a == *name)
     }
     pub fn join(&mut self, o: &Effects) {
         self.io |= o.io;
+        self.external |= o.external;
         self.ordered |= o.ordered;
         self.any_axis |= o.any_axis;
         for a in &o.axes {

@@ -40,10 +40,18 @@ fn to_numpy<'py>(py: Python<'py>, a: &Aval, bytes: &[u8]) -> PyResult<Bound<'py,
     np.call_method1("frombuffer", (PyBytes::new(py, bytes), dtype::to_py(py, d)?))?.call_method1("reshape", (shape,))
 }
 /// An array's bytes into their place.
-fn from_numpy(x: &Bound<PyAny>, a: &Aval, to: &mut [u8]) -> PyResult<()> {
+fn from_numpy(i: usize, x: &Bound<PyAny>, a: &Aval, to: &mut [u8]) -> PyResult<()> {
     let py = x.py();
     let np = dtype::numpy(py)?;
     let x = np.call_method1("asarray", (x, dtype::to_py(py, a.dtype)?))?;
+    let shape: Vec<usize> = x.getattr("shape")?.extract()?;
+    if shape.len() != a.rank() {
+        return Err(PyRuntimeError::new_err(format!(
+            "Incorrect output shape for return value #{i}: Expected: {}, Actual: {}",
+            PyTuple::new(py, a.shape.iter())?.repr()?,
+            PyTuple::new(py, shape)?.repr()?
+        )));
+    }
     let x = np.call_method1(
         "ascontiguousarray",
         (np.call_method1("broadcast_to", (x, PyTuple::new(py, a.shape.iter())?))?,),
@@ -79,7 +87,8 @@ impl HostFn for Call {
                         self.outs.len()
                     )));
                 }
-                out.iter().zip(&self.outs).zip(outs).try_for_each(|((x, a), to)| from_numpy(x, a, to))
+                let places = self.outs.iter().zip(outs);
+                out.iter().zip(places).enumerate().try_for_each(|(i, (x, (a, to)))| from_numpy(i, x, a, to))
             };
             guarded(run).map_err(|e| Error::Host(Arc::new(explained(py, e))))
         })

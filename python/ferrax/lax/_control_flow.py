@@ -35,7 +35,7 @@ tree_flatten, tree_unflatten = _core.tree_flatten, _core.tree_unflatten
 _absent = object()
 
 
-_CARRY_AND_X = inspect.signature(lambda carry, x: None)
+_CARRY_AND_X = inspect.signature(lambda loop_carry, x: None)
 
 
 def _tuple(out):
@@ -95,7 +95,8 @@ def _emit_branches(index, bodies, operands, order):
     for body, mine in ((bodies[i], positions[i]) for i in order):
         whole = mine == list(range(len(consts))) and len(keep) == len(forwards)
         programs.append(body.program if whole else body.rewired(mine, arguments, keep, avals))
-    outs = iter(_tuple(bind("cond", index, *consts, *operands, branches=tuple(programs))) if keep else ())
+    needed = keep or any(p.effects for p in programs)
+    outs = iter(_tuple(bind("cond", index, *consts, *operands, branches=tuple(programs))) if needed else ())
     return tree_unflatten(bodies[0].out_tree, [next(outs) if f is None else operands[f] for f in forwards])
 
 
@@ -269,12 +270,12 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
     if unroll is not None and unroll is not False and unroll != 1:
         raise ValueError("Can only use `unroll` in `fori_loop` if the loop bounds are statically known.")
 
-    def carry_on(carry):
-        i, last, _ = carry
+    def carry_on(loop_carry):
+        i, last, _ = loop_carry
         return bind("lt", i, last)
 
-    def advance(carry):
-        i, last, x = carry
+    def advance(loop_carry):
+        i, last, x = loop_carry
         following = bind("add", i, one)
         return following, last, body_fun(i, x)
 

@@ -116,7 +116,7 @@ def _emit_scan(body, init, xs, x_avals, length, reverse, unroll):
         arguments = [where[i] for i in range(n_carry + len(xs))]
         program = body.rewired(range(n_moved, n_moved + n_consts), arguments, keep, avals)
         consts = [init[i] for i in moved] + consts
-    if keep:
+    if keep or program.effects:
         outs = bind(
             "scan",
             *consts,

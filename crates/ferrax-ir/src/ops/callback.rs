@@ -77,7 +77,10 @@ primitive! {
 }
 impl Effectful for Callback {
     fn effects(&self) -> Effects {
-        if self.kind == CallbackKind::Pure { Effects::default() } else { Effects::io(self.ordered) }
+        match self.kind {
+            CallbackKind::Pure => Effects::default(),
+            kind => Effects::io(kind == CallbackKind::Io, self.ordered),
+        }
     }
 }
 
@@ -103,6 +106,9 @@ impl Rules for Callback {
         not_linear(self.kind.name())
     }
     fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
+        if self.kind == CallbackKind::Io && self.ordered {
+            return Err(Error::value("Cannot `vmap` ordered IO callback."));
+        }
         let whole = match self.vmap_method.as_deref() {
             Some("expand_dims" | "legacy_vectorized") => Some(1),
             Some("broadcast_all") => Some(ax.n),

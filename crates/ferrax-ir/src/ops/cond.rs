@@ -99,7 +99,7 @@ impl Rules for Cond {
             let y = cx.bind_body(&Cond { branches }.into(), &cat(&[&x[..1], &args]))?;
             return Ok((y, super::call::front_dims(&out)));
         }
-        if BodyRules::effects(self).io {
+        if BodyRules::effects(self).external {
             return Err(Error::not_implemented("IO effect not supported in vmap-of-cond."));
         }
         let all = vec![true; self.n_out()];

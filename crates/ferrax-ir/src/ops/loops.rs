@@ -343,6 +343,10 @@ impl Rules for Loop {
 
     /// Lanes that end at different times: every lane runs until the last is done, and a done lane keeps its carry.
     fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
+        let effects = BodyRules::effects(self);
+        if effects.external && effects.ordered && matches!(self.trip, Trip::While { .. }) {
+            return Err(Error::not_implemented("Ordered IO effects not supported in vmap."));
+        }
         let n = ax.n;
         let [h, c, k, s] = self.groups();
         let b = |r: &Range<usize>| lanes(&d[r.clone()]);
@@ -391,8 +395,10 @@ impl Rules for Loop {
             dims.resize(out.len(), None);
             return Ok((out, dims));
         }
-        if BodyRules::effects(self).io {
-            return Err(Error::not_implemented("IO effect not supported in vmap-of-while."));
+        if effects.external {
+            return Err(Error::not_implemented(
+                "Unordered IO effects not supported in while_loop with batched predicate",
+            ));
         }
         let (n_c, n_k) = (consts.len(), carry.len());
         let elements: Vec<Aval> = xs.iter().map(|v| self.element(&v.aval())).collect::<Res<_>>()?;

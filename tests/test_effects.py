@@ -1,0 +1,106 @@
+"""Callbacks run as often as the program says: also where a body only hands its operands through, and under `vmap`."""
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def printed(jax, capfd):
+    """What has been printed since the last call."""
+
+    def lines():
+        jax.effects_barrier()
+        return capfd.readouterr().out.split()
+
+    return lines
+
+
+def note(jax, label, x):
+    jax.debug.print(label + "{}", x)
+    return x
+
+
+def test_a_branch_that_returns_its_operand_still_prints(jax, jnp, lax, printed):
+    f = lambda p, x: lax.cond(p, lambda x: note(jax, "q", x), lambda x: x, x)  # noqa: E731
+    f(True, 1.0), f(False, 2.0), jax.jit(f)(True, 3.0)
+    assert printed() == ["q1.0", "q3.0"]
+    g = lambda i, x: lax.switch(i, [lambda x: note(jax, "a", x), lambda x: note(jax, "b", x), lambda x: x], x)  # noqa: E731
+    g(1, 2.0)
+    assert printed() == ["b2.0"]
+    lax.cond(True, lambda: jax.debug.print("nothing"), lambda: None)
+    assert printed() == ["nothing"]
+
+
+def test_a_loop_that_returns_its_carry_still_prints(jax, jnp, lax, printed):
+    x = jnp.arange(3.0)
+    lax.scan(lambda c, x: (c, note(jax, "s", x)), 0.0, x)
+    assert printed() == ["s0.0", "s1.0", "s2.0"]
+    step = lambda i, c: (note(jax, "i", i), c)[1]  # noqa: E731
+    lax.fori_loop(0, 3, step, x)
+    jax.jit(lambda n: lax.fori_loop(0, n, step, x))(2)
+    assert printed() == ["i0", "i1", "i2", "i0", "i1"]
+
+
+def test_prints_show_every_lane_of_a_batched_branch_or_loop(jax, jnp, lax, printed):
+    x = jnp.arange(3.0)
+    f = lambda p, x: lax.cond(p, lambda x: note(jax, "q", x), lambda x: x, x)  # noqa: E731
+    for vf in (jax.vmap(f), jax.jit(jax.vmap(f))):
+        np.testing.assert_array_equal(vf(x > 1, x), x)
+        assert printed() == ["q0.0", "q1.0", "q2.0"]
+    count = lambda x: lax.while_loop(lambda x: x < 3, lambda x: note(jax, "b", x) + 1, x)  # noqa: E731
+    np.testing.assert_array_equal(jax.vmap(count)(x), [3, 3, 3])
+    assert printed() == ["b0.0", "b1.0", "b2.0", "b1.0", "b2.0", "b3.0", "b2.0", "b3.0", "b3.0"]
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_other_callbacks_are_refused_where_lanes_part(jax, jnp, lax, ordered):
+    from importlib import import_module
+
+    io_callback = import_module(jax.__name__ + ".experimental").io_callback
+    x = jnp.arange(3.0)
+
+    def store(x):
+        io_callback(lambda x: None, None, x, ordered=ordered)
+        return x
+
+    with pytest.raises(NotImplementedError, match="^IO effect not supported in vmap-of-cond.$"):
+        jax.vmap(lambda p, x: lax.cond(p, store, lambda x: x, x))(x > 1, x)
+    words = "Ordered IO effects not supported in vmap." if ordered else "Unordered IO effects not supported in while_loop with batched predicate"
+    with pytest.raises(Exception, match=words):
+        jax.vmap(lambda x: lax.while_loop(lambda x: x < 3, lambda x: store(x) + 1, x))(x)
+
+
+def test_an_ordered_callback_is_not_mapped(jax, jnp):
+    from importlib import import_module
+
+    io_callback = import_module(jax.__name__ + ".experimental").io_callback
+    with pytest.raises(ValueError, match="^Cannot `vmap` ordered IO callback.$"):
+        jax.vmap(lambda x: io_callback(lambda x: None, None, x, ordered=True))(jnp.arange(3.0))
+
+
+@pytest.mark.parametrize(
+    "wrong, words",
+    [
+        (lambda x: np.ones(3, np.float32), r"Incorrect output shape for return value #0: Expected: \(\), Actual: \(3,\)"),
+        (lambda x: np.ones((), np.int32), "Incorrect output dtype for return value #0: Expected: float32, Actual: int32"),
+        (lambda x: (x, x), "Mismatched number of outputs from callback. Expected: 1, Actual: 2"),
+        (lambda x: None, "Mismatched number of outputs from callback. Expected: 1, Actual: 0"),
+    ],
+    ids=["shape", "dtype", "too many", "none"],
+)
+def test_a_callback_that_breaks_its_promise(jax, wrong, words):
+    def f(x):
+        return jax.pure_callback(wrong, jax.ShapeDtypeStruct((), np.float32), x)
+
+    with pytest.raises(jax.errors.JaxRuntimeError, match=words) as e:
+        jax.block_until_ready(jax.jit(f)(1.0))
+    if jax.__name__ == "ferrax" and "shape" not in words:
+        assert f"{__file__}:{wrong.__code__.co_firstlineno}" in str(e.value)
+
+
+def test_a_callback_that_raises_names_its_line(jax):
+    def f(x):
+        raise ValueError("boo")
+
+    with pytest.raises(jax.errors.JaxRuntimeError, match="ValueError: boo") as e:
+        jax.block_until_ready(jax.jit(lambda x: jax.pure_callback(f, jax.ShapeDtypeStruct((), np.float32), x))(1.0))
+    assert f'"{__file__}", line {f.__code__.co_firstlineno + 1}, in f' in str(e.value)
