@@ -368,7 +368,7 @@ def complexes(F):
         off = np.array([0.5 + 1j, -1.5 + 0.5j, 2 - 2j, -0.25 - 0.75j, 3 + 0.5j, 0.125 - 0.25j], d)
         for n, f in wide.items():
             y = [f(mp.mpc(complex(v))) for v in off]
-            F.apply(n, [off], np.array([complex(float(rounded(v.real, r)), float(rounded(v.imag, r))) for v in y], d), tolerance="complex_tan" if n in ("atan", "tanh") else "complex_function")
+            F.apply(n, [off], np.array([complex(float(rounded(v.real, r)), float(rounded(v.imag, r))) for v in y], d), tolerance="complex_function")
         F.apply("abs", [off], np.array([rounded(abs(mp.mpc(complex(v))), r) for v in off], r), tolerance="complex_function")
         y = [mp.mpc(complex(u)) / mp.mpc(complex(v)) for u, v in zip(off, off[::-1])]
         F.apply("div", [off, off[::-1].copy()], np.array([complex(float(rounded(v.real, r)), float(rounded(v.imag, r))) for v in y], d), tolerance="complex_function")

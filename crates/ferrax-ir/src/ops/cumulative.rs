@@ -4,7 +4,8 @@
 //! 2 s elements that end at i. Products with zeros need no division that way.
 use super::linear_jvp;
 use super::pad::Pad;
-use super::pointwise::{Pointwise, Pw};
+use super::pointwise::Pw;
+use super::pointwise::lower::{logaddexp, lower};
 use super::slice::Slice;
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, lit, values1};
@@ -80,9 +81,18 @@ impl Cumulative {
             }
             CumKind::LogSumExp => {
                 // m + log(e^(l - m) + e^(r - m))
-                let m = cx.pw2(Pw::Max, l.0, r.0)?;
+                let real = |v: &Value| {
+                    if v.dtype().is_complex() { cx.pw(Pw::Real, std::slice::from_ref(v)) } else { Ok(v.clone()) }
+                };
+                let m = cx.pw2(Pw::Max, &real(l.0)?, &real(r.0)?)?;
                 let finite = cx.pw(Pw::IsFinite, std::slice::from_ref(&m))?;
                 let m0 = cx.select(&finite, &cx.zeros(&m.aval())?, &m)?;
+                let m0 = if l.0.dtype().is_complex() {
+                    let zero = cx.zeros(&m0.aval())?;
+                    cx.pw2(Pw::Complex, &m0, &zero)?
+                } else {
+                    m0
+                };
                 let e = |v: &Value| cx.pw(Pw::Exp, &[cx.sub(v, &m0)?]);
                 let (el, er) = (e(l.0)?, e(r.0)?);
                 let s = cx.add(&el, &er)?;
@@ -109,7 +119,7 @@ impl Rules for Cumulative {
         if self.axis >= a.rank() {
             return value_err(format!("axis {} is out of bounds for array of shape {}", self.axis, a.shape));
         }
-        if a.dtype.is_key() || (self.kind == CumKind::LogSumExp && !a.dtype.is_float()) {
+        if a.dtype.is_key() || (self.kind == CumKind::LogSumExp && !a.dtype.is_inexact()) {
             return type_err(format!("{name} does not accept dtype {}.", a.dtype.long()));
         }
         Ok(smallvec![a.clone()])
@@ -164,31 +174,38 @@ impl Rules for Cumulative {
                 let (p, q) = (one(b, p), one(b, q));
                 b.pair(p, q)
             }
-            Some(_) => match self.kind {
-                CumKind::Prod => self.doubled(b, x[0], out, Pw::Mul)?,
-                CumKind::Max => self.doubled(b, x[0], out, Pw::Max)?,
-                CumKind::Min => self.doubled(b, x[0], out, Pw::Min)?,
-                _ => return type_err(format!("{} does not accept complex numbers", self.kind.name())),
+            Some((p, _)) => match self.kind {
+                CumKind::Sum => self.doubled(b, x[0], &|b, l, r| lower(Pw::Add, 0, b, &[l, r]))?,
+                CumKind::Prod => self.doubled(b, x[0], &|b, l, r| lower(Pw::Mul, 0, b, &[l, r]))?,
+                CumKind::Max => self.doubled(b, x[0], &|b, l, r| lower(Pw::Max, 0, b, &[l, r]))?,
+                CumKind::Min => self.doubled(b, x[0], &|b, l, r| lower(Pw::Min, 0, b, &[l, r]))?,
+                CumKind::LogSumExp => {
+                    // with nothing: the principal value of the first element
+                    let none = b.scalar(p, f64::NEG_INFINITY);
+                    let zero = b.scalar(p, 0.0);
+                    let none = b.pair(none, zero);
+                    let first = logaddexp(b, x[0], none);
+                    self.doubled(b, first, &|b, l, r| Ok(logaddexp(b, l, r)))?
+                }
             },
         }])
     }
 }
 impl Cumulative {
     /// For pairs, whose parts do not run apart: each element combined with the one 1, 2, 4 .. before it.
-    fn doubled(&self, b: &mut Graph, x: Node, out: &[Aval], f: Pw) -> Res<Node> {
-        let (axis, n) = (self.axis, out[0].shape[self.axis]);
+    fn doubled(&self, b: &mut Graph, x: Node, combine: &dyn Fn(&mut Graph, Node, Node) -> Res<Node>) -> Res<Node> {
+        let whole = b.shape(x);
+        let (axis, n) = (self.axis, whole[self.axis]);
         let part = |b: &mut Graph, x: Node, from: usize, len: usize| {
-            let (mut start, mut shape) = (vec![0; out[0].rank()], out[0].shape.clone());
+            let (mut start, mut shape) = (vec![0; whole.len()], whole.clone());
             (start[axis], shape[axis]) = (from, len);
-            b.slice(x, &start, &vec![1; out[0].rank()], shape)
+            b.slice(x, &start, &vec![1; whole.len()], shape)
         };
         let mut x = if self.reverse { b.reverse(x, &[axis]) } else { x };
         let mut step = 1;
         while step < n {
             let (first, before, rest) = (part(b, x, 0, step), part(b, x, 0, n - step), part(b, x, step, n - step));
-            let mut shape = out[0].shape.clone();
-            shape[axis] = n - step;
-            let y = Pointwise { f, y: 0 }.lower(b, &[before, rest], &[out[0].with_shape(shape)])?[0];
+            let y = combine(b, before, rest)?;
             x = b.concatenate(&[first, y], axis);
             step *= 2;
         }

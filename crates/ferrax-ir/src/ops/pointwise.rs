@@ -10,7 +10,7 @@
 //! A slope with a pole is multiplied by `mul_zero` or divided by `div_zero`, for which 0 * inf = 0 and 0 / 0 = 0: where a `select`
 //! or a stopped loop has masked the tangent, a pole must not turn it into nan. Both are closed under their own derivatives.
 //! Otherwise the terms are JAX's, in its order.
-mod lower;
+pub(super) mod lower;
 
 use super::convert::Convert;
 use crate::aval::Aval;

@@ -150,6 +150,8 @@ pub(super) const LINES: &[&str] = &[
     "cumlogsumexp[axis=0 reverse=False] f64[4]",
     "cumlogsumexp[axis=1 reverse=True] f64[2,3]",
     "cumlogsumexp[axis=0 reverse=False] f32[3]",
+    "cumlogsumexp[axis=0 reverse=False] c128[4]",
+    "cumlogsumexp[axis=1 reverse=True] c64[2,3]",
     "sort[dimension=0 is_stable=True num_keys=1] f64[5]",
     "sort[dimension=1 is_stable=True num_keys=1] f32[2,4]",
     "sort[dimension=0 is_stable=False num_keys=1] i32[6]",

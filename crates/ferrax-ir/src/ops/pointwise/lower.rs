@@ -10,7 +10,7 @@ use crate::lower::{Graph, Node};
 use ferrax_kernel::{Bin, DType, Dims, Scalar, Un};
 
 /// Operands have the output's shape or rank 0. `n` is the row's integer parameter.
-pub(super) fn lower(f: Pw, n: i32, g: &mut Graph, x: &[Node]) -> Res<Node> {
+pub(in crate::ops) fn lower(f: Pw, n: i32, g: &mut Graph, x: &[Node]) -> Res<Node> {
     let paired = x.iter().any(|v| g.parts(*v).is_some());
     if f == Pw::Complex {
         let (a, b) = level(g, x[0], x[1]);
@@ -458,16 +458,39 @@ fn cosh(g: &mut Graph, a: C) -> C {
     let (cy, sy) = (g.un(Un::Cos, a.1), g.un(Un::Sin, a.1));
     (g.bin(Bin::Mul, c, cy), g.bin(Bin::Mul, s, sy))
 }
-/// (t (1 + q^2) + i q (1 - t^2)) / (1 + t^2 q^2), t = tanh x, q = tan y
+/// With s = sinh x, q = tan y and b = 1 + q^2: (b s cosh x + i q) / (1 + b s^2), where nothing cancels.
+/// For large |x|: sign x + 4i sin y cos y e^(-2 |x|).
 fn tanh(g: &mut Graph, a: C) -> C {
-    let (t, q) = (g.un(Un::Tanh, a.0), g.un(Un::Tan, a.1));
-    let one = g.scalar(t, 1.0);
-    let (t2, q2) = (g.bin(Bin::Mul, t, t), g.bin(Bin::Mul, q, q));
-    let tq = g.bin(Bin::Mul, t2, q2);
-    let d = g.bin(Bin::Add, one, tq);
-    let (u, v) = (g.bin(Bin::Add, one, q2), g.bin(Bin::Sub, one, t2));
-    let (re, im) = (g.bin(Bin::Mul, t, u), g.bin(Bin::Mul, q, v));
-    (g.bin(Bin::Div, re, d), g.bin(Bin::Div, im, d))
+    let double = g.dtype(a.0) == DType::F64;
+    let (s, q) = (g.un(Un::Sinh, a.0), g.un(Un::Tan, a.1));
+    let (zero, one) = (g.scalar(s, 0.0), g.scalar(s, 1.0));
+    let c = g.un(Un::Cosh, a.0);
+    let q2 = g.bin(Bin::Mul, q, q);
+    let b = g.bin(Bin::Add, one, q2);
+    let bs = g.bin(Bin::Mul, b, s);
+    let bs2 = g.bin(Bin::Mul, bs, s);
+    let d = g.bin(Bin::Add, one, bs2);
+    let re = g.bin(Bin::Mul, bs, c);
+    let (re, im) = (g.bin(Bin::Div, re, d), g.bin(Bin::Div, q, d));
+    let x = g.un(Un::Abs, a.0);
+    let limit = g.scalar(x, if double { 20.0 } else { 10.0 });
+    let far = g.bin(Bin::Gt, x, limit);
+    // sin y e^(-|x|) and cos y e^(-|x|) apart: the exponential alone may underflow
+    let m = g.un(Un::Neg, x);
+    let e = g.un(Un::Exp, m);
+    let (sy, cy) = (g.un(Un::Sin, a.1), g.un(Un::Cos, a.1));
+    let (sy, cy) = (g.bin(Bin::Mul, sy, e), g.bin(Bin::Mul, cy, e));
+    let four = g.scalar(sy, 4.0);
+    let sc = g.bin(Bin::Mul, sy, cy);
+    let tail = g.bin(Bin::Mul, four, sc);
+    let inf = g.scalar(x, f64::INFINITY);
+    let (endless, known) = (g.bin(Bin::Eq, x, inf), g.un(Un::IsFinite, a.1));
+    let at_end = g.select(known, tail, zero);
+    let tail = g.select(endless, at_end, tail);
+    let sign = g.un(Un::Sign, a.0);
+    let real = g.bin(Bin::Eq, a.1, zero);
+    let im = g.select(far, tail, im);
+    (g.select(far, sign, re), g.select(real, a.1, im))
 }
 fn asinh(g: &mut Graph, a: C) -> C {
     let one = unit(g, a);
@@ -484,12 +507,60 @@ fn asinh(g: &mut Graph, a: C) -> C {
     let n = each(g, l, Un::Neg);
     (g.select(left, n.0, l.0), g.select(left, n.1, l.1))
 }
-/// (log(1 + z) - log(1 - z)) / 2
+/// log1p(4x / ((1 - x)^2 + y^2)) / 4 for x >= 0, mirrored for x < 0; atan2(2y, (1 - x) (1 + x) - y^2) / 2.
+/// Where the squares would overflow, x / |z|^2; where they would vanish, log(|2 + iy| / |y|) / 2.
 fn atanh(g: &mut Graph, a: C) -> C {
-    let one = unit(g, a);
-    let (p, m) = (both(g, Bin::Add, one, a), both(g, Bin::Sub, one, a));
-    let (p, m) = (log(g, p), log(g, m));
-    let d = both(g, Bin::Sub, p, m);
-    let half = g.scalar(a.0, 0.5);
-    (g.bin(Bin::Mul, half, d.0), g.bin(Bin::Mul, half, d.1))
+    let huge = if g.dtype(a.0) == DType::F64 { 1e150 } else { 1e18 };
+    let (x, y) = (g.un(Un::Abs, a.0), g.un(Un::Abs, a.1));
+    let (zero, one, two) = (g.scalar(x, 0.0), g.scalar(x, 1.0), g.scalar(x, 2.0));
+    let (four, half, quarter) = (g.scalar(x, 4.0), g.scalar(x, 0.5), g.scalar(x, 0.25));
+    let (below, above) = (g.bin(Bin::Sub, one, x), g.bin(Bin::Add, one, x));
+    let y2 = g.bin(Bin::Mul, y, y);
+    let b2 = g.bin(Bin::Mul, below, below);
+    let d = g.bin(Bin::Add, b2, y2);
+    let x4 = g.bin(Bin::Mul, four, x);
+    let r = g.bin(Bin::Div, x4, d);
+    let near = g.un(Un::Log1p, r);
+    let near = g.bin(Bin::Mul, quarter, near);
+    let m = abs(g, a);
+    let (inf, limit) = (g.scalar(m, f64::INFINITY), g.scalar(m, huge));
+    let endless = g.bin(Bin::Eq, m, inf);
+    let far = g.bin(Bin::Div, x, m);
+    let far = g.bin(Bin::Div, far, m);
+    let far = g.select(endless, zero, far);
+    let outside = g.bin(Bin::Gt, m, limit);
+    let re = g.select(outside, far, near);
+    let h = abs(g, (two, y));
+    let h = g.bin(Bin::Div, h, y);
+    let pole = g.un(Un::Log, h);
+    let pole = g.bin(Bin::Mul, half, pole);
+    let (at_one, close) = (g.bin(Bin::Eq, x, one), g.bin(Bin::Lt, y, one));
+    let at_pole = g.bin(Bin::And, at_one, close);
+    let re = g.select(at_pole, pole, re);
+    let nre = g.un(Un::Neg, re);
+    let left = g.bin(Bin::Lt, a.0, zero);
+    let none = g.bin(Bin::Eq, a.0, zero);
+    let re = g.select(left, nre, re);
+    let p = g.bin(Bin::Mul, below, above);
+    let q = g.bin(Bin::Sub, p, y2);
+    // far out only y's sign counts: infinity over infinity has no angle
+    let yy = g.bin(Bin::Mul, two, a.1);
+    let (sign, flat) = (g.un(Un::Sign, a.1), g.bin(Bin::Eq, a.1, zero));
+    let sign = g.select(flat, a.1, sign);
+    let yy = g.select(outside, sign, yy);
+    let t = g.bin(Bin::Atan2, yy, q);
+    (g.select(none, a.0, re), g.bin(Bin::Mul, half, t))
+}
+/// log(e^a + e^b), with the larger real part taken out: the imaginary part is the principal one.
+pub(in crate::ops) fn logaddexp(g: &mut Graph, x: Node, y: Node) -> Node {
+    let (a, b) = (part(g, x), part(g, y));
+    let m = g.bin(Bin::Max, a.0, b.0);
+    let (finite, zero) = (g.un(Un::IsFinite, m), g.scalar(m, 0.0));
+    let m = g.select(finite, m, zero);
+    let (p, q) = ((g.bin(Bin::Sub, a.0, m), a.1), (g.bin(Bin::Sub, b.0, m), b.1));
+    let (p, q) = (exp(g, p), exp(g, q));
+    let s = both(g, Bin::Add, p, q);
+    let l = log(g, s);
+    let re = g.bin(Bin::Add, l.0, m);
+    g.pair(re, l.1)
 }
