@@ -200,3 +200,61 @@ def test_booleans_divide_as_integers(jax, jnp):
     for quotient, rest in ((x // y, x % y), divmod(x, y), (jnp.floor_divide(x, y), jnp.fmod(x, y))):
         assert quotient.dtype == rest.dtype == np.int32
         assert quotient.tolist() == [0, 1, 0] and rest.tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("name", ["tanh", "arctanh", "arctan", "tan"])
+def test_both_parts_of_complex_functions_are_accurate(jnp, name):
+    r = np.random.default_rng(0)
+    spread = lambda: np.sign(r.standard_normal(300)) * 10 ** r.uniform(-6, 1.5, 300)  # noqa: E731
+    z = np.concatenate([spread() + 1j * spread(), spread() * 1e-2 + 1j * (1 + spread() * 1e-2), 1 + spread() * 1e-2 + 1j * spread() * 1e-2, spread() * 1e-3 + 1j * (np.pi / 2 + spread() * 1e-2)])
+    z = z.astype(np.complex64)
+    got = np.asarray(getattr(jnp, name)(z))
+    for x, w in zip(got, getattr(np, name)(z.astype(complex))):
+        for a, b in ((x.real, w.real), (x.imag, w.imag)):
+            assert abs(float(a) - b) <= 6 * np.spacing(np.float32(abs(b))), (name, x, w)
+
+
+@pytest.mark.parametrize(
+    "name, z, want",
+    [
+        ("arctanh", complex(np.inf, np.inf), complex(0, np.pi / 2)),
+        ("arctanh", complex(2, -0.0), complex(0.5493061542510986, -np.pi / 2)),
+        ("arctanh", complex(1e30, 1e30), complex(5e-31, np.pi / 2)),
+        ("arctanh", complex(3e38, -3e38), complex(0, -np.pi / 2)),
+        ("arctanh", complex(1, 1e-30), complex(34.88534, np.pi / 4)),
+        ("arctan", complex(np.inf, 2), complex(np.pi / 2, 0)),
+        ("tanh", complex(np.inf, np.inf), 1),
+        ("tanh", complex(-60, 1), complex(-1, 0)),
+        ("tan", complex(1, np.inf), 1j),
+    ],
+)
+def test_ends_of_complex_functions(jnp, name, z, want):
+    np.testing.assert_allclose(np.asarray(getattr(jnp, name)(np.complex64(z))), np.complex64(want), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda jnp: jnp.arange(3) ** -1,
+        lambda jnp: jnp.arange(3) ** jnp.array(-1),
+        lambda jnp: jnp.arange(3) ** np.int32(-1),
+        lambda jnp: np.arange(3, dtype=np.int32) ** jnp.array(-1),
+        lambda jnp: jnp.power(jnp.arange(3), np.array(-1)),
+        lambda jnp: jnp.array([True, True, True]) ** -1,
+    ],
+)
+def test_integers_to_known_negative_powers(jnp, f):
+    with pytest.raises(TypeError, match=r"^Integers cannot be raised to negative powers, got integer_pow\(int32\[3\], -1\)"):
+        f(jnp)
+
+
+def test_known_integer_exponents_are_parameters(jax, jnp):
+    for y in (2, np.int32(2), np.array(2)):
+        (eqn,) = jax.make_jaxpr(lambda x: x**y)(jnp.arange(3, dtype=np.int8)).eqns
+        assert eqn.primitive.name == "integer_pow" and eqn.params["y"] == 2 and eqn.outvars[0].aval.dtype == np.int8
+
+
+def test_power_of_a_modulus_is_refused(jnp):
+    for f in (lambda: pow(jnp.arange(3), 2, 3), lambda: pow(2, jnp.arange(3), 3)):
+        with pytest.raises(TypeError):
+            f()

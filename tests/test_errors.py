@@ -198,6 +198,13 @@ wrong("isin by an unknown method", "ValueError", "method='foo' is not implemente
       lambda jax, jnp, lax: jnp.isin(jnp.ones(3), 1.0, method="foo"))  # fmt: skip
 wrong("no platform", "NotImplementedError", "MLIR translation rule for primitive 'platform_index(platforms=(('cuda',),))' not found for platform cpu",
       lambda jax, jnp, lax: lax.platform_dependent(1.0, cuda=lambda a: a))  # fmt: skip
+wrong("take by an unknown mode", "ValueError", "Invalid mode 'drop' for np.take", lambda jax, jnp, lax: jnp.take(jnp.ones(3), jnp.array([1]), mode="drop"))
+wrong("place of a list", "TypeError", "place requires ndarray or scalar arguments, got <class 'list'> at position 2.",
+      lambda jax, jnp, lax: jnp.place(jnp.ones(3), jnp.array([True, False, True]), [1.0]))  # fmt: skip
+wrong("fori_loop's carry", "TypeError", "The input carry component loop_carry[1]['b'] has type float32[3] but the corresponding output carry component has type float32[]",
+      lambda jax, jnp, lax: lax.fori_loop(0, 3, lambda i, s: {"a": s["a"], "b": s["b"].sum()}, {"a": jnp.ones(3), "b": jnp.ones(3)}))  # fmt: skip
+wrong("the carry of a fori_loop of unknown bounds", "TypeError", "The input carry component loop_carry[2] has type float32[3]",
+      lambda jax, jnp, lax: jax.jit(lambda n: lax.fori_loop(0, n, lambda i, s: s.sum(), jnp.ones(3)))(3))  # fmt: skip
 
 
 @pytest.mark.parametrize("program, kind, words", CASES)

@@ -90,3 +90,8 @@ def test_dynamic_slices_clamp_their_start(jax, lax, start, data):
         want = x.copy()
         want[place] = -1
         same(run(lambda x, u, i, j: lax.dynamic_update_slice(x, u, (i, j)))(x, np.full(size, -1, np.int32), *start), want)
+
+
+@pytest.mark.parametrize("mode, want", [(None, [9, 1, 9]), ("clip", [9, 1, 9]), ("wrap", [0, 1, 9])])
+def test_put_out_of_bounds(jnp, mode, want):
+    assert jnp.put(jnp.arange(3), jnp.array([5, -1]), 9, mode=mode, inplace=False).tolist() == want

@@ -161,3 +161,21 @@ def test_mapped_axes_refused(jax, jnp, name, axis, error, words):
     with pytest.raises(error) as e:
         jax.vmap(lambda a: getattr(jnp, name)(a, axis=axis), axis_name="i")(np.ones((2, 2), np.float32))
     assert str(e.value).startswith(words)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_running_logsumexp_of_complex_numbers(jax, lax, reverse):
+    z = np.array([[1 + 2j, 0.3 - 0.1j, -1 + 0.5j], [3j, 3j, 100 - 3j], [-np.inf, -np.inf, 5j]], np.complex64)
+    got = lax.cumlogsumexp(z, axis=1, reverse=reverse)
+    flip = (lambda a: a[:, ::-1]) if reverse else (lambda a: a)
+    with np.errstate(divide="ignore"):
+        want = flip(np.log(np.cumsum(flip(np.exp(z.astype(complex) - [[0], [100], [0]])), axis=1))) + [[0], [100], [0]]
+    np.testing.assert_allclose(np.where(np.isinf(got), 0, got), np.where(np.isinf(want), 0, want), rtol=1e-5, atol=1e-6)
+    assert np.array_equal(np.isneginf(np.real(got)), np.isneginf(want.real))
+    same_bits(jax.vmap(lambda r: lax.cumlogsumexp(r, reverse=reverse))(z), got)
+
+
+def test_slope_of_a_running_logsumexp_of_complex_numbers(jax, lax):
+    z = np.array([1 + 2j, 0.3 - 0.1j, -1 + 0.5j], np.complex64)
+    slope = jax.grad(lambda z: lax.cumlogsumexp(z).sum().real)(z)
+    np.testing.assert_allclose(slope, [2.8547423 + 1.2059953j, 0.0519761 - 1.0973904j, 0.09328157 - 0.10860537j], rtol=1e-5)

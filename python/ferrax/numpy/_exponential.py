@@ -7,12 +7,14 @@ Invariant: all but `power` and `square` make integers float; an integer exponent
 """
 from __future__ import annotations
 
+import operator
+
 import numpy as np
 
 from .. import _core
 from .._core import bind, elementwise, promote_shapes
-from .._dtypes import dtype_of, is_bool, is_complex, is_inexact, is_integer
-from ._arguments import Array, check_arraylike, jitted, pointwise, promote_inexact, scalar_like
+from .._dtypes import canonicalize_dtype, dtype_of, is_bool, is_complex, is_inexact, is_integer
+from ._arguments import Array, check_arraylike, convert, jitted, pointwise, promote_inexact, scalar_like
 from ._selecting import where
 
 
@@ -88,13 +90,16 @@ def reciprocal(x, /):
 def power(x1, x2, /):
     """x1 ** x2. A Python or numpy integer exponent is exact by repeated multiplication; integers to negative powers raise TypeError."""
     check_arraylike("power", x1, x2)
-    if type(x2) is int:
-        x1 = _core.asarray(x1) if not isinstance(x1, Array) else x1
-        if not is_bool(x1.dtype):
-            if x2 < 0 and not is_inexact(x1.dtype):
-                raise TypeError(f"Integers cannot be raised to negative powers, got integer_pow({x1.dtype.name}[{','.join(map(str, x1.shape))}], {x2})")
-            return bind("integer_pow", x1, y=x2)
     d1, d2 = dtype_of(x1), dtype_of(x2)
+    if np.shape(x2) == () and not isinstance(x2, _core.Tracer) and is_integer(d2) and (not isinstance(x2, Array) or not (is_inexact(d1) or isinstance(x1, _core.Tracer))):
+        # The exponent is known: a parameter of the primitive, unless an array holds it.
+        y = operator.index(x2)
+        if is_bool(d1):
+            x1, d1 = convert(_core.asarray(x1), canonicalize_dtype(int)), canonicalize_dtype(int)
+        if not is_inexact(d1) and y < 0:
+            raise TypeError(f"Integers cannot be raised to negative powers, got integer_pow({d1.name}[{','.join(map(str, np.shape(x1)))}], {y})")
+        if not isinstance(x2, Array) and -(2**31) <= y < 2**31:
+            return bind("integer_pow", x1 if isinstance(x1, Array) else _core.asarray(x1), y=y)
     if is_inexact(d1) and is_integer(d2) and _core.result_type(x1, x2) == d1:
         # pow takes an integer exponent as it is.
         a, b = promote_shapes(_core.asarray(x1), _core.asarray(x2))

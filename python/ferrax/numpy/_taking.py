@@ -85,6 +85,8 @@ def take(a, indices, axis=None, out=None, mode=None, unique_indices=False, indic
         axis = canonicalize_axis(axis, a.ndim)
     if mode == "raise":
         raise NotImplementedError("The 'raise' mode to jnp.take is not supported.")
+    if mode not in (None, "fill", "clip", "wrap"):
+        raise ValueError(f"Invalid mode '{mode}' for np.take")
     return _take(a, indices, axis=axis, mode=mode, unique_indices=bool(unique_indices), indices_are_sorted=bool(indices_are_sorted), fill_value=fill_value)
 
 
@@ -192,7 +194,7 @@ def put(a, ind, v, mode=None, *, inplace=True):
         return a
     v = v[: ind.size] if v.size > ind.size else tile(v, -(-ind.size // v.size))[: ind.size] if v.size < ind.size else v
     if mode is None or mode == "clip":
-        ind, scatter_mode = clip(ind, -a.size, a.size - 1), "promise_in_bounds"
+        ind, scatter_mode = clip(ind, 0, a.size - 1), "promise_in_bounds"
     elif mode == "wrap":
         ind, scatter_mode = remainder(ind, a.size), "promise_in_bounds"
     elif mode == "raise":
@@ -209,8 +211,8 @@ def place(arr, mask, vals, *, inplace=True):
     """
     from ._rearranging import tile
 
-    _inplace("place", inplace)
     check_arraylike("place", arr, mask, vals)
+    _inplace("place", inplace)
     a, m, v = _core.asarray(arr), ravel(_core.asarray(mask)), ravel(_core.asarray(vals))
     if a.size != m.size:
         raise ValueError("place: arr and mask must be the same size")

@@ -54,6 +54,9 @@ fn overflow(x: &Bound<PyAny>, e: PyErr) -> PyErr {
     ))
 }
 
+fn no_modulus() -> PyErr {
+    PyTypeError::new_err("pow() of arrays takes no modulus")
+}
 /// `f(slf, x)`, or `f(x, slf)` if reflected.
 #[inline]
 fn binary<'py>(
@@ -193,7 +196,7 @@ impl PyArray {
         modulus: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         if !modulus.is_none() {
-            return Err(PyTypeError::new_err("pow() with a modulus is not supported for arrays"));
+            return Err(no_modulus());
         }
         // A static integer exponent is a parameter, not an operand.
         if other.is_instance_of::<PyInt>()
@@ -217,8 +220,11 @@ impl PyArray {
     fn __rpow__<'py>(
         slf: &Bound<'py, Self>,
         other: &Bound<'py, PyAny>,
-        _modulus: &Bound<'py, PyAny>,
+        modulus: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        if !modulus.is_none() {
+            return Err(no_modulus());
+        }
         numpy_call(slf, other, "power", "** or pow()", true)
     }
     fn __neg__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
