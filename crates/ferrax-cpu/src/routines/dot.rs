@@ -1,8 +1,9 @@
 //! Batched matrix products.
 //!
-//! Which algorithm runs is decided by sizes and dtypes alone: a vector on either side is a reduction in the waist's order, small
-//! products and products of integers are loops that sum in sequence, the rest runs in [`super::panel`] or, on machines without
-//! what that needs, is the library's GEMM, called in one layout (operands of another layout are packed first). So layout and threads change no bits.
+//! Which algorithm runs is decided by sizes, dtypes and the machine alone: a vector on either side is a reduction in the waist's order,
+//! small products and products of integers are loops that sum in sequence, the rest runs in [`super::panel`]. Machines without what
+//! that needs have the library's GEMM, called in one layout (operands of another layout are packed first). So layout and threads
+//! change no bits.
 use super::{Run, panel};
 use crate::kernels::block::tiers;
 use crate::kernels::lane::Lane;
