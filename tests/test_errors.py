@@ -70,7 +70,7 @@ wrong(
 )
 wrong("concatenate nothing", "ValueError", "Need at least one array to concatenate.", lambda jax, jnp, lax: jnp.concatenate([]))
 wrong("stack", "ValueError", "All input arrays must have the same shape", lambda jax, jnp, lax: jnp.stack([jnp.ones(2), jnp.ones(3)]))
-wrong("einsum", "ValueError", "Size of label 'j' for operand 1",
+wrong("einsum", "ValueError", "Size of label 'j' for operand 1 (3) does not match previous terms (4).",
       lambda jax, jnp, lax: jnp.einsum("ij,jk->ik", jnp.ones((2, 3)), jnp.ones((4, 5))))  # fmt: skip
 wrong("axis", "ValueError", "axis 1 is out of bounds for array of dimension 1", lambda jax, jnp, lax: jnp.sum(jnp.ones(3), axis=1))
 wrong("fractional size", "TypeError", "Shapes must be 1D sequences of concrete values of integer type, got (1.5,).", lambda jax, jnp, lax: jnp.zeros(1.5))
@@ -129,14 +129,15 @@ wrong("np.asarray()", "TracerArrayConversionError", "The numpy.ndarray conversio
       lambda jax, jnp, lax: jax.jit(lambda x: np.asarray(x))(1))  # fmt: skip
 
 
-@case("leak", "UnexpectedTracerError", "Encountered an unexpected tracer. A function transformed by")
+@case("leak", "UnexpectedTracerError", "Encountered an unexpected tracer. A function transformed by JAX had a side effect, allowing for a reference to an intermediate "
+      "value with type float32[] wrapped in a DynamicJaxprTracer to escape the scope of the transformation.\n")
 def leak(jax, jnp, lax):
     kept = []
     jax.jit(lambda x: (kept.append(x), x)[1])(1.0)
     kept[0] + 1
 
 
-@case("a leaked tracer returned", "UnexpectedTracerError", "Encountered an unexpected tracer.")
+@case("a leaked tracer returned", "UnexpectedTracerError", "Encountered an unexpected tracer. A function transformed by JAX had a side effect")
 def leak_returned(jax, jnp, lax):
     kept = []
     jax.jit(lambda x: (kept.append(x), x)[1])(1.0)
@@ -185,7 +186,7 @@ wrong("tree_map: keys", "ValueError", "", lambda jax, jnp, lax: jax.tree_util.tr
 wrong("tree_map: lengths", "ValueError", "", lambda jax, jnp, lax: jax.tree_util.tree_map(lambda a, b: a, (1, 2), (1, 2, 3)))
 wrong("tree_unflatten", "ValueError", "Too few leaves for PyTreeDef; expected 2, got 1",
       lambda jax, jnp, lax: jax.tree_util.tree_unflatten(jax.tree_util.tree_structure((1, 2)), [1]))  # fmt: skip
-wrong("backend", "RuntimeError", "Unknown backend", lambda jax, jnp, lax: jax.devices("nope"))
+wrong("backend", "RuntimeError", "Unknown backend nope. Available backends are ['cpu'", lambda jax, jnp, lax: jax.devices("nope"))
 wrong("option", "AttributeError", "Unrecognized config option: nope", lambda jax, jnp, lax: jax.config.update("nope", 1))
 
 # ---------------------------------------------------------------- what immutable arrays and traced programs leave out

@@ -6,8 +6,10 @@
 
 import contextlib
 import functools
+import gc
 import inspect
 import operator
+import sys
 import threading
 
 import numpy as np
@@ -427,14 +429,49 @@ host_id, host_count, host_ids = process_index, process_count, process_indices
 
 
 def live_arrays(platform=None):
-    """All arrays that are alive (of one platform, if given)."""
-    return [x for x in _core.live_arrays() if platform is None or next(iter(x.devices())).platform == platform]
+    """The arrays that Python objects hold (on one platform, if given): those not deleted, found from all containers and running frames.
+
+    Making an array costs nothing for this; the search goes through the whole heap. Arrays that are held by programs alone are not found.
+
+    Raises:
+      RuntimeError: there is no such platform.
+    """
+    devices = None if platform is None else set(_core.devices(platform))
+    gc.collect()  # what only cycles hold is not alive
+    frames = []
+    for frame in sys._current_frames().values():
+        while frame is not None:
+            if frame.f_code is not live_arrays.__code__:
+                variables = frame.f_locals
+                frames.append(dict(variables))
+                if frame.f_code.co_flags & inspect.CO_OPTIMIZED and type(variables) is dict:
+                    variables.clear()  # up to Python 3.12 a copy that the frame keeps: it must not keep the arrays alive
+            frame = frame.f_back
+    seen, found = set(), []
+    level = [*gc.get_objects(), *frames]
+    tracked = {id(x) for x in level}
+    while level:
+        following = []
+        for x in gc.get_referents(*level):
+            if id(x) in seen:
+                continue
+            seen.add(id(x))
+            if isinstance(x, _core.Array):
+                found.append(x)
+            elif type(x) in (tuple, dict) and id(x) not in tracked:
+                following.append(x)  # what the collector does not track: a tuple or dict of plain values
+        level = following
+    return [x for x in found if not isinstance(x, _core.Tracer) and not _is_key(x) and not x.is_deleted() and (devices is None or not devices.isdisjoint(x.devices()))]
+
+
+def _is_key(x):
+    from . import dtypes
+    return dtypes.issubdtype(x.dtype, dtypes.prng_key)
 
 
 def print_environment_info(return_string=False):
     """What a bug report needs: versions, platform, devices. Printed, or returned."""
     import platform
-    import sys
     from . import __version__
     lines = [f"ferrax:  {__version__}", f"numpy:   {np.__version__}", f"python:  {sys.version}",
              f"device info: {', '.join(map(str, devices()))}", f"process_count: {process_count()}", f"platform: {platform.uname()}"]

@@ -82,12 +82,19 @@ class _DeviceFlag(Flag):
         if device is None:
             _core.devices()[0].__exit__()
         else:
-            device.__enter__()
+            (_core.devices(device)[0] if isinstance(device, str) else device).__enter__()
 
 
 def _device(name, value):
+    if isinstance(value, str):
+        try:
+            _core.devices(value)
+            return value
+        except RuntimeError:
+            pass
     if value is not None and not isinstance(value, _core.Device):
-        raise ValueError(f"{name} must be a Device or None, got {value!r}")
+        raise ValueError("jax.default_device must be passed either a Device object (e.g. `jax.devices('cpu')[0]`) or a platform name string like"
+                         f" 'cpu' or 'gpu', got: {value!r}")
     return value
 
 
@@ -108,7 +115,7 @@ FLAGS = {f.name: f for f in (
     Flag("jax_check_tracer_leaks", _bool, False, "raise when a trace ends while one of its tracers is still alive", native=True),
     Flag("jax_default_matmul_precision", _one_of(*_PRECISIONS, optional=True), None, "precision of matrix products", native=True),
     _DeviceFlag("jax_default_device", _device, None, "where new arrays are put"),
-    Flag("jax_platforms", _any, None, "the platforms to use, in order of preference", native=True),
+    Flag("jax_platforms", _any, None, "the platforms there are, separated by commas, the default first", native=True),
     Flag("jax_enable_checks", _bool, False, "verify every program that is built", native=True),
     Flag("jax_default_prng_impl", _one_of("threefry2x32"), "threefry2x32", "the generator of new keys"),
     Flag("jax_enable_custom_prng", _bool, False, "make PRNGKey return typed keys"),

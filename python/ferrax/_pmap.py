@@ -33,7 +33,7 @@ def pmap(fun, axis_name=None, *, in_axes=0, out_axes=0, static_broadcasted_argnu
       the mapped function; its results are spread over the devices.
 
     Raises:
-      ValueError: no argument is mapped, sizes differ, or there are fewer devices than the axis is long.
+      ValueError: no argument is mapped, sizes differ, there are fewer devices than the axis is long, or one is given twice.
     """
     check_callable(fun)
     in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
@@ -58,7 +58,11 @@ def pmap(fun, axis_name=None, *, in_axes=0, out_axes=0, static_broadcasted_argnu
         if all(d is None for d in dims):
             raise ValueError("pmap requires at least one argument with a mapped axis.")
         size = mapped_size("pmap", fun, dyn_args, kwargs, leaves, dims, axis_size)
+        if devices is not None and not devices:
+            raise ValueError("'devices' argument to pmap must be non-empty, or None.")
         available = _core.devices(backend) if devices is None else list(devices)
+        if len(set(available[:size])) < len(available[:size]):
+            raise ValueError(f"pmap: each device of 'devices' runs one slice, but some are given twice: {available}")
         if size > len(available):
             raise ValueError(f"compiling computation that requires {size} logical devices, but only {len(available)} XLA devices are available"
                              f" (num_replicas={size}). Set FERRAX_NUM_CPU_DEVICES, or jax_num_cpu_devices, to have more CPU devices.")

@@ -34,6 +34,8 @@ kinds! {
     NonConcreteBooleanIndex "NonConcreteBooleanIndexError";
     UnexpectedTracer "UnexpectedTracerError";
     TypePromotion "TypePromotionError";
+    JaxprType "JaxprTypeError";
+    Leak "Exception";
 }
 
 pub enum Error {

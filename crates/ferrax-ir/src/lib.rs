@@ -7,6 +7,7 @@
 //! INVARIANT: rules emit through a [`Cx`]; they never run anything and never look inside an array.
 #![forbid(unsafe_code)]
 pub mod aval;
+pub mod checks;
 pub mod cx;
 pub mod dtype;
 pub mod effects;

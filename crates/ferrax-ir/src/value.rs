@@ -10,9 +10,8 @@ use ferrax_kernel::Scalar;
 use smallvec::SmallVec;
 use std::any::Any;
 use std::fmt;
-use std::sync::Arc;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 /// Operands and results: one or two in nearly every primitive.
 pub type Values = SmallVec<[Value; 2]>;
@@ -51,10 +50,42 @@ pub struct Tag {
     pub what: &'static str,
     /// The function that is transformed, where the host language told: `loss at model.py:12`.
     pub of: OnceLock<Arc<str>>,
+    /// The tracers made, while leaks are looked for.
+    made: Option<Mutex<Vec<Weak<TracerData>>>>,
 }
+
 impl Tag {
     pub fn new(what: &'static str) -> Arc<Tag> {
-        Arc::new(Tag { alive: AtomicBool::new(true), what, of: OnceLock::new() })
+        let made = crate::checks::leaks().then(Mutex::default);
+        Arc::new(Tag { alive: AtomicBool::new(true), what, of: OnceLock::new(), made })
+    }
+    /// Tracers that are still held, if the trace keeps track of them.
+    pub fn left(&self) -> Vec<Value> {
+        let Some(made) = &self.made else { return vec![] };
+        let made = made.lock().unwrap_or_else(|e| e.into_inner());
+        made.iter().filter_map(Weak::upgrade).map(|t| Value::Tracer(Tracer(t))).collect()
+    }
+    /// JAX's name for what traces, and for its tracers.
+    fn classes(&self) -> (&'static str, &'static str) {
+        match self.what {
+            "vmap" => ("BatchTrace", "BatchTracer"),
+            "grad" => ("LinearizeTrace", "LinearizeTracer"),
+            "jvp" => ("JVPTrace", "JVPTracer"),
+            _ => ("DynamicJaxprTrace", "DynamicJaxprTracer"),
+        }
+    }
+    /// The error for tracers that outlived their trace.
+    pub fn leak(&self, left: &[Value]) -> Error {
+        let of = self.of.get().map_or(String::new(), |of| {
+            format!("\nThe error occurred while tracing the function {of} for {}.", self.what)
+        });
+        let mut m = format!("Leaked trace {}. Leaked tracer(s):\n", self.classes().0);
+        for v in left {
+            let made = v.made_at().map_or(String::new(), |at| format!("\nThe value was computed at {at}."));
+            m += &format!("\n{} of type {}{of}{made}\n", self.classes().1, v.aval().long());
+        }
+        m += "\nhelp: return the value from the transformed function instead of storing it outside";
+        Error::new(Kind::Leak, m)
     }
     pub fn is_alive(&self) -> bool {
         self.alive.load(Ordering::Relaxed)
@@ -89,7 +120,21 @@ pub enum Value {
 
 impl Value {
     pub fn tracer(tag: &Arc<Tag>, aval: Aval, node: Node) -> Value {
-        Value::Tracer(Tracer(Arc::new(TracerData { tag: tag.clone(), aval, node })))
+        let t = Arc::new(TracerData { tag: tag.clone(), aval, node });
+        if let Some(made) = &tag.made {
+            made.lock().unwrap_or_else(|e| e.into_inner()).push(Arc::downgrade(&t));
+        }
+        Value::Tracer(Tracer(t))
+    }
+    /// The user's line that made a tracer, where it is known.
+    fn made_at(&self) -> Option<String> {
+        match self {
+            Value::Tracer(t) => match t.0.node {
+                Node::Var(_, line) => crate::cx::place(line),
+                _ => None,
+            },
+            _ => None,
+        }
     }
     pub fn aval(&self) -> Aval {
         match self {
@@ -202,17 +247,15 @@ impl Value {
         let of = t.0.tag.of.get().map_or(String::new(), |of| {
             format!("\nThe function being traced when the value leaked was {of} traced for {what}.")
         });
-        let made = match t.0.node {
-            Node::Var(_, line) => crate::cx::place(line),
-            _ => None,
-        };
-        let made =
-            made.map_or(String::new(), |at| format!("\nThe leaked intermediate value was created on line {at}."));
+        let made = self
+            .made_at()
+            .map_or(String::new(), |at| format!("\nThe leaked intermediate value was created on line {at}."));
         Error::new(
             Kind::UnexpectedTracer,
             format!(
-                "Encountered an unexpected tracer. A function transformed by {what} had a side effect, allowing for a reference to an intermediate value with type {} wrapped in a Tracer to escape the scope of the transformation.{of}{made}\nReturn the value from the transformed function instead of storing it outside.",
-                t.0.aval.long()
+                "Encountered an unexpected tracer. A function transformed by JAX had a side effect, allowing for a reference to an intermediate value with type {} wrapped in a {} to escape the scope of the transformation.\nIts tracer belongs to {what}.{of}{made}\nReturn the value from the transformed function instead of storing it outside; `checking_leaks` finds where it was stored.",
+                t.0.aval.long(),
+                t.0.tag.classes().1
             ),
         )
     }

@@ -88,6 +88,12 @@ impl Flags {
     pub fn explain_misses(self) -> bool {
         self.has(EXPLAIN_MISSES)
     }
+    pub fn check_leaks(self) -> bool {
+        self.has(CHECK_LEAKS)
+    }
+    pub fn enable_checks(self) -> bool {
+        self.has(ENABLE_CHECKS)
+    }
     pub fn promotion(self) -> Promotion {
         let rank = if self.has(RANK_RAISE) {
             Rank::Raise
@@ -159,6 +165,9 @@ pub fn config_set(name: &str, value: &Bound<PyAny>) -> PyResult<()> {
         return Ok(());
     }
     let i = OBJECTS.iter().position(|o| *o == name).ok_or_else(|| unknown(name))?;
+    if name == "jax_platforms" {
+        crate::device::set_platforms(value)?;
+    }
     let (mask, bits) = bits_of(name, value);
     set(mask, bits);
     let old = PROCESS_OBJECTS.write().unwrap_or_else(|e| e.into_inner())[i].replace(value.clone().unbind());

@@ -8,7 +8,7 @@ use crate::error::{IntoPyResult, from_py, kernel_to_py};
 use crate::ffi::buffers::Bytes;
 use crate::value::{self, held};
 use ferrax::array::{self, Shard};
-use ferrax::device::{self, Device};
+use ferrax::device::{self, Device, Platform};
 use ferrax_ir::error::{Error, Res};
 use ferrax_ir::value::{Array, Value};
 use ferrax_kernel::Buffer;
@@ -95,7 +95,10 @@ pub fn from_py_object(x: &Bound<PyAny>) -> PyResult<Option<&'static Device>> {
         return Ok(Some(d.get().0));
     }
     if let Ok(s) = x.extract::<String>() {
-        return Ok(device::devices(&s).py(x.py())?.first());
+        return match platform(&s).map_or(&[][..], device::offered) {
+            [] => Err(unknown_backend(&s)),
+            [first, ..] => Ok(Some(first)),
+        };
     }
     if let Ok(set) = x.getattr("device_set") {
         let all: Vec<Bound<PyAny>> = set.try_iter()?.collect::<PyResult<_>>()?;
@@ -106,8 +109,36 @@ pub fn from_py_object(x: &Bound<PyAny>) -> PyResult<Option<&'static Device>> {
     Err(PyValueError::new_err(format!("expected a device, got {}", x.repr()?)))
 }
 
-fn known_platforms() -> String {
-    if device::gpus().is_empty() { "cpu".into() } else { "cpu,gpu".into() }
+/// A name of JAX's for one of our platforms.
+fn platform(name: &str) -> Option<Platform> {
+    match name {
+        "cpu" => Some(Platform::Cpu),
+        "gpu" | "cuda" | "rocm" | "metal" | "vulkan" => Some(Platform::Gpu),
+        _ => None,
+    }
+}
+/// The flag jax_platforms: which platforms there are, the default first. None and "" take all, the CPU first.
+pub fn set_platforms(value: &Bound<PyAny>) -> PyResult<()> {
+    let names: Option<String> = value.extract()?;
+    let names = names.as_deref().unwrap_or_default();
+    let mut order = vec![];
+    for name in names.split(',').filter(|n| !n.is_empty()) {
+        let Some(p) = platform(name) else {
+            return Err(PyRuntimeError::new_err(format!(
+                "Unable to initialize backend '{name}': Backend '{name}' is not in the list of known backends: ['cpu', 'gpu']. (set FERRAX_PLATFORMS='' to automatically choose an available backend)"
+            )));
+        };
+        if !order.contains(&p) && !p.devices().is_empty() {
+            order.push(p);
+        }
+    }
+    if order.is_empty() && !names.is_empty() {
+        return Err(PyRuntimeError::new_err(format!(
+            "Unable to initialize backend '{names}': no such device was found. (set FERRAX_PLATFORMS='' to automatically choose an available backend)"
+        )));
+    }
+    device::set_platforms(&order);
+    Ok(())
 }
 /// devices(backend=None): all devices of a platform.
 #[pyfunction]
@@ -115,18 +146,36 @@ fn known_platforms() -> String {
 pub fn devices<'py>(py: Python<'py>, backend: Option<&str>) -> PyResult<Bound<'py, PyList>> {
     configure(py)?;
     let found = match backend {
-        None | Some("cpu") => device::cpus(),
-        Some("gpu" | "cuda" | "rocm" | "metal" | "vulkan") => device::gpus(),
-        Some(_) => &[],
+        None => device::default_device().platform_devices(),
+        Some(b) => match platform(b).map_or(&[][..], device::offered) {
+            [] => return Err(unknown_backend(b)),
+            found => found,
+        },
     };
-    if found.is_empty() {
-        let b = backend.unwrap_or("cpu");
-        return Err(PyRuntimeError::new_err(format!(
-            "Unknown backend: '{b}' requested, but no platforms that are instances of {b} are present. Platforms present are: {}",
-            known_platforms()
-        )));
-    }
     PyList::new(py, found.iter().map(|d| object(py, d)).collect::<PyResult<Vec<_>>>()?)
+}
+fn unknown_backend(b: &str) -> PyErr {
+    let present =
+        [Platform::Cpu, Platform::Gpu].into_iter().filter(|p| !device::offered(*p).is_empty()).map(Platform::name);
+    PyRuntimeError::new_err(match b {
+        "gpu" => {
+            let present = present.collect::<Vec<_>>().join(",");
+            format!(
+                "Unknown backend: 'gpu' requested, but no platforms that are instances of gpu are present. Platforms present are: {present}"
+            )
+        }
+        _ => {
+            let present = present.map(|p| format!("'{p}'")).collect::<Vec<_>>().join(", ");
+            format!("Unknown backend {b}. Available backends are [{present}]")
+        }
+    })
+}
+/// Frees what cycles of Python objects hold.
+pub fn collect() {
+    Python::attach(|py| {
+        // a failing finalizer is reported by Python itself; what stays alive is reported as a leak
+        let _ = py.import("gc").and_then(|gc| gc.call_method0("collect"));
+    });
 }
 /// The number of CPU devices that the configuration asks for, handed down before the devices exist.
 pub fn configure(py: Python) -> PyResult<()> {
@@ -138,7 +187,7 @@ pub fn configure(py: Python) -> PyResult<()> {
 }
 #[pyfunction]
 pub fn default_backend() -> &'static str {
-    "cpu"
+    ferrax::eval::current_device().platform()
 }
 #[pyfunction]
 pub fn process_index() -> usize {
@@ -249,13 +298,6 @@ impl PyArray {
     }
 }
 
-/// live_arrays(): arrays are counted by reference and not listed, so that making one costs nothing more.
-#[pyfunction]
-pub fn live_arrays() -> PyResult<()> {
-    Err(pyo3::exceptions::PyNotImplementedError::new_err(
-        "ferrax keeps no list of live arrays; gc.get_referrers or tracemalloc show who holds one",
-    ))
-}
 /// clear_caches(): forgets compiled primitives and the traces of every jitted function.
 #[pyfunction]
 pub fn clear_caches() {

@@ -54,8 +54,7 @@ mod core {
     use crate::config::{config_get, config_set, config_set_local};
     #[pymodule_export]
     use crate::device::{
-        PyDevice, clear_caches, default_backend, device_put, devices, effects_barrier, live_arrays, process_count,
-        process_index,
+        PyDevice, clear_caches, default_backend, device_put, devices, effects_barrier, process_count, process_index,
     };
     #[pymodule_export]
     use crate::dtype::KeyDtype;
@@ -107,6 +106,11 @@ fn install() {
     ferrax::array::install_wait(device::wait);
     ferrax::queue::install_block(device::block);
     ferrax_ir::cx::install_to_lit(device::to_lit);
+    ferrax_ir::checks::install(ferrax_ir::checks::Host {
+        leaks: || config::flags().check_leaks(),
+        programs: || config::flags().enable_checks(),
+        collect: device::collect,
+    });
     ferrax_ir::cx::install_lines(ferrax_ir::cx::Lines { here: source::here, text: source::text });
 }
 

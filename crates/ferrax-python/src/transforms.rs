@@ -16,7 +16,7 @@ use ferrax_ir::effects::Name;
 use ferrax_ir::error::{Error, Res};
 use ferrax_ir::ops::checkpoint::{Policy, Remat};
 use ferrax_ir::ops::custom::{CustomJvp, CustomVjp, NumOuts};
-use ferrax_ir::ops::pmap::Pmap;
+use ferrax_ir::ops::pmap::{Places, Pmap};
 use ferrax_ir::program::Program;
 use ferrax_ir::value::{Value, Values};
 use ferrax_transform::trace::Trace;
@@ -484,7 +484,14 @@ pub fn pmap<'py>(
     key: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyList>> {
     let py = fun.py();
-    let _ = (devices, donated, key);
+    let _ = (donated, key);
+    let places = match devices {
+        None => vec![],
+        Some(all) => all
+            .try_iter()?
+            .map(|d| Ok(crate::device::from_py_object(&d?)?.map(|d| d.id).unwrap_or_default()))
+            .collect::<PyResult<_>>()?,
+    };
     let x = all_required(operands, "pmap")?;
     let cx = ferrax_ir::current();
     let (mut args, mut mapped, mut ins) = (vec![], vec![], vec![]);
@@ -513,6 +520,7 @@ pub fn pmap<'py>(
         call_jaxpr: Arc::new(program.with_consts(0)),
         mapped: std::iter::repeat_n(false, n).chain(mapped).collect(),
         name: name.into(),
+        devices: Places(places),
     };
     let all: Vec<Value> = consts.into_iter().chain(args).collect();
     let out = guarded(|| ferrax_ir::bind(&op.into(), &all).py(py))?;

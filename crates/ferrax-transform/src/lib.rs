@@ -26,9 +26,13 @@ pub type F<'a> = &'a dyn Fn(&[Value]) -> Res<Values>;
 pub fn make_program(f: F, ins: &[Aval]) -> Res<(Program, Vec<Value>)> {
     let _lines = Line::unset();
     let s = Trace::stage_all();
-    let x: Vec<Value> = ins.iter().map(|a| s.new_in(a.clone())).collect();
-    let outs = s.run(|| f(&x))?;
-    s.close(&outs)
+    let made = {
+        let x: Vec<Value> = ins.iter().map(|a| s.new_in(a.clone())).collect();
+        let outs = s.run(|| f(&x))?;
+        s.close(&outs)?
+    };
+    ferrax_ir::checks::ended(&s.tag)?;
+    Ok(made)
 }
 
 /// y = f(x) and its tangents for `dx`; `None` is a zero tangent.
@@ -134,8 +138,10 @@ pub fn vmap(
 ) -> Res<Values> {
     let parent = current();
     let t = Trace::batch(parent.clone(), n, name.clone());
-    let ins: Vec<Value> = x.iter().zip(in_dims).map(|(v, d)| t.lanes(v.clone(), *d)).collect();
-    let outs = ferrax_ir::cx::with_axis(name.as_ref(), n, || t.run(|| f(&ins)))?;
+    let outs = {
+        let ins: Vec<Value> = x.iter().zip(in_dims).map(|(v, d)| t.lanes(v.clone(), *d)).collect();
+        ferrax_ir::cx::with_axis(name.as_ref(), n, || t.run(|| f(&ins)))?
+    };
     let out = |(i, v): (usize, &Value)| {
         v.check_alive()?;
         let (val, d) = t.unlanes(v);
@@ -145,7 +151,10 @@ pub fn vmap(
             (None, Some(_)) => Err(Error::value("vmap has mapped output but out_axes is None")),
         }
     };
-    outs.iter().enumerate().map(out).collect()
+    let placed = outs.iter().enumerate().map(out).collect::<Res<Values>>()?;
+    drop(outs);
+    ferrax_ir::checks::ended(&t.tag)?;
+    Ok(placed)
 }
 /// The batch size that operands agree on.
 pub fn batch_size(x: &[Value], in_dims: &[Dim]) -> Res<usize> {

@@ -157,7 +157,9 @@ impl Trace {
             v.check_alive()?;
         }
         let outs = outs.iter().map(|v| self.atom(&mut b, v)).collect();
-        Ok(b.close(outs))
+        let (program, captured) = b.close(outs);
+        ferrax_ir::checks::built(&program)?;
+        Ok((program, captured))
     }
     /// Runs user code under this trace.
     pub fn run<T>(&self, f: impl FnOnce() -> T) -> T {

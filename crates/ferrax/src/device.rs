@@ -94,11 +94,58 @@ pub fn found_gpus() -> &'static [Device] {
     GPUS.get().map_or(&[], |g| g)
 }
 
+/// Kinds of devices.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Platform {
+    Cpu,
+    Gpu,
+}
+impl Platform {
+    pub fn name(self) -> &'static str {
+        match self {
+            Platform::Cpu => "cpu",
+            Platform::Gpu => "gpu",
+        }
+    }
+    /// All of them; looking for GPUs at first use.
+    pub fn devices(self) -> &'static [Device] {
+        match self {
+            Platform::Cpu => cpus(),
+            Platform::Gpu => gpus(),
+        }
+    }
+}
+impl Device {
+    /// This device and the others of its platform.
+    pub fn platform_devices(&self) -> &'static [Device] {
+        if self.platform() == Platform::Cpu.name() { cpus() } else { gpus() }
+    }
+}
+
+// What `set_platforms` said: bits for the platforms left out, and for the GPU standing first.
+static ORDER: AtomicUsize = AtomicUsize::new(0);
+const NO_CPU: usize = 1;
+const NO_GPU: usize = 2;
+const GPU_FIRST: usize = 4;
+
+/// Which platforms there are to be, the default's first; nothing for all of them, the CPU first. The others' devices stay for those who have
+/// arrays on them.
+pub fn set_platforms(order: &[Platform]) {
+    let without = |p, bit| if order.is_empty() || order.contains(&p) { 0 } else { bit };
+    let first = if order.first() == Some(&Platform::Gpu) && !gpus().is_empty() { GPU_FIRST } else { 0 };
+    ORDER.store(without(Platform::Cpu, NO_CPU) | without(Platform::Gpu, NO_GPU) | first, Ordering::Relaxed);
+}
+/// The devices of a platform, none if it is left out.
+pub fn offered(p: Platform) -> &'static [Device] {
+    let bit = if p == Platform::Cpu { NO_CPU } else { NO_GPU };
+    if ORDER.load(Ordering::Relaxed) & bit != 0 { &[] } else { p.devices() }
+}
+
 /// The devices of a platform (`cpu`, `gpu`), or an error that names what there is.
 pub fn devices(platform: &str) -> Res<&'static [Device]> {
     let found = match platform {
-        "cpu" => cpus(),
-        "gpu" => gpus(),
+        "cpu" => offered(Platform::Cpu),
+        "gpu" => offered(Platform::Gpu),
         _ => &[],
     };
     match found {
@@ -115,5 +162,5 @@ pub fn devices(platform: &str) -> Res<&'static [Device]> {
 
 /// Where arrays go that nobody places.
 pub fn default_device() -> &'static Device {
-    &cpus()[0]
+    if ORDER.load(Ordering::Relaxed) & GPU_FIRST != 0 { &gpus()[0] } else { &cpus()[0] }
 }

@@ -39,8 +39,16 @@ fn compiled(p: &Arc<Program>, d: &'static Device) -> Res<Arc<Compiled>> {
     Ok(made)
 }
 
-/// The devices of a pmap: those that a mapped operand is spread over already, else the first `n`.
+/// The devices of a pmap: those it was given, else those that a mapped operand is spread over already, else the first `n`.
 fn placement(x: &[Value], s: &Spread) -> Res<Vec<&'static Device>> {
+    if !s.places.is_empty() {
+        let find = |id: &usize| device::cpus().iter().chain(device::found_gpus()).find(|d| d.id == *id);
+        return s
+            .places
+            .iter()
+            .map(|id| find(id).ok_or_else(|| Error::value(format!("there is no device {id}"))))
+            .collect();
+    }
     for (v, _) in x.iter().zip(s.mapped).filter(|(_, m)| **m) {
         if let Value::Array(a) = v {
             let shards = array::shards(a)?;

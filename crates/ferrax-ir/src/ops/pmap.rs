@@ -15,6 +15,7 @@ use crate::error::{Error, Res, value_err};
 use crate::lower::{Graph, Node, Nodes};
 use crate::mask::{cat, count, merge, nonzero, not, pick, spread};
 use crate::op::{Avals, Axes, BodyRules, Op, Rules, Tans};
+use crate::param::{Param, ParamValue};
 use crate::primitive;
 use crate::program::{Program, mismatch};
 use crate::value::{Tag, Value, Values};
@@ -27,6 +28,22 @@ primitive! {
         call_jaxpr: Arc<Program>,
         mapped: Vec<bool>,
         name: Arc<str>,
+        devices: Places = hidden,
+    }
+}
+
+/// The devices to run on, by the executor's numbers; none for any.
+#[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
+pub struct Places(pub Vec<usize>);
+impl ParamValue for Places {
+    fn to_param(&self) -> Param {
+        self.0.to_param()
+    }
+    fn from_param(p: &Param) -> Option<Places> {
+        Vec::from_param(p).map(Places)
+    }
+    fn missing(_: &[Aval]) -> Option<Places> {
+        Some(Places::default())
     }
 }
 
@@ -36,6 +53,7 @@ pub struct Spread<'a> {
     pub n: usize,
     pub body: &'a Arc<Program>,
     pub mapped: &'a [bool],
+    pub places: &'a [usize],
 }
 
 impl Pmap {
@@ -43,7 +61,13 @@ impl Pmap {
         Pmap { call_jaxpr, mapped, ..self.clone() }.into()
     }
     pub fn spread(&self) -> Spread<'_> {
-        Spread { axis: &self.axis_name, n: self.axis_size, body: &self.call_jaxpr, mapped: &self.mapped }
+        Spread {
+            axis: &self.axis_name,
+            n: self.axis_size,
+            body: &self.call_jaxpr,
+            mapped: &self.mapped,
+            places: &self.devices.0,
+        }
     }
     fn element(&self, a: &Aval, mapped: bool) -> Aval {
         if mapped { a.unbatched(0) } else { a.clone() }

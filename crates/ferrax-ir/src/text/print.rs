@@ -182,20 +182,25 @@ fn find_shared(p: &Program) -> (HashMap<*const Program, String>, Vec<Arc<Program
     (names, order)
 }
 
+/// The name of the i-th variable: a .. z, ba, bb, ..
+pub fn letters(mut i: usize) -> String {
+    let mut name = vec![];
+    loop {
+        name.push(b'a' + (i % 26) as u8);
+        i /= 26;
+        if i == 0 {
+            break;
+        }
+    }
+    name.reverse();
+    name.into_iter().map(char::from).collect()
+}
+
 impl Printer {
     fn fresh(&mut self) -> String {
         loop {
-            let (mut i, mut name) = (self.next, vec![]);
+            let name = letters(self.next);
             self.next += 1;
-            loop {
-                name.push(b'a' + (i % 26) as u8);
-                i /= 26; // a .. z, ba, bb, ..
-                if i == 0 {
-                    break;
-                }
-            }
-            name.reverse();
-            let name: String = name.into_iter().map(char::from).collect();
             if !RESERVED.contains(&&*name) {
                 return name;
             }

@@ -1,0 +1,47 @@
+//! Checks that cost time and are asked for: whether traces leak their tracers, whether programs are well typed.
+//!
+//! INVARIANT: this crate holds no configuration; a host that has one is asked at every trace, so that its answer may differ by thread.
+//!
+//! ```
+//! assert!(!ferrax_ir::checks::leaks()); // no host, nobody asks
+//! ```
+use crate::error::Res;
+use crate::program::Program;
+use crate::value::Tag;
+use std::sync::OnceLock;
+
+/// How the host answers.
+pub struct Host {
+    /// Whether a trace that begins now is checked for leaks when it ends.
+    pub leaks: fn() -> bool,
+    /// Whether programs are verified.
+    pub programs: fn() -> bool,
+    /// Frees what is held by cycles of the host's objects alone.
+    pub collect: fn(),
+}
+static HOST: OnceLock<Host> = OnceLock::new();
+
+/// Says whom to ask. The first stays.
+pub fn install(host: Host) {
+    let _ = HOST.set(host);
+}
+pub fn leaks() -> bool {
+    HOST.get().is_some_and(|h| (h.leaks)())
+}
+/// The error for tracers that are held though their trace has ended, if it was to be checked.
+pub fn ended(tag: &Tag) -> Res<()> {
+    if tag.left().is_empty() {
+        return Ok(());
+    }
+    if let Some(h) = HOST.get() {
+        (h.collect)();
+    }
+    match &*tag.left() {
+        [] => Ok(()),
+        left => Err(tag.leak(left)),
+    }
+}
+/// Verifies a program that a transform made, if programs are to be verified.
+pub fn built(p: &Program) -> Res<()> {
+    if HOST.get().is_some_and(|h| (h.programs)()) { crate::verify::verify(p) } else { Ok(()) }
+}
