@@ -31,3 +31,32 @@ def test_weak_types_survive_operations_with_scalars_only(jax, jnp):
     assert jnp.asarray(1.0).weak_type and (jnp.asarray(1.0) + 2).weak_type and jnp.sin(1.0).weak_type
     assert not jnp.float32(1.0).weak_type and not (jnp.float32(1.0) + 2).weak_type
     assert jax.jit(lambda x: x + 1)(1.0).weak_type
+
+
+SLOPES = (
+    "exp exp2 log log1p expm1 sin cos tan asin acos atan sinh cosh tanh asinh atanh logistic sqrt rsqrt cbrt square erf erfc erf_inv lgamma digamma"
+    " neg sign bessel_i0e bessel_i1e"
+).split()
+
+
+@pytest.mark.parametrize("name", SLOPES)
+def test_a_slope_is_weak_where_the_value_is(jax, jnp, lax, name):
+    f = getattr(lax, name)
+    assert jax.grad(f)(0.2).weak_type == f(0.2).weak_type
+    assert not jax.grad(f)(jnp.float32(0.2)).weak_type
+    assert jnp.ones((), jnp.bfloat16) * jax.grad(f)(0.2) == (jax.grad(f)(0.2) * jnp.ones((), jnp.bfloat16))
+    assert (jax.grad(f)(0.2) * jnp.ones((), jnp.bfloat16)).dtype == jnp.bfloat16
+
+
+@pytest.mark.parametrize("name", ["max", "min", "div", "atan2"])
+def test_slopes_of_two_operands_are_weak_where_both_are(jax, jnp, lax, name):
+    f = getattr(lax, name)
+    for argument in (0, 1):
+        slope = jax.grad(f, argument)
+        assert slope(0.2, 0.3).weak_type
+        assert not slope(jnp.float32(0.2), jnp.float32(0.3)).weak_type
+
+
+@pytest.mark.parametrize("n", [2, 3, -1, -2])
+def test_a_slope_of_a_whole_power_is_weak_where_the_power_is(jax, n):
+    assert jax.grad(lambda x: x**n)(0.5).weak_type

@@ -13,7 +13,7 @@
 pub(super) mod lower;
 
 use super::convert::Convert;
-use crate::aval::Aval;
+use crate::aval::{Aval, Lit};
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, int, lit, values1};
 use crate::dtype::Dtype;
 use crate::error::{Res, no_jvp, not_linear, type_err};
@@ -155,9 +155,11 @@ impl At<'_> {
     fn div0(&self, t: &Value, by: &Value) -> Res<Value> {
         self.cx.pw2(Pw::DivZero, t, by)
     }
-    /// A constant in the operands' dtype.
+    /// A constant in the operands' dtype, weak where they are: a derivative promotes as its function does.
     fn k(&self, c: f64) -> Value {
-        lit(self.x[0].dtype(), c)
+        let mut l = Lit::from_f64(self.x[0].dtype(), c);
+        l.weak = self.x.iter().all(Value::weak);
+        Value::Lit(l)
     }
     fn square(&self, x: &Value) -> Res<Value> {
         self.f(Pw::Square, &[x])
@@ -185,8 +187,7 @@ impl At<'_> {
     }
     /// The share of max or min that goes to operand `me`: 1, 1/2 at a tie, 0.
     fn share(&self, t: &Value, me: usize) -> Res<Value> {
-        let d = self.x[0].dtype();
-        let (zero, one, two) = (lit(d, 0.0), lit(d, 1.0), lit(d, 2.0));
+        let (zero, one, two) = (self.k(0.0), self.k(1.0), self.k(2.0));
         let mine = self.f(Pw::Eq, &[&self.x[me], self.y])?;
         let num = self.select(&mine, &zero, &one)?;
         let its = self.f(Pw::Eq, &[&self.x[1 - me], self.y])?;
@@ -405,7 +406,8 @@ fn pow_base(a: &At, t: &Value) -> Res<Value> {
     if whole {
         b = a.cx.bind1(Convert { new_dtype: x.dtype(), weak_type: false }, &[b])?;
     }
-    let b1 = a.f(Pw::Sub, &[&b, &a.k(1.0)])?;
+    // strong, as in JAX
+    let b1 = a.f(Pw::Sub, &[&b, &lit(x.dtype(), 1.0)])?;
     let p = a.f(Pw::Pow, &[x, &b1])?;
     let s = a.mul0(&b, &p)?;
     a.mul0(t, &s)
