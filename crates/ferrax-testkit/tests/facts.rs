@@ -225,6 +225,27 @@ fn a_callback_that_takes_all_lanes_gives_them_in_front() {
     assert_eq!((y.shape(), nums(&y)), (&[3, 2][..], vec![2.0, 8.0, 4.0, 10.0, 6.0, 12.0]));
 }
 
+#[test]
+fn an_ordered_io_callback_has_no_lanes() {
+    let call = |kind, ordered| {
+        let f = Callback {
+            kind,
+            callback: Callable { name: "double".into(), make: Arc::new(|_, _| Arc::new(Double)) },
+            ins: vec![f64s(&[])],
+            ordered,
+            result_avals: vec![f64s(&[])],
+            vmap_method: None,
+        };
+        let one = |a: &[Value]| Ok(ferrax_ir::bind(&f.clone().into(), a)?.into_vec());
+        vmap(&one, &[vec1(&[1.0, 2.0])], &[Some(0)], &[0])
+    };
+    let refused = call(CallbackKind::Io, true);
+    assert!(refused.is_err_and(|e| e.message().contains("Cannot `vmap` ordered IO callback.")));
+    for (kind, ordered) in [(CallbackKind::Io, false), (CallbackKind::Debug, true)] {
+        assert_eq!(nums(&call(kind, ordered).unwrap()[0]), [2.0, 4.0]);
+    }
+}
+
 // ---- leaks ----
 
 #[test]
