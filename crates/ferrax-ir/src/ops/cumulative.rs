@@ -170,12 +170,11 @@ impl Rules for Cumulative {
                 return type_err(format!("{} does not accept dtype bool.", self.kind.name()));
             }
             None => one(b, x[0]),
-            Some((p, q)) if self.kind == CumKind::Sum => {
-                let (p, q) = (one(b, p), one(b, q));
-                b.pair(p, q)
-            }
-            Some((p, _)) => match self.kind {
-                CumKind::Sum => self.doubled(b, x[0], &|b, l, r| lower(Pw::Add, 0, b, &[l, r]))?,
+            Some((p, q)) => match self.kind {
+                CumKind::Sum => {
+                    let (p, q) = (one(b, p), one(b, q));
+                    b.pair(p, q)
+                }
                 CumKind::Prod => self.doubled(b, x[0], &|b, l, r| lower(Pw::Mul, 0, b, &[l, r]))?,
                 CumKind::Max => self.doubled(b, x[0], &|b, l, r| lower(Pw::Max, 0, b, &[l, r]))?,
                 CumKind::Min => self.doubled(b, x[0], &|b, l, r| lower(Pw::Min, 0, b, &[l, r]))?,
