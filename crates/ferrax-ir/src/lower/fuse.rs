@@ -1,8 +1,9 @@
 //! From tensors to kernels: which tensors are written, which of them share a kernel, and the kernels' nodes.
 //!
-//! A tensor is written if something needs it in memory, or if computing it again where it is used would cost more than reading it.
-//! Written tensors over one grid share a kernel where the order of steps allows: an Adam step is one pass with three outputs, and a
-//! mean is its sum's epilogue. All others dissolve into the kernels of those who use them, by substituting index maps.
+//! A tensor is written if something needs it in memory, or if computing it again where it is used would cost more than reading it; what
+//! only its own kernel reads stays in registers after all. Written tensors over one grid share a kernel where the order of steps allows:
+//! an Adam step is one pass with three outputs, and a mean is its sum's epilogue. All others dissolve into the kernels of those who use
+//! them, by substituting index maps.
 //!
 //! INVARIANT: fusion changes no bits: each node rounds to its own dtype, and reductions have an order of their own.
 use super::graph::{Def, Graph, Node, View, unit};
@@ -10,18 +11,30 @@ use ferrax_kernel::kernel::{self, Access, Guard, NodeId};
 use ferrax_kernel::plan::SlotId;
 use ferrax_kernel::{Affine, Bin, DType, Dims, Kernel, Scalar, Step, Un};
 use smallvec::{SmallVec, smallvec};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// More inputs than this and a kernel takes no further member (GPUs bind 8 buffers or more, CPUs keep 16 pointers at hand).
 const MAX_INPUTS: usize = 24;
 const MAX_OUTPUTS: usize = 8;
+/// Members of one kernel, most of which only others of it read.
+const MAX_MEMBERS: usize = 512;
 /// An expression above this cost that is wanted in several places is written rather than computed again for each.
 const CHEAP: u32 = 4;
 
 pub(super) fn steps(g: &mut Graph) -> Vec<Step> {
     let info = decide(g);
-    let (order, pos) = schedule(g, &info);
+    let (mut order, mut pos) = schedule(g, &info, false);
+    let mut read = elsewhere(&order);
+    if kernels(&order).any(|k| outputs(g, k, &read).count() > MAX_OUTPUTS) {
+        (order, pos) = schedule(g, &info, true);
+        read = elsewhere(&order);
+    }
+    let copies = order.iter().filter_map(|x| if let Item::Alias(_, to) = x { Some(*to) } else { None });
+    let kept: Vec<Node> = kernels(&order).flat_map(|k| outputs(g, k, &read)).chain(copies).collect();
+    for t in kept {
+        g.force(t);
+    }
     let pieces = std::mem::take(&mut g.steps);
     let mut pieces: Vec<Option<Step>> = pieces.into_iter().map(Some).collect();
     let mut out = Vec::with_capacity(order.len());
@@ -69,71 +82,41 @@ fn weight(n: &kernel::Node) -> u32 {
 }
 
 fn slot(g: &Graph, t: Node) -> SlotId {
-    g.tensors[t as usize].slot.expect("a written tensor has a slot")
+    g.tensors[t as usize].slot.expect("what another kernel reads has a slot")
 }
-fn written(g: &Graph, t: Node) -> bool {
-    g.tensors[t as usize].slot.is_some()
+fn kernels(order: &[Item]) -> impl Iterator<Item = &Group> {
+    order.iter().filter_map(|x| if let Item::Kernel(k) = x { Some(k) } else { None })
 }
-
-/// Where a tensor's users want it, as far as the users above are decided.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Home {
-    /// It has none.
-    Nowhere,
-    /// All in one evaluation: that of the written tensor, or beneath the view or reduction, of this name. However many they are, a
-    /// kernel computes it once.
-    In(Node),
-    /// In several kernels, or at several indices.
-    Apart,
+/// What is read from memory: by other kernels than its own, or by copies.
+fn elsewhere(order: &[Item]) -> HashSet<Node> {
+    let copied = order.iter().filter_map(|x| if let Item::Alias(from, _) = x { Some(*from) } else { None });
+    kernels(order).flat_map(|k| k.leaves.iter().copied()).chain(copied).collect()
+}
+/// The members of a kernel that need memory: those that must stand there, and those that are read from there.
+fn outputs<'a>(g: &'a Graph, k: &'a Group, read: &'a HashSet<Node>) -> impl Iterator<Item = Node> + 'a {
+    k.members.iter().copied().filter(|t| g.tensors[*t as usize].slot.is_some() || read.contains(t))
 }
 
-/// Which tensors something needs, and where.
-fn homes(g: &Graph) -> (Vec<bool>, Vec<Home>) {
-    let n = g.tensors.len();
-    let (mut needed, mut homes) = (vec![false; n], vec![Home::Nowhere; n]);
-    for t in (0..n).rev() {
-        let x = &g.tensors[t];
-        needed[t] |= x.slot.is_some();
-        if !needed[t] {
-            continue;
-        }
-        // What is read at its user's own index stands where the user does; views and reductions open an index space of their own.
-        let here = match (&x.def, homes[t]) {
-            (Def::Map(_), Home::In(home)) if x.slot.is_none() => home,
-            _ => t as Node,
-        };
-        for o in operands(&x.def) {
-            needed[o as usize] = true;
-            let home = &mut homes[o as usize];
-            *home = if [Home::Nowhere, Home::In(here)].contains(home) { Home::In(here) } else { Home::Apart };
-        }
-    }
-    (needed, homes)
-}
-
-/// Decides until nothing more is written: what is written moves its operands' homes apart.
 fn decide(g: &mut Graph) -> Vec<Info> {
-    let count = |g: &Graph| g.tensors.iter().filter(|t| t.slot.is_some()).count();
-    loop {
-        let before = count(g);
-        let info = decide_once(g);
-        if count(g) == before {
-            return info;
+    let n = g.tensors.len();
+    let mut info = vec![Info::default(); n];
+    let mut uses = vec![0u32; n];
+    for t in (0..n).rev() {
+        info[t].needed |= g.tensors[t].slot.is_some();
+        if info[t].needed {
+            for o in operands(&g.tensors[t].def) {
+                info[o as usize].needed = true;
+                uses[o as usize] += 1;
+            }
         }
     }
-}
-
-fn decide_once(g: &mut Graph) -> Vec<Info> {
-    let n = g.tensors.len();
-    let (needed, homes) = homes(g);
-    let mut info: Vec<Info> = needed.into_iter().map(|needed| Info { needed, ..Info::default() }).collect();
     for t in 0..n {
         if !info[t].needed || matches!(g.tensors[t].def, Def::Input | Def::Step(_)) {
             info[t] = Info { needed: info[t].needed, ..Info::written(t as Node) };
             continue;
         }
         let write = |g: &mut Graph, info: &mut [Info], o: Node| {
-            g.force(o);
+            g.tensors[o as usize].apart = true;
             info[o as usize] = Info::written(o);
         };
         let mut mine = Info { needed: true, ..Info::default() };
@@ -192,12 +175,12 @@ fn decide_once(g: &mut Graph) -> Vec<Info> {
             }
             Def::Pair(..) | Def::Input | Def::Step(_) | Def::Iota(_) => (),
         }
-        let shared = homes[t] == Home::Apart && (mine.cost > CHEAP || mine.rdims.is_some());
+        let shared = uses[t] > 1 && (mine.cost > CHEAP || mine.rdims.is_some());
         info[t] = mine;
         if shared && !matches!(g.tensors[t].def, Def::Pair(..)) {
-            g.force(t as Node);
+            g.tensors[t].apart = true;
         }
-        if written(g, t as Node) {
+        if g.written(t as Node) {
             // its own kernel may have the reduction; those who read it do not
             info[t] = Info::written(t as Node);
         }
@@ -250,7 +233,7 @@ fn leaves(g: &Graph, t: Node) -> (Vec<(Node, bool)>, Option<Dims>) {
         if seen.insert((x, same), ()).is_some() {
             continue;
         }
-        if written(g, x) && !root {
+        if g.written(x) && !root {
             out.push((x, same));
             continue;
         }
@@ -281,11 +264,12 @@ fn alias(g: &Graph, t: Node) -> Option<Node> {
         }
         _ => return None,
     };
-    written(g, of).then_some(of)
+    g.written(of).then_some(of)
 }
 
-/// Steps in order. Every written tensor goes to the latest kernel over its grid that its operands allow.
-fn schedule(g: &Graph, info: &[Info]) -> (Vec<Item>, Vec<usize>) {
+/// Steps in order. Every written tensor goes to the latest kernel over its grid that its operands allow. If `all` members are written
+/// to memory, few fit.
+fn schedule(g: &Graph, info: &[Info], all: bool) -> (Vec<Item>, Vec<usize>) {
     let mut order: Vec<Item> = vec![];
     let mut pos = vec![usize::MAX; g.tensors.len()];
     let mut steps_done = 0;
@@ -304,7 +288,7 @@ fn schedule(g: &Graph, info: &[Info]) -> (Vec<Item>, Vec<usize>) {
                 pos[t as usize] = at;
                 continue;
             }
-            _ if !info[t as usize].needed || d.slot.is_none() => continue,
+            _ if !info[t as usize].needed || !g.written(t) => continue,
             _ => (),
         }
         if let Some(from) = alias(g, t) {
@@ -326,7 +310,8 @@ fn schedule(g: &Graph, info: &[Info]) -> (Vec<Item>, Vec<usize>) {
             k.grid == d.shape
                 && (k.rdims == rdims || k.rdims.is_none() || rdims.is_none())
                 && k.leaves.len() + new <= MAX_INPUTS
-                && k.members.len() < MAX_OUTPUTS
+                && k.members.len() < MAX_MEMBERS
+                && k.members.iter().filter(|m| all || g.tensors[**m as usize].slot.is_some()).count() < MAX_OUTPUTS
                 && (k.rdims == rdims || k.grid.size() > 0)
         };
         let home = (earliest..order.len()).rev().find(|p| matches!(&order[*p], Item::Kernel(k) if fits(k)));
@@ -383,11 +368,13 @@ fn emit(g: &Graph, members: &[Node], at: usize, pos: &[usize]) -> Step {
     for t in members {
         let id = e.definition(*t, &identity, &SmallVec::new());
         e.memo.insert((*t, identity.clone(), SmallVec::new()), id);
-        e.k.outputs.push(id);
+        if g.tensors[*t as usize].slot.is_some() {
+            e.k.outputs.push(id);
+        }
     }
     let mut ins: Vec<(u32, u32)> = e.inputs.into_iter().collect();
     ins.sort_unstable_by_key(|x| x.1);
-    let outs = members.iter().map(|t| slot(g, *t)).collect();
+    let outs = members.iter().filter_map(|t| g.tensors[*t as usize].slot).collect();
     Step::Kernel { kernel: Arc::new(e.k), ins: ins.into_iter().map(|x| x.0).collect(), outs }
 }
 
@@ -402,7 +389,7 @@ impl Emitter<'_> {
         if let Some(n) = self.memo.get(&key) {
             return *n;
         }
-        let n = if written(self.g, t) {
+        let n = if self.g.written(t) {
             self.load(t, index, guards, Scalar::zero(self.g.dtype(t)))
         } else {
             self.definition(t, index, guards)
@@ -491,7 +478,7 @@ impl Emitter<'_> {
         }
         let mut all = guards.clone();
         all.extend(mine.iter().cloned());
-        if written(self.g, v.of) && guards.is_empty() {
+        if self.g.written(v.of) && guards.is_empty() {
             return self.load(v.of, &inner, &all, v.fill);
         }
         let d = self.g.dtype(v.of);

@@ -32,6 +32,8 @@ pub(super) struct Tensor {
     pub def: Def,
     /// Set when the value must stand in memory.
     pub slot: Option<SlotId>,
+    /// Computed once, by itself, for all who use it; it gets a slot if another kernel than its own reads it.
+    pub apart: bool,
     /// Longest chain of unwritten tensors beneath: bounds the size of kernels and the depth of recursion over them.
     pub depth: u16,
     /// Whether that chain computes anything, rather than merely moving elements.
@@ -81,9 +83,8 @@ pub struct Graph {
 
 impl Graph {
     fn push(&mut self, dtype: DType, shape: Dims, def: Def) -> Node {
-        let beneath =
-            |t: Node| if self.tensors[t as usize].slot.is_some() { 0 } else { self.tensors[t as usize].depth };
-        let computes = |t: Node| self.tensors[t as usize].slot.is_none() && self.tensors[t as usize].computes;
+        let beneath = |t: Node| if self.written(t) { 0 } else { self.tensors[t as usize].depth };
+        let computes = |t: Node| !self.written(t) && self.tensors[t as usize].computes;
         let (depth, computes) = match &def {
             Def::Map(n) => (n.operands().iter().map(|o| beneath(*o)).max().unwrap_or(0) + 1, true),
             // What was computed and is now copied will be written: `fuse` says so.
@@ -93,10 +94,10 @@ impl Graph {
             Def::Reduce { of, .. } => (beneath(*of) + 1, true),
             _ => (0, false),
         };
-        self.tensors.push(Tensor { dtype, shape, tape: 0, def, slot: None, depth, computes });
+        self.tensors.push(Tensor { dtype, shape, tape: 0, def, slot: None, apart: false, depth, computes });
         let t = self.tensors.len() as Node - 1;
         if depth >= MAX_DEPTH {
-            self.force(t);
+            self.tensors[t as usize].apart = true;
         }
         t
     }
@@ -407,6 +408,11 @@ impl Graph {
     // ---- steps ----
 
     /// Makes the value stand in memory, and says where.
+    /// Whether the tensor stands for itself: it does not dissolve into its users' expressions.
+    pub(super) fn written(&self, x: Node) -> bool {
+        let t = &self.tensors[x as usize];
+        t.slot.is_some() || t.apart
+    }
     pub fn force(&mut self, x: Node) -> SlotId {
         debug_assert!(self.parts(x).is_none(), "a pair has no slot");
         let t = &mut self.tensors[x as usize];
