@@ -119,8 +119,10 @@ def is_bool(dtype) -> bool:
 
 
 def to_inexact(dtype) -> np.dtype:
-    """The dtype itself if inexact, else the default float."""
-    return dtype if is_inexact(dtype) else canonicalize_dtype(float)
+    """The dtype itself if inexact; float64 for 64-bit integers, float32 for narrower ones and bool."""
+    if is_inexact(dtype):
+        return dtype
+    return canonicalize_dtype(np.float64 if is_integer(dtype) and dtype.itemsize == 8 else np.float32)
 
 
 def to_real(dtype) -> np.dtype:

@@ -207,9 +207,15 @@ fn weak_name(d: Dtype) -> String {
     format!("\"<class '{class}'>\"")
 }
 
-/// The float dtype that functions such as `sin` compute integers in.
+/// The dtype that functions such as `sin` compute in: that of floats itself, for integers of 64 bits float64, for narrower ones and bool float32.
 pub fn to_inexact(d: Dtype, p: Promotion) -> Dtype {
-    if d.is_inexact() { d } else { canonical(Dtype::F64, p.x64) }
+    if d.is_inexact() {
+        d
+    } else if matches!(d, Dtype::I64 | Dtype::U64) {
+        canonical(Dtype::F64, p.x64)
+    } else {
+        Dtype::F32
+    }
 }
 
 /// `l` in another dtype: no equation.
