@@ -8,9 +8,11 @@ multiplication are `ufunc` objects, in `_ufuncs`.
 """
 from __future__ import annotations
 
+import numpy as np
+
 from .. import _core
 from .._core import bind, elementwise, promote_shapes
-from .._dtypes import canonicalize_dtype, dtype_of, is_bool, is_complex, is_inexact, is_integer, is_unsigned
+from .._dtypes import dtype_of, is_bool, is_complex, is_inexact, is_integer, is_unsigned
 from ..lax import RoundingMethod, while_loop
 from ._arguments import as_array, broadcast_constant, broadcast_together, check_arraylike, convert, jitted, pointwise, promote_inexact, scalar_like
 from ._floating_point import isnan
@@ -68,9 +70,9 @@ divide = true_divide
 
 
 def _divisible(x, y):
-    """The operands of one dtype and rank, booleans as integers."""
+    """The operands of one dtype and rank, booleans as int32."""
     x, y = promote_shapes(*_core.promote_dtypes(x, y))
-    return (convert(x, canonicalize_dtype(int)), convert(y, canonicalize_dtype(int))) if is_bool(x.dtype) else (x, y)
+    return (convert(x, np.int32), convert(y, np.int32)) if is_bool(x.dtype) else (x, y)
 
 
 @jitted("floor_divide")

@@ -13,8 +13,8 @@ import numpy as np
 
 from .. import _core
 from .._core import bind, elementwise, promote_shapes
-from .._dtypes import canonicalize_dtype, dtype_of, is_bool, is_complex, is_inexact, is_integer
-from ._arguments import Array, check_arraylike, convert, jitted, pointwise, promote_inexact, scalar_like
+from .._dtypes import dtype_of, is_bool, is_complex, is_inexact, is_integer
+from ._arguments import Array, check_arraylike, constant, convert, jitted, pointwise, promote_inexact, scalar_like
 from ._selecting import where
 
 
@@ -95,7 +95,7 @@ def power(x1, x2, /):
         # The exponent is known: a parameter of the primitive, unless an array holds it.
         y = operator.index(x2)
         if is_bool(d1):
-            x1, d1 = convert(_core.asarray(x1), canonicalize_dtype(int)), canonicalize_dtype(int)
+            x1, d1 = convert(_core.asarray(x1), np.int32), np.dtype(np.int32)
         if not is_inexact(d1) and y < 0:
             raise TypeError(f"Integers cannot be raised to negative powers, got integer_pow({d1.name}[{','.join(map(str, np.shape(x1)))}], {y})")
         if not isinstance(x2, Array) and -(2**31) <= y < 2**31:
@@ -107,20 +107,18 @@ def power(x1, x2, /):
     x1, x2 = _core.promote_dtypes(x1, x2)
     if is_inexact(x1.dtype):
         return elementwise("pow", x1, x2)
-    if is_bool(x1.dtype):
-        return bind("or", *promote_shapes(x1, bind("not", x2)))
-    return _integer_power(x1, x2)
+    return _integer_power(*((convert(x1, np.int32), convert(x2, np.int32)) if is_bool(x1.dtype) else (x1, x2)))
 
 
 pow = power
 
 
 def _integer_power(x, y):
-    """x ** y by squaring, six bits of the exponent (64 suffices for any result that fits)."""
+    """x ** y by squaring, six bits of the exponent (64 suffices for any result that fits). The result is not weak."""
     x, y = promote_shapes(x, y)
     zero, one = scalar_like(0, x), scalar_like(1, x)
     empty = bind("and", bind("eq", x, zero), bind("ne", y, zero))
-    out = where(empty, _core.asarray(zero), _core.asarray(one))
+    out = where(empty, constant(0, x.dtype), constant(1, x.dtype))
     bits = 6 if x.dtype.itemsize < 8 else 7
     for i in range(bits):
         odd = bind("and", y, one)

@@ -119,8 +119,15 @@ impl Rules for Cumulative {
         if self.axis >= a.rank() {
             return value_err(format!("axis {} is out of bounds for array of shape {}", self.axis, a.shape));
         }
-        if a.dtype.is_key() || (self.kind == CumKind::LogSumExp && !a.dtype.is_inexact()) {
-            return type_err(format!("{name} does not accept dtype {}.", a.dtype.long()));
+        let (accepted, words) = match self.kind {
+            CumKind::LogSumExp => (a.dtype.is_inexact(), "floating, complexfloating"),
+            _ => (a.dtype.is_int() || a.dtype.is_inexact(), "number"),
+        };
+        if !accepted {
+            return type_err(format!(
+                "{name} does not accept dtype {}. Accepted dtypes are subtypes of {words}.",
+                a.dtype.long()
+            ));
         }
         Ok(smallvec![a.clone()])
     }

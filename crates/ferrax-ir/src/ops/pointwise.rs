@@ -372,7 +372,7 @@ table! {
         let l = a.f(Pw::Log, &[&safe])?;
         a.mul(t, &a.mul(&l, a.y)?)
     })];
-    Atan2 "atan2" Float Same [By(|a, t| {
+    Atan2 "atan2" Inexact Same [By(|a, t| {
         let r2 = a.f(Pw::Add, &[&a.square(&a.x[0])?, &a.square(&a.x[1])?])?;
         a.mul0(t, &a.div0(&a.x[1], &r2)?)
     }), By(|a, t| {
@@ -530,7 +530,7 @@ impl Rules for Pointwise {
             RealPart => x[0].dtype.real(),
             ComplexOf => x[0].dtype.complex(),
         };
-        let weak = row.out != Out::Bool && x.iter().all(|a| a.weak);
+        let weak = x.iter().all(|a| a.weak);
         Ok(smallvec![Aval { shape: common_shape(row.name, x)?, dtype, weak, tape: 0 }])
     }
     fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {

@@ -151,10 +151,10 @@ impl PyArray {
         binary(slf, other, Pw::Xor, Domain::Any, "^", true)
     }
     fn __lshift__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        binary(slf, other, Pw::ShiftLeft, Domain::Any, "<<", false)
+        binary(slf, other, Pw::ShiftLeft, Domain::Number, "<<", false)
     }
     fn __rlshift__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        binary(slf, other, Pw::ShiftLeft, Domain::Any, "<<", true)
+        binary(slf, other, Pw::ShiftLeft, Domain::Number, "<<", true)
     }
 }
 
@@ -185,10 +185,10 @@ impl PyArray {
         numpy_call(slf, other, "matmul", "@", true)
     }
     fn __rshift__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        binary(slf, other, shift_right(&slf.get().value), Domain::Any, ">>", false)
+        binary(slf, other, shift_right(&slf.get().value), Domain::Number, ">>", false)
     }
     fn __rrshift__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        binary(slf, other, shift_right(&slf.get().value), Domain::Any, ">>", true)
+        binary(slf, other, shift_right(&slf.get().value), Domain::Number, ">>", true)
     }
     fn __pow__<'py>(
         slf: &Bound<'py, Self>,
@@ -206,11 +206,8 @@ impl PyArray {
             let py = slf.py();
             let out = guarded(|| {
                 let x = &slf.get().value;
-                let x = if x.dtype() == Dtype::BOOL {
-                    promotion::convert(x, crate::dtype::canonical(Dtype::I64), false).py(py)?
-                } else {
-                    x.clone()
-                };
+                let x =
+                    if x.dtype() == Dtype::BOOL { promotion::convert(x, Dtype::I32, false).py(py)? } else { x.clone() };
                 promotion::one(ferrax_ir::bind(&Pointwise { f: Pw::IntegerPow, y }.into(), &[x]).py(py)?).py(py)
             })?;
             return wrap(py, out);
@@ -254,11 +251,6 @@ impl PyArray {
             CompareOp::Gt => (Pw::Gt, ">"),
             CompareOp::Ge => (Pw::Ge, ">="),
         };
-        // complex numbers are ordered by their parts, which is a composition
-        if slf.get().value.dtype().is_complex() && !matches!(op, CompareOp::Eq | CompareOp::Ne) {
-            let name = ["less", "less_equal", "", "", "greater", "greater_equal"][op as usize];
-            return numpy_call(slf, x, name, symbol, false);
-        }
         binary(slf, x, f, Domain::Any, symbol, false)
     }
 }

@@ -8,6 +8,7 @@ use ferrax_ir::error::{Error, Res};
 use ferrax_ir::op::Op;
 use ferrax_ir::ops::broadcast::BroadcastInDim;
 use ferrax_ir::ops::pointwise::{self, Pointwise, Pw};
+use ferrax_ir::ops::select::Select;
 use ferrax_ir::value::{Value, Values};
 use ferrax_kernel::Dims;
 use smallvec::SmallVec;
@@ -112,12 +113,15 @@ pub enum Domain {
     Inexact,
     /// `add` of booleans is `or`, `mul` of booleans is `and`.
     Arithmetic,
+    /// Booleans become int32.
+    Number,
 }
 
 /// The domain of a pointwise primitive under its numpy spelling.
 pub fn domain(f: Pw) -> Domain {
     match f {
         Pw::Add | Pw::Mul => Domain::Arithmetic,
+        Pw::Square | Pw::ShiftLeft | Pw::ShiftRightLogical | Pw::ShiftRightArithmetic => Domain::Number,
         Pw::Floor | Pw::Ceil | Pw::IsFinite => Domain::Any,
         f if matches!(f.row().domain, pointwise::Domain::Float | pointwise::Domain::Inexact) => Domain::Inexact,
         _ => Domain::Any,
@@ -132,13 +136,20 @@ pub fn elementwise(f: Pw, xs: Values, p: Promotion, warn: &mut dyn FnMut(String)
 pub fn elementwise_in(mut f: Pw, domain: Domain, xs: Values, p: Promotion, warn: &mut dyn FnMut(String)) -> Res<Value> {
     let (d0, w0) = (xs[0].dtype(), xs[0].weak());
     let ready = xs[1..].iter().all(|x| x.dtype() == d0 && x.weak() == w0 && x.shape() == xs[0].shape());
-    let xs = if ready && (domain != Domain::Inexact || d0.is_inexact()) {
+    let fits = match domain {
+        Domain::Inexact => d0.is_inexact(),
+        Domain::Number => d0 != Dtype::BOOL,
+        Domain::Any | Domain::Arithmetic => true,
+    };
+    let xs = if ready && fits {
         xs
     } else {
         let kinds: SmallVec<[(Dtype, bool); 2]> = xs.iter().map(|x| (x.dtype(), x.weak())).collect();
         let (mut d, weak) = result_type(&kinds, p)?;
-        if domain == Domain::Inexact {
-            d = to_inexact(d, p);
+        match domain {
+            Domain::Inexact => d = to_inexact(d, p),
+            Domain::Number if d == Dtype::BOOL => d = Dtype::I32,
+            _ => {}
         }
         let xs: Values = if xs.len() == 1 && xs[0].dtype() == d {
             xs
@@ -150,5 +161,13 @@ pub fn elementwise_in(mut f: Pw, domain: Domain, xs: Values, p: Promotion, warn:
     if domain == Domain::Arithmetic && xs[0].dtype() == Dtype::BOOL {
         f = if f == Pw::Add { Pw::Or } else { Pw::And };
     }
-    one(bind(&Op::Pointwise(Pointwise { f, y: 0 }), &xs)?)
+    let apply = |f: Pw, xs: &[Value]| one(bind(&Op::Pointwise(Pointwise { f, y: 0 }), xs)?);
+    if xs[0].dtype().is_complex() && matches!(f, Pw::Lt | Pw::Le | Pw::Gt | Pw::Ge) {
+        // by real part, equal ones by imaginary part
+        let part = |part: Pw| xs.iter().map(|x| apply(part, std::slice::from_ref(x))).collect::<Res<Values>>();
+        let (re, im) = (part(Pw::Real)?, part(Pw::Imag)?);
+        let (tie, by_re, by_im) = (apply(Pw::Eq, &re)?, apply(f, &re)?, apply(f, &im)?);
+        return one(bind(&Select {}.into(), &[tie, by_re, by_im])?);
+    }
+    apply(f, &xs)
 }

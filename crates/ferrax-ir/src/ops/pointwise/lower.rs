@@ -335,6 +335,17 @@ fn complex(f: Pw, n: i32, g: &mut Graph, x: &[Node]) -> Res<Node> {
             let s = atanh(g, t);
             back(g, s)
         }
+        // -i log((x + i y) / sqrt(x^2 + y^2))
+        Pw::Atan2 => {
+            let (y, x) = (a, z[1]);
+            let iy = turn(g, y);
+            let (sum, xx, yy) = (both(g, Bin::Add, x, iy), mul(g, x, x), mul(g, y, y));
+            let square = both(g, Bin::Add, xx, yy);
+            let r = sqrt(g, square);
+            let q = div(g, sum, r);
+            let l = log(g, q);
+            back(g, l)
+        }
         Pw::Max | Pw::Min => {
             // lexicographic
             let b = z[1];
