@@ -1,5 +1,6 @@
 """Elementwise functions against numpy: in float32 against the value in float64, integers exactly."""
 import math
+import operator
 import warnings
 
 import numpy as np
@@ -169,6 +170,41 @@ def test_complex(jnp, z):
         np.testing.assert_allclose(np.asarray(getattr(jnp, name)(z)), want, rtol=2e-5, atol=2e-6 * scale)
     np.testing.assert_allclose(np.asarray(jnp.asarray(z) * z), wide * wide, rtol=1e-4, atol=1e-3)
     np.testing.assert_allclose(np.asarray(jnp.asarray(z) / z), np.ones(z.shape), rtol=1e-4)
+
+
+PARTS = st.sampled_from([-1.0, 0.0, 2.0, np.nan])
+
+
+@given(x=st.lists(st.builds(complex, PARTS, PARTS), min_size=3, max_size=3), y=st.lists(st.builds(complex, PARTS, PARTS), min_size=3, max_size=3))
+def test_complex_numbers_are_ordered_by_real_then_imaginary_part(jnp, x, y):
+    def by_parts(f):
+        return [f(u.imag, v.imag) if u.real == v.real else f(u.real, v.real) for u, v in zip(x, y)]
+
+    a, b = jnp.array(x, complex), jnp.array(y, complex)
+    for name, symbol in (("less", "lt"), ("less_equal", "le"), ("greater", "gt"), ("greater_equal", "ge")):
+        f = getattr(operator, symbol)
+        assert np.asarray(getattr(jnp, name)(a, b)).tolist() == np.asarray(f(a, b)).tolist() == by_parts(f)
+        assert np.asarray(f(a, 1.0)).tolist() == np.asarray(f(a, jnp.ones(3, complex))).tolist()
+
+
+def test_arctan2_of_complex_numbers_is_the_angle_of_their_sum(jnp):
+    y, x = np.array([0.3 + 0.2j, -1 + 2j, 3j, 1 - 0.5j], np.complex64), np.array([1 + 1j, -2 + 0.1j, 0.5 + 0j, -1 + 0.2j], np.complex64)
+    wide = y.astype(complex), x.astype(complex)
+    want = -1j * np.log((wide[1] + 1j * wide[0]) / np.sqrt(wide[1] ** 2 + wide[0] ** 2))
+    np.testing.assert_allclose(jnp.arctan2(y, x), want, rtol=2e-6)
+
+
+def test_results_of_comparisons_are_weak_where_the_operands_are(jax, jnp):
+    assert jnp.equal(1, 2.0).weak_type and (jnp.array(True) == 1).weak_type and jnp.isnan(1.0).weak_type
+    assert not (jnp.arange(3) < 2).weak_type and jnp.arange(3)[jnp.equal(1, 1)].shape == (1, 3)
+    assert jnp.where(jnp.less(1, 2), 1, 2) == 1 and (jnp.array([True]) & jnp.equal(1, 1)).dtype == bool
+
+
+def test_booleans_count_as_narrow_integers(jnp, x64):
+    b = jnp.array([True, False])
+    for y in (b << b, b >> b, b**b, b**2, jnp.square(b), b // True, b % True, jnp.fmod(b, True), jnp.left_shift(b, True)):
+        assert y.dtype == np.int32
+    assert (2**b).dtype == np.int64 and not (2**b).weak_type
 
 
 def test_doubles_are_doubles(jnp, x64):

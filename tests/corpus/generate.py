@@ -374,6 +374,9 @@ def complexes(F):
         F.apply("div", [off, off[::-1].copy()], np.array([complex(float(rounded(v.real, r)), float(rounded(v.imag, r))) for v in y], d), tolerance="complex_function")
         y = [mp.mpc(complex(u)) ** mp.mpc(complex(v)) for u, v in zip(off, off[::-1])]
         F.apply("pow", [off, off[::-1].copy()], np.array([complex(float(rounded(v.real, r)), float(rounded(v.imag, r))) for v in y], d), tolerance="complex_function")
+        pairs = [(mp.mpc(complex(u)), mp.mpc(complex(v))) for u, v in zip(off, off[::-1])]
+        y = [-1j * mp.log((v + 1j * u) / mp.sqrt(v * v + u * u)) for u, v in pairs]
+        F.apply("atan2", [off, off[::-1].copy()], np.array([complex(float(rounded(v.real, r)), float(rounded(v.imag, r))) for v in y], d), tolerance="complex_function")
 
 
 # ---- dtypes ----

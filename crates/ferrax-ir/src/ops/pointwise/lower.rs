@@ -335,17 +335,7 @@ fn complex(f: Pw, n: i32, g: &mut Graph, x: &[Node]) -> Res<Node> {
             let s = atanh(g, t);
             back(g, s)
         }
-        // -i log((x + i y) / sqrt(x^2 + y^2))
-        Pw::Atan2 => {
-            let (y, x) = (a, z[1]);
-            let iy = turn(g, y);
-            let (sum, xx, yy) = (both(g, Bin::Add, x, iy), mul(g, x, x), mul(g, y, y));
-            let square = both(g, Bin::Add, xx, yy);
-            let r = sqrt(g, square);
-            let q = div(g, sum, r);
-            let l = log(g, q);
-            back(g, l)
-        }
+        Pw::Atan2 => atan2(g, a, z[1]),
         Pw::Max | Pw::Min => {
             // lexicographic
             let b = z[1];
@@ -517,6 +507,24 @@ fn asinh(g: &mut Graph, a: C) -> C {
     let l = log(g, t);
     let n = each(g, l, Un::Neg);
     (g.select(left, n.0, l.0), g.select(left, n.1, l.1))
+}
+/// -i log((x + i y) / sqrt(x^2 + y^2)). Its imaginary part, a logarithm near 1, is that of atan(y / x), which is -atan(x / y) but for pi / 2.
+fn atan2(g: &mut Graph, y: C, x: C) -> C {
+    let iy = turn(g, y);
+    let (sum, xx, yy) = (both(g, Bin::Add, x, iy), mul(g, x, x), mul(g, y, y));
+    let square = both(g, Bin::Add, xx, yy);
+    let r = sqrt(g, square);
+    let q = div(g, sum, r);
+    let (ax, ay) = (abs(g, x), abs(g, y));
+    let flat = g.bin(Bin::Ge, ax, ay);
+    let pick = |g: &mut Graph, a: C, b: C| (g.select(flat, a.0, b.0), g.select(flat, a.1, b.1));
+    let (small, big) = (pick(g, y, x), pick(g, x, y));
+    let w = div(g, small, big);
+    let t = turn(g, w);
+    let l = atanh(g, t);
+    let im = back(g, l).1;
+    let minus = g.un(Un::Neg, im);
+    (g.bin(Bin::Atan2, q.1, q.0), g.select(flat, im, minus))
 }
 /// log1p(4x / ((1 - x)^2 + y^2)) / 4 for x >= 0, mirrored for x < 0; atan2(2y, (1 - x) (1 + x) - y^2) / 2.
 /// Where the squares would overflow, x / |z|^2; where they would vanish, log(|2 + iy| / |y|) / 2.
