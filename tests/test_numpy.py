@@ -40,6 +40,9 @@ np.einsum('...ij,jk->...k', t, m) | np.linalg.norm(x) | np.linalg.norm(x, axis=1
 np.diff(x, n=2) | np.ediff1d(v) | np.gradient(x) | np.gradient(v, s) | np.trapezoid(x) | np.trapezoid(v, s) | np.interp(w, s, v) | np.unwrap(v * 3)
 np.cov(x) | np.corrcoef(x) | np.histogram(v, bins=4, range=(-3, 3))[1] | np.polyval(v, w) | np.polyadd(v, p) | np.polymul(v, p) | np.polyder(v, 2) | np.polyint(v, 2)
 np.bartlett(6) | np.blackman(6) | np.hamming(6) | np.hanning(6) | np.packbits(b) | np.isclose(x, y) | np.allclose(x, x) | np.array_equal(x, y)
+np.bitwise_count(b) | np.gcd(i, b) | np.lcm(b, i) | np.ldexp(v, b) | np.take(v, b) | np.bincount(np.ravel(b), minlength=3) | np.einsum('ij->i', b)
+np.einsum('ii->i', b[:, :3]) | np.histogram_bin_edges(x, 3) | np.polyadd(i[0], j[:2]) | np.logaddexp2(p, 2) | np.angle(i) | np.dot(i, 2) | np.inner(i, 2)
+np.unravel_index(np.array([5, 100, 77], np.int8), (20, 20)) | np.percentile(i, 30) | np.quantile(x, 1) | np.unwrap(i * 3, period=7)
 np.add.reduce(x) | np.multiply.outer(v, w) | np.maximum.accumulate(x, axis=1) | np.subtract.reduce(x)
 """
 # Expressions whose shapes depend on values: eager only.
@@ -122,7 +125,49 @@ def test_a_static_size_pads_or_cuts(jax, jnp, size):
     assert np.asarray(jax.jit(lambda i: jnp.flatnonzero(i > 0, size=size, fill_value=-1))(i)).tolist() == want.tolist()
 
 
+WIDE = """
+np.diagflat(i) | np.diagflat(v, -2) | np.take(i.astype('uint64'), j) | np.take_along_axis(i.astype('uint64'), j[None], axis=1) | np.median(i) | np.angle(i)
+np.bincount(j, minlength=5) | np.unwrap(i) | np.sinc(i)
+np.intersect1d(i, j, return_indices=True) | np.nonzero(b) | np.searchsorted(s, w) | np.logaddexp2(c, 2 * c) | np.quantile(i, np.array([0.25, 1.0]))
+"""
+
+
+@pytest.mark.parametrize("expression", cases(WIDE))
+def test_agrees_with_numpy_in_64_bits(jnp, x64, expression):
+    code, names = names_in(expression)
+    if "logaddexp2" in expression:
+        want = np.log2(np.exp2(VALUES["c"]) + np.exp2(2 * VALUES["c"]))
+    else:
+        want = eval(code, {"np": np, **VALUES})
+    flat = lambda out: [y for x in leaves(out) for y in leaves(x)]
+    agree(flat(eval(code, {"np": _Lifted(jnp), **{k: jnp.asarray(VALUES[k]) for k in names}})), flat(want))
+
+
+@pytest.mark.parametrize("fun", ["quantile", "nanquantile"])
+def test_quantiles_have_the_type_of_the_values_and_positions_that_of_q(jnp, x64, fun):
+    a = np.arange(100, dtype=np.float32)
+    q = np.nextafter(0.5, 1)
+    assert getattr(jnp, fun)(jnp.asarray(a), jnp.asarray([q])).dtype == np.float32
+    assert getattr(jnp, fun)(jnp.asarray(a, "bfloat16"), 0.5).dtype == jnp.bfloat16
+    # In bfloat16 the position 0.26 * 99 would be 25.75.
+    np.testing.assert_allclose(float(getattr(jnp, fun)(jnp.asarray(a, "bfloat16"), 0.26)), 0.26 * 99, atol=0.07)
+
+
 REFUSED = [
+    ("jnp.fabs(1j)", TypeError, "ufunc 'fabs' does not support complex dtypes"),
+    ("jnp.i0(x + 0j)", ValueError, "Unsupported input type to jax.numpy.i0: complex64"),
+    ("jnp.signbit(x + 0j)", ValueError, "jax.numpy.signbit is not well defined for complex64"),
+    ("jnp.spacing(1j)", ValueError, "jnp.spacing is not defined for complex inputs."),
+    ("jnp.round(x > 0)", ValueError, "data type <class 'numpy.bool'> not inexact"),
+    ("jnp.argsort(1)", ValueError, "axis -1 is out of bounds for array of dimension 0"),
+    ("jnp.std(x + 0j, dtype='float32')", ValueError, "jax.numpy.var does not yet support real dtype parameters"),
+    ("jnp.choose(x, [x, x])", ValueError, "`a` array must be integer typed"),
+    ("jnp.polymul(x, 1)", TypeError, "len() of unsized object"),
+    ("jnp.polyadd(x > 0, x > 1)", TypeError, "add does not accept dtype bool"),
+    ("jnp.unwrap(1.0)", IndexError, "tuple index out of range"),
+    ("jnp.gcd(x > 0, True)", ValueError, "Arguments to jax.numpy.gcd must be integers."),
+    ("jnp.take(x, x)", ValueError, "indices must have an integer type"),
+    ("jax.jit(lambda m: x[0, 0][m])(x > 0)", IndexError, "Too many indices: array is 0-dimensional, but 2 were indexed"),
     ("jnp.sum([1, 2])", TypeError, "sum requires ndarray or scalar arguments, got <class 'list'> at position 0."),
     ("jnp.add([1], x)", TypeError, "add requires ndarray or scalar arguments, got <class 'list'> at position 0."),
     ("jnp.reshape(x, (5,))", TypeError, "cannot reshape array of shape (3, 4) (size 12) into shape (5,) (size 5)"),

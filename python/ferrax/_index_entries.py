@@ -139,6 +139,8 @@ def _split_masks(index, operand_shape):
             continue
         dtype = getattr(entry, "dtype", None)
         if isinstance(entry, (bool, np.bool_)) or (dtype is not None and is_bool(dtype)):
+            if np.ndim(entry) > len(operand_shape) - axis:
+                raise IndexError(f"Too many indices: array is {len(operand_shape)}-dimensional, but {axis + np.ndim(entry)} were indexed")
             if isinstance(entry, _core.Tracer):
                 from .errors import NonConcreteBooleanIndexError
 
@@ -150,8 +152,6 @@ def _split_masks(index, operand_shape):
                 out.append(("mask", bool(mask)))
                 continue
             expected = operand_shape[axis : axis + mask.ndim]
-            if len(expected) < mask.ndim:
-                raise IndexError(f"Too many indices: array is {len(operand_shape)}-dimensional, but {axis + mask.ndim} were indexed")
             for got, want in zip(mask.shape, expected):
                 if got != want and mask.shape != tuple(expected):
                     raise IndexError(

@@ -170,13 +170,8 @@ def gather(
     of bounds in fill mode; None means nan for inexact dtypes, the least signed integer, the greatest unsigned one, True for bool.
     """
     parsed = GatherScatterMode.PROMISE_IN_BOUNDS if mode is None else GatherScatterMode.from_any(mode)
-    if parsed == GatherScatterMode.FILL_OR_DROP:
-        if fill_value is None:
-            fill_value = default_fill_value(dtype_of(operand))
-        else:
-            fill_value = np.asarray(fill_value).item()
-    else:
-        fill_value = None
+    # Without a fill value the primitive takes the dtype's own.
+    fill_value = None if fill_value is None or parsed != GatherScatterMode.FILL_OR_DROP else np.asarray(fill_value).item()
     return bind(
         "gather",
         operand,
@@ -188,17 +183,6 @@ def gather(
         mode=parsed,
         fill_value=fill_value,
     )
-
-
-def default_fill_value(dtype):
-    """What reading out of bounds in fill mode gives: nan, the least signed integer, the greatest unsigned one, True."""
-    from .._dtypes import iinfo, is_inexact, is_signed
-
-    if is_inexact(dtype):
-        return float("nan")
-    if is_signed(dtype):
-        return int(iinfo(dtype).min)
-    return int(iinfo(dtype).max) if is_unsigned(dtype) else True
 
 
 def _scatter(name, operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode):

@@ -284,6 +284,14 @@ from ._selecting import (
     select as select,
     where as where,
 )
+from ._cumulative import (
+    cumprod as cumprod,
+    cumsum as cumsum,
+    cumulative_prod as cumulative_prod,
+    cumulative_sum as cumulative_sum,
+    nancumprod as nancumprod,
+    nancumsum as nancumsum,
+)
 from ._comparing import (
     allclose as allclose,
     array_equal as array_equal,
@@ -303,17 +311,11 @@ from ._reductions import (
     argmin as argmin,
     average as average,
     count_nonzero as count_nonzero,
-    cumprod as cumprod,
-    cumsum as cumsum,
-    cumulative_prod as cumulative_prod,
-    cumulative_sum as cumulative_sum,
     max as max,
     mean as mean,
     min as min,
     nanargmax as nanargmax,
     nanargmin as nanargmin,
-    nancumprod as nancumprod,
-    nancumsum as nancumsum,
     nanmax as nanmax,
     nanmean as nanmean,
     nanmin as nanmin,

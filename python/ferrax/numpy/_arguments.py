@@ -147,6 +147,11 @@ def scalar_like(value, x):
     return x.dtype.type(value)
 
 
+def filled_like(value, x):
+    """A scalar that stands for an array like x filled with it. Such an array is strongly typed: weak numbers meet weak scalars alone."""
+    return constant(value, x.dtype) if x.ndim else scalar_like(value, x)
+
+
 def constant(value, dtype):
     """A scalar of the dtype, for use in equations: a literal there."""
     return np.dtype(dtype).type(value)

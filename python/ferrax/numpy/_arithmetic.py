@@ -12,9 +12,9 @@ import numpy as np
 
 from .. import _core
 from .._core import bind, elementwise, promote_shapes
-from .._dtypes import dtype_of, is_bool, is_complex, is_inexact, is_integer, is_unsigned
+from .._dtypes import is_bool, is_complex, is_inexact, is_integer, is_unsigned
 from ..lax import RoundingMethod, while_loop
-from ._arguments import as_array, broadcast_constant, broadcast_together, check_arraylike, convert, jitted, pointwise, promote_inexact, scalar_like
+from ._arguments import as_array, broadcast_constant, broadcast_together, check_arraylike, convert, filled_like, jitted, pointwise, promote, promote_inexact, scalar_like
 from ._floating_point import isnan
 from ._logic import greater, less
 from ._selecting import where
@@ -31,8 +31,10 @@ abs = absolute
 
 
 def fabs(x, /):
-    """|x| as a float. x: real."""
+    """|x| as a float. x: real. Raises TypeError for complex x."""
     (x,) = promote_inexact("fabs", x)
+    if is_complex(x.dtype):
+        raise TypeError("ufunc 'fabs' does not support complex dtypes")
     return bind("abs", x)
 
 
@@ -49,13 +51,15 @@ def sign(x, /):
 @jitted("heaviside")
 def _heaviside(x, y):
     x, y = _core.promote_dtypes_inexact(x, y)
-    zero, one = scalar_like(0, x), scalar_like(1, x)
+    if is_complex(x.dtype):
+        raise TypeError("heaviside does not support complex-valued inputs")
+    zero, one = filled_like(0, x), filled_like(1, x)
     negative_, positive_ = less(x, zero), greater(x, zero)
     return where(negative_, zero, where(positive_, one, where(isnan(x), x, y)))
 
 
 def heaviside(x1, x2, /):
-    """0 where x1 < 0, x2 where x1 == 0, 1 where x1 > 0. x1, x2: real."""
+    """0 where x1 < 0, x2 where x1 == 0, 1 where x1 > 0. x1, x2: real. Raises TypeError for complex ones."""
     check_arraylike("heaviside", x1, x2)
     return _heaviside(x1, x2)
 
@@ -182,9 +186,16 @@ def fmin(x1, x2):
     return _fmin(x1, x2)
 
 
+def _integers(name, x, y):
+    """The operands of one integer dtype, strong unless both are scalars. Raises ValueError where there is none."""
+    x, y = promote(name, x, y)
+    if not is_integer(x.dtype):
+        raise ValueError(f"Arguments to jax.numpy.{name} must be integers.")
+    return (convert(x, x.dtype), convert(y, y.dtype)) if x.ndim or y.ndim else (x, y)
+
+
 @jitted("gcd")
 def _gcd(x, y):
-    x, y = _core.promote_dtypes(x, y)
     x, y = broadcast_together(x, y)
     if not is_unsigned(x.dtype):
         x, y = bind("abs", x), bind("abs", y)
@@ -203,16 +214,12 @@ def _gcd(x, y):
 
 
 def gcd(x1, x2):
-    """Greatest common divisor of |x1| and |x2|. Raises ValueError unless both are integers."""
-    check_arraylike("gcd", x1, x2)
-    if not (is_integer(dtype_of(x1)) and is_integer(dtype_of(x2))):
-        raise ValueError("Arguments to jax.numpy.gcd must be integers.")
-    return _gcd(x1, x2)
+    """Greatest common divisor of |x1| and |x2|. Raises ValueError unless they promote to an integer dtype."""
+    return _gcd(*_integers("gcd", x1, x2))
 
 
 @jitted("lcm")
 def _lcm(x, y):
-    x, y = _core.promote_dtypes(x, y)
     if not is_unsigned(x.dtype):
         x, y = bind("abs", x), bind("abs", y)
     zero = scalar_like(0, x)
@@ -222,8 +229,5 @@ def _lcm(x, y):
 
 
 def lcm(x1, x2):
-    """Least common multiple of |x1| and |x2|. Raises ValueError unless both are integers."""
-    check_arraylike("lcm", x1, x2)
-    if not (is_integer(dtype_of(x1)) and is_integer(dtype_of(x2))):
-        raise ValueError("Arguments to jax.numpy.lcm must be integers.")
-    return _lcm(x1, x2)
+    """Least common multiple of |x1| and |x2|. Raises ValueError unless they promote to an integer dtype."""
+    return _lcm(*_integers("lcm", x1, x2))

@@ -45,12 +45,14 @@ bitwise_right_shift = right_shift
 
 @jitted("bitwise_count")
 def _bitwise_count(x):
+    if is_bool(x.dtype):
+        return convert(x, np.uint8)
     x = x if is_unsigned(x.dtype) else bind("abs", x)
     return convert(bind("population_count", x), np.uint8)
 
 
 def bitwise_count(x, /):
-    """The number of set bits of |x|, uint8. x: integer."""
+    """The number of set bits of |x|, uint8. x: integer or bool."""
     return _bitwise_count(as_array("bitwise_count", x))
 
 

@@ -18,9 +18,9 @@ from ..lax import slice_in_dim
 from . import _reductions
 from ._arguments import as_array, canonicalize_axes, canonicalize_axis, check_arraylike, constant, convert, jitted
 from ._arithmetic import absolute, remainder
+from ._cumulative import cumsum
 from ._joining import concatenate
 from ._logic import equal
-from ._reductions import cumsum
 from ._searching import searchsorted
 from ._selecting import clip, where
 from ._shaping import broadcast_to, moveaxis, ravel
@@ -225,8 +225,7 @@ def interp(x, xp, fp, left=None, right=None, period=None):
 
 @jitted("unwrap", static=("axis", "period"))
 def _unwrap(p, discont, axis, period):
-    if p.dtype.kind in "iub" and not isinstance(period, int):
-        (p,) = _core.promote_dtypes_inexact(p)
+    p = convert(p, _core.result_type(p, period))
     if p.size == 0:
         return p
     step = diff(p, axis=axis)
@@ -244,11 +243,11 @@ def _unwrap(p, discont, axis, period):
 def unwrap(p, discont=None, axis=-1, period=2 * np.pi):
     """p with jumps of more than max(discont, period / 2) along `axis` replaced by their complement to the period.
 
-    Raises ValueError for complex values and scalars.
+    The dtype is what p and period promote to. Raises ValueError for complex values, IndexError for scalars.
     """
     p = as_array("unwrap", p)
     if is_complex(p.dtype):
         raise ValueError("jnp.unwrap does not support complex inputs.")
     if p.ndim == 0:
-        raise ValueError("unwrap requires an array of at least one dimension")
+        raise IndexError("tuple index out of range: unwrap requires an array of at least one dimension")
     return _unwrap(p, discont, axis=canonicalize_axis(axis, p.ndim), period=period)

@@ -7,10 +7,9 @@ Invariant: real arguments are complex numbers whose imaginary part is zero, and 
 """
 from __future__ import annotations
 
-from .. import _core
 from .._core import bind
 from .._dtypes import is_complex, is_inexact
-from ._arguments import as_array, broadcast_constant, constant, jitted
+from ._arguments import as_array, broadcast_constant, convert, jitted, scalar_like
 from ._trigonometric import degrees
 
 
@@ -23,7 +22,7 @@ def real(val, /):
 def imag(val, /):
     """Imaginary part; zeros for real values."""
     val = as_array("imag", val)
-    return bind("imag", val) if is_complex(val.dtype) else broadcast_constant(constant(0, val.dtype), val.shape)
+    return bind("imag", val) if is_complex(val.dtype) else broadcast_constant(scalar_like(0, val), val.shape)
 
 
 def conjugate(x, /):
@@ -38,21 +37,21 @@ conj = conjugate
 @jitted("angle", static=("deg",))
 def _angle(z, deg=False):
     re, im = real(z), imag(z)
-    if not is_inexact(re.dtype):
-        re, im = _core.promote_dtypes_inexact(re, im)
+    if not is_complex(z.dtype):
+        re, im = (convert(v, v.dtype if is_inexact(v.dtype) else float) for v in (re, im))
     out = bind("atan2", im, re)
     return degrees(out) if deg else out
 
 
 def angle(z, deg=False):
-    """The argument of complex z, in radians, or degrees if `deg`."""
+    """The argument of complex z, in radians, or degrees if `deg`; integers become the default float."""
     return _angle(as_array("angle", z), deg=True) if deg else _angle(as_array("angle", z))
 
 
 @jitted("iscomplex")
 def _iscomplex(x):
     im = imag(x)
-    return bind("ne", im, constant(0, im.dtype))
+    return bind("ne", im, scalar_like(0, im))
 
 
 def iscomplex(x, /):
@@ -63,7 +62,7 @@ def iscomplex(x, /):
 @jitted("isreal")
 def _isreal(x):
     im = imag(x)
-    return bind("eq", im, constant(0, im.dtype))
+    return bind("eq", im, scalar_like(0, im))
 
 
 def isreal(x, /):

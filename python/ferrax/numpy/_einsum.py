@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import _core
 from .._core import bind
-from .._dtypes import canonicalize_dtype
+from .._dtypes import canonicalize_dtype, is_bool
 from ..lax import dot_general
 from ._arguments import check_arraylike, constant, convert, unsupported
 
@@ -130,7 +130,7 @@ def _sum(x, labels, gone):
     axes = tuple([i for i, c in enumerate(labels) if c in gone])
     if not axes:
         return x, labels
-    return bind("reduce_sum", x, axes=axes), "".join(c for c in labels if c not in gone)
+    return bind("reduce_or" if is_bool(x.dtype) else "reduce_sum", x, axes=axes), "".join(c for c in labels if c not in gone)
 
 
 def _diagonal(x, labels, needed):
@@ -151,7 +151,7 @@ def _diagonal(x, labels, needed):
         x = bind("select_n", mask, zeros, x)
         # Kept labels keep their last axis.
         drop = axes if c not in needed else axes[:-1]
-        x = bind("reduce_sum", x, axes=tuple(drop))
+        x = bind("reduce_or" if is_bool(x.dtype) else "reduce_sum", x, axes=tuple(drop))
         labels = "".join(d for i, d in enumerate(labels) if i not in drop)
     return x, labels
 

@@ -14,7 +14,7 @@ import numpy as np
 from .. import _core
 from .._core import bind, elementwise, promote_shapes
 from .._dtypes import dtype_of, is_bool, is_complex, is_inexact, is_integer
-from ._arguments import Array, check_arraylike, constant, convert, jitted, pointwise, promote_inexact, scalar_like
+from ._arguments import Array, check_arraylike, constant, convert, filled_like, jitted, pointwise, promote_inexact, scalar_like
 from ._selecting import where
 
 
@@ -53,14 +53,14 @@ def _scaled_log(name, x, scale):
 
 def log10(x, /):
     """Logarithm to base 10."""
-    return _scaled_log("log10", x, lambda *parts: [bind("mul", y, scalar_like(1 / np.log(10), y)) for y in parts])
+    return _scaled_log("log10", x, lambda *parts: [bind("mul", y, constant(1 / np.log(10), y.dtype)) for y in parts])
 
 
 def log2(x, /):
     """Logarithm to base 2."""
 
     def scale(*parts):
-        base = bind("log", scalar_like(2, parts[0]))
+        base = bind("log", constant(2, parts[0].dtype))
         return [bind("div", y, base) for y in parts]
 
     return _scaled_log("log2", x, scale)
@@ -114,11 +114,11 @@ pow = power
 
 
 def _integer_power(x, y):
-    """x ** y by squaring, six bits of the exponent (64 suffices for any result that fits). The result is not weak."""
+    """x ** y by squaring, six bits of the exponent (64 suffices for any result that fits)."""
     x, y = promote_shapes(x, y)
     zero, one = scalar_like(0, x), scalar_like(1, x)
     empty = bind("and", bind("eq", x, zero), bind("ne", y, zero))
-    out = where(empty, constant(0, x.dtype), constant(1, x.dtype))
+    out = where(empty, *[filled_like(v, x if x.ndim else y) for v in (0, 1)])
     bits = 6 if x.dtype.itemsize < 8 else 7
     for i in range(bits):
         odd = bind("and", y, one)
@@ -154,6 +154,8 @@ def _i0(x):
 
 
 def i0(x, /):
-    """The modified Bessel function of the first kind of order 0. x: real."""
+    """The modified Bessel function of the first kind of order 0. x: real. Raises ValueError for complex x."""
     check_arraylike("i0", x)
+    if is_complex(dtype_of(x)):
+        raise ValueError(f"Unsupported input type to jax.numpy.i0: {dtype_of(x).name}")
     return _i0(x)

@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import _core
 from .._core import bind, promote_shapes
-from .._dtypes import canonicalize_dtype, dtype_of, finfo, is_bool, is_complex, is_inexact, is_integer, is_unsigned
+from .._dtypes import dtype_of, finfo, is_bool, is_complex, is_inexact, is_integer, is_unsigned, to_inexact
 from .._flat import float0
 from ._arguments import Array, as_array, broadcast_constant, check_arraylike, constant, convert, jitted, pointwise, promote_inexact, scalar_like, unsupported
 from ._selecting import where
@@ -30,9 +30,9 @@ def isfinite(x, /):
 def _isinf(x):
     if is_complex(x.dtype):
         re, im = bind("real", x), bind("imag", x)
-        infinity = scalar_like(np.inf, re)
+        infinity = constant(np.inf, re.dtype)
         return bind("or", bind("eq", bind("abs", re), infinity), bind("eq", bind("abs", im), infinity))
-    return bind("eq", bind("abs", x), scalar_like(np.inf, x)) if is_inexact(x.dtype) else broadcast_constant(np.bool_(False), x.shape)
+    return bind("eq", bind("abs", x), constant(np.inf, x.dtype)) if is_inexact(x.dtype) else broadcast_constant(np.bool_(False), x.shape)
 
 
 def isinf(x, /):
@@ -50,7 +50,7 @@ def _isposneginf(name, x, infinity):
     x = as_array(name, x)
     if is_complex(x.dtype):
         raise ValueError(f"{name} is not well defined for complex types")
-    return bind("eq", x, scalar_like(infinity, x)) if is_inexact(x.dtype) else broadcast_constant(np.bool_(False), x.shape)
+    return bind("eq", x, constant(infinity, x.dtype)) if is_inexact(x.dtype) else broadcast_constant(np.bool_(False), x.shape)
 
 
 def isposinf(x, /, out=None):
@@ -94,8 +94,11 @@ def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
 
 
 def signbit(x, /):
-    """Whether the sign bit is set, -0 and negative nan included. x: real."""
-    return _signbit(as_array("signbit", x))
+    """Whether the sign bit is set, -0 and negative nan included. x: real. Raises ValueError for complex x."""
+    x = as_array("signbit", x)
+    if is_complex(x.dtype):
+        raise ValueError(f"jax.numpy.signbit is not well defined for {x.dtype.name}")
+    return _signbit(x)
 
 
 @jitted("signbit")
@@ -103,7 +106,7 @@ def _signbit(x):
     if is_bool(x.dtype) or is_unsigned(x.dtype):
         return broadcast_constant(np.bool_(False), x.shape)
     if is_integer(x.dtype):
-        return bind("lt", x, scalar_like(0, x))
+        return bind("lt", x, constant(0, x.dtype))
     bits = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}[x.dtype.itemsize]
     x = bind("bitcast_convert_type", x, new_dtype=np.dtype(bits))
     x = bind("shift_right_arithmetic", x, bits(8 * np.dtype(bits).itemsize - 1))
@@ -131,11 +134,13 @@ def nextafter(x, y, /):
 
 
 def spacing(x, /):
-    """The distance from |x| to the next float, with x's sign. x: real."""
+    """The distance from |x| to the next float, with x's sign. x: real. Raises ValueError for complex x."""
     (x,) = promote_inexact("spacing", x)
+    if is_complex(x.dtype):
+        raise ValueError("jnp.spacing is not defined for complex inputs.")
     infinity = _core.asarray(scalar_like(np.inf, x))
     step = bind("sub", bind("nextafter", x, copysign(infinity, x)), x)
-    tiny = scalar_like(finfo(x.dtype).smallest_subnormal, x)
+    tiny = constant(finfo(x.dtype).smallest_subnormal, x.dtype)
     return where(bind("eq", step, scalar_like(0, x)), copysign(_core.asarray(tiny), x), step)
 
 
@@ -188,7 +193,7 @@ def frexp(x, /):
 
 @jitted("ldexp")
 def _ldexp(x, n):
-    dtype = canonicalize_dtype(float) if not is_inexact(dtype_of(x)) else dtype_of(x)
+    dtype = to_inexact(dtype_of(x))
     x, n = promote_shapes(convert(x, dtype), convert(n, dtype))
     mantissa, exponent = _frexp(x)
     exponent = bind("add", *promote_shapes(convert(exponent, dtype), n))
@@ -201,9 +206,9 @@ def _ldexp(x, n):
 
 
 def ldexp(x1, x2, /):
-    """x1 * 2 ** x2. x1: real; x2: integer. Raises ValueError otherwise."""
+    """x1 * 2 ** x2, of x1's dtype made float. x1: real; x2: integer or bool. Raises ValueError otherwise."""
     check_arraylike("ldexp", x1, x2)
     d1, d2 = dtype_of(x1), dtype_of(x2)
-    if is_complex(d1) or not is_integer(d2):
+    if is_complex(d1) or is_inexact(d2):
         raise ValueError(f"ldexp not supported for input types {(d1, d2)}")
     return _ldexp(x1, x2)

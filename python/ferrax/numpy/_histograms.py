@@ -12,7 +12,7 @@ import operator
 import numpy as np
 
 from .. import _core
-from .._dtypes import is_integer
+from .._dtypes import canonicalize_dtype, is_bool, is_integer
 from ._arguments import Array, as_array, check_arraylike, concrete_or_error, convert
 from ._calculus import diff
 from ._creation import array, linspace, ones_like, zeros
@@ -42,7 +42,7 @@ def bincount(x, weights=None, minlength=0, *, length=None, out_sharding=None):
     else:
         length = operator.index(length)
     if weights is None:
-        weights, dtype = 1, np.dtype(np.int32)
+        weights, dtype = 1, canonicalize_dtype(int)
     elif np.shape(x) != np.shape(weights):
         raise ValueError("shape of weights must match shape of x.")
     else:
@@ -62,6 +62,7 @@ def histogram_bin_edges(a, bins=10, range=None, weights=None):
         return convert(_core.asarray(bins), dtype)
     n = operator.index(bins)
     if range is None:
+        a = convert(a, dtype) if is_bool(a.dtype) else a
         low, high = (minimum(a), maximum(a)) if a.size else (0, 1)
     else:
         low, high = _pair(range, dtype)

@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import _core
 from .._core import bind
-from .._dtypes import canonicalize_dtype, is_complex
+from .._dtypes import canonicalize_dtype, is_complex, promotes_weakly
 from ..lax import conv_general_dilated, dot_general
 from . import _reductions
 from ._arguments import as_array, canonicalize_axis, check_arraylike, constant, convert, jitted, unsupported
@@ -26,12 +26,15 @@ from ._vectorizing import vectorize
 
 
 def _operands(name, a, b, preferred):
-    """The operands for one product and its dtype. dot_general takes operands of different dtypes as they are."""
+    """The operands for one product, its dtype and whether that is weak. dot_general takes operands of different dtypes as they are."""
     check_arraylike(name, a, b)
     a, b = _core.asarray(a), _core.asarray(b)
-    dtype = _core.result_type(a, b) if preferred is None else canonicalize_dtype(preferred)
-    weak = a.weak_type and b.weak_type and preferred is None
-    return a, b, dtype, weak
+    if preferred is not None:
+        return a, b, canonicalize_dtype(preferred), False
+    dtype = _core.result_type(a, b)
+    # A Python number beside a narrow array: the product must not be narrower than an operand.
+    a, b = (convert(x, dtype, weak=True) if x.weak_type and x.dtype.itemsize > dtype.itemsize else x for x in (a, b))
+    return a, b, dtype, promotes_weakly(a, b)
 
 
 def _product(a, b, numbers, precision, dtype, weak):
@@ -164,9 +167,8 @@ def inner(a, b, *, precision=None, preferred_element_type=None):
     """Sum of products over the last axes."""
     check_arraylike("inner", a, b)
     if np.ndim(a) == 0 or np.ndim(b) == 0:
-        a, b, dtype, weak = _operands("inner", a, b, preferred_element_type)
-
-        return convert(multiply(a, b), dtype, weak=weak)
+        out = multiply(a, b)
+        return out if preferred_element_type is None else convert(out, preferred_element_type)
     return tensordot(a, b, (-1, -1), precision=precision, preferred_element_type=preferred_element_type)
 
 

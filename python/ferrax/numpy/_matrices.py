@@ -20,6 +20,7 @@ from ._creation import arange, zeros
 from ._exponential import power
 from ._selecting import where
 from ._shaping import moveaxis, ravel
+from ._ufuncs import add, multiply
 
 
 def _diagonal_mask(shape, k, compare):
@@ -143,7 +144,7 @@ def diagflat(v, k=0):
     n = v.shape[0] + abs(k)
     out = zeros(n * n, dtype=v.dtype)
     i = arange(v.shape[0])
-    position = bind("add", bind("add", i, np.int32(max(0, k))), bind("mul", i if k >= 0 else bind("add", i, np.int32(-k)), np.int32(n)))
+    position = add(add(i, max(0, k)), multiply(i if k >= 0 else add(i, -k), n))
     return out.at[position].set(v).reshape(n, n)
 
 

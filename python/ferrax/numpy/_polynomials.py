@@ -43,13 +43,18 @@ def polyval(p, x, *, unroll=16):
 @jitted("polyadd")
 def _polyadd(a1, a2):
     a1, a2 = _core.promote_dtypes(a1, a2)
-    if a2.shape[0] <= a1.shape[0]:
-        return a1.at[-a2.shape[0] :].add(a2) if a2.shape[0] else a1
-    return a2.at[-a1.shape[0] :].add(a1) if a1.shape[0] else a2
+    if a2.shape[0] > a1.shape[0]:
+        a1, a2 = a2, a1
+    n, k = a1.shape[0], a2.shape[0]
+    if not k:
+        return a1
+    low = a1 if n == k else a1[n - k :]
+    low = bind("add", low, _core.broadcast_to(a2, low.shape))
+    return low if n == k else concatenate([a1[: n - k], low])
 
 
 def polyadd(a1, a2):
-    """The sum of two polynomials."""
+    """The sum of two polynomials. Raises TypeError for bool."""
     check_arraylike("polyadd", a1, a2)
     return _polyadd(_core.asarray(a1), _core.asarray(a2))
 
@@ -73,6 +78,8 @@ def _trimmed(*arrays):
 def polymul(a1, a2, *, trim_leading_zeros=False):
     """The product of two polynomials. trim_leading_zeros: as numpy does; the values must then be known."""
     check_arraylike("polymul", a1, a2)
+    if not np.ndim(a1) or not np.ndim(a2):
+        raise TypeError("len() of unsized object")
     a1, a2 = _core.promote_dtypes_inexact(a1, a2)
     if trim_leading_zeros and (a1.shape[0] > 1 or a2.shape[0] > 1):
         a1, a2 = _trimmed(a1, a2)

@@ -17,8 +17,8 @@ from ..lax import dynamic_slice_in_dim, slice_in_dim
 from ._arguments import Array, as_array, canonicalize_axes, canonicalize_axis, check_arraylike, concrete_or_error, is_arraylike, jitted
 from ._arithmetic import remainder
 from ._creation import array, zeros
+from ._cumulative import cumsum
 from ._joining import concatenate
-from ._reductions import cumsum
 from ._shaping import broadcast_to, ravel, reshape, transpose
 from ._taking import take
 

@@ -1,7 +1,7 @@
-"""Reductions: sums, products, extremes, means, variances, their nan-skipping forms, running sums, arg-extremes.
+"""Reductions: sums, products, extremes, means, variances, their nan-skipping forms, arg-extremes.
 
 Invariant: axis is None (all), an integer or several; half-precision sums and means accumulate in float32; integers narrower than the
-default are widened for sums and products.
+default are widened for sums and products; no result is weakly typed.
 
     >>> jnp.sum(jnp.ones((2, 3)), axis=0)
     Array([2., 2., 2.], dtype=float32)
@@ -86,10 +86,8 @@ def _reduce(name, primitive, a, axis, keepdims, initial, where, combine, identit
         elif is_integer(result) and result.itemsize < canonicalize_dtype(int).itemsize:
             result = canonicalize_dtype(int)
     computation = np.dtype(np.float32) if dtype is None and widen and is_inexact(result) and result.itemsize <= 2 and not is_complex(result) else result
-    if dtype is None and not widen:
-        a = a if not a.weak_type else a
-    else:
-        a = convert(a, computation, weak=False)
+    if a.weak_type or a.dtype != computation:
+        a = convert(a, computation)
     if where is not None:
         a = choose(where, a, _core.asarray(identity(a.dtype)))
         if tuple(a.shape) != tuple(shape):
@@ -100,7 +98,8 @@ def _reduce(name, primitive, a, axis, keepdims, initial, where, combine, identit
         out = _over_names(primitive, name, out, names)
     if keepdims:
         out = _keep(out, shape, axes)
-    out = convert(out, result, weak=out.weak_type and computation == result) if computation != result else out
+    if computation != result:
+        out = convert(out, result)
     if initial is not None:
         start = convert(_core.asarray(initial) if not isinstance(initial, Array) else initial, out.dtype) if isinstance(initial, Array) else constant(initial, out.dtype)
         out = combine(start, out)
@@ -240,6 +239,11 @@ def full_of(x, value):
 @jitted("_var", static=("axis", "dtype", "keepdims"))
 def _var(a, axis, dtype, correction, keepdims, where=None, mean=None):
     result = to_real(to_inexact(a.dtype)) if dtype is None else canonicalize_dtype(dtype)
+    if is_complex(a.dtype) and not is_complex(result) and dtype is not None:
+        raise ValueError(
+            "jax.numpy.var does not yet support real dtype parameters when computing the variance of an array of complex values. "
+            "The semantics of numpy.var seem unclear in this case."
+        )
     computation = to_inexact(a.dtype) if dtype is None else to_inexact(_core.result_type(a.dtype, result))
     if computation.itemsize <= 2:
         computation = np.dtype(np.float32)
@@ -321,113 +325,6 @@ def count_nonzero(a, axis=None, keepdims=False):
     """How many elements along `axis` are nonzero."""
     a = as_array("count_nonzero", a)
     return _count_nonzero(a, axis=tuple(axis) if isinstance(axis, list) else axis, keepdims=builtins.bool(keepdims))
-
-
-# ---- running sums and products
-
-
-def _cumulate(a, axis, dtype, primitive, fill_nan, widen):
-    if a.ndim == 0 and axis is None:
-        a, axis = bind("reshape", a, new_sizes=(1,), dimensions=None), 0
-    if axis is None:
-        if a.ndim != 1:
-            a = bind("reshape", a, new_sizes=(a.size,), dimensions=None)
-        axis = 0
-    axis = canonicalize_axis(axis, a.ndim)
-    if fill_nan is not None and is_inexact(a.dtype):
-        a = choose(bind("ne", a, a), _core.asarray(constant(fill_nan, a.dtype)), a)
-    if dtype is None:
-        if is_bool(a.dtype):
-            dtype = canonicalize_dtype(int)
-        elif widen and is_integer(a.dtype) and a.dtype.itemsize < canonicalize_dtype(int).itemsize:
-            dtype = canonicalize_dtype(np.uint64 if is_unsigned(a.dtype) else int)
-    if dtype is not None:
-        a = convert(a, dtype)
-    return bind(primitive, a, axis=axis, reverse=False)
-
-
-@jitted("cumsum", static=("axis", "dtype"))
-def _cumsum(a, axis, dtype):
-    return _cumulate(a, axis, dtype, "cumsum", None, False)
-
-
-@jitted("cumprod", static=("axis", "dtype"))
-def _cumprod(a, axis, dtype):
-    return _cumulate(a, axis, dtype, "cumprod", None, False)
-
-
-@jitted("nancumsum", static=("axis", "dtype"))
-def _nancumsum(a, axis, dtype):
-    return _cumulate(a, axis, dtype, "cumsum", 0, False)
-
-
-@jitted("nancumprod", static=("axis", "dtype"))
-def _nancumprod(a, axis, dtype):
-    return _cumulate(a, axis, dtype, "cumprod", 1, False)
-
-
-@jitted("_cumsum_with_promotion", static=("axis", "dtype"))
-def _cumsum_with_promotion(a, axis, dtype):
-    return _cumulate(a, axis, dtype, "cumsum", None, True)
-
-
-def _run(name, fun, a, axis, dtype):
-    a = as_array(name, a)
-    if axis is not None and a.ndim:
-        axis = canonicalize_axis(axis, a.ndim)
-    return fun(a, axis=axis, dtype=None if dtype is None else canonicalize_dtype(dtype))
-
-
-def cumsum(a, axis=None, dtype=None, out=None):
-    """Running sum along `axis` (flattened if None)."""
-    unsupported("jnp.cumsum", out=out)
-    return _run("cumsum", _cumsum, a, axis, dtype)
-
-
-def cumprod(a, axis=None, dtype=None, out=None):
-    """Running product along `axis` (flattened if None)."""
-    unsupported("jnp.cumprod", out=out)
-    return _run("cumprod", _cumprod, a, axis, dtype)
-
-
-def nancumsum(a, axis=None, dtype=None, out=None):
-    """`cumsum` with nan counted as 0."""
-    unsupported("jnp.nancumsum", out=out)
-    return _run("nancumsum", _nancumsum, a, axis, dtype)
-
-
-def nancumprod(a, axis=None, dtype=None, out=None):
-    """`cumprod` with nan counted as 1."""
-    unsupported("jnp.nancumprod", out=out)
-    return _run("nancumprod", _nancumprod, a, axis, dtype)
-
-
-def _cumulative(name, fun, x, axis, dtype, include_initial, identity):
-    x = as_array(name, x)
-    if x.ndim == 0:
-        raise ValueError("The input must be non-scalar to take a cumulative sum, however a scalar value or scalar array was given.".replace("sum", "sum" if identity == 0 else "product"))
-    if axis is None:
-        if x.ndim > 1:
-            raise ValueError(f"The input array has rank {x.ndim}, however axis was not set to an explicit value. The axis argument is only optional for one-dimensional arrays.")
-        axis = 0
-    axis = canonicalize_axis(axis, x.ndim)
-    out = fun(x, axis, None if dtype is None else canonicalize_dtype(dtype))
-    if include_initial:
-        shape = list(x.shape)
-        shape[axis] = 1
-        first = bind("broadcast_in_dim", constant(identity, out.dtype), shape=tuple(shape), broadcast_dimensions=())
-        out = bind("concatenate", first, out, dimension=axis)
-    return out
-
-
-def cumulative_sum(x, /, *, axis=None, dtype=None, include_initial=False):
-    """Running sum along `axis`, optional only for vectors; with a 0 in front if `include_initial`."""
-    return _cumulative("cumulative_sum", lambda a, d, t: _cumsum_with_promotion(a, axis=d, dtype=t), x, axis, dtype, include_initial, 0)
-
-
-def cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False):
-    """Running product along `axis`, optional only for vectors; with a 1 in front if `include_initial`."""
-    return _cumulative("cumulative_prod", lambda a, d, t: _cumulate(a, d, t, "cumprod", None, True), x, axis, dtype, include_initial, 1)
 
 
 # ---- positions of extremes

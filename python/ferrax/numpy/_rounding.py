@@ -12,7 +12,7 @@ import operator
 import numpy as np
 
 from .._core import bind
-from .._dtypes import canonicalize_dtype, is_complex, is_inexact
+from .._dtypes import canonicalize_dtype, is_bool, is_complex, is_inexact
 from ..lax import RoundingMethod
 from ._arguments import as_array, check_arraylike, convert, jitted, promote_inexact, scalar_like, unsupported
 from ._selecting import where
@@ -58,6 +58,8 @@ def rint(x, /):
 
 @jitted("round", static=("decimals",))
 def _round(a, decimals=0):
+    if is_bool(a.dtype):
+        raise ValueError("data type <class 'numpy.bool'> not inexact")
     if not is_inexact(a.dtype):
         if decimals < 0:
             raise NotImplementedError("integer np.round not implemented for decimals < 0")
@@ -81,7 +83,7 @@ def _round(a, decimals=0):
 
 
 def round(a, decimals=0, out=None):
-    """a rounded to `decimals` decimals, ties to even."""
+    """a rounded to `decimals` decimals, ties to even. Raises ValueError for bool, NotImplementedError for integers and negative decimals."""
     unsupported("jnp.round", out=out)
     return _round(as_array("round", a), decimals=operator.index(decimals))
 

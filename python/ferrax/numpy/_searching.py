@@ -20,8 +20,8 @@ from . import _reductions
 from ._arguments import as_array, check_arraylike, concrete_or_error, constant, convert, jitted, unsupported
 from ._arithmetic import floor_divide, remainder
 from ._creation import arange, zeros
+from ._cumulative import cumsum
 from ._joining import vstack
-from ._reductions import cumsum
 from ._selecting import clip, where
 from ._shaping import atleast_1d, moveaxis, ravel
 from ._sorting import argsort

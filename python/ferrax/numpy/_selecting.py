@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import _core
 from .._core import bind
-from .._dtypes import dtype_of, is_bool, is_complex
+from .._dtypes import dtype_of, is_bool, is_complex, is_integer
 from ._arguments import Array, as_array, broadcast_constant, broadcast_together, check_arraylike, concrete_or_error, constant, jitted, unsupported
 from ._ufuncs import maximum, minimum
 
@@ -86,8 +86,9 @@ def piecewise(x, condlist, funclist, *args, **kw):
             f"with {n_conditions} condition(s), either {n_conditions} or {n_conditions + 1} functions are expected; got {n_functions}"
         )
     from ._creation import array, full_like
-    from ._reductions import argmax, cumsum
+    from ._cumulative import cumsum
     from ._joining import concatenate
+    from ._reductions import argmax
 
     conditions = condlist if isinstance(condlist, Array) else array([_core.asarray(c) for c in condlist])
     conditions = conditions if is_bool(conditions.dtype) else bind("ne", conditions, constant(0, conditions.dtype))
@@ -128,7 +129,8 @@ def clip(arr, /, min=None, max=None):
 def choose(a, choices, out=None, mode="raise"):
     """choices[a[i]][i] for every i. a: integer array; choices: arrays that broadcast with it.
 
-    mode: "raise" (a must be concrete and within bounds), "clip" or "wrap". Raises ValueError out of bounds with "raise".
+    mode: "raise" (a must be concrete and within bounds), "clip" or "wrap". Raises ValueError out of bounds with "raise", and for an a that is
+    no integer.
     """
     from ._arithmetic import remainder
     from ._joining import stack
@@ -136,6 +138,9 @@ def choose(a, choices, out=None, mode="raise"):
 
     unsupported("jnp.choose", out=out)
     n = len(choices)
+    a = as_array("choose", a)
+    if not is_integer(a.dtype):
+        raise ValueError("`a` array must be integer typed")
     if mode == "raise":
         a = concrete_or_error(
             a, "The error occurred because jnp.choose was jit-compiled with mode='raise'. Use mode='wrap' or mode='clip' instead."
@@ -146,7 +151,7 @@ def choose(a, choices, out=None, mode="raise"):
     elif mode == "wrap":
         a = remainder(a, n)
     elif mode == "clip":
-        a = clip(as_array("choose", a), 0, n - 1)
+        a = clip(a, 0, n - 1)
     else:
         raise ValueError(f"mode={mode!r} not understood. Must be 'raise', 'wrap', or 'clip'")
     a, *choices = broadcast_together(a, *_core.promote_dtypes(*choices))

@@ -18,11 +18,11 @@ from .._dtypes import canonicalize_dtype, is_inexact
 from . import _reductions
 from ._arguments import Array, as_array, canonicalize_axis, check_arraylike, concrete_or_error, jitted
 from ._creation import arange, full, ones, zeros
+from ._cumulative import cumsum
 from ._floating_point import isnan
 from ._inserting import append
 from ._joining import concatenate
 from ._logic import logical_not
-from ._reductions import cumsum
 from ._searching import nonzero, searchsorted
 from ._selecting import clip, where
 from ._shaping import moveaxis, ravel
@@ -234,7 +234,7 @@ def _fill(values, mask, size, fill_value):
 
 def _need_size(name, size, *arrays):
     if size is None:
-        for i, a in enumerate(arrays):
+        for a in arrays:
             concrete_or_error(a, f"The error arose in {name}(). Specify the size argument to make it compatible with jit.")
         return None
     return operator.index(size)
@@ -262,8 +262,8 @@ def setdiff1d(ar1, ar2, assume_unique=False, *, size=None, fill_value=None):
 def intersect1d(ar1, ar2, assume_unique=False, return_indices=False, *, size=None, fill_value=None):
     """The sorted elements in both. return_indices: also where each occurs first in either. size: needed under jit."""
     check_arraylike("intersect1d", ar1, ar2)
-    size = _need_size("intersect1d", size, ar1, ar2)
     a, b = (ravel(v) for v in _core.promote_dtypes(ar1, ar2))
+    size = _need_size("intersect1d", size, a, b)
     n, m = a.shape[0], b.shape[0]
     if size is None:
         out = np.intersect1d(np.asarray(a), np.asarray(b), assume_unique=assume_unique, return_indices=return_indices)
@@ -299,8 +299,8 @@ def _fill_first(values, mask, size, fill_value):
 def setxor1d(ar1, ar2, assume_unique=False, *, size=None, fill_value=None):
     """The sorted elements in exactly one of the two. size: needed under jit."""
     check_arraylike("setxor1d", ar1, ar2)
-    size = _need_size("setxor1d", size, ar1, ar2)
     a, b = (ravel(v) for v in _core.promote_dtypes(ar1, ar2))
+    size = _need_size("setxor1d", size, a, b)
     if size is None:
         return _core.asarray(np.setxor1d(np.asarray(a), np.asarray(b), assume_unique=assume_unique))
     va, ca = _unique(a, 0, False, False, False, a.shape[0], None, True, true_size=True)

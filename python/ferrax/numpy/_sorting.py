@@ -63,12 +63,10 @@ def _argsort(a, axis, stable, descending, dtype):
 
 
 def argsort(a, axis=-1, *, kind=None, order=None, stable=True, descending=False, dtype=None):
-    """The indices that sort a along `axis` (flattened if None). dtype: of the indices."""
+    """The indices that sort a along `axis` (flattened if None). dtype: of the indices. Raises ValueError for an axis out of bounds, a scalar's too."""
     _refuse("argsort", kind, order)
     a = as_array("argsort", a)
     dtype = canonicalize_dtype(int if dtype is None else dtype)
-    if a.ndim == 0:
-        a, axis = bind("reshape", a, new_sizes=(1,), dimensions=None), 0
     return _argsort(a, axis=None if axis is None else operator.index(axis), stable=builtins.bool(stable), descending=builtins.bool(descending), dtype=dtype)
 
 

@@ -14,19 +14,21 @@ from .._core import bind
 from .._dtypes import canonicalize_dtype, is_complex, is_inexact, to_inexact
 from ..lax import GatherDimensionNumbers, gather
 from . import _reductions
-from ._arguments import as_array, canonicalize_axes, check_arraylike, constant, convert, jitted
+from ._arguments import as_array, canonicalize_axes, check_arraylike, constant, convert, jitted, scalar_like
 from ._arithmetic import absolute
 from ._complex import conj, real
 from ._creation import empty
+from ._cumulative import cumsum
 from ._exponential import sqrt
 from ._floating_point import isnan
 from ._joining import concatenate
 from ._linear_algebra import dot
 from ._matrices import diag
-from ._reductions import argmax, average, cumsum
+from ._reductions import argmax, average
 from ._selecting import clip, where
 from ._shaping import atleast_2d, broadcast_to, expand_dims, moveaxis, reshape
 from ._taking import take_along_axis
+from ._ufuncs import add, multiply
 
 _METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 
@@ -46,16 +48,18 @@ def _at_ends(a, axis):
 
 
 def _quantile(a, q, axis, method, keepdims, skip_nan, weights=None):
-    a, q = _core.promote_dtypes_inexact(a, q)
+    (a,) = _core.promote_dtypes_inexact(a)
     dtype = a.dtype
-    if is_complex(dtype):
+    if is_complex(dtype) or is_complex(q.dtype):
         raise ValueError("quantile does not support complex input, as the operation is poorly defined.")
+    (q,) = _core.promote_dtypes_inexact(q)
     a, axis, kept = _at_ends(a, axis)
     n = a.shape[axis]
     if n == 0:
         raise ValueError("quantile does not support empty input")
     missing = isnan(a)
-    one, zero = constant(1, dtype), constant(0, dtype)
+    # Positions are computed in q's dtype, values have a's.
+    one, zero = scalar_like(1, q), scalar_like(0, q)
     if weights is not None:
         return _weighted_quantile(a, q, axis, kept, keepdims, weights, skip_nan)
     if skip_nan:
@@ -66,7 +70,7 @@ def _quantile(a, q, axis, method, keepdims, skip_nan, weights=None):
     a = a[0] if isinstance(a, (tuple, list)) else a
     lead = q.ndim
     if skip_nan:
-        count = _reductions.sum(bind("not", isnan(a)), axis=axis, dtype=dtype)
+        count = _reductions.sum(bind("not", isnan(a)), axis=axis, dtype=q.dtype)
         if count.ndim or lead:
             count = expand_dims(count, tuple(range(lead))) if lead else count
             wide_q = bind("broadcast_in_dim", q, shape=tuple(q.shape) + (1,) * (count.ndim - lead), broadcast_dimensions=tuple(range(lead))) if count.ndim > lead else q
@@ -83,7 +87,7 @@ def _quantile(a, q, axis, method, keepdims, skip_nan, weights=None):
         shape = np.broadcast_shapes(tuple(q.shape) + (1,) * (a.ndim - 1), (1,) * lead + tuple(a.shape[:axis] + a.shape[axis + 1 :]))
         low_value, high_value = (_pick(a, i, axis, lead, shape) for i in (low, high))
     else:
-        n_minus_one = lambda: bind("sub", constant(n, dtype), one)  # noqa: E731
+        n_minus_one = lambda: bind("sub", scalar_like(n, q), one)  # noqa: E731
         position = bind("mul", q, n_minus_one())
         low, high = bind("floor", position), bind("ceil", position)
         share = bind("sub", position, low)
@@ -97,13 +101,13 @@ def _quantile(a, q, axis, method, keepdims, skip_nan, weights=None):
             wide = tuple(q.shape) + (1,) * (low_value.ndim - lead)
             share, other = (bind("broadcast_in_dim", v, shape=wide, broadcast_dimensions=dims) for v in (share, other))
     if method == "linear":
-        out = bind("add", bind("mul", *_core.promote_shapes(convert(low_value, dtype), other)), bind("mul", *_core.promote_shapes(convert(high_value, dtype), share)))
+        out = add(multiply(low_value, other), multiply(high_value, share))
     elif method == "lower" or method == "inverted_cdf":
         out = low_value
     elif method == "higher":
         out = high_value
     elif method == "nearest":
-        half = bind("le", share, constant(0.5, dtype))
+        half = bind("le", share, scalar_like(0.5, share))
         half = half if half.ndim == 0 or tuple(half.shape) == tuple(low_value.shape) else _core.broadcast_to(half, low_value.shape)
         out = bind("select_n", half, high_value, low_value)
     else:

@@ -15,7 +15,7 @@ import numpy as np
 
 from .. import _core
 from .._core import bind
-from .._dtypes import canonicalize_dtype, is_integer, is_unsigned
+from .._dtypes import canonicalize_dtype, iinfo, is_bool, is_integer, is_unsigned
 from ..lax import GatherDimensionNumbers, GatherScatterMode, gather
 from . import _arithmetic
 from ._arguments import (
@@ -72,15 +72,17 @@ def _take(a, indices, axis, mode, unique_indices, indices_are_sorted, fill_value
 
 
 def take(a, indices, axis=None, out=None, mode=None, unique_indices=False, indices_are_sorted=False, fill_value=None):
-    """The elements of a at `indices` along `axis` (of the flattened array if None); negative indices count from the end.
+    """The elements of a at `indices` along `axis` (of the flattened array if None); negative indices count from the end, booleans are 0 and 1.
 
     mode: out of bounds, "fill" (the default; with fill_value, by default nan or the extreme of the dtype), "clip" or "wrap".
     """
     unsupported("jnp.take", out=out)
     check_arraylike("take", a, indices)
     a, indices = _core.asarray(a), _core.asarray(indices)
-    if not is_integer(indices.dtype):
-        raise ValueError("indices must have an integer type") if not indices.dtype == np.bool_ else TypeError(f"take requires integer indices, got {indices.dtype}")
+    if is_bool(indices.dtype):
+        indices = convert(indices, np.int32)
+    elif not is_integer(indices.dtype):
+        raise ValueError("indices must have an integer type")
     if axis is not None:
         axis = canonicalize_axis(axis, a.ndim)
     if mode == "raise":
@@ -331,20 +333,27 @@ def ix_(*args):
 
 
 def unravel_index(indices, shape):
-    """The position in an array of `shape` of each flat index; out of bounds is clipped. Raises ValueError for negative sizes."""
+    """The position in an array of `shape` of each flat index, of its dtype; out of bounds is clipped. Raises ValueError for negative sizes."""
     check_arraylike("unravel_index", indices)
     indices = _core.asarray(indices)
     sizes = canonicalize_shape(shape)
     if any(n < 0 for n in sizes):
         raise ValueError("unravel_index: dimensions may not be negative")
+    if is_bool(indices.dtype):
+        indices = convert(indices, int, weak=True)
     total = math.prod(sizes)
-    # Negative indices count from the end; what is still outside goes to the nearest corner.
-    rest = where(bind("lt", indices, scalar_like(0, indices)), bind("add", indices, scalar_like(total, indices)), indices)
-    rest = clip(rest, 0, max(total - 1, 0))
+    reach = (lambda x: iinfo(x.dtype).max if is_integer(x.dtype) else math.inf)
+    narrow = reach(indices) < total
+    rest = convert(indices, int) if narrow else indices
+    if total <= reach(rest):
+        # Negative indices count from the end; what is still outside goes to the nearest corner.
+        rest = where(bind("lt", rest, scalar_like(0, rest)), bind("add", rest, scalar_like(total, rest)), rest)
+        rest = clip(rest, 0, max(total - 1, 0))
+    # Else nothing is outside, and division towards -inf counts negative ones from the end.
     out = []
     for n in sizes[::-1]:
         rest, position = _arithmetic.divmod(rest, max(n, 1))
-        out.append(position)
+        out.append(convert(position, indices.dtype, indices.weak_type) if narrow else position)
     return tuple(out[::-1])
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from .. import _core
 from .._core import bind, promote_shapes
 from .._dtypes import dtype_of, is_complex, to_real
-from ._arguments import broadcast_constant, check_arraylike, constant, jitted, pointwise, promote_inexact, scalar_like
+from ._arguments import broadcast_constant, check_arraylike, constant, filled_like, jitted, pointwise, promote_inexact, scalar_like
 from ._logic import less
 from ._selecting import where
 from ._ufuncs import negative
@@ -120,7 +120,7 @@ def _hypot(x, y):
     nothing = bind("eq", x, zero)
     safe = where(bind("eq", x, zero), broadcast_constant(scalar_like(1, x), x.shape), x)
     length = bind("mul", x, bind("sqrt", bind("add", scalar_like(1, x), bind("square", bind("div", y, safe)))))
-    return where(infinite, _core.asarray(scalar_like(np.inf, x)), where(nothing, x, length))
+    return where(infinite, _core.asarray(filled_like(np.inf, x)), where(nothing, x, length))
 
 
 def hypot(x1, x2, /):

@@ -13,7 +13,7 @@ from .. import _core
 from .._core import bind, elementwise
 from .._dtypes import is_bool
 from ..lax import fori_loop, scan
-from ._arguments import as_array, canonicalize_axis, check_arraylike, constant, jitted, pointwise, scalar_like
+from ._arguments import as_array, canonicalize_axis, check_arraylike, constant, filled_like, jitted, pointwise
 
 
 class ufunc:
@@ -323,7 +323,7 @@ def _logical(name, primitive, x, y):
     check_arraylike(name, x, y)
     x, y = _core.promote_shapes(*_core.promote_dtypes(x, y))
     if not is_bool(x.dtype):
-        zero = constant(0, x.dtype)
+        zero = filled_like(0, x if x.ndim else y)
         x, y = bind("ne", x, zero), bind("ne", y, zero)
     return bind(primitive, x, y)
 
@@ -354,7 +354,7 @@ def _log_of_sum(name, x, y, exp, scale):
         odd, total = bind("ne", delta, delta), bind("add", x, y)
         rest = bind("log1p", bind(exp, bind("neg", bind("abs", delta))))
         if scale is not None:
-            rest = bind("mul", scalar_like(scale, rest), rest)
+            rest = bind("mul", filled_like(scale, rest), rest)
         return (bind("select_n", odd, bind("add", top, rest), total),)
 
     def rule(primals, tangents):
@@ -393,8 +393,8 @@ def _complex_log_of_sum(x, y, exp, scale):
     first = where(x.real > y.real, x, y)
     delta = where(x.real > y.real, y - x, x - y)
     total = first + (log1p(power(delta)) if scale is None else log2(power(delta) + 1))
-    bound = np.pi if scale is None else np.pi * scale
     im = total.imag
+    bound = filled_like(np.pi if scale is None else np.pi * scale, im)
     return bind("complex", total.real, (im + bound) % (2 * bound) - bound)
 
 
@@ -423,11 +423,11 @@ def _reduction(name):
     return reduce
 
 
-def _cumulative(name):
+def _running(name):
     def accumulate(a, axis, dtype):
-        from . import _reductions
+        from . import _cumulative
 
-        return getattr(_reductions, name)(a, axis=axis, dtype=dtype)
+        return getattr(_cumulative, name)(a, axis=axis, dtype=dtype)
 
     return accumulate
 
@@ -444,9 +444,9 @@ def _make(fun, nin, identity, **reductions):
     return ufunc(fun, nin, 1, name=name, identity=identity, call=fun, reductions=reductions)
 
 
-add = _make(_add, 2, 0, reduce=_reduction("sum"), accumulate=_cumulative("cumsum"), at=_scatter("add"))
+add = _make(_add, 2, 0, reduce=_reduction("sum"), accumulate=_running("cumsum"), at=_scatter("add"))
 subtract = _make(_subtract, 2, None, at=_scatter("subtract"))
-multiply = _make(_multiply, 2, 1, reduce=_reduction("prod"), accumulate=_cumulative("cumprod"), at=_scatter("multiply"))
+multiply = _make(_multiply, 2, 1, reduce=_reduction("prod"), accumulate=_running("cumprod"), at=_scatter("multiply"))
 maximum = _make(_maximum, 2, None, reduce=_reduction("max"), at=_scatter("max"))
 minimum = _make(_minimum, 2, None, reduce=_reduction("min"), at=_scatter("min"))
 negative = _make(_negative, 1, None)
