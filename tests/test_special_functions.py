@@ -17,6 +17,17 @@ GAMMA = [
     (0.5, 0.25, 0.5204998778130465, -0.797947316783223, 0.9080144917641113), (1.5, 3.0, 0.8883897749052875, -0.15058944435108407, 1.547612717429594),
     (10.0, 8.0, 0.2833757412729891, -0.11260572310818615, 0.9075477177235485), (2.0, 0.0625, 0.0018736207606819771, -0.006936823609929422, 0.11814736472416724),
 ]  # fmt: skip
+# (z, log gamma, gamma, digamma): by the expansion at infinity, by recurrence, by reflection
+COMPLEX_GAMMA = [
+    (0.5 + 0.5j, 0.11238724280962312 - 0.7507292021220507j, 0.8181639995417473 - 0.7633138287139826j, -0.8681073626454773 + 1.4406595199775145j),
+    (3 - 2j, -0.03163905937396119 - 2.022193197501327j, -0.4226372863112022 - 0.8718142556965068j, 1.1645915153739774 - 0.6708072826422302j),
+    (-2.3 + 0.6j, -0.9783385317079858 - 8.192934401305635j, -0.1249983082842202 - 0.3545457459653226j, 1.192389490322607 + 2.8851052285338525j),
+    (-0.7 - 0.2j, 1.2068474867912513 + 3.483554001467165j, -3.149369665379378 - 1.1210029647106106j, -1.1326107506944416 - 2.139536580946692j),
+    (-0.79 + 0j, 1.7081687166810473 - 3.141592653589793j, -5.518845648000958 + 0j, -3.772521466826828 + 0j),
+    (2 + 9j, -9.916256495649161 + 13.011295381823176j, 4.455952617384687e-05 + 2.1246464305221782e-05j, 2.210449783569402 + 1.4054846736783655j),
+    (-3.5 - 20j, -42.505868919109744 - 33.236088498964925j, -8.555826070781427e-20 - 3.359622316583676e-19j, 3.0152501448203775 - 1.7682304397880664j),
+    (1.001 + 0.001j, -5.772148646116944e-4 - 5.755715322051254e-4j, 0.9994227861461337 - 5.752393678651092e-4j, -0.5755707329951877 + 0.0016425321176843j),
+]  # fmt: skip
 inf, nan = np.inf, np.nan
 
 
@@ -94,6 +105,27 @@ def test_incomplete_gamma_primitives(jax, jnp):
     ends = jnp.array([0.0, 1, -1, 1, 1, nan, 0]), jnp.array([1.0, 0, 1, -1, inf, 1, 0])
     np.testing.assert_array_equal(lax.igamma(*ends), [1, 0, nan, nan, 1, nan, nan])
     np.testing.assert_array_equal(lax.igammac(*ends), [0, 1, nan, nan, 0, nan, nan])
+
+
+@pytest.mark.parametrize("dtype, error", [("complex64", 2e-6), ("complex128", 5e-15)])
+def test_gamma_of_complex_numbers(jax, jnp, x64, dtype, error):
+    z, log, gamma, _ = (np.array(c) for c in zip(*COMPLEX_GAMMA))
+    z = z.astype(dtype)
+    for f in (jax.scipy.special.loggamma, jax.jit(jax.scipy.special.loggamma)):
+        got = f(z)
+        assert got.dtype == dtype
+        assert (abs(got - log) <= error * np.maximum(1, abs(log))).all()
+    assert (abs(jax.scipy.special.gamma(z)[:-2] - gamma[:-2]) <= 10 * error * abs(gamma[:-2])).all()
+    assert np.isnan(jax.scipy.special.gamma(np.array([0, -1, -7], dtype))).all()
+
+
+@pytest.mark.ours
+def test_gamma_of_complex_numbers_has_slopes_and_both_sides_of_its_cut(jax, jnp, x64):
+    # JAX has no reverse mode here, and takes -0 for 0.
+    z, log, gamma, digamma = (np.array(c) for c in zip(*COMPLEX_GAMMA))
+    np.testing.assert_allclose(jax.vmap(jax.grad(jax.scipy.special.loggamma, holomorphic=True))(z), digamma, rtol=1e-13)
+    np.testing.assert_allclose(jax.jvp(jax.scipy.special.gamma, (z,), (1j * np.ones_like(z),))[1], 1j * gamma * digamma, rtol=1e-13)
+    np.testing.assert_allclose(jax.scipy.special.loggamma(complex(-0.79, -0.0)), np.conj(log[4]), rtol=1e-14)
 
 
 @pytest.mark.parametrize("name", ["igamma", "igammac", "igamma_grad_a", "zeta"])

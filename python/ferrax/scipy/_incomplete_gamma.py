@@ -122,8 +122,7 @@ def incomplete_gamma(a, x, upper):
     value = jnp.where(low, 1 - p, q) if upper else jnp.where(low, p, 1 - q)
     at_zero, beyond = (1.0, 0.0) if upper else (0.0, 1.0)
     edge = jnp.where((x == 0) & (a > 0), at_zero, jnp.where(((x == jnp.inf) & (a > 0)) | ((a == 0) & (x > 0)), beyond, jnp.nan))
-    value = jnp.where(inside, value, edge)
-    return value.astype(a.dtype)
+    return jnp.where(inside, value, edge)
 
 
 @incomplete_gamma.defjvp

@@ -1,6 +1,7 @@
 """Special functions, elementwise, and the reductions logsumexp and softmax.
 
-Invariant: every function takes arrays and scalars of any numeric dtype, promotes to floating point, and broadcasts.
+Invariant: every function takes arrays and numbers of any real dtype (of a complex one where its documentation says so), promotes to floating
+point, and broadcasts. Lists and other types raise TypeError, complex operands TypeError or ValueError.
 """
 
 import fractions
@@ -13,7 +14,8 @@ from .. import lax
 from .. import numpy as jnp
 from .._api import jit
 from ..custom_derivatives import custom_jvp
-from ._incomplete_gamma import incomplete_gamma
+from ..numpy._arguments import Array, broadcast_together, pointwise, promote_inexact
+from ._complex_gamma import log_gamma as complex_log_gamma
 
 __all__ = [
     "bernoulli", "beta", "betainc", "betaln", "boxcox", "boxcox1p", "comb", "digamma", "entr", "erf", "erfc", "erfinv", "expit",
@@ -22,13 +24,18 @@ __all__ = [
 ]
 
 
-def _floats(*xs):
-    """The arguments as arrays of one floating-point dtype, of one shape."""
-    dtype = jnp.result_type(*xs)
-    if not jnp.issubdtype(dtype, np.inexact):
-        dtype = jnp.result_type(dtype, float)
-    xs = [jnp.asarray(x, dtype) for x in xs]
-    return xs[0] if len(xs) == 1 else jnp.broadcast_arrays(*xs)
+def _floats(name, *xs):
+    """The arguments as arrays of one float or complex dtype, of one shape."""
+    xs = promote_inexact(name, *xs)
+    return xs[0] if len(xs) == 1 else broadcast_together(*xs)
+
+
+def _reals(name, *xs):
+    """The arguments as arrays of one float dtype. Raises ValueError for complex ones."""
+    xs = promote_inexact(name, *xs)
+    if xs[0].dtype.kind == "c":
+        raise ValueError(f"{name} does not support complex-valued inputs.")
+    return xs[0] if len(xs) == 1 else xs
 
 
 # ---------------------------------------------------------------- reductions
@@ -49,10 +56,13 @@ def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False, where=Non
     Returns:
       the logarithm, or a pair (logarithm of the magnitude, sign). -inf where nothing but -inf is summed; the derivative there is 0.
     """
+    if where is not None:
+        # An infinite exponent that is left out must not reach the derivative.
+        a = jnp.where(where, a, 0)
     if b is None:
-        a = _floats(a)
+        a = _floats("logsumexp", a)
     else:
-        a, b = _floats(a, b)
+        a, b = _floats("logsumexp", a, b)
         # A weight of 0 must win over an infinite exponent.
         a = jnp.where(b != 0, a, -jnp.inf)
     top = jnp.max(a.real if jnp.iscomplexobj(a) else a, axis=axis, keepdims=True, where=where, initial=-jnp.inf)
@@ -95,18 +105,20 @@ def log_softmax(x, axis=None):
 
 def gammaln(x):
     """log |gamma(x)|."""
-    return lax.lgamma(_floats(x))
+    return pointwise("gammaln", "lgamma", x)
 
 
 def loggamma(x):
-    """The principal branch of log(gamma(x)), for real x: NaN where gamma is negative."""
-    x = _floats(x)
+    """log(gamma(x)): for real x NaN where gamma is negative; for complex x the branch that is continuous off the negative reals."""
+    x = _floats("loggamma", x)
+    if x.dtype.kind == "c":
+        return complex_log_gamma(x)
     return jnp.where((x < 0) & (gammasgn(x) < 0), jnp.nan, lax.lgamma(x))
 
 
 def gammasgn(x):
     """The sign of gamma(x): NaN at negative integers, the sign of zero at zero."""
-    x = _floats(x)
+    x = _reals("gammasgn", x)
     floor = jnp.floor(x)
     at_pole = (x < 0) & (x == floor)
     sign = jnp.where((x < 0) & (floor % 2 != 0), -1, 1).astype(x.dtype)
@@ -114,8 +126,10 @@ def gammasgn(x):
 
 
 def gamma(x):
-    """The gamma function."""
-    x = _floats(x)
+    """The gamma function of real or complex x: NaN at its poles, but the infinities at 0 and -0."""
+    x = _floats("gamma", x)
+    if x.dtype.kind == "c":
+        return jnp.exp(complex_log_gamma(x))
     return gammasgn(x) * jnp.exp(lax.lgamma(x))
 
 
@@ -127,13 +141,13 @@ def factorial(n, exact=False):
     """
     if exact:
         raise NotImplementedError("factorial with exact=True")
-    n = _floats(n)
+    n = _floats("factorial", n)
     return jnp.where(n < 0, 0, jnp.exp(lax.lgamma(n + 1)))
 
 
 def comb(N, k, *, repetition=False):
     """The binomial coefficient; 0 unless 0 <= k <= N."""
-    n, k = _floats(N, k)
+    n, k = _floats("comb", N, k)
     if repetition:
         return jnp.where((n == 0) & (k == 0), 1, comb(n + k - 1, k))
     value = jnp.exp(lax.lgamma(n + 1) - lax.lgamma(k + 1) - lax.lgamma(n - k + 1))
@@ -142,55 +156,62 @@ def comb(N, k, *, repetition=False):
 
 def poch(z, m):
     """The rising factorial, gamma(z + m) / gamma(z)."""
-    z, m = _floats(z, m)
+    z, m = _reals("jnp.poch", z, m)
     return jnp.where(m == 0, 1, gammasgn(z + m) * gammasgn(z) * jnp.exp(lax.lgamma(z + m) - lax.lgamma(z)))
 
 
 def betaln(a, b):
     """log |beta(a, b)|."""
-    a, b = _floats(a, b)
+    a, b = _floats("betaln", a, b)
     return lax.lgamma(a) + lax.lgamma(b) - lax.lgamma(a + b)
 
 
 def beta(a, b):
     """The beta function."""
-    a, b = _floats(a, b)
+    a, b = _reals("beta", a, b)
     return gammasgn(a) * gammasgn(b) * gammasgn(a + b) * jnp.exp(betaln(a, b))
 
 
 def betainc(a, b, x):
     """The regularised incomplete beta function."""
-    return lax.betainc(*_floats(a, b, x))
+    return lax.betainc(*broadcast_together(*_reals("betainc", a, b, x)))
 
 
 def digamma(x):
     """The logarithmic derivative of gamma."""
-    return lax.digamma(_floats(x))
+    return pointwise("digamma", "digamma", x)
 
 
 def polygamma(n, x):
-    """The n-th derivative of digamma."""
-    return lax.polygamma(*_floats(n, x))
+    """The n-th derivative of digamma.
+
+    Raises:
+      ValueError: n is of no integer dtype; x is complex.
+    """
+    kind = n.dtype if isinstance(n, Array) else jnp.result_type(n)
+    if not jnp.issubdtype(kind, np.integer):
+        raise ValueError(f"Argument `n` to polygamma must be of integer type. Got dtype {kind}.")
+    return lax.polygamma(*broadcast_together(*_reals("polygamma", n, x)))
 
 
 def zeta(x, q=None):
     """The Hurwitz zeta function: the sum of (k + q) ** -x over k >= 0; Riemann's, with q = 1, by default."""
-    return lax.zeta(*_floats(x, 1.0 if q is None else q))
+    return lax.zeta(*_floats("zeta", x, 1.0 if q is None else q))
 
 
 def gammainc(a, x):
     """The regularised lower incomplete gamma function."""
-    return incomplete_gamma(*_floats(a, x), False)
+    return lax.igamma(*_floats("gammainc", a, x))
 
 
 def gammaincc(a, x):
     """The regularised upper incomplete gamma function."""
-    return incomplete_gamma(*_floats(a, x), True)
+    return lax.igammac(*_floats("gammaincc", a, x))
 
 
 def multigammaln(a, d):
     """The logarithm of the multivariate gamma function of dimension d."""
-    a = _floats(a)
+    a, _ = promote_inexact("multigammaln", a, d)
     steps = jnp.arange(d, dtype=a.dtype) / 2
     return jnp.sum(lax.lgamma(a[..., None] - steps), axis=-1) + d * (d - 1) / 4 * float(np.log(np.pi))
 
@@ -200,28 +221,28 @@ def multigammaln(a, d):
 
 def erf(x):
     """The error function."""
-    return lax.erf(_floats(x))
+    return pointwise("erf", "erf", x)
 
 
 def erfc(x):
     """1 - erf(x), accurate for large x."""
-    return lax.erfc(_floats(x))
+    return pointwise("erfc", "erfc", x)
 
 
 def erfinv(x):
     """The inverse of the error function."""
-    return lax.erf_inv(_floats(x))
+    return pointwise("erfinv", "erf_inv", x)
 
 
 def ndtr(x):
     """The distribution function of the standard normal."""
-    x = _floats(x)
+    x = _floats("ndtr", x)
     return 0.5 * lax.erfc(-x * x.dtype.type(np.sqrt(0.5)))
 
 
 def ndtri(p):
     """The inverse of `ndtr`: -inf at 0, inf at 1."""
-    p = _floats(p)
+    p = _floats("ndtri", p)
     root2 = p.dtype.type(np.sqrt(2))
     # Below one half by symmetry, so that small probabilities keep their precision.
     upper = p > 0.5
@@ -251,7 +272,7 @@ def log_ndtr(x, series_order=3):
       x: an array.
       series_order: terms of the asymptotic series used in the lower tail.
     """
-    x = _floats(x)
+    x = _floats("log_ndtr", x)
     upper, lower = (8., -20.) if x.dtype.itemsize == 8 else (5., -10.)
     high = -ndtr(-jnp.maximum(x, upper))
     middle = jnp.log(ndtr(jnp.clip(x, lower, upper)))
@@ -276,19 +297,19 @@ def _log_ndtr_jvp(series_order, primals, tangents):
 
 def expit(x):
     """1 / (1 + exp(-x))."""
-    return lax.logistic(_floats(x))
+    return pointwise("expit", "logistic", x)
 
 
 def logit(x):
     """log(x / (1 - x)), the inverse of `expit`."""
-    x = _floats(x)
+    x = _floats("logit", x)
     return jnp.log(x) - jnp.log1p(-x)
 
 
 @custom_jvp
 def xlogy(x, y):
     """x * log(y), 0 where x is 0."""
-    x, y = _floats(x, y)
+    x, y = _floats("xlogy", x, y)
     return jnp.where(x == 0, 0, x * jnp.log(jnp.where(x == 0, 1, y)))
 
 
@@ -301,7 +322,7 @@ def _xlogy_jvp(primals, tangents):
 @custom_jvp
 def xlog1py(x, y):
     """x * log1p(y), 0 where x is 0."""
-    x, y = _floats(x, y)
+    x, y = _floats("xlog1py", x, y)
     return jnp.where(x == 0, 0, x * jnp.log1p(jnp.where(x == 0, 0, y)))
 
 
@@ -313,34 +334,36 @@ def _xlog1py_jvp(primals, tangents):
 
 def entr(x):
     """-x * log(x), 0 at 0, -inf below."""
-    x = _floats(x)
+    x = _reals("entr", x)
     return jnp.where(x < 0, -jnp.inf, -xlogy(x, jnp.where(x < 0, 1, x)))
 
 
 def rel_entr(p, q):
     """p * log(p / q); 0 where p = 0 <= q, inf outside the domain."""
-    p, q = _floats(p, q)
+    p, q = _reals("rel_entr", p, q)
     both, zero = (p > 0) & (q > 0), (p == 0) & (q >= 0)
     safe_p, safe_q = jnp.where(both, p, 1), jnp.where(both, q, 1)
-    return jnp.where(zero, 0, jnp.where(both, safe_p * jnp.log(safe_p / safe_q), jnp.inf))
+    # A number beside a number, as in JAX: only then is the result weakly typed.
+    nothing = p.dtype.type(0) if p.ndim else 0.0
+    return jnp.where(both, safe_p * jnp.log(safe_p / safe_q), jnp.where(zero, nothing, jnp.inf))
 
 
 def kl_div(p, q):
     """rel_entr(p, q) - p + q."""
-    p, q = _floats(p, q)
+    p, q = _reals("kl_div", p, q)
     return rel_entr(p, q) - p + q
 
 
 def boxcox(x, lmbda):
     """(x ** lmbda - 1) / lmbda, log(x) at lmbda = 0."""
-    x, lmbda = _floats(x, lmbda)
+    x, lmbda = _floats("boxcox", x, lmbda)
     zero = lmbda == 0
     return jnp.where(zero, jnp.log(x), jnp.expm1(lmbda * jnp.log(x)) / jnp.where(zero, 1, lmbda))
 
 
 def boxcox1p(x, lmbda):
     """boxcox(1 + x, lmbda), accurate for small x."""
-    x, lmbda = _floats(x, lmbda)
+    x, lmbda = _floats("boxcox1p", x, lmbda)
     zero = lmbda == 0
     return jnp.where(zero, jnp.log1p(x), jnp.expm1(lmbda * jnp.log1p(x)) / jnp.where(zero, 1, lmbda))
 
@@ -350,23 +373,23 @@ def boxcox1p(x, lmbda):
 
 def i0e(x):
     """exp(-|x|) times the modified Bessel function of order 0."""
-    return lax.bessel_i0e(_floats(x))
+    return pointwise("i0e", "bessel_i0e", x)
 
 
 def i0(x):
     """The modified Bessel function of order 0."""
-    x = _floats(x)
+    x = _floats("i0", x)
     return jnp.exp(jnp.abs(x)) * lax.bessel_i0e(x)
 
 
 def i1e(x):
     """exp(-|x|) times the modified Bessel function of order 1."""
-    return lax.bessel_i1e(_floats(x))
+    return pointwise("i1e", "bessel_i1e", x)
 
 
 def i1(x):
     """The modified Bessel function of order 1."""
-    x = _floats(x)
+    x = _floats("i1", x)
     return jnp.exp(jnp.abs(x)) * lax.bessel_i1e(x)
 
 
