@@ -29,6 +29,32 @@ def test_activation(jax, name):
     jax.test_util.check_grads(lambda x: f(x).sum(), (inside,), order=1, atol=2e-2, rtol=2e-2, eps=1e-2)
 
 
+Z = np.array([-2 + 1j, -0.5 - 3j, -1j, 1j, 0.25 + 1j, 1 - 2j, 3 + 0.5j, 0], np.complex64)
+positive = lambda z: (z.real > 0) | ((z.real == 0) & (z.imag > 0))
+COMPLEX = {
+    "elu": lambda z: np.where(positive(z), z, np.expm1(z)), "celu": lambda z: np.where(positive(z), z, np.expm1(z)),
+    "selu": lambda z: 1.0507009873554805 * np.where(positive(z), z, 1.6732632423543772 * np.expm1(z)),
+    "leaky_relu": lambda z: np.where(positive(z) | (z == 0), z, 0.01 * z), "hard_tanh": lambda z: np.where(positive(z - 1), 1, np.where(positive(-1 - z), -1, z)),
+    "sparse_plus": lambda z: np.where(~positive(z + 1), 0, np.where(positive(1 - z), (z + 1) ** 2 / 4, z)),
+    "log1mexp": lambda z: np.log(1 - np.exp(-z)), "relu": lambda z: np.where(positive(z), z, 0),
+}
+
+
+@pytest.mark.parametrize("name", COMPLEX)
+def test_activations_order_complex_numbers_by_real_part_first(jax, name):
+    f = getattr(jax.nn, name)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        np.testing.assert_allclose(np.asarray(f(Z))[:-1], COMPLEX[name](Z.astype(complex))[:-1], rtol=2e-5, atol=1e-6)
+    slope = jax.grad(f, holomorphic=True)(Z[4])
+    step = 1e-4 * (COMPLEX[name](Z[4:5].astype(complex) + 1e-4) - COMPLEX[name](Z[4:5].astype(complex) - 1e-4)) / 2e-8
+    np.testing.assert_allclose(slope, step[0], rtol=1e-4)
+
+
+def test_integer_slopes_of_integers_stay_integers(jax, jnp):
+    y = jax.nn.leaky_relu(jnp.arange(-2, 2), 3)
+    assert y.dtype == np.int32 and y.tolist() == [-6, -3, 0, 1]
+
+
 def test_kinks(jax, jnp):
     slopes = lambda f, xs: np.asarray(jax.vmap(jax.grad(f))(jnp.array(xs))).tolist()
     assert slopes(jax.nn.relu, [-1.0, 0.0, 1.0]) == [0, 0, 1] and slopes(jax.nn.relu6, [0.0, 3.0, 6.0, 7.0]) == [0, 1, 0, 0]
@@ -68,10 +94,20 @@ def test_logsumexp_with_weights_and_signs(jax, jnp):
     assert math.isnan(float(jax.nn.logsumexp(x, b=-1.0))) and float(jax.nn.logsumexp(jnp.zeros(0))) == -np.inf
 
 
+def test_logsumexp_never_sees_what_is_masked_out(jax, jnp):
+    x, where = jnp.array([0.0, jnp.inf, 0.0, jnp.nan]), jnp.array([True, False, True, False])
+    value, slope = jax.value_and_grad(lambda x: jax.nn.logsumexp(x, where=where))(x)
+    np.testing.assert_allclose(value, np.log(2), rtol=1e-6)
+    assert slope.tolist() == [0.5, 0, 0.5, 0]
+
+
 def test_standardize_and_one_hot(jax, jnp):
     x = np.random.default_rng(0).standard_normal((4, 50)).astype(np.float32) * 3 + 7
     want = (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-5)
     np.testing.assert_allclose(jax.nn.standardize(x), want, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(jax.nn.standardize(x + 1e4, algorithm="stable"), want, rtol=5e-2, atol=2e-3)
+    with pytest.raises(ValueError, match="Unknown algorithm 'exact'. Expected 'fast' or 'stable'."):
+        jax.nn.standardize(x, algorithm="exact")
     assert np.asarray(jax.nn.one_hot(jnp.array([0, 2, 5, -1]), 3)).tolist() == [[1, 0, 0], [0, 0, 1], [0, 0, 0], [0, 0, 0]]
     assert jax.nn.one_hot(jnp.zeros((2, 2), int), 5, axis=0).shape == (5, 2, 2) and jax.nn.one_hot(1, 3, dtype=jnp.int32).dtype == np.int32
     with pytest.raises(TypeError):

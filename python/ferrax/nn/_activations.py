@@ -67,13 +67,13 @@ def _sigmoid(x):
 @jit
 @_doc("log(1 + exp(x)), without overflow")
 def softplus(x):
-    return jnp.logaddexp(x, 0.0)
+    return jnp.logaddexp(x, 0)
 
 
 @jit
 @_doc("x / (|x| + 1)")
 def soft_sign(x):
-    x = _inexact("soft_sign", x)
+    x = as_array("soft_sign", x)
     return x / (jnp.abs(x) + 1)
 
 
@@ -90,29 +90,29 @@ swish = silu
 @jit
 @_doc("x * tanh(softplus(x))")
 def mish(x):
-    x = _inexact("mish", x)
+    x = as_array("mish", x)
     return x * jnp.tanh(softplus(x))
 
 
 @jit
 @_doc("log(sigmoid(x)), without underflow")
 def log_sigmoid(x):
-    return -softplus(-_inexact("log_sigmoid", x))
+    return -softplus(-as_array("log_sigmoid", x))
 
 
 @jit
 @_doc("x where x > 0, else alpha * (exp(x) - 1)", extra="; alpha: a scalar or array")
 def elu(x, alpha=1.0):
-    x = _inexact("elu", x)
+    x = as_array("elu", x)
     # Where the exponential is not taken it runs at 0, so that its derivative cannot overflow.
     safe = jnp.where(x > 0, 0., x)
     return jnp.where(x > 0, x, alpha * jnp.expm1(safe))
 
 
 @jit
-@_doc("x where x >= 0, else negative_slope * x", extra="; negative_slope: a scalar or array")
+@_doc("x where x >= 0, else negative_slope * x", extra="; negative_slope: a scalar or array", kind="of the type to which both promote")
 def leaky_relu(x, negative_slope=1e-2):
-    x = _inexact("leaky_relu", x)
+    x = as_array("leaky_relu", x)
     return jnp.where(x >= 0, x, negative_slope * x)
 
 
@@ -126,7 +126,7 @@ def hard_tanh(x):
 @jit
 @_doc("max(x, 0) + alpha * min(0, exp(x / alpha) - 1)", extra="; alpha: a scalar or array")
 def celu(x, alpha=1.0):
-    x = _inexact("celu", x)
+    x = as_array("celu", x)
     return jnp.maximum(x, 0.0) + alpha * jnp.expm1(jnp.minimum(x, 0.0) / alpha)
 
 
@@ -161,13 +161,14 @@ def glu(x, axis=-1):
     """The first half of x along an axis, times the sigmoid of the second (Dauphin et al., 2017).
 
     Args:
-      x: an array, of even size along `axis`.
+      x: a float or complex array, of even size along `axis`.
       axis: the axis.
 
     Raises:
       AssertionError: the size is odd.
+      TypeError: x is of integers or booleans.
     """
-    x = _inexact("glu", x)
+    x = as_array("glu", x)
     size = x.shape[axis]
     assert size % 2 == 0, "axis size must be divisible by 2"
     first, second = jnp.split(x, 2, axis)
@@ -184,13 +185,13 @@ def squareplus(x, b=4):
 @jit
 @_doc("relu6(x + 3) / 6")
 def hard_sigmoid(x):
-    return relu6(_inexact("hard_sigmoid", x) + 3.) / 6.
+    return relu6(as_array("hard_sigmoid", x) + 3.) / 6.
 
 
 @jit
 @_doc("x * hard_sigmoid(x)")
 def hard_silu(x):
-    x = _inexact("hard_silu", x)
+    x = as_array("hard_silu", x)
     return x * hard_sigmoid(x)
 
 
@@ -198,16 +199,16 @@ hard_swish = hard_silu
 
 
 @jit
-@_doc("0 below -1, x above 1, (x + 1)**2 / 4 between", kind="of x's dtype")
+@_doc("0 below -1, x above 1, (x + 1)**2 / 4 between")
 def sparse_plus(x):
-    x = _inexact("sparse_plus", x)
+    x = as_array("sparse_plus", x)
     return jnp.where(x <= -1.0, 0.0, jnp.where(x >= 1.0, x, (x + 1.0) ** 2 / 4))
 
 
 @jit
-@_doc("0 below -1, 1 above 1, (x + 1) / 2 between", kind="of x's dtype")
+@_doc("0 below -1, 1 above 1, (x + 1) / 2 between")
 def sparse_sigmoid(x):
-    return 0.5 * jnp.clip(_inexact("sparse_sigmoid", x) + 1.0, 0.0, 2.0)
+    return 0.5 * jnp.clip(as_array("sparse_sigmoid", x) + 1.0, 0.0, 2.0)
 
 
 @jit
@@ -220,7 +221,7 @@ def identity(x):
 @jit
 @_doc("log(1 - exp(-x)), accurate for small and for large x >= 0")
 def log1mexp(x):
-    x = _inexact("log1mexp", x)
+    x = as_array("log1mexp", x)
     return jnp.where(x < jnp.log(2.0), jnp.log(-jnp.expm1(-x)), jnp.log1p(-jnp.exp(-x)))
 
 

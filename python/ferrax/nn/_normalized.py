@@ -8,14 +8,27 @@ import operator
 
 import numpy as np
 
-from .. import lax
+from .. import _core, lax
 from .. import numpy as jnp
 from .._api import jit
 from .._config import config
 from .._dtypes import canonicalize_dtype
 from ..custom_derivatives import custom_jvp
+from ..numpy._arguments import as_array
 from ..scipy.special import logsumexp
 from ._activations import _inexact
+
+
+def _shifted(name, x, axis, where):
+    """x minus its maximum, -inf where masked out."""
+    x = as_array(name, x)
+    if where is not None:
+        # With -inf among its elements an integer array is of the default float, whatever its width.
+        x, _ = _core.promote_dtypes(x, -jnp.inf)
+    elif x.dtype != bool:
+        x, = _core.promote_dtypes_inexact(x)
+    top = jnp.max(x, axis, where=where, initial=-jnp.inf, keepdims=True)
+    return (x if where is None else jnp.where(where, x, -jnp.inf)) - lax.stop_gradient(top)
 
 
 @functools.partial(jit, static_argnames=("axis",))
@@ -30,10 +43,7 @@ def log_softmax(x, axis=-1, where=None):
     Returns:
       an array of x's shape.
     """
-    x = _inexact("log_softmax", x)
-    top = jnp.max(x, axis, where=where, initial=-jnp.inf, keepdims=True)
-    safe = x if where is None else jnp.where(where, x, -jnp.inf)
-    shifted = safe - lax.stop_gradient(top)
+    shifted = _shifted("log_softmax", x, axis, where)
     out = shifted - jnp.log(jnp.sum(jnp.exp(shifted), axis, where=where, keepdims=True))
     return out if where is None else jnp.where(where, out, -jnp.inf)
 
@@ -55,10 +65,7 @@ def softmax(x, axis=-1, where=None):
 
 
 def _softmax_of(x, axis, where):
-    x = _inexact("softmax", x)
-    top = jnp.max(x, axis, where=where, initial=-jnp.inf, keepdims=True)
-    safe = x if where is None else jnp.where(where, x, -jnp.inf)
-    e = jnp.exp(safe - lax.stop_gradient(top))
+    e = jnp.exp(_shifted("softmax", x, axis, where))
     out = e / jnp.sum(e, axis, where=where, keepdims=True)
     return out if where is None else jnp.where(where, out, 0)
 
@@ -105,18 +112,18 @@ def standardize(x, axis=-1, mean=None, variance=None, epsilon=1e-5, where=None, 
       mean, variance: computed from x where None.
       epsilon: added to the variance.
       where: which elements mean and variance take in.
-      algorithm: "fast" (mean of squares minus square of the mean) or "two_pass" (mean of squared deviations: exact near a large mean).
+      algorithm: "fast" (mean of squares minus square of the mean) or "stable" (mean of squared deviations: exact near a large mean).
 
     Raises:
       ValueError: the algorithm is unknown.
     """
-    if algorithm not in ("fast", "two_pass"):
-        raise ValueError(f"standardize: unknown algorithm {algorithm!r}; expected 'fast' or 'two_pass'")
+    if algorithm not in ("fast", "stable"):
+        raise ValueError(f"Unknown algorithm {algorithm!r}. Expected 'fast' or 'stable'.")
     x = _inexact("standardize", x)
     if mean is None:
         mean = jnp.mean(x, axis, keepdims=True, where=where)
     if variance is None:
-        if algorithm == "two_pass":
+        if algorithm == "stable":
             variance = jnp.mean(jnp.square(x - mean), axis, keepdims=True, where=where)
         else:
             # Rounding may put a small variance below 0.
