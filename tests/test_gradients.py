@@ -148,6 +148,18 @@ def test_gradients_of_broadcast_operands(jax, jnp, close):
     assert g.shape == (3,)
 
 
+@pytest.mark.parametrize("name", ["logaddexp", "logaddexp2", "hypot", "arctan2", "power", "maximum", "fmax", "divide", "copysign", "remainder", "float_power"])
+def test_gradients_have_the_shapes_of_operands_that_are_spread(jax, jnp, close, name):
+    f = getattr(jnp, name)
+    for a, b in [((1,), (2, 1)), ((2, 1), (1, 3)), ((1, 1), (2,)), ((), (1, 2)), ((2, 1), (2, 3))]:
+        x, y = jnp.full(a, 1.5), jnp.full(b, 2.6)
+        whole = np.broadcast_shapes(a, b)
+        for argument, operand in enumerate((x, y)):
+            slope = jax.grad(lambda x, y: jnp.sum(f(x, y)), argument)(x, y)
+            assert slope.shape == operand.shape
+            close(slope, np.full(operand.shape, np.prod(whole) / max(operand.size, 1) * float(jax.grad(f, argument)(1.5, 2.6))), 1e-5)
+
+
 def test_nested_derivatives_are_not_confused(jax, close):
     close(jax.grad(lambda x: x * jax.grad(lambda y: x + y)(x))(5.0), 1)
     close(jax.jvp(lambda x: x * jax.jvp(lambda y: x * y, (x,), (1.0,))[1], (3.0,), (1.0,))[1], 6)

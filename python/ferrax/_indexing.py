@@ -335,8 +335,9 @@ def _update(name, x, index, y, indices_are_sorted=False, unique_indices=False, m
 
         warnings.warn("scatter inputs have incompatible types: cannot safely cast value from dtype=complex64 to dtype of the operand", FutureWarning, stacklevel=3)
         y = bind("real", y)
-    if isinstance(y, _core.Array) and (y.dtype != dtype or y.weak_type):
-        y = _lax.convert_element_type(y, dtype)
+    if x.weak_type or isinstance(y, _core.Array) and (y.dtype != dtype or y.weak_type):
+        # The result is of x's type, weak where x is.
+        y = bind("convert_element_type", y, new_dtype=dtype, weak_type=x.weak_type)
     expanded = _expand(x, inserted)
     p = plan(_shape(expanded), entries)
     if 0 in p.shape:

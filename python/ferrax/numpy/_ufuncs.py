@@ -359,12 +359,12 @@ def _log_of_sum(name, x, y, exp, scale):
 
     def rule(primals, tangents):
         (x, y), (dx, dy) = primals, tangents
-        out = value(x, y)[0] if x.dtype.kind == "c" else call(x, y)
+        out = call(x, y)
         # d/dx = exp(x - out), the share of x in the sum. Beside an infinite sum the difference says nothing: +inf is all of it, -inf nothing.
         def share(x):
             x, total = _same(x, out)
             v = bind("sub", x, total)
-            return bind(exp, bind("select_n", bind("ne", v, v), v, bind("min", x, _full(x, 0.0))))
+            return bind(exp, bind("select_n", bind("ne", v, v), v, _core.broadcast_to(bind("min", x, _full(x, 0.0)), v.shape)))
 
         wx, wy = share(x), share(y)
         return (out,), (bind("add", bind("mul", *_same(dx, wx)), bind("mul", *_same(dy, wy))),)
