@@ -225,3 +225,17 @@ def test_products_of_rows_in_groups_refused(jnp, lax, left, right, sizes, number
     with pytest.raises(TypeError) as e:
         lax.ragged_dot_general(jnp.ones(left), jnp.ones(right), jnp.array(sizes), lax.RaggedDotDimensionNumbers(numbers, ragged, groups))
     assert str(e.value).startswith(words)
+
+
+def test_top_k_follows_the_total_order(lax):
+    values, index = lax.top_k(np.float32([-0.0, 0.0, 1, 0.0, -0.0]), 5)
+    assert np.asarray(index).tolist() == [2, 1, 3, 0, 4]
+    assert np.signbit(values).tolist() == [False, False, False, True, True]
+    _, index = lax.top_k(np.float32([1, np.nan, -np.inf, -np.nan, np.inf, np.nan]), 6)
+    assert np.asarray(index).tolist() == [1, 5, 4, 0, 2, 3]
+
+
+def test_powers_of_integers_read_six_bits_of_the_exponent(jnp):
+    x = np.array([-1, 0, 1, 3], np.int32)
+    assert np.asarray(jnp.power(x, np.array(65, np.int32))).tolist() == [-1, 0, 1, 3]
+    assert np.asarray(jnp.power(x, x * 0 + 31)).tolist() == (x.astype(object) ** 31 % 2**32).astype(np.uint32).astype(np.int32).tolist()

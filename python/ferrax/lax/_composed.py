@@ -146,9 +146,10 @@ def _top_k_type(x, *, k, axis):
 @composition("top_k", _top_k_type, multiple=True)
 def top_k(x, *, k, axis):
     index = bind("iota", dtype=np.dtype(np.int32), shape=tuple(x.shape), dimension=axis)
-    # Reversed, sorted stably upwards and read from the end, equal elements come in the order of their indices.
+    # Reversed, sorted stably upwards and read from the end, equal elements come in the order of their indices. -0 is less than 0, and nan has a sign.
     x, index = bind("rev", x, dimensions=(axis,)), bind("rev", index, dimensions=(axis,))
-    x, index = bind("sort", x, index, dimension=axis, is_stable=True, num_keys=1)
+    keys = (_order_key(x),) if is_floating(x.dtype) else ()
+    x, index = bind("sort", *keys, x, index, dimension=axis, is_stable=True, num_keys=1)[-2:]
     n = x.shape[axis]
     starts, limits = [0] * x.ndim, list(x.shape)
     starts[axis], limits[axis] = n - k, n
