@@ -95,3 +95,27 @@ def test_dynamic_slices_clamp_their_start(jax, lax, start, data):
 @pytest.mark.parametrize("mode, want", [(None, [9, 1, 9]), ("clip", [9, 1, 9]), ("wrap", [0, 1, 9])])
 def test_put_out_of_bounds(jnp, mode, want):
     assert jnp.put(jnp.arange(3), jnp.array([5, -1]), 9, mode=mode, inplace=False).tolist() == want
+
+
+@pytest.mark.parametrize(
+    "start, index, name, value, want",
+    [
+        ([2, 2], 0, "multiply", 1.5, [3, 2]),
+        ([2, 2], [0, 0], "add", 1.5, [5, 2]),
+        ([7, 2], 0, "subtract", np.float32(0.5), [6, 2]),
+        (np.uint8([100, 2]), 0, "min", np.int32(300), [100, 2]),
+        (np.uint8([250, 2]), 0, "add", 300, [38, 2]),
+        ([True, False], [0, 0], "subtract", 1, [True, False]),
+        ([True, False], 1, "add", 3, [True, True]),
+    ],
+)
+def test_updates_compute_where_both_operands_fit_and_keep_the_dtype(jnp, start, index, name, value, want):
+    x = jnp.asarray(start)
+    got = getattr(x.at[jnp.asarray(index)], name)(value)
+    assert got.dtype == x.dtype
+    assert got.tolist() == want
+
+
+def test_empty_parts_of_weak_arrays_are_weak(jnp):
+    x = jnp.broadcast_to(1.0, (4,))
+    assert x[jnp.zeros(4, bool)].weak_type and x[jnp.zeros(0, int)].weak_type and x.at[0].set(2).weak_type

@@ -43,6 +43,8 @@ np.bartlett(6) | np.blackman(6) | np.hamming(6) | np.hanning(6) | np.packbits(b)
 np.bitwise_count(b) | np.gcd(i, b) | np.lcm(b, i) | np.ldexp(v, b) | np.take(v, b) | np.bincount(np.ravel(b), minlength=3) | np.einsum('ij->i', b)
 np.einsum('ii->i', b[:, :3]) | np.histogram_bin_edges(x, 3) | np.polyadd(i[0], j[:2]) | np.logaddexp2(p, 2) | np.angle(i) | np.dot(i, 2) | np.inner(i, 2)
 np.unravel_index(np.array([5, 100, 77], np.int8), (20, 20)) | np.percentile(i, 30) | np.quantile(x, 1) | np.unwrap(i * 3, period=7)
+np.add.reduce(i.astype(np.int8)) | np.logical_xor.reduce(i) | np.logical_or.accumulate(i) | np.logaddexp.reduce(i) | np.sum(i, dtype=bool)
+np.searchsorted(np.sort(c), c) | np.digitize(c.real, s) | np.gradient(i, 2.0) | np.ravel_multi_index((j, j[::-1]), (4, 4), mode='clip')
 np.add.reduce(x) | np.multiply.outer(v, w) | np.maximum.accumulate(x, axis=1) | np.subtract.reduce(x)
 """
 # Expressions whose shapes depend on values: eager only.
@@ -153,7 +155,32 @@ def test_quantiles_have_the_type_of_the_values_and_positions_that_of_q(jnp, x64,
     np.testing.assert_allclose(float(getattr(jnp, fun)(jnp.asarray(a, "bfloat16"), 0.26)), 0.26 * 99, atol=0.07)
 
 
+@pytest.mark.parametrize("fun", ["intersect1d", "setxor1d"])
+def test_an_empty_set_is_padded_with_zeros(jnp, fun):
+    a, b = jnp.array([3, 4]), jnp.array([5, 6] if fun == "intersect1d" else [4, 3])
+    assert getattr(jnp, fun)(a, b, size=2).tolist() == [0, 0]
+    assert getattr(jnp, fun)(a, b, size=2, fill_value=9).tolist() == [9, 9]
+
+
+@pytest.mark.parametrize("axis", [None, 0, (0, 1)])
+def test_weights_of_the_whole_shape_weigh_each_element(jnp, axis):
+    x, weights = VALUES["x"], np.abs(VALUES["i"]) + 1
+    got = jnp.quantile(jnp.asarray(x), 0.4, axis=axis, method="inverted_cdf", weights=jnp.asarray(weights))
+    np.testing.assert_allclose(got, np.quantile(x, 0.4, axis=axis, method="inverted_cdf", weights=weights))
+
+
 REFUSED = [
+    ("jnp.repeat(jnp.arange(3), jnp.array([1, 2]), total_repeat_length=4)", ValueError, "input type=int32[2] and requested type=int32[3]"),
+    ("jnp.arange(2, dtype=bool)", TypeError, "iota does not accept dtype bool."),
+    ("jnp.array(1j, dtype='float32')", TypeError, "not 'complex'"),
+    ("jnp.full_like(x, 1j)", TypeError, "not 'complex'"),
+    ("jnp.array([1, 1j], dtype='int32')", TypeError, "not 'complex'"),
+    ("jnp.ravel_multi_index((jnp.int8(1), jnp.int8(3)), (40, 40))", ValueError, "not large enough to hold flattened index for dims=(40, 40)"),
+    ("jnp.ravel_multi_index((x, x), (4, 4))", ValueError, "is not an integer type."),
+    ("jnp.cov(x, aweights=jnp.ones(3))", RuntimeError, "incompatible numbers of samples and aweights"),
+    ("jnp.quantile(x, 1j)", TypeError, "floor does not accept dtype complex64."),
+    ("(x > 0).at[0].add(x > 0)", TypeError, "add does not accept dtype bool at position 0."),
+    ("jnp.subtract.reduce(x > 0)", TypeError, "sub does not accept dtype bool at position 0."),
     ("jnp.fabs(1j)", TypeError, "ufunc 'fabs' does not support complex dtypes"),
     ("jnp.i0(x + 0j)", ValueError, "Unsupported input type to jax.numpy.i0: complex64"),
     ("jnp.signbit(x + 0j)", ValueError, "jax.numpy.signbit is not well defined for complex64"),

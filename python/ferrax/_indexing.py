@@ -16,7 +16,7 @@ import numpy as np
 
 from . import _core
 from ._core import bind
-from ._dtypes import canonicalize_dtype, dtype_of, is_complex, is_unsigned
+from ._dtypes import canonicalize_dtype, dtype_of, is_bool, is_complex, is_unsigned
 from ._index_entries import parse
 from .lax import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
 from .lax import _slicing as _lax
@@ -305,7 +305,7 @@ def getitem(x, index, indices_are_sorted=False, unique_indices=False, mode=None,
         return _dynamic(x, entries)
     p = plan(_shape(x), entries)
     if 0 in p.shape:
-        out = bind("broadcast_in_dim", dtype_of(x).type(0), shape=p.shape, broadcast_dimensions=())
+        out = bind("broadcast_in_dim", _core.asarray(0, x.dtype, weak_type=x.weak_type), shape=p.shape, broadcast_dimensions=())
     else:
         if not p.advanced:
             indices_are_sorted = unique_indices = True
@@ -325,11 +325,28 @@ def getitem(x, index, indices_are_sorted=False, unique_indices=False, mode=None,
     return _expand(out, p.new_axes)
 
 
+_OPERATIONS = {"scatter-add": "add", "scatter-sub": "sub", "scatter-mul": "mul"}
+
+
 def _update(name, x, index, y, indices_are_sorted=False, unique_indices=False, mode=None):
     x = _core.asarray(x)
-    entries, inserted = parse(_shape(x), index)
-    y = y if isinstance(y, _core.Array) else _as_value(y, x.dtype)
     dtype = x.dtype
+    if isinstance(y, (list, tuple)):
+        from .numpy import array
+
+        y = array(y)
+    if name != "scatter" and not is_complex(dtype_of(y)):
+        # Arithmetic takes place where both operands fit.
+        common = _core.result_type(x, y)
+        if common != dtype:
+            wide = _update(name, _lax.convert_element_type(x, common), index, y, indices_are_sorted, unique_indices, mode)
+            return bind("convert_element_type", wide, new_dtype=dtype, weak_type=x.weak_type)
+        if is_bool(dtype) and name in _OPERATIONS:
+            raise TypeError(
+                f"{_OPERATIONS[name]} does not accept dtype bool at position 0. Accepted dtypes at position 0 are subtypes of integer, floating, complexfloating."
+            )
+    entries, inserted = parse(_shape(x), index)
+    y = y if isinstance(y, _core.Array) else _as_value(y, dtype)
     if is_complex(y.dtype) and not is_complex(dtype):
         import warnings
 
@@ -362,10 +379,6 @@ def _as_value(y, dtype):
     if isinstance(y, (bool, int, float)) or (isinstance(y, complex) and is_complex(dtype)):
         with np.errstate(all="ignore"):
             return np.asarray(y).astype(dtype)[()]
-    if isinstance(y, (list, tuple)):
-        from .numpy import array
-
-        return array(y)
     return _core.asarray(y)
 
 

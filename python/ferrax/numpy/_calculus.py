@@ -106,8 +106,10 @@ def _gradient_along(a, h, axis):
 
 @jitted("gradient", static=("axes",))
 def _gradient(f, spacing, axes):
-    (f,) = _core.promote_dtypes_inexact(f)
-    return [_gradient_along(f, h, d) for d, h in zip(axes, spacing)]
+    given = [h for h in spacing if h is not None]
+    f, *given = _core.promote_dtypes_inexact(f, *given)
+    rest = iter(given)
+    return [_gradient_along(f, None if h is None else next(rest), d) for d, h in zip(axes, spacing)]
 
 
 def gradient(f, *varargs, axis=None, edge_order=None):

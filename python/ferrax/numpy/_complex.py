@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from .._core import bind
 from .._dtypes import is_complex, is_inexact
-from ._arguments import as_array, broadcast_constant, convert, jitted, scalar_like
+from ._arguments import as_array, broadcast_constant, convert, filled_like, jitted, scalar_like
 from ._trigonometric import degrees
 
 
@@ -51,7 +51,7 @@ def angle(z, deg=False):
 @jitted("iscomplex")
 def _iscomplex(x):
     im = imag(x)
-    return bind("ne", im, scalar_like(0, im))
+    return bind("ne", im, filled_like(0, im))
 
 
 def iscomplex(x, /):
@@ -62,7 +62,7 @@ def iscomplex(x, /):
 @jitted("isreal")
 def _isreal(x):
     im = imag(x)
-    return bind("eq", im, scalar_like(0, im))
+    return bind("eq", im, filled_like(0, im))
 
 
 def isreal(x, /):

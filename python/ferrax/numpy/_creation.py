@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import _core
 from .._core import bind
-from .._dtypes import canonicalize_dtype, dtype_of, is_bool, is_complex, is_inexact, is_integer, to_inexact
+from .._dtypes import canonicalize_dtype, dtype_of, is_bool, is_complex, is_inexact, is_integer, is_weak, to_inexact
 from ._arguments import (
     Array, as_array, canonicalize_axis, canonicalize_shape, check_arraylike, concrete_or_error, constant, convert, is_arraylike, jitted,
 )  # fmt: skip
@@ -69,8 +69,8 @@ def array(object, dtype=None, *args, copy=True, order="K", ndmin=0, device=None,
             info = np.iinfo(canonicalize_dtype(int))
             if not info.min <= object <= info.max:
                 raise OverflowError(f"Python int {object} too large to convert to {canonicalize_dtype(int)}")
-        if dtype is not None and type(object) is complex and not is_complex(dtype):
-            object = object.real
+        if dtype is not None:
+            object = _real_if_needed(object, dtype)
         out = _core.asarray(object, dtype)
     elif isinstance(object, (list, tuple)):
         out = _from_sequence(object, dtype)
@@ -107,6 +107,9 @@ def _from_sequence(values, dtype):
             _check_integers(values, canonicalize_dtype(int) if dtype is None else dtype)
         elif out.dtype.kind in "USMm":
             raise _invalid(values, out.dtype)
+        if dtype is not None and out.dtype.kind == "c":
+            for v in _leaves(values):
+                _real_if_needed(v, dtype)
         if out.size == 0 and dtype is None and out.dtype == np.float64:
             dtype = canonicalize_dtype(float)
         if dtype is None:
@@ -194,21 +197,27 @@ def full(shape, fill_value, dtype=None, *, device=None, out_sharding=None):
     """`fill_value`, a scalar or an array that broadcasts, spread over `shape`."""
     check_arraylike("full", fill_value)
     shape = canonicalize_shape(shape)
-    weak = dtype is None and not hasattr(fill_value, "dtype") and type(fill_value) is not bool
+    weak = dtype is None and is_weak(fill_value)
     dtype = canonicalize_dtype(dtype) if dtype is not None else dtype_of(fill_value)
     if np.ndim(fill_value) == 0:
         if isinstance(fill_value, Array):
-            return _filled(convert(fill_value, dtype, weak=fill_value.weak_type and weak), shape, device)
+            return _filled(convert(fill_value, dtype, weak), shape, device)
         if weak:
             return _filled(fill_value, shape, device)
         return _filled(_core.asarray(fill_value, dtype) if not isinstance(fill_value, _SCALARS) else _scalar(fill_value, dtype), shape, device)
     return _core.broadcast_to(array(fill_value, dtype, copy=False), shape)
 
 
+def _real_if_needed(value, dtype):
+    """The number itself. Raises TypeError, as Python does, for a complex one where the dtype is real."""
+    if isinstance(value, complex) and not is_complex(dtype) and not is_bool(dtype):
+        return int(value) if is_integer(dtype) else float(value)
+    return value
+
+
 def _scalar(value, dtype):
     with np.errstate(all="ignore"):
-        if isinstance(value, complex) and not is_complex(dtype):
-            value = value.real
+        value = _real_if_needed(value, dtype)
         if isinstance(value, float) and is_integer(dtype) and value == value and abs(value) != float("inf"):
             value = int(value)
         return np.asarray(value).astype(dtype)[()] if not isinstance(value, int) or is_bool(dtype) else constant(value, dtype)
@@ -253,9 +262,10 @@ def empty_like(prototype, dtype=None, shape=None, *, device=None):
 def full_like(a, fill_value, dtype=None, shape=None, *, device=None, out_sharding=None):
     """`fill_value` spread over an array of a's shape and dtype, unless given."""
     check_arraylike("full_like", 0, fill_value)
-    dtype, shape, _ = _like("full_like", a, dtype, shape)
+    dtype, shape, weak = _like("full_like", a, dtype, shape)
     if np.ndim(fill_value) == 0:
-        value = _scalar(fill_value, dtype) if isinstance(fill_value, _SCALARS) else convert(_core.asarray(fill_value), dtype)
+        fill_value = _real_if_needed(fill_value, dtype)
+        value = convert(_core.asarray(fill_value), dtype, weak) if weak or not isinstance(fill_value, _SCALARS) else _scalar(fill_value, dtype)
         return _filled(value, shape, device)
     return _core.broadcast_to(array(fill_value, dtype, copy=False), shape)
 
@@ -269,7 +279,7 @@ def _static_number(x, name):
 def arange(start, stop=None, step=None, dtype=None, *, device=None, out_sharding=None):
     """start, start + step, ... up to stop (not included); with one argument, from 0. The bounds must be known when tracing.
 
-    Raises ValueError for complex arguments, ZeroDivisionError for a step of 0.
+    Raises ValueError for complex arguments, TypeError for bool, ZeroDivisionError for a step of 0.
     """
     start = _static_number(start, "stop" if stop is None else "start")
     stop, step = _static_number(stop, "stop"), _static_number(step, "step")
@@ -289,7 +299,7 @@ def arange(start, stop=None, step=None, dtype=None, *, device=None, out_sharding
         dtype = _core.result_type(start, stop, *([] if step is None else [step]))
     dtype = canonicalize_dtype(dtype)
     if not (is_integer(dtype) or is_inexact(dtype)):
-        return _core.asarray(np.arange(start, stop, 1 if step is None else step, dtype=dtype))
+        raise TypeError(f"iota does not accept dtype {dtype.name}. Accepted dtypes are subtypes of integer, floating, complexfloating.")
     if is_complex(dtype):
         return convert(arange(start, stop, step, to_inexact(np.dtype(np.float32))), dtype)
     n = int(max(0, np.ceil(np.divide(np.subtract(stop, start), 1 if step is None else step)))) if not _all_int(start, stop, step) else len(range(int(start), int(stop), 1 if step is None else int(step)))

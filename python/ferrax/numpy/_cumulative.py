@@ -18,7 +18,7 @@ from ._selecting import where as choose
 
 
 def _cumulate(a, axis, dtype, primitive, fill_nan, widen):
-    if a.ndim == 0 and axis is None:
+    if a.ndim == 0:
         a, axis = bind("reshape", a, new_sizes=(1,), dimensions=None), 0
     if axis is None:
         if a.ndim != 1:
@@ -63,8 +63,8 @@ def _cumsum_with_promotion(a, axis, dtype):
 
 def _run(name, fun, a, axis, dtype):
     a = as_array(name, a)
-    if axis is not None and a.ndim:
-        axis = canonicalize_axis(axis, a.ndim)
+    if axis is not None:
+        axis = canonicalize_axis(axis, max(a.ndim, 1))
     return fun(a, axis=axis, dtype=None if dtype is None else canonicalize_dtype(dtype))
 
 

@@ -158,6 +158,7 @@ def histogramdd(sample, bins=10, range=None, weights=None, density=None):
     counts = reshape(bincount(flat, weights, length=total), tuple(sizes))
     counts = counts[(slice(1, -1),) * d]
     if density:
+        counts = convert(counts, sample.dtype)
         counts = counts / counts.sum()
         for i, e in enumerate(edges):
             shape = [1] * d

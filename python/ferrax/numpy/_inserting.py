@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import _core
 from ._arguments import Array, as_array, canonicalize_axes, canonicalize_axis, canonicalize_shape, check_arraylike, concrete_or_error, convert, jitted
-from ._creation import arange, ones, zeros
+from ._creation import arange, ones, zeros, zeros_like
 from ._joining import concatenate
 from ._logic import less
 from ._rearranging import tile
@@ -73,7 +73,7 @@ def insert(arr, obj, values, axis=None):
     kept = argsort(~keep, stable=True)[:n]
     out_shape = (*a.shape[:axis], n + count, *a.shape[axis + 1 :])
     lead = (slice(None),) * axis
-    out = zeros(out_shape, a.dtype).at[(*lead, kept)].set(a)
+    out = zeros_like(a, shape=out_shape).at[(*lead, kept)].set(a)
     return out.at[(*lead, places)].set(broadcast_to(new, (*a.shape[:axis], count, *a.shape[axis + 1 :])))
 
 
@@ -137,6 +137,8 @@ def resize(a, new_shape):
 
 def trim_zeros(filt, trim="fb", axis=None):
     """A vector without its leading ("f") and trailing ("b") zeros. Its values must be known."""
+    if np.ndim(filt) == 0:
+        return as_array("trim_zeros", filt)
     values = concrete_or_error(filt, "Error arose in the `filt` argument of trim_zeros()")
     nonzero = np.nonzero(values)
     filt = _core.asarray(filt) if not isinstance(filt, Array) else filt

@@ -15,7 +15,7 @@ import numpy as np
 from .. import _core
 from .._core import bind
 from .._dtypes import canonicalize_dtype
-from ._arguments import as_array, broadcast_constant, canonicalize_axis, canonicalize_shape, constant, convert, jitted
+from ._arguments import as_array, broadcast_constant, canonicalize_axis, canonicalize_shape, constant, convert, jitted, scalar_like
 from ._creation import arange, zeros
 from ._exponential import power
 from ._selecting import where
@@ -123,7 +123,7 @@ def diagonal(a, offset=0, axis1=0, axis2=1):
 def _diag(v, k):
     if v.ndim == 2:
         return diagonal(v, offset=k)
-    zero = constant(0, v.dtype)
+    zero = scalar_like(0, v)
     n = v.shape[0] + abs(k)
     v = bind("pad", v, zero, padding_config=((max(0, k), max(0, -k), 0),) if k < 0 else ((0, k, 0),))
     mask = _diagonal_mask((n, n), k, "eq")

@@ -22,6 +22,7 @@ from ._inserting import trim_zeros
 from ._joining import concatenate, stack
 from ._linear_algebra import convolve, dot
 from ._matrices import diag, vander
+from ._shaping import atleast_1d
 from ._ufuncs import add, multiply, negative
 
 
@@ -173,7 +174,7 @@ def _poly(seq):
 
 def poly(seq_of_zeros):
     """The coefficients of the polynomial with these zeros, or of a square matrix's characteristic polynomial. Raises ValueError for other shapes."""
-    seq = as_array("poly", seq_of_zeros)
+    seq = atleast_1d(as_array("poly", seq_of_zeros))
     if seq.ndim == 2 and seq.shape[0] == seq.shape[1] and seq.shape[0]:
         from .linalg import eigvals
 

@@ -78,10 +78,7 @@ def repeat(a, repeats, axis=None, *, total_repeat_length=None, out_sharding=None
         return a[(slice(None),) * axis + (slice(0, 0),)] if total == 0 else a
 
     repeats = ravel(_core.asarray(repeats))
-    if repeats.shape[0] == 1 and n != 1:
-        repeats = broadcast_to(repeats, (n,))
-    if repeats.shape[0] == 1:
-        repeats = broadcast_to(repeats, (n,))
+    repeats = broadcast_to(repeats, (n,))
     # The start of every run in the result, counted there; a running sum gives each position its source.
     starts = cumsum(roll(repeats, 1).at[0].set(0))
     marks = zeros(total, dtype=np.int32).at[starts].add(1)

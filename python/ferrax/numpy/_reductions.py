@@ -93,6 +93,8 @@ def _reduce(name, primitive, a, axis, keepdims, initial, where, combine, identit
         if tuple(a.shape) != tuple(shape):
             shape = a.shape
             axes = _positions(axis, a.ndim)
+    if is_bool(computation):
+        primitive = {"reduce_sum": "reduce_or", "reduce_prod": "reduce_and"}.get(primitive, primitive)
     out = bind(primitive, a, axes=axes) if axes or not names else a
     if names:
         out = _over_names(primitive, name, out, names)
@@ -115,7 +117,7 @@ def sum(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=
     unsupported("jnp.sum", out=out)
     check_arraylike("sum", a)
     if not promote_integers and dtype is None and not is_inexact(dtype_of(a)):
-        dtype = dtype_of(a) if not is_bool(dtype_of(a)) else int
+        dtype = np.int32 if is_bool(dtype_of(a)) else dtype_of(a)
     return _reduce("sum", "reduce_sum", a, axis, keepdims, initial, where, lambda x, y: bind("add", x, y), _weak_free, dtype, widen=True)
 
 
@@ -124,7 +126,7 @@ def prod(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where
     unsupported("jnp.prod", out=out)
     check_arraylike("prod", a)
     if not promote_integers and dtype is None and not is_inexact(dtype_of(a)):
-        dtype = dtype_of(a) if not is_bool(dtype_of(a)) else int
+        dtype = np.int32 if is_bool(dtype_of(a)) else dtype_of(a)
     return _reduce("prod", "reduce_prod", a, axis, keepdims, initial, where, lambda x, y: bind("mul", x, y), lambda d: constant(1, d), dtype, widen=True)
 
 
@@ -236,14 +238,18 @@ def full_of(x, value):
     return bind("broadcast_in_dim", constant(value, x.dtype), shape=tuple(x.shape), broadcast_dimensions=()) if x.ndim else _core.asarray(value, x.dtype)
 
 
-@jitted("_var", static=("axis", "dtype", "keepdims"))
-def _var(a, axis, dtype, correction, keepdims, where=None, mean=None):
-    result = to_real(to_inexact(a.dtype)) if dtype is None else canonicalize_dtype(dtype)
-    if is_complex(a.dtype) and not is_complex(result) and dtype is not None:
+def _refuse_real(a, dtype):
+    if dtype is not None and is_complex(a.dtype) and not is_complex(dtype):
         raise ValueError(
             "jax.numpy.var does not yet support real dtype parameters when computing the variance of an array of complex values. "
             "The semantics of numpy.var seem unclear in this case."
         )
+
+
+@jitted("_var", static=("axis", "dtype", "keepdims"))
+def _var(a, axis, dtype, correction, keepdims, where=None, mean=None):
+    result = to_real(to_inexact(a.dtype)) if dtype is None else canonicalize_dtype(dtype)
+    _refuse_real(a, dtype)
     computation = to_inexact(a.dtype) if dtype is None else to_inexact(_core.result_type(a.dtype, result))
     if computation.itemsize <= 2:
         computation = np.dtype(np.float32)
@@ -263,7 +269,7 @@ def _var(a, axis, dtype, correction, keepdims, where=None, mean=None):
     n = bind("sub", *_core.promote_shapes(n, correction)) if where is not None else bind("sub", n, correction)
     out = bind("div", *_core.promote_shapes(sum(centered, axis=axis, keepdims=keepdims, where=where), n))
     out = choose(bind("gt", n, constant(0, computation)), out, float("nan"))
-    return convert(out, to_real(result))
+    return convert(out, result)
 
 
 def _correction(ddof, correction):
@@ -479,6 +485,7 @@ def nanmean(a, axis=None, dtype=None, out=None, keepdims=False, where=None):
 @jitted("nanvar", static=("axis", "dtype", "keepdims"))
 def _nanvar(a, axis, dtype, ddof, keepdims, where=None, mean=None):
     result = to_real(to_inexact(a.dtype)) if dtype is None else canonicalize_dtype(dtype)
+    _refuse_real(a, dtype)
     a = convert(a, to_inexact(a.dtype))
     middle = nanmean(a, axis=axis, keepdims=True, where=where) if mean is None else mean
     missing = bind("ne", a, a)
@@ -492,7 +499,7 @@ def _nanvar(a, axis, dtype, ddof, keepdims, where=None, mean=None):
     nothing = bind("le", rest, constant(0, rest.dtype))
     total = sum(centered, axis=axis, keepdims=keepdims, where=where)
     safe = choose(nothing, 1, rest)
-    return convert(choose(nothing, float("nan"), bind("div", total, safe)), to_real(result))
+    return convert(choose(nothing, float("nan"), bind("div", total, safe)), result)
 
 
 def nanvar(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, where=None, mean=None):

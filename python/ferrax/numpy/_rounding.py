@@ -14,7 +14,7 @@ import numpy as np
 from .._core import bind
 from .._dtypes import canonicalize_dtype, is_bool, is_complex, is_inexact
 from ..lax import RoundingMethod
-from ._arguments import as_array, check_arraylike, convert, jitted, promote_inexact, scalar_like, unsupported
+from ._arguments import as_array, check_arraylike, convert, filled_like, jitted, promote_inexact, scalar_like, unsupported
 from ._selecting import where
 
 
@@ -72,7 +72,7 @@ def _round(a, decimals=0):
         narrow = x.dtype if x.dtype.itemsize == 2 else None
         if narrow is not None:
             x = convert(x, np.float32)
-        factor = scalar_like(10.0**decimals if decimals > 0 else 10.0**-decimals, x)
+        factor = filled_like(10.0**decimals if decimals > 0 else 10.0**-decimals, x)
         up, down = ("mul", "div") if decimals > 0 else ("div", "mul")
         x = bind(down, bind("round", bind(up, x, factor), rounding_method=RoundingMethod.TO_NEAREST_EVEN), factor)
         return x if narrow is None else convert(x, narrow)

@@ -13,7 +13,7 @@ import operator
 import numpy as np
 
 from .. import _core
-from .._core import bind
+from .._core import bind, elementwise
 from .._dtypes import canonicalize_dtype, is_bool, is_inexact
 from ..lax import GatherDimensionNumbers, gather, scan
 from . import _reductions
@@ -114,9 +114,10 @@ def extract(condition, arr, *, size=None, fill_value=0):
 
 def _total_order(x, y, side):
     """Whether x goes before or at y (side "left": y <= x; "right": y < x) with -0 equal to 0 and nan last."""
+    ordered = elementwise("le" if side == "left" else "lt", x, y)
     if not is_inexact(x.dtype):
-        return bind("le" if side == "left" else "lt", x, y)
-    ordered, y_is_nan = bind("le" if side == "left" else "lt", x, y), bind("ne", y, y)
+        return ordered
+    y_is_nan = bind("ne", y, y)
     if side == "left":
         return bind("or", ordered, y_is_nan)
     return bind("or", ordered, bind("and", bind("eq", x, x), y_is_nan))

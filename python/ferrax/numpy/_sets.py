@@ -14,9 +14,9 @@ import numpy as np
 
 from .. import _core
 from .._core import bind
-from .._dtypes import canonicalize_dtype, is_inexact
+from .._dtypes import canonicalize_dtype, is_complex, is_inexact
 from . import _reductions
-from ._arguments import Array, as_array, canonicalize_axis, check_arraylike, concrete_or_error, jitted
+from ._arguments import Array, as_array, canonicalize_axis, check_arraylike, concrete_or_error, constant, convert, jitted
 from ._creation import arange, full, ones, zeros
 from ._cumulative import cumsum
 from ._floating_point import isnan
@@ -189,8 +189,8 @@ def _in1d(ar1, ar2, invert):
     column = bind("broadcast_in_dim", a, shape=(n, 1), broadcast_dimensions=(0,))
     row = bind("broadcast_in_dim", b, shape=(1, m), broadcast_dimensions=(1,))
     if invert:
-        return bind("reduce_and", bind("ne", column, row), axes=(1,))
-    return bind("reduce_or", bind("eq", column, row), axes=(1,))
+        return bind("reduce_and", convert(bind("ne", column, row), bool), axes=(1,))
+    return bind("reduce_or", convert(bind("eq", column, row), bool), axes=(1,))
 
 
 @jitted("_in1d", static=("invert",))
@@ -198,7 +198,7 @@ def _in1d_sorted(ar1, ar2, invert):
     a, b = (ravel(v) for v in _core.promote_dtypes(ar1, ar2))
     b = bind("sort", b, dimension=0, is_stable=True, num_keys=1)
     b = b[0] if isinstance(b, (tuple, list)) else b
-    found = b[clip(searchsorted(b, a), 0, b.shape[0] - 1)] == a
+    found = convert(b[clip(searchsorted(b, a), 0, b.shape[0] - 1)] == a, bool)
     return ~found if invert else found
 
 
@@ -221,15 +221,9 @@ def isin(element, test_elements, assume_unique=False, invert=False, *, method="a
 
 
 def _fill(values, mask, size, fill_value):
-    """The elements of a sorted vector where mask holds: all of them, or `size`."""
-    if size is None:
-        return values[np.asarray(mask)]
-    index = nonzero(mask, size=size)[0]
-    out = values[index]
-    if fill_value is None:
-        # As JAX: the first element pads.
-        return where(arange(size) >= _reductions.sum(mask), out[0], out) if size else out
-    return where(arange(size) >= _reductions.sum(mask), _core.asarray(fill_value, out.dtype), out)
+    """The elements of a sorted vector where mask holds, `size` of them, padded by the fill value."""
+    out = values[nonzero(mask, size=size)[0]]
+    return where(arange(size) < _reductions.sum(mask), out, convert(_core.asarray(fill_value), out.dtype, out.weak_type))
 
 
 def _need_size(name, size, *arrays):
@@ -268,8 +262,8 @@ def intersect1d(ar1, ar2, assume_unique=False, return_indices=False, *, size=Non
     if size is None:
         out = np.intersect1d(np.asarray(a), np.asarray(b), assume_unique=assume_unique, return_indices=return_indices)
         if return_indices:
-            return _core.asarray(out[0]), _core.asarray(out[1].astype(np.int32)), _core.asarray(out[2].astype(np.int32))
-        return _core.asarray(out)
+            return _sorted(out[0], a), *[_core.asarray(i.astype(canonicalize_dtype(int))) for i in out[1:]]
+        return _sorted(out, a)
     va, ia, ca = _unique(a, 0, True, False, False, n, None, True, true_size=True)
     vb, ib, cb = _unique(b, 0, True, False, False, m, None, True, true_size=True)
     valid = (arange(n) < ca) & _member(va, vb, arange(m) < cb)
@@ -283,17 +277,22 @@ def intersect1d(ar1, ar2, assume_unique=False, return_indices=False, *, size=Non
     return values, where(inside, ia[pick], n), where(inside, ib[where_b], m)
 
 
+def _sorted(values, like):
+    """numpy's values as an array, weakly typed where `like` is (sorting makes complex numbers strong)."""
+    return _core.asarray(values, like.dtype, weak_type=like.weak_type and not is_complex(like.dtype))
+
+
 def _member(x, y, valid):
     """Whether each of x is among the valid elements of y."""
     return ((x[:, None] == y[None, :]) & valid[None, :]).any(axis=1)
 
 
 def _fill_first(values, mask, size, fill_value):
-    out = values[nonzero(mask, size=size)[0]]
+    """As `_fill`, strongly typed; without a fill value the smallest result pads, or 0 where there is none."""
+    values = convert(values, values.dtype)
     if fill_value is None:
-        # Without a fill value the smallest result pads.
-        return where(arange(size) < mask.sum(), out, out[0]) if size else out
-    return where(arange(size) < mask.sum(), out, _core.asarray(fill_value, out.dtype))
+        fill_value = where(mask.any(), values[nonzero(mask, size=1)[0][0]], constant(0, values.dtype))
+    return _fill(values, mask, size, fill_value)
 
 
 def setxor1d(ar1, ar2, assume_unique=False, *, size=None, fill_value=None):
@@ -302,7 +301,7 @@ def setxor1d(ar1, ar2, assume_unique=False, *, size=None, fill_value=None):
     a, b = (ravel(v) for v in _core.promote_dtypes(ar1, ar2))
     size = _need_size("setxor1d", size, a, b)
     if size is None:
-        return _core.asarray(np.setxor1d(np.asarray(a), np.asarray(b), assume_unique=assume_unique))
+        return _sorted(np.setxor1d(np.asarray(a), np.asarray(b), assume_unique=assume_unique), a)
     va, ca = _unique(a, 0, False, False, False, a.shape[0], None, True, true_size=True)
     vb, cb = _unique(b, 0, False, False, False, b.shape[0], None, True, true_size=True)
     valid_a, valid_b = arange(a.shape[0]) < ca, arange(b.shape[0]) < cb

@@ -50,9 +50,12 @@ def _at_ends(a, axis):
 def _quantile(a, q, axis, method, keepdims, skip_nan, weights=None):
     (a,) = _core.promote_dtypes_inexact(a)
     dtype = a.dtype
-    if is_complex(dtype) or is_complex(q.dtype):
+    if is_complex(q.dtype):
+        raise TypeError(f"floor does not accept dtype {q.dtype.name}. Accepted dtypes are subtypes of floating.")
+    if is_complex(dtype):
         raise ValueError("quantile does not support complex input, as the operation is poorly defined.")
     (q,) = _core.promote_dtypes_inexact(q)
+    whole, axes = a.shape, axis
     a, axis, kept = _at_ends(a, axis)
     n = a.shape[axis]
     if n == 0:
@@ -61,7 +64,7 @@ def _quantile(a, q, axis, method, keepdims, skip_nan, weights=None):
     # Positions are computed in q's dtype, values have a's.
     one, zero = scalar_like(1, q), scalar_like(0, q)
     if weights is not None:
-        return _weighted_quantile(a, q, axis, kept, keepdims, weights, skip_nan)
+        return _weighted_quantile(a, q, axis, kept, keepdims, weights, skip_nan, whole, axes)
     if skip_nan:
         a = where(missing, float("nan"), a)
     else:
@@ -137,9 +140,12 @@ def _pick(a, i, axis, lead, shape):
     return moveaxis(picked, -1, 0).reshape(shape)
 
 
-def _weighted_quantile(a, q, axis, kept, keepdims, weights, skip_nan):
+def _weighted_quantile(a, q, axis, kept, keepdims, weights, skip_nan, whole, axes):
+    """The weights are of a's whole shape before its axes were merged, or a vector along the axis. They promote with a."""
+    a, weights = _core.promote_dtypes(a, weights)
+    if weights.shape == whole:
+        weights = _at_ends(weights, axes)[0]
     a = moveaxis(a, axis, -1)
-    weights = convert(_core.asarray(weights), a.dtype)
     weights = broadcast_to(weights if weights.ndim == 1 else moveaxis(weights, axis, -1), a.shape)
     missing = isnan(a)
     if skip_nan:
@@ -269,7 +275,7 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
     """Covariance matrix of variables in rows (columns unless `rowvar`), over n - ddof (ddof 1, or 0 if `bias`).
 
     y: more variables; fweights: integer counts, aweights: weights, of each observation.
-    Raises ValueError above rank 2, TypeError for fweights that are no integers.
+    Raises ValueError above rank 2, TypeError for fweights that are no integers, RuntimeError for weights of another rank or size.
     """
     check_arraylike("cov", m, *([] if y is None else [y]))
     m = as_array("cov", m)
@@ -285,6 +291,8 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
             check_arraylike("cov", w)
             if np.ndim(w) > 1:
                 raise RuntimeError(f"cannot handle multidimensional {name}")
+            if np.shape(w)[:1] != ((1,) if m.ndim == 0 else m.shape[:1] if m.ndim == 1 or not rowvar else m.shape[1:]):
+                raise RuntimeError(f"incompatible numbers of samples and {name}")
     if fweights is not None and is_inexact(_core.asarray(fweights).dtype):
         raise TypeError("fweights must be integer.")
     return _cov(m, y, rowvar=bool(rowvar), bias=bool(bias), ddof=ddof, fweights=fweights, aweights=aweights, dtype=None if dtype is None else canonicalize_dtype(dtype))

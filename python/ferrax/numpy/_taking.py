@@ -358,17 +358,22 @@ def unravel_index(indices, shape):
 
 
 def ravel_multi_index(multi_index, dims, mode="raise", order="C", *, dtype=None):
-    """The flat index of positions in an array of `dims`. mode: "raise" (values must be known), "clip" or "wrap"; order: "C" or "F".
+    """The flat index of positions in an array of `dims`; dtype: by default that of the positions. mode: "raise" (values must be known), "clip" or "wrap"; order: "C" or "F".
 
-    Raises ValueError out of bounds with "raise", TypeError for positions that are no integers.
+    Raises ValueError out of bounds with "raise", and for a dtype that is no integer or too narrow; TypeError for booleans.
     """
     check_arraylike("ravel_multi_index", *multi_index)
     dims = canonicalize_shape(dims)
     if len(multi_index) != len(dims):
         raise ValueError(f"len(multi_index)={len(multi_index)} != len(dims)={len(dims)}")
     index = [_core.asarray(i) for i in multi_index]
-    if any(not is_integer(i.dtype) for i in index):
+    if any(is_bool(i.dtype) for i in index):
         raise TypeError("only int indices permitted")
+    dtype = _core.result_type(*index) if dtype is None else canonicalize_dtype(dtype)
+    if not is_integer(dtype):
+        raise ValueError(f"dtype={dtype!r} is not an integer type.")
+    if math.prod(dims) - 1 > iinfo(dtype).max:
+        raise ValueError(f"jnp.ravel_multi_index: dtype={dtype!r} not large enough to hold flattened index for dims={dims}. Use the dtype argument to pass a suitable dtype.")
     if mode == "raise":
         values = [concrete_or_error(i, "The error occurred because ravel_multi_index was jit-compiled with mode='raise'. Use mode='wrap' or mode='clip' instead.") for i in index]
         if any(((v < 0) | (v >= n)).any() for v, n in zip(values, dims)):
@@ -386,7 +391,7 @@ def ravel_multi_index(multi_index, dims, mode="raise", order="C", *, dtype=None)
     else:
         raise ValueError(f"invalid order={order!r}. Expected 'C' or 'F'")
 
-    out = _core.asarray(np.zeros((), canonicalize_dtype(int if dtype is None else dtype)))
+    out = _core.asarray(np.zeros((), dtype))
     for i, stride in zip(index, strides):
         out = add(out, multiply(i, np.asarray(stride, out.dtype)[()]))
     return out

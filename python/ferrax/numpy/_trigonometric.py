@@ -98,13 +98,13 @@ acos, acosh, asin, asinh, atan, atan2, atanh = arccos, arccosh, arcsin, arcsinh,
 def deg2rad(x, /):
     """Degrees to radians."""
     (x,) = promote_inexact("deg2rad", x)
-    return bind("mul", x, scalar_like(np.pi / 180, x))
+    return bind("mul", x, filled_like(np.pi / 180, x))
 
 
 def rad2deg(x, /):
     """Radians to degrees."""
     (x,) = promote_inexact("rad2deg", x)
-    return bind("mul", x, scalar_like(180 / np.pi, x))
+    return bind("mul", x, filled_like(180 / np.pi, x))
 
 
 radians, degrees = deg2rad, rad2deg

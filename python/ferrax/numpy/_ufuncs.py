@@ -60,6 +60,13 @@ class ufunc:
             self._jits[method] = jitted(method, static, run)
         return self._jits[method]
 
+    def _result(self, a):
+        # The dtype that the function of two elements has: folds keep it.
+        from .. import ShapeDtypeStruct, eval_shape
+
+        element = ShapeDtypeStruct((), a.dtype)
+        return eval_shape(self._call, element, element).dtype
+
     def _binary(self, method):
         if self.nin != 2:
             raise ValueError(f"{method} only supported for binary ufuncs")
@@ -88,8 +95,7 @@ class ufunc:
         if where is not None:
             start = self.identity if initial is None else initial
             a = choose(where, a, start)
-        if dtype is not None:
-            a = a.astype(dtype)
+        a = a.astype(self._result(a) if dtype is None else dtype)
         if isinstance(axis, tuple):
             axes = tuple([canonicalize_axis(d, a.ndim) for d in axis])
             if len(axes) == 1:
@@ -144,8 +150,7 @@ class ufunc:
         from ._joining import concatenate
         from ._shaping import moveaxis
 
-        if dtype is not None:
-            a = a.astype(dtype)
+        a = a.astype(self._result(a) if dtype is None else dtype)
         if axis is None or a.ndim == 0:
             raise ValueError("accumulate does not allow multiple axes" if axis is None else "cannot accumulate on a scalar")
         axis = canonicalize_axis(axis, a.ndim)
@@ -416,8 +421,6 @@ def _reduction(name):
         extra = {} if name in ("max", "min", "all", "any") else {"dtype": dtype}
         if name in ("all", "any"):
             return fun(a, axis=axis, keepdims=keepdims, where=where)
-        if name == "sum" or name == "prod":
-            extra["promote_integers"] = False
         return fun(a, axis=axis, keepdims=keepdims, initial=initial, where=where, **extra)
 
     return reduce
