@@ -212,3 +212,18 @@ def test_nan_checks_name_the_operation(jax, jnp):
         with pytest.raises(FloatingPointError, match=r"invalid value \(nan\) encountered in"):
             jax.jit(lambda x: jnp.sin(x) * 2)(jnp.inf)
     assert bool(jnp.isnan(jnp.zeros(()) / 0.0))
+
+
+@pytest.mark.parametrize("to", "int8 int16 float32 complex64".split())
+@pytest.mark.parametrize("dtype", "int8 float32 complex64".split())
+def test_bits_viewed_as_another_dtype(jnp, dtype, to):
+    x = np.arange(16).reshape(2, 8).astype(dtype) * (1 + 2j if dtype == "complex64" else 1)
+    x = x.astype(dtype)
+    got = jnp.asarray(x).view(to)
+    np.testing.assert_array_equal(np.asarray(got).view(np.uint8), x.view(to).view(np.uint8))
+
+
+@pytest.mark.parametrize("shape, dtype, to", [((3,), "float32", "complex64"), ((4,), "int8", "complex64"), ((), "float32", "complex64"), ((), "complex64", "int16")])
+def test_bits_that_do_not_divide(jnp, shape, dtype, to):
+    with pytest.raises(ValueError, match="view|divisor"):
+        jnp.zeros(shape, dtype).view(to)

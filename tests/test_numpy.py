@@ -169,6 +169,12 @@ def test_weights_of_the_whole_shape_weigh_each_element(jnp, axis):
     np.testing.assert_allclose(got, np.quantile(x, 0.4, axis=axis, method="inverted_cdf", weights=weights))
 
 
+def test_ufuncs_update_booleans_as_they_compute_them(jnp):
+    x = jnp.array([True, False])
+    assert jnp.add.at(x, 1, True, inplace=False).tolist() == [True, True]
+    assert jnp.multiply.at(x, 0, False, inplace=False).tolist() == [False, False]
+
+
 REFUSED = [
     ("jnp.repeat(jnp.arange(3), jnp.array([1, 2]), total_repeat_length=4)", ValueError, "input type=int32[2] and requested type=int32[3]"),
     ("jnp.arange(2, dtype=bool)", TypeError, "iota does not accept dtype bool."),

@@ -45,16 +45,28 @@ def _view(self, dtype=None, type=None):
 
 def _bits_as(x, dtype):
     dtype = jnp.dtype(dtype)
+    if x.dtype == dtype:
+        return x
+    if not x.ndim:
+        if x.itemsize != dtype.itemsize:
+            raise ValueError("view() of a 0d array is only supported if the itemsize is unchanged.")
+        return _bits_as(x[None], dtype)[0]
+    if x.shape[-1] * x.itemsize % dtype.itemsize:
+        raise ValueError("When changing to a larger dtype, its size must be a divisor of the total size in bytes of the last axis of the array.")
     if x.dtype == bool:
         x = x.astype("uint8")
+    # Complex numbers are pairs of floats.
+    if x.dtype.kind == "c":
+        x = jnp.stack([x.real, x.imag], axis=-1).reshape(*x.shape[:-1], -1)
+    if dtype.kind == "c":
+        x = _bits_as(x, "float32" if dtype.itemsize == 8 else "float64")
+        return lax.complex(x[..., ::2], x[..., 1::2])
     target = jnp.dtype("uint8") if dtype == bool else dtype
     if x.itemsize > target.itemsize:
         out = lax.bitcast_convert_type(x, target)
         out = out.reshape(*x.shape[:-1], -1)
     elif x.itemsize < target.itemsize:
         n = target.itemsize // x.itemsize
-        if not x.ndim or x.shape[-1] % n:
-            raise ValueError("When changing to a larger dtype, its size must be a divisor of the total size in bytes of the last axis of the array.")
         out = lax.bitcast_convert_type(x.reshape(*x.shape[:-1], -1, n), target)
     else:
         out = lax.bitcast_convert_type(x, target)

@@ -16,7 +16,7 @@ from .._core import bind
 from .._dtypes import is_bool, is_complex
 from ..lax import slice_in_dim
 from . import _reductions
-from ._arguments import as_array, canonicalize_axes, canonicalize_axis, check_arraylike, constant, convert, jitted
+from ._arguments import as_array, canonicalize_axes, canonicalize_axis, check_arraylike, constant, convert, jitted, scalar_like
 from ._arithmetic import absolute, remainder
 from ._cumulative import cumsum
 from ._joining import concatenate
@@ -81,20 +81,19 @@ def ediff1d(ary, to_end=None, to_begin=None):
 
 
 def _gradient_along(a, h, axis):
-    """Second-order central differences, first-order ones at the ends; h: a scalar or the coordinates."""
+    """Second-order central differences, first-order ones at the ends; h: a scalar or the coordinates, of a's dtype, or None for 1."""
     n = a.shape[axis]
     part = lambda x, lo, hi: slice_in_dim(x, lo, hi, axis=axis)  # noqa: E731
     first = bind("sub", part(a, 1, 2), part(a, 0, 1))
     last = bind("sub", part(a, n - 1, n), part(a, n - 2, n - 1))
     if np.ndim(h) == 0:
-        inner = bind("mul", bind("sub", part(a, 2, n), part(a, 0, n - 2)), constant(0.5, a.dtype))
-        h = constant(1, a.dtype) if h is None else h
-        h = convert(h, a.dtype) if not isinstance(h, np.generic) else h
+        inner = bind("mul", bind("sub", part(a, 2, n), part(a, 0, n - 2)), scalar_like(0.5, a))
+        h = scalar_like(1, a) if h is None else h
         inner, last, first = bind("div", inner, h), bind("div", last, h), bind("div", first, h)
     else:
         shape = [1] * a.ndim
         shape[axis] = n
-        x = convert(h, a.dtype).reshape(shape) if a.ndim > 1 else convert(h, a.dtype)
+        x = h.reshape(shape) if a.ndim > 1 else h
         first = bind("div", first, bind("sub", part(x, 1, 2), part(x, 0, 1)))
         last = bind("div", last, bind("sub", part(x, n - 1, n), part(x, n - 2, n - 1)))
         left, right = bind("sub", part(x, 1, n - 1), part(x, 0, n - 2)), bind("sub", part(x, 2, n), part(x, 1, n - 1))

@@ -296,7 +296,7 @@ def arange(start, stop=None, step=None, dtype=None, *, device=None, out_sharding
     if step is not None and step == 0:
         raise ZeroDivisionError("division by zero")
     if dtype is None:
-        dtype = _core.result_type(start, stop, *([] if step is None else [step]))
+        dtype = _core.result_type(*([] if from_zero else [start]), stop, *([] if step is None else [step]))
     dtype = canonicalize_dtype(dtype)
     if not (is_integer(dtype) or is_inexact(dtype)):
         raise TypeError(f"iota does not accept dtype {dtype.name}. Accepted dtypes are subtypes of integer, floating, complexfloating.")

@@ -50,10 +50,10 @@ def _at_ends(a, axis):
 def _quantile(a, q, axis, method, keepdims, skip_nan, weights=None):
     (a,) = _core.promote_dtypes_inexact(a)
     dtype = a.dtype
-    if is_complex(q.dtype):
-        raise TypeError(f"floor does not accept dtype {q.dtype.name}. Accepted dtypes are subtypes of floating.")
     if is_complex(dtype):
         raise ValueError("quantile does not support complex input, as the operation is poorly defined.")
+    if is_complex(q.dtype):
+        raise TypeError(f"floor does not accept dtype {q.dtype.name}. Accepted dtypes are subtypes of floating.")
     (q,) = _core.promote_dtypes_inexact(q)
     whole, axes = a.shape, axis
     a, axis, kept = _at_ends(a, axis)
@@ -157,7 +157,7 @@ def _weighted_quantile(a, q, axis, kept, keepdims, weights, skip_nan, whole, axe
     reached = share[None] >= flat.reshape((-1,) + (1,) * share.ndim)
     index = argmax(reached, axis=-1)
 
-    out = moveaxis(take_along_axis(a, moveaxis(index, 0, -1), axis=-1), -1, 0)
+    out = moveaxis(take_along_axis(convert(a, a.dtype), moveaxis(index, 0, -1), axis=-1), -1, 0)
     if not skip_nan:
         out = where(missing.any(axis=-1)[None], float("nan"), out)
     out = reshape(out, tuple(q.shape) + tuple(out.shape[1:]))

@@ -436,8 +436,11 @@ def _running(name):
 
 
 def _scatter(method):
+    # Sums of booleans are their maxima, products their minima; differences there are none.
+    of_bool = {"add": "max", "multiply": "min"}.get(method, method)
+
     def at(a, indices, b):
-        return getattr(a.at[indices], method)(b)
+        return getattr(a.at[indices], of_bool if _both_bool(a, b) else method)(b)
 
     return at
 
