@@ -239,3 +239,12 @@ def test_powers_of_integers_read_six_bits_of_the_exponent(jnp):
     x = np.array([-1, 0, 1, 3], np.int32)
     assert np.asarray(jnp.power(x, np.full(4, 65, np.int32))).tolist() == [-1, 0, 1, 3]
     assert np.asarray(jnp.power(x, x * 0 + 31)).tolist() == (x.astype(object) ** 31 % 2**32).astype(np.uint32).astype(np.int32).tolist()
+
+
+def test_compositions_take_128_bit_complex_numbers(jnp, lax, x64):
+    x = np.arange(4.0).reshape(2, 2) * (1 + 2j)
+    want = np.array([[x.sum(), x[0, 1] + x[1, 1]], [x[1].sum(), x[1, 1]]])
+    np.testing.assert_allclose(lax.reduce_window(jnp.asarray(x), 0j, lax.add, (2, 2), (1, 1), "SAME"), want)
+    np.testing.assert_allclose(lax.conv(jnp.asarray(x)[None, None], jnp.asarray(x)[None, None], (1, 1), "VALID")[0, 0, 0, 0], (x * x).sum())
+    rows = lax.ragged_dot(jnp.asarray(x), jnp.stack([x, 2 * x]), jnp.array([1, 1]))
+    np.testing.assert_allclose(rows, np.stack([x[0] @ x, x[1] @ (2 * x)]))

@@ -130,6 +130,7 @@ def test_a_static_size_pads_or_cuts(jax, jnp, size):
 WIDE = """
 np.diagflat(i) | np.diagflat(v, -2) | np.take(i.astype('uint64'), j) | np.take_along_axis(i.astype('uint64'), j[None], axis=1) | np.median(i) | np.angle(i)
 np.bincount(j, minlength=5) | np.unwrap(i) | np.sinc(i)
+np.piecewise(x, [x < 0, x > 1], [lambda x: x * 2, 5]) | np.piecewise(x, [x < 1], [1, 2.5]) | np.convolve(c.astype(complex), c) | np.add.reduce(j)
 np.intersect1d(i, j, return_indices=True) | np.nonzero(b) | np.searchsorted(s, w) | np.logaddexp2(c, 2 * c) | np.quantile(i, np.array([0.25, 1.0]))
 """
 

@@ -19,6 +19,11 @@ from .._core import ShapedArray, bind
 from .._dtypes import highest, is_floating, lowest
 
 
+def _zero(dtype):
+    # Literals are at most 8 bytes wide, and a composition may hold no others.
+    return bind("convert_element_type", np.float32(0), new_dtype=dtype, weak_type=False) if dtype.kind == "c" else dtype.type(0)
+
+
 def _listed(out, multiple):
     return list(out) if multiple else [out]
 
@@ -212,7 +217,7 @@ def _fold_windows(x, start, p, combine):
 
 @composition("reduce_window_sum", _window_type)
 def reduce_window_sum(x, **p):
-    return _fold_windows(x, x.dtype.type(0), p, lambda a, b: bind("add", a, b))
+    return _fold_windows(x, _zero(x.dtype), p, lambda a, b: bind("add", a, b))
 
 
 @composition("reduce_window_max", _window_type)
@@ -333,13 +338,13 @@ def conv_general_dilated(
     kernel = tuple(rhs.shape[2:])
     config = ((0, 0, 0), (0, 0, 0), *[(lo, hi, d - 1) for (lo, hi), d in zip(padding, lhs_dilation)])
     if any(c != (0, 0, 0) for c in config):
-        lhs = bind("pad", lhs, lhs.dtype.type(0), padding_config=config)
+        lhs = bind("pad", lhs, _zero(lhs.dtype), padding_config=config)
     n, c = lhs.shape[:2]
     out = tuple([max(0, (m - _dilated(w, d)) // s + 1) for m, w, d, s in zip(lhs.shape[2:], kernel, rhs_dilation, window_strides)])
     o = rhs.shape[0]
     dtype = lhs.dtype if preferred_element_type is None else preferred_element_type
     if 0 in kernel or 0 in out or c == 0:
-        y = bind("broadcast_in_dim", np.dtype(dtype).type(0), shape=(n, o, *out), broadcast_dimensions=())
+        y = bind("broadcast_in_dim", _zero(np.dtype(dtype)), shape=(n, o, *out), broadcast_dimensions=())
         return bind("transpose", y, permutation=_inverse(os))
     patches = []
     for offset in itertools.product(*[range(w) for w in kernel]):
@@ -435,7 +440,7 @@ def ragged_dot_general(lhs, rhs, group_sizes, *, ragged_dot_dimension_numbers, p
                             shape=wide, broadcast_dimensions=(*sorted(outer), rank))
     inside = bind("and", bind("lt", row, spread(ends)), bind("ge", row, spread(bind("sub", ends, group_sizes))))
     # Every row meets every group, as zeros but its own: one product, summed over groups or with groups as one more free axis.
-    nothing = bind("broadcast_in_dim", lhs.dtype.type(0), shape=wide, broadcast_dimensions=())
+    nothing = bind("broadcast_in_dim", _zero(lhs.dtype), shape=wide, broadcast_dimensions=())
     x = bind("select_n", inside, nothing, bind("broadcast_in_dim", lhs, shape=wide, broadcast_dimensions=tuple(range(rank))))
     if role == "free":
         contracted = ((*lc, rank), (*rc, numbers.rhs_group_dimensions[0]))

@@ -12,7 +12,7 @@ import numpy as np
 from .. import _core
 from .._core import bind
 from .._dtypes import dtype_of, is_bool, is_complex, is_integer
-from ._arguments import Array, as_array, broadcast_constant, broadcast_together, check_arraylike, concrete_or_error, constant, jitted, unsupported
+from ._arguments import Array, as_array, broadcast_constant, broadcast_together, check_arraylike, concrete_or_error, constant, convert, jitted, unsupported
 from ._ufuncs import maximum, minimum
 
 
@@ -99,10 +99,10 @@ def piecewise(x, condlist, funclist, *args, **kw):
     for f in funclist:
         value = f(x, *args, **kw) if callable(f) else full_like(x, f)
         values.append(_core.broadcast_to(_core.asarray(value, x.dtype) if not isinstance(value, Array) else value, x.shape))
-    values = [v if v.dtype == x.dtype else bind("convert_element_type", v, new_dtype=x.dtype, weak_type=False) for v in values]
+    values = [convert(v, x.dtype) for v in values]
     which = _core.broadcast_to(which, x.shape)
     if len(values) == 2:
-        which = bind("eq", which, np.int32(1))
+        which = bind("eq", which, constant(1, which.dtype))
     return bind("select_n", which, *values)
 
 
@@ -154,5 +154,5 @@ def choose(a, choices, out=None, mode="raise"):
         a = clip(a, 0, n - 1)
     else:
         raise ValueError(f"mode={mode!r} not understood. Must be 'raise', 'wrap', or 'clip'")
-    a, *choices = broadcast_together(a, *_core.promote_dtypes(*choices))
+    a, *choices = broadcast_together(a, *[convert(c, c.dtype) for c in _core.promote_dtypes(*choices)])
     return take_along_axis(stack(choices), a[None], axis=0)[0]
