@@ -156,6 +156,16 @@ def test_quantiles_have_the_type_of_the_values_and_positions_that_of_q(jnp, x64,
     np.testing.assert_allclose(float(getattr(jnp, fun)(jnp.asarray(a, "bfloat16"), 0.26)), 0.26 * 99, atol=0.07)
 
 
+@pytest.mark.parametrize(
+    "values, dtype",
+    [([np.float16(1), 2.5], "float16"), ([[np.int8(1)], [2]], "int8"), ([np.int8(1), 2.5], "float64"), ([np.float32(1), np.arange(2)[1], 1j], "complex64"),
+     ([True, 2], "int64"), ([1.5, 2], "float64"), ([np.zeros(2, "float16"), [1, 2]], "float16"), ([range(2), range(2)], "int64")],
+)  # fmt: skip
+def test_numbers_in_lists_are_weak_beside_scalars_of_a_dtype(jnp, x64, values, dtype):
+    assert jnp.array(values).dtype == dtype
+    assert not jnp.array(values).weak_type
+
+
 @pytest.mark.parametrize("fun", ["intersect1d", "setxor1d"])
 def test_an_empty_set_is_padded_with_zeros(jnp, fun):
     a, b = jnp.array([3, 4]), jnp.array([5, 6] if fun == "intersect1d" else [4, 3])

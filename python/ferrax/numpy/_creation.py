@@ -113,7 +113,7 @@ def _from_sequence(values, dtype):
         if out.size == 0 and dtype is None and out.dtype == np.float64:
             dtype = canonicalize_dtype(float)
         if dtype is None:
-            dtype = canonicalize_dtype(out.dtype)
+            dtype = _promoted(values, out.dtype)
         if is_integer(dtype) and out.dtype.kind in "iu" and out.dtype != dtype and out.size:
             info = np.iinfo(dtype)
             if out.min() < info.min or out.max() > info.max:
@@ -132,6 +132,14 @@ def _from_sequence(values, dtype):
     for p in parts:
         rows.append(bind("broadcast_in_dim", p, shape=(1, *p.shape), broadcast_dimensions=tuple(range(1, p.ndim + 1))))
     return rows[0] if len(rows) == 1 else bind("concatenate", *rows, dimension=0)
+
+
+def _promoted(values, dtype):
+    """The dtype of nested lists that numpy gives `dtype`: beside scalars of a dtype, Python's numbers are weak."""
+    kinds = {getattr(v, "dtype", type(v)): v for v in _leaves(values)}
+    if not any(isinstance(v, (np.ndarray, np.generic)) for v in kinds.values()):
+        return canonicalize_dtype(dtype)
+    return _core.result_type(*[v if is_arraylike(v) else np.asarray(v) for v in kinds.values()])
 
 
 def _element(v, dtype):
@@ -205,7 +213,7 @@ def full(shape, fill_value, dtype=None, *, device=None, out_sharding=None):
         if weak:
             return _filled(fill_value, shape, device)
         return _filled(_core.asarray(fill_value, dtype) if not isinstance(fill_value, _SCALARS) else _scalar(fill_value, dtype), shape, device)
-    return _core.broadcast_to(array(fill_value, dtype, copy=False), shape)
+    return _core.broadcast_to(convert(fill_value, dtype, weak), shape)
 
 
 def _real_if_needed(value, dtype):

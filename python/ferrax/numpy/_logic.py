@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from .._core import bind
 from .._dtypes import is_bool
-from ._arguments import as_array, pointwise, scalar_like
+from ._arguments import as_array, filled_like, pointwise
 
 
 def equal(x, y, /):
@@ -44,7 +44,7 @@ def greater_equal(x, y, /):
 
 def logical_truth(x):
     """x != 0 as bool."""
-    return x if is_bool(x.dtype) else bind("ne", x, scalar_like(0, x))
+    return x if is_bool(x.dtype) else bind("ne", x, filled_like(0, x))
 
 
 def logical_not(x, /):
