@@ -19,7 +19,8 @@ PREFIX = "JAX_" if ON_JAX else "FERRAX_"
 MODULES = ("numpy", "lax", "random", "nn", "nn.initializers", "tree", "tree_util", "ops", "errors", "test_util", "debug", "core", "scipy.special")
 
 hypothesis.settings.register_profile("default", deadline=None, derandomize=bool(os.environ.get("CI")), print_blob=True)
-hypothesis.settings.load_profile("default")
+hypothesis.settings.register_profile("long", deadline=None, max_examples=2000, print_blob=True)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
 def load(name):
