@@ -1,4 +1,6 @@
 """Reading and updating by any index that numpy takes; eager and under jit."""
+import contextlib
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -111,7 +113,10 @@ def test_put_out_of_bounds(jnp, mode, want):
 )
 def test_updates_compute_where_both_operands_fit_and_keep_the_dtype(jnp, start, index, name, value, want):
     x = jnp.asarray(start)
-    got = getattr(x.at[jnp.asarray(index)], name)(value)
+    # The uint8 takes a Python number as it is; the other values do not fit the array.
+    lossy = contextlib.nullcontext() if value == 300 and name == "add" else pytest.warns(FutureWarning, match="scatter inputs have incompatible types: cannot safely")
+    with lossy:
+        got = getattr(x.at[jnp.asarray(index)], name)(value)
     assert got.dtype == x.dtype
     assert got.tolist() == want
 

@@ -10,7 +10,10 @@ from hypothesis import strategies as st
 import random_programs
 from strategies import ON_JAX, same_bits, x64
 
-pytestmark = pytest.mark.skipif(ON_JAX, reason="programs are drawn on the library under test, and compared with JAX from there")
+pytestmark = [
+    pytest.mark.skipif(ON_JAX, reason="programs are drawn on the library under test, and compared with JAX from there"),
+    pytest.mark.filterwarnings("ignore:scatter inputs have incompatible types"),
+]
 FEW = settings(max_examples=max(settings.default.max_examples // 4, 10))
 
 

@@ -10,6 +10,7 @@ dynamic integers a dynamic_slice, everything else one gather or scatter.
 """
 from __future__ import annotations
 
+import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -335,9 +336,11 @@ def _update(name, x, index, y, indices_are_sorted=False, unique_indices=False, m
         from .numpy import array
 
         y = array(y)
+    common = _core.result_type(x, y)
+    if common != dtype:
+        _warn_of_lossy_update(dtype_of(y), dtype)
     if name != "scatter" and not is_complex(dtype_of(y)):
         # Arithmetic takes place where both operands fit.
-        common = _core.result_type(x, y)
         if common != dtype:
             wide = _update(name, _lax.convert_element_type(x, common), index, y, indices_are_sorted, unique_indices, mode)
             return bind("convert_element_type", wide, new_dtype=dtype, weak_type=x.weak_type)
@@ -348,9 +351,6 @@ def _update(name, x, index, y, indices_are_sorted=False, unique_indices=False, m
     entries, inserted = parse(_shape(x), index)
     y = y if isinstance(y, _core.Array) else _as_value(y, dtype)
     if is_complex(y.dtype) and not is_complex(dtype):
-        import warnings
-
-        warnings.warn("scatter inputs have incompatible types: cannot safely cast value from dtype=complex64 to dtype of the operand", FutureWarning, stacklevel=3)
         y = bind("real", y)
     if x.weak_type or isinstance(y, _core.Array) and (y.dtype != dtype or y.weak_type):
         # The result is of x's type, weak where x is.
@@ -372,6 +372,18 @@ def _update(name, x, index, y, indices_are_sorted=False, unique_indices=False, m
     numbers = ScatterDimensionNumbers(p.offset_dims, p.collapsed, p.start_index_map)
     out = _lax._scatter(name, expanded, p.indices, y, numbers, indices_are_sorted, unique_indices, mode)
     return bind("squeeze", out, dimensions=tuple(inserted)) if inserted else out
+
+
+def _warn_of_lossy_update(value, dtype):
+    mode = _core.config_get("jax_numpy_dtype_promotion")
+    warnings.warn(
+        f"scatter inputs have incompatible types: cannot safely cast value from dtype={value.name} to dtype={dtype.name} with "
+        f"jax_numpy_dtype_promotion={mode}. In future JAX releases this will result in an error.",
+        FutureWarning,
+        stacklevel=4,
+    )
+    if is_complex(value):
+        warnings.warn("Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning, stacklevel=4)
 
 
 def _as_value(y, dtype):
