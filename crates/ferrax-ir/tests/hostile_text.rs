@@ -30,6 +30,18 @@ fn every_seed_is_a_program() {
     }
 }
 
+/// What coverage-guided fuzzing found. A binder without a name was one, and then nothing at all was a variable: the outputs had no end.
+#[test]
+fn what_was_found_once_is_refused() {
+    for text in [
+        "{ lambda ; :f32[3]. let in (,) }",
+        "{ lambda ; a:f32[3]:f32[3]. let b:f32[3] = sin a in (b,. let",
+        "{ lambda ; a:f32[]. let :f32[] = sin a in (a,) }",
+    ] {
+        assert!(parse(text).is_err(), "{text}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(20_000))]
 

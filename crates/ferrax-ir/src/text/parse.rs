@@ -125,6 +125,9 @@ impl<'a> Parser<'a> {
     fn binders(&mut self, end: &str, names: &mut Names, avals: &mut Vec<Aval>) -> Res<()> {
         while !self.eat(end) {
             let name = self.word();
+            if name.is_empty() {
+                return self.fail("wants a name");
+            }
             self.want(":")?;
             let aval = self.aval()?;
             names.insert(name.into(), avals.len() as u32);
