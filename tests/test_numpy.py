@@ -180,6 +180,22 @@ def test_weights_of_the_whole_shape_weigh_each_element(jnp, axis):
     np.testing.assert_allclose(got, np.quantile(x, 0.4, axis=axis, method="inverted_cdf", weights=weights))
 
 
+ANSWERED = [
+    ("jnp.dot(jnp.int8(2), 3)", 6, "int8"),
+    ("jnp.einsum('i,->i', jnp.array([2], 'uint16'), 3)", [6], "uint16"),
+    ("jnp.quantile(jnp.arange(4.0), jnp.array([0, 1]))", [0, 3], "float32"),
+    ("jnp.partition(jnp.array([True, False, True]), 1)", [False, True, True], "bool"),
+    ("jnp.interp(jnp.bfloat16(0.5), jnp.arange(2, dtype='bfloat16'), jnp.arange(2, dtype='bfloat16'))", 0.5, "bfloat16"),
+    ("jnp.take(jnp.arange(3), jnp.array([True]), mode='clip')", [1], "int32"),
+]
+
+
+@pytest.mark.parametrize("expression, want, dtype", ANSWERED)
+def test_answers_that_jax_refuses(jnp, expression, want, dtype):
+    got = eval(expression, {"jnp": jnp})
+    assert got.dtype == dtype and got.tolist() == want
+
+
 def test_ufuncs_update_booleans_as_they_compute_them(jnp):
     x = jnp.array([True, False])
     assert jnp.add.at(x, 1, True, inplace=False).tolist() == [True, True]
