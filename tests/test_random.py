@@ -135,6 +135,10 @@ ERRORS = [
     (lambda r, k: r.gumbel(k, mode="x"), ValueError, "Must provide valid mode for gumbel got: x"),
     (lambda r, k: r.truncated_normal(k, np.zeros(3), 1.0, (2,)), ValueError, "Incompatible shapes for broadcasting"),
     (lambda r, k: r.dirichlet(k, 2.0), ValueError, "dirichlet requires alpha.ndim >= 1, got alpha.ndim == 0"),
+    (lambda r, k: r.categorical(k, np.arange(3)), ValueError, "dtype argument to `gumbel` must be a float dtype, got int32"),
+    (lambda r, k: r.beta(k, 1j, 1), ValueError, "In arguments to beta, cannot safely cast argument of type complex64 to float32"),
+    (lambda r, k: r.t(k, np.float32([1, 2]), dtype="float16"), ValueError, "In arguments to t, cannot safely cast argument of type float32 to float16"),
+    (lambda r, k: r.pareto(k, [1.0]), TypeError, ""),
     (lambda r, k: r.wrap_key_data(np.zeros(3, np.uint32)), TypeError, "expected key_data.shape to end with (2,); got shape=(3,)"),
 ]
 
@@ -144,6 +148,13 @@ def test_errors(jax, call, error, words):
     with pytest.raises(error) as e:
         call(jax.random, jax.random.PRNGKey(0))
     assert words in str(e.value)
+
+
+def test_parameters_promote_and_add_axes_as_in_jax(jax, jnp):
+    key, ones = jax.random.PRNGKey(0), jnp.ones(3)
+    assert jax.random.double_sided_maxwell(key, ones, 1, (2,)).shape == (2, 3) and jax.random.double_sided_maxwell(key, ones, 1).shape == (3, 3)
+    assert jax.random.double_sided_maxwell(key, ones, 1, (), "float16").dtype == jax.random.weibull_min(key, ones, 1, (3,), "float16").dtype == jnp.float32
+    np.testing.assert_allclose(jax.random.double_sided_maxwell(key, jnp.arange(2.0), 1.0)[:, 1], 1 + jax.random.double_sided_maxwell(key, jnp.zeros(2), 1.0)[:, 1], rtol=1e-6)
 
 
 def test_raw_keys_can_be_refused(jax):

@@ -130,6 +130,12 @@ def test_gamma_of_complex_numbers_has_slopes_and_both_sides_of_its_cut(jax, jnp,
 
 @pytest.mark.parametrize("name", ["igamma", "igammac", "igamma_grad_a", "zeta"])
 def test_operands_have_one_float_dtype_and_shapes_that_fit(jax, jnp, name):
+    f = getattr(jax.lax, name)
+    assert f(1.5, 2.5).weak_type and jax.jit(f)(1.5, 2.5).weak_type and not f(1.5, jnp.ones(2)).weak_type
+    with pytest.raises(TypeError, match=f"lax.{name} requires arguments to have the same dtypes, got float16, float32."):
+        f(jnp.ones(2, "float16"), 1.0)
+    with pytest.raises(TypeError, match=f"{name}: arrays must have the same number of dimensions, got {{1, 2}}"):
+        f(jnp.ones((2, 1)), jnp.ones(3))
     f, x = getattr(jax.lax, name), jnp.ones(3)
     with pytest.raises(TypeError, match=f"{name} does not accept dtype int32 at position 0. Accepted dtypes at position 0 are subtypes of floating."):
         f(jnp.array([1]), jnp.array([2]))

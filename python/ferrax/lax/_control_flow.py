@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import _core
 from .._core import bind
-from .._dtypes import dtype_of, is_bool, is_inexact, is_integer
+from .._dtypes import dtype_of, is_bool, is_integer
 from .._flat import describe
 from ._bodies import (
     Body,
@@ -134,7 +134,8 @@ def cond(pred, true_fun, false_fun, *operands, operand=_absent, linear=None):
         raise TypeError(f"Pred must be a scalar, got {pred} of shape {np.shape(pred)}.")
     dtype = dtype_of(pred)
     if not is_bool(dtype):
-        if not (is_integer(dtype) or is_inexact(dtype)):
+        # bfloat16 is of none of numpy's kinds, and no predicate.
+        if dtype.kind not in "iuf":
             raise TypeError(f"Pred type must be either boolean or number, got {dtype}.")
         pred = bind("ne", pred, dtype.type(0))
     if _core.config_get("jax_disable_jit") and not isinstance(pred, _core.Tracer):

@@ -205,7 +205,7 @@ def reduce_window(
     operand: an array, or a pytree of arrays of one shape with `init_value` a tree of scalars. computation: associative, with
     `init_value` as identity. padding: "VALID", "SAME", "SAME_LOWER" or (low, high) pairs. base_dilation, window_dilation: spacing of
     the operand's and the window's elements.
-    Raises ValueError where operands differ in structure from the initial values or in shape from one another.
+    Raises ValueError where operands differ in structure from the initial values or in shape from one another, TypeError for sums of booleans.
     """
     flat, tree = _core.tree_flatten(operand)
     flat_init, init_tree = _core.tree_flatten(init_value)
@@ -238,6 +238,8 @@ def reduce_window(
     if len(flat) == 1:
         monoid = _named_monoid(flat[0], flat_init[0], computation)
         name = {reduce_sum: "reduce_window_sum", reduce_max: "reduce_window_max", reduce_min: "reduce_window_min"}.get(monoid)
+        if name == "reduce_window_sum" and is_bool(dtype_of(flat[0])):
+            raise TypeError("operand to reduce_window_sum must have a number dtype, got bool")
         if name is not None:
             return _core.tree_unflatten(tree, [bind(name, flat[0], **parameters)])
     avals = [_core.ShapedArray((), dtype_of(x)) for x in flat]

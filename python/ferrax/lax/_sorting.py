@@ -12,6 +12,7 @@ import operator
 import numpy as np
 
 from .._core import bind
+from .._dtypes import dtype_of, is_floating
 from ._shaping import canonicalize_axis
 
 
@@ -43,18 +44,22 @@ def sort_key_val(keys, values, dimension=-1, is_stable=True):
 def top_k(operand, k, *, axis=-1):
     """The k largest elements along `axis`, in descending order, and their indices (int32).
 
-    Raises ValueError for a negative k, TypeError for a scalar.
+    Raises ValueError for a negative k and for complex operands, TypeError for a scalar.
     """
     k = operator.index(k)
     if k < 0:
         raise ValueError(f"k argument to top_k must be nonnegative, got {k}")
     if np.ndim(operand) == 0:
         raise TypeError("top_k operand must have >= 1 dimension, got ()")
+    if dtype_of(operand).kind == "c":
+        raise ValueError("top_k is not compatible with complex inputs.")
     axis = canonicalize_axis(axis, np.ndim(operand))
     return list(bind("top_k", operand, k=k, axis=axis))
 
 
 def _approx(operand, k, is_max_k, reduction_dimension, recall_target, reduction_input_size_override, aggregate_to_topk):
+    if not is_floating(dtype_of(operand)):
+        raise ValueError("operand must be a floating type")
     return list(
         bind(
             "approx_top_k",
@@ -72,12 +77,12 @@ def _approx(operand, k, is_max_k, reduction_dimension, recall_target, reduction_
 def approx_max_k(
     operand, k, reduction_dimension=-1, recall_target=0.95, reduction_input_size_override=-1, aggregate_to_topk=True
 ):
-    """The k largest elements along `reduction_dimension` and their indices; ours are exact, so `recall_target` is always met."""
+    """The k largest elements along `reduction_dimension` and their indices; ours are exact, so `recall_target` is always met. operand: float."""
     return _approx(operand, k, True, reduction_dimension, recall_target, reduction_input_size_override, aggregate_to_topk)
 
 
 def approx_min_k(
     operand, k, reduction_dimension=-1, recall_target=0.95, reduction_input_size_override=-1, aggregate_to_topk=True
 ):
-    """The k smallest elements along `reduction_dimension` and their indices; ours are exact, so `recall_target` is always met."""
+    """The k smallest elements along `reduction_dimension` and their indices; ours are exact, so `recall_target` is always met. operand: float."""
     return _approx(operand, k, False, reduction_dimension, recall_target, reduction_input_size_override, aggregate_to_topk)

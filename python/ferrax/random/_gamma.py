@@ -16,7 +16,7 @@ from ..custom_derivatives import custom_jvp
 from ..scipy._incomplete_gamma import gamma_slope
 from ._keys import _core, single
 from ._transformed import described, exponential, normal, rademacher
-from ._uniform import _pair, broadcast_shape, checked_shape, drawn, float_dtype, uniform
+from ._uniform import _pair, broadcast_shape, check_parameters, checked_shape, drawn, float_dtype, uniform
 
 
 # ---------------------------------------------------------------- gamma
@@ -96,7 +96,9 @@ def loggamma(key, a, shape=None, dtype=None, *, out_sharding=None):
 @described("the beta distribution of parameters a and b", parameters=True)
 def beta(key, a, b, shape=None, dtype=None, *, out_sharding=None):
     key, _ = single("beta", key)
-    return _beta(key, a, b, shape=broadcast_shape("beta", shape, np.shape(a), np.shape(b)), dtype=float_dtype("beta", dtype))
+    dtype = float_dtype("beta", dtype)
+    check_parameters("beta", dtype, a, b)
+    return _beta(key, a, b, shape=broadcast_shape("beta", shape, np.shape(a), np.shape(b)), dtype=dtype)
 
 
 @drawn()
@@ -140,7 +142,9 @@ def _dirichlet(key, alpha, *, shape, dtype):
 @described("the chi-square distribution of df degrees of freedom", parameters=True)
 def chisquare(key, df, shape=None, dtype=None, *, out_sharding=None):
     key, _ = single("chisquare", key)
-    return _chisquare(key, df, shape=broadcast_shape("chisquare", shape, np.shape(df)), dtype=float_dtype("chisquare", dtype))
+    dtype = float_dtype("chisquare", dtype)
+    check_parameters("chisquare", dtype, df)
+    return _chisquare(key, df, shape=broadcast_shape("chisquare", shape, np.shape(df)), dtype=dtype)
 
 
 @drawn()
@@ -152,7 +156,9 @@ def _chisquare(key, df, *, shape, dtype):
 @described("the F distribution of dfnum and dfden degrees of freedom", parameters=True)
 def f(key, dfnum, dfden, shape=None, dtype=None, *, out_sharding=None):
     key, _ = single("f", key)
-    return _f(key, dfnum, dfden, shape=broadcast_shape("f", shape, np.shape(dfnum), np.shape(dfden)), dtype=float_dtype("f", dtype))
+    dtype = float_dtype("f", dtype)
+    check_parameters("f", dtype, dfnum, dfden)
+    return _f(key, dfnum, dfden, shape=broadcast_shape("f", shape, np.shape(dfnum), np.shape(dfden)), dtype=dtype)
 
 
 @drawn()
@@ -166,7 +172,9 @@ def _f(key, dfnum, dfden, *, shape, dtype):
 @described("Student's t distribution of df degrees of freedom", parameters=True)
 def t(key, df, shape=None, dtype=None, *, out_sharding=None):
     key, _ = single("t", key)
-    return _t(key, df, shape=broadcast_shape("t", shape, np.shape(df)), dtype=float_dtype("t", dtype))
+    dtype = float_dtype("t", dtype)
+    check_parameters("t", dtype, df)
+    return _t(key, df, shape=broadcast_shape("t", shape, np.shape(df)), dtype=dtype)
 
 
 @drawn()
@@ -188,7 +196,7 @@ def _generalized_normal(key, p, *, shape, dtype):
     k_size, k_sign = _pair(key)
     size = gamma(k_size, jnp.divide(1, p), shape, dtype)
     sign = rademacher(k_sign, shape, dtype)
-    return sign * size ** lax.convert_element_type(jnp.divide(1, p), dtype)
+    return sign * size ** jnp.divide(1, p)
 
 
 def ball(key, d, p=2, shape=(), dtype=None, *, out_sharding=None):

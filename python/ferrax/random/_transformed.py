@@ -7,9 +7,10 @@ import numpy as np
 
 from .. import _config, lax
 from .. import numpy as jnp
-from .._dtypes import canonicalize_dtype, is_complex, is_floating
+from .._dtypes import canonicalize_dtype, is_complex
+from ..numpy._arguments import promote_inexact
 from ._keys import single
-from ._uniform import _pair, broadcast_shape, checked_shape, drawn, float_dtype, uniform
+from ._uniform import _pair, broadcast_shape, check_parameters, checked_shape, drawn, float_dtype, uniform
 
 def described(distribution, parameters=False):
     """Decorator: the docstring that draws of this kind share."""
@@ -205,7 +206,9 @@ def _rademacher(key, *, shape, dtype):
 @described("the Pareto distribution of shape b and scale 1", parameters=True)
 def pareto(key, b, shape=None, dtype=None, *, out_sharding=None):
     key, _ = single("pareto", key)
-    return _pareto(key, b, shape=broadcast_shape("pareto", shape, np.shape(b)), dtype=float_dtype("pareto", dtype))
+    dtype = float_dtype("pareto", dtype)
+    check_parameters("pareto", dtype, b)
+    return _pareto(key, b, shape=broadcast_shape("pareto", shape, np.shape(b)), dtype=dtype)
 
 
 @drawn()
@@ -222,14 +225,15 @@ def weibull_min(key, scale, concentration, shape=(), dtype=None):
 @drawn()
 def _weibull_min(key, scale, concentration, *, shape, dtype):
     e = lax.neg(lax.log1p(lax.neg(uniform(key, shape, dtype))))
-    power = lax.convert_element_type(jnp.divide(1.0, concentration), dtype)
-    return jnp.multiply(jnp.power(e, power), lax.convert_element_type(scale, dtype))
+    return jnp.multiply(jnp.power(e, jnp.divide(1.0, concentration)), scale)
 
 
 @described("the Rayleigh distribution of the given scale", parameters=True)
 def rayleigh(key, scale, shape=None, dtype=None, *, out_sharding=None):
     key, _ = single("rayleigh", key)
-    return _rayleigh(key, scale, shape=broadcast_shape("rayleigh", shape, np.shape(scale)), dtype=float_dtype("rayleigh", dtype))
+    dtype = float_dtype("rayleigh", dtype)
+    check_parameters("rayleigh", dtype, scale)
+    return _rayleigh(key, scale, shape=broadcast_shape("rayleigh", shape, np.shape(scale)), dtype=dtype)
 
 
 @drawn()
@@ -248,14 +252,13 @@ def geometric(key, p, shape=None, dtype=None, *, out_sharding=None):
       dtype: an integer dtype; by default the default one.
 
     Raises:
-      ValueError: the dtype is no integer type, or p does not broadcast.
+      ValueError: the dtype is no integer type, p is complex or does not broadcast.
     """
     key, _ = single("geometric", key)
     dtype = canonicalize_dtype(int if dtype is None else dtype)
     if dtype.kind not in "iu":
         raise ValueError(f"dtype argument to `geometric` must be an int dtype, got {dtype}")
-    p = jnp.asarray(p)
-    p = p if is_floating(p.dtype) else p.astype(canonicalize_dtype(float))
+    p, = promote_inexact("geometric", p)
     return _geometric(key, p, shape=broadcast_shape("geometric", shape, p.shape), dtype=dtype)
 
 
@@ -269,8 +272,10 @@ def _geometric(key, p, *, shape, dtype):
 @described("the triangular distribution on [left, right] with its peak at mode", parameters=True)
 def triangular(key, left, mode, right, shape=None, dtype=None, *, out_sharding=None):
     key, _ = single("triangular", key)
+    dtype = float_dtype("triangular", dtype)
+    check_parameters("triangular", dtype, left, mode, right)
     shape = broadcast_shape("triangular", shape, np.shape(left), np.shape(mode), np.shape(right))
-    return _triangular(key, left, mode, right, shape=shape, dtype=float_dtype("triangular", dtype))
+    return _triangular(key, left, mode, right, shape=shape, dtype=dtype)
 
 
 @drawn()
@@ -287,6 +292,7 @@ def _triangular(key, left, mode, right, *, shape, dtype):
 def lognormal(key, sigma=np.float32(1.0), shape=None, dtype=None, *, out_sharding=None):
     key, _ = single("lognormal", key)
     dtype = float_dtype("lognormal", dtype)
+    check_parameters("lognormal", dtype, sigma)
     draw = normal(key, broadcast_shape("lognormal", shape, np.shape(sigma)), dtype)
     return jnp.exp(jnp.multiply(draw, lax.convert_element_type(sigma, dtype)))
 
@@ -303,8 +309,18 @@ def _maxwell(key, *, shape, dtype):
     return jnp.sqrt(jnp.sum(jnp.multiply(x, x), axis=-1))
 
 
-@described("the Maxwell distribution with a random sign, scaled and shifted")
 def double_sided_maxwell(key, loc, scale, shape=(), dtype=None):
+    """Draws from the Maxwell distribution with a random sign, scaled and shifted.
+
+    Args:
+      key: a key.
+      loc, scale: the parameters; where they promote to another type than `dtype` the result is of that.
+      shape: the result's leading axes, before those of the parameters' common shape; by default that shape once more.
+      dtype: a float dtype; by default the default one.
+
+    Raises:
+      ValueError: the dtype is not floating point, or the parameters do not broadcast.
+    """
     key, _ = single("double_sided_maxwell", key)
     shape = checked_shape("double_sided_maxwell", shape)
     return _double_sided_maxwell(key, loc, scale, shape=shape, dtype=float_dtype("double_sided_maxwell", dtype))
@@ -312,16 +328,19 @@ def double_sided_maxwell(key, loc, scale, shape=(), dtype=None):
 
 @drawn()
 def _double_sided_maxwell(key, loc, scale, *, shape, dtype):
-    shape = shape or np.broadcast_shapes(np.shape(loc), np.shape(scale))
+    batch = np.broadcast_shapes(np.shape(loc), np.shape(scale))
+    shape = (shape or batch) + batch
     k_size, k_sign = _pair(key)
     draw = jnp.multiply(rademacher(k_sign, shape, dtype), maxwell(k_size, shape, dtype))
-    return jnp.add(jnp.multiply(draw, lax.convert_element_type(scale, dtype)), lax.convert_element_type(loc, dtype))
+    return jnp.add(jnp.multiply(draw, scale), loc)
 
 
 @described("the inverse Gaussian distribution of the given mean, scale 1", parameters=True)
 def wald(key, mean, shape=None, dtype=None, *, out_sharding=None):
     key, _ = single("wald", key)
-    return _wald(key, mean, shape=broadcast_shape("wald", shape, np.shape(mean)), dtype=float_dtype("wald", dtype))
+    dtype = float_dtype("wald", dtype)
+    check_parameters("wald", dtype, mean)
+    return _wald(key, mean, shape=broadcast_shape("wald", shape, np.shape(mean)), dtype=dtype)
 
 
 @drawn()
@@ -342,7 +361,7 @@ def categorical(key, logits, axis=-1, shape=None, replace=True, mode=None, *, ou
 
     Args:
       key: a key.
-      logits: unnormalised log probabilities.
+      logits: unnormalised log probabilities, floating point.
       axis: the axis of the categories.
       shape: the result's shape, to which logits' shape without `axis` broadcasts; by default that.
       replace: whether a category may be drawn more than once along the leading axes of `shape`.
@@ -352,13 +371,12 @@ def categorical(key, logits, axis=-1, shape=None, replace=True, mode=None, *, ou
       an integer array.
 
     Raises:
-      ValueError: the shape does not fit, or there are too few categories to draw without replacement.
+      ValueError: the logits are not floating point, the shape does not fit, or there are too few categories to draw without replacement.
     """
     key, _ = single("categorical", key)
     if isinstance(logits, (list, tuple)):
         raise TypeError(f"categorical requires ndarray or scalar arguments, got {type(logits)} at position 0.")
     logits = jnp.asarray(logits)
-    logits = logits if is_floating(logits.dtype) else logits.astype(canonicalize_dtype(float))
     if not -logits.ndim <= axis < logits.ndim:
         raise ValueError(f"axis {axis} is out of bounds for array of dimension {logits.ndim}")
     axis = axis % logits.ndim - logits.ndim

@@ -13,6 +13,8 @@ from .. import _core, lax
 from .. import numpy as jnp
 from .._api import jit
 from .._dtypes import canonicalize_dtype, is_complex, is_floating, is_integer
+from ..dtypes import TypePromotionError
+from ..numpy._arguments import check_arraylike
 from ._keys import single
 
 def checked_shape(name, shape):
@@ -60,6 +62,14 @@ def float_dtype(name, dtype, *, complex_too=False):
     if not (is_floating(dtype) or (complex_too and is_complex(dtype))):
         raise ValueError(f"dtype argument to `{name}` must be a float{' or complex' if complex_too else ''} dtype, got {dtype}")
     return dtype
+
+
+def check_parameters(name, dtype, *xs):
+    """Raises TypePromotionError for a distribution's parameter of a type that does not promote to the draws' `dtype`, TypeError for no array."""
+    check_arraylike(name, *xs)
+    for x in xs:
+        if _core.result_type(x, dtype) != dtype:
+            raise TypePromotionError(f"In arguments to {name}, cannot safely cast argument of type {_core.result_type(x)} to {dtype}")
 
 
 def drawn(*static):
