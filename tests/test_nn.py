@@ -144,6 +144,16 @@ def test_attention(jax, jnp, name):
     np.testing.assert_allclose(jax.nn.dot_product_attention(q, k, v, **options), attention(q, k, v, **OPTIONS[name]), rtol=2e-4, atol=2e-5)
 
 
+def test_attention_of_complex_numbers_weighs_by_real_parts(jax):
+    rng = np.random.default_rng(0)
+    q, k, v = ((rng.standard_normal((2, 5, 3, 8, 2)) @ [1, 1j]).astype(np.complex64) for _ in range(3))
+    scores = np.einsum("btnh,bsnh->bnts", q, k).real / np.sqrt(8)
+    weights = np.exp(scores) / np.exp(scores).sum(-1, keepdims=True)
+    out, log = jax.nn.dot_product_attention(q, k, v, return_residual=True)
+    np.testing.assert_allclose(out, np.einsum("bnts,bsnh->btnh", weights, v), rtol=2e-4, atol=2e-5)
+    np.testing.assert_allclose(log, np.log(np.exp(scores).sum(-1)).swapaxes(1, 2), rtol=2e-4)
+
+
 def test_attention_refuses_bad_shapes(jax):
     q, k = np.ones((1, 2, 3, 4), np.float32), np.ones((1, 2, 2, 4), np.float32)
     with pytest.raises(ValueError, match="The number of query heads must be a multiple of key/value heads, but got 3 vs 2"):

@@ -1,6 +1,7 @@
 """Scaled dot-product attention, with grouped queries, masks, sequence lengths and local windows.
 
-Invariant: scores are float32 whatever the inputs' dtype, and a query that may see nothing gives zeros where lengths mask it out.
+Invariant: the softmax is of float32, of the scores' real parts, whatever the inputs' dtype, and a query that may see nothing gives zeros where
+lengths mask it out.
 """
 
 import functools
@@ -68,14 +69,15 @@ def _attend(query, key, value, bias, mask, q_lengths, kv_lengths, *, scale, is_c
     batch, n_target, n_heads, n_features = query.shape
     n_source, n_kv = key.shape[1], key.shape[2]
     grouped = query.reshape(batch, n_target, n_kv, n_heads // n_kv, n_features)
-    scores = jnp.einsum("btkgh,bskh->bkgts", grouped, key, preferred_element_type=np.float32)
-    scores = scores.reshape(batch, n_heads, n_target, n_source) * np.float32(scale)
+    scores = jnp.einsum("btkgh,bskh->bkgts", grouped, key, preferred_element_type=jnp.promote_types(query.dtype, np.float32))
+    scores = scores.reshape(batch, n_heads, n_target, n_source) * scores.dtype.type(scale)
     if bias is not None:
         scores = (scores + bias).astype(scores.dtype)
     seen = _visible(mask, is_causal, window, q_lengths, kv_lengths, n_target, n_source)
     if seen is not None:
         scores = jnp.where(seen, scores, np.float32(-0.7 * np.finfo(np.float32).max))
-    weights = softmax(scores.astype(np.float32), axis=-1).astype(key.dtype)
+    scores = jnp.real(scores).astype(np.float32)
+    weights = softmax(scores, axis=-1).astype(key.dtype)
     grouped_weights = weights.reshape(batch, n_kv, n_heads // n_kv, n_target, n_source)
     out = jnp.einsum("bkgts,bskh->btkgh", grouped_weights, value).reshape(batch, n_target, n_heads, n_features)
     if q_lengths is not None:
