@@ -117,6 +117,7 @@ def test_gamma_of_complex_numbers(jax, jnp, x64, dtype, error):
         assert (abs(got - log) <= error * np.maximum(1, abs(log))).all()
     assert (abs(jax.scipy.special.gamma(z)[:-2] - gamma[:-2]) <= 10 * error * abs(gamma[:-2])).all()
     assert np.isnan(jax.scipy.special.gamma(np.array([0, -1, -7], dtype))).all()
+    np.testing.assert_allclose(jax.scipy.special.loggamma(jnp.array([0.5, -0.5, -1.5, -2.0])), [np.log(np.pi) / 2, nan, nan, nan], rtol=1e-6)
 
 
 @pytest.mark.ours

@@ -68,10 +68,12 @@ def full(shape, fill_value, dtype=None, *, sharding=None):
 
 
 def full_like(x, fill_value, dtype=None, shape=None, sharding=None):
-    """An array filled with `fill_value`, of x's shape and dtype unless given."""
-    if dtype is None:
-        dtype = dtype_of(x)
-    return full(np.shape(x) if shape is None else shape, convert_element_type(fill_value, dtype))
+    """An array filled with `fill_value`, of x's shape and type, weakly typed as x is, unless they are given."""
+    if dtype is None and is_weak(x):
+        value = _core.asarray(fill_value, dtype_of(x), weak_type=True)
+    else:
+        value = convert_element_type(fill_value, dtype_of(x) if dtype is None else dtype)
+    return full(np.shape(x) if shape is None else shape, value)
 
 
 def zeros_like_array(x):

@@ -109,11 +109,11 @@ def gammaln(x):
 
 
 def loggamma(x):
-    """log(gamma(x)): for real x NaN where gamma is negative; for complex x the branch that is continuous off the negative reals."""
+    """log(gamma(x)): for real x NaN below 0; for complex x the branch that is continuous off the negative reals."""
     x = _floats("loggamma", x)
     if x.dtype.kind == "c":
         return complex_log_gamma(x)
-    return jnp.where((x < 0) & (gammasgn(x) < 0), jnp.nan, lax.lgamma(x))
+    return jnp.where(x < 0, jnp.nan, lax.lgamma(x))
 
 
 def gammasgn(x):
