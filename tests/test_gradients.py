@@ -8,6 +8,16 @@ import pytest
 ours = pytest.mark.ours
 
 
+def test_slopes_at_numbers_are_weakly_typed_as_the_numbers_are(jax, jnp):
+    two = np.float32(2)
+    for f in (jnp.sin, jax.nn.relu, jax.jit(jnp.sin), lambda x: x * two, lambda x: (x * jnp.ones(3)).sum()):
+        assert jax.grad(f)(0.7).weak_type and jax.jacrev(f)(0.7).weak_type and jax.jit(jax.grad(f))(0.7).weak_type
+        assert not jax.grad(f)(np.float32(0.7)).weak_type
+    assert jax.jacfwd(jnp.sin)(0.7).weak_type and jax.hessian(jnp.sin)(0.7).weak_type and not jax.jacfwd(jnp.sin)(np.float32(0.7)).weak_type
+    assert [g.weak_type for g in jax.grad(lambda x, y: x * y, (0, 1))(0.7, two)] == [True, False]
+    assert (jax.grad(lambda x: x * two)(0.7) * jnp.ones(2, "bfloat16")).dtype == "bfloat16"
+
+
 # ---------------------------------------------------------------- poles that a mask or a product hides
 
 

@@ -556,7 +556,7 @@ def _std_basis(tree):
         if not is_inexact(aval.dtype):
             block = np.zeros((total, *aval.shape), float0)
         else:
-            block = _core.asarray(np.eye(total, n, k=-at).astype(aval.dtype).reshape(total, *aval.shape))
+            block = _core.asarray(np.eye(total, n, k=-at).astype(aval.dtype).reshape(total, *aval.shape), weak_type=aval.weak_type)
         out.append(block)
         at += n
     return treedef.unflatten(out)

@@ -14,6 +14,7 @@ use backward::backward;
 use ferrax_ir::cx::{Cx, Dim, Line, Tan, current};
 use ferrax_ir::effects::Name;
 use ferrax_ir::mask::{cat, merge, pick, spread};
+use ferrax_ir::ops::convert::Convert;
 use ferrax_ir::{Aval, Error, Kind, Program, Res, Value, Values};
 use std::rc::Rc;
 use trace::Trace;
@@ -98,13 +99,20 @@ impl Linear {
         let args = cat(&[&self.residuals, &pick(dx, &self.nz_in)]);
         Ok(spread(&self.nz_out, current().inline(&self.prog, &args)?))
     }
-    /// Cotangents of the inputs for those of the outputs.
+    /// Cotangents of the inputs for those of the outputs; weakly typed where the inputs are.
     pub fn transpose(&self, ct: &[Tan]) -> Res<Vec<Tan>> {
         let mut known: Vec<Option<Value>> = self.residuals.iter().cloned().map(Some).collect();
         known.resize(self.prog.n_ins(), None);
         let cts = ct.iter().zip(&self.nz_out).filter(|(_, nz)| **nz).map(|(ct, _)| ct.clone()).collect();
-        let out = backward(&*current(), &self.prog, &known, cts)?.split_off(self.residuals.len());
-        Ok(merge(&self.nz_in, out, vec![None; self.nz_in.len()]))
+        let cx = current();
+        let out = backward(&*cx, &self.prog, &known, cts)?.split_off(self.residuals.len());
+        let weakened = |(ct, a): (Tan, &Aval)| match ct {
+            Some(ct) if a.weak && !ct.aval().weak => {
+                cx.bind1(Convert { new_dtype: a.dtype, weak_type: true }, &[ct]).map(Some)
+            }
+            ct => Ok(ct),
+        };
+        merge(&self.nz_in, out, vec![None; self.nz_in.len()]).into_iter().zip(&self.in_avals).map(weakened).collect()
     }
 }
 
