@@ -14,7 +14,6 @@ use backward::backward;
 use ferrax_ir::cx::{Cx, Dim, Line, Tan, current};
 use ferrax_ir::effects::Name;
 use ferrax_ir::mask::{cat, merge, pick, spread};
-use ferrax_ir::ops::convert::Convert;
 use ferrax_ir::{Aval, Error, Kind, Program, Res, Value, Values};
 use std::rc::Rc;
 use trace::Trace;
@@ -106,12 +105,7 @@ impl Linear {
         let cts = ct.iter().zip(&self.nz_out).filter(|(_, nz)| **nz).map(|(ct, _)| ct.clone()).collect();
         let cx = current();
         let out = backward(&*cx, &self.prog, &known, cts)?.split_off(self.residuals.len());
-        let weakened = |(ct, a): (Tan, &Aval)| match ct {
-            Some(ct) if a.weak && !ct.aval().weak => {
-                cx.bind1(Convert { new_dtype: a.dtype, weak_type: true }, &[ct]).map(Some)
-            }
-            ct => Ok(ct),
-        };
+        let weakened = |(ct, a): (Tan, &Aval)| ct.map(|ct| if a.weak { cx.weaken(ct) } else { Ok(ct) }).transpose();
         merge(&self.nz_in, out, vec![None; self.nz_in.len()]).into_iter().zip(&self.in_avals).map(weakened).collect()
     }
 }
