@@ -199,6 +199,7 @@ def test_upper_half_of_a_product(jax, jnp, lax, x64, dtype):
     assert np.asarray(lax.mulhi(jnp.asarray(x), jnp.asarray(y))).tolist() == want
     assert np.asarray(jax.jit(lax.mulhi)(x, y)).tolist() == want
     assert jax.make_jaxpr(lax.mulhi)(x, y).eqns[0].primitive.name == "mulhi"
+    assert lax.mulhi(3, 4).weak_type and jax.jit(lax.mulhi)(3, 4).weak_type and not lax.mulhi(3, jnp.ones(2, int)).weak_type
 
 
 @pytest.mark.parametrize("x, y, words", [

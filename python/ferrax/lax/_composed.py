@@ -474,8 +474,7 @@ def _mulhi_type(x, y):
 @composition("mulhi", _mulhi_type)
 def mulhi(x, y):
     """The upper half of the product, of twice the width, by the schoolbook rule on halves."""
-    _mulhi_type(x, y)
-    dtype = x.dtype
+    weak, dtype = _mulhi_type(x, y).weak_type, x.dtype
     x, y = _core.promote_shapes(x, y)
     convert = lambda v, to: bind("convert_element_type", v, new_dtype=to, weak_type=False)  # noqa: E731
     if dtype.itemsize < 4:
@@ -496,4 +495,4 @@ def mulhi(x, y):
         for v, w in ((x, b), (y, a)):
             sign = convert(bind("shift_right_arithmetic", v, dtype.type(8 * dtype.itemsize - 1)), word)
             out = bind("sub", out, bind("and", sign, w))
-    return convert(out, dtype)
+    return bind("convert_element_type", out, new_dtype=dtype, weak_type=weak)
