@@ -249,3 +249,20 @@ def test_compositions_take_128_bit_complex_numbers(jnp, lax, x64):
     np.testing.assert_allclose(lax.conv(jnp.asarray(x)[None, None], jnp.asarray(x)[None, None], (1, 1), "VALID")[0, 0, 0, 0], (x * x).sum())
     rows = lax.ragged_dot(jnp.asarray(x), jnp.stack([x, 2 * x]), jnp.array([1, 1]))
     np.testing.assert_allclose(rows, np.stack([x[0] @ x, x[1] @ (2 * x)]))
+
+
+def test_products_of_unlike_dtypes(jax, jnp, lax, close):
+    x, z = np.float32([[1, 2], [3, 4]]), np.complex64([[1 + 2j, 0], [3j, 1 - 1j]])
+    close(lax.dot(x, z), x @ z)
+    assert lax.dot(x, z).dtype == np.complex64 and lax.dot(np.int8(x), np.uint8(x)).dtype == np.int8
+    product = lax.dot(x, x, preferred_element_type=np.complex64)
+    assert product.dtype == np.complex64
+    close(product, x @ x)
+    product = lax.dot(z, z, preferred_element_type=np.float32)
+    assert product.dtype == np.float32
+    close(product, (z @ z).real)
+    with pytest.raises(TypeError, match="`preferred_element_type` must not be narrower than the original type, got preferred_element_type of int8"):
+        lax.dot(np.int32(x), np.int32(x), preferred_element_type=np.int8)
+    # A real operand takes the real part of the whole product.
+    _, pull = jax.vjp(lambda x: lax.dot(x, z), x)
+    close(pull(jnp.asarray(z))[0], (z @ z.T).real)

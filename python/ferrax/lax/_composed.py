@@ -16,7 +16,7 @@ import numpy as np
 
 from .. import _core
 from .._core import ShapedArray, bind
-from .._dtypes import highest, is_floating, lowest
+from .._dtypes import highest, is_bool, is_complex, is_floating, lowest
 
 
 def _zero(dtype):
@@ -140,6 +140,8 @@ def lt_to(x, y):
 
 
 def _top_k_type(x, *, k, axis):
+    if is_complex(x.dtype):
+        raise ValueError("top_k is not compatible with complex inputs.")
     n = x.shape[axis]
     if k > n:
         raise ValueError(f"k argument to top_k must be no larger than size along axis; got k={k} with shape={list(x.shape)} and axis={axis}")
@@ -215,7 +217,13 @@ def _fold_windows(x, start, p, combine):
     return out
 
 
-@composition("reduce_window_sum", _window_type)
+def _window_sum_type(x, **p):
+    if is_bool(x.dtype):
+        raise TypeError("operand to reduce_window_sum must have a number dtype, got bool")
+    return _window_type(x, **p)
+
+
+@composition("reduce_window_sum", _window_sum_type)
 def reduce_window_sum(x, **p):
     return _fold_windows(x, _zero(x.dtype), p, lambda a, b: bind("add", a, b))
 

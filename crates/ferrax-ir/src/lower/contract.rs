@@ -5,7 +5,7 @@
 //! ```
 use super::graph::{Def, Graph, Node, View};
 use ferrax_kernel::routine::{Dot, Routine};
-use ferrax_kernel::{Affine, Bin, DType, Dims};
+use ferrax_kernel::{Affine, Bin, DType, Dims, Scalar};
 use smallvec::SmallVec;
 
 type Strides = SmallVec<[i64; 4]>;
@@ -18,10 +18,29 @@ pub struct Groups<'a> {
 }
 
 impl Graph {
-    /// `out[b.., l.., r..] = sum_c x[b, l, c] y[b, r, c]`, in `dtype`; operands may be pairs.
-    pub fn dot(&mut self, x: Node, y: Node, l: &Groups, r: &Groups, dtype: DType, out: &Dims) -> Node {
+    /// `out[b.., l.., r..] = sum_c x[b, l, c] y[b, r, c]`, in `dtype`, a pair where `paired`; operands may be pairs. A real result of
+    /// complex numbers is their product's real part.
+    pub fn dot(&mut self, x: Node, y: Node, l: &Groups, r: &Groups, dtype: DType, paired: bool, out: &Dims) -> Node {
         match (self.parts(x), self.parts(y)) {
-            (None, None) => self.real_dot(x, y, l, r, dtype, out),
+            (None, None) => {
+                let re = self.real_dot(x, y, l, r, dtype, out);
+                if !paired {
+                    return re;
+                }
+                let zero = self.constant(Scalar::zero(dtype), out.clone());
+                self.pair(re, zero)
+            }
+            (xp, yp) if !paired => {
+                let (xr, yr) = (xp.map_or(x, |p| p.0), yp.map_or(y, |p| p.0));
+                let parts = xp.iter().chain(&yp).map(|p| self.dtype(p.0));
+                let wide = parts.max_by_key(|d| d.size()).expect("one of them is a pair");
+                let mut re = self.real_dot(xr, yr, l, r, wide, out);
+                if let (Some(xp), Some(yp)) = (xp, yp) {
+                    let ii = self.real_dot(xp.1, yp.1, l, r, wide, out);
+                    re = self.bin(Bin::Sub, re, ii);
+                }
+                self.convert(re, dtype)
+            }
             (xp, yp) => {
                 let part = |g: &mut Graph, a: Option<Node>, b: Option<Node>| Some(g.real_dot(a?, b?, l, r, dtype, out));
                 let ((xr, xi), (yr, yi)) =

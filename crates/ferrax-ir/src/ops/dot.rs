@@ -76,9 +76,12 @@ impl Dot {
         let its_at: Dims =
             if i_am_left { (nb + my_free.len()..ct.rank()).collect() } else { (nb..nb + its_free.len()).collect() };
         let dims = DotDims { lc: its_at, rc: its_free, lb: (0..nb).collect(), rb: it.1.clone() };
-        let op = Dot { preferred_element_type: Some(a.dtype), ..self.with(dims) };
-        let (ct, other) = (cx.convert(ct, a.dtype)?, cx.convert(other, a.dtype)?);
+        // a real operand beside a complex one takes the real part of the whole product
+        let dtype = if other.dtype().is_complex() { a.dtype.complex() } else { a.dtype };
+        let op = Dot { preferred_element_type: Some(dtype), ..self.with(dims) };
+        let (ct, other) = (cx.convert(ct, dtype)?, cx.convert(other, dtype)?);
         let g = cx.bind1(op, &[ct, other])?;
+        let g = cx.convert(&g, a.dtype)?;
         // g's axes: batch, my free, then the contracted axes in the other's axis order
         let mut order: Vec<usize> = (0..it.0.len()).collect();
         order.sort_by_key(|&k| it.0[k]);
@@ -87,6 +90,11 @@ impl Dot {
         axes.iter().enumerate().for_each(|(k, a)| perm[*a] = k);
         cx.transpose(&g, perm)
     }
+}
+/// The dtype of a product of two: of the higher kind, then the wider; of equal widths the signed, and bfloat16.
+fn richer(a: Dtype, b: Dtype) -> Dtype {
+    let rank = |d: Dtype| (d.is_int() as u8 + 2 * d.is_float() as u8 + 3 * d.is_complex() as u8, d.size(), !d.is_unsigned() && d != Dtype::F16);
+    if rank(b) > rank(a) { b } else { a }
 }
 fn spread(name: &str, l: &Aval, la: &[usize], r: &Aval, ra: &[usize]) -> Res<()> {
     if la.len() != ra.len() {
@@ -131,10 +139,15 @@ impl Rules for Dot {
         if l.dtype.is_key() || r.dtype.is_key() || l.tape + r.tape > 0 {
             return type_err(format!("dot_general does not accept {} and {}", l.long(), r.long()));
         }
-        if l.dtype != r.dtype && self.preferred_element_type.is_none() {
-            return type_err(format!("lax.dot_general argument type error: {}, {}", l.dtype.long(), r.dtype.long()));
+        let common = richer(l.dtype, r.dtype);
+        let dtype = self.preferred_element_type.unwrap_or(common);
+        if !common.is_float() && dtype.real().size() < common.real().size() {
+            return type_err(format!(
+                "`preferred_element_type` must not be narrower than the original type, got preferred_element_type of {} for result type of {}.",
+                dtype.long(),
+                common.long()
+            ));
         }
-        let dtype = self.preferred_element_type.unwrap_or(l.dtype);
         let shape: Dims = join(&[&n.lb, &free(l.rank(), &n.lc, &n.lb)])
             .iter()
             .map(|&i| l.shape[i])
@@ -188,6 +201,6 @@ impl Rules for Dot {
         let (l, r) =
             (Groups { batch: &n.lb, free: &lf, contract: &n.lc }, Groups { batch: &n.rb, free: &rf, contract: &n.rc });
         let dtype = crate::lower::physical(&out[0]).dtype;
-        Ok(smallvec![b.dot(x[0], x[1], &l, &r, dtype, &out[0].shape)])
+        Ok(smallvec![b.dot(x[0], x[1], &l, &r, dtype, out[0].dtype.is_complex(), &out[0].shape)])
     }
 }
