@@ -34,7 +34,11 @@ impl Rules for Convert {
         }
     }
     fn transpose(&self, cx: &dyn Cx, x: &[Arg], ct: &[Tan]) -> Res<Tans> {
-        let back = |ct: &Value| cx.convert(ct, x[0].aval().dtype);
+        let a = x[0].aval();
+        let back = |ct: &Value| match (ct.dtype(), ct.weak()) == (a.dtype, a.weak) {
+            true => Ok(ct.clone()),
+            false => cx.bind1(Convert { new_dtype: a.dtype, weak_type: a.weak }, std::slice::from_ref(ct)),
+        };
         Ok(smallvec![ct[0].as_ref().map(back).transpose()?])
     }
     fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
