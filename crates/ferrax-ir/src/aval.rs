@@ -40,7 +40,7 @@ impl Aval {
     }
     /// The type of a tangent or cotangent; `None` where the only one is zero (JAX's float0).
     pub fn tangent(&self) -> Option<Aval> {
-        self.dtype.is_inexact().then(|| self.strong())
+        self.dtype.is_inexact().then(|| self.clone())
     }
     pub fn has_tangent(&self) -> bool {
         self.dtype.is_inexact()
