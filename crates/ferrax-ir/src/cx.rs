@@ -368,8 +368,11 @@ pub fn to_lit(a: &Array) -> Option<Lit> {
 
 // ---- what rules say, in terms of `bind` ----
 
+/// A constant of a rule: weak, so that what the rule makes is weak where its operands are.
 pub fn lit(dtype: Dtype, x: f64) -> Value {
-    Value::Lit(Lit::from_f64(dtype, x))
+    let mut l = Lit::from_f64(dtype, x);
+    l.weak = true;
+    Value::Lit(l)
 }
 pub fn int(dtype: Dtype, x: i64) -> Value {
     Value::Lit(Lit::from_i64(dtype, x))

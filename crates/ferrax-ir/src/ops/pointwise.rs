@@ -13,7 +13,7 @@
 pub(super) mod lower;
 
 use super::convert::Convert;
-use crate::aval::{Aval, Lit};
+use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, int, lit, values1};
 use crate::dtype::Dtype;
 use crate::error::{Res, no_jvp, not_linear, type_err};
@@ -155,11 +155,9 @@ impl At<'_> {
     fn div0(&self, t: &Value, by: &Value) -> Res<Value> {
         self.cx.pw2(Pw::DivZero, t, by)
     }
-    /// A constant in the operands' dtype, weak where they are: a derivative promotes as its function does.
+    /// A constant in the operands' dtype.
     fn k(&self, c: f64) -> Value {
-        let mut l = Lit::from_f64(self.x[0].dtype(), c);
-        l.weak = self.x.iter().all(Value::weak);
-        Value::Lit(l)
+        lit(self.x[0].dtype(), c)
     }
     fn square(&self, x: &Value) -> Res<Value> {
         self.f(Pw::Square, &[x])
