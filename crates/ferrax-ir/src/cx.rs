@@ -441,7 +441,9 @@ impl dyn Cx + '_ {
         self.broadcast(&Value::Lit(l), &a.shape, &[])
     }
     pub fn zeros(&self, a: &Aval) -> Res<Value> {
-        self.full(Lit::zero(a.dtype), a)
+        let mut zero = Lit::zero(a.dtype);
+        zero.weak = a.weak;
+        self.full(zero, a)
     }
     /// Materialises a symbolic zero. The only place that does.
     pub fn inst(&self, t: &Tan, a: &Aval) -> Res<Value> {

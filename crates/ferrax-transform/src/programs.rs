@@ -72,7 +72,7 @@ impl Recur for Transforms {
                 let avals = &p.in_avals()[at..at + g];
                 ins.extend(avals.iter().map(|a| s.new_in(a.clone())));
                 for i in (at..at + g).filter(|i| nz[*i]) {
-                    let t = s.new_in(p.in_avals()[i].strong());
+                    let t = s.new_in(p.in_avals()[i].clone());
                     ins[i] = j.dual(ins[i].clone(), Some(t));
                 }
                 at += g;
@@ -88,7 +88,7 @@ impl Recur for Transforms {
                     let on = dy.is_some() || inst[at + k];
                     out_nz.push(on);
                     if on {
-                        flat.push(sx.inst(dy, &y.aval().strong())?);
+                        flat.push(sx.inst(dy, &y.aval())?);
                     }
                 }
                 at += g;
@@ -132,7 +132,7 @@ impl Recur for Transforms {
             let s = Trace::stage();
             let known: Vec<Option<Value>> =
                 p.in_avals().iter().zip(lin).map(|(a, l)| (!l).then(|| s.new_in(a.clone()))).collect();
-            let cts: Vec<_> = p.out_avals().iter().zip(ct_nz).map(|(a, nz)| nz.then(|| s.new_in(a.strong()))).collect();
+            let cts: Vec<_> = p.out_avals().iter().zip(ct_nz).map(|(a, nz)| nz.then(|| s.new_in(a.clone()))).collect();
             let cx: &dyn Cx = &*s;
             let out = backward(cx, p, &known, cts)?;
             let lin_avals = pick(p.in_avals(), lin);
@@ -140,7 +140,7 @@ impl Recur for Transforms {
             let nz: Vec<bool> = out.iter().zip(inst).map(|(ct, i)| *i || ct.is_some()).collect();
             let flat: Vec<Value> = (0..out.len())
                 .filter(|i| nz[*i])
-                .map(|i| cx.inst(&out[i], &lin_avals[i].strong()))
+                .map(|i| cx.inst(&out[i], &lin_avals[i]))
                 .collect::<Res<_>>()?;
             Ok((closed(&s, &flat)?, nz))
         })

@@ -82,7 +82,7 @@ pub fn value_and_grad<X: Tree, R: Output<Tensor>>(f: impl Fn(&X) -> R) -> impl F
         let grads = cts
             .into_iter()
             .zip(&leaves)
-            .map(|(t, v)| current().inst(&t, &v.aval().strong()))
+            .map(|(t, v)| current().inst(&t, &v.aval()))
             .collect::<Res<Vec<_>>>()?;
         Ok((Tensor(y[0].clone()), unflat(x, grads)))
     }
@@ -99,7 +99,7 @@ pub fn jvp<X: Tree, Y: Tree, R: Output<Y>>(f: impl Fn(&X) -> R, x: &X, dx: &X) -
     let (leaves, tangents) = (flat(x), flat(dx).into_iter().map(Some).collect::<Vec<_>>());
     let (y, dy) = transform::jvp(&|a| call(&f, x, a, &out), &leaves, &tangents)?;
     let like = returned(out)?;
-    let dy = dy.into_iter().zip(&y).map(|(t, v)| current().inst(&t, &v.aval().strong())).collect::<Res<Vec<_>>>()?;
+    let dy = dy.into_iter().zip(&y).map(|(t, v)| current().inst(&t, &v.aval())).collect::<Res<Vec<_>>>()?;
     Ok((unflat(&like, y), unflat(&like, dy)))
 }
 /// `f` on every slice of every tensor along axis 0, results stacked along axis 0.

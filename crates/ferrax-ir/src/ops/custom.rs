@@ -101,7 +101,7 @@ impl Rules for CustomJvp {
         let x = &x[self.num_consts..];
         let mut args = somes(x);
         for (v, t) in x.iter().zip(&dx[self.num_consts..]).filter(|(v, _)| v.has_tangent()) {
-            args.push(zeros_as(self.symbolic_zeros, cx, t, &v.aval().strong())?);
+            args.push(zeros_as(self.symbolic_zeros, cx, t, &v.aval())?);
         }
         let out = self.jvp.call_tans(cx, &args)?;
         // n outputs, then a tangent for each inexact one
@@ -210,7 +210,7 @@ impl Rules for CustomVjp {
         let t = of_inexact(x, &dx[self.num_consts..]);
         let zero_ins = (0..t.len()).filter(|i| t[*i].is_none()).collect();
         let t: Vec<Value> = t.into_iter().flatten().collect();
-        let outs: Vec<Aval> = y.iter().filter(|v| v.has_tangent()).map(|v| v.aval().strong()).collect();
+        let outs: Vec<Aval> = y.iter().filter(|v| v.has_tangent()).map(|v| v.aval()).collect();
         let lin = CustomLin {
             bwd: self.bwd.clone(),
             num_res: res.len(),

@@ -74,7 +74,7 @@ impl Rules for DynamicSlice {
     fn transpose(&self, cx: &dyn Cx, x: &[Arg], ct: &[Tan]) -> Res<Tans> {
         let mut out: Tans = smallvec![None; x.len()];
         if let Some(ct) = &ct[0] {
-            let mut args: Values = smallvec![cx.zeros(&x[0].aval().strong())?, ct.clone()];
+            let mut args: Values = smallvec![cx.zeros(&x[0].aval())?, ct.clone()];
             for i in &x[1..] {
                 args.push(i.value()?.clone());
             }
@@ -172,8 +172,8 @@ impl Rules for DynamicUpdateSlice {
             return Ok(with_zeros(y));
         }
         let mut args: Values = x.into();
-        args[0] = cx.inst(&dx[0], &x[0].aval().strong())?;
-        args[1] = cx.inst(&dx[1], &x[1].aval().strong())?;
+        args[0] = cx.inst(&dx[0], &x[0].aval())?;
+        args[1] = cx.inst(&dx[1], &x[1].aval())?;
         let dy = cx.bind1(self.clone(), &args)?;
         Ok((y, smallvec![Some(dy)]))
     }
@@ -182,7 +182,7 @@ impl Rules for DynamicUpdateSlice {
         let Some(ct) = &ct[0] else { return Ok(out) };
         let index: Values = x[2..].iter().map(|i| i.value().cloned()).collect::<Res<_>>()?;
         if x[0].is_linear() {
-            let mut args: Values = smallvec![ct.clone(), cx.zeros(&x[1].aval().strong())?];
+            let mut args: Values = smallvec![ct.clone(), cx.zeros(&x[1].aval())?];
             args.extend(index.iter().cloned());
             out[0] = Some(cx.bind1(self.clone(), &args)?);
         }

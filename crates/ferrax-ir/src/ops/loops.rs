@@ -257,10 +257,10 @@ impl Rules for Loop {
         for (r, nz) in [(&c, &c_nz), (&k, &k_nz), (&s, &s_nz)] {
             args.extend_from_slice(&x[r.clone()]);
             for i in r.clone().filter(|i| nz[i - r.start]) {
-                args.push(cx.inst(&dx[i], &x[i].aval().strong())?);
+                args.push(cx.inst(&dx[i], &x[i].aval())?);
             }
         }
-        let extra: Vec<In> = pick(&x[k.clone()], &k_nz).iter().map(|v| In::New(v.aval().strong())).collect();
+        let extra: Vec<In> = pick(&x[k.clone()], &k_nz).iter().map(|v| In::New(v.aval())).collect();
         let trip = self.with_cond(|p| p.rewire(&olds(0..p.n_ins()).chain(extra).collect::<Vec<_>>(), None));
         let op = Loop { trip, n_consts: c.len() + count(&c_nz), n_carry: k.len() + count(&k_nz), body, ..self.clone() };
         let mut out = cx.bind_body(&op.into(), &args)?.into_iter();
@@ -298,13 +298,13 @@ impl Rules for Loop {
         })?;
         let known = |r: &Range<usize>| x[r.clone()].iter().filter_map(|a| a.known().cloned()).collect::<Vec<_>>();
         let linear = |r: &Range<usize>| {
-            x[r.clone()].iter().filter(|a| a.is_linear()).map(|a| a.aval().strong()).collect::<Vec<_>>()
+            x[r.clone()].iter().filter(|a| a.is_linear()).map(|a| a.aval()).collect::<Vec<_>>()
         };
         let (kc, ks) = (known(&c), known(&s));
         let acc: Vec<Value> = pick(&linear(&c), &c_nz).iter().map(|a| cx.zeros(a)).collect::<Res<_>>()?;
         let carry: Vec<Value> = (0..k.len())
             .filter(|i| k_nz[*i])
-            .map(|i| cx.inst(&ct_k[i], &x[k.start + i].aval().strong()))
+            .map(|i| cx.inst(&ct_k[i], &x[k.start + i].aval()))
             .collect::<Res<_>>()?;
         let ys: Vec<Value> = ct_y.iter().flatten().cloned().collect();
         // body': known consts; accumulators, ct carry; ct ys, known xs

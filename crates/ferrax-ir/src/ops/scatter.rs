@@ -175,8 +175,8 @@ impl Scatter {
         let theirs = Self::indicator(cx, &cx.pw2(Pw::Eq, u, &at)?, d)?;
         let add = self.with(ScatterKind::Add);
         let count = cx.bind1(add.clone(), &[mine.clone(), i.clone(), theirs.clone()])?;
-        let start = cx.mul(&cx.inst(&dx[0], &a.aval().strong())?, &mine)?;
-        let terms = cx.mul(&cx.inst(&dx[2], &u.aval().strong())?, &theirs)?;
+        let start = cx.mul(&cx.inst(&dx[0], &a.aval())?, &mine)?;
+        let terms = cx.mul(&cx.inst(&dx[2], &u.aval())?, &theirs)?;
         let sum = cx.bind1(add, &[start, i.clone(), terms])?;
         Ok(Some(cx.div(&sum, &count)?))
     }
@@ -229,8 +229,8 @@ impl Rules for Scatter {
         }
         let dy = match self.kind {
             ScatterKind::Set | ScatterKind::Add | ScatterKind::Sub => {
-                let t = cx.inst(&dx[0], &x[0].aval().strong())?;
-                let u = cx.inst(&dx[2], &x[2].aval().strong())?;
+                let t = cx.inst(&dx[0], &x[0].aval())?;
+                let u = cx.inst(&dx[2], &x[2].aval())?;
                 Some(cx.bind1(self.clone(), &[t, x[1].clone(), u])?)
             }
             ScatterKind::Mul => self.product_jvp(cx, x, dx)?,
@@ -255,7 +255,7 @@ impl Rules for Scatter {
             }
             ScatterKind::Set => {
                 if x[0].is_linear() {
-                    out[0] = Some(cx.bind1(self.clone(), &[ct.clone(), i.clone(), cx.zeros(&u.strong())?])?);
+                    out[0] = Some(cx.bind1(self.clone(), &[ct.clone(), i.clone(), cx.zeros(&u)?])?);
                 }
                 if x[2].is_linear() {
                     let mut back = self.read(cx, ct, i, &u.shape)?;
