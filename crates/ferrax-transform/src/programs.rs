@@ -138,10 +138,8 @@ impl Recur for Transforms {
             let lin_avals = pick(p.in_avals(), lin);
             let out: Vec<_> = pick(&out, lin);
             let nz: Vec<bool> = out.iter().zip(inst).map(|(ct, i)| *i || ct.is_some()).collect();
-            let flat: Vec<Value> = (0..out.len())
-                .filter(|i| nz[*i])
-                .map(|i| cx.inst(&out[i], &lin_avals[i]))
-                .collect::<Res<_>>()?;
+            let flat: Vec<Value> =
+                (0..out.len()).filter(|i| nz[*i]).map(|i| cx.inst(&out[i], &lin_avals[i])).collect::<Res<_>>()?;
             Ok((closed(&s, &flat)?, nz))
         })
     }

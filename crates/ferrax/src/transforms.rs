@@ -79,11 +79,8 @@ pub fn value_and_grad<X: Tree, R: Output<Tensor>>(f: impl Fn(&X) -> R) -> impl F
             )));
         }
         let cts = lin.transpose(&[Some(lit(y[0].dtype(), 1.0))])?;
-        let grads = cts
-            .into_iter()
-            .zip(&leaves)
-            .map(|(t, v)| current().inst(&t, &v.aval()))
-            .collect::<Res<Vec<_>>>()?;
+        let grads =
+            cts.into_iter().zip(&leaves).map(|(t, v)| current().inst(&t, &v.aval())).collect::<Res<Vec<_>>>()?;
         Ok((Tensor(y[0].clone()), unflat(x, grads)))
     }
 }

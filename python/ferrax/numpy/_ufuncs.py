@@ -13,7 +13,7 @@ from .. import _core
 from .._core import bind, elementwise
 from .._dtypes import is_bool
 from ..lax import fori_loop, scan
-from ._arguments import as_array, canonicalize_axis, check_arraylike, constant, filled_like, jitted, pointwise
+from ._arguments import as_array, canonicalize_axis, check_arraylike, filled_like, jitted, pointwise, scalar_like
 
 
 class ufunc:
@@ -369,7 +369,7 @@ def _log_of_sum(name, x, y, exp, scale):
         def share(x):
             x, total = _same(x, out)
             v = bind("sub", x, total)
-            return bind(exp, bind("select_n", bind("ne", v, v), v, _core.broadcast_to(bind("min", x, _full(x, 0.0)), v.shape)))
+            return bind(exp, bind("select_n", bind("ne", v, v), v, _core.broadcast_to(bind("min", x, scalar_like(0, x)), v.shape)))
 
         wx, wy = share(x), share(y)
         return (out,), (bind("add", bind("mul", *_same(dx, wx)), bind("mul", *_same(dy, wy))),)
@@ -384,10 +384,6 @@ def _log_of_sum(name, x, y, exp, scale):
 
 def _same(x, y):
     return _core.promote_shapes(x, y)
-
-
-def _full(v, c):
-    return bind("broadcast_in_dim", constant(c, v.dtype), shape=tuple(v.shape), broadcast_dimensions=())
 
 
 def _complex_log_of_sum(x, y, exp, scale):

@@ -93,7 +93,13 @@ impl Dot {
 }
 /// The dtype of a product of two: of the higher kind, then the wider; of equal widths the signed, and bfloat16.
 fn richer(a: Dtype, b: Dtype) -> Dtype {
-    let rank = |d: Dtype| (d.is_int() as u8 + 2 * d.is_float() as u8 + 3 * d.is_complex() as u8, d.size(), !d.is_unsigned() && d != Dtype::F16);
+    let rank = |d: Dtype| {
+        (
+            d.is_int() as u8 + 2 * d.is_float() as u8 + 3 * d.is_complex() as u8,
+            d.size(),
+            !d.is_unsigned() && d != Dtype::F16,
+        )
+    };
     if rank(b) > rank(a) { b } else { a }
 }
 fn spread(name: &str, l: &Aval, la: &[usize], r: &Aval, ra: &[usize]) -> Res<()> {

@@ -297,15 +297,12 @@ impl Rules for Loop {
             Ok((k_out.to_vec(), (p, c_nz.to_vec(), s_nz.to_vec())))
         })?;
         let known = |r: &Range<usize>| x[r.clone()].iter().filter_map(|a| a.known().cloned()).collect::<Vec<_>>();
-        let linear = |r: &Range<usize>| {
-            x[r.clone()].iter().filter(|a| a.is_linear()).map(|a| a.aval()).collect::<Vec<_>>()
-        };
+        let linear =
+            |r: &Range<usize>| x[r.clone()].iter().filter(|a| a.is_linear()).map(|a| a.aval()).collect::<Vec<_>>();
         let (kc, ks) = (known(&c), known(&s));
         let acc: Vec<Value> = pick(&linear(&c), &c_nz).iter().map(|a| cx.zeros(a)).collect::<Res<_>>()?;
-        let carry: Vec<Value> = (0..k.len())
-            .filter(|i| k_nz[*i])
-            .map(|i| cx.inst(&ct_k[i], &x[k.start + i].aval()))
-            .collect::<Res<_>>()?;
+        let carry: Vec<Value> =
+            (0..k.len()).filter(|i| k_nz[*i]).map(|i| cx.inst(&ct_k[i], &x[k.start + i].aval())).collect::<Res<_>>()?;
         let ys: Vec<Value> = ct_y.iter().flatten().cloned().collect();
         // body': known consts; accumulators, ct carry; ct ys, known xs
         let mut ins: Vec<Aval> = cat(&[&avals(&kc), &avals(&acc), &avals(&carry)]);
