@@ -4,6 +4,7 @@ A line of the file is a call, `32` or `64` for the width of types, and the opera
 an int8 array and a Python number 1 gives a weak float32. Shapes follow a type where they are not those of the first operand.
 """
 import pathlib
+import warnings
 
 import numpy as np
 
@@ -331,9 +332,11 @@ def table(jax):
     for wide in (False, True):
         jax.config.update("jax_enable_x64", wide)
         try:
-            for call, operands in calls():
-                row = {" ".join(kinds): told(jax, env, call, kinds) for kinds in operands}
-                out[f"{call} {64 if wide else 32}"] = {k: v for k, v in row.items() if v is not None}
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                for call, operands in calls():
+                    row = {" ".join(kinds): told(jax, env, call, kinds) for kinds in operands}
+                    out[f"{call} {64 if wide else 32}"] = {k: v for k, v in row.items() if v is not None}
         finally:
             jax.config.update("jax_enable_x64", False)
     return out

@@ -559,11 +559,6 @@ impl dyn Cx + '_ {
         }
         self.bind1(Convert { new_dtype: dtype, weak_type: false }, std::slice::from_ref(x))
     }
-    /// x, weakly typed.
-    pub fn weaken(&self, x: Value) -> Res<Value> {
-        let a = x.aval();
-        if a.weak { Ok(x) } else { self.bind1(Convert { new_dtype: a.dtype, weak_type: true }, &[x]) }
-    }
 }
 
 /// The one result of an op that has one.

@@ -98,15 +98,13 @@ impl Linear {
         let args = cat(&[&self.residuals, &pick(dx, &self.nz_in)]);
         Ok(spread(&self.nz_out, current().inline(&self.prog, &args)?))
     }
-    /// Cotangents of the inputs for those of the outputs; weakly typed where the inputs are.
+    /// Cotangents of the inputs for those of the outputs.
     pub fn transpose(&self, ct: &[Tan]) -> Res<Vec<Tan>> {
         let mut known: Vec<Option<Value>> = self.residuals.iter().cloned().map(Some).collect();
         known.resize(self.prog.n_ins(), None);
         let cts = ct.iter().zip(&self.nz_out).filter(|(_, nz)| **nz).map(|(ct, _)| ct.clone()).collect();
-        let cx = current();
-        let out = backward(&*cx, &self.prog, &known, cts)?.split_off(self.residuals.len());
-        let weakened = |(ct, a): (Tan, &Aval)| ct.map(|ct| if a.weak { cx.weaken(ct) } else { Ok(ct) }).transpose();
-        merge(&self.nz_in, out, vec![None; self.nz_in.len()]).into_iter().zip(&self.in_avals).map(weakened).collect()
+        let out = backward(&*current(), &self.prog, &known, cts)?.split_off(self.residuals.len());
+        Ok(merge(&self.nz_in, out, vec![None; self.nz_in.len()]))
     }
 }
 

@@ -1,5 +1,6 @@
 //! clamp: `min(max(x, lo), hi)`; `lo` and `hi` have x's shape or rank 0. numpy: `clip`.
 use super::pointwise::Pw;
+use super::pointwise::lower::lower;
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, values1};
 use crate::error::{Res, not_linear, type_err};
@@ -7,7 +8,7 @@ use crate::lower::{Graph, Node, Nodes};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::primitive;
 use crate::value::{Value, Values};
-use ferrax_kernel::{Bin, Dims};
+use ferrax_kernel::Dims;
 use smallvec::smallvec;
 
 primitive! {
@@ -84,7 +85,7 @@ impl Rules for Clamp {
         Ok((cx.bind(&Clamp {}.into(), &[fit(&x[0], d[0])?, v, fit(&x[2], d[2])?])?, smallvec![Some(0)]))
     }
     fn lower(&self, b: &mut Graph, x: &[Node], _: &[Aval]) -> Res<Nodes> {
-        let y = b.bin(Bin::Max, x[1], x[0]);
-        Ok(smallvec![b.bin(Bin::Min, y, x[2])])
+        let y = lower(Pw::Max, 0, b, &[x[1], x[0]])?;
+        Ok(smallvec![lower(Pw::Min, 0, b, &[y, x[2]])?])
     }
 }

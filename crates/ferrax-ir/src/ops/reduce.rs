@@ -117,13 +117,21 @@ impl Rules for Reduce {
         let ([a], name) = (x, self.name()) else {
             return type_err(format!("{} takes 1 operand, got {}", self.name(), x.len()));
         };
-        let ok = match self.kind {
-            ReduceKind::Sum | ReduceKind::Prod => a.dtype.is_int() || a.dtype.is_inexact(),
-            ReduceKind::Max | ReduceKind::Min => !a.dtype.is_key(),
-            _ => a.dtype.is_int() || a.dtype.is_bool(),
+        let (ok, accepted) = match self.kind {
+            ReduceKind::Sum | ReduceKind::Prod => {
+                (a.dtype.is_int() || a.dtype.is_inexact(), " Accepted dtypes are subtypes of number.")
+            }
+            ReduceKind::Max | ReduceKind::Min => (!a.dtype.is_key(), ""),
+            _ if a.dtype.is_inexact() => {
+                return type_err(format!(
+                    "logical reduction requires operand dtype bool or int, got {}.",
+                    a.dtype.long()
+                ));
+            }
+            _ => (a.dtype.is_int() || a.dtype.is_bool(), ""),
         };
         if !ok || a.tape > 0 {
-            return type_err(format!("{name} does not accept dtype {}.", a.dtype.long()));
+            return type_err(format!("{name} does not accept dtype {}.{accepted}", a.dtype.long()));
         }
         if self.axes.iter().any(|k| *k >= a.rank()) {
             return value_err(format!("reduction axes {} contains out-of-bounds indices for {}.", self.axes, a.long()));
