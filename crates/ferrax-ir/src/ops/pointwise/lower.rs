@@ -303,32 +303,15 @@ fn complex(f: Pw, n: i32, g: &mut Graph, x: &[Node]) -> Res<Node> {
             let d = both(g, Bin::Add, one, e);
             div(g, one, d)
         }
-        // asinh z = log(z + sqrt(z^2 + 1)); the others by turning: asin z = -i asinh(i z), acos z = pi/2 - asin z, atan z = -i atanh(i z)
+        // asin z = -i asinh(i z), atan z = -i atanh(i z)
         Pw::Asinh => asinh(g, a),
-        Pw::Asin | Pw::Acos => {
+        Pw::Asin => {
             let t = turn(g, a);
             let s = asinh(g, t);
-            let s = back(g, s);
-            if f == Pw::Asin {
-                s
-            } else {
-                let half_pi = g.scalar(s.0, std::f64::consts::FRAC_PI_2);
-                (g.bin(Bin::Sub, half_pi, s.0), g.un(Un::Neg, s.1))
-            }
+            back(g, s)
         }
-        // 2 log(sqrt((z + 1)/2) + sqrt((z - 1)/2))
-        Pw::Acosh => {
-            let (one, half, two) = (g.scalar(a.0, 1.0), g.scalar(a.0, 0.5), g.scalar(a.0, 2.0));
-            let scaled = |g: &mut Graph, b: Bin| {
-                let re = g.bin(b, a.0, one);
-                (g.bin(Bin::Mul, re, half), g.bin(Bin::Mul, a.1, half))
-            };
-            let (p, m) = (scaled(g, Bin::Add), scaled(g, Bin::Sub));
-            let (p, m) = (sqrt(g, p), sqrt(g, m));
-            let s = both(g, Bin::Add, p, m);
-            let l = log(g, s);
-            (g.bin(Bin::Mul, two, l.0), g.bin(Bin::Mul, two, l.1))
-        }
+        Pw::Acos => acos(g, a),
+        Pw::Acosh => acosh(g, a),
         Pw::Atanh => atanh(g, a),
         Pw::Atan => {
             let t = turn(g, a);
@@ -432,6 +415,12 @@ fn log(g: &mut Graph, a: C) -> C {
     let m = abs(g, a);
     (g.un(Un::Log, m), g.bin(Bin::Atan2, a.1, a.0))
 }
+/// Whether x is negative, or a zero with a sign.
+fn signed(g: &mut Graph, x: Node) -> Node {
+    let bits = g.bitcast(x, if g.dtype(x) == DType::F64 { DType::I64 } else { DType::I32 });
+    let zero = g.scalar(bits, 0.0);
+    g.bin(Bin::Lt, bits, zero)
+}
 /// w = sqrt((|z| + |x|) / 2); (w, y / 2w) or (|y| / 2w, copysign(w, y)).
 fn sqrt(g: &mut Graph, a: C) -> C {
     let (m, x) = (abs(g, a), g.un(Un::Abs, a.0));
@@ -442,7 +431,7 @@ fn sqrt(g: &mut Graph, a: C) -> C {
     let ww = g.bin(Bin::Add, w, w);
     let v = g.bin(Bin::Div, a.1, ww);
     let right = g.bin(Bin::Ge, a.0, zero);
-    let below = g.bin(Bin::Lt, a.1, zero);
+    let below = signed(g, a.1);
     let nw = g.un(Un::Neg, w);
     let (av, sw) = (g.un(Un::Abs, v), g.select(below, nw, w));
     let none = g.bin(Bin::Eq, m, zero);
@@ -493,20 +482,41 @@ fn tanh(g: &mut Graph, a: C) -> C {
     let im = g.select(far, tail, im);
     (g.select(far, sign, re), g.select(real, a.1, im))
 }
-fn asinh(g: &mut Graph, a: C) -> C {
-    let one = unit(g, a);
-    let s = mul(g, a, a);
-    let s = both(g, Bin::Add, s, one);
-    let r = sqrt(g, s);
-    // for Re z < 0: -asinh(-z), where nothing cancels
-    let zero = g.scalar(a.0, 0.0);
-    let left = g.bin(Bin::Lt, a.0, zero);
-    let m = each(g, a, Un::Neg);
-    let p = (g.select(left, m.0, a.0), g.select(left, m.1, a.1));
-    let t = both(g, Bin::Add, p, r);
-    let l = log(g, t);
-    let n = each(g, l, Un::Neg);
-    (g.select(left, n.0, l.0), g.select(left, n.1, l.1))
+/// The roots of `a + b z` and `c + d z`, for real a to d.
+fn roots(g: &mut Graph, z: C, [a, b, c, d]: [f64; 4]) -> (C, C) {
+    let mut root = |a: f64, b: f64| {
+        let (a, b) = (g.scalar(z.0, a), g.scalar(z.0, b));
+        let (x, y) = (g.bin(Bin::Mul, b, z.0), g.bin(Bin::Mul, b, z.1));
+        let w = (g.bin(Bin::Add, a, x), y);
+        sqrt(g, w)
+    };
+    (root(a, b), root(c, d))
+}
+// The inverse sines and cosines are Kahan's: no product cancels, and on a cut the sign of a zero says which side is meant.
+// W. Kahan, Branch Cuts for Complex Elementary Functions, 1987.
+
+/// With r, s = sqrt(1 + w), sqrt(1 - w) for w = -i z: asinh(re(r) im(s) - re(s) im(r)) + i atan2(im(z), re(r s)).
+fn asinh(g: &mut Graph, z: C) -> C {
+    let w = back(g, z);
+    let (r, s) = roots(g, w, [1.0, 1.0, 1.0, -1.0]);
+    let (a, b) = (g.bin(Bin::Mul, r.0, s.1), g.bin(Bin::Mul, s.0, r.1));
+    let (c, d) = (g.bin(Bin::Mul, r.0, s.0), g.bin(Bin::Mul, r.1, s.1));
+    let (x, y) = (g.bin(Bin::Sub, a, b), g.bin(Bin::Sub, c, d));
+    (g.un(Un::Asinh, x), g.bin(Bin::Atan2, z.1, y))
+}
+/// With r, s = sqrt(1 - z), sqrt(1 + z): 2 atan2(re(r), re(s)) + i asinh(re(s) im(r) - im(s) re(r)).
+fn acos(g: &mut Graph, z: C) -> C {
+    let (r, s) = roots(g, z, [1.0, -1.0, 1.0, 1.0]);
+    let (a, b) = (g.bin(Bin::Mul, s.0, r.1), g.bin(Bin::Mul, s.1, r.0));
+    let (y, half) = (g.bin(Bin::Sub, a, b), g.bin(Bin::Atan2, r.0, s.0));
+    (g.bin(Bin::Add, half, half), g.un(Un::Asinh, y))
+}
+/// With r, s = sqrt(z - 1), sqrt(z + 1): asinh(re(r) re(s) + im(r) im(s)) + 2i atan2(im(r), re(s)).
+fn acosh(g: &mut Graph, z: C) -> C {
+    let (r, s) = roots(g, z, [-1.0, 1.0, 1.0, 1.0]);
+    let (a, b) = (g.bin(Bin::Mul, r.0, s.0), g.bin(Bin::Mul, r.1, s.1));
+    let (x, half) = (g.bin(Bin::Add, a, b), g.bin(Bin::Atan2, r.1, s.0));
+    (g.un(Un::Asinh, x), g.bin(Bin::Add, half, half))
 }
 /// -i log((x + i y) / sqrt(x^2 + y^2)). Its imaginary part, a logarithm near 1, is that of atan(y / x), which is -atan(x / y) but for pi / 2.
 fn atan2(g: &mut Graph, y: C, x: C) -> C {
