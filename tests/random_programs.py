@@ -70,7 +70,7 @@ lax.cond(n.sum({any}) > 0, n.sin, lambda v: v * 2, {float})
 lax.fori_loop(0, {small}, lambda i, v: n.cos(v) * 0.5 + i, {float})
 lax.scan(lambda c, v: (n.tanh(c / 2 + n.sum(v)), c * v), n.sum({float_ranked} * 0), {0}, reverse={flag})[1]
 lax.scan(lambda c, v: (c + v, n.sum(c)), {float_ranked}[:1].sum(0), {0})[0]
-lax.while_loop(lambda v: n.sum(v * v) > 1, lambda v: v / 2, {float})
+lax.while_loop(lambda v: abs(n.sum(v * v) - 5000) < 4999, lambda v: v / 2, {float})
 jax.vmap(lambda v: n.sum(n.tanh(v)) * v)({float_ranked})
 jax.grad(lambda v: n.sum(n.sin(v) * v))({float})
 jax.jit(lambda v: n.sin(v) / (1 + v * v))({float})
