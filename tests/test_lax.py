@@ -266,3 +266,14 @@ def test_products_of_unlike_dtypes(jax, jnp, lax, close):
     # A real operand takes the real part of the whole product.
     _, pull = jax.vjp(lambda x: lax.dot(x, z), x)
     close(pull(jnp.asarray(z))[0], (z @ z.T).real)
+
+
+@pytest.mark.parametrize("staged", [False, True])
+def test_compositions_refuse_the_same_operands_on_the_spot_and_in_programs(jax, jnp, lax, staged):
+    call = jax.jit if staged else lambda f: f
+    with pytest.raises(ValueError, match="top_k is not compatible with complex inputs"):
+        call(lambda x: lax.top_k(x, 1))(np.complex64([1j, 2]))
+    with pytest.raises(TypeError, match="operand to reduce_window_sum must have a number dtype, got bool"):
+        call(lambda x: lax.reduce_window(x, False, lax.add, (2,), (1,), "VALID"))(np.array([True, False]))
+    with pytest.raises(TypeError, match="mulhi does not accept dtype float32 at position 0"):
+        call(lax.mulhi)(jnp.ones(2), jnp.ones(2))

@@ -70,19 +70,6 @@ def is_weak(x) -> bool:
     return type(x) in (int, float, complex)
 
 
-def promotes_weakly(*xs) -> bool:
-    """Whether what the arrays promote to is weak: it comes from a Python number, or is the float that uint64 and signed integers meet in."""
-    strong = [x.dtype for x in xs if not x.weak_type]
-    if not strong or any(is_inexact(d) for d in strong):
-        return not strong
-    if np.dtype(np.uint64) in strong and any(is_signed(d) for d in strong):
-        return True
-    # Booleans and integers give way to weak numbers of a higher kind.
-    kinds = "biufc"
-    kind = lambda d: 1 if is_integer(d) else kinds.index(d.kind)  # noqa: E731
-    return any(kind(x.dtype) > max(map(kind, strong)) for x in xs if x.weak_type)
-
-
 def _extended_float(dtype: np.dtype) -> bool:
     # bfloat16 and the 8-bit floats of ml_dtypes: numpy calls their kind "V".
     return dtype.kind == "V" and dtype.name.startswith(("bfloat", "float"))
@@ -112,12 +99,6 @@ def is_integer(dtype) -> bool:
     """Whether the dtype is a signed or unsigned integer (bool is neither)."""
     dtype = np.dtype(dtype)
     return dtype.kind in "iu" or _extended_int(dtype)
-
-
-def is_signed(dtype) -> bool:
-    """Whether the dtype is a signed integer."""
-    dtype = np.dtype(dtype)
-    return dtype.kind == "i" or (dtype.kind == "V" and dtype.name.startswith("int"))
 
 
 def is_unsigned(dtype) -> bool:

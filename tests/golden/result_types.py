@@ -1,4 +1,5 @@
-"""The types that JAX 0.10.2 gives results, for every function and type of operand. `python tests/golden/result_types.py` on JAX rewrites result_types.txt.
+"""The types that JAX 0.10.2 gives results, for every function and type of operand. `python -m golden.result_types` in
+`tests/` on JAX rewrites result_types.txt.
 
 A line of the file is a call, `32` or `64` for the width of types, and the operands by what comes of them: `float32* < int8 1` says that the call with
 an int8 array and a Python number 1 gives a weak float32. Shapes follow a type where they are not those of the first operand.
@@ -8,11 +9,9 @@ import warnings
 
 import numpy as np
 
+from golden.promotion import DTYPES, SCALARS
+
 FILE = pathlib.Path(__file__).with_name("result_types.txt")
-DTYPES = (
-    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bfloat16", "float16", "float32", "float64", "complex64", "complex128",
-)  # fmt: skip
-SCALARS = {"True": True, "1": 1, "1.0": 1.0, "1j": 1j}
 SOME = ("bool", "int8", "int32", "uint8", "uint32", "int64", "uint64", "bfloat16", "float16", "float32", "float64", "complex64")
 PAIRS = (
     *((d, d) for d in DTYPES),
@@ -365,6 +364,6 @@ def read():
 
 
 if __name__ == "__main__":
-    import jax
+    import jax.scipy.special
 
     FILE.write_text(text(table(jax)))

@@ -48,9 +48,14 @@ def composition(name, abstract_eval, multiple=False):
             out = run(*args)
             return (list(out), [0] * len(out)) if multiple else (out, 0)
 
+        def evaluate(*xs, **parameters):
+            # Programs are typed before they run; a call on the spot is typed here.
+            abstract_eval(*xs, **parameters)
+            return impl(*xs, **parameters)
+
         rules = {"jvp": jvp, "batching": batch}
         try:
-            _core.register_primitive(name, multiple, abstract_eval, impl, rules.get)
+            _core.register_primitive(name, multiple, abstract_eval, evaluate, rules.get)
         except ValueError:
             pass
         return impl
@@ -482,7 +487,7 @@ def _mulhi_type(x, y):
 @composition("mulhi", _mulhi_type)
 def mulhi(x, y):
     """The upper half of the product, of twice the width, by the schoolbook rule on halves."""
-    weak, dtype = _mulhi_type(x, y).weak_type, x.dtype
+    weak, dtype = x.weak_type and y.weak_type, x.dtype
     x, y = _core.promote_shapes(x, y)
     convert = lambda v, to: bind("convert_element_type", v, new_dtype=to, weak_type=False)  # noqa: E731
     if dtype.itemsize < 4:

@@ -238,8 +238,6 @@ def reduce_window(
     if len(flat) == 1:
         monoid = _named_monoid(flat[0], flat_init[0], computation)
         name = {reduce_sum: "reduce_window_sum", reduce_max: "reduce_window_max", reduce_min: "reduce_window_min"}.get(monoid)
-        if name == "reduce_window_sum" and is_bool(dtype_of(flat[0])):
-            raise TypeError("operand to reduce_window_sum must have a number dtype, got bool")
         if name is not None:
             return _core.tree_unflatten(tree, [bind(name, flat[0], **parameters)])
     avals = [_core.ShapedArray((), dtype_of(x)) for x in flat]

@@ -51,8 +51,6 @@ def top_k(operand, k, *, axis=-1):
         raise ValueError(f"k argument to top_k must be nonnegative, got {k}")
     if np.ndim(operand) == 0:
         raise TypeError("top_k operand must have >= 1 dimension, got ()")
-    if dtype_of(operand).kind == "c":
-        raise ValueError("top_k is not compatible with complex inputs.")
     axis = canonicalize_axis(axis, np.ndim(operand))
     return list(bind("top_k", operand, k=k, axis=axis))
 

@@ -95,7 +95,7 @@ def nancumprod(a, axis=None, dtype=None, out=None):
 def _cumulative(name, fun, x, axis, dtype, include_initial, identity):
     x = as_array(name, x)
     if x.ndim == 0:
-        raise ValueError("The input must be non-scalar to take a cumulative sum, however a scalar value or scalar array was given.".replace("sum", "sum" if identity == 0 else "product"))
+        raise ValueError(f"The input must be non-scalar to take a cumulative {'product' if identity else 'sum'}, however a scalar value or scalar array was given.")
     if axis is None:
         if x.ndim > 1:
             raise ValueError(f"The input array has rank {x.ndim}, however axis was not set to an explicit value. The axis argument is only optional for one-dimensional arrays.")

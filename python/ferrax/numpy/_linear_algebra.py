@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import _core
 from .._core import bind
-from .._dtypes import canonicalize_dtype, is_complex, promotes_weakly
+from .._dtypes import canonicalize_dtype, is_complex
 from ..lax import conv_general_dilated, dot_general
 from . import _reductions
 from ._arguments import as_array, canonicalize_axis, check_arraylike, constant, convert, jitted, unsupported
@@ -31,10 +31,10 @@ def _operands(name, a, b, preferred):
     a, b = _core.asarray(a), _core.asarray(b)
     if preferred is not None:
         return a, b, canonicalize_dtype(preferred), False
-    dtype = _core.result_type(a, b)
+    dtype, weak = _core.result_type(a, b, return_weak_type_flag=True)
     # A Python number beside a narrow array: the product must not be narrower than an operand.
     a, b = (convert(x, dtype, weak=True) if x.weak_type and x.dtype.itemsize > dtype.itemsize else x for x in (a, b))
-    return a, b, dtype, promotes_weakly(a, b)
+    return a, b, dtype, weak
 
 
 def _product(a, b, numbers, precision, dtype, weak):
