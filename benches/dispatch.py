@@ -6,6 +6,7 @@
 The libraries take turns within each round, so that a busy moment of the machine hits all of them; the figure is the median over rounds.
 The goals are those the project set itself against JAX 0.10.2 on two cores.
 """
+
 import argparse
 import gc
 import glob

@@ -6,19 +6,19 @@ computed by NumPy alone from the exported parameters, and the same training step
     cargo xtask demo
     python examples/digits.py --epochs 40 --png digits.png
 """
+
 import argparse
 import os
 import statistics
 import sys
 import time
 
-import numpy as np
-from sklearn.datasets import load_digits
-
 import ferrax as jax
 import ferrax.numpy as jnp
+import numpy as np
 from ferrax import nn, random
 from ferrax.tree_util import tree_map
+from sklearn.datasets import load_digits
 
 SIZES = (64, 128, 64, 10)
 KEEP, BATCH, RATE, B1, B2, EPS = 0.8, 64, 2e-3, 0.9, 0.999, 1e-8

@@ -3,6 +3,7 @@
 Tests take the library as a fixture, `jax`; `FERRAX_TEST_LIB=jax` runs the same tests on JAX itself, which is how an expectation is
 checked before it is written down.
 """
+
 import importlib
 import os
 import subprocess

@@ -2,6 +2,7 @@
 
 Parameters stand off their defaults somewhere, ranks go from 0 to 3, sizes 0 and 1 occur.
 """
+
 from dataclasses import dataclass, field
 from typing import Any, Callable
 
@@ -41,7 +42,17 @@ UNARY = {
     "sign": (-2, 2), "floor": (-2, 2), "ceil": (-2, 2),
 }  # fmt: skip
 
-BINARY = {"add": (-2, 2), "sub": (-2, 2), "mul": (-2, 2), "div": (0.5, 2), "max": (-2, 2), "min": (-2, 2), "atan2": (0.3, 2), "pow": (0.4, 2), "rem": (0.7, 1.1)}
+BINARY = {
+    "add": (-2, 2),
+    "sub": (-2, 2),
+    "mul": (-2, 2),
+    "div": (0.5, 2),
+    "max": (-2, 2),
+    "min": (-2, 2),
+    "atan2": (0.3, 2),
+    "pow": (0.4, 2),
+    "rem": (0.7, 1.1),
+}
 INTEGER_BINARY = ("add", "sub", "mul", "max", "min", "and", "or", "xor")
 COMPARE = ("eq", "ne", "lt", "le", "gt", "ge")
 
@@ -82,7 +93,9 @@ def pointwise(lax):
     yield Example("nextafter", lax.nextafter, (floats(4), floats(4, seed=1)))
     yield Example("select_n", lambda c, x, y: lax.select(c, x, y), (np.array([True, False, True]), floats(3), floats(3, seed=1)), (1, 2))
     yield Example("select_n scalar", lambda c, x, y: lax.select(c, x, y), (np.array(False), floats(3), floats(3, seed=1)), (1, 2))
-    yield Example("select_n three", lambda i, *x: lax.select_n(i, *x), (np.array([2, 0, 1], np.int32), floats(3), floats(3, seed=1), floats(3, seed=2)), (1, 2, 3))
+    yield Example(
+        "select_n three", lambda i, *x: lax.select_n(i, *x), (np.array([2, 0, 1], np.int32), floats(3), floats(3, seed=1), floats(3, seed=2)), (1, 2, 3)
+    )
     yield Example("clamp", lax.clamp, (floats(3, low=-1, high=-0.5), floats(3), floats(3, low=0.5, high=1)), (0, 1, 2))
     yield Example("clamp scalar", lambda x: lax.clamp(-0.7, x, 0.7), (floats(5),), (0,))
     yield Example("convert_element_type", lambda x: lax.convert_element_type(x, np.float32), (ints(3),))
@@ -112,7 +125,9 @@ def structural(lax):
     yield Example("split", lambda x: lax.split(x, (1, 2), 1)[1], (floats(2, 3),), (0,))
     yield Example("iota", lambda: lax.broadcasted_iota(np.int32, (3, 4), 1), ())
     yield Example("dynamic_slice", lambda x, i, j: lax.dynamic_slice(x, (i, j), (2, 3)), (floats(4, 5), np.int32(1), np.int32(9)), (0,))
-    yield Example("dynamic_update_slice", lambda x, u, i: lax.dynamic_update_slice(x, u, (i, np.int32(1))), (floats(4, 5), floats(2, 3, seed=1), np.int32(2)), (0, 1))
+    yield Example(
+        "dynamic_update_slice", lambda x, u, i: lax.dynamic_update_slice(x, u, (i, np.int32(1))), (floats(4, 5), floats(2, 3, seed=1), np.int32(2)), (0, 1)
+    )
     yield Example("sort", lambda x: lax.sort(x, 0), (floats(4, 3),), (0,))
     yield Example("sort keys", lambda k, x: lax.sort((k, x), 1, num_keys=1)[1], (ints(2, 4, low=0, high=3), floats(2, 4)), (1,))
     yield Example("top_k", lambda x: lax.top_k(x, 2)[0], (floats(3, 4),), (0,))

@@ -7,6 +7,7 @@ A line is made from a template, whose {words} are drawn: an operand of some kind
 
 Invariant: each line runs on the library under test, and no value is large.
 """
+
 import re
 
 import numpy as np

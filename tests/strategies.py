@@ -1,4 +1,5 @@
 """What hypothesis draws for these tests: shapes, arrays with the edges of their type, axes, indices."""
+
 import contextlib
 import os
 

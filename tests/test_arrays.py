@@ -1,11 +1,13 @@
 """Arrays as Python objects: how they print, convert, compute with scalars and other libraries, and refuse."""
+
 import copy
 import operator
 import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 PRINTED = {
     "vector": (lambda jnp: jnp.array([1.0, 2.0]), "Array([1., 2.], dtype=float32)"),
@@ -16,8 +18,10 @@ PRINTED = {
     "complex": (lambda jnp: jnp.array([1 + 2j]), "Array([1.+2.j], dtype=complex64)"),
     "empty": (lambda jnp: jnp.zeros((0, 3)), "Array([], shape=(0, 3), dtype=float32)"),
     "long": (lambda jnp: jnp.arange(2000), "Array([   0,    1,    2, ..., 1997, 1998, 1999], dtype=int32)"),
-    "wrapped": (lambda jnp: jnp.array([0, 1 / 6, 1 / 3, 0.5, 2 / 3, 0.75, 1]),
-                "Array([0.        , 0.16666667, 0.33333334, 0.5       , 0.6666667 ,\n       0.75      , 1.        ], dtype=float32)"),
+    "wrapped": (
+        lambda jnp: jnp.array([0, 1 / 6, 1 / 3, 0.5, 2 / 3, 0.75, 1]),
+        "Array([0.        , 0.16666667, 0.33333334, 0.5       , 0.6666667 ,\n       0.75      , 1.        ], dtype=float32)",
+    ),
 }
 
 
@@ -40,8 +44,12 @@ def test_tracers_print_what_they_are(jax, jnp):
     jax.vmap(lambda x: (seen.append(repr(x)), x)[1])(x)
     jax.jvp(lambda x: (seen.append(repr(x)), x)[1], (x,), (x,))
     jax.grad(lambda x: (seen.append(repr(x)), x.sum())[1])(x)
-    assert seen == ["JitTracer(~float32[])", "VmapTracer(aval=float32[], batched=float32[3])", "JVPTracer(primal=[1. 1. 1.], tangent=[1. 1. 1.])",
-                    "GradTracer(primal=[1. 1. 1.], typeof(tangent)=f32[3])"]
+    assert seen == [
+        "JitTracer(~float32[])",
+        "VmapTracer(aval=float32[], batched=float32[3])",
+        "JVPTracer(primal=[1. 1. 1.], tangent=[1. 1. 1.])",
+        "GradTracer(primal=[1. 1. 1.], typeof(tangent)=f32[3])",
+    ]
 
 
 # ---------------------------------------------------------------- conversions
@@ -54,25 +62,28 @@ def test_python_numbers(jnp):
     assert jnp.float32(1.5).item() == 1.5 and jnp.arange(3).tolist() == [0, 1, 2] and [int(v) for v in jnp.arange(3)] == [0, 1, 2]
 
 
-@pytest.mark.parametrize("call, error, words", [
-    (lambda jnp: bool(jnp.ones(2)), ValueError, "The truth value of an array with more than one element is ambiguous"),
-    (lambda jnp: bool(jnp.ones(0)), ValueError, "The truth value of an empty array is ambiguous"),
-    (lambda jnp: float(jnp.ones((2, 2))), TypeError, "Only scalar arrays can be converted to Python scalars; got arr.ndim=2"),
-    (lambda jnp: operator.index(jnp.float32(3)), TypeError, "Only integer scalar arrays can be converted to a scalar index."),
-    (lambda jnp: len(jnp.float32(1)), TypeError, r"len\(\) of unsized object"),
-    (lambda jnp: iter(jnp.float32(1)), TypeError, "iteration over a 0-d array"),
-    (lambda jnp: hash(jnp.ones(2)), TypeError, "unhashable type"),
-    (lambda jnp: jnp.ones(3).nonsense, AttributeError, "has no attribute 'nonsense'"),
-    (lambda jnp: operator.setitem(jnp.ones(3), 0, 1), TypeError, r"JAX arrays are immutable and do not support in-place item assignment"),
-    (lambda jnp: jnp.ones(3).item(), ValueError, "can only convert an array of size 1 to a Python scalar"),
-    (lambda jnp: jnp.ones((3, 4))[0, 1, 2], IndexError, "Too many indices: array is 2-dimensional, but 3 were indexed"),
-    (lambda jnp: jnp.ones(3)[::0], ValueError, "slice step cannot be zero"),
-    (lambda jnp: jnp.ones((3, 4)) + jnp.ones(5), ValueError, r"Incompatible shapes for broadcasting: shapes=\[\(3, 4\), \(5,\)\]"),
-    (lambda jnp: jnp.ones(3) + [1, 2, 3], TypeError, r"unsupported operand type\(s\) for \+: 'ArrayImpl' and 'list'"),
-    (lambda jnp: jnp.ones(3) + None, TypeError, r"unsupported operand type\(s\) for \+"),
-    (lambda jnp: jnp.asarray(2**31), OverflowError, "Python int 2147483648 too large to convert to int32"),
-    (lambda jnp: jnp.arange(3) + 10**12, OverflowError, "An overflow was encountered while parsing an argument"),
-])
+@pytest.mark.parametrize(
+    "call, error, words",
+    [
+        (lambda jnp: bool(jnp.ones(2)), ValueError, "The truth value of an array with more than one element is ambiguous"),
+        (lambda jnp: bool(jnp.ones(0)), ValueError, "The truth value of an empty array is ambiguous"),
+        (lambda jnp: float(jnp.ones((2, 2))), TypeError, "Only scalar arrays can be converted to Python scalars; got arr.ndim=2"),
+        (lambda jnp: operator.index(jnp.float32(3)), TypeError, "Only integer scalar arrays can be converted to a scalar index."),
+        (lambda jnp: len(jnp.float32(1)), TypeError, r"len\(\) of unsized object"),
+        (lambda jnp: iter(jnp.float32(1)), TypeError, "iteration over a 0-d array"),
+        (lambda jnp: hash(jnp.ones(2)), TypeError, "unhashable type"),
+        (lambda jnp: jnp.ones(3).nonsense, AttributeError, "has no attribute 'nonsense'"),
+        (lambda jnp: operator.setitem(jnp.ones(3), 0, 1), TypeError, r"JAX arrays are immutable and do not support in-place item assignment"),
+        (lambda jnp: jnp.ones(3).item(), ValueError, "can only convert an array of size 1 to a Python scalar"),
+        (lambda jnp: jnp.ones((3, 4))[0, 1, 2], IndexError, "Too many indices: array is 2-dimensional, but 3 were indexed"),
+        (lambda jnp: jnp.ones(3)[::0], ValueError, "slice step cannot be zero"),
+        (lambda jnp: jnp.ones((3, 4)) + jnp.ones(5), ValueError, r"Incompatible shapes for broadcasting: shapes=\[\(3, 4\), \(5,\)\]"),
+        (lambda jnp: jnp.ones(3) + [1, 2, 3], TypeError, r"unsupported operand type\(s\) for \+: 'ArrayImpl' and 'list'"),
+        (lambda jnp: jnp.ones(3) + None, TypeError, r"unsupported operand type\(s\) for \+"),
+        (lambda jnp: jnp.asarray(2**31), OverflowError, "Python int 2147483648 too large to convert to int32"),
+        (lambda jnp: jnp.arange(3) + 10**12, OverflowError, "An overflow was encountered while parsing an argument"),
+    ],
+)
 def test_refusals(jnp, call, error, words):
     with pytest.raises(error, match=words):
         call(jnp)
@@ -91,10 +102,17 @@ def test_what_comes_from_numpy_is_copied(jnp):
     assert float(x[0]) == 0
 
 
-@pytest.mark.parametrize("make", [
-    lambda: np.arange(12.0, dtype=np.float32).reshape(3, 4).T, lambda: np.arange(12)[::-2], lambda: np.ones(3, ">i4").byteswap().view("<i4"),
-    lambda: np.frombuffer(b"\0" + np.arange(3, dtype=np.float32).tobytes(), np.float32, offset=1), lambda: np.zeros((0, 2), np.int8), lambda: np.array(3.0),
-])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: np.arange(12.0, dtype=np.float32).reshape(3, 4).T,
+        lambda: np.arange(12)[::-2],
+        lambda: np.ones(3, ">i4").byteswap().view("<i4"),
+        lambda: np.frombuffer(b"\0" + np.arange(3, dtype=np.float32).tobytes(), np.float32, offset=1),
+        lambda: np.zeros((0, 2), np.int8),
+        lambda: np.array(3.0),
+    ],
+)
 def test_any_layout_comes_in(jnp, make):
     a = make()
     x = jnp.asarray(a)
@@ -123,8 +141,21 @@ def test_copies(jnp):
 
 # ---------------------------------------------------------------- operators
 
-BINARY = [operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.lt, operator.le, operator.eq,
-          operator.ne, operator.gt, operator.ge, divmod]
+BINARY = [
+    operator.add,
+    operator.sub,
+    operator.mul,
+    operator.truediv,
+    operator.floordiv,
+    operator.mod,
+    operator.lt,
+    operator.le,
+    operator.eq,
+    operator.ne,
+    operator.gt,
+    operator.ge,
+    divmod,
+]
 
 
 @pytest.mark.parametrize("op", BINARY, ids=lambda f: f.__name__)
@@ -143,7 +174,11 @@ def test_operators_are_numpys_with_scalars_on_either_side(jnp, op, a, b, kind):
 @pytest.mark.parametrize("op", [operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift], ids=lambda f: f.__name__)
 def test_bit_operators(jnp, op):
     x, y = np.array([12, 7, 1], np.int32), np.array([3, 2, 1], np.int32)
-    assert np.array_equal(op(jnp.asarray(x), jnp.asarray(y)), op(x, y)) and np.array_equal(op(jnp.asarray(x), 2), op(x, 2)) and np.array_equal(op(9, jnp.asarray(y)), op(9, y))
+    assert (
+        np.array_equal(op(jnp.asarray(x), jnp.asarray(y)), op(x, y))
+        and np.array_equal(op(jnp.asarray(x), 2), op(x, 2))
+        and np.array_equal(op(9, jnp.asarray(y)), op(9, y))
+    )
     assert (~jnp.asarray(x)).tolist() == (~x).tolist() and (jnp.array([True, False]) & True).tolist() == [True, False]
 
 
@@ -155,11 +190,16 @@ def test_numpy_on_the_left_gives_an_array(jax, jnp):
 @pytest.mark.parametrize("power", [0, 1, 2, 3, -1, -2, 0.5, 2.0])
 def test_powers(jnp, power):
     x = np.array([1.0, 2.0, 3.0], np.float32)
-    np.testing.assert_allclose(np.asarray(jnp.asarray(x) ** power), x ** power, rtol=1e-6)
+    np.testing.assert_allclose(np.asarray(jnp.asarray(x) ** power), x**power, rtol=1e-6)
 
 
 def test_weak_types_give_way(jnp):
-    kinds = [(jnp.ones(2, jnp.bfloat16) + 1.0).dtype, (jnp.ones(2, jnp.int8) + 1).dtype, (jnp.ones(2, jnp.int32) + 1.5).dtype, (jnp.ones(2, jnp.uint8) + jnp.ones(2, jnp.int8)).dtype]
+    kinds = [
+        (jnp.ones(2, jnp.bfloat16) + 1.0).dtype,
+        (jnp.ones(2, jnp.int8) + 1).dtype,
+        (jnp.ones(2, jnp.int32) + 1.5).dtype,
+        (jnp.ones(2, jnp.uint8) + jnp.ones(2, jnp.int8)).dtype,
+    ]
     assert [k.name for k in kinds] == ["bfloat16", "int8", "float32", "int16"]
     assert (jnp.asarray(1) + 1.5).weak_type and not (jnp.ones(2, jnp.int32) + jnp.ones(2)).weak_type
 
@@ -199,9 +239,15 @@ def test_deleted_arrays_say_so(jnp):
 
 def test_placement(jax, jnp):
     x = jnp.ones(3)
-    assert x.devices() == {jax.devices()[0]} and x.device == jax.devices()[0] and not x.committed and x.is_ready() and x.nbytes == x.on_device_size_in_bytes() == 12
+    assert (
+        x.devices() == {jax.devices()[0]}
+        and x.device == jax.devices()[0]
+        and not x.committed
+        and x.is_ready()
+        and x.nbytes == x.on_device_size_in_bytes() == 12
+    )
     assert jax.device_put(x, jax.devices()[0]).committed and x.block_until_ready() is x
-    shard, = x.addressable_shards
+    (shard,) = x.addressable_shards
     assert shard.device == jax.devices()[0] and shard.data.tolist() == [1, 1, 1]
 
 
@@ -223,7 +269,9 @@ def test_bits_viewed_as_another_dtype(jnp, dtype, to):
     np.testing.assert_array_equal(np.asarray(got).view(np.uint8), x.view(to).view(np.uint8))
 
 
-@pytest.mark.parametrize("shape, dtype, to", [((3,), "float32", "complex64"), ((4,), "int8", "complex64"), ((), "float32", "complex64"), ((), "complex64", "int16")])
+@pytest.mark.parametrize(
+    "shape, dtype, to", [((3,), "float32", "complex64"), ((4,), "int8", "complex64"), ((), "float32", "complex64"), ((), "complex64", "int16")]
+)
 def test_bits_that_do_not_divide(jnp, shape, dtype, to):
     with pytest.raises(ValueError, match="view|divisor"):
         jnp.zeros(shape, dtype).view(to)

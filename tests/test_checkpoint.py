@@ -1,4 +1,5 @@
 """What reverse mode keeps of a checkpointed function, counted by primitive in the program of its gradient."""
+
 import collections
 import importlib
 
@@ -19,8 +20,12 @@ POLICIES = {
     "dots_or_b": (lambda cp: cp.save_from_both_policies(cp.dots_saveable, cp.save_only_these_names("b")), dict(sin=4, cos=3, dot_general=6)),
     "a_callable": (lambda cp: lambda prim, *avals, **params: prim.name == "sin", dict(sin=3, cos=3, dot_general=8)),
     "by_type": (lambda cp: lambda prim, *avals, **params: avals[0].shape == (4, 4), dict(sin=5, cos=3, dot_general=8)),
-    "offload": (lambda cp: cp.save_and_offload_only_these_names(names_which_can_be_saved=["a"], names_which_can_be_offloaded=["b"],
-                                                                offload_src="device", offload_dst="pinned_host"), dict(sin=3, cos=3, dot_general=8)),
+    "offload": (
+        lambda cp: cp.save_and_offload_only_these_names(
+            names_which_can_be_saved=["a"], names_which_can_be_offloaded=["b"], offload_src="device", offload_dst="pinned_host"
+        ),
+        dict(sin=3, cos=3, dot_general=8),
+    ),
     "offload_dots": (lambda cp: cp.offload_dot_with_no_batch_dims("device", "pinned_host"), dict(sin=5, cos=3, dot_general=6)),
 }
 
@@ -48,6 +53,7 @@ def layers(jnp, name):
         y = name(jnp.sin(x @ w), "a")
         z = name(jnp.sin(y @ w), "b")
         return jnp.sum(jnp.sin(z))
+
     return layers
 
 
@@ -122,7 +128,7 @@ def test_an_unbounded_loop_inside(jax, jnp, operands, policy):
         return jax.lax.while_loop(lambda s: s[0] < 3, lambda s: (s[0] + 1, jnp.sin(jnp.sin(s[1] @ w) @ w)), (0, x))[1]
 
     f = jax.checkpoint(body, policy=getattr(jax.checkpoint_policies, policy))
-    for second in (lambda f: f, lambda f: jax.jit(f), lambda f: (lambda w, x: jax.vmap(f, (None, 0))(w, x[None])[0])):
+    for second in (lambda f: f, lambda f: jax.jit(f), lambda f: lambda w, x: jax.vmap(f, (None, 0))(w, x[None])[0]):
         np.testing.assert_allclose(second(jax.grad(lambda *a: f(*a).sum()))(*operands), jax.grad(lambda *a: body(*a).sum())(*operands), rtol=1e-5, atol=1e-6)
 
 
@@ -137,6 +143,7 @@ def test_second_derivatives(jax, jnp):
 @pytest.mark.ours
 def test_a_policy_trades_memory_for_work(jax, jnp):
     """Bytes of the plan's arena: eight layers of three sines, of which a checkpoint keeps the first input alone."""
+
     def size(wrap):
         layer = wrap(lambda w, x: jnp.sin(jnp.sin(jnp.sin(x @ w))))
 
@@ -144,6 +151,7 @@ def test_a_policy_trades_memory_for_work(jax, jnp):
             for i in range(8):
                 x = layer(w[i], x)
             return jnp.sum(x)
+
         compiled = jax.jit(jax.grad(net)).lower(jnp.ones((8, 16, 16)), jnp.ones((1024, 16))).compile()
         return compiled.memory_analysis().temp_size_in_bytes
 
@@ -163,8 +171,9 @@ def test_an_error_of_a_policy_comes_out_as_it_is(jax, jnp):
 
 def test_the_same_names_may_not_be_saved_and_offloaded(jax):
     with pytest.raises(ValueError, match="should be exclusive"):
-        jax.checkpoint_policies.save_and_offload_only_these_names(names_which_can_be_saved=["a"], names_which_can_be_offloaded=["a"],
-                                                                  offload_src="device", offload_dst="pinned_host")
+        jax.checkpoint_policies.save_and_offload_only_these_names(
+            names_which_can_be_saved=["a"], names_which_can_be_offloaded=["a"], offload_src="device", offload_dst="pinned_host"
+        )
 
 
 def test_what_is_kept_is_printed_with_its_origin(jax, jnp, name, capsys):

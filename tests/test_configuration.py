@@ -1,4 +1,5 @@
 """Flags and devices: leaks are found, programs are verified, platforms are chosen, pmap's devices are used, live arrays are listed."""
+
 import itertools
 
 import numpy as np
@@ -105,7 +106,9 @@ def test_programs_are_verified(jax):
     p = liar(jax)
     with jax.enable_checks(True):
         for trace in (jax.make_jaxpr, jax.jit):
-            with pytest.raises(jax.errors.JaxprTypeError, match=r"^Value for variable 'b' inconsistently typed as f32\[\d\] for let-binder of type f32\[\d\]\n"):
+            with pytest.raises(
+                jax.errors.JaxprTypeError, match=r"^Value for variable 'b' inconsistently typed as f32\[\d\] for let-binder of type f32\[\d\]\n"
+            ):
                 trace(lambda x: p.bind(x) * 2)(1.0)
 
 

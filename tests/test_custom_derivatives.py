@@ -1,4 +1,5 @@
 """Rules given by the user: values, nesting, static arguments, zeros, and what is said when a rule is wrong."""
+
 import functools
 
 import numpy as np
@@ -9,9 +10,9 @@ import pytest
 def square(jax):
     @jax.custom_jvp
     def square(x):
-        return x ** 2
+        return x**2
 
-    square.defjvp(lambda p, t: (square(p[0]), 20.0 * p[0] * t[0]))          # ten times too much, so that it shows
+    square.defjvp(lambda p, t: (square(p[0]), 20.0 * p[0] * t[0]))  # ten times too much, so that it shows
     return square
 
 
@@ -59,7 +60,7 @@ def test_nondiff_argnums(jax, jnp):
 
     @functools.partial(jax.custom_vjp, nondiff_argnums=(1,))
     def power(x, n):
-        return x ** n
+        return x**n
 
     power.defvjp(lambda x, n: (power(x, n), x), lambda n, x, g: (100.0 * n * g,))
     assert float(jax.grad(power)(2.0, 3)) == 300 and float(jax.jit(jax.grad(power), static_argnums=1)(2.0, 3)) == 300
@@ -95,6 +96,7 @@ def test_none_is_a_zero_cotangent(jax, jnp):
 def test_methods(jax):
     if jax.__name__ == "jax":
         pytest.skip("JAX binds no methods")
+
     class Model:
         @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
         def call(self, x):
@@ -126,6 +128,7 @@ def test_closure_convert(jax, jnp):
 
 def test_symbolic_zeros(jax):
     """A rule that asks for them must also take zeros that were made."""
+
     @jax.custom_jvp
     def f(x, y):
         return x * y
@@ -161,8 +164,12 @@ WRONG_VJP = [
     (lambda x: (x, x), lambda r, g: g, TypeError, "but got bwd output structure PyTreeDef(*) for primal input structure PyTreeDef((*,))."),
     (lambda x: (x, x), lambda r, g: (g, g), TypeError, "but got bwd output structure PyTreeDef((*, *)) for primal input structure PyTreeDef((*,))."),
     (lambda x: (x, x), lambda r, g: ((g,),), TypeError, "but got bwd output structure PyTreeDef(((*,),)) for primal input structure PyTreeDef((*,))."),
-    (lambda x: (x, x), lambda r, g: (np.ones(3, np.float32),), ValueError,
-     "at output[0] the bwd rule produced an output of type float32[3] corresponding to an input of type float32[], so the shapes do not match"),
+    (
+        lambda x: (x, x),
+        lambda r, g: (np.ones(3, np.float32),),
+        ValueError,
+        "at output[0] the bwd rule produced an output of type float32[3] corresponding to an input of type float32[], so the shapes do not match",
+    ),
 ]
 
 

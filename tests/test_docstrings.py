@@ -1,11 +1,11 @@
 """Examples in docstrings do what they say."""
+
 import ast
 import doctest
 import importlib
 import pathlib
 
 import pytest
-
 
 ROOT = pathlib.Path(__file__).parents[1] / "python" / "ferrax"
 FILES = [path for path in sorted(ROOT.rglob("*.py")) if ">>> " in path.read_text()]

@@ -1,10 +1,10 @@
 """Random draws equal JAX 0.10.2's: bit for bit where they are integer arithmetic, closely where they pass through a transcendental."""
+
 import numpy as np
 import pytest
+from golden import draws
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from golden import draws
 
 GOLDEN = draws.read()
 

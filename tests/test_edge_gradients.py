@@ -1,4 +1,5 @@
 """Derivatives at poles, ties and ends of domain: JAX's where it has a value, a finite one where it gives NaN."""
+
 import numpy as np
 import pytest
 
@@ -15,27 +16,30 @@ SAME_AS_JAX = {
     "prod with a zero": (lambda j, n: j.grad(n.prod)(n.array([0.0, 2.0, 3.0])), [6, 0, 0]),
     "prod with two zeros": (lambda j, n: j.grad(n.prod)(n.array([0.0, 0.0, 3.0])), [0, 0, 0]),
     "cumprod with a zero": (lambda j, n: j.grad(lambda x: n.cumprod(x).sum())(n.array([2.0, 0.0, 3.0])), [1, 8, 0]),
-    "powers at 0": (lambda j, n: n.array([j.grad(lambda x: x ** 2)(0.0), j.grad(lambda x: x ** 1.5)(0.0), j.grad(j.grad(lambda x: x ** 2.0))(0.0)]), [0, 0, 2]),
-    "power of a negative": (lambda j, n: j.grad(lambda x: x ** 3.0)(-2.0), 12),
+    "powers at 0": (lambda j, n: n.array([j.grad(lambda x: x**2)(0.0), j.grad(lambda x: x**1.5)(0.0), j.grad(j.grad(lambda x: x**2.0))(0.0)]), [0, 0, 2]),
+    "power of a negative": (lambda j, n: j.grad(lambda x: x**3.0)(-2.0), 12),
     "set twice": (lambda j, n: j.grad(lambda u: n.arange(3.0).at[n.array([0, 0])].set(u).sum())(n.array([1.0, 2.0])), [0, 1]),
     "mul twice": (lambda j, n: j.grad(lambda x: x.at[n.array([0, 0])].mul(n.array([2.0, 3.0])).sum())(n.ones(3)), [6, 1, 1]),
     "clipped gather": (lambda j, n: j.grad(lambda x: x.at[n.array([0, 0, 5])].get(mode="clip").sum())(n.ones(3)), [2, 0, 1]),
     "segment below 0": (lambda j, n: j.jacrev(lambda d: j.ops.segment_sum(d, n.array([0, -1]), 1))(n.ones(2)), [[1, 0]]),
     "masked logsumexp": (lambda j, n: j.grad(lambda x: j.nn.logsumexp(x, where=n.array([True, False])))(n.array([1.0, 2.0])), [1, 0]),
     "dead branch under vmap": (lambda j, n: j.vmap(j.grad(lambda x: j.lax.cond(x > 0, n.sqrt, lambda x: x, x)))(n.array([0.0, 4.0])), [1, 0.25]),
-    "complex to real": (lambda j, n: j.grad(lambda z: z.imag ** 2)(2j), -4j),
-    "holomorphic": (lambda j, n: j.grad(lambda z: z ** 2, holomorphic=True)(1 + 1j), 2 + 2j),
-    "sinc at 0": (lambda j, n: n.array([j.grad(n.sinc)(0.0), j.grad(j.grad(n.sinc))(0.0)]), [0, -np.pi ** 2 / 3]),
+    "complex to real": (lambda j, n: j.grad(lambda z: z.imag**2)(2j), -4j),
+    "holomorphic": (lambda j, n: j.grad(lambda z: z**2, holomorphic=True)(1 + 1j), 2 + 2j),
+    "sinc at 0": (lambda j, n: n.array([j.grad(n.sinc)(0.0), j.grad(j.grad(n.sinc))(0.0)]), [0, -(np.pi**2) / 3]),
     "mod": (lambda j, n: n.array(j.grad(n.mod, (0, 1))(-5.0, 3.0)), [1, 2]),
     "far tails": (lambda j, n: n.array([j.grad(j.nn.softplus)(1e4), j.grad(j.nn.log_sigmoid)(-1e4), j.grad(n.tanh)(100.0)]), [1, 1, 0]),
     "perturbations apart": (lambda j, n: j.grad(lambda x: x * j.grad(lambda y: x + y)(x))(5.0), 1),
-    "an output is an input": (lambda j, n: n.array(j.grad(lambda x, y: (lambda p: p[0] * p[1])(j.jit(lambda x, y: (x, x * y))(x, y)), (0, 1))(2.0, 3.0)), [12, 4]),
+    "an output is an input": (
+        lambda j, n: n.array(j.grad(lambda x, y: (lambda p: p[0] * p[1])(j.jit(lambda x, y: (x, x * y))(x, y)), (0, 1))(2.0, 3.0)),
+        [12, 4],
+    ),
 }
 BETTER_THAN_JAX = {
     "dead branch of where": (lambda j, n: j.grad(lambda x: n.where(x < 1, x, n.sqrt(x)))(0.0), 1),
-    "x ** 0. at 0": (lambda j, n: j.grad(lambda x: x ** 0.0)(0.0), 0),
-    "x ** 1. twice at 0": (lambda j, n: j.grad(j.grad(lambda x: x ** 1.0))(0.0), 0),
-    "x ** y at the origin": (lambda j, n: n.array(j.grad(lambda x, y: x ** y, (0, 1))(0.0, 0.0)), [0, 0]),
+    "x ** 0. at 0": (lambda j, n: j.grad(lambda x: x**0.0)(0.0), 0),
+    "x ** 1. twice at 0": (lambda j, n: j.grad(j.grad(lambda x: x**1.0))(0.0), 0),
+    "x ** y at the origin": (lambda j, n: n.array(j.grad(lambda x, y: x**y, (0, 1))(0.0, 0.0)), [0, 0]),
     "norm at 0": (lambda j, n: j.grad(n.linalg.norm)(n.zeros(2)), [0, 0]),
     "std of equals": (lambda j, n: j.grad(n.std)(n.ones(3)), [0, 0, 0]),
     "squared norm at 0": (lambda j, n: j.grad(lambda x: n.linalg.norm(x) ** 2)(n.zeros(2)), [0, 0]),

@@ -1,4 +1,5 @@
 """Callbacks run as often as the program says: also where a body only hands its operands through, and under `vmap`."""
+
 import numpy as np
 import pytest
 
@@ -20,10 +21,10 @@ def note(jax, label, x):
 
 
 def test_a_branch_that_returns_its_operand_still_prints(jax, jnp, lax, printed):
-    f = lambda p, x: lax.cond(p, lambda x: note(jax, "q", x), lambda x: x, x)  # noqa: E731
+    f = lambda p, x: lax.cond(p, lambda x: note(jax, "q", x), lambda x: x, x)
     f(True, 1.0), f(False, 2.0), jax.jit(f)(True, 3.0)
     assert printed() == ["q1.0", "q3.0"]
-    g = lambda i, x: lax.switch(i, [lambda x: note(jax, "a", x), lambda x: note(jax, "b", x), lambda x: x], x)  # noqa: E731
+    g = lambda i, x: lax.switch(i, [lambda x: note(jax, "a", x), lambda x: note(jax, "b", x), lambda x: x], x)
     g(1, 2.0)
     assert printed() == ["b2.0"]
     lax.cond(True, lambda: jax.debug.print("nothing"), lambda: None)
@@ -34,7 +35,7 @@ def test_a_loop_that_returns_its_carry_still_prints(jax, jnp, lax, printed):
     x = jnp.arange(3.0)
     lax.scan(lambda c, x: (c, note(jax, "s", x)), 0.0, x)
     assert printed() == ["s0.0", "s1.0", "s2.0"]
-    step = lambda i, c: (note(jax, "i", i), c)[1]  # noqa: E731
+    step = lambda i, c: (note(jax, "i", i), c)[1]
     lax.fori_loop(0, 3, step, x)
     jax.jit(lambda n: lax.fori_loop(0, n, step, x))(2)
     assert printed() == ["i0", "i1", "i2", "i0", "i1"]
@@ -42,11 +43,11 @@ def test_a_loop_that_returns_its_carry_still_prints(jax, jnp, lax, printed):
 
 def test_prints_show_every_lane_of_a_batched_branch_or_loop(jax, jnp, lax, printed):
     x = jnp.arange(3.0)
-    f = lambda p, x: lax.cond(p, lambda x: note(jax, "q", x), lambda x: x, x)  # noqa: E731
+    f = lambda p, x: lax.cond(p, lambda x: note(jax, "q", x), lambda x: x, x)
     for vf in (jax.vmap(f), jax.jit(jax.vmap(f))):
         np.testing.assert_array_equal(vf(x > 1, x), x)
         assert printed() == ["q0.0", "q1.0", "q2.0"]
-    count = lambda x: lax.while_loop(lambda x: x < 3, lambda x: note(jax, "b", x) + 1, x)  # noqa: E731
+    count = lambda x: lax.while_loop(lambda x: x < 3, lambda x: note(jax, "b", x) + 1, x)
     np.testing.assert_array_equal(jax.vmap(count)(x), [3, 3, 3])
     assert printed() == ["b0.0", "b1.0", "b2.0", "b1.0", "b2.0", "b3.0", "b2.0", "b3.0", "b3.0"]
 

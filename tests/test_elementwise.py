@@ -1,4 +1,5 @@
 """Elementwise functions against numpy: in float32 against the value in float64, integers exactly."""
+
 import math
 import operator
 import warnings
@@ -7,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from strategies import FLOATS, INTS, SLACK, SMALLEST, arrays, broadcastable, floats, same, same_bits
 
 # name: (from, to, units in the last place of float32 allowed)
@@ -253,8 +253,15 @@ def test_booleans_divide_as_integers(jax, jnp):
 @pytest.mark.parametrize("name", ["tanh", "arctanh", "arctan", "tan"])
 def test_both_parts_of_complex_functions_are_accurate(jnp, name):
     r = np.random.default_rng(0)
-    spread = lambda: np.sign(r.standard_normal(300)) * 10 ** r.uniform(-6, 1.5, 300)  # noqa: E731
-    z = np.concatenate([spread() + 1j * spread(), spread() * 1e-2 + 1j * (1 + spread() * 1e-2), 1 + spread() * 1e-2 + 1j * spread() * 1e-2, spread() * 1e-3 + 1j * (np.pi / 2 + spread() * 1e-2)])
+    spread = lambda: np.sign(r.standard_normal(300)) * 10 ** r.uniform(-6, 1.5, 300)
+    z = np.concatenate(
+        [
+            spread() + 1j * spread(),
+            spread() * 1e-2 + 1j * (1 + spread() * 1e-2),
+            1 + spread() * 1e-2 + 1j * spread() * 1e-2,
+            spread() * 1e-3 + 1j * (np.pi / 2 + spread() * 1e-2),
+        ]
+    )
     z = z.astype(np.complex64)
     got = np.asarray(getattr(jnp, name)(z))
     for x, w in zip(got, getattr(np, name)(z.astype(complex))):

@@ -1,4 +1,5 @@
 """Wrong programs get JAX's exception with JAX's words in its first line: programs and tests out there match on them."""
+
 import numpy as np
 import pytest
 
@@ -80,7 +81,12 @@ wrong("transpose", "TypeError", "transpose permutation isn't a permutation of op
 wrong("expand_dims", "ValueError", "axis 5 is out of bounds for array of dimension 2", lambda jax, jnp, lax: jnp.expand_dims(jnp.ones(3), 5))
 wrong("squeeze", "ValueError", "cannot select an axis to squeeze out which has size not equal to one, got shape=(3,) and dimensions=(0,)",
       lambda jax, jnp, lax: jnp.squeeze(jnp.ones(3), 0))  # fmt: skip
-wrong("dynamic_slice", "TypeError", "slice slice_sizes must be less than or equal to operand shape", lambda jax, jnp, lax: lax.dynamic_slice(jnp.ones(3), (0,), (4,)))
+wrong(
+    "dynamic_slice",
+    "TypeError",
+    "slice slice_sizes must be less than or equal to operand shape",
+    lambda jax, jnp, lax: lax.dynamic_slice(jnp.ones(3), (0,), (4,)),
+)
 
 # ---------------------------------------------------------------- what an array is
 wrong("too many indices", "IndexError", "Too many indices: array is 1-dimensional, but 2 were indexed", lambda jax, jnp, lax: jnp.ones(3)[0, 0])
@@ -89,7 +95,12 @@ wrong("mask shape", "IndexError", "boolean index did not match shape of indexed 
       lambda jax, jnp, lax: jnp.ones(3)[jnp.array([True, False])])  # fmt: skip
 wrong("assignment", "TypeError", "arrays are immutable and do not support in-place item assignment. Instead of x[idx] = y, use x = x.at[idx].set(y)",
       lambda jax, jnp, lax: jnp.ones(3).__setitem__(0, 1))  # fmt: skip
-wrong("truth of many", "ValueError", "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()", lambda jax, jnp, lax: bool(jnp.ones(3)))
+wrong(
+    "truth of many",
+    "ValueError",
+    "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()",
+    lambda jax, jnp, lax: bool(jnp.ones(3)),
+)
 wrong("len of a scalar", "TypeError", "len() of unsized object", lambda jax, jnp, lax: len(jnp.float32(1)))
 wrong("iteration over a scalar", "TypeError", "iteration over a 0-d array", lambda jax, jnp, lax: iter(jnp.float32(1)))
 wrong("hash", "TypeError", "unhashable type", lambda jax, jnp, lax: hash(jnp.ones(3)))
@@ -129,8 +140,12 @@ wrong("np.asarray()", "TracerArrayConversionError", "The numpy.ndarray conversio
       lambda jax, jnp, lax: jax.jit(lambda x: np.asarray(x))(1))  # fmt: skip
 
 
-@case("leak", "UnexpectedTracerError", "Encountered an unexpected tracer. A function transformed by JAX had a side effect, allowing for a reference to an intermediate "
-      "value with type float32[] wrapped in a DynamicJaxprTracer to escape the scope of the transformation.\n")
+@case(
+    "leak",
+    "UnexpectedTracerError",
+    "Encountered an unexpected tracer. A function transformed by JAX had a side effect, allowing for a reference to an intermediate "
+    "value with type float32[] wrapped in a DynamicJaxprTracer to escape the scope of the transformation.\n",
+)
 def leak(jax, jnp, lax):
     kept = []
     jax.jit(lambda x: (kept.append(x), x)[1])(1.0)
@@ -175,7 +190,9 @@ wrong("cotangent", "ValueError", "unexpected JAX type (e.g. shape/dtype) for arg
 wrong("tangent", "ValueError", "jvp called with different primal and tangent shapes", lambda jax, jnp, lax: jax.jvp(lambda x: x, (1.0,), (jnp.ones(3),)))
 wrong("custom_vjp without rules", "AttributeError", "No VJP defined for custom_vjp function <lambda> using defvjp.",
       lambda jax, jnp, lax: jax.grad(jax.custom_vjp(lambda x: x))(1.0))  # fmt: skip
-wrong("vmap over nothing", "ValueError", "vmap must have at least one non-None value in in_axes", lambda jax, jnp, lax: jax.vmap(lambda x: x, in_axes=None)(1.0))
+wrong(
+    "vmap over nothing", "ValueError", "vmap must have at least one non-None value in in_axes", lambda jax, jnp, lax: jax.vmap(lambda x: x, in_axes=None)(1.0)
+)
 wrong("vmap over a scalar", "ValueError",
       "vmap was requested to map its argument along axis 0, which implies that its rank should be at least 1, but is only 0 (its shape is ())",
       lambda jax, jnp, lax: jax.vmap(lambda x: x)(1.0))  # fmt: skip

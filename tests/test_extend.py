@@ -1,4 +1,5 @@
 """Primitives defined in Python under every transform, programs as objects, and callbacks."""
+
 import functools
 import importlib
 

@@ -1,4 +1,5 @@
 """The stub of the extension names what the extension has, and nothing else."""
+
 import ast
 import importlib
 import inspect
@@ -22,5 +23,5 @@ def stub_names(path):
 def test_stub_and_extension_agree(jax):
     core = importlib.import_module(f"{jax.__name__}._core")
     path = pathlib.Path(inspect.getfile(jax)).parent / "_core.pyi"
-    stub = set(stub_names(path)) - {"Flat", "Leaves"}          # names of types, which the stub makes for itself
+    stub = set(stub_names(path)) - {"Flat", "Leaves"}  # names of types, which the stub makes for itself
     assert stub == {n for n in dir(core) if not n.startswith("_")}

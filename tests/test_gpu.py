@@ -1,9 +1,9 @@
 """The same programs on a GPU and on cores. Without an adapter nothing runs here, unless FERRAX_REQUIRE_GPU says that this is a failure."""
+
 import os
 
 import numpy as np
 import pytest
-
 from conftest import ON_JAX
 
 pytestmark = pytest.mark.skipif(ON_JAX, reason="JAX from PyPI has no such device")

@@ -2,6 +2,7 @@
 
 Tests marked `ours` want a finite value where JAX 0.10.2 gives NaN, inf or an error; the rest holds on JAX too.
 """
+
 import numpy as np
 import pytest
 
@@ -194,7 +195,7 @@ def test_the_complex_convention(jax, jnp, close):
 def test_removable_singularities_and_saturation(jax, jnp, close):
     grad = jax.grad
     close(grad(jnp.sinc)(0.0), 0)
-    close(grad(grad(jnp.sinc))(0.0), -np.pi**2 / 3, 1e-4)
+    close(grad(grad(jnp.sinc))(0.0), -(np.pi**2) / 3, 1e-4)
     close(grad(jnp.mod, argnums=(0, 1))(-5.0, 3.0), (1, 2))
     close(grad(jax.nn.softplus)(1e4), 1)
     close(grad(jax.nn.log_sigmoid)(-1e4), 1)

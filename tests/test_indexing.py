@@ -1,11 +1,11 @@
 """Reading and updating by any index that numpy takes; eager and under jit."""
+
 import contextlib
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from strategies import arrays, indexed, same
 
 
@@ -114,7 +114,11 @@ def test_put_out_of_bounds(jnp, mode, want):
 def test_updates_compute_where_both_operands_fit_and_keep_the_dtype(jnp, start, index, name, value, want):
     x = jnp.asarray(start)
     # The uint8 takes a Python number as it is; the other values do not fit the array.
-    lossy = contextlib.nullcontext() if value == 300 and name == "add" else pytest.warns(FutureWarning, match="scatter inputs have incompatible types: cannot safely")
+    lossy = (
+        contextlib.nullcontext()
+        if value == 300 and name == "add"
+        else pytest.warns(FutureWarning, match="scatter inputs have incompatible types: cannot safely")
+    )
     with lossy:
         got = getattr(x.at[jnp.asarray(index)], name)(value)
     assert got.dtype == x.dtype

@@ -1,4 +1,5 @@
 """`jit`: what a signature is, what runs when, the stages, and what is refused."""
+
 import functools
 import gc
 import inspect
@@ -25,7 +26,18 @@ def counted(jax, f, **options):
 
 def test_one_trace_a_signature(jax, jnp):
     f, traces = counted(jax, lambda x: x + 1)
-    for x, n in ((1.0, 1), (2.0, 1), (jnp.asarray(3.0), 1), (1, 2), (True, 3), (jnp.ones(3), 4), (np.ones(3, np.float32), 4), (np.ones(3), 4), (jnp.ones(4), 5), (jnp.float32(1), 6)):
+    for x, n in (
+        (1.0, 1),
+        (2.0, 1),
+        (jnp.asarray(3.0), 1),
+        (1, 2),
+        (True, 3),
+        (jnp.ones(3), 4),
+        (np.ones(3, np.float32), 4),
+        (np.ones(3), 4),
+        (jnp.ones(4), 5),
+        (jnp.float32(1), 6),
+    ):
         f(x)
         assert len(traces) == n, x
 
@@ -167,7 +179,7 @@ def test_under_transforms(jax, jnp):
 def test_captured_values(jax, jnp):
     w = jnp.arange(3.0)
     assert jax.jit(lambda x: x * w)(2.0).tolist() == [0, 2, 4]
-    assert float(jax.grad(lambda x: jax.jit(lambda y: x * y)(3.0))(2.0)) == 3.0          # a captured tracer
+    assert float(jax.grad(lambda x: jax.jit(lambda y: x * y)(3.0))(2.0)) == 3.0  # a captured tracer
 
 
 def test_disable_jit_runs_the_function_itself(jax):
@@ -197,7 +209,12 @@ def test_stages(jax, jnp):
     compiled = lowered.compile()
     assert {"sin", "mul"} <= {str(e.primitive) for e in traced.jaxpr.eqns}
     assert "sin" in lowered.as_text() and "3" in lowered.as_text() and lowered.out_info["y"].shape == (3, 5)
-    assert np.allclose(compiled(x, k=2.0)["y"], np.sin(x) * 2) and compiled.as_text() and compiled.cost_analysis() is not None and compiled.memory_analysis() is not None
+    assert (
+        np.allclose(compiled(x, k=2.0)["y"], np.sin(x) * 2)
+        and compiled.as_text()
+        and compiled.cost_analysis() is not None
+        and compiled.memory_analysis() is not None
+    )
     with pytest.raises(TypeError, match="Argument types differ from the types for which this computation was compiled"):
         compiled(np.ones((4, 5), np.float32), k=2.0)
     assert f.eval_shape(jax.ShapeDtypeStruct((2, 2), np.float32), k=1.0)["y"].shape == (2, 2)
@@ -208,17 +225,20 @@ def test_stages(jax, jnp):
 ARGUMENT = "argument was not marked as static using the static_argnums or static_argnames"
 
 
-@pytest.mark.parametrize("call, error, words", [
-    (lambda jax: jax.jit(lambda x: x)("a"), TypeError, r"is of type <class 'str'> and was passed to the function at path x\."),
-    (lambda jax: jax.jit(lambda d: d)({"a": object()}), TypeError, r"is of type <class 'object'> and was passed to the function at path d\['a'\]\."),
-    (lambda jax: jax.jit(lambda x: x)("a"), TypeError, ARGUMENT),
-    (lambda jax: jax.jit(lambda x: "s")(1), TypeError, "returned a value of type <class 'str'>, which is not a valid JAX type"),
-    (lambda jax: jax.jit(lambda x: x)(1, 2), TypeError, "takes 1 positional argument but 2 were given"),
-    (lambda jax: jax.jit(lambda x, y: x)(1), TypeError, "missing 1 required positional argument: 'y'"),
-    (lambda jax: jax.jit(3), TypeError, "Expected a callable value, got 3"),
-    (lambda jax: jax.jit(lambda x: x)(10**12), OverflowError, "whose argument path is x. Got <class 'int'> with value 1000000000000"),
-    (lambda jax: jax.jit(lambda x: {}["missing"])(1), KeyError, "missing"),
-])
+@pytest.mark.parametrize(
+    "call, error, words",
+    [
+        (lambda jax: jax.jit(lambda x: x)("a"), TypeError, r"is of type <class 'str'> and was passed to the function at path x\."),
+        (lambda jax: jax.jit(lambda d: d)({"a": object()}), TypeError, r"is of type <class 'object'> and was passed to the function at path d\['a'\]\."),
+        (lambda jax: jax.jit(lambda x: x)("a"), TypeError, ARGUMENT),
+        (lambda jax: jax.jit(lambda x: "s")(1), TypeError, "returned a value of type <class 'str'>, which is not a valid JAX type"),
+        (lambda jax: jax.jit(lambda x: x)(1, 2), TypeError, "takes 1 positional argument but 2 were given"),
+        (lambda jax: jax.jit(lambda x, y: x)(1), TypeError, "missing 1 required positional argument: 'y'"),
+        (lambda jax: jax.jit(3), TypeError, "Expected a callable value, got 3"),
+        (lambda jax: jax.jit(lambda x: x)(10**12), OverflowError, "whose argument path is x. Got <class 'int'> with value 1000000000000"),
+        (lambda jax: jax.jit(lambda x: {}["missing"])(1), KeyError, "missing"),
+    ],
+)
 def test_errors(jax, call, error, words):
     with pytest.raises(error, match=words):
         call(jax)

@@ -3,14 +3,15 @@
 Shapes are as inferred; jit is eager, bit for bit; jvp is a finite difference; the transpose satisfies <A x, y> = <x, A' y>; vmap on every
 axis is a loop, with as many equations at two lanes as at five.
 """
+
 import itertools
 
+import conftest
 import numpy as np
 import pytest
-
-import conftest
-from examples import examples
 from strategies import ON_JAX, same_bits, x64
+
+from examples import examples
 
 TABLE = examples(conftest.load(conftest.LIBRARY))
 EVERY = pytest.mark.parametrize("e", TABLE.values(), ids=TABLE.keys())

@@ -1,4 +1,5 @@
 """Control flow and the primitives that are compositions of others."""
+
 import numpy as np
 import pytest
 
@@ -43,7 +44,11 @@ def test_associative_scan_is_a_running_product(jnp, lax, n, reverse):
 
 
 REFUSED = [
-    ("lax.scan(lambda c, x: ((c, c), x), 0, xs)", TypeError, "scan body function carry input and carry output must have the same pytree structure, but they differ:"),
+    (
+        "lax.scan(lambda c, x: ((c, c), x), 0, xs)",
+        TypeError,
+        "scan body function carry input and carry output must have the same pytree structure, but they differ:",
+    ),
     ("lax.scan(lambda c, x: (c + xs, x), 0.0, xs)", TypeError, "scan body function carry input and carry output must have equal types, but they differ:"),
     ("lax.scan(lambda c, x: c, 0, xs)", TypeError, "scan body output must be a pair, got"),
     ("lax.scan(lambda c, x: (c, x), 0, (xs, xs[:2]))", ValueError, "scan got values with different leading axis sizes: 3, 2."),
@@ -113,7 +118,9 @@ def test_reduction_by_any_computation(jax, jnp, lax):
     x = r.standard_normal((3, 7)).astype(np.float32)
     got = lax.reduce(jnp.asarray(x), np.float32(-np.inf), lambda a, b: jnp.maximum(a, b), (1,))
     assert np.array_equal(got, x.max(1))
-    low, high = lax.reduce((jnp.asarray(x), jnp.asarray(x)), (np.float32(np.inf), np.float32(-np.inf)), lambda a, b: (jnp.minimum(a[0], b[0]), jnp.maximum(a[1], b[1])), (0,))
+    low, high = lax.reduce(
+        (jnp.asarray(x), jnp.asarray(x)), (np.float32(np.inf), np.float32(-np.inf)), lambda a, b: (jnp.minimum(a[0], b[0]), jnp.maximum(a[1], b[1])), (0,)
+    )
     assert np.array_equal(low, x.min(0)) and np.array_equal(high, x.max(0))
 
 
@@ -193,7 +200,9 @@ def test_products_of_rows_in_groups(jax, jnp, lax, name):
 def test_upper_half_of_a_product(jax, jnp, lax, x64, dtype):
     info = np.iinfo(dtype)
     half = 2 ** (info.bits // 2)
-    values = [v for v in (info.min, info.min + 1, -half - 1, -half, -3, -1, 0, 1, 2, half - 1, half, half + 3, info.max // 3, info.max) if info.min <= v <= info.max]
+    values = [
+        v for v in (info.min, info.min + 1, -half - 1, -half, -3, -1, 0, 1, 2, half - 1, half, half + 3, info.max // 3, info.max) if info.min <= v <= info.max
+    ]
     x, y = (v.ravel() for v in np.meshgrid(np.array(values, dtype), np.array(values, dtype)))
     want = [int(a) * int(b) >> info.bits for a, b in zip(x, y)]
     assert np.asarray(lax.mulhi(jnp.asarray(x), jnp.asarray(y))).tolist() == want

@@ -1,4 +1,5 @@
 """stax, optimizers, test_util, flatten_util, config and debug: the smaller modules, as programs use them."""
+
 import contextlib
 import importlib
 import io
@@ -19,10 +20,14 @@ def optimizers(jax):
 
 
 LAYERS = {
-    "dense": (lambda s: s.Dense(3), (4, 5), (4, 3)), "conv": (lambda s: s.Conv(3, (3, 3)), (2, 8, 8, 2), (2, 6, 6, 3)),
-    "strided": (lambda s: s.Conv(3, (3, 3), (2, 2), "SAME"), (2, 8, 8, 2), (2, 4, 4, 3)), "transposed": (lambda s: s.ConvTranspose(3, (3, 3), (2, 2), "SAME"), (2, 4, 4, 2), (2, 8, 8, 3)),
-    "batch norm": (lambda s: s.BatchNorm(), (4, 6, 6, 2), (4, 6, 6, 2)), "max pool": (lambda s: s.MaxPool((2, 2), (2, 2)), (2, 8, 8, 2), (2, 4, 4, 2)),
-    "average pool": (lambda s: s.AvgPool((3, 3), (2, 2), "SAME"), (2, 8, 8, 2), (2, 4, 4, 2)), "flatten": (lambda s: s.Flatten, (4, 8, 3), (4, 24)),
+    "dense": (lambda s: s.Dense(3), (4, 5), (4, 3)),
+    "conv": (lambda s: s.Conv(3, (3, 3)), (2, 8, 8, 2), (2, 6, 6, 3)),
+    "strided": (lambda s: s.Conv(3, (3, 3), (2, 2), "SAME"), (2, 8, 8, 2), (2, 4, 4, 3)),
+    "transposed": (lambda s: s.ConvTranspose(3, (3, 3), (2, 2), "SAME"), (2, 4, 4, 2), (2, 8, 8, 3)),
+    "batch norm": (lambda s: s.BatchNorm(), (4, 6, 6, 2), (4, 6, 6, 2)),
+    "max pool": (lambda s: s.MaxPool((2, 2), (2, 2)), (2, 8, 8, 2), (2, 4, 4, 2)),
+    "average pool": (lambda s: s.AvgPool((3, 3), (2, 2), "SAME"), (2, 8, 8, 2), (2, 4, 4, 2)),
+    "flatten": (lambda s: s.Flatten, (4, 8, 3), (4, 24)),
     "residual": (lambda s: s.serial(s.FanOut(2), s.parallel(s.Dense(5), s.Identity), s.FanInSum), (4, 5), (4, 5)),
     "concatenated": (lambda s: s.serial(s.FanOut(2), s.parallel(s.Dense(3), s.Identity), s.FanInConcat()), (4, 5), (4, 8)),
     "network": (lambda s: s.serial(s.Dense(8), s.Relu, s.BatchNorm(0), s.Dropout(0.5), s.Dense(2), s.LogSoftmax), (6, 3), (6, 2)),
@@ -40,7 +45,11 @@ def test_layer_shapes(jax, stax, name):
 
 def test_pooling_values(jax, stax):
     x = np.arange(16, dtype=np.float32).reshape(1, 4, 4, 1)
-    for layer, want in ((stax.MaxPool((2, 2), (2, 2)), [[5, 7], [13, 15]]), (stax.AvgPool((2, 2), (2, 2)), [[2.5, 4.5], [10.5, 12.5]]), (stax.SumPool((2, 2), (2, 2)), [[10, 18], [42, 50]])):
+    for layer, want in (
+        (stax.MaxPool((2, 2), (2, 2)), [[5, 7], [13, 15]]),
+        (stax.AvgPool((2, 2), (2, 2)), [[2.5, 4.5], [10.5, 12.5]]),
+        (stax.SumPool((2, 2), (2, 2)), [[10, 18], [42, 50]]),
+    ):
         assert np.asarray(layer[1]((), x))[0, ..., 0].tolist() == want
 
 
@@ -52,8 +61,20 @@ def test_dropout(jax, stax):
         apply((), np.ones(3, np.float32))
 
 
-@pytest.mark.parametrize("name, args, steps", [("sgd", (0.1,), 100), ("momentum", (0.05, 0.9), 200), ("nesterov", (0.05, 0.9), 200), ("adagrad", (1.0,), 300),
-                                               ("rmsprop", (0.02,), 300), ("rmsprop_momentum", (0.005,), 400), ("adam", (0.1,), 300), ("adamax", (0.1,), 300), ("sm3", (1.0,), 400)])
+@pytest.mark.parametrize(
+    "name, args, steps",
+    [
+        ("sgd", (0.1,), 100),
+        ("momentum", (0.05, 0.9), 200),
+        ("nesterov", (0.05, 0.9), 200),
+        ("adagrad", (1.0,), 300),
+        ("rmsprop", (0.02,), 300),
+        ("rmsprop_momentum", (0.005,), 400),
+        ("adam", (0.1,), 300),
+        ("adamax", (0.1,), 300),
+        ("sm3", (1.0,), 400),
+    ],
+)
 def test_optimizers_find_the_minimum(jax, jnp, optimizers, name, args, steps):
     if name == "sm3" and jax.__name__ == "jax":
         pytest.skip("JAX's does not trace")
@@ -84,7 +105,7 @@ def test_schedules_and_norms(jax, jnp, optimizers):
 
 def test_check_grads_tells_right_from_wrong(jax, jnp):
     jax.test_util.check_grads(lambda d: jnp.sum(d["a"] ** 3) * d["b"], ({"a": jnp.arange(3.0), "b": jnp.array(2.0)},), order=2)
-    wrong = jax.custom_jvp(lambda x: x ** 2)
+    wrong = jax.custom_jvp(lambda x: x**2)
     wrong.defjvp(lambda p, t: (p[0] ** 2, t[0]))
     for modes in (["fwd"], ["rev"]):
         with pytest.raises(AssertionError):
@@ -109,7 +130,7 @@ def test_config(jax, jnp):
         thread = threading.Thread(target=lambda: seen.append(jnp.ones(1).dtype))
         thread.start()
         thread.join()
-        assert seen == [np.float32]          # the context is this thread's alone
+        assert seen == [np.float32]  # the context is this thread's alone
         with jax.enable_x64(False):
             assert jnp.ones(1).dtype == np.float32
         assert jnp.ones(1).dtype == np.float64
@@ -157,7 +178,8 @@ def test_named_scope_and_call(jax):
 
 
 def test_default_device(child):
-    out = child("""
+    out = child(
+        """
         first, second = jax.devices()
         with jax.default_device(second):
             print(jnp.ones(1).devices() == {second}, end=" ")
@@ -168,5 +190,7 @@ def test_default_device(child):
         print(jnp.ones(1).devices() == {second}, end=" ")
         jax.config.update("jax_default_device", None)
         print(jnp.ones(1).devices() == {first})
-        """, NUM_CPU_DEVICES="2")
+        """,
+        NUM_CPU_DEVICES="2",
+    )
     assert out.split() == ["True"] * 5

@@ -1,4 +1,5 @@
 """Activations, normalisation, attention, initializers, special functions: against formulas and, where it is installed, against JAX."""
+
 import math
 
 import numpy as np
@@ -8,14 +9,28 @@ X = np.array([-30.0, -3.0, -1.5, -1.0, -0.5, 0.0, 0.3, 1.0, 2.0, 3.0, 6.0, 40.0]
 sigmoid = lambda x: 1 / (1 + np.exp(-x))
 softplus = lambda x: np.logaddexp(x, 0)
 FORMULAS = {
-    "relu": lambda x: np.maximum(x, 0), "relu6": lambda x: np.clip(x, 0, 6), "sigmoid": sigmoid, "softplus": softplus, "soft_sign": lambda x: x / (1 + abs(x)),
-    "silu": lambda x: x * sigmoid(x), "swish": lambda x: x * sigmoid(x), "mish": lambda x: x * np.tanh(softplus(x)), "log_sigmoid": lambda x: -softplus(-x),
-    "elu": lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))), "leaky_relu": lambda x: np.where(x >= 0, x, 0.01 * x), "hard_tanh": lambda x: np.clip(x, -1, 1),
-    "celu": lambda x: np.maximum(x, 0) + np.expm1(np.minimum(x, 0)), "hard_sigmoid": lambda x: np.clip(x + 3, 0, 6) / 6,
+    "relu": lambda x: np.maximum(x, 0),
+    "relu6": lambda x: np.clip(x, 0, 6),
+    "sigmoid": sigmoid,
+    "softplus": softplus,
+    "soft_sign": lambda x: x / (1 + abs(x)),
+    "silu": lambda x: x * sigmoid(x),
+    "swish": lambda x: x * sigmoid(x),
+    "mish": lambda x: x * np.tanh(softplus(x)),
+    "log_sigmoid": lambda x: -softplus(-x),
+    "elu": lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))),
+    "leaky_relu": lambda x: np.where(x >= 0, x, 0.01 * x),
+    "hard_tanh": lambda x: np.clip(x, -1, 1),
+    "celu": lambda x: np.maximum(x, 0) + np.expm1(np.minimum(x, 0)),
+    "hard_sigmoid": lambda x: np.clip(x + 3, 0, 6) / 6,
     "selu": lambda x: 1.0507009873554805 * np.where(x > 0, x, 1.6732632423543772 * np.expm1(np.minimum(x, 0))),
-    "hard_silu": lambda x: x * np.clip(x + 3, 0, 6) / 6, "squareplus": lambda x: (x + np.sqrt(x * x + 4)) / 2,
-    "sparse_plus": lambda x: np.where(x <= -1, 0, np.where(x >= 1, x, (x + 1) ** 2 / 4)), "sparse_sigmoid": lambda x: np.clip(x + 1, 0, 2) / 2,
-    "gelu": lambda x: 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x ** 3))), "identity": lambda x: x, "tanh": np.tanh,
+    "hard_silu": lambda x: x * np.clip(x + 3, 0, 6) / 6,
+    "squareplus": lambda x: (x + np.sqrt(x * x + 4)) / 2,
+    "sparse_plus": lambda x: np.where(x <= -1, 0, np.where(x >= 1, x, (x + 1) ** 2 / 4)),
+    "sparse_sigmoid": lambda x: np.clip(x + 1, 0, 2) / 2,
+    "gelu": lambda x: 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))),
+    "identity": lambda x: x,
+    "tanh": np.tanh,
 }
 
 
@@ -32,11 +47,14 @@ def test_activation(jax, name):
 Z = np.array([-2 + 1j, -0.5 - 3j, -1j, 1j, 0.25 + 1j, 1 - 2j, 3 + 0.5j, 0], np.complex64)
 positive = lambda z: (z.real > 0) | ((z.real == 0) & (z.imag > 0))
 COMPLEX = {
-    "elu": lambda z: np.where(positive(z), z, np.expm1(z)), "celu": lambda z: np.where(positive(z), z, np.expm1(z)),
+    "elu": lambda z: np.where(positive(z), z, np.expm1(z)),
+    "celu": lambda z: np.where(positive(z), z, np.expm1(z)),
     "selu": lambda z: 1.0507009873554805 * np.where(positive(z), z, 1.6732632423543772 * np.expm1(z)),
-    "leaky_relu": lambda z: np.where(positive(z) | (z == 0), z, 0.01 * z), "hard_tanh": lambda z: np.where(positive(z - 1), 1, np.where(positive(-1 - z), -1, z)),
+    "leaky_relu": lambda z: np.where(positive(z) | (z == 0), z, 0.01 * z),
+    "hard_tanh": lambda z: np.where(positive(z - 1), 1, np.where(positive(-1 - z), -1, z)),
     "sparse_plus": lambda z: np.where(~positive(z + 1), 0, np.where(positive(1 - z), (z + 1) ** 2 / 4, z)),
-    "log1mexp": lambda z: np.log(1 - np.exp(-z)), "relu": lambda z: np.where(positive(z), z, 0),
+    "log1mexp": lambda z: np.log(1 - np.exp(-z)),
+    "relu": lambda z: np.where(positive(z), z, 0),
 }
 
 
@@ -115,8 +133,13 @@ def test_standardize_and_one_hot(jax, jnp):
 
 
 OPTIONS = {
-    "plain": {}, "causal": dict(is_causal=True), "scale": dict(scale=0.5), "bias": dict(bias=np.arange(30, dtype=np.float32).reshape(1, 1, 5, 6) / 10),
-    "mask": dict(mask=np.tril(np.ones((5, 6), bool))[None, None]), "window": dict(local_window_size=(1, 2)), "lengths": dict(key_value_seq_lengths=np.array([6, 2])),
+    "plain": {},
+    "causal": dict(is_causal=True),
+    "scale": dict(scale=0.5),
+    "bias": dict(bias=np.arange(30, dtype=np.float32).reshape(1, 1, 5, 6) / 10),
+    "mask": dict(mask=np.tril(np.ones((5, 6), bool))[None, None]),
+    "window": dict(local_window_size=(1, 2)),
+    "lengths": dict(key_value_seq_lengths=np.array([6, 2])),
 }
 
 
@@ -126,7 +149,7 @@ def attention(q, k, v, bias=None, mask=None, scale=None, is_causal=False, local_
     for b, n in np.ndindex(q.shape[0], q.shape[2]):
         kv = n // (q.shape[2] // k.shape[2])
         s = q[b, :, n].astype(float) @ k[b, :, kv].T.astype(float) * (scale or q.shape[-1] ** -0.5) + (0 if bias is None else bias[0, 0])
-        t, u = np.ogrid[:q.shape[1], :k.shape[1]]
+        t, u = np.ogrid[: q.shape[1], : k.shape[1]]
         seen = np.ones(s.shape, bool) if mask is None else mask[0, 0]
         seen = seen & (t >= u) if is_causal else seen
         seen = seen & (u >= t - local_window_size[0]) & (u <= t + local_window_size[1]) if local_window_size else seen
@@ -163,7 +186,12 @@ def test_attention_refuses_bad_shapes(jax):
 
 
 INITIALIZERS = {
-    "glorot_uniform": 2 / 400, "glorot_normal": 2 / 400, "lecun_uniform": 1 / 100, "lecun_normal": 1 / 100, "he_uniform": 2 / 100, "he_normal": 2 / 100,
+    "glorot_uniform": 2 / 400,
+    "glorot_normal": 2 / 400,
+    "lecun_uniform": 1 / 100,
+    "lecun_normal": 1 / 100,
+    "he_uniform": 2 / 100,
+    "he_normal": 2 / 100,
 }
 
 
@@ -180,18 +208,26 @@ def test_orthogonal_initializers(jax):
     d = np.asarray(init.delta_orthogonal()(jax.random.key(0), (3, 3, 4, 4)))
     np.testing.assert_allclose(d[1, 1] @ d[1, 1].T, np.eye(4), atol=1e-5)
     assert abs(d).sum() == pytest.approx(abs(d[1, 1]).sum())
-    for call, words in ((lambda k: init.orthogonal()(k, (3,)), "orthogonal initializer requires at least a 2D shape"),
-                        (lambda k: init.glorot_uniform()(k, (4,)), "Can't compute input and output sizes of a 1-dimensional weights tensor"),
-                        (lambda k: init.variance_scaling(1.0, "foo", "normal")(k, (4, 3)), "invalid mode for variance scaling initializer: foo")):
+    for call, words in (
+        (lambda k: init.orthogonal()(k, (3,)), "orthogonal initializer requires at least a 2D shape"),
+        (lambda k: init.glorot_uniform()(k, (4,)), "Can't compute input and output sizes of a 1-dimensional weights tensor"),
+        (lambda k: init.variance_scaling(1.0, "foo", "normal")(k, (4, 3)), "invalid mode for variance scaling initializer: foo"),
+    ):
         with pytest.raises(ValueError, match=words):
             call(jax.random.key(0))
 
 
 SPECIAL = {
-    "gammaln": (math.lgamma, [0.3, 1.0, 2.5, 7.0]), "gamma": (math.gamma, [0.3, 1.0, 2.5, -1.5, 7.0]), "factorial": (lambda n: math.gamma(n + 1), [0.0, 1.0, 5.0]),
-    "erf": (math.erf, [-2.0, 0.0, 0.5]), "erfc": (math.erfc, [-2.0, 0.0, 0.5, 4.0]), "expit": (lambda x: 1 / (1 + math.exp(-x)), [-3.0, 0.0, 2.0]),
-    "logit": (lambda p: math.log(p / (1 - p)), [0.1, 0.5, 0.9]), "entr": (lambda x: -x * math.log(x) if x else 0.0, [0.0, 0.3, 2.0]),
-    "ndtr": (lambda x: 0.5 * math.erfc(-x / math.sqrt(2)), [-5.0, -1.0, 0.0, 2.0]), "log_ndtr": (lambda x: math.log(0.5 * math.erfc(-x / math.sqrt(2))), [-11.0, -5.0, 0.0, 3.0]),
+    "gammaln": (math.lgamma, [0.3, 1.0, 2.5, 7.0]),
+    "gamma": (math.gamma, [0.3, 1.0, 2.5, -1.5, 7.0]),
+    "factorial": (lambda n: math.gamma(n + 1), [0.0, 1.0, 5.0]),
+    "erf": (math.erf, [-2.0, 0.0, 0.5]),
+    "erfc": (math.erfc, [-2.0, 0.0, 0.5, 4.0]),
+    "expit": (lambda x: 1 / (1 + math.exp(-x)), [-3.0, 0.0, 2.0]),
+    "logit": (lambda p: math.log(p / (1 - p)), [0.1, 0.5, 0.9]),
+    "entr": (lambda x: -x * math.log(x) if x else 0.0, [0.0, 0.3, 2.0]),
+    "ndtr": (lambda x: 0.5 * math.erfc(-x / math.sqrt(2)), [-5.0, -1.0, 0.0, 2.0]),
+    "log_ndtr": (lambda x: math.log(0.5 * math.erfc(-x / math.sqrt(2))), [-11.0, -5.0, 0.0, 3.0]),
 }
 
 

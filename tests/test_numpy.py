@@ -1,4 +1,5 @@
 """ferrax.numpy against numpy: one expression, run on both; and eager equals jit, bit for bit."""
+
 import numpy as np
 import pytest
 

@@ -1,8 +1,8 @@
 """The text of programs equals what JAX 0.10.2 prints, up to parameters at their default. `cargo xtask bless` does not touch this golden:
 it comes from JAX, by `python tests/golden/programs.py`.
 """
-import pytest
 
+import pytest
 from golden import programs
 
 GOLDEN = programs.read()

@@ -1,9 +1,9 @@
 """Types of results: the lattice as JAX 0.10.2 has it, and its laws."""
+
 import itertools
 
 import numpy as np
 import pytest
-
 from golden import promotion
 
 

@@ -1,4 +1,5 @@
 """Every name that a public module lists is there."""
+
 import importlib
 import pkgutil
 

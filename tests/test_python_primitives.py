@@ -1,4 +1,5 @@
 """Primitives that Python defines, and calls from programs back into Python."""
+
 import importlib
 import itertools
 
@@ -35,7 +36,7 @@ def test_eager_and_staged(jax, jnp, mul_sub):
 def test_jit_needs_no_rule_of_its_own(jax, parts, mul_sub):
     assert float(jax.jit(lambda x, y: mul_sub.bind(x, y, k=3))(2.0, 4.0)) == 5.0
     p = parts[0](next(names))
-    p.def_impl(lambda x: np.sin(x))                          # numpy wants concrete arrays: called when the program runs
+    p.def_impl(lambda x: np.sin(x))  # numpy wants concrete arrays: called when the program runs
     p.def_abstract_eval(lambda x: x)
     assert np.allclose(jax.jit(lambda x: p.bind(x) + 1)(0.5), np.sin(0.5) + 1)
 

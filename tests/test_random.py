@@ -1,4 +1,5 @@
 """Random draws equal JAX's: bit for bit where no transcendental is involved, else within rounding."""
+
 import json
 import pathlib
 
@@ -46,13 +47,13 @@ def test_golden(jax, case, kind):
         np.testing.assert_allclose(out, np.array(case["value"]), rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize("seed, words", [(0, [0, 0]), (42, [0, 42]), (-1, [0, 2 ** 32 - 1]), (2 ** 40 + 5, [0, 5]), (True, [0, 1])])
+@pytest.mark.parametrize("seed, words", [(0, [0, 0]), (42, [0, 42]), (-1, [0, 2**32 - 1]), (2**40 + 5, [0, 5]), (True, [0, 1])])
 def test_seeds_without_64_bits(jax, seed, words):
     assert np.asarray(jax.random.PRNGKey(seed)).tolist() == words
     assert np.asarray(jax.random.key_data(jax.random.key(seed))).tolist() == words
 
 
-@pytest.mark.parametrize("seed, words", [(0, [0, 0]), (-1, [2 ** 32 - 1, 2 ** 32 - 1]), (2 ** 40 + 5, [256, 5])])
+@pytest.mark.parametrize("seed, words", [(0, [0, 0]), (-1, [2**32 - 1, 2**32 - 1]), (2**40 + 5, [256, 5])])
 def test_seeds_with_64_bits(jax, seed, words):
     jax.config.update("jax_enable_x64", True)
     assert np.asarray(jax.random.PRNGKey(seed)).tolist() == words
@@ -76,13 +77,19 @@ def test_typed_keys_have_their_own_dtype(jax, jnp):
 
 def test_lanes_equal_single_draws(jax, jnp):
     keys = jax.random.split(jax.random.key(0), 5)
-    for f in (lambda k: jax.random.normal(k, (3,)), lambda k: jax.random.permutation(k, 7), lambda k: jax.random.randint(k, (2,), 0, 9),
-              lambda k: jax.random.key_data(jax.random.fold_in(k, 2))):
+    for f in (
+        lambda k: jax.random.normal(k, (3,)),
+        lambda k: jax.random.permutation(k, 7),
+        lambda k: jax.random.randint(k, (2,), 0, 9),
+        lambda k: jax.random.key_data(jax.random.fold_in(k, 2)),
+    ):
         lanes = jax.vmap(f)(keys)
         np.testing.assert_array_equal(np.asarray(lanes), np.stack([np.asarray(f(keys[i])) for i in range(5)]))
 
 
-@pytest.mark.parametrize("name, args", [("uniform", ((4,),)), ("normal", ((4,),)), ("randint", ((4,), 0, 9)), ("bernoulli", (0.3, (8,))), ("permutation", (9,))])
+@pytest.mark.parametrize(
+    "name, args", [("uniform", ((4,),)), ("normal", ((4,),)), ("randint", ((4,), 0, 9)), ("bernoulli", (0.3, (8,))), ("permutation", (9,))]
+)
 def test_jit_equals_eager(jax, name, args):
     key = jax.random.PRNGKey(1)
     f = lambda key: getattr(jax.random, name)(key, *args)
@@ -93,7 +100,7 @@ def test_jit_equals_eager(jax, name, args):
 def test_narrow_integers_are_unbiased(jax, bits):
     draws = np.asarray(jax.random.randint(jax.random.key(5), (60_000,), 0, 3, f"uint{bits}"))
     counts = np.bincount(draws, minlength=3)
-    assert ((counts - 20_000) ** 2 / 20_000).sum() < 20          # chi-square of 2 degrees of freedom, p < 1e-4
+    assert ((counts - 20_000) ** 2 / 20_000).sum() < 20  # chi-square of 2 degrees of freedom, p < 1e-4
 
 
 def test_uniform_stays_below_one(jax):
@@ -117,7 +124,7 @@ ERRORS = [
     (lambda r, k: r.normal(r.split(k)), ValueError, "normal accepts a single key, but was given a key array of shape (2, 2) != (). Use jax.vmap for batching."),
     (lambda r, k: r.PRNGKey(np.arange(3)), TypeError, "PRNGKey accepts a scalar seed, but was given an array of shape (3,) != ()"),
     (lambda r, k: r.PRNGKey(1.5), TypeError, "PRNG key seed must be an integer"),
-    (lambda r, k: r.PRNGKey(2 ** 70), OverflowError, "Python int too large to convert to C long"),
+    (lambda r, k: r.PRNGKey(2**70), OverflowError, "Python int too large to convert to C long"),
     (lambda r, k: r.key(0, impl="foo"), ValueError, 'unrecognized PRNG implementation "foo"'),
     (lambda r, k: r.fold_in(k, -1), OverflowError, "Python integer -1 out of bounds for uint32"),
     (lambda r, k: r.uniform(k, dtype=int), ValueError, "dtype argument to `uniform` must be a float dtype, got int32"),
@@ -154,7 +161,9 @@ def test_parameters_promote_and_add_axes_as_in_jax(jax, jnp):
     key, ones = jax.random.PRNGKey(0), jnp.ones(3)
     assert jax.random.double_sided_maxwell(key, ones, 1, (2,)).shape == (2, 3) and jax.random.double_sided_maxwell(key, ones, 1).shape == (3, 3)
     assert jax.random.double_sided_maxwell(key, ones, 1, (), "float16").dtype == jax.random.weibull_min(key, ones, 1, (3,), "float16").dtype == jnp.float32
-    np.testing.assert_allclose(jax.random.double_sided_maxwell(key, jnp.arange(2.0), 1.0)[:, 1], 1 + jax.random.double_sided_maxwell(key, jnp.zeros(2), 1.0)[:, 1], rtol=1e-6)
+    np.testing.assert_allclose(
+        jax.random.double_sided_maxwell(key, jnp.arange(2.0), 1.0)[:, 1], 1 + jax.random.double_sided_maxwell(key, jnp.zeros(2), 1.0)[:, 1], rtol=1e-6
+    )
 
 
 def test_raw_keys_can_be_refused(jax):

@@ -2,12 +2,12 @@
 
 `HYPOTHESIS_PROFILE=long` draws many more and new ones, which is what the nightly job does.
 """
+
 import numpy as np
 import pytest
+import random_programs
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-import random_programs
 from strategies import ON_JAX, same_bits, x64
 
 pytestmark = [

@@ -1,9 +1,9 @@
 """Reductions and cumulative functions against numpy in float64, over every choice of axes; eager and jit give the same bits."""
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from strategies import INTS, arrays, same, same_bits, shapes, with_axes, with_axis
 
 FLOAT = ["sum", "prod", "mean", "var", "std", "max", "min", "ptp"]
@@ -108,7 +108,19 @@ def test_products_of_matrices(jax, jnp, data):
     same_bits(jax.jit(jnp.matmul)(x, y), got)
 
 
-@pytest.mark.parametrize("spec, shapes", [("ij,jk->ik", [(2, 3), (3, 4)]), ("ij->ji", [(2, 3)]), ("ii->i", [(3, 3)]), ("ij,ij->", [(2, 3)] * 2), ("i,j->ij", [(2,), (3,)]), ("bij,bjk->bik", [(2, 3, 4), (2, 4, 5)]), ("...i,i", [(2, 3, 4), (4,)]), ("ijk,jl,kl->i", [(2, 3, 4), (3, 5), (4, 5)])])
+@pytest.mark.parametrize(
+    "spec, shapes",
+    [
+        ("ij,jk->ik", [(2, 3), (3, 4)]),
+        ("ij->ji", [(2, 3)]),
+        ("ii->i", [(3, 3)]),
+        ("ij,ij->", [(2, 3)] * 2),
+        ("i,j->ij", [(2,), (3,)]),
+        ("bij,bjk->bik", [(2, 3, 4), (2, 4, 5)]),
+        ("...i,i", [(2, 3, 4), (4,)]),
+        ("ijk,jl,kl->i", [(2, 3, 4), (3, 5), (4, 5)]),
+    ],
+)
 def test_einsum(jnp, spec, shapes):
     rng = np.random.default_rng(0)
     operands = [rng.standard_normal(s).astype(np.float32) for s in shapes]

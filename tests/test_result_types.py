@@ -2,8 +2,8 @@
 
 Where JAX refuses and we answer, or where it tells a type and then fails, the call stands in one of the lists below.
 """
-import pytest
 
+import pytest
 from golden import result_types
 
 # JAX refuses: there is one sensible answer, which we give.
@@ -50,7 +50,5 @@ def test_types_are_those_of_jax(table):
 
 @pytest.mark.ours
 def test_every_excuse_is_needed(table):
-    used = {
-        call.rsplit(" ", 1)[0] for call, row in result_types.read().items() for operands, result in row.items() if table[call][operands] != result
-    }
+    used = {call.rsplit(" ", 1)[0] for call, row in result_types.read().items() for operands, result in row.items() if table[call][operands] != result}
     assert used == ANSWERED | ONLY_TOLD | OTHER_CLASS

@@ -1,4 +1,5 @@
 """Bad input and hard circumstances, each in a process of its own: it answers with an exception and lives."""
+
 import signal
 import subprocess
 import sys
@@ -15,15 +16,18 @@ def caught(f):
 
 
 @pytest.mark.ours
-@pytest.mark.parametrize("code, words", [
-    ("jnp.zeros((2**31, 2**31))", "larger than any memory"),
-    ("jnp.ones((2**62,))", "larger than any memory"),
-    ("jnp.broadcast_to(1.0, (2**40, 2**40))", "larger than any memory"),
-    ("jnp.zeros(2**44)", "MemoryError"),
-    ("jnp.arange(3).reshape(2, 2)", "cannot reshape array of shape (3,) (size 3) into shape (2, 2) (size 4)"),
-    ("jax.vmap(lambda x: x if x > 0 else -x)(jnp.arange(3.0))", "TracerBoolConversionError"),
-    ("jax.lax.scan(lambda c, x: (c.astype(int), x), 1.0, jnp.arange(3))", "TypeError"),
-])
+@pytest.mark.parametrize(
+    "code, words",
+    [
+        ("jnp.zeros((2**31, 2**31))", "larger than any memory"),
+        ("jnp.ones((2**62,))", "larger than any memory"),
+        ("jnp.broadcast_to(1.0, (2**40, 2**40))", "larger than any memory"),
+        ("jnp.zeros(2**44)", "MemoryError"),
+        ("jnp.arange(3).reshape(2, 2)", "cannot reshape array of shape (3,) (size 3) into shape (2, 2) (size 4)"),
+        ("jax.vmap(lambda x: x if x > 0 else -x)(jnp.arange(3.0))", "TracerBoolConversionError"),
+        ("jax.lax.scan(lambda c, x: (c.astype(int), x), 1.0, jnp.arange(3))", "TypeError"),
+    ],
+)
 def test_an_exception_and_no_abort(child, code, words):
     assert words in child(HEADER + f"print(caught(lambda: {code}))\nprint(float(jnp.ones(3).sum()))")
 
@@ -76,7 +80,7 @@ def test_an_interrupt_ends_a_long_run():
         assert p.stdout.readline() == "running\n"
         deadline = time.monotonic() + 60
         while p.poll() is None and time.monotonic() < deadline:
-            p.send_signal(signal.SIGINT)             # until it is inside the wait
+            p.send_signal(signal.SIGINT)  # until it is inside the wait
             try:
                 p.wait(0.5)
             except subprocess.TimeoutExpired:
@@ -94,12 +98,17 @@ def test_jit_in_a_loop_holds_no_memory(child):
         for i in range(1500): jax.jit(lambda x: x + 1)(1.0)
         print(peak() - before)
         """)
-    assert int(out) < 8192          # KiB; a leak of one trace a turn would be several times this
+    assert int(out) < 8192  # KiB; a leak of one trace a turn would be several times this
 
 
 @pytest.mark.parametrize(
     "program",
-    ["jnp.zeros((2**40,))", "jnp.ones((2**40,)) + 1", "jax.jit(lambda: jnp.ones((2**40,)))().block_until_ready()", "jnp.outer(jnp.ones(2**22), jnp.ones(2**22)).block_until_ready()"],
+    [
+        "jnp.zeros((2**40,))",
+        "jnp.ones((2**40,)) + 1",
+        "jax.jit(lambda: jnp.ones((2**40,)))().block_until_ready()",
+        "jnp.outer(jnp.ones(2**22), jnp.ones(2**22)).block_until_ready()",
+    ],
 )
 def test_more_than_the_machine_has_is_an_error(program):
     """Terabytes are refused before they are promised: nothing is killed, and the process goes on."""

@@ -1,9 +1,9 @@
 """Functions that move elements without changing them: equal to numpy's, bit for bit, eager and under jit."""
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from strategies import arrays, same, shapes, with_axis
 
 MOVES = {

@@ -1,4 +1,5 @@
 """Equations carry the user's line, and errors of tracing name it: file, line, column and function."""
+
 import importlib
 import re
 
@@ -35,8 +36,13 @@ def test_a_program_prints_its_lines(jax, jnp):
 
 
 def test_the_lines_of_derivatives_are_those_of_the_function(jax, jnp):
-    for transform in (jax.grad, lambda f: jax.jit(jax.grad(f)), lambda f: lambda x: jax.vmap(jax.grad(f))(jnp.stack([x, x])),
-                      lambda f: lambda x: jax.jvp(f, (x,), (x,)), lambda f: jax.hessian(jax.jit(f))):
+    for transform in (
+        jax.grad,
+        lambda f: jax.jit(jax.grad(f)),
+        lambda f: lambda x: jax.vmap(jax.grad(f))(jnp.stack([x, x])),
+        lambda f: lambda x: jax.jvp(f, (x,), (x,)),
+        lambda f: jax.hessian(jax.jit(f)),
+    ):
         text = jax.make_jaxpr(transform(lambda x: inner(jnp, x)))(1.0).pretty_print(source_info=True)
         derived = [line for line in text.splitlines() if re.search(r"= (cos|mul|neg) ", line)]
         assert derived and all(re.search(AT, line) for line in derived), text
@@ -139,5 +145,8 @@ def test_a_rule_that_refuses_names_the_line_of_its_operation(jax, jnp, lax):
         io_callback(lambda x: None, None, x)
         return x + 1
 
-    with pytest.raises(NotImplementedError, match=rf"Unordered IO effects not supported in while_loop with batched predicate\nThe operation was traced at {HERE}:\d+:15 \(.*run\)"):
+    with pytest.raises(
+        NotImplementedError,
+        match=rf"Unordered IO effects not supported in while_loop with batched predicate\nThe operation was traced at {HERE}:\d+:15 \(.*run\)",
+    ):
         jax.vmap(jax.jit(run))(jnp.arange(2.0))

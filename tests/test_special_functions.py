@@ -1,4 +1,5 @@
 """Special functions that are compositions, and random bits as primitives: against values computed with mpmath, at edges, under transforms."""
+
 import numpy as np
 import pytest
 

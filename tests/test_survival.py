@@ -2,6 +2,7 @@
 
 Every test runs in a process of its own, whose exit status is checked.
 """
+
 import os
 import signal
 import subprocess

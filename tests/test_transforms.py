@@ -1,9 +1,9 @@
 """Laws of the transforms on generated programs: jit is eager bit for bit, vmap is a loop, jvp is a difference, vjp is its transpose."""
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from strategies import ON_JAX, same_bits, x64
 
 N = 3  # the length of the vectors that generated programs work on

@@ -1,4 +1,5 @@
 """Pytrees: every container, key paths, registration, and errors that say where two trees part."""
+
 import collections
 import dataclasses
 import functools
@@ -12,8 +13,13 @@ Point = collections.namedtuple("Point", "x y")
 leaves = st.integers() | st.text(max_size=2)
 trees = st.recursive(
     leaves | st.none(),
-    lambda sub: st.lists(sub, max_size=3) | st.lists(sub, max_size=3).map(tuple) | st.dictionaries(st.text(max_size=2), sub, max_size=3)
-    | st.dictionaries(st.text(max_size=2), sub, max_size=3).map(collections.OrderedDict) | st.builds(Point, sub, sub),
+    lambda sub: (
+        st.lists(sub, max_size=3)
+        | st.lists(sub, max_size=3).map(tuple)
+        | st.dictionaries(st.text(max_size=2), sub, max_size=3)
+        | st.dictionaries(st.text(max_size=2), sub, max_size=3).map(collections.OrderedDict)
+        | st.builds(Point, sub, sub)
+    ),
     max_leaves=12,
 )
 
@@ -46,12 +52,21 @@ def test_paths_lead_to_their_leaves(jax, tree):
         assert at is leaf or at == leaf
 
 
-@pytest.mark.parametrize("tree, text", [
-    (1, "PyTreeDef(*)"), (None, "PyTreeDef(None)"), ((), "PyTreeDef(())"), ([], "PyTreeDef([])"), ({}, "PyTreeDef({})"), ((1,), "PyTreeDef((*,))"),
-    ({"b": [2], "a": 1}, "PyTreeDef({'a': *, 'b': [*]})"), (Point(1, 2), "PyTreeDef(CustomNode(namedtuple[Point], [*, *]))"),
-    (collections.OrderedDict(b=1, a=2), "PyTreeDef(CustomNode(OrderedDict[('b', 'a')], [*, *]))"),
-    (collections.defaultdict(list, a=1), "PyTreeDef(CustomNode(defaultdict[(<class 'list'>, ('a',))], [*]))"),
-])
+@pytest.mark.parametrize(
+    "tree, text",
+    [
+        (1, "PyTreeDef(*)"),
+        (None, "PyTreeDef(None)"),
+        ((), "PyTreeDef(())"),
+        ([], "PyTreeDef([])"),
+        ({}, "PyTreeDef({})"),
+        ((1,), "PyTreeDef((*,))"),
+        ({"b": [2], "a": 1}, "PyTreeDef({'a': *, 'b': [*]})"),
+        (Point(1, 2), "PyTreeDef(CustomNode(namedtuple[Point], [*, *]))"),
+        (collections.OrderedDict(b=1, a=2), "PyTreeDef(CustomNode(OrderedDict[('b', 'a')], [*, *]))"),
+        (collections.defaultdict(list, a=1), "PyTreeDef(CustomNode(defaultdict[(<class 'list'>, ('a',))], [*]))"),
+    ],
+)
 def test_structures_print(jax, tree, text):
     assert str(jax.tree_util.tree_structure(tree)) == text
 
@@ -143,7 +158,10 @@ def test_dataclasses(jax):
 
     assert tu.tree_flatten(State([1, 2]))[0] == [1, 2] and tu.keystr(tu.tree_leaves_with_path(State([1]))[0][0]) == ".params[0]"
     assert tu.tree_map(lambda x: x * 2, Old(3, 4)) == Old(6, 4)
-    for fields, words in ((dict(data_fields=["a"], meta_fields=[]), "Missing fields: {'b'}"), (dict(data_fields=["a", "b"], meta_fields=["q"]), "Unexpected fields: {'q'}")):
+    for fields, words in (
+        (dict(data_fields=["a"], meta_fields=[]), "Missing fields: {'b'}"),
+        (dict(data_fields=["a", "b"], meta_fields=["q"]), "Unexpected fields: {'q'}"),
+    ):
         with pytest.raises(ValueError, match=words):
             tu.register_dataclass(Plain, **fields)
     with pytest.raises(TypeError, match="must both be specified"):

@@ -1,7 +1,7 @@
 """Tracing and running: `jit`, `make_jaxpr`, `eval_shape`, `checkpoint`, and the functions that move and wait for arrays.
 
-    @jit
-    def step(w, x): ...
+@jit
+def step(w, x): ...
 """
 
 import contextlib
@@ -25,8 +25,22 @@ _NOT_GIVEN = type("_NotGiven", (), {"__repr__": lambda self: "<not given>"})()
 # ---------------------------------------------------------------- jit
 
 
-def jit(fun=_NOT_GIVEN, /, *, in_shardings=None, out_shardings=None, static_argnums=None, static_argnames=None, donate_argnums=None,
-        donate_argnames=None, keep_unused=False, device=None, backend=None, inline=False, compiler_options=None):
+def jit(
+    fun=_NOT_GIVEN,
+    /,
+    *,
+    in_shardings=None,
+    out_shardings=None,
+    static_argnums=None,
+    static_argnames=None,
+    donate_argnums=None,
+    donate_argnames=None,
+    keep_unused=False,
+    device=None,
+    backend=None,
+    inline=False,
+    compiler_options=None,
+):
     """Compiles a function: it is traced once per signature (shapes, dtypes, structure, static values), and then run without Python.
 
     Args:
@@ -49,9 +63,19 @@ def jit(fun=_NOT_GIVEN, /, *, in_shardings=None, out_shardings=None, static_argn
     >>> @jit(static_argnames="n")
     ... def power(x, n): return x ** n
     """
-    options = dict(in_shardings=in_shardings, out_shardings=out_shardings, static_argnums=static_argnums, static_argnames=static_argnames,
-                   donate_argnums=donate_argnums, donate_argnames=donate_argnames, keep_unused=keep_unused, device=device,
-                   backend=backend, inline=inline, compiler_options=compiler_options)
+    options = dict(
+        in_shardings=in_shardings,
+        out_shardings=out_shardings,
+        static_argnums=static_argnums,
+        static_argnames=static_argnames,
+        donate_argnums=donate_argnums,
+        donate_argnames=donate_argnames,
+        keep_unused=keep_unused,
+        device=device,
+        backend=backend,
+        inline=inline,
+        compiler_options=compiler_options,
+    )
     if fun is _NOT_GIVEN:
         return lambda fun: jit(fun, **options)
     check_callable(fun)
@@ -61,14 +85,22 @@ def jit(fun=_NOT_GIVEN, /, *, in_shardings=None, out_shardings=None, static_argn
         numbers, names = _numbers_and_names(fun, static_argnums, static_argnames, "static")
         d_numbers, d_names = _numbers_and_names(fun, donate_argnums, donate_argnames, "donate")
         if both := set(names) & set(d_names):
-            raise ValueError("static_argnames and donate_argnames cannot intersect. Argument names "
-                             f"{both} appear in both static_argnames and donate_argnames")
+            raise ValueError(f"static_argnames and donate_argnames cannot intersect. Argument names {both} appear in both static_argnames and donate_argnames")
         if both := set(numbers) & set(d_numbers):
             raise ValueError(f"static_argnums and donate_argnums cannot intersect. Argument indices {both} appear in both")
     if device is not None and backend is not None:
         raise ValueError(f"can't specify both a device and a backend for jit, got device={device} and backend={backend}")
-    return _core.jit(fun, static_argnums=numbers, static_argnames=names, donate_argnums=d_numbers, donate_argnames=d_names,
-                     keep_unused=keep_unused, inline=inline, device=device, backend=backend)
+    return _core.jit(
+        fun,
+        static_argnums=numbers,
+        static_argnames=names,
+        donate_argnums=d_numbers,
+        donate_argnames=d_names,
+        keep_unused=keep_unused,
+        inline=inline,
+        device=device,
+        backend=backend,
+    )
 
 
 def _numbers_and_names(fun, numbers, names, kind):
@@ -108,7 +140,7 @@ class ShapeDtypeStruct:
       weak_type: whether the dtype gives way in promotion.
     """
 
-    __slots__ = ("shape", "dtype", "weak_type", "_sharding")
+    __slots__ = ("_sharding", "dtype", "shape", "weak_type")
 
     def __init__(self, shape, dtype, *, sharding=None, weak_type=False, manual_axis_type=None, is_ref=False):
         if dtype is None:
@@ -161,7 +193,8 @@ def _avals(fun, args, kwargs, leaves):
                 f"Error interpreting argument to {fun} as an abstract array. The problematic value is of type {type(x)} and was passed to the"
                 f" function at path {argument_names(fun, args, kwargs)[i]}.\nThis typically means that a jit-wrapped function was called with a"
                 " non-array argument, and this argument was not marked as static using the static_argnums or static_argnames parameters of"
-                " jax.jit.") from None
+                " jax.jit."
+            ) from None
     return out
 
 
@@ -253,8 +286,9 @@ def checkpoint(fun, *, prevent_cse=True, policy=None, static_argnums=(), static_
       ferrax.errors.TracerBoolConversionError: `fun` branches on the value of an argument that is not static.
     """
     if concrete is not None:
-        raise NotImplementedError("The `concrete` option to `jax.checkpoint` was deprecated in JAX v0.8.2, and removed in JAX v0.10.0. In its"
-                                  " place please use `static_argnums`.")
+        raise NotImplementedError(
+            "The `concrete` option to `jax.checkpoint` was deprecated in JAX v0.8.2, and removed in JAX v0.10.0. In its place please use `static_argnums`."
+        )
     check_callable(fun)
     static = (operator.index(static_argnums),) if hasattr(static_argnums, "__index__") else tuple(static_argnums)
     names = {static_argnames} if isinstance(static_argnames, str) else set(static_argnames)
@@ -267,7 +301,7 @@ def checkpoint(fun, *, prevent_cse=True, policy=None, static_argnums=(), static_
         for x in leaves:
             _get_aval(x)
         flat = FlatFun(functools.partial(dyn_fun, **fixed) if fixed else dyn_fun, in_tree)
-        names = lambda: argument_names(fun, args, kwargs) if len(dyn_args) == len(args) else []  # noqa: E731
+        names = lambda: argument_names(fun, args, kwargs) if len(dyn_args) == len(args) else []
         outs = _core.checkpoint(flat, leaves, prevent_cse=prevent_cse, policy=policy, arg_paths=names)
         return flat.out_tree.unflatten(outs)
 
@@ -352,14 +386,17 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
       ValueError: `device` is neither a device nor a sharding.
     """
     from .tree_util import broadcast_prefix
+
     leaves, treedef = tree_flatten(x)
     if device is None or isinstance(device, _core.Device) or hasattr(device, "device_set"):
         devices = [device] * len(leaves)
     elif isinstance(device, (tuple, list, dict)):
         devices = broadcast_prefix(device, x, name="device_put device", prefix_is_leaf=lambda d: d is None)
     else:
-        raise ValueError("`jax.device_put` only accepts `None`, `jax.sharding.Sharding`, `jax.Device`, `Format`, `jax.memory.Space` or a"
-                         f" pytree of these values. Received invalid value: {device}")
+        raise ValueError(
+            "`jax.device_put` only accepts `None`, `jax.sharding.Sharding`, `jax.Device`, `Format`, `jax.memory.Space` or a"
+            f" pytree of these values. Received invalid value: {device}"
+        )
     return treedef.unflatten([_core.device_put(leaf, d) for leaf, d in zip(leaves, devices)])
 
 
@@ -461,19 +498,32 @@ def live_arrays(platform=None):
             elif type(x) in (tuple, dict) and id(x) not in tracked:
                 following.append(x)  # what the collector does not track: a tuple or dict of plain values
         level = following
-    return [x for x in found if not isinstance(x, _core.Tracer) and not _is_key(x) and not x.is_deleted() and (devices is None or not devices.isdisjoint(x.devices()))]
+    return [
+        x
+        for x in found
+        if not isinstance(x, _core.Tracer) and not _is_key(x) and not x.is_deleted() and (devices is None or not devices.isdisjoint(x.devices()))
+    ]
 
 
 def _is_key(x):
     from . import dtypes
+
     return dtypes.issubdtype(x.dtype, dtypes.prng_key)
 
 
 def print_environment_info(return_string=False):
     """What a bug report needs: versions, platform, devices. Printed, or returned."""
     import platform
+
     from . import __version__
-    lines = [f"ferrax:  {__version__}", f"numpy:   {np.__version__}", f"python:  {sys.version}",
-             f"device info: {', '.join(map(str, devices()))}", f"process_count: {process_count()}", f"platform: {platform.uname()}"]
+
+    lines = [
+        f"ferrax:  {__version__}",
+        f"numpy:   {np.__version__}",
+        f"python:  {sys.version}",
+        f"device info: {', '.join(map(str, devices()))}",
+        f"process_count: {process_count()}",
+        f"platform: {platform.uname()}",
+    ]
     text = "\n".join(lines)
     return text if return_string else print(text)

@@ -6,7 +6,8 @@ Invariant: a method is the function of the same name with the array as first arg
 import functools
 import operator
 
-from . import _core, lax, numpy as jnp
+from . import _core, lax
+from . import numpy as jnp
 
 _FUNCTIONS = (
     "all any argmax argmin argpartition argsort astype choose clip conj copy cumprod cumsum diagonal dot max mean min nonzero prod ptp ravel"
@@ -111,11 +112,24 @@ def install():
     methods = {name: getattr(jnp, name) for name in _FUNCTIONS}
     methods = {name: _as_method(f) for name, f in methods.items()}
     methods |= {
-        "reshape": _reshape, "transpose": _transpose, "flatten": _flatten, "compress": _compress, "view": _view, "byteswap": _byteswap,
-        "to_device": _to_device, "clone": _clone, "conjugate": methods["conj"], "__contains__": _contains, "__array_namespace__": _namespace,
+        "reshape": _reshape,
+        "transpose": _transpose,
+        "flatten": _flatten,
+        "compress": _compress,
+        "view": _view,
+        "byteswap": _byteswap,
+        "to_device": _to_device,
+        "clone": _clone,
+        "conjugate": methods["conj"],
+        "__contains__": _contains,
+        "__array_namespace__": _namespace,
     }
     properties = {
-        "T": lambda x: jnp.transpose(x), "mT": _matrix_transpose, "real": jnp.real, "imag": jnp.imag, "flat": operator.methodcaller("ravel"),
+        "T": lambda x: jnp.transpose(x),
+        "mT": _matrix_transpose,
+        "real": jnp.real,
+        "imag": jnp.imag,
+        "flat": operator.methodcaller("ravel"),
     }
     _core.install_methods(methods, properties)
 

@@ -27,8 +27,10 @@ def _check_positional(argnums, n_args):
     highest = max(argnums, default=-1) if isinstance(argnums, tuple) else argnums
     if not -n_args <= highest < n_args:
         needed = highest + 1 if highest >= 0 else -highest
-        raise TypeError(f"differentiating with respect to {argnums=} requires at least {needed} positional arguments to be passed by the caller,"
-                        f" but got only {n_args} positional arguments.")
+        raise TypeError(
+            f"differentiating with respect to {argnums=} requires at least {needed} positional arguments to be passed by the caller,"
+            f" but got only {n_args} positional arguments."
+        )
 
 
 def _check_input_revderiv(name, holomorphic, allow_int, x):
@@ -37,8 +39,10 @@ def _check_input_revderiv(name, holomorphic, allow_int, x):
         if getattr(dtype, "kind", None) != "c":
             raise TypeError(f"{name} with holomorphic=True requires inputs with complex dtype, but got {_dtype_name(dtype)}.")
     elif not is_inexact(dtype) and not allow_int:
-        raise TypeError(f"{name} requires real- or complex-valued inputs (input dtype that is a sub-dtype of np.inexact), but got"
-                        f" {_dtype_name(dtype)}. If you want to use Boolean- or integer-valued inputs, use vjp or set allow_int to True.")
+        raise TypeError(
+            f"{name} requires real- or complex-valued inputs (input dtype that is a sub-dtype of np.inexact), but got"
+            f" {_dtype_name(dtype)}. If you want to use Boolean- or integer-valued inputs, use vjp or set allow_int to True."
+        )
 
 
 def _check_output_revderiv(name, holomorphic, dtype):
@@ -46,12 +50,16 @@ def _check_output_revderiv(name, holomorphic, dtype):
         if getattr(dtype, "kind", None) != "c":
             raise TypeError(f"{name} with holomorphic=True requires outputs with complex dtype, but got {_dtype_name(dtype)}.")
     elif getattr(dtype, "kind", None) == "c":
-        raise TypeError(f"{name} requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but got {_dtype_name(dtype)}."
-                        " For holomorphic differentiation, pass holomorphic=True. For differentiation of non-holomorphic functions involving"
-                        " complex outputs, use jax.vjp directly.")
+        raise TypeError(
+            f"{name} requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but got {_dtype_name(dtype)}."
+            " For holomorphic differentiation, pass holomorphic=True. For differentiation of non-holomorphic functions involving"
+            " complex outputs, use jax.vjp directly."
+        )
     elif not is_inexact(dtype):
-        raise TypeError(f"{name} requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but got {_dtype_name(dtype)}."
-                        " For differentiation of functions with integer outputs, use jax.vjp directly.")
+        raise TypeError(
+            f"{name} requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but got {_dtype_name(dtype)}."
+            " For differentiation of functions with integer outputs, use jax.vjp directly."
+        )
 
 
 def _check_input_jacfwd(holomorphic, x):
@@ -60,9 +68,11 @@ def _check_input_jacfwd(holomorphic, x):
         if getattr(dtype, "kind", None) != "c":
             raise TypeError(f"jacfwd with holomorphic=True requires inputs with complex dtype, but got {_dtype_name(dtype)}.")
     elif not is_inexact(dtype) or dtype.kind == "c":
-        raise TypeError(f"jacfwd requires real-valued inputs (input dtype that is a sub-dtype of np.floating), but got {_dtype_name(dtype)}."
-                        " For holomorphic differentiation, pass holomorphic=True. For differentiation of non-holomorphic functions involving"
-                        " complex inputs or integer inputs, use jax.jvp directly.")
+        raise TypeError(
+            f"jacfwd requires real-valued inputs (input dtype that is a sub-dtype of np.floating), but got {_dtype_name(dtype)}."
+            " For holomorphic differentiation, pass holomorphic=True. For differentiation of non-holomorphic functions involving"
+            " complex inputs or integer inputs, use jax.jvp directly."
+        )
 
 
 def _check_output_jacfwd(holomorphic, dtype):
@@ -212,13 +222,14 @@ def jvp(fun, primals, tangents, has_aux=False):
     """
     check_callable(fun)
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
-        raise TypeError("primal and tangent arguments to jax.jvp must be tuples or lists; found"
-                        f" {type(primals).__name__} and {type(tangents).__name__}.")
+        raise TypeError(f"primal and tangent arguments to jax.jvp must be tuples or lists; found {type(primals).__name__} and {type(tangents).__name__}.")
     leaves, in_tree = tree_flatten((tuple(primals), {}))
     t_leaves, t_tree = tree_flatten((tuple(tangents), {}))
     if in_tree != t_tree:
-        raise TypeError("primal and tangent arguments to jax.jvp must have the same tree structure; primals have tree structure"
-                        f" {tree_structure(tuple(primals))} whereas tangents have tree structure {tree_structure(tuple(tangents))}.")
+        raise TypeError(
+            "primal and tangent arguments to jax.jvp must have the same tree structure; primals have tree structure"
+            f" {tree_structure(tuple(primals))} whereas tangents have tree structure {tree_structure(tuple(tangents))}."
+        )
     flat = FlatFun(fun, in_tree, has_aux)
     outs, out_tangents = _core.jvp(flat, leaves, [_checked_tangent(p, t) for p, t in zip(leaves, t_leaves)])
     if has_aux:
@@ -238,12 +249,13 @@ def _checked_tangent(primal, tangent):
         t_dtype, t_shape = t.dtype, tuple(t.shape)
     expected = tangent_dtype(p.dtype)
     if t_dtype != expected:
-        raise TypeError("primal and tangent arguments to jax.jvp do not match; dtypes must be equal, or in case of int/bool primal dtype the"
-                        f" tangent dtype must be float0.Got primal dtype {_dtype_name(p.dtype)} and so expected tangent dtype"
-                        f" {expected}, but got tangent dtype {_dtype_name(t_dtype)} instead.")
+        raise TypeError(
+            "primal and tangent arguments to jax.jvp do not match; dtypes must be equal, or in case of int/bool primal dtype the"
+            f" tangent dtype must be float0.Got primal dtype {_dtype_name(p.dtype)} and so expected tangent dtype"
+            f" {expected}, but got tangent dtype {_dtype_name(t_dtype)} instead."
+        )
     if tuple(p.shape) != t_shape:
-        raise ValueError("jvp called with different primal and tangent shapes;"
-                         f"Got primal shape {tuple(p.shape)} and tangent shape as {t_shape}")
+        raise ValueError(f"jvp called with different primal and tangent shapes;Got primal shape {tuple(p.shape)} and tangent shape as {t_shape}")
     return None if expected == float0 else tangent
 
 
@@ -299,14 +311,16 @@ def _apply_linear(spec, linear, *tangents):
         if aval.dtype != expected or tuple(aval.shape) != tuple(p.shape):
             raise ValueError(_tangent_mismatch(aval, p))
         flat.append(t)
-    outs = linear.apply(flat)[:len(spec.out_avals)]
+    outs = linear.apply(flat)[: len(spec.out_avals)]
     return spec.out_tree.unflatten([zeros(a) if t is None else t for t, a in zip(outs, spec.out_avals)])
 
 
 def _tangent_mismatch(got, primal):
     expected = primal if is_inexact(primal.dtype) else f"float0[{','.join(map(str, primal.shape))}]"
-    return ("linearized function called on tangent values inconsistent with the original primal values:\n"
-            f"Got tangent aval {got} for primal aval {primal} but expected {expected}.")
+    return (
+        "linearized function called on tangent values inconsistent with the original primal values:\n"
+        f"Got tangent aval {got} for primal aval {primal} but expected {expected}."
+    )
 
 
 def vjp(fun, *primals, has_aux=False, reduce_axes=()):
@@ -346,9 +360,11 @@ def _pull_back(spec, n_aux, linear, *cotangents):
         raise TypeError(_ONE_ARGUMENT.format(name=spec.name.split(" at ")[0], n=len(cotangents)))
     leaves, tree = tree_flatten(cotangents[0])
     if tree != spec.out_tree:
-        raise ValueError("unexpected tree structure.\n\nThe argument to a VJP function returned by `jax.vjp` must match the pytree\n"
-                         f"structure of the differentiated function {spec.name}.\n\n"
-                         f"But the tree structures differ: expected {spec.out_tree}, got {tree}.")
+        raise ValueError(
+            "unexpected tree structure.\n\nThe argument to a VJP function returned by `jax.vjp` must match the pytree\n"
+            f"structure of the differentiated function {spec.name}.\n\n"
+            f"But the tree structures differ: expected {spec.out_tree}, got {tree}."
+        )
     cts = [_checked_cotangent(ct, aval) for ct, aval in zip(leaves, spec.out_avals)]
     grads = linear.transpose(cts + [None] * n_aux)
     return spec.in_tree.unflatten([zeros(a) if g is None else g for g, a in zip(grads, spec.in_avals)])
@@ -362,8 +378,10 @@ def _checked_cotangent(ct, aval):
     if got_dtype != expected or got_shape != tuple(aval.shape):
         want = aval.str_short() if expected != float0 else f"float0[{','.join(map(str, aval.shape))}]"
         have = got.str_short() if got is not None else f"float0[{','.join(map(str, got_shape))}]"
-        raise ValueError(f"unexpected JAX type (e.g. shape/dtype) for argument to VJP function: got {have}, but expected {want} because the"
-                         f" corresponding output of the differentiated function had JAX type {aval.str_short()}")
+        raise ValueError(
+            f"unexpected JAX type (e.g. shape/dtype) for argument to VJP function: got {have}, but expected {want} because the"
+            f" corresponding output of the differentiated function had JAX type {aval.str_short()}"
+        )
     return None if is_float0 else ct
 
 
@@ -407,8 +425,10 @@ def linear_transpose(fun, *primals, reduce_axes=()):
     avals = [_get_aval(x) for x in leaves]
     for aval in avals:
         if not is_inexact(aval.dtype) and getattr(aval.dtype, "kind", None) != "i":
-            raise TypeError("linear_transpose only supports [float or complex -> float or complex], and integer -> integer functions,"
-                            f" but got {', '.join(str(a) for a in avals)}.")
+            raise TypeError(
+                "linear_transpose only supports [float or complex -> float or complex], and integer -> integer functions,"
+                f" but got {', '.join(str(a) for a in avals)}."
+            )
     flat = FlatFun(fun, in_tree)
     out_avals, linear = _core.linear_transpose(flat, avals)
     args_tree = tree_structure(primals)
@@ -446,6 +466,7 @@ def fwd_and_bwd(fun, argnums, has_aux=False, jitted=True):
 
     if jitted:
         from ._api import jit
+
         return jit(fwd), jit(bwd)
     return fwd, bwd
 
@@ -475,6 +496,7 @@ def jacfwd(fun, argnums=0, has_aux=False, holomorphic=False):
     @wraps(fun, "jacfwd_{fun}", "Jacobian of {fun} with respect to positional argument(s) " + str(argnums) + ".\n\n{doc}")
     def jacfun(*args, **kwargs):
         from ._batching import vmap
+
         dyn, partial_fun = _differentiated(fun, argnums, args, kwargs)
         tree_map(lambda x: _check_input_jacfwd(holomorphic, x), dyn)
 
@@ -508,6 +530,7 @@ def jacrev(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
     @wraps(fun, "jacrev_{fun}", "Jacobian of {fun} with respect to positional argument(s) " + str(argnums) + ".\n\n{doc}")
     def jacfun(*args, **kwargs):
         from ._batching import vmap
+
         dyn, partial_fun = _differentiated(fun, argnums, args, kwargs)
         tree_map(lambda x: _check_input_revderiv("jacrev", holomorphic, allow_int, x), dyn)
         y, pullback, *aux = vjp(partial_fun, *dyn, has_aux=has_aux)
@@ -578,8 +601,8 @@ def _split_axis(tree, axis, block):
             limit = list(rest)
             start[axis], limit[axis] = at, at + n
             piece = _core.bind("slice", piece, start_indices=tuple(start), limit_indices=tuple(limit), strides=None)
-        full = (*rest[:axis], *shape, *rest[axis + 1:])
-        if full != tuple(rest[:axis] + [n] + rest[axis + 1:]):
+        full = (*rest[:axis], *shape, *rest[axis + 1 :])
+        if full != tuple(rest[:axis] + [n] + rest[axis + 1 :]):
             piece = _core.bind("reshape", piece, new_sizes=full, dimensions=None, sharding=None)
         out.append(piece)
         at += n

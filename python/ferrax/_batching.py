@@ -1,6 +1,6 @@
 """`vmap` over pytrees: axis specifications are tree prefixes, and errors name the argument's path.
 
-    vmap(lambda x, w: w @ x, in_axes=(0, None))(xs, w)         # one product a row of xs
+vmap(lambda x, w: w @ x, in_axes=(0, None))(xs, w)         # one product a row of xs
 """
 
 import collections
@@ -42,16 +42,19 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     if not (_is_axis(in_axes) or isinstance(in_axes, tuple)) or not all(map(_is_axis, _axis_leaves(in_axes))):
-        raise TypeError("vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments passed to the"
-                        f" function, but got {in_axes}.")
+        raise TypeError(
+            f"vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments passed to the function, but got {in_axes}."
+        )
     if not all(map(_is_axis, _axis_leaves(out_axes))):
         raise TypeError(f"vmap out_axes must be an int, None, or (nested) container with those types as leaves, but got {out_axes}.")
 
     @wraps(fun, "{fun}", "Vectorized version of {fun}. Takes similar arguments as {fun} but with additional array axes over which {fun} is mapped.\n\n{doc}")
     def vmap_f(*args, **kwargs):
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
-            raise ValueError("vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments passed to the"
-                             f" function, but got {len(in_axes)=}, {len(args)=}")
+            raise ValueError(
+                "vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments passed to the"
+                f" function, but got {len(in_axes)=}, {len(args)=}"
+            )
         leaves, in_tree = tree_flatten((args, kwargs))
         if in_axes == 0 and type(in_axes) is int:
             dims = [0] * len(leaves)
@@ -79,6 +82,7 @@ def spread_axes(axes, tree, name):
     Raises:
       ValueError: it is no prefix; the message lists each mismatch.
     """
+
     def is_none(x):
         return x is None
 
@@ -86,8 +90,9 @@ def spread_axes(axes, tree, name):
         return broadcast_prefix(axes, tree, name=name, prefix_is_leaf=is_none)
     except ValueError:
         found = prefix_errors(axes, tree, name, is_none)
-        raise ValueError(f"{name} specification must be a tree prefix of the corresponding value; \n  Mismatch details ({len(found)} found):\n  "
-                         + "\n  ".join(found)) from None
+        raise ValueError(
+            f"{name} specification must be a tree prefix of the corresponding value; \n  Mismatch details ({len(found)} found):\n  " + "\n  ".join(found)
+        ) from None
 
 
 def _axis_leaves(axes):
@@ -101,8 +106,10 @@ def mapped_size(name, fun, args, kwargs, leaves, dims, axis_size=None):
       ValueError: there is no mapped axis, one is out of range, or sizes differ.
     """
     if not leaves and axis_size is None:
-        raise ValueError(f"{name} wrapped function must be passed at least one argument containing an array or axis_size must be specified,"
-                         f" got empty *args={args} and **kwargs={kwargs}")
+        raise ValueError(
+            f"{name} wrapped function must be passed at least one argument containing an array or axis_size must be specified,"
+            f" got empty *args={args} and **kwargs={kwargs}"
+        )
     sizes = [None if d is None else _axis_length(name, x, d) for x, d in zip(leaves, dims)]
     found = {n for n in sizes if n is not None}
     if axis_size is not None:
@@ -122,8 +129,10 @@ def _axis_length(name, x, d):
         return shape[d]
     except IndexError:
         rank = d + 1 if d >= 0 else -d
-        raise ValueError(f"{name} was requested to map its argument along axis {d}, which implies that its rank should be at least {rank},"
-                         f" but is only {len(shape)} (its shape is {tuple(shape)})") from None
+        raise ValueError(
+            f"{name} was requested to map its argument along axis {d}, which implies that its rank should be at least {rank},"
+            f" but is only {len(shape)} (its shape is {tuple(shape)})"
+        ) from None
 
 
 def _size_mismatch(name, fun, args, kwargs, leaves, dims, sizes, axis_size):

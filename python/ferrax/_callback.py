@@ -3,7 +3,6 @@
 Invariant: a callback sees numpy arrays of the operands' shapes and dtypes, and what it returns is checked against what was promised.
 """
 
-
 import numpy as np
 
 from . import _core
@@ -21,7 +20,8 @@ def _avals(result_shape_dtypes):
 
 def _checked(name, fun, avals, out_tree, in_tree):
     """`fun` over flat numpy arrays, with its results checked."""
-    who = lambda: f"\nThe callback is {describe(fun)}."  # noqa: E731
+    who = lambda: f"\nThe callback is {describe(fun)}."
+
     def call(*leaves):
         args, kwargs = in_tree.unflatten(leaves)
         outs, tree = tree_flatten(fun(*args, **kwargs))
@@ -32,7 +32,7 @@ def _checked(name, fun, avals, out_tree, in_tree):
         checked = []
         for i, (out, aval) in enumerate(zip(outs, avals)):
             out = np.asarray(out)
-            if tuple(out.shape[out.ndim - len(aval.shape):]) != tuple(aval.shape) or out.ndim < len(aval.shape):
+            if tuple(out.shape[out.ndim - len(aval.shape) :]) != tuple(aval.shape) or out.ndim < len(aval.shape):
                 raise RuntimeError(f"Incorrect output shape for return value #{i}: Expected: {tuple(aval.shape)}, Actual: {out.shape}{who()}")
             if out.dtype != aval.dtype:
                 if not np.can_cast(out.dtype, aval.dtype, "same_kind") or out.dtype.kind != aval.dtype.kind:
@@ -40,6 +40,7 @@ def _checked(name, fun, avals, out_tree, in_tree):
                 out = out.astype(aval.dtype)
             checked.append(out)
         return checked
+
     return call
 
 

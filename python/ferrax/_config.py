@@ -35,6 +35,7 @@ def _one_of(*allowed, optional=False):
         if not isinstance(value, str) or value not in allowed:
             raise ValueError(f"new enum value must be in {list(allowed)}, got {value} of type {type(value)}.")
         return value
+
     return parse
 
 
@@ -49,7 +50,7 @@ def _any(name, value):
 class Flag:
     """One flag: how a value is checked, its default, and whether the runtime holds it."""
 
-    __slots__ = ("name", "parse", "default", "native", "value", "doc")
+    __slots__ = ("default", "doc", "name", "native", "parse", "value")
 
     def __init__(self, name, parse, default, doc, native=False):
         self.name, self.parse, self.default, self.native, self.doc = name, parse, default, native, doc
@@ -93,37 +94,57 @@ def _device(name, value):
         except RuntimeError:
             pass
     if value is not None and not isinstance(value, _core.Device):
-        raise ValueError("jax.default_device must be passed either a Device object (e.g. `jax.devices('cpu')[0]`) or a platform name string like"
-                         f" 'cpu' or 'gpu', got: {value!r}")
+        raise ValueError(
+            "jax.default_device must be passed either a Device object (e.g. `jax.devices('cpu')[0]`) or a platform name string like"
+            f" 'cpu' or 'gpu', got: {value!r}"
+        )
     return value
 
 
-_PRECISIONS = ("default", "high", "highest", "bfloat16", "tensorfloat32", "float32", "bfloat16_3x", "DEFAULT", "HIGH", "HIGHEST",
-               "F16_F16_F16", "BF16_BF16_F32", "F32_F32_F32", "TF32_TF32_F32", "fastest")
+_PRECISIONS = (
+    "default",
+    "high",
+    "highest",
+    "bfloat16",
+    "tensorfloat32",
+    "float32",
+    "bfloat16_3x",
+    "DEFAULT",
+    "HIGH",
+    "HIGHEST",
+    "F16_F16_F16",
+    "BF16_BF16_F32",
+    "F32_F32_F32",
+    "TF32_TF32_F32",
+    "fastest",
+)
 
-FLAGS = {f.name: f for f in (
-    Flag("jax_enable_x64", _bool, False, "64-bit types by default, and kept when asked for", native=True),
-    Flag("jax_threefry_partitionable", _bool, True, "the counter layout of random bits", native=True),
-    Flag("jax_debug_nans", _bool, False, "raise FloatingPointError at the operation that makes a NaN", native=True),
-    Flag("jax_debug_infs", _bool, False, "raise FloatingPointError at the operation that makes an infinity", native=True),
-    Flag("jax_numpy_rank_promotion", _one_of("allow", "warn", "raise"), "allow", "implicit broadcasting of ranks", native=True),
-    Flag("jax_numpy_dtype_promotion", _one_of("standard", "strict"), "standard", "implicit promotion of dtypes", native=True),
-    Flag("jax_disable_jit", _bool, False, "run jitted functions and loops operation by operation", native=True),
-    Flag("jax_num_cpu_devices", _int, -1, "how many CPU devices there are; set it before the first array is made", native=True),
-    Flag("jax_log_compiles", _bool, False, "log each compilation with the time it took", native=True),
-    Flag("jax_explain_cache_misses", _bool, False, "log why a jitted function was traced again", native=True),
-    Flag("jax_check_tracer_leaks", _bool, False, "raise when a trace ends while one of its tracers is still alive", native=True),
-    Flag("jax_default_matmul_precision", _one_of(*_PRECISIONS, optional=True), None, "precision of matrix products", native=True),
-    _DeviceFlag("jax_default_device", _device, None, "where new arrays are put"),
-    Flag("jax_platforms", _any, None, "the platforms there are, separated by commas, the default first", native=True),
-    Flag("jax_enable_checks", _bool, False, "verify every program that is built", native=True),
-    Flag("jax_default_prng_impl", _one_of("threefry2x32"), "threefry2x32", "the generator of new keys"),
-    Flag("jax_enable_custom_prng", _bool, False, "make PRNGKey return typed keys"),
-    Flag("jax_legacy_prng_key", _one_of("allow", "warn", "error"), "allow", "what to do when a raw key is drawn from"),
-    Flag("jax_random_seed_offset", _int, 0, "added to every seed"),
-    Flag("jax_softmax_custom_jvp", _bool, True, "the memory-saving derivative of softmax"),
-    Flag("jax_high_dynamic_range_gumbel", _bool, False, "draw gumbel variates with more bits in the tail"),
-)}
+FLAGS = {
+    f.name: f
+    for f in (
+        Flag("jax_enable_x64", _bool, False, "64-bit types by default, and kept when asked for", native=True),
+        Flag("jax_threefry_partitionable", _bool, True, "the counter layout of random bits", native=True),
+        Flag("jax_debug_nans", _bool, False, "raise FloatingPointError at the operation that makes a NaN", native=True),
+        Flag("jax_debug_infs", _bool, False, "raise FloatingPointError at the operation that makes an infinity", native=True),
+        Flag("jax_numpy_rank_promotion", _one_of("allow", "warn", "raise"), "allow", "implicit broadcasting of ranks", native=True),
+        Flag("jax_numpy_dtype_promotion", _one_of("standard", "strict"), "standard", "implicit promotion of dtypes", native=True),
+        Flag("jax_disable_jit", _bool, False, "run jitted functions and loops operation by operation", native=True),
+        Flag("jax_num_cpu_devices", _int, -1, "how many CPU devices there are; set it before the first array is made", native=True),
+        Flag("jax_log_compiles", _bool, False, "log each compilation with the time it took", native=True),
+        Flag("jax_explain_cache_misses", _bool, False, "log why a jitted function was traced again", native=True),
+        Flag("jax_check_tracer_leaks", _bool, False, "raise when a trace ends while one of its tracers is still alive", native=True),
+        Flag("jax_default_matmul_precision", _one_of(*_PRECISIONS, optional=True), None, "precision of matrix products", native=True),
+        _DeviceFlag("jax_default_device", _device, None, "where new arrays are put"),
+        Flag("jax_platforms", _any, None, "the platforms there are, separated by commas, the default first", native=True),
+        Flag("jax_enable_checks", _bool, False, "verify every program that is built", native=True),
+        Flag("jax_default_prng_impl", _one_of("threefry2x32"), "threefry2x32", "the generator of new keys"),
+        Flag("jax_enable_custom_prng", _bool, False, "make PRNGKey return typed keys"),
+        Flag("jax_legacy_prng_key", _one_of("allow", "warn", "error"), "allow", "what to do when a raw key is drawn from"),
+        Flag("jax_random_seed_offset", _int, 0, "added to every seed"),
+        Flag("jax_softmax_custom_jvp", _bool, True, "the memory-saving derivative of softmax"),
+        Flag("jax_high_dynamic_range_gumbel", _bool, False, "draw gumbel variates with more bits in the tail"),
+    )
+}
 
 
 class Config:

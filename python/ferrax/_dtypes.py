@@ -6,6 +6,7 @@ ones, which they do unless `jax_enable_x64` is set.
     >>> canonicalize_dtype(float)
     dtype('float32')
 """
+
 from __future__ import annotations
 
 import numpy as np
@@ -33,7 +34,6 @@ def _named(dtype) -> np.dtype:
     except TypeError:
         if not isinstance(dtype, str):
             raise
-        import ml_dtypes  # noqa: F401
 
         return np.dtype(dtype)
 

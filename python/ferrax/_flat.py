@@ -32,6 +32,7 @@ def name_of(fun):
 
 def wraps(fun, namestr, docstr=None):
     """Gives a transformed function the name, signature and docstring that `namestr` and `docstr` say, of `fun`."""
+
     def decorate(out):
         name = name_of(fun)
         out.__name__ = namestr.format(fun=name)
@@ -41,13 +42,14 @@ def wraps(fun, namestr, docstr=None):
         out.__doc__ = docstr.format(fun=name, doc=doc or "") if docstr else doc
         out.__wrapped__ = fun
         return out
+
     return decorate
 
 
 class FlatFun:
     """`fun` as a function of leaves. With `has_aux`, array leaves of the auxiliary output ride behind the outputs."""
 
-    __slots__ = ("fun", "in_tree", "has_aux", "out_tree", "n_outs", "_aux")
+    __slots__ = ("_aux", "fun", "has_aux", "in_tree", "n_outs", "out_tree")
 
     def __init__(self, fun, in_tree, has_aux=False):
         self.fun, self.in_tree, self.has_aux = fun, in_tree, has_aux
@@ -72,8 +74,8 @@ class FlatFun:
     def split_aux(self, outs):
         """The flat outputs, and the auxiliary output as a pytree."""
         tree, is_array, others = self._aux
-        arrays = iter(outs[self.n_outs:])
-        return outs[:self.n_outs], tree.unflatten([next(arrays) if a else x for a, x in zip(is_array, others)])
+        arrays = iter(outs[self.n_outs :])
+        return outs[: self.n_outs], tree.unflatten([next(arrays) if a else x for a, x in zip(is_array, others)])
 
 
 def argument_names(fun, args, kwargs):
@@ -82,7 +84,7 @@ def argument_names(fun, args, kwargs):
         parameters = list(inspect.signature(fun).parameters.values())
     except (TypeError, ValueError):
         parameters = []
-    names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)][:len(args)]
+    names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)][: len(args)]
     var = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "args")
     names += [f"{var}[{i}]" for i in range(len(names), len(args))]
     out = []

@@ -5,6 +5,7 @@ true positions, and bounds of slices are counted from the front.
 
     x[1:, None, i]     slice 1:n, new, scalar i, slice : for each axis left
 """
+
 from __future__ import annotations
 
 import operator
@@ -154,9 +155,7 @@ def _split_masks(index, operand_shape):
             expected = operand_shape[axis : axis + mask.ndim]
             for got, want in zip(mask.shape, expected):
                 if got != want and mask.shape != tuple(expected):
-                    raise IndexError(
-                        f"boolean index did not match shape of indexed array in index {position}: got {mask.shape}, expected {list(expected)}"
-                    )
+                    raise IndexError(f"boolean index did not match shape of indexed array in index {position}: got {mask.shape}, expected {list(expected)}")
             out.extend(np.nonzero(mask))
             axis += mask.ndim
             continue

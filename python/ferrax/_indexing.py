@@ -8,6 +8,7 @@ dynamic integers a dynamic_slice, everything else one gather or scatter.
     x[i_array, 2:]        gather
     x.at[i_array].add(y)  scatter-add
 """
+
 from __future__ import annotations
 
 import warnings
@@ -300,9 +301,7 @@ def getitem(x, index, indices_are_sorted=False, unique_indices=False, mode=None,
         inside = all(e.kind != "int" or -x.shape[e.axis] <= e.value < x.shape[e.axis] for e in entries)
         if (inside or parsed != GatherScatterMode.FILL_OR_DROP) and all(e.kind != "int" or x.shape[e.axis] for e in entries):
             return _static(x, entries)
-    elif parsed != GatherScatterMode.FILL_OR_DROP and all(
-        e.kind in ("new", "int", "scalar") or (e.kind == "slice" and abs(e.value[2]) == 1) for e in entries
-    ):
+    elif parsed != GatherScatterMode.FILL_OR_DROP and all(e.kind in ("new", "int", "scalar") or (e.kind == "slice" and abs(e.value[2]) == 1) for e in entries):
         return _dynamic(x, entries)
     p = plan(_shape(x), entries)
     if 0 in p.shape:
@@ -405,7 +404,7 @@ def _broadcast_update(y, shape):
         return _broadcast_update(y, shape)
     lead = len(shape) - y.ndim
     if any(m not in (1, n) for m, n in zip(y.shape, shape[lead:])):
-        spell = lambda s: f"{y.dtype.name}[{','.join(map(str, s))}]"  # noqa: E731
+        spell = lambda s: f"{y.dtype.name}[{','.join(map(str, s))}]"
         raise ValueError(f"Incompatible types for broadcasting: input type={spell(y.shape)} and requested type={spell(shape)}")
     return _core.broadcast_to(y, shape)
 

@@ -14,8 +14,7 @@ from ._flat import FlatFun, check_callable, name_of, wraps
 from .tree_util import tree_flatten
 
 
-def pmap(fun, axis_name=None, *, in_axes=0, out_axes=0, static_broadcasted_argnums=(), devices=None, backend=None, axis_size=None,
-         donate_argnums=()):
+def pmap(fun, axis_name=None, *, in_axes=0, out_axes=0, static_broadcasted_argnums=(), devices=None, backend=None, axis_size=None, donate_argnums=()):
     """Maps a function over an array axis, with each element on a device of its own.
 
     Args:
@@ -38,8 +37,9 @@ def pmap(fun, axis_name=None, *, in_axes=0, out_axes=0, static_broadcasted_argnu
     check_callable(fun)
     in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
     if not (_is_axis(in_axes) or isinstance(in_axes, tuple)) or not all(map(_is_axis, _axis_leaves(in_axes))):
-        raise TypeError("pmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments passed to the"
-                        f" function, but got {in_axes}.")
+        raise TypeError(
+            f"pmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments passed to the function, but got {in_axes}."
+        )
     if not all(map(_is_axis, _axis_leaves(out_axes))):
         raise TypeError(f"pmap out_axes must be an int, None, or (nested) container with those types as leaves, but got {out_axes}.")
     static, donated = _numbers(static_broadcasted_argnums), set(_numbers(donate_argnums))
@@ -49,8 +49,10 @@ def pmap(fun, axis_name=None, *, in_axes=0, out_axes=0, static_broadcasted_argnu
     def pmap_f(*args, **kwargs):
         dyn_args, dyn_fun = without_static(fun, static, args)
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
-            raise ValueError("pmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments passed to the"
-                             f" function, but got {len(in_axes)=}, {len(args)=}")
+            raise ValueError(
+                "pmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments passed to the"
+                f" function, but got {len(in_axes)=}, {len(args)=}"
+            )
         axes = tuple(a for i, a in enumerate(in_axes) if i not in static) if isinstance(in_axes, tuple) else in_axes
         leaves, in_tree = tree_flatten((dyn_args, kwargs))
         dims = spread_axes(axes, dyn_args, "pmap in_axes")
@@ -64,8 +66,10 @@ def pmap(fun, axis_name=None, *, in_axes=0, out_axes=0, static_broadcasted_argnu
         if len(set(available[:size])) < len(available[:size]):
             raise ValueError(f"pmap: each device of 'devices' runs one slice, but some are given twice: {available}")
         if size > len(available):
-            raise ValueError(f"compiling computation that requires {size} logical devices, but only {len(available)} XLA devices are available"
-                             f" (num_replicas={size}). Set FERRAX_NUM_CPU_DEVICES, or jax_num_cpu_devices, to have more CPU devices.")
+            raise ValueError(
+                f"compiling computation that requires {size} logical devices, but only {len(available)} XLA devices are available"
+                f" (num_replicas={size}). Set FERRAX_NUM_CPU_DEVICES, or jax_num_cpu_devices, to have more CPU devices."
+            )
         # One jitted function per set of static values: the trace is remembered between calls.
         key = tuple((i, args[i]) for i in static)
         if key not in compiled:
@@ -78,8 +82,18 @@ def pmap(fun, axis_name=None, *, in_axes=0, out_axes=0, static_broadcasted_argnu
             return spread_axes(out_axes, flat.out_tree.unflatten([0] * flat.out_tree.num_leaves), "pmap out_axes")
 
         gone = [i in donated for i, x in enumerate(args) if i not in static for _ in tree_flatten(x)[0]]
-        outs = _core.pmap(flat, leaves, dims, out_dims, size, axis_name, None if devices is None and backend is None else available[:size],
-                          gone + [False] * (len(leaves) - len(gone)), name_of(fun), None)
+        outs = _core.pmap(
+            flat,
+            leaves,
+            dims,
+            out_dims,
+            size,
+            axis_name,
+            None if devices is None and backend is None else available[:size],
+            gone + [False] * (len(leaves) - len(gone)),
+            name_of(fun),
+            None,
+        )
         return flat.out_tree.unflatten(outs)
 
     return pmap_f

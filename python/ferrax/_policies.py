@@ -36,6 +36,7 @@ def save_only_these_names(*names):
 
     def policy(prim, *_, **params):
         return prim.name == "name" and params["name"] in names
+
     return policy
 
 
@@ -45,6 +46,7 @@ def save_any_names_but_these(*names):
 
     def policy(prim, *_, **params):
         return prim.name == "name" and params["name"] not in names
+
     return policy
 
 
@@ -54,6 +56,7 @@ def save_anything_except_these_names(*names):
 
     def policy(prim, *_, **params):
         return prim.name != "name" or params["name"] not in names
+
     return policy
 
 
@@ -62,6 +65,7 @@ def save_from_both_policies(policy_1, policy_2):
 
     def policy(prim, *args, **params):
         return policy_1(prim, *args, **params) or policy_2(prim, *args, **params)
+
     return policy
 
 
@@ -79,14 +83,17 @@ def save_and_offload_only_these_names(*, names_which_can_be_saved, names_which_c
     """
     saved, offloaded = set(names_which_can_be_saved), set(names_which_can_be_offloaded)
     if both := saved & offloaded:
-        raise ValueError(f"The names should be exclusive and should not intersect in `names_which_can_be_saved` and"
-                         f" `names_which_can_be_offloaded`. Got names_which_can_be_saved={names_which_can_be_saved},"
-                         f" names_which_can_be_offloaded={names_which_can_be_offloaded} and the intersection={both}")
+        raise ValueError(
+            f"The names should be exclusive and should not intersect in `names_which_can_be_saved` and"
+            f" `names_which_can_be_offloaded`. Got names_which_can_be_saved={names_which_can_be_saved},"
+            f" names_which_can_be_offloaded={names_which_can_be_offloaded} and the intersection={both}"
+        )
 
     def policy(prim, *_, **params):
         if prim.name == "name" and params["name"] in offloaded:
             return Offloadable(offload_src, offload_dst)
         return prim.name == "name" and params["name"] in saved
+
     return policy
 
 
@@ -95,6 +102,7 @@ def offload_dot_with_no_batch_dims(offload_src, offload_dst):
 
     def policy(prim, *args, **params):
         return dots_with_no_batch_dims_saveable(prim, *args, **params) and Offloadable(offload_src, offload_dst)
+
     return policy
 
 

@@ -39,7 +39,8 @@ def _saved_residuals(f, args, kwargs):
         def outputs(*leaves):
             args, kwargs = in_tree.unflatten(leaves)
             return f(*args, **kwargs)
-        linear, = linearize(outputs, *leaves)[1].args
+
+        (linear,) = linearize(outputs, *leaves)[1].args
         return list(linear.residuals)
 
     program, _ = _core.make_program(residuals, [_core.get_aval(x) for x in leaves], user_fun=f)

@@ -12,8 +12,18 @@ from ._core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, ShapedArray, Tracer, V
 from .extend.core import Primitive, _eval, jaxpr_as_fun
 
 __all__ = [
-    "ClosedJaxpr", "Jaxpr", "JaxprEqn", "Literal", "Primitive", "ShapedArray", "Tracer", "Var", "ensure_compile_time_eval", "eval_context",
-    "eval_jaxpr", "jaxpr_as_fun",
+    "ClosedJaxpr",
+    "Jaxpr",
+    "JaxprEqn",
+    "Literal",
+    "Primitive",
+    "ShapedArray",
+    "Tracer",
+    "Var",
+    "ensure_compile_time_eval",
+    "eval_context",
+    "eval_jaxpr",
+    "jaxpr_as_fun",
 ]
 
 

@@ -12,15 +12,21 @@ import functools
 import inspect
 import operator
 
-
 from . import _core
 from ._flat import FlatFun, float0, is_inexact, name_of, tangent_dtype, zeros
 from .errors import UnexpectedTracerError
 from .tree_util import register_pytree_node, tree_flatten, tree_leaves, tree_map, tree_structure
 
 __all__ = [
-    "CustomVJPPrimal", "SymbolicZero", "closure_convert", "custom_gradient", "custom_jvp", "custom_vjp", "custom_vjp_primal_tree_values",
-    "linear_call", "zero_from_primal",
+    "CustomVJPPrimal",
+    "SymbolicZero",
+    "closure_convert",
+    "custom_gradient",
+    "custom_jvp",
+    "custom_vjp",
+    "custom_vjp_primal_tree_values",
+    "linear_call",
+    "zero_from_primal",
 ]
 
 _get_aval = _core.get_aval
@@ -115,6 +121,7 @@ def _stop_gradient(x):
 
 def _named(fun, name):
     """A bound method as a function of another name: programs print the names of the user's rules."""
+
     def call(*args, **kwargs):
         return fun(*args, **kwargs)
 
@@ -243,14 +250,17 @@ class _FlatJvpRule:
         outs, out_tree = tree_flatten(pair[0])
         out_tangents, tangent_tree = tree_flatten(pair[1], is_leaf=is_zero)
         if out_tree != tangent_tree:
-            raise TypeError(f"{rule} must produce primal and tangent outputs with equal container (pytree) structures, but got"
-                            f" {out_tree} and {tangent_tree} respectively.")
+            raise TypeError(
+                f"{rule} must produce primal and tangent outputs with equal container (pytree) structures, but got {out_tree} and {tangent_tree} respectively."
+            )
         if self.flat.out_tree is not None and out_tree != self.flat.out_tree:
-            raise TypeError(f"{rule} must produce a pair (list or tuple of length two) where the first element represents the primal output"
-                            f" (equal in value to the output of the custom_jvp-decorated function {self.name}, and in particular of the same"
-                            f" container/pytree structure), but instead the JVP rule output's first element had container/pytree structure"
-                            f" {out_tree} while the custom_jvp-decorated function {self.name} had output container/pytree structure"
-                            f" {self.flat.out_tree}.")
+            raise TypeError(
+                f"{rule} must produce a pair (list or tuple of length two) where the first element represents the primal output"
+                f" (equal in value to the output of the custom_jvp-decorated function {self.name}, and in particular of the same"
+                f" container/pytree structure), but instead the JVP rule output's first element had container/pytree structure"
+                f" {out_tree} while the custom_jvp-decorated function {self.name} had output container/pytree structure"
+                f" {self.flat.out_tree}."
+            )
         self.out_tree = out_tree
         return outs, [self._tangent(o, t) for o, t in zip(outs, out_tangents)]
 
@@ -262,8 +272,10 @@ class _FlatJvpRule:
         if expected == float0:
             return None
         if t.dtype != expected or tuple(t.shape) != tuple(o.shape):
-            raise TypeError("Custom JVP rule must produce primal and tangent outputs with corresponding shapes and dtypes."
-                            f" Expected {o.str_short()} (tangent type of {o.str_short()}) but got {t.str_short()}.")
+            raise TypeError(
+                "Custom JVP rule must produce primal and tangent outputs with corresponding shapes and dtypes."
+                f" Expected {o.str_short()} (tangent type of {o.str_short()}) but got {t.str_short()}."
+            )
         return tangent
 
 
@@ -315,7 +327,9 @@ class custom_vjp(_CustomFunction):
         leaves, in_tree = tree_flatten((dyn, {}))
         flat = FlatFun(lambda *dyn: self.fun(*merge(dyn)), in_tree)
         rule = _FlatVjpRule(self, name, static, merge, tree_structure(dyn), flat)
-        outs = _core.custom_vjp_call(name, flat, _named(rule.forward, name_of(self.fwd)), _named(rule.backward, name_of(self.bwd)), leaves, symbolic_zeros=self.symbolic_zeros)
+        outs = _core.custom_vjp_call(
+            name, flat, _named(rule.forward, name_of(self.fwd)), _named(rule.backward, name_of(self.bwd)), leaves, symbolic_zeros=self.symbolic_zeros
+        )
         return (flat.out_tree or rule.out_tree).unflatten(outs)
 
 
@@ -323,7 +337,8 @@ _NONDIFF_TRACER = (
     "Found a JAX Tracer object passed as an argument to a custom_vjp function in a position indicated by nondiff_argnums as non-differentiable."
     " Tracers cannot be passed as non-differentiable arguments to custom_vjp functions; instead, nondiff_argnums should only be used for"
     " arguments that can't be or contain JAX tracers, e.g. function-valued arguments. In particular, array-valued arguments should typically"
-    " not be indicated as nondiff_argnums.")
+    " not be indicated as nondiff_argnums."
+)
 
 
 class _FlatVjpRule:
@@ -340,15 +355,19 @@ class _FlatVjpRule:
             leaves = [CustomVJPPrimal(x, True if perturbed is None else perturbed[i]) for i, x in enumerate(leaves)]
         pair = fwd(*self.merge(self.dyn_tree.unflatten(leaves)))
         rule = f"Custom VJP fwd rule {name_of(fwd)} for function {self.name}"
-        head = (f"{rule} must produce a pair (list or tuple of length two) where the first element represents the primal output (equal to those"
-                f" of the custom_vjp-decorated function {self.name}) and the second element represents residuals (i.e. values stored from the"
-                " forward pass for use on the backward pass), but instead")
+        head = (
+            f"{rule} must produce a pair (list or tuple of length two) where the first element represents the primal output (equal to those"
+            f" of the custom_vjp-decorated function {self.name}) and the second element represents residuals (i.e. values stored from the"
+            " forward pass for use on the backward pass), but instead"
+        )
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise TypeError(f"{head} of a pair the fwd rule {name_of(fwd)} produced {pair}.")
         outs, self.out_tree = tree_flatten(pair[0])
         if self.flat.out_tree is not None and self.out_tree != self.flat.out_tree:
-            raise TypeError(f"{head} the fwd rule output's first element had container/pytree structure {self.out_tree} while the"
-                            f" custom_vjp-decorated function {self.name} had output container/pytree structure {self.flat.out_tree}.")
+            raise TypeError(
+                f"{head} the fwd rule output's first element had container/pytree structure {self.out_tree} while the"
+                f" custom_vjp-decorated function {self.name} had output container/pytree structure {self.flat.out_tree}."
+            )
         residuals, self.res_tree = tree_flatten(pair[1])
         self.out_avals = [_get_aval(x) for x in outs]
         return outs, residuals
@@ -369,9 +388,11 @@ class _FlatVjpRule:
         zero = object()
         dummy = self.dyn_tree.unflatten([zero] * self.dyn_tree.num_leaves)
         is_stop = lambda x: x is None or isinstance(x, SymbolicZero)
-        bad = TypeError("Custom VJP bwd rule must produce an output with the same container (pytree) structure as the args tuple of the primal"
-                        " function, and in particular must produce a tuple of length equal to the number of arguments to the primal function,"
-                        f" but got bwd output structure {tree_structure(grads)} for primal input structure {self.dyn_tree}.")
+        bad = TypeError(
+            "Custom VJP bwd rule must produce an output with the same container (pytree) structure as the args tuple of the primal"
+            " function, and in particular must produce a tuple of length equal to the number of arguments to the primal function,"
+            f" but got bwd output structure {tree_structure(grads)} for primal input structure {self.dyn_tree}."
+        )
         if not isinstance(grads, tuple) or len(grads) != len(dummy):
             raise bad
         flat, treedef = tree_flatten(grads, is_leaf=is_stop)
@@ -397,9 +418,11 @@ class _FlatVjpRule:
         got = _get_aval(ct)
         if tuple(got.shape) != tuple(aval.shape):
             path = _core.tree_flatten_with_path(self.dyn_tree.unflatten(list(range(len(self.in_avals)))), None)[0][i][0]
-            raise ValueError("Custom VJP bwd rule must produce an output with the same type as the args tuple of the primal function, but at"
-                             f" output{''.join(map(str, path))} the bwd rule produced an output of type {got.str_short()} corresponding to an"
-                             f" input of type {aval.str_short()}, so the shapes do not match")
+            raise ValueError(
+                "Custom VJP bwd rule must produce an output with the same type as the args tuple of the primal function, but at"
+                f" output{''.join(map(str, path))} the bwd rule produced an output of type {got.str_short()} corresponding to an"
+                f" input of type {aval.str_short()}, so the shapes do not match"
+            )
         if got.dtype != aval.dtype:
             return _core.bind("convert_element_type", ct, new_dtype=aval.dtype, weak_type=False, sharding=None)
         return ct
@@ -495,6 +518,7 @@ def linear_call(fun, fun_transpose, residual_args, linear_args):
     Returns:
       the output of `fun`. Like every `custom_vjp` function it cannot be differentiated in forward mode.
     """
+
     @custom_vjp
     def call(residuals, x):
         return fun(residuals, x)

@@ -29,8 +29,10 @@ class _Formatter(string.Formatter):
             raise ValueError(f"Unused positional arguments to `jax.debug.print`: {unused}")
         unused = [k for k in kwargs if k not in used_args]
         if unused:
-            raise ValueError(f"Unused keyword arguments to `jax.debug.print`: {unused}. You may be passing an f-string (i.e, "
-                             "`f\"{x}\"`) to `jax.debug.print` and instead should pass in a regular string.")
+            raise ValueError(
+                f"Unused keyword arguments to `jax.debug.print`: {unused}. You may be passing an f-string (i.e, "
+                '`f"{x}"`) to `jax.debug.print` and instead should pass in a regular string.'
+            )
 
 
 _formatter = _Formatter()

@@ -6,8 +6,25 @@ from . import _core
 
 __all__ = ["from_dlpack", "is_supported_dtype"]
 
-_SUPPORTED = {np.dtype(t) for t in (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64, np.float16,
-                                    np.float32, np.float64, np.complex64, np.complex128, np.bool_)}
+_SUPPORTED = {
+    np.dtype(t)
+    for t in (
+        np.int8,
+        np.int16,
+        np.int32,
+        np.int64,
+        np.uint8,
+        np.uint16,
+        np.uint32,
+        np.uint64,
+        np.float16,
+        np.float32,
+        np.float64,
+        np.complex64,
+        np.complex128,
+        np.bool_,
+    )
+}
 
 
 def from_dlpack(external_array, device=None, copy=None):

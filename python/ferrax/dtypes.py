@@ -6,17 +6,41 @@ Invariant: numpy's dtypes, and those of ml_dtypes that numpy lacks, which is imp
 import numpy as np
 
 from . import _core
-from ._dtypes import canonicalize_dtype as _canonicalize, finfo, iinfo
+from ._dtypes import canonicalize_dtype as _canonicalize
+from ._dtypes import finfo, iinfo
 from ._flat import float0
 
 __all__ = [
-    "TypePromotionError", "bfloat16",  # noqa: F822
-    "canonicalize_dtype", "extended", "finfo", "float0", "iinfo", "issubdtype", "itemsize_bits",
-    "prng_key", "result_type", "scalar_type_of",
+    "TypePromotionError",
+    "bfloat16",
+    "canonicalize_dtype",
+    "extended",
+    "finfo",
+    "float0",
+    "iinfo",
+    "issubdtype",
+    "itemsize_bits",
+    "prng_key",
+    "result_type",
+    "scalar_type_of",
 ]
 
-_ML_DTYPES = {"bfloat16", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2",
-              "float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn", "int2", "int4", "uint2", "uint4"}
+_ML_DTYPES = {
+    "bfloat16",
+    "float8_e3m4",
+    "float8_e4m3",
+    "float8_e4m3b11fnuz",
+    "float8_e4m3fn",
+    "float8_e4m3fnuz",
+    "float8_e5m2",
+    "float8_e5m2fnuz",
+    "float8_e8m0fnu",
+    "float4_e2m1fn",
+    "int2",
+    "int4",
+    "uint2",
+    "uint4",
+}
 
 
 class TypePromotionError(ValueError):
@@ -34,6 +58,7 @@ class prng_key(extended):
 def __getattr__(name):
     if name in _ML_DTYPES:
         import ml_dtypes
+
         return getattr(ml_dtypes, name)
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
@@ -65,6 +90,7 @@ def is_kind_of_key(a, b):
 def issubdtype(a, b):
     """Whether dtype a is of kind b, as `numpy.issubdtype`, for keys and the types of ml_dtypes too."""
     from .numpy import issubdtype as numpy_issubdtype
+
     return numpy_issubdtype(a, b)
 
 

@@ -1,6 +1,6 @@
 """A pytree as one vector.
 
-    flat, unravel = ravel_pytree({"w": jnp.ones((2, 2)), "b": jnp.zeros(2)})        # flat: shape (6,)
+flat, unravel = ravel_pytree({"w": jnp.ones((2, 2)), "b": jnp.zeros(2)})        # flat: shape (6,)
 """
 
 import warnings

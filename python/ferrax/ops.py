@@ -5,6 +5,7 @@ Invariant: ids out of [0, num_segments) are dropped.
     >>> segment_sum(jnp.arange(4), jnp.array([0, 0, 1, 1]))
     Array([1, 5], dtype=int32)
 """
+
 from __future__ import annotations
 
 import operator
@@ -58,9 +59,7 @@ def _segment(name, data, segment_ids, num_segments, indices_are_sorted, unique_i
     return reduce[1](updated, axis=0)
 
 
-def segment_sum(
-    data, segment_ids, num_segments=None, indices_are_sorted=False, unique_indices=False, bucket_size=None, mode=None, out_sharding=None
-):
+def segment_sum(data, segment_ids, num_segments=None, indices_are_sorted=False, unique_indices=False, bucket_size=None, mode=None, out_sharding=None):
     """Sums of the rows of `data` that share an id: [num_segments, ...].
 
     segment_ids: one integer for each row; num_segments: default the largest id plus one, which must be known. bucket_size: sum buckets of so
@@ -74,9 +73,7 @@ def segment_sum(
     )  # fmt: skip
 
 
-def segment_prod(
-    data, segment_ids, num_segments=None, indices_are_sorted=False, unique_indices=False, bucket_size=None, mode=None, out_sharding=None
-):
+def segment_prod(data, segment_ids, num_segments=None, indices_are_sorted=False, unique_indices=False, bucket_size=None, mode=None, out_sharding=None):
     """Products of the rows of `data` that share an id; 1 for ids that do not occur. See `segment_sum`."""
     from .numpy import prod
 
@@ -86,9 +83,7 @@ def segment_prod(
     )  # fmt: skip
 
 
-def segment_max(
-    data, segment_ids, num_segments=None, indices_are_sorted=False, unique_indices=False, bucket_size=None, mode=None, out_sharding=None
-):
+def segment_max(data, segment_ids, num_segments=None, indices_are_sorted=False, unique_indices=False, bucket_size=None, mode=None, out_sharding=None):
     """Maxima of the rows of `data` that share an id; -inf or the least value for ids that do not occur. See `segment_sum`."""
     from .numpy import max
 
@@ -98,9 +93,7 @@ def segment_max(
     )  # fmt: skip
 
 
-def segment_min(
-    data, segment_ids, num_segments=None, indices_are_sorted=False, unique_indices=False, bucket_size=None, mode=None, out_sharding=None
-):
+def segment_min(data, segment_ids, num_segments=None, indices_are_sorted=False, unique_indices=False, bucket_size=None, mode=None, out_sharding=None):
     """Minima of the rows of `data` that share an id; inf or the greatest value for ids that do not occur. See `segment_sum`."""
     from .numpy import min
 

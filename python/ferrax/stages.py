@@ -5,6 +5,7 @@
 Invariant: each stage holds the one before it and can be printed.
 """
 
-from ._core import Compiled, JitFunction as Wrapped, Lowered, Traced
+from ._core import Compiled, Lowered, Traced
+from ._core import JitFunction as Wrapped
 
 __all__ = ["Compiled", "Lowered", "Traced", "Wrapped"]

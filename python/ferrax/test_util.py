@@ -65,7 +65,7 @@ def _shifted(tree, direction, step):
 def _numerical_jvp(f, primals, tangents, eps):
     """The central difference along `tangents`."""
     plus, minus = f(*_shifted(primals, tangents, eps)), f(*_shifted(primals, tangents, -eps))
-    return tree_map(lambda p, m: ((_real(p) - _real(m)) / (2 * eps)), plus, minus)
+    return tree_map(lambda p, m: (_real(p) - _real(m)) / (2 * eps), plus, minus)
 
 
 def _inner(a, b):
@@ -151,9 +151,11 @@ def check_grads(f, args, order, modes=("fwd", "rev"), atol=None, rtol=None, eps=
             note = f"{message}VJP of " if message else ""
             check_v(f, functools.partial(vjp, f), args, err_msg=note)
             if order > 1:
+
                 def f_vjp(*args):
                     out, pullback = vjp(f, *args)
                     return pullback(out)
+
                 run(f_vjp, args, order - 1, f"VJP of {message}")
 
     run(f, tuple(args), order, "")

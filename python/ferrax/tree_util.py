@@ -14,12 +14,43 @@ from . import _core
 from ._core import DictKey, FlattenedIndexKey, GetAttrKey, PyTreeDef, SequenceKey
 
 __all__ = [
-    "DictKey", "FlattenedIndexKey", "GetAttrKey", "KeyEntry", "KeyPath", "Partial", "PyTreeDef", "SequenceKey", "all_leaves",
-    "default_registry", "flatten_one_level", "flatten_one_level_with_keys", "is_tree_node", "keystr", "register_dataclass",
-    "register_pytree_node", "register_pytree_node_class", "register_pytree_with_keys", "register_pytree_with_keys_class",
-    "register_static", "tree_all", "tree_broadcast", "tree_flatten", "tree_flatten_with_path", "tree_leaves",
-    "tree_leaves_with_path", "tree_map", "tree_map_with_path", "tree_multimap", "tree_reduce", "tree_reduce_associative",
-    "tree_structure", "tree_transpose", "tree_unflatten", "treedef_children", "treedef_is_leaf", "treedef_tuple",
+    "DictKey",
+    "FlattenedIndexKey",
+    "GetAttrKey",
+    "KeyEntry",
+    "KeyPath",
+    "Partial",
+    "PyTreeDef",
+    "SequenceKey",
+    "all_leaves",
+    "default_registry",
+    "flatten_one_level",
+    "flatten_one_level_with_keys",
+    "is_tree_node",
+    "keystr",
+    "register_dataclass",
+    "register_pytree_node",
+    "register_pytree_node_class",
+    "register_pytree_with_keys",
+    "register_pytree_with_keys_class",
+    "register_static",
+    "tree_all",
+    "tree_broadcast",
+    "tree_flatten",
+    "tree_flatten_with_path",
+    "tree_leaves",
+    "tree_leaves_with_path",
+    "tree_map",
+    "tree_map_with_path",
+    "tree_multimap",
+    "tree_reduce",
+    "tree_reduce_associative",
+    "tree_structure",
+    "tree_transpose",
+    "tree_unflatten",
+    "treedef_children",
+    "treedef_is_leaf",
+    "treedef_tuple",
 ]
 
 KeyEntry = object
@@ -350,9 +381,11 @@ def register_pytree_with_keys(nodetype, flatten_with_keys, unflatten_func, flatt
       flatten_func: a quicker version of `flatten_with_keys` without the keys.
     """
     if flatten_func is None:
+
         def flatten_func(obj):
             pairs, aux = flatten_with_keys(obj)
             return [x for _, x in pairs], aux
+
     register_pytree_node(nodetype, flatten_func, unflatten_func, flatten_with_keys)
 
 
@@ -380,15 +413,15 @@ def register_dataclass(nodetype, data_fields=None, meta_fields=None, drop_fields
       ValueError: they are not exactly the fields with `init=True`.
     """
     import dataclasses
+
     if (data_fields is None) != (meta_fields is None):
         raise TypeError(
             "register_dataclass: data_fields and meta_fields must both be specified when either is specified."
-            f" Got data_fields={data_fields!r} meta_fields={meta_fields!r}.")
+            f" Got data_fields={data_fields!r} meta_fields={meta_fields!r}."
+        )
     if data_fields is None:
         if not dataclasses.is_dataclass(nodetype):
-            raise TypeError(
-                "register_dataclass: data_fields and meta_fields are required when nodetype is not a dataclass."
-                f" Got nodetype={nodetype!r}.")
+            raise TypeError(f"register_dataclass: data_fields and meta_fields are required when nodetype is not a dataclass. Got nodetype={nodetype!r}.")
         fields = [f for f in dataclasses.fields(nodetype) if f.name not in drop_fields]
         data_fields = [f.name for f in fields if not f.metadata.get("static", False)]
         meta_fields = [f.name for f in fields if f.metadata.get("static", False)]
@@ -446,7 +479,7 @@ class _Opaque:
 class Partial(functools.partial):
     """`functools.partial` as a pytree: the bound arguments are its children, the function is metadata.
 
-        add_one = Partial(operator.add, jnp.ones(3))      # can be passed through jit as an argument
+    add_one = Partial(operator.add, jnp.ones(3))      # can be passed through jit as an argument
     """
 
     def __new__(klass, func, *args, **kw):
@@ -473,29 +506,38 @@ def _prefix_errors(prefix, full, path, name, is_leaf):
         return
     where = f"at key path\n    {name}{path}\nAt that key path, the prefix pytree {name} has a subtree of type"
     if type(prefix) is not type(full):
-        yield (f"pytree structure error: different types {where}\n    {type(prefix)}\nbut at the same key path the full pytree has a "
-               f"subtree of different type\n    {type(full)}.")
+        yield (
+            f"pytree structure error: different types {where}\n    {type(prefix)}\nbut at the same key path the full pytree has a "
+            f"subtree of different type\n    {type(full)}."
+        )
         return
     kind = type(prefix).__name__
     if isinstance(prefix, (tuple, list)) and len(prefix) != len(full):
-        yield (f"pytree structure error: different lengths of {kind} {where} {kind} of length {len(prefix)}, but the full pytree has a "
-               f"subtree of the same type but of length {len(full)}.")
+        yield (
+            f"pytree structure error: different lengths of {kind} {where} {kind} of length {len(prefix)}, but the full pytree has a "
+            f"subtree of the same type but of length {len(full)}."
+        )
         return
     p_pairs, p_data = flatten_one_level_with_keys(prefix)
     f_pairs, f_data = flatten_one_level_with_keys(full)
     if len(p_pairs) != len(f_pairs):
         p_names, f_names = [_simple_key(k) for k, _ in p_pairs], [_simple_key(k) for k, _ in f_pairs]
-        yield (f"pytree structure error: different numbers of pytree children {where}\n    {type(prefix)}\nwith {len(p_names)} child keys\n"
-               f"    {' '.join(p_names)}\nbut at the same key path the full pytree has a subtree of the same type but with "
-               f"{len(f_names)} child keys\n    {' '.join(f_names)}\nso the symmetric difference on key sets is\n"
-               f"    {' '.join(sorted(set(p_names) ^ set(f_names)))}")
+        yield (
+            f"pytree structure error: different numbers of pytree children {where}\n    {type(prefix)}\nwith {len(p_names)} child keys\n"
+            f"    {' '.join(p_names)}\nbut at the same key path the full pytree has a subtree of the same type but with "
+            f"{len(f_names)} child keys\n    {' '.join(f_names)}\nso the symmetric difference on key sets is\n"
+            f"    {' '.join(sorted(set(p_names) ^ set(f_names)))}"
+        )
         return
     if p_data != f_data:
         import difflib
+
         diff = "\n".join("    " + line.rstrip("\n") for line in difflib.ndiff([str(p_data)], [str(f_data)]))
-        yield (f"pytree structure error: different pytree metadata {where}\n    {type(prefix)}\nwith metadata\n    {p_data}\nbut at the "
-               f"same key path the full pytree has a subtree of the same type but with metadata\n    {f_data}\nso the diff in the "
-               f"metadata at these pytree nodes is\n{diff}")
+        yield (
+            f"pytree structure error: different pytree metadata {where}\n    {type(prefix)}\nwith metadata\n    {p_data}\nbut at the "
+            f"same key path the full pytree has a subtree of the same type but with metadata\n    {f_data}\nso the diff in the "
+            f"metadata at these pytree nodes is\n{diff}"
+        )
         return
     for (key, p), (_, f) in zip(p_pairs, f_pairs):
         yield from _prefix_errors(p, f, path + str(key), name, is_leaf)

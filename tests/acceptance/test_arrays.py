@@ -1,4 +1,5 @@
 """Arrays and the numpy interface: updates, bounds, promotion, printing, devices."""
+
 import numpy as np
 import pytest
 

@@ -1,4 +1,5 @@
 """cond, switch, while, fori and scan; and Python's own branches, where a value is known."""
+
 import numpy as np
 import pytest
 

@@ -1,4 +1,5 @@
 """grad and its relatives: arguments, trees, orders, rules written by the user."""
+
 import numpy as np
 import pytest
 

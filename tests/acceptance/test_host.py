@@ -1,4 +1,5 @@
 """Where a program meets the host: printing, callbacks, several devices."""
+
 import contextlib
 import io
 

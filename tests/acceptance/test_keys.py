@@ -1,4 +1,5 @@
 """Explicit random state, and the figures printed in the founding documents."""
+
 import numpy as np
 import pytest
 

@@ -1,4 +1,5 @@
 """Whole programs: regression, graph networks, a tutorial's training loop, layers in the style of stax."""
+
 import dataclasses
 import importlib
 from functools import partial

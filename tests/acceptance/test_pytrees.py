@@ -1,4 +1,5 @@
 """Trees of containers: standard ones, registered ones, and the spellings of older programs."""
+
 import importlib
 from collections import OrderedDict, namedtuple
 
@@ -6,6 +7,7 @@ import numpy as np
 import pytest
 
 Point = namedtuple("Point", "x y")
+
 
 def test_flatten_and_unflatten(jax):
     tu = jax.tree_util
@@ -15,6 +17,7 @@ def test_flatten_and_unflatten(jax):
     assert tu.tree_map(lambda v: v * 2, tree)["a"].x == 6
     assert tu.tree_reduce(lambda a, v: a + v, tree, 0) == 10
     assert str(tu.tree_structure({"a": 1})) == "PyTreeDef({'a': *})"
+
 
 def test_a_registered_class_passes_through_jit(jax):
     @jax.tree_util.register_pytree_node_class
@@ -32,9 +35,11 @@ def test_a_registered_class_passes_through_jit(jax):
     out = jax.jit(lambda t: Tagged(t.value + 1, t.tag))(Tagged(1.0, "tag"))
     assert float(out.value) == 2.0 and out.tag == "tag"
 
+
 def test_trees_of_different_shape_are_refused(jax):
     with pytest.raises(ValueError):
         jax.tree_util.tree_map(lambda a, b: a, {"x": 1}, {"y": 1})
+
 
 @pytest.mark.ours
 def test_older_spellings(jax, jnp):

@@ -1,4 +1,5 @@
 """Tracing and compilation as a user meets them: what is recorded, when, and what can be read of it."""
+
 import re
 from functools import partial
 
@@ -27,10 +28,7 @@ def test_side_effects_happen_once_and_are_not_recorded(jax):
         seen.append(x)
         return 2 * x * x + 3 * x + 3
 
-    want = (
-        "{ lambda ; a:i32[]. let b:i32[] = mul 2:i32[] a c:i32[] = mul b a d:i32[] = mul 3:i32[] a "
-        "e:i32[] = add c d f:i32[] = add e 3:i32[] in (f,) }"
-    )
+    want = "{ lambda ; a:i32[]. let b:i32[] = mul 2:i32[] a c:i32[] = mul b a d:i32[] = mul 3:i32[] a e:i32[] = add c d f:i32[] = add e 3:i32[] in (f,) }"
     assert squeeze(jax.make_jaxpr(f)(3)) == want
     assert len(seen) == 1
 

@@ -1,4 +1,5 @@
 """vmap: axes, nesting, collectives over a named axis, control flow under it."""
+
 import numpy as np
 import pytest
 

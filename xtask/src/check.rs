@@ -10,6 +10,7 @@ pub fn run(args: &[String]) -> Res {
     let venv = python::main(&["check"])?;
     venv.cargo().args(&["fmt", "--all", "--check"]).go()?;
     tidy::run(args)?;
+    venv.run(&["-m", "ruff", "format", "--check", "--quiet", "python", "tests", "benches", "examples", "fuzz"]).go()?;
     venv.run(&["-m", "ruff", "check", "--quiet", "python", "tests", "benches", "examples"]).go()?;
     venv.cargo()
         .args(&["clippy", "--profile", "ci", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])

@@ -18,9 +18,29 @@ from .. import numpy as jnp
 from ..tree_util import register_pytree_node, tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 __all__ = [
-    "JoinPoint", "Optimizer", "OptimizerState", "adagrad", "adam", "adamax", "clip_grads", "constant", "exponential_decay",
-    "inverse_time_decay", "l2_norm", "make_schedule", "momentum", "nesterov", "optimizer", "pack_optimizer_state", "piecewise_constant",
-    "polynomial_decay", "rmsprop", "rmsprop_momentum", "sgd", "sm3", "unpack_optimizer_state",
+    "JoinPoint",
+    "Optimizer",
+    "OptimizerState",
+    "adagrad",
+    "adam",
+    "adamax",
+    "clip_grads",
+    "constant",
+    "exponential_decay",
+    "inverse_time_decay",
+    "l2_norm",
+    "make_schedule",
+    "momentum",
+    "nesterov",
+    "optimizer",
+    "pack_optimizer_state",
+    "piecewise_constant",
+    "polynomial_decay",
+    "rmsprop",
+    "rmsprop_momentum",
+    "sgd",
+    "sm3",
+    "unpack_optimizer_state",
 ]
 
 OptimizerState = collections.namedtuple("OptimizerState", ["packed_state", "tree_def", "subtree_defs"])
@@ -63,14 +83,17 @@ def optimizer(opt_maker):
             flat, tree, subtrees = opt_state
             grads, grad_structure = tree_flatten(grad_tree)
             if grad_structure != tree:
-                raise TypeError(f"optimizer update function was passed a gradient tree that did not match the parameter tree structure with which"
-                                f" it was initialized: parameter tree {tree} and grad tree {grad_structure}.")
+                raise TypeError(
+                    f"optimizer update function was passed a gradient tree that did not match the parameter tree structure with which"
+                    f" it was initialized: parameter tree {tree} and grad tree {grad_structure}."
+                )
             states = map(tree_unflatten, subtrees, flat)
             new_flat, new_subtrees = _flatten_each([update(i, g, s) for g, s in zip(grads, states)])
             for new, old in zip(new_subtrees, subtrees):
                 if new != old:
-                    raise TypeError(f"optimizer update function produced an output structure that did not match its input structure: input"
-                                    f" {old} and output {new}.")
+                    raise TypeError(
+                        f"optimizer update function produced an output structure that did not match its input structure: input {old} and output {new}."
+                    )
             return OptimizerState(new_flat, tree, subtrees)
 
         def tree_get_params(opt_state):
@@ -258,9 +281,11 @@ def inverse_time_decay(step_size, decay_steps, decay_rate, staircase=False):
 
 def polynomial_decay(step_size, decay_steps, final_step_size, power=1.0):
     """From step_size to final_step_size in decay_steps, along (1 - i / decay_steps) ** power."""
+
     def schedule(step):
         step = jnp.minimum(step, decay_steps)
         return (1 - step / decay_steps) ** power * (step_size - final_step_size) + final_step_size
+
     return schedule
 
 

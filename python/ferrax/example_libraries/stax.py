@@ -18,11 +18,54 @@ from ..nn import elu, gelu, leaky_relu, log_softmax, relu, selu, sigmoid, softma
 from ..nn.initializers import glorot_normal, normal, ones, zeros
 
 __all__ = [
-    "AvgPool", "BatchNorm", "Conv", "Conv1DTranspose", "ConvTranspose", "Dense", "Dropout", "Elu", "Exp", "FanInConcat", "FanInSum",
-    "FanOut", "Flatten", "Gelu", "GeneralConv", "GeneralConvTranspose", "Identity", "LeakyRelu", "LogSoftmax", "MaxPool", "Relu", "Selu",
-    "Sigmoid", "Softmax", "Softplus", "SumPool", "Tanh", "elementwise", "elu", "gelu", "glorot", "glorot_normal", "leaky_relu",
-    "log_softmax", "logsoftmax", "normal", "ones", "parallel", "randn", "relu", "selu", "serial", "shape_dependent", "sigmoid", "softmax",
-    "softplus", "standardize", "zeros",
+    "AvgPool",
+    "BatchNorm",
+    "Conv",
+    "Conv1DTranspose",
+    "ConvTranspose",
+    "Dense",
+    "Dropout",
+    "Elu",
+    "Exp",
+    "FanInConcat",
+    "FanInSum",
+    "FanOut",
+    "Flatten",
+    "Gelu",
+    "GeneralConv",
+    "GeneralConvTranspose",
+    "Identity",
+    "LeakyRelu",
+    "LogSoftmax",
+    "MaxPool",
+    "Relu",
+    "Selu",
+    "Sigmoid",
+    "Softmax",
+    "Softplus",
+    "SumPool",
+    "Tanh",
+    "elementwise",
+    "elu",
+    "gelu",
+    "glorot",
+    "glorot_normal",
+    "leaky_relu",
+    "log_softmax",
+    "logsoftmax",
+    "normal",
+    "ones",
+    "parallel",
+    "randn",
+    "relu",
+    "selu",
+    "serial",
+    "shape_dependent",
+    "sigmoid",
+    "softmax",
+    "softplus",
+    "standardize",
+    "zeros",
 ]
 
 # The founding documents' names.
@@ -31,6 +74,7 @@ logsoftmax, randn, glorot = log_softmax, normal, glorot_normal
 
 def Dense(out_dim, W_init=glorot_normal(), b_init=normal()):
     """An affine map of the last axis. Parameters: (W, b), shapes (in, out_dim) and (out_dim,)."""
+
     def init_fun(rng, input_shape):
         k1, k2 = random.split(rng)
         return tuple(input_shape[:-1]) + (out_dim,), (W_init(k1, (input_shape[-1], out_dim)), b_init(k2, (out_dim,)))
@@ -142,11 +186,13 @@ def _pooling(reducer, init_val, rescaler=None):
             return rescale(out, inputs, spec) if rescale else out
 
         return init_fun, apply_fun
+
     return Pool
 
 
 def _average(dims, strides, padding):
     """Divides each sum by how many elements, padding not counted, its window had."""
+
     def rescale(outputs, inputs, spec):
         batch, channel = (0, inputs.ndim - 1) if spec is None else (spec.index("N"), spec.index("C"))
         one = jnp.ones([d for i, d in enumerate(inputs.shape) if i not in (batch, channel)], inputs.dtype)
@@ -154,6 +200,7 @@ def _average(dims, strides, padding):
         for i in sorted((batch, channel)):
             count = jnp.expand_dims(count, i)
         return outputs / count
+
     return rescale
 
 
@@ -186,10 +233,11 @@ FanInSum = (lambda rng, input_shape: (input_shape[0], ())), (lambda params, inpu
 
 def FanInConcat(axis=-1):
     """A layer that joins its inputs along an axis."""
+
     def init_fun(rng, input_shape):
         at = axis % len(input_shape[0])
         size = sum(shape[at] for shape in input_shape)
-        return tuple(input_shape[0][:at]) + (size,) + tuple(input_shape[0][at + 1:]), ()
+        return tuple(input_shape[0][:at]) + (size,) + tuple(input_shape[0][at + 1 :]), ()
 
     def apply_fun(params, inputs, **kwargs):
         return jnp.concatenate(inputs, axis)
@@ -202,14 +250,17 @@ def Dropout(rate, mode="train"):
 
     Applied without a key, it raises ValueError.
     """
+
     def init_fun(rng, input_shape):
         return input_shape, ()
 
     def apply_fun(params, inputs, **kwargs):
         rng = kwargs.get("rng", None)
         if rng is None:
-            raise ValueError("Dropout layer requires apply_fun to be called with a PRNG key argument. That is, instead of `apply_fun(params,"
-                             " inputs)`, call it like `apply_fun(params, inputs, rng)` where `rng` is a PRNG key (e.g. from `jax.random.key`).")
+            raise ValueError(
+                "Dropout layer requires apply_fun to be called with a PRNG key argument. That is, instead of `apply_fun(params,"
+                " inputs)`, call it like `apply_fun(params, inputs, rng)` where `rng` is a PRNG key (e.g. from `jax.random.key`)."
+            )
         if mode != "train":
             return inputs
         keep = random.bernoulli(rng, rate, inputs.shape)
@@ -260,6 +311,7 @@ def _rngs(kwargs, n):
 
 def shape_dependent(make_layer):
     """A layer made when its input's shape is known, by `make_layer(input_shape) -> (init, apply)`."""
+
     def init_fun(rng, input_shape):
         return make_layer(input_shape)[0](rng, input_shape)
 

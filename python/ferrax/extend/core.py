@@ -17,13 +17,43 @@ from .._core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, ShapedArray, Tracer, 
 from ..lax import _primitives
 
 __all__ = [
-    "ClosedJaxpr", "Jaxpr", "JaxprEqn", "Literal", "Primitive", "ShapedArray", "Tracer", "Var", "array_types", "check_jaxpr",
-    "concrete_or_error", "jaxpr_as_fun", "jaxprs_in_params", "mapped_aval", "primal_dtype_to_tangent_dtype", "subjaxprs", "unmapped_aval",
+    "ClosedJaxpr",
+    "Jaxpr",
+    "JaxprEqn",
+    "Literal",
+    "Primitive",
+    "ShapedArray",
+    "Tracer",
+    "Var",
+    "array_types",
+    "check_jaxpr",
+    "concrete_or_error",
+    "jaxpr_as_fun",
+    "jaxprs_in_params",
+    "mapped_aval",
+    "primal_dtype_to_tangent_dtype",
+    "subjaxprs",
+    "unmapped_aval",
     "valid_jaxtype",
 ]
 
-array_types = {np.ndarray, np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64, np.float16,
-               np.float32, np.float64, np.complex64, np.complex128}
+array_types = {
+    np.ndarray,
+    np.bool_,
+    np.int8,
+    np.int16,
+    np.int32,
+    np.int64,
+    np.uint8,
+    np.uint16,
+    np.uint32,
+    np.uint64,
+    np.float16,
+    np.float32,
+    np.float64,
+    np.complex64,
+    np.complex128,
+}
 
 
 class Primitive(_primitives.Primitive):
@@ -73,6 +103,7 @@ class Primitive(_primitives.Primitive):
 
     def _rule(self, kind):
         from ..interpreters import ad, batching
+
         table = {"jvp": ad.primitive_jvps, "transpose": ad.primitive_transposes, "batching": batching.primitive_batchers}[kind]
         return table.get(self)
 
@@ -97,8 +128,10 @@ def _eval(jaxpr, consts, args):
 
 def jaxpr_as_fun(closed_jaxpr, *args):
     """A closed program as a function that returns the list of its outputs; called at once if arguments are given."""
+
     def run(*args):
         return _eval(closed_jaxpr.jaxpr, closed_jaxpr.consts, args)
+
     return run(*args) if args else run
 
 
@@ -124,6 +157,7 @@ def check_jaxpr(jaxpr):
       JaxprTypeError: one is not.
     """
     from ..errors import JaxprTypeError
+
     defined = {*jaxpr.constvars, *jaxpr.invars}
     for eqn in jaxpr.eqns:
         for v in eqn.invars:
@@ -142,6 +176,7 @@ def concrete_or_error(force, val, context=""):
       ConcretizationTypeError: `val` is traced.
     """
     from ..errors import ConcretizationTypeError
+
     if isinstance(val, Tracer):
         try:
             return (force or np.asarray)(val)
@@ -171,6 +206,7 @@ def unmapped_aval(size, axis, aval, explicit_mesh_axis=None):
 def primal_dtype_to_tangent_dtype(primal_dtype):
     """The dtype of tangents: the same for floating point, float0 otherwise."""
     from .._flat import tangent_dtype
+
     return tangent_dtype(np.dtype(primal_dtype))
 
 

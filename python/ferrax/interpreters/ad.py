@@ -11,8 +11,20 @@ from .. import _core
 from .._flat import zeros
 
 __all__ = [
-    "UndefinedPrimal", "Zero", "add_tangents", "defbilinear", "defjvp", "defjvp2", "deflinear", "deflinear2", "get_primitive_transpose",
-    "instantiate_zeros", "is_undefined_primal", "primitive_jvps", "primitive_transposes", "zeros_like_aval",
+    "UndefinedPrimal",
+    "Zero",
+    "add_tangents",
+    "defbilinear",
+    "defjvp",
+    "defjvp2",
+    "deflinear",
+    "deflinear2",
+    "get_primitive_transpose",
+    "instantiate_zeros",
+    "is_undefined_primal",
+    "primitive_jvps",
+    "primitive_transposes",
+    "zeros_like_aval",
 ]
 
 primitive_jvps = {}
@@ -84,6 +96,7 @@ def defjvp(primitive, *jvprules):
 
 def defjvp2(primitive, *jvprules):
     """As `defjvp`, for rules that also take the result: `rule(tangent, out, *primals, **params)`."""
+
     def standard_jvp(primals, tangents, **params):
         out = primitive.bind(*primals, **params)
         total = Zero(_core.get_aval(out))
@@ -102,6 +115,7 @@ def deflinear(primitive, transpose_rule):
 
 def deflinear2(primitive, transpose_rule):
     """As `deflinear`, for rules that also take the inputs: `transpose_rule(cotangent, *inputs, **params) -> cotangents`."""
+
     def linear_jvp(primals, tangents, **params):
         out = primitive.bind(*primals, **params)
         if all(type(t) is Zero for t in tangents):

@@ -9,8 +9,15 @@ primitive has multiple results); `not_mapped` (None) is the dim of an argument w
 from .. import _core
 
 __all__ = [
-    "axis_primitive_batchers", "bdim_at_front", "broadcast", "defbroadcasting", "defreducer", "defvectorized", "fancy_primitive_batchers",
-    "not_mapped", "primitive_batchers",
+    "axis_primitive_batchers",
+    "bdim_at_front",
+    "broadcast",
+    "defbroadcasting",
+    "defreducer",
+    "defvectorized",
+    "fancy_primitive_batchers",
+    "not_mapped",
+    "primitive_batchers",
 ]
 
 not_mapped = None
@@ -46,6 +53,7 @@ def bdim_at_front(x, bdim, size, mesh_axis=None):
 
 def defvectorized(prim):
     """Declares a primitive elementwise: all its inputs have one shape, and lanes stay where they are."""
+
     def rule(args, dims, **params):
         first = next(d for d in dims if d is not not_mapped)
         if any(d != first for d in dims):
@@ -58,14 +66,17 @@ def defvectorized(prim):
 
 def defbroadcasting(prim):
     """Declares a primitive elementwise with broadcasting of sizes 1."""
+
     def rule(args, dims, **params):
         rank = max(x.ndim if d is not_mapped else x.ndim - 1 for x, d in zip(args, dims))
+
         def front(x, d):
             x = x if d is not_mapped else moveaxis(x, d, 0)
             lanes = () if d is not_mapped else x.shape[:1]
             own = x.shape if d is not_mapped else x.shape[1:]
             shape = (*(lanes or (1,)), *(1,) * (rank - len(own)), *own)
             return x if shape == x.shape else _core.bind("reshape", x, new_sizes=tuple(shape), dimensions=None, sharding=None)
+
         return prim.bind(*[front(x, d) for x, d in zip(args, dims)], **params), 0
 
     primitive_batchers[prim] = rule
@@ -73,6 +84,7 @@ def defbroadcasting(prim):
 
 def defreducer(prim):
     """Declares a primitive of one input a reduction over its parameter `axes`."""
+
     def rule(args, dims, axes, **params):
         (x,), (d,) = args, dims
         moved = tuple(a + (a >= d) for a in axes)

@@ -6,6 +6,7 @@ handed through untouched.
     captured        arguments
     [c0, c1, ...] + [a0, a1, ...]  -->  program  -->  [out0, out1, ...]
 """
+
 from __future__ import annotations
 
 import inspect
@@ -50,7 +51,7 @@ class Body:
             return tuple(leaves)
 
         # errors name the user's function and its arguments; the names are made when one asks
-        names = lambda: argument_names(user_fun, tree_unflatten(in_tree, [0] * len(avals)), {})  # noqa: E731
+        names = lambda: argument_names(user_fun, tree_unflatten(in_tree, [0] * len(avals)), {})
         self.program, consts = _core.make_program(flat, list(avals), user_fun=user_fun, arg_paths=names, what=what)
         self.consts = list(consts)
         self.out_tree, self.forwards = found["tree"], found["forwards"]
@@ -127,7 +128,7 @@ def tree_differences(a, b, path=()):
     leaf_a, leaf_b = _is_leaf(a), _is_leaf(b)
     if leaf_a and leaf_b:
         return []
-    kind = lambda x, leaf: "pytree leaf" if leaf else str(type(x))  # noqa: E731
+    kind = lambda x, leaf: "pytree leaf" if leaf else str(type(x))
     if leaf_a != leaf_b or type(a) is not type(b):
         return [(path, kind(a, leaf_a), kind(b, leaf_b), "so their Python types differ")]
     (ca, ta), (cb, tb) = _children(a), _children(b)
@@ -138,9 +139,7 @@ def tree_differences(a, b, path=()):
         return [(path, f"{type(a)} with {len(ca)} child", f"{type(b)} with {len(cb)} child", "so the numbers of children do not match")]
     if ta != tb:
         ka, kb = _metadata(a), _metadata(b)
-        return [
-            (path, f"{type(a)} with pytree metadata {ka}", f"{type(b)} with pytree metadata {kb}", "so the pytree node metadata does not match")
-        ]
+        return [(path, f"{type(a)} with pytree metadata {ka}", f"{type(b)} with pytree metadata {kb}", "so the pytree node metadata does not match")]
     out = []
     for (ka, xa), (_, xb) in zip(ca, cb):
         out += tree_differences(xa, xb, path + tuple(ka))

@@ -5,6 +5,7 @@ Invariant: each takes pytrees and emits one equation per collective over all lea
     >>> jax.vmap(lambda x: x / lax.psum(x, "i"), axis_name="i")(jnp.array([1.0, 3.0]))
     Array([0.25, 0.75], dtype=float32)
 """
+
 from __future__ import annotations
 
 import math
@@ -50,9 +51,7 @@ def _reduce(primitive, x, axis_name, axis_index_groups):
     if not leaves:
         return x
     axis_size(axis_name)
-    out = bind(
-        primitive, *[as_array(v) for v in leaves], axes=_names(axis_name), axis_index_groups=_groups(axis_index_groups)
-    )
+    out = bind(primitive, *[as_array(v) for v in leaves], axes=_names(axis_name), axis_index_groups=_groups(axis_index_groups))
     return tree_unflatten(tree, list(out) if isinstance(out, (tuple, list)) else [out])
 
 
@@ -91,7 +90,7 @@ def ppermute(x, axis_name, perm):
     perm = tuple([tuple([int(i) for i in pair]) for pair in perm])
     names = _names(axis_name)
     axis_size(names)
-    emit = lambda v: bind("ppermute", as_array(v), axis_name=names[0] if len(names) == 1 else names, perm=perm)  # noqa: E731
+    emit = lambda v: bind("ppermute", as_array(v), axis_name=names[0] if len(names) == 1 else names, perm=perm)
     return tree_map(emit, x)
 
 
@@ -156,8 +155,7 @@ def all_to_all(x, axis_name, split_axis, concat_axis, *, axis_index_groups=None,
         concat = concat_axis + v.ndim if concat_axis < 0 else concat_axis
         if not tiled and v.shape[split] != n:
             raise ValueError(
-                "all_to_all requires the size of the mapped axis axis_name to equal x.shape[split_axis], "
-                f"but they are {n} and {v.shape[split]} respectively."
+                f"all_to_all requires the size of the mapped axis axis_name to equal x.shape[split_axis], but they are {n} and {v.shape[split]} respectively."
             )
         if tiled and v.shape[split] % n:
             raise ValueError(f"all_to_all requires the size of the split axis to be divisible by the axis size, got {v.shape[split]} and {n}")

@@ -7,6 +7,7 @@ Invariant: a name that the extension itself knows is not registered here.
 
     { lambda ; a:f32[4] b:f32[4]. let c:f32[2,4] = stack[axis=0] a b in (c,) }
 """
+
 from __future__ import annotations
 
 import itertools
@@ -35,7 +36,7 @@ def composition(name, abstract_eval, multiple=False):
         def jvp(primals, tangents, **parameters):
             from ..interpreters.ad import Zero
 
-            flat = lambda *xs: _listed(impl(*xs, **parameters), multiple)  # noqa: E731
+            flat = lambda *xs: _listed(impl(*xs, **parameters), multiple)
             given = [None if type(t) is Zero or t is None else t for t in tangents]
             out, dout = _core.jvp(flat, list(primals), given)
             dout = [Zero(_core.get_aval(y)) if t is None else t for y, t in zip(out, dout)]
@@ -197,7 +198,9 @@ def _window_shape(shape, p):
 
 def _window_type(x, **p):
     if any(len(p[key]) != x.ndim for key in ("window_dimensions", "window_strides", "padding")):
-        raise TypeError(f"reduce_window expects window_dimensions to have the same rank as the operand, got {p['window_dimensions']} for shape {tuple(x.shape)}")
+        raise TypeError(
+            f"reduce_window expects window_dimensions to have the same rank as the operand, got {p['window_dimensions']} for shape {tuple(x.shape)}"
+        )
     return aval(_window_shape(x.shape, p), x)
 
 
@@ -262,7 +265,7 @@ def _each(program, consts, a, b):
     from .. import vmap
 
     shape = a[0].shape
-    run = lambda *xs: tuple(_core.eval_program(program, list(consts), *xs))  # noqa: E731
+    run = lambda *xs: tuple(_core.eval_program(program, list(consts), *xs))
     for _ in shape:
         run = vmap(run)
     return list(run(*a, *b))
@@ -286,7 +289,7 @@ def reduce(*xs, jaxpr, dimensions, **_):
     for x in operands:
         x = bind("transpose", x, permutation=(*dimensions, *kept)) if kept and dimensions else x
         rows.append(bind("reshape", x, new_sizes=(n, *shape), dimensions=None))
-    cut = lambda x, lo, hi: bind("slice", x, start_indices=(lo,) + (0,) * (x.ndim - 1), limit_indices=(hi, *x.shape[1:]), strides=None)  # noqa: E731
+    cut = lambda x, lo, hi: bind("slice", x, start_indices=(lo,) + (0,) * (x.ndim - 1), limit_indices=(hi, *x.shape[1:]), strides=None)
     tail = []
     # Halve until one row is left; an odd row waits for the end.
     while n > 1:
@@ -304,14 +307,29 @@ def reduce(*xs, jaxpr, dimensions, **_):
 # ---- products
 
 
-def _conv_type(lhs, rhs, *, dimension_numbers, window_strides, padding, lhs_dilation, rhs_dilation, feature_group_count, batch_group_count, preferred_element_type=None, **_):
+def _conv_type(
+    lhs,
+    rhs,
+    *,
+    dimension_numbers,
+    window_strides,
+    padding,
+    lhs_dilation,
+    rhs_dilation,
+    feature_group_count,
+    batch_group_count,
+    preferred_element_type=None,
+    **_,
+):
     ls, rs, os = dimension_numbers
     if lhs.ndim != rhs.ndim:
         raise TypeError(f"convolution requires lhs and rhs ndim to be equal, got {lhs.ndim} and {rhs.ndim}.")
     if lhs.dtype != rhs.dtype:
         raise TypeError(f"lax.conv_general_dilated requires arguments to have the same dtypes, got {lhs.dtype.name}, {rhs.dtype.name}.")
     if len(window_strides) != lhs.ndim - 2:
-        raise TypeError(f"conv_general_dilated window and window_strides must have the same number of dimensions, got {len(window_strides)} strides for {lhs.ndim - 2} axes.")
+        raise TypeError(
+            f"conv_general_dilated window and window_strides must have the same number of dimensions, got {len(window_strides)} strides for {lhs.ndim - 2} axes."
+        )
     features, kernel_features = lhs.shape[ls[1]], rhs.shape[rs[1]]
     if features % feature_group_count or features // feature_group_count != kernel_features:
         raise ValueError(
@@ -319,9 +337,13 @@ def _conv_type(lhs, rhs, *, dimension_numbers, window_strides, padding, lhs_dila
             f"{features} // {feature_group_count} != {kernel_features}."
         )
     if rhs.shape[rs[0]] % feature_group_count:
-        raise ValueError(f"conv_general_dilated rhs output feature dimension size must be a multiple of feature_group_count, but {rhs.shape[rs[0]]} is not a multiple of {feature_group_count}.")
+        raise ValueError(
+            f"conv_general_dilated rhs output feature dimension size must be a multiple of feature_group_count, but {rhs.shape[rs[0]]} is not a multiple of {feature_group_count}."
+        )
     if lhs.shape[ls[0]] % batch_group_count:
-        raise ValueError(f"conv_general_dilated lhs batch dimension size must be a multiple of batch_group_count, but {lhs.shape[ls[0]]} is not a multiple of {batch_group_count}.")
+        raise ValueError(
+            f"conv_general_dilated lhs batch dimension size must be a multiple of batch_group_count, but {lhs.shape[ls[0]]} is not a multiple of {batch_group_count}."
+        )
     shape = [0] * lhs.ndim
     shape[os[0]], shape[os[1]] = lhs.shape[ls[0]] // batch_group_count, rhs.shape[rs[0]]
     for i, o in enumerate(os[2:]):
@@ -396,7 +418,9 @@ def _ragged_roles(lhs, rhs, group_sizes, numbers, group_offset):
         raise TypeError(f"{name} expects exactly one lhs ragged dimension.")
     axis, rank = ragged[0], lhs.ndim
     if not 0 <= axis < rank:
-        raise TypeError(f"{name} requires lhs ragged dimension numbers to be nonnegative and less than the number of axes of the lhs value, got {axis} for lhs of rank {rank}.")
+        raise TypeError(
+            f"{name} requires lhs ragged dimension numbers to be nonnegative and less than the number of axes of the lhs value, got {axis} for lhs of rank {rank}."
+        )
     role = "contracted" if axis in lc else "batch" if axis in lb else "free"
     if role != "free" and groups:
         raise TypeError(f"{name} requires zero group dimensions in the rhs when lhs ragged dimension is contracting or batch.")
@@ -449,8 +473,12 @@ def ragged_dot_general(lhs, rhs, group_sizes, *, ragged_dot_dimension_numbers, p
     row = bind("iota", dtype=group_sizes.dtype, shape=wide, dimension=axis)
     # Along the outer axes in the order of lhs, then groups.
     order = sorted(range(len(outer)), key=outer.__getitem__)
-    spread = lambda v: bind("broadcast_in_dim", bind("transpose", v, permutation=(*order, len(outer))) if outer else v,  # noqa: E731
-                            shape=wide, broadcast_dimensions=(*sorted(outer), rank))
+    spread = lambda v: bind(
+        "broadcast_in_dim",
+        bind("transpose", v, permutation=(*order, len(outer))) if outer else v,
+        shape=wide,
+        broadcast_dimensions=(*sorted(outer), rank),
+    )
     inside = bind("and", bind("lt", row, spread(ends)), bind("ge", row, spread(bind("sub", ends, group_sizes))))
     # Every row meets every group, as zeros but its own: one product, summed over groups or with groups as one more free axis.
     nothing = bind("broadcast_in_dim", _zero(lhs.dtype), shape=wide, broadcast_dimensions=())
@@ -489,7 +517,7 @@ def mulhi(x, y):
     """The upper half of the product, of twice the width, by the schoolbook rule on halves."""
     weak, dtype = x.weak_type and y.weak_type, x.dtype
     x, y = _core.promote_shapes(x, y)
-    convert = lambda v, to: bind("convert_element_type", v, new_dtype=to, weak_type=False)  # noqa: E731
+    convert = lambda v, to: bind("convert_element_type", v, new_dtype=to, weak_type=False)
     if dtype.itemsize < 4:
         wide = np.dtype(np.int32 if dtype.kind == "i" else np.uint32)
         product = bind("mul", convert(x, wide), convert(y, wide))

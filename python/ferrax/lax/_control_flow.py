@@ -5,6 +5,7 @@ Invariant: each emits one `cond`, `while` or `scan` equation whose bodies are pr
     >>> lax.fori_loop(0, 5, lambda i, x: x + i, 0)
     Array(10, dtype=int32, weak_type=True)
 """
+
 from __future__ import annotations
 
 import inspect
@@ -72,8 +73,7 @@ def _check_branches(what, a, b, name_a, name_b):
         if not same_type(x, y):
             at = f" at path {''.join(map(str, path))}" if path else ""
             lines.append(
-                f"The output of {name_a}{at} has type {type_string(x)} but the corresponding output of {name_b} has type "
-                f"{type_string(y)}, {why_differ(x, y)}."
+                f"The output of {name_a}{at} has type {type_string(x)} but the corresponding output of {name_b} has type {type_string(y)}, {why_differ(x, y)}."
             )
     if lines:
         raise TypeError(
@@ -105,10 +105,7 @@ def _operands(operands, operand):
     if operand is _absent or (operand is None and operands):
         return operands
     if operands:
-        raise TypeError(
-            f"if 'operand' keyword is passed then no positional operands can be passed, got operand={operand} and positional "
-            f"operands {operands}"
-        )
+        raise TypeError(f"if 'operand' keyword is passed then no positional operands can be passed, got operand={operand} and positional operands {operands}")
     return (operand,)
 
 
@@ -243,9 +240,7 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
         elif isinstance(upper, int) and is_integer(lower_dtype):
             upper_dtype = lower_dtype
         else:
-            raise TypeError(
-                f"lower and upper arguments to fori_loop must have equal types, got {lower_dtype.name} and {upper_dtype.name}"
-            )
+            raise TypeError(f"lower and upper arguments to fori_loop must have equal types, got {lower_dtype.name} and {upper_dtype.name}")
     static = _static_int(lower) is not None and _static_int(upper) is not None
     if _core.config_get("jax_disable_jit") and static:
         val = init_val

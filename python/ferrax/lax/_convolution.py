@@ -5,6 +5,7 @@ Invariant: axis orders are turned into `ConvDimensionNumbers` and paddings into 
     >>> lax.conv(jnp.ones((1, 1, 5)), jnp.ones((1, 1, 3)), (1,), "VALID").shape
     (1, 1, 3)
 """
+
 from __future__ import annotations
 
 import operator
@@ -26,18 +27,13 @@ def conv_general_permutations(dimension_numbers):
     lhs, rhs, out = dimension_numbers
     for i, (a, b) in enumerate((("N", "C"), ("O", "I"), ("N", "C"))):
         if dimension_numbers[i].count(a) != 1 or dimension_numbers[i].count(b) != 1:
-            raise TypeError(
-                f"convolution dimension_numbers[{i}] must contain the characters '{a}' and '{b}' exactly once, got {dimension_numbers[i]}."
-            )
+            raise TypeError(f"convolution dimension_numbers[{i}] must contain the characters '{a}' and '{b}' exactly once, got {dimension_numbers[i]}.")
         if len(dimension_numbers[i]) != len(set(dimension_numbers[i])):
             raise TypeError(f"convolution dimension_numbers[{i}] cannot have duplicate characters, got {dimension_numbers[i]}.")
     spatial = [d for d in rhs if d not in "OI"]
     if not (set(lhs) - set("NC") == set(spatial) == set(out) - set("NC")):
-        raise TypeError(
-            "convolution dimension_numbers elements must each have the same set of spatial characters, got "
-            f"{dimension_numbers}."
-        )
-    first = lambda spec, heads: tuple([spec.index(h) for h in heads] + [spec.index(d) for d in spatial])  # noqa: E731
+        raise TypeError(f"convolution dimension_numbers elements must each have the same set of spatial characters, got {dimension_numbers}.")
+    first = lambda spec, heads: tuple([spec.index(h) for h in heads] + [spec.index(d) for d in spatial])
     return first(lhs, "NC"), first(rhs, "OI"), first(out, "NC")
 
 
@@ -129,10 +125,7 @@ def conv_general_dilated(
         try:
             padding = tuple([(operator.index(lo), operator.index(hi)) for lo, hi in padding])
         except (ValueError, TypeError) as e:
-            raise ValueError(
-                "padding argument to conv_general_dilated should be a string or a sequence of (low, high) pairs, "
-                f"got {padding}"
-            ) from e
+            raise ValueError(f"padding argument to conv_general_dilated should be a string or a sequence of (low, high) pairs, got {padding}") from e
     return bind(
         "conv_general_dilated",
         lhs,
@@ -151,14 +144,10 @@ def conv_general_dilated(
 
 def conv(lhs, rhs, window_strides, padding, precision=None, preferred_element_type=None):
     """Convolution of lhs (N, C, spatial) with rhs (O, I, spatial)."""
-    return conv_general_dilated(
-        lhs, rhs, window_strides, padding, precision=precision, preferred_element_type=preferred_element_type
-    )
+    return conv_general_dilated(lhs, rhs, window_strides, padding, precision=precision, preferred_element_type=preferred_element_type)
 
 
-def conv_with_general_padding(
-    lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation, precision=None, preferred_element_type=None
-):
+def conv_with_general_padding(lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation, precision=None, preferred_element_type=None):
     """`conv` with dilations."""
     return conv_general_dilated(
         lhs,
@@ -278,9 +267,7 @@ def conv_general_dilated_patches(
     )
 
 
-def conv_general_dilated_local(
-    lhs, rhs, window_strides, padding, filter_shape, lhs_dilation=None, rhs_dilation=None, dimension_numbers=None, precision=None
-):
+def conv_general_dilated_local(lhs, rhs, window_strides, padding, filter_shape, lhs_dilation=None, rhs_dilation=None, dimension_numbers=None, precision=None):
     """Convolution with a kernel of its own at every output position (locally connected): rhs is (O, C * prod(filter_shape), out spatial)."""
     from ._linear_algebra import dot_general
 
@@ -288,9 +275,7 @@ def conv_general_dilated_local(
         lhs_precision = precision[0]
     else:
         lhs_precision = precision
-    patches = conv_general_dilated_patches(
-        lhs, filter_shape, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, lhs_precision
-    )
+    patches = conv_general_dilated_patches(lhs, filter_shape, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, lhs_precision)
     numbers = conv_dimension_numbers(np.shape(lhs), (1, 1, *filter_shape), dimension_numbers)
     lhs_c, rhs_c = (numbers.out_spec[1],), (numbers.rhs_spec[1],)
     lhs_b, rhs_b = numbers.out_spec[2:], numbers.rhs_spec[2:]
@@ -302,5 +287,3 @@ def conv_general_dilated_local(
     for axis, src in zip(numbers.out_spec, source):
         permutation[axis] = src
     return bind("transpose", out, permutation=tuple(permutation))
-
-

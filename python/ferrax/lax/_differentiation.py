@@ -5,6 +5,7 @@ Invariant: `stop_gradient` and `optimization_barrier` are the identity on values
     >>> jax.grad(lambda x: x * lax.stop_gradient(x))(3.0)
     Array(3., dtype=float32, weak_type=True)
 """
+
 from __future__ import annotations
 
 from .. import _core

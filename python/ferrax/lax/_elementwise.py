@@ -6,6 +6,7 @@ rank with sizes of 1, spread over the others. Operands of different dtypes raise
     >>> lax.add(jnp.ones(3), 1.0)
     Array([2., 2., 2.], dtype=float32)
 """
+
 from __future__ import annotations
 
 import numpy as np

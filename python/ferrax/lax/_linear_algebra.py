@@ -5,6 +5,7 @@ Invariant: `dot_general` is the one product; the others name its axes.
     >>> lax.dot(jnp.ones((2, 3)), jnp.ones((3, 4))).shape
     (2, 4)
 """
+
 from __future__ import annotations
 
 import numpy as np
@@ -17,7 +18,13 @@ from ._parameters import RaggedDotDimensionNumbers, canonicalize_precision
 
 def precision_text(precision):
     """What a program says of a product's precision: it changes no bit, so it is kept as text."""
-    return precision if precision is None or isinstance(precision, str) else str(precision) if not isinstance(precision, tuple) else f"({', '.join(map(repr, precision))})"
+    return (
+        precision
+        if precision is None or isinstance(precision, str)
+        else str(precision)
+        if not isinstance(precision, tuple)
+        else f"({', '.join(map(repr, precision))})"
+    )
 
 
 def _product_parameters(precision, preferred_element_type):

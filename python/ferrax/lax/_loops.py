@@ -6,6 +6,7 @@ unchanged are those inputs.
     >>> lax.scan(lambda c, x: (c + x, c), 0, jnp.arange(4))
     (Array(6, dtype=int32), Array([0, 0, 1, 3], dtype=int32, weak_type=True))
 """
+
 from __future__ import annotations
 
 import operator
@@ -178,7 +179,7 @@ def map(f, xs, *, batch_size=None):
     heads = [_rows(x, 0, whole) if rest else x for x in leaves]
     heads = [reshape(x, (n_batches, batch_size, *x.shape[1:])) for x in heads]
     tails = [_rows(x, whole, n) for x in leaves] if rest else []
-    merge = lambda y: reshape(y, (y.shape[0] * y.shape[1], *y.shape[2:]))  # noqa: E731
+    merge = lambda y: reshape(y, (y.shape[0] * y.shape[1], *y.shape[2:]))
     out = scan(lambda _, x: ((), batched(x)), (), tree_unflatten(tree, heads))[1]
     if not rest:
         return tree_map(merge, out)
@@ -198,9 +199,9 @@ def _interleave(a, b, axis):
         return pad(x, zero, config)
 
     if a.dtype == np.bool_:
-        join = lambda x, y: bind("or", x, y)  # noqa: E731
+        join = lambda x, y: bind("or", x, y)
     else:
-        join = lambda x, y: bind("add", x, y)  # noqa: E731
+        join = lambda x, y: bind("add", x, y)
     return join(spread(a, 0, 1 if a.shape[axis] == b.shape[axis] else 0), spread(b, 1, 0 if a.shape[axis] == b.shape[axis] else 1))
 
 

@@ -5,6 +5,7 @@ Invariant: plain values, comparable and hashable, printed as JAX prints them.
     >>> GatherScatterMode.from_any("clip")
     <GatherScatterMode.CLIP: 1>
 """
+
 # No deferred annotations here: typing compiles those of a NamedTuple one by one, at import.
 import enum
 from typing import NamedTuple

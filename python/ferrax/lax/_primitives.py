@@ -5,6 +5,7 @@ Invariant: one object for each name, equal to the `primitive` of an equation of 
     >>> jax.make_jaxpr(lax.sin)(1.0).eqns[0].primitive == lax.sin_p
     True
 """
+
 from __future__ import annotations
 
 from .. import _core
@@ -13,7 +14,13 @@ _MULTIPLE = frozenset((
     "all_gather_multi", "approx_top_k", "cond", "custom_jvp_call", "custom_linear_solve", "custom_vjp_call", "jit", "optimization_barrier", "pmap",
     "pmax", "pmin", "psum", "reduce", "reduce_window", "remat2", "rng_bit_generator", "scan", "sort", "split", "top_k", "unstack", "while",
 ))  # fmt: skip
-_SPELLED = {"scatter_add": "scatter-add", "scatter_mul": "scatter-mul", "scatter_min": "scatter-min", "scatter_max": "scatter-max", "scatter_sub": "scatter-sub"}
+_SPELLED = {
+    "scatter_add": "scatter-add",
+    "scatter_mul": "scatter-mul",
+    "scatter_min": "scatter-min",
+    "scatter_max": "scatter-max",
+    "scatter_sub": "scatter-sub",
+}
 _made: dict = {}
 
 

@@ -6,6 +6,7 @@ Invariant: the state goes in and comes out, moved on by what was drawn; nothing 
     >>> state
     Array([0, 0, 2, 0], dtype=uint32)
 """
+
 from __future__ import annotations
 
 import math

@@ -5,6 +5,7 @@ Invariant: axes are counted from the front and listed without repeats; the resul
     >>> lax.reduce_max(jnp.array([[1, 5], [4, 2]]), (0,))
     Array([4, 5], dtype=int32)
 """
+
 from __future__ import annotations
 
 import operator

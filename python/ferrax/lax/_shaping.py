@@ -6,6 +6,7 @@ Invariant: each function emits at most one primitive (a few emit two where JAX d
     Array([[0, 1, 2],
            [0, 1, 2]], dtype=int32)
 """
+
 from __future__ import annotations
 
 import math

@@ -6,6 +6,7 @@ would stick out are moved inside; gather and scatter read their indices as they 
     >>> lax.dynamic_slice(jnp.arange(5), (3,), (3,))
     Array([2, 3, 4], dtype=int32)
 """
+
 from __future__ import annotations
 
 import operator
@@ -248,9 +249,7 @@ def scatter_max(operand, scatter_indices, updates, dimension_numbers, *, indices
     return _scatter("scatter-max", operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode)
 
 
-def scatter_apply(
-    operand, scatter_indices, func, dimension_numbers, *, update_shape=(), indices_are_sorted=False, unique_indices=False, mode=None
-):
+def scatter_apply(operand, scatter_indices, func, dimension_numbers, *, update_shape=(), indices_are_sorted=False, unique_indices=False, mode=None):
     """`operand` with the elementwise function `func` applied in the windows named by `scatter_indices`.
 
     update_shape: the shape that the updates of a `scatter` with these indices would have. A window named twice is transformed once

@@ -5,6 +5,7 @@ Invariant: nan sorts last, -0 and 0 are equal, and ties keep their order where `
     >>> lax.sort((jnp.array([3, 1, 2]), jnp.array([0, 1, 2])), num_keys=1)
     (Array([1, 2, 3], dtype=int32), Array([1, 2, 0], dtype=int32))
 """
+
 from __future__ import annotations
 
 import operator
@@ -72,15 +73,11 @@ def _approx(operand, k, is_max_k, reduction_dimension, recall_target, reduction_
     )
 
 
-def approx_max_k(
-    operand, k, reduction_dimension=-1, recall_target=0.95, reduction_input_size_override=-1, aggregate_to_topk=True
-):
+def approx_max_k(operand, k, reduction_dimension=-1, recall_target=0.95, reduction_input_size_override=-1, aggregate_to_topk=True):
     """The k largest elements along `reduction_dimension` and their indices; ours are exact, so `recall_target` is always met. operand: float."""
     return _approx(operand, k, True, reduction_dimension, recall_target, reduction_input_size_override, aggregate_to_topk)
 
 
-def approx_min_k(
-    operand, k, reduction_dimension=-1, recall_target=0.95, reduction_input_size_override=-1, aggregate_to_topk=True
-):
+def approx_min_k(operand, k, reduction_dimension=-1, recall_target=0.95, reduction_input_size_override=-1, aggregate_to_topk=True):
     """The k smallest elements along `reduction_dimension` and their indices; ours are exact, so `recall_target` is always met. operand: float."""
     return _approx(operand, k, False, reduction_dimension, recall_target, reduction_input_size_override, aggregate_to_topk)

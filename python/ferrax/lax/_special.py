@@ -5,6 +5,7 @@ Invariant: operands have one float dtype, weak or not, and equal ranks but for s
     >>> jax.make_jaxpr(lax.igamma)(1.0, 2.0)
     { lambda ; a:f32[] b:f32[]. let c:f32[] = igamma a b in (c,) }
 """
+
 from __future__ import annotations
 
 import numpy as np
@@ -44,7 +45,7 @@ def _special(name, halves=False):
         def run(*xs):
             out = type_of(*xs)
             wide = np.dtype(np.float32) if out.dtype.itemsize < 4 else out.dtype
-            convert = lambda v, to, weak=False: bind("convert_element_type", v, new_dtype=to, weak_type=weak)  # noqa: E731
+            convert = lambda v, to, weak=False: bind("convert_element_type", v, new_dtype=to, weak_type=weak)
             return convert(function(*[broadcast_to(convert(x, wide), out.shape) for x in xs]), out.dtype, out.weak_type)
 
         composition(name, type_of)(run)

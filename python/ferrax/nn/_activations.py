@@ -27,6 +27,7 @@ def _doc(formula, extra="", kind="of x's dtype if that is floating point, else o
     def decorate(f):
         f.__doc__ = _DOC.format(formula=formula, extra=extra, kind=kind)
         return f
+
     return decorate
 
 
@@ -48,7 +49,7 @@ relu.defjvps(lambda g, ans, x: lax.select(x > 0, g, lax.full_like(g, 0)))
 @jit
 @_doc("min(max(x, 0), 6); the derivative at 0 and at 6 is 0.", kind="of x's dtype")
 def relu6(x):
-    return jnp.minimum(jnp.maximum(x, 0), 6.)
+    return jnp.minimum(jnp.maximum(x, 0), 6.0)
 
 
 relu6.defjvps(lambda g, ans, x: lax.select((x > 0) & (x < 6), g, lax.full_like(g, 0)))
@@ -105,7 +106,7 @@ def log_sigmoid(x):
 def elu(x, alpha=1.0):
     x = as_array("elu", x)
     # Where the exponential is not taken it runs at 0, so that its derivative cannot overflow.
-    safe = jnp.where(x > 0, 0., x)
+    safe = jnp.where(x > 0, 0.0, x)
     return jnp.where(x > 0, x, alpha * jnp.expm1(safe))
 
 
@@ -150,7 +151,7 @@ def gelu(x, approximate=True):
     x = _inexact("gelu", x)
     if approximate:
         number = x.dtype.type
-        inner = number(np.sqrt(2 / np.pi)) * (x + number(0.044715) * (x ** 3))
+        inner = number(np.sqrt(2 / np.pi)) * (x + number(0.044715) * (x**3))
         return x * (number(0.5) * (number(1) + jnp.tanh(inner)))
     half = x.dtype.type(np.sqrt(0.5))
     return 0.5 * x * lax.erfc(-x * half)
@@ -185,7 +186,7 @@ def squareplus(x, b=4):
 @jit
 @_doc("relu6(x + 3) / 6")
 def hard_sigmoid(x):
-    return relu6(as_array("hard_sigmoid", x) + 3.) / 6.
+    return relu6(as_array("hard_sigmoid", x) + 3.0) / 6.0
 
 
 @jit

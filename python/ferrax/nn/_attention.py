@@ -14,8 +14,21 @@ from ..scipy.special import logsumexp
 from ._normalized import softmax
 
 
-def dot_product_attention(query, key, value, bias=None, mask=None, *, scale=None, is_causal=False, query_seq_lengths=None,
-                          key_value_seq_lengths=None, local_window_size=None, implementation=None, return_residual=False):
+def dot_product_attention(
+    query,
+    key,
+    value,
+    bias=None,
+    mask=None,
+    *,
+    scale=None,
+    is_causal=False,
+    query_seq_lengths=None,
+    key_value_seq_lengths=None,
+    local_window_size=None,
+    implementation=None,
+    return_residual=False,
+):
     """softmax(query @ key.T * scale + bias) @ value, over heads.
 
     Args:
@@ -57,8 +70,19 @@ def dot_product_attention(query, key, value, bias=None, mask=None, *, scale=None
         raise ValueError(f"Unsupported implementation option: {implementation}")
     if isinstance(local_window_size, int):
         local_window_size = (local_window_size, local_window_size)
-    out = _attend(query, key, value, bias, mask, query_seq_lengths, key_value_seq_lengths, scale=1 / np.sqrt(n_features) if scale is None else float(scale),
-                  is_causal=bool(is_causal), window=local_window_size, residual=bool(return_residual))
+    out = _attend(
+        query,
+        key,
+        value,
+        bias,
+        mask,
+        query_seq_lengths,
+        key_value_seq_lengths,
+        scale=1 / np.sqrt(n_features) if scale is None else float(scale),
+        is_causal=bool(is_causal),
+        window=local_window_size,
+        residual=bool(return_residual),
+    )
     if return_residual:
         return out[0].reshape(shape), out[1].reshape(shape[:-1])
     return out.reshape(shape)

@@ -26,7 +26,7 @@ def _shifted(name, x, axis, where):
         # With -inf among its elements an integer array is of the default float, whatever its width.
         x, _ = _core.promote_dtypes(x, -jnp.inf)
     elif x.dtype != bool:
-        x, = _core.promote_dtypes_inexact(x)
+        (x,) = _core.promote_dtypes_inexact(x)
     top = jnp.max(x, axis, where=where, initial=-jnp.inf, keepdims=True)
     return (x if where is None else jnp.where(where, x, -jnp.inf)) - lax.stop_gradient(top)
 

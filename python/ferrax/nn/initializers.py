@@ -1,6 +1,6 @@
 """Initial values of parameters: each initializer is a function `init(key, shape, dtype) -> array`.
 
-    w = initializers.glorot_uniform()(key, (784, 128))
+w = initializers.glorot_uniform()(key, (784, 128))
 """
 
 import typing
@@ -12,17 +12,33 @@ from .. import random
 from .._dtypes import canonicalize_dtype, is_complex
 
 __all__ = [
-    "Initializer", "constant", "delta_orthogonal", "glorot_normal", "glorot_uniform", "he_normal", "he_uniform", "kaiming_normal",
-    "kaiming_uniform", "lecun_normal", "lecun_uniform", "normal", "ones", "orthogonal", "truncated_normal", "uniform", "variance_scaling",
-    "xavier_normal", "xavier_uniform", "zeros",
+    "Initializer",
+    "constant",
+    "delta_orthogonal",
+    "glorot_normal",
+    "glorot_uniform",
+    "he_normal",
+    "he_uniform",
+    "kaiming_normal",
+    "kaiming_uniform",
+    "lecun_normal",
+    "lecun_uniform",
+    "normal",
+    "ones",
+    "orthogonal",
+    "truncated_normal",
+    "uniform",
+    "variance_scaling",
+    "xavier_normal",
+    "xavier_uniform",
+    "zeros",
 ]
 
 
 class Initializer(typing.Protocol):
     """The type of initializers."""
 
-    def __call__(self, key, shape, dtype=None, out_sharding=None):
-        ...
+    def __call__(self, key, shape, dtype=None, out_sharding=None): ...
 
 
 def zeros(key, shape, dtype=None, out_sharding=None):
@@ -37,40 +53,50 @@ def ones(key, shape, dtype=None, out_sharding=None):
 
 def constant(value, dtype=None):
     """The initializer that fills arrays with a value, which broadcasts to their shape."""
+
     def init(key, shape, dtype=dtype, out_sharding=None):
         return jnp.full(shape, value, dtype=canonicalize_dtype(float if dtype is None else dtype))
+
     return init
 
 
 def uniform(scale=1e-2, dtype=None):
     """The initializer that draws uniformly from [0, scale)."""
+
     def init(key, shape, dtype=dtype, out_sharding=None):
         dtype = canonicalize_dtype(float if dtype is None else dtype)
         return random.uniform(key, shape, dtype) * jnp.array(scale, dtype)
+
     return init
 
 
 def normal(stddev=1e-2, dtype=None):
     """The initializer that draws from a normal distribution of mean 0."""
+
     def init(key, shape, dtype=dtype, out_sharding=None):
         dtype = canonicalize_dtype(float if dtype is None else dtype)
         return random.normal(key, shape, dtype) * jnp.array(stddev, dtype)
+
     return init
 
 
 def truncated_normal(stddev=1e-2, dtype=None, lower=-2.0, upper=2.0):
     """The initializer that draws from a normal distribution of mean 0, cut at `lower` and `upper` standard deviations."""
+
     def init(key, shape, dtype=dtype, out_sharding=None):
         dtype = canonicalize_dtype(float if dtype is None else dtype)
         return random.truncated_normal(key, lower, upper, shape, dtype) * jnp.array(stddev, dtype)
+
     return init
 
 
 def _fans(shape, in_axis, out_axis, batch_axis):
     """The numbers of inputs and outputs of one unit; remaining axes are the receptive field and count for both."""
     if len(shape) <= 1:
-        raise ValueError(f"Can't compute input and output sizes of a {len(shape)}-dimensional weights tensor with default in_axis."
-                         " Must be at least 2D or specify in_axis explicitly.")
+        raise ValueError(
+            f"Can't compute input and output sizes of a {len(shape)}-dimensional weights tensor with default in_axis."
+            " Must be at least 2D or specify in_axis explicitly."
+        )
     size = lambda axes: int(np.prod([shape[a] for a in ((axes,) if isinstance(axes, int) else axes)], dtype=np.int64))
     n_in, n_out, n_batch = size(in_axis), size(out_axis), size(batch_axis)
     field = int(np.prod(shape, dtype=np.int64)) / n_in / n_out / n_batch
@@ -90,6 +116,7 @@ def variance_scaling(scale, mode, distribution, in_axis=-2, out_axis=-1, batch_a
     Raises:
       ValueError: mode or distribution is unknown, or (later) a shape has fewer than two axes.
     """
+
     def init(key, shape, dtype=dtype, out_sharding=None):
         dtype = canonicalize_dtype(float if dtype is None else dtype)
         shape = tuple(shape)
@@ -113,6 +140,7 @@ def variance_scaling(scale, mode, distribution, in_axis=-2, out_axis=-1, batch_a
                 return _complex_uniform(key, shape, dtype) * jnp.sqrt(variance)
             return random.uniform(key, shape, dtype, -1) * jnp.sqrt(3 * variance)
         raise ValueError(f"invalid distribution for variance scaling initializer: {distribution}")
+
     return init
 
 
@@ -133,7 +161,7 @@ def _complex_truncated_normal(key, upper, shape, dtype):
     """A complex standard normal, cut to |z| < upper: by inversion of the radius's distribution."""
     k_r, k_theta = random.split(key)
     real = _part(dtype)
-    t = (1 - jnp.exp(jnp.array(-(upper ** 2), dtype))) * random.uniform(k_r, shape, real).astype(dtype)
+    t = (1 - jnp.exp(jnp.array(-(upper**2), dtype))) * random.uniform(k_r, shape, real).astype(dtype)
     r = jnp.sqrt(-jnp.log(1 - t))
     theta = (2 * np.pi * random.uniform(k_theta, shape, real)).astype(dtype)
     return r * jnp.exp(1j * theta)
@@ -142,6 +170,7 @@ def _complex_truncated_normal(key, upper, shape, dtype):
 def _scaled(name, scale, mode, distribution, words):
     def make(in_axis=-2, out_axis=-1, batch_axis=(), dtype=None):
         return variance_scaling(scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
+
     make.__name__ = make.__qualname__ = name
     make.__doc__ = f"The initializer {words}: variance_scaling({scale}, {mode!r}, {distribution!r})."
     return make
@@ -166,6 +195,7 @@ def orthogonal(scale=1.0, column_axis=-1, dtype=None):
     Raises:
       ValueError: (later) a shape has fewer than two axes.
     """
+
     def init(key, shape, dtype=dtype, out_sharding=None):
         dtype = canonicalize_dtype(float if dtype is None else dtype)
         if len(shape) < 2:
@@ -175,6 +205,7 @@ def orthogonal(scale=1.0, column_axis=-1, dtype=None):
         q = random.orthogonal(key, n_rows, (), dtype, n_columns)
         rest = tuple(np.delete(shape, column_axis).tolist())
         return jnp.array(scale, dtype) * jnp.moveaxis(q.reshape(*rest, n_columns), -1, column_axis)
+
     return init
 
 
@@ -184,6 +215,7 @@ def delta_orthogonal(scale=1.0, column_axis=-1, dtype=None):
     Raises:
       ValueError: (later) a shape does not have 3 to 5 axes, or more inputs than outputs.
     """
+
     def init(key, shape, dtype=dtype, out_sharding=None):
         dtype = canonicalize_dtype(float if dtype is None else dtype)
         if len(shape) not in (3, 4, 5):
@@ -193,4 +225,5 @@ def delta_orthogonal(scale=1.0, column_axis=-1, dtype=None):
         matrix = orthogonal(scale=scale, column_axis=column_axis, dtype=dtype)(key, shape[-2:], dtype)
         centre = tuple((n - 1) // 2 for n in shape[:-2])
         return jnp.zeros(shape, dtype).at[centre].set(matrix)
+
     return init

@@ -7,6 +7,7 @@ Invariant: lists and tuples are no arrays: they raise TypeError with the functio
         ...
     TypeError: sum requires ndarray or scalar arguments, got <class 'list'> at position 0.
 """
+
 from __future__ import annotations
 
 import operator

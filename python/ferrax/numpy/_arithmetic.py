@@ -6,6 +6,7 @@ multiplication are `ufunc` objects, in `_ufuncs`.
     >>> jnp.floor_divide(7, 2)
     Array(3, dtype=int32, weak_type=True)
 """
+
 from __future__ import annotations
 
 import numpy as np
@@ -14,7 +15,19 @@ from .. import _core
 from .._core import bind, elementwise, promote_shapes
 from .._dtypes import is_bool, is_complex, is_inexact, is_integer, is_unsigned
 from ..lax import RoundingMethod, while_loop
-from ._arguments import as_array, broadcast_constant, broadcast_together, check_arraylike, convert, filled_like, jitted, pointwise, promote, promote_inexact, scalar_like
+from ._arguments import (
+    as_array,
+    broadcast_constant,
+    broadcast_together,
+    check_arraylike,
+    convert,
+    filled_like,
+    jitted,
+    pointwise,
+    promote,
+    promote_inexact,
+    scalar_like,
+)
 from ._floating_point import isnan
 from ._logic import greater, less
 from ._selecting import where

@@ -5,6 +5,7 @@ Invariant: integers and booleans only. (`bitwise_and`, `bitwise_or` and `bitwise
     >>> jnp.packbits(jnp.array([1, 0, 1]))
     Array([160], dtype=uint8)
 """
+
 from __future__ import annotations
 
 import numpy as np

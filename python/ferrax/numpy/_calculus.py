@@ -5,6 +5,7 @@ Invariant: axes other than the one worked along are left alone.
     >>> jnp.diff(jnp.array([1, 4, 9]))
     Array([3, 5], dtype=int32)
 """
+
 from __future__ import annotations
 
 import operator
@@ -83,7 +84,7 @@ def ediff1d(ary, to_end=None, to_begin=None):
 def _gradient_along(a, h, axis):
     """Second-order central differences, first-order ones at the ends; h: a scalar or the coordinates, of a's dtype, or None for 1."""
     n = a.shape[axis]
-    part = lambda x, lo, hi: slice_in_dim(x, lo, hi, axis=axis)  # noqa: E731
+    part = lambda x, lo, hi: slice_in_dim(x, lo, hi, axis=axis)
     first = bind("sub", part(a, 1, 2), part(a, 0, 1))
     last = bind("sub", part(a, n - 1, n), part(a, n - 2, n - 1))
     if np.ndim(h) == 0:

@@ -5,6 +5,7 @@ Invariant: what depends on values is an array of bool; what depends on types alo
     >>> jnp.allclose(1.0, 1.0 + 1e-9)
     Array(True, dtype=bool)
 """
+
 from __future__ import annotations
 
 import numpy as np

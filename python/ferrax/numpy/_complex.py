@@ -5,6 +5,7 @@ Invariant: real arguments are complex numbers whose imaginary part is zero, and 
     >>> jnp.angle(1j)
     Array(1.5707964, dtype=float32, weak_type=True)
 """
+
 from __future__ import annotations
 
 from .._core import bind

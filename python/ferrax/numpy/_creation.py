@@ -5,6 +5,7 @@ Invariant: 64-bit dtypes become 32-bit ones unless x64 is on; Python numbers alo
     >>> jnp.array([1, 2.5])
     Array([1. , 2.5], dtype=float32)
 """
+
 from __future__ import annotations
 
 import operator
@@ -15,7 +16,16 @@ from .. import _core
 from .._core import bind
 from .._dtypes import canonicalize_dtype, dtype_of, is_bool, is_complex, is_inexact, is_integer, is_weak, to_inexact
 from ._arguments import (
-    Array, as_array, canonicalize_axis, canonicalize_shape, check_arraylike, concrete_or_error, constant, convert, is_arraylike, jitted,
+    Array,
+    as_array,
+    canonicalize_axis,
+    canonicalize_shape,
+    check_arraylike,
+    concrete_or_error,
+    constant,
+    convert,
+    is_arraylike,
+    jitted,
 )  # fmt: skip
 from ._exponential import log10, power
 from ._rounding import floor
@@ -310,7 +320,11 @@ def arange(start, stop=None, step=None, dtype=None, *, device=None, out_sharding
         raise TypeError(f"iota does not accept dtype {dtype.name}. Accepted dtypes are subtypes of integer, floating, complexfloating.")
     if is_complex(dtype):
         return convert(arange(start, stop, step, to_inexact(np.dtype(np.float32))), dtype)
-    n = int(max(0, np.ceil(np.divide(np.subtract(stop, start), 1 if step is None else step)))) if not _all_int(start, stop, step) else len(range(int(start), int(stop), 1 if step is None else int(step)))
+    n = (
+        int(max(0, np.ceil(np.divide(np.subtract(stop, start), 1 if step is None else step))))
+        if not _all_int(start, stop, step)
+        else len(range(int(start), int(stop), 1 if step is None else int(step)))
+    )
     out = bind("iota", dtype=dtype, shape=(n,), dimension=0)
     if step is not None:
         out = bind("mul", _scalar(_plain(step), dtype), out)
@@ -445,7 +459,16 @@ def fromfunction(function, shape, *, dtype=float, **kwargs):
 
 def frombuffer(buffer, dtype=float, count=-1, offset=0):
     """A vector of the bytes of a buffer."""
-    return array(np.frombuffer(buffer, dtype=np.dtype(getattr(dtype, "dtype", dtype) if not isinstance(dtype, type) or hasattr(dtype, "dtype") and isinstance(getattr(dtype, "dtype"), np.dtype) else dtype), count=count, offset=offset))
+    return array(
+        np.frombuffer(
+            buffer,
+            dtype=np.dtype(
+                getattr(dtype, "dtype", dtype) if not isinstance(dtype, type) or hasattr(dtype, "dtype") and isinstance(dtype.dtype, np.dtype) else dtype
+            ),
+            count=count,
+            offset=offset,
+        )
+    )
 
 
 def fromstring(string, dtype=float, count=-1, *, sep):

@@ -6,6 +6,7 @@ Invariant: axis is an integer, or None for the flattened array; no result is wea
     >>> jnp.cumsum(jnp.arange(4))
     Array([0, 1, 3, 6], dtype=int32)
 """
+
 from __future__ import annotations
 
 import numpy as np
@@ -95,10 +96,14 @@ def nancumprod(a, axis=None, dtype=None, out=None):
 def _cumulative(name, fun, x, axis, dtype, include_initial, identity):
     x = as_array(name, x)
     if x.ndim == 0:
-        raise ValueError(f"The input must be non-scalar to take a cumulative {'product' if identity else 'sum'}, however a scalar value or scalar array was given.")
+        raise ValueError(
+            f"The input must be non-scalar to take a cumulative {'product' if identity else 'sum'}, however a scalar value or scalar array was given."
+        )
     if axis is None:
         if x.ndim > 1:
-            raise ValueError(f"The input array has rank {x.ndim}, however axis was not set to an explicit value. The axis argument is only optional for one-dimensional arrays.")
+            raise ValueError(
+                f"The input array has rank {x.ndim}, however axis was not set to an explicit value. The axis argument is only optional for one-dimensional arrays."
+            )
         axis = 0
     axis = canonicalize_axis(axis, x.ndim)
     out = fun(x, axis, None if dtype is None else canonicalize_dtype(dtype))

@@ -6,6 +6,7 @@ that occur once are summed away. The order of pairs is opt_einsum's where that p
     >>> jnp.einsum("ij,jk->ik", jnp.ones((2, 3)), jnp.ones((3, 4))).shape
     (2, 4)
 """
+
 from __future__ import annotations
 
 import math
@@ -36,7 +37,7 @@ def _parse(subscripts, operands):
             arrays.append(rest.pop(0))
             lists.append(rest.pop(0))
         out_list = rest.pop(0) if rest else None
-        spell = lambda items: "".join("..." if i is Ellipsis else _label(int(i)) for i in items)  # noqa: E731
+        spell = lambda items: "".join("..." if i is Ellipsis else _label(int(i)) for i in items)
         text = ",".join(map(spell, lists)) + ("->" + spell(out_list) if out_list is not None else "")
     if "-" in text or ">" in text:
         if text.count("->") != 1 or text.count("-") > 1 or text.count(">") > 1:
@@ -192,9 +193,7 @@ def _order(x, labels, output):
     return bind("transpose", x, permutation=tuple([labels.index(c) for c in output]))
 
 
-def einsum(
-    subscripts, /, *operands, out=None, optimize="auto", precision=None, preferred_element_type=None, _dot_general=None, out_sharding=None
-):
+def einsum(subscripts, /, *operands, out=None, optimize="auto", precision=None, preferred_element_type=None, _dot_general=None, out_sharding=None):
     """Sum of products by Einstein's notation: einsum("ij,jk->ik", a, b), or einsum(a, [0, 1], b, [1, 2], [0, 2]).
 
     optimize: how to order more than two operands: True, "auto", "greedy", "optimal", False (left to right) or a path. Raises ValueError for

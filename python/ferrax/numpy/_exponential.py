@@ -5,6 +5,7 @@ Invariant: all but `power` and `square` make integers float; an integer exponent
     >>> jnp.power(jnp.arange(4), 2)
     Array([0, 1, 4, 9], dtype=int32)
 """
+
 from __future__ import annotations
 
 import operator
@@ -91,7 +92,12 @@ def power(x1, x2, /):
     """x1 ** x2. A Python or numpy integer exponent is exact by repeated multiplication; integers to negative powers raise TypeError."""
     check_arraylike("power", x1, x2)
     d1, d2 = dtype_of(x1), dtype_of(x2)
-    if np.shape(x2) == () and not isinstance(x2, _core.Tracer) and is_integer(d2) and (not isinstance(x2, Array) or not (is_inexact(d1) or isinstance(x1, _core.Tracer))):
+    if (
+        np.shape(x2) == ()
+        and not isinstance(x2, _core.Tracer)
+        and is_integer(d2)
+        and (not isinstance(x2, Array) or not (is_inexact(d1) or isinstance(x1, _core.Tracer)))
+    ):
         # The exponent is known: a parameter of the primitive, unless an array holds it.
         y = operator.index(x2)
         if is_bool(d1):

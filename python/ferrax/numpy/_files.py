@@ -5,6 +5,7 @@ Invariant: numpy does the work; bfloat16 and its like survive the round trip.
     >>> jnp.save("x.npy", jnp.arange(3)); jnp.load("x.npy")
     Array([0, 1, 2], dtype=int32)
 """
+
 from __future__ import annotations
 
 import numpy as np

@@ -5,6 +5,7 @@ Invariant: exact: what is read from or written to the bits of a number is never 
     >>> jnp.frexp(6.0)
     (Array(0.75, dtype=float32), Array(3, dtype=int32))
 """
+
 from __future__ import annotations
 
 import numpy as np

@@ -5,6 +5,7 @@ Invariant: sizes are known when traced; a slice with a complex step counts point
     >>> jnp.r_[0:3, 7]
     Array([0, 1, 2, 7], dtype=int32)
 """
+
 from __future__ import annotations
 
 import numpy as np

@@ -5,6 +5,7 @@ Invariant: bins are half-open but the last; values outside are not counted.
     >>> jnp.bincount(jnp.array([0, 2, 2]))
     Array([1, 0, 2], dtype=int32)
 """
+
 from __future__ import annotations
 
 import operator
@@ -16,7 +17,8 @@ from .._dtypes import canonicalize_dtype, is_bool, is_integer
 from ._arguments import Array, as_array, check_arraylike, concrete_or_error, convert
 from ._calculus import diff
 from ._creation import array, linspace, ones_like, zeros
-from ._reductions import max as maximum, min as minimum
+from ._reductions import max as maximum
+from ._reductions import min as minimum
 from ._searching import searchsorted
 from ._selecting import clip, where
 from ._shaping import ravel, reshape

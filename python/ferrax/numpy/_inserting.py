@@ -5,6 +5,7 @@ Invariant: the result's size is known when traced, which is why `delete` wants p
     >>> jnp.insert(jnp.arange(3), 1, 9)
     Array([0, 9, 1, 2], dtype=int32)
 """
+
 from __future__ import annotations
 
 import math
@@ -97,9 +98,7 @@ def delete(arr, obj, axis=None, *, assume_unique_indices=False):
         obj = np.arange(n)[obj]
     if isinstance(obj, _core.Tracer):
         if not assume_unique_indices:
-            concrete_or_error(
-                obj, "'obj' array argument of jnp.delete(). Pass assume_unique_indices=True if the indices are guaranteed to be unique."
-            )
+            concrete_or_error(obj, "'obj' array argument of jnp.delete(). Pass assume_unique_indices=True if the indices are guaranteed to be unique.")
 
         mask = ones(n, bool).at[ravel(obj)].set(False)
         keep = argsort(~mask, stable=True)[: n - obj.size]

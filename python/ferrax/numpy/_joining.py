@@ -5,6 +5,7 @@ Invariant: dtypes promote and nothing else changes value; a part is a slice.
     >>> jnp.stack([jnp.zeros(3), jnp.ones(3)]).shape
     (2, 3)
 """
+
 from __future__ import annotations
 
 import operator
@@ -132,7 +133,7 @@ def _block_structure(arrays):
 
     def rebuild(xs):
         xs = iter(xs)
-        build = lambda x: [build(v) for v in x] if isinstance(x, list) else next(xs)  # noqa: E731
+        build = lambda x: [build(v) for v in x] if isinstance(x, list) else next(xs)
         return build(arrays)
 
     return leaves, rebuild, depth
@@ -144,7 +145,11 @@ def _block(x, depth):
     def build(x, level):
         if isinstance(x, list):
             return concatenate([build(v, level + 1) for v in x], axis=rank - depth + level)
-        return x if x.ndim == rank else bind("broadcast_in_dim", x, shape=(1,) * (rank - x.ndim) + tuple(x.shape), broadcast_dimensions=tuple(range(rank - x.ndim, rank)))
+        return (
+            x
+            if x.ndim == rank
+            else bind("broadcast_in_dim", x, shape=(1,) * (rank - x.ndim) + tuple(x.shape), broadcast_dimensions=tuple(range(rank - x.ndim, rank)))
+        )
 
     return build(x, 0)
 
@@ -166,14 +171,19 @@ def _split(name, ary, indices_or_sections, axis):
     axis = canonicalize_axis(axis, ary.ndim)
     n = ary.shape[axis]
     if isinstance(indices_or_sections, (tuple, list)) or (hasattr(indices_or_sections, "ndim") and np.ndim(indices_or_sections) > 0):
-        points = [operator.index(concrete_or_error(i, f"in jax.numpy.{name} argument 1")[()]) if isinstance(i, Array) else operator.index(i) for i in indices_or_sections]
+        points = [
+            operator.index(concrete_or_error(i, f"in jax.numpy.{name} argument 1")[()]) if isinstance(i, Array) else operator.index(i)
+            for i in indices_or_sections
+        ]
         points = [min(max(p + n if p < 0 else p, 0), n) for p in points]
         bounds = [0, *points, n]
         sizes = [max(0, b - a) for a, b in zip(bounds[:-1], bounds[1:])]
         if any(b < a for a, b in zip(bounds[:-1], bounds[1:])):
             raise ValueError(f"Sizes passed to split must be nonnegative, got {[b - a for a, b in zip(bounds[:-1], bounds[1:])]}")
     else:
-        sections = operator.index(concrete_or_error(indices_or_sections, f"in jax.numpy.{name} argument 1")[()] if isinstance(indices_or_sections, Array) else indices_or_sections)
+        sections = operator.index(
+            concrete_or_error(indices_or_sections, f"in jax.numpy.{name} argument 1")[()] if isinstance(indices_or_sections, Array) else indices_or_sections
+        )
         part, rest = divmod(n, sections)
         if rest and name != "array_split":
             raise ValueError(f"array split does not result in an equal division: rest is {rest}")

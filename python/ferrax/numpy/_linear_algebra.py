@@ -5,6 +5,7 @@ Invariant: each contraction is one dot_general whose result has the promoted dty
     >>> jnp.matmul(jnp.ones((2, 3)), jnp.ones((3, 4))).shape
     (2, 4)
 """
+
 from __future__ import annotations
 
 import operator
@@ -137,7 +138,7 @@ def vecdot(x1, x2, /, *, axis=-1, precision=None, preferred_element_type=None):
     if x1.shape[axis] != x2.shape[axis]:
         raise ValueError(f"axes must match; got shapes {tuple(x1.shape)} and {tuple(x2.shape)} with axis={axis}")
     x1, x2 = moveaxis(x1, axis, -1), moveaxis(x2, axis, -1)
-    product = lambda a, b: vdot(a, b, precision=precision, preferred_element_type=preferred_element_type)  # noqa: E731
+    product = lambda a, b: vdot(a, b, precision=precision, preferred_element_type=preferred_element_type)
     return vectorize(product, signature="(n),(n)->()")(x1, x2)
 
 
@@ -194,9 +195,7 @@ def tensordot(a, b, axes=2, *, precision=None, preferred_element_type=None, out_
         if isinstance(left, (int, np.integer)) and isinstance(right, (int, np.integer)):
             left, right = (left,), (right,)
         elif not (isinstance(left, (tuple, list)) and isinstance(right, (tuple, list))):
-            raise TypeError(
-                "tensordot requires both axes lists to be either ints, tuples or lists; got " + f"{type(left).__name__} and {type(right).__name__}"
-            )
+            raise TypeError("tensordot requires both axes lists to be either ints, tuples or lists; got " + f"{type(left).__name__} and {type(right).__name__}")
         if len(left) != len(right):
             raise TypeError(f"tensordot requires axes lists to have equal length, got {left} and {right}.")
         contract = (tuple([canonicalize_axis(d, a.ndim) for d in left]), tuple([canonicalize_axis(d, b.ndim) for d in right]))

@@ -5,6 +5,7 @@ Invariant: the result is an array of bool. (`logical_and`, `logical_or` and `log
     >>> jnp.less(jnp.arange(3), 1)
     Array([ True, False, False], dtype=bool)
 """
+
 from __future__ import annotations
 
 from .._core import bind

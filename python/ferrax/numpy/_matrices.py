@@ -6,6 +6,7 @@ Invariant: `k` counts diagonals from the main one, upwards, and is known when tr
     Array([[1., 1.],
            [0., 1.]], dtype=float32)
 """
+
 from __future__ import annotations
 
 import operator

@@ -5,6 +5,7 @@ Invariant: `pad` reads and checks its arguments; `_pad` gets static widths and t
     >>> jnp.pad(jnp.arange(3), 1)
     Array([0, 0, 1, 2, 0], dtype=int32)
 """
+
 from __future__ import annotations
 
 import numpy as np
@@ -14,7 +15,8 @@ from .._core import bind
 from ..lax import slice_in_dim
 from . import _reductions, _rounding, _statistics
 from ._arguments import Array, as_array, canonicalize_axis, concrete_or_error, convert, jitted
-from ._creation import array as make_array, linspace, zeros
+from ._creation import array as make_array
+from ._creation import linspace, zeros
 from ._joining import concatenate
 from ._rearranging import flip, repeat
 from ._shaping import broadcast_to, squeeze

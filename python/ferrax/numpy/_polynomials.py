@@ -5,6 +5,7 @@ Invariant: nothing here needs a decomposition but `roots` and `polyfit`, which a
     >>> jnp.polyval(jnp.array([1, 2, 3]), 2)
     Array(11, dtype=int32)
 """
+
 from __future__ import annotations
 
 import operator
@@ -254,5 +255,3 @@ def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
             factor = residuals / (x.shape[0] - deg - 1)
         return c, base * factor if y.ndim == 1 else base[:, :, None] * factor
     return c
-
-

@@ -5,6 +5,7 @@ Invariant: no element changes value, and sizes are known when traced.
     >>> jnp.roll(jnp.arange(5), 2)
     Array([3, 4, 0, 1, 2], dtype=int32)
 """
+
 from __future__ import annotations
 
 import operator

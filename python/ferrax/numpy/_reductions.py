@@ -6,6 +6,7 @@ default are widened for sums and products; no result is weakly typed.
     >>> jnp.sum(jnp.ones((2, 3)), axis=0)
     Array([2., 2., 2.], dtype=float32)
 """
+
 from __future__ import annotations
 
 import builtins
@@ -103,7 +104,11 @@ def _reduce(name, primitive, a, axis, keepdims, initial, where, combine, identit
     if computation != result:
         out = convert(out, result)
     if initial is not None:
-        start = convert(_core.asarray(initial) if not isinstance(initial, Array) else initial, out.dtype) if isinstance(initial, Array) else constant(initial, out.dtype)
+        start = (
+            convert(_core.asarray(initial) if not isinstance(initial, Array) else initial, out.dtype)
+            if isinstance(initial, Array)
+            else constant(initial, out.dtype)
+        )
         out = combine(start, out)
     return out
 
@@ -192,7 +197,9 @@ def mean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=None):
         n = constant(_count(a, axis), computation)
     else:
         n = _masked_count(where, a, axis, computation, keepdims)
-    total = sum(a, axis=axis, dtype=computation, keepdims=keepdims, where=where) if a.dtype != computation else sum(a, axis=axis, keepdims=keepdims, where=where)
+    total = (
+        sum(a, axis=axis, dtype=computation, keepdims=keepdims, where=where) if a.dtype != computation else sum(a, axis=axis, keepdims=keepdims, where=where)
+    )
     out = bind("div", *_core.promote_shapes(total, n)) if where is not None else bind("div", total, n)
     return convert(out, result, weak=out.weak_type and out.dtype == result)
 
@@ -285,7 +292,15 @@ def var(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=Non
     unsupported("jnp.var", out=out)
     a = as_array("var", a)
     axis = _static_axis(axis, a.ndim)
-    return _var(a, axis=axis, dtype=None if dtype is None else canonicalize_dtype(dtype), correction=_correction(ddof, correction), keepdims=builtins.bool(keepdims), where=where, mean=mean)
+    return _var(
+        a,
+        axis=axis,
+        dtype=None if dtype is None else canonicalize_dtype(dtype),
+        correction=_correction(ddof, correction),
+        keepdims=builtins.bool(keepdims),
+        where=where,
+        mean=mean,
+    )
 
 
 def root(s):
@@ -307,7 +322,15 @@ def std(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=Non
     unsupported("jnp.std", out=out)
     a = as_array("std", a)
     axis = _static_axis(axis, a.ndim)
-    return _std(a, axis=axis, dtype=None if dtype is None else canonicalize_dtype(dtype), correction=_correction(ddof, correction), keepdims=builtins.bool(keepdims), where=where, mean=mean)
+    return _std(
+        a,
+        axis=axis,
+        dtype=None if dtype is None else canonicalize_dtype(dtype),
+        correction=_correction(ddof, correction),
+        keepdims=builtins.bool(keepdims),
+        where=where,
+        mean=mean,
+    )
 
 
 @jitted("_ptp", static=("axis", "keepdims"))
@@ -441,13 +464,27 @@ def _nanmin(a, axis, keepdims, initial=None, where=None):
 def nansum(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None):
     """`sum` with nan counted as 0."""
     unsupported("jnp.nansum", out=out)
-    return _nansum(as_array("nansum", a), axis=_tuple_axis(axis), dtype=dtype if dtype is None else canonicalize_dtype(dtype), keepdims=builtins.bool(keepdims), initial=initial, where=where)
+    return _nansum(
+        as_array("nansum", a),
+        axis=_tuple_axis(axis),
+        dtype=dtype if dtype is None else canonicalize_dtype(dtype),
+        keepdims=builtins.bool(keepdims),
+        initial=initial,
+        where=where,
+    )
 
 
 def nanprod(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None):
     """`prod` with nan counted as 1."""
     unsupported("jnp.nanprod", out=out)
-    return _nanprod(as_array("nanprod", a), axis=_tuple_axis(axis), dtype=dtype if dtype is None else canonicalize_dtype(dtype), keepdims=builtins.bool(keepdims), initial=initial, where=where)
+    return _nanprod(
+        as_array("nanprod", a),
+        axis=_tuple_axis(axis),
+        dtype=dtype if dtype is None else canonicalize_dtype(dtype),
+        keepdims=builtins.bool(keepdims),
+        initial=initial,
+        where=where,
+    )
 
 
 def nanmax(a, axis=None, out=None, keepdims=False, initial=None, where=None):
@@ -505,7 +542,15 @@ def _nanvar(a, axis, dtype, ddof, keepdims, where=None, mean=None):
 def nanvar(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, where=None, mean=None):
     """`var` of what is not nan."""
     unsupported("jnp.nanvar", out=out)
-    return _nanvar(as_array("nanvar", a), axis=_tuple_axis(axis), dtype=dtype if dtype is None else canonicalize_dtype(dtype), ddof=ddof, keepdims=builtins.bool(keepdims), where=where, mean=mean)
+    return _nanvar(
+        as_array("nanvar", a),
+        axis=_tuple_axis(axis),
+        dtype=dtype if dtype is None else canonicalize_dtype(dtype),
+        ddof=ddof,
+        keepdims=builtins.bool(keepdims),
+        where=where,
+        mean=mean,
+    )
 
 
 @jitted("nanstd", static=("axis", "dtype", "keepdims"))
@@ -516,4 +561,12 @@ def _nanstd(a, axis, dtype, ddof, keepdims, where=None, mean=None):
 def nanstd(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, where=None, mean=None):
     """`std` of what is not nan."""
     unsupported("jnp.nanstd", out=out)
-    return _nanstd(as_array("nanstd", a), axis=_tuple_axis(axis), dtype=dtype if dtype is None else canonicalize_dtype(dtype), ddof=ddof, keepdims=builtins.bool(keepdims), where=where, mean=mean)
+    return _nanstd(
+        as_array("nanstd", a),
+        axis=_tuple_axis(axis),
+        dtype=dtype if dtype is None else canonicalize_dtype(dtype),
+        ddof=ddof,
+        keepdims=builtins.bool(keepdims),
+        where=where,
+        mean=mean,
+    )

@@ -5,6 +5,7 @@ Invariant: integers are returned as they are, except by `rint`, which makes them
     >>> jnp.round(jnp.array([0.5, 1.5, 2.5]))
     Array([0., 2., 2.], dtype=float32)
 """
+
 from __future__ import annotations
 
 import operator

@@ -5,12 +5,15 @@ Invariant: a scalar type is a class whose `dtype` is its dtype and which, called
     >>> jnp.float32(1)
     Array(1., dtype=float32)
 """
+
 from __future__ import annotations
 
 import numpy as np
 
 from .. import _core
-from .._dtypes import _named, canonicalize_dtype, finfo as _finfo, iinfo as _iinfo
+from .._dtypes import _named, canonicalize_dtype
+from .._dtypes import finfo as _finfo
+from .._dtypes import iinfo as _iinfo
 
 
 class _ScalarMeta(type):
@@ -37,7 +40,11 @@ class _ScalarMeta(type):
 
 
 def _make(name, dtype):
-    return _ScalarMeta(name, (object,), {"dtype": np.dtype(dtype), "__module__": "ferrax.numpy", "__doc__": f"The scalar type {name}: its dtype, and a function to arrays of it."})
+    return _ScalarMeta(
+        name,
+        (object,),
+        {"dtype": np.dtype(dtype), "__module__": "ferrax.numpy", "__doc__": f"The scalar type {name}: its dtype, and a function to arrays of it."},
+    )
 
 
 bool_ = _make("bool_", np.bool_)

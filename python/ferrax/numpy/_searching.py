@@ -5,6 +5,7 @@ Invariant: results whose size depends on values need concrete arguments, or a st
     >>> jnp.nonzero(jnp.array([0, 3, 0, 4]), size=3, fill_value=-1)
     (Array([ 1,  3, -1], dtype=int32),)
 """
+
 from __future__ import annotations
 
 import math
@@ -170,12 +171,14 @@ def _search_sort(a, v, side, dtype):
 
 @jitted("_searchsorted_compare_all_impl", static=("side", "dtype"))
 def _search_all(a, v, side, dtype):
-    spread = (lambda x, lead, rank: bind("broadcast_in_dim", x, shape=tuple([1] * lead + list(x.shape) + [1] * (rank - lead - x.ndim)), broadcast_dimensions=tuple(range(lead, lead + x.ndim))))
+    spread = lambda x, lead, rank: bind(
+        "broadcast_in_dim", x, shape=tuple([1] * lead + list(x.shape) + [1] * (rank - lead - x.ndim)), broadcast_dimensions=tuple(range(lead, lead + x.ndim))
+    )
     column, row = a, v
     if is_inexact(a.dtype):
         canonical = []
         for x in (a, v):
-            full = (lambda c, x=x: bind("broadcast_in_dim", c, shape=tuple(x.shape), broadcast_dimensions=()) if x.ndim else c)
+            full = lambda c, x=x: bind("broadcast_in_dim", c, shape=tuple(x.shape), broadcast_dimensions=()) if x.ndim else c
             positive = bind("select_n", bind("eq", x, constant(0, x.dtype)), x, full(constant(0, x.dtype)))
             canonical.append(bind("select_n", bind("ne", x, x), positive, full(constant(np.nan, x.dtype))))
         column, row = canonical
@@ -231,5 +234,3 @@ def digitize(x, bins, right=False, *, method=None):
     rising = searchsorted(bins, x, side=side, **method)
     falling = bins.shape[0] - searchsorted(bins[::-1], x, side=side, **method)
     return where(bins[-1] >= bins[0], rising, falling)
-
-

@@ -5,6 +5,7 @@ Invariant: everything ends in select_n (or max and min for clip); branches are a
     >>> jnp.where(jnp.array([True, False]), 1, 2)
     Array([1, 2], dtype=int32, weak_type=True)
 """
+
 from __future__ import annotations
 
 import numpy as np
@@ -56,8 +57,8 @@ def select(condlist, choicelist, default=0):
         raise ValueError(f"condlist must have length equal to choicelist ({len(condlist)} vs {len(choicelist)})")
     if len(condlist) == 0:
         raise ValueError("condlist must be non-empty")
-    from ._reductions import argmax
     from ._joining import stack
+    from ._reductions import argmax
 
     check_arraylike("select", *condlist, *choicelist, default)
     *choices, default = _core.promote_dtypes(*choicelist, default)
@@ -82,9 +83,7 @@ def piecewise(x, condlist, funclist, *args, **kw):
     elif n_functions == n_conditions:
         funclist = [0, *funclist]
     else:
-        raise ValueError(
-            f"with {n_conditions} condition(s), either {n_conditions} or {n_conditions + 1} functions are expected; got {n_functions}"
-        )
+        raise ValueError(f"with {n_conditions} condition(s), either {n_conditions} or {n_conditions + 1} functions are expected; got {n_functions}")
     from ._creation import array, full_like
     from ._cumulative import cumsum
     from ._joining import concatenate
@@ -142,9 +141,7 @@ def choose(a, choices, out=None, mode="raise"):
     if not is_integer(a.dtype):
         raise ValueError("`a` array must be integer typed")
     if mode == "raise":
-        a = concrete_or_error(
-            a, "The error occurred because jnp.choose was jit-compiled with mode='raise'. Use mode='wrap' or mode='clip' instead."
-        )
+        a = concrete_or_error(a, "The error occurred because jnp.choose was jit-compiled with mode='raise'. Use mode='wrap' or mode='clip' instead.")
         if np.any((a < 0) | (a >= n)):
             raise ValueError("invalid entry in choice array")
         a = _core.asarray(a)

@@ -5,6 +5,7 @@ Invariant: without `size` the values must be known; with it, results are padded:
     >>> jnp.unique(jnp.array([3, 1, 3]))
     Array([1, 3], dtype=int32)
 """
+
 # No deferred annotations here: typing compiles those of a NamedTuple one by one, at import.
 import math
 import operator
@@ -103,9 +104,7 @@ def _plain_unique_mask(ar, axis):
     return rows, mask, order
 
 
-def unique(
-    ar, return_index=False, return_inverse=False, return_counts=False, axis=None, *, equal_nan=True, size=None, fill_value=None, sorted=True
-):
+def unique(ar, return_index=False, return_inverse=False, return_counts=False, axis=None, *, equal_nan=True, size=None, fill_value=None, sorted=True):
     """The sorted unique elements of ar (flattened), or its unique slices along `axis`.
 
     return_index, return_inverse, return_counts: also where each occurs first, which one each element is, and how often each occurs. size: how

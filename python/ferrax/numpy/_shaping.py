@@ -5,6 +5,7 @@ Invariant: no element changes value; each function is one or a few data-movement
     >>> jnp.moveaxis(jnp.zeros((2, 3, 4)), 0, -1).shape
     (3, 4, 2)
 """
+
 from __future__ import annotations
 
 import math

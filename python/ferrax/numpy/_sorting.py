@@ -5,6 +5,7 @@ Invariant: nan sorts last; sorting is stable unless said otherwise; descending o
     >>> jnp.argsort(jnp.array([3, 1, 2]))
     Array([1, 2, 0], dtype=int32)
 """
+
 from __future__ import annotations
 
 import builtins

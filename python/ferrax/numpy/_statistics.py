@@ -5,6 +5,7 @@ Invariant: everything but nan-skipping forms gives nan where there is a nan.
     >>> jnp.median(jnp.array([3.0, 1.0, 2.0]))
     Array(2., dtype=float32)
 """
+
 from __future__ import annotations
 
 import numpy as np
@@ -76,7 +77,11 @@ def _quantile(a, q, axis, method, keepdims, skip_nan, weights=None):
         count = _reductions.sum(bind("not", isnan(a)), axis=axis, dtype=q.dtype)
         if count.ndim or lead:
             count = expand_dims(count, tuple(range(lead))) if lead else count
-            wide_q = bind("broadcast_in_dim", q, shape=tuple(q.shape) + (1,) * (count.ndim - lead), broadcast_dimensions=tuple(range(lead))) if count.ndim > lead else q
+            wide_q = (
+                bind("broadcast_in_dim", q, shape=tuple(q.shape) + (1,) * (count.ndim - lead), broadcast_dimensions=tuple(range(lead)))
+                if count.ndim > lead
+                else q
+            )
         else:
             wide_q = q
         top = bind("sub", count, one)
@@ -90,7 +95,7 @@ def _quantile(a, q, axis, method, keepdims, skip_nan, weights=None):
         shape = np.broadcast_shapes(tuple(q.shape) + (1,) * (a.ndim - 1), (1,) * lead + tuple(a.shape[:axis] + a.shape[axis + 1 :]))
         low_value, high_value = (_pick(a, i, axis, lead, shape) for i in (low, high))
     else:
-        n_minus_one = lambda: bind("sub", scalar_like(n, q), one)  # noqa: E731
+        n_minus_one = lambda: bind("sub", scalar_like(n, q), one)
         position = bind("mul", q, n_minus_one())
         low, high = bind("floor", position), bind("ceil", position)
         share = bind("sub", position, low)
@@ -295,7 +300,9 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
                 raise RuntimeError(f"incompatible numbers of samples and {name}")
     if fweights is not None and is_inexact(_core.asarray(fweights).dtype):
         raise TypeError("fweights must be integer.")
-    return _cov(m, y, rowvar=bool(rowvar), bias=bool(bias), ddof=ddof, fweights=fweights, aweights=aweights, dtype=None if dtype is None else canonicalize_dtype(dtype))
+    return _cov(
+        m, y, rowvar=bool(rowvar), bias=bool(bias), ddof=ddof, fweights=fweights, aweights=aweights, dtype=None if dtype is None else canonicalize_dtype(dtype)
+    )
 
 
 @jitted("corrcoef", static=("rowvar", "dtype"))

@@ -6,6 +6,7 @@ writing is dropped or clipped or wraps.
     >>> jnp.take(jnp.arange(5) * 10, jnp.array([1, 3]))
     Array([10, 30], dtype=int32)
 """
+
 from __future__ import annotations
 
 import math
@@ -19,7 +20,15 @@ from .._dtypes import canonicalize_dtype, iinfo, is_bool, is_integer, is_unsigne
 from ..lax import GatherDimensionNumbers, GatherScatterMode, gather
 from . import _arithmetic
 from ._arguments import (
-    as_array, canonicalize_axis, canonicalize_shape, check_arraylike, concrete_or_error, constant, convert, jitted, scalar_like,
+    as_array,
+    canonicalize_axis,
+    canonicalize_shape,
+    check_arraylike,
+    concrete_or_error,
+    constant,
+    convert,
+    jitted,
+    scalar_like,
     unsupported,
 )  # fmt: skip
 from ._arithmetic import remainder
@@ -66,9 +75,7 @@ def _take(a, indices, axis, mode, unique_indices, indices_are_sorted, fill_value
             raise IndexError(f"Cannot take from an axis of size 0 with non-empty indices, shape {tuple(a.shape)}")
         return a.reshape((*a.shape[:axis], *indices.shape, *a.shape[axis + 1 :]))
     columns = bind("broadcast_in_dim", indices, shape=(*indices.shape, 1), broadcast_dimensions=tuple(range(k)))
-    return gather(
-        a, columns, numbers, tuple(sizes), unique_indices=unique_indices, indices_are_sorted=indices_are_sorted, mode=parsed, fill_value=fill_value
-    )
+    return gather(a, columns, numbers, tuple(sizes), unique_indices=unique_indices, indices_are_sorted=indices_are_sorted, mode=parsed, fill_value=fill_value)
 
 
 def take(a, indices, axis=None, out=None, mode=None, unique_indices=False, indices_are_sorted=False, fill_value=None):
@@ -98,7 +105,11 @@ def _take_along_axis(arr, indices, axis, mode, fill_value):
         arr, axis = arr if arr.ndim == 1 else bind("reshape", arr, new_sizes=(arr.size,), dimensions=None), 0
     n = arr.shape[axis]
     if mode != "one_hot":
-        indices = bind("select_n", bind("lt", indices, constant(0, indices.dtype)), indices, bind("add", indices, constant(n, indices.dtype))) if not is_unsigned(indices.dtype) else indices
+        indices = (
+            bind("select_n", bind("lt", indices, constant(0, indices.dtype)), indices, bind("add", indices, constant(n, indices.dtype)))
+            if not is_unsigned(indices.dtype)
+            else indices
+        )
     if mode == "wrap":
         indices, mode = remainder(indices, n), "promise_in_bounds"
     rank = arr.ndim
@@ -342,7 +353,7 @@ def unravel_index(indices, shape):
     if is_bool(indices.dtype):
         indices = convert(indices, int, weak=True)
     total = math.prod(sizes)
-    reach = (lambda x: iinfo(x.dtype).max if is_integer(x.dtype) else math.inf)
+    reach = lambda x: iinfo(x.dtype).max if is_integer(x.dtype) else math.inf
     narrow = reach(indices) < total
     rest = convert(indices, int) if narrow else indices
     if total <= reach(rest):
@@ -373,9 +384,14 @@ def ravel_multi_index(multi_index, dims, mode="raise", order="C", *, dtype=None)
     if not is_integer(dtype):
         raise ValueError(f"dtype={dtype!r} is not an integer type.")
     if math.prod(dims) - 1 > iinfo(dtype).max:
-        raise ValueError(f"jnp.ravel_multi_index: dtype={dtype!r} not large enough to hold flattened index for dims={dims}. Use the dtype argument to pass a suitable dtype.")
+        raise ValueError(
+            f"jnp.ravel_multi_index: dtype={dtype!r} not large enough to hold flattened index for dims={dims}. Use the dtype argument to pass a suitable dtype."
+        )
     if mode == "raise":
-        values = [concrete_or_error(i, "The error occurred because ravel_multi_index was jit-compiled with mode='raise'. Use mode='wrap' or mode='clip' instead.") for i in index]
+        values = [
+            concrete_or_error(i, "The error occurred because ravel_multi_index was jit-compiled with mode='raise'. Use mode='wrap' or mode='clip' instead.")
+            for i in index
+        ]
         if any(((v < 0) | (v >= n)).any() for v, n in zip(values, dims)):
             raise ValueError("invalid entry in coordinates array")
     elif mode == "clip":

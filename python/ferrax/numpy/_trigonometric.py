@@ -5,6 +5,7 @@ Invariant: angles are in radians; integers become float; each is accurate for co
     >>> jnp.sin(jnp.pi / 6)
     Array(0.5, dtype=float32, weak_type=True)
 """
+
 from __future__ import annotations
 
 import numpy as np

@@ -5,6 +5,7 @@ Invariant: calling one costs what the plain function costs.
     >>> jnp.add.reduce(jnp.arange(4))
     Array(6, dtype=int32)
 """
+
 from __future__ import annotations
 
 import numpy as np
@@ -83,7 +84,9 @@ class ufunc:
             raise ValueError(f"reduction operation {self.__name__!r} does not have an identity, so to use a where mask one has to specify 'initial'.")
         if isinstance(axis, list):
             axis = tuple(axis)
-        return self._jit("reduce", ("axis", "dtype", "keepdims"))(as_array("reduce", a), axis=axis, dtype=dtype, keepdims=bool(keepdims), initial=initial, where=where)
+        return self._jit("reduce", ("axis", "dtype", "keepdims"))(
+            as_array("reduce", a), axis=axis, dtype=dtype, keepdims=bool(keepdims), initial=initial, where=where
+        )
 
     def _reduce(self, a, axis, dtype, keepdims, initial, where):
         fast = self._reductions.get("reduce")
@@ -127,6 +130,7 @@ class ufunc:
             if n == 1:
                 out = start
             else:
+
                 def step(carry, _):
                     i, value = carry
                     element = _dynamic_at(a, i, axis)
@@ -219,8 +223,8 @@ class ufunc:
         return self._jit("reduceat", ("axis", "dtype"))(as_array("reduceat", a), as_array("reduceat", indices), axis=axis, dtype=dtype)
 
     def _reduceat(self, a, indices, axis, dtype):
-        from ._selecting import where
         from ._inserting import append
+        from ._selecting import where
         from ._shaping import expand_dims
         from ._taking import take
 
@@ -365,6 +369,7 @@ def _log_of_sum(name, x, y, exp, scale):
     def rule(primals, tangents):
         (x, y), (dx, dy) = primals, tangents
         out = call(x, y)
+
         # d/dx = exp(x - out), the share of x in the sum. Beside an infinite sum the difference says nothing: +inf is all of it, -inf nothing.
         def share(x):
             x, total = _same(x, out)
@@ -387,7 +392,8 @@ def _same(x, y):
 
 
 def _complex_log_of_sum(x, y, exp, scale):
-    from ._exponential import exp as e, exp2, log1p, log2
+    from ._exponential import exp as e
+    from ._exponential import exp2, log1p, log2
     from ._selecting import where
 
     power = e if exp == "exp" else exp2
@@ -460,4 +466,3 @@ logical_or = _make(_logical_or, 2, False, reduce=_reduction("any"))
 logical_xor = _make(_logical_xor, 2, False)
 logaddexp = _make(_logaddexp, 2, -np.inf)
 logaddexp2 = _make(_logaddexp2, 2, -np.inf)
-

@@ -5,6 +5,7 @@ Invariant: all of it is `vmap`; nothing loops in Python over elements.
     >>> jnp.vectorize(jnp.dot, signature="(n),(n)->()")(jnp.ones((3, 4)), jnp.ones(4))
     Array([4., 4., 4.], dtype=float32)
 """
+
 from __future__ import annotations
 
 import functools
@@ -28,7 +29,7 @@ def _parse_signature(signature):
     if not _SIGNATURE.match(signature):
         raise ValueError(f"not a valid gufunc signature: {signature}")
     left, right = signature.split("->")
-    read = lambda side: [tuple(re.findall(_NAME, part)) for part in re.findall(_AXES, side)]  # noqa: E731
+    read = lambda side: [tuple(re.findall(_NAME, part)) for part in re.findall(_AXES, side)]
     return read(left), read(right)
 
 
@@ -133,7 +134,7 @@ def apply_along_axis(func1d, axis, arr, *args, **kwargs):
 
     arr = as_array("apply_along_axis", arr)
     axis = canonicalize_axis(axis, arr.ndim)
-    fun = lambda v: func1d(v, *args, **kwargs)  # noqa: E731
+    fun = lambda v: func1d(v, *args, **kwargs)
     for d in range(1, arr.ndim - axis):
         fun = vmap(fun, in_axes=d, out_axes=-1)
     for _ in range(axis):

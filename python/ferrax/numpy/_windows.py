@@ -5,6 +5,7 @@ Invariant: M points, symmetric, of the default float.
     >>> jnp.hanning(5)
     Array([0. , 0.5, 1. , 0.5, 0. ], dtype=float32)
 """
+
 from __future__ import annotations
 
 import operator
@@ -30,7 +31,7 @@ def _points(M):
 def bartlett(M):
     """The triangular window with zeros at its ends."""
     M, dtype, n = _points(M)
-    c = lambda v: constant(v, dtype)  # noqa: E731
+    c = lambda v: constant(v, dtype)
     if M <= 1:
         return n
     distance = bind("abs", bind("sub", bind("add", bind("mul", c(2), n), c(1)), c(M)))
@@ -38,14 +39,14 @@ def bartlett(M):
 
 
 def _cosine(n, k, M, dtype):
-    c = lambda v: constant(v, dtype)  # noqa: E731
+    c = lambda v: constant(v, dtype)
     return bind("cos", bind("div", bind("mul", c(2 * k * np.pi), n), c(M - 1)))
 
 
 def blackman(M):
     """0.42 - 0.5 cos(2 pi n / (M - 1)) + 0.08 cos(4 pi n / (M - 1))."""
     M, dtype, n = _points(M)
-    c = lambda v: constant(v, dtype)  # noqa: E731
+    c = lambda v: constant(v, dtype)
     if M <= 1:
         return n
     first = bind("sub", c(0.42), bind("mul", c(0.5), _cosine(n, 1, M, dtype)))
@@ -55,14 +56,14 @@ def blackman(M):
 def hamming(M):
     """0.54 - 0.46 cos(2 pi n / (M - 1))."""
     M, dtype, n = _points(M)
-    c = lambda v: constant(v, dtype)  # noqa: E731
+    c = lambda v: constant(v, dtype)
     return n if M <= 1 else bind("sub", c(0.54), bind("mul", c(0.46), _cosine(n, 1, M, dtype)))
 
 
 def hanning(M):
     """0.5 (1 - cos(2 pi n / (M - 1)))."""
     M, dtype, n = _points(M)
-    c = lambda v: constant(v, dtype)  # noqa: E731
+    c = lambda v: constant(v, dtype)
     return n if M <= 1 else bind("mul", c(0.5), bind("sub", c(1), _cosine(n, 1, M, dtype)))
 
 
@@ -71,10 +72,12 @@ def kaiser(M, beta):
     M, dtype, n = _points(M)
     if M <= 1:
         return n
-    c = lambda v: constant(v, dtype)  # noqa: E731
+    c = lambda v: constant(v, dtype)
     a = 0.5 * (M - 1)
     x = bind("integer_pow", bind("div", bind("sub", n, c(a)), c(a)), y=2)
     beta_c = c(beta) if isinstance(beta, (int, float)) else bind("convert_element_type", _core.asarray(beta), new_dtype=dtype, weak_type=False)
     top = i0(bind("mul", beta_c, bind("sqrt", bind("sub", c(1), x))))
     bottom = i0(beta)
-    return bind("div", top, bottom if bottom.dtype == dtype and not bottom.weak_type else bind("convert_element_type", bottom, new_dtype=dtype, weak_type=False))
+    return bind(
+        "div", top, bottom if bottom.dtype == dtype and not bottom.weak_type else bind("convert_element_type", bottom, new_dtype=dtype, weak_type=False)
+    )

@@ -18,7 +18,6 @@ from ._keys import _core, single
 from ._transformed import described, exponential, normal, rademacher
 from ._uniform import _pair, broadcast_shape, check_parameters, checked_shape, drawn, float_dtype, uniform
 
-
 # ---------------------------------------------------------------- gamma
 
 
@@ -34,8 +33,7 @@ def _draw_one(key, a, log_space):
 
     def rejected(state):
         _, x2, v, u = state
-        return jnp.logical_and(u >= one - number(0.0331) * (x2 * x2),
-                               jnp.log(u) >= x2 * number(0.5) + d * ((one - v) + jnp.log(v)))
+        return jnp.logical_and(u >= one - number(0.0331) * (x2 * x2), jnp.log(u) >= x2 * number(0.5) + d * ((one - v) + jnp.log(v)))
 
     def propose(state):
         key = state[0]
@@ -77,7 +75,7 @@ def _samples_jvp(log_space, primals, tangents):
 @drawn("shape", "dtype", "log_space")
 def _gamma(key, a, *, shape, dtype, log_space):
     a = jnp.broadcast_to(lax.convert_element_type(a, dtype), shape)
-    keys = _core.bind("random_split", key, shape=(max(a.size, 1),))[:a.size]
+    keys = _core.bind("random_split", key, shape=(max(a.size, 1),))[: a.size]
     return _samples(keys, a.reshape(-1), log_space).reshape(shape)
 
 
@@ -261,6 +259,7 @@ def _poisson(key, lam, *, shape, dtype):
 
 def _poisson_knuth(key, lam, shape, dtype):
     """Knuth (TAOCP 3.4.1): how many uniforms until their product falls below exp(-lam)."""
+
     def step(state):
         i, k, key, log_prod = state
         key, sub = _pair(key)
@@ -348,8 +347,21 @@ def _binomial_inversion(key, n, q, shape, dtype):
 
 def _stirling_tail(k):
     """log(k!) minus Stirling's approximation to it, for k >= 0."""
-    table = np.array([0.0810614667953272, 0.0413406959554092, 0.0276779256849983, 0.0207906721037650, 0.0166446911898211,
-                      0.0138761288230707, 0.0118967099458917, 0.0104112652619720, 0.00925546218271273, 0.00833056343336287], np.float32)
+    table = np.array(
+        [
+            0.0810614667953272,
+            0.0413406959554092,
+            0.0276779256849983,
+            0.0207906721037650,
+            0.0166446911898211,
+            0.0138761288230707,
+            0.0118967099458917,
+            0.0104112652619720,
+            0.00925546218271273,
+            0.00833056343336287,
+        ],
+        np.float32,
+    )
     k1 = 1 / ((k + 1) * (k + 1))
     series = (1 / 12 - (1 / 360 - 1 / 1260 * k1) * k1) / (k + 1)
     return jnp.where(k <= 9, jnp.take(table, jnp.clip(k, 0, 9).astype(np.int32)), series)
@@ -376,9 +388,15 @@ def _binomial_rejection(key, n, q, shape, dtype):
         inside = (k >= 0) & (k <= n)
         safe = jnp.clip(k, 0, n)
         log_v = jnp.log(v * alpha / (a / (us * us) + b))
-        bound = ((m + 0.5) * jnp.log((m + 1) / (r * (n - m + 1))) + (n + 1) * jnp.log((n - m + 1) / (n - safe + 1))
-                 + (safe + 0.5) * jnp.log(r * (n - safe + 1) / (safe + 1))
-                 + _stirling_tail(m) + _stirling_tail(n - m) - _stirling_tail(safe) - _stirling_tail(n - safe))
+        bound = (
+            (m + 0.5) * jnp.log((m + 1) / (r * (n - m + 1)))
+            + (n + 1) * jnp.log((n - m + 1) / (n - safe + 1))
+            + (safe + 0.5) * jnp.log(r * (n - safe + 1) / (safe + 1))
+            + _stirling_tail(m)
+            + _stirling_tail(n - m)
+            - _stirling_tail(safe)
+            - _stirling_tail(n - safe)
+        )
         accept = ((us >= 0.07) & (v <= v_r)) | (inside & (log_v <= bound))
         return jnp.where(accept & ~accepted, k, k_out), accepted | accept, keys[0]
 
@@ -417,6 +435,6 @@ def multinomial(key, n, p, *, shape=None, dtype=None, unroll=1):
         count = binomial(key, remaining, q, remaining.shape, dtype)
         return remaining - count, count
 
-    keys = _core.bind("random_split", key, shape=(max(p.shape[0] - 1, 1),))[:p.shape[0] - 1]
+    keys = _core.bind("random_split", key, shape=(max(p.shape[0] - 1, 1),))[: p.shape[0] - 1]
     remaining, counts = lax.scan(step, n, (keys, share[:-1]), unroll=unroll)
     return jnp.moveaxis(jnp.concatenate([counts, remaining[None]], axis=0), 0, -1)

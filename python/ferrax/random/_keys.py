@@ -12,8 +12,10 @@ from .. import _config, _core
 
 _IMPLEMENTATION = "fry"
 _NAMES = ("threefry2x32", "fry")
-_LEGACY = ("Legacy uint32 key array passed as key to jax.random function. Please create keys using jax.random.key(). If use of a raw key array"
-           ' was intended, set jax_legacy_prng_key="allow".')
+_LEGACY = (
+    "Legacy uint32 key array passed as key to jax.random function. Please create keys using jax.random.key(). If use of a raw key array"
+    ' was intended, set jax_legacy_prng_key="allow".'
+)
 
 
 def is_typed(x):
@@ -30,8 +32,7 @@ def _check_data(bits):
     if not all(hasattr(bits, name) for name in ("ndim", "shape", "dtype")):
         raise TypeError(f"JAX encountered invalid PRNG key data: expected key_data to have ndim, shape, and dtype attributes. Got {bits}")
     if bits.ndim < 1 or bits.shape[-1] != 2:
-        raise TypeError("JAX encountered invalid PRNG key data: expected key_data.shape to end with (2,);"
-                        f" got shape={tuple(bits.shape)} for impl=threefry2x32")
+        raise TypeError(f"JAX encountered invalid PRNG key data: expected key_data.shape to end with (2,); got shape={tuple(bits.shape)} for impl=threefry2x32")
     if bits.dtype != np.uint32:
         raise TypeError(f"JAX encountered invalid PRNG key data: expected key_data.dtype = uint32; got dtype={bits.dtype}")
 
@@ -78,7 +79,7 @@ def _seeded(name, seed, impl):
         raise TypeError(f"{name} accepts a scalar seed, but was given a PRNG key.")
     if isinstance(seed, (bool, int)):
         seed = int(seed) + _config.config.jax_random_seed_offset
-        if not -(2 ** 63) <= seed < 2 ** 63:
+        if not -(2**63) <= seed < 2**63:
             raise OverflowError("Python int too large to convert to C long")
         if not _config.config.jax_enable_x64:
             # Without 64-bit types the upper word of the seed is lost, as in JAX.
@@ -150,7 +151,7 @@ def fold_in(key, data):
     keys, raw = single("fold_in", key)
     aval = None
     if isinstance(data, int):
-        if not 0 <= data < 2 ** 32:
+        if not 0 <= data < 2**32:
             raise OverflowError(f"Python integer {data} out of bounds for uint32")
         data = np.uint32(data)
     else:

@@ -46,6 +46,7 @@ def multivariate_normal(key, mean, cov, shape=None, dtype=None, method="cholesky
         shape = np.broadcast_shapes(*batch)
     else:
         from ._uniform import broadcast_shape
+
         shape = broadcast_shape("multivariate_normal", shape, *batch)
     return _multivariate_normal(key, mean, cov, shape=shape, dtype=dtype, method=method)
 
@@ -90,6 +91,7 @@ def _orthogonal(key, *, n, m, shape, dtype):
 
 def _orthonormal(z):
     """The factor Q of z = QR whose R has a positive diagonal: Gram and Schmidt's, each column cleaned twice against rounding."""
+
     def column(j, q):
         v = lax.dynamic_index_in_dim(z, j, axis=-1, keepdims=False)
         for _ in range(2):

@@ -12,6 +12,7 @@ from ..numpy._arguments import promote_inexact
 from ._keys import single
 from ._uniform import _pair, broadcast_shape, check_parameters, checked_shape, drawn, float_dtype, uniform
 
+
 def described(distribution, parameters=False):
     """Decorator: the docstring that draws of this kind share."""
     shape = ", to which the parameters broadcast; by default their common shape" if parameters else ""
@@ -29,6 +30,7 @@ def described(distribution, parameters=False):
       ValueError: the dtype is not floating point{error}.
     """
         return f
+
     return decorate
 
 
@@ -199,6 +201,7 @@ def rademacher(key, shape=(), dtype=None, *, out_sharding=None):
 @drawn()
 def _rademacher(key, *, shape, dtype):
     from ._uniform import bernoulli
+
     heads = lax.convert_element_type(bernoulli(key, 0.5, shape), dtype)
     return jnp.subtract(jnp.multiply(_scalar(2, dtype), heads), _scalar(1, dtype))
 
@@ -258,7 +261,7 @@ def geometric(key, p, shape=None, dtype=None, *, out_sharding=None):
     dtype = canonicalize_dtype(int if dtype is None else dtype)
     if dtype.kind not in "iu":
         raise ValueError(f"dtype argument to `geometric` must be an int dtype, got {dtype}")
-    p, = promote_inexact("geometric", p)
+    (p,) = promote_inexact("geometric", p)
     return _geometric(key, p, shape=broadcast_shape("geometric", shape, p.shape), dtype=dtype)
 
 
@@ -382,9 +385,9 @@ def categorical(key, logits, axis=-1, shape=None, replace=True, mode=None, *, ou
     axis = axis % logits.ndim - logits.ndim
     batch = tuple(np.delete(logits.shape, axis).tolist())
     shape = batch if shape is None else broadcast_shape("categorical", shape, batch)
-    prefix, n = shape[:len(shape) - len(batch)], logits.shape[axis]
+    prefix, n = shape[: len(shape) - len(batch)], logits.shape[axis]
     if replace:
-        own = list(shape[len(shape) - len(batch):])
+        own = list(shape[len(shape) - len(batch) :])
         own.insert(axis % logits.ndim, n)
         noise = gumbel(key, (*prefix, *own), logits.dtype, mode)
         return jnp.argmax(jnp.add(noise, jnp.expand_dims(logits, tuple(range(len(prefix))))), axis=axis)

@@ -17,6 +17,7 @@ from ..dtypes import TypePromotionError
 from ..numpy._arguments import check_arraylike
 from ._keys import single
 
+
 def checked_shape(name, shape):
     """A shape as a tuple of ints; an int stands for one axis.
 
@@ -278,7 +279,7 @@ def permutation(key, x, axis=0, independent=False, *, out_sharding=None):
 @drawn("axis")
 def _shuffle(key, x, *, axis):
     # Sorting by random 32-bit words has ties; repeating it makes the bias vanish for n up to 2**32 (three times the bits that n needs).
-    rounds = math.ceil(3 * math.log(max(1, x.size)) / math.log(2 ** 32 - 1))
+    rounds = math.ceil(3 * math.log(max(1, x.size)) / math.log(2**32 - 1))
     for _ in range(rounds):
         key, sub = _pair(key)
         _, x = lax.sort_key_val(_random_bits(sub, 32, x.shape), x, axis)
@@ -301,6 +302,7 @@ def choice(key, a, shape=(), replace=True, p=None, axis=0, mode=None):
       ValueError: there is nothing to draw from, too little without replacement, or the weights' shape is wrong.
     """
     from ._transformed import gumbel
+
     key, _ = single("choice", key)
     if isinstance(a, (list, tuple)):
         raise TypeError(f"choice requires ndarray or scalar arguments, got {type(a)} at position 0.")
@@ -312,7 +314,7 @@ def choice(key, a, shape=(), replace=True, p=None, axis=0, mode=None):
     n_inputs = int(a) if is_range else array.shape[axis]
     n_draws = math.prod(shape)
     if n_draws == 0:
-        rest = () if is_range else array.shape[:axis] + array.shape[axis + 1:]
+        rest = () if is_range else array.shape[:axis] + array.shape[axis + 1 :]
         return jnp.zeros((*rest[:axis], *shape, *rest[axis:]), canonicalize_dtype(int) if is_range else array.dtype)
     if n_inputs <= 0:
         raise ValueError("a must be greater than 0 unless no samples are taken")
@@ -324,13 +326,12 @@ def choice(key, a, shape=(), replace=True, p=None, axis=0, mode=None):
             return index if is_range else jnp.take(array, index, axis)
         shuffled = permutation(key, n_inputs if is_range else array, axis)
         drawn_ = lax.slice_in_dim(shuffled, 0, n_draws, axis=0 if is_range else axis)
-        return jnp.reshape(drawn_, (*drawn_.shape[:axis], *shape, *drawn_.shape[axis + 1:]))
+        return jnp.reshape(drawn_, (*drawn_.shape[:axis], *shape, *drawn_.shape[axis + 1 :]))
     p = jnp.asarray(p)
     if not is_floating(p.dtype):
         p = p.astype(canonicalize_dtype(float))
     if p.shape != (n_inputs,):
-        raise ValueError("p must be None or a 1D vector with the same size as a.shape[axis]. "
-                         f"p has shape {p.shape} and a.shape[axis] is {n_inputs}.")
+        raise ValueError(f"p must be None or a 1D vector with the same size as a.shape[axis]. p has shape {p.shape} and a.shape[axis] is {n_inputs}.")
     if replace:
         total = jnp.cumsum(p)
         r = total[-1] * (1 - uniform(key, shape, dtype=p.dtype))

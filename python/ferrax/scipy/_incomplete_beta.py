@@ -19,7 +19,7 @@ def _fraction(a, b, x):
     """1 + d_1 / (1 + d_2 / ...), by Lentz's method."""
     eps = np.asarray(jnp.finfo(a.dtype).eps, a.dtype)[()]
     tiny = np.asarray(jnp.finfo(a.dtype).tiny, a.dtype)[()] / eps
-    away = lambda v: jnp.where(jnp.abs(v) < tiny, tiny, v)  # noqa: E731
+    away = lambda v: jnp.where(jnp.abs(v) < tiny, tiny, v)
 
     def advance(h, c, d, term):
         d, c = 1 / away(1 + term * d), away(1 + term / c)

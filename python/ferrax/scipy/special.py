@@ -18,9 +18,44 @@ from ..numpy._arguments import Array, broadcast_together, pointwise, promote_ine
 from ._complex_gamma import log_gamma as complex_log_gamma
 
 __all__ = [
-    "bernoulli", "beta", "betainc", "betaln", "boxcox", "boxcox1p", "comb", "digamma", "entr", "erf", "erfc", "erfinv", "expit",
-    "factorial", "gamma", "gammainc", "gammaincc", "gammaln", "gammasgn", "i0", "i0e", "i1", "i1e", "kl_div", "log_ndtr", "log_softmax",
-    "logit", "logsumexp", "multigammaln", "ndtr", "ndtri", "poch", "polygamma", "rel_entr", "softmax", "xlog1py", "xlogy", "zeta",
+    "bernoulli",
+    "beta",
+    "betainc",
+    "betaln",
+    "boxcox",
+    "boxcox1p",
+    "comb",
+    "digamma",
+    "entr",
+    "erf",
+    "erfc",
+    "erfinv",
+    "expit",
+    "factorial",
+    "gamma",
+    "gammainc",
+    "gammaincc",
+    "gammaln",
+    "gammasgn",
+    "i0",
+    "i0e",
+    "i1",
+    "i1e",
+    "kl_div",
+    "log_ndtr",
+    "log_softmax",
+    "logit",
+    "logsumexp",
+    "multigammaln",
+    "ndtr",
+    "ndtri",
+    "poch",
+    "polygamma",
+    "rel_entr",
+    "softmax",
+    "xlog1py",
+    "xlogy",
+    "zeta",
 ]
 
 
@@ -91,12 +126,14 @@ def _phase(x):
 def softmax(x, axis=None):
     """exp(x) / sum(exp(x)), along an axis; over all elements by default."""
     from ..nn import softmax as nn_softmax
+
     return nn_softmax(x, axis=axis)
 
 
 def log_softmax(x, axis=None):
     """The logarithm of softmax, along an axis; over all elements by default."""
     from ..nn import log_softmax as nn_log_softmax
+
     return nn_log_softmax(x, axis=axis)
 
 
@@ -273,7 +310,7 @@ def log_ndtr(x, series_order=3):
       series_order: terms of the asymptotic series used in the lower tail.
     """
     x = _floats("log_ndtr", x)
-    upper, lower = (8., -20.) if x.dtype.itemsize == 8 else (5., -10.)
+    upper, lower = (8.0, -20.0) if x.dtype.itemsize == 8 else (5.0, -10.0)
     high = -ndtr(-jnp.maximum(x, upper))
     middle = jnp.log(ndtr(jnp.clip(x, lower, upper)))
     t = jnp.minimum(x, lower)

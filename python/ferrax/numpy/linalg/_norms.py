@@ -5,6 +5,7 @@ Invariant: the result is real; spectral and nuclear norms come from singular val
     >>> norm(jnp.array([[3.0, 4.0]]), "fro")
     Array(5., dtype=float32)
 """
+
 from __future__ import annotations
 
 import numpy as np
@@ -14,7 +15,9 @@ from ..._core import bind
 from ..._dtypes import is_complex
 from .._arguments import as_array, canonicalize_axes, canonicalize_axis, check_arraylike, constant, jitted
 from .._exponential import power, reciprocal
-from .._reductions import max as maximum, min as minimum, root, sum
+from .._reductions import max as maximum
+from .._reductions import min as minimum
+from .._reductions import root, sum
 from .._shaping import expand_dims, moveaxis, ravel, reshape
 
 

@@ -5,6 +5,7 @@ Invariant: no decomposition.
     >>> matrix_power(jnp.eye(2), 5).shape
     (2, 2)
 """
+
 from __future__ import annotations
 
 import operator
@@ -21,7 +22,9 @@ def cross(x1, x2, /, *, axis=-1):
     check_arraylike("jnp.linalg.cross", x1, x2)
     x1, x2 = _core.asarray(x1), _core.asarray(x2)
     if x1.shape[axis] != 3 or x2.shape[axis] != 3:
-        raise ValueError(f"Both input arrays must be (arrays of) 3-dimensional vectors, but they have x1.shape[axis]={x1.shape[axis]} and x2.shape[axis]={x2.shape[axis]} along axis={axis}.")
+        raise ValueError(
+            f"Both input arrays must be (arrays of) 3-dimensional vectors, but they have x1.shape[axis]={x1.shape[axis]} and x2.shape[axis]={x2.shape[axis]} along axis={axis}."
+        )
     return _linear_algebra.cross(x1, x2, axis=axis)
 
 
