@@ -34,6 +34,7 @@ def _named(dtype) -> np.dtype:
     except TypeError:
         if not isinstance(dtype, str):
             raise
+        import ml_dtypes  # noqa: F401
 
         return np.dtype(dtype)
 
