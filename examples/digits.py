@@ -38,13 +38,13 @@ def load(seed=0, n_test=360):
 def init(key):
     keys = random.split(key, len(SIZES) - 1)
     he = nn.initializers.he_normal()
-    return [{"w": he(k, (m, n)), "b": jnp.zeros(n)} for k, m, n in zip(keys, SIZES[:-1], SIZES[1:])]
+    return [{"w": he(k, (m, n)), "b": jnp.zeros(n)} for k, m, n in zip(keys, SIZES[:-1], SIZES[1:], strict=True)]
 
 
 def logits(params, x, key):
     """Scores f32[n, 10] of images f32[n, 64], with a fresh dropout mask for every hidden layer."""
     *hidden, last = params
-    for layer, k in zip(hidden, random.split(key, len(hidden))):
+    for layer, k in zip(hidden, random.split(key, len(hidden)), strict=True):
         x = nn.relu(x @ layer["w"] + layer["b"])
         x = jnp.where(random.bernoulli(k, KEEP, x.shape), x / KEEP, 0.0)
     return x @ last["w"] + last["b"]
@@ -102,14 +102,14 @@ def step_numpy(params, state, x, y, rng):
     ct[rows, y] -= 1
     ct /= len(y)
     grads = []
-    for layer, x_in, mask in zip(reversed(params), reversed(inputs), [*reversed(masks), None]):
+    for layer, x_in, mask in zip(reversed(params), reversed(inputs), [*reversed(masks), None], strict=True):
         grads.append({"w": x_in.T @ ct, "b": ct.sum(0)})
         if mask is not None:
             ct = (ct @ layer["w"].T) * mask
     t = state["t"] + 1
     scale = np.float32(RATE * np.sqrt(1 - B2**t) / (1 - B1**t))
     new, m_new, v_new = [], [], []
-    for p, g, m, v in zip(params, reversed(grads), state["m"], state["v"]):
+    for p, g, m, v in zip(params, reversed(grads), state["m"], state["v"], strict=True):
         m = {k: np.float32(B1) * m[k] + np.float32(1 - B1) * g[k] for k in g}
         v = {k: np.float32(B2) * v[k] + np.float32(1 - B2) * g[k] * g[k] for k in g}
         new.append({k: p[k] - scale * m[k] / (np.sqrt(v[k]) + np.float32(EPS)) for k in g})
@@ -176,7 +176,7 @@ def draw(path, losses, x, y, scores):
     axes.plot(np.arange(len(smooth)) + 19, smooth, color="tab:blue", label="mean of 20")
     axes.set(yscale="log", xlabel="step", ylabel="cross entropy", title="loss")
     axes.legend()
-    for axes, n in zip(right.subplots(5, 8).flat, shown):
+    for axes, n in zip(right.subplots(5, 8).flat, shown, strict=True):
         axes.imshow(x[n].reshape(8, 8), cmap="gray_r")
         right_read = read[n] == y[n]
         axes.set_title(str(read[n]) if right_read else f"{read[n]} (is {y[n]})", color="black" if right_read else "tab:red", fontsize=9)

@@ -3,8 +3,9 @@
 Parameters stand off their defaults somewhere, ranks go from 0 to 3, sizes 0 and 1 occur.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Callable
+from typing import Any
 
 import numpy as np
 

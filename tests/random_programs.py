@@ -272,5 +272,5 @@ def lanes(draw, program):
     in_axes = [draw(st.none() | st.integers(0, x.ndim)) for x in program.inputs]
     if all(a is None for a in in_axes):
         in_axes[0] = 0
-    batch = [x if a is None else np.stack([value(draw, x.shape, x.dtype.name) for _ in range(n)], a) for x, a in zip(program.inputs, in_axes)]
+    batch = [x if a is None else np.stack([value(draw, x.shape, x.dtype.name) for _ in range(n)], a) for x, a in zip(program.inputs, in_axes, strict=True)]
     return n, tuple(in_axes), batch

@@ -163,11 +163,11 @@ BINARY = [
 def test_operators_are_numpys_with_scalars_on_either_side(jnp, op, a, b, kind):
     x = np.array(a, kind)
     for got, want in ((op(jnp.asarray(x), b), op(x, b)), (op(jnp.asarray(x), jnp.asarray(x) * 0 + b), op(x, np.full(3, b, kind)))):
-        for g, w in zip(got if isinstance(got, tuple) else (got,), want if isinstance(want, tuple) else (want,)):
+        for g, w in zip(got if isinstance(got, tuple) else (got,), want if isinstance(want, tuple) else (want,), strict=True):
             np.testing.assert_allclose(np.asarray(g), w, rtol=1e-6)
     if 0 not in a:
         got, want = op(b, jnp.asarray(x)), op(b, x)
-        for g, w in zip(got if isinstance(got, tuple) else (got,), want if isinstance(want, tuple) else (want,)):
+        for g, w in zip(got if isinstance(got, tuple) else (got,), want if isinstance(want, tuple) else (want,), strict=True):
             np.testing.assert_allclose(np.asarray(g), w, rtol=1e-6)
 
 

@@ -70,7 +70,7 @@ def test_a_policy_decides_what_is_computed_again(jax, layers, operands, policy):
     got = counted(jax.make_jaxpr(jax.grad(f, argnums=(0, 1)))(*operands).jaxpr)
     assert {k: got[k] for k in want} == want
     for transform in (lambda g: g, jax.jit):
-        for a, b in zip(transform(jax.grad(f, argnums=(0, 1)))(*operands), jax.grad(layers, argnums=(0, 1))(*operands)):
+        for a, b in zip(transform(jax.grad(f, argnums=(0, 1)))(*operands), jax.grad(layers, argnums=(0, 1))(*operands), strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 
 
@@ -117,7 +117,7 @@ def test_branches_inside(jax, jnp, operands, policy):
     for sign in (1, -1):
         w, x = operands[0], sign * operands[1]
         for g in (jax.grad, lambda f, **k: jax.jit(jax.grad(f, **k))):
-            for a, b in zip(g(lambda *a: f(*a).sum(), argnums=(0, 1))(w, x), jax.grad(lambda *a: body(*a).sum(), argnums=(0, 1))(w, x)):
+            for a, b in zip(g(lambda *xs: f(*xs).sum(), argnums=(0, 1))(w, x), jax.grad(lambda *xs: body(*xs).sum(), argnums=(0, 1))(w, x), strict=True):
                 np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 
 

@@ -85,7 +85,7 @@ def test_integer_division_and_power(jnp, name, data):
     with np.errstate(all="ignore"):
         want = getattr(np, name)(x, y)
         got = getattr(jnp, name)(x, y)
-    for g, w in zip(got, want) if name == "divmod" else [(got, want)]:
+    for g, w in zip(got, want, strict=True) if name == "divmod" else [(got, want)]:
         same(g, w)
 
 
@@ -178,7 +178,7 @@ PARTS = st.sampled_from([-1.0, 0.0, 2.0, np.nan])
 @given(x=st.lists(st.builds(complex, PARTS, PARTS), min_size=3, max_size=3), y=st.lists(st.builds(complex, PARTS, PARTS), min_size=3, max_size=3))
 def test_complex_numbers_are_ordered_by_real_then_imaginary_part(jnp, x, y):
     def by_parts(f):
-        return [f(u.imag, v.imag) if u.real == v.real else f(u.real, v.real) for u, v in zip(x, y)]
+        return [f(u.imag, v.imag) if u.real == v.real else f(u.real, v.real) for u, v in zip(x, y, strict=True)]
 
     a, b = jnp.array(x, complex), jnp.array(y, complex)
     for name, symbol in (("less", "lt"), ("less_equal", "le"), ("greater", "gt"), ("greater_equal", "ge")):
@@ -264,7 +264,7 @@ def test_both_parts_of_complex_functions_are_accurate(jnp, name):
     )
     z = z.astype(np.complex64)
     got = np.asarray(getattr(jnp, name)(z))
-    for x, w in zip(got, getattr(np, name)(z.astype(complex))):
+    for x, w in zip(got, getattr(np, name)(z.astype(complex)), strict=True):
         for a, b in ((x.real, w.real), (x.imag, w.imag)):
             assert abs(float(a) - b) <= 6 * np.spacing(np.float32(abs(b))), (name, x, w)
 

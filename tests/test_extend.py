@@ -54,11 +54,11 @@ def test_multiple_results_and_parameters(jax, jnp, extend):
 
 def test_programs_evaluate_equation_by_equation(jax, jnp, extend):
     closed = jax.make_jaxpr(lambda x, y: (jnp.sin(x) * y, x))(1.0, 2.0)
-    values = dict(zip(closed.jaxpr.invars, (1.0, 2.0)))
+    values = dict(zip(closed.jaxpr.invars, (1.0, 2.0), strict=True))
     read = lambda v: v.val if isinstance(v, extend.Literal) else values[v]
     for eqn in closed.jaxpr.eqns:
         out = eqn.primitive.bind(*map(read, eqn.invars), **eqn.params)
-        values.update(zip(eqn.outvars, out if eqn.primitive.multiple_results else [out]))
+        values.update(zip(eqn.outvars, out if eqn.primitive.multiple_results else [out], strict=True))
     want = [np.sin(1.0) * 2, 1.0]
     np.testing.assert_allclose([float(read(v)) for v in closed.jaxpr.outvars], want, rtol=1e-6)
     np.testing.assert_allclose([float(v) for v in jax.core.eval_jaxpr(closed.jaxpr, closed.consts, 1.0, 2.0)], want, rtol=1e-6)

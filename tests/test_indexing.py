@@ -85,8 +85,8 @@ def test_dynamic_slices_clamp_their_start(jax, lax, start, data):
     x = np.arange(20, dtype=np.int32).reshape(4, 5)
     size = (data.draw(st.integers(0, 4)), data.draw(st.integers(0, 5)))
     # A negative start counts from the end, then all are clamped.
-    at = [min(max(s + d if s < 0 else s, 0), d - n) for s, n, d in zip(start, size, x.shape)]
-    place = tuple(slice(a, a + n) for a, n in zip(at, size))
+    at = [min(max(s + d if s < 0 else s, 0), d - n) for s, n, d in zip(start, size, x.shape, strict=True)]
+    place = tuple(slice(a, a + n) for a, n in zip(at, size, strict=True))
     for run in (lambda f: f, jax.jit):
         same(run(lambda x, i, j: lax.dynamic_slice(x, (i, j), size))(x, *start), x[place])
         want = x.copy()

@@ -52,7 +52,7 @@ def as_one(jax, e):
 
     def f(*xs):
         full = list(args)
-        for k, x in zip(e.wrt, xs):
+        for k, x in zip(e.wrt, xs, strict=True):
             full[k] = x
         return jax.tree_util.tree_leaves(e.f(*full))
 
@@ -71,8 +71,8 @@ def test_jvp_is_a_difference(jax, e):
         ts = directions(xs, 1)
         out, tangents = jax.jvp(f, xs, arrays(jax, ts))
         h = 1e-5
-        at = lambda s: leaves(jax, f(*(jax.numpy.asarray(np.asarray(x) + s * h * t) for x, t in zip(xs, ts))))
-        for t, o, want in zip(tangents, out, [(a - b) / (2 * h) for a, b in zip(at(1), at(-1))]):
+        at = lambda s: leaves(jax, f(*(jax.numpy.asarray(np.asarray(x) + s * h * t) for x, t in zip(xs, ts, strict=True))))
+        for t, o, want in zip(tangents, out, [(a - b) / (2 * h) for a, b in zip(at(1), at(-1), strict=True)], strict=True):
             if np.asarray(o).dtype.kind == "f":
                 np.testing.assert_allclose(t, want, rtol=1e-6, atol=1e-6)
 
@@ -87,7 +87,7 @@ def test_transpose_is_the_adjoint(jax, e):
         cts = directions([np.asarray(o) for o in out], 3)
         _, tangents = jax.jvp(floating, xs, arrays(jax, ts))
         back = pull([jax.numpy.asarray(c) for c in cts])
-        dot = lambda a, b: sum(float(np.vdot(np.asarray(x), y)) for x, y in zip(a, b))
+        dot = lambda a, b: sum(float(np.vdot(np.asarray(x), y)) for x, y in zip(a, b, strict=True))
         np.testing.assert_allclose(dot(tangents, cts), dot(back, ts), rtol=1e-9, atol=1e-9)
         under_jit = jax.jit(lambda *xs: jax.vjp(floating, *xs)[1]([jax.numpy.asarray(c) for c in cts]))(*xs)
         for a, b in zip(leaves(jax, under_jit), leaves(jax, back), strict=True):
@@ -99,7 +99,7 @@ def lanes_of(args, mapped, n):
     out = []
     for lane in range(n):
         row = []
-        for a, m in zip(args, mapped):
+        for a, m in zip(args, mapped, strict=True):
             if m and a.dtype.kind == "f":
                 a = a + np.asarray(0.01 * lane, a.dtype)
             elif m and a.ndim:
@@ -118,9 +118,9 @@ def test_vmap_is_a_loop_on_every_axis(jax, e):
     for mapped in choices:
         lanes = lanes_of(args, mapped, 3)
         want = [leaves(jax, e.f(*arrays(jax, row))) for row in lanes]
-        ranks = [a.ndim for a, m in zip(args, mapped) if m]
+        ranks = [a.ndim for a, m in zip(args, mapped, strict=True) if m]
         for axis in range(max(ranks) + 1):
-            axes = [min(axis, a.ndim) if m else None for a, m in zip(args, mapped)]
+            axes = [min(axis, a.ndim) if m else None for a, m in zip(args, mapped, strict=True)]
             stacked = [np.stack([row[k] for row in lanes], ax) if ax is not None else args[k] for k, ax in enumerate(axes)]
             for out_axis in (0, -1):
                 got = leaves(jax, jax.vmap(e.f, in_axes=tuple(axes), out_axes=out_axis)(*arrays(jax, stacked)))
@@ -140,7 +140,7 @@ def test_transforms_commute_with_vmap(jax, e):
     stacked = tuple(jnp.stack([x, x]) for x in xs)
     one = jax.vmap(jax.grad(loss, argnums=numbers))(*stacked)
     other = jax.grad(lambda *xs: jnp.sum(jax.vmap(loss)(*xs)), argnums=numbers)(*stacked)
-    for w, a, b in zip(want, one, other):
+    for w, a, b in zip(want, one, other, strict=True):
         np.testing.assert_allclose(np.asarray(a)[1], w, rtol=1e-4, atol=1e-4)
         np.testing.assert_allclose(np.asarray(b)[1], w, rtol=1e-4, atol=1e-4)
 

@@ -74,11 +74,11 @@ def test_refusals_say_what_is_wrong(jnp, lax, expression, error, words):
 def convolve(x, w, strides, pads, dilation):
     """Convolution by its definition, batch and features first."""
     x = np.pad(x, [(0, 0), (0, 0), *pads])
-    size = [(n - (k - 1) * d - 1) // s + 1 for n, k, s, d in zip(x.shape[2:], w.shape[2:], strides, dilation)]
+    size = [(n - (k - 1) * d - 1) // s + 1 for n, k, s, d in zip(x.shape[2:], w.shape[2:], strides, dilation, strict=True)]
     out = np.zeros((x.shape[0], w.shape[0], *size), np.float64)
     for i in np.ndindex(*size):
         for k in np.ndindex(*w.shape[2:]):
-            at = tuple(a * s + b * d for a, s, b, d in zip(i, strides, k, dilation))
+            at = tuple(a * s + b * d for a, s, b, d in zip(i, strides, k, dilation, strict=True))
             out[(..., *i)] += x[(..., *at)] @ w[(..., *k)].T
     return out
 
@@ -165,7 +165,7 @@ def grouped_product(x, w, sizes, numbers, axis, groups):
     letters = "abcdefgh"
     left = list(letters[: x.ndim])
     right = list("tuvwxyz"[: w.ndim])
-    for i, j in (*zip(lc, rc), *zip(lb, rb)):
+    for i, j in (*zip(lc, rc, strict=True), *zip(lb, rb, strict=True)):
         right[j] = left[i]
     free = [c for i, c in enumerate(left) if i not in (*lc, *lb)] + [c for j, c in enumerate(right) if j not in (*rc, *rb, *groups)]
     out = [left[i] for i in lb] + free
@@ -204,7 +204,7 @@ def test_upper_half_of_a_product(jax, jnp, lax, x64, dtype):
         v for v in (info.min, info.min + 1, -half - 1, -half, -3, -1, 0, 1, 2, half - 1, half, half + 3, info.max // 3, info.max) if info.min <= v <= info.max
     ]
     x, y = (v.ravel() for v in np.meshgrid(np.array(values, dtype), np.array(values, dtype)))
-    want = [int(a) * int(b) >> info.bits for a, b in zip(x, y)]
+    want = [int(a) * int(b) >> info.bits for a, b in zip(x, y, strict=True)]
     assert np.asarray(lax.mulhi(jnp.asarray(x), jnp.asarray(y))).tolist() == want
     assert np.asarray(jax.jit(lax.mulhi)(x, y)).tolist() == want
     assert jax.make_jaxpr(lax.mulhi)(x, y).eqns[0].primitive.name == "mulhi"

@@ -262,7 +262,7 @@ def test_incomplete_gamma(jax, jnp):
     a, x = (v.ravel().astype(np.float32) for v in np.meshgrid([0.5, 1.0, 3.0, 40.0, 1000.0], [0.3, 1.0, 5.0, 45.0, 1020.0]))
     # P(n, x) of integer n is one minus a Poisson sum; P(1/2, x) is erf(sqrt(x)).
     poisson = lambda n, x: sum(math.exp(-x + k * math.log(x) - math.lgamma(k + 1)) for k in range(int(n)))
-    want = [math.erf(math.sqrt(q)) if p == 0.5 else 1 - poisson(p, float(q)) for p, q in zip(a, x)]
+    want = [math.erf(math.sqrt(q)) if p == 0.5 else 1 - poisson(p, float(q)) for p, q in zip(a, x, strict=True)]
     # JAX loses three digits at a = 1000.
     np.testing.assert_allclose(s.gammainc(a, x), want, rtol=3e-4 if jax.__name__ == "jax" else 2e-5, atol=3e-6)
     np.testing.assert_allclose(np.asarray(s.gammainc(a, x)) + np.asarray(s.gammaincc(a, x)), 1, atol=1e-6)

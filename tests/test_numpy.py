@@ -67,7 +67,7 @@ def leaves(out):
 def agree(got, want):
     got, want = leaves(got), leaves(want)
     assert len(got) == len(want)
-    for a, b in zip(got, want):
+    for a, b in zip(got, want, strict=True):
         a, b = np.asarray(a), np.asarray(b)
         assert a.shape == b.shape
         assert a.dtype.kind == b.dtype.kind or {a.dtype.kind, b.dtype.kind} <= set("iu")
@@ -85,10 +85,10 @@ def test_agrees_with_numpy_and_with_jit(jax, jnp, expression):
     with np.errstate(all="ignore"):
         want = eval(code, {"np": np, **VALUES})
     arrays = [jnp.asarray(VALUES[k]) for k in names]
-    run = lambda *xs: eval(code, {"np": _Lifted(jnp), **dict(zip(names, xs))})
+    run = lambda *xs: eval(code, {"np": _Lifted(jnp), **dict(zip(names, xs, strict=True))})
     eager = run(*arrays)
     agree(eager, want)
-    for a, b in zip(leaves(eager), leaves(jax.jit(run)(*arrays) if names else jax.jit(run)())):
+    for a, b in zip(leaves(eager), leaves(jax.jit(run)(*arrays) if names else jax.jit(run)()), strict=True):
         assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
 
 

@@ -36,7 +36,7 @@ def of_floats(jax, program, xs):
 
     def g(*fs):
         full = arrays(jax, xs)
-        for i, x in zip(where, fs):
+        for i, x in zip(where, fs, strict=True):
             full[i] = x
         return [y for y in f(*full) if y.dtype.kind == "f"]
 
@@ -46,7 +46,7 @@ def of_floats(jax, program, xs):
 def close(got, want, tol=None, forgive_nan=False):
     """Equal in type and shape; floats within a tolerance that is relative to the largest."""
     assert len(got) == len(want)
-    for k, (x, y) in enumerate(zip(got, want)):
+    for k, (x, y) in enumerate(zip(got, want, strict=True)):
         assert (x.shape, x.dtype, getattr(x, "weak_type", 0)) == (y.shape, y.dtype, getattr(y, "weak_type", 0)), f"result {k}"
         x, y = np.asarray(x), np.asarray(y)
         if x.dtype.kind != "f":
@@ -76,7 +76,7 @@ def test_vmap_is_a_loop(jax, data):
         n, in_axes, batch = random_programs.lanes(data.draw, program)
         f = program.on(jax)
         got = jax.vmap(f, in_axes)(*arrays(jax, batch))
-        lane = lambda i: [x if a is None else np.take(x, i, a) for x, a in zip(batch, in_axes)]
+        lane = lambda i: [x if a is None else np.take(x, i, a) for x, a in zip(batch, in_axes, strict=True)]
         rows = [f(*arrays(jax, lane(i))) for i in range(n)]
         for k, y in enumerate(got):
             want = np.stack([np.asarray(row[k]) for row in rows])
@@ -98,9 +98,9 @@ def test_the_three_modes_of_differentiation_agree(jax, data):
         cts = [jax.numpy.asarray(rng.standard_normal(y.shape), y.dtype) for y in out]
         back = jax.jit(lambda xs, cts: jax.vjp(f, *xs)[1](cts))(primals, cts)
         with np.errstate(invalid="ignore"):
-            left = sum(float(np.sum(np.asarray(c, float) * np.asarray(t, float))) for c, t in zip(cts, forward))
-            right = sum(float(np.sum(np.asarray(c) * np.asarray(t))) for c, t in zip(back, tangents))
-            scale = 1 + sum(float(np.sum(np.abs(np.asarray(c, float) * np.asarray(t, float)))) for c, t in zip(cts, forward))
+            left = sum(float(np.sum(np.asarray(c, float) * np.asarray(t, float))) for c, t in zip(cts, forward, strict=True))
+            right = sum(float(np.sum(np.asarray(c) * np.asarray(t))) for c, t in zip(back, tangents, strict=True))
+            scale = 1 + sum(float(np.sum(np.abs(np.asarray(c, float) * np.asarray(t, float)))) for c, t in zip(cts, forward, strict=True))
         narrow = any(x.dtype == np.float32 for x in program.values)
         if np.isfinite(scale):
             np.testing.assert_allclose(left, right, atol=(1e-2 if narrow else 1e-6) * scale)
@@ -119,7 +119,7 @@ def outcome(f):
 def test_a_program_means_what_it_means_in_jax(jax, oracle, data):
     with x64(jax), x64(oracle):
         program = data.draw(random_programs.programs(jax), label="program")
-        n, in_axes, batch = random_programs.lanes(data.draw, program)
+        _, in_axes, batch = random_programs.lanes(data.draw, program)
         rng = np.random.default_rng(data.draw(st.integers(0, 99)))
         tangents = [rng.standard_normal(x.shape).astype(x.dtype) for x in program.inputs if x.dtype.kind == "f"]
         where = tuple(floats(program.inputs))

@@ -95,7 +95,7 @@ def test_creation(jnp):
     same(jnp.tri(3, 4, -1), np.tri(3, 4, -1, f))
     same(jnp.diag(jnp.array([1.0, 2.0]), 1), np.diag(np.array([1, 2], f), 1))
     same(jnp.zeros_like(jnp.ones(3, "int16")), np.zeros(3, np.int16))
-    for got, want in zip(jnp.meshgrid(np.arange(2), np.arange(3), indexing="ij"), np.meshgrid(np.arange(2), np.arange(3), indexing="ij")):
+    for got, want in zip(jnp.meshgrid(np.arange(2), np.arange(3), indexing="ij"), np.meshgrid(np.arange(2), np.arange(3), indexing="ij"), strict=True):
         same(got, want.astype(np.int32))
     np.testing.assert_allclose(jnp.linspace(0, 1, 7), np.linspace(0, 1, 7), rtol=1e-6)
     assert float(jnp.linspace(0, 1, 11)[-1]) == 1.0

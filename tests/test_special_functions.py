@@ -33,7 +33,7 @@ inf, nan = np.inf, np.nan
 
 
 def columns(rows, jnp):
-    return [jnp.array(c, jnp.float32) for c in zip(*rows)]
+    return [jnp.array(c, jnp.float32) for c in zip(*rows, strict=True)]
 
 
 def same_in_programs_and_batches(jax, f, *xs):
@@ -110,7 +110,7 @@ def test_incomplete_gamma_primitives(jax, jnp):
 
 @pytest.mark.parametrize("dtype, error", [("complex64", 2e-6), ("complex128", 5e-15)])
 def test_gamma_of_complex_numbers(jax, jnp, x64, dtype, error):
-    z, log, gamma, _ = (np.array(c) for c in zip(*COMPLEX_GAMMA))
+    z, log, gamma, _ = (np.array(c) for c in zip(*COMPLEX_GAMMA, strict=True))
     z = z.astype(dtype)
     for f in (jax.scipy.special.loggamma, jax.jit(jax.scipy.special.loggamma)):
         got = f(z)
@@ -124,7 +124,7 @@ def test_gamma_of_complex_numbers(jax, jnp, x64, dtype, error):
 @pytest.mark.ours
 def test_gamma_of_complex_numbers_has_slopes_and_both_sides_of_its_cut(jax, jnp, x64):
     # JAX has no reverse mode here, and takes -0 for 0.
-    z, log, gamma, digamma = (np.array(c) for c in zip(*COMPLEX_GAMMA))
+    z, log, gamma, digamma = (np.array(c) for c in zip(*COMPLEX_GAMMA, strict=True))
     np.testing.assert_allclose(jax.vmap(jax.grad(jax.scipy.special.loggamma, holomorphic=True))(z), digamma, rtol=1e-13)
     np.testing.assert_allclose(jax.jvp(jax.scipy.special.gamma, (z,), (1j * np.ones_like(z),))[1], 1j * gamma * digamma, rtol=1e-13)
     np.testing.assert_allclose(jax.scipy.special.loggamma(complex(-0.79, -0.0)), np.conj(log[4]), rtol=1e-14)

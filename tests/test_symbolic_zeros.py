@@ -21,7 +21,7 @@ def rules(jax, jnp):
     def f_jvp(primals, tangents):
         (x, y), (dx, dy) = primals, tangents
         seen.append(("jvp", is_zero(dx), is_zero(dy)))
-        assert all(np.shape(t) == np.shape(p) for p, t in zip(primals, tangents))
+        assert all(np.shape(t) == np.shape(p) for p, t in zip(primals, tangents, strict=True))
         terms = [] if is_zero(dx) else [dx * jnp.cos(x) * y]
         terms += [] if is_zero(dy) else [dy * jnp.sin(x)]
         return jnp.sin(x) * y, sum(terms[1:], terms[0])

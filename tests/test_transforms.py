@@ -106,7 +106,7 @@ def test_jit_is_eager(jax, program, seed):
 @given(**case, axis=st.integers(0, 1), out=st.integers(0, 1), lanes=st.integers(1, 4))
 def test_vmap_is_a_loop(jax, program, seed, axis, out, lanes):
     f, (x, y) = build(jax, program), vectors(seed, lanes)
-    want = np.stack([np.asarray(f(jax.numpy.asarray(a), jax.numpy.asarray(b))) for a, b in zip(x, y)], out)
+    want = np.stack([np.asarray(f(jax.numpy.asarray(a), jax.numpy.asarray(b))) for a, b in zip(x, y, strict=True)], out)
     got = jax.vmap(f, in_axes=(axis, 0), out_axes=out)(np.moveaxis(x, 0, axis), y)
     np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-5)
     one = jax.vmap(f, in_axes=(0, None), out_axes=out)(x, y[0])
@@ -134,7 +134,7 @@ def test_vjp_is_the_transpose_of_jvp(jax, program, seed):
         ct = vectors(seed + 2, dtype=np.float64)[0]
         _, tangent = jax.jvp(f, (x, y), (dx, dy))
         for g in (f, jax.jit(f)):
-            out, pull = jax.vjp(g, x, y)
+            _, pull = jax.vjp(g, x, y)
             cx, cy = pull(jax.numpy.asarray(ct))
             np.testing.assert_allclose(np.vdot(ct, tangent), np.vdot(cx, dx) + np.vdot(cy, dy), rtol=1e-9, atol=1e-9)
         _, push = jax.linearize(f, x, y)
@@ -161,7 +161,7 @@ def test_orders_of_transforms_agree(jax, program, seed):
     jit, vmap, grad = jax.jit, jax.vmap, jax.grad
     f, (x, y) = build(jax, program), vectors(seed, 2)
     loss = lambda x, y: jax.numpy.sum(f(x, y))
-    want = np.stack([np.asarray(grad(loss)(jax.numpy.asarray(a), jax.numpy.asarray(b))) for a, b in zip(x, y)])
+    want = np.stack([np.asarray(grad(loss)(jax.numpy.asarray(a), jax.numpy.asarray(b))) for a, b in zip(x, y, strict=True)])
     for g in (vmap(grad(loss)), jit(vmap(grad(loss))), vmap(jit(grad(loss))), vmap(grad(jit(loss))), grad(lambda x, y: vmap(loss)(x, y).sum())):
         np.testing.assert_allclose(g(x, y), want, rtol=1e-4, atol=1e-4)
 

@@ -397,7 +397,7 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
             "`jax.device_put` only accepts `None`, `jax.sharding.Sharding`, `jax.Device`, `Format`, `jax.memory.Space` or a"
             f" pytree of these values. Received invalid value: {device}"
         )
-    return treedef.unflatten([_core.device_put(leaf, d) for leaf, d in zip(leaves, devices)])
+    return treedef.unflatten([_core.device_put(leaf, d) for leaf, d in zip(leaves, devices, strict=True)])
 
 
 def device_get(x):

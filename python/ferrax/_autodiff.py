@@ -157,7 +157,7 @@ def _value_and_grad(fun, name, argnums, has_aux, holomorphic, allow_int):
         if holomorphic or aval.dtype.kind != "f":
             _check_output_revderiv(name, holomorphic, aval.dtype)
         cts[0] = unit(aval)
-        grads = [zeros(_get_aval(x)) if ct is None else ct for ct, x in zip(linear.transpose(cts), leaves)]
+        grads = [zeros(_get_aval(x)) if ct is None else ct for ct, x in zip(linear.transpose(cts), leaves, strict=True)]
         g = in_tree.unflatten(grads)[0]
         if not isinstance(argnums, tuple):
             g = g[0]
@@ -179,7 +179,7 @@ def _differentiated(fun, argnums, args, kwargs):
 
     def partial_fun(*dyn):
         full = list(args)
-        for i, x in zip(positions, dyn):
+        for i, x in zip(positions, dyn, strict=True):
             full[i] = x
         return fun(*full, **kwargs)
 
@@ -231,10 +231,10 @@ def jvp(fun, primals, tangents, has_aux=False):
             f" {tree_structure(tuple(primals))} whereas tangents have tree structure {tree_structure(tuple(tangents))}."
         )
     flat = FlatFun(fun, in_tree, has_aux)
-    outs, out_tangents = _core.jvp(flat, leaves, [_checked_tangent(p, t) for p, t in zip(leaves, t_leaves)])
+    outs, out_tangents = _core.jvp(flat, leaves, [_checked_tangent(p, t) for p, t in zip(leaves, t_leaves, strict=True)])
     if has_aux:
         outs, aux = flat.split_aux(outs)
-    tangents_out = [zeros(_get_aval(o)) if t is None else t for o, t in zip(outs, out_tangents)]
+    tangents_out = [zeros(_get_aval(o)) if t is None else t for o, t in zip(outs, out_tangents, strict=True)]
     pair = flat.out_tree.unflatten(outs), flat.out_tree.unflatten(tangents_out)
     return (*pair, aux) if has_aux else pair
 
@@ -300,7 +300,7 @@ def _apply_linear(spec, linear, *tangents):
     if tree != spec.in_tree:
         raise TypeError(f"expected {spec.in_tree}, got {tree}")
     flat = []
-    for t, p in zip(leaves, spec.in_avals):
+    for t, p in zip(leaves, spec.in_avals, strict=True):
         expected = tangent_dtype(p.dtype)
         if getattr(t, "dtype", None) == float0:
             if expected != float0:
@@ -312,7 +312,7 @@ def _apply_linear(spec, linear, *tangents):
             raise ValueError(_tangent_mismatch(aval, p))
         flat.append(t)
     outs = linear.apply(flat)[: len(spec.out_avals)]
-    return spec.out_tree.unflatten([zeros(a) if t is None else t for t, a in zip(outs, spec.out_avals)])
+    return spec.out_tree.unflatten([zeros(a) if t is None else t for t, a in zip(outs, spec.out_avals, strict=True)])
 
 
 def _tangent_mismatch(got, primal):
@@ -365,9 +365,9 @@ def _pull_back(spec, n_aux, linear, *cotangents):
             f"structure of the differentiated function {spec.name}.\n\n"
             f"But the tree structures differ: expected {spec.out_tree}, got {tree}."
         )
-    cts = [_checked_cotangent(ct, aval) for ct, aval in zip(leaves, spec.out_avals)]
+    cts = [_checked_cotangent(ct, aval) for ct, aval in zip(leaves, spec.out_avals, strict=True)]
     grads = linear.transpose(cts + [None] * n_aux)
-    return spec.in_tree.unflatten([zeros(a) if g is None else g for g, a in zip(grads, spec.in_avals)])
+    return spec.in_tree.unflatten([zeros(a) if g is None else g for g, a in zip(grads, spec.in_avals, strict=True)])
 
 
 def _checked_cotangent(ct, aval):
@@ -437,11 +437,11 @@ def linear_transpose(fun, *primals, reduce_axes=()):
         cts, tree = tree_flatten(out_cotangent)
         if tree != flat.out_tree:
             raise TypeError(f"cotangent tree does not match function output, expected {flat.out_tree} but got {tree}")
-        for ct, aval in zip(cts, out_avals):
+        for ct, aval in zip(cts, out_avals, strict=True):
             got = _get_aval(ct)
             if got.dtype != aval.dtype or tuple(got.shape) != tuple(aval.shape):
                 raise TypeError(f"cotangent type does not match function output, expected {tuple(out_avals)} but got {cts}")
-        return args_tree.unflatten([zeros(a) if g is None else g for g, a in zip(linear.transpose(cts), avals)])
+        return args_tree.unflatten([zeros(a) if g is None else g for g, a in zip(linear.transpose(cts), avals, strict=True)])
 
     return transposed_fun
 

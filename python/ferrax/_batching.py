@@ -110,7 +110,7 @@ def mapped_size(name, fun, args, kwargs, leaves, dims, axis_size=None):
             f"{name} wrapped function must be passed at least one argument containing an array or axis_size must be specified,"
             f" got empty *args={args} and **kwargs={kwargs}"
         )
-    sizes = [None if d is None else _axis_length(name, x, d) for x, d in zip(leaves, dims)]
+    sizes = [None if d is None else _axis_length(name, x, d) for x, d in zip(leaves, dims, strict=True)]
     found = {n for n in sizes if n is not None}
     if axis_size is not None:
         found.add(axis_size)
@@ -139,7 +139,7 @@ def _size_mismatch(name, fun, args, kwargs, leaves, dims, sizes, axis_size):
     names = argument_names(fun, args, kwargs)
     counts = collections.Counter(n for n in sizes if n is not None)
     first = {}
-    for label, x, d, n in zip(names, leaves, dims, sizes):
+    for label, x, d, n in zip(names, leaves, dims, sizes, strict=True):
         if n is not None and n not in first:
             label = label if label.startswith("kwargs[") else f"argument {label}"
             first[n] = f"axis {d} of {label} of type {_get_aval(x).str_short()}"

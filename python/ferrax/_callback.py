@@ -30,7 +30,7 @@ def _checked(name, fun, avals, out_tree, in_tree):
         if tree != out_tree:
             raise RuntimeError(f"{name}: the callback returned a pytree of structure {tree}, but result_shape_dtypes says {out_tree}{who()}")
         checked = []
-        for i, (out, aval) in enumerate(zip(outs, avals)):
+        for i, (out, aval) in enumerate(zip(outs, avals, strict=True)):
             out = np.asarray(out)
             if tuple(out.shape[out.ndim - len(aval.shape) :]) != tuple(aval.shape) or out.ndim < len(aval.shape):
                 raise RuntimeError(f"Incorrect output shape for return value #{i}: Expected: {tuple(aval.shape)}, Actual: {out.shape}{who()}")
@@ -92,12 +92,12 @@ def debug_callback(callback, args, kwargs, ordered):
             is_array.append(True)
         except TypeError:
             is_array.append(False)
-    others = [None if a else x for x, a in zip(leaves, is_array)]
+    others = [None if a else x for x, a in zip(leaves, is_array, strict=True)]
 
     def call(*arrays):
         rest = iter(arrays)
-        args, kwargs = in_tree.unflatten([next(rest) if a else x for a, x in zip(is_array, others)])
+        args, kwargs = in_tree.unflatten([next(rest) if a else x for a, x in zip(is_array, others, strict=True)])
         callback(*args, **kwargs)
         return []
 
-    _core.callback(call, [x for x, a in zip(leaves, is_array) if a], [], "debug", bool(ordered), None)
+    _core.callback(call, [x for x, a in zip(leaves, is_array, strict=True) if a], [], "debug", bool(ordered), None)

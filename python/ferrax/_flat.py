@@ -68,14 +68,14 @@ class FlatFun:
         self.n_outs = len(outs)
         # Leaves that are no arrays (strings, functions, Python numbers) pass by the transform untouched.
         is_array = [isinstance(x, _core.Array) for x in aux_leaves]
-        self._aux = aux_tree, is_array, [None if a else x for x, a in zip(aux_leaves, is_array)]
-        return [*outs, *(x for x, a in zip(aux_leaves, is_array) if a)]
+        self._aux = aux_tree, is_array, [None if a else x for x, a in zip(aux_leaves, is_array, strict=True)]
+        return [*outs, *(x for x, a in zip(aux_leaves, is_array, strict=True) if a)]
 
     def split_aux(self, outs):
         """The flat outputs, and the auxiliary output as a pytree."""
         tree, is_array, others = self._aux
         arrays = iter(outs[self.n_outs :])
-        return outs[: self.n_outs], tree.unflatten([next(arrays) if a else x for a, x in zip(is_array, others)])
+        return outs[: self.n_outs], tree.unflatten([next(arrays) if a else x for a, x in zip(is_array, others, strict=True)])
 
 
 def argument_names(fun, args, kwargs):
@@ -88,7 +88,7 @@ def argument_names(fun, args, kwargs):
     var = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "args")
     names += [f"{var}[{i}]" for i in range(len(names), len(args))]
     out = []
-    for name, arg in zip(names, args):
+    for name, arg in zip(names, args, strict=True):
         out += [name + keystr(path) for path, _ in _core.tree_flatten_with_path(arg, None)[0]]
     for name in sorted(kwargs):
         out += [f"kwargs['{name}']" + keystr(path) for path, _ in _core.tree_flatten_with_path(kwargs[name], None)[0]]

@@ -153,7 +153,7 @@ def _split_masks(index, operand_shape):
                 out.append(("mask", bool(mask)))
                 continue
             expected = operand_shape[axis : axis + mask.ndim]
-            for got, want in zip(mask.shape, expected):
+            for got, want in zip(mask.shape, expected, strict=True):
                 if got != want and mask.shape != tuple(expected):
                     raise IndexError(f"boolean index did not match shape of indexed array in index {position}: got {mask.shape}, expected {list(expected)}")
             out.extend(np.nonzero(mask))

@@ -135,7 +135,7 @@ def _dynamic_starts(shape, starts):
     # Every start is normalised the same way, known or not: that is how JAX's programs read.
     dtype = canonicalize_dtype(np.int32)
     out = []
-    for i, n in zip(starts, shape):
+    for i, n in zip(starts, shape, strict=True):
         if isinstance(i, int):
             i = dtype.type(i)
             out.append(bind("select_n", bind("lt", i, dtype.type(0)), i, bind("add", i, dtype.type(n))))
@@ -184,7 +184,7 @@ def plan(x_shape, entries):
             axes.append(len(batch))
             batch.append(n)
             out.append(n)
-        for e, a in zip(group, arrays):
+        for e, a in zip(group, arrays, strict=True):
             components.append((a, tuple(axes)))
             start_index_map.append(e.axis)
             collapsed.append(e.axis)
@@ -351,7 +351,7 @@ def _update(name, x, index, y, indices_are_sorted=False, unique_indices=False, m
     y = y if isinstance(y, _core.Array) else _as_value(y, dtype)
     if is_complex(y.dtype) and not is_complex(dtype):
         y = bind("real", y)
-    if x.weak_type or isinstance(y, _core.Array) and (y.dtype != dtype or y.weak_type):
+    if x.weak_type or (isinstance(y, _core.Array) and (y.dtype != dtype or y.weak_type)):
         # The result is of x's type, weak where x is.
         y = bind("convert_element_type", y, new_dtype=dtype, weak_type=x.weak_type)
     expanded = _expand(x, inserted)
@@ -403,7 +403,7 @@ def _broadcast_update(y, shape):
         y = bind("squeeze", y, dimensions=tuple(range(extra)))
         return _broadcast_update(y, shape)
     lead = len(shape) - y.ndim
-    if any(m not in (1, n) for m, n in zip(y.shape, shape[lead:])):
+    if any(m not in (1, n) for m, n in zip(y.shape, shape[lead:], strict=True)):
         spell = lambda s: f"{y.dtype.name}[{','.join(map(str, s))}]"
         raise ValueError(f"Incompatible types for broadcasting: input type={spell(y.shape)} and requested type={spell(shape)}")
     return _core.broadcast_to(y, shape)
@@ -491,7 +491,6 @@ class IndexUpdateRef:
 
     def apply(self, func, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
         """x with x[index] = func(x[index]) for an elementwise `func`; for a repeated index func is applied once for each mention."""
-
         x = _core.asarray(self.array)
         entries, _ = parse(_shape(x), self.index)
         if unique_indices or not any(e.kind == "array" for e in entries):

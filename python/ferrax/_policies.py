@@ -1,5 +1,6 @@
-"""What `checkpoint` keeps: each policy is asked for every primitive, `policy(primitive, *avals, **params)`, and says whether its results
-are saved for the backward pass.
+"""What `checkpoint` keeps for the backward pass.
+
+Each policy is asked for every primitive, `policy(primitive, *avals, **params)`, and says whether its results are saved.
 
     checkpoint(f, policy=checkpoint_policies.dots_saveable)
 """

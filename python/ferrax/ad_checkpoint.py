@@ -46,7 +46,7 @@ def _saved_residuals(f, args, kwargs):
     program, _ = _core.make_program(residuals, [_core.get_aval(x) for x in leaves], user_fun=f)
     names = argument_names(f, args, kwargs)
     origins = {v: (1, 0, "from a constant") for v in program.jaxpr.constvars}
-    origins |= {v: (2, i, f"from the argument {name}") for i, (v, name) in enumerate(zip(program.jaxpr.invars, names))}
+    origins |= {v: (2, i, f"from the argument {name}") for i, (v, name) in enumerate(zip(program.jaxpr.invars, names, strict=True))}
     for i, eqn in enumerate(program.jaxpr.eqns):
         origin = f"{_result(eqn)} from {eqn.source_info or ''}"
         origins |= {v: (3, i, origin) for v in eqn.outvars}

@@ -205,8 +205,8 @@ class custom_jvp(_CustomFunction):
         def jvp(primals, tangents):
             out = self(*primals)
             zero = tree_map(lambda x: zeros(_get_aval(x)), out)
-            terms = [rule(t, out, *primals) if rule else zero for rule, t in zip(jvps, tangents)]
-            used = [term for rule, term in zip(jvps, terms) if rule] or [zero]
+            terms = [rule(t, out, *primals) if rule else zero for rule, t in zip(jvps, tangents, strict=True)]
+            used = [term for rule, term in zip(jvps, terms, strict=True) if rule] or [zero]
             total = used[0]
             for term in used[1:]:
                 total = tree_map(lambda a, b: _core.elementwise("add", a, b), total, term)
@@ -215,6 +215,7 @@ class custom_jvp(_CustomFunction):
         self.defjvp(jvp)
 
     def __call__(self, *args, **kwargs):
+        """The function's value; under differentiation, with its own rule."""
         name = name_of(self.fun)
         if not self.jvp:
             raise AttributeError(f"No JVP defined for custom_jvp function {name} using defjvp.")
@@ -239,9 +240,9 @@ class _FlatJvpRule:
 
     def __call__(self, primals, tangents):
         if self.symbolic_zeros:
-            tangents = [SymbolicZero(_get_aval(p)) if t is None else t for p, t in zip(primals, tangents)]
+            tangents = [SymbolicZero(_get_aval(p)) if t is None else t for p, t in zip(primals, tangents, strict=True)]
         else:
-            tangents = [zeros(_get_aval(p)) if t is None else t for p, t in zip(primals, tangents)]
+            tangents = [zeros(_get_aval(p)) if t is None else t for p, t in zip(primals, tangents, strict=True)]
         is_zero = lambda x: isinstance(x, SymbolicZero)
         pair = self.jvp(*self.static, self.dyn_tree.unflatten(primals), self.dyn_tree.unflatten(tangents))
         rule = f"Custom JVP rule {name_of(self.jvp)} for function {self.name}"
@@ -262,7 +263,7 @@ class _FlatJvpRule:
                 f" {self.flat.out_tree}."
             )
         self.out_tree = out_tree
-        return outs, [self._tangent(o, t) for o, t in zip(outs, out_tangents)]
+        return outs, [self._tangent(o, t) for o, t in zip(outs, out_tangents, strict=True)]
 
     def _tangent(self, out, tangent):
         if isinstance(tangent, SymbolicZero) or getattr(tangent, "dtype", None) == float0:
@@ -313,9 +314,11 @@ class custom_vjp(_CustomFunction):
         self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
 
     def defvjp_all(self, *_):
+        """No longer there: raises AttributeError."""
         raise AttributeError("defvjp_all was replaced by defvjp(fwd, bwd)")
 
     def __call__(self, *args, **kwargs):
+        """The function's value; under differentiation, with its own rule."""
         name = name_of(self.fun)
         if not self.fwd or not self.bwd:
             raise AttributeError(f"No VJP defined for custom_vjp function {name} using defvjp.")
@@ -375,9 +378,9 @@ class _FlatVjpRule:
     def backward(self, residuals, cts):
         bwd = self.custom.bwd
         if self.custom.symbolic_zeros:
-            cts = [SymbolicZero(a) if ct is None else ct for ct, a in zip(cts, self.out_avals)]
+            cts = [SymbolicZero(a) if ct is None else ct for ct, a in zip(cts, self.out_avals, strict=True)]
         else:
-            cts = [zeros(a) if ct is None else ct for ct, a in zip(cts, self.out_avals)]
+            cts = [zeros(a) if ct is None else ct for ct, a in zip(cts, self.out_avals, strict=True)]
         grads = bwd(*self.static, self.res_tree.unflatten(residuals), self.out_tree.unflatten(cts))
         if isinstance(grads, list):
             grads = tuple(grads)
@@ -401,7 +404,7 @@ class _FlatVjpRule:
         except (ValueError, TypeError):
             raise bad from None
         out = []
-        for ct, subtree in zip(flat, below):
+        for ct, subtree in zip(flat, below, strict=True):
             n = tree_structure(subtree).num_leaves
             if is_stop(ct):
                 out += [None] * n
@@ -429,8 +432,9 @@ class _FlatVjpRule:
 
 
 def custom_gradient(fun):
-    """A function that returns its value and its own pullback: `fun(*args) -> (out, vjp)`, `vjp(cotangent)` giving one cotangent per argument
-    (a tuple; a lone cotangent may stand for itself).
+    """A function that returns its value and its own pullback: `fun(*args) -> (out, vjp)`.
+
+    `vjp(cotangent)` gives a tuple of one cotangent per argument; a lone cotangent may stand for itself.
 
     >>> f = custom_gradient(lambda x: (x ** 2, lambda g: (g * x,)))
     >>> grad(f)(3.0)
@@ -494,7 +498,7 @@ def closure_convert(fun, *example_args):
     program, consts = _core.make_program(flat, avals)
     out_tree, args_tree = flat.out_tree, tree_structure(example_args)
     hoisted = [isinstance(c, _core.Tracer) and is_inexact(c.dtype) for c in consts]
-    kept = [c for c, h in zip(consts, hoisted) if not h]
+    kept = [c for c, h in zip(consts, hoisted, strict=True) if not h]
 
     def converted_fun(*args_and_consts):
         n = len(example_args)
@@ -504,7 +508,7 @@ def closure_convert(fun, *example_args):
         own, given = iter(kept), iter(args_and_consts[n:])
         return out_tree.unflatten(_core.eval_program(program, [next(given) if h else next(own) for h in hoisted], *leaves))
 
-    return converted_fun, [c for c, h in zip(consts, hoisted) if h]
+    return converted_fun, [c for c, h in zip(consts, hoisted, strict=True) if h]
 
 
 def linear_call(fun, fun_transpose, residual_args, linear_args):

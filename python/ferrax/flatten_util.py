@@ -55,10 +55,10 @@ def _unravel(spec, flat):
     same = all(d == spec.common for d in spec.dtypes)
     if not same and jnp.result_type(flat) != spec.common:
         raise TypeError(f"unravel function given array of dtype {jnp.result_type(flat)}, but expected dtype {spec.common}")
-    parts = [flat[a:b].reshape(s) for a, b, s in zip(spec.offsets, spec.offsets[1:], spec.shapes)]
+    parts = [flat[a:b].reshape(s) for a, b, s in zip(spec.offsets[:-1], spec.offsets[1:], spec.shapes, strict=True)]
     if not same:
         with warnings.catch_warnings():
             # A complex vector back to real leaves drops zeros.
             warnings.simplefilter("ignore")
-            parts = [p.real.astype(d) if p.dtype.kind == "c" and d.kind != "c" else p.astype(d) for p, d in zip(parts, spec.dtypes)]
+            parts = [p.real.astype(d) if p.dtype.kind == "c" and d.kind != "c" else p.astype(d) for p, d in zip(parts, spec.dtypes, strict=True)]
     return spec.treedef.unflatten(parts)

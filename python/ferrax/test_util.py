@@ -42,7 +42,7 @@ def _assert_close(got, want, atol, rtol, message):
     got_leaves, got_tree = tree_flatten(got)
     want_leaves, want_tree = tree_flatten(want)
     assert got_tree == want_tree, f"{message}: structures differ: {got_tree} and {want_tree}"
-    for g, w in zip(got_leaves, want_leaves):
+    for g, w in zip(got_leaves, want_leaves, strict=True):
         g, w = np.asarray(g), np.asarray(w)
         assert g.shape == w.shape, f"{message}: shapes differ: {g.shape} and {w.shape}"
         if is_inexact(g.dtype) and is_inexact(w.dtype):
@@ -69,7 +69,7 @@ def _numerical_jvp(f, primals, tangents, eps):
 
 
 def _inner(a, b):
-    return sum(np.real(np.vdot(np.conj(_real(x)), _real(y))) for x, y in zip(tree_leaves(a), tree_leaves(b)))
+    return sum(np.real(np.vdot(np.conj(_real(x)), _real(y))) for x, y in zip(tree_leaves(a), tree_leaves(b), strict=True))
 
 
 def check_jvp(f, f_jvp, args, atol=None, rtol=None, eps=EPS, err_msg=""):

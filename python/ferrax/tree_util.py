@@ -116,7 +116,7 @@ def tree_map(f, tree, *rest, is_leaf=None):
     columns = [leaves]
     for other in rest:
         columns.append(_flatten_up_to(treedef, tree, other, is_leaf))
-    return treedef.unflatten([f(*xs) for xs in zip(*columns)])
+    return treedef.unflatten([f(*xs) for xs in zip(*columns, strict=True)])
 
 
 tree_multimap = tree_map
@@ -214,7 +214,7 @@ def broadcast_prefix(prefix_tree, full_tree, is_leaf=None, *, name="broadcast_pr
             raise ValueError(message) from None
         raise
     out = []
-    for leaf, sub in zip(leaves, subtrees):
+    for leaf, sub in zip(leaves, subtrees, strict=True):
         out.extend([leaf] * len(_core.tree_flatten(sub, is_leaf)[0]))
     return out
 
@@ -256,7 +256,7 @@ def tree_map_with_path(f, tree, *rest, is_leaf=None, is_leaf_takes_path=False):
     plain = (lambda x: False) if is_leaf is None else is_leaf
     columns = [[p for p, _ in pairs], [x for _, x in pairs]]
     columns += [_flatten_up_to(treedef, tree, other, None if is_leaf_takes_path else plain) for other in rest]
-    return treedef.unflatten([f(*xs) for xs in zip(*columns)])
+    return treedef.unflatten([f(*xs) for xs in zip(*columns, strict=True)])
 
 
 def keystr(keys, *, simple=False, separator=""):
@@ -434,10 +434,10 @@ def register_dataclass(nodetype, data_fields=None, meta_fields=None, drop_fields
         return [getattr(obj, n) for n in data_fields], tuple(getattr(obj, n) for n in meta_fields)
 
     def flatten_with_keys(obj):
-        return [(k, getattr(obj, n)) for k, n in zip(keys, data_fields)], tuple(getattr(obj, n) for n in meta_fields)
+        return [(k, getattr(obj, n)) for k, n in zip(keys, data_fields, strict=True)], tuple(getattr(obj, n) for n in meta_fields)
 
     def unflatten(meta, data):
-        return nodetype(**dict(zip(meta_fields, meta)), **dict(zip(data_fields, data)))
+        return nodetype(**dict(zip(meta_fields, meta, strict=True)), **dict(zip(data_fields, data, strict=True)))
 
     register_pytree_node(nodetype, flatten, unflatten, flatten_with_keys)
     return nodetype
@@ -483,6 +483,7 @@ class Partial(functools.partial):
     """
 
     def __new__(klass, func, *args, **kw):
+        """The function with `args` and `kw` bound; a partial function given stays what it is, as metadata."""
         if isinstance(func, functools.partial):
             shim = _Opaque(func)
             functools.update_wrapper(shim, func, assigned=())
@@ -539,5 +540,5 @@ def _prefix_errors(prefix, full, path, name, is_leaf):
             f"metadata at these pytree nodes is\n{diff}"
         )
         return
-    for (key, p), (_, f) in zip(p_pairs, f_pairs):
+    for (key, p), (_, f) in zip(p_pairs, f_pairs, strict=True):
         yield from _prefix_errors(p, f, path + str(key), name, is_leaf)

@@ -1,13 +1,13 @@
 """Types for annotations: `ArrayLike`, what functions of arrays accept, and `DTypeLike`, what stands for a dtype."""
 
-from typing import Any, Union
+from typing import Any
 
 import numpy as np
 
 from ._core import Array
 
-ArrayLike = Union[Array, np.ndarray, np.bool_, np.number, bool, int, float, complex]
-DTypeLike = Union[str, type[Any], np.dtype]
+ArrayLike = Array | np.ndarray | np.bool_ | np.number | bool | int | float | complex
+DTypeLike = str | type[Any] | np.dtype
 ExtendedDType = Any
 
 __all__ = ["ArrayLike", "DTypeLike", "ExtendedDType"]

@@ -2,8 +2,9 @@
 
 import dataclasses
 import importlib
+from collections.abc import Callable
 from functools import partial
-from typing import Any, Callable
+from typing import Any
 
 import numpy as np
 
@@ -149,7 +150,7 @@ def test_a_training_loop_with_state_and_loader(jax, jnp):
     held_out = list(Xor(500, 123).batches(128, range(500)))
     sizes = [len(y) for _, y in held_out]
     assert sizes == [128, 128, 128, 116]
-    accuracy = sum(evaluate(state, batch) * n for batch, n in zip(held_out, sizes)) / sum(sizes)
+    accuracy = sum(evaluate(state, batch) * n for batch, n in zip(held_out, sizes, strict=True)) / sum(sizes)
     assert f"Accuracy of the model: {100.0 * accuracy:4.2f}%" == "Accuracy of the model: 100.00%"
 
 

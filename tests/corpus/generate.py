@@ -173,12 +173,12 @@ def exact(f, *xs):
             return mp.nan
         return y if isinstance(y, mp.mpf) else mp.mpf(y) if not isinstance(y, mp.mpc) else (y.real if y.imag == 0 else mp.nan)
     d = xs[0].dtype
-    return np.array([rounded(one(*v), d) for v in zip(*xs)], d)
+    return np.array([rounded(one(*v), d) for v in zip(*xs, strict=True)], d)
 
 
 def special(f, where, *xs):
     """What IEEE's functions of numpy or the C library say at zeros, infinities and nans."""
-    y = np.array([f(*map(float, v)) for v in zip(*(x[where] for x in xs))], np.float64)
+    y = np.array([f(*map(float, v)) for v in zip(*(x[where] for x in xs), strict=True)], np.float64)
     return y.astype(xs[0].dtype)
 
 
@@ -370,11 +370,11 @@ def complexes(F):
             y = [f(mp.mpc(complex(v))) for v in off]
             F.apply(n, [off], np.array([complex(float(rounded(v.real, r)), float(rounded(v.imag, r))) for v in y], d), tolerance="complex_function")
         F.apply("abs", [off], np.array([rounded(abs(mp.mpc(complex(v))), r) for v in off], r), tolerance="complex_function")
-        y = [mp.mpc(complex(u)) / mp.mpc(complex(v)) for u, v in zip(off, off[::-1])]
+        y = [mp.mpc(complex(u)) / mp.mpc(complex(v)) for u, v in zip(off, off[::-1], strict=True)]
         F.apply("div", [off, off[::-1].copy()], np.array([complex(float(rounded(v.real, r)), float(rounded(v.imag, r))) for v in y], d), tolerance="complex_function")
-        y = [mp.mpc(complex(u)) ** mp.mpc(complex(v)) for u, v in zip(off, off[::-1])]
+        y = [mp.mpc(complex(u)) ** mp.mpc(complex(v)) for u, v in zip(off, off[::-1], strict=True)]
         F.apply("pow", [off, off[::-1].copy()], np.array([complex(float(rounded(v.real, r)), float(rounded(v.imag, r))) for v in y], d), tolerance="complex_function")
-        pairs = [(mp.mpc(complex(u)), mp.mpc(complex(v))) for u, v in zip(off, off[::-1])]
+        pairs = [(mp.mpc(complex(u)), mp.mpc(complex(v))) for u, v in zip(off, off[::-1], strict=True)]
         y = [-1j * mp.log((v + 1j * u) / mp.sqrt(v * v + u * u)) for u, v in pairs]
         F.apply("atan2", [off, off[::-1].copy()], np.array([complex(float(rounded(v.real, r)), float(rounded(v.imag, r))) for v in y], d), tolerance="complex_function")
 
@@ -420,8 +420,8 @@ def moved(dtypes=(np.float32, np.int8, bool, np.float64, np.float16, np.complex6
 
 def broadcast(F):
     x = moved()
-    for k, (shape, out, dims) in enumerate([((), (2, 3), ()), ((3,), (2, 3), (1,)), ((2, 1), (2, 3, 4), (0, 2)), ((1, 2), (2, 3, 2), (0, 2)), ((3,), (0, 3), (1,)), ((3,), (3, 2), (0,)),
-                                            ((1,), (5,), (0,)), ((2, 2), (2, 2), (0, 1)), ((0,), (0, 3), (0,)), ((), (), ())]):
+    for shape, out, dims in [((), (2, 3), ()), ((3,), (2, 3), (1,)), ((2, 1), (2, 3, 4), (0, 2)), ((1, 2), (2, 3, 2), (0, 2)), ((3,), (0, 3), (1,)), ((3,), (3, 2), (0,)),
+                             ((1,), (5,), (0,)), ((2, 2), (2, 2), (0, 1)), ((0,), (0, 3), (0,)), ((), (), ())]:
         for j in range(6):
             v = x(shape, j)
             F.apply("broadcast_in_dim", [v], lax.broadcast_in_dim(v, out, dims), f"broadcast_dimensions={items(dims)} shape={items(out)}")

@@ -311,11 +311,11 @@ def calls():
 
 def told(jax, env, call, kinds):
     """What comes of one call."""
-    scalars = {v: SCALARS[k] for v, k in zip("ab", kinds) if k in SCALARS}
+    scalars = {v: SCALARS[k] for v, k in zip("ab", kinds, strict=False) if k in SCALARS}
     width = jax.numpy.zeros(0, float).dtype
     if width == np.float32 and any(k in ("int64", "uint64", "float64", "complex128") for k in kinds):
         return None
-    arrays = {v: jax.ShapeDtypeStruct((2, 2), jax.numpy.zeros((), k).dtype) for v, k in zip("ab", kinds) if k not in SCALARS}
+    arrays = {v: jax.ShapeDtypeStruct((2, 2), jax.numpy.zeros((), k).dtype) for v, k in zip("ab", kinds, strict=False) if k not in SCALARS}
     try:
         out = jax.eval_shape(lambda xs: eval(call, {**env, **scalars, **xs}), arrays)
     except Exception as e:

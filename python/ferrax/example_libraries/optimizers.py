@@ -88,8 +88,8 @@ def optimizer(opt_maker):
                     f" it was initialized: parameter tree {tree} and grad tree {grad_structure}."
                 )
             states = map(tree_unflatten, subtrees, flat)
-            new_flat, new_subtrees = _flatten_each([update(i, g, s) for g, s in zip(grads, states)])
-            for new, old in zip(new_subtrees, subtrees):
+            new_flat, new_subtrees = _flatten_each([update(i, g, s) for g, s in zip(grads, states, strict=True)])
+            for new, old in zip(new_subtrees, subtrees, strict=True):
                 if new != old:
                     raise TypeError(
                         f"optimizer update function produced an output structure that did not match its input structure: input {old} and output {new}."
@@ -98,7 +98,7 @@ def optimizer(opt_maker):
 
         def tree_get_params(opt_state):
             flat, tree, subtrees = opt_state
-            return tree_unflatten(tree, [get_params(tree_unflatten(d, s)) for d, s in zip(subtrees, flat)])
+            return tree_unflatten(tree, [get_params(tree_unflatten(d, s)) for d, s in zip(subtrees, flat, strict=True)])
 
         return Optimizer(tree_init, tree_update, tree_get_params)
 
@@ -343,7 +343,7 @@ class JoinPoint:
 def unpack_optimizer_state(opt_state):
     """The state as one pytree, like the parameters, with a `JoinPoint` around each parameter's state: what to write to a file."""
     flat, tree, subtrees = opt_state
-    return tree_unflatten(tree, [JoinPoint(tree_unflatten(d, s)) for d, s in zip(subtrees, flat)])
+    return tree_unflatten(tree, [JoinPoint(tree_unflatten(d, s)) for d, s in zip(subtrees, flat, strict=True)])
 
 
 def pack_optimizer_state(marked_pytree):

@@ -178,7 +178,7 @@ def _pooling(reducer, init_val, rescaler=None):
 
         def init_fun(rng, input_shape):
             pads = lax.padtype_to_pads(input_shape, dims, steps, padding) if isinstance(padding, str) else padding
-            sizes = [n if n < 0 else (n + lo + hi - w) // s + 1 for n, (lo, hi), w, s in zip(input_shape, pads, dims, steps)]
+            sizes = [n if n < 0 else (n + lo + hi - w) // s + 1 for n, (lo, hi), w, s in zip(input_shape, pads, dims, steps, strict=True)]
             return tuple(sizes), ()
 
         def apply_fun(params, inputs, **kwargs):
@@ -271,7 +271,7 @@ def Dropout(rate, mode="train"):
 
 def serial(*layers):
     """Layers one after the other. Parameters: a list, one entry per layer. `rng` is split among the layers."""
-    inits, applies = zip(*layers) if layers else ((), ())
+    inits, applies = zip(*layers, strict=True) if layers else ((), ())
 
     def init_fun(rng, input_shape):
         params = []
@@ -282,7 +282,7 @@ def serial(*layers):
         return input_shape, params
 
     def apply_fun(params, inputs, **kwargs):
-        for apply, param, rng in zip(applies, params, _rngs(kwargs, len(layers))):
+        for apply, param, rng in zip(applies, params, _rngs(kwargs, len(layers)), strict=True):
             inputs = apply(param, inputs, rng=rng, **kwargs)
         return inputs
 
@@ -291,15 +291,15 @@ def serial(*layers):
 
 def parallel(*layers):
     """Layers side by side: a list of inputs to a list of outputs, one per layer."""
-    inits, applies = zip(*layers) if layers else ((), ())
+    inits, applies = zip(*layers, strict=True) if layers else ((), ())
 
     def init_fun(rng, input_shape):
         rngs = random.split(rng, len(layers))
-        pairs = [init(key, shape) for init, key, shape in zip(inits, rngs, input_shape)]
+        pairs = [init(key, shape) for init, key, shape in zip(inits, rngs, input_shape, strict=True)]
         return [shape for shape, _ in pairs], tuple(param for _, param in pairs)
 
     def apply_fun(params, inputs, **kwargs):
-        return [f(p, x, rng=r, **kwargs) for f, p, x, r in zip(applies, params, inputs, _rngs(kwargs, len(layers)))]
+        return [f(p, x, rng=r, **kwargs) for f, p, x, r in zip(applies, params, inputs, _rngs(kwargs, len(layers)), strict=True)]
 
     return init_fun, apply_fun
 

@@ -57,8 +57,8 @@ def defvectorized(prim):
     def rule(args, dims, **params):
         first = next(d for d in dims if d is not not_mapped)
         if any(d != first for d in dims):
-            size = next(x.shape[d] for x, d in zip(args, dims) if d is not not_mapped)
-            args, first = [bdim_at_front(x, d, size) for x, d in zip(args, dims)], 0
+            size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not not_mapped)
+            args, first = [bdim_at_front(x, d, size) for x, d in zip(args, dims, strict=True)], 0
         return prim.bind(*args, **params), first
 
     primitive_batchers[prim] = rule
@@ -68,7 +68,7 @@ def defbroadcasting(prim):
     """Declares a primitive elementwise with broadcasting of sizes 1."""
 
     def rule(args, dims, **params):
-        rank = max(x.ndim if d is not_mapped else x.ndim - 1 for x, d in zip(args, dims))
+        rank = max(x.ndim if d is not_mapped else x.ndim - 1 for x, d in zip(args, dims, strict=True))
 
         def front(x, d):
             x = x if d is not_mapped else moveaxis(x, d, 0)
@@ -77,7 +77,7 @@ def defbroadcasting(prim):
             shape = (*(lanes or (1,)), *(1,) * (rank - len(own)), *own)
             return x if shape == x.shape else _core.bind("reshape", x, new_sizes=tuple(shape), dimensions=None, sharding=None)
 
-        return prim.bind(*[front(x, d) for x, d in zip(args, dims)], **params), 0
+        return prim.bind(*[front(x, d) for x, d in zip(args, dims, strict=True)], **params), 0
 
     primitive_batchers[prim] = rule
 

@@ -141,7 +141,7 @@ def tree_differences(a, b, path=()):
         ka, kb = _metadata(a), _metadata(b)
         return [(path, f"{type(a)} with pytree metadata {ka}", f"{type(b)} with pytree metadata {kb}", "so the pytree node metadata does not match")]
     out = []
-    for (ka, xa), (_, xb) in zip(ca, cb):
+    for (ka, xa), (_, xb) in zip(ca, cb, strict=True):
         out += tree_differences(xa, xb, path + tuple(ka))
     return out
 
@@ -155,7 +155,7 @@ def _is_leaf(x) -> bool:
 
 
 def keystr(path) -> str:
-    """The path as it would be written after the name: ['a'][1].x"""
+    """The path as it would be written after the name, such as ['a'][1].x ."""
     return "".join([str(k) for k in path])
 
 
@@ -182,11 +182,11 @@ def check_carry(what, fun, in_tree, in_avals, out_tree, out_avals):
             + _enumerate(lines)
             + "\n\nRevise the function so that the carry output has the same pytree structure as the carry input."
         )
-    if all(same_type(a, b) for a, b in zip(in_avals, out_avals)):
+    if all(same_type(a, b) for a, b in zip(in_avals, out_avals, strict=True)):
         return
     paths = [p for p, _ in _core.tree_flatten_with_path(tree_unflatten(in_tree, [object() for _ in in_avals]))[0]]
     lines = []
-    for path, a, b in zip(paths, in_avals, out_avals):
+    for path, a, b in zip(paths, in_avals, out_avals, strict=True):
         if not same_type(a, b):
             here = f"the input carry component {name}{keystr(path)}" if path else f"the input carry {name}"
             lines.append(f"{here} has type {type_string(a)} but the corresponding output carry component has type {type_string(b)}, {why_differ(a, b)}")
@@ -209,7 +209,7 @@ def same_type(a, b) -> bool:
 
 
 def type_string(aval) -> str:
-    """float32[3]"""
+    """The type in short, such as float32[3] ."""
     return f"{aval.dtype.name}[{','.join(map(str, aval.shape))}]"
 
 
@@ -226,7 +226,7 @@ def promote_weak(values, in_avals, out_avals):
     if len(in_avals) != len(out_avals):
         return None
     changed, out = False, list(values)
-    for i, (x, a, b) in enumerate(zip(values, in_avals, out_avals)):
+    for i, (x, a, b) in enumerate(zip(values, in_avals, out_avals, strict=True)):
         if a.dtype != b.dtype and a.weak_type and tuple(a.shape) == tuple(b.shape):
             dtype = _core.result_type(x, _core.asarray(np.zeros((), b.dtype)) if not b.weak_type else b.dtype.type(0).item())
             if dtype != dtype_of(x):

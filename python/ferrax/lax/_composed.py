@@ -459,8 +459,11 @@ def _ragged_type(lhs, rhs, group_sizes, *, ragged_dot_dimension_numbers, preferr
 
 @composition("ragged_dot_general", _ragged_type)
 def ragged_dot_general(lhs, rhs, group_sizes, *, ragged_dot_dimension_numbers, preferred_element_type=None, group_offset=None, **_):
-    """The rows along lhs's ragged axis fall into groups. Free: each group meets its own slice of rhs. Contracted: each group is summed alone,
-    into a leading axis of the result. Batch: the groups change nothing."""
+    """The rows along lhs's ragged axis fall into groups.
+
+    Free: each group meets its own slice of rhs. Contracted: each group is summed alone,
+    into a leading axis of the result. Batch: the groups change nothing.
+    """
     numbers = ragged_dot_dimension_numbers
     _ragged_type(lhs, rhs, group_sizes, ragged_dot_dimension_numbers=numbers, group_offset=group_offset)
     role, outer = _ragged_roles(lhs, rhs, group_sizes, numbers, group_offset)

@@ -48,7 +48,7 @@ def _branches(what, index, funs, names, operands, order):
     flat = [as_array(x) for x in flat]
     avals = [aval_of(x) for x in flat]
     bodies = [Body(f, tree, avals, what) for f in funs]
-    for body, name in zip(bodies[1:], names[1:]):
+    for body, name in zip(bodies[1:], names[1:], strict=True):
         _check_branches(what, bodies[0], body, names[0], name)
     return _emit_branches(index, bodies, flat, order)
 
@@ -69,7 +69,7 @@ def _check_branches(what, a, b, name_a, name_b):
         )
     lines = []
     paths = [p for p, _ in _core.tree_flatten_with_path(tree_unflatten(a.out_tree, [object() for _ in a.out_avals]))[0]]
-    for path, x, y in zip(paths, a.out_avals, b.out_avals):
+    for path, x, y in zip(paths, a.out_avals, b.out_avals, strict=True):
         if not same_type(x, y):
             at = f" at path {''.join(map(str, path))}" if path else ""
             lines.append(

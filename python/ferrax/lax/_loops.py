@@ -152,7 +152,7 @@ def _scan_in_python(f, init, flat_xs, xs_tree, length, reverse):
     from ..numpy import stack
 
     flat = [tree_flatten(y) for y in ys]
-    columns = [stack(column) for column in zip(*[leaves for leaves, _ in flat])]
+    columns = [stack(column) for column in zip(*[leaves for leaves, _ in flat], strict=True)]
     return carry, tree_unflatten(flat[0][1], columns)
 
 
@@ -243,8 +243,8 @@ def associative_scan(fn, elems, reverse=False, axis=0):
             even = combine([slice_in_dim(x, 0, x.shape[axis] - 1, 1, axis) for x in odd], [slice_in_dim(x, 2, n, 2, axis) for x in xs])
         else:
             even = combine(odd, [slice_in_dim(x, 2, n, 2, axis) for x in xs])
-        even = [concatenate([slice_in_dim(x, 0, 1, 1, axis), y], axis) for x, y in zip(xs, even)]
-        return [_interleave(a, b, axis) for a, b in zip(even, odd)]
+        even = [concatenate([slice_in_dim(x, 0, 1, 1, axis), y], axis) for x, y in zip(xs, even, strict=True)]
+        return [_interleave(a, b, axis) for a, b in zip(even, odd, strict=True)]
 
     out = prefixes(flat)
     if reverse:

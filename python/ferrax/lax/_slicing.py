@@ -78,7 +78,7 @@ def _start_indices(operand, start_indices, allow_negative_indices):
         if len(allow) != len(shape):
             raise ValueError(f"Length of allow_negative_indices must match number of operand dimensions ({len(allow)} vs {shape})")
     out = []
-    for i, n, negative in zip(start_indices, shape, allow):
+    for i, n, negative in zip(start_indices, shape, allow, strict=True):
         if isinstance(i, (int, np.integer)):
             i = int(i)
             out.append(_core.asarray(i + n if negative and i < 0 else i, np.int32))

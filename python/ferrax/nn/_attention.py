@@ -62,7 +62,7 @@ def dot_product_attention(
     if n_heads % n_kv:
         raise ValueError(f"The number of query heads must be a multiple of key/value heads, but got {n_heads} vs {n_kv}")
     for name, x in (("bias", bias), ("mask", mask)):
-        if x is not None and (x.ndim != 4 or any(d not in (1, full) for d, full in zip(x.shape, (batch, n_heads, n_target, n_source)))):
+        if x is not None and (x.ndim != 4 or any(d not in (1, full) for d, full in zip(x.shape, (batch, n_heads, n_target, n_source), strict=True))):
             raise ValueError(f"{name} must broadcast to {[batch, n_heads, n_target, n_source]}, but got shape {x.shape}")
     if mask is not None and mask.dtype != np.bool_:
         raise ValueError(f"mask must be boolean, got {mask.dtype}")

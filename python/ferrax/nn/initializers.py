@@ -38,7 +38,8 @@ __all__ = [
 class Initializer(typing.Protocol):
     """The type of initializers."""
 
-    def __call__(self, key, shape, dtype=None, out_sharding=None): ...
+    def __call__(self, key, shape, dtype=None, out_sharding=None):
+        """An array of `shape` and `dtype`, drawn with `key`."""
 
 
 def zeros(key, shape, dtype=None, out_sharding=None):

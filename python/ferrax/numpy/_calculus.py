@@ -109,7 +109,7 @@ def _gradient(f, spacing, axes):
     given = [h for h in spacing if h is not None]
     f, *given = _core.promote_dtypes_inexact(f, *given)
     rest = iter(given)
-    return [_gradient_along(f, None if h is None else next(rest), d) for d, h in zip(axes, spacing)]
+    return [_gradient_along(f, None if h is None else next(rest), d) for d, h in zip(axes, spacing, strict=True)]
 
 
 def gradient(f, *varargs, axis=None, edge_order=None):
@@ -135,7 +135,7 @@ def gradient(f, *varargs, axis=None, edge_order=None):
         spacing = list(varargs)
     else:
         raise TypeError(f"Invalid number of spacing arguments {len(varargs)} for {axes=}")
-    for d, h in zip(axes, spacing):
+    for d, h in zip(axes, spacing, strict=True):
         if h is not None and np.ndim(h) and np.shape(h) != (f.shape[d],):
             raise ValueError("Spacing arrays must have the same length as the dimension along which the gradient is calculated.")
     out = _gradient(f, spacing, axes=axes)

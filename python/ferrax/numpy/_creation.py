@@ -463,7 +463,7 @@ def frombuffer(buffer, dtype=float, count=-1, offset=0):
         np.frombuffer(
             buffer,
             dtype=np.dtype(
-                getattr(dtype, "dtype", dtype) if not isinstance(dtype, type) or hasattr(dtype, "dtype") and isinstance(dtype.dtype, np.dtype) else dtype
+                getattr(dtype, "dtype", dtype) if not isinstance(dtype, type) or (hasattr(dtype, "dtype") and isinstance(dtype.dtype, np.dtype)) else dtype
             ),
             count=count,
             offset=offset,

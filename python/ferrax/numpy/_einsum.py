@@ -53,10 +53,10 @@ def _parse(subscripts, operands):
             raise ValueError("Invalid Ellipses." if c == "." else f"Character '{c}' is not a valid symbol.")
     used = set(inputs + (output or ""))
     free = [c for c in (_label(i) for i in range(600)) if c not in used]
-    longest = max([np.ndim(a) - len(t.replace("...", "")) for t, a in zip(terms, arrays) if "..." in t], default=0)
+    longest = max([np.ndim(a) - len(t.replace("...", "")) for t, a in zip(terms, arrays, strict=True) if "..." in t], default=0)
     hidden = "".join(free[: max(longest, 0)])
     full = []
-    for i, (t, a) in enumerate(zip(terms, arrays)):
+    for i, (t, a) in enumerate(zip(terms, arrays, strict=True)):
         if "..." in t:
             n = np.ndim(a) - len(t.replace("...", ""))
             if n < 0:
@@ -80,8 +80,8 @@ def _parse(subscripts, operands):
 
 def _sizes(terms, arrays):
     sizes = {}
-    for i, (t, a) in enumerate(zip(terms, arrays)):
-        for c, n in zip(t, np.shape(a)):
+    for i, (t, a) in enumerate(zip(terms, arrays, strict=True)):
+        for c, n in zip(t, np.shape(a), strict=True):
             if sizes.get(c, 1) == 1:
                 sizes[c] = n
             elif n not in (1, sizes[c]):
@@ -194,7 +194,9 @@ def _order(x, labels, output):
 
 
 def einsum(subscripts, /, *operands, out=None, optimize="auto", precision=None, preferred_element_type=None, _dot_general=None, out_sharding=None):
-    """Sum of products by Einstein's notation: einsum("ij,jk->ik", a, b), or einsum(a, [0, 1], b, [1, 2], [0, 2]).
+    """Sum of products by Einstein's notation: "ij,jk->ik" and the operands, or each operand with a list of its labels.
+
+    einsum("ij,jk->ik", a, b) and einsum(a, [0, 1], b, [1, 2], [0, 2]) are the product of two matrices.
 
     optimize: how to order more than two operands: True, "auto", "greedy", "optimal", False (left to right) or a path. Raises ValueError for
     subscripts that do not fit.
@@ -210,7 +212,7 @@ def einsum(subscripts, /, *operands, out=None, optimize="auto", precision=None, 
     arrays = _core.promote_dtypes(*arrays)
     weak = all(a.weak_type for a in arrays) and preferred_element_type is None
     dtype = arrays[0].dtype if preferred_element_type is None else canonicalize_dtype(preferred_element_type)
-    live = list(zip(arrays, terms))
+    live = list(zip(arrays, terms, strict=True))
     for group in _path(terms, output, sizes, optimize):
         picked = [live[i] for i in group]
         live = [v for i, v in enumerate(live) if i not in group]

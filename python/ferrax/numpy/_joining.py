@@ -8,6 +8,7 @@ Invariant: dtypes promote and nothing else changes value; a part is a slice.
 
 from __future__ import annotations
 
+import itertools
 import operator
 
 import numpy as np
@@ -177,9 +178,9 @@ def _split(name, ary, indices_or_sections, axis):
         ]
         points = [min(max(p + n if p < 0 else p, 0), n) for p in points]
         bounds = [0, *points, n]
-        sizes = [max(0, b - a) for a, b in zip(bounds[:-1], bounds[1:])]
-        if any(b < a for a, b in zip(bounds[:-1], bounds[1:])):
-            raise ValueError(f"Sizes passed to split must be nonnegative, got {[b - a for a, b in zip(bounds[:-1], bounds[1:])]}")
+        sizes = [b - a for a, b in itertools.pairwise(bounds)]
+        if any(n < 0 for n in sizes):
+            raise ValueError(f"Sizes passed to split must be nonnegative, got {sizes}")
     else:
         sections = operator.index(
             concrete_or_error(indices_or_sections, f"in jax.numpy.{name} argument 1")[()] if isinstance(indices_or_sections, Array) else indices_or_sections

@@ -78,7 +78,7 @@ def matmul(a, b, *, precision=None, preferred_element_type=None, out_sharding=No
     a_batch, b_batch, a_squeeze, b_squeeze = [], [], [], []
     batch_places, a_places, b_places = [], [], []
     a_axis = b_axis = 0
-    for i, (m, n) in enumerate(zip(a_lead, b_lead)):
+    for i, (m, n) in enumerate(zip(a_lead, b_lead, strict=True)):
         if m is None:
             b_places.append(i)
             b_axis += 1
@@ -220,7 +220,7 @@ def _kron(a, b):
         bind("broadcast_in_dim", a, shape=wide_a, broadcast_dimensions=dims_a),
         bind("broadcast_in_dim", b, shape=wide_b, broadcast_dimensions=dims_b),
     )
-    return bind("reshape", out, new_sizes=tuple([m * n for m, n in zip(a_shape, b_shape)]), dimensions=None)
+    return bind("reshape", out, new_sizes=tuple([m * n for m, n in zip(a_shape, b_shape, strict=True)]), dimensions=None)
 
 
 def kron(a, b):

@@ -121,7 +121,7 @@ def _pad_statistic(a, widths, lengths, mode):
         if n == 0:
             raise ValueError("stat_length of 0 yields no value for padding")
         values = []
-        for front, length in zip((True, False), (None, None) if lengths is None else lengths[d]):
+        for front, length in zip((True, False), (None, None) if lengths is None else lengths[d], strict=True):
             k = n if length is None else min(int(length), n)
             part = a if k == n else (slice_in_dim(a, 0, k, axis=d) if front else slice_in_dim(a, n - k, n, axis=d))
             if front is False and lengths is None:

@@ -132,7 +132,7 @@ def rot90(m, k=1, axes=(0, 1)):
 
 @jitted("_roll_static", static=("shift", "axis"))
 def _roll_static(a, shift, axis):
-    for d, s in zip(axis, shift):
+    for d, s in zip(axis, shift, strict=True):
         n = a.shape[d]
         s = s % n if n else 0
         if s == 0:

@@ -230,7 +230,7 @@ def average(a, axis=None, weights=None, returned=False, keepdims=False):
             if tuple(weights.shape) != tuple([shape[d] for d in axes]):
                 raise ValueError("Length of weights not compatible with specified axis.")
             wide = [1] * a.ndim
-            for d, n in zip(axes, weights.shape):
+            for d, n in zip(axes, weights.shape, strict=True):
                 wide[d] = n
             weights = bind("reshape", weights, new_sizes=tuple(wide), dimensions=None) if tuple(wide) != tuple(weights.shape) else weights
         total = sum(weights, axis=axis, keepdims=keepdims)

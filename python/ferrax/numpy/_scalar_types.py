@@ -131,7 +131,7 @@ def promote_types(a, b):
         order = [bool, int, float, complex]
         return np.dtype({bool: np.bool_, int: np.int64, float: np.float64, complex: np.complex128}[max(pair, key=order.index)])
     wide = [t for t in pair if isinstance(t, np.dtype)]
-    if len(wide) == 2 and any(t.itemsize == 8 and t.kind in "iuf" or t.itemsize == 16 for t in wide):
+    if len(wide) == 2 and any((t.itemsize == 8 and t.kind in "iuf") or t.itemsize == 16 for t in wide):
         from .._config import enable_x64
 
         with enable_x64(True):

@@ -58,10 +58,10 @@ def nonzero(a, *, size=None, fill_value=None):
     counts = cumsum(mask)
     flat = cumsum(zeros(size, int).at[clip(counts, 0)].add(1))
     strides = [math.prod(a.shape[d + 1 :]) for d in range(a.ndim)]
-    out = [remainder(floor_divide(flat, np.int32(stride)), n) for stride, n in zip(strides, a.shape)]
+    out = [remainder(floor_divide(flat, np.int32(stride)), n) for stride, n in zip(strides, a.shape, strict=True)]
     if fill_value is not None:
         beyond = arange(size) >= _reductions.sum(mask)
-        out = [where(beyond, fill, v) for fill, v in zip(fills, out)]
+        out = [where(beyond, fill, v) for fill, v in zip(fills, out, strict=True)]
     return tuple(out)
 
 
@@ -150,7 +150,7 @@ def _search_bisect(a, v, side, dtype):
 
 @jitted("_searchsorted_scan_impl", static=("side", "dtype"))
 def _search_scan(a, v, side, dtype):
-    return _search_bisect(a, v, side=side, dtype=dtype) if v.ndim else _search_bisect(a, v, side=side, dtype=dtype)
+    return _search_bisect(a, v, side=side, dtype=dtype)
 
 
 @jitted("_searchsorted_sort_impl", static=("side", "dtype"))

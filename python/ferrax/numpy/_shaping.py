@@ -196,7 +196,7 @@ def moveaxis(a, source, destination):
     if len(source) != len(destination):
         raise ValueError(f"Inconsistent number of elements: {len(source)} vs {len(destination)}")
     order = [d for d in range(a.ndim) if d not in source]
-    for to, axis in sorted(zip(destination, source)):
+    for to, axis in sorted(zip(destination, source, strict=True)):
         order.insert(to, axis)
     return transpose(a, order)
 
@@ -232,7 +232,7 @@ def broadcast_to(array, shape, *, out_sharding=None):
     k = len(shape) - array.ndim
     if k < 0:
         raise ValueError(f"Cannot broadcast to shape with fewer dimensions: arr_shape={tuple(array.shape)} shape={shape}")
-    if any(a not in (1, b) for a, b in zip(array.shape, shape[k:])):
+    if any(a not in (1, b) for a, b in zip(array.shape, shape[k:], strict=True)):
         want = f"{array.dtype.name}[{','.join(map(str, shape))}]"
         have = f"{array.dtype.name}[{','.join(map(str, array.shape))}]"
         raise ValueError(f"Incompatible types for broadcasting: input type={have} and requested type={want}")

@@ -262,7 +262,7 @@ def _cov(m, y, rowvar, bias, ddof, fweights, aweights, dtype):
     average_, total = average(X, axis=1, weights=w, returned=True)
     total = total[0]
     if w is None:
-        scale = constant(X.shape[1] - ddof, X.dtype if not is_complex(X.dtype) else X.dtype)
+        scale = constant(X.shape[1] - ddof, X.dtype)
     elif ddof == 0:
         scale = total
     elif aweights is None:

@@ -113,7 +113,7 @@ def _take_along_axis(arr, indices, axis, mode, fill_value):
     if mode == "wrap":
         indices, mode = remainder(indices, n), "promise_in_bounds"
     rank = arr.ndim
-    if any(m != n and 1 not in (m, n) for d, (m, n) in enumerate(zip(arr.shape, indices.shape)) if d != axis):
+    if any(m != n and 1 not in (m, n) for d, (m, n) in enumerate(zip(arr.shape, indices.shape, strict=True)) if d != axis):
         raise ValueError(f"Incompatible shapes for broadcasting: shapes={[tuple(arr.shape), tuple(indices.shape)]}")
     # Axes where both run together become batch axes; where arr has size 1 and indices do not, the element is taken from 0.
     batch = [d for d in range(rank) if d != axis and arr.shape[d] != 1 and indices.shape[d] != 1]
@@ -392,12 +392,12 @@ def ravel_multi_index(multi_index, dims, mode="raise", order="C", *, dtype=None)
             concrete_or_error(i, "The error occurred because ravel_multi_index was jit-compiled with mode='raise'. Use mode='wrap' or mode='clip' instead.")
             for i in index
         ]
-        if any(((v < 0) | (v >= n)).any() for v, n in zip(values, dims)):
+        if any(((v < 0) | (v >= n)).any() for v, n in zip(values, dims, strict=True)):
             raise ValueError("invalid entry in coordinates array")
     elif mode == "clip":
-        index = [clip(i, 0, n - 1) for i, n in zip(index, dims)]
+        index = [clip(i, 0, n - 1) for i, n in zip(index, dims, strict=True)]
     elif mode == "wrap":
-        index = [remainder(i, n) for i, n in zip(index, dims)]
+        index = [remainder(i, n) for i, n in zip(index, dims, strict=True)]
     else:
         raise ValueError(f"invalid mode={mode!r}. Expected 'raise', 'wrap', or 'clip'")
     if order == "F":
@@ -408,6 +408,6 @@ def ravel_multi_index(multi_index, dims, mode="raise", order="C", *, dtype=None)
         raise ValueError(f"invalid order={order!r}. Expected 'C' or 'F'")
 
     out = _core.asarray(np.zeros((), dtype))
-    for i, stride in zip(index, strides):
+    for i, stride in zip(index, strides, strict=True):
         out = add(out, multiply(i, np.asarray(stride, out.dtype)[()]))
     return out

@@ -59,7 +59,7 @@ def vectorize(pyfunc, *, excluded=frozenset(), signature=None):
 
         def fun(*arrays):
             arrays = list(arrays)
-            kw = dict(zip(names, arrays[len(arrays) - len(names) :])) if names else {}
+            kw = dict(zip(names, arrays[len(arrays) - len(names) :], strict=True)) if names else {}
             positional = iter(arrays[: len(arrays) - len(names)] if names else arrays)
             full = [fixed[i] if i in fixed else next(positional) for i in range(len(args))]
             return pyfunc(*full, **kw, **by_name)
@@ -73,17 +73,17 @@ def vectorize(pyfunc, *, excluded=frozenset(), signature=None):
         else:
             ins, outs = [()] * len(arrays), None
         sizes, lead_shapes = {}, []
-        for a, core in zip(arrays, ins):
+        for a, core in zip(arrays, ins, strict=True):
             if a.ndim < len(core):
                 raise ValueError(f"input with shape {tuple(a.shape)} does not have enough dimensions for all core dimensions {core} {error}")
-            for name, n in zip(core, a.shape[a.ndim - len(core) :]):
+            for name, n in zip(core, a.shape[a.ndim - len(core) :], strict=True):
                 _check_size(sizes, name, n, error)
             lead_shapes.append(tuple(a.shape[: a.ndim - len(core)]))
         lead = np.broadcast_shapes(*lead_shapes) if lead_shapes else ()
         checked = fun if outs is None else _checked(fun, outs, sizes, error)
         # Axes of size 1 are squeezed away and left unmapped rather than repeated.
         kept = []
-        for a, shape in zip(arrays, lead_shapes):
+        for a, shape in zip(arrays, lead_shapes, strict=True):
             ones = tuple([d for d, n in enumerate(shape) if n == 1])
             kept.append(bind("squeeze", a, dimensions=ones) if ones else a)
         lifted = checked
@@ -115,13 +115,13 @@ def _checked(fun, outs, sizes, error):
     def wrapped(*args):
         out = fun(*args)
         results = out if isinstance(out, tuple) else (out,)
-        if isinstance(out, tuple) is False and len(outs) != 1 or len(results) != len(outs):
+        if (isinstance(out, tuple) is False and len(outs) != 1) or len(results) != len(outs):
             raise TypeError(f"wrong number of output arguments: expected {len(outs)}, got {len(results)} {error}")
         known = dict(sizes)
-        for x, core in zip(results, outs):
+        for x, core in zip(results, outs, strict=True):
             if np.ndim(x) != len(core):
                 raise ValueError(f"output shape {np.shape(x)} does not match core dimensions {core} {error}")
-            for name, n in zip(core, np.shape(x)):
+            for name, n in zip(core, np.shape(x), strict=True):
                 _check_size(known, name, n, error)
         return out
 

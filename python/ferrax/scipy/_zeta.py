@@ -37,8 +37,10 @@ def _positive(x, q):
 
 
 def zeta(x, q):
-    """The sum of (q + k) ** -x over k >= 0, for arrays of one shape and float dtype: NaN for x < 1, and for q < 0 unless x is whole;
-    inf at poles."""
+    """The sum of (q + k) ** -x over k >= 0, for arrays of one shape and float dtype.
+
+    NaN for x < 1, and for q < 0 unless x is whole; inf at poles.
+    """
     finite = (x > 1) & jnp.isfinite(x) & jnp.isfinite(q)
     above = finite & (q > 0)
     below = finite & (q < 0) & (x == jnp.floor(x)) & (q != jnp.floor(q))

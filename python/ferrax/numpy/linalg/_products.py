@@ -8,6 +8,7 @@ Invariant: no decomposition.
 
 from __future__ import annotations
 
+import itertools
 import operator
 
 import numpy as np
@@ -126,7 +127,7 @@ def multi_dot(arrays, *, precision=None):
             "multi_dot: input arrays must all be two-dimensional, except for the first and last array which may be 1 or 2 dimensional. "
             f"Got array shapes {[tuple(a.shape) for a in arrays]}"
         )
-    if any(a.shape[-1] != b.shape[0] for a, b in zip(arrays[:-1], arrays[1:])):
+    if any(a.shape[-1] != b.shape[0] for a, b in itertools.pairwise(arrays)):
         raise ValueError(
             f"multi_dot: last dimension of each array must match first dimension of following array. Got array shapes {[tuple(a.shape) for a in arrays]}"
         )
