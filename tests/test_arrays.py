@@ -6,8 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 PRINTED = {
     "vector": (lambda jnp: jnp.array([1.0, 2.0]), "Array([1., 2.], dtype=float32)"),

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 from golden import draws
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 GOLDEN = draws.read()
 

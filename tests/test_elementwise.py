@@ -6,8 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from strategies import FLOATS, INTS, SLACK, SMALLEST, arrays, broadcastable, floats, same, same_bits
 
 # name: (from, to, units in the last place of float32 allowed)

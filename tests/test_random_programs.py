@@ -6,8 +6,7 @@
 import numpy as np
 import pytest
 import random_programs
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from strategies import ON_JAX, same_bits, x64
 
 pytestmark = [

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from strategies import INTS, arrays, same, same_bits, shapes, with_axes, with_axis
 
 FLOAT = ["sum", "prod", "mean", "var", "std", "max", "min", "ptp"]

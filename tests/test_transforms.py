@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from strategies import ON_JAX, same_bits, x64
 
 N = 3  # the length of the vectors that generated programs work on

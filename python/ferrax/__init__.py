@@ -9,11 +9,9 @@ This module is the one list of public names. Names in `_LAZY` are imported when 
 
 import importlib as _importlib
 
-__version__ = "0.1.0"
-
 from ._core import Array, Device
 from ._config import (
-    check_tracer_leaks, checking_leaks, config, debug_infs, debug_nans, default_device, default_matmul_precision,
+    __version__, check_tracer_leaks, checking_leaks, config, debug_infs, debug_nans, default_device, default_matmul_precision,
     default_prng_impl, disable_jit, disable_x64, enable_checks, enable_custom_prng, enable_x64, explain_cache_misses, legacy_prng_key,
     log_compiles, numpy_dtype_promotion, numpy_rank_promotion, softmax_custom_jvp, threefry_partitionable,
 )

@@ -9,14 +9,17 @@ import functools
 import gc
 import inspect
 import operator
+import platform
 import sys
 import threading
 
 import numpy as np
 
 from . import _core
+from ._config import __version__
+from ._dtypes import is_key
 from ._flat import FlatFun, argument_names, check_callable, name_of, wraps
-from .tree_util import tree_flatten, tree_leaves, tree_map
+from .tree_util import broadcast_prefix, tree_flatten, tree_leaves, tree_map
 
 _get_aval = _core.get_aval
 _NOT_GIVEN = type("_NotGiven", (), {"__repr__": lambda self: "<not given>"})()
@@ -385,8 +388,6 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
       TypeError: a leaf is not an array type.
       ValueError: `device` is neither a device nor a sharding.
     """
-    from .tree_util import broadcast_prefix
-
     leaves, treedef = tree_flatten(x)
     if device is None or isinstance(device, _core.Device) or hasattr(device, "device_set"):
         devices = [device] * len(leaves)
@@ -501,22 +502,12 @@ def live_arrays(platform=None):
     return [
         x
         for x in found
-        if not isinstance(x, _core.Tracer) and not _is_key(x) and not x.is_deleted() and (devices is None or not devices.isdisjoint(x.devices()))
+        if not isinstance(x, _core.Tracer) and not is_key(x.dtype) and not x.is_deleted() and (devices is None or not devices.isdisjoint(x.devices()))
     ]
-
-
-def _is_key(x):
-    from . import dtypes
-
-    return dtypes.issubdtype(x.dtype, dtypes.prng_key)
 
 
 def print_environment_info(return_string=False):
     """What a bug report needs: versions, platform, devices. Printed, or returned."""
-    import platform
-
-    from . import __version__
-
     lines = [
         f"ferrax:  {__version__}",
         f"numpy:   {np.__version__}",

@@ -10,6 +10,8 @@ import operator
 import numpy as np
 
 from . import _core
+from ._api import jit
+from ._batching import vmap
 from ._flat import FlatFun, check_callable, describe, float0, is_inexact, tangent_dtype, unit, wraps, zeros
 from .tree_util import Partial, tree_flatten, tree_map, tree_structure, tree_transpose
 
@@ -465,8 +467,6 @@ def fwd_and_bwd(fun, argnums, has_aux=False, jitted=True):
         return g if isinstance(argnums, tuple) else g[0]
 
     if jitted:
-        from ._api import jit
-
         return jit(fwd), jit(bwd)
     return fwd, bwd
 
@@ -495,8 +495,6 @@ def jacfwd(fun, argnums=0, has_aux=False, holomorphic=False):
 
     @wraps(fun, "jacfwd_{fun}", "Jacobian of {fun} with respect to positional argument(s) " + str(argnums) + ".\n\n{doc}")
     def jacfun(*args, **kwargs):
-        from ._batching import vmap
-
         dyn, partial_fun = _differentiated(fun, argnums, args, kwargs)
         tree_map(lambda x: _check_input_jacfwd(holomorphic, x), dyn)
 
@@ -529,8 +527,6 @@ def jacrev(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
 
     @wraps(fun, "jacrev_{fun}", "Jacobian of {fun} with respect to positional argument(s) " + str(argnums) + ".\n\n{doc}")
     def jacfun(*args, **kwargs):
-        from ._batching import vmap
-
         dyn, partial_fun = _differentiated(fun, argnums, args, kwargs)
         tree_map(lambda x: _check_input_revderiv("jacrev", holomorphic, allow_int, x), dyn)
         y, pullback, *aux = vjp(partial_fun, *dyn, has_aux=has_aux)

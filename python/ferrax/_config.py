@@ -12,6 +12,8 @@ import threading
 
 from . import _core
 
+__version__ = "0.1.0"
+
 _NO_VALUE = type("_NoValue", (), {"__repr__": lambda self: "<no value>"})()
 _local = threading.local()
 

@@ -39,6 +39,53 @@ def _named(dtype) -> np.dtype:
         return np.dtype(dtype)
 
 
+class extended(np.generic):
+    """The kind of dtypes that numpy does not know, for `issubdtype`."""
+
+
+class prng_key(extended):
+    """The kind of random keys' dtypes, for `issubdtype`."""
+
+
+extended.__module__ = prng_key.__module__ = "ferrax.dtypes"
+
+
+def is_key(dtype) -> bool:
+    """Whether the dtype is that of random keys."""
+    return isinstance(dtype, _core.KeyTy)
+
+
+def scalar_class(dtype):
+    """A dtype, a class of dtypes, or what is meant by one, as numpy's class of scalars."""
+    if isinstance(dtype, np.dtype):
+        return dtype.type
+    inner = getattr(dtype, "dtype", None)
+    if isinstance(inner, np.dtype):
+        return inner.type
+    if isinstance(dtype, type):
+        return _python_scalars[dtype].type if dtype in _python_scalars else dtype
+    return _named(dtype).type
+
+
+def issubdtype(arg1, arg2):
+    """Whether dtype arg1 is at or below arg2 in the hierarchy (jnp.floating, jnp.integer, ...); ml_dtypes' are floating or integer."""
+    if is_key(arg1):
+        return arg2 in (prng_key, extended, np.generic) or (is_key(arg2) and arg1 == arg2)
+    if is_key(arg2):
+        return False
+    a, b = scalar_class(arg1), scalar_class(arg2)
+    if a is b:
+        return True
+    name = a.__name__
+    if a.__module__.startswith("ml_dtypes"):
+        if name.startswith(("bfloat", "float")):
+            return b in (np.floating, np.inexact, np.number, np.generic)
+        return b in ((np.unsignedinteger if name.startswith("uint") else np.signedinteger), np.integer, np.number, np.generic)
+    if b.__module__.startswith("ml_dtypes"):
+        return False
+    return np.issubdtype(a, b)
+
+
 def canonicalize_dtype(dtype) -> np.dtype:
     """The dtype that arrays really have when `dtype` is asked for."""
     known = _python_scalars.get(dtype) if isinstance(dtype, type) else None

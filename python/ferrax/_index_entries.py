@@ -15,11 +15,10 @@ import numpy as np
 
 from . import _core
 from ._dtypes import dtype_of, is_bool, is_integer
+from .errors import NonConcreteBooleanIndexError
+from .numpy._creation import array as make
 
-_LIST_INDEX = (
-    "Using a non-tuple sequence for multidimensional indexing is not allowed; use `arr[array(seq)]` instead of `arr[seq]`. "
-    "See https://github.com/jax-ml/jax/issues/4564 for more information."
-)
+_LIST_INDEX = "Using a non-tuple sequence for multidimensional indexing is not allowed; use `arr[array(seq)]` instead of `arr[seq]`."
 
 
 class Entry(NamedTuple):
@@ -105,8 +104,6 @@ def _from_list(entry):
     if array.dtype.kind in "iub":
         return array
     if array.dtype == object and all(np.ndim(v) == 0 and is_integer(dtype_of(v)) for v in entry):
-        from .numpy import array as make
-
         return make(entry)
     raise TypeError(_LIST_INDEX)
 
@@ -143,8 +140,6 @@ def _split_masks(index, operand_shape):
             if np.ndim(entry) > len(operand_shape) - axis:
                 raise IndexError(f"Too many indices: array is {len(operand_shape)}-dimensional, but {axis + np.ndim(entry)} were indexed")
             if isinstance(entry, _core.Tracer):
-                from .errors import NonConcreteBooleanIndexError
-
                 raise NonConcreteBooleanIndexError(
                     f"Array boolean indices must be concrete; got {entry.aval.str_short(True) if hasattr(entry.aval, 'str_short') else entry.aval}"
                 )

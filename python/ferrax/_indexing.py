@@ -20,8 +20,9 @@ from . import _core
 from ._core import bind
 from ._dtypes import canonicalize_dtype, dtype_of, is_bool, is_complex, is_unsigned
 from ._index_entries import parse
-from .lax import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
-from .lax import _slicing as _lax
+from .lax import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers, _slicing as _lax
+from .numpy import divide, power
+from .numpy._creation import array, ones_like, zeros_like
 
 
 def _shape(x):
@@ -332,8 +333,6 @@ def _update(name, x, index, y, indices_are_sorted=False, unique_indices=False, m
     x = _core.asarray(x)
     dtype = x.dtype
     if isinstance(y, (list, tuple)):
-        from .numpy import array
-
         y = array(y)
     common = _core.result_type(x, y)
     if common != dtype:
@@ -466,19 +465,13 @@ class IndexUpdateRef:
 
     def divide(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
         """x with x[index] /= values."""
-        from .numpy import divide
-
         return divide(self.array, self._scattered_ones(values, indices_are_sorted, unique_indices, mode))
 
     def power(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
         """x with x[index] **= values."""
-        from .numpy import power
-
         return power(self.array, self._scattered_ones(values, indices_are_sorted, unique_indices, mode))
 
     def _scattered_ones(self, values, indices_are_sorted, unique_indices, mode):
-        from .numpy import ones_like
-
         return _update("scatter-mul", ones_like(self.array), self.index, values, indices_are_sorted, unique_indices, mode)
 
     def min(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
@@ -497,7 +490,5 @@ class IndexUpdateRef:
             # Nothing is named twice: read, transform, write.
             old = getitem(x, self.index, mode="clip")
             return self.set(_lax.convert_element_type(func(old), x.dtype), unique_indices=unique_indices, mode=mode)
-        from .numpy import zeros_like
-
         mentions = _update("scatter-add", zeros_like(x, dtype=np.int32), self.index, 1, indices_are_sorted, False, mode)
         return _lax.apply_where(x, mentions, func)

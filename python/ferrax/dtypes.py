@@ -6,8 +6,7 @@ Invariant: numpy's dtypes, and those of ml_dtypes that numpy lacks, which is imp
 import numpy as np
 
 from . import _core
-from ._dtypes import canonicalize_dtype as _canonicalize
-from ._dtypes import finfo, iinfo
+from ._dtypes import canonicalize_dtype as _canonicalize, extended, finfo, iinfo, is_key, issubdtype, prng_key
 from ._flat import float0
 
 __all__ = [
@@ -47,14 +46,6 @@ class TypePromotionError(ValueError):
     """Dtypes do not promote to a common one under the rules in force."""
 
 
-class extended(np.generic):
-    """The kind of dtypes that numpy does not know, for `issubdtype`."""
-
-
-class prng_key(extended):
-    """The kind of random keys' dtypes, for `issubdtype`."""
-
-
 def __getattr__(name):
     if name in _ML_DTYPES:
         import ml_dtypes
@@ -69,29 +60,11 @@ def canonicalize_dtype(dtype, allow_extended_dtype=False):
     Raises:
       ValueError: a key dtype is given and not allowed.
     """
-    if _is_key(dtype):
+    if is_key(dtype):
         if allow_extended_dtype:
             return dtype
         raise ValueError(f"Internal: canonicalize_dtype called on extended dtype {dtype} with allow_extended_dtype=False")
     return _canonicalize(dtype)
-
-
-def _is_key(dtype):
-    return not isinstance(dtype, (np.dtype, type, str)) and str(dtype).startswith("key<")
-
-
-def is_kind_of_key(a, b):
-    """Whether a is at or below b, where one of them is a key's dtype, `prng_key` or `extended`."""
-    if _is_key(a):
-        return b in (prng_key, extended, np.generic) or (_is_key(b) and a == b)
-    return isinstance(a, type) and isinstance(b, type) and issubclass(a, b)
-
-
-def issubdtype(a, b):
-    """Whether dtype a is of kind b, as `numpy.issubdtype`, for keys and the types of ml_dtypes too."""
-    from .numpy import issubdtype as numpy_issubdtype
-
-    return numpy_issubdtype(a, b)
 
 
 def itemsize_bits(dtype):

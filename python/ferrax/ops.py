@@ -15,7 +15,11 @@ import numpy as np
 from . import _core
 from ._core import bind
 from ._dtypes import highest, lowest
+from ._indexing import IndexUpdateHelper
+from .errors import ConcretizationTypeError
 from .lax import ScatterDimensionNumbers, scatter_add, scatter_max, scatter_min, scatter_mul
+from .numpy import arange, floor_divide, max, min, prod, sum
+from .numpy._arguments import check_arraylike
 
 __all__ = [
     "index", "index_add", "index_max", "index_min", "index_mul", "index_update", "segment_max", "segment_min", "segment_prod", "segment_sum",
@@ -30,15 +34,10 @@ def _scatter(scatter, out, ids, data, sorted_, unique, mode):
 
 
 def _segment(name, data, segment_ids, num_segments, indices_are_sorted, unique_indices, bucket_size, mode, scatter, start, reduce):
-    from .numpy import arange, floor_divide, max
-    from .numpy._arguments import check_arraylike
-
     check_arraylike(name, data, segment_ids)
     data, ids = _core.asarray(data), _core.asarray(segment_ids)
     if num_segments is None:
         if isinstance(ids, _core.Tracer):
-            from .errors import ConcretizationTypeError
-
             raise ConcretizationTypeError(max(ids) + 1, "segment_sum() `num_segments` argument.")
         num_segments = int(np.max(np.asarray(ids))) + 1 if ids.size else 0
     n = operator.index(num_segments)
@@ -65,8 +64,6 @@ def segment_sum(data, segment_ids, num_segments=None, indices_are_sorted=False, 
     segment_ids: one integer for each row; num_segments: default the largest id plus one, which must be known. bucket_size: sum buckets of so
     many rows first. mode: "drop" (default) or "clip" for ids out of range.
     """
-    from .numpy import sum
-
     return _segment(
         "segment_sum", data, segment_ids, num_segments, indices_are_sorted, unique_indices, bucket_size, mode, scatter_add,
         lambda d: d.type(0), ("add", sum),
@@ -75,8 +72,6 @@ def segment_sum(data, segment_ids, num_segments=None, indices_are_sorted=False, 
 
 def segment_prod(data, segment_ids, num_segments=None, indices_are_sorted=False, unique_indices=False, bucket_size=None, mode=None, out_sharding=None):
     """Products of the rows of `data` that share an id; 1 for ids that do not occur. See `segment_sum`."""
-    from .numpy import prod
-
     return _segment(
         "segment_prod", data, segment_ids, num_segments, indices_are_sorted, unique_indices, bucket_size, mode, scatter_mul,
         lambda d: d.type(1), ("multiply", prod),
@@ -85,8 +80,6 @@ def segment_prod(data, segment_ids, num_segments=None, indices_are_sorted=False,
 
 def segment_max(data, segment_ids, num_segments=None, indices_are_sorted=False, unique_indices=False, bucket_size=None, mode=None, out_sharding=None):
     """Maxima of the rows of `data` that share an id; -inf or the least value for ids that do not occur. See `segment_sum`."""
-    from .numpy import max
-
     return _segment(
         "segment_max", data, segment_ids, num_segments, indices_are_sorted, unique_indices, bucket_size, mode, scatter_max, lowest,
         ("max", max),
@@ -95,8 +88,6 @@ def segment_max(data, segment_ids, num_segments=None, indices_are_sorted=False, 
 
 def segment_min(data, segment_ids, num_segments=None, indices_are_sorted=False, unique_indices=False, bucket_size=None, mode=None, out_sharding=None):
     """Minima of the rows of `data` that share an id; inf or the greatest value for ids that do not occur. See `segment_sum`."""
-    from .numpy import min
-
     return _segment(
         "segment_min", data, segment_ids, num_segments, indices_are_sorted, unique_indices, bucket_size, mode, scatter_min, highest,
         ("min", min),
@@ -114,8 +105,6 @@ index = _Index()
 
 
 def _at(x, idx):
-    from ._indexing import IndexUpdateHelper
-
     return IndexUpdateHelper(_core.asarray(x))[idx]
 
 

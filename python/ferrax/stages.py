@@ -5,7 +5,6 @@
 Invariant: each stage holds the one before it and can be printed.
 """
 
-from ._core import Compiled, Lowered, Traced
-from ._core import JitFunction as Wrapped
+from ._core import Compiled, JitFunction as Wrapped, Lowered, Traced
 
 __all__ = ["Compiled", "Lowered", "Traced", "Wrapped"]

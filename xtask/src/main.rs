@@ -10,6 +10,7 @@
 
 mod check;
 mod extension;
+mod layers;
 mod mutate;
 mod python;
 mod shell;

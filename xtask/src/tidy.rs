@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
+use crate::layers;
 use crate::shell::{Cmd, Res, fail, root};
 
 /// Which crate may use which, at run time. Any crate may use `ferrax-testkit` in its tests.
@@ -37,9 +38,9 @@ const UNSAFE: &[&str] = &[
 /// Longer files are listed, not refused: the list is a question to their reader.
 const LONG: usize = 600;
 
-struct File {
-    path: String,
-    text: String,
+pub struct File {
+    pub path: String,
+    pub text: String,
 }
 
 type Rule = fn(&[File]) -> Vec<String>;
@@ -51,6 +52,7 @@ const RULES: &[Rule] = &[
     modules_are_named_and_introduced,
     nothing_is_left_open,
     no_path_of_one_machine,
+    layers::python_imports_point_down,
 ];
 
 pub fn run(_: &[String]) -> Res {

@@ -12,8 +12,7 @@ import operator as _op
 
 import numpy as np
 
-from .. import lax, random
-from .. import numpy as jnp
+from .. import lax, numpy as jnp, random
 from ..nn import elu, gelu, leaky_relu, log_softmax, relu, selu, sigmoid, softmax, softplus, standardize
 from ..nn.initializers import glorot_normal, normal, ones, zeros
 

@@ -14,6 +14,9 @@ import numpy as np
 
 from .. import _core
 from .._core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, ShapedArray, Tracer, Var
+from .._flat import tangent_dtype
+from ..errors import ConcretizationTypeError, JaxprTypeError
+from ..interpreters import ad, batching
 from ..lax import _primitives
 
 __all__ = [
@@ -102,8 +105,6 @@ class Primitive(_primitives.Primitive):
         return self._abstract_eval(*avals, **params)
 
     def _rule(self, kind):
-        from ..interpreters import ad, batching
-
         table = {"jvp": ad.primitive_jvps, "transpose": ad.primitive_transposes, "batching": batching.primitive_batchers}[kind]
         return table.get(self)
 
@@ -156,8 +157,6 @@ def check_jaxpr(jaxpr):
     Raises:
       JaxprTypeError: one is not.
     """
-    from ..errors import JaxprTypeError
-
     defined = {*jaxpr.constvars, *jaxpr.invars}
     for eqn in jaxpr.eqns:
         for v in eqn.invars:
@@ -175,8 +174,6 @@ def concrete_or_error(force, val, context=""):
     Raises:
       ConcretizationTypeError: `val` is traced.
     """
-    from ..errors import ConcretizationTypeError
-
     if isinstance(val, Tracer):
         try:
             return (force or np.asarray)(val)
@@ -205,8 +202,6 @@ def unmapped_aval(size, axis, aval, explicit_mesh_axis=None):
 
 def primal_dtype_to_tangent_dtype(primal_dtype):
     """The dtype of tangents: the same for floating point, float0 otherwise."""
-    from .._flat import tangent_dtype
-
     return tangent_dtype(np.dtype(primal_dtype))
 
 

@@ -6,7 +6,7 @@ Invariant: this file is only the list of public names.
     >>> lax.add(1.0, 2.0)
     Array(3., dtype=float32, weak_type=True)
 """
-from . import _composed as _composed, _special as _special
+from . import _composed as _composed, _primitives, _special as _special
 from ._parameters import (
     AccuracyMode as AccuracyMode,
     ConvDimensionNumbers as ConvDimensionNumbers,
@@ -202,12 +202,12 @@ from ._convolution import (
 )
 from ._control_flow import (
     cond as cond,
-    fori_loop as fori_loop,
     switch as switch,
     while_loop as while_loop,
 )
 from ._loops import (
     associative_scan as associative_scan,
+    fori_loop as fori_loop,
     map as map,
     scan as scan,
 )
@@ -244,9 +244,7 @@ from ._random import (
 
 def __getattr__(name):
     if name.endswith("_p"):
-        from ._primitives import primitive
-
-        value = primitive(name)
+        value = _primitives.primitive(name)
         if value is not None:
             return value
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

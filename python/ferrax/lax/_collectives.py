@@ -16,6 +16,7 @@ from .. import _core
 from .._core import bind
 from ..tree_util import tree_map
 from ._bodies import as_array
+from ._slicing import index_in_dim
 
 tree_flatten, tree_unflatten = _core.tree_flatten, _core.tree_unflatten
 
@@ -70,9 +71,7 @@ def pmean(x, axis_name, *, axis_index_groups=None):
     """Mean of x over the named axis, everywhere. x: a pytree."""
     total = psum(x, axis_name, axis_index_groups=axis_index_groups)
     n = len(axis_index_groups[0]) if axis_index_groups else axis_size(axis_name)
-    from ..numpy import true_divide
-
-    return tree_map(lambda v: true_divide(v, n), total)
+    return tree_map(lambda v: bind("div", *_core.promote_shapes(*_core.promote_dtypes_inexact(v, n))), total)
 
 
 def pmax(x, axis_name, *, axis_index_groups=None):
@@ -197,8 +196,6 @@ def pbroadcast(x, axis_name, source):
     gathered = all_gather(x, axis_name)
     if not 0 <= source < n:
         raise ValueError(f"source {source} is out of bounds for axis {axis_name} of size {n}")
-    from ._slicing import index_in_dim
-
     return tree_map(lambda v: index_in_dim(v, source, 0, keepdims=False), gathered)
 
 

@@ -1,15 +1,12 @@
-"""Conditionals and loops without outputs per step: cond, switch, while_loop, fori_loop.
+"""Conditionals and loops without outputs per step: cond, switch, while_loop.
 
 Invariant: each emits one `cond`, `while` or `scan` equation whose bodies are programs; what the bodies capture becomes operands.
 
-    >>> lax.fori_loop(0, 5, lambda i, x: x + i, 0)
-    Array(10, dtype=int32, weak_type=True)
+    >>> lax.while_loop(lambda x: x < 10, lambda x: 2 * x, 3)
+    Array(12, dtype=int32, weak_type=True)
 """
 
 from __future__ import annotations
-
-import inspect
-import operator
 
 import numpy as np
 
@@ -34,9 +31,6 @@ from ._shaping import convert_element_type
 
 tree_flatten, tree_unflatten = _core.tree_flatten, _core.tree_unflatten
 _absent = object()
-
-
-_CARRY_AND_X = inspect.signature(lambda loop_carry, x: None)
 
 
 def _tuple(out):
@@ -222,68 +216,3 @@ def _emit_while(test, body, init):
     )
     outs = iter(_tuple(outs))
     return [init[i] if i in moved else next(outs) for i in range(len(init))]
-
-
-def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
-    """Runs val = body_fun(i, val) for i from lower up to upper, not included.
-
-    lower, upper: integer scalars. Where both are known when the function is called the loop is a `scan`, else a `while_loop`.
-    unroll: how many steps to run between tests of the count (True: all); only for known bounds.
-    Raises TypeError for bounds of different types or a changing carry, ValueError for `unroll` with a traced bound.
-    """
-    if not callable(body_fun):
-        raise TypeError("lax.fori_loop: body_fun argument should be callable.")
-    lower_dtype, upper_dtype = dtype_of(lower), dtype_of(upper)
-    if lower_dtype != upper_dtype:
-        if isinstance(lower, int) and is_integer(upper_dtype):
-            lower_dtype = upper_dtype
-        elif isinstance(upper, int) and is_integer(lower_dtype):
-            upper_dtype = lower_dtype
-        else:
-            raise TypeError(f"lower and upper arguments to fori_loop must have equal types, got {lower_dtype.name} and {upper_dtype.name}")
-    static = _static_int(lower) is not None and _static_int(upper) is not None
-    if _core.config_get("jax_disable_jit") and static:
-        val = init_val
-        for i in range(_static_int(lower), _static_int(upper)):
-            val = body_fun(i, val)
-        return val
-    dtype = lower_dtype
-    one = dtype.type(1)
-    if static:
-        from ._loops import scan
-
-        lo, hi = _static_int(lower), _static_int(upper)
-        start = lower if isinstance(lower, int) and isinstance(upper, int) else as_array(lower)
-
-        def step(carry, _):
-            i, x = carry
-            following = bind("add", i, one)
-            return (following, body_fun(i, x)), None
-
-        step.__wrapped__, step.__signature__ = body_fun, _CARRY_AND_X  # errors name the user's function
-        (_, result), _ = scan(step, (start, init_val), None, length=max(hi - lo, 0), unroll=1 if unroll is None else unroll)
-        return result
-    if unroll is not None and unroll is not False and unroll != 1:
-        raise ValueError("Can only use `unroll` in `fori_loop` if the loop bounds are statically known.")
-
-    def carry_on(loop_carry):
-        i, last, _ = loop_carry
-        return bind("lt", i, last)
-
-    def advance(loop_carry):
-        i, last, x = loop_carry
-        following = bind("add", i, one)
-        return following, last, body_fun(i, x)
-
-    lower, upper = convert_element_type(lower, dtype), convert_element_type(upper, dtype)
-    _, _, result = while_loop(carry_on, advance, (lower, upper, init_val))
-    return result
-
-
-def _static_int(x):
-    if isinstance(x, _core.Tracer) or np.shape(x) != () or not is_integer(dtype_of(x)):
-        return None
-    try:
-        return operator.index(x)
-    except TypeError:
-        return None

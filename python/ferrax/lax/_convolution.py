@@ -14,6 +14,7 @@ import numpy as np
 
 from .._core import bind
 from .._dtypes import canonicalize_dtype, dtype_of
+from ._linear_algebra import dot_general
 from ._parameters import ConvDimensionNumbers, canonicalize_precision
 from ._reductions import _dilate, padtype_to_pads
 from ._shaping import broadcast, reshape, rev
@@ -269,8 +270,6 @@ def conv_general_dilated_patches(
 
 def conv_general_dilated_local(lhs, rhs, window_strides, padding, filter_shape, lhs_dilation=None, rhs_dilation=None, dimension_numbers=None, precision=None):
     """Convolution with a kernel of its own at every output position (locally connected): rhs is (O, C * prod(filter_shape), out spatial)."""
-    from ._linear_algebra import dot_general
-
     if isinstance(precision, (tuple, list)):
         lhs_precision = precision[0]
     else:

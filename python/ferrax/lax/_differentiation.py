@@ -9,10 +9,12 @@ Invariant: `stop_gradient` and `optimization_barrier` are the identity on values
 from __future__ import annotations
 
 from .. import _core
+from .._autodiff import jvp, linear_transpose, linearize
 from .._core import bind
 from .._dtypes import is_inexact
 from ..tree_util import tree_map
 from ._bodies import Body, as_array, aval_of
+from ._shaping import full_like
 
 tree_flatten, tree_unflatten = _core.tree_flatten, _core.tree_unflatten
 
@@ -44,8 +46,6 @@ def custom_root(f, initial_guess, solve, tangent_solve, has_aux=False):
     f: takes and returns a pytree like initial_guess. tangent_solve(g, y): solves g(x) = y for the linearised f. has_aux: `solve`
     returns (root, aux). Differentiable in whatever f closes over. Raises TypeError where f or solve changes the structure of the guess.
     """
-    from .. import jvp, linearize
-
     guess, tree = tree_flatten(initial_guess)
     guess = [as_array(x) for x in guess]
     body = Body(lambda x: f(x), tree_flatten((initial_guess,))[1], [aval_of(x) for x in guess])
@@ -75,10 +75,10 @@ def custom_root(f, initial_guess, solve, tangent_solve, has_aux=False):
         _, rhs = jvp(lambda *c: residual(c)(root), tuple(consts), tuple(dconsts)) if n else (None, None)
         _, linear = linearize(residual(consts), root)
         if rhs is None:
-            droot = [_zeros(x) for x in outs]
+            droot = [full_like(x, 0) for x in outs]
         else:
             solution = tangent_solve(linear, rhs)
-            droot = [bind("neg", as_array(x)) for x in tree_flatten(solution)[0]] + [_zeros(x) for x in outs[len(guess) :]]
+            droot = [bind("neg", as_array(x)) for x in tree_flatten(solution)[0]] + [full_like(x, 0) for x in outs[len(guess) :]]
         return tuple(outs), tuple(droot)
 
     def root_function(*args):
@@ -90,20 +90,12 @@ def custom_root(f, initial_guess, solve, tangent_solve, has_aux=False):
     return (root, tree_unflatten(found["aux"], outs[len(guess) :])) if has_aux else root
 
 
-def _zeros(x):
-    from ..numpy import zeros_like
-
-    return zeros_like(x)
-
-
 def custom_linear_solve(matvec, b, solve, transpose_solve=None, symmetric=False, has_aux=False):
     """The solution x of matvec(x) = b by solve(matvec, b), differentiated as a linear solve.
 
     matvec: linear, takes and returns a pytree like b. transpose_solve(vecmat, b): solves the transposed system, needed for reverse mode
     unless `symmetric`. has_aux: the solvers return (x, aux).
     """
-    from .. import linear_transpose
-
     flat, tree = tree_flatten(b)
     flat = [as_array(x) for x in flat]
     if transpose_solve is None and symmetric:

@@ -1,4 +1,4 @@
-"""Loops over the leading axis of arrays: scan, map, associative_scan.
+"""Loops of known length: over the leading axis of arrays scan, map, associative_scan; and fori_loop, a scan where its bounds are known.
 
 Invariant: `scan` is one equation; carries that the body hands through become captured values, stacked outputs that are inputs
 unchanged are those inputs.
@@ -9,18 +9,23 @@ unchanged are those inputs.
 
 from __future__ import annotations
 
+import inspect
 import operator
 
 import numpy as np
 
 from .. import _core
+from .._batching import vmap
 from .._core import bind
+from .._dtypes import dtype_of, is_integer
 from ..tree_util import tree_map
 from ._bodies import Body, as_array, aval_of, check_carry, promote_weak
-from ._shaping import concatenate, pad, reshape, rev
+from ._control_flow import while_loop
+from ._shaping import concatenate, convert_element_type, pad, reshape, rev, stack
 from ._slicing import index_in_dim, slice, slice_in_dim
 
 tree_flatten, tree_unflatten = _core.tree_flatten, _core.tree_unflatten
+_CARRY_AND_X = inspect.signature(lambda loop_carry, x: None)
 
 
 def _scan_length(xs, length):
@@ -149,10 +154,8 @@ def _scan_in_python(f, init, flat_xs, xs_tree, length, reverse):
         ys.append(y)
     if reverse:
         ys.reverse()
-    from ..numpy import stack
-
     flat = [tree_flatten(y) for y in ys]
-    columns = [stack(column) for column in zip(*[leaves for leaves, _ in flat], strict=True)]
+    columns = [stack(_core.promote_dtypes(*column)) for column in zip(*[leaves for leaves, _ in flat], strict=True)]
     return carry, tree_unflatten(flat[0][1], columns)
 
 
@@ -167,8 +170,6 @@ def map(f, xs, *, batch_size=None):
     """
     if batch_size is None:
         return scan(lambda _, x: ((), f(x)), (), xs)[1]
-    from .. import vmap
-
     leaves, tree = tree_flatten(xs)
     n = _scan_length(leaves, None)
     batch_size = operator.index(batch_size)
@@ -250,3 +251,66 @@ def associative_scan(fn, elems, reverse=False, axis=0):
     if reverse:
         out = [rev(x, (axis,)) for x in out]
     return tree_unflatten(tree, out)
+
+
+def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
+    """Runs val = body_fun(i, val) for i from lower up to upper, not included.
+
+    lower, upper: integer scalars. Where both are known when the function is called the loop is a `scan`, else a `while_loop`.
+    unroll: how many steps to run between tests of the count (True: all); only for known bounds.
+    Raises TypeError for bounds of different types or a changing carry, ValueError for `unroll` with a traced bound.
+    """
+    if not callable(body_fun):
+        raise TypeError("lax.fori_loop: body_fun argument should be callable.")
+    lower_dtype, upper_dtype = dtype_of(lower), dtype_of(upper)
+    if lower_dtype != upper_dtype:
+        if isinstance(lower, int) and is_integer(upper_dtype):
+            lower_dtype = upper_dtype
+        elif isinstance(upper, int) and is_integer(lower_dtype):
+            upper_dtype = lower_dtype
+        else:
+            raise TypeError(f"lower and upper arguments to fori_loop must have equal types, got {lower_dtype.name} and {upper_dtype.name}")
+    static = _static_int(lower) is not None and _static_int(upper) is not None
+    if _core.config_get("jax_disable_jit") and static:
+        val = init_val
+        for i in range(_static_int(lower), _static_int(upper)):
+            val = body_fun(i, val)
+        return val
+    dtype = lower_dtype
+    one = dtype.type(1)
+    if static:
+        lo, hi = _static_int(lower), _static_int(upper)
+        start = lower if isinstance(lower, int) and isinstance(upper, int) else as_array(lower)
+
+        def step(carry, _):
+            i, x = carry
+            following = bind("add", i, one)
+            return (following, body_fun(i, x)), None
+
+        step.__wrapped__, step.__signature__ = body_fun, _CARRY_AND_X  # errors name the user's function
+        (_, result), _ = scan(step, (start, init_val), None, length=max(hi - lo, 0), unroll=1 if unroll is None else unroll)
+        return result
+    if unroll is not None and unroll is not False and unroll != 1:
+        raise ValueError("Can only use `unroll` in `fori_loop` if the loop bounds are statically known.")
+
+    def carry_on(loop_carry):
+        i, last, _ = loop_carry
+        return bind("lt", i, last)
+
+    def advance(loop_carry):
+        i, last, x = loop_carry
+        following = bind("add", i, one)
+        return following, last, body_fun(i, x)
+
+    lower, upper = convert_element_type(lower, dtype), convert_element_type(upper, dtype)
+    _, _, result = while_loop(carry_on, advance, (lower, upper, init_val))
+    return result
+
+
+def _static_int(x):
+    if isinstance(x, _core.Tracer) or np.shape(x) != () or not is_integer(dtype_of(x)):
+        return None
+    try:
+        return operator.index(x)
+    except TypeError:
+        return None

@@ -16,8 +16,10 @@ import numpy as np
 from .. import _core
 from .._core import bind
 from .._dtypes import dtype_of, is_integer, is_unsigned
+from ._control_flow import while_loop
+from ._elementwise import add, rem, select
 from ._parameters import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
-from ._shaping import canonicalize_axis, concatenate, convert_element_type, expand_dims, full, squeeze
+from ._shaping import canonicalize_axis, concatenate, convert_element_type, expand_dims, full, full_like, squeeze
 
 
 def slice(operand, start_indices, limit_indices, strides=None):
@@ -201,9 +203,6 @@ def _scatter(name, operand, scatter_indices, updates, dimension_numbers, indices
 
 def apply_where(x, mentions, func):
     """x with the elementwise `func` applied to each element as often as `mentions` (int32, of x's shape) says."""
-    from ._control_flow import while_loop
-    from ._elementwise import select
-
     zero = np.int32(0)
 
     def left(state):
@@ -270,11 +269,11 @@ def scatter_apply(operand, scatter_indices, func, dimension_numbers, *, update_s
 
 def index_take(src, idxs, axes):
     """src indexed by the integer vectors `idxs` along `axes` together; negative indices count from the end. Out of bounds is clipped."""
-    from ..numpy import remainder
-
     indices = concatenate([expand_dims(i, (1,)) for i in idxs], 1)
     limits = np.array([np.shape(src)[ax] for ax in axes], dtype=dtype_of(indices))
-    indices = remainder(indices, expand_dims(_core.asarray(limits), (0,)))
+    limits = expand_dims(_core.asarray(limits), (0,))
+    left = rem(indices, limits)
+    indices = select(bind("lt", left, full_like(left, 0)), add(left, limits), left)
     sizes = list(np.shape(src))
     for ax in axes:
         sizes[ax] = 1

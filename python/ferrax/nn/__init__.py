@@ -1,5 +1,6 @@
 """Functions for neural networks: activations, normalisation over an axis, attention, initializers."""
 
+from ..scipy._softmax import log_softmax, softmax
 from ..scipy.special import logsumexp
 from . import initializers
 from ._activations import (
@@ -7,7 +8,7 @@ from ._activations import (
     selu, sigmoid, silu, soft_sign, softplus, sparse_plus, sparse_sigmoid, squareplus, swish, tanh,
 )
 from ._attention import dot_product_attention
-from ._normalized import log_softmax, logmeanexp, one_hot, softmax, standardize
+from ._normalized import logmeanexp, one_hot, standardize
 
 # Normalisation under the name that the founding documents use.
 normalize = standardize

@@ -7,8 +7,7 @@ import functools
 
 import numpy as np
 
-from .. import _core, lax
-from .. import numpy as jnp
+from .. import _core, lax, numpy as jnp
 from .._api import jit
 from ..custom_derivatives import custom_jvp
 from ..numpy._arguments import as_array

@@ -10,8 +10,8 @@ import numpy as np
 
 from .. import numpy as jnp
 from .._api import jit
+from ..scipy._softmax import softmax
 from ..scipy.special import logsumexp
-from ._normalized import softmax
 
 
 def dot_product_attention(

@@ -7,8 +7,7 @@ import typing
 
 import numpy as np
 
-from .. import numpy as jnp
-from .. import random
+from .. import numpy as jnp, random
 from .._dtypes import canonicalize_dtype, is_complex
 
 __all__ = [

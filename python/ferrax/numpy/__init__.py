@@ -278,8 +278,10 @@ from ._ufuncs import (
     ufunc as ufunc,
 )
 from ._selecting import (
-    choose as choose,
     clip as clip,
+)
+from ._choosing import (
+    choose as choose,
     piecewise as piecewise,
     select as select,
     where as where,
@@ -474,18 +476,14 @@ from ._files import (
     save as save,
     savez as savez,
 )
+from . import linalg as linalg
 from ._scalar_types import EXTENDED as _EXTENDED, bool_ as bool, extended as _extended
 
-_MODULES = ("linalg",)
 
 
 def __getattr__(name):
     if name in _EXTENDED:
         value = _extended(name)
-    elif name in _MODULES:
-        import importlib
-
-        value = importlib.import_module(f"{__name__}.{name}")
     else:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
     globals()[name] = value
@@ -493,9 +491,9 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted({*[n for n in globals() if not n.startswith("_")], *_EXTENDED, *_MODULES})
+    return sorted({*[n for n in globals() if not n.startswith("_")], *_EXTENDED})
 
 
-from .. import _array_methods as _array_methods
+from . import _array_methods
 
 _array_methods.install()

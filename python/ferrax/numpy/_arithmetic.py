@@ -30,8 +30,8 @@ from ._arguments import (
 )
 from ._floating_point import isnan
 from ._logic import greater, less
+from ._operators import logical_or, multiply
 from ._selecting import where
-from ._ufuncs import logical_or, multiply
 
 
 def absolute(x, /):

@@ -18,8 +18,8 @@ from ._arithmetic import absolute
 from ._creation import asarray
 from ._floating_point import isfinite, isnan
 from ._logic import equal, less_equal
+from ._operators import add, logical_and, logical_or, multiply, subtract
 from ._selecting import where
-from ._ufuncs import add, logical_and, logical_or, multiply, subtract
 
 
 def array_equal(a1, a2, equal_nan=False):

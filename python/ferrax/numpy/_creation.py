@@ -9,10 +9,12 @@ Invariant: 64-bit dtypes become 32-bit ones unless x64 is on; Python numbers alo
 from __future__ import annotations
 
 import operator
+import warnings
 
 import numpy as np
 
-from .. import _core
+from .. import _core, dlpack
+from .._batching import vmap
 from .._core import bind
 from .._dtypes import canonicalize_dtype, dtype_of, is_bool, is_complex, is_inexact, is_integer, is_weak, to_inexact
 from ._arguments import (
@@ -179,8 +181,6 @@ def astype(x, dtype, /, *, copy=False, device=None):
     x = _core.asarray(x) if not isinstance(x, Array) else x
     dtype = canonicalize_dtype(float if dtype is None else dtype)
     if is_complex(x.dtype) and not is_complex(dtype) and not is_bool(dtype):
-        import warnings
-
         warnings.warn("Casting from complex to real dtypes will raise an error in a future version of JAX.", DeprecationWarning, stacklevel=2)
         x = bind("real", x)
     out = convert(x, dtype)
@@ -448,8 +448,6 @@ def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
 
 def fromfunction(function, shape, *, dtype=float, **kwargs):
     """function(i, j, ...) of the index arrays of a grid of `shape`."""
-    from .. import vmap
-
     shape = canonicalize_shape(shape)
     for i in range(len(shape)):
         in_axes = [0 if i == j else None for j in range(len(shape))]
@@ -496,6 +494,4 @@ def fromiter(*args, **kwargs):
 
 def from_dlpack(x, /, *, device=None, copy=None):
     """An array sharing memory with any object that offers __dlpack__; a copy where it cannot be shared or `copy` is set."""
-    from ..dlpack import from_dlpack as convert_dlpack
-
-    return convert_dlpack(x, device=device, copy=copy)
+    return dlpack.from_dlpack(x, device=device, copy=copy)

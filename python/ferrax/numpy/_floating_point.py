@@ -15,8 +15,8 @@ from .._core import bind, promote_shapes
 from .._dtypes import dtype_of, finfo, is_bool, is_complex, is_inexact, is_integer, is_unsigned, to_inexact
 from .._flat import float0
 from ._arguments import Array, as_array, broadcast_constant, check_arraylike, constant, convert, jitted, pointwise, promote_inexact, scalar_like, unsupported
+from ._operators import logical_or
 from ._selecting import where
-from ._ufuncs import logical_or
 
 
 def isfinite(x, /):

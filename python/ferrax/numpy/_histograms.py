@@ -17,13 +17,12 @@ from .._dtypes import canonicalize_dtype, is_bool, is_integer
 from ._arguments import Array, as_array, check_arraylike, concrete_or_error, convert
 from ._calculus import diff
 from ._creation import array, linspace, ones_like, zeros
-from ._reductions import max as maximum
-from ._reductions import min as minimum
+from ._operators import add, subtract
+from ._reductions import max as maximum, min as minimum
 from ._searching import searchsorted
 from ._selecting import clip, where
 from ._shaping import ravel, reshape
 from ._taking import ravel_multi_index
-from ._ufuncs import add, subtract
 
 
 def bincount(x, weights=None, minlength=0, *, length=None, out_sharding=None):

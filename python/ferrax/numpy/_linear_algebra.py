@@ -19,10 +19,10 @@ from ..lax import conv_general_dilated, dot_general
 from . import _reductions
 from ._arguments import as_array, canonicalize_axis, check_arraylike, constant, convert, jitted, unsupported
 from ._complex import conj
+from ._operators import multiply, negative, subtract
 from ._rearranging import flip
 from ._selecting import where
 from ._shaping import broadcast_arrays, moveaxis, ravel
-from ._ufuncs import multiply, negative, subtract
 from ._vectorizing import vectorize
 
 

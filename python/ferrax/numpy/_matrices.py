@@ -19,9 +19,9 @@ from .._dtypes import canonicalize_dtype
 from ._arguments import as_array, broadcast_constant, canonicalize_axis, canonicalize_shape, constant, convert, jitted, scalar_like
 from ._creation import arange, zeros
 from ._exponential import power
+from ._operators import add, multiply
 from ._selecting import where
 from ._shaping import moveaxis, ravel
-from ._ufuncs import add, multiply
 
 
 def _diagonal_mask(shape, k, compare):

@@ -15,12 +15,11 @@ from .._core import bind
 from ..lax import slice_in_dim
 from . import _reductions, _rounding, _statistics
 from ._arguments import Array, as_array, canonicalize_axis, concrete_or_error, convert, jitted
-from ._creation import array as make_array
-from ._creation import linspace, zeros
+from ._creation import array as make_array, linspace, zeros
 from ._joining import concatenate
+from ._operators import multiply, subtract
 from ._rearranging import flip, repeat
 from ._shaping import broadcast_to, squeeze
-from ._ufuncs import multiply, subtract
 from ._vectorizing import apply_along_axis
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from .. import _core
 from .._core import bind
 from ..lax import scan
-from . import _reductions
+from . import _reductions, linalg
 from ._arguments import as_array, check_arraylike, concrete_or_error, constant, convert, jitted
 from ._creation import full_like, ones, zeros
 from ._exponential import sqrt
@@ -23,8 +23,8 @@ from ._inserting import trim_zeros
 from ._joining import concatenate, stack
 from ._linear_algebra import convolve, dot
 from ._matrices import diag, vander
+from ._operators import add, multiply, negative
 from ._shaping import atleast_1d
-from ._ufuncs import add, multiply, negative
 
 
 @jitted("polyval", static=("unroll",))
@@ -177,9 +177,7 @@ def poly(seq_of_zeros):
     """The coefficients of the polynomial with these zeros, or of a square matrix's characteristic polynomial. Raises ValueError for other shapes."""
     seq = atleast_1d(as_array("poly", seq_of_zeros))
     if seq.ndim == 2 and seq.shape[0] == seq.shape[1] and seq.shape[0]:
-        from .linalg import eigvals
-
-        seq = eigvals(seq)
+        seq = linalg.eigvals(seq)
     if seq.ndim != 1:
         raise ValueError("input must be 1d or non-empty square 2d array.")
     if seq.shape[0] == 0:
@@ -189,8 +187,6 @@ def poly(seq_of_zeros):
 
 def roots(p, *, strip_zeros=True):
     """The roots of a polynomial, as eigenvalues of its companion matrix. strip_zeros: drop leading zeros; the values must then be known."""
-    from .linalg import eigvals
-
     (p,) = _core.promote_dtypes_inexact(as_array("roots", p))
     if p.ndim != 1:
         raise ValueError("Input must be a rank-1 array.")
@@ -207,14 +203,12 @@ def roots(p, *, strip_zeros=True):
         if p.shape[0] < 2:
             return zeros(trailing, np.complex64)
     companion = diag(ones(p.shape[0] - 2, p.dtype), -1).at[0, :].set(-p[1:] / p[0])
-    out = eigvals(companion)
+    out = linalg.eigvals(companion)
     return concatenate([out, zeros(trailing, out.dtype)]) if trailing else out
 
 
 def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
     """The polynomial of degree `deg` nearest to points (x, y) in the least-squares sense; see numpy.polyfit for full and cov."""
-    from .linalg import inv, lstsq
-
     check_arraylike("polyfit", x, y)
     deg = operator.index(deg)
     if deg < 0:
@@ -241,12 +235,12 @@ def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
         rhs = rhs * (w[:, None] if rhs.ndim == 2 else w)
     # Columns of unit length keep the problem well scaled.
     scale = sqrt(_reductions.sum(lhs * lhs, axis=0))
-    c, residuals, rank, s = lstsq(lhs / scale, rhs, rcond)
+    c, residuals, rank, s = linalg.lstsq(lhs / scale, rhs, rcond)
     c = (c.T / scale).T
     if full:
         return c, residuals, rank, s, _core.asarray(rcond)
     if cov:
-        base = inv(dot((lhs / scale).T, lhs / scale)) / (scale[:, None] * scale[None, :])
+        base = linalg.inv(dot((lhs / scale).T, lhs / scale)) / (scale[:, None] * scale[None, :])
         if isinstance(cov, str) and cov == "unscaled":
             factor = 1
         else:

@@ -11,9 +11,9 @@ from __future__ import annotations
 import numpy as np
 
 from .. import _core
-from .._dtypes import _named, canonicalize_dtype
-from .._dtypes import finfo as _finfo
-from .._dtypes import iinfo as _iinfo
+from .._config import enable_x64
+from .._dtypes import canonicalize_dtype, finfo as _finfo, iinfo as _iinfo, issubdtype, scalar_class
+from ._creation import asarray
 
 
 class _ScalarMeta(type):
@@ -29,8 +29,6 @@ class _ScalarMeta(type):
         return not self == other
 
     def __call__(self, x):
-        from ._creation import asarray
-
         if isinstance(x, str):
             x = self.dtype.type(x)
         return asarray(x, dtype=self.dtype)
@@ -74,37 +72,6 @@ def extended(name):
 int_, uint, float_, complex_ = int64, uint64, float64, complex128
 
 
-def _plain(dtype):
-    """A dtype, a class of dtypes, or what is meant by one, as numpy understands it."""
-    if isinstance(dtype, _ScalarMeta):
-        return dtype.dtype.type
-    if isinstance(dtype, np.dtype):
-        return dtype.type
-    if isinstance(dtype, type):
-        return {bool: np.bool_, int: np.int64, float: np.float64, complex: np.complex128}.get(dtype, dtype)
-    inner = getattr(dtype, "dtype", None)
-    return inner.type if isinstance(inner, np.dtype) else _named(dtype).type
-
-
-def issubdtype(arg1, arg2):
-    """Whether dtype arg1 is at or below arg2 in the hierarchy (jnp.floating, jnp.integer, ...); ml_dtypes' are floating or integer."""
-    if any(getattr(a, "__module__", None) == "ferrax.dtypes" for a in (arg1, arg2)):
-        from ..dtypes import is_kind_of_key
-
-        return is_kind_of_key(arg1, arg2)
-    a, b = _plain(arg1), _plain(arg2)
-    if a is b:
-        return True
-    name = a.__name__
-    if a.__module__.startswith("ml_dtypes"):
-        if name.startswith(("bfloat", "float")):
-            return b in (np.floating, np.inexact, np.number, np.generic)
-        return b in ((np.unsignedinteger if name.startswith("uint") else np.signedinteger), np.integer, np.number, np.generic)
-    if b.__module__.startswith("ml_dtypes"):
-        return False
-    return np.issubdtype(a, b)
-
-
 def result_type(*args):
     """The dtype that arrays, numbers and dtypes promote to. Raises ValueError for no arguments."""
     if not args:
@@ -126,14 +93,12 @@ def promote_types(a, b):
     """The dtype that two dtypes promote to; Python's int, float and complex give way."""
     pair = []
     for t in (a, b):
-        pair.append(t if isinstance(t, type) and t in (bool, int, float, complex) else np.dtype(_plain(t)))
+        pair.append(t if isinstance(t, type) and t in (bool, int, float, complex) else np.dtype(scalar_class(t)))
     if all(isinstance(t, type) for t in pair):
         order = [bool, int, float, complex]
         return np.dtype({bool: np.bool_, int: np.int64, float: np.float64, complex: np.complex128}[max(pair, key=order.index)])
     wide = [t for t in pair if isinstance(t, np.dtype)]
     if len(wide) == 2 and any((t.itemsize == 8 and t.kind in "iuf") or t.itemsize == 16 for t in wide):
-        from .._config import enable_x64
-
         with enable_x64(True):
             return _core.result_type(*pair)
     return _core.result_type(*[_number(t) if isinstance(t, type) else t for t in pair])
@@ -150,7 +115,7 @@ def can_cast(from_, to, casting="safe"):
             "can_cast() does not support Python ints, floats, and complex because the result used to depend on the value.\n"
             "This change was part of adopting NEP 50, we may explicitly allow them again in the future."
         )
-    return np.can_cast(np.dtype(_plain(from_)), np.dtype(_plain(to)), casting=casting)
+    return np.can_cast(np.dtype(scalar_class(from_)), np.dtype(scalar_class(to)), casting=casting)
 
 
 def isdtype(dtype, kind):
@@ -168,7 +133,7 @@ def isdtype(dtype, kind):
                 raise ValueError(f"Unrecognized kind {k!r} expected one of {sorted(groups)}, or a compatible input for jnp.dtype()")
             if any(issubdtype(dtype, g) for g in groups[k]):
                 return True
-        elif np.dtype(_plain(dtype)) == np.dtype(_plain(k)):
+        elif np.dtype(scalar_class(dtype)) == np.dtype(scalar_class(k)):
             return True
     return False
 
@@ -177,7 +142,7 @@ class finfo(np.finfo):
     """Limits of a float dtype: eps, max, min, tiny, bits, ... ml_dtypes' dtypes too."""
 
     def __new__(cls, dtype):
-        return _finfo(_plain(dtype))
+        return _finfo(scalar_class(dtype))
 
 
 class iinfo(np.iinfo):
@@ -186,7 +151,7 @@ class iinfo(np.iinfo):
     def __new__(cls, int_type):
         if hasattr(int_type, "dtype") and not isinstance(int_type, type):
             int_type = int_type.dtype
-        return _iinfo(_plain(int_type)) if not isinstance(int_type, int) else _iinfo(canonicalize_dtype(int))
+        return _iinfo(scalar_class(int_type)) if not isinstance(int_type, int) else _iinfo(canonicalize_dtype(int))
 
     def __init__(self, int_type):
         pass

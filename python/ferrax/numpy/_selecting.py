@@ -1,6 +1,6 @@
-"""Choosing between arrays: where, select, piecewise, clip, choose.
+"""Choosing between two arrays: where, clip.
 
-Invariant: everything ends in select_n (or max and min for clip); branches are all computed.
+Invariant: everything ends in select_n (or max and min for clip); both are computed.
 
     >>> jnp.where(jnp.array([True, False]), 1, 2)
     Array([1, 2], dtype=int32, weak_type=True)
@@ -12,9 +12,9 @@ import numpy as np
 
 from .. import _core
 from .._core import bind
-from .._dtypes import dtype_of, is_bool, is_complex, is_integer
-from ._arguments import Array, as_array, broadcast_constant, broadcast_together, check_arraylike, concrete_or_error, constant, convert, jitted, unsupported
-from ._ufuncs import maximum, minimum
+from .._dtypes import dtype_of, is_bool, is_complex
+from ._arguments import Array, check_arraylike, constant, jitted
+from ._operators import maximum, minimum
 
 
 @jitted("_where")
@@ -35,74 +35,10 @@ def _spread(v, shape):
     return bind("broadcast_in_dim", v, shape=shape, broadcast_dimensions=tuple(range(k, len(shape))))
 
 
-def where(condition, x=None, y=None, /, *, size=None, fill_value=None):
-    """x where `condition`, else y; with `condition` alone, the indices where it holds (see `nonzero` for size and fill_value).
-
-    The three broadcast; x and y promote. Both are computed, so a nan of the unused one reaches derivatives.
-    """
-    if x is None and y is None:
-        from ._searching import nonzero
-
-        check_arraylike("where", condition)
-        return nonzero(condition, size=size, fill_value=fill_value)
+def where(condition, x, y):
+    """x where `condition`, else y. The three broadcast; x and y promote. Both are computed, so a nan of the unused one reaches derivatives."""
     check_arraylike("where", condition, x, y)
-    if size is not None or fill_value is not None:
-        raise ValueError("size and fill_value arguments cannot be used in three-term where function.")
     return _where(_core.asarray(condition) if not isinstance(condition, Array) else condition, x, y)
-
-
-def select(condlist, choicelist, default=0):
-    """The first choice whose condition holds, else `default`. Raises ValueError where the lists differ in length or are empty."""
-    if len(condlist) != len(choicelist):
-        raise ValueError(f"condlist must have length equal to choicelist ({len(condlist)} vs {len(choicelist)})")
-    if len(condlist) == 0:
-        raise ValueError("condlist must be non-empty")
-    from ._joining import stack
-    from ._reductions import argmax
-
-    check_arraylike("select", *condlist, *choicelist, default)
-    *choices, default = _core.promote_dtypes(*choicelist, default)
-    shape = np.broadcast_shapes(*[np.shape(v) for v in (*condlist, *choices, default)])
-    parts = [_core.broadcast_to(v, shape) for v in (*condlist, *choices, default)]
-    conditions, choices = parts[: len(condlist)], parts[len(condlist) : -1]
-    # Index 0 is the default; a row of falses in front makes argmax fall back to it.
-    nothing = broadcast_constant(np.bool_(False), shape)
-    which = argmax(stack([nothing, *conditions]), axis=0)
-    return bind("select_n", which, parts[-1], *choices)
-
-
-def piecewise(x, condlist, funclist, *args, **kw):
-    """funclist[i](x, *args, **kw) where condlist[i] holds (the last such i), the extra last function where none does; numbers are constants.
-
-    Every function is applied to all of x. Raises ValueError unless there are as many functions as conditions, or one more.
-    """
-    x = as_array("piecewise", x)
-    n_conditions, n_functions = len(condlist), len(funclist)
-    if n_functions == n_conditions + 1:
-        funclist = list(funclist[-1:]) + list(funclist[:-1])
-    elif n_functions == n_conditions:
-        funclist = [0, *funclist]
-    else:
-        raise ValueError(f"with {n_conditions} condition(s), either {n_conditions} or {n_conditions + 1} functions are expected; got {n_functions}")
-    from ._creation import array, full_like
-    from ._cumulative import cumsum
-    from ._joining import concatenate
-    from ._reductions import argmax
-
-    conditions = condlist if isinstance(condlist, Array) else array([_core.asarray(c) for c in condlist])
-    conditions = conditions if is_bool(conditions.dtype) else bind("ne", conditions, constant(0, conditions.dtype))
-    nothing = broadcast_constant(np.bool_(False), (1, *conditions.shape[1:]))
-    # The position of the last true condition is where the running count first reaches its maximum.
-    which = argmax(cumsum(concatenate([nothing, conditions]), axis=0), axis=0)
-    values = []
-    for f in funclist:
-        value = f(x, *args, **kw) if callable(f) else full_like(x, f)
-        values.append(_core.broadcast_to(_core.asarray(value, x.dtype) if not isinstance(value, Array) else value, x.shape))
-    values = [convert(v, x.dtype) for v in values]
-    which = _core.broadcast_to(which, x.shape)
-    if len(values) == 2:
-        which = bind("eq", which, constant(1, which.dtype))
-    return bind("select_n", which, *values)
 
 
 @jitted("clip")
@@ -123,33 +59,3 @@ def clip(arr, /, min=None, max=None):
             "clipped. Please convert to a real value or array by taking the real or imaginary components via jax.numpy.real/imag respectively."
         )
     return _clip(arr, min, max)
-
-
-def choose(a, choices, out=None, mode="raise"):
-    """choices[a[i]][i] for every i. a: integer array; choices: arrays that broadcast with it.
-
-    mode: "raise" (a must be concrete and within bounds), "clip" or "wrap". Raises ValueError out of bounds with "raise", and for an a that is
-    no integer.
-    """
-    from ._arithmetic import remainder
-    from ._joining import stack
-    from ._taking import take_along_axis
-
-    unsupported("jnp.choose", out=out)
-    n = len(choices)
-    a = as_array("choose", a)
-    if not is_integer(a.dtype):
-        raise ValueError("`a` array must be integer typed")
-    if mode == "raise":
-        a = concrete_or_error(a, "The error occurred because jnp.choose was jit-compiled with mode='raise'. Use mode='wrap' or mode='clip' instead.")
-        if np.any((a < 0) | (a >= n)):
-            raise ValueError("invalid entry in choice array")
-        a = _core.asarray(a)
-    elif mode == "wrap":
-        a = remainder(a, n)
-    elif mode == "clip":
-        a = clip(a, 0, n - 1)
-    else:
-        raise ValueError(f"mode={mode!r} not understood. Must be 'raise', 'wrap', or 'clip'")
-    a, *choices = broadcast_together(a, *[convert(c, c.dtype) for c in _core.promote_dtypes(*choices)])
-    return take_along_axis(stack(choices), a[None], axis=0)[0]

@@ -24,11 +24,11 @@ from ._floating_point import isnan
 from ._inserting import append
 from ._joining import concatenate
 from ._logic import logical_not
+from ._operators import logical_and, subtract
 from ._searching import nonzero, searchsorted
 from ._selecting import clip, where
 from ._shaping import moveaxis, ravel
 from ._sorting import argsort, lexsort
-from ._ufuncs import logical_and, subtract
 
 
 @jitted("_unique_sorted_mask", static=("axis",))

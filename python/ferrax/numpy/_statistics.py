@@ -25,11 +25,11 @@ from ._floating_point import isnan
 from ._joining import concatenate
 from ._linear_algebra import dot
 from ._matrices import diag
+from ._operators import add, multiply
 from ._reductions import argmax, average
 from ._selecting import clip, where
 from ._shaping import atleast_2d, broadcast_to, expand_dims, moveaxis, reshape
 from ._taking import take_along_axis
-from ._ufuncs import add, multiply
 
 _METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 

@@ -17,7 +17,7 @@ import numpy as np
 from .. import _core
 from .._core import bind
 from .._dtypes import canonicalize_dtype, iinfo, is_bool, is_integer, is_unsigned
-from ..lax import GatherDimensionNumbers, GatherScatterMode, gather
+from ..lax import GatherDimensionNumbers, GatherScatterMode, gather, tile
 from . import _arithmetic
 from ._arguments import (
     as_array,
@@ -35,10 +35,10 @@ from ._arithmetic import remainder
 from ._creation import arange, ones
 from ._logic import logical_truth
 from ._matrices import tri
+from ._operators import add, multiply
 from ._searching import nonzero
 from ._selecting import clip, where
 from ._shaping import broadcast_to, ravel, reshape
-from ._ufuncs import add, multiply
 
 
 def _normalised(indices, n):
@@ -198,14 +198,12 @@ def put(a, ind, v, mode=None, *, inplace=True):
 
     Raises ValueError for another mode.
     """
-    from ._rearranging import tile
-
     _inplace("put", inplace)
     check_arraylike("put", a, ind, v)
     a, ind, v = _core.asarray(a), ravel(_core.asarray(ind)), ravel(_core.asarray(v))
     if not a.size or not ind.size or not v.size:
         return a
-    v = v[: ind.size] if v.size > ind.size else tile(v, -(-ind.size // v.size))[: ind.size] if v.size < ind.size else v
+    v = v[: ind.size] if v.size > ind.size else tile(v, (-(-ind.size // v.size),))[: ind.size] if v.size < ind.size else v
     if mode is None or mode == "clip":
         ind, scatter_mode = clip(ind, 0, a.size - 1), "promise_in_bounds"
     elif mode == "wrap":
@@ -222,8 +220,6 @@ def place(arr, mask, vals, *, inplace=True):
 
     Raises ValueError where sizes differ and for no values.
     """
-    from ._rearranging import tile
-
     check_arraylike("place", arr, mask, vals)
     _inplace("place", inplace)
     a, m, v = _core.asarray(arr), ravel(_core.asarray(mask)), ravel(_core.asarray(vals))
@@ -234,7 +230,7 @@ def place(arr, mask, vals, *, inplace=True):
     if not a.size:
         return a
     index = nonzero(m, size=a.size, fill_value=a.size)[0]
-    v = tile(v, -(-a.size // v.size))[: a.size] if v.size != a.size else v
+    v = tile(v, (-(-a.size // v.size),))[: a.size] if v.size != a.size else v
     return reshape(ravel(a).at[index].set(v, mode="drop"), a.shape)
 
 

@@ -15,8 +15,8 @@ from .._core import bind, promote_shapes
 from .._dtypes import dtype_of, is_complex, to_real
 from ._arguments import broadcast_constant, check_arraylike, constant, filled_like, jitted, pointwise, promote_inexact, scalar_like
 from ._logic import less
+from ._operators import negative
 from ._selecting import where
-from ._ufuncs import negative
 
 
 def sin(x, /):

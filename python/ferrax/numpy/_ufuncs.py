@@ -11,10 +11,17 @@ from __future__ import annotations
 import numpy as np
 
 from .. import _core
-from .._core import bind, elementwise
-from .._dtypes import is_bool
+from .._api import ShapeDtypeStruct, eval_shape
+from .._core import bind
 from ..lax import fori_loop, scan
-from ._arguments import as_array, canonicalize_axis, check_arraylike, filled_like, jitted, pointwise, scalar_like
+from . import _cumulative, _operators, _reductions, _selecting
+from ._arguments import as_array, canonicalize_axis, check_arraylike, jitted
+from ._creation import arange, full
+from ._inserting import append
+from ._joining import concatenate
+from ._shaping import expand_dims, moveaxis, ravel, reshape
+from ._taking import take, unravel_index
+from ._vectorizing import vectorize
 
 
 class ufunc:
@@ -63,8 +70,6 @@ class ufunc:
 
     def _result(self, a):
         # The dtype that the function of two elements has: folds keep it.
-        from .. import ShapeDtypeStruct, eval_shape
-
         element = ShapeDtypeStruct((), a.dtype)
         return eval_shape(self._call, element, element).dtype
 
@@ -92,12 +97,9 @@ class ufunc:
         fast = self._reductions.get("reduce")
         if fast is not None:
             return fast(a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where)
-        from ._selecting import where as choose
-        from ._shaping import moveaxis, reshape
-
         if where is not None:
             start = self.identity if initial is None else initial
-            a = choose(where, a, start)
+            a = _selecting.where(where, a, start)
         a = a.astype(self._result(a) if dtype is None else dtype)
         if isinstance(axis, tuple):
             axes = tuple([canonicalize_axis(d, a.ndim) for d in axis])
@@ -120,8 +122,6 @@ class ufunc:
         if n == 0:
             if self.identity is None and initial is None:
                 raise ValueError(f"zero-size array to reduction operation {self.__name__} which has no identity.")
-            from ._creation import full
-
             start = self.identity if initial is None else initial
             out = full(a.shape[:axis] + a.shape[axis + 1 :], start, a.dtype)
         else:
@@ -151,9 +151,6 @@ class ufunc:
         fast = self._reductions.get("accumulate")
         if fast is not None:
             return fast(a, axis=axis, dtype=dtype)
-        from ._joining import concatenate
-        from ._shaping import moveaxis
-
         a = a.astype(self._result(a) if dtype is None else dtype)
         if axis is None or a.ndim == 0:
             raise ValueError("accumulate does not allow multiple axes" if axis is None else "cannot accumulate on a scalar")
@@ -185,10 +182,6 @@ class ufunc:
             return fast(a, indices, b)
         if self.nin == 1:
             return a.at[indices].apply(self)
-        from ._creation import arange
-        from ._shaping import ravel
-        from ._taking import unravel_index
-
         # One element after another, so that repeated indices see one another's results.
         positions = ravel(arange(a.size).reshape(a.shape)[indices])
         values = ravel(_core.broadcast_to(_core.asarray(b), arange(a.size).reshape(a.shape)[indices].shape))
@@ -223,11 +216,6 @@ class ufunc:
         return self._jit("reduceat", ("axis", "dtype"))(as_array("reduceat", a), as_array("reduceat", indices), axis=axis, dtype=dtype)
 
     def _reduceat(self, a, indices, axis, dtype):
-        from ._inserting import append
-        from ._selecting import where
-        from ._shaping import expand_dims
-        from ._taking import take
-
         if dtype is not None:
             a = a.astype(dtype)
         axis = canonicalize_axis(axis, a.ndim)
@@ -241,7 +229,7 @@ class ufunc:
             # Elements join the fold of every interval they lie in, in order.
             element = expand_dims(_dynamic_at(a, i, axis), axis)
             inside = (starts < i) & (i < ends)
-            return where(inside.reshape(shape), self(out, element), out)
+            return _selecting.where(inside.reshape(shape), self(out, element), out)
 
         return fori_loop(0, n, step, out)
 
@@ -259,8 +247,6 @@ def _dynamic_at(a, i, axis):
 
 def frompyfunc(func, /, nin, nout, *, identity=None):
     """A `ufunc` from a traceable function of `nin` scalars that returns `nout`. Raises ValueError for no inputs."""
-    from ._vectorizing import vectorize
-
     if nin == 0:
         raise ValueError("frompyfunc requires at least one input")
     lifted = vectorize(func)
@@ -279,146 +265,8 @@ def frompyfunc(func, /, nin, nout, *, identity=None):
 # ---- the functions that JAX makes ufuncs of
 
 
-def _add(x, y, /):
-    """x + y, elementwise; logical or for bool."""
-    return pointwise("add", "add", x, y) if not _both_bool(x, y) else elementwise("or", x, y)
-
-
-def _subtract(x, y, /):
-    """x - y, elementwise."""
-    return pointwise("subtract", "sub", x, y)
-
-
-def _multiply(x, y, /):
-    """x * y, elementwise; logical and for bool."""
-    return pointwise("multiply", "mul", x, y) if not _both_bool(x, y) else elementwise("and", x, y)
-
-
-def _both_bool(x, y):
-    return getattr(x, "dtype", type(x)) == np.bool_ and getattr(y, "dtype", type(y)) == np.bool_
-
-
-def _maximum(x, y, /):
-    """The larger of x and y, elementwise; nan where either is nan."""
-    return pointwise("maximum", "max", x, y)
-
-
-def _minimum(x, y, /):
-    """The smaller of x and y, elementwise; nan where either is nan."""
-    return pointwise("minimum", "min", x, y)
-
-
-def _negative(x, /):
-    """-x, elementwise. x: any number but bool."""
-    return pointwise("negative", "neg", x)
-
-
-def _bitwise_and(x, y, /):
-    """Bitwise and. x, y: integer or bool."""
-    return pointwise("bitwise_and", "and", x, y)
-
-
-def _bitwise_or(x, y, /):
-    """Bitwise or. x, y: integer or bool."""
-    return pointwise("bitwise_or", "or", x, y)
-
-
-def _bitwise_xor(x, y, /):
-    """Bitwise exclusive or. x, y: integer or bool."""
-    return pointwise("bitwise_xor", "xor", x, y)
-
-
-def _logical(name, primitive, x, y):
-    check_arraylike(name, x, y)
-    x, y = _core.promote_shapes(*_core.promote_dtypes(x, y))
-    if not is_bool(x.dtype):
-        zero = filled_like(0, x if x.ndim else y)
-        x, y = bind("ne", x, zero), bind("ne", y, zero)
-    return bind(primitive, x, y)
-
-
-def _logical_and(x, y, /):
-    """Whether x and y are both nonzero."""
-    return _logical("logical_and", "and", x, y)
-
-
-def _logical_or(x, y, /):
-    """Whether x or y is nonzero."""
-    return _logical("logical_or", "or", x, y)
-
-
-def _logical_xor(x, y, /):
-    """Whether exactly one of x and y is nonzero."""
-    return _logical("logical_xor", "xor", x, y)
-
-
-def _log_of_sum(name, x, y, exp, scale):
-    check_arraylike(name, x, y)
-    x, y = _core.promote_dtypes_inexact(x, y)
-    x, y = _core.promote_shapes(x, y)
-
-    def value(x, y):
-        # delta is nan for equal infinities and for nan: there x + y is the answer.
-        top, delta = bind("max", x, y), bind("sub", x, y)
-        odd, total = bind("ne", delta, delta), bind("add", x, y)
-        rest = bind("log1p", bind(exp, bind("neg", bind("abs", delta))))
-        if scale is not None:
-            rest = bind("mul", filled_like(scale, rest), rest)
-        return (bind("select_n", odd, bind("add", top, rest), total),)
-
-    def rule(primals, tangents):
-        (x, y), (dx, dy) = primals, tangents
-        out = call(x, y)
-
-        # d/dx = exp(x - out), the share of x in the sum. Beside an infinite sum the difference says nothing: +inf is all of it, -inf nothing.
-        def share(x):
-            x, total = _same(x, out)
-            v = bind("sub", x, total)
-            return bind(exp, bind("select_n", bind("ne", v, v), v, _core.broadcast_to(bind("min", x, scalar_like(0, x)), v.shape)))
-
-        wx, wy = share(x), share(y)
-        return (out,), (bind("add", bind("mul", *_same(dx, wx)), bind("mul", *_same(dy, wy))),)
-
-    def call(x, y):
-        return _core.custom_jvp_call(name, value, rule, [x, y])[0]
-
-    if x.dtype.kind == "c":
-        return _complex_log_of_sum(x, y, exp, scale)
-    return call(x, y)
-
-
-def _same(x, y):
-    return _core.promote_shapes(x, y)
-
-
-def _complex_log_of_sum(x, y, exp, scale):
-    from ._exponential import exp as e
-    from ._exponential import exp2, log1p, log2
-    from ._selecting import where
-
-    power = e if exp == "exp" else exp2
-    first = where(x.real > y.real, x, y)
-    delta = where(x.real > y.real, y - x, x - y)
-    total = first + (log1p(power(delta)) if scale is None else log2(power(delta) + 1))
-    im = total.imag
-    bound = filled_like(np.pi if scale is None else np.pi * scale, im)
-    return bind("complex", total.real, (im + bound) % (2 * bound) - bound)
-
-
-def _logaddexp(x, y, /):
-    """log(exp(x) + exp(y)), without overflow."""
-    return _log_of_sum("logaddexp", x, y, "exp", None)
-
-
-def _logaddexp2(x, y, /):
-    """log2(2 ** x + 2 ** y), without overflow."""
-    return _log_of_sum("logaddexp2", x, y, "exp2", 1 / np.log(2))
-
-
 def _reduction(name):
     def reduce(a, axis, dtype, keepdims, initial, where):
-        from . import _reductions
-
         fun = getattr(_reductions, name)
         extra = {} if name in ("max", "min", "all", "any") else {"dtype": dtype}
         if name in ("all", "any"):
@@ -430,8 +278,6 @@ def _reduction(name):
 
 def _running(name):
     def accumulate(a, axis, dtype):
-        from . import _cumulative
-
         return getattr(_cumulative, name)(a, axis=axis, dtype=dtype)
 
     return accumulate
@@ -442,27 +288,27 @@ def _scatter(method):
     of_bool = {"add": "max", "multiply": "min"}.get(method, method)
 
     def at(a, indices, b):
-        return getattr(a.at[indices], of_bool if _both_bool(a, b) else method)(b)
+        return getattr(a.at[indices], of_bool if _operators.both_bool(a, b) else method)(b)
 
     return at
 
 
-def _make(fun, nin, identity, **reductions):
-    name = fun.__name__ = fun.__qualname__ = fun.__name__[1:]
+def _make(name, nin, identity, **reductions):
+    fun = getattr(_operators, name)
     return ufunc(fun, nin, 1, name=name, identity=identity, call=fun, reductions=reductions)
 
 
-add = _make(_add, 2, 0, reduce=_reduction("sum"), accumulate=_running("cumsum"), at=_scatter("add"))
-subtract = _make(_subtract, 2, None, at=_scatter("subtract"))
-multiply = _make(_multiply, 2, 1, reduce=_reduction("prod"), accumulate=_running("cumprod"), at=_scatter("multiply"))
-maximum = _make(_maximum, 2, None, reduce=_reduction("max"), at=_scatter("max"))
-minimum = _make(_minimum, 2, None, reduce=_reduction("min"), at=_scatter("min"))
-negative = _make(_negative, 1, None)
-bitwise_and = _make(_bitwise_and, 2, -1)
-bitwise_or = _make(_bitwise_or, 2, 0)
-bitwise_xor = _make(_bitwise_xor, 2, 0)
-logical_and = _make(_logical_and, 2, True, reduce=_reduction("all"))
-logical_or = _make(_logical_or, 2, False, reduce=_reduction("any"))
-logical_xor = _make(_logical_xor, 2, False)
-logaddexp = _make(_logaddexp, 2, -np.inf)
-logaddexp2 = _make(_logaddexp2, 2, -np.inf)
+add = _make("add", 2, 0, reduce=_reduction("sum"), accumulate=_running("cumsum"), at=_scatter("add"))
+subtract = _make("subtract", 2, None, at=_scatter("subtract"))
+multiply = _make("multiply", 2, 1, reduce=_reduction("prod"), accumulate=_running("cumprod"), at=_scatter("multiply"))
+maximum = _make("maximum", 2, None, reduce=_reduction("max"), at=_scatter("max"))
+minimum = _make("minimum", 2, None, reduce=_reduction("min"), at=_scatter("min"))
+negative = _make("negative", 1, None)
+bitwise_and = _make("bitwise_and", 2, -1)
+bitwise_or = _make("bitwise_or", 2, 0)
+bitwise_xor = _make("bitwise_xor", 2, 0)
+logical_and = _make("logical_and", 2, True, reduce=_reduction("all"))
+logical_or = _make("logical_or", 2, False, reduce=_reduction("any"))
+logical_xor = _make("logical_xor", 2, False)
+logaddexp = _make("logaddexp", 2, -np.inf)
+logaddexp2 = _make("logaddexp2", 2, -np.inf)

@@ -14,6 +14,7 @@ import re
 import numpy as np
 
 from .. import _core
+from .._batching import vmap
 from .._core import bind
 from ..tree_util import tree_map
 from ._arguments import as_array, canonicalize_axis, check_arraylike
@@ -47,8 +48,6 @@ def vectorize(pyfunc, *, excluded=frozenset(), signature=None):
 
     @functools.wraps(pyfunc)
     def wrapped(*args, **kwargs):
-        from .. import vmap
-
         error = f"on vectorized function with excluded={excluded!r} and signature={signature!r}"
         by_name = {k: v for k, v in kwargs.items() if k in excluded}
         mapped_kwargs = {k: v for k, v in kwargs.items() if k not in excluded}
@@ -130,8 +129,6 @@ def _checked(fun, outs, sizes, error):
 
 def apply_along_axis(func1d, axis, arr, *args, **kwargs):
     """func1d of every vector of arr along `axis`; the axes of its result stand where that axis was."""
-    from .. import vmap
-
     arr = as_array("apply_along_axis", arr)
     axis = canonicalize_axis(axis, arr.ndim)
     fun = lambda v: func1d(v, *args, **kwargs)

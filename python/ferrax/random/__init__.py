@@ -12,11 +12,12 @@ from ._gamma import (
 )
 from ._keys import PRNGKey, clone, fold_in, key, key_data, key_dtype, key_impl, split, wrap_key_data
 from ._multivariate import multivariate_normal, orthogonal
+from ._permuted import choice, permutation
 from ._transformed import (
     categorical, cauchy, double_sided_maxwell, exponential, geometric, gumbel, laplace, logistic, lognormal, maxwell, normal, pareto,
     rademacher, rayleigh, triangular, truncated_normal, wald, weibull_min,
 )
-from ._uniform import bernoulli, bits, choice, permutation, randint, uniform
+from ._uniform import bernoulli, bits, randint, uniform
 
 __all__ = [
     "PRNGKey", "ball", "bernoulli", "beta", "binomial", "bits", "categorical", "cauchy", "chisquare", "choice", "clone", "dirichlet",

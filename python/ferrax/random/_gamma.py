@@ -8,8 +8,7 @@ import functools
 
 import numpy as np
 
-from .. import lax
-from .. import numpy as jnp
+from .. import lax, numpy as jnp
 from .._batching import vmap
 from .._dtypes import canonicalize_dtype
 from ..custom_derivatives import custom_jvp

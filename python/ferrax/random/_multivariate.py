@@ -5,11 +5,10 @@ Invariant: each starts from one array of standard normal draws.
 
 import numpy as np
 
-from .. import lax
-from .. import numpy as jnp
+from .. import lax, numpy as jnp
 from ._keys import single
 from ._transformed import normal
-from ._uniform import checked_shape, drawn, float_dtype
+from ._uniform import broadcast_shape, checked_shape, drawn, float_dtype
 
 
 def multivariate_normal(key, mean, cov, shape=None, dtype=None, method="cholesky", *, out_sharding=None):
@@ -45,8 +44,6 @@ def multivariate_normal(key, mean, cov, shape=None, dtype=None, method="cholesky
     if shape is None:
         shape = np.broadcast_shapes(*batch)
     else:
-        from ._uniform import broadcast_shape
-
         shape = broadcast_shape("multivariate_normal", shape, *batch)
     return _multivariate_normal(key, mean, cov, shape=shape, dtype=dtype, method=method)
 

@@ -5,12 +5,11 @@ Invariant: each draw starts from the same bits as JAX's, and differs from it by 
 
 import numpy as np
 
-from .. import _config, lax
-from .. import numpy as jnp
+from .. import _config, lax, numpy as jnp
 from .._dtypes import canonicalize_dtype, is_complex
 from ..numpy._arguments import promote_inexact
 from ._keys import single
-from ._uniform import _pair, broadcast_shape, check_parameters, checked_shape, drawn, float_dtype, uniform
+from ._uniform import _pair, bernoulli, broadcast_shape, check_parameters, checked_shape, drawn, float_dtype, uniform
 
 
 def described(distribution, parameters=False):
@@ -200,8 +199,6 @@ def rademacher(key, shape=(), dtype=None, *, out_sharding=None):
 
 @drawn()
 def _rademacher(key, *, shape, dtype):
-    from ._uniform import bernoulli
-
     heads = lax.convert_element_type(bernoulli(key, 0.5, shape), dtype)
     return jnp.subtract(jnp.multiply(_scalar(2, dtype), heads), _scalar(1, dtype))
 

@@ -10,8 +10,7 @@ where log(gamma(z)) would lose turns of 2 pi.
 
 import numpy as np
 
-from .. import lax
-from .. import numpy as jnp
+from .. import lax, numpy as jnp
 from .._api import jit
 
 _FAR = 7

@@ -8,8 +8,7 @@ Invariant: the fraction is taken on the side where it converges in O(sqrt(max(a,
 
 import numpy as np
 
-from .. import lax
-from .. import numpy as jnp
+from .. import lax, numpy as jnp
 from ..custom_derivatives import SymbolicZero, custom_jvp
 
 _MOST_STEPS = 20_000

@@ -10,8 +10,7 @@ import functools
 
 import numpy as np
 
-from .. import lax
-from .. import numpy as jnp
+from .. import lax, numpy as jnp
 from .._api import jit
 from ..custom_derivatives import custom_jvp
 

@@ -10,11 +10,11 @@ import math
 
 import numpy as np
 
-from .. import lax
-from .. import numpy as jnp
+from .. import lax, numpy as jnp
 from .._api import jit
 from ..custom_derivatives import custom_jvp
 from ..numpy._arguments import Array, broadcast_together, pointwise, promote_inexact
+from . import _softmax
 from ._complex_gamma import log_gamma as complex_log_gamma
 
 __all__ = [
@@ -125,16 +125,12 @@ def _phase(x):
 
 def softmax(x, axis=None):
     """exp(x) / sum(exp(x)), along an axis; over all elements by default."""
-    from ..nn import softmax as nn_softmax
-
-    return nn_softmax(x, axis=axis)
+    return _softmax.softmax(x, axis=axis)
 
 
 def log_softmax(x, axis=None):
     """The logarithm of softmax, along an axis; over all elements by default."""
-    from ..nn import log_softmax as nn_log_softmax
-
-    return nn_log_softmax(x, axis=axis)
+    return _softmax.log_softmax(x, axis=axis)
 
 
 # ---------------------------------------------------------------- gamma and its family

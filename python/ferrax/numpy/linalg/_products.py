@@ -79,9 +79,7 @@ def _matrix_power(a, n):
         eye = _matrices.eye(a.shape[-2], dtype=a.dtype)
         return _shaping.broadcast_to(eye, a.shape)
     if n < 0:
-        from . import inv
-
-        a, n = inv(a), -n
+        raise NotImplementedError("negative powers of matrices need inverses, which ferrax.numpy.linalg does not offer yet.")
     if n == 1:
         return a
     if n == 2:
@@ -98,7 +96,7 @@ def _matrix_power(a, n):
 
 
 def matrix_power(a, n):
-    """The n-th power of the square matrices in the last two axes; negative n inverts. Raises TypeError unless square and n integer."""
+    """The n-th power of the square matrices in the last two axes. Raises NotImplementedError for negative n, TypeError unless square and n integer."""
     a = as_array("jnp.linalg.matrix_power", a)
     if a.ndim < 2:
         raise TypeError(f"{a.ndim}-dimensional array given. Array must be at least two-dimensional")

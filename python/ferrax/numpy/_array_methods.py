@@ -5,47 +5,79 @@ Invariant: a method is the function of the same name with the array as first arg
 
 import functools
 import operator
+import sys
 
-from . import _core, lax
-from . import numpy as jnp
+import numpy as np
 
-_FUNCTIONS = (
-    "all any argmax argmin argpartition argsort astype choose clip conj copy cumprod cumsum diagonal dot max mean min nonzero prod ptp ravel"
-    " repeat round searchsorted sort squeeze std sum swapaxes take trace var"
-).split()
+from .. import _core, lax
+from . import (
+    _choosing,
+    _complex,
+    _creation,
+    _cumulative,
+    _linear_algebra,
+    _matrices,
+    _rearranging,
+    _reductions,
+    _rounding,
+    _searching,
+    _selecting,
+    _shaping,
+    _sorting,
+    _taking,
+)  # fmt: skip
+from ._joining import stack
+from ._shaping import ravel, reshape, swapaxes, transpose
+
+_FUNCTIONS = {
+    _choosing: "choose",
+    _complex: "conj",
+    _creation: "astype copy",
+    _cumulative: "cumprod cumsum",
+    _linear_algebra: "dot trace",
+    _matrices: "diagonal",
+    _rearranging: "repeat",
+    _reductions: "all any argmax argmin max mean min prod ptp std sum var",
+    _rounding: "round",
+    _searching: "nonzero searchsorted",
+    _selecting: "clip",
+    _shaping: "ravel squeeze swapaxes",
+    _sorting: "argpartition argsort sort",
+    _taking: "take",
+}
 
 
 def _reshape(self, *args, order="C", out_sharding=None):
     """The same elements in another shape: `x.reshape(2, 3)` or `x.reshape((2, 3))`; one size may be -1."""
-    return jnp.reshape(self, args[0] if len(args) == 1 else args, order)
+    return reshape(self, args[0] if len(args) == 1 else args, order)
 
 
 def _transpose(self, *args):
     """The array with its axes permuted: `x.transpose(1, 0)` or `x.transpose((1, 0))`; reversed if none are given."""
     if len(args) == 1 and (args[0] is None or isinstance(args[0], (tuple, list))):
         args = args[0]
-    return jnp.transpose(self, args or None)
+    return transpose(self, args or None)
 
 
 def _flatten(self, order="C", *, out_sharding=None):
     """All elements as one axis."""
-    return jnp.ravel(self, order)
+    return ravel(self, order)
 
 
 def _compress(self, condition, axis=None, *, out=None, size=None, fill_value=0):
     """The slices along `axis` where `condition` is true."""
-    return jnp.compress(condition, self, axis, size=size, fill_value=fill_value)
+    return _searching.compress(condition, self, axis, size=size, fill_value=fill_value)
 
 
 def _view(self, dtype=None, type=None):
     """The same bits as another dtype; the last axis grows or shrinks with the element's size."""
     if type is not None:
         raise NotImplementedError("`type` argument of array.view() is not supported.")
-    return self if dtype is None else jnp.ndarray_view(self, dtype) if hasattr(jnp, "ndarray_view") else _bits_as(self, dtype)
+    return self if dtype is None else _bits_as(self, dtype)
 
 
 def _bits_as(x, dtype):
-    dtype = jnp.dtype(dtype)
+    dtype = np.dtype(dtype)
     if x.dtype == dtype:
         return x
     if not x.ndim:
@@ -58,11 +90,11 @@ def _bits_as(x, dtype):
         x = x.astype("uint8")
     # Complex numbers are pairs of floats.
     if x.dtype.kind == "c":
-        x = jnp.stack([x.real, x.imag], axis=-1).reshape(*x.shape[:-1], -1)
+        x = stack([x.real, x.imag], axis=-1).reshape(*x.shape[:-1], -1)
     if dtype.kind == "c":
         x = _bits_as(x, "float32" if dtype.itemsize == 8 else "float64")
         return lax.complex(x[..., ::2], x[..., 1::2])
-    target = jnp.dtype("uint8") if dtype == bool else dtype
+    target = np.dtype("uint8") if dtype == bool else dtype
     if x.itemsize > target.itemsize:
         out = lax.bitcast_convert_type(x, target)
         out = out.reshape(*x.shape[:-1], -1)
@@ -89,7 +121,7 @@ def _to_device(self, device, *, stream=None):
 
 def _clone(self):
     """A copy on the same device."""
-    return jnp.copy(self)
+    return _creation.copy(self)
 
 
 def _contains(self, x):
@@ -98,19 +130,18 @@ def _contains(self, x):
 
 def _namespace(self, *, api_version=None):
     """The functions of the array API standard for this array: `ferrax.numpy`."""
-    return jnp
+    return sys.modules["ferrax.numpy"]
 
 
 def _matrix_transpose(self):
     if self.ndim < 2:
         raise ValueError(f"x.mT requires x to have at least 2 dimensions, got {self.ndim}")
-    return jnp.swapaxes(self, -1, -2)
+    return swapaxes(self, -1, -2)
 
 
 def install():
     """Puts everything on the class."""
-    methods = {name: getattr(jnp, name) for name in _FUNCTIONS}
-    methods = {name: _as_method(f) for name, f in methods.items()}
+    methods = {name: _as_method(getattr(module, name)) for module, names in _FUNCTIONS.items() for name in names.split()}
     methods |= {
         "reshape": _reshape,
         "transpose": _transpose,
@@ -125,10 +156,10 @@ def install():
         "__array_namespace__": _namespace,
     }
     properties = {
-        "T": lambda x: jnp.transpose(x),
+        "T": lambda x: transpose(x),
         "mT": _matrix_transpose,
-        "real": jnp.real,
-        "imag": jnp.imag,
+        "real": _complex.real,
+        "imag": _complex.imag,
         "flat": operator.methodcaller("ravel"),
     }
     _core.install_methods(methods, properties)

@@ -1,0 +1,156 @@
+"""The functions of two elements that other modules are made of, and that `_ufuncs` makes ufuncs of: sums, products, order, bits, logic.
+
+Invariant: calling one costs what its primitive costs.
+
+    >>> add(1, 2)
+    Array(3, dtype=int32, weak_type=True)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .. import _core
+from .._core import bind, elementwise
+from .._dtypes import is_bool
+from ._arguments import broadcast_together, check_arraylike, filled_like, pointwise, scalar_like
+
+
+def add(x, y, /):
+    """x + y, elementwise; logical or for bool."""
+    return pointwise("add", "add", x, y) if not both_bool(x, y) else elementwise("or", x, y)
+
+
+def subtract(x, y, /):
+    """x - y, elementwise."""
+    return pointwise("subtract", "sub", x, y)
+
+
+def multiply(x, y, /):
+    """x * y, elementwise; logical and for bool."""
+    return pointwise("multiply", "mul", x, y) if not both_bool(x, y) else elementwise("and", x, y)
+
+
+def both_bool(x, y):
+    """Whether both operands are of dtype bool."""
+    return getattr(x, "dtype", type(x)) == np.bool_ and getattr(y, "dtype", type(y)) == np.bool_
+
+
+def maximum(x, y, /):
+    """The larger of x and y, elementwise; nan where either is nan."""
+    return pointwise("maximum", "max", x, y)
+
+
+def minimum(x, y, /):
+    """The smaller of x and y, elementwise; nan where either is nan."""
+    return pointwise("minimum", "min", x, y)
+
+
+def negative(x, /):
+    """-x, elementwise. x: any number but bool."""
+    return pointwise("negative", "neg", x)
+
+
+def bitwise_and(x, y, /):
+    """Bitwise and. x, y: integer or bool."""
+    return pointwise("bitwise_and", "and", x, y)
+
+
+def bitwise_or(x, y, /):
+    """Bitwise or. x, y: integer or bool."""
+    return pointwise("bitwise_or", "or", x, y)
+
+
+def bitwise_xor(x, y, /):
+    """Bitwise exclusive or. x, y: integer or bool."""
+    return pointwise("bitwise_xor", "xor", x, y)
+
+
+def _logical(name, primitive, x, y):
+    check_arraylike(name, x, y)
+    x, y = _core.promote_shapes(*_core.promote_dtypes(x, y))
+    if not is_bool(x.dtype):
+        zero = filled_like(0, x if x.ndim else y)
+        x, y = bind("ne", x, zero), bind("ne", y, zero)
+    return bind(primitive, x, y)
+
+
+def logical_and(x, y, /):
+    """Whether x and y are both nonzero."""
+    return _logical("logical_and", "and", x, y)
+
+
+def logical_or(x, y, /):
+    """Whether x or y is nonzero."""
+    return _logical("logical_or", "or", x, y)
+
+
+def logical_xor(x, y, /):
+    """Whether exactly one of x and y is nonzero."""
+    return _logical("logical_xor", "xor", x, y)
+
+
+def _log_of_sum(name, x, y, exp, scale):
+    check_arraylike(name, x, y)
+    x, y = _core.promote_dtypes_inexact(x, y)
+    x, y = _core.promote_shapes(x, y)
+
+    def value(x, y):
+        # delta is nan for equal infinities and for nan: there x + y is the answer.
+        top, delta = bind("max", x, y), bind("sub", x, y)
+        odd, total = bind("ne", delta, delta), bind("add", x, y)
+        rest = bind("log1p", bind(exp, bind("neg", bind("abs", delta))))
+        if scale is not None:
+            rest = bind("mul", filled_like(scale, rest), rest)
+        return (bind("select_n", odd, bind("add", top, rest), total),)
+
+    def rule(primals, tangents):
+        (x, y), (dx, dy) = primals, tangents
+        out = call(x, y)
+
+        # d/dx = exp(x - out), the share of x in the sum. Beside an infinite sum the difference says nothing: +inf is all of it, -inf nothing.
+        def share(x):
+            x, total = _same(x, out)
+            v = bind("sub", x, total)
+            return bind(exp, bind("select_n", bind("ne", v, v), v, _core.broadcast_to(bind("min", x, scalar_like(0, x)), v.shape)))
+
+        wx, wy = share(x), share(y)
+        return (out,), (bind("add", bind("mul", *_same(dx, wx)), bind("mul", *_same(dy, wy))),)
+
+    def call(x, y):
+        return _core.custom_jvp_call(name, value, rule, [x, y])[0]
+
+    if x.dtype.kind == "c":
+        return _complex_log_of_sum(x, y, exp, scale)
+    return call(x, y)
+
+
+def _same(x, y):
+    return _core.promote_shapes(x, y)
+
+
+def _complex_log_of_sum(x, y, exp, scale):
+    x, y = broadcast_together(x, y)
+    larger = bind("gt", bind("real", x), bind("real", y))
+    first = bind("select_n", larger, y, x)
+    delta = bind("select_n", larger, bind("sub", x, y), bind("sub", y, x))
+    power = bind(exp, delta)
+    rest = bind("log1p", power) if scale is None else bind("mul", filled_like(scale, power), bind("log", bind("add", power, filled_like(1, power))))
+    total = bind("add", first, rest)
+    re, im = bind("real", total), bind("imag", total)
+    # The imaginary part in [-bound, bound).
+    bound = filled_like(np.pi if scale is None else np.pi * scale, im)
+    period = bind("mul", filled_like(2, im), bound)
+    turned = bind("rem", bind("add", im, bound), period)
+    turned = bind("select_n", bind("lt", turned, filled_like(0, im)), turned, bind("add", turned, period))
+    return bind("complex", re, bind("sub", turned, bound))
+
+
+def logaddexp(x, y, /):
+    """log(exp(x) + exp(y)), without overflow."""
+    return _log_of_sum("logaddexp", x, y, "exp", None)
+
+
+def logaddexp2(x, y, /):
+    """log2(2 ** x + 2 ** y), without overflow."""
+    return _log_of_sum("logaddexp2", x, y, "exp2", 1 / np.log(2))

@@ -1,0 +1,108 @@
+"""Draws from the elements of an array: permutation, choice.
+
+Invariant: permutation, and choice without weights, equal JAX's bit for bit.
+"""
+
+import math
+import operator
+
+import numpy as np
+
+from .. import _core, lax, numpy as jnp
+from .._dtypes import canonicalize_dtype, is_floating, is_integer
+from ._keys import single
+from ._transformed import gumbel
+from ._uniform import _pair, _random_bits, checked_shape, drawn, randint, uniform
+
+
+def permutation(key, x, axis=0, independent=False, *, out_sharding=None):
+    """A random permutation of an array along an axis, or of range(x).
+
+    Args:
+      key: a key.
+      x: an array, or an int.
+      axis: the axis.
+      independent: permute each vector along the axis on its own.
+
+    Raises:
+      TypeError: x is a scalar but no integer.
+    """
+    key, _ = single("permutation", key)
+    if isinstance(x, (list, tuple)):
+        raise TypeError(f"permutation requires ndarray or scalar arguments, got {type(x)} at position 0.")
+    if not np.ndim(x):
+        if not is_integer(_core.result_type(x)):
+            raise TypeError("x must be an integer or at least 1-dimensional")
+        return _shuffle(key, jnp.arange(operator.index(x) if not isinstance(x, _core.Array) else int(x)), axis=0)
+    x = jnp.asarray(x)
+    if not -x.ndim <= axis < x.ndim:
+        raise ValueError(f"axis {axis} is out of bounds for array of dimension {x.ndim}")
+    axis %= x.ndim
+    if independent or x.ndim == 1:
+        return _shuffle(key, x, axis=axis)
+    order = _shuffle(key, jnp.arange(x.shape[axis]), axis=0)
+    return jnp.take(x, order, axis, unique_indices=True)
+
+
+@drawn("axis")
+def _shuffle(key, x, *, axis):
+    # Sorting by random 32-bit words has ties; repeating it makes the bias vanish for n up to 2**32 (three times the bits that n needs).
+    rounds = math.ceil(3 * math.log(max(1, x.size)) / math.log(2**32 - 1))
+    for _ in range(rounds):
+        key, sub = _pair(key)
+        _, x = lax.sort_key_val(_random_bits(sub, 32, x.shape), x, axis)
+    return x
+
+
+def choice(key, a, shape=(), replace=True, p=None, axis=0, mode=None):
+    """Draws from an array's elements (rows, along `axis`), or from range(a).
+
+    Args:
+      key: a key.
+      a: an array, or an int.
+      shape: the shape of the draws.
+      replace: whether an element may be drawn more than once.
+      p: weights, shape (n,); by default equal.
+      axis: the axis to draw along.
+      mode: as in `gumbel`, for draws without replacement.
+
+    Raises:
+      ValueError: there is nothing to draw from, too little without replacement, or the weights' shape is wrong.
+    """
+    key, _ = single("choice", key)
+    if isinstance(a, (list, tuple)):
+        raise TypeError(f"choice requires ndarray or scalar arguments, got {type(a)} at position 0.")
+    shape = checked_shape("choice", shape)
+    is_range = np.ndim(a) == 0
+    array = None if is_range else jnp.asarray(a)
+    if not is_range:
+        axis %= array.ndim
+    n_inputs = int(a) if is_range else array.shape[axis]
+    n_draws = math.prod(shape)
+    if n_draws == 0:
+        rest = () if is_range else array.shape[:axis] + array.shape[axis + 1 :]
+        return jnp.zeros((*rest[:axis], *shape, *rest[axis:]), canonicalize_dtype(int) if is_range else array.dtype)
+    if n_inputs <= 0:
+        raise ValueError("a must be greater than 0 unless no samples are taken")
+    if not replace and n_draws > n_inputs:
+        raise ValueError(f"Cannot take a larger sample (size {n_draws}) than population (size {n_inputs}) when 'replace=False'")
+    if p is None:
+        if replace:
+            index = randint(key, shape, 0, n_inputs)
+            return index if is_range else jnp.take(array, index, axis)
+        shuffled = permutation(key, n_inputs if is_range else array, axis)
+        drawn_ = lax.slice_in_dim(shuffled, 0, n_draws, axis=0 if is_range else axis)
+        return jnp.reshape(drawn_, (*drawn_.shape[:axis], *shape, *drawn_.shape[axis + 1 :]))
+    p = jnp.asarray(p)
+    if not is_floating(p.dtype):
+        p = p.astype(canonicalize_dtype(float))
+    if p.shape != (n_inputs,):
+        raise ValueError(f"p must be None or a 1D vector with the same size as a.shape[axis]. p has shape {p.shape} and a.shape[axis] is {n_inputs}.")
+    if replace:
+        total = jnp.cumsum(p)
+        r = total[-1] * (1 - uniform(key, shape, dtype=p.dtype))
+        index = jnp.searchsorted(total, r).astype(canonicalize_dtype(int))
+    else:
+        scores = gumbel(key, (n_inputs,), dtype=p.dtype, mode=mode) + jnp.log(p)
+        index = lax.top_k(scores, n_draws)[1].astype(canonicalize_dtype(int)).reshape(shape)
+    return index if is_range else jnp.take(array, index, axis)

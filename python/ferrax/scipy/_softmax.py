@@ -1,0 +1,76 @@
+"""softmax and its logarithm.
+
+Invariant: masked-out elements (`where` false) take no part, and a slice that is masked out whole gives no NaN derivative elsewhere.
+"""
+
+import functools
+
+from .. import _core, lax, numpy as jnp
+from .._api import jit
+from .._config import config
+from ..custom_derivatives import custom_jvp
+from ..numpy._arguments import as_array
+
+
+def _shifted(name, x, axis, where):
+    """x minus its maximum, -inf where masked out."""
+    x = as_array(name, x)
+    if where is not None:
+        # With -inf among its elements an integer array is of the default float, whatever its width.
+        x, _ = _core.promote_dtypes(x, -jnp.inf)
+    elif x.dtype != bool:
+        (x,) = _core.promote_dtypes_inexact(x)
+    top = jnp.max(x, axis, where=where, initial=-jnp.inf, keepdims=True)
+    return (x if where is None else jnp.where(where, x, -jnp.inf)) - lax.stop_gradient(top)
+
+
+@functools.partial(jit, static_argnames=("axis",))
+def log_softmax(x, axis=-1, where=None):
+    """x - logsumexp(x), along an axis.
+
+    Args:
+      x: an array.
+      axis: an axis or a tuple of them; None for all.
+      where: which elements to include, a boolean array that broadcasts to x; the result is -inf at the others.
+
+    Returns:
+      an array of x's shape.
+    """
+    shifted = _shifted("log_softmax", x, axis, where)
+    out = shifted - jnp.log(jnp.sum(jnp.exp(shifted), axis, where=where, keepdims=True))
+    return out if where is None else jnp.where(where, out, -jnp.inf)
+
+
+def softmax(x, axis=-1, where=None):
+    """exp(x) / sum(exp(x)), along an axis.
+
+    Args:
+      x: an array.
+      axis: an axis or a tuple of them; None for all.
+      where: which elements to include, a boolean array that broadcasts to x; the result is 0 at the others.
+
+    Returns:
+      an array of x's shape.
+    """
+    if config.jax_softmax_custom_jvp:
+        return _softmax(x, axis, where)
+    return _softmax_of(x, axis, where)
+
+
+def _softmax_of(x, axis, where):
+    e = jnp.exp(_shifted("softmax", x, axis, where))
+    out = e / jnp.sum(e, axis, where=where, keepdims=True)
+    return out if where is None else jnp.where(where, out, 0)
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(1,))
+def _softmax(x, axis, where):
+    return _softmax_of(x, axis, where)
+
+
+@_softmax.defjvp
+def _softmax_jvp(axis, primals, tangents):
+    # The derivative in terms of the result alone: neither x nor its exponential is kept.
+    (x, where), (dx, _) = primals, tangents
+    y = _softmax(x, axis, where)
+    return y, y * (dx - (y * dx).sum(axis, where=where, keepdims=True))

@@ -1,0 +1,273 @@
+//! The layers of the Python package: which module may import which.
+//!
+//! Invariant: imports point down, or sideways without a ring. They are read by lines, those inside functions included, and a function
+//! imports nothing but what `LAZY` names. What only has to come late comes by a `__getattr__` of an `__init__.py`.
+//!
+//! ```text
+//! python/ferrax/lax/_loops.py:9: ferrax.lax._loops must not import ferrax.numpy._joining, of a higher layer (numpy)
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::tidy::File;
+
+/// From the bottom up: a layer's name and its modules. A package stands for all its modules that are not named elsewhere.
+const LAYERS: &[(&str, &[&str])] = &[
+    ("extension", &["_core"]),
+    ("values", &["_config", "_dtypes", "_flat", "dlpack", "dtypes", "errors", "tree", "tree_util", "typing"]),
+    (
+        "transforms",
+        &[
+            "_api",
+            "_autodiff",
+            "_batching",
+            "_callback",
+            "_pmap",
+            "_policies",
+            "custom_derivatives",
+            "interpreters",
+            "stages",
+        ],
+    ),
+    ("lax", &["lax"]),
+    ("numpy", &["_index_entries", "_indexing", "numpy"]),
+    ("libraries", &["nn", "random", "scipy"]),
+    (
+        "the rest",
+        &[
+            "ad_checkpoint",
+            "core",
+            "debug",
+            "example_libraries",
+            "experimental",
+            "extend",
+            "flatten_util",
+            "ops",
+            "sharding",
+            "test_util",
+        ],
+    ),
+    ("names", &["ferrax"]),
+];
+
+/// What a function may import: packages that are dear to start and seldom needed.
+const LAZY: &[&str] = &["difflib", "ml_dtypes", "opt_einsum"];
+
+/// Modules that still wait for their primitives to become the extension's: their late imports are let pass.
+const WAITING: &[&str] = &["_composed.py", "_convolution.py", "_random.py", "_special.py"];
+
+/// Modules by their names, with what each imports: the target, the line, and whether the import stands inside a function.
+type Modules<'a> = BTreeMap<String, (&'a File, Vec<Import>)>;
+
+struct Import {
+    target: String,
+    line: usize,
+    late: bool,
+}
+
+pub fn python_imports_point_down(files: &[File]) -> Vec<String> {
+    let mut names: BTreeSet<String> = files.iter().filter_map(|f| module_name(&f.path)).collect();
+    names.insert("ferrax._core".into());
+    let mut modules = Modules::new();
+    for f in files {
+        if let Some(name) = module_name(&f.path)
+            && !WAITING.iter().any(|w| f.path == format!("python/ferrax/lax/{w}"))
+        {
+            modules.insert(name.clone(), (f, imports(f, &name, &names)));
+        }
+    }
+    let mut out = Vec::new();
+    for (name, (f, imports)) in &modules {
+        let Some((rank, _)) = layer(name) else {
+            out.push(format!("{}: the module has no layer in xtask/src/layers.rs", f.path));
+            continue;
+        };
+        for i in imports {
+            let place = format!("{}:{}", f.path, i.line);
+            if i.late && !LAZY.contains(&i.target.split('.').next().unwrap_or_default()) {
+                out.push(format!(
+                    "{place}: a function imports {}; xtask/src/layers.rs says what may come late",
+                    i.target
+                ));
+            }
+            if names.contains(&i.target)
+                && let Some((above, called)) = layer(&i.target)
+                && above > rank
+            {
+                out.push(format!("{place}: {name} must not import {}, of a higher layer ({called})", i.target));
+            }
+        }
+        for (n, line) in f.text.lines().enumerate() {
+            if line.contains("import_module(") && !f.path.ends_with("/__init__.py") {
+                out.push(format!("{}:{}: only an __init__.py imports by name", f.path, n + 1));
+            }
+        }
+    }
+    out.extend(ring(&modules).map(|r| format!("python/ferrax: a ring of imports: {}", r.join(" -> "))));
+    out
+}
+
+fn module_name(path: &str) -> Option<String> {
+    let inner = path.strip_prefix("python/ferrax/")?.strip_suffix(".py")?;
+    let inner = inner.strip_suffix("__init__").unwrap_or(inner).trim_end_matches('/');
+    Some(if inner.is_empty() { "ferrax".into() } else { format!("ferrax.{}", inner.replace('/', ".")) })
+}
+
+/// The layer of a module: its rank and its name, by the longest entry that contains it.
+fn layer(module: &str) -> Option<(usize, &'static str)> {
+    let module = module.strip_prefix("ferrax.").unwrap_or(module);
+    let contains =
+        |entry: &str| module == entry || module.strip_prefix(entry).is_some_and(|rest| rest.starts_with('.'));
+    LAYERS
+        .iter()
+        .enumerate()
+        .flat_map(|(rank, (called, entries))| entries.iter().map(move |e| (rank, *called, *e)))
+        .filter(|(_, _, entry)| contains(entry))
+        .max_by_key(|(_, _, entry)| entry.len())
+        .map(|(rank, called, _)| (rank, called))
+}
+
+/// The import statements of a file, outside its texts.
+fn imports(f: &File, name: &str, names: &BTreeSet<String>) -> Vec<Import> {
+    let package = f.path.ends_with("/__init__.py");
+    let mut out = Vec::new();
+    let mut in_text = false;
+    let mut lines = f.text.lines().enumerate();
+    while let Some((n, line)) = lines.next() {
+        let quotes = line.matches("\"\"\"").count();
+        let was = in_text;
+        in_text ^= quotes % 2 == 1;
+        if was || quotes > 0 {
+            continue;
+        }
+        let late = line.starts_with([' ', '\t']);
+        let mut statement = line.split('#').next().unwrap_or_default().trim().to_string();
+        if !statement.starts_with("from ") && !statement.starts_with("import ") {
+            continue;
+        }
+        while statement.contains('(') && !statement.contains(')') {
+            let Some((_, more)) = lines.next() else { break };
+            statement.push_str(more.split('#').next().unwrap_or_default());
+        }
+        let statement = statement.replace(['(', ')'], " ");
+        let mut add = |target: String| out.push(Import { target, line: n + 1, late });
+        if let Some(list) = statement.strip_prefix("import ") {
+            list.split(',').for_each(|m| add(plain(m).to_string()));
+        } else if let Some((source, list)) = statement.strip_prefix("from ").and_then(|s| s.split_once(" import ")) {
+            match absolute(source.trim(), name, package) {
+                None => add(source.trim().to_string()),
+                Some(source) => {
+                    for item in list.split(',').map(plain).filter(|s| !s.is_empty()) {
+                        let inner = format!("{source}.{item}");
+                        add(if names.contains(&inner) { inner } else { source.clone() });
+                    }
+                }
+            }
+        }
+    }
+    // A list of names from one place is one import.
+    out.dedup_by(|a, b| a.target == b.target && a.line == b.line);
+    out
+}
+
+/// The name before `as`.
+fn plain(item: &str) -> &str {
+    item.split_whitespace().next().unwrap_or_default()
+}
+
+/// The module that `source` names in the package, or None where it lies outside.
+fn absolute(source: &str, name: &str, package: bool) -> Option<String> {
+    let dots = source.chars().take_while(|c| *c == '.').count();
+    if dots == 0 {
+        return (source == "ferrax" || source.starts_with("ferrax.")).then(|| source.to_string());
+    }
+    let mut parts: Vec<&str> = name.split('.').collect();
+    for _ in usize::from(package)..dots {
+        parts.pop();
+    }
+    parts.extend(source[dots..].split('.').filter(|s| !s.is_empty()));
+    Some(parts.join("."))
+}
+
+/// One ring of imports, if there is any: a walk in depth that meets a module it stands in.
+fn ring(modules: &Modules) -> Option<Vec<String>> {
+    fn walk<'a>(
+        at: &'a str,
+        modules: &'a Modules,
+        path: &mut Vec<&'a str>,
+        done: &mut BTreeSet<&'a str>,
+    ) -> Option<Vec<String>> {
+        if let Some(start) = path.iter().position(|m| *m == at) {
+            return Some(path[start..].iter().copied().chain([at]).map(String::from).collect());
+        }
+        if !done.insert(at) {
+            return None;
+        }
+        path.push(at);
+        let found =
+            modules.get(at).and_then(|(_, imports)| imports.iter().find_map(|i| walk(&i.target, modules, path, done)));
+        path.pop();
+        found
+    }
+    let mut done = BTreeSet::new();
+    modules.keys().find_map(|m| walk(m, modules, &mut Vec::new(), &mut done))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn complaints(files: &[(&str, &str)]) -> Vec<String> {
+        let files: Vec<File> = files
+            .iter()
+            .map(|(path, text)| File { path: format!("python/ferrax/{path}"), text: (*text).into() })
+            .collect();
+        python_imports_point_down(&files)
+    }
+
+    #[test]
+    fn an_import_that_points_up_is_refused() {
+        let files =
+            [("lax/_loops.py", "from ..numpy._joining import stack\n"), ("numpy/_joining.py", "from ..lax import x\n")];
+        let found = complaints(&[&files[..], &[("lax/__init__.py", "")]].concat());
+        assert_eq!(
+            found,
+            [
+                "python/ferrax/lax/_loops.py:1: ferrax.lax._loops must not import ferrax.numpy._joining, of a higher layer (numpy)"
+            ]
+        );
+        assert!(complaints(&files[1..]).is_empty());
+    }
+
+    #[test]
+    fn a_ring_is_refused_wherever_its_imports_stand() {
+        let files = [
+            ("numpy/_a.py", "from . import (\n    _b,\n)\n"),
+            ("numpy/_b.py", "from ._c import f\n"),
+            ("numpy/_c.py", "from ._a import g\n"),
+        ];
+        assert_eq!(
+            complaints(&files),
+            [
+                "python/ferrax: a ring of imports: ferrax.numpy._a -> ferrax.numpy._b -> ferrax.numpy._c -> ferrax.numpy._a"
+            ]
+        );
+        assert!(complaints(&files[..2]).is_empty());
+    }
+
+    #[test]
+    fn a_function_imports_only_what_may_come_late() {
+        let text = "def f():\n    \"\"\"from . import x\"\"\"\n    import ml_dtypes\n    import warnings\n    from ._joining import g\n";
+        let found = complaints(&[("numpy/_a.py", text), ("numpy/_joining.py", "")]);
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(
+            found[0].contains(":4: a function imports warnings")
+                && found[1].contains(":5: a function imports ferrax.numpy._joining")
+        );
+    }
+
+    #[test]
+    fn each_module_has_a_layer() {
+        assert!(complaints(&[("_new.py", "")])[0].contains("has no layer"));
+    }
+}
