@@ -1,6 +1,6 @@
 """Calls from programs back into Python.
 
-Invariant: a callback sees numpy arrays of the operands' shapes and dtypes, and what it returns is checked against what was promised.
+Invariant: a callback sees arrays of the operands' shapes and dtypes, on the host, and what it returns is checked against what was promised.
 """
 
 import numpy as np
@@ -8,27 +8,30 @@ import numpy as np
 from . import _core
 from ._flat import describe
 from .dtypes import canonicalize_dtype
-from .tree_util import tree_flatten
+from .tree_util import tree_flatten, tree_leaves
 
 _METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized")
 
 
 def _avals(result_shape_dtypes):
     leaves, tree = tree_flatten(result_shape_dtypes)
+    if any(canonicalize_dtype(x.dtype) != x.dtype for x in leaves):
+        raise ValueError(
+            "result_shape_dtypes cannot specify 64-bit types when `jax_enable_x64` is disabled\n"
+            "help: promise 32 bits, or set the flag (ferrax.config.update('jax_enable_x64', True))"
+        )
     return [_core.ShapedArray(tuple(x.shape), canonicalize_dtype(x.dtype)) for x in leaves], tree
 
 
-def _checked(name, fun, avals, out_tree, in_tree):
-    """`fun` over flat numpy arrays, with its results checked."""
+def _checked(fun, avals, in_tree):
+    """`fun` over flat arrays, with its results' leaves checked."""
     who = lambda: f"\nThe callback is {describe(fun)}."
 
     def call(*leaves):
         args, kwargs = in_tree.unflatten(leaves)
-        outs, tree = tree_flatten(fun(*args, **kwargs))
+        outs = tree_leaves(fun(*args, **kwargs))
         if len(outs) != len(avals):
             raise RuntimeError(f"Mismatched number of outputs from callback. Expected: {len(avals)}, Actual: {len(outs)}{who()}")
-        if tree != out_tree:
-            raise RuntimeError(f"{name}: the callback returned a pytree of structure {tree}, but result_shape_dtypes says {out_tree}{who()}")
         checked = []
         for i, (out, aval) in enumerate(zip(outs, avals, strict=True)):
             out = np.asarray(out)
@@ -48,8 +51,9 @@ def pure_callback(callback, result_shape_dtypes, *args, sharding=None, vmap_meth
     """Calls a pure Python function from inside a program.
 
     Args:
-      callback: a function of numpy arrays. It may be called any number of times, or never if its result is not used.
+      callback: a function of arrays, which lie on the host. It may be called any number of times, or never if its result is not used.
       result_shape_dtypes: what it returns, as a pytree of `ShapeDtypeStruct` or of arrays.
+        Its leaves count, not its structure: what the callback returns may be another pytree of the same leaves.
       *args, **kwargs: its arguments, pytrees of arrays.
       vmap_method: what `vmap` does: "sequential" (one call per element), "expand_dims" (one call, unmapped arguments get an axis of size
         1), "broadcast_all" (one call, all arguments get the axis).
@@ -58,14 +62,14 @@ def pure_callback(callback, result_shape_dtypes, *args, sharding=None, vmap_meth
       arrays, of result_shape_dtypes's structure.
 
     Raises:
-      ValueError: the vmap method is unknown.
+      ValueError: the vmap method is unknown, or 64-bit results are promised while the configuration has none.
       JaxRuntimeError: (when run) the callback raised, or returned something else than promised.
     """
     if vmap_method is not None and vmap_method not in _METHODS:
         raise ValueError(f"vmap_method must be one of the allowed methods {_METHODS}, but got: {vmap_method}")
     leaves, in_tree = tree_flatten((args, kwargs))
     avals, out_tree = _avals(result_shape_dtypes)
-    outs = _core.callback(_checked("pure_callback", callback, avals, out_tree, in_tree), leaves, avals, "pure", False, vmap_method)
+    outs = _core.callback(_checked(callback, avals, in_tree), leaves, avals, "pure", False, vmap_method)
     return out_tree.unflatten(outs)
 
 
@@ -78,7 +82,7 @@ def io_callback(callback, result_shape_dtypes, *args, sharding=None, ordered=Fal
     """
     leaves, in_tree = tree_flatten((args, kwargs))
     avals, out_tree = _avals(result_shape_dtypes)
-    outs = _core.callback(_checked("io_callback", callback, avals, out_tree, in_tree), leaves, avals, "io", bool(ordered), None)
+    outs = _core.callback(_checked(callback, avals, in_tree), leaves, avals, "io", bool(ordered), None)
     return out_tree.unflatten(outs)
 
 

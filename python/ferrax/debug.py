@@ -59,12 +59,33 @@ class _Placeholder:
         return self
 
 
+def _no_more(name, args, kwargs):
+    """The two-call form, `print(ordered=True)("x = {}", x)`, takes what is printed in its second call."""
+    if args or kwargs:
+        raise TypeError(f"{name} received unexpected arguments in the two-call form: {args=} {kwargs=}")
+
+
+def _emit(write, ordered, skip_format_check, fmt, /, *args, **kwargs):
+    if not isinstance(fmt, str):
+        raise TypeError(f"expected str, got {type(fmt).__name__}")
+    if not skip_format_check:
+        stand_in = _Placeholder()
+        _formatter.format(fmt, *[stand_in] * len(args), **{k: stand_in for k in kwargs})
+    _callback.debug_callback(functools.partial(write, fmt), args, kwargs, ordered)
+
+
+def _call(ordered, fun, /, *args, **kwargs):
+    if not callable(fun):
+        raise TypeError(f"first argument to jax.debug.callback must be callable, but got an object of type {type(fun)}")
+    _callback.debug_callback(fun, args, kwargs, ordered)
+
+
 def print(fmt=None, *args, ordered=False, partitioned=False, skip_format_check=False, _use_logging=False, **kwargs):
     """Prints values from inside a program, each time it runs.
 
     Args:
       fmt: a format string in the manner of `str.format`.
-      *args, **kwargs: the values: arrays, or anything else, formatted as numpy arrays.
+      *args, **kwargs: the values: arrays, or anything else.
       ordered: prints appear in program order. An ordered print cannot be mapped.
       partitioned: print per device what it holds.
       skip_format_check: do not check the format against the values beforehand.
@@ -72,12 +93,11 @@ def print(fmt=None, *args, ordered=False, partitioned=False, skip_format_check=F
     Raises:
       ValueError: a value is not used by the format (most likely an f-string was given). IndexError, KeyError: a value is missing.
     """
+    emit = functools.partial(_emit, _log if _use_logging else _print, ordered, skip_format_check)
     if fmt is None:
-        return functools.partial(print, ordered=ordered, partitioned=partitioned, skip_format_check=skip_format_check)
-    if not skip_format_check:
-        stand_in = _Placeholder()
-        _formatter.format(fmt, *[stand_in] * len(args), **{k: stand_in for k in kwargs})
-    _callback.debug_callback(functools.partial(_log if _use_logging else _print, fmt), args, kwargs, ordered)
+        _no_more("debug_print", args, kwargs)
+        return emit
+    emit(fmt, *args, **kwargs)
 
 
 def log(fmt=None, *args, ordered=False, partitioned=False, skip_format_check=False, _use_logging=True, **kwargs):
@@ -90,13 +110,14 @@ def callback(callback=None, *args, ordered=False, partitioned=False, **kwargs):
 
     Args:
       callback: a function.
-      *args, **kwargs: its arguments, pytrees; arrays arrive as numpy arrays.
+      *args, **kwargs: its arguments, pytrees of arrays; they arrive as arrays on the host.
       ordered: calls happen in program order. An ordered callback cannot be mapped.
       partitioned: call per device with what it holds.
 
     Raises:
       TypeError: `callback` is not callable.
     """
-    if not callable(callback):
-        raise TypeError(f"first argument to jax.debug.callback must be callable, but got {callback!r}")
-    _callback.debug_callback(callback, args, kwargs, ordered)
+    if callback is None:
+        _no_more("debug_callback", args, kwargs)
+        return functools.partial(_call, ordered)
+    _call(ordered, callback, *args, **kwargs)

@@ -307,7 +307,7 @@ fn collective(
                     let part = Block::copy_of(part)?;
                     let ptrs = [out.as_mut_ptr(), part.ptr()];
                     // SAFETY: both have the kernel's size; the kernel was compiled to update its first operand.
-                    unsafe { f.run(Bases { ptrs: &ptrs, ins: &[0, 1], outs: &[0] }, true) };
+                    unsafe { f.run(Bases { ptrs: &ptrs, ins: &[0, 1], outs: &[0], cancel: cx.cancel }, true) };
                 }
             }
             Collective::AllGather => {

@@ -21,6 +21,10 @@ use std::sync::{Arc, Mutex};
 
 pub type Cell = u32;
 
+/// Bytes of an arena that stays with its executable between runs. A larger one goes back to the pool, which all executables share: a function that
+/// was compiled for many shapes holds memory for none of them.
+const KEPT_ARENA: usize = 16 << 10;
+
 /// Where a cell points before any step moves it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Home {
@@ -336,6 +340,7 @@ impl CpuExecutable {
             *t = Tape::default();
         }
         if out.is_ok()
+            && self.plan.arena <= KEPT_ARENA
             && let Ok(mut s) = self.state.try_lock()
         {
             *s = Some(state);
@@ -398,6 +403,9 @@ impl CpuExecutable {
         } else {
             run_steps(&self.steps, (state, cx))?;
         }
+        if cx.cancel.load(Ordering::Relaxed) {
+            return Err(Error::Cancelled); // the last step may have left work
+        }
         let mut out = Buffers::with_capacity(self.outputs.len());
         for (o, kind) in self.outputs.iter().enumerate() {
             out.push(match kind {
@@ -443,11 +451,11 @@ pub fn run_steps(steps: &[Ready], (state, cx): (&mut State, &RunCx)) -> Res<()> 
             Ready::Kernel { kernel, ins, outs } => {
                 state.launches += 1;
                 // SAFETY: sizes were checked at compilation; the memory plan keeps what is alive apart.
-                unsafe { kernel.run(Bases { ptrs: &state.ptrs, ins, outs }, true) }
+                unsafe { kernel.run(Bases { ptrs: &state.ptrs, ins, outs, cancel: cx.cancel }, true) }
             }
             Ready::Routine { run, ins, outs } => {
                 state.launches += 1;
-                run(Bases { ptrs: &state.ptrs, ins, outs }, true)?;
+                run(Bases { ptrs: &state.ptrs, ins, outs, cancel: cx.cancel }, true)?;
             }
             Ready::Scalars(b) => b.run(state),
             Ready::Copy { from, to, bytes } => {

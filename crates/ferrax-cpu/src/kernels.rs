@@ -112,7 +112,7 @@ impl Compiled {
                 if tiles == 1 || !parallel {
                     return work(0..tiles);
                 }
-                threads::for_ranges(tiles, self.nanos, &work);
+                threads::for_ranges(tiles, self.nanos, bases.cancel, &work);
             }
             Form::Reduce(r) => r.run(Scratch, bases, parallel),
         }

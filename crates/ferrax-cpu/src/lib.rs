@@ -22,6 +22,11 @@ use std::sync::Arc;
 pub use threads::{num_threads, set_num_threads};
 pub use tier::Tier;
 
+/// Takes the locks of the thread pool and of the memory pool, to be held over a fork.
+pub fn freeze() -> Box<dyn std::any::Any> {
+    Box::new((threads::freeze(), memory::freeze()))
+}
+
 /// The host as a device.
 pub struct CpuBackend {
     tier: Tier,

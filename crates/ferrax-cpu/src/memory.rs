@@ -68,6 +68,11 @@ struct Shared {
 }
 static SHARED: Mutex<Shared> = Mutex::new(Shared { blocks: Vec::new(), bytes: 0 });
 
+/// Takes the lock of the shared list, to be held over a fork.
+pub fn freeze() -> impl std::any::Any {
+    SHARED.lock().unwrap_or_else(|e| e.into_inner())
+}
+
 impl Drop for Free {
     fn drop(&mut self) {
         for b in self.small.iter_mut().flat_map(std::mem::take) {

@@ -1,7 +1,7 @@
 //! The thread pool: built when first needed, rebuilt in a forked child, absent with one thread.
 //!
 //! INVARIANT: the number of threads changes no bits, only which thread computes which tiles.
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 static WANTED: AtomicUsize = AtomicUsize::new(0);
@@ -29,6 +29,11 @@ pub fn num_threads() -> usize {
 /// Sets how many threads later runs use; 0 means the default.
 pub fn set_num_threads(n: usize) {
     WANTED.store(if n == 0 { default_threads() } else { n }, Ordering::Relaxed);
+}
+
+/// Takes the lock of the pool, to be held over a fork.
+pub fn freeze() -> impl std::any::Any {
+    POOL.lock().unwrap_or_else(|e| e.into_inner())
 }
 
 /// The pool of this process, if there is more than one thread.
@@ -59,19 +64,29 @@ pub fn pool() -> Option<Arc<rayon::ThreadPool>> {
 /// Work below this many estimated nanoseconds stays on one thread.
 pub const WORTH: f64 = 30_000.0;
 
-/// Runs `work(range)` over `0..n` cut into pieces, in parallel where that is worth it. `nanos` is an estimate of the whole.
-pub fn for_ranges(n: usize, nanos: f64, work: &(dyn Fn(std::ops::Range<usize>) + Sync)) {
+/// Runs `work(range)` over `0..n` cut into pieces, in parallel where that is worth it. `nanos` is an estimate of the whole. Between pieces it
+/// looks at `cancel`: once that is set, what is left is left.
+pub fn for_ranges(n: usize, nanos: f64, cancel: &AtomicBool, work: &(dyn Fn(std::ops::Range<usize>) + Sync)) {
     const PIECE: f64 = 10_000.0;
-    let threads = if nanos < WORTH || n < 2 { 1 } else { num_threads() };
-    if threads <= 1 {
+    /// No piece takes longer than this, roughly, so that no run is deaf for longer.
+    const DEAF: f64 = 10e6;
+    if nanos < WORTH || n < 2 {
         return work(0..n);
     }
-    let pieces = n.min(threads * 4).min((nanos / PIECE) as usize).max(1);
-    let Some(pool) = pool().filter(|_| pieces > 1) else { return work(0..n) };
-    let piece = |k: usize| (n as u128 * k as u128 / pieces as u128) as usize;
-    let run = || {
-        use rayon::prelude::*;
-        (0..pieces).into_par_iter().with_max_len(1).for_each(|k| work(piece(k)..piece(k + 1)));
+    let threads = num_threads();
+    let pieces = n.min((threads * 4).max((nanos / DEAF) as usize)).min((nanos / PIECE) as usize).max(1);
+    let at = |k: usize| (n as u128 * k as u128 / pieces as u128) as usize;
+    let piece = |k: usize| {
+        if !cancel.load(Ordering::Relaxed) {
+            work(at(k)..at(k + 1))
+        }
     };
-    pool.install(run)
+    match pool().filter(|_| pieces > 1) {
+        Some(pool) => pool.install(|| {
+            use rayon::prelude::*;
+            (0..pieces).into_par_iter().with_max_len(1).for_each(piece);
+        }),
+        None if nanos > DEAF => (0..pieces).for_each(piece),
+        None => work(0..n),
+    }
 }

@@ -8,6 +8,7 @@ use ferrax_cpu::{Tier, set_num_threads};
 use ferrax_kernel::{Bin, DType, Kernel, Node, ReduceKind, Scalar, Un, reference};
 use generate::{Rng, elementwise, random_bytes, random_kernel};
 use proptest::prelude::*;
+use std::sync::atomic::AtomicBool;
 
 fn run(k: &Kernel, ins: &[Vec<u8>], tier: Tier) -> Option<Vec<Vec<u8>>> {
     let c = Compiled::new(k, false, tier).ok()?;
@@ -17,7 +18,7 @@ fn run(k: &Kernel, ins: &[Vec<u8>], tier: Tier) -> Option<Vec<Vec<u8>>> {
     let at: Vec<u32> = (0..ptrs.len() as u32).collect();
     let (i, o) = at.split_at(ins.len());
     // SAFETY: blocks are as long as the kernel says.
-    unsafe { c.run(Bases { ptrs: &ptrs, ins: i, outs: o }, true) };
+    unsafe { c.run(Bases { ptrs: &ptrs, ins: i, outs: o, cancel: &AtomicBool::new(false) }, true) };
     Some(outs.iter().map(|b| unsafe { std::slice::from_raw_parts(b.ptr(), b.size()) }.to_vec()).collect())
 }
 /// Scalars, with every nan the same.
@@ -177,7 +178,7 @@ fn run_in_place(k: &Kernel, ins: &[Vec<u8>], shared: &[bool]) -> Vec<Vec<u8>> {
     let at: Vec<u32> = (0..ins.len() as u32).collect();
     let to: Vec<u32> = (0..outs.len()).map(|j| if shared[j] { j } else { ins.len() + j } as u32).collect();
     // SAFETY: blocks are as long as the kernel says, and shared ones are read only where they are written.
-    unsafe { c.run(Bases { ptrs: &ptrs, ins: &at, outs: &to }, true) };
+    unsafe { c.run(Bases { ptrs: &ptrs, ins: &at, outs: &to, cancel: &AtomicBool::new(false) }, true) };
     let bytes = |j: usize| {
         let (d, p) = (k.dtype(k.outputs[j]), ptrs[to[j] as usize]);
         // SAFETY: each output has this many bytes.

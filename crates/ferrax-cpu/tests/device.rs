@@ -69,7 +69,7 @@ fn donated_memory_becomes_the_output_unless_somebody_holds_it() {
 fn a_view_of_another_buffer_is_not_taken_over() {
     let device = CpuBackend::new();
     let owner = device.upload(&f32s(&[1.0, 2.0])).unwrap();
-    let view = Buffer::pending(8);
+    let view = Buffer::pending(8, 0);
     view.fill(owner.clone());
     let out = run_in(add(2), vec![(view, true), (owner.clone(), false)], None).unwrap();
     assert_eq!(device.download(&out[0]).unwrap(), f32s(&[2.0, 4.0]));
@@ -104,8 +104,8 @@ fn wrong_arguments_are_errors() {
     let b = |n: usize| device.upload(&vec![0; n]).unwrap();
     assert!(run_in(add(2), vec![(b(8), false)], None).is_err());
     assert!(run_in(add(2), vec![(b(8), false), (b(4), false)], None).is_err());
-    assert!(run_in(add(2), vec![(b(8), false), (Buffer::pending(8), false)], None).is_err());
-    let poisoned = Buffer::pending(8);
+    assert!(run_in(add(2), vec![(b(8), false), (Buffer::pending(8, 0), false)], None).is_err());
+    let poisoned = Buffer::pending(8, 0);
     poisoned.poison(Error::Cancelled);
     assert!(matches!(run_in(add(2), vec![(b(8), false), (poisoned, false)], None), Err(Error::Cancelled)));
 }

@@ -2,7 +2,7 @@
 #![cfg(unix)]
 use ferrax_cpu::set_num_threads;
 use ferrax_cpu::threads::for_ranges;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 unsafe extern "C" {
     fn fork() -> i32;
@@ -11,7 +11,7 @@ unsafe extern "C" {
 }
 fn sum() -> usize {
     let total = AtomicUsize::new(0);
-    for_ranges(1000, 1e9, &|r| {
+    for_ranges(1000, 1e9, &AtomicBool::new(false), &|r| {
         total.fetch_add(r.sum::<usize>(), Ordering::Relaxed);
     });
     total.into_inner()

@@ -1,11 +1,10 @@
 //! `Buffer`: memory on a device, reference counted; ready, pending or poisoned.
 //!
-//! INVARIANT: a buffer that is ready never changes, unless its only holder hands it over (donation). Waiting never holds a lock that
-//! the filler needs.
+//! INVARIANT: a buffer that is ready never changes, unless its only holder hands it over (donation). A pending one names the run that will settle
+//! it, and nothing here waits: that is the scheduler's (`ferrax-runtime`), which knows what can be waited for.
 use crate::error::{Error, Res};
 use std::any::Any;
-use std::sync::{Arc, Condvar, Mutex, OnceLock};
-use std::time::Duration;
+use std::sync::{Arc, OnceLock};
 
 /// Memory of one backend.
 pub trait Memory: Any + Send + Sync {
@@ -37,8 +36,7 @@ enum State {
 struct Later {
     bytes: usize,
     memory: OnceLock<Res<Arc<dyn Memory>>>,
-    lock: Mutex<()>,
-    filled: Condvar,
+    by: u64,
 }
 
 impl Buffer {
@@ -49,10 +47,16 @@ impl Buffer {
     pub fn shared(m: Arc<dyn Memory>) -> Buffer {
         Buffer(State::Ready(m))
     }
-    /// A buffer that someone will [`Buffer::fill`] or [`Buffer::poison`].
-    pub fn pending(bytes: usize) -> Buffer {
-        let (memory, lock, filled) = (OnceLock::new(), Mutex::default(), Condvar::new());
-        Buffer(State::Later(Arc::new(Later { bytes, memory, lock, filled })))
+    /// A buffer that the run named `by` will [`Buffer::fill`] or [`Buffer::poison`].
+    pub fn pending(bytes: usize, by: u64) -> Buffer {
+        Buffer(State::Later(Arc::new(Later { bytes, memory: OnceLock::new(), by })))
+    }
+    /// The run that a pending buffer waits for.
+    pub fn awaited(&self) -> Option<u64> {
+        match &self.0 {
+            State::Later(l) if l.memory.get().is_none() => Some(l.by),
+            _ => None,
+        }
     }
     /// Makes a pending buffer ready: from now on it shares the memory of `with`, which is ready or poisoned.
     pub fn fill(&self, with: Buffer) {
@@ -72,8 +76,6 @@ impl Buffer {
     fn settle(&self, r: Res<Arc<dyn Memory>>) {
         if let State::Later(l) = &self.0 {
             let _ = l.memory.set(r);
-            drop(l.lock.lock().unwrap_or_else(|e| e.into_inner()));
-            l.filled.notify_all();
         }
     }
     pub fn is_ready(&self) -> bool {
@@ -102,24 +104,9 @@ impl Buffer {
             State::Later(l) => Arc::get_mut(Arc::get_mut(l)?.memory.get_mut()?.as_mut().ok()?),
         }
     }
-    /// Waits until ready. `tick` is called every 50 ms; its error ends the waiting.
-    pub fn wait<E: From<Error>>(&self, mut tick: impl FnMut() -> Result<(), E>) -> Result<&dyn Memory, E> {
-        loop {
-            if let Some(m) = self.try_memory() {
-                return Ok(m?);
-            }
-            let State::Later(l) = &self.0 else { unreachable!("a buffer that is not ready was born pending") };
-            let guard = l.lock.lock().unwrap_or_else(|e| e.into_inner());
-            if self.is_ready() {
-                continue;
-            }
-            let _ = l.filled.wait_timeout(guard, Duration::from_millis(50));
-            tick()?;
-        }
-    }
-    /// Waits without looking up.
+    /// The memory of a buffer that is known to be settled: an error if it is poisoned, or pending against the promise.
     pub fn memory(&self) -> Res<&dyn Memory> {
-        self.wait(|| Ok(()))
+        self.try_memory().unwrap_or_else(|| Err(Error::Invalid("a buffer was read before it was made".into())))
     }
     pub fn same(&self, o: &Buffer) -> bool {
         match (&self.0, &o.0) {

@@ -25,6 +25,25 @@ pub enum Error {
     /// A plan that breaks its own rules: a bug of the layer above.
     Invalid(String),
 }
+impl From<ferrax_runtime::Stop> for Error {
+    fn from(s: ferrax_runtime::Stop) -> Error {
+        use ferrax_runtime::Stop;
+        Error::Device(match s {
+            Stop::Cancelled => return Error::Cancelled,
+            Stop::Forked => {
+                "the parent process was computing this when it was forked, and the child cannot do it again".into()
+            }
+            Stop::NoThread => {
+                "the system gives no thread to run this device of a pmap on: raise the limit of processes".into()
+            }
+            Stop::Circular => {
+                "a callback waits for a result that needs the very run the callback is part of: it would wait for ever"
+                    .into()
+            }
+            Stop::Panicked => "a kernel panicked: this is a bug in ferrax".into(),
+        })
+    }
+}
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {

@@ -1,13 +1,14 @@
 //! Calls from a running program back into Python.
 //!
-//! INVARIANT: a callback gets numpy arrays of its own (copies) and what it returns is copied out before it is let go; the
-//! interpreter is attached only while it runs. What it raises comes out as `JaxRuntimeError` with its traceback, the exception itself as cause.
+//! INVARIANT: a callback gets arrays of its own (copies, on the host) and what it returns is copied out before it is let go; the
+//! interpreter is attached only while it runs. It may wait for anything: another thread serves the device meanwhile. What it raises comes out as `JaxRuntimeError` with its traceback, the exception itself as cause.
 use crate::bind::avals;
 use crate::dtype;
 use crate::error::{IntoPyResult, guarded, named};
 use crate::ffi::buffers;
 use crate::transforms::name_of;
-use crate::value::{all_required, wrap_all};
+use crate::value::{self, all_required, wrap_all};
+use ferrax::{array, device, runtime};
 use ferrax_ir::aval::Aval;
 use ferrax_ir::op::Op;
 use ferrax_ir::ops::callback::{Callable, Callback, CallbackKind};
@@ -16,7 +17,7 @@ use ferrax_kernel::plan::HostFn;
 use ferrax_kernel::{Error, Res};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyTuple};
+use pyo3::types::{PyList, PyTuple};
 use std::sync::Arc;
 
 struct Call {
@@ -25,19 +26,10 @@ struct Call {
     outs: Vec<Aval>,
 }
 
-/// Bytes in physical form as a numpy array of an aval's dtype and shape.
-fn to_numpy<'py>(py: Python<'py>, a: &Aval, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
-    let np = dtype::numpy(py)?;
-    let shape = PyTuple::new(py, a.shape.iter())?;
-    if bytes.is_empty() {
-        return np.call_method1("zeros", (shape, dtype::to_py(py, a.dtype)?));
-    }
-    let (d, shape) = if a.dtype.is_key() {
-        (ferrax_ir::Dtype::U32, PyTuple::new(py, a.shape.insert(a.rank(), 2).iter())?)
-    } else {
-        (a.dtype, shape)
-    };
-    np.call_method1("frombuffer", (PyBytes::new(py, bytes), dtype::to_py(py, d)?))?.call_method1("reshape", (shape,))
+/// Bytes in physical form as an array on the host.
+fn to_array<'py>(py: Python<'py>, a: &Aval, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+    let array = array::from_bytes(Aval { weak: false, ..a.clone() }, bytes, &device::cpus()[0], false).py(py)?;
+    value::wrap(py, Value::Array(array))
 }
 /// An array's bytes into their place.
 fn from_numpy(i: usize, x: &Bound<PyAny>, a: &Aval, to: &mut [u8]) -> PyResult<()> {
@@ -72,9 +64,9 @@ fn from_numpy(i: usize, x: &Bound<PyAny>, a: &Aval, to: &mut [u8]) -> PyResult<(
 
 impl HostFn for Call {
     fn call(&self, ins: &[&[u8]], outs: &mut [&mut [u8]]) -> Res<()> {
-        Python::attach(|py| {
+        let call = |py: Python| {
             let run = || -> PyResult<()> {
-                let args = self.ins.iter().zip(ins).map(|(a, b)| to_numpy(py, a, b)).collect::<PyResult<Vec<_>>>()?;
+                let args = self.ins.iter().zip(ins).map(|(a, b)| to_array(py, a, b)).collect::<PyResult<Vec<_>>>()?;
                 // what a callback computes runs at once, whatever was current on this thread
                 let out =
                     ferrax_ir::enter(ferrax_ir::cx::eval_root(), || self.f.bind(py).call1(PyTuple::new(py, args)?))?;
@@ -91,7 +83,9 @@ impl HostFn for Call {
                 out.iter().zip(places).enumerate().try_for_each(|(i, (x, (a, to)))| from_numpy(i, x, a, to))
             };
             guarded(run).map_err(|e| Error::Host(Arc::new(explained(py, e))))
-        })
+        };
+        // An interpreter that is going lets nobody in.
+        runtime::host(|| Python::try_attach(call)).unwrap_or(Err(Error::Cancelled))
     }
 }
 /// The error of a callback that raised.

@@ -1,22 +1,17 @@
-//! Devices as Python objects; waiting without holding the interpreter; bytes on the host.
-//!
-//! INVARIANT: whoever waits releases the interpreter's lock and looks for signals every 50 ms.
+//! Devices as Python objects, and the bytes of arrays on the host.
 use crate::array::PyArray;
 use crate::config;
 use crate::dtype;
-use crate::error::{IntoPyResult, from_py, kernel_to_py};
+use crate::error::{IntoPyResult, kernel_to_py};
 use crate::ffi::buffers::Bytes;
 use crate::value::{self, held};
 use ferrax::array::{self, Shard};
 use ferrax::device::{self, Device, Platform};
-use ferrax_ir::error::{Error, Res};
 use ferrax_ir::value::{Array, Value};
-use ferrax_kernel::Buffer;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::atomic::Ordering;
 
 /// One device that runs programs.
 #[pyclass(frozen, weakref, module = "ferrax", name = "Device")]
@@ -231,44 +226,11 @@ pub fn device_put<'py>(x: &Bound<'py, PyAny>, device: Option<&Bound<'py, PyAny>>
     }
 }
 
-/// Waits for a buffer with the lock released.
-pub fn wait(b: &Buffer) -> Res<()> {
-    if let Some(m) = b.try_memory() {
-        m?;
-        return Ok(());
-    }
-    let waited = Python::attach(|py| py.detach(|| b.wait(tick).map(|_| ())));
-    if waited.is_err() && ferrax::compiled::CANCEL.load(Ordering::Relaxed) {
-        // an interrupt: what is queued ends at once, and the next run starts afresh
-        Python::attach(|py| {
-            py.detach(|| {
-                device::cpus()
-                    .iter()
-                    .chain(device::found_gpus())
-                    .try_for_each(|d| d.queue.drain(|| Ok::<(), Error>(())))
-            })
-        })?;
-        ferrax::compiled::CANCEL.store(false, Ordering::Relaxed);
-    }
-    waited
-}
-/// Runs something that blocks, with the lock released.
-pub fn block(f: &mut (dyn FnMut() + Send)) {
-    Python::attach(|py| py.detach(f));
-}
-/// Looks for signals; an interrupt stops what is running.
-pub fn tick() -> Res<()> {
-    Python::attach(|py| py.check_signals()).map_err(|e| {
-        ferrax::compiled::CANCEL.store(true, Ordering::Relaxed);
-        from_py(e)
-    })
-}
-
 /// The elements of an array where the host can read them.
 pub fn host_bytes(py: Python, a: &Array) -> PyResult<Bytes> {
     let shards = array::shards(a).py(py)?;
     if let [Shard { buffer, .. }] = &shards[..] {
-        wait(buffer).py(py)?;
+        array::wait(buffer).py(py)?;
         let in_place = match buffer.try_memory() {
             Some(Ok(m)) => m.host().is_some(),
             Some(Err(e)) => return Err(kernel_to_py(py, e)),
@@ -279,13 +241,6 @@ pub fn host_bytes(py: Python, a: &Array) -> PyResult<Bytes> {
         }
     }
     Ok(Bytes::Owned(py.detach(|| array::bytes(a)).py(py)?))
-}
-
-/// effects_barrier(): waits until all devices' queues are empty.
-#[pyfunction]
-pub fn effects_barrier(py: Python) -> PyResult<()> {
-    let all: Vec<&'static Device> = device::cpus().iter().chain(device::found_gpus()).collect();
-    py.detach(|| all.iter().try_for_each(|d| d.queue.drain(tick))).map_err(|e: Error| crate::error::to_py(py, e))
 }
 
 impl PyArray {
@@ -305,10 +260,11 @@ pub fn clear_caches() {
     crate::jit::clear_all();
 }
 
-/// A rank-0 array whose element is known now is written into a program as a literal.
+/// A rank-0 array that a program wrote down is captured as a literal; one that was computed is an input of whatever captures it, whether or not it
+/// happens to be there yet.
 pub fn to_lit(a: &Array) -> Option<ferrax_ir::Lit> {
-    let d = array::data(a).ok()?;
-    if d.is_deleted() || !d.is_ready() || a.aval().dtype.is_key() || a.aval().dtype == ferrax_ir::Dtype::C128 {
+    array::data(a).ok().filter(|d| d.constant && !d.is_deleted())?;
+    if a.aval().dtype.is_key() || a.aval().dtype == ferrax_ir::Dtype::C128 {
         return None;
     }
     Value::Array(a.clone()).item().ok()

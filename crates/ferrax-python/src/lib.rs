@@ -10,7 +10,8 @@
 //! | [`program`], [`primitive`] | programs as objects, primitives defined in Python |
 //! | [`jit`] | the function that `jit` returns |
 //! | [`tree`] | pytrees |
-//! | [`device`], [`config`], [`error`] | devices and waiting, flags, the table of exceptions |
+//! | [`device`], [`process`] | devices; waiting, forks, the end of the process |
+//! | [`config`], [`error`] | flags, the table of exceptions |
 //!
 //! INVARIANT: no panic and no abort crosses this boundary; `unsafe` lives in [`ffi`] alone.
 #![deny(unsafe_code)]
@@ -27,6 +28,7 @@ mod ffi;
 mod jit;
 mod param;
 mod primitive;
+mod process;
 mod program;
 mod source;
 mod trace_errors;
@@ -53,9 +55,7 @@ mod core {
     #[pymodule_export]
     use crate::config::{config_get, config_set, config_set_local};
     #[pymodule_export]
-    use crate::device::{
-        PyDevice, clear_caches, default_backend, device_put, devices, effects_barrier, process_count, process_index,
-    };
+    use crate::device::{PyDevice, clear_caches, default_backend, device_put, devices, process_count, process_index};
     #[pymodule_export]
     use crate::dtype::KeyDtype;
     #[pymodule_export]
@@ -63,11 +63,13 @@ mod core {
     #[pymodule_export]
     use crate::primitive::{PyPrimitive, register_primitive};
     #[pymodule_export]
+    use crate::process::effects_barrier;
+    #[pymodule_export]
     use crate::program::{Jaxpr, JaxprEqn, Literal, PyProgram, Var, eval_program};
     #[pymodule_export]
     use crate::transforms::{
         _linear_flatten, _linear_unflatten, PyLinear, axis_size, checkpoint, custom_jvp_call, custom_vjp_call,
-        eval_context, jvp, linear_transpose, linearize, make_program, pmap, trace_context, vmap,
+        eval_context, jvp, linear_transpose, linearize, make_program, pmap, vmap,
     };
     #[pymodule_export]
     use crate::tree::PyTreeDef;
@@ -85,6 +87,7 @@ mod core {
     #[pymodule_init]
     fn init(m: &Bound<PyModule>) -> PyResult<()> {
         crate::install();
+        crate::process::install(m)?;
         m.add("config", Bound::new(m.py(), crate::config::NativeConfig)?)?;
         m.add("JitFunction", crate::ffi::vectorcall::class_object(m.py())?)?;
         // older and shorter names of the classes
@@ -103,8 +106,6 @@ mod core {
 /// Tells the core how to evaluate, how to wait and which captured arrays are literals. Idempotent.
 fn install() {
     ferrax::eval::init();
-    ferrax::array::install_wait(device::wait);
-    ferrax::queue::install_block(device::block);
     ferrax_ir::cx::install_to_lit(device::to_lit);
     ferrax_ir::checks::install(ferrax_ir::checks::Host {
         leaks: || config::flags().check_leaks(),

@@ -138,7 +138,7 @@ fn reference(e: &Example) {
     assert!(consts.is_empty(), "{}", e.text);
     static PLAIN: LazyLock<device::Device> = LazyLock::new(|| {
         let backend = Arc::new(ReferenceBackend);
-        device::Device { id: usize::MAX, index: 0, backend, queue: Default::default() }
+        device::Device { id: 1000, index: 0, backend }
     });
     let c = ok(e, "compile", Compiled::new(Arc::new(p), &PLAIN));
     let x: Vec<Value> = x

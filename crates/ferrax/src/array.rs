@@ -2,6 +2,7 @@
 //!
 //! INVARIANT: an array's elements never change. Donation empties it: the buffers go, and every later use says so.
 use crate::device::Device;
+use crate::runtime;
 use ferrax_ir::error::{Error, Kind, Res};
 use ferrax_ir::lower::physical;
 use ferrax_ir::value::{Array, Payload};
@@ -10,7 +11,7 @@ use ferrax_kernel::{Buffer, DType, Scalar};
 use qcell::{TCell, TCellOwner};
 use smallvec::SmallVec;
 use std::any::Any;
-use std::sync::{LazyLock, OnceLock, RwLock, RwLockReadGuard};
+use std::sync::{LazyLock, RwLock, RwLockReadGuard};
 
 /// One device's part.
 #[derive(Clone)]
@@ -26,6 +27,8 @@ pub struct Data {
     place: TCell<Place, Place>,
     /// Whether a user placed it; others follow their operands.
     pub committed: bool,
+    /// Written down by a program, not computed: known whatever has run by now.
+    pub constant: bool,
     /// The first part's: read on every call, without a lock.
     pub device: &'static Device,
 }
@@ -64,7 +67,7 @@ impl Reading {
 
 impl Data {
     fn new(place: Place, device: &'static Device, committed: bool) -> Data {
-        Data { place: TCell::new(place), committed, device }
+        Data { place: TCell::new(place), committed, constant: false, device }
     }
     /// Empty where the array was deleted.
     pub fn shards(&self) -> Shards {
@@ -165,8 +168,8 @@ pub fn bytes(a: &Array) -> Res<Vec<u8>> {
 fn read(d: &Data, aval: &Aval) -> Res<Vec<u8>> {
     let shards = d.shards();
     let mut out = vec![];
+    runtime::wait(shards.iter().map(|s| &s.buffer))?;
     for s in &shards {
-        wait(&s.buffer)?;
         let part = s.device.backend.download(&s.buffer)?;
         if shards.len() == 1 {
             return Ok(part);
@@ -184,7 +187,8 @@ pub fn from_bytes(aval: Aval, bytes: &[u8], device: &'static Device, committed: 
         return Err(Error::value(format!("{} needs {want} bytes, not {}", aval.long(), bytes.len())));
     }
     check_dtype(&aval, device)?;
-    Ok(array(aval, device, device.backend.upload(bytes)?, committed))
+    let place = Place::Whole(device.backend.upload(bytes)?);
+    Ok(Array::new(aval, Data { constant: true, ..Data::new(place, device, committed) }))
 }
 /// An error where the device does not have the dtype.
 pub fn check_dtype(aval: &Aval, device: &Device) -> Res<()> {
@@ -218,24 +222,17 @@ pub fn from_lit(l: &Lit, device: &'static Device) -> Res<Array> {
             [re, im].iter().flat_map(|x| Scalar::from_f64(d, *x).bytes()[..d.size()].to_vec()).collect()
         }
     };
-    check_dtype(&aval, device)?;
-    Ok(array(aval, device, device.backend.upload(&bytes)?, false))
+    from_bytes(aval, &bytes, device, false)
 }
 
-/// How to wait for a buffer: the binding installs a way that releases its interpreter's lock and looks for signals.
-pub type Wait = fn(&Buffer) -> Res<()>;
-static WAIT: OnceLock<Wait> = OnceLock::new();
-pub fn install_wait(f: Wait) {
-    WAIT.get_or_init(|| f);
-}
 /// Waits until the buffer is ready; an error if it is poisoned.
 pub fn wait(b: &Buffer) -> Res<()> {
-    if let Some(m) = b.try_memory() {
-        m?;
-        return Ok(());
+    match b.try_memory() {
+        Some(m) => Ok(m.map(|_| ())?),
+        None => runtime::wait(std::iter::once(b)),
     }
-    match WAIT.get() {
-        Some(f) => f(b),
-        None => b.memory().map(|_| ()).map_err(Error::from),
-    }
+}
+/// Takes the lock of all places, to be held over a fork.
+pub fn freeze() -> impl Any {
+    PLACES.write().unwrap_or_else(|e| e.into_inner())
 }

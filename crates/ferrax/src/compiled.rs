@@ -4,13 +4,13 @@
 //! arrays they return are pending. An error in a queued run poisons its results: whoever reads one gets it.
 use crate::array::{self, Data, Reading, Shard};
 use crate::device::Device;
-use crate::queue::Queue;
+use crate::runtime::{self, Args, NEVER, Order};
 use crate::world::Member;
 use ferrax_ir::error::{Error, Kind, Res};
 use ferrax_ir::lower;
 use ferrax_ir::value::Array;
 use ferrax_ir::{Aval, Program, Value};
-use ferrax_kernel::backend::{Arg, Buffers, World};
+use ferrax_kernel::backend::{Arg, Buffers};
 use ferrax_kernel::{Buffer, Executable, Plan, RunCx};
 use smallvec::SmallVec;
 use std::borrow::Borrow;
@@ -19,9 +19,6 @@ use std::sync::atomic::AtomicBool;
 
 /// Scalar operations from which a run is handed to the queue: about 100 microseconds of one core.
 const ASYNC_WORK: u64 = 200_000;
-
-/// Set to stop what is running; the binding sets it when the user interrupts a wait.
-pub static CANCEL: AtomicBool = AtomicBool::new(false);
 
 /// What a run returns.
 pub type Arrays = SmallVec<[Array; 2]>;
@@ -33,6 +30,8 @@ pub struct Compiled {
     outs: Vec<Aval>,
     /// Work is unknown or large, or others must be waited for.
     queued: bool,
+    /// The world can tell that it ran.
+    effects: bool,
 }
 
 impl Compiled {
@@ -53,8 +52,9 @@ impl Compiled {
             ));
         }
         let queued = plan.work() > ASYNC_WORK || plan.unbounded() || plan.waits();
+        let effects = program.effects().io;
         let exe = device.backend.compile(Arc::new(plan))?;
-        Ok(Compiled { outs: program.out_avals().to_vec(), program, device, exe, queued })
+        Ok(Compiled { outs: program.out_avals().to_vec(), program, device, exe, queued, effects })
     }
     pub fn plan(&self) -> &Plan {
         self.exe.plan()
@@ -90,11 +90,11 @@ impl Compiled {
             ins.push(reading.whole_on(d, self.device).filter(|b| b.is_ready())?);
             committed |= d.committed;
         }
-        let run = self.exe.run_lent(&RunCx { cancel: &CANCEL, world: None }, &ins);
+        let run = self.exe.run_lent(&RunCx { cancel: &NEVER, world: None }, &ins);
         Some(run.map(|b| (b, committed)).map_err(Error::from))
     }
     fn taken<V: Borrow<Value>>(&self, args: &[V], donated: &[bool]) -> Res<(Buffers, bool)> {
-        let mut ins: SmallVec<[Arg; 4]> = SmallVec::with_capacity(args.len());
+        let mut ins = Args::with_capacity(args.len());
         let (mut ready, mut committed) = (true, false);
         for (i, x) in args.iter().map(V::borrow).enumerate() {
             if let Value::Array(a) = x {
@@ -104,12 +104,21 @@ impl Compiled {
             ready &= buffer.is_ready();
             ins.push(Arg { buffer, donated: donated.get(i) == Some(&true) });
         }
+        let inside = runtime::inside();
+        if inside.is_none() && !(ready && !self.queued) {
+            runtime::make_room(self.device.id)?;
+        }
         for (x, _) in args.iter().zip(donated).filter(|d| *d.1) {
             if let Value::Array(a) = x.borrow() {
                 array::data(a)?.delete();
             }
         }
-        let bufs = if Queue::serving() || (ready && !self.queued) { self.now(ins)? } else { self.enqueue(ins, None) };
+        let bufs = match inside {
+            // a callback's own computations are part of the run that it belongs to
+            Some(token) => self.now(ins, &token)?,
+            None if ready && !self.queued => self.now(ins, &NEVER)?,
+            None => runtime::hand_over([self.order(ins, None)]).remove(0),
+        };
         Ok((bufs, committed))
     }
     /// The buffer of a value, brought to this device whole where it is not.
@@ -126,40 +135,13 @@ impl Compiled {
         array::wait(&buffer)?;
         Ok(self.device.backend.upload(&device.backend.download(&buffer)?)?)
     }
-    fn now(&self, ins: SmallVec<[Arg; 4]>) -> Res<Buffers> {
-        for a in &ins {
-            if !a.buffer.is_ready() {
-                // on the queue's own thread: what is waited for may stand behind us
-                while !a.buffer.is_ready() && self.device.queue.help() {}
-                array::wait(&a.buffer)?;
-            }
-        }
-        Ok(self.exe.run(&RunCx { cancel: &CANCEL, world: None }, ins)?)
+    fn now(&self, ins: Args, cancel: &AtomicBool) -> Res<Buffers> {
+        runtime::wait(ins.iter().map(|a| &a.buffer))?;
+        Ok(self.exe.run(&RunCx { cancel, world: None }, ins)?)
     }
-    /// Hands a run to the device's queue, as one member of a pmap or by itself.
-    pub fn enqueue(&self, ins: SmallVec<[Arg; 4]>, member: Option<Member>) -> Buffers {
-        let plan = self.exe.plan();
-        let outs: Buffers = plan.outputs.iter().map(|s| Buffer::pending(plan.slots[*s as usize].bytes())).collect();
-        let (exe, filled) = (self.exe.clone(), outs.clone());
-        self.device.queue.push(move || {
-            let run = || {
-                for a in &ins {
-                    a.buffer.memory()?;
-                }
-                exe.run(&RunCx { cancel: &CANCEL, world: member.as_ref().map(|m| m as &dyn World) }, ins)
-            };
-            let bug = || ferrax_kernel::Error::Device("a kernel panicked: this is a bug in ferrax".into());
-            match std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).unwrap_or_else(|_| Err(bug())) {
-                Ok(bufs) => bufs.into_iter().zip(&filled).for_each(|(b, to)| to.fill(b)),
-                Err(e) => {
-                    if let Some(m) = &member {
-                        m.fail(e.clone());
-                    }
-                    filled.iter().for_each(|to| to.poison(e.clone()));
-                }
-            }
-        });
-        outs
+    /// A run to be handed over, as one member of a pmap or by itself.
+    pub fn order(&self, ins: Args, member: Option<Member>) -> Order {
+        Order { exe: self.exe.clone(), lane: self.device.id, ins, member, effects: self.effects }
     }
 }
 

@@ -1,8 +1,7 @@
-//! Devices: a backend each, with a queue of work.
+//! Devices: a backend each, and a lane of the scheduler ([`crate::runtime`]).
 //!
 //! The list is made once, at first use: `cpu:0`, more by `FERRAX_NUM_CPU_DEVICES` (or [`set_num_cpu_devices`] before first use), then
 //! every GPU that can be reached.
-use crate::queue::Queue;
 use ferrax_cpu::CpuBackend;
 use ferrax_ir::error::{Error, Kind, Res};
 use ferrax_kernel::Backend;
@@ -12,12 +11,11 @@ use std::sync::{Arc, OnceLock};
 
 /// Lives as long as the process: everything refers to one by `&'static Device`.
 pub struct Device {
-    /// Unique among all devices.
+    /// Unique among all devices; its lane.
     pub id: usize,
     /// Among those of its platform.
     pub index: usize,
     pub backend: Arc<dyn Backend>,
-    pub queue: Queue,
 }
 impl Device {
     pub fn platform(&self) -> &'static str {
@@ -65,7 +63,7 @@ pub fn cpus() -> &'static [Device] {
             0 => from_env(),
             n => n,
         };
-        let device = |i| Device { id: i, index: i, backend: Arc::new(CpuBackend::new()), queue: Queue::default() };
+        let device = |i| Device { id: i, index: i, backend: Arc::new(CpuBackend::new()) };
         (0..n.max(1)).map(device).collect()
     })
 }
@@ -76,12 +74,8 @@ pub fn gpus() -> &'static [Device] {
         #[cfg(feature = "gpu")]
         {
             let first = cpus().len();
-            let device = |(i, backend): (usize, Arc<ferrax_wgpu::GpuBackend>)| Device {
-                id: first + i,
-                index: i,
-                backend,
-                queue: Queue::default(),
-            };
+            let device =
+                |(i, backend): (usize, Arc<ferrax_wgpu::GpuBackend>)| Device { id: first + i, index: i, backend };
             ferrax_wgpu::devices().into_iter().enumerate().map(device).collect()
         }
         #[cfg(not(feature = "gpu"))]

@@ -44,7 +44,7 @@ pub fn current_device() -> &'static Device {
 }
 /// Forgets all compiled primitives of this thread.
 pub fn clear_cache() {
-    CACHE.with(|c| *c.borrow_mut() = Cache::default());
+    drop(CACHE.with(|c| c.take())); // not while it is borrowed: a callback's finaliser may compute
 }
 
 pub struct Eager;
@@ -95,9 +95,7 @@ fn compiled(op: &Op, x: &[Value], device: &'static Device) -> Res<Rc<Compiled>> 
     let compiled = Rc::new(Compiled::new(Arc::new(single(op, &ins)?), device)?);
     CACHE.with(|c| {
         let c = &mut *c.borrow_mut();
-        if c.len >= MAX_ENTRIES {
-            c.evict();
-        }
+        let old = if c.len >= MAX_ENTRIES { c.evict() } else { vec![] };
         c.len += 1;
         let used = c.clock;
         c.map.entry(key).or_default().push(Entry {
@@ -107,6 +105,7 @@ fn compiled(op: &Op, x: &[Value], device: &'static Device) -> Res<Rc<Compiled>> 
             compiled: compiled.clone(),
             used,
         });
+        old // dropped when the cache is no longer borrowed: a callback's finaliser may compute
     });
     Ok(compiled)
 }
@@ -121,16 +120,18 @@ fn single(op: &Op, ins: &[Aval]) -> Res<Program> {
 }
 
 impl Cache {
-    /// Drops the half that was used longest ago.
-    fn evict(&mut self) {
+    /// Takes out the half that was used longest ago.
+    fn evict(&mut self) -> Vec<Entry> {
         let mut ages: Vec<u64> = self.map.values().flatten().map(|e| e.used).collect();
         ages.sort_unstable();
         let limit = ages[ages.len() / 2];
+        let mut old = vec![];
         self.map.retain(|_, v| {
-            v.retain(|e| e.used > limit);
+            old.extend(v.extract_if(.., |e| e.used <= limit));
             !v.is_empty()
         });
         self.len = self.map.values().map(Vec::len).sum();
+        old
     }
 }
 

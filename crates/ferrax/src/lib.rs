@@ -20,7 +20,7 @@ pub mod device;
 pub mod eval;
 pub mod numpy;
 pub mod pmap;
-pub mod queue;
+pub mod runtime;
 mod tensor;
 mod transforms;
 mod tree;

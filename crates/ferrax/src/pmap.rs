@@ -1,9 +1,10 @@
 //! pmap on real devices: one queue each, collectives between them.
 //!
-//! INVARIANT: the jobs of one pmap enter all queues under one lock, so two pmaps meet in the same order everywhere.
+//! INVARIANT: the members of one pmap are handed over together, so two pmaps meet in the same order everywhere.
 use crate::array::{self, Shard, Shards};
 use crate::compiled::Compiled;
 use crate::device::{self, Device};
+use crate::runtime;
 use crate::world::Mesh;
 use ferrax_ir::error::{Error, Res};
 use ferrax_ir::lower::physical;
@@ -14,9 +15,7 @@ use ferrax_kernel::backend::Arg;
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
-
-static ORDER: Mutex<()> = Mutex::new(());
+use std::sync::Arc;
 
 type Key = (Arc<Program>, usize);
 thread_local! { static CACHE: RefCell<HashMap<Key, Arc<Compiled>>> = RefCell::default() }
@@ -31,10 +30,9 @@ fn compiled(p: &Arc<Program>, d: &'static Device) -> Res<Arc<Compiled>> {
     let made = Arc::new(Compiled::new(p.clone(), d)?);
     CACHE.with(|c| {
         let c = &mut *c.borrow_mut();
-        if c.len() >= MAX_ENTRIES {
-            c.clear();
-        }
+        let old = if c.len() >= MAX_ENTRIES { std::mem::take(c) } else { HashMap::new() };
         c.insert(key, made.clone());
+        old // dropped when the cache is no longer borrowed: a callback's finaliser may compute
     });
     Ok(made)
 }
@@ -87,12 +85,13 @@ pub fn run(s: &Spread, x: &[Value]) -> Res<Values> {
     }
     let mesh = Mesh::new(vec![(s.axis.clone(), s.n)]);
     let mut outs: Vec<Shards> = s.body.out_avals().iter().map(|_| Shards::new()).collect();
-    {
-        let _order = ORDER.lock().unwrap_or_else(|e| e.into_inner());
-        for (i, (c, ins)) in each.iter().zip(args).enumerate() {
-            for (shards, buffer) in outs.iter_mut().zip(c.enqueue(ins, Some(mesh.member(i)))) {
-                shards.push(Shard { device: devices[i], buffer });
-            }
+    if runtime::inside().is_none() {
+        devices.iter().try_for_each(|d| runtime::make_room(d.id))?;
+    }
+    let members = each.iter().zip(args).enumerate().map(|(i, (c, ins))| c.order(ins, Some(mesh.member(i))));
+    for (d, made) in devices.iter().zip(runtime::hand_over(members)) {
+        for (shards, buffer) in outs.iter_mut().zip(made) {
+            shards.push(Shard { device: d, buffer });
         }
     }
     let avals = s.body.out_avals();

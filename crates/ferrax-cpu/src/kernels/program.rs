@@ -20,6 +20,7 @@ use super::moves;
 use crate::tier::Tier;
 use ferrax_kernel::{Kernel, NodeId};
 use smallvec::SmallVec;
+use std::sync::atomic::AtomicBool;
 
 /// Position of a pointer in the frame's table: registers first, then what is used in place.
 type Op = u16;
@@ -132,6 +133,8 @@ pub struct Bases<'a> {
     pub ptrs: &'a [*mut u8],
     pub ins: &'a [u32],
     pub outs: &'a [u32],
+    /// Long work looks here from time to time; what it has made when this is set is not used.
+    pub cancel: &'a AtomicBool,
 }
 // SAFETY: the pointers are to memory that the run holds; tiles write disjoint ranges of the outputs and only read the inputs.
 unsafe impl Sync for Bases<'_> {}

@@ -13,6 +13,7 @@ use crate::threads;
 use crate::tier::Tier;
 use ferrax_kernel::order::{BLOCK, LANES};
 use ferrax_kernel::{Error, Kernel, Node, NodeId, ReduceKind, Res};
+use std::sync::atomic::Ordering;
 
 enum How {
     Fold(Folder, u64),
@@ -147,7 +148,7 @@ impl Reducing {
         let blocks = self.n.div_ceil(BLOCK);
         if self.columns == 1 && self.n > 0 && self.n <= self.inner.tile() {
             let per = self.epilogue.tile().min(self.outer);
-            threads::for_ranges(self.outer.div_ceil(per), nanos, &|r| {
+            threads::for_ranges(self.outer.div_ceil(per), nanos, bases.cancel, &|r| {
                 // SAFETY: `Bases` are those of this kernel's run; row ranges are disjoint.
                 scratch.with(self.memory(), |m| unsafe {
                     self.rows(m, bases, r.start * per, (r.end * per).min(self.outer))
@@ -156,7 +157,7 @@ impl Reducing {
         } else if units < 2 * threads::num_threads() && blocks >= 4 && nanos > 60_000.0 && threads::num_threads() > 1 {
             self.split(scratch, bases, nanos, units, blocks);
         } else {
-            threads::for_ranges(units, nanos, &|r| {
+            threads::for_ranges(units, nanos, bases.cancel, &|r| {
                 scratch.with(self.memory(), |m| {
                     // SAFETY: as above, for units.
                     unsafe {
@@ -164,6 +165,9 @@ impl Reducing {
                         for u in r.clone() {
                             self.begin(acc);
                             for b in 0..blocks {
+                                if bases.cancel.load(Ordering::Relaxed) {
+                                    return;
+                                }
                                 self.block(&mut inner, acc, u, b);
                                 self.push(acc, b, blocks);
                             }
@@ -410,7 +414,7 @@ impl Reducing {
                 ),
             }
         };
-        threads::for_ranges(units * blocks, nanos, &|range| {
+        threads::for_ranges(units * blocks, nanos, bases.cancel, &|range| {
             scratch.with(self.memory(), |m| {
                 // SAFETY: each (unit, block) has its own place in `parts`.
                 unsafe {
@@ -434,6 +438,9 @@ impl Reducing {
                 }
             })
         });
+        if bases.cancel.load(Ordering::Relaxed) {
+            return;
+        }
         scratch.with(self.memory(), |m| {
             // SAFETY: all parts are written; one thread combines them.
             unsafe {

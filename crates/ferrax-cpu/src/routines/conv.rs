@@ -112,8 +112,8 @@ pub fn compile(c: &Conv, tier: Tier) -> Res<Run> {
                 let weights = bases.input(1).wrapping_add(j * groups * per_group * taps * size);
                 let to = bases.output(0).wrapping_add((n * out_channels + j * groups * per_group) * spatial * out_size);
                 // SAFETY: one image in, the columns it was compiled for out.
-                unsafe { columns.run(Bases { ptrs: &[from, cols.ptr()], ins: &[0], outs: &[1] }, parallel) };
-                product(Bases { ptrs: &[weights, cols.ptr(), to], ins: &[0, 1], outs: &[2] }, parallel)?;
+                unsafe { columns.run(Bases { ptrs: &[from, cols.ptr()], ins: &[0], outs: &[1], ..bases }, parallel) };
+                product(Bases { ptrs: &[weights, cols.ptr(), to], ins: &[0, 1], outs: &[2], ..bases }, parallel)?;
             }
         }
         Ok(())

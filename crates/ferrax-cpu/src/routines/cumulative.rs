@@ -106,7 +106,7 @@ pub fn compile(kind: CumulativeKind, [outer, n, inner]: [usize; 3], reverse: boo
             return Ok(());
         }
         if let (1, Some(run)) = (inner, column) {
-            threads::for_ranges(outer, nanos, &|r| {
+            threads::for_ranges(outer, nanos, bases.cancel, &|r| {
                 for row in r {
                     let first = (row * n + if reverse { n - 1 } else { 0 }) * size;
                     // SAFETY: n elements of this row.
@@ -117,7 +117,7 @@ pub fn compile(kind: CumulativeKind, [outer, n, inner]: [usize; 3], reverse: boo
             });
             return Ok(());
         }
-        threads::for_ranges(groups * chunks, nanos, &|r| {
+        threads::for_ranges(groups * chunks, nanos, bases.cancel, &|r| {
             let mut memory = vec![0u64; 4 * COLUMNS];
             let p = memory.as_mut_ptr().cast::<u8>();
             let [mut acc, next, mut sum, rounded] = [0, 1, 2, 3].map(|k| p.wrapping_add(k * COLUMNS * 8));

@@ -232,7 +232,7 @@ pub fn compile(d: &Dot, tier: Tier) -> Res<Run> {
             let Some(p) = p else { return Ok((None, src)) };
             let b = Block::new(n.iter().product::<usize>() * size)?;
             // SAFETY: the kernel packs this operand into a block of its size.
-            unsafe { p.run(Bases { ptrs: &[src, b.ptr()], ins: &[0], outs: &[1] }, parallel) };
+            unsafe { p.run(Bases { ptrs: &[src, b.ptr()], ins: &[0], outs: &[1], ..bases }, parallel) };
             let ptr = b.ptr().cast_const();
             Ok((Some(b), ptr))
         };
@@ -248,7 +248,7 @@ pub fn compile(d: &Dot, tier: Tier) -> Res<Run> {
             let along = if by_rows { d.m } else { d.n };
             let units = along.div_ceil(step);
             let nanos = work as f64 * if small { 0.2 } else { NANOS };
-            threads::for_ranges(d.b * units, if parallel { nanos } else { 0.0 }, &|r| {
+            threads::for_ranges(d.b * units, if parallel { nanos } else { 0.0 }, bases.cancel, &|r| {
                 let mut at = r.start;
                 while at < r.end {
                     let (batch, unit) = (at / units, at % units);
@@ -298,12 +298,14 @@ pub fn compile(d: &Dot, tier: Tier) -> Res<Run> {
             match pool {
                 Some(pool) => pool
                     .install(|| (0..d.b).for_each(|k| gemm_one(k, gemm::Parallelism::Rayon(threads::num_threads())))),
-                None => threads::for_ranges(d.b, nanos, &|r| r.for_each(|k| gemm_one(k, gemm::Parallelism::None))),
+                None => threads::for_ranges(d.b, nanos, bases.cancel, &|r| {
+                    r.for_each(|k| gemm_one(k, gemm::Parallelism::None))
+                }),
             }
         }
         if let (Some(u), Some(s)) = (&unpack, &sums) {
             // SAFETY: the kernel rounds the sums into the output.
-            unsafe { u.run(Bases { ptrs: &[s.ptr(), bases.output(0)], ins: &[0], outs: &[1] }, parallel) };
+            unsafe { u.run(Bases { ptrs: &[s.ptr(), bases.output(0)], ins: &[0], outs: &[1], ..bases }, parallel) };
         }
         Ok(())
     }))

@@ -59,7 +59,7 @@ pub fn compile(g: &Gather) -> Res<Run> {
         }
         let (src, ix, out) = (Shared(bases.input(0)), Shared(bases.input(1)), Shared(bases.output(0)));
         let f = copy(bytes);
-        threads::for_ranges(n_positions, if parallel { nanos } else { 0.0 }, &|r| {
+        threads::for_ranges(n_positions, if parallel { nanos } else { 0.0 }, bases.cancel, &|r| {
             // SAFETY: starts are clamped (or the window is filled), so that windows lie inside; each position has its own output window.
             unsafe {
                 let starts = indices(index_dtype, ix.get(), r.start * vector, r.len() * vector);

@@ -124,7 +124,7 @@ pub fn compile(kind: ReduceKind, w: &Windows, d: DType, tier: Tier) -> Res<Run> 
         for (i, k) in kernels.iter().enumerate() {
             let to = if i + 1 == kernels.len() { bases.output(0) } else { acc.ptr() };
             // SAFETY: sizes are those the kernels were made for; accumulators are read where they are written.
-            unsafe { k.run(Bases { ptrs: &[x, acc.ptr(), to], ins: &[0, 1], outs: &[2] }, parallel) };
+            unsafe { k.run(Bases { ptrs: &[x, acc.ptr(), to], ins: &[0, 1], outs: &[2], ..bases }, parallel) };
         }
         Ok(())
     }))

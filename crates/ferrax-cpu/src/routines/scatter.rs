@@ -117,7 +117,7 @@ pub fn compile(s: &Scatter, tier: Tier) -> Res<Run> {
             }
             return Ok(());
         }
-        threads::for_ranges(n_positions, if parallel && unique { nanos } else { 0.0 }, &|r| {
+        threads::for_ranges(n_positions, if parallel && unique { nanos } else { 0.0 }, bases.cancel, &|r| {
             // SAFETY: index vectors of this range.
             let starts = unsafe { indices(index_dtype, ix.get(), r.start * vector, r.len() * vector) };
             let mut o = Odometer::at(&dims, r.start);

@@ -177,7 +177,7 @@ pub fn compile(outer: usize, n: usize, inner: usize, dtypes: &[DType], num_keys:
         if within {
             body(0..rows)
         } else {
-            threads::for_ranges(rows, if parallel { nanos } else { 0.0 }, &body)
+            threads::for_ranges(rows, if parallel { nanos } else { 0.0 }, bases.cancel, &body)
         }
         Ok(())
     }))

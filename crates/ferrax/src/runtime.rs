@@ -1,0 +1,206 @@
+//! The one scheduler of the process, and what the library asks of its host: how to block, and how to look up from a wait.
+//!
+//! ```text
+//!   a call --> inputs there, little to do --> runs on the spot
+//!          `-> else a [`Handed`] run --> the device's lane --> its results are filled, or poisoned
+//! ```
+//!
+//! ORDER OF LOCKS, first to last: the host's own (Python's interpreter lock); the places of arrays (`array.rs`); the scheduler's; those of a
+//! pmap's meetings (`world.rs`); the thread pool's and the memory pool's (`ferrax-cpu`). Whoever waits holds none of them: [`detached`] gives
+//! up the host's. A fork takes all but the meetings' ([`freeze`]), whose members a child gives up.
+use crate::world::Member;
+use ferrax_ir::error::{Error, Res};
+use ferrax_kernel::backend::{Arg, Buffers, World};
+use ferrax_kernel::{Buffer, Executable, RunCx};
+use ferrax_runtime::{Facts, Frozen, RunId, Runtime, Stop, Token, Work};
+use smallvec::SmallVec;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock};
+
+static RUNTIME: LazyLock<Runtime<Handed>> = LazyLock::new(Runtime::default);
+/// Whether this process is a fork of one that had loaded the library.
+static FORKED: AtomicBool = AtomicBool::new(false);
+/// For runs on the spot: too short to be stopped.
+pub static NEVER: AtomicBool = AtomicBool::new(false);
+
+pub type Args = SmallVec<[Arg; 4]>;
+
+/// What the library asks of the program that it is loaded into.
+pub struct Host {
+    /// Runs something that blocks, with the host's lock given up.
+    pub detached: fn(&mut (dyn FnMut() + Send)),
+    /// Looks for signals; an error ends the wait.
+    pub look_up: fn() -> Res<()>,
+}
+static HOST: OnceLock<Host> = OnceLock::new();
+pub fn install(host: Host) {
+    HOST.get_or_init(|| host);
+}
+fn detached<T: Send>(mut f: impl FnMut() -> T + Send) -> T {
+    let mut out = None;
+    let mut run = || out = Some(f());
+    match HOST.get() {
+        Some(h) => (h.detached)(&mut run),
+        None => run(),
+    }
+    out.expect("whoever detaches runs what it is given")
+}
+/// The scheduler's errors are the waist's; a look up may raise the host's own, which pass through here.
+struct Looking(Option<Error>);
+impl Looking {
+    fn up(&mut self) -> Result<(), ferrax_kernel::Error> {
+        let looked = HOST.get().map_or(Ok(()), |h| (h.look_up)());
+        looked.map_err(|e| {
+            self.0 = Some(e);
+            ferrax_kernel::Error::Cancelled
+        })
+    }
+    fn end(self, r: ferrax_kernel::Res<()>) -> Res<()> {
+        match (self.0, r) {
+            (_, Ok(())) => Ok(()),
+            (Some(e), Err(_)) => Err(e),
+            (None, Err(e)) => Err(e.into()),
+        }
+    }
+}
+fn waiting(f: impl Fn(&mut dyn FnMut() -> ferrax_kernel::Res<()>) -> ferrax_kernel::Res<()> + Sync) -> Res<()> {
+    detached(|| {
+        let mut looking = Looking(None);
+        let r = f(&mut || looking.up());
+        looking.end(r)
+    })
+}
+
+/// Waits until the buffers are ready; an error if one is poisoned. An interruption cancels the runs that make them.
+pub fn wait<'a>(buffers: impl Iterator<Item = &'a Buffer> + Clone) -> Res<()> {
+    let ids: SmallVec<[RunId; 4]> = buffers.clone().filter_map(Buffer::awaited).collect();
+    if !ids.is_empty() {
+        waiting(|tick| RUNTIME.wait(&ids, tick))?;
+    }
+    for b in buffers {
+        b.memory()?;
+    }
+    Ok(())
+}
+/// Waits until the effects of all runs so far have happened; the error of one that failed.
+pub fn barrier() -> Res<()> {
+    waiting(|tick| RUNTIME.barrier(tick))
+}
+/// The end of the process: effects happen, all else stops, threads go.
+pub fn close() -> Res<()> {
+    waiting(|tick| RUNTIME.close(tick))
+}
+/// Whether nothing is queued or running.
+pub fn is_idle() -> bool {
+    RUNTIME.is_idle()
+}
+/// Runs code of the host from within a run. It may wait for any other run: another thread serves the device meanwhile.
+pub fn host<T>(f: impl FnOnce() -> T) -> T {
+    RUNTIME.host(f)
+}
+/// Whether the calling thread is inside a run: what it computes is part of that, and runs on the spot.
+pub fn inside() -> Option<Token> {
+    ferrax_runtime::current()
+}
+pub fn is_forked() -> bool {
+    FORKED.load(Ordering::Relaxed)
+}
+
+/// A run that was handed over.
+pub struct Handed {
+    pub exe: Arc<dyn Executable>,
+    /// Taken when something is donated: then it cannot run twice.
+    ins: Mutex<Option<Args>>,
+    outs: Buffers,
+    member: Option<Member>,
+}
+impl Handed {
+    fn ins(&self) -> std::sync::MutexGuard<'_, Option<Args>> {
+        self.ins.lock().unwrap_or_else(|e| e.into_inner())
+    }
+}
+impl Work for Handed {
+    type Error = ferrax_kernel::Error;
+    fn run(&self, token: &Token) -> Result<(), ferrax_kernel::Error> {
+        let cx = RunCx { cancel: token, world: self.member.as_ref().map(|m| m as &dyn World) };
+        let taken = {
+            let mut ins = self.ins();
+            for a in ins.iter().flatten() {
+                a.buffer.memory()?;
+            }
+            let gives_up = ins.iter().flatten().any(|a| a.donated);
+            if gives_up { ins.take() } else { ins.as_ref().map(|i| i.iter().map(kept).collect()) }
+        };
+        let made = self.exe.run(&cx, taken.ok_or_else(|| ferrax_kernel::Error::from(Stop::Forked))?)?;
+        made.into_iter().zip(&self.outs).for_each(|(b, to)| to.fill(b));
+        Ok(())
+    }
+    fn fail(&self, e: ferrax_kernel::Error) {
+        if let Some(m) = &self.member {
+            m.fail(e.clone());
+        }
+        self.outs.iter().for_each(|to| to.poison(e.clone()));
+    }
+    fn again(&self) -> bool {
+        // the lock is free, or a thread that is no more holds it
+        self.ins.try_lock().is_ok_and(|i| i.is_some())
+    }
+}
+fn kept(a: &Arg) -> Arg {
+    Arg { buffer: a.buffer.clone(), donated: false }
+}
+
+/// A run to be handed over: by itself, or with the other members of its pmap.
+pub struct Order {
+    pub exe: Arc<dyn Executable>,
+    /// The device that runs it.
+    pub lane: usize,
+    pub ins: Args,
+    pub member: Option<Member>,
+    pub effects: bool,
+}
+/// Waits until a device has room for another run.
+pub fn make_room(lane: usize) -> Res<()> {
+    waiting(|tick| RUNTIME.make_room(lane, tick))
+}
+/// Hands runs over, together; returns their pending results.
+pub fn hand_over(orders: impl IntoIterator<Item = Order>) -> SmallVec<[Buffers; 1]> {
+    let mut results = SmallVec::new();
+    let mut gang = None;
+    let runs = orders.into_iter().map(|o| {
+        let id = RUNTIME.next_id();
+        if o.member.is_some() {
+            gang.get_or_insert(id);
+        }
+        let plan = o.exe.plan();
+        let pending = |s: &u32| Buffer::pending(plan.slots[*s as usize].bytes(), id);
+        let outs: Buffers = plan.outputs.iter().map(pending).collect();
+        results.push(outs.clone());
+        let inputs = o.ins.iter().filter_map(|a| a.buffer.awaited()).collect();
+        let facts = Facts { lane: o.lane, inputs, effects: o.effects, gang: o.member.as_ref().and(gang) };
+        (id, facts, Handed { exe: o.exe, ins: Mutex::new(Some(o.ins)), outs, member: o.member })
+    });
+    let runs = runs.collect();
+    RUNTIME.push(runs);
+    results
+}
+
+/// All locks that a thread may hold while another forks, held so that the child finds them free and what they guard whole.
+pub struct Still {
+    runtime: Frozen<Handed>,
+    others: [Box<dyn std::any::Any>; 2],
+}
+pub fn freeze() -> Still {
+    let places = crate::array::freeze();
+    let runtime = RUNTIME.freeze();
+    Still { runtime, others: [Box::new(places), ferrax_cpu::freeze()] }
+}
+impl Still {
+    pub fn in_parent(self) {}
+    /// In the child, where no other thread is left.
+    pub fn in_child(self) {
+        FORKED.store(true, Ordering::Relaxed);
+        drop(self.others); // what the child gives up goes back to the pools
+        self.runtime.in_child();
+    }
+}
