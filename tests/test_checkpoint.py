@@ -195,3 +195,40 @@ def test_what_is_kept_is_printed_with_its_origin(jax, jnp, name, capsys):
     assert lines(jax.checkpoint(f)) == operands
     *rest, named = lines(jax.checkpoint(f, policy=jax.checkpoint_policies.save_only_these_names("mine")))
     assert rest == operands and named.startswith(f"f32[3] named 'mine' from {at}")
+
+
+def test_keywords_and_static_arguments(jax, jnp):
+    f = lambda x, k: jnp.sin(x) * k if not isinstance(k, str) else jnp.cos(x)
+    s, c = np.sin(3.0), np.cos(3.0)
+    policies = jax.checkpoint_policies
+    for policy in (None, policies.everything_saveable, policies.dots_saveable):
+        g = jax.checkpoint(f, policy=policy)
+        np.testing.assert_allclose([g(3.0, k=2.0), g(k=2.0, x=3.0), jax.jit(g)(3.0, k=2.0)], 2 * s, rtol=1e-6)
+        np.testing.assert_allclose(jax.grad(lambda x, g=g: g(x, k=x))(3.0), s + 3 * c, rtol=1e-6)
+        np.testing.assert_allclose(jax.vmap(lambda x, g=g: g(x, k=x))(jnp.array([3.0])), [3 * s], rtol=1e-6)
+        for options in (dict(static_argnums=1), dict(static_argnums=(-1,))):
+            np.testing.assert_allclose(jax.grad(jax.checkpoint(f, policy=policy, **options))(3.0, "cosine"), -s, rtol=1e-6)
+    with pytest.raises(
+        ValueError,
+        match=r"can only take integer values greater than or equal to `-len\(args\)` and less than `len\(args\)`, but got \(5,\), while `len\(args\)` = 2",
+    ):
+        jax.checkpoint(f, static_argnums=(5,))(3.0, "a")
+    with pytest.raises(TypeError, match="Argument 'a' of type <class 'str'> is not a valid JAX type"):
+        jax.checkpoint(f)(3.0, "a")
+
+
+@pytest.mark.ours  # JAX takes the names and does not heed them
+def test_static_arguments_by_name(jax, jnp):
+    f = jax.checkpoint(lambda x, k="sine", n=1: jnp.sin(x) * n if k == "sine" else jnp.cos(x) * n, static_argnames=("k", "n"))
+    s, c = np.sin(3.0), np.cos(3.0)
+    np.testing.assert_allclose([f(3.0), f(3.0, "sine", 2), f(3.0, k="cosine"), f(3.0, "cosine", n=3), f(3.0, n=4)], [s, 2 * s, c, 3 * c, 4 * s], rtol=1e-6)
+    np.testing.assert_allclose(jax.grad(f)(3.0, k="cosine"), -s, rtol=1e-6)
+
+
+def test_prevent_cse_for_each_argument(jax):
+    f = lambda x, p: x * p["a"]
+    for wanted in (True, False, (False, True), (True, {"a": False}), (False, False)):
+        g = jax.checkpoint(f, prevent_cse=wanted)
+        assert float(g(2.0, {"a": 3.0})) == 6 and float(jax.grad(g)(2.0, {"a": 3.0})) == 3
+    with pytest.raises(ValueError, match="tuple of length 3, but the full pytree has a subtree of the same type but of length 2"):
+        jax.checkpoint(f, prevent_cse=(False, True, True))(2.0, {"a": 3.0})

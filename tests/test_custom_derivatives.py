@@ -1,6 +1,7 @@
 """Rules given by the user: values, nesting, static arguments, zeros, and what is said when a rule is wrong."""
 
 import functools
+import importlib
 
 import numpy as np
 import pytest
@@ -187,3 +188,264 @@ def test_missing_rules(jax):
         jax.custom_jvp(lambda x: x)(1.0)
     with pytest.raises(AttributeError, match="No VJP defined for custom_vjp function .* using defvjp."):
         jax.custom_vjp(lambda x: x)(1.0)
+
+
+# ---------------------------------------------------------------- what functions and rules close over
+
+
+def closing_over(jax, kind, x, in_rule):
+    """y -> x * y with derivative 1 (or x, if the rule reads it too)."""
+    slope = x if in_rule else 1.0
+    if kind == "jvp":
+        f = jax.custom_jvp(lambda y: x * y)
+        f.defjvp(lambda p, t: (f(*p), t[0] * slope))
+    else:
+        f = jax.custom_vjp(lambda y: x * y)
+        f.defvjp(lambda y: (f(y), None), lambda _, g: (g * slope,))
+    return f
+
+
+@pytest.mark.parametrize("in_rule", [False, True])
+@pytest.mark.parametrize("kind", ["jvp", "vjp"])
+def test_functions_and_rules_that_close_over_traced_values(jax, jnp, kind, in_rule):
+    of = lambda x: closing_over(jax, kind, x, in_rule)
+    a, one = jnp.arange(3.0), np.ones(3)
+    slope = np.arange(3.0) if in_rule else one
+    check = np.testing.assert_allclose
+    check(jax.vmap(lambda x: of(x)(3.0))(a), 3 * np.arange(3.0))
+    check(jax.vmap(lambda x: jax.jit(of(x))(3.0))(a), 3 * np.arange(3.0))
+    check(jax.vmap(lambda x: jax.grad(of(x))(3.0))(a), slope)
+    check(jax.vmap(lambda x, y: jax.grad(of(x))(y))(a, a), slope)
+    check(jax.jit(jax.vmap(lambda x: jax.grad(of(x))(3.0)))(a), slope)
+    check(jax.vmap(lambda x: jax.vmap(lambda y: of(x)(y))(a))(a), np.outer(a, a))
+    check(jax.vmap(lambda x: jax.vmap(lambda y: of(x)(3.0) + y)(a))(a), 3 * np.arange(3.0)[:, None] + np.arange(3.0))
+    check(jax.vmap(lambda x: jax.lax.scan(lambda c, z: (of(x)(c), z), 1.0, a)[0])(a), np.arange(3.0) ** 3)
+    check(jax.jit(lambda x: of(x)(3.0))(2.0), 6)
+    check(jax.jit(lambda x: jax.grad(of(x))(3.0))(2.0), 2 if in_rule else 1)
+    check(jax.jit(lambda x: jax.grad(jax.jit(of(x)))(3.0))(2.0), 2 if in_rule else 1)
+    # one operand for all lanes: its cotangents are summed over them
+    check(jax.grad(lambda y: jax.vmap(lambda x: of(x)(y))(a).sum())(3.0), slope.sum())
+    check(jax.grad(lambda y: jax.vmap(lambda x: x * of(2.0)(y))(a).sum())(3.0), 6 if in_rule else 3)
+    check(jax.grad(jax.jit(lambda y: jax.vmap(lambda x: x * of(2.0)(y))(a).sum()))(3.0), 6 if in_rule else 3)
+
+
+@pytest.mark.parametrize("kind", ["jvp", "vjp"])
+def test_derivatives_of_what_is_closed_over_are_refused(jax, kind):
+    of = lambda x: closing_over(jax, kind, x, False)
+    for f in (lambda x: of(x)(3.0), lambda x: of(x)(x), lambda x: jax.jit(of(x))(x)):
+        with pytest.raises(jax.errors.UnexpectedTracerError):
+            jax.grad(f)(2.0)
+        with pytest.raises(jax.errors.UnexpectedTracerError):
+            jax.jvp(f, (2.0,), (1.0,))
+
+
+def test_static_arguments_that_hold_traced_values(jax, jnp):
+    @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+    def scaled(k, x):
+        return x * jax.random.uniform(k)
+
+    scaled.defjvp(lambda k, p, t: (scaled(k, *p), 2 * t[0] * jax.random.uniform(k)))
+    keys = jax.random.split(jax.random.key(0), 3)
+    draws = np.array([jax.random.uniform(k) for k in keys])
+    np.testing.assert_allclose(jax.vmap(lambda k: scaled(k, 3.0))(keys), 3 * draws, rtol=1e-6)
+    np.testing.assert_allclose(jax.vmap(lambda k: jax.grad(scaled, 1)(k, 3.0))(keys), 2 * draws, rtol=1e-6)
+    np.testing.assert_allclose(jax.jit(lambda k: jax.grad(scaled, 1)(k, 3.0))(keys[0]), 2 * draws[0], rtol=1e-6)
+
+
+def test_what_has_no_lanes_gets_none(jax, jnp):
+    """An output that is the same for all lanes may leave the vmap as one, and its pullback runs once."""
+    f = jax.custom_jvp(lambda x: jax.lax.psum(x, "i"))
+    f.defjvp(lambda p, t: (f(*p), jax.lax.psum(t[0], "i")))
+    over = lambda f: jax.vmap(lambda _, x: f(x), axis_name="i", in_axes=(0, None), out_axes=None)
+    a = jnp.arange(4.0)
+    assert float(over(f)(a, 2.0)) == 8 == float(jax.jit(over(f))(a, 2.0))
+    assert float(jax.grad(lambda x: over(f)(a, x))(2.0)) == 4
+    assert jax.grad(jax.vmap(f, axis_name="i", out_axes=None))(a).tolist() == [1] * 4
+    calls = []
+    g = jax.custom_vjp(lambda x: x * 2.0)
+    g.defvjp(lambda x: (x * 2.0, x), lambda x, ct: (calls.append((x.shape, ct.shape)), ct * 2.0)[1:])
+    same = jax.vmap(lambda _, x: g(x), in_axes=(0, None), out_axes=None)
+    assert float(jax.grad(lambda x: same(a, x))(3.0)) == 2 and calls == [((), ())]
+    program = jax.make_jaxpr(lambda x: jax.vmap(lambda y: y + g(x))(a))(1.0)
+    assert "broadcast_in_dim" not in str(program)
+
+
+@pytest.mark.ours  # JAX counts it once
+def test_a_constant_pullback_counts_for_each_lane(jax, jnp):
+    f = jax.custom_vjp(lambda x, y: x * 2.0)
+    f.defvjp(lambda x, y: (x * 2.0, None), lambda _, ct: (ct, jnp.float32(5.0)))
+    each = lambda y: sum(f(x, y) for x in (0.0, 1.0, 2.0))
+    for g in (lambda y: jax.vmap(lambda x: f(x, y))(jnp.arange(3.0)).sum(), jax.jit(lambda y: jax.vmap(lambda x: f(x, y))(jnp.arange(3.0)).sum())):
+        assert float(jax.grad(g)(1.0)) == 15 == float(jax.grad(each)(1.0))
+
+
+# ---------------------------------------------------------------- structures, zeros, numbers
+
+
+def test_python_numbers_among_residuals_come_back_as_they_went(jax, jnp):
+    seen = []
+
+    @jax.custom_vjp
+    def f(x):
+        return x
+
+    def bwd(res, g):
+        seen.append(res)
+        flag, _, scale, *_ = res
+        return (g * scale if flag else g,)
+
+    f.defvjp(lambda x: (x, (True, 2, 3.0, None, 1j, np.float32(4))), bwd)
+    runs = (
+        lambda: jax.grad(f)(1.0),
+        lambda: jax.jit(jax.grad(f))(1.0),
+        lambda: jax.vmap(jax.grad(f))(jnp.ones(2))[0],
+        lambda: jax.grad(lambda x: jax.vmap(f)(x).sum())(jnp.ones(2))[0],
+        lambda: jax.grad(lambda x: jax.lax.scan(lambda c, _: (f(c), None), x, None, length=1)[0])(1.0),
+        lambda: jax.grad(jax.checkpoint(f))(1.0),
+    )
+    for run in runs:
+        assert float(run()) == 3
+    for res in seen:
+        assert res[:5] == (True, 2, 3.0, None, 1j) and res[0] is True and float(res[5]) == 4
+
+
+def test_symbolic_zeros_are_leaves(jax, jnp):
+    zero_class = importlib.import_module(jax.__name__ + ".custom_derivatives").SymbolicZero
+    seen = []
+
+    @jax.custom_jvp
+    def f(p):
+        return p["x"] * p["y"]
+
+    def rule(primals, tangents):
+        is_zero = jax.tree.map(lambda p, t: type(t) is zero_class, primals, tangents)
+        seen.append(is_zero)
+        (p,), (t,) = primals, tangents
+        return f(p), t["x"] * p["y"]
+
+    f.defjvp(rule, symbolic_zeros=True)
+    assert float(jax.grad(lambda x: f({"x": x, "y": 2.0}))(1.0)) == 2
+    assert seen == [({"x": False, "y": True},)]
+    zero = zero_class(jax.typeof(jnp.ones(2)))
+    assert jax.tree.leaves({"a": zero}) == [zero]
+
+
+def test_a_cotangent_stands_for_all_below_its_place(jax):
+    def grads(bwd):
+        f = jax.custom_vjp(lambda p, y: p["a"] * y)
+        f.defvjp(lambda p, y: (f(p, y), None), bwd)
+        p, y = jax.grad(f, (0, 1))({"a": 1.0, "b": 2.0}, 3.0)
+        return float(p["a"]), float(p["b"]), float(y)
+
+    assert grads(lambda _, g: (g, 2 * g)) == (1, 1, 2)
+    assert grads(lambda _, g: (None, g)) == (0, 0, 1) and grads(lambda _, g: [{"a": g, "b": None}, None]) == (1, 0, 0)
+    for wrong in (lambda _, g: (g,), lambda _, g: g, lambda _, g: ({"a": g, "c": g}, g), lambda _, g: ({"a": (g,), "b": g}, g)):
+        with pytest.raises(TypeError, match="Custom VJP bwd rule must produce an output with the same container"):
+            grads(wrong)
+
+
+def test_rules_with_symbolic_zeros_of_other_containers(jax, jnp):
+    class Box:
+        def __init__(self, value):
+            self.value = value
+
+    jax.tree_util.register_pytree_node(Box, lambda b: ((b.value,), None), lambda _, xs: Box(*xs))
+    values = importlib.import_module(jax.__name__ + ".custom_derivatives").custom_vjp_primal_tree_values
+    f = jax.custom_vjp(lambda box, y: box.value * y)
+    seen = []
+
+    def fwd(box, y):
+        seen.append((box.value.perturbed, y.perturbed))
+        box, y = map(values, (box, y))
+        return f(box, y), (box, y)
+
+    f.defvjp(fwd, lambda res, g: (res[1] * g, res[0].value * g), symbolic_zeros=True)
+    assert float(jax.grad(f)(Box(jnp.array(72.0)), jnp.array(73.0)).value) == 73
+    assert float(jax.grad(f, 1)(Box(jnp.array(72.0)), jnp.array(73.0))) == 72
+    assert seen == [(True, False), (False, True)]
+
+
+def test_custom_gradient_with_integer_outputs(jax, jnp):
+    f = jax.custom_gradient(lambda x: ((x**2, x.astype(int)), lambda g: (g[0] * x,)))
+    loss = lambda x: jnp.sum(f(x)[0])
+    for g in (jax.grad(loss), jax.jit(jax.grad(loss)), lambda x: jax.vmap(jax.grad(loss))(x[None])[0]):
+        assert g(jnp.full(3, 2.0)).tolist() == [2, 2, 2]
+
+
+def test_cotangents_of_integer_outputs_are_zeros_whatever_they_are(jax, jnp):
+    pull = jax.vjp(lambda x: (x * 2, 1, x > 1), 2.0)[1]
+    float0 = np.zeros((), jax.dtypes.float0)
+    for n in (1, 0, 3.5, True, np.int8(3), jnp.float32(1), float0):
+        assert [float(ct) for ct in pull((1.0, n, n))] == [2]
+    with pytest.raises(
+        ValueError, match=r"got int32\[3\], but expected float0\[\] because the corresponding output of the differentiated function had JAX type int32\[\]"
+    ):
+        pull((1.0, np.zeros(3, np.int32), True))
+    with pytest.raises(ValueError, match=r"got int32\[\], but expected float32\[\]"):
+        pull((1, 1, True))
+
+
+def test_linear_transpose_is_a_pytree(jax, jnp):
+    back = jax.linear_transpose(lambda y: y * jnp.arange(3.0), 1.0)
+    assert [x.tolist() for x in jax.tree.leaves(back)] == [[0, 1, 2]]
+    assert float(jax.jit(lambda back, ct: back(ct)[0])(back, jnp.ones(3))) == 3
+    assert float(jax.jit(lambda f, x: jax.linear_transpose(f, x), static_argnums=0)(lambda y: y * 2, 1.0)(3.0)[0]) == 6
+    assert float(jax.tree.map(lambda x: 2 * x, back)(jnp.ones(3))[0]) == 6
+    with pytest.raises(TypeError, match="linear_transpose only supports"):
+        jax.linear_transpose(lambda y: y.astype(float), np.int32(1))
+
+
+# ---------------------------------------------------------------- what is said of wrong rules
+
+
+def test_arguments_that_have_no_position(jax):
+    for kind in (jax.custom_jvp, jax.custom_vjp):
+        f = kind(lambda x, *, k=1: x * k)
+        if kind is jax.custom_jvp:
+            f.defjvp(lambda p, t: (p[0], t[0]))
+        else:
+            f.defvjp(lambda x: (x, None), lambda _, g: (g,))
+        assert float(f(x=2.0)) == 2
+        said = f"The input arguments to the {kind.__name__}-decorated function <lambda> could not be resolved to positional-only arguments. Binding failed"
+        for call, why in (
+            (lambda f=f: f(1.0, k=3.0), "The following keyword arguments could not be resolved to positions: k"),
+            (lambda f=f: f(1.0, z=3), "got an unexpected keyword argument 'z'"),
+            (lambda f=f: f(1.0, 2.0), "too many positional arguments"),
+        ):
+            with pytest.raises(TypeError) as e:
+                call()
+            assert str(e.value).startswith(said) and why in str(e.value)
+
+
+@pytest.mark.parametrize(
+    "rule, eager, staged",
+    [
+        (
+            lambda p, t: ((p[0],), (t[0],)),
+            None,
+            "container/pytree structure:\n    (float32[],)\nwhile the custom_jvp-decorated function <lambda> had output container/pytree structure:\n    float32[].",
+        ),
+        (
+            lambda p, t: (np.ones(3, np.float32),) * 2,
+            None,
+            "shapes/dtypes of:\n    float32[3]\nwhile the custom_jvp-decorated function <lambda> had output shapes/dtypes of:\n    float32[]",
+        ),
+        (lambda p, t: (np.int32(3), t[0]), "Expected float0[] (tangent type of int32[]) but got float32[].", "shapes/dtypes of:\n    int32[]\nwhile"),
+        (lambda p, t: (p[0], np.ones(3, np.float32)), "Expected float32[] (tangent type of float32[]) but got float32[3].", None),
+        (lambda p, t: (p[0], 0), "Expected float32[] (tangent type of float32[]) but got int32[].", None),
+        (lambda p, t: (p[0], np.zeros((), [("float0", "V")])), "Expected float32[] (tangent type of float32[]) but got float0[].", None),
+    ],
+)
+def test_jvp_rules_that_do_not_fit_their_function(jax, rule, eager, staged):
+    """The function itself has only run where it is staged: there its outputs are compared too."""
+    f = jax.custom_jvp(lambda x: x)
+    f.defjvp(rule)
+    if eager is None:
+        jax.jvp(f, (1.0,), (1.0,))
+    else:
+        with pytest.raises(TypeError) as e:
+            jax.jvp(f, (1.0,), (1.0,))
+        assert eager in str(e.value)
+    with pytest.raises(TypeError) as e:
+        jax.jvp(jax.jit(f), (1.0,), (1.0,))
+    assert (staged or eager) in str(e.value)

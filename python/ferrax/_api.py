@@ -15,10 +15,11 @@ import threading
 
 import numpy as np
 
-from . import _core
+from . import _core, _traced
 from ._config import __version__
 from ._dtypes import is_key
-from ._flat import FlatFun, argument_names, check_callable, name_of, wraps
+from ._flat import FlatFun, abstract, argument_names, check_callable, name_of, wraps
+from ._traced import traced
 from .tree_util import broadcast_prefix, tree_flatten, tree_leaves, tree_map
 
 _get_aval = _core.get_aval
@@ -121,6 +122,8 @@ def _numbers_and_names(fun, numbers, names, kind):
     if not has_varargs and any(not -len(positional) <= i < len(positional) for i in numbers):
         raise ValueError(f"Jitted function has {kind}_argnums={numbers}, but only accepts {len(positional)} positional arguments.")
     numbers = tuple(i if i >= 0 or has_varargs else i + len(positional) for i in numbers)
+    if positional_only := {p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.VAR_POSITIONAL)}.intersection(names):
+        raise ValueError(f"Jitted function has invalid argnames {positional_only} in {kind}_argnames. These are positional-only")
     if not has_varkw and (unknown := set(names) - {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}):
         raise ValueError(f"Jitted function has invalid argnames {unknown} in {kind}_argnames. Function does not take these args.")
     by_keyword = {p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD}
@@ -182,15 +185,11 @@ class ShapeDtypeStruct:
         return hash(self._key())
 
 
-def _abstract(x):
-    return x.aval if isinstance(x, ShapeDtypeStruct) else _get_aval(x)
-
-
 def _avals(fun, args, kwargs, leaves):
     out = []
     for i, x in enumerate(leaves):
         try:
-            out.append(_abstract(x))
+            out.append(abstract(x))
         except TypeError:
             raise TypeError(
                 f"Error interpreting argument to {fun} as an abstract array. The problematic value is of type {type(x)} and was passed to the"
@@ -256,12 +255,22 @@ def eval_shape(fun, *args, **kwargs):
       fun: the function.
       *args, **kwargs: its arguments: arrays, or anything with a shape and a dtype.
     """
-    if hasattr(fun, "eval_shape"):
-        return fun.eval_shape(*args, **kwargs)
+    check_callable(fun)
     leaves, in_tree = tree_flatten((args, kwargs))
     flat = FlatFun(fun, in_tree)
-    program, _ = _core.make_program(flat, _avals(fun, args, kwargs, leaves), user_fun=fun, arg_paths=argument_names(fun, args, kwargs))
-    return flat.out_tree.unflatten(_structs(program.out_avals))
+    known = []
+
+    def arrays(*leaves):
+        # a result that is abstract already is the answer for its place
+        outs = flat(*leaves)
+        known[:] = [x if isinstance(x, ShapeDtypeStruct) else None for x in outs]
+        return [x for x in outs if not isinstance(x, ShapeDtypeStruct)]
+
+    arrays.fun = fun  # errors name the user's function
+    names = lambda: argument_names(fun, args, kwargs)
+    program, _ = _core.make_program(arrays, _avals(fun, args, kwargs, leaves), user_fun=fun, arg_paths=names)
+    traced_outs = iter(_structs(program.out_avals))
+    return flat.out_tree.unflatten([next(traced_outs) if x is None else x for x in known])
 
 
 def typeof(x):
@@ -281,7 +290,8 @@ def checkpoint(fun, *, prevent_cse=True, policy=None, static_argnums=(), static_
 
     Args:
       fun: the function.
-      prevent_cse: keep the recomputation from being merged with the forward pass. May be off under `scan`.
+      prevent_cse: keep the recomputation from being merged with the forward pass: a truth, or a tree prefix of them for the arguments.
+        May be off under `scan`.
       policy: `policy(primitive, *avals, **params)` says which intermediate results to keep; see `checkpoint_policies`.
       static_argnums, static_argnames: arguments that stay Python values.
 
@@ -293,22 +303,48 @@ def checkpoint(fun, *, prevent_cse=True, policy=None, static_argnums=(), static_
             "The `concrete` option to `jax.checkpoint` was deprecated in JAX v0.8.2, and removed in JAX v0.10.0. In its place please use `static_argnums`."
         )
     check_callable(fun)
-    static = (operator.index(static_argnums),) if hasattr(static_argnums, "__index__") else tuple(static_argnums)
+    numbers = (operator.index(static_argnums),) if hasattr(static_argnums, "__index__") else tuple(map(operator.index, static_argnums))
     names = {static_argnames} if isinstance(static_argnames, str) else set(static_argnames)
+    named = tuple(i for i, name in enumerate(_positional_names(fun)) if name in names) if names else ()
 
     @functools.wraps(fun, updated=())
     def checkpoint_f(*args, **kwargs):
-        dyn_args, dyn_fun = without_static(fun, static, args)
+        n = len(args)
+        if not all(-n <= i < n for i in numbers):
+            raise ValueError(
+                "the `static_argnums` argument to `jax.checkpoint` / `jax.remat` can only take integer values greater than or equal to"
+                f" `-len(args)` and less than `len(args)`, but got {numbers}, while `len(args)` = {n}"
+            )
+        static = {i % n for i in (*numbers, *named) if i < n}
         fixed = {k: v for k, v in kwargs.items() if k in names}
+        dyn_args = tuple(x for i, x in enumerate(args) if i not in static)
         leaves, in_tree = tree_flatten((dyn_args, {k: v for k, v in kwargs.items() if k not in names}))
-        for x in leaves:
-            _get_aval(x)
-        flat = FlatFun(functools.partial(dyn_fun, **fixed) if fixed else dyn_fun, in_tree)
-        names = lambda: argument_names(fun, args, kwargs) if len(dyn_args) == len(args) else []
-        outs = _core.checkpoint(flat, leaves, prevent_cse=prevent_cse, policy=policy, arg_paths=names)
-        return flat.out_tree.unflatten(outs)
+
+        def flat_fun(*leaves):
+            dyn, keywords = in_tree.unflatten(leaves)
+            rest = iter(dyn)
+            return fun(*[x if i in static else next(rest) for i, x in enumerate(args)], **keywords, **fixed)
+
+        paths = lambda: [] if static or fixed else argument_names(fun, args, kwargs)
+        constants = {i: args[i] for i in sorted(static)} | fixed
+        program, out_tree = traced(fun, "checkpoint / remat", flat_fun, [_get_aval(x) for x in leaves], paths, in_tree, constants)
+        outs = _core.checkpoint(program, leaves, prevent_cse=_prevents(prevent_cse, dyn_args), policy=policy)
+        return out_tree.unflatten(outs)
 
     return checkpoint_f
+
+
+def _positional_names(fun):
+    try:
+        parameters = inspect.signature(fun).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    return [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+
+
+def _prevents(prevent_cse, args):
+    """Whether any argument asks for it. `prevent_cse`: one truth, or a tree prefix of the arguments' truths."""
+    return prevent_cse if isinstance(prevent_cse, bool) else any(broadcast_prefix(prevent_cse, args, name="prevent_cse"))
 
 
 remat = checkpoint
@@ -366,6 +402,7 @@ def ensure_compile_time_eval():
 
 def clear_caches():
     """Forgets all traced and compiled programs."""
+    _traced.forget()
     _core.clear_caches()
 
 
@@ -403,7 +440,7 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
 
 def device_get(x):
     """A pytree with its arrays as numpy arrays; other leaves are left as they are."""
-    return tree_map(lambda leaf: np.asarray(leaf) if isinstance(leaf, _core.Array) else leaf, x)
+    return tree_map(lambda leaf: np.asarray(leaf) if isinstance(leaf, _core.Array) and not isinstance(leaf, _core.Tracer) else leaf, x)
 
 
 def copy_to_host_async(x):

@@ -12,7 +12,7 @@ import numpy as np
 from . import _core
 from ._api import jit
 from ._batching import vmap
-from ._flat import FlatFun, check_callable, describe, float0, is_inexact, tangent_dtype, unit, wraps, zeros
+from ._flat import FlatFun, abstract, check_callable, describe, float0, is_inexact, tangent_dtype, unit, wraps, zeros
 from .tree_util import Partial, tree_flatten, tree_map, tree_structure, tree_transpose
 
 _get_aval = _core.get_aval
@@ -373,18 +373,19 @@ def _pull_back(spec, n_aux, linear, *cotangents):
 
 
 def _checked_cotangent(ct, aval):
+    """The cotangent, or None for one of an integer output: whatever its dtype, it is a zero."""
     expected = tangent_dtype(aval.dtype)
     is_float0 = getattr(ct, "dtype", None) == float0
     got = None if is_float0 else _get_aval(ct)
     got_dtype, got_shape = (float0, np.shape(ct)) if is_float0 else (got.dtype, tuple(got.shape))
-    if got_dtype != expected or got_shape != tuple(aval.shape):
+    if (got_dtype != expected and expected != float0) or got_shape != tuple(aval.shape):
         want = aval.str_short() if expected != float0 else f"float0[{','.join(map(str, aval.shape))}]"
         have = got.str_short() if got is not None else f"float0[{','.join(map(str, got_shape))}]"
         raise ValueError(
             f"unexpected JAX type (e.g. shape/dtype) for argument to VJP function: got {have}, but expected {want} because the"
             f" corresponding output of the differentiated function had JAX type {aval.str_short()}"
         )
-    return None if is_float0 else ct
+    return None if expected == float0 else ct
 
 
 _ONE_ARGUMENT = """
@@ -417,35 +418,34 @@ def linear_transpose(fun, *primals, reduce_axes=()):
       *primals: arrays or `ShapeDtypeStruct`s like its arguments; only shapes and dtypes matter.
 
     Returns:
-      a function of one cotangent like the output, returning a tuple of cotangents like the primals.
+      a function of one cotangent like the output, returning a tuple of cotangents like the primals. It is a pytree.
 
     Raises:
       TypeError: `fun` is not linear, an argument is not floating point, or (later) the cotangent is not like the output.
     """
     check_callable(fun)
     leaves, in_tree = tree_flatten((primals, {}))
-    avals = [_get_aval(x) for x in leaves]
-    for aval in avals:
-        if not is_inexact(aval.dtype) and getattr(aval.dtype, "kind", None) != "i":
-            raise TypeError(
-                "linear_transpose only supports [float or complex -> float or complex], and integer -> integer functions,"
-                f" but got {', '.join(str(a) for a in avals)}."
-            )
+    avals = [abstract(x) for x in leaves]
     flat = FlatFun(fun, in_tree)
     out_avals, linear = _core.linear_transpose(flat, avals)
-    args_tree = tree_structure(primals)
+    if not (all(is_inexact(a.dtype) for a in (*avals, *out_avals)) or all(getattr(a.dtype, "kind", None) == "i" for a in (*avals, *out_avals))):
+        raise TypeError(
+            "linear_transpose only supports [float or complex] -> [float or complex], and integer -> integer functions,"
+            f" but got {[a.dtype for a in avals]} -> {[a.dtype for a in out_avals]}."
+        )
+    spec = _LinearSpec(tree_structure(primals), flat.out_tree, avals, out_avals, describe(fun))
+    return Partial(Partial(_transposed, spec), linear)
 
-    def transposed_fun(out_cotangent):
-        cts, tree = tree_flatten(out_cotangent)
-        if tree != flat.out_tree:
-            raise TypeError(f"cotangent tree does not match function output, expected {flat.out_tree} but got {tree}")
-        for ct, aval in zip(cts, out_avals, strict=True):
-            got = _get_aval(ct)
-            if got.dtype != aval.dtype or tuple(got.shape) != tuple(aval.shape):
-                raise TypeError(f"cotangent type does not match function output, expected {tuple(out_avals)} but got {cts}")
-        return args_tree.unflatten([zeros(a) if g is None else g for g, a in zip(linear.transpose(cts), avals, strict=True)])
 
-    return transposed_fun
+def _transposed(spec, linear, out_cotangent):
+    cts, tree = tree_flatten(out_cotangent)
+    if tree != spec.out_tree:
+        raise TypeError(f"cotangent tree does not match function output, expected {spec.out_tree} but got {tree}")
+    for ct, aval in zip(cts, spec.out_avals, strict=True):
+        got = _get_aval(ct)
+        if got.dtype != aval.dtype or tuple(got.shape) != tuple(aval.shape):
+            raise TypeError(f"cotangent type does not match function output, expected {tuple(spec.out_avals)} but got {cts}")
+    return spec.in_tree.unflatten([zeros(a) if g is None else g for g, a in zip(linear.transpose(cts), spec.in_avals, strict=True)])
 
 
 def fwd_and_bwd(fun, argnums, has_aux=False, jitted=True):

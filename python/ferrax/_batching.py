@@ -62,7 +62,11 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
             dims = spread_axes(in_axes, args, "vmap in_axes")
             dims += [0] * (len(leaves) - len(dims))
         size = mapped_size("vmap", fun, args, kwargs, leaves, dims, axis_size)
-        flat = FlatFun(fun, in_tree)
+        flat = mapped = FlatFun(fun, in_tree)
+        if None in dims:
+            # what is not mapped is handed over as it is: a function, a string, a Python number that sizes something
+            mapped = _over_mapped(flat, leaves, dims)
+            leaves, dims = [x for x, d in zip(leaves, dims, strict=True) if d is not None], [d for d in dims if d is not None]
 
         def out_dims():
             if _is_axis(out_axes):
@@ -70,10 +74,21 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
             tree = flat.out_tree.unflatten([0] * flat.out_tree.num_leaves)
             return spread_axes(out_axes, tree, "vmap out_axes")
 
-        outs = _core.vmap(flat, leaves, dims, size, axis_name, out_dims)
+        outs = _core.vmap(mapped, leaves, dims, size, axis_name, out_dims)
         return flat.out_tree.unflatten(outs)
 
     return vmap_f
+
+
+def _over_mapped(flat, leaves, dims):
+    """A flat function as one of those leaves alone that have an axis."""
+
+    def call(*mapped):
+        given = iter(mapped)
+        return flat(*[x if d is None else next(given) for x, d in zip(leaves, dims, strict=True)])
+
+    call.fun = flat.fun  # errors name the user's function
+    return call
 
 
 def spread_axes(axes, tree, name):

@@ -163,8 +163,10 @@ def vmap(fun: Flat, operands: Leaves, in_dims: Sequence[int | None], axis_size: 
 def pmap(fun: Flat, operands: Leaves, in_dims: Sequence[int | None], out_dims: Callable[[], Sequence[int | None]], axis_size: int,
          axis_name: Any, devices: Sequence[Device] | None, donated: Sequence[bool], name: str, key: Any) -> list[Any]:
     """`key` is hashable and equal for equal traces of equal functions: what a cache may go by."""
-def checkpoint(fun: Flat, operands: Leaves, prevent_cse: bool, policy: Callable[..., Any] | None,
-               arg_paths: Sequence[str] | Callable[[], Sequence[str]] | None = ...) -> list[Any]: ...
+def checkpoint(program: Program, operands: Leaves, prevent_cse: bool = ..., policy: Callable[..., Any] | None = ...) -> list[Any]:
+    """The program's captured values come before the operands."""
+def trace_context() -> tuple[int, tuple[tuple[str, int], ...]]:
+    """The configuration and the named axes in scope: what a trace depends on besides its function and arguments."""
 def custom_jvp_call(name: str, fun: Flat, rule: Callable[[Leaves, Leaves], tuple[Leaves, Leaves]], operands: Leaves,
                     symbolic_zeros: bool = ...) -> list[Any]:
     """The rule's tangents are instantiated unless `symbolic_zeros`, where a zero is None."""

@@ -3,6 +3,7 @@
 Invariant: a `FlatFun` is called with exactly `in_tree.num_leaves` leaves, and knows `out_tree` afterwards.
 """
 
+import functools
 import inspect
 
 import numpy as np
@@ -16,14 +17,29 @@ float0 = np.dtype([("float0", np.void, 0)])
 def check_callable(fun):
     if not callable(fun):
         raise TypeError(f"Expected a callable value, got {fun}")
+    if isinstance(fun, staticmethod):
+        raise TypeError(f"staticmethod arguments are not supported, got {fun}")
+    if inspect.isgeneratorfunction(fun):
+        raise TypeError(f"Expected a function, got a generator function: {fun}")
 
 
 def describe(fun):
     """The function's name and where it stands: `loss at model.py:12`."""
-    inner = inspect.unwrap(fun) if hasattr(fun, "__wrapped__") else fun
+    inner = unwrapped(fun)
     code = getattr(inner, "__code__", None)
     name = getattr(inner, "__name__", None) or repr(inner)
     return f"{name} at {code.co_filename}:{code.co_firstlineno}" if code else name
+
+
+def unwrapped(fun):
+    """The function that `functools.wraps` and `functools.partial` were applied to. Attributes made up as they are asked for are not followed."""
+    while True:
+        if "__wrapped__" in getattr(fun, "__dict__", ()):
+            fun = fun.__wrapped__
+        elif isinstance(fun, functools.partial):
+            fun = fun.func
+        else:
+            return fun
 
 
 def name_of(fun):
@@ -93,6 +109,21 @@ def argument_names(fun, args, kwargs):
     for name in sorted(kwargs):
         out += [f"kwargs['{name}']" + keystr(path) for path, _ in _core.tree_flatten_with_path(kwargs[name], None)[0]]
     return out
+
+
+def abstract(x):
+    """The abstract value of an array, a number, or anything with a shape and a dtype, such as a `ShapeDtypeStruct`.
+
+    Raises:
+      TypeError: `x` is none of these.
+    """
+    try:
+        return _core.get_aval(x)
+    except TypeError:
+        shape, dtype = getattr(x, "shape", None), getattr(x, "dtype", None)
+        if shape is None or dtype is None:
+            raise
+        return _core.ShapedArray(tuple(shape), dtype if hasattr(dtype, "name") else np.dtype(dtype), weak_type=getattr(x, "weak_type", False))
 
 
 def is_inexact(dtype):

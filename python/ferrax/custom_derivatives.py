@@ -13,9 +13,9 @@ import inspect
 import operator
 
 from . import _core
-from ._flat import FlatFun, float0, is_inexact, name_of, tangent_dtype, zeros
+from ._flat import FlatFun, float0, is_inexact, name_of, zeros
 from .errors import UnexpectedTracerError
-from .tree_util import register_pytree_node, tree_flatten, tree_leaves, tree_map, tree_structure
+from .tree_util import broadcast_prefix, register_pytree_node, tree_flatten, tree_leaves, tree_map, tree_structure
 
 __all__ = [
     "CustomVJPPrimal",
@@ -48,25 +48,6 @@ class SymbolicZero:
 
     def __repr__(self):
         return f"SymbolicZero({self.aval})"
-
-
-register_pytree_node(SymbolicZero, lambda z: ((), _HashByType(z.aval)), lambda aux, _: SymbolicZero(aux.aval))
-
-
-class _HashByType:
-    """An aval as static data of a pytree, compared by what it prints."""
-
-    def __init__(self, aval):
-        self.aval = aval
-
-    def __eq__(self, other):
-        return isinstance(other, _HashByType) and str(self.aval) == str(other.aval)
-
-    def __hash__(self):
-        return hash(str(self.aval))
-
-    def __repr__(self):
-        return str(self.aval)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -147,16 +128,39 @@ class _CustomFunction:
             except (TypeError, ValueError):
                 self._signature = False
             self._arity = self._signature and sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in self._signature.parameters.values())
-        if not self._signature or (not kwargs and len(args) >= self._arity):
+        if not self._signature or (not kwargs and len(args) == self._arity):
             return args
-        call = self._signature.bind(*args, **kwargs)
+        try:
+            call = self._signature.bind(*args, **kwargs)
+            if call.kwargs:
+                raise TypeError(f"The following keyword arguments could not be resolved to positions: {', '.join(call.kwargs)}")
+        except TypeError as e:
+            raise TypeError(
+                f"The input arguments to the {type(self).__name__}-decorated function {name_of(self.fun)} could not be resolved to"
+                f" positional-only arguments. Binding failed with the error:\n{e}"
+            ) from None
         call.apply_defaults()
-        if call.kwargs:
-            raise TypeError(f"The following keyword arguments could not be resolved to positions: {', '.join(call.kwargs)}")
         return call.args
 
     def __get__(self, instance, owner=None):
         return self if instance is None else functools.partial(self, instance)
+
+
+class _Function(FlatFun):
+    """The function with the rule, over leaves; knows the types of its outputs once it has run."""
+
+    __slots__ = ("out_avals",)
+
+    def __call__(self, *leaves):
+        outs = super().__call__(*leaves)
+        self.out_avals = [_get_aval(x) for x in outs]
+        return outs
+
+
+class _Text(str):
+    """A text that prints as it is, within containers too."""
+
+    __repr__ = str.__str__
 
 
 # ---------------------------------------------------------------- custom_jvp
@@ -224,7 +228,7 @@ class custom_jvp(_CustomFunction):
         args = tuple(tree_map(_stop_gradient, x) if i in self.nondiff_argnums else x for i, x in enumerate(args)) if self.nondiff_argnums else args
         static, dyn, merge = _split_nondiff(self.nondiff_argnums, args)
         leaves, in_tree = tree_flatten((dyn, {}))
-        flat = FlatFun(lambda *dyn: self.fun(*merge(dyn)), in_tree)
+        flat = _Function(lambda *dyn: self.fun(*merge(dyn)), in_tree)
         rule = _FlatJvpRule(self.jvp, name, static, tree_structure(dyn), flat, self.symbolic_zeros)
         outs = _core.custom_jvp_call(name, flat, rule, leaves, symbolic_zeros=self.symbolic_zeros)
         return (flat.out_tree or rule.out_tree).unflatten(outs)
@@ -243,41 +247,57 @@ class _FlatJvpRule:
             tangents = [SymbolicZero(_get_aval(p)) if t is None else t for p, t in zip(primals, tangents, strict=True)]
         else:
             tangents = [zeros(_get_aval(p)) if t is None else t for p, t in zip(primals, tangents, strict=True)]
-        is_zero = lambda x: isinstance(x, SymbolicZero)
         pair = self.jvp(*self.static, self.dyn_tree.unflatten(primals), self.dyn_tree.unflatten(tangents))
         rule = f"Custom JVP rule {name_of(self.jvp)} for function {self.name}"
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise TypeError(f"{rule} must produce a pair (list or tuple of length two) representing primal and tangent outputs, but got {pair}.")
         outs, out_tree = tree_flatten(pair[0])
-        out_tangents, tangent_tree = tree_flatten(pair[1], is_leaf=is_zero)
+        out_tangents, tangent_tree = tree_flatten(pair[1])
         if out_tree != tangent_tree:
             raise TypeError(
                 f"{rule} must produce primal and tangent outputs with equal container (pytree) structures, but got {out_tree} and {tangent_tree} respectively."
             )
-        if self.flat.out_tree is not None and out_tree != self.flat.out_tree:
-            raise TypeError(
-                f"{rule} must produce a pair (list or tuple of length two) where the first element represents the primal output"
-                f" (equal in value to the output of the custom_jvp-decorated function {self.name}, and in particular of the same"
-                f" container/pytree structure), but instead the JVP rule output's first element had container/pytree structure"
-                f" {out_tree} while the custom_jvp-decorated function {self.name} had output container/pytree structure"
-                f" {self.flat.out_tree}."
-            )
+        self._check_outputs(rule, [_get_aval(x) for x in outs], out_tree)
         self.out_tree = out_tree
         return outs, [self._tangent(o, t) for o, t in zip(outs, out_tangents, strict=True)]
 
+    def _check_outputs(self, rule, avals, tree):
+        """Compares what the rule returned with what the function did, if that has run."""
+        if self.flat.out_tree is None:
+            return
+        head = (
+            f"{rule} must produce a pair (list or tuple of length two) where the first element represents the primal output"
+            f" (equal in value to the output of the custom_jvp-decorated function {self.name}, and in particular"
+        )
+        of_function = f"while the custom_jvp-decorated function {self.name} had output"
+        short = lambda tree, avals: _core.tree_unflatten(tree, [_Text(a.str_short()) for a in avals])
+        if tree != self.flat.out_tree:
+            raise TypeError(
+                f"{head} of the same container/pytree structure), but instead the JVP rule output's first element had container/pytree"
+                f" structure:\n    {short(tree, avals)}\n{of_function} container/pytree structure:\n"
+                f"    {short(self.flat.out_tree, self.flat.out_avals)}."
+            )
+        if any(a.dtype != b.dtype or tuple(a.shape) != tuple(b.shape) for a, b in zip(avals, self.flat.out_avals, strict=True)):
+            raise TypeError(
+                f"{head} with leaves of the same shape/dtype), but instead the JVP rule output's first element had shapes/dtypes of:\n"
+                f"    {short(tree, avals)}\n{of_function} shapes/dtypes of:\n    {short(tree, self.flat.out_avals)}"
+            )
+
     def _tangent(self, out, tangent):
-        if isinstance(tangent, SymbolicZero) or getattr(tangent, "dtype", None) == float0:
+        if isinstance(tangent, SymbolicZero):
             return None
-        o, t = _get_aval(out), _get_aval(tangent)
-        expected = tangent_dtype(o.dtype)
-        if expected == float0:
-            return None
-        if t.dtype != expected or tuple(t.shape) != tuple(o.shape):
+        o = _get_aval(out)
+        expected = o.to_tangent_aval()
+        is_float0 = getattr(tangent, "dtype", None) == float0
+        got, shape = (
+            (f"float0[{','.join(map(str, tangent.shape))}]", tangent.shape) if is_float0 else (_get_aval(tangent).str_short(), _get_aval(tangent).shape)
+        )
+        if (float0 if is_float0 else _get_aval(tangent).dtype) != expected.dtype or tuple(shape) != tuple(o.shape):
             raise TypeError(
                 "Custom JVP rule must produce primal and tangent outputs with corresponding shapes and dtypes."
-                f" Expected {o.str_short()} (tangent type of {o.str_short()}) but got {t.str_short()}."
+                f" Expected {expected.str_short()} (tangent type of {o.str_short()}) but got {got}."
             )
-        return tangent
+        return None if is_float0 else tangent
 
 
 # ---------------------------------------------------------------- custom_vjp
@@ -349,7 +369,7 @@ class _FlatVjpRule:
 
     def __init__(self, custom, name, static, merge, dyn_tree, flat):
         self.custom, self.name, self.static, self.merge, self.dyn_tree, self.flat = custom, name, static, merge, dyn_tree, flat
-        self.out_tree = self.res_tree = self.in_avals = self.out_avals = None
+        self.out_tree = self.res_tree = self.numbers = self.in_avals = self.out_avals = None
 
     def forward(self, *leaves, perturbed=None):
         fwd = self.custom.fwd
@@ -372,8 +392,10 @@ class _FlatVjpRule:
                 f" custom_vjp-decorated function {self.name} had output container/pytree structure {self.flat.out_tree}."
             )
         residuals, self.res_tree = tree_flatten(pair[1])
+        # Python numbers come back as they went: bwd may branch on them
+        self.numbers = [(x,) if type(x) in (bool, int, float, complex) else None for x in residuals]
         self.out_avals = [_get_aval(x) for x in outs]
-        return outs, residuals
+        return outs, [x for x, number in zip(residuals, self.numbers, strict=True) if number is None]
 
     def backward(self, residuals, cts):
         bwd = self.custom.bwd
@@ -381,38 +403,28 @@ class _FlatVjpRule:
             cts = [SymbolicZero(a) if ct is None else ct for ct, a in zip(cts, self.out_avals, strict=True)]
         else:
             cts = [zeros(a) if ct is None else ct for ct, a in zip(cts, self.out_avals, strict=True)]
+        given = iter(residuals)
+        residuals = [next(given) if number is None else number[0] for number in self.numbers]
         grads = bwd(*self.static, self.res_tree.unflatten(residuals), self.out_tree.unflatten(cts))
         if isinstance(grads, list):
             grads = tuple(grads)
         return self._flat_cotangents(grads)
 
     def _flat_cotangents(self, grads):
-        """One entry per input leaf; None stands for a zero, for one leaf or for a whole subtree."""
-        zero = object()
-        dummy = self.dyn_tree.unflatten([zero] * self.dyn_tree.num_leaves)
-        is_stop = lambda x: x is None or isinstance(x, SymbolicZero)
-        bad = TypeError(
-            "Custom VJP bwd rule must produce an output with the same container (pytree) structure as the args tuple of the primal"
-            " function, and in particular must produce a tuple of length equal to the number of arguments to the primal function,"
-            f" but got bwd output structure {tree_structure(grads)} for primal input structure {self.dyn_tree}."
-        )
-        if not isinstance(grads, tuple) or len(grads) != len(dummy):
-            raise bad
-        flat, treedef = tree_flatten(grads, is_leaf=is_stop)
+        """One entry per input leaf. None is a zero, for one leaf or for a whole subtree; any other leaf stands for all below its place."""
+        dummy = self.dyn_tree.unflatten([object() for _ in range(self.dyn_tree.num_leaves)])
+        is_none = lambda x: x is None
         try:
-            below = treedef.flatten_up_to(dummy)
+            if not isinstance(grads, tuple) or len(grads) != len(dummy):
+                raise ValueError
+            spread = broadcast_prefix(grads, dummy, prefix_is_leaf=is_none)
         except (ValueError, TypeError):
-            raise bad from None
-        out = []
-        for ct, subtree in zip(flat, below, strict=True):
-            n = tree_structure(subtree).num_leaves
-            if is_stop(ct):
-                out += [None] * n
-            elif subtree is not zero:
-                raise bad
-            else:
-                out.append(self._cotangent(ct, len(out)))
-        return out
+            raise TypeError(
+                "Custom VJP bwd rule must produce an output with the same container (pytree) structure as the args tuple of the primal"
+                " function, and in particular must produce a tuple of length equal to the number of arguments to the primal function,"
+                f" but got bwd output structure {tree_structure(grads)} for primal input structure {self.dyn_tree}."
+            ) from None
+        return [None if ct is None or isinstance(ct, SymbolicZero) else self._cotangent(ct, i) for i, ct in enumerate(spread)]
 
     def _cotangent(self, ct, i):
         aval = self.in_avals[i]
@@ -447,7 +459,7 @@ def custom_gradient(fun):
     def fwd(*args, **kwargs):
         out, rule = fun(*args, **kwargs)
         outs, out_tree = tree_flatten(out)
-        avals = [_get_aval(x) for x in outs]
+        avals = [_get_aval(x).to_tangent_aval() for x in outs]
         converted, consts = _closed(lambda *cts: rule(out_tree.unflatten(cts)), avals)
         return out, _Pullback(consts, converted)
 

@@ -14,7 +14,10 @@ use crate::tidy::File;
 /// From the bottom up: a layer's name and its modules. A package stands for all its modules that are not named elsewhere.
 const LAYERS: &[(&str, &[&str])] = &[
     ("extension", &["_core"]),
-    ("values", &["_config", "_dtypes", "_flat", "dlpack", "dtypes", "errors", "tree", "tree_util", "typing"]),
+    (
+        "values",
+        &["_config", "_dtypes", "_flat", "_traced", "dlpack", "dtypes", "errors", "tree", "tree_util", "typing"],
+    ),
     (
         "transforms",
         &[

@@ -105,8 +105,25 @@ pub trait Recur {
     fn batch(&self, p: &Arc<Program>, ax: Axis, b: &[bool], force: &[bool]) -> Res<Masked>;
     /// Builds a program by running `f` on tracers. Also returns the captured values, its leading inputs.
     fn stage(&self, ins: &[Aval], f: Body) -> Res<(Arc<Program>, Vec<Value>)>;
-    /// A user function lifted over a batch: outputs on axis 0, or summed over the lanes where `sum`.
-    fn batch_fun(&self, f: &Fun, ax: Axis, d: &[Dim], sum: &[bool]) -> Fun;
+    /// A user function lifted over a batch.
+    fn batch_fun(&self, f: &Fun, ax: Axis, lanes: Lanes) -> Fun;
+}
+/// How a function that is lifted over a batch is called: lanes of operands and results are on axis 0.
+pub struct Lanes {
+    /// Whether operand i of n has lanes.
+    pub of_operand: Box<dyn Fn(usize, usize) -> bool + Send + Sync>,
+    /// What becomes of the results, given which of them have lanes.
+    pub of_results: Box<dyn Fn(&[Tan], &[bool]) -> Res<Vec<Put>> + Send + Sync>,
+}
+/// What becomes of a result of a function that is lifted over a batch.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Put {
+    /// It has none to begin with, and none is made.
+    Alone,
+    /// They are on axis 0.
+    Front,
+    /// The sum over them.
+    Sum,
 }
 
 pub type Body<'a> = &'a dyn Fn(&dyn Cx, &[Value]) -> Res<Values>;
@@ -360,7 +377,7 @@ pub fn install_to_lit(f: ToLit) {
     TO_LIT.get_or_init(|| f);
 }
 pub fn to_lit(a: &Array) -> Option<Lit> {
-    if a.0.aval.rank() > 0 || a.0.aval.tape > 0 {
+    if a.0.aval.rank() > 0 || a.0.aval.tape > 0 || a.0.aval.dtype == Dtype::Float0 {
         return None;
     }
     TO_LIT.get().and_then(|f| f(a))

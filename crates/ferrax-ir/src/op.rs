@@ -191,6 +191,7 @@ ops! {
     body CustomVjp(custom::CustomVjp);
     effect CustomLin(custom::CustomLin);
     body Foreign(foreign::Foreign);
+    body LinearSolve(linear_solve::LinearSolve);
     first EmptyTape(tape::EmptyTape);
     }
 }

@@ -17,6 +17,7 @@ pub mod dynamic_slice;
 pub mod foreign;
 pub mod gather;
 pub mod iota;
+pub mod linear_solve;
 pub mod loops;
 pub mod pad;
 pub mod pmap;

@@ -220,7 +220,7 @@ impl Value {
         };
         let first = match kind {
             Kind::TracerBool => {
-                format!("Attempted boolean conversion of traced array with shape {}.", bool_shape(&self.aval()))
+                format!("Attempted boolean conversion of traced array with shape {a}.")
             }
             Kind::TracerArray => {
                 format!("The numpy.ndarray conversion method __array__() was called on traced array with shape {a}.")
@@ -230,10 +230,11 @@ impl Value {
                 "Abstract tracer value encountered where concrete value is expected: traced array with shape {a}"
             ),
         };
-        Error::new(
-            kind,
-            format!("{first}\nThe value is traced by {what}: it has a type but no number until the call runs."),
-        )
+        let why = match self.concrete() {
+            None => "it has a type but no number until the call runs",
+            Some(_) => "as a number it would lose its derivative",
+        };
+        Error::new(kind, format!("{first}\nThe value is traced by {what}: {why}."))
     }
     pub fn check_alive(&self) -> Res<()> {
         match self {
@@ -259,9 +260,6 @@ impl Value {
             ),
         )
     }
-}
-fn bool_shape(a: &Aval) -> String {
-    a.with_dtype(Dtype::BOOL).long()
 }
 
 impl From<Lit> for Value {

@@ -143,8 +143,3 @@ impl ShapedArray {
         Ok((slf.get_type().into_any(), (a.shape(py)?, a.dtype(py)?, a.0.weak)))
     }
 }
-
-/// `2,3`
-pub fn commas(s: &[usize]) -> String {
-    s.iter().map(|n| n.to_string()).collect::<Vec<_>>().join(",")
-}

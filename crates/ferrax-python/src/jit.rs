@@ -98,6 +98,8 @@ pub struct Variant {
     pub program: Arc<Program>,
     pub consts: Vec<Value>,
     pub out_def: Arc<TreeDef>,
+    /// Which outputs are of dtype float0.
+    float0: Vec<usize>,
     /// Which of consts and leaves are donated; empty if none is.
     donated: Vec<bool>,
     call: OnceLock<ferrax_ir::Op>,
@@ -429,8 +431,11 @@ impl Jit {
                 }
             }
         }
+        let is_float0 = |a: &Aval| a.dtype == ferrax_ir::Dtype::Float0;
+        let float0 = (0..program.out_avals().len()).filter(|i| is_float0(&program.out_avals()[*i])).collect();
         Ok(Variant {
             ins,
+            float0,
             epoch: flags.epoch(),
             axes,
             program: Arc::new(program),
@@ -508,6 +513,11 @@ impl Variant {
         let mut objects = Leaves::with_capacity(out.len());
         for a in out {
             objects.push(ArrayImpl::object(py, Value::Array(a))?);
+        }
+        for i in &self.float0 {
+            if let Some(v) = held(&objects[*i]).cloned() {
+                objects[*i] = value::to_ndarray(py, &v)?;
+            }
         }
         Ok(objects)
     }
@@ -594,11 +604,18 @@ pub fn jit<'py>(
     Ok(out)
 }
 
+/// The type of what is no array but has a shape and a dtype.
+fn shaped(x: &Bound<PyAny>) -> Option<Aval> {
+    let shape = crate::aval::shape_of(&x.getattr("shape").ok()?).ok()?;
+    let np = crate::dtype::numpy(x.py()).ok()?;
+    let dtype = np.getattr("dtype").and_then(|d| d.call1((x.getattr("dtype")?,))).ok()?;
+    Some(Aval::of(crate::dtype::canonical(crate::dtype::exact(&dtype).ok()?), shape))
+}
 /// The types of a call's leaves where they may be `ShapeDtypeStruct`s: nothing is run.
 pub fn types_of(leaves: &[Bound<PyAny>]) -> PyResult<Vec<Aval>> {
     leaves
         .iter()
-        .map(|x| match value::aval_of(x)? {
+        .map(|x| match value::aval_of(x)?.or_else(|| shaped(x)) {
             Some(a) => Ok(a),
             None => Err(PyTypeError::new_err(format!(
                 "Argument '{}' of type {} is not a valid JAX type",

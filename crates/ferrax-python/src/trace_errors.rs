@@ -121,7 +121,7 @@ pub fn concretization(py: Python, v: &Value, kind: Kind, note: &str) -> PyErr {
     let long = v.aval().long();
     let first = match kind {
         Kind::TracerBool => {
-            format!("Attempted boolean conversion of traced array with shape bool[{}].", crate::aval::commas(v.shape()))
+            format!("Attempted boolean conversion of traced array with shape {long}.")
         }
         Kind::TracerArray => {
             format!("The numpy.ndarray conversion method __array__() was called on traced array with shape {long}")
@@ -137,6 +137,9 @@ pub fn concretization(py: Python, v: &Value, kind: Kind, note: &str) -> PyErr {
         _ => String::new(),
     };
     let remedy = match kind {
+        _ if v.concrete().is_some() => {
+            "\nhelp: its derivative would be lost; keep the value an array, or take ferrax.lax.stop_gradient of it"
+        }
         Kind::TracerBool => {
             "\nhelp: use ferrax.lax.cond or ferrax.numpy.where, or mark the argument static (static_argnums)"
         }

@@ -55,6 +55,13 @@ fn results(f: &Bound<PyAny>, out: &Bound<PyAny>, what: &str) -> PyResult<Values>
     out.try_iter()?.map(one).collect()
 }
 fn bad_result(f: &Bound<PyAny>, x: &Bound<PyAny>, what: &str) -> PyErr {
+    if what == "vmap" {
+        return PyTypeError::new_err(format!(
+            "Output from batched function {} with type {} is not a valid JAX type",
+            x.repr().map(|r| r.to_string()).unwrap_or_default(),
+            type_text(x)
+        ));
+    }
     let user = f.getattr("fun").unwrap_or_else(|_| f.clone());
     PyTypeError::new_err(format!(
         "function {} traced for {what} returned a value of type {}, which is not a valid JAX type",
@@ -65,10 +72,7 @@ fn bad_result(f: &Bound<PyAny>, x: &Bound<PyAny>, what: &str) -> PyErr {
 /// `loss at model.py:12`
 pub fn describe(f: &Bound<PyAny>) -> String {
     let mut inner = f.clone();
-    while let Ok(w) = inner.getattr("__wrapped__").or_else(|e| match inner.hasattr("__code__") {
-        Ok(false) => inner.getattr("func"), // functools.partial
-        _ => Err(e),
-    }) {
+    while let Some(w) = unwrapped(&inner) {
         inner = w;
     }
     let name = inner
@@ -85,6 +89,16 @@ pub fn describe(f: &Bound<PyAny>) -> String {
         ))
     };
     place().unwrap_or(name)
+}
+/// The function that `f` wraps, as `functools.wraps` and `functools.partial` say it. Attributes that a class makes up as they are asked
+/// for are not followed: there may be no end to them.
+fn unwrapped<'py>(f: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
+    let own = f.getattr("__dict__").ok().and_then(|d| d.cast_into::<PyDict>().ok());
+    if let Some(w) = own.and_then(|d| d.get_item("__wrapped__").ok().flatten()) {
+        return Some(w);
+    }
+    let partial = f.py().import("functools").and_then(|m| m.getattr("partial")).ok()?;
+    if f.is_instance(&partial).ok()? { f.getattr("func").ok() } else { None }
 }
 pub fn name_of(f: &Bound<PyAny>) -> String {
     f.getattr("__name__")
@@ -162,6 +176,12 @@ pub fn axes() -> Vec<(Name, usize)> {
 pub fn no_axes() -> bool {
     AXES.with(|a| a.borrow().is_empty())
 }
+/// trace_context(): what a trace depends on besides its function and arguments: the configuration, and the named axes in scope.
+#[pyfunction]
+pub fn trace_context(py: Python) -> PyResult<Bound<PyTuple>> {
+    let axes = axes().iter().map(|(name, n)| (name.to_string(), *n)).collect::<Vec<_>>();
+    (config::flags().epoch(), PyTuple::new(py, axes)?).into_pyobject(py)
+}
 /// A name of an axis as text; names that are no strings go by their repr.
 pub fn axis_name(x: &Bound<PyAny>) -> PyResult<Option<Name>> {
     if x.is_none() {
@@ -223,8 +243,9 @@ fn paths(given: Option<&Bound<PyAny>>) -> Paths {
 }
 /// Words for what a function is traced for.
 fn word(what: &str) -> &'static str {
-    const WORDS: [&str; 16] = [
+    const WORDS: [&str; 17] = [
         "jit",
+        "checkpoint / remat",
         "scan",
         "while_cond",
         "while_body",
@@ -544,24 +565,20 @@ pub fn pmap<'py>(
 
 // ---- checkpoint and custom rules ----
 
-/// checkpoint(fun, operands, prevent_cse, policy, arg_paths) -> outputs
+/// checkpoint(program, operands, prevent_cse, policy) -> outputs; the program's captured values are its leading operands.
 #[pyfunction]
-#[pyo3(signature = (fun, operands, prevent_cse=true, policy=None, arg_paths=None))]
+#[pyo3(signature = (program, operands, prevent_cse=true, policy=None))]
 pub fn checkpoint<'py>(
-    fun: &Bound<'py, PyAny>,
+    program: &Bound<'py, PyProgram>,
     operands: &Bound<'py, PyAny>,
     prevent_cse: bool,
     policy: Option<&Bound<'py, PyAny>>,
-    arg_paths: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyList>> {
-    let py = fun.py();
-    let x = all_required(operands, "checkpoint")?;
-    let ins: Vec<_> = x.iter().map(Value::aval).collect();
-    let user = fun.getattr("fun").unwrap_or_else(|_| fun.clone());
-    let (program, consts) = trace(py, fun, &ins, describe(&user), "checkpoint / remat", paths(arg_paths))?;
+    let py = program.py();
     let policy = policy.filter(|p| !p.is_none()).map(self::policy);
-    let op = Remat { jaxpr: Arc::new(program.with_consts(0)), prevent_cse, differentiated: false, policy };
-    let args: Vec<Value> = consts.into_iter().chain(x).collect();
+    let op = Remat { jaxpr: program.get().open(), prevent_cse, differentiated: false, policy };
+    let consts = program.get().consts.iter().cloned();
+    let args: Vec<Value> = consts.chain(all_required(operands, "checkpoint")?).collect();
     let out = guarded(|| ferrax_ir::bind(&op.into(), &args).py(py))?;
     PyList::new(py, wrap_all(py, out)?)
 }
@@ -700,13 +717,18 @@ pub fn custom_vjp_call<'py>(
     PyList::new(py, wrap_all(py, out)?)
 }
 
-/// Operations inside the block run at once, whatever trace is current.
+/// Operations on known values inside the block run at once, whatever trace is current; those on its tracers are its own.
 #[pyclass(unsendable, name = "_EvalContext")]
 pub struct EvalContext(Vec<ferrax_ir::cx::Saved>);
 #[pymethods]
 impl EvalContext {
     fn __enter__(&mut self) {
-        self.0.push(ferrax_ir::cx::replace_current(ferrax_ir::cx::eval_root()));
+        if ferrax_ir::cx::at_root() {
+            self.0.push(ferrax_ir::cx::replace_current(ferrax_ir::cx::eval_root()));
+            return;
+        }
+        let fold = Trace::fold(ferrax_ir::cx::eval_root(), ferrax_ir::current());
+        self.0.push(ferrax_ir::cx::replace_current(fold));
     }
     #[pyo3(signature = (*_exc))]
     fn __exit__(&mut self, _exc: &Bound<PyAny>) {
@@ -715,7 +737,7 @@ impl EvalContext {
         }
     }
 }
-/// eval_context(): a context manager inside which operations run at once.
+/// eval_context(): a context manager inside which operations on known values run at once.
 #[pyfunction]
 pub fn eval_context() -> EvalContext {
     EvalContext(vec![])

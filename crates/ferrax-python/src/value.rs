@@ -237,7 +237,17 @@ pub fn wrap<'py>(py: Python<'py>, v: Value) -> PyResult<Bound<'py, PyAny>> {
     }
 }
 pub fn wrap_all<'py>(py: Python<'py>, vs: impl IntoIterator<Item = Value>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-    vs.into_iter().map(|v| wrap(py, v)).collect()
+    vs.into_iter()
+        .map(|v| match is_float0_array(&v) {
+            true => to_ndarray(py, &v),
+            false => wrap(py, v),
+        })
+        .collect()
+}
+/// Arrays of float0 have no elements to compute with: users meet them as numpy arrays.
+#[inline]
+pub fn is_float0_array(v: &Value) -> bool {
+    matches!(v, Value::Array(a) if a.aval().dtype == Dtype::Float0)
 }
 pub fn wrap_optional<'py>(py: Python<'py>, v: Option<Value>) -> PyResult<Bound<'py, PyAny>> {
     match v {

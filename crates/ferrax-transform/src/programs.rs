@@ -2,7 +2,7 @@
 //! So there is one implementation of each transform. Results are remembered in the program they come from, and die with it.
 use crate::backward::backward;
 use crate::trace::Trace;
-use ferrax_ir::cx::{Axis, Body, Cx, Dim, Fun, Masked, Recur, Residual, Split, Tan};
+use ferrax_ir::cx::{Axis, Body, Cx, Fun, Lanes, Masked, Put, Recur, Residual, Split, Tan};
 use ferrax_ir::effects::Name;
 use ferrax_ir::mask::{not, pick};
 use ferrax_ir::ops::reduce::ReduceKind;
@@ -174,27 +174,32 @@ impl Recur for Transforms {
         Ok((Arc::new(p.open()), consts))
     }
 
-    fn batch_fun(&self, f: &Fun, ax: Axis, d: &[Dim], sum: &[bool]) -> Fun {
-        let (f, d, sum, tag, n, name) = (f.clone(), d.to_vec(), sum.to_vec(), ax.tag.clone(), ax.n, ax.name.cloned());
+    fn batch_fun(&self, f: &Fun, ax: Axis, lanes: Lanes) -> Fun {
+        let (f, tag, n, name) = (f.clone(), ax.tag.clone(), ax.n, ax.name.cloned());
         let shown = f.name().to_string();
         Fun::user_tans(&shown, move |x| {
             let parent = ferrax_ir::current();
             let was_alive = tag.alive.swap(true, Ordering::Relaxed); // the vmap may be over: a bwd runs after it
             let t = Trace::batch_again(parent.clone(), n, name.clone(), tag.clone());
-            // operands beyond `d` (residuals, cotangents, tangents) are batched on axis 0
             let lane = |(i, v): (usize, &Tan)| {
-                v.as_ref().map(|v| t.lanes(v.clone(), d.get(i).map_or(Some(0), |d| d.map(|_| 0))))
+                let dim = (lanes.of_operand)(i, x.len()).then_some(0);
+                v.as_ref().map(|v| t.lanes(v.clone(), dim))
             };
             let x: Vec<Tan> = x.iter().enumerate().map(lane).collect();
             let outs = ferrax_ir::cx::with_axis(name.as_ref(), n, || f.call_tans(&*t, &x));
             tag.alive.store(was_alive, Ordering::Relaxed);
             let outs = outs?;
-            let out = outs.iter().enumerate().map(|(i, v)| {
+            let found: Vec<bool> = outs.iter().map(|v| v.as_ref().is_some_and(|v| t.owns(v))).collect();
+            let puts = (lanes.of_results)(&outs, &found)?;
+            let out = outs.iter().zip(puts).map(|(v, put)| {
                 let Some(v) = v else { return Ok(None) };
                 let (v, at) = t.unlanes(v);
-                let v = parent.batch_at(&v, at, n, 0)?;
-                let summed = sum.get(i) == Some(&true);
-                Ok(Some(if summed { parent.reduce(ReduceKind::Sum, &v, [0].into())? } else { v }))
+                let front = |v: &Value| parent.batch_at(v, at, n, 0);
+                Ok(Some(match put {
+                    Put::Alone => v,
+                    Put::Front => front(&v)?,
+                    Put::Sum => parent.reduce(ReduceKind::Sum, &front(&v)?, [0].into())?,
+                }))
             });
             out.collect()
         })

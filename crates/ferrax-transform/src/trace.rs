@@ -7,12 +7,13 @@
 //! Record   the linear half of linearize: ops that touch its tracers are recorded, all others go to the parent.
 //!          linearize(f) = Jvp over Record: the same jvp rules, their primal halves run, their tangent halves are kept
 //! Batch    values carry a batch axis
+//! Fold     what is known is run by the root; the rest goes to the trace it stands in
 //! ```
 //!
 //! INVARIANT: a trace looks only inside its own tracers; any other value is a constant to it and goes to the parent as it is.
 //! That is all there is to closures over outer tracers, to nesting and to perturbation confusion: no levels are compared.
 use crate::programs;
-use ferrax_ir::cx::{Axis, Cx, Dim, Recur, Tan};
+use ferrax_ir::cx::{Axis, Cx, Dim, Fun, Recur, Tan};
 use ferrax_ir::effects::Name;
 use ferrax_ir::op::{Avals, Tans};
 use ferrax_ir::program::{Atom, Builder};
@@ -50,6 +51,7 @@ enum Kind {
     Record(Rc<dyn Cx>, RefCell<Builder>),
     Jvp(Rc<dyn Cx>),
     Batch(Rc<dyn Cx>, usize, Option<Name>),
+    Fold(Rc<dyn Cx>, Rc<dyn Cx>),
 }
 
 impl Trace {
@@ -76,6 +78,10 @@ impl Trace {
     }
     pub fn batch(parent: Rc<dyn Cx>, n: usize, name: Option<Name>) -> Rc<Trace> {
         Trace::new("vmap", Kind::Batch(parent, n, name))
+    }
+    /// Operations on known values run at once, by `root`; those that touch a tracer go to `outer`.
+    pub fn fold(root: Rc<dyn Cx>, outer: Rc<dyn Cx>) -> Rc<Trace> {
+        Trace::new("ensure_compile_time_eval", Kind::Fold(root, outer))
     }
     /// The trace of a tag once more, over another parent: it owns the values of the first.
     pub fn batch_again(parent: Rc<dyn Cx>, n: usize, name: Option<Name>, tag: Arc<Tag>) -> Rc<Trace> {
@@ -181,7 +187,9 @@ impl Cx for Trace {
         match &self.kind {
             Kind::Eval(_) => false,
             Kind::Stage(_) => true,
-            Kind::Record(parent, _) | Kind::Jvp(parent) | Kind::Batch(parent, ..) => parent.stages(),
+            Kind::Record(parent, _) | Kind::Jvp(parent) | Kind::Batch(parent, ..) | Kind::Fold(_, parent) => {
+                parent.stages()
+            }
         }
     }
     fn origins(&self, v: &Value) -> Vec<usize> {
@@ -241,7 +249,9 @@ impl Cx for Trace {
                 Ok(y.into_iter().zip(dy).map(|(y, dy)| self.dual(y, dy)).collect())
             }
             Kind::Batch(parent, n, name) => {
-                if !self.owns_any(x) && !name.as_ref().is_some_and(|name| op.uses_axis(name)) {
+                // a closure may hold lanes that are no operands
+                let closure = || matches!(op.means(), Some(Fun::User(_)));
+                if !self.owns_any(x) && !name.as_ref().is_some_and(|name| op.uses_axis(name)) && !closure() {
                     return parent.bind(op, x);
                 }
                 let (mut v, mut d) = (Values::new(), SmallVec::<[Dim; 2]>::new());
@@ -253,6 +263,15 @@ impl Cx for Trace {
                 let (y, dy) =
                     op.rules().batch(&**parent, Axis { n: *n, name: name.as_ref(), tag: &self.tag }, &v, &d)?;
                 Ok(y.into_iter().zip(dy).map(|(y, d)| self.lanes(y, d)).collect())
+            }
+            Kind::Fold(root, outer) => {
+                if x.iter().any(Value::is_tracer) {
+                    return outer.bind(op, x);
+                }
+                match op.means() {
+                    Some(f) => f.call(self, x),
+                    None => root.bind(op, x),
+                }
             }
         }
     }

@@ -86,7 +86,7 @@ impl Tensor {
     /// The elements, row major. Waits for a pending result.
     ///
     /// # Errors
-    /// `Type` if T is not the dtype or the value is traced; what went wrong, if its computation failed.
+    /// `Type` if T is not the dtype; `TracerArray` if a transform follows the value, derivatives too, which it would lose; what went wrong, if its computation failed.
     pub fn to_vec<T: Element>(&self) -> Res<Vec<T>> {
         if self.dtype() != T::DTYPE {
             return Err(Error::type_error(format!(
@@ -95,14 +95,10 @@ impl Tensor {
                 T::DTYPE.long()
             )));
         }
-        let v = match self.0.concrete() {
-            Some(v) => v.clone(),
-            None => return Err(self.0.abstract_error(ferrax_ir::Kind::TracerArray)),
-        };
-        let bytes = match &v {
+        let bytes = match &self.0 {
             Value::Array(a) => array::bytes(a)?,
             Value::Lit(l) => array::bytes(&array::from_lit(l, device::default_device())?)?,
-            Value::Tracer(_) => return Err(self.0.leaked()),
+            Value::Tracer(_) => return Err(self.0.abstract_error(ferrax_ir::Kind::TracerArray)),
         };
         Ok(bytes.chunks_exact(size_of::<T>()).map(T::from_bytes).collect())
     }

@@ -16,6 +16,7 @@ import numpy as np
 from .. import _core
 from .._dtypes import canonicalize_dtype, dtype_of
 from .._flat import argument_names
+from .._traced import remembered, settled
 
 tree_flatten, tree_unflatten = _core.tree_flatten, _core.tree_unflatten
 
@@ -34,7 +35,7 @@ def aval_of(x):
 
 
 class Body:
-    """A function traced on avals: its program, captured values, output tree, and which outputs are inputs unchanged."""
+    """A function traced on avals: its program, captured values, output tree, and which outputs are inputs unchanged. It is never changed."""
 
     __slots__ = ("consts", "forwards", "fun", "out_avals", "out_tree", "program")
 
@@ -56,6 +57,16 @@ class Body:
         self.consts = list(consts)
         self.out_tree, self.forwards = found["tree"], found["forwards"]
         self.out_avals = list(self.program.out_avals)
+
+    @classmethod
+    def of(cls, fun, in_tree, avals, what):
+        """The body of a function, which may have been traced before."""
+
+        def make():
+            body = cls(fun, in_tree, avals, what)
+            return body, settled(body.consts)
+
+        return remembered(fun, (what, in_tree, tuple(avals)), make)
 
     def rewired(self, const_positions, arg_positions, keep, avals):
         """The program with inputs and outputs chosen anew.
@@ -94,7 +105,7 @@ class Body:
     def uses_argument(self, i) -> bool:
         """Whether any equation or output reads argument i."""
         jaxpr = self.program.jaxpr
-        var = jaxpr.invars[len(self.consts) + i]
+        var = jaxpr.invars[i]
         return any(v is var or v == var for eqn in jaxpr.eqns for v in eqn.invars) or any(v is var or v == var for v in jaxpr.outvars)
 
 

@@ -14,6 +14,8 @@ from .. import _core
 from .._core import bind
 from .._dtypes import dtype_of, is_bool, is_integer
 from .._flat import describe
+from ..errors import ConcretizationTypeError
+from ..tree_util import tree_map
 from ._bodies import (
     Body,
     as_array,
@@ -41,7 +43,7 @@ def _branches(what, index, funs, names, operands, order):
     flat, tree = tree_flatten(operands)
     flat = [as_array(x) for x in flat]
     avals = [aval_of(x) for x in flat]
-    bodies = [Body(f, tree, avals, what) for f in funs]
+    bodies = [Body.of(f, tree, avals, what) for f in funs]
     for body, name in zip(bodies[1:], names[1:], strict=True):
         _check_branches(what, bodies[0], body, names[0], name)
     return _emit_branches(index, bodies, flat, order)
@@ -172,16 +174,24 @@ def while_loop(cond_fun, body_fun, init_val):
     if not (callable(body_fun) and callable(cond_fun)):
         raise TypeError("lax.while_loop: body_fun and cond_fun arguments should be callable.")
     if _core.config_get("jax_disable_jit"):
-        val = init_val
-        while cond_fun(val):
-            val = body_fun(val)
-        return val
+        val = tree_map(as_array, init_val)
+        try:
+            while cond_fun(val):
+                val = body_fun(val)
+            return val
+        except ConcretizationTypeError:
+            pass  # a transformation follows the condition: the loop is traced after all
+    return while_loop_of(lambda *key: Body.of(cond_fun, *key, "while_cond"), lambda *key: Body.of(body_fun, *key, "while_body"), body_fun, init_val)
+
+
+def while_loop_of(cond_body, body_body, body_fun, init_val):
+    """The loop of two bodies, made for an input structure and avals; errors name `body_fun`."""
     init, tree = tree_flatten(init_val)
     init = [as_array(x) for x in init]
     in_tree = tree_flatten((init_val,))[1]
     while True:
         avals = [aval_of(x) for x in init]
-        test, body = Body(cond_fun, in_tree, avals, "while_cond"), Body(body_fun, in_tree, avals, "while_body")
+        test, body = cond_body(in_tree, avals), body_body(in_tree, avals)
         promoted = promote_weak(init, avals, body.out_avals) if body.out_tree == tree else None
         if promoted is None:
             break

@@ -8,6 +8,8 @@ Invariant: `stop_gradient` and `optimization_barrier` are the identity on values
 
 from __future__ import annotations
 
+import numpy as np
+
 from .. import _core
 from .._autodiff import jvp, linear_transpose, linearize
 from .._core import bind
@@ -59,7 +61,7 @@ def custom_root(f, initial_guess, solve, tangent_solve, has_aux=False):
 
     def run(*args):
         out = solve(residual(args[:n]), tree_unflatten(tree, args[n:]))
-        root, aux = out if has_aux else (out, None)
+        root, aux = _with_aux("solve", out) if has_aux else (out, None)
         leaves, root_tree = tree_flatten(root)
         if root_tree != tree:
             raise TypeError(f"solve() output pytree structure must match initial_guess, got {root_tree} and {tree}.")
@@ -77,8 +79,16 @@ def custom_root(f, initial_guess, solve, tangent_solve, has_aux=False):
         if rhs is None:
             droot = [full_like(x, 0) for x in outs]
         else:
-            solution = tangent_solve(linear, rhs)
-            droot = [bind("neg", as_array(x)) for x in tree_flatten(solution)[0]] + [full_like(x, 0) for x in outs[len(guess) :]]
+            solution, solution_tree = tree_flatten(tangent_solve(linear, rhs))
+            if solution_tree != tree:
+                raise TypeError(f"tangent_solve() output pytree structure must match x, got {solution_tree} and {tree}.")
+            for t, x in zip(solution, outs, strict=False):
+                if np.shape(t) != tuple(x.shape):
+                    raise TypeError(
+                        "Custom JVP rule must produce primal and tangent outputs with corresponding shapes and dtypes."
+                        f" Expected {x.aval.str_short()} (tangent type of {x.aval.str_short()}) but got {as_array(t).aval.str_short()}."
+                    )
+            droot = [bind("neg", as_array(x)) for x in solution] + [full_like(x, 0) for x in outs[len(guess) :]]
         return tuple(outs), tuple(droot)
 
     def root_function(*args):
@@ -103,7 +113,7 @@ def custom_linear_solve(matvec, b, solve, transpose_solve=None, symmetric=False,
     avals = [aval_of(x) for x in flat]
     in_tree = tree_flatten((b,))[1]
     mat = Body(matvec, in_tree, avals)
-    _check_solver("matvec", mat, tree)
+    _check_solver("matvec", mat, tree, flat)
 
     def call(body, n_out):
         consts = list(body.consts)
@@ -111,7 +121,7 @@ def custom_linear_solve(matvec, b, solve, transpose_solve=None, symmetric=False,
 
     n = len(flat)
     solver = Body(lambda v: solve(call(mat, n), v), in_tree, avals)
-    _check_solver("solve", solver, tree, has_aux)
+    _check_solver("solve", solver, tree, flat, has_aux)
     vec = transposed = None
     if transpose_solve is not None:
         if symmetric:
@@ -120,7 +130,7 @@ def custom_linear_solve(matvec, b, solve, transpose_solve=None, symmetric=False,
             transpose = linear_transpose(matvec, tree_unflatten(tree, flat))
             vec = Body(lambda v: transpose(v)[0], in_tree, avals)
         transposed = Body(lambda v: transpose_solve(call(vec, n), v), in_tree, avals)
-        _check_solver("transpose_solve", transposed, tree, has_aux)
+        _check_solver("transpose_solve", transposed, tree, flat, has_aux)
     bodies = [mat, vec, solver, transposed]
     operands = [c for body in bodies if body is not None for c in body.consts]
     outs = bind(
@@ -134,13 +144,24 @@ def custom_linear_solve(matvec, b, solve, transpose_solve=None, symmetric=False,
     return tree_unflatten(solver.out_tree, outs)
 
 
-def _check_solver(name, body, tree, has_aux=False):
-    found = body.out_tree
+def _with_aux(name, out):
+    if not isinstance(out, tuple) or len(out) != 2:
+        raise ValueError(
+            f"{name}() produced a pytree with structure {tree_flatten(out)[1]}, but a pytree tuple with auxiliary output was expected because"
+            " has_aux was set to True."
+        )
+    return out
+
+
+def _check_solver(name, body, tree, b, has_aux=False):
+    """Raises unless the body's first results, or all of them, are as `b`."""
+    found, avals = body.out_tree, body.out_avals
     if has_aux:
-        children = found.children()
-        if len(children) != 2:
-            raise ValueError(f"{name}() produced a pytree with structure {found}, but expected a pair (solution, aux)")
-        found = children[0]
+        found = tree_flatten(_with_aux(name, tree_unflatten(found, avals))[0])[1]
+        avals = avals[: found.num_leaves]
+    shapes, wanted = [tuple(a.shape) for a in avals], [tuple(x.shape) for x in b]
+    if shapes != wanted:
+        raise ValueError(f"{name}() output shapes must match b, got {shapes} and {wanted}")
     if found != tree:
         raise TypeError(f"{name}() output pytree structure must match b, got {found} and {tree}.")
 

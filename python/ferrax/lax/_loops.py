@@ -18,9 +18,10 @@ from .. import _core
 from .._batching import vmap
 from .._core import bind
 from .._dtypes import dtype_of, is_integer
+from .._traced import remembered, settled
 from ..tree_util import tree_map
 from ._bodies import Body, as_array, aval_of, check_carry, promote_weak
-from ._control_flow import while_loop
+from ._control_flow import while_loop_of
 from ._shaping import concatenate, convert_element_type, pad, reshape, rev, stack
 from ._slicing import index_in_dim, slice, slice_in_dim
 
@@ -53,11 +54,16 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1, _split_transpos
     """Runs carry, y = f(carry, x) over the leading axis of xs; returns the last carry and the ys stacked.
 
     init, xs, carry, ys: pytrees; xs may be None when `length` is given. The carry keeps structure, shapes and dtypes. reverse: run from
-    the end (ys stay aligned with xs). unroll: steps per iteration of the compiled loop (True: all). Raises TypeError where the carry
-    changes type, ValueError where leading axes differ.
+    the end (ys stay aligned with xs). unroll: steps per iteration of the compiled loop (True: all; 0: as 1). Raises TypeError where the
+    carry changes type, ValueError where leading axes differ.
     """
     if not callable(f):
         raise TypeError("lax.scan: f argument should be a callable.")
+    return scan_steps(f, f, "scan", init, xs, length, reverse, unroll)
+
+
+def scan_steps(f, fun, key, init, xs=None, length=None, reverse=False, unroll=1):
+    """`scan` of a step `f` that stands for the user's function `fun`; `key` says for what step."""
     flat_xs, xs_tree = tree_flatten(xs)
     for x in flat_xs:
         if not hasattr(x, "shape") and not isinstance(x, (bool, int, float, complex)):
@@ -67,37 +73,45 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1, _split_transpos
     flat_init, init_tree = tree_flatten(init)
     flat_init = [as_array(x) for x in flat_init]
     if _core.config_get("jax_disable_jit"):
-        return _scan_in_python(f, init, flat_xs, xs_tree, length, reverse)
+        return _scan_in_python(f, tree_unflatten(init_tree, flat_init), flat_xs, xs_tree, length, reverse)
     x_avals = [_core.ShapedArray(tuple(x.shape[1:]), x.dtype, weak_type=x.weak_type) for x in flat_xs]
     in_tree = tree_flatten((init, xs))[1]
-    found = {}
+    while True:
+        carry_avals = [aval_of(x) for x in flat_init]
+        body, carry_tree, ys_tree = _step_body(f, fun, key, in_tree, carry_avals + x_avals)
+        n_out = carry_tree.num_leaves
+        promoted = None
+        if carry_tree == init_tree:
+            promoted = promote_weak(flat_init, carry_avals, body.out_avals[:n_out])
+        if promoted is None:
+            break
+        flat_init = promoted
+    check_carry("scan body", f, init_tree, carry_avals, carry_tree, body.out_avals[:n_out])
+    if isinstance(unroll, bool):
+        unroll = max(length, 1) if unroll else 1
+    unroll = operator.index(unroll)
+    if unroll < 0:
+        raise ValueError("`unroll` must be a `bool` or a non-negative `int`.")
+    carry, ys = _emit_scan(body, flat_init, flat_xs, x_avals, length, bool(reverse), max(unroll, 1))
+    return tree_unflatten(init_tree, carry), tree_unflatten(ys_tree, ys)
+
+
+def _step_body(f, fun, key, in_tree, avals):
+    """(the body of a step, the structures of its carry and of what it stacks)."""
+    trees = []
 
     def step(carry, x):
         out = f(carry, x)
         if not isinstance(out, (tuple, list)) or len(out) != 2:
             raise TypeError(f"scan body output must be a pair, got {_describe_output(out)}.")
-        found["carry"] = tree_flatten(out[0])[1]
-        found["ys"] = tree_flatten(out[1])[1]
+        trees[:] = [tree_flatten(part)[1] for part in out]
         return tuple(out)
 
-    while True:
-        carry_avals = [aval_of(x) for x in flat_init]
-        body = Body(step, in_tree, carry_avals + x_avals, "scan", f)
-        n_out = found["carry"].num_leaves
-        promoted = None
-        if found["carry"] == init_tree:
-            promoted = promote_weak(flat_init, carry_avals, body.out_avals[:n_out])
-        if promoted is None:
-            break
-        flat_init = promoted
-    check_carry("scan body", f, init_tree, carry_avals, found["carry"], body.out_avals[:n_out])
-    if isinstance(unroll, bool):
-        unroll = max(length, 1) if unroll else 1
-    unroll = operator.index(unroll)
-    if unroll < 1:
-        raise ValueError(f"`unroll` must be a `bool` or a positive `int`, got {unroll}")
-    carry, ys = _emit_scan(body, flat_init, flat_xs, x_avals, length, bool(reverse), unroll)
-    return tree_unflatten(init_tree, carry), tree_unflatten(found["ys"], ys)
+    def make():
+        body = Body(step, in_tree, avals, "scan", f)
+        return (body, *trees), settled(body.consts)
+
+    return remembered(fun, (key, in_tree, tuple(avals)), make)
 
 
 def _describe_output(out):
@@ -262,25 +276,17 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
     """
     if not callable(body_fun):
         raise TypeError("lax.fori_loop: body_fun argument should be callable.")
-    lower_dtype, upper_dtype = dtype_of(lower), dtype_of(upper)
-    if lower_dtype != upper_dtype:
-        if isinstance(lower, int) and is_integer(upper_dtype):
-            lower_dtype = upper_dtype
-        elif isinstance(upper, int) and is_integer(lower_dtype):
-            upper_dtype = lower_dtype
-        else:
-            raise TypeError(f"lower and upper arguments to fori_loop must have equal types, got {lower_dtype.name} and {upper_dtype.name}")
-    static = _static_int(lower) is not None and _static_int(upper) is not None
+    dtype = _count_dtype(lower, upper)
+    lo, hi = _static_int(lower), _static_int(upper)
+    static = lo is not None and hi is not None
     if _core.config_get("jax_disable_jit") and static:
-        val = init_val
-        for i in range(_static_int(lower), _static_int(upper)):
+        val = tree_map(as_array, init_val)
+        for i in range(lo, hi):
             val = body_fun(i, val)
         return val
-    dtype = lower_dtype
     one = dtype.type(1)
     if static:
-        lo, hi = _static_int(lower), _static_int(upper)
-        start = lower if isinstance(lower, int) and isinstance(upper, int) else as_array(lower)
+        start = lower if isinstance(lower, int) and isinstance(upper, int) else convert_element_type(lower, dtype)
 
         def step(carry, _):
             i, x = carry
@@ -288,23 +294,47 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
             return (following, body_fun(i, x)), None
 
         step.__wrapped__, step.__signature__ = body_fun, _CARRY_AND_X  # errors name the user's function
-        (_, result), _ = scan(step, (start, init_val), None, length=max(hi - lo, 0), unroll=1 if unroll is None else unroll)
+        (_, result), _ = scan_steps(step, body_fun, ("fori_loop", dtype), (start, init_val), length=max(hi - lo, 0), unroll=1 if unroll is None else unroll)
         return result
     if unroll is not None and unroll is not False and unroll != 1:
         raise ValueError("Can only use `unroll` in `fori_loop` if the loop bounds are statically known.")
-
-    def carry_on(loop_carry):
-        i, last, _ = loop_carry
-        return bind("lt", i, last)
 
     def advance(loop_carry):
         i, last, x = loop_carry
         following = bind("add", i, one)
         return following, last, body_fun(i, x)
 
+    def body(in_tree, avals):
+        def make():
+            made = Body(advance, in_tree, avals, "while_body")
+            return made, settled(made.consts)
+
+        return remembered(body_fun, ("fori_loop", dtype, in_tree, tuple(avals)), make)
+
     lower, upper = convert_element_type(lower, dtype), convert_element_type(upper, dtype)
-    _, _, result = while_loop(carry_on, advance, (lower, upper, init_val))
+    _, _, result = while_loop_of(lambda *key: Body.of(_below, *key, "while_cond"), body, advance, (lower, upper, init_val))
     return result
+
+
+def _below(loop_carry):
+    i, last, _ = loop_carry
+    return bind("lt", i, last)
+
+
+def _count_dtype(lower, upper):
+    """The dtype of a count between two bounds. A Python number, or a weakly typed one, takes that of the other."""
+    a, b = dtype_of(lower), dtype_of(upper)
+    if a == b:
+        return a
+    if _is_weak(lower) and is_integer(b):
+        return b
+    if _is_weak(upper) and is_integer(a):
+        return a
+    raise TypeError(f"lower and upper arguments to fori_loop must have equal types, got {a.name} and {b.name}")
+
+
+def _is_weak(x):
+    return type(x) is int or getattr(x, "weak_type", False)
 
 
 def _static_int(x):

@@ -13,11 +13,11 @@
 //! a literal truth for each x after all of them: whether it is being differentiated.
 use super::call::{fronts, lanes};
 use crate::aval::{Aval, same_avals};
-use crate::cx::{Arg, Axis, Cx, Dim, Fun, Tan, truth};
+use crate::cx::{Arg, Axis, Cx, Dim, Fun, Lanes, Put, Tan, truth};
 use crate::effects::Effects;
 use crate::error::{Error, Kind, Res, not_linear, type_err};
 use crate::lower::{Graph, Node, Nodes};
-use crate::mask::{cat, merge, not, pick};
+use crate::mask::{cat, merge, pick};
 use crate::op::{Avals, Axes, BodyRules, Op, Rules, Tans};
 use crate::param::{Param, ParamValue};
 use crate::primitive;
@@ -26,8 +26,8 @@ use crate::value::{Value, Values};
 use ferrax_kernel::Dims;
 use smallvec::smallvec;
 use std::hash::{Hash, Hasher};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 fn avals(x: &[Value]) -> Vec<Aval> {
     x.iter().map(Value::aval).collect()
@@ -78,9 +78,49 @@ fn effects(f: &Fun) -> Effects {
 fn of_inexact<T: Clone>(x: &[Value], of: &[T]) -> Vec<T> {
     x.iter().zip(of).filter(|(v, _)| v.has_tangent()).map(|(_, t)| t.clone()).collect()
 }
-fn all_front<T>(y: Values, dims: impl Fn(usize) -> T) -> (Values, T) {
-    let n = y.len();
-    (y, dims(n))
+/// Of what a jvp rule returned, how many are outputs: behind them comes a tangent for each inexact one.
+fn n_outputs(out: &[Tan]) -> Option<usize> {
+    let inexact = |v: &Tan| v.as_ref().is_some_and(Value::has_tangent);
+    (0..=out.len()).find(|n| {
+        out[..*n].iter().all(Option::is_some) && n + out[..*n].iter().filter(|v| inexact(v)).count() == out.len()
+    })
+}
+
+/// Which results of a function under `vmap` have lanes, and which of them have cotangents. The function and its rules tell it as they
+/// run, one from the other's sight; what runs later keeps to what was told first.
+#[derive(Clone, Default)]
+struct Told(Arc<Mutex<Option<Vec<bool>>>>);
+impl Told {
+    fn get(&self) -> Option<Vec<bool>> {
+        self.0.lock().unwrap_or_else(|e| e.into_inner()).clone()
+    }
+    fn settle(&self, found: Vec<bool>) -> Res<Vec<bool>> {
+        let told = self.0.lock().unwrap_or_else(|e| e.into_inner()).get_or_insert_with(|| found.clone()).clone();
+        match told.len() != found.len() || found.iter().zip(&told).any(|(f, t)| *f && !t) {
+            true => type_err(
+                "a custom derivative rule returned a batched value for an output of its function that is not batched",
+            ),
+            false => Ok(told),
+        }
+    }
+    fn axes(&self, n: usize) -> Axes {
+        let all = self.get().unwrap_or_else(|| vec![true; n]);
+        all.into_iter().map(|l| l.then_some(0)).collect()
+    }
+}
+fn fronts_or_alone(lanes: &[bool]) -> impl Iterator<Item = Put> + '_ {
+    lanes.iter().map(|l| if *l { Put::Front } else { Put::Alone })
+}
+/// Operands as in `d`, and what comes after them (flags, tangents) as in `rest`.
+fn operands(d: &[Dim], rest: &[Dim]) -> Box<dyn Fn(usize, usize) -> bool + Send + Sync> {
+    let all: Vec<bool> = d.iter().chain(rest).map(Option::is_some).collect();
+    Box::new(move |i, _| all.get(i) == Some(&true))
+}
+/// A function whose results are outputs.
+fn plain(d: &[Dim], told: &Told) -> Lanes {
+    let told = told.clone();
+    let of_results = move |_: &[Tan], found: &[bool]| Ok(fronts_or_alone(&told.settle(found.to_vec())?).collect());
+    Lanes { of_operand: operands(d, &[]), of_results: Box::new(of_results) }
 }
 
 primitive! {
@@ -104,11 +144,7 @@ impl Rules for CustomJvp {
             args.push(zeros_as(self.symbolic_zeros, cx, t, &v.aval())?);
         }
         let out = self.jvp.call_tans(cx, &args)?;
-        // n outputs, then a tangent for each inexact one
-        let inexact = |v: &Tan| v.as_ref().is_some_and(Value::has_tangent);
-        let n = (0..=out.len()).find(|n| {
-            out[..*n].iter().all(Option::is_some) && n + out[..*n].iter().filter(|v| inexact(v)).count() == out.len()
-        });
+        let n = n_outputs(&out);
         let Some(n) = n else {
             return type_err(format!(
                 "Custom JVP rule {} must produce a tangent for each differentiable output, but it returned {} values",
@@ -126,12 +162,27 @@ impl Rules for CustomJvp {
     fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         let own = &d[self.num_consts..];
         let own_tan = of_inexact(&x[self.num_consts..], own);
+        let told = Told::default();
+        let rule = told.clone();
+        // a tangent has lanes where its output has, and the other way round
+        let of_results = move |out: &[Tan], found: &[bool]| {
+            let n = n_outputs(out).unwrap_or(out.len());
+            let inexact: Vec<usize> = (0..n).filter(|i| out[*i].as_ref().is_some_and(Value::has_tangent)).collect();
+            let mut outs = found[..n].to_vec();
+            inexact.iter().zip(&found[n..]).for_each(|(i, t)| outs[*i] |= t);
+            let outs = rule.settle(outs)?;
+            let tangents: Vec<bool> = inexact.iter().map(|i| outs[*i]).collect();
+            Ok(fronts_or_alone(&outs).chain(fronts_or_alone(&tangents)).collect())
+        };
+        let jvp = Lanes { of_operand: operands(own, &own_tan), of_results: Box::new(of_results) };
         let op = CustomJvp {
-            call_jaxpr: cx.recur().batch_fun(&self.call_jaxpr, ax, d, &[]),
-            jvp: cx.recur().batch_fun(&self.jvp, ax, &cat(&[own, &own_tan]), &[]),
+            call_jaxpr: cx.recur().batch_fun(&self.call_jaxpr, ax, plain(d, &told)),
+            jvp: cx.recur().batch_fun(&self.jvp, ax, jvp),
             ..self.clone()
         };
-        Ok(all_front(cx.bind(&op.into(), &fronts(cx, x, d)?)?, |n| smallvec![Some(0); n]))
+        let y = cx.bind(&op.into(), &fronts(cx, x, d)?)?;
+        let axes = told.axes(y.len());
+        Ok((y, axes))
     }
     fn lower(&self, b: &mut Graph, x: &[Node], _: &[Aval]) -> Res<Nodes> {
         b.inline(traced("custom_jvp_call", &self.call_jaxpr)?, x)
@@ -228,14 +279,38 @@ impl Rules for CustomVjp {
     fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         let own = &d[self.num_consts..];
         let own_tan = of_inexact(&x[self.num_consts..], own);
-        // all residuals and cotangents are batched; the cotangent of an operand without lanes is summed over them
+        let told = Told::default();
+        // what fwd tells bwd: which residuals have lanes, and which cotangents
+        let seen: Arc<Mutex<(Vec<bool>, Vec<bool>)>> = Arc::default();
+        let (outs, tells, num_outs) = (told.clone(), seen.clone(), self.num_outs.clone());
+        let fwd = move |out: &[Tan], found: &[bool]| {
+            let n = num_outs.get().min(out.len());
+            let outs = outs.settle(found[..n].to_vec())?;
+            let cts = (0..n).filter(|i| out[*i].as_ref().is_some_and(Value::has_tangent)).map(|i| outs[i]).collect();
+            *tells.lock().unwrap_or_else(|e| e.into_inner()) = (found[n..].to_vec(), cts);
+            Ok(fronts_or_alone(&outs).chain(fronts_or_alone(&found[n..])).collect())
+        };
+        let fwd = Lanes { of_operand: operands(own, &[]), of_results: Box::new(fwd) };
+        let told_by_fwd = seen.clone();
+        let bwd = Lanes {
+            of_operand: Box::new(move |i, _| {
+                let seen = told_by_fwd.lock().unwrap_or_else(|e| e.into_inner());
+                seen.0.iter().chain(&seen.1).nth(i) == Some(&true)
+            }),
+            of_results: Box::new(move |_, found| {
+                let cts = &seen.lock().unwrap_or_else(|e| e.into_inner()).1;
+                Ok(of_cotangents(found, &lanes(&own_tan), cts.iter().all(|l| *l)))
+            }),
+        };
         let op = CustomVjp {
-            call_jaxpr: cx.recur().batch_fun(&self.call_jaxpr, ax, d, &[]),
-            fwd: cx.recur().batch_fun(&self.fwd, ax, &cat(&[own, &vec![None; own.len()]]), &[]),
-            bwd: cx.recur().batch_fun(&self.bwd, ax, &[], &not(&lanes(&own_tan))),
+            call_jaxpr: cx.recur().batch_fun(&self.call_jaxpr, ax, plain(d, &told)),
+            fwd: cx.recur().batch_fun(&self.fwd, ax, fwd),
+            bwd: cx.recur().batch_fun(&self.bwd, ax, bwd),
             ..self.clone()
         };
-        Ok(all_front(cx.bind(&op.into(), &fronts(cx, x, d)?)?, |n| smallvec![Some(0); n]))
+        let y = cx.bind(&op.into(), &fronts(cx, x, d)?)?;
+        let axes = told.axes(y.len());
+        Ok((y, axes))
     }
     fn lower(&self, b: &mut Graph, x: &[Node], _: &[Aval]) -> Res<Nodes> {
         b.inline(traced("custom_vjp_call", &self.call_jaxpr)?, x)
@@ -303,6 +378,16 @@ primitive! {
         zero_ins: Dims = nonempty,
     }
 }
+/// What becomes of a bwd's results: those of `mapped` operands get lanes, those of the others are summed over them. One without lanes
+/// is the sum already, unless every cotangent has lanes: then it is a constant that each lane returned.
+fn of_cotangents(found: &[bool], mapped: &[bool], all_cts: bool) -> Vec<Put> {
+    let put = |(found, mapped): (&bool, &bool)| match (mapped, *found || all_cts) {
+        (true, _) => Put::Front,
+        (false, true) => Put::Sum,
+        (false, false) => Put::Alone,
+    };
+    found.iter().zip(mapped.iter().chain(std::iter::repeat(&true))).map(put).collect()
+}
 impl CustomLin {
     /// For each of `n` tangents and the zeros between them, whether it is a tangent.
     fn nonzero(&self, n: usize) -> Vec<bool> {
@@ -340,11 +425,17 @@ impl Rules for CustomLin {
     }
     fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         let t = &d[self.num_res..];
-        let sum = merge(&self.nonzero(t.len()), not(&lanes(t)), vec![false; self.zero_ins.len()]);
-        let bwd = cx.recur().batch_fun(&self.bwd, ax, &d[..self.num_res], &sum);
+        let mapped = merge(&self.nonzero(t.len()), lanes(t), vec![true; self.zero_ins.len()]);
+        let (n, res) = (self.num_res, lanes(&d[..self.num_res]));
+        let bwd = Lanes {
+            of_operand: Box::new(move |i, _| i >= n || res[i]),
+            of_results: Box::new(move |_, found| Ok(of_cotangents(found, &mapped, true))),
+        };
+        let bwd = cx.recur().batch_fun(&self.bwd, ax, bwd);
         let out_avals: Vec<Aval> = self.out_avals.iter().map(|a| a.batched(ax.n, 0)).collect();
         let y = cx.bind(&CustomLin { bwd, out_avals, ..self.clone() }.into(), &fronts(cx, x, d)?)?;
-        Ok(all_front(y, |n| smallvec![Some(0); n]))
+        let n = y.len();
+        Ok((y, smallvec![Some(0); n]))
     }
     fn lower(&self, _: &mut Graph, _: &[Node], _: &[Aval]) -> Res<Nodes> {
         CustomLin::forward()

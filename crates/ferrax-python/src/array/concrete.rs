@@ -15,15 +15,15 @@ use pyo3::types::{PySet, PyTuple};
 impl PyArray {
     /// The array, where a tracer has no such attribute.
     fn only(&self, name: &str) -> PyResult<&Array> {
-        match self.value.concrete() {
-            Some(Value::Array(a)) => Ok(a),
+        match &self.value {
+            Value::Array(a) => Ok(a),
             _ => Err(PyAttributeError::new_err(format!("Tracer has no attribute {name}"))),
         }
     }
     /// The array, where a tracer says that the value would have to be concrete.
     fn concretely(&self, py: Python, what: &str) -> PyResult<&Array> {
-        match self.value.concrete() {
-            Some(Value::Array(a)) => Ok(a),
+        match &self.value {
+            Value::Array(a) => Ok(a),
             _ => {
                 let note = format!("The {what} traced array with shape {}.", self.value.aval().long());
                 Err(trace_errors::concretization(py, &self.value, Kind::Concretization, &note))
@@ -32,8 +32,8 @@ impl PyArray {
     }
     /// The array, where a tracer says that the method is not available.
     fn available(&self, py: Python, kind: &str, name: &str) -> PyResult<&Array> {
-        match self.value.concrete() {
-            Some(Value::Array(a)) => Ok(a),
+        match &self.value {
+            Value::Array(a) => Ok(a),
             _ => Err(PyAttributeError::new_err(format!(
                 "The '{name}' {kind} is not available on traced array with shape {}.{}",
                 self.value.aval().long(),
@@ -72,7 +72,7 @@ impl PyArray {
         Ok(d.is_ready())
     }
     fn is_deleted(&self, py: Python) -> PyResult<bool> {
-        Ok(array::data(self.only("is_deleted")?).py(py)?.is_deleted())
+        Ok(array::data(self.concretely(py, "is_deleted() method was called on")?).py(py)?.is_deleted())
     }
     /// Gives the memory back; every later use of the array is an error.
     fn delete(&self, py: Python) -> PyResult<()> {
@@ -93,7 +93,7 @@ impl PyArray {
     #[getter]
     fn sharding<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let (py, me) = (slf.py(), slf.get());
-        let Some(Value::Array(a)) = me.value.concrete() else {
+        let Value::Array(a) = &me.value else {
             return Err(PyAttributeError::new_err(format!(
                 "The 'sharding' attribute is not available on traced array with shape {}. To query sharding information on tracers, use `jax.typeof(x)`.",
                 me.value.aval().long()
@@ -108,8 +108,8 @@ impl PyArray {
         Ok(array::data(self.concretely(py, "'committed' attribute is not available on")?).py(py)?.committed)
     }
     #[getter]
-    fn is_fully_addressable(&self) -> bool {
-        true
+    fn is_fully_addressable(&self, py: Python) -> PyResult<bool> {
+        self.concretely(py, "is_fully_addressable property was called on").map(|_| true)
     }
     #[getter]
     fn is_fully_replicated(&self, py: Python) -> PyResult<bool> {

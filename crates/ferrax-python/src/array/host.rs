@@ -1,6 +1,7 @@
 //! Values on the host: numpy arrays, Python numbers, text.
 //!
-//! INVARIANT: a tracer that has no number says so in JAX's words, by the class for that conversion.
+//! INVARIANT: a tracer that has no number says so in JAX's words, by the class for that conversion. Under `grad` and `jvp` there is a
+//! number; it is given for `if`, `int` and `item` as in JAX, and refused wherever a float would silently become a constant.
 use super::{PyArray, tracer_text};
 use crate::dtype;
 use crate::error::IntoPyResult;
@@ -15,23 +16,35 @@ use pyo3::prelude::*;
 use pyo3::types::{PyComplex, PyDict, PyString};
 
 impl PyArray {
-    /// The concrete value, or why there is none.
+    /// The value, if no transformation follows it. What would carry a number out of a derivative asks this: the number has none.
+    fn settled(&self, py: Python, kind: Kind, note: &str) -> PyResult<&Value> {
+        match &self.value {
+            Value::Tracer(_) => Err(trace_errors::concretization(py, &self.value, kind, note)),
+            v => Ok(v),
+        }
+    }
+    /// The number, behind derivatives too: for decisions and integers, through which nothing is differentiated.
     fn known(&self, py: Python, kind: Kind, note: &str) -> PyResult<&Value> {
         self.value.concrete().ok_or_else(|| trace_errors::concretization(py, &self.value, kind, note))
     }
-    fn scalar(&self, py: Python, function: &str) -> PyResult<Lit> {
-        let note = format!(
-            "The problem arose with the `{function}` function. If trying to convert the data type of a value, try using `x.astype({function})` or `jnp.array(x, {function})` instead."
-        );
-        let v = self.known(py, Kind::Concretization, &note)?;
-        if self.value.shape().iter().product::<usize>() != 1 || self.value.rank() > 0 {
-            return Err(PyTypeError::new_err(format!(
-                "Only scalar arrays can be converted to Python scalars; got arr.ndim={}",
-                self.value.rank()
-            )));
+    fn check_scalar(&self) -> PyResult<()> {
+        match self.value.rank() {
+            0 => Ok(()),
+            n => Err(PyTypeError::new_err(format!(
+                "Only scalar arrays can be converted to Python scalars; got arr.ndim={n}"
+            ))),
         }
-        v.item().py(py)
     }
+    /// The scalar for the Python type `function`.
+    fn scalar(&self, py: Python, function: &str) -> PyResult<Lit> {
+        self.check_scalar()?;
+        self.settled(py, Kind::Concretization, &scalar_note(function))?.item().py(py)
+    }
+}
+fn scalar_note(function: &str) -> String {
+    format!(
+        "The problem arose with the `{function}` function. If trying to convert the data type of a value, try using `x.astype({function})` or `jnp.array(x, {function})` instead."
+    )
 }
 /// A literal as a Python number.
 pub fn number<'py>(py: Python<'py>, l: &Lit) -> PyResult<Bound<'py, PyAny>> {
@@ -56,7 +69,7 @@ impl PyArray {
         copy: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
-        let a = to_ndarray(py, slf.get().known(py, Kind::TracerArray, "")?)?;
+        let a = to_ndarray(py, slf.get().settled(py, Kind::TracerArray, "")?)?;
         let copies = copy.is_some_and(|c| c.is_truthy().unwrap_or(false));
         if let Some(d) = dtype.filter(|d| !d.is_none()) {
             let keywords = PyDict::new(py);
@@ -66,13 +79,18 @@ impl PyArray {
         if copies { a.call_method0("copy") } else { Ok(a) }
     }
     fn __bool__(&self, py: Python) -> PyResult<bool> {
-        let v = self.known(py, Kind::TracerBool, "")?;
         match self.value.shape().iter().product::<usize>() {
             0 => Err(PyValueError::new_err(
                 "The truth value of an empty array is ambiguous. Use `array.size > 0` to check that an array is not empty.",
             )),
-            1 if self.value.dtype() == Dtype::C128 => to_ndarray(py, v)?.is_truthy(),
-            1 => Ok(!v.item().py(py)?.is_zero()),
+            1 => {
+                let v = self.known(py, Kind::TracerBool, "")?;
+                if self.value.dtype() == Dtype::C128 {
+                    to_ndarray(py, v)?.is_truthy()
+                } else {
+                    Ok(!v.item().py(py)?.is_zero())
+                }
+            }
             _ => Err(PyValueError::new_err(
                 "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()",
             )),
@@ -86,22 +104,23 @@ impl PyArray {
         }
     }
     fn __int__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let x = number(py, &self.scalar(py, "int")?)?;
+        self.check_scalar()?;
+        let x = number(py, &self.known(py, Kind::Concretization, &scalar_note("int"))?.item().py(py)?)?;
         py.import("builtins")?.getattr("int")?.call1((x,))
     }
     fn __complex__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         if self.value.dtype() == Dtype::C128 && self.value.rank() == 0 {
-            return to_ndarray(py, self.known(py, Kind::Concretization, "")?)?.call_method0("item");
+            return to_ndarray(py, self.settled(py, Kind::Concretization, &scalar_note("complex"))?)?
+                .call_method0("item");
         }
         let (re, im) = self.scalar(py, "complex")?.parts();
         Ok(PyComplex::from_doubles(py, re, im).into_any())
     }
     fn __index__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let v = self.known(py, Kind::TracerInteger, "")?;
         if !self.value.dtype().is_int() || self.value.rank() > 0 {
             return Err(PyTypeError::new_err("Only integer scalar arrays can be converted to a scalar index."));
         }
-        number(py, &v.item().py(py)?)
+        number(py, &self.known(py, Kind::TracerInteger, "")?.item().py(py)?)
     }
     #[pyo3(signature = (*args))]
     fn item<'py>(slf: &Bound<'py, Self>, args: &Bound<'py, pyo3::types::PyTuple>) -> PyResult<Bound<'py, PyAny>> {
@@ -114,11 +133,12 @@ impl PyArray {
     }
     fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let note = format!("The tolist() method was called on traced array with shape {}.", self.value.aval().long());
-        to_ndarray(py, self.known(py, Kind::Concretization, &note)?)?.call_method0("tolist")
+        to_ndarray(py, self.settled(py, Kind::Concretization, &note)?)?.call_method0("tolist")
     }
     #[pyo3(signature = (order="C"))]
     fn tobytes<'py>(&self, py: Python<'py>, order: &str) -> PyResult<Bound<'py, PyAny>> {
-        to_ndarray(py, self.known(py, Kind::Concretization, "")?)?.call_method1("tobytes", (order,))
+        let note = format!("The tobytes() method was called on traced array with shape {}.", self.value.aval().long());
+        to_ndarray(py, self.settled(py, Kind::Concretization, &note)?)?.call_method1("tobytes", (order,))
     }
     fn __format__<'py>(slf: &Bound<'py, Self>, spec: &str) -> PyResult<Bound<'py, PyString>> {
         let py = slf.py();
@@ -184,7 +204,7 @@ impl PyArray {
     }
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyAny>, bool))> {
         let (py, me) = (slf.py(), slf.get());
-        let v = me.known(py, Kind::Concretization, "This occurred while pickling or copying the value.")?;
+        let v = me.settled(py, Kind::Concretization, "This occurred while pickling or copying the value.")?;
         let rebuild = py.import("ferrax._core")?.getattr("_from_pickle")?;
         Ok((rebuild, (to_ndarray(py, v)?, me.value.weak())))
     }
@@ -205,7 +225,9 @@ impl PyArray {
         copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let _ = (stream, dl_device);
-        let a = to_ndarray(py, self.known(py, Kind::TracerArray, "")?)?;
+        let note =
+            format!("The __dlpack__() method was called on traced array with shape {}.", self.value.aval().long());
+        let a = to_ndarray(py, self.settled(py, Kind::Concretization, &note)?)?;
         let understands = max_version.is_some_and(|v| v.0 >= 1);
         if understands && copy != Some(true) {
             let keywords = PyDict::new(py);
@@ -222,10 +244,6 @@ impl PyArray {
     /// Host memory, by DLPack's numbers.
     fn __dlpack_device__(&self) -> (u32, u32) {
         (1, 0)
-    }
-    /// The primal of a value that is being differentiated, the value itself otherwise.
-    fn _concrete<'py>(slf: &Bound<'py, Self>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        slf.get().value.concrete().map(|v| wrap(slf.py(), v.clone())).transpose()
     }
 }
 /// Rebuilds a pickled array.

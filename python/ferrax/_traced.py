@@ -1,0 +1,153 @@
+"""Programs of functions that were traced before, so that control flow in plain Python traces a function once.
+
+Invariant: a program is found again only for the same function with the same things in reach: its closure, its defaults and the globals
+it names, through the functions of its own module. Where that cannot be told, for what can change unseen, the function is traced anew.
+What a function itself assigns, such as a count of its calls, is no input of it.
+
+    for _ in range(3): lax.fori_loop(0, 10, step, x)      # `step` is traced once
+"""
+
+import dis
+import functools
+import types
+import weakref
+
+import numpy as np
+
+from . import _core
+
+_PLAIN = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), np.generic, np.dtype)
+_FIXED = (types.ModuleType, type, types.BuiltinFunctionType, np.ufunc)
+_MOST_VALUES = 256
+_MOST_PROGRAMS = 16
+
+_programs = weakref.WeakKeyDictionary()
+
+
+def forget():
+    """Forgets all programs."""
+    _programs.clear()
+
+
+class _CannotTell(Exception):
+    pass
+
+
+def _reach(fun):
+    """What the function reads besides its arguments, as a list of objects. Raises _CannotTell where one may change without a trace."""
+    seen, out, functions = set(), [], [fun]
+    while functions:
+        f = functions.pop()
+        if id(f) in seen:
+            continue
+        seen.add(id(f))
+        values = [*(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values()]
+        names, assigned = _names(f.__code__)
+        try:
+            values += [cell.cell_contents for name, cell in zip(f.__code__.co_freevars, f.__closure__ or (), strict=True) if name not in assigned]
+        except ValueError:
+            raise _CannotTell from None  # a name that is not bound yet
+        values += [f.__globals__[name] for name in names if name in f.__globals__]
+        for x in values:
+            _add(x, out)
+            if type(x) is types.FunctionType and x.__globals__ is fun.__globals__:
+                functions.append(x)
+        if len(out) > _MOST_VALUES:
+            raise _CannotTell
+    return out
+
+
+@functools.lru_cache(maxsize=1024)
+def _names(code):
+    """(the names that may be globals which code reads, those from around it that it assigns), functions inside included."""
+    names, assigned, codes = set(), set(), [code]
+    while codes:
+        code = codes.pop()
+        names.update(code.co_names)
+        assigned.update(i.argval for i in dis.get_instructions(code) if i.opname in ("STORE_GLOBAL", "STORE_DEREF"))
+        codes += [c for c in code.co_consts if isinstance(c, types.CodeType)]
+    return sorted(names - assigned), assigned
+
+
+def _add(x, out):
+    if isinstance(x, tuple) and type(x) is tuple:
+        out.append(len(x))
+        for y in x:
+            _add(y, out)
+    elif isinstance(x, (*_PLAIN, *_FIXED, types.FunctionType, _core.Array, _core.JitFunction)):
+        out.append(x)
+    else:
+        raise _CannotTell
+
+
+def _held(x):
+    """Keeps x for comparison; weakly where that is possible, for what is in reach may reach back."""
+    if isinstance(x, _PLAIN):
+        return lambda: x
+    try:
+        return weakref.ref(x)
+    except TypeError:
+        return lambda: x
+
+
+def _same(held, reach):
+    if len(held) != len(reach):
+        return False
+    for h, x in zip(held, reach, strict=True):
+        y = h()
+        if y is not x and not (isinstance(x, _PLAIN) and type(x) is type(y) and x == y):
+            return False
+    return True
+
+
+def traced(fun, what, flat_fun, avals, paths, in_tree, static):
+    """(program, output tree) of `fun` as the function of leaves `flat_fun`, for arguments of these types and structure.
+
+    what: what it is traced for, as errors say it. paths: makes the names of the leaves for them. static: the values of the arguments that
+    are no leaves, by position or name.
+    """
+
+    def make():
+        trees = []
+
+        def flat(*leaves):
+            outs, tree = _core.tree_flatten(flat_fun(*leaves))
+            trees.append(tree)
+            return outs
+
+        flat.fun = fun  # errors name the user's function
+        program, consts = _core.make_program(flat, avals, user_fun=fun, arg_paths=paths, what=what)
+        return (program, trees[0]), settled(consts)
+
+    if not all(isinstance(x, _PLAIN) for x in static.values()):
+        return make()[0]
+    return remembered(fun, (what, tuple(avals), in_tree, tuple((k, type(x), x) for k, x in static.items())), make)
+
+
+def settled(consts):
+    """Whether a program that captured these values may be kept: tracers end with their transformation."""
+    return not any(isinstance(c, _core.Tracer) for c in consts)
+
+
+def remembered(fun, key, make):
+    """`make()`, or what it gave before for this function and key. `make` returns (result, whether it may be kept)."""
+    if type(fun) is not types.FunctionType:
+        return make()[0]
+    try:
+        reach = _reach(fun)
+        key = (key, _core.trace_context())
+        hash(key)
+    except (_CannotTell, TypeError):
+        return make()[0]
+    kept = _programs.get(fun)
+    if kept is None:
+        kept = _programs.setdefault(fun, {})
+    found = kept.get(key)
+    if found is not None and _same(found[0], reach):
+        return found[1]
+    result, keep = make()
+    if keep:
+        while len(kept) >= _MOST_PROGRAMS:
+            kept.pop(next(iter(kept)), None)
+        kept[key] = [_held(x) for x in reach], result
+    return result

@@ -1,0 +1,271 @@
+"""Control flow: what loops and branches take, what they give under every transform, and what they say of what does not fit."""
+
+import numpy as np
+import pytest
+
+
+def test_scan_takes_any_unroll(lax, jnp):
+    run = lambda n, **k: lax.scan(lambda c, x: (c + x, c * x), 1.0, jnp.arange(float(n)), **k)
+    for n in (0, 1, 5):
+        want = run(n)
+        for unroll in (0, 1, 2, 5, 7, True, False):
+            got = run(n, unroll=unroll)
+            assert float(got[0]) == float(want[0]) and got[1].tolist() == want[1].tolist()
+    with pytest.raises(ValueError, match="`unroll` must be a `bool` or a non-negative `int`."):
+        run(3, unroll=-1)
+    with pytest.raises(TypeError):
+        run(3, unroll=1.5)
+
+
+@pytest.mark.ours  # JAX counts in int32 where both bounds are known
+@pytest.mark.parametrize("unroll", [None, 1, 2, True])
+def test_fori_loop_takes_the_dtype_of_the_bound_that_has_one(jax, lax, jnp, unroll):
+    for lower, upper, dtype in (
+        (0, np.int16(10), np.int16),
+        (np.int8(0), 10, np.int8),
+        (0, 10, np.int32),
+        (jnp.asarray(0), np.int16(10), np.int16),
+        (np.uint16(0), jnp.asarray(10), np.uint16),
+    ):
+        seen = []
+        assert float(lax.fori_loop(lower, upper, lambda i, c, seen=seen: (seen.append(i.dtype), c + i)[1], np.float32(1), unroll=unroll)) == 46
+        assert set(seen) == {np.dtype(dtype)}
+    for bounds in ((np.int8(0), np.int16(3)), (0.0, 3), (False, 3)):
+        with pytest.raises(TypeError, match="lower and upper arguments to fori_loop must have equal types, got"):
+            lax.fori_loop(*bounds, lambda i, c: c, 0, unroll=unroll)
+
+
+def test_fori_loop_with_one_traced_bound(jax, lax):
+    assert float(jax.jit(lambda n: lax.fori_loop(0, n, lambda i, c: c + i, 0))(np.int16(4))) == 6
+    assert float(jax.jit(lambda n: lax.fori_loop(n, 10, lambda i, c: c + i, 0))(np.int8(8))) == 17
+    with pytest.raises(TypeError, match="got int8 and int32"):
+        jax.jit(lambda n: lax.fori_loop(np.int8(4), n, lambda i, c: c, 0))(np.int32(10))
+
+
+def test_a_carried_value_handed_through_a_batched_while_loop(jax, lax, jnp):
+    def run(n, x, w):
+        return lax.while_loop(lambda v: v[0] < n, lambda v: (v[0] + 1, v[1] @ v[2], v[2]), (0, x, w))
+
+    x = jnp.asarray(np.random.default_rng(0).standard_normal((2, 3, 3)), jnp.float32)
+    one = [run(3, v, v) for v in x]
+    for in_axes, n in (((None, 0, 0), 3), ((0, 0, 0), jnp.array([3, 3]))):
+        count, power, kept = jax.vmap(run, in_axes)(n, x, x)
+        assert count.tolist() == [3, 3] and kept.tolist() == x.tolist()
+        np.testing.assert_allclose(power, [p for _, p, _ in one], rtol=1e-5)
+    # where the test reads what the body hands through, it stays in the carry
+    grow = lambda x, limit: lax.while_loop(lambda v: v[0] < v[1], lambda v: (v[0] * 2, v[1]), (x, limit))
+    assert jax.vmap(grow)(jnp.array([1.0, 3.0]), jnp.array([4.0, 20.0]))[0].tolist() == [4, 24]
+    assert jax.jit(grow)(1.0, 10.0)[0] == 16
+
+
+class TestWithoutJit:
+    """Under `disable_jit` loops are Python's own."""
+
+    def test_given_arrays_are_not_written_to(self, jax, lax):
+        def add_in_place(v):
+            x, y = v
+            x += 1
+            return x, y + x
+
+        v = np.array(1.0)
+        with jax.disable_jit():
+            assert float(lax.while_loop(lambda c: c[0] < 10, add_in_place, (v, v))[1]) == 55
+            assert float(lax.fori_loop(0, 9, lambda i, c: add_in_place(c), (v, v))[1]) == 55
+            assert float(lax.scan(lambda c, _: (add_in_place(c), None), (v, v), None, length=9)[0][1]) == 55
+        assert v == 1
+
+    def test_loops_on_what_a_transform_follows(self, jax, lax, jnp):
+        x = jnp.array([3.0, 4.0])
+        programs = {
+            "while": lambda y: lax.while_loop(lambda x: x < 10.0, lambda x: x + 1.0, y),
+            "while in a carry": lambda y: lax.while_loop(lambda c: c[1] < 3, lambda c: (c[0] * y, c[1] + 1), (y, 0))[0],
+            "fori": lambda y: lax.fori_loop(0, 3, lambda i, x: x + y, y),
+            "fori to a traced bound": lambda y: lax.fori_loop(0, y.astype(int), lambda i, x: x + y, y),
+            "nested": lambda y: lax.fori_loop(0, 2, lambda i, x: lax.while_loop(lambda z: z < 20.0 * y, lambda z: z * 2.0, x), y),
+            "scan": lambda y: lax.scan(lambda c, x: (c + x, c), y, x)[0],
+            "cond": lambda y: lax.cond(y > 3, lambda z: z + 1, lambda z: z - 1, y),
+            "switch": lambda y: lax.switch(y.astype(int) - 3, [lambda z: z + 1, lambda z: z * 2], y),
+        }
+        for name, f in programs.items():
+            want = [float(f(v)) for v in x]
+            with jax.disable_jit():
+                assert jax.vmap(f)(x).tolist() == want, name
+                assert [float(f(v)) for v in x] == want, name
+        with jax.disable_jit():
+            assert float(jax.grad(programs["while in a carry"])(3.0)) == 4 * 3**3
+
+
+# ---------------------------------------------------------------- solvers given by the user
+
+
+def forward(jnp, a, b):
+    """Solves a lower triangular system."""
+    x = [None] * b.shape[0]
+    for i in range(b.shape[0]):
+        x[i] = (b[i] - sum(a[i, k] * x[k] for k in range(i))) / a[i, i]
+    return jnp.stack(x)
+
+
+def backward(jnp, a, b):
+    """Solves an upper triangular system."""
+    x = [None] * b.shape[0]
+    for i in reversed(range(b.shape[0])):
+        x[i] = (b[i] - sum(a[i, k] * x[k] for k in range(i + 1, b.shape[0]))) / a[i, i]
+    return jnp.stack(x)
+
+
+@pytest.fixture(scope="module")
+def solve(jax, jnp, lax):
+    """Solves with the lower triangle of a matrix, by substitution that knows the matrix from outside."""
+
+    def solve(a, b):
+        low = jnp.tril(a)
+        return lax.custom_linear_solve(lambda x: low @ x, b, lambda mv, b: forward(jnp, low, b), lambda vm, b: backward(jnp, low.T, b))
+
+    return solve
+
+
+@pytest.fixture(scope="module")
+def system():
+    rng = np.random.default_rng(0)
+    return (rng.standard_normal((3, 3)) + 3 * np.eye(3)).astype(np.float32), rng.standard_normal(3).astype(np.float32)
+
+
+def test_custom_linear_solve_gives_the_solution(jax, solve, system):
+    a, b = system
+    want = np.linalg.solve(np.tril(a), b)
+    for f in (solve, jax.jit(solve)):
+        np.testing.assert_allclose(f(a, b), want, rtol=1e-5)
+
+
+def test_custom_linear_solve_is_differentiated_as_a_solve(jax, jnp, solve, system):
+    a, b = system
+    plain = lambda a, b: forward(jnp, jnp.tril(a), b)
+    da, db = np.sin(a), np.cos(b)
+    np.testing.assert_allclose(jax.jvp(solve, (a, b), (da, db))[1], jax.jvp(plain, (a, b), (da, db))[1], rtol=1e-4, atol=1e-5)
+    for f in (
+        jax.grad,
+        lambda f, n: jax.jit(jax.grad(f, n)),
+        lambda f, n: jax.grad(jax.jit(f), n),
+        lambda f, n: jax.jacrev(f, n),
+        lambda f, n: jax.jacfwd(f, n),
+    ):
+        for n in (0, 1):
+            loss = lambda g: lambda a, b: (g(a, b) ** 2).sum()
+            np.testing.assert_allclose(f(loss(solve), n)(a, b), jax.grad(loss(plain), n)(a, b), rtol=1e-3, atol=1e-4)
+    hessian = lambda g: jax.hessian(lambda b: (g(a, b) ** 3).sum())(b)
+    np.testing.assert_allclose(hessian(solve), hessian(plain), rtol=1e-3, atol=1e-4)
+    twice = lambda g: jax.grad(lambda a: (jax.grad(lambda a: (g(a, b) ** 2).sum())(a) ** 2).sum())(a)
+    np.testing.assert_allclose(twice(solve), twice(plain), rtol=1e-3, atol=1e-3)
+
+
+def test_custom_linear_solve_is_batched_and_transposed(jax, jnp, solve, system):
+    a, b = system
+    bs, as_ = np.stack([b, 2 * b, -b]), np.stack([a, a + np.eye(3, dtype=np.float32), 2 * a])
+    loop = lambda a, b: [np.asarray(solve(x, y)) for x, y in zip(a, b, strict=True)]
+    np.testing.assert_allclose(jax.vmap(solve, (None, 0))(a, bs), loop([a] * 3, bs), rtol=1e-5)
+    np.testing.assert_allclose(jax.vmap(solve, (0, None))(as_, b), loop(as_, [b] * 3), rtol=1e-5)
+    np.testing.assert_allclose(jax.vmap(solve)(as_, bs), loop(as_, bs), rtol=1e-5)
+    np.testing.assert_allclose(jax.jit(jax.vmap(solve, (0, 1), 1))(as_, bs.T).T, loop(as_, bs), rtol=1e-5)
+    grads = jax.vmap(jax.grad(lambda a, b: solve(a, b).sum()))(as_, bs)
+    np.testing.assert_allclose(grads, [jax.grad(lambda a, b: solve(a, b).sum())(x, y) for x, y in zip(as_, bs, strict=True)], rtol=1e-4, atol=1e-5)
+    (ct,) = jax.linear_transpose(lambda b: solve(a, b), b)(b)
+    np.testing.assert_allclose(ct, np.linalg.solve(np.tril(a).T, b), rtol=1e-4)
+    (again,) = jax.linear_transpose(lambda c: jax.linear_transpose(lambda b: solve(a, b), b)(c)[0], b)(b)
+    np.testing.assert_allclose(again, np.linalg.solve(np.tril(a), b), rtol=1e-4)
+
+
+def test_custom_linear_solve_of_trees_symmetric_and_with_more_results(jax, jnp, lax):
+    def solve(scale, b):
+        matvec = lambda x: {"u": scale * x["u"], "v": x["v"] * 4.0}
+        by = lambda mv, b: ({"u": b["u"] / scale, "v": b["v"] / 4.0}, {"steps": jnp.int32(7), "norm": jnp.sum(b["u"])})
+        return lax.custom_linear_solve(matvec, b, by, symmetric=True, has_aux=True)
+
+    b = {"u": jnp.arange(3.0), "v": jnp.float32(8.0)}
+    for f in (solve, jax.jit(solve)):
+        x, aux = f(2.0, b)
+        assert x["u"].tolist() == [0, 0.5, 1] and x["v"] == 2 and aux["steps"] == 7 and aux["norm"] == 3
+    g = jax.grad(lambda s, b: solve(s, b)[0]["u"].sum() + solve(s, b)[0]["v"] + solve(s, b)[1]["norm"], (0, 1))(2.0, b)
+    assert float(g[0]) == -0.75 and g[1]["u"].tolist() == [0.5] * 3 and g[1]["v"] == 0.25  # what comes behind x has no derivative
+    assert jax.vmap(lambda s: solve(s, b)[0]["u"])(jnp.array([1.0, 2.0])).tolist() == [[0, 1, 2], [0, 0.5, 1]]
+
+
+def test_custom_linear_solve_says_what_is_missing(jax, jnp, lax):
+    b = jnp.ones(2)
+    halve = lambda b: lax.custom_linear_solve(lambda x: 2 * x, b, lambda mv, b: b / 2)
+    assert float(jax.jvp(halve, (b,), (b,))[1].sum()) == 1
+    with pytest.raises(TypeError, match="transpose_solve required for backwards mode automatic differentiation of custom_linear_solve"):
+        jax.grad(lambda b: halve(b).sum())(b)
+    solve = lax.custom_linear_solve
+    with pytest.raises(TypeError, match=r"matvec\(\) output pytree structure must match b, got PyTreeDef\(\(\*,\)\) and PyTreeDef\(\*\)."):
+        solve(lambda x: (x,), b, lambda mv, b: b)
+    with pytest.raises(ValueError, match=r"matvec\(\) output shapes must match b, got \[\(2,\), \(2,\)\] and \[\(2,\)\]"):
+        solve(lambda x: (x, x), b, lambda mv, b: b)
+    with pytest.raises(TypeError, match=r"solve\(\) output pytree structure must match b"):
+        solve(lambda x: x, b, lambda mv, b: (b,))
+    with pytest.raises(ValueError, match=r"solve\(\) output shapes must match b, got \[\(1,\)\] and \[\(2,\)\]"):
+        solve(lambda x: x, b, lambda mv, b: b[:1])
+    with pytest.raises(ValueError, match=r"transpose_solve\(\) output shapes must match b"):
+        solve(lambda x: x, b, lambda mv, b: b, lambda mv, b: b[:1])
+    with pytest.raises(ValueError):
+        solve(lambda x: x, b, lambda mv, b: b, has_aux=True)
+
+
+def test_custom_root_is_differentiated_by_the_implicit_function_theorem(jax, jnp, lax):
+    def newton(f, x):
+        return lax.fori_loop(0, 12, lambda i, x: x - f(x) / jax.grad(f)(x), x)
+
+    def scalar_solve(g, y):
+        return y / g(jnp.ones_like(y))
+
+    def cube_root(a):
+        return lax.custom_root(lambda x: x**3 - a, 1.5, newton, scalar_solve)
+
+    for f in (cube_root, jax.jit(cube_root)):
+        np.testing.assert_allclose(f(8.0), 2, rtol=1e-6)
+        np.testing.assert_allclose(jax.grad(f)(8.0), 1 / 12, rtol=1e-5)
+        np.testing.assert_allclose(jax.jvp(f, (8.0,), (2.0,))[1], 1 / 6, rtol=1e-5)
+        np.testing.assert_allclose(jax.grad(jax.grad(f))(8.0), -2 / 9 * 8 ** (-5 / 3), rtol=1e-4)
+        np.testing.assert_allclose(jax.vmap(f)(jnp.array([1.0, 8.0, 27.0])), [1, 2, 3], rtol=1e-6)
+        np.testing.assert_allclose(jax.vmap(jax.grad(f))(jnp.array([1.0, 8.0])), [1 / 3, 1 / 12], rtol=1e-5)
+
+
+def test_custom_root_of_vectors_by_a_linear_solve_within(jax, jnp, lax):
+    def root(w, b):
+        f = lambda x: jnp.tanh(x) + w * x - b
+        newton = lambda f, x: lax.fori_loop(0, 20, lambda i, x: x - f(x) / jnp.diag(jax.jacobian(f)(x)), x)
+        diagonal = lambda mv: mv(jnp.ones_like(b))
+        tangent = lambda mv, y: lax.custom_linear_solve(mv, y, lambda mv, y: y / diagonal(mv), symmetric=True)
+        return lax.custom_root(f, jnp.zeros_like(b), newton, tangent)
+
+    w, b = 2.0, jnp.array([0.5, -1.0, 2.0])
+    x = np.asarray(root(w, b))
+    np.testing.assert_allclose(np.tanh(x) + w * x, b, rtol=1e-5)
+    slope = 1 / (1 - np.tanh(x) ** 2 + w)
+    gw, gb = jax.grad(lambda w, b: root(w, b).sum(), (0, 1))(w, b)
+    np.testing.assert_allclose(gb, slope, rtol=1e-4)
+    np.testing.assert_allclose(gw, -(slope * x).sum(), rtol=1e-4)
+    np.testing.assert_allclose(jax.vmap(jax.grad(lambda b: root(w, b).sum()))(jnp.stack([b, b])), [slope, slope], rtol=1e-4)
+
+
+def test_custom_root_with_more_results(jax, jnp, lax):
+    f = lambda a: lax.custom_root(
+        lambda x: x * x - a, 1.0, lambda f, x: (jnp.sqrt(f(0.0) * -1), {"steps": jnp.int32(3)}), lambda g, y: y / g(1.0), has_aux=True
+    )
+    (root, aux), slope = f(4.0), jax.grad(lambda a: f(a)[0])(4.0)
+    assert root == 2 and aux["steps"] == 3 and slope == 0.25
+
+
+def test_custom_root_says_what_does_not_fit(jax, jnp, lax):
+    identity = lambda x: x
+    keep, root = lambda f, x: x, lax.custom_root
+    with pytest.raises(TypeError, match=r"f\(\) output pytree structure must match initial_guess"):
+        root(lambda x: (x, x), 1.0, keep, keep)
+    with pytest.raises(TypeError, match=r"solve\(\) output pytree structure must match initial_guess"):
+        root(identity, 1.0, lambda f, x: (x,), keep)
+    with pytest.raises(ValueError, match=r"solve\(\) produced a pytree with structure PyTreeDef\(\*\), but a pytree tuple with auxiliary output was expected"):
+        root(identity, 1.0, keep, keep, has_aux=True)
+    with pytest.raises(TypeError, match=r"tangent_solve\(\) output pytree structure must match x"):
+        jax.grad(lambda a: root(lambda x: x - a, 1.0, keep, lambda g, y: (y,)))(1.0)
+    with pytest.raises(TypeError, match="Custom JVP rule must produce primal and tangent outputs with corresponding shapes and dtypes"):
+        jax.grad(lambda a: root(lambda x: x - a, 1.0, keep, lambda g, y: jnp.ones(3)))(1.0)
