@@ -52,6 +52,18 @@ const TASKS: &[Task] = &[
         run: bless,
     },
     Task { name: "bench", usage: "dispatch [ARGS]", about: "release build, timed beside JAX and NumPy", run: bench },
+    Task {
+        name: "model",
+        usage: "",
+        about: "the scheduler under a model checker: every order of its threads, up to a bound of preemptions",
+        run: model,
+    },
+    Task {
+        name: "soak",
+        usage: "[--seconds N] [--seed N]",
+        about: "threads, callbacks, interrupts, forks and exceptions at once; ends with figures",
+        run: soak,
+    },
     Task { name: "doc", usage: "", about: "the Rust documentation, warnings refused", run: check::doc },
     Task {
         name: "mutate",
@@ -163,6 +175,20 @@ fn bless(_: &[String]) -> Res {
     venv.cargo().args(&["test", "--profile", "ci", "--workspace"]).env("FERRAX_BLESS", "1").go()?;
     venv.run(&["-m", "pytest", "tests", "-q"]).env("FERRAX_BLESS", "1").go()?;
     shell::Cmd::new("git").args(&["diff", "--stat"]).go()
+}
+
+fn model(_: &[String]) -> Res {
+    let venv = python::main(&[])?;
+    venv.cargo()
+        .args(&["test", "--profile", "ci", "--quiet", "--package", "ferrax-runtime", "--features", "loom"])
+        .args(&["--test", "model", "--", "--nocapture", "--test-threads", "1"])
+        .go()
+}
+
+fn soak(args: &[String]) -> Res {
+    let venv = python::main(&["test"])?;
+    extension::build(&venv, "ci", &["--package", "ferrax-python"])?;
+    venv.run(&["tests/soak.py"]).args(args).go()
 }
 
 fn bench(args: &[String]) -> Res {

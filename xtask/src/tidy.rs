@@ -12,12 +12,24 @@ use crate::shell::{Cmd, Res, fail, root};
 /// Which crate may use which, at run time. Any crate may use `ferrax-testkit` in its tests.
 const ARROWS: &[(&str, &[&str])] = &[
     ("ferrax-prng", &[]),
-    ("ferrax-kernel", &["ferrax-prng"]),
+    ("ferrax-runtime", &[]),
+    ("ferrax-kernel", &["ferrax-prng", "ferrax-runtime"]),
     ("ferrax-ir", &["ferrax-prng", "ferrax-kernel"]),
     ("ferrax-transform", &["ferrax-kernel", "ferrax-ir"]),
     ("ferrax-cpu", &["ferrax-kernel"]),
     ("ferrax-wgpu", &["ferrax-kernel"]),
-    ("ferrax", &["ferrax-prng", "ferrax-kernel", "ferrax-ir", "ferrax-transform", "ferrax-cpu", "ferrax-wgpu"]),
+    (
+        "ferrax",
+        &[
+            "ferrax-prng",
+            "ferrax-runtime",
+            "ferrax-kernel",
+            "ferrax-ir",
+            "ferrax-transform",
+            "ferrax-cpu",
+            "ferrax-wgpu",
+        ],
+    ),
     ("ferrax-python", &["ferrax-kernel", "ferrax-ir", "ferrax-transform", "ferrax"]),
     ("ferrax-testkit", &["ferrax-prng", "ferrax-kernel", "ferrax-ir", "ferrax-transform", "ferrax-cpu", "ferrax"]),
     ("xtask", &[]),

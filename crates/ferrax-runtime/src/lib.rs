@@ -60,6 +60,10 @@ pub trait Work: Send + Sync + 'static {
     fn run(&self, token: &Token) -> Result<(), Self::Error>;
     /// Gives the readers this error, unless they have been given something. Called under the runtime's lock: it must not block or call back.
     fn fail(&self, e: Self::Error);
+    /// As `fail`, in a forked child: threads that met this one elsewhere are no more, and may have left locks of their own taken.
+    fn lost(&self, e: Self::Error) {
+        self.fail(e);
+    }
     /// Whether it can be run though a thread that a fork has lost had begun it.
     fn again(&self) -> bool;
 }
@@ -373,7 +377,7 @@ impl<W: Work> Frozen<W> {
     /// In the child: what the parent's threads were at is begun again where that can be done, and failed where not.
     pub fn in_child(mut self) {
         let again = |w: &W| w.again();
-        let gone = self.0.state.forked(current_id(), again, |w| w.fail(Stop::Forked.into()));
+        let gone = self.0.state.forked(current_id(), again, |w| w.lost(Stop::Forked.into()));
         drop(self);
         drop(gone);
         SERVING.with(|s| s.set(None));

@@ -139,6 +139,9 @@ impl Work for Handed {
         if let Some(m) = &self.member {
             m.fail(e.clone());
         }
+        self.lost(e);
+    }
+    fn lost(&self, e: ferrax_kernel::Error) {
         self.outs.iter().for_each(|to| to.poison(e.clone()));
     }
     fn again(&self) -> bool {
