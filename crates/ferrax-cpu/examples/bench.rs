@@ -96,7 +96,7 @@ impl Bench {
         if self.only.as_ref().is_some_and(|o| !name.contains(o.as_str())) {
             return;
         }
-        let exe: Arc<dyn Executable> = self.device.compile(Arc::new(plan)).unwrap();
+        let exe: Arc<dyn Executable> = self.device.compile(plan.verify().unwrap()).unwrap();
         let ins: Vec<Buffer> = exe
             .plan()
             .inputs

@@ -84,32 +84,18 @@ impl Compiler<'_> {
         if let Home::Tape(t) = self.homes[c as usize] { Some(t as usize) } else { None }
     }
     fn need_tape(&self, s: SlotId) -> Res<usize> {
-        self.tape(self.cell(s)?).ok_or_else(|| Error::Invalid(format!("slot {s} is no tape")))
+        self.tape(self.cell(s)).ok_or_else(|| Error::Invalid(format!("slot {s} is no tape")))
     }
-    fn sized(&self, s: &[SlotId]) -> Res<Vec<(Cell, usize)>> {
-        s.iter().map(|s| Ok((self.cell(*s)?, self.bytes(*s)))).collect()
+    fn sized(&self, s: &[SlotId]) -> Vec<(Cell, usize)> {
+        s.iter().map(|s| (self.cell(*s), self.bytes(*s))).collect()
     }
-    fn scalar(&self, s: SlotId, what: &str) -> Res<(Cell, DType)> {
-        let c = self.cell(s)?;
-        match &self.plan.slots[s as usize] {
-            slot if slot.len == 1 && slot.tape == 0 => Ok((c, slot.dtype)),
-            slot => Err(Error::Invalid(format!("{what} is slot {s}, of {} elements", slot.len))),
-        }
+    fn dtype(&self, s: SlotId) -> DType {
+        self.plan.slots[s as usize].dtype
     }
-    fn window(&self, w: &ferrax_kernel::plan::Window, trip: Option<usize>) -> Res<Window> {
-        let (all, each) = (self.cell(w.all)?, self.cell(w.each)?);
-        let (a, e) = (&self.plan.slots[w.all as usize], &self.plan.slots[w.each as usize]);
-        let bytes = e.bytes();
-        if a.tape == 0 {
-            if trip.is_none_or(|n| n * bytes > a.bytes()) {
-                return Err(Error::Invalid(format!("slot {} does not hold an element for each iteration", w.all)));
-            }
-            return Ok(Window { all, each, bytes, tape: None });
-        }
-        if e.tape + 1 != a.tape {
-            return Err(Error::Invalid(format!("slot {} is no element of tape {}", w.each, w.all)));
-        }
-        Ok(Window { all, each, bytes, tape: Some((self.need_tape(w.all)?, self.tape(each), a.tape)) })
+    fn window(&self, w: &ferrax_kernel::plan::Window) -> Window {
+        let (all, each) = (self.cell(w.all), self.cell(w.each));
+        let tape = self.tape(all).map(|t| (t, self.tape(each), self.plan.slots[w.all as usize].tape));
+        Window { all, each, bytes: self.bytes(w.each), tape }
     }
 }
 
@@ -119,15 +105,12 @@ pub fn compile(c: &mut Compiler, s: &Step) -> Res<Control> {
             Some(s) => Control::ScalarLoop(s),
             None => Control::Loop(compile_loop(c, l)?),
         },
-        Step::Switch { index, branches, .. } => {
-            let (index, d) = c.scalar(*index, "a branch index")?;
-            if d.size() != 4 || branches.is_empty() {
-                return Err(Error::Invalid("a switch needs branches and a 32-bit index".into()));
-            }
-            Control::Switch { index, branches: branches.iter().map(|b| c.steps(b)).collect::<Res<_>>()? }
-        }
+        Step::Switch { index, branches, .. } => Control::Switch {
+            index: c.cell(*index),
+            branches: branches.iter().map(|b| c.steps(b)).collect::<Res<_>>()?,
+        },
         Step::Callback { call, ins, outs } => {
-            Control::Callback { call: call.clone(), ins: c.sized(ins)?, outs: c.sized(outs)? }
+            Control::Callback { call: call.clone(), ins: c.sized(ins), outs: c.sized(outs) }
         }
         Step::Collective { kind, axes, ins, outs } => {
             let combine = match kind {
@@ -148,13 +131,13 @@ pub fn compile(c: &mut Compiler, s: &Step) -> Res<Control> {
             Control::Collective {
                 kind: kind.clone(),
                 axes: axes.clone(),
-                ins: c.sized(ins)?,
-                outs: c.sized(outs)?,
+                ins: c.sized(ins),
+                outs: c.sized(outs),
                 combine,
             }
         }
         Step::TapeLen { tape, out } => {
-            Control::TapeLen { tape: c.need_tape(*tape)?, out: c.cell(*out)?, bytes: c.bytes(*out) }
+            Control::TapeLen { tape: c.need_tape(*tape)?, out: c.cell(*out), bytes: c.bytes(*out) }
         }
         Step::EmptyTape { out } => Control::EmptyTape { out: c.need_tape(*out)? },
         Step::Kernel { .. } | Step::Routine { .. } | Step::Copy { .. } => {
@@ -184,34 +167,26 @@ fn pairwise(f: ferrax_kernel::Bin, d: DType, n: usize) -> Kernel {
     }
 }
 fn compile_loop(c: &mut Compiler, l: &ferrax_kernel::plan::Loop) -> Res<Loop> {
-    let known = if let Trip::Static(n) = l.trip { Some(n) } else { None };
     let trips = match &l.trip {
         Trip::Static(n) => Trips::Static(*n),
-        Trip::Dyn(s) => {
-            let (cell, d) = c.scalar(*s, "a trip count")?;
-            Trips::Dyn(cell, d)
-        }
-        Trip::While { cond, pred } => {
-            let (pred, _) = c.scalar(*pred, "a loop's predicate")?;
-            Trips::While { cond: c.steps(cond)?, pred }
-        }
+        Trip::Dyn(s) => Trips::Dyn(c.cell(*s), c.dtype(*s)),
+        Trip::While { cond, pred } => Trips::While { cond: c.steps(cond)?, pred: c.cell(*pred) },
     };
     let mut carries = vec![];
     for k in &l.carries {
         let slots = [k.init, k.slot, k.next, k.out];
-        let cells: Vec<Cell> = c.cells(&slots)?.to_vec();
+        let cells = c.cells(&slots);
         let bytes = c.bytes(k.slot);
         let tapes: Vec<usize> = cells.iter().filter_map(|x| c.tape(*x)).collect();
         let tape = match tapes[..] {
             [a, b, d, e] => Some([a, b, d, e]),
-            [] if slots.iter().all(|s| c.bytes(*s) == bytes) => None,
-            _ => return Err(Error::Invalid(format!("a carry's slots {slots:?} differ in size"))),
+            _ => None,
         };
         carries.push(Carry { init: cells[0], slot: cells[1], next: cells[2], out: cells[3], bytes, tape });
     }
-    let windows = |w: &[ferrax_kernel::plan::Window]| w.iter().map(|w| c.window(w, known)).collect::<Res<Vec<_>>>();
-    let (xs, ys) = (windows(&l.xs)?, windows(&l.ys)?);
-    let count = l.count.map(|s| Ok::<_, Error>((c.cell(s)?, c.bytes(s)))).transpose()?;
+    let windows = |w: &[ferrax_kernel::plan::Window]| w.iter().map(|w| c.window(w)).collect();
+    let (xs, ys) = (windows(&l.xs), windows(&l.ys));
+    let count = l.count.map(|s| (c.cell(s), c.bytes(s)));
     Ok(Loop { trips, reverse: l.reverse, carries, xs, ys, count, body: c.steps(&l.body)? })
 }
 
@@ -296,6 +271,17 @@ fn collective(
         let all = world.exchange(axes, mine)?;
         if all.len() != size || all.iter().any(|p| p.len() != *bytes) {
             return Err(Error::Invalid("devices handed in arrays of different sizes".into()));
+        }
+        let fits = match kind {
+            Collective::AllGather => bytes.checked_mul(size) == Some(*out_bytes),
+            Collective::AllToAll => bytes.is_multiple_of(size),
+            Collective::Permute(pairs) => pairs.iter().all(|p| (p.0 as usize) < size),
+            _ => true,
+        };
+        if !fits {
+            return Err(Error::Invalid(format!(
+                "{kind:?} over {size} devices was compiled for another number of them"
+            )));
         }
         // SAFETY: the result's cell has this size; the operand's bytes are no longer looked at.
         let out = unsafe { std::slice::from_raw_parts_mut(state.ptrs[*to as usize], *out_bytes) };

@@ -14,10 +14,10 @@ use crate::tier::Tier;
 use crate::{routines, scalars, stats};
 use ferrax_kernel::backend::{Arg, Buffers, Executable, RunCx};
 use ferrax_kernel::plan::{Place, SlotId, Step};
-use ferrax_kernel::{Buffer, Error, Plan, Res};
+use ferrax_kernel::{Buffer, Error, Plan, Res, VerifiedPlan};
 use smallvec::SmallVec;
+use std::sync::Mutex;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
 
 pub type Cell = u32;
 
@@ -60,7 +60,7 @@ pub struct State {
 unsafe impl Send for State {}
 
 pub struct CpuExecutable {
-    plan: Arc<Plan>,
+    plan: VerifiedPlan,
     homes: Vec<Home>,
     steps: Vec<Ready>,
     state: Mutex<Option<Box<State>>>,
@@ -107,10 +107,10 @@ pub struct Compiler<'a> {
 }
 
 impl Compiler<'_> {
-    pub fn cell(&self, s: SlotId) -> Res<Cell> {
-        self.cells.get(s as usize).copied().ok_or_else(|| Error::Invalid(format!("slot {s} does not exist")))
+    pub fn cell(&self, s: SlotId) -> Cell {
+        self.cells[s as usize]
     }
-    pub fn cells(&self, s: &[SlotId]) -> Res<Box<[Cell]>> {
+    pub fn cells(&self, s: &[SlotId]) -> Box<[Cell]> {
         s.iter().map(|s| self.cell(*s)).collect()
     }
     pub fn bytes(&self, s: SlotId) -> usize {
@@ -126,15 +126,6 @@ impl Compiler<'_> {
             }
             _ => false,
         }
-    }
-    pub fn expect(&self, what: &str, slots: &[SlotId], sizes: &[(ferrax_kernel::DType, usize)]) -> Res<()> {
-        let have = slots.iter().map(|s| self.plan.slots.get(*s as usize));
-        if slots.len() != sizes.len()
-            || have.zip(sizes).any(|(h, (d, n))| h.is_none_or(|h| h.bytes() < n * d.size() || h.tape > 0))
-        {
-            return Err(Error::Invalid(format!("{what} over slots {slots:?} needs {sizes:?}")));
-        }
-        Ok(())
     }
     pub fn steps(&mut self, steps: &[Step]) -> Res<Vec<Ready>> {
         let mut out = vec![];
@@ -156,32 +147,24 @@ impl Compiler<'_> {
     fn step(&mut self, s: &Step) -> Res<Ready> {
         Ok(match s {
             Step::Kernel { kernel, ins, outs } => {
-                let n = kernel.grid.size();
-                self.expect("a kernel's inputs", ins, &kernel.inputs)?;
-                self.expect("a kernel's outputs", outs, &kernel.output_dtypes().map(|d| (d, n)).collect::<Vec<_>>())?;
-                let (ins, outs) = (self.cells(ins)?, self.cells(outs)?);
+                let (ins, outs) = (self.cells(ins), self.cells(outs));
                 let aliased = outs.iter().any(|o| ins.iter().any(|i| self.meet(*i, *o)));
                 let kernel = Compiled::new(kernel, aliased, self.tier)?;
                 self.large += (kernel.nanos() > threads::WORTH) as usize;
                 Ready::Kernel { kernel, ins, outs }
             }
             Step::Routine { routine, ins, outs } => {
-                self.expect(routine.name(), ins, &routine.operands())?;
-                self.expect(routine.name(), outs, &routine.results())?;
                 self.large += (routines::nanos(routine) > threads::WORTH) as usize;
                 Ready::Routine {
                     run: routines::compile(routine, self.tier)?,
-                    ins: self.cells(ins)?,
-                    outs: self.cells(outs)?,
+                    ins: self.cells(ins),
+                    outs: self.cells(outs),
                 }
             }
             Step::Copy { from, to } => {
-                let (a, b) = (self.cell(*from)?, self.cell(*to)?);
+                let (a, b) = (self.cell(*from), self.cell(*to));
                 if let (Home::Tape(x), Home::Tape(y)) = (self.homes[a as usize], self.homes[b as usize]) {
                     return Ok(Ready::Control(Box::new(Control::CopyTape { from: x as usize, to: y as usize })));
-                }
-                if self.bytes(*from) != self.bytes(*to) {
-                    return Err(Error::Invalid(format!("slot {from} is copied to slot {to} of another size")));
                 }
                 Ready::Copy { from: a, to: b, bytes: self.bytes(*from) }
             }
@@ -191,97 +174,57 @@ impl Compiler<'_> {
 }
 
 /// Follows `Place::Same` to the slot that has memory of its own.
-fn root(plan: &Plan, mut s: usize) -> Res<usize> {
-    for _ in 0..=plan.slots.len() {
-        match plan.places.get(s) {
-            Some(Place::Same(t)) => s = *t as usize,
-            Some(_) => return Ok(s),
-            None => return Err(Error::Invalid(format!("slot {s} has no place"))),
-        }
+fn root(plan: &Plan, mut s: usize) -> usize {
+    while let Place::Same(to) = plan.places[s] {
+        s = to as usize;
     }
-    Err(Error::Invalid(format!("slot {s} shares memory with itself")))
+    s
 }
 
 impl CpuExecutable {
-    pub fn compile(plan: Arc<Plan>, tier: Tier) -> Res<CpuExecutable> {
+    pub fn compile(plan: VerifiedPlan, tier: Tier) -> Res<CpuExecutable> {
         let n = plan.slots.len();
-        if plan.places.len() != n {
-            return Err(Error::Invalid("places and slots differ in number".into()));
-        }
         let mut cells = vec![Cell::MAX; n];
         let mut homes = vec![];
         let mut n_tapes = 0;
         for s in 0..n {
-            let r = root(&plan, s)?;
+            let r = root(&plan, s);
             if cells[r] == Cell::MAX {
                 cells[r] = homes.len() as Cell;
                 homes.push(match plan.places[r] {
-                    _ if plan.slots[r].tape > 0 => {
+                    Place::Input(i) => Home::Input(i),
+                    Place::Output(i) => Home::Output(i),
+                    Place::Arena(at) => Home::Arena(at),
+                    Place::Window => Home::Window,
+                    Place::Tape => {
                         n_tapes += 1;
                         Home::Tape(n_tapes - 1)
                     }
-                    Place::Input(i) => Home::Input(i),
-                    Place::Output(i) => Home::Output(i),
-                    Place::Arena(at) => {
-                        if at % 64 != 0 || at.checked_add(plan.slots[r].bytes()).is_none_or(|end| end > plan.arena) {
-                            return Err(Error::Invalid(format!("slot {r} lies outside the arena")));
-                        }
-                        Home::Arena(at)
-                    }
-                    Place::Window => Home::Window,
-                    Place::Tape => return Err(Error::Invalid(format!("slot {r} is placed as a tape but is none"))),
                     Place::Same(_) => unreachable!("a root is not Same"),
                 });
-            }
-            if plan.slots[s].bytes() > plan.slots[r].bytes() {
-                return Err(Error::Invalid(format!("slot {s} shares the memory of slot {r}, which is smaller")));
             }
             cells[s] = cells[r];
         }
         let zero_bytes = plan.slots.iter().filter(|s| s.tape > 0).map(|s| s.bytes()).max().unwrap_or(0);
-        let mut input_cells = vec![];
-        for (i, s) in plan.inputs.iter().enumerate() {
-            let c = *cells.get(*s as usize).ok_or_else(|| Error::Invalid(format!("input {i} is no slot")))?;
-            if homes[c as usize] != Home::Input(i as u32) && !matches!(homes[c as usize], Home::Tape(_)) {
-                return Err(Error::Invalid(format!("input {i} is not placed there")));
-            }
-            input_cells.push((c, plan.slots[*s as usize].bytes()));
-        }
+        let input_cells: Vec<(Cell, usize)> =
+            plan.inputs.iter().map(|s| (cells[*s as usize], plan.slots[*s as usize].bytes())).collect();
         let mut outputs: Vec<Out> = vec![];
         for (i, s) in plan.outputs.iter().enumerate() {
-            let c = *cells.get(*s as usize).ok_or_else(|| Error::Invalid(format!("output {i} is no slot")))?;
+            let c = cells[*s as usize];
             let bytes = plan.slots[*s as usize].bytes();
-            let first = plan.outputs[..i]
-                .iter()
-                .position(|t| cells[*t as usize] == c && plan.slots[*t as usize].bytes() == bytes);
+            let first = plan.outputs[..i].iter().position(|t| cells[*t as usize] == c);
             outputs.push(match (homes[c as usize], first) {
                 (_, Some(o)) => Out::Output(o as u32),
                 (Home::Output(_), None) => Out::Fresh(c, bytes),
                 (Home::Input(k), None) => Out::Input(k),
                 (Home::Arena(_), None) => Out::Copied(c, bytes),
                 (Home::Tape(t), None) => Out::Tape(t),
-                _ => return Err(Error::Invalid(format!("output {i} is a window"))),
+                (Home::Window, None) => unreachable!("a window ends with its loop"),
             });
-        }
-        for (c, h) in homes.iter().enumerate() {
-            if let Home::Output(_) = h
-                && !outputs.iter().any(|o| matches!(o, Out::Fresh(f, _) if *f as usize == c))
-            {
-                return Err(Error::Invalid("a slot is placed in an output that is none".into()));
-            }
-            if let Home::Input(k) = h
-                && *k as usize >= plan.inputs.len()
-            {
-                return Err(Error::Invalid("a slot is placed in an input that is none".into()));
-            }
         }
         let mut heirs = vec![None; plan.inputs.len()];
         for (o, d) in plan.donatable.iter().enumerate() {
-            if let Some(i) = d
-                && let Some(Out::Fresh(_, bytes)) = outputs.get(o)
-                && input_cells.get(*i as usize).is_some_and(|x| x.1 == *bytes)
-                && !outputs.iter().any(|o| matches!(o, Out::Input(k) if k == i))
-            {
+            if let (Some(i), Out::Fresh(..)) = (d, outputs[o]) {
                 heirs[*i as usize] = Some(o as u32);
             }
         }
@@ -366,8 +309,10 @@ impl CpuExecutable {
             None => return Err(Error::Invalid(format!("input {k} is still pending"))),
         };
         if let Home::Tape(t) = self.homes[cell as usize] {
-            let tape = m.downcast_ref::<Tape>();
-            state.tapes[t as usize] = tape.cloned().ok_or_else(|| Error::Invalid(format!("input {k} is no tape")))?;
+            let slot = &self.plan.slots[self.plan.inputs[k] as usize];
+            let tape = m.downcast_ref::<Tape>().filter(|t| t.is_of(slot.tape, bytes));
+            state.tapes[t as usize] =
+                tape.cloned().ok_or_else(|| Error::Invalid(format!("input {k} is no such tape")))?;
             return Ok(());
         }
         let host = m.host().ok_or_else(|| Error::Invalid(format!("input {k} is on another device")))?;

@@ -53,7 +53,6 @@ pub struct Compiled {
 impl Compiled {
     /// `aliased`: whether an output may be the memory of an input (which the kernel then reads only where it writes).
     pub fn new(k: &Kernel, aliased: bool, tier: Tier) -> Res<Compiled> {
-        k.verify()?;
         if k.nodes.iter().any(|n| matches!(n.1, Node::Reduce { .. })) {
             let r = reduce::Reducing::compile(k, aliased, tier)?;
             let nanos = r.nanos();

@@ -15,7 +15,7 @@ pub mod threads;
 pub mod tier;
 
 use ferrax_kernel::backend::{Backend, Executable, HostMemory};
-use ferrax_kernel::{Buffer, DType, Error, Plan, Res};
+use ferrax_kernel::{Buffer, DType, Error, Res, VerifiedPlan};
 use memory::{Adopted, Block, Fresh};
 pub use stats::{Stats, stats};
 use std::sync::Arc;
@@ -62,7 +62,7 @@ impl Backend for CpuBackend {
     fn memory(&self) -> Option<usize> {
         memory::installed()
     }
-    fn compile(&self, plan: Arc<Plan>) -> Res<Arc<dyn Executable>> {
+    fn compile(&self, plan: VerifiedPlan) -> Res<Arc<dyn Executable>> {
         Ok(Arc::new(executable::CpuExecutable::compile(plan, self.tier)?))
     }
     fn upload(&self, bytes: &[u8]) -> Res<Buffer> {

@@ -291,7 +291,7 @@ impl Builder {
         if a.len != 1 || b.len != 1 || a.tape + b.tape > 0 || a.dtype != b.dtype {
             return None;
         }
-        let (x, y) = (c.cell(from).ok()?, c.cell(to).ok()?);
+        let (x, y) = (c.cell(from), c.cell(to));
         let reg = self.element(x, 0, a.dtype)?;
         if x != y {
             if self.split.contains(&y) {
@@ -302,23 +302,17 @@ impl Builder {
         Some(())
     }
     fn kernel(&mut self, c: &Compiler, k: &Kernel, ins: &[SlotId], outs: &[SlotId]) -> Option<()> {
-        if k.grid.size() != 1 || k.verify().is_err() || outs.iter().any(|o| c.plan.slots[*o as usize].len != 1) {
+        if k.grid.size() != 1 || outs.iter().any(|o| c.plan.slots[*o as usize].len != 1) {
             return None;
         }
-        if c.expect("a kernel's inputs", ins, &k.inputs).is_err() || outs.len() != k.outputs.len() {
-            return None;
-        }
-        if outs.iter().zip(k.output_dtypes()).any(|(o, d)| c.plan.slots[*o as usize].dtype.size() != d.size()) {
-            return None;
-        }
-        let cells: Vec<Cell> = ins.iter().map(|s| c.cell(*s)).collect::<Res<_>>().ok()?;
+        let cells = c.cells(ins);
         let mut at: Vec<Reg> = vec![];
         for (d, node) in &k.nodes {
             let reg = self.node(k, *d, node, &cells, &at)?;
             at.push(reg);
         }
         // Results become visible together.
-        let to = c.cells(outs).ok()?;
+        let to = c.cells(outs);
         if to.iter().any(|o| self.split.contains(o)) {
             return None;
         }
@@ -421,7 +415,7 @@ pub struct ScalarLoop {
 
 /// The loop as scalar code, if it can be.
 pub fn compile_loop(c: &Compiler, l: &Loop) -> Option<ScalarLoop> {
-    let scalar = |s: SlotId| c.plan.slots.get(s as usize).is_some_and(|s| s.len == 1 && s.tape == 0);
+    let scalar = |s: SlotId| c.plan.slots[s as usize].len == 1 && c.plan.slots[s as usize].tape == 0;
     if !l.carries.iter().all(|k| [k.init, k.slot, k.next, k.out].into_iter().all(scalar)) {
         return None;
     }
@@ -443,7 +437,7 @@ pub fn compile_loop(c: &Compiler, l: &Loop) -> Option<ScalarLoop> {
         if [k.init, k.next, k.out].into_iter().any(|s| dtype(s) != d) {
             return None;
         }
-        let (init, cell) = (c.cell(k.init).ok()?, c.cell(k.slot).ok()?);
+        let (init, cell) = (c.cell(k.init), c.cell(k.slot));
         let reg = b.fresh(0)?;
         if b.known.contains_key(&(cell, 0)) {
             return None;
@@ -456,23 +450,20 @@ pub fn compile_loop(c: &Compiler, l: &Loop) -> Option<ScalarLoop> {
     for w in &l.xs {
         let d = dtype(w.each);
         let reg = b.fresh(0)?;
-        b.known.insert((c.cell(w.each).ok()?, 0), (d, reg));
-        xs.push(Window { place: Place { cell: c.cell(w.all).ok()?, offset: 0, dtype: d, reg }, stride: d.size() });
+        b.known.insert((c.cell(w.each), 0), (d, reg));
+        xs.push(Window { place: Place { cell: c.cell(w.all), offset: 0, dtype: d, reg }, stride: d.size() });
     }
     let trips = match &l.trip {
         Trip::Static(n) => Trips::Static(*n),
         Trip::Dyn(s) => {
-            let cell = c.cell(*s).ok()?;
-            if !scalar(*s) {
-                return None;
-            }
+            let cell = c.cell(*s);
             Trips::Dyn(Place { cell, offset: 0, dtype: dtype(*s), reg: 0 })
         }
         Trip::While { cond, pred } => {
             if !cond.iter().all(|s| b.step(c, s)) {
                 return None;
             }
-            let reg = b.element(c.cell(*pred).ok()?, 0, DType::Bool)?;
+            let reg = b.element(c.cell(*pred), 0, DType::Bool)?;
             let code = std::mem::take(&mut b.block.code);
             // The body starts from the carries, not from what the condition made.
             Trips::While(code, reg)
@@ -483,13 +474,13 @@ pub fn compile_loop(c: &Compiler, l: &Loop) -> Option<ScalarLoop> {
     }
     let mut next = vec![];
     for k in &l.carries {
-        next.push(b.element(c.cell(k.next).ok()?, 0, dtype(k.next))?);
+        next.push(b.element(c.cell(k.next), 0, dtype(k.next))?);
     }
     let mut ys = vec![];
     for w in &l.ys {
         let d = dtype(w.each);
-        let reg = b.element(c.cell(w.each).ok()?, 0, d)?;
-        ys.push(Window { place: Place { cell: c.cell(w.all).ok()?, offset: 0, dtype: d, reg }, stride: d.size() });
+        let reg = b.element(c.cell(w.each), 0, d)?;
+        ys.push(Window { place: Place { cell: c.cell(w.all), offset: 0, dtype: d, reg }, stride: d.size() });
     }
     // A cell that an iteration reads before it writes would carry a value over: only carries may.
     let early = |p: &Place| b.written.contains_key(&p.cell);
@@ -514,13 +505,9 @@ pub fn compile_loop(c: &Compiler, l: &Loop) -> Option<ScalarLoop> {
         .carries
         .iter()
         .zip(&slots)
-        .map(|(k, reg)| Ok(Place { cell: c.cell(k.out)?, offset: 0, dtype: dtype(k.slot), reg: *reg }))
-        .collect::<Res<_>>()
-        .ok()?;
-    let count = match l.count {
-        Some(s) => Some((c.cell(s).ok()?, c.bytes(s))),
-        None => None,
-    };
+        .map(|(k, reg)| Place { cell: c.cell(k.out), offset: 0, dtype: dtype(k.slot), reg: *reg })
+        .collect();
+    let count = l.count.map(|s| (c.cell(s), c.bytes(s)));
     Some(ScalarLoop {
         file: b.block.file,
         trips,

@@ -14,6 +14,14 @@ pub(crate) enum Items {
     Nested(Vec<Tape>),
 }
 impl Tape {
+    /// Whether it is a tape of this depth, of elements of this many bytes.
+    pub fn is_of(&self, depth: u8, bytes: usize) -> bool {
+        match self.0.as_deref() {
+            None => true,
+            Some(Items::Flat { each, .. }) => depth == 1 && *each == bytes,
+            Some(Items::Nested(v)) => depth > 1 && v.iter().all(|t| t.is_of(depth - 1, bytes)),
+        }
+    }
     pub fn length(&self) -> usize {
         match self.0.as_deref() {
             None => 0,

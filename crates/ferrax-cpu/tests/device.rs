@@ -41,7 +41,7 @@ fn add(n: usize) -> Plan {
     p
 }
 fn run_in(plan: Plan, args: Vec<(Buffer, bool)>, world: Option<&dyn World>) -> Res<Vec<Buffer>> {
-    let exe = CpuBackend::new().compile(Arc::new(plan))?;
+    let exe = CpuBackend::new().compile(plan.verify()?)?;
     let args = args.into_iter().map(|(buffer, donated)| Arg { buffer, donated }).collect();
     Ok(exe.run(&RunCx { cancel: &AtomicBool::new(false), world }, args)?.into_vec())
 }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 fn run(device: &dyn Backend, plan: &Plan, ins: &[Vec<u8>]) -> Vec<Vec<u8>> {
-    let exe = device.compile(Arc::new(plan.clone())).unwrap_or_else(|e| panic!("{e}: {plan:?}"));
+    let exe = plan.clone().verify().and_then(|p| device.compile(p)).unwrap_or_else(|e| panic!("{e}: {plan:?}"));
     let args = ins.iter().map(|b| Arg { buffer: device.upload(b).unwrap(), donated: false }).collect();
     let outs = exe.run(&RunCx { cancel: &AtomicBool::new(false), world: None }, args).unwrap();
     outs.iter().map(|b| device.download(b).unwrap()).collect()
@@ -264,7 +264,7 @@ fn while_loops_run_until_the_predicate_fails() {
 fn iterations_take_no_memory() {
     for len in [1, 100] {
         let device = CpuBackend::new();
-        let exe = device.compile(Arc::new(doubling(len))).unwrap();
+        let exe = device.compile(doubling(len).verify().unwrap()).unwrap();
         let taken = |growth: f32| {
             let args =
                 [1.0, growth].map(|v| Arg { buffer: device.upload(&f32s(&vec![v; len])).unwrap(), donated: false });

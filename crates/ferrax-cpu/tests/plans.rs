@@ -6,12 +6,11 @@ use examples::Example;
 use ferrax_cpu::CpuBackend;
 use ferrax_kernel::backend::Arg;
 use ferrax_kernel::{Backend, Error, Plan, Res, RunCx};
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 fn run(plan: Plan, ins: &[Vec<u8>], cancel: bool) -> Res<Vec<Vec<u8>>> {
     let device = CpuBackend::new();
-    let run = device.compile(Arc::new(plan))?;
+    let run = device.compile(plan.verify()?)?;
     let mut last = None;
     // Twice, as the second run finds the first one's arena.
     for _ in 0..2 {

@@ -35,7 +35,7 @@ fn run(r: &Routine, ins: &[Vec<u8>], in_place: bool) -> Vec<Vec<u8>> {
     run_on(&CpuBackend::new(), r, ins, in_place)
 }
 fn run_on(device: &CpuBackend, r: &Routine, ins: &[Vec<u8>], in_place: bool) -> Vec<Vec<u8>> {
-    let exe = device.compile(Arc::new(plan(r, in_place))).unwrap_or_else(|e| panic!("{e}: {r:?}"));
+    let exe = plan(r, in_place).verify().and_then(|p| device.compile(p)).unwrap_or_else(|e| panic!("{e}: {r:?}"));
     let args = ins
         .iter()
         .enumerate()

@@ -2,7 +2,7 @@
 use crate::buffer::Buffer;
 use crate::dtype::DType;
 use crate::error::Res;
-use crate::plan::Plan;
+use crate::plan::{Plan, VerifiedPlan};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -18,7 +18,8 @@ pub trait Backend: Send + Sync {
     fn supports(&self, d: DType) -> bool;
     /// The bytes there are on the device, where it can be told.
     fn memory(&self) -> Option<usize>;
-    fn compile(&self, plan: Arc<Plan>) -> Res<Arc<dyn Executable>>;
+    /// A verified plan needs no checks of its own: what [`Plan::verify`] states may be relied on.
+    fn compile(&self, plan: VerifiedPlan) -> Res<Arc<dyn Executable>>;
     /// A new buffer with these bytes.
     fn upload(&self, bytes: &[u8]) -> Res<Buffer>;
     /// A new zeroed buffer.

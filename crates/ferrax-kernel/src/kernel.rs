@@ -155,6 +155,18 @@ impl Kernel {
         }
         after
     }
+    /// Whether output `output` may lie in the memory of input `input`: every load of it is of the very element being written, and
+    /// nothing is reduced.
+    pub fn in_place(&self, input: usize, output: usize) -> bool {
+        let dense = self.grid.strides();
+        let same = |a: &Access| {
+            let stays = |d: usize| self.grid[d] == 1 || a.at.stride(d) == dense[d] as i64;
+            a.at.offset == 0 && a.guards.is_empty() && (0..self.grid.len()).all(stays)
+        };
+        self.inputs[input].0.size() == self.dtype(self.outputs[output]).size()
+            && self.rdims.is_empty()
+            && self.nodes.iter().all(|(_, n)| !matches!(n, Node::Load(a) if a.input as usize == input && !same(a)))
+    }
     /// Checks the invariants; a kernel that passes is safe to run without further checks.
     pub fn verify(&self) -> Res<()> {
         let bad = |what: String| Err(Error::Invalid(what));
@@ -212,36 +224,39 @@ impl Kernel {
     /// A guard on one index narrows that index. A guard on several (an axis that was split) counts where those indices enter the
     /// access only through the guarded form: then its share of the access is `stride * [lo, hi)`.
     fn access_in_bounds(&self, a: &Access, len: usize, domain: &[usize]) -> bool {
-        let mut lo: SmallVec<[i64; 6]> = SmallVec::from_elem(0, domain.len());
-        let mut hi: SmallVec<[i64; 6]> = domain.iter().map(|n| *n as i64 - 1).collect();
+        // in 128 bits no product of an index and a stride wraps
+        let wide = |x: i64| x as i128;
+        let mut lo: SmallVec<[i128; 6]> = SmallVec::from_elem(0, domain.len());
+        let mut hi: SmallVec<[i128; 6]> = domain.iter().map(|n| *n as i128 - 1).collect();
         let mut share: SmallVec<[bool; 6]> = SmallVec::from_elem(false, domain.len());
-        let (mut min, mut max) = (a.at.offset, a.at.offset);
-        let mut widen = |x: i64, y: i64| {
+        let (mut min, mut max) = (wide(a.at.offset), wide(a.at.offset));
+        let mut widen = |x: i128, y: i128| {
             min = min.saturating_add(x.min(y));
             max = max.saturating_add(x.max(y));
         };
         for g in &a.guards {
             let used: SmallVec<[usize; 4]> =
                 (0..domain.len()).filter(|k| g.at.stride(*k) != 0 && domain[*k] > 1).collect();
+            // the form is between these
+            let (least, most) = (wide(g.lo) - wide(g.at.offset), wide(g.hi) - 1 - wide(g.at.offset));
             match used[..] {
                 [] if !(g.lo..g.hi).contains(&g.at.offset) => return true, // never passes
                 [] => (),
                 [k] => {
-                    let s = g.at.stride(k);
-                    let (a0, a1) = (g.lo - g.at.offset, g.hi - 1 - g.at.offset); // a0 <= s i <= a1
+                    let s = wide(g.at.stride(k)); // least <= s i <= most
                     let (first, last) = if s > 0 {
-                        (div_ceil(a0, s), a1.div_euclid(s))
+                        (div_ceil(least, s), most.div_euclid(s))
                     } else {
-                        (div_ceil(-a1, -s), (-a0).div_euclid(-s))
+                        (div_ceil(-most, -s), (-least).div_euclid(-s))
                     };
                     lo[k] = lo[k].max(first);
                     hi[k] = hi[k].min(last);
                 }
                 [first, ..] => {
-                    let s = a.at.stride(first) / g.at.stride(first);
-                    if used.iter().all(|k| !share[*k] && a.at.stride(*k) == s * g.at.stride(*k)) {
+                    let s = wide(a.at.stride(first)) / wide(g.at.stride(first));
+                    if used.iter().all(|k| !share[*k] && wide(a.at.stride(*k)) == s * wide(g.at.stride(*k))) {
                         used.iter().for_each(|k| share[*k] = true);
-                        widen(s.saturating_mul(g.lo - g.at.offset), s.saturating_mul(g.hi - 1 - g.at.offset));
+                        widen(s.saturating_mul(least), s.saturating_mul(most));
                     }
                 }
             }
@@ -251,13 +266,13 @@ impl Kernel {
                 return true; // no index at all
             }
             if !share[k] {
-                widen(a.at.stride(k).saturating_mul(lo[k]), a.at.stride(k).saturating_mul(hi[k]));
+                widen(wide(a.at.stride(k)).saturating_mul(lo[k]), wide(a.at.stride(k)).saturating_mul(hi[k]));
             }
         }
-        min >= 0 && max < len as i64
+        min >= 0 && max < len as i128
     }
 }
-fn div_ceil(a: i64, b: i64) -> i64 {
+fn div_ceil(a: i128, b: i128) -> i128 {
     -(-a).div_euclid(b)
 }
 

@@ -26,6 +26,6 @@ pub use dtype::{DType, Scalar};
 pub use error::{Error, Res};
 pub use expr::{Bin, ReduceKind, Un};
 pub use kernel::{Access, Affine, Kernel, Node, NodeId};
-pub use plan::{Plan, Step};
+pub use plan::{Plan, Step, VerifiedPlan};
 pub use routine::Routine;
 pub use shape::Dims;

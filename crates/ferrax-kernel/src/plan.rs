@@ -10,6 +10,11 @@ use crate::routine::Routine;
 use std::fmt;
 use std::sync::Arc;
 
+pub mod timeline;
+mod verify;
+
+pub use verify::VerifiedPlan;
+
 pub type SlotId = u32;
 
 /// A value of the plan: `len` elements of `dtype`, dense; or, where `tape > 0`, a sequence of run-time length of such values (for

@@ -1,6 +1,8 @@
 //! The closed list of what is not a loop nest over scalars. Each has one meaning, written in `reference/`, and one file per backend.
 //!
 //! Operands and results are dense row-major buffers; shapes are parameters, so a routine is checked and costed without its buffers.
+mod verify;
+
 use crate::dtype::{DType, Scalar};
 use crate::expr::ReduceKind;
 use crate::shape::Dims;

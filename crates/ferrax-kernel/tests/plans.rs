@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 
 fn run_in(plan: Plan, ins: &[Vec<u8>], cancel: bool, world: Option<&dyn World>) -> Res<Vec<Vec<u8>>> {
     let device = ReferenceBackend;
-    let run = device.compile(Arc::new(plan))?;
+    let run = device.compile(plan.verify()?)?;
     let arg = |b: &Vec<u8>| Ok(Arg { buffer: device.upload(b)?, donated: false });
     let args = ins.iter().map(arg).collect::<Res<_>>()?;
     let outs = run.run(&RunCx { cancel: &AtomicBool::new(cancel), world }, args)?;

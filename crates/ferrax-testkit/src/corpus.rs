@@ -206,7 +206,7 @@ impl Case {
         self.plan.slots.iter().all(|s| b.supports(s.dtype))
     }
     pub fn run(&self, b: &dyn Backend) -> Res<Vec<Vec<u8>>> {
-        let executable = b.compile(Arc::new(self.plan.clone()))?;
+        let executable = b.compile(self.plan.clone().verify()?)?;
         let arg = |x: &Vec<u8>| Ok(Arg { buffer: b.upload(x)?, donated: false });
         let args = self.ins.iter().map(arg).collect::<Res<_>>()?;
         let outs = executable.run(&RunCx { cancel: &AtomicBool::new(false), world: None }, args)?;

@@ -3,7 +3,7 @@ use crate::device::{Counts, Device};
 use crate::memory::{self, GpuMemory};
 use crate::run;
 use ferrax_kernel::backend::{Backend, Executable, HostMemory};
-use ferrax_kernel::{Buffer, DType, Plan, Res};
+use ferrax_kernel::{Buffer, DType, Res, VerifiedPlan};
 use std::sync::{Arc, OnceLock};
 
 /// One GPU.
@@ -71,7 +71,7 @@ impl Backend for GpuBackend {
     fn memory(&self) -> Option<usize> {
         None
     }
-    fn compile(&self, plan: Arc<Plan>) -> Res<Arc<dyn Executable>> {
+    fn compile(&self, plan: VerifiedPlan) -> Res<Arc<dyn Executable>> {
         Ok(Arc::new(run::Compiled::new(&self.device, plan)?))
     }
     fn upload(&self, bytes: &[u8]) -> Res<Buffer> {

@@ -12,7 +12,7 @@ use ferrax_kernel::backend::{Arg, Buffers, Executable, RunCx};
 use ferrax_kernel::buffer::Memory;
 use ferrax_kernel::kernel::{Access, Affine, Kernel, Node};
 use ferrax_kernel::plan::{Collective, HostCall, Loop, Place, Plan, SlotId, Step, Trip, Window};
-use ferrax_kernel::{Buffer, DType, Dims, Error, ReduceKind, Res, Scalar};
+use ferrax_kernel::{Buffer, DType, Dims, Error, ReduceKind, Res, Scalar, VerifiedPlan};
 use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,7 +20,7 @@ use std::sync::atomic::Ordering;
 /// A plan whose every step has its pipelines.
 pub struct Compiled {
     device: Arc<Device>,
-    plan: Arc<Plan>,
+    plan: VerifiedPlan,
     ops: Vec<Op>,
     /// The slots that nothing reads after each of `ops`.
     dies: Vec<Vec<SlotId>>,
@@ -41,7 +41,7 @@ enum Op {
 impl Compiled {
     /// # Errors
     /// `Unsupported` for what the device lacks, naming it; `Invalid` for kernels that break their invariants.
-    pub fn new(device: &Arc<Device>, plan: Arc<Plan>) -> Res<Compiled> {
+    pub fn new(device: &Arc<Device>, plan: VerifiedPlan) -> Res<Compiled> {
         for slot in plan.slots.iter().filter(|s| s.tape == 0) {
             device.require(slot.dtype)?;
             if slot.bytes() as u64 > device.max_bytes() {
@@ -85,7 +85,6 @@ fn compile(device: &Device, steps: &[Step]) -> Res<Vec<Op>> {
     let one = |s: &Step| {
         Ok(match s {
             Step::Kernel { kernel, ins, outs } => {
-                kernel.verify()?;
                 let task = wgsl::lower(kernel, limits).map_err(named)?.compile(device)?;
                 Op::Task { what: "kernel", task, ins: ins.clone(), outs: outs.clone() }
             }
@@ -262,9 +261,7 @@ impl Run<'_> {
             }
             Op::Loop { it, cond, body } => self.run_loop(it, cond, body),
             Op::Switch { index, branches } => {
-                let last =
-                    branches.len().checked_sub(1).ok_or_else(|| Error::Invalid("a switch without branches".into()))?;
-                let chosen = self.integer(*index)?.clamp(0, last as i64);
+                let chosen = self.integer(*index)?.clamp(0, branches.len() as i64 - 1);
                 self.ops(&branches[chosen as usize])
             }
             Op::Callback { call, ins, outs } => {

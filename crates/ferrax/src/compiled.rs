@@ -53,7 +53,7 @@ impl Compiled {
         }
         let queued = plan.work() > ASYNC_WORK || plan.unbounded() || plan.waits();
         let effects = program.effects().io;
-        let exe = device.backend.compile(Arc::new(plan))?;
+        let exe = device.backend.compile(plan.verify()?)?;
         Ok(Compiled { outs: program.out_avals().to_vec(), program, device, exe, queued, effects })
     }
     pub fn plan(&self) -> &Plan {

@@ -4,7 +4,7 @@ use crate::DType;
 use crate::backend::{Arg, Backend, Buffers, Executable, HostMemory, RunCx};
 use crate::buffer::{Buffer, Memory};
 use crate::error::{Error, Res};
-use crate::plan::{Plan, Step, Trip};
+use crate::plan::{Plan, VerifiedPlan};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -48,8 +48,7 @@ impl Backend for ReferenceBackend {
     fn memory(&self) -> Option<usize> {
         None
     }
-    fn compile(&self, plan: Arc<Plan>) -> Res<Arc<dyn Executable>> {
-        verify(&plan.steps)?;
+    fn compile(&self, plan: VerifiedPlan) -> Res<Arc<dyn Executable>> {
         Ok(Arc::new(Run(plan)))
     }
     fn upload(&self, bytes: &[u8]) -> Res<Buffer> {
@@ -72,19 +71,7 @@ fn bytes(b: &Buffer) -> Res<Vec<u8>> {
     m.host().map(|b| b.to_vec()).ok_or_else(|| Error::Invalid("the buffer is another device's".into()))
 }
 
-fn verify(steps: &[Step]) -> Res<()> {
-    steps.iter().try_for_each(|s| match s {
-        Step::Kernel { kernel, .. } => kernel.verify(),
-        Step::Loop(l) => {
-            verify(&l.body)?;
-            if let Trip::While { cond, .. } = &l.trip { verify(cond) } else { Ok(()) }
-        }
-        Step::Switch { branches, .. } => branches.iter().try_for_each(|b| verify(b)),
-        _ => Ok(()),
-    })
-}
-
-struct Run(Arc<Plan>);
+struct Run(VerifiedPlan);
 
 impl Executable for Run {
     fn run(&self, cx: &RunCx, args: SmallVec<[Arg; 4]>) -> Res<Buffers> {

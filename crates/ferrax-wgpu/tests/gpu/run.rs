@@ -33,7 +33,7 @@ pub fn run_in(
     cancel: bool,
     world: Option<&dyn World>,
 ) -> Res<Vec<Vec<u8>>> {
-    let executable = device.compile(Arc::new(plan))?;
+    let executable = device.compile(plan.verify()?)?;
     let arg = |b: &Vec<u8>| Ok(Arg { buffer: device.upload(b)?, donated: false });
     let args = ins.iter().map(arg).collect::<Res<_>>()?;
     let outs = executable.run(&RunCx { cancel: &AtomicBool::new(cancel), world }, args)?;

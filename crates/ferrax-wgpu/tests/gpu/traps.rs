@@ -135,11 +135,13 @@ fn buffers_above_the_limit_are_an_error() {
 fn a_lost_device_is_an_error_and_no_panic() {
     let Some(gpu) = own_gpu(None) else { return };
     let b = gpu.upload(&[1, 2, 3, 4]).unwrap();
-    let run_it = gpu.compile(Arc::new(kernel_plan(&copy_of(1, 0)))).unwrap();
+    let run_it = gpu.compile(kernel_plan(&copy_of(1, 0)).verify().unwrap()).unwrap();
     gpu.lose();
-    for e in
-        [gpu.upload(&[0; 8]).err(), gpu.download(&b).err(), gpu.compile(Arc::new(kernel_plan(&copy_of(77, 9)))).err()]
-    {
+    for e in [
+        gpu.upload(&[0; 8]).err(),
+        gpu.download(&b).err(),
+        gpu.compile(kernel_plan(&copy_of(77, 9)).verify().unwrap()).err(),
+    ] {
         assert!(matches!(&e, Some(Error::Device(_))), "{e:?}");
     }
     let args = [Arg { buffer: b, donated: false }].into_iter().collect();
@@ -196,7 +198,7 @@ fn powers_at_their_special_cases() {
 }
 
 fn counted(gpu: &ferrax_wgpu::GpuBackend, plan: ferrax_kernel::Plan, ins: &[Vec<u8>]) -> Counts {
-    let executable = gpu.compile(Arc::new(plan)).unwrap();
+    let executable = gpu.compile(plan.verify().unwrap()).unwrap();
     let args = |donated| ins.iter().map(|b| Arg { buffer: gpu.upload(b).unwrap(), donated }).collect();
     let cancel = AtomicBool::new(false);
     let cx = RunCx { cancel: &cancel, world: None };
@@ -354,7 +356,7 @@ fn donated_buffers_are_updated_in_place() {
         index_dtype: DType::I32,
     };
     b.0.steps = vec![Step::Routine { routine: Arc::new(put), ins: vec![x, u, i], outs: vec![y] }];
-    let executable = gpu.compile(Arc::new(b.0)).unwrap();
+    let executable = gpu.compile(b.0.verify().unwrap()).unwrap();
     for (donated, dispatches) in [(false, 2), (true, 1)] {
         let given = gpu.upload(&f32s(&[1.0; 64])).unwrap();
         let kept = (!donated).then(|| given.clone());
@@ -431,7 +433,7 @@ fn collectives_combine_on_the_device() {
 #[test]
 fn threads_share_a_device() {
     let Some(gpu) = gpu() else { return };
-    let plan = Arc::new(kernel_plan(&copy_of(5000, 1)));
+    let plan = kernel_plan(&copy_of(5000, 1)).verify().unwrap();
     let executable = gpu.compile(plan).unwrap();
     std::thread::scope(|scope| {
         for thread in 0..4u32 {
@@ -455,6 +457,6 @@ fn threads_share_a_device() {
 #[test]
 fn text_shows_the_shaders() {
     let Some(gpu) = gpu() else { return };
-    let text = gpu.compile(Arc::new(kernel_plan(&copy_of(5000, 1)))).unwrap().text();
+    let text = gpu.compile(kernel_plan(&copy_of(5000, 1)).verify().unwrap()).unwrap().text();
     assert!(text.contains("kernel [0] -> [1]: 1 passes") && text.contains("fn main("), "{text}");
 }

@@ -1,0 +1,637 @@
+//! What a plan must keep to be run without further checks, and the only way to a plan that does.
+//!
+//! The verifier walks the [`Timeline`] once and keeps, for every cell (slots that share memory by `Place::Same`), which slot's value
+//! stands in it. Writing a slot ends every value in memory that the slot's overlaps; reading one demands that its value still stands.
+//! A loop is walked once: what an iteration reads of outside must stand at its end as well, so that the next finds it.
+//!
+//! INVARIANT: a [`VerifiedPlan`], run step by step in the memory its places name, computes what it would with memory of its own for
+//! each slot, and touches no byte outside of it:
+//!
+//! - places: a slot lies inside the arena, at a multiple of 64, or is the one root of its input or output; slots that share are equal in
+//!   size; tapes are tapes, windows belong to a loop that is running
+//! - operands and results of kernels, routines, copies and control steps have the sizes that these state; kernels and routines pass
+//!   [`crate::Kernel::verify`] and [`Routine::verify`]
+//! - a slot is written once in a run of its block, before it is read; a block's own slots end with it
+//! - results of a step overlap neither each other nor its operands, but: result 0 of a routine that updates its operand 0, and results of
+//!   kernels that read the operand only where they write; also where an output takes over a donated input
+//! - inputs are never written; a donated one is not read once its output is begun
+//! - the places of a loop's carries (both of each: they trade) and of what it stacks are touched by nobody else while it runs
+use super::timeline::{Moment, Timeline};
+use super::{Collective, Loop, Place, Plan, SlotId, Step, Trip};
+use crate::dtype::DType;
+use crate::error::{Error, Res};
+use crate::routine::Routine;
+use std::collections::BTreeMap;
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// A plan that keeps the rules of this module.
+#[derive(Clone, Debug)]
+pub struct VerifiedPlan(Arc<Plan>);
+impl Deref for VerifiedPlan {
+    type Target = Plan;
+    fn deref(&self) -> &Plan {
+        &self.0
+    }
+}
+
+impl Plan {
+    /// # Errors
+    /// `Invalid`, naming the slot and the rule; `TooLarge` for sizes no machine has.
+    pub fn verify(self) -> Res<VerifiedPlan> {
+        let line = Timeline::of(&self.steps);
+        let mut check = Check::new(&self)?;
+        for (_, m) in line.moments() {
+            check.moment(m)?;
+        }
+        for s in &self.outputs {
+            check.read(*s)?;
+        }
+        Ok(VerifiedPlan(Arc::new(self)))
+    }
+}
+
+fn bad<T>(what: String) -> Res<T> {
+    Err(Error::Invalid(what))
+}
+
+type Cell = usize;
+const NONE: usize = usize::MAX;
+
+struct Check<'a> {
+    plan: &'a Plan,
+    bytes: Vec<usize>,
+    /// The cell of each slot: its root's number.
+    cells: Vec<Cell>,
+    /// The input whose memory an output may be, and the reverse, by cell.
+    twin: Vec<Cell>,
+    /// How often each cell was written, and after which of these writes each slot's value stands there; 0 where it has none.
+    version: Vec<u32>,
+    stamp: Vec<u32>,
+    /// The slots defined so far in the open blocks, and each one's place among them.
+    defined: Vec<SlotId>,
+    order: Vec<u32>,
+    /// Cells of the arena by their first byte, those that a later write overlapped taken out.
+    arena: BTreeMap<usize, (usize, Cell)>,
+    /// How many running loops keep the cell for a carry.
+    kept: Vec<u32>,
+    /// Whether a running loop stacks results there.
+    stacked: Vec<bool>,
+    /// What a window of a running loop shows.
+    window: Vec<Option<Window>>,
+    /// Whether the body may write the carry's slot itself.
+    rewritten: Vec<bool>,
+    loops: Vec<Frame>,
+    /// For each open switch, the slots defined before it and how many branches have ended.
+    branches: Vec<(usize, usize)>,
+    /// The loop and carry that marked a cell last, the loop that noted a read last.
+    mark: Vec<(u32, u32)>,
+    noted: Vec<u32>,
+    loops_seen: u32,
+}
+#[derive(Clone, Copy)]
+enum Window {
+    Of(SlotId),
+    Into,
+}
+struct Frame {
+    id: u32,
+    /// Slots defined before it.
+    outside: usize,
+    /// Of those, the ones it reads.
+    reads: Vec<SlotId>,
+}
+
+impl<'a> Check<'a> {
+    fn new(plan: &'a Plan) -> Res<Check<'a>> {
+        let n = plan.slots.len();
+        if plan.places.len() != n || plan.donatable.len() != plan.outputs.len() {
+            return bad("places go with slots, and donations with outputs".into());
+        }
+        let all = plan.inputs.iter().chain(&plan.outputs);
+        if let Some(s) = all.into_iter().find(|s| **s as usize >= n) {
+            return bad(format!("slot {s} does not exist"));
+        }
+        let most = isize::MAX as usize;
+        let bytes = |s: &super::Slot| s.len.checked_mul(s.dtype.size()).filter(|b| *b <= most);
+        let bytes: Vec<usize> = plan
+            .slots
+            .iter()
+            .map(|s| bytes(s).ok_or_else(|| Error::TooLarge(format!("a slot of {} elements of {}", s.len, s.dtype))))
+            .collect::<Res<_>>()?;
+        let mut check = Check {
+            plan,
+            bytes,
+            cells: vec![NONE; n],
+            twin: vec![NONE; n],
+            version: vec![0; n],
+            stamp: vec![0; n],
+            defined: vec![],
+            order: vec![0; n],
+            arena: BTreeMap::new(),
+            kept: vec![0; n],
+            stacked: vec![false; n],
+            window: vec![None; n],
+            rewritten: vec![false; n],
+            loops: vec![],
+            branches: vec![],
+            mark: vec![(0, 0); n],
+            noted: vec![0; n],
+            loops_seen: 0,
+        };
+        check.places()?;
+        check.donations()?;
+        for s in &plan.inputs {
+            let stands = match plan.places[*s as usize] {
+                Place::Input(_) | Place::Tape => check.stamp[*s as usize] == 0,
+                _ => false,
+            };
+            if !stands {
+                return bad(format!("input slot {s} is not placed there, or given twice"));
+            }
+            check.version[*s as usize] = 1;
+            check.define(*s);
+        }
+        Ok(check)
+    }
+    fn places(&mut self) -> Res<()> {
+        let plan = self.plan;
+        for s in 0..plan.slots.len() {
+            let mut path = vec![];
+            let mut at = s;
+            while self.cells[at] == NONE {
+                let Place::Same(to) = plan.places[at] else {
+                    self.cells[at] = at;
+                    break;
+                };
+                if path.len() > plan.slots.len() || to as usize >= plan.slots.len() {
+                    return bad(format!("slot {s} shares memory with itself, or with a slot that is none"));
+                }
+                path.push(at);
+                at = to as usize;
+            }
+            let root = self.cells[at];
+            path.into_iter().for_each(|p| self.cells[p] = root);
+            let slot = &plan.slots[s];
+            if root != s {
+                let alike = self.bytes[root] == self.bytes[s] && slot.tape == 0 && plan.slots[root].tape == 0;
+                if !alike || plan.places[root] == Place::Window {
+                    return bad(format!("slot {s} shares the memory of slot {root}, which is none of its size"));
+                }
+                continue;
+            }
+            let fits = match plan.places[s] {
+                Place::Input(i) => slot.tape == 0 && plan.inputs.get(i as usize) == Some(&(s as SlotId)),
+                Place::Output(o) => slot.tape == 0 && plan.outputs.get(o as usize).is_some(),
+                Place::Arena(at) => {
+                    let end = at.checked_add(self.bytes[s]);
+                    slot.tape == 0 && at.is_multiple_of(64) && end.is_some_and(|e| e <= plan.arena)
+                }
+                Place::Window => true,
+                Place::Tape => slot.tape > 0,
+                Place::Same(_) => false,
+            };
+            if !fits {
+                return bad(format!("slot {s} ({slot:?}) cannot lie in {:?}", plan.places[s]));
+            }
+        }
+        for (s, place) in plan.places.iter().enumerate() {
+            if let Place::Output(o) = place
+                && self.cells[plan.outputs[*o as usize] as usize] != s
+            {
+                return bad(format!("slot {s} lies in output {o}, which is another's"));
+            }
+        }
+        if plan.arena > isize::MAX as usize {
+            return Err(Error::TooLarge(format!("an arena of {} bytes", plan.arena)));
+        }
+        Ok(())
+    }
+    fn donations(&mut self) -> Res<()> {
+        let plan = self.plan;
+        for (o, i) in plan.donatable.iter().enumerate() {
+            let Some(i) = i else { continue };
+            let out = self.cells[plan.outputs[o] as usize];
+            let Some(input) = plan.inputs.get(*i as usize).map(|s| *s as usize) else {
+                return bad(format!("output {o} takes over input {i}, which is none"));
+            };
+            let fits = plan.places[out] == Place::Output(o as u32)
+                && plan.places[input] == Place::Input(*i)
+                && self.bytes[out] == self.bytes[input]
+                && self.twin[input] == NONE;
+            if !fits {
+                return bad(format!("output {o} cannot take over input {i}"));
+            }
+            (self.twin[out], self.twin[input]) = (input, out);
+        }
+        Ok(())
+    }
+
+    fn cell(&self, s: SlotId) -> Cell {
+        self.cells[s as usize]
+    }
+    fn exists(&self, s: SlotId) -> Res<()> {
+        if (s as usize) < self.plan.slots.len() { Ok(()) } else { bad(format!("slot {s} does not exist")) }
+    }
+    fn define(&mut self, s: SlotId) {
+        let k = s as usize;
+        self.stamp[k] = self.version[self.cells[k]];
+        self.order[k] = self.defined.len() as u32;
+        self.defined.push(s);
+    }
+    /// Ends all that was defined since.
+    fn close(&mut self, mark: usize) {
+        for s in self.defined.split_off(mark) {
+            let s = s as usize;
+            self.stamp[s] = 0;
+        }
+    }
+    fn stands(&self, s: SlotId) -> bool {
+        let k = s as usize;
+        let mine = self.stamp[k] != 0 && self.stamp[k] == self.version[self.cells[k]];
+        mine && if let Some(Window::Of(all)) = self.window[k] { self.stands(all) } else { true }
+    }
+    fn read(&mut self, s: SlotId) -> Res<()> {
+        self.exists(s)?;
+        if !self.stands(s) {
+            return bad(format!("slot {s} is read where its value does not stand"));
+        }
+        if let Some(l) = self.loops.last_mut()
+            && (self.order[s as usize] as usize) < l.outside
+            && self.noted[s as usize] != l.id
+        {
+            self.noted[s as usize] = l.id;
+            l.reads.push(s);
+        }
+        if let Some(Window::Of(all)) = self.window[s as usize] {
+            self.read(all)?;
+        }
+        Ok(())
+    }
+    fn write(&mut self, s: SlotId) -> Res<()> {
+        self.exists(s)?;
+        let (k, cell) = (s as usize, self.cell(s));
+        if self.stamp[k] != 0 && !self.rewritten[k] {
+            return bad(format!("slot {s} is written twice"));
+        }
+        match (&self.plan.places[cell], self.window[k]) {
+            (Place::Input(_), _) => return bad(format!("slot {s} is written, which lies in an input")),
+            (_, Some(Window::Of(_))) | (Place::Window, None) => {
+                return bad(format!("slot {s} is written, which is no window that a running loop fills"));
+            }
+            _ if self.stacked[cell] => return bad(format!("slot {s} is written where a running loop stacks results")),
+            _ => (),
+        }
+        self.version[cell] += 1;
+        if let Place::Arena(at) = self.plan.places[cell] {
+            self.take(at, cell)?;
+        }
+        if self.twin[cell] != NONE {
+            self.version[self.twin[cell]] += 1;
+        }
+        if self.stamp[k] == 0 {
+            self.define(s);
+        } else {
+            self.stamp[k] = self.version[cell];
+        }
+        Ok(())
+    }
+    /// Gives a cell its bytes of the arena; what stood there is gone.
+    fn take(&mut self, at: usize, cell: Cell) -> Res<()> {
+        let end = at + self.bytes[cell];
+        if at == end || self.arena.get(&at) == Some(&(end, cell)) {
+            return Ok(());
+        }
+        while let Some((&from, &(to, other))) = self.arena.range(..end).next_back() {
+            if to <= at {
+                break;
+            }
+            if self.kept[other] > 0 || self.stacked[other] {
+                return bad(format!(
+                    "slot {cell} is written over the place of slot {other}, which a running loop keeps"
+                ));
+            }
+            self.version[other] += 1;
+            self.arena.remove(&from);
+        }
+        self.arena.insert(at, (end, cell));
+        Ok(())
+    }
+
+    fn moment(&mut self, m: Moment) -> Res<()> {
+        match m {
+            Moment::Step(s) => self.step(s),
+            Moment::Enter(l) => self.enter(l),
+            Moment::Test(l, pred) => {
+                self.number(pred, |d| d == DType::Bool, "a predicate")?;
+                self.read(pred)?;
+                self.show(l)
+            }
+            Moment::Leave(l, _) => self.leave(l),
+            Moment::Choose(index, outs) => {
+                self.number(index, |d| d == DType::I32, "a branch index")?;
+                self.read(index)?;
+                for s in outs {
+                    self.exists(*s)?;
+                    if self.stamp[*s as usize] != 0 {
+                        return bad(format!("slot {s} is written twice"));
+                    }
+                }
+                self.branches.push((self.defined.len(), 0));
+                Ok(())
+            }
+            Moment::Branch(outs) => {
+                if let Some(s) = outs.iter().find(|s| !self.stands(**s)) {
+                    return bad(format!("slot {s} is not written by every branch"));
+                }
+                if let Some((mark, ended)) = self.branches.last_mut() {
+                    *ended += 1;
+                    let mark = *mark;
+                    self.close(mark);
+                }
+                Ok(())
+            }
+            Moment::Join(outs) => {
+                if self.branches.pop().is_none_or(|(_, ended)| ended == 0) {
+                    return bad("a switch without branches".into());
+                }
+                outs.iter().try_for_each(|s| self.write(*s))?;
+                self.apart(outs)
+            }
+        }
+    }
+    /// Whether none of these results was written over by another.
+    fn apart(&self, outs: &[SlotId]) -> Res<()> {
+        match outs.iter().find(|s| !self.stands(**s)) {
+            Some(s) => bad(format!("slot {s} shares memory with another result of its step")),
+            None => Ok(()),
+        }
+    }
+    fn array(&self, s: SlotId) -> Res<usize> {
+        self.exists(s)?;
+        match self.plan.slots[s as usize].tape {
+            0 => Ok(self.bytes[s as usize]),
+            _ => bad(format!("slot {s} is a tape where an array is needed")),
+        }
+    }
+    fn number(&self, s: SlotId, is: impl Fn(DType) -> bool, what: &str) -> Res<()> {
+        self.array(s)?;
+        let slot = &self.plan.slots[s as usize];
+        if slot.len == 1 && is(slot.dtype) { Ok(()) } else { bad(format!("{what} is slot {s}: {slot:?}")) }
+    }
+    fn integer(&self, s: SlotId, what: &str) -> Res<()> {
+        self.number(s, |d| matches!(d, DType::I32 | DType::I64), what)
+    }
+    fn sized(&self, what: &str, slots: &[SlotId], want: &[(DType, usize)], longer: bool) -> Res<()> {
+        if slots.len() != want.len() {
+            return bad(format!("{what} has {} slots where it needs {want:?}", slots.len()));
+        }
+        for (s, (d, n)) in slots.iter().zip(want) {
+            let (have, need) = (self.array(*s)?, n.checked_mul(d.size()));
+            if need != Some(have) && !(longer && need.is_some_and(|need| have > need)) {
+                return bad(format!("{what} takes slot {s} of {have} bytes for {n} of {d}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, s: &Step) -> Res<()> {
+        match s {
+            Step::Kernel { kernel: k, ins, outs } => {
+                k.verify()?;
+                self.sized("a kernel", ins, &k.inputs, false)?;
+                let n = k.grid.size();
+                self.sized("a kernel", outs, &k.output_dtypes().map(|d| (d, n)).collect::<Vec<_>>(), false)?;
+                self.apply(ins, outs, |i, o| k.in_place(i, o))
+            }
+            Step::Routine { routine: r, ins, outs } => {
+                r.verify()?;
+                // a product's strides may leave out what follows its last element
+                self.sized(r.name(), ins, &r.operands(), matches!(**r, Routine::Dot(_)))?;
+                self.sized(r.name(), outs, &r.results(), false)?;
+                self.apply(ins, outs, |i, o| r.updates_operand() && i == 0 && o == 0)
+            }
+            Step::Copy { from, to } => {
+                self.exists(*from)?;
+                self.exists(*to)?;
+                let (a, b) = (&self.plan.slots[*from as usize], &self.plan.slots[*to as usize]);
+                if a.tape != b.tape || self.bytes[*from as usize] != self.bytes[*to as usize] {
+                    return bad(format!("slot {from} is copied to slot {to}, which is of another kind"));
+                }
+                if self.cell(*from) != self.cell(*to) {
+                    return self.apply(&[*from], &[*to], |_, _| false);
+                }
+                self.read(*from)?;
+                if self.stamp[*to as usize] != 0 {
+                    return bad(format!("slot {to} is written twice"));
+                }
+                self.define(*to);
+                Ok(())
+            }
+            Step::Callback { ins, outs, .. } => {
+                for s in ins.iter().chain(outs) {
+                    self.array(*s)?;
+                }
+                self.apply(ins, outs, |_, _| false)
+            }
+            Step::Collective { kind, ins, outs, .. } => {
+                self.collective(kind, ins, outs)?;
+                self.apply(ins, outs, |_, _| false)
+            }
+            Step::TapeLen { tape, out } => {
+                self.tape(*tape)?;
+                self.integer(*out, "a tape's length")?;
+                self.apply(&[*tape], &[*out], |_, _| false)
+            }
+            Step::EmptyTape { out } => {
+                self.tape(*out)?;
+                self.write(*out)
+            }
+            Step::Loop(_) | Step::Switch { .. } => unreachable!("laid out"),
+        }
+    }
+    fn tape(&self, s: SlotId) -> Res<()> {
+        self.exists(s)?;
+        if self.plan.slots[s as usize].tape > 0 { Ok(()) } else { bad(format!("slot {s} is no tape")) }
+    }
+    /// Reads, then writes; operand i and result o may be one memory where `in_place` says so.
+    fn apply(&mut self, ins: &[SlotId], outs: &[SlotId], in_place: impl Fn(usize, usize) -> bool) -> Res<()> {
+        ins.iter().try_for_each(|s| self.read(*s))?;
+        outs.iter().try_for_each(|s| self.write(*s))?;
+        self.apart(outs)?;
+        for (i, s) in ins.iter().enumerate().filter(|(_, s)| !self.stands(**s)).collect::<Vec<_>>() {
+            let cell = self.cell(*s);
+            let over = |o: &SlotId| self.cell(*o) == cell || self.twin[self.cell(*o)] == cell;
+            let by: Vec<usize> = (0..outs.len()).filter(|k| over(&outs[*k])).collect();
+            if by.is_empty() {
+                return bad(format!("slot {s} is overwritten in part by a step that reads it"));
+            }
+            if let Some(o) = by.iter().find(|o| !in_place(i, **o)) {
+                return bad(format!("slot {s} is read by a step that writes slot {} in its place", outs[*o]));
+            }
+        }
+        Ok(())
+    }
+    fn collective(&self, kind: &Collective, ins: &[SlotId], outs: &[SlotId]) -> Res<()> {
+        if *kind == Collective::AxisIndex {
+            outs.iter().try_for_each(|s| self.integer(*s, "a device's index"))?;
+            return if ins.is_empty() { Ok(()) } else { bad("a device's index has no operands".into()) };
+        }
+        if ins.len() != outs.len() {
+            return bad(format!("a collective of {} operands has {} results", ins.len(), outs.len()));
+        }
+        for (x, y) in ins.iter().zip(outs) {
+            let (a, b) = (self.array(*x)?, self.array(*y)?);
+            let (d, e) = (self.plan.slots[*x as usize].dtype, self.plan.slots[*y as usize].dtype);
+            let fits = match kind {
+                Collective::AllGather => a == 0 && b == 0 || a > 0 && b.is_multiple_of(a),
+                Collective::AllReduce(r) => a == b && r.bin().is_some(),
+                _ => a == b,
+            };
+            if !fits || d != e {
+                return bad(format!("{kind:?} makes slot {y} of slot {x}, which is of another size"));
+            }
+        }
+        Ok(())
+    }
+
+    fn enter(&mut self, l: &Loop) -> Res<()> {
+        if let Trip::Dyn(n) = l.trip {
+            self.number(n, DType::is_int, "a trip count")?;
+            self.read(n)?;
+        }
+        for c in &l.carries {
+            self.read(c.init)?;
+            for s in [c.slot, c.next, c.out] {
+                self.exists(s)?;
+                let (a, b) = (&self.plan.slots[c.init as usize], &self.plan.slots[s as usize]);
+                if a.tape != b.tape || self.bytes[c.init as usize] != self.bytes[s as usize] {
+                    return bad(format!("{c:?}: slots of unlike sizes"));
+                }
+            }
+        }
+        self.loops_seen += 1;
+        let frame = Frame { id: self.loops_seen, outside: self.defined.len(), reads: vec![] };
+        let id = frame.id;
+        self.loops.push(frame);
+        for (k, c) in l.carries.iter().enumerate() {
+            let (slot, next) = (self.cell(c.slot), self.cell(c.next));
+            if self.mark[slot].0 == id || self.mark[next].0 == id {
+                return bad(format!("{c:?}: its place is another carry's"));
+            }
+            if c.next != c.slot {
+                self.write(c.next)?;
+                self.stamp[c.next as usize] = 0;
+            }
+            self.write(c.slot)?;
+            self.rewritten[c.slot as usize] = c.next == c.slot;
+            for cell in [slot, next] {
+                self.mark[cell] = (id, k as u32);
+                self.kept[cell] += 1;
+            }
+        }
+        for y in &l.ys {
+            self.exists(y.all)?;
+            let cell = self.cell(y.all);
+            if self.mark[cell].0 == id {
+                return bad(format!("{y:?}: its place is a carry's"));
+            }
+            self.mark[cell] = (id, u32::MAX);
+            self.write(y.all)?;
+            self.stamp[y.all as usize] = 0;
+            self.stacked[cell] = true;
+        }
+        for c in &l.carries {
+            if self.cell(c.init) != self.cell(c.slot) && !self.stands(c.init) {
+                return bad(format!("{c:?}: the initial value is overwritten as the loop begins"));
+            }
+        }
+        if matches!(l.trip, Trip::While { .. }) { Ok(()) } else { self.show(l) }
+    }
+    /// An iteration's windows.
+    fn show(&mut self, l: &Loop) -> Res<()> {
+        let trips = if let Trip::Static(n) = l.trip { Some(n) } else { None };
+        for (w, x) in l.xs.iter().map(|w| (w, true)).chain(l.ys.iter().map(|w| (w, false))) {
+            self.exists(w.all)?;
+            self.exists(w.each)?;
+            let each = w.each as usize;
+            let (a, e) = (&self.plan.slots[w.all as usize], &self.plan.slots[each]);
+            let (all_bytes, bytes) = (self.bytes[w.all as usize], self.bytes[each]);
+            let needed = trips.and_then(|n| n.checked_mul(bytes));
+            let fits = match a.tape {
+                0 if x => e.tape == 0 && needed.is_some_and(|n| n <= all_bytes),
+                0 => e.tape == 0 && needed == Some(all_bytes),
+                depth => e.tape + 1 == depth && bytes == all_bytes,
+            };
+            let place = if e.tape > 0 { Place::Tape } else { Place::Window };
+            if !fits || self.plan.places[each] != place || self.stamp[each] != 0 || self.window[each].is_some() {
+                return bad(format!("{w:?} of a loop over {:?} iterations: no element of its array", trips));
+            }
+            if x {
+                self.read(w.all)?;
+                self.window[each] = Some(Window::Of(w.all));
+                self.version[each] += 1;
+                self.define(w.each);
+            } else {
+                self.window[each] = Some(Window::Into);
+            }
+        }
+        Ok(())
+    }
+    fn leave(&mut self, l: &Loop) -> Res<()> {
+        for c in &l.carries {
+            if !self.stands(c.next) {
+                return bad(format!("{c:?}: the body does not write what the carry becomes"));
+            }
+        }
+        if let Some(y) = l.ys.iter().find(|y| !self.stands(y.each)) {
+            return bad(format!("{y:?}: the body does not write it"));
+        }
+        l.xs.iter().try_for_each(|x| self.read(x.all))?;
+        let Some(frame) = self.loops.pop() else { return bad("a loop ends that never began".into()) };
+        for s in &frame.reads {
+            if !self.stands(*s) {
+                return bad(format!("slot {s} is overwritten in a loop whose next iteration reads it"));
+            }
+            // for the loops around
+            self.read(*s)?;
+        }
+        self.close(frame.outside);
+        l.xs.iter().chain(&l.ys).for_each(|w| self.window[w.each as usize] = None);
+        l.carries.iter().for_each(|c| self.rewritten[c.slot as usize] = false);
+        // Loops inside may have marked these cells.
+        for (k, c) in l.carries.iter().enumerate() {
+            for s in [c.slot, c.next] {
+                let cell = self.cell(s);
+                self.mark[cell] = (frame.id, k as u32);
+            }
+        }
+        for (k, c) in l.carries.iter().enumerate() {
+            let (by, owner) = self.mark[self.cell(c.out)];
+            if by == frame.id && owner != k as u32 {
+                return bad(format!("{c:?}: its result takes another carry's place"));
+            }
+            self.write(c.out)?;
+        }
+        if let Some(n) = l.count {
+            self.integer(n, "a count")?;
+            if self.mark[self.cell(n)].0 == frame.id {
+                return bad(format!("slot {n} counts where a carry lies"));
+            }
+            self.write(n)?;
+        }
+        for c in &l.carries {
+            for s in [c.slot, c.next] {
+                let cell = self.cell(s);
+                self.kept[cell] -= 1;
+            }
+        }
+        for y in &l.ys {
+            let cell = self.cell(y.all);
+            self.stacked[cell] = false;
+            self.define(y.all);
+        }
+        let outs: Vec<SlotId> = l.carries.iter().map(|c| c.out).chain(l.ys.iter().map(|y| y.all)).collect();
+        self.apart(&outs)
+    }
+}
