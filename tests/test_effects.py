@@ -105,3 +105,66 @@ def test_a_callback_that_raises_names_its_line(jax):
     with pytest.raises(jax.errors.JaxRuntimeError, match="ValueError: boo") as e:
         jax.block_until_ready(jax.jit(lambda x: jax.pure_callback(f, jax.ShapeDtypeStruct((), np.float32), x))(1.0))
     assert f'"{__file__}", line {f.__code__.co_firstlineno + 1}, in f' in str(e.value)
+
+
+def test_callbacks_get_arrays(jax, jnp, lax):
+    from importlib import import_module
+
+    io_callback = import_module(jax.__name__ + ".experimental").io_callback
+    seen = []
+    see = lambda *xs: seen.extend((isinstance(x, jax.Array), x.shape, x.dtype.name, x.weak_type) for x in xs)
+    jax.debug.callback(see, jnp.ones(2), 3, np.ones((1, 2), "float16"))
+    jax.jit(lambda x: io_callback(lambda x: see(x.at[0].set(5)), None, x))(jnp.arange(3))
+    jax.pure_callback(lambda x: (see(x), np.float32(1))[1], jax.ShapeDtypeStruct((), np.float32), jnp.ones((), bool))
+    jax.effects_barrier()
+    assert seen == [
+        (True, (2,), "float32", False),
+        (True, (), "int32", False),
+        (True, (1, 2), "float16", False),
+        (True, (3,), "int32", False),
+        (True, (), "bool", False),
+    ]
+
+
+def test_prints_of_pytrees_say_array(jax, jnp, capfd):
+    jax.debug.print("{} {x}", {"a": jnp.ones(2)}, x=[jnp.float32(1), "t"])
+    jax.effects_barrier()
+    assert capfd.readouterr().out == "{'a': Array([1., 1.], dtype=float32)} [Array(1., dtype=float32), 't']\n"
+
+
+def test_a_callback_may_return_another_tree_of_the_same_leaves(jax, jnp):
+    scalar = jax.ShapeDtypeStruct((), np.float32)
+    y = jax.pure_callback(lambda x: {"y": [x]}, {"y": [scalar]}, [jnp.float32(1)])
+    assert y["y"][0] == 1
+    assert jax.pure_callback(lambda x: [x], {"y": scalar}, jnp.float32(2))["y"] == 2
+    with pytest.raises(Exception, match="Mismatched number of outputs"):
+        jax.block_until_ready(jax.pure_callback(lambda x: [x, x], {"y": scalar}, jnp.float32(2)))
+
+
+def test_a_callback_cannot_promise_64_bits_without_the_flag(jax, jnp):
+    with pytest.raises(ValueError, match="result_shape_dtypes cannot specify 64-bit types when `jax_enable_x64` is disabled"):
+        jax.pure_callback(lambda x: x, jax.ShapeDtypeStruct((), np.float64), 1.0)
+
+
+def test_prints_and_callbacks_in_two_calls(jax, jnp, capfd):
+    jax.debug.callback(ordered=True)(lambda x: print("called", x), 3)
+    jax.debug.print(ordered=True)("{a}", a=1)
+    jax.effects_barrier()
+    assert capfd.readouterr().out == "called 3\n1\n"
+    with pytest.raises(ValueError, match="Unused keyword arguments"):
+        jax.debug.print(ordered=True)("{a}", a=1, partitioned=True)
+    with pytest.raises(TypeError, match=r"debug_print received unexpected arguments in the two-call form: args=\(\) kwargs={'a': 42}"):
+        jax.debug.print(ordered=True, a=42)("{a}")
+    with pytest.raises(TypeError, match=r"debug_callback received unexpected arguments in the two-call form: args=\(42,\)"):
+        jax.debug.callback(None, 42, ordered=True)(print)
+    with pytest.raises(TypeError, match="first argument to jax.debug.callback must be callable, but got an object of type <class 'int'>"):
+        jax.debug.callback(3, 3)
+    with pytest.raises(TypeError, match="expected str, got int"):
+        jax.debug.print(1)
+
+
+def test_prints_reach_a_replaced_standard_output_in_order(jax, jnp, lax, capsys):
+    body = lambda i, x: (jax.debug.print("step {}", i, ordered=True), x + i)[1]
+    jax.jit(lambda x: lax.fori_loop(0, 3, body, x))(0)
+    jax.effects_barrier()
+    assert capsys.readouterr().out == "step 0\nstep 1\nstep 2\n"

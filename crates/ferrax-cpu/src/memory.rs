@@ -102,10 +102,14 @@ impl Block {
             FREE.try_with(|f| f.try_borrow_mut().ok()?.small[class].pop()).ok().flatten()
         } else {
             let mut s = SHARED.lock().unwrap_or_else(|e| e.into_inner());
-            let at = s.blocks.iter().rposition(|b| b.capacity == capacity);
+            // the least that is enough, if that is not much more
+            let fits = |b: &Block| b.capacity >= capacity && b.capacity <= capacity + capacity / 4;
+            let enough = s.blocks.iter().enumerate().filter(|(_, b)| fits(b));
+            let at = enough.min_by_key(|(k, b)| (b.capacity, usize::MAX - k)).map(|(k, _)| k);
             at.map(|k| {
-                s.bytes -= capacity;
-                s.blocks.swap_remove(k)
+                let b = s.blocks.swap_remove(k);
+                s.bytes -= b.capacity;
+                b
             })
         };
         if let Some(mut b) = pooled {
@@ -320,5 +324,17 @@ mod tests {
         assert_eq!(Block::new(990).unwrap().ptr(), p);
         let big = Block::zeroed(3 << 20).unwrap();
         assert_eq!(big.ptr() as usize % HUGE_PAGE, 0);
+    }
+    #[test]
+    fn a_large_block_serves_what_is_a_little_smaller_too() {
+        let p = |b: &Block| b.ptr() as usize;
+        // sizes that no other test asks for
+        let (a, b) = (Block::new(700 << 20).unwrap(), Block::new(900 << 20).unwrap());
+        let (at, bt) = (p(&a), p(&b));
+        drop((a, b));
+        let small = Block::new(640 << 20).unwrap();
+        assert!([at, bt].contains(&p(&small)), "the pool keeps less than both, and one of them serves");
+        assert_eq!(small.size(), 640 << 20);
+        assert!(![at, bt].contains(&p(&Block::new(100 << 20).unwrap())));
     }
 }
