@@ -1,5 +1,6 @@
 """Arrays as Python objects: how they print, convert, compute with scalars and other libraries, and refuse."""
 
+import collections
 import copy
 import operator
 import pickle
@@ -274,3 +275,132 @@ def test_bits_viewed_as_another_dtype(jnp, dtype, to):
 def test_bits_that_do_not_divide(jnp, shape, dtype, to):
     with pytest.raises(ValueError, match="view|divisor"):
         jnp.zeros(shape, dtype).view(to)
+
+
+# ---------------------------------------------------------------- protocols
+
+
+def test_arrays_are_sequences(jax, jnp):
+    x = jnp.arange(6.0).reshape(2, 3)
+    assert np.concatenate(x).tolist() == [0, 1, 2, 3, 4, 5] and [int(a) for a in reversed(jnp.arange(3))] == [2, 1, 0]
+    assert np.lexsort(jnp.array([[3, 1, 2]])).tolist() == [1, 2, 0] and np.choose([0, 1], jnp.array([[1, 2], [3, 4]])).tolist() == [1, 4]
+    assert jax.jit(lambda x: jnp.stack(list(reversed(x))))(x).tolist() == [[3, 4, 5], [0, 1, 2]]
+    assert len(x) == 2 and x[-1].tolist() == [3, 4, 5]
+    with pytest.raises(TypeError, match=r"len\(\) of unsized object"):
+        reversed(jnp.float32(1)).__next__()
+
+
+@pytest.mark.parametrize("dtype", "bool int8 uint8 int16 uint16 int32 uint32 float16 float32 complex64".split())
+def test_the_buffer_protocol(jnp, dtype):
+    want = np.arange(6).reshape(2, 3).astype(dtype)
+    view = memoryview(jnp.asarray(want))
+    assert (view.shape, view.strides, view.itemsize, view.nbytes, view.readonly) == (want.shape, want.strides, want.itemsize, want.nbytes, True)
+    assert np.array_equal(np.asarray(view), want) and np.asarray(view).dtype == want.dtype
+    assert bytes(jnp.asarray(want)) == want.tobytes()
+
+
+@pytest.mark.ours
+def test_views_of_the_buffer_protocol_can_be_read(jnp):
+    assert memoryview(jnp.arange(3, dtype="uint8")).tolist() == [0, 1, 2]
+    assert memoryview(jnp.float32(1.5)).tolist() == 1.5 and memoryview(jnp.zeros((0, 3))).nbytes == 0
+
+
+def test_a_view_outlives_its_array(jax, jnp):
+    x = jnp.arange(1000.0)
+    view = memoryview(x)
+    y = jax.jit(lambda x: x * 0, donate_argnums=0)(x)
+    del x
+    assert np.asarray(view)[999] == 999 and y[999] == 0
+
+
+def test_what_has_no_buffer(jax, jnp):
+    with pytest.raises(BufferError):
+        memoryview(jnp.ones(2, "bfloat16"))
+    with pytest.raises(TypeError, match="a bytes-like object is required"):
+        jax.jit(memoryview)(1.0)
+    assert np.asarray(jnp.ones(2, "bfloat16")).dtype == jnp.bfloat16
+
+
+class Pair(collections.namedtuple("Pair", "x")):
+    def __rmul__(self, other):
+        return "rmul"
+
+    def __radd__(self, other):
+        return "radd"
+
+
+def test_operators_leave_it_to_those_who_know(jnp):
+    x = jnp.ones(2)
+    assert (x * Pair(1), x + Pair(1)) == ("rmul", "radd") and (x == Pair(1)) is False
+    for wrong in (lambda: x * [1, 2], lambda: (1, 2) + x, lambda: x - Pair(1), lambda: x == [1, 2]):
+        with pytest.raises(TypeError, match="unsupported operand type"):
+            wrong()
+
+
+MASKED = np.ma.array([1.0, 2.0], mask=[True, False])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda jax, jnp: jnp.sin(MASKED),
+        lambda jax, jnp: jax.jit(lambda x: x)(MASKED),
+        lambda jax, jnp: jnp.asarray(MASKED),
+        lambda jax, jnp: jax.device_put(MASKED),
+        lambda jax, jnp: jnp.ones(2) + MASKED,
+        lambda jax, jnp: jax.vmap(lambda x: x)(MASKED),
+        lambda jax, jnp: jax.typeof(MASKED),
+        lambda jax, jnp: jax.eval_shape(lambda x: x, MASKED),
+    ],
+)
+def test_masked_arrays_are_refused(jax, jnp, call):
+    with pytest.raises(ValueError, match=r"numpy masked arrays are not supported as direct inputs to JAX functions. Use arr.filled\(\)"):
+        call(jax, jnp)
+
+
+def test_other_arrays_of_numpys_are_taken(jnp):
+    assert jnp.sin(np.array([0.0]).view(np.recarray)).tolist() == [0]
+
+
+class Convertible:
+    def __jax_array__(self):
+        return CONVERTED[0]
+
+
+CONVERTED = []
+
+
+def test_conversion_is_for_those_who_convert(jax, jnp):
+    CONVERTED[:] = [jnp.ones(2)]
+    assert jnp.asarray(Convertible()).tolist() == [1, 1] and (jnp.ones(2) + Convertible()).tolist() == [2, 2]
+    assert jnp.zeros_like(Convertible()).tolist() == [0, 0] and (Convertible.__jax_array__(None) * 2).tolist() == [2, 2]
+    for call in (jax.jit(lambda x: x), jnp.sin, jax.vmap(lambda x: x), jax.device_put, jax.typeof, lambda x: jax.jit(lambda: x)()):
+        with pytest.raises(ValueError, match=r"Triggering __jax_array__\(\) during abstractification is no longer supported"):
+            call(Convertible())
+
+
+def test_arrays_are_not_hashable(jax, jnp):
+    assert not isinstance(jnp.ones(2), collections.abc.Hashable)
+    with pytest.raises(TypeError, match="unhashable type"):
+        jax.jit(hash)(1.0)
+
+
+def test_copies_to_the_host_begin(jax, jnp):
+    class Other:
+        begun = 0
+
+        def copy_to_host_async(self):
+            self.begun += 1
+
+    other, x = Other(), jnp.ones(2)
+    tree = [x, other, 1.0, "s"]
+    assert jax.copy_to_host_async(tree) is tree and other.begun == 1
+    assert jax.jit(lambda x: jax.copy_to_host_async(x) + 1)(1.0) == 2
+    x.delete()
+    with pytest.raises(RuntimeError, match="Array has been deleted"):
+        x.copy_to_host_async()
+
+
+def test_putting_with_options(jax, jnp):
+    with pytest.raises(ValueError, match="may_alias and donate cannot be True at the same time"):
+        jax.device_put(jnp.ones(3), jax.devices()[0], donate=True, may_alias=True)

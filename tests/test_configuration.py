@@ -1,6 +1,10 @@
 """Flags and devices: leaks are found, programs are verified, platforms are chosen, pmap's devices are used, live arrays are listed."""
 
+import importlib
+import inspect
 import itertools
+import pathlib
+import threading
 
 import numpy as np
 import pytest
@@ -232,3 +236,256 @@ def test_live_arrays_are_no_tracers(jax, jnp):
 
     f(jnp.ones(2))
     assert found and not any(found)
+
+
+# ---------------------------------------------------------------- flags
+
+CONTEXTS = {
+    "default_matmul_precision": "float32",
+    "debug_nans": True,
+    "numpy_rank_promotion": "raise",
+    "numpy_dtype_promotion": "strict",
+    "enable_x64": True,
+    "checking_leaks": True,
+    "default_device": "cpu",
+    "log_compiles": True,
+    "enable_checks": True,
+    "threefry_partitionable": False,
+    "default_prng_impl": "threefry2x32",
+    "enable_custom_prng": True,
+    "no_tracing": True,
+    "softmax_custom_jvp": True,
+}
+
+
+@pytest.mark.parametrize("name", CONTEXTS)
+def test_contexts_are_decorators(jax, name):
+    option = {"checking_leaks": "jax_check_tracer_leaks"}.get(name, "jax_" + name)
+    before = getattr(jax.config, option)
+
+    @getattr(jax, name)(CONTEXTS[name])
+    def f(depth):
+        """Doc."""
+        seen = getattr(jax.config, option)
+        return [seen, *(f(depth - 1) if depth else [])]
+
+    assert f(2) == [CONTEXTS[name]] * 3 and getattr(jax.config, option) == before
+    assert (f.__name__, f.__doc__) == ("f", "Doc.")
+
+
+def test_disable_jit_and_compile_time_evaluation_are_decorators(jax, jnp):
+    seen = []
+
+    @jax.disable_jit()
+    def f(x):
+        return jax.jit(lambda x: (seen.append(x), x)[1])(x)
+
+    f(1.0)
+    assert seen == [1.0]
+
+    @jax.ensure_compile_time_eval()
+    def n():
+        return int(jnp.ones(3).sum())
+
+    assert jax.jit(lambda x: x * n() * n())(1.0) == 9
+
+
+def test_a_context_is_its_threads_own_also_as_a_decorator(jax):
+    inside, ready, go = [], threading.Event(), threading.Event()
+
+    @jax.enable_x64(True)
+    def f():
+        ready.set()
+        assert go.wait(60)
+        inside.append(jax.config.jax_enable_x64)
+
+    t = threading.Thread(target=f)
+    t.start()
+    assert ready.wait(60)
+    assert jax.config.jax_enable_x64 is False
+    go.set()
+    t.join()
+    assert inside == [True] and jax.config.jax_enable_x64 is False
+
+
+def test_none_within_a_context_is_none(jax):
+    with jax.default_matmul_precision("float32"):
+        with jax.default_matmul_precision(None):
+            assert jax.config.jax_default_matmul_precision is None
+        assert jax.config.jax_default_matmul_precision == "float32"
+
+
+@pytest.mark.ours
+def test_devices_nest(jax, jnp, child):
+    code = """
+    d = jax.devices()
+    where = lambda: jnp.ones(1).device.id
+    seen = []
+    with d[1]:
+        with d[2]:
+            seen.append(where())
+            with jax.default_device(d[3]):
+                seen.append(where())
+            seen.append(where())
+        seen.append(where())
+        try:
+            with d[2]:
+                raise KeyError
+        except KeyError:
+            seen.append(where())
+    seen.append(where())
+    jax.config.update("jax_default_device", d[3])
+    import threading
+    t = threading.Thread(target=lambda: seen.append(where()))
+    with d[1]:
+        t.start(), t.join()
+        seen.append(where())
+    print(*seen, len(jax.devices()))
+    """
+    assert child(code, NUM_CPU_DEVICES="4").split() == ["2", "3", "2", "1", "1", "0", "3", "1", "4"]
+
+
+def test_the_number_of_devices_is_set_before_the_first_array(child):
+    code = """
+    jax.config.update("jax_num_cpu_devices", 8)
+    jnp.ones(3)
+    print(len(jax.devices()), jax.config.jax_num_cpu_devices)
+    try:
+        jax.config.update("jax_num_cpu_devices", 4)
+    except RuntimeError as e:
+        print(str(e).split(" i.e. ")[0])
+    print(len(jax.devices()), jax.config.jax_num_cpu_devices, jax.device_put(1.0, jax.devices()[7]).device.id)
+    """
+    late = "jax_num_cpu_devices config should be updated before backends are initialized"
+    assert child(code).splitlines() == ["8 8", late, "8 8 7"]
+
+
+@pytest.mark.ours
+def test_flags_are_not_assigned_to(jax):
+    with pytest.raises(AttributeError, match=r"use config.update\('jax_enable_x64', True\)"):
+        jax.config.jax_enable_x64 = True
+    with pytest.raises(AttributeError, match="nonsense"):
+        jax.config.jax_nonsense = 1
+    with pytest.raises(AttributeError, match="Unrecognized config option: jax_nonsense"):
+        jax.config.update("jax_nonsense", 1)
+    assert not jax.config.jax_enable_x64
+
+
+def test_traces_depend_on_what_they_read(jax, jnp):
+    """A trace made under one value of a flag is not used under another."""
+    draw = jax.jit(lambda: jax.random.key_data(jax.random.key(0)))
+    before = draw()
+    jax.config.update("jax_random_seed_offset", 7)
+    try:
+        assert not np.array_equal(draw(), before)
+    finally:
+        jax.config.update("jax_random_seed_offset", 0)
+    assert np.array_equal(draw(), before)
+    f = jax.jit(lambda x: x @ x)
+    x = jnp.ones((2, 2))
+    f(x)
+    with jax.default_matmul_precision("highest"):
+        f(x)
+    assert f._cache_size() == 2
+
+
+def test_no_tracing(jax):
+    f = jax.jit(lambda x: x + 1)
+    f(1.0)
+    with jax.no_tracing():
+        assert f(2.0) == 3
+        with pytest.raises(RuntimeError, match="re-tracing function .* for `jit`, but 'no_tracing' is set"):
+            f(2)
+
+
+def test_softmax_has_its_own_derivative_where_it_is_asked_for(jax):
+    text = lambda: str(jax.make_jaxpr(jax.nn.softmax)(np.ones(3, np.float32)))
+    assert jax.config.jax_softmax_custom_jvp is False and "custom_jvp_call" not in text()
+    with jax.softmax_custom_jvp(True):
+        assert "custom_jvp_call" in text()
+
+
+# What programs set, and what becomes of it: values that are taken in silence, those that warn once, those that are refused.
+OTHERS = """
+jax_explicit_x64_dtypes jax_embedded_constants_max_bytes jax_use_simplified_jaxpr_constants jax_traceback_filtering jax_use_direct_linearize
+jax_disable_bwd_checks jax_remat3 jax_custom_vjp3 jax_hlo_source_file_canonicalization_regex jax_include_full_tracebacks_in_locations
+jax_compilation_cache_dir jax_transfer_guard jax_debug_key_reuse jax_persistent_cache_min_compile_time_secs jax_raise_persistent_cache_errors
+jax_array_garbage_collection_guard jax_no_tracing jax_optimization_level jax_memory_fitting_level jax_exec_time_optimization_effort
+jax_cpu_collectives_implementation jax_distributed_debug jax_enable_compilation_cache jax_use_shardy_partitioner jax_pgle_profiling_runs
+jax_compiler_enable_remat_pass jax_cpu_enable_async_dispatch
+"""
+OFF_DEFAULT = {
+    "jax_compilation_cache_dir": "/tmp/cache", "jax_persistent_cache_min_compile_time_secs": 0.5, "jax_traceback_filtering": "off",
+    "jax_embedded_constants_max_bytes": 64, "jax_hlo_source_file_canonicalization_regex": ".*", "jax_optimization_level": "O1",
+    "jax_memory_fitting_level": "O1", "jax_exec_time_optimization_effort": 0.5, "jax_cpu_collectives_implementation": "mpi",
+    "jax_pgle_profiling_runs": 1, "jax_transfer_guard": "log", "jax_array_garbage_collection_guard": "log", "jax_explicit_x64_dtypes": "warn",
+}  # fmt: skip
+REFUSED = {
+    "jax_transfer_guard": "disallow", "jax_transfer_guard_device_to_host": "disallow_explicit", "jax_debug_key_reuse": True,
+    "jax_array_garbage_collection_guard": "fatal", "jax_explicit_x64_dtypes": "error",
+}  # fmt: skip
+OBEYED = {"jax_no_tracing"}
+
+
+@pytest.mark.ours
+@pytest.mark.parametrize("name", OTHERS.split())
+def test_flags_of_other_programs(jax, name):
+    configuration = importlib.import_module(f"{jax.__name__}._config")
+    configuration._warned.discard(name)
+    default = jax.config.read(name)
+    jax.config.update(name, default)  # as it is: nothing to say
+    if name in REFUSED and name == "jax_debug_key_reuse":
+        return
+    value = OFF_DEFAULT.get(name, not default)
+    try:
+        if name in OBEYED:
+            jax.config.update(name, value)
+        else:
+            with pytest.warns(UserWarning, match=f"{name} is accepted and has no effect: "):
+                jax.config.update(name, value)
+            jax.config.update(name, value)  # once
+        assert jax.config.read(name) == value
+    finally:
+        jax.config.update(name, default)
+
+
+@pytest.mark.ours
+@pytest.mark.parametrize("name", REFUSED)
+def test_flags_that_would_change_results_are_refused(jax, name):
+    with pytest.raises(NotImplementedError, match=name):
+        jax.config.update(name, REFUSED[name])
+    assert jax.config.read(name) != REFUSED[name]
+
+
+def test_wrong_values_of_flags(jax):
+    for name, value in [("jax_num_cpu_devices", "a"), ("jax_transfer_guard", "foo"), ("jax_numpy_rank_promotion", "maybe"), ("jax_compilation_cache_dir", 3)]:
+        with pytest.raises(ValueError):
+            jax.config.update(name, value)
+
+
+@pytest.mark.ours
+def test_every_flag_says_what_its_values_do(jax):
+    """Each flag is read by somebody, or says that it is not: inert, or with values that are refused."""
+    configuration = importlib.import_module(f"{jax.__name__}._config")
+    root = pathlib.Path(inspect.getfile(jax)).parent
+    here = pathlib.Path(configuration.__file__)
+    read = "".join(p.read_text() for p in root.rglob("*.py") if p != here)
+    native = pathlib.Path(__file__).parent.parent / "crates" / "ferrax-python" / "src"
+    read += "".join(p.read_text() for p in native.rglob("*.rs"))
+    one_value = {"jax_default_prng_impl"}  # any other is a ValueError
+    for name, flag in configuration.FLAGS.items():
+        says = name in one_value or flag.inert or flag.refused
+        assert flag.doc and (f'"{name}"' in read or f"config.{name}" in read) != bool(says), name
+
+
+@pytest.mark.ours
+def test_the_default_platform_by_its_older_name(child):
+    code = """
+    jax.config.update("jax_platform_name", "cpu")
+    print(jax.default_backend())
+    try:
+        jax.config.update("jax_platform_name", "nope")
+    except RuntimeError as e:
+        print(str(e).split(":")[0])
+    """
+    assert child(code).splitlines() == ["cpu", "Unable to initialize backend 'nope'"]

@@ -214,7 +214,7 @@ wrong("at in place", "NotImplementedError", "Because JAX arrays are immutable, j
       lambda jax, jnp, lax: jnp.add.at(jnp.ones(3), 0, 1.0))  # fmt: skip
 wrong("isin by an unknown method", "ValueError", "method='foo' is not implemented; options are 'compare_all', 'binary_search', 'sort', and 'auto'",
       lambda jax, jnp, lax: jnp.isin(jnp.ones(3), 1.0, method="foo"))  # fmt: skip
-wrong("no platform", "NotImplementedError", "MLIR translation rule for primitive 'platform_index(platforms=(('cuda',),))' not found for platform cpu",
+wrong("no platform", "NotImplementedError", "platform_dependent: none of the functions is for platform cpu, and there is no default; they are for (('cuda',),)",
       lambda jax, jnp, lax: lax.platform_dependent(1.0, cuda=lambda a: a))  # fmt: skip
 wrong("take by an unknown mode", "ValueError", "Invalid mode 'drop' for np.take", lambda jax, jnp, lax: jnp.take(jnp.ones(3), jnp.array([1]), mode="drop"))
 wrong("place of a list", "TypeError", "place requires ndarray or scalar arguments, got <class 'list'> at position 2.",

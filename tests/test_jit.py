@@ -3,6 +3,7 @@
 import functools
 import gc
 import inspect
+import textwrap
 import weakref
 from collections import OrderedDict, namedtuple
 
@@ -198,6 +199,169 @@ def test_donation(jax, jnp):
         a + 1
 
 
+def test_an_array_is_not_donated_while_it_is_another_argument(jax, jnp):
+    x = jnp.ones(3)
+    for numbers, words in [(0, "previously donated in the"), ((0, 1), "twice in"), (1, "also used by the")]:
+        with pytest.raises(jax.errors.JaxRuntimeError, match=f"INVALID_ARGUMENT: Attempt to .* buffer .*{words} "):
+            jax.jit(lambda x, y: (x + y, x * y), donate_argnums=numbers)(x, x)
+    assert jax.jit(lambda x, y: x + 1, donate_argnums=0)(x, x).tolist() == [2, 2, 2]  # y is not used
+
+
+def test_what_no_result_can_stand_in_is_not_donated(jax, jnp):
+    x = jnp.ones(3)
+    with pytest.warns(UserWarning, match=r"Some donated buffers were not usable: float32\[3\]"):
+        jax.jit(lambda x: x.sum(), donate_argnums=0)(x)
+    assert not x.is_deleted()
+    jax.jit(lambda x: 1.0, donate_argnums=0)(x)
+    assert not x.is_deleted()
+
+
+def test_debug_nans_with_donation(jax, jnp):
+    with jax.debug_nans(True):
+        f = jax.jit(lambda x: 0.0 / x, donate_argnums=0)
+        with pytest.raises(FloatingPointError, match=r"invalid value \(nan\) encountered in div"):
+            f(jnp.array(0.0))
+        x = jnp.array(1.0)
+        assert f(x) == 0 and not x.is_deleted()  # nothing is donated while results are looked at
+
+
+# ---------------------------------------------------------------- one cache
+
+
+def test_functions_that_are_jitted_twice_share_their_traces(jax):
+    traces = []
+
+    def f(x):
+        traces.append(x)
+        return x + 1
+
+    jax.jit(f)(2), jax.jit(f)(3)
+    assert len(traces) == 1
+    jax.jit(f, static_argnums=0)(2)
+    assert len(traces) == 2
+    g, h = jax.jit(f), jax.jit(f)
+    g(2.0), h(3.0)
+    assert len(traces) == 3
+    jax.clear_caches()
+    jax.jit(f)(2)
+    assert len(traces) == 4
+
+
+def test_many_static_arguments(jax):
+    f, traces = counted(jax, lambda n, x: x + n, static_argnums=0)
+    for _ in range(2):
+        assert [int(f(n, 1)) for n in range(200)] == list(range(1, 201))
+    assert len(traces) == 200
+
+
+class Odd:
+    def __init__(self, hash_error=None, eq_error=None):
+        self.hash_error, self.eq_error = hash_error, eq_error
+
+    def __hash__(self):
+        if self.hash_error:
+            raise self.hash_error
+        return 1
+
+    def __eq__(self, other):
+        if self.eq_error:
+            raise self.eq_error
+        return self is other
+
+
+def test_static_arguments_that_cannot_be_compared(jax):
+    f = jax.jit(lambda a, x: x, static_argnums=0)
+    f(Odd(eq_error=NotImplementedError("odd")), 1.0)
+    with pytest.raises(ValueError, match="static arguments should be comparable using __eq__"):
+        f(Odd(eq_error=NotImplementedError("odd")), 1.0)
+    with pytest.raises(ValueError, match="Non-hashable static arguments are not supported"):
+        jax.jit(lambda a, x: x, static_argnums=0)(Odd(TypeError("odd")), 1.0)
+    with pytest.raises(KeyError, match="odd"):
+        jax.jit(lambda a, x: x, static_argnums=0)(Odd(KeyError("odd")), 1.0)
+
+
+# ---------------------------------------------------------------- where it runs
+
+
+PLACES = """
+d = jax.devices()
+S = jax.sharding.SingleDeviceSharding
+x = jnp.ones(3)
+f = lambda x: x + 1
+where = lambda a: (a.device.id, a.committed)
+"""
+
+
+def test_shardings_say_where(child):
+    code = """
+    on2 = jax.device_put(x, d[2])
+    assert where(jax.jit(f, in_shardings=S(d[1]))(x)) == (1, True)
+    assert where(jax.jit(f, in_shardings=S(d[1]))(on2)) == (1, True)
+    assert where(jax.jit(f, out_shardings=S(d[1]))(x)) == (1, True)
+    assert where(jax.jit(f, device=d[3])(on2)) == (3, True)
+    a, b = jax.jit(lambda a, b: (a, b), in_shardings=(S(d[1]), None), out_shardings=(None, S(d[1])))(x, x)
+    assert where(a) == where(b) == (1, True)
+    assert where(jax.jit(lambda n, a: a + n, in_shardings=(S(d[1]),), static_argnums=0)(1, x)) == (1, True)
+    assert where(jax.jit(lambda t: t["a"], in_shardings=({"a": S(d[1])},))({"a": x})) == (1, True)
+    assert where(jax.vmap(jax.jit(f, in_shardings=S(d[1])))(x)) == (1, True)
+    assert where(jax.jit(lambda x: jax.jit(f, out_shardings=S(d[1]))(x) * 2)(x)) == (1, True)
+    assert jax.eval_shape(jax.jit(f, out_shardings=S(d[1])), x).sharding == S(d[1])
+    c = jax.jit(f, in_shardings=S(d[1])).lower(x).compile()
+    assert c.input_shardings == ((S(d[1]),), {}) and c.output_shardings == S(d[1]) and where(c(x)) == (1, True)
+    print("done")
+    """
+    assert child(PLACES + textwrap.dedent(code), NUM_CPU_DEVICES="4").strip() == "done"
+
+
+SHARDINGS = [
+    ("in_shardings=S(d[0]), out_shardings=S(d[1])", "(x)", ValueError, "Received incompatible devices for jitted computation"),
+    ("in_shardings=3", "(x)", TypeError, "in_shardings leaf specifications are expected to be PartitionSpec instances or None, but got 3"),
+    ("in_shardings=(S(d[1]), S(d[1]))", "(x)", ValueError, "got a tuple or list of length 2 for an args tuple of length 1"),
+    ("in_shardings={'a': S(d[1])}", "({'a': x})", ValueError, "might need to be wrapped in a singleton tuple"),
+    ("in_shardings=(S(d[1]),)", "(x=x)", ValueError, "pjit does not support kwargs when in_shardings is specified"),
+    ("out_shardings=(S(d[1]), S(d[1]))", "(x)", ValueError, "pjit out_shardings"),
+    ("in_shardings=S(d[1]), device=d[0]", "(x)", ValueError, "If backend or device is specified on jit, then in_shardings should not be specified"),
+]
+
+
+def test_wrong_shardings(child):
+    calls = "".join(
+        f"""
+try:
+    jax.jit(lambda x: x, {options}){call}
+except {error.__name__} as e:
+    assert {words!r} in str(e), e
+else:
+    raise AssertionError({options!r})
+"""
+        for options, call, error, words in SHARDINGS
+    )
+    warned = "import warnings\nwarnings.simplefilter('ignore')\n"
+    assert child(warned + PLACES + calls + "print('done')", NUM_CPU_DEVICES="2").strip() == "done"
+
+
+def test_cotangents_go_back_to_where_their_values_are(child):
+    code = """
+    on1 = jax.device_put(x, d[1])
+    assert jax.grad(lambda x: jax.device_put(x, d[2]).sum())(on1).device == d[1]
+    assert [a.device for a in jax.jvp(lambda x: jax.device_put(x, d[2]), (on1,), (on1,))] == [d[2], d[2]]
+    assert jax.vmap(lambda x: jax.device_put(x, d[2]))(on1).device == d[2]
+    assert jax.jit(lambda x: jax.device_put(x, d[2]))(on1).device == d[1]
+    print("device_put" in str(jax.make_jaxpr(lambda x: jax.device_put(x, d[1]))(x)))
+    """
+    assert child(PLACES + textwrap.dedent(code), NUM_CPU_DEVICES="3").strip() == "True"
+
+
+@pytest.mark.ours
+def test_compiler_options(jax):
+    with pytest.raises(jax.errors.JaxRuntimeError, match="INVALID_ARGUMENT: No such compile option: 'invalid_key'"):
+        jax.jit(lambda x: x).lower(1.0).compile(compiler_options={"invalid_key": 1})
+    with pytest.raises(jax.errors.JaxRuntimeError, match="No such compile option"):
+        jax.jit(lambda x: x, compiler_options={"invalid_key": 1})(1.0)
+    with pytest.warns(UserWarning, match="xla_a_flag is accepted and has no effect"):
+        assert jax.jit(lambda x: x, compiler_options={"xla_a_flag": True})(1.0) == 1
+
+
 # ---------------------------------------------------------------- stages
 
 
@@ -220,7 +384,79 @@ def test_stages(jax, jnp):
     assert f.eval_shape(jax.ShapeDtypeStruct((2, 2), np.float32), k=1.0)["y"].shape == (2, 2)
 
 
+def test_stages_tell_of_their_arguments(jax, jnp):
+    f = jax.jit(lambda x, d: x + d["a"], donate_argnums=0)
+    lowered = f.lower(1.0, {"a": np.float32(2)})
+    traced, compiled = f.trace(1.0, {"a": np.float32(2)}), lowered.compile()
+    for stage in (traced, lowered, compiled):
+        (x, d), kwargs = stage.args_info
+        assert (x.shape, x.dtype, x.donated, d["a"].donated, kwargs) == ((), np.float32, True, False, {})
+        assert stage.donate_argnums == (0,) and stage.in_tree.num_leaves == 2
+    assert repr(x) == "ArgInfo(_aval=ShapedArray(float32[], weak_type=True), donated=True)"
+    assert traced.fun_name == "<lambda>" and compiled.runtime_executable() is not None
+
+
+@pytest.mark.ours
+def test_programs_of_stages_can_be_counted(jax, jnp):
+    lowered = jax.jit(lambda x: x.astype("bfloat16").astype("float32") @ x).lower(jnp.ones((2, 2)))
+    assert lowered.as_text().count("convert_element_type") == 2 and lowered.as_text("jaxpr") == lowered.as_text()
+    assert [str(e.primitive) for e in lowered.compiler_ir().eqns].count("dot_general") == 1
+    assert lowered.as_text("plan") == lowered.compiler_ir("plan") == lowered.compile().runtime_executable().as_text()
+    for ask in (lowered.as_text, lowered.compiler_ir):
+        with pytest.raises(ValueError, match="unknown dialect: foo"):
+            ask("foo")
+    costs = lowered.cost_analysis()
+    assert costs["flops"] > 0 and costs["bytes accessed"] == costs["bytes accessed0{}"] + costs["bytes accessedout{}"] == 32
+    traced = jax.jit(lambda x: x).trace(1.0)
+    assert traced.lower(lowering_platforms=("cpu", "cuda")).compile()(2.0) == 2
+    with pytest.raises(ValueError, match="there is no platform 'tpu' here"):
+        traced.lower(lowering_platforms=("tpu",))
+
+
+COMPILED = [
+    (lambda jnp: ((jnp.ones(2), {"a": jnp.ones(4)}), {}), r"Argument 'x' compiled with float32\[3\] and called with float32\[2\]\nArgument 'y\['a'\]'"),
+    (lambda jnp: ((jnp.ones(3),), {}), r"at args, seen tuple of length 2 but now given tuple of length 1, so the lengths do not match"),
+    (lambda jnp: ((jnp.ones(3), (1, 2)), {}), r"at args\[1\], seen <class 'dict'> but now given <class 'tuple'>, so their Python types differ"),
+    (lambda jnp: (((1, 2), {"a": 1}), {}), r"at args\[0\], seen pytree leaf but now given <class 'tuple'>, so their Python types differ"),
+    (lambda jnp: ((jnp.ones(3), {}), {}), r"numbers of children do not match, with the symmetric difference of key sets: \{'a'\}"),
+]
+
+
+@pytest.mark.parametrize("arguments, words", COMPILED)
+def test_a_compiled_function_says_which_argument_differs(jax, jnp, arguments, words):
+    compiled = jax.jit(lambda x, y: x + y["a"]).lower(jnp.ones(3), {"a": jnp.ones(3)}).compile()
+    args, kwargs = arguments(jnp)
+    with pytest.raises(TypeError, match=words):
+        compiled(*args, **kwargs)
+
+
+def test_a_compiled_function_is_not_transformed(jax, jnp):
+    compiled = jax.jit(lambda x: x).lower(jax.ShapeDtypeStruct((), np.float32)).compile()
+    for transform in (jax.jit, jax.vmap):
+        with pytest.raises(TypeError, match=r"Detected argument of Tracer type <class '.*Tracer'>"):
+            transform(compiled)(np.ones(2, np.float32) if transform is jax.vmap else np.float32(1))
+
+
+def test_structs_like_arrays(jax, jnp):
+    like = jax.ShapeDtypeStruct.like
+    x = jnp.ones((2, 3), "int8")
+    assert like(x) == jax.ShapeDtypeStruct((2, 3), "int8") and like(1.0).weak_type and like(like(x)) == like(x)
+    placed = jax.device_put(x, jax.devices()[0])
+    assert like(placed).sharding == placed.sharding and like(x).sharding is None
+    with pytest.raises(ValueError, match="sharding should be an instance of"):
+        jax.ShapeDtypeStruct((), "int8", sharding=3)
+
+
 # ---------------------------------------------------------------- errors
+
+
+def generator():
+    yield 1
+
+
+def positional(a, /, *rest):
+    return a
+
 
 ARGUMENT = "argument was not marked as static using the static_argnums or static_argnames"
 
@@ -235,6 +471,14 @@ ARGUMENT = "argument was not marked as static using the static_argnums or static
         (lambda jax: jax.jit(lambda x: x)(1, 2), TypeError, "takes 1 positional argument but 2 were given"),
         (lambda jax: jax.jit(lambda x, y: x)(1), TypeError, "missing 1 required positional argument: 'y'"),
         (lambda jax: jax.jit(3), TypeError, "Expected a callable value, got 3"),
+        (lambda jax: jax.jit(generator), TypeError, "Expected a function, got a generator function"),
+        (lambda jax: jax.vmap(generator), TypeError, "Expected a function, got a generator function"),
+        (lambda jax: jax.grad(generator), TypeError, "Expected a function, got a generator function"),
+        (lambda jax: jax.jit(staticmethod(abs)), TypeError, "staticmethod arguments are not supported"),
+        (lambda jax: jax.jit(positional, static_argnames="a"), ValueError, r"invalid argnames \{'a'\} in static_argnames. These are positional-only"),
+        (lambda jax: jax.jit(positional, static_argnames="rest"), ValueError, "These are positional-only"),
+        (lambda jax: jax.jit(positional, donate_argnames="a"), ValueError, "in donate_argnames. These are positional-only"),
+        (lambda jax: jax.jit(dict.fromkeys, static_argnames="x"), ValueError, "Function does not take these args"),
         (lambda jax: jax.jit(lambda x: x)(10**12), OverflowError, "whose argument path is x. Got <class 'int'> with value 1000000000000"),
         (lambda jax: jax.jit(lambda x: {}["missing"])(1), KeyError, "missing"),
     ],
@@ -260,6 +504,27 @@ def test_leaks_are_named(jax):
     jax.jit(lambda x: (kept.append(x), x)[1])(1.0)
     with pytest.raises(jax.errors.UnexpectedTracerError, match="Encountered an unexpected tracer"):
         kept[0] + 1
+
+
+def test_what_is_traced_and_compiled_is_logged(jax, caplog):
+    with caplog.at_level("DEBUG"):
+        jax.jit(lambda x: x * 7)(1.0)
+    assert "Finished tracing" in caplog.text and "Compiling jit(" in caplog.text
+    caplog.clear()
+    with jax.log_compiles(True):
+        jax.jit(lambda x: x * 8)(1.0)
+    assert {r.levelname for r in caplog.records if "jit" in r.message} == {"WARNING"} and "Compiling jit(" in caplog.text
+
+
+def test_a_function_without_a_repr_can_be_shown(jax):
+    class Shy:
+        def __repr__(self):
+            raise RuntimeError
+
+        def __call__(self, x):
+            return x
+
+    assert repr(jax.jit(Shy())) == "<PjitFunction>"
 
 
 @pytest.mark.ours

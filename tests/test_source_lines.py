@@ -150,3 +150,80 @@ def test_a_rule_that_refuses_names_the_line_of_its_operation(jax, jnp, lax):
         match=rf"Unordered IO effects not supported in while_loop with batched predicate\nThe operation was traced at {HERE}:\d+:15 \(.*run\)",
     ):
         jax.vmap(jax.jit(run))(jnp.arange(2.0))
+
+
+# ---------------------------------------------------------------- names
+
+
+def named(jax, jnp):
+    def f(x):
+        with jax.named_scope("outer"):
+            y = jnp.sin(x)
+            with jax.named_scope("inner"):
+                y = y * 2.0
+        return jax.named_call(lambda x: x + 1.0, name="shift")(y)
+
+    return f
+
+
+def names(program):
+    return [(str(e.primitive), str(e.source_info.name_stack)) for e in program.eqns]
+
+
+def test_equations_carry_the_names_of_their_scopes(jax, jnp):
+    program = jax.make_jaxpr(named(jax, jnp))(1.0)
+    assert names(program) == [("sin", "outer"), ("mul", "outer/inner"), ("add", "shift")]
+    text = program.jaxpr.pretty_print(name_stack=True)
+    assert re.findall(r"# \[(.*)\]", text) == ["outer", "outer/inner", "shift"]
+    assert "outer" not in str(program) and "outer" not in program.jaxpr.pretty_print(source_info=True)
+
+
+@pytest.mark.ours
+def test_both_lines_and_names(jax, jnp):
+    def f(x):
+        with jax.named_scope("here"):
+            return inner(jnp, x)
+
+    notes = comments(jax.make_jaxpr(f)(1.0).pretty_print(source_info=True, name_stack=True))
+    assert all(re.fullmatch(AT + r" \[here\]", note) for note in notes) and len(notes) == 2
+    assert "[here]" in jax.jit(f).lower(1.0).as_text(debug_info=True) and "[here]" not in jax.jit(f).lower(1.0).as_text()
+
+
+@pytest.mark.ours  # JAX writes vmap(..) and jvp(..) around the names
+def test_transforms_keep_the_names(jax, jnp):
+    f = named(jax, jnp)
+    x = np.ones(2, np.float32)
+    assert names(jax.make_jaxpr(jax.vmap(f))(x)) == [("sin", "outer"), ("mul", "outer/inner"), ("add", "shift")]
+    assert {n for _, n in names(jax.make_jaxpr(jax.grad(f))(1.0))} <= {"outer", "outer/inner", "shift", ""}
+    assert ("cos", "outer") in names(jax.make_jaxpr(jax.grad(f))(1.0))
+
+
+def test_a_function_that_is_traced_by_itself_has_names_of_its_own(jax, jnp, lax):
+    f = jax.jit(named(jax, jnp))
+
+    def g(x):
+        with jax.named_scope("caller"):
+            return lax.scan(lambda c, _: (jax.named_call(jnp.sin, name="body")(c), None), f(x), None, length=2)[0]
+
+    program = jax.make_jaxpr(g)(1.0)
+    assert names(program)[-1] == ("scan", "caller")
+    inner = next(e for e in program.eqns if str(e.primitive) in ("jit", "pjit")).params["jaxpr"]
+    assert [n for _, n in names(inner)] == ["outer", "outer/inner", "shift"]
+    assert [n for _, n in names(program.eqns[-1].params["jaxpr"])] == ["body"]
+
+
+def test_scopes_end_with_their_blocks(jax):
+    @jax.named_scope("decorated")
+    def f(x, fail):
+        if fail:
+            raise KeyError
+        return x * 2
+
+    def g(x):
+        with pytest.raises(KeyError):
+            f(x, True)
+        return f(x + 1, False) - 3
+
+    assert [n for _, n in names(jax.make_jaxpr(g)(1.0))] == ["", "decorated", ""]
+    with pytest.raises(TypeError, match="named_scope name argument must be a string"):
+        jax.named_scope(3)

@@ -13,7 +13,7 @@ from ._core import Array, Device
 from ._config import (
     __version__, check_tracer_leaks, checking_leaks, config, debug_infs, debug_nans, default_device, default_matmul_precision,
     default_prng_impl, disable_jit, disable_x64, enable_checks, enable_custom_prng, enable_x64, explain_cache_misses, legacy_prng_key,
-    log_compiles, numpy_dtype_promotion, numpy_rank_promotion, softmax_custom_jvp, threefry_partitionable,
+    log_compiles, no_tracing, numpy_dtype_promotion, numpy_rank_promotion, softmax_custom_jvp, threefry_partitionable,
 )
 from ._flat import float0
 from ._api import (

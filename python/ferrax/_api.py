@@ -5,21 +5,22 @@ def step(w, x): ...
 """
 
 import contextlib
+import copyreg
 import functools
 import gc
 import inspect
 import operator
 import platform
 import sys
-import threading
 
 import numpy as np
 
 from . import _core, _traced
-from ._config import __version__
+from ._config import NO_OTHER_COMPILER, __version__, inert, refused, warn_once
 from ._dtypes import is_key
 from ._flat import FlatFun, abstract, argument_names, check_callable, name_of, wraps
 from ._traced import traced
+from .errors import JaxRuntimeError
 from .tree_util import broadcast_prefix, tree_flatten, tree_leaves, tree_map
 
 _get_aval = _core.get_aval
@@ -51,10 +52,14 @@ def jit(
       fun: a pure function of arrays, scalars and pytrees of them. Left out, `jit(**options)` is a decorator.
       static_argnums, static_argnames: arguments that are compile-time constants: hashable, compared by `==`; each new value traces again.
         Where only one of the two is given, the other is found from the signature.
-      donate_argnums, donate_argnames: arguments whose arrays may be overwritten; they count as deleted after the call.
+      donate_argnums, donate_argnames: arguments whose arrays may be overwritten; those that a result can stand in count as deleted after the
+        call.
+      in_shardings, out_shardings: where the arguments are brought and the results stay: a `Sharding` of one device, or a pytree prefix of them and
+        of None (for anywhere) - `in_shardings` of the tuple of arguments that are not static. All must name one device, which is where it runs.
       keep_unused: keep arguments that the function does not use as inputs of the program.
-      device, backend: where to run.
+      device, backend: where to run, whatever the arguments say.
       inline: when traced inside another function, put the equations in place of a call.
+      compiler_options: there are none of this runtime's own; those whose name begins with `xla_` are passed over, with a warning.
 
     Returns:
       the compiled function. It has methods `lower`, `trace`, `eval_shape` and `clear_cache`.
@@ -94,8 +99,16 @@ def jit(
             raise ValueError(f"static_argnums and donate_argnums cannot intersect. Argument indices {both} appear in both")
     if device is not None and backend is not None:
         raise ValueError(f"can't specify both a device and a backend for jit, got device={device} and backend={backend}")
+    checked = None
+    if not (in_shardings is out_shardings is None):
+        placed = _device_of_shardings(in_shardings, out_shardings)
+        if device is not None or backend is not None:
+            for name, given in (("in_shardings", in_shardings), ("out_shardings", out_shardings)):
+                if given is not None:
+                    raise ValueError(f"If backend or device is specified on jit, then {name} should not be specified.")
+        device, checked = placed, _with_prefixes(fun, in_shardings, out_shardings, numbers)
     return _core.jit(
-        fun,
+        checked or fun,
         static_argnums=numbers,
         static_argnames=names,
         donate_argnums=d_numbers,
@@ -104,7 +117,98 @@ def jit(
         inline=inline,
         device=device,
         backend=backend,
+        compiler_options=compiler_options,
     )
+
+
+def _is_place(x):
+    return x is None or isinstance(x, _core.Device) or hasattr(x, "device_set")
+
+
+def _device_of_shardings(in_shardings, out_shardings):
+    """The one device that all shardings name; None where they name none."""
+    found = {}
+    for name, tree in (("in_shardings", in_shardings), ("out_shardings", out_shardings)):
+        for leaf in tree_leaves(tree, is_leaf=_is_place):
+            if leaf is None:
+                continue
+            if not hasattr(leaf, "device_set"):
+                raise TypeError(f"{name} leaf specifications are expected to be PartitionSpec instances or None, but got {leaf}")
+            if len(leaf.device_set) != 1:
+                raise NotImplementedError(f"{name}: a jitted function runs on one device, and {leaf} has {len(leaf.device_set)}; use pmap")
+            (device,) = leaf.device_set
+            found.setdefault(device, name)
+    if len(found) > 1:
+        one, other = list(found)[:2]
+        raise ValueError(
+            f"Received incompatible devices for jitted computation. Got {found[one]} with device ids [{one.id}] on platform {one.platform.upper()} and"
+            f" {found[other]} with device ids [{other.id}] on platform {other.platform.upper()}"
+        )
+    return next(iter(found), None)
+
+
+def _with_prefixes(fun, in_shardings, out_shardings, static):
+    """`fun`, which says when it is traced whether the shardings are prefixes of its arguments and its result."""
+
+    def fits(name, prefix, tree):
+        broadcast_prefix(prefix, tree, name=f"pjit {name}", prefix_is_leaf=_is_place)
+
+    @functools.wraps(fun, updated=())
+    def checked(*args, **kwargs):
+        if in_shardings is not None:
+            if kwargs:
+                raise ValueError("pjit does not support kwargs when in_shardings is specified.")
+            if not _is_place(in_shardings):
+                dynamic = [x for i, x in enumerate(args) if i not in static and i - len(args) not in static]
+                rule = (
+                    "pjit in_shardings specification must be a tree prefix of the positional arguments tuple. In particular, pjit in_shardings must either"
+                    " be a Sharding, a PartitionSpec, or a tuple of length equal to the number of positional arguments. But pjit in_shardings is"
+                )
+                if not isinstance(in_shardings, (tuple, list)):
+                    raise ValueError(
+                        f"{rule} not a tuple: got {type(in_shardings)} instead. Given the corresponding argument being passed, it looks like pjit"
+                        " in_shardings might need to be wrapped in a singleton tuple."
+                    )
+                if len(in_shardings) != len(dynamic):
+                    raise ValueError(f"{rule} the wrong length: got a tuple or list of length {len(in_shardings)} for an args tuple of length {len(dynamic)}.")
+                for prefix, x in zip(in_shardings, dynamic, strict=True):
+                    fits("in_shardings", prefix, x)
+        out = fun(*args, **kwargs)
+        fits("out_shardings", out_shardings, out)
+        return out
+
+    return checked
+
+
+def check_compiler_options(options):
+    """Refuses options that no compiler has; those of another compiler are warned of, once each.
+
+    Raises:
+      ferrax.errors.JaxRuntimeError: there is no such option.
+    """
+    for name in dict(options):
+        if not str(name).startswith("xla_"):
+            raise JaxRuntimeError(f"INVALID_ARGUMENT: No such compile option: {name!r}")
+        warn_once(("compiler_options", name), f"the compiler option {name} is accepted and has no effect: {NO_OTHER_COMPILER}")
+
+
+def _reduce_jit(f):
+    """How a jitted function is pickled and copied: by its name where it has one, else by what it was made of."""
+    module, name = getattr(f, "__module__", None), getattr(f, "__qualname__", "<locals>")
+    if "<locals>" not in name:
+        found = sys.modules.get(module)
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        if found is f:
+            return name
+    return _jit_again, (f.__wrapped__, f._options())
+
+
+def _jit_again(fun, options):
+    return _core.jit(fun, **options)
+
+
+copyreg.pickle(_core.JitFunction, _reduce_jit)
 
 
 def _numbers_and_names(fun, numbers, names, kind):
@@ -115,6 +219,8 @@ def _numbers_and_names(fun, numbers, names, kind):
     try:
         parameters = list(inspect.signature(fun).parameters.values())
     except (TypeError, ValueError):
+        if given_names and names:
+            raise ValueError(f"Jitted function has invalid argnames {set(names)} in {kind}_argnames. Function does not take these args.") from None
         return numbers, names
     positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     has_varargs = any(p.kind is p.VAR_POSITIONAL for p in parameters)
@@ -151,11 +257,30 @@ class ShapeDtypeStruct:
     def __init__(self, shape, dtype, *, sharding=None, weak_type=False, manual_axis_type=None, is_ref=False):
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be specified.")
+        if sharding is not None and not hasattr(sharding, "device_set"):
+            raise ValueError(
+                "sharding should be an instance of `jax.sharding.Sharding`, `jax.sharding.PartitionSpec` or `jax.experimental.layout.Format`."
+                f" Got {sharding} of type {type(sharding)}."
+            )
+        if manual_axis_type is not None:
+            refused("ShapeDtypeStruct", "manual_axis_type", manual_axis_type, "there are no manual axes")
+        if is_ref:
+            refused("ShapeDtypeStruct", "is_ref", is_ref, "there are no mutable references")
         self.shape = tuple(shape)
         self.dtype = np.dtype(dtype) if isinstance(dtype, (str, type, np.dtype)) or not hasattr(dtype, "name") else dtype
         self.weak_type, self._sharding = weak_type, sharding
 
+    @classmethod
+    def like(cls, x):
+        """The struct of an array, a scalar or another struct; the sharding is kept where a user chose it."""
+        if isinstance(x, ShapeDtypeStruct):
+            return x
+        aval = _get_aval(x)
+        placed = isinstance(x, _core.Array) and not isinstance(x, _core.Tracer) and x.committed
+        return cls(aval.shape, aval.dtype, sharding=x.sharding if placed else None, weak_type=aval.weak_type)
+
     sharding = property(lambda self: self._sharding)
+    is_ref, manual_axis_type = False, None
     ndim = property(lambda self: len(self.shape))
     size = property(lambda self: int(np.prod(self.shape, dtype=object)) if self.shape else 1)
     aval = property(lambda self: _core.ShapedArray(self.shape, self.dtype, self.weak_type))
@@ -171,7 +296,8 @@ class ShapeDtypeStruct:
 
     def __repr__(self):
         weak = ", weak_type=True" if self.weak_type else ""
-        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{weak})"
+        placed = "" if self._sharding is None else f", sharding={self._sharding}"
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{placed}{weak})"
 
     __str__ = __repr__
 
@@ -256,6 +382,8 @@ def eval_shape(fun, *args, **kwargs):
       *args, **kwargs: its arguments: arrays, or anything with a shape and a dtype.
     """
     check_callable(fun)
+    if isinstance(fun, _core.JitFunction) and fun._options()["device"] is not None:
+        return fun.eval_shape(*args, **kwargs)  # whose results say where they are
     leaves, in_tree = tree_flatten((args, kwargs))
     flat = FlatFun(fun, in_tree)
     known = []
@@ -353,11 +481,10 @@ remat = checkpoint
 # ---------------------------------------------------------------- names and evaluation
 
 
-_scopes = threading.local()
-
-
 class named_scope(contextlib.ContextDecorator):
-    """Context manager and decorator: operations traced inside carry `name` in their name stack.
+    """Context manager and decorator: equations traced inside carry `name` in their name stack.
+
+    They show it in `jaxpr.pretty_print(name_stack=True)`, in `eqn.source_info.name_stack` and in `lowered.as_text(debug_info=True)`.
 
     Raises:
       TypeError: the name is no string.
@@ -366,19 +493,16 @@ class named_scope(contextlib.ContextDecorator):
     def __init__(self, name):
         if not isinstance(name, str):
             raise TypeError("named_scope name argument must be a string.")
-        self.name = name
+        self.name, self._outer = name, []
 
     def __enter__(self):
-        _scopes.stack = (*current_scope(), self.name)
-        return "/".join(_scopes.stack)
+        self._outer.append(_core.scope_enter(self.name))
 
     def __exit__(self, *exc):
-        _scopes.stack = _scopes.stack[:-1]
+        _core.scope_leave(self._outer.pop())
 
-
-def current_scope():
-    """The names of the scopes that are open on this thread, outermost first."""
-    return getattr(_scopes, "stack", ())
+    def _recreate_cm(self):
+        return named_scope(self.name)
 
 
 def named_call(fun, *, name=None):
@@ -386,8 +510,9 @@ def named_call(fun, *, name=None):
     return named_scope(name or name_of(fun))(fun)
 
 
+@contextlib.contextmanager
 def ensure_compile_time_eval():
-    """Context manager: operations on concrete values inside are run at once, even while a function is being traced.
+    """Context manager and decorator: operations on concrete values inside are run at once, even while a function is being traced.
 
     >>> @jit
     ... def f(x):
@@ -397,7 +522,8 @@ def ensure_compile_time_eval():
     >>> f(2)
     Array(6, dtype=int32, weak_type=True)
     """
-    return _core.eval_context()
+    with _core.eval_context():
+        yield
 
 
 def clear_caches():
@@ -420,13 +546,22 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
     Args:
       x: a pytree of arrays, numpy arrays and scalars.
       device: a `Device`, a sharding, or a pytree prefix of them; None leaves arrays where they are.
+      src: where cotangents go back to, if that is not where the leaves are.
+      donate: the arrays may be given up. They are kept, with a warning: what stays on its device shares its memory, and what leaves is copied.
+      may_alias: whether what is on the device already may share the argument's memory. It does: nobody writes to it. False warns.
 
     Raises:
       TypeError: a leaf is not an array type.
-      ValueError: `device` is neither a device nor a sharding.
+      ValueError: `device` is neither a device nor a sharding; `donate` and `may_alias` are both True.
     """
+    if donate is True and may_alias is True:
+        raise ValueError("may_alias and donate cannot be True at the same time.")
+    if donate:
+        inert("device_put", "donate", "the arrays are kept")
+    if may_alias is not None:
+        inert("device_put", "may_alias", "arrays are not written to, so nobody can tell a copy")
     leaves, treedef = tree_flatten(x)
-    if device is None or isinstance(device, _core.Device) or hasattr(device, "device_set"):
+    if _is_place(device):
         devices = [device] * len(leaves)
     elif isinstance(device, (tuple, list, dict)):
         devices = broadcast_prefix(device, x, name="device_put device", prefix_is_leaf=lambda d: d is None)
@@ -435,7 +570,7 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
             "`jax.device_put` only accepts `None`, `jax.sharding.Sharding`, `jax.Device`, `Format`, `jax.memory.Space` or a"
             f" pytree of these values. Received invalid value: {device}"
         )
-    return treedef.unflatten([_core.device_put(leaf, d) for leaf, d in zip(leaves, devices, strict=True)])
+    return treedef.unflatten([_core.device_put(leaf, d, src) for leaf, d in zip(leaves, devices, strict=True)])
 
 
 def device_get(x):
@@ -446,8 +581,9 @@ def device_get(x):
 def copy_to_host_async(x):
     """Begins to copy a pytree's arrays to the host, so that a later `device_get` need not wait."""
     for leaf in tree_leaves(x):
-        if isinstance(leaf, _core.Array):
-            leaf.copy_to_host_async()
+        begin = None if isinstance(leaf, _core.Tracer) else getattr(leaf, "copy_to_host_async", None)
+        if begin is not None:
+            begin()
     return x
 
 
@@ -467,7 +603,9 @@ def devices(backend=None):
 
 def local_devices(process_index=None, backend=None, host_id=None):
     """The devices of this process."""
-    return [d for d in _core.devices(backend) if d.process_index == (_core.process_index() if process_index is None else process_index)]
+    if process_index is None:
+        process_index = _core.process_index() if host_id is None else host_id
+    return [d for d in _core.devices(backend) if d.process_index == process_index]
 
 
 def device_count(backend=None):
@@ -486,18 +624,18 @@ def default_backend():
 
 
 def process_index(backend=None):
-    """This process's number among those of a distributed run; 0 if there is one."""
-    return _core.process_index()
+    """This process's number among those of a distributed run; 0 if there is one. RuntimeError where there is no such backend."""
+    return _core.process_index() if backend is None else _core.devices(backend)[0].process_index
 
 
 def process_count(backend=None):
-    """How many processes take part in a distributed run."""
-    return _core.process_count()
+    """How many processes take part in a distributed run. RuntimeError where there is no such backend."""
+    return _core.process_count() if backend is None else 1 + max(d.process_index for d in _core.devices(backend))
 
 
 def process_indices(backend=None):
     """The numbers of all processes."""
-    return list(range(process_count()))
+    return list(range(process_count(backend)))
 
 
 host_id, host_count, host_ids = process_index, process_count, process_indices

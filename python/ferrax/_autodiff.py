@@ -12,6 +12,7 @@ import numpy as np
 from . import _core
 from ._api import jit
 from ._batching import vmap
+from ._config import refused
 from ._flat import FlatFun, abstract, check_callable, describe, float0, is_inexact, tangent_dtype, unit, wraps, zeros
 from .tree_util import Partial, tree_flatten, tree_map, tree_structure, tree_transpose
 
@@ -109,6 +110,8 @@ def grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False, redu
     >>> grad(jnp.sin)(0.2)
     Array(0.9800666, dtype=float32, weak_type=True)
     """
+    if reduce_axes:
+        refused("grad", "reduce_axes", reduce_axes, "sum over a named axis with lax.psum")
     inner = _value_and_grad(fun, "grad", argnums, has_aux, holomorphic, allow_int)
     doc = "Gradient of {fun} with respect to positional argument(s) " + str(argnums) + ". Takes the same arguments as {fun}.\n\n{doc}"
 
@@ -128,6 +131,8 @@ def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=F
     Returns:
       a function of `fun`'s arguments that returns (value, gradient); with `has_aux`, ((value, aux), gradient).
     """
+    if reduce_axes:
+        refused("value_and_grad", "reduce_axes", reduce_axes, "sum over a named axis with lax.psum")
     inner = _value_and_grad(fun, "value_and_grad", argnums, has_aux, holomorphic, allow_int)
     doc = "Value and gradient of {fun} with respect to positional argument(s) " + str(argnums) + ". Takes the same arguments as {fun}.\n\n{doc}"
 
@@ -344,6 +349,8 @@ def vjp(fun, *primals, has_aux=False, reduce_axes=()):
     >>> f_vjp(1.0)
     (Array(0.47942555, dtype=float32, weak_type=True), Array(1.7551651, dtype=float32, weak_type=True))
     """
+    if reduce_axes:
+        refused("vjp", "reduce_axes", reduce_axes, "sum over a named axis with lax.psum")
     check_callable(fun)
     leaves, in_tree = tree_flatten((primals, {}))
     flat = FlatFun(fun, in_tree, has_aux)
@@ -423,6 +430,8 @@ def linear_transpose(fun, *primals, reduce_axes=()):
     Raises:
       TypeError: `fun` is not linear, an argument is not floating point, or (later) the cotangent is not like the output.
     """
+    if reduce_axes:
+        refused("linear_transpose", "reduce_axes", reduce_axes, "sum over a named axis with lax.psum")
     check_callable(fun)
     leaves, in_tree = tree_flatten((primals, {}))
     avals = [abstract(x) for x in leaves]

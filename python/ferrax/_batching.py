@@ -6,6 +6,7 @@ vmap(lambda x, w: w @ x, in_axes=(0, None))(xs, w)         # one product a row o
 import collections
 
 from . import _core
+from ._config import inert, refused
 from ._flat import FlatFun, argument_names, check_callable, wraps
 from .tree_util import broadcast_prefix, prefix_errors, tree_flatten, tree_leaves
 
@@ -38,6 +39,10 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
     >>> vmap(lambda x: (x ** 2).sum())(jnp.ones((3, 2)))
     Array([2., 2., 2.], dtype=float32)
     """
+    if spmd_axis_name is not None:
+        inert("vmap", "spmd_axis_name", "there are no meshes whose axis it could be")
+    if sum_match:
+        refused("vmap", "sum_match", sum_match, "results are stacked")
     check_callable(fun)
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)

@@ -6,6 +6,7 @@ Invariant: a callback sees arrays of the operands' shapes and dtypes, on the hos
 import numpy as np
 
 from . import _core
+from ._config import refused
 from ._flat import describe
 from .dtypes import canonicalize_dtype
 from .tree_util import tree_flatten, tree_leaves
@@ -65,6 +66,8 @@ def pure_callback(callback, result_shape_dtypes, *args, sharding=None, vmap_meth
       ValueError: the vmap method is unknown, or 64-bit results are promised while the configuration has none.
       JaxRuntimeError: (when run) the callback raised, or returned something else than promised.
     """
+    if sharding is not None:
+        refused("pure_callback", "sharding", sharding, "callbacks run in this process, for the whole array")
     if vmap_method is not None and vmap_method not in _METHODS:
         raise ValueError(f"vmap_method must be one of the allowed methods {_METHODS}, but got: {vmap_method}")
     leaves, in_tree = tree_flatten((args, kwargs))
@@ -80,6 +83,8 @@ def io_callback(callback, result_shape_dtypes, *args, sharding=None, ordered=Fal
       callback, result_shape_dtypes, *args, **kwargs: as in `pure_callback`.
       ordered: calls happen in program order. An ordered callback cannot be mapped.
     """
+    if sharding is not None:
+        refused("io_callback", "sharding", sharding, "callbacks run in this process, for the whole array")
     leaves, in_tree = tree_flatten((args, kwargs))
     avals, out_tree = _avals(result_shape_dtypes)
     outs = _core.callback(_checked(callback, avals, in_tree), leaves, avals, "io", bool(ordered), None)

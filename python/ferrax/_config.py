@@ -1,21 +1,22 @@
 """Configuration: flags with JAX's names, from three sources in rising order: environment, `config.update`, a context manager.
 
-Invariant: a context manager changes the flag for its own thread and block only. Flags that the runtime reads live in the extension
-(they are part of its cache keys); the others live here.
+Invariant: a context manager changes the flag for its own thread and block only. `FLAGS` is the one table of them;
+their values live in the extension, where they are part of the keys of its caches.
 
     config.update("jax_enable_x64", True)        # or FERRAX_ENABLE_X64=1
     with enable_x64(True): ...
 """
 
+import functools
 import os
-import threading
+import warnings
 
 from . import _core
 
-__version__ = "0.1.0"
+__version__ = _core.__version__  # that of the workspace, in Cargo.toml
 
 _NO_VALUE = type("_NoValue", (), {"__repr__": lambda self: "<no value>"})()
-_local = threading.local()
+_warned = set()
 
 
 def _bool(name, value):
@@ -35,57 +36,87 @@ def _one_of(*allowed, optional=False):
         if optional and value is None:
             return None
         if not isinstance(value, str) or value not in allowed:
-            raise ValueError(f"new enum value must be in {list(allowed)}, got {value} of type {type(value)}.")
+            none = "None or " if optional else ""
+            raise ValueError(f"new enum value must be {none}in {list(allowed)}, got {value} of type {type(value)}.")
         return value
 
     return parse
 
 
-def _int(name, value):
-    return int(value)
+def _of(type_, word):
+    """Values of one type or None; from the environment their text."""
+
+    def parse(name, value):
+        if isinstance(value, str) and type_ is not str:
+            try:
+                return type_(value)
+            except ValueError:
+                pass
+        if value is None or isinstance(value, type_) or (type_ is float and isinstance(value, int)):
+            return value
+        raise ValueError(f"new {word} config value must be None or of type {word}, got {value} of type {type(value)}")
+
+    return parse
 
 
-def _any(name, value):
-    return value
+_int, _float, _str = _of(int, "int"), _of(float, "float"), _of(str, "string")
+
+
+def warn_once(key, text):
+    """Warns of an option that is accepted and changes nothing, the first time that `key` is asked for."""
+    if key not in _warned:
+        _warned.add(key)
+        warnings.warn(text, stacklevel=4)
+
+
+def inert(function, option, why):
+    """Warns, once, that an option is accepted and changes nothing."""
+    warn_once((function, option), f"{function}: {option} is accepted and has no effect: {why}")
+
+
+def refused(function, option, value, why):
+    """Refuses an option whose value asks for what there is not."""
+    raise NotImplementedError(f"{function}: {option}={value!r} is not there: {why}")
+
+
+def no_sharding(function, sharding):
+    """Refuses to lay a result out over devices."""
+    refused(function, "out_sharding", sharding, "there are no meshes; put the result on a device with device_put")
 
 
 class Flag:
-    """One flag: how a value is checked, its default, and whether the runtime holds it."""
+    """One flag: how a value is checked, its default, and what follows from setting it.
 
-    __slots__ = ("default", "doc", "name", "native", "parse", "value")
+    What a value does is one of three: it is obeyed; `refused` names the values that raise and why; or `inert` says why any other value
+    than the default changes nothing, and setting one warns, once. Where traces depend on the value, `traced` makes it part of what a trace is found by.
+    """
 
-    def __init__(self, name, parse, default, doc, native=False):
-        self.name, self.parse, self.default, self.native, self.doc = name, parse, default, native, doc
-        self.value = default
+    __slots__ = ("default", "doc", "inert", "name", "parse", "refused", "traced")
+
+    def __init__(self, name, parse, default, doc, *, traced=False, inert=None, refused=None):
+        self.name, self.parse, self.default, self.doc, self.traced = name, parse, default, doc, traced
+        self.inert, self.refused = inert, refused or {}
+        _core.config_define(name, default, traced)
 
     def get(self):
-        if self.native:
-            return _core.config_get(self.name)
-        return getattr(_local, self.name, self.value)
+        return _core.config_get(self.name)
+
+    def checked(self, value):
+        """`value` as the flag holds it.
+
+        Raises:
+          ValueError: the flag does not take it.
+          NotImplementedError: it asks for something that there is not.
+        """
+        value = self.parse(self.name, value)
+        if value in self.refused:
+            raise NotImplementedError(f"{self.name}={value!r}: {self.refused[value]}")
+        if self.inert and value != self.default:
+            warn_once(self.name, f"{self.name} is accepted and has no effect: {self.inert}")
+        return value
 
     def set(self, value):
-        value = self.parse(self.name, value)
-        if self.native:
-            _core.config_set(self.name, value)
-        else:
-            self.value = value
-            self.changed()
-
-    def changed(self):
-        """Called when a value that lives here has changed on this thread."""
-
-
-class _DeviceFlag(Flag):
-    """Where this thread's new arrays are put: the runtime is told through the device, which is a context manager."""
-
-    __slots__ = ()
-
-    def changed(self):
-        device = self.get()
-        if device is None:
-            _core.devices()[0].__exit__()
-        else:
-            (_core.devices(device)[0] if isinstance(device, str) else device).__enter__()
+        _core.config_set(self.name, self.checked(value))
 
 
 def _device(name, value):
@@ -121,36 +152,129 @@ _PRECISIONS = (
     "fastest",
 )
 
+_NO_CACHE = "compiled programs are kept in memory only"
+NO_OTHER_COMPILER = "it steers a compiler that is not used here"
+_ONE_PROCESS = "there is one process"
+_ONE_WAY = "programs are derived in one way"
+_NO_GUARD = {
+    v: "transfers are not guarded; an array's device is `x.device`, and `float(x)`, `np.asarray(x)` and `device_get` are what reads it"
+    for v in ("disallow", "disallow_explicit")
+}
+_GUARD = _one_of("allow", "log", "disallow", "log_explicit", "disallow_explicit", optional=True)
+_LEVELS = _one_of("UNKNOWN", "O0", "O1", "O2", "O3")
+
 FLAGS = {
     f.name: f
     for f in (
-        Flag("jax_enable_x64", _bool, False, "64-bit types by default, and kept when asked for", native=True),
-        Flag("jax_threefry_partitionable", _bool, True, "the counter layout of random bits", native=True),
-        Flag("jax_debug_nans", _bool, False, "raise FloatingPointError at the operation that makes a NaN", native=True),
-        Flag("jax_debug_infs", _bool, False, "raise FloatingPointError at the operation that makes an infinity", native=True),
-        Flag("jax_numpy_rank_promotion", _one_of("allow", "warn", "raise"), "allow", "implicit broadcasting of ranks", native=True),
-        Flag("jax_numpy_dtype_promotion", _one_of("standard", "strict"), "standard", "implicit promotion of dtypes", native=True),
-        Flag("jax_disable_jit", _bool, False, "run jitted functions and loops operation by operation", native=True),
-        Flag("jax_num_cpu_devices", _int, -1, "how many CPU devices there are; set it before the first array is made", native=True),
-        Flag("jax_log_compiles", _bool, False, "log each compilation with the time it took", native=True),
-        Flag("jax_explain_cache_misses", _bool, False, "log why a jitted function was traced again", native=True),
-        Flag("jax_check_tracer_leaks", _bool, False, "raise when a trace ends while one of its tracers is still alive", native=True),
-        Flag("jax_default_matmul_precision", _one_of(*_PRECISIONS, optional=True), None, "precision of matrix products", native=True),
-        _DeviceFlag("jax_default_device", _device, None, "where new arrays are put"),
-        Flag("jax_platforms", _any, None, "the platforms there are, separated by commas, the default first", native=True),
-        Flag("jax_enable_checks", _bool, False, "verify every program that is built", native=True),
-        Flag("jax_default_prng_impl", _one_of("threefry2x32"), "threefry2x32", "the generator of new keys"),
-        Flag("jax_enable_custom_prng", _bool, False, "make PRNGKey return typed keys"),
-        Flag("jax_legacy_prng_key", _one_of("allow", "warn", "error"), "allow", "what to do when a raw key is drawn from"),
-        Flag("jax_random_seed_offset", _int, 0, "added to every seed"),
-        Flag("jax_softmax_custom_jvp", _bool, True, "the memory-saving derivative of softmax"),
-        Flag("jax_high_dynamic_range_gumbel", _bool, False, "draw gumbel variates with more bits in the tail"),
+        Flag("jax_enable_x64", _bool, False, "64-bit types by default, and kept when asked for"),
+        Flag("jax_threefry_partitionable", _bool, True, "the counter layout of random bits"),
+        Flag("jax_debug_nans", _bool, False, "raise FloatingPointError at the operation that makes a NaN"),
+        Flag("jax_debug_infs", _bool, False, "raise FloatingPointError at the operation that makes an infinity"),
+        Flag("jax_numpy_rank_promotion", _one_of("allow", "warn", "raise"), "allow", "implicit broadcasting of ranks"),
+        Flag("jax_numpy_dtype_promotion", _one_of("standard", "strict"), "standard", "implicit promotion of dtypes"),
+        Flag("jax_disable_jit", _bool, False, "run jitted functions and loops operation by operation"),
+        Flag("jax_num_cpu_devices", _int, -1, "how many CPU devices there are; set it before the first array is made"),
+        Flag("jax_log_compiles", _bool, False, "log each trace and compilation with the time it took, as warnings; without it they are debug messages"),
+        Flag("jax_explain_cache_misses", _bool, False, "log why a jitted function was traced again"),
+        Flag("jax_check_tracer_leaks", _bool, False, "raise when a trace ends while one of its tracers is still alive"),
+        Flag("jax_no_tracing", _bool, False, "raise where a jitted function would be traced"),
+        Flag(
+            "jax_default_matmul_precision",
+            _one_of(*_PRECISIONS, optional=True),
+            None,
+            "precision of matrix products; what is asked is always exceeded",
+            traced=True,
+        ),
+        Flag("jax_default_device", _device, None, "where new arrays are put"),
+        Flag("jax_platforms", _str, None, "the platforms there are, separated by commas, the default first"),
+        Flag("jax_enable_checks", _bool, False, "verify every program that is built"),
+        Flag("jax_default_prng_impl", _one_of("threefry2x32"), "threefry2x32", "the generator of new keys", traced=True),
+        Flag("jax_enable_custom_prng", _bool, False, "make PRNGKey return typed keys", traced=True),
+        Flag("jax_legacy_prng_key", _one_of("allow", "warn", "error"), "allow", "what to do when a raw key is drawn from", traced=True),
+        Flag("jax_random_seed_offset", _int, 0, "added to every seed", traced=True),
+        Flag("jax_softmax_custom_jvp", _bool, False, "the memory-saving derivative of softmax", traced=True),
+        Flag("jax_high_dynamic_range_gumbel", _bool, False, "draw gumbel variates with more bits in the tail", traced=True),
+        Flag(
+            "jax_explicit_x64_dtypes",
+            _one_of("allow", "warn", "error"),
+            "allow",
+            "what asking for a 64-bit type does while they are off",
+            refused={"error": "it gives the 32-bit type; turn 64-bit types on with jax_enable_x64"},
+            inert="it gives the 32-bit type",
+        ),
+        Flag("jax_debug_key_reuse", _bool, False, "find keys that are used twice", refused={True: "uses of keys are not followed"}),
+        Flag("jax_transfer_guard", _GUARD, None, "what a transfer between host and devices does", refused=_NO_GUARD, inert="transfers are not logged"),
+        Flag("jax_transfer_guard_host_to_device", _GUARD, None, "what a transfer to a device does", refused=_NO_GUARD, inert="transfers are not logged"),
+        Flag("jax_transfer_guard_device_to_host", _GUARD, None, "what a transfer to the host does", refused=_NO_GUARD, inert="transfers are not logged"),
+        Flag("jax_transfer_guard_device_to_device", _GUARD, None, "what a transfer between devices does", refused=_NO_GUARD, inert="transfers are not logged"),
+        Flag(
+            "jax_array_garbage_collection_guard",
+            _one_of("allow", "log", "fatal", optional=True),
+            None,
+            "what happens when the collector frees an array",
+            refused={"fatal": "the collector frees arrays as any other object"},
+            inert="collected arrays are not logged",
+        ),
+        Flag("jax_compilation_cache_dir", _str, None, "where compiled programs are kept between runs", inert=_NO_CACHE),
+        Flag("jax_enable_compilation_cache", _bool, True, "keep compiled programs between runs", inert=_NO_CACHE),
+        Flag("jax_persistent_cache_min_compile_time_secs", _float, 1.0, "programs compiled faster are not kept between runs", inert=_NO_CACHE),
+        Flag("jax_persistent_cache_min_entry_size_bytes", _int, 0, "smaller programs are not kept between runs", inert=_NO_CACHE),
+        Flag("jax_persistent_cache_enable_xla_caches", _str, "xla_gpu_per_fusion_autotune_cache_dir", "which caches of the compiler are kept", inert=_NO_CACHE),
+        Flag("jax_raise_persistent_cache_errors", _bool, False, "raise where keeping a program fails", inert=_NO_CACHE),
+        Flag("jax_compilation_cache_max_size", _int, -1, "how many bytes of programs are kept between runs", inert=_NO_CACHE),
+        Flag(
+            "jax_traceback_filtering",
+            _one_of("off", "tracebackhide", "remove_frames", "quiet_remove_frames", "auto"),
+            "auto",
+            "which frames tracebacks show",
+            inert="tracebacks show all frames",
+        ),
+        Flag("jax_include_full_tracebacks_in_locations", _bool, True, "whole call stacks beside operations", inert="an operation remembers its innermost line"),
+        Flag(
+            "jax_traceback_in_locations_limit",
+            _int,
+            10,
+            "how much of a call stack stands beside an operation",
+            inert="an operation remembers its innermost line",
+        ),
+        Flag("jax_hlo_source_file_canonicalization_regex", _str, None, "what is cut from the names of source files", inert="names of files stand as they are"),
+        Flag("jax_cpu_enable_async_dispatch", _bool, True, "long programs run beside Python", inert="long programs always do"),
+        Flag("jax_cpu_collectives_implementation", _one_of("gloo", "mpi", "megascale", optional=True), "gloo", "how processes talk", inert=_ONE_PROCESS),
+        Flag("jax_distributed_debug", _bool, False, "log what a distributed run does", inert=_ONE_PROCESS),
+        Flag("jax_disable_bwd_checks", _bool, False, "do not compare the results of bwd rules with what they stand for", inert="they are always compared"),
+        Flag(
+            "jax_embedded_constants_max_bytes",
+            _int,
+            32,
+            "larger constants are arguments of programs",
+            inert="constants of rank 0 stand in programs, others beside them",
+        ),
+        Flag(
+            "jax_use_simplified_jaxpr_constants", _bool, False, "constants stand in programs", inert="constants of rank 0 stand in programs, others beside them"
+        ),
+        Flag("jax_use_direct_linearize", _bool, True, "how linearize is derived", inert=_ONE_WAY),
+        Flag("jax_remat3", _bool, False, "how checkpoint is derived", inert=_ONE_WAY),
+        Flag("jax_custom_vjp3", _bool, False, "how custom_vjp is derived", inert=_ONE_WAY),
+        Flag("jax_optimization_level", _LEVELS, "UNKNOWN", "how much is optimised", inert=NO_OTHER_COMPILER),
+        Flag("jax_memory_fitting_level", _LEVELS, "O2", "how hard memory is saved", inert=NO_OTHER_COMPILER),
+        Flag("jax_exec_time_optimization_effort", _float, 0.0, "how hard time is saved", inert=NO_OTHER_COMPILER),
+        Flag("jax_memory_fitting_effort", _float, 0.0, "how hard memory is saved", inert=NO_OTHER_COMPILER),
+        Flag("jax_use_shardy_partitioner", _bool, True, "how programs are cut over devices", inert=NO_OTHER_COMPILER),
+        Flag("jax_pgle_profiling_runs", _int, 3, "runs that are profiled before compiling again", inert=NO_OTHER_COMPILER),
+        Flag("jax_compiler_enable_remat_pass", _bool, True, "recompute to save memory", inert=NO_OTHER_COMPILER),
     )
 }
 
 
+def _platform_name(value):
+    """`jax_platform_name`, which can be set and not read: the platform that is the default among those there are."""
+    FLAGS["jax_platforms"].set(value or None)
+
+
 class Config:
     """`config.update(name, value)`; every flag is also an attribute, `config.jax_enable_x64`."""
+
+    __slots__ = ()
 
     def update(self, name, val):
         """Sets a flag for the whole process.
@@ -158,10 +282,14 @@ class Config:
         Raises:
           AttributeError: there is no such flag.
           ValueError: the value is not one of the flag's.
+          NotImplementedError: the value asks for something that there is not.
         """
-        if name not in FLAGS:
+        if name == "jax_platform_name":
+            _platform_name(val)
+        elif name in FLAGS:
+            FLAGS[name].set(val)
+        else:
             raise AttributeError(f"Unrecognized config option: {name}")
-        FLAGS[name].set(val)
 
     def read(self, name):
         """The flag's present value. AttributeError where there is no such flag."""
@@ -184,20 +312,28 @@ class Config:
             return FLAGS[name].get()
         raise AttributeError(f"'Config' object has no attribute '{name}'")
 
+    def __setattr__(self, name, value):
+        if name in FLAGS:
+            raise AttributeError(f"'Config' attribute '{name}' cannot be assigned to: use config.update('{name}', {value!r})")
+        raise AttributeError(f"'Config' object has no attribute '{name}'")
+
     def __dir__(self):
         return [*super().__dir__(), *FLAGS]
+
+    def __reduce__(self):
+        return "config"
 
 
 config = Config()
 
 
 class _Setting:
-    """A flag's context manager: `enable_x64(True)` in a `with`; `.value` is the present value."""
+    """A flag's context manager and decorator: `enable_x64(True)`; `.value` is the present value."""
 
     def __init__(self, name):
         self._flag = FLAGS[name]
         self.__name__ = self.__qualname__ = name.removeprefix("jax_")
-        self.__doc__ = f"Context manager for {name}: {self._flag.doc}, within the block and on this thread."
+        self.__doc__ = f"Context manager and decorator for {name}: {self._flag.doc}, within the block or function and on this thread."
 
     @property
     def value(self):
@@ -208,34 +344,30 @@ class _Setting:
             if self._flag.parse is not _bool:
                 raise TypeError(f"Context manager for {self._flag.name} config option requires an argument representing the new value for the config option.")
             new_val = True
-        return _Override(self._flag, self._flag.parse(self._flag.name, new_val))
+        return _Override(self._flag, self._flag.checked(new_val))
 
 
 class _Override:
-    """Holds a flag at a value inside `with`. Entering twice nests."""
+    """Holds a flag at a value inside `with`, or while the function runs that it decorates. Entering twice nests; threads do not meet."""
+
+    __slots__ = ("_flag", "_value")
 
     def __init__(self, flag, value):
-        self._flag, self._value, self._before = flag, value, []
+        self._flag, self._value = flag, value
 
     def __enter__(self):
-        flag = self._flag
-        if flag.native:
-            self._before.append(_core.config_set_local(flag.name, self._value))
-        else:
-            self._before.append(getattr(_local, flag.name, _NO_VALUE))
-            setattr(_local, flag.name, self._value)
-            flag.changed()
+        _core.config_push(self._flag.name, self._value)
 
     def __exit__(self, *exc):
-        flag, before = self._flag, self._before.pop()
-        if flag.native:
-            _core.config_set_local(flag.name, before)
-        else:
-            if before is _NO_VALUE:
-                delattr(_local, flag.name)
-            else:
-                setattr(_local, flag.name, before)
-            flag.changed()
+        _core.config_pop(self._flag.name)
+
+    def __call__(self, fun):
+        @functools.wraps(fun)
+        def with_the_value(*args, **kwargs):
+            with self:
+                return fun(*args, **kwargs)
+
+        return with_the_value
 
 
 enable_x64 = _Setting("jax_enable_x64")
@@ -254,10 +386,11 @@ default_prng_impl = _Setting("jax_default_prng_impl")
 enable_custom_prng = _Setting("jax_enable_custom_prng")
 legacy_prng_key = _Setting("jax_legacy_prng_key")
 softmax_custom_jvp = _Setting("jax_softmax_custom_jvp")
+no_tracing = _Setting("jax_no_tracing")
 
 
 def disable_jit(disable=True):
-    """Context manager: jitted functions and loops inside run operation by operation, so that values can be looked at."""
+    """Context manager and decorator: jitted functions and loops inside run operation by operation, so that values can be looked at."""
     return _Override(FLAGS["jax_disable_jit"], bool(disable))
 
 

@@ -15,10 +15,10 @@ float0 = np.dtype([("float0", np.void, 0)])
 
 
 def check_callable(fun):
-    if not callable(fun):
-        raise TypeError(f"Expected a callable value, got {fun}")
     if isinstance(fun, staticmethod):
         raise TypeError(f"staticmethod arguments are not supported, got {fun}")
+    if not callable(fun):
+        raise TypeError(f"Expected a callable value, got {fun}")
     if inspect.isgeneratorfunction(fun):
         raise TypeError(f"Expected a function, got a generator function: {fun}")
 

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from . import _core
+from ._config import no_sharding
 from ._core import bind
 from ._dtypes import canonicalize_dtype, dtype_of, is_bool, is_complex, is_unsigned
 from ._index_entries import parse
@@ -443,32 +444,46 @@ class IndexUpdateRef:
 
     def get(self, *, indices_are_sorted=False, unique_indices=False, mode=None, fill_value=None, out_sharding=None, wrap_negative_indices=True):
         """x[index], with `mode` for indices out of bounds: by default the nearest element."""
+        if out_sharding is not None:
+            no_sharding("get", out_sharding)
         return getitem(_core.asarray(self.array), self.index, indices_are_sorted, unique_indices, mode, fill_value)
 
     def set(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
         """x with x[index] = values."""
+        if out_sharding is not None:
+            no_sharding("set", out_sharding)
         return _update("scatter", self.array, self.index, values, indices_are_sorted, unique_indices, mode)
 
     def add(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
         """x with x[index] += values; repeated indices add up."""
+        if out_sharding is not None:
+            no_sharding("add", out_sharding)
         return _update("scatter-add", self.array, self.index, values, indices_are_sorted, unique_indices, mode)
 
     def subtract(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
         """x with x[index] -= values; repeated indices add up."""
+        if out_sharding is not None:
+            no_sharding("subtract", out_sharding)
         return _update("scatter-sub", self.array, self.index, values, indices_are_sorted, unique_indices, mode)
 
     def multiply(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
         """x with x[index] *= values; repeated indices multiply up."""
+        if out_sharding is not None:
+            no_sharding("multiply", out_sharding)
         return _update("scatter-mul", self.array, self.index, values, indices_are_sorted, unique_indices, mode)
 
     mul = multiply
 
     def divide(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
         """x with x[index] /= values."""
+        if out_sharding is not None:
+            no_sharding("divide", out_sharding)
         return divide(self.array, self._scattered_ones(values, indices_are_sorted, unique_indices, mode))
 
     def power(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
         """x with x[index] **= values."""
+        if out_sharding is not None:
+            no_sharding("power", out_sharding)
         return power(self.array, self._scattered_ones(values, indices_are_sorted, unique_indices, mode))
 
     def _scattered_ones(self, values, indices_are_sorted, unique_indices, mode):
@@ -476,14 +491,20 @@ class IndexUpdateRef:
 
     def min(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
         """x with x[index] = minimum(x[index], values)."""
+        if out_sharding is not None:
+            no_sharding("min", out_sharding)
         return _update("scatter-min", self.array, self.index, values, indices_are_sorted, unique_indices, mode)
 
     def max(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
         """x with x[index] = maximum(x[index], values)."""
+        if out_sharding is not None:
+            no_sharding("max", out_sharding)
         return _update("scatter-max", self.array, self.index, values, indices_are_sorted, unique_indices, mode)
 
     def apply(self, func, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
         """x with x[index] = func(x[index]) for an elementwise `func`; for a repeated index func is applied once for each mention."""
+        if out_sharding is not None:
+            no_sharding("apply", out_sharding)
         x = _core.asarray(self.array)
         entries, _ = parse(_shape(x), self.index)
         if unique_indices or not any(e.kind == "array" for e in entries):

@@ -8,6 +8,7 @@ Invariant: the classes are the extension's; nothing here changes a program.
 """
 
 from ._api import ensure_compile_time_eval
+from ._config import inert
 from ._core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, ShapedArray, Tracer, Var, eval_context
 from .extend.core import Primitive, _eval, jaxpr_as_fun
 
@@ -41,4 +42,6 @@ def eval_jaxpr(jaxpr, consts, *args, propagate_source_info=True):
     Raises:
       ValueError: there are too few or too many values.
     """
+    if not propagate_source_info:
+        inert("eval_jaxpr", "propagate_source_info", "equations keep their lines")
     return _eval(jaxpr, consts, args)

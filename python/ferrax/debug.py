@@ -14,6 +14,7 @@ import logging
 import string
 
 from . import _callback
+from ._config import inert
 
 __all__ = ["callback", "log", "print"]
 
@@ -93,6 +94,8 @@ def print(fmt=None, *args, ordered=False, partitioned=False, skip_format_check=F
     Raises:
       ValueError: a value is not used by the format (most likely an f-string was given). IndexError, KeyError: a value is missing.
     """
+    if partitioned:
+        inert("debug.print", "partitioned", "values are whole")
     emit = functools.partial(_emit, _log if _use_logging else _print, ordered, skip_format_check)
     if fmt is None:
         _no_more("debug_print", args, kwargs)
@@ -117,6 +120,8 @@ def callback(callback=None, *args, ordered=False, partitioned=False, **kwargs):
     Raises:
       TypeError: `callback` is not callable.
     """
+    if partitioned:
+        inert("debug.callback", "partitioned", "arguments are whole")
     if callback is None:
         _no_more("debug_callback", args, kwargs)
         return functools.partial(_call, ordered)

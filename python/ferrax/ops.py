@@ -13,6 +13,7 @@ import operator
 import numpy as np
 
 from . import _core
+from ._config import no_sharding
 from ._core import bind
 from ._dtypes import highest, lowest
 from ._indexing import IndexUpdateHelper
@@ -64,6 +65,8 @@ def segment_sum(data, segment_ids, num_segments=None, indices_are_sorted=False, 
     segment_ids: one integer for each row; num_segments: default the largest id plus one, which must be known. bucket_size: sum buckets of so
     many rows first. mode: "drop" (default) or "clip" for ids out of range.
     """
+    if out_sharding is not None:
+        no_sharding("segment_sum", out_sharding)
     return _segment(
         "segment_sum", data, segment_ids, num_segments, indices_are_sorted, unique_indices, bucket_size, mode, scatter_add,
         lambda d: d.type(0), ("add", sum),
@@ -72,6 +75,8 @@ def segment_sum(data, segment_ids, num_segments=None, indices_are_sorted=False, 
 
 def segment_prod(data, segment_ids, num_segments=None, indices_are_sorted=False, unique_indices=False, bucket_size=None, mode=None, out_sharding=None):
     """Products of the rows of `data` that share an id; 1 for ids that do not occur. See `segment_sum`."""
+    if out_sharding is not None:
+        no_sharding("segment_prod", out_sharding)
     return _segment(
         "segment_prod", data, segment_ids, num_segments, indices_are_sorted, unique_indices, bucket_size, mode, scatter_mul,
         lambda d: d.type(1), ("multiply", prod),
@@ -80,6 +85,8 @@ def segment_prod(data, segment_ids, num_segments=None, indices_are_sorted=False,
 
 def segment_max(data, segment_ids, num_segments=None, indices_are_sorted=False, unique_indices=False, bucket_size=None, mode=None, out_sharding=None):
     """Maxima of the rows of `data` that share an id; -inf or the least value for ids that do not occur. See `segment_sum`."""
+    if out_sharding is not None:
+        no_sharding("segment_max", out_sharding)
     return _segment(
         "segment_max", data, segment_ids, num_segments, indices_are_sorted, unique_indices, bucket_size, mode, scatter_max, lowest,
         ("max", max),
@@ -88,6 +95,8 @@ def segment_max(data, segment_ids, num_segments=None, indices_are_sorted=False, 
 
 def segment_min(data, segment_ids, num_segments=None, indices_are_sorted=False, unique_indices=False, bucket_size=None, mode=None, out_sharding=None):
     """Minima of the rows of `data` that share an id; inf or the greatest value for ids that do not occur. See `segment_sum`."""
+    if out_sharding is not None:
+        no_sharding("segment_min", out_sharding)
     return _segment(
         "segment_min", data, segment_ids, num_segments, indices_are_sorted, unique_indices, bucket_size, mode, scatter_min, highest,
         ("min", min),

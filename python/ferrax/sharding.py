@@ -6,6 +6,8 @@ Invariant: a sharding is a value: equal ones compare equal and hash alike.
     SingleDeviceSharding(device=CpuDevice(id=0), memory_kind=device)
 """
 
+from ._config import refused
+
 __all__ = ["PmapSharding", "Shard", "Sharding", "SingleDeviceSharding"]
 
 
@@ -58,6 +60,8 @@ class SingleDeviceSharding(Sharding):
     is_fully_replicated = True
 
     def __init__(self, device, *, memory_kind=None):
+        if memory_kind not in (None, "device"):
+            refused("SingleDeviceSharding", "memory_kind", memory_kind, "a device has one kind of memory, 'device'")
         self._devices = (device,)
 
     @property
@@ -74,6 +78,8 @@ class PmapSharding(Sharding):
     is_fully_replicated = False
 
     def __init__(self, devices, sharding_spec=None):
+        if sharding_spec is not None:
+            refused("PmapSharding", "sharding_spec", sharding_spec, "the parts are equal and lie along axis 0")
         self._devices = tuple(devices)
 
     @property

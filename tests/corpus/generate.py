@@ -462,6 +462,13 @@ def rev(F):
             F.apply("rev", [v], np.flip(v, dims), f"dimensions={items(dims)}")
 
 
+def device_put(F):
+    x = moved()
+    for j in range(6):
+        v = x((2, 3), j)
+        F.apply("device_put", [v], v, "devices=(0,) srcs=()")
+
+
 def iota(F):
     for d in [*INTS, *FLOATS, np.complex64]:
         for shape, dim in [((5,), 0), ((2, 3), 1), ((2, 3), 0), ((2, 0), 1), ((1,), 0), ((2, 3, 2), 1)]:
@@ -890,7 +897,7 @@ def pmap(F):
               n:i32[] = axis_index[axis_name=i] in (c, n) } mapped=(True,) name=f] a in (b, n) }""", [x], [x.sum(0) + x, np.arange(3, dtype=np.int32)])
 
 
-FAMILIES = [pointwise, convert, bitcast, broadcast, reshape, squeeze, transpose, rev, iota, ("slice", slices), pad, concatenate, select, clamp, gather, scatter, dynamic_slice, reduce,
+FAMILIES = [pointwise, convert, bitcast, broadcast, reshape, squeeze, transpose, rev, device_put, iota, ("slice", slices), pad, concatenate, select, clamp, gather, scatter, dynamic_slice, reduce,
             argreduce, cumulative, reduce_window, sort, dot, conv, random, call, custom, cond, loops, collective, pmap]
 
 if __name__ == "__main__":

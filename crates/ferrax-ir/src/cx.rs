@@ -18,6 +18,7 @@ use crate::program::{Atom, Program};
 use crate::value::{Array, Tag, Value, Values};
 use ferrax_kernel::{DType, Dims};
 use smallvec::smallvec;
+use std::any::Any;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
@@ -148,7 +149,10 @@ pub struct Split {
 pub struct HostFn {
     pub name: String,
     pub call: Box<dyn Fn(&[Tan]) -> Res<Vec<Tan>> + Send + Sync>,
+    /// The host's object that `call` refers to, for a host that counts references.
+    pub held: Option<Held>,
 }
+pub type Held = Arc<dyn Any + Send + Sync>;
 
 /// A function given by the user (a closure) or already traced (a program).
 #[derive(Clone)]
@@ -162,7 +166,23 @@ impl Fun {
     }
     /// A rule of the user's that knows symbolic zeros.
     pub fn user_tans(name: &str, f: impl Fn(&[Tan]) -> Res<Vec<Tan>> + Send + Sync + 'static) -> Fun {
-        Fun::User(Arc::new(HostFn { name: name.into(), call: Box::new(f) }))
+        Fun::User(Arc::new(HostFn { name: name.into(), call: Box::new(f), held: None }))
+    }
+    /// Says which object of the host the function, made just now, refers to.
+    pub fn holding(mut self, held: Held) -> Fun {
+        if let Fun::User(f) = &mut self
+            && let Some(f) = Arc::get_mut(f)
+        {
+            f.held = Some(held);
+        }
+        self
+    }
+    /// The host's object, if nothing but this function refers to it.
+    pub fn holds_alone(&self) -> Option<&Held> {
+        match self {
+            Fun::User(f) if Arc::strong_count(f) == 1 => f.held.as_ref().filter(|h| Arc::strong_count(h) == 2),
+            _ => None,
+        }
     }
     pub fn call(&self, cx: &dyn Cx, x: &[Value]) -> Res<Values> {
         match self {
@@ -320,6 +340,8 @@ pub struct Lines {
     pub here: fn() -> u32,
     /// `model.py:12:8 (loss)`
     pub text: fn(u32) -> Option<String>,
+    /// The names that the user gave to what is around it: `encoder/attention`.
+    pub names: fn(u32) -> String,
 }
 static LINES: OnceLock<Lines> = OnceLock::new();
 pub fn install_lines(l: Lines) {
@@ -335,6 +357,10 @@ pub fn line() -> u32 {
 /// A line in words.
 pub fn place(line: u32) -> Option<String> {
     if line == 0 { None } else { LINES.get().and_then(|l| (l.text)(line)) }
+}
+/// The names around a line.
+pub fn names(line: u32) -> String {
+    LINES.get().map_or(String::new(), |l| (l.names)(line))
 }
 /// While it lives, equations come from the lines it is set to: a transform hands on those of the program it transforms.
 pub struct Line(u32);

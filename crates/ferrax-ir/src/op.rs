@@ -68,6 +68,8 @@ macro_rules! ops {
             pub fn effects(&self) -> Effects {
                 match self { $(Op::$V(_p) => ops!(@effects $kind _p),)* $(Op::$L(_p) => ops!(@effects $lkind (&**_p)),)* }
             }
+            /// Whether no other op shares these parameters.
+            pub fn is_sole(&self) -> bool { match self { $(Op::$V(_) => true,)* $(Op::$L(p) => Arc::strong_count(p) == 1,)* } }
             /// Whether `effects` is nothing whatever the parameters.
             fn pure(&self) -> bool {
                 match self { $(Op::$V(_) => ops!(@pure $kind),)* $(Op::$L(_) => ops!(@pure $lkind),)* }
@@ -166,6 +168,7 @@ ops! {
     first BroadcastInDim(broadcast::BroadcastInDim);
     first Slice(slice::Slice);
     first Split(concatenate::Split);
+    first DevicePut(device_put::DevicePut);
     first Iota(iota::Iota);
     first ArgReduce(argreduce::ArgReduce);
     first Gather(gather::Gather);

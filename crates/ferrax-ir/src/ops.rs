@@ -12,6 +12,7 @@ pub mod cond;
 pub mod convert;
 pub mod cumulative;
 pub mod custom;
+pub mod device_put;
 pub mod dot;
 pub mod dynamic_slice;
 pub mod foreign;

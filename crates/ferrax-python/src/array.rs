@@ -25,7 +25,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
 /// The class of all arrays, concrete and traced.
-#[pyclass(subclass, frozen, weakref, module = "ferrax", name = "Array")]
+#[pyclass(subclass, frozen, weakref, sequence, module = "ferrax", name = "Array")]
 pub struct PyArray {
     pub value: Value,
 }
@@ -121,9 +121,6 @@ impl PyArray {
     }
     fn __len__(&self) -> PyResult<usize> {
         self.value.shape().first().copied().ok_or_else(|| PyTypeError::new_err("len() of unsized object"))
-    }
-    fn __hash__(slf: &Bound<Self>) -> PyResult<isize> {
-        Err(PyTypeError::new_err(format!("unhashable type: '{}'", slf.get_type().name()?)))
     }
     fn __setitem__(&self, _index: &Bound<PyAny>, _value: &Bound<PyAny>) -> PyResult<()> {
         Err(PyTypeError::new_err(

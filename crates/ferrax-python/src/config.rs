@@ -1,59 +1,89 @@
-//! The configuration that the runtime reads: one value for the process, overridden for a thread.
+//! The configuration: one value for the process, overridden for a thread.
 //!
-//! INVARIANT: a flag's value is part of [`epoch`] if it can change what a function traces to; a traced program is only reused
+//! What flags there are, with their defaults and what they take, is said once, by the table in `python/ferrax/_config.py`, which
+//! [`config_define`]s each. Here are their values, and a packed word of those that hot paths read.
+//!
+//! INVARIANT: a flag's value is part of [`Flags::epoch`] if it can change what a function traces to; a traced program is only reused
 //! under an equal epoch.
+use crate::device;
 use ferrax::numpy::{Promotion, Rank};
+use ferrax_ir::program::Fx;
 use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 use std::cell::{Cell, RefCell};
-use std::sync::RwLock;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{LazyLock, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// The flags read on hot paths, packed into a word that is a cache key.
+/// The flags read on hot paths, packed into a word that is a cache key: bits, then the number of the process's other values that
+/// traces depend on, then that of the thread's.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Flags(u32);
+pub struct Flags(u64);
 
-const X64: u32 = 1;
-const THREEFRY_PARTITIONABLE: u32 = 2;
-const DEBUG_NANS: u32 = 4;
-const DEBUG_INFS: u32 = 8;
-const DISABLE_JIT: u32 = 16;
-const STRICT: u32 = 32;
-const RANK_WARN: u32 = 64;
-const RANK_RAISE: u32 = 128;
-const LOG_COMPILES: u32 = 256;
-const EXPLAIN_MISSES: u32 = 512;
-const CHECK_LEAKS: u32 = 1024;
-const ENABLE_CHECKS: u32 = 2048;
+const X64: u64 = 1;
+const THREEFRY_PARTITIONABLE: u64 = 2;
+const DEBUG_NANS: u64 = 4;
+const DEBUG_INFS: u64 = 8;
+const DISABLE_JIT: u64 = 16;
+const STRICT: u64 = 32;
+const RANK_WARN: u64 = 64;
+const RANK_RAISE: u64 = 128;
+const LOG_COMPILES: u64 = 256;
+const EXPLAIN_MISSES: u64 = 512;
+const CHECK_LEAKS: u64 = 1024;
+const ENABLE_CHECKS: u64 = 2048;
+const NO_TRACING: u64 = 4096;
+const PROCESS_SHIFT: u32 = 16;
+const LOCAL_SHIFT: u32 = 40;
+const NUMBERS: u64 = (1 << 24) - 1;
 
-/// Flags whose values are bits.
-const BITS: [(&str, u32); 9] = [
-    ("jax_enable_x64", X64),
-    ("jax_threefry_partitionable", THREEFRY_PARTITIONABLE),
-    ("jax_debug_nans", DEBUG_NANS),
-    ("jax_debug_infs", DEBUG_INFS),
-    ("jax_disable_jit", DISABLE_JIT),
-    ("jax_log_compiles", LOG_COMPILES),
-    ("jax_explain_cache_misses", EXPLAIN_MISSES),
-    ("jax_check_tracer_leaks", CHECK_LEAKS),
-    ("jax_enable_checks", ENABLE_CHECKS),
+/// The flags that have bits: which, and which of them each value sets.
+type Bits = (&'static str, u64, &'static [(&'static str, u64)]);
+const BITS: [Bits; 12] = [
+    ("jax_enable_x64", X64, &[("True", X64)]),
+    ("jax_threefry_partitionable", THREEFRY_PARTITIONABLE, &[("True", THREEFRY_PARTITIONABLE)]),
+    ("jax_debug_nans", DEBUG_NANS, &[("True", DEBUG_NANS)]),
+    ("jax_debug_infs", DEBUG_INFS, &[("True", DEBUG_INFS)]),
+    ("jax_disable_jit", DISABLE_JIT, &[("True", DISABLE_JIT)]),
+    ("jax_log_compiles", LOG_COMPILES, &[("True", LOG_COMPILES)]),
+    ("jax_explain_cache_misses", EXPLAIN_MISSES, &[("True", EXPLAIN_MISSES)]),
+    ("jax_check_tracer_leaks", CHECK_LEAKS, &[("True", CHECK_LEAKS)]),
+    ("jax_enable_checks", ENABLE_CHECKS, &[("True", ENABLE_CHECKS)]),
+    ("jax_no_tracing", NO_TRACING, &[("True", NO_TRACING)]),
+    ("jax_numpy_dtype_promotion", STRICT, &[("strict", STRICT)]),
+    ("jax_numpy_rank_promotion", RANK_WARN | RANK_RAISE, &[("warn", RANK_WARN), ("raise", RANK_RAISE)]),
 ];
-/// Flags whose values are words or objects.
-const OBJECTS: [&str; 6] = [
-    "jax_numpy_rank_promotion",
-    "jax_numpy_dtype_promotion",
-    "jax_num_cpu_devices",
-    "jax_default_matmul_precision",
-    "jax_default_device",
-    "jax_platforms",
-];
 
-static PROCESS: AtomicU32 = AtomicU32::new(THREEFRY_PARTITIONABLE);
-static PROCESS_OBJECTS: RwLock<[Option<Py<PyAny>>; 6]> = RwLock::new([const { None }; 6]);
+struct Entry {
+    name: String,
+    /// Its place in `BITS`.
+    bits: Option<usize>,
+    /// Whether traces depend on it. (Those with bits are in the epoch by their bits.)
+    traced: bool,
+    default: Py<PyAny>,
+    process: Option<Py<PyAny>>,
+}
+#[derive(Default)]
+struct Table {
+    entries: Vec<Entry>,
+    numbers: HashMap<String, usize, BuildHasherDefault<Fx>>,
+    /// What the values of traced flags without bits are called in an epoch; no values at all are 0.
+    contexts: HashMap<String, u64>,
+}
+static TABLE: LazyLock<RwLock<Table>> = LazyLock::new(RwLock::default);
+static PROCESS: AtomicU64 = AtomicU64::new(THREEFRY_PARTITIONABLE);
 thread_local! {
     /// (which bits are overridden, their values)
-    static LOCAL: Cell<(u32, u32)> = const { Cell::new((0, 0)) };
-    static LOCAL_OBJECTS: RefCell<[Option<Py<PyAny>>; 6]> = const { RefCell::new([const { None }; 6]) };
+    static LOCAL: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
+    /// For each flag the values that blocks of this thread have set, the innermost last.
+    static BLOCKS: RefCell<Vec<Vec<Py<PyAny>>>> = const { RefCell::new(vec![]) };
+}
+fn read() -> RwLockReadGuard<'static, Table> {
+    TABLE.read().unwrap_or_else(|e| e.into_inner())
+}
+fn write() -> RwLockWriteGuard<'static, Table> {
+    TABLE.write().unwrap_or_else(|e| e.into_inner())
 }
 
 /// The flags in force on this thread.
@@ -67,7 +97,7 @@ impl Flags {
     pub fn original_layout(self) -> bool {
         !self.has(THREEFRY_PARTITIONABLE)
     }
-    fn has(self, bit: u32) -> bool {
+    fn has(self, bit: u64) -> bool {
         self.0 & bit != 0
     }
     pub fn x64(self) -> bool {
@@ -91,6 +121,9 @@ impl Flags {
     pub fn check_leaks(self) -> bool {
         self.has(CHECK_LEAKS)
     }
+    pub fn no_tracing(self) -> bool {
+        self.has(NO_TRACING)
+    }
     pub fn enable_checks(self) -> bool {
         self.has(ENABLE_CHECKS)
     }
@@ -106,107 +139,145 @@ impl Flags {
     }
     /// What a traced program depends on.
     #[inline]
-    pub fn epoch(self) -> u32 {
-        self.0 & !(LOG_COMPILES | EXPLAIN_MISSES)
+    pub fn epoch(self) -> u64 {
+        self.0 & !(LOG_COMPILES | EXPLAIN_MISSES | NO_TRACING)
     }
 }
 
-/// What an object flag means for the packed word: the bits it owns and their values.
-fn bits_of(name: &str, value: &Bound<PyAny>) -> (u32, u32) {
-    let is = |s: &str| value.extract::<String>().is_ok_and(|v| v == s);
-    match name {
-        "jax_numpy_rank_promotion" => (
-            RANK_WARN | RANK_RAISE,
-            if is("raise") {
-                RANK_RAISE
-            } else if is("warn") {
-                RANK_WARN
-            } else {
-                0
-            },
-        ),
-        "jax_numpy_dtype_promotion" => (STRICT, if is("strict") { STRICT } else { 0 }),
-        _ => (0, 0),
-    }
-}
 fn unknown(name: &str) -> PyErr {
     PyAttributeError::new_err(format!("Unrecognized config option: {name}"))
 }
-fn default_of<'py>(py: Python<'py>, i: usize) -> PyResult<Bound<'py, PyAny>> {
-    Ok(match OBJECTS[i] {
-        "jax_numpy_rank_promotion" => "allow".into_pyobject(py)?.into_any(),
-        "jax_numpy_dtype_promotion" => "standard".into_pyobject(py)?.into_any(),
-        "jax_num_cpu_devices" => (-1i64).into_pyobject(py)?.into_any(),
-        _ => py.None().into_bound(py),
-    })
+fn number(name: &str) -> PyResult<usize> {
+    read().numbers.get(name).copied().ok_or_else(|| unknown(name))
+}
+/// The bits that a flag owns, and those of a value.
+fn bits_of(which: usize, value: &Bound<PyAny>) -> (u64, u64) {
+    let (_, mask, words) = BITS[which];
+    let word = value.str().map(|s| s.to_string()).unwrap_or_default();
+    (mask, words.iter().find(|w| w.0 == word).map_or(0, |w| w.1))
+}
+/// The number of a set of values of the traced flags without bits.
+fn context<'py>(py: Python<'py>, value: impl Fn(usize, &Entry) -> Option<Bound<'py, PyAny>>) -> u64 {
+    let mut key = String::new();
+    {
+        let table = read();
+        for (i, e) in table.entries.iter().enumerate().filter(|(_, e)| e.traced && e.bits.is_none()) {
+            let Some(v) = value(i, e) else { continue };
+            let text = |v: &Bound<'py, PyAny>| v.repr().map(|r| r.to_string()).unwrap_or_default();
+            key += &format!("{i}={};", text(&v));
+        }
+        let _ = py;
+    }
+    if key.is_empty() {
+        return 0;
+    }
+    let mut table = write();
+    let next = table.contexts.len() as u64 + 1;
+    *table.contexts.entry(key).or_insert(next) & NUMBERS
+}
+
+/// config_define(name, default, traced): a flag of the table. `traced`: traces depend on its value.
+#[pyfunction]
+pub fn config_define(name: String, default: &Bound<PyAny>, traced: bool) {
+    let bits = BITS.iter().position(|b| b.0 == name);
+    if let Some(i) = bits {
+        set_bits(bits_of(i, default));
+    }
+    let mut table = write();
+    let n = table.entries.len();
+    table.numbers.insert(name.clone(), n);
+    table.entries.push(Entry { name, bits, traced, default: default.clone().unbind(), process: None });
+}
+fn set_bits((mask, bits): (u64, u64)) {
+    let _ = PROCESS.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |old| Some(old & !mask | bits));
+}
+fn local<'py>(py: Python<'py>, i: usize) -> Option<Bound<'py, PyAny>> {
+    BLOCKS.with(|b| b.borrow().get(i)?.last().map(|v| v.bind(py).clone()))
 }
 
 /// config_get(name): the value in force on this thread.
 #[pyfunction]
 pub fn config_get<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-    if let Some((_, bit)) = BITS.iter().find(|b| b.0 == name) {
-        return Ok(flags().has(*bit).into_pyobject(py)?.to_owned().into_any());
+    let i = number(name)?;
+    if let Some(v) = local(py, i) {
+        return Ok(v);
     }
-    let i = OBJECTS.iter().position(|o| *o == name).ok_or_else(|| unknown(name))?;
-    let local = LOCAL_OBJECTS.with(|l| l.borrow()[i].as_ref().map(|v| v.clone_ref(py)));
-    if let Some(v) = local {
-        return Ok(v.into_bound(py));
-    }
-    match &PROCESS_OBJECTS.read().unwrap_or_else(|e| e.into_inner())[i] {
-        Some(v) => Ok(v.bind(py).clone()),
-        None => default_of(py, i),
-    }
+    let table = read();
+    let e = &table.entries[i];
+    Ok(e.process.as_ref().unwrap_or(&e.default).bind(py).clone())
 }
 /// config_set(name, value): for the whole process.
 #[pyfunction]
 pub fn config_set(name: &str, value: &Bound<PyAny>) -> PyResult<()> {
-    if let Some((_, bit)) = BITS.iter().find(|b| b.0 == name) {
-        set(*bit, if value.is_truthy()? { *bit } else { 0 });
-        return Ok(());
+    let py = value.py();
+    let i = number(name)?;
+    match name {
+        "jax_platforms" => device::set_platforms(value)?,
+        "jax_num_cpu_devices" => device::set_num_cpu_devices(value)?,
+        "jax_default_device" => ferrax::device::set_default_device(device::from_py_object(value)?),
+        _ => (),
     }
-    let i = OBJECTS.iter().position(|o| *o == name).ok_or_else(|| unknown(name))?;
-    if name == "jax_platforms" {
-        crate::device::set_platforms(value)?;
-    }
-    let (mask, bits) = bits_of(name, value);
-    set(mask, bits);
-    let old = PROCESS_OBJECTS.write().unwrap_or_else(|e| e.into_inner())[i].replace(value.clone().unbind());
+    let (bits, old) = {
+        let mut table = write();
+        let e = &mut table.entries[i];
+        (e.bits, e.process.replace(value.clone().unbind()))
+    };
     drop(old);
+    match bits {
+        Some(which) => set_bits(bits_of(which, value)),
+        None => {
+            let set = |_: usize, e: &Entry| {
+                let v = e.process.as_ref()?.bind(py);
+                if v.eq(e.default.bind(py)).unwrap_or(false) { None } else { Some(v.clone()) }
+            };
+            set_bits((NUMBERS << PROCESS_SHIFT, context(py, set) << PROCESS_SHIFT));
+        }
+    }
     Ok(())
 }
-fn set(mask: u32, bits: u32) {
-    let _ = PROCESS.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |old| Some(old & !mask | bits));
-}
-/// config_set_local(name, value): for this thread; None goes back to the process's value. Returns what was set for the thread before, or None.
+/// config_push(name, value): until the matching `config_pop`, the value on this thread.
 #[pyfunction]
-pub fn config_set_local<'py>(
-    py: Python<'py>,
-    name: &str,
-    value: &Bound<'py, PyAny>,
-) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let (mask, bits) = LOCAL.get();
-    if let Some((_, bit)) = BITS.iter().find(|b| b.0 == name) {
-        let before = (mask & bit != 0).then_some(bits & bit != 0);
-        LOCAL.set(match value.is_none() {
-            true => (mask & !bit, bits & !bit),
-            false => (mask | bit, bits & !bit | if value.is_truthy()? { *bit } else { 0 }),
-        });
-        return Ok(before.map(|b| b.into_pyobject(py).map(|b| b.to_owned().into_any())).transpose()?);
-    }
-    let i = OBJECTS.iter().position(|o| *o == name).ok_or_else(|| unknown(name))?;
-    let (owned, values) = bits_of(name, value);
-    LOCAL.set(if value.is_none() { (mask & !owned, bits & !owned) } else { (mask | owned, bits & !owned | values) });
-    let new = (!value.is_none()).then(|| value.clone().unbind());
-    let old = LOCAL_OBJECTS.with(|l| std::mem::replace(&mut l.borrow_mut()[i], new));
-    Ok(old.map(|v| v.into_bound(py)))
+pub fn config_push(name: &str, value: &Bound<PyAny>) -> PyResult<()> {
+    let i = number(name)?;
+    BLOCKS.with(|b| {
+        let b = &mut *b.borrow_mut();
+        if b.len() <= i {
+            b.resize_with(i + 1, Vec::new);
+        }
+        b[i].push(value.clone().unbind());
+    });
+    changed(value.py(), i)
 }
-
-/// The flags as attributes: `config.jax_enable_x64`.
-#[pyclass(frozen, name = "_NativeConfig")]
-pub struct NativeConfig;
-#[pymethods]
-impl NativeConfig {
-    fn __getattr__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-        config_get(py, name)
+/// config_pop(name): the end of a block.
+#[pyfunction]
+pub fn config_pop(py: Python, name: &str) -> PyResult<()> {
+    let i = number(name)?;
+    let old = BLOCKS.with(|b| b.borrow_mut().get_mut(i).and_then(Vec::pop));
+    drop(old);
+    changed(py, i)
+}
+/// Brings what is derived from this thread's values up to date with flag `i`.
+fn changed(py: Python, i: usize) -> PyResult<()> {
+    let value = local(py, i);
+    let (bits, is_device) = {
+        let table = read();
+        (table.entries[i].bits, table.entries[i].name == "jax_default_device")
+    };
+    let (mask, word) = LOCAL.get();
+    match (bits, &value) {
+        (Some(which), Some(v)) => {
+            let (m, b) = bits_of(which, v);
+            LOCAL.set((mask | m, word & !m | b));
+        }
+        (Some(which), None) => LOCAL.set((mask & !BITS[which].1, word & !BITS[which].1)),
+        (None, _) => {
+            let id = context(py, |i, _| local(py, i));
+            LOCAL.set((mask, word & !(NUMBERS << LOCAL_SHIFT) | id << LOCAL_SHIFT));
+        }
     }
+    if is_device {
+        let device = value.map_or(Ok(None), |v| device::from_py_object(&v))?;
+        ferrax::eval::set_default_device(device);
+    }
+    Ok(())
 }

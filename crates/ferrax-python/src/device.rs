@@ -7,10 +7,13 @@ use crate::ffi::buffers::Bytes;
 use crate::value::{self, held};
 use ferrax::array::{self, Shard};
 use ferrax::device::{self, Device, Platform};
+use ferrax_ir::error::Res;
+use ferrax_ir::ops::device_put::DevicePut;
+use ferrax_ir::ops::pmap::Places;
 use ferrax_ir::value::{Array, Value};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyList;
+use pyo3::types::{PyList, PyTuple};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// One device that runs programs.
@@ -68,13 +71,13 @@ impl PyDevice {
         h.finish()
     }
     /// A device is a context manager: new arrays go to it.
-    fn __enter__<'py>(slf: Bound<'py, Self>) -> Bound<'py, Self> {
-        ferrax::eval::set_default_device(Some(slf.get().0));
-        slf
+    fn __enter__<'py>(slf: Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
+        config::config_push("jax_default_device", slf.as_any())?;
+        Ok(slf)
     }
     #[pyo3(signature = (*_args))]
-    fn __exit__(&self, _args: &Bound<PyAny>) {
-        ferrax::eval::set_default_device(None);
+    fn __exit__(&self, _args: &Bound<PyTuple>) -> PyResult<()> {
+        config::config_pop(_args.py(), "jax_default_device")
     }
 }
 
@@ -105,7 +108,7 @@ pub fn from_py_object(x: &Bound<PyAny>) -> PyResult<Option<&'static Device>> {
 }
 
 /// A name of JAX's for one of our platforms.
-fn platform(name: &str) -> Option<Platform> {
+pub fn platform(name: &str) -> Option<Platform> {
     match name {
         "cpu" => Some(Platform::Cpu),
         "gpu" | "cuda" | "rocm" | "metal" | "vulkan" => Some(Platform::Gpu),
@@ -139,9 +142,8 @@ pub fn set_platforms(value: &Bound<PyAny>) -> PyResult<()> {
 #[pyfunction]
 #[pyo3(signature = (backend=None))]
 pub fn devices<'py>(py: Python<'py>, backend: Option<&str>) -> PyResult<Bound<'py, PyList>> {
-    configure(py)?;
     let found = match backend {
-        None => device::default_device().platform_devices(),
+        None => device::first_device().platform_devices(),
         Some(b) => match platform(b).map_or(&[][..], device::offered) {
             [] => return Err(unknown_backend(b)),
             found => found,
@@ -172,13 +174,10 @@ pub fn collect() {
         let _ = py.import("gc").and_then(|gc| gc.call_method0("collect"));
     });
 }
-/// The number of CPU devices that the configuration asks for, handed down before the devices exist.
-pub fn configure(py: Python) -> PyResult<()> {
-    let n: i64 = config::config_get(py, "jax_num_cpu_devices")?.extract().unwrap_or(-1);
-    if n > 0 {
-        device::set_num_cpu_devices(n as usize).py(py)?;
-    }
-    Ok(())
+/// The flag jax_num_cpu_devices: how many there are to be. They are made when the first is asked for.
+pub fn set_num_cpu_devices(value: &Bound<PyAny>) -> PyResult<()> {
+    let n = value.extract::<Option<i64>>()?.and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
+    device::set_num_cpu_devices(n).py(value.py())
 }
 #[pyfunction]
 pub fn default_backend() -> &'static str {
@@ -193,12 +192,16 @@ pub fn process_count() -> usize {
     1
 }
 
-/// device_put(x, device): an array of x's elements there; `device` None leaves an array where it is.
+/// device_put(x, device, src): an array of x's elements there; `device` None leaves an array where it is. The cotangent goes to `src`, to
+/// where x is if that is not said.
 #[pyfunction]
-#[pyo3(signature = (x, device=None))]
-pub fn device_put<'py>(x: &Bound<'py, PyAny>, device: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+#[pyo3(signature = (x, device=None, src=None))]
+pub fn device_put<'py>(
+    x: &Bound<'py, PyAny>,
+    device: Option<&Bound<'py, PyAny>>,
+    src: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
     let py = x.py();
-    configure(py)?;
     let flags = config::flags();
     let to = match device {
         Some(d) => from_py_object(d)?,
@@ -221,9 +224,19 @@ pub fn device_put<'py>(x: &Bound<'py, PyAny>, device: Option<&Bound<'py, PyAny>>
             value::wrap(py, Value::Array(array::put(&a, d, to.is_some()).py(py)?))
         }
         (Value::Array(a), Some(d)) => value::wrap(py, Value::Array(py.detach(|| array::put(&a, d, true)).py(py)?)),
-        // under a trace the program decides where it runs
-        (v, _) => value::wrap(py, v),
+        (v, Some(d)) => value::wrap(py, put_traced(&v, d, src.map_or(Ok(None), from_py_object)?).py(py)?),
+        (v, None) => value::wrap(py, v),
     }
+}
+/// The equation that puts a value on a device. Its cotangent goes back to where the value is, if that is known.
+pub fn put_traced(v: &Value, to: &Device, src: Option<&Device>) -> Res<Value> {
+    let src = match v.concrete() {
+        _ if src.is_some() => Places(src.iter().map(|d| d.id).collect()),
+        Some(Value::Array(a)) => Places(vec![array::data(a)?.device.id]),
+        _ => Places::default(),
+    };
+    let op = DevicePut { devices: Places(vec![to.id]), srcs: src };
+    Ok(ferrax_ir::bind(&op.into(), std::slice::from_ref(v))?.remove(0))
 }
 
 /// The elements of an array where the host can read them.

@@ -8,6 +8,7 @@ use ferrax_ir::dtype::Dtype;
 use pyo3::exceptions::{PyTypeError, PyUserWarning};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+use pyo3::types::PyTuple;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyType};
 
 pub const ALL: [Dtype; 17] = [
@@ -37,6 +38,11 @@ fn index(d: Dtype) -> usize {
 #[pyclass(frozen, eq, hash, module = "ferrax.dtypes", name = "KeyTy")]
 #[derive(PartialEq, Eq, Hash)]
 pub struct KeyDtype;
+/// The dtype of keys, for those that were pickled.
+#[pyfunction]
+pub fn _key_dtype<'py>(py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    to_py(py, Dtype::FRY).cloned()
+}
 #[pymethods]
 impl KeyDtype {
     #[getter]
@@ -50,6 +56,9 @@ impl KeyDtype {
     #[getter]
     fn kind(&self) -> &'static str {
         "V"
+    }
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        Ok((py.import("ferrax._core")?.getattr("_key_dtype")?, PyTuple::empty(py)))
     }
     /// The scalar type, `ferrax.dtypes.prng_key`.
     #[getter(r#type)]

@@ -11,35 +11,35 @@
 //!
 //! INVARIANT: on a hit no Python code runs, unless an argument's own class defines how it is taken apart. The cache is not locked
 //! while Python runs. A trace that captured tracers belongs to its caller and is not kept.
+mod cache;
+mod run;
 mod stages;
 mod structure;
 
-pub use stages::{PyCompiled, PyJit, PyLowered, PyTraced};
+pub use cache::clear_all;
+pub use stages::{PyCompiled, PyExecutable, PyJit, PyLowered, PyTraced};
 
-use crate::array::ArrayImpl;
 use crate::config::{self, Flags};
-use crate::debug;
 use crate::error::{IntoPyResult, from_py};
 use crate::ffi::vectorcall::{self, Args};
 use crate::trace_errors;
-use crate::transforms::{self, describe, name_of};
+use crate::transforms::{self, Pins, describe, name_of};
 use crate::tree::{Leaves, TreeDef};
 use crate::value::{self, held, operand, type_text, wrap};
-use ferrax::compiled::{Compiled, device_of};
+use cache::{Cache, lock};
+use ferrax::compiled::Compiled;
 use ferrax::device::Device;
-use ferrax::eval;
 use ferrax_ir::aval::Aval;
 use ferrax_ir::effects::Name;
-use ferrax_ir::ops::call::Call;
 use ferrax_ir::program::{Fx, Program};
 use ferrax_ir::value::{Value, Values};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
+use run::{check_compiler_options, log, usable};
 use smallvec::SmallVec;
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hash, Hasher};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, Mutex, OnceLock};
 use structure::{Slot, Structure, hashable, paths};
 
 /// What the user asked of `jit`.
@@ -50,7 +50,9 @@ pub struct Options {
     pub donate_argnames: Vec<String>,
     pub keep_unused: bool,
     pub inline: bool,
+    /// Where it runs, whatever its arguments say: `device`, `backend`, and shardings of one device.
     pub device: Option<&'static Device>,
+    pub compiler_options: Option<Py<PyAny>>,
 }
 
 pub struct Jit {
@@ -60,39 +62,10 @@ pub struct Jit {
     cache: Arc<Mutex<Cache>>,
 }
 
-/// The caches of all jitted functions that are alive, for `clear_caches`.
-static CACHES: Mutex<Vec<Weak<Mutex<Cache>>>> = Mutex::new(vec![]);
-/// Forgets all traces.
-pub fn clear_all() {
-    let all: Vec<_> = lock(&CACHES).iter().filter_map(Weak::upgrade).collect();
-    for c in all {
-        let old = std::mem::take(&mut *lock(&c));
-        drop(old);
-    }
-}
-
-#[derive(Default)]
-struct Cache {
-    /// Most recently used first.
-    structures: Vec<Arc<Structure>>,
-}
-/// More structures, or more variants of one, than this: the one used longest ago goes.
-const MAX_STRUCTURES: usize = 256;
-const MAX_VARIANTS: usize = 1024;
-
-#[derive(Default)]
-struct Variants {
-    map: HashMap<u64, Vec<Arc<Variant>>, BuildHasherDefault<Fx>>,
-    /// The one used last: nearly always the next one too, and found without hashing.
-    last: Option<Arc<Variant>>,
-    len: usize,
-    clock: u64,
-}
-
 /// One traced signature.
 pub struct Variant {
     ins: Vec<Aval>,
-    epoch: u32,
+    epoch: u64,
     axes: Vec<(Name, usize)>,
     /// Captured values are its leading inputs.
     pub program: Arc<Program>,
@@ -100,15 +73,15 @@ pub struct Variant {
     pub out_def: Arc<TreeDef>,
     /// Which outputs are of dtype float0.
     float0: Vec<usize>,
-    /// Which of consts and leaves are donated; empty if none is.
+    /// Which leaves the user gave up.
+    given_up: Vec<bool>,
+    /// Which of consts and leaves are donated: those given up that a result can stand in. Empty if none is.
     donated: Vec<bool>,
+    /// Where functions jitted for a device that are called in it run, and so it does.
+    pinned: Option<&'static Device>,
     call: OnceLock<ferrax_ir::Op>,
     compiled: Mutex<SmallVec<[Arc<Compiled>; 1]>>,
     used: std::sync::atomic::AtomicU64,
-}
-
-fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
-    m.lock().unwrap_or_else(|e| e.into_inner())
 }
 
 /// The arguments of a call, taken apart.
@@ -126,14 +99,14 @@ impl Flat<'_> {
     }
 }
 
+impl Drop for Jit {
+    fn drop(&mut self) {
+        cache::leave(&self.function, &self.options, &self.cache);
+    }
+}
 impl Jit {
     pub fn new(function: &Bound<PyAny>, options: Options) -> Jit {
-        let cache = Arc::default();
-        let mut all = lock(&CACHES);
-        if all.len() == all.capacity() {
-            all.retain(|c| c.strong_count() > 0);
-        }
-        all.push(Arc::downgrade(&cache));
+        let cache = cache::of(function, &options);
         Jit { function: function.clone().unbind(), name: name_of(function), options, cache }
     }
     pub fn function(&self) -> &Py<PyAny> {
@@ -143,15 +116,25 @@ impl Jit {
         &self.name
     }
     pub fn text(&self, py: Python) -> PyResult<String> {
-        Ok(format!("<PjitFunction of {}>", self.function.bind(py).repr()?))
+        Ok(match self.function.bind(py).repr() {
+            Ok(f) => format!("<PjitFunction of {f}>"),
+            Err(_) => "<PjitFunction>".into(),
+        })
     }
     pub fn clear(&self) {
-        let old = std::mem::take(&mut *lock(&self.cache));
-        drop(old);
+        cache::clear(&self.cache);
+    }
+    /// Calls `each` with the Python objects that the traces refer to, where nothing else shares them. For the collector.
+    pub fn visit(&self, each: &mut dyn FnMut(&Py<PyAny>)) {
+        if Arc::strong_count(&self.cache) == 1
+            && let Ok(cache) = self.cache.try_lock()
+        {
+            cache.visit(each);
+        }
     }
     /// How many traces are kept.
     pub fn size(&self) -> usize {
-        let all: Vec<Arc<Structure>> = lock(&self.cache).structures.clone();
+        let all = lock(&self.cache).structures();
         all.iter().map(|s| lock(&s.variants).len).sum()
     }
 
@@ -187,36 +170,27 @@ impl Jit {
         let py = args.py();
         let mut leaves = Leaves::new();
         // The structures most recently used are tried first; the lock is not held while arguments are looked at.
-        for at in 0..4 {
-            let Some(s) = lock(&self.cache).structures.get(at).cloned() else { break };
+        for at in 0..cache::RECENT {
+            let Some(s) = lock(&self.cache).recent(at) else { break };
             leaves.clear();
             if s.matches(py, args, &mut leaves)? {
                 if at > 0 {
-                    let cache = &mut lock(&self.cache).structures;
-                    if let Some(i) = cache.iter().position(|t| Arc::ptr_eq(t, &s)) {
-                        cache[..=i].rotate_right(1);
-                    }
+                    lock(&self.cache).used(&s);
                 }
                 return Ok(Flat { structure: s, leaves });
             }
         }
         leaves.clear();
         let made = self.structure(args, &mut leaves)?;
-        let known: Vec<Arc<Structure>> = lock(&self.cache).structures.clone();
+        let known = lock(&self.cache).with_hash(made.hash);
         for s in known {
             if s.equal(py, &made)? {
-                let cache = &mut lock(&self.cache).structures;
-                cache.retain(|t| !Arc::ptr_eq(t, &s));
-                cache.insert(0, s.clone());
+                lock(&self.cache).used(&s);
                 return Ok(Flat { structure: s, leaves });
             }
         }
         let s = Arc::new(made);
-        let dropped = {
-            let cache = &mut lock(&self.cache).structures;
-            cache.insert(0, s.clone());
-            if cache.len() > MAX_STRUCTURES { cache.pop() } else { None }
-        };
+        let dropped = lock(&self.cache).insert(&s);
         drop(dropped);
         Ok(Flat { structure: s, leaves })
     }
@@ -252,13 +226,7 @@ impl Jit {
             let is = |list: &[String]| list.iter().any(|k| k == text);
             slot(args.get(*i), is(&self.options.static_argnames), is(&self.options.donate_argnames))?;
         }
-        let _ = py;
-        Ok(Structure {
-            n_positional: n,
-            names: names.into_iter().map(|n| n.0.unbind()).collect(),
-            slots,
-            variants: Mutex::default(),
-        })
+        Structure::new(py, n, names.into_iter().map(|n| n.0.unbind()).collect(), slots)
     }
 
     // ---- values ----
@@ -330,6 +298,12 @@ impl Jit {
             }
             key
         };
+        if flags.no_tracing() {
+            return Err(pyo3::exceptions::PyRuntimeError::new_err(format!(
+                "re-tracing function {} for `jit`, but 'no_tracing' is set",
+                describe(self.function.bind(py))
+            )));
+        }
         let ins: Vec<Aval> = values.iter().map(|v| v.aval()).collect();
         if flags.explain_misses() {
             self.explain(py, flat, &ins)?;
@@ -350,16 +324,13 @@ impl Jit {
             (Some((i, v)), _) => {
                 format!("argument {} has type {:?}, earlier traces had {:?}", self.path(py, flat, i), ins[i], v.ins[i])
             }
-            (None, true) if lock(&self.cache).structures.len() > 1 => {
+            (None, true) if lock(&self.cache).len() > 1 => {
                 "the arguments' structure, or a static argument, was not seen before".into()
             }
             (None, true) => "the function was not called before".into(),
             (None, false) => "the configuration or the named axes in scope have changed".into(),
         };
-        let logging = py.import("logging")?.call_method1("getLogger", ("ferrax",))?;
-        logging
-            .call_method1("warning", (format!("TRACING CACHE MISS of {}: {why}", describe(self.function.bind(py))),))?;
-        Ok(())
+        log(py, true, || format!("TRACING CACHE MISS of {}: {why}", describe(self.function.bind(py))))
     }
     /// Runs the Python function on tracers.
     pub fn trace(
@@ -371,8 +342,9 @@ impl Jit {
         axes: Vec<(Name, usize)>,
     ) -> PyResult<Variant> {
         let f = self.function.bind(py);
-        let started = flags.log_compiles().then(std::time::Instant::now);
+        let started = std::time::Instant::now();
         let structure = &flat.structure;
+        let pins = Pins::open();
         let mut out_def = None;
         let cell = std::cell::RefCell::new(&mut out_def);
         let run = |x: &[Value]| -> ferrax_ir::Res<Values> {
@@ -411,28 +383,23 @@ impl Jit {
                 })
             };
             let _open = trace_errors::open(describe(f), "jit", lazy);
+            let _names = crate::source::Names::none();
             crate::error::guarded(|| ferrax_transform::make_program(&run, &ins).py(py))?
         };
         let (program, consts) = traced;
         let Some(out_def) = out_def else { return Err(PyTypeError::new_err("the function was not traced to its end")) };
-        if let Some(t) = started {
-            let logging = py.import("logging")?.call_method1("getLogger", ("ferrax",))?;
-            logging.call_method1(
-                "warning",
-                (format!("Finished tracing {} for jit in {:.6} sec", self.name, t.elapsed().as_secs_f64()),),
-            )?;
-        }
-        let mut donated: Vec<bool> = vec![];
-        if structure.slots.iter().any(|s| matches!(s, Slot::Dynamic { donated: true, .. })) {
-            donated = vec![false; consts.len()];
-            for s in &structure.slots {
-                if let Slot::Dynamic { def, donated: d } = s {
-                    donated.extend(std::iter::repeat_n(*d, def.n_leaves()));
-                }
+        log(py, flags.log_compiles(), || {
+            format!("Finished tracing {} for jit in {:.6} sec", self.name, started.elapsed().as_secs_f64())
+        })?;
+        let mut given_up = vec![];
+        for s in &structure.slots {
+            if let Slot::Dynamic { def, donated } = s {
+                given_up.extend(std::iter::repeat_n(*donated, def.n_leaves()));
             }
         }
         let is_float0 = |a: &Aval| a.dtype == ferrax_ir::Dtype::Float0;
         let float0 = (0..program.out_avals().len()).filter(|i| is_float0(&program.out_avals()[*i])).collect();
+        let donated = usable(py, &program, &given_up)?;
         Ok(Variant {
             ins,
             float0,
@@ -441,7 +408,9 @@ impl Jit {
             program: Arc::new(program),
             consts,
             out_def: Arc::new(out_def),
+            given_up,
             donated,
+            pinned: pins.found(),
             call: OnceLock::new(),
             compiled: Mutex::default(),
             used: Default::default(),
@@ -456,99 +425,6 @@ fn hash_type(v: &Value, h: &mut Fx) {
     v.shape().iter().for_each(|n| h.write_usize(*n));
 }
 
-impl Variants {
-    /// Adds a trace; returns what had to go.
-    fn insert(&mut self, key: u64, v: Arc<Variant>) -> Vec<Arc<Variant>> {
-        v.used.store(self.clock, std::sync::atomic::Ordering::Relaxed);
-        self.map.entry(key).or_default().push(v);
-        self.len += 1;
-        if self.len <= MAX_VARIANTS {
-            return vec![];
-        }
-        let age = |v: &Arc<Variant>| v.used.load(std::sync::atomic::Ordering::Relaxed);
-        let mut ages: Vec<u64> = self.map.values().flatten().map(age).collect();
-        ages.sort_unstable();
-        let limit = ages[ages.len() / 4];
-        let mut gone = vec![];
-        self.map.retain(|_, all| {
-            let (keep, old): (Vec<_>, Vec<_>) = std::mem::take(all).into_iter().partition(|v| age(v) > limit);
-            gone.extend(old);
-            *all = keep;
-            !all.is_empty()
-        });
-        self.len -= gone.len();
-        gone
-    }
-}
-
-impl Variant {
-    #[inline]
-    fn fits(&self, values: &[&Value]) -> bool {
-        self.ins.len() == values.len()
-            && self.ins.iter().zip(values).all(|(a, v)| {
-                a.dtype == v.dtype() && a.weak == v.weak() && *a.shape == *v.shape() && a.tape == v.tape()
-            })
-    }
-    /// The outputs for these leaves: run here and now, or bound as one equation where something is traced.
-    pub fn run<'py>(&self, py: Python<'py>, jit: &Jit, values: &[&Value]) -> PyResult<Leaves<'py>> {
-        let with_consts: SmallVec<[&Value; 8]>;
-        let all = if self.consts.is_empty() {
-            values
-        } else {
-            with_consts = self.consts.iter().chain(values.iter().copied()).collect();
-            &with_consts
-        };
-        if !ferrax_ir::cx::at_root() || all.iter().any(|v| v.is_tracer()) {
-            return self.bind(jit, all).py(py)?.into_iter().map(|v| wrap(py, v)).collect();
-        }
-        let default = jit.options.device.unwrap_or_else(eval::current_device);
-        let compiled = self.compiled(py, device_of(all, default).py(py)?)?;
-        let out = compiled.run(all, &self.donated).py(py)?;
-        let flags = config::flags();
-        if debug::wanted(flags) {
-            let x: Values = all.iter().map(|v| (*v).clone()).collect();
-            let y: Values = out.iter().cloned().map(Value::Array).collect();
-            debug::check_program(py, &jit.name, &self.program, &x, &y, flags)?;
-        }
-        let mut objects = Leaves::with_capacity(out.len());
-        for a in out {
-            objects.push(ArrayImpl::object(py, Value::Array(a))?);
-        }
-        for i in &self.float0 {
-            if let Some(v) = held(&objects[*i]).cloned() {
-                objects[*i] = value::to_ndarray(py, &v)?;
-            }
-        }
-        Ok(objects)
-    }
-    /// The call as one equation of the trace that is open, or its body's equations where it is to be inlined.
-    fn bind(&self, jit: &Jit, all: &[&Value]) -> ferrax_ir::Res<Values> {
-        let all: Values = all.iter().map(|v| (*v).clone()).collect();
-        if jit.options.inline {
-            return ferrax_ir::current().inline(&self.program, &all);
-        }
-        let op = self.call.get_or_init(|| {
-            let open = match self.program.n_consts() {
-                0 => self.program.clone(),
-                _ => Arc::new(self.program.with_consts(0)),
-            };
-            Call { inline: false, keep_unused: jit.options.keep_unused, ..Call::new(&jit.name, open) }.into()
-        });
-        ferrax_ir::bind(op, &all)
-    }
-    pub fn compiled(&self, py: Python, device: &'static Device) -> PyResult<Arc<Compiled>> {
-        if let Some(c) = lock(&self.compiled).iter().find(|c| c.device.id == device.id) {
-            return Ok(c.clone());
-        }
-        let c = Arc::new(Compiled::new(self.program.clone(), device).py(py)?);
-        lock(&self.compiled).push(c.clone());
-        Ok(c)
-    }
-    pub fn in_avals(&self) -> &[Aval] {
-        &self.ins
-    }
-}
-
 /// An attribute of a jitted function that is neither in its dict nor on its class.
 pub fn attribute<'py>(slf: &Bound<'py, PyAny>, name: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = slf.py();
@@ -560,9 +436,9 @@ pub fn attribute<'py>(slf: &Bound<'py, PyAny>, name: &Bound<'py, PyAny>) -> PyRe
     Bound::new(py, PyJit(jit))?.as_any().getattr(text)
 }
 
-/// jit(fun, *, static_argnums, static_argnames, donate_argnums, donate_argnames, keep_unused, inline, device, backend)
+/// jit(fun, *, static_argnums, static_argnames, donate_argnums, donate_argnames, keep_unused, inline, device, backend, compiler_options)
 #[pyfunction]
-#[pyo3(signature = (fun, static_argnums=vec![], static_argnames=vec![], donate_argnums=vec![], donate_argnames=vec![], keep_unused=false, inline=false, device=None, backend=None))]
+#[pyo3(signature = (fun, static_argnums=vec![], static_argnames=vec![], donate_argnums=vec![], donate_argnames=vec![], keep_unused=false, inline=false, device=None, backend=None, compiler_options=None))]
 pub fn jit<'py>(
     fun: &Bound<'py, PyAny>,
     static_argnums: Vec<isize>,
@@ -573,6 +449,7 @@ pub fn jit<'py>(
     inline: bool,
     device: Option<&Bound<'py, PyAny>>,
     backend: Option<&str>,
+    compiler_options: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = fun.py();
     if !fun.is_callable() {
@@ -586,8 +463,16 @@ pub fn jit<'py>(
         }
         _ => None,
     };
-    let options =
-        Options { static_argnums, static_argnames, donate_argnums, donate_argnames, keep_unused, inline, device };
+    let options = Options {
+        static_argnums,
+        static_argnames,
+        donate_argnums,
+        donate_argnames,
+        keep_unused,
+        inline,
+        device,
+        compiler_options,
+    };
     let out = vectorcall::new(py, Jit::new(fun, options))?;
     // as functools.wraps
     for name in ["__module__", "__name__", "__qualname__", "__doc__", "__annotations__"] {

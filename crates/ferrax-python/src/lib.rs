@@ -53,19 +53,21 @@ mod core {
     #[pymodule_export]
     use crate::callback::callback;
     #[pymodule_export]
-    use crate::config::{config_get, config_set, config_set_local};
+    use crate::config::{config_define, config_get, config_pop, config_push, config_set};
     #[pymodule_export]
     use crate::device::{PyDevice, clear_caches, default_backend, device_put, devices, process_count, process_index};
     #[pymodule_export]
-    use crate::dtype::KeyDtype;
+    use crate::dtype::{_key_dtype, KeyDtype};
     #[pymodule_export]
-    use crate::jit::{PyCompiled, PyLowered, PyTraced, jit};
+    use crate::jit::{PyCompiled, PyExecutable, PyLowered, PyTraced, jit};
     #[pymodule_export]
     use crate::primitive::{PyPrimitive, register_primitive};
     #[pymodule_export]
     use crate::process::effects_barrier;
     #[pymodule_export]
     use crate::program::{Jaxpr, JaxprEqn, Literal, PyProgram, Var, eval_program};
+    #[pymodule_export]
+    use crate::source::{scope_enter, scope_leave};
     #[pymodule_export]
     use crate::transforms::{
         _linear_flatten, _linear_unflatten, PyLinear, axis_size, checkpoint, custom_jvp_call, custom_vjp_call,
@@ -88,7 +90,7 @@ mod core {
     fn init(m: &Bound<PyModule>) -> PyResult<()> {
         crate::install();
         crate::process::install(m)?;
-        m.add("config", Bound::new(m.py(), crate::config::NativeConfig)?)?;
+        m.add("__version__", env!("CARGO_PKG_VERSION"))?;
         m.add("JitFunction", crate::ffi::vectorcall::class_object(m.py())?)?;
         // older and shorter names of the classes
         m.add("Program", m.getattr("ClosedJaxpr")?)?;
@@ -112,7 +114,7 @@ fn install() {
         programs: || config::flags().enable_checks(),
         collect: device::collect,
     });
-    ferrax_ir::cx::install_lines(ferrax_ir::cx::Lines { here: source::here, text: source::text });
+    ferrax_ir::cx::install_lines(ferrax_ir::cx::Lines { here: source::here, text: source::text, names: source::names });
 }
 
 /// Calls, traces and results are many small objects, and the system's allocator keeps few of a size at hand. Measured: 18 % of a call with

@@ -103,9 +103,19 @@ impl PyProgram {
         };
         Ok(PyProgram { program, consts })
     }
-    #[pyo3(signature = (*, source_info=false, **_options))]
-    fn pretty_print(&self, source_info: bool, _options: Option<&Bound<PyDict>>) -> String {
-        self.jaxpr().pretty_print(source_info, None)
+    /// The program's text, with what is asked for beside each equation: the user's line, the names of the scopes around it.
+    #[pyo3(signature = (*, source_info=false, name_stack=false, print_shapes=true, custom_pp_eqn_rules=true, print_effects=false, use_color=false))]
+    #[allow(clippy::fn_params_excessive_bools)] // as the Python signature
+    fn pretty_print(
+        &self,
+        source_info: bool,
+        name_stack: bool,
+        print_shapes: bool,
+        custom_pp_eqn_rules: bool,
+        print_effects: bool,
+        use_color: bool,
+    ) -> PyResult<String> {
+        self.jaxpr().pretty_print(source_info, name_stack, print_shapes, custom_pp_eqn_rules, print_effects, use_color)
     }
     fn __str__(&self) -> String {
         self.program.to_string()
@@ -195,10 +205,24 @@ impl Jaxpr {
     fn debug_info(&self) -> Option<()> {
         None
     }
-    /// The program's text; with `source_info` the user's line beside each equation.
-    #[pyo3(signature = (*, source_info=false, **_options))]
-    fn pretty_print(&self, source_info: bool, _options: Option<&Bound<PyDict>>) -> String {
-        if source_info { ferrax_ir::text::print_with_lines(&self.0) } else { self.0.to_string() }
+    /// The program's text, with what is asked for beside each equation: the user's line, the names of the scopes around it.
+    #[pyo3(signature = (*, source_info=false, name_stack=false, print_shapes=true, custom_pp_eqn_rules=true, print_effects=false, use_color=false))]
+    #[allow(clippy::fn_params_excessive_bools)] // as the Python signature
+    pub fn pretty_print(
+        &self,
+        source_info: bool,
+        name_stack: bool,
+        print_shapes: bool,
+        custom_pp_eqn_rules: bool,
+        print_effects: bool,
+        use_color: bool,
+    ) -> PyResult<String> {
+        if !print_shapes || !custom_pp_eqn_rules || print_effects || use_color {
+            return Err(pyo3::exceptions::PyNotImplementedError::new_err(
+                "programs print in one form: print_shapes=False, custom_pp_eqn_rules=False, print_effects=True and use_color=True are not there",
+            ));
+        }
+        Ok(ferrax_ir::text::print_with(&self.0, source_info, name_stack))
     }
     fn __str__(&self) -> String {
         self.0.to_string()

@@ -1,7 +1,7 @@
-//! The user's lines: which Python instruction an equation was traced at.
+//! The user's lines: which Python instruction an equation was traced at, and in which `named_scope`s.
 //!
-//! A line is a number in a table of (code object, instruction); file, line and column are worked out when somebody asks. Frames of this
-//! library are passed over.
+//! A line is a number in a table of (code object, instruction, scopes); file, line and column are worked out when somebody asks. Frames
+//! of this library are passed over.
 //!
 //! INVARIANT: finding the line never fails and runs no Python code, but for the first instruction of each code object.
 use crate::ffi::frames;
@@ -21,9 +21,11 @@ struct Table {
     /// Whether a code object is this library's.
     codes: HashMap<usize, bool, BuildHasherDefault<Fx>>,
     kept: Vec<Py<PyAny>>,
-    ids: HashMap<(usize, i32), u32, BuildHasherDefault<Fx>>,
-    /// Place number i + 1: the position of its code object among `kept`, and the instruction.
-    places: Vec<(Py<PyAny>, i32)>,
+    ids: HashMap<(usize, i32, u32), u32, BuildHasherDefault<Fx>>,
+    /// Place number i + 1: its code object, the instruction, and the scopes around it.
+    places: Vec<(Py<PyAny>, i32, u32)>,
+    /// Scopes number i + 1: their names from the outermost on, joined.
+    scopes: Vec<String>,
     /// Where this library's Python files are.
     home: Option<String>,
 }
@@ -31,14 +33,64 @@ static TABLE: Mutex<Option<Table>> = Mutex::new(None);
 fn table() -> MutexGuard<'static, Option<Table>> {
     TABLE.lock().unwrap_or_else(|e| e.into_inner())
 }
-thread_local! { static LAST: Cell<(usize, i32, u32)> = const { Cell::new((0, 0, 0)) } }
+thread_local! {
+    /// The instruction seen last, its scopes, its number.
+    static LAST: Cell<(usize, i32, u32, u32)> = const { Cell::new((0, 0, 0, 0)) };
+    /// The scopes that are open; 0 for none.
+    static SCOPES: Cell<u32> = const { Cell::new(0) };
+}
+
+/// scope_enter(name): opens a scope on this thread; returns those that were open, for `scope_leave`.
+#[pyfunction]
+pub fn scope_enter(name: &str) -> u32 {
+    let outer = SCOPES.get();
+    let mut table = table();
+    let t = table.get_or_insert_default();
+    let path = match names_of(t, outer) {
+        "" => name.to_string(),
+        outer => format!("{outer}/{name}"),
+    };
+    let at = t.scopes.iter().position(|s| *s == path).unwrap_or_else(|| {
+        t.scopes.push(path);
+        t.scopes.len() - 1
+    });
+    SCOPES.set(at as u32 + 1);
+    outer
+}
+#[pyfunction]
+pub fn scope_leave(outer: u32) {
+    SCOPES.set(outer);
+}
+fn names_of(t: &Table, scopes: u32) -> &str {
+    (scopes as usize).checked_sub(1).and_then(|i| t.scopes.get(i)).map_or("", String::as_str)
+}
+/// The names of a line's scopes.
+pub fn names(line: u32) -> String {
+    let table = table();
+    let Some(t) = table.as_ref() else { return String::new() };
+    let place = (line as usize).checked_sub(1).and_then(|i| t.places.get(i));
+    place.map_or(String::new(), |p| names_of(t, p.2).to_string())
+}
+/// While it lives no scope is open: a function's trace is kept, so its names do not depend on who called it first.
+pub struct Names(u32);
+impl Names {
+    pub fn none() -> Names {
+        Names(SCOPES.replace(0))
+    }
+}
+impl Drop for Names {
+    fn drop(&mut self) {
+        SCOPES.set(self.0);
+    }
+}
 
 /// The number of the user's instruction that runs now.
 pub fn here() -> u32 {
+    let scopes = SCOPES.get();
     frames::walk(|code, lasti| {
         let (at, last) = (code.as_ptr() as usize, LAST.get());
-        if (last.0, last.1) == (at, lasti) {
-            return Some(last.2);
+        if (last.0, last.1, last.2) == (at, lasti, scopes) {
+            return Some(last.3);
         }
         let known = table().get_or_insert_default().codes.get(&at).copied();
         let ours = match known {
@@ -50,17 +102,17 @@ pub fn here() -> u32 {
         }
         let mut table = table();
         let t = table.get_or_insert_default();
-        let id = match t.ids.get(&(at, lasti)) {
+        let id = match t.ids.get(&(at, lasti, scopes)) {
             Some(id) => *id,
             None if t.places.len() >= MOST => 0,
             None => {
-                t.places.push((code.clone().unbind(), lasti));
+                t.places.push((code.clone().unbind(), lasti, scopes));
                 let id = t.places.len() as u32;
-                t.ids.insert((at, lasti), id);
+                t.ids.insert((at, lasti, scopes), id);
                 id
             }
         };
-        LAST.set((at, lasti, id));
+        LAST.set((at, lasti, scopes, id));
         Some(id)
     })
     .unwrap_or(0)
@@ -92,6 +144,8 @@ pub struct SourceInfo {
     start_column: u32,
     end_line: u32,
     end_column: u32,
+    /// The names of the scopes around it, joined by slashes.
+    name_stack: String,
 }
 #[pymethods]
 impl SourceInfo {
@@ -103,7 +157,7 @@ impl SourceInfo {
 pub fn info(py: Python, line: u32) -> Option<SourceInfo> {
     let (code, lasti) = {
         let table = table();
-        let (code, lasti) = table.as_ref()?.places.get((line as usize).checked_sub(1)?)?;
+        let (code, lasti, _) = table.as_ref()?.places.get((line as usize).checked_sub(1)?)?;
         (code.clone_ref(py).into_bound(py), *lasti)
     };
     let read = || -> PyResult<SourceInfo> {
@@ -122,6 +176,7 @@ pub fn info(py: Python, line: u32) -> Option<SourceInfo> {
             start_column: span.2.unwrap_or(0),
             end_line: span.1.unwrap_or(start_line),
             end_column: span.3.unwrap_or(0),
+            name_stack: names(line),
         })
     };
     read().ok()

@@ -10,10 +10,11 @@ use crate::error::{IntoPyResult, from_py, guarded, named};
 use crate::program::PyProgram;
 use crate::trace_errors;
 use crate::value::{all_optional, all_required, operand, type_text, wrap_all, wrap_optional};
+use ferrax::device::Device;
 use ferrax_ir::aval::Lit;
 use ferrax_ir::cx::{Dim, Fun, Tan};
 use ferrax_ir::effects::Name;
-use ferrax_ir::error::{Error, Res};
+use ferrax_ir::error::{Error, Kind, Res};
 use ferrax_ir::ops::checkpoint::{Policy, Remat};
 use ferrax_ir::ops::custom::{CustomJvp, CustomVjp, NumOuts};
 use ferrax_ir::ops::pmap::{Places, Pmap};
@@ -112,8 +113,9 @@ fn host(
     f: &Bound<PyAny>,
     run: impl Fn(&Bound<PyAny>, &[Value]) -> Res<Values> + Send + Sync + 'static,
 ) -> Fun {
-    let f = f.clone().unbind();
-    Fun::user(name, move |x| Python::attach(|py| run(f.bind(py), x)))
+    let f = Arc::new(f.clone().unbind());
+    let held = f.clone();
+    Fun::user(name, move |x| Python::attach(|py| run(f.bind(py), x))).holding(held)
 }
 /// A rule in Python, which may take and give symbolic zeros.
 fn host_rule(
@@ -121,8 +123,9 @@ fn host_rule(
     f: &Bound<PyAny>,
     run: impl Fn(&Bound<PyAny>, &[Tan]) -> PyResult<Vec<Tan>> + Send + Sync + 'static,
 ) -> Fun {
-    let f = f.clone().unbind();
-    Fun::user_tans(name, move |x| Python::attach(|py| run(f.bind(py), x).map_err(from_py)))
+    let f = Arc::new(f.clone().unbind());
+    let held = f.clone();
+    Fun::user_tans(name, move |x| Python::attach(|py| run(f.bind(py), x).map_err(from_py))).holding(held)
 }
 /// A flat Python function as a parameter.
 pub fn host_fn(f: &Bound<PyAny>) -> Fun {
@@ -278,8 +281,62 @@ pub fn trace(
         trace_errors::tagged(x);
         call(fun, x, what)
     };
+    let (pins, names) = (Pins::open(), crate::source::Names::none());
     let (program, consts) = guarded(|| transform::make_program(&run, ins).py(py))?;
+    drop(names);
+    pins.hand_on(what).py(py)?;
     Ok((Arc::new(program), consts))
+}
+
+// ---- devices asked for while a function is traced ----
+
+thread_local! {
+    /// For each function that is being traced on this thread, the device that functions jitted for one ask for.
+    static PINS: RefCell<Vec<Option<&'static Device>>> = const { RefCell::new(vec![]) };
+}
+/// Held while a function is traced.
+pub struct Pins;
+impl Pins {
+    pub fn open() -> Pins {
+        PINS.with(|p| p.borrow_mut().push(None));
+        Pins
+    }
+    /// What was asked for inside.
+    pub fn found(&self) -> Option<&'static Device> {
+        PINS.with(|p| p.borrow().last().copied().flatten())
+    }
+    /// Asks for a device: the function that is being traced will run there. False if none is.
+    pub fn pin(device: &'static Device) -> Res<bool> {
+        PINS.with(|p| match p.borrow_mut().last_mut() {
+            None => Ok(false),
+            Some(Some(d)) if *d != device => Err(Error::value(format!(
+                "Received incompatible devices for jitted computation: functions that are called in it ask for {d} and for {device}"
+            ))),
+            Some(one) => {
+                *one = Some(device);
+                Ok(true)
+            }
+        })
+    }
+    /// The end of a body: what it asks for, the function around it asks for. A body that is run by itself cannot ask.
+    fn hand_on(self, what: &str) -> Res<()> {
+        let found = self.found();
+        drop(self);
+        match found {
+            Some(d) if !Pins::pin(d)? && what != "jit" && *d != *ferrax::eval::current_device() => Err(Error::new(
+                Kind::Value,
+                format!(
+                    "a function jitted for {d} is called in the body of a {what}: jit what is around it, or put its arguments there"
+                ),
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+impl Drop for Pins {
+    fn drop(&mut self) {
+        PINS.with(|p| p.borrow_mut().pop());
+    }
 }
 
 // ---- derivatives ----

@@ -46,10 +46,39 @@ fn foreign(x: &Bound<PyAny>, flags: Flags) -> PyResult<Option<Value>> {
     if x.is_instance(dtype::generic(py)?)? {
         return numpy_scalar(x, flags).map(Some);
     }
-    if let Ok(f) = x.getattr(pyo3::intern!(py, "__jax_array__")) {
-        return operand(&f.call0()?, flags);
-    }
+    unconverted(x)?;
     Ok(None)
+}
+
+/// What an object's `__jax_array__` gives, for the few functions whose word it is to convert: `asarray` and the operators.
+pub fn converting<'py>(x: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    match x.getattr_opt(pyo3::intern!(x.py(), "__jax_array__"))? {
+        Some(f) if !x.is_instance_of::<pyo3::types::PyType>() => f.call0().map(Some),
+        _ => Ok(None),
+    }
+}
+/// Everywhere else such an object is no operand: whether it is converted once or at each use would change what is traced.
+fn unconverted(x: &Bound<PyAny>) -> PyResult<()> {
+    match x.getattr_opt(pyo3::intern!(x.py(), "__jax_array__"))? {
+        Some(_) if !x.is_instance_of::<pyo3::types::PyType>() => Err(PyValueError::new_err(
+            "Triggering __jax_array__() during abstractification is no longer supported. To avoid this error, either explicitly convert your object using \
+             jax.numpy.array(), or register your object as a pytree.",
+        )),
+        _ => Ok(()),
+    }
+}
+/// A numpy array that may stand for its elements: a masked one may not.
+fn unmasked(x: &Bound<PyAny>) -> PyResult<()> {
+    let py = x.py();
+    if x.get_type().is(dtype::ndarray(py)?) || !x.hasattr(pyo3::intern!(py, "mask"))? {
+        return Ok(());
+    }
+    if x.is_instance(&dtype::numpy(py)?.getattr("ma")?.getattr("MaskedArray")?)? {
+        return Err(PyValueError::new_err(
+            "numpy masked arrays are not supported as direct inputs to JAX functions. Use arr.filled() to convert the value to a standard numpy array.",
+        ));
+    }
+    Ok(())
 }
 
 /// A bool, int, float or complex of Python, as a weak literal (a bool is never weak).
@@ -130,6 +159,7 @@ pub fn from_ndarray_on(
     device: Option<&'static ferrax::device::Device>,
 ) -> PyResult<Value> {
     let py = x.py();
+    unmasked(x)?;
     let np = dtype::numpy(py)?;
     let given = dtype::exact(&x.getattr(pyo3::intern!(py, "dtype"))?)?;
     let d = ferrax::numpy::promotion::canonical(given, x64);
@@ -207,15 +237,14 @@ pub fn aval_of(x: &Bound<PyAny>) -> PyResult<Option<Aval>> {
         return Ok(Some(v.aval()));
     }
     if x.is_instance(dtype::ndarray(py)?)? || x.is_instance(dtype::generic(py)?)? {
+        unmasked(x)?;
         let d = dtype::canonical(dtype::exact(&x.getattr("dtype")?)?);
         return Ok(Some(Aval::of(d, crate::aval::shape_of(&x.getattr("shape")?)?)));
     }
     if let Ok(a) = x.cast::<crate::aval::ShapedArray>() {
         return Ok(Some(a.get().0.clone()));
     }
-    if let Ok(f) = x.getattr("__jax_array__") {
-        return aval_of(&f.call0()?);
-    }
+    unconverted(x)?;
     if let Ok(a) = x.getattr("aval")
         && let Ok(a) = a.cast::<crate::aval::ShapedArray>()
     {

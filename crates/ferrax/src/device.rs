@@ -43,12 +43,13 @@ static NUM_CPU: AtomicUsize = AtomicUsize::new(0);
 static CPUS: OnceLock<Vec<Device>> = OnceLock::new();
 static GPUS: OnceLock<Vec<Device>> = OnceLock::new();
 
-/// How many CPU devices there are to be. An error once the devices exist.
+/// How many CPU devices there are to be, 0 for as many as the environment says. An error once the devices exist.
 pub fn set_num_cpu_devices(n: usize) -> Res<()> {
-    if CPUS.get().is_some_and(|d| d.len() != n) {
+    if CPUS.get().is_some_and(|d| n > 0 && d.len() != n) {
         return Err(Error::new(
             Kind::Runtime,
-            "the number of CPU devices must be set before the devices are first used",
+            "jax_num_cpu_devices config should be updated before backends are initialized i.e. before any JAX operation is executed. \
+             You should initialize this config immediately after `import jax`.",
         ));
     }
     NUM_CPU.store(n, Ordering::Relaxed);
@@ -116,18 +117,27 @@ impl Device {
     }
 }
 
-// What `set_platforms` said: bits for the platforms left out, and for the GPU standing first.
+// What `set_platforms` said: bits for the platforms left out, and for the GPU standing first. Above them the number of the device that
+// `set_default_device` named, from 1.
 static ORDER: AtomicUsize = AtomicUsize::new(0);
 const NO_CPU: usize = 1;
 const NO_GPU: usize = 2;
 const GPU_FIRST: usize = 4;
+const PLATFORMS: usize = 7;
+const NAMED_SHIFT: u32 = 3;
 
 /// Which platforms there are to be, the default's first; nothing for all of them, the CPU first. The others' devices stay for those who have
 /// arrays on them.
 pub fn set_platforms(order: &[Platform]) {
     let without = |p, bit| if order.is_empty() || order.contains(&p) { 0 } else { bit };
     let first = if order.first() == Some(&Platform::Gpu) && !gpus().is_empty() { GPU_FIRST } else { 0 };
-    ORDER.store(without(Platform::Cpu, NO_CPU) | without(Platform::Gpu, NO_GPU) | first, Ordering::Relaxed);
+    let bits = without(Platform::Cpu, NO_CPU) | without(Platform::Gpu, NO_GPU) | first;
+    let _ = ORDER.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |o| Some(o & !PLATFORMS | bits));
+}
+/// Where the process's arrays go that nobody places; `None` for the first device of the first platform.
+pub fn set_default_device(d: Option<&'static Device>) {
+    let bits = d.map_or(0, |d| (d.id + 1) << NAMED_SHIFT);
+    let _ = ORDER.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |o| Some(o & PLATFORMS | bits));
 }
 /// The devices of a platform, none if it is left out.
 pub fn offered(p: Platform) -> &'static [Device] {
@@ -154,7 +164,18 @@ pub fn devices(platform: &str) -> Res<&'static [Device]> {
     }
 }
 
+/// The device whose `id` this is.
+pub fn numbered(id: usize) -> Option<&'static Device> {
+    cpus().get(id).or_else(|| gpus().iter().find(|d| d.id == id))
+}
+/// The first device of the first platform.
+pub fn first_device() -> &'static Device {
+    if ORDER.load(Ordering::Relaxed) & GPU_FIRST != 0 { &gpus()[0] } else { &cpus()[0] }
+}
 /// Where arrays go that nobody places.
 pub fn default_device() -> &'static Device {
-    if ORDER.load(Ordering::Relaxed) & GPU_FIRST != 0 { &gpus()[0] } else { &cpus()[0] }
+    match ORDER.load(Ordering::Relaxed) {
+        o if o >> NAMED_SHIFT == 0 => first_device(),
+        o => numbered((o >> NAMED_SHIFT) - 1).unwrap_or_else(first_device),
+    }
 }

@@ -1,8 +1,9 @@
 //! Eager evaluation: the root of every chain of traces. One primitive is a program of one equation, compiled once per type.
 use crate::array;
 use crate::compiled::{Compiled, device_of};
-use crate::device::{Device, default_device};
+use crate::device::{Device, default_device, numbered};
 use ferrax_ir::error::Res;
+use ferrax_ir::ops::device_put::DevicePut;
 use ferrax_ir::program::{Atom, Eqn, Fx};
 use ferrax_ir::value::Values;
 use ferrax_ir::{Aval, Op, Program, Value};
@@ -59,9 +60,23 @@ impl Executor for Eager {
         if let Some(s) = op.spread() {
             return crate::pmap::run(&s, x);
         }
+        if let Op::DevicePut(p) = op {
+            return moved(p, x);
+        }
         let device = device_of(x, current_device())?;
         Ok(compiled(op, x, device)?.run(x, &[])?.into_iter().map(Value::Array).collect())
     }
+}
+
+/// The operand where a `device_put` says; a place that is no device's changes nothing.
+fn moved(p: &DevicePut, x: &[Value]) -> Res<Values> {
+    let to = p.devices.0.first().and_then(|id| numbered(*id));
+    let one = |v: &Value| match (v, to) {
+        (Value::Array(a), Some(to)) => Ok(Value::Array(array::put(a, to, true)?)),
+        (Value::Lit(l), Some(to)) => Ok(Value::Array(array::put(&array::from_lit(l, to)?, to, true)?)),
+        (v, _) => Ok(v.clone()),
+    };
+    x.iter().map(one).collect()
 }
 
 fn compiled(op: &Op, x: &[Value], device: &'static Device) -> Res<Rc<Compiled>> {

@@ -13,6 +13,7 @@ import itertools
 import numpy as np
 
 from .. import _core
+from .._config import refused
 from .._core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, ShapedArray, Tracer, Var
 from .._flat import tangent_dtype
 from ..errors import ConcretizationTypeError, JaxprTypeError
@@ -193,6 +194,8 @@ def mapped_aval(size, axis, aval):
 
 def unmapped_aval(size, axis, aval, explicit_mesh_axis=None):
     """The type of `size` arrays stacked along an axis."""
+    if explicit_mesh_axis is not None:
+        refused("unmapped_aval", "explicit_mesh_axis", explicit_mesh_axis, "there are no meshes")
     if axis is None:
         return aval
     shape = list(aval.shape)

@@ -7,6 +7,7 @@ primitive has multiple results); `not_mapped` (None) is the dim of an argument w
 """
 
 from .. import _core
+from .._config import refused
 
 __all__ = [
     "axis_primitive_batchers",
@@ -40,6 +41,8 @@ def moveaxis(x, source, destination):
 
 def broadcast(x, sz, axis, mesh_axis=None):
     """`x` repeated `sz` times along a new axis."""
+    if mesh_axis is not None:
+        refused("broadcast", "mesh_axis", mesh_axis, "there are no meshes")
     shape = list(x.shape)
     shape.insert(axis, sz)
     dims = tuple(i for i in range(len(shape)) if i != axis)
@@ -48,7 +51,7 @@ def broadcast(x, sz, axis, mesh_axis=None):
 
 def bdim_at_front(x, bdim, size, mesh_axis=None):
     """`x` with its lanes on axis 0, repeated if it has none."""
-    return broadcast(x, size, 0) if bdim is not_mapped else moveaxis(x, bdim, 0)
+    return broadcast(x, size, 0, mesh_axis) if bdim is not_mapped else moveaxis(x, bdim, 0)
 
 
 def defvectorized(prim):

@@ -13,6 +13,7 @@ import math
 import numpy as np
 
 from .. import _core
+from .._config import refused
 from .._core import bind
 from ..tree_util import tree_map
 from ._bodies import as_array
@@ -102,6 +103,8 @@ def pshuffle(x, axis_name, perm):
 
 def all_gather(x, axis_name, *, axis_index_groups=None, axis=0, tiled=False, to=None):
     """x from all positions, stacked along a new axis `axis`, or joined along it if `tiled`. x: a pytree."""
+    if to not in (None, "varying"):
+        refused("all_gather", "to", to, "the type of an array does not say over which axes it varies")
     n = len(axis_index_groups[0]) if axis_index_groups else axis_size(axis_name)
     names = _names(axis_name)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from .. import _core
+from .._config import inert
 from .._core import bind
 from .._dtypes import dtype_of, is_bool, is_integer
 from .._flat import describe
@@ -111,6 +112,8 @@ def cond(pred, true_fun, false_fun, *operands, operand=_absent, linear=None):
     pred: a boolean or numeric scalar. Both functions are traced and return trees of equal structure and types. Under `vmap` with a
     batched `pred` both branches run and the result is selected. Raises TypeError where the branches differ.
     """
+    if linear is not None:
+        inert("cond", "linear", "derivatives find out by themselves")
     if len(operands) == 2 and callable(false_fun) and callable(operands[1]) and not callable(true_fun):
         # The older spelling: cond(pred, true_operand, true_fun, false_operand, false_fun).
         true_operand, true_fun, false_operand, false_fun = true_fun, false_fun, *operands

@@ -12,6 +12,7 @@ import operator
 
 import numpy as np
 
+from .._config import no_sharding
 from .._core import bind
 from .._dtypes import canonicalize_dtype, dtype_of
 from ._linear_algebra import dot_general
@@ -113,6 +114,8 @@ def conv_general_dilated(
     groups of features or of batch entries. preferred_element_type: dtype of the result.
     Raises TypeError and ValueError where shapes, groups or padding do not fit.
     """
+    if out_sharding is not None:
+        no_sharding("conv_general_dilated", out_sharding)
     numbers = conv_dimension_numbers(np.shape(lhs), np.shape(rhs), dimension_numbers)
     n = len(numbers.lhs_spec) - 2
     lhs_dilation = (1,) * n if lhs_dilation is None else (lhs_dilation,) * n if isinstance(lhs_dilation, int) else tuple(lhs_dilation)

@@ -12,6 +12,7 @@ import numpy as np
 
 from .. import _core
 from .._autodiff import jvp, linear_transpose, linearize
+from .._config import inert
 from .._core import bind
 from .._dtypes import is_inexact
 from ..tree_util import tree_map
@@ -175,12 +176,14 @@ def platform_dependent(*args, default=None, **per_platform):
             return per_platform[name](*args)
     if default is None:
         platforms = tuple([(name,) for name in per_platform])
-        raise NotImplementedError(f"MLIR translation rule for primitive 'platform_index(platforms={platforms})' not found for platform {platform}")
+        raise NotImplementedError(f"platform_dependent: none of the functions is for platform {platform}, and there is no default; they are for {platforms}")
     return default(*args)
 
 
 def composite(decomposition, name, version=0):
     """`decomposition`, to be known by `name` to compilers that have their own implementation of it; ours inlines it."""
+    if version:
+        inert("composite", "version", "no compiler here has an implementation of its own")
 
     def call(*args, **attributes):
         return decomposition(*args, **attributes)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from .. import _core
+from .._config import no_sharding
 from .._core import bind
 from .._dtypes import canonicalize_dtype
 from ._parameters import RaggedDotDimensionNumbers, canonicalize_precision
@@ -43,6 +44,8 @@ def dot_general(lhs, rhs, dimension_numbers, precision=None, preferred_element_t
     dimension_numbers: ((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch)). The result has the batch axes, then lhs's free axes,
     then rhs's. preferred_element_type: dtype of the result. Raises TypeError where paired axes differ in size.
     """
+    if out_sharding is not None:
+        no_sharding("dot_general", out_sharding)
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
     axes = [tuple([d.__index__() for d in dims]) for dims in (lhs_contract, rhs_contract, lhs_batch, rhs_batch)]
     numbers = ((axes[0], axes[1]), (axes[2], axes[3]))
@@ -54,6 +57,8 @@ def dot(lhs, rhs, *, dimension_numbers=None, precision=None, preferred_element_t
 
     Raises ValueError where shapes do not fit, or ranks are higher and no dimension numbers given.
     """
+    if out_sharding is not None:
+        no_sharding("dot", out_sharding)
     if dimension_numbers is None:
         ls, rs = np.shape(lhs), np.shape(rhs)
         if not (1 <= len(ls) <= 2 and 1 <= len(rs) <= 2 and ls[-1] == rs[0]):
@@ -88,6 +93,8 @@ def ragged_dot_general(
     out_sharding=None,
 ):
     """`dot_general` with the rows of lhs split into groups of `group_sizes`, each with a slice of rhs of its own."""
+    if out_sharding is not None:
+        no_sharding("ragged_dot_general", out_sharding)
     return bind(
         "ragged_dot_general",
         lhs,
@@ -101,5 +108,7 @@ def ragged_dot_general(
 
 def ragged_dot(lhs, rhs, group_sizes, precision=None, preferred_element_type=None, group_offset=None, *, out_sharding=None):
     """Rows of lhs [m, k], in groups of `group_sizes` [g], times rhs [g, k, n] of the group: [m, n]."""
+    if out_sharding is not None:
+        no_sharding("ragged_dot", out_sharding)
     numbers = RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,))
     return ragged_dot_general(lhs, rhs, group_sizes, numbers, precision, preferred_element_type, group_offset)

@@ -27,7 +27,7 @@ _made: dict = {}
 class Primitive:
     """What an equation does, by name; `bind` applies it. Equal to any other object for the primitive of that name."""
 
-    __slots__ = ("multiple_results", "name")
+    __slots__ = ("__weakref__", "multiple_results", "name")
     call_primitive = map_primitive = False
 
     def __init__(self, name):

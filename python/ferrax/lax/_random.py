@@ -14,6 +14,7 @@ import math
 import numpy as np
 
 from .. import _core
+from .._config import no_sharding
 from .._core import ShapedArray, bind
 from .._dtypes import canonicalize_dtype, is_floating
 from ._composed import aval, composition
@@ -93,6 +94,8 @@ def rng_bit_generator(key, shape, dtype=None, algorithm=RandomAlgorithm.RNG_DEFA
 
     key: uint32[4], or uint64[2] with x64. Raises TypeError for other keys and dtypes, ValueError for Philox, which there is none of.
     """
+    if out_sharding is not None:
+        no_sharding("rng_bit_generator", out_sharding)
     dtype = canonicalize_dtype(np.uint32 if dtype is None else dtype)
     if dtype.kind != "u" or dtype.itemsize > 8:
         raise TypeError(f"rng_bit_generator: unsupported dtype {dtype}")

@@ -13,6 +13,7 @@ import operator
 import numpy as np
 
 from .. import _core
+from .._config import no_sharding
 from .._core import bind
 from .._dtypes import canonicalize_dtype, dtype_of, highest, is_bool, lowest
 from . import _elementwise
@@ -21,6 +22,8 @@ from ._shaping import convert_element_type
 
 def reduce_sum(operand, axes, *, out_sharding=None):
     """Sum over `axes`. operand: any number."""
+    if out_sharding is not None:
+        no_sharding("reduce_sum", out_sharding)
     return bind("reduce_sum", operand, axes=tuple(axes))
 
 
@@ -96,6 +99,8 @@ def reduce(operands, init_values, computation, dimensions, out_sharding=None):
     operands, init_values: pytrees of one structure; all operands have one shape. computation: takes and returns such trees of scalars.
     Raises TypeError where operands, initial values and results differ in structure.
     """
+    if out_sharding is not None:
+        no_sharding("reduce", out_sharding)
     flat, tree = _core.tree_flatten(operands)
     flat_init, init_tree = _core.tree_flatten(init_values)
     if tree != init_tree:
@@ -120,7 +125,7 @@ def reduce(operands, init_values, computation, dimensions, out_sharding=None):
 
     program, consts = _core.make_program(flat_computation, avals + avals)
     if consts:
-        raise NotImplementedError("Reduction computations can't close over Tracers. Please open an issue.")
+        raise NotImplementedError("Reduction computations can't close over Tracers.")
     out = bind("reduce", *flat, *flat_init, computation=computation, jaxpr=program, dimensions=dimensions)
     return _core.tree_unflatten(tree, out if isinstance(out, (tuple, list)) else [out])
 
@@ -128,7 +133,7 @@ def reduce(operands, init_values, computation, dimensions, out_sharding=None):
 def _cumulative(name, operand, axis, reverse):
     axis = operator.index(axis)
     if axis < 0:
-        raise ValueError("XLA operations do not allow negative axes")
+        raise ValueError("negative axes are not allowed here")
     if axis >= np.ndim(operand):
         raise ValueError(f"axis {axis} is out of bounds for array of shape {np.shape(operand)}")
     return bind(name, operand, axis=axis, reverse=bool(reverse))
@@ -250,7 +255,7 @@ def reduce_window(
 
     program, consts = _core.make_program(flat_computation, avals + avals)
     if consts:
-        raise NotImplementedError("Reduction computations can't close over Tracers. Please open an issue.")
+        raise NotImplementedError("Reduction computations can't close over Tracers.")
     flat_init = [convert_element_type(i, dtype_of(x)) for i, x in zip(flat_init, flat)]
     out = bind("reduce_window", *flat, *flat_init, jaxpr=program, consts=(), **parameters)
     return _core.tree_unflatten(tree, out if isinstance(out, (tuple, list)) else [out])

@@ -15,6 +15,7 @@ import operator
 import numpy as np
 
 from .. import _core
+from .._config import no_sharding
 from .._core import bind
 from .._dtypes import canonicalize_dtype, dtype_of, is_weak
 
@@ -65,7 +66,8 @@ def full(shape, fill_value, dtype=None, *, sharding=None):
         raise TypeError(f"full must be called with scalar fill_value, got fill_value.shape {np.shape(fill_value)}.")
     if dtype is not None:
         fill_value = convert_element_type(fill_value, dtype)
-    return broadcast(fill_value, shape)
+    out = broadcast(fill_value, shape)
+    return out if sharding is None else _core.device_put(out, sharding)
 
 
 def full_like(x, fill_value, dtype=None, shape=None, sharding=None):
@@ -74,7 +76,7 @@ def full_like(x, fill_value, dtype=None, shape=None, sharding=None):
         value = _core.asarray(fill_value, dtype_of(x), weak_type=True)
     else:
         value = convert_element_type(fill_value, dtype_of(x) if dtype is None else dtype)
-    return full(np.shape(x) if shape is None else shape, value)
+    return full(np.shape(x) if shape is None else shape, value, sharding=sharding)
 
 
 def zeros_like_array(x):
@@ -84,6 +86,8 @@ def zeros_like_array(x):
 
 def empty(shape, dtype, *, out_sharding=None):
     """An array of `shape` and `dtype` whose contents mean nothing (they are zeros)."""
+    if out_sharding is not None:
+        no_sharding("empty", out_sharding)
     return full(shape, 0, dtype)
 
 
@@ -94,11 +98,15 @@ def iota(dtype, size):
 
 def broadcasted_iota(dtype, shape, dimension, *, out_sharding=None):
     """An array of `shape` whose elements are their own index along `dimension`, as `dtype`."""
+    if out_sharding is not None:
+        no_sharding("broadcasted_iota", out_sharding)
     return bind("iota", dtype=canonicalize_dtype(dtype), shape=canonicalize_shape(shape), dimension=operator.index(dimension))
 
 
 def broadcast(operand, sizes, *, out_sharding=None):
     """`operand` with new leading axes of `sizes`."""
+    if out_sharding is not None:
+        no_sharding("broadcast", out_sharding)
     sizes = tuple(sizes)
     shape = np.shape(operand)
     if not sizes:
@@ -111,6 +119,8 @@ def broadcast_in_dim(operand, shape, broadcast_dimensions, *, out_sharding=None)
 
     Raises TypeError for negative sizes or axes that do not fit.
     """
+    if out_sharding is not None:
+        no_sharding("broadcast_in_dim", out_sharding)
     shape = canonicalize_shape(shape)
     if any(n < 0 for n in shape):
         raise TypeError(f"broadcast_in_dim shape must have every element be nonnegative, got {shape}.")
@@ -216,6 +226,8 @@ def pad(operand, padding_value, padding_config):
 
 def reshape(operand, new_sizes, dimensions=None, *, out_sharding=None):
     """The elements of `operand` in row-major order (its axes taken in the order `dimensions`), given the shape `new_sizes`."""
+    if out_sharding is not None:
+        no_sharding("reshape", out_sharding)
     new_sizes = canonicalize_shape((new_sizes,) if isinstance(new_sizes, (int, np.integer)) else new_sizes)
     shape = np.shape(operand)
     if dimensions is not None:

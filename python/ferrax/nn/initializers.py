@@ -8,6 +8,7 @@ import typing
 import numpy as np
 
 from .. import numpy as jnp, random
+from .._config import no_sharding
 from .._dtypes import canonicalize_dtype, is_complex
 
 __all__ = [
@@ -39,15 +40,21 @@ class Initializer(typing.Protocol):
 
     def __call__(self, key, shape, dtype=None, out_sharding=None):
         """An array of `shape` and `dtype`, drawn with `key`."""
+        if out_sharding is not None:
+            no_sharding("call__", out_sharding)
 
 
 def zeros(key, shape, dtype=None, out_sharding=None):
     """Zeros of a shape and dtype; the key is not used."""
+    if out_sharding is not None:
+        no_sharding("zeros", out_sharding)
     return jnp.zeros(shape, canonicalize_dtype(float if dtype is None else dtype))
 
 
 def ones(key, shape, dtype=None, out_sharding=None):
     """Ones of a shape and dtype; the key is not used."""
+    if out_sharding is not None:
+        no_sharding("ones", out_sharding)
     return jnp.ones(shape, canonicalize_dtype(float if dtype is None else dtype))
 
 

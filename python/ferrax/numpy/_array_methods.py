@@ -10,6 +10,7 @@ import sys
 import numpy as np
 
 from .. import _core, lax
+from .._config import no_sharding, refused
 from . import (
     _choosing,
     _complex,
@@ -47,8 +48,13 @@ _FUNCTIONS = {
 }
 
 
+_API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
+
+
 def _reshape(self, *args, order="C", out_sharding=None):
     """The same elements in another shape: `x.reshape(2, 3)` or `x.reshape((2, 3))`; one size may be -1."""
+    if out_sharding is not None:
+        no_sharding("reshape", out_sharding)
     return reshape(self, args[0] if len(args) == 1 else args, order)
 
 
@@ -61,11 +67,15 @@ def _transpose(self, *args):
 
 def _flatten(self, order="C", *, out_sharding=None):
     """All elements as one axis."""
+    if out_sharding is not None:
+        no_sharding("flatten", out_sharding)
     return ravel(self, order)
 
 
 def _compress(self, condition, axis=None, *, out=None, size=None, fill_value=0):
     """The slices along `axis` where `condition` is true."""
+    if out is not None:
+        refused("compress", "out", out, "arrays are not written to")
     return _searching.compress(condition, self, axis, size=size, fill_value=fill_value)
 
 
@@ -116,6 +126,8 @@ def _byteswap(self):
 
 def _to_device(self, device, *, stream=None):
     """The array on another device."""
+    if stream is not None:
+        refused("to_device", "stream", stream, "devices have one queue")
     return _core.device_put(self, device)
 
 
@@ -129,7 +141,9 @@ def _contains(self, x):
 
 
 def _namespace(self, *, api_version=None):
-    """The functions of the array API standard for this array: `ferrax.numpy`."""
+    """The functions of the array API standard for this array: `ferrax.numpy`. ValueError for a version of it that is not known."""
+    if api_version is not None and api_version not in _API_VERSIONS:
+        raise ValueError(f"__array_namespace__: api_version={api_version!r} is not known; known are {', '.join(_API_VERSIONS)}")
     return sys.modules["ferrax.numpy"]
 
 

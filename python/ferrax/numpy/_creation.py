@@ -15,6 +15,7 @@ import numpy as np
 
 from .. import _core, dlpack
 from .._batching import vmap
+from .._config import no_sharding
 from .._core import bind
 from .._dtypes import canonicalize_dtype, dtype_of, is_bool, is_complex, is_inexact, is_integer, is_weak, to_inexact
 from ._arguments import (
@@ -68,6 +69,8 @@ def array(object, dtype=None, *args, copy=True, order="K", ndmin=0, device=None,
     dtype: by default that of the values, promoted. ndmin: leading axes of size 1 are added up to this rank. device: where to put it.
     Raises ValueError for ragged lists, TypeError for values that are no numbers, OverflowError for integers that do not fit.
     """
+    if out_sharding is not None:
+        no_sharding("array", out_sharding)
     if order is not None and order not in ("K", "C", "A"):
         raise NotImplementedError("Only implemented for order='K'")
     if dtype is not None:
@@ -164,6 +167,8 @@ def _element(v, dtype):
 
 def asarray(a, dtype=None, order=None, *, copy=None, device=None, out_sharding=None):
     """a as an array, the same object where nothing changes. copy: True to copy, False to raise ValueError where one is needed."""
+    if out_sharding is not None:
+        no_sharding("asarray", out_sharding)
     if copy is False and not isinstance(a, (Array, np.ndarray)):
         raise ValueError("jnp.asarray: cannot convert object to an array without a copy; consider copy=None")
     return array(a, dtype=dtype, copy=bool(copy), order=order, device=device)
@@ -198,21 +203,29 @@ def _filled(value, shape, device):
 
 def zeros(shape, dtype=None, *, device=None, out_sharding=None):
     """Zeros of `shape` (an integer or a sequence of them) and `dtype` (default float)."""
+    if out_sharding is not None:
+        no_sharding("zeros", out_sharding)
     return _filled(constant(0, canonicalize_dtype(float if dtype is None else dtype)), canonicalize_shape(shape), device)
 
 
 def ones(shape, dtype=None, *, device=None, out_sharding=None):
     """Ones of `shape` and `dtype` (default float)."""
+    if out_sharding is not None:
+        no_sharding("ones", out_sharding)
     return _filled(constant(1, canonicalize_dtype(float if dtype is None else dtype)), canonicalize_shape(shape), device)
 
 
 def empty(shape, dtype=None, *, device=None, out_sharding=None):
     """The same as `zeros`."""
+    if out_sharding is not None:
+        no_sharding("empty", out_sharding)
     return zeros(shape, dtype, device=device)
 
 
 def full(shape, fill_value, dtype=None, *, device=None, out_sharding=None):
     """`fill_value`, a scalar or an array that broadcasts, spread over `shape`."""
+    if out_sharding is not None:
+        no_sharding("full", out_sharding)
     check_arraylike("full", fill_value)
     shape = canonicalize_shape(shape)
     weak = dtype is None and is_weak(fill_value)
@@ -244,6 +257,7 @@ def _scalar(value, dtype):
 def _like(name, a, dtype, shape):
     if not (hasattr(a, "dtype") and hasattr(a, "shape")):
         check_arraylike(name, a)
+        a = a.__jax_array__() if hasattr(a, "__jax_array__") else a
     weak = dtype is None and getattr(a, "weak_type", type(a) in (int, float, complex))
     dtype = dtype_of_like(a) if dtype is None else canonicalize_dtype(dtype)
     return dtype, np.shape(a) if shape is None else canonicalize_shape(shape), weak
@@ -261,12 +275,16 @@ def _weak_constant(value, dtype):
 
 def zeros_like(a, dtype=None, shape=None, *, device=None, out_sharding=None):
     """Zeros of a's shape and dtype, unless given."""
+    if out_sharding is not None:
+        no_sharding("zeros_like", out_sharding)
     dtype, shape, weak = _like("zeros_like", a, dtype, shape)
     return _filled(_weak_constant(0, dtype) if weak else constant(0, dtype), shape, device)
 
 
 def ones_like(a, dtype=None, shape=None, *, device=None, out_sharding=None):
     """Ones of a's shape and dtype, unless given."""
+    if out_sharding is not None:
+        no_sharding("ones_like", out_sharding)
     dtype, shape, weak = _like("ones_like", a, dtype, shape)
     return _filled(_weak_constant(1, dtype) if weak else constant(1, dtype), shape, device)
 
@@ -279,6 +297,8 @@ def empty_like(prototype, dtype=None, shape=None, *, device=None):
 
 def full_like(a, fill_value, dtype=None, shape=None, *, device=None, out_sharding=None):
     """`fill_value` spread over an array of a's shape and dtype, unless given."""
+    if out_sharding is not None:
+        no_sharding("full_like", out_sharding)
     check_arraylike("full_like", 0, fill_value)
     dtype, shape, weak = _like("full_like", a, dtype, shape)
     if np.ndim(fill_value) == 0:
@@ -299,6 +319,8 @@ def arange(start, stop=None, step=None, dtype=None, *, device=None, out_sharding
 
     Raises ValueError for complex arguments, TypeError for bool, ZeroDivisionError for a step of 0.
     """
+    if out_sharding is not None:
+        no_sharding("arange", out_sharding)
     start = _static_number(start, "stop" if stop is None else "start")
     stop, step = _static_number(stop, "stop"), _static_number(step, "step")
     if any(isinstance(v, (complex, np.complexfloating)) for v in (start, stop, step)):
@@ -400,6 +422,8 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
     check_arraylike("linspace", start, stop)
     dtype = None if dtype is None else canonicalize_dtype(dtype)
     out = _linspace(start, stop, num=num, endpoint=bool(endpoint), retstep=bool(retstep), dtype=dtype, axis=operator.index(axis))
+    if device is not None:
+        out = (_core.device_put(out[0], device), out[1]) if retstep else _core.device_put(out, device)
     return tuple(out) if retstep else out
 
 

@@ -14,6 +14,7 @@ import math
 import numpy as np
 
 from .. import _core
+from .._config import no_sharding
 from .._core import bind
 from .._dtypes import canonicalize_dtype, is_bool
 from ..lax import dot_general
@@ -201,6 +202,8 @@ def einsum(subscripts, /, *operands, out=None, optimize="auto", precision=None, 
     optimize: how to order more than two operands: True, "auto", "greedy", "optimal", False (left to right) or a path. Raises ValueError for
     subscripts that do not fit.
     """
+    if out_sharding is not None:
+        no_sharding("einsum", out_sharding)
     unsupported("jnp.einsum", out=out)
     if not isinstance(subscripts, str) or operands:
         check_arraylike("einsum", *[a for a in ([] if isinstance(subscripts, str) else [subscripts]) + list(operands) if not isinstance(a, (list, tuple))])

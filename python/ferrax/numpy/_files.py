@@ -23,7 +23,7 @@ def save(file, arr, allow_pickle=True):
 
 def savez(file, *args, allow_pickle=True, **kwds):
     """Writes several arrays to an uncompressed .npz file."""
-    np.savez(file, *[np.asarray(a) for a in args], **{k: np.asarray(v) for k, v in kwds.items()})
+    np.savez(file, *[np.asarray(a) for a in args], allow_pickle=allow_pickle, **{k: np.asarray(v) for k, v in kwds.items()})
 
 
 def load(file, *args, **kwargs):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from .. import _core
+from .._config import inert
 from .._core import bind, promote_shapes
 from .._dtypes import dtype_of, finfo, is_bool, is_complex, is_inexact, is_integer, is_unsigned, to_inexact
 from .._flat import float0
@@ -87,7 +88,8 @@ def _nan_to_num_jit(x, nan=0.0, posinf=None, neginf=None):
 
 def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
     """x with nan, inf and -inf replaced: by 0 and the extremes of the dtype unless given."""
-    del copy
+    if not copy:
+        inert("nan_to_num", "copy", "arrays are not written to")
     x = as_array("nan_to_num", x)
     if type(nan) is float and nan == 0 and posinf is None and neginf is None:
         return _nan_to_num_jit(x)

@@ -13,6 +13,7 @@ import operator
 import numpy as np
 
 from .. import _core
+from .._config import inert, no_sharding
 from .._dtypes import canonicalize_dtype, is_bool, is_integer
 from ._arguments import Array, as_array, check_arraylike, concrete_or_error, convert
 from ._calculus import diff
@@ -31,6 +32,8 @@ def bincount(x, weights=None, minlength=0, *, length=None, out_sharding=None):
     length: how many are counted (static; needed under jit), others are dropped; by default up to the largest, at least minlength. Negative
     ones count as 0. Raises TypeError for other dtypes, ValueError for other ranks or weights of another shape.
     """
+    if out_sharding is not None:
+        no_sharding("bincount", out_sharding)
     x = as_array("bincount", x)
     if not is_integer(x.dtype) and x.dtype != np.bool_:
         raise TypeError(f"x argument to bincount must have an integer type; got {x.dtype}")
@@ -53,7 +56,8 @@ def bincount(x, weights=None, minlength=0, *, length=None, out_sharding=None):
 
 def histogram_bin_edges(a, bins=10, range=None, weights=None):
     """The edges of `bins` equal bins over `range` (default: of the values), or `bins` itself where it is a vector."""
-    del weights
+    if weights is not None:
+        inert("histogram_bin_edges", "weights", "edges of equal bins do not depend on them")
     check_arraylike("histogram_bin_edges", a, *([] if isinstance(bins, (int, np.integer, str)) else [bins]))
     if isinstance(bins, str):
         raise NotImplementedError("string values for `bins` not implemented.")

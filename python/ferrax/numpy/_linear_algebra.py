@@ -13,6 +13,7 @@ import operator
 import numpy as np
 
 from .. import _core
+from .._config import no_sharding
 from .._core import bind
 from .._dtypes import canonicalize_dtype, is_complex
 from ..lax import conv_general_dilated, dot_general
@@ -49,6 +50,8 @@ def _default_precision(precision):
 
 def dot(a, b, *, precision=None, preferred_element_type=None, out_sharding=None):
     """Product of scalars, vectors and matrices; for more axes, the last of a against the second last of b."""
+    if out_sharding is not None:
+        no_sharding("dot", out_sharding)
     a, b, dtype, weak = _operands("dot", a, b, preferred_element_type)
     if a.ndim == 0 or b.ndim == 0:
         contract = ((), ())
@@ -64,6 +67,8 @@ def matmul(a, b, *, precision=None, preferred_element_type=None, out_sharding=No
 
     Raises ValueError for scalars and leading axes that do not broadcast, TypeError where the contracted sizes differ.
     """
+    if out_sharding is not None:
+        no_sharding("matmul", out_sharding)
     check_arraylike("matmul", a, b)
     for i, x in enumerate((a, b)):
         if np.ndim(x) < 1:
@@ -183,6 +188,8 @@ def outer(a, b, out=None):
 
 def tensordot(a, b, axes=2, *, precision=None, preferred_element_type=None, out_sharding=None):
     """Sum of products over paired axes: the last `axes` of a and first of b, or two lists of axes. Raises TypeError where the axes do not pair."""
+    if out_sharding is not None:
+        no_sharding("tensordot", out_sharding)
     check_arraylike("tensordot", a, b)
     a, b, dtype, weak = _operands("tensordot", a, b, preferred_element_type)
     if isinstance(axes, (int, np.integer)):

@@ -13,6 +13,7 @@ import operator
 import numpy as np
 
 from .. import _core
+from .._config import no_sharding
 from .._core import bind
 from ..lax import dynamic_slice_in_dim, slice_in_dim
 from ._arguments import Array, as_array, canonicalize_axes, canonicalize_axis, check_arraylike, concrete_or_error, is_arraylike, jitted
@@ -43,6 +44,8 @@ def repeat(a, repeats, axis=None, *, total_repeat_length=None, out_sharding=None
     with the last element. Without `axis`, a is flattened.
     Raises ValueError where there is not one number for each, TypeError for negative ones.
     """
+    if out_sharding is not None:
+        no_sharding("repeat", out_sharding)
     check_arraylike("repeat", a)
     if not is_arraylike(repeats):
         raise TypeError(f"repeat requires ndarray or scalar arguments, got {type(repeats)} at position 1.")

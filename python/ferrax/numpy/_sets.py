@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import _core
+from .._config import inert
 from .._core import bind
 from .._dtypes import canonicalize_dtype, is_complex, is_inexact
 from . import _reductions
@@ -110,6 +111,8 @@ def unique(ar, return_index=False, return_inverse=False, return_counts=False, ax
     return_index, return_inverse, return_counts: also where each occurs first, which one each element is, and how often each occurs. size: how
     many are returned (static; needed under jit), padded by fill_value or the smallest. equal_nan: whether nan equals nan.
     """
+    if not sorted:
+        inert("unique", "sorted", "the elements are found by sorting")
     ar = as_array("unique", ar)
     if size is None:
         concrete_or_error(
@@ -206,7 +209,8 @@ def isin(element, test_elements, assume_unique=False, invert=False, *, method="a
 
     Raises ValueError for another method.
     """
-    del assume_unique
+    if assume_unique:
+        inert("isin", "assume_unique", "no method here is quicker for it")
     check_arraylike("isin", element, test_elements)
     element, tests = _core.asarray(element), _core.asarray(test_elements)
     if method not in ("auto", "compare_all", "binary_search", "sort"):

@@ -14,6 +14,7 @@ import operator
 import numpy as np
 
 from .. import _core
+from .._config import inert, no_sharding
 from .._core import bind
 from ..lax import broadcast_shapes as broadcast
 from ._arguments import Array, as_array, canonicalize_axes, canonicalize_axis, canonicalize_shape, check_arraylike, jitted
@@ -66,6 +67,10 @@ def reshape(a, shape, order="C", *, copy=None, out_sharding=None):
 
     Raises TypeError where the number of elements differs.
     """
+    if out_sharding is not None:
+        no_sharding("reshape", out_sharding)
+    if copy is not None:
+        inert("reshape", "copy", "arrays are not written to, so nobody can tell a copy")
     a = as_array("reshape", a)
     new = _resolve(a, shape)
     if order == "C":
@@ -80,6 +85,8 @@ def reshape(a, shape, order="C", *, copy=None, out_sharding=None):
 
 def ravel(a, order="C", *, out_sharding=None):
     """a flattened to one axis."""
+    if out_sharding is not None:
+        no_sharding("ravel", out_sharding)
     a = as_array("ravel", a)
     if order == "K":
         raise NotImplementedError("Ravel not implemented for order='K'.")
@@ -225,6 +232,8 @@ def broadcast_shapes(*shapes):
 
 def broadcast_to(array, shape, *, out_sharding=None):
     """`array` spread over `shape` by numpy's rules. Raises ValueError where it does not fit."""
+    if out_sharding is not None:
+        no_sharding("broadcast_to", out_sharding)
     array = as_array("broadcast_to", array)
     shape = canonicalize_shape(shape)
     if tuple(array.shape) == shape:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from .. import _core
+from .._config import no_sharding
 from .._core import bind
 from .._dtypes import canonicalize_dtype, is_complex, is_inexact, to_inexact
 from ..lax import GatherDimensionNumbers, gather
@@ -216,6 +217,8 @@ def _hundredth(name, q):
 
 def percentile(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *, weights=None, out_sharding=None):
     """`quantile` with q in percent."""
+    if out_sharding is not None:
+        no_sharding("percentile", out_sharding)
     check_arraylike("percentile", a, q)
     return quantile(a, _hundredth("percentile", q), axis, out, overwrite_input, method, keepdims, weights=weights)
 

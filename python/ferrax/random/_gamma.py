@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import lax, numpy as jnp
 from .._batching import vmap
+from .._config import no_sharding
 from .._dtypes import canonicalize_dtype
 from ..custom_derivatives import custom_jvp
 from ..scipy._incomplete_gamma import gamma_slope
@@ -80,18 +81,24 @@ def _gamma(key, a, *, shape, dtype, log_space):
 
 @described("the gamma distribution of shape a and scale 1", parameters=True)
 def gamma(key, a, shape=None, dtype=None, *, out_sharding=None):
+    if out_sharding is not None:
+        no_sharding("gamma", out_sharding)
     key, _ = single("gamma", key)
     return _gamma(key, a, shape=broadcast_shape("gamma", shape, np.shape(a)), dtype=float_dtype("gamma", dtype), log_space=False)
 
 
 @described("the logarithm of the gamma distribution of shape a and scale 1, accurate for small a", parameters=True)
 def loggamma(key, a, shape=None, dtype=None, *, out_sharding=None):
+    if out_sharding is not None:
+        no_sharding("loggamma", out_sharding)
     key, _ = single("loggamma", key)
     return _gamma(key, a, shape=broadcast_shape("loggamma", shape, np.shape(a)), dtype=float_dtype("loggamma", dtype), log_space=True)
 
 
 @described("the beta distribution of parameters a and b", parameters=True)
 def beta(key, a, b, shape=None, dtype=None, *, out_sharding=None):
+    if out_sharding is not None:
+        no_sharding("beta", out_sharding)
     key, _ = single("beta", key)
     dtype = float_dtype("beta", dtype)
     check_parameters("beta", dtype, a, b)
@@ -122,6 +129,8 @@ def dirichlet(key, alpha, shape=None, dtype=None, *, out_sharding=None):
     Raises:
       ValueError: alpha is a scalar, or does not broadcast; the dtype is not floating point.
     """
+    if out_sharding is not None:
+        no_sharding("dirichlet", out_sharding)
     key, _ = single("dirichlet", key)
     dtype = float_dtype("dirichlet", dtype)
     if np.ndim(alpha) < 1:
@@ -138,6 +147,8 @@ def _dirichlet(key, alpha, *, shape, dtype):
 
 @described("the chi-square distribution of df degrees of freedom", parameters=True)
 def chisquare(key, df, shape=None, dtype=None, *, out_sharding=None):
+    if out_sharding is not None:
+        no_sharding("chisquare", out_sharding)
     key, _ = single("chisquare", key)
     dtype = float_dtype("chisquare", dtype)
     check_parameters("chisquare", dtype, df)
@@ -152,6 +163,8 @@ def _chisquare(key, df, *, shape, dtype):
 
 @described("the F distribution of dfnum and dfden degrees of freedom", parameters=True)
 def f(key, dfnum, dfden, shape=None, dtype=None, *, out_sharding=None):
+    if out_sharding is not None:
+        no_sharding("f", out_sharding)
     key, _ = single("f", key)
     dtype = float_dtype("f", dtype)
     check_parameters("f", dtype, dfnum, dfden)
@@ -168,6 +181,8 @@ def _f(key, dfnum, dfden, *, shape, dtype):
 
 @described("Student's t distribution of df degrees of freedom", parameters=True)
 def t(key, df, shape=None, dtype=None, *, out_sharding=None):
+    if out_sharding is not None:
+        no_sharding("t", out_sharding)
     key, _ = single("t", key)
     dtype = float_dtype("t", dtype)
     check_parameters("t", dtype, df)
@@ -183,6 +198,8 @@ def _t(key, df, *, shape, dtype):
 
 @described("the generalised normal distribution, of density proportional to exp(-|x| ** p)")
 def generalized_normal(key, p, shape=(), dtype=None, *, out_sharding=None):
+    if out_sharding is not None:
+        no_sharding("generalized_normal", out_sharding)
     key, _ = single("generalized_normal", key)
     shape = checked_shape("generalized_normal", shape)
     return _generalized_normal(key, p, shape=shape, dtype=float_dtype("generalized_normal", dtype))
@@ -209,6 +226,8 @@ def ball(key, d, p=2, shape=(), dtype=None, *, out_sharding=None):
     Returns:
       an array of shape (*shape, d).
     """
+    if out_sharding is not None:
+        no_sharding("ball", out_sharding)
     key, _ = single("ball", key)
     return _ball(key, p, d=int(d), shape=checked_shape("ball", shape), dtype=float_dtype("ball", dtype))
 
@@ -238,6 +257,8 @@ def poisson(key, lam, shape=None, dtype=None, *, out_sharding=None):
     Raises:
       ValueError: lam does not broadcast. TypeError: the dtype is no integer type.
     """
+    if out_sharding is not None:
+        no_sharding("poisson", out_sharding)
     key, _ = single("poisson", key)
     dtype = canonicalize_dtype(int if dtype is None else dtype)
     if dtype.kind not in "iu":

@@ -9,6 +9,7 @@ import warnings
 import numpy as np
 
 from .. import _config, _core
+from .._config import refused
 
 _IMPLEMENTATION = "fry"
 _NAMES = ("threefry2x32", "fry")
@@ -170,6 +171,8 @@ def key_data(keys):
 
 def wrap_key_data(key_bits_array, *, impl=None, dtype=None):
     """Typed keys from their words, `uint32[..., 2]`."""
+    if dtype is not None:
+        refused("wrap_key_data", "dtype", dtype, "keys have the dtype of their generator; give `impl`")
     _check_impl(impl)
     _check_data(key_bits_array)
     return _core.bind("random_wrap", key_bits_array, impl=_IMPLEMENTATION)

@@ -6,6 +6,7 @@ Invariant: each starts from one array of standard normal draws.
 import numpy as np
 
 from .. import lax, numpy as jnp
+from .._config import no_sharding
 from ._keys import single
 from ._transformed import normal
 from ._uniform import broadcast_shape, checked_shape, drawn, float_dtype
@@ -28,6 +29,8 @@ def multivariate_normal(key, mean, cov, shape=None, dtype=None, method="cholesky
     Raises:
       ValueError: shapes do not fit, the dtype is not floating point, or the method is unknown.
     """
+    if out_sharding is not None:
+        no_sharding("multivariate_normal", out_sharding)
     key, _ = single("multivariate_normal", key)
     dtype = float_dtype("multivariate_normal", dtype)
     if method not in ("svd", "eigh", "cholesky"):
@@ -75,6 +78,8 @@ def orthogonal(key, n, shape=(), dtype=None, m=None, *, out_sharding=None):
     Returns:
       an array of shape (*shape, n, m) with orthonormal columns (rows, where m > n).
     """
+    if out_sharding is not None:
+        no_sharding("orthogonal", out_sharding)
     key, _ = single("orthogonal", key)
     shape = checked_shape("orthogonal", shape)
     return _orthogonal(key, n=int(n), m=int(n if m is None else m), shape=shape, dtype=float_dtype("orthogonal", dtype, complex_too=True))

@@ -9,6 +9,7 @@ import operator
 import numpy as np
 
 from .. import _core, lax, numpy as jnp
+from .._config import no_sharding
 from .._dtypes import canonicalize_dtype, is_floating, is_integer
 from ._keys import single
 from ._transformed import gumbel
@@ -27,6 +28,8 @@ def permutation(key, x, axis=0, independent=False, *, out_sharding=None):
     Raises:
       TypeError: x is a scalar but no integer.
     """
+    if out_sharding is not None:
+        no_sharding("permutation", out_sharding)
     key, _ = single("permutation", key)
     if isinstance(x, (list, tuple)):
         raise TypeError(f"permutation requires ndarray or scalar arguments, got {type(x)} at position 0.")

@@ -6,6 +6,7 @@ Invariant: each draw starts from the same bits as JAX's, and differs from it by 
 import numpy as np
 
 from .. import _config, lax, numpy as jnp
+from .._config import no_sharding
 from .._dtypes import canonicalize_dtype, is_complex
 from ..numpy._arguments import promote_inexact
 from ._keys import single
@@ -53,6 +54,8 @@ def normal(key, shape=(), dtype=None, *, out_sharding=None):
     Raises:
       ValueError: the dtype is neither.
     """
+    if out_sharding is not None:
+        no_sharding("normal", out_sharding)
     key, _ = single("normal", key)
     return _normal(key, shape=checked_shape("normal", shape), dtype=float_dtype("normal", dtype, complex_too=True))
 
@@ -87,6 +90,8 @@ def truncated_normal(key, lower, upper, shape=None, dtype=None, *, out_sharding=
     Raises:
       ValueError: the dtype is not floating point, or the bounds do not broadcast.
     """
+    if out_sharding is not None:
+        no_sharding("truncated_normal", out_sharding)
     key, _ = single("truncated_normal", key)
     dtype = float_dtype("truncated_normal", dtype)
     shape = broadcast_shape("truncated_normal", shape, np.shape(lower), np.shape(upper))
@@ -107,6 +112,8 @@ def _truncated_normal(key, lower, upper, *, shape, dtype):
 
 @described("the exponential distribution of rate 1")
 def exponential(key, shape=(), dtype=None, *, out_sharding=None):
+    if out_sharding is not None:
+        no_sharding("exponential", out_sharding)
     key, _ = single("exponential", key)
     return _exponential(key, shape=checked_shape("exponential", shape), dtype=float_dtype("exponential", dtype))
 
@@ -128,6 +135,8 @@ def gumbel(key, shape=(), dtype=None, mode=None, *, out_sharding=None):
     Raises:
       ValueError: the dtype is not floating point, or the mode unknown.
     """
+    if out_sharding is not None:
+        no_sharding("gumbel", out_sharding)
     key, _ = single("gumbel", key)
     dtype = float_dtype("gumbel", dtype)
     if mode is None:
@@ -151,6 +160,8 @@ def _gumbel(key, *, shape, dtype, mode):
 
 @described("the standard Laplace distribution")
 def laplace(key, shape=(), dtype=None, *, out_sharding=None):
+    if out_sharding is not None:
+        no_sharding("laplace", out_sharding)
     key, _ = single("laplace", key)
     return _laplace(key, shape=checked_shape("laplace", shape), dtype=float_dtype("laplace", dtype))
 
@@ -163,6 +174,8 @@ def _laplace(key, *, shape, dtype):
 
 @described("the standard logistic distribution")
 def logistic(key, shape=(), dtype=None, *, out_sharding=None):
+    if out_sharding is not None:
+        no_sharding("logistic", out_sharding)
     key, _ = single("logistic", key)
     return _logistic(key, shape=checked_shape("logistic", shape), dtype=float_dtype("logistic", dtype))
 
@@ -175,6 +188,8 @@ def _logistic(key, *, shape, dtype):
 
 @described("the standard Cauchy distribution")
 def cauchy(key, shape=(), dtype=None, *, out_sharding=None):
+    if out_sharding is not None:
+        no_sharding("cauchy", out_sharding)
     key, _ = single("cauchy", key)
     return _cauchy(key, shape=checked_shape("cauchy", shape), dtype=float_dtype("cauchy", dtype))
 
@@ -193,6 +208,8 @@ def rademacher(key, shape=(), dtype=None, *, out_sharding=None):
       shape: the result's shape.
       dtype: the result's dtype; by default the default integer.
     """
+    if out_sharding is not None:
+        no_sharding("rademacher", out_sharding)
     key, _ = single("rademacher", key)
     return _rademacher(key, shape=checked_shape("rademacher", shape), dtype=canonicalize_dtype(int if dtype is None else dtype))
 
@@ -205,6 +222,8 @@ def _rademacher(key, *, shape, dtype):
 
 @described("the Pareto distribution of shape b and scale 1", parameters=True)
 def pareto(key, b, shape=None, dtype=None, *, out_sharding=None):
+    if out_sharding is not None:
+        no_sharding("pareto", out_sharding)
     key, _ = single("pareto", key)
     dtype = float_dtype("pareto", dtype)
     check_parameters("pareto", dtype, b)
@@ -230,6 +249,8 @@ def _weibull_min(key, scale, concentration, *, shape, dtype):
 
 @described("the Rayleigh distribution of the given scale", parameters=True)
 def rayleigh(key, scale, shape=None, dtype=None, *, out_sharding=None):
+    if out_sharding is not None:
+        no_sharding("rayleigh", out_sharding)
     key, _ = single("rayleigh", key)
     dtype = float_dtype("rayleigh", dtype)
     check_parameters("rayleigh", dtype, scale)
@@ -254,6 +275,8 @@ def geometric(key, p, shape=None, dtype=None, *, out_sharding=None):
     Raises:
       ValueError: the dtype is no integer type, p is complex or does not broadcast.
     """
+    if out_sharding is not None:
+        no_sharding("geometric", out_sharding)
     key, _ = single("geometric", key)
     dtype = canonicalize_dtype(int if dtype is None else dtype)
     if dtype.kind not in "iu":
@@ -271,6 +294,8 @@ def _geometric(key, p, *, shape, dtype):
 
 @described("the triangular distribution on [left, right] with its peak at mode", parameters=True)
 def triangular(key, left, mode, right, shape=None, dtype=None, *, out_sharding=None):
+    if out_sharding is not None:
+        no_sharding("triangular", out_sharding)
     key, _ = single("triangular", key)
     dtype = float_dtype("triangular", dtype)
     check_parameters("triangular", dtype, left, mode, right)
@@ -290,6 +315,8 @@ def _triangular(key, left, mode, right, *, shape, dtype):
 
 @described("exp(sigma * z), z standard normal", parameters=True)
 def lognormal(key, sigma=np.float32(1.0), shape=None, dtype=None, *, out_sharding=None):
+    if out_sharding is not None:
+        no_sharding("lognormal", out_sharding)
     key, _ = single("lognormal", key)
     dtype = float_dtype("lognormal", dtype)
     check_parameters("lognormal", dtype, sigma)
@@ -299,6 +326,8 @@ def lognormal(key, sigma=np.float32(1.0), shape=None, dtype=None, *, out_shardin
 
 @described("the Maxwell distribution: the length of a standard normal vector in three dimensions")
 def maxwell(key, shape=(), dtype=None, *, out_sharding=None):
+    if out_sharding is not None:
+        no_sharding("maxwell", out_sharding)
     key, _ = single("maxwell", key)
     return _maxwell(key, shape=checked_shape("maxwell", shape), dtype=float_dtype("maxwell", dtype))
 
@@ -337,6 +366,8 @@ def _double_sided_maxwell(key, loc, scale, *, shape, dtype):
 
 @described("the inverse Gaussian distribution of the given mean, scale 1", parameters=True)
 def wald(key, mean, shape=None, dtype=None, *, out_sharding=None):
+    if out_sharding is not None:
+        no_sharding("wald", out_sharding)
     key, _ = single("wald", key)
     dtype = float_dtype("wald", dtype)
     check_parameters("wald", dtype, mean)
@@ -373,6 +404,8 @@ def categorical(key, logits, axis=-1, shape=None, replace=True, mode=None, *, ou
     Raises:
       ValueError: the logits are not floating point, the shape does not fit, or there are too few categories to draw without replacement.
     """
+    if out_sharding is not None:
+        no_sharding("categorical", out_sharding)
     key, _ = single("categorical", key)
     if isinstance(logits, (list, tuple)):
         raise TypeError(f"categorical requires ndarray or scalar arguments, got {type(logits)} at position 0.")

@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import _core, lax, numpy as jnp
 from .._api import jit
+from .._config import no_sharding
 from .._dtypes import canonicalize_dtype, is_complex, is_floating, is_integer
 from ..dtypes import TypePromotionError
 from ..numpy._arguments import check_arraylike
@@ -104,6 +105,8 @@ def bits(key, shape=(), dtype=None, *, out_sharding=None):
     Raises:
       ValueError: the dtype is no unsigned integer type.
     """
+    if out_sharding is not None:
+        no_sharding("bits", out_sharding)
     key, _ = single("bits", key)
     dtype = canonicalize_dtype(np.uint64 if dtype is None else dtype)
     if dtype.kind != "u":
@@ -126,6 +129,8 @@ def uniform(key, shape=(), dtype=None, minval=0.0, maxval=1.0, *, out_sharding=N
     Raises:
       ValueError: the dtype is not floating point.
     """
+    if out_sharding is not None:
+        no_sharding("uniform", out_sharding)
     key, _ = single("uniform", key)
     return _uniform(key, minval, maxval, shape=checked_shape("uniform", shape), dtype=float_dtype("uniform", dtype))
 
@@ -158,6 +163,8 @@ def randint(key, shape, minval, maxval, dtype=None, *, out_sharding=None):
     Raises:
       TypeError: the dtype is no integer type.
     """
+    if out_sharding is not None:
+        no_sharding("randint", out_sharding)
     key, _ = single("randint", key)
     dtype = canonicalize_dtype(int if dtype is None else dtype)
     if not is_integer(dtype):
@@ -226,6 +233,8 @@ def bernoulli(key, p=0.5, shape=None, mode="low", *, out_sharding=None):
     Raises:
       TypeError: p is not floating point. ValueError: the mode is unknown, or p does not broadcast.
     """
+    if out_sharding is not None:
+        no_sharding("bernoulli", out_sharding)
     if mode not in ("high", "low"):
         raise ValueError(f"got {mode=}, expected 'high' or 'low'")
     key, _ = single("bernoulli", key)

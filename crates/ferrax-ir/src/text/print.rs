@@ -101,23 +101,50 @@ fn text(s: impl Into<String>) -> Doc {
     Doc::Text(s.into())
 }
 
+/// What stands beside each equation.
+#[derive(Clone, Copy, PartialEq)]
+enum Beside {
+    Nothing,
+    /// Where the user wrote it.
+    Lines,
+    /// The names of the scopes it was traced in.
+    Names,
+    Both,
+}
+impl Beside {
+    fn note(self, line: u32) -> String {
+        let place = || crate::cx::place(line).unwrap_or_default();
+        let names = || format!("[{}]", crate::cx::names(line));
+        match self {
+            Beside::Nothing => String::new(),
+            Beside::Lines => place(),
+            Beside::Names => names(),
+            Beside::Both => format!("{} {}", place(), names()),
+        }
+    }
+}
 struct Printer {
     next: usize,
-    /// Whether equations say where they come from.
-    lines: bool,
+    beside: Beside,
     shared: HashMap<*const Program, String>,
 }
 
 pub fn print(p: &Program) -> String {
-    doc(p, false).render()
+    doc(p, Beside::Nothing).render()
 }
-/// With the user's line beside each equation.
-pub fn print_with_lines(p: &Program) -> String {
-    doc(p, true).render()
+/// With the user's line, and the names of the scopes around it, beside each equation, as asked.
+pub fn print_with(p: &Program, lines: bool, names: bool) -> String {
+    let beside = match (lines, names) {
+        (false, false) => Beside::Nothing,
+        (true, false) => Beside::Lines,
+        (false, true) => Beside::Names,
+        (true, true) => Beside::Both,
+    };
+    doc(p, beside).render()
 }
-fn doc(p: &Program, lines: bool) -> Doc {
+fn doc(p: &Program, beside: Beside) -> Doc {
     let (shared, order) = find_shared(p);
-    let mut me = Printer { next: 0, lines, shared };
+    let mut me = Printer { next: 0, beside, shared };
     let mut parts = vec![];
     for q in order {
         let name = me.shared[&Arc::as_ptr(&q)].clone();
@@ -263,8 +290,8 @@ impl Printer {
                 eqn.push(if v + 1 < first + e.n_out as usize { Doc::soft() } else { text(" = ") });
             }
             eqn.push(text(e.op.name()));
-            if self.lines {
-                eqn.push(Doc::Note(crate::cx::place(p.lines()[i]).unwrap_or_default()));
+            if self.beside != Beside::Nothing {
+                eqn.push(Doc::Note(self.beside.note(p.lines()[i])));
             }
             let call = match &e.op {
                 Op::Call(_) => {

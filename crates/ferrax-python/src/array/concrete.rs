@@ -122,6 +122,7 @@ impl PyArray {
         let (py, me) = (slf.py(), slf.get());
         let a = me.concretely(py, "'addressable_shards' attribute is not available on")?;
         let shards = array::shards(a).py(py)?;
+        let committed = array::data(a).py(py)?.committed;
         let n = shards.len();
         let mut parts = vec![];
         for s in shards {
@@ -129,7 +130,7 @@ impl PyArray {
             if n > 1 {
                 aval.shape[0] /= n;
             }
-            let part = array::array(aval, s.device, s.buffer.clone(), true);
+            let part = array::array(aval, s.device, s.buffer.clone(), committed);
             parts.push((device::object(py, s.device)?, crate::value::wrap(py, Value::Array(part))?));
         }
         py.import("ferrax.sharding")?.call_method1("_shards", (slf, parts))
@@ -142,7 +143,8 @@ impl PyArray {
         slf.getattr("addressable_shards")?.get_item(index)?.getattr("data")
     }
     fn copy_to_host_async(&self, py: Python) -> PyResult<()> {
-        self.available(py, "method", "copy_to_host_async").map(|_| ())
+        // what the host can read stands there already; a deleted array has nothing to copy
+        array::shards(self.available(py, "method", "copy_to_host_async")?).py(py).map(drop)
     }
     fn on_device_size_in_bytes(&self, py: Python) -> PyResult<usize> {
         let shards = array::shards(self.concretely(py, "on_device_size_in_bytes() method was called on")?).py(py)?;

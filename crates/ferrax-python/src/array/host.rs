@@ -13,7 +13,7 @@ use ferrax_ir::error::Kind;
 use ferrax_ir::value::Value;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyComplex, PyDict, PyString};
+use pyo3::types::{PyComplex, PyDict, PyString, PyTuple};
 
 impl PyArray {
     /// The value, if no transformation follows it. What would carry a number out of a derivative asks this: the number has none.
@@ -123,7 +123,7 @@ impl PyArray {
         number(py, &self.known(py, Kind::TracerInteger, "")?.item().py(py)?)
     }
     #[pyo3(signature = (*args))]
-    fn item<'py>(slf: &Bound<'py, Self>, args: &Bound<'py, pyo3::types::PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+    fn item<'py>(slf: &Bound<'py, Self>, args: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let v = slf.get().known(py, Kind::Concretization, "This occurred in the item() method of jax.Array")?;
         if args.is_empty() && slf.get().value.shape().iter().product::<usize>() != 1 {
@@ -202,17 +202,29 @@ impl PyArray {
         };
         Ok(format!("{text},{gap}{dtype}"))
     }
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyAny>, bool))> {
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let (py, me) = (slf.py(), slf.get());
         let v = me.settled(py, Kind::Concretization, "This occurred while pickling or copying the value.")?;
+        if let Value::Array(a) = v
+            && a.aval().dtype.is_key()
+        {
+            let shape = a.aval().shape.insert(a.aval().rank(), 2);
+            let words = crate::value::raw_ndarray(py, dtype::numpy(py)?, a, Dtype::U32, &shape)?;
+            return Ok((py.import("ferrax.random")?.getattr("wrap_key_data")?, PyTuple::new(py, [words])?));
+        }
         let rebuild = py.import("ferrax._core")?.getattr("_from_pickle")?;
-        Ok((rebuild, (to_ndarray(py, v)?, me.value.weak())))
+        Ok((rebuild, (to_ndarray(py, v)?, me.value.weak()).into_pyobject(py)?))
     }
-    fn __copy__<'py>(slf: &Bound<'py, Self>) -> Bound<'py, Self> {
-        slf.clone()
+    /// Another array of the same elements: it shares the memory, which nobody writes to, and outlives the deletion of this one.
+    fn __copy__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        match &slf.get().value {
+            Value::Array(a) => wrap(py, Value::Array(ferrax::array::again(a).py(py)?)),
+            _ => Ok(slf.clone().into_any()),
+        }
     }
-    fn __deepcopy__<'py>(slf: &Bound<'py, Self>, _memo: &Bound<'py, PyAny>) -> Bound<'py, Self> {
-        slf.clone()
+    fn __deepcopy__<'py>(slf: &Bound<'py, Self>, _memo: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        PyArray::__copy__(slf)
     }
     /// The array for another library, by DLPack. A consumer that cannot be told "read-only" gets a copy of its own.
     #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]

@@ -1,12 +1,12 @@
 //! Arithmetic and comparison: each slot promotes, broadcasts and emits one primitive, or hands over to `ferrax.numpy`.
 //!
 //! INVARIANT: an operand that is no array and no scalar gives `NotImplemented`, so that its own class may answer; lists and tuples
-//! are refused by name.
+//! (those of exactly these classes) are refused by name.
 use super::PyArray;
 use crate::config::{self, Flags};
 use crate::debug;
 use crate::error::{IntoPyResult, guarded};
-use crate::value::{operand, wrap};
+use crate::value::{converting, held, operand, python_scalar, wrap};
 use ferrax::numpy::elementwise::{Domain, elementwise_in};
 use ferrax::numpy::promotion;
 use ferrax_ir::dtype::Dtype;
@@ -35,8 +35,17 @@ fn other(
     reflected: bool,
     flags: Flags,
 ) -> PyResult<Option<Value>> {
+    if let Some(v) = held(x) {
+        return Ok(Some(v.clone()));
+    }
+    if let Some(v) = python_scalar(x, flags).map_err(|e| overflow(x, e))? {
+        return Ok(Some(v));
+    }
+    if let Some(converted) = converting(x)? {
+        return operand(&converted, flags);
+    }
     let found = operand(x, flags).map_err(|e| overflow(x, e))?;
-    if found.is_none() && (x.is_instance_of::<PyList>() || x.is_instance_of::<PyTuple>()) {
+    if found.is_none() && (x.is_exact_instance_of::<PyList>() || x.is_exact_instance_of::<PyTuple>()) {
         let (a, b) = (slf.get_type().name()?.to_string(), x.get_type().name()?.to_string());
         let (a, b) = if reflected { (b, a) } else { (a, b) };
         return Err(PyTypeError::new_err(format!("unsupported operand type(s) for {symbol}: '{a}' and '{b}'")));
@@ -237,6 +246,7 @@ impl PyArray {
     fn __invert__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         unary(slf, Pw::Not)
     }
+    #[pyo3(signature = (ndigits=None))]
     fn __round__<'py>(slf: &Bound<'py, Self>, ndigits: Option<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let digits = ndigits.unwrap_or(0i32.into_pyobject(py)?.into_any());

@@ -1,11 +1,15 @@
-//! Memory in and out: bytes of a Python object by the buffer protocol, and device memory that the host can read, as a read-only buffer.
+//! Memory in and out: bytes of a Python object by the buffer protocol, and device memory that the host can read, as a read-only buffer
+//! of bytes (`numpy.frombuffer`) or of an array's elements (`memoryview(x)`).
 //!
 //! INVARIANT: what goes out is read-only and is kept alive by its exporter; what comes in is copied before the interpreter runs again.
-use ferrax_kernel::Buffer;
-use pyo3::exceptions::PyBufferError;
+use crate::array::PyArray;
+use ferrax_ir::dtype::Dtype;
+use ferrax_ir::value::Value;
+use ferrax_kernel::{Buffer, DType};
+use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use std::ffi::{c_int, c_void};
+use std::ffi::{CStr, c_int, c_void};
 use std::mem::MaybeUninit;
 use std::ptr;
 
@@ -86,5 +90,85 @@ impl HostMemory {
             (*view).obj = slf.into_ptr();
         }
         Ok(())
+    }
+}
+
+/// What a view of an array refers to until it is released.
+struct Exported {
+    bytes: Bytes,
+    shape: Vec<ffi::Py_ssize_t>,
+    strides: Vec<ffi::Py_ssize_t>,
+}
+/// The letter of the buffer protocol for a dtype.
+fn letter(d: Dtype) -> Option<&'static CStr> {
+    Some(match d {
+        Dtype::Num(DType::Bool) => c"?",
+        Dtype::Num(DType::I8) => c"b",
+        Dtype::Num(DType::U8) => c"B",
+        Dtype::Num(DType::I16) => c"h",
+        Dtype::Num(DType::U16) => c"H",
+        Dtype::Num(DType::I32) => c"i",
+        Dtype::Num(DType::U32) => c"I",
+        Dtype::Num(DType::I64) => c"q",
+        Dtype::Num(DType::U64) => c"Q",
+        Dtype::Num(DType::F16) => c"e",
+        Dtype::Num(DType::F32) => c"f",
+        Dtype::Num(DType::F64) => c"d",
+        Dtype::C64 => c"Zf",
+        Dtype::C128 => c"Zd",
+        _ => return None,
+    })
+}
+
+#[pymethods]
+impl PyArray {
+    unsafe fn __getbuffer__(slf: Bound<Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
+        let Value::Array(a) = &slf.get().value else {
+            return Err(PyTypeError::new_err("a tracer has no memory: a bytes-like object is required"));
+        };
+        if view.is_null() || flags & ffi::PyBUF_WRITABLE == ffi::PyBUF_WRITABLE {
+            return Err(PyBufferError::new_err("ferrax arrays are immutable: only a read-only view can be had"));
+        }
+        let d = a.aval().dtype;
+        let Some(format) = letter(d) else {
+            return Err(PyBufferError::new_err(format!(
+                "arrays of dtype {} are not supported by the Python buffer protocol",
+                d.long()
+            )));
+        };
+        let bytes = crate::device::host_bytes(slf.py(), a)?;
+        let shape: Vec<ffi::Py_ssize_t> = a.aval().shape.iter().map(|n| *n as ffi::Py_ssize_t).collect();
+        let mut strides = vec![d.size() as ffi::Py_ssize_t; shape.len()];
+        for i in (1..shape.len()).rev() {
+            strides[i - 1] = strides[i].saturating_mul(shape[i]);
+        }
+        let made = Box::into_raw(Box::new(Exported { bytes, shape, strides }));
+        // SAFETY: `made` was leaked from a box just now, and is taken back by `__releasebuffer__` alone, once, when the view is released:
+        // until then its vectors do not move. `view` is not null, and the protocol hands it over for filling in. The bytes are
+        // immutable and kept by `made`; the view takes a reference to `slf`.
+        unsafe {
+            let e = &mut *made;
+            (*view).buf = e.bytes.get().as_ptr() as *mut c_void;
+            (*view).len = e.bytes.get().len() as ffi::Py_ssize_t;
+            (*view).readonly = 1;
+            (*view).itemsize = d.size() as ffi::Py_ssize_t;
+            (*view).format = if flags & ffi::PyBUF_FORMAT == ffi::PyBUF_FORMAT {
+                format.as_ptr().cast_mut()
+            } else {
+                ptr::null_mut()
+            };
+            (*view).ndim = e.shape.len() as c_int;
+            (*view).shape = if flags & ffi::PyBUF_ND == ffi::PyBUF_ND { e.shape.as_mut_ptr() } else { ptr::null_mut() };
+            (*view).strides =
+                if flags & ffi::PyBUF_STRIDES == ffi::PyBUF_STRIDES { e.strides.as_mut_ptr() } else { ptr::null_mut() };
+            (*view).suboffsets = ptr::null_mut();
+            (*view).internal = made.cast();
+            (*view).obj = slf.into_ptr();
+        }
+        Ok(())
+    }
+    unsafe fn __releasebuffer__(&self, view: *mut ffi::Py_buffer) {
+        // SAFETY: `internal` is what `__getbuffer__` put there, and the protocol releases each view once.
+        unsafe { drop(Box::from_raw((*view).internal.cast::<Exported>())) }
     }
 }

@@ -199,6 +199,19 @@ fn finish(py: Python, r: PyResult<Bound<PyAny>>) -> *mut PyObject {
     }
 }
 
+/// Runs `f` so that references to Python objects that it drops are given back at once: pyo3 puts off those that are dropped in a slot of
+/// a hand-made class, and a function that a deleted `jit` object was of would live until somebody calls in again. While the interpreter
+/// ends they are left to it.
+fn attached(f: impl FnOnce()) {
+    let mut f = Some(f);
+    let done = Python::try_attach(|_| f.take().map(|f| f()));
+    if done.is_none()
+        && let Some(f) = f
+    {
+        f();
+    }
+}
+
 unsafe extern "C" fn dealloc(slf: *mut PyObject) {
     // SAFETY: the last reference is gone; the object is untracked before its parts go, each of which is dropped once. A heap class is
     // kept alive by its instances, hence the reference that is given back.
@@ -210,8 +223,9 @@ unsafe extern "C" fn dealloc(slf: *mut PyObject) {
         }
         ffi::Py_CLEAR(&mut (*o).dict);
         if !(*o).inner.is_null() {
-            drop(Arc::from_raw((*o).inner));
+            let jit = Arc::from_raw((*o).inner);
             (*o).inner = ptr::null();
+            attached(|| drop(jit));
         }
         let class = ffi::Py_TYPE(slf);
         ffi::PyObject_GC_Del(slf.cast());
@@ -229,16 +243,32 @@ unsafe extern "C" fn traverse(slf: *mut PyObject, visit: ffi::visitproc, arg: *m
                 return r;
             }
         }
-        match (*o).inner.as_ref() {
-            Some(j) => each(j.function().as_ptr()),
-            None => 0,
+        let Some(jit) = (*o).inner.as_ref() else { return 0 };
+        // another holder (an object with its methods, a stage) refers to the same things, of which there is one reference each
+        let arc = std::mem::ManuallyDrop::new(Arc::from_raw((*o).inner));
+        if Arc::strong_count(&arc) > 1 {
+            return 0;
         }
+        let mut result = each(jit.function().as_ptr());
+        jit.visit(&mut |x| {
+            if result == 0 {
+                result = each(x.as_ptr());
+            }
+        });
+        result
     }
 }
 unsafe extern "C" fn clear(slf: *mut PyObject) -> c_int {
     // SAFETY: as `traverse`; the function itself stays until `dealloc`, since a call may still be running: clearing the dict breaks
-    // every cycle that goes through it, and the function's own `clear` those through the function.
-    unsafe { ffi::Py_CLEAR(&mut (*slf.cast::<Object>()).dict) }
+    // every cycle that goes through it, forgetting the traces those through static arguments, and the function's own `clear` those
+    // through the function.
+    unsafe {
+        let o = slf.cast::<Object>();
+        ffi::Py_CLEAR(&mut (*o).dict);
+        if let Some(jit) = (*o).inner.as_ref() {
+            attached(|| jit.clear());
+        }
+    }
     0
 }
 unsafe extern "C" fn descr_get(slf: *mut PyObject, obj: *mut PyObject, _class: *mut PyObject) -> *mut PyObject {

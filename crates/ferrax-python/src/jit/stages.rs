@@ -8,12 +8,13 @@ use crate::error::{IntoPyResult, guarded};
 use crate::ffi::vectorcall;
 use crate::program::PyProgram;
 use crate::tree::{Leaves, PyTreeDef, TreeDef};
-use crate::value::{operand, wrap};
+use crate::value::{held, operand};
 use ferrax::compiled::{Compiled, device_of};
+use ferrax::device::Device;
 use ferrax::eval;
 use ferrax_ir::aval::Aval;
 use ferrax_ir::value::{Value, Values};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::sync::Arc;
@@ -28,10 +29,31 @@ impl PyJit {
         let flat = jit.flatten_call(args, kwargs)?;
         let ins = types_of(&flat.leaves)?;
         let flags = config::flags();
+        let device = jit.options.device.map_or_else(|| committed(&flat.leaves), |d| Ok(Some(d)))?;
         let variant = Arc::new(guarded(|| jit.trace(py, &flat, ins, flags, crate::transforms::axes()))?);
-        let in_def = flat.arguments_def(py)?;
-        Ok(PyTraced { variant, in_def: Arc::new(in_def), name: jit.name().into(), device: jit.options.device })
+        let names = flat.leaves_of(py, jit)?;
+        Ok(PyTraced(Stage { variant, in_def: Arc::new(flat.arguments_def(py)?), names, jit: jit.clone(), device }))
     }
+}
+/// The device that a call's leaves ask for: that of a committed array, or of a sharding that stands for one.
+fn committed(leaves: &[Bound<PyAny>]) -> PyResult<Option<&'static Device>> {
+    for x in leaves {
+        match held(x) {
+            Some(Value::Array(a)) => {
+                let d = ferrax::array::data(a).py(x.py())?;
+                if d.committed {
+                    return Ok(Some(d.device));
+                }
+            }
+            Some(_) => (),
+            None => {
+                if let Some(s) = x.getattr_opt("sharding")?.filter(|s| !s.is_none()) {
+                    return device::from_py_object(&s);
+                }
+            }
+        }
+    }
+    Ok(None)
 }
 #[pymethods]
 impl PyJit {
@@ -43,7 +65,7 @@ impl PyJit {
     /// Traces and lowers for arguments of these types.
     #[pyo3(signature = (*args, **kwargs))]
     fn lower<'py>(&self, args: &Bound<'py, PyTuple>, kwargs: Option<&Bound<'py, PyDict>>) -> PyResult<PyLowered> {
-        Ok(self.traced(args, kwargs)?.lower())
+        Ok(PyLowered(self.traced(args, kwargs)?.0))
     }
     /// The output as a pytree of `ShapeDtypeStruct`.
     #[pyo3(signature = (*args, **kwargs))]
@@ -52,7 +74,8 @@ impl PyJit {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.traced(args, kwargs)?.out_info(args.py())
+        let t = self.traced(args, kwargs)?.0;
+        structs(args.py(), &t.variant.program.out_avals(), &t.variant.out_def, self.0.options.device)
     }
     fn clear_cache(&self) {
         self.0.clear();
@@ -60,21 +83,66 @@ impl PyJit {
     fn _cache_size(&self) -> usize {
         self.0.size()
     }
+    /// The keywords of `_core.jit` that this was made with.
+    fn _options<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let (o, d) = (&self.0.options, PyDict::new(py));
+        d.set_item("static_argnums", &o.static_argnums)?;
+        d.set_item("static_argnames", &o.static_argnames)?;
+        d.set_item("donate_argnums", &o.donate_argnums)?;
+        d.set_item("donate_argnames", &o.donate_argnames)?;
+        d.set_item("keep_unused", o.keep_unused)?;
+        d.set_item("inline", o.inline)?;
+        d.set_item("device", o.device.map(|d| device::object(py, d)).transpose()?)?;
+        d.set_item("compiler_options", o.compiler_options.as_ref())?;
+        Ok(d)
+    }
 }
 
-/// Types as a pytree of `ShapeDtypeStruct`.
-fn structs<'py>(py: Python<'py>, avals: &[Aval], def: &TreeDef) -> PyResult<Bound<'py, PyAny>> {
+/// Types as a pytree of `ShapeDtypeStruct`, on a device if one was asked for.
+fn structs<'py>(
+    py: Python<'py>,
+    avals: &[Aval],
+    def: &TreeDef,
+    on: Option<&'static Device>,
+) -> PyResult<Bound<'py, PyAny>> {
     let class = py.import("ferrax")?.getattr("ShapeDtypeStruct")?;
     let mut leaves = vec![];
     for a in avals {
         let keywords = PyDict::new(py);
         keywords.set_item("weak_type", a.weak)?;
+        if let Some(d) = on {
+            keywords.set_item("sharding", sharding(py, d)?)?;
+        }
         leaves.push(
             class
                 .call((crate::aval::shape_to_py(py, &a.shape)?, crate::dtype::to_py(py, a.dtype)?), Some(&keywords))?,
         );
     }
     def.unflatten(py, &mut leaves.into_iter())
+}
+fn sharding<'py>(py: Python<'py>, d: &'static Device) -> PyResult<Bound<'py, PyAny>> {
+    py.import("ferrax.sharding")?.call_method1("SingleDeviceSharding", (device::object(py, d)?,))
+}
+
+/// What all stages know.
+#[derive(Clone)]
+struct Stage {
+    jit: Arc<Jit>,
+    variant: Arc<Variant>,
+    in_def: Arc<TreeDef>,
+    /// The leaf arguments' names.
+    names: Arc<[String]>,
+    /// Where the user, or a committed argument, wants it.
+    device: Option<&'static Device>,
+}
+impl Stage {
+    fn made(&self, py: Python, on: Option<&'static Device>) -> PyResult<Arc<Compiled>> {
+        let device = match on.or(self.device).or(self.variant.pinned) {
+            Some(d) => d,
+            None => device_of(&self.variant.consts, eval::current_device()).py(py)?,
+        };
+        guarded(|| self.variant.compiled(py, &self.jit, device))
+    }
 }
 
 macro_rules! infos {
@@ -84,128 +152,208 @@ macro_rules! infos {
             /// The output as a pytree of `ShapeDtypeStruct`.
             #[getter]
             fn out_info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-                structs(py, &self.variant.program.out_avals(), &self.variant.out_def)
+                let s = self.stage();
+                structs(py, &s.variant.program.out_avals(), &s.variant.out_def, s.jit.options.device)
             }
-            /// The types of the arguments, as (args, kwargs).
+            #[getter]
+            fn out_avals<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+                avals(py, &self.stage().variant.program.out_avals(), &self.stage().variant.out_def)
+            }
+            /// The types of the arguments and whether they are donated, as (args, kwargs).
             #[getter]
             fn args_info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-                structs(py, self.variant.in_avals(), &self.in_def)
+                let s = self.stage();
+                let class = py.import("ferrax.stages")?.getattr("ArgInfo")?;
+                let given_up = s.variant.given_up.iter();
+                let leaves =
+                    s.variant.in_avals().iter().zip(given_up).map(|(a, donated)| {
+                        class.call1((Bound::new(py, crate::aval::ShapedArray(a.clone()))?, *donated))
+                    });
+                s.in_def.unflatten(py, &mut leaves.collect::<PyResult<Vec<_>>>()?.into_iter())
+            }
+            /// The positions of the donated arguments among all leaves.
+            #[getter]
+            fn donate_argnums<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+                let given_up = self.stage().variant.given_up.iter().enumerate();
+                PyTuple::new(py, given_up.filter(|g| *g.1).map(|g| g.0).collect::<Vec<_>>())
             }
             #[getter]
             fn in_tree(&self) -> PyTreeDef {
-                PyTreeDef::shared(self.in_def.clone())
+                PyTreeDef::shared(self.stage().in_def.clone())
             }
             #[getter]
             fn out_tree(&self) -> PyTreeDef {
-                PyTreeDef::shared(self.variant.out_def.clone())
+                PyTreeDef::shared(self.stage().variant.out_def.clone())
             }
             #[getter]
             fn in_avals<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-                let leaves = self
-                    .variant
-                    .in_avals()
-                    .iter()
-                    .map(|a| Ok(Bound::new(py, crate::aval::ShapedArray(a.clone()))?.into_any()));
-                self.in_def.unflatten(py, &mut leaves.collect::<PyResult<Vec<_>>>()?.into_iter())
+                avals(py, self.stage().variant.in_avals(), &self.stage().in_def)
             }
             #[getter]
             fn fun_name(&self) -> &str {
-                &self.name
+                self.stage().jit.name()
             }
         }
     };
 }
+fn avals<'py>(py: Python<'py>, all: &[Aval], def: &TreeDef) -> PyResult<Bound<'py, PyAny>> {
+    let leaves = all.iter().map(|a| Ok(Bound::new(py, crate::aval::ShapedArray(a.clone()))?.into_any()));
+    def.unflatten(py, &mut leaves.collect::<PyResult<Vec<_>>>()?.into_iter())
+}
 
 /// A traced function.
-#[pyclass(frozen, module = "ferrax.stages", name = "Traced")]
-pub struct PyTraced {
-    variant: Arc<Variant>,
-    in_def: Arc<TreeDef>,
-    name: String,
-    device: Option<&'static ferrax::device::Device>,
-}
+#[pyclass(frozen, weakref, module = "ferrax.stages", name = "Traced")]
+pub struct PyTraced(Stage);
 infos!(PyTraced);
+impl PyTraced {
+    fn stage(&self) -> &Stage {
+        &self.0
+    }
+}
 #[pymethods]
 impl PyTraced {
     #[getter]
     fn jaxpr(&self) -> PyProgram {
-        PyProgram::closed(self.variant.program.clone(), self.variant.consts.clone())
+        PyProgram::closed(self.0.variant.program.clone(), self.0.variant.consts.clone())
     }
-    fn lower(&self) -> PyLowered {
-        PyLowered {
-            variant: self.variant.clone(),
-            in_def: self.in_def.clone(),
-            name: self.name.clone(),
-            device: self.device,
+    /// The program made ready for platforms; it is the same for all that there are.
+    #[pyo3(signature = (*, lowering_platforms=None))]
+    fn lower(&self, lowering_platforms: Option<Vec<String>>) -> PyResult<PyLowered> {
+        match lowering_platforms.iter().flatten().find(|p| device::platform(p).is_none()) {
+            Some(p) => Err(PyValueError::new_err(format!(
+                "lowering_platforms: there is no platform '{p}' here; there are 'cpu' and 'gpu'"
+            ))),
+            None => Ok(PyLowered(self.0.clone())),
         }
     }
 }
 
 /// A traced function on its way to a device.
-#[pyclass(frozen, module = "ferrax.stages", name = "Lowered")]
-pub struct PyLowered {
-    variant: Arc<Variant>,
-    in_def: Arc<TreeDef>,
-    name: String,
-    device: Option<&'static ferrax::device::Device>,
-}
+#[pyclass(frozen, weakref, module = "ferrax.stages", name = "Lowered")]
+pub struct PyLowered(Stage);
 infos!(PyLowered);
 impl PyLowered {
-    fn made(&self, py: Python) -> PyResult<Arc<Compiled>> {
-        let device = match self.device {
-            Some(d) => d,
-            None => device_of(&self.variant.consts, eval::current_device()).py(py)?,
-        };
-        guarded(|| self.variant.compiled(py, device))
+    fn stage(&self) -> &Stage {
+        &self.0
+    }
+}
+/// The forms that a program has: the one that is printed everywhere, and what runs.
+enum Dialect {
+    Jaxpr,
+    Plan,
+}
+fn dialect(name: Option<&str>) -> PyResult<Dialect> {
+    match name {
+        None | Some("jaxpr") => Ok(Dialect::Jaxpr),
+        Some("plan") => Ok(Dialect::Plan),
+        Some(other) => Err(PyValueError::new_err(format!("unknown dialect: {other}; there are 'jaxpr' and 'plan'"))),
     }
 }
 #[pymethods]
 impl PyLowered {
-    /// The program as text. `dialect` is accepted and ignored: there is one.
+    /// The program as text: as a `jaxpr` (the default), or as the `plan` that runs. `debug_info` adds the user's lines and the names of
+    /// the scopes around them.
     #[pyo3(signature = (dialect=None, *, debug_info=false))]
-    fn as_text(&self, dialect: Option<&str>, debug_info: bool) -> String {
-        let _ = (dialect, debug_info);
-        self.variant.program.to_string()
-    }
-    #[pyo3(signature = (compiler_options=None))]
-    fn compile(&self, py: Python, compiler_options: Option<&Bound<PyAny>>) -> PyResult<PyCompiled> {
-        let _ = compiler_options;
-        Ok(PyCompiled {
-            compiled: self.made(py)?,
-            variant: self.variant.clone(),
-            in_def: self.in_def.clone(),
-            name: self.name.clone(),
+    fn as_text(&self, py: Python, dialect: Option<&str>, debug_info: bool) -> PyResult<String> {
+        Ok(match self::dialect(dialect)? {
+            Dialect::Jaxpr => ferrax_ir::text::print_with(&self.0.variant.program, debug_info, debug_info),
+            Dialect::Plan => self.0.made(py, None)?.text(),
         })
     }
+    /// The program as an object: a closed `jaxpr` (the default), or the text of the `plan`.
+    #[pyo3(signature = (dialect=None))]
+    fn compiler_ir<'py>(&self, py: Python<'py>, dialect: Option<&str>) -> PyResult<Bound<'py, PyAny>> {
+        let v = &self.0.variant;
+        Ok(match self::dialect(dialect)? {
+            Dialect::Jaxpr => Bound::new(py, PyProgram::closed(v.program.clone(), v.consts.clone()))?.into_any(),
+            Dialect::Plan => self.0.made(py, None)?.text().into_pyobject(py)?.into_any(),
+        })
+    }
+    /// Compiles it. `device_assignment` is a sequence of one device.
+    #[pyo3(signature = (compiler_options=None, *, device_assignment=None))]
+    fn compile(
+        &self,
+        py: Python,
+        compiler_options: Option<&Bound<PyAny>>,
+        device_assignment: Option<Vec<Bound<PyAny>>>,
+    ) -> PyResult<PyCompiled> {
+        if let Some(options) = compiler_options.filter(|o| !o.is_none()) {
+            super::check_compiler_options(options)?;
+        }
+        let on = match device_assignment.as_deref() {
+            None => None,
+            Some([one]) => device::from_py_object(one)?,
+            Some(all) => {
+                return Err(PyValueError::new_err(format!(
+                    "device_assignment: a program runs on one device, got {}",
+                    all.len()
+                )));
+            }
+        };
+        Ok(PyCompiled { compiled: self.0.made(py, on)?, stage: self.0.clone() })
+    }
     fn cost_analysis<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        costs(py, &*self.made(py)?)
+        costs(py, &*self.0.made(py, None)?)
     }
 }
 fn costs<'py>(py: Python<'py>, c: &Compiled) -> PyResult<Bound<'py, PyDict>> {
     let d = PyDict::new(py);
-    let bytes = |slots: &[usize]| slots.iter().sum::<usize>();
+    let bytes = |a: &Aval| (a.shape.size() * a.dtype.size()) as f64;
     d.set_item("flops", c.plan().work() as f64)?;
-    let ins: Vec<usize> = c.program.in_avals().iter().map(|a| a.shape.size() * a.dtype.size()).collect();
-    let outs: Vec<usize> = c.out_avals().iter().map(|a| a.shape.size() * a.dtype.size()).collect();
-    d.set_item("bytes accessed", (bytes(&ins) + bytes(&outs)) as f64)?;
+    let mut all = 0.0;
+    for (i, a) in c.program.in_avals().iter().enumerate() {
+        d.set_item(format!("bytes accessed{i}{{}}"), bytes(a))?;
+        all += bytes(a);
+    }
+    let out: f64 = c.out_avals().iter().map(bytes).sum();
+    d.set_item("bytes accessedout{}", out)?;
+    d.set_item("bytes accessed", all + out)?;
     Ok(d)
 }
 
+/// What runs: a plan on a device.
+#[pyclass(frozen, weakref, module = "ferrax.stages", name = "Executable")]
+pub struct PyExecutable(Arc<Compiled>);
+#[pymethods]
+impl PyExecutable {
+    /// The plan as text.
+    fn as_text(&self) -> String {
+        self.0.text()
+    }
+    fn local_devices<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, device::PyDevice>>> {
+        Ok(vec![device::object(py, self.0.device)?])
+    }
+    fn cost_analysis<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        costs(py, &self.0)
+    }
+}
+
 /// A function compiled for one device and one signature.
-#[pyclass(frozen, module = "ferrax.stages", name = "Compiled")]
+#[pyclass(frozen, weakref, module = "ferrax.stages", name = "Compiled")]
 pub struct PyCompiled {
     compiled: Arc<Compiled>,
-    variant: Arc<Variant>,
-    in_def: Arc<TreeDef>,
-    name: String,
+    stage: Stage,
 }
 infos!(PyCompiled);
+impl PyCompiled {
+    fn stage(&self) -> &Stage {
+        &self.stage
+    }
+    fn shardings<'py>(&self, py: Python<'py>, def: &TreeDef) -> PyResult<Bound<'py, PyAny>> {
+        let all = (0..def.n_leaves()).map(|_| sharding(py, self.compiled.device)).collect::<PyResult<Vec<_>>>()?;
+        def.unflatten(py, &mut all.into_iter())
+    }
+}
 #[pymethods]
 impl PyCompiled {
     /// The plan as it runs, below the program that it came from.
     fn as_text(&self) -> String {
-        let program = self.variant.program.to_string().lines().map(|l| format!("# {l}\n")).collect::<String>();
+        let program = self.stage.variant.program.to_string();
+        let program = program.lines().map(|l| format!("# {l}\n")).collect::<String>();
         format!("{program}{}", self.compiled.text())
+    }
+    fn runtime_executable(&self) -> PyExecutable {
+        PyExecutable(self.compiled.clone())
     }
     fn cost_analysis<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         costs(py, &self.compiled)
@@ -221,6 +369,16 @@ impl PyCompiled {
         d.set_item("generated_code_size_in_bytes", 0)?;
         py.import("types")?.getattr("SimpleNamespace")?.call((), Some(&d))
     }
+    /// Where the arguments are wanted, as (args, kwargs).
+    #[getter]
+    fn input_shardings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.shardings(py, &self.stage.in_def)
+    }
+    /// Where the results will be.
+    #[getter]
+    fn output_shardings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.shardings(py, &self.stage.variant.out_def)
+    }
     #[pyo3(signature = (*args, **kwargs))]
     fn __call__<'py>(
         &self,
@@ -228,43 +386,105 @@ impl PyCompiled {
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = args.py();
+        let (stage, v) = (&self.stage, &self.stage.variant);
         let keywords = kwargs.map_or_else(|| PyDict::new(py), |k| k.clone());
         let (mut def, mut leaves) = (TreeDef::default(), Leaves::new());
-        def.flatten(PyTuple::new(py, [args.as_any(), keywords.as_any()])?.as_any(), None, &mut leaves)?;
-        if !def.equal(py, &self.in_def)? {
-            return Err(PyTypeError::new_err(format!(
-                "Function compiled with input pytree does not match the input pytree it was called with. Compiled for {}, called with {}.",
-                self.in_def.text(py)?,
-                def.text(py)?
-            )));
+        let given = PyTuple::new(py, [args.as_any(), keywords.as_any()])?;
+        def.flatten(given.as_any(), None, &mut leaves)?;
+        if !def.equal(py, &stage.in_def)? {
+            let words = py
+                .import("ferrax.stages")?
+                .call_method1("_mismatches", (Bound::new(py, PyTreeDef::shared(stage.in_def.clone()))?, given))?;
+            return Err(PyTypeError::new_err(words.extract::<String>()?));
         }
         let flags = config::flags();
         let mut values = Values::new();
-        for (i, (x, want)) in leaves.iter().zip(self.variant.in_avals()).enumerate() {
-            let v = operand(x, flags)?.ok_or_else(|| crate::value::not_an_array(x, &self.name, i))?;
-            if !v.aval().same(want) {
+        for (i, x) in leaves.iter().enumerate() {
+            let value = operand(x, flags)?.ok_or_else(|| crate::value::not_an_array(x, stage.jit.name(), i))?;
+            if value.is_tracer() {
                 return Err(PyTypeError::new_err(format!(
-                    "Argument types differ from the types for which this computation was compiled. Argument {i} was compiled with {} and called with {}",
-                    want.long(),
-                    v.aval().long()
+                    "Cannot apply JAX transformations to a function lowered and compiled for a particular signature. Detected argument of Tracer type {}.",
+                    crate::value::type_text(x)
                 )));
             }
-            values.push(v);
+            values.push(value);
         }
-        if !ferrax_ir::cx::at_root() || values.iter().any(|v| v.is_tracer()) {
-            return Err(PyTypeError::new_err(
-                "Cannot apply JAX transformations to a function lowered and compiled for a particular signature. Detected argument of Tracer type.",
-            ));
-        }
-        let all: Values = self.variant.consts.iter().cloned().chain(values).collect();
-        let out = guarded(|| self.compiled.run(&all, &self.variant.donated).py(py))?;
-        let objects = out.into_iter().map(|a| wrap(py, Value::Array(a))).collect::<PyResult<Vec<_>>>()?;
-        self.variant.out_def.unflatten(py, &mut objects.into_iter())
+        self.check_types(&values)?;
+        self.check_devices(py, &values)?;
+        let _ = ferrax_ir::cx::at_root().then_some(()).ok_or_else(|| {
+            PyTypeError::new_err(
+                "Cannot apply JAX transformations to a function lowered and compiled for a particular signature: it is called while a function is traced.",
+            )
+        })?;
+        let all: Values = v.consts.iter().cloned().chain(values).collect();
+        let all: Vec<&Value> = all.iter().collect();
+        let out = guarded(|| match stage.jit.options.device.or(v.pinned) {
+            Some(d) => v.run_on(py, &stage.jit, &all, d),
+            None => {
+                let out = v.checked_run(py, &stage.jit, &self.compiled, &all)?;
+                v.objects(py, out)
+            }
+        })?;
+        v.out_def.unflatten(py, &mut out.into_iter())
+    }
+    #[pyo3(signature = (*args, **kwargs))]
+    fn call<'py>(
+        &self,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.__call__(args, kwargs)
     }
     /// The device it runs on.
     #[getter]
     fn device<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, device::PyDevice>> {
         device::object(py, self.compiled.device)
+    }
+}
+impl PyCompiled {
+    fn name(&self, i: usize) -> String {
+        self.stage.names.get(i).cloned().unwrap_or_else(|| format!("leaf {i}"))
+    }
+    fn check_types(&self, values: &[Value]) -> PyResult<()> {
+        let pairs = values.iter().zip(self.stage.variant.in_avals()).enumerate();
+        let wrong = pairs.filter(|(_, (v, want))| !v.aval().same(want)).map(|(i, (v, want))| {
+            format!("Argument '{}' compiled with {} and called with {}", self.name(i), want.long(), v.aval().long())
+        });
+        let wrong: Vec<String> = wrong.collect();
+        if wrong.is_empty() {
+            return Ok(());
+        }
+        Err(PyTypeError::new_err(format!(
+            "Argument types differ from the types for which this computation was compiled. Perhaps you are calling the compiled executable with a different \
+             enable_x64 mode than when it was AOT compiled? The mismatches are:\n{}",
+            wrong.join("\n")
+        )))
+    }
+    /// A committed argument must be where the function runs.
+    fn check_devices(&self, py: Python, values: &[Value]) -> PyResult<()> {
+        let mut wrong = vec![];
+        for (i, v) in values.iter().enumerate() {
+            if let Value::Array(a) = v {
+                let d = ferrax::array::data(a).py(py)?;
+                if d.committed && d.device != self.compiled.device {
+                    wrong.push(format!(
+                        "Argument {} with shape {}:\n  Passed sharding: {}\n  Required sharding: {}",
+                        self.name(i),
+                        a.aval().long(),
+                        sharding(py, d.device)?.repr()?,
+                        sharding(py, self.compiled.device)?.repr()?
+                    ));
+                }
+            }
+        }
+        if wrong.is_empty() {
+            return Ok(());
+        }
+        Err(PyValueError::new_err(format!(
+            "Computation was compiled for input shardings that disagree with the shardings of arguments passed to it. Here are the {} mismatches:\n{}",
+            wrong.len(),
+            wrong.join("\n")
+        )))
     }
 }
 
@@ -283,6 +503,10 @@ impl Jit {
     }
 }
 impl<'py> Flat<'py> {
+    /// The names of the leaves, by the function's parameters.
+    fn leaves_of(&self, py: Python<'py>, jit: &Jit) -> PyResult<Arc<[String]>> {
+        Ok(super::paths(py, jit.function(), &self.structure, &self.leaves)?.into())
+    }
     /// The structure of (args, kwargs) without the static ones.
     fn arguments_def(&self, py: Python<'py>) -> PyResult<TreeDef> {
         use super::structure::Slot;

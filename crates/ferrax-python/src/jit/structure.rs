@@ -1,14 +1,17 @@
 //! How a call's arguments are put together: the part of a signature that is not the types of its leaves.
 //!
 //! INVARIANT: `arguments` undoes what `matches` does: the same leaves give the same arguments.
-use super::Variants;
+use super::cache::Variants;
 use crate::ffi::vectorcall::Args;
 use crate::tree::{Leaves, TreeDef};
 use crate::value::type_text;
-use pyo3::exceptions::PyValueError;
+use ferrax_ir::program::Fx;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
+use std::hash::{Hash, Hasher};
 use std::sync::Mutex;
+use std::sync::atomic::AtomicU64;
 
 /// How the arguments are put together: all of a signature but the types of the leaves.
 pub(super) struct Structure {
@@ -17,16 +20,20 @@ pub(super) struct Structure {
     pub(super) names: Vec<Py<PyString>>,
     /// One for each argument, positional ones first, keywords in the order of `names`.
     pub(super) slots: Vec<Slot>,
+    /// Of all the above: equal structures have equal ones.
+    pub(super) hash: u64,
+    pub(super) used: AtomicU64,
     pub(super) variants: Mutex<Variants>,
 }
 pub(super) enum Slot {
     Dynamic { def: TreeDef, donated: bool },
     Static(Py<PyAny>),
 }
-/// A static argument must be hashable.
-pub(super) fn hashable(x: &Bound<PyAny>) -> PyResult<()> {
+/// The hash of a static argument, which must have one. An error of its class's own comes out as it is.
+pub(super) fn hashable(x: &Bound<PyAny>) -> PyResult<isize> {
     match x.hash() {
-        Ok(_) => Ok(()),
+        Ok(h) => Ok(h),
+        Err(e) if !e.is_instance_of::<PyTypeError>(x.py()) => Err(e),
         Err(e) => {
             let py = x.py();
             Err(PyValueError::new_err(format!(
@@ -41,6 +48,29 @@ pub(super) fn hashable(x: &Bound<PyAny>) -> PyResult<()> {
 }
 
 impl Structure {
+    pub(super) fn new(
+        py: Python,
+        n_positional: usize,
+        names: Vec<Py<PyString>>,
+        slots: Vec<Slot>,
+    ) -> PyResult<Structure> {
+        let mut h = Fx::default();
+        n_positional.hash(&mut h);
+        for name in &names {
+            name.bind(py).hash()?.hash(&mut h);
+        }
+        for slot in &slots {
+            match slot {
+                Slot::Dynamic { def, .. } => def.hash(py)?.hash(&mut h),
+                Slot::Static(x) => {
+                    let x = x.bind(py);
+                    (x.get_type().as_ptr() as usize, hashable(x)?).hash(&mut h);
+                }
+            }
+        }
+        let (used, variants) = Default::default();
+        Ok(Structure { n_positional, names, slots, hash: h.finish(), used, variants })
+    }
     /// Whether the arguments of a call have this structure; if so, their leaves.
     pub(super) fn matches<'py>(
         &self,
@@ -126,7 +156,16 @@ fn same_static(a: &Bound<PyAny>, b: &Bound<PyAny>) -> PyResult<bool> {
         return Ok(false);
     }
     hashable(b)?;
-    a.eq(b)
+    a.eq(b).map_err(|e| {
+        let py = a.py();
+        PyValueError::new_err(format!(
+            "static arguments should be comparable using __eq__.The following error was raised when comparing two objects of types {} and {}. The error was:\n{}: {}",
+            type_text(a),
+            type_text(b),
+            e.get_type(py).name().map(|n| n.to_string()).unwrap_or_default(),
+            e.value(py)
+        ))
+    })
 }
 
 /// The path of each leaf, by the function's own parameter names.

@@ -14,6 +14,7 @@ import operator
 import numpy as np
 
 from ... import _core
+from ..._config import no_sharding
 from .. import _linear_algebra, _matrices, _shaping
 from .._arguments import as_array, check_arraylike, jitted
 
@@ -57,6 +58,8 @@ def outer(x1, x2, /):
 
 def tensordot(x1, x2, /, *, axes=2, precision=None, preferred_element_type=None, out_sharding=None):
     """Sum of products over paired axes, as ferrax.numpy.tensordot."""
+    if out_sharding is not None:
+        no_sharding("tensordot", out_sharding)
     check_arraylike("jnp.linalg.tensordot", x1, x2)
     return _linear_algebra.tensordot(x1, x2, axes=axes, precision=precision, preferred_element_type=preferred_element_type)
 

@@ -1,0 +1,308 @@
+//! The traces that a jitted function keeps: by the structure of its arguments, then by the types of their leaves.
+//!
+//! Functions jitted twice with the same options share theirs ([`of`]), and traces that hold no Python objects outlive the jitted
+//! function, as long as the function itself: `jit(f)(1); jit(f)(2)` traces once.
+//!
+//! INVARIANT: no lock is held while Python runs. What a cache of this module's table keeps alive cannot keep the function alive.
+use super::structure::{Slot, Structure};
+use super::{Options, Variant};
+use crate::tree::{Kind, TreeDef};
+use ferrax_ir::Op;
+use ferrax_ir::cx::Fun;
+use ferrax_ir::program::{Fx, Program};
+use pyo3::prelude::*;
+use pyo3::types::{PyAny, PyBool, PyFloat, PyInt, PyString, PyWeakrefMethods, PyWeakrefReference};
+use smallvec::SmallVec;
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+
+/// More structures, or more variants of one, than this: those used longest ago go.
+const MAX_STRUCTURES: usize = 256;
+const MAX_VARIANTS: usize = 1024;
+/// Structures that are tried before any hash is taken.
+pub(super) const RECENT: usize = 4;
+
+pub(super) fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
+    m.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+#[derive(Default)]
+pub(super) struct Cache {
+    all: HashMap<u64, SmallVec<[Arc<Structure>; 1]>, BuildHasherDefault<Fx>>,
+    /// The most recently used first.
+    recent: SmallVec<[Arc<Structure>; RECENT]>,
+    len: usize,
+    clock: u64,
+}
+impl Cache {
+    pub(super) fn recent(&self, at: usize) -> Option<Arc<Structure>> {
+        self.recent.get(at).cloned()
+    }
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+    pub(super) fn with_hash(&self, hash: u64) -> SmallVec<[Arc<Structure>; 1]> {
+        self.all.get(&hash).cloned().unwrap_or_default()
+    }
+    pub(super) fn structures(&self) -> Vec<Arc<Structure>> {
+        self.all.values().flatten().cloned().collect()
+    }
+    /// Notes that a structure was used.
+    pub(super) fn used(&mut self, s: &Arc<Structure>) {
+        self.clock += 1;
+        s.used.store(self.clock, Ordering::Relaxed);
+        match self.recent.iter().position(|t| Arc::ptr_eq(t, s)) {
+            Some(i) => self.recent[..=i].rotate_right(1),
+            None => {
+                self.recent.truncate(RECENT - 1);
+                self.recent.insert(0, s.clone());
+            }
+        }
+    }
+    /// Adds a structure; returns what had to go.
+    pub(super) fn insert(&mut self, s: &Arc<Structure>) -> Vec<Arc<Structure>> {
+        self.all.entry(s.hash).or_default().push(s.clone());
+        self.len += 1;
+        self.used(s);
+        if self.len <= MAX_STRUCTURES {
+            return vec![];
+        }
+        let age = |s: &Arc<Structure>| s.used.load(Ordering::Relaxed);
+        let mut ages: Vec<u64> = self.all.values().flatten().map(age).collect();
+        ages.sort_unstable();
+        let limit = ages[ages.len() / 4];
+        let mut gone = vec![];
+        self.all.retain(|_, same| {
+            let (keep, old): (SmallVec<_>, SmallVec<[_; 1]>) =
+                std::mem::take(same).into_iter().partition(|s| age(s) > limit);
+            gone.extend(old);
+            *same = keep;
+            !same.is_empty()
+        });
+        self.len -= gone.len();
+        gone
+    }
+    /// The Python objects that this cache alone refers to, each as often as it does.
+    pub(super) fn visit(&self, each: &mut dyn FnMut(&Py<PyAny>)) {
+        for s in self.all.values().flatten() {
+            let mine = 1 + self.recent.iter().any(|t| Arc::ptr_eq(t, s)) as usize;
+            if Arc::strong_count(s) != mine {
+                continue;
+            }
+            for slot in &s.slots {
+                if let Slot::Static(x) = slot {
+                    each(x);
+                }
+            }
+            let Ok(variants) = s.variants.try_lock() else { continue };
+            for v in variants.map.values().flatten() {
+                let mine = 1 + variants.last.as_ref().is_some_and(|l| Arc::ptr_eq(l, v)) as usize;
+                if Arc::strong_count(v) == mine {
+                    v.visit(each);
+                }
+            }
+        }
+    }
+    /// Whether no trace holds a Python object that could lead back to a function.
+    fn is_plain(&self) -> bool {
+        self.all.values().flatten().all(|s| {
+            s.slots.iter().all(|slot| match slot {
+                Slot::Static(x) => Python::try_attach(|py| is_plain(x.bind(py))).unwrap_or(false),
+                Slot::Dynamic { def, .. } => plain_def(def),
+            }) && lock(&s.variants).map.values().flatten().all(|v| plain_def(&v.out_def) && plain_program(&v.program))
+        })
+    }
+}
+/// The Python objects that rules and functions in a program refer to, where nothing else shares them: `owners` references to the
+/// program are the caller's.
+pub(super) fn visit_program(p: &Arc<Program>, owners: usize, each: &mut dyn FnMut(&Py<PyAny>)) {
+    if Arc::strong_count(p) != owners {
+        return;
+    }
+    for op in p.eqns().iter().map(|e| &e.op).filter(|op| op.is_sole()) {
+        let functions = match op {
+            Op::CustomJvp(c) => vec![&c.call_jaxpr, &c.jvp],
+            Op::CustomVjp(c) => vec![&c.call_jaxpr, &c.fwd, &c.bwd],
+            Op::CustomLin(c) => vec![&c.bwd],
+            _ => vec![],
+        };
+        for f in functions {
+            match f {
+                Fun::Prog(p) => visit_program(p, 1, each),
+                f => {
+                    if let Some(x) = f.holds_alone().and_then(|h| h.downcast_ref::<Py<PyAny>>()) {
+                        each(x);
+                    }
+                }
+            }
+        }
+        if !matches!(op, Op::CustomJvp(_) | Op::CustomVjp(_) | Op::CustomLin(_)) {
+            op.bodies().iter().for_each(|b| visit_program(b, 1, each));
+        }
+    }
+}
+fn is_plain(x: &Bound<PyAny>) -> bool {
+    x.is_none()
+        || x.is_exact_instance_of::<PyBool>()
+        || x.is_exact_instance_of::<PyInt>()
+        || x.is_exact_instance_of::<PyFloat>()
+        || x.is_exact_instance_of::<PyString>()
+}
+fn plain_def(def: &TreeDef) -> bool {
+    def.nodes.iter().all(|n| match &n.kind {
+        Kind::Leaf | Kind::None | Kind::Tuple | Kind::List => true,
+        Kind::Dict(keys) => Python::try_attach(|py| keys.iter().all(|k| is_plain(k.bind(py)))).unwrap_or(false),
+        _ => false,
+    })
+}
+fn plain_program(p: &Program) -> bool {
+    p.eqns().iter().all(|e| match &e.op {
+        Op::Foreign(_) | Op::CustomJvp(_) | Op::CustomVjp(_) | Op::CustomLin(_) | Op::Callback(_) | Op::Remat(_) => {
+            false
+        }
+        op => op.bodies().iter().all(|b| plain_program(b)),
+    })
+}
+
+#[derive(Default)]
+pub(super) struct Variants {
+    pub(super) map: HashMap<u64, Vec<Arc<Variant>>, BuildHasherDefault<Fx>>,
+    /// The one used last: nearly always the next one too, and found without hashing.
+    pub(super) last: Option<Arc<Variant>>,
+    pub(super) len: usize,
+    pub(super) clock: u64,
+}
+impl Variants {
+    /// Adds a trace; returns what had to go.
+    pub(super) fn insert(&mut self, key: u64, v: Arc<Variant>) -> Vec<Arc<Variant>> {
+        v.used.store(self.clock, Ordering::Relaxed);
+        self.map.entry(key).or_default().push(v);
+        self.len += 1;
+        if self.len <= MAX_VARIANTS {
+            return vec![];
+        }
+        let age = |v: &Arc<Variant>| v.used.load(Ordering::Relaxed);
+        let mut ages: Vec<u64> = self.map.values().flatten().map(age).collect();
+        ages.sort_unstable();
+        let limit = ages[ages.len() / 4];
+        let mut gone = vec![];
+        self.map.retain(|_, all| {
+            let (keep, old): (Vec<_>, Vec<_>) = std::mem::take(all).into_iter().partition(|v| age(v) > limit);
+            gone.extend(old);
+            *all = keep;
+            !all.is_empty()
+        });
+        self.len -= gone.len();
+        gone
+    }
+}
+
+// ---- all caches ----
+
+/// The caches of all jitted functions that are alive, for `clear_caches`.
+static CACHES: Mutex<Vec<Weak<Mutex<Cache>>>> = Mutex::new(vec![]);
+/// Forgets all traces.
+pub fn clear_all() {
+    let all: Vec<_> = lock(&CACHES).iter().filter_map(Weak::upgrade).collect();
+    all.iter().for_each(clear);
+}
+pub(super) fn clear(cache: &Arc<Mutex<Cache>>) {
+    let old = std::mem::take(&mut *lock(cache));
+    drop(old);
+}
+
+/// The traces of one function under one set of options.
+struct Shared {
+    /// With a callback that takes the function's entries out of the table.
+    function: Py<PyWeakrefReference>,
+    key: Key,
+    cache: Weak<Mutex<Cache>>,
+    /// While no jitted function has them: kept here if they are plain.
+    kept: Option<Arc<Mutex<Cache>>>,
+}
+type Key = (Vec<isize>, Vec<String>, Vec<isize>, Vec<String>, bool, bool, Option<usize>);
+fn key(o: &Options) -> Option<Key> {
+    let device = o.device.map(|d| d.id);
+    o.compiler_options.is_none().then(|| {
+        let (n, m) = (o.static_argnums.clone(), o.static_argnames.clone());
+        (n, m, o.donate_argnums.clone(), o.donate_argnames.clone(), o.keep_unused, o.inline, device)
+    })
+}
+type Table = HashMap<usize, Vec<Shared>, BuildHasherDefault<Fx>>;
+static SHARED: Mutex<Option<Table>> = Mutex::new(None);
+
+/// Takes a function's entries out of the table when the function goes.
+#[pyclass(frozen)]
+struct Forget(usize);
+#[pymethods]
+impl Forget {
+    fn __call__(&self, gone: &Bound<PyAny>) {
+        let old: Vec<Shared> = {
+            let mut table = lock(&SHARED);
+            let Some(all) = table.as_mut().and_then(|t| t.get_mut(&self.0)) else { return };
+            let (old, keep) = std::mem::take(all).into_iter().partition(|s| s.function.is(gone));
+            *all = keep;
+            old
+        };
+        drop(old);
+    }
+}
+
+/// The traces of `function` under these options: those it has, or none yet.
+pub(super) fn of(function: &Bound<PyAny>, options: &Options) -> Arc<Mutex<Cache>> {
+    let at = function.as_ptr() as usize;
+    let key = key(options);
+    if let Some(key) = &key {
+        let mut table = lock(&SHARED);
+        let all = table.get_or_insert_default().entry(at).or_default();
+        let same =
+            |s: &&mut Shared| s.key == *key && s.function.bind(function.py()).upgrade().is_some_and(|f| f.is(function));
+        if let Some(s) = all.iter_mut().find(same)
+            && let Some(cache) = s.kept.take().or_else(|| s.cache.upgrade())
+        {
+            return cache;
+        }
+    }
+    let cache: Arc<Mutex<Cache>> = Arc::default();
+    let mut all = lock(&CACHES);
+    if all.len() == all.capacity() {
+        all.retain(|c| c.strong_count() > 0);
+    }
+    all.push(Arc::downgrade(&cache));
+    drop(all);
+    let watched = || PyWeakrefReference::new_with(function, Bound::new(function.py(), Forget(at))?);
+    // without weak references its traces are its jitted function's own
+    if let Some(key) = key
+        && let Ok(function) = watched()
+    {
+        let made = Shared { function: function.unbind(), key, cache: Arc::downgrade(&cache), kept: None };
+        let old = {
+            let mut table = lock(&SHARED);
+            let all = table.get_or_insert_default().entry(at).or_default();
+            let old: Vec<Shared> = all.extract_if(.., |s| s.key == made.key && s.cache.strong_count() == 0).collect();
+            all.push(made);
+            old
+        };
+        drop(old);
+    }
+    cache
+}
+/// A jitted function goes; its traces stay if nobody else has them and they are plain.
+pub(super) fn leave(function: &Py<PyAny>, options: &Options, cache: &Arc<Mutex<Cache>>) {
+    if Arc::strong_count(cache) > 1 || lock(cache).len() == 0 {
+        return;
+    }
+    let Some(key) = key(options) else { return };
+    if !lock(cache).is_plain() {
+        return;
+    }
+    let mut table = lock(&SHARED);
+    let found = table.as_mut().and_then(|t| t.get_mut(&(function.as_ptr() as usize)));
+    if let Some(s) =
+        found.and_then(|all| all.iter_mut().find(|s| s.key == key && s.cache.as_ptr() == Arc::as_ptr(cache)))
+    {
+        s.kept = Some(cache.clone());
+    }
+}

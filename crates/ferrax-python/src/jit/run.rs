@@ -1,0 +1,254 @@
+//! A traced signature runs: here and now on a device, bound as one equation where something is traced, donating what it was given.
+//!
+//! INVARIANT: an array is deleted only where it is donated: given up by the user, used by the program, and fit for one of its results.
+use super::cache::{self, lock};
+use super::{Jit, Variant};
+use crate::array::ArrayImpl;
+use crate::config;
+use crate::debug;
+use crate::error::IntoPyResult;
+use crate::transforms::Pins;
+use crate::tree::Leaves;
+use crate::value::{held, to_ndarray, wrap};
+use ferrax::compiled::{Arrays, Compiled, device_of};
+use ferrax::device::Device;
+use ferrax::eval;
+use ferrax_ir::aval::Aval;
+use ferrax_ir::ops::call::Call;
+use ferrax_ir::program::{Atom, Program};
+use ferrax_ir::value::{Value, Values};
+use pyo3::prelude::*;
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+impl Variant {
+    #[inline]
+    pub(super) fn fits(&self, values: &[&Value]) -> bool {
+        self.ins.len() == values.len()
+            && self.ins.iter().zip(values).all(|(a, v)| {
+                a.dtype == v.dtype() && a.weak == v.weak() && *a.shape == *v.shape() && a.tape == v.tape()
+            })
+    }
+    /// The outputs for these leaves: run here and now, or bound as one equation where something is traced.
+    pub fn run<'py>(&self, py: Python<'py>, jit: &Jit, values: &[&Value]) -> PyResult<Leaves<'py>> {
+        let with_consts: SmallVec<[&Value; 8]>;
+        let all = if self.consts.is_empty() {
+            values
+        } else {
+            with_consts = self.consts.iter().chain(values.iter().copied()).collect();
+            &with_consts
+        };
+        let forced = jit.options.device.or(self.pinned);
+        if !ferrax_ir::cx::at_root() || all.iter().any(|v| v.is_tracer()) {
+            return self.bind_on(py, jit, all, forced)?.into_iter().map(|v| wrap(py, v)).collect();
+        }
+        if let Some(device) = forced {
+            return self.run_on(py, jit, all, device);
+        }
+        let device = device_of(all, eval::current_device()).py(py)?;
+        let out = self.checked_run(py, jit, &*self.compiled(py, jit, device)?, all)?;
+        self.objects(py, out)
+    }
+    /// The results as Python objects: those of dtype float0 are numpy's.
+    pub(super) fn objects<'py>(&self, py: Python<'py>, out: Arrays) -> PyResult<Leaves<'py>> {
+        let mut objects = Leaves::with_capacity(out.len());
+        for a in out {
+            objects.push(ArrayImpl::object(py, Value::Array(a))?);
+        }
+        for i in &self.float0 {
+            if let Some(v) = held(&objects[*i]).cloned() {
+                objects[*i] = to_ndarray(py, &v)?;
+            }
+        }
+        Ok(objects)
+    }
+    /// Runs on arrays that are on the device, donates, and looks at the results where the configuration says so.
+    pub(super) fn checked_run(&self, py: Python, jit: &Jit, c: &Compiled, all: &[&Value]) -> PyResult<Arrays> {
+        let flags = config::flags();
+        if !self.donated.is_empty() {
+            self.given_once(py, all)?;
+        }
+        if !debug::wanted(flags) {
+            return c.run(all, &self.donated).py(py);
+        }
+        // A result that is bad is traced back to the equation that made it, from the arguments: none is given up.
+        let out = c.run(all, &[]).py(py)?;
+        let x: Values = all.iter().map(|v| (*v).clone()).collect();
+        let y: Values = out.iter().cloned().map(Value::Array).collect();
+        debug::check_program(py, &jit.name, &self.program, &x, &y, flags)?;
+        Ok(out)
+    }
+    fn delete_donated(&self, py: Python, all: &[&Value]) -> PyResult<()> {
+        for (v, _) in all.iter().zip(&self.donated).filter(|d| *d.1) {
+            if let Value::Array(a) = v {
+                ferrax::array::data(a).py(py)?.delete();
+            }
+        }
+        Ok(())
+    }
+    /// An error if an array that is donated is also another argument that the function uses.
+    fn given_once(&self, py: Python, all: &[&Value]) -> PyResult<()> {
+        for i in (0..all.len()).filter(|i| self.donated[*i] && all[*i].id().is_some()) {
+            for j in (0..all.len()).filter(|j| *j != i && all[*j].id() == all[i].id() && uses(&self.program, *j)) {
+                let shown = j.saturating_sub(self.consts.len());
+                let (text, toy) = match (i < j, self.donated[j]) {
+                    (true, true) => ("donate the same buffer twice in", "f(donate(a), donate(a))"),
+                    (true, false) => {
+                        ("use a buffer that was previously donated in the same call to", "f(donate(a), a)")
+                    }
+                    (false, _) => ("donate a buffer which is also used by the same call to", "f(a, donate(a))"),
+                };
+                return Err(crate::error::named(
+                    py,
+                    "JaxRuntimeError",
+                    &format!(
+                        "INVALID_ARGUMENT: Attempt to {text} Execute() (flattened argument {shown}, replica 0, partition 0, \
+                         first use: {}). Toy example for this bug: `{toy}`.",
+                        i.saturating_sub(self.consts.len())
+                    ),
+                ));
+            }
+        }
+        Ok(())
+    }
+    /// As `run` on the device that the user named: the arguments are brought there, and the results stay there.
+    pub(super) fn run_on<'py>(
+        &self,
+        py: Python<'py>,
+        jit: &Jit,
+        all: &[&Value],
+        device: &'static Device,
+    ) -> PyResult<Leaves<'py>> {
+        let mut moved = Values::with_capacity(all.len());
+        for v in all {
+            moved.push(match v {
+                Value::Array(a) => Value::Array(py.detach(|| ferrax::array::put(a, device, true)).py(py)?),
+                v => (*v).clone(),
+            });
+        }
+        let there: SmallVec<[&Value; 8]> = moved.iter().collect();
+        if !self.donated.is_empty() {
+            self.given_once(py, all)?;
+        }
+        let out = self.checked_run(py, jit, &*self.compiled(py, jit, device)?, &there)?;
+        if !debug::wanted(config::flags()) {
+            self.delete_donated(py, all)?;
+        }
+        let out = out.iter().map(|a| ferrax::array::put(a, device, true)).collect::<ferrax_ir::Res<Arrays>>().py(py)?;
+        self.objects(py, out)
+    }
+    /// As `bind`, where the user named a device. While a jitted function is traced all of that runs there; a transformation that runs as
+    /// it goes moves the arguments and the results.
+    fn bind_on(&self, py: Python, jit: &Jit, all: &[&Value], forced: Option<&'static Device>) -> PyResult<Values> {
+        let Some(device) = forced else { return self.bind(jit, all).py(py) };
+        if Pins::pin(device).py(py)? {
+            return self.bind(jit, all).py(py);
+        }
+        let put = |v: &Value| crate::device::put_traced(v, device, None);
+        let there = all.iter().map(|v| put(v)).collect::<ferrax_ir::Res<Values>>().py(py)?;
+        let there: SmallVec<[&Value; 8]> = there.iter().collect();
+        let out = self.bind(jit, &there).py(py)?;
+        out.iter().map(put).collect::<ferrax_ir::Res<Values>>().py(py)
+    }
+    /// The call as one equation of the trace that is open, or its body's equations where it is to be inlined.
+    fn bind(&self, jit: &Jit, all: &[&Value]) -> ferrax_ir::Res<Values> {
+        let all: Values = all.iter().map(|v| (*v).clone()).collect();
+        if jit.options.inline {
+            return ferrax_ir::current().inline(&self.program, &all);
+        }
+        let op = self.call.get_or_init(|| {
+            let open = match self.program.n_consts() {
+                0 => self.program.clone(),
+                _ => Arc::new(self.program.with_consts(0)),
+            };
+            Call { inline: false, keep_unused: jit.options.keep_unused, ..Call::new(&jit.name, open) }.into()
+        });
+        ferrax_ir::bind(op, &all)
+    }
+    pub fn compiled(&self, py: Python, jit: &Jit, device: &'static Device) -> PyResult<Arc<Compiled>> {
+        if let Some(c) = lock(&self.compiled).iter().find(|c| c.device.id == device.id) {
+            return Ok(c.clone());
+        }
+        if let Some(options) = &jit.options.compiler_options {
+            check_compiler_options(options.bind(py))?;
+        }
+        let (started, loud) = (std::time::Instant::now(), config::flags().log_compiles());
+        log(py, loud, || {
+            let types = self.program.in_avals().iter().map(|a| format!("ShapedArray({})", a.long()));
+            format!(
+                "Compiling jit({}) with global shapes and types [{}].",
+                jit.name,
+                types.collect::<Vec<_>>().join(", ")
+            )
+        })?;
+        let c = Arc::new(Compiled::new(self.program.clone(), device).py(py)?);
+        lock(&self.compiled).push(c.clone());
+        log(py, loud, || {
+            format!("Finished compilation of jit({}) in {:.6} sec", jit.name, started.elapsed().as_secs_f64())
+        })?;
+        Ok(c)
+    }
+    /// For the collector: the Python objects of the program, which nobody else holds.
+    pub(super) fn visit(&self, each: &mut dyn FnMut(&Py<PyAny>)) {
+        let Ok(compiled) = self.compiled.try_lock() else { return };
+        if compiled.iter().all(|c| Arc::strong_count(c) == 1) {
+            let called = self.call.get().is_some() && self.program.n_consts() == 0;
+            cache::visit_program(&self.program, 1 + compiled.len() + called as usize, each);
+        }
+    }
+    pub fn in_avals(&self) -> &[Aval] {
+        &self.ins
+    }
+}
+
+/// A line in the log of this library: a warning if `loud`, else for those who look at what it does.
+pub(super) fn log(py: Python, loud: bool, text: impl FnOnce() -> String) -> PyResult<()> {
+    let modules = py.import(pyo3::intern!(py, "sys"))?.getattr(pyo3::intern!(py, "modules"))?;
+    if !loud && !modules.contains(pyo3::intern!(py, "logging"))? {
+        return Ok(()); // nobody can be listening
+    }
+    let logger = py.import("logging")?.call_method1("getLogger", ("ferrax",))?;
+    let level = if loud { 30 } else { 10 };
+    if logger.call_method1("isEnabledFor", (level,))?.is_truthy()? {
+        logger.call_method1("log", (level, text()))?;
+    }
+    Ok(())
+}
+/// `compiler_options` are known to `ferrax._api`.
+pub(super) fn check_compiler_options(options: &Bound<PyAny>) -> PyResult<()> {
+    options.py().import("ferrax._api")?.call_method1("check_compiler_options", (options,)).map(drop)
+}
+
+/// Whether an input's value is looked at.
+fn uses(p: &Program, i: usize) -> bool {
+    let is = |a: &Atom| matches!(a, Atom::Var(v) if *v as usize == i);
+    p.outs().iter().any(is) || p.eqns().iter().any(|e| e.args.iter().any(is))
+}
+/// Which inputs are donated: those given up that are used and fit a result. The user is warned of others.
+pub(super) fn usable(py: Python, p: &Program, given_up: &[bool]) -> PyResult<Vec<bool>> {
+    if !given_up.contains(&true) {
+        return Ok(vec![]);
+    }
+    let mut outs = p.out_avals();
+    let (mut donated, mut wasted) = (vec![false; p.n_ins()], vec![]);
+    for (k, _) in given_up.iter().enumerate().filter(|g| *g.1) {
+        let i = p.n_consts() + k;
+        let a = &p.in_avals()[i];
+        if !uses(p, i) {
+            continue;
+        }
+        match outs.iter().position(|o| o.dtype == a.dtype && o.shape == a.shape) {
+            Some(o) => {
+                outs.swap_remove(o);
+                donated[i] = true;
+            }
+            None => wasted.push(a.long()),
+        }
+    }
+    if !wasted.is_empty() {
+        let text = format!("Some donated buffers were not usable: {}.", wasted.join(", "));
+        let text = std::ffi::CString::new(text).unwrap_or_default();
+        PyErr::warn(py, &py.get_type::<pyo3::exceptions::PyUserWarning>(), &text, 2)?;
+    }
+    Ok(if donated.contains(&true) { donated } else { vec![] })
+}

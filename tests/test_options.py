@@ -1,0 +1,344 @@
+"""No option is dropped in silence: each is obeyed, or refused in a sentence, or (where obeying it would change nothing but speed) warned of once.
+
+What can be proved of all functions is proved of all: a parameter of any function of the package that nobody reads, or that is read only to refuse it or
+to warn of it, must stand in one of the tables below, and the tables are proved by calling. A new parameter without effect fails
+`test_every_parameter_without_effect_is_classified` until somebody says what becomes of it.
+"""
+
+import ast
+import importlib
+import inspect
+import pathlib
+import re
+import warnings
+
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.ours
+
+# ---------------------------------------------------------------- what has no effect
+
+GUARDS = {"inert", "refused", "no_sharding"}
+
+
+def functions(body, prefix=""):
+    for node in body:
+        if isinstance(node, ast.ClassDef):
+            yield from functions(node.body, f"{prefix}{node.name}.")
+        elif isinstance(node, ast.FunctionDef):
+            yield prefix + node.name, node
+
+
+def is_guard(statement):
+    """`if option: refused(...)`"""
+    if not isinstance(statement, ast.If) or statement.orelse:
+        return False
+    ends = lambda s: isinstance(s, ast.Expr) and isinstance(s.value, ast.Call) and isinstance(s.value.func, ast.Name) and s.value.func.id in GUARDS
+    return all(map(ends, statement.body))
+
+
+def loads(nodes):
+    return [n.id for top in nodes for n in ast.walk(top) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
+
+
+def without_effect(function):
+    """The parameters that nobody reads, or only a guard does."""
+    a = function.args
+    names = [p.arg for p in (*a.posonlyargs, *a.args, *a.kwonlyargs, *filter(None, (a.vararg, a.kwarg)))]
+    read = set(loads(s for s in function.body if not is_guard(s)))
+    return [n for n in names if n not in read and n not in ("self", "cls", "exc", "owner") and not n.startswith("_")]
+
+
+def package(jax):
+    return pathlib.Path(inspect.getfile(jax)).parent
+
+
+def dropped(jax):
+    """`numpy/_creation.py:zeros:out_sharding`, ..."""
+    for path in sorted(package(jax).rglob("*.py")):
+        for name, node in functions(ast.parse(path.read_text()).body):
+            for parameter in without_effect(node):
+                yield f"{path.relative_to(package(jax)).as_posix()}:{name}", parameter
+
+
+# Not options: parameters that a protocol passes and this one of its functions has no use for.
+PROTOCOL = {
+    ("_config.py:_device", "name"),
+    ("custom_derivatives.py:custom_vjp.defvjp", "optimize_remat"),  # residuals that are not used are not computed, whatever it says
+    ("debug.py:_Placeholder.__format__", "spec"),
+    ("debug.py:_Placeholder.__getattr__", "name"),
+    ("debug.py:_Placeholder.__getitem__", "key"),
+    ("flatten_util.py:_unravel_empty", "flat"),
+    ("nn/initializers.py:Initializer.__call__", "key"),
+    ("nn/initializers.py:Initializer.__call__", "shape"),
+    ("nn/initializers.py:Initializer.__call__", "dtype"),
+    ("nn/initializers.py:Initializer.__call__", "out_sharding"),
+    ("nn/initializers.py:zeros", "key"),
+    ("nn/initializers.py:ones", "key"),
+    ("numpy/_creation.py:fromfile", "args"),  # which always raises
+    ("numpy/_creation.py:fromfile", "kwargs"),
+    ("numpy/_creation.py:fromiter", "args"),
+    ("numpy/_creation.py:fromiter", "kwargs"),
+    ("numpy/_scalar_types.py:iinfo.__init__", "int_type"),  # read by __new__
+    ("numpy/_ufuncs.py:ufunc.__init__", "nargs"),  # worked out from nin and nout
+    ("sharding.py:Sharding.is_equivalent_to", "ndim"),  # shardings of one device mean one thing for all ranks
+    ("lax/_collectives.py:pcast", "axis_name"),  # the identity: types do not say over which axes a value varies
+}
+ONES = np.ones(3, np.float32)
+
+# An option that is accepted: a call that sets it. It warns the first time and not the second, and its result is as without it.
+INERT = {
+    ("_api.py:device_put", "donate"): lambda jax, **k: jax.device_put(ONES, **{"donate": True} if k else {}),
+    ("_api.py:device_put", "may_alias"): lambda jax, **k: jax.device_put(ONES, **{"may_alias": False} if k else {}),
+    ("_batching.py:vmap", "spmd_axis_name"): lambda jax, **k: jax.vmap(lambda x: x + 1, **{"spmd_axis_name": "x"} if k else {})(ONES),
+    ("core.py:eval_jaxpr", "propagate_source_info"): lambda jax, **k: _eval(jax, **{"propagate_source_info": False} if k else {}),
+    ("debug.py:callback", "partitioned"): lambda jax, **k: jax.debug.callback(len, ONES, **{"partitioned": True} if k else {}),
+    ("debug.py:print", "partitioned"): lambda jax, **k: jax.debug.print("", **{"partitioned": True} if k else {}),
+    ("lax/_control_flow.py:cond", "linear"): lambda jax, **k: jax.lax.cond(True, lambda x: x, lambda x: -x, ONES, **{"linear": (False,)} if k else {}),
+    ("lax/_differentiation.py:composite", "version"): lambda jax, **k: jax.lax.composite(lambda x: x + 1, "f", **{"version": 2} if k else {})(ONES),
+    ("numpy/_sets.py:unique", "sorted"): lambda jax, **k: jax.numpy.unique(ONES, **{"sorted": False} if k else {}),
+    ("numpy/_sets.py:isin", "assume_unique"): lambda jax, **k: jax.numpy.isin(ONES, ONES, **{"assume_unique": True} if k else {}),
+    ("numpy/_histograms.py:histogram_bin_edges", "weights"): lambda jax, **k: jax.numpy.histogram_bin_edges(ONES, **{"weights": ONES} if k else {}),
+    ("numpy/_floating_point.py:nan_to_num", "copy"): lambda jax, **k: jax.numpy.nan_to_num(ONES, **{"copy": False} if k else {}),
+    ("numpy/_shaping.py:reshape", "copy"): lambda jax, **k: jax.numpy.reshape(ONES, (3, 1), **{"copy": True} if k else {}),
+}
+
+
+# `out_sharding` below, the others in the tests of indexing and of creation.
+PROVED_ELSEWHERE = {"out_sharding", "wrap_negative_indices", "args"}
+# These are read once more, to refuse them together.
+CHECKED = {("_api.py:device_put", "donate"), ("_api.py:device_put", "may_alias")}
+
+
+def _eval(jax, **options):
+    program = jax.make_jaxpr(lambda x: x + 1)(ONES)
+    return jax.core.eval_jaxpr(program.jaxpr, program.consts, ONES, **options)[0]
+
+
+# An option that is refused: a call that sets it raises NotImplementedError and says which option and why. `out_sharding` is in REFUSED everywhere.
+REFUSED = {
+    ("_api.py:ShapeDtypeStruct.__init__", "manual_axis_type"): lambda jax: jax.ShapeDtypeStruct((), "int32", manual_axis_type="x"),
+    ("_api.py:ShapeDtypeStruct.__init__", "is_ref"): lambda jax: jax.ShapeDtypeStruct((), "int32", is_ref=True),
+    ("numpy/_array_methods.py:_compress", "out"): lambda jax: jax.numpy.ones(2).compress(np.ones(2, bool), out=np.ones(2)),
+    ("numpy/_array_methods.py:_to_device", "stream"): lambda jax: jax.numpy.ones(2).to_device(jax.devices()[0], stream=1),
+    ("_autodiff.py:grad", "reduce_axes"): lambda jax: jax.grad(sum, reduce_axes=("i",)),
+    ("_autodiff.py:value_and_grad", "reduce_axes"): lambda jax: jax.value_and_grad(sum, reduce_axes=("i",)),
+    ("_autodiff.py:vjp", "reduce_axes"): lambda jax: jax.vjp(sum, ONES, reduce_axes=("i",)),
+    ("_autodiff.py:linear_transpose", "reduce_axes"): lambda jax: jax.linear_transpose(sum, ONES, reduce_axes=("i",)),
+    ("_batching.py:vmap", "sum_match"): lambda jax: jax.vmap(sum, sum_match=True),
+    ("_callback.py:pure_callback", "sharding"): lambda jax: jax.pure_callback(len, 1, ONES, sharding="x"),
+    ("_callback.py:io_callback", "sharding"): lambda jax: importlib.import_module(f"{jax.__name__}.experimental").io_callback(len, 1, ONES, sharding="x"),
+    ("extend/core.py:unmapped_aval", "explicit_mesh_axis"): lambda jax: jax.extend.core.unmapped_aval(2, 0, jax.typeof(1.0), explicit_mesh_axis="x"),
+    ("interpreters/batching.py:broadcast", "mesh_axis"): lambda jax: jax.interpreters.batching.broadcast(ONES, 2, 0, mesh_axis="x"),
+    ("lax/_collectives.py:all_gather", "to"): lambda jax: jax.lax.all_gather(ONES, "i", to="reduced"),
+    ("random/_keys.py:wrap_key_data", "dtype"): lambda jax: jax.random.wrap_key_data(np.zeros(2, np.uint32), dtype="x"),
+    ("sharding.py:SingleDeviceSharding.__init__", "memory_kind"): lambda jax: jax.sharding.SingleDeviceSharding(jax.devices()[0], memory_kind="pinned_host"),
+    ("sharding.py:PmapSharding.__init__", "sharding_spec"): lambda jax: jax.sharding.PmapSharding(jax.devices(), "x"),
+}
+
+
+def test_every_parameter_without_effect_is_classified(jax):
+    known = PROTOCOL | INERT.keys() - CHECKED | REFUSED.keys()
+    found = set(dropped(jax))
+    assert {(f, p) for f, p in found - known if p not in PROVED_ELSEWHERE} == set()
+    assert known - found == set(), "no such parameter, or it has an effect now"
+
+
+def test_guards_are_not_mistaken_for_use():
+    def parameters(text):
+        return without_effect(ast.parse(text).body[0])
+
+    assert parameters("def f(x, y): return x") == ["y"]
+    assert parameters("def f(x, y):\n  if y: refused('f', 'y', y, '')\n  return x") == ["y"]
+    assert parameters("def f(x, y):\n  if y is not None:\n    inert('f', 'y', '')\n  return x") == ["y"]
+    assert parameters("def f(x, y):\n  if y: x = x + 1\n  return x") == []
+    assert parameters("def f(x, y=1, *a, **k): return x, y, a, k") == []
+
+
+# ---------------------------------------------------------------- refused
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=lambda c: f"{c[0].split(':')[1]}-{c[1]}")
+def test_refused(jax, case):
+    with pytest.raises(NotImplementedError, match=case[1]):
+        REFUSED[case](jax)
+
+
+def test_out_sharding_is_refused_everywhere(jax):
+    place = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+    tried = 0
+    for where, parameter in dropped(jax):
+        if parameter != "out_sharding" or (where, parameter) in PROTOCOL:
+            continue
+        path, name = where.split(":")
+        module = importlib.import_module(".".join([jax.__name__, *pathlib.PurePath(path).with_suffix("").parts]))
+        function = module
+        for part in name.split("."):
+            function = getattr(function, part)
+        needed = [p for p in inspect.signature(function).parameters.values() if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        keywords = {p.name: 1 for p in inspect.signature(function).parameters.values() if p.default is p.empty and p.kind is p.KEYWORD_ONLY}
+        with pytest.raises(NotImplementedError, match="out_sharding="):
+            function(*[ONES] * len(needed), **keywords, out_sharding=place)
+        tried += 1
+    assert tried > 70
+
+
+# ---------------------------------------------------------------- accepted
+
+
+@pytest.mark.parametrize("case", INERT, ids=lambda c: f"{c[0].split(':')[1]}-{c[1]}")
+def test_inert_options_warn_once_and_change_nothing(jax, case):
+    configuration = importlib.import_module(f"{jax.__name__}._config")
+    configuration._warned.clear()
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        plain = INERT[case](jax)
+        assert not seen
+        once = INERT[case](jax, set=True)
+        assert [case[1] in str(w.message) and "has no effect" in str(w.message) for w in seen] == [True]
+        INERT[case](jax, set=True)
+        assert len(seen) == 1
+    assert once is plain is None or np.array_equal(once, plain)
+
+
+# ---------------------------------------------------------------- jit's own: all parameters, each by a call whose outcome differs
+
+
+def two_places(jax):
+    d = jax.devices()[0]
+    return jax.sharding.SingleDeviceSharding(d), d
+
+
+def traces_of(jax, **options):
+    """How often calls with (1., 2) and (1., 3) trace a function, and what becomes of an argument."""
+    traces = []
+    x = jax.numpy.ones(3)
+    f = jax.jit(lambda x, n: (traces.append(1), x * 2)[1], **options)
+    f(x, 2)
+    if not x.is_deleted():
+        f(x, 3)
+    return len(traces), x.is_deleted()
+
+
+def fails(call):
+    try:
+        call()
+    except Exception as e:
+        return type(e).__name__
+    return None
+
+
+JIT = {
+    "static_argnums": lambda jax: (traces_of(jax), traces_of(jax, static_argnums=1)),
+    "static_argnames": lambda jax: (traces_of(jax), traces_of(jax, static_argnames="n")),
+    "donate_argnums": lambda jax: (traces_of(jax), traces_of(jax, donate_argnums=0)),
+    "donate_argnames": lambda jax: (traces_of(jax), traces_of(jax, donate_argnames="x")),
+    "keep_unused": lambda jax: tuple(str(jax.make_jaxpr(lambda x: jax.jit(lambda x, y: x, keep_unused=k)(x, x))(1.0)) for k in (False, True)),
+    "inline": lambda jax: tuple(str(jax.make_jaxpr(jax.jit(lambda x: x + 1, inline=k))(1.0)) for k in (False, True)),
+    "device": lambda jax: tuple(jax.jit(lambda x: x + 1, device=d)(1.0).committed for d in (None, jax.devices()[0])),
+    "backend": lambda jax: tuple(jax.jit(lambda x: x + 1, backend=b)(1.0).committed for b in (None, "cpu")),
+    "in_shardings": lambda jax: tuple(jax.jit(lambda x: x + 1, in_shardings=s)(1.0).committed for s in (None, two_places(jax)[0])),
+    "out_shardings": lambda jax: tuple(jax.jit(lambda x: x + 1, out_shardings=s)(1.0).committed for s in (None, two_places(jax)[0])),
+    "compiler_options": lambda jax: tuple(fails(lambda o=o: jax.jit(lambda x: x, compiler_options=o)(1.0)) for o in (None, {"no_such": 1})),
+}
+
+
+def test_jits_options_are_all_there(jax):
+    options = [p.name for p in inspect.signature(jax.jit).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    assert set(options) == set(JIT)
+
+
+@pytest.mark.parametrize("name", JIT)
+def test_jit_obeys(jax, name):
+    without, with_ = JIT[name](jax)
+    assert without != with_
+
+
+# ---------------------------------------------------------------- methods of the extension
+
+
+def lowered(jax):
+    return jax.jit(lambda x: x + 1).lower(1.0)
+
+
+def stamped(jax):
+    def f(x):
+        with jax.named_scope("stamp"):
+            return x + 1
+
+    return jax.make_jaxpr(f)(1.0)
+
+
+NATIVE = {
+    ("Lowered.as_text", "dialect"): lambda jax: (lowered(jax).as_text(), lowered(jax).as_text("plan")),
+    ("Lowered.as_text", "debug_info"): lambda jax: (lowered(jax).as_text(), lowered(jax).as_text(debug_info=True)),
+    ("Lowered.compiler_ir", "dialect"): lambda jax: (type(lowered(jax).compiler_ir()), type(lowered(jax).compiler_ir("plan"))),
+    ("Lowered.compile", "compiler_options"): lambda jax: (None, fails(lambda: lowered(jax).compile(compiler_options={"no_such": 1}))),
+    ("Lowered.compile", "device_assignment"): lambda jax: (None, fails(lambda: lowered(jax).compile(device_assignment=[1, 2]))),
+    ("Traced.lower", "lowering_platforms"): lambda jax: (None, fails(lambda: jax.jit(lambda x: x).trace(1.0).lower(lowering_platforms=("tpu",)))),
+    ("ClosedJaxpr.pretty_print", "source_info"): lambda jax: (stamped(jax).pretty_print(), stamped(jax).pretty_print(source_info=True)),
+    ("ClosedJaxpr.pretty_print", "name_stack"): lambda jax: (stamped(jax).pretty_print(), stamped(jax).pretty_print(name_stack=True)),
+    **{
+        ("ClosedJaxpr.pretty_print", option): lambda jax, option=option: (
+            None,
+            fails(lambda: stamped(jax).pretty_print(**{option: option[:5] not in ("print", "custo") or option == "print_effects"})),
+        )
+        for option in ("print_shapes", "custom_pp_eqn_rules", "print_effects", "use_color")
+    },
+    ("ClosedJaxpr.replace", "jaxpr"): lambda jax: (str(stamped(jax)), str(stamped(jax).replace(jaxpr=jax.make_jaxpr(lambda x: x)(1.0).jaxpr))),
+    ("ClosedJaxpr.replace", "consts"): lambda jax: (None, fails(lambda: stamped(jax).replace(consts=["no array"]))),
+}
+
+
+def test_options_of_the_stages_and_programs_are_all_there(jax):
+    core = importlib.import_module(f"{jax.__name__}._core")
+    found = set()
+    for name in ("Lowered", "Traced", "Compiled", "Executable", "ClosedJaxpr"):
+        for method, f in vars(getattr(core, name)).items():
+            if method.startswith("_") or not callable(f):
+                continue
+            for p in inspect.signature(f).parameters.values():
+                if p.name != "self" and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
+                    found.add((f"{name}.{method}", p.name))
+    assert found == set(NATIVE)
+
+
+@pytest.mark.parametrize("case", NATIVE, ids="-".join)
+def test_stages_and_programs_obey(jax, case):
+    without, with_ = NATIVE[case](jax)
+    assert without != with_
+
+
+# ---------------------------------------------------------------- what messages speak of
+
+FOREIGN = re.compile(r"\bXLA\b|\bMLIR\b|\bHLO\b|StableHLO|(open|file) an issue|github\.com/(jax|google)")
+
+
+def messages(root):
+    """(place, text) of every string that is no docstring."""
+    for path in root.rglob("*.py"):
+        tree = ast.parse(path.read_text())
+        doc = {
+            id(n.body[0].value)
+            for n in ast.walk(tree)
+            if isinstance(n, (ast.Module, ast.ClassDef, ast.FunctionDef)) and n.body and isinstance(n.body[0], ast.Expr)
+        }
+        for n in ast.walk(tree):
+            if isinstance(n, ast.Constant) and isinstance(n.value, str) and id(n) not in doc:
+                yield f"{path.name}:{n.lineno}", n.value
+    for path in (pathlib.Path(__file__).parent.parent / "crates").glob("*/src/**/*.rs"):
+        for i, line in enumerate(path.read_text().splitlines(), 1):
+            if not line.lstrip().startswith("//"):
+                yield from ((f"{path.name}:{i}", text) for text in re.findall(r'"((?:[^"\\]|\\.)*)"', line))
+
+
+def test_messages_speak_of_this_library(jax):
+    assert [(place, text) for place, text in messages(package(jax)) if FOREIGN.search(text)] == []
+
+
+def test_there_is_one_version(jax):
+    root = pathlib.Path(__file__).parent.parent
+    (version,) = re.findall(r'^version = "(.*)"', (root / "Cargo.toml").read_text(), re.M)
+    assert jax.__version__ == version
+    assert not re.findall(r"^version = ", (root / "pyproject.toml").read_text(), re.M)
