@@ -152,12 +152,31 @@ impl<W> State<W> {
         let lane = self.lane(r.facts.lane);
         lane.unfinished -= 1;
         lane.ready.remove(&id);
-        for last in [&mut lane.last_effect, &mut lane.last_member] {
-            last.take_if(|l| *l == id);
-        }
+        let (effect, member) = (lane.last_effect == Some(id), lane.last_member == Some(id));
         for (b, _) in &r.before {
             if let Some(b) = self.runs.get_mut(b) {
                 b.after.retain(|a| a.0 != id);
+            }
+        }
+        // One that never ran leaves its place in the order to those after it.
+        let order: SmallVec<[RunId; 4]> = r.before.iter().filter(|b| b.1 == Edge::Order).map(|b| b.0).collect();
+        let last = |which: fn(&Facts) -> bool| order.iter().copied().filter(|b| which(&self.runs[b].facts)).max();
+        let (before_effect, before_member) = (last(|f| f.effects), last(|f| f.gang.is_some()));
+        let lane = self.lane(r.facts.lane);
+        if effect {
+            lane.last_effect = before_effect;
+        }
+        if member {
+            lane.last_member = before_member;
+        }
+        for (a, _) in r.after.iter().filter(|a| a.1 == Edge::Order) {
+            for b in &order {
+                if let Some(run) = self.runs.get_mut(a) {
+                    run.before.push((*b, Edge::Order));
+                }
+                if let Some(run) = self.runs.get_mut(b) {
+                    run.after.push((*a, Edge::Order));
+                }
             }
         }
         self.release(id, &r.after, |_| true);
@@ -192,14 +211,15 @@ impl<W> State<W> {
         let mut todo: Vec<RunId> = ids.to_vec();
         let mut gone: BTreeSet<RunId> = BTreeSet::new();
         while let Some(id) = todo.pop() {
-            let Some(r) = self.runs.get(&id) else { continue };
-            let read = || r.after.iter().any(|a| a.1 == Edge::Data && !gone.contains(&a.0));
-            if r.token.load(Ordering::Relaxed) || (!ids.contains(&id) && read()) {
+            if !self.pending(id) {
                 continue;
             }
             // a pmap stops on all its devices
             let members = self.gang(id);
-            if members.iter().any(|m| self.runs[m].waiters > 0) {
+            let wanted = |r: &Run<W>| r.waiters > 0;
+            let read = |r: &Run<W>| r.after.iter().any(|a| a.1 == Edge::Data && !gone.contains(&a.0));
+            let asked = members.iter().any(|m| ids.contains(m));
+            if members.iter().any(|m| wanted(&self.runs[m]) || (!asked && read(&self.runs[m]))) {
                 continue;
             }
             for m in members {
