@@ -161,8 +161,7 @@ def vmap(fun: Flat, operands: Leaves, in_dims: Sequence[int | None], axis_size: 
          out_dims: Callable[[], Sequence[int | None]]) -> list[Any]:
     """`out_dims` is asked after `fun` has run."""
 def pmap(fun: Flat, operands: Leaves, in_dims: Sequence[int | None], out_dims: Callable[[], Sequence[int | None]], axis_size: int,
-         axis_name: Any, devices: Sequence[Device] | None, donated: Sequence[bool], name: str, key: Any) -> list[Any]:
-    """`key` is hashable and equal for equal traces of equal functions: what a cache may go by."""
+         axis_name: Any, devices: Sequence[Device] | None = ..., donated: Sequence[bool] = ..., name: str = ...) -> list[Any]: ...
 def checkpoint(program: Program, operands: Leaves, prevent_cse: bool = ..., policy: Callable[..., Any] | None = ...) -> list[Any]:
     """The program's captured values come before the operands."""
 def trace_context() -> tuple[int, tuple[tuple[str, int], ...]]:

@@ -22,14 +22,14 @@ def pmap(fun, axis_name=None, *, in_axes=0, out_axes=0, static_broadcasted_argnu
       axis_name: a name for the axis, for collectives such as `lax.psum`.
       in_axes: as in `vmap`: which axis of each argument to map over; None sends the whole argument to every device.
       out_axes: where the mapped axis appears in the output; None takes the first device's.
-      static_broadcasted_argnums: positional arguments that are compile-time constants: hashable, compared by `==`.
+      static_broadcasted_argnums: positional arguments that are compile-time constants: hashable, compared by type and `==`.
       devices: the devices to use; by default the first of the backend.
       backend: the platform whose devices are used.
       axis_size: the size of the mapped axis, by default read off the arguments.
-      donate_argnums: positional arguments whose arrays may be overwritten.
+      donate_argnums: positional arguments whose arrays may be overwritten; those that lie on the devices already are deleted.
 
     Returns:
-      the mapped function; its results are spread over the devices.
+      the mapped function; its results are spread over the devices. Its `lower(*args)` is that of `jit` of it, which runs on one device.
 
     Raises:
       ValueError: no argument is mapped, sizes differ, there are fewer devices than the axis is long, or one is given twice.
@@ -42,11 +42,17 @@ def pmap(fun, axis_name=None, *, in_axes=0, out_axes=0, static_broadcasted_argnu
         )
     if not all(map(_is_axis, _axis_leaves(out_axes))):
         raise TypeError(f"pmap out_axes must be an int, None, or (nested) container with those types as leaves, but got {out_axes}.")
-    static, donated = _numbers(static_broadcasted_argnums), set(_numbers(donate_argnums))
+    if devices is not None and not devices:
+        raise ValueError("'devices' argument to pmap must be non-empty, or None.")
+    static_argnums, donated_argnums = _numbers(static_broadcasted_argnums), _numbers(donate_argnums)
+    if set(static_argnums) & set(donated_argnums):
+        raise ValueError(f"`static_argnums` {sorted(static_argnums)} and `donate_argnums` {sorted(donated_argnums)} cannot intersect.")
     compiled = {}
 
     @wraps(fun, "pmap_{fun}", "Parallel version of {fun}: each slice of its arguments on a device of its own.\n\n{doc}")
     def pmap_f(*args, **kwargs):
+        static = _static(fun, static_argnums, args)
+        donated = {i + len(args) if i < 0 else i for i in donated_argnums}
         dyn_args, dyn_fun = without_static(fun, static, args)
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise ValueError(
@@ -59,9 +65,9 @@ def pmap(fun, axis_name=None, *, in_axes=0, out_axes=0, static_broadcasted_argnu
         dims += [0] * (len(leaves) - len(dims))
         if all(d is None for d in dims):
             raise ValueError("pmap requires at least one argument with a mapped axis.")
-        size = mapped_size("pmap", fun, dyn_args, kwargs, leaves, dims, axis_size)
-        if devices is not None and not devices:
-            raise ValueError("'devices' argument to pmap must be non-empty, or None.")
+        size = mapped_size("pmap", fun, dyn_args, kwargs, leaves, dims)
+        if axis_size is not None and size != axis_size:
+            raise ValueError(f"Specified axis_size {axis_size} doesn't match received axis_size {size}.")
         available = _core.devices(backend) if devices is None else list(devices)
         if len(set(available[:size])) < len(available[:size]):
             raise ValueError(f"pmap: each device of 'devices' runs one slice, but some are given twice: {available}")
@@ -71,7 +77,7 @@ def pmap(fun, axis_name=None, *, in_axes=0, out_axes=0, static_broadcasted_argnu
                 f" (num_replicas={size}). Set FERRAX_NUM_CPU_DEVICES, or jax_num_cpu_devices, to have more CPU devices."
             )
         # One jitted function per set of static values: the trace is remembered between calls.
-        key = tuple((i, args[i]) for i in static)
+        key = tuple((i, type(args[i]), args[i]) for i in static)
         if key not in compiled:
             compiled[key] = _core.jit(dyn_fun)
         flat = FlatFun(compiled[key], in_tree)
@@ -92,11 +98,39 @@ def pmap(fun, axis_name=None, *, in_axes=0, out_axes=0, static_broadcasted_argnu
             None if devices is None and backend is None else available[:size],
             gone + [False] * (len(leaves) - len(gone)),
             name_of(fun),
-            None,
         )
         return flat.out_tree.unflatten(outs)
 
+    def lower(*args, **kwargs):
+        """Traces and lowers for arguments of these types, as `jit` of the mapped function does: for one device."""
+        one = wraps(fun, "pmap_{fun}")(lambda *args, **kwargs: pmap_f(*args, **kwargs))
+        return _core.jit(one, static_argnums=list(static_argnums), donate_argnums=list(donated_argnums)).lower(*args, **kwargs)
+
+    pmap_f.lower = lower
     return pmap_f
+
+
+def _static(fun, numbers, args):
+    """The positions of the static arguments of a call.
+
+    Raises:
+      ValueError: one was not passed by position, or cannot be hashed.
+    """
+    found = [i + len(args) if i < 0 else i for i in numbers]
+    if any(not 0 <= i < len(args) for i in found):
+        raise ValueError(
+            f"pmapped function has static_broadcasted_argnums={numbers} but was called with only {len(args)} positional"
+            f" argument{'s' * (len(args) != 1)}. All static broadcasted arguments must be passed positionally."
+        )
+    for i in found:
+        try:
+            hash(args[i])
+        except TypeError:
+            raise ValueError(
+                "Non-hashable static arguments are not supported, as this can lead to unexpected cache-misses."
+                f" Static argument (index {i}) of type {type(args[i])} for function {name_of(fun)} is non-hashable."
+            ) from None
+    return found
 
 
 def _numbers(x):

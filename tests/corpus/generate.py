@@ -886,6 +886,12 @@ def collective(F):
     one("all_gather", "all_gather_dimension=0 axis_name=(i,) axis_size=3 tiled=True", x, np.broadcast_to(x.reshape(12), (3, 12)))
     one("reduce_scatter", "axis_name=(i,) axis_size=3 scatter_dimension=0 tiled=False", w, w.sum(0))
     one("all_to_all", "axis_name=i axis_size=3 concat_axis=0 split_axis=0 tiled=False", w, w.transpose(1, 0, 2))
+    apart = x[[2, 1, 2]]  # the largest of lanes 0 and 2, and of lane 1 alone
+    one("pmax", "axes=(i,) axis_index_groups=((2, 0) (1,))", x, apart)
+    one("psum", "axes=(i,) axis_index_groups=((2, 0) (1,))", x, np.stack([x[0] + x[2], x[1], x[0] + x[2]]))
+    one("all_gather", "all_gather_dimension=0 axis_index_groups=((2, 0, 1),) axis_name=(i,) axis_size=3 tiled=False", x, np.broadcast_to(x[[2, 0, 1]], (3, 3, 4)))
+    one("reduce_scatter", "axis_index_groups=((2, 0, 1),) axis_name=(i,) axis_size=3 scatter_dimension=0 tiled=False", w, w.sum(0)[[1, 2, 0]])
+    one("all_to_all", "axis_index_groups=((2, 0, 1),) axis_name=i axis_size=3 concat_axis=0 split_axis=0 tiled=False", w, w[[2, 0, 1]].transpose(1, 0, 2)[[1, 2, 0]])
     one("ppermute", "axis_name=(i,) perm=((0, 1) (1, 2) (2, 0))", x, np.roll(x, 1, 0))
     one("ppermute", "axis_name=(i,) perm=((2, 0))", x, np.stack([x[2], np.zeros(4, np.float32), np.zeros(4, np.float32)]))
 
@@ -895,6 +901,8 @@ def pmap(F):
     x = np.arange(6, dtype=np.float32).reshape(3, 2)
     F.program("""{ lambda ; a:f32[3,2]. let b:f32[3,2] n:i32[3] = xla_pmap[axis_name=i axis_size=3 call_jaxpr={ lambda ; a:f32[2]. let b:f32[2] = psum[axes=(i,)] a; c:f32[2] = add b a;
               n:i32[] = axis_index[axis_name=i] in (c, n) } mapped=(True,) name=f] a in (b, n) }""", [x], [x.sum(0) + x, np.arange(3, dtype=np.int32)])
+    F.program("""{ lambda ; a:f32[3,2]. let b:f32[3,2] = xla_pmap[axis_name=i axis_size=3 call_jaxpr={ lambda ; a:f32[2]. let b:f32[2] = psum[axes=(i,) axis_index_groups=((2, 0) (1,))] a
+              in (b,) } mapped=(True,) name=f] a in (b,) }""", [x], [np.stack([x[0] + x[2], x[1], x[0] + x[2]])])
 
 
 FAMILIES = [pointwise, convert, bitcast, broadcast, reshape, squeeze, transpose, rev, device_put, iota, ("slice", slices), pad, concatenate, select, clamp, gather, scatter, dynamic_slice, reduce,

@@ -10,10 +10,9 @@ use crate::scalars;
 use crate::tape::{Items, Tape, Writing};
 use ferrax_kernel::backend::RunCx;
 use ferrax_kernel::kernel::Access;
-use ferrax_kernel::plan::{Collective, HostCall, SlotId, Step, Trip};
+use ferrax_kernel::plan::{Across, Collective, HostCall, SlotId, Step, Trip};
 use ferrax_kernel::{Affine, DType, Error, Kernel, Node, Res, Scalar};
 use smallvec::SmallVec;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 pub enum Control {
@@ -30,7 +29,7 @@ pub enum Control {
     },
     Collective {
         kind: Collective,
-        axes: Vec<Arc<str>>,
+        across: Across,
         ins: Vec<(Cell, usize)>,
         outs: Vec<(Cell, usize)>,
         combine: Vec<Option<Compiled>>,
@@ -112,7 +111,7 @@ pub fn compile(c: &mut Compiler, s: &Step) -> Res<Control> {
         Step::Callback { call, ins, outs } => {
             Control::Callback { call: call.clone(), ins: c.sized(ins), outs: c.sized(outs) }
         }
-        Step::Collective { kind, axes, ins, outs } => {
+        Step::Collective { kind, across, ins, outs } => {
             let combine = match kind {
                 Collective::AllReduce(r) => {
                     let bin = r.bin().ok_or_else(|| Error::Invalid("devices cannot combine positions".into()))?;
@@ -130,7 +129,7 @@ pub fn compile(c: &mut Compiler, s: &Step) -> Res<Control> {
             };
             Control::Collective {
                 kind: kind.clone(),
-                axes: axes.clone(),
+                across: across.clone(),
                 ins: c.sized(ins),
                 outs: c.sized(outs),
                 combine,
@@ -225,8 +224,8 @@ impl Control {
                     call.f.call(&ins, &mut outs)
                 }
             }
-            Control::Collective { kind, axes, ins, outs, combine } => {
-                collective(kind, axes, ins, outs, combine, state, cx)
+            Control::Collective { kind, across, ins, outs, combine } => {
+                collective(kind, across, ins, outs, combine, state, cx)
             }
             Control::TapeLen { tape, out, bytes } => {
                 // SAFETY: the slot is an integer of these bytes.
@@ -249,15 +248,15 @@ impl Control {
 
 fn collective(
     kind: &Collective,
-    axes: &[Arc<str>],
+    across: &Across,
     ins: &[(Cell, usize)],
     outs: &[(Cell, usize)],
     combine: &[Option<Compiled>],
     state: &mut State,
     cx: &RunCx,
 ) -> Res<()> {
-    let world = cx.world.ok_or_else(|| Error::Invalid(format!("a collective over {axes:?} outside of any mesh")))?;
-    let (rank, size) = world.rank(axes)?;
+    let world = cx.world.ok_or_else(|| Error::Invalid(format!("a collective over {across:?} outside of any mesh")))?;
+    let (rank, size) = world.rank(across)?;
     if let Collective::AxisIndex = kind {
         for (c, bytes) in outs {
             // SAFETY: an integer slot.
@@ -268,50 +267,20 @@ fn collective(
     for (((from, bytes), (to, out_bytes)), combine) in ins.iter().zip(outs).zip(combine) {
         // SAFETY: cells have these sizes, and `out` is written only after `mine` was handed in.
         let mine = unsafe { std::slice::from_raw_parts(state.ptrs[*from as usize].cast_const(), *bytes) };
-        let all = world.exchange(axes, mine)?;
-        if all.len() != size || all.iter().any(|p| p.len() != *bytes) {
-            return Err(Error::Invalid("devices handed in arrays of different sizes".into()));
-        }
-        let fits = match kind {
-            Collective::AllGather => bytes.checked_mul(size) == Some(*out_bytes),
-            Collective::AllToAll => bytes.is_multiple_of(size),
-            Collective::Permute(pairs) => pairs.iter().all(|p| (p.0 as usize) < size),
-            _ => true,
-        };
-        if !fits {
-            return Err(Error::Invalid(format!(
-                "{kind:?} over {size} devices was compiled for another number of them"
-            )));
-        }
+        let all = world.exchange(across, mine)?;
+        kind.check(size, *bytes, *out_bytes, &all)?;
         // SAFETY: the result's cell has this size; the operand's bytes are no longer looked at.
         let out = unsafe { std::slice::from_raw_parts_mut(state.ptrs[*to as usize], *out_bytes) };
-        match kind {
-            Collective::AllReduce(_) => {
-                out.copy_from_slice(&all[0]);
-                let Some(f) = combine else { continue };
-                for part in &all[1..] {
-                    let part = Block::copy_of(part)?;
-                    let ptrs = [out.as_mut_ptr(), part.ptr()];
-                    // SAFETY: both have the kernel's size; the kernel was compiled to update its first operand.
-                    unsafe { f.run(Bases { ptrs: &ptrs, ins: &[0, 1], outs: &[0], cancel: cx.cancel }, true) };
-                }
-            }
-            Collective::AllGather => {
-                for (k, part) in all.iter().enumerate() {
-                    out[k * bytes..(k + 1) * bytes].copy_from_slice(part);
-                }
-            }
-            Collective::AllToAll => {
-                let n = bytes / size;
-                for (k, part) in all.iter().enumerate() {
-                    out[k * n..(k + 1) * n].copy_from_slice(&part[rank * n..(rank + 1) * n]);
-                }
-            }
-            Collective::Permute(pairs) => match pairs.iter().find(|p| p.1 as usize == rank) {
-                Some((source, _)) => out.copy_from_slice(&all[*source as usize]),
-                None => out.fill(0),
-            },
-            Collective::AxisIndex => (),
+        let Some(f) = combine else {
+            kind.arrange(rank, &all, out);
+            continue;
+        };
+        out.copy_from_slice(&all[0]);
+        for part in &all[1..] {
+            let part = Block::copy_of(part)?;
+            let ptrs = [out.as_mut_ptr(), part.ptr()];
+            // SAFETY: both have the kernel's size; the kernel was compiled to update its first operand.
+            unsafe { f.run(Bases { ptrs: &ptrs, ins: &[0, 1], outs: &[0], cancel: cx.cancel }, true) };
         }
     }
     Ok(())
@@ -499,7 +468,7 @@ pub fn describe(steps: &[Ready], s: &mut String, depth: usize) {
                     }
                 }
                 Control::Callback { call, .. } => *s += &format!("{pad}{call:?}\n"),
-                Control::Collective { kind, axes, .. } => *s += &format!("{pad}{kind:?} over {axes:?}\n"),
+                Control::Collective { kind, across, .. } => *s += &format!("{pad}{kind:?} over {across:?}\n"),
                 Control::TapeLen { out, .. } => *s += &format!("{pad}[{out}] = length of a tape\n"),
                 Control::EmptyTape { out } => *s += &format!("{pad}tape {out} = empty\n"),
                 Control::CopyTape { from, to } => *s += &format!("{pad}tape {to} = tape {from}\n"),

@@ -2,7 +2,7 @@
 use ferrax_cpu::CpuBackend;
 use ferrax_kernel::backend::{Arg, HostMemory, World};
 use ferrax_kernel::kernel::Access;
-use ferrax_kernel::plan::{Collective, HostCall, HostFn, Place, Step};
+use ferrax_kernel::plan::{Across, Collective, HostCall, HostFn, Place, Step};
 use ferrax_kernel::{Affine, Backend, Bin, Buffer, DType, Error, Kernel, Node, Plan, ReduceKind, Res, RunCx, Scalar};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Barrier, Mutex};
@@ -155,10 +155,10 @@ struct Meeting {
 }
 struct Device<'a>(usize, &'a Meeting);
 impl World for Device<'_> {
-    fn rank(&self, _: &[Arc<str>]) -> Res<(usize, usize)> {
+    fn rank(&self, _: &Across) -> Res<(usize, usize)> {
         Ok((self.0, self.1.all.lock().unwrap().len()))
     }
-    fn exchange(&self, _: &[Arc<str>], mine: &[u8]) -> Res<Vec<Arc<[u8]>>> {
+    fn exchange(&self, _: &Across, mine: &[u8]) -> Res<Vec<Arc<[u8]>>> {
         self.1.all.lock().unwrap()[self.0] = Some(mine.into());
         self.1.barrier.wait();
         let all = self.1.all.lock().unwrap().iter().map(|x| x.clone().unwrap()).collect();
@@ -186,7 +186,7 @@ fn collectives_meet() {
                 s.spawn(move || {
                     let plan = one_step(DType::I32, 3, m, |x, y| Step::Collective {
                         kind,
-                        axes: vec!["i".into()],
+                        across: Across::axes(["i".into()]),
                         ins: vec![x],
                         outs: vec![y],
                     });
@@ -202,7 +202,7 @@ fn collectives_meet() {
     }
     let plan = one_step(DType::I32, 3, 3, |x, y| Step::Collective {
         kind: Collective::AllGather,
-        axes: vec!["i".into()],
+        across: Across::axes(["i".into()]),
         ins: vec![x],
         outs: vec![y],
     });

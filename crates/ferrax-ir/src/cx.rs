@@ -302,25 +302,35 @@ pub fn restore_current(s: Saved) {
     drop(mine);
 }
 thread_local! { static AXES: RefCell<Vec<(Name, usize)>> = const { RefCell::new(vec![]) } }
+/// Named axes put in scope, until it is dropped.
+#[must_use]
+pub struct Named(usize);
+impl Drop for Named {
+    fn drop(&mut self) {
+        AXES.with(|a| a.borrow_mut().truncate(self.0));
+    }
+}
+/// Puts named axes in scope, the outermost first. Here, and nowhere else, stands which names user code may use: `vmap` and `pmap`
+/// put theirs, and so does whoever calls a user's rule after they have returned (a bwd).
+pub fn name_axes(new: impl IntoIterator<Item = (Name, usize)>) -> Named {
+    AXES.with(|a| {
+        let mut a = a.borrow_mut();
+        let n = a.len();
+        a.extend(new);
+        Named(n)
+    })
+}
 /// Runs `f` where a named axis of size `n` is in scope.
 pub fn with_axis<T>(name: Option<&Name>, n: usize, f: impl FnOnce() -> T) -> T {
-    struct Leave(bool);
-    impl Drop for Leave {
-        fn drop(&mut self) {
-            if self.0 {
-                AXES.with(|a| a.borrow_mut().pop());
-            }
-        }
-    }
-    let _leave = Leave(name.is_some());
-    if let Some(name) = name {
-        AXES.with(|a| a.borrow_mut().push((name.clone(), n)));
-    }
+    let _named = name_axes(name.map(|name| (name.clone(), n)));
     f()
 }
 /// The named axes in scope, outermost first: part of what a trace depends on.
 pub fn axes() -> Vec<(Name, usize)> {
     AXES.with(|a| a.borrow().clone())
+}
+pub fn no_axes() -> bool {
+    AXES.with(|a| a.borrow().is_empty())
 }
 /// The size of a named axis, or the error that none is in scope.
 pub fn axis_size(name: &str) -> Res<usize> {

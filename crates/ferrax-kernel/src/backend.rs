@@ -1,5 +1,6 @@
 //! What a backend offers: memory, and plans compiled and run.
 use crate::buffer::Buffer;
+use crate::collective::Across;
 use crate::dtype::DType;
 use crate::error::Res;
 use crate::plan::{Plan, VerifiedPlan};
@@ -45,10 +46,10 @@ pub struct RunCx<'a> {
 
 /// The devices of a pmap, seen from one of them.
 pub trait World: Send + Sync {
-    /// This device's index along `axes` (row major) and their total size.
-    fn rank(&self, axes: &[Arc<str>]) -> Res<(usize, usize)>;
-    /// Hands in `mine`, waits for all devices of the axes, and gets what each handed in, by index. Fails if one of them failed.
-    fn exchange(&self, axes: &[Arc<str>], mine: &[u8]) -> Res<Vec<Arc<[u8]>>>;
+    /// This device's index among those it meets, and how many they are.
+    fn rank(&self, across: &Across) -> Res<(usize, usize)>;
+    /// Hands in `mine`, waits for all that this device meets, and gets what each handed in, by index. Fails if one of them failed.
+    fn exchange(&self, across: &Across, mine: &[u8]) -> Res<Vec<Arc<[u8]>>>;
 }
 
 pub struct Arg {

@@ -8,6 +8,7 @@
 #![deny(unsafe_code)]
 pub mod backend;
 pub mod buffer;
+pub mod collective;
 pub mod dtype;
 pub mod error;
 pub mod expr;

@@ -2,9 +2,9 @@
 //!
 //! INVARIANT: within one run of a block every slot is written by one step, before any step reads it. Slots of loop bodies and
 //! branches stand in the same table as all others, so one arena serves the whole plan and loops allocate nothing.
+pub use crate::collective::{Across, Collective, Groups};
 use crate::dtype::{DType, Scalar};
 use crate::error::Res;
-use crate::expr::ReduceKind;
 use crate::kernel::Kernel;
 use crate::routine::Routine;
 use std::fmt;
@@ -81,7 +81,7 @@ pub enum Step {
     /// Across the devices of a named axis (see [`crate::backend::World`]).
     Collective {
         kind: Collective,
-        axes: Vec<Arc<str>>,
+        across: Across,
         ins: Vec<SlotId>,
         outs: Vec<SlotId>,
     },
@@ -139,20 +139,6 @@ pub struct Carry {
 pub struct Window {
     pub all: SlotId,
     pub each: SlotId,
-}
-
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub enum Collective {
-    /// Every device gets the combination of all, taken in the order of device index.
-    AllReduce(ReduceKind),
-    /// out = the operands of all devices, one after the other.
-    AllGather,
-    /// Operand and result are `n` chunks; chunk j of device i becomes chunk i of device j.
-    AllToAll,
-    /// (source, destination) pairs; a device that is no destination gets zeros.
-    Permute(Vec<(u32, u32)>),
-    /// The device's index along the axes, row major, as i32. No operands.
-    AxisIndex,
 }
 
 /// Host functions get operands and result places as bytes in slot order.

@@ -170,8 +170,8 @@ fn steps(f: &mut String, s: &[Step], depth: usize, list: &dyn Fn(&[u32]) -> Stri
                 steps(f, &l.body, depth + 2, list)?;
             }
             Step::Callback { call, ins, outs } => writeln!(f, "{pad}{} = {call:?} of {}", list(outs), list(ins))?,
-            Step::Collective { kind, axes, ins, outs } => {
-                writeln!(f, "{pad}{} = {kind:?} over {axes:?} of {}", list(outs), list(ins))?
+            Step::Collective { kind, across, ins, outs } => {
+                writeln!(f, "{pad}{} = {kind:?} over {across:?} of {}", list(outs), list(ins))?
             }
             Step::TapeLen { tape, out } => writeln!(f, "{pad}{} = length of {}", list(&[*out]), list(&[*tape]))?,
             Step::EmptyTape { out } => writeln!(f, "{pad}{} = empty", list(&[*out]))?,

@@ -4,7 +4,7 @@ mod examples;
 
 use examples::{Build, Example, f32s, i32s};
 use ferrax_kernel::backend::{Arg, World};
-use ferrax_kernel::plan::{Collective, HostCall, HostFn, Plan, Step};
+use ferrax_kernel::plan::{Across, Collective, HostCall, HostFn, Plan, Step};
 use ferrax_kernel::{Backend, Bin, DType, Error, ReduceKind, Res, RunCx, reference::ReferenceBackend};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -63,10 +63,10 @@ fn callbacks_get_bytes_and_may_fail() {
 /// Three devices, of which this one is number 1; each of the others hands in what it would.
 struct Three(fn(usize, &[u8]) -> Vec<u8>);
 impl World for Three {
-    fn rank(&self, _: &[Arc<str>]) -> Res<(usize, usize)> {
+    fn rank(&self, _: &Across) -> Res<(usize, usize)> {
         Ok((1, 3))
     }
-    fn exchange(&self, _: &[Arc<str>], mine: &[u8]) -> Res<Vec<Arc<[u8]>>> {
+    fn exchange(&self, _: &Across, mine: &[u8]) -> Res<Vec<Arc<[u8]>>> {
         Ok((0..3).map(|i| if i == 1 { mine.into() } else { (self.0)(i, mine).into() }).collect())
     }
 }
@@ -79,7 +79,7 @@ fn collectives_combine_in_the_order_of_devices() {
         let mut b = Build::default();
         let (x, y) = (b.input(DType::I32, 3), b.output(DType::I32, out));
         let ins = if kind == Collective::AxisIndex { vec![] } else { vec![x] };
-        b.0.steps = vec![Step::Collective { kind, axes: vec!["i".into()], ins, outs: vec![y] }];
+        b.0.steps = vec![Step::Collective { kind, across: Across::axes(["i".into()]), ins, outs: vec![y] }];
         run_in(b.0, &[i32s(&[1, 2, 3])], false, Some(&Three(other))).unwrap().remove(0)
     };
     assert_eq!(collect(Collective::AllReduce(ReduceKind::Sum), 3), i32s(&[41, 82, 123]));
@@ -106,8 +106,12 @@ fn broken_plans_are_errors() {
 
     let mut lonely = Build::default();
     let y = lonely.output(DType::I32, 1);
-    lonely.0.steps =
-        vec![Step::Collective { kind: Collective::AxisIndex, axes: vec!["i".into()], ins: vec![], outs: vec![y] }];
+    lonely.0.steps = vec![Step::Collective {
+        kind: Collective::AxisIndex,
+        across: Across::axes(["i".into()]),
+        ins: vec![],
+        outs: vec![y],
+    }];
     assert!(run(lonely.0, &[]).is_err());
     assert!(run(reverse(3), &[vec![1, 2]]).is_err());
 }

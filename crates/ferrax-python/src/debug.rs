@@ -6,6 +6,7 @@ use crate::error::IntoPyResult;
 use ferrax::array;
 use ferrax_ir::cx::read;
 use ferrax_ir::dtype::Dtype;
+use ferrax_ir::op::Op;
 use ferrax_ir::program::Program;
 use ferrax_ir::value::Value;
 use ferrax_kernel::Scalar;
@@ -58,6 +59,20 @@ pub fn check_program(
 ) -> PyResult<()> {
     let Err(whole) = check(py, &format!("jit({name})"), out, flags) else { return Ok(()) };
     again(py, program, x, flags)?;
+    Err(whole)
+}
+/// As `check` for what ran on several devices: where a result is bad, runs it again on one, equation by equation.
+pub fn check_spread(py: Python, name: &str, op: &Op, x: &[Value], out: &[Value], flags: Flags) -> PyResult<()> {
+    let Err(whole) = check(py, &format!("pmap({name})"), out, flags) else { return Ok(()) };
+    let staged = match op.body() {
+        Some(b) => b.stage(&*ferrax_ir::current(), x).py(py)?,
+        None => None,
+    };
+    if let Some((call, x)) = &staged
+        && let Some(program) = call.inlined()
+    {
+        again(py, program, x, flags)?;
+    }
     Err(whole)
 }
 /// Runs a program equation by equation, and names the one that made a bad number and where it was traced.

@@ -23,7 +23,7 @@ use crate::config::{self, Flags};
 use crate::error::{IntoPyResult, from_py};
 use crate::ffi::vectorcall::{self, Args};
 use crate::trace_errors;
-use crate::transforms::{self, Pins, describe, name_of};
+use crate::transforms::{Pins, describe, name_of};
 use crate::tree::{Leaves, TreeDef};
 use crate::value::{self, held, operand, type_text, wrap};
 use cache::{Cache, lock};
@@ -276,7 +276,7 @@ impl Jit {
 
     /// The trace for these types, made if there is none yet.
     pub fn variant(&self, py: Python, flat: &Flat, values: &[&Value], flags: Flags) -> PyResult<Arc<Variant>> {
-        let axes = if transforms::no_axes() { vec![] } else { transforms::axes() };
+        let axes = if ferrax_ir::cx::no_axes() { vec![] } else { ferrax_ir::cx::axes() };
         let key = {
             let variants = &mut *lock(&flat.structure.variants);
             let fits = |v: &&Arc<Variant>| v.epoch == flags.epoch() && v.axes == axes && v.fits(values);
@@ -483,7 +483,13 @@ pub fn jit<'py>(
     if let Ok(d) = fun.getattr("__dict__")
         && let Ok(d) = d.cast::<PyDict>()
     {
-        out.getattr("__dict__")?.cast::<PyDict>()?.update(d.as_mapping())?;
+        let own = out.getattr("__dict__")?;
+        let own = own.cast::<PyDict>()?;
+        own.update(d.as_mapping())?;
+        // a mapped function has a `lower` of its own; jit's come from its type
+        for method in stages::METHODS {
+            own.call_method1("pop", (method, py.None()))?;
+        }
     }
     out.setattr("__wrapped__", fun)?;
     Ok(out)

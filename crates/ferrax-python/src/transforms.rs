@@ -6,15 +6,17 @@
 use crate::aval::ShapedArray;
 use crate::bind::avals;
 use crate::config;
-use crate::error::{IntoPyResult, from_py, guarded, named};
+use crate::debug;
+use crate::error::{IntoPyResult, from_py, guarded};
 use crate::program::PyProgram;
 use crate::trace_errors;
 use crate::value::{all_optional, all_required, operand, type_text, wrap_all, wrap_optional};
 use ferrax::device::Device;
 use ferrax_ir::aval::Lit;
-use ferrax_ir::cx::{Dim, Fun, Tan};
+use ferrax_ir::cx::{Dim, Fun, Tan, name_axes};
 use ferrax_ir::effects::Name;
 use ferrax_ir::error::{Error, Kind, Res};
+use ferrax_ir::op::Op;
 use ferrax_ir::ops::checkpoint::{Policy, Remat};
 use ferrax_ir::ops::custom::{CustomJvp, CustomVjp, NumOuts};
 use ferrax_ir::ops::pmap::{Places, Pmap};
@@ -157,32 +159,10 @@ impl HostFunction {
 
 // ---- named axes in scope ----
 
-thread_local! { static AXES: RefCell<Vec<(Name, usize)>> = const { RefCell::new(vec![]) } }
-struct Axes(usize);
-impl Drop for Axes {
-    fn drop(&mut self) {
-        AXES.with(|a| a.borrow_mut().truncate(self.0));
-    }
-}
-fn with_axes(new: impl IntoIterator<Item = (Name, usize)>) -> Axes {
-    AXES.with(|a| {
-        let mut a = a.borrow_mut();
-        let n = a.len();
-        a.extend(new);
-        Axes(n)
-    })
-}
-/// The named axes in scope, outermost first: part of what a trace depends on.
-pub fn axes() -> Vec<(Name, usize)> {
-    AXES.with(|a| a.borrow().clone())
-}
-pub fn no_axes() -> bool {
-    AXES.with(|a| a.borrow().is_empty())
-}
 /// trace_context(): what a trace depends on besides its function and arguments: the configuration, and the named axes in scope.
 #[pyfunction]
 pub fn trace_context(py: Python) -> PyResult<Bound<PyTuple>> {
-    let axes = axes().iter().map(|(name, n)| (name.to_string(), *n)).collect::<Vec<_>>();
+    let axes = ferrax_ir::cx::axes().iter().map(|(name, n)| (name.to_string(), *n)).collect::<Vec<_>>();
     (config::flags().epoch(), PyTuple::new(py, axes)?).into_pyobject(py)
 }
 /// A name of an axis as text; names that are no strings go by their repr.
@@ -198,9 +178,7 @@ pub fn axis_name(x: &Bound<PyAny>) -> PyResult<Option<Name>> {
 /// axis_size(name): the size of the named axis in scope. NameError where there is none.
 #[pyfunction]
 pub fn axis_size(py: Python, name: &Bound<PyAny>) -> PyResult<usize> {
-    let n = axis_name(name)?.unwrap_or_else(|| "None".into());
-    AXES.with(|a| a.borrow().iter().rev().find(|x| x.0 == n).map(|x| x.1))
-        .ok_or_else(|| named(py, "NameError", &format!("unbound axis name: {n}")))
+    ferrax_ir::cx::axis_size(&axis_name(name)?.unwrap_or_else(|| "None".into())).py(py)
 }
 
 // ---- tracing ----
@@ -224,7 +202,7 @@ pub fn make_program<'py>(
             env.extend(axis_name(&name)?.map(|n| (n, size)));
         }
     }
-    let _axes = with_axes(env);
+    let _axes = name_axes(env);
     let ins = crate::bind::avals(avals)?;
     let user = user_fun.unwrap_or(fun);
     let (program, consts) = trace(py, fun, &ins, describe(user), word(what), paths(arg_paths))?;
@@ -510,7 +488,6 @@ pub fn vmap<'py>(
         .collect::<PyResult<_>>()?;
     let name = self::axis_name(axis_name)?;
     let shown = name.clone();
-    let _axes = with_axes(name.iter().map(|n| (n.clone(), axis_size)));
     let asked: RefCell<Option<Vec<Option<isize>>>> = RefCell::new(None);
     let place = |i: usize, a: &ferrax_ir::Aval, lanes: bool| -> Res<Dim> {
         if asked.borrow().is_none() {
@@ -544,11 +521,12 @@ fn axis(d: isize, rank: usize) -> PyResult<usize> {
     }
 }
 
-/// pmap(fun, operands, in_dims, out_dims, axis_size, axis_name, devices, donated, name, key) -> outputs
+/// pmap(fun, operands, in_dims, out_dims, axis_size, axis_name, devices, donated, name) -> outputs
 ///
-/// Operand i is cut along `in_dims[i]`, a piece for each device, or goes to all of them; outputs are put together along `out_dims()`.
+/// Operand i is cut along `in_dims[i]`, a piece for each device, or goes to all of them, and is given up if `donated[i]`; outputs are put
+/// together along `out_dims()`.
 #[pyfunction]
-#[pyo3(signature = (fun, operands, in_dims, out_dims, axis_size, axis_name, devices=None, donated=None, name="pmap", key=None))]
+#[pyo3(signature = (fun, operands, in_dims, out_dims, axis_size, axis_name, devices=None, donated=vec![], name="pmap"))]
 pub fn pmap<'py>(
     fun: &Bound<'py, PyAny>,
     operands: &Bound<'py, PyAny>,
@@ -557,12 +535,10 @@ pub fn pmap<'py>(
     axis_size: usize,
     axis_name: &Bound<'py, PyAny>,
     devices: Option<&Bound<'py, PyAny>>,
-    donated: Option<&Bound<'py, PyAny>>,
+    donated: Vec<bool>,
     name: &str,
-    key: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyList>> {
     let py = fun.py();
-    let _ = (donated, key);
     let places = match devices {
         None => vec![],
         Some(all) => all
@@ -588,20 +564,35 @@ pub fn pmap<'py>(
     }
     let axis_text = self::axis_name(axis_name)?.unwrap_or_else(|| "<axis>".into());
     let (program, consts) = {
-        let _axes = with_axes([(axis_text.clone(), axis_size)]);
+        let _axes = name_axes([(axis_text.clone(), axis_size)]);
         trace(py, fun, &ins, describe(&fun.getattr("fun").unwrap_or_else(|_| fun.clone())), "pmap", paths(None))?
     };
+    if program.effects().ordered && axis_size > 1 {
+        return Err(PyValueError::new_err(format!(
+            "The ordered effects of {name} are not supported for more than 1 device: pmap runs it on {axis_size}"
+        )));
+    }
     let n = consts.len();
-    let op = Pmap {
+    let flags = config::flags();
+    let checked = debug::wanted(flags) && ferrax_ir::cx::at_root();
+    // what is checked may have to run again
+    let donated = if checked || !donated.contains(&true) { vec![] } else { donated };
+    let none = if donated.is_empty() { 0 } else { n };
+    let op: Op = Pmap {
         axis_name: axis_text,
         axis_size,
         call_jaxpr: Arc::new(program.with_consts(0)),
         mapped: std::iter::repeat_n(false, n).chain(mapped).collect(),
         name: name.into(),
         devices: Places(places),
-    };
+        donated: std::iter::repeat_n(false, none).chain(donated).collect(),
+    }
+    .into();
     let all: Vec<Value> = consts.into_iter().chain(args).collect();
-    let out = guarded(|| ferrax_ir::bind(&op.into(), &all).py(py))?;
+    let out = guarded(|| ferrax_ir::bind(&op, &all).py(py))?;
+    if checked {
+        debug::check_spread(py, name, &op, &all, &out, flags)?;
+    }
     let dims = out_dims.call0()?.try_iter()?.map(|d| d?.extract()).collect::<PyResult<Vec<Option<isize>>>>()?;
     let place = |(v, d): (Value, Option<isize>)| -> PyResult<Value> {
         match d {

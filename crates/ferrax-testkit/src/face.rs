@@ -58,7 +58,7 @@ pub fn counting<T>(f: impl FnOnce() -> T) -> (T, HashMap<&'static str, usize>) {
 /// Evaluation that counts, on enough devices for the examples of pmap. Idempotent; before any array is made.
 pub fn init() {
     static DEVICES: Once = Once::new();
-    DEVICES.call_once(|| ferrax::device::set_num_cpu_devices(3).expect("no device was used before"));
+    DEVICES.call_once(|| ferrax::device::set_num_cpu_devices(4).expect("no device was used before"));
     ferrax_transform::install(|| Trace::eval(Rc::new(Counting)))
 }
 
@@ -252,7 +252,11 @@ pub fn policies() -> Vec<Policy> {
 
 pub fn psum(x: &Value, axis: &str) -> Value {
     emit(
-        AllReduce { kind: AllReduceKind::Sum, axes: Names([axis.into()].into_iter().collect()) },
+        AllReduce {
+            kind: AllReduceKind::Sum,
+            axes: Names([axis.into()].into_iter().collect()),
+            axis_index_groups: None,
+        },
         std::slice::from_ref(x),
     )
 }

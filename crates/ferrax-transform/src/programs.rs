@@ -2,7 +2,7 @@
 //! So there is one implementation of each transform. Results are remembered in the program they come from, and die with it.
 use crate::backward::backward;
 use crate::trace::Trace;
-use ferrax_ir::cx::{Axis, Body, Cx, Fun, Lanes, Masked, Put, Recur, Residual, Split, Tan};
+use ferrax_ir::cx::{Axis, Body, Cx, Fun, Lanes, Masked, Put, Recur, Residual, Split, Tan, with_axis};
 use ferrax_ir::effects::Name;
 use ferrax_ir::mask::{not, pick};
 use ferrax_ir::ops::reduce::ReduceKind;
@@ -154,7 +154,8 @@ impl Recur for Transforms {
             };
             let ins: Vec<Value> = p.in_avals().iter().zip(b).map(lane).collect();
             let cx: &dyn Cx = &*t;
-            let outs: Vec<_> = cx.inline(p, &ins)?.iter().map(|v| t.unlanes(v)).collect();
+            let outs = with_axis(ax.name, n, || cx.inline(p, &ins))?;
+            let outs: Vec<_> = outs.iter().map(|v| t.unlanes(v)).collect();
             let out_b: Vec<bool> = outs.iter().zip(force).map(|((_, d), f)| *f || d.is_some()).collect();
             let sx: &dyn Cx = &*s;
             let flat: Vec<Value> = outs
@@ -186,7 +187,7 @@ impl Recur for Transforms {
                 v.as_ref().map(|v| t.lanes(v.clone(), dim))
             };
             let x: Vec<Tan> = x.iter().enumerate().map(lane).collect();
-            let outs = ferrax_ir::cx::with_axis(name.as_ref(), n, || f.call_tans(&*t, &x));
+            let outs = with_axis(name.as_ref(), n, || f.call_tans(&*t, &x));
             tag.alive.store(was_alive, Ordering::Relaxed);
             let outs = outs?;
             let found: Vec<bool> = outs.iter().map(|v| v.as_ref().is_some_and(|v| t.owns(v))).collect();

@@ -11,7 +11,7 @@ use crate::{routines, wgsl};
 use ferrax_kernel::backend::{Arg, Buffers, Executable, RunCx};
 use ferrax_kernel::buffer::Memory;
 use ferrax_kernel::kernel::{Access, Affine, Kernel, Node};
-use ferrax_kernel::plan::{Collective, HostCall, Loop, Place, Plan, SlotId, Step, Trip, Window};
+use ferrax_kernel::plan::{Across, Collective, HostCall, Loop, Place, Plan, SlotId, Step, Trip, Window};
 use ferrax_kernel::{Buffer, DType, Dims, Error, ReduceKind, Res, Scalar, VerifiedPlan};
 use std::fmt::Write;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ enum Op {
     Loop { it: Box<Loop>, cond: Vec<Op>, body: Vec<Op> },
     Switch { index: SlotId, branches: Vec<Vec<Op>> },
     Callback { call: HostCall, ins: Vec<SlotId>, outs: Vec<SlotId> },
-    Collective { kind: Collective, axes: Vec<Arc<str>>, ins: Vec<SlotId>, outs: Vec<SlotId> },
+    Collective { kind: Collective, across: Across, ins: Vec<SlotId>, outs: Vec<SlotId> },
     TapeLen { tape: SlotId, out: SlotId },
     EmptyTape { out: SlotId },
 }
@@ -104,8 +104,8 @@ fn compile(device: &Device, steps: &[Step]) -> Res<Vec<Op>> {
             Step::Callback { call, ins, outs } => {
                 Op::Callback { call: call.clone(), ins: ins.clone(), outs: outs.clone() }
             }
-            Step::Collective { kind, axes, ins, outs } => {
-                Op::Collective { kind: kind.clone(), axes: axes.clone(), ins: ins.clone(), outs: outs.clone() }
+            Step::Collective { kind, across, ins, outs } => {
+                Op::Collective { kind: kind.clone(), across: across.clone(), ins: ins.clone(), outs: outs.clone() }
             }
             Step::TapeLen { tape, out } => Op::TapeLen { tape: *tape, out: *out },
             Step::EmptyTape { out } => Op::EmptyTape { out: *out },
@@ -271,7 +271,7 @@ impl Run<'_> {
                 call.f.call(&ins, &mut results.iter_mut().map(|r| &mut r[..]).collect::<Vec<_>>())?;
                 outs.iter().zip(results).try_for_each(|(o, r)| self.set_bytes(*o, &r))
             }
-            Op::Collective { kind, axes, ins, outs } => self.collective(kind, axes, ins, outs),
+            Op::Collective { kind, across, ins, outs } => self.collective(kind, across, ins, outs),
             Op::TapeLen { tape, out } => {
                 let n = match self.get(*tape)? {
                     Value::Tape(t) => t.len(),
@@ -409,35 +409,26 @@ impl Run<'_> {
         }
     }
 
-    fn collective(&mut self, kind: &Collective, axes: &[Arc<str>], ins: &[SlotId], outs: &[SlotId]) -> Res<()> {
+    fn collective(&mut self, kind: &Collective, across: &Across, ins: &[SlotId], outs: &[SlotId]) -> Res<()> {
         let world = self
             .cx
             .world
-            .ok_or_else(|| Error::Invalid(format!("a collective over {axes:?} runs on a single device")))?;
-        let (rank, size) = world.rank(axes)?;
+            .ok_or_else(|| Error::Invalid(format!("a collective over {across:?} runs on a single device")))?;
+        let (rank, size) = world.rank(across)?;
         if *kind == Collective::AxisIndex {
             return outs.iter().try_for_each(|o| self.set_integer(*o, rank));
         }
         for (x, out) in ins.iter().zip(outs) {
             let mine = self.bytes(*x)?;
-            let all = world.exchange(axes, &mine)?;
-            let bytes: Vec<u8> = match kind {
-                Collective::AllReduce(kind) => {
-                    self.all_reduce(*kind, *out, &all)?;
-                    continue;
-                }
-                Collective::AllGather => all.concat(),
-                Collective::AllToAll => {
-                    let chunk = mine.len() / size;
-                    all.iter().flat_map(|b| b[rank * chunk..(rank + 1) * chunk].iter().copied()).collect()
-                }
-                Collective::Permute(pairs) => {
-                    let from = pairs.iter().find(|(_, to)| *to as usize == rank);
-                    from.map_or_else(|| vec![0; mine.len()], |(from, _)| all[*from as usize].to_vec())
-                }
-                Collective::AxisIndex => continue,
-            };
-            self.set_bytes(*out, &bytes)?;
+            let all = world.exchange(across, &mine)?;
+            let mut bytes = vec![0; self.slot(*out).bytes()];
+            kind.check(size, mine.len(), bytes.len(), &all)?;
+            if let Collective::AllReduce(by) = kind {
+                self.all_reduce(*by, *out, &all)?;
+            } else {
+                kind.arrange(rank, &all, &mut bytes);
+                self.set_bytes(*out, &bytes)?;
+            }
         }
         Ok(())
     }
@@ -552,8 +543,8 @@ fn write_ops(text: &mut String, ops: &[Op], depth: usize) {
                 Ok(())
             }
             Op::Callback { call, ins, outs } => writeln!(text, "{pad}{call:?} {ins:?} -> {outs:?}"),
-            Op::Collective { kind, axes, ins, outs } => {
-                writeln!(text, "{pad}{kind:?} over {axes:?} {ins:?} -> {outs:?}")
+            Op::Collective { kind, across, ins, outs } => {
+                writeln!(text, "{pad}{kind:?} over {across:?} {ins:?} -> {outs:?}")
             }
             Op::TapeLen { tape, out } => writeln!(text, "{pad}{out} = length of tape {tape}"),
             Op::EmptyTape { out } => writeln!(text, "{pad}{out} = empty tape"),

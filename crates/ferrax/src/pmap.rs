@@ -72,16 +72,25 @@ pub fn run(s: &Spread, x: &[Value]) -> Res<Values> {
     let devices = placement(x, s)?;
     let each: Vec<Arc<Compiled>> = devices.iter().map(|d| compiled(s.body, d)).collect::<Res<_>>()?;
     let mut args: Vec<SmallVec<[Arg; 4]>> = devices.iter().map(|_| SmallVec::new()).collect();
-    for (v, mapped) in x.iter().zip(s.mapped) {
+    let mut gone = vec![];
+    for (i, (v, mapped)) in x.iter().zip(s.mapped).enumerate() {
         let a = match v {
             Value::Array(a) => a.clone(),
             Value::Lit(l) => array::from_lit(l, devices[0])?,
             Value::Tracer(_) => return Err(v.leaked()),
         };
         let parts = if *mapped { rows(&a, &devices)? } else { copies(&a, &devices)? };
-        for (to, p) in args.iter_mut().zip(parts) {
-            to.push(Arg { buffer: p.buffer, donated: false });
+        let donated = s.donated.get(i) == Some(&true);
+        // an array none of whose buffers is handed over as it is was copied, and stays
+        if donated && array::shards(&a)?.iter().any(|own| parts.iter().any(|p| p.buffer.same(&own.buffer))) {
+            gone.push(a);
         }
+        for (to, p) in args.iter_mut().zip(parts) {
+            to.push(Arg { buffer: p.buffer, donated });
+        }
+    }
+    for a in gone {
+        array::data(&a)?.delete();
     }
     let mesh = Mesh::new(vec![(s.axis.clone(), s.n)]);
     let mut outs: Vec<Shards> = s.body.out_avals().iter().map(|_| Shards::new()).collect();

@@ -2,6 +2,7 @@
 //!
 //! INVARIANT: either every device of a group gets what all handed in, or every one gets an error: a device that fails wakes all.
 use ferrax_kernel::backend::World;
+use ferrax_kernel::collective::Across;
 use ferrax_kernel::{Error, Res};
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -59,8 +60,8 @@ impl Member {
     pub fn fail(&self, e: Error) {
         self.mesh.fail(e)
     }
-    /// The members of my group along `axes`, in order, and my place among them.
-    fn group(&self, axes: &[Arc<str>]) -> Res<(Vec<usize>, usize)> {
+    /// The devices that this one meets, in order, and its place among them.
+    fn group(&self, across: &Across) -> Res<(Vec<usize>, usize)> {
         let mut stride = 1;
         let mut strides = vec![0; self.mesh.axes.len()];
         for (k, (_, n)) in self.mesh.axes.iter().enumerate().rev() {
@@ -68,7 +69,7 @@ impl Member {
             stride *= n;
         }
         let mut members = vec![self.rank];
-        for name in axes {
+        for name in &across.axes {
             let Some(k) = self.mesh.axes.iter().position(|a| a.0 == *name) else {
                 return Err(Error::Invalid(format!("no device axis is called {name}")));
             };
@@ -80,17 +81,17 @@ impl Member {
             .iter()
             .position(|m| *m == self.rank)
             .ok_or_else(|| Error::Invalid("a device outside its own group".into()))?;
-        Ok((members, at))
+        across.among(members, at)
     }
 }
 
 impl World for Member {
-    fn rank(&self, axes: &[Arc<str>]) -> Res<(usize, usize)> {
-        let (members, at) = self.group(axes)?;
+    fn rank(&self, across: &Across) -> Res<(usize, usize)> {
+        let (members, at) = self.group(across)?;
         Ok((at, members.len()))
     }
-    fn exchange(&self, axes: &[Arc<str>], mine: &[u8]) -> Res<Vec<Arc<[u8]>>> {
-        let (members, at) = self.group(axes)?;
+    fn exchange(&self, across: &Across, mine: &[u8]) -> Res<Vec<Arc<[u8]>>> {
+        let (members, at) = self.group(across)?;
         let number = {
             let mut met = self.met.lock().unwrap_or_else(|e| e.into_inner());
             let n = met.entry(members.clone()).or_default();
@@ -129,6 +130,7 @@ impl World for Member {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ferrax_kernel::collective::Groups;
 
     fn on_all<T: Send>(mesh: &Arc<Mesh>, f: impl Fn(Member) -> T + Sync) -> Vec<T> {
         std::thread::scope(|s| {
@@ -147,25 +149,22 @@ mod tests {
     #[test]
     fn every_device_gets_what_all_brought() {
         let mesh = Mesh::new(vec![("i".into(), 2), ("j".into(), 3)]);
-        let along = |axes: &'static [&'static str]| {
+        let met = |across: &Across| {
             on_all(&mesh, |m| {
-                let axes: Vec<Arc<str>> = axes.iter().map(|a| Arc::from(*a)).collect();
-                (0..3)
-                    .map(|_| {
-                        m.exchange(&axes, &[m.rank as u8])
-                            .expect("no failure")
-                            .iter()
-                            .map(|b| b[0])
-                            .collect::<Vec<u8>>()
-                    })
-                    .next_back()
-                    .expect("three rounds")
+                let round = |_| m.exchange(across, &[m.rank as u8]).expect("no failure").iter().map(|b| b[0]).collect();
+                (0..3).map(round).next_back().expect("three rounds")
             })
+        };
+        let along = |axes: &[&str]| -> Vec<Vec<u8>> {
+            met(&Across::axes(axes.iter().map(|a| Arc::from(*a)).collect::<Vec<_>>()))
         };
         assert_eq!(along(&["j"])[4], [3, 4, 5]);
         assert_eq!(along(&["i"])[4], [1, 4]);
         assert_eq!(along(&["i", "j"])[0], [0, 1, 2, 3, 4, 5]);
         assert_eq!(along(&["j", "i"])[0], [0, 3, 1, 4, 2, 5]);
+        let groups = Some(Groups::new([vec![2, 0], vec![1]]));
+        let grouped: Vec<Vec<u8>> = met(&Across { groups, ..Across::axes(["j".into()]) });
+        assert_eq!(grouped, [vec![2, 0], vec![1], vec![2, 0], vec![5, 3], vec![4], vec![5, 3]]);
     }
     #[test]
     fn a_failure_wakes_everybody() {
@@ -175,7 +174,7 @@ mod tests {
                 m.mesh.fail(Error::Cancelled);
                 Err(Error::Cancelled)
             } else {
-                m.exchange(&["i".into()], &[0]).map(|_| ())
+                m.exchange(&Across::axes(["i".into()]), &[0]).map(|_| ())
             }
         });
         assert!(r.iter().all(|x| x.is_err()));

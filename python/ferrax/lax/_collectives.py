@@ -1,6 +1,7 @@
 """Collectives: operations across a named axis of `vmap`, `pmap` or `shard_map`.
 
-Invariant: each takes pytrees and emits one equation per collective over all leaves; an axis name that is not in scope raises NameError.
+Invariant: each takes pytrees and emits one equation per leaf; an axis name that is not in scope raises NameError, and groups that do not
+partition the axis raise ValueError. The primitives that move slices know one axis each: of several, they are emitted one after the other.
 
     >>> jax.vmap(lambda x: x / lax.psum(x, "i"), axis_name="i")(jnp.array([1.0, 3.0]))
     Array([0.25, 0.75], dtype=float32)
@@ -9,6 +10,7 @@ Invariant: each takes pytrees and emits one equation per collective over all lea
 from __future__ import annotations
 
 import math
+import operator
 
 import numpy as np
 
@@ -17,17 +19,42 @@ from .._config import refused
 from .._core import bind
 from ..tree_util import tree_map
 from ._bodies import as_array
-from ._slicing import index_in_dim
-
-tree_flatten, tree_unflatten = _core.tree_flatten, _core.tree_unflatten
+from ._elementwise import select
+from ._shaping import canonicalize_axis, expand_dims, reshape, squeeze, transpose, zeros_like_array
+from ._slicing import dynamic_index_in_dim, index_in_dim
 
 
 def _names(axis_name):
     return tuple(axis_name) if isinstance(axis_name, (tuple, list)) else (axis_name,)
 
 
-def _groups(groups):
-    return None if groups is None else tuple([tuple(g) for g in groups])
+def _is_position(axis):
+    return isinstance(axis, int) and not isinstance(axis, bool)
+
+
+def _scope(axis_name, groups=None):
+    """The names, the groups as tuples, and how many positions meet: None where groups differ in size."""
+    names = _names(axis_name)
+    n = axis_size(names)
+    if len(set(names)) < len(names):
+        raise ValueError(f"duplicate value in axis_name: {names}")
+    if groups is None:
+        return names, None, n
+    groups = tuple([tuple([operator.index(i) for i in group]) for group in groups])
+    if len(names) != 1:
+        raise ValueError("axis_index_groups only supported for collectives over a single axis")
+    if sorted(i for group in groups for i in group) != list(range(n)) or not all(groups):
+        raise ValueError("axis_index_groups must cover all indices exactly once")
+    sizes = {len(group) for group in groups}
+    return names, groups, sizes.pop() if len(sizes) == 1 else None
+
+
+def _even(name, axis_name, groups):
+    """As `_scope`, for a collective that needs groups of one size."""
+    names, groups, n = _scope(axis_name, groups)
+    if n is None:
+        raise ValueError(f"{name} needs axis_index_groups of one size, but they have sizes {[len(group) for group in groups]}")
+    return names, groups, n
 
 
 def axis_size(axis_name):
@@ -42,61 +69,88 @@ def axis_index(axis_name):
         axis_size(names)
     except NameError:
         raise NameError(f"Found an unbound axis name: {axis_name}. To fix this, please call axis_index under `jax.shard_map`.") from None
-    index = bind("axis_index", axis_name=names[0])
-    for name in names[1:]:
-        index = bind("add", bind("mul", index, np.int32(axis_size(name))), bind("axis_index", axis_name=name))
-    return index
+    index = None
+    for name in names:
+        step = bind("axis_index", axis_name=name)
+        index = step if index is None else bind("add", bind("mul", index, np.int32(axis_size(name))), step)
+    return as_array(np.int32(0)) if index is None else index
 
 
-def _reduce(primitive, x, axis_name, axis_index_groups):
-    leaves, tree = tree_flatten(x)
-    if not leaves:
-        return x
-    axis_size(axis_name)
-    out = bind(primitive, *[as_array(v) for v in leaves], axes=_names(axis_name), axis_index_groups=_groups(axis_index_groups))
-    return tree_unflatten(tree, list(out) if isinstance(out, (tuple, list)) else [out])
+def _reduce(primitive, reducer, x, axis_name, groups):
+    """Of each leaf. Axes that are numbers are the leaf's own."""
+    names = _names(axis_name)
+    positions = [a for a in names if _is_position(a)]
+    names, groups, _ = _scope([a for a in names if not _is_position(a)], groups)
+
+    def emit(v):
+        if positions:
+            v = as_array(v)
+            v = bind(reducer, v, axes=tuple(sorted(canonicalize_axis(a, v.ndim) for a in positions)))
+        return bind(primitive, as_array(v), axes=names, axis_index_groups=groups) if names else v
+
+    return tree_map(emit, x)
 
 
 def psum(x, axis_name, *, axis_index_groups=None):
     """Sum of x over the named axis, everywhere. x: a pytree. A Python number is multiplied by the axis size without an equation."""
-    if isinstance(x, (int, float)) and not isinstance(x, bool) and axis_index_groups is None:
-        return x * axis_size(axis_name)
-    leaves, tree = tree_flatten(x)
-    leaves = [as_array(v) for v in leaves]
-    # Booleans are counted.
-    leaves = [bind("convert_element_type", v, new_dtype=np.dtype(np.int32), weak_type=False) if v.dtype == np.bool_ else v for v in leaves]
-    return _reduce("psum", tree_unflatten(tree, leaves), axis_name, axis_index_groups)
+    names, groups, n = _scope([a for a in _names(axis_name) if not _is_position(a)], axis_index_groups)
+
+    def sum_of(v):
+        if n is not None and isinstance(v, (int, float, complex)) and not isinstance(v, bool):
+            return v * n
+        v = as_array(v)
+        # Booleans are counted.
+        if v.dtype == np.bool_:
+            v = bind("convert_element_type", v, new_dtype=np.dtype(np.int32), weak_type=False)
+        return _reduce("psum", "reduce_sum", v, axis_name, axis_index_groups)
+
+    return tree_map(sum_of, x)
 
 
 def pmean(x, axis_name, *, axis_index_groups=None):
     """Mean of x over the named axis, everywhere. x: a pytree."""
-    total = psum(x, axis_name, axis_index_groups=axis_index_groups)
-    n = len(axis_index_groups[0]) if axis_index_groups else axis_size(axis_name)
-    return tree_map(lambda v: bind("div", *_core.promote_shapes(*_core.promote_dtypes_inexact(v, n))), total)
+    _, groups, n = _scope(axis_name, axis_index_groups)
+    if n is None:
+        n = bind("psum", as_array(np.int32(1)), axes=_names(axis_name), axis_index_groups=groups)
+    return tree_map(lambda v: v / n, psum(x, axis_name, axis_index_groups=axis_index_groups))
 
 
 def pmax(x, axis_name, *, axis_index_groups=None):
     """Maximum of x over the named axis, everywhere. x: a pytree."""
-    return _reduce("pmax", x, axis_name, axis_index_groups)
+    return _reduce("pmax", "reduce_max", x, axis_name, axis_index_groups)
 
 
 def pmin(x, axis_name, *, axis_index_groups=None):
     """Minimum of x over the named axis, everywhere. x: a pytree."""
-    return _reduce("pmin", x, axis_name, axis_index_groups)
+    return _reduce("pmin", "reduce_min", x, axis_name, axis_index_groups)
 
 
 def ppermute(x, axis_name, perm):
     """x sent along (source, destination) pairs; positions that nobody sends to get zeros. x: a pytree."""
-    perm = tuple([tuple([int(i) for i in pair]) for pair in perm])
-    names = _names(axis_name)
-    axis_size(names)
-    emit = lambda v: bind("ppermute", as_array(v), axis_name=names[0] if len(names) == 1 else names, perm=perm)
+    perm = tuple([tuple([operator.index(i) for i in pair]) for pair in perm])
+    names, _, n = _scope(axis_name)
+    if any(not 0 <= i < n for pair in perm for i in pair):
+        raise ValueError(f"ppermute sources and destinations must be positions of an axis of size {n}, got {perm}.")
+    if any(len({pair[side] for pair in perm}) < len(perm) for side in (0, 1)):
+        raise ValueError(f"ppermute sources and destinations must be unique, got {perm}.")
+    if len(names) == 1:
+        return tree_map(lambda v: bind("ppermute", as_array(v), axis_name=names, perm=perm), x)
+    source = np.full(n, -1, np.int32)
+    for s, d in perm:
+        source[d] = s
+    mine = dynamic_index_in_dim(source, axis_index(names), keepdims=False)
+
+    def emit(v):
+        v = as_array(v)
+        sent = dynamic_index_in_dim(all_gather(v, names), mine, keepdims=False)
+        return select(bind("ge", mine, np.int32(0)), sent, zeros_like_array(v))
+
     return tree_map(emit, x)
 
 
 def pshuffle(x, axis_name, perm):
     """x permuted: position i gets x from position perm[i]. Raises ValueError unless `perm` is a permutation."""
-    if set(perm) != set(range(len(perm))):
+    if set(perm) != set(range(len(perm))) or len(perm) != axis_size(axis_name):
         raise ValueError(f"`perm` does not represent a permutation: {perm}")
     return ppermute(x, axis_name, [(source, i) for i, source in enumerate(perm)])
 
@@ -105,41 +159,44 @@ def all_gather(x, axis_name, *, axis_index_groups=None, axis=0, tiled=False, to=
     """x from all positions, stacked along a new axis `axis`, or joined along it if `tiled`. x: a pytree."""
     if to not in (None, "varying"):
         refused("all_gather", "to", to, "the type of an array does not say over which axes it varies")
-    n = len(axis_index_groups[0]) if axis_index_groups else axis_size(axis_name)
-    names = _names(axis_name)
+    names, groups, n = _even("all_gather", axis_name, axis_index_groups)
+
+    def gather(v, name, size, dimension, tiled):
+        return bind("all_gather", v, all_gather_dimension=dimension, axis_name=(name,), axis_index_groups=groups, axis_size=size, tiled=tiled)
 
     def emit(v):
         v = as_array(v)
-        ndim = v.ndim if tiled else v.ndim + 1
-        return bind(
-            "all_gather",
-            v,
-            all_gather_dimension=axis + ndim if axis < 0 else axis,
-            axis_name=names[0] if len(names) == 1 else names,
-            axis_index_groups=_groups(axis_index_groups),
-            axis_size=n,
-            tiled=bool(tiled),
-        )
+        dimension = canonicalize_axis(operator.index(axis), v.ndim if tiled else v.ndim + 1)
+        if len(names) == 1:
+            return gather(v, names[0], n, dimension, bool(tiled))
+        if not tiled:
+            v = expand_dims(v, (dimension,))
+        for name in reversed(names):
+            v = gather(v, name, axis_size(name), dimension, True)
+        return v
 
     return tree_map(emit, x)
 
 
 def psum_scatter(x, axis_name, *, scatter_dimension=0, axis_index_groups=None, tiled=False):
     """`psum` of which each position keeps its own slice along `scatter_dimension`. x: a pytree."""
-    n = len(axis_index_groups[0]) if axis_index_groups else axis_size(axis_name)
-    names = _names(axis_name)
-    return tree_map(
-        lambda v: bind(
-            "reduce_scatter",
-            as_array(v),
-            axis_name=names,
-            scatter_dimension=scatter_dimension,
-            axis_index_groups=_groups(axis_index_groups),
-            axis_size=n,
-            tiled=bool(tiled),
-        ),
-        x,
-    )
+    names, groups, n = _even("psum_scatter", axis_name, axis_index_groups)
+
+    def scatter(v, name, size, dimension, tiled):
+        return bind("reduce_scatter", v, axis_name=(name,), axis_index_groups=groups, axis_size=size, scatter_dimension=dimension, tiled=tiled)
+
+    def emit(v):
+        v = as_array(v)
+        dimension = canonicalize_axis(scatter_dimension, v.ndim)
+        if len(names) == 1:
+            return scatter(v, names[0], n, dimension, bool(tiled))
+        if not tiled and v.shape[dimension] != n:
+            raise ValueError(f"reduce_scatter operand scatter dimension size {v.shape[dimension]} must match shard count {n}")
+        for name in names:
+            v = scatter(v, name, axis_size(name), dimension, True)
+        return v if tiled else squeeze(v, (dimension,))
+
+    return tree_map(emit, x)
 
 
 def all_to_all(x, axis_name, split_axis, concat_axis, *, axis_index_groups=None, tiled=False):
@@ -148,42 +205,34 @@ def all_to_all(x, axis_name, split_axis, concat_axis, *, axis_index_groups=None,
     Unless `tiled`, the split axis has the named axis's size and is gone from the result, which has a new axis `concat_axis`.
     Raises ValueError where the sizes do not fit the axis.
     """
-    n = len(axis_index_groups[0]) if axis_index_groups else axis_size(axis_name)
-    names = _names(axis_name)
+    names, groups, n = _even("all_to_all", axis_name, axis_index_groups)
+
+    def exchange(v, name, size, split, concat, tiled):
+        return bind("all_to_all", v, axis_name=name, axis_index_groups=groups, axis_size=size, split_axis=split, concat_axis=concat, tiled=tiled)
 
     def emit(v):
         v = as_array(v)
-        split = split_axis + v.ndim if split_axis < 0 else split_axis
-        concat = concat_axis + v.ndim if concat_axis < 0 else concat_axis
-        if not tiled and v.shape[split] != n:
+        split, concat = canonicalize_axis(split_axis, v.ndim), canonicalize_axis(concat_axis, v.ndim)
+        size = v.shape[split]
+        if not tiled and size != n:
             raise ValueError(
-                f"all_to_all requires the size of the mapped axis axis_name to equal x.shape[split_axis], but they are {n} and {v.shape[split]} respectively."
+                f"all_to_all requires the size of the mapped axis axis_name to equal x.shape[split_axis], but they are {n} and {size} respectively."
             )
-        if tiled and v.shape[split] % n:
-            raise ValueError(f"all_to_all requires the size of the split axis to be divisible by the axis size, got {v.shape[split]} and {n}")
-        if not tiled:
-            shape = list(v.shape)
-            # The split axis of size n goes; a new one of size 1 takes the place where the pieces join.
-            if concat < split:
-                shape.insert(concat, 1)
-                split += 1
-            elif concat == split:
-                shape.insert(concat + 1, 1)
-                concat += 1
-            else:
-                shape.insert(concat + 1, 1)
-                concat += 1
-            v = bind("reshape", v, new_sizes=tuple(shape), dimensions=None)
-        out = bind(
-            "all_to_all",
-            v,
-            split_axis=split,
-            concat_axis=concat,
-            axis_name=names[0] if len(names) == 1 else names,
-            axis_index_groups=_groups(axis_index_groups),
-            tiled=True,
-        )
-        return out if tiled else bind("squeeze", out, dimensions=(split,))
+        if tiled and size % n:
+            raise ValueError(f"The size of all_to_all split_axis ({size}) has to be divisible by the size of the named axis {axis_name} ({n})")
+        if len(names) == 1:
+            return exchange(v, names[0], n, split, concat, bool(tiled))
+        # Each name has an axis of the pieces to itself, which it swaps with its own; then they go where pieces are joined.
+        sizes = [axis_size(name) for name in names]
+        rest = (size // n,) if tiled else ()
+        v = reshape(v, (*v.shape[:split], *sizes, *rest, *v.shape[split + 1 :]))
+        for at, (name, k) in enumerate(zip(names, sizes), split):
+            v = exchange(v, name, k, at, at, True)
+        pieces = list(range(split, split + len(names)))
+        others = [d for d in range(v.ndim) if d not in pieces]
+        v = transpose(v, (*others[:concat], *pieces, *others[concat:]))
+        joined = n * v.shape[concat + len(names)] if tiled else n
+        return reshape(v, (*v.shape[:concat], joined, *v.shape[concat + len(names) + bool(tiled) :]))
 
     return tree_map(emit, x)
 
@@ -196,10 +245,9 @@ def pswapaxes(x, axis_name, axis, *, axis_index_groups=None):
 def pbroadcast(x, axis_name, source):
     """x of position `source`, everywhere along the named axis. x: a pytree. Raises ValueError for a source outside the axis."""
     n = axis_size(axis_name)
-    gathered = all_gather(x, axis_name)
     if not 0 <= source < n:
         raise ValueError(f"source {source} is out of bounds for axis {axis_name} of size {n}")
-    return tree_map(lambda v: index_in_dim(v, source, 0, keepdims=False), gathered)
+    return tree_map(lambda v: index_in_dim(v, source, 0, keepdims=False), all_gather(x, axis_name))
 
 
 def pcast(x, axis_name=None, *, to):

@@ -4,9 +4,8 @@ use super::{Physical, physical};
 use crate::aval::Aval;
 use crate::error::Res;
 use crate::program::{Atom, Program};
-use ferrax_kernel::plan::{Carry, Collective, HostCall, Loop, SlotId, Trip, Window};
+use ferrax_kernel::plan::{Across, Carry, Collective, HostCall, Loop, SlotId, Trip, Window};
 use ferrax_kernel::{Affine, DType, Dims, Step};
-use std::sync::Arc;
 
 /// What ends a loop, in terms of values.
 pub enum TripOf<'a> {
@@ -184,11 +183,11 @@ impl Graph {
         });
         ys.iter().zip(outs).map(|(y, a)| self.from_physical(*y, a)).collect()
     }
-    pub fn collective(&mut self, kind: Collective, axes: Vec<Arc<str>>, xs: &[Node], outs: &[Aval]) -> Nodes {
+    pub fn collective(&mut self, kind: Collective, across: Across, xs: &[Node], outs: &[Aval]) -> Nodes {
         let xs = reads_in_memory(self, xs);
         let ys = self.step(&xs, &outs.iter().map(physical_of).collect::<Vec<_>>(), |ins, outs| Step::Collective {
             kind,
-            axes,
+            across,
             ins,
             outs,
         });

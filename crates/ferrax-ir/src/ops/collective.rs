@@ -6,6 +6,9 @@
 //! psum: out[j] = sum_i x[i]    all_gather: out[j] = (x[0], x[1], ..)    ppermute: out[d] = x[s] for (s, d) in perm, else 0
 //! all_to_all: out[j] = (x[0] at j, x[1] at j, ..)                       reduce_scatter: out[j] = sum_i x[i] at j
 //! ```
+//!
+//! With `axis_index_groups`, i runs over the group of j alone, in the order in which the group is given. What groups are and who
+//! is in which is asked of `ferrax_kernel::collective`, here for lanes and there for devices.
 use super::concatenate::Concatenate;
 use super::iota::Iota;
 use super::linear_jvp;
@@ -23,7 +26,8 @@ use crate::op::{Avals, Axes, Effectful, Rules, Tans};
 use crate::param::{Member, Param, ParamValue};
 use crate::primitive;
 use crate::value::{Value, Values};
-use ferrax_kernel::{Dims, plan};
+use ferrax_kernel::Dims;
+use ferrax_kernel::collective::{Across, Collective, Groups};
 use smallvec::{SmallVec, smallvec};
 
 /// The names of axes, as a tuple; a single name is read too.
@@ -38,6 +42,9 @@ impl Names {
     }
     fn without(&self, ax: Axis) -> Names {
         Names(self.0.iter().filter(|n| !ax.is(n)).cloned().collect())
+    }
+    fn across(&self, groups: &Option<Groups>) -> Across {
+        Across { axes: self.0.to_vec(), groups: groups.clone() }
     }
     /// The one name; gathers along several axes at once are made one by one.
     fn only(&self, what: &str) -> Res<&Name> {
@@ -59,14 +66,103 @@ impl ParamValue for Names {
     }
 }
 
+impl ParamValue for Groups {
+    fn to_param(&self) -> Param {
+        let group = |g: &[u32]| Param::Tuple(g.iter().map(|i| Param::Int(*i as i64)).collect());
+        Param::Tuple(self.iter().map(group).collect())
+    }
+    fn from_param(p: &Param) -> Option<Groups> {
+        let group = |p: &Param| p.items()?.iter().map(u32::from_param).collect::<Option<Vec<_>>>();
+        p.items()?.iter().map(group).collect::<Option<Vec<_>>>().map(Groups::new)
+    }
+}
+/// Groups partition an axis; collectives that move slices need them of one size.
+fn check_groups(what: &str, names: usize, groups: &Option<Groups>, size: Option<usize>) -> Res<()> {
+    let Some(g) = groups else { return Ok(()) };
+    if names != 1 {
+        return value_err("axis_index_groups only supported for collectives over a single axis");
+    }
+    if g.total() == 0 || !g.cover(g.total()) {
+        return uncovered();
+    }
+    match size {
+        Some(n) if g.even() != Some(n) => {
+            let sizes: Vec<usize> = g.iter().map(<[u32]>::len).collect();
+            value_err(format!("{what} needs axis_index_groups of one size, {n}, but they have sizes {sizes:?}"))
+        }
+        _ => Ok(()),
+    }
+}
+fn uncovered<T>() -> Res<T> {
+    value_err("axis_index_groups must cover all indices exactly once")
+}
+/// The lanes of these numbers, in this order; zeros for `None`. Neighbours at equal distances are one slice.
+fn pick_lanes(cx: &dyn Cx, x: &Value, d: usize, lanes: &[Option<usize>]) -> Res<Value> {
+    let mut shape = Dims::new(x.shape());
+    let n = shape[d];
+    if lanes.len() == n && lanes.iter().enumerate().all(|(i, l)| *l == Some(i)) {
+        return Ok(x.clone());
+    }
+    let mut parts = Values::new();
+    let mut rest = lanes;
+    while let Some(first) = rest.first() {
+        let step = match (first, rest.get(1)) {
+            (Some(a), Some(Some(b))) if b > a => b - a,
+            _ => 1,
+        };
+        let next = |k: usize| first.map(|a| a + k * step);
+        let len = rest.iter().enumerate().take_while(|(k, l)| **l == next(*k)).count();
+        rest = &rest[len..];
+        parts.push(match first {
+            Some(a) => {
+                let mut start_indices: Dims = shape.iter().map(|_| 0).collect();
+                let mut limit_indices = Dims::new(x.shape());
+                let mut strides: Dims = shape.iter().map(|_| 1).collect();
+                (start_indices[d], limit_indices[d], strides[d]) = (*a, a + (len - 1) * step + 1, step);
+                let strides = (step > 1).then_some(strides);
+                cx.bind1(Slice { limit_indices, start_indices, strides }, std::slice::from_ref(x))?
+            }
+            None => {
+                shape[d] = len;
+                cx.zeros(&x.aval().with_shape(shape.clone()))?
+            }
+        });
+    }
+    if parts.len() == 1 { Ok(parts.remove(0)) } else { cx.bind1(Concatenate { dimension: d }, &parts) }
+}
+/// What `op` makes of the lanes of its axis, in each group of them: to `within` a group is an axis of its own.
+fn by_groups(
+    cx: &dyn Cx,
+    ax: Axis,
+    op: &dyn Rules,
+    groups: &Option<Groups>,
+    (x, d): (&Value, Dim),
+    within: impl Fn(usize, &Value, Dim) -> Res<(Value, Dim)>,
+) -> Res<(Values, Axes)> {
+    // no equation is left that would be checked
+    op.infer(&[d.map_or_else(|| x.aval(), |d| x.aval().unbatched(d))])?;
+    let Some(groups) = groups else {
+        let (y, d) = within(ax.n, x, d)?;
+        return Ok((values1(y), smallvec![d]));
+    };
+    if !groups.cover(ax.n) {
+        return uncovered();
+    }
+    let one = |members: &[u32]| {
+        let lanes: Vec<_> = members.iter().map(|m| Some(*m as usize)).collect();
+        let mine = d.map_or_else(|| Ok(x.clone()), |d| pick_lanes(cx, x, d, &lanes))?;
+        let (y, at) = within(members.len(), &mine, d)?;
+        cx.batch_at(&y, at, members.len(), 0)
+    };
+    let parts = groups.iter().map(one).collect::<Res<Values>>()?;
+    let y = if parts.len() == 1 { parts[0].clone() } else { cx.bind1(Concatenate { dimension: 0 }, &parts)? };
+    let places: Vec<_> = groups.places().into_iter().map(Some).collect();
+    Ok((values1(pick_lanes(cx, &y, 0, &places)?), smallvec![Some(0)]))
+}
+
 /// The error of a name that no vmap or pmap around has.
 pub fn unbound(name: &str) -> Error {
-    Error::new(
-        Kind::Name,
-        format!(
-            "Found an unbound axis name: {name}. To fix this, please call the function under `vmap` or `pmap` with axis_name={name:?}."
-        ),
-    )
+    Error::new(Kind::Name, format!("unbound axis name: {name}"))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -82,7 +178,8 @@ impl Member for AllReduceKind {
 primitive! {
     pub struct AllReduce = kind: AllReduceKind {
         axes: Names,
-    } always_none { axis_index_groups = always }
+        axis_index_groups: Option<Groups>,
+    }
 }
 primitive! {
     pub struct AxisIndex = "axis_index" {
@@ -93,29 +190,33 @@ primitive! {
     /// Untiled, the gathered axis is new; tiled, it is operand axis `all_gather_dimension`, `axis_size` times as long.
     pub struct AllGather = "all_gather" {
         all_gather_dimension: usize,
+        axis_index_groups: Option<Groups>,
         axis_name: Names,
+        /// How many are gathered: the size of the axis, or of a group.
         axis_size: usize,
         tiled: bool,
-    } always_none { axis_index_groups = always }
+    }
 }
 primitive! {
     /// The transpose of all_gather.
     pub struct ReduceScatter = "reduce_scatter" {
+        axis_index_groups: Option<Groups>,
         axis_name: Names,
         axis_size: usize,
         scatter_dimension: usize,
         tiled: bool,
-    } always_none { axis_index_groups = always }
+    }
 }
 primitive! {
     /// Untiled, axis `split_axis` has one entry for each device and leaves, and the devices appear as `concat_axis`.
     pub struct AllToAll = "all_to_all" {
+        axis_index_groups: Option<Groups>,
         axis_name: Name,
-        axis_size: usize = hidden,
+        axis_size: usize,
         concat_axis: usize,
         split_axis: usize,
         tiled: bool,
-    } always_none { axis_index_groups = always }
+    }
 }
 primitive! {
     pub struct Permute = "ppermute" {
@@ -164,6 +265,7 @@ fn operand<'a>(name: &str, x: &'a [Aval]) -> Res<&'a Aval> {
 impl Rules for AllReduce {
     fn infer(&self, x: &[Aval]) -> Res<Avals> {
         let a = operand(self.kind.name(), x)?;
+        check_groups(self.kind.name(), self.axes.0.len(), &self.axis_index_groups, None)?;
         if a.dtype.is_key() || (a.dtype.is_bool() && self.kind == AllReduceKind::Sum) {
             return type_err(format!("{} does not accept dtype {}.", self.kind.name(), a.dtype.long()));
         }
@@ -197,14 +299,20 @@ impl Rules for AllReduce {
             AllReduceKind::Max => ReduceKind::Max,
             AllReduceKind::Min => ReduceKind::Min,
         };
-        let y = match d[0] {
-            Some(d) => cx.reduce(kind, &x[0], [d].into())?,
-            None if self.kind == AllReduceKind::Sum => cx.mul(&x[0], &int(x[0].dtype(), ax.n as i64))?,
-            None => x[0].clone(),
-        };
+        let (y, d) = by_groups(cx, ax, self, &self.axis_index_groups, (&x[0], d[0]), |n, x, d| {
+            let y = match d {
+                Some(d) => cx.reduce(kind, x, [d].into())?,
+                None if self.kind == AllReduceKind::Sum => cx.mul(x, &int(x.dtype(), n as i64))?,
+                None => x.clone(),
+            };
+            Ok((y, None))
+        })?;
+        // groups are of one axis alone
         let axes = self.axes.without(ax);
-        let y = if axes.0.is_empty() { y } else { cx.bind1(AllReduce { axes, ..self.clone() }, &[y])? };
-        Ok((values1(y), smallvec![None]))
+        if axes.0.is_empty() {
+            return Ok((y, d));
+        }
+        Ok((cx.bind(&AllReduce { axes, ..self.clone() }.into(), &y)?, d))
     }
     fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
         let kind = match self.kind {
@@ -212,7 +320,7 @@ impl Rules for AllReduce {
             AllReduceKind::Max => ferrax_kernel::ReduceKind::Max,
             AllReduceKind::Min => ferrax_kernel::ReduceKind::Min,
         };
-        Ok(b.collective(plan::Collective::AllReduce(kind), self.axes.0.to_vec(), x, out))
+        Ok(b.collective(Collective::AllReduce(kind), self.axes.across(&self.axis_index_groups), x, out))
     }
 }
 
@@ -234,13 +342,14 @@ impl Rules for AxisIndex {
         Ok((cx.bind(&iota.into(), &[])?, smallvec![Some(0)]))
     }
     fn lower(&self, b: &mut Graph, _: &[Node], out: &[Aval]) -> Res<Nodes> {
-        Ok(b.collective(plan::Collective::AxisIndex, vec![self.axis_name.clone()], &[], out))
+        Ok(b.collective(Collective::AxisIndex, Across::axes([self.axis_name.clone()]), &[], out))
     }
 }
 
 impl Rules for AllGather {
     fn infer(&self, x: &[Aval]) -> Res<Avals> {
         let (a, k) = (operand("all_gather", x)?, self.all_gather_dimension);
+        check_groups("all_gather", self.axis_name.0.len(), &self.axis_index_groups, Some(self.axis_size))?;
         if k >= a.rank() + !self.tiled as usize {
             return value_err(format!("all_gather axis {k} is out of bounds for {}", a.long()));
         }
@@ -257,6 +366,7 @@ impl Rules for AllGather {
     }
     fn transpose(&self, cx: &dyn Cx, _: &[Arg], ct: &[Tan]) -> Res<Tans> {
         let back = ReduceScatter {
+            axis_index_groups: self.axis_index_groups.clone(),
             axis_name: self.axis_name.clone(),
             axis_size: self.axis_size,
             scatter_dimension: self.all_gather_dimension,
@@ -273,14 +383,16 @@ impl Rules for AllGather {
             return Ok((cx.bind(&op.into(), &[x])?, smallvec![d[0].map(|_| 0)]));
         }
         self.axis_name.only("all_gather")?;
-        let y = cx.batch_at(&x[0], d[0], ax.n, k)?;
-        Ok((values1(if self.tiled { merge(cx, &y, k)? } else { y }), smallvec![None]))
+        by_groups(cx, ax, self, &self.axis_index_groups, (&x[0], d[0]), |n, x, d| {
+            let y = cx.batch_at(x, d, n, k)?;
+            Ok((if self.tiled { merge(cx, &y, k)? } else { y }, None))
+        })
     }
     fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
         let k = self.all_gather_dimension;
         let shape = b.shape(x[0]);
         let stacked = out[0].with_shape(shape.insert(0, self.axis_size));
-        let y = b.collective(plan::Collective::AllGather, self.axis_name.0.to_vec(), x, &[stacked])[0];
+        let y = b.collective(Collective::AllGather, self.axis_name.across(&self.axis_index_groups), x, &[stacked])[0];
         // the devices' axis to its place
         let perm: Vec<usize> = (1..=k).chain([0]).chain(k + 1..=shape.len()).collect();
         let y = b.transpose(y, &perm);
@@ -302,14 +414,21 @@ fn split(cx: &dyn Cx, x: &Value, k: usize, n: usize) -> Res<Value> {
 
 impl Rules for ReduceScatter {
     fn infer(&self, x: &[Aval]) -> Res<Avals> {
-        let (a, k) = (operand("reduce_scatter", x)?, self.scatter_dimension);
-        let n = self.axis_size;
-        let fits = a.shape.get(k).is_some_and(|m| if self.tiled { m.is_multiple_of(n) } else { *m == n });
-        if !fits {
-            return value_err(format!(
-                "reduce_scatter operand scatter dimension size {:?} must match shard count {n}",
-                a.shape.get(k)
-            ));
+        let (a, k, n) = (operand("reduce_scatter", x)?, self.scatter_dimension, self.axis_size);
+        check_groups("reduce_scatter", self.axis_name.0.len(), &self.axis_index_groups, Some(n))?;
+        match a.shape.get(k) {
+            None => return value_err(format!("reduce_scatter dimension {k} is out of bounds for {}", a.long())),
+            Some(m) if self.tiled && (n == 0 || !m.is_multiple_of(n)) => {
+                return value_err(format!(
+                    "tiled reduce_scatter operand scatter dimension size {m} must be divisible by shard_count {n}"
+                ));
+            }
+            Some(m) if !self.tiled && *m != n => {
+                return value_err(format!(
+                    "reduce_scatter operand scatter dimension size {m} must match shard count {n}"
+                ));
+            }
+            Some(_) => (),
         }
         let mut shape = a.shape.clone();
         if self.tiled {
@@ -325,6 +444,7 @@ impl Rules for ReduceScatter {
     fn transpose(&self, cx: &dyn Cx, _: &[Arg], ct: &[Tan]) -> Res<Tans> {
         let back = AllGather {
             all_gather_dimension: self.scatter_dimension,
+            axis_index_groups: self.axis_index_groups.clone(),
             axis_name: self.axis_name.clone(),
             axis_size: self.axis_size,
             tiled: self.tiled,
@@ -339,12 +459,14 @@ impl Rules for ReduceScatter {
             return Ok((cx.bind(&op.into(), &[x])?, smallvec![d[0].map(|_| 0)]));
         }
         self.axis_name.only("reduce_scatter")?;
-        let sum = match d[0] {
-            Some(d) => cx.reduce(ReduceKind::Sum, &x[0], [d].into())?,
-            None => cx.mul(&x[0], &int(x[0].dtype(), ax.n as i64))?,
-        };
-        // the scattered axis is now the lanes'
-        Ok((values1(if self.tiled { split(cx, &sum, k, ax.n)? } else { sum }), smallvec![Some(k)]))
+        by_groups(cx, ax, self, &self.axis_index_groups, (&x[0], d[0]), |n, x, d| {
+            let sum = match d {
+                Some(d) => cx.reduce(ReduceKind::Sum, x, [d].into())?,
+                None => cx.mul(x, &int(x.dtype(), n as i64))?,
+            };
+            // the scattered axis is now the lanes'
+            Ok((if self.tiled { split(cx, &sum, k, n)? } else { sum }, Some(k)))
+        })
     }
     fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
         let (k, n) = (self.scatter_dimension, self.axis_size);
@@ -357,7 +479,7 @@ impl Rules for ReduceScatter {
         let perm: Vec<usize> = std::iter::once(k).chain((0..s.len()).filter(|j| *j != k)).collect();
         let y = b.transpose(y, &perm);
         let swapped = out[0].with_shape(s.pick(&perm));
-        let y = b.collective(plan::Collective::AllToAll, self.axis_name.0.to_vec(), &[y], &[swapped])[0];
+        let y = b.collective(Collective::AllToAll, self.axis_name.across(&self.axis_index_groups), &[y], &[swapped])[0];
         Ok(smallvec![b.reduce(ferrax_kernel::ReduceKind::Sum, y, &[0])])
     }
 }
@@ -365,11 +487,20 @@ impl Rules for ReduceScatter {
 impl Rules for AllToAll {
     fn infer(&self, x: &[Aval]) -> Res<Avals> {
         let (a, s, c, n) = (operand("all_to_all", x)?, self.split_axis, self.concat_axis, self.axis_size);
-        let fits = a.shape.get(s).is_some_and(|m| if self.tiled { m.is_multiple_of(n) } else { *m == n });
-        if !fits || c >= a.rank() {
+        check_groups("all_to_all", 1, &self.axis_index_groups, Some(n))?;
+        if s >= a.rank() || c >= a.rank() {
+            return value_err(format!("all_to_all axes {s} and {c} are out of bounds for {}", a.long()));
+        }
+        let m = a.shape[s];
+        if !self.tiled && m != n {
             return value_err(format!(
-                "all_to_all requires the size of the mapped axis axis_name to equal x.shape[split_axis], but they are {n} and {:?} respectively.",
-                a.shape.get(s)
+                "all_to_all requires the size of the mapped axis axis_name to equal x.shape[split_axis], but they are {n} and {m} respectively."
+            ));
+        }
+        if self.tiled && (n == 0 || !m.is_multiple_of(n)) {
+            return value_err(format!(
+                "The size of all_to_all split_axis ({m}) has to be divisible by the size of the named axis {} ({n})",
+                self.axis_name
             ));
         }
         let mut shape = a.shape.clone();
@@ -396,12 +527,14 @@ impl Rules for AllToAll {
             let op = AllToAll { split_axis: s + by, concat_axis: c + by, ..self.clone() };
             return Ok((cx.bind(&op.into(), &[x])?, smallvec![d[0].map(|_| 0)]));
         }
-        // [lanes, .., split, ..]: the lanes become the concatenated axis, the split axis becomes the lanes
-        let x = cx.batch_at(&x[0], d[0], ax.n, 0)?;
-        let x = if self.tiled { split(cx, &x, s + 1, ax.n)? } else { x };
-        let x = cx.move_axis(&x, s + 1, 0)?; // [split, lanes, rest..]
-        let y = cx.move_axis(&x, 1, c + 1)?;
-        Ok((values1(if self.tiled { merge(cx, &y, c + 1)? } else { y }), smallvec![Some(0)]))
+        by_groups(cx, ax, self, &self.axis_index_groups, (&x[0], d[0]), |n, x, d| {
+            // [lanes, .., split, ..]: the lanes become the concatenated axis, the split axis becomes the lanes
+            let x = cx.batch_at(x, d, n, 0)?;
+            let x = if self.tiled { split(cx, &x, s + 1, n)? } else { x };
+            let x = cx.move_axis(&x, s + 1, 0)?; // [split, lanes, rest..]
+            let y = cx.move_axis(&x, 1, c + 1)?;
+            Ok((if self.tiled { merge(cx, &y, c + 1)? } else { y }, Some(0)))
+        })
     }
     fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
         let (s, c, n) = (self.split_axis, self.concat_axis, self.axis_size);
@@ -414,7 +547,8 @@ impl Rules for AllToAll {
         let perm: Vec<usize> = std::iter::once(s).chain((0..shape.len()).filter(|j| *j != s)).collect();
         let y = b.transpose(y, &perm);
         let swapped = out[0].with_shape(shape.pick(&perm));
-        let y = b.collective(plan::Collective::AllToAll, vec![self.axis_name.clone()], &[y], &[swapped])[0];
+        let across = Across { axes: vec![self.axis_name.clone()], groups: self.axis_index_groups.clone() };
+        let y = b.collective(Collective::AllToAll, across, &[y], &[swapped])[0];
         let perm: Vec<usize> = (1..=c).chain([0]).chain(c + 1..shape.len()).collect();
         let y = b.transpose(y, &perm);
         Ok(smallvec![b.reshape(y, out[0].shape.clone())])
@@ -449,25 +583,12 @@ impl Rules for Permute {
             return value_err(format!("ppermute pair ({s}, {t}) is out of range for an axis of size {}", ax.n));
         }
         let x = cx.batch_at(&x[0], d[0], ax.n, 0)?;
-        let shape = Dims::new(x.shape());
-        let one = |k: usize| {
-            let mut start_indices: Dims = shape.iter().map(|_| 0).collect();
-            let mut limit_indices = shape.clone();
-            start_indices[0] = k;
-            limit_indices[0] = k + 1;
-            cx.bind1(Slice { limit_indices, start_indices, strides: None }, std::slice::from_ref(&x))
-        };
-        let mut none = x.aval();
-        none.shape[0] = 1;
-        let lane = |t: usize| match self.perm.iter().find(|p| p.1 == t) {
-            Some((s, _)) => one(*s),
-            None => cx.zeros(&none),
-        };
-        let lanes: Values = (0..ax.n).map(lane).collect::<Res<_>>()?;
-        Ok((values1(cx.bind1(Concatenate { dimension: 0 }, &lanes)?), smallvec![Some(0)]))
+        let source = |t: usize| self.perm.iter().find(|p| p.1 == t).map(|p| p.0);
+        let lanes: Vec<_> = (0..ax.n).map(source).collect();
+        Ok((values1(pick_lanes(cx, &x, 0, &lanes)?), smallvec![Some(0)]))
     }
     fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
         let perm = self.perm.iter().map(|(s, d)| (*s as u32, *d as u32)).collect();
-        Ok(b.collective(plan::Collective::Permute(perm), self.axis_name.0.to_vec(), x, out))
+        Ok(b.collective(Collective::Permute(perm), self.axis_name.across(&None), x, out))
     }
 }

@@ -9,7 +9,7 @@
 use super::call::{Call, lanes, residuals};
 use super::reduce::ReduceKind;
 use crate::aval::{Aval, same_avals};
-use crate::cx::{Arg, Axis, Cx, Dim, Fun, Tan};
+use crate::cx::{Arg, Axis, Cx, Dim, Fun, Tan, with_axis};
 use crate::effects::{Effects, Name};
 use crate::error::{Error, Res, value_err};
 use crate::lower::{Graph, Node, Nodes};
@@ -29,6 +29,8 @@ primitive! {
         mapped: Vec<bool>,
         name: Arc<str>,
         devices: Places = hidden,
+        /// Which operands are given up; none if it is empty. Derivatives and batches give up nothing.
+        donated: Vec<bool> = hidden,
     }
 }
 
@@ -53,12 +55,13 @@ pub struct Spread<'a> {
     pub n: usize,
     pub body: &'a Arc<Program>,
     pub mapped: &'a [bool],
+    pub donated: &'a [bool],
     pub places: &'a [usize],
 }
 
 impl Pmap {
     fn with(&self, call_jaxpr: Arc<Program>, mapped: Vec<bool>) -> Op {
-        Pmap { call_jaxpr, mapped, ..self.clone() }.into()
+        Pmap { call_jaxpr, mapped, donated: vec![], ..self.clone() }.into()
     }
     pub fn spread(&self) -> Spread<'_> {
         Spread {
@@ -66,8 +69,13 @@ impl Pmap {
             n: self.axis_size,
             body: &self.call_jaxpr,
             mapped: &self.mapped,
+            donated: &self.donated,
             places: &self.devices.0,
         }
+    }
+    /// Works on the body where its axis is in scope: rules of the user's in it may name it.
+    fn inside<T>(&self, f: impl FnOnce() -> T) -> T {
+        with_axis(Some(&self.axis_name), self.axis_size, f)
     }
     fn element(&self, a: &Aval, mapped: bool) -> Aval {
         if mapped { a.unbatched(0) } else { a.clone() }
@@ -90,7 +98,7 @@ impl Rules for Pmap {
     }
     fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
         let (nz, m) = (nonzero(dx), self.call_jaxpr.n_outs());
-        let (body, out) = cx.recur().jvp(&self.call_jaxpr, &nz, &vec![false; m], &[x.len()], &[m])?;
+        let (body, out) = self.inside(|| cx.recur().jvp(&self.call_jaxpr, &nz, &vec![false; m], &[x.len()], &[m]))?;
         let args: Values = x.iter().cloned().chain(dx.iter().flatten().cloned()).collect();
         let mapped = cat(&[&self.mapped, &pick(&self.mapped, &nz)]);
         let mut y = cx.bind_body(&self.with(body, mapped), &args)?.into_vec();
@@ -100,7 +108,8 @@ impl Rules for Pmap {
     /// The cotangent of an operand that all devices share is the sum of theirs.
     fn transpose(&self, cx: &dyn Cx, x: &[Arg], ct: &[Tan]) -> Res<Tans> {
         let lin: Vec<bool> = x.iter().map(Arg::is_linear).collect();
-        let (body, nz) = cx.recur().transpose(&self.call_jaxpr, &lin, &nonzero(ct), &vec![false; count(&lin)])?;
+        let (body, nz) =
+            self.inside(|| cx.recur().transpose(&self.call_jaxpr, &lin, &nonzero(ct), &vec![false; count(&lin)]))?;
         let cts: Vec<Value> = ct.iter().flatten().cloned().collect();
         let args: Values = x.iter().filter_map(|a| a.known().cloned()).chain(cts.iter().cloned()).collect();
         let mapped = cat(&[&pick(&self.mapped, &not(&lin)), &vec![true; cts.len()]]);
@@ -111,7 +120,8 @@ impl Rules for Pmap {
         Ok(merge(&lin, spread(&nz, out), vec![None; x.len()]).into())
     }
     fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
-        let (body, out) = cx.recur().batch(&self.call_jaxpr, ax, &lanes(d), &vec![false; self.call_jaxpr.n_outs()])?;
+        let (body, out) =
+            self.inside(|| cx.recur().batch(&self.call_jaxpr, ax, &lanes(d), &vec![false; self.call_jaxpr.n_outs()]))?;
         // the lanes stand behind the devices' axis
         let place = |((v, d), m): ((&Value, &Dim), &bool)| match d {
             Some(d) => cx.move_axis(v, *d, *m as usize),
@@ -128,7 +138,7 @@ impl Rules for Pmap {
 impl BodyRules for Pmap {
     fn split(&self, cx: &dyn Cx, rec: &dyn Cx, x: &[Value], unk: &[bool]) -> Res<Values> {
         let n_out = self.call_jaxpr.n_outs();
-        let sp = cx.recur().split(&self.call_jaxpr, unk, &vec![false; n_out], &vec![true; x.len()])?;
+        let sp = self.inside(|| cx.recur().split(&self.call_jaxpr, unk, &vec![false; n_out], &vec![true; x.len()]))?;
         let known_in = not(unk);
         let idle = sp.known.n_outs() == 0 && !sp.known.effects().io;
         let mut known = if idle {

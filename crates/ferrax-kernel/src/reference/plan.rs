@@ -1,9 +1,9 @@
 //! A plan, slot by slot and step by step; every slot has memory of its own.
 use super::scalar::{bin, convert};
 use super::{array, kernel, undefined};
-use crate::backend::{RunCx, World};
+use crate::backend::RunCx;
 use crate::error::{Error, Res};
-use crate::plan::{Carry, Collective, Loop, Plan, SlotId, Step, Trip, Window};
+use crate::plan::{Across, Carry, Collective, Loop, Plan, SlotId, Step, Trip, Window};
 use crate::{DType, ReduceKind, Scalar};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -113,7 +113,7 @@ impl Run<'_> {
                 call.f.call(&self.all_bytes(ins)?, &mut places)?;
                 self.set_all(outs, values)
             }
-            Step::Collective { kind, axes, ins, outs } => self.collective(kind, axes, ins, outs),
+            Step::Collective { kind, across, ins, outs } => self.collective(kind, across, ins, outs),
             Step::TapeLen { tape, out } => {
                 let n = match self.get(*tape)? {
                     Value::Tape(t) => t.len(),
@@ -196,17 +196,25 @@ impl Run<'_> {
         }
     }
 
-    fn collective(&mut self, kind: &Collective, axes: &[Arc<str>], ins: &[SlotId], outs: &[SlotId]) -> Res<()> {
+    fn collective(&mut self, kind: &Collective, across: &Across, ins: &[SlotId], outs: &[SlotId]) -> Res<()> {
         let world = self
             .cx
             .world
-            .ok_or_else(|| Error::Invalid(format!("a collective over {axes:?} runs on a single device")))?;
-        let (rank, size) = world.rank(axes)?;
+            .ok_or_else(|| Error::Invalid(format!("a collective over {across:?} runs on a single device")))?;
+        let (rank, size) = world.rank(across)?;
         if *kind == Collective::AxisIndex {
             return outs.iter().try_for_each(|o| self.set_number(*o, rank));
         }
         for (x, out) in ins.iter().zip(outs) {
-            let value = exchange(kind, world, axes, (rank, size), self.dtype(*x), self.bytes(*x)?)?;
+            let mine = self.bytes(*x)?;
+            let all = world.exchange(across, mine)?;
+            let mut value = vec![0; self.plan.slots[*out as usize].bytes()];
+            kind.check(size, mine.len(), value.len(), &all)?;
+            if let Collective::AllReduce(by) = kind {
+                value = all_reduce(*by, self.dtype(*x), &all)?;
+            } else {
+                kind.arrange(rank, &all, &mut value);
+            }
             self.set(*out, Value::Bytes(value))?;
         }
         Ok(())
@@ -217,40 +225,16 @@ fn stacked(elements: Vec<Value>) -> Value {
     Value::Bytes(elements.into_iter().flat_map(|e| if let Value::Bytes(b) = e { b } else { vec![] }).collect())
 }
 
-fn exchange(
-    kind: &Collective,
-    world: &dyn World,
-    axes: &[Arc<str>],
-    (rank, size): (usize, usize),
-    d: DType,
-    mine: &[u8],
-) -> Res<Vec<u8>> {
-    let all = world.exchange(axes, mine)?;
-    Ok(match kind {
-        Collective::AllReduce(kind) => {
-            let devices: Vec<Vec<Scalar>> = all.iter().map(|b| array::read(d, b)).collect();
-            let one = |i: usize| all_reduce(*kind, d, devices.iter().map(|x| x[i]));
-            array::write(&(0..mine.len() / d.size()).map(one).collect::<Res<Vec<Scalar>>>()?)
-        }
-        Collective::AllGather => all.iter().flat_map(|b| b.iter().copied()).collect(),
-        Collective::AllToAll => {
-            let chunk = mine.len() / size;
-            all.iter().flat_map(|b| b[rank * chunk..(rank + 1) * chunk].iter().copied()).collect()
-        }
-        Collective::Permute(pairs) => match pairs.iter().find(|(_, to)| *to as usize == rank) {
-            Some((from, _)) => all[*from as usize].to_vec(),
-            None => vec![0; mine.len()],
-        },
-        Collective::AxisIndex => unreachable!("it has no operands"),
-    })
-}
-
 /// In the order of device index; the accumulator has the lane dtype and is rounded once.
-fn all_reduce(kind: ReduceKind, d: DType, x: impl Iterator<Item = Scalar>) -> Res<Scalar> {
+fn all_reduce(kind: ReduceKind, d: DType, all: &[Arc<[u8]>]) -> Res<Vec<u8>> {
     let f = kind.bin().ok_or_else(|| undefined(kind.name(), Scalar::zero(d)))?;
-    let mut sum: Option<Scalar> = None;
-    for e in x.map(kernel::lane) {
-        sum = Some(sum.map_or(Ok(e), |s| bin(f, s, e))?);
-    }
-    Ok(sum.map_or(Scalar::zero(d), |s| convert(s, d)))
+    let devices: Vec<Vec<Scalar>> = all.iter().map(|b| array::read(d, b)).collect();
+    let one = |i: usize| {
+        let mut sum: Option<Scalar> = None;
+        for e in devices.iter().map(|x| kernel::lane(x[i])) {
+            sum = Some(sum.map_or(Ok(e), |s| bin(f, s, e))?);
+        }
+        Ok(sum.map_or(Scalar::zero(d), |s| convert(s, d)))
+    };
+    Ok(array::write(&(0..devices[0].len()).map(one).collect::<Res<Vec<Scalar>>>()?))
 }

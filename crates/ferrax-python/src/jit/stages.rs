@@ -19,6 +19,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::sync::Arc;
 
+/// The methods of a jitted function, by name.
+pub const METHODS: [&str; 4] = ["trace", "lower", "eval_shape", "clear_cache"];
+
 /// The methods of a jitted function.
 #[pyclass(frozen, name = "_JitMethods")]
 pub struct PyJit(pub Arc<Jit>);
@@ -30,7 +33,7 @@ impl PyJit {
         let ins = types_of(&flat.leaves)?;
         let flags = config::flags();
         let device = jit.options.device.map_or_else(|| committed(&flat.leaves), |d| Ok(Some(d)))?;
-        let variant = Arc::new(guarded(|| jit.trace(py, &flat, ins, flags, crate::transforms::axes()))?);
+        let variant = Arc::new(guarded(|| jit.trace(py, &flat, ins, flags, ferrax_ir::cx::axes()))?);
         let names = flat.leaves_of(py, jit)?;
         Ok(PyTraced(Stage { variant, in_def: Arc::new(flat.arguments_def(py)?), names, jit: jit.clone(), device }))
     }

@@ -73,6 +73,18 @@ pub const LINES: &[&str] = &[
     "reduce_scatter[axis_name=(i,) axis_size=3 scatter_dimension=0 tiled=True] f64[4,2]",
     "all_to_all[axis_name=i axis_size=3 concat_axis=0 split_axis=0 tiled=False] f64[4,2]",
     "all_to_all[axis_name=i axis_size=3 concat_axis=2 split_axis=0 tiled=False] f64[3,2]",
+    "all_to_all[axis_name=i axis_size=3 concat_axis=0 split_axis=2 tiled=False] f64[3,2]",
+    "all_to_all[axis_name=i axis_size=3 concat_axis=0 split_axis=0 tiled=True] f64[4,2]",
+    "all_to_all[axis_name=i concat_axis=0 split_axis=0 tiled=True] f64[4,2]",
+    "reduce_scatter[axis_name=(i,) axis_size=3 scatter_dimension=2 tiled=True] f64[3,3]",
+    // groups that overlap, leave somebody out, are empty, differ in size, or are of two axes
+    "psum[axes=(i,) axis_index_groups=((0, 1) (1, 2))] f64[2]",
+    "psum[axes=(i,) axis_index_groups=((0, 1) (3,))] f64[2]",
+    "psum[axes=(i,) axis_index_groups=()] f64[2]",
+    "psum[axes=(i, j) axis_index_groups=((0, 1) (2, 3))] f64[2]",
+    "all_gather[all_gather_dimension=0 axis_index_groups=((0,) (1, 2)) axis_name=(i,) axis_size=2 tiled=False] f64[2]",
+    "reduce_scatter[axis_index_groups=((0, 1) (2, 3)) axis_name=(i,) axis_size=4 scatter_dimension=0 tiled=True] f64[4]",
+    "all_to_all[axis_index_groups=((0, 1) (2, 3)) axis_name=i axis_size=4 concat_axis=0 split_axis=0 tiled=False] f64[4]",
     "ppermute[axis_name=(i,) perm=((0, 1) (0, 2))] f64[2]",
     "ppermute[axis_name=(i,) perm=((0, 1) (2, 1))] f64[2]",
 ];

@@ -3,7 +3,7 @@ use crate::examples::{self, Build, Example, f32s, i32s, load};
 use crate::run::{DTYPES, Noise, compare, gpu, kernel_plan, own_gpu, run, run_in};
 use ferrax_kernel::backend::{Arg, World};
 use ferrax_kernel::kernel::{Affine, Kernel, Node};
-use ferrax_kernel::plan::{Carry, Collective, HostCall, HostFn, Loop, Place, Step, Trip, Window};
+use ferrax_kernel::plan::{Across, Carry, Collective, HostCall, HostFn, Loop, Place, Step, Trip, Window};
 use ferrax_kernel::{Backend, Bin, DType, Dims, Error, ReduceKind, Res, Routine, RunCx, Scalar, Un};
 use ferrax_wgpu::Counts;
 use std::sync::Arc;
@@ -401,10 +401,10 @@ fn callbacks_see_what_was_computed() {
 /// Three devices, of which this one is number 1; the others hand in ten times as much, or thirty.
 struct Three;
 impl World for Three {
-    fn rank(&self, _: &[Arc<str>]) -> Res<(usize, usize)> {
+    fn rank(&self, _: &Across) -> Res<(usize, usize)> {
         Ok((1, 3))
     }
-    fn exchange(&self, _: &[Arc<str>], mine: &[u8]) -> Res<Vec<Arc<[u8]>>> {
+    fn exchange(&self, _: &Across, mine: &[u8]) -> Res<Vec<Arc<[u8]>>> {
         let times = |by: i32| -> Vec<u8> { mine.chunks(4).flat_map(|b| (b[0] as i32 * by).to_le_bytes()).collect() };
         Ok(vec![times(10).into(), mine.into(), times(30).into()])
     }
@@ -417,7 +417,7 @@ fn collectives_combine_on_the_device() {
         let mut b = Build::default();
         let (x, y) = (b.input(DType::I32, 3), b.output(DType::I32, out));
         let ins = if kind == Collective::AxisIndex { vec![] } else { vec![x] };
-        b.0.steps = vec![Step::Collective { kind, axes: vec!["i".into()], ins, outs: vec![y] }];
+        b.0.steps = vec![Step::Collective { kind, across: Across::axes(["i".into()]), ins, outs: vec![y] }];
         run_in(&*gpu, b.0, &[i32s(&[1, 2, 3])], false, Some(&Three)).unwrap().remove(0)
     };
     assert_eq!(collect(Collective::AllReduce(ReduceKind::Sum), 3), i32s(&[41, 82, 123]));
