@@ -93,7 +93,7 @@ def _reduce(primitive, reducer, x, axis_name, groups):
 
 def psum(x, axis_name, *, axis_index_groups=None):
     """Sum of x over the named axis, everywhere. x: a pytree. A Python number is multiplied by the axis size without an equation."""
-    names, groups, n = _scope([a for a in _names(axis_name) if not _is_position(a)], axis_index_groups)
+    n = _scope([a for a in _names(axis_name) if not _is_position(a)], axis_index_groups)[2]
 
     def sum_of(v):
         if n is not None and isinstance(v, (int, float, complex)) and not isinstance(v, bool):
@@ -226,7 +226,7 @@ def all_to_all(x, axis_name, split_axis, concat_axis, *, axis_index_groups=None,
         sizes = [axis_size(name) for name in names]
         rest = (size // n,) if tiled else ()
         v = reshape(v, (*v.shape[:split], *sizes, *rest, *v.shape[split + 1 :]))
-        for at, (name, k) in enumerate(zip(names, sizes), split):
+        for at, (name, k) in enumerate(zip(names, sizes, strict=True), split):
             v = exchange(v, name, k, at, at, True)
         pieces = list(range(split, split + len(names)))
         others = [d for d in range(v.ndim) if d not in pieces]
