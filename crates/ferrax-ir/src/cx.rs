@@ -36,6 +36,8 @@ pub struct Axis<'a> {
     pub n: usize,
     pub name: Option<&'a Name>,
     pub tag: &'a Arc<Tag>,
+    /// The lanes stand for devices: each has its own of what is the same for all, and a cotangent of its own for it.
+    pub devices: bool,
 }
 impl Axis<'_> {
     pub fn is(&self, name: &str) -> bool {

@@ -137,7 +137,7 @@ pub fn vmap(
     place: &dyn Fn(usize, &Aval, bool) -> Res<Dim>,
 ) -> Res<Values> {
     let parent = current();
-    let t = Trace::batch(parent.clone(), n, name.clone());
+    let t = Trace::batch(parent.clone(), n, name.clone(), false);
     let outs = {
         let ins: Vec<Value> = x.iter().zip(in_dims).map(|(v, d)| t.lanes(v.clone(), *d)).collect();
         ferrax_ir::cx::with_axis(name.as_ref(), n, || t.run(|| f(&ins)))?

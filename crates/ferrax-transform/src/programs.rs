@@ -146,9 +146,10 @@ impl Recur for Transforms {
 
     fn batch(&self, p: &Arc<Program>, ax: Axis, b: &[bool], force: &[bool]) -> Res<Masked> {
         let n = ax.n;
-        memo("batch", p, n, ax.name, &[b, force], &[], || {
+        let what = if ax.devices { "batch over devices" } else { "batch" };
+        memo(what, p, n, ax.name, &[b, force], &[], || {
             let s = Trace::stage();
-            let t = Trace::batch(s.clone(), n, ax.name.cloned());
+            let t = Trace::batch(s.clone(), n, ax.name.cloned(), ax.devices);
             let lane = |(a, b): (&Aval, &bool)| {
                 if *b { t.lanes(s.new_in(a.batched(n, 0)), Some(0)) } else { s.new_in(a.clone()) }
             };
@@ -176,12 +177,12 @@ impl Recur for Transforms {
     }
 
     fn batch_fun(&self, f: &Fun, ax: Axis, lanes: Lanes) -> Fun {
-        let (f, tag, n, name) = (f.clone(), ax.tag.clone(), ax.n, ax.name.cloned());
+        let (f, tag, n, name, devices) = (f.clone(), ax.tag.clone(), ax.n, ax.name.cloned(), ax.devices);
         let shown = f.name().to_string();
         Fun::user_tans(&shown, move |x| {
             let parent = ferrax_ir::current();
             let was_alive = tag.alive.swap(true, Ordering::Relaxed); // the vmap may be over: a bwd runs after it
-            let t = Trace::batch_again(parent.clone(), n, name.clone(), tag.clone());
+            let t = Trace::batch_again(parent.clone(), n, name.clone(), tag.clone(), devices);
             let lane = |(i, v): (usize, &Tan)| {
                 let dim = (lanes.of_operand)(i, x.len()).then_some(0);
                 v.as_ref().map(|v| t.lanes(v.clone(), dim))

@@ -50,7 +50,7 @@ enum Kind {
     Stage(RefCell<Builder>),
     Record(Rc<dyn Cx>, RefCell<Builder>),
     Jvp(Rc<dyn Cx>),
-    Batch(Rc<dyn Cx>, usize, Option<Name>),
+    Batch(Rc<dyn Cx>, usize, Option<Name>, bool),
     Fold(Rc<dyn Cx>, Rc<dyn Cx>),
 }
 
@@ -76,16 +76,18 @@ impl Trace {
     pub fn jvp(parent: Rc<dyn Cx>, what: &'static str) -> Rc<Trace> {
         Trace::new(what, Kind::Jvp(parent))
     }
-    pub fn batch(parent: Rc<dyn Cx>, n: usize, name: Option<Name>) -> Rc<Trace> {
-        Trace::new("vmap", Kind::Batch(parent, n, name))
+    /// `devices`: see [`Axis::devices`].
+    pub fn batch(parent: Rc<dyn Cx>, n: usize, name: Option<Name>, devices: bool) -> Rc<Trace> {
+        Trace::new("vmap", Kind::Batch(parent, n, name, devices))
     }
     /// Operations on known values run at once, by `root`; those that touch a tracer go to `outer`.
     pub fn fold(root: Rc<dyn Cx>, outer: Rc<dyn Cx>) -> Rc<Trace> {
         Trace::new("ensure_compile_time_eval", Kind::Fold(root, outer))
     }
     /// The trace of a tag once more, over another parent: it owns the values of the first.
-    pub fn batch_again(parent: Rc<dyn Cx>, n: usize, name: Option<Name>, tag: Arc<Tag>) -> Rc<Trace> {
-        Rc::new_cyclic(|me| Trace { me: me.clone(), tag, kind: Kind::Batch(parent, n, name), borrowed_tag: true })
+    pub fn batch_again(parent: Rc<dyn Cx>, n: usize, name: Option<Name>, tag: Arc<Tag>, devices: bool) -> Rc<Trace> {
+        let kind = Kind::Batch(parent, n, name, devices);
+        Rc::new_cyclic(|me| Trace { me: me.clone(), tag, kind, borrowed_tag: true })
     }
 
     fn node<'a>(&self, v: &'a Value) -> Option<&'a Node> {
@@ -248,7 +250,7 @@ impl Cx for Trace {
                 let (y, dy) = op.rules().jvp(&**parent, &p, &t)?;
                 Ok(y.into_iter().zip(dy).map(|(y, dy)| self.dual(y, dy)).collect())
             }
-            Kind::Batch(parent, n, name) => {
+            Kind::Batch(parent, n, name, devices) => {
                 // a closure may hold lanes that are no operands
                 let closure = || matches!(op.means(), Some(Fun::User(_)));
                 if !self.owns_any(x) && !name.as_ref().is_some_and(|name| op.uses_axis(name)) && !closure() {
@@ -260,8 +262,12 @@ impl Cx for Trace {
                     v.push(val);
                     d.push(dim);
                 }
-                let (y, dy) =
-                    op.rules().batch(&**parent, Axis { n: *n, name: name.as_ref(), tag: &self.tag }, &v, &d)?;
+                let (y, dy) = op.rules().batch(
+                    &**parent,
+                    Axis { n: *n, name: name.as_ref(), tag: &self.tag, devices: *devices },
+                    &v,
+                    &d,
+                )?;
                 Ok(y.into_iter().zip(dy).map(|(y, d)| self.lanes(y, d)).collect())
             }
             Kind::Fold(root, outer) => {

@@ -88,14 +88,23 @@ fn n_outputs(out: &[Tan]) -> Option<usize> {
 
 /// Which results of a function under `vmap` have lanes, and which of them have cotangents. The function and its rules tell it as they
 /// run, one from the other's sight; what runs later keeps to what was told first.
+///
+/// A bwd is handed the one cotangent of an output that is the same for all lanes; on devices each output has its own.
 #[derive(Clone, Default)]
-struct Told(Arc<Mutex<Option<Vec<bool>>>>);
+struct Told {
+    lanes: Arc<Mutex<Option<Vec<bool>>>>,
+    devices: bool,
+}
 impl Told {
-    fn get(&self) -> Option<Vec<bool>> {
-        self.0.lock().unwrap_or_else(|e| e.into_inner()).clone()
+    fn new(ax: Axis) -> Told {
+        Told { devices: ax.devices, ..Told::default() }
     }
-    fn settle(&self, found: Vec<bool>) -> Res<Vec<bool>> {
-        let told = self.0.lock().unwrap_or_else(|e| e.into_inner()).get_or_insert_with(|| found.clone()).clone();
+    fn get(&self) -> Option<Vec<bool>> {
+        self.lanes.lock().unwrap_or_else(|e| e.into_inner()).clone()
+    }
+    fn settle(&self, mut found: Vec<bool>) -> Res<Vec<bool>> {
+        found.iter_mut().for_each(|f| *f |= self.devices);
+        let told = self.lanes.lock().unwrap_or_else(|e| e.into_inner()).get_or_insert_with(|| found.clone()).clone();
         match told.len() != found.len() || found.iter().zip(&told).any(|(f, t)| *f && !t) {
             true => type_err(
                 "a custom derivative rule returned a batched value for an output of its function that is not batched",
@@ -162,7 +171,7 @@ impl Rules for CustomJvp {
     fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         let own = &d[self.num_consts..];
         let own_tan = of_inexact(&x[self.num_consts..], own);
-        let told = Told::default();
+        let told = Told::new(ax);
         let rule = told.clone();
         // a tangent has lanes where its output has, and the other way round
         let of_results = move |out: &[Tan], found: &[bool]| {
@@ -279,7 +288,7 @@ impl Rules for CustomVjp {
     fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         let own = &d[self.num_consts..];
         let own_tan = of_inexact(&x[self.num_consts..], own);
-        let told = Told::default();
+        let told = Told::new(ax);
         // what fwd tells bwd: which residuals have lanes, and which cotangents
         let seen: Arc<Mutex<(Vec<bool>, Vec<bool>)>> = Arc::default();
         let (outs, tells, num_outs) = (told.clone(), seen.clone(), self.num_outs.clone());

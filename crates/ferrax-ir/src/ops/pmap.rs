@@ -159,7 +159,7 @@ impl BodyRules for Pmap {
     /// On one device: a call with the devices as lanes.
     fn stage(&self, cx: &dyn Cx, x: &[Value]) -> Res<Option<(Op, Values)>> {
         let tag = Tag::new("pmap");
-        let ax = Axis { n: self.axis_size, name: Some(&self.axis_name), tag: &tag };
+        let ax = Axis { n: self.axis_size, name: Some(&self.axis_name), tag: &tag, devices: true };
         let all = vec![true; self.call_jaxpr.n_outs()];
         let (body, _) = cx.recur().batch(&self.call_jaxpr, ax, &self.mapped, &all)?;
         Ok(Some((Call::new(&self.name, body).into(), x.into())))
