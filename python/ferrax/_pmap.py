@@ -73,8 +73,8 @@ def pmap(fun, axis_name=None, *, in_axes=0, out_axes=0, static_broadcasted_argnu
             raise ValueError(f"pmap: each device of 'devices' runs one slice, but some are given twice: {available}")
         if size > len(available):
             raise ValueError(
-                f"compiling computation that requires {size} logical devices, but only {len(available)} devices are available"
-                f" (num_replicas={size}). Set FERRAX_NUM_CPU_DEVICES, or jax_num_cpu_devices, to have more CPU devices."
+                f"pmap over an axis of size {size} needs as many devices, but only {len(available)} are available."
+                " Set FERRAX_NUM_CPU_DEVICES, or jax_num_cpu_devices, to have more CPU devices."
             )
         # One jitted function per set of static values: the trace is remembered between calls.
         key = tuple((i, type(args[i]), args[i]) for i in static)

@@ -59,10 +59,9 @@ fn placement(x: &[Value], s: &Spread) -> Res<Vec<&'static Device>> {
     match all.get(..s.n) {
         Some(d) => Ok(d.iter().collect()),
         None => Err(Error::value(format!(
-            "compiling computation that requires {} logical devices, but only {} devices are available (num_replicas={})\nhelp: set FERRAX_NUM_CPU_DEVICES={} before the first use",
+            "pmap over an axis of size {} needs as many devices, but only {} are available\nhelp: set FERRAX_NUM_CPU_DEVICES={} before the first use",
             s.n,
             all.len(),
-            s.n,
             s.n
         ))),
     }
