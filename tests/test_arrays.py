@@ -404,3 +404,12 @@ def test_copies_to_the_host_begin(jax, jnp):
 def test_putting_with_options(jax, jnp):
     with pytest.raises(ValueError, match="may_alias and donate cannot be True at the same time"):
         jax.device_put(jnp.ones(3), jax.devices()[0], donate=True, may_alias=True)
+
+
+@pytest.mark.parametrize("place", [lambda d: [d], lambda d: [d, {"b": d}], lambda d: (d, (d, d))])
+def test_places_that_fit_no_value(jax, jnp, place):
+    d, x = jax.devices()[0], jnp.ones(3)
+    with pytest.raises(
+        ValueError, match=r"device_put device specification must be a tree prefix of the corresponding value; \n  Mismatch details \(1 found\):\n"
+    ):
+        jax.device_put((x, {"a": x}), place(d))

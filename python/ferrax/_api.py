@@ -564,7 +564,13 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
     if _is_place(device):
         devices = [device] * len(leaves)
     elif isinstance(device, (tuple, list, dict)):
-        devices = broadcast_prefix(device, x, name="device_put device", prefix_is_leaf=lambda d: d is None)
+        try:
+            devices = broadcast_prefix(device, x, name="device_put device", prefix_is_leaf=lambda d: d is None)
+        except ValueError as e:
+            details = str(e).replace("\n", "\n  ")
+            raise ValueError(
+                f"device_put device specification must be a tree prefix of the corresponding value; \n  Mismatch details (1 found):\n  {details}"
+            ) from None
     else:
         raise ValueError(
             "`jax.device_put` only accepts `None`, `jax.sharding.Sharding`, `jax.Device`, `Format`, `jax.memory.Space` or a"
