@@ -9,6 +9,8 @@ ones, which they do unless `jax_enable_x64` is set.
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 
 from . import _core
@@ -20,6 +22,7 @@ _narrow = {
     np.dtype(np.float64): np.dtype(np.float32),
     np.dtype(np.complex128): np.dtype(np.complex64),
 }
+_NARROWED = frozenset(_narrow.values())
 
 
 def x64_enabled() -> bool:
@@ -97,6 +100,29 @@ def canonicalize_dtype(dtype) -> np.dtype:
     if dtype in _narrow and not x64_enabled():
         return _narrow[dtype]
     return dtype
+
+
+def requested(name, dtype, default=None):
+    """The dtype that arrays really have when a caller of `name` asks for `dtype`, or `default` for None.
+
+    Warns where that is narrower than what was asked for. Raises ValueError for an array in place of its dtype.
+    """
+    if dtype is None:
+        return None if default is None else canonicalize_dtype(default)
+    if isinstance(dtype, _core.Array):
+        raise ValueError("Passing an array as a dtype argument is no longer supported; instead of dtype=arr use dtype=arr.dtype.")
+    out = canonicalize_dtype(dtype)
+    if out in _NARROWED and not (isinstance(dtype, type) and dtype in _python_scalars) and not x64_enabled():
+        inner = getattr(dtype, "dtype", None)
+        asked = inner if isinstance(inner, np.dtype) else _named(dtype)
+        if asked != out:
+            where = f" requested in {name}" if name else ""
+            warnings.warn(
+                f"Explicitly requested dtype {asked.name}{where} is not available, and will be truncated to dtype {out.name}. To enable more dtypes, set "
+                "the jax_enable_x64 configuration option or the FERRAX_ENABLE_X64 shell environment variable.",
+                stacklevel=3,
+            )
+    return out
 
 
 def dtype_of(x) -> np.dtype:

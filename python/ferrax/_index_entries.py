@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from . import _core
-from ._dtypes import dtype_of, is_bool, is_integer
+from ._dtypes import canonicalize_dtype, is_bool, is_integer
 from .errors import NonConcreteBooleanIndexError
 from .numpy._creation import array as make
 
@@ -62,7 +62,10 @@ def parse(shape, index):
             if isinstance(entry, slice):
                 entries.append(Entry("slice", _slice_bounds(entry, shape[axis], position), axis + n_masks))
             else:
-                entries.append(_integer_entry(entry, axis + n_masks))
+                made = _integer_entry(entry, axis + n_masks)
+                if made.kind != "array" and shape[axis] == 0:
+                    raise IndexError(f"index is out of bounds for axis {axis} with size 0")
+                entries.append(made)
             axis += 1
     return entries, inserted
 
@@ -93,8 +96,18 @@ def _slice_bounds(s, n, position):
     return slice(static(s.start), static(s.stop), static(s.step)).indices(n)
 
 
+def _leaves(entry):
+    if isinstance(entry, (list, tuple)):
+        for e in entry:
+            yield from _leaves(e)
+    else:
+        yield entry
+
+
 def _from_list(entry):
     # JAX refuses lists here; the founding documents use them, and they can mean only one thing.
+    if any(isinstance(e, _core.Array) for e in _leaves(entry)):
+        return make(entry)
     try:
         array = np.asarray(entry)
     except ValueError:
@@ -103,8 +116,8 @@ def _from_list(entry):
         return array.astype(np.int32)
     if array.dtype.kind in "iub":
         return array
-    if array.dtype == object and all(np.ndim(v) == 0 and is_integer(dtype_of(v)) for v in entry):
-        return make(entry)
+    if array.dtype.kind in "fc":
+        return array.astype(canonicalize_dtype(array.dtype))  # refused as any array of that type is
     raise TypeError(_LIST_INDEX)
 
 
@@ -149,7 +162,8 @@ def _split_masks(index, operand_shape):
                 continue
             expected = operand_shape[axis : axis + mask.ndim]
             for got, want in zip(mask.shape, expected, strict=True):
-                if got != want and mask.shape != tuple(expected):
+                # An axis without elements has no position to compare.
+                if got not in (want, 0):
                     raise IndexError(f"boolean index did not match shape of indexed array in index {position}: got {mask.shape}, expected {list(expected)}")
             out.extend(np.nonzero(mask))
             axis += mask.ndim

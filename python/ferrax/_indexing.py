@@ -19,9 +19,10 @@ import numpy as np
 from . import _core
 from ._config import no_sharding
 from ._core import bind
-from ._dtypes import canonicalize_dtype, dtype_of, is_bool, is_complex, is_unsigned
+from ._dtypes import canonicalize_dtype, dtype_of, iinfo, is_bool, is_complex, is_unsigned
 from ._index_entries import parse
 from .lax import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers, _slicing as _lax
+from .lax._shaping import beside
 from .numpy import divide, power
 from .numpy._creation import array, ones_like, zeros_like
 
@@ -30,18 +31,20 @@ def _shape(x):
     return tuple(x.shape)
 
 
-def _from_end(i, n):
-    """A dynamic index with negative values counted from the end of an axis of n."""
+def _from_end(i, n, wrap=True):
+    """A dynamic index with negative values counted from the end of an axis of n, if they `wrap`."""
     if isinstance(i, np.ndarray):
-        if is_unsigned(i.dtype):
+        if not wrap or is_unsigned(i.dtype):
             return _core.asarray(i)
         negative = i < 0
         if not negative.any():
             return _core.asarray(i)
-        return _core.asarray(np.where(negative, i + n, i))
+        return _core.asarray(np.where(negative, i.astype(np.int64) + n, i))
     dtype = dtype_of(i)
-    if is_unsigned(dtype):
+    if not wrap or is_unsigned(dtype):
         return i
+    if iinfo(dtype).max < n:
+        i, dtype = _int32(i), np.dtype(np.int32)
     return bind("select_n", bind("lt", i, dtype.type(0)), i, bind("add", _strong(i, dtype), dtype.type(n)))
 
 
@@ -53,9 +56,9 @@ def _int32(i):
     return i if dtype_of(i) == np.int32 and not i.weak_type else bind("convert_element_type", i, new_dtype=np.dtype(np.int32), weak_type=False)
 
 
-def _static_int(i, n):
-    """A static index counted from the front of an axis of n."""
-    return i + n if i < 0 else i
+def _static_int(i, n, wrap=True):
+    """A static index counted from the front of an axis of n; a negative one that does not `wrap` is out of bounds, wherever it is counted from."""
+    return i + n if i < 0 and wrap else i
 
 
 # ---- static indexing
@@ -70,14 +73,14 @@ def _slice_start(bounds):
     return start + (size - 1) * step if size else start + 1, start + 1, -step, True, size
 
 
-def _static(x, entries):
+def _static(x, entries, wrap):
     starts, limits, strides, dropped, reversed_ = [], [], [], [], []
     for e in entries:
         if e.kind == "new":
             continue
         n = x.shape[e.axis]
         if e.kind == "int":
-            i = min(max(_static_int(e.value, n), 0), n - 1)
+            i = min(max(_static_int(e.value, n, wrap), 0), n - 1)
             starts.append(i), limits.append(i + 1), strides.append(1)
             dropped.append(e.axis)
         else:
@@ -115,7 +118,7 @@ def _arrange(x, entries, reversed_, dropped):
     return bind("broadcast_in_dim", x, shape=tuple(shape), broadcast_dimensions=tuple(dims))
 
 
-def _dynamic(x, entries):
+def _dynamic(x, entries, wrap):
     """Lone integers, some known only when the program runs, and slices of step 1 or -1: one dynamic_slice."""
     starts, sizes, dropped, reversed_ = [], [], [], []
     for e in entries:
@@ -129,20 +132,20 @@ def _dynamic(x, entries):
         else:
             starts.append(e.value), sizes.append(1)
             dropped.append(e.axis)
-    out = bind("dynamic_slice", x, *_dynamic_starts(x.shape, starts), slice_sizes=tuple(sizes))
+    out = bind("dynamic_slice", x, *_dynamic_starts(x.shape, starts, wrap), slice_sizes=tuple(sizes))
     return _arrange(out, entries, reversed_, dropped)
 
 
-def _dynamic_starts(shape, starts):
+def _dynamic_starts(shape, starts, wrap):
     # Every start is normalised the same way, known or not: that is how JAX's programs read.
     dtype = canonicalize_dtype(np.int32)
     out = []
     for i, n in zip(starts, shape, strict=True):
         if isinstance(i, int):
             i = dtype.type(i)
-            out.append(bind("select_n", bind("lt", i, dtype.type(0)), i, bind("add", i, dtype.type(n))))
+            out.append(bind("select_n", bind("lt", i, dtype.type(0)), i, bind("add", i, dtype.type(n))) if wrap else i)
         else:
-            out.append(_from_end(i, n))
+            out.append(_from_end(i, n, wrap))
     return out
 
 
@@ -163,8 +166,8 @@ class Plan(NamedTuple):
     advanced: bool
 
 
-def plan(x_shape, entries):
-    """The `Plan` of an index on an operand of `x_shape`."""
+def plan(x_shape, entries, wrap=True):
+    """The `Plan` of an index on an operand of `x_shape`; negative integers count from the end if they `wrap`."""
     group = [e for e in entries if e.kind == "array"]
     advanced = bool(group)
     if advanced:
@@ -174,7 +177,7 @@ def plan(x_shape, entries):
         together = all(entries[i].kind in ("array", "int", "scalar") for i in range(positions[0], positions[-1] + 1))
         # numpy counts None between two arrays as a separation, too.
         where = first if together else -1
-        arrays = _broadcast_group(group, x_shape)
+        arrays = _broadcast_group(group, x_shape, wrap)
     components, start_index_map, collapsed, offset, batch, out = [], [], [], [], [], []
     reversed_, new_axes = [], []
     sizes = list(x_shape)
@@ -209,12 +212,12 @@ def plan(x_shape, entries):
             continue
         n = x_shape[e.axis]
         if e.kind == "int":
-            components.append((np.int32(_static_int(e.value, n)), ()))
+            components.append((np.int32(_static_int(e.value, n, wrap)), ()))
             start_index_map.append(e.axis), collapsed.append(e.axis)
             sizes[e.axis] = 1
             continue
         if e.kind == "scalar":
-            components.append((_int32(_from_end(e.value, n)), ()))
+            components.append((_int32(_from_end(e.value, n, wrap)), ()))
             start_index_map.append(e.axis), collapsed.append(e.axis)
             sizes[e.axis] = 1
             continue
@@ -253,12 +256,12 @@ def plan(x_shape, entries):
     )
 
 
-def _broadcast_group(group, x_shape):
+def _broadcast_group(group, x_shape, wrap):
     """The integers and arrays of an index, broadcast against one another as int32 arrays."""
     values = []
     for e in group:
         n = x_shape[e.axis]
-        values.append(_static_int(e.value, n) if e.kind == "int" else _from_end(e.value, n))
+        values.append(_static_int(e.value, n, wrap) if e.kind == "int" else _from_end(e.value, n, wrap))
     shapes = [np.shape(v) for v in values]
     try:
         common = np.broadcast_shapes(*shapes)
@@ -289,25 +292,25 @@ def _expand(x, axes):
     return bind("broadcast_in_dim", x, shape=shape, broadcast_dimensions=tuple([d for d in range(rank) if d not in axes]))
 
 
-def getitem(x, index, indices_are_sorted=False, unique_indices=False, mode=None, fill_value=None):
+def getitem(x, index, indices_are_sorted=False, unique_indices=False, mode=None, fill_value=None, wrap=True):
     """x[index].
 
     index: integers, slices, None, Ellipsis, integer and boolean arrays (and lists of them), or a tuple of those. A traced boolean array
     raises NonConcreteBooleanIndexError. mode: what out of bounds means, by default the nearest element; "fill" gives `fill_value` (nan
-    or the extreme of the dtype if None). Raises IndexError for too many indices, TypeError for what cannot be an index.
+    or the extreme of the dtype if None). wrap: whether negative integers count from the end, or are out of bounds. Raises IndexError for too many indices, TypeError for what cannot be an index.
     """
     entries, inserted = parse(_shape(x), index)
     x = _expand(x, inserted)
     parsed = None if mode is None else GatherScatterMode.from_any(mode)
     if not any(e.kind in ("array", "scalar") for e in entries):
-        inside = all(e.kind != "int" or -x.shape[e.axis] <= e.value < x.shape[e.axis] for e in entries)
+        inside = all(e.kind != "int" or (-x.shape[e.axis] if wrap else 0) <= e.value < x.shape[e.axis] for e in entries)
         if (inside or parsed != GatherScatterMode.FILL_OR_DROP) and all(e.kind != "int" or x.shape[e.axis] for e in entries):
-            return _static(x, entries)
+            return _static(x, entries, wrap)
     elif parsed != GatherScatterMode.FILL_OR_DROP and all(e.kind in ("new", "int", "scalar") or (e.kind == "slice" and abs(e.value[2]) == 1) for e in entries):
-        return _dynamic(x, entries)
-    p = plan(_shape(x), entries)
+        return _dynamic(x, entries, wrap)
+    p = plan(_shape(x), entries, wrap)
     if 0 in p.shape:
-        out = bind("broadcast_in_dim", _core.asarray(0, x.dtype, weak_type=x.weak_type), shape=p.shape, broadcast_dimensions=())
+        out = beside(bind("broadcast_in_dim", _core.asarray(0, x.dtype, weak_type=x.weak_type), shape=p.shape, broadcast_dimensions=()), x)
     else:
         if not p.advanced:
             indices_are_sorted = unique_indices = True
@@ -330,7 +333,7 @@ def getitem(x, index, indices_are_sorted=False, unique_indices=False, mode=None,
 _OPERATIONS = {"scatter-add": "add", "scatter-sub": "sub", "scatter-mul": "mul"}
 
 
-def _update(name, x, index, y, indices_are_sorted=False, unique_indices=False, mode=None):
+def _update(name, x, index, y, indices_are_sorted=False, unique_indices=False, mode=None, wrap=True):
     x = _core.asarray(x)
     dtype = x.dtype
     if isinstance(y, (list, tuple)):
@@ -341,7 +344,7 @@ def _update(name, x, index, y, indices_are_sorted=False, unique_indices=False, m
     if name != "scatter" and not is_complex(dtype_of(y)):
         # Arithmetic takes place where both operands fit.
         if common != dtype:
-            wide = _update(name, _lax.convert_element_type(x, common), index, y, indices_are_sorted, unique_indices, mode)
+            wide = _update(name, _lax.convert_element_type(x, common), index, y, indices_are_sorted, unique_indices, mode, wrap)
             return bind("convert_element_type", wide, new_dtype=dtype, weak_type=x.weak_type)
         if is_bool(dtype) and name in _OPERATIONS:
             raise TypeError(
@@ -355,7 +358,7 @@ def _update(name, x, index, y, indices_are_sorted=False, unique_indices=False, m
         # The result is of x's type, weak where x is.
         y = bind("convert_element_type", y, new_dtype=dtype, weak_type=x.weak_type)
     expanded = _expand(x, inserted)
-    p = plan(_shape(expanded), entries)
+    p = plan(_shape(expanded), entries, wrap)
     if 0 in p.shape:
         return x
     final = list(p.shape)
@@ -387,6 +390,8 @@ def _warn_of_lossy_update(value, dtype):
 
 def _as_value(y, dtype):
     """What is to be written, as an array, or as a scalar of the dtype: a literal in programs."""
+    if type(y) is int and not -(2**31) <= y < 2**31:
+        return _core.asarray(y, dtype)  # read at x's dtype, or refused
     if isinstance(y, (bool, int, float)) or (isinstance(y, complex) and is_complex(dtype)):
         with np.errstate(all="ignore"):
             return np.asarray(y).astype(dtype)[()]
@@ -428,7 +433,7 @@ class IndexUpdateRef:
     """`x.at[index]`: the update functions.
 
     Each takes indices_are_sorted and unique_indices (promises about the index) and mode: "drop" (the default: updates out of bounds are
-    dropped), "clip", "promise_in_bounds"; `get` also "fill" with a fill_value. Values are broadcast to the indexed shape and converted to
+    dropped), "clip", "promise_in_bounds"; wrap_negative_indices: whether negative integers count from the end, or are out of bounds; `get` also "fill" with a fill_value. Values are broadcast to the indexed shape and converted to
     x's dtype.
 
         x.at[idx].add(1.0)
@@ -446,31 +451,31 @@ class IndexUpdateRef:
         """x[index], with `mode` for indices out of bounds: by default the nearest element."""
         if out_sharding is not None:
             no_sharding("get", out_sharding)
-        return getitem(_core.asarray(self.array), self.index, indices_are_sorted, unique_indices, mode, fill_value)
+        return getitem(_core.asarray(self.array), self.index, indices_are_sorted, unique_indices, mode, fill_value, wrap_negative_indices)
 
     def set(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
         """x with x[index] = values."""
         if out_sharding is not None:
             no_sharding("set", out_sharding)
-        return _update("scatter", self.array, self.index, values, indices_are_sorted, unique_indices, mode)
+        return _update("scatter", self.array, self.index, values, indices_are_sorted, unique_indices, mode, wrap_negative_indices)
 
     def add(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
         """x with x[index] += values; repeated indices add up."""
         if out_sharding is not None:
             no_sharding("add", out_sharding)
-        return _update("scatter-add", self.array, self.index, values, indices_are_sorted, unique_indices, mode)
+        return _update("scatter-add", self.array, self.index, values, indices_are_sorted, unique_indices, mode, wrap_negative_indices)
 
     def subtract(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
         """x with x[index] -= values; repeated indices add up."""
         if out_sharding is not None:
             no_sharding("subtract", out_sharding)
-        return _update("scatter-sub", self.array, self.index, values, indices_are_sorted, unique_indices, mode)
+        return _update("scatter-sub", self.array, self.index, values, indices_are_sorted, unique_indices, mode, wrap_negative_indices)
 
     def multiply(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
         """x with x[index] *= values; repeated indices multiply up."""
         if out_sharding is not None:
             no_sharding("multiply", out_sharding)
-        return _update("scatter-mul", self.array, self.index, values, indices_are_sorted, unique_indices, mode)
+        return _update("scatter-mul", self.array, self.index, values, indices_are_sorted, unique_indices, mode, wrap_negative_indices)
 
     mul = multiply
 
@@ -478,28 +483,28 @@ class IndexUpdateRef:
         """x with x[index] /= values."""
         if out_sharding is not None:
             no_sharding("divide", out_sharding)
-        return divide(self.array, self._scattered_ones(values, indices_are_sorted, unique_indices, mode))
+        return divide(self.array, self._scattered_ones(values, indices_are_sorted, unique_indices, mode, wrap_negative_indices))
 
     def power(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
         """x with x[index] **= values."""
         if out_sharding is not None:
             no_sharding("power", out_sharding)
-        return power(self.array, self._scattered_ones(values, indices_are_sorted, unique_indices, mode))
+        return power(self.array, self._scattered_ones(values, indices_are_sorted, unique_indices, mode, wrap_negative_indices))
 
-    def _scattered_ones(self, values, indices_are_sorted, unique_indices, mode):
-        return _update("scatter-mul", ones_like(self.array), self.index, values, indices_are_sorted, unique_indices, mode)
+    def _scattered_ones(self, values, indices_are_sorted, unique_indices, mode, wrap):
+        return _update("scatter-mul", ones_like(self.array), self.index, values, indices_are_sorted, unique_indices, mode, wrap)
 
     def min(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
         """x with x[index] = minimum(x[index], values)."""
         if out_sharding is not None:
             no_sharding("min", out_sharding)
-        return _update("scatter-min", self.array, self.index, values, indices_are_sorted, unique_indices, mode)
+        return _update("scatter-min", self.array, self.index, values, indices_are_sorted, unique_indices, mode, wrap_negative_indices)
 
     def max(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
         """x with x[index] = maximum(x[index], values)."""
         if out_sharding is not None:
             no_sharding("max", out_sharding)
-        return _update("scatter-max", self.array, self.index, values, indices_are_sorted, unique_indices, mode)
+        return _update("scatter-max", self.array, self.index, values, indices_are_sorted, unique_indices, mode, wrap_negative_indices)
 
     def apply(self, func, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
         """x with x[index] = func(x[index]) for an elementwise `func`; for a repeated index func is applied once for each mention."""
@@ -509,7 +514,8 @@ class IndexUpdateRef:
         entries, _ = parse(_shape(x), self.index)
         if unique_indices or not any(e.kind == "array" for e in entries):
             # Nothing is named twice: read, transform, write.
-            old = getitem(x, self.index, mode="clip")
-            return self.set(_lax.convert_element_type(func(old), x.dtype), unique_indices=unique_indices, mode=mode)
-        mentions = _update("scatter-add", zeros_like(x, dtype=np.int32), self.index, 1, indices_are_sorted, False, mode)
+            old = getitem(x, self.index, mode="clip", wrap=wrap_negative_indices)
+            new = _lax.convert_element_type(func(old), x.dtype)
+            return self.set(new, unique_indices=unique_indices, mode=mode, wrap_negative_indices=wrap_negative_indices)
+        mentions = _update("scatter-add", zeros_like(x, dtype=np.int32), self.index, 1, indices_are_sorted, False, mode, wrap_negative_indices)
         return _lax.apply_where(x, mentions, func)

@@ -53,8 +53,8 @@ def _segment(name, data, segment_ids, num_segments, indices_are_sorted, unique_i
     n_buckets = -(-ids.shape[0] // bucket_size)
     out = bind("broadcast_in_dim", value, shape=(n_buckets, n, *rest), broadcast_dimensions=())
     buckets = floor_divide(arange(ids.shape[0]), bucket_size)
-    updated = getattr(out.at[buckets[None, :], ids[None, :]], reduce[0])(
-        data[None, :], indices_are_sorted=indices_are_sorted, unique_indices=unique_indices, mode=mode
+    updated = getattr(out.at[buckets, ids], reduce[0])(
+        data, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices, mode=mode, wrap_negative_indices=False
     )
     return reduce[1](updated, axis=0)
 

@@ -31,11 +31,19 @@ def _real_size(dtype):
     return dtype.itemsize // 2 if dtype.kind == "c" else dtype.itemsize
 
 
-def _tolerance(given, *trees):
-    if given is not None:
+def _tolerance(given, *dtypes):
+    """The tolerance for values of these dtypes: the number given, or the loosest of the dtypes' own, which a dict may set."""
+    if given is not None and not isinstance(given, dict):
         return given
-    sizes = [_real_size(_core.get_aval(x).dtype) for tree in trees for x in tree_leaves(tree) if is_inexact(_core.get_aval(x).dtype)]
-    return _TOLERANCE[min(sizes, default=4)]
+    given = {np.dtype(k): v for k, v in (given or {}).items()}
+    inexact = [np.dtype(d) for d in dtypes if is_inexact(d)]
+    return max([given.get(d, _TOLERANCE[_real_size(d)]) for d in inexact], default=_TOLERANCE[4])
+
+
+def _of_arguments(given, args):
+    # Half precision makes a function's results loose wherever it enters, so that the arguments say how close results must be.
+    dtypes = [_core.get_aval(x).dtype for x in tree_leaves(args)]
+    return _tolerance(given, *dtypes)
 
 
 def _assert_close(got, want, atol, rtol, message):
@@ -45,9 +53,10 @@ def _assert_close(got, want, atol, rtol, message):
     for g, w in zip(got_leaves, want_leaves, strict=True):
         g, w = np.asarray(g), np.asarray(w)
         assert g.shape == w.shape, f"{message}: shapes differ: {g.shape} and {w.shape}"
+        absolute, relative = _tolerance(atol, g.dtype, w.dtype), _tolerance(rtol, g.dtype, w.dtype)
         if is_inexact(g.dtype) and is_inexact(w.dtype):
             g, w = _real(g), _real(w)
-        np.testing.assert_allclose(g, w, atol=_tolerance(atol, want), rtol=_tolerance(rtol, want), err_msg=message)
+        np.testing.assert_allclose(g, w, atol=absolute, rtol=relative, err_msg=message)
 
 
 def _random_like(rng, x):
@@ -86,7 +95,7 @@ def check_jvp(f, f_jvp, args, atol=None, rtol=None, eps=EPS, err_msg=""):
     Raises:
       AssertionError: value or tangent differ.
     """
-    atol, rtol = _tolerance(atol, args), _tolerance(rtol, args)
+    atol, rtol = _of_arguments(atol, args), _of_arguments(rtol, args)
     rng = np.random.RandomState(0)
     tangents = tree_map(lambda x: _random_like(rng, x), args)
     out, out_tangent = f_jvp(args, tangents)
@@ -106,7 +115,7 @@ def check_vjp(f, f_vjp, args, atol=None, rtol=None, eps=EPS, err_msg=""):
     Raises:
       AssertionError: value or product differ.
     """
-    atol, rtol = _tolerance(atol, args), _tolerance(rtol, args)
+    atol, rtol = _of_arguments(atol, args), _of_arguments(rtol, args)
     rng = np.random.RandomState(0)
     tangents = tree_map(lambda x: _random_like(rng, x), args)
     out, pullback = f_vjp(*args)

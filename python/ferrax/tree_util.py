@@ -11,7 +11,7 @@ import dataclasses
 import functools
 import operator as _op
 
-from . import _core
+from . import _core, _tree_proto
 from ._core import DictKey, FlattenedIndexKey, GetAttrKey, PyTreeDef, SequenceKey
 
 __all__ = [
@@ -188,10 +188,11 @@ def tree_transpose(outer_treedef, inner_treedef, pytree_to_transpose):
     leaves, treedef = tree_flatten(pytree_to_transpose)
     if inner_treedef is None:
         inner_treedef = tree_structure(outer_treedef.flatten_up_to(pytree_to_transpose)[0])
-    expected = outer_treedef.compose(inner_treedef)
+    inner = inner_treedef.num_leaves
+    # Nodes of a user's class may hold trees in their metadata, so that the structure is compared as it is once they are put together.
+    expected = tree_structure(outer_treedef.unflatten([inner_treedef.unflatten([0] * inner)] * outer_treedef.num_leaves))
     if treedef != expected:
         raise TypeError(f"Mismatch\n{treedef}\n != \n{expected}")
-    inner = inner_treedef.num_leaves
     columns = [outer_treedef.unflatten(leaves[i::inner]) for i in range(inner)]
     return inner_treedef.unflatten(columns)
 
@@ -541,3 +542,7 @@ def _prefix_errors(prefix, full, path, name, is_leaf):
         return
     for (key, p), (_, f) in zip(p_pairs, f_pairs, strict=True):
         yield from _prefix_errors(p, f, path + str(key), name, is_leaf)
+
+
+PyTreeDef.serialize_using_proto = _tree_proto.serialize
+PyTreeDef.deserialize_using_proto = staticmethod(_tree_proto.deserialize)

@@ -16,7 +16,19 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("extension", &["_core"]),
     (
         "values",
-        &["_config", "_dtypes", "_flat", "_traced", "dlpack", "dtypes", "errors", "tree", "tree_util", "typing"],
+        &[
+            "_config",
+            "_dtypes",
+            "_flat",
+            "_traced",
+            "dlpack",
+            "dtypes",
+            "errors",
+            "tree",
+            "tree_util",
+            "_tree_proto",
+            "typing",
+        ],
     ),
     (
         "transforms",

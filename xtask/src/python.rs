@@ -9,11 +9,11 @@ use std::path::PathBuf;
 use crate::shell::{Cmd, Res, fail, quiet, root};
 
 const GROUPS: &[(&str, &[&str])] = &[
-    ("test", &["numpy", "ml_dtypes", "pytest", "pytest-xdist", "hypothesis"]),
-    ("demo", &["numpy", "ml_dtypes", "scikit-learn", "matplotlib"]),
+    ("test", &["numpy", "ml_dtypes", "opt_einsum", "pytest", "pytest-xdist", "hypothesis"]),
+    ("demo", &["numpy", "ml_dtypes", "opt_einsum", "scikit-learn", "matplotlib"]),
     ("check", &["ruff"]),
     ("wheel", &["maturin>=1.9,<2"]),
-    ("oracle", &["jax==0.10.2", "mpmath", "numpy", "ml_dtypes", "pytest", "pytest-xdist", "hypothesis"]),
+    ("oracle", &["jax==0.10.2", "mpmath", "numpy", "ml_dtypes", "opt_einsum", "pytest", "pytest-xdist", "hypothesis"]),
 ];
 
 pub struct Venv(PathBuf);

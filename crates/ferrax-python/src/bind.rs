@@ -65,7 +65,7 @@ pub fn bind<'py>(
     let text = name.to_str()?;
     let flags = config::flags();
     let xs: Values =
-        operands.iter_borrowed().enumerate().map(|(i, x)| required(&x, flags, text, i)).collect::<PyResult<_>>()?;
+        operands.iter_borrowed().enumerate().map(|(i, x)| bindable(&x, flags, text, i)).collect::<PyResult<_>>()?;
     if params.is_none()
         && let Some(f) = Pw::from_name(text)
         && f.row().param.is_none()
@@ -89,6 +89,17 @@ pub fn bind<'py>(
         debug::check(py, text, &out, flags)?;
     }
     results(py, is_multiple(&op, text), out)
+}
+
+/// An operand of the primitive `of`, or JAX's complaint that it is none.
+#[inline]
+fn bindable(x: &Bound<PyAny>, flags: config::Flags, of: &str, at: usize) -> PyResult<Value> {
+    operand(x, flags)?.ok_or_else(|| {
+        PyTypeError::new_err(format!(
+            "Error interpreting argument to {of} as a JAX value. The problematic value is of type {} and was passed to {of} at position {at}.",
+            value::type_text(x)
+        ))
+    })
 }
 
 /// elementwise(name, *operands): a pointwise primitive of operands of any dtypes and shapes, by numpy's rules.
@@ -235,9 +246,16 @@ pub fn asarray<'py>(
         let out = guarded(|| promotion::convert(v, d, weak).py(py))?;
         return wrap(py, out);
     }
-    let v = match operand(x, flags)? {
+    let read = match want {
+        Some(d) => value::int_at(x, d)?,
+        None => None,
+    };
+    let v = match read {
         Some(v) => v,
-        None => nested(x, want)?,
+        None => match operand(x, flags)? {
+            Some(v) => v,
+            None => nested(x, want)?,
+        },
     };
     let d = want.unwrap_or(v.dtype());
     let weak = weak_type.unwrap_or(want.is_none() && v.weak());

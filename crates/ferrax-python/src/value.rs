@@ -118,6 +118,36 @@ fn int_literal(x: &Bound<PyAny>, x64: bool) -> PyResult<Value> {
     };
     Ok(Value::Lit(Lit::new(Scalar::from_i64(d, n), true)))
 }
+/// Whether `x` is a Python integer and no bool.
+fn is_int(x: &Bound<PyAny>) -> bool {
+    x.is_instance_of::<PyInt>() && !x.is_instance_of::<PyBool>()
+}
+/// A Python integer read at the dtype asked for, which may hold it where the default integer does not; `None` if `x` is no such integer.
+pub fn int_at(x: &Bound<PyAny>, d: Dtype) -> PyResult<Option<Value>> {
+    if !is_int(x) || x.is_instance(dtype::generic(x.py())?)? {
+        return Ok(None);
+    }
+    Ok(match d {
+        Dtype::BOOL => Some(Value::Lit(Lit::from(x.is_truthy()?))),
+        Dtype::Num(n) if n.is_float() => Some(Value::Lit(Lit::new(Scalar::from_f64(n, x.extract()?), false))),
+        Dtype::Num(n) => {
+            let bits = 8 * n.size() as u32;
+            let (low, high) = match d {
+                Dtype::U8 | Dtype::U16 | Dtype::U32 | Dtype::U64 => (0, (1i128 << bits) - 1),
+                _ => (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1),
+            };
+            match x.extract::<i128>() {
+                Ok(i) if (low..=high).contains(&i) => Some(Value::Lit(Lit::new(Scalar::from_i64(n, i as i64), false))),
+                _ => {
+                    let text = format!("Python integer {} out of bounds for {}", x.str()?, d.long());
+                    return Err(PyOverflowError::new_err(text));
+                }
+            }
+        }
+        Dtype::C64 | Dtype::C128 => Some(complex_value(x.extract()?, 0.0, d == Dtype::C128, false)?),
+        _ => None,
+    })
+}
 fn complex_value(re: f64, im: f64, wide: bool, weak: bool) -> PyResult<Value> {
     if !wide {
         return Ok(Value::Lit(Lit::c64(re as f32, im as f32, weak)));
@@ -233,6 +263,11 @@ pub fn aval_of(x: &Bound<PyAny>) -> PyResult<Option<Aval>> {
         return Ok(Some(v.aval()));
     }
     let (py, flags) = (x.py(), config::flags());
+    if is_int(x) && !x.is_instance(dtype::generic(py)?)? {
+        // the type does not depend on the value, which may be too large for it
+        let d = if flags.x64() { Dtype::I64 } else { Dtype::I32 };
+        return Ok(Some(Aval { weak: true, ..Aval::scalar(d) }));
+    }
     if let Some(v) = python_scalar(x, flags)? {
         return Ok(Some(v.aval()));
     }

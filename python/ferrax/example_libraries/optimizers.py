@@ -244,16 +244,18 @@ def sm3(step_size, momentum=0.9):
         return (None,) * i + (slice(None),) + (None,) * (n - i - 1)
 
     def init(x0):
-        x0 = jnp.atleast_1d(x0)
-        return x0, jnp.zeros_like(x0), [jnp.zeros(s, x0.dtype) for s in x0.shape]
+        x0 = jnp.asarray(x0)
+        # A scalar has no axis; its one accumulator is a scalar.
+        return x0, jnp.zeros_like(x0), [jnp.zeros(s, x0.dtype) for s in x0.shape or [()]]
 
     def update(i, g, state):
         x, m, axes = state
-        squares = functools.reduce(jnp.minimum, [v[along(k, x.ndim)] for k, v in enumerate(axes)]) + jnp.square(g)
+        spread = [v[along(k, x.ndim)] for k, v in enumerate(axes)] if x.ndim else axes
+        squares = functools.reduce(jnp.minimum, spread) + jnp.square(g)
         positive = squares > 0
         scale = jnp.where(positive, 1.0 / jnp.sqrt(jnp.where(positive, squares, 1)), 0.0)
         m = (1.0 - momentum) * (g * scale) + momentum * m
-        axes = [squares.max(tuple(a for a in range(x.ndim) if a != k)) for k in range(x.ndim)]
+        axes = [squares.max(tuple(a for a in range(x.ndim) if a != k)) for k in range(x.ndim)] or [squares]
         return x - step_size(i) * m, m, axes
 
     return init, update, _first

@@ -61,7 +61,8 @@ class GatherScatterMode(enum.IntEnum):
     """What `gather` and `scatter` do with indices out of bounds.
 
     CLIP moves them to the nearest valid window; FILL_OR_DROP reads the fill value and drops updates; PROMISE_IN_BOUNDS says
-    there are none (should there be, they are clipped when read and dropped when written).
+    there are none (should there be, they are clipped when read and dropped when written); ONE_HOT reads zeros, as a product
+    with one-hot vectors would, and does not write.
     """
 
     CLIP = 1
@@ -79,6 +80,8 @@ class GatherScatterMode(enum.IntEnum):
             return GatherScatterMode.FILL_OR_DROP
         if s == "promise_in_bounds":
             return GatherScatterMode.PROMISE_IN_BOUNDS
+        if s == "one_hot":
+            return GatherScatterMode.ONE_HOT
         raise ValueError(f'Unknown gather mode "{s}"')
 
     def __str__(self):

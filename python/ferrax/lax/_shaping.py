@@ -17,7 +17,7 @@ import numpy as np
 from .. import _core
 from .._config import no_sharding
 from .._core import bind
-from .._dtypes import canonicalize_dtype, dtype_of, is_weak
+from .._dtypes import canonicalize_dtype, dtype_of, is_bool, is_integer, is_weak, requested
 
 
 def canonicalize_shape(shape) -> tuple[int, ...]:
@@ -37,11 +37,23 @@ def canonicalize_axis(axis, ndim: int) -> int:
     return axis + ndim if axis < 0 else axis
 
 
+def integer_scalar(value, dtype):
+    """A Python integer as a scalar of `dtype`, converted as an array's elements are: it wraps where an integer dtype is too narrow."""
+    if not is_integer(dtype):
+        return np.bool_(value) if is_bool(dtype) else dtype.type(float(value))
+    array = np.asarray(value)
+    if array.dtype == object:
+        raise OverflowError("Python int too large to convert to C long")
+    return array.astype(dtype)[()]
+
+
 def convert_element_type(operand, new_dtype):
     """`operand` converted to `new_dtype`: float to integer truncates, complex to real drops the imaginary part, any number is True but 0."""
     if new_dtype is None:
         raise ValueError("dtype must be specified.")
-    new_dtype = canonicalize_dtype(new_dtype)
+    new_dtype = requested("convert_element_type", new_dtype)
+    if type(operand) is int:
+        operand = integer_scalar(operand, new_dtype)
     if isinstance(operand, (bool, int, float, complex, np.generic, np.ndarray)):
         return _core.asarray(operand, new_dtype)
     if dtype_of(operand) == new_dtype and not is_weak(operand):
@@ -55,7 +67,11 @@ def bitcast_convert_type(operand, new_dtype):
 
 
 def dtype(x):
-    """The dtype of an array or scalar."""
+    """The dtype of an array or scalar, or of the arrays that a scalar type, a dtype or its name stands for."""
+    if isinstance(x, (type, np.dtype, str)):
+        return canonicalize_dtype(x)
+    if isinstance(x, (list, tuple)):
+        raise TypeError(f"Cannot determine dtype of {x}")
     return dtype_of(x)
 
 
@@ -65,18 +81,27 @@ def full(shape, fill_value, dtype=None, *, sharding=None):
     if np.shape(fill_value):
         raise TypeError(f"full must be called with scalar fill_value, got fill_value.shape {np.shape(fill_value)}.")
     if dtype is not None:
-        fill_value = convert_element_type(fill_value, dtype)
+        fill_value = convert_element_type(fill_value, requested("full", dtype))
     out = broadcast(fill_value, shape)
     return out if sharding is None else _core.device_put(out, sharding)
 
 
+def beside(out, x):
+    """`out`, on the device that x is committed to, if there is one: a new array stays with what it is like."""
+    if isinstance(x, _core.Tracer) or not isinstance(x, _core.Array) or isinstance(out, _core.Tracer) or not x.committed or out.committed:
+        return out
+    devices = x.devices()
+    return _core.device_put(out, *devices) if len(devices) == 1 else out
+
+
 def full_like(x, fill_value, dtype=None, shape=None, sharding=None):
-    """An array filled with `fill_value`, of x's shape and type, weakly typed as x is, unless they are given."""
+    """An array filled with `fill_value`, of x's shape, type and device, weakly typed as x is, unless they are given."""
     if dtype is None and is_weak(x):
         value = _core.asarray(fill_value, dtype_of(x), weak_type=True)
     else:
         value = convert_element_type(fill_value, dtype_of(x) if dtype is None else dtype)
-    return full(np.shape(x) if shape is None else shape, value, sharding=sharding)
+    out = full(np.shape(x) if shape is None else shape, value, sharding=sharding)
+    return beside(out, x) if sharding is None else out
 
 
 def zeros_like_array(x):
@@ -100,7 +125,7 @@ def broadcasted_iota(dtype, shape, dimension, *, out_sharding=None):
     """An array of `shape` whose elements are their own index along `dimension`, as `dtype`."""
     if out_sharding is not None:
         no_sharding("broadcasted_iota", out_sharding)
-    return bind("iota", dtype=canonicalize_dtype(dtype), shape=canonicalize_shape(shape), dimension=operator.index(dimension))
+    return bind("iota", dtype=requested("broadcasted_iota", dtype), shape=canonicalize_shape(shape), dimension=operator.index(dimension))
 
 
 def broadcast(operand, sizes, *, out_sharding=None):

@@ -9,17 +9,18 @@ would stick out are moved inside; gather and scatter read their indices as they 
 
 from __future__ import annotations
 
+import math
 import operator
 
 import numpy as np
 
 from .. import _core
 from .._core import bind
-from .._dtypes import dtype_of, is_integer, is_unsigned
+from .._dtypes import dtype_of, iinfo, is_complex, is_integer, is_unsigned
 from ._control_flow import while_loop
 from ._elementwise import add, rem, select
 from ._parameters import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
-from ._shaping import canonicalize_axis, concatenate, convert_element_type, expand_dims, full, full_like, squeeze
+from ._shaping import canonicalize_axis, concatenate, convert_element_type, expand_dims, full, full_like, reshape, squeeze, transpose
 
 
 def slice(operand, start_indices, limit_indices, strides=None):
@@ -92,6 +93,8 @@ def _start_indices(operand, start_indices, allow_negative_indices):
         if negative and not is_unsigned(dtype):
             if _core.asarray(i).weak_type:
                 i = convert_element_type(i, dtype)
+            if iinfo(dtype).max < n:
+                i, dtype = convert_element_type(i, np.int32), np.dtype(np.int32)
             i = bind("select_n", bind("lt", i, dtype.type(0)), i, bind("add", i, dtype.type(n)))
         out.append(i)
     return out
@@ -173,6 +176,8 @@ def gather(
     of bounds in fill mode; None means nan for inexact dtypes, the least signed integer, the greatest unsigned one, True for bool.
     """
     parsed = GatherScatterMode.PROMISE_IN_BOUNDS if mode is None else GatherScatterMode.from_any(mode)
+    if parsed is GatherScatterMode.ONE_HOT:
+        parsed, fill_value = GatherScatterMode.FILL_OR_DROP, 0
     # Without a fill value the primitive takes the dtype's own.
     fill_value = None if fill_value is None or parsed != GatherScatterMode.FILL_OR_DROP else np.asarray(fill_value).item()
     return bind(
@@ -189,6 +194,8 @@ def gather(
 
 
 def _scatter(name, operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode):
+    if name == "scatter-mul" and is_complex(dtype_of(operand)):
+        return _scatter_complex_product(operand, scatter_indices, updates, ScatterDimensionNumbers(*map(tuple, dimension_numbers)), unique_indices, mode)
     return bind(
         name,
         operand,
@@ -199,6 +206,40 @@ def _scatter(name, operand, scatter_indices, updates, dimension_numbers, indices
         unique_indices=bool(unique_indices),
         mode=GatherScatterMode.from_any(mode),
     )
+
+
+def _scatter_complex_product(operand, indices, updates, numbers, unique, mode):
+    """`scatter_mul` of complex numbers, whose products no kernel combines: each window is read, multiplied and written back, one after another."""
+    rank, sizes, window = np.ndim(operand), [], iter([np.shape(updates)[d] for d in numbers.update_window_dims])
+    for d in range(rank):
+        sizes.append(1 if d in numbers.inserted_window_dims or d in numbers.operand_batching_dims else next(window))
+    reads = GatherDimensionNumbers(
+        numbers.update_window_dims,
+        numbers.inserted_window_dims,
+        numbers.scatter_dims_to_operand_dims,
+        numbers.operand_batching_dims,
+        numbers.scatter_indices_batching_dims,
+    )
+    read_mode = "clip" if mode == "clip" or mode == GatherScatterMode.CLIP else "fill"
+
+    def multiply(x, i, u, numbers, reads):
+        old = gather(x, i, reads, sizes, mode=read_mode, fill_value=0)
+        return _scatter("scatter", x, i, bind("mul", old, u), numbers, False, True, mode)
+
+    batch = [d for d in range(np.ndim(updates)) if d not in numbers.update_window_dims]
+    count = math.prod([np.shape(updates)[d] for d in batch])
+    if unique or count <= 1:
+        return multiply(operand, indices, updates, numbers, reads)
+    if numbers.operand_batching_dims:
+        raise NotImplementedError("scatter_mul of complex numbers with batching dimensions needs unique_indices")
+    rows = reshape(indices, (count, np.shape(indices)[-1]))
+    order = [*batch, *numbers.update_window_dims]
+    pieces = reshape(transpose(updates, order), (count, *[np.shape(updates)[d] for d in numbers.update_window_dims]))
+    window_dims = tuple(range(len(numbers.update_window_dims)))
+    numbers, reads = numbers._replace(update_window_dims=window_dims), reads._replace(offset_dims=window_dims)
+    row = lambda v, k: dynamic_index_in_dim(v, k, 0, keepdims=False)
+    step = lambda state: (add(state[0], np.int32(1)), multiply(state[1], row(rows, state[0]), row(pieces, state[0]), numbers, reads))
+    return while_loop(lambda state: bind("lt", state[0], np.int32(count)), step, (np.int32(0), operand))[1]
 
 
 def apply_where(x, mentions, func):

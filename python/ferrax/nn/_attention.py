@@ -61,9 +61,8 @@ def dot_product_attention(
         raise ValueError(f"value shape should be {list(key.shape)}: but got {value.shape}")
     if n_heads % n_kv:
         raise ValueError(f"The number of query heads must be a multiple of key/value heads, but got {n_heads} vs {n_kv}")
-    for name, x in (("bias", bias), ("mask", mask)):
-        if x is not None and (x.ndim != 4 or any(d not in (1, full) for d, full in zip(x.shape, (batch, n_heads, n_target, n_source), strict=True))):
-            raise ValueError(f"{name} must broadcast to {[batch, n_heads, n_target, n_source]}, but got shape {x.shape}")
+    whole = (batch, n_heads, n_target, n_source)
+    bias, mask = (_of_rank_4(name, x, whole) for name, x in (("bias", bias), ("mask", mask)))
     if mask is not None and mask.dtype != np.bool_:
         raise ValueError(f"mask must be boolean, got {mask.dtype}")
     if implementation not in (None, "xla"):
@@ -86,6 +85,17 @@ def dot_product_attention(
     if return_residual:
         return out[0].reshape(shape), out[1].reshape(shape[:-1])
     return out.reshape(shape)
+
+
+def _of_rank_4(name, x, whole):
+    """x with leading axes of size 1. Raises ValueError unless it broadcasts to the shape of the scores."""
+    if x is None:
+        return None
+    x = jnp.asarray(x)
+    shape = (1,) * (4 - x.ndim) + tuple(x.shape)
+    if len(shape) != 4 or any(d not in (1, n) for d, n in zip(shape, whole, strict=True)):
+        raise ValueError(f"{name} must broadcast to {list(whole)}, but got shape {x.shape}")
+    return jnp.reshape(x, shape)
 
 
 @functools.partial(jit, static_argnames=("scale", "is_causal", "window", "residual"))

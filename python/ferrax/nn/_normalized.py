@@ -5,12 +5,14 @@ Invariant: masked-out elements (`where` false) take no part, and a slice that is
 
 import functools
 import operator
+import warnings
 
 import numpy as np
 
-from .. import lax, numpy as jnp
+from .. import _core, lax, numpy as jnp
 from .._api import jit
-from .._dtypes import canonicalize_dtype
+from .._dtypes import canonicalize_dtype, is_integer
+from ..errors import ConcretizationTypeError
 from ..scipy.special import logsumexp
 from ._activations import _inexact
 
@@ -78,8 +80,13 @@ def one_hot(x, num_classes, *, dtype=None, axis=-1):
     Raises:
       TypeError: num_classes is no integer.
     """
+    if isinstance(num_classes, _core.Tracer):
+        raise ConcretizationTypeError(num_classes, "The error arose in jax.nn.one_hot argument `num_classes`.")
     num_classes = operator.index(num_classes)
-    return _one_hot(jnp.asarray(x), num_classes=num_classes, dtype=canonicalize_dtype(float if dtype is None else dtype), axis=axis)
+    x = jnp.asarray(x)
+    if not is_integer(x.dtype):
+        warnings.warn(f"jax.nn.one_hot input should be integer-typed; got dtype={x.dtype}", DeprecationWarning, stacklevel=2)
+    return _one_hot(x, num_classes=num_classes, dtype=canonicalize_dtype(float if dtype is None else dtype), axis=axis)
 
 
 @functools.partial(jit, static_argnames=("num_classes", "dtype", "axis"), inline=True)

@@ -3,6 +3,7 @@
 w = initializers.glorot_uniform()(key, (784, 128))
 """
 
+import math
 import typing
 
 import numpy as np
@@ -99,7 +100,7 @@ def truncated_normal(stddev=1e-2, dtype=None, lower=-2.0, upper=2.0):
 
 def _fans(shape, in_axis, out_axis, batch_axis):
     """The numbers of inputs and outputs of one unit; remaining axes are the receptive field and count for both."""
-    if len(shape) <= 1:
+    if len(shape) <= 1 and (in_axis, out_axis) == (-2, -1):
         raise ValueError(
             f"Can't compute input and output sizes of a {len(shape)}-dimensional weights tensor with default in_axis."
             " Must be at least 2D or specify in_axis explicitly."
@@ -208,9 +209,8 @@ def orthogonal(scale=1.0, column_axis=-1, dtype=None):
         if len(shape) < 2:
             raise ValueError("orthogonal initializer requires at least a 2D shape")
         n_columns = shape[column_axis]
-        n_rows = int(np.prod(shape, dtype=np.int64)) // n_columns
-        q = random.orthogonal(key, n_rows, (), dtype, n_columns)
         rest = tuple(np.delete(shape, column_axis).tolist())
+        q = random.orthogonal(key, math.prod(rest), (), dtype, n_columns)
         return jnp.array(scale, dtype) * jnp.moveaxis(q.reshape(*rest, n_columns), -1, column_axis)
 
     return init

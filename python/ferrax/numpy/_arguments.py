@@ -10,13 +10,15 @@ Invariant: lists and tuples are no arrays: they raise TypeError with the functio
 
 from __future__ import annotations
 
+import functools
 import operator
 
 import numpy as np
 
 from .. import _core
+from .._config import numpy_dtype_promotion
 from .._core import bind, elementwise
-from .._dtypes import canonicalize_dtype
+from .._dtypes import canonicalize_dtype, requested
 from ..errors import ConcretizationTypeError
 
 Array = _core.Array
@@ -64,13 +66,34 @@ def promote_inexact(name, *xs):
     return _core.promote_dtypes_inexact(*xs)
 
 
-def jitted(name, static=(), fun=None):
+def operands_of(name, xs, preferred=None):
+    """(operands, dtype, weak) of a product: its dtype, the one asked for if any, and whether it is weak. The operands keep their own dtypes."""
+    xs = [_core.asarray(x) for x in xs]
+    if preferred is not None:
+        return xs, requested(name, preferred), False
+    dtype, weak = _core.result_type(*xs, return_weak_type_flag=True)
+    # A Python number beside a narrow array: the product must not be narrower than an operand.
+    return [convert(x, dtype, weak=True) if x.weak_type and x.dtype.itemsize > dtype.itemsize else x for x in xs], dtype, weak
+
+
+def _promoting_freely(f):
+    @functools.wraps(f)
+    def wrapped(*args, **kwargs):
+        with numpy_dtype_promotion("standard"):
+            return f(*args, **kwargs)
+
+    return wrapped
+
+
+def jitted(name, static=(), fun=None, mixes=False):
     """Decorator: the function as an inner `jit` equation of that name, as JAX's programs show it.
 
-    static: names of the parameters that are not arrays.
+    static: names of the parameters that are not arrays. mixes: its own arithmetic mixes dtypes, which strict promotion does not forbid.
     """
 
     def decorate(f):
+        if mixes:
+            f = _promoting_freely(f)
         f.__name__ = f.__qualname__ = name
         return _core.jit(f, static_argnames=tuple(static))
 
@@ -84,8 +107,14 @@ def unsupported(name, **arguments):
             raise NotImplementedError(f"The '{argument}' argument to {name} is not supported.")
 
 
+def _check_static(axis):
+    if isinstance(axis, _core.Tracer):
+        raise ConcretizationTypeError(axis, "An axis must be known when the function is traced.")
+
+
 def canonicalize_axis(axis, ndim) -> int:
     """The axis counted from the front. Raises ValueError out of bounds."""
+    _check_static(axis)
     axis = operator.index(axis)
     if not -ndim <= axis < ndim:
         raise ValueError(f"axis {axis} is out of bounds for array of dimension {ndim}")
@@ -96,6 +125,7 @@ def canonicalize_axes(axis, ndim) -> tuple[int, ...]:
     """One axis, several, or None for all, as a tuple counted from the front. Raises ValueError for repeats."""
     if axis is None:
         return tuple(range(ndim))
+    _check_static(axis)
     if isinstance(axis, (tuple, list)):
         axes = tuple([canonicalize_axis(a, ndim) for a in axis])
         if len(set(axes)) != len(axes):

@@ -11,6 +11,7 @@ import numpy as np
 
 from .. import _core, lax
 from .._config import no_sharding, refused
+from .._dtypes import is_inexact
 from . import (
     _choosing,
     _complex,
@@ -27,6 +28,7 @@ from . import (
     _sorting,
     _taking,
 )  # fmt: skip
+from ._arguments import check_arraylike
 from ._joining import stack
 from ._shaping import ravel, reshape, swapaxes, transpose
 
@@ -137,7 +139,23 @@ def _clone(self):
 
 
 def _contains(self, x):
+    if isinstance(x, str) or x is None:
+        raise TypeError(f"Array.__contains__: unsupported operand type {type(x)}.")
+    check_arraylike("Array.__contains__", x)
+    if self.ndim != 1:
+        raise ValueError(f"Array.__contains__: search array must be one-dimensional, got arr.shape={tuple(self.shape)}.")
+    if np.ndim(x):
+        raise ValueError(f"Array.__contains__: query value must be a scalar, got query.shape={tuple(np.shape(x))}")
     return bool((self == x).any())
+
+
+def _round(self, ndigits=None):
+    """`round(x)`, to the nearest integers, of the default integer dtype; `round(x, n)` to n decimals, of x's."""
+    if ndigits is not None:
+        return _rounding.round(self, ndigits)
+    if not is_inexact(self.dtype):
+        return self.astype(int)
+    return _rounding.rint(self.real if self.dtype.kind == "c" else self).astype(int)
 
 
 def _namespace(self, *, api_version=None):
@@ -167,6 +185,7 @@ def install():
         "clone": _clone,
         "conjugate": methods["conj"],
         "__contains__": _contains,
+        "__round__": _round,
         "__array_namespace__": _namespace,
     }
     properties = {

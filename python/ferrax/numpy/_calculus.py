@@ -151,12 +151,9 @@ def _trapezoid(y, x, dx, axis):
         ends = bind("mul", constant(0.5, y.dtype), bind("add", y[..., 0], y[..., -1]))
         return bind("mul", convert(dx, y.dtype), bind("sub", total, ends))
     y, x = _core.promote_dtypes_inexact(y, x)
-    if x.ndim == 1:
-        steps = diff(x)
-        y = moveaxis(y, axis, -1)
-    else:
-        steps = moveaxis(diff(x, axis=axis), axis, -1)
-        y = moveaxis(y, axis, -1)
+    # The axis of x is that of y, counted from the end; a vector has one.
+    steps = diff(x) if x.ndim == 1 else moveaxis(diff(x, axis=axis - y.ndim), axis - y.ndim, -1)
+    y = moveaxis(y, axis, -1)
     pairs = bind("add", y[..., 1:], y[..., :-1])
     return bind("mul", constant(0.5, y.dtype), _reductions.sum(bind("mul", *_core.promote_shapes(steps, pairs)), axis=-1))
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 import numpy as np
 
 from .. import _core
-from .._dtypes import dtype_of, is_bool, is_complex, is_inexact
+from .._dtypes import dtype_of, is_bool, is_inexact
 from . import _reductions
-from ._arguments import Array, check_arraylike, jitted
+from ._arguments import Array, check_arraylike, is_arraylike, jitted
 from ._arithmetic import absolute
 from ._creation import asarray
 from ._floating_point import isfinite, isnan
@@ -79,7 +79,12 @@ def iscomplexobj(x):
     """Whether x's dtype is complex, whatever its values."""
     if x is None:
         return False
-    return is_complex(dtype_of(x)) if isinstance(x, (Array, np.ndarray, np.generic, bool, int, float, complex)) else np.iscomplexobj(x)
+    if isinstance(x, (list, tuple)):
+        return any(iscomplexobj(v) for v in x)
+    dtype = getattr(x, "dtype", None)
+    if dtype is None:
+        dtype = dtype_of(x) if is_arraylike(x) else np.asarray(x).dtype
+    return getattr(dtype, "kind", None) == "c"
 
 
 def isrealobj(x):

@@ -17,7 +17,8 @@ from .. import _core, dlpack
 from .._batching import vmap
 from .._config import no_sharding
 from .._core import bind
-from .._dtypes import canonicalize_dtype, dtype_of, is_bool, is_complex, is_inexact, is_integer, is_weak, to_inexact
+from .._dtypes import canonicalize_dtype, dtype_of, is_bool, is_complex, is_inexact, is_integer, is_weak, requested, to_inexact
+from ..lax._shaping import beside, integer_scalar
 from ._arguments import (
     Array,
     as_array,
@@ -71,19 +72,25 @@ def array(object, dtype=None, *args, copy=True, order="K", ndmin=0, device=None,
     """
     if out_sharding is not None:
         no_sharding("array", out_sharding)
+    if args:
+        warnings.warn(
+            "Passing the copy, order, and ndmin arguments to jnp.array positionally is deprecated. Use keyword arguments instead.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        copy, order, ndmin = (*args, *(copy, order, ndmin)[len(args) :])
+    return _made("array", object, dtype, copy, order, ndmin, device)
+
+
+def _made(name, object, dtype=None, copy=True, order="K", ndmin=0, device=None):
     if order is not None and order not in ("K", "C", "A"):
         raise NotImplementedError("Only implemented for order='K'")
-    if dtype is not None:
-        dtype = canonicalize_dtype(dtype)
+    dtype = requested(name, dtype)
     if isinstance(object, Array):
         out = object if dtype is None else convert(object, dtype)
         if copy:
             out = bind("copy", out) if out is object else out
     elif type(object) in _SCALARS:
-        if dtype is None and type(object) is int:
-            info = np.iinfo(canonicalize_dtype(int))
-            if not info.min <= object <= info.max:
-                raise OverflowError(f"Python int {object} too large to convert to {canonicalize_dtype(int)}")
         if dtype is not None:
             object = _real_if_needed(object, dtype)
         out = _core.asarray(object, dtype)
@@ -92,7 +99,7 @@ def array(object, dtype=None, *args, copy=True, order="K", ndmin=0, device=None,
     elif object is None:
         raise ValueError("None is not a valid value for jnp.array")
     elif hasattr(object, "__jax_array__"):
-        return array(object.__jax_array__(), dtype, copy=copy, ndmin=ndmin, device=device)
+        return _made(name, object.__jax_array__(), dtype, copy, order, ndmin, device)
     else:
         values = object if isinstance(object, np.ndarray) else np.asarray(object)
         if values.dtype == np.dtype("O") or values.dtype.kind in "USMm" or (values.dtype.kind == "V" and values.dtype.names):
@@ -119,7 +126,10 @@ def _from_sequence(values, dtype):
             for v in _leaves(values):
                 if not is_arraylike(v) and not hasattr(v, "__array__"):
                     raise _invalid(values, out.dtype)
-            _check_integers(values, canonicalize_dtype(int) if dtype is None else dtype)
+            if dtype is None or is_integer(dtype):
+                _check_integers(values, canonicalize_dtype(int) if dtype is None else dtype)
+            else:
+                out = out.astype(np.complex128 if is_complex(dtype) else np.float64)  # integers beyond 64 bits
         elif out.dtype.kind in "USMm":
             raise _invalid(values, out.dtype)
         if dtype is not None and out.dtype.kind == "c":
@@ -171,7 +181,7 @@ def asarray(a, dtype=None, order=None, *, copy=None, device=None, out_sharding=N
         no_sharding("asarray", out_sharding)
     if copy is False and not isinstance(a, (Array, np.ndarray)):
         raise ValueError("jnp.asarray: cannot convert object to an array without a copy; consider copy=None")
-    return array(a, dtype=dtype, copy=bool(copy), order=order, device=device)
+    return _made("asarray", a, dtype, bool(copy), order, 0, device)
 
 
 def copy(a, order=None):
@@ -184,7 +194,7 @@ def astype(x, dtype, /, *, copy=False, device=None):
     """x converted to `dtype` (None: the default float). Complex to real drops the imaginary part."""
     check_arraylike("astype", x)
     x = _core.asarray(x) if not isinstance(x, Array) else x
-    dtype = canonicalize_dtype(float if dtype is None else dtype)
+    dtype = requested("astype", dtype, float)
     if is_complex(x.dtype) and not is_complex(dtype) and not is_bool(dtype):
         warnings.warn("Casting from complex to real dtypes will raise an error in a future version of JAX.", DeprecationWarning, stacklevel=2)
         x = bind("real", x)
@@ -201,25 +211,35 @@ def _filled(value, shape, device):
     return out if device is None else _core.device_put(out, device)
 
 
+def _dtype_beside(name, shape, dtype):
+    """The dtype asked for, float by default. A second size in its place is told apart."""
+    if isinstance(dtype, int) and np.ndim(shape) == 0:
+        raise TypeError(
+            f"Cannot interpret '{dtype}' as a data type.\n\nDid you accidentally write `jax.numpy.{name}({shape}, {dtype})` "
+            f"when you meant `jax.numpy.{name}(({shape}, {dtype}))`, i.e. with a single tuple argument for the shape?"
+        )
+    return requested(name, dtype, float)
+
+
 def zeros(shape, dtype=None, *, device=None, out_sharding=None):
     """Zeros of `shape` (an integer or a sequence of them) and `dtype` (default float)."""
     if out_sharding is not None:
         no_sharding("zeros", out_sharding)
-    return _filled(constant(0, canonicalize_dtype(float if dtype is None else dtype)), canonicalize_shape(shape), device)
+    return _filled(constant(0, _dtype_beside("zeros", shape, dtype)), canonicalize_shape(shape), device)
 
 
 def ones(shape, dtype=None, *, device=None, out_sharding=None):
     """Ones of `shape` and `dtype` (default float)."""
     if out_sharding is not None:
         no_sharding("ones", out_sharding)
-    return _filled(constant(1, canonicalize_dtype(float if dtype is None else dtype)), canonicalize_shape(shape), device)
+    return _filled(constant(1, _dtype_beside("ones", shape, dtype)), canonicalize_shape(shape), device)
 
 
 def empty(shape, dtype=None, *, device=None, out_sharding=None):
     """The same as `zeros`."""
     if out_sharding is not None:
         no_sharding("empty", out_sharding)
-    return zeros(shape, dtype, device=device)
+    return _filled(constant(0, _dtype_beside("empty", shape, dtype)), canonicalize_shape(shape), device)
 
 
 def full(shape, fill_value, dtype=None, *, device=None, out_sharding=None):
@@ -229,14 +249,14 @@ def full(shape, fill_value, dtype=None, *, device=None, out_sharding=None):
     check_arraylike("full", fill_value)
     shape = canonicalize_shape(shape)
     weak = dtype is None and is_weak(fill_value)
-    dtype = canonicalize_dtype(dtype) if dtype is not None else dtype_of(fill_value)
+    dtype = requested("full", dtype) if dtype is not None else dtype_of(fill_value)
     if np.ndim(fill_value) == 0:
         if isinstance(fill_value, Array):
             return _filled(convert(fill_value, dtype, weak), shape, device)
         if weak:
             return _filled(fill_value, shape, device)
-        return _filled(_core.asarray(fill_value, dtype) if not isinstance(fill_value, _SCALARS) else _scalar(fill_value, dtype), shape, device)
-    return _core.broadcast_to(convert(fill_value, dtype, weak), shape)
+        return _filled(_fill_scalar(fill_value, dtype), shape, device)
+    return _on(_core.broadcast_to(convert(fill_value, dtype, weak), shape), device)
 
 
 def _real_if_needed(value, dtype):
@@ -254,12 +274,28 @@ def _scalar(value, dtype):
         return np.asarray(value).astype(dtype)[()] if not isinstance(value, int) or is_bool(dtype) else constant(value, dtype)
 
 
+def _fill_scalar(value, dtype):
+    """What an array is filled with: integers wrap, as in a conversion."""
+    if type(value) is int:
+        return integer_scalar(value, dtype)
+    return _scalar(value, dtype) if isinstance(value, _SCALARS) else _core.asarray(value, dtype)
+
+
+def _on(out, device):
+    return out if device is None else _core.device_put(out, device)
+
+
+def _filled_like(a, value, shape, device):
+    out = _filled(value, shape, device)
+    return out if device is not None else beside(out, a)
+
+
 def _like(name, a, dtype, shape):
     if not (hasattr(a, "dtype") and hasattr(a, "shape")):
         check_arraylike(name, a)
         a = a.__jax_array__() if hasattr(a, "__jax_array__") else a
     weak = dtype is None and getattr(a, "weak_type", type(a) in (int, float, complex))
-    dtype = dtype_of_like(a) if dtype is None else canonicalize_dtype(dtype)
+    dtype = dtype_of_like(a) if dtype is None else requested(name, dtype)
     return dtype, np.shape(a) if shape is None else canonicalize_shape(shape), weak
 
 
@@ -278,7 +314,7 @@ def zeros_like(a, dtype=None, shape=None, *, device=None, out_sharding=None):
     if out_sharding is not None:
         no_sharding("zeros_like", out_sharding)
     dtype, shape, weak = _like("zeros_like", a, dtype, shape)
-    return _filled(_weak_constant(0, dtype) if weak else constant(0, dtype), shape, device)
+    return _filled_like(a, _weak_constant(0, dtype) if weak else constant(0, dtype), shape, device)
 
 
 def ones_like(a, dtype=None, shape=None, *, device=None, out_sharding=None):
@@ -286,13 +322,13 @@ def ones_like(a, dtype=None, shape=None, *, device=None, out_sharding=None):
     if out_sharding is not None:
         no_sharding("ones_like", out_sharding)
     dtype, shape, weak = _like("ones_like", a, dtype, shape)
-    return _filled(_weak_constant(1, dtype) if weak else constant(1, dtype), shape, device)
+    return _filled_like(a, _weak_constant(1, dtype) if weak else constant(1, dtype), shape, device)
 
 
 def empty_like(prototype, dtype=None, shape=None, *, device=None):
     """The same as `zeros_like`."""
     dtype, shape, weak = _like("empty_like", prototype, dtype, shape)
-    return _filled(_weak_constant(0, dtype) if weak else constant(0, dtype), shape, device)
+    return _filled_like(prototype, _weak_constant(0, dtype) if weak else constant(0, dtype), shape, device)
 
 
 def full_like(a, fill_value, dtype=None, shape=None, *, device=None, out_sharding=None):
@@ -303,9 +339,12 @@ def full_like(a, fill_value, dtype=None, shape=None, *, device=None, out_shardin
     dtype, shape, weak = _like("full_like", a, dtype, shape)
     if np.ndim(fill_value) == 0:
         fill_value = _real_if_needed(fill_value, dtype)
-        value = convert(_core.asarray(fill_value), dtype, weak) if weak or not isinstance(fill_value, _SCALARS) else _scalar(fill_value, dtype)
-        return _filled(value, shape, device)
-    return _core.broadcast_to(array(fill_value, dtype, copy=False), shape)
+        if weak:
+            value = convert(_core.asarray(fill_value), dtype, weak)
+        else:
+            value = convert(fill_value, dtype) if isinstance(fill_value, Array) else _fill_scalar(fill_value, dtype)
+        return _filled_like(a, value, shape, device)
+    return _on(_core.broadcast_to(array(fill_value, dtype, copy=False), shape), device)
 
 
 def _static_number(x, name):
@@ -337,7 +376,7 @@ def arange(start, stop=None, step=None, dtype=None, *, device=None, out_sharding
         raise ZeroDivisionError("division by zero")
     if dtype is None:
         dtype = _core.result_type(*([] if from_zero else [start]), stop, *([] if step is None else [step]))
-    dtype = canonicalize_dtype(dtype)
+    dtype = requested("arange", dtype)
     if not (is_integer(dtype) or is_inexact(dtype)):
         raise TypeError(f"iota does not accept dtype {dtype.name}. Accepted dtypes are subtypes of integer, floating, complexfloating.")
     if is_complex(dtype):
@@ -363,7 +402,7 @@ def _all_int(*values):
     return all(v is None or isinstance(v, (int, np.integer)) for v in values)
 
 
-@jitted("_linspace", static=("num", "endpoint", "retstep", "dtype", "axis"))
+@jitted("_linspace", static=("num", "endpoint", "retstep", "dtype", "axis"), mixes=True)
 def _linspace(start, stop, num, endpoint, retstep, dtype, axis):
     start, stop = as_array("linspace", start), as_array("linspace", stop)
     inner = to_inexact(_core.result_type(start, stop))
@@ -420,11 +459,9 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
     if num < 0:
         raise ValueError(f"Number of samples, {num}, must be non-negative.")
     check_arraylike("linspace", start, stop)
-    dtype = None if dtype is None else canonicalize_dtype(dtype)
+    dtype = requested("linspace", dtype)
     out = _linspace(start, stop, num=num, endpoint=bool(endpoint), retstep=bool(retstep), dtype=dtype, axis=operator.index(axis))
-    if device is not None:
-        out = (_core.device_put(out[0], device), out[1]) if retstep else _core.device_put(out, device)
-    return tuple(out) if retstep else out
+    return (_on(out[0], device), out[1]) if retstep else _on(out, device)
 
 
 @jitted("_logspace", static=("num", "endpoint", "dtype", "axis"))
@@ -439,7 +476,7 @@ def _logspace(start, stop, base, num, endpoint, dtype, axis):
 def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0):
     """base ** linspace(start, stop, num, ...)."""
     check_arraylike("logspace", start, stop)
-    dtype = None if dtype is None else canonicalize_dtype(dtype)
+    dtype = requested("logspace", dtype)
     return _logspace(start, stop, base, num=operator.index(num), endpoint=bool(endpoint), dtype=dtype, axis=operator.index(axis))
 
 
@@ -466,7 +503,7 @@ def _div(x, y):
 def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
     """`num` numbers from start to stop, each a constant multiple of the one before."""
     check_arraylike("geomspace", start, stop)
-    dtype = None if dtype is None else canonicalize_dtype(dtype)
+    dtype = requested("geomspace", dtype)
     return _geomspace(start, stop, num=operator.index(num), endpoint=bool(endpoint), dtype=dtype, axis=operator.index(axis))
 
 

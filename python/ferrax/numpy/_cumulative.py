@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import _core
 from .._core import bind
-from .._dtypes import canonicalize_dtype, is_bool, is_inexact, is_integer, is_unsigned
+from .._dtypes import canonicalize_dtype, is_bool, is_inexact, is_integer, is_unsigned, requested
 from ._arguments import as_array, canonicalize_axis, constant, convert, jitted, unsupported
 from ._selecting import where as choose
 
@@ -34,6 +34,10 @@ def _cumulate(a, axis, dtype, primitive, fill_nan, widen):
         elif widen and is_integer(a.dtype) and a.dtype.itemsize < canonicalize_dtype(int).itemsize:
             dtype = canonicalize_dtype(np.uint64 if is_unsigned(a.dtype) else int)
     a = convert(a, a.dtype if dtype is None else dtype)
+    if is_bool(a.dtype):
+        # Sums of booleans are their maxima, products their minima.
+        counts = bind({"cumsum": "cummax", "cumprod": "cummin"}[primitive], convert(a, np.uint8), axis=axis, reverse=False)
+        return convert(counts, np.bool_)
     return bind(primitive, a, axis=axis, reverse=False)
 
 
@@ -66,7 +70,7 @@ def _run(name, fun, a, axis, dtype):
     a = as_array(name, a)
     if axis is not None:
         axis = canonicalize_axis(axis, max(a.ndim, 1))
-    return fun(a, axis=axis, dtype=None if dtype is None else canonicalize_dtype(dtype))
+    return fun(a, axis=axis, dtype=requested(name, dtype))
 
 
 def cumsum(a, axis=None, dtype=None, out=None):
@@ -106,7 +110,7 @@ def _cumulative(name, fun, x, axis, dtype, include_initial, identity):
             )
         axis = 0
     axis = canonicalize_axis(axis, x.ndim)
-    out = fun(x, axis, None if dtype is None else canonicalize_dtype(dtype))
+    out = fun(x, axis, requested(name, dtype))
     if include_initial:
         shape = list(x.shape)
         shape[axis] = 1

@@ -1,7 +1,7 @@
 """einsum: sums of products named by subscripts.
 
 Invariant: operands are contracted two at a time, each pair by one dot_general over shared labels, after diagonals are taken and labels
-that occur once are summed away. The order of pairs is opt_einsum's where that package is installed, else the cheapest pair first.
+that occur once are summed away. The order of three operands and more is opt_einsum's, which is imported when it is first asked for.
 
     >>> jnp.einsum("ij,jk->ik", jnp.ones((2, 3)), jnp.ones((3, 4))).shape
     (2, 4)
@@ -9,16 +9,14 @@ that occur once are summed away. The order of pairs is opt_einsum's where that p
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from .. import _core
 from .._config import no_sharding
 from .._core import bind
-from .._dtypes import canonicalize_dtype, is_bool
+from .._dtypes import is_bool
 from ..lax import dot_general
-from ._arguments import check_arraylike, constant, convert, unsupported
+from ._arguments import check_arraylike, constant, convert, operands_of, unsupported
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -91,41 +89,29 @@ def _sizes(terms, arrays):
 
 
 def _path(terms, output, sizes, optimize):
-    """Pairs of positions to contract, in order; new terms go to the end of the list."""
+    """Groups of positions to contract, in order; new terms go to the end of the list. Raises TypeError for an `optimize` of no known kind."""
     n = len(terms)
-    if n <= 2:
-        return [tuple(range(n))]
     if isinstance(optimize, (list, tuple)) and len(optimize) and not isinstance(optimize[0], str):
         return [tuple(p) for p in optimize]
     if isinstance(optimize, (list, tuple)) and len(optimize) and optimize[0] == "einsum_path":
         return [tuple(p) for p in optimize[1:]]
+    if not isinstance(optimize, (bool, str)):
+        raise TypeError(f"'{type(optimize).__name__}' object is not iterable")
+    if n <= 2:
+        return [tuple(range(n))]
     if optimize is False:
-        return [(0, 1)] * (n - 2) + [(0, 1)]
-    try:
-        import opt_einsum
-    except ImportError:
-        return _greedy(terms, output, sizes)
-    kind = "optimal" if optimize is True else optimize
+        return _in_order(n)
+    import opt_einsum
+
     shapes = [tuple([sizes[c] for c in t]) for t in terms]
+    kind = "optimal" if optimize is True else optimize
     path, _ = opt_einsum.contract_path(",".join(terms) + "->" + output, *shapes, shapes=True, optimize=kind)
     return [tuple(p) for p in path]
 
 
-def _greedy(terms, output, sizes):
-    terms, path = [set(t) for t in terms], []
-    while len(terms) > 2:
-        best = None
-        for i in range(len(terms)):
-            for j in range(i + 1, len(terms)):
-                kept = (terms[i] | terms[j]) & (set(output).union(*[t for k, t in enumerate(terms) if k not in (i, j)]))
-                cost = math.prod([sizes[c] for c in terms[i] | terms[j]])
-                grown = math.prod([sizes[c] for c in kept]) - math.prod([sizes[c] for c in terms[i]]) - math.prod([sizes[c] for c in terms[j]])
-                if best is None or (grown, cost) < best[0]:
-                    best = ((grown, cost), i, j, kept)
-        _, i, j, kept = best
-        path.append((i, j))
-        terms = [t for k, t in enumerate(terms) if k not in (i, j)] + [kept]
-    return [*path, (0, 1)]
+def _in_order(n):
+    """The path that contracts from left to right."""
+    return [(0, 1)] * (n - 1) if n > 1 else [(0,)]
 
 
 def _sum(x, labels, gone):
@@ -212,11 +198,14 @@ def einsum(subscripts, /, *operands, out=None, optimize="auto", precision=None, 
     sizes = _sizes(terms, arrays)
     if precision is None:
         precision = _core.config_get("jax_default_matmul_precision")
-    arrays = _core.promote_dtypes(*arrays)
-    weak = all(a.weak_type for a in arrays) and preferred_element_type is None
-    dtype = arrays[0].dtype if preferred_element_type is None else canonicalize_dtype(preferred_element_type)
+    arrays, dtype, weak = operands_of("einsum", arrays, preferred_element_type)
     live = list(zip(arrays, terms, strict=True))
     for group in _path(terms, output, sizes, optimize):
+        if len(group) > 2:
+            raise NotImplementedError(
+                "jax.numpy.einsum does not support simultaneous contraction of 3 or more operands. Typically this means you've passed an "
+                "unsupported path to the einsum optimize parameter."
+            )
         picked = [live[i] for i in group]
         live = [v for i, v in enumerate(live) if i not in group]
         others = "".join(labels for _, labels in live)
@@ -244,14 +233,11 @@ def einsum(subscripts, /, *operands, out=None, optimize="auto", precision=None, 
 
 
 def einsum_path(subscripts, /, *operands, optimize="auto"):
-    """The order in which einsum would contract, as numpy.einsum_path gives it."""
+    """(path, report): the order in which einsum would contract, as opt_einsum gives it; left to right if `optimize` is False."""
+    import opt_einsum
+
     if isinstance(optimize, bool):
-        optimize = "optimal" if optimize else Ellipsis
-    terms, output, arrays = _parse(subscripts, operands)
-    sizes = _sizes(terms, arrays)
-    try:
-        import opt_einsum
-    except ImportError:
-        path = ["einsum_path", *_path(terms, output, sizes, True if optimize is not Ellipsis else False)]
-        return path, f"  Complete contraction:  {','.join(terms)}->{output}"
+        if not optimize:
+            terms, *_ = _parse(subscripts, operands)
+        optimize = "optimal" if optimize else _in_order(len(terms))
     return opt_einsum.contract_path(subscripts, *operands, optimize=optimize)

@@ -13,7 +13,7 @@ from numpy import index_exp, s_
 
 from .. import _core
 from .._core import bind
-from .._dtypes import canonicalize_dtype
+from .._dtypes import requested
 from ._arguments import canonicalize_shape, check_arraylike, convert
 from ._creation import arange, array, linspace, zeros
 from ._joining import concatenate, stack
@@ -48,7 +48,7 @@ def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
 def indices(dimensions, dtype=None, sparse=False):
     """The index of every position of a grid: [ndim, *dimensions], or a tuple of broadcastable vectors if `sparse`."""
     dimensions = canonicalize_shape(dimensions)
-    dtype = canonicalize_dtype(int if dtype is None else dtype)
+    dtype = requested("indices", dtype, int)
     n = len(dimensions)
     shape = (1,) * n
     out = []

@@ -114,7 +114,7 @@ def histogram(a, bins=10, range=None, weights=None, density=None):
 def histogram2d(x, y, bins=10, range=None, weights=None, density=None):
     """(counts, x edges, y edges) of points in the plane."""
     check_arraylike("histogram2d", x, y)
-    n = 1 if np.ndim(bins) == 0 and not isinstance(bins, (list, tuple)) else len(bins)
+    n = len(bins) if isinstance(bins, (list, tuple)) or np.ndim(bins) else 1
     if n not in (1, 2):
         edges = _core.asarray(bins)
         bins = [edges, edges]
@@ -139,7 +139,7 @@ def histogramdd(sample, bins=10, range=None, weights=None, density=None):
     rows, d = sample.shape
     if range is not None and (len(range) != d or any(r is not None and np.shape(r)[0] != 2 for r in range)):
         raise ValueError(f"For sample.shape={(rows, d)}, range must be a sequence of {d} pairs or Nones; got range={range}")
-    if np.ndim(bins) == 0 and not isinstance(bins, (list, tuple)):
+    if not isinstance(bins, (list, tuple)) and np.ndim(bins) == 0:
         per_axis = [operator.index(bins)] * d
     elif isinstance(bins, (list, tuple)):
         per_axis = list(bins)

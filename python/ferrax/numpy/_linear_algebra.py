@@ -15,10 +15,10 @@ import numpy as np
 from .. import _core
 from .._config import no_sharding
 from .._core import bind
-from .._dtypes import canonicalize_dtype, is_complex
+from .._dtypes import canonicalize_dtype, is_complex, requested
 from ..lax import conv_general_dilated, dot_general
 from . import _reductions
-from ._arguments import as_array, canonicalize_axis, check_arraylike, constant, convert, jitted, unsupported
+from ._arguments import as_array, canonicalize_axis, check_arraylike, constant, convert, jitted, operands_of, unsupported
 from ._complex import conj
 from ._operators import multiply, negative, subtract
 from ._rearranging import flip
@@ -30,12 +30,7 @@ from ._vectorizing import vectorize
 def _operands(name, a, b, preferred):
     """The operands for one product, its dtype and whether that is weak. dot_general takes operands of different dtypes as they are."""
     check_arraylike(name, a, b)
-    a, b = _core.asarray(a), _core.asarray(b)
-    if preferred is not None:
-        return a, b, canonicalize_dtype(preferred), False
-    dtype, weak = _core.result_type(a, b, return_weak_type_flag=True)
-    # A Python number beside a narrow array: the product must not be narrower than an operand.
-    a, b = (convert(x, dtype, weak=True) if x.weak_type and x.dtype.itemsize > dtype.itemsize else x for x in (a, b))
+    (a, b), dtype, weak = operands_of(name, [a, b], preferred)
     return a, b, dtype, weak
 
 
@@ -79,38 +74,39 @@ def matmul(a, b, *, precision=None, preferred_element_type=None, out_sharding=No
     rank = max(len(a_lead), len(b_lead))
     a_lead = (None,) * (rank - len(a_lead)) + tuple(a_lead)
     b_lead = (None,) * (rank - len(b_lead)) + tuple(b_lead)
-    lead = []
     a_batch, b_batch, a_squeeze, b_squeeze = [], [], [], []
-    batch_places, a_places, b_places = [], [], []
+    batch_places, a_places, b_places, single_places = [], [], [], []
     a_axis = b_axis = 0
     for i, (m, n) in enumerate(zip(a_lead, b_lead, strict=True)):
         if m is None:
             b_places.append(i)
             b_axis += 1
-            lead.append(n)
         elif n is None:
             a_places.append(i)
             a_axis += 1
-            lead.append(m)
-        elif m == 1 and n != 1:
+        elif m == 1 == n:
+            # One product of one matrix each: the axis is put back at the end.
+            a_squeeze.append(a_axis)
+            b_squeeze.append(b_axis)
+            single_places.append(i)
+            a_axis += 1
+            b_axis += 1
+        elif m == 1:
             a_squeeze.append(a_axis)
             b_places.append(i)
             a_axis += 1
             b_axis += 1
-            lead.append(n)
-        elif n == 1 and m != 1:
+        elif n == 1:
             b_squeeze.append(b_axis)
             a_places.append(i)
             a_axis += 1
             b_axis += 1
-            lead.append(m)
         elif m == n:
             a_batch.append(a_axis)
             b_batch.append(b_axis)
             batch_places.append(i)
             a_axis += 1
             b_axis += 1
-            lead.append(m)
         else:
             raise ValueError(f"Incompatible shapes for matmul arguments: {tuple(a.shape)} and {tuple(b.shape)}")
     if a_squeeze:
@@ -123,8 +119,15 @@ def matmul(a, b, *, precision=None, preferred_element_type=None, out_sharding=No
     out = _product(a, b, (contract, (tuple(a_batch), tuple(b_batch))), precision, dtype, weak)
     # The product has batch axes, a's own leading axes, its rows, b's own leading axes, its columns.
     order = batch_places + a_places + ([] if a_vector else [rank]) + b_places + ([] if b_vector else [rank + (0 if a_vector else 1)])
-    permutation = tuple([order.index(d) for d in range(len(order))])
-    return out if permutation == tuple(range(len(order))) else bind("transpose", out, permutation=permutation)
+    kept = tuple(sorted(order))
+    permutation = tuple([order.index(d) for d in kept])
+    if permutation != tuple(range(len(order))):
+        out = bind("transpose", out, permutation=permutation)
+    if not single_places:
+        return out
+    sizes = iter(out.shape)
+    shape = tuple([1 if d in single_places else next(sizes) for d in range(len(order) + len(single_places))])
+    return bind("broadcast_in_dim", out, shape=shape, broadcast_dimensions=kept)
 
 
 def vdot(a, b, *, precision=None, preferred_element_type=None):
@@ -287,8 +290,10 @@ def trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None):
     """Sum of the diagonal of two axes. Raises ValueError below rank 2."""
     unsupported("jnp.trace", out=out)
     a = as_array("trace", a)
+    if axis1 == axis2:
+        raise ValueError(f"axis1 and axis2 can not be same. axis1={axis1} and axis2={axis2}")
     axis1, axis2 = canonicalize_axis(axis1, a.ndim), canonicalize_axis(axis2, a.ndim)
-    return _trace(a, offset, axis1=axis1, axis2=axis2, dtype=None if dtype is None else canonicalize_dtype(dtype))
+    return _trace(a, offset, axis1=axis1, axis2=axis2, dtype=requested("trace", dtype))
 
 
 # ---- one-dimensional convolution

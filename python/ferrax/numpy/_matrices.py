@@ -1,6 +1,6 @@
 """Matrices made: eye, tri, tril, triu, diagonals, vander.
 
-Invariant: `k` counts diagonals from the main one, upwards, and is known when traced.
+Invariant: `k` counts diagonals from the main one, upwards; but for `eye` and `tri` it is known when traced.
 
     >>> jnp.triu(jnp.ones((2, 2)))
     Array([[1., 1.],
@@ -15,8 +15,19 @@ import numpy as np
 
 from .. import _core
 from .._core import bind
-from .._dtypes import canonicalize_dtype
-from ._arguments import as_array, broadcast_constant, canonicalize_axis, canonicalize_shape, constant, convert, jitted, scalar_like
+from .._dtypes import dtype_of, is_integer, requested
+from ._arguments import (
+    Array,
+    as_array,
+    broadcast_constant,
+    canonicalize_axis,
+    canonicalize_shape,
+    constant,
+    convert,
+    is_arraylike,
+    jitted,
+    scalar_like,
+)
 from ._creation import arange, zeros
 from ._exponential import power
 from ._operators import add, multiply
@@ -28,11 +39,26 @@ def _diagonal_mask(shape, k, compare):
     """Booleans: where row + k is the column ("eq"), or not less than it ("ge")."""
     i32 = np.dtype(np.int32)
     rows = bind("iota", dtype=i32, shape=shape, dimension=0)
+    if isinstance(k, Array):
+        k = convert(k, i32)
+    else:
+        # Beyond the corners all diagonals are alike, whatever k fits in.
+        k = np.int32(min(max(k, -shape[0] - 1), shape[1] + 1))
     if compare == "eq":
         columns = bind("iota", dtype=i32, shape=shape, dimension=1)
-        return bind("eq", bind("add", rows, np.int32(k)), columns)
-    rows = bind("add", rows, np.int32(k))
+        return bind("eq", bind("add", rows, k), columns)
+    rows = bind("add", rows, k)
     return bind("ge", rows, bind("iota", dtype=i32, shape=shape, dimension=1))
+
+
+def _diagonal_number(k):
+    """k as an integer, or as the traced scalar that it is. Raises ValueError for anything else."""
+    if isinstance(k, _core.Tracer):
+        if is_integer(k.dtype) and k.ndim == 0:
+            return k
+    elif np.ndim(k) == 0 and is_arraylike(k) and is_integer(dtype_of(k)):
+        return operator.index(k)
+    raise ValueError(f"k must be a scalar integer; got {k}")
 
 
 def _sizes(name, N, M):
@@ -48,20 +74,20 @@ def _sizes(name, N, M):
 def eye(N, M=None, k=0, dtype=None, *, device=None):
     """[N, M] (M defaults to N) zeros with ones on the k-th diagonal."""
     shape = _sizes("jnp.eye()", N, M)
-    dtype = canonicalize_dtype(float if dtype is None else dtype)
-    out = convert(_diagonal_mask(shape, operator.index(k), "eq"), dtype)
+    dtype = requested("eye", dtype, float)
+    out = convert(_diagonal_mask(shape, _diagonal_number(k), "eq"), dtype)
     return out if device is None else _core.device_put(out, device)
 
 
 def identity(n, dtype=None):
     """The [n, n] identity matrix."""
-    return eye(n, dtype=dtype)
+    return eye(n, dtype=requested("identity", dtype, float))
 
 
 def tri(N, M=None, k=0, dtype=None):
     """[N, M] zeros with ones on and below the k-th diagonal."""
     shape = _sizes("jnp.tri()", N, M)
-    return convert(_diagonal_mask(shape, operator.index(k), "ge"), canonicalize_dtype(float if dtype is None else dtype))
+    return convert(_diagonal_mask(shape, _diagonal_number(k), "ge"), requested("tri", dtype, float))
 
 
 def _triangle(m, k, lower):
@@ -102,6 +128,8 @@ def triu(m, k=0):
 def _diagonal(a, offset, axis1, axis2):
     a = moveaxis(a, (axis1, axis2), (-2, -1))
     n = max(0, min(a.shape[-2] + min(offset, 0), a.shape[-1] - max(offset, 0)))
+    if n == 0:
+        offset = 0
     i = bind("iota", dtype=np.dtype(np.int32), shape=(n,), dimension=0)
     j = bind("iota", dtype=np.dtype(np.int32), shape=(n,), dimension=0)
     # One of the two runs from 0, the other from the offset.

@@ -235,12 +235,13 @@ def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
         rhs = rhs * (w[:, None] if rhs.ndim == 2 else w)
     # Columns of unit length keep the problem well scaled.
     scale = sqrt(_reductions.sum(lhs * lhs, axis=0))
-    c, residuals, rank, s = linalg.lstsq(lhs / scale, rhs, rcond)
-    c = (c.T / scale).T
+    unit = lhs / scale[None, :]
+    c, residuals, rank, s = linalg.lstsq(unit, rhs, rcond)
+    c = c / (scale[:, None] if c.ndim == 2 else scale)
     if full:
         return c, residuals, rank, s, _core.asarray(rcond)
     if cov:
-        base = linalg.inv(dot((lhs / scale).T, lhs / scale)) / (scale[:, None] * scale[None, :])
+        base = linalg.inv(dot(unit.T, unit)) / (scale[:, None] * scale[None, :])
         if isinstance(cov, str) and cov == "unscaled":
             factor = 1
         else:

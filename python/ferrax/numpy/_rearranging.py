@@ -127,6 +127,10 @@ def _rot90(m, k, axes):
 def rot90(m, k=1, axes=(0, 1)):
     """m turned k times by 90 degrees in the plane of two axes, from the first towards the second. Raises ValueError where they are the same."""
     m = as_array("rot90", m)
+    if m.ndim < 2:
+        raise ValueError(
+            f"rot90 requires its first argument to have ndim at least two, but got first argument of shape {tuple(m.shape)}, which has ndim {m.ndim}"
+        )
     i, j = (canonicalize_axis(d, m.ndim) for d in axes)
     if i == j:
         raise ValueError("Axes must be different")

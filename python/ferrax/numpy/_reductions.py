@@ -17,7 +17,7 @@ import numpy as np
 
 from .. import _core
 from .._core import bind
-from .._dtypes import canonicalize_dtype, dtype_of, highest, is_bool, is_complex, is_inexact, is_integer, is_unsigned, lowest, to_inexact, to_real
+from .._dtypes import canonicalize_dtype, dtype_of, highest, is_bool, is_complex, is_inexact, is_integer, is_unsigned, lowest, requested, to_inexact, to_real
 from ..lax import pmax, pmin, psum
 from ._arguments import Array, as_array, canonicalize_axes, canonicalize_axis, check_arraylike, constant, convert, jitted, scalar_like, unsupported
 from ._complex import real
@@ -67,9 +67,22 @@ def _over_names(primitive, name, out, names):
     return collective(out, names if len(names) > 1 else names[0])
 
 
+def check_mask(name, where):
+    """Raises ValueError unless `where` is None or boolean."""
+    if where is not None:
+        check_arraylike(name, where)
+        if not is_bool(dtype_of(where)):
+            raise ValueError(f"jnp.{name}: where must be None or a boolean array; got where.dtype={dtype_of(where)!r}.")
+
+
 def _reduce(name, primitive, a, axis, keepdims, initial, where, combine, identity, dtype=None, widen=False, need_identity=False):
     """One reduction: select what `where` excludes, widen, reduce, put axes back, combine with `initial`."""
     a = as_array(name, a)
+    check_mask(name, where)
+    if initial is not None:
+        check_arraylike(name, initial)
+        if np.ndim(initial):
+            raise ValueError(f"initial value must be a scalar. Got array of shape {tuple(np.shape(initial))}")
     names = _named(axis)
     axes = _positions(axis, a.ndim)
     if need_identity:
@@ -78,7 +91,7 @@ def _reduce(name, primitive, a, axis, keepdims, initial, where, combine, identit
         if initial is None and builtins.any(a.shape[d] == 0 for d in axes):
             raise ValueError(f"zero-size array to reduction operation {name} which has no identity")
     shape = a.shape
-    result = a.dtype if dtype is None else canonicalize_dtype(dtype)
+    result = a.dtype if dtype is None else requested(name, dtype)
     if dtype is None and widen:
         if is_bool(result):
             result = canonicalize_dtype(int)
@@ -104,12 +117,7 @@ def _reduce(name, primitive, a, axis, keepdims, initial, where, combine, identit
     if computation != result:
         out = convert(out, result)
     if initial is not None:
-        start = (
-            convert(_core.asarray(initial) if not isinstance(initial, Array) else initial, out.dtype)
-            if isinstance(initial, Array)
-            else constant(initial, out.dtype)
-        )
-        out = combine(start, out)
+        out = combine(convert(initial, out.dtype) if isinstance(initial, Array) else constant(initial, out.dtype), out)
     return out
 
 
@@ -189,7 +197,8 @@ def mean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=None):
     """Arithmetic mean over `axis`; integers become float, half precision is summed in float32."""
     unsupported("jnp.mean", out=out)
     a = as_array("mean", a)
-    result = canonicalize_dtype(dtype) if dtype is not None else to_inexact(a.dtype)
+    check_mask("mean", where)
+    result = requested("mean", dtype) if dtype is not None else to_inexact(a.dtype)
     computation = np.dtype(np.float32) if is_inexact(result) and result.itemsize <= 2 else result
     if is_bool(a.dtype):
         a = convert(a, canonicalize_dtype(int))
@@ -232,6 +241,9 @@ def average(a, axis=None, weights=None, returned=False, keepdims=False):
             wide = [1] * a.ndim
             for d, n in zip(axes, weights.shape, strict=True):
                 wide[d] = n
+            order = tuple(np.argsort(axes).tolist())
+            if order != tuple(range(len(axes))):
+                weights = bind("transpose", weights, permutation=order)
             weights = bind("reshape", weights, new_sizes=tuple(wide), dimensions=None) if tuple(wide) != tuple(weights.shape) else weights
         total = sum(weights, axis=axis, keepdims=keepdims)
         out = bind("div", *_core.promote_shapes(sum(bind("mul", a, weights), axis=axis, keepdims=keepdims), total))
@@ -253,7 +265,7 @@ def _refuse_real(a, dtype):
         )
 
 
-@jitted("_var", static=("axis", "dtype", "keepdims"))
+@jitted("_var", static=("axis", "dtype", "keepdims"), mixes=True)
 def _var(a, axis, dtype, correction, keepdims, where=None, mean=None):
     result = to_real(to_inexact(a.dtype)) if dtype is None else canonicalize_dtype(dtype)
     _refuse_real(a, dtype)
@@ -291,11 +303,12 @@ def var(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=Non
     """Variance over `axis`: mean squared distance from the mean, over n - ddof. `correction` is another name for ddof; mean: if known."""
     unsupported("jnp.var", out=out)
     a = as_array("var", a)
+    check_mask("var", where)
     axis = _static_axis(axis, a.ndim)
     return _var(
         a,
         axis=axis,
-        dtype=None if dtype is None else canonicalize_dtype(dtype),
+        dtype=requested("var", dtype),
         correction=_correction(ddof, correction),
         keepdims=builtins.bool(keepdims),
         where=where,
@@ -321,11 +334,12 @@ def std(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=Non
     """Standard deviation over `axis`: the square root of `var`."""
     unsupported("jnp.std", out=out)
     a = as_array("std", a)
+    check_mask("std", where)
     axis = _static_axis(axis, a.ndim)
     return _std(
         a,
         axis=axis,
-        dtype=None if dtype is None else canonicalize_dtype(dtype),
+        dtype=requested("std", dtype),
         correction=_correction(ddof, correction),
         keepdims=builtins.bool(keepdims),
         where=where,
@@ -464,10 +478,11 @@ def _nanmin(a, axis, keepdims, initial=None, where=None):
 def nansum(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None):
     """`sum` with nan counted as 0."""
     unsupported("jnp.nansum", out=out)
+    check_mask("nansum", where)
     return _nansum(
         as_array("nansum", a),
         axis=_tuple_axis(axis),
-        dtype=dtype if dtype is None else canonicalize_dtype(dtype),
+        dtype=requested("nansum", dtype),
         keepdims=builtins.bool(keepdims),
         initial=initial,
         where=where,
@@ -477,10 +492,11 @@ def nansum(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, whe
 def nanprod(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None):
     """`prod` with nan counted as 1."""
     unsupported("jnp.nanprod", out=out)
+    check_mask("nanprod", where)
     return _nanprod(
         as_array("nanprod", a),
         axis=_tuple_axis(axis),
-        dtype=dtype if dtype is None else canonicalize_dtype(dtype),
+        dtype=requested("nanprod", dtype),
         keepdims=builtins.bool(keepdims),
         initial=initial,
         where=where,
@@ -490,12 +506,14 @@ def nanprod(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, wh
 def nanmax(a, axis=None, out=None, keepdims=False, initial=None, where=None):
     """`max` of what is not nan; nan where everything is."""
     unsupported("jnp.nanmax", out=out)
+    check_mask("nanmax", where)
     return _nanmax(as_array("nanmax", a), axis=_tuple_axis(axis), keepdims=builtins.bool(keepdims), initial=initial, where=where)
 
 
 def nanmin(a, axis=None, out=None, keepdims=False, initial=None, where=None):
     """`min` of what is not nan; nan where everything is."""
     unsupported("jnp.nanmin", out=out)
+    check_mask("nanmin", where)
     return _nanmin(as_array("nanmin", a), axis=_tuple_axis(axis), keepdims=builtins.bool(keepdims), initial=initial, where=where)
 
 
@@ -513,10 +531,11 @@ def _nanmean(a, axis, dtype, keepdims, where=None):
 def nanmean(a, axis=None, dtype=None, out=None, keepdims=False, where=None):
     """`mean` of what is not nan."""
     unsupported("jnp.nanmean", out=out)
+    check_mask("nanmean", where)
     a = as_array("nanmean", a)
     if is_bool(a.dtype):
         return mean(a, axis=axis, dtype=dtype, keepdims=keepdims, where=where)
-    return _nanmean(a, axis=_tuple_axis(axis), dtype=dtype if dtype is None else canonicalize_dtype(dtype), keepdims=builtins.bool(keepdims), where=where)
+    return _nanmean(a, axis=_tuple_axis(axis), dtype=requested("nanmean", dtype), keepdims=builtins.bool(keepdims), where=where)
 
 
 @jitted("nanvar", static=("axis", "dtype", "keepdims"))
@@ -542,10 +561,11 @@ def _nanvar(a, axis, dtype, ddof, keepdims, where=None, mean=None):
 def nanvar(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, where=None, mean=None):
     """`var` of what is not nan."""
     unsupported("jnp.nanvar", out=out)
+    check_mask("nanvar", where)
     return _nanvar(
         as_array("nanvar", a),
         axis=_tuple_axis(axis),
-        dtype=dtype if dtype is None else canonicalize_dtype(dtype),
+        dtype=requested("nanvar", dtype),
         ddof=ddof,
         keepdims=builtins.bool(keepdims),
         where=where,
@@ -561,10 +581,11 @@ def _nanstd(a, axis, dtype, ddof, keepdims, where=None, mean=None):
 def nanstd(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, where=None, mean=None):
     """`std` of what is not nan."""
     unsupported("jnp.nanstd", out=out)
+    check_mask("nanstd", where)
     return _nanstd(
         as_array("nanstd", a),
         axis=_tuple_axis(axis),
-        dtype=dtype if dtype is None else canonicalize_dtype(dtype),
+        dtype=requested("nanstd", dtype),
         ddof=ddof,
         keepdims=builtins.bool(keepdims),
         where=where,

@@ -23,7 +23,8 @@ class _ScalarMeta(type):
         return hash(self.dtype.type)
 
     def __eq__(self, other):
-        return self is other or (isinstance(other, type) and (self.dtype.type == other or (isinstance(other, _ScalarMeta) and self.dtype == other.dtype)))
+        # numpy's class is compared with what stands there by numpy: with its dtypes too, for which `in` asks from the left.
+        return self is other or self.dtype.type == other
 
     def __ne__(self, other):
         return not self == other

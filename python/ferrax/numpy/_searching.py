@@ -17,6 +17,7 @@ from .. import _core
 from .._core import bind, elementwise
 from .._dtypes import canonicalize_dtype, is_bool, is_inexact
 from ..lax import GatherDimensionNumbers, gather, scan
+from ..lax._shaping import beside
 from . import _reductions
 from ._arguments import as_array, check_arraylike, concrete_or_error, constant, convert, jitted, unsupported
 from ._arithmetic import floor_divide, remainder
@@ -43,7 +44,7 @@ def nonzero(a, *, size=None, fill_value=None):
             count = _reductions.sum(mask)
             concrete_or_error(count, "The size argument of jnp.nonzero must be statically specified to use jnp.nonzero within JAX transformations.")
         if fill_value is None:
-            return tuple([_core.asarray(i.astype(canonicalize_dtype(int))) for i in np.nonzero(np.asarray(mask))])
+            return tuple([beside(_core.asarray(i.astype(canonicalize_dtype(int))), a) for i in np.nonzero(np.asarray(mask))])
         size = int(np.count_nonzero(np.asarray(mask)))
     size = operator.index(size)
     if fill_value is not None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import operator
+import warnings
 
 import numpy as np
 
@@ -21,20 +22,30 @@ from ._arguments import Array, as_array, canonicalize_axes, canonicalize_axis, c
 
 
 def shape(a):
-    """The shape of an array or of nested lists, a tuple of ints."""
+    """The shape of an array or of nested lists (which is deprecated), a tuple of ints."""
+    return _shape("shape", a)
+
+
+def _shape(name, a):
     if isinstance(a, Array):
         return tuple(a.shape)
+    if isinstance(a, (list, tuple)):
+        warnings.warn(
+            f"{name} requires ndarray or scalar arguments, got {type(a)} at position 0. In a future JAX release this will be an error.",
+            DeprecationWarning,
+            stacklevel=3,
+        )
     return np.shape(a)
 
 
 def ndim(a):
     """The number of axes."""
-    return len(shape(a))
+    return len(_shape("ndim", a))
 
 
 def size(a, axis=None):
     """The number of elements, in all or along `axis` (one or several)."""
-    s = shape(a)
+    s = _shape("size", a)
     if axis is None:
         return math.prod(s)
     return math.prod([s[d] for d in canonicalize_axes(axis, len(s))])
@@ -112,7 +123,7 @@ def expand_dims(a, axis):
     rank = a.ndim + len(axes)
     new = [canonicalize_axis(d, rank) for d in axes]
     if len(set(new)) != len(new):
-        raise ValueError("repeated axis in expand_dims")
+        raise ValueError(f"repeated axis in lax.expand_dims: {tuple(axes)}")
     sizes = iter(a.shape)
     wide = tuple([1 if d in new else next(sizes) for d in range(rank)])
     return bind("broadcast_in_dim", a, shape=wide, broadcast_dimensions=tuple([d for d in range(rank) if d not in new])) if new else a

@@ -15,7 +15,7 @@ import numpy as np
 
 from .. import _core
 from .._core import bind
-from .._dtypes import canonicalize_dtype, is_complex, is_inexact, is_unsigned, to_complex
+from .._dtypes import canonicalize_dtype, is_complex, is_inexact, is_unsigned, requested, to_complex
 from ..lax import index_in_dim
 from ._arguments import Array, as_array, canonicalize_axis, check_arraylike, constant, convert, jitted
 from ._creation import ones
@@ -67,7 +67,7 @@ def argsort(a, axis=-1, *, kind=None, order=None, stable=True, descending=False,
     """The indices that sort a along `axis` (flattened if None). dtype: of the indices. Raises ValueError for an axis out of bounds, a scalar's too."""
     _refuse("argsort", kind, order)
     a = as_array("argsort", a)
-    dtype = canonicalize_dtype(int if dtype is None else dtype)
+    dtype = requested("argsort", dtype, int)
     return _argsort(a, axis=None if axis is None else operator.index(axis), stable=builtins.bool(stable), descending=builtins.bool(descending), dtype=dtype)
 
 

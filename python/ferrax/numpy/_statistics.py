@@ -13,7 +13,7 @@ import numpy as np
 from .. import _core
 from .._config import no_sharding
 from .._core import bind
-from .._dtypes import canonicalize_dtype, is_complex, is_inexact, to_inexact
+from .._dtypes import canonicalize_dtype, is_complex, is_inexact, requested, to_inexact
 from ..lax import GatherDimensionNumbers, gather
 from . import _reductions
 from ._arguments import as_array, canonicalize_axes, check_arraylike, constant, convert, jitted, scalar_like
@@ -175,7 +175,7 @@ def _quantile_jit(a, q, weights, axis, method, keepdims):
     return _quantile(a, q, axis, method, keepdims, False, weights)
 
 
-@jitted("nanquantile", static=("axis", "method", "keepdims"))
+@jitted("nanquantile", static=("axis", "method", "keepdims"), mixes=True)
 def _nanquantile_jit(a, q, weights, axis, method, keepdims):
     return _quantile(a, q, axis, method, keepdims, True, weights)
 
@@ -279,11 +279,16 @@ def _cov(m, y, rowvar, bias, ddof, fweights, aweights, dtype):
     return bind("squeeze", out, dimensions=tuple([d for d, n in enumerate(out.shape) if n == 1])) if 1 in out.shape else out
 
 
+def _check_inexact(name, dtype):
+    if dtype is not None and not is_inexact(canonicalize_dtype(dtype)):
+        raise ValueError(f"{name}: dtype must be a subclass of float or complex; got dtype={dtype!r}")
+
+
 def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=None, *, dtype=None):
     """Covariance matrix of variables in rows (columns unless `rowvar`), over n - ddof (ddof 1, or 0 if `bias`).
 
     y: more variables; fweights: integer counts, aweights: weights, of each observation.
-    Raises ValueError above rank 2, TypeError for fweights that are no integers, RuntimeError for weights of another rank or size.
+    Raises ValueError above rank 2 and for a dtype that is no float, TypeError for fweights that are no integers, RuntimeError for weights of another rank or size.
     """
     check_arraylike("cov", m, *([] if y is None else [y]))
     m = as_array("cov", m)
@@ -294,6 +299,7 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
         if y.ndim > 2:
             raise ValueError("y has more than 2 dimensions")
         m, y = _core.promote_dtypes_inexact(m, y)
+    _check_inexact("cov", dtype)
     for name, w in (("fweights", fweights), ("aweights", aweights)):
         if w is not None:
             check_arraylike("cov", w)
@@ -303,9 +309,7 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
                 raise RuntimeError(f"incompatible numbers of samples and {name}")
     if fweights is not None and is_inexact(_core.asarray(fweights).dtype):
         raise TypeError("fweights must be integer.")
-    return _cov(
-        m, y, rowvar=bool(rowvar), bias=bool(bias), ddof=ddof, fweights=fweights, aweights=aweights, dtype=None if dtype is None else canonicalize_dtype(dtype)
-    )
+    return _cov(m, y, rowvar=bool(rowvar), bias=bool(bias), ddof=ddof, fweights=fweights, aweights=aweights, dtype=requested("cov", dtype))
 
 
 @jitted("corrcoef", static=("rowvar", "dtype"))
@@ -323,4 +327,5 @@ def _corrcoef(x, y, rowvar, dtype):
 def corrcoef(x, y=None, rowvar=True, *, dtype=None):
     """Correlation matrix: covariances over the product of standard deviations."""
     check_arraylike("corrcoef", x, *([] if y is None else [y]))
-    return _corrcoef(_core.asarray(x), None if y is None else _core.asarray(y), rowvar=bool(rowvar), dtype=None if dtype is None else canonicalize_dtype(dtype))
+    _check_inexact("corrcoef", dtype)
+    return _corrcoef(_core.asarray(x), None if y is None else _core.asarray(y), rowvar=bool(rowvar), dtype=requested("corrcoef", dtype))

@@ -16,7 +16,7 @@ import numpy as np
 
 from .. import _core
 from .._core import bind
-from .._dtypes import canonicalize_dtype, iinfo, is_bool, is_integer, is_unsigned
+from .._dtypes import iinfo, is_bool, is_integer, is_unsigned, requested
 from ..lax import GatherDimensionNumbers, GatherScatterMode, gather, tile
 from . import _arithmetic
 from ._arguments import (
@@ -41,10 +41,16 @@ from ._selecting import clip, where
 from ._shaping import broadcast_to, ravel, reshape
 
 
+def _wide(indices, n):
+    """The indices in a dtype that holds n."""
+    return indices if iinfo(indices.dtype).max >= n else convert(indices, np.int32)
+
+
 def _normalised(indices, n):
     """Negative indices counted from the end of an axis of n."""
     if is_unsigned(indices.dtype):
         return indices
+    indices = _wide(indices, n)
     return where(bind("lt", indices, constant(0, indices.dtype)), bind("add", indices, n if indices.weak_type else constant(n, indices.dtype)), indices)
 
 
@@ -54,6 +60,7 @@ def _take(a, indices, axis, mode, unique_indices, indices_are_sorted, fill_value
         a, axis = a if a.ndim == 1 else bind("reshape", a, new_sizes=(a.size,), dimensions=None), 0
     n = a.shape[axis]
     if mode == "wrap":
+        indices = _wide(indices, n)
         indices = remainder(indices, convert(_core.asarray(n), indices.dtype))
         parsed = GatherScatterMode.PROMISE_IN_BOUNDS
     else:
@@ -72,7 +79,7 @@ def _take(a, indices, axis, mode, unique_indices, indices_are_sorted, fill_value
     sizes[axis] = 1 if n else 0
     if n == 0:
         if indices.size:
-            raise IndexError(f"Cannot take from an axis of size 0 with non-empty indices, shape {tuple(a.shape)}")
+            raise IndexError("Cannot do a non-empty jnp.take() from an empty axis.")
         return a.reshape((*a.shape[:axis], *indices.shape, *a.shape[axis + 1 :]))
     columns = bind("broadcast_in_dim", indices, shape=(*indices.shape, 1), broadcast_dimensions=tuple(range(k)))
     return gather(a, columns, numbers, tuple(sizes), unique_indices=unique_indices, indices_are_sorted=indices_are_sorted, mode=parsed, fill_value=fill_value)
@@ -99,17 +106,21 @@ def take(a, indices, axis=None, out=None, mode=None, unique_indices=False, indic
     return _take(a, indices, axis=axis, mode=mode, unique_indices=bool(unique_indices), indices_are_sorted=bool(indices_are_sorted), fill_value=fill_value)
 
 
-@jitted("take_along_axis", static=("axis", "mode", "fill_value"))
-def _take_along_axis(arr, indices, axis, mode, fill_value):
+@jitted("take_along_axis", static=("axis", "mode", "fill_value", "wrap"))
+def _take_along_axis(arr, indices, axis, mode, fill_value, wrap):
     if axis is None:
         arr, axis = arr if arr.ndim == 1 else bind("reshape", arr, new_sizes=(arr.size,), dimensions=None), 0
     n = arr.shape[axis]
-    if mode != "one_hot":
-        indices = (
-            bind("select_n", bind("lt", indices, constant(0, indices.dtype)), indices, bind("add", indices, constant(n, indices.dtype)))
-            if not is_unsigned(indices.dtype)
-            else indices
-        )
+    if n == 0:
+        # There is nothing to read, wherever the indices point.
+        rest = list(arr.shape)
+        rest[axis] = 1
+        return broadcast_to(convert(0, arr.dtype), np.broadcast_shapes(tuple(rest), indices.shape))
+    if mode == "wrap":
+        indices = _wide(indices, n)
+    if wrap and mode not in ("wrap", "promise_in_bounds") and not is_unsigned(indices.dtype):
+        indices = _wide(indices, n)
+        indices = bind("select_n", bind("lt", indices, constant(0, indices.dtype)), indices, bind("add", indices, constant(n, indices.dtype)))
     if mode == "wrap":
         indices, mode = remainder(indices, n), "promise_in_bounds"
     rank = arr.ndim
@@ -150,7 +161,7 @@ def take_along_axis(arr, indices, axis=-1, mode=None, fill_value=None, *, wrap_n
         if arr.ndim != indices.ndim:
             raise ValueError(f"indices and arr must have the same number of dimensions; {indices.ndim} vs. {arr.ndim}")
         axis = canonicalize_axis(axis, arr.ndim)
-    return _take_along_axis(arr, indices, axis=axis, mode=mode, fill_value=fill_value)
+    return _take_along_axis(arr, indices, axis=axis, mode=mode, fill_value=fill_value, wrap=bool(wrap_negative_indices))
 
 
 def _inplace(name, inplace):
@@ -203,6 +214,7 @@ def put(a, ind, v, mode=None, *, inplace=True):
     a, ind, v = _core.asarray(a), ravel(_core.asarray(ind)), ravel(_core.asarray(v))
     if not a.size or not ind.size or not v.size:
         return a
+    ind = _wide(ind, a.size)
     v = v[: ind.size] if v.size > ind.size else tile(v, (-(-ind.size // v.size),))[: ind.size] if v.size < ind.size else v
     if mode is None or mode == "clip":
         ind, scatter_mode = clip(ind, 0, a.size - 1), "promise_in_bounds"
@@ -365,7 +377,7 @@ def unravel_index(indices, shape):
 
 
 def ravel_multi_index(multi_index, dims, mode="raise", order="C", *, dtype=None):
-    """The flat index of positions in an array of `dims`; dtype: by default that of the positions. mode: "raise" (values must be known), "clip" or "wrap"; order: "C" or "F".
+    """The flat index of positions in an array of `dims`; dtype: by default that of the positions. mode: "raise" (values must be known), "clip", "wrap" or "ignore" (taken as they are); order: "C" or "F".
 
     Raises ValueError out of bounds with "raise", and for a dtype that is no integer or too narrow; TypeError for booleans.
     """
@@ -376,7 +388,7 @@ def ravel_multi_index(multi_index, dims, mode="raise", order="C", *, dtype=None)
     index = [_core.asarray(i) for i in multi_index]
     if any(is_bool(i.dtype) for i in index):
         raise TypeError("only int indices permitted")
-    dtype = _core.result_type(*index) if dtype is None else canonicalize_dtype(dtype)
+    dtype = _core.result_type(*index) if dtype is None else requested("ravel_multi_index", dtype)
     if not is_integer(dtype):
         raise ValueError(f"dtype={dtype!r} is not an integer type.")
     if math.prod(dims) - 1 > iinfo(dtype).max:
@@ -394,8 +406,8 @@ def ravel_multi_index(multi_index, dims, mode="raise", order="C", *, dtype=None)
         index = [clip(i, 0, n - 1) for i, n in zip(index, dims, strict=True)]
     elif mode == "wrap":
         index = [remainder(i, n) for i, n in zip(index, dims, strict=True)]
-    else:
-        raise ValueError(f"invalid mode={mode!r}. Expected 'raise', 'wrap', or 'clip'")
+    elif mode != "ignore":
+        raise ValueError(f"invalid mode={mode!r}. Expected 'raise', 'wrap', 'clip', or 'ignore'")
     if order == "F":
         strides = [math.prod(dims[:d]) for d in range(len(dims))]
     elif order == "C":

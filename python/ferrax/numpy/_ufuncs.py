@@ -13,6 +13,7 @@ import numpy as np
 from .. import _core
 from .._api import ShapeDtypeStruct, eval_shape
 from .._core import bind
+from .._dtypes import dtype_of, is_bool
 from ..lax import fori_loop, scan
 from . import _cumulative, _operators, _reductions, _selecting
 from ._arguments import as_array, canonicalize_axis, check_arraylike, jitted
@@ -33,13 +34,28 @@ class ufunc:
     def __init__(self, func, nin, nout, *, name=None, nargs=None, identity=None, call=None, reductions=None, primitive=None):
         self.__name__ = self.__qualname__ = name or getattr(func, "__name__", "func")
         self.__doc__ = getattr(func, "__doc__", None)
-        self.nin, self.nout, self.identity = nin, nout, identity
+        self._nin, self._nout, self._identity = nin, nout, identity
         self._call, self._reductions, self._prim, self._jits = call or func, reductions or {}, primitive, {}
+
+    @property
+    def nin(self):
+        """The number of inputs."""
+        return self._nin
+
+    @property
+    def nout(self):
+        """The number of outputs."""
+        return self._nout
+
+    @property
+    def identity(self):
+        """What folds start from; None where there is nothing."""
+        return self._identity
 
     @property
     def nargs(self):
         """The number of inputs."""
-        return self.nin
+        return self._nin
 
     def __repr__(self):
         return f"<jnp.ufunc '{self.__name__}'>"
@@ -89,6 +105,10 @@ class ufunc:
             raise ValueError(f"reduction operation {self.__name__!r} does not have an identity, so to use a where mask one has to specify 'initial'.")
         if isinstance(axis, list):
             axis = tuple(axis)
+        if where is not None:
+            check_arraylike(f"{self.__name__}.reduce", where)
+            if not is_bool(dtype_of(where)):
+                raise ValueError(f"where argument must have dtype=bool; got dtype={dtype_of(where)}")
         return self._jit("reduce", ("axis", "dtype", "keepdims"))(
             as_array("reduce", a), axis=axis, dtype=dtype, keepdims=bool(keepdims), initial=initial, where=where
         )
@@ -99,7 +119,7 @@ class ufunc:
             return fast(a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where)
         if where is not None:
             start = self.identity if initial is None else initial
-            a = _selecting.where(where, a, start)
+            a = _selecting.where(where, a, _core.asarray(start, a.dtype))
         a = a.astype(self._result(a) if dtype is None else dtype)
         if isinstance(axis, tuple):
             axes = tuple([canonicalize_axis(d, a.ndim) for d in axis])

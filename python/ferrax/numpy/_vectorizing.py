@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import re
+import warnings
 
 import numpy as np
 
@@ -78,6 +79,8 @@ def vectorize(pyfunc, *, excluded=frozenset(), signature=None):
             for name, n in zip(core, a.shape[a.ndim - len(core) :], strict=True):
                 _check_size(sizes, name, n, error)
             lead_shapes.append(tuple(a.shape[: a.ndim - len(core)]))
+        if len({len(s) for s in lead_shapes if s}) > 1:
+            _promoting_ranks([tuple(a.shape) for a in arrays], signature)
         lead = np.broadcast_shapes(*lead_shapes) if lead_shapes else ()
         checked = fun if outs is None else _checked(fun, outs, sizes, error)
         # Axes of size 1 are squeezed away and left unmapped rather than repeated.
@@ -100,6 +103,20 @@ def vectorize(pyfunc, *, excluded=frozenset(), signature=None):
         return tree_map(lambda x: expand_dims(x, tuple(expand)), out)
 
     return wrapped
+
+
+def _promoting_ranks(shapes, signature):
+    """Warns or raises ValueError, as jax_numpy_rank_promotion says."""
+    mode = _core.config_get("jax_numpy_rank_promotion")
+    message = (
+        f"operands with shapes {shapes} require rank promotion for jnp.vectorize function with signature {signature}. Set the "
+        "jax_numpy_rank_promotion config option to 'allow' to disable this message; for more information, see "
+        "https://docs.jax.dev/en/latest/rank_promotion_warning.html."
+    )
+    if mode == "raise":
+        raise ValueError(message)
+    if mode == "warn":
+        warnings.warn(message, stacklevel=3)
 
 
 def _check_size(sizes, name, n, error):

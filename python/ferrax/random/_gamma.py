@@ -11,7 +11,7 @@ import numpy as np
 from .. import lax, numpy as jnp
 from .._batching import vmap
 from .._config import no_sharding
-from .._dtypes import canonicalize_dtype
+from .._dtypes import requested
 from ..custom_derivatives import custom_jvp
 from ..scipy._incomplete_gamma import gamma_slope
 from ._keys import _core, single
@@ -260,7 +260,7 @@ def poisson(key, lam, shape=None, dtype=None, *, out_sharding=None):
     if out_sharding is not None:
         no_sharding("poisson", out_sharding)
     key, _ = single("poisson", key)
-    dtype = canonicalize_dtype(int if dtype is None else dtype)
+    dtype = requested(None, dtype, int)
     if dtype.kind not in "iu":
         raise TypeError(f"poisson only accepts integer dtypes, got {dtype}")
     shape = broadcast_shape("poisson", shape, np.shape(lam))
@@ -342,11 +342,13 @@ def _binomial(key, n, p, *, shape, dtype):
     # Successes and failures change places so that q <= 1/2; each of the two methods runs at a harmless point in the other one's lanes.
     q = jnp.where(p < 0.5, p, 1 - p)
     small = n * q <= 10
-    active = valid & (n > 0) & (q > 0)
+    active = valid & (n > 0) & (q > 0) & jnp.isfinite(n)
     few = _binomial_inversion(key, jnp.where(active & small, n, 0.0), jnp.where(active & small, q, 0.5), shape, dtype)
     many = _binomial_rejection(key, jnp.where(active & ~small, n, 1000.0), jnp.where(active & ~small, q, 0.5), shape, dtype)
     count = jnp.where(active, jnp.where(small, few, many), 0.0)
-    return jnp.where(valid, jnp.where(p < 0.5, count, n - count), np.nan).astype(dtype)
+    # Of infinitely many trials infinitely many succeed, unless none can.
+    count = jnp.where(jnp.isinf(n) & (p > 0), n, jnp.where(p < 0.5, count, jnp.where(jnp.isinf(n), 0, n - count)))
+    return jnp.where(valid, count, np.nan).astype(dtype)
 
 
 def _binomial_inversion(key, n, q, shape, dtype):

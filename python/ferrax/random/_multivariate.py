@@ -101,4 +101,4 @@ def _orthonormal(z):
         v = v / jnp.sqrt(jnp.sum((v * v.conj()).real, axis=-1, keepdims=True)).astype(z.dtype)
         return lax.dynamic_update_index_in_dim(q, v, j, axis=-1)
 
-    return lax.fori_loop(0, z.shape[-1], column, jnp.zeros_like(z))
+    return lax.fori_loop(0, z.shape[-1], column, jnp.zeros_like(z)) if z.size else z

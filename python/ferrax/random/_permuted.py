@@ -26,7 +26,7 @@ def permutation(key, x, axis=0, independent=False, *, out_sharding=None):
       independent: permute each vector along the axis on its own.
 
     Raises:
-      TypeError: x is a scalar but no integer.
+      TypeError: x is a scalar but no integer. ValueError: the axis is out of bounds.
     """
     if out_sharding is not None:
         no_sharding("permutation", out_sharding)
@@ -36,6 +36,8 @@ def permutation(key, x, axis=0, independent=False, *, out_sharding=None):
     if not np.ndim(x):
         if not is_integer(_core.result_type(x)):
             raise TypeError("x must be an integer or at least 1-dimensional")
+        if not -1 <= axis < 1:
+            raise ValueError(f"axis {axis} is out of bounds for array of dimension 1")
         return _shuffle(key, jnp.arange(operator.index(x) if not isinstance(x, _core.Array) else int(x)), axis=0)
     x = jnp.asarray(x)
     if not -x.ndim <= axis < x.ndim:
@@ -70,15 +72,20 @@ def choice(key, a, shape=(), replace=True, p=None, axis=0, mode=None):
       mode: as in `gumbel`, for draws without replacement.
 
     Raises:
-      ValueError: there is nothing to draw from, too little without replacement, or the weights' shape is wrong.
+      TypeError: the shape is no sequence. ValueError: there is nothing to draw from, too little without replacement, the axis is out of bounds,
+        or the weights' shape is wrong.
     """
     key, _ = single("choice", key)
     if isinstance(a, (list, tuple)):
         raise TypeError(f"choice requires ndarray or scalar arguments, got {type(a)} at position 0.")
+    if not hasattr(shape, "__iter__"):
+        raise TypeError(f"shape argument of jax.random.choice must be a sequence, got {shape}")
     shape = checked_shape("choice", shape)
     is_range = np.ndim(a) == 0
     array = None if is_range else jnp.asarray(a)
     if not is_range:
+        if not -array.ndim <= axis < array.ndim:
+            raise ValueError(f"axis {axis} is out of bounds for array of dimension {array.ndim}")
         axis %= array.ndim
     n_inputs = int(a) if is_range else array.shape[axis]
     n_draws = math.prod(shape)

@@ -7,7 +7,7 @@ import numpy as np
 
 from .. import _config, lax, numpy as jnp
 from .._config import no_sharding
-from .._dtypes import canonicalize_dtype, is_complex
+from .._dtypes import is_complex, requested
 from ..numpy._arguments import promote_inexact
 from ._keys import single
 from ._uniform import _pair, bernoulli, broadcast_shape, check_parameters, checked_shape, drawn, float_dtype, uniform
@@ -211,7 +211,7 @@ def rademacher(key, shape=(), dtype=None, *, out_sharding=None):
     if out_sharding is not None:
         no_sharding("rademacher", out_sharding)
     key, _ = single("rademacher", key)
-    return _rademacher(key, shape=checked_shape("rademacher", shape), dtype=canonicalize_dtype(int if dtype is None else dtype))
+    return _rademacher(key, shape=checked_shape("rademacher", shape), dtype=requested(None, dtype, int))
 
 
 @drawn()
@@ -278,7 +278,7 @@ def geometric(key, p, shape=None, dtype=None, *, out_sharding=None):
     if out_sharding is not None:
         no_sharding("geometric", out_sharding)
     key, _ = single("geometric", key)
-    dtype = canonicalize_dtype(int if dtype is None else dtype)
+    dtype = requested(None, dtype, int)
     if dtype.kind not in "iu":
         raise ValueError(f"dtype argument to `geometric` must be an int dtype, got {dtype}")
     (p,) = promote_inexact("geometric", p)

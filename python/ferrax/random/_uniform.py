@@ -11,7 +11,7 @@ import numpy as np
 from .. import _core, lax, numpy as jnp
 from .._api import jit
 from .._config import no_sharding
-from .._dtypes import canonicalize_dtype, is_complex, is_floating, is_integer
+from .._dtypes import canonicalize_dtype, is_complex, is_floating, is_integer, requested
 from ..dtypes import TypePromotionError
 from ..numpy._arguments import check_arraylike
 from ._keys import single
@@ -58,7 +58,7 @@ def float_dtype(name, dtype, *, complex_too=False):
     Raises:
       ValueError: it is not floating point.
     """
-    dtype = canonicalize_dtype(float if dtype is None else dtype)
+    dtype = requested(None, dtype, float)
     if not (is_floating(dtype) or (complex_too and is_complex(dtype))):
         raise ValueError(f"dtype argument to `{name}` must be a float{' or complex' if complex_too else ''} dtype, got {dtype}")
     return dtype
@@ -108,7 +108,7 @@ def bits(key, shape=(), dtype=None, *, out_sharding=None):
     if out_sharding is not None:
         no_sharding("bits", out_sharding)
     key, _ = single("bits", key)
-    dtype = canonicalize_dtype(np.uint64 if dtype is None else dtype)
+    dtype = requested(None, dtype, np.uint64)
     if dtype.kind != "u":
         raise ValueError(f"dtype argument to `bits` must be an unsigned int dtype, got {dtype}")
     return _random_bits(key, dtype.itemsize * 8, checked_shape("bits", shape))
@@ -166,7 +166,7 @@ def randint(key, shape, minval, maxval, dtype=None, *, out_sharding=None):
     if out_sharding is not None:
         no_sharding("randint", out_sharding)
     key, _ = single("randint", key)
-    dtype = canonicalize_dtype(int if dtype is None else dtype)
+    dtype = requested(None, dtype, int)
     if not is_integer(dtype):
         raise TypeError(f"randint only accepts integer dtypes, got {dtype}")
     shape = checked_shape("randint", shape)

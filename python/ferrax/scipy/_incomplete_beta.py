@@ -64,9 +64,9 @@ def incomplete_beta(a, b, x):
     part = jnp.exp(_log_weight(safe_a, safe_b, safe_x)) / (first * _fraction(first, second, jnp.where(near, safe_x, 1 - safe_x)))
     value = jnp.where(near, part, 1 - part)
     legal = (a >= 0) & (b >= 0) & (x >= 0) & (x <= 1)
-    # The whole weight stands at 0 where a is 0 or b infinite, and at 1 where b is 0 or a infinite.
+    # The whole weight stands at 0 where a is 0 or b infinite, and at 1 where b is 0 or a infinite; nothing stands below x = 0.
     at_zero, at_one = (a == 0) | (b == jnp.inf), (b == 0) | (a == jnp.inf)
-    ends = jnp.where(at_zero | (x == 1), 1, 0)
+    ends = jnp.where((at_zero & (x > 0)) | (x == 1), 1, 0)
     edge = jnp.where(legal & ~(at_zero & at_one), ends, jnp.nan)
     return jnp.where(inside, value, edge).astype(a.dtype)
 

@@ -155,7 +155,7 @@ def gammasgn(x):
     floor = jnp.floor(x)
     at_pole = (x < 0) & (x == floor)
     sign = jnp.where((x < 0) & (floor % 2 != 0), -1, 1).astype(x.dtype)
-    return jnp.where(at_pole, jnp.nan, jnp.where(x == 0, jnp.where(jnp.signbit(x), -1, 1).astype(x.dtype), sign))
+    return jnp.where(at_pole | jnp.isnan(x), jnp.nan, jnp.where(x == 0, jnp.where(jnp.signbit(x), -1, 1).astype(x.dtype), sign))
 
 
 def gamma(x):

@@ -246,12 +246,6 @@ impl PyArray {
     fn __invert__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         unary(slf, Pw::Not)
     }
-    #[pyo3(signature = (ndigits=None))]
-    fn __round__<'py>(slf: &Bound<'py, Self>, ndigits: Option<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
-        let py = slf.py();
-        let digits = ndigits.unwrap_or(0i32.into_pyobject(py)?.into_any());
-        function(py, "round")?.call1((slf, digits))
-    }
     fn __richcmp__<'py>(slf: &Bound<'py, Self>, x: &Bound<'py, PyAny>, op: CompareOp) -> PyResult<Bound<'py, PyAny>> {
         let (f, symbol) = match op {
             CompareOp::Lt => (Pw::Lt, "<"),

@@ -135,6 +135,14 @@ pub fn elementwise(f: Pw, xs: Values, p: Promotion, warn: &mut dyn FnMut(String)
 /// The same with the domain given: `/` is `div` of floats, though `div` takes integers too.
 pub fn elementwise_in(mut f: Pw, domain: Domain, xs: Values, p: Promotion, warn: &mut dyn FnMut(String)) -> Res<Value> {
     let (d0, w0) = (xs[0].dtype(), xs[0].weak());
+    if xs.iter().any(|x| x.dtype() == Dtype::Float0) {
+        return Err(Error::type_error(format!(
+            "Called {} with a float0 array. float0s do not support any operations by design because they are not compatible with non-trivial \
+             vector spaces. No implicit dtype conversion is done. You can use np.zeros_like(arr, dtype=np.float) to cast a float0 array to a regular \
+             zeros array. \nIf you didn't expect to get a float0 you might have accidentally taken a gradient with respect to an integer argument.",
+            f.row().name
+        )));
+    }
     let ready = xs[1..].iter().all(|x| x.dtype() == d0 && x.weak() == w0 && x.shape() == xs[0].shape());
     let fits = match domain {
         Domain::Inexact => d0.is_inexact(),

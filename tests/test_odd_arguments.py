@@ -1,0 +1,485 @@
+"""Odd arguments: what JAX 0.10.2 gives for them, or refuses.
+
+Each line of a table is an expression and, behind `==`, a numpy expression of the same value and dtype, or, behind `!`, the error's class
+and what its text holds. Eager calls; what else holds of a function is in its family's file.
+"""
+
+import builtins
+import functools
+import importlib
+
+import numpy as np
+import pytest
+
+f32, i32, u32 = np.float32, np.int32, np.uint32
+
+
+@pytest.fixture
+def names(jax, jnp, lax):
+    return dict(jax=jax, jnp=jnp, lax=lax, np=np, f32=f32, i32=i32, u32=u32, k=jax.random.key(0), partial=functools.partial, dot=_dot(jax))
+
+
+def _dot(jax):
+    def dot(**kwargs):
+        q = np.ones((2, 4, 2, 8), f32)
+        return jax.nn.dot_product_attention(q, q, q, **kwargs).shape
+
+    return dot
+
+
+def table(text):
+    rows = [line.strip() for line in text.strip().splitlines() if line.strip() and not line.strip().startswith("#")]
+    return [pytest.param(*map(str.strip, row.rsplit(" ! " if " ! " in row else " == ", 1)), id=row[:70]) for row in rows]
+
+
+INTEGERS = """
+jnp.uint32(3340417016) == u32(3340417016)
+jnp.array(2**31, dtype=jnp.uint32) == u32(2**31)
+jnp.array([2**31, 1], dtype=jnp.uint32) == np.array([2**31, 1], u32)
+jnp.array([2**31, jnp.uint32(2)]) == np.array([2**31, 2], u32)
+jnp.asarray(2**100, 'float32') == f32(2.0**100)
+jnp.array([2**100], dtype=jnp.float32) == f32([2.0**100])
+jnp.complex64(2**100) == np.complex64(2.0**100)
+jnp.bool_(2**100) == np.bool_(True)
+lax.convert_element_type(2**100, jnp.float32) == f32(2.0**100)
+lax.convert_element_type(2**32, 'int32') == i32(0)
+lax.convert_element_type(2**31, 'int32') == i32(-(2**31))
+lax.convert_element_type(-1, 'uint32') == u32(2**32 - 1)
+lax.full((2,), 2**100, 'float32') == f32([2.0**100] * 2)
+lax.full_like(f32([1]), 2**100) == f32([2.0**100])
+jnp.full(2, 300, jnp.uint8) == np.uint8([44, 44])
+jnp.full((1,), 2**31, 'int32') == i32([-(2**31)])
+jnp.full_like(np.ones(1, np.uint8), -1) == np.uint8([255])
+jnp.zeros(1, jnp.uint32).at[0].set(2**32 - 1) == u32([2**32 - 1])
+jnp.zeros(1, jnp.uint32).at[jnp.array([0])].max(2**32 - 1) == u32([2**32 - 1])
+jnp.zeros(1, jnp.uint8).at[0].set(300) == np.uint8([44])
+jnp.result_type(2**40) == np.dtype(i32)
+jnp.result_type(2**40, jnp.uint32) == np.dtype(u32)
+jnp.array(300, dtype=jnp.uint8) ! OverflowError: Python integer 300 out of bounds for uint8
+jnp.uint32(-1) ! OverflowError: Python integer -1 out of bounds for uint32
+jnp.int8(200) ! OverflowError: Python integer 200 out of bounds for int8
+jnp.int32(2**31) ! OverflowError: Python integer 2147483648 out of bounds for int32
+jnp.float32(2**2000) ! OverflowError: int too large to convert to float
+jnp.array(2**31) ! OverflowError: too large to convert to int32
+lax.full((2,), 2**100, 'int32') ! OverflowError: Python int too large to convert to C long
+lax.convert_element_type(2**70, 'int8') ! OverflowError: Python int too large to convert to C long
+jnp.zeros(1, jnp.int32).at[0].set(2**40) ! OverflowError: 1099511627776
+jnp.eye(3, k=2**40) == np.zeros((3, 3), f32)
+jnp.eye(3, k=-(2**40)) == np.zeros((3, 3), f32)
+jnp.diagonal(np.ones((3, 3), f32), 2**40) == np.zeros(0, f32)
+jnp.diag(np.ones((3, 3), f32), -(2**40)) == np.zeros(0, f32)
+jax.jit(lambda k: jnp.eye(3, k=k))(1) == np.eye(3, k=1, dtype=f32)
+jax.jit(lambda k: jnp.tri(3, k=k))(-1) == np.tri(3, k=-1, dtype=f32)
+jnp.eye(3, k=1.0) ! ValueError: k must be a scalar integer; got 1.0
+"""
+
+INDICES = """
+jnp.arange(3)[jnp.zeros((0,), bool)] == np.zeros(0, i32)
+jnp.ones((3, 4))[jnp.zeros((0, 4), bool)] == np.zeros(0, f32)
+jnp.ones((3, 4))[jnp.zeros((3, 0), bool)] == np.zeros(0, f32)
+jnp.ones((3, 4))[:, np.zeros((0,), bool)] == np.zeros((3, 0), f32)
+jnp.ones((3, 4)).at[jnp.zeros((0,), bool)].set(2) == np.ones((3, 4), f32)
+jnp.ones((3, 4))[jnp.zeros((0, 5), bool)] ! IndexError: boolean index did not match shape
+jax.jit(lambda i: jnp.arange(12).reshape(3, 4)[[0, i], 1])(1) == i32([1, 5])
+jax.jit(lambda i: jnp.arange(12).reshape(3, 4)[[[0, i], [1, 1]], 1])(1) == i32([[1, 5], [5, 5]])
+jnp.arange(12).reshape(3, 4)[0, [0, 1.5]] ! TypeError: Indexer must have integer or boolean type, got indexer with type float32
+jnp.ones((0, 3))[0] ! IndexError: index is out of bounds for axis 0 with size 0
+jnp.ones((0, 3))[-1] ! IndexError: index is out of bounds for axis 0 with size 0
+jnp.ones((2, 0))[1, jnp.int32(0)] ! IndexError: index is out of bounds for axis 1 with size 0
+jax.jit(lambda i: jnp.ones((0, 3))[i])(0) ! IndexError: index is out of bounds for axis 0 with size 0
+jnp.ones((0, 3)).at[0].set(1.0) ! IndexError: index is out of bounds for axis 0 with size 0
+jnp.take(jnp.ones((0, 3)), 0) ! IndexError: Cannot do a non-empty jnp.take() from an empty axis.
+jnp.arange(3).at[jnp.array([-1])].get(wrap_negative_indices=False) == i32([0])
+jnp.arange(3).at[jnp.array([-1])].get(wrap_negative_indices=False, mode='fill') == i32([-(2**31)])
+jnp.arange(3).at[-1].get(wrap_negative_indices=False, mode='fill', fill_value=7) == i32(7)
+jnp.arange(3).at[-1].get(wrap_negative_indices=False) == i32(0)
+jnp.arange(3).at[-3:-1].get(wrap_negative_indices=False) == i32([0, 1])
+jax.jit(lambda i: jnp.arange(1.0, 4).at[i].get(wrap_negative_indices=False))(-1) == f32(1)
+jax.jit(lambda i: jnp.arange(1.0, 4).at[i].get(wrap_negative_indices=False, mode='fill'))(-1) == f32(np.nan)
+jnp.arange(3).at[jnp.array([-1])].set(9, wrap_negative_indices=False) == i32([0, 1, 2])
+jnp.arange(3).at[-1].set(9, wrap_negative_indices=False) == i32([0, 1, 2])
+jnp.arange(3).at[-1].set(9, wrap_negative_indices=False, mode='clip') == i32([9, 1, 2])
+jnp.arange(3).at[jnp.array([-1])].multiply(4, wrap_negative_indices=False) == i32([0, 1, 2])
+jnp.arange(1.0, 4).at[jnp.array([-1])].divide(4, wrap_negative_indices=False) == f32([1, 2, 3])
+jnp.arange(1.0, 4).at[jnp.array([-1])].apply(jnp.negative, wrap_negative_indices=False) == f32([1, 2, 3])
+jnp.take_along_axis(jnp.array([10, 20, 30]), jnp.array([-1, -2]), 0, mode='clip', wrap_negative_indices=False) == i32([10, 10])
+jnp.take_along_axis(jnp.array([10, 20, 30]), jnp.array([-1, 5]), 0, wrap_negative_indices=False) == i32([-(2**31)] * 2)
+jnp.take_along_axis(jnp.array([10, 20, 30]), jnp.array([-1, -2]), 0, mode='promise_in_bounds') == i32([10, 10])
+jnp.take_along_axis(jnp.array([10.0, 20, 30]), jnp.array([-1, -2, 5, -7]), 0, mode='one_hot') == f32([30, 20, 0, 0])
+jnp.take_along_axis(jnp.array([1, 2]), jnp.array([-1, 1]), 0, mode='one_hot', wrap_negative_indices=False) == i32([0, 2])
+jnp.take_along_axis(jnp.arange(200.0), jnp.array([1, -2], 'int8'), 0) == f32([1, 198])
+jnp.take_along_axis(jnp.ones((4, 0, 3)), jnp.ones((4, 0, 3), int), 1) == np.zeros((4, 0, 3), f32)
+jnp.take_along_axis(jnp.ones((0, 3)), jnp.zeros((1, 3), int), 0) == np.zeros((1, 3), f32)
+jnp.take_along_axis(jnp.ones((4, 0, 3)), jnp.ones((4, 2, 1), int), 1, mode='clip') == np.zeros((4, 2, 3), f32)
+jnp.ravel_multi_index((jnp.array([0, 7]),) * 2, (2, 3), mode='ignore') == i32([0, 28])
+jnp.ones(3, 'complex64').at[jnp.array([0, 0, 1])].multiply(2j) == np.complex64([-4, 2j, 1])
+jnp.ones((2, 2), 'complex64').at[jnp.array([0, 0, 7])].multiply(jnp.array([2j, 3])) == np.complex64([[-4, 9], [1, 1]])
+jnp.ones((3, 2), 'complex64').at[1:].multiply(2j) == np.complex64([[1, 1], [2j, 2j], [2j, 2j]])
+jnp.ones((3, 2), 'complex64').at[jnp.array([0, 7]), 1].multiply(2j, mode='clip') == np.complex64([[1, 2j], [1, 1], [1, 2j]])
+1 in jnp.array(1) ! ValueError: search array must be one-dimensional, got arr.shape=()
+jnp.arange(2) in jnp.arange(2) ! ValueError: query value must be a scalar, got query.shape=(2,)
+'abc' in jnp.arange(2) ! TypeError: Array.__contains__: unsupported operand type <class 'str'>
+None in jnp.arange(2) ! TypeError: Array.__contains__: unsupported operand type <class 'NoneType'>
+[1] in jnp.arange(2) ! TypeError: Array.__contains__ requires ndarray or scalar arguments, got <class 'list'> at position 0
+(2 in jnp.arange(3), 3 in jnp.arange(3)) == (True, False)
+"""
+
+REDUCTIONS = """
+jnp.average(jnp.arange(24.0).reshape(2, 3, 4), (2, 0), jnp.arange(8.0).reshape(4, 2)) == f32([9.071429, 13.071429, 17.071428])
+jnp.sum(jnp.ones((2, 3)), axis=-1, initial=jnp.ones(())) == f32([4, 4])
+jnp.sum(jnp.ones((2, 3)), axis=-1, initial=jnp.ones((2,))) ! ValueError: initial value must be a scalar. Got array of shape (2,)
+jnp.max(jnp.zeros((2, 10)), axis=0, initial=jnp.ones(10)) ! ValueError: initial value must be a scalar. Got array of shape (10,)
+jnp.nanmax(jnp.zeros((2, 10)), axis=0, initial=jnp.ones(10)) ! ValueError: initial value must be a scalar. Got array of shape (10,)
+jnp.cov(jnp.arange(5), dtype=int) ! ValueError: cov: dtype must be a subclass of float or complex; got dtype=<class 'int'>
+jnp.cov(jnp.arange(5), dtype=bool) ! ValueError: cov: dtype must be a subclass of float or complex; got dtype=<class 'bool'>
+jnp.corrcoef(jnp.arange(5), dtype=int) ! ValueError: corrcoef: dtype must be a subclass of float or complex; got dtype=<class 'int'>
+jnp.cumsum(jnp.array([0, 1, 0, 2]), dtype=bool) == np.array([False, True, True, True])
+jnp.cumprod(jnp.array([1, 0, 2]), dtype=bool) == np.array([True, False, False])
+jnp.cumulative_sum(jnp.array([0, 1, 2]), dtype=bool, include_initial=True) == np.array([False, False, True, True])
+jnp.cumulative_prod(jnp.array([1, 0, 2]), dtype=bool) == np.array([True, False, False])
+jnp.nancumsum(jnp.array([0, 1, 2]), dtype=bool) == np.array([False, True, True])
+jnp.add.accumulate(jnp.array([0, 1, 2]), dtype=bool) == np.array([False, True, True])
+
+jnp.logaddexp.reduce(np.zeros(2, f32), where=jnp.ones(2, int), initial=0) ! ValueError: where argument must have dtype=bool; got dtype=int32
+jnp.add.reduce(np.zeros(2, f32), where=jnp.ones(2, int)) ! ValueError: where argument must have dtype=bool; got dtype=int32
+jnp.bitwise_or.reduce(jnp.array([1, 2, 4]), where=jnp.array([True, False, True])) == i32(5)
+jnp.trapezoid(jnp.ones((2, 3, 10)), jnp.ones((3, 10)), axis=-2) == np.zeros((2, 10), f32)
+jnp.trapezoid(jnp.ones((2, 3)), jnp.arange(6.0).reshape(2, 3) ** 2, axis=0) == f32([9, 15, 21])
+jnp.histogram2d(jnp.arange(4.0), jnp.arange(4.0), bins=[np.arange(3.0), np.arange(4.0)])[0] == i32([[1, 0, 0], [0, 1, 1]])
+jnp.histogram2d(jnp.arange(4.0), jnp.arange(4.0), bins=[2, jnp.arange(4.0)])[0] == i32([[1, 1, 0], [0, 0, 2]])
+jnp.histogramdd(jnp.arange(4.0).reshape(2, 2), bins=[np.arange(3.0), np.arange(4.0)])[0] == i32([[0, 1, 0], [0, 0, 1]])
+round(jnp.float32(1.7)) == i32(2)
+round(jnp.array([0.5, 1.5, -2.5])) == i32([0, 2, -2])
+round(jnp.array(3)) == i32(3)
+round(jnp.float32(1.75), 1) == f32(1.8)
+jax.jit(round)(2.6) == i32(3)
+"""
+
+ELSEWHERE = """
+jax.ops.segment_sum(jnp.arange(8.0), jnp.array([0, 1, -1, 2, 0, -2, 1, 0]), 3, bucket_size=2) == f32([11, 7, 3])
+jax.ops.segment_prod(jnp.arange(8.0), jnp.array([0, 1, -1, 2, 0, -2, 1, 0]), 3, bucket_size=2) == f32([0, 6, 3])
+jax.ops.segment_max(jnp.arange(8), jnp.array([0, 1, -1, 2, 0, -2, 1, 0]), 3, bucket_size=3) == i32([7, 6, 3])
+jax.ops.segment_min(jnp.arange(8), jnp.array([0, 1, -1, 2, 0, -2, 1, 0]), 3, bucket_size=3) == i32([0, 1, 3])
+jax.scipy.special.betainc(0.5, jnp.inf, 0.0) == f32(0)
+jax.scipy.special.betainc(f32([0, 1, np.inf]), f32([np.inf, 1, 0]), 0.0) == f32([0, 0, 0])
+jax.scipy.special.gammasgn(f32([np.nan, -0.0, -1.5, -2.5])) == f32([np.nan, -1, 1, -1])
+jax.random.orthogonal(k, 0) == np.zeros((0, 0), f32)
+jax.random.orthogonal(k, 3, m=0) == np.zeros((3, 0), f32)
+jax.nn.initializers.orthogonal()(k, (0, 5)) == np.zeros((0, 5), f32)
+jax.nn.initializers.orthogonal()(k, (5, 0)) == np.zeros((5, 0), f32)
+jax.nn.initializers.variance_scaling(1.0, 'fan_in', 'normal', in_axis=0, out_axis=0)(k, (3,)) == f32([1.6226422, 2.0252647, -0.43359444])
+jax.nn.initializers.he_uniform(in_axis=0, out_axis=())(k, (3,)).shape == (3,)
+jax.nn.initializers.variance_scaling(1.0, 'fan_in', 'normal')(k, (3,)) ! ValueError: Must be at least 2D or specify in_axis explicitly
+dot(bias=jnp.ones((2, 4, 4))) == (2, 4, 2, 8)
+dot(bias=jnp.ones((4, 4))) == (2, 4, 2, 8)
+dot(mask=jnp.ones((4,), bool)) == (2, 4, 2, 8)
+dot(mask=jnp.ones((), bool)) == (2, 4, 2, 8)
+lax.add(1, 'a') ! TypeError: Error interpreting argument to add as a JAX value. The problematic value is of type <class 'str'> and was passed to add at position 1.
+lax.sin(object()) ! TypeError: passed to sin at position 0.
+jnp.add(np.zeros(3, jax.dtypes.float0), 1) ! TypeError: Called add with a float0 array. float0s do not support any operations by design
+jnp.ones(3) + np.zeros(3, jax.dtypes.float0) ! TypeError: Called add with a float0 array.
+jnp.sin(np.zeros(3, jax.dtypes.float0)) ! TypeError: Called sin with a float0 array.
+jnp.expand_dims(jnp.ones(2), (0, 0)) ! ValueError: repeated axis in lax.expand_dims: (0, 0)
+jnp.rot90(jnp.ones(2)) ! ValueError: rot90 requires its first argument to have ndim at least two, but got first argument of shape (2,), which has ndim 1
+jnp.trace(jnp.ones((2, 2)), 0, 1, 1) ! ValueError: axis1 and axis2 can not be same. axis1=1 and axis2=1
+jnp.zeros(2, jnp.ones(2)) ! ValueError: instead of dtype=arr use dtype=arr.dtype
+jax.jit(lambda n: jnp.sum(jnp.ones(2), axis=n))(0) ! ConcretizationTypeError: Abstract tracer value encountered
+jax.jit(lambda n: jnp.expand_dims(jnp.ones(2), n))(0) ! ConcretizationTypeError: Abstract tracer value encountered
+jnp.matmul(jnp.arange(6.0).reshape(1, 2, 3), jnp.ones((1, 3, 2))) == f32([[[3, 3], [12, 12]]])
+jnp.matmul(jnp.arange(12.0).reshape(2, 1, 2, 3), jnp.ones((1, 1, 3))[..., None]) == np.arange(12, dtype=f32).reshape(2, 1, 2, 3) @ np.ones((1, 1, 3, 1), f32)
+jnp.matmul(jnp.arange(12.0).reshape(2, 1, 2, 3), jnp.ones((5, 1, 1, 3, 1))).shape == (5, 2, 1, 2, 1)
+jnp.einsum('ij,jk->ik', jnp.ones((2, 3), 'float16'), jnp.ones((3, 2))) == np.full((2, 2), 3, f32)
+jnp.einsum('ij,->ij', jnp.ones((1, 2), 'float16'), 2.0) == np.full((1, 2), 2, np.float16)
+jnp.einsum('i,i->', jnp.ones(2, bool), jnp.ones(2)) == f32(2)
+jnp.einsum('ij,ik,il->jkl', *[np.ones((2, 2), f32)] * 3, optimize=[(0, 1, 2)]) ! NotImplementedError: does not support simultaneous contraction of 3 or more operands
+jnp.einsum('ij,jk->ik', *[np.ones((2, 2), f32)] * 2, optimize=3) ! TypeError: 'int' object is not iterable
+jnp.einsum('ij,ik,il->jkl', *[np.ones((2, 2), f32)] * 3, optimize='foo') ! KeyError: Path optimizer 'foo' not found
+jnp.einsum_path('ij,jk,kl->il', *[np.ones((2, 2), f32)] * 3)[0] == [(0, 1), (0, 1)]
+jnp.einsum_path('ij,jk,kl->il', *[np.ones((2, 2), f32)] * 3, optimize=False)[0] == [(0, 1), (0, 1)]
+jnp.einsum_path(np.ones((2, 2), f32), [0, 1], np.ones((2, 2), f32), [1, 2])[1].eq == 'ab,bc->ac'
+jax.random.choice(k, 5, 2) ! TypeError: shape argument of jax.random.choice must be a sequence, got 2
+jax.random.choice(k, jnp.ones((2, 2)), (2,), axis=2) ! ValueError: axis 2 is out of bounds for array of dimension 2
+jax.random.permutation(k, 10, axis=3) ! ValueError: axis 3 is out of bounds for array of dimension 1
+(jnp.float32(0).dtype in (jnp.float32, jnp.bfloat16), jnp.float32 == np.dtype('float32'), jnp.float32 == np.float32) == (True, True, True)
+(jnp.bfloat16 == jnp.ones(2, jnp.bfloat16).dtype, jnp.float32 != np.dtype('float32'), jnp.float32 == 'int32') == (True, False, False)
+(jnp.iscomplexobj(k), jnp.isrealobj(k), jnp.issubdtype(k.dtype, jnp.floating)) == (False, True, False)
+jax.jit(lambda x: jnp.iscomplexobj([x]))(1j) == np.bool_(True)
+(jnp.iscomplexobj([1, 2j]), jnp.iscomplexobj([]), jnp.iscomplexobj('a')) == (True, False, False)
+(lax.dtype(float), lax.dtype(jnp.float32), lax.dtype('int32'), lax.dtype(1)) == (np.dtype(f32), np.dtype(f32), np.dtype(i32), np.dtype(i32))
+lax.dtype([1]) ! TypeError: Cannot determine dtype of [1]
+jnp.zeros(2, 3) ! TypeError: Did you accidentally write `jax.numpy.zeros(2, 3)` when you meant `jax.numpy.zeros((2, 3))`
+jnp.ones(2, 3) ! TypeError: when you meant `jax.numpy.ones((2, 3))`
+jnp.zeros((2, 3), 3) ! TypeError: Cannot interpret '3' as a data type
+jax.jit(lambda n: jax.nn.one_hot(jnp.arange(3), n))(2) ! ConcretizationTypeError: jax.nn.one_hot argument `num_classes`
+setattr(jnp.add, 'nin', 3) ! AttributeError: no setter
+setattr(jnp.add, 'identity', 3) ! AttributeError: no setter
+"""
+
+
+def check(names, expression, expected):
+    got, want = eval(expression, names), eval(expected, names)
+    if isinstance(want, (np.ndarray, np.generic)):
+        assert got.dtype == want.dtype and got.shape == want.shape
+        np.testing.assert_allclose(got, want, rtol=1e-6)
+    else:
+        assert got == want
+
+
+@pytest.mark.parametrize("expression, expected", table(INTEGERS))
+def test_python_integers_are_read_at_the_dtype_asked_for(names, expression, expected):
+    run(names, expression, expected)
+
+
+@pytest.mark.parametrize("expression, expected", table(INDICES))
+def test_indices(names, expression, expected):
+    run(names, expression, expected)
+
+
+@pytest.mark.parametrize("expression, expected", table(REDUCTIONS))
+def test_reductions(names, expression, expected):
+    run(names, expression, expected)
+
+
+@pytest.mark.parametrize("expression, expected", table(ELSEWHERE))
+def test_elsewhere(names, expression, expected):
+    run(names, expression, expected)
+
+
+def run(names, expression, expected):
+    kind, _, text = expected.partition(": ")
+    if not kind.endswith("Error"):
+        check(names, expression, expected)
+        return
+    error = getattr(names["jax"].errors, kind, None) or getattr(builtins, kind)
+    with pytest.raises(error) as raised:
+        eval(expression, names)
+    assert text in str(raised.value)
+
+
+@pytest.mark.parametrize("name", "sum prod max min mean var std any all nansum nanprod nanmean nanvar nanstd nanmax nanmin".split())
+def test_masks_of_reductions_are_boolean(jnp, name):
+    initial = {"initial": 0} if name in ("max", "min", "nanmax", "nanmin") else {}
+    f = getattr(jnp, name)
+    with pytest.raises(ValueError, match=rf"jnp\.{name}: where must be None or a boolean array; got where\.dtype=dtype\('int32'\)"):
+        f(jnp.zeros(3), where=jnp.ones(3, int), **initial)
+    f(jnp.zeros(3), where=jnp.ones(3, bool), **initial)
+
+
+@pytest.mark.ours
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda jnp, x, i: x[i],
+        lambda jnp, x, i: x.at[i].get(),
+        lambda jnp, x, i: jnp.take(x, i),
+        lambda jnp, x, i: jnp.take(x, i, mode="wrap"),
+        lambda jnp, x, i: jnp.take_along_axis(x, i, 0),
+    ],
+)
+def test_narrow_indices_into_long_axes_count_from_the_end(jax, jnp, read):
+    x, i = jnp.arange(300), jnp.array([1, -2], "int8")
+    np.testing.assert_array_equal(read(jnp, x, i), [1, 298])
+    np.testing.assert_array_equal(jax.jit(lambda i: read(jnp, x, i))(i), [1, 298])
+
+
+@pytest.mark.ours
+def test_writing_at_narrow_indices(jnp):
+    x, i = jnp.arange(300), jnp.array([1, -2], "int8")
+    want = np.arange(300)
+    want[[1, 298]] = -1
+    for y in (x.at[i].set(-1), jnp.put(x, i, -1, mode="wrap", inplace=False), jnp.put_along_axis(x, i, -1, 0, inplace=False)):
+        np.testing.assert_array_equal(y, want)
+
+
+def test_a_sort_of_nothing_has_derivatives(jax, jnp, lax):
+    z = jnp.ones((0,))
+    (out,) = jax.vjp(lambda x: jax.vjp(lax.sort, x)[1](x)[0], z)[1](z)
+    assert out.shape == (0,)
+
+
+def test_vectorize_obeys_rank_promotion(jax, jnp):
+    a, b = jnp.ones(3), jnp.ones((2, 3))
+    with jax.numpy_rank_promotion("raise"):
+        with pytest.raises(ValueError, match="require rank promotion for jnp.vectorize function with signature None"):
+            jnp.vectorize(jnp.add)(a, b)
+        with pytest.raises(ValueError, match=r"with signature \(n\),\(n\)->\(n\)"):
+            jnp.vectorize(jnp.add, signature="(n),(n)->(n)")(b, b[None])
+        assert jnp.vectorize(jnp.add)(b, b).shape == jnp.vectorize(jnp.add)(b, 1.0).shape == (2, 3)
+    assert jnp.vectorize(jnp.add)(a, b).shape == (2, 3)
+
+
+def test_check_grads_takes_tolerances_by_dtype(jax, jnp):
+    check = jax.test_util.check_grads
+    check(jnp.sin, (1.0,), 1, atol={np.float32: 1e-2}, rtol={np.float32: 1e-2})
+    check(jnp.sin, (1.0,), 1, atol={np.dtype("float64"): 1e-12}, rtol={np.dtype("float64"): 1e-12})
+    with pytest.raises(AssertionError):
+        check(jnp.sin, (1.0,), 1, atol={np.float32: 1e-12}, rtol={np.float32: 1e-12})
+
+
+@pytest.mark.ours
+def test_infinitely_many_trials(jax, jnp):
+    p = jnp.array([-1, 0, jnp.nan, 1, 0.5, 2])
+    np.testing.assert_array_equal(jax.random.binomial(jax.random.key(0), jnp.inf, p), [np.nan, 0, np.nan, np.inf, np.inf, np.nan])
+
+
+WARNINGS = """
+jnp.zeros(3, 'float64') ! UserWarning: Explicitly requested dtype float64 requested in zeros is not available, and will be truncated to dtype float32
+jnp.empty(2, jnp.uint64) ! UserWarning: dtype uint64 requested in empty is not available, and will be truncated to dtype uint32
+jnp.float64(1) ! UserWarning: dtype float64 requested in asarray
+jnp.array([1.0], jnp.float64) ! UserWarning: dtype float64 requested in array
+jnp.asarray([1.0], dtype='complex128') ! UserWarning: dtype complex128 requested in asarray is not available, and will be truncated to dtype complex64
+jnp.ones(2).astype('float64') ! UserWarning: dtype float64 requested in astype
+jnp.arange(3, dtype='int64') ! UserWarning: dtype int64 requested in arange
+jnp.full(2, 1.0, 'float64') ! UserWarning: dtype float64 requested in full
+jnp.zeros_like(f32([1]), 'float64') ! UserWarning: dtype float64 requested in zeros_like
+jnp.linspace(0, 1, 2, dtype='float64') ! UserWarning: dtype float64 requested in linspace
+jnp.eye(2, dtype='float64') ! UserWarning: dtype float64 requested in eye
+jnp.identity(2, dtype='int64') ! UserWarning: dtype int64 requested in identity
+jnp.tri(2, dtype='float64') ! UserWarning: dtype float64 requested in tri
+jnp.indices((2,), dtype='int64') ! UserWarning: dtype int64 requested in indices
+jnp.sum(f32([1]), dtype='float64') ! UserWarning: dtype float64 requested in sum
+jnp.mean(f32([1]), dtype='float64') ! UserWarning: dtype float64 requested in mean
+jnp.var(f32([1]), dtype='float64') ! UserWarning: dtype float64 requested in var
+jnp.cumsum(f32([1]), dtype='float64') ! UserWarning: dtype float64 requested in cumsum
+jnp.dot(f32([1]), f32([1]), preferred_element_type='float64') ! UserWarning: dtype float64 requested in dot
+jnp.einsum('i,i', f32([1]), f32([1]), preferred_element_type='float64') ! UserWarning: dtype float64 requested in einsum
+lax.convert_element_type(1, 'int64') ! UserWarning: dtype int64 requested in convert_element_type
+lax.full((2,), 1, 'int64') ! UserWarning: dtype int64 requested in full
+lax.iota('int64', 2) ! UserWarning: dtype int64 requested in broadcasted_iota
+jax.random.uniform(k, (), 'float64') ! UserWarning: Explicitly requested dtype float64 is not available
+jax.random.randint(k, (), 0, 2, 'int64') ! UserWarning: Explicitly requested dtype int64 is not available
+jnp.ndim([1, 2]) ! DeprecationWarning: ndim requires ndarray or scalar arguments, got <class 'list'> at position 0
+jnp.shape([1, 2]) ! DeprecationWarning: shape requires ndarray or scalar arguments, got <class 'list'> at position 0
+jnp.size([1, 2]) ! DeprecationWarning: size requires ndarray or scalar arguments, got <class 'list'> at position 0
+jnp.array([1], None, True) ! DeprecationWarning: Passing the copy, order, and ndmin arguments to jnp.array positionally is deprecated
+"""
+
+
+@pytest.mark.parametrize("expression, expected", table(WARNINGS))
+def test_warnings(names, expression, expected):
+    kind, _, text = expected.partition(": ")
+    with pytest.warns(getattr(builtins, kind)) as caught:
+        eval(expression, names)
+    assert any(text in str(w.message) for w in caught)
+
+
+def test_classes_of_numbers_ask_for_no_width(jnp):
+    # The suite turns warnings into errors.
+    assert jnp.zeros(2, float).dtype == np.float32 and jnp.arange(2, dtype=int).dtype == np.int32 and jnp.sum(jnp.ones(2), dtype=complex).dtype == np.complex64
+
+
+def test_positional_arguments_of_array_are_obeyed(jnp):
+    with pytest.warns(DeprecationWarning, match="positionally is deprecated"):
+        assert jnp.array([1], int, True, "K", 2).shape == (1, 1)
+
+
+@pytest.mark.ours
+def test_einsum_imports_its_paths_when_first_asked(child):
+    code = """
+        import sys
+        jnp.einsum("ij,jk->ik", np.ones((2, 2)), np.ones((2, 2)))
+        before = "opt_einsum" in sys.modules
+        jnp.einsum("ij,jk,kl->il", *[np.ones((2, 2))] * 3)
+        print(before, "opt_einsum" in sys.modules)
+    """
+    assert child(code).split() == ["False", "True"]
+
+
+def test_new_arrays_stay_with_what_they_are_like(child):
+    code = """
+        from importlib import import_module
+        lax, d = import_module(jax.__name__ + ".lax"), jax.devices()
+        x = jax.device_put(jnp.ones(3), d[1])
+        like = [jnp.zeros_like(x), jnp.ones_like(x), jnp.empty_like(x), jnp.full_like(x, 2), jnp.full_like(x, 2, shape=(2,)), jnp.full_like(x, 2, dtype=int)]
+        like += [lax.full_like(x, 2), lax.full_like(x, 2, shape=(2,)), jnp.nonzero(x)[0], jnp.flatnonzero(x), jnp.argwhere(x), jnp.where(x > 0)[0]]
+        like += [x[x > 3], x[x > 0], x[:0]]
+        assert all(y.device == d[1] and y.committed for y in like), [y.device for y in like]
+        asked = [jnp.zeros_like(x, device=d[2]), jnp.full_like(x, 2, device=d[2]), jnp.arange(3, device=d[2]), jnp.linspace(0, 1, 3, device=d[2])]
+        asked += [jnp.full((3,), jnp.arange(3), device=d[2]), jnp.eye(2, device=d[2]), jnp.asarray([1], device=d[2])]
+        assert all(y.device == d[2] and y.committed for y in asked), [y.device for y in asked]
+        assert not jnp.zeros_like(jnp.ones(3)).committed
+        print("done")
+    """
+    assert child(code, NUM_CPU_DEVICES="4").strip() == "done"
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["nanmedian(b)", "nanquantile(h, 0.5)", "nanpercentile(b, 30)", "median(b)", "std(u, dtype='float16')", "var(u, dtype='float16')"]
+    + ["linspace(0, 1, 4, dtype='float16')", "bitwise_or.reduce(u, where=m)", "histogram(u)[0]", "average(h)", "cov(b)", "gradient(b)", "sinc(b)"],
+)
+def test_strict_promotion_is_for_the_operands_alone(jax, jnp, call):
+    arrays = dict(b=jnp.ones(4, jnp.bfloat16), h=jnp.ones(4, "float16"), u=jnp.arange(4, dtype="uint16"), m=jnp.array([True, False, True, True]))
+    standard = eval(f"jnp.{call}", {"jnp": jnp, **arrays})
+    with jax.numpy_dtype_promotion("strict"):
+        strict = eval(f"jnp.{call}", {"jnp": jnp, **arrays})
+    assert strict.dtype == standard.dtype
+    np.testing.assert_array_equal(strict, standard)
+
+
+def test_one_hot_of_floats_warns(jax, jnp):
+    with pytest.warns(DeprecationWarning, match="input should be integer-typed; got dtype=float32"):
+        np.testing.assert_array_equal(jax.nn.one_hot(jnp.array([1.0]), 3), [[0, 1, 0]])
+
+
+def test_sm3_of_a_scalar(jax, jnp):
+    sm3 = importlib.import_module(f"{jax.__name__}.example_libraries.optimizers").sm3
+    init, update, params = sm3(0.1)
+    x = params(update(0, jnp.ones(()), init(jnp.zeros(()))))
+    assert x.shape == ()
+    np.testing.assert_allclose(x, -0.01, rtol=1e-6)
+
+
+def test_tree_transpose_of_nodes_that_hold_trees(jax):
+    @jax.tree_util.register_pytree_node_class
+    class Flat:
+        def __init__(self, tree, leaves=None, treedef=None):
+            self.leaves, self.treedef = jax.tree_util.tree_flatten(tree) if leaves is None else (leaves, treedef)
+
+        def tree_flatten(self):
+            # The tree in the metadata grows with what the leaves hold.
+            leaves, whole = jax.tree_util.tree_flatten(jax.tree_util.tree_unflatten(self.treedef, self.leaves))
+            return leaves, whole
+
+        @classmethod
+        def tree_unflatten(cls, treedef, leaves):
+            if not any(isinstance(x, (list, tuple)) for x in leaves):
+                return cls(None, list(leaves), treedef)
+            return cls(jax.tree_util.tree_unflatten(treedef, leaves))
+
+    outer = jax.tree_util.tree_structure(Flat({"a": 1, "b": 2}))
+    inner = jax.tree_util.tree_structure([1, 2])
+    out = jax.tree_util.tree_transpose(outer, inner, Flat({"a": [3, 4], "b": [5, 6]}))
+    assert [x.leaves for x in out] == [[3, 5], [4, 6]]
+
+
+PROTOS = [
+    (1, "0a021001"),
+    (None, "0a021003"),
+    ((), "0a021004"),
+    ((1,), "0a0210010a0408011004"),
+    ({}, "0a021005"),
+    ({"b": 1, "a": 2}, "0a0210010a0210010a0a080210051a040a020001120161120162"),
+    (
+        {"b": 1, "a": {"b": 2, "c": (1, None)}},
+        "0a0210010a0210010a0210030a04080210040a0a080210051a040a0200010a0210010a0a080210051a040a020200120162120163120161",
+    ),
+]
+
+
+@pytest.mark.parametrize("tree, data", PROTOS)
+def test_structures_as_protocol_buffers(jax, tree, data):
+    structure, registry = jax.tree_util.tree_structure(tree), jax.tree_util.default_registry
+    assert structure.serialize_using_proto().hex() == data
+    assert type(structure).deserialize_using_proto(registry, bytes.fromhex(data)) == structure
+
+
+def test_structures_that_protocol_buffers_cannot_hold(jax):
+    structure = jax.tree_util.tree_structure
+    with pytest.raises(ValueError, match="User-defined nodes are not supported when serializing pytrees"):
+        structure(jax.tree_util.Partial(print, 1)).serialize_using_proto()
+    with pytest.raises(ValueError, match="Only string keys are supported"):
+        structure({1: 2}).serialize_using_proto()
+    for data in (b"\n\x02\x10\x07", b"\n\x04\x08\x02\x10\x02"):
+        with pytest.raises(ValueError):
+            structure(0).deserialize_using_proto(jax.tree_util.default_registry, data)
