@@ -66,6 +66,7 @@ def dropped(jax):
 PROTOCOL = {
     ("_config.py:_device", "name"),
     ("custom_derivatives.py:custom_vjp.defvjp", "optimize_remat"),  # residuals that are not used are not computed, whatever it says
+    ("_tree_proto.py:deserialize", "registry"),  # there is one
     ("debug.py:_Placeholder.__format__", "spec"),
     ("debug.py:_Placeholder.__getattr__", "name"),
     ("debug.py:_Placeholder.__getitem__", "key"),
