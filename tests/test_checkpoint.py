@@ -232,3 +232,24 @@ def test_prevent_cse_for_each_argument(jax):
         assert float(g(2.0, {"a": 3.0})) == 6 and float(jax.grad(g)(2.0, {"a": 3.0})) == 3
     with pytest.raises(ValueError, match="tuple of length 3, but the full pytree has a subtree of the same type but of length 2"):
         jax.checkpoint(f, prevent_cse=(False, True, True))(2.0, {"a": 3.0})
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_callbacks_with_effects_are_not_run_again(jax, ordered):
+    """A print may be; a callback that does something may not, and where it stands makes no difference."""
+    experimental = importlib.import_module(jax.__name__ + ".experimental")
+    calls = []
+    out = jax.ShapeDtypeStruct((), np.float32)
+    call = lambda y: experimental.io_callback(lambda y: (calls.append(1), np.float32(y))[1], out, y, ordered=ordered)
+    functions = (
+        lambda x, y: (call(y), x)[1],
+        lambda x, y: jax.lax.cond(x > 0, lambda x: (call(x), x)[1], lambda x: x, x),
+        lambda x, y: jax.lax.fori_loop(0, 2, lambda i, x: (call(x), x)[1], x),
+    )
+    for f in map(jax.checkpoint, functions):
+        assert float(f(2.0, 3.0)) == 2
+        for g in (jax.grad(f), jax.jit(jax.grad(f)), jax.grad(jax.jit(f))):
+            with pytest.raises(NotImplementedError, match="Effects not supported in partial-eval of `checkpoint`/`remat`"):
+                g(2.0, 3.0)
+    printing = jax.checkpoint(lambda x, y: (jax.debug.callback(lambda v: None, y), x * y)[1])
+    assert float(jax.grad(printing)(2.0, 3.0)) == 3

@@ -269,3 +269,139 @@ def test_custom_root_says_what_does_not_fit(jax, jnp, lax):
         jax.grad(lambda a: root(lambda x: x - a, 1.0, keep, lambda g, y: (y,)))(1.0)
     with pytest.raises(TypeError, match="Custom JVP rule must produce primal and tangent outputs with corresponding shapes and dtypes"):
         jax.grad(lambda a: root(lambda x: x - a, 1.0, keep, lambda g, y: jnp.ones(3)))(1.0)
+
+
+# ---------------------------------------------------------------- programs
+
+
+def test_branches_share_what_they_capture(jax, lax, jnp):
+    def f(p, a, b):
+        return lax.cond(p, lambda x: x * a + b, lambda x: x - a, b)
+
+    assert str(jax.make_jaxpr(f)(True, 1.0, 2.0)).split("] ")[-1].split("\n")[0] == "d b c c"
+    k = jnp.arange(3.0)
+    program = jax.make_jaxpr(lambda x: (lax.cond(x > 0, lambda: k, lambda: k * 2), k))(1.0)
+    (const,) = program.consts
+    assert const.tolist() == [0, 1, 2]
+    assert float(f(True, 2.0, 3.0)) == 9 and float(jax.grad(f, 1)(True, 2.0, 3.0)) == 3 and float(jax.grad(f, 2)(False, 2.0, 3.0)) == 1
+
+
+def test_scan_returns_a_list_where_its_step_does(lax):
+    assert type(lax.scan(lambda c, x: [c, x], 1.0, None, length=2)) is list and type(lax.scan(lambda c, x: (c, x), 1.0, None, length=2)) is tuple
+
+
+# ---------------------------------------------------------------- words
+
+
+class Node:
+    def __init__(self, *children, meta=None):
+        self.children, self.meta = children, meta
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _registered(jax):
+    jax.tree_util.register_pytree_node(Node, lambda n: (n.children, n.meta), lambda meta, children: Node(*children, meta=meta))
+
+
+BRANCHES = {
+    "number of children": (
+        lambda x: Node(x, x),
+        lambda x: Node(x),
+        "Node'> with 2 children but false_fun output is a <class",
+        "with 1 child, so the numbers of children do not match, with the symmetric difference of key sets: {1}.",
+    ),
+    "keys": (lambda x: {"a": x, "b": x}, lambda x: {"a": x}, "true_fun output is a <class 'dict'> with 2 children but", "key sets: {'b'}."),
+    "metadata": (
+        lambda x: Node(x, meta=1),
+        lambda x: Node(x, meta=2),
+        "with pytree metadata 1 but false_fun output is a",
+        "with pytree metadata 2, so the pytree node metadata does not match.",
+    ),
+    "lengths": (lambda x: (x, x), lambda x: (x,), "tuple of length 2 but false_fun output is a tuple of length 1, so the lengths do not match.", ""),
+    "dtype and shape": (
+        lambda x: np.ones(3, np.float32),
+        lambda x: np.ones(2, np.int32),
+        "The output of true_fun has type float32[3] but the corresponding output of false_fun has type int32[2], so the dtypes do not match, and the shapes do not match.",
+        "",
+    ),
+    "two outputs": (
+        lambda x: (1, x),
+        lambda x: (x, 2),
+        "  * the output of true_fun at path [0] has type int32[] but the corresponding output of false_fun has type float32[], so the dtypes do not match;\n  * the output of true_fun at path [1]",
+        "so the dtypes do not match.",
+    ),
+    "no array": (
+        lambda x: ("a", x),
+        lambda x: (x, x),
+        "traced for cond returned a value of type <class 'str'> at output component [0], which is not a valid JAX type",
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BRANCHES)
+def test_branches_that_differ(lax, name):
+    true, false, *words = BRANCHES[name]
+    with pytest.raises(TypeError) as e:
+        lax.cond(True, true, false, 1.0)
+    assert all(w in str(e.value) for w in words)
+
+
+PREDICATES = {
+    "nothing": (None, "cond predicate is None"),
+    "text": ("a", "Pred must be a scalar, got a of type <class 'str'>"),
+    "list": ([1], "Pred must be a scalar, got [1] of type <class 'list'>"),
+    "array": (np.ones(2), "Pred must be a scalar, got [1. 1.] of shape (2,)."),
+    "complex": (1j, "Pred type must be either boolean or number, got complex64."),
+    "object": (object, "Pred type must be either boolean or number, got <class 'object'>."),
+}
+
+
+@pytest.mark.parametrize("name", PREDICATES)
+def test_what_is_no_predicate(lax, name):
+    pred, words = PREDICATES[name]
+    with pytest.raises(TypeError) as e:
+        lax.cond(pred, lambda x: x, lambda x: x, 1.0)
+    assert str(e.value).startswith(words)
+
+
+@pytest.mark.parametrize(
+    "index, words",
+    [
+        (None, "Index type must be an integer, got None as float32"),
+        ("a", "Index type must be an integer, got a."),
+        (1.5, "Index type must be an integer, got 1.5 as float32"),
+        (np.ones(2, int), "Branch index must be scalar, got [1 1] of shape (2,)."),
+    ],
+)
+def test_what_is_no_index(lax, index, words):
+    with pytest.raises(TypeError) as e:
+        lax.switch(index, [lambda x: x, lambda x: x], 1.0)
+    assert str(e.value).startswith(words)
+
+
+def test_steps_that_return_no_pair_and_carries_that_change(jax, lax, jnp):
+    def said(step, init):
+        with pytest.raises(TypeError) as e:
+            lax.scan(step, init, None, length=2)
+        return str(e.value)
+
+    assert said(lambda c, x: c, 1.0) == "scan body output must be a pair, got ~float32[]."
+    assert said(lambda c, x: None, 1.0) == "scan body output must be a pair, got None."
+    assert "The input carry c is a <class 'dict'> with 2 children but" in said(lambda c, x: ({"a": c["a"]}, x), {"a": 1.0, "b": 2.0})
+    assert (
+        "has type float32[3,2] but the corresponding output carry component has type int32[2,3], so the dtypes do not match, and the shapes do not match."
+        in said(lambda c, x: (jnp.ones((2, 3), int), x), jnp.ones((3, 2)))
+    )
+    assert "returned a value of type <class 'str'> at output component [1], which is not a valid JAX type" in said(lambda c, x: (c, "a"), 1.0)
+
+
+def test_lengths_and_unrolls_that_are_traced(jax, lax):
+    scan = lambda **k: lax.scan(lambda c, x: (c, x), 1.0, None, **k)
+    with pytest.raises(
+        jax.errors.ConcretizationTypeError,
+        match="(?s)traced array with shape int32.*The `length` argument to `scan` expects a concrete `int` value. For scan-like",
+    ):
+        jax.jit(lambda n: scan(length=n))(2)
+    with pytest.raises(jax.errors.ConcretizationTypeError, match="The `unroll` argument to `scan` expects a concrete `int` or `bool` value."):
+        jax.jit(lambda n: scan(length=2, unroll=n))(2)

@@ -288,3 +288,116 @@ def test_ensure_compile_time_eval_around_every_kind_of_function(jax, jnp, lax):
     slope = 72.0 - np.sin(1.0) + 1
     np.testing.assert_allclose([f(1.0), jax.jit(f)(1.0), *jax.vmap(f)(jnp.ones(2))], want, rtol=1e-6)
     np.testing.assert_allclose([jax.grad(f)(1.0), jax.jit(jax.grad(f))(1.0)], slope, rtol=1e-6)
+
+
+# ---------------------------------------------------------------- what transforms say and return
+
+
+def test_outputs_that_may_not_be_mapped(jax, jnp):
+    for f, out_axes, path in (
+        (lambda x: x, None, ""),
+        (lambda x: (x, x), (0, None), r"\[1\]"),
+        (lambda x: {"a": x, "b": [x]}, {"a": 0, "b": [None]}, r"\['b'\]\[0\]"),
+    ):
+        with pytest.raises(ValueError, match=f"at vmap out_axes{path}, got axis spec None but output was batched on axis 0"):
+            jax.vmap(f, out_axes=out_axes)(jnp.ones(2))
+    with pytest.raises(ValueError, match="vmap has mapped output .axis_name=i. but out_axes is None"):
+        jax.vmap(lambda x: x, out_axes=None, axis_name="i")(jnp.ones(2))
+    with pytest.raises(TypeError, match=r"vmap in_axes must be an int, None, or \(nested\) container with those types as leaves, but got \(1.5,\)."):
+        jax.vmap(lambda x: x, in_axes=(1.5,))(jnp.ones(2))
+
+
+def test_names_and_docstrings_of_transformed_functions(jax):
+    def loss(x):
+        """The loss."""
+        return x
+
+    for f in (
+        jax.grad(loss),
+        jax.value_and_grad(loss),
+        jax.jacfwd(loss),
+        jax.jacrev(loss),
+        jax.hessian(loss),
+        jax.vmap(loss),
+        jax.jit(loss),
+        jax.checkpoint(loss),
+    ):
+        assert f.__name__ == "loss"
+    assert jax.vmap(loss).__doc__ == (
+        "Vectorized version of loss. Takes similar arguments as loss but with additional array axes over which loss is mapped.\n\nOriginal documentation:\n\nThe loss."
+    )
+    assert jax.grad(loss, (0, 1)).__doc__ == (
+        "Gradient of loss with respect to positional argument(s) (0, 1). Takes the same arguments as loss but returns the gradient, which has the"
+        " same shape as the arguments at positions (0, 1)."
+    )
+
+
+def test_a_component_of_the_output_that_is_no_array_is_named(jax):
+    with pytest.raises(
+        TypeError, match=r"traced for jit returned a value of type <class 'object'> at output component \['b'\]\[0\], which is not a valid JAX type"
+    ):
+        jax.jit(lambda x: {"a": x, "b": (object(),)})(1.0)
+
+
+LEAKS = {
+    "jit": (lambda j, f: j.jit(f)(1.0), "traced for jit"),
+    "checkpoint": (lambda j, f: j.checkpoint(f)(1.0), "traced for checkpoint / remat"),
+    "cond": (lambda j, f: j.lax.cond(True, f, f, 1.0), "traced for cond"),
+    "while": (lambda j, f: j.lax.while_loop(lambda c: c < 0, f, 1.0), "traced for while_body"),
+    "vmap": (lambda j, f: j.vmap(f)(np.ones(2)), ""),
+    "grad": (lambda j, f: j.grad(f)(1.0), ""),
+}
+
+
+@pytest.mark.parametrize("name", LEAKS)
+def test_tracers_that_escape_say_where_from(jax, name):
+    run, words = LEAKS[name]
+    kept = []
+
+    def leaking(x):
+        kept.append(x * 2)
+        return x
+
+    run(jax, leaking)
+    with pytest.raises(jax.errors.UnexpectedTracerError) as e:
+        kept[0] + 1
+    assert "disallow saving intermediate values to global state" in str(e.value) and words in str(e.value)
+    assert not words or f"The function being traced when the value leaked was leaking at {__file__}" in str(e.value)
+
+
+def test_the_pullback_shows_what_it_keeps(jax, jnp):
+    pull = jax.vjp(lambda x, p: jnp.sin(x) * p["a"], 1.0, {"a": 2.0})[1]
+    assert type(pull.args_res[0]).__name__ == "NotNeeded"
+    np.testing.assert_allclose(sorted(map(float, jax.tree.leaves(pull))), sorted([np.cos(1.0), np.sin(1.0)]), rtol=1e-6)
+    assert pull.in_tree == jax.tree.structure((1.0, {"a": 2.0})) and pull.out_tree == jax.tree.structure(0)
+    assert sum(e.primitive.name == "mul" for e in pull.jaxpr.eqns) >= 2 and len(pull.jaxpr.constvars) == 2
+    want = [2 * np.cos(1.0), np.sin(1.0)]
+    for f, scale in (
+        (pull, 1),
+        (jax.tree.map(lambda r: 2 * r, pull), 2),
+        (jax.jit(lambda: jax.vjp(lambda x, p: jnp.sin(x) * p["a"], 1.0, {"a": 2.0})[1])(), 1),
+    ):
+        x, p = f(1.0)
+        np.testing.assert_allclose([float(x), float(p["a"])], np.multiply(scale, want), rtol=1e-6)
+
+
+def test_arguments_that_a_pullback_keeps_may_be_exchanged(jax, jnp):
+    w, x = jnp.full((2, 2), 2.0), jnp.full((2, 2), 3.0)
+    _, pull = jax.vjp(lambda w, x: x @ w, w, x)
+    assert pull.opaque_residuals == [] and [r.tolist() for r in pull.args_res] == [w.tolist(), x.tolist()]
+    pull.args_res[0] = w * 10
+    dw, dx = pull(jnp.ones((2, 2)))
+    assert dw.tolist() == [[6, 6], [6, 6]] and dx.tolist() == [[40, 40], [40, 40]]
+
+
+def test_cotangents_of_another_structure(jax):
+    pull = jax.vjp(lambda x: {"a": x, "b": (x,)}, 1.0)[1]
+    with pytest.raises(
+        ValueError,
+        match=r"(?s)unexpected tree structure.*\* out was a <class 'dict'> with 2 children in the original output, but a <class 'dict'> with 1 child here",
+    ):
+        pull({"a": 1.0})
+    with pytest.raises(
+        ValueError, match=r"\* out\['b'\] was a <class 'tuple'> in the original output, but a <class 'list'> here, so their Python types differ."
+    ):
+        pull({"a": 1.0, "b": [1.0]})

@@ -13,8 +13,9 @@ from . import _core
 from ._api import jit
 from ._batching import vmap
 from ._config import refused
+from ._differences import tree_differences
 from ._flat import FlatFun, abstract, check_callable, describe, float0, is_inexact, tangent_dtype, unit, wraps, zeros
-from .tree_util import Partial, tree_flatten, tree_map, tree_structure, tree_transpose
+from .tree_util import Partial, keystr, register_pytree_node, tree_flatten, tree_map, tree_structure, tree_transpose
 
 _get_aval = _core.get_aval
 
@@ -113,9 +114,12 @@ def grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False, redu
     if reduce_axes:
         refused("grad", "reduce_axes", reduce_axes, "sum over a named axis with lax.psum")
     inner = _value_and_grad(fun, "grad", argnums, has_aux, holomorphic, allow_int)
-    doc = "Gradient of {fun} with respect to positional argument(s) " + str(argnums) + ". Takes the same arguments as {fun}.\n\n{doc}"
+    doc = (
+        f"Gradient of {{fun}} with respect to positional argument(s) {argnums}. Takes the same arguments as {{fun}} but returns the gradient,"
+        f" which has the same shape as the arguments at positions {argnums}."
+    )
 
-    @wraps(fun, "grad_{fun}", doc)
+    @wraps(fun, "{fun}", doc)
     def grad_f(*args, **kwargs):
         value, g = inner(args, kwargs)
         return (g, value[1]) if has_aux else g
@@ -134,9 +138,13 @@ def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=F
     if reduce_axes:
         refused("value_and_grad", "reduce_axes", reduce_axes, "sum over a named axis with lax.psum")
     inner = _value_and_grad(fun, "value_and_grad", argnums, has_aux, holomorphic, allow_int)
-    doc = "Value and gradient of {fun} with respect to positional argument(s) " + str(argnums) + ". Takes the same arguments as {fun}.\n\n{doc}"
+    doc = (
+        f"Value and gradient of {{fun}} with respect to positional argument(s) {argnums}. Takes the same arguments as {{fun}} but returns a"
+        " two-element tuple where the first element is the value of {fun} and the second element is the gradient, which has the same shape as"
+        f" the arguments at positions {argnums}."
+    )
 
-    @wraps(fun, "value_and_grad_{fun}", doc)
+    @wraps(fun, "{fun}", doc)
     def value_and_grad_f(*args, **kwargs):
         return inner(args, kwargs)
 
@@ -359,9 +367,64 @@ def vjp(fun, *primals, has_aux=False, reduce_axes=()):
     if has_aux:
         outs, aux = flat.split_aux(outs)
     spec = _LinearSpec(tree_structure(primals), flat.out_tree, [_get_aval(x) for x in leaves], [_get_aval(x) for x in outs], describe(fun))
-    f_vjp = Partial(Partial(_pull_back, spec, n_all - len(outs)), linear)
     out = flat.out_tree.unflatten(outs)
+    f_vjp = VJP.of(spec, n_all - len(outs), linear, leaves)
     return (out, f_vjp, aux) if has_aux else (out, f_vjp)
+
+
+class NotNeeded:
+    """Stands in `VJP.args_res` for an argument that the pullback does not read."""
+
+    def __repr__(self):
+        return "NotNeeded()"
+
+    def __eq__(self, other):
+        return isinstance(other, NotNeeded)
+
+    __hash__ = None
+
+
+register_pytree_node(NotNeeded, lambda _: ((), None), lambda _, __: NotNeeded())
+
+
+class VJP:
+    """A function's pullback at a point, as `vjp` returns it: a pytree of what it keeps.
+
+    args_res: what it keeps of the arguments themselves, one entry per argument, with `NotNeeded` for those that it does not read. An entry
+    may be exchanged before a call. opaque_residuals: the other values it keeps. jaxpr: the linear map, from tangents to tangents.
+    """
+
+    def __init__(self, fixed, args_res, opaque_residuals):
+        self._fixed, self.args_res, self.opaque_residuals = fixed, args_res, opaque_residuals
+
+    @classmethod
+    def of(cls, spec, n_aux, linear, leaves):
+        residuals, linear = _core._linear_flatten(linear)
+        where = {i: k for k, i in enumerate(_core.identities(leaves)) if i is not None}
+        sources = tuple(where.get(i) for i in _core.identities(residuals))
+        kept = dict(zip(sources, residuals, strict=True))
+        args_res = spec.in_tree.unflatten([kept.get(k, NotNeeded()) for k in range(len(leaves))])
+        return cls((spec, n_aux, linear, sources), list(args_res), [r for r, k in zip(residuals, sources, strict=True) if k is None])
+
+    in_tree = property(lambda self: self._fixed[0].in_tree)
+    out_tree = property(lambda self: self._fixed[0].out_tree)
+    jaxpr = property(lambda self: self._linear().program.jaxpr)
+
+    def _linear(self):
+        _, _, linear, sources = self._fixed
+        args = tree_flatten(tuple(self.args_res), is_leaf=lambda x: isinstance(x, NotNeeded))[0]
+        others = iter(self.opaque_residuals)
+        return _core._linear_unflatten(linear, [next(others) if k is None else args[k] for k in sources])
+
+    def __call__(self, *cotangents):
+        spec, n_aux, _, _ = self._fixed
+        return _pull_back(spec, n_aux, self._linear(), *cotangents)
+
+    def __repr__(self):
+        return f"VJP(jaxpr={self.jaxpr}, in_tree={self.in_tree}, out_tree={self.out_tree}, args_res={self.args_res}, opaque_residuals={self.opaque_residuals})"
+
+
+register_pytree_node(VJP, lambda f: ((f.args_res, f.opaque_residuals), f._fixed), lambda fixed, xs: VJP(fixed, *xs))
 
 
 def _pull_back(spec, n_aux, linear, *cotangents):
@@ -369,10 +432,12 @@ def _pull_back(spec, n_aux, linear, *cotangents):
         raise TypeError(_ONE_ARGUMENT.format(name=spec.name.split(" at ")[0], n=len(cotangents)))
     leaves, tree = tree_flatten(cotangents[0])
     if tree != spec.out_tree:
+        lines = []
+        for path, was, here, why in tree_differences(spec.out_tree.unflatten([0] * spec.out_tree.num_leaves), tree.unflatten([0] * tree.num_leaves)):
+            lines.append(f"  * out{keystr(path)} was a {was} in the original output, but a {here} here, {why}.")
         raise ValueError(
             "unexpected tree structure.\n\nThe argument to a VJP function returned by `jax.vjp` must match the pytree\n"
-            f"structure of the differentiated function {spec.name}.\n\n"
-            f"But the tree structures differ: expected {spec.out_tree}, got {tree}."
+            f"structure of the differentiated function {spec.name}.\n\nBut the tree structures differ:\n" + "\n".join(lines)
         )
     cts = [_checked_cotangent(ct, aval) for ct, aval in zip(leaves, spec.out_avals, strict=True)]
     grads = linear.transpose(cts + [None] * n_aux)
@@ -483,6 +548,12 @@ def fwd_and_bwd(fun, argnums, has_aux=False, jitted=True):
 # ---------------------------------------------------------------- Jacobians
 
 
+_JACOBIAN = (
+    "Jacobian of {{fun}} with respect to positional argument(s) {argnums}. Takes the same arguments as {{fun}} but returns the jacobian of the"
+    " output with respect to the arguments at positions {argnums}."
+)
+
+
 def jacfwd(fun, argnums=0, has_aux=False, holomorphic=False):
     """The Jacobian of a function, column by column in forward mode: the choice for more outputs than inputs.
 
@@ -502,7 +573,7 @@ def jacfwd(fun, argnums=0, has_aux=False, holomorphic=False):
     check_callable(fun)
     argnums = _argnums(argnums)
 
-    @wraps(fun, "jacfwd_{fun}", "Jacobian of {fun} with respect to positional argument(s) " + str(argnums) + ".\n\n{doc}")
+    @wraps(fun, "{fun}", _JACOBIAN.format(argnums=argnums))
     def jacfun(*args, **kwargs):
         dyn, partial_fun = _differentiated(fun, argnums, args, kwargs)
         tree_map(lambda x: _check_input_jacfwd(holomorphic, x), dyn)
@@ -534,7 +605,7 @@ def jacrev(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
     check_callable(fun)
     argnums = _argnums(argnums)
 
-    @wraps(fun, "jacrev_{fun}", "Jacobian of {fun} with respect to positional argument(s) " + str(argnums) + ".\n\n{doc}")
+    @wraps(fun, "{fun}", _JACOBIAN.format(argnums=argnums))
     def jacfun(*args, **kwargs):
         dyn, partial_fun = _differentiated(fun, argnums, args, kwargs)
         tree_map(lambda x: _check_input_revderiv("jacrev", holomorphic, allow_int, x), dyn)

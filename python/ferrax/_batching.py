@@ -8,7 +8,7 @@ import collections
 from . import _core
 from ._config import inert, refused
 from ._flat import FlatFun, argument_names, check_callable, wraps
-from .tree_util import broadcast_prefix, prefix_errors, tree_flatten, tree_leaves
+from .tree_util import broadcast_prefix, keystr, prefix_errors, tree_flatten, tree_flatten_with_path, tree_leaves
 
 _get_aval = _core.get_aval
 
@@ -46,14 +46,16 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
     check_callable(fun)
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
-    if not (_is_axis(in_axes) or isinstance(in_axes, tuple)) or not all(map(_is_axis, _axis_leaves(in_axes))):
+    if not (_is_axis(in_axes) or isinstance(in_axes, tuple)):
         raise TypeError(
             f"vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments passed to the function, but got {in_axes}."
         )
+    if not all(map(_is_axis, _axis_leaves(in_axes))):
+        raise TypeError(f"vmap in_axes must be an int, None, or (nested) container with those types as leaves, but got {in_axes}.")
     if not all(map(_is_axis, _axis_leaves(out_axes))):
         raise TypeError(f"vmap out_axes must be an int, None, or (nested) container with those types as leaves, but got {out_axes}.")
 
-    @wraps(fun, "{fun}", "Vectorized version of {fun}. Takes similar arguments as {fun} but with additional array axes over which {fun} is mapped.\n\n{doc}")
+    @wraps(fun, "{fun}", "Vectorized version of {fun}. Takes similar arguments as {fun} but with additional array axes over which {fun} is mapped.{original}")
     def vmap_f(*args, **kwargs):
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise ValueError(
@@ -73,7 +75,10 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
             mapped = _over_mapped(flat, leaves, dims)
             leaves, dims = [x for x, d in zip(leaves, dims, strict=True) if d is not None], [d for d in dims if d is not None]
 
-        def out_dims():
+        def out_dims(i=None):
+            if i is not None:  # what the specification of output i is called
+                paths = tree_flatten_with_path(flat.out_tree.unflatten([0] * flat.out_tree.num_leaves))[0]
+                return f"vmap out_axes{keystr(paths[i][0])}"
             if _is_axis(out_axes):
                 return [out_axes] * flat.out_tree.num_leaves
             tree = flat.out_tree.unflatten([0] * flat.out_tree.num_leaves)

@@ -55,7 +55,8 @@ def wraps(fun, namestr, docstr=None):
         out.__qualname__ = out.__name__
         out.__module__ = getattr(fun, "__module__", out.__module__)
         doc = getattr(fun, "__doc__", None)
-        out.__doc__ = docstr.format(fun=name, doc=doc or "") if docstr else doc
+        original = f"\n\nOriginal documentation:\n\n{doc}" if doc else ""
+        out.__doc__ = docstr.format(fun=name, original=original) if docstr else doc
         out.__wrapped__ = fun
         return out
 

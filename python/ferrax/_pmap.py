@@ -49,7 +49,7 @@ def pmap(fun, axis_name=None, *, in_axes=0, out_axes=0, static_broadcasted_argnu
         raise ValueError(f"`static_argnums` {sorted(static_argnums)} and `donate_argnums` {sorted(donated_argnums)} cannot intersect.")
     compiled = {}
 
-    @wraps(fun, "pmap_{fun}", "Parallel version of {fun}: each slice of its arguments on a device of its own.\n\n{doc}")
+    @wraps(fun, "pmap_{fun}", "Parallel version of {fun}: each slice of its arguments on a device of its own.{original}")
     def pmap_f(*args, **kwargs):
         static = _static(fun, static_argnums, args)
         donated = {i + len(args) if i < 0 else i for i in donated_argnums}

@@ -359,9 +359,14 @@ pub struct Builder {
     lines: Vec<u32>,
     eqns: Vec<Eqn>,
     keep_dead: bool,
+    all_inputs: bool,
 }
 
 impl Builder {
+    /// A builder that captures every array as an input, those that stand for a number too: what a linear map keeps can be replaced.
+    pub fn keeping_arrays() -> Builder {
+        Builder { all_inputs: true, ..Builder::default() }
+    }
     /// A builder whose program keeps equations that nobody reads.
     pub fn keeping_dead() -> Builder {
         Builder { keep_dead: true, ..Builder::default() }
@@ -378,6 +383,7 @@ impl Builder {
     pub fn capture(&mut self, x: &Value) -> Atom {
         let id = match x {
             Value::Lit(l) => return Atom::Lit(*l),
+            Value::Array(_) if self.all_inputs => x.id(),
             Value::Array(a) => match crate::cx::to_lit(a) {
                 Some(l) => return Atom::Lit(l),
                 None => x.id(),

@@ -77,7 +77,7 @@ impl Tag {
     /// The error for tracers that outlived their trace.
     pub fn leak(&self, left: &[Value]) -> Error {
         let of = self.of.get().map_or(String::new(), |of| {
-            format!("\nThe error occurred while tracing the function {of} for {}.", self.what)
+            format!("\nThe error occurred while tracing the function {}.", of.replacen(" traced for ", " for ", 1))
         });
         let mut m = format!("Leaked trace {}. Leaked tracer(s):\n", self.classes().0);
         for v in left {
@@ -245,16 +245,18 @@ impl Value {
     pub fn leaked(&self) -> Error {
         let Value::Tracer(t) = self else { return Error::new(Kind::UnexpectedTracer, "a value of another trace") };
         let what = t.0.tag.what;
-        let of = t.0.tag.of.get().map_or(String::new(), |of| {
-            format!("\nThe function being traced when the value leaked was {of} traced for {what}.")
-        });
+        let of =
+            t.0.tag
+                .of
+                .get()
+                .map_or(String::new(), |of| format!("\nThe function being traced when the value leaked was {of}."));
         let made = self
             .made_at()
             .map_or(String::new(), |at| format!("\nThe leaked intermediate value was created on line {at}."));
         Error::new(
             Kind::UnexpectedTracer,
             format!(
-                "Encountered an unexpected tracer. A function transformed by JAX had a side effect, allowing for a reference to an intermediate value with type {} wrapped in a {} to escape the scope of the transformation.\nIts tracer belongs to {what}.{of}{made}\nReturn the value from the transformed function instead of storing it outside; `checking_leaks` finds where it was stored.",
+                "Encountered an unexpected tracer. A function transformed by JAX had a side effect, allowing for a reference to an intermediate value with type {} wrapped in a {} to escape the scope of the transformation.\nJAX transformations require that functions explicitly return their outputs, and disallow saving intermediate values to global state.\nIts tracer belongs to {what}.{of}{made}\nTo catch the leak earlier, use the `checking_leaks` context manager: it finds where the value was stored.",
                 t.0.aval.long(),
                 t.0.tag.classes().1
             ),

@@ -355,14 +355,9 @@ impl Jit {
                 let (mut def, mut leaves) = (TreeDef::default(), Leaves::new());
                 def.flatten(&out, None, &mut leaves)?;
                 let flags = config::flags();
-                let values = leaves.iter().map(|x| {
-                    operand(x, flags)?.ok_or_else(|| {
-                        PyTypeError::new_err(format!(
-                            "function {} traced for jit returned a value of type {}, which is not a valid JAX type",
-                            describe(f),
-                            type_text(x)
-                        ))
-                    })
+                let values = leaves.iter().enumerate().map(|(i, x)| {
+                    operand(x, flags)?
+                        .ok_or_else(|| transforms::bad_output(f, "jit", x, &component(py, &out, i).unwrap_or_default()))
                 });
                 let values = values.collect::<PyResult<Values>>()?;
                 **cell.borrow_mut() = Some(def);
@@ -418,6 +413,11 @@ impl Jit {
     }
 }
 
+/// The path of leaf i in a tree, as it is written after the tree's name.
+fn component(py: Python, tree: &Bound<PyAny>, i: usize) -> PyResult<String> {
+    let paths = py.import("ferrax.tree_util")?.getattr("tree_flatten_with_path")?.call1((tree,))?.get_item(0)?;
+    py.import("ferrax.tree_util")?.getattr("keystr")?.call1((paths.get_item(i)?.get_item(0)?,))?.extract()
+}
 fn hash_type(v: &Value, h: &mut Fx) {
     let (weak, tape) = (v.weak(), v.tape());
     h.write_u64(weak as u64 | (tape as u64) << 1 | (v.rank() as u64) << 9);

@@ -71,7 +71,7 @@ mod core {
     #[pymodule_export]
     use crate::transforms::{
         _linear_flatten, _linear_unflatten, PyLinear, axis_size, checkpoint, custom_jvp_call, custom_vjp_call,
-        eval_context, jvp, linear_transpose, linearize, make_program, pmap, trace_context, vmap,
+        eval_context, identities, jvp, linear_transpose, linearize, make_program, pmap, trace_context, vmap,
     };
     #[pymodule_export]
     use crate::tree::PyTreeDef;

@@ -52,7 +52,7 @@ pub fn tagged(args: &[Value]) {
             if let Some(open) = o.borrow().last() {
                 *open.tag.borrow_mut() = Some(Arc::downgrade(&t.0.tag));
                 *open.cx.borrow_mut() = Some(ferrax_ir::current());
-                let _ = t.0.tag.of.set(open.function.as_str().into());
+                let _ = t.0.tag.of.set(format!("{} traced for {}", open.function, open.what).into());
             }
         });
     }

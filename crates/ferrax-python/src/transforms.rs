@@ -66,11 +66,21 @@ fn bad_result(f: &Bound<PyAny>, x: &Bound<PyAny>, what: &str) -> PyErr {
         ));
     }
     let user = f.getattr("fun").unwrap_or_else(|_| f.clone());
+    bad_output(&user, what, x, "")
+}
+/// The error for a function that returned what is no array, at a path of its output.
+pub fn bad_output(f: &Bound<PyAny>, what: &str, x: &Bound<PyAny>, path: &str) -> PyErr {
+    let at = if path.is_empty() { String::new() } else { format!(" at output component {path}") };
     PyTypeError::new_err(format!(
-        "function {} traced for {what} returned a value of type {}, which is not a valid JAX type",
-        describe(&user),
+        "function {} traced for {what} returned a value of type {}{at}, which is not a valid JAX type",
+        describe(f),
         type_text(x)
     ))
+}
+/// identities(values) -> for each an integer that is equal for one and the same value, None for what has no identity.
+#[pyfunction]
+pub fn identities(values: &Bound<PyAny>) -> PyResult<Vec<Option<usize>>> {
+    values.try_iter()?.map(|x| Ok(crate::value::held(&x?).and_then(Value::id))).collect()
 }
 /// `loss at model.py:12`
 pub fn describe(f: &Bound<PyAny>) -> String {
@@ -466,7 +476,9 @@ pub fn _linear_unflatten(l: &Bound<PyLinear>, residuals: &Bound<PyAny>) -> PyRes
 
 // ---- batching ----
 
-/// vmap(fun, operands, in_dims, axis_size, axis_name, out_dims) -> outputs; `out_dims()` is asked after `fun` has run.
+/// vmap(fun, operands, in_dims, axis_size, axis_name, out_dims) -> outputs
+///
+/// `out_dims()` is asked after `fun` has run; `out_dims(i)` is what an error calls the specification of output i.
 #[pyfunction]
 pub fn vmap<'py>(
     fun: &Bound<'py, PyAny>,
@@ -489,7 +501,7 @@ pub fn vmap<'py>(
     let name = self::axis_name(axis_name)?;
     let shown = name.clone();
     let asked: RefCell<Option<Vec<Option<isize>>>> = RefCell::new(None);
-    let place = |i: usize, a: &ferrax_ir::Aval, lanes: bool| -> Res<Dim> {
+    let place = |i: usize, a: &ferrax_ir::Aval, lanes: Dim| -> Res<Dim> {
         if asked.borrow().is_none() {
             let dims = out_dims
                 .call0()
@@ -499,11 +511,16 @@ pub fn vmap<'py>(
         }
         let d = asked.borrow().as_ref().and_then(|d| d.get(i).copied()).flatten();
         match d {
-            None if lanes => Err(Error::value(format!(
-                "vmap has mapped output (axis_name={}) but out_axes is None",
-                shown.as_deref().unwrap_or("None")
-            ))),
-            None => Ok(None),
+            None => match (lanes, &shown) {
+                (None, _) => Ok(None),
+                (_, Some(name)) => {
+                    Err(Error::value(format!("vmap has mapped output (axis_name={name}) but out_axes is None")))
+                }
+                (Some(at), None) => {
+                    let path: String = out_dims.call1((i,)).and_then(|p| p.extract()).map_err(from_py)?;
+                    Err(Error::value(format!("at {path}, got axis spec None but output was batched on axis {at}")))
+                }
+            },
             Some(d) => axis(d, a.rank() + 1).map(Some).map_err(from_py),
         }
     };

@@ -127,14 +127,14 @@ pub fn linear_transpose(f: F, ins: &[Aval], ct: &[Tan]) -> Res<Vec<Tan>> {
 }
 
 /// `f` over a batch of `n` lanes: operand i has them on `in_dims[i]`, or is the same for all. `place` says, for each output and
-/// whether it has lanes, on which axis they go; `None` for an output with lanes is an error.
+/// where it has lanes, on which axis they go; `None` for an output with lanes is an error.
 pub fn vmap(
     f: F,
     x: &[Value],
     in_dims: &[Dim],
     n: usize,
     name: Option<Name>,
-    place: &dyn Fn(usize, &Aval, bool) -> Res<Dim>,
+    place: &dyn Fn(usize, &Aval, Dim) -> Res<Dim>,
 ) -> Res<Values> {
     let parent = current();
     let t = Trace::batch(parent.clone(), n, name.clone(), false);
@@ -145,7 +145,7 @@ pub fn vmap(
     let out = |(i, v): (usize, &Value)| {
         v.check_alive()?;
         let (val, d) = t.unlanes(v);
-        match (place(i, &v.aval(), d.is_some())?, d) {
+        match (place(i, &v.aval(), d)?, d) {
             (Some(to), d) => parent.batch_at(&val, d, n, to),
             (None, None) => Ok(val),
             (None, Some(_)) => Err(Error::value("vmap has mapped output but out_axes is None")),

@@ -70,7 +70,7 @@ impl Trace {
         Trace::new("jit", Kind::Stage(RefCell::new(Builder::keeping_dead())))
     }
     pub fn record(parent: Rc<dyn Cx>) -> Rc<Trace> {
-        Trace::new("grad", Kind::Record(parent, RefCell::default()))
+        Trace::new("grad", Kind::Record(parent, RefCell::new(Builder::keeping_arrays())))
     }
     /// `what` the user called: jvp, or grad, whose values are those of its jvp.
     pub fn jvp(parent: Rc<dyn Cx>, what: &'static str) -> Rc<Trace> {

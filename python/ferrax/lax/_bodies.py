@@ -14,9 +14,11 @@ import inspect
 import numpy as np
 
 from .. import _core
+from .._differences import tree_differences
 from .._dtypes import canonicalize_dtype, dtype_of
-from .._flat import argument_names
+from .._flat import argument_names, describe
 from .._traced import remembered, settled
+from ..tree_util import keystr
 
 tree_flatten, tree_unflatten = _core.tree_flatten, _core.tree_unflatten
 
@@ -27,6 +29,16 @@ def as_array(x):
         return x
     _core.get_aval(x)
     return _core.asarray(x)
+
+
+def _result(x, i, out, fun, what):
+    """Leaf i of what `fun` returned, as an Array."""
+    try:
+        return as_array(x)
+    except TypeError:
+        path = keystr(_core.tree_flatten_with_path(out)[0][i][0])
+        at = f" at output component {path}" if path else ""
+        raise TypeError(f"function {describe(fun)} traced for {what} returned a value of type {type(x)}{at}, which is not a valid JAX type") from None
 
 
 def aval_of(x):
@@ -45,8 +57,9 @@ class Body:
         found = {}
 
         def flat(*args):
-            leaves, tree = tree_flatten(fun(*tree_unflatten(in_tree, args)))
-            leaves = [as_array(x) for x in leaves]
+            out = fun(*tree_unflatten(in_tree, args))
+            leaves, tree = tree_flatten(out)
+            leaves = [_result(x, i, out, user_fun, what) for i, x in enumerate(leaves)]
             where = {id(a): i for i, a in enumerate(args)}
             found["tree"], found["forwards"] = tree, [where.get(id(x)) for x in leaves]
             return tuple(leaves)
@@ -114,60 +127,14 @@ def share_consts(bodies):
     consts, where, positions = [], {}, []
     for body in bodies:
         mine = []
-        for c in body.consts:
-            key = id(c)
+        for c, key in zip(body.consts, _core.identities(body.consts), strict=True):
+            key = ("object", id(c)) if key is None else key
             if key not in where:
                 where[key] = len(consts)
                 consts.append(c)
             mine.append(where[key])
         positions.append(mine)
     return consts, positions
-
-
-def is_leaf_structure(tree) -> bool:
-    """Whether the tree is one leaf."""
-    return tree.num_leaves == 1 and tree.num_nodes == 1
-
-
-def _children(x):
-    leaves, tree = _core.tree_flatten_with_path(x, is_leaf=lambda y: y is not x)
-    return leaves, tree
-
-
-def tree_differences(a, b, path=()):
-    """(path, kind of a, kind of b, explanation) for every place where two trees differ in structure."""
-    leaf_a, leaf_b = _is_leaf(a), _is_leaf(b)
-    if leaf_a and leaf_b:
-        return []
-    kind = lambda x, leaf: "pytree leaf" if leaf else str(type(x))
-    if leaf_a != leaf_b or type(a) is not type(b):
-        return [(path, kind(a, leaf_a), kind(b, leaf_b), "so their Python types differ")]
-    (ca, ta), (cb, tb) = _children(a), _children(b)
-    if len(ca) != len(cb) and isinstance(a, (tuple, list)):
-        name = type(a).__name__
-        return [(path, f"{name} of length {len(ca)}", f"{name} of length {len(cb)}", "so the lengths do not match")]
-    if len(ca) != len(cb):
-        return [(path, f"{type(a)} with {len(ca)} child", f"{type(b)} with {len(cb)} child", "so the numbers of children do not match")]
-    if ta != tb:
-        ka, kb = _metadata(a), _metadata(b)
-        return [(path, f"{type(a)} with pytree metadata {ka}", f"{type(b)} with pytree metadata {kb}", "so the pytree node metadata does not match")]
-    out = []
-    for (ka, xa), (_, xb) in zip(ca, cb, strict=True):
-        out += tree_differences(xa, xb, path + tuple(ka))
-    return out
-
-
-def _metadata(x):
-    return tuple(sorted(x)) if isinstance(x, dict) else tuple(getattr(x, "__dict__", {}))
-
-
-def _is_leaf(x) -> bool:
-    return is_leaf_structure(_core.tree_flatten(x)[1])
-
-
-def keystr(path) -> str:
-    """The path as it would be written after the name, such as ['a'][1].x ."""
-    return "".join([str(k) for k in path])
 
 
 def first_parameter(fun) -> str:
@@ -190,7 +157,7 @@ def check_carry(what, fun, in_tree, in_avals, out_tree, out_avals):
             lines.append(f"{here} is a {ka} but the corresponding component of the carry output is a {kb}, {why}")
         raise TypeError(
             f"{what} function carry input and carry output must have the same pytree structure, but they differ:\n\n"
-            + _enumerate(lines)
+            + enumerated(lines)
             + "\n\nRevise the function so that the carry output has the same pytree structure as the carry input."
         )
     if all(same_type(a, b) for a, b in zip(in_avals, out_avals, strict=True)):
@@ -203,12 +170,13 @@ def check_carry(what, fun, in_tree, in_avals, out_tree, out_avals):
             lines.append(f"{here} has type {type_string(a)} but the corresponding output carry component has type {type_string(b)}, {why_differ(a, b)}")
     raise TypeError(
         f"{what} function carry input and carry output must have equal types, but they differ:\n\n"
-        + _enumerate(lines)
+        + enumerated(lines)
         + "\n\nRevise the function so that all output types match the corresponding input types."
     )
 
 
-def _enumerate(lines) -> str:
+def enumerated(lines) -> str:
+    """One sentence, or a list of several."""
     if len(lines) == 1:
         return lines[0][0].upper() + lines[0][1:] + "."
     return "\n".join([f"  * {line};" for line in lines[:-1]] + [f"  * {lines[-1]}."])
@@ -228,7 +196,7 @@ def why_differ(a, b) -> str:
     """The clause that says how two avals differ."""
     shapes, dtypes = tuple(a.shape) != tuple(b.shape), a.dtype != b.dtype
     if shapes and dtypes:
-        return "so the shapes and dtypes do not match" if len(a.shape) == len(b.shape) else "so the shapes do not match, and the dtypes do not match"
+        return "so the dtypes do not match, and the shapes do not match"
     return "so the shapes do not match" if shapes else "so the dtypes do not match"
 
 

@@ -13,20 +13,20 @@ import numpy as np
 from .. import _core
 from .._config import inert
 from .._core import bind
+from .._differences import is_leaf_structure, tree_differences
 from .._dtypes import dtype_of, is_bool, is_integer
 from .._flat import describe
 from ..errors import ConcretizationTypeError
-from ..tree_util import tree_map
+from ..tree_util import keystr, tree_map
 from ._bodies import (
     Body,
     as_array,
     aval_of,
     check_carry,
-    is_leaf_structure,
+    enumerated,
     promote_weak,
     same_type,
     share_consts,
-    tree_differences,
     type_string,
     why_differ,
 )
@@ -57,7 +57,7 @@ def _check_branches(what, a, b, name_a, name_b):
         tb = tree_unflatten(b.out_tree, [object() for _ in b.out_avals])
         lines = []
         for path, ka, kb, why in tree_differences(ta, tb):
-            at = f" at path {''.join(map(str, path))}" if path else ""
+            at = f" at path {keystr(path)}" if path else ""
             lines.append(f"{name_a} output{at} is a {ka} but {name_b} output{at} is a {kb}, {why}.")
         raise TypeError(
             f"{what} branch outputs must have the same pytree structure, but they differ:\n\n{who}"
@@ -68,14 +68,14 @@ def _check_branches(what, a, b, name_a, name_b):
     paths = [p for p, _ in _core.tree_flatten_with_path(tree_unflatten(a.out_tree, [object() for _ in a.out_avals]))[0]]
     for path, x, y in zip(paths, a.out_avals, b.out_avals, strict=True):
         if not same_type(x, y):
-            at = f" at path {''.join(map(str, path))}" if path else ""
+            at = f" at path {keystr(path)}" if path else ""
             lines.append(
-                f"The output of {name_a}{at} has type {type_string(x)} but the corresponding output of {name_b} has type {type_string(y)}, {why_differ(x, y)}."
+                f"the output of {name_a}{at} has type {type_string(x)} but the corresponding output of {name_b} has type {type_string(y)}, {why_differ(x, y)}"
             )
     if lines:
         raise TypeError(
             f"{what} branches must have equal output types but they differ.\n\n{who}"
-            + "\n".join(lines)
+            + enumerated(lines)
             + f"\n\nRevise {name_a} and/or {name_b} so that all output types match."
         )
 
@@ -124,8 +124,10 @@ def cond(pred, true_fun, false_fun, *operands, operand=_absent, linear=None):
         raise TypeError("lax.cond: true_fun and false_fun arguments should be callable.")
     if pred is None:
         raise TypeError("cond predicate is None")
-    if not isinstance(pred, (bool, int, float, complex, np.generic, np.ndarray, _core.Array)):
+    if isinstance(pred, (str, list, tuple, dict)):
         raise TypeError(f"Pred must be a scalar, got {pred} of type {type(pred)}")
+    if not isinstance(pred, (bool, int, float, complex, np.generic, np.ndarray, _core.Array)):
+        raise TypeError(f"Pred type must be either boolean or number, got {pred}.")
     if np.shape(pred) != ():
         raise TypeError(f"Pred must be a scalar, got {pred} of shape {np.shape(pred)}.")
     dtype = dtype_of(pred)
@@ -150,9 +152,11 @@ def switch(index, branches, *operands, operand=_absent):
     operands = _operands(operands, operand)
     if not all(callable(branch) for branch in branches):
         raise TypeError("lax.switch: branches argument should be a sequence of callables.")
+    if isinstance(index, str):
+        raise TypeError(f"Index type must be an integer, got {index}.")
     if np.shape(index) != ():
         raise TypeError(f"Branch index must be scalar, got {index} of shape {np.shape(index)}.")
-    dtype = dtype_of(index)
+    dtype = np.dtype("float32") if index is None else dtype_of(index)
     if not is_integer(dtype):
         raise TypeError(f"Index type must be an integer, got {index} as {dtype}")
     branches = tuple(branches)

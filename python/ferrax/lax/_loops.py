@@ -19,6 +19,7 @@ from .._batching import vmap
 from .._core import bind
 from .._dtypes import dtype_of, is_integer
 from .._traced import remembered, settled
+from ..errors import ConcretizationTypeError
 from ..tree_util import tree_map
 from ._bodies import Body, as_array, aval_of, check_carry, promote_weak
 from ._control_flow import while_loop_of
@@ -36,6 +37,12 @@ def _scan_length(xs, length):
             raise ValueError(f"scan got value with no leading axis to scan over: {', '.join(str(x) for x in xs if np.ndim(x) == 0)}.")
         sizes.append(np.shape(x)[0])
     if length is not None:
+        if isinstance(length, _core.Tracer):
+            raise ConcretizationTypeError(
+                length,
+                "The `length` argument to `scan` expects a concrete `int` value. For scan-like iteration with a dynamic length, use"
+                " `while_loop` or `fori_loop`.",
+            )
         try:
             length = operator.index(length)
         except TypeError:
@@ -78,7 +85,7 @@ def scan_steps(f, fun, key, init, xs=None, length=None, reverse=False, unroll=1)
     in_tree = tree_flatten((init, xs))[1]
     while True:
         carry_avals = [aval_of(x) for x in flat_init]
-        body, carry_tree, ys_tree = _step_body(f, fun, key, in_tree, carry_avals + x_avals)
+        body, carry_tree, ys_tree, as_list = _step_body(f, fun, key, in_tree, carry_avals + x_avals)
         n_out = carry_tree.num_leaves
         promoted = None
         if carry_tree == init_tree:
@@ -87,24 +94,27 @@ def scan_steps(f, fun, key, init, xs=None, length=None, reverse=False, unroll=1)
             break
         flat_init = promoted
     check_carry("scan body", f, init_tree, carry_avals, carry_tree, body.out_avals[:n_out])
+    if isinstance(unroll, _core.Tracer):
+        raise ConcretizationTypeError(unroll, "The `unroll` argument to `scan` expects a concrete `int` or `bool` value.")
     if isinstance(unroll, bool):
         unroll = max(length, 1) if unroll else 1
     unroll = operator.index(unroll)
     if unroll < 0:
         raise ValueError("`unroll` must be a `bool` or a non-negative `int`.")
     carry, ys = _emit_scan(body, flat_init, flat_xs, x_avals, length, bool(reverse), max(unroll, 1))
-    return tree_unflatten(init_tree, carry), tree_unflatten(ys_tree, ys)
+    pair = tree_unflatten(init_tree, carry), tree_unflatten(ys_tree, ys)
+    return list(pair) if as_list else pair
 
 
 def _step_body(f, fun, key, in_tree, avals):
-    """(the body of a step, the structures of its carry and of what it stacks)."""
+    """(the body of a step, the structures of its carry and of what it stacks, whether it returns a list)."""
     trees = []
 
     def step(carry, x):
         out = f(carry, x)
         if not isinstance(out, (tuple, list)) or len(out) != 2:
             raise TypeError(f"scan body output must be a pair, got {_describe_output(out)}.")
-        trees[:] = [tree_flatten(part)[1] for part in out]
+        trees[:] = [*[tree_flatten(part)[1] for part in out], type(out) is list]
         return tuple(out)
 
     def make():
@@ -115,8 +125,7 @@ def _step_body(f, fun, key, in_tree, avals):
 
 
 def _describe_output(out):
-    leaves, _ = tree_flatten(out)
-    return ", ".join(["~" + str(as_array(x).aval) if hasattr(as_array(x), "aval") else str(x) for x in leaves])
+    return str(tree_map(lambda x: as_array(x).aval, out))
 
 
 def _emit_scan(body, init, xs, x_avals, length, reverse, unroll):

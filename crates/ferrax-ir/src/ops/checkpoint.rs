@@ -13,7 +13,7 @@ use super::call::{batch, check_ins, jvp, lift_one};
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Fun, Tan};
 use crate::effects::Effects;
-use crate::error::Res;
+use crate::error::{Error, Res};
 use crate::lower::{Graph, Node, Nodes};
 use crate::mask::{cat, count, merge, nonzero, not, pick, spread};
 use crate::op::{Avals, Axes, BodyRules, Op, Rules, Tans};
@@ -77,6 +77,13 @@ impl Rules for Remat {
 impl BodyRules for Remat {
     /// The known outputs and what the policy keeps now; the unknown outputs as the rest of the body, to be split when it is transposed.
     fn split(&self, cx: &dyn Cx, rec: &dyn Cx, x: &[Value], unk: &[bool]) -> Res<Values> {
+        let effects = self.jaxpr.effects();
+        if effects.external {
+            let which = if effects.ordered { "OrderedIO" } else { "IO" };
+            return Err(Error::not_implemented(format!(
+                "Effects not supported in partial-eval of `checkpoint`/`remat`: [{which}]"
+            )));
+        }
         let parts = cut(cx, &self.jaxpr, unk, &vec![false; self.jaxpr.n_outs()], self.policy.as_ref())?;
         let n_known = count(&not(&parts.out_unk));
         let (rest, needed) = parts.rest.dce(&parts.out_unk);

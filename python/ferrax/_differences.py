@@ -1,0 +1,51 @@
+"""Where two trees differ in structure, in words: for loops whose carry changes, branches that disagree, cotangents that do not fit.
+
+>>> tree_differences({"a": 1}, {"a": (1, 2)})
+[((DictKey(key='a'),), "pytree leaf", "<class 'tuple'>", "so their Python types differ")]
+"""
+
+from . import _core
+
+
+def is_leaf_structure(tree):
+    """Whether the tree is one leaf."""
+    return tree.num_leaves == 1 and tree.num_nodes == 1
+
+
+def tree_differences(a, b, path=()):
+    """(path, kind of a, kind of b, explanation) for every place where two trees differ in structure."""
+    leaf_a, leaf_b = _is_leaf(a), _is_leaf(b)
+    if leaf_a and leaf_b:
+        return []
+    kind = lambda x, leaf: "pytree leaf" if leaf else str(type(x))
+    if leaf_a != leaf_b or type(a) is not type(b):
+        return [(path, kind(a, leaf_a), kind(b, leaf_b), "so their Python types differ")]
+    (ca, da), (cb, db) = _core.flatten_one_level_with_keys(a), _core.flatten_one_level_with_keys(b)
+    if len(ca) != len(cb) and isinstance(a, (tuple, list)):
+        name = type(a).__name__
+        return [(path, f"{name} of length {len(ca)}", f"{name} of length {len(cb)}", "so the lengths do not match")]
+    if len(ca) != len(cb):
+        keys_a, keys_b = ([_key(k) for k, _ in c] for c in (ca, cb))
+        apart = [k for k in keys_a if k not in keys_b] + [k for k in keys_b if k not in keys_a]
+        why = f"so the numbers of children do not match, with the symmetric difference of key sets: {{{' '.join(apart)}}}"
+        return [(path, f"{type(a)} with {_count(ca)}", f"{type(b)} with {_count(cb)}", why)]
+    if da != db:
+        da, db = (tuple(d) if isinstance(d, list) else d for d in (da, db))
+        return [(path, f"{type(a)} with pytree metadata {da}", f"{type(b)} with pytree metadata {db}", "so the pytree node metadata does not match")]
+    out = []
+    for (key, xa), (_, xb) in zip(ca, cb, strict=True):
+        out += tree_differences(xa, xb, (*path, key))
+    return out
+
+
+def _count(children):
+    return f"{len(children)} {'child' if len(children) == 1 else 'children'}"
+
+
+def _key(key):
+    """A key as it stands in an index: 'a', 1."""
+    return str(key).removeprefix("[<flat index ").removeprefix("[").removesuffix("]").removesuffix(">")
+
+
+def _is_leaf(x):
+    return is_leaf_structure(_core.tree_flatten(x)[1])
