@@ -243,8 +243,8 @@ def test_callbacks_with_effects_are_not_run_again(jax, ordered):
     call = lambda y: experimental.io_callback(lambda y: (calls.append(1), np.float32(y))[1], out, y, ordered=ordered)
     functions = (
         lambda x, y: (call(y), x)[1],
-        lambda x, y: jax.lax.cond(x > 0, lambda x: (call(x), x)[1], lambda x: x, x),
-        lambda x, y: jax.lax.fori_loop(0, 2, lambda i, x: (call(x), x)[1], x),
+        lambda x, y: jax.lax.cond(y > 0, lambda x: (call(y), x)[1], lambda x: x, x),
+        lambda x, y: jax.lax.fori_loop(0, 2, lambda i, x: (call(y), x)[1], x),
     )
     for f in map(jax.checkpoint, functions):
         assert float(f(2.0, 3.0)) == 2
