@@ -356,8 +356,9 @@ impl Jit {
                 def.flatten(&out, None, &mut leaves)?;
                 let flags = config::flags();
                 let values = leaves.iter().enumerate().map(|(i, x)| {
-                    operand(x, flags)?
-                        .ok_or_else(|| transforms::bad_output(f, "jit", x, &component(py, &out, i).unwrap_or_default()))
+                    operand(x, flags)?.ok_or_else(|| {
+                        crate::transforms::bad_output(f, "jit", x, &component(py, &out, i).unwrap_or_default())
+                    })
                 });
                 let values = values.collect::<PyResult<Values>>()?;
                 **cell.borrow_mut() = Some(def);
