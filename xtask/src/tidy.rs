@@ -64,6 +64,8 @@ const RULES: &[Rule] = &[
     modules_are_named_and_introduced,
     nothing_is_left_open,
     no_path_of_one_machine,
+    messages_speak_of_this_library,
+    facts_stand_once,
     layers::python_imports_point_down,
 ];
 
@@ -233,6 +235,51 @@ fn no_path_of_one_machine(files: &[File]) -> Vec<String> {
         for (n, line) in f.text.lines().enumerate() {
             if let Some(p) = paths.iter().find(|p| line.contains(**p)) {
                 out.push(format!("{}:{}: {p} is a path of one machine", f.path, n + 1));
+            }
+        }
+    }
+    out
+}
+
+/// What a user reads names no other compiler, and sends nobody to other people's trackers.
+fn messages_speak_of_this_library(files: &[File]) -> Vec<String> {
+    let words = ["XLA", "MLIR", "StableHLO", "open an issue"];
+    let mut out = Vec::new();
+    let ours = |p: &str| p.starts_with("python/ferrax/") || (p.starts_with("crates/") && p.contains("/src/"));
+    for f in files.iter().filter(|f| ours(&f.path) && (f.path.ends_with(".rs") || f.path.ends_with(".py"))) {
+        for (n, line) in f.text.lines().enumerate() {
+            let said = if f.path.ends_with(".rs") { code(line) } else { line };
+            if let Some(w) = words.iter().find(|w| said.contains(**w)) {
+                out.push(format!("{}:{}: {w} is of other people's worlds", f.path, n + 1));
+            }
+        }
+    }
+    out
+}
+
+/// Facts that were once written twice, by the one place where each may stand: a text, the places that may hold it, and what it is.
+const FACTS: &[(&str, &[&str], &str)] = &[
+    ("version = \"0.", &["Cargo.toml"], "the version"),
+    ("__version__ =", &["python/ferrax/_config.py"], "the version, which is the extension's"),
+    ("def canonicalize_axis(", &["python/ferrax/_shapes.py"], "how an axis is counted from the front"),
+    ("def canonicalize_axes(", &["python/ferrax/_shapes.py"], "how axes are counted from the front"),
+    ("def canonicalize_shape(", &["python/ferrax/_shapes.py"], "what a shape may be"),
+    ("def is_inexact(", &["python/ferrax/_dtypes.py"], "which dtypes are inexact"),
+    ("def issubdtype(", &["python/ferrax/_dtypes.py"], "the hierarchy of dtypes"),
+];
+
+fn facts_stand_once(files: &[File]) -> Vec<String> {
+    let mut out = Vec::new();
+    let read = |p: &str| {
+        p.starts_with("python/") || p == "pyproject.toml" || (p.starts_with("crates/") && p.ends_with("Cargo.toml"))
+    };
+    for f in files.iter().filter(|f| read(&f.path)) {
+        for (n, line) in f.text.lines().enumerate() {
+            for (text, places, what) in FACTS.iter().filter(|(text, ..)| line.starts_with(text)) {
+                if !places.contains(&f.path.as_str()) {
+                    let place = places.first().map_or("elsewhere".to_string(), |p| format!("in {p}"));
+                    out.push(format!("{}:{}: {what} stands {place} already ({text})", f.path, n + 1));
+                }
             }
         }
     }

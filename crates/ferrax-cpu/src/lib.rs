@@ -14,9 +14,9 @@ pub mod tape;
 pub mod threads;
 pub mod tier;
 
-use ferrax_kernel::backend::{Backend, Executable, HostMemory};
+use ferrax_kernel::backend::{Backend, Executable};
 use ferrax_kernel::{Buffer, DType, Error, Res, VerifiedPlan};
-use memory::{Adopted, Block, Fresh};
+use memory::{Block, Fresh};
 pub use stats::{Stats, stats};
 use std::sync::Arc;
 pub use threads::{num_threads, set_num_threads};
@@ -46,9 +46,6 @@ impl CpuBackend {
     }
 }
 
-/// Bytes that every element's alignment divides.
-const ELEMENT_ALIGN: usize = 8;
-
 impl Backend for CpuBackend {
     fn platform(&self) -> &'static str {
         "cpu"
@@ -70,12 +67,6 @@ impl Backend for CpuBackend {
     }
     fn zeros(&self, bytes: usize) -> Res<Buffer> {
         Ok(Buffer::ready(Block::zeroed(bytes)?))
-    }
-    fn adopt(&self, owner: Box<dyn HostMemory>) -> Res<Buffer> {
-        if !(owner.bytes().as_ptr() as usize).is_multiple_of(ELEMENT_ALIGN) {
-            return self.upload(owner.bytes());
-        }
-        Ok(Buffer::ready(Adopted(owner)))
     }
     fn download(&self, b: &Buffer) -> Res<Vec<u8>> {
         match b.try_memory() {

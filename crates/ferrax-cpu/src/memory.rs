@@ -5,7 +5,6 @@
 //! A fresh 64 MB block costs milliseconds in page faults, a reused one none: small blocks go through a cache of the thread, large
 //! ones through one shared list; both are bounded. What fits a cache line ([`Small`]) is no block: its count carries it.
 #![allow(unsafe_code)]
-use ferrax_kernel::backend::HostMemory;
 use ferrax_kernel::buffer::Memory;
 use ferrax_kernel::{Buffer, Error, Res};
 use std::alloc::{Layout, alloc, dealloc};
@@ -286,17 +285,6 @@ impl Fresh {
         // SAFETY: as long as `bytes`, freshly made, hence apart from it.
         unsafe { f.ptr().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
         Ok(f)
-    }
-}
-
-/// Memory of someone else, read in place.
-pub struct Adopted(pub Box<dyn HostMemory>);
-impl Memory for Adopted {
-    fn len(&self) -> usize {
-        self.0.bytes().len()
-    }
-    fn host(&self) -> Option<&[u8]> {
-        Some(self.0.bytes())
     }
 }
 

@@ -1,6 +1,6 @@
 //! The cpu as a device: memory handed over, memory borrowed, results shared, devices talking to each other.
 use ferrax_cpu::CpuBackend;
-use ferrax_kernel::backend::{Arg, HostMemory, World};
+use ferrax_kernel::backend::{Arg, World};
 use ferrax_kernel::kernel::Access;
 use ferrax_kernel::plan::{Across, Collective, HostCall, HostFn, Place, Step};
 use ferrax_kernel::{Affine, Backend, Bin, Buffer, DType, Error, Kernel, Node, Plan, ReduceKind, Res, RunCx, Scalar};
@@ -76,28 +76,6 @@ fn a_view_of_another_buffer_is_not_taken_over() {
     assert_eq!(device.download(&owner).unwrap(), f32s(&[1.0, 2.0]));
 }
 
-struct Foreign(Vec<u64>, usize);
-impl HostMemory for Foreign {
-    fn bytes(&self) -> &[u8] {
-        // SAFETY: the vector's memory, as bytes.
-        let all = unsafe { std::slice::from_raw_parts(self.0.as_ptr().cast::<u8>(), self.0.len() * 8) };
-        &all[self.1..self.1 + 8]
-    }
-}
-#[test]
-fn foreign_memory_is_read_in_place_where_it_is_aligned() {
-    let device = CpuBackend::new();
-    for (offset, in_place) in [(0, true), (8, true), (4, false), (1, false)] {
-        let owner = Box::new(Foreign(vec![0x4000_0000_3f80_0000, 0x40, 3], offset));
-        let (at, bytes) = (owner.bytes().as_ptr(), owner.bytes().to_vec());
-        let b = device.adopt(owner).unwrap();
-        assert_eq!(address(&b) == at, in_place);
-        assert_eq!(device.download(&b).unwrap(), bytes);
-        // What belongs to someone else is never written.
-        run_in(add(2), vec![(b.clone(), true), (b.clone(), false)], None).unwrap();
-        assert_eq!(device.download(&b).unwrap(), bytes);
-    }
-}
 #[test]
 fn wrong_arguments_are_errors() {
     let device = CpuBackend::new();

@@ -25,15 +25,8 @@ pub trait Backend: Send + Sync {
     fn upload(&self, bytes: &[u8]) -> Res<Buffer>;
     /// A new zeroed buffer.
     fn zeros(&self, bytes: usize) -> Res<Buffer>;
-    /// Takes over host memory without a copy where it can (aligned, and the host is the device); the owner lives as long as the buffer.
-    fn adopt(&self, owner: Box<dyn HostMemory>) -> Res<Buffer>;
     /// The bytes on the host. `b` must be ready.
     fn download(&self, b: &Buffer) -> Res<Vec<u8>>;
-}
-
-/// Memory that belongs to someone else (a numpy array) and does not change while held.
-pub trait HostMemory: Send + Sync {
-    fn bytes(&self) -> &[u8];
 }
 
 /// What a run is given beside its inputs.

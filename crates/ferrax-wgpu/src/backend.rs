@@ -2,7 +2,7 @@
 use crate::device::{Counts, Device};
 use crate::memory::{self, GpuMemory};
 use crate::run;
-use ferrax_kernel::backend::{Backend, Executable, HostMemory};
+use ferrax_kernel::backend::{Backend, Executable};
 use ferrax_kernel::{Buffer, DType, Res, VerifiedPlan};
 use std::sync::{Arc, OnceLock};
 
@@ -79,9 +79,6 @@ impl Backend for GpuBackend {
     }
     fn zeros(&self, bytes: usize) -> Res<Buffer> {
         Ok(self.buffer(memory::zeros(&self.device, bytes)?, bytes))
-    }
-    fn adopt(&self, owner: Box<dyn HostMemory>) -> Res<Buffer> {
-        self.upload(owner.bytes())
     }
     fn download(&self, b: &Buffer) -> Res<Vec<u8>> {
         memory::download(&self.device, &*memory::slab_of(&self.device, b)?, b.bytes(), None)

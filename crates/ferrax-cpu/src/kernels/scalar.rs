@@ -425,7 +425,7 @@ pub fn bitcast(from: DType, to: DType, t: Tier) -> [Option<BlockFn>; 3] {
         _ => None,
     };
     let value = match to {
-        DType::F16 => None.or(Some((Some(map1::<WrapU16<u32>>(t)), map1::<FromBitsF16<u32>>(t)))),
+        DType::F16 => Some((Some(map1::<WrapU16<u32>>(t)), map1::<FromBitsF16<u32>>(t))),
         DType::BF16 => Some((Some(map1::<WrapU16<u32>>(t)), map1::<FromBitsBF16<u32>>(t))),
         DType::Bool => Some((None, map1::<BoolOfByte<u32>>(t))),
         d => canonical(d, t).map(|f| (None, f)),

@@ -407,12 +407,12 @@ impl Graph {
 
     // ---- steps ----
 
-    /// Makes the value stand in memory, and says where.
     /// Whether the tensor stands for itself: it does not dissolve into its users' expressions.
     pub(super) fn written(&self, x: Node) -> bool {
         let t = &self.tensors[x as usize];
         t.slot.is_some() || t.apart
     }
+    /// Makes the value stand in memory, and says where.
     pub fn force(&mut self, x: Node) -> SlotId {
         debug_assert!(self.parts(x).is_none(), "a pair has no slot");
         let t = &mut self.tensors[x as usize];

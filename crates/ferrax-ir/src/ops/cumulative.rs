@@ -19,26 +19,18 @@ use ferrax_kernel::routine::{CumulativeKind, Routine};
 use ferrax_kernel::{DType, Dims};
 use smallvec::smallvec;
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum CumKind {
-    Sum,
-    Prod,
-    Max,
-    Min,
-    LogSumExp,
-}
-impl Member for CumKind {
-    const ALL: &'static [(CumKind, &'static str)] = &[
-        (CumKind::Sum, "cumsum"),
-        (CumKind::Prod, "cumprod"),
-        (CumKind::Max, "cummax"),
-        (CumKind::Min, "cummin"),
-        (CumKind::LogSumExp, "cumlogsumexp"),
+impl Member for CumulativeKind {
+    const ALL: &'static [(CumulativeKind, &'static str)] = &[
+        (CumulativeKind::Sum, "cumsum"),
+        (CumulativeKind::Prod, "cumprod"),
+        (CumulativeKind::Max, "cummax"),
+        (CumulativeKind::Min, "cummin"),
+        (CumulativeKind::LogSumExp, "cumlogsumexp"),
     ];
 }
 
 primitive! {
-    pub struct Cumulative = kind: CumKind {
+    pub struct Cumulative = kind: CumulativeKind {
         axis: usize,
         reverse: bool,
     }
@@ -65,13 +57,13 @@ impl Cumulative {
     /// The combination of what came before with what is here, and its tangent.
     fn combine(&self, cx: &dyn Cx, l: (&Value, &Value), r: (&Value, &Value)) -> Res<(Value, Value)> {
         Ok(match self.kind {
-            CumKind::Sum => (cx.add(l.0, r.0)?, cx.add(l.1, r.1)?),
-            CumKind::Prod => {
+            CumulativeKind::Sum => (cx.add(l.0, r.0)?, cx.add(l.1, r.1)?),
+            CumulativeKind::Prod => {
                 let dy = cx.add(&cx.mul(l.1, r.0)?, &cx.mul(l.0, r.1)?)?;
                 (cx.mul(l.0, r.0)?, dy)
             }
-            CumKind::Max | CumKind::Min => {
-                let f = if self.kind == CumKind::Max { Pw::Max } else { Pw::Min };
+            CumulativeKind::Max | CumulativeKind::Min => {
+                let f = if self.kind == CumulativeKind::Max { Pw::Max } else { Pw::Min };
                 let y = cx.pw2(f, l.0, r.0)?;
                 let half = cx.mul(&lit(l.1.dtype(), 0.5), &cx.add(l.1, r.1)?)?;
                 let (left, right) = (cx.pw2(Pw::Eq, l.0, &y)?, cx.pw2(Pw::Eq, r.0, &y)?);
@@ -79,7 +71,7 @@ impl Cumulative {
                 let one = cx.select(&left, r.1, l.1)?;
                 (y, cx.select(&tied, &one, &half)?)
             }
-            CumKind::LogSumExp => {
+            CumulativeKind::LogSumExp => {
                 // m + log(e^(l - m) + e^(r - m))
                 let real = |v: &Value| {
                     if v.dtype().is_complex() { cx.pw(Pw::Real, std::slice::from_ref(v)) } else { Ok(v.clone()) }
@@ -104,10 +96,10 @@ impl Cumulative {
     }
     fn identity(&self) -> f64 {
         match self.kind {
-            CumKind::Sum => 0.0,
-            CumKind::Prod => 1.0,
-            CumKind::Max | CumKind::LogSumExp => f64::NEG_INFINITY,
-            CumKind::Min => f64::INFINITY,
+            CumulativeKind::Sum => 0.0,
+            CumulativeKind::Prod => 1.0,
+            CumulativeKind::Max | CumulativeKind::LogSumExp => f64::NEG_INFINITY,
+            CumulativeKind::Min => f64::INFINITY,
         }
     }
 }
@@ -120,7 +112,7 @@ impl Rules for Cumulative {
             return value_err(format!("axis {} is out of bounds for array of shape {}", self.axis, a.shape));
         }
         let (accepted, words) = match self.kind {
-            CumKind::LogSumExp => (a.dtype.is_inexact(), "floating, complexfloating"),
+            CumulativeKind::LogSumExp => (a.dtype.is_inexact(), "floating, complexfloating"),
             _ => (a.dtype.is_int() || a.dtype.is_inexact(), "number"),
         };
         if !accepted {
@@ -132,7 +124,7 @@ impl Rules for Cumulative {
         Ok(smallvec![a.clone()])
     }
     fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
-        let (false, Some(dx)) = (self.kind == CumKind::Sum, &dx[0]) else {
+        let (false, Some(dx)) = (self.kind == CumulativeKind::Sum, &dx[0]) else {
             return linear_jvp(&self.clone().into(), cx, x, dx);
         };
         let y = cx.bind1(self.clone(), x)?;
@@ -147,7 +139,7 @@ impl Rules for Cumulative {
         Ok((values1(y), smallvec![Some(t)]))
     }
     fn transpose(&self, cx: &dyn Cx, _: &[Arg], ct: &[Tan]) -> Res<Tans> {
-        if self.kind != CumKind::Sum {
+        if self.kind != CumulativeKind::Sum {
             return not_linear(self.kind.name());
         }
         let back = Cumulative { reverse: !self.reverse, ..self.clone() };
@@ -158,18 +150,11 @@ impl Rules for Cumulative {
         Ok((cx.bind(&Cumulative { axis, ..self.clone() }.into(), x)?, d.into()))
     }
     fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
-        let kind = match self.kind {
-            CumKind::Sum => CumulativeKind::Sum,
-            CumKind::Prod => CumulativeKind::Prod,
-            CumKind::Max => CumulativeKind::Max,
-            CumKind::Min => CumulativeKind::Min,
-            CumKind::LogSumExp => CumulativeKind::LogSumExp,
-        };
         let shape = &out[0].shape;
         let (outer, n) = (shape[..self.axis].iter().product(), shape[self.axis]);
         let inner = shape[self.axis + 1..].iter().product();
         let one = |b: &mut Graph, v: Node| {
-            let r = Routine::Cumulative { kind, outer, n, inner, reverse: self.reverse, dtype: b.dtype(v) };
+            let r = Routine::Cumulative { kind: self.kind, outer, n, inner, reverse: self.reverse, dtype: b.dtype(v) };
             b.routine(r, &[v], &[shape.clone()])[0]
         };
         Ok(smallvec![match b.parts(x[0]) {
@@ -178,14 +163,14 @@ impl Rules for Cumulative {
             }
             None => one(b, x[0]),
             Some((p, q)) => match self.kind {
-                CumKind::Sum => {
+                CumulativeKind::Sum => {
                     let (p, q) = (one(b, p), one(b, q));
                     b.pair(p, q)
                 }
-                CumKind::Prod => self.doubled(b, x[0], &|b, l, r| lower(Pw::Mul, 0, b, &[l, r]))?,
-                CumKind::Max => self.doubled(b, x[0], &|b, l, r| lower(Pw::Max, 0, b, &[l, r]))?,
-                CumKind::Min => self.doubled(b, x[0], &|b, l, r| lower(Pw::Min, 0, b, &[l, r]))?,
-                CumKind::LogSumExp => {
+                CumulativeKind::Prod => self.doubled(b, x[0], &|b, l, r| lower(Pw::Mul, 0, b, &[l, r]))?,
+                CumulativeKind::Max => self.doubled(b, x[0], &|b, l, r| lower(Pw::Max, 0, b, &[l, r]))?,
+                CumulativeKind::Min => self.doubled(b, x[0], &|b, l, r| lower(Pw::Min, 0, b, &[l, r]))?,
+                CumulativeKind::LogSumExp => {
                     // with nothing: the principal value of the first element
                     let none = b.scalar(p, f64::NEG_INFINITY);
                     let zero = b.scalar(p, 0.0);

@@ -1,6 +1,6 @@
 //! dynamic_slice: `out = x[i : i + sizes]`; dynamic_update_slice: `x` with `u` written at `i`. Starts are rank-0 integers, one for each
 //! axis, clamped so that the window lies inside.
-use super::gather::{Gather, GatherDims, Mode};
+use super::gather::{Gather, GatherDims};
 use super::linear_jvp;
 use super::scatter::{Scatter, ScatterKind, windows};
 use super::with_zeros;
@@ -13,7 +13,7 @@ use crate::ops::concatenate::Concatenate;
 use crate::primitive;
 use crate::value::{Value, Values};
 use ferrax_kernel::Dims;
-use ferrax_kernel::routine::Routine;
+use ferrax_kernel::routine::{OutOfBounds, Routine};
 use smallvec::smallvec;
 
 primitive! {
@@ -109,7 +109,7 @@ impl Rules for DynamicSlice {
             dimension_numbers: Box::new(dims),
             fill_value: None,
             indices_are_sorted: false,
-            mode: Mode::Clip,
+            mode: OutOfBounds::Clip,
             slice_sizes,
             unique_indices: false,
         };
@@ -209,7 +209,7 @@ impl Rules for DynamicUpdateSlice {
             kind: ScatterKind::Set,
             dimension_numbers: Box::new(windows(x[0].rank() - d[0].is_some() as usize)),
             indices_are_sorted: true,
-            mode: Mode::Clip,
+            mode: OutOfBounds::Clip,
             unique_indices: true,
         };
         Ok((cx.bind(&op.into(), &[operand, index, update])?, smallvec![Some(0)]))

@@ -21,37 +21,24 @@ use ferrax_kernel::routine::{self, OutOfBounds, Routine};
 use ferrax_kernel::{DType, Dims, ReduceKind, Scalar};
 use smallvec::smallvec;
 
-/// What an index outside the operand means.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Mode {
-    Clip,
-    FillOrDrop,
-    PromiseInBounds,
-}
-impl Mode {
-    const ALL: [(Mode, &'static str); 3] =
-        [(Mode::Clip, "CLIP"), (Mode::FillOrDrop, "FILL_OR_DROP"), (Mode::PromiseInBounds, "PROMISE_IN_BOUNDS")];
-    pub(super) fn lowered(self) -> OutOfBounds {
-        match self {
-            Mode::Clip => OutOfBounds::Clip,
-            Mode::FillOrDrop => OutOfBounds::FillOrDrop,
-            Mode::PromiseInBounds => OutOfBounds::Promise,
-        }
-    }
-}
-impl ParamValue for Mode {
+const MODES: [(OutOfBounds, &str); 3] = [
+    (OutOfBounds::Clip, "CLIP"),
+    (OutOfBounds::FillOrDrop, "FILL_OR_DROP"),
+    (OutOfBounds::Promise, "PROMISE_IN_BOUNDS"),
+];
+impl ParamValue for OutOfBounds {
     fn to_param(&self) -> Param {
-        let name = Mode::ALL.iter().find(|m| m.0 == *self).map_or("", |m| m.1);
+        let name = MODES.iter().find(|m| m.0 == *self).map_or("", |m| m.1);
         Param::Enum("GatherScatterMode", name.into())
     }
-    fn from_param(p: &Param) -> Option<Mode> {
+    fn from_param(p: &Param) -> Option<OutOfBounds> {
         match p {
             Param::Enum(_, s) | Param::Str(s) => {
                 let s = s.to_uppercase();
                 let s = if s == "FILL" || s == "DROP" { "FILL_OR_DROP" } else { &s };
-                Mode::ALL.iter().find(|m| m.1 == s).map(|m| m.0)
+                MODES.iter().find(|m| m.1 == s).map(|m| m.0)
             }
-            Param::None => Some(Mode::FillOrDrop),
+            Param::None => Some(OutOfBounds::FillOrDrop),
             _ => None,
         }
     }
@@ -118,18 +105,17 @@ primitive! {
         dimension_numbers: Box<GatherDims>,
         fill_value: Option<Lit>,
         indices_are_sorted: bool,
-        mode: Mode,
+        mode: OutOfBounds,
         slice_sizes: Dims,
         unique_indices: bool,
     }
 }
 impl Gather {
-    fn output(&self, x: &Aval, i: &Aval) -> Dims {
+    fn output(&self, i: &Aval) -> Dims {
         let d = &*self.dimension_numbers;
         let window = self.window();
         let rank = i.rank() - 1 + window.len();
         let (mut p, mut w) = (i.shape.iter(), window.iter());
-        let _ = x;
         (0..rank).map(|k| *if d.offset_dims.contains(&k) { &mut w } else { &mut p }.next().unwrap_or(&1)).collect()
     }
     /// Sizes of the window's axes that stand in the output.
@@ -218,12 +204,12 @@ impl Rules for Gather {
                 d.operand_batching_dims, a.shape, d.start_indices_batching_dims, i.shape
             ));
         }
-        Ok(smallvec![a.with_shape(self.output(a, i))])
+        Ok(smallvec![a.with_shape(self.output(i))])
     }
     fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
         // An index outside reads a constant, whose tangent is zero.
         let y = cx.bind(&self.clone().into(), x)?;
-        if dx[0].is_none() || self.mode != Mode::FillOrDrop {
+        if dx[0].is_none() || self.mode != OutOfBounds::FillOrDrop {
             return Ok((y, linear_jvp(&self.clone().into(), cx, x, dx)?.1));
         }
         let zero = Gather { fill_value: Some(zero_fill(y[0].dtype())), ..self.clone() };
@@ -243,7 +229,7 @@ impl Rules for Gather {
             }),
             indices_are_sorted: self.indices_are_sorted,
             // forward clamps what the caller promised to be inside: so does its transpose
-            mode: if self.mode == Mode::PromiseInBounds { Mode::Clip } else { self.mode },
+            mode: if self.mode == OutOfBounds::Promise { OutOfBounds::Clip } else { self.mode },
             unique_indices: self.unique_indices,
         };
         let zeros = cx.zeros(a)?;
@@ -286,7 +272,7 @@ impl Rules for Gather {
             start_index_map: d.start_index_map.clone(),
             operand_batching_dims: d.operand_batching_dims.clone(),
             start_indices_batching_dims: d.start_indices_batching_dims.clone(),
-            mode: self.mode.lowered(),
+            mode: self.mode,
             fill,
             dtype,
             index_dtype: b.dtype(x[1]),
@@ -344,7 +330,7 @@ pub fn take_along(cx: &dyn Cx, x: &Value, index: &Value, axis: usize) -> Res<Val
         dimension_numbers: Box::new(dims),
         fill_value: None,
         indices_are_sorted: false,
-        mode: Mode::PromiseInBounds,
+        mode: OutOfBounds::Promise,
         slice_sizes: (0..rank).map(|k| 1.min(x.shape()[k])).collect(),
         unique_indices: false,
     };

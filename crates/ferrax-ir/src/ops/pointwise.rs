@@ -602,8 +602,8 @@ impl Rules for Pointwise {
         }
         Ok(out)
     }
-    fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
-        let (x, at) = align(cx, ax.n, x, d)?;
+    fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
+        let (x, at) = align(cx, x, d)?;
         Ok((cx.bind(&(*self).into(), &x)?, smallvec![Some(at)]))
     }
     fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
@@ -647,7 +647,7 @@ pub fn common_shape(name: &str, x: &[Aval]) -> Res<Dims> {
 
 /// Operands of a pointwise primitive with the batch axis in one place, and ranks made equal where a batched scalar meets an array.
 /// An operand without lanes gets a batch axis of size 1, or stays if it has rank 0.
-pub fn align(cx: &dyn Cx, _n: usize, x: &[Value], d: &[Dim]) -> Res<(Values, usize)> {
+pub fn align(cx: &dyn Cx, x: &[Value], d: &[Dim]) -> Res<(Values, usize)> {
     let lane_rank = |i: usize| x[i].rank() - d[i].is_some() as usize;
     let rank = (0..x.len()).map(lane_rank).max().unwrap_or(0);
     let lead = (0..x.len()).find(|&i| d[i].is_some() && lane_rank(i) == rank);

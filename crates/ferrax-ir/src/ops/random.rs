@@ -359,8 +359,8 @@ impl Rules for RandomFoldIn {
     fn transpose(&self, _: &dyn Cx, _: &[Arg], _: &[Tan]) -> Res<Tans> {
         not_linear("random_fold_in")
     }
-    fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
-        let (x, at) = align(cx, ax.n, x, d)?;
+    fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
+        let (x, at) = align(cx, x, d)?;
         Ok((cx.bind(&RandomFoldIn {}.into(), &x)?, smallvec![Some(at)]))
     }
     fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
@@ -390,8 +390,8 @@ impl Rules for Threefry {
     fn transpose(&self, _: &dyn Cx, _: &[Arg], _: &[Tan]) -> Res<Tans> {
         not_linear("threefry2x32")
     }
-    fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
-        let (x, at) = align(cx, ax.n, x, d)?;
+    fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
+        let (x, at) = align(cx, x, d)?;
         Ok((cx.bind(&Threefry {}.into(), &x)?, smallvec![Some(at), Some(at)]))
     }
     fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {

@@ -7,7 +7,7 @@
 //!
 //! Derivatives: set and add are linear in operand and updates. mul: `dy = dx * prod u + sum_k du_k * x * prod of the others`. min and
 //! max: the tangent of what was chosen, equal shares among ties.
-use super::gather::{Gather, GatherDims, Mode, check_indices, five, others, shift};
+use super::gather::{Gather, GatherDims, check_indices, five, others, shift};
 use super::pointwise::Pw;
 use super::with_zeros;
 use crate::aval::Aval;
@@ -20,7 +20,7 @@ use crate::ops::iota::Iota;
 use crate::param::{Member, Param, ParamValue};
 use crate::primitive;
 use crate::value::{Value, Values};
-use ferrax_kernel::routine::{self, Combine, Routine};
+use ferrax_kernel::routine::{self, Combine, OutOfBounds, Routine};
 use ferrax_kernel::{DType, Dims, ReduceKind};
 use smallvec::smallvec;
 
@@ -87,7 +87,7 @@ primitive! {
     pub struct Scatter = kind: ScatterKind {
         dimension_numbers: Box<ScatterDims>,
         indices_are_sorted: bool,
-        mode: Mode,
+        mode: OutOfBounds,
         unique_indices: bool,
     } always_none { update_consts = hidden, update_jaxpr = hidden }
 }
@@ -319,7 +319,7 @@ impl Rules for Scatter {
             operand_batching_dims: d.operand_batching_dims.clone(),
             scatter_indices_batching_dims: d.scatter_indices_batching_dims.clone(),
             combine,
-            mode: self.mode.lowered(),
+            mode: self.mode,
             unique: self.unique_indices,
             dtype: p.dtype,
             index_dtype: b.dtype(x[1]),

@@ -77,8 +77,8 @@ impl Rules for Select {
         }
         Ok(out)
     }
-    fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
-        let (mut x, at) = align(cx, ax.n, x, d)?;
+    fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
+        let (mut x, at) = align(cx, x, d)?;
         // the operands of select_n do not broadcast, but for rank 0
         let rank = x.iter().map(|v| v.rank()).max().unwrap_or(0);
         let mut shape: Dims = (0..rank).map(|_| 1).collect();

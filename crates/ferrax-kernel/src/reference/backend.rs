@@ -1,7 +1,7 @@
 //! The evaluator as a backend, so that any plan can be run on it.
 use super::plan;
 use crate::DType;
-use crate::backend::{Arg, Backend, Buffers, Executable, HostMemory, RunCx};
+use crate::backend::{Arg, Backend, Buffers, Executable, RunCx};
 use crate::buffer::{Buffer, Memory};
 use crate::error::{Error, Res};
 use crate::plan::{Plan, VerifiedPlan};
@@ -56,9 +56,6 @@ impl Backend for ReferenceBackend {
     }
     fn zeros(&self, bytes: usize) -> Res<Buffer> {
         Ok(Buffer::ready(HostBytes(vec![0; bytes])))
-    }
-    fn adopt(&self, owner: Box<dyn HostMemory>) -> Res<Buffer> {
-        self.upload(owner.bytes())
     }
     fn download(&self, b: &Buffer) -> Res<Vec<u8>> {
         bytes(b)
