@@ -3,9 +3,8 @@
     python -m venv .venv && .venv/bin/pip install jax==0.10.2 mpmath
     .venv/bin/python tests/corpus/generate.py
 
-An entry is a primitive applied to types (`apply`), a whole program (`program`), or, for a routine of the waist that no primitive
-lowers to yet, the routine (`routine`, `params`); then the operands, flat, and the results. A string among the operands names an entry
-of the file's `[values]`. Elementary functions are mpmath's, rounded once; arithmetic, comparisons and what moves elements are
+An entry is a primitive applied to types (`apply`), or a whole program (`program`); then the operands, flat, and the results. A string
+among the operands names an entry of the file's `[values]`. Elementary functions are mpmath's, rounded once; arithmetic, comparisons and what moves elements are
 numpy's; what numpy does not have, or IEEE leaves open (integer division by zero, order of scatters), is what JAX answers on CPU.
 How near a result must come stands in tolerance.toml, by primitive (or by the entry's `tolerance`).
 
@@ -92,11 +91,6 @@ class Family:
     def program(self, text, ins, outs, tolerance=None):
         self.entry(f'program = "{" ".join(text.split())}"', ins, outs, tolerance)
 
-    def routine(self, name, params, ins, outs):
-        words = ", ".join(f"{k} = {listed(v)}" for k, v in params.items())
-        types = ", ".join(f'"{aval(x)}"' for x in (*ins, *outs))
-        self.entry(f'routine = "{name}"\nparams = {{ {words} }}\ntypes = [{types}]', ins, outs)
-
     def write(self):
         names, count = {}, {}
         for text, (d, uses) in self.seen.items():
@@ -111,12 +105,6 @@ class Family:
             lines += ["", "[[case]]", head, f"in = {show(ins)}", f"out = {show(outs)}"]
             lines += [f'tolerance = "{tolerance}"'] if tolerance else []
         (HERE / f"{self.name}.toml").write_text("\n".join(lines) + "\n")
-
-
-def listed(v):
-    if isinstance(v, (list, tuple)):
-        return "[" + ", ".join(map(listed, v)) + "]"
-    return f'"{v}"' if isinstance(v, str) else str(v).lower() if isinstance(v, bool) else str(v)
 
 
 def items(v):
@@ -688,19 +676,91 @@ def cumulative(F):
             F.apply("cumlogsumexp", [v], y.astype(d), f"axis=1 reverse={reverse}")
 
 
+def pairs(v):
+    return "(" + ", ".join(f"({a}, {b})" for a, b in v) + ("," if len(v) == 1 else "") + ")"
+
+
+def windows(window, strides, padding, base=None, dilation=None):
+    """The parameters, as programs print them."""
+    one = (1,) * len(window)
+    return (f"base_dilation={items(base or one)} padding={pairs(padding)} window_dilation={items(dilation or one)} "
+            f"window_dimensions={items(window)} window_strides={items(strides)}")
+
+
 def reduce_window(F):
     rng = np.random.default_rng(7)
-    kinds = {"sum": (lax.add, 0), "prod": (lax.mul, 1), "max": (lax.max, None), "min": (lax.min, None)}
+    kinds = {"sum": (lax.add, 0), "max": (lax.max, None), "min": (lax.min, None)}
+    some = [((2, 3), (1, 1), ((0, 0), (0, 0)), (1, 1), (1, 1)), ((2, 3), (2, 1), ((1, 0), (2, 3)), (1, 1), (1, 1)),
+            ((3, 2), (1, 2), ((2, 2), (1, 1)), (2, 3), (1, 1)), ((2, 2), (1, 1), ((3, 1), (-1, 4)), (1, 2), (2, 3)),
+            ((1, 1), (1, 1), ((4, 0), (0, 4)), (1, 1), (1, 1)), ((1, 1), (6, 7), ((-5, 0), (0, -6)), (1, 1), (1, 1))]
     for n, (f, start) in kinds.items():
         for d in (np.float32, np.int32, np.uint8):
             low, high = (-np.inf, np.inf) if d == np.float32 else (np.iinfo(d).min, np.iinfo(d).max)
             init = d({"max": low, "min": high}.get(n, start))
             x = rng.integers(1, 5, (5, 6)).astype(d)
-            for window, strides, padding, base, dilation in [((2, 3), (1, 1), ((0, 0), (0, 0)), (1, 1), (1, 1)), ((2, 3), (2, 1), ((1, 0), (2, 3)), (1, 1), (1, 1)),
-                                                             ((3, 2), (1, 2), ((2, 2), (1, 1)), (2, 3), (1, 1)), ((2, 2), (1, 1), ((3, 1), (-1, 4)), (1, 2), (2, 3)),
-                                                             ((1, 1), (1, 1), ((4, 0), (0, 4)), (1, 1), (1, 1))]:
-                out = lax.reduce_window(x, init, f, window, strides, padding, base, dilation)
-                F.routine("reduce_window", dict(kind=n, window=window, strides=strides, base_dilation=base, window_dilation=dilation, padding=padding), [x], [out])
+            for w in some:
+                F.apply(f"reduce_window_{n}", [x], lax.reduce_window(x, init, f, *w), windows(*w))
+            # longer than what is combined one by one: apart, overlapping, with holes
+            x = rng.integers(1, 5, (3, 41)).astype(d)
+            for w in [((3, 35), (3, 35), ((0, 0), (0, 3))), ((1, 37), (1, 1), ((0, 0), (2, 1))), ((2, 17), (1, 2), ((1, 0), (0, 0)), (1, 1), (1, 2)),
+                      ((1, 41), (1, 1), ((0, 0), (0, 0)))]:
+                F.apply(f"reduce_window_{n}", [x], lax.reduce_window(x, init, f, w[0], w[1], w[2], *w[3:]), windows(*w))
+    for d in (np.float16, BF16):  # sums are rounded once
+        x = np.full(3000, 1, d)
+        F.apply("reduce_window_sum", [x], np.array([3000], d), windows((3000,), (1,), ((0, 0),)))
+    x = np.array([1 + 2j, 1 - 1j, -3 + 0j, 1 + 2j], np.complex64)
+    F.apply("reduce_window_sum", [x], x[:-1] + x[1:], windows((2,), (1,), ((0, 0),)))
+    F.apply("reduce_window_max", [x], x[[0, 1, 3]], windows((2,), (1,), ((0, 0),)))
+    F.apply("reduce_window_min", [x], x[[1, 2, 2]], windows((2,), (1,), ((0, 0),)))
+    for w in [((3,), (1,), ((0, 0),)), ((1,), (1,), ((2, 0),))]:
+        F.apply("reduce_window_sum", [np.zeros(0, np.float32)], np.zeros(2 if w[0] == (1,) else 0, np.float32), windows(*w))
+
+
+def select_and_gather(F):
+    rng = np.random.default_rng(17)
+    for prim, f, init in [("ge", lax.max, -np.inf), ("le", lax.min, np.inf)]:
+        for d in (np.float32, np.float16, np.int32):
+            for shape, *w in [((5, 6), (2, 2), (2, 2), ((0, 0), (0, 0))), ((5, 6), (3, 2), (1, 1), ((1, 1), (0, 1))), ((4, 7), (2, 3), (3, 2), ((2, 1), (0, 2))),
+                              ((2, 44), (1, 36), (1, 1), ((0, 0), (3, 0))), ((2, 44), (2, 40), (2, 40), ((0, 0), (0, 0)))]:
+                x, t = rng.integers(0, 4, shape).astype(np.float32), rng.integers(1, 9, shape).astype(np.float32)
+                pool = lambda x: lax.reduce_window(x, np.float32(init), f, *w)
+                y, back = jax.vjp(pool, x)
+                source = rng.integers(1, 9, y.shape).astype(np.float32)
+                params = windows(*w)
+                base, rest = params.split(" padding=")
+                dilation = rest.index("window_dilation")
+                F.apply("select_and_gather_add", [t.astype(d), x.astype(d)], np.asarray(jax.jvp(pool, (x,), (t,))[1]).astype(d),
+                        f"{base} padding={rest[:dilation]}select_prim={prim} {rest[dilation:]}")
+                F.apply("select_and_scatter_add", [source.astype(d), x.astype(d)], np.asarray(back(source)[0]).astype(d),
+                        f"padding={rest[:dilation]}select_prim={prim} {rest[rest.index('window_dimensions'):]}")
+
+
+def reduce_by(F):
+    """Folds by programs: a product, and the greatest with its place."""
+    rng = np.random.default_rng(18)
+    mul = "{ lambda ; a:f32[] b:f32[]. let c:f32[] = mul a b in (c,) }"
+    best = """{ lambda ; a:f32[] i:i32[] b:f32[] j:i32[]. let p:bool[] = gt a b; q:bool[] = eq a b; r:bool[] = lt i j; s:bool[] = and q r; t:bool[] = or p s;
+              c:f32[] = select_n t b a; k:i32[] = select_n t j i in (c, k) }"""
+    best = " ".join(best.split())
+    one, none, never = np.float32(1), np.float32(-np.inf), np.int32(2**31 - 1)
+
+    def pick(a, b):
+        keep = (a[0] > b[0]) | ((a[0] == b[0]) & (a[1] < b[1]))
+        return tuple(jax.numpy.where(keep, x, y) for x, y in zip(a, b))
+    for shape, dims in [((2, 3), (1,)), ((5,), (0,)), ((3, 2, 4), (0, 2)), ((0, 2), (0,)), ((2, 1), ())]:
+        x = rng.integers(1, 4, shape).astype(np.float32)
+        F.apply("reduce", [x, one], x.prod(dims, dtype=np.float32), f"dimensions={items(dims)} jaxpr={mul}")
+    x = rng.integers(0, 5, (4, 7)).astype(np.float32)
+    i = np.arange(28, dtype=np.int32).reshape(4, 7)
+    for dims in [(0,), (0, 1)]:
+        F.apply("reduce", [x, i, none, never], list(lax.reduce((x, i), (none, never), pick, dims)), f"dimensions={items(dims)} jaxpr={best}")
+    for w in [((2, 3), (1, 2), ((0, 0), (0, 0))), ((2, 2), (1, 1), ((1, 0), (2, 1)), (1, 2), (2, 1)), ((1, 1), (1, 1), ((2, 0), (0, 1)))]:
+        base, rest = windows(*w).split(" padding=")
+        y = lax.reduce_window(x, one, lambda a, b: a * b * np.float32(1), w[0], w[1], w[2], *w[3:])
+        F.apply("reduce_window", [x, one], y, f"{base} consts=() jaxpr={mul} padding={rest}")
+        if len(w) == 3:
+            y = lax.reduce_window((x, i), (none, never), pick, *w)
+            F.apply("reduce_window", [x, i, none, never], list(y), f"{base} consts=() jaxpr={best} padding={rest}")
 
 
 def sort(F):
@@ -755,27 +815,47 @@ def dot(F):
 
 def conv(F):
     rng = np.random.default_rng(10)
-    def one(a, b, strides, padding, ld, rd, fg, bg):
-        # in double precision JAX takes nothing from outside the operand; in single, where it pads, zeros times infinite weights
-        wide = (lambda x: x.astype(np.float64) if x.dtype == np.float32 else x)
-        out = lax.conv_general_dilated(wide(a), wide(b), strides, padding, ld, rd, feature_group_count=fg, batch_group_count=bg).astype(a.dtype)
-        F.routine("conv", dict(strides=strides, padding=padding, lhs_dilation=ld, rhs_dilation=rd, feature_groups=fg, batch_groups=bg), [a, b], [out])
+    specs = {"NCHW": ("NCHW", "OIHW", "NCHW"), "NHWC": ("NHWC", "HWIO", "NHWC"), "mixed": ("CHNW", "IHWO", "HNCW")}
+
+    def one(a, b, strides, padding, ld, rd, fg, bg, layout="NCHW", out=None):
+        rank = len(strides)
+        l, r, o = ("".join(c for c in s if c not in "HW"[rank:]) for s in specs[layout])
+        numbers = lax.conv_dimension_numbers((0,) * (2 + rank), (0,) * (2 + rank), (l, r, o))
+        a, b = a.transpose(np.argsort(numbers.lhs_spec)), b.transpose(np.argsort(numbers.rhs_spec))
+        # in double precision, where every sum here is exact
+        wide = (lambda x: x.astype(np.float64) if x.dtype.kind in "f" or x.dtype == BF16 else x)
+        y = lax.conv_general_dilated(wide(a), wide(b), strides, padding, ld, rd, (l, r, o), feature_group_count=fg, batch_group_count=bg,
+                                     preferred_element_type=out if a.dtype.kind == "i" else None)
+        numbers = "ConvDimensionNumbers(" + ", ".join(f"{k}={items(v)}" for k, v in numbers._asdict().items()) + ")"
+        F.apply("conv_general_dilated", [a, b], np.asarray(y).astype(out or a.dtype),
+                f"batch_group_count={bg} dimension_numbers={numbers} feature_group_count={fg} lhs_dilation={items(ld)} out_sharding=None padding={pairs(padding)} "
+                f"precision=None preferred_element_type={np.dtype(out).name if out else None} rhs_dilation={items(rd)} window_strides={items(strides)}")
+    some = [
+        ((2, 3, 8), (4, 3, 3), (1,), ((0, 0),), (1,), (1,), 1, 1),
+        ((2, 4, 5, 4), (6, 2, 3, 2), (2, 1), ((1, 2), (0, 1)), (1, 1), (1, 1), 2, 1),
+        ((4, 3, 5), (6, 3, 3), (1,), ((1, 1),), (2,), (2,), 1, 2),
+        ((2, 4, 5, 5), (4, 1, 2, 2), (1, 1), ((-1, 2), (3, -1)), (1, 2), (2, 1), 4, 1),
+        ((1, 2), (3, 2), (), (), (), (), 1, 1),
+        ((1, 1, 9), (1, 1, 4), (2,), ((2, 1),), (1,), (1,), 1, 1),
+        ((4, 1, 4), (4, 1, 2), (1,), ((1, 0),), (1,), (1,), 1, 4),
+    ]
+    ints = lambda shape, d: rng.integers(-4, 5, shape).astype(d)
     for d in (np.float32, np.float64, np.int32):
-        for x, w, *rest in [
-            ((2, 3, 8), (4, 3, 3), (1,), ((0, 0),), (1,), (1,), 1, 1),
-            ((2, 4, 7, 6), (6, 2, 3, 2), (2, 1), ((1, 2), (0, 1)), (1, 1), (1, 1), 2, 1),
-            ((4, 3, 7), (6, 3, 3), (1,), ((1, 1),), (2,), (2,), 1, 2),
-            ((2, 4, 5, 5), (4, 1, 2, 2), (1, 1), ((-1, 2), (3, -1)), (1, 2), (2, 1), 4, 1),
-            ((1, 2), (3, 2), (), (), (), (), 1, 1),
-        ]:
-            one(rng.integers(-4, 5, x).astype(d), rng.integers(-4, 5, w).astype(d), *rest)
-    # weights that are not finite meet the padding
-    for odd in (np.inf, np.nan):
-        for d in (np.float32, np.float64):
-            w = np.ones((2, 2, 3), d)
-            w[0, 1, 0], w[1, 0, 2] = odd, odd
-            one(np.ones((1, 2, 5), d), w, (1,), ((2, 1),), (1,), (1,), 1, 1)
-            one(np.ones((1, 2, 4), d), w, (1,), ((0, 0),), (2,), (1,), 1, 1)
+        for x, w, *rest in some:
+            for layout in specs if d == np.float32 else ["NHWC"]:
+                one(ints(x, d), ints(w, d), *rest, layout)
+    for d, out in [(np.float16, None), (BF16, np.float32), (np.int8, np.int32), (np.uint8, None)]:
+        one(ints((2, 3, 5), d), ints((2, 3, 2), d), (1,), ((1, 0),), (1,), (1,), 1, 1, out=out)
+    z = lambda shape: (ints(shape, np.float32) + 1j * ints(shape, np.float32)).astype(np.complex64)
+    one(z((2, 2, 5)), z((2, 2, 3)), (1,), ((1, 1),), (1,), (1,), 1, 1)
+    one(ints((1, 2, 4), bool), ints((3, 2, 2), bool), (1,), ((1, 0),), (1,), (1,), 1, 1)
+    # more than a plain loop does, and still exact
+    one(ints((2, 9, 12, 11), np.float32), ints((33, 9, 3, 3), np.float32), (1, 2), ((1, 1), (0, 2)), (1, 1), (1, 1), 1, 1, "NHWC")
+    # zeros that meet weights that are not finite
+    w = np.array([[[np.inf, 1, 1]]], np.float32)
+    F.apply("conv_general_dilated", [np.ones((1, 1, 3), np.float32), w], np.array([[[np.nan, np.inf, np.inf]]], np.float32),
+            "batch_group_count=1 dimension_numbers=ConvDimensionNumbers(lhs_spec=(0, 1, 2), rhs_spec=(0, 1, 2), out_spec=(0, 1, 2)) feature_group_count=1 lhs_dilation=(1,) "
+            "out_sharding=None padding=((1, 1),) precision=None preferred_element_type=None rhs_dilation=(1,) window_strides=(1,)")
 
 
 # ---- keys ----
@@ -906,7 +986,7 @@ def pmap(F):
 
 
 FAMILIES = [pointwise, convert, bitcast, broadcast, reshape, squeeze, transpose, rev, device_put, iota, ("slice", slices), pad, concatenate, select, clamp, gather, scatter, dynamic_slice, reduce,
-            argreduce, cumulative, reduce_window, sort, dot, conv, random, call, custom, cond, loops, collective, pmap]
+            argreduce, cumulative, reduce_window, select_and_gather, reduce_by, sort, dot, conv, random, call, custom, cond, loops, collective, pmap]
 
 if __name__ == "__main__":
     chosen = sys.argv[1:]  # all, or these

@@ -8,7 +8,6 @@ mod dot;
 mod dynamic_slice;
 mod gather;
 mod panel;
-mod reduce_window;
 mod scatter;
 mod sort;
 mod walk;
@@ -22,7 +21,7 @@ pub type Run = Box<dyn Fn(Bases, bool) -> Res<()> + Send + Sync>;
 
 /// Estimated time of one run.
 pub fn nanos(r: &Routine) -> f64 {
-    let each = if matches!(r, Routine::Dot(_)) { dot::NANOS } else { 0.3 };
+    let each = if matches!(r, Routine::Dot(_) | Routine::Conv(_)) { dot::NANOS } else { 0.3 };
     r.work() as f64 * each
 }
 
@@ -40,20 +39,6 @@ pub fn compile(r: &Routine, tier: Tier) -> Res<Run> {
         Routine::Sort { outer, n, inner, dtypes, num_keys } => sort::compile(*outer, *n, *inner, dtypes, *num_keys),
         Routine::Cumulative { kind, outer, n, inner, reverse, dtype } => {
             cumulative::compile(*kind, [*outer, *n, *inner], *reverse, *dtype, tier)
-        }
-        Routine::ReduceWindow {
-            kind,
-            operand,
-            window,
-            strides,
-            base_dilation,
-            window_dilation,
-            padding,
-            dtype,
-            out,
-        } => {
-            let w = reduce_window::Windows { operand, window, strides, base_dilation, window_dilation, padding, out };
-            reduce_window::compile(*kind, &w, *dtype, tier)
         }
         Routine::Conv(c) => conv::compile(c, tier),
     }

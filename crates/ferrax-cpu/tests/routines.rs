@@ -5,9 +5,10 @@ mod generate;
 
 use ferrax_cpu::{CpuBackend, Tier, set_num_threads};
 use ferrax_kernel::backend::Arg;
+use ferrax_kernel::kernel::{Affine, Guard};
 use ferrax_kernel::plan::{Place, Step};
 use ferrax_kernel::routine::*;
-use ferrax_kernel::{Backend, DType, Dims, Plan, ReduceKind, Routine, RunCx, Scalar, reference};
+use ferrax_kernel::{Backend, DType, Dims, Plan, Routine, RunCx, Scalar, reference};
 use generate::{Rng, random_bytes};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -207,33 +208,10 @@ proptest! {
         check(&Routine::Cumulative { kind, outer, n, inner, reverse: rng.below(2) == 0, dtype: d }, &[x]);
     }
     #[test]
-    fn windows(seed: u64) {
-        let rng = &mut Rng(seed);
-        let rank = 1 + rng.below(3);
-        let d = rng.pick(&[DType::F32, DType::I32, DType::U8, DType::F16, DType::I16]);
-        let (operand, window, strides, base, dilation) = (dims(rng, rank, 7), dims(rng, rank, 4), dims(rng, rank, 3), dims(rng, rank, 2), dims(rng, rank, 2));
-        let padding: Vec<(i64, i64)> = (0..rank).map(|_| (rng.below(4) as i64 - 1, rng.below(4) as i64 - 1)).collect();
-        let Some(out) = spatial_out(&operand, &window, &strides, &base, &dilation, &padding) else { return Ok(()) };
-        let kind = rng.pick(&[ReduceKind::Sum, ReduceKind::Max, ReduceKind::Min, ReduceKind::Prod]);
-        let x = random_bytes(rng, d, operand.size());
-        check(&Routine::ReduceWindow { kind, operand, window, strides, base_dilation: base, window_dilation: dilation, padding, dtype: d, out }, &[x]);
-    }
-    #[test]
     fn convolutions(seed: u64) {
         let rng = &mut Rng(seed);
-        let rank = rng.below(3);
-        let d = rng.pick(&[DType::F32, DType::F64, DType::F16, DType::I32]);
-        let (space, window, strides, base, dilation) = (dims(rng, rank, 7), dims(rng, rank, 3), dims(rng, rank, 2), dims(rng, rank, 2), dims(rng, rank, 2));
-        let padding: Vec<(i64, i64)> = (0..rank).map(|_| (rng.below(3) as i64, rng.below(3) as i64)).collect();
-        let Some(out) = spatial_out(&space, &window, &strides, &base, &dilation, &padding) else { return Ok(()) };
-        let (mut feature_groups, mut batch_groups) = (1, 1);
-        match rng.below(3) { 0 => feature_groups = 2, 1 => batch_groups = 2, _ => () }
-        let (images, ci, co) = (1 + rng.below(2), 1 + rng.below(3), (1 + rng.below(3)) * feature_groups * batch_groups);
-        let c = Conv {
-            lhs: Dims::new(&[images * batch_groups, ci * feature_groups]).concat(&space), rhs: Dims::new(&[co, ci]).concat(&window), out: Dims::new(&[images, co]).concat(&out),
-            strides, padding, lhs_dilation: base, rhs_dilation: dilation, feature_groups, batch_groups, dtype: d, out_dtype: d,
-        };
-        let ins = [whole(rng, d, c.lhs.size()), whole(rng, d, c.rhs.size())];
+        let c = convolution(rng, 5);
+        let ins = [whole(rng, c.dtype, c.x), whole(rng, c.dtype, Routine::Conv(Box::new(c.clone())).operands()[1].1)];
         check(&Routine::Conv(Box::new(c)), &ins);
     }
     #[test]
@@ -249,22 +227,62 @@ proptest! {
         check(&r, &ins);
     }
 }
-fn spatial_out(
-    x: &[usize],
-    w: &[usize],
-    s: &[usize],
-    base: &[usize],
-    dil: &[usize],
-    pad: &[(i64, i64)],
-) -> Option<Dims> {
-    (0..x.len())
-        .map(|k| {
-            let have = ((x[k] - 1) * base[k] + 1) as i64 + pad[k].0 + pad[k].1;
-            let need = ((w[k] - 1) * dil[k] + 1) as i64;
-            (have >= need).then(|| (have - need) as usize / s[k] + 1)
-        })
-        .collect::<Option<Vec<_>>>()
-        .map(|v| Dims::new(&v))
+
+/// A convolution of an array in any layout, to rows or columns side by side; numbers up to `size`.
+fn convolution(rng: &mut Rng, size: usize) -> Conv {
+    let rank = rng.below(3);
+    let mut n = |most: usize| 1 + rng.below(most);
+    let (images, groups, ci, co) = (n(2), n(3), n(size), n(size));
+    let space: Vec<usize> = (0..rank).map(|_| n(2 * size)).collect();
+    let window: Vec<usize> = (0..rank).map(|_| n(3)).collect();
+    let (steps, dilation): (Vec<usize>, Vec<usize>) = (0..rank).map(|_| (n(3), n(2))).unzip();
+    let (low, places): (Vec<i64>, Vec<usize>) = (0..rank).map(|_| (n(4) as i64 - 2, n(2 * size))).unzip();
+    // x: images, groups, channels, space, in some order
+    let axes = [&[images, groups, ci], &space[..]].concat();
+    let mut order: Vec<usize> = (0..axes.len()).collect();
+    (0..axes.len()).for_each(|k| order.swap(k, rng.below(axes.len())));
+    let mut strides = vec![0i64; axes.len()];
+    order.iter().rev().fold(1, |s, k| {
+        strides[*k] = s as i64;
+        s * axes[*k]
+    });
+    // rows with the images, or batches of them; terms by channel or by place
+    let (by_rows, channels_first, behind) = (rng.below(2) == 0, rng.below(2) == 0, rng.below(2) == 0);
+    let along = |k: usize, by: usize| strides[3 + k] * by as i64;
+    let image = (images, strides[0]);
+    let batch: Vec<(usize, i64)> = if by_rows { vec![(groups, strides[1])] } else { vec![image, (groups, strides[1])] };
+    let mut rows: Vec<(usize, i64)> = if by_rows { vec![image] } else { vec![] };
+    rows.extend((0..rank).map(|k| (places[k], along(k, steps[k]))));
+    let mut terms: Vec<(usize, i64)> = (0..rank).map(|k| (window[k], along(k, dilation[k]))).collect();
+    terms.insert(if channels_first { 0 } else { rank }, (ci, strides[2]));
+    let (first_row, first_term) = (batch.len() + by_rows as usize, batch.len() + rows.len() + channels_first as usize);
+    let guards = (0..rank).map(|k| {
+        let mut at = Affine::new(-low[k], vec![0; batch.len() + rows.len() + terms.len()]);
+        (at.strides[first_row + k], at.strides[first_term + k]) = (steps[k] as i64, dilation[k] as i64);
+        Guard { at, lo: 0, hi: space[k] as i64 }
+    });
+    let sizes = |v: &[(usize, i64)]| -> Dims { v.iter().map(|x| x.0).collect() };
+    let (m, k) = (sizes(&rows).size(), sizes(&terms).size());
+    let y = match behind {
+        true => [if by_rows { vec![] } else { vec![0] }, vec![k * co, co, 1]].concat(),
+        false => [if by_rows { vec![] } else { vec![0] }, vec![k * co, 1, k]].concat(),
+    };
+    let out = if by_rows { vec![co, groups * co, 1] } else { vec![groups * co * m, co * m, 1, m] };
+    Conv {
+        at: Affine::new(
+            -(0..rank).map(|k| low[k] * strides[3 + k]).sum::<i64>(),
+            batch.iter().chain(&rows).chain(&terms).map(|x| x.1),
+        ),
+        batch: sizes(&batch),
+        guards: guards.collect(),
+        rows: sizes(&rows),
+        terms: sizes(&terms),
+        columns: co,
+        x: axes.iter().product(),
+        y: Dims::new(&y),
+        out: Dims::new(&out),
+        dtype: rng.pick(&[DType::F32, DType::F64, DType::I32, DType::I64]),
+    }
 }
 
 /// Bits do not depend on layout or threads, for operands that round.
@@ -327,6 +345,31 @@ fn products_have_one_value_whatever_the_layout_and_the_threads() {
                     );
                 }
             }
+        }
+    }
+}
+
+/// Threads and blocks change no bits of a convolution, whose numbers are no small ones.
+#[test]
+fn long_convolutions_are_the_same_on_any_threads() {
+    let rng = &mut Rng(21);
+    for _ in 0..12 {
+        let mut c = convolution(rng, 24);
+        c.dtype = DType::F32;
+        let len = Routine::Conv(Box::new(c.clone())).operands()[1].1;
+        let mut real = |n: usize| {
+            let x: Vec<Scalar> = (0..n).map(|_| Scalar::f32(rng.below(1 << 20) as f32 / 3e5 - 1.0)).collect();
+            reference::write(&x)
+        };
+        let ins = [real(c.x), real(len)];
+        let r = Routine::Conv(Box::new(c));
+        set_num_threads(1);
+        let want = run(&r, &ins, false);
+        set_num_threads(4);
+        assert!(run(&r, &ins, false) == want, "{r:?}");
+        let (want, got) = (reference::read(DType::F32, &want[0]), reference::routine(&r, &[&ins[0], &ins[1]]).unwrap());
+        for (x, y) in want.iter().zip(reference::read(DType::F32, &got[0])) {
+            assert!((x.to_f64() - y.to_f64()).abs() < 1e-3 * (1.0 + y.to_f64().abs()), "{x:?} {y:?} {r:?}");
         }
     }
 }

@@ -8,11 +8,13 @@
 mod buffers;
 mod contract;
 mod control;
+mod convolution;
 mod fuse;
 mod graph;
 
 pub use contract::Groups;
 pub use control::{LoopOf, TripOf};
+pub use convolution::Convolution;
 pub use graph::{Graph, Guard, Node, Nodes, scaled, unit};
 
 use crate::aval::Aval;

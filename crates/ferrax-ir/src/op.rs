@@ -174,6 +174,12 @@ ops! {
     first Gather(gather::Gather);
     first Scatter(scatter::Scatter);
     first Sort(sort::Sort);
+    first Conv(conv::Conv);
+    first ReduceBy(reduce_by::ReduceBy);
+    first ReduceWindowBy(reduce_by::ReduceWindowBy);
+    first ReduceWindow(reduce_window::ReduceWindow);
+    first SelectAndGatherAdd(select_and_gather::SelectAndGatherAdd);
+    first SelectAndScatterAdd(select_and_gather::SelectAndScatterAdd);
     first RandomKey(random::RandomKey);
     first RandomMap(random::RandomMap);
     first RandomBits(random::RandomBits);

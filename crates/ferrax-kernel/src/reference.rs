@@ -20,7 +20,6 @@ mod dynamic_slice;
 mod gather;
 mod kernel;
 mod plan;
-mod reduce_window;
 mod scalar;
 mod scatter;
 mod sort;
@@ -59,20 +58,6 @@ pub fn routine(r: &Routine, ins: &[&[u8]]) -> Res<Vec<Vec<u8>>> {
         Routine::Sort { outer, n, inner, num_keys, .. } => sort::sort([*outer, *n, *inner], *num_keys, &x),
         Routine::Cumulative { kind, outer, n, inner, reverse, .. } => {
             vec![cumulative::cumulative(*kind, [*outer, *n, *inner], *reverse, &x[0])?]
-        }
-        Routine::ReduceWindow {
-            kind,
-            operand,
-            window,
-            strides,
-            base_dilation,
-            window_dilation,
-            padding,
-            dtype,
-            out,
-        } => {
-            let w = reduce_window::Window { size: window, strides, base_dilation, dilation: window_dilation, padding };
-            vec![reduce_window::reduce_window(*kind, &w, operand, out, *dtype, &x[0])?]
         }
         Routine::Conv(c) => vec![conv::conv(c, &x[0], &x[1])?],
     };

@@ -4,8 +4,10 @@
 mod verify;
 
 use crate::dtype::{DType, Scalar};
-use crate::expr::ReduceKind;
+use crate::expr::{Bin, ReduceKind};
+use crate::kernel::{Access, Affine, Guard, Kernel, Node};
 use crate::shape::Dims;
+use smallvec::SmallVec;
 
 /// `out[b, m, n] = sum_k lhs[b, m, k] * rhs[b, k, n]`: strides, in elements, say where the two operands have these axes, so
 /// transposed operands need no copy. Sums in `acc` dtype (f32 for 16-bit floats, wrapping integers for integers), rounds to `out`.
@@ -126,20 +128,7 @@ pub enum Routine {
         reverse: bool,
         dtype: DType,
     },
-    /// Sliding windows: `out[o]` = combine over the window at `o * strides - padding` with base and window dilation, of x and, outside of x, nothing;
-    /// in sequence (row major within the window) from the identity, accumulated in the lane dtype and rounded once.
-    ReduceWindow {
-        kind: ReduceKind,
-        operand: Dims,
-        window: Dims,
-        strides: Dims,
-        base_dilation: Dims,
-        window_dilation: Dims,
-        padding: Vec<(i64, i64)>,
-        dtype: DType,
-        out: Dims,
-    },
-    /// Convolution as XLA has it, in the canonical layout: lhs [n, ci, spatial..], rhs [co, ci / groups, window..], out [n, co, spatial..].
+    /// A product whose left side is read out of an array by windows.
     Conv(Box<Conv>),
 }
 
@@ -152,19 +141,73 @@ pub enum CumulativeKind {
     LogSumExp,
 }
 
+/// `out[b.., m.., n] = sum_k x[at(b, m, k)] * y[b, k, n]`, where an element that a guard refuses is zero: a convolution, with its places as
+/// rows m, and channels and window as terms k. Sums in `dtype` (f32, f64, or integers of 32 and 64 bits, which wrap), in increasing k.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Conv {
-    pub lhs: Dims,
-    pub rhs: Dims,
+    pub batch: Dims,
+    pub rows: Dims,
+    pub terms: Dims,
+    pub columns: usize,
+    /// Elements of x.
+    pub x: usize,
+    /// Over batch, rows, terms; no stride of a guard is negative.
+    pub at: Affine,
+    pub guards: Vec<Guard>,
+    /// Strides of y over batch, terms (all of them as one axis) and columns.
+    pub y: Dims,
+    /// Strides of the result, which they fill, over batch, rows (as one axis) and columns; one of the last two is 1.
     pub out: Dims,
-    pub strides: Dims,
-    pub padding: Vec<(i64, i64)>,
-    pub lhs_dilation: Dims,
-    pub rhs_dilation: Dims,
-    pub feature_groups: usize,
-    pub batch_groups: usize,
     pub dtype: DType,
-    pub out_dtype: DType,
+}
+impl Conv {
+    /// Elements of y.
+    fn weights(&self) -> usize {
+        let n = self.batch.concat(&[self.terms.size(), self.columns]);
+        if n.contains(&0) { 0 } else { 1 + n.iter().zip(self.y.iter()).map(|(n, s)| (n - 1) * s).sum::<usize>() }
+    }
+    fn size(&self) -> usize {
+        self.batch.size() * self.rows.size() * self.columns
+    }
+    /// The same as a loop nest, which sums in the waist's order.
+    pub fn kernel(&self) -> Kernel {
+        let (nb, nr, nt) = (self.batch.len(), self.rows.len(), self.terms.len());
+        // where each axis of (batch, rows, columns) goes: the result is dense over the grid
+        let rows = self.rows.strides().into_iter().map(|s| s as usize * self.out[nb]);
+        let strides: Vec<usize> = self.out[..nb].iter().copied().chain(rows).chain([self.out[nb + 1]]).collect();
+        let sizes = self.batch.concat(&self.rows).concat(&[self.columns]);
+        let mut order: Vec<usize> = (0..sizes.len()).collect();
+        order.sort_by_key(|k| (std::cmp::Reverse(strides[*k]), sizes[*k]));
+        let place = |k: usize| order.iter().position(|o| *o == k).expect("a permutation");
+        let turned = |a: &Affine| {
+            let mut to = Affine::new(a.offset, vec![0; sizes.len() + nt]);
+            (0..nb + nr).for_each(|k| to.strides[place(k)] = a.stride(k));
+            (0..nt).for_each(|k| to.strides[sizes.len() + k] = a.stride(nb + nr + k));
+            to
+        };
+        let mut at = Affine::new(0, vec![0; sizes.len() + nt]);
+        (0..nb).for_each(|k| at.strides[place(k)] = self.y[k] as i64);
+        at.strides[place(nb + nr)] = self.y[nb + 1] as i64;
+        for (k, s) in self.terms.strides().iter().enumerate() {
+            at.strides[sizes.len() + k] = *s as i64 * self.y[nb] as i64;
+        }
+        let load = |input: u32, at: Affine, guards: SmallVec<[Guard; 1]>| {
+            (self.dtype, Node::Load(Box::new(Access { input, at, guards, fill: Scalar::zero(self.dtype) })))
+        };
+        let guards = self.guards.iter().map(|g| Guard { at: turned(&g.at), lo: g.lo, hi: g.hi }).collect();
+        Kernel {
+            grid: sizes.pick(&order),
+            rdims: self.terms.clone(),
+            inputs: vec![(self.dtype, self.x), (self.dtype, self.weights())],
+            nodes: vec![
+                load(0, turned(&self.at), guards),
+                load(1, at, SmallVec::new()),
+                (self.dtype, Node::Bin(Bin::Mul, 0, 1)),
+                (self.dtype, Node::Reduce { kind: ReduceKind::Sum, of: 2 }),
+            ],
+            outputs: vec![3],
+        }
+    }
 }
 
 impl Routine {
@@ -196,8 +239,7 @@ impl Routine {
             }
             Routine::Sort { outer, n, inner, dtypes, .. } => dtypes.iter().map(|d| (*d, outer * n * inner)).collect(),
             Routine::Cumulative { outer, n, inner, dtype, .. } => vec![(*dtype, outer * n * inner)],
-            Routine::ReduceWindow { operand, dtype, .. } => vec![(*dtype, operand.size())],
-            Routine::Conv(c) => vec![(c.dtype, c.lhs.size()), (c.dtype, c.rhs.size())],
+            Routine::Conv(c) => vec![(c.dtype, c.x), (c.dtype, c.weights())],
         }
     }
     /// Dtype and element count of each result.
@@ -208,8 +250,7 @@ impl Routine {
             Routine::DynamicSlice { sizes, dtype, .. } => vec![(*dtype, sizes.size())],
             Routine::Scatter(_) | Routine::DynamicUpdateSlice { .. } => vec![self.operands()[0]],
             Routine::Sort { .. } | Routine::Cumulative { .. } => self.operands(),
-            Routine::ReduceWindow { dtype, out, .. } => vec![(*dtype, out.size())],
-            Routine::Conv(c) => vec![(c.out_dtype, c.out.size())],
+            Routine::Conv(c) => vec![(c.dtype, c.size())],
         }
     }
     /// Whether result 0 starts as operand 0, and so is computed in place where the memory plan gives both one place. A backend must
@@ -226,7 +267,6 @@ impl Routine {
             Routine::DynamicUpdateSlice { .. } => "dynamic_update_slice",
             Routine::Sort { .. } => "sort",
             Routine::Cumulative { .. } => "cumulative",
-            Routine::ReduceWindow { .. } => "reduce_window",
             Routine::Conv(_) => "conv",
         }
     }
@@ -241,10 +281,7 @@ impl Routine {
             Routine::DynamicUpdateSlice { update, .. } => update.size() as u64,
             Routine::Sort { n, .. } => size(&self.operands()) * (64 - (*n as u64).leading_zeros() as u64),
             Routine::Cumulative { .. } => size(&self.operands()),
-            Routine::ReduceWindow { window, out, .. } => (window.size() as u64).saturating_mul(out.size() as u64),
-            Routine::Conv(c) => {
-                (c.out.size() as u64).saturating_mul((c.rhs.size() / c.rhs.first().copied().unwrap_or(1).max(1)) as u64)
-            }
+            Routine::Conv(c) => (c.size() as u64).saturating_mul(c.terms.size() as u64),
         }
     }
 }

@@ -4,7 +4,7 @@
 //!
 //! ```toml
 //! [[case]]
-//! apply = "sin f32[3]"        # as in [`crate::examples`]; or `program`; or a routine of the waist with its parameters
+//! apply = "sin f32[3]"        # as in [`crate::examples`]; or `program`
 //! in = [[0.0, 1.0, nan]]      # flat; a string names an entry of the file's [values]
 //! out = [[0.0, 0.84147096, nan]]
 //! ```
@@ -13,12 +13,11 @@
 //! tolerance results are compared by bits, but that all nans are one.
 use crate::examples::Example;
 use crate::face::make_program;
-use ferrax_ir::text::{parse, parse_application};
-use ferrax_ir::{Aval, Op, Program};
+use ferrax_ir::text::parse;
+use ferrax_ir::{Op, Program};
 use ferrax_kernel::backend::{Arg, Backend, RunCx};
-use ferrax_kernel::plan::{Place, Plan, Step};
-use ferrax_kernel::routine::{Conv, Routine};
-use ferrax_kernel::{DType, Dims, ReduceKind, Res, Scalar, reference};
+use ferrax_kernel::plan::Plan;
+use ferrax_kernel::{DType, Res, Scalar, reference};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -34,7 +33,7 @@ pub struct Case {
     pub outs: Vec<Vec<Scalar>>,
     /// The row of tolerance.toml.
     pub tolerance: String,
-    /// Every primitive in it, or the routine.
+    /// Every primitive in it.
     pub names: BTreeSet<&'static str>,
 }
 
@@ -76,27 +75,21 @@ pub fn cases(family: &str) -> Vec<Case> {
 
 fn case(family: &str, c: &Value, named: &Table) -> Case {
     let word = |key: &str| c.get(key).and_then(Value::as_str);
-    let text = word("apply").or(word("program")).or(word("routine")).expect("what to run").to_string();
+    let text = word("apply").or(word("program")).expect("what to run").to_string();
     let bad = |e: &dyn std::fmt::Display| -> ! { panic!("{family}: {text}: {e}") };
     let mut names = BTreeSet::new();
-    let plan = if word("routine").is_some() {
-        let r = routine(&text, c);
-        names.insert(r.name());
-        plan_of(r)
+    let staged = if word("apply").is_some() {
+        let e = Example::parse(&text);
+        names.insert(e.op.name());
+        make_program(&|x| e.call(x), &e.avals())
     } else {
-        let staged = if word("apply").is_some() {
-            let e = Example::parse(&text);
-            names.insert(e.op.name());
-            make_program(&|x| e.call(x), &e.avals())
-        } else {
-            parse(&text).and_then(|p| {
-                names_of(&p, &mut names);
-                make_program(&|x| Ok(ferrax_ir::current().inline(&p, x)?.into_vec()), p.in_avals())
-            })
-        };
-        let (p, _) = staged.unwrap_or_else(|e| bad(&e.message()));
-        ferrax_ir::lower::lower(&p).unwrap_or_else(|e| bad(&e.message()))
+        parse(&text).and_then(|p| {
+            names_of(&p, &mut names);
+            make_program(&|x| Ok(ferrax_ir::current().inline(&p, x)?.into_vec()), p.in_avals())
+        })
     };
+    let (p, _) = staged.unwrap_or_else(|e| bad(&e.message()));
+    let plan = ferrax_ir::lower::lower(&p).unwrap_or_else(|e| bad(&e.message()));
     let arrays = |key: &str, slots: &[u32]| -> Vec<Vec<Scalar>> {
         let list = c.get(key).and_then(Value::as_array).expect("arrays");
         assert_eq!(list.len(), slots.len(), "{text}: {key}");
@@ -134,68 +127,6 @@ fn names_of(p: &Program, out: &mut BTreeSet<&'static str>) {
         out.insert(e.op.name());
         e.op.bodies().iter().for_each(|b| names_of(b, out));
     }
-}
-
-// ---- routines that no primitive lowers to ----
-
-fn routine(name: &str, c: &Value) -> Routine {
-    let params = c.get("params").expect("parameters");
-    let ints = |v: &Value| -> Vec<i64> {
-        v.as_array().expect("a list").iter().map(|x| x.as_integer().expect("an integer")).collect()
-    };
-    let dims = |key: &str| -> Dims { ints(&params[key]).into_iter().map(|x| x as usize).collect() };
-    let padding = || params["padding"].as_array().expect("pairs").iter().map(|p| (ints(p)[0], ints(p)[1])).collect();
-    let types: Vec<Aval> =
-        c["types"].as_array().expect("types").iter().map(|t| typed(t.as_str().expect("a type"))).collect();
-    let dtype = |i: usize| types[i].dtype.num().expect("a number");
-    let last = types.len() - 1;
-    match name {
-        "reduce_window" => Routine::ReduceWindow {
-            kind: ReduceKind::from_name(params["kind"].as_str().expect("a kind")).expect("a kind"),
-            operand: types[0].shape.clone(),
-            window: dims("window"),
-            strides: dims("strides"),
-            base_dilation: dims("base_dilation"),
-            window_dilation: dims("window_dilation"),
-            padding: padding(),
-            dtype: dtype(0),
-            out: types[last].shape.clone(),
-        },
-        "conv" => Routine::Conv(Box::new(Conv {
-            lhs: types[0].shape.clone(),
-            rhs: types[1].shape.clone(),
-            out: types[last].shape.clone(),
-            strides: dims("strides"),
-            padding: padding(),
-            lhs_dilation: dims("lhs_dilation"),
-            rhs_dilation: dims("rhs_dilation"),
-            feature_groups: params["feature_groups"].as_integer().expect("a number") as usize,
-            batch_groups: params["batch_groups"].as_integer().expect("a number") as usize,
-            dtype: dtype(0),
-            out_dtype: dtype(last),
-        })),
-        _ => panic!("no routine is called {name}"),
-    }
-}
-fn typed(t: &str) -> Aval {
-    // the operand of any primitive will do
-    parse_application(&format!("copy {t}")).expect("a type").1.remove(0)
-}
-fn plan_of(r: Routine) -> Plan {
-    let mut p = Plan::default();
-    for (i, (d, n)) in r.operands().into_iter().enumerate() {
-        let s = p.add_slot(d, n, 0);
-        p.places.push(Place::Input(i as u32));
-        p.inputs.push(s);
-    }
-    for (i, (d, n)) in r.results().into_iter().enumerate() {
-        let s = p.add_slot(d, n, 0);
-        p.places.push(Place::Output(i as u32));
-        p.outputs.push(s);
-        p.donatable.push(None);
-    }
-    p.steps.push(Step::Routine { routine: Arc::new(r), ins: p.inputs.clone(), outs: p.outputs.clone() });
-    p
 }
 
 // ---- running and comparing ----

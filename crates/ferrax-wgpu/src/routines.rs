@@ -1,6 +1,6 @@
 //! The routines, each as a task: one file a family, as in the waist.
 //!
-//! Those that are loop nests in disguise (small products, windows, convolutions) become kernels. The others have text of their own;
+//! Those that are loop nests in disguise (small products, convolutions) become kernels. The others have text of their own;
 //! it computes positions in `i32`, clamped, and moves elements as the host packs them.
 mod cumulative;
 mod dot;
@@ -8,7 +8,6 @@ mod dynamic_slice;
 mod gather;
 mod scatter;
 mod sort;
-mod windows;
 
 use crate::device::Device;
 use crate::task::{Limits, Reg};
@@ -53,8 +52,7 @@ pub fn lower(r: &Routine, limits: Limits) -> Res<Lowered> {
         Routine::Cumulative { kind, outer, n, inner, reverse, dtype } => {
             cumulative::lower(*kind, [*outer, *n, *inner], *reverse, *dtype, limits)
         }
-        Routine::ReduceWindow { .. } => windows::reduce_window(r, limits),
-        Routine::Conv(c) => windows::conv(c, limits),
+        Routine::Conv(c) => wgsl::lower(&c.kernel(), limits),
     }
 }
 

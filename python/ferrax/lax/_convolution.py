@@ -17,7 +17,7 @@ from .._core import bind
 from .._dtypes import canonicalize_dtype, dtype_of
 from ._linear_algebra import dot_general
 from ._parameters import ConvDimensionNumbers, canonicalize_precision
-from ._reductions import _dilate, padtype_to_pads
+from ._reductions import _dilate, check_dilations, check_positive, padtype_to_pads
 from ._shaping import broadcast, reshape, rev
 
 
@@ -121,6 +121,17 @@ def conv_general_dilated(
     lhs_dilation = (1,) * n if lhs_dilation is None else (lhs_dilation,) * n if isinstance(lhs_dilation, int) else tuple(lhs_dilation)
     rhs_dilation = (1,) * n if rhs_dilation is None else (rhs_dilation,) * n if isinstance(rhs_dilation, int) else tuple(rhs_dilation)
     strides = tuple([operator.index(s) for s in window_strides])
+    feature_group_count, batch_group_count = operator.index(feature_group_count), operator.index(batch_group_count)
+    for what, count in (("feature", feature_group_count), ("batch", batch_group_count)):
+        if count <= 0:
+            raise ValueError(f"conv_general_dilated {what}_group_count must be a positive integer, got {count}.")
+    if isinstance(padding, str) and any(d != 1 for d in lhs_dilation):
+        raise ValueError(
+            "String padding is not implemented for transposed convolution using this op. "
+            "Please either exactly specify the required padding or use conv_transpose."
+        )
+    check_positive(ValueError, "conv_general_dilated", window_strides=strides)
+    check_dilations(lhs_dilation, rhs_dilation)
     if isinstance(padding, str):
         rhs_sizes = [_dilate(np.shape(rhs)[i], d) for i, d in zip(numbers.rhs_spec[2:], rhs_dilation)]
         lhs_sizes = [_dilate(np.shape(lhs)[i], d) for i, d in zip(numbers.lhs_spec[2:], lhs_dilation)]
@@ -139,8 +150,8 @@ def conv_general_dilated(
         lhs_dilation=lhs_dilation,
         rhs_dilation=rhs_dilation,
         dimension_numbers=numbers,
-        feature_group_count=operator.index(feature_group_count),
-        batch_group_count=operator.index(batch_group_count),
+        feature_group_count=feature_group_count,
+        batch_group_count=batch_group_count,
         precision=canonicalize_precision(precision),
         preferred_element_type=None if preferred_element_type is None else canonicalize_dtype(preferred_element_type),
     )

@@ -104,14 +104,21 @@ def reduce(operands, init_values, computation, dimensions, out_sharding=None):
     flat, tree = _core.tree_flatten(operands)
     flat_init, init_tree = _core.tree_flatten(init_values)
     if tree != init_tree:
-        raise TypeError(f"Operands must have the same tree structure as init_values: {tree} vs. {init_tree}")
-    if len(flat) != len(flat_init):
-        raise TypeError(f"Must have same total number of operands as init_values:  {len(flat)} vs. {len(flat_init)}")
+        raise ValueError(f"Operands must have the same tree structure as init_values: {tree} vs. {init_tree}")
+    if not flat:
+        raise ValueError("reduce must have at least one operand.")
+    if any(np.shape(i) != () for i in flat_init):
+        raise ValueError(f"reduce found non-scalar initial value: {[np.shape(i) for i in flat_init]}")
     dimensions = tuple([operator.index(d) for d in dimensions])
+    if any(not 0 <= d < np.ndim(flat[0]) for d in dimensions):
+        raise ValueError(f"reduction axes {dimensions} contains out-of-bounds indices for {_core.get_aval(flat[0]).str_short()}.")
     if len(flat) == 1:
         monoid = _named_monoid(flat[0], flat_init[0], computation)
         if monoid is not None:
             return _core.tree_unflatten(tree, [monoid(flat[0], dimensions)])
+    if any(dtype_of(i) != dtype_of(x) for i, x in zip(flat_init, flat)):
+        shown = [[_core.get_aval(x) for x in side] for side in (flat, flat_init)]
+        raise TypeError(f"reduce operand dtypes should match corresponding initial value dtypes, got operands={shown[0]} and initial_values={shown[1]}")
     flat_init = [convert_element_type(i, dtype_of(x)) for i, x in zip(flat_init, flat)]
     avals = [_core.ShapedArray((), dtype_of(x)) for x in flat]
     n = len(flat)
@@ -126,7 +133,7 @@ def reduce(operands, init_values, computation, dimensions, out_sharding=None):
     program, consts = _core.make_program(flat_computation, avals + avals)
     if consts:
         raise NotImplementedError("Reduction computations can't close over Tracers.")
-    out = bind("reduce", *flat, *flat_init, computation=computation, jaxpr=program, dimensions=dimensions)
+    out = bind("reduce", *flat, *flat_init, jaxpr=program, dimensions=dimensions)
     return _core.tree_unflatten(tree, out if isinstance(out, (tuple, list)) else [out])
 
 
@@ -162,6 +169,20 @@ def cummin(operand, axis=0, reverse=False):
 def cumlogsumexp(operand, axis=0, reverse=False):
     """Running log(sum(exp(x))) along `axis`, from the end if `reverse`. operand: float."""
     return _cumulative("cumlogsumexp", operand, axis, reverse)
+
+
+def check_positive(error, name, **lists):
+    """Raises `error` for an entry that is not positive; the primitives, whose parameters are sizes, see no negative one."""
+    for what, values in lists.items():
+        if any(v <= 0 for v in values):
+            raise error(f"{name} {what} must have every element be strictly positive, got {values}.")
+
+
+def check_dilations(*dilations):
+    """Raises TypeError for a dilation that is not positive."""
+    for d in dilations:
+        if any(n <= 0 for n in d):
+            raise TypeError(f"All dilations must be positive, got {d}.")
 
 
 def padtype_to_pads(in_shape, window_shape, window_strides, padding):
@@ -223,10 +244,13 @@ def reduce_window(
     if any(np.shape(x) != shape for x in flat):
         raise ValueError(f"All reduce_window operands must have the same shape: {[np.shape(x) for x in flat]}")
     n = len(shape)
-    base_dilation = tuple(base_dilation) if base_dilation is not None else (1,) * n
-    window_dilation = tuple(window_dilation) if window_dilation is not None else (1,) * n
-    window_dimensions = tuple([operator.index(w) for w in window_dimensions])
-    window_strides = (1,) * n if window_strides is None else tuple([operator.index(s) for s in window_strides])
+    whole = lambda v: (1,) * n if v is None else tuple([operator.index(i) for i in v])
+    base_dilation, window_dilation = whole(base_dilation), whole(window_dilation)
+    window_dimensions, window_strides = tuple([operator.index(w) for w in window_dimensions]), whole(window_strides)
+    check_positive(TypeError, "reduce_window", window_dimensions=window_dimensions, window_strides=window_strides)
+    check_dilations(base_dilation, window_dilation)
+    if any(np.shape(i) != () for i in flat_init):
+        raise TypeError(f"reduce_window expected init_values to be scalars but init_values have shapes {[np.shape(i) for i in flat_init]}.")
     if isinstance(padding, str):
         padding = padtype_to_pads(
             [_dilate(s, b) for s, b in zip(shape, base_dilation)],
@@ -249,9 +273,19 @@ def reduce_window(
     avals = [_core.ShapedArray((), dtype_of(x)) for x in flat]
     k = len(flat)
 
+    dtypes = [[np.dtype(dtype_of(x)) for x in side] for side in (flat, flat_init)]
+    if dtypes[0] != dtypes[1]:
+        raise TypeError(
+            "reduce_window got inconsistent dtypes for operands and init_values: "
+            f"got operand dtypes {dtypes[0]} and init_value dtypes {dtypes[1]}."
+        )
+
     def flat_computation(*args):
         out = computation(_core.tree_unflatten(tree, args[:k]), _core.tree_unflatten(tree, args[k:]))
-        return tuple(_core.tree_flatten(out)[0])
+        out, out_tree = _core.tree_flatten(out)
+        if out_tree != tree:
+            raise ValueError(f"reduce_window output must have the same tree structure as the operands {tree} vs. {out_tree}")
+        return tuple(out)
 
     program, consts = _core.make_program(flat_computation, avals + avals)
     if consts:

@@ -1,121 +1,312 @@
-//! `Conv`: windows laid out as columns, then a matrix product.
+//! `Conv`: blocks of rows are read out of the array into scratch memory, some terms at a time, and multiplied by [`super::panel`].
 //!
 //! ```text
-//!     columns[ci, window.., spatial..] = lhs[n, ci, spatial * strides + window * dilation - padding]    (0 outside)
-//!     out[n, co, spatial..] = rhs[co, ci window..] @ columns[ci window.., spatial..]
+//! for each block of rows, for each piece of the terms:
+//!     packed[row, term] = x[at(batch, row, term)]       (0 where a guard refuses it; rows or terms innermost, whichever lie in runs)
+//!     out[row, n] += packed[row, term] * y[term, n]
 //! ```
 //!
-//! What lies outside of the operand, or between its elements, takes no part in a sum. As a column's zero it would: times a weight
-//! that is not finite it is nan. Such weights, which no model is trained with, are left to the reference evaluator.
+//! Where rows and terms are one stride each, and nothing is refused, x itself is the left side.
 use super::Run;
-use super::reduce_window::Spread;
-use super::walk::strides;
-use crate::kernels::{Bases, Compiled};
-use crate::memory::Block;
+use super::dot::{self, Matrices};
+use super::panel::DEPTH;
+use crate::kernels::Bases;
+use crate::kernels::lane::Lane;
+use crate::threads;
 use crate::tier::Tier;
-use ferrax_kernel::kernel::{Access, Guard};
-use ferrax_kernel::routine::{Conv, Dot};
-use ferrax_kernel::{Affine, Dims, Error, Kernel, Node, Res, Routine, Scalar, reference};
-use smallvec::SmallVec;
+use ferrax_kernel::kernel::Affine;
+use ferrax_kernel::routine::Conv;
+use ferrax_kernel::{Error, Res};
+use smallvec::{SmallVec, smallvec};
+use std::ops::Range;
+
+/// A number for each guard.
+type Sides = SmallVec<[i64; 3]>;
+
+/// One axis of the left side: its size, and how far a step moves in the array and in each guard.
+#[derive(Clone, Debug)]
+struct Axis {
+    n: usize,
+    stride: i64,
+    steps: Sides,
+    /// Elements, side by side, that one step is long.
+    unit: usize,
+}
+impl Axis {
+    fn one(guards: usize) -> Axis {
+        Axis { n: 1, stride: 0, steps: smallvec![0; guards], unit: 1 }
+    }
+    fn len(&self) -> usize {
+        self.n * self.unit
+    }
+}
+
+/// Places that follow one another along the last axis.
+struct Places {
+    /// The first of them, within the block.
+    at: usize,
+    len: usize,
+    offset: i64,
+    sides: Sides,
+}
+
+/// The places `range` of these axes, in row-major order; the last axis is taken in runs.
+fn places(axes: &[Axis], range: Range<usize>, guards: usize) -> Vec<Places> {
+    let (last, outer) = axes.split_last().expect("an axis");
+    let mut out = vec![];
+    let mut i = range.start;
+    while i < range.end {
+        let (mut rest, start) = (i / last.len(), i % last.len());
+        let len = (last.len() - start).min(range.end - i);
+        let mut p = Places { at: i - range.start, len, offset: 0, sides: smallvec![0; guards] };
+        let mut step = |a: &Axis, by: usize| {
+            p.offset += a.stride * by as i64;
+            for (s, g) in p.sides.iter_mut().zip(&a.steps) {
+                *s += g * by as i64;
+            }
+        };
+        // an axis of units is never entered between two
+        step(last, start / last.unit);
+        for a in outer.iter().rev() {
+            step(a, rest % a.n);
+            rest /= a.n;
+        }
+        out.push(p);
+        i += len;
+    }
+    out
+}
+
+/// What is read of an array: which elements, and whether a run lies along rows.
+struct Reading {
+    /// The axis that runs go along.
+    run: Axis,
+    /// Lowest and highest position that each guard lets through, and where it starts.
+    bounds: Vec<(i64, i64, i64)>,
+}
+impl Reading {
+    /// Writes runs and single places, `width` elements from one single place to the next.
+    ///
+    /// # Safety
+    /// Each element that the guards let through lies in `x`; `to` holds them all.
+    unsafe fn pack<T: Copy + Default>(
+        &self,
+        to: *mut T,
+        x: *const T,
+        offset: i64,
+        sides: &[i64],
+        singles: &[Places],
+        runs: &[Places],
+        width: usize,
+    ) {
+        let unit = self.run.unit;
+        for s in singles {
+            for r in runs {
+                let (mut from, mut end) = (0, (r.len / unit) as i64);
+                for (g, (lo, hi, start)) in self.bounds.iter().enumerate() {
+                    let base = start + sides[g] + s.sides[g] + r.sides[g];
+                    match self.run.steps[g] {
+                        0 if base < *lo || base >= *hi => end = 0,
+                        0 => (),
+                        1 => (from, end) = (from.max(lo - base), end.min(hi - base)),
+                        k => (from, end) = (from.max(ceil(lo - base, k)), end.min(ceil(hi - base, k))),
+                    }
+                }
+                let (from, end) = match from < end {
+                    true => (from as usize * unit, end as usize * unit),
+                    false => (0, 0),
+                };
+                // SAFETY: by the contract; what is read passed the guards.
+                unsafe {
+                    let to = to.add(s.at * width + r.at);
+                    for i in (0..from).chain(end..r.len) {
+                        *to.add(i) = T::default();
+                    }
+                    let first = offset + s.offset + r.offset;
+                    if unit > 1 || self.run.stride == 1 {
+                        let x = x.wrapping_offset(first as isize + from as isize);
+                        match end - from {
+                            n if n < 16 => (0..n).for_each(|i| *to.add(from + i) = *x.wrapping_add(i)),
+                            n => to.add(from).copy_from_nonoverlapping(x, n),
+                        }
+                    } else {
+                        for i in from..end {
+                            *to.add(i) = *x.wrapping_offset((first + i as i64 * self.run.stride) as isize);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+fn ceil(a: i64, b: i64) -> i64 {
+    -(-a).div_euclid(b)
+}
+
+/// One stride for all of the axes, if they have one.
+fn uniform(axes: &[Axis]) -> Option<i64> {
+    let mut next = None;
+    let mut least = 0;
+    for a in axes.iter().rev().filter(|a| a.n > 1) {
+        match next {
+            None => least = a.stride,
+            Some(s) if s != a.stride => return None,
+            _ => (),
+        }
+        next = Some(a.stride * a.n as i64);
+    }
+    Some(least)
+}
+/// The last two axes as one of units, where the elements of both lie side by side.
+fn merged(mut axes: Vec<Axis>) -> Vec<Axis> {
+    if let [.., a, b] = &axes[..]
+        && b.stride == 1
+        && a.stride == b.n as i64
+        && b.steps.iter().all(|s| *s == 0)
+        && a.n * b.n <= DEPTH
+    {
+        let (a, b) = (a.clone(), b.n);
+        axes.truncate(axes.len() - 2);
+        axes.push(Axis { unit: b, ..a });
+    }
+    axes
+}
+
+/// Pointers that threads share; each writes rows of its own.
+struct Shared([*mut u8; 3]);
+// SAFETY: see above.
+unsafe impl Sync for Shared {}
+impl Shared {
+    fn get(&self, i: usize) -> *mut u8 {
+        self.0[i]
+    }
+}
 
 pub fn compile(c: &Conv, tier: Tier) -> Res<Run> {
-    let rank = c.lhs.len().saturating_sub(2);
-    let (groups, batches) = (c.feature_groups.max(1), c.batch_groups.max(1));
-    if c.lhs.len() < 2
-        || c.rhs.len() != c.lhs.len()
-        || c.out.len() != c.lhs.len()
-        || c.padding.len() != rank
-        || !c.out[1].is_multiple_of(groups * batches)
-    {
+    c.kernel().verify()?;
+    let (nb, nr, nt) = (c.batch.len(), c.rows.len(), c.terms.len());
+    let lane = Lane::of(c.dtype);
+    let invalid = c.dtype != c.dtype.lane()
+        || c.y.len() != nb + 2
+        || c.out.len() != nb + 2
+        || c.out[nb] != 1 && c.out[nb + 1] != 1
+        || c.guards.iter().any(|g| g.at.strides.iter().any(|s| *s < 0));
+    if invalid {
         return Err(Error::Invalid(format!("inconsistent convolution {c:?}")));
     }
-    let zero = Scalar::zero(c.dtype);
-    let mut dilation = vec![1, 1];
-    dilation.extend_from_slice(&c.lhs_dilation);
-    let spread = Spread::new(&c.lhs, &dilation, zero);
-    let lhs = spread.as_ref().map_or_else(|| c.lhs.clone(), |s| s.shape.clone());
-    let s = strides(&lhs);
-    let channels = c.rhs[1];
-    let spatial: usize = c.out[2..].iter().product();
-    let taps: usize = c.rhs[1..].iter().product();
-    // One image: every group's channels, all taps, all output positions.
-    let grid: Dims =
-        [groups, channels].into_iter().chain(c.rhs[2..].iter().copied()).chain(c.out[2..].iter().copied()).collect();
-    let mut at = Affine::new(0, [(channels as isize * s[1]) as i64, s[1] as i64]);
-    at.strides.extend((0..rank).map(|a| c.rhs_dilation[a] as i64 * s[2 + a] as i64));
-    at.strides.extend((0..rank).map(|a| c.strides[a] as i64 * s[2 + a] as i64));
-    let mut guards = SmallVec::new();
-    for a in 0..rank {
-        let low = c.padding[a].0;
-        at.offset -= low * s[2 + a] as i64;
-        let reach =
-            ((c.rhs[2 + a].max(1) - 1) * c.rhs_dilation[a] + (c.out[2 + a].max(1) - 1) * c.strides[a]) as i64 - low;
-        if low > 0 || reach >= lhs[2 + a] as i64 {
-            let mut along = vec![0; 2 + 2 * rank];
-            along[2 + a] = c.rhs_dilation[a] as i64;
-            along[2 + rank + a] = c.strides[a] as i64;
-            guards.push(Guard { at: Affine::new(-low, along), lo: 0, hi: lhs[2 + a] as i64 });
-        }
-    }
-    let image = lhs[1..].iter().product::<usize>();
-    let has_guards = !guards.is_empty();
-    let load = Node::Load(Box::new(Access { input: 0, at, guards, fill: zero }));
-    let columns = Kernel {
-        grid,
-        inputs: vec![(c.dtype, image)],
-        nodes: vec![(c.dtype, load)],
-        outputs: vec![0],
-        ..Kernel::default()
+    let sizes = c.batch.concat(&c.rows).concat(&c.terms);
+    let guards = c.guards.len();
+    let axis = |k: usize| Axis {
+        n: sizes[k],
+        stride: c.at.stride(k),
+        steps: c.guards.iter().map(|g| g.at.stride(k)).collect(),
+        unit: 1,
     };
-    let columns = Compiled::new(&columns, false, tier)?;
-    let per_group = c.out[1] / (groups * batches);
-    // Groups are the batch of the product; batch groups take turns.
-    let k = taps as i64;
-    let dot = Dot {
-        b: groups,
-        m: per_group,
-        n: spatial,
-        k: taps,
-        lhs: [per_group as i64 * k, k, 1],
-        rhs: [k * spatial as i64, spatial as i64, 1],
-        dtype: c.dtype,
-        out: c.out_dtype,
+    let axes = |r: Range<usize>| -> Vec<Axis> { std::iter::once(Axis::one(guards)).chain(r.map(axis)).collect() };
+    let (rows, terms) = (axes(nb..nb + nr), axes(nb + nr..nb + nr + nt));
+    let (m, k, n) = (c.rows.size(), c.terms.size(), c.columns);
+    let product = dot::pick(lane, m * n * k <= dot::SMALL, tier);
+    // Runs go along what lies closest in the array, for longest.
+    let (grouped, row_run) = (merged(terms.clone()), rows.last().expect("an axis"));
+    let term_run = grouped.last().expect("an axis");
+    let length = |a: &Axis| if a.unit > 1 || a.stride == 1 { a.len().min(DEPTH) } else { 1 };
+    let by_rows = length(row_run) > length(term_run);
+    let mut singles = if by_rows { terms.clone() } else { rows.clone() };
+    singles.push(Axis::one(guards));
+    let runs = if by_rows { rows.clone() } else { grouped };
+    let run = runs.last().expect("an axis").clone();
+    let depth = if by_rows || run.len() > DEPTH { DEPTH } else { DEPTH / run.len().max(1) * run.len().max(1) };
+    let direct = if guards == 0 { uniform(&rows).zip(uniform(&terms)) } else { None };
+    let block = match direct {
+        Some(_) => 256,
+        None => (32768 / depth.min(k).max(1)).clamp(64, 512) / 32 * 32,
     };
-    let product = super::dot::compile(&dot, tier)?;
-    let (size, out_size) = (c.dtype.size(), c.out_dtype.size());
-    let (images, out_channels) = (c.out[0], c.out[1]);
-    let whole = Routine::Conv(Box::new(c.clone()));
-    let zeros_stand_in = has_guards || spread.is_some();
-    let column_bytes = groups * taps * spatial * size;
-    let operands = whole.operands();
+    let bounds = c.guards.iter().map(|g| (g.lo, g.hi, g.at.offset)).collect();
+    let reading = Reading { run, bounds };
+    let size = lane.size();
+    let c = c.clone();
     Ok(Box::new(move |bases: Bases, parallel: bool| {
-        if zeros_stand_in {
-            let bytes = |i: u32| {
-                let (d, n) = operands[i as usize];
-                // SAFETY: the plan gives each operand as many elements as the routine states.
-                unsafe { std::slice::from_raw_parts(bases.input(i), d.size() * n) }
-            };
-            let d = operands[1].0;
-            if d.is_float() && bytes(1).chunks_exact(d.size()).any(|b| !Scalar::from_bytes(d, b).to_f64().is_finite()) {
-                let y = reference::routine(&whole, &[bytes(0), bytes(1)])?;
-                // SAFETY: the result is as long as the routine states, and shares no memory with the operands.
-                unsafe { std::ptr::copy_nonoverlapping(y[0].as_ptr(), bases.output(0), y[0].len()) };
-                return Ok(());
-            }
+        if c.batch.size() * m * n == 0 {
+            return Ok(());
         }
-        let held = spread.as_ref().map(|s| s.run(bases.input(0))).transpose()?;
-        let x = held.as_ref().map_or(bases.input(0), |b| b.ptr());
-        let cols = Block::new(column_bytes)?;
-        for j in 0..batches {
-            for n in 0..images {
-                let from = x.wrapping_add((j * images + n) * image * size);
-                let weights = bases.input(1).wrapping_add(j * groups * per_group * taps * size);
-                let to = bases.output(0).wrapping_add((n * out_channels + j * groups * per_group) * spatial * out_size);
-                // SAFETY: one image in, the columns it was compiled for out.
-                unsafe { columns.run(Bases { ptrs: &[from, cols.ptr()], ins: &[0], outs: &[1], ..bases }, parallel) };
-                product(Bases { ptrs: &[weights, cols.ptr(), to], ins: &[0, 1], outs: &[2], ..bases }, parallel)?;
+        let shared = Shared([bases.input(0), bases.input(1), bases.output(0)]);
+        let blocks = m.div_ceil(block);
+        let nanos = c.batch.size() as f64 * m as f64 * k as f64 * (n as f64 * dot::NANOS + 0.2);
+        let work = |units: Range<usize>| {
+            let mut scratch = vec![0u64; if direct.is_some() { 0 } else { block * depth.min(k) * size / 8 + 1 }];
+            for unit in units {
+                let b = c.batch.unravel(unit / blocks);
+                let from = unit % blocks * block;
+                let count = block.min(m - from);
+                let along = |strides: &[usize]| b.iter().zip(strides).map(|(i, s)| i * s).sum::<usize>();
+                let start = |a: &Affine| (0..nb).map(|k| a.stride(k) * b[k] as i64).sum::<i64>();
+                let offset = c.at.offset + start(&c.at);
+                let sides: Sides = c.guards.iter().map(|g| start(&g.at)).collect();
+                let (y_start, to_start) = (along(&c.y), along(&c.out) + from * c.out[nb]);
+                let at = |p: *mut u8, i: i64| p.wrapping_offset(i as isize * size as isize);
+                let by_block = places(if by_rows { &runs } else { &singles }, from..from + count, guards);
+                let mut done = 0;
+                while done < k.max(1) {
+                    let part = if direct.is_some() { k } else { depth.min(k - done) };
+                    let (left, strides) = match direct {
+                        Some((row, term)) => {
+                            (at(shared.get(0), offset + from as i64 * row), [row as isize, term as isize])
+                        }
+                        None => {
+                            let by_term = places(if by_rows { &singles } else { &runs }, done..done + part, guards);
+                            let (s, r) = if by_rows { (&by_term, &by_block) } else { (&by_block, &by_term) };
+                            let width = if by_rows { count } else { part };
+                            let (to, x) = (scratch.as_mut_ptr(), shared.get(0).cast_const());
+                            // SAFETY: `verify` found that guarded elements lie inside; the scratch memory holds a block.
+                            unsafe {
+                                match size {
+                                    4 => reading.pack::<u32>(to.cast(), x.cast(), offset, &sides, s, r, width),
+                                    _ => reading.pack::<u64>(to.cast(), x.cast(), offset, &sides, s, r, width),
+                                }
+                            }
+                            let strides = if by_rows { [1, count as isize] } else { [part as isize, 1] };
+                            (to.cast::<u8>(), strides)
+                        }
+                    };
+                    let right = at(shared.get(1), (y_start + done * c.y[nb]) as i64);
+                    let y_strides = [c.y[nb] as isize, c.y[nb + 1] as isize];
+                    let to = at(shared.get(2), to_start as i64);
+                    let adds = done > 0;
+                    // rows of the result lie along whichever of the two is not side by side
+                    let x = if c.out[nb] == 1 && (c.out[nb + 1] != 1 || n < count) {
+                        Matrices {
+                            a: right,
+                            b: left,
+                            c: to,
+                            m: n,
+                            n: count,
+                            k: part,
+                            a_strides: [y_strides[1], y_strides[0]],
+                            b_strides: [strides[1], strides[0]],
+                            c_row: c.out[nb + 1],
+                            adds,
+                        }
+                    } else {
+                        Matrices {
+                            a: left,
+                            b: right,
+                            c: to,
+                            m: count,
+                            n,
+                            k: part,
+                            a_strides: strides,
+                            b_strides: y_strides,
+                            c_row: c.out[nb],
+                            adds,
+                        }
+                    };
+                    // SAFETY: rows of this block, terms of this piece; spans were verified.
+                    unsafe { product(&x) };
+                    done += part.max(1);
+                }
             }
-        }
+        };
+        threads::for_ranges(c.batch.size() * blocks, if parallel { nanos } else { 0.0 }, bases.cancel, &work);
         Ok(())
     }))
 }

@@ -19,7 +19,7 @@ use smallvec::SmallVec;
 /// What a multiplication takes where there are many.
 pub const NANOS: f64 = 0.016;
 /// Products up to this many multiplications are done by a plain loop.
-const SMALL: usize = 8192;
+pub const SMALL: usize = 8192;
 /// Columns that stay together: a multiple of every panel's.
 const COLUMNS: usize = 64;
 /// A matrix times a vector of up to this many multiplications, too.
@@ -38,6 +38,8 @@ pub struct Matrices {
     pub b_strides: [isize; 2],
     /// From row to row of c.
     pub c_row: usize,
+    /// Whether the product is added to what c holds: it goes on where another ended.
+    pub adds: bool,
 }
 pub trait Product {
     /// # Safety
@@ -46,12 +48,24 @@ pub trait Product {
 }
 tiers!(pick_product, Product, fn(x: &Matrices));
 
+/// What multiplies: panels where they are worth it, else plain loops.
+pub fn pick(lane: Lane, small: bool, tier: Tier) -> panel::Rows {
+    let panels = if small || !matches!(lane, Lane::F32 | Lane::F64) { None } else { panel::pick(lane.size(), tier) };
+    panels.unwrap_or_else(|| match lane {
+        Lane::F32 => pick_product::<Loops<f32>>(tier),
+        Lane::F64 => pick_product::<Loops<f64>>(tier),
+        Lane::I32 | Lane::U32 => pick_product::<Loops<u32>>(tier),
+        Lane::I64 | Lane::U64 => pick_product::<Loops<u64>>(tier),
+        Lane::Bool => pick_product::<Loops<u8>>(tier),
+    })
+}
+
 /// The product by the library's GEMM.
 ///
 /// # Safety
 /// The strides stay inside the operands, which hold `T`, and `c` holds m rows of n and lies apart from them.
 unsafe fn blocked<T: From<u8> + 'static>(x: &Matrices, threads: gemm::Parallelism) {
-    let Matrices { a, b, c, m, n, k, a_strides: [a_row, a_column], b_strides: [b_row, b_column], c_row } = *x;
+    let Matrices { a, b, c, m, n, k, a_strides: [a_row, a_column], b_strides: [b_row, b_column], c_row, .. } = *x;
     let (a, b, c): (*const T, *const T, *mut T) = (a.cast(), b.cast(), c.cast());
     let (zero, one) = (T::from(0), T::from(1));
     // SAFETY: as promised; the library takes the stride between columns first.
@@ -83,7 +97,7 @@ unsafe fn blocked<T: From<u8> + 'static>(x: &Matrices, threads: gemm::Parallelis
 /// Rows and columns from which the library's sums do not depend on an operand's layout.
 const LONG: usize = 32;
 
-trait Ring: Copy {
+pub trait Ring: Copy {
     const ZERO: Self;
     fn add_product(self, x: Self, y: Self) -> Self;
 }
@@ -103,7 +117,7 @@ ring! {
     u64: 0, |s, x, y| s.wrapping_add(x.wrapping_mul(y));
     u8: 0, |s, x, y| s | (x & y);
 }
-struct Loops<T>(std::marker::PhantomData<T>);
+pub struct Loops<T>(std::marker::PhantomData<T>);
 impl<T: Ring> Product for Loops<T> {
     /// Each element sums in increasing k.
     #[inline(always)]
@@ -116,7 +130,7 @@ impl<T: Ring> Product for Loops<T> {
                 let mut j0 = 0;
                 // Sixteen columns at a time stay in registers.
                 while j0 + 16 <= x.n {
-                    let mut s = [T::ZERO; 16];
+                    let mut s = if x.adds { row.add(j0).cast::<[T; 16]>().read() } else { [T::ZERO; 16] };
                     for p in 0..x.k {
                         let l = *a.offset(i as isize * x.a_strides[0] + p as isize * x.a_strides[1]);
                         let r = b.offset(p as isize * x.b_strides[0] + j0 as isize * x.b_strides[1]);
@@ -135,7 +149,7 @@ impl<T: Ring> Product for Loops<T> {
                     j0 += 16;
                 }
                 for j in j0..x.n {
-                    let mut s = T::ZERO;
+                    let mut s = if x.adds { *row.add(j) } else { T::ZERO };
                     for p in 0..x.k {
                         let l = *a.offset(i as isize * x.a_strides[0] + p as isize * x.a_strides[1]);
                         s = s.add_product(l, *b.offset(p as isize * x.b_strides[0] + j as isize * x.b_strides[1]));
@@ -211,14 +225,7 @@ pub fn compile(d: &Dot, tier: Tier) -> Res<Run> {
     } else {
         Some(Compiled::new(&packing([d.b, d.m, d.n], [(d.m * d.n) as i64, d.n as i64, 1], acc, d.out), false, tier)?)
     };
-    let product = match Lane::of(acc) {
-        _ if let Some(p) = panels => p,
-        Lane::F32 => pick_product::<Loops<f32>>(tier),
-        Lane::F64 => pick_product::<Loops<f64>>(tier),
-        Lane::I32 | Lane::U32 => pick_product::<Loops<u32>>(tier),
-        Lane::I64 | Lane::U64 => pick_product::<Loops<u64>>(tier),
-        Lane::Bool => pick_product::<Loops<u8>>(tier),
-    };
+    let product = pick(Lane::of(acc), small, tier);
     let strides = |packed: bool, n: [usize; 3], s: [i64; 3]| {
         if packed { [(n[1] * n[2]) as isize, n[2] as isize, 1] } else { s.map(|x| x as isize) }
     };
@@ -270,6 +277,7 @@ pub fn compile(d: &Dot, tier: Tier) -> Res<Run> {
                         a_strides: [ls[1], ls[2]],
                         b_strides: [rs[1], rs[2]],
                         c_row: d.n,
+                        adds: false,
                     };
                     // SAFETY: rows or columns of this range; strides are those of the plan, whose spans were checked.
                     unsafe { product(&x) };
@@ -289,6 +297,7 @@ pub fn compile(d: &Dot, tier: Tier) -> Res<Run> {
                     a_strides: [ls[1], ls[2]],
                     b_strides: [rs[1], rs[2]],
                     c_row: d.n,
+                    adds: false,
                 };
                 // SAFETY: one batch element; strides are those of the plan, whose spans were checked.
                 unsafe { if size == 4 { blocked::<f32>(&x, par) } else { blocked::<f64>(&x, par) } }

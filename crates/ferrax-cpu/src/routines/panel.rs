@@ -15,7 +15,7 @@ use crate::tier::Tier;
 pub type Rows = unsafe fn(x: &Matrices);
 
 /// Terms that a panel holds; longer sums come back to what the result holds so far.
-const DEPTH: usize = 512;
+pub const DEPTH: usize = 512;
 
 /// The function for elements of `size` bytes, if products are done here on this machine.
 pub fn pick(size: usize, tier: Tier) -> Option<Rows> {
@@ -145,7 +145,7 @@ unsafe fn panel<V: Vector, const M: usize>(
     packed: *mut V::Element,
 ) {
     let (a, b, c) = (x.a.cast::<V::Element>(), x.b.cast::<V::Element>(), x.c.cast::<V::Element>());
-    let (k, goes_on) = (DEPTH.min(x.k - from), from > 0);
+    let (k, goes_on) = (DEPTH.min(x.k - from), x.adds || from > 0);
     let columns = (2 * V::LANES).min(x.n - j);
     let one = columns <= V::LANES;
     let width = if one { V::LANES } else { 2 * V::LANES };

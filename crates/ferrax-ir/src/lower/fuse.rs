@@ -19,6 +19,8 @@ const MAX_INPUTS: usize = 24;
 const MAX_OUTPUTS: usize = 8;
 /// Members of one kernel, most of which only others of it read.
 const MAX_MEMBERS: usize = 512;
+/// Kernels over one grid, from the latest on, that are asked to take a tensor: with no bound, scheduling were quadratic.
+const MAX_ASKED: usize = 16;
 /// An expression above this cost that is wanted in several places is written rather than computed again for each.
 const CHEAP: u32 = 4;
 
@@ -211,6 +213,13 @@ fn operands(d: &Def) -> SmallVec<[Node; 3]> {
     }
 }
 
+/// Tests count the tensors and kernels that are looked at.
+#[inline]
+fn count() {
+    #[cfg(test)]
+    tests::LOOKS.with(|n| n.set(n.get() + 1));
+}
+
 enum Item {
     Step(u32),
     /// The same bytes under another shape.
@@ -230,6 +239,7 @@ fn leaves(g: &Graph, t: Node) -> (Vec<(Node, bool)>, Option<Dims>) {
     let mut seen: HashMap<(Node, bool), ()> = HashMap::new();
     let mut todo: Vec<(Node, bool, bool)> = vec![(t, true, true)];
     while let Some((x, same, root)) = todo.pop() {
+        count();
         if seen.insert((x, same), ()).is_some() {
             continue;
         }
@@ -271,6 +281,7 @@ fn alias(g: &Graph, t: Node) -> Option<Node> {
 /// to memory, few fit.
 fn schedule(g: &Graph, info: &[Info], all: bool) -> (Vec<Item>, Vec<usize>) {
     let mut order: Vec<Item> = vec![];
+    let mut over: HashMap<Dims, Vec<usize>> = HashMap::new();
     let mut pos = vec![usize::MAX; g.tensors.len()];
     let mut steps_done = 0;
     for t in 0..g.tensors.len() as Node {
@@ -307,16 +318,20 @@ fn schedule(g: &Graph, info: &[Info], all: bool) -> (Vec<Item>, Vec<usize>) {
         }
         let fits = |k: &Group| {
             let new = reads.iter().filter(|(x, _)| !k.leaves.contains(x) && !k.members.contains(x)).count();
-            k.grid == d.shape
-                && (k.rdims == rdims || k.rdims.is_none() || rdims.is_none())
+            (k.rdims == rdims || k.rdims.is_none() || rdims.is_none())
                 && k.leaves.len() + new <= MAX_INPUTS
                 && k.members.len() < MAX_MEMBERS
                 && k.members.iter().filter(|m| all || g.tensors[**m as usize].slot.is_some()).count() < MAX_OUTPUTS
                 && (k.rdims == rdims || k.grid.size() > 0)
         };
-        let home = (earliest..order.len()).rev().find(|p| matches!(&order[*p], Item::Kernel(k) if fits(k)));
+        let alike = over.entry(d.shape.clone()).or_default();
+        let home = alike.iter().rev().take(MAX_ASKED).take_while(|p| **p >= earliest).copied().find(|p| {
+            count();
+            matches!(&order[*p], Item::Kernel(k) if fits(k))
+        });
         let at = home.unwrap_or_else(|| {
             order.push(Item::Kernel(Group { grid: d.shape.clone(), rdims: None, members: vec![], leaves: vec![] }));
+            alike.push(order.len() - 1);
             order.len() - 1
         });
         pos[t as usize] = at;
@@ -532,5 +547,44 @@ fn add_scaled(out: &mut Affine, x: &Affine, s: i64) {
     }
     for (o, t) in out.strides.iter_mut().zip(&x.strides) {
         *o += s * t;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    thread_local! { pub static LOOKS: Cell<usize> = const { Cell::new(0) } }
+
+    /// What fusing the updates of `n` parameters looks at; the i-th is of shape `shape(i)`.
+    fn looks(n: usize, shape: impl Fn(usize) -> usize) -> usize {
+        let mut g = Graph::default();
+        for i in 0..n {
+            let dims = Dims::new(&[shape(i)]);
+            let mut input = || {
+                let slot = g.plan.add_slot(DType::F32, dims.size(), 0);
+                g.input(dims.clone(), slot)
+            };
+            let (p, m, grad) = (input(), input(), input());
+            let (a, b) = (g.scalar(p, 0.9), g.scalar(p, 0.1));
+            let (kept, new) = (g.bin(Bin::Mul, m, a), g.bin(Bin::Mul, grad, b));
+            let m = g.bin(Bin::Add, kept, new);
+            let scale = g.un(Un::Sqrt, m);
+            let step = g.bin(Bin::Div, m, scale);
+            let p = g.bin(Bin::Sub, p, step);
+            g.force(m);
+            g.force(p);
+        }
+        LOOKS.with(|n| n.set(0));
+        steps(&mut g);
+        LOOKS.with(Cell::get)
+    }
+    #[test]
+    fn fusion_is_linear_in_tensors() {
+        for shape in [|i: usize| i + 1, |_: usize| 3, |i: usize| i % 7 + 1] {
+            let (once, twice) = (looks(500, shape), looks(1000, shape));
+            assert!(twice <= 2 * once + 500, "{once}, then {twice}");
+        }
     }
 }

@@ -285,6 +285,11 @@ impl Graph {
         // Interior padding first: element i of x to i * (1 + interior), by splitting [n * s] into [n, s] and reading where the second index is 0.
         let mut x = x;
         let mut mask: Option<Node> = None;
+        let constant = |v: Node| if let Def::Const(s) = self.tensors[v as usize].def { Some(s) } else { None };
+        let fill = match self.parts(value) {
+            Some((a, b)) => constant(a).filter(|s| constant(b) == Some(*s)),
+            None => constant(value),
+        };
         if interior.iter().any(|i| *i > 0) {
             let (mut split, mut map, mut guards) =
                 (Dims::default(), SmallVec::<[Affine; 4]>::new(), SmallVec::<[Guard; 1]>::new());
@@ -297,21 +302,19 @@ impl Graph {
                     spread[k] = from[k] * (1 + interior[k] as usize);
                 }
             }
-            let inside = self.constant(Scalar::bool(true), from.clone());
-            let m = self.guarded(inside, split.clone(), &map, &guards, Some(Scalar::bool(false)));
-            let y = self.guarded(x, split, &map, &guards, None);
+            if fill.is_none() {
+                let inside = self.constant(Scalar::bool(true), from.clone());
+                let m = self.guarded(inside, split.clone(), &map, &guards, Some(Scalar::bool(false)));
+                mask = Some(self.reshape(m, spread.clone()));
+            }
+            let y = self.guarded(x, split, &map, &guards, fill);
             x = self.reshape(y, spread.clone());
-            mask = Some(self.reshape(m, spread.clone()));
         }
         let map: SmallVec<[Affine; 4]> = (0..from.len()).map(|k| scaled(k, -lo[k], 1)).collect();
         let guards: SmallVec<[Guard; 1]> = (0..from.len())
             .filter(|k| lo[*k] > 0 || shape[*k] as i64 - lo[*k] > spread[*k] as i64)
             .map(|k| Guard { at: scaled(k, -lo[k], 1), lo: 0, hi: spread[k] as i64 })
             .collect();
-        let fill = match (&self.tensors[value as usize].def, &mask) {
-            (Def::Const(s), None) => Some(*s),
-            _ => None,
-        };
         let y = self.guarded(x, shape.clone(), &map, &guards, fill);
         if fill.is_some() || (guards.is_empty() && mask.is_none()) {
             return y;

@@ -1,42 +1,30 @@
-//! `Conv`: for each element of the output, the sum over input channels and window, in sequence, in the accumulator's dtype.
-use super::array::position;
-use super::dot::{accumulator, multiply_add};
-use super::reduce_window::Window;
-use super::scalar::convert;
+//! `Conv`: for each element of the result, the sum over terms, in sequence.
+use super::dot::multiply_add;
 use crate::Scalar;
 use crate::error::Res;
 use crate::routine::Conv;
-use crate::shape::Dims;
 
-pub fn conv(c: &Conv, lhs: &[Scalar], rhs: &[Scalar]) -> Res<Vec<Scalar>> {
-    let spatial = Dims::new(&c.lhs[2..]);
-    let size = Dims::new(&c.rhs[2..]);
-    let w = Window {
-        size: &size,
-        strides: &c.strides,
-        base_dilation: &c.lhs_dilation,
-        dilation: &c.rhs_dilation,
-        padding: &c.padding,
-    };
-    let (channels, out_channels) = (c.rhs[1], c.rhs[0]);
-    let one = |o: usize| {
-        let o = c.out.unravel(o);
-        let (n, co) = (o[0], o[1]);
-        // Output channels come in equal groups; each group sees its own input channels, or its own part of the batch.
-        let group = |groups: usize| co / (out_channels / groups);
-        let n = group(c.batch_groups) * (c.lhs[0] / c.batch_groups) + n;
-        let mut sum = Scalar::zero(accumulator(c.dtype, c.out_dtype));
-        for ci in 0..channels {
-            for i in 0..size.size() {
-                let within = size.unravel(i);
-                if let Some(at) = w.at(&spatial, &o[2..], &within) {
-                    let x = lhs[position(&c.lhs, &[&[n, group(c.feature_groups) * channels + ci], &at[..]].concat())];
-                    let y = rhs[position(&c.rhs, &[&[co, ci], &within[..]].concat())];
-                    sum = multiply_add(sum, x, y)?;
+pub fn conv(c: &Conv, x: &[Scalar], y: &[Scalar]) -> Res<Vec<Scalar>> {
+    let nb = c.batch.len();
+    let zero = Scalar::zero(c.dtype);
+    let mut out = vec![zero; c.batch.size() * c.rows.size() * c.columns];
+    for b in 0..c.batch.size() {
+        let b = c.batch.unravel(b);
+        let along = |strides: &[usize]| b.iter().zip(strides).map(|(i, s)| i * s).sum::<usize>();
+        for m in 0..c.rows.size() {
+            let row = b.concat(&c.rows.unravel(m));
+            for n in 0..c.columns {
+                let mut sum = zero;
+                for k in 0..c.terms.size() {
+                    let i = row.concat(&c.terms.unravel(k));
+                    let at = |a: &crate::Affine| a.at(i.iter().copied());
+                    let met = c.guards.iter().all(|g| (g.lo..g.hi).contains(&at(&g.at)));
+                    let l = if met { x[at(&c.at) as usize] } else { zero };
+                    sum = multiply_add(sum, l, y[along(&c.y) + k * c.y[nb] + n * c.y[nb + 1]])?;
                 }
+                out[along(&c.out) + m * c.out[nb] + n * c.out[nb + 1]] = sum;
             }
         }
-        Ok(convert(sum, c.out_dtype))
-    };
-    (0..c.out.size()).map(one).collect()
+    }
+    Ok(out)
 }

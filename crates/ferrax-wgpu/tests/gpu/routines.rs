@@ -1,5 +1,6 @@
 //! Routines, over every dtype and odd shapes.
 use crate::run::{DTYPES, Noise, compare, gpu, routine_plan};
+use ferrax_kernel::kernel::{Affine, Guard};
 use ferrax_kernel::routine::{Combine, Conv, CumulativeKind, Dot, Gather, OutOfBounds, Scatter};
 use ferrax_kernel::{Backend, DType, Dims, ReduceKind, Routine, Scalar, reference};
 
@@ -278,72 +279,32 @@ fn cumulative_combinations() {
     check(&*gpu, &r, &[crate::examples::f32s(&x)], 8.0, 0.0);
 }
 
-#[test]
-fn window_reductions() {
-    let Some(gpu) = gpu() else { return };
-    let mut noise = Noise(18);
-    type Shape<'a> = (&'a [usize], &'a [usize], [(i64, i64); 2], &'a [usize], &'a [usize], &'a [usize]);
-    // window, strides, padding, base dilation, window dilation, out
-    let shapes: [Shape; 4] = [
-        (&[2, 3], &[1, 1], [(0, 0), (0, 0)], &[1, 1], &[1, 1], &[4, 4]),
-        (&[2, 3], &[2, 1], [(1, 0), (2, 3)], &[1, 1], &[1, 1], &[3, 9]),
-        (&[3, 2], &[1, 2], [(2, 2), (1, 1)], &[2, 3], &[1, 1], &[11, 9]),
-        (&[2, 2], &[1, 1], [(3, 1), (-1, 4)], &[1, 2], &[2, 3], &[7, 11]),
-    ];
-    for dtype in DTYPES {
-        for kind in [ReduceKind::Sum, ReduceKind::Max, ReduceKind::Min] {
-            if dtype == DType::Bool && kind == ReduceKind::Sum {
-                continue;
-            }
-            for (window, strides, padding, base, dilation, out) in shapes {
-                let r = Routine::ReduceWindow {
-                    kind,
-                    operand: dims(&[5, 6]),
-                    window: dims(window),
-                    strides: dims(strides),
-                    base_dilation: dims(base),
-                    window_dilation: dims(dilation),
-                    padding: padding.to_vec(),
-                    dtype,
-                    out: dims(out),
-                };
-                check(&*gpu, &r, &[noise.values(dtype, 30)], 0.0, 0.0);
-            }
-        }
-    }
-}
-
+/// Images of two channels, with places as rows or as columns of the result.
 #[test]
 fn convolutions() {
     let Some(gpu) = gpu() else { return };
     let mut noise = Noise(19);
-    type Shape<'a> =
-        (&'a [usize], &'a [usize], &'a [usize], &'a [usize], &'a [(i64, i64)], &'a [usize], &'a [usize], usize, usize);
-    // lhs, rhs, out, strides, padding, lhs dilation, rhs dilation, feature groups, batch groups
-    let shapes: [Shape; 5] = [
-        (&[2, 3, 8], &[4, 3, 3], &[2, 4, 6], &[1], &[(0, 0)], &[1], &[1], 1, 1),
-        (&[2, 4, 7, 6], &[6, 2, 3, 2], &[2, 6, 4, 6], &[2, 1], &[(1, 2), (0, 1)], &[1, 1], &[1, 1], 2, 1),
-        (&[4, 3, 7], &[6, 3, 3], &[2, 6, 11], &[1], &[(1, 1)], &[2], &[2], 1, 2),
-        (&[2, 4, 5, 5], &[4, 1, 2, 2], &[2, 4, 4, 10], &[1, 1], &[(-1, 2), (3, -1)], &[1, 2], &[2, 1], 4, 1),
-        (&[1, 2], &[3, 2], &[1, 3], &[], &[], &[], &[], 1, 1),
-    ];
-    for (dtype, out_dtype) in [(DType::F32, DType::F32), (DType::BF16, DType::BF16), (DType::I8, DType::I32)] {
-        for (lhs, rhs, out, strides, padding, lhs_dilation, rhs_dilation, feature_groups, batch_groups) in shapes {
-            let c = Conv {
-                lhs: dims(lhs),
-                rhs: dims(rhs),
-                out: dims(out),
-                strides: dims(strides),
-                padding: padding.to_vec(),
-                lhs_dilation: dims(lhs_dilation),
-                rhs_dilation: dims(rhs_dilation),
-                feature_groups,
-                batch_groups,
+    for dtype in [DType::F32, DType::I32, DType::U32] {
+        for (last, low, step) in [(true, 0, 1), (true, 2, 1), (false, 1, 2), (false, -1, 1)] {
+            // x[n, h, c] or x[n, c, h], y[w, c, o], h = p step + w - low
+            let (images, space, channels, window, columns, places) = (2, 7, 2, 3, 3, 3);
+            let (h, c) = if last { (channels, 1) } else { (1, space) };
+            let image = space * channels;
+            let guard = Affine::new(-low, [0, step, 1, 0]);
+            let conv = Conv {
+                batch: if last { dims(&[]) } else { dims(&[images]) },
+                rows: if last { dims(&[images, places]) } else { dims(&[places]) },
+                terms: dims(&[window, channels]),
+                columns,
+                x: images * image,
+                at: Affine::new(-low * h as i64, [image as i64, step * h as i64, h as i64, c as i64]),
+                guards: vec![Guard { at: guard, lo: 0, hi: space as i64 }],
+                y: if last { dims(&[columns, 1]) } else { dims(&[0, columns, 1]) },
+                out: if last { dims(&[columns, 1]) } else { dims(&[columns * places, 1, places]) },
                 dtype,
-                out_dtype,
             };
-            let ins = [noise.values(dtype, c.lhs.size()), noise.values(dtype, c.rhs.size())];
-            check(&*gpu, &Routine::Conv(Box::new(c)), &ins, 0.0, 0.0);
+            let ins = [noise.values(dtype, conv.x), noise.values(dtype, window * channels * columns)];
+            check(&*gpu, &Routine::Conv(Box::new(conv)), &ins, 0.0, 0.0);
         }
     }
 }

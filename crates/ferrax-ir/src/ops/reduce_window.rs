@@ -1,0 +1,130 @@
+//! reduce_window_sum, reduce_window_max, reduce_window_min: each window of x combined; what lies outside of x takes no part. numpy:
+//! `sliding_window_view(x, window).sum(..)`. Sums of 16-bit floats are taken in single precision.
+use super::pointwise::Pw;
+use super::reduce::{ReduceKind, identity};
+use super::select_and_gather::{Select, SelectAndGatherAdd};
+use super::windows::{Windows, lower_as};
+use crate::aval::Aval;
+use crate::cx::{Arg, Axis, Cx, Dim, Tan, lit, values1};
+use crate::dtype::Dtype;
+use crate::error::{Res, not_linear, type_err};
+use crate::lower::{Graph, Node, Nodes};
+use crate::op::{Avals, Axes, Op, Rules, Tans};
+use crate::ops::pad::Pad;
+use crate::param::Member;
+use crate::primitive;
+use crate::value::{Value, Values};
+use ferrax_kernel::Dims;
+use smallvec::smallvec;
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum WindowKind {
+    Sum,
+    Max,
+    Min,
+}
+impl Member for WindowKind {
+    const ALL: &'static [(WindowKind, &'static str)] = &[
+        (WindowKind::Sum, "reduce_window_sum"),
+        (WindowKind::Max, "reduce_window_max"),
+        (WindowKind::Min, "reduce_window_min"),
+    ];
+}
+
+primitive! {
+    pub struct ReduceWindow = kind: WindowKind {
+        base_dilation: Dims,
+        padding: Box<[(i64, i64)]>,
+        window_dilation: Dims,
+        window_dimensions: Dims,
+        window_strides: Dims,
+    }
+}
+impl ReduceWindow {
+    fn new(kind: WindowKind, w: Windows) -> ReduceWindow {
+        ReduceWindow {
+            kind,
+            base_dilation: w.base,
+            padding: w.padding.into(),
+            window_dilation: w.dilation,
+            window_dimensions: w.size,
+            window_strides: w.strides,
+        }
+    }
+    fn windows(&self) -> Windows {
+        Windows {
+            size: self.window_dimensions.clone(),
+            strides: self.window_strides.clone(),
+            padding: self.padding.to_vec(),
+            base: self.base_dilation.clone(),
+            dilation: self.window_dilation.clone(),
+        }
+    }
+    fn meaning(&self, cx: &dyn Cx, x: &Value) -> Res<Values> {
+        let (whole, f) = match self.kind {
+            WindowKind::Sum => (ReduceKind::Sum, Pw::Add),
+            WindowKind::Max => (ReduceKind::Max, Pw::Max),
+            WindowKind::Min => (ReduceKind::Min, Pw::Min),
+        };
+        let dtype = x.dtype();
+        let narrow = dtype.is_float() && dtype.size() < 4 && self.kind == WindowKind::Sum;
+        let x = if narrow { cx.convert(x, Dtype::F32)? } else { x.clone() };
+        let fill = match (dtype.is_complex(), self.kind) {
+            (true, WindowKind::Max) => lit(dtype, f64::NEG_INFINITY),
+            (true, WindowKind::Min) => lit(dtype, f64::INFINITY),
+            _ => identity(whole, x.dtype()),
+        };
+        let combine = |cx: &dyn Cx, a: &[Value], b: &[Value]| Ok(values1(cx.pw2(f, &a[0], &b[0])?));
+        let y = self.windows().fold(cx, &[x], &[fill], Some(whole), &combine)?;
+        Ok(values1(cx.convert(&y[0], dtype)?))
+    }
+}
+impl Rules for ReduceWindow {
+    fn infer(&self, x: &[Aval]) -> Res<Avals> {
+        let name = self.kind.name();
+        let [a] = x else { return type_err(format!("{name} takes 1 operand, got {}", x.len())) };
+        if a.dtype.is_bool() && self.kind == WindowKind::Sum || a.dtype.is_key() || a.tape > 0 {
+            return type_err(format!("operand to {name} must have a number dtype, got {}", a.dtype.long()));
+        }
+        Ok(smallvec![a.with_shape(self.windows().over("reduce_window", &a.shape)?)])
+    }
+    fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
+        let op: Op = self.clone().into();
+        let y = cx.bind1(op.clone(), x)?;
+        let Some(t) = &dx[0] else { return Ok((values1(y), smallvec![None])) };
+        let select = match self.kind {
+            WindowKind::Sum => {
+                let dy = cx.bind1(op, std::slice::from_ref(t))?;
+                return Ok((values1(y), smallvec![Some(dy)]));
+            }
+            WindowKind::Max => Select::Ge,
+            WindowKind::Min => Select::Le,
+        };
+        let chosen = SelectAndGatherAdd::new(select, self.windows());
+        let dy = cx.bind1(chosen, &[t.clone(), x[0].clone()])?;
+        Ok((values1(y), smallvec![Some(dy)]))
+    }
+    /// The cotangent spread by the strides, summed over the same windows.
+    fn transpose(&self, cx: &dyn Cx, x: &[Arg], ct: &[Tan]) -> Res<Tans> {
+        if self.kind != WindowKind::Sum {
+            return not_linear(self.kind.name());
+        }
+        let Some(ct) = &ct[0] else { return Ok(smallvec![None]) };
+        let (w, a) = (self.windows(), x[0].aval());
+        let ones: Dims = a.shape.iter().map(|_| 1).collect();
+        let around = w.transposed_padding(&a.shape, ct.shape());
+        let config = around.iter().zip(w.strides.iter()).map(|((lo, hi), s)| (*lo, *hi, *s as i64 - 1)).collect();
+        let spread = cx.bind1(Pad { padding_config: config }, &[ct.clone(), lit(ct.dtype(), 0.0)])?;
+        let padding = vec![(0, 0); a.rank()];
+        let back = Windows { strides: w.base, padding, base: ones, ..w };
+        Ok(smallvec![Some(cx.bind1(ReduceWindow::new(WindowKind::Sum, back), &[spread])?)])
+    }
+    fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
+        let w = self.windows();
+        let w = d[0].map_or(w.clone(), |d| w.insert(d));
+        Ok((cx.bind(&ReduceWindow::new(self.kind, w).into(), x)?, d.into()))
+    }
+    fn lower(&self, b: &mut Graph, x: &[Node], _: &[Aval]) -> Res<Nodes> {
+        lower_as(b, x, &|cx, x| self.meaning(cx, &x[0]))
+    }
+}
