@@ -2,11 +2,10 @@
 
 import itertools
 
-import numpy as np
-import pytest
-
 import ferrax as jax
 import ferrax.numpy as jnp
+import numpy as np
+import pytest
 from ferrax import lax
 from ferrax.test_util import check_grads
 
@@ -78,7 +77,9 @@ def test_convolutions_in_every_layout(case, layout):
 def test_derivatives_of_convolutions_of_any_order():
     for dims, strides, dilation in [(("NCHW", "OIHW", "NCHW"), (2, 1), (1, 1)), (("NHWC", "HWIO", "NHWC"), (1, 1), (1, 2))]:
         x, w = (seeded(1, 2, 4, 4), seeded(2, 2, 2, 2, seed=1)) if dims[0] == "NCHW" else (seeded(1, 4, 4, 2), seeded(2, 2, 2, 2, seed=1))
-        check_grads(lambda x, w: lax.conv_general_dilated(x, w, strides, "SAME", rhs_dilation=dilation, dimension_numbers=dims), (x, w), 3, rtol=5e-2, atol=5e-2)
+        check_grads(
+            lambda x, w: lax.conv_general_dilated(x, w, strides, "SAME", rhs_dilation=dilation, dimension_numbers=dims), (x, w), 3, rtol=5e-2, atol=5e-2
+        )
 
 
 def test_lanes_of_gradients_are_the_gradients_of_lanes():
@@ -240,8 +241,8 @@ def steps(f, *args):
 
 def test_programs_of_long_windows_are_no_longer_than_those_of_short_ones():
     x = np.ones(9000, "f")
-    full = lambda n: (lambda x: jnp.convolve(x, jnp.ones(n)))
-    mean = lambda n: (lambda x: lax.reduce_window(x, 0.0, lax.add, (1, n, n, 1), (1, 1, 1, 1), "VALID"))
+    full = lambda n: lambda x: jnp.convolve(x, jnp.ones(n))
+    mean = lambda n: lambda x: lax.reduce_window(x, 0.0, lax.add, (1, n, n, 1), (1, 1, 1, 1), "VALID")
     best = lambda n: jax.grad(lambda x: lax.reduce_window(x, -inf, lax.max, (1, n, n, 1), (1, 1, 1, 1), "VALID").sum())
     image = np.ones((1, 60, 60, 1), "f")
     for make, v, small, large in [(full, x, 8, 4096), (mean, image, 7, 56), (best, image, 7, 56)]:

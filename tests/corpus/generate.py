@@ -676,14 +676,14 @@ def cumulative(F):
             F.apply("cumlogsumexp", [v], y.astype(d), f"axis=1 reverse={reverse}")
 
 
-def pairs(v):
+def sides(v):
     return "(" + ", ".join(f"({a}, {b})" for a, b in v) + ("," if len(v) == 1 else "") + ")"
 
 
 def windows(window, strides, padding, base=None, dilation=None):
     """The parameters, as programs print them."""
     one = (1,) * len(window)
-    return (f"base_dilation={items(base or one)} padding={pairs(padding)} window_dilation={items(dilation or one)} "
+    return (f"base_dilation={items(base or one)} padding={sides(padding)} window_dilation={items(dilation or one)} "
             f"window_dimensions={items(window)} window_strides={items(strides)}")
 
 
@@ -746,7 +746,7 @@ def reduce_by(F):
 
     def pick(a, b):
         keep = (a[0] > b[0]) | ((a[0] == b[0]) & (a[1] < b[1]))
-        return tuple(jax.numpy.where(keep, x, y) for x, y in zip(a, b))
+        return tuple(jax.numpy.where(keep, x, y) for x, y in zip(a, b, strict=True))
     for shape, dims in [((2, 3), (1,)), ((5,), (0,)), ((3, 2, 4), (0, 2)), ((0, 2), (0,)), ((2, 1), ())]:
         x = rng.integers(1, 4, shape).astype(np.float32)
         F.apply("reduce", [x, one], x.prod(dims, dtype=np.float32), f"dimensions={items(dims)} jaxpr={mul}")
@@ -828,7 +828,7 @@ def conv(F):
                                      preferred_element_type=out if a.dtype.kind == "i" else None)
         numbers = "ConvDimensionNumbers(" + ", ".join(f"{k}={items(v)}" for k, v in numbers._asdict().items()) + ")"
         F.apply("conv_general_dilated", [a, b], np.asarray(y).astype(out or a.dtype),
-                f"batch_group_count={bg} dimension_numbers={numbers} feature_group_count={fg} lhs_dilation={items(ld)} out_sharding=None padding={pairs(padding)} "
+                f"batch_group_count={bg} dimension_numbers={numbers} feature_group_count={fg} lhs_dilation={items(ld)} out_sharding=None padding={sides(padding)} "
                 f"precision=None preferred_element_type={np.dtype(out).name if out else None} rhs_dilation={items(rd)} window_strides={items(strides)}")
     some = [
         ((2, 3, 8), (4, 3, 3), (1,), ((0, 0),), (1,), (1,), 1, 1),

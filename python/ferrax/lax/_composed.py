@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import _core
 from .._core import ShapedArray, bind
-from .._dtypes import highest, is_bool, is_complex, is_floating, lowest
+from .._dtypes import is_complex, is_floating
 
 
 def _zero(dtype):

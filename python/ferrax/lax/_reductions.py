@@ -276,8 +276,7 @@ def reduce_window(
     dtypes = [[np.dtype(dtype_of(x)) for x in side] for side in (flat, flat_init)]
     if dtypes[0] != dtypes[1]:
         raise TypeError(
-            "reduce_window got inconsistent dtypes for operands and init_values: "
-            f"got operand dtypes {dtypes[0]} and init_value dtypes {dtypes[1]}."
+            f"reduce_window got inconsistent dtypes for operands and init_values: got operand dtypes {dtypes[0]} and init_value dtypes {dtypes[1]}."
         )
 
     def flat_computation(*args):
