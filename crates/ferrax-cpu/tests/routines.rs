@@ -8,7 +8,7 @@ use ferrax_kernel::backend::Arg;
 use ferrax_kernel::kernel::{Affine, Guard};
 use ferrax_kernel::plan::{Place, Step};
 use ferrax_kernel::routine::*;
-use ferrax_kernel::{Backend, DType, Dims, Plan, Routine, RunCx, Scalar, reference};
+use ferrax_kernel::{Backend, DType, Dims, Plan, ReduceKind, Routine, RunCx, Scalar, reference};
 use generate::{Rng, random_bytes};
 use proptest::prelude::*;
 use std::sync::Arc;
