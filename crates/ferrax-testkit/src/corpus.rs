@@ -21,7 +21,7 @@ use ferrax_kernel::{DType, Res, Scalar, reference};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use toml::{Table, Value};
 
 pub struct Case {

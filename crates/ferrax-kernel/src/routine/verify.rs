@@ -2,6 +2,7 @@
 use super::{Conv, Dot, Gather, Routine, Scatter};
 use crate::dtype::DType;
 use crate::error::{Error, Res};
+use crate::kernel::Affine;
 use crate::shape::Dims;
 
 impl Routine {
@@ -24,23 +25,6 @@ impl Routine {
             Routine::Cumulative { outer, n, inner, dtype, .. } => {
                 Dims::from([*outer, *n, *inner]).checked(dtype.size())?;
                 true
-            }
-            Routine::ReduceWindow {
-                operand,
-                window,
-                strides,
-                base_dilation,
-                window_dilation,
-                padding,
-                dtype,
-                out,
-                ..
-            } => {
-                operand.checked(dtype.size())?;
-                window.checked(1)?;
-                out.checked(8)?;
-                let w = Windows { x: operand, window, strides, dilations: [base_dilation, window_dilation], padding };
-                w.fit(out)
             }
             Routine::Conv(c) => conv(c)?,
         };
@@ -117,53 +101,39 @@ fn scatter(s: &Scatter) -> Res<bool> {
 }
 
 fn conv(c: &Conv) -> Res<bool> {
-    c.lhs.checked(8)?;
-    c.rhs.checked(8)?;
-    c.out.checked(8)?;
-    let rank = c.lhs.len();
-    if rank < 2 || c.rhs.len() != rank || c.out.len() != rank || c.feature_groups == 0 || c.batch_groups == 0 {
+    let (nb, sizes) = (c.batch.len(), c.batch.concat(&[c.rows.size(), c.columns]));
+    c.batch.concat(&c.rows).concat(&[c.columns]).checked(8)?;
+    c.terms.checked(8)?;
+    Dims::from([c.x]).checked(8)?;
+    let lane = matches!(c.dtype, DType::F32 | DType::F64 | DType::I32 | DType::I64 | DType::U32 | DType::U64);
+    if !lane || c.y.len() != nb + 2 || c.out.len() != nb + 2 {
         return Ok(false);
     }
-    let Some(groups) = c.feature_groups.checked_mul(c.batch_groups) else { return Ok(false) };
-    let channels = Some(c.lhs[1]) == c.rhs[1].checked_mul(c.feature_groups)
-        && c.out[1] == c.rhs[0]
-        && c.out[1].is_multiple_of(groups)
-        && Some(c.lhs[0]) == c.out[0].checked_mul(c.batch_groups);
-    let [x, window, out] = [&c.lhs, &c.rhs, &c.out].map(|d| Dims::new(&d[2..]));
-    let dilations = [&c.lhs_dilation, &c.rhs_dilation];
-    let w = Windows { x: &x, window: &window, strides: &c.strides, dilations, padding: &c.padding };
-    Ok(channels && w.fit(&out))
-}
-
-/// Windows over an array, along all of its axes.
-struct Windows<'a> {
-    x: &'a Dims,
-    window: &'a Dims,
-    strides: &'a Dims,
-    /// Of the array, and of the window.
-    dilations: [&'a Dims; 2],
-    padding: &'a [(i64, i64)],
-}
-impl Windows<'_> {
-    /// Whether `out` has as many of them as there are, and every position a window reaches is a number.
-    fn fit(&self, out: &Dims) -> bool {
-        let rank = self.x.len();
-        let [base, dilation] = self.dilations;
-        let ranks = [self.window, self.strides, base, dilation, out].iter().all(|d| d.len() == rank);
-        ranks && self.padding.len() == rank && (0..rank).all(|k| self.along(k, out[k]).unwrap_or(false))
+    // no position is beyond a number, also where a guard refuses it
+    let domain = c.batch.concat(&c.rows).concat(&c.terms);
+    let near = |a: &Affine| {
+        let (lo, hi) = a.range(&domain).unwrap_or((0, 0));
+        a.strides.len() <= domain.len() && lo > i64::MIN / 4 && hi < i64::MAX / 4 && a.offset.abs() < i64::MAX / 4
+    };
+    let guarded = c.guards.iter().all(|g| near(&g.at) && g.at.strides.iter().all(|s| *s >= 0));
+    let reach = |n: &usize, s: &usize| (n.max(&1) - 1).checked_mul(*s);
+    let weights = c.batch.concat(&[c.terms.size(), c.columns]);
+    let last = weights.iter().zip(c.y.iter()).try_fold(0usize, |at, (n, s)| at.checked_add(reach(n, s)?));
+    // the result's axes, from the nearest on, leave no gap
+    let mut axes: Vec<(usize, usize)> = c.out.iter().copied().zip(sizes.iter().copied()).filter(|a| a.1 != 1).collect();
+    axes.sort_unstable();
+    let dense = sizes.contains(&0) || {
+        let ends = axes.iter().scan(1, |next, (s, n)| {
+            let at = *next;
+            *next *= n;
+            Some(at == *s)
+        });
+        ends.into_iter().all(|met| met)
+    };
+    let beside = c.out[nb] == 1 || c.out[nb + 1] == 1;
+    if !near(&c.at) || !guarded || last.is_none_or(|n| n >= isize::MAX as usize / 8) || !dense || !beside {
+        return Ok(false);
     }
-    fn along(&self, k: usize, out: usize) -> Option<bool> {
-        let number = |n: usize| i64::try_from(n).ok();
-        let spread = |n: i64, step: i64| if n == 0 { Some(0) } else { (n - 1).checked_mul(step)?.checked_add(1) };
-        let [base, dilation] = [self.dilations[0][k], self.dilations[1][k]];
-        if base == 0 || dilation == 0 || self.strides[k] == 0 {
-            return Some(false);
-        }
-        let (low, high) = self.padding[k];
-        let x = spread(number(self.x[k])?, number(base)?)?.checked_add(low)?.checked_add(high)?;
-        let window = spread(number(self.window[k])?, number(dilation)?)?;
-        low.checked_neg()?;
-        let n = if x < window { 0 } else { (x - window) / number(self.strides[k])? + 1 };
-        Some(number(out)? == n)
-    }
+    c.kernel().verify()?;
+    Ok(true)
 }
