@@ -20,8 +20,8 @@ use ferrax_kernel::plan::Plan;
 use ferrax_kernel::{DType, Res, Scalar, reference};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use toml::{Table, Value};
 
 pub struct Case {

@@ -48,7 +48,8 @@ fn each(cx: &dyn Cx, body: &Arc<Program>, a: &[Value], b: &[Value]) -> Res<Value
     let mut p = body.clone();
     // a batch's lanes come to the front
     for n in a[0].shape().iter().rev() {
-        p = cx.recur().batch(&p, Axis { n: *n, name: None, tag: &Tag::new("reduce") }, &on, &all)?.0;
+        let ax = Axis { n: *n, name: None, tag: &Tag::new("reduce"), devices: false };
+        p = cx.recur().batch(&p, ax, &on, &all)?.0;
     }
     cx.inline(&p, &[a, b].concat())
 }
