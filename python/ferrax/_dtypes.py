@@ -24,6 +24,9 @@ _narrow = {
 }
 _NARROWED = frozenset(_narrow.values())
 
+# The dtype of tangents of what is not continuous: no bytes at all.
+float0 = np.dtype([("float0", np.void, 0)])
+
 
 def x64_enabled() -> bool:
     """Whether 64-bit dtypes are kept."""
@@ -165,8 +168,11 @@ def is_complex(dtype) -> bool:
 
 
 def is_inexact(dtype) -> bool:
-    """Whether the dtype is float or complex."""
-    return is_floating(dtype) or is_complex(dtype)
+    """Whether the dtype is float or complex; keys' and float0 are not."""
+    kind = getattr(dtype, "kind", None)
+    if kind is None:
+        return not is_key(dtype) and is_inexact(np.dtype(dtype))
+    return kind in ("f", "c") or (kind == "V" and _extended_float(dtype))
 
 
 def is_integer(dtype) -> bool:

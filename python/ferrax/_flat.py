@@ -9,9 +9,8 @@ import inspect
 import numpy as np
 
 from . import _core
+from ._dtypes import float0, is_inexact
 from .tree_util import keystr
-
-float0 = np.dtype([("float0", np.void, 0)])
 
 
 def check_callable(fun):
@@ -125,12 +124,6 @@ def abstract(x):
         if shape is None or dtype is None:
             raise
         return _core.ShapedArray(tuple(shape), dtype if hasattr(dtype, "name") else np.dtype(dtype), weak_type=getattr(x, "weak_type", False))
-
-
-def is_inexact(dtype):
-    """Whether a dtype is real or complex floating point. The narrow float types of ml_dtypes have kind 'V'."""
-    kind = getattr(dtype, "kind", None)
-    return kind in ("f", "c") or (kind == "V" and dtype != float0 and "float" in dtype.name)
 
 
 def unit(aval, value=1):

@@ -21,6 +21,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "_differences",
             "_dtypes",
             "_flat",
+            "_shapes",
             "_traced",
             "dlpack",
             "dtypes",

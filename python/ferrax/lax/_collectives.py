@@ -17,10 +17,11 @@ import numpy as np
 from .. import _core
 from .._config import refused
 from .._core import bind
+from .._shapes import canonicalize_axis
 from ..tree_util import tree_map
 from ._bodies import as_array
 from ._elementwise import select
-from ._shaping import canonicalize_axis, expand_dims, reshape, squeeze, transpose, zeros_like_array
+from ._shaping import expand_dims, reshape, squeeze, transpose, zeros_like_array
 from ._slicing import dynamic_index_in_dim, index_in_dim
 
 

@@ -17,9 +17,9 @@ from .. import _core
 from .._config import no_sharding
 from .._core import ShapedArray, bind
 from .._dtypes import canonicalize_dtype, is_floating
+from .._shapes import canonicalize_shape
 from ._composed import aval, composition
 from ._parameters import RandomAlgorithm
-from ._shaping import canonicalize_shape
 
 _U32, _U64 = np.dtype(np.uint32), np.dtype(np.uint64)
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))

@@ -18,23 +18,7 @@ from .. import _core
 from .._config import no_sharding
 from .._core import bind
 from .._dtypes import canonicalize_dtype, dtype_of, is_bool, is_integer, is_weak, requested
-
-
-def canonicalize_shape(shape) -> tuple[int, ...]:
-    """The shape as a tuple of ints. Raises TypeError for anything that is not a sequence of concrete integers."""
-    try:
-        return tuple([operator.index(d) for d in shape])
-    except TypeError:
-        pass
-    raise TypeError(f"Shapes must be 1D sequences of concrete values of integer type, got {shape}.")
-
-
-def canonicalize_axis(axis, ndim: int) -> int:
-    """The axis counted from the front. Raises ValueError where it is out of bounds."""
-    axis = operator.index(axis)
-    if not -ndim <= axis < ndim:
-        raise ValueError(f"axis {axis} is out of bounds for array of dimension {ndim}")
-    return axis + ndim if axis < 0 else axis
+from .._shapes import canonicalize_axis, canonicalize_shape
 
 
 def integer_scalar(value, dtype):
@@ -253,7 +237,7 @@ def reshape(operand, new_sizes, dimensions=None, *, out_sharding=None):
     """The elements of `operand` in row-major order (its axes taken in the order `dimensions`), given the shape `new_sizes`."""
     if out_sharding is not None:
         no_sharding("reshape", out_sharding)
-    new_sizes = canonicalize_shape((new_sizes,) if isinstance(new_sizes, (int, np.integer)) else new_sizes)
+    new_sizes = canonicalize_shape(new_sizes)
     shape = np.shape(operand)
     if dimensions is not None:
         dimensions = tuple(dimensions)

@@ -14,7 +14,7 @@ import numpy as np
 
 from .._core import bind
 from .._dtypes import dtype_of, is_floating
-from ._shaping import canonicalize_axis
+from .._shapes import canonicalize_axis
 
 
 def sort(operand, dimension=-1, is_stable=True, num_keys=1):

@@ -12,8 +12,9 @@ import numpy as np
 
 from .._core import bind, elementwise
 from .._dtypes import is_bool, is_integer, is_unsigned
+from .._shapes import canonicalize_axis
 from . import _reductions
-from ._arguments import as_array, canonicalize_axis, constant, convert, jitted, pointwise, promote
+from ._arguments import as_array, constant, convert, jitted, pointwise, promote
 from ._shaping import moveaxis, reshape
 
 _U8 = np.dtype(np.uint8)

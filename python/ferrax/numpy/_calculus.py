@@ -15,9 +15,10 @@ import numpy as np
 from .. import _core
 from .._core import bind
 from .._dtypes import is_bool, is_complex
+from .._shapes import canonicalize_axes, canonicalize_axis
 from ..lax import slice_in_dim
 from . import _reductions
-from ._arguments import as_array, canonicalize_axes, canonicalize_axis, check_arraylike, constant, convert, jitted, scalar_like
+from ._arguments import as_array, check_arraylike, constant, convert, jitted, scalar_like
 from ._arithmetic import absolute, remainder
 from ._cumulative import cumsum
 from ._joining import concatenate

@@ -18,19 +18,9 @@ from .._batching import vmap
 from .._config import no_sharding
 from .._core import bind
 from .._dtypes import canonicalize_dtype, dtype_of, is_bool, is_complex, is_inexact, is_integer, is_weak, requested, to_inexact
+from .._shapes import canonicalize_axis, canonicalize_shape
 from ..lax._shaping import beside, integer_scalar
-from ._arguments import (
-    Array,
-    as_array,
-    canonicalize_axis,
-    canonicalize_shape,
-    check_arraylike,
-    concrete_or_error,
-    constant,
-    convert,
-    is_arraylike,
-    jitted,
-)  # fmt: skip
+from ._arguments import Array, as_array, check_arraylike, concrete_or_error, constant, convert, is_arraylike, jitted
 from ._exponential import log10, power
 from ._rounding import floor
 from ._shaping import moveaxis

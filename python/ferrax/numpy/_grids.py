@@ -14,7 +14,8 @@ from numpy import index_exp, s_
 from .. import _core
 from .._core import bind
 from .._dtypes import requested
-from ._arguments import canonicalize_shape, check_arraylike, convert
+from .._shapes import canonicalize_shape
+from ._arguments import check_arraylike, convert
 from ._creation import arange, array, linspace, zeros
 from ._joining import concatenate, stack
 

@@ -14,7 +14,8 @@ import operator
 import numpy as np
 
 from .. import _core
-from ._arguments import Array, as_array, canonicalize_axes, canonicalize_axis, canonicalize_shape, check_arraylike, concrete_or_error, convert, jitted
+from .._shapes import canonicalize_axes, canonicalize_axis, canonicalize_shape
+from ._arguments import Array, as_array, check_arraylike, concrete_or_error, convert, jitted
 from ._creation import arange, ones, zeros, zeros_like
 from ._joining import concatenate
 from ._logic import less

@@ -15,7 +15,8 @@ import numpy as np
 
 from .. import _core
 from .._core import bind
-from ._arguments import Array, as_array, canonicalize_axis, check_arraylike, concrete_or_error, convert, jitted, unsupported
+from .._shapes import canonicalize_axis
+from ._arguments import Array, as_array, check_arraylike, concrete_or_error, convert, jitted, unsupported
 from ._shaping import atleast_1d, atleast_2d, atleast_3d, moveaxis, ravel, reshape
 
 

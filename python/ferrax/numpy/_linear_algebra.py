@@ -16,9 +16,10 @@ from .. import _core
 from .._config import no_sharding
 from .._core import bind
 from .._dtypes import canonicalize_dtype, is_complex, requested
+from .._shapes import canonicalize_axis
 from ..lax import conv_general_dilated, dot_general
 from . import _reductions
-from ._arguments import as_array, canonicalize_axis, check_arraylike, constant, convert, jitted, operands_of, unsupported
+from ._arguments import as_array, check_arraylike, constant, convert, jitted, operands_of, unsupported
 from ._complex import conj
 from ._operators import multiply, negative, subtract
 from ._rearranging import flip

@@ -16,18 +16,8 @@ import numpy as np
 from .. import _core
 from .._core import bind
 from .._dtypes import dtype_of, is_integer, requested
-from ._arguments import (
-    Array,
-    as_array,
-    broadcast_constant,
-    canonicalize_axis,
-    canonicalize_shape,
-    constant,
-    convert,
-    is_arraylike,
-    jitted,
-    scalar_like,
-)
+from .._shapes import canonicalize_axis, canonicalize_shape
+from ._arguments import Array, as_array, broadcast_constant, constant, convert, is_arraylike, jitted, scalar_like
 from ._creation import arange, zeros
 from ._exponential import power
 from ._operators import add, multiply

@@ -12,9 +12,10 @@ import numpy as np
 
 from .. import _core
 from .._core import bind
+from .._shapes import canonicalize_axis
 from ..lax import slice_in_dim
 from . import _reductions, _rounding, _statistics
-from ._arguments import Array, as_array, canonicalize_axis, concrete_or_error, convert, jitted
+from ._arguments import Array, as_array, concrete_or_error, convert, jitted
 from ._creation import array as make_array, linspace, zeros
 from ._joining import concatenate
 from ._operators import multiply, subtract

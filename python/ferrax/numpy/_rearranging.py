@@ -15,8 +15,9 @@ import numpy as np
 from .. import _core
 from .._config import no_sharding
 from .._core import bind
+from .._shapes import canonicalize_axes, canonicalize_axis
 from ..lax import dynamic_slice_in_dim, slice_in_dim
-from ._arguments import Array, as_array, canonicalize_axes, canonicalize_axis, check_arraylike, concrete_or_error, is_arraylike, jitted
+from ._arguments import Array, as_array, check_arraylike, concrete_or_error, is_arraylike, jitted
 from ._arithmetic import remainder
 from ._creation import array, zeros
 from ._cumulative import cumsum

@@ -18,8 +18,9 @@ import numpy as np
 from .. import _core
 from .._core import bind
 from .._dtypes import canonicalize_dtype, dtype_of, highest, is_bool, is_complex, is_inexact, is_integer, is_unsigned, lowest, requested, to_inexact, to_real
+from .._shapes import canonicalize_axes, canonicalize_axis
 from ..lax import pmax, pmin, psum
-from ._arguments import Array, as_array, canonicalize_axes, canonicalize_axis, check_arraylike, constant, convert, jitted, scalar_like, unsupported
+from ._arguments import Array, as_array, check_arraylike, constant, convert, jitted, scalar_like, unsupported
 from ._complex import real
 from ._selecting import where as choose
 

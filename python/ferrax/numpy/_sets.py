@@ -17,8 +17,9 @@ from .. import _core
 from .._config import inert
 from .._core import bind
 from .._dtypes import canonicalize_dtype, is_complex, is_inexact
+from .._shapes import canonicalize_axis
 from . import _reductions
-from ._arguments import Array, as_array, canonicalize_axis, check_arraylike, concrete_or_error, constant, convert, jitted
+from ._arguments import Array, as_array, check_arraylike, concrete_or_error, constant, convert, jitted
 from ._creation import arange, full, ones, zeros
 from ._cumulative import cumsum
 from ._floating_point import isnan

@@ -17,8 +17,9 @@ import numpy as np
 from .. import _core
 from .._config import inert, no_sharding
 from .._core import bind
+from .._shapes import canonicalize_axes, canonicalize_axis, canonicalize_shape
 from ..lax import broadcast_shapes as broadcast
-from ._arguments import Array, as_array, canonicalize_axes, canonicalize_axis, canonicalize_shape, check_arraylike, jitted
+from ._arguments import Array, as_array, check_arraylike, jitted
 
 
 def shape(a):

@@ -16,8 +16,9 @@ import numpy as np
 from .. import _core
 from .._core import bind
 from .._dtypes import canonicalize_dtype, is_complex, is_inexact, is_unsigned, requested, to_complex
+from .._shapes import canonicalize_axis
 from ..lax import index_in_dim
-from ._arguments import Array, as_array, canonicalize_axis, check_arraylike, constant, convert, jitted
+from ._arguments import Array, as_array, check_arraylike, constant, convert, jitted
 from ._creation import ones
 from ._shaping import moveaxis
 

@@ -14,9 +14,10 @@ from .. import _core
 from .._config import no_sharding
 from .._core import bind
 from .._dtypes import canonicalize_dtype, is_complex, is_inexact, requested, to_inexact
+from .._shapes import canonicalize_axes
 from ..lax import GatherDimensionNumbers, gather
 from . import _reductions
-from ._arguments import as_array, canonicalize_axes, check_arraylike, constant, convert, jitted, scalar_like
+from ._arguments import as_array, check_arraylike, constant, convert, jitted, scalar_like
 from ._arithmetic import absolute
 from ._complex import conj, real
 from ._creation import empty

@@ -17,20 +17,10 @@ import numpy as np
 from .. import _core
 from .._core import bind
 from .._dtypes import iinfo, is_bool, is_integer, is_unsigned, requested
+from .._shapes import canonicalize_axis, canonicalize_shape
 from ..lax import GatherDimensionNumbers, GatherScatterMode, gather, tile
 from . import _arithmetic
-from ._arguments import (
-    as_array,
-    canonicalize_axis,
-    canonicalize_shape,
-    check_arraylike,
-    concrete_or_error,
-    constant,
-    convert,
-    jitted,
-    scalar_like,
-    unsupported,
-)  # fmt: skip
+from ._arguments import as_array, check_arraylike, concrete_or_error, constant, convert, jitted, scalar_like, unsupported
 from ._arithmetic import remainder
 from ._creation import arange, ones
 from ._logic import logical_truth

@@ -14,9 +14,10 @@ from .. import _core
 from .._api import ShapeDtypeStruct, eval_shape
 from .._core import bind
 from .._dtypes import dtype_of, is_bool
+from .._shapes import canonicalize_axis
 from ..lax import fori_loop, scan
 from . import _cumulative, _operators, _reductions, _selecting
-from ._arguments import as_array, canonicalize_axis, check_arraylike, jitted
+from ._arguments import as_array, check_arraylike, jitted
 from ._creation import arange, full
 from ._inserting import append
 from ._joining import concatenate

@@ -17,8 +17,9 @@ import numpy as np
 from .. import _core
 from .._batching import vmap
 from .._core import bind
+from .._shapes import canonicalize_axis
 from ..tree_util import tree_map
-from ._arguments import as_array, canonicalize_axis, check_arraylike
+from ._arguments import as_array, check_arraylike
 from ._shaping import expand_dims
 
 _NAME = r"\w+"

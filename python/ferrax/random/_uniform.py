@@ -4,7 +4,6 @@ Invariant: bits, uniform, randint and bernoulli equal JAX's bit for bit.
 """
 
 import functools
-import operator
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from .. import _core, lax, numpy as jnp
 from .._api import jit
 from .._config import no_sharding
 from .._dtypes import canonicalize_dtype, is_complex, is_floating, is_integer, requested
+from .._shapes import canonicalize_shape
 from ..dtypes import TypePromotionError
 from ..numpy._arguments import check_arraylike
 from ._keys import single
@@ -23,10 +23,7 @@ def checked_shape(name, shape):
     Raises:
       TypeError: an entry is no integer. ValueError: one is negative.
     """
-    try:
-        shape = (operator.index(shape),) if not isinstance(shape, (tuple, list, np.ndarray)) else tuple(map(operator.index, shape))
-    except TypeError:
-        raise TypeError(f"Shapes must be 1D sequences of concrete values of integer type, got {shape}.") from None
+    shape = canonicalize_shape(shape)
     if any(n < 0 for n in shape):
         raise ValueError(f"{name}: shape must not be negative, got {shape}")
     return shape

@@ -13,7 +13,8 @@ import numpy as np
 from ... import _core
 from ..._core import bind
 from ..._dtypes import is_complex
-from .._arguments import as_array, canonicalize_axes, canonicalize_axis, check_arraylike, constant, jitted
+from ..._shapes import canonicalize_axes, canonicalize_axis
+from .._arguments import as_array, check_arraylike, constant, jitted
 from .._exponential import power, reciprocal
 from .._reductions import max as maximum, min as minimum, root, sum
 from .._shaping import moveaxis, ravel, reshape

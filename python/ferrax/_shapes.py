@@ -1,0 +1,59 @@
+"""Axes and shapes as callers write them, made plain: counted from the front, tuples of ints.
+
+Invariant: the one place where an axis, a list of axes or a shape is read; what is not static is refused in JAX's words.
+
+    >>> canonicalize_axes((-1, 0), 3)
+    (2, 0)
+"""
+
+from __future__ import annotations
+
+import operator
+
+from . import _core
+from .errors import ConcretizationTypeError
+
+
+def _check_static(axis):
+    if isinstance(axis, _core.Tracer):
+        raise ConcretizationTypeError(axis, "An axis must be known when the function is traced.")
+
+
+def canonicalize_axis(axis, ndim) -> int:
+    """The axis counted from the front. Raises ValueError out of bounds."""
+    _check_static(axis)
+    axis = operator.index(axis)
+    if not -ndim <= axis < ndim:
+        raise ValueError(f"axis {axis} is out of bounds for array of dimension {ndim}")
+    return axis + ndim if axis < 0 else axis
+
+
+def canonicalize_axes(axis, ndim) -> tuple[int, ...]:
+    """One axis, several, or None for all, as a tuple counted from the front. Raises ValueError for repeats."""
+    if axis is None:
+        return tuple(range(ndim))
+    _check_static(axis)
+    if isinstance(axis, (tuple, list)):
+        axes = tuple([canonicalize_axis(a, ndim) for a in axis])
+        if len(set(axes)) != len(axes):
+            raise ValueError(f"duplicate value in 'axis': {axes}")
+        return axes
+    try:
+        return (canonicalize_axis(axis, ndim),)
+    except TypeError:
+        return canonicalize_axes(tuple(axis), ndim)
+
+
+def canonicalize_shape(shape, context="") -> tuple[int, ...]:
+    """A size or a sequence of sizes as a tuple of ints. Raises TypeError for anything that is not static."""
+    if not isinstance(shape, (tuple, list)):
+        scalar = isinstance(shape, str) or not hasattr(shape, "__iter__") or getattr(shape, "ndim", 1) == 0
+        shape = (shape,) if scalar else tuple(shape)
+    try:
+        return tuple([operator.index(n) for n in shape])
+    except TypeError:
+        pass
+    message = f"Shapes must be 1D sequences of concrete values of integer type, got {tuple(shape)}."
+    if any(isinstance(n, _core.Tracer) for n in shape):
+        message += "\nIf using `jit`, try using `static_argnums` or applying `jit` to smaller subfunctions."
+    raise TypeError(message + (f" {context}" if context else ""))
