@@ -5,7 +5,7 @@
 //! gather:  out[o] = tangents[p(o)]               operands: tangents, operand
 //! scatter: out[p] = sum of source[o], p(o) = p   operands: source, operand
 //! ```
-use super::gather::{Gather, GatherDims, Mode, zero_fill};
+use super::gather::{Gather, GatherDims, zero_fill};
 use super::iota::Iota;
 use super::linear_jvp;
 use super::pad::Pad;
@@ -23,6 +23,7 @@ use crate::param::{Param, ParamValue};
 use crate::primitive;
 use crate::value::{Value, Values};
 use ferrax_kernel::Dims;
+use ferrax_kernel::routine::OutOfBounds;
 use smallvec::smallvec;
 
 /// Windows whose results are gathered: this many of them, at most, cover an element.
@@ -165,7 +166,7 @@ fn read(cx: &dyn Cx, x: &Value, at: &Value) -> Res<Value> {
         dimension_numbers: Box::new(dims),
         fill_value: Some(zero_fill(x.dtype())),
         indices_are_sorted: false,
-        mode: Mode::FillOrDrop,
+        mode: OutOfBounds::FillOrDrop,
         slice_sizes: [1].into(),
         unique_indices: false,
     };
@@ -183,7 +184,7 @@ fn write(cx: &dyn Cx, x: &Value, at: &Value, shape: &Dims) -> Res<Value> {
         kind: ScatterKind::Add,
         dimension_numbers: Box::new(dims),
         indices_are_sorted: false,
-        mode: Mode::FillOrDrop,
+        mode: OutOfBounds::FillOrDrop,
         unique_indices: false,
     };
     let zeros = cx.zeros(&Aval::of(x.dtype(), [shape.size()].into()))?;
