@@ -927,6 +927,15 @@ def cond(F):
         F.program(three, [np.int32(i), a, b], y)
 
 
+def linear_solve(F):
+    """The solver's answer is what comes out; the operator is for derivatives."""
+    double, halve = ("{ lambda ; x:f32[3]. let y:f32[3] = mul x %s:f32[] in (y,) }" % k for k in ("2.0", "0.5"))
+    F.program(f"""{{ lambda ; b:f32[3]. let x:f32[3] = custom_linear_solve[const_lengths=(0, 0, 0, 0) jaxprs=({double} {double} {halve} {halve})] b in (x,) }}""", [X], [X / 2])
+    scale, unscale = ("{ lambda ; w:f32[] x:f32[3]. let y:f32[3] = %s x w in (y,) }" % k for k in ("mul", "div"))
+    F.program(f"""{{ lambda ; w:f32[] b:f32[3]. let x:f32[3] = custom_linear_solve[const_lengths=(1, 1, 1, 1) jaxprs=({scale} {scale} {unscale} {unscale})] w w w w b in (x,) }}""",
+              [np.float32(4), X], [X / 4])
+
+
 def loops(F):
     for n in (0, 1, 4):
         x = np.arange(2 * n, dtype=np.float32).reshape(n, 2)
@@ -986,7 +995,7 @@ def pmap(F):
 
 
 FAMILIES = [pointwise, convert, bitcast, broadcast, reshape, squeeze, transpose, rev, device_put, iota, ("slice", slices), pad, concatenate, select, clamp, gather, scatter, dynamic_slice, reduce,
-            argreduce, cumulative, reduce_window, select_and_gather, reduce_by, sort, dot, conv, random, call, custom, cond, loops, collective, pmap]
+            argreduce, cumulative, reduce_window, select_and_gather, reduce_by, sort, dot, conv, random, call, custom, cond, linear_solve, loops, collective, pmap]
 
 if __name__ == "__main__":
     chosen = sys.argv[1:]  # all, or these

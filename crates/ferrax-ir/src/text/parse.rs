@@ -233,7 +233,7 @@ impl<'a> Parser<'a> {
             "True" => Param::Bool(true),
             "False" => Param::Bool(false),
             w => match (
-                self.shared.get(w).filter(|_| key.ends_with("jaxpr") || key == "branches"),
+                self.shared.get(w).filter(|_| key.ends_with("jaxpr") || key == "branches" || key == "jaxprs"),
                 self.funs.get(w),
                 Dtype::from_long(w),
                 w.split_once('.'),
