@@ -593,8 +593,7 @@ pub fn pmap<'py>(
     let flags = config::flags();
     let checked = debug::wanted(flags) && ferrax_ir::cx::at_root();
     // what is checked may have to run again
-    let donated = if checked || !donated.contains(&true) { vec![] } else { donated };
-    let none = if donated.is_empty() { 0 } else { n };
+    let gives = donated.contains(&true) && !checked;
     let op: Op = Pmap {
         axis_name: axis_text,
         axis_size,
@@ -602,7 +601,7 @@ pub fn pmap<'py>(
         mapped: std::iter::repeat_n(false, n).chain(mapped).collect(),
         name: name.into(),
         devices: Places(places),
-        donated: std::iter::repeat_n(false, none).chain(donated).collect(),
+        donated: gives.then(|| std::iter::repeat_n(false, n).chain(donated).collect()),
     }
     .into();
     let all: Vec<Value> = consts.into_iter().chain(args).collect();

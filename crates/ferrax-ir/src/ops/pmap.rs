@@ -29,8 +29,8 @@ primitive! {
         mapped: Vec<bool>,
         name: Arc<str>,
         devices: Places = hidden,
-        /// Which operands are given up; none if it is empty. Derivatives and batches give up nothing.
-        donated: Vec<bool> = hidden,
+        /// Which operands are given up. Derivatives and batches give up nothing.
+        donated: Option<Vec<bool>> = hidden,
     }
 }
 
@@ -61,7 +61,7 @@ pub struct Spread<'a> {
 
 impl Pmap {
     fn with(&self, call_jaxpr: Arc<Program>, mapped: Vec<bool>) -> Op {
-        Pmap { call_jaxpr, mapped, donated: vec![], ..self.clone() }.into()
+        Pmap { call_jaxpr, mapped, donated: None, ..self.clone() }.into()
     }
     pub fn spread(&self) -> Spread<'_> {
         Spread {
@@ -69,7 +69,7 @@ impl Pmap {
             n: self.axis_size,
             body: &self.call_jaxpr,
             mapped: &self.mapped,
-            donated: &self.donated,
+            donated: self.donated.as_deref().unwrap_or_default(),
             places: &self.devices.0,
         }
     }
