@@ -102,3 +102,30 @@ def test_compile_time_evaluation(jax, jnp):
             return x if jnp.ones(3).sum() > 2 else -x
 
     assert float(f(1.0)) == 1
+
+
+def test_programs_are_made_of_others_equations(jax, jnp, extend):
+    f = lambda x: (jnp.sin(x), x.sum(0) * 2)
+    closed = jax.make_jaxpr(f)(jnp.arange(3.0))
+    run = lambda jaxpr: [np.asarray(v).tolist() for v in jax.core.eval_jaxpr(jaxpr, closed.consts, jnp.arange(3.0))]
+    jaxpr = closed.jaxpr
+    assert run(jaxpr.replace()) == run(jaxpr)
+    one = jaxpr.replace(outvars=jaxpr.outvars[1:], eqns=jaxpr.eqns[1:])
+    assert run(one) == [6.0] and len(one.eqns) == len(jaxpr.eqns) - 1
+    sorted_twice = jax.make_jaxpr(lambda x: jnp.cumsum(x))(jnp.arange(3.0)).jaxpr
+    e = sorted_twice.eqns[-1]
+    while e.primitive.name == "jit":
+        sorted_twice = e.params["jaxpr"].jaxpr
+        e = sorted_twice.eqns[-1]
+    back = sorted_twice.replace(eqns=[e.replace(params={**e.params, "reverse": True})])
+    assert [v.tolist() for v in jax.core.eval_jaxpr(back, [], jnp.arange(3.0))] == [[3.0, 3.0, 2.0]]
+    extend.check_jaxpr(one)
+
+
+@pytest.mark.ours
+def test_programs_that_read_what_nothing_defines_are_refused(jax, jnp):
+    jaxpr = jax.make_jaxpr(lambda x: jnp.sin(x) * 2)(1.0).jaxpr
+    with pytest.raises(ValueError, match="does not define"):
+        jaxpr.replace(eqns=jaxpr.eqns[1:])
+    with pytest.raises(TypeError, match="a Var or a Literal"):
+        jaxpr.replace(outvars=[1.0])

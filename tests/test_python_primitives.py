@@ -107,3 +107,128 @@ def test_what_a_callback_raises_comes_out(jax):
     f = jax.jit(lambda x: jax.pure_callback(fail, jax.ShapeDtypeStruct((), np.float32), x))
     with pytest.raises(jax.errors.JaxRuntimeError, match="from the callback"):
         jax.block_until_ready(f(1.0))
+
+
+# ---------------------------------------------------------------- primitives as objects
+
+
+def test_one_object_for_each_primitive(jax, jnp, parts):
+    lax = jax.lax
+    eqn = jax.make_jaxpr(jnp.sin)(0.0).eqns[0]
+    assert eqn.primitive is lax.sin_p and {lax.sin_p: 1}[eqn.primitive] == 1
+    for p in (lax.sin_p, lax.sort_p, lax.scatter_add_p, lax.scan_p):
+        assert isinstance(p, parts[0])
+    assert lax.sort_p.multiple_results and not lax.sin_p.multiple_results and lax.top_k_p.multiple_results
+    assert lax.scan_p.multiple_results and lax.optimization_barrier_p.multiple_results and not lax.stack_p.multiple_results
+    mine = parts[0]("sin")  # a name is no identity
+    assert mine is not lax.sin_p and mine != lax.sin_p
+
+
+def test_python_primitives_stand_in_programs_as_themselves(jax, mul_sub):
+    eqn = jax.make_jaxpr(lambda x, y: mul_sub.bind(x, y, k=3))(2.0, 4.0).eqns[0]
+    assert eqn.primitive is mul_sub
+
+
+def test_primitives_of_one_name_are_two(jax, parts):
+    name = next(names)
+    one, other = parts[0](name), parts[0](name)
+    for p, k in ((one, 1), (other, 2)):
+        p.def_impl(lambda x, k=k: x + k)
+        p.def_abstract_eval(lambda x: x)
+    f = lambda x: one.bind(x) + 10 * other.bind(x)
+    assert float(f(np.float32(1))) == 32
+    assert [e.primitive for e in jax.make_jaxpr(f)(np.float32(1)).eqns][:2] == [one, other]
+
+
+def test_implementations_as_functions(jax, jnp, parts):
+    lax = jax.lax
+    assert float(lax.sin_p.impl(jnp.float32(1.0))) == pytest.approx(np.sin(1.0))
+    assert [v.tolist() for v in lax.top_k_p.impl(jnp.arange(3.0), k=2, axis=0)] == [[2, 1], [2, 1]]
+    f = lambda x: x
+    p = parts[0](next(names))
+    with pytest.raises(NotImplementedError, match=f"Evaluation rule for '{p.name}' not implemented"):
+        p.impl(1.0)
+    p.def_impl(f)
+    assert p.impl is f
+
+
+def test_results_of_an_implementation_come_as_they_are(parts):
+    p = parts[0](next(names))
+    p.def_impl(lambda x, *, n: (type(x), n))
+    assert p.bind(2, n="three") == (int, "three")
+
+
+@pytest.mark.ours
+def test_primitives_of_the_language_keep_their_rules(jax):
+    for give in (jax.lax.sin_p.def_impl, jax.lax.sin_p.def_abstract_eval):
+        with pytest.raises(ValueError, match="sin is a primitive of the language"):
+            give(lambda x: x)
+
+
+def test_a_registered_lowering_is_staged(jax, jnp, parts):
+    mlir = importlib.import_module(f"{jax.__name__}.interpreters.mlir")
+    p = parts[0](next(names))
+    p.def_impl(lambda x, *, by: np.asarray(x) + 100)  # wants concrete values, and says something else
+    p.def_abstract_eval(lambda x, *, by: jax.core.ShapedArray(x.shape, x.dtype))
+    mlir.register_lowering(p, mlir.lower_fun(lambda x, *, by: jnp.sin(x) * by, multiple_results=False))
+    f = lambda x: p.bind(x, by=3.0)
+    assert float(jax.jit(f)(jnp.float32(1.0))) == pytest.approx(3 * np.sin(1.0))
+    assert float(f(jnp.float32(1.0))) == 101
+
+
+@pytest.mark.ours
+def test_lowerings_that_are_none_are_refused(jax, parts):
+    mlir = importlib.import_module(f"{jax.__name__}.interpreters.mlir")
+    p = parts[0](next(names))
+    with pytest.raises(TypeError, match="lower_fun"):
+        mlir.register_lowering(p, lambda ctx, x: [x])
+    with pytest.raises(ValueError, match="serves every device"):
+        mlir.register_lowering(p, mlir.lower_fun(lambda x: x, False), platform="cpu")
+    with pytest.raises(ValueError, match="primitive of the language"):
+        mlir.register_lowering(jax.lax.sin_p, mlir.lower_fun(lambda x: x, False))
+
+
+@pytest.mark.ours
+def test_parameters_of_an_equation_are_read_only(jax, jnp):
+    eqn = jax.make_jaxpr(lambda x: x.sum(0))(jnp.ones(3)).eqns[0]
+    with pytest.raises(TypeError):
+        eqn.params["axes"] = (1,)
+    assert dict(eqn.params)["axes"] == (0,) and eqn.replace(params={"axes": (1,)}).params["axes"] == (1,)
+
+
+def test_tracer_is_a_base_class(jax):
+    class Mine(jax.core.Tracer):
+        pass
+
+    assert issubclass(Mine, jax.core.Tracer) and not isinstance(1.0, Mine)
+
+
+@pytest.mark.ours
+def test_facts_are_those_of_the_programs(jax, jnp):
+    """What the table says of a primitive is what its equations show."""
+    facts = {name: (many, [k for k, _ in params]) for name, many, params in importlib.import_module(f"{jax.__name__}._core").primitives()}
+    lax = jax.lax
+
+    def f(x, k):
+        y = lax.sort((x, x), num_keys=2)[0] + lax.top_k(x, 3)[0].sum()
+        y = lax.cumsum(y) + lax.reduce_window(y, 0.0, lax.add, (3,), (1,), "SAME")
+        y = lax.scan(lambda c, v: (c + v, lax.tile(lax.stack([v, c]), (2,))), 0.0, y)[1].sum(1)
+        y = lax.cond(y[0] > 0, lambda y: y * 2, lambda y: lax.rev(y, (0,)), y)
+        return y.at[1].add(2.0).reshape(1, -1) @ jnp.ones((3, 2)), jax.random.bits(k), lax.igamma(y, y), lax.rng_bit_generator(jnp.zeros(4, "uint32"), (2,))
+
+    seen = set()
+
+    def check(jaxpr):
+        for e in jaxpr.eqns:
+            if e.primitive.is_builtin:
+                many, names = facts[e.primitive.name]
+                assert list(e.params) == names and e.primitive.multiple_results == many, e.primitive
+                assert many or len(e.outvars) == 1
+                seen.add(e.primitive.name)
+            for p in e.params.values():
+                for q in p if isinstance(p, tuple) else (p,):
+                    if hasattr(q, "jaxpr"):
+                        check(q.jaxpr)
+
+    check(jax.make_jaxpr(f)(jnp.arange(3.0), jax.random.key(0)).jaxpr)
+    assert len(seen) > 20

@@ -1,8 +1,8 @@
 """The extension, as the Python package sees it. Everything in the package is written on these names."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -104,16 +104,27 @@ class Literal:
     val: Any
     aval: ShapedArray
 
-class PrimitiveName:
-    """What an equation does; equal to any primitive of that name."""
+class Primitive:
+    """What an equation does; one object for each primitive."""
     name: str
     multiple_results: bool
+    is_builtin: bool
+    call_primitive: ClassVar[bool]
+    map_primitive: ClassVar[bool]
+    impl: Callable
+    def __init__(self, name: str) -> None: ...
     def bind(self, *operands: Any, **params: Any) -> Any: ...
-    def get_bind_params(self, params: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]: ...
+    def abstract_eval(self, *avals: ShapedArray, **params: Any) -> Any: ...
+    def def_impl(self, impl: Callable) -> Callable: ...
+    def def_abstract_eval(self, abstract_eval: Callable) -> Callable: ...
+    def get_bind_params(self, params: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]: ...
+
+def primitive(name: str) -> Primitive | None: ...
+def primitives() -> list[tuple[str, bool, list[tuple[str, str]]]]: ...
 
 class JaxprEqn:
-    primitive: PrimitiveName
-    params: dict[str, Any]
+    primitive: Primitive
+    params: Mapping[str, Any]
     invars: list[Var | Literal]
     outvars: list[Var]
     effects: set[str]
@@ -127,6 +138,16 @@ class Jaxpr:
     in_avals: list[ShapedArray]
     out_avals: list[ShapedArray]
     effects: set[str]
+    def replace(
+        self,
+        *,
+        constvars: Sequence[Var] | None = ...,
+        invars: Sequence[Var] | None = ...,
+        outvars: Sequence[Var | Literal] | None = ...,
+        eqns: Sequence[JaxprEqn] | None = ...,
+        effects: Any = ...,
+        debug_info: Any = ...,
+    ) -> Jaxpr: ...
 
 class ClosedJaxpr:
     """A closed program; prints in JAX's notation. `Program` is another name of it."""
@@ -235,7 +256,6 @@ class Compiled:
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 
 # ---- primitives defined in Python, looked up by `bind` under their names
-def register_primitive(name: str, multiple_results: bool, abstract_eval: Callable, impl: Callable, rules: Callable[[str], Callable | None]) -> None:
     """`rules(kind)` returns the registered rule for "jvp", "transpose" or "batching", or None."""
 
 # ---- configuration

@@ -10,7 +10,7 @@ Invariant: the classes are the extension's; nothing here changes a program.
 from ._api import ensure_compile_time_eval
 from ._config import inert
 from ._core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, ShapedArray, Tracer, Var, eval_context
-from .extend.core import Primitive, _eval, jaxpr_as_fun
+from .extend.core import Primitive, _eval, check_jaxpr, jaxpr_as_fun
 
 __all__ = [
     "ClosedJaxpr",
@@ -21,6 +21,7 @@ __all__ = [
     "ShapedArray",
     "Tracer",
     "Var",
+    "check_jaxpr",
     "ensure_compile_time_eval",
     "eval_context",
     "eval_jaxpr",

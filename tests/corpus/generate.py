@@ -164,7 +164,7 @@ def exact(f, *xs):
     return np.array([rounded(one(*v), d) for v in zip(*xs, strict=True)], d)
 
 
-def special(f, where, *xs):
+def by_ieee(f, where, *xs):
     """What IEEE's functions of numpy or the C library say at zeros, infinities and nans."""
     y = np.array([f(*map(float, v)) for v in zip(*(x[where] for x in xs), strict=True)], np.float64)
     return y.astype(xs[0].dtype)
@@ -176,7 +176,7 @@ def elementary(f, at_special, *xs):
         w = x.astype(np.float64)
         odd |= ~np.isfinite(w) | (w == 0)
     y = np.zeros_like(xs[0])
-    y[odd] = special(at_special, odd, *xs)
+    y[odd] = by_ieee(at_special, odd, *xs)
     y[~odd] = exact(f, *(x[~odd] for x in xs))
     return y
 
@@ -305,11 +305,21 @@ def divided(x, y):
     return z
 
 
+def total_order(x):
+    """Integers that compare as the total order of floats: -nan, -inf .. -0, 0 .. inf, nan."""
+    if x.dtype.kind in "biu":
+        return x
+    bits = x.view(f"i{x.itemsize}").astype(np.int64)
+    return np.where(bits < 0, bits ^ np.iinfo(f"i{x.itemsize}").max, bits)
+
+
 def binary(F):
     for d in [bool, *INTS, *FLOATS]:
         x, y = pairs(edges(d))
         for n in "eq ne lt le gt ge max min".split():
             F.apply(n, [x, y], getattr(lax, n)(x, y))
+        for n, f in {"le_to": np.less_equal, "lt_to": np.less}.items():
+            F.apply(n, [x, y], f(total_order(x), total_order(y)))
     for d in FLOATS:
         x, y = pairs(edges(d))
         for n, f in {"add": np.add, "add_any": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "rem": np.fmod, "nextafter": beyond}.items():
@@ -329,6 +339,8 @@ def binary(F):
         x, y = pairs(edges(d))
         for n in "add sub mul div rem shift_left shift_right_logical shift_right_arithmetic".split():
             F.apply(n, [x, y], getattr(lax, n)(x, y))
+        high = [int(a) * int(b) >> 8 * x.itemsize for a, b in zip(x, y, strict=True)]
+        F.apply("mulhi", [x, y], np.array(high, d))
     for d in [bool, *INTS]:
         x, y = pairs(edges(d))
         for n in "and or xor".split():
@@ -763,6 +775,94 @@ def reduce_by(F):
             F.apply("reduce_window", [x, i, none, never], list(y), f"{base} consts=() jaxpr={best} padding={rest}")
 
 
+def stack(F):
+    for d in [bool, *INTS, *FLOATS]:
+        x = np.resize(edges(d), 12).reshape(2, 6)
+        for axis in (0, 1, 2):
+            y = np.stack([x, x[::-1], x], axis)
+            F.apply("stack", [x, x[::-1].copy(), x], y, f"axis={axis}")
+            F.apply("unstack", [y], [np.take(y, i, axis) for i in range(3)], f"axis={axis}")
+    z = np.array([1 + 2j, -3j], np.complex64)
+    F.apply("stack", [z, -z], np.stack([z, -z], 1), "axis=1")
+    F.apply("unstack", [np.zeros((2, 0), np.float32)], [np.zeros(0, np.float32)] * 2, "axis=0")
+
+
+def tile(F):
+    for d in [bool, *INTS, *FLOATS]:
+        x = np.resize(edges(d), 6).reshape(2, 3)
+        for reps in ((1, 1), (2, 1), (1, 3), (3, 2), (0, 2)):
+            F.apply("tile", [x], np.tile(x, reps), f"reps={items(reps)}")
+    F.apply("tile", [np.array([1 + 2j, -3j], np.complex64)], np.tile(np.array([1 + 2j, -3j], np.complex64), 2), "reps=(2,)")
+    F.apply("tile", [np.array(4, np.int32)], np.array(4, np.int32), "reps=()")
+
+
+def top_k(F):
+    nan, inf = np.nan, np.inf
+    rng = np.random.default_rng(11)
+    for d in FLOATS:
+        x = np.array([[3, nan, -0., 0., -inf, 1, inf, -nan, -1], [0., -0., 0., -0., 5, 5, 3, 3, 5]], d)
+        for axis in (1, 0):
+            for k in range(0, x.shape[axis] + 1, 2):
+                F.apply("top_k", [x], lax.top_k(x, k, axis=axis), f"axis={axis} k={k}")
+        x = rng.permutation(40).reshape(4, 10).astype(d)
+        params = "aggregate_to_topk=True is_max_k={} k=3 recall_target=0.95 reduction_dimension={} reduction_input_size_override=-1"
+        F.apply("approx_top_k", [x], lax.top_k(x, 3), params.format(True, -1))
+        low, at = lax.top_k(-x, 3, axis=0)
+        F.apply("approx_top_k", [x], [-low, at], params.format(False, 0))
+    for d in [bool, *INTS]:
+        x = np.resize(edges(d), 24).reshape(2, 6, 2)
+        F.apply("top_k", [x], lax.top_k(x, 4, axis=1), "axis=1 k=4")
+
+
+def special(F):
+    lower = lambda a, x: mp.gammainc(a, 0, x, regularized=True)
+    slope = lambda a, x: mp.diff(lambda a: lower(a, x), a)
+    gammas = {
+        "igamma": lower,
+        "igammac": lambda a, x: mp.gammainc(a, x, mp.inf, regularized=True),
+        "igamma_grad_a": slope,
+        "random_gamma_grad": lambda a, x: -slope(a, x) / (mp.exp(-x) * x ** (a - 1) / mp.gamma(a)),
+    }
+    nan, inf = np.nan, np.inf
+    with mp.workprec(160):
+        for d in FLOATS:
+            a, x = pairs(np.array([0.25, 0.5, 1, 1.5, 2.75, 5, 10.5, 30], d), 8)
+            for n, f in gammas.items():
+                F.apply(n, [a, x], exact(f, a, x))
+            s, w = np.meshgrid(np.array([1.25, 2, 3.5, 7, 20], d), np.array([0.25, 0.5, 1, 3.5, 12, 100], d))
+            s, w = s.ravel(), w.ravel()
+            F.apply("zeta", [s, w], exact(mp.zeta, s, w))
+            b = np.array([0.5, 1, 2.5, 8, 40], d)
+            b1, b2, at = (v.ravel() for v in np.meshgrid(b, b, np.array([0.125, 0.5, 0.75], d)))
+            F.apply("regularized_incomplete_beta", [b1, b2, at], exact(lambda a, b, x: mp.betainc(a, b, 0, x, regularized=True), b1, b2, at))
+    # the ends
+    for d in (np.float32, np.float64):
+        a, x, p = np.array([[2, 0, 0.0], [2, inf, 1], [0, 1, 1], [-1, 1, nan], [1, -1, nan], [nan, 1, nan], [1, nan, nan], [inf, 1, nan], [0, 0, nan]], d).T.copy()
+        F.apply("igamma", [a, x], p)
+        F.apply("igammac", [a, x], 1 - p)
+        x, w, y = np.array([[1, 2, inf], [2, 0, inf], [0.5, 1, nan], [2, inf, 0], [inf, 2, 0], [inf, 1, 1], [2, -3, inf], [3, -3, nan], [2.5, -0.5, nan], [nan, 1, nan]], d).T.copy()
+        F.apply("zeta", [x, w], y)
+        a, b, x, y = np.array([[1, 2, 0, 0], [1, 2, 1, 1], [0, 2, 0.5, 1], [2, 0, 0.5, 0], [0, 0, 0.5, nan], [-1, 1, 0.5, nan], [1, 1, 2, nan], [1, inf, 0.5, 1], [nan, 1, 0.5, nan]], d).T.copy()
+        F.apply("regularized_incomplete_beta", [a, b, x], y)
+
+
+def rng(F):
+    """States and bits that JAX gives on CPU."""
+    low = np.array([1, 2, 3, 4], np.uint32)
+    full = np.array([7, 2**32 - 1, 2**32 - 2, 5], np.uint32)  # whose counter carries
+    for state in (low, full, np.array([2**40 + 3, 2**64 - 2], np.uint64)):
+        for d in (np.uint8, np.uint16, np.uint32, np.uint64):
+            for shape in ((), (1,), (5,), (4,), (3, 4), (2, 3), (3, 5), (2, 0)):
+                for name in ("RNG_DEFAULT", "RNG_THREE_FRY")[: 2 if shape == (3, 4) else 1]:
+                    out = lax.rng_bit_generator(state, shape, d, algorithm=getattr(lax.RandomAlgorithm, name))
+                    F.apply("rng_bit_generator", [state], out, f"algorithm=RandomAlgorithm.{name} dtype={np.dtype(d).name} shape={items(shape)}")
+
+
+def barrier(F):
+    x, y = np.arange(3, dtype=np.float32), np.array([1 + 2j], np.complex64)
+    F.apply("optimization_barrier", [x, y], [x, y])
+
+
 def sort(F):
     rng = np.random.default_rng(8)
     nan, inf = np.nan, np.inf
@@ -811,6 +911,25 @@ def dot(F):
     for x, y in [([[np.inf, 1]], [[0], [1]]), ([[np.inf, 1]], [[2], [1]]), ([[np.nan, 0]], [[0], [0]])]:
         x, y = np.array(x, np.float32), np.array(y, np.float32)
         F.apply("dot_general", [x, y], x @ y, "dimension_numbers=(([1], [0]), ([], [])) preferred_element_type=float32")
+
+
+def ragged_dot(F):
+    rng = np.random.default_rng(12)
+    whole = lambda d, *shape: rng.integers(-4, 5, shape).astype(d)
+    numbers = "dot_dimension_numbers={} lhs_ragged_dimensions={} rhs_group_dimensions={}"
+    for d in (np.float32, np.float64, np.int32):
+        for sizes in ([2, 3], [0, 5], [1, 2], [4, 9]):
+            x, w, g = whole(d, 5, 3), whole(d, 2, 3, 4), np.array(sizes, np.int32)
+            y = np.zeros((5, 4), d)
+            for i in range(2):
+                rows = slice(min(sum(sizes[:i]), 5), min(sum(sizes[: i + 1]), 5))
+                y[rows] = x[rows] @ w[i]
+            params = "preferred_element_type=None ragged_dot_dimension_numbers=RaggedDotDimensionNumbers({})"
+            F.apply("ragged_dot_general", [x, w, g], y, params.format(numbers.format("(((1,), (1,)), ((), ()))", "(0,)", "(0,)")))
+            x, w = whole(d, 5, 3), whole(d, 5, 4)
+            parts = [slice(min(sum(sizes[:i]), 5), min(sum(sizes[: i + 1]), 5)) for i in range(2)]
+            y = np.stack([x[p].T @ w[p] for p in parts])
+            F.apply("ragged_dot_general", [x, w, g], y, params.format(numbers.format("(((0,), (0,)), ((), ()))", "(0,)", "()")))
 
 
 def conv(F):
@@ -929,9 +1048,9 @@ def cond(F):
 
 def linear_solve(F):
     """The solver's answer is what comes out; the operator is for derivatives."""
-    double, halve = ("{ lambda ; x:f32[3]. let y:f32[3] = mul x %s:f32[] in (y,) }" % k for k in ("2.0", "0.5"))
+    double, halve = (f"{{ lambda ; x:f32[3]. let y:f32[3] = mul x {k}:f32[] in (y,) }}" for k in ("2.0", "0.5"))
     F.program(f"""{{ lambda ; b:f32[3]. let x:f32[3] = custom_linear_solve[const_lengths=(0, 0, 0, 0) jaxprs=({double} {double} {halve} {halve})] b in (x,) }}""", [X], [X / 2])
-    scale, unscale = ("{ lambda ; w:f32[] x:f32[3]. let y:f32[3] = %s x w in (y,) }" % k for k in ("mul", "div"))
+    scale, unscale = (f"{{ lambda ; w:f32[] x:f32[3]. let y:f32[3] = {k} x w in (y,) }}" for k in ("mul", "div"))
     F.program(f"""{{ lambda ; w:f32[] b:f32[3]. let x:f32[3] = custom_linear_solve[const_lengths=(1, 1, 1, 1) jaxprs=({scale} {scale} {unscale} {unscale})] w w w w b in (x,) }}""",
               [np.float32(4), X], [X / 4])
 
@@ -995,7 +1114,7 @@ def pmap(F):
 
 
 FAMILIES = [pointwise, convert, bitcast, broadcast, reshape, squeeze, transpose, rev, device_put, iota, ("slice", slices), pad, concatenate, select, clamp, gather, scatter, dynamic_slice, reduce,
-            argreduce, cumulative, reduce_window, select_and_gather, reduce_by, sort, dot, conv, random, call, custom, cond, linear_solve, loops, collective, pmap]
+            argreduce, cumulative, reduce_window, select_and_gather, reduce_by, sort, top_k, stack, tile, special, dot, ragged_dot, conv, random, rng, barrier, call, custom, cond, linear_solve, loops, collective, pmap]
 
 if __name__ == "__main__":
     chosen = sys.argv[1:]  # all, or these

@@ -71,7 +71,7 @@ const LAYERS: &[(&str, &[&str])] = &[
 const LAZY: &[&str] = &["difflib", "ml_dtypes", "opt_einsum"];
 
 /// Modules that still wait for their primitives to become the extension's: their late imports are let pass.
-const WAITING: &[&str] = &["_composed.py", "_convolution.py", "_random.py", "_special.py"];
+const WAITING: &[&str] = &["_convolution.py"];
 
 /// Modules by their names, with what each imports: the target, the line, and whether the import stands inside a function.
 type Modules<'a> = BTreeMap<String, (&'a File, Vec<Import>)>;

@@ -7,7 +7,7 @@ use crate::effects::Effects;
 use crate::error::{Error, Res, type_err};
 use crate::lower::{Graph, Node, Nodes};
 use crate::ops::*;
-use crate::param::{ParamList, ParamMap, Params};
+use crate::param::{Field, ParamList, ParamMap, Params};
 use crate::program::Program;
 use crate::value::{Value, Values};
 use smallvec::SmallVec;
@@ -53,7 +53,7 @@ pub trait Effectful {
 }
 
 macro_rules! ops {
-    (small { $($kind:ident $V:ident($T:ty);)* } large { $($lkind:ident $L:ident($LT:ty);)* }) => {
+    (small { $($kind:ident $V:ident($T:ty) $(=> $many:ident)?;)* } large { $($lkind:ident $L:ident($LT:ty) $(=> $lmany:ident)?;)* }) => {
         /// A primitive with its parameters. Large ones are shared, so that equations stay small.
         #[derive(Clone, PartialEq, Eq, Hash, Debug)]
         pub enum Op { $($V($T),)* $($L(Arc<$LT>),)* }
@@ -74,6 +74,16 @@ macro_rules! ops {
             fn pure(&self) -> bool {
                 match self { $(Op::$V(_) => ops!(@pure $kind),)* $(Op::$L(_) => ops!(@pure $lkind),)* }
             }
+            /// Whether its results are a sequence, even where it has one.
+            pub fn multiple(&self) -> bool {
+                if let Op::Foreign(f) = self {
+                    return f.definition.multiple();
+                }
+                match self {
+                    $(Op::$V(_) => ops!(@multiple $kind $($many)?),)*
+                    $(Op::$L(_) => ops!(@multiple $lkind $($lmany)?),)*
+                }
+            }
             /// Every primitive's name.
             pub fn names() -> Vec<&'static str> {
                 let mut v = vec![];
@@ -81,12 +91,18 @@ macro_rules! ops {
                 $(v.extend(<$LT as Params>::names());)*
                 v
             }
-            fn table() -> &'static HashMap<&'static str, Make> {
-                static TABLE: OnceLock<HashMap<&'static str, Make>> = OnceLock::new();
+            fn table() -> &'static HashMap<&'static str, Facts> {
+                static TABLE: OnceLock<HashMap<&'static str, Facts>> = OnceLock::new();
                 TABLE.get_or_init(|| {
-                    let mut t: HashMap<&'static str, Make> = HashMap::new();
-                    $(for n in <$T as Params>::names() { t.insert(n, |n, p| <$T as Params>::from_params(n, p).map(Op::from)); })*
-                    $(for n in <$LT as Params>::names() { t.insert(n, |n, p| <$LT as Params>::from_params(n, p).map(Op::from)); })*
+                    let mut t = HashMap::new();
+                    $(for name in <$T as Params>::names() {
+                        let make: Make = |n, p| <$T as Params>::from_params(n, p).map(Op::from);
+                        t.insert(name, Facts { name, multiple: ops!(@multiple $kind $($many)?), fields: <$T as Params>::fields, make });
+                    })*
+                    $(for name in <$LT as Params>::names() {
+                        let make: Make = |n, p| <$LT as Params>::from_params(n, p).map(Op::from);
+                        t.insert(name, Facts { name, multiple: ops!(@multiple $lkind $($lmany)?), fields: <$LT as Params>::fields, make });
+                    })*
                     t
                 })
             }
@@ -99,17 +115,38 @@ macro_rules! ops {
     (@effects body $p:tt) => { BodyRules::effects($p) };
     (@effects effect $p:tt) => { Effectful::effects($p) };
     (@effects first $p:tt) => { Effects::default() };
+    (@multiple body) => { true };
+    (@multiple $kind:ident many) => { true };
+    (@multiple $kind:ident) => { false };
     (@pure first) => { true };
     (@pure $kind:ident) => { false };
 }
 type Make = fn(&str, &mut ParamMap) -> Res<Op>;
 
+/// What is known of a primitive by its name alone: all there is of it outside its rules.
+pub struct Facts {
+    pub name: &'static str,
+    /// Whether its results are a sequence, even where it has one.
+    pub multiple: bool,
+    fields: fn(&str) -> Vec<Field>,
+    make: Make,
+}
+impl Facts {
+    /// Its parameters, by name.
+    pub fn fields(&self) -> Vec<Field> {
+        (self.fields)(self.name)
+    }
+}
+
 impl Op {
+    pub fn facts(name: &str) -> Option<&'static Facts> {
+        Op::table().get(name)
+    }
     /// The op of a name and JAX's parameters.
     pub fn from_name(name: &str, mut p: ParamMap) -> Res<Op> {
-        let Some(make) = Op::table().get(name) else { return type_err(format!("no primitive is called {name}")) };
-        let op = make(name, &mut p).map_err(|e| match e {
-            Error::Raised(k, m) => Error::Raised(k, format!("{name}: {m}")),
+        let Some(facts) = Op::facts(name) else { return type_err(format!("no primitive is called {name}")) };
+        let op = (facts.make)(name, &mut p).map_err(|e| match e {
+            Error::Raised(k, m) => Error::Raised(k, format!("{name} {m}")),
             e => e,
         })?;
         match p.rest() {
@@ -141,6 +178,7 @@ impl Op {
 }
 
 // `first`: first order. `effect`: also implements Effectful. `body`: also implements BodyRules. Small: at most 40 bytes.
+// `many`: its results are a sequence, even where it has one, as those of what has bodies always are.
 ops! {
     small {
     first Pointwise(pointwise::Pointwise);
@@ -163,20 +201,26 @@ ops! {
     body Call(call::Call);
     body Cond(cond::Cond);
     first TapeLen(tape::TapeLen);
+    first Stack(stack::Stack);
+    first Unstack(stack::Unstack) => many;
+    first Tile(tile::Tile);
+    first TopK(top_k::TopK) => many;
+    first Special(special::Special);
+    first OptimizationBarrier(barrier::OptimizationBarrier) => many;
     }
     large {
     first BroadcastInDim(broadcast::BroadcastInDim);
     first Slice(slice::Slice);
-    first Split(concatenate::Split);
+    first Split(concatenate::Split) => many;
     first DevicePut(device_put::DevicePut);
     first Iota(iota::Iota);
     first ArgReduce(argreduce::ArgReduce);
     first Gather(gather::Gather);
     first Scatter(scatter::Scatter);
-    first Sort(sort::Sort);
+    first Sort(sort::Sort) => many;
     first Conv(conv::Conv);
-    first ReduceBy(reduce_by::ReduceBy);
-    first ReduceWindowBy(reduce_by::ReduceWindowBy);
+    first ReduceBy(reduce_by::ReduceBy) => many;
+    first ReduceWindowBy(reduce_by::ReduceWindowBy) => many;
     first ReduceWindow(reduce_window::ReduceWindow);
     first SelectAndGatherAdd(select_and_gather::SelectAndGatherAdd);
     first SelectAndScatterAdd(select_and_gather::SelectAndScatterAdd);
@@ -185,20 +229,24 @@ ops! {
     first RandomBits(random::RandomBits);
     first RandomSplit(random::RandomSplit);
     first RandomFoldIn(random::RandomFoldIn);
-    first Threefry(random::Threefry);
+    first Threefry(random::Threefry) => many;
+    first ApproxTopK(top_k::ApproxTopK) => many;
+    first RngBitGenerator(rng::RngBitGenerator) => many;
+    effect RngUniform(rng::RngUniform);
+    first RaggedDot(ragged_dot::RaggedDot);
     effect AllReduce(collective::AllReduce);
     effect AxisIndex(collective::AxisIndex);
     effect AllGather(collective::AllGather);
     effect ReduceScatter(collective::ReduceScatter);
     effect AllToAll(collective::AllToAll);
     effect Permute(collective::Permute);
-    effect Callback(callback::Callback);
+    effect Callback(callback::Callback) => many;
     body Pmap(pmap::Pmap);
     body Remat(checkpoint::Remat);
     body Loop(loops::Loop);
     body CustomJvp(custom::CustomJvp);
     body CustomVjp(custom::CustomVjp);
-    effect CustomLin(custom::CustomLin);
+    effect CustomLin(custom::CustomLin) => many;
     body Foreign(foreign::Foreign);
     body LinearSolve(linear_solve::LinearSolve);
     first EmptyTape(tape::EmptyTape);
@@ -213,6 +261,19 @@ mod tests {
     fn equations_stay_small() {
         assert!(size_of::<Op>() <= 48, "{}", size_of::<Op>());
         assert!(size_of::<crate::program::Eqn>() <= 96, "{}", size_of::<crate::program::Eqn>());
+    }
+    /// An op says the parameters that its declaration lists.
+    #[test]
+    fn fields_are_sorted_and_distinct() {
+        for name in Op::names() {
+            let facts = Op::facts(name).expect("a primitive");
+            let names: Vec<&str> = facts.fields().iter().map(|f| f.name).collect();
+            let mut sorted = names.clone();
+            sorted.sort_by_key(|k| (*k != "name", *k));
+            sorted.dedup();
+            assert_eq!(names, sorted, "{name}");
+            assert!(facts.fields().iter().all(|f| !f.takes.is_empty()), "{name}");
+        }
     }
     #[test]
     fn names_are_distinct() {

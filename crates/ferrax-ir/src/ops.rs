@@ -1,5 +1,6 @@
 //! One module per family of primitives: parameters, then infer, jvp, transpose, batch, lower.
 pub mod argreduce;
+pub mod barrier;
 pub mod bitcast;
 pub mod broadcast;
 pub mod call;
@@ -21,22 +22,29 @@ pub mod gather;
 pub mod iota;
 pub mod linear_solve;
 pub mod loops;
+pub mod meaning;
 pub mod pad;
 pub mod pmap;
 pub mod pointwise;
+pub mod ragged_dot;
 pub mod random;
 pub mod reduce;
 pub mod reduce_by;
 pub mod reduce_window;
 pub mod reshape;
 pub mod rev;
+pub mod rng;
 pub mod scatter;
 pub mod select;
 pub mod select_and_gather;
 pub mod slice;
 pub mod sort;
+pub mod special;
 pub mod squeeze;
+pub mod stack;
 pub mod tape;
+pub mod tile;
+pub mod top_k;
 pub mod transpose;
 pub mod windows;
 

@@ -53,6 +53,24 @@ pub enum Show {
 }
 pub type ParamList = Vec<(&'static str, Param, Show)>;
 
+/// One parameter, as its primitive declares it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Field {
+    pub name: &'static str,
+    /// What it takes, in words.
+    pub takes: String,
+    pub show: Show,
+}
+impl Field {
+    pub fn of<T: ParamValue>(name: &'static str, show: Show) -> Field {
+        Field { name, takes: T::words(), show }
+    }
+    /// One that JAX has and this system always leaves at None.
+    pub fn none(name: &'static str, show: Show) -> Field {
+        Field { name, takes: "None".into(), show }
+    }
+}
+
 impl Param {
     pub fn ints(v: &[usize]) -> Param {
         Param::Tuple(v.iter().map(|i| Param::Int(*i as i64)).collect())
@@ -75,6 +93,8 @@ impl Param {
 
 /// A type that can stand in a field of an op.
 pub trait ParamValue: Sized {
+    /// What it is, for error messages and signatures: `a tuple of nonnegative integers`.
+    fn words() -> String;
     fn to_param(&self) -> Param;
     fn from_param(p: &Param) -> Option<Self>;
     /// The value where the text leaves it out; the declared outputs may say it.
@@ -105,10 +125,8 @@ impl ParamMap {
     }
     pub fn take<T: ParamValue>(&mut self, key: &str) -> Res<T> {
         match self.remove(key) {
-            Some(p) => {
-                T::from_param(&p).ok_or_else(|| Error::type_error(format!("parameter {key}: {p:?} has the wrong type")))
-            }
-            None => T::missing(&self.outs).ok_or_else(|| Error::type_error(format!("missing parameter {key}"))),
+            Some(p) => T::from_param(&p).ok_or_else(|| Error::type_error(refused::<T>(key, &p))),
+            None => T::missing(&self.outs).ok_or_else(|| Error::type_error(format!("needs {key}, {}", T::words()))),
         }
     }
     /// What nobody took, but for the Nones.
@@ -117,15 +135,33 @@ impl ParamMap {
     }
 }
 
+/// Why a parameter is not taken, without the primitive's name.
+fn refused<T: ParamValue>(key: &str, p: &Param) -> String {
+    let negative = |p: &Param| matches!(p, Param::Int(i) if *i < 0);
+    let got = crate::text::param(p);
+    match p.items() {
+        Some(v) if T::words().starts_with(&Dims::words()) && v.iter().any(negative) => {
+            format!("{key} must have every element be nonnegative, got {got}.")
+        }
+        _ => format!("{key} must be {}, got {got}.", T::words()),
+    }
+}
+
 /// Name and parameters of an op; written by `primitive!`.
 pub trait Params: Sized {
     fn names() -> Vec<&'static str>;
+    /// The parameters of the member of that name, sorted as `params` sorts them.
+    fn fields(name: &str) -> Vec<Field>;
     fn name(&self) -> &'static str;
     fn params(&self) -> ParamList;
     fn from_params(name: &str, p: &mut ParamMap) -> Res<Self>;
 }
 pub fn order(mut v: ParamList) -> ParamList {
     v.sort_by_key(|(k, ..)| (*k != "name", *k));
+    v
+}
+pub fn order_fields(mut v: Vec<Field>) -> Vec<Field> {
+    v.sort_by_key(|f| (f.name != "name", f.name));
     v
 }
 /// A family's member, whose name is the primitive's: `reduce_sum`, `reduce_max`.
@@ -154,6 +190,7 @@ macro_rules! primitive {
         pub struct $T { $($(#[$fm])* pub $f: $FT),* }
         impl $crate::param::Params for $T {
             fn names() -> Vec<&'static str> { vec![$name] }
+            fn fields(_: &str) -> Vec<$crate::param::Field> { $crate::primitive!(@fields [$($f $FT = $($show)?),*] [$($($c $($cshow)?),*)?]) }
             fn name(&self) -> &'static str { $name }
             fn params(&self) -> $crate::param::ParamList { $crate::primitive!(@list self [$($f $($show)?),*] [$($($c $($cshow)?),*)?]) }
             fn from_params(_: &str, _p: &mut $crate::param::ParamMap) -> $crate::error::Res<$T> {
@@ -169,6 +206,7 @@ macro_rules! primitive {
         pub struct $T { pub $k: $K, $($(#[$fm])* pub $f: $FT),* }
         impl $crate::param::Params for $T {
             fn names() -> Vec<&'static str> { <$K as $crate::param::Member>::ALL.iter().map(|m| m.1).collect() }
+            fn fields(_: &str) -> Vec<$crate::param::Field> { $crate::primitive!(@fields [$($f $FT = $($show)?),*] [$($($c $($cshow)?),*)?]) }
             fn name(&self) -> &'static str { $crate::param::Member::name(self.$k) }
             fn params(&self) -> $crate::param::ParamList { $crate::primitive!(@list self [$($f $($show)?),*] [$($($c $($cshow)?),*)?]) }
             fn from_params(name: &str, _p: &mut $crate::param::ParamMap) -> $crate::error::Res<$T> {
@@ -183,6 +221,12 @@ macro_rules! primitive {
             $((stringify!($c), $crate::param::Param::None, $crate::primitive!(@show $($cshow)?)),)*
         ])
     };
+    (@fields [$($f:ident $FT:ty = $($show:ident)?),*] [$($c:ident $($cshow:ident)?),*]) => {
+        $crate::param::order_fields(vec![
+            $($crate::param::Field::of::<$FT>(stringify!($f).trim_start_matches("r#"), $crate::primitive!(@show $($show)?)),)*
+            $($crate::param::Field::none(stringify!($c), $crate::primitive!(@show $($cshow)?)),)*
+        ])
+    };
     (@show) => { $crate::param::Show::always };
     (@show $s:ident) => { $crate::param::Show::$s };
 }
@@ -190,6 +234,9 @@ macro_rules! primitive {
 // ---- field types ----
 
 impl ParamValue for bool {
+    fn words() -> String {
+        "True or False".into()
+    }
     fn to_param(&self) -> Param {
         Param::Bool(*self)
     }
@@ -205,7 +252,10 @@ impl ParamValue for bool {
     }
 }
 macro_rules! int {
-    ($($T:ty)*) => { $(impl ParamValue for $T {
+    ($($T:ty, $words:literal;)*) => { $(impl ParamValue for $T {
+        fn words() -> String {
+            $words.into()
+        }
         fn to_param(&self) -> Param {
             Param::Int(*self as i64)
         }
@@ -221,8 +271,11 @@ macro_rules! int {
         }
     })* }
 }
-int!(usize u32 i32 i64);
+int!(usize, "a nonnegative integer"; u32, "a nonnegative integer"; i32, "an integer"; i64, "an integer";);
 impl ParamValue for Dtype {
+    fn words() -> String {
+        "a dtype".into()
+    }
     fn to_param(&self) -> Param {
         Param::Dtype(*self)
     }
@@ -236,6 +289,9 @@ impl ParamValue for Dtype {
 }
 /// Sizes or axes, as a tuple. Where left out: the (one) output's shape if text declares one and the field is `shape`; else empty.
 impl ParamValue for Dims {
+    fn words() -> String {
+        "a tuple of nonnegative integers".into()
+    }
     fn to_param(&self) -> Param {
         Param::ints(self)
     }
@@ -261,6 +317,9 @@ impl From<Dims> for Shape {
     }
 }
 impl ParamValue for Shape {
+    fn words() -> String {
+        "a tuple of nonnegative integers".into()
+    }
     fn to_param(&self) -> Param {
         Param::ints(&self.0)
     }
@@ -272,6 +331,9 @@ impl ParamValue for Shape {
     }
 }
 impl ParamValue for Arc<str> {
+    fn words() -> String {
+        "a string".into()
+    }
     fn to_param(&self) -> Param {
         Param::Str(self.clone())
     }
@@ -283,6 +345,9 @@ impl ParamValue for Arc<str> {
     }
 }
 impl ParamValue for Arc<Program> {
+    fn words() -> String {
+        "a program".into()
+    }
     fn to_param(&self) -> Param {
         Param::Prog(self.clone())
     }
@@ -294,6 +359,9 @@ impl ParamValue for Arc<Program> {
     }
 }
 impl ParamValue for Fun {
+    fn words() -> String {
+        "a program or a function".into()
+    }
     fn to_param(&self) -> Param {
         match self {
             Fun::Prog(p) => Param::Prog(p.clone()),
@@ -309,6 +377,9 @@ impl ParamValue for Fun {
     }
 }
 impl ParamValue for Aval {
+    fn words() -> String {
+        "a type of arrays".into()
+    }
     fn to_param(&self) -> Param {
         Param::Aval(self.clone())
     }
@@ -319,7 +390,33 @@ impl ParamValue for Aval {
         }
     }
 }
+/// A float that is equal if its bits are.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Real(u64);
+impl From<f64> for Real {
+    fn from(x: f64) -> Real {
+        Real(x.to_bits())
+    }
+}
+impl ParamValue for Real {
+    fn words() -> String {
+        "a float".into()
+    }
+    fn to_param(&self) -> Param {
+        Param::Float(f64::from_bits(self.0))
+    }
+    fn from_param(p: &Param) -> Option<Real> {
+        match p {
+            Param::Float(x) => Some((*x).into()),
+            Param::Int(i) => Some((*i as f64).into()),
+            _ => None,
+        }
+    }
+}
 impl<T: ParamValue> ParamValue for Option<T> {
+    fn words() -> String {
+        format!("{} or None", T::words())
+    }
     fn to_param(&self) -> Param {
         self.as_ref().map_or(Param::None, T::to_param)
     }
@@ -334,6 +431,9 @@ impl<T: ParamValue> ParamValue for Option<T> {
     }
 }
 impl<T: ParamValue> ParamValue for Box<[T]> {
+    fn words() -> String {
+        format!("a tuple, each {}", T::words())
+    }
     fn to_param(&self) -> Param {
         Param::Tuple(self.iter().map(T::to_param).collect())
     }
@@ -342,6 +442,9 @@ impl<T: ParamValue> ParamValue for Box<[T]> {
     }
 }
 impl<T: ParamValue> ParamValue for Vec<T> {
+    fn words() -> String {
+        format!("a tuple, each {}", T::words())
+    }
     fn to_param(&self) -> Param {
         Param::Tuple(self.iter().map(T::to_param).collect())
     }
@@ -350,6 +453,9 @@ impl<T: ParamValue> ParamValue for Vec<T> {
     }
 }
 impl<T: ParamValue> ParamValue for Box<T> {
+    fn words() -> String {
+        T::words()
+    }
     fn to_param(&self) -> Param {
         (**self).to_param()
     }
@@ -361,6 +467,9 @@ impl<T: ParamValue> ParamValue for Box<T> {
     }
 }
 impl<A: ParamValue, B: ParamValue, C: ParamValue> ParamValue for (A, B, C) {
+    fn words() -> String {
+        format!("a tuple of three: {}, {}, {}", A::words(), B::words(), C::words())
+    }
     fn to_param(&self) -> Param {
         Param::Tuple(vec![self.0.to_param(), self.1.to_param(), self.2.to_param()])
     }
@@ -370,6 +479,9 @@ impl<A: ParamValue, B: ParamValue, C: ParamValue> ParamValue for (A, B, C) {
     }
 }
 impl<A: ParamValue, B: ParamValue> ParamValue for (A, B) {
+    fn words() -> String {
+        format!("a pair: {}, {}", A::words(), B::words())
+    }
     fn to_param(&self) -> Param {
         Param::Tuple(vec![self.0.to_param(), self.1.to_param()])
     }

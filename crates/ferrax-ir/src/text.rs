@@ -16,4 +16,4 @@ mod parse;
 mod print;
 
 pub use parse::{parse, parse_application, parse_with};
-pub use print::{letters, print, print_with};
+pub use print::{letters, param, print, print_with};

@@ -35,7 +35,7 @@ pub struct PyArray {
 pub struct ArrayImpl;
 
 /// A value that a transformation follows: it has a type, and a number only under `grad` and `jvp`.
-#[pyclass(extends = PyArray, frozen, module = "ferrax.core", name = "Tracer")]
+#[pyclass(extends = PyArray, frozen, subclass, module = "ferrax.core", name = "Tracer")]
 pub struct Tracer;
 
 impl ArrayImpl {

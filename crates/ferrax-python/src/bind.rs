@@ -8,7 +8,6 @@ use crate::debug;
 use crate::dtype;
 use crate::error::{IntoPyResult, guarded};
 use crate::param;
-use crate::primitive;
 use crate::value::{self, all_required, operand, required, wrap, wrap_all};
 use ferrax::numpy::elementwise as ew;
 use ferrax::numpy::promotion;
@@ -21,29 +20,6 @@ use ferrax_ir::value::{Value, Values};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
-
-/// Primitives without bodies that return a tuple, whatever its length.
-const MULTIPLE: [&str; 14] = [
-    "sort",
-    "split",
-    "unstack",
-    "top_k",
-    "approx_top_k",
-    "lu",
-    "qr",
-    "eig",
-    "eigh",
-    "svd",
-    "rng_bit_generator",
-    "optimization_barrier",
-    "reduce",
-    "reduce_window",
-];
-
-/// Whether a primitive's results come as a tuple.
-pub fn is_multiple(op: &Op, name: &str) -> bool {
-    primitive::foreign_multiple(op).unwrap_or_else(|| op.body().is_some() || MULTIPLE.contains(&name))
-}
 
 /// Results as `bind` returns them.
 fn results<'py>(py: Python<'py>, multiple: bool, out: Values) -> PyResult<Bound<'py, PyAny>> {
@@ -76,9 +52,6 @@ pub fn bind<'py>(
         }
         return wrap(py, promotion::one(out).py(py)?);
     }
-    if let Some(p) = primitive::find(text) {
-        return guarded(|| p.bind(py, xs, params));
-    }
     let mut map = param::map(params)?;
     if flags.original_layout() && matches!(text, "random_bits" | "random_split") && map.get("original").is_none() {
         map.insert("original".into(), Param::Bool(true));
@@ -88,7 +61,7 @@ pub fn bind<'py>(
     if debug::wanted(flags) {
         debug::check(py, text, &out, flags)?;
     }
-    results(py, is_multiple(&op, text), out)
+    results(py, op.multiple(), out)
 }
 
 /// An operand of the primitive `of`, or JAX's complaint that it is none.

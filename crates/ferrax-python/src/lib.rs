@@ -61,7 +61,7 @@ mod core {
     #[pymodule_export]
     use crate::jit::{PyCompiled, PyExecutable, PyLowered, PyTraced, jit};
     #[pymodule_export]
-    use crate::primitive::{PyPrimitive, register_primitive};
+    use crate::primitive::{PyPrimitive, primitive, primitives};
     #[pymodule_export]
     use crate::process::effects_barrier;
     #[pymodule_export]

@@ -1,9 +1,8 @@
 //! Primitives as Python objects, and primitives that Python defines.
 //!
-//! INVARIANT: there is one meaning per name; a primitive defined in Python cannot shadow one of the language.
+//! INVARIANT: one object for each primitive, so that `is` tells them apart; those of the language know nothing but `Op::facts`.
 use crate::aval::ShapedArray;
-use crate::bind::is_multiple;
-use crate::error::{IntoPyResult, from_py};
+use crate::error::{IntoPyResult, from_py, guarded};
 use crate::param;
 use crate::value::{all_required, wrap, wrap_all};
 use ferrax_ir::aval::Aval;
@@ -16,121 +15,296 @@ use ferrax_ir::param::{Param, ParamList, Show};
 use ferrax_ir::program::Program;
 use ferrax_ir::value::{Value, Values};
 use pyo3::exceptions::{PyNotImplementedError, PyTypeError, PyValueError};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyCFunction, PyDict, PyList, PyMapping, PyString, PyTuple};
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, RwLock};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, RwLock, Weak};
 
-/// What an equation does, by name.
-#[pyclass(frozen, weakref, module = "ferrax.core", name = "PrimitiveName")]
+/// What an equation does. One object for each primitive of the language, and those that Python defines.
+///
+///     mul_add = Primitive("mul_add")
+///     mul_add.def_impl(lambda x, y, z: np.asarray(x) * y + z)
+///     mul_add.def_abstract_eval(lambda x, y, z: ShapedArray(x.shape, x.dtype))
+///
+/// Args:
+///   name: what programs call it.
+///
+/// Attributes:
+///   multiple_results: set it to True before the first use if the operation returns a sequence of arrays.
+#[pyclass(frozen, subclass, dict, weakref, module = "ferrax.extend.core", name = "Primitive")]
 pub struct PyPrimitive {
-    name: String,
-    multiple: bool,
+    name: &'static str,
+    /// Of the language: its rules are Rust's, and stay.
+    builtin: bool,
+    multiple: AtomicBool,
+    given: Mutex<Given>,
+    /// What programs hold of it, while one does.
+    definition: Mutex<Weak<Foreign>>,
 }
+/// The functions that Python gave.
+#[derive(Default)]
+struct Given {
+    implementation: Option<Py<PyAny>>,
+    abstract_eval: Option<Py<PyAny>>,
+}
+
+/// The object for a primitive of the language; nothing for another name.
+pub fn named<'py>(py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyPrimitive>>> {
+    static OBJECTS: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
+    let Some(facts) = Op::facts(name) else { return Ok(None) };
+    let objects = OBJECTS.get_or_init(py, || PyDict::new(py).unbind()).bind(py);
+    if let Some(p) = objects.get_item(facts.name)? {
+        return Ok(Some(p.cast_into()?));
+    }
+    let p = Bound::new(py, PyPrimitive::made(facts.name, true, facts.multiple))?;
+    objects.set_item(facts.name, &p)?;
+    Ok(Some(p))
+}
+/// The object for the primitive of an equation.
+pub fn of<'py>(py: Python<'py>, op: &Op) -> PyResult<Bound<'py, PyPrimitive>> {
+    if let Op::Foreign(f) = op {
+        return Ok(held(&f.opaque)?.primitive.bind(py).clone());
+    }
+    named(py, op.name())?.ok_or_else(|| PyValueError::new_err(format!("no primitive is called {}", op.name())))
+}
+
+/// primitive(name): the object for a primitive of the language; None for another name.
+#[pyfunction]
+pub fn primitive<'py>(py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyPrimitive>>> {
+    named(py, name)
+}
+/// A primitive's name, whether its results are a sequence, and its parameters: name, and what it takes.
+type Known = (&'static str, bool, Vec<(&'static str, String)>);
+
+/// primitives(): (name, whether its results are a sequence, parameters as (name, what it takes)) of every primitive of the language.
+#[pyfunction]
+pub fn primitives() -> Vec<Known> {
+    let facts = Op::names().into_iter().filter_map(Op::facts);
+    facts.map(|f| (f.name, f.multiple, f.fields().into_iter().map(|p| (p.name, p.takes)).collect())).collect()
+}
+
 impl PyPrimitive {
-    pub fn of(op: &Op) -> PyPrimitive {
-        PyPrimitive { name: op.name().into(), multiple: is_multiple(op, op.name()) }
+    fn made(name: &'static str, builtin: bool, multiple: bool) -> PyPrimitive {
+        PyPrimitive {
+            name,
+            builtin,
+            multiple: AtomicBool::new(multiple),
+            given: Mutex::default(),
+            definition: Mutex::default(),
+        }
+    }
+    fn multiple(&self) -> bool {
+        self.multiple.load(Ordering::Relaxed)
+    }
+    fn given(&self) -> MutexGuard<'_, Given> {
+        self.given.lock().unwrap_or_else(|e| e.into_inner())
+    }
+    fn implementation(&self, py: Python) -> PyResult<Py<PyAny>> {
+        self.given().implementation.as_ref().map(|f| f.clone_ref(py)).ok_or_else(|| {
+            PyNotImplementedError::new_err(format!("Evaluation rule for '{}' not implemented", self.name))
+        })
+    }
+    fn type_rule(&self, py: Python) -> PyResult<Py<PyAny>> {
+        self.given().abstract_eval.as_ref().map(|f| f.clone_ref(py)).ok_or_else(|| {
+            PyNotImplementedError::new_err(format!("Abstract evaluation for '{}' not implemented", self.name))
+        })
+    }
+    fn kept(&self, what: &str) -> PyResult<()> {
+        if self.builtin {
+            return Err(PyValueError::new_err(format!(
+                "{} is a primitive of the language: its {what} cannot be replaced. Define a Primitive of your own.",
+                self.name
+            )));
+        }
+        Ok(())
+    }
+    fn definition(me: &Bound<PyPrimitive>) -> Arc<Foreign> {
+        let mut place = me.get().definition.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some(d) = place.upgrade() {
+            return d;
+        }
+        let p = me.get();
+        let made = Arc::new(Foreign { name: p.name, multiple: p.multiple(), primitive: me.clone().unbind() });
+        *place = Arc::downgrade(&made);
+        made
+    }
+    /// The op of operands of these types, and of these parameters.
+    pub fn op(me: &Bound<PyPrimitive>, ins: Vec<Aval>, params: Option<&Bound<PyDict>>) -> PyResult<Op> {
+        if me.get().builtin {
+            return Op::from_name(me.get().name, param::map(params)?).py(me.py());
+        }
+        PyPrimitive::definition(me).op(ins, params, me.py())
     }
 }
 #[pymethods]
 impl PyPrimitive {
+    #[new]
+    fn new(name: &str) -> PyPrimitive {
+        PyPrimitive::made(leaked(name), false, false)
+    }
+    #[classattr]
+    #[pyo3(name = "call_primitive")]
+    const CALL: bool = false;
+    #[classattr]
+    #[pyo3(name = "map_primitive")]
+    const MAP: bool = false;
     #[getter]
     fn name(&self) -> &str {
-        &self.name
+        self.name
+    }
+    #[getter]
+    fn is_builtin(&self) -> bool {
+        self.builtin
     }
     #[getter]
     fn multiple_results(&self) -> bool {
-        self.multiple
+        self.multiple()
     }
+    #[setter]
+    fn set_multiple_results(&self, on: bool) -> PyResult<()> {
+        self.kept("number of results")?;
+        self.multiple.store(on, Ordering::Relaxed);
+        // programs made before keep what they were made with
+        *self.definition.lock().unwrap_or_else(|e| e.into_inner()) = Weak::new();
+        Ok(())
+    }
+    /// Sets how to compute the operation: `impl(*arrays, **params)`. Returns it, so that it may decorate.
+    ///
+    /// Raises:
+    ///   ValueError: for a primitive of the language.
+    fn def_impl(&self, r#impl: Py<PyAny>, py: Python) -> PyResult<Py<PyAny>> {
+        self.kept("implementation")?;
+        self.given().implementation = Some(r#impl.clone_ref(py));
+        Ok(r#impl)
+    }
+    /// Sets how shapes and dtypes follow: `abstract_eval(*avals, **params) -> aval` (or a sequence of them). Returns it.
+    ///
+    /// Raises:
+    ///   ValueError: for a primitive of the language.
+    fn def_abstract_eval(&self, abstract_eval: Py<PyAny>, py: Python) -> PyResult<Py<PyAny>> {
+        self.kept("typing rule")?;
+        self.given().abstract_eval = Some(abstract_eval.clone_ref(py));
+        Ok(abstract_eval)
+    }
+    /// The function that computes the operation on concrete arrays.
     #[getter]
-    fn call_primitive(&self) -> bool {
-        false
+    #[pyo3(name = "impl")]
+    fn get_implementation<'py>(me: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let py = me.py();
+        if let Some(f) = &me.get().given().implementation {
+            return Ok(f.bind(py).clone());
+        }
+        let it = me.clone().unbind();
+        let f = PyCFunction::new_closure(py, None, None, move |args, params| evaluated(&it, args, params))?;
+        Ok(f.into_any())
     }
-    #[getter]
-    fn map_primitive(&self) -> bool {
-        false
+    #[setter]
+    #[pyo3(name = "impl")]
+    fn set_implementation(&self, py: Python, f: Py<PyAny>) -> PyResult<()> {
+        self.def_impl(f, py).map(|_| ())
     }
+    /// The result's type (a list of types, if there are several results).
+    ///
+    /// Raises:
+    ///   NotImplementedError: no rule was given.
+    #[pyo3(signature = (*avals, **params))]
+    fn abstract_eval<'py>(
+        me: &Bound<'py, Self>,
+        avals: &Bound<'py, PyTuple>,
+        params: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (py, p) = (me.py(), me.get());
+        if !p.builtin {
+            return p.type_rule(py)?.bind(py).call(avals, params);
+        }
+        let op = Op::from_name(p.name, param::map(params)?).py(py)?;
+        let out = op.rules().infer(&crate::bind::avals(avals.as_any())?).py(py)?;
+        let out = out.into_iter().map(|a| Bound::new(py, ShapedArray(a))).collect::<PyResult<Vec<_>>>()?;
+        match &out[..] {
+            [one] if !p.multiple() => Ok(one.clone().into_any()),
+            all => Ok(PyList::new(py, all)?.into_any()),
+        }
+    }
+    /// Applies the operation: computes it, or records it where a function is being traced.
     #[pyo3(signature = (*operands, **params))]
     fn bind<'py>(
-        &self,
-        py: Python<'py>,
+        me: &Bound<'py, Self>,
         operands: &Bound<'py, PyTuple>,
         params: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        crate::bind::bind(&pyo3::types::PyString::new(py, &self.name), operands, params)
+        let (py, p) = (me.py(), me.get());
+        if !p.builtin {
+            return guarded(|| apply(me, operands, params));
+        }
+        let out = crate::bind::bind(&PyString::new(py, p.name), operands, params)?;
+        if let Ok(t) = out.cast::<PyTuple>() {
+            return Ok(t.to_list().into_any());
+        }
+        Ok(out)
     }
     /// (functions, parameters) to bind with: the functions are among the parameters here.
     fn get_bind_params<'py>(
         &self,
         py: Python<'py>,
-        params: &Bound<'py, PyDict>,
+        params: &Bound<'py, PyAny>,
     ) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyDict>)> {
-        Ok((PyList::empty(py), params.copy()?))
-    }
-    fn __str__(&self) -> &str {
-        &self.name
+        let copy = PyDict::new(py);
+        copy.update(params.cast::<PyMapping>()?)?;
+        Ok((PyList::empty(py), copy))
     }
     fn __repr__(&self) -> &str {
-        &self.name
+        self.name
     }
-    fn __eq__(&self, o: &Bound<PyAny>) -> bool {
-        match o.cast::<PyPrimitive>() {
-            Ok(p) => p.get().name == self.name,
-            Err(_) => {
-                !o.is_instance_of::<pyo3::types::PyString>()
-                    && o.getattr("name").and_then(|n| n.extract::<String>()).is_ok_and(|n| n == self.name)
+    /// A primitive of the language is one object, in another process too.
+    fn __reduce__<'py>(me: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (&'static str,))> {
+        if !me.get().builtin {
+            return Err(PyTypeError::new_err("a primitive that Python defines cannot be pickled"));
+        }
+        Ok((me.py().import("ferrax._core")?.getattr("primitive")?, (me.get().name,)))
+    }
+    fn __traverse__(&self, visit: PyVisit) -> Result<(), PyTraverseError> {
+        if let Ok(g) = self.given.try_lock() {
+            for f in [&g.implementation, &g.abstract_eval].into_iter().flatten() {
+                visit.call(f)?;
             }
         }
+        Ok(())
     }
-    fn __hash__(&self, py: Python) -> PyResult<isize> {
-        pyo3::types::PyString::new(py, &self.name).hash()
+    fn __clear__(&self) {
+        *self.given() = Given::default();
     }
 }
 
-/// A primitive that Python defines: the functions it was registered with.
+/// A primitive's results on concrete arrays, whatever is traced around it.
+fn evaluated(p: &Py<PyPrimitive>, operands: &Bound<PyTuple>, params: Option<&Bound<PyDict>>) -> PyResult<Py<PyAny>> {
+    let py = operands.py();
+    let me = p.bind(py).get();
+    if !me.builtin {
+        return me.implementation(py)?.bind(py).call(operands, params).map(Bound::unbind);
+    }
+    let name = PyString::new(py, me.name);
+    ferrax_ir::enter(ferrax_ir::cx::eval_root(), || crate::bind::bind(&name, operands, params)).map(Bound::unbind)
+}
+
+/// A primitive that Python defines, as programs hold it.
 pub struct Foreign {
     name: &'static str,
     multiple: bool,
-    abstract_eval: Py<PyAny>,
-    implementation: Py<PyAny>,
-    rules: Py<PyAny>,
+    primitive: Py<PyPrimitive>,
 }
-static TABLE: LazyLock<RwLock<HashMap<String, Arc<Foreign>>>> = LazyLock::new(Default::default);
-
-pub fn find(name: &str) -> Option<Arc<Foreign>> {
-    let table = TABLE.read().unwrap_or_else(|e| e.into_inner());
-    if table.is_empty() { None } else { table.get(name).cloned() }
+/// What an op holds: the primitive, and keyword arguments as they were given.
+struct Held {
+    primitive: Py<PyPrimitive>,
+    params: Py<PyDict>,
 }
-
-/// register_primitive(name, multiple_results, abstract_eval, impl, rules): makes `bind(name, ...)` mean a primitive of Python's.
-///
-/// `abstract_eval(*avals, **params)` gives the outputs' types, `impl(*arrays, **params)` the outputs; `rules(kind)` gives the rule for
-/// "jvp", "transpose" or "batching" that is registered now, or None.
-#[pyfunction]
-pub fn register_primitive(
-    name: &str,
-    multiple_results: bool,
-    abstract_eval: Py<PyAny>,
-    r#impl: Py<PyAny>,
-    rules: Py<PyAny>,
-) -> PyResult<()> {
-    if Op::names().contains(&name) {
-        return Err(PyValueError::new_err(format!("there is a primitive called {name} already")));
-    }
-    // a primitive lives as long as the process: programs name it
-    let name: &'static str = Box::leak(name.to_string().into_boxed_str());
-    let f = Foreign { name, multiple: multiple_results, abstract_eval, implementation: r#impl, rules };
-    TABLE.write().unwrap_or_else(|e| e.into_inner()).insert(name.into(), Arc::new(f));
-    Ok(())
+fn held(p: &Opaque) -> PyResult<&Held> {
+    p.downcast_ref::<Held>().ok_or_else(|| PyValueError::new_err("parameters of another primitive"))
 }
-
-/// Keyword arguments as they were given.
-struct Given(Py<PyDict>);
 fn given<'a, 'py>(p: &'a Opaque, py: Python<'py>) -> PyResult<&'a Bound<'py, PyDict>> {
-    match p.downcast_ref::<Given>() {
-        Some(g) => Ok(g.0.bind(py)),
-        None => Err(PyValueError::new_err("parameters of another primitive")),
-    }
+    Ok(held(p)?.params.bind(py))
 }
 /// The parameters of an equation of a Python primitive, as the objects they are.
 pub fn given_params<'py>(py: Python<'py>, op: &Op) -> Option<PyResult<Bound<'py, PyDict>>> {
@@ -139,37 +313,35 @@ pub fn given_params<'py>(py: Python<'py>, op: &Op) -> Option<PyResult<Bound<'py,
         _ => None,
     }
 }
-/// Whether an op is a Python primitive with several results.
-pub fn foreign_multiple(op: &Op) -> Option<bool> {
-    match op {
-        Op::Foreign(f) => Some(find(f.definition.name()).is_some_and(|f| f.multiple)),
-        _ => None,
+/// Binds a primitive of Python's. Where nothing is traced its implementation gets the operands, and gives the results, as they are.
+fn apply<'py>(
+    me: &Bound<'py, PyPrimitive>,
+    operands: &Bound<'py, PyTuple>,
+    params: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (py, p) = (me.py(), me.get());
+    let traced = |x: Bound<PyAny>| crate::value::held(&x).is_some_and(Value::is_tracer);
+    if ferrax_ir::cx::at_root() && !operands.iter().any(traced) {
+        return p.implementation(py)?.bind(py).call(operands, params);
     }
+    let xs = all_required(operands, p.name)?;
+    let op = PyPrimitive::op(me, xs.iter().map(Value::aval).collect(), params)?;
+    let out = ferrax_ir::bind(&op, &xs).py(py)?;
+    if p.multiple() {
+        return Ok(PyList::new(py, wrap_all(py, out)?)?.into_any());
+    }
+    wrap(py, ferrax_ir::cx::one(out).py(py)?)
 }
 
 impl Foreign {
-    /// The op of these operands and parameters.
-    fn op(self: &Arc<Self>, x: &[Value], params: Option<&Bound<PyDict>>, py: Python) -> PyResult<Op> {
-        let params = params.map_or_else(|| Ok(PyDict::new(py)), |d| d.copy())?;
-        let opaque: Opaque = Arc::new(Given(params.unbind()));
+    /// The op of operands of these types, and of these parameters.
+    fn op(self: &Arc<Self>, ins: Vec<Aval>, params: Option<&Bound<PyDict>>, py: Python) -> PyResult<Op> {
+        let params = params.map_or_else(|| Ok(PyDict::new(py)), |d| d.copy())?.unbind();
+        let opaque: Opaque = Arc::new(Held { primitive: self.primitive.clone_ref(py), params });
         let (me, p) = (self.clone(), opaque.clone());
         let implementation =
             Fun::user(self.name, move |x| Python::attach(|py| me.evaluate(py, &p, x).map_err(from_py)));
-        let ins = x.iter().map(Value::aval).collect();
         Ok(foreign::Foreign { definition: self.clone(), opaque, ins, implementation }.into())
-    }
-    pub fn bind<'py>(
-        self: &Arc<Self>,
-        py: Python<'py>,
-        xs: Values,
-        params: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let op = self.op(&xs, params, py)?;
-        let out = ferrax_ir::bind(&op, &xs).py(py)?;
-        if self.multiple {
-            return Ok(PyList::new(py, wrap_all(py, out)?)?.into_any());
-        }
-        wrap(py, ferrax_ir::cx::one(out).py(py)?)
     }
     fn call<'py>(&self, f: &Py<PyAny>, p: &Opaque, args: Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
         let py = args.py();
@@ -179,15 +351,28 @@ impl Foreign {
     fn listed<'py>(&self, out: Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         if self.multiple { out.try_iter()?.collect() } else { Ok(vec![out]) }
     }
-    fn evaluate(&self, py: Python, p: &Opaque, x: &[Value]) -> PyResult<Values> {
-        if self.implementation.bind(py).is_none() {
-            return Err(PyNotImplementedError::new_err(format!("Evaluation rule for '{}' not implemented", self.name)));
-        }
-        let out = self.call(&self.implementation, p, PyTuple::new(py, wrap_all(py, x.iter().cloned())?)?)?;
+    /// The results of a function of Python's on values.
+    fn run(&self, f: &Py<PyAny>, py: Python, p: &Opaque, x: &[Value]) -> PyResult<Values> {
+        let out = self.call(f, p, PyTuple::new(py, wrap_all(py, x.iter().cloned())?)?)?;
         all_required(PyList::new(py, self.listed(out)?)?.as_any(), self.name)
     }
+    fn evaluate(&self, py: Python, p: &Opaque, x: &[Value]) -> PyResult<Values> {
+        self.run(&self.primitive.get().implementation(py)?, py, p, x)
+    }
+    /// The function that was registered as the lowering, if one was.
+    fn lowering(&self, py: Python) -> PyResult<Option<Py<PyAny>>> {
+        let modules = py.import("sys")?.getattr("modules")?;
+        let Ok(mlir) = modules.get_item("ferrax.interpreters.mlir") else { return Ok(None) };
+        let f = mlir.getattr("lowerings")?.call_method1("get", (self.primitive.bind(py),))?;
+        Ok((!f.is_none()).then(|| f.unbind()))
+    }
     fn rule<'py>(&self, py: Python<'py>, kind: &str, missing: &str) -> PyResult<Bound<'py, PyAny>> {
-        let f = self.rules.bind(py).call1((kind,))?;
+        let (module, table) = match kind {
+            "jvp" => ("ferrax.interpreters.ad", "primitive_jvps"),
+            "transpose" => ("ferrax.interpreters.ad", "primitive_transposes"),
+            _ => ("ferrax.interpreters.batching", "primitive_batchers"),
+        };
+        let f = py.import(module)?.getattr(table)?.call_method1("get", (self.primitive.bind(py),))?;
         if f.is_none() {
             return Err(PyNotImplementedError::new_err(format!("{missing} for '{}' not implemented", self.name)));
         }
@@ -269,6 +454,9 @@ impl Definition for Foreign {
     fn name(&self) -> &'static str {
         self.name
     }
+    fn multiple(&self) -> bool {
+        self.multiple
+    }
     fn params(&self, p: &Opaque) -> ParamList {
         Python::attach(|py| {
             let Ok(d) = given(p, py) else { return vec![] };
@@ -291,14 +479,9 @@ impl Definition for Foreign {
     fn infer(&self, p: &Opaque, x: &[Aval]) -> Res<Avals> {
         Python::attach(|py| {
             let run = || -> PyResult<Avals> {
-                if self.abstract_eval.bind(py).is_none() {
-                    return Err(PyNotImplementedError::new_err(format!(
-                        "Abstract evaluation for '{}' not implemented",
-                        self.name
-                    )));
-                }
+                let rule = self.primitive.get().type_rule(py)?;
                 let types = x.iter().map(|a| Bound::new(py, ShapedArray(a.clone()))).collect::<PyResult<Vec<_>>>()?;
-                let out = self.call(&self.abstract_eval, p, PyTuple::new(py, types)?)?;
+                let out = self.call(&rule, p, PyTuple::new(py, types)?)?;
                 Ok(crate::bind::avals(PyList::new(py, self.listed(out)?)?.as_any())?.into())
             };
             run().map_err(from_py)
@@ -313,14 +496,23 @@ impl Definition for Foreign {
     fn batch(&self, p: &Opaque, cx: &dyn Cx, _: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         ferrax_ir::enter(cx.handle(), || Python::attach(|py| self.apply_batch(py, p, x, d).map_err(from_py)))
     }
-    /// An implementation that wants concrete arrays (numpy's functions) is called when the program runs.
+    /// The lowering that was registered, else the implementation; one that wants concrete arrays (numpy's functions) is called when the
+    /// program runs.
     fn program(&self, p: &Opaque, ins: &[Aval]) -> Res<Arc<Program>> {
         Python::attach(|py| {
-            let traced = ferrax_transform::make_program(&|x| self.evaluate(py, p, x).map_err(from_py), ins);
+            let lowering = self.lowering(py).map_err(from_py)?;
+            let run = |x: &[Value]| match &lowering {
+                Some(f) => self.run(f, py, p, x),
+                None => self.evaluate(py, p, x),
+            };
+            let traced = ferrax_transform::make_program(&|x| run(x).map_err(from_py), ins);
             let (program, consts) = match traced {
                 Ok(t) => t,
                 Err(Error::Host(e)) => match e.downcast::<PyErr>() {
-                    Ok(e) if e.get_type(py).name().is_ok_and(|n| n.to_string().starts_with("Tracer")) => {
+                    Ok(e)
+                        if lowering.is_none()
+                            && e.get_type(py).name().is_ok_and(|n| n.to_string().starts_with("Tracer")) =>
+                    {
                         return self.called(py, p, ins);
                     }
                     Ok(e) => return Err(from_py(*e)),
@@ -342,14 +534,14 @@ impl Foreign {
     /// A program of one call back into Python.
     fn called(&self, py: Python, p: &Opaque, ins: &[Aval]) -> Res<Arc<Program>> {
         let outs = Definition::infer(self, p, ins)?;
-        let (f, params, multiple) =
-            (self.implementation.clone_ref(py), given(p, py).map_err(from_py)?.clone().unbind(), self.multiple);
+        let f = self.primitive.get().implementation(py).map_err(from_py)?;
+        let (params, multiple) = (given(p, py).map_err(from_py)?.clone().unbind(), self.multiple);
         let run = move |args: &Bound<PyTuple>| -> PyResult<Py<PyAny>> {
             let py = args.py();
             let out = f.bind(py).call(args, Some(params.bind(py)))?;
             Ok(if multiple { out.unbind() } else { PyTuple::new(py, [out])?.into_any().unbind() })
         };
-        let f = pyo3::types::PyCFunction::new_closure(py, None, None, move |args, _| run(args)).map_err(from_py)?;
+        let f = PyCFunction::new_closure(py, None, None, move |args, _| run(args)).map_err(from_py)?;
         let op =
             crate::callback::op(f.as_any(), CallbackKind::Pure, ins.to_vec(), outs.to_vec(), false, Some("sequential"));
         let (program, _) = ferrax_transform::make_program(&|x| ferrax_ir::bind(&op, x), ins)?;

@@ -9,13 +9,15 @@
 use crate::aval::ShapedArray;
 use crate::error::{IntoPyResult, guarded};
 use crate::param;
+use crate::primitive::{self, PyPrimitive};
 use crate::value::{self, all_required, wrap_all};
 use ferrax_ir::aval::{Aval, Lit};
 use ferrax_ir::program::{Atom, Eqn, Program};
 use ferrax_ir::value::Value;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PySet, PyTuple};
+use pyo3::types::{PyDict, PyList, PyMappingProxy, PySet, PyTuple};
+use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
@@ -205,6 +207,37 @@ impl Jaxpr {
     fn debug_info(&self) -> Option<()> {
         None
     }
+    /// The program with other inputs, equations or outputs: variables and equations of this one or of others, in an order in which each
+    /// variable is defined before it is read. Its effects are those of its equations.
+    ///
+    /// Raises:
+    ///   ValueError: a variable is read that nothing defines, or an equation does not have the types it says.
+    #[pyo3(signature = (*, constvars=None, invars=None, outvars=None, eqns=None, effects=None, debug_info=None))]
+    fn replace(
+        &self,
+        py: Python,
+        constvars: Option<Vec<Bound<Var>>>,
+        invars: Option<Vec<Bound<Var>>>,
+        outvars: Option<Vec<Bound<PyAny>>>,
+        eqns: Option<Vec<Bound<JaxprEqn>>>,
+        effects: Option<&Bound<PyAny>>,
+        debug_info: Option<&Bound<PyAny>>,
+    ) -> PyResult<Jaxpr> {
+        let _ = (effects, debug_info);
+        let p = &self.0;
+        let own = |range: std::ops::Range<usize>| range.map(|i| Bound::new(py, self.var(i as u32))).collect();
+        let constvars = constvars.map_or_else(|| own(0..p.n_consts()), Ok)?;
+        let invars = invars.map_or_else(|| own(p.n_consts()..p.n_ins()), Ok)?;
+        let eqns = match eqns {
+            Some(e) => e,
+            None => self.eqns(py)?.iter().map(|e| Ok(e.cast_into::<JaxprEqn>()?)).collect::<PyResult<_>>()?,
+        };
+        let outvars = match outvars {
+            Some(v) => v,
+            None => self.outvars(py)?.iter().collect(),
+        };
+        Ok(Jaxpr(Arc::new(rebuilt(py, &constvars, &invars, &outvars, &eqns)?)))
+    }
     /// The program's text, with what is asked for beside each equation: the user's line, the names of the scopes around it.
     #[pyo3(signature = (*, source_info=false, name_stack=false, print_shapes=true, custom_pp_eqn_rules=true, print_effects=false, use_color=false))]
     #[allow(clippy::fn_params_excessive_bools)] // as the Python signature
@@ -238,6 +271,60 @@ impl Jaxpr {
         self.0.hash(&mut h);
         h.finish()
     }
+}
+
+/// A program from variables and equations of others.
+fn rebuilt(
+    py: Python,
+    constvars: &[Bound<Var>],
+    invars: &[Bound<Var>],
+    outvars: &[Bound<PyAny>],
+    eqns: &[Bound<JaxprEqn>],
+) -> PyResult<Program> {
+    let key = |p: &Arc<Program>, v: u32| (Arc::as_ptr(p) as usize, v);
+    let (mut numbers, mut avals) = (HashMap::new(), Vec::new());
+    for v in constvars.iter().chain(invars) {
+        let v = v.get();
+        numbers.insert(key(&v.program, v.index), avals.len() as u32);
+        avals.push(v.aval().0);
+    }
+    let n_ins = avals.len();
+    let undefined = || PyValueError::new_err("a program reads a variable that it does not define before");
+    let (mut made, mut lines) = (Vec::with_capacity(eqns.len()), Vec::with_capacity(eqns.len()));
+    for e in eqns {
+        let e = e.get();
+        let (p, eqn) = (&e.jaxpr.0, e.eqn());
+        let read = |a: &Atom| match a {
+            Atom::Lit(l) => Ok(Atom::Lit(*l)),
+            Atom::Var(v) => numbers.get(&key(p, *v)).map(|n| Atom::Var(*n)).ok_or_else(undefined),
+        };
+        let args = eqn.args.iter().map(read).collect::<PyResult<_>>()?;
+        let op = match &e.changed {
+            Some(params) => {
+                let ins = eqn.args.iter().map(|a| p.atom_aval(a)).collect();
+                PyPrimitive::op(&primitive::of(py, &eqn.op)?, ins, Some(params.bind(py)))?
+            }
+            None => eqn.op.clone(),
+        };
+        for v in e.first..e.first + eqn.n_out {
+            numbers.insert(key(p, v), avals.len() as u32);
+            avals.push(p.avals()[v as usize].clone());
+        }
+        made.push(Eqn { op, args, n_out: eqn.n_out });
+        lines.push(p.lines()[e.index]);
+    }
+    let out = |a: &Bound<PyAny>| match (a.cast::<Var>(), a.cast::<Literal>()) {
+        (Ok(v), _) => {
+            let v = v.get();
+            numbers.get(&key(&v.program, v.index)).map(|n| Atom::Var(*n)).ok_or_else(undefined)
+        }
+        (_, Ok(l)) => Ok(Atom::Lit(l.get().0)),
+        _ => Err(PyTypeError::new_err(format!("an output is a Var or a Literal, got {}", value::type_text(a)))),
+    };
+    let outs = outvars.iter().map(out).collect::<PyResult<_>>()?;
+    let p = Program::new(constvars.len(), n_ins, avals, made, outs, lines).py(py)?;
+    ferrax_ir::verify::verify(&p).py(py)?;
+    Ok(p)
 }
 
 /// A variable of a program.
@@ -314,15 +401,17 @@ impl JaxprEqn {
 #[pymethods]
 impl JaxprEqn {
     #[getter]
-    fn primitive(&self) -> crate::primitive::PyPrimitive {
-        crate::primitive::PyPrimitive::of(&self.eqn().op)
+    fn primitive<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyPrimitive>> {
+        primitive::of(py, &self.eqn().op)
     }
     #[getter]
-    fn params<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        match &self.changed {
-            Some(d) => Ok(d.bind(py).clone()),
-            None => param::dict(py, &self.eqn().op),
-        }
+    /// Read only: a program does not change. `replace` makes an equation with others.
+    fn params<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyMappingProxy>> {
+        let d = match &self.changed {
+            Some(d) => d.bind(py).clone(),
+            None => param::dict(py, &self.eqn().op)?,
+        };
+        Ok(PyMappingProxy::new(py, d.as_mapping()))
     }
     #[getter]
     fn invars<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {

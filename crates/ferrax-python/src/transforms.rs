@@ -653,7 +653,7 @@ pub fn policy(f: &Bound<PyAny>) -> Policy {
     let asked = host.clone();
     let keeps = move |op: &ferrax_ir::Op, ins: &[ferrax_ir::Aval]| {
         Python::attach(|py| {
-            let prim = Bound::new(py, crate::primitive::PyPrimitive::of(op))?.into_any();
+            let prim = crate::primitive::of(py, op)?.into_any();
             let mut args = vec![prim];
             for a in ins {
                 args.push(Bound::new(py, ShapedArray(a.clone()))?.into_any());

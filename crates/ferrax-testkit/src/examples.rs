@@ -27,6 +27,7 @@ pub const ELSEWHERE: &[(&str, &str)] = &[
     ("debug_callback", "holds a function of the host: tests/test_callback.py"),
     ("debug_print", "holds a function of the host: tests/test_callback.py"),
     ("foreign", "holds rules of the host"),
+    ("rng_uniform", "no two draws agree: tests/test_special_functions.py"),
     ("custom_lin", "stands in linear programs only: the examples of custom_vjp_call make it"),
     ("tape_scan", "stands in linear programs only: the derivative of while makes it"),
     ("tape_len", "stands in linear programs only: the derivative of while makes it"),

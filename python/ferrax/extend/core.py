@@ -14,11 +14,9 @@ import numpy as np
 
 from .. import _core
 from .._config import refused
-from .._core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, ShapedArray, Tracer, Var
+from .._core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Primitive, ShapedArray, Tracer, Var
 from .._flat import tangent_dtype
 from ..errors import ConcretizationTypeError, JaxprTypeError
-from ..interpreters import ad, batching
-from ..lax import _primitives
 
 __all__ = [
     "ClosedJaxpr",
@@ -58,68 +56,6 @@ array_types = {
     np.complex64,
     np.complex128,
 }
-
-
-class Primitive(_primitives.Primitive):
-    """An operation that programs record by name, with rules given in Python.
-
-    Args:
-      name: a name that no other primitive has.
-
-    Attributes:
-      multiple_results: set it to True before the first use if the operation returns a sequence of arrays.
-    """
-
-    def __init__(self, name):
-        super().__init__(name)
-        self._impl = self._abstract_eval = None
-        self._registered = None
-
-    def def_impl(self, impl):
-        """Sets how to compute the operation: `impl(*arrays, **params)`. Returns it, so that it may decorate."""
-        self._impl = impl
-        return impl
-
-    def def_abstract_eval(self, abstract_eval):
-        """Sets how shapes and dtypes follow: `abstract_eval(*avals, **params) -> aval` (or a sequence of them). Returns it."""
-        self._abstract_eval = abstract_eval
-        return abstract_eval
-
-    def impl(self, *args, **params):
-        """Computes the operation on concrete arrays.
-
-        Raises:
-          NotImplementedError: no implementation was given.
-        """
-        if self._impl is None:
-            raise NotImplementedError(f"Evaluation rule for '{self.name}' not implemented")
-        return self._impl(*args, **params)
-
-    def abstract_eval(self, *avals, **params):
-        """The result's type (a list of types, if there are multiple results).
-
-        Raises:
-          NotImplementedError: no rule was given.
-        """
-        if self._abstract_eval is None:
-            raise NotImplementedError(f"Abstract evaluation for '{self.name}' not implemented")
-        return self._abstract_eval(*avals, **params)
-
-    def _rule(self, kind):
-        table = {"jvp": ad.primitive_jvps, "transpose": ad.primitive_transposes, "batching": batching.primitive_batchers}[kind]
-        return table.get(self)
-
-    def bind(self, *args, **params):
-        """Applies the operation: computes it, or records it where a function is being traced."""
-        if self._registered != self.multiple_results:
-            _core.register_primitive(self.name, self.multiple_results, self.abstract_eval, self.impl, self._rule)
-            self._registered = self.multiple_results
-        out = _core.bind(self.name, *args, **params)
-        return list(out) if self.multiple_results else out
-
-    def get_bind_params(self, params):
-        """(functions, parameters) to bind an equation's parameters with."""
-        return [], dict(params)
 
 
 def _eval(jaxpr, consts, args):

@@ -6,7 +6,7 @@ Invariant: this file is only the list of public names.
     >>> lax.add(1.0, 2.0)
     Array(3., dtype=float32, weak_type=True)
 """
-from . import _composed as _composed, _primitives, _special as _special
+from .._core import primitive as _primitive
 from ._parameters import (
     AccuracyMode as AccuracyMode,
     ConvDimensionNumbers as ConvDimensionNumbers,
@@ -243,8 +243,10 @@ from ._random import (
 
 
 def __getattr__(name):
+    # Primitives as objects: `add_p`, `scan_p`, `scatter_add_p` ("scatter-add").
     if name.endswith("_p"):
-        value = _primitives.primitive(name)
-        if value is not None:
-            return value
+        word = name.removesuffix("_p")
+        for spelled in (word, word.replace("_", "-", 1)):
+            if (value := _primitive(spelled)) is not None:
+                return value
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

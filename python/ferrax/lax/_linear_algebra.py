@@ -92,7 +92,12 @@ def ragged_dot_general(
     *,
     out_sharding=None,
 ):
-    """`dot_general` with the rows of lhs split into groups of `group_sizes`, each with a slice of rhs of its own."""
+    """`dot_general` with the rows of lhs split into groups of `group_sizes`, each with a slice of rhs of its own.
+
+    Raises NotImplementedError for a group_offset, TypeError for numbers that do not fit the operands.
+    """
+    if group_offset is not None:
+        raise NotImplementedError("Unimplemented group_offset support.")
     if out_sharding is not None:
         no_sharding("ragged_dot_general", out_sharding)
     return bind(
@@ -101,7 +106,6 @@ def ragged_dot_general(
         rhs,
         _core.asarray(group_sizes),
         ragged_dot_dimension_numbers=ragged_dot_dimension_numbers,
-        **({} if group_offset is None else dict(group_offset=group_offset)),
         **_product_parameters(precision, preferred_element_type),
     )
 

@@ -139,6 +139,9 @@ class RaggedDotDimensionNumbers:
     def _key(self):
         return self.dot_dimension_numbers, self.lhs_ragged_dimensions, self.rhs_group_dimensions
 
+    def __iter__(self):
+        return iter(self._key())
+
     def __eq__(self, other):
         return isinstance(other, RaggedDotDimensionNumbers) and self._key() == other._key()
 

@@ -20,51 +20,65 @@ from . import _elementwise
 from ._shaping import convert_element_type
 
 
+def _reduce(name, operand, axes):
+    axes = tuple([operator.index(d) for d in axes])
+    if any(d < 0 for d in axes):
+        raise ValueError(f"reduction axes {axes} contains out-of-bounds indices for {_core.get_aval(operand)}.")
+    return bind(name, operand, axes=axes)
+
+
 def reduce_sum(operand, axes, *, out_sharding=None):
     """Sum over `axes`. operand: any number."""
     if out_sharding is not None:
         no_sharding("reduce_sum", out_sharding)
-    return bind("reduce_sum", operand, axes=tuple(axes))
+    return _reduce("reduce_sum", operand, axes)
 
 
 def reduce_prod(operand, axes):
     """Product over `axes`. operand: any number."""
-    return bind("reduce_prod", operand, axes=tuple(axes))
+    return _reduce("reduce_prod", operand, axes)
 
 
 def reduce_max(operand, axes):
     """Maximum over `axes`; -inf or the least value where there is nothing to reduce; nan if any element is nan."""
-    return bind("reduce_max", operand, axes=tuple(axes))
+    return _reduce("reduce_max", operand, axes)
 
 
 def reduce_min(operand, axes):
     """Minimum over `axes`; inf or the greatest value where there is nothing to reduce; nan if any element is nan."""
-    return bind("reduce_min", operand, axes=tuple(axes))
+    return _reduce("reduce_min", operand, axes)
 
 
 def reduce_and(operand, axes):
     """Bitwise and over `axes`. operand: bool or integer."""
-    return bind("reduce_and", operand, axes=tuple(axes))
+    return _reduce("reduce_and", operand, axes)
 
 
 def reduce_or(operand, axes):
     """Bitwise or over `axes`. operand: bool or integer."""
-    return bind("reduce_or", operand, axes=tuple(axes))
+    return _reduce("reduce_or", operand, axes)
 
 
 def reduce_xor(operand, axes):
     """Bitwise exclusive or over `axes`. operand: bool or integer."""
-    return bind("reduce_xor", operand, axes=tuple(axes))
+    return _reduce("reduce_xor", operand, axes)
+
+
+def _arg_reduce(name, operand, axis, index_dtype):
+    axis = operator.index(axis)
+    if axis < 0:
+        raise ValueError(f"Invalid axis {axis} for operand shape {np.shape(operand)}")
+    return bind(name, operand, axes=(axis,), index_dtype=canonicalize_dtype(index_dtype))
 
 
 def argmax(operand, axis, index_dtype):
-    """Index of the first maximum along `axis`, as `index_dtype`; of the first nan if there is one."""
-    return bind("argmax", operand, axes=(operator.index(axis),), index_dtype=canonicalize_dtype(index_dtype))
+    """Index of the first maximum along `axis`, as `index_dtype`; of the first nan if there is one. Raises ValueError for a negative axis."""
+    return _arg_reduce("argmax", operand, axis, index_dtype)
 
 
 def argmin(operand, axis, index_dtype):
-    """Index of the first minimum along `axis`, as `index_dtype`; of the first nan if there is one."""
-    return bind("argmin", operand, axes=(operator.index(axis),), index_dtype=canonicalize_dtype(index_dtype))
+    """Index of the first minimum along `axis`, as `index_dtype`; of the first nan if there is one. Raises ValueError for a negative axis."""
+    return _arg_reduce("argmin", operand, axis, index_dtype)
 
 
 def _is_scalar(init, value) -> bool:

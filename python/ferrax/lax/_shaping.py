@@ -109,7 +109,10 @@ def broadcasted_iota(dtype, shape, dimension, *, out_sharding=None):
     """An array of `shape` whose elements are their own index along `dimension`, as `dtype`."""
     if out_sharding is not None:
         no_sharding("broadcasted_iota", out_sharding)
-    return bind("iota", dtype=requested("broadcasted_iota", dtype), shape=canonicalize_shape(shape), dimension=operator.index(dimension))
+    shape, dimension = canonicalize_shape(shape), operator.index(dimension)
+    if dimension < 0:
+        raise ValueError(f"iota dimension must be between 0 and len(shape), got dimension={dimension} for shape={shape}")
+    return bind("iota", dtype=requested("broadcasted_iota", dtype), shape=shape, dimension=dimension)
 
 
 def broadcast(operand, sizes, *, out_sharding=None):
@@ -184,7 +187,11 @@ def concatenate(operands, dimension):
         raise ValueError("concatenate requires a non-empty sequences of arrays")
     if len(operands) == 1 and isinstance(operands[0], _core.Array):
         return operands[0]
-    return bind("concatenate", *operands, dimension=operator.index(dimension))
+    dimension = operator.index(dimension)
+    if dimension < 0:
+        shapes = ", ".join([str(np.shape(x)) for x in operands])
+        raise TypeError(f"concatenate dimension out of bounds: dimension {dimension} for shapes {shapes}.")
+    return bind("concatenate", *operands, dimension=dimension)
 
 
 def stack(operands, axis=0):
@@ -201,8 +208,11 @@ def unstack(x, axis=0):
 
 
 def split(operand, sizes, axis=0):
-    """`operand` cut along `axis` into pieces of `sizes`, which sum to its size there."""
-    return bind("split", operand, sizes=tuple(sizes), axis=canonicalize_axis(axis, np.ndim(operand)))
+    """`operand` cut along `axis` into pieces of `sizes`, which sum to its size there. Raises ValueError for sizes that do not."""
+    sizes = tuple([operator.index(n) for n in sizes])
+    if any(n < 0 for n in sizes):
+        raise ValueError(f"Sizes passed to split must be nonnegative, got {list(sizes)}")
+    return bind("split", operand, sizes=sizes, axis=canonicalize_axis(axis, np.ndim(operand)))
 
 
 def expand_dims(array, dimensions):
@@ -220,9 +230,9 @@ def expand_dims(array, dimensions):
 
 
 def squeeze(array, dimensions):
-    """`array` without the axes `dimensions`, each of size 1."""
+    """`array` without the axes `dimensions`, each of size 1. Raises ValueError for other sizes and for repeats."""
     ndim = np.ndim(array)
-    dims = tuple(sorted({canonicalize_axis(d, ndim) for d in dimensions}))
+    dims = tuple(sorted([canonicalize_axis(d, ndim) for d in dimensions]))
     if not dims and isinstance(array, _core.Array):
         return array
     return bind("squeeze", array, dimensions=dims)
@@ -243,7 +253,11 @@ def reshape(operand, new_sizes, dimensions=None, *, out_sharding=None):
         dimensions = tuple(dimensions)
         if dimensions == tuple(range(len(shape))):
             dimensions = None
+    if any(n < 0 for n in new_sizes):
+        raise TypeError(f"reshape new_sizes must all be positive, got {new_sizes}.")
     if dimensions is not None:
+        if sorted(dimensions) != list(range(len(shape))):
+            raise TypeError(f"reshape dimensions must be a permutation of operand dimensions, got dimensions {dimensions} for shape {shape}.")
         operand = bind("transpose", operand, permutation=dimensions)
     if np.shape(operand) == new_sizes and isinstance(operand, _core.Array):
         return operand
@@ -263,6 +277,9 @@ def tile(operand, reps):
 def transpose(operand, permutation):
     """`operand` with axis permutation[i] as its axis i."""
     permutation = tuple([operator.index(d) for d in permutation])
+    if sorted(permutation) != list(range(np.ndim(operand))):
+        shape = np.shape(operand)
+        raise TypeError(f"transpose permutation isn't a permutation of operand dimensions, got permutation {permutation} for operand shape {shape}.")
     if permutation == tuple(range(np.ndim(operand))) and isinstance(operand, _core.Array):
         return operand
     return bind("transpose", operand, permutation=permutation)

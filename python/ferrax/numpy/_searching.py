@@ -201,7 +201,7 @@ def searchsorted(a, v, side="left", sorter=None, *, method="scan"):
     """Where the elements of v would be inserted into the sorted vector a, before ("left") or behind ("right") equal ones.
 
     sorter: indices that sort a. method: "scan" (bisection), "sort", "compare_all": how, not what.
-    Raises ValueError for other ranks of a and other words.
+    Raises ValueError for other ranks of a and other words, OverflowError for more elements than the indices' dtype counts.
     """
     check_arraylike("searchsorted", a, v, *([] if sorter is None else [sorter]))
     if side not in ("left", "right"):
@@ -214,6 +214,8 @@ def searchsorted(a, v, side="left", sorter=None, *, method="scan"):
     if sorter is not None:
         a = a[sorter]
     dtype = np.dtype(np.int32) if a.shape[0] < 2**31 else np.dtype(np.int64)
+    if canonicalize_dtype(dtype) != dtype:
+        raise OverflowError(f"Python integer {a.shape[0]} out of bounds for int32")
     if a.shape[0] == 0:
         return zeros(v.shape, dtype)
     return _searchsorted(a, v, side=side, method=method, dtype=dtype)

@@ -13,7 +13,6 @@ from .._batching import vmap
 from .._config import no_sharding
 from .._dtypes import requested
 from ..custom_derivatives import custom_jvp
-from ..scipy._incomplete_gamma import gamma_slope
 from ._keys import _core, single
 from ._transformed import described, exponential, normal, rademacher
 from ._uniform import _pair, broadcast_shape, check_parameters, checked_shape, drawn, float_dtype, uniform
@@ -67,7 +66,7 @@ def _samples_jvp(log_space, primals, tangents):
     keys, a = primals
     out = _samples(keys, a, log_space)
     sample = lax.exp(out) if log_space else out
-    slope = gamma_slope(a, lax.max(sample, lax.full_like(sample, jnp.finfo(sample.dtype).tiny)))
+    slope = lax.random_gamma_grad(a, lax.max(sample, lax.full_like(sample, jnp.finfo(sample.dtype).tiny)))
     slope = lax.div(slope, sample) if log_space else slope
     return out, lax.mul(slope, tangents[1])
 

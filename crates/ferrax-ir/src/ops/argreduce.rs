@@ -38,10 +38,13 @@ impl Rules for ArgReduce {
             return type_err(format!("{name} takes one axis, got axes={}", self.axes));
         };
         if axis >= a.rank() {
-            return value_err(format!("Invalid axis {axis} for operand {}", a.long()));
+            return value_err(format!("Invalid axis {axis} for operand shape {}", a.shape));
         }
         if a.shape[axis] == 0 {
-            return value_err("attempt to get argmax of an empty sequence".replace("argmax", name));
+            return value_err(format!(
+                "argmin and argmax require non-empty reduced dimension. operand.shape={} axis={axis}",
+                a.shape
+            ));
         }
         if a.dtype.is_complex() || a.dtype.is_key() {
             return type_err(format!(

@@ -28,6 +28,13 @@ impl Rules for BroadcastInDim {
         if a.tape > 0 {
             return type_err(format!("{name} does not accept {a}"));
         }
+        if a.rank() > shape.len() {
+            return type_err(format!(
+                "{name} target broadcast shape must have equal or higher rank to the operand shape; got operand ndim {} and target broadcast ndim {}.",
+                a.rank(),
+                shape.len()
+            ));
+        }
         if a.rank() != dims.len() {
             return type_err(format!(
                 "{name} broadcast_dimensions must have length equal to operand ndim; got broadcast_dimensions {dims} for operand ndim {}.",
@@ -41,9 +48,9 @@ impl Rules for BroadcastInDim {
                 shape.0
             ));
         }
-        if dims.windows(2).any(|w| w[0] >= w[1]) {
+        if (1..dims.len()).any(|k| dims[..k].contains(&dims[k])) {
             return type_err(format!(
-                "{name} broadcast_dimensions must be strictly increasing; got broadcast_dimensions {dims}"
+                "{name} broadcast_dimensions must not contain duplicates, got broadcast_dimensions {dims}"
             ));
         }
         if dims.iter().enumerate().any(|(k, d)| a.shape[k] != 1 && a.shape[k] != shape[*d]) {
@@ -65,7 +72,13 @@ impl Rules for BroadcastInDim {
             self.broadcast_dimensions.iter().position(|k| k == d).is_some_and(|k| a.shape[k] == self.shape[*d])
         };
         let summed = cx.reduce(ReduceKind::Sum, ct, (0..self.shape.len()).filter(|d| !kept(d)).collect())?;
-        Ok(smallvec![Some(cx.reshape(&summed, &a.shape)?)])
+        // the operand's axes as they lie in the output, then in their own order
+        let mut order: Vec<usize> = (0..a.rank()).collect();
+        order.sort_by_key(|k| self.broadcast_dimensions[*k]);
+        let laid = cx.reshape(&summed, &a.shape.pick(&order))?;
+        let mut back: Dims = order.iter().copied().collect();
+        order.iter().enumerate().for_each(|(at, k)| back[*k] = at);
+        Ok(smallvec![Some(cx.transpose(&laid, back)?)])
     }
     fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         let x = cx.to_front(&x[0], d[0])?;

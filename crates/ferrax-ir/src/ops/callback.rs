@@ -57,6 +57,9 @@ impl std::fmt::Debug for Callable {
     }
 }
 impl ParamValue for Callable {
+    fn words() -> String {
+        "a function of the host".into()
+    }
     fn to_param(&self) -> Param {
         Param::Str(self.name.clone())
     }

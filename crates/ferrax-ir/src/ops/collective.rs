@@ -55,6 +55,9 @@ impl Names {
     }
 }
 impl ParamValue for Names {
+    fn words() -> String {
+        "a tuple of axis names".into()
+    }
     fn to_param(&self) -> Param {
         Param::Tuple(self.0.iter().map(|n| Param::Str(n.clone())).collect())
     }
@@ -67,6 +70,9 @@ impl ParamValue for Names {
 }
 
 impl ParamValue for Groups {
+    fn words() -> String {
+        "groups of axis indices".into()
+    }
     fn to_param(&self) -> Param {
         let group = |g: &[u32]| Param::Tuple(g.iter().map(|i| Param::Int(*i as i64)).collect());
         Param::Tuple(self.iter().map(group).collect())

@@ -88,8 +88,10 @@ impl Rules for Split {
         let [a] = x else { return type_err(format!("split takes 1 operand, got {}", x.len())) };
         if self.axis >= a.rank() || a.tape > 0 || self.sizes.iter().sum::<usize>() != a.shape[self.axis] {
             return value_err(format!(
-                "Sum of sizes {} must be equal to dimension {} of the operand shape {}",
-                self.sizes, self.axis, a.shape
+                "Sum of sizes {} must be equal to dimension {} of the operand shape {:?}",
+                self.sizes.iter().sum::<usize>(),
+                self.axis,
+                a.shape
             ));
         }
         let part = |n: &usize| {

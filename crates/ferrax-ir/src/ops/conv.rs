@@ -31,6 +31,9 @@ pub struct ConvDims {
     pub out_spec: Dims,
 }
 impl ParamValue for ConvDims {
+    fn words() -> String {
+        "ConvDimensionNumbers".into()
+    }
     fn to_param(&self) -> Param {
         Param::Struct(
             "ConvDimensionNumbers",
@@ -58,6 +61,9 @@ impl ParamValue for ConvDims {
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Asked(Option<Box<[Arc<str>]>>);
 impl ParamValue for Asked {
+    fn words() -> String {
+        "a precision, a pair of them, or None".into()
+    }
     fn to_param(&self) -> Param {
         let one = |s: &Arc<str>| Param::Enum("Precision", s.clone());
         match self.0.as_deref() {

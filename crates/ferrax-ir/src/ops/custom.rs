@@ -222,6 +222,9 @@ impl Hash for NumOuts {
     fn hash<H: Hasher>(&self, _: &mut H) {}
 }
 impl ParamValue for NumOuts {
+    fn words() -> String {
+        "a nonnegative integer".into()
+    }
     fn to_param(&self) -> Param {
         Param::Int(self.get() as i64)
     }

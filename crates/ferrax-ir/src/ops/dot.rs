@@ -22,6 +22,9 @@ pub struct DotDims {
     pub rb: Dims,
 }
 impl ParamValue for DotDims {
+    fn words() -> String {
+        "((lhs contracting axes, rhs contracting axes), (lhs batch axes, rhs batch axes))".into()
+    }
     fn to_param(&self) -> Param {
         let list = |d: &Dims| Param::List(d.iter().map(|i| Param::Int(*i as i64)).collect());
         Param::Tuple(vec![

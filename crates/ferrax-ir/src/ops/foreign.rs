@@ -12,7 +12,7 @@ use crate::effects::Effects;
 use crate::error::{Res, type_err};
 use crate::lower::{Graph, Node, Nodes};
 use crate::op::{Avals, Axes, BodyRules, Op, Rules, Tans};
-use crate::param::{ParamList, ParamMap, Params};
+use crate::param::{Field, ParamList, ParamMap, Params};
 use crate::program::Program;
 use crate::value::{Value, Values};
 use std::any::Any;
@@ -25,6 +25,8 @@ pub type Opaque = Arc<dyn Any + Send + Sync>;
 /// What a host language says of a primitive.
 pub trait Definition: Send + Sync {
     fn name(&self) -> &'static str;
+    /// Whether its results are a sequence, even where it has one.
+    fn multiple(&self) -> bool;
     /// For printing.
     fn params(&self, p: &Opaque) -> ParamList;
     fn same(&self, a: &Opaque, b: &Opaque) -> bool;
@@ -65,6 +67,9 @@ impl std::fmt::Debug for Foreign {
 }
 impl Params for Foreign {
     fn names() -> Vec<&'static str> {
+        vec![]
+    }
+    fn fields(_: &str) -> Vec<Field> {
         vec![]
     }
     fn name(&self) -> &'static str {

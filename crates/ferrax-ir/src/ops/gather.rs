@@ -11,7 +11,7 @@ use super::scatter::{Scatter, ScatterDims, ScatterKind};
 use crate::aval::{Aval, Lit};
 use crate::cx::{Arg, Axis, Cx, Dim, Tan};
 use crate::dtype::Dtype;
-use crate::error::{Error, Res, type_err};
+use crate::error::{Res, type_err, value_err};
 use crate::lower::{Graph, Node, Nodes, physical};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::param::{Param, ParamValue};
@@ -27,6 +27,9 @@ const MODES: [(OutOfBounds, &str); 3] = [
     (OutOfBounds::Promise, "PROMISE_IN_BOUNDS"),
 ];
 impl ParamValue for OutOfBounds {
+    fn words() -> String {
+        "a GatherScatterMode".into()
+    }
     fn to_param(&self) -> Param {
         let name = MODES.iter().find(|m| m.0 == *self).map_or("", |m| m.1);
         Param::Enum("GatherScatterMode", name.into())
@@ -53,6 +56,9 @@ pub struct GatherDims {
     pub start_indices_batching_dims: Dims,
 }
 impl ParamValue for GatherDims {
+    fn words() -> String {
+        "GatherDimensionNumbers".into()
+    }
     fn to_param(&self) -> Param {
         Param::Struct(
             "GatherDimensionNumbers",
@@ -145,31 +151,146 @@ pub(super) fn zero_fill(d: Dtype) -> Lit {
         _ => Lit::zero(Dtype::F64),
     }
 }
-/// Indices of `indices` are integers, one component for each entry of `map`, which stands on its last axis.
-pub(super) fn check_indices(name: &str, i: &Aval, map: &Dims) -> Res<()> {
-    if !i.dtype.is_int() {
-        return Err(Error::type_error(format!("{name} indices must be integers, got {}", i.long())));
+
+/// What gather and scatter ask of their dimension numbers, in JAX's words. `op` is `gather` or `scatter`.
+pub(super) struct Check<'a> {
+    pub op: &'a str,
+    pub operand: &'a Aval,
+    pub indices: &'a Aval,
+}
+impl Check<'_> {
+    fn name(&self) -> &'static str {
+        if self.op == "gather" { "Gather" } else { "Scatter" }
     }
-    if i.rank() == 0 || i.shape[i.rank() - 1] != map.len() {
-        return type_err(format!(
-            "{name}: the last axis of the indices must have one entry for each of the {} indexed axes, got indices of shape {}.",
-            map.len(),
-            i.shape
-        ));
+    pub fn indices(&self) -> Res<()> {
+        if !self.indices.dtype.is_int() {
+            return value_err("indices must have an integer type");
+        }
+        if self.indices.rank() == 0 {
+            return type_err(format!(
+                "{} index leaf dimension must be within [0, rank(indices) + 1). rank(indices) is 0 and {} index leaf dimension is -1.",
+                self.name(),
+                self.op
+            ));
+        }
+        Ok(())
     }
-    Ok(())
+    /// Each once.
+    pub fn distinct(&self, what: &str, d: &Dims) -> Res<()> {
+        if (1..d.len()).any(|k| d[..k].contains(&d[k])) {
+            return type_err(format!("{what} in {} op must not repeat; got: {d}.", self.op));
+        }
+        Ok(())
+    }
+    pub fn sorted(&self, what: &str, d: &Dims) -> Res<()> {
+        if d.windows(2).any(|w| w[0] > w[1]) {
+            return type_err(format!("{what} in {} op must be sorted; got {d}", self.op));
+        }
+        self.distinct(what, d)
+    }
+    pub fn within(&self, what: &str, d: &Dims, rank: usize) -> Res<()> {
+        match d.iter().find(|k| **k >= rank) {
+            Some(k) => type_err(format!("Invalid {what} set in {} op; valid range is [0, {rank}); got: {k}.", self.op)),
+            None => Ok(()),
+        }
+    }
+    pub fn disjoint(&self, what: &str, d: &Dims, batching: &Dims) -> Res<()> {
+        if d.iter().any(|k| batching.contains(k)) {
+            return type_err(format!(
+                "{what} and operand_batching_dims in {} op must be disjoint; got: {d} and {batching}.",
+                self.op
+            ));
+        }
+        Ok(())
+    }
+    /// The operand axis of each entry of an index vector.
+    pub fn map(&self, what: &str, map: &Dims) -> Res<()> {
+        let last = self.indices.rank() - 1;
+        let gather = self.op == "gather";
+        if self.indices.shape[last] != map.len() {
+            return type_err(format!(
+                "{} op has {} elements in {what} and the bound of dimension index_vector_dim={last} of indices is {}. These two numbers must be equal{}",
+                self.name(),
+                map.len(),
+                self.indices.shape[last],
+                if gather { "." } else { "" }
+            ));
+        }
+        let rank = self.operand.rank();
+        if let Some((at, k)) = map.iter().enumerate().find(|(_, k)| **k >= rank) {
+            let mapping = if gather { "" } else { " mapping" };
+            return type_err(format!("Invalid {what}{mapping}; domain is [0, {rank}), got: {at}->{k}."));
+        }
+        self.distinct(what, map)
+    }
+    /// Axes of operand and indices that go along with each other.
+    pub fn batching(&self, what: &str, operand: &Dims, indices: &Dims) -> Res<()> {
+        let last = self.indices.rank() - 1;
+        self.within(what, indices, last + 1)?;
+        self.distinct(what, indices)?;
+        if indices.contains(&last) {
+            return type_err(format!(
+                "{} op cannot have the index vector dimension as a batching dimension; got {indices}.",
+                self.name()
+            ));
+        }
+        if operand.len() != indices.len() {
+            return type_err(format!(
+                "{} op requires equal numbers of operand_batching_dims and {what}, got {operand} and {indices}.",
+                self.name()
+            ));
+        }
+        let (a, b) = (self.operand.shape.pick(operand), self.indices.shape.pick(indices));
+        if a != b {
+            return type_err(format!(
+                "{} op requires operand batching dimensions and indices batching dimensions to have the same shape, got {a} and {b}.",
+                self.name()
+            ));
+        }
+        Ok(())
+    }
 }
 
 impl Rules for Gather {
     fn infer(&self, x: &[Aval]) -> Res<Avals> {
         let [a, i] = x else { return type_err(format!("gather takes 2 operands, got {}", x.len())) };
         let d = &*self.dimension_numbers;
-        check_indices("Gather", i, &d.start_index_map)?;
+        let check = Check { op: "gather", operand: a, indices: i };
+        if a.tape + i.tape > 0 {
+            return type_err("gather does not accept a tape");
+        }
+        check.indices()?;
+        check.sorted("offset_dims", &d.offset_dims)?;
+        let rank = d.offset_dims.len() + i.rank() - 1;
+        if let Some((at, k)) = d.offset_dims.iter().enumerate().find(|(_, k)| **k >= rank) {
+            return type_err(format!(
+                "Offset dimension {at} in gather op is out of bounds; got {k}, but should have been in [0, {rank})"
+            ));
+        }
+        check.map("start_index_map", &d.start_index_map)?;
+        for (what, dims) in
+            [("collapsed_slice_dims", &d.collapsed_slice_dims), ("operand_batching_dims", &d.operand_batching_dims)]
+        {
+            check.sorted(what, dims)?;
+            check.within(what, dims, a.rank())?;
+        }
+        check.disjoint("collapsed_slice_dims", &d.collapsed_slice_dims, &d.operand_batching_dims)?;
+        check.disjoint("start_index_map", &d.start_index_map, &d.operand_batching_dims)?;
+        check.batching("start_indices_batching_dims", &d.operand_batching_dims, &d.start_indices_batching_dims)?;
         if self.slice_sizes.len() != a.rank() {
             return type_err(format!(
                 "Gather op must have one slice size for every input dimension; got: len(slice_sizes)={}, input_shape.rank={}",
                 self.slice_sizes.len(),
                 a.rank()
+            ));
+        }
+        if d.offset_dims.len() != self.window().len() {
+            return type_err(format!(
+                "All components of the offset index in a gather op must either be a offset dimension or explicitly collapsed/batching; got len(slice_sizes)={}, output_slice_sizes={}, collapsed_slice_dims={}, operand_batching_dims={}.",
+                self.slice_sizes.len(),
+                d.offset_dims,
+                d.collapsed_slice_dims,
+                d.operand_batching_dims
             ));
         }
         if let Some(k) = (0..a.rank()).find(|k| self.slice_sizes[*k] > a.shape[*k]) {
@@ -178,31 +299,15 @@ impl Rules for Gather {
                 a.shape[k], self.slice_sizes[k]
             ));
         }
-        for k in d.collapsed_slice_dims.iter().chain(d.operand_batching_dims.iter()) {
-            if *k >= a.rank() || self.slice_sizes[*k] > 1 {
+        for (does, dims) in
+            [("collapse slice dims", &d.collapsed_slice_dims), ("have operand batching dims", &d.operand_batching_dims)]
+        {
+            if let Some((at, k)) = dims.iter().enumerate().find(|(_, k)| self.slice_sizes[**k] > 1) {
                 return type_err(format!(
-                    "Gather op can only collapse slice dims with bound 0 or 1, but bound is {:?} for index {k} at position 0.",
-                    self.slice_sizes.get(*k)
+                    "Gather op can only {does} with bound 1, but bound is {} for index {k} at position {at}.",
+                    self.slice_sizes[*k]
                 ));
             }
-        }
-        if d.start_index_map.iter().any(|k| *k >= a.rank()) || d.offset_dims.len() != self.window().len() {
-            return type_err(format!(
-                "All components of the offset index in a gather op must either be a offset dimension or explicitly collapsed/batching; got len(slice_sizes)={}, output_slice_sizes={:?}, collapsed_slice_dims={:?}, operand_batching_dims={:?}.",
-                self.slice_sizes.len(),
-                d.offset_dims,
-                d.collapsed_slice_dims,
-                d.operand_batching_dims
-            ));
-        }
-        let pairs = d.operand_batching_dims.iter().zip(d.start_indices_batching_dims.iter());
-        if d.operand_batching_dims.len() != d.start_indices_batching_dims.len()
-            || pairs.clone().any(|(o, s)| *s + 1 >= i.rank() || a.shape[*o] != i.shape[*s])
-        {
-            return type_err(format!(
-                "Gather op requires operand batching dimensions and start indices batching dimensions of the same sizes, got operand_batching_dims={:?} of shape {} and start_indices_batching_dims={:?} of shape {}.",
-                d.operand_batching_dims, a.shape, d.start_indices_batching_dims, i.shape
-            ));
         }
         Ok(smallvec![a.with_shape(self.output(i))])
     }
@@ -295,6 +400,9 @@ impl Rules for Gather {
 }
 
 impl ParamValue for Lit {
+    fn words() -> String {
+        "a number".into()
+    }
     fn to_param(&self) -> Param {
         match self.scalar() {
             Some(s) if s.dtype == DType::Bool => Param::Bool(s.bits != 0),

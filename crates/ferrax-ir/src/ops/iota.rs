@@ -3,7 +3,7 @@ use super::zero_jvp;
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan};
 use crate::dtype::Dtype;
-use crate::error::{Res, type_err};
+use crate::error::{Res, type_err, value_err};
 use crate::lower::{Graph, Node, Nodes, physical};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::param::Shape;
@@ -21,16 +21,20 @@ primitive! {
 }
 impl Rules for Iota {
     fn infer(&self, x: &[Aval]) -> Res<Avals> {
-        if !x.is_empty() || self.dimension >= self.shape.len() {
-            return type_err(format!(
-                "iota dimension must be between 0 and {}, got dimension={} for shape {}",
-                self.shape.len(),
-                self.dimension,
-                self.shape.0
-            ));
+        if !x.is_empty() {
+            return type_err(format!("iota takes no operands, got {}", x.len()));
         }
         if self.dtype.is_bool() || self.dtype.is_key() {
-            return type_err(format!("iota does not accept dtype {}.", self.dtype.long()));
+            return type_err(format!(
+                "iota does not accept dtype {}. Accepted dtypes are subtypes of integer, floating, complexfloating.",
+                self.dtype.long()
+            ));
+        }
+        if self.dimension >= self.shape.len() {
+            return value_err(format!(
+                "iota dimension must be between 0 and len(shape), got dimension={} for shape={}",
+                self.dimension, self.shape.0
+            ));
         }
         Ok(smallvec![Aval::of(self.dtype, self.shape.0.clone())])
     }

@@ -23,7 +23,7 @@ use crate::mask::{cat, count, fixpoint, merge, nonzero, not, or, pick, spread};
 use crate::op::{Avals, Axes, BodyRules, Op, Rules, Tans};
 use crate::ops::pointwise::Pw;
 use crate::ops::reduce::ReduceKind;
-use crate::param::{Param, ParamList, ParamMap, ParamValue, Params, Show, order};
+use crate::param::{Field, Param, ParamList, ParamMap, ParamValue, Params, Show, order, order_fields};
 use crate::program::{In, Program};
 use crate::value::{Value, Values};
 use smallvec::smallvec;
@@ -51,6 +51,30 @@ pub struct Loop {
 impl Params for Loop {
     fn names() -> Vec<&'static str> {
         vec!["scan", "tape_scan", "while"]
+    }
+    fn fields(name: &str) -> Vec<Field> {
+        let program = |k| Field::of::<Arc<Program>>(k, Show::always);
+        let count = |k| Field::of::<usize>(k, Show::always);
+        let flag = |k, show| Field::of::<bool>(k, show);
+        order_fields(match name {
+            "while" => vec![
+                program("body_jaxpr"),
+                count("body_nconsts"),
+                program("cond_jaxpr"),
+                count("cond_nconsts"),
+                flag("counted", Show::nonempty),
+                Field::of::<usize>("num_ys", Show::nonempty),
+                flag("reverse", Show::nonempty),
+            ],
+            name => {
+                let mut v =
+                    vec![program("jaxpr"), count("num_carry"), count("num_consts"), flag("reverse", Show::always)];
+                if name == "scan" {
+                    v.extend([count("length"), Field::of::<u32>("unroll", Show::always)]);
+                }
+                v
+            }
+        })
     }
     fn name(&self) -> &'static str {
         match self.trip {

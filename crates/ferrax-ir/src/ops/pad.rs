@@ -34,8 +34,11 @@ impl Rules for Pad {
                 v.dtype.long()
             ));
         }
-        if v.rank() != 0 || a.tape > 0 {
-            return type_err(format!("padding_value must be a scalar; got {}", v.long()));
+        if a.tape > 0 {
+            return type_err(format!("pad does not accept {a}"));
+        }
+        if v.rank() != 0 {
+            return value_err(format!("padding_value must be a scalar; got np.shape(padding_value)={}", v.shape));
         }
         let show = || self.padding_config.iter().map(|c| format!("{c:?}")).collect::<Vec<_>>().join(", ");
         if self.padding_config.len() != a.rank() {

@@ -38,6 +38,9 @@ primitive! {
 #[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
 pub struct Places(pub Vec<usize>);
 impl ParamValue for Places {
+    fn words() -> String {
+        "a tuple of devices".into()
+    }
     fn to_param(&self) -> Param {
         self.0.to_param()
     }

@@ -19,7 +19,7 @@ use crate::dtype::Dtype;
 use crate::error::{Res, no_jvp, not_linear, type_err};
 use crate::lower::{Graph, Node, Nodes};
 use crate::op::{Avals, Axes, Rules, Tans};
-use crate::param::{Param, ParamList, ParamMap, ParamValue, Params, Show};
+use crate::param::{Field, Param, ParamList, ParamMap, ParamValue, Params, Show};
 use crate::value::{Value, Values};
 use ferrax_kernel::Dims;
 use smallvec::{SmallVec, smallvec};
@@ -395,6 +395,11 @@ table! {
     Le "le" Ordered Bool [Flat, Flat];
     Gt "gt" Ordered Bool [Flat, Flat];
     Ge "ge" Ordered Bool [Flat, Flat];
+    // by the total order: -nan < -inf < .. < -0 < 0 < .. < inf < nan
+    LeTo "le_to" Ordered Bool [Flat, Flat];
+    LtTo "lt_to" Ordered Bool [Flat, Flat];
+    // the upper half of the product, of twice the width
+    MulHi "mulhi" Integer Same [Flat, Flat];
 }
 
 /// t * b x^(b-1). An integer exponent is a constant; b = 0 gives 0 also at x = 0.
@@ -423,6 +428,13 @@ impl From<Pw> for crate::op::Op {
     }
 }
 
+impl Pw {
+    /// Whether JAX's primitive has a parameter of that name.
+    fn has_accuracy(self) -> bool {
+        use Pw::*;
+        matches!(self, Exp | Exp2 | Log | Log1p | Expm1 | Sin | Cos | Tan | Tanh | Logistic | Sqrt | Rsqrt | Cbrt)
+    }
+}
 impl Params for Pointwise {
     fn names() -> Vec<&'static str> {
         Pw::ALL.iter().map(|f| f.row().name).collect()
@@ -430,28 +442,19 @@ impl Params for Pointwise {
     fn name(&self) -> &'static str {
         self.f.row().name
     }
+    fn fields(name: &str) -> Vec<Field> {
+        let Some(f) = Pw::from_name(name) else { return vec![] };
+        match f.row().param {
+            Some(k) => vec![Field::of::<i32>(k, Show::always)],
+            None if f.has_accuracy() => vec![Field::none("accuracy", Show::hidden)],
+            None => vec![],
+        }
+    }
     fn params(&self) -> ParamList {
-        match (self.f.row().param, self.f) {
-            (Some(k), _) => vec![(k, Param::Int(self.y as i64), Show::always)],
-            (
-                None,
-                Pw::Exp
-                | Pw::Exp2
-                | Pw::Log
-                | Pw::Log1p
-                | Pw::Expm1
-                | Pw::Sin
-                | Pw::Cos
-                | Pw::Tan
-                | Pw::Tanh
-                | Pw::Logistic
-                | Pw::Sqrt
-                | Pw::Rsqrt
-                | Pw::Cbrt,
-            ) => {
-                vec![("accuracy", Param::None, Show::hidden)]
-            }
-            _ => vec![],
+        match self.f.row().param {
+            Some(k) => vec![(k, Param::Int(self.y as i64), Show::always)],
+            None if self.f.has_accuracy() => vec![("accuracy", Param::None, Show::hidden)],
+            None => vec![],
         }
     }
     fn from_params(name: &str, p: &mut ParamMap) -> Res<Pointwise> {
@@ -463,10 +466,8 @@ impl Params for Pointwise {
                 Some(Param::Enum(_, s)) => {
                     ["AWAY_FROM_ZERO", "TO_NEAREST_EVEN"].iter().position(|n| **n == *s).unwrap_or(0) as i32
                 }
-                Some(v) => {
-                    i32::from_param(&v).map_or_else(|| type_err(format!("parameter {k} is not an integer")), Ok)?
-                }
-                None => return type_err(format!("missing parameter {k}")),
+                Some(v) => i32::from_param(&v).map_or_else(|| type_err(format!("{k} must be an integer")), Ok)?,
+                None => return type_err(format!("needs {k}, an integer")),
             },
             None => 0,
         };
@@ -624,11 +625,8 @@ pub fn common_shape(name: &str, x: &[Aval]) -> Res<Dims> {
             continue;
         }
         if a.rank() != shape.len() {
-            return type_err(format!(
-                "{name}: arrays must have the same number of dimensions, got {{{}, {}}}",
-                shape.len(),
-                a.rank()
-            ));
+            let (m, n) = (shape.len().min(a.rank()), shape.len().max(a.rank()));
+            return type_err(format!("{name}: arrays must have the same number of dimensions, got {{{m}, {n}}}"));
         }
         for k in 0..shape.len() {
             match (shape[k], a.shape[k]) {

@@ -22,6 +22,9 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 impl ParamValue for KeyImpl {
+    fn words() -> String {
+        "the name of a key implementation".into()
+    }
     fn to_param(&self) -> Param {
         Param::Str(self.tag().into())
     }

@@ -9,7 +9,7 @@ use crate::lower::{Graph, Node, Nodes};
 use crate::op::{Avals, Axes, Op, Rules, Tans};
 use crate::ops::concatenate::Concatenate;
 use crate::ops::pointwise::{Pointwise, Pw};
-use crate::param::{Member, Param, ParamList, ParamMap, Params, Show};
+use crate::param::{Field, Member, Param, ParamList, ParamMap, Params, Show};
 use crate::value::{Value, Values};
 use ferrax_kernel::{Dims, Scalar};
 use smallvec::smallvec;
@@ -44,6 +44,13 @@ pub struct Reduce {
 impl Params for Reduce {
     fn names() -> Vec<&'static str> {
         ReduceKind::ALL.iter().map(|m| m.1).collect()
+    }
+    fn fields(name: &str) -> Vec<Field> {
+        let mut v = vec![Field::of::<Dims>("axes", Show::always)];
+        if name == Member::name(ReduceKind::Sum) {
+            v.push(Field::none("out_sharding", Show::always));
+        }
+        v
     }
     fn name(&self) -> &'static str {
         Member::name(self.kind)
@@ -137,7 +144,7 @@ impl Rules for Reduce {
             return value_err(format!("reduction axes {} contains out-of-bounds indices for {}.", self.axes, a.long()));
         }
         if (1..self.axes.len()).any(|i| self.axes[..i].contains(&self.axes[i])) {
-            return value_err(format!("duplicate value in 'axes' of {name}: {}", self.axes));
+            return value_err(format!("duplicate value in 'axes' of reduction: {}", self.axes));
         }
         Ok(smallvec![a.with_shape(a.shape.pick(&self.kept(a.rank())))])
     }

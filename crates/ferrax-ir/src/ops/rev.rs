@@ -25,6 +25,10 @@ impl Rules for Rev {
                 a.rank()
             ));
         }
+        let d = &self.dimensions;
+        if (1..d.len()).any(|k| d[..k].contains(&d[k])) {
+            return type_err(format!("rev dimensions must be unique, got {d}."));
+        }
         Ok(smallvec![a.clone()])
     }
     fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {

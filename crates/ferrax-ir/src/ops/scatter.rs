@@ -7,17 +7,23 @@
 //!
 //! Derivatives: set and add are linear in operand and updates. mul: `dy = dx * prod u + sum_k du_k * x * prod of the others`. min and
 //! max: the tangent of what was chosen, equal shares among ties.
-use super::gather::{Gather, GatherDims, check_indices, five, others, shift};
+use super::gather::{Check, Gather, GatherDims, five, others, shift};
+use super::loops::{Loop, Trip};
+use super::meaning::{self, converted};
 use super::pointwise::Pw;
 use super::with_zeros;
 use crate::aval::Aval;
-use crate::cx::{Arg, Axis, Cx, Dim, Tan, lit, one, values1};
+use crate::cx::{Arg, Axis, Cx, Dim, Tan, bind, current, lit, one, values1};
 use crate::dtype::Dtype;
 use crate::error::{Res, not_linear, type_err};
 use crate::lower::{Graph, Node, Nodes, physical};
 use crate::op::{Avals, Axes, Rules, Tans};
+use crate::operators::emit;
+use crate::ops::concatenate::Concatenate;
 use crate::ops::iota::Iota;
-use crate::param::{Member, Param, ParamValue};
+use crate::ops::reshape::Reshape;
+use crate::ops::transpose::Transpose;
+use crate::param::{Member, Param, ParamValue, Shape};
 use crate::primitive;
 use crate::value::{Value, Values};
 use ferrax_kernel::routine::{self, Combine, OutOfBounds, Routine};
@@ -53,6 +59,9 @@ pub struct ScatterDims {
     pub scatter_indices_batching_dims: Dims,
 }
 impl ParamValue for ScatterDims {
+    fn words() -> String {
+        "ScatterDimensionNumbers".into()
+    }
     fn to_param(&self) -> Param {
         Param::Struct(
             "ScatterDimensionNumbers",
@@ -137,6 +146,59 @@ impl Scatter {
     fn indicator(cx: &dyn Cx, p: &Value, d: Dtype) -> Res<Value> {
         cx.convert(p, d)
     }
+    /// The updates taken in turn: what a product or an extremum of complex numbers is, whose parts do not go apart.
+    fn one_by_one(&self, x: &[Value]) -> Res<Values> {
+        let [a, i, u] = x else { return type_err("scatter takes 3 operands") };
+        let d = &*self.dimension_numbers;
+        let last = i.rank() - 1;
+        let lead = Dims::new(&i.shape()[..last]);
+        // index vectors that name the batching axes too, in a dtype that holds their sizes
+        let i = &if i.dtype().size() < 4 { converted(i, Dtype::I32, false) } else { i.clone() };
+        let along = |axis: &usize| {
+            let shape = lead.insert(last, 1);
+            emit(Iota { dimension: *axis, dtype: i.dtype(), shape: Shape(shape) }, &[])
+        };
+        let all: Values = [i.clone()].into_iter().chain(d.scatter_indices_batching_dims.iter().map(along)).collect();
+        let all = emit(Concatenate { dimension: last }, &all);
+        let places = d.scatter_dims_to_operand_dims.concat(&d.operand_batching_dims);
+        let n = lead.size();
+        let reshaped = |v: &Value, shape: Dims| emit(Reshape { new_sizes: shape }, std::slice::from_ref(v));
+        let all = reshaped(&all, Dims::new(&[n, places.len()]));
+        // positions in front, then the window
+        let positions = others(u.rank(), &d.update_window_dims);
+        let window = Dims::new(u.shape()).pick(&d.update_window_dims);
+        let permutation = positions.concat(&d.update_window_dims);
+        let u = emit(Transpose { permutation }, std::slice::from_ref(u));
+        let u = reshaped(&u, Dims::new(&[n]).concat(&window));
+        let mut inserted: Vec<usize> =
+            d.inserted_window_dims.iter().chain(d.operand_batching_dims.iter()).copied().collect();
+        inserted.sort_unstable();
+        let one = Scatter {
+            kind: ScatterKind::Set,
+            dimension_numbers: Box::new(ScatterDims {
+                update_window_dims: (0..window.len()).collect(),
+                inserted_window_dims: inserted.into_iter().collect(),
+                scatter_dims_to_operand_dims: places,
+                ..ScatterDims::default()
+            }),
+            unique_indices: true,
+            ..self.clone()
+        };
+        let f = match self.kind {
+            ScatterKind::Mul => Pw::Mul,
+            ScatterKind::Min => Pw::Min,
+            _ => Pw::Max,
+        };
+        let step = |cx: &dyn Cx, x: &[Value]| {
+            let [a, i, u] = x else { return type_err("a carry and two elements") };
+            let met = one.read(cx, a, i, u.shape())?;
+            let next = cx.bind1(one.clone(), &[a.clone(), i.clone(), cx.pw2(f, &met, u)?])?;
+            Ok(values1(next))
+        };
+        let ins = [a.aval(), all.aval().unbatched(0), u.aval().unbatched(0)];
+        let (body, _) = current().recur().stage(&ins, &step)?;
+        bind(&Loop::new(Trip::Static(n), 0, 1, body).into(), &[a.clone(), all, u])
+    }
     /// dy of mul: `dx prod u + scatter-add of du_k (x prod of the others)`, the others' product made without dividing by zero.
     fn product_jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<Tan> {
         let (a, i, u) = (&x[0], &x[1], &x[2]);
@@ -186,7 +248,11 @@ impl Rules for Scatter {
     fn infer(&self, x: &[Aval]) -> Res<Avals> {
         let [a, i, u] = x else { return type_err(format!("{} takes 3 operands, got {}", self.kind.name(), x.len())) };
         let d = &*self.dimension_numbers;
-        check_indices("Scatter", i, &d.scatter_dims_to_operand_dims)?;
+        if a.tape + i.tape + u.tape > 0 {
+            return type_err(format!("{} does not accept a tape", self.kind.name()));
+        }
+        let check = Check { op: "scatter", operand: a, indices: i };
+        check.indices()?;
         if a.dtype != u.dtype {
             return type_err(format!(
                 "lax.{} requires arguments to have the same dtypes, got {}, {}. (Tip: jnp.{} is a similar function that does automatic type promotion on inputs).",
@@ -196,16 +262,29 @@ impl Rules for Scatter {
                 self.kind.name()
             ));
         }
-        let n_window = d.update_window_dims.len();
-        if n_window + d.inserted_window_dims.len() + d.operand_batching_dims.len() != a.rank()
-            || d.update_window_dims.iter().any(|k| *k >= u.rank())
+        check.sorted("update_window_dims", &d.update_window_dims)?;
+        check.within("update_window_dims", &d.update_window_dims, u.rank())?;
+        let rank = d.update_window_dims.len() + i.rank() - 1;
+        if u.rank() != rank {
+            return type_err(format!("Updates tensor must be of rank {rank}; got {}.", u.rank()));
+        }
+        for (what, dims) in
+            [("inserted_window_dims", &d.inserted_window_dims), ("operand_batching_dims", &d.operand_batching_dims)]
         {
+            check.sorted(what, dims)?;
+            check.within(what, dims, a.rank())?;
+        }
+        check.disjoint("inserted_window_dims", &d.inserted_window_dims, &d.operand_batching_dims)?;
+        let size = d.update_window_dims.len() + d.inserted_window_dims.len() + d.operand_batching_dims.len();
+        if size != a.rank() {
             return type_err(format!(
-                "Scatter op has window of size {}; doesn't match operand of rank {}.",
-                n_window + d.inserted_window_dims.len() + d.operand_batching_dims.len(),
+                "Scatter op has window of size {size}; doesn't match operand of rank {}.",
                 a.rank()
             ));
         }
+        check.map("scatter_dims_to_operand_dims", &d.scatter_dims_to_operand_dims)?;
+        check.disjoint("scatter_dims_to_operand_dims", &d.scatter_dims_to_operand_dims, &d.operand_batching_dims)?;
+        check.batching("scatter_indices_batching_dims", &d.operand_batching_dims, &d.scatter_indices_batching_dims)?;
         let window = self.window(a.rank(), &u.shape);
         if let Some(k) = (0..a.rank()).find(|k| window[*k] > a.shape[*k].max(1)) {
             return type_err(format!(
@@ -214,10 +293,10 @@ impl Rules for Scatter {
             ));
         }
         let positions: Dims = others(u.rank(), &d.update_window_dims).iter().map(|k| u.shape[*k]).collect();
-        if *positions != i.shape[..i.rank() - 1] {
+        if let Some(k) = (0..positions.len()).find(|k| positions[*k] != i.shape[*k]) {
             return type_err(format!(
-                "Bounds of the scatter dimensions of updates must be the same as the bounds of the corresponding dimensions of scatter indices. For scatter dimensions of updates {positions}, scatter indices have {}.",
-                Dims::new(&i.shape[..i.rank() - 1])
+                "Bounds of the scatter dimensions of updates must be the same as the bounds of the corresponding dimensions of scatter indices. For scatter dimension {k}, updates bound is {}, indices bound is {}.",
+                positions[k], i.shape[k]
             ));
         }
         Ok(smallvec![Aval { weak: a.weak && u.weak, ..a.clone() }])
@@ -330,7 +409,7 @@ impl Rules for Scatter {
         Ok(smallvec![match (b.parts(x[0]), b.parts(x[2])) {
             (Some((a0, a1)), Some((u0, u1))) => {
                 if !matches!(self.kind, ScatterKind::Set | ScatterKind::Add | ScatterKind::Sub) {
-                    return type_err(format!("{} does not accept complex numbers", self.kind.name()));
+                    return meaning::lower(b, x, &|x| self.one_by_one(x));
                 }
                 let (p, q) = (one(b, a0, u0), one(b, a1, u1));
                 b.pair(p, q)

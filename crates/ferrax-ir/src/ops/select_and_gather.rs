@@ -35,6 +35,9 @@ pub enum Select {
     Le,
 }
 impl ParamValue for Select {
+    fn words() -> String {
+        "ge or le".into()
+    }
     fn to_param(&self) -> Param {
         Param::Str(if *self == Select::Ge { "ge" } else { "le" }.into())
     }

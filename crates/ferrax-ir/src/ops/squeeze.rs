@@ -18,6 +18,10 @@ primitive! {
 impl Rules for Squeeze {
     fn infer(&self, x: &[Aval]) -> Res<Avals> {
         let [a] = x else { return value_err(format!("squeeze takes 1 operand, got {}", x.len())) };
+        let d = &self.dimensions;
+        if (1..d.len()).any(|k| d[..k].contains(&d[k])) {
+            return value_err(format!("dimensions are not unique: {d}"));
+        }
         if self.dimensions.iter().any(|k| *k >= a.rank() || a.shape[*k] != 1) {
             return value_err(format!(
                 "cannot select an axis to squeeze out which has size not equal to one, got shape={} and dimensions={}",

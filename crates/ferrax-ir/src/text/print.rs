@@ -370,6 +370,10 @@ impl Printer {
         }
     }
 }
+/// A parameter as programs print it.
+pub fn param(p: &Param) -> String {
+    scalar(p)
+}
 fn scalar(p: &Param) -> String {
     // a string is bare by itself, quoted within a tuple
     let item = |p: &Param| if let Param::Str(s) = p { format!("'{s}'") } else { scalar(p) };

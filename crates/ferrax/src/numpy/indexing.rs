@@ -9,8 +9,9 @@ use super::promotion::one;
 use ferrax_ir::cx::bind;
 use ferrax_ir::error::{Error, Kind, Res};
 use ferrax_ir::ops::broadcast::BroadcastInDim;
+use ferrax_ir::ops::rev::Rev;
 use ferrax_ir::ops::slice::Slice;
-use ferrax_ir::param::{Param, ParamMap};
+use ferrax_ir::ops::squeeze::Squeeze;
 use ferrax_ir::value::Value;
 use ferrax_ir::{Dims, Op};
 
@@ -114,16 +115,11 @@ pub fn static_index(x: &Value, items: &[Item]) -> Res<Option<Indexed>> {
         let strides = stride.iter().any(|s| *s != 1).then(|| stride.clone());
         emit(&mut out, Slice { limit_indices: limit, start_indices: start, strides }.into())?;
     }
-    let named = |name: &str, dims: &Dims| {
-        let mut p = ParamMap::default();
-        p.insert("dimensions".into(), Param::ints(dims));
-        Op::from_name(name, p)
-    };
     if !reversed.is_empty() {
-        emit(&mut out, named("rev", &reversed)?)?;
+        emit(&mut out, Rev { dimensions: reversed }.into())?;
     }
     if !dropped.is_empty() {
-        emit(&mut out, named("squeeze", &dropped)?)?;
+        emit(&mut out, Squeeze { dimensions: dropped }.into())?;
     }
     if axes.contains(&true) {
         let mut sizes = out.shape().to_vec().into_iter();

@@ -86,6 +86,9 @@ impl std::fmt::Debug for Policy {
     }
 }
 impl ParamValue for Policy {
+    fn words() -> String {
+        "a checkpoint policy".into()
+    }
     fn to_param(&self) -> Param {
         Param::Policy(self.clone())
     }

@@ -2,7 +2,10 @@
 //! (re, im), arranged so that no intermediate overflows where the result does not.
 //!
 //! INVARIANT: the match over rows has no `_` arm for real operands: a new row must say what it computes.
+pub(in crate::ops) mod bits;
 mod special;
+
+pub(in crate::ops) use special::BERNOULLI;
 
 use super::Pw;
 use crate::error::{Error, Res};
@@ -107,6 +110,11 @@ fn real(f: Pw, n: i32, g: &mut Graph, x: &[Node]) -> Res<Node> {
         Pw::Le => bin(g, Bin::Le),
         Pw::Gt => bin(g, Bin::Gt),
         Pw::Ge => bin(g, Bin::Ge),
+        Pw::LeTo | Pw::LtTo => {
+            let (a, b) = (bits::order_key(g, x[0]), bits::order_key(g, x[1]));
+            Ok(g.bin(if f == Pw::LeTo { Bin::Le } else { Bin::Lt }, a, b))
+        }
+        Pw::MulHi => Ok(bits::mulhi(g, x[0], x[1])),
         Pw::Complex => unreachable!("made before"),
         Pw::Polygamma => {
             let (n, x) = level(g, x[0], x[1]);

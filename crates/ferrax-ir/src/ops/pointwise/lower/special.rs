@@ -22,7 +22,7 @@ fn widened(g: &mut Graph, x: &[Node], f: impl FnOnce(&mut Graph, &[Node]) -> Nod
 }
 
 /// B_2j / (2j)!
-const BERNOULLI: [f64; 12] = [
+pub(in crate::ops) const BERNOULLI: [f64; 12] = [
     8.333_333_333_333_333e-2,
     -1.388_888_888_888_889e-3,
     3.306_878_306_878_307e-5,

@@ -1,0 +1,40 @@
+//! optimization_barrier: the operands as they are, one result for each. It orders nothing here, where nothing is reordered that could
+//! change a result; programs keep it for those who read them.
+use crate::aval::Aval;
+use crate::cx::{Arg, Axis, Cx, Dim, Tan};
+use crate::error::Res;
+use crate::lower::{Graph, Node, Nodes};
+use crate::op::{Avals, Axes, Rules, Tans};
+use crate::primitive;
+use crate::value::{Value, Values};
+use smallvec::smallvec;
+
+primitive! {
+    pub struct OptimizationBarrier = "optimization_barrier" {}
+}
+impl Rules for OptimizationBarrier {
+    fn infer(&self, x: &[Aval]) -> Res<Avals> {
+        Ok(x.iter().cloned().collect())
+    }
+    fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
+        let y = cx.bind(&OptimizationBarrier {}.into(), x)?;
+        let known: Values = dx.iter().flatten().cloned().collect();
+        if known.is_empty() {
+            return Ok((y, smallvec![None; x.len()]));
+        }
+        let mut t = cx.bind(&OptimizationBarrier {}.into(), &known)?.into_iter();
+        let dy = dx.iter().map(|d| d.as_ref().and_then(|_| t.next())).collect();
+        Ok((y, dy))
+    }
+    fn transpose(&self, cx: &dyn Cx, x: &[Arg], ct: &[Tan]) -> Res<Tans> {
+        let known: Values = ct.iter().flatten().cloned().collect();
+        let mut t = cx.bind(&OptimizationBarrier {}.into(), &known)?.into_iter();
+        Ok(ct.iter().zip(x).map(|(c, a)| c.as_ref().and_then(|_| t.next()).filter(|_| a.is_linear())).collect())
+    }
+    fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
+        Ok((cx.bind(&OptimizationBarrier {}.into(), x)?, d.into()))
+    }
+    fn lower(&self, _: &mut Graph, x: &[Node], _: &[Aval]) -> Res<Nodes> {
+        Ok(x.into())
+    }
+}

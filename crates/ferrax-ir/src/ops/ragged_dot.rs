@@ -1,0 +1,223 @@
+//! ragged_dot_general: `dot_general` where the rows along one axis of lhs fall into groups of the sizes of a third operand.
+//!
+//! ```text
+//! the ragged axis is free:        each group meets its own slice of rhs         out[m, n] = lhs[m, k] rhs[g(m), k, n]
+//! it is contracted:               each group is summed alone                    out[g, m, n] = sum over k in g of lhs[m, k] rhs[k, n]
+//! it is a batch axis:             the groups change nothing
+//! ```
+//! Every row meets every group, as zeros but its own: one product, summed over groups or with groups as one more free axis.
+use super::dot::{Dot, DotDims, free};
+use super::meaning::{self, choose, f2, fill};
+use super::pointwise::Pw;
+use crate::aval::Aval;
+use crate::cx::{Arg, Axis, Cx, Dim, Tan, values1};
+use crate::dtype::Dtype;
+use crate::error::{Res, type_err};
+use crate::lower::{Graph, Node, Nodes};
+use crate::op::{Avals, Axes, Op, Rules, Tans};
+use crate::operators::emit;
+use crate::ops::broadcast::BroadcastInDim;
+use crate::ops::cumulative::Cumulative;
+use crate::ops::iota::Iota;
+use crate::ops::transpose::Transpose;
+use crate::param::{Param, ParamValue, Shape};
+use crate::primitive;
+use crate::value::{Value, Values};
+use ferrax_kernel::Dims;
+use ferrax_kernel::routine::CumulativeKind;
+use smallvec::smallvec;
+use std::sync::Arc;
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct RaggedDims {
+    pub dot: DotDims,
+    pub ragged: Dims,
+    pub groups: Dims,
+}
+impl ParamValue for RaggedDims {
+    fn words() -> String {
+        "RaggedDotDimensionNumbers".into()
+    }
+    fn to_param(&self) -> Param {
+        let pair = |a: &Dims, b: &Dims| Param::Tuple(vec![Param::ints(a), Param::ints(b)]);
+        let dot = Param::Tuple(vec![pair(&self.dot.lc, &self.dot.rc), pair(&self.dot.lb, &self.dot.rb)]);
+        Param::Struct(
+            "RaggedDotDimensionNumbers",
+            vec![
+                ("dot_dimension_numbers", dot),
+                ("lhs_ragged_dimensions", Param::ints(&self.ragged)),
+                ("rhs_group_dimensions", Param::ints(&self.groups)),
+            ],
+        )
+    }
+    fn from_param(p: &Param) -> Option<RaggedDims> {
+        let fields: Vec<&Param> = match p {
+            Param::Struct(_, f) => f.iter().map(|x| &x.1).collect(),
+            p => p.items()?.iter().collect(),
+        };
+        let [dot, ragged, groups] = fields[..] else { return None };
+        let (dot, ragged) = (DotDims::from_param(dot)?, Dims::from_param(ragged)?);
+        Some(RaggedDims { dot, ragged, groups: Dims::from_param(groups)? })
+    }
+}
+
+primitive! {
+    pub struct RaggedDot = "ragged_dot_general" {
+        precision: Option<Arc<str>> = nonempty,
+        preferred_element_type: Option<Dtype>,
+        ragged_dot_dimension_numbers: Box<RaggedDims>,
+    } always_none { group_offset = hidden, out_sharding = hidden }
+}
+
+#[derive(PartialEq)]
+enum Role {
+    Free,
+    Contracted,
+    Batch,
+}
+impl RaggedDot {
+    fn role(&self, axis: usize) -> Role {
+        let d = &self.ragged_dot_dimension_numbers.dot;
+        if d.lc.contains(&axis) {
+            Role::Contracted
+        } else if d.lb.contains(&axis) {
+            Role::Batch
+        } else {
+            Role::Free
+        }
+    }
+    /// The axes of lhs that come before the ragged one and may have group sizes of their own.
+    fn outer(&self, rank: usize, axis: usize) -> Dims {
+        let d = &self.ragged_dot_dimension_numbers.dot;
+        let before = |v: &[usize]| v.iter().copied().take_while(|k| *k != axis).collect::<Dims>();
+        match self.role(axis) {
+            Role::Batch => before(&d.lb),
+            Role::Contracted => d.lb.concat(&before(&d.lc)),
+            Role::Free => d.lb.concat(&before(&free(rank, &d.lc, &d.lb))),
+        }
+    }
+    fn dot(&self, dims: DotDims, dtype: Dtype) -> Dot {
+        Dot { precision: self.precision.clone(), preferred_element_type: Some(dtype), ..Dot::new(dims) }
+    }
+    fn meaning(&self, x: &[Value]) -> Res<Values> {
+        let [lhs, rhs, sizes] = x else { return type_err("ragged_dot_general takes 3 operands") };
+        let n = &*self.ragged_dot_dimension_numbers;
+        let (axis, rank) = (n.ragged[0], lhs.rank());
+        let dtype = self.preferred_element_type.unwrap_or(lhs.dtype());
+        let role = self.role(axis);
+        if role == Role::Batch {
+            return Ok(values1(emit(self.dot(n.dot.clone(), dtype), &[lhs.clone(), rhs.clone()])));
+        }
+        let last = sizes.rank() - 1;
+        let wide = Dims::new(lhs.shape()).concat(&[sizes.shape()[last]]);
+        let outer = if last > 0 { self.outer(rank, axis) } else { Dims::default() };
+        // along the outer axes in the order of lhs, then groups
+        let mut order: Vec<usize> = (0..outer.len()).collect();
+        order.sort_by_key(|k| outer[*k]);
+        let places: Dims = order.iter().map(|k| outer[*k]).chain([rank]).collect();
+        let permutation: Dims = order.iter().copied().chain([outer.len()]).collect();
+        let spread = |v: &Value, dims: &Dims| {
+            let op = BroadcastInDim { broadcast_dimensions: dims.clone(), shape: wide.clone().into() };
+            emit(op, std::slice::from_ref(v))
+        };
+        let grouped =
+            |v: &Value| spread(&emit(Transpose { permutation: permutation.clone() }, std::slice::from_ref(v)), &places);
+        let running = Cumulative { kind: CumulativeKind::Sum, axis: last, reverse: false };
+        let ends = emit(running, std::slice::from_ref(sizes));
+        let starts = &ends - sizes;
+        let row = emit(Iota { dimension: axis, dtype: sizes.dtype(), shape: Shape(wide.clone()) }, &[]);
+        let inside = f2(Pw::And, &f2(Pw::Lt, &row, &grouped(&ends)), &f2(Pw::Ge, &row, &grouped(&starts)));
+        let lhs = spread(lhs, &(0..rank).collect());
+        let lhs = choose(&inside, &lhs, &fill(&lhs, 0.0));
+        let mut dims = n.dot.clone();
+        if role == Role::Free {
+            dims.lc.push(rank);
+            dims.rc.push(n.groups[0]);
+            return Ok(values1(emit(self.dot(dims, dtype), &[lhs, rhs.clone()])));
+        }
+        // groups are the last free axis of lhs, and come first
+        let at = rank - n.dot.lc.len();
+        let y = emit(self.dot(dims, dtype), &[lhs, rhs.clone()]);
+        let permutation = [at].into_iter().chain((0..y.rank()).filter(|k| *k != at)).collect();
+        Ok(values1(emit(Transpose { permutation }, &[y])))
+    }
+}
+fn sizes_at(a: &Aval, axes: &[usize]) -> Dims {
+    axes.iter().map(|k| a.shape[*k]).collect()
+}
+
+impl Rules for RaggedDot {
+    fn infer(&self, x: &[Aval]) -> Res<Avals> {
+        let name = "ragged_dot_general";
+        let [lhs, rhs, sizes] = x else { return type_err(format!("{name} takes 3 operands, got {}", x.len())) };
+        let n = &*self.ragged_dot_dimension_numbers;
+        let d = &n.dot;
+        if x.iter().any(|a| a.tape > 0) {
+            return type_err(format!("{name} does not accept a tape"));
+        }
+        if !sizes.dtype.is_int() {
+            return type_err(format!("{name} requires that group_sizes.dtype is subtype of np.integer."));
+        }
+        if sizes.rank() == 0 {
+            return type_err(format!("{name} requires group_sizes of at least one axis."));
+        }
+        // what the product itself asks of its operands, the group axis aside
+        let product = self.dot(d.clone(), self.preferred_element_type.unwrap_or(lhs.dtype));
+        let plain = product.infer(&[lhs.clone(), rhs.clone()])?;
+        let [axis] = n.ragged[..] else { return type_err(format!("{name} expects exactly one lhs ragged dimension.")) };
+        let rank = lhs.rank();
+        if axis >= rank {
+            return type_err(format!(
+                "{name} requires lhs ragged dimension numbers to be nonnegative and less than the number of axes of the lhs value, got {axis} for lhs of rank {rank}."
+            ));
+        }
+        let (role, count) = (self.role(axis), sizes.shape[sizes.rank() - 1]);
+        if role != Role::Free && !n.groups.is_empty() {
+            return type_err(format!(
+                "{name} requires zero group dimensions in the rhs when lhs ragged dimension is contracting or batch."
+            ));
+        }
+        if role == Role::Free {
+            let [group] = n.groups[..] else {
+                return type_err(format!(
+                    "{name} requires exactly one rhs group dimension when lhs ragged dimension is noncontracting."
+                ));
+            };
+            if group >= rhs.rank() || d.rc.contains(&group) || d.rb.contains(&group) {
+                return type_err(format!(
+                    "{name} requires rhs group dimension numbers to be distinct from contracting and batch dimensions."
+                ));
+            }
+            if rhs.shape[group] != count {
+                return type_err(format!("expected rhs group dimension size to be {count}, got {}.", rhs.shape[group]));
+            }
+        }
+        let wanted = sizes_at(lhs, &self.outer(rank, axis)).concat(&[count]);
+        if sizes.rank() > 1 && sizes.shape != wanted {
+            return type_err(format!("expected group_sizes to have shape {wanted}, got {}.", sizes.shape));
+        }
+        let rfree = free(rhs.rank(), &d.rc.concat(&n.groups), &d.rb);
+        let parts = [sizes_at(lhs, &d.lb), sizes_at(lhs, &free(rank, &d.lc, &d.lb)), sizes_at(rhs, &rfree)];
+        let groups: &[usize] = if role == Role::Contracted { &[count] } else { &[] };
+        let shape = parts.iter().fold(Dims::new(groups), |all, p| all.concat(p));
+        shape.checked(plain[0].dtype.size())?;
+        Ok(smallvec![Aval::of(plain[0].dtype, shape)])
+    }
+    fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
+        let op: Op = self.clone().into();
+        let y = cx.bind1(op.clone(), x)?;
+        let with = |l: &Value, r: &Value| cx.bind1(op.clone(), &[l.clone(), r.clone(), x[2].clone()]);
+        let l = dx[0].as_ref().map(|t| with(t, &x[1])).transpose()?;
+        let r = dx[1].as_ref().map(|t| with(&x[0], t)).transpose()?;
+        Ok((values1(y), smallvec![cx.add_tan(l, r)?]))
+    }
+    fn transpose(&self, cx: &dyn Cx, x: &[Arg], ct: &[Tan]) -> Res<Tans> {
+        meaning::transpose(&|x| self.meaning(x), cx, x, ct)
+    }
+    fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
+        meaning::batch(&|x| self.meaning(x), cx, ax, x, d)
+    }
+    fn lower(&self, b: &mut Graph, x: &[Node], _: &[Aval]) -> Res<Nodes> {
+        meaning::lower(b, x, &|x| self.meaning(x))
+    }
+}

@@ -1,0 +1,233 @@
+//! rng_bit_generator: random bits and the state moved on by what was drawn. rng_uniform: numbers that nobody can draw again.
+//!
+//! ```text
+//! rng_bit_generator[algorithm=.. dtype=uint32 shape=(3,)] u32[4] -> u32[4] u32[3]
+//! ```
+//! The state is two words of a key and a counter of two, low word first; each block of threefry2x32 goes to two neighbours along the first
+//! even axis, or in the flattened array.
+use super::meaning::{self, converted, f2, stretched, with};
+use super::pointwise::Pw;
+use super::random::Threefry;
+use super::with_zeros;
+use crate::aval::{Aval, Lit};
+use crate::cx::{Arg, Axis, Cx, Dim, Tan, bind};
+use crate::dtype::Dtype;
+use crate::effects::Effects;
+use crate::error::{Error, Res, not_linear, type_err, value_err};
+use crate::lower::{Graph, Node, Nodes};
+use crate::op::{Avals, Axes, Effectful, Rules, Tans};
+use crate::operators::emit;
+use crate::ops::bitcast::Bitcast;
+use crate::ops::broadcast::BroadcastInDim;
+use crate::ops::concatenate::Concatenate;
+use crate::ops::iota::Iota;
+use crate::ops::reshape::Reshape;
+use crate::ops::slice::Slice;
+use crate::ops::stack::{Stack, Unstack};
+use crate::param::{Param, ParamValue, Shape};
+use crate::primitive;
+use crate::value::{Value, Values};
+use ferrax_kernel::plan::{HostCall, HostFn};
+use ferrax_kernel::{Dims, Scalar};
+use smallvec::smallvec;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+
+/// The generators there are names for; all mean threefry.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Algorithm {
+    Default,
+    ThreeFry,
+}
+impl Algorithm {
+    const ALL: [(Algorithm, &'static str); 2] =
+        [(Algorithm::Default, "RNG_DEFAULT"), (Algorithm::ThreeFry, "RNG_THREE_FRY")];
+}
+impl ParamValue for Algorithm {
+    fn words() -> String {
+        "RandomAlgorithm.RNG_DEFAULT or RNG_THREE_FRY: there is no other generator".into()
+    }
+    fn to_param(&self) -> Param {
+        let name = Algorithm::ALL.iter().find(|a| a.0 == *self).map_or("", |a| a.1);
+        Param::Enum("RandomAlgorithm", name.into())
+    }
+    fn from_param(p: &Param) -> Option<Algorithm> {
+        match p {
+            Param::Enum(_, s) | Param::Str(s) => Algorithm::ALL.iter().find(|a| *a.1 == **s).map(|a| a.0),
+            _ => None,
+        }
+    }
+}
+
+primitive! {
+    pub struct RngBitGenerator = "rng_bit_generator" {
+        algorithm: Algorithm,
+        dtype: Dtype,
+        shape: Dims,
+    } always_none { out_sharding = hidden }
+}
+
+fn reshaped(x: &Value, shape: &[usize]) -> Value {
+    emit(Reshape { new_sizes: Dims::new(shape) }, std::slice::from_ref(x))
+}
+fn to(x: &Value, dtype: Dtype) -> Value {
+    converted(x, dtype, false)
+}
+/// The counter and n added to it.
+fn moved_on(counter: &[Value], n: &Value) -> [Value; 2] {
+    let low = &counter[0] + n;
+    let carry = to(&f2(Pw::Lt, &low, n), Dtype::U32);
+    let high = &counter[1] + &carry;
+    [low, high]
+}
+impl RngBitGenerator {
+    fn meaning(&self, x: &[Value]) -> Res<Values> {
+        let state = &x[0];
+        let wide_state = state.dtype() == Dtype::U64;
+        // u64[2] as u32[2,2], low words first
+        let words = if wide_state {
+            reshaped(&emit(Bitcast { new_dtype: Dtype::U32 }, std::slice::from_ref(state)), &[4])
+        } else {
+            state.clone()
+        };
+        let words = bind(&Unstack { axis: 0 }.into(), &[words])?;
+        let (seed, counter) = words.split_at(2);
+        let n = self.shape.size();
+        if n == 0 {
+            let zero = Value::Lit(Lit::zero(self.dtype));
+            let none = BroadcastInDim { broadcast_dimensions: Dims::default(), shape: self.shape.clone().into() };
+            return Ok(smallvec![state.clone(), emit(none, &[zero])]);
+        }
+        let wide = self.dtype == Dtype::U64;
+        let blocks = if wide { n } else { n.div_ceil(2) };
+        let line = Dims::new(&[blocks]);
+        let count = emit(Iota { dimension: 0, dtype: Dtype::U32, shape: Shape(line.clone()) }, &[]);
+        let at = moved_on(&[stretched(&counter[0], &line), stretched(&counter[1], &line)], &count);
+        let key = [stretched(&seed[0], &line), stretched(&seed[1], &line)];
+        let drawn = bind(&Threefry {}.into(), &[&key[..], &at].concat())?;
+        let bits = if wide {
+            let high = with(Pw::ShiftLeft, &to(&drawn[1], Dtype::U64), 32.0);
+            f2(Pw::Or, &to(&drawn[0], Dtype::U64), &high)
+        } else {
+            let even = self.shape.iter().position(|size| size % 2 == 0);
+            let inner = even.map_or(1, |axis| self.shape[axis + 1..].iter().product());
+            let parts: Values = drawn.iter().map(|v| reshaped(v, &[blocks / inner, 1, inner])).collect();
+            let bits = reshaped(&emit(Concatenate { dimension: 1 }, &parts), &[2 * blocks]);
+            let cut = Slice { limit_indices: Dims::new(&[n]), start_indices: Dims::new(&[0]), strides: None };
+            to(&if n < 2 * blocks { emit(cut, &[bits]) } else { bits }, self.dtype)
+        };
+        let blocks = Value::Lit(Lit::from(Scalar::u32(blocks as u32)));
+        let next = moved_on(counter, &blocks);
+        let mut state = emit(Stack { axis: 0 }, &[seed, &next].concat());
+        if wide_state {
+            state = emit(Bitcast { new_dtype: Dtype::U64 }, &[reshaped(&state, &[2, 2])]);
+        }
+        Ok(smallvec![state, reshaped(&bits, &self.shape)])
+    }
+}
+impl Rules for RngBitGenerator {
+    fn infer(&self, x: &[Aval]) -> Res<Avals> {
+        let [key] = x else { return type_err(format!("rng_bit_generator takes 1 operand, got {}", x.len())) };
+        if !self.dtype.is_unsigned() {
+            return type_err(format!("rng_bit_generator: unsupported dtype {}", self.dtype.long()));
+        }
+        if !matches!((key.dtype, &key.shape[..]), (Dtype::U32, [4]) | (Dtype::U64, [2])) || key.tape > 0 {
+            return type_err(format!("rng_bit_generator: the key must be uint32[4] or uint64[2], got {}", key.long()));
+        }
+        self.shape.checked(self.dtype.size())?;
+        if self.shape.size() > u32::MAX as usize {
+            return value_err("rng_bit_generator draws at most 2**32 - 1 numbers at once");
+        }
+        Ok(smallvec![key.clone(), Aval::of(self.dtype, self.shape.clone())])
+    }
+    fn jvp(&self, cx: &dyn Cx, x: &[Value], _: &[Tan]) -> Res<(Values, Tans)> {
+        Ok(with_zeros(cx.bind(&self.clone().into(), x)?))
+    }
+    fn transpose(&self, _: &dyn Cx, _: &[Arg], _: &[Tan]) -> Res<Tans> {
+        not_linear("rng_bit_generator")
+    }
+    /// Each lane has a state of its own.
+    fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
+        meaning::batch(&|x| self.meaning(x), cx, ax, x, d)
+    }
+    fn lower(&self, b: &mut Graph, x: &[Node], _: &[Aval]) -> Res<Nodes> {
+        meaning::lower(b, x, &|x| self.meaning(x))
+    }
+}
+
+primitive! {
+    /// From [a, b), others at every call: the host draws them.
+    pub struct RngUniform = "rng_uniform" {
+        shape: Dims,
+    }
+}
+/// Two draws of one program are two draws.
+impl Effectful for RngUniform {
+    fn effects(&self) -> Effects {
+        Effects::io(false, false)
+    }
+}
+struct Uniform {
+    of: Aval,
+}
+impl HostFn for Uniform {
+    fn call(&self, ins: &[&[u8]], outs: &mut [&mut [u8]]) -> ferrax_kernel::error::Res<()> {
+        let Some(d) = self.of.dtype.num() else { return Ok(()) };
+        let seed = RandomState::new().hash_one(0u8);
+        let key = [seed as u32, (seed >> 32) as u32];
+        let (a, b) = (Scalar::from_bytes(d, ins[0]), Scalar::from_bytes(d, ins[1]));
+        for (i, place) in outs[0].chunks_exact_mut(d.size()).enumerate() {
+            let [low, high] = ferrax_prng::threefry2x32(key, [i as u32, (i as u64 >> 32) as u32]);
+            let bits = low as u64 | (high as u64) << 32;
+            let drawn = if d.is_float() {
+                let (a, b) = (a.to_f64(), b.to_f64());
+                let x = Scalar::from_f64(d, a + (b - a) * ((bits >> 11) as f64 / (1u64 << 53) as f64));
+                // rounding may reach the end that is not of the range
+                if x.to_f64() < b || a >= b { x } else { Scalar::from_f64(d, a) }
+            } else {
+                // the width of the range, and what falls into it
+                let span = b.bits.wrapping_sub(a.bits) & (u64::MAX >> (64 - 8 * d.size()));
+                let step = if span == 0 { 0 } else { ((bits as u128 * span as u128) >> 64) as u64 };
+                Scalar { dtype: d, bits: a.bits.wrapping_add(step) }
+            };
+            place.copy_from_slice(&drawn.bytes()[..d.size()]);
+        }
+        Ok(())
+    }
+}
+impl Rules for RngUniform {
+    fn infer(&self, x: &[Aval]) -> Res<Avals> {
+        let [a, b] = x else { return type_err(format!("rng_uniform takes 2 operands, got {}", x.len())) };
+        if a.dtype != b.dtype {
+            return value_err(format!(
+                "Arguments to rng_uniform must have identical dtypes, got {} and {}.",
+                a.dtype.long(),
+                b.dtype.long()
+            ));
+        }
+        if a.rank() + b.rank() > 0 {
+            return value_err(format!(
+                "Arguments to rng_uniform must be scalars; got shapes {} and {}.",
+                a.shape, b.shape
+            ));
+        }
+        if !(a.dtype.is_int() || a.dtype.is_float()) || a.tape + b.tape > 0 {
+            return type_err(format!("rng_uniform does not accept dtype {}", a.dtype.long()));
+        }
+        self.shape.checked(a.dtype.size())?;
+        Ok(smallvec![Aval::of(a.dtype, self.shape.clone())])
+    }
+    fn jvp(&self, cx: &dyn Cx, x: &[Value], _: &[Tan]) -> Res<(Values, Tans)> {
+        Ok(with_zeros(cx.bind(&self.clone().into(), x)?))
+    }
+    fn transpose(&self, _: &dyn Cx, _: &[Arg], _: &[Tan]) -> Res<Tans> {
+        not_linear("rng_uniform")
+    }
+    fn batch(&self, _: &dyn Cx, _: Axis, _: &[Value], _: &[Dim]) -> Res<(Values, Axes)> {
+        Err(Error::not_implemented("Batching rule for 'rng_uniform' not implemented"))
+    }
+    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+        let f = Arc::new(Uniform { of: out[0].clone() });
+        Ok(b.callback(HostCall { name: "rng_uniform".into(), f }, x, out))
+    }
+}

@@ -1,0 +1,162 @@
+//! igamma, igammac, igamma_grad_a, random_gamma_grad, regularized_incomplete_beta, zeta. scipy: `gammainc`, `gammaincc`, `betainc`, `zeta`.
+//!
+//! ```text
+//! igamma(a, x) = P(a, x)    igammac = 1 - P    igamma_grad_a = dP/da    random_gamma_grad = -(dP/da) / (dP/dx)
+//! regularized_incomplete_beta(a, b, x) = I_x(a, b)           zeta(x, q) = sum_(k >= 0) (q + k)^-x
+//! ```
+//! Pointwise as the rows of `pointwise` are, but they need loops: each is a composition, whose loops end when every element has converged.
+//! Half precision is computed in single.
+mod beta;
+mod gamma;
+mod zeta;
+
+use super::meaning::{self, converted, stretched};
+use super::pointwise::{Pw, align, common_shape};
+use crate::aval::Aval;
+use crate::cx::{Arg, Axis, Cx, Dim, Tan, enter, values1};
+use crate::dtype::Dtype;
+use crate::error::{Res, not_linear, type_err, value_err};
+use crate::lower::{Graph, Node, Nodes};
+use crate::op::{Avals, Axes, Rules, Tans};
+use crate::operators::catch;
+use crate::param::Member;
+use crate::primitive;
+use crate::value::{Value, Values};
+use ferrax_kernel::Dims;
+use smallvec::smallvec;
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum SpecialKind {
+    Igamma,
+    Igammac,
+    IgammaGradA,
+    RandomGammaGrad,
+    Betainc,
+    Zeta,
+}
+use SpecialKind::*;
+impl Member for SpecialKind {
+    const ALL: &'static [(SpecialKind, &'static str)] = &[
+        (Igamma, "igamma"),
+        (Igammac, "igammac"),
+        (IgammaGradA, "igamma_grad_a"),
+        (RandomGammaGrad, "random_gamma_grad"),
+        (Betainc, "regularized_incomplete_beta"),
+        (Zeta, "zeta"),
+    ];
+}
+primitive! {
+    pub struct Special = kind: SpecialKind {}
+}
+
+/// The distance from 1 to the next number of an array's dtype, and its least normal number.
+fn epsilon(x: &Value) -> f64 {
+    if x.dtype() == Dtype::F64 { f64::EPSILON } else { f32::EPSILON as f64 }
+}
+fn tiny(x: &Value) -> f64 {
+    if x.dtype() == Dtype::F64 { f64::MIN_POSITIVE } else { f32::MIN_POSITIVE as f64 }
+}
+fn is_half(d: Dtype) -> bool {
+    d.size() < 4
+}
+
+impl Special {
+    /// `f` of operands of one shape and at least single precision; its result in the first operand's dtype, weak where `weak`.
+    fn widely(x: &[Value], weak: bool, f: impl FnOnce(&[Value]) -> Value) -> Res<Value> {
+        let shape = common_shape("special", &x.iter().map(Value::aval).collect::<Vec<_>>())?;
+        let dtype = x[0].dtype();
+        let wide = if is_half(dtype) { Dtype::F32 } else { dtype };
+        let x: Values = x.iter().map(|v| stretched(&converted(v, wide, false), &shape)).collect();
+        Ok(converted(&f(&x), dtype, weak))
+    }
+    fn meaning(&self, x: &[Value]) -> Res<Values> {
+        let y = Special::widely(x, false, |x| match self.kind {
+            Igamma => gamma::incomplete(&x[0], &x[1], false),
+            Igammac => gamma::incomplete(&x[0], &x[1], true),
+            IgammaGradA => gamma::slopes(&x[0], &x[1])[0].clone(),
+            RandomGammaGrad => gamma::slopes(&x[0], &x[1])[1].clone(),
+            Betainc => beta::incomplete(&x[0], &x[1], &x[2]),
+            Zeta => zeta::zeta(&x[0], &x[1]),
+        })?;
+        Ok(values1(y))
+    }
+    fn with(&self, cx: &dyn Cx, kind: SpecialKind, x: &[Value]) -> Res<Value> {
+        let _ = self;
+        cx.bind1(Special { kind }, x)
+    }
+}
+
+impl Rules for Special {
+    fn infer(&self, x: &[Aval]) -> Res<Avals> {
+        let name = self.kind.name();
+        let n = if self.kind == Betainc { 3 } else { 2 };
+        if x.len() != n {
+            return type_err(format!("{name} takes {n} operands, got {}", x.len()));
+        }
+        for (i, a) in x.iter().enumerate() {
+            if !a.dtype.is_float() || a.tape > 0 {
+                return type_err(format!(
+                    "{name} does not accept dtype {} at position {i}. Accepted dtypes at position {i} are subtypes of floating.",
+                    a.dtype.long()
+                ));
+            }
+        }
+        // JAX takes float16 beside bfloat16 here
+        let halves = self.kind == RandomGammaGrad && x.iter().all(|a| is_half(a.dtype));
+        if !halves && x.iter().any(|a| a.dtype != x[0].dtype) {
+            let d: Vec<&str> = x.iter().map(|a| a.dtype.long()).collect();
+            return type_err(format!("lax.{name} requires arguments to have the same dtypes, got {}.", d.join(", ")));
+        }
+        let weak = x.iter().all(|a| a.weak);
+        Ok(smallvec![Aval { shape: common_shape(name, x)?, dtype: x[0].dtype, weak, tape: 0 }])
+    }
+    fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
+        let y = cx.bind1(self.clone(), x)?;
+        let (shape, weak) = (Dims::new(y.shape()), y.weak());
+        let density = |f: &dyn Fn(&[Value]) -> Value| enter(cx.handle(), || catch(|| Special::widely(x, weak, f)));
+        let mut dy = None;
+        for (i, t) in dx.iter().enumerate() {
+            let Some(t) = t else { continue };
+            // the slope, and whether it has poles
+            let (slope, pole) = match (self.kind, i) {
+                (Igamma | Igammac, 0) => (self.with(cx, IgammaGradA, x)?, false),
+                (Igamma | Igammac, _) => (density(&|x| gamma::density(&x[0], &x[1]))?, true),
+                (Betainc, 2) => (density(&|x| beta::density(&x[0], &x[1], &x[2]))?, true),
+                (Betainc, _) => return value_err("Betainc gradient with respect to a and b not supported."),
+                // -x zeta(x + 1, q)
+                (Zeta, 1) => {
+                    let up = cx.add(&x[0], &crate::cx::lit(x[0].dtype(), 1.0))?;
+                    let z = self.with(cx, Zeta, &[up, x[1].clone()])?;
+                    (cx.mul(&cx.neg(&x[0])?, &z)?, true)
+                }
+                (IgammaGradA | RandomGammaGrad | Zeta, _) => {
+                    let one: Tans = (0..x.len()).map(|j| dx[j].clone().filter(|_| j == i)).collect();
+                    let part = meaning::tangents(&|x| self.meaning(x), cx, x, &one)?.remove(0);
+                    let part = match part {
+                        Some(t) => Some(enter(cx.handle(), || catch(|| Ok(converted(&t, y.dtype(), weak))))?),
+                        None => None,
+                    };
+                    dy = cx.add_tan(dy, part)?;
+                    continue;
+                }
+            };
+            let t = cx.convert(t, y.dtype())?;
+            let mut term = cx.pw2(if pole { Pw::MulZero } else { Pw::Mul }, &t, &slope)?;
+            if self.kind == Igammac {
+                term = cx.neg(&term)?;
+            }
+            dy = cx.add_tan(dy, Some(cx.stretch(&term, &shape)?))?;
+        }
+        Ok((values1(y), smallvec![dy]))
+    }
+    fn transpose(&self, _: &dyn Cx, _: &[Arg], _: &[Tan]) -> Res<Tans> {
+        not_linear(self.kind.name())
+    }
+    fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
+        let (x, at) = align(cx, x, d)?;
+        Ok((cx.bind(&self.clone().into(), &x)?, smallvec![Some(at)]))
+    }
+    fn lower(&self, b: &mut Graph, x: &[Node], _: &[Aval]) -> Res<Nodes> {
+        meaning::lower(b, x, &|x| self.meaning(x))
+    }
+}

@@ -1,0 +1,137 @@
+//! The incomplete gamma functions and their derivatives in both arguments, by series (x below a + 1) and continued fraction (above).
+//!
+//! ```text
+//! P(a, x) = w S / a,  S = sum x^n / ((a+1) ... (a+n))        Q(a, x) = 1 - P = w C,  C = 1 / (x+1-a - 1(1-a) / (x+3-a - ...))
+//! w = x^a exp(-x) / gamma(a) = x p,  p the density of the gamma distribution
+//! ```
+//! INVARIANT: both expansions carry their derivative in a along, so that derivatives are as accurate as values.
+use super::{epsilon, tiny};
+use crate::ops::meaning::{any, choose, f1, f2, fill, keep, repeat, with};
+use crate::ops::pointwise::Pw;
+use crate::value::Value;
+use std::f64::consts::PI;
+
+const MOST_TERMS: i64 = 20_000;
+
+/// S and its derivative in a.
+fn series(a: &Value, x: &Value) -> [Value; 2] {
+    let eps = epsilon(a);
+    // r, the term and its derivative, the sums
+    let step = |s: &[Value]| {
+        let [r, c, dc, s, ds] = s else { unreachable!("five carries") };
+        let r = r + 1.0;
+        let next = c * x / &r;
+        let dc = dc * x / &r - &next / &r;
+        vec![r, next.clone(), dc.clone(), s + &next, ds + &dc]
+    };
+    let going = |s: &[Value]| {
+        let [_, c, dc, s, ds] = s else { unreachable!("five carries") };
+        let value = f2(Pw::Gt, c, &(s * eps));
+        let slope = f2(Pw::Gt, &f1(Pw::Abs, dc), &(f1(Pw::Abs, ds) * eps));
+        any(&f2(Pw::Or, &value, &slope))
+    };
+    let (one, zero) = (fill(a, 1.0), fill(a, 0.0));
+    // The first derivative's term is -x / (a+1)^2: 0 must not end the loop.
+    let first = step(&[a.clone(), one.clone(), zero.clone(), one, zero]);
+    let out = repeat(MOST_TERMS, first, &going, &step);
+    [out[3].clone(), out[4].clone()]
+}
+
+/// C and its derivative in a, by Lentz's method.
+fn fraction(a: &Value, x: &Value) -> [Value; 2] {
+    let (eps, tiny) = (epsilon(a), tiny(a));
+    let away = |v: Value| keep(&with(Pw::Ne, &v, 0.0), &v, tiny);
+    let step = |s: &[Value]| {
+        let [k, b, c, dc, d, dd, h, dh, ..] = s else { unreachable!("ten carries") };
+        let k = k + 1.0;
+        let p = &k * &(a - &k);
+        let b = b + 2.0;
+        let slope = &k * d + &p * dd - 1.0;
+        let d = 1.0 / away(&p * d + &b);
+        let dd = -(slope * &d * &d);
+        let dc = &k / c - &p * dc / (c * c) - 1.0;
+        let c = away(&b + &(&p / c));
+        let (ratio, slope) = (&d * &c, &dd * &c + &d * &dc);
+        let (next, dnext) = (h * &ratio, dh * &ratio + h * &slope);
+        let moved = [f1(Pw::Abs, &(&next - h)), f1(Pw::Abs, &(&dnext - dh))];
+        [vec![k, b, c, dc, d, dd, next, dnext], moved.to_vec()].concat()
+    };
+    let going = |s: &[Value]| {
+        let still = |moved: &Value, of: &Value| f2(Pw::Gt, moved, &(f1(Pw::Abs, of) * eps));
+        any(&f2(Pw::Or, &still(&s[8], &s[6]), &still(&s[9], &s[7])))
+    };
+    let b = x + 1.0 - a;
+    let d = 1.0 / &b;
+    let square = &d * &d;
+    let (huge, zero, size) = (fill(a, (1.0 / tiny).sqrt()), fill(a, 0.0), f1(Pw::Abs, &d));
+    let first = vec![zero.clone(), b, huge, zero, d.clone(), square.clone(), d, square, size.clone(), size];
+    let out = repeat(MOST_TERMS, first, &going, &step);
+    [out[6].clone(), out[7].clone()]
+}
+
+/// Whether the series is used, its two sums, and the fraction's two values, each expansion at a harmless point where it is not used.
+fn both(a: &Value, x: &Value) -> (Value, [Value; 2], [Value; 2]) {
+    let low = f2(Pw::Lt, x, &(a + 1.0));
+    let high = f1(Pw::Not, &low);
+    let s = series(&keep(&low, a, 1.0), &keep(&low, x, 0.5));
+    let c = fraction(&keep(&high, a, 1.0), &keep(&high, x, 3.0));
+    (low, s, c)
+}
+
+/// log w. For large a by Stirling's series about x = a, where the plain formula subtracts large numbers.
+fn log_weight(a: &Value, x: &Value) -> Value {
+    let large = with(Pw::Ge, a, 10.0);
+    let n = keep(&large, a, 10.0);
+    let t = (keep(&large, x, 10.0) - &n) / &n;
+    let rest = (1.0 / 12.0 - 1.0 / (360.0 * &n * &n)) / &n;
+    let stirling = &n * &(f1(Pw::Log1p, &t) - &t) + 0.5 * f1(Pw::Log, &(&n / (2.0 * PI))) - rest;
+    choose(&large, &stirling, &(a * &f1(Pw::Log, x) - x - f1(Pw::Lgamma, a)))
+}
+
+/// p, the derivative of P in x. At x = 0, where w / x is 0 / 0, by x^(a-1) / gamma(a).
+pub(super) fn density(a: &Value, x: &Value) -> Value {
+    let zero = with(Pw::Eq, x, 0.0);
+    let safe = keep(&f1(Pw::Not, &zero), x, 1.0);
+    let inside = f1(Pw::Exp, &log_weight(a, &safe)) / &safe;
+    let start = f1(Pw::Exp, &(f2(Pw::MulZero, &(a - 1.0), &f1(Pw::Log, x)) - f1(Pw::Lgamma, a)));
+    choose(&zero, &start, &inside)
+}
+
+/// Whether the formulas hold, and arguments for which they do.
+fn inside(a: &Value, x: &Value) -> (Value, Value, Value) {
+    let good = |v: &Value| f2(Pw::And, &with(Pw::Gt, v, 0.0), &f1(Pw::IsFinite, v));
+    let inside = f2(Pw::And, &good(a), &good(x));
+    (inside.clone(), keep(&inside, a, 1.0), keep(&inside, x, 1.0))
+}
+
+/// P(a, x), or Q(a, x) if `upper`: nan for a <= 0 or x < 0.
+pub(super) fn incomplete(a: &Value, x: &Value, upper: bool) -> Value {
+    let (within, safe_a, safe_x) = inside(a, x);
+    let (low, [s, _], [c, _]) = both(&safe_a, &safe_x);
+    let weight = f1(Pw::Exp, &log_weight(&safe_a, &safe_x));
+    let (p, q) = (&weight * &s / &safe_a, weight * c);
+    let value = if upper { choose(&low, &(1.0 - p), &q) } else { choose(&low, &p, &(1.0 - q)) };
+    let (at_zero, beyond) = if upper { (1.0, 0.0) } else { (0.0, 1.0) };
+    let positive = with(Pw::Gt, a, 0.0);
+    let first = f2(Pw::And, &with(Pw::Eq, x, 0.0), &positive);
+    let last = f2(Pw::And, &with(Pw::Eq, x, f64::INFINITY), &positive);
+    let none = f2(Pw::And, &with(Pw::Eq, a, 0.0), &with(Pw::Gt, x, 0.0));
+    let edge = keep(&f2(Pw::Or, &last, &none), &fill(a, beyond), f64::NAN);
+    choose(&within, &value, &choose(&first, &fill(a, at_zero), &edge))
+}
+
+/// (dP/da, -(dP/da) / p): 0 at the ends of x, nan for a <= 0 or x < 0. The second is how a gamma draw moves with its shape at constant
+/// probability; the weight cancels, so tails are exact.
+pub(super) fn slopes(a: &Value, x: &Value) -> [Value; 2] {
+    let (within, safe_a, safe_x) = inside(a, x);
+    let (low, [s, ds], [c, dc]) = both(&safe_a, &safe_x);
+    let log = f1(Pw::Log, &safe_x);
+    let below = -(&safe_x / &safe_a * (s * (&log - &f1(Pw::Digamma, &(&safe_a + 1.0))) + ds));
+    let above = &safe_x * &(c * (log - f1(Pw::Digamma, &safe_a)) + dc);
+    let slope = choose(&low, &below, &above);
+    let by_shape = -(f1(Pw::Exp, &log_weight(&safe_a, &safe_x)) / &safe_x) * &slope;
+    let end = f2(Pw::Or, &with(Pw::Eq, x, 0.0), &with(Pw::Eq, x, f64::INFINITY));
+    let proper = f2(Pw::And, &with(Pw::Gt, a, 0.0), &with(Pw::Lt, a, f64::INFINITY));
+    let ends = keep(&f2(Pw::And, &proper, &end), &fill(a, 0.0), f64::NAN);
+    [choose(&within, &by_shape, &ends), choose(&within, &slope, &ends)]
+}

@@ -1,0 +1,108 @@
+//! stack: operands of one shape side by side along a new axis. numpy: `stack`. unstack: its inverse.
+//!
+//! ```text
+//! stack[axis=0] f32[3] f32[3] -> f32[2,3]          unstack[axis=1] f32[3,2] -> f32[3] f32[3]
+//! ```
+use super::linear_jvp;
+use crate::aval::Aval;
+use crate::cx::{Arg, Axis, Cx, Dim, Tan, values1};
+use crate::error::{Res, type_err, value_err};
+use crate::lower::{Graph, Node, Nodes};
+use crate::op::{Avals, Axes, Op, Rules, Tans};
+use crate::primitive;
+use crate::value::{Value, Values};
+use ferrax_kernel::Dims;
+use smallvec::smallvec;
+
+primitive! {
+    pub struct Stack = "stack" {
+        axis: usize,
+    }
+}
+impl Rules for Stack {
+    fn infer(&self, x: &[Aval]) -> Res<Avals> {
+        let Some(a) = x.first() else { return value_err("Need at least one array to stack.") };
+        if x.iter().any(|b| b.shape != a.shape || b.tape > 0) {
+            let shapes: Vec<String> = x.iter().map(|b| b.shape.to_string()).collect();
+            return type_err(format!("All input arrays must have the same shape: got {}.", shapes.join(", ")));
+        }
+        if x.iter().any(|b| b.dtype != a.dtype) {
+            let d: Vec<&str> = x.iter().map(|b| b.dtype.long()).collect();
+            return type_err(format!("lax.stack requires arguments to have the same dtypes, got {}.", d.join(", ")));
+        }
+        if self.axis > a.rank() {
+            return value_err(format!("axis {} is out of bounds for array of dimension {}", self.axis, a.rank() + 1));
+        }
+        let shape = a.shape.insert(self.axis, x.len());
+        shape.checked(a.dtype.size())?;
+        Ok(smallvec![Aval { weak: x.iter().all(|b| b.weak), ..a.with_shape(shape) }])
+    }
+    fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
+        let op: Op = self.clone().into();
+        let y = cx.bind1(op.clone(), x)?;
+        if dx.iter().all(Option::is_none) {
+            return Ok((values1(y), smallvec![None]));
+        }
+        let t: Values = dx.iter().zip(x).map(|(t, x)| cx.inst(t, &x.aval())).collect::<Res<_>>()?;
+        Ok((values1(y), smallvec![Some(cx.bind1(op, &t)?)]))
+    }
+    fn transpose(&self, cx: &dyn Cx, x: &[Arg], ct: &[Tan]) -> Res<Tans> {
+        let Some(ct) = &ct[0] else { return Ok(smallvec![None; x.len()]) };
+        let parts = cx.bind(&Unstack { axis: self.axis }.into(), std::slice::from_ref(ct))?;
+        Ok(x.iter().zip(parts).map(|(a, p)| a.is_linear().then_some(p)).collect())
+    }
+    fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
+        let at = d.iter().flatten().next().copied().unwrap_or(0);
+        let moved: Values = x.iter().zip(d).map(|(v, d)| cx.batch_at(v, *d, ax.n, at)).collect::<Res<_>>()?;
+        // the new axis comes before the lanes, or after them
+        let before = self.axis <= at;
+        let y = cx.bind1(Stack { axis: self.axis + !before as usize }, &moved)?;
+        Ok((values1(y), smallvec![Some(at + before as usize)]))
+    }
+    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+        let mut shape = out[0].shape.clone();
+        shape[self.axis] = 1;
+        let x: Nodes = x.iter().map(|v| b.reshape(*v, shape.clone())).collect();
+        Ok(smallvec![b.concatenate(&x, self.axis)])
+    }
+}
+
+primitive! {
+    pub struct Unstack = "unstack" {
+        axis: usize,
+    }
+}
+impl Rules for Unstack {
+    fn infer(&self, x: &[Aval]) -> Res<Avals> {
+        let [a] = x else { return type_err(format!("unstack takes 1 operand, got {}", x.len())) };
+        if self.axis >= a.rank() || a.tape > 0 {
+            return value_err(format!("axis {} is out of bounds for array of dimension {}", self.axis, a.rank()));
+        }
+        Ok(smallvec![a.unbatched(self.axis); a.shape[self.axis]])
+    }
+    fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
+        linear_jvp(&self.clone().into(), cx, x, dx)
+    }
+    fn transpose(&self, cx: &dyn Cx, x: &[Arg], ct: &[Tan]) -> Res<Tans> {
+        let part = x[0].aval().unbatched(self.axis);
+        let parts: Values = ct.iter().map(|ct| cx.inst(ct, &part)).collect::<Res<_>>()?;
+        Ok(smallvec![Some(cx.bind1(Stack { axis: self.axis }, &parts)?)])
+    }
+    fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
+        let before = d[0].is_some_and(|d| d <= self.axis);
+        let y = cx.bind(&Unstack { axis: self.axis + before as usize }.into(), x)?;
+        let (n, at) = (y.len(), d[0].map(|d| d - !before as usize));
+        Ok((y, smallvec![at; n]))
+    }
+    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+        let mut shape: Dims = b.shape(x[0]);
+        shape[self.axis] = 1;
+        let strides = vec![1; shape.len()];
+        let part = |(i, a): (usize, &Aval)| {
+            let start: Dims = (0..shape.len()).map(|k| if k == self.axis { i } else { 0 }).collect();
+            let piece = b.slice(x[0], &start, &strides, shape.clone());
+            b.reshape(piece, a.shape.clone())
+        };
+        Ok(out.iter().enumerate().map(part).collect())
+    }
+}

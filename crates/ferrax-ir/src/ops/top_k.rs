@@ -1,0 +1,180 @@
+//! top_k: the k largest elements along `axis`, in descending order, and their positions; the first of equals first. approx_top_k: the
+//! same, or the k smallest. numpy: `argsort`, reversed.
+//!
+//! ```text
+//! top_k[axis=1 k=2] f32[2,3] -> f32[2,2] i32[2,2]
+//! ```
+//! Floats compare by their total order: nan is the largest, -0 is less than 0. `approx_top_k` is exact, whatever recall it is asked for.
+use super::gather::take_along;
+use super::pointwise::lower::bits::order_key;
+use super::with_zeros;
+use crate::aval::Aval;
+use crate::cx::{Arg, Axis, Cx, Dim, Tan};
+use crate::dtype::Dtype;
+use crate::error::{Res, not_linear, type_err, value_err};
+use crate::lower::{Graph, Node, Nodes};
+use crate::op::{Avals, Axes, Op, Rules, Tans};
+use crate::param::Real;
+use crate::primitive;
+use crate::value::{Value, Values};
+use ferrax_kernel::routine::Routine;
+use ferrax_kernel::{DType, Un};
+use smallvec::smallvec;
+
+primitive! {
+    pub struct TopK = "top_k" {
+        axis: usize,
+        k: usize,
+    }
+}
+primitive! {
+    pub struct ApproxTopK = "approx_top_k" {
+        aggregate_to_topk: bool,
+        is_max_k: bool,
+        k: usize,
+        recall_target: Real,
+        /// Negative ones count from the last.
+        reduction_dimension: i64,
+        reduction_input_size_override: i64,
+    }
+}
+/// Positions are int32.
+const MOST: usize = i32::MAX as usize;
+
+fn types(a: &Aval, axis: usize, k: usize) -> Avals {
+    let mut shape = a.shape.clone();
+    shape[axis] = k;
+    smallvec![a.with_shape(shape.clone()), Aval::of(Dtype::I32, shape)]
+}
+/// Values by the positions that the op itself finds.
+fn chosen(op: &Op, axis: usize, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
+    let y = cx.bind(op, x)?;
+    let Some(t) = &dx[0] else { return Ok(with_zeros(y)) };
+    let t = take_along(cx, t, &y[1], axis)?;
+    Ok((y, smallvec![Some(t), None]))
+}
+
+impl Rules for TopK {
+    fn infer(&self, x: &[Aval]) -> Res<Avals> {
+        let [a] = x else { return type_err(format!("top_k takes 1 operand, got {}", x.len())) };
+        if a.dtype.is_complex() {
+            return value_err("top_k is not compatible with complex inputs.");
+        }
+        if a.dtype.is_key() || a.tape > 0 {
+            return type_err(format!("top_k does not accept {}", a.long()));
+        }
+        if self.axis >= a.rank() {
+            return value_err(format!("axis {} is out of bounds for array of dimension {}", self.axis, a.rank()));
+        }
+        if self.k > a.shape[self.axis] {
+            return value_err(format!(
+                "k argument to top_k must be no larger than size along axis; got k={} with shape={} and axis={}",
+                self.k,
+                list(a),
+                self.axis
+            ));
+        }
+        // the last position is one less than the size
+        if a.shape[self.axis] > MOST + 1 {
+            return value_err(format!(
+                "top_k returns int32 indices, which will overflow for array dimensions larger than the maximum int32 ({MOST}). Got operand.shape={}",
+                a.shape
+            ));
+        }
+        Ok(types(a, self.axis, self.k))
+    }
+    fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
+        chosen(&self.clone().into(), self.axis, cx, x, dx)
+    }
+    fn transpose(&self, _: &dyn Cx, _: &[Arg], _: &[Tan]) -> Res<Tans> {
+        not_linear("top_k")
+    }
+    fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
+        let axis = self.axis + d[0].is_some_and(|d| self.axis >= d) as usize;
+        Ok((cx.bind(&TopK { axis, k: self.k }.into(), x)?, smallvec![d[0]; 2]))
+    }
+    /// Sorted upwards by the complement of what orders them, stably, so that of equals the first comes first.
+    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+        let (x, shape) = (x[0], b.shape(x[0]));
+        let key = order_key(b, x);
+        let key = b.un(Un::Not, key);
+        let index = b.iota(DType::I32, shape.clone(), self.axis);
+        let ins = [key, x, index];
+        let r = Routine::Sort {
+            outer: shape[..self.axis].iter().product(),
+            n: shape[self.axis],
+            inner: shape[self.axis + 1..].iter().product(),
+            dtypes: ins.iter().map(|v| b.dtype(*v)).collect(),
+            num_keys: 1,
+        };
+        let sorted = b.routine(r, &ins, &[shape.clone(), shape.clone(), shape.clone()]);
+        let (start, strides) = (vec![0; shape.len()], vec![1; shape.len()]);
+        let first = |v: &Node| b.slice(*v, &start, &strides, out[0].shape.clone());
+        Ok(sorted[1..].iter().map(first).collect())
+    }
+}
+/// A shape as Python writes a list.
+fn list(a: &Aval) -> String {
+    format!("[{}]", a.shape.iter().map(usize::to_string).collect::<Vec<_>>().join(", "))
+}
+
+impl ApproxTopK {
+    fn axis(&self, rank: usize) -> Option<usize> {
+        let axis = self.reduction_dimension + if self.reduction_dimension < 0 { rank as i64 } else { 0 };
+        usize::try_from(axis).ok().filter(|k| *k < rank)
+    }
+    /// The axis of an operand that passed inference.
+    fn known_axis(&self, rank: usize) -> usize {
+        self.axis(rank).unwrap_or_default()
+    }
+}
+impl Rules for ApproxTopK {
+    fn infer(&self, x: &[Aval]) -> Res<Avals> {
+        let [a] = x else { return type_err(format!("approx_top_k takes 1 operand, got {}", x.len())) };
+        if !a.dtype.is_float() || a.tape > 0 {
+            return value_err("operand must be a floating type");
+        }
+        let Some(axis) = self.axis(a.rank()) else {
+            return value_err(format!(
+                "axis {} is out of bounds for array of dimension {}",
+                self.reduction_dimension,
+                a.rank()
+            ));
+        };
+        if self.k == 0 {
+            return value_err("k must be positive, got 0");
+        }
+        if self.k > a.shape[axis] {
+            return value_err(format!(
+                "k must be smaller than the size of reduction_dim {}, got {}",
+                a.shape[axis], self.k
+            ));
+        }
+        Ok(types(a, axis, self.k))
+    }
+    fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
+        chosen(&self.clone().into(), self.known_axis(x[0].rank()), cx, x, dx)
+    }
+    fn transpose(&self, _: &dyn Cx, _: &[Arg], _: &[Tan]) -> Res<Tans> {
+        not_linear("approx_top_k")
+    }
+    fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
+        let mut op = self.clone();
+        if let Some(d) = d[0] {
+            let axis = self.known_axis(x[0].rank() - 1);
+            op.reduction_dimension = (axis + (axis >= d) as usize) as i64;
+        }
+        Ok((cx.bind(&op.into(), x)?, smallvec![d[0]; 2]))
+    }
+    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+        let axis = self.known_axis(b.rank(x[0]));
+        let exact = TopK { axis, k: self.k };
+        if self.is_max_k {
+            return exact.lower(b, x, out);
+        }
+        let turned = b.un(Un::Neg, x[0]);
+        let mut y = exact.lower(b, &[turned], out)?;
+        y[0] = b.un(Un::Neg, y[0]);
+        Ok(y)
+    }
+}
