@@ -534,3 +534,19 @@ def test_misses_are_explained(jax, jnp, caplog):
     with jax.explain_cache_misses(True):
         f({"w": jnp.ones(4)})
     assert "p['w']" in caplog.text and "f32[4]" in caplog.text and "f32[3]" in caplog.text
+
+
+@pytest.mark.ours
+@pytest.mark.parametrize("what", ["grad", "value_and_grad"])
+def test_a_deep_network_needs_no_more_memory_than_in_jax(jax, jnp, what):
+    """Twenty layers of 1000 x 1000 on 2000 rows. JAX 0.10.2 takes 168,000,000 bytes beside 80,000,160 of results, or 80,000,172."""
+
+    def loss(weights, x):
+        for w in weights:
+            x = jnp.tanh(x @ w)
+        return (x**2).sum()
+
+    weights = [jax.ShapeDtypeStruct((1000, 1000), jnp.float32)] * 20
+    x = jax.ShapeDtypeStruct((2000, 1000), jnp.float32)
+    m = jax.jit(getattr(jax, what)(loss)).lower(weights, x).compile().memory_analysis()
+    assert m.temp_size_in_bytes + m.output_size_in_bytes <= 248_000_160

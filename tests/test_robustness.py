@@ -1,5 +1,6 @@
 """Bad input and hard circumstances, each in a process of its own: it answers with an exception and lives."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -122,3 +123,40 @@ print(float(jnp.ones(3).sum()))
 """
     r = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert (r.returncode, r.stdout) == (0, "refused True\n3.0\n"), r.stdout + r.stderr
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of address space are Linux's")
+@pytest.mark.parametrize(
+    "program",
+    [
+        "jnp.sort(x)",
+        "jnp.argsort(x)",
+        "jax.lax.sort((x, x, x), num_keys=2)[0]",
+        "jnp.sort(x.astype('float64') if jax.config.jax_enable_x64 else x)",
+        "(x[:, None] * jnp.ones(8)).sum(1)[jnp.argsort(x)]",
+        "jnp.array(np.asarray(x + 1))",
+    ],
+)
+def test_memory_that_is_refused_is_an_error(program):
+    """The system gives no more: what a run asks for is refused with the bytes it wanted, and nothing aborts."""
+    code = f"""
+import resource
+import ferrax as jax, ferrax.numpy as jnp, numpy as np
+n = 1 << 24
+x = jnp.arange(n, dtype=jnp.float32).block_until_ready()
+for small in (jnp.arange(8.0), jnp.arange(300000.0)):  # the pool of threads, and all code, stand
+    jnp.sort(small), jnp.argsort(small).block_until_ready()
+held = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+for room in range(20, 400, 20):
+    resource.setrlimit(resource.RLIMIT_AS, (held + (room << 20), resource.RLIM_INFINITY))
+    try:
+        {program}.block_until_ready()
+    except (MemoryError, RuntimeError) as e:
+        assert "bytes" in str(e) or "memory" in str(e).lower(), e
+        print("refused")
+    resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+print(float(jnp.ones(3).sum()))
+"""
+    r = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, env={**os.environ, "FERRAX_NUM_THREADS": "2"})
+    lines = r.stdout.split()
+    assert (r.returncode, lines[0], lines[-1]) == (0, "refused", "3.0"), r.stdout + r.stderr

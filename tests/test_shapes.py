@@ -78,6 +78,48 @@ def test_lax_pad_also_crops(lax, low, high, inner, n):
     same(lax.pad(x, np.float32(-1), [(low, high, inner)]), want)
 
 
+def _padded(x, value, low, high, inner):
+    """The definition, in Python's integers."""
+    size = low + len(x) + (len(x) - 1) * inner + high
+    out = [value] * size
+    for i, v in enumerate(x):
+        if 0 <= low + i * (1 + inner) < size:
+            out[low + i * (1 + inner)] = v
+    return np.array(out, np.float32)
+
+
+@pytest.mark.ours
+@pytest.mark.parametrize(
+    "config",
+    [
+        (0, -3 * 2**61, 2**61),
+        (-(2**61) - 1, -(2**62), 2**61),
+        (-(2**61) - 1, -(2**62) + 2, 2**61),
+        (-(2**62), 2**62, 0),
+        (2**62, -(2**62), 0),
+        (2**62, -(2**62) + 1, 0),
+        (-2, 5, 1),
+        (3, -4, 2),
+    ],
+)
+def test_padding_that_cuts_what_it_put_in(jax, jnp, lax, config):
+    x = np.array([1, 2, 3, 4], np.float32)
+    want = _padded(x, 9.0, *config)
+    same(lax.pad(jnp.asarray(x), np.float32(9), [config]), want)
+    rows = lax.pad(jnp.stack([x, x + 10]), np.float32(9), [(0, 0, 0), config])
+    same(rows, np.stack([want, _padded(x + 10, 9.0, *config)]))
+    weights = np.arange(1, len(want) + 1, dtype=np.float32)
+    slopes = jax.grad(lambda x: (lax.pad(x, np.float32(9), [config]) * weights).sum())(jnp.asarray(x))
+    same(slopes, np.array([(_padded(np.eye(4, dtype=np.float32)[i], 0.0, *config) * weights).sum() for i in range(4)], np.float32))
+
+
+@pytest.mark.ours
+def test_sizes_whose_product_is_zero_may_be_any(jnp, lax):
+    x = jnp.zeros((2**40, 0, 2**40))
+    assert (x + 1).shape == jnp.transpose(x).shape == (2**40, 0, 2**40)
+    assert lax.slice(jnp.arange(5.0), (1,), (5,), (2**62,)).tolist() == [1.0]
+
+
 @pytest.mark.parametrize("args", [(5,), (2, 9), (2, 9, 3), (9, 2, -2), (0.0, 1.0, 0.25), (3, 3), (5, 2)])
 def test_arange(jnp, args):
     got, want = np.asarray(jnp.arange(*args)), np.arange(*args)

@@ -1,4 +1,5 @@
-//! Any text: the parser and the verifier give a program or an error, and what was parsed survives its own print.
+//! Any text: the parser and the verifier give a program or an error, what was parsed survives its own print, and what a valid program
+//! lowers to is a valid plan.
 #![no_main]
 
 use ferrax_ir::{parse, print, verify::verify};
@@ -9,5 +10,8 @@ libfuzzer_sys::fuzz_target!(|text: &str| {
         let printed = print(&program);
         let again = parse(&printed).expect("printed text parses");
         assert_eq!(print(&again), printed);
+        if let Ok(plan) = ferrax_ir::lower::lower(&program) {
+            plan.verify().expect("lowering makes plans that keep the rules");
+        }
     }
 });

@@ -64,6 +64,12 @@ const TASKS: &[Task] = &[
         about: "threads, callbacks, interrupts, forks and exceptions at once; ends with figures",
         run: soak,
     },
+    Task {
+        name: "sanitize",
+        usage: "[address|thread|miri] [-- ARGS]",
+        about: "the Rust tests under a sanitizer (default: address), or a subset under Miri, where a nightly toolchain has it",
+        run: sanitize,
+    },
     Task { name: "doc", usage: "", about: "the Rust documentation, warnings refused", run: check::doc },
     Task {
         name: "mutate",
@@ -189,6 +195,44 @@ fn soak(args: &[String]) -> Res {
     let venv = python::main(&["test"])?;
     extension::build(&venv, "ci", &["--package", "ferrax-python"])?;
     venv.run(&["tests/soak.py"]).args(args).go()
+}
+
+/// Addresses need no instrumented standard library, so that the stable compiler will do; threads do, so they want a nightly one with the
+/// library's source. Miri runs no machine code: what it can run is the waist.
+fn sanitize(args: &[String]) -> Res {
+    let (what, extra) = match args.iter().position(|a| a == "--") {
+        Some(at) => (&args[..at], &args[at + 1..]),
+        None => (args, &args[args.len()..]),
+    };
+    let target = "x86_64-unknown-linux-gnu";
+    let crates = ["ferrax-kernel", "ferrax-cpu", "ferrax-ir", "ferrax-transform", "ferrax-runtime", "ferrax"];
+    let packages: Vec<&str> = crates.iter().flat_map(|c| ["--package", *c]).collect();
+    let tests = ["--profile", "ci", "--lib", "--tests", "--target", target, "--target-dir", "target/sanitize"];
+    match what.first().map_or("address", String::as_str) {
+        "address" => shell::Cmd::new("cargo")
+            .args(&["test"])
+            .args(&packages)
+            .args(&tests)
+            .args(extra)
+            .env("RUSTC_BOOTSTRAP", "1")
+            .env("RUSTFLAGS", "-Zsanitizer=address")
+            // The pool keeps blocks to the end of the process: nothing that a leak check could tell from a leak.
+            .env("ASAN_OPTIONS", "detect_leaks=0")
+            .go(),
+        "thread" => shell::Cmd::new("cargo")
+            .args(&["+nightly", "test", "-Zbuild-std"])
+            .args(&packages)
+            .args(&tests)
+            .args(extra)
+            .env("RUSTFLAGS", "-Zsanitizer=thread")
+            .go(),
+        "miri" => shell::Cmd::new("cargo")
+            .args(&["+nightly", "miri", "test", "--package", "ferrax-kernel", "--lib", "--test", "plans"])
+            .args(extra)
+            .env("MIRIFLAGS", "-Zmiri-strict-provenance")
+            .go(),
+        other => fail(format!("sanitize takes address, thread or miri, not {other}")),
+    }
 }
 
 fn bench(args: &[String]) -> Res {

@@ -15,6 +15,7 @@ pub mod threads;
 pub mod tier;
 
 use ferrax_kernel::backend::{Backend, Executable};
+use ferrax_kernel::error::copied;
 use ferrax_kernel::{Buffer, DType, Error, Res, VerifiedPlan};
 use memory::{Block, Fresh};
 pub use stats::{Stats, stats};
@@ -70,7 +71,7 @@ impl Backend for CpuBackend {
     }
     fn download(&self, b: &Buffer) -> Res<Vec<u8>> {
         match b.try_memory() {
-            Some(m) => Ok(m?.host().ok_or_else(|| Error::Invalid("the buffer is on another device".into()))?.to_vec()),
+            Some(m) => copied(m?.host().ok_or_else(|| Error::Invalid("the buffer is on another device".into()))?),
             None => Err(Error::Invalid("the buffer is still pending".into())),
         }
     }

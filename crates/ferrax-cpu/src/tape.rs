@@ -49,7 +49,7 @@ pub(crate) enum Writing {
 impl Writing {
     pub fn new(bytes: usize, depth: u8, expected: usize) -> Res<Writing> {
         if depth > 1 {
-            return Ok(Writing::Nested(Vec::with_capacity(expected.min(1 << 16))));
+            return Ok(Writing::Nested(ferrax_kernel::error::room(expected.min(1 << 16))?));
         }
         let capacity = bytes
             .checked_mul(expected.max(8))
@@ -74,7 +74,10 @@ impl Writing {
                 *len += 1;
                 Ok(data.ptr().wrapping_add(at))
             }
-            Writing::Nested(_) => Ok(std::ptr::null_mut()),
+            Writing::Nested(v) => match v.try_reserve(1) {
+                Ok(()) => Ok(std::ptr::null_mut()),
+                Err(_) => Err(Error::OutOfMemory(format!("out of memory in a tape of {} tapes", v.len()))),
+            },
         }
     }
     pub fn done(self, reverse: bool) -> Tape {

@@ -1,8 +1,9 @@
 //! The thread pool: built when first needed, rebuilt in a forked child, absent with one thread.
 //!
 //! INVARIANT: the number of threads changes no bits, only which thread computes which tiles.
+use ferrax_kernel::{Error, Res};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 static WANTED: AtomicUsize = AtomicUsize::new(0);
 static POOL: Mutex<Option<(u32, usize, Arc<rayon::ThreadPool>)>> = Mutex::new(None);
@@ -89,4 +90,19 @@ pub fn for_ranges(n: usize, nanos: f64, cancel: &AtomicBool, work: &(dyn Fn(std:
         None if nanos > DEAF => (0..pieces).for_each(piece),
         None => work(0..n),
     }
+}
+/// [`for_ranges`] of work that may fail. The first error is given; the other pieces run all the same.
+pub fn try_ranges(
+    n: usize,
+    nanos: f64,
+    cancel: &AtomicBool,
+    work: &(dyn Fn(std::ops::Range<usize>) -> Res<()> + Sync),
+) -> Res<()> {
+    let failed: OnceLock<Error> = OnceLock::new();
+    for_ranges(n, nanos, cancel, &|r| {
+        if let Err(e) = work(r) {
+            let _ = failed.set(e);
+        }
+    });
+    failed.into_inner().map_or(Ok(()), Err)
 }

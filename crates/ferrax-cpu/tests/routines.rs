@@ -413,3 +413,42 @@ fn exchanging_long_operands_transposes_the_product() {
         }
     }
 }
+
+/// Rows of an embedding, most of them met several times although the caller promised that none would be.
+#[test]
+fn a_broken_promise_of_unique_indices_changes_nothing() {
+    let (rows, width, n) = (50, 64, 4000);
+    let rng = &mut Rng(7);
+    for (d, combine) in [
+        (DType::F32, Combine::Set),
+        (DType::F32, Combine::Reduce(ReduceKind::Sum)),
+        (DType::BF16, Combine::Sub),
+        (DType::I8, Combine::Reduce(ReduceKind::Max)),
+    ] {
+        let r = Routine::Scatter(Scatter {
+            operand: [rows, width].into(),
+            indices: [n, 1].into(),
+            updates: [n, width].into(),
+            update_window_dims: [1].into(),
+            inserted_window_dims: [0].into(),
+            scatter_dims_to_operand_dims: [0].into(),
+            operand_batching_dims: Dims::default(),
+            scatter_indices_batching_dims: Dims::default(),
+            combine,
+            mode: OutOfBounds::FillOrDrop,
+            unique: true,
+            dtype: d,
+            index_dtype: DType::I32,
+        });
+        let ins = [
+            random_bytes(rng, d, rows * width),
+            index_bytes(rng, DType::I32, n, rows + 2),
+            random_bytes(rng, d, n * width),
+        ];
+        for threads in [1, 2, 7] {
+            set_num_threads(threads);
+            check(&r, &ins);
+        }
+        set_num_threads(0);
+    }
+}

@@ -44,6 +44,29 @@ impl From<ferrax_runtime::Stop> for Error {
         })
     }
 }
+/// A vector with room for `n` elements: what depends on data in size is asked for, never taken, since an allocation that fails ends the
+/// process.
+///
+/// # Errors
+/// `OutOfMemory`, naming the bytes.
+pub fn room<T>(n: usize) -> Res<Vec<T>> {
+    let mut v = Vec::new();
+    let bytes = n.saturating_mul(size_of::<T>());
+    match v.try_reserve_exact(n) {
+        Ok(()) => Ok(v),
+        Err(_) => Err(Error::OutOfMemory(format!("out of memory while allocating {bytes} bytes"))),
+    }
+}
+/// A copy of `x`.
+///
+/// # Errors
+/// As [`room`].
+pub fn copied<T: Copy>(x: &[T]) -> Res<Vec<T>> {
+    let mut v = room(x.len())?;
+    v.extend_from_slice(x);
+    Ok(v)
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
@@ -64,3 +87,16 @@ impl fmt::Debug for Error {
     }
 }
 impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_memory_holds_is_an_error() {
+        let e = room::<u64>(usize::MAX / 32).unwrap_err();
+        assert!(matches!(&e, Error::OutOfMemory(s) if s.contains(&(usize::MAX / 32 * 8).to_string())), "{e}");
+        assert!(room::<u64>(usize::MAX).is_err());
+        assert_eq!(copied(&[1, 2, 3]).unwrap(), [1, 2, 3]);
+    }
+}

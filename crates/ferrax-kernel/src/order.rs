@@ -12,6 +12,9 @@
 //! ```
 //!
 //! Accumulators have the lane dtype (f32 for 16-bit floats) and round to the element's dtype once, at the end.
+//! A float result that is nan is the positive quiet nan without a payload, whichever nans were met: machines differ in which of two
+//! operands' nans a sum or an extreme keeps, and compilers exchange operands.
+//!
 //! Combining with an accumulator that is still the identity changes no bits (none is ever -0 under Sum), so an implementation may
 //! skip lanes that took no element.
 pub const LANES: usize = 16;

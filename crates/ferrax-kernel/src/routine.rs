@@ -84,7 +84,8 @@ pub struct Scatter {
     pub scatter_indices_batching_dims: Dims,
     pub combine: Combine,
     pub mode: OutOfBounds,
-    /// The caller's promise that no two updates meet: they may then be applied in parallel.
+    /// The caller's promise that no two updates meet: they may then be applied in any order. Where it is broken, an element that several
+    /// updates meet holds what some order of some of them gives; no other element does, and no memory outside is touched.
     pub unique: bool,
     pub dtype: DType,
     pub index_dtype: DType,

@@ -39,9 +39,10 @@ impl Dims {
         d.0.remove(at);
         d
     }
-    /// Number of elements. INVARIANT: shapes are checked by [`Dims::checked`] where they enter, so this does not overflow.
+    /// Number of elements. INVARIANT: shapes are checked by [`Dims::checked`] where they enter, so this overflows only on the way to a
+    /// product that is zero.
     pub fn size(&self) -> usize {
-        self.iter().product()
+        self.iter().fold(1, |n, d| n.wrapping_mul(*d))
     }
     /// The byte count of an array of this shape, or an error where no machine could hold it.
     pub fn checked(&self, element_bytes: usize) -> Res<usize> {
@@ -60,7 +61,8 @@ impl Dims {
     pub fn strides(&self) -> SmallVec<[isize; 4]> {
         let mut s: SmallVec<[isize; 4]> = SmallVec::from_elem(1, self.len());
         for k in (0..self.len().saturating_sub(1)).rev() {
-            s[k] = s[k + 1] * self[k + 1] as isize;
+            // an array without elements may have any sizes
+            s[k] = s[k + 1].wrapping_mul(self[k + 1] as isize);
         }
         s
     }
@@ -136,6 +138,8 @@ mod tests {
         assert!(Dims::new(&[1 << 62]).checked(4).is_err());
         assert_eq!(Dims::new(&[1 << 62, 0, 1 << 62]).checked(4).unwrap(), 0);
         assert_eq!(Dims::new(&[2, 3]).checked(4).unwrap(), 24);
+        let huge = Dims::new(&[1 << 40, 1 << 40, 0, 1 << 40, 1 << 40]);
+        assert_eq!((huge.size(), huge.strides().len()), (0, 5));
     }
     #[test]
     fn strides_and_unravel_agree() {

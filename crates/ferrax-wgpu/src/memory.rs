@@ -179,7 +179,7 @@ pub fn download(device: &Arc<Device>, slab: &Slab, bytes: usize, before: Option<
     let failed = |e: &dyn std::fmt::Display| Error::Device(format!("{}: reading back: {e}", device.name()));
     mapped.recv().map_err(|e| failed(&e))?.map_err(|e| failed(&e))?;
     let view = host.raw().slice(..whole).get_mapped_range().map_err(|e| failed(&e))?;
-    let out = view[..bytes].to_vec();
+    let out = ferrax_kernel::error::copied(&view[..bytes])?;
     drop(view);
     host.raw().unmap();
     Ok(out)

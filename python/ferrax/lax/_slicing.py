@@ -260,7 +260,9 @@ def apply_where(x, mentions, func):
 def scatter(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted=False, unique_indices=False, mode=None):
     """`operand` with the windows named by `scatter_indices` replaced by `updates`; of colliding windows one wins, the last.
 
-    dimension_numbers: `ScatterDimensionNumbers`. mode: `GatherScatterMode`, its name, or None for "drop".
+    dimension_numbers: `ScatterDimensionNumbers`. mode: `GatherScatterMode`, its name, or None for "drop". unique_indices promises that no
+    two windows collide. Where the promise is broken, only elements on which windows collide are affected: on the CPU they hold what they
+    would without it, on a GPU what some order of some of the updates gives. The same holds of the other scatters.
     """
     return _scatter("scatter", operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode)
 

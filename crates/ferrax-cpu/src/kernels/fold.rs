@@ -44,6 +44,19 @@ trait Monoid: F2<R = <Self as F2>::A> {
     const IDENTITY: Self::A;
     /// Whether grouping changes no bits, so that four rows of lanes may go side by side.
     const ANY_ORDER: bool;
+    /// A block's result: of all nans the one that [`ferrax_kernel::order`] states.
+    fn settled(x: Self::A) -> Self::A;
+}
+macro_rules! settle {
+    ($x:ident f32) => {
+        if $x.is_nan() { f32::from_bits(0x7fc0_0000) } else { $x }
+    };
+    ($x:ident f64) => {
+        if $x.is_nan() { f64::from_bits(0x7ff8_0000_0000_0000) } else { $x }
+    };
+    ($x:ident $T:ident) => {
+        $x
+    };
 }
 /// Sums and products of floats round; all else is associative and commutative.
 macro_rules! any_order {
@@ -76,6 +89,8 @@ macro_rules! monoid {
             impl Monoid for $Name<$T> {
                 const IDENTITY: $T = $id;
                 const ANY_ORDER: bool = any_order!($Name $T);
+                #[inline(always)]
+                fn settled(x: $T) -> $T { settle!(x $T) }
             }
         )*
     };
@@ -192,7 +207,7 @@ impl<M: Monoid> Rows for FoldingRows<M> {
                         a[j] = M::f(a[j], *src.add(whole + j));
                     }
                 }
-                *d.add(row) = tree::<M>(a);
+                *d.add(row) = M::settled(tree::<M>(a));
             }
         }
     }
@@ -208,6 +223,9 @@ impl<M: Monoid> Finish for Finishing<M> {
             while w > 0 {
                 take::<M>(acc, acc.add(w * width), w * width);
                 w /= 2;
+            }
+            for i in 0..width {
+                *acc.add(i) = M::settled(*acc.add(i));
             }
         }
     }

@@ -13,6 +13,9 @@ pub struct Component {
     pub last: i64,
 }
 
+/// Index vectors that are read at once.
+pub const AT_ONCE: usize = 256;
+
 pub fn compile(g: &Gather) -> Res<Run> {
     let bytes = g.dtype.size();
     let rank = g.operand.len();
@@ -62,9 +65,13 @@ pub fn compile(g: &Gather) -> Res<Run> {
         threads::for_ranges(n_positions, if parallel { nanos } else { 0.0 }, bases.cancel, &|r| {
             // SAFETY: starts are clamped (or the window is filled), so that windows lie inside; each position has its own output window.
             unsafe {
-                let starts = indices(index_dtype, ix.get(), r.start * vector, r.len() * vector);
+                let mut starts = Default::default();
                 let mut o = Odometer::at(&dims, r.start);
-                for p in 0..r.len() {
+                for (k, p) in r.clone().zip((0..AT_ONCE).cycle()) {
+                    if p == 0 {
+                        let n = AT_ONCE.min(r.end - k);
+                        starts = indices(index_dtype, ix.get(), k * vector, n * vector);
+                    }
                     let mut at = o.b;
                     let mut inside = !never;
                     for (j, c) in components.iter().enumerate() {

@@ -2,8 +2,11 @@
 //!
 //! Updates apply in row-major order of the updates array. Going position by position keeps that order for each element of the
 //! operand, unless windows that move along an axis of their own precede the positions; those go element by element.
+//!
+//! Threads divide the operand, not the updates: each goes through all positions in order and takes the windows that begin in its part.
+//! So no two write one element, and the order holds, whether or not the caller's promise of unique indices does.
 use super::Run;
-use super::gather::Component;
+use super::gather::{AT_ONCE, Component};
 use super::walk::{Combining, Odometer, Shared, Walk, copy, indices, strides};
 use crate::kernels::Bases;
 use crate::threads;
@@ -11,6 +14,7 @@ use crate::tier::Tier;
 use ferrax_kernel::routine::{Combine, OutOfBounds, Scatter};
 use ferrax_kernel::{Bin, Error, Res};
 use smallvec::SmallVec;
+use std::sync::atomic::Ordering;
 
 pub fn compile(s: &Scatter, tier: Tier) -> Res<Run> {
     let bytes = s.dtype.size();
@@ -60,7 +64,7 @@ pub fn compile(s: &Scatter, tier: Tier) -> Res<Run> {
     // Element by element, in the order of the updates.
     let slow = !windows_last && moves_in_window && !s.unique;
     let nanos = n_positions as f64 * (6.0 + walk.elements as f64 * if combining.is_some() { 1.0 } else { 0.3 });
-    let (unique, index_dtype, empty) = (s.unique, s.index_dtype, s.updates.size() == 0);
+    let (index_dtype, empty) = (s.index_dtype, s.updates.size() == 0);
     let row_major: Vec<(usize, isize, isize)> = (0..s.updates.len())
         .map(|u| match s.update_window_dims.iter().position(|w| *w == u) {
             Some(w) => (s.updates[u], to[kept[w]] * b, 0),
@@ -95,7 +99,7 @@ pub fn compile(s: &Scatter, tier: Tier) -> Res<Run> {
             }
             Some(at)
         };
-        // SAFETY: targets are clamped, so windows lie inside; in parallel only where the caller promised that no two meet.
+        // SAFETY: targets are clamped, so windows lie inside.
         let put = |walk: &Walk, to: *mut u8, from: *const u8| unsafe {
             match &combining {
                 None if walk.is_single() && bytes == 4 => *to.cast::<u32>() = *from.cast::<u32>(),
@@ -105,27 +109,38 @@ pub fn compile(s: &Scatter, tier: Tier) -> Res<Run> {
             }
         };
         if slow {
-            // SAFETY: n_positions index vectors.
-            let starts = unsafe { indices(index_dtype, ix.get(), 0, n_positions * vector) };
             let mut o = Odometer::at(&row_major, 0);
             for u in 0..n_positions * walk.elements {
-                let p = o.b as usize;
-                if let Some(at) = target(&starts[p * vector..(p + 1) * vector]) {
+                // SAFETY: the index vector of a position.
+                let starts = unsafe { indices(index_dtype, ix.get(), o.b as usize * vector, vector) };
+                if let Some(at) = target(&starts) {
                     put(&one, out.get().wrapping_offset(at + o.a), new.get().wrapping_add(u * bytes));
                 }
                 o.step();
             }
             return Ok(());
         }
-        threads::for_ranges(n_positions, if parallel && unique { nanos } else { 0.0 }, bases.cancel, &|r| {
-            // SAFETY: index vectors of this range.
-            let starts = unsafe { indices(index_dtype, ix.get(), r.start * vector, r.len() * vector) };
-            let mut o = Odometer::at(&dims, r.start);
-            for p in 0..r.len() {
-                if let Some(at) = target(&starts[p * vector..(p + 1) * vector]) {
-                    put(&walk, out.get().wrapping_offset(at + o.a), new.get().wrapping_offset(o.b));
+        // Windows that move by whole windows only are the same or apart: they belong to whoever has their first byte.
+        let parts = if parallel && !moves_in_window && nanos > threads::WORTH { threads::num_threads() } else { 1 };
+        let first_of = |part: usize| (total as u128 * part as u128 / parts as u128) as isize;
+        threads::for_ranges(parts, if parts > 1 { nanos } else { 0.0 }, bases.cancel, &|r| {
+            let mine = first_of(r.start)..first_of(r.end);
+            let mut o = Odometer::at(&dims, 0);
+            for from in (0..n_positions).step_by(AT_ONCE) {
+                if bases.cancel.load(Ordering::Relaxed) {
+                    return;
                 }
-                o.step();
+                let n = AT_ONCE.min(n_positions - from);
+                // SAFETY: index vectors of these positions.
+                let starts = unsafe { indices(index_dtype, ix.get(), from * vector, n * vector) };
+                for p in 0..n {
+                    if let Some(at) = target(&starts[p * vector..(p + 1) * vector]).map(|at| at + o.a)
+                        && mine.contains(&at)
+                    {
+                        put(&walk, out.get().wrapping_offset(at), new.get().wrapping_offset(o.b));
+                    }
+                    o.step();
+                }
             }
         });
         Ok(())

@@ -6,6 +6,7 @@ use super::Run;
 use super::walk::Shared;
 use crate::kernels::Bases;
 use crate::threads;
+use ferrax_kernel::error::room;
 use ferrax_kernel::{DType, Error, Res};
 use rayon::prelude::*;
 
@@ -64,7 +65,10 @@ unsafe fn write(p: *mut u8, bytes: usize, i: usize, x: u64) {
 }
 
 /// Stable by the high half: three passes of 11 bits, those skipped in which all agree.
-fn radix(v: &mut Vec<u64>, spare: &mut Vec<u64>) {
+fn radix(v: &mut Vec<u64>, spare: &mut Vec<u64>) -> Res<()> {
+    if spare.capacity() < v.len() {
+        *spare = room(v.len())?;
+    }
     spare.resize(v.len(), 0);
     let mut counts = vec![[0u32; 2048]; 3];
     for x in v.iter() {
@@ -88,19 +92,21 @@ fn radix(v: &mut Vec<u64>, spare: &mut Vec<u64>) {
         }
         std::mem::swap(v, spare);
     }
+    Ok(())
 }
-/// Sorts words stably by their high half.
-fn sort_words(v: &mut Vec<u64>, spare: &mut Vec<u64>, parallel: bool) {
+/// Rows from this length on are sorted by several threads: by words that all differ, for such a sort asks for no memory.
+const LONG: usize = 1 << 17;
+/// Sorts words by their high half: stably, or, where `distinct` by their low halves, as wholes.
+fn sort_words(v: &mut Vec<u64>, spare: &mut Vec<u64>, distinct: bool) -> Res<()> {
     if v.len() < 512 {
         v.sort_by_key(|x| x >> 32);
-    } else if parallel && v.len() > 1 << 17 {
-        match threads::pool() {
-            Some(p) => p.install(|| v.par_sort_by_key(|x| x >> 32)),
-            None => radix(v, spare),
-        }
-    } else {
-        radix(v, spare);
+        return Ok(());
     }
+    match if distinct { threads::pool() } else { None } {
+        Some(p) => p.install(|| v.par_sort_unstable()),
+        None => radix(v, spare)?,
+    }
+    Ok(())
 }
 
 pub fn compile(outer: usize, n: usize, inner: usize, dtypes: &[DType], num_keys: usize) -> Res<Run> {
@@ -114,22 +120,24 @@ pub fn compile(outer: usize, n: usize, inner: usize, dtypes: &[DType], num_keys:
         let ins: Vec<Shared> = (0..dtypes.len()).map(|k| Shared(bases.input(k as u32))).collect();
         let outs: Vec<Shared> = (0..dtypes.len()).map(|k| Shared(bases.output(k as u32))).collect();
         let within = parallel && rows < threads::num_threads() && nanos > 1e6;
-        let body = |r: std::ops::Range<usize>| {
-            let (mut words, mut spare) = (vec![], vec![]);
+        let body = |r: std::ops::Range<usize>| -> Res<()> {
+            let (mut words, mut spare) = (room::<u64>(n)?, vec![]);
             for row in r {
                 let base = row / inner * n * inner + row % inner;
                 let at = |i: usize| base + i * inner;
                 let d = dtypes[0];
-                // SAFETY: element at(i), i < n, of every operand and result; each row is one thread's.
+                // SAFETY: element at(i), i < n, of every operand and result; each row is one thread's, and no result lies where an
+                // operand does.
                 unsafe {
                     words.clear();
                     if num_keys == 1 && d.size() <= 4 {
-                        let alone = dtypes.len() == 1;
+                        let distinct = within && n > LONG;
+                        let alone = dtypes.len() == 1 && !distinct;
                         for i in 0..n {
                             let bits = read(ins[0].get(), d.size(), at(i));
                             words.push(ordered(d, bits) << 32 | if alone { bits } else { i as u64 });
                         }
-                        sort_words(&mut words, &mut spare, within);
+                        sort_words(&mut words, &mut spare, distinct)?;
                         if alone {
                             for (i, w) in words.iter().enumerate() {
                                 write(outs[0].get(), d.size(), at(i), w & 0xffff_ffff);
@@ -137,8 +145,8 @@ pub fn compile(outer: usize, n: usize, inner: usize, dtypes: &[DType], num_keys:
                             continue;
                         }
                     } else if num_keys == 1 {
-                        let mut keyed: Vec<(u64, u32)> =
-                            (0..n).map(|i| (ordered(d, read(ins[0].get(), d.size(), at(i))), i as u32)).collect();
+                        let mut keyed: Vec<(u64, u32)> = room(n)?;
+                        keyed.extend((0..n).map(|i| (ordered(d, read(ins[0].get(), d.size(), at(i))), i as u32)));
                         if within && let Some(p) = threads::pool() {
                             p.install(|| keyed.par_sort_unstable());
                         } else {
@@ -146,40 +154,30 @@ pub fn compile(outer: usize, n: usize, inner: usize, dtypes: &[DType], num_keys:
                         }
                         words.extend(keyed.into_iter().map(|k| k.1 as u64));
                     } else {
-                        let keys: Vec<Vec<u64>> = (0..num_keys)
-                            .map(|k| {
-                                (0..n)
-                                    .map(|i| ordered(dtypes[k], read(ins[k].get(), dtypes[k].size(), at(i))))
-                                    .collect()
-                            })
-                            .collect();
+                        let mut keys: Vec<u64> = room(n.saturating_mul(num_keys))?;
+                        for i in 0..n {
+                            keys.extend(
+                                (0..num_keys).map(|k| ordered(dtypes[k], read(ins[k].get(), dtypes[k].size(), at(i)))),
+                            );
+                        }
+                        let key = |i: u64| &keys[i as usize * num_keys..(i as usize + 1) * num_keys];
                         words.extend(0..n as u64);
-                        words.sort_by(|a, b| {
-                            keys.iter()
-                                .map(|k| k[*a as usize].cmp(&k[*b as usize]))
-                                .find(|c| c.is_ne())
-                                .unwrap_or(std::cmp::Ordering::Equal)
-                        });
+                        words.sort_unstable_by(|a, b| key(*a).cmp(key(*b)).then(a.cmp(b)));
                     }
                     for (k, d) in dtypes.iter().enumerate() {
-                        // Read the whole row first: a result may stand in its operand's place.
-                        let row: Vec<u64> = words
-                            .iter()
-                            .map(|w| read(ins[k].get(), d.size(), at((w & 0xffff_ffff) as usize)))
-                            .collect();
-                        for (i, x) in row.into_iter().enumerate() {
+                        for (i, w) in words.iter().enumerate() {
+                            let x = read(ins[k].get(), d.size(), at((w & 0xffff_ffff) as usize));
                             write(outs[k].get(), d.size(), at(i), x);
                         }
                     }
                 }
             }
+            Ok(())
         };
         if within {
-            body(0..rows)
-        } else {
-            threads::for_ranges(rows, if parallel { nanos } else { 0.0 }, bases.cancel, &body)
+            return body(0..rows);
         }
-        Ok(())
+        threads::try_ranges(rows, if parallel { nanos } else { 0.0 }, bases.cancel, &body)
     }))
 }
 
@@ -212,7 +210,7 @@ mod tests {
             .collect();
         let mut want = v.clone();
         want.sort_by_key(|x| x >> 32);
-        radix(&mut v, &mut vec![]);
+        radix(&mut v, &mut vec![]).unwrap();
         assert_eq!(v, want);
     }
 }

@@ -11,6 +11,8 @@ use ferrax_kernel::{Plan, Step};
 use std::collections::BTreeMap;
 
 const ALIGN: usize = 64;
+/// From here on memory counts more than what a kernel pays for working in place.
+const LARGE: usize = 1 << 20;
 
 pub(super) fn assign(plan: &mut Plan) {
     let n = plan.slots.len();
@@ -86,6 +88,29 @@ fn share(line: &Timeline, life: &mut Lives, sets: &mut Sets, pinned: &Pinned) {
                     sets.join(life, from, to);
                 }
             }
+            // A large result may stand where an operand dies that is read element by element. (Not if it is an output: that is left to a
+            // donated input.)
+            Moment::Step(Step::Kernel { kernel, ins, outs }) => {
+                for (o, to) in outs.iter().enumerate() {
+                    let bytes = |s: SlotId| pinned.bytes[s as usize];
+                    let free = sets.root(*to) == *to
+                        && pinned.by[*to as usize] == Pin::None
+                        && life.last[*to as usize] < line.end();
+                    if !free || bytes(*to) < LARGE {
+                        continue;
+                    }
+                    let over = |k: &usize| {
+                        let alone = |s: &SlotId| sets.root(*s) == sets.root(ins[*k]);
+                        kernel.in_place(*k, o)
+                            && bytes(ins[*k]) == bytes(*to)
+                            && ins.iter().chain(outs).filter(|s| alone(s)).count() == 1
+                            && dies(life, sets, pinned, ins[*k], t)
+                    };
+                    if let Some(k) = (0..ins.len()).find(over) {
+                        sets.join(life, ins[k], *to);
+                    }
+                }
+            }
             // Shared until either is updated: an update in place asks for the reads of both.
             Moment::Step(Step::Copy { from, to }) if pinned.by[*from as usize] != Pin::Fixed => {
                 let free = match pinned.by[*to as usize] {
@@ -137,12 +162,14 @@ enum Pin {
     Next(SlotId),
 }
 struct Pinned {
+    bytes: Vec<usize>,
     by: Vec<Pin>,
     window: Vec<bool>,
 }
 fn pins(plan: &Plan, line: &Timeline) -> Pinned {
     let n = plan.slots.len();
-    let mut p = Pinned { by: vec![Pin::None; n], window: vec![false; n] };
+    let bytes = plan.slots.iter().map(|s| s.bytes()).collect();
+    let mut p = Pinned { bytes, by: vec![Pin::None; n], window: vec![false; n] };
     for (_, m) in line.moments() {
         match m {
             Moment::Enter(l) => {

@@ -248,7 +248,10 @@ impl Graph {
     /// `x[start + stride * i]` on every axis.
     pub fn slice(&mut self, x: Node, start: &[usize], stride: &[usize], shape: Dims) -> Node {
         let map: SmallVec<[Affine; 4]> =
-            (0..shape.len()).map(|k| scaled(k, start[k] as i64, stride[k] as i64)).collect();
+            // a lone element has no next one, however far it would be
+            (0..shape.len())
+                .map(|k| scaled(k, start[k] as i64, if shape[k] > 1 { stride[k] as i64 } else { 1 }))
+                .collect();
         self.view(x, shape, &map)
     }
     pub fn reverse(&mut self, x: Node, axes: &[usize]) -> Node {
@@ -278,9 +281,24 @@ impl Graph {
     /// `lo`, `hi` elements of `value` (rank 0) around each axis, `interior` between neighbours; negative `lo`, `hi` cut off.
     pub fn pad(&mut self, x: Node, value: Node, lo: &[i64], hi: &[i64], interior: &[i64]) -> Node {
         let from = self.shape(x);
-        let size =
-            |k: usize| (from[k] as i64 + (from[k] as i64 - 1).max(0) * interior[k] + lo[k] + hi[k]).max(0) as usize;
-        let shape: Dims = (0..from.len()).map(size).collect();
+        let rank = from.len();
+        // Positions in 128 bits, which no padding leaves.
+        let step = |k: usize| interior[k] as i128 + 1;
+        let n = |k: usize| from[k] as i128;
+        let size = |k: usize| n(k) + (n(k) - 1).max(0) * (step(k) - 1) + lo[k] as i128 + hi[k] as i128;
+        let shape: Dims = (0..rank).map(|k| size(k).max(0) as usize).collect();
+        // The elements of x that are not cut off, after which nothing is larger than the result.
+        let above = |x: i128, k: usize| -(-x).div_euclid(step(k));
+        let first: Dims = (0..rank).map(|k| above(-(lo[k] as i128), k).clamp(0, n(k)) as usize).collect();
+        let end = |k: usize| above(shape[k] as i128 - lo[k] as i128, k).clamp(first[k] as i128, n(k)) as usize;
+        let kept: Dims = (0..rank).map(|k| end(k) - first[k]).collect();
+        if kept.contains(&0) {
+            return self.broadcast(value, shape, &[]);
+        }
+        let lo: SmallVec<[i64; 4]> = (0..rank).map(|k| (lo[k] as i128 + first[k] as i128 * step(k)) as i64).collect();
+        let interior: SmallVec<[i64; 4]> = (0..rank).map(|k| if kept[k] > 1 { interior[k] } else { 0 }).collect();
+        let x = if kept == from { x } else { self.slice(x, &first, &vec![1; rank], kept.clone()) };
+        let from = kept;
         let mut spread = from.clone();
         // Interior padding first: element i of x to i * (1 + interior), by splitting [n * s] into [n, s] and reading where the second index is 0.
         let mut x = x;

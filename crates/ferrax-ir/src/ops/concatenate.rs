@@ -46,7 +46,7 @@ impl Rules for Concatenate {
             ));
         }
         let mut shape = a.shape.clone();
-        shape[k] = x.iter().map(|b| b.shape[k]).sum();
+        shape[k] = x.iter().fold(0, |n: usize, b| n.saturating_add(b.shape[k]));
         shape.checked(a.dtype.size())?;
         Ok(smallvec![Aval { weak: x.iter().all(|b| b.weak), ..a.with_shape(shape) }])
     }
@@ -86,7 +86,10 @@ primitive! {
 impl Rules for Split {
     fn infer(&self, x: &[Aval]) -> Res<Avals> {
         let [a] = x else { return type_err(format!("split takes 1 operand, got {}", x.len())) };
-        if self.axis >= a.rank() || a.tape > 0 || self.sizes.iter().sum::<usize>() != a.shape[self.axis] {
+        if self.axis >= a.rank()
+            || a.tape > 0
+            || self.sizes.iter().fold(0, |n: usize, s| n.saturating_add(*s)) != a.shape[self.axis]
+        {
             return value_err(format!(
                 "Sum of sizes {} must be equal to dimension {} of the operand shape {:?}",
                 self.sizes.iter().sum::<usize>(),

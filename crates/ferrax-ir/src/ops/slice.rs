@@ -61,8 +61,8 @@ impl Rules for Slice {
         let a = x[0].aval();
         let config = (0..a.rank()).map(|k| {
             let (m, s, lo) = (ct.shape()[k], self.stride(k), self.start_indices[k]);
-            let width = if m == 0 { 0 } else { (m - 1) * s + 1 };
-            (lo as i64, (a.shape[k] - width) as i64 - lo as i64, if m == 0 { 0 } else { s as i64 - 1 })
+            let (width, apart) = if m < 2 { (m, 0) } else { ((m - 1) * s + 1, s as i64 - 1) };
+            (lo as i64, (a.shape[k] - width) as i64 - lo as i64, apart)
         });
         Ok(smallvec![Some(cx.bind1(Pad { padding_config: config.collect() }, &[ct.clone(), lit(ct.dtype(), 0.0)])?)])
     }

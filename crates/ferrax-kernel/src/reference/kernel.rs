@@ -99,6 +99,7 @@ pub fn reduce(kind: ReduceKind, from: DType, x: &[Scalar], to: DType) -> Res<Sca
     let sum = order::reduce(x.len(), &|i| lane(x[i]), lane(identity), &combine);
     match failed.take() {
         Some(e) => Err(e),
+        None if sum.dtype.is_float() && sum.to_f64().is_nan() => Ok(Scalar::from_f64(to, f64::NAN)),
         None => Ok(scalar::convert(sum, to)),
     }
 }
