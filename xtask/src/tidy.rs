@@ -65,7 +65,6 @@ const UNSAFE: &[&str] = &[
     "crates/ferrax-cpu/tests/device.rs",
     "crates/ferrax-cpu/tests/fork.rs",
     "crates/ferrax-kernel/tests/math_tiers.rs",
-    "crates/ferrax-python/src/ffi.rs",
     "crates/ferrax-python/src/ffi/buffers.rs",
     "crates/ferrax-python/src/ffi/frames.rs",
     "crates/ferrax-python/src/ffi/recursion.rs",
