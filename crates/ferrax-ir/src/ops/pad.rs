@@ -26,6 +26,35 @@ impl Pad {
         usize::try_from(lo.checked_add(hi)?.checked_add(inner)?.checked_add(n as i64)?).ok()
     }
 }
+impl Pad {
+    /// The first of `n` elements along axis k that stands in a result of size `out`, and how many do. (In 128 bits, which no padding leaves.)
+    fn kept(&self, k: usize, n: usize, out: usize) -> (usize, usize) {
+        let (lo, _, int) = self.padding_config[k];
+        let above = |x: i128| -(-x).div_euclid(int as i128 + 1);
+        let first = above(-(lo as i128)).clamp(0, n as i128);
+        let end = above(out as i128 - lo as i128).clamp(first, n as i128);
+        (first as usize, (end - first) as usize)
+    }
+    /// The cotangent of an operand of which some elements were cut off: read where the others stand, and zeros around them.
+    fn transpose_of_cut(&self, cx: &dyn Cx, a: &Aval, ct: &Value) -> Res<Value> {
+        let (mut start, mut limit, mut strides) = (Dims::default(), Dims::default(), Dims::default());
+        let mut around = vec![];
+        for (k, (lo, _, int)) in self.padding_config.iter().enumerate() {
+            let (first, n) = self.kept(k, a.shape[k], ct.shape()[k]);
+            let step = *int as i128 + 1;
+            let at = if n == 0 { 0 } else { *lo as i128 + first as i128 * step };
+            start.push(at as usize);
+            limit.push(if n == 0 { 0 } else { (at + (n as i128 - 1) * step + 1) as usize });
+            strides.push(if n < 2 { 1 } else { step as usize });
+            around.push((first as i64, (a.shape[k] - first - n) as i64, 0));
+        }
+        let read = cx.bind1(
+            Slice { limit_indices: limit, start_indices: start, strides: Some(strides) },
+            std::slice::from_ref(ct),
+        )?;
+        cx.bind1(Pad { padding_config: around.into() }, &[read, lit(ct.dtype(), 0.0)])
+    }
+}
 impl Rules for Pad {
     fn infer(&self, x: &[Aval]) -> Res<Avals> {
         let [a, v] = x else { return type_err(format!("pad takes 2 operands, got {}", x.len())) };
@@ -79,13 +108,18 @@ impl Rules for Pad {
     fn transpose(&self, cx: &dyn Cx, x: &[Arg], ct: &[Tan]) -> Res<Tans> {
         let Some(ct) = &ct[0] else { return Ok(smallvec![None; 2]) };
         let a = x[0].aval();
-        // undo lo and hi, then the interior
-        let config = self.padding_config.iter().map(|c| (-c.0, -c.1, 0)).collect();
-        let cut = cx.bind1(Pad { padding_config: config }, &[ct.clone(), lit(ct.dtype(), 0.0)])?;
-        let strides: Dims = self.padding_config.iter().map(|c| c.2 as usize + 1).collect();
-        let start = (0..a.rank()).map(|_| 0).collect();
-        let strided = Slice { limit_indices: Dims::new(cut.shape()), start_indices: start, strides: Some(strides) };
-        let dx = cx.bind1(strided, &[cut])?;
+        let whole = (0..a.rank()).all(|k| self.kept(k, a.shape[k], ct.shape()[k]).1 == a.shape[k]);
+        let dx = if whole {
+            // undo lo and hi, then the interior
+            let config = self.padding_config.iter().map(|c| (-c.0, -c.1, 0)).collect();
+            let cut = cx.bind1(Pad { padding_config: config }, &[ct.clone(), lit(ct.dtype(), 0.0)])?;
+            let strides: Dims = self.padding_config.iter().map(|c| c.2 as usize + 1).collect();
+            let start = (0..a.rank()).map(|_| 0).collect();
+            let strided = Slice { limit_indices: Dims::new(cut.shape()), start_indices: start, strides: Some(strides) };
+            cx.bind1(strided, &[cut])?
+        } else {
+            self.transpose_of_cut(cx, &a, ct)?
+        };
         let all = |v: &Value| cx.reduce(ReduceKind::Sum, v, (0..v.rank()).collect());
         let dv = match x[1].is_linear() {
             true => Some(cx.sub(&all(ct)?, &all(&dx)?)?),
