@@ -28,6 +28,7 @@
 //!   each other, whichever threads pushed them.
 //! - Whoever waits inside a run for what cannot end before that run does gets [`Stop::Circular`], at once.
 #![forbid(unsafe_code)]
+#![allow(clippy::missing_const_for_thread_local)] // the model's have no such form
 pub mod state;
 mod sync;
 

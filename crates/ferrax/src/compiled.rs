@@ -105,7 +105,7 @@ impl Compiled {
             ins.push(Arg { buffer, donated: donated.get(i) == Some(&true) });
         }
         let inside = runtime::inside();
-        if inside.is_none() && !(ready && !self.queued) {
+        if inside.is_none() && (self.queued || !ready) {
             runtime::make_room(self.device.id)?;
         }
         for (x, _) in args.iter().zip(donated).filter(|d| *d.1) {

@@ -118,7 +118,7 @@ impl Graph {
         let wanted: Vec<usize> = terms.iter().map(|r| axis(*r)).collect();
         let features = c.rhs[0];
         let lies: Vec<usize> = (0..rs.len()).filter(|a| *a != features).collect();
-        let behind = features + 1 == rs.len() || !(features == 0 && !last) || lies != wanted;
+        let behind = features + 1 == rs.len() || features != 0 || last || lies != wanted;
         let r = if lies == wanted && (features + 1 == rs.len() || !behind) {
             r
         } else {

@@ -143,7 +143,7 @@ impl Conv {
                 return value_err(format!("{NAME} {what}_group_count must be a positive integer, got 0."));
             }
         }
-        if features % f > 0 {
+        if !features.is_multiple_of(f) {
             return value_err(format!(
                 "{NAME} feature_group_count must divide lhs feature dimension size, but {f} does not divide {features}."
             ));
@@ -153,17 +153,17 @@ impl Conv {
                 "{NAME} lhs feature dimension size divided by feature_group_count must equal the rhs input feature dimension size, but {features} // {f} != {taken}."
             ));
         }
-        if given % f > 0 {
+        if !given.is_multiple_of(f) {
             return value_err(format!(
                 "{NAME} rhs output feature dimension size must be a multiple of feature_group_count, but {given} is not a multiple of {f}."
             ));
         }
-        if batch % b > 0 {
+        if !batch.is_multiple_of(b) {
             return value_err(format!(
                 "{NAME} batch_group_count must divide lhs batch dimension size, but {b} does not divide {batch}."
             ));
         }
-        if given % b > 0 {
+        if !given.is_multiple_of(b) {
             return value_err(format!(
                 "{NAME} rhs output feature dimension size must be a multiple of batch_group_count, but {given} is not a multiple of {b}."
             ));

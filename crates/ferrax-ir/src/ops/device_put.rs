@@ -40,6 +40,6 @@ impl Rules for DevicePut {
         Ok((cx.bind(&self.clone().into(), x)?, d.into()))
     }
     fn lower(&self, _: &mut Graph, x: &[Node], _: &[Aval]) -> Res<Nodes> {
-        Ok(smallvec![x[0].clone()])
+        Ok(smallvec![x[0]])
     }
 }

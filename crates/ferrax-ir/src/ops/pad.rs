@@ -21,7 +21,8 @@ impl Pad {
     fn size(&self, k: usize, n: usize) -> Option<usize> {
         let (lo, hi, int) = self.padding_config[k];
         // the transpose takes them back
-        (lo.checked_neg()?, hi.checked_neg()?);
+        lo.checked_neg()?;
+        hi.checked_neg()?;
         let inner = int.checked_mul(n.saturating_sub(1) as i64)?;
         usize::try_from(lo.checked_add(hi)?.checked_add(inner)?.checked_add(n as i64)?).ok()
     }

@@ -69,7 +69,8 @@ impl PyArray {
         copy: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
-        let a = to_ndarray(py, slf.get().settled(py, Kind::TracerArray, "")?)?;
+        let a = to_ndarray(py, slf.get().settled(py, Kind::TracerArray, "")?);
+        let a = a.map_err(|e| crate::ffi::buffers::swallowed(slf.as_any()).unwrap_or(e))?;
         let copies = copy.is_some_and(|c| c.is_truthy().unwrap_or(false));
         if let Some(d) = dtype.filter(|d| !d.is_none()) {
             let keywords = PyDict::new(py);

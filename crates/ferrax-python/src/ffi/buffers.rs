@@ -9,6 +9,7 @@ use ferrax_kernel::{Buffer, DType};
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
+use std::cell::Cell;
 use std::ffi::{CStr, c_int, c_void};
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -93,6 +94,13 @@ impl HostMemory {
     }
 }
 
+thread_local! { static SWALLOWED: Cell<Option<(usize, PyErr)>> = const { Cell::new(None) } }
+/// What the last request for a view of this object raised. numpy asks for a view first, drops whatever that raises (an interrupt, too), and
+/// then asks for the array.
+pub fn swallowed(x: &Bound<PyAny>) -> Option<PyErr> {
+    SWALLOWED.take().filter(|s| s.0 == x.as_ptr() as usize).map(|s| s.1)
+}
+
 /// What a view of an array refers to until it is released.
 struct Exported {
     bytes: Bytes,
@@ -136,7 +144,8 @@ impl PyArray {
                 d.long()
             )));
         };
-        let bytes = crate::device::host_bytes(slf.py(), a)?;
+        let kept = |e: &PyErr| SWALLOWED.set(Some((slf.as_ptr() as usize, e.clone_ref(slf.py()))));
+        let bytes = crate::device::host_bytes(slf.py(), a).inspect_err(kept)?;
         let shape: Vec<ffi::Py_ssize_t> = a.aval().shape.iter().map(|n| *n as ffi::Py_ssize_t).collect();
         let mut strides = vec![d.size() as ffi::Py_ssize_t; shape.len()];
         for i in (1..shape.len()).rev() {

@@ -89,7 +89,8 @@ impl Variant {
     /// An error if an array that is donated is also another argument that the function uses.
     fn given_once(&self, py: Python, all: &[&Value]) -> PyResult<()> {
         for i in (0..all.len()).filter(|i| self.donated[*i] && all[*i].id().is_some()) {
-            for j in (0..all.len()).filter(|j| *j != i && all[*j].id() == all[i].id() && uses(&self.program, *j)) {
+            let same = |j: &usize| *j != i && all[*j].id() == all[i].id() && uses(&self.program, *j);
+            if let Some(j) = (0..all.len()).find(same) {
                 let shown = j.saturating_sub(self.consts.len());
                 let (text, toy) = match (i < j, self.donated[j]) {
                     (true, true) => ("donate the same buffer twice in", "f(donate(a), donate(a))"),

@@ -414,7 +414,7 @@ impl PyCompiled {
         }
         self.check_types(&values)?;
         self.check_devices(py, &values)?;
-        let _ = ferrax_ir::cx::at_root().then_some(()).ok_or_else(|| {
+        ferrax_ir::cx::at_root().then_some(()).ok_or_else(|| {
             PyTypeError::new_err(
                 "Cannot apply JAX transformations to a function lowered and compiled for a particular signature: it is called while a function is traced.",
             )
