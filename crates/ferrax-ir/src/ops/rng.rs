@@ -4,7 +4,7 @@
 //! rng_bit_generator[algorithm=.. dtype=uint32 shape=(3,)] u32[4] -> u32[4] u32[3]
 //! ```
 //! The state is two words of a key and a counter of two, low word first; each block of threefry2x32 goes to two neighbours along the first
-//! even axis, or in the flattened array.
+//! even axis, or the last one.
 use super::meaning::{self, converted, f2, stretched, with};
 use super::pointwise::Pw;
 use super::random::Threefry;
@@ -99,7 +99,15 @@ impl RngBitGenerator {
             return Ok(smallvec![state.clone(), emit(none, &[zero])]);
         }
         let wide = self.dtype == Dtype::U64;
-        let blocks = if wide { n } else { n.div_ceil(2) };
+        // the two words of a block are neighbours along the first even axis, or along the last one and one element more
+        let mut whole = if self.shape.is_empty() { Dims::new(&[1]) } else { self.shape.clone() };
+        let kept = whole.clone();
+        let axis = whole.iter().position(|size| size % 2 == 0).unwrap_or_else(|| {
+            let last = whole.len() - 1;
+            whole[last] += 1;
+            last
+        });
+        let blocks = if wide { n } else { whole.size() / 2 };
         let line = Dims::new(&[blocks]);
         let count = emit(Iota { dimension: 0, dtype: Dtype::U32, shape: Shape(line.clone()) }, &[]);
         let at = moved_on(&[stretched(&counter[0], &line), stretched(&counter[1], &line)], &count);
@@ -109,12 +117,12 @@ impl RngBitGenerator {
             let high = with(Pw::ShiftLeft, &to(&drawn[1], Dtype::U64), 32.0);
             f2(Pw::Or, &to(&drawn[0], Dtype::U64), &high)
         } else {
-            let even = self.shape.iter().position(|size| size % 2 == 0);
-            let inner = even.map_or(1, |axis| self.shape[axis + 1..].iter().product());
+            let inner = whole[axis + 1..].iter().product();
             let parts: Values = drawn.iter().map(|v| reshaped(v, &[blocks / inner, 1, inner])).collect();
-            let bits = reshaped(&emit(Concatenate { dimension: 1 }, &parts), &[2 * blocks]);
-            let cut = Slice { limit_indices: Dims::new(&[n]), start_indices: Dims::new(&[0]), strides: None };
-            to(&if n < 2 * blocks { emit(cut, &[bits]) } else { bits }, self.dtype)
+            let bits = reshaped(&emit(Concatenate { dimension: 1 }, &parts), &whole);
+            let start_indices = kept.iter().map(|_| 0).collect();
+            let cut = Slice { limit_indices: kept.clone(), start_indices, strides: None };
+            to(&if kept == whole { bits } else { emit(cut, &[bits]) }, self.dtype)
         };
         let blocks = Value::Lit(Lit::from(Scalar::u32(blocks as u32)));
         let next = moved_on(counter, &blocks);

@@ -149,6 +149,9 @@ impl Scatter {
     /// The updates taken in turn: what a product or an extremum of complex numbers is, whose parts do not go apart.
     fn one_by_one(&self, x: &[Value]) -> Res<Values> {
         let [a, i, u] = x else { return type_err("scatter takes 3 operands") };
+        if a.shape().contains(&0) || u.shape().contains(&0) {
+            return Ok(values1(a.clone()));
+        }
         let d = &*self.dimension_numbers;
         let last = i.rank() - 1;
         let lead = Dims::new(&i.shape()[..last]);

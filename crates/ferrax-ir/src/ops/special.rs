@@ -56,6 +56,20 @@ fn epsilon(x: &Value) -> f64 {
 fn tiny(x: &Value) -> f64 {
     if x.dtype() == Dtype::F64 { f64::MIN_POSITIVE } else { f32::MIN_POSITIVE as f64 }
 }
+/// log gamma(n) less (n - 1/2) log n - n + log(2 pi) / 2, for n of 10 and more: Stirling's series.
+fn stirling(n: &Value) -> Value {
+    const TERMS: [f64; 7] =
+        [1.0 / 12.0, -1.0 / 360.0, 1.0 / 1260.0, -1.0 / 1680.0, 1.0 / 1188.0, -691.0 / 360360.0, 1.0 / 156.0];
+    let square = 1.0 / (n * n);
+    let sum = TERMS[..6].iter().rev().fold(meaning::fill(n, TERMS[6]), |sum, c| sum * &square + *c);
+    sum / n
+}
+/// log(x / at) - x / at + 1 for x - at = t at, without cancellation about 0 and near -1.
+fn log_less(t: &Value, ratio: &Value) -> Value {
+    let near = meaning::with(Pw::Lt, &meaning::f1(Pw::Abs, t), 0.5);
+    let log = meaning::choose(&near, &meaning::f1(Pw::Log1p, t), &meaning::f1(Pw::Log, ratio));
+    log - t
+}
 fn is_half(d: Dtype) -> bool {
     d.size() < 4
 }

@@ -5,7 +5,7 @@
 //! d_(2m) = m (b-m) x / ((a+2m-1) (a+2m))          d_(2m+1) = -(a+m) (a+b+m) x / ((a+2m) (a+2m+1))
 //! ```
 //! INVARIANT: the fraction is taken on the side where it converges in O(sqrt(max(a, b))) steps; the other side is one minus it.
-use super::{epsilon, tiny};
+use super::{epsilon, log_less, stirling, tiny};
 use crate::ops::meaning::{any, choose, f1, f2, fill, keep, repeat, with};
 use crate::ops::pointwise::Pw;
 use crate::value::Value;
@@ -44,12 +44,14 @@ fn log_weight(a: &Value, b: &Value, x: &Value) -> Value {
     let (m, n) = (keep(&large, a, 10.0), keep(&large, b, 10.0));
     let p = &m / (&m + &n);
     let off = keep(&large, x, 0.5) - &p;
-    let (s, t) = (&off / &p, -off / (1.0 - p));
-    let rest = (1.0 / &m + 1.0 / &n - 1.0 / (&m + &n)) / 12.0;
+    let at = keep(&large, x, 0.5);
+    let (s, t) = (&off / &p, -off / (1.0 - &p));
+    let (left, right) = (&at / &p, (1.0 - &at) / (1.0 - &p));
+    let rest = stirling(&m) + stirling(&n) - stirling(&(&m + &n));
     let spread = 0.5 * f1(Pw::Log, &(&m * &(&n / (&m + &n)) / (2.0 * PI))) - rest;
-    let stirling = m * (f1(Pw::Log1p, &s) - s) + n * (f1(Pw::Log1p, &t) - t) + spread;
+    let about = m * log_less(&s, &left) + n * log_less(&t, &right) + spread;
     let plain = less_log_beta(a * &f1(Pw::Log, x) + b * &f1(Pw::Log1p, &-x), a, b);
-    choose(&large, &stirling, &plain)
+    choose(&large, &about, &plain)
 }
 /// v - log B(a, b), in the order that cancels least.
 fn less_log_beta(v: Value, a: &Value, b: &Value) -> Value {

@@ -5,7 +5,7 @@
 //! w = x^a exp(-x) / gamma(a) = x p,  p the density of the gamma distribution
 //! ```
 //! INVARIANT: both expansions carry their derivative in a along, so that derivatives are as accurate as values.
-use super::{epsilon, tiny};
+use super::{epsilon, log_less, stirling, tiny};
 use crate::ops::meaning::{any, choose, f1, f2, fill, keep, repeat, with};
 use crate::ops::pointwise::Pw;
 use crate::value::Value;
@@ -82,10 +82,10 @@ fn both(a: &Value, x: &Value) -> (Value, [Value; 2], [Value; 2]) {
 fn log_weight(a: &Value, x: &Value) -> Value {
     let large = with(Pw::Ge, a, 10.0);
     let n = keep(&large, a, 10.0);
-    let t = (keep(&large, x, 10.0) - &n) / &n;
-    let rest = (1.0 / 12.0 - 1.0 / (360.0 * &n * &n)) / &n;
-    let stirling = &n * &(f1(Pw::Log1p, &t) - &t) + 0.5 * f1(Pw::Log, &(&n / (2.0 * PI))) - rest;
-    choose(&large, &stirling, &(a * &f1(Pw::Log, x) - x - f1(Pw::Lgamma, a)))
+    let at = keep(&large, x, 10.0);
+    let (t, ratio) = ((&at - &n) / &n, &at / &n);
+    let about = &n * &log_less(&t, &ratio) + 0.5 * f1(Pw::Log, &(&n / (2.0 * PI))) - stirling(&n);
+    choose(&large, &about, &(a * &f1(Pw::Log, x) - x - f1(Pw::Lgamma, a)))
 }
 
 /// p, the derivative of P in x. At x = 0, where w / x is 0 / 0, by x^(a-1) / gamma(a).
