@@ -164,6 +164,9 @@ fn flat(cx: &dyn Cx, x: &Value) -> Res<Value> {
 }
 /// `x` at flat positions, zero at those that are -1.
 fn read(cx: &dyn Cx, x: &Value, at: &Value) -> Res<Value> {
+    if x.shape().contains(&0) {
+        return cx.zeros(&x.aval().with_shape(Dims::new(at.shape())));
+    }
     let dims = GatherDims { collapsed_slice_dims: [0].into(), start_index_map: [0].into(), ..GatherDims::default() };
     let op = Gather {
         dimension_numbers: Box::new(dims),

@@ -175,7 +175,8 @@ impl Windows {
         if self.few() {
             return in_turn(cx, self.size.size(), &|i| self.tap(cx, &xs, &out, i), f);
         }
-        (0..out.len()).try_fold(xs, |xs, k| self.along(cx, xs, fills, k, out[k], whole, f))
+        // the innermost axis first: of equals the first in row-major order stays
+        (0..out.len()).rev().try_fold(xs, |xs, k| self.along(cx, xs, fills, k, out[k], whole, f))
     }
     /// The same along one axis, which the windows cover exactly.
     fn along(
