@@ -316,6 +316,7 @@ impl Run<'_> {
         self.recorder.copy(array, 0, &copy, 0, bytes)?;
         Ok(copy)
     }
+    /// Whether b is written where a stands: they share a place, or b is the output that takes over the input a, if that is given up.
     fn one_place(&self, a: SlotId, b: SlotId) -> bool {
         let root = |mut s: SlotId| {
             while let Place::Same(of) = self.compiled.plan.places[s as usize] {
@@ -323,7 +324,12 @@ impl Run<'_> {
             }
             s
         };
-        root(a) == root(b)
+        let plan = &self.compiled.plan;
+        let heir = match (&plan.places[root(a) as usize], &plan.places[root(b) as usize]) {
+            (Place::Input(i), Place::Output(o)) => plan.donatable[*o as usize] == Some(*i),
+            _ => false,
+        };
+        heir || root(a) == root(b)
     }
 
     fn run_loop(&mut self, l: &Loop, cond: &[Op], body: &[Op]) -> Res<()> {

@@ -233,12 +233,12 @@ fn a_chain_is_one_dispatch_and_a_run_one_submission() {
     // Three kernels of one shape share a pipeline, and no copy is made between them.
     let mut b = Build::default();
     let (x, y) = (b.input(DType::F32, 8), b.output(DType::F32, 8));
-    let (s, t) = (b.temp(DType::F32, 8), b.temp(DType::F32, 8));
+    let (s, t, u) = (b.temp(DType::F32, 8), b.temp(DType::F32, 8), b.temp(DType::F32, 8));
     b.0.steps = vec![
         b.binary(Bin::Add, x, x, s),
         b.binary(Bin::Add, s, s, t),
-        Step::Copy { from: t, to: s },
-        b.binary(Bin::Add, s, t, y),
+        Step::Copy { from: t, to: u },
+        b.binary(Bin::Add, u, t, y),
     ];
     let before = gpu.counts().pipelines;
     assert_eq!(counted(&gpu, b.0, &[vec![0; 32]]), Counts { dispatches: 3, ..one });
@@ -346,9 +346,8 @@ fn donated_buffers_are_updated_in_place() {
     let Some(gpu) = own_gpu(None) else { return };
     let mut b = Build::default();
     let (x, u, i) = (b.input(DType::F32, 64), b.input(DType::F32, 1), b.input(DType::I32, 1));
-    let y = b.slot(DType::F32, 64, Place::Same(x));
-    b.0.outputs.push(y);
-    b.0.donatable.push(Some(0));
+    let y = b.output(DType::F32, 64);
+    b.0.donatable = vec![Some(0)];
     let put = Routine::DynamicUpdateSlice {
         operand: [64].into(),
         update: [1].into(),
