@@ -14,12 +14,10 @@ use ferrax_kernel::backend::{Arg, Buffers, World};
 use ferrax_kernel::{Buffer, Executable, RunCx};
 use ferrax_runtime::{Facts, Frozen, RunId, Runtime, Stop, Token, Work};
 use smallvec::SmallVec;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
 static RUNTIME: LazyLock<Runtime<Handed>> = LazyLock::new(Runtime::default);
-/// Whether this process is a fork of one that had loaded the library.
-static FORKED: AtomicBool = AtomicBool::new(false);
 /// For runs on the spot: too short to be stopped.
 pub static NEVER: AtomicBool = AtomicBool::new(false);
 
@@ -90,10 +88,6 @@ pub fn barrier() -> Res<()> {
 pub fn close() -> Res<()> {
     waiting(|tick| RUNTIME.close(tick))
 }
-/// Whether nothing is queued or running.
-pub fn is_idle() -> bool {
-    RUNTIME.is_idle()
-}
 /// Runs code of the host from within a run. It may wait for any other run: another thread serves the device meanwhile.
 pub fn host<T>(f: impl FnOnce() -> T) -> T {
     RUNTIME.host(f)
@@ -101,9 +95,6 @@ pub fn host<T>(f: impl FnOnce() -> T) -> T {
 /// Whether the calling thread is inside a run: what it computes is part of that, and runs on the spot.
 pub fn inside() -> Option<Token> {
     ferrax_runtime::current()
-}
-pub fn is_forked() -> bool {
-    FORKED.load(Ordering::Relaxed)
 }
 
 /// A run that was handed over.
@@ -202,7 +193,6 @@ impl Still {
     pub fn in_parent(self) {}
     /// In the child, where no other thread is left.
     pub fn in_child(self) {
-        FORKED.store(true, Ordering::Relaxed);
         drop(self.others); // what the child gives up goes back to the pools
         self.runtime.in_child();
     }
