@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::tidy::File;
+use crate::files::File;
 
 /// From the bottom up: a layer's name and its modules. A package stands for all its modules that are not named elsewhere.
 const LAYERS: &[(&str, &[&str])] = &[
@@ -39,27 +39,39 @@ const LAYERS: &[(&str, &[&str])] = &[
             "_autodiff",
             "_batching",
             "_callback",
+            "_devices",
+            "_linear_call",
             "_pmap",
             "_policies",
+            "_refs",
             "custom_derivatives",
             "interpreters",
             "stages",
         ],
     ),
     ("lax", &["lax"]),
-    ("numpy", &["_index_entries", "_indexing", "numpy"]),
-    ("libraries", &["nn", "random", "scipy"]),
+    ("numpy", &["_bounds", "_index_entries", "_indexing", "_masked_updates", "numpy"]),
+    ("libraries", &["image", "nn", "random", "scipy"]),
     (
         "the rest",
         &[
+            "_mesh",
+            "_shard_map",
             "ad_checkpoint",
+            "api_util",
             "core",
+            "custom_batching",
             "debug",
+            "distributed",
             "example_libraries",
             "experimental",
             "extend",
             "flatten_util",
+            "_compilations",
+            "monitoring",
             "ops",
+            "profiler",
+            "ref",
             "sharding",
             "test_util",
         ],
@@ -69,9 +81,6 @@ const LAYERS: &[(&str, &[&str])] = &[
 
 /// What a function may import: packages that are dear to start and seldom needed.
 const LAZY: &[&str] = &["difflib", "ml_dtypes", "opt_einsum"];
-
-/// Modules that still wait for their primitives to become the extension's: their late imports are let pass.
-const WAITING: &[&str] = &["_convolution.py"];
 
 /// Modules by their names, with what each imports: the target, the line, and whether the import stands inside a function.
 type Modules<'a> = BTreeMap<String, (&'a File, Vec<Import>)>;
@@ -87,9 +96,7 @@ pub fn python_imports_point_down(files: &[File]) -> Vec<String> {
     names.insert("ferrax._core".into());
     let mut modules = Modules::new();
     for f in files {
-        if let Some(name) = module_name(&f.path)
-            && !WAITING.iter().any(|w| f.path == format!("python/ferrax/lax/{w}"))
-        {
+        if let Some(name) = module_name(&f.path) {
             modules.insert(name.clone(), (f, imports(f, &name, &names)));
         }
     }

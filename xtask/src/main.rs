@@ -10,9 +10,12 @@
 
 mod check;
 mod extension;
+mod files;
 mod layers;
 mod mutate;
+mod names;
 mod python;
+mod rooms;
 mod shell;
 mod tidy;
 
@@ -51,7 +54,12 @@ const TASKS: &[Task] = &[
         about: "rewrite the golden files from what the code prints now; read the diff",
         run: bless,
     },
-    Task { name: "bench", usage: "dispatch [ARGS]", about: "release build, timed beside JAX and NumPy", run: bench },
+    Task {
+        name: "bench",
+        usage: "dispatch|steady [ARGS]",
+        about: "release build, timed beside JAX and NumPy",
+        run: bench,
+    },
     Task {
         name: "model",
         usage: "",
@@ -197,6 +205,10 @@ fn soak(args: &[String]) -> Res {
     venv.run(&["tests/soak.py"]).args(args).go()
 }
 
+const SANITIZED: [&str; 7] =
+    ["ferrax-kernel", "ferrax-cpu", "ferrax-ir", "ferrax-transform", "ferrax-runtime", "ferrax", "ferrax-testkit"];
+const TARGET: &str = "x86_64-unknown-linux-gnu";
+
 /// Addresses need no instrumented standard library, so that the stable compiler will do; threads do, so they want a nightly one with the
 /// library's source. Miri runs no machine code: what it can run is the waist.
 fn sanitize(args: &[String]) -> Res {
@@ -204,10 +216,8 @@ fn sanitize(args: &[String]) -> Res {
         Some(at) => (&args[..at], &args[at + 1..]),
         None => (args, &args[args.len()..]),
     };
-    let target = "x86_64-unknown-linux-gnu";
-    let crates = ["ferrax-kernel", "ferrax-cpu", "ferrax-ir", "ferrax-transform", "ferrax-runtime", "ferrax"];
-    let packages: Vec<&str> = crates.iter().flat_map(|c| ["--package", *c]).collect();
-    let tests = ["--profile", "ci", "--lib", "--tests", "--target", target, "--target-dir", "target/sanitize"];
+    let packages: Vec<&str> = SANITIZED.iter().flat_map(|c| ["--package", *c]).collect();
+    let tests = ["--profile", "ci", "--lib", "--tests", "--target", TARGET, "--target-dir", "target/sanitize"];
     match what.first().map_or("address", String::as_str) {
         "address" => shell::Cmd::new("cargo")
             .args(&["test"])
@@ -219,13 +229,16 @@ fn sanitize(args: &[String]) -> Res {
             // The pool keeps blocks to the end of the process: nothing that a leak check could tell from a leak.
             .env("ASAN_OPTIONS", "detect_leaks=0")
             .go(),
-        "thread" => shell::Cmd::new("cargo")
+        "thread" if nightly_has_library_source() => shell::Cmd::new("cargo")
             .args(&["+nightly", "test", "-Zbuild-std"])
             .args(&packages)
             .args(&tests)
             .args(extra)
             .env("RUSTFLAGS", "-Zsanitizer=thread")
             .go(),
+        "thread" => fail(
+            "the thread sanitizer wants a nightly compiler with rust-src: beside a library that is not instrumented it reports the library's own channels",
+        ),
         "miri" => shell::Cmd::new("cargo")
             .args(&["+nightly", "miri", "test", "--package", "ferrax-kernel", "--lib", "--test", "plans"])
             .args(extra)
@@ -234,9 +247,13 @@ fn sanitize(args: &[String]) -> Res {
         other => fail(format!("sanitize takes address, thread or miri, not {other}")),
     }
 }
+fn nightly_has_library_source() -> bool {
+    let sysroot = shell::Cmd::new("rustc").args(&["+nightly", "--print", "sysroot"]).read();
+    sysroot.is_ok_and(|s| std::path::Path::new(s.trim()).join("lib/rustlib/src/rust/library/Cargo.lock").is_file())
+}
 
 fn bench(args: &[String]) -> Res {
-    let Some(name) = args.first() else { return fail("bench takes a name: dispatch") };
+    let Some(name) = args.first() else { return fail("bench takes a name: dispatch, steady") };
     let script = root().join("benches").join(format!("{name}.py"));
     if !script.is_file() {
         return fail(format!("there is no benches/{name}.py"));

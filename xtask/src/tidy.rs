@@ -4,44 +4,20 @@
 //! only the first. ARCHITECTURE.md says why each rule stands.
 
 use std::collections::BTreeSet;
-use std::fs;
 
-use crate::layers;
-use crate::shell::{Cmd, Res, fail, root};
-
-/// Which crate may use which, at run time. Any crate may use `ferrax-testkit` in its tests.
-const ARROWS: &[(&str, &[&str])] = &[
-    ("ferrax-prng", &[]),
-    ("ferrax-runtime", &[]),
-    ("ferrax-kernel", &["ferrax-prng", "ferrax-runtime"]),
-    ("ferrax-ir", &["ferrax-prng", "ferrax-kernel"]),
-    ("ferrax-transform", &["ferrax-kernel", "ferrax-ir"]),
-    ("ferrax-cpu", &["ferrax-kernel"]),
-    ("ferrax-wgpu", &["ferrax-kernel"]),
-    (
-        "ferrax",
-        &[
-            "ferrax-prng",
-            "ferrax-runtime",
-            "ferrax-kernel",
-            "ferrax-ir",
-            "ferrax-transform",
-            "ferrax-cpu",
-            "ferrax-wgpu",
-        ],
-    ),
-    ("ferrax-python", &["ferrax-kernel", "ferrax-ir", "ferrax-transform", "ferrax"]),
-    ("ferrax-testkit", &["ferrax-prng", "ferrax-kernel", "ferrax-ir", "ferrax-transform", "ferrax-cpu", "ferrax"]),
-    ("xtask", &[]),
-];
+use crate::files::{ARROWS, File, tracked};
+use crate::shell::{Res, fail};
+use crate::{layers, names, rooms};
 
 /// The files in which `unsafe` may stand: kernels, routines and memory of the CPU, pipelines of the GPU, the interpreter's C interface,
 /// and tests that call one source compiled for several instruction sets, fork, or count allocations. What their blocks rely on,
 /// `Plan::verify` has established.
 const UNSAFE: &[&str] = &[
-    "crates/ferrax-cpu/src/control.rs",
     "crates/ferrax-cpu/src/executable.rs",
+    "crates/ferrax-cpu/src/executable/control.rs",
+    "crates/ferrax-cpu/src/executable/scalars.rs",
     "crates/ferrax-cpu/src/kernels.rs",
+    "crates/ferrax-cpu/src/kernels/address.rs",
     "crates/ferrax-cpu/src/kernels/block.rs",
     "crates/ferrax-cpu/src/kernels/fold.rs",
     "crates/ferrax-cpu/src/kernels/moves.rs",
@@ -53,31 +29,28 @@ const UNSAFE: &[&str] = &[
     "crates/ferrax-cpu/src/routines/cumulative.rs",
     "crates/ferrax-cpu/src/routines/dot.rs",
     "crates/ferrax-cpu/src/routines/dynamic_slice.rs",
+    "crates/ferrax-cpu/src/routines/fft.rs",
     "crates/ferrax-cpu/src/routines/gather.rs",
+    "crates/ferrax-cpu/src/routines/linalg.rs",
     "crates/ferrax-cpu/src/routines/panel.rs",
     "crates/ferrax-cpu/src/routines/scatter.rs",
     "crates/ferrax-cpu/src/routines/sort.rs",
     "crates/ferrax-cpu/src/routines/walk.rs",
-    "crates/ferrax-cpu/src/scalars.rs",
     "crates/ferrax-cpu/src/tape.rs",
     "crates/ferrax-cpu/tests/against.rs",
     "crates/ferrax-cpu/tests/fork.rs",
     "crates/ferrax-kernel/tests/math_tiers.rs",
-    "crates/ferrax-python/src/ffi/buffers.rs",
+    "crates/ferrax-python/src/array/buffers.rs",
     "crates/ferrax-python/src/ffi/frames.rs",
     "crates/ferrax-python/src/ffi/recursion.rs",
-    "crates/ferrax-python/src/ffi/vectorcall.rs",
+    "crates/ferrax-python/src/jit/vectorcall.rs",
     "crates/ferrax-testkit/examples/trace.rs",
-    "crates/ferrax-wgpu/src/pipeline.rs",
+    "crates/ferrax-testkit/tests/out_of_memory.rs",
+    "crates/ferrax-wgpu/src/device/pipeline.rs",
 ];
 
 /// Longer files are listed, not refused: the list is a question to their reader.
 const LONG: usize = 600;
-
-pub struct File {
-    pub path: String,
-    pub text: String,
-}
 
 type Rule = fn(&[File]) -> Vec<String>;
 
@@ -85,12 +58,15 @@ const RULES: &[Rule] = &[
     arrows,
     transforms_name_no_primitive,
     unsafe_lives_in_named_modules,
+    promises_name_tests,
     modules_are_named_and_introduced,
     nothing_is_left_open,
     no_path_of_one_machine,
     messages_speak_of_this_library,
     facts_stand_once,
     layers::python_imports_point_down,
+    names::types_have_names_of_their_own,
+    rooms::rooms_form_no_ring,
 ];
 
 pub fn run(_: &[String]) -> Res {
@@ -101,15 +77,6 @@ pub fn run(_: &[String]) -> Res {
     }
     report_long_files(&files);
     if complaints.is_empty() { Ok(()) } else { fail(format!("tidy: {} complaints", complaints.len())) }
-}
-
-fn tracked() -> Res<Vec<File>> {
-    let list = Cmd::new("git").args(&["ls-files", "--cached", "--others", "--exclude-standard"]).read()?;
-    let read = |path: &str| {
-        let text = fs::read_to_string(root().join(path)).ok()?;
-        Some(File { path: path.into(), text })
-    };
-    Ok(list.lines().filter_map(read).collect())
 }
 
 fn sources<'a>(files: &'a [File], ext: &'a str) -> impl Iterator<Item = &'a File> {
@@ -209,6 +176,27 @@ fn unsafe_lives_in_named_modules(files: &[File]) -> Vec<String> {
             {
                 out.push(format!("{}:{}: an unsafe block without its SAFETY proof", f.path, n + 1));
             }
+        }
+    }
+    out
+}
+
+/// Every test that `docs/reliability.md` names is there.
+fn promises_name_tests(files: &[File]) -> Vec<String> {
+    let doc = "docs/reliability.md";
+    let text = files.iter().find(|f| f.path == doc).map_or("", |f| &f.text);
+    let named = text.split('`').skip(1).step_by(2);
+    let is_file = |name: &&str| [".rs", ".py", ".txt"].iter().any(|end| name.ends_with(end));
+    let is_test = |name: &&str| name.contains('_') && name.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+    let there = |f: &File, name: &str| f.path == name || f.path.ends_with(&format!("/{name}"));
+    let mut out = Vec::new();
+    for name in named.clone().filter(is_file).filter(|n| !files.iter().any(|f| there(f, n))) {
+        out.push(format!("{doc}: there is no {name}"));
+    }
+    for name in named.filter(is_test).filter(|n| *n != "effects_barrier") {
+        let defines = |f: &&File| f.path != doc && f.text.contains(&format!("fn {name}("));
+        if sources(files, ".rs").find(defines).is_none() {
+            out.push(format!("{doc}: there is no test {name}"));
         }
     }
     out

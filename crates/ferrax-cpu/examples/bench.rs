@@ -1,6 +1,6 @@
 //! Times what the design promises figures for. `cargo run --release -p ferrax-cpu --example bench [name]`.
 use ferrax_cpu::CpuBackend;
-use ferrax_kernel::backend::{Arg, Executable};
+use ferrax_kernel::backend::{Executable, RunArg};
 use ferrax_kernel::kernel::Access;
 use ferrax_kernel::plan::{Carry, Loop, Place, SlotId, Step, Trip};
 use ferrax_kernel::routine::Dot;
@@ -117,7 +117,7 @@ impl Bench {
         let cancel = AtomicBool::new(false);
         let cx = RunCx { cancel: &cancel, world: None };
         let ns = time(|| {
-            let args = ins.iter().map(|b| Arg { buffer: b.clone(), donated: false }).collect();
+            let args = ins.iter().map(|b| RunArg { buffer: b.clone(), donated: false }).collect();
             std::hint::black_box(exe.run(&cx, args).unwrap());
         });
         println!("{name:40} {ns:12.0} ns   {}", note(ns));

@@ -5,14 +5,17 @@
 //!
 //! INVARIANT: between runs nobody holds the state; a run that finds it taken (a second thread) makes another.
 #![allow(unsafe_code)]
-use crate::control::{self, Control};
-use crate::kernels::{Bases, Compiled};
+mod control;
+mod scalars;
+
+use crate::kernels::{Bases, CompiledKernel};
 use crate::memory::{Block, Fresh};
 use crate::tape::Tape;
 use crate::threads;
 use crate::tier::Tier;
-use crate::{routines, scalars, stats};
-use ferrax_kernel::backend::{Arg, Buffers, Executable, RunCx};
+use crate::{routines, stats};
+use control::Control;
+use ferrax_kernel::backend::{Buffers, Executable, RunArg, RunCx};
 use ferrax_kernel::plan::{Place, SlotId, Step};
 use ferrax_kernel::{Buffer, Error, Plan, Res, VerifiedPlan};
 use smallvec::SmallVec;
@@ -39,15 +42,15 @@ pub enum Home {
 
 /// A step, ready to run.
 pub enum Ready {
-    Kernel { kernel: Compiled, ins: Box<[Cell]>, outs: Box<[Cell]> },
+    Kernel { kernel: CompiledKernel, ins: Box<[Cell]>, outs: Box<[Cell]> },
     Routine { run: routines::Run, ins: Box<[Cell]>, outs: Box<[Cell]> },
     Copy { from: Cell, to: Cell, bytes: usize },
-    Scalars(scalars::Block),
+    Scalars(scalars::ScalarBlock),
     Control(Box<Control>),
 }
 
 /// What a run works on.
-pub struct State {
+pub struct RunState {
     pub ptrs: SmallVec<[*mut u8; 16]>,
     pub tapes: Vec<Tape>,
     /// As many zero bytes as the largest element of a tape.
@@ -57,13 +60,13 @@ pub struct State {
     pub launches: u64,
 }
 // SAFETY: the pointers are to the arena, which the state owns, or are set anew by each run.
-unsafe impl Send for State {}
+unsafe impl Send for RunState {}
 
 pub struct CpuExecutable {
     plan: VerifiedPlan,
     homes: Vec<Home>,
     steps: Vec<Ready>,
-    state: Mutex<Option<Box<State>>>,
+    state: Mutex<Option<Box<RunState>>>,
     /// Cell of each plan input and of each output that is made here; outputs that are inputs or other outputs.
     input_cells: Vec<(Cell, usize)>,
     outputs: Vec<Out>,
@@ -129,7 +132,7 @@ impl Compiler<'_> {
     }
     pub fn steps(&mut self, steps: &[Step]) -> Res<Vec<Ready>> {
         let mut out = vec![];
-        let mut block = scalars::Builder::default();
+        let mut block = scalars::ScalarBuilder::default();
         for s in steps {
             if !block.step(self, s) {
                 let done = std::mem::take(&mut block);
@@ -149,7 +152,7 @@ impl Compiler<'_> {
             Step::Kernel { kernel, ins, outs } => {
                 let (ins, outs) = (self.cells(ins), self.cells(outs));
                 let aliased = outs.iter().any(|o| ins.iter().any(|i| self.meet(*i, *o)));
-                let kernel = Compiled::new(kernel, aliased, self.tier)?;
+                let kernel = CompiledKernel::new(kernel, aliased, self.tier)?;
                 self.large += (kernel.nanos() > threads::WORTH) as usize;
                 Ready::Kernel { kernel, ins, outs }
             }
@@ -173,14 +176,6 @@ impl Compiler<'_> {
     }
 }
 
-/// Follows `Place::Same` to the slot that has memory of its own.
-fn root(plan: &Plan, mut s: usize) -> usize {
-    while let Place::Same(to) = plan.places[s] {
-        s = to as usize;
-    }
-    s
-}
-
 impl CpuExecutable {
     pub fn compile(plan: VerifiedPlan, tier: Tier) -> Res<CpuExecutable> {
         let n = plan.slots.len();
@@ -188,7 +183,7 @@ impl CpuExecutable {
         let mut homes = vec![];
         let mut n_tapes = 0;
         for s in 0..n {
-            let r = root(&plan, s);
+            let r = plan.root(s as SlotId) as usize;
             if cells[r] == Cell::MAX {
                 cells[r] = homes.len() as Cell;
                 homes.push(match plan.places[r] {
@@ -249,7 +244,7 @@ impl CpuExecutable {
             enter_pool,
         })
     }
-    fn new_state(&self) -> Res<State> {
+    fn new_state(&self) -> Res<RunState> {
         let mut ptrs = self.nulls.clone();
         let arena = if self.has_arena { Some(Block::new(self.plan.arena)?) } else { None };
         if let Some(a) = &arena {
@@ -261,10 +256,10 @@ impl CpuExecutable {
         }
         let tapes = (0..self.n_tapes).map(|_| Tape::default()).collect();
         let zeros = if self.zero_bytes > 0 { Some(Block::zeroed(self.zero_bytes)?) } else { None };
-        Ok(State { ptrs, tapes, zeros, _arena: arena, launches: 0 })
+        Ok(RunState { ptrs, tapes, zeros, _arena: arena, launches: 0 })
     }
     /// Calls `run` with a state that nobody else holds.
-    fn with_state(&self, run: impl FnOnce(&mut State) -> Res<Buffers>) -> Res<Buffers> {
+    fn with_state(&self, run: impl FnOnce(&mut RunState) -> Res<Buffers>) -> Res<Buffers> {
         if !self.has_arena && self.n_tapes == 0 {
             // Nothing to keep between runs.
             let mut state = self.new_state()?;
@@ -302,7 +297,7 @@ impl CpuExecutable {
         Err(Error::Invalid(format!("the plan takes {} inputs, {n} were given", self.input_cells.len())))
     }
     /// Points the cell of input `k` at its buffer.
-    fn read(&self, k: usize, buffer: &Buffer, state: &mut State) -> Res<()> {
+    fn read(&self, k: usize, buffer: &Buffer, state: &mut RunState) -> Res<()> {
         let (cell, bytes) = self.input_cells[k];
         let m = match buffer.try_memory() {
             Some(m) => m?,
@@ -326,7 +321,7 @@ impl CpuExecutable {
     fn go(
         &self,
         cx: &RunCx,
-        state: &mut State,
+        state: &mut RunState,
         mut made: SmallVec<[Option<Fresh>; 2]>,
         input: impl Fn(usize) -> Buffer,
     ) -> Res<Buffers> {
@@ -363,7 +358,8 @@ impl CpuExecutable {
                 Out::Tape(t) => Buffer::ready(state.tapes[*t as usize].clone()),
                 Out::Copied(cell, bytes) => {
                     let f = Fresh::new(*bytes)?;
-                    // SAFETY: the cell's arena place has this many bytes, apart from the fresh memory.
+                    // SAFETY: `bytes` is the output's slot's; verify, places: they lie inside the arena, which the state owns; written: an
+                    // output stands at the end. The memory is fresh, hence apart.
                     unsafe { f.ptr().copy_from_nonoverlapping(state.ptrs[*cell as usize], *bytes) };
                     f.buffer()
                 }
@@ -375,19 +371,19 @@ impl CpuExecutable {
 
 /// What a run takes into the pool.
 struct Inside<'a, 'b> {
-    state: &'a mut State,
+    state: &'a mut RunState,
     cx: &'a RunCx<'b>,
 }
 // SAFETY: the calling thread waits while one pool thread uses these; all parts of RunCx are Sync.
 unsafe impl Send for Inside<'_, '_> {}
 impl<'a, 'b> Inside<'a, 'b> {
-    fn parts(&mut self) -> (&mut State, &'a RunCx<'b>) {
+    fn parts(&mut self) -> (&mut RunState, &'a RunCx<'b>) {
         (self.state, self.cx)
     }
 }
 
 /// Runs steps in order.
-pub fn run_steps(steps: &[Ready], (state, cx): (&mut State, &RunCx)) -> Res<()> {
+pub fn run_steps(steps: &[Ready], (state, cx): (&mut RunState, &RunCx)) -> Res<()> {
     for s in steps {
         if cx.cancel.load(Ordering::Relaxed) {
             return Err(Error::Cancelled);
@@ -395,8 +391,10 @@ pub fn run_steps(steps: &[Ready], (state, cx): (&mut State, &RunCx)) -> Res<()> 
         match s {
             Ready::Kernel { kernel, ins, outs } => {
                 state.launches += 1;
-                // SAFETY: sizes were checked at compilation; the memory plan keeps what is alive apart.
-                unsafe { kernel.run(Bases { ptrs: &state.ptrs, ins, outs, cancel: cx.cancel }, true) }
+                // SAFETY: verify, places and sizes: every cell points at as many elements as the kernel states, at multiples of 64 or of an
+                // element in a window; apart: results overlap operands only where `Kernel::in_place` allows it, and `aliased` said so at compilation
+                // (`Compiler::meet` names every pair of cells that may be one memory).
+                unsafe { kernel.run(Bases { ptrs: &state.ptrs, ins, outs, cancel: cx.cancel }, true) }?
             }
             Ready::Routine { run, ins, outs } => {
                 state.launches += 1;
@@ -406,7 +404,7 @@ pub fn run_steps(steps: &[Ready], (state, cx): (&mut State, &RunCx)) -> Res<()> 
             Ready::Copy { from, to, bytes } => {
                 let (from, to) = (state.ptrs[*from as usize], state.ptrs[*to as usize]);
                 if from != to {
-                    // SAFETY: both cells have this many bytes.
+                    // SAFETY: verify, sizes: a copy's slots are equal in size; `bytes` is theirs. (`copy_from` allows overlap.)
                     unsafe { to.copy_from(from, *bytes) }
                 }
             }
@@ -417,7 +415,7 @@ pub fn run_steps(steps: &[Ready], (state, cx): (&mut State, &RunCx)) -> Res<()> 
 }
 
 impl Executable for CpuExecutable {
-    fn run(&self, cx: &RunCx, mut args: SmallVec<[Arg; 4]>) -> Res<Buffers> {
+    fn run(&self, cx: &RunCx, mut args: SmallVec<[RunArg; 4]>) -> Res<Buffers> {
         self.expect_inputs(args.len())?;
         self.with_state(|state| {
             let mut made = self.nothing_made();

@@ -2,7 +2,9 @@
 //!
 //! INVARIANT: the bits of a kernel's outputs are a function of its inputs' values; tiles, tiers and threads change none.
 #![allow(unsafe_code)]
+pub mod address;
 pub mod block;
+pub mod boxes;
 pub mod fold;
 pub mod lane;
 pub mod moves;
@@ -12,10 +14,13 @@ pub mod scalar;
 
 use crate::threads;
 use crate::tier::Tier;
-use ferrax_kernel::{Kernel, Node, NodeId, Res};
+use ferrax_kernel::error::filled;
+use ferrax_kernel::{Affine, Kernel, Node, NodeId, Res};
 pub use program::Bases;
-use program::{Program, Spec};
+use program::{Spec, TileProgram};
+use smallvec::SmallVec;
 use std::cell::Cell;
+use std::ops::Range;
 
 /// Working memory of the calling thread.
 #[derive(Clone, Copy)]
@@ -28,50 +33,73 @@ thread_local! {
 }
 impl Scratch {
     /// Runs `f` with at least `bytes` bytes, 64-byte aligned.
+    ///
+    /// # Errors
+    /// `OutOfMemory`, naming the bytes.
     #[inline]
-    pub fn with<T>(self, bytes: usize, f: impl FnOnce(*mut u8) -> T) -> T {
+    pub fn with<T>(self, bytes: usize, f: impl FnOnce(*mut u8) -> T) -> Res<T> {
         let mut m = MEMORY.take();
         let lines = bytes.div_ceil(64);
         if m.len() < lines {
-            m.resize(lines, Line([0; 64]));
+            m = larger(m, lines)?;
         }
         let out = f(m.as_mut_ptr().cast());
         MEMORY.set(m);
-        out
+        Ok(out)
     }
 }
 
+/// What was in the old lines is of no use.
+#[cold]
+fn larger(old: Vec<Line>, lines: usize) -> Res<Vec<Line>> {
+    drop(old);
+    filled(lines, Line([0; 64]))
+}
+
+#[allow(clippy::large_enum_variant)] // most kernels reduce nothing, and are run without a step aside
 enum Form {
-    Map(Program),
+    Map(Boxed),
     Reduce(Box<reduce::Reducing>),
 }
+/// A kernel that reduces nothing: a program for each of its boxes, with the number of tiles up to its end.
+struct Boxed {
+    programs: SmallVec<[(TileProgram, usize); 1]>,
+}
 /// A kernel, compiled.
-pub struct Compiled {
+pub struct CompiledKernel {
     form: Form,
     nanos: f64,
 }
-impl Compiled {
+impl CompiledKernel {
     /// `aliased`: whether an output may be the memory of an input (which the kernel then reads only where it writes).
-    pub fn new(k: &Kernel, aliased: bool, tier: Tier) -> Res<Compiled> {
+    pub fn new(k: &Kernel, aliased: bool, tier: Tier) -> Res<CompiledKernel> {
         if k.nodes.iter().any(|n| matches!(n.1, Node::Reduce { .. })) {
             let r = reduce::Reducing::compile(k, aliased, tier)?;
             let nanos = r.nanos();
-            return Ok(Compiled { form: Form::Reduce(Box::new(r)), nanos });
+            return Ok(CompiledKernel { form: Form::Reduce(Box::new(r)), nanos });
         }
-        let loops: Vec<usize> = (0..k.grid.len()).collect();
-        let outs: Vec<(NodeId, u32)> = k.outputs.iter().enumerate().map(|(j, o)| (*o, j as u32)).collect();
-        let (p, _, _) = Program::compile(&Spec {
-            kernel: k,
-            loops: &loops,
-            outs: &outs,
-            keep: &[],
-            given: &[],
-            aliased,
-            tier,
-            max_tile: 1024,
-        })?;
-        let nanos = p.cost * p.total() as f64;
-        Ok(Compiled { form: Form::Map(p), nanos })
+        let (mut programs, mut tiles, mut nanos) = (SmallVec::new(), 0, 0.0);
+        for piece in boxes::pieces(k) {
+            let kernel = piece.kernel.as_ref().unwrap_or(k);
+            let loops: SmallVec<[usize; 4]> = (0..kernel.grid.len()).collect();
+            let outs: SmallVec<[(NodeId, u32); 2]> = piece.outs.iter().map(|o| (o.0, o.1)).collect();
+            let places: SmallVec<[&Affine; 2]> = piece.outs.iter().map(|o| &o.2).collect();
+            let (p, _, _) = TileProgram::compile(&Spec {
+                kernel,
+                loops: &loops,
+                outs: &outs,
+                places: &places,
+                keep: &[],
+                given: &[],
+                aliased,
+                tier,
+                max_tile: 1024,
+            })?;
+            nanos += p.cost * p.total() as f64;
+            tiles += p.n_tiles();
+            programs.push((p, tiles));
+        }
+        Ok(CompiledKernel { form: Form::Map(Boxed { programs }), nanos })
     }
     /// Estimated time of one run.
     pub fn nanos(&self) -> f64 {
@@ -79,41 +107,60 @@ impl Compiled {
     }
     pub fn text(&self) -> String {
         match &self.form {
-            Form::Map(p) => p.text(),
+            Form::Map(m) => m.programs.iter().map(|p| p.0.text()).collect(),
             Form::Reduce(r) => r.text(),
         }
     }
     /// Runs the kernel, spread over threads where that pays and `parallel` allows it.
     ///
+    /// # Errors
+    /// `OutOfMemory` where there is no working memory.
+    ///
     /// # Safety
     /// `bases` point at buffers of the sizes that the kernel states, aligned to their elements; outputs overlap nothing, but, where
     /// the kernel was compiled as aliased, inputs that it reads only where it writes.
     #[inline]
-    pub unsafe fn run(&self, bases: Bases, parallel: bool) {
+    pub unsafe fn run(&self, bases: Bases, parallel: bool) -> Res<()> {
         match &self.form {
-            Form::Map(p) => {
-                let tiles = p.n_tiles();
-                if tiles == 0 {
-                    return;
+            Form::Map(m) => {
+                let tiles = m.programs.last().map_or(0, |p| p.1);
+                // SAFETY: `bases` are as this function demands; tiles are disjoint ranges of positions, of boxes that are disjoint, and
+                // `try_ranges` gives each to one thread.
+                let work = |r: Range<usize>| unsafe { m.tiles(r, bases) };
+                match tiles {
+                    0 => Ok(()),
+                    n if n == 1 || !parallel => work(0..n),
+                    n => threads::try_ranges(n, self.nanos, bases.cancel, &work),
                 }
-                let work = |r: std::ops::Range<usize>| {
-                    Scratch.with(p.frame_bytes(), |m| {
-                        // SAFETY: tiles are disjoint ranges of positions.
-                        unsafe {
-                            let mut frame = p.start(m, bases, p.tile().min(p.total()));
-                            for t in r {
-                                let (pos, n) = p.tile_range(t);
-                                p.eval(&mut frame, pos, n);
-                            }
-                        }
-                    })
-                };
-                if tiles == 1 || !parallel {
-                    return work(0..tiles);
-                }
-                threads::for_ranges(tiles, self.nanos, bases.cancel, &work);
             }
             Form::Reduce(r) => r.run(Scratch, bases, parallel),
         }
+    }
+}
+impl Boxed {
+    /// # Safety
+    /// As `CompiledKernel::run`; nobody else runs these tiles.
+    #[inline]
+    unsafe fn tiles(&self, r: Range<usize>, bases: Bases) -> Res<()> {
+        let mut first = 0;
+        for (p, end) in &self.programs {
+            let mine = r.start.max(first) - first..r.end.min(*end).saturating_sub(first);
+            first = *end;
+            if mine.is_empty() {
+                continue;
+            }
+            Scratch.with(p.frame_bytes(), |m| {
+                // SAFETY: `Scratch` gave `frame_bytes` aligned bytes, and `bases` are as promised; a tile is positions below `total`, at most
+                // `tile` of them, and is this thread's.
+                unsafe {
+                    let mut frame = p.start(m, bases, p.tile().min(p.total()));
+                    for t in mine {
+                        let (pos, n) = p.tile_range(t);
+                        p.eval(&mut frame, pos, n);
+                    }
+                }
+            })?;
+        }
+        Ok(())
     }
 }

@@ -61,11 +61,11 @@ thread_local! {
     static TAKEN: Cell<u64> = const { Cell::new(0) };
     static FREE: RefCell<Free> = const { RefCell::new(Free { small: [const { Vec::new() }; CLASSES] }) };
 }
-struct Shared {
+struct SharedPool {
     blocks: Vec<Block>,
     bytes: usize,
 }
-static SHARED: Mutex<Shared> = Mutex::new(Shared { blocks: Vec::new(), bytes: 0 });
+static SHARED: Mutex<SharedPool> = Mutex::new(SharedPool { blocks: Vec::new(), bytes: 0 });
 
 /// Takes the lock of the shared list, to be held over a fork.
 pub fn freeze() -> impl std::any::Any {

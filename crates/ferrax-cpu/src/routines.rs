@@ -6,11 +6,15 @@ mod conv;
 mod cumulative;
 mod dot;
 mod dynamic_slice;
+mod fft;
 mod gather;
+mod linalg;
 mod panel;
 mod scatter;
 mod sort;
 mod walk;
+
+pub use dot::SHORT;
 
 use crate::kernels::Bases;
 use crate::tier::Tier;
@@ -21,14 +25,18 @@ pub type Run = Box<dyn Fn(Bases, bool) -> Res<()> + Send + Sync>;
 
 /// Estimated time of one run.
 pub fn nanos(r: &Routine) -> f64 {
-    let each = if matches!(r, Routine::Dot(_) | Routine::Conv(_)) { dot::NANOS } else { 0.3 };
+    let each = match r {
+        Routine::Dot(_) | Routine::Conv(_) => dot::NANOS,
+        Routine::Linalg(_) => linalg::NANOS,
+        _ => 0.3,
+    };
     r.work() as f64 * each
 }
 
 pub fn compile(r: &Routine, tier: Tier) -> Res<Run> {
     match r {
         Routine::Dot(d) => dot::compile(d, tier),
-        Routine::Gather(g) => gather::compile(g),
+        Routine::Gather(g) => gather::compile(g, tier),
         Routine::Scatter(s) => scatter::compile(s, tier),
         Routine::DynamicSlice { operand, sizes, dtype, index_dtype } => {
             dynamic_slice::slice(operand, sizes, *dtype, *index_dtype)
@@ -41,5 +49,7 @@ pub fn compile(r: &Routine, tier: Tier) -> Res<Run> {
             cumulative::compile(*kind, [*outer, *n, *inner], *reverse, *dtype, tier)
         }
         Routine::Conv(c) => conv::compile(c, tier),
+        Routine::Linalg(l) => linalg::compile(l),
+        Routine::Fft(f) => fft::compile(f),
     }
 }

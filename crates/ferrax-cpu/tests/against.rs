@@ -2,23 +2,23 @@
 #[path = "against/generate.rs"]
 mod generate;
 
-use ferrax_cpu::kernels::{Bases, Compiled};
+use ferrax_cpu::kernels::{Bases, CompiledKernel};
 use ferrax_cpu::memory::Block;
 use ferrax_cpu::{Tier, set_num_threads};
 use ferrax_kernel::{Bin, DType, Kernel, Node, ReduceKind, Scalar, Un, reference};
-use generate::{Rng, elementwise, random_bytes, random_kernel};
+use generate::{Rng, elementwise, guarded_kernel, random_bytes, random_kernel};
 use proptest::prelude::*;
 use std::sync::atomic::AtomicBool;
 
 fn run(k: &Kernel, ins: &[Vec<u8>], tier: Tier) -> Option<Vec<Vec<u8>>> {
-    let c = Compiled::new(k, false, tier).ok()?;
+    let c = CompiledKernel::new(k, false, tier).ok()?;
     let ins: Vec<Block> = ins.iter().map(|b| Block::copy_of(b).unwrap()).collect();
     let outs: Vec<Block> = k.output_dtypes().map(|d| Block::new(d.size() * k.grid.size()).unwrap()).collect();
     let ptrs: Vec<*mut u8> = ins.iter().chain(&outs).map(|b| b.ptr()).collect();
     let at: Vec<u32> = (0..ptrs.len() as u32).collect();
     let (i, o) = at.split_at(ins.len());
     // SAFETY: blocks are as long as the kernel says.
-    unsafe { c.run(Bases { ptrs: &ptrs, ins: i, outs: o, cancel: &AtomicBool::new(false) }, true) };
+    unsafe { c.run(Bases { ptrs: &ptrs, ins: i, outs: o, cancel: &AtomicBool::new(false) }, true) }.unwrap();
     Some(outs.iter().map(|b| unsafe { std::slice::from_raw_parts(b.ptr(), b.size()) }.to_vec()).collect())
 }
 /// Scalars, with every nan the same.
@@ -171,14 +171,14 @@ fn a_reduction_of_many_blocks_has_the_same_bits_on_any_number_of_threads() {
 
 /// Runs a kernel whose output k stands in the memory of input k, where `shared[k]`.
 fn run_in_place(k: &Kernel, ins: &[Vec<u8>], shared: &[bool]) -> Vec<Vec<u8>> {
-    let c = Compiled::new(k, true, Tier::current()).unwrap();
+    let c = CompiledKernel::new(k, true, Tier::current()).unwrap();
     let ins: Vec<Block> = ins.iter().map(|b| Block::copy_of(b).unwrap()).collect();
     let outs: Vec<Block> = k.output_dtypes().map(|d| Block::new(d.size() * k.grid.size()).unwrap()).collect();
     let ptrs: Vec<*mut u8> = ins.iter().chain(&outs).map(|b| b.ptr()).collect();
     let at: Vec<u32> = (0..ins.len() as u32).collect();
     let to: Vec<u32> = (0..outs.len()).map(|j| if shared[j] { j } else { ins.len() + j } as u32).collect();
     // SAFETY: blocks are as long as the kernel says, and shared ones are read only where they are written.
-    unsafe { c.run(Bases { ptrs: &ptrs, ins: &at, outs: &to, cancel: &AtomicBool::new(false) }, true) };
+    unsafe { c.run(Bases { ptrs: &ptrs, ins: &at, outs: &to, cancel: &AtomicBool::new(false) }, true) }.unwrap();
     let bytes = |j: usize| {
         let (d, p) = (k.dtype(k.outputs[j]), ptrs[to[j] as usize]);
         // SAFETY: each output has this many bytes.
@@ -209,6 +209,14 @@ proptest! {
     fn generated_kernels_are_the_reference(seed: u64) {
         let mut rng = Rng(seed | 1);
         let k = random_kernel(&mut rng);
+        k.verify().unwrap();
+        let ins: Vec<Vec<u8>> = k.inputs.iter().map(|(d, n)| random_bytes(&mut rng, *d, *n)).collect();
+        compare(&k, &ins, 0);
+    }
+    #[test]
+    fn kernels_that_are_cut_into_boxes_are_the_reference(seed: u64) {
+        let mut rng = Rng(seed);
+        let k = guarded_kernel(&mut rng);
         k.verify().unwrap();
         let ins: Vec<Vec<u8>> = k.inputs.iter().map(|(d, n)| random_bytes(&mut rng, *d, *n)).collect();
         compare(&k, &ins, 0);

@@ -1,6 +1,6 @@
 //! The cpu as a device: memory handed over, memory borrowed, results shared, devices talking to each other.
 use ferrax_cpu::CpuBackend;
-use ferrax_kernel::backend::{Arg, World};
+use ferrax_kernel::backend::{RunArg, World};
 use ferrax_kernel::kernel::Access;
 use ferrax_kernel::plan::{Across, Collective, HostCall, HostFn, Place, Step};
 use ferrax_kernel::{Affine, Backend, Bin, Buffer, DType, Error, Kernel, Node, Plan, ReduceKind, Res, RunCx, Scalar};
@@ -42,7 +42,7 @@ fn add(n: usize) -> Plan {
 }
 fn run_in(plan: Plan, args: Vec<(Buffer, bool)>, world: Option<&dyn World>) -> Res<Vec<Buffer>> {
     let exe = CpuBackend::new().compile(plan.verify()?)?;
-    let args = args.into_iter().map(|(buffer, donated)| Arg { buffer, donated }).collect();
+    let args = args.into_iter().map(|(buffer, donated)| RunArg { buffer, donated }).collect();
     Ok(exe.run(&RunCx { cancel: &AtomicBool::new(false), world }, args)?.into_vec())
 }
 fn address(b: &Buffer) -> *const u8 {
@@ -129,15 +129,15 @@ fn host_functions_get_bytes_and_their_errors_come_back() {
 /// Devices as threads that meet at a barrier.
 struct Meeting {
     barrier: Barrier,
-    all: Mutex<Vec<Option<Arc<[u8]>>>>,
+    all: Mutex<Vec<Option<Arc<Vec<u8>>>>>,
 }
 struct Device<'a>(usize, &'a Meeting);
 impl World for Device<'_> {
     fn rank(&self, _: &Across) -> Res<(usize, usize)> {
         Ok((self.0, self.1.all.lock().unwrap().len()))
     }
-    fn exchange(&self, _: &Across, mine: &[u8]) -> Res<Vec<Arc<[u8]>>> {
-        self.1.all.lock().unwrap()[self.0] = Some(mine.into());
+    fn exchange(&self, _: &Across, mine: &[u8]) -> Res<Vec<Arc<Vec<u8>>>> {
+        self.1.all.lock().unwrap()[self.0] = Some(Arc::new(mine.to_vec()));
         self.1.barrier.wait();
         let all = self.1.all.lock().unwrap().iter().map(|x| x.clone().unwrap()).collect();
         self.1.barrier.wait();

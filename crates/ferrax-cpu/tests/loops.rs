@@ -4,11 +4,12 @@
 mod generate;
 
 use ferrax_cpu::{CpuBackend, stats};
-use ferrax_kernel::backend::Arg;
-use ferrax_kernel::kernel::Access;
+use ferrax_kernel::backend::RunArg;
+use ferrax_kernel::kernel::{Access, Guard};
 use ferrax_kernel::plan::{Carry, Loop, Place, SlotId, Step, Trip, Window};
 use ferrax_kernel::reference::{self, ReferenceBackend};
-use ferrax_kernel::{Affine, Backend, Bin, DType, Dims, Kernel, Node, Plan, RunCx, Scalar, Un};
+use ferrax_kernel::routine::Dot;
+use ferrax_kernel::{Affine, Backend, Bin, DType, Dims, Kernel, Node, Plan, ReduceKind, Routine, RunCx, Scalar, Un};
 use generate::{Rng, random_bytes};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use std::sync::atomic::AtomicBool;
 
 fn run(device: &dyn Backend, plan: &Plan, ins: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let exe = plan.clone().verify().and_then(|p| device.compile(p)).unwrap_or_else(|e| panic!("{e}: {plan:?}"));
-    let args = ins.iter().map(|b| Arg { buffer: device.upload(b).unwrap(), donated: false }).collect();
+    let args = ins.iter().map(|b| RunArg { buffer: device.upload(b).unwrap(), donated: false }).collect();
     let outs = exe.run(&RunCx { cancel: &AtomicBool::new(false), world: None }, args).unwrap();
     outs.iter().map(|b| device.download(b).unwrap()).collect()
 }
@@ -66,25 +67,36 @@ impl Build {
             grid: if len == 1 && self.rng.below(2) == 0 { Dims::default() } else { [len].into() },
             ..Kernel::default()
         };
-        let mut ins = vec![];
-        for _ in 0..1 + self.rng.below(3) {
+        let (mut ins, mut values) = (vec![], vec![]);
+        let reduces = self.rng.below(4) == 0;
+        for i in 0..1 + self.rng.below(3) {
             let s = self.rng.pick(from);
             let (e, n) = (self.plan.slots[s as usize].dtype, self.plan.slots[s as usize].len);
-            let at = if n == len && len > 1 { Affine::new(0, [1]) } else { Affine::constant(self.rng.below(n) as i64) };
+            let mut guards = smallvec::SmallVec::new();
+            let all = n as i64;
+            let at = match self.rng.below(4) {
+                _ if reduces && i == 0 => Affine::new(0, vec![0; k.grid.len()].into_iter().chain([1])),
+                _ if n != len || len == 1 => Affine::constant(self.rng.below(n) as i64),
+                0 => Affine::new(all - 1, [-1]),
+                1 => {
+                    let at = Affine::new(self.rng.below(3) as i64 - 1, [1]);
+                    guards.push(Guard { at: at.clone(), lo: 0, hi: all });
+                    at
+                }
+                _ => Affine::new(0, [1]),
+            };
             k.inputs.push((e, n));
-            k.nodes.push((
-                e,
-                Node::Load(Box::new(Access {
-                    input: ins.len() as u32,
-                    at,
-                    guards: Default::default(),
-                    fill: Scalar::zero(e),
-                })),
-            ));
+            let access = Access { input: ins.len() as u32, at, guards, fill: Scalar::one(e) };
+            k.nodes.push((e, Node::Load(Box::new(access))));
+            if reduces && i == 0 {
+                k.rdims = [n].into();
+                let kind = self.rng.pick(&[ReduceKind::Sum, ReduceKind::Max, ReduceKind::Prod]);
+                k.nodes.push((e, Node::Reduce { kind, of: 0 }));
+            }
             k.nodes.push((d, Node::Convert(k.nodes.len() as u32 - 1)));
+            values.push(k.nodes.len() as u32 - 1);
             ins.push(s);
         }
-        let values: Vec<u32> = (0..ins.len() as u32).map(|i| 2 * i + 1).collect();
         k.nodes.push((d, Node::Const(Scalar::from_f64(d, self.rng.below(4) as f64))));
         let c = k.nodes.len() as u32 - 1;
         let (x, y) = (self.rng.pick(&values), self.rng.pick(&values));
@@ -95,6 +107,24 @@ impl Build {
         k.nodes.push((d, Node::Select { p: c + 2, t: c + 1, f: c + 3 }));
         k.outputs = vec![c + 4];
         Step::Kernel { kernel: Arc::new(k), ins, outs: vec![to] }
+    }
+    /// A short product of two vectors that `from` has, one of them summed up: long ones round less, by fused multiply-add.
+    fn product(&mut self, from: &[SlotId], to: SlotId) -> Option<Step> {
+        let (d, len) = (self.plan.slots[to as usize].dtype, self.plan.slots[to as usize].len);
+        let like: Vec<SlotId> = from
+            .iter()
+            .copied()
+            .filter(|s| self.plan.slots[*s as usize].dtype == d && self.plan.slots[*s as usize].len == len)
+            .collect();
+        if !matches!(d, DType::F32 | DType::F64) || like.is_empty() || len > 16 || self.rng.below(2) == 0 {
+            return None;
+        }
+        // element i of the result: the sum over k of x[i] y[k], or of x[k] y[i]
+        let (lhs, rhs, m, n) =
+            if self.rng.below(2) == 0 { ([0, 1, 0], [0, 1, 0], len, 1) } else { ([0, 0, 1], [0, 0, 1], 1, len) };
+        let dot = Dot { b: 1, m, n, k: len, lhs, rhs, dtype: d, out: d };
+        let ins = vec![self.rng.pick(&like), self.rng.pick(&like)];
+        Some(Step::Routine { routine: Arc::new(Routine::Dot(dot)), ins, outs: vec![to] })
     }
     /// A loop over carries like `inits` with scalar windows, `len` elements in each value; gives the slots it makes.
     fn a_loop(
@@ -133,7 +163,11 @@ impl Build {
         for _ in 0..self.rng.below(4) {
             let d = self.rng.pick(&DTYPES);
             let t = self.temp(d, len);
-            body.push(self.kernel(&inside, t));
+            let step = match self.product(&inside, t) {
+                Some(step) => step,
+                None => self.kernel(&inside, t),
+            };
+            body.push(step);
             inside.push(t);
         }
         if depth > 0 && self.rng.below(3) == 0 {
@@ -187,7 +221,7 @@ proptest! {
     #[test]
     fn generated_loops_are_the_reference(seed: u64) {
         let mut b = Build { plan: Plan::default(), rng: Rng(seed) };
-        let len = b.rng.pick(&[1, 1, 1, 3, 40]);
+        let len = b.rng.pick(&[1, 1, 1, 3, 3, 8, 16, 40]);
         let given: Vec<SlotId> = (0..2).map(|_| { let d = b.rng.pick(&DTYPES); b.input(d, len) }).collect();
         let outs: Vec<SlotId> = (0..1 + b.rng.below(3)).map(|_| { let d = b.rng.pick(&DTYPES); b.output(d, len) }).collect();
         let trips = b.rng.below(6);
@@ -267,7 +301,7 @@ fn iterations_take_no_memory() {
         let exe = device.compile(doubling(len).verify().unwrap()).unwrap();
         let taken = |growth: f32| {
             let args =
-                [1.0, growth].map(|v| Arg { buffer: device.upload(&f32s(&vec![v; len])).unwrap(), donated: false });
+                [1.0, growth].map(|v| RunArg { buffer: device.upload(&f32s(&vec![v; len])).unwrap(), donated: false });
             let before = stats();
             exe.run(&RunCx { cancel: &AtomicBool::new(false), world: None }, args.into_iter().collect()).unwrap();
             let after = stats();

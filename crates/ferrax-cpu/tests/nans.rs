@@ -1,7 +1,7 @@
 //! Which nan a reduction gives: the one of `ferrax_kernel::order`, bit for bit, whatever is reduced, over whichever axis, tiled and
 //! threaded however.
 use ferrax_cpu::{CpuBackend, Tier, set_num_threads};
-use ferrax_kernel::backend::Arg;
+use ferrax_kernel::backend::RunArg;
 use ferrax_kernel::kernel::Access;
 use ferrax_kernel::plan::{Place, Step};
 use ferrax_kernel::reference::{self, ReferenceBackend};
@@ -36,7 +36,7 @@ fn plan(d: DType, [m, n]: [usize; 2], kinds: &[ReduceKind], columns: bool, fused
 }
 fn run(device: &dyn Backend, p: &Plan, x: &[u8]) -> Vec<Vec<u8>> {
     let exe = device.compile(p.clone().verify().unwrap()).unwrap();
-    let args = [Arg { buffer: device.upload(x).unwrap(), donated: false }];
+    let args = [RunArg { buffer: device.upload(x).unwrap(), donated: false }];
     let outs = exe.run(&RunCx { cancel: &AtomicBool::new(false), world: None }, args.into_iter().collect()).unwrap();
     outs.iter().map(|b| device.download(b).unwrap()).collect()
 }

@@ -4,7 +4,7 @@ mod examples;
 
 use examples::Example;
 use ferrax_cpu::CpuBackend;
-use ferrax_kernel::backend::Arg;
+use ferrax_kernel::backend::RunArg;
 use ferrax_kernel::{Backend, Error, Plan, Res, RunCx};
 use std::sync::atomic::AtomicBool;
 
@@ -14,7 +14,7 @@ fn run(plan: Plan, ins: &[Vec<u8>], cancel: bool) -> Res<Vec<Vec<u8>>> {
     let mut last = None;
     // Twice, as the second run finds the first one's arena.
     for _ in 0..2 {
-        let args = ins.iter().map(|b| Ok(Arg { buffer: device.upload(b)?, donated: false })).collect::<Res<_>>()?;
+        let args = ins.iter().map(|b| Ok(RunArg { buffer: device.upload(b)?, donated: false })).collect::<Res<_>>()?;
         let outs = run.run(&RunCx { cancel: &AtomicBool::new(cancel), world: None }, args)?;
         last = Some(outs.iter().map(|b| device.download(b)).collect());
     }

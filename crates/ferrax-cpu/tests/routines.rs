@@ -4,7 +4,7 @@
 mod generate;
 
 use ferrax_cpu::{CpuBackend, Tier, set_num_threads};
-use ferrax_kernel::backend::Arg;
+use ferrax_kernel::backend::RunArg;
 use ferrax_kernel::kernel::{Affine, Guard};
 use ferrax_kernel::plan::{Place, Step};
 use ferrax_kernel::routine::*;
@@ -40,7 +40,7 @@ fn run_on(device: &CpuBackend, r: &Routine, ins: &[Vec<u8>], in_place: bool) -> 
     let args = ins
         .iter()
         .enumerate()
-        .map(|(k, b)| Arg { buffer: device.upload(b).unwrap(), donated: in_place && k == 0 })
+        .map(|(k, b)| RunArg { buffer: device.upload(b).unwrap(), donated: in_place && k == 0 })
         .collect();
     let outs = exe.run(&RunCx { cancel: &AtomicBool::new(false), world: None }, args).unwrap();
     outs.iter().map(|b| device.download(b).unwrap()).collect()
@@ -215,6 +215,30 @@ proptest! {
         check(&Routine::Conv(Box::new(c)), &ins);
     }
     #[test]
+    fn transforms(seed: u64) {
+        let rng = &mut Rng(seed);
+        let f = transform(rng, 90);
+        let r = Routine::Fft(f.clone());
+        let x = whole(rng, f.dtype, r.operands()[0].1);
+        let want = reals(f.dtype, &reference::routine(&r, &[&x]).unwrap()[0]);
+        let got = reals(f.dtype, &run(&r, &[x], false)[0]);
+        let eps = if f.dtype == DType::F32 { 2e-7 } else { 4e-16 };
+        let size = if f.is_inverse() { 1.0 } else { f.lengths.size() as f64 };
+        prop_assert_eq!(got.len(), want.len());
+        for (g, w) in got.iter().zip(&want) {
+            prop_assert!((g - w).abs() <= 20.0 * eps * size, "{g} is not {w}: {f:?}");
+        }
+    }
+    #[test]
+    fn transforms_are_those_of_each_row(seed: u64) {
+        let rng = &mut Rng(seed);
+        let f = Fft { outer: 3, ..transform(rng, 300) };
+        let (all, one) = (Routine::Fft(f.clone()), Routine::Fft(Fft { outer: 1, ..f.clone() }));
+        let x = whole(rng, f.dtype, all.operands()[0].1);
+        let parts: Vec<u8> = x.chunks_exact(x.len() / 3).flat_map(|x| run(&one, &[x.to_vec()], false).remove(0)).collect();
+        prop_assert!(run(&all, &[x], false)[0] == parts, "{f:?}");
+    }
+    #[test]
     fn products(seed: u64) {
         let rng = &mut Rng(seed);
         let mut size = || rng.pick(&[1, 1, 2, 3, 5, 16, 17, 40]);
@@ -226,6 +250,18 @@ proptest! {
         let ins: Vec<Vec<u8>> = r.operands().into_iter().map(|(d, n)| whole(rng, d, n)).collect();
         check(&r, &ins);
     }
+}
+
+/// A transform of a few axes.
+fn transform(rng: &mut Rng, most: usize) -> Fft {
+    let axes = 1 + rng.below(3);
+    let most = if axes == 1 { most } else { 9 };
+    let lengths = dims(rng, axes, most);
+    let kind = rng.pick(&[FftKind::Forward, FftKind::Inverse, FftKind::RealForward, FftKind::RealInverse]);
+    Fft { kind, outer: rng.below(4), lengths, dtype: rng.pick(&[DType::F32, DType::F64]) }
+}
+fn reals(d: DType, b: &[u8]) -> Vec<f64> {
+    reference::read(d, b).iter().map(|s| s.to_f64()).collect()
 }
 
 /// A convolution of an array in any layout, to rows or columns side by side; numbers up to `size`.
@@ -450,5 +486,127 @@ fn a_broken_promise_of_unique_indices_changes_nothing() {
             check(&r, &ins);
         }
         set_num_threads(0);
+    }
+}
+
+/// More positions than addresses are computed at once: single elements, rows short and long, indices that repeat and that reach outside.
+#[test]
+fn long_lists_of_positions_are_the_reference() {
+    let (rows, n) = (40, 1300);
+    let rng = &mut Rng(8);
+    for (d, width, combine) in [
+        (DType::F32, 1, Combine::Set),
+        (DType::F32, 1, Combine::Reduce(ReduceKind::Sum)),
+        (DType::F64, 1, Combine::Sub),
+        (DType::I32, 1, Combine::Reduce(ReduceKind::Min)),
+        (DType::F16, 1, Combine::Reduce(ReduceKind::Sum)),
+        (DType::U8, 1, Combine::Reduce(ReduceKind::Max)),
+        (DType::Bool, 1, Combine::Reduce(ReduceKind::Or)),
+        (DType::F32, 4, Combine::Reduce(ReduceKind::Sum)),
+        (DType::I16, 4, Combine::Set),
+        (DType::U32, 16, Combine::Reduce(ReduceKind::Prod)),
+    ] {
+        for (i, mode) in [(DType::I32, OutOfBounds::FillOrDrop), (DType::I64, OutOfBounds::Clip)] {
+            let indices: Dims = [n, 1].into();
+            let scatter = Routine::Scatter(Scatter {
+                operand: [rows, width].into(),
+                indices: indices.clone(),
+                updates: [n, width].into(),
+                update_window_dims: [1].into(),
+                inserted_window_dims: [0].into(),
+                scatter_dims_to_operand_dims: [0].into(),
+                operand_batching_dims: Dims::default(),
+                scatter_indices_batching_dims: Dims::default(),
+                combine,
+                mode,
+                unique: false,
+                dtype: d,
+                index_dtype: i,
+            });
+            let gather = Routine::Gather(Gather {
+                operand: [rows, width].into(),
+                indices,
+                slice_sizes: [1, width].into(),
+                offset_dims: [1].into(),
+                collapsed_slice_dims: [0].into(),
+                start_index_map: [0].into(),
+                operand_batching_dims: Dims::default(),
+                start_indices_batching_dims: Dims::default(),
+                mode,
+                fill: Scalar::from_f64(d, 7.0),
+                dtype: d,
+                index_dtype: i,
+                out: [n, width].into(),
+            });
+            let operand = random_bytes(rng, d, rows * width);
+            let at = index_bytes(rng, i, n, rows + 2);
+            check(&gather, &[operand.clone(), at.clone()]);
+            check(&scatter, &[operand, at, random_bytes(rng, d, n * width)]);
+        }
+    }
+}
+
+/// Windows that move along an axis of their own and stand before the positions: a broken promise takes them window by window.
+#[test]
+fn a_broken_promise_of_windows_that_come_first() {
+    let (n, width, places) = (20, 3, 40);
+    let rng = &mut Rng(11);
+    for (d, combine) in
+        [(DType::F32, Combine::Set), (DType::F32, Combine::Reduce(ReduceKind::Sum)), (DType::I8, Combine::Sub)]
+    {
+        let scatter = |updates: [usize; 2], window: usize, unique: bool| {
+            Routine::Scatter(Scatter {
+                operand: [n].into(),
+                indices: [places, 1].into(),
+                updates: updates.into(),
+                update_window_dims: [window].into(),
+                inserted_window_dims: Dims::default(),
+                scatter_dims_to_operand_dims: [0].into(),
+                operand_batching_dims: Dims::default(),
+                scatter_indices_batching_dims: Dims::default(),
+                combine,
+                mode: OutOfBounds::FillOrDrop,
+                unique,
+                dtype: d,
+                index_dtype: DType::I32,
+            })
+        };
+        let (x, at) = (random_bytes(rng, d, n), index_bytes(rng, DType::I32, places, n));
+        let rows = random_bytes(rng, d, places * width);
+        let element = |i: usize| rows[i * d.size()..(i + 1) * d.size()].to_vec();
+        let columns: Vec<u8> = (0..width * places).flat_map(|i| element(i % places * width + i / places)).collect();
+        let by_window = [x.clone(), at.clone(), rows.clone()];
+        let views: Vec<&[u8]> = by_window.iter().map(|b| &b[..]).collect();
+        let want = reference::routine(&scatter([places, width], 1, false), &views).unwrap();
+        for threads in [1, 7] {
+            set_num_threads(threads);
+            let got = run(&scatter([width, places], 0, true), &[x.clone(), at.clone(), columns.clone()], false);
+            assert_eq!(scalars(d, &got[0]), scalars(d, &want[0]), "{d} {combine:?}");
+        }
+        set_num_threads(0);
+    }
+}
+
+/// Threads and tiers: the same bits.
+#[test]
+fn transforms_do_not_depend_on_threads() {
+    let lengths: [&[usize]; 5] = [&[1 << 18], &[40_009], &[300, 300], &[40, 50, 60], &[1 << 12]];
+    for (n, kind) in
+        lengths.iter().flat_map(|n| [FftKind::Forward, FftKind::RealForward, FftKind::RealInverse].map(|k| (*n, k)))
+    {
+        let r = Routine::Fft(Fft {
+            kind,
+            outer: if n[0] == 1 << 12 { 40 } else { 1 },
+            lengths: Dims::new(n),
+            dtype: DType::F32,
+        });
+        let x = whole(&mut Rng(7), DType::F32, r.operands()[0].1);
+        set_num_threads(1);
+        let alone =
+            run_on(&CpuBackend::with_tier(Tier::Portable).expect("every machine has it"), &r, &[x.clone()], false);
+        set_num_threads(3);
+        let together = run(&r, &[x], false);
+        set_num_threads(0);
+        assert!(alone == together, "{r:?}");
     }
 }

@@ -11,7 +11,7 @@ use crate::value::Tag;
 use std::sync::OnceLock;
 
 /// How the host answers.
-pub struct Host {
+pub struct HostChecks {
     /// Whether a trace that begins now is checked for leaks when it ends.
     pub leaks: fn() -> bool,
     /// Whether programs are verified.
@@ -19,10 +19,10 @@ pub struct Host {
     /// Frees what is held by cycles of the host's objects alone.
     pub collect: fn(),
 }
-static HOST: OnceLock<Host> = OnceLock::new();
+static HOST: OnceLock<HostChecks> = OnceLock::new();
 
 /// Says whom to ask. The first stays.
-pub fn install(host: Host) {
+pub fn install(host: HostChecks) {
     let _ = HOST.set(host);
 }
 pub fn leaks() -> bool {

@@ -2,27 +2,34 @@
 //!
 //! INVARIANT: inside a rule everything goes through the `cx` that was passed. The thread-local current trace is read only where
 //! user code calls in ([`bind`]) and set only where the system calls user code ([`enter`]).
+mod scope;
+
+pub use scope::{
+    Line, Lines, Named, Saved, ToLit, at_root, axes, axis_size, bind, current, enter, eval_root, install_lines,
+    install_root, install_to_lit, line, name_axes, names, no_axes, place, replace_current, restore_current, to_lit,
+    with_axis,
+};
+
 use crate::aval::{Aval, Lit};
 use crate::dtype::Dtype;
 use crate::effects::Name;
-use crate::error::{Error, Kind, Res};
+use crate::error::{Error, ErrorKind, Res};
 use crate::op::Op;
 use crate::ops::broadcast::BroadcastInDim;
 use crate::ops::convert::Convert;
 use crate::ops::pointwise::{Pointwise, Pw};
-use crate::ops::reduce::{Reduce, ReduceKind};
+use crate::ops::reduce::{Monoid, Reduce};
 use crate::ops::reshape::Reshape;
 use crate::ops::select::Select;
 use crate::ops::transpose::Transpose;
 use crate::program::{Atom, Program};
-use crate::value::{Array, Tag, Value, Values};
+use crate::value::{Tag, Value, Values};
 use ferrax_kernel::{DType, Dims};
 use smallvec::smallvec;
 use std::any::Any;
-use std::cell::{Cell, OnceCell, RefCell};
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// A tangent or cotangent. `None` is the symbolic zero: it has no array, in any trace, ever.
 pub type Tan = Option<Value>;
@@ -86,8 +93,14 @@ pub trait Cx {
     fn record(&self, op: &Op, x: &[Value]) -> Res<Values>;
     fn recur(&self) -> &dyn Recur;
     fn handle(&self) -> Rc<dyn Cx>;
+    /// The program under construction in which what is emitted ends; none where it ends in results.
+    fn staging(&self) -> Option<&Arc<Tag>>;
+    /// The tags of the traces that what is emitted passes through, this one first.
+    fn tags(&self, out: &mut Vec<Arc<Tag>>);
     /// Whether what is emitted ends in a program, and not in results.
-    fn stages(&self) -> bool;
+    fn stages(&self) -> bool {
+        self.staging().is_some()
+    }
     /// The inputs of the program under construction that a staged value depends on; none where the trace stages nothing.
     fn origins(&self, v: &Value) -> Vec<usize>;
 }
@@ -102,7 +115,7 @@ pub trait Recur {
     /// (x.., dx where nz..) -> (y.., dy where out_nz..), group by group: each group's tangents follow its primals.
     fn jvp(&self, p: &Arc<Program>, nz: &[bool], inst: &[bool], gi: &[usize], go: &[usize]) -> Res<Masked>;
     /// Known from unknown; `force` makes an output unknown; a residual that is a known input with `fwd` is named, not output.
-    fn split(&self, p: &Arc<Program>, unk: &[bool], force: &[bool], fwd: &[bool]) -> Res<Arc<Split>>;
+    fn split(&self, p: &Arc<Program>, unk: &[bool], force: &[bool], fwd: &[bool]) -> Res<Arc<KnownSplit>>;
     /// (known ins.., cts of outs where ct_nz..) -> cts of linear ins where out_nz; masks `inst`, `out_nz` are per linear input.
     fn transpose(&self, p: &Arc<Program>, lin: &[bool], ct_nz: &[bool], inst: &[bool]) -> Res<Masked>;
     fn batch(&self, p: &Arc<Program>, ax: Axis, b: &[bool], force: &[bool]) -> Res<Masked>;
@@ -140,7 +153,7 @@ pub enum Residual {
     New,
 }
 /// known: (known ins) -> (known outs.., new residuals..); unknown: (residuals.., unknown ins) -> (unknown outs).
-pub struct Split {
+pub struct KnownSplit {
     pub known: Arc<Program>,
     pub unknown: Arc<Program>,
     pub out_unk: Vec<bool>,
@@ -148,7 +161,7 @@ pub struct Split {
 }
 
 /// A function of the host language: what it is called, and how to call it. A rule may take and give symbolic zeros.
-pub struct HostFn {
+pub struct HostRule {
     pub name: String,
     pub call: Box<dyn Fn(&[Tan]) -> Res<Vec<Tan>> + Send + Sync>,
     /// The host's object that `call` refers to, for a host that counts references.
@@ -159,7 +172,7 @@ pub type Held = Arc<dyn Any + Send + Sync>;
 /// A function given by the user (a closure) or already traced (a program).
 #[derive(Clone)]
 pub enum Fun {
-    User(Arc<HostFn>),
+    User(Arc<HostRule>),
     Prog(Arc<Program>),
 }
 impl Fun {
@@ -168,7 +181,7 @@ impl Fun {
     }
     /// A rule of the user's that knows symbolic zeros.
     pub fn user_tans(name: &str, f: impl Fn(&[Tan]) -> Res<Vec<Tan>> + Send + Sync + 'static) -> Fun {
-        Fun::User(Arc::new(HostFn { name: name.into(), call: Box::new(f), held: None }))
+        Fun::User(Arc::new(HostRule { name: name.into(), call: Box::new(f), held: None }))
     }
     /// Says which object of the host the function, made just now, refers to.
     pub fn holding(mut self, held: Held) -> Fun {
@@ -245,180 +258,6 @@ impl std::fmt::Debug for Fun {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
         f.write_str(self.name())
     }
-}
-
-// ---- the current trace, for user code ----
-
-thread_local! {
-    static CURRENT: RefCell<Option<Rc<dyn Cx>>> = const { RefCell::new(None) };
-    static LINE: Cell<u32> = const { Cell::new(0) };
-}
-static ROOT: OnceLock<fn() -> Rc<dyn Cx>> = OnceLock::new();
-
-/// Names what evaluates eagerly. Once per process; each thread makes its own root from it.
-pub fn install_root(f: fn() -> Rc<dyn Cx>) {
-    ROOT.get_or_init(|| f);
-}
-thread_local! { static ROOTED: OnceCell<Rc<dyn Cx>> = const { OnceCell::new() } }
-/// The trace that user code on this thread runs under.
-pub fn current() -> Rc<dyn Cx> {
-    CURRENT.with(|c| c.borrow().clone()).unwrap_or_else(eval_root)
-}
-/// The root of this thread: what nothing traces.
-pub fn eval_root() -> Rc<dyn Cx> {
-    ROOTED.with(|r| r.get_or_init(root).clone())
-}
-fn root() -> Rc<dyn Cx> {
-    match ROOT.get() {
-        Some(f) => f(),
-        None => panic!("no evaluator is installed: call ferrax_ir::cx::install_root first"),
-    }
-}
-/// Whether user code on this thread is not being traced.
-pub fn at_root() -> bool {
-    CURRENT.with(|c| match &*c.borrow() {
-        None => true,
-        Some(c) => ROOTED.with(|r| r.get().is_some_and(|r| Rc::ptr_eq(r, c))),
-    })
-}
-/// Runs `f` with `cx` current, and restores on return and on unwinding alike.
-pub fn enter<T>(cx: Rc<dyn Cx>, f: impl FnOnce() -> T) -> T {
-    struct Restore(Option<Rc<dyn Cx>>);
-    impl Drop for Restore {
-        fn drop(&mut self) {
-            let mine = CURRENT.with(|c| std::mem::replace(&mut *c.borrow_mut(), self.0.take()));
-            drop(mine);
-        }
-    }
-    let _restore = Restore(CURRENT.with(|c| c.borrow_mut().replace(cx)));
-    f()
-}
-/// What was current before [`replace_current`].
-pub struct Saved(Option<Rc<dyn Cx>>);
-/// Makes `cx` current until [`restore_current`]: for a host language's blocks, which are no closures.
-pub fn replace_current(cx: Rc<dyn Cx>) -> Saved {
-    Saved(CURRENT.with(|c| c.borrow_mut().replace(cx)))
-}
-pub fn restore_current(s: Saved) {
-    let mine = CURRENT.with(|c| std::mem::replace(&mut *c.borrow_mut(), s.0));
-    drop(mine);
-}
-thread_local! { static AXES: RefCell<Vec<(Name, usize)>> = const { RefCell::new(vec![]) } }
-/// Named axes put in scope, until it is dropped.
-#[must_use]
-pub struct Named(usize);
-impl Drop for Named {
-    fn drop(&mut self) {
-        AXES.with(|a| a.borrow_mut().truncate(self.0));
-    }
-}
-/// Puts named axes in scope, the outermost first. Here, and nowhere else, stands which names user code may use: `vmap` and `pmap`
-/// put theirs, and so does whoever calls a user's rule after they have returned (a bwd).
-pub fn name_axes(new: impl IntoIterator<Item = (Name, usize)>) -> Named {
-    AXES.with(|a| {
-        let mut a = a.borrow_mut();
-        let n = a.len();
-        a.extend(new);
-        Named(n)
-    })
-}
-/// Runs `f` where a named axis of size `n` is in scope.
-pub fn with_axis<T>(name: Option<&Name>, n: usize, f: impl FnOnce() -> T) -> T {
-    let _named = name_axes(name.map(|name| (name.clone(), n)));
-    f()
-}
-/// The named axes in scope, outermost first: part of what a trace depends on.
-pub fn axes() -> Vec<(Name, usize)> {
-    AXES.with(|a| a.borrow().clone())
-}
-pub fn no_axes() -> bool {
-    AXES.with(|a| a.borrow().is_empty())
-}
-/// The size of a named axis, or the error that none is in scope.
-pub fn axis_size(name: &str) -> Res<usize> {
-    let found = AXES.with(|a| a.borrow().iter().rev().find(|(n, _)| **n == *name).map(|x| x.1));
-    found.ok_or_else(|| crate::ops::collective::unbound(name))
-}
-/// The door for user code: checks for leaked tracers, then hands the op to the current trace.
-pub fn bind(op: &Op, x: &[Value]) -> Res<Values> {
-    for v in x {
-        v.check_alive()?;
-    }
-    current().bind(op, x)
-}
-/// The user's lines, as the host language knows them. Lines are numbers in a table that it keeps; 0 is unknown.
-pub struct Lines {
-    /// The line that runs now.
-    pub here: fn() -> u32,
-    /// `model.py:12:8 (loss)`
-    pub text: fn(u32) -> Option<String>,
-    /// The names that the user gave to what is around it: `encoder/attention`.
-    pub names: fn(u32) -> String,
-}
-static LINES: OnceLock<Lines> = OnceLock::new();
-pub fn install_lines(l: Lines) {
-    LINES.get_or_init(|| l);
-}
-/// The line that an equation traced now comes from: that of the equation being transformed, else where user code is.
-pub fn line() -> u32 {
-    match LINE.with(Cell::get) {
-        0 => LINES.get().map_or(0, |l| (l.here)()),
-        line => line,
-    }
-}
-/// A line in words.
-pub fn place(line: u32) -> Option<String> {
-    if line == 0 { None } else { LINES.get().and_then(|l| (l.text)(line)) }
-}
-/// The names around a line.
-pub fn names(line: u32) -> String {
-    LINES.get().map_or(String::new(), |l| (l.names)(line))
-}
-/// While it lives, equations come from the lines it is set to: a transform hands on those of the program it transforms.
-pub struct Line(u32);
-impl Line {
-    /// The line as it is.
-    pub fn kept() -> Line {
-        Line(LINE.with(Cell::get))
-    }
-    /// For a function that is traced on its own account: it has lines of its own, where a rule stands at the line of what it derives.
-    pub fn unset() -> Line {
-        Line(LINE.with(|l| l.replace(0)))
-    }
-    /// To that of an equation; an unknown line changes nothing.
-    #[inline]
-    pub fn set(&self, line: u32) {
-        LINE.with(|l| l.set(if line == 0 { self.0 } else { line }));
-    }
-    /// An error of the equation that is being transformed says where it was traced.
-    pub fn blame(&self, e: Error) -> Error {
-        match (e, place(LINE.with(Cell::get))) {
-            (Error::Raised(k, m), Some(at)) if !m.contains(TRACED_AT) => {
-                Error::Raised(k, format!("{m}\n{TRACED_AT}{at}."))
-            }
-            (e, _) => e,
-        }
-    }
-}
-impl Drop for Line {
-    fn drop(&mut self) {
-        LINE.with(|l| l.set(self.0));
-    }
-}
-const TRACED_AT: &str = "The operation was traced at ";
-
-/// Tells which captured rank-0 arrays are written as literals. The face installs it, because only it can open an array without
-/// waiting for it; `None` keeps the array a captured input.
-pub type ToLit = fn(&Array) -> Option<Lit>;
-static TO_LIT: OnceLock<ToLit> = OnceLock::new();
-pub fn install_to_lit(f: ToLit) {
-    TO_LIT.get_or_init(|| f);
-}
-pub fn to_lit(a: &Array) -> Option<Lit> {
-    if a.0.aval.rank() > 0 || a.0.aval.tape > 0 || a.0.aval.dtype == Dtype::Float0 {
-        return None;
-    }
-    TO_LIT.get().and_then(|f| f(a))
 }
 
 // ---- what rules say, in terms of `bind` ----
@@ -578,7 +417,7 @@ impl dyn Cx + '_ {
     pub fn to_front(&self, x: &Value, d: Dim) -> Res<Value> {
         d.map_or(Ok(x.clone()), |d| self.move_axis(x, d, 0))
     }
-    pub fn reduce(&self, kind: ReduceKind, x: &Value, axes: Dims) -> Res<Value> {
+    pub fn reduce(&self, kind: Monoid, x: &Value, axes: Dims) -> Res<Value> {
         if axes.is_empty() {
             return Ok(x.clone());
         }
@@ -590,10 +429,10 @@ impl dyn Cx + '_ {
             return Ok(x);
         }
         if a.rank() == 0 {
-            return self.reduce(ReduceKind::Sum, &x, (0..x.rank()).collect());
+            return self.reduce(Monoid::Sum, &x, (0..x.rank()).collect());
         }
         let axes = (0..x.rank()).filter(|i| x.shape()[*i] != a.shape[*i]).collect();
-        let sum = self.reduce(ReduceKind::Sum, &x, axes)?;
+        let sum = self.reduce(Monoid::Sum, &x, axes)?;
         self.reshape(&sum, &a.shape)
     }
     pub fn select(&self, p: &Value, on_false: &Value, on_true: &Value) -> Res<Value> {
@@ -620,7 +459,7 @@ impl dyn Cx + '_ {
 pub fn one(mut v: Values) -> Res<Value> {
     match (v.pop(), v.is_empty()) {
         (Some(v), true) => Ok(v),
-        _ => Err(Error::new(Kind::Runtime, "a primitive with one output returned another number of them")),
+        _ => Err(Error::new(ErrorKind::Runtime, "a primitive with one output returned another number of them")),
     }
 }
 pub fn values1(v: Value) -> Values {

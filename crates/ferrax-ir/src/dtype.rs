@@ -3,7 +3,7 @@
 //! INVARIANT: complex numbers and keys exist here only. Lowering turns a complex value into a pair of floats, and a key into a
 //! trailing axis of raw words.
 use ferrax_kernel::DType;
-use ferrax_kernel::dtype::Kind;
+use ferrax_kernel::dtype::DTypeKind;
 use std::fmt;
 
 /// How a PRNG key is made and consumed.
@@ -59,7 +59,7 @@ impl Dtype {
         matches!(self, Dtype::Num(d) if d.is_int())
     }
     pub fn is_unsigned(self) -> bool {
-        matches!(self, Dtype::Num(d) if d.kind() == Kind::Uint)
+        matches!(self, Dtype::Num(d) if d.kind() == DTypeKind::Uint)
     }
     pub fn is_float(self) -> bool {
         matches!(self, Dtype::Num(d) if d.is_float())

@@ -9,11 +9,11 @@ macro_rules! kinds {
     ($($Kind:ident $class:literal;)*) => {
         /// The class to raise.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-        pub enum Kind { $($Kind),* }
-        impl Kind {
-            pub const ALL: &'static [Kind] = &[$(Kind::$Kind),*];
+        pub enum ErrorKind { $($Kind),* }
+        impl ErrorKind {
+            pub const ALL: &'static [ErrorKind] = &[$(ErrorKind::$Kind),*];
             /// The exception's class, as `ferrax.errors` or Python's builtins name it.
-            pub fn class(self) -> &'static str { match self { $(Kind::$Kind => $class),* } }
+            pub fn class(self) -> &'static str { match self { $(ErrorKind::$Kind => $class),* } }
         }
     }
 }
@@ -39,25 +39,25 @@ kinds! {
 }
 
 pub enum Error {
-    Raised(Kind, String),
+    Raised(ErrorKind, String),
     /// Another language's exception, passed through unchanged.
     Host(Box<dyn Any + Send>),
 }
 
 impl Error {
-    pub fn new(kind: Kind, message: impl Into<String>) -> Error {
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
         Error::Raised(kind, message.into())
     }
     pub fn type_error(m: impl Into<String>) -> Error {
-        Error::new(Kind::Type, m)
+        Error::new(ErrorKind::Type, m)
     }
     pub fn value(m: impl Into<String>) -> Error {
-        Error::new(Kind::Value, m)
+        Error::new(ErrorKind::Value, m)
     }
     pub fn not_implemented(m: impl Into<String>) -> Error {
-        Error::new(Kind::NotImplemented, m)
+        Error::new(ErrorKind::NotImplemented, m)
     }
-    pub fn kind(&self) -> Option<Kind> {
+    pub fn kind(&self) -> Option<ErrorKind> {
         match self {
             Error::Raised(k, _) => Some(*k),
             Error::Host(_) => None,
@@ -77,17 +77,17 @@ impl fmt::Display for Error {
 }
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "{}: {}", self.kind().map_or("Host", Kind::class), self.message())
+        write!(f, "{}: {}", self.kind().map_or("Host", ErrorKind::class), self.message())
     }
 }
 impl std::error::Error for Error {}
 impl From<ferrax_kernel::Error> for Error {
     fn from(e: ferrax_kernel::Error) -> Error {
         match e {
-            ferrax_kernel::Error::TooLarge(m) => Error::new(Kind::Value, m),
-            ferrax_kernel::Error::OutOfMemory(m) => Error::new(Kind::Memory, m),
+            ferrax_kernel::Error::TooLarge(m) => Error::new(ErrorKind::Value, m),
+            ferrax_kernel::Error::OutOfMemory(m) => Error::new(ErrorKind::Memory, m),
             ferrax_kernel::Error::Host(e) => Error::Host(Box::new(e)),
-            e => Error::new(Kind::Runtime, e.to_string()),
+            e => Error::new(ErrorKind::Runtime, e.to_string()),
         }
     }
 }

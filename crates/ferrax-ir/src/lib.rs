@@ -27,7 +27,7 @@ pub mod verify;
 pub use aval::{Aval, Lit};
 pub use cx::{Arg, Axis, Cx, Dim, Fun, Recur, Tan, bind, current, enter};
 pub use dtype::{Dtype, KeyImpl};
-pub use error::{Error, Kind, Res};
+pub use error::{Error, ErrorKind, Res};
 pub use ferrax_kernel::Dims;
 pub use op::{Op, Rules};
 pub use param::{Param, ParamMap};

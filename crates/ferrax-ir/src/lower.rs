@@ -12,10 +12,10 @@ mod convolution;
 mod fuse;
 mod graph;
 
-pub use contract::Groups;
+pub use contract::DotAxes;
 pub use control::{LoopOf, TripOf};
 pub use convolution::Convolution;
-pub use graph::{Graph, Guard, Node, Nodes, scaled, unit};
+pub use graph::{Graph, Guard, TensorId, TensorIds, scaled, unit};
 
 use crate::aval::Aval;
 use crate::dtype::Dtype;
@@ -45,7 +45,7 @@ pub fn physical(a: &Aval) -> Physical {
 /// The plan of a program. Its inputs are the program's (captured ones first), its outputs likewise, in physical form.
 pub fn lower(p: &Program) -> Res<Plan> {
     let mut g = Graph::default();
-    let ins: Vec<Node> = p
+    let ins: Vec<TensorId> = p
         .in_avals()
         .iter()
         .map(|a| {
@@ -71,12 +71,12 @@ pub fn lower(p: &Program) -> Res<Plan> {
 
 impl Graph {
     /// Lowers a program's equations into this graph.
-    pub fn inline(&mut self, p: &Program, ins: &[Node]) -> Res<Nodes> {
+    pub fn inline(&mut self, p: &Program, ins: &[TensorId]) -> Res<TensorIds> {
         debug_assert!(p.held().is_empty(), "held values become operands before lowering");
-        let mut env: Vec<Node> = Vec::with_capacity(p.avals().len());
+        let mut env: Vec<TensorId> = Vec::with_capacity(p.avals().len());
         env.extend_from_slice(ins);
         for e in p.eqns() {
-            let x: Nodes = e.args.iter().map(|a| self.atom(&env, a)).collect();
+            let x: TensorIds = e.args.iter().map(|a| self.atom(&env, a)).collect();
             let first = env.len();
             let outs = &p.avals()[first..first + e.n_out as usize];
             for a in outs {
@@ -93,7 +93,7 @@ impl Graph {
         }
         Ok(p.outs().iter().map(|a| self.atom(&env, a)).collect())
     }
-    fn atom(&mut self, env: &[Node], a: &Atom) -> Node {
+    fn atom(&mut self, env: &[TensorId], a: &Atom) -> TensorId {
         match a {
             Atom::Var(v) => env[*v as usize],
             Atom::Lit(l) => self.literal(l),

@@ -5,7 +5,7 @@ use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Fun, Tan};
 use crate::effects::Effects;
 use crate::error::{Error, Res, type_err};
-use crate::lower::{Graph, Node, Nodes};
+use crate::lower::{Graph, TensorId, TensorIds};
 use crate::ops::*;
 use crate::param::{Field, ParamList, ParamMap, Params};
 use crate::program::Program;
@@ -29,7 +29,7 @@ pub trait Rules {
     /// The same function on operands with a batch axis at `d`, and where the outputs have it.
     fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)>;
     /// The same function in terms of the waist.
-    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes>;
+    fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds>;
 }
 
 /// What primitives with bodies (programs or closures) state besides.
@@ -154,6 +154,12 @@ impl Op {
             None => Ok(op),
         }
     }
+    /// The types of the results; refused where no memory holds one. So a rule's `infer` may give a shape of any sizes, as long as they are right.
+    pub fn results(&self, x: &[Aval]) -> Res<Avals> {
+        let outs = self.rules().infer(x)?;
+        outs.iter().try_for_each(|a| a.shape.checked(a.dtype.size()).map(|_| ()))?;
+        Ok(outs)
+    }
     pub fn means(&self) -> Option<&Fun> {
         self.body().and_then(|b| b.means())
     }
@@ -171,6 +177,10 @@ impl Op {
     /// Does something that must happen, whoever reads its outputs.
     pub fn has_io(&self) -> bool {
         !self.pure() && self.effects().io
+    }
+    /// A closure of the host's: what it holds, lanes included, is not known before it is called.
+    pub fn is_closure(&self) -> bool {
+        !self.pure() && self.effects().any_axis
     }
     pub fn uses_axis(&self, name: &str) -> bool {
         !self.pure() && self.effects().uses_axis(name)
@@ -206,6 +216,8 @@ ops! {
     first Tile(tile::Tile);
     first TopK(top_k::TopK) => many;
     first Special(special::Special);
+    first Cholesky(linalg::factors::Cholesky);
+    first TriangularSolve(linalg::factors::TriangularSolve);
     first OptimizationBarrier(barrier::OptimizationBarrier) => many;
     }
     large {
@@ -219,6 +231,7 @@ ops! {
     first Scatter(scatter::Scatter);
     first Sort(sort::Sort) => many;
     first Conv(conv::Conv);
+    first Fft(fft::Fft);
     first ReduceBy(reduce_by::ReduceBy) => many;
     first ReduceWindowBy(reduce_by::ReduceWindowBy) => many;
     first ReduceWindow(reduce_window::ReduceWindow);
@@ -250,6 +263,20 @@ ops! {
     body Foreign(foreign::Foreign);
     body LinearSolve(linear_solve::LinearSolve);
     first EmptyTape(tape::EmptyTape);
+    first CholeskyUpdate(linalg::factors::CholeskyUpdate);
+    first TridiagonalSolve(linalg::factors::TridiagonalSolve);
+    first Lu(linalg::factors::Lu) => many;
+    first PivotsToPermutation(linalg::factors::PivotsToPermutation);
+    first SymmetricProduct(linalg::factors::SymmetricProduct);
+    first Qr(linalg::orthogonal::Qr) => many;
+    first HouseholderProduct(linalg::orthogonal::HouseholderProduct);
+    first Ormqr(linalg::orthogonal::Ormqr);
+    first Hessenberg(linalg::orthogonal::Hessenberg) => many;
+    first Tridiagonal(linalg::orthogonal::Tridiagonal) => many;
+    first Eigh(linalg::spectral::Eigh) => many;
+    first Eig(linalg::spectral::Eig) => many;
+    first Svd(linalg::spectral::Svd) => many;
+    first Schur(linalg::spectral::Schur) => many;
     }
 }
 

@@ -17,9 +17,11 @@ pub mod custom;
 pub mod device_put;
 pub mod dot;
 pub mod dynamic_slice;
+pub mod fft;
 pub mod foreign;
 pub mod gather;
 pub mod iota;
+pub mod linalg;
 pub mod linear_solve;
 pub mod loops;
 pub mod meaning;
@@ -61,6 +63,15 @@ pub fn linear_jvp(op: &Op, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values,
     let mut args: Values = x.into();
     args[0] = t.clone();
     Ok((y, cx.bind(op, &args)?.into_iter().map(Some).collect()))
+}
+/// Linear in all operands together: those without a tangent have a zero one, where any has one.
+pub fn joint_jvp(op: &Op, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
+    let y = cx.bind(op, x)?;
+    if dx.iter().all(Option::is_none) {
+        return Ok(with_zeros(y));
+    }
+    let t: Values = dx.iter().zip(x).map(|(t, x)| cx.inst(t, &x.aval())).collect::<Res<_>>()?;
+    Ok((y, cx.bind(op, &t)?.into_iter().map(Some).collect()))
 }
 /// The tangents are zero whatever the operands'.
 pub fn zero_jvp(op: &Op, cx: &dyn Cx, x: &[Value]) -> Res<(Values, Tans)> {

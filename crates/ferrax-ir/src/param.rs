@@ -17,6 +17,7 @@ use crate::aval::Aval;
 use crate::cx::Fun;
 use crate::dtype::Dtype;
 use crate::error::{Error, Res, type_err};
+use crate::ops::callback::Callable;
 use crate::ops::checkpoint::Policy;
 use crate::program::Program;
 use ferrax_kernel::Dims;
@@ -41,6 +42,8 @@ pub enum Param {
     Fun(Fun),
     Aval(Aval),
     Policy(Policy),
+    /// A function of the host.
+    Host(Callable),
 }
 
 /// Whether text shows a parameter.
@@ -392,20 +395,20 @@ impl ParamValue for Aval {
 }
 /// A float that is equal if its bits are.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Real(u64);
-impl From<f64> for Real {
-    fn from(x: f64) -> Real {
-        Real(x.to_bits())
+pub struct FloatParam(u64);
+impl From<f64> for FloatParam {
+    fn from(x: f64) -> FloatParam {
+        FloatParam(x.to_bits())
     }
 }
-impl ParamValue for Real {
+impl ParamValue for FloatParam {
     fn words() -> String {
         "a float".into()
     }
     fn to_param(&self) -> Param {
         Param::Float(f64::from_bits(self.0))
     }
-    fn from_param(p: &Param) -> Option<Real> {
+    fn from_param(p: &Param) -> Option<FloatParam> {
         match p {
             Param::Float(x) => Some((*x).into()),
             Param::Int(i) => Some((*i as f64).into()),

@@ -5,7 +5,7 @@
 //! INVARIANT: `Value` is `Send + Sync`. A tracer holds its trace's tag, never the trace.
 use crate::aval::{Aval, Lit};
 use crate::dtype::Dtype;
-use crate::error::{Error, Kind, Res};
+use crate::error::{Error, ErrorKind, Res};
 use ferrax_kernel::Scalar;
 use smallvec::SmallVec;
 use std::any::Any;
@@ -85,14 +85,14 @@ impl Tag {
             m += &format!("\n{} of type {}{of}{made}\n", self.classes().1, v.aval().long());
         }
         m += "\nhelp: return the value from the transformed function instead of storing it outside";
-        Error::new(Kind::Leak, m)
+        Error::new(ErrorKind::Leak, m)
     }
     pub fn is_alive(&self) -> bool {
         self.alive.load(Ordering::Relaxed)
     }
 }
 
-pub enum Node {
+pub enum TracerNode {
     /// Stage, Record: a variable of the program under construction, and the user's line that made it.
     Var(u32, u32),
     /// Jvp. INVARIANT: the tangent is never a symbolic zero; a value with a zero tangent is its primal.
@@ -104,7 +104,7 @@ pub enum Node {
 pub struct TracerData {
     pub tag: Arc<Tag>,
     pub aval: Aval,
-    pub node: Node,
+    pub node: TracerNode,
 }
 
 #[derive(Clone)]
@@ -119,7 +119,7 @@ pub enum Value {
 }
 
 impl Value {
-    pub fn tracer(tag: &Arc<Tag>, aval: Aval, node: Node) -> Value {
+    pub fn tracer(tag: &Arc<Tag>, aval: Aval, node: TracerNode) -> Value {
         let t = Arc::new(TracerData { tag: tag.clone(), aval, node });
         if let Some(made) = &tag.made {
             made.lock().unwrap_or_else(|e| e.into_inner()).push(Arc::downgrade(&t));
@@ -130,7 +130,7 @@ impl Value {
     fn made_at(&self) -> Option<String> {
         match self {
             Value::Tracer(t) => match t.0.node {
-                Node::Var(_, line) => crate::cx::place(line),
+                TracerNode::Var(_, line) => crate::cx::place(line),
                 _ => None,
             },
             _ => None,
@@ -196,7 +196,7 @@ impl Value {
             Value::Array(a) => a.0.data.item(&a.0.aval),
             Value::Tracer(_) => match self.concrete() {
                 Some(v) => v.item(),
-                None => Err(self.abstract_error(Kind::Concretization)),
+                None => Err(self.abstract_error(ErrorKind::Concretization)),
             },
         }
     }
@@ -205,27 +205,27 @@ impl Value {
         let mut v = self;
         while let Value::Tracer(t) = v {
             match &t.0.node {
-                Node::Dual { primal, .. } => v = primal,
+                TracerNode::Dual { primal, .. } => v = primal,
                 _ => return None,
             }
         }
         Some(v)
     }
     /// Why a number cannot be had, in JAX's words for `kind`.
-    pub fn abstract_error(&self, kind: Kind) -> Error {
+    pub fn abstract_error(&self, kind: ErrorKind) -> Error {
         let a = self.aval().long();
         let what = match self {
             Value::Tracer(t) => t.0.tag.what,
             _ => "eval",
         };
         let first = match kind {
-            Kind::TracerBool => {
+            ErrorKind::TracerBool => {
                 format!("Attempted boolean conversion of traced array with shape {a}.")
             }
-            Kind::TracerArray => {
+            ErrorKind::TracerArray => {
                 format!("The numpy.ndarray conversion method __array__() was called on traced array with shape {a}.")
             }
-            Kind::TracerInteger => format!("The __index__() method was called on traced array with shape {a}."),
+            ErrorKind::TracerInteger => format!("The __index__() method was called on traced array with shape {a}."),
             _ => format!(
                 "Abstract tracer value encountered where concrete value is expected: traced array with shape {a}"
             ),
@@ -243,7 +243,7 @@ impl Value {
         }
     }
     pub fn leaked(&self) -> Error {
-        let Value::Tracer(t) = self else { return Error::new(Kind::UnexpectedTracer, "a value of another trace") };
+        let Value::Tracer(t) = self else { return Error::new(ErrorKind::UnexpectedTracer, "a value of another trace") };
         let what = t.0.tag.what;
         let of =
             t.0.tag
@@ -254,7 +254,7 @@ impl Value {
             .made_at()
             .map_or(String::new(), |at| format!("\nThe leaked intermediate value was created on line {at}."));
         Error::new(
-            Kind::UnexpectedTracer,
+            ErrorKind::UnexpectedTracer,
             format!(
                 "Encountered an unexpected tracer. A function transformed by JAX had a side effect, allowing for a reference to an intermediate value with type {} wrapped in a {} to escape the scope of the transformation.\nJAX transformations require that functions explicitly return their outputs, and disallow saving intermediate values to global state.\nIts tracer belongs to {what}.{of}{made}\nTo catch the leak earlier, use the `checking_leaks` context manager: it finds where the value was stored.",
                 t.0.aval.long(),

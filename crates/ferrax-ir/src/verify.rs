@@ -1,12 +1,12 @@
 //! The verifier: every equation's operands are defined before it, and its outputs are what `infer` says of them.
 use crate::aval::{Aval, same_avals};
-use crate::error::{Error, Kind, Res};
+use crate::error::{Error, ErrorKind, Res};
 use crate::program::{Atom, Program};
 use crate::text::{letters, print};
 
 pub fn verify(p: &Program) -> Res<()> {
     let mut n = p.first_var();
-    let wrong = |m: String| Error::new(Kind::JaxprType, m);
+    let wrong = |m: String| Error::new(ErrorKind::JaxprType, m);
     let known = |a: &Atom, n: usize| !matches!(a, Atom::Var(v) if *v as usize >= n);
     for (i, e) in p.eqns().iter().enumerate() {
         let at = |m: String| {
@@ -16,7 +16,7 @@ pub fn verify(p: &Program) -> Res<()> {
             return Err(at(format!("Variable '{}' not defined", letters(*v as usize))));
         }
         let ins: Vec<Aval> = e.args.iter().map(|a| p.atom_aval(a)).collect();
-        let out = e.op.rules().infer(&ins).map_err(|e| at(e.to_string()))?;
+        let out = e.op.results(&ins).map_err(|e| at(e.to_string()))?;
         let declared = &p.avals()[n..n + e.n_out as usize];
         if !same_avals(&out, declared) {
             let k = (0..declared.len().min(out.len())).find(|k| !same_avals(&out[*k..=*k], &declared[*k..=*k]));

@@ -4,6 +4,7 @@ use crate::collective::Across;
 use crate::dtype::DType;
 use crate::error::Res;
 use crate::plan::{Plan, VerifiedPlan};
+use crate::routine::Routine;
 use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -17,6 +18,10 @@ pub trait Backend: Send + Sync {
     /// For people: the adapter's name.
     fn description(&self) -> String;
     fn supports(&self, d: DType) -> bool;
+    /// Whether it has this routine; compiling a plan with one that it has not says `Unsupported`.
+    fn runs(&self, _: &Routine) -> bool {
+        true
+    }
     /// The bytes there are on the device, where it can be told.
     fn memory(&self) -> Option<usize>;
     /// A verified plan needs no checks of its own: what [`Plan::verify`] states may be relied on.
@@ -42,10 +47,10 @@ pub trait World: Send + Sync {
     /// This device's index among those it meets, and how many they are.
     fn rank(&self, across: &Across) -> Res<(usize, usize)>;
     /// Hands in `mine`, waits for all that this device meets, and gets what each handed in, by index. Fails if one of them failed.
-    fn exchange(&self, across: &Across, mine: &[u8]) -> Res<Vec<Arc<[u8]>>>;
+    fn exchange(&self, across: &Across, mine: &[u8]) -> Res<Vec<Arc<Vec<u8>>>>;
 }
 
-pub struct Arg {
+pub struct RunArg {
     pub buffer: Buffer,
     /// The caller gives it up: its memory may be reused if nobody else holds it.
     pub donated: bool,
@@ -55,10 +60,10 @@ pub struct Arg {
 pub trait Executable: Send + Sync {
     /// Runs to the end on the calling thread (and the backend's pool). Inputs must be ready and as long as the plan says. Device
     /// work may still be in flight when it returns, in the device's own order.
-    fn run(&self, cx: &RunCx, args: SmallVec<[Arg; 4]>) -> Res<Buffers>;
+    fn run(&self, cx: &RunCx, args: SmallVec<[RunArg; 4]>) -> Res<Buffers>;
     /// As `run`, with inputs that are only lent.
     fn run_lent(&self, cx: &RunCx, ins: &[&Buffer]) -> Res<Buffers> {
-        self.run(cx, ins.iter().map(|b| Arg { buffer: (*b).clone(), donated: false }).collect())
+        self.run(cx, ins.iter().map(|b| RunArg { buffer: (*b).clone(), donated: false }).collect())
     }
     fn plan(&self) -> &Plan;
     /// What the backend made of it, for people and tests.

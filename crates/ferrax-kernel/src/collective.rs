@@ -101,7 +101,7 @@ pub enum Collective {
 
 impl Collective {
     /// Whether operand, result and what the `size` devices handed in have the bytes they must.
-    pub fn check(&self, size: usize, mine: usize, out: usize, all: &[Arc<[u8]>]) -> Res<()> {
+    pub fn check(&self, size: usize, mine: usize, out: usize, all: &[Arc<Vec<u8>>]) -> Res<()> {
         let fits = match self {
             Collective::AllReduce(_) => mine == out && !all.is_empty(),
             Collective::AllGather => mine.checked_mul(size) == Some(out),
@@ -120,7 +120,7 @@ impl Collective {
         Ok(())
     }
     /// The result on the device at `rank`, for those that only move bytes; they were checked. False where numbers are combined.
-    pub fn arrange(&self, rank: usize, all: &[Arc<[u8]>], out: &mut [u8]) -> bool {
+    pub fn arrange(&self, rank: usize, all: &[Arc<Vec<u8>>], out: &mut [u8]) -> bool {
         match self {
             Collective::AllGather => {
                 let n = out.len() / all.len().max(1);
@@ -168,7 +168,7 @@ mod tests {
     }
     #[test]
     fn sizes_that_do_not_fit_are_errors() {
-        let all = |n: usize, bytes: usize| -> Vec<Arc<[u8]>> { (0..n).map(|_| vec![0; bytes].into()).collect() };
+        let all = |n: usize, bytes: usize| -> Vec<Arc<Vec<u8>>> { (0..n).map(|_| Arc::new(vec![0; bytes])).collect() };
         assert!(Collective::AllGather.check(2, 4, 8, &all(2, 4)).is_ok());
         assert!(Collective::AllGather.check(2, 4, 12, &all(2, 4)).is_err());
         assert!(Collective::AllGather.check(2, 4, 8, &all(3, 4)).is_err());

@@ -18,7 +18,7 @@ macro_rules! table {
             pub const fn long(self) -> &'static str { match self { $(DType::$Name => $long),* } }
             /// Bytes per element.
             pub const fn size(self) -> usize { match self { $(DType::$Name => $bytes),* } }
-            pub const fn kind(self) -> Kind { match self { $(DType::$Name => Kind::$kind),* } }
+            pub const fn kind(self) -> DTypeKind { match self { $(DType::$Name => DTypeKind::$kind),* } }
             pub fn from_short(s: &str) -> Option<DType> { match s { $($text => Some(DType::$Name),)* _ => None } }
             pub fn from_long(s: &str) -> Option<DType> { match s { $($long => Some(DType::$Name),)* _ => None } }
         }
@@ -41,7 +41,7 @@ table! {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Kind {
+pub enum DTypeKind {
     Bool,
     Int,
     Uint,
@@ -50,14 +50,14 @@ pub enum Kind {
 
 impl DType {
     pub fn is_float(self) -> bool {
-        self.kind() == Kind::Float
+        self.kind() == DTypeKind::Float
     }
     /// Signed or unsigned, not bool.
     pub fn is_int(self) -> bool {
-        matches!(self.kind(), Kind::Int | Kind::Uint)
+        matches!(self.kind(), DTypeKind::Int | DTypeKind::Uint)
     }
     pub fn is_signed(self) -> bool {
-        self.kind() == Kind::Int
+        self.kind() == DTypeKind::Int
     }
     /// The dtype arithmetic is done in: 16-bit floats compute in f32 and round after each function, narrow integers in 32 bits
     /// and wrap after each function.
@@ -186,10 +186,10 @@ impl fmt::Debug for Scalar {
 impl fmt::Display for Scalar {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self.dtype.kind() {
-            Kind::Bool => f.write_str(if self.bits != 0 { "True" } else { "False" }),
-            Kind::Int => write!(f, "{}", self.to_i64()),
-            Kind::Uint => write!(f, "{}", self.bits),
-            Kind::Float => python_float(f, self.to_f64()),
+            DTypeKind::Bool => f.write_str(if self.bits != 0 { "True" } else { "False" }),
+            DTypeKind::Int => write!(f, "{}", self.to_i64()),
+            DTypeKind::Uint => write!(f, "{}", self.bits),
+            DTypeKind::Float => python_float(f, self.to_f64()),
         }
     }
 }

@@ -57,6 +57,15 @@ pub fn room<T>(n: usize) -> Res<Vec<T>> {
         Err(_) => Err(Error::OutOfMemory(format!("out of memory while allocating {bytes} bytes"))),
     }
 }
+/// `n` times `x`.
+///
+/// # Errors
+/// As [`room`].
+pub fn filled<T: Clone>(n: usize, x: T) -> Res<Vec<T>> {
+    let mut v = room(n)?;
+    v.resize(n, x);
+    Ok(v)
+}
 /// A copy of `x`.
 ///
 /// # Errors
@@ -98,5 +107,6 @@ mod tests {
         assert!(matches!(&e, Error::OutOfMemory(s) if s.contains(&(usize::MAX / 32 * 8).to_string())), "{e}");
         assert!(room::<u64>(usize::MAX).is_err());
         assert_eq!(copied(&[1, 2, 3]).unwrap(), [1, 2, 3]);
+        assert_eq!(filled(2, 7).unwrap(), [7, 7]);
     }
 }

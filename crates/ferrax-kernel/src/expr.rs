@@ -131,8 +131,10 @@ impl ReduceKind {
         let all_ones = Scalar { dtype: d, bits: if d == DType::Bool { 1 } else { u64::MAX >> (64 - 8 * d.size()) } };
         let sign_bit = 1u64 << (8 * d.size() - 1);
         let extreme = |least: bool| match d.kind() {
-            crate::dtype::Kind::Float => Scalar::from_f64(d, if least { f64::NEG_INFINITY } else { f64::INFINITY }),
-            crate::dtype::Kind::Int => Scalar { dtype: d, bits: if least { sign_bit } else { sign_bit - 1 } },
+            crate::dtype::DTypeKind::Float => {
+                Scalar::from_f64(d, if least { f64::NEG_INFINITY } else { f64::INFINITY })
+            }
+            crate::dtype::DTypeKind::Int => Scalar { dtype: d, bits: if least { sign_bit } else { sign_bit - 1 } },
             _ if least => Scalar::zero(d),
             _ => all_ones,
         };

@@ -137,6 +137,18 @@ impl Affine {
 }
 
 impl Kernel {
+    /// The nodes that `roots` are computed from, themselves among them, up to and with the nearest reductions.
+    pub fn needed(&self, roots: impl Iterator<Item = NodeId>) -> Vec<bool> {
+        let mut needed = vec![false; self.nodes.len()];
+        roots.for_each(|r| needed[r as usize] = true);
+        for id in (0..self.nodes.len()).rev() {
+            let node = &self.nodes[id].1;
+            if needed[id] && !matches!(node, Node::Reduce { .. }) {
+                node.operands().iter().for_each(|o| needed[*o as usize] = true);
+            }
+        }
+        needed
+    }
     /// grid ++ rdims: what affine forms range over.
     pub fn domain(&self) -> Dims {
         self.grid.concat(&self.rdims)

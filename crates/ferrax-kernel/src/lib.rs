@@ -13,6 +13,7 @@ pub mod dtype;
 pub mod error;
 pub mod expr;
 pub mod kernel;
+pub mod linalg;
 pub mod math;
 pub mod order;
 pub mod plan;

@@ -211,6 +211,22 @@ impl Plan {
         }
         any(&self.steps)
     }
+    /// The slot that has the memory in which `s` lies.
+    pub fn root(&self, mut s: SlotId) -> SlotId {
+        while let Place::Same(of) = self.places[s as usize] {
+            s = of;
+        }
+        s
+    }
+    /// Whether `b` is written where `a` stands: they share a place, or `b` is the output that takes over the input `a`, if that is given up.
+    pub fn one_place(&self, a: SlotId, b: SlotId) -> bool {
+        let (a, b) = (self.root(a), self.root(b));
+        let heir = match (&self.places[a as usize], &self.places[b as usize]) {
+            (Place::Input(i), Place::Output(o)) => self.donatable[*o as usize] == Some(*i),
+            _ => false,
+        };
+        heir || a == b
+    }
     pub fn add_slot(&mut self, dtype: DType, len: usize, tape: u8) -> SlotId {
         self.slots.push(Slot { dtype, len, tape });
         self.slots.len() as SlotId - 1

@@ -17,8 +17,10 @@ mod conv;
 mod cumulative;
 mod dot;
 mod dynamic_slice;
+mod fft;
 mod gather;
 mod kernel;
+mod linalg;
 mod plan;
 mod scalar;
 mod scatter;
@@ -27,7 +29,7 @@ mod sort;
 pub use array::{read, write};
 pub use backend::ReferenceBackend;
 pub use kernel::kernel;
-pub use plan::Value;
+pub use plan::SlotValue;
 pub use scalar::{bin, bitcast, convert, round, un};
 
 use crate::Scalar;
@@ -47,6 +49,9 @@ pub fn routine(r: &Routine, ins: &[&[u8]]) -> Res<Vec<Vec<u8>>> {
     };
     let ins: Vec<&[u8]> = ins.iter().zip(&want).map(|x| &x.0[..clip((x.0, x.1))]).collect();
     let x = array::operands(r.name(), &want, &ins)?;
+    if let Routine::Linalg(l) = r {
+        return Ok(linalg::linalg(l, &ins));
+    }
     let out = match r {
         Routine::Dot(d) => vec![dot::dot(d, &x[0], &x[1])?],
         Routine::Gather(g) => vec![gather::gather(g, &x[0], &x[1])],
@@ -60,6 +65,8 @@ pub fn routine(r: &Routine, ins: &[&[u8]]) -> Res<Vec<Vec<u8>>> {
             vec![cumulative::cumulative(*kind, [*outer, *n, *inner], *reverse, &x[0])?]
         }
         Routine::Conv(c) => vec![conv::conv(c, &x[0], &x[1])?],
+        Routine::Linalg(_) => unreachable!("it works on bytes"),
+        Routine::Fft(f) => vec![fft::fft(f, &x[0])],
     };
     Ok(out.iter().map(|o| write(o)).collect())
 }

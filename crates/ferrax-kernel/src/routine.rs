@@ -6,6 +6,7 @@ mod verify;
 use crate::dtype::{DType, Scalar};
 use crate::expr::{Bin, ReduceKind};
 use crate::kernel::{Access, Affine, Guard, Kernel, Node};
+use crate::linalg::Linalg;
 use crate::shape::Dims;
 use smallvec::SmallVec;
 
@@ -131,6 +132,50 @@ pub enum Routine {
     },
     /// A product whose left side is read out of an array by windows.
     Conv(Box<Conv>),
+    /// A decomposition of each matrix of a batch. Where it is not unique, so are its results; they do not depend on threads.
+    Linalg(Box<Linalg>),
+    /// A discrete Fourier transform.
+    Fft(Fft),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum FftKind {
+    Forward,
+    Inverse,
+    RealForward,
+    RealInverse,
+}
+
+/// The discrete Fourier transform along the last axes of `[outer, lengths..]`, whose complex numbers stand interleaved, as a trailing
+/// axis of 2: `y[k] = sum_j x[j] exp(-2 pi i jk / n)` on each axis, the inverse with `+` and divided by the product of `lengths`.
+///
+/// `RealForward` takes real numbers and gives the first `n / 2 + 1` of the last axis' n; `RealInverse` takes these, as if the others were
+/// their conjugates, and gives real numbers: what contradicts that (imaginary parts at 0 and n / 2) is left out.
+///
+/// How its sums are rounded is a backend's own: within one device bits depend on the parameters and the numbers alone.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Fft {
+    pub kind: FftKind,
+    pub outer: usize,
+    /// One to three, none of them 0.
+    pub lengths: Dims,
+    /// Of the parts: f32 or f64.
+    pub dtype: DType,
+}
+impl Fft {
+    /// Complex numbers along the last axis: of both sides, or of the complex one.
+    pub fn last(&self) -> usize {
+        let n = self.lengths.last().copied().unwrap_or(1);
+        if self.kind == FftKind::Forward || self.kind == FftKind::Inverse { n } else { n / 2 + 1 }
+    }
+    pub fn is_inverse(&self) -> bool {
+        matches!(self.kind, FftKind::Inverse | FftKind::RealInverse)
+    }
+    /// Elements of the real side, and parts of the complex one.
+    pub fn sizes(&self) -> (usize, usize) {
+        let rest = self.outer * self.lengths[..self.lengths.len() - 1].iter().product::<usize>();
+        (self.outer * self.lengths.size(), rest * self.last() * 2)
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -211,6 +256,15 @@ impl Conv {
     }
 }
 
+/// All matrices of a batch, one after the other.
+fn lain(l: &Linalg, parts: Vec<(crate::linalg::Entries, usize)>) -> Vec<(DType, usize)> {
+    let one = |(e, n): (crate::linalg::Entries, usize)| {
+        let (dtype, each) = l.layout(e);
+        (dtype, l.batch * n * each)
+    };
+    parts.into_iter().map(one).collect()
+}
+
 impl Routine {
     /// Dtype and element count of each operand.
     pub fn operands(&self) -> Vec<(DType, usize)> {
@@ -241,6 +295,11 @@ impl Routine {
             Routine::Sort { outer, n, inner, dtypes, .. } => dtypes.iter().map(|d| (*d, outer * n * inner)).collect(),
             Routine::Cumulative { outer, n, inner, dtype, .. } => vec![(*dtype, outer * n * inner)],
             Routine::Conv(c) => vec![(c.dtype, c.x), (c.dtype, c.weights())],
+            Routine::Linalg(l) => lain(l, l.operands()),
+            Routine::Fft(f) => {
+                let (real, complex) = f.sizes();
+                vec![(f.dtype, if f.kind == FftKind::RealForward { real } else { complex })]
+            }
         }
     }
     /// Dtype and element count of each result.
@@ -252,6 +311,11 @@ impl Routine {
             Routine::Scatter(_) | Routine::DynamicUpdateSlice { .. } => vec![self.operands()[0]],
             Routine::Sort { .. } | Routine::Cumulative { .. } => self.operands(),
             Routine::Conv(c) => vec![(c.dtype, c.size())],
+            Routine::Linalg(l) => lain(l, l.results()),
+            Routine::Fft(f) => {
+                let (real, complex) = f.sizes();
+                vec![(f.dtype, if f.kind == FftKind::RealInverse { real } else { complex })]
+            }
         }
     }
     /// Whether result 0 starts as operand 0, and so is computed in place where the memory plan gives both one place. A backend must
@@ -269,6 +333,8 @@ impl Routine {
             Routine::Sort { .. } => "sort",
             Routine::Cumulative { .. } => "cumulative",
             Routine::Conv(_) => "conv",
+            Routine::Linalg(_) => "linalg",
+            Routine::Fft(_) => "fft",
         }
     }
     /// Scalar operations, roughly: what asynchrony and parallelism are decided by.
@@ -283,6 +349,8 @@ impl Routine {
             Routine::Sort { n, .. } => size(&self.operands()) * (64 - (*n as u64).leading_zeros() as u64),
             Routine::Cumulative { .. } => size(&self.operands()),
             Routine::Conv(c) => (c.size() as u64).saturating_mul(c.terms.size() as u64),
+            Routine::Linalg(l) => l.operations().saturating_mul(l.batch as u64),
+            Routine::Fft(f) => size(&self.operands()) * (64 - (f.lengths.size() as u64).leading_zeros() as u64),
         }
     }
 }

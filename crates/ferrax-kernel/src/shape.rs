@@ -44,14 +44,16 @@ impl Dims {
     pub fn size(&self) -> usize {
         self.iter().fold(1, |n, d| n.wrapping_mul(*d))
     }
-    /// The byte count of an array of this shape, or an error where no machine could hold it.
+    /// The byte count of an array of this shape, or an error where no machine could hold it, or count along one of its axes.
     pub fn checked(&self, element_bytes: usize) -> Res<usize> {
-        let bytes = self.iter().try_fold(element_bytes, |n, d| n.checked_mul(*d)).filter(|n| *n <= isize::MAX as usize);
+        const MOST: usize = isize::MAX as usize;
+        let countable = self.iter().all(|d| *d <= MOST);
         // A zero anywhere makes the product zero, whatever the order.
-        if self.contains(&0) {
+        if countable && self.contains(&0) {
             return Ok(0);
         }
-        bytes.ok_or_else(|| {
+        let bytes = self.iter().try_fold(element_bytes, |n, d| n.checked_mul(*d));
+        bytes.filter(|n| countable && *n <= MOST).ok_or_else(|| {
             Error::TooLarge(format!(
                 "an array of shape {self} with {element_bytes}-byte elements is larger than any memory"
             ))
@@ -137,6 +139,7 @@ mod tests {
         assert!(Dims::new(&[1 << 31, 1 << 31, 4]).checked(8).is_err());
         assert!(Dims::new(&[1 << 62]).checked(4).is_err());
         assert_eq!(Dims::new(&[1 << 62, 0, 1 << 62]).checked(4).unwrap(), 0);
+        assert!(Dims::new(&[1 << 63, 0]).checked(4).is_err() && Dims::new(&[0, 1 << 63]).checked(4).is_err());
         assert_eq!(Dims::new(&[2, 3]).checked(4).unwrap(), 24);
         let huge = Dims::new(&[1 << 40, 1 << 40, 0, 1 << 40, 1 << 40]);
         assert_eq!((huge.size(), huge.strides().len()), (0, 5));

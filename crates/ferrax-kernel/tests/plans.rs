@@ -3,7 +3,7 @@
 mod examples;
 
 use examples::{Build, Example, f32s, i32s};
-use ferrax_kernel::backend::{Arg, World};
+use ferrax_kernel::backend::{RunArg, World};
 use ferrax_kernel::plan::{Across, Collective, HostCall, HostFn, Plan, Step};
 use ferrax_kernel::{Backend, Bin, DType, Error, ReduceKind, Res, RunCx, reference::ReferenceBackend};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicBool;
 fn run_in(plan: Plan, ins: &[Vec<u8>], cancel: bool, world: Option<&dyn World>) -> Res<Vec<Vec<u8>>> {
     let device = ReferenceBackend;
     let run = device.compile(plan.verify()?)?;
-    let arg = |b: &Vec<u8>| Ok(Arg { buffer: device.upload(b)?, donated: false });
+    let arg = |b: &Vec<u8>| Ok(RunArg { buffer: device.upload(b)?, donated: false });
     let args = ins.iter().map(arg).collect::<Res<_>>()?;
     let outs = run.run(&RunCx { cancel: &AtomicBool::new(cancel), world }, args)?;
     outs.iter().map(|b| device.download(b)).collect()
@@ -66,8 +66,8 @@ impl World for Three {
     fn rank(&self, _: &Across) -> Res<(usize, usize)> {
         Ok((1, 3))
     }
-    fn exchange(&self, _: &Across, mine: &[u8]) -> Res<Vec<Arc<[u8]>>> {
-        Ok((0..3).map(|i| if i == 1 { mine.into() } else { (self.0)(i, mine).into() }).collect())
+    fn exchange(&self, _: &Across, mine: &[u8]) -> Res<Vec<Arc<Vec<u8>>>> {
+        Ok((0..3).map(|i| Arc::new(if i == 1 { mine.to_vec() } else { (self.0)(i, mine) })).collect())
     }
 }
 

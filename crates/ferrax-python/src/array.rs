@@ -7,17 +7,19 @@
 //!
 //! INVARIANT: an object never changes; operators, indexing with static indices and conversions run without a Python frame. Methods
 //! that are compositions (`sum`, `reshape`, ...) are attributes that `ferrax.numpy` puts on the class by [`install_methods`].
+pub mod buffers;
 mod concrete;
 mod host;
 mod index;
 mod number;
+pub mod value;
 
 pub use host::{_from_pickle, number as number_of};
 pub use number::warn as number_warning;
 
 use crate::aval::{ShapedArray, shape_to_py, size};
 use crate::dtype;
-use ferrax_ir::value::{Node, Value};
+use ferrax_ir::value::{TracerNode, Value};
 use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::pyclass_init::PyClassInitializer;
@@ -36,7 +38,7 @@ pub struct ArrayImpl;
 
 /// A value that a transformation follows: it has a type, and a number only under `grad` and `jvp`.
 #[pyclass(extends = PyArray, frozen, subclass, module = "ferrax.core", name = "Tracer")]
-pub struct Tracer;
+pub struct PyTracer;
 
 impl ArrayImpl {
     #[inline]
@@ -44,17 +46,17 @@ impl ArrayImpl {
         Ok(Bound::new(py, PyClassInitializer::from(PyArray { value }).add_subclass(ArrayImpl))?.into_any())
     }
 }
-impl Tracer {
+impl PyTracer {
     #[inline]
     pub fn object<'py>(py: Python<'py>, value: Value) -> PyResult<Bound<'py, PyAny>> {
-        Ok(Bound::new(py, PyClassInitializer::from(PyArray { value }).add_subclass(Tracer))?.into_any())
+        Ok(Bound::new(py, PyClassInitializer::from(PyArray { value }).add_subclass(PyTracer))?.into_any())
     }
 }
 
 /// Whether `x` is an array or tracer of exactly our classes: then it is a leaf of any pytree.
 #[inline]
 pub fn is_array_exact(x: &Bound<PyAny>) -> bool {
-    x.cast_exact::<ArrayImpl>().is_ok() || x.cast_exact::<Tracer>().is_ok()
+    x.cast_exact::<ArrayImpl>().is_ok() || x.cast_exact::<PyTracer>().is_ok()
 }
 
 /// Whether `ferrax.numpy` has put its methods on the class.
@@ -141,6 +143,10 @@ impl PyArray {
             }
         }
         let class = slf.get_type();
+        // Python comes here too where a getter has raised, and drops what it said.
+        if let Ok(getter) = class.getattr(name).and_then(|d| d.getattr("__get__")) {
+            return getter.call1((slf, &class));
+        }
         Err(PyAttributeError::new_err(match slf.get().value {
             Value::Tracer(_) => format!("{} has no attribute {name}", class.name()?),
             _ => format!("'{}' object has no attribute '{name}'", class.fully_qualified_name()?),
@@ -150,19 +156,19 @@ impl PyArray {
 
 /// A tracer's repr: what it is, and its parts where it has some.
 pub fn tracer_text(py: Python, v: &Value) -> PyResult<String> {
-    let Value::Tracer(t) = v else { return crate::value::wrap(py, v.clone())?.str()?.extract() };
+    let Value::Tracer(t) = v else { return value::wrap(py, v.clone())?.str()?.extract() };
     let part = |v: &Value| -> PyResult<String> {
         Ok(match v {
             Value::Tracer(_) => tracer_text(py, v)?,
-            v => crate::value::wrap(py, v.clone())?.str()?.to_string(),
+            v => value::wrap(py, v.clone())?.str()?.to_string(),
         })
     };
     let long = |v: &Value| format!("{}{}", if v.weak() { "~" } else { "" }, v.aval().long());
     Ok(match &t.0.node {
-        Node::Var(..) => format!("JitTracer({})", long(v)),
-        Node::Batched { val, .. } => format!("VmapTracer(aval={}, batched={})", long(v), long(val)),
-        Node::Dual { primal, tangent } => match tangent {
-            Value::Tracer(d) if matches!(d.0.node, Node::Var(..)) => {
+        TracerNode::Var(..) => format!("JitTracer({})", long(v)),
+        TracerNode::Batched { val, .. } => format!("VmapTracer(aval={}, batched={})", long(v), long(val)),
+        TracerNode::Dual { primal, tangent } => match tangent {
+            Value::Tracer(d) if matches!(d.0.node, TracerNode::Var(..)) => {
                 format!("GradTracer(primal={}, typeof(tangent)={})", part(primal)?, tangent.aval())
             }
             _ => format!("JVPTracer(primal={}, tangent={})", part(primal)?, part(tangent)?),

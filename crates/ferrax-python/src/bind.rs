@@ -1,17 +1,18 @@
 //! `bind`: one primitive by its name; and the functions that promote and broadcast before it.
 //!
 //! INVARIANT: `bind` itself promotes nothing; a primitive of several results gives a tuple, even of one.
+mod methods;
+
 use crate::array::number_warning as warn;
+use crate::array::value::{self, all_required, operand, required, wrap, wrap_all};
 use crate::aval::{ShapedArray, shape_of};
 use crate::config;
 use crate::debug;
 use crate::dtype;
 use crate::error::{IntoPyResult, guarded};
-use crate::param;
-use crate::value::{self, all_required, operand, required, wrap, wrap_all};
+use crate::primitive;
 use ferrax::numpy::elementwise as ew;
 use ferrax::numpy::promotion;
-use ferrax_ir::aval::Aval;
 use ferrax_ir::dtype::Dtype;
 use ferrax_ir::op::Op;
 use ferrax_ir::ops::pointwise::{Pointwise, Pw};
@@ -52,7 +53,7 @@ pub fn bind<'py>(
         }
         return wrap(py, promotion::one(out).py(py)?);
     }
-    let mut map = param::map(params)?;
+    let mut map = primitive::map(params)?;
     if flags.original_layout() && matches!(text, "random_bits" | "random_split") && map.get("original").is_none() {
         map.insert("original".into(), Param::Bool(true));
     }
@@ -276,20 +277,4 @@ pub fn get_aval<'py>(x: &Bound<'py, PyAny>) -> PyResult<ShapedArray> {
             value::type_text(x)
         ))),
     }
-}
-
-/// The avals of a Python sequence of `ShapedArray`s or things with a type.
-pub fn avals(xs: &Bound<PyAny>) -> PyResult<Vec<Aval>> {
-    xs.try_iter()?
-        .map(|x| {
-            let x = x?;
-            match value::aval_of(&x)? {
-                Some(a) => Ok(a),
-                None => match (x.getattr("shape"), x.getattr("dtype")) {
-                    (Ok(s), Ok(d)) => Ok(Aval::of(dtype::any(&d)?, shape_of(&s)?)),
-                    _ => Err(PyTypeError::new_err(format!("{} is no type of an array", x.repr()?))),
-                },
-            }
-        })
-        .collect()
 }

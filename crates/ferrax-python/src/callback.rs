@@ -2,25 +2,29 @@
 //!
 //! INVARIANT: a callback gets arrays of its own (copies, on the host) and what it returns is copied out before it is let go; the
 //! interpreter is attached only while it runs. It may wait for anything: another thread serves the device meanwhile. What it raises comes out as `JaxRuntimeError` with its traceback, the exception itself as cause.
-use crate::bind::avals;
+use crate::array::buffers;
+use crate::array::value::avals;
+use crate::array::value::{self, all_required, wrap_all};
 use crate::dtype;
 use crate::error::{IntoPyResult, guarded, named};
-use crate::ffi::buffers;
-use crate::transforms::name_of;
-use crate::value::{self, all_required, wrap_all};
+use crate::function::name_of;
 use ferrax::{array, device, runtime};
 use ferrax_ir::aval::Aval;
 use ferrax_ir::op::Op;
 use ferrax_ir::ops::callback::{Callable, Callback, CallbackKind};
+use ferrax_ir::param::Member;
 use ferrax_ir::value::Value;
 use ferrax_kernel::plan::HostFn;
 use ferrax_kernel::{Error, Res};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
+use pyo3::types::{PyDict, PyList, PyTuple};
+use std::any::Any;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-struct Call {
+struct PythonFn {
+    kind: CallbackKind,
     f: Arc<Py<PyAny>>,
     ins: Vec<Aval>,
     outs: Vec<Aval>,
@@ -62,7 +66,7 @@ fn from_numpy(i: usize, x: &Bound<PyAny>, a: &Aval, to: &mut [u8]) -> PyResult<(
     }
 }
 
-impl HostFn for Call {
+impl HostFn for PythonFn {
     fn call(&self, ins: &[&[u8]], outs: &mut [&mut [u8]]) -> Res<()> {
         let call = |py: Python| {
             let run = || -> PyResult<()> {
@@ -82,16 +86,32 @@ impl HostFn for Call {
                 let places = self.outs.iter().zip(outs);
                 out.iter().zip(places).enumerate().try_for_each(|(i, (x, (a, to)))| from_numpy(i, x, a, to))
             };
-            guarded(run).map_err(|e| Error::Host(Arc::new(explained(py, e))))
+            guarded(run).map_err(|e| Error::Host(Arc::new(explained(py, self.kind, e))))
         };
         // An interpreter that is going lets nobody in.
         runtime::host(|| Python::try_attach(call)).unwrap_or(Err(Error::Cancelled))
     }
 }
-/// The error of a callback that raised.
-fn explained(py: Python, e: PyErr) -> PyErr {
-    if e.is_instance_of::<pyo3::exceptions::PyKeyboardInterrupt>(py) {
+/// The error of a callback that raised. It is logged as well: whoever reads the result may be far away, or nobody.
+fn explained(py: Python, kind: CallbackKind, e: PyErr) -> PyErr {
+    // An interrupt, and an index that is checked where it is used, are no errors of the callback.
+    let index = || py.import("ferrax.errors").and_then(|m| m.getattr("JAXIndexError"));
+    if e.is_instance_of::<pyo3::exceptions::PyKeyboardInterrupt>(py) || index().is_ok_and(|c| e.is_instance(py, &c)) {
         return e;
+    }
+    let log = || -> PyResult<()> {
+        let with = PyDict::new(py);
+        with.set_item("exc_info", (e.get_type(py), e.value(py), e.traceback(py)))?;
+        let logger = py.import("logging")?.call_method1("getLogger", ("ferrax",))?;
+        logger.call_method(
+            "error",
+            (format!("jax.{} failed", kind.name().replacen("debug_", "debug.", 1)),),
+            Some(&with),
+        )?;
+        Ok(())
+    };
+    if let Err(broken) = log() {
+        broken.write_unraisable(py, None); // a handler of the user's
     }
     let text = || -> PyResult<String> {
         let lines: Vec<String> = py
@@ -109,7 +129,7 @@ fn explained(py: Python, e: PyErr) -> PyErr {
     out
 }
 
-/// callback(fun, operands, out_avals, kind, ordered, vmap_method) -> results; `kind` is "pure", "io" or "debug".
+/// callback(fun, operands, out_avals, kind, ordered, vmap_method) -> results; `kind` is "pure", "io", "debug" or "print".
 #[pyfunction]
 pub fn callback<'py>(
     fun: &Bound<'py, PyAny>,
@@ -125,6 +145,7 @@ pub fn callback<'py>(
         "pure" => CallbackKind::Pure,
         "io" => CallbackKind::Io,
         "debug" => CallbackKind::Debug,
+        "print" => CallbackKind::Print,
         _ => return Err(PyValueError::new_err(format!("no kind of callback is called {kind}"))),
     };
     let op = op(fun, kind, x.iter().map(Value::aval).collect(), avals(out_avals)?, ordered, vmap_method);
@@ -143,8 +164,40 @@ pub fn op(
 ) -> Op {
     let f = Arc::new(fun.clone().unbind());
     let make = move |ins: &[Aval], outs: &[Aval]| {
-        Arc::new(Call { f: f.clone(), ins: ins.to_vec(), outs: outs.to_vec() }) as Arc<dyn HostFn>
+        Arc::new(PythonFn { kind, f: f.clone(), ins: ins.to_vec(), outs: outs.to_vec() }) as Arc<dyn HostFn>
     };
-    let callback = Callable { name: name_of(fun).into(), make: Arc::new(make) };
+    let host = Some(Arc::new(fun.clone().unbind()) as Arc<dyn Any + Send + Sync>);
+    let callback = Callable { name: name_of(fun).into(), host, make: Arc::new(make) };
     Callback { kind, callback, ins, ordered, result_avals: outs, vmap_method: vmap_method.map(Into::into) }.into()
+}
+
+/// What an equation calls, as its parameter `callback`: it can be bound again.
+///
+/// Attributes:
+///   callback_func: the function of arrays, as it was given.
+#[pyclass(frozen, module = "ferrax._core")]
+pub struct HostCallable(pub Callable);
+#[pymethods]
+impl HostCallable {
+    #[getter]
+    fn callback_func<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let f = self.0.host.as_ref().and_then(|h| h.downcast_ref::<Py<PyAny>>());
+        f.map(|f| f.bind(py).clone())
+            .ok_or_else(|| PyRuntimeError::new_err(format!("{} is no function of Python's", self.0.name)))
+    }
+    #[getter]
+    fn __name__(&self) -> &str {
+        &self.0.name
+    }
+    fn __repr__(&self) -> &str {
+        &self.0.name
+    }
+    fn __eq__(&self, other: &HostCallable) -> bool {
+        self.0 == other.0
+    }
+    fn __hash__(&self) -> u64 {
+        let mut h = DefaultHasher::new();
+        self.0.hash(&mut h);
+        h.finish()
+    }
 }

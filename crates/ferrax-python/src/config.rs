@@ -5,11 +5,12 @@
 //!
 //! INVARIANT: a flag's value is part of [`Flags::epoch`] if it can change what a function traces to; a traced program is only reused
 //! under an equal epoch.
-use crate::device;
+use crate::device::{self, PyDevice};
 use ferrax::numpy::{Promotion, Rank};
 use ferrax_ir::program::Fx;
 use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -65,13 +66,13 @@ struct Entry {
     process: Option<Py<PyAny>>,
 }
 #[derive(Default)]
-struct Table {
+struct ConfigTable {
     entries: Vec<Entry>,
     numbers: HashMap<String, usize, BuildHasherDefault<Fx>>,
     /// What the values of traced flags without bits are called in an epoch; no values at all are 0.
     contexts: HashMap<String, u64>,
 }
-static TABLE: LazyLock<RwLock<Table>> = LazyLock::new(RwLock::default);
+static TABLE: LazyLock<RwLock<ConfigTable>> = LazyLock::new(RwLock::default);
 static PROCESS: AtomicU64 = AtomicU64::new(THREEFRY_PARTITIONABLE);
 thread_local! {
     /// (which bits are overridden, their values)
@@ -79,10 +80,10 @@ thread_local! {
     /// For each flag the values that blocks of this thread have set, the innermost last.
     static BLOCKS: RefCell<Vec<Vec<Py<PyAny>>>> = const { RefCell::new(vec![]) };
 }
-fn read() -> RwLockReadGuard<'static, Table> {
+fn read() -> RwLockReadGuard<'static, ConfigTable> {
     TABLE.read().unwrap_or_else(|e| e.into_inner())
 }
-fn write() -> RwLockWriteGuard<'static, Table> {
+fn write() -> RwLockWriteGuard<'static, ConfigTable> {
     TABLE.write().unwrap_or_else(|e| e.into_inner())
 }
 
@@ -280,4 +281,17 @@ fn changed(py: Python, i: usize) -> PyResult<()> {
         ferrax::eval::set_default_device(device);
     }
     Ok(())
+}
+
+#[pymethods]
+impl PyDevice {
+    /// A device is a context manager: new arrays go to it.
+    fn __enter__<'py>(slf: Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
+        config_push("jax_default_device", slf.as_any())?;
+        Ok(slf)
+    }
+    #[pyo3(signature = (*_args))]
+    fn __exit__(&self, _args: &Bound<PyTuple>) -> PyResult<()> {
+        config_pop(_args.py(), "jax_default_device")
+    }
 }

@@ -1,19 +1,11 @@
-//! Devices as Python objects, and the bytes of arrays on the host.
-use crate::array::PyArray;
-use crate::config;
-use crate::dtype;
-use crate::error::{IntoPyResult, kernel_to_py};
-use crate::ffi::buffers::Bytes;
-use crate::value::{self, held};
-use ferrax::array::{self, Shard};
+//! Devices as Python objects.
+//!
+//! INVARIANT: two objects of one device are equal; a device of one platform is found by any of JAX's names for it.
+use crate::error::IntoPyResult;
 use ferrax::device::{self, Device, Platform};
-use ferrax_ir::error::Res;
-use ferrax_ir::ops::device_put::DevicePut;
-use ferrax_ir::ops::pmap::Places;
-use ferrax_ir::value::{Array, Value};
-use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
+use pyo3::types::PyList;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// One device that runs programs.
@@ -69,15 +61,6 @@ impl PyDevice {
         let mut h = DefaultHasher::new();
         self.0.id.hash(&mut h);
         h.finish()
-    }
-    /// A device is a context manager: new arrays go to it.
-    fn __enter__<'py>(slf: Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
-        config::config_push("jax_default_device", slf.as_any())?;
-        Ok(slf)
-    }
-    #[pyo3(signature = (*_args))]
-    fn __exit__(&self, _args: &Bound<PyTuple>) -> PyResult<()> {
-        config::config_pop(_args.py(), "jax_default_device")
     }
 }
 
@@ -190,95 +173,4 @@ pub fn process_index() -> usize {
 #[pyfunction]
 pub fn process_count() -> usize {
     1
-}
-
-/// device_put(x, device, src): an array of x's elements there; `device` None leaves an array where it is. The cotangent goes to `src`, to
-/// where x is if that is not said.
-#[pyfunction]
-#[pyo3(signature = (x, device=None, src=None))]
-pub fn device_put<'py>(
-    x: &Bound<'py, PyAny>,
-    device: Option<&Bound<'py, PyAny>>,
-    src: Option<&Bound<'py, PyAny>>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let py = x.py();
-    let flags = config::flags();
-    let to = match device {
-        Some(d) => from_py_object(d)?,
-        None => None,
-    };
-    if held(x).is_none() && x.is_instance(dtype::ndarray(py)?)? {
-        return value::wrap(py, value::from_ndarray_on(x, flags.x64(), to)?);
-    }
-    let Some(v) = value::operand(x, flags)? else {
-        return Err(PyTypeError::new_err(format!(
-            "Argument '{}' of type {} is not a valid JAX type",
-            x.str()?,
-            value::type_text(x)
-        )));
-    };
-    match (v, to) {
-        (Value::Lit(l), to) => {
-            let d = to.unwrap_or_else(ferrax::eval::current_device);
-            let a = array::from_lit(&l, d).py(py)?;
-            value::wrap(py, Value::Array(array::put(&a, d, to.is_some()).py(py)?))
-        }
-        (Value::Array(a), Some(d)) => value::wrap(py, Value::Array(py.detach(|| array::put(&a, d, true)).py(py)?)),
-        (v, Some(d)) => value::wrap(py, put_traced(&v, d, src.map_or(Ok(None), from_py_object)?).py(py)?),
-        (v, None) => value::wrap(py, v),
-    }
-}
-/// The equation that puts a value on a device. Its cotangent goes back to where the value is, if that is known.
-pub fn put_traced(v: &Value, to: &Device, src: Option<&Device>) -> Res<Value> {
-    let src = match v.concrete() {
-        _ if src.is_some() => Places(src.iter().map(|d| d.id).collect()),
-        Some(Value::Array(a)) => Places(vec![array::data(a)?.device.id]),
-        _ => Places::default(),
-    };
-    let op = DevicePut { devices: Places(vec![to.id]), srcs: src };
-    Ok(ferrax_ir::bind(&op.into(), std::slice::from_ref(v))?.remove(0))
-}
-
-/// The elements of an array where the host can read them.
-pub fn host_bytes(py: Python, a: &Array) -> PyResult<Bytes> {
-    let shards = array::shards(a).py(py)?;
-    if let [Shard { buffer, .. }] = &shards[..] {
-        array::wait(buffer).py(py)?;
-        let in_place = match buffer.try_memory() {
-            Some(Ok(m)) => m.host().is_some(),
-            Some(Err(e)) => return Err(kernel_to_py(py, e)),
-            None => false,
-        };
-        if in_place {
-            return Ok(Bytes::Device(buffer.clone()));
-        }
-    }
-    Ok(Bytes::Owned(py.detach(|| array::bytes(a)).py(py)?))
-}
-
-impl PyArray {
-    /// The array behind a concrete value, an error for a tracer.
-    pub fn concrete(&self) -> Option<&Array> {
-        match &self.value {
-            Value::Array(a) => Some(a),
-            _ => None,
-        }
-    }
-}
-
-/// clear_caches(): forgets compiled primitives and the traces of every jitted function.
-#[pyfunction]
-pub fn clear_caches() {
-    ferrax::eval::clear_cache();
-    crate::jit::clear_all();
-}
-
-/// A rank-0 array that a program wrote down is captured as a literal; one that was computed is an input of whatever captures it, whether or not it
-/// happens to be there yet.
-pub fn to_lit(a: &Array) -> Option<ferrax_ir::Lit> {
-    array::data(a).ok().filter(|d| d.constant && !d.is_deleted())?;
-    if a.aval().dtype.is_key() || a.aval().dtype == ferrax_ir::Dtype::C128 {
-        return None;
-    }
-    Value::Array(a.clone()).item().ok()
 }

@@ -2,7 +2,5 @@
 //!
 //! INVARIANT: every function here is safe to call with the interpreter attached; each `unsafe` block has its proof.
 #![allow(unsafe_code)]
-pub mod buffers;
 pub mod frames;
 pub mod recursion;
-pub mod vectorcall;

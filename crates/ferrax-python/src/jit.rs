@@ -15,18 +15,18 @@ mod cache;
 mod run;
 mod stages;
 mod structure;
+pub mod vectorcall;
 
-pub use cache::clear_all;
 pub use stages::{PyCompiled, PyExecutable, PyJit, PyLowered, PyTraced};
 
+use crate::array::value::{self, held, operand, type_text, wrap};
 use crate::config::{self, Flags};
 use crate::error::{IntoPyResult, from_py};
-use crate::ffi::vectorcall::{self, Args};
+use crate::function::{describe, name_of};
+use crate::trace::Pins;
 use crate::trace_errors;
-use crate::transforms::{Pins, describe, name_of};
 use crate::tree::{Leaves, TreeDef};
-use crate::value::{self, held, operand, type_text, wrap};
-use cache::{Cache, lock};
+use cache::{TraceCache, clear_all, lock};
 use ferrax::compiled::Compiled;
 use ferrax::device::Device;
 use ferrax_ir::aval::Aval;
@@ -39,8 +39,10 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 use run::{check_compiler_options, log, usable};
 use smallvec::SmallVec;
 use std::hash::{Hash, Hasher};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
-use structure::{Slot, Structure, hashable, paths};
+use structure::{ArgSlot, Structure, hashable, paths};
+use vectorcall::Args;
 
 /// What the user asked of `jit`.
 pub struct Options {
@@ -59,7 +61,9 @@ pub struct Jit {
     function: Py<PyAny>,
     name: String,
     options: Options,
-    cache: Arc<Mutex<Cache>>,
+    cache: Arc<Mutex<TraceCache>>,
+    /// It closes over mutable references, or was given some: `ferrax._refs` makes values of them. Such a function has no traces of its own.
+    refers: AtomicBool,
 }
 
 /// One traced signature.
@@ -107,7 +111,13 @@ impl Drop for Jit {
 impl Jit {
     pub fn new(function: &Bound<PyAny>, options: Options) -> Jit {
         let cache = cache::of(function, &options);
-        Jit { function: function.clone().unbind(), name: name_of(function), options, cache }
+        Jit {
+            function: function.clone().unbind(),
+            name: name_of(function),
+            options,
+            cache,
+            refers: AtomicBool::new(false),
+        }
     }
     pub fn function(&self) -> &Py<PyAny> {
         &self.function
@@ -146,22 +156,33 @@ impl Jit {
             return self.call_plainly(args);
         }
         let flat = self.flatten(args)?;
-        let made = self.converted(py, &flat, flags)?;
+        let made = match self.converted(py, &flat, flags) {
+            Ok(made) => made,
+            Err(e) => return self.referring(slf, args, e),
+        };
         let values = flat.values(&made);
-        let variant = self.variant(py, &flat, &values, flags)?;
+        let variant = match self.variant(py, &flat, &values, flags) {
+            Ok(v) => v,
+            Err(e) => return self.referring(slf, args, e),
+        };
         let out = variant.run(py, self, &values)?;
         variant.out_def.unflatten(py, &mut out.into_iter())
     }
+    /// After an error: the call of a function that closes over mutable references, or is given some, by `ferrax._refs`; else the error.
+    #[cold]
+    fn referring<'py>(&self, slf: &Bound<'py, PyAny>, args: &Args<'_, 'py>, e: PyErr) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let modules = py.import("sys")?.getattr("modules")?;
+        let Ok(refs) = modules.get_item("ferrax._refs") else { return Err(e) };
+        let (positional, keywords) = collected(args)?;
+        let called = refs.getattr("call_jitted")?.call1((slf, e.value(py), positional, keywords))?;
+        let Some(out) = called.extract::<Option<(Bound<PyAny>,)>>()? else { return Err(e) };
+        self.refers.store(true, Ordering::Relaxed);
+        Ok(out.0)
+    }
     fn call_plainly<'py>(&self, args: &Args<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
-        let py = args.py();
-        let positional = PyTuple::new(py, (0..args.n_positional()).map(|i| args.get(i)))?;
-        let keywords = PyDict::new(py);
-        if let Some(names) = args.names() {
-            for (k, name) in names.iter().enumerate() {
-                keywords.set_item(name, args.get(args.n_positional() + k))?;
-            }
-        }
-        self.function.bind(py).call(positional, Some(&keywords))
+        let (positional, keywords) = collected(args)?;
+        self.function.bind(args.py()).call(positional, Some(&keywords))
     }
 
     // ---- the structure of the arguments ----
@@ -209,11 +230,11 @@ impl Jit {
         let mut slot = |x: Bound<'py, PyAny>, fixed: bool, donated: bool| -> PyResult<()> {
             slots.push(if fixed {
                 hashable(&x)?;
-                Slot::Static(x.unbind())
+                ArgSlot::Static(x.unbind())
             } else {
                 let mut def = TreeDef::default();
                 def.flatten(&x, None, leaves)?;
-                Slot::Dynamic { def, donated }
+                ArgSlot::Dynamic { def, donated }
             });
             Ok(())
         };
@@ -293,11 +314,14 @@ impl Jit {
                 variants.last.clone_from(&found);
             }
             if let Some(v) = found {
-                v.used.store(clock, std::sync::atomic::Ordering::Relaxed);
+                v.used.store(clock, Ordering::Relaxed);
                 return Ok(v);
             }
             key
         };
+        if self.refers.load(Ordering::Relaxed) {
+            return Err(PyTypeError::new_err("a function that refers is called by ferrax._refs"));
+        }
         if flags.no_tracing() {
             return Err(pyo3::exceptions::PyRuntimeError::new_err(format!(
                 "re-tracing function {} for `jit`, but 'no_tracing' is set",
@@ -315,22 +339,48 @@ impl Jit {
         }
         Ok(made)
     }
-    /// Logs why a call is traced anew: the first argument whose type no earlier trace had.
+    /// Logs why a call is traced anew: how its types differ from those of the nearest trace, or its structure from the one used last.
     fn explain(&self, py: Python, flat: &Flat, ins: &[Aval]) -> PyResult<()> {
+        let at = ferrax_ir::cx::place(crate::source::here()).unwrap_or_default();
+        let head = format!("TRACING CACHE MISS at {at}:");
+        let this = describe(self.function.bind(py)).replacen(" at ", " defined at ", 1);
+        let closest =
+            format!("{head}\n  for {this}\n  all previously seen cache keys differ. For the closest previous key:");
         let old: Vec<Arc<Variant>> = lock(&flat.structure.variants).map.values().flatten().cloned().collect();
-        let differs = |v: &Arc<Variant>| v.ins.iter().zip(ins).position(|(a, b)| a != b);
-        let nearest = old.iter().filter_map(|v| differs(v).map(|i| (i, v))).max_by_key(|d| d.0);
-        let why = match (nearest, old.is_empty()) {
-            (Some((i, v)), _) => {
-                format!("argument {} has type {:?}, earlier traces had {:?}", self.path(py, flat, i), ins[i], v.ins[i])
+        let same = |v: &Arc<Variant>| v.ins.iter().zip(ins).filter(|(a, b)| a == b).count();
+        let nearest = old.iter().max_by_key(|v| (same(v), v.used.load(std::sync::atomic::Ordering::Relaxed)));
+        let text = if let Some(v) = nearest {
+            let differ = ins.iter().zip(&v.ins).enumerate().filter(|(_, (a, b))| a != b);
+            let shown = |a: &Aval| {
+                format!("{:?}{}", Aval { weak: false, ..a.clone() }, if a.weak { "{weak_type=True}" } else { "" })
+            };
+            let lines: Vec<String> = differ
+                .map(|(i, (now, before))| {
+                    format!("\n  * at {}, now {} and before {}", self.path(py, flat, i), shown(now), shown(before))
+                })
+                .collect();
+            if lines.is_empty() {
+                format!("{closest}\n  the configuration or the named axes in scope have changed")
+            } else {
+                format!("{closest}\n  different input types:{}", lines.concat())
             }
-            (None, true) if lock(&self.cache).len() > 1 => {
-                "the arguments' structure, or a static argument, was not seen before".into()
+        } else {
+            let before = lock(&self.cache).structures();
+            let before = before.into_iter().filter(|s| !Arc::ptr_eq(s, &flat.structure));
+            match before.max_by_key(|s| s.used.load(std::sync::atomic::Ordering::Relaxed)) {
+                None => format!("{head}\n  never seen function:\n    {this}"),
+                Some(before) => {
+                    let found: Vec<String> = py
+                        .import("ferrax._differences")?
+                        .getattr("structure_changes")?
+                        .call1((&self.function, flat.structure.shown(py)?, before.shown(py)?))?
+                        .extract()?;
+                    let lines: Vec<String> = found.iter().map(|l| format!("\n  * {l}")).collect();
+                    format!("{closest}\n  different input pytree:{}", lines.concat())
+                }
             }
-            (None, true) => "the function was not called before".into(),
-            (None, false) => "the configuration or the named axes in scope have changed".into(),
         };
-        log(py, true, || format!("TRACING CACHE MISS of {}: {why}", describe(self.function.bind(py))))
+        log(py, true, || text)
     }
     /// Runs the Python function on tracers.
     pub fn trace(
@@ -357,7 +407,7 @@ impl Jit {
                 let flags = config::flags();
                 let values = leaves.iter().enumerate().map(|(i, x)| {
                     operand(x, flags)?.ok_or_else(|| {
-                        crate::transforms::bad_output(f, "jit", x, &component(py, &out, i).unwrap_or_default())
+                        crate::function::bad_output(f, "jit", x, &component(py, &out, i).unwrap_or_default())
                     })
                 });
                 let values = values.collect::<PyResult<Values>>()?;
@@ -379,7 +429,8 @@ impl Jit {
                 })
             };
             let _open = trace_errors::open(describe(f), "jit", lazy);
-            let _names = crate::source::Names::none();
+            let _names = crate::source::OutsideScopes::begin();
+            let _concrete = crate::array::value::Concrete::begin();
             crate::error::guarded(|| ferrax_transform::make_program(&run, &ins).py(py))?
         };
         let (program, consts) = traced;
@@ -389,7 +440,7 @@ impl Jit {
         })?;
         let mut given_up = vec![];
         for s in &structure.slots {
-            if let Slot::Dynamic { def, donated } = s {
+            if let ArgSlot::Dynamic { def, donated } = s {
                 given_up.extend(std::iter::repeat_n(*donated, def.n_leaves()));
             }
         }
@@ -414,6 +465,16 @@ impl Jit {
     }
 }
 
+/// The arguments of a call as a tuple and a dict.
+fn collected<'py>(args: &Args<'_, 'py>) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
+    let py = args.py();
+    let positional = PyTuple::new(py, (0..args.n_positional()).map(|i| args.get(i)))?;
+    let keywords = PyDict::new(py);
+    for (k, name) in args.names().iter().flat_map(|t| t.iter()).enumerate() {
+        keywords.set_item(name, args.get(args.n_positional() + k))?;
+    }
+    Ok((positional, keywords))
+}
 /// The path of leaf i in a tree, as it is written after the tree's name.
 fn component(py: Python, tree: &Bound<PyAny>, i: usize) -> PyResult<String> {
     let paths = py.import("ferrax.tree_util")?.getattr("tree_flatten_with_path")?.call1((tree,))?.get_item(0)?;
@@ -476,13 +537,22 @@ pub fn jit<'py>(
     };
     let out = vectorcall::new(py, Jit::new(fun, options))?;
     // as functools.wraps
-    for name in ["__module__", "__name__", "__qualname__", "__doc__", "__annotations__"] {
+    use pyo3::intern;
+    let copied = [
+        intern!(py, "__module__"),
+        intern!(py, "__name__"),
+        intern!(py, "__qualname__"),
+        intern!(py, "__doc__"),
+        intern!(py, "__annotations__"),
+    ];
+    for name in copied {
         if let Ok(v) = fun.getattr(name) {
             out.setattr(name, v)?;
         }
     }
     if let Ok(d) = fun.getattr("__dict__")
         && let Ok(d) = d.cast::<PyDict>()
+        && !d.is_empty()
     {
         let own = out.getattr("__dict__")?;
         let own = own.cast::<PyDict>()?;
@@ -492,7 +562,7 @@ pub fn jit<'py>(
             own.call_method1("pop", (method, py.None()))?;
         }
     }
-    out.setattr("__wrapped__", fun)?;
+    out.setattr(intern!(py, "__wrapped__"), fun)?;
     Ok(out)
 }
 
@@ -516,4 +586,11 @@ pub fn types_of(leaves: &[Bound<PyAny>]) -> PyResult<Vec<Aval>> {
             ))),
         })
         .collect()
+}
+
+/// clear_caches(): forgets compiled primitives and the traces of every jitted function.
+#[pyfunction]
+pub fn clear_caches() {
+    ferrax::eval::clear_cache();
+    clear_all();
 }

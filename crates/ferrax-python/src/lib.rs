@@ -4,16 +4,17 @@
 //!
 //! | module | names |
 //! |---|---|
-//! | [`mod@array`] | `Array`, `ArrayImpl`, `Tracer`, their operators, indexing and conversions; `install_methods` |
+//! | [`mod@array`] | `Array`, `ArrayImpl`, `PyTracer`, their operators, indexing and conversions; `install_methods` |
 //! | [`bind`] | `bind`, `elementwise`, promotion, `asarray`, `get_aval` |
-//! | [`transforms`] | `make_program`, `jvp`, `linearize`, `vmap`, `checkpoint`, custom rules |
-//! | [`program`], [`primitive`] | programs as objects, primitives defined in Python |
+//! | [`trace`], [`function`] | `make_program`; Python functions that are traced |
+//! | [`transforms`] | `jvp`, `linearize`, `vmap`, `pmap`, `checkpoint`, custom rules |
+//! | [`program`], [`jaxpr`], [`primitive`] | programs as objects, primitives defined in Python |
 //! | [`jit`] | the function that `jit` returns |
 //! | [`tree`] | pytrees |
-//! | [`device`], [`process`] | devices; waiting, forks, the end of the process |
+//! | [`device`], [`transfer`], [`process`] | devices, `device_put`; waiting, forks, the end of the process |
 //! | [`config`], [`error`] | flags, the table of exceptions |
 //!
-//! INVARIANT: no panic and no abort crosses this boundary; `unsafe` lives in [`ffi`] alone.
+//! INVARIANT: no panic and no abort crosses this boundary; `unsafe` lives in [`ffi`], [`array::buffers`] and [`jit::vectorcall`] alone.
 #![deny(unsafe_code)]
 mod array;
 mod aval;
@@ -25,16 +26,19 @@ mod device;
 mod dtype;
 mod error;
 mod ffi;
+mod function;
+mod jaxpr;
 mod jit;
 mod param;
 mod primitive;
 mod process;
 mod program;
 mod source;
+mod trace;
 mod trace_errors;
+mod transfer;
 mod transforms;
 mod tree;
-mod value;
 
 use pyo3::prelude::*;
 
@@ -42,7 +46,9 @@ use pyo3::prelude::*;
 #[pyo3(name = "_core")]
 mod core {
     #[pymodule_export]
-    use crate::array::{_from_pickle, ArrayImpl, PyArray, Tracer, install_methods};
+    use crate::array::value::abstract_values;
+    #[pymodule_export]
+    use crate::array::{_from_pickle, ArrayImpl, PyArray, PyTracer, install_methods};
     #[pymodule_export]
     use crate::aval::ShapedArray;
     #[pymodule_export]
@@ -51,28 +57,39 @@ mod core {
         result_type,
     };
     #[pymodule_export]
-    use crate::callback::callback;
+    use crate::callback::{HostCallable, callback};
     #[pymodule_export]
     use crate::config::{config_define, config_get, config_pop, config_push, config_set};
     #[pymodule_export]
-    use crate::device::{PyDevice, clear_caches, default_backend, device_put, devices, process_count, process_index};
+    use crate::device::{PyDevice, default_backend, devices, process_count, process_index};
     #[pymodule_export]
     use crate::dtype::{_key_dtype, KeyDtype};
     #[pymodule_export]
-    use crate::jit::{PyCompiled, PyExecutable, PyLowered, PyTraced, jit};
+    use crate::jaxpr::{Jaxpr, JaxprEqn, Literal, Var, eval_program};
+    #[pymodule_export]
+    use crate::jit::{PyCompiled, PyExecutable, PyLowered, PyTraced, clear_caches, jit};
     #[pymodule_export]
     use crate::primitive::{PyPrimitive, primitive, primitives};
     #[pymodule_export]
     use crate::process::effects_barrier;
     #[pymodule_export]
-    use crate::program::{Jaxpr, JaxprEqn, Literal, PyProgram, Var, eval_program};
+    use crate::program::PyProgram;
     #[pymodule_export]
     use crate::source::{scope_enter, scope_leave};
     #[pymodule_export]
-    use crate::transforms::{
-        _linear_flatten, _linear_unflatten, PyLinear, axis_size, checkpoint, custom_jvp_call, custom_vjp_call,
-        eval_context, identities, jvp, linear_transpose, linearize, make_program, pmap, trace_context, vmap,
+    use crate::trace::{
+        TraceTag, at_root, axis_size, eval_context, identities, make_program, staging, trace_context, trace_of, traces,
     };
+    #[pymodule_export]
+    use crate::transfer::device_put;
+    #[pymodule_export]
+    use crate::transforms::batching::{pmap, vmap};
+    #[pymodule_export]
+    use crate::transforms::derivatives::{
+        _linear_flatten, _linear_unflatten, PyLinear, jvp, linear_transpose, linearize,
+    };
+    #[pymodule_export]
+    use crate::transforms::rules::{checkpoint, custom_jvp_call, custom_vjp_call};
     #[pymodule_export]
     use crate::tree::PyTreeDef;
     #[pymodule_export]
@@ -91,7 +108,7 @@ mod core {
         crate::install();
         crate::process::install(m)?;
         m.add("__version__", env!("CARGO_PKG_VERSION"))?;
-        m.add("JitFunction", crate::ffi::vectorcall::class_object(m.py())?)?;
+        m.add("JitFunction", crate::jit::vectorcall::class_object(m.py())?)?;
         // older and shorter names of the classes
         m.add("Program", m.getattr("ClosedJaxpr")?)?;
         let linear = m.getattr("Linear")?;
@@ -108,8 +125,8 @@ mod core {
 /// Tells the core how to evaluate, how to wait and which captured arrays are literals. Idempotent.
 fn install() {
     ferrax::eval::init();
-    ferrax_ir::cx::install_to_lit(device::to_lit);
-    ferrax_ir::checks::install(ferrax_ir::checks::Host {
+    ferrax_ir::cx::install_to_lit(array::value::to_lit);
+    ferrax_ir::checks::install(ferrax_ir::checks::HostChecks {
         leaks: || config::flags().check_leaks(),
         programs: || config::flags().enable_checks(),
         collect: device::collect,

@@ -2,7 +2,9 @@
 //!
 //! INVARIANT: what goes out and comes back in is equal. Enumerations go by class and member name; named tuples are tuples.
 use crate::aval::ShapedArray;
+use crate::callback::HostCallable;
 use crate::dtype;
+use crate::function;
 use crate::program::PyProgram;
 use ferrax_ir::cx::Fun;
 use ferrax_ir::param::{Param, ParamMap};
@@ -41,6 +43,9 @@ pub fn from_py(key: &str, x: &Bound<PyAny>) -> PyResult<Param> {
     if let Ok(a) = x.cast::<ShapedArray>() {
         return Ok(Param::Aval(a.get().0.clone()));
     }
+    if let Ok(f) = x.cast::<HostCallable>() {
+        return Ok(Param::Host(f.get().0.clone()));
+    }
     if let Some((class, member)) = enumeration(x)? {
         return Ok(Param::Enum(class, member));
     }
@@ -55,11 +60,8 @@ pub fn from_py(key: &str, x: &Bound<PyAny>) -> PyResult<Param> {
     if x.is_instance_of::<PyInt>() {
         return Ok(Param::Int(x.extract()?));
     }
-    if key == "policy" && x.is_callable() {
-        return Ok(Param::Policy(crate::transforms::policy(x)));
-    }
     if x.is_callable() {
-        let f = crate::transforms::host_fn(x);
+        let f = function::host_fn(x);
         return Ok(Param::Fun(f));
     }
     if x.hasattr("__iter__")? {
@@ -137,22 +139,12 @@ pub fn to_py<'py>(py: Python<'py>, p: &Param) -> PyResult<Bound<'py, PyAny>> {
         Param::List(v) => PyList::new(py, v.iter().map(|p| to_py(py, p)).collect::<PyResult<Vec<_>>>()?)?.into_any(),
         Param::Prog(p) => Bound::new(py, PyProgram::closed(p.clone(), vec![]))?.into_any(),
         Param::Fun(Fun::Prog(p)) => Bound::new(py, PyProgram::closed(p.clone(), vec![]))?.into_any(),
-        Param::Fun(f) => crate::transforms::callable(py, f)?,
+        Param::Fun(f) => function::callable(py, f)?,
         Param::Aval(a) => Bound::new(py, ShapedArray(a.clone()))?.into_any(),
+        Param::Host(f) => Bound::new(py, HostCallable(f.clone()))?.into_any(),
         Param::Policy(p) => match p.host().and_then(|h| h.downcast_ref::<Py<PyAny>>()) {
             Some(f) => f.bind(py).clone(),
             None => PyString::new(py, p.name()).into_any(),
         },
     })
-}
-/// All parameters of an op, as a dict.
-pub fn dict<'py>(py: Python<'py>, op: &ferrax_ir::Op) -> PyResult<Bound<'py, PyDict>> {
-    if let Some(d) = crate::primitive::given_params(py, op) {
-        return d;
-    }
-    let d = PyDict::new(py);
-    for (k, v, _) in op.params() {
-        d.set_item(k, to_py(py, &v)?)?;
-    }
-    Ok(d)
 }

@@ -1,24 +1,27 @@
 //! Primitives as Python objects, and primitives that Python defines.
 //!
 //! INVARIANT: one object for each primitive, so that `is` tells them apart; those of the language know nothing but `Op::facts`.
+use crate::array::value::{all_required, avals, wrap, wrap_all};
 use crate::aval::ShapedArray;
-use crate::error::{IntoPyResult, from_py, guarded};
+use crate::callback;
+use crate::error::{IntoPyResult, from_py};
+use crate::function::name_of;
 use crate::param;
-use crate::value::{all_required, wrap, wrap_all};
 use ferrax_ir::aval::Aval;
 use ferrax_ir::cx::{Arg, Axis, Cx, Dim, Fun, Tan};
 use ferrax_ir::error::{Error, Res};
 use ferrax_ir::op::{Avals, Axes, Op, Tans};
 use ferrax_ir::ops::callback::CallbackKind;
+use ferrax_ir::ops::checkpoint::Policy;
 use ferrax_ir::ops::foreign::{self, Definition, Opaque};
-use ferrax_ir::param::{Param, ParamList, Show};
+use ferrax_ir::param::{Param, ParamList, ParamMap, Show};
 use ferrax_ir::program::Program;
 use ferrax_ir::value::{Value, Values};
 use pyo3::exceptions::{PyNotImplementedError, PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyCFunction, PyDict, PyList, PyMapping, PyString, PyTuple};
+use pyo3::types::{PyCFunction, PyDict, PyList, PyMapping, PyTuple};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, RwLock, Weak};
@@ -36,13 +39,13 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, RwLock, Weak};
 ///   multiple_results: set it to True before the first use if the operation returns a sequence of arrays.
 #[pyclass(frozen, subclass, dict, weakref, module = "ferrax.extend.core", name = "Primitive")]
 pub struct PyPrimitive {
-    name: &'static str,
+    pub name: &'static str,
     /// Of the language: its rules are Rust's, and stay.
-    builtin: bool,
+    pub builtin: bool,
     multiple: AtomicBool,
     given: Mutex<Given>,
     /// What programs hold of it, while one does.
-    definition: Mutex<Weak<Foreign>>,
+    definition: Mutex<Weak<PythonPrimitive>>,
 }
 /// The functions that Python gave.
 #[derive(Default)]
@@ -96,18 +99,18 @@ impl PyPrimitive {
             definition: Mutex::default(),
         }
     }
-    fn multiple(&self) -> bool {
+    pub fn multiple(&self) -> bool {
         self.multiple.load(Ordering::Relaxed)
     }
     fn given(&self) -> MutexGuard<'_, Given> {
         self.given.lock().unwrap_or_else(|e| e.into_inner())
     }
-    fn implementation(&self, py: Python) -> PyResult<Py<PyAny>> {
+    pub fn implementation(&self, py: Python) -> PyResult<Py<PyAny>> {
         self.given().implementation.as_ref().map(|f| f.clone_ref(py)).ok_or_else(|| {
             PyNotImplementedError::new_err(format!("Evaluation rule for '{}' not implemented", self.name))
         })
     }
-    fn type_rule(&self, py: Python) -> PyResult<Py<PyAny>> {
+    pub fn type_rule(&self, py: Python) -> PyResult<Py<PyAny>> {
         self.given().abstract_eval.as_ref().map(|f| f.clone_ref(py)).ok_or_else(|| {
             PyNotImplementedError::new_err(format!("Abstract evaluation for '{}' not implemented", self.name))
         })
@@ -121,20 +124,20 @@ impl PyPrimitive {
         }
         Ok(())
     }
-    fn definition(me: &Bound<PyPrimitive>) -> Arc<Foreign> {
+    fn definition(me: &Bound<PyPrimitive>) -> Arc<PythonPrimitive> {
         let mut place = me.get().definition.lock().unwrap_or_else(|e| e.into_inner());
         if let Some(d) = place.upgrade() {
             return d;
         }
         let p = me.get();
-        let made = Arc::new(Foreign { name: p.name, multiple: p.multiple(), primitive: me.clone().unbind() });
+        let made = Arc::new(PythonPrimitive { name: p.name, multiple: p.multiple(), primitive: me.clone().unbind() });
         *place = Arc::downgrade(&made);
         made
     }
     /// The op of operands of these types, and of these parameters.
     pub fn op(me: &Bound<PyPrimitive>, ins: Vec<Aval>, params: Option<&Bound<PyDict>>) -> PyResult<Op> {
         if me.get().builtin {
-            return Op::from_name(me.get().name, param::map(params)?).py(me.py());
+            return Op::from_name(me.get().name, map(params)?).py(me.py());
         }
         PyPrimitive::definition(me).op(ins, params, me.py())
     }
@@ -189,61 +192,10 @@ impl PyPrimitive {
         self.given().abstract_eval = Some(abstract_eval.clone_ref(py));
         Ok(abstract_eval)
     }
-    /// The function that computes the operation on concrete arrays.
-    #[getter]
-    #[pyo3(name = "impl")]
-    fn get_implementation<'py>(me: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        let py = me.py();
-        if let Some(f) = &me.get().given().implementation {
-            return Ok(f.bind(py).clone());
-        }
-        let it = me.clone().unbind();
-        let f = PyCFunction::new_closure(py, None, None, move |args, params| evaluated(&it, args, params))?;
-        Ok(f.into_any())
-    }
     #[setter]
     #[pyo3(name = "impl")]
     fn set_implementation(&self, py: Python, f: Py<PyAny>) -> PyResult<()> {
         self.def_impl(f, py).map(|_| ())
-    }
-    /// The result's type (a list of types, if there are several results).
-    ///
-    /// Raises:
-    ///   NotImplementedError: no rule was given.
-    #[pyo3(signature = (*avals, **params))]
-    fn abstract_eval<'py>(
-        me: &Bound<'py, Self>,
-        avals: &Bound<'py, PyTuple>,
-        params: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let (py, p) = (me.py(), me.get());
-        if !p.builtin {
-            return p.type_rule(py)?.bind(py).call(avals, params);
-        }
-        let op = Op::from_name(p.name, param::map(params)?).py(py)?;
-        let out = op.rules().infer(&crate::bind::avals(avals.as_any())?).py(py)?;
-        let out = out.into_iter().map(|a| Bound::new(py, ShapedArray(a))).collect::<PyResult<Vec<_>>>()?;
-        match &out[..] {
-            [one] if !p.multiple() => Ok(one.clone().into_any()),
-            all => Ok(PyList::new(py, all)?.into_any()),
-        }
-    }
-    /// Applies the operation: computes it, or records it where a function is being traced.
-    #[pyo3(signature = (*operands, **params))]
-    fn bind<'py>(
-        me: &Bound<'py, Self>,
-        operands: &Bound<'py, PyTuple>,
-        params: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let (py, p) = (me.py(), me.get());
-        if !p.builtin {
-            return guarded(|| apply(me, operands, params));
-        }
-        let out = crate::bind::bind(&PyString::new(py, p.name), operands, params)?;
-        if let Ok(t) = out.cast::<PyTuple>() {
-            return Ok(t.to_list().into_any());
-        }
-        Ok(out)
     }
     /// (functions, parameters) to bind with: the functions are among the parameters here.
     fn get_bind_params<'py>(
@@ -278,30 +230,19 @@ impl PyPrimitive {
     }
 }
 
-/// A primitive's results on concrete arrays, whatever is traced around it.
-fn evaluated(p: &Py<PyPrimitive>, operands: &Bound<PyTuple>, params: Option<&Bound<PyDict>>) -> PyResult<Py<PyAny>> {
-    let py = operands.py();
-    let me = p.bind(py).get();
-    if !me.builtin {
-        return me.implementation(py)?.bind(py).call(operands, params).map(Bound::unbind);
-    }
-    let name = PyString::new(py, me.name);
-    ferrax_ir::enter(ferrax_ir::cx::eval_root(), || crate::bind::bind(&name, operands, params)).map(Bound::unbind)
-}
-
 /// A primitive that Python defines, as programs hold it.
-pub struct Foreign {
+pub struct PythonPrimitive {
     name: &'static str,
     multiple: bool,
     primitive: Py<PyPrimitive>,
 }
 /// What an op holds: the primitive, and keyword arguments as they were given.
-struct Held {
+struct BoundPrimitive {
     primitive: Py<PyPrimitive>,
     params: Py<PyDict>,
 }
-fn held(p: &Opaque) -> PyResult<&Held> {
-    p.downcast_ref::<Held>().ok_or_else(|| PyValueError::new_err("parameters of another primitive"))
+fn held(p: &Opaque) -> PyResult<&BoundPrimitive> {
+    p.downcast_ref::<BoundPrimitive>().ok_or_else(|| PyValueError::new_err("parameters of another primitive"))
 }
 fn given<'a, 'py>(p: &'a Opaque, py: Python<'py>) -> PyResult<&'a Bound<'py, PyDict>> {
     Ok(held(p)?.params.bind(py))
@@ -313,14 +254,55 @@ pub fn given_params<'py>(py: Python<'py>, op: &Op) -> Option<PyResult<Bound<'py,
         _ => None,
     }
 }
+/// All parameters of an op, as a dict.
+pub fn params<'py>(py: Python<'py>, op: &Op) -> PyResult<Bound<'py, PyDict>> {
+    if let Some(d) = given_params(py, op) {
+        return d;
+    }
+    let d = PyDict::new(py);
+    for (k, v, _) in op.params() {
+        d.set_item(k, param::to_py(py, &v)?)?;
+    }
+    Ok(d)
+}
+/// `policy(primitive, *avals, **params)` as what a checkpoint asks. Anything true keeps the results.
+pub fn policy(f: &Bound<PyAny>) -> Policy {
+    let host: Arc<Py<PyAny>> = Arc::new(f.clone().unbind());
+    let asked = host.clone();
+    let keeps = move |op: &Op, ins: &[Aval]| {
+        Python::attach(|py| {
+            let prim = of(py, op)?.into_any();
+            let mut args = vec![prim];
+            for a in ins {
+                args.push(Bound::new(py, ShapedArray(a.clone()))?.into_any());
+            }
+            let params = params(py, op)?;
+            asked.bind(py).call(PyTuple::new(py, args)?, Some(&params))?.is_truthy()
+        })
+        .map_err(from_py)
+    };
+    let name = f.getattr("__name__").and_then(|n| n.extract()).unwrap_or_else(|_| name_of(f));
+    Policy::new(&name, f.as_ptr() as usize, host, Arc::new(keeps))
+}
+/// Keyword arguments of `bind`: a callable `policy` is what a checkpoint asks.
+pub fn map(params: Option<&Bound<PyDict>>) -> PyResult<ParamMap> {
+    let mut map = param::map(params)?;
+    if let (Some(Param::Fun(_)), Some(p)) = (map.get("policy"), params)
+        && let Some(f) = p.get_item("policy")?
+    {
+        map.remove("policy");
+        map.insert("policy".into(), Param::Policy(policy(&f)));
+    }
+    Ok(map)
+}
 /// Binds a primitive of Python's. Where nothing is traced its implementation gets the operands, and gives the results, as they are.
-fn apply<'py>(
+pub fn apply<'py>(
     me: &Bound<'py, PyPrimitive>,
     operands: &Bound<'py, PyTuple>,
     params: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let (py, p) = (me.py(), me.get());
-    let traced = |x: Bound<PyAny>| crate::value::held(&x).is_some_and(Value::is_tracer);
+    let traced = |x: Bound<PyAny>| crate::array::value::held(&x).is_some_and(Value::is_tracer);
     if ferrax_ir::cx::at_root() && !operands.iter().any(traced) {
         return p.implementation(py)?.bind(py).call(operands, params);
     }
@@ -333,11 +315,11 @@ fn apply<'py>(
     wrap(py, ferrax_ir::cx::one(out).py(py)?)
 }
 
-impl Foreign {
+impl PythonPrimitive {
     /// The op of operands of these types, and of these parameters.
     fn op(self: &Arc<Self>, ins: Vec<Aval>, params: Option<&Bound<PyDict>>, py: Python) -> PyResult<Op> {
         let params = params.map_or_else(|| Ok(PyDict::new(py)), |d| d.copy())?.unbind();
-        let opaque: Opaque = Arc::new(Held { primitive: self.primitive.clone_ref(py), params });
+        let opaque: Opaque = Arc::new(BoundPrimitive { primitive: self.primitive.clone_ref(py), params });
         let (me, p) = (self.clone(), opaque.clone());
         let implementation =
             Fun::user(self.name, move |x| Python::attach(|py| me.evaluate(py, &p, x).map_err(from_py)));
@@ -447,10 +429,10 @@ fn tangent(t: &Bound<PyAny>, zero: &Bound<PyAny>, of: &str) -> PyResult<Tan> {
     if t.is_none() || t.is_instance(zero)? {
         return Ok(None);
     }
-    crate::value::required(t, crate::config::flags(), of, 0).map(Some)
+    crate::array::value::required(t, crate::config::flags(), of, 0).map(Some)
 }
 
-impl Definition for Foreign {
+impl Definition for PythonPrimitive {
     fn name(&self) -> &'static str {
         self.name
     }
@@ -482,7 +464,14 @@ impl Definition for Foreign {
                 let rule = self.primitive.get().type_rule(py)?;
                 let types = x.iter().map(|a| Bound::new(py, ShapedArray(a.clone()))).collect::<PyResult<Vec<_>>>()?;
                 let out = self.call(&rule, p, PyTuple::new(py, types)?)?;
-                Ok(crate::bind::avals(PyList::new(py, self.listed(out)?)?.as_any())?.into())
+                let several = out.is_instance_of::<PyTuple>() || out.is_instance_of::<PyList>();
+                if several != self.multiple {
+                    return Err(PyValueError::new_err(format!(
+                        "{0}.abstract_eval() method should return a tuple or a list iff {0}.multiple_results.",
+                        self.name
+                    )));
+                }
+                Ok(avals(PyList::new(py, self.listed(out)?)?.as_any())?.into())
             };
             run().map_err(from_py)
         })
@@ -511,7 +500,10 @@ impl Definition for Foreign {
                 Err(Error::Host(e)) => match e.downcast::<PyErr>() {
                     Ok(e)
                         if lowering.is_none()
-                            && e.get_type(py).name().is_ok_and(|n| n.to_string().starts_with("Tracer")) =>
+                            && e.get_type(py).name().is_ok_and(|n| {
+                                let n = n.to_string();
+                                n.starts_with("Tracer") || n == "ConcretizationTypeError"
+                            }) =>
                     {
                         return self.called(py, p, ins);
                     }
@@ -530,7 +522,7 @@ impl Definition for Foreign {
         })
     }
 }
-impl Foreign {
+impl PythonPrimitive {
     /// A program of one call back into Python.
     fn called(&self, py: Python, p: &Opaque, ins: &[Aval]) -> Res<Arc<Program>> {
         let outs = Definition::infer(self, p, ins)?;
@@ -542,8 +534,7 @@ impl Foreign {
             Ok(if multiple { out.unbind() } else { PyTuple::new(py, [out])?.into_any().unbind() })
         };
         let f = PyCFunction::new_closure(py, None, None, move |args, _| run(args)).map_err(from_py)?;
-        let op =
-            crate::callback::op(f.as_any(), CallbackKind::Pure, ins.to_vec(), outs.to_vec(), false, Some("sequential"));
+        let op = callback::op(f.as_any(), CallbackKind::Pure, ins.to_vec(), outs.to_vec(), false, Some("sequential"));
         let (program, _) = ferrax_transform::make_program(&|x| ferrax_ir::bind(&op, x), ins)?;
         Ok(Arc::new(program))
     }

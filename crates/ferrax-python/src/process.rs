@@ -3,7 +3,8 @@
 //! INVARIANT: whoever waits releases the interpreter's lock and looks for signals every 50 ms. A child of a fork finds no lock held by a thread
 //! that it does not have. Nothing enters the interpreter once it is being finalised.
 use crate::error::{IntoPyResult, from_py};
-use ferrax::runtime::{self, Host, Still};
+use ferrax::fork::{self, Still};
+use ferrax::runtime::{self, Host};
 use ferrax_ir::error::Res;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -36,7 +37,7 @@ fn look_up() -> Res<()> {
 /// Takes the locks, so that the child finds what they guard whole.
 #[pyfunction]
 fn before_fork() {
-    STILL.with(|s| s.replace(Some(runtime::freeze())));
+    STILL.with(|s| s.replace(Some(fork::freeze())));
 }
 #[pyfunction]
 fn after_fork_in_parent() {

@@ -17,7 +17,7 @@ const MOST: usize = 1 << 20;
 
 /// INVARIANT: a code object in the table is kept alive by it, so its address stays its identity.
 #[derive(Default)]
-struct Table {
+struct SourceTable {
     /// Whether a code object is this library's.
     codes: HashMap<usize, bool, BuildHasherDefault<Fx>>,
     kept: Vec<Py<PyAny>>,
@@ -29,8 +29,8 @@ struct Table {
     /// Where this library's Python files are.
     home: Option<String>,
 }
-static TABLE: Mutex<Option<Table>> = Mutex::new(None);
-fn table() -> MutexGuard<'static, Option<Table>> {
+static TABLE: Mutex<Option<SourceTable>> = Mutex::new(None);
+fn table() -> MutexGuard<'static, Option<SourceTable>> {
     TABLE.lock().unwrap_or_else(|e| e.into_inner())
 }
 thread_local! {
@@ -61,7 +61,7 @@ pub fn scope_enter(name: &str) -> u32 {
 pub fn scope_leave(outer: u32) {
     SCOPES.set(outer);
 }
-fn names_of(t: &Table, scopes: u32) -> &str {
+fn names_of(t: &SourceTable, scopes: u32) -> &str {
     (scopes as usize).checked_sub(1).and_then(|i| t.scopes.get(i)).map_or("", String::as_str)
 }
 /// The names of a line's scopes.
@@ -72,13 +72,13 @@ pub fn names(line: u32) -> String {
     place.map_or(String::new(), |p| names_of(t, p.2).to_string())
 }
 /// While it lives no scope is open: a function's trace is kept, so its names do not depend on who called it first.
-pub struct Names(u32);
-impl Names {
-    pub fn none() -> Names {
-        Names(SCOPES.replace(0))
+pub struct OutsideScopes(u32);
+impl OutsideScopes {
+    pub fn begin() -> OutsideScopes {
+        OutsideScopes(SCOPES.replace(0))
     }
 }
-impl Drop for Names {
+impl Drop for OutsideScopes {
     fn drop(&mut self) {
         SCOPES.set(self.0);
     }

@@ -3,8 +3,8 @@
 //! INVARIANT: looking up the origin of a value never fails; where it is not known the message is shorter.
 use crate::error::named;
 use ferrax_ir::cx::Cx;
-use ferrax_ir::error::Kind;
-use ferrax_ir::value::{Node, Tag, Value};
+use ferrax_ir::error::ErrorKind;
+use ferrax_ir::value::{Tag, TracerNode, Value};
 use pyo3::prelude::*;
 use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
@@ -62,9 +62,9 @@ pub fn tagged(args: &[Value]) {
 fn staging(v: &Value) -> Option<(&Arc<Tag>, &Value)> {
     match v {
         Value::Tracer(t) => match &t.0.node {
-            Node::Var(..) => Some((&t.0.tag, v)),
-            Node::Dual { primal, .. } => staging(primal),
-            Node::Batched { val, .. } => staging(val),
+            TracerNode::Var(..) => Some((&t.0.tag, v)),
+            TracerNode::Dual { primal, .. } => staging(primal),
+            TracerNode::Batched { val, .. } => staging(val),
         },
         _ => None,
     }
@@ -98,7 +98,7 @@ pub fn origin(_py: Python, v: &Value) -> String {
     };
     let made = match &staged {
         Value::Tracer(t) => match t.0.node {
-            Node::Var(_, line) => ferrax_ir::cx::place(line),
+            TracerNode::Var(_, line) => ferrax_ir::cx::place(line),
             _ => None,
         },
         _ => None,
@@ -114,19 +114,19 @@ fn join(paths: &[String]) -> String {
 }
 
 /// The error of class `kind` for a value that has no number.
-pub fn concretization(py: Python, v: &Value, kind: Kind, note: &str) -> PyErr {
+pub fn concretization(py: Python, v: &Value, kind: ErrorKind, note: &str) -> PyErr {
     if let Err(e) = v.check_alive() {
         return crate::error::to_py(py, e);
     }
     let long = v.aval().long();
     let first = match kind {
-        Kind::TracerBool => {
+        ErrorKind::TracerBool => {
             format!("Attempted boolean conversion of traced array with shape {long}.")
         }
-        Kind::TracerArray => {
+        ErrorKind::TracerArray => {
             format!("The numpy.ndarray conversion method __array__() was called on traced array with shape {long}")
         }
-        Kind::TracerInteger => format!("The __index__() method was called on traced array with shape {long}"),
+        ErrorKind::TracerInteger => format!("The __index__() method was called on traced array with shape {long}"),
         _ => format!(
             "Abstract tracer value encountered where concrete value is expected: traced array with shape {long}"
         ),
@@ -140,11 +140,11 @@ pub fn concretization(py: Python, v: &Value, kind: Kind, note: &str) -> PyErr {
         _ if v.concrete().is_some() => {
             "\nhelp: its derivative would be lost; keep the value an array, or take ferrax.lax.stop_gradient of it"
         }
-        Kind::TracerBool => {
+        ErrorKind::TracerBool => {
             "\nhelp: use ferrax.lax.cond or ferrax.numpy.where, or mark the argument static (static_argnums)"
         }
-        Kind::TracerArray => "\nhelp: use the function of the same name in ferrax.numpy, or ferrax.pure_callback",
-        Kind::TracerInteger => "\nhelp: index an array instead, or mark the argument static (static_argnums)",
+        ErrorKind::TracerArray => "\nhelp: use the function of the same name in ferrax.numpy, or ferrax.pure_callback",
+        ErrorKind::TracerInteger => "\nhelp: index an array instead, or mark the argument static (static_argnums)",
         _ => "\nhelp: mark the argument static (static_argnums), or keep the value an array",
     };
     named(py, kind.class(), &format!("{first}{note}{}{by}{remedy}", origin(py, v)))

@@ -27,7 +27,7 @@ use std::sync::Arc;
 /// Room for the leaves of most trees without an allocation.
 pub type Leaves<'py> = SmallVec<[Bound<'py, PyAny>; 8]>;
 
-pub enum Kind {
+pub enum NodeKind {
     Leaf,
     None,
     Tuple,
@@ -43,8 +43,8 @@ pub enum Kind {
     Custom(Arc<Registration>, Py<PyAny>),
 }
 
-pub struct Node {
-    pub kind: Kind,
+pub struct TreeNode {
+    pub kind: NodeKind,
     pub arity: u32,
     pub n_nodes: u32,
     pub n_leaves: u32,
@@ -52,11 +52,11 @@ pub struct Node {
 
 #[derive(Default)]
 pub struct TreeDef {
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<TreeNode>,
 }
 
 /// What a Python object is to a tree, before it is taken apart.
-enum Shape<'a, 'py> {
+enum ObjectShape<'a, 'py> {
     Leaf,
     None,
     Tuple(&'a Bound<'py, PyTuple>),
@@ -67,39 +67,39 @@ enum Shape<'a, 'py> {
     Custom(Arc<Registration>),
 }
 
-fn shape<'a, 'py>(x: &'a Bound<'py, PyAny>) -> PyResult<Shape<'a, 'py>> {
+fn shape<'a, 'py>(x: &'a Bound<'py, PyAny>) -> PyResult<ObjectShape<'a, 'py>> {
     if let Ok(x) = x.cast_exact::<PyTuple>() {
-        return Ok(Shape::Tuple(x));
+        return Ok(ObjectShape::Tuple(x));
     }
     if let Ok(x) = x.cast_exact::<PyDict>() {
-        return Ok(Shape::Dict(x));
+        return Ok(ObjectShape::Dict(x));
     }
     if let Ok(x) = x.cast_exact::<PyList>() {
-        return Ok(Shape::List(x));
+        return Ok(ObjectShape::List(x));
     }
     if x.is_none() {
-        return Ok(Shape::None);
+        return Ok(ObjectShape::None);
     }
     if crate::array::is_array_exact(x) {
-        return Ok(Shape::Leaf);
+        return Ok(ObjectShape::Leaf);
     }
     let class = x.get_type();
     if let Some(r) = registry::find(&class) {
-        return Ok(Shape::Custom(r));
+        return Ok(ObjectShape::Custom(r));
     }
     if let Ok(t) = x.cast::<PyTuple>()
         && class.hasattr(pyo3::intern!(x.py(), "_fields"))?
     {
-        return Ok(Shape::NamedTuple(t));
+        return Ok(ObjectShape::NamedTuple(t));
     }
     if let Ok(d) = x.cast::<PyDict>() {
         for c in [Collection::OrderedDict, Collection::DefaultDict] {
             if class.is(registry::collections(x.py(), c)?) {
-                return Ok(Shape::Collection(d, c));
+                return Ok(ObjectShape::Collection(d, c));
             }
         }
     }
-    Ok(Shape::Leaf)
+    Ok(ObjectShape::Leaf)
 }
 
 /// The keys of a dict in sorted order.
@@ -134,9 +134,9 @@ impl TreeDef {
     pub fn n_leaves(&self) -> usize {
         self.nodes.first().map_or(0, |n| n.n_leaves as usize)
     }
-    fn push(&mut self, kind: Kind) -> usize {
-        let leaf = matches!(kind, Kind::Leaf);
-        self.nodes.push(Node { kind, arity: 0, n_nodes: 1, n_leaves: leaf as u32 });
+    fn push(&mut self, kind: NodeKind) -> usize {
+        let leaf = matches!(kind, NodeKind::Leaf);
+        self.nodes.push(TreeNode { kind, arity: 0, n_nodes: 1, n_leaves: leaf as u32 });
         self.nodes.len() - 1
     }
     /// Ends the node at `at`, whose children have been pushed.
@@ -165,13 +165,13 @@ impl TreeDef {
     }
     pub fn leaf() -> TreeDef {
         let mut t = TreeDef::default();
-        t.push(Kind::Leaf);
+        t.push(NodeKind::Leaf);
         t
     }
     /// A tuple of trees.
     pub fn tuple<'a>(py: Python, parts: impl IntoIterator<Item = &'a TreeDef>) -> TreeDef {
         let mut t = TreeDef::default();
-        let at = t.push(Kind::Tuple);
+        let at = t.push(NodeKind::Tuple);
         let (mut arity, mut leaves) = (0, 0);
         for p in parts {
             t.append(p, py);
@@ -191,16 +191,16 @@ impl TreeDef {
         for n in &self.nodes {
             mix(n.kind.number() << 32 | n.arity as u64);
             match &n.kind {
-                Kind::Leaf | Kind::None | Kind::Tuple | Kind::List => {}
-                Kind::Dict(keys) => {
+                NodeKind::Leaf | NodeKind::None | NodeKind::Tuple | NodeKind::List => {}
+                NodeKind::Dict(keys) => {
                     for k in keys {
                         mix(k.bind(py).hash()? as u64);
                     }
                 }
-                Kind::NamedTuple(class) => mix(class.as_ptr() as u64),
-                Kind::OrderedDict(t) | Kind::DefaultDict(t) => mix(t.bind(py).hash()? as u64),
+                NodeKind::NamedTuple(class) => mix(class.as_ptr() as u64),
+                NodeKind::OrderedDict(t) | NodeKind::DefaultDict(t) => mix(t.bind(py).hash()? as u64),
                 // data that cannot be hashed (a list) is only compared
-                Kind::Custom(r, aux) => mix(r.class().as_ptr() as u64 ^ aux.bind(py).hash().unwrap_or(0) as u64),
+                NodeKind::Custom(r, aux) => mix(r.class().as_ptr() as u64 ^ aux.bind(py).hash().unwrap_or(0) as u64),
             }
         }
         Ok(h)
@@ -211,23 +211,23 @@ fn changed(x: &Bound<PyAny>) -> PyErr {
     PyValueError::new_err(format!("a dict changed while it was flattened: {}", x.get_type()))
 }
 
-fn collection_kind<'py>(d: &Bound<'py, PyDict>, c: Collection) -> PyResult<(Kind, Vec<Bound<'py, PyAny>>)> {
+fn collection_kind<'py>(d: &Bound<'py, PyDict>, c: Collection) -> PyResult<(NodeKind, Vec<Bound<'py, PyAny>>)> {
     let py = d.py();
     Ok(match c {
         Collection::OrderedDict => {
             // an OrderedDict has an order of its own (move_to_end), which plain dict iteration does not see
             let keys: Vec<Bound<'py, PyAny>> = d.as_any().try_iter()?.collect::<PyResult<_>>()?;
-            (Kind::OrderedDict(PyTuple::new(py, &keys)?.unbind()), keys)
+            (NodeKind::OrderedDict(PyTuple::new(py, &keys)?.unbind()), keys)
         }
         Collection::DefaultDict => {
             let keys = sorted_keys(d)?;
             let factory = d.as_any().getattr("default_factory")?;
-            (Kind::DefaultDict(PyTuple::new(py, [factory, PyTuple::new(py, &keys)?.into_any()])?.unbind()), keys)
+            (NodeKind::DefaultDict(PyTuple::new(py, [factory, PyTuple::new(py, &keys)?.into_any()])?.unbind()), keys)
         }
     })
 }
 
-pub fn nodes_equal(py: Python, a: &[Node], b: &[Node]) -> PyResult<bool> {
+pub fn nodes_equal(py: Python, a: &[TreeNode], b: &[TreeNode]) -> PyResult<bool> {
     if a.len() != b.len() {
         return Ok(false);
     }
@@ -239,43 +239,43 @@ pub fn nodes_equal(py: Python, a: &[Node], b: &[Node]) -> PyResult<bool> {
     Ok(true)
 }
 
-impl Node {
-    fn clone_ref(&self, py: Python) -> Node {
-        Node { kind: self.kind.clone_ref(py), ..*self }
+impl TreeNode {
+    fn clone_ref(&self, py: Python) -> TreeNode {
+        TreeNode { kind: self.kind.clone_ref(py), ..*self }
     }
 }
 
-impl Kind {
+impl NodeKind {
     fn number(&self) -> u64 {
         match self {
-            Kind::Leaf => 0,
-            Kind::None => 1,
-            Kind::Tuple => 2,
-            Kind::List => 3,
-            Kind::Dict(_) => 4,
-            Kind::NamedTuple(_) => 5,
-            Kind::OrderedDict(_) => 6,
-            Kind::DefaultDict(_) => 7,
-            Kind::Custom(..) => 8,
+            NodeKind::Leaf => 0,
+            NodeKind::None => 1,
+            NodeKind::Tuple => 2,
+            NodeKind::List => 3,
+            NodeKind::Dict(_) => 4,
+            NodeKind::NamedTuple(_) => 5,
+            NodeKind::OrderedDict(_) => 6,
+            NodeKind::DefaultDict(_) => 7,
+            NodeKind::Custom(..) => 8,
         }
     }
-    fn clone_ref(&self, py: Python) -> Kind {
+    fn clone_ref(&self, py: Python) -> NodeKind {
         match self {
-            Kind::Leaf => Kind::Leaf,
-            Kind::None => Kind::None,
-            Kind::Tuple => Kind::Tuple,
-            Kind::List => Kind::List,
-            Kind::Dict(k) => Kind::Dict(k.iter().map(|k| k.clone_ref(py)).collect()),
-            Kind::NamedTuple(c) => Kind::NamedTuple(c.clone_ref(py)),
-            Kind::OrderedDict(t) => Kind::OrderedDict(t.clone_ref(py)),
-            Kind::DefaultDict(t) => Kind::DefaultDict(t.clone_ref(py)),
-            Kind::Custom(r, a) => Kind::Custom(r.clone(), a.clone_ref(py)),
+            NodeKind::Leaf => NodeKind::Leaf,
+            NodeKind::None => NodeKind::None,
+            NodeKind::Tuple => NodeKind::Tuple,
+            NodeKind::List => NodeKind::List,
+            NodeKind::Dict(k) => NodeKind::Dict(k.iter().map(|k| k.clone_ref(py)).collect()),
+            NodeKind::NamedTuple(c) => NodeKind::NamedTuple(c.clone_ref(py)),
+            NodeKind::OrderedDict(t) => NodeKind::OrderedDict(t.clone_ref(py)),
+            NodeKind::DefaultDict(t) => NodeKind::DefaultDict(t.clone_ref(py)),
+            NodeKind::Custom(r, a) => NodeKind::Custom(r.clone(), a.clone_ref(py)),
         }
     }
-    fn equal(&self, py: Python, o: &Kind) -> PyResult<bool> {
+    fn equal(&self, py: Python, o: &NodeKind) -> PyResult<bool> {
         let same = |a: &Py<PyAny>, b: &Py<PyAny>| -> PyResult<bool> { Ok(a.is(b) || a.bind(py).eq(b.bind(py))?) };
         Ok(match (self, o) {
-            (Kind::Dict(a), Kind::Dict(b)) => {
+            (NodeKind::Dict(a), NodeKind::Dict(b)) => {
                 if a.len() != b.len() {
                     return Ok(false);
                 }
@@ -286,29 +286,28 @@ impl Kind {
                 }
                 true
             }
-            (Kind::NamedTuple(a), Kind::NamedTuple(b)) => a.is(b),
-            (Kind::OrderedDict(a), Kind::OrderedDict(b)) | (Kind::DefaultDict(a), Kind::DefaultDict(b)) => {
-                a.bind(py).eq(b.bind(py))?
-            }
-            (Kind::Custom(r, a), Kind::Custom(s, b)) => Arc::ptr_eq(r, s) && same(a, b)?,
+            (NodeKind::NamedTuple(a), NodeKind::NamedTuple(b)) => a.is(b),
+            (NodeKind::OrderedDict(a), NodeKind::OrderedDict(b))
+            | (NodeKind::DefaultDict(a), NodeKind::DefaultDict(b)) => a.bind(py).eq(b.bind(py))?,
+            (NodeKind::Custom(r, a), NodeKind::Custom(s, b)) => Arc::ptr_eq(r, s) && same(a, b)?,
             (a, b) => a.number() == b.number(),
         })
     }
     /// The class and the data of a node that is not one of the plain containers.
     fn class_and_aux<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyType>, Bound<'py, PyAny>)> {
         Ok(match self {
-            Kind::OrderedDict(k) => {
+            NodeKind::OrderedDict(k) => {
                 (registry::collections(py, Collection::OrderedDict)?.clone(), k.bind(py).clone().into_any())
             }
-            Kind::DefaultDict(k) => {
+            NodeKind::DefaultDict(k) => {
                 (registry::collections(py, Collection::DefaultDict)?.clone(), k.bind(py).clone().into_any())
             }
-            Kind::Custom(r, a) => (r.class().bind(py).clone(), a.bind(py).clone()),
-            Kind::NamedTuple(c) => (c.bind(py).clone(), py.None().into_bound(py)),
-            Kind::Tuple => (py.get_type::<PyTuple>(), py.None().into_bound(py)),
-            Kind::List => (py.get_type::<PyList>(), py.None().into_bound(py)),
-            Kind::Dict(k) => (py.get_type::<PyDict>(), PyList::new(py, k)?.into_any()),
-            Kind::None | Kind::Leaf => (py.None().bind(py).get_type(), py.None().into_bound(py)),
+            NodeKind::Custom(r, a) => (r.class().bind(py).clone(), a.bind(py).clone()),
+            NodeKind::NamedTuple(c) => (c.bind(py).clone(), py.None().into_bound(py)),
+            NodeKind::Tuple => (py.get_type::<PyTuple>(), py.None().into_bound(py)),
+            NodeKind::List => (py.get_type::<PyList>(), py.None().into_bound(py)),
+            NodeKind::Dict(k) => (py.get_type::<PyDict>(), PyList::new(py, k)?.into_any()),
+            NodeKind::None | NodeKind::Leaf => (py.None().bind(py).get_type(), py.None().into_bound(py)),
         })
     }
     fn data<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -323,30 +322,30 @@ impl Kind {
                 Ok(())
             };
         Ok(match self {
-            Kind::Leaf => unreachable!("leaves are handed in"),
-            Kind::None => py.None().into_bound(py),
-            Kind::Tuple => PyTuple::new(py, children)?.into_any(),
-            Kind::List => PyList::new(py, children)?.into_any(),
-            Kind::Dict(keys) => {
+            NodeKind::Leaf => unreachable!("leaves are handed in"),
+            NodeKind::None => py.None().into_bound(py),
+            NodeKind::Tuple => PyTuple::new(py, children)?.into_any(),
+            NodeKind::List => PyList::new(py, children)?.into_any(),
+            NodeKind::Dict(keys) => {
                 let d = PyDict::new(py);
                 for (k, c) in keys.iter().zip(children) {
                     d.set_item(k, c)?;
                 }
                 d.into_any()
             }
-            Kind::NamedTuple(class) => class.bind(py).call1(PyTuple::new(py, children)?)?,
-            Kind::OrderedDict(keys) => {
+            NodeKind::NamedTuple(class) => class.bind(py).call1(PyTuple::new(py, children)?)?,
+            NodeKind::OrderedDict(keys) => {
                 let d = registry::collections(py, Collection::OrderedDict)?.call0()?;
                 fill(&d, keys.bind(py), children)?;
                 d
             }
-            Kind::DefaultDict(data) => {
+            NodeKind::DefaultDict(data) => {
                 let data = data.bind(py);
                 let d = registry::collections(py, Collection::DefaultDict)?.call1((data.get_item(0)?,))?;
                 fill(&d, &data.get_item(1)?, children)?;
                 d
             }
-            Kind::Custom(r, aux) => r.put_together(py, aux, children)?,
+            NodeKind::Custom(r, aux) => r.put_together(py, aux, children)?,
         })
     }
 }

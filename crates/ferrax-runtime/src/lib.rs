@@ -5,7 +5,7 @@
 //! serves meanwhile; so no run stands still because host code does.
 //!
 //! ```
-//! use ferrax_runtime::{Facts, Runtime, Stop, Token, Work};
+//! use ferrax_runtime::{RunFacts, Runtime, Stop, Token, Work};
 //! struct Hello(std::sync::Mutex<Option<Stop>>);
 //! impl Work for Hello {
 //!     type Error = Stop;
@@ -15,7 +15,7 @@
 //! }
 //! let runtime: &'static Runtime<Hello> = Box::leak(Box::default());
 //! let id = runtime.next_id();
-//! runtime.push(vec![(id, Facts::default(), Hello(Default::default()))]);
+//! runtime.push(vec![(id, RunFacts::default(), Hello(Default::default()))]);
 //! runtime.wait(&[id], &mut || Ok(())).unwrap();
 //! ```
 //!
@@ -23,7 +23,7 @@
 //! - One lock guards all state. No work, no host code and no drop of a work runs under it, but [`Work::fail`], which takes no lock that
 //!   anybody holds while calling here. It is the last lock of all: its holder takes no other of the library's.
 //! - A wait ends when what it waits for has ended, or with the error of its `tick`, which is asked every 50 ms. Then it cancels what it waited
-//!   for and nothing else ([`state::State::cancel`]).
+//!   for and nothing else ([`state::Schedule::cancel`]).
 //! - Members of pmaps are pushed together, and run in the order of pushing on each lane: all lanes have one order, so no two pmaps wait for
 //!   each other, whichever threads pushed them.
 //! - Whoever waits inside a run for what cannot end before that run does gets [`Stop::Circular`], at once.
@@ -32,8 +32,8 @@
 pub mod state;
 mod sync;
 
-use state::State;
-pub use state::{Facts, RunId, Token};
+use state::Schedule;
+pub use state::{RunFacts, RunId, Token};
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -75,7 +75,7 @@ const MAX_FAILURES: usize = 16;
 const MAX_QUEUED: usize = 64;
 
 struct Inner<W: Work> {
-    state: State<W>,
+    state: Schedule<W>,
     failures: Vec<W::Error>,
 }
 
@@ -133,7 +133,7 @@ fn current_id() -> Option<RunId> {
 
 impl<W: Work> Default for Runtime<W> {
     fn default() -> Runtime<W> {
-        let inner = Inner { state: State::default(), failures: vec![] };
+        let inner = Inner { state: Schedule::default(), failures: vec![] };
         Runtime { inner: Mutex::new(inner), work: Condvar::new(), done: Condvar::new(), ids: AtomicU64::new(1) }
     }
 }
@@ -148,7 +148,7 @@ impl<W: Work> Runtime<W> {
     }
 
     /// Hands runs over, all at once: the members of a pmap, or a single run. Where no thread is to be had the calling one does the work.
-    pub fn push(&'static self, runs: Vec<(RunId, Facts, W)>) {
+    pub fn push(&'static self, runs: Vec<(RunId, RunFacts, W)>) {
         let mut g = self.lock();
         let lanes: Vec<usize> = runs.iter().map(|r| r.1.lane).collect();
         for (id, facts, work) in runs {

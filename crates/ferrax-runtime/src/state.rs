@@ -13,7 +13,7 @@
 //! one device, or are members of pmaps. Edges lead to runs that were pushed earlier, so there are no circles; a run is ready when all its
 //! edges are gone.
 //!
-//! INVARIANT: a run is in `Lane::ready` exactly while it stands here, is not running and has no edge left.
+//! INVARIANT: a run is in `DeviceQueue::ready` exactly while it stands here, is not running and has no edge left.
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -32,7 +32,7 @@ enum Edge {
 
 /// What the scheduler knows of a run.
 #[derive(Clone, Debug, Default)]
-pub struct Facts {
+pub struct RunFacts {
     /// The device that runs it.
     pub lane: usize,
     /// The runs that make its inputs; those that have ended are passed over.
@@ -44,7 +44,7 @@ pub struct Facts {
 }
 
 struct Run<W> {
-    facts: Facts,
+    facts: RunFacts,
     work: Arc<W>,
     token: Token,
     running: bool,
@@ -58,7 +58,7 @@ struct Run<W> {
 
 /// One device's part.
 #[derive(Default)]
-pub struct Lane {
+pub struct DeviceQueue {
     /// In the order of pushing.
     ready: BTreeSet<RunId>,
     last_effect: Option<RunId>,
@@ -72,23 +72,23 @@ pub struct Lane {
     pub threadless: bool,
 }
 
-pub struct State<W> {
+pub struct Schedule<W> {
     runs: BTreeMap<RunId, Run<W>>,
-    pub lanes: Vec<Lane>,
+    pub lanes: Vec<DeviceQueue>,
     /// No more threads: the process ends.
     pub closed: bool,
 }
 
-impl<W> Default for State<W> {
-    fn default() -> State<W> {
-        State { runs: BTreeMap::new(), lanes: vec![], closed: false }
+impl<W> Default for Schedule<W> {
+    fn default() -> Schedule<W> {
+        Schedule { runs: BTreeMap::new(), lanes: vec![], closed: false }
     }
 }
 
-impl<W> State<W> {
-    pub fn lane(&mut self, i: usize) -> &mut Lane {
+impl<W> Schedule<W> {
+    pub fn lane(&mut self, i: usize) -> &mut DeviceQueue {
         if i >= self.lanes.len() {
-            self.lanes.resize_with(i + 1, Lane::default);
+            self.lanes.resize_with(i + 1, DeviceQueue::default);
         }
         &mut self.lanes[i]
     }
@@ -113,7 +113,7 @@ impl<W> State<W> {
         self.runs.get(&id).is_some_and(|r| r.facts.gang.is_some())
     }
 
-    pub fn push(&mut self, id: RunId, facts: Facts, work: Arc<W>) {
+    pub fn push(&mut self, id: RunId, facts: RunFacts, work: Arc<W>) {
         let mut before: SmallVec<[(RunId, Edge); 4]> = SmallVec::new();
         for i in &facts.inputs {
             if self.pending(*i) {
@@ -160,7 +160,7 @@ impl<W> State<W> {
         }
         // One that never ran leaves its place in the order to those after it.
         let order: SmallVec<[RunId; 4]> = r.before.iter().filter(|b| b.1 == Edge::Order).map(|b| b.0).collect();
-        let last = |which: fn(&Facts) -> bool| order.iter().copied().filter(|b| which(&self.runs[b].facts)).max();
+        let last = |which: fn(&RunFacts) -> bool| order.iter().copied().filter(|b| which(&self.runs[b].facts)).max();
         let (before_effect, before_member) = (last(|f| f.effects), last(|f| f.gang.is_some()));
         let lane = self.lane(r.facts.lane);
         if effect {
@@ -242,7 +242,7 @@ impl<W> State<W> {
     }
     /// A run and the other members of its pmap.
     fn gang(&self, id: RunId) -> Vec<RunId> {
-        let Some(Run { facts: Facts { gang: Some(g), .. }, .. }) = self.runs.get(&id) else { return vec![id] };
+        let Some(Run { facts: RunFacts { gang: Some(g), .. }, .. }) = self.runs.get(&id) else { return vec![id] };
         self.runs.iter().filter(|m| m.1.facts.gang == Some(*g)).map(|m| *m.0).collect()
     }
     /// Whether `id` cannot end before `on` does.

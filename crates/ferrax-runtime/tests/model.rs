@@ -3,7 +3,7 @@
 //! INVARIANT: a program of the model that can hang fails, as loom finds every thread asleep. `cargo xtask model` runs it and prints how many
 //! orders were tried.
 #![cfg(feature = "loom")]
-use ferrax_runtime::{Facts, RunId, Runtime, Stop, Token, Work};
+use ferrax_runtime::{RunFacts, RunId, Runtime, Stop, Token, Work};
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -48,22 +48,22 @@ impl Handle {
 }
 fn job(
     rt: Rt,
-    facts: Facts,
+    facts: RunFacts,
     body: impl Fn(&Token) -> Result<(), Stop> + Send + Sync + 'static,
-) -> (Handle, (RunId, Facts, Job)) {
+) -> (Handle, (RunId, RunFacts, Job)) {
     let (id, told) = (rt.next_id(), Told::new((Mutex::new(None), Condvar::new())));
     (Handle { id, told: told.clone() }, (id, facts, Job { body: Box::new(body), told }))
 }
-fn push(rt: Rt, facts: Facts, body: impl Fn(&Token) -> Result<(), Stop> + Send + Sync + 'static) -> Handle {
+fn push(rt: Rt, facts: RunFacts, body: impl Fn(&Token) -> Result<(), Stop> + Send + Sync + 'static) -> Handle {
     let (h, run) = job(rt, facts, body);
     rt.push(vec![run]);
     h
 }
-fn on(lane: usize) -> Facts {
-    Facts { lane, ..Facts::default() }
+fn on(lane: usize) -> RunFacts {
+    RunFacts { lane, ..RunFacts::default() }
 }
-fn after(h: &Handle) -> Facts {
-    Facts { inputs: [h.id].into_iter().collect(), ..Facts::default() }
+fn after(h: &Handle) -> RunFacts {
+    RunFacts { inputs: [h.id].into_iter().collect(), ..RunFacts::default() }
 }
 
 /// A flag that can be waited for, as host code waits for something of its own.
@@ -194,7 +194,7 @@ fn gang(rt: Rt, id: u64) -> [Handle; 2] {
     let here = [Event::new(), Event::new()];
     let member = |lane: usize| {
         let (mine, other) = (here[lane].clone(), here[1 - lane].clone());
-        job(rt, Facts { lane, gang: Some(id), ..Facts::default() }, move |_| {
+        job(rt, RunFacts { lane, gang: Some(id), ..RunFacts::default() }, move |_| {
             mine.set();
             other.wait();
             Ok(())
@@ -220,7 +220,7 @@ fn effects_happen_before_the_end_and_in_order() {
         let log = Arc::new(Mutex::new(vec![]));
         let effect = |n: u32| {
             let log = log.clone();
-            push(rt, Facts { effects: true, ..Facts::default() }, move |_| {
+            push(rt, RunFacts { effects: true, ..RunFacts::default() }, move |_| {
                 rt.host(|| log.lock().unwrap().push(n));
                 if n == 2 { Err(Stop::Panicked) } else { Ok(()) }
             })

@@ -1,7 +1,7 @@
 //! The state machine under random events: nothing is lost, nothing runs early, order holds, and a cancel takes no bystander.
 #![cfg(not(feature = "loom"))]
-use ferrax_runtime::state::State;
-use ferrax_runtime::{Facts, RunId};
+use ferrax_runtime::state::Schedule;
+use ferrax_runtime::{RunFacts, RunId};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ impl Rng {
 }
 /// What the test knows of a run without asking the machine.
 struct Known {
-    facts: Facts,
+    facts: RunFacts,
     token: Option<ferrax_runtime::Token>,
     ended: bool,
     told: bool,
@@ -24,7 +24,7 @@ struct Known {
 
 fn drive(seed: u64, events: usize) {
     let mut r = Rng(seed);
-    let mut s: State<RunId> = State::default();
+    let mut s: Schedule<RunId> = Schedule::default();
     let mut runs: BTreeMap<RunId, Known> = BTreeMap::new();
     let mut running: Vec<RunId> = vec![];
     let told = RefCell::new(BTreeSet::new());
@@ -39,7 +39,7 @@ fn drive(seed: u64, events: usize) {
                         .map(|_| 1 + r.below(next as usize) as RunId)
                         .filter(|i| *i < gang.unwrap_or(next))
                         .collect();
-                    let facts = Facts { lane, inputs, effects: r.below(4) == 0, gang };
+                    let facts = RunFacts { lane, inputs, effects: r.below(4) == 0, gang };
                     s.push(next, facts.clone(), Arc::new(next));
                     runs.insert(next, Known { facts, token: None, ended: false, told: false });
                     next += 1;
@@ -125,9 +125,9 @@ fn random_events() {
 
 #[test]
 fn a_fork_keeps_what_can_be_done_again() {
-    let mut s: State<RunId> = State::default();
-    let push = |s: &mut State<RunId>, id: RunId, inputs: &[RunId], effects: bool| {
-        s.push(id, Facts { inputs: inputs.into(), effects, ..Facts::default() }, Arc::new(id))
+    let mut s: Schedule<RunId> = Schedule::default();
+    let push = |s: &mut Schedule<RunId>, id: RunId, inputs: &[RunId], effects: bool| {
+        s.push(id, RunFacts { inputs: inputs.into(), effects, ..RunFacts::default() }, Arc::new(id))
     };
     push(&mut s, 1, &[], false); // will be running, and can begin again
     push(&mut s, 2, &[1], false); // waits

@@ -15,8 +15,8 @@ use crate::examples::Example;
 use crate::face::make_program;
 use ferrax_ir::text::parse;
 use ferrax_ir::{Op, Program};
-use ferrax_kernel::backend::{Arg, Backend, RunCx};
-use ferrax_kernel::plan::Plan;
+use ferrax_kernel::backend::{Backend, RunArg, RunCx};
+use ferrax_kernel::plan::{Plan, Step};
 use ferrax_kernel::{DType, Res, Scalar, reference};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -132,19 +132,21 @@ fn names_of(p: &Program, out: &mut BTreeSet<&'static str>) {
 // ---- running and comparing ----
 
 impl Case {
-    /// Whether the backend has every dtype that the plan needs.
+    /// Whether the backend has every dtype and routine that the plan needs.
     pub fn fits(&self, b: &dyn Backend) -> bool {
-        self.plan.slots.iter().all(|s| b.supports(s.dtype))
+        let runs = |s: &Step| !matches!(s, Step::Routine { routine, .. } if !b.runs(routine));
+        self.plan.slots.iter().all(|s| b.supports(s.dtype)) && self.plan.steps.iter().all(runs)
     }
     pub fn run(&self, b: &dyn Backend) -> Res<Vec<Vec<u8>>> {
         let executable = b.compile(self.plan.clone().verify()?)?;
-        let arg = |x: &Vec<u8>| Ok(Arg { buffer: b.upload(x)?, donated: false });
+        let arg = |x: &Vec<u8>| Ok(RunArg { buffer: b.upload(x)?, donated: false });
         let args = self.ins.iter().map(arg).collect::<Res<_>>()?;
         let outs = executable.run(&RunCx { cancel: &AtomicBool::new(false), world: None }, args)?;
         outs.iter().map(|y| b.download(y)).collect()
     }
     /// What of `got` is wrong, in words; nothing where all of it is right.
     pub fn wrong(&self, got: &[Vec<u8>], near: Near) -> Option<String> {
+        assert_eq!(got.len(), self.outs.len(), "{}", self.text);
         let (mut lines, mut most) = (vec![], 0);
         for (j, (bytes, want)) in got.iter().zip(&self.outs).enumerate() {
             let got = reference::read(self.plan.slots[self.plan.outputs[j] as usize].dtype, bytes);
@@ -211,7 +213,10 @@ impl Tolerances {
             |key: &str| row.and_then(|r| r.get(key)).and_then(|v| v.as_float().or(v.as_integer().map(|i| i as f64)));
         match class {
             "gpu" => Near::Units { ulp: number("gpu").unwrap_or(0.0), scale: number("scale").unwrap_or(0.0) },
-            class => Near::Steps(number(class).unwrap_or(0.0) as u64),
+            class => match number("units") {
+                Some(ulp) => Near::Units { ulp, scale: number("scale").unwrap_or(0.0) },
+                None => Near::Steps(number(class).unwrap_or(0.0) as u64),
+            },
         }
     }
     pub fn names(&self) -> impl Iterator<Item = &String> {

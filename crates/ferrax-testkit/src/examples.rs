@@ -6,6 +6,7 @@
 //! lanes 3: psum[axes=(i,)] f32[2]                   for a named axis `i`: the function is a vmap of the primitive over 3 lanes
 //! sort[..] f32[4] where nofd                        no finite differences: the function is not smooth at this scale
 //! custom_vjp_call[..] f64[3] where noforward        reverse mode only
+//! fft[..] c64[4] where near                         backends differ in how they round
 //! nextafter f32[3] f32[3] where norule              no derivative, as in JAX
 //! ```
 //!
@@ -16,6 +17,7 @@ use ferrax_ir::ops::pointwise::{Domain, Pw};
 use ferrax_ir::text::parse_application;
 use ferrax_ir::{Aval, Dtype, Op};
 
+mod linalg;
 pub mod refused;
 mod structured;
 mod table;
@@ -44,6 +46,8 @@ pub struct Example {
     /// The size of the named axis `i`, where the primitive needs one.
     lanes: Option<usize>,
     pub smooth: bool,
+    /// Whether every backend rounds as the reference does.
+    pub exact: bool,
     pub has_rule: bool,
     pub forward: bool,
 }
@@ -64,12 +68,14 @@ impl Example {
             ranges: vec![],
             lanes,
             smooth: true,
+            exact: true,
             has_rule: true,
             forward: true,
         };
         for note in notes.split(',').map(str::trim).filter(|n| !n.is_empty()) {
             match (note, note.split_once("..")) {
                 ("nofd", _) => e.smooth = false,
+                ("near", _) => e.exact = false,
                 ("norule", _) => e.has_rule = false,
                 ("noforward", _) => e.forward = false,
                 ("_", _) => e.ranges.push(None),
@@ -155,7 +161,7 @@ pub fn values(a: &Aval, range: Option<(f64, f64)>, seed: usize) -> Value {
 /// Every example: rows of the pointwise table on shapes and dtypes of their domain, and the written ones.
 pub fn all() -> Vec<Example> {
     let mut out: Vec<Example> = Pw::ALL.iter().flat_map(|f| pointwise(*f)).map(|t| Example::parse(&t)).collect();
-    out.extend(table::LINES.iter().chain(structured::LINES).map(|t| Example::parse(t)));
+    out.extend(table::LINES.iter().chain(structured::LINES).chain(linalg::LINES).map(|t| Example::parse(t)));
     out
 }
 

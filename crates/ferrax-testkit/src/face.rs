@@ -15,7 +15,7 @@ use ferrax_ir::ops::dynamic_slice::{DynamicSlice, DynamicUpdateSlice};
 use ferrax_ir::ops::iota::Iota;
 use ferrax_ir::ops::loops::{Loop, Trip};
 use ferrax_ir::ops::pointwise::{Pointwise, Pw};
-use ferrax_ir::ops::reduce::{Reduce, ReduceKind};
+use ferrax_ir::ops::reduce::{Monoid, Reduce};
 use ferrax_ir::ops::reshape::Reshape;
 use ferrax_ir::ops::select::Select;
 use ferrax_ir::ops::transpose::Transpose;
@@ -27,7 +27,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Once};
 
 pub use ferrax_ir::operators::catch;
-pub use ferrax_ir::{Aval, Dims, Dtype, Error, Kind, Lit, Op, Program, Res, Value, parse};
+pub use ferrax_ir::{Aval, Dims, Dtype, Error, ErrorKind, Lit, Op, Program, Res, Value, parse};
 pub use ferrax_transform::Linear;
 
 /// Functions of flat argument lists.
@@ -133,13 +133,13 @@ pub fn convert(x: &Value, to: Dtype) -> Value {
     emit(Convert { new_dtype: to, weak_type: false }, std::slice::from_ref(x))
 }
 pub fn sum(x: &Value) -> Value {
-    emit(Reduce { kind: ReduceKind::Sum, axes: (0..x.rank()).collect() }, std::slice::from_ref(x))
+    emit(Reduce { kind: Monoid::Sum, axes: (0..x.rank()).collect() }, std::slice::from_ref(x))
 }
-pub fn reduce(kind: ReduceKind, x: &Value, axes: &[usize]) -> Value {
+pub fn reduce(kind: Monoid, x: &Value, axes: &[usize]) -> Value {
     emit(Reduce { kind, axes: axes.into() }, std::slice::from_ref(x))
 }
 pub fn sum_axis(x: &Value, axis: usize) -> Value {
-    reduce(ReduceKind::Sum, x, &[axis])
+    reduce(Monoid::Sum, x, &[axis])
 }
 pub fn broadcast(x: &Value, shape: &[usize], dims: &[usize]) -> Value {
     emit(BroadcastInDim { broadcast_dimensions: dims.into(), shape: Dims::new(shape).into() }, std::slice::from_ref(x))

@@ -16,9 +16,9 @@ impl Rng {
         self.next(1000) as f64 / 1000.0
     }
 }
-type B = Arc<Node>;
+type B = Arc<Recipe>;
 #[derive(Debug)]
-enum Node {
+enum Recipe {
     Id,
     Sin(B),
     Affine(B, f64, f64),
@@ -37,7 +37,7 @@ enum Node {
     Checkpoint(B, B),
     CustomVjp(B, B),
 }
-use Node::*;
+use Recipe::*;
 
 fn random(r: &mut Rng, depth: usize, inner: usize) -> B {
     if depth == 0 {

@@ -7,7 +7,7 @@ mod examples;
 
 use ferrax_cpu::CpuBackend;
 use ferrax_ir::lower::lower;
-use ferrax_kernel::backend::Arg;
+use ferrax_kernel::backend::RunArg;
 use ferrax_kernel::plan::{Loop, Place, SlotId, Step, Trip};
 use ferrax_kernel::reference::{self, ReferenceBackend};
 use ferrax_kernel::{Backend, DType, Kernel, Node, Plan, Res, Routine, RunCx, Scalar, VerifiedPlan};
@@ -219,7 +219,7 @@ fn run(device: &dyn Backend, plan: &VerifiedPlan, ins: &[Vec<u8>], donate: bool)
     let mut out = vec![];
     // the second run finds the first one's arena
     for _ in 0..2 {
-        let args = ins.iter().map(|b| Ok(Arg { buffer: device.upload(b)?, donated: donate })).collect::<Res<_>>()?;
+        let args = ins.iter().map(|b| Ok(RunArg { buffer: device.upload(b)?, donated: donate })).collect::<Res<_>>()?;
         let bufs = exe.run(&RunCx { cancel: &AtomicBool::new(false), world: None }, args)?;
         out = bufs.iter().map(|b| device.download(b)).collect::<Res<_>>()?;
     }

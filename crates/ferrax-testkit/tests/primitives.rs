@@ -1,6 +1,7 @@
 //! Every law for every example of every primitive; see `laws.rs` and `examples.rs` of the crate. `FERRAX_ONLY=name` keeps the examples
 //! whose text contains the name.
 use ferrax_testkit::examples::{self, ELSEWHERE, Example};
+use ferrax_testkit::face::{nums, sc};
 use ferrax_testkit::laws::LAWS;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,6 +11,7 @@ fn holds(name: &str) {
     let law = LAWS.iter().find(|l| l.0 == name).expect("a law").1;
     let only = std::env::var("FERRAX_ONLY").unwrap_or_default();
     let chosen: Vec<Example> = examples::all().into_iter().filter(|e| e.text.contains(&only)).collect();
+    assert!(!chosen.is_empty(), "no example says {only}");
     let failed: Vec<String> =
         chosen.iter().filter_map(|e| catch_unwind(AssertUnwindSafe(|| law(e))).err().map(|p| said(e, p))).collect();
     assert!(failed.is_empty(), "{name}: {} of {} examples\n{}", failed.len(), chosen.len(), failed.join("\n"));
@@ -24,6 +26,28 @@ fn said(e: &Example, p: Box<dyn std::any::Any + Send>) -> String {
 #[test]
 fn types_are_what_infer_says() {
     holds("run");
+}
+/// 2**31 positions have numbers below 2**31; one more has not.
+#[test]
+fn the_longest_axis_of_top_k() {
+    let e = |n: usize| Example::parse(&format!("top_k[axis=0 k=1] i8[{n}]"));
+    assert!([1 << 31, (1 << 31) - 1].iter().all(|n| e(*n).op.rules().infer(&e(*n).avals()).is_ok()));
+    assert!(e((1 << 31) + 1).op.rules().infer(&e((1 << 31) + 1).avals()).is_err());
+}
+/// No two draws agree, so it has no example.
+#[test]
+fn uniform_draws_lie_between_their_bounds() {
+    let op = Example::parse("rng_uniform[shape=(50,)] f64[] f64[]").op;
+    let x = nums(&ferrax_ir::cx::bind(&op, &[sc(2.0), sc(2.5)]).unwrap()[0]);
+    assert!(x.len() == 50 && x.iter().all(|x| (2.0..2.5).contains(x)) && x.windows(2).any(|w| w[0] != w[1]), "{x:?}");
+}
+#[test]
+fn a_system_of_no_unknowns_has_no_solution() {
+    let none = "{ lambda ; . let  in () }";
+    let e = Example::parse(&format!(
+        "custom_linear_solve[const_lengths=(0, 0, 0, 0) jaxprs=({none} {none} {none} {none})]"
+    ));
+    assert!(e.op.rules().infer(&[]).unwrap().is_empty());
 }
 #[test]
 fn text_reads_back() {

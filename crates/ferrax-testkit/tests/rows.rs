@@ -92,7 +92,7 @@ fn what_has_no_rule_says_so() {
     let ins = [f64s(&[]), f64s(&[])];
     for (f, words) in [(Pw::NextAfter, "nextafter"), (Pw::Polygamma, "polygamma")] {
         let e = catch(|| make_program(&|x| tangents(&two(f), x, &x[0]), &ins)).expect_err("no rule");
-        assert_eq!(e.kind(), Some(Kind::NotImplemented));
+        assert_eq!(e.kind(), Some(ErrorKind::NotImplemented));
         assert!(e.message().contains(words), "{e}");
     }
 }

@@ -114,7 +114,7 @@ fn residuals_that_are_operands_are_not_copied() {
     // nor those of a loop that has to run where it stands, because it tells the host
     let tell = Callback {
         kind: CallbackKind::Debug,
-        callback: Callable { name: "tell".into(), make: Arc::new(|_, _| Arc::new(Deaf)) },
+        callback: Callable { name: "tell".into(), host: None, make: Arc::new(|_, _| Arc::new(Deaf)) },
         ins: vec![f64s(&[2])],
         ordered: false,
         result_avals: vec![],

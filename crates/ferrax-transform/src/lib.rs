@@ -7,23 +7,22 @@
 //! INVARIANT: no primitive is named here, but for the words of `Cx` (zeros, sums, broadcasts).
 #![forbid(unsafe_code)]
 pub mod backward;
-pub mod programs;
 pub mod trace;
 
 use backward::backward;
 use ferrax_ir::cx::{Cx, Dim, Line, Tan, current};
 use ferrax_ir::effects::Name;
 use ferrax_ir::mask::{cat, merge, pick, spread};
-use ferrax_ir::{Aval, Error, Kind, Program, Res, Value, Values};
+use ferrax_ir::{Aval, Error, ErrorKind, Program, Res, Value, Values};
 use std::rc::Rc;
 use trace::Trace;
 
 /// Functions of flat argument lists; pytrees are the binding's business.
-pub type F<'a> = &'a dyn Fn(&[Value]) -> Res<Values>;
+pub type FlatFn<'a> = &'a dyn Fn(&[Value]) -> Res<Values>;
 
 /// Traces `f` to a program; also returns the values it closed over, the program's leading `n_consts` inputs. Equations whose
 /// outputs nobody reads stay, as the user wrote them; lowering drops them.
-pub fn make_program(f: F, ins: &[Aval]) -> Res<(Program, Vec<Value>)> {
+pub fn make_program(f: FlatFn, ins: &[Aval]) -> Res<(Program, Vec<Value>)> {
     let _lines = Line::unset();
     let s = Trace::stage_all();
     let made = {
@@ -36,7 +35,7 @@ pub fn make_program(f: F, ins: &[Aval]) -> Res<(Program, Vec<Value>)> {
 }
 
 /// y = f(x) and its tangents for `dx`; `None` is a zero tangent.
-pub fn jvp(f: F, x: &[Value], dx: &[Tan]) -> Res<(Values, Vec<Tan>)> {
+pub fn jvp(f: FlatFn, x: &[Value], dx: &[Tan]) -> Res<(Values, Vec<Tan>)> {
     let j = Trace::jvp(current(), "jvp");
     let ins: Vec<Value> = x.iter().zip(dx).map(|(x, t)| j.dual(x.clone(), t.clone())).collect();
     let outs = j.run(|| f(&ins))?;
@@ -62,11 +61,11 @@ pub struct Linear {
 }
 
 /// y = f(x), and dy as a linear program of dx. `f` runs once; its primal operations run in the current trace.
-pub fn linearize(f: F, x: &[Value]) -> Res<(Values, Linear)> {
+pub fn linearize(f: FlatFn, x: &[Value]) -> Res<(Values, Linear)> {
     linearize_in(f, x, &vec![true; x.len()])
 }
 /// The same, with tangents only where `wrt`.
-pub fn linearize_in(f: F, x: &[Value], wrt: &[bool]) -> Res<(Values, Linear)> {
+pub fn linearize_in(f: FlatFn, x: &[Value], wrt: &[bool]) -> Res<(Values, Linear)> {
     let r = Trace::record(current());
     let j = Trace::jvp(r.clone(), "grad");
     let tangent = |(v, w): (&Value, &bool)| if *w { v.aval().tangent() } else { None };
@@ -109,7 +108,7 @@ impl Linear {
 }
 
 /// The transpose of a function that is linear in its arguments (it may close over anything).
-pub fn linear_transpose(f: F, ins: &[Aval], ct: &[Tan]) -> Res<Vec<Tan>> {
+pub fn linear_transpose(f: FlatFn, ins: &[Aval], ct: &[Tan]) -> Res<Vec<Tan>> {
     let r = Trace::record(current());
     let x: Vec<Value> = ins.iter().map(|a| r.new_in(a.clone())).collect();
     let outs = r.run(|| f(&x))?;
@@ -129,7 +128,7 @@ pub fn linear_transpose(f: F, ins: &[Aval], ct: &[Tan]) -> Res<Vec<Tan>> {
 /// `f` over a batch of `n` lanes: operand i has them on `in_dims[i]`, or is the same for all. `place` says, for each output and
 /// where it has lanes, on which axis they go; `None` for an output with lanes is an error.
 pub fn vmap(
-    f: F,
+    f: FlatFn,
     x: &[Value],
     in_dims: &[Dim],
     n: usize,
@@ -180,7 +179,10 @@ pub fn batch_size(x: &[Value], in_dims: &[Dim]) -> Res<usize> {
         }
     }
     n.ok_or_else(|| {
-        Error::new(Kind::Value, "vmap must have at least one non-None value in in_axes or axis_size must be specified")
+        Error::new(
+            ErrorKind::Value,
+            "vmap must have at least one non-None value in in_axes or axis_size must be specified",
+        )
     })
 }
 

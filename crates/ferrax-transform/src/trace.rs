@@ -12,12 +12,13 @@
 //!
 //! INVARIANT: a trace looks only inside its own tracers; any other value is a constant to it and goes to the parent as it is.
 //! That is all there is to closures over outer tracers, to nesting and to perturbation confusion: no levels are compared.
-use crate::programs;
-use ferrax_ir::cx::{Axis, Cx, Dim, Fun, Recur, Tan};
+pub mod programs;
+
+use ferrax_ir::cx::{Axis, Cx, Dim, Recur, Tan};
 use ferrax_ir::effects::Name;
 use ferrax_ir::op::{Avals, Tans};
 use ferrax_ir::program::{Atom, Builder};
-use ferrax_ir::value::{Node, Tag, Values};
+use ferrax_ir::value::{Tag, TracerNode, Values};
 use ferrax_ir::{Aval, Op, Program, Res, Value};
 use smallvec::SmallVec;
 use std::cell::RefCell;
@@ -33,7 +34,7 @@ pub trait Executor {
 pub struct Trace {
     me: Weak<Trace>,
     pub tag: Arc<Tag>,
-    kind: Kind,
+    kind: TraceKind,
     borrowed_tag: bool,
 }
 /// Tracers hold the tag and not the trace, so a trace ends where its transform returns, errors and panics included.
@@ -45,7 +46,7 @@ impl Drop for Trace {
     }
 }
 
-enum Kind {
+enum TraceKind {
     Eval(Rc<dyn Executor>),
     Stage(RefCell<Builder>),
     Record(Rc<dyn Cx>, RefCell<Builder>),
@@ -55,42 +56,42 @@ enum Kind {
 }
 
 impl Trace {
-    fn new(what: &'static str, kind: Kind) -> Rc<Trace> {
+    fn new(what: &'static str, kind: TraceKind) -> Rc<Trace> {
         let tag = Tag::new(what);
         Rc::new_cyclic(|me| Trace { me: me.clone(), tag, kind, borrowed_tag: false })
     }
     pub fn eval(e: Rc<dyn Executor>) -> Rc<Trace> {
-        Trace::new("eval", Kind::Eval(e))
+        Trace::new("eval", TraceKind::Eval(e))
     }
     pub fn stage() -> Rc<Trace> {
-        Trace::new("jit", Kind::Stage(RefCell::default()))
+        Trace::new("jit", TraceKind::Stage(RefCell::default()))
     }
     /// Staging that keeps dead equations.
     pub fn stage_all() -> Rc<Trace> {
-        Trace::new("jit", Kind::Stage(RefCell::new(Builder::keeping_dead())))
+        Trace::new("jit", TraceKind::Stage(RefCell::new(Builder::keeping_dead())))
     }
     pub fn record(parent: Rc<dyn Cx>) -> Rc<Trace> {
-        Trace::new("grad", Kind::Record(parent, RefCell::new(Builder::keeping_arrays())))
+        Trace::new("grad", TraceKind::Record(parent, RefCell::new(Builder::keeping_arrays())))
     }
     /// `what` the user called: jvp, or grad, whose values are those of its jvp.
     pub fn jvp(parent: Rc<dyn Cx>, what: &'static str) -> Rc<Trace> {
-        Trace::new(what, Kind::Jvp(parent))
+        Trace::new(what, TraceKind::Jvp(parent))
     }
     /// `devices`: see [`Axis::devices`].
     pub fn batch(parent: Rc<dyn Cx>, n: usize, name: Option<Name>, devices: bool) -> Rc<Trace> {
-        Trace::new("vmap", Kind::Batch(parent, n, name, devices))
+        Trace::new("vmap", TraceKind::Batch(parent, n, name, devices))
     }
     /// Operations on known values run at once, by `root`; those that touch a tracer go to `outer`.
     pub fn fold(root: Rc<dyn Cx>, outer: Rc<dyn Cx>) -> Rc<Trace> {
-        Trace::new("ensure_compile_time_eval", Kind::Fold(root, outer))
+        Trace::new("ensure_compile_time_eval", TraceKind::Fold(root, outer))
     }
     /// The trace of a tag once more, over another parent: it owns the values of the first.
     pub fn batch_again(parent: Rc<dyn Cx>, n: usize, name: Option<Name>, tag: Arc<Tag>, devices: bool) -> Rc<Trace> {
-        let kind = Kind::Batch(parent, n, name, devices);
+        let kind = TraceKind::Batch(parent, n, name, devices);
         Rc::new_cyclic(|me| Trace { me: me.clone(), tag, kind, borrowed_tag: true })
     }
 
-    fn node<'a>(&self, v: &'a Value) -> Option<&'a Node> {
+    fn node<'a>(&self, v: &'a Value) -> Option<&'a TracerNode> {
         match v {
             Value::Tracer(t) if Arc::ptr_eq(&t.0.tag, &self.tag) => Some(&t.0.node),
             _ => None,
@@ -106,13 +107,13 @@ impl Trace {
     // ---- Jvp ----
     pub fn dual(&self, primal: Value, tangent: Tan) -> Value {
         match tangent {
-            Some(tangent) => Value::tracer(&self.tag, primal.aval(), Node::Dual { primal, tangent }),
+            Some(tangent) => Value::tracer(&self.tag, primal.aval(), TracerNode::Dual { primal, tangent }),
             None => primal,
         }
     }
     pub fn undual(&self, v: &Value) -> (Value, Tan) {
         match self.node(v) {
-            Some(Node::Dual { primal, tangent }) => (primal.clone(), Some(tangent.clone())),
+            Some(TracerNode::Dual { primal, tangent }) => (primal.clone(), Some(tangent.clone())),
             _ => (v.clone(), None),
         }
     }
@@ -120,13 +121,13 @@ impl Trace {
     // ---- Batch ----
     pub fn lanes(&self, val: Value, dim: Dim) -> Value {
         match dim {
-            Some(dim) => Value::tracer(&self.tag, val.aval().unbatched(dim), Node::Batched { val, dim }),
+            Some(dim) => Value::tracer(&self.tag, val.aval().unbatched(dim), TracerNode::Batched { val, dim }),
             None => val,
         }
     }
     pub fn unlanes(&self, v: &Value) -> (Value, Dim) {
         match self.node(v) {
-            Some(Node::Batched { val, dim }) => (val.clone(), Some(*dim)),
+            Some(TracerNode::Batched { val, dim }) => (val.clone(), Some(*dim)),
             _ => (v.clone(), None),
         }
     }
@@ -134,28 +135,28 @@ impl Trace {
     // ---- Stage, Record ----
     fn builder(&self) -> &RefCell<Builder> {
         match &self.kind {
-            Kind::Stage(b) | Kind::Record(_, b) => b,
+            TraceKind::Stage(b) | TraceKind::Record(_, b) => b,
             _ => unreachable!("only stage and record build programs"),
         }
     }
     pub fn new_in(&self, a: Aval) -> Value {
         let v = self.builder().borrow_mut().new_in(a.clone());
-        Value::tracer(&self.tag, a, Node::Var(v, 0))
+        Value::tracer(&self.tag, a, TracerNode::Var(v, 0))
     }
     fn atom(&self, b: &mut Builder, v: &Value) -> Atom {
         match self.node(v) {
-            Some(Node::Var(v, _)) => Atom::Var(*v),
+            Some(TracerNode::Var(v, _)) => Atom::Var(*v),
             _ => b.capture(v),
         }
     }
     fn push(&self, op: &Op, x: &[Value]) -> Res<Values> {
         let ins: Avals = x.iter().map(Value::aval).collect();
-        let outs = op.rules().infer(&ins)?;
+        let outs = op.results(&ins)?;
         let line = if self.stages() { ferrax_ir::cx::line() } else { 0 };
         let mut b = self.builder().borrow_mut();
         let args = x.iter().map(|v| self.atom(&mut b, v)).collect();
         let first = b.push(op, args, &outs, line);
-        Ok((first..).zip(outs).map(|(v, a)| Value::tracer(&self.tag, a, Node::Var(v, line))).collect())
+        Ok((first..).zip(outs).map(|(v, a)| Value::tracer(&self.tag, a, TracerNode::Var(v, line))).collect())
     }
     /// Ends the trace. Returns the program and what it captured, its leading inputs.
     pub fn close(&self, outs: &[Value]) -> Res<(Program, Vec<Value>)> {
@@ -185,24 +186,35 @@ impl Cx for Trace {
     fn recur(&self) -> &dyn Recur {
         &programs::Transforms
     }
-    fn stages(&self) -> bool {
+    fn tags(&self, out: &mut Vec<Arc<Tag>>) {
+        out.push(self.tag.clone());
         match &self.kind {
-            Kind::Eval(_) => false,
-            Kind::Stage(_) => true,
-            Kind::Record(parent, _) | Kind::Jvp(parent) | Kind::Batch(parent, ..) | Kind::Fold(_, parent) => {
-                parent.stages()
-            }
+            TraceKind::Eval(_) | TraceKind::Stage(_) => {}
+            TraceKind::Record(parent, _)
+            | TraceKind::Jvp(parent)
+            | TraceKind::Batch(parent, ..)
+            | TraceKind::Fold(_, parent) => parent.tags(out),
+        }
+    }
+    fn staging(&self) -> Option<&Arc<Tag>> {
+        match &self.kind {
+            TraceKind::Eval(_) => None,
+            TraceKind::Stage(_) => Some(&self.tag),
+            TraceKind::Record(parent, _)
+            | TraceKind::Jvp(parent)
+            | TraceKind::Batch(parent, ..)
+            | TraceKind::Fold(_, parent) => parent.staging(),
         }
     }
     fn origins(&self, v: &Value) -> Vec<usize> {
         match (&self.kind, self.node(v)) {
-            (Kind::Stage(b), Some(Node::Var(v, _))) => b.borrow().origins(*v),
+            (TraceKind::Stage(b), Some(TracerNode::Var(v, _))) => b.borrow().origins(*v),
             _ => vec![],
         }
     }
     fn record(&self, op: &Op, x: &[Value]) -> Res<Values> {
         match &self.kind {
-            Kind::Record(parent, _) => {
+            TraceKind::Record(parent, _) => {
                 if !self.owns_any(x) {
                     return parent.bind(op, x);
                 }
@@ -213,7 +225,7 @@ impl Cx for Trace {
     }
     fn bind(&self, op: &Op, x: &[Value]) -> Res<Values> {
         match &self.kind {
-            Kind::Eval(e) => {
+            TraceKind::Eval(e) => {
                 if let Some(v) = x.iter().find(|v| v.is_tracer()) {
                     return Err(v.leaked());
                 }
@@ -222,14 +234,14 @@ impl Cx for Trace {
                     None => e.run(op, x),
                 }
             }
-            Kind::Stage(_) => match op.body() {
+            TraceKind::Stage(_) => match op.body() {
                 Some(b) => match b.stage(self, x)? {
                     Some((op, x)) => self.push(&op, &x),
                     None => self.push(op, x),
                 },
                 None => self.push(op, x),
             },
-            Kind::Record(parent, _) => {
+            TraceKind::Record(parent, _) => {
                 if !self.owns_any(x) {
                     return parent.bind(op, x);
                 }
@@ -237,7 +249,7 @@ impl Cx for Trace {
                 let unk: Vec<bool> = x.iter().map(|v| self.owns(v)).collect();
                 body.split(&**parent, self, x, &unk)
             }
-            Kind::Jvp(parent) => {
+            TraceKind::Jvp(parent) => {
                 if !self.owns_any(x) {
                     return parent.bind(op, x);
                 }
@@ -250,10 +262,9 @@ impl Cx for Trace {
                 let (y, dy) = op.rules().jvp(&**parent, &p, &t)?;
                 Ok(y.into_iter().zip(dy).map(|(y, dy)| self.dual(y, dy)).collect())
             }
-            Kind::Batch(parent, n, name, devices) => {
+            TraceKind::Batch(parent, n, name, devices) => {
                 // a closure may hold lanes that are no operands
-                let closure = || matches!(op.means(), Some(Fun::User(_)));
-                if !self.owns_any(x) && !name.as_ref().is_some_and(|name| op.uses_axis(name)) && !closure() {
+                if !self.owns_any(x) && !name.as_ref().is_some_and(|name| op.uses_axis(name)) && !op.is_closure() {
                     return parent.bind(op, x);
                 }
                 let (mut v, mut d) = (Values::new(), SmallVec::<[Dim; 2]>::new());
@@ -270,7 +281,7 @@ impl Cx for Trace {
                 )?;
                 Ok(y.into_iter().zip(dy).map(|(y, d)| self.lanes(y, d)).collect())
             }
-            Kind::Fold(root, outer) => {
+            TraceKind::Fold(root, outer) => {
                 if x.iter().any(Value::is_tracer) {
                     return outer.bind(op, x);
                 }

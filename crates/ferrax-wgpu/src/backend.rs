@@ -1,14 +1,14 @@
 //! The backend: devices by enumeration, plans by [`crate::run`].
-use crate::device::{Counts, Device};
-use crate::memory::{self, GpuMemory};
+use crate::device::memory::{self, GpuMemory};
+use crate::device::{Counts, Gpu};
 use crate::run;
 use ferrax_kernel::backend::{Backend, Executable};
-use ferrax_kernel::{Buffer, DType, Res, VerifiedPlan};
+use ferrax_kernel::{Buffer, DType, Res, Routine, VerifiedPlan};
 use std::sync::{Arc, OnceLock};
 
 /// One GPU.
 pub struct GpuBackend {
-    device: Arc<Device>,
+    device: Arc<Gpu>,
 }
 
 /// All GPUs that can run plans, found at the first call: discrete ones first, software ones last.
@@ -42,7 +42,7 @@ impl GpuBackend {
     /// # Errors
     /// `Unsupported` where the adapter lacks what kernels need, `Device` where the driver refuses.
     pub fn open(adapter: &wgpu::Adapter, limits: Option<wgpu::Limits>) -> Res<GpuBackend> {
-        Ok(GpuBackend { device: Device::open(adapter, limits)? })
+        Ok(GpuBackend { device: Gpu::open(adapter, limits)? })
     }
     /// What was asked of the device since it was opened.
     pub fn counts(&self) -> Counts {
@@ -52,6 +52,10 @@ impl GpuBackend {
     pub fn lose(&self) {
         self.device.wgpu.destroy();
         let _ = self.device.wgpu.poll(wgpu::PollType::Poll);
+    }
+    /// The device, if it may be used.
+    fn usable(&self) -> Res<&Arc<Gpu>> {
+        self.device.check().map(|()| &self.device)
     }
     fn buffer(&self, slab: Arc<memory::Slab>, bytes: usize) -> Buffer {
         Buffer::ready(GpuMemory { slab, bytes })
@@ -66,21 +70,25 @@ impl Backend for GpuBackend {
         format!("{} ({})", self.device.info.name, self.device.info.backend)
     }
     fn supports(&self, d: DType) -> bool {
-        Device::supports(d)
+        Gpu::supports(d)
+    }
+    fn runs(&self, r: &Routine) -> bool {
+        !matches!(r, Routine::Fft(_) | Routine::Linalg(_))
     }
     fn memory(&self) -> Option<usize> {
         None
     }
     fn compile(&self, plan: VerifiedPlan) -> Res<Arc<dyn Executable>> {
-        Ok(Arc::new(run::Compiled::new(&self.device, plan)?))
+        Ok(Arc::new(run::CompiledPlan::new(self.usable()?, plan)?))
     }
     fn upload(&self, bytes: &[u8]) -> Res<Buffer> {
-        Ok(self.buffer(memory::upload(&self.device, bytes)?, bytes.len()))
+        Ok(self.buffer(memory::upload(self.usable()?, bytes)?, bytes.len()))
     }
     fn zeros(&self, bytes: usize) -> Res<Buffer> {
-        Ok(self.buffer(memory::zeros(&self.device, bytes)?, bytes))
+        Ok(self.buffer(memory::zeros(self.usable()?, bytes)?, bytes))
     }
     fn download(&self, b: &Buffer) -> Res<Vec<u8>> {
-        memory::download(&self.device, &*memory::slab_of(&self.device, b)?, b.bytes(), None)
+        let device = self.usable()?;
+        memory::download(device, &*memory::slab_of(device, b)?, b.bytes(), None)
     }
 }

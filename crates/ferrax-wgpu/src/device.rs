@@ -2,10 +2,13 @@
 //!
 //! INVARIANT: whatever the driver says is wrong ends as a [`ferrax_kernel::Error`]; nothing here panics over it. Once the device is
 //! lost, everything answers with that error.
+pub mod memory;
+pub mod pipeline;
+
 use crate::block_on::block_on;
-use crate::memory::Pool;
-use crate::pipeline::Pipelines;
 use ferrax_kernel::{DType, Error, Res};
+use memory::Pool;
+use pipeline::Pipelines;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -26,7 +29,7 @@ pub struct Counters {
     pub pipelines: AtomicU64,
 }
 
-pub struct Device {
+pub struct Gpu {
     pub wgpu: wgpu::Device,
     pub queue: wgpu::Queue,
     pub info: wgpu::AdapterInfo,
@@ -34,24 +37,26 @@ pub struct Device {
     pub counters: Counters,
     pub pool: Mutex<Pool>,
     pub pipelines: Pipelines,
+    /// The process that opened it: in a fork of that one the driver's threads are gone, and its locks may be stuck.
+    process: u32,
     lost: Arc<OnceLock<String>>,
     /// The first error that came outside of an error scope.
     uncaptured: Arc<Mutex<Option<String>>>,
 }
 
-impl Device {
+impl Gpu {
     /// Opens `adapter` with its own limits, or with `limits` where a test asks for less.
     ///
     /// # Errors
     /// `Unsupported` where the adapter lacks immediates or compute shaders, `Device` where the driver refuses.
-    pub fn open(adapter: &wgpu::Adapter, limits: Option<wgpu::Limits>) -> Res<Arc<Device>> {
+    pub fn open(adapter: &wgpu::Adapter, limits: Option<wgpu::Limits>) -> Res<Arc<Gpu>> {
         let info = adapter.get_info();
         let features = wgpu::Features::IMMEDIATES;
         if !adapter.features().contains(features) {
             return Err(Error::Unsupported(format!("{}: the adapter has no immediates", info.name)));
         }
         let mut limits = limits.unwrap_or_else(|| adapter.limits());
-        limits.max_immediate_size = crate::pipeline::IMMEDIATE_BYTES;
+        limits.max_immediate_size = pipeline::IMMEDIATE_BYTES;
         let descriptor = wgpu::DeviceDescriptor {
             label: Some("ferrax"),
             required_features: features,
@@ -73,15 +78,27 @@ impl Device {
             first.get_or_insert_with(|| e.to_string());
         }));
         let (counters, pool, pipelines) = Default::default();
-        Ok(Arc::new(Device { wgpu, queue, info, limits, counters, pool, pipelines, lost, uncaptured }))
+        let process = std::process::id();
+        Ok(Arc::new(Gpu { wgpu, queue, info, limits, counters, pool, pipelines, process, lost, uncaptured }))
     }
 
     pub fn name(&self) -> &str {
         &self.info.name
     }
 
-    /// Fails if the device is lost or an error came outside of an error scope.
+    /// Whether this process opened it, and is no fork of the one that did.
+    pub fn is_ours(&self) -> bool {
+        self.process == std::process::id()
+    }
+    /// Fails if the device is another process's, if it is lost, or if an error came outside of an error scope. Nothing of the driver, and no
+    /// lock, is touched before it.
     pub fn check(&self) -> Res<()> {
+        if !self.is_ours() {
+            return Err(Error::Device(format!(
+                "{}: a process that was forked cannot use the GPU of its parent\nhelp: use cpu here, or start the process with multiprocessing's \"spawn\"",
+                self.name()
+            )));
+        }
         if let Some(why) = self.lost.get() {
             return Err(Error::Device(format!("{}: {why}", self.name())));
         }
@@ -126,7 +143,7 @@ impl Device {
         d.size() <= 4
     }
     pub fn require(&self, d: DType) -> Res<()> {
-        if Device::supports(d) {
+        if Gpu::supports(d) {
             return Ok(());
         }
         Err(Error::Unsupported(format!(

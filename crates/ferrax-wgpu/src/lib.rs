@@ -16,8 +16,6 @@
 mod backend;
 mod block_on;
 mod device;
-mod memory;
-mod pipeline;
 mod recorder;
 mod routines;
 mod run;

@@ -2,9 +2,9 @@
 //!
 //! INVARIANT: a slab that is given back here is reused at once by later commands (they run in order), but reaches the pool, where
 //! other threads take it, only after the commands that used it were submitted.
-use crate::device::{Device, count};
-use crate::memory::{self, Slab, Use};
-use crate::pipeline::{Pipeline, Source, pipeline};
+use crate::device::memory::{self, Slab, Use};
+use crate::device::pipeline::{Pipeline, Source, pipeline};
+use crate::device::{Gpu, count};
 use crate::task::{Limits, Pass, Reg, Task};
 use crate::wgsl;
 use ferrax_kernel::Res;
@@ -21,7 +21,7 @@ pub struct Copiers {
 }
 
 impl Copiers {
-    pub fn new(device: &Device) -> Res<Copiers> {
+    pub fn new(device: &Gpu) -> Res<Copiers> {
         let size = Limits::of(&device.limits).workgroup;
         let text = |body: &str| {
             let head = wgsl::bindings(1, 1) + "var<immediate> p: vec4<u32>;\n";
@@ -47,7 +47,7 @@ out0[word] = new_word;
 }
 
 pub struct Recorder<'a> {
-    pub device: &'a Arc<Device>,
+    pub device: &'a Arc<Gpu>,
     copiers: &'a Copiers,
     limits: Limits,
     open: Option<(wgpu::ComputePass<'static>, wgpu::CommandEncoder)>,
@@ -56,7 +56,7 @@ pub struct Recorder<'a> {
 }
 
 impl<'a> Recorder<'a> {
-    pub fn new(device: &'a Arc<Device>, copiers: &'a Copiers) -> Recorder<'a> {
+    pub fn new(device: &'a Arc<Gpu>, copiers: &'a Copiers) -> Recorder<'a> {
         Recorder { device, copiers, limits: Limits::of(&device.limits), open: None, retired: vec![], recorded: 0 }
     }
     /// A slab of at least `bytes`: one that was given back if it fits, else from the pool.

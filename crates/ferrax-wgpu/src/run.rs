@@ -2,24 +2,25 @@
 //!
 //! The host drives control: it reads predicates, indices and trip counts back, and records the body again for each iteration. Slots
 //! hold references to buffers, so copies, carries and the elements of tapes move none.
-use crate::device::Device;
-use crate::memory::{self, GpuMemory, Slab};
-use crate::pipeline::Pipeline;
+use crate::device::Gpu;
+use crate::device::memory::{self, GpuMemory, Slab};
+use crate::device::pipeline::Pipeline;
 use crate::recorder::{Copiers, Recorder};
 use crate::task::{Limits, Pass, Task};
 use crate::{routines, wgsl};
-use ferrax_kernel::backend::{Arg, Buffers, Executable, RunCx};
+use ferrax_kernel::backend::{Buffers, Executable, RunArg, RunCx};
 use ferrax_kernel::buffer::Memory;
+use ferrax_kernel::error::filled;
 use ferrax_kernel::kernel::{Access, Affine, Kernel, Node};
-use ferrax_kernel::plan::{Across, Collective, HostCall, Loop, Place, Plan, SlotId, Step, Trip, Window};
+use ferrax_kernel::plan::{Across, Collective, HostCall, Loop, Plan, SlotId, Step, Trip, Window};
 use ferrax_kernel::{Buffer, DType, Dims, Error, ReduceKind, Res, Scalar, VerifiedPlan};
 use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// A plan whose every step has its pipelines.
-pub struct Compiled {
-    device: Arc<Device>,
+pub struct CompiledPlan {
+    device: Arc<Gpu>,
     plan: VerifiedPlan,
     ops: Vec<Op>,
     /// The slots that nothing reads after each of `ops`.
@@ -38,10 +39,10 @@ enum Op {
     EmptyTape { out: SlotId },
 }
 
-impl Compiled {
+impl CompiledPlan {
     /// # Errors
     /// `Unsupported` for what the device lacks, naming it; `Invalid` for kernels that break their invariants.
-    pub fn new(device: &Arc<Device>, plan: VerifiedPlan) -> Res<Compiled> {
+    pub fn new(device: &Arc<Gpu>, plan: VerifiedPlan) -> Res<CompiledPlan> {
         for slot in plan.slots.iter().filter(|s| s.tape == 0) {
             device.require(slot.dtype)?;
             if slot.bytes() as u64 > device.max_bytes() {
@@ -56,12 +57,12 @@ impl Compiled {
         let ops = compile(device, &plan.steps)?;
         let dies = deaths(&plan);
         let copiers = Copiers::new(device)?;
-        Ok(Compiled { device: device.clone(), plan, ops, dies, copiers })
+        Ok(CompiledPlan { device: device.clone(), plan, ops, dies, copiers })
     }
 }
 
-impl Compiled {
-    fn input(&self, s: SlotId, arg: Arg) -> Res<Value> {
+impl CompiledPlan {
+    fn input(&self, s: SlotId, arg: RunArg) -> Res<Value> {
         let slot = &self.plan.slots[s as usize];
         if slot.tape > 0 {
             let tape = arg.buffer.memory()?.downcast_ref::<GpuTape>();
@@ -76,7 +77,7 @@ impl Compiled {
     }
 }
 
-fn compile(device: &Device, steps: &[Step]) -> Res<Vec<Op>> {
+fn compile(device: &Gpu, steps: &[Step]) -> Res<Vec<Op>> {
     let limits = Limits::of(&device.limits);
     let named = |e: Error| match e {
         Error::Unsupported(s) => Error::Unsupported(format!("{}: {s}", device.name())),
@@ -183,7 +184,7 @@ impl Memory for GpuTape {
 }
 
 struct Run<'a> {
-    compiled: &'a Compiled,
+    compiled: &'a CompiledPlan,
     cx: &'a RunCx<'a>,
     slots: Vec<Option<Value>>,
     recorder: Recorder<'a>,
@@ -266,7 +267,8 @@ impl Run<'_> {
             }
             Op::Callback { call, ins, outs } => {
                 let ins = ins.iter().map(|s| self.bytes(*s)).collect::<Res<Vec<_>>>()?;
-                let mut results: Vec<Vec<u8>> = outs.iter().map(|o| vec![0; self.slot(*o).bytes()]).collect();
+                let mut results: Vec<Vec<u8>> =
+                    outs.iter().map(|o| filled(self.slot(*o).bytes(), 0)).collect::<Res<_>>()?;
                 let ins: Vec<&[u8]> = ins.iter().map(|b| &b[..]).collect();
                 call.f.call(&ins, &mut results.iter_mut().map(|r| &mut r[..]).collect::<Vec<_>>())?;
                 outs.iter().zip(results).try_for_each(|(o, r)| self.set_bytes(*o, &r))
@@ -305,7 +307,7 @@ impl Run<'_> {
     /// else holds it, else a copy.
     fn updated(&mut self, x: SlotId, out: SlotId, array: &mut Arc<Slab>) -> Res<Arc<Slab>> {
         // The slot's reference, and `array`.
-        if self.one_place(x, out) && Arc::strong_count(array) == 2 {
+        if self.compiled.plan.one_place(x, out) && Arc::strong_count(array) == 2 {
             let taken = self.slots[x as usize].take();
             drop(taken);
             // The task does not read operand 0; what stands for it there is of no account.
@@ -315,21 +317,6 @@ impl Run<'_> {
         let copy = self.recorder.slab(bytes)?;
         self.recorder.copy(array, 0, &copy, 0, bytes)?;
         Ok(copy)
-    }
-    /// Whether b is written where a stands: they share a place, or b is the output that takes over the input a, if that is given up.
-    fn one_place(&self, a: SlotId, b: SlotId) -> bool {
-        let root = |mut s: SlotId| {
-            while let Place::Same(of) = self.compiled.plan.places[s as usize] {
-                s = of;
-            }
-            s
-        };
-        let plan = &self.compiled.plan;
-        let heir = match (&plan.places[root(a) as usize], &plan.places[root(b) as usize]) {
-            (Place::Input(i), Place::Output(o)) => plan.donatable[*o as usize] == Some(*i),
-            _ => false,
-        };
-        heir || root(a) == root(b)
     }
 
     fn run_loop(&mut self, l: &Loop, cond: &[Op], body: &[Op]) -> Res<()> {
@@ -366,7 +353,12 @@ impl Run<'_> {
             for (w, y) in l.ys.iter().zip(&mut ys) {
                 let each = self.get(w.each)?.clone();
                 match (y, each) {
-                    (Value::Tape(t), each) => t.push(each),
+                    (Value::Tape(t), each) => {
+                        let n = t.len();
+                        let full = |_| Error::OutOfMemory(format!("out of memory in a tape of {n} elements"));
+                        t.try_reserve(1).map_err(full)?;
+                        t.push(each);
+                    }
                     (Value::Array(all), Value::Array(each)) => {
                         let bytes = self.slot(w.each).bytes();
                         self.recorder.copy(&each, 0, &*all, k * bytes, bytes)?;
@@ -401,7 +393,7 @@ impl Run<'_> {
             |len: usize| Error::Invalid(format!("a loop reads element {k} of slot {}, which ends at {len}", w.all));
         match self.get(w.all)? {
             Value::Zeros if self.slot(w.each).tape > 0 => Ok(Value::Zeros),
-            Value::Zeros => memory::upload(self.recorder.device, &vec![0; bytes]).map(Value::Array),
+            Value::Zeros => memory::zeros(self.recorder.device, bytes).map(Value::Array),
             Value::Tape(t) => t.get(k).cloned().ok_or_else(|| missing(t.len())),
             Value::Array(all) => {
                 let (all, len) = (all.clone(), self.slot(w.all).bytes());
@@ -427,7 +419,7 @@ impl Run<'_> {
         for (x, out) in ins.iter().zip(outs) {
             let mine = self.bytes(*x)?;
             let all = world.exchange(across, &mine)?;
-            let mut bytes = vec![0; self.slot(*out).bytes()];
+            let mut bytes = filled(self.slot(*out).bytes(), 0)?;
             kind.check(size, mine.len(), bytes.len(), &all)?;
             if let Collective::AllReduce(by) = kind {
                 self.all_reduce(*by, *out, &all)?;
@@ -439,7 +431,7 @@ impl Run<'_> {
         Ok(())
     }
     /// What all devices handed in, combined here in the order of their index.
-    fn all_reduce(&mut self, kind: ReduceKind, out: SlotId, all: &[Arc<[u8]>]) -> Res<()> {
+    fn all_reduce(&mut self, kind: ReduceKind, out: SlotId, all: &[Arc<Vec<u8>>]) -> Res<()> {
         let (d, len) = (self.slot(out).dtype, self.slot(out).len);
         let f = kind.bin().ok_or_else(|| Error::Invalid(format!("a collective by {}", kind.name())))?;
         let acc = if d == DType::Bool { d } else { d.lane() };
@@ -468,8 +460,8 @@ impl Run<'_> {
     }
 }
 
-impl Executable for Compiled {
-    fn run(&self, cx: &RunCx, args: smallvec::SmallVec<[Arg; 4]>) -> Res<Buffers> {
+impl Executable for CompiledPlan {
+    fn run(&self, cx: &RunCx, args: smallvec::SmallVec<[RunArg; 4]>) -> Res<Buffers> {
         self.device.check()?;
         let plan = &*self.plan;
         if args.len() != plan.inputs.len() {

@@ -1,6 +1,6 @@
 //! What one step of a plan becomes: passes over the step's buffers and over scratch of its own.
-use crate::device::Device;
-use crate::pipeline::{Pipeline, Source, pipeline};
+use crate::device::Gpu;
+use crate::device::pipeline::{Pipeline, Source, pipeline};
 use ferrax_kernel::Res;
 use std::sync::Arc;
 
@@ -85,7 +85,7 @@ impl Task<Source> {
             }
         }));
     }
-    pub fn compile(self, device: &Device) -> Res<Task<Arc<Pipeline>>> {
+    pub fn compile(self, device: &Gpu) -> Res<Task<Arc<Pipeline>>> {
         let compile = |p: Pass<Source>| {
             Ok(match p {
                 Pass::Run { pipeline: source, reads, writes, groups, immediates } => {
@@ -121,6 +121,29 @@ impl Limits {
     }
     /// Workgroups for `threads` invocations.
     pub fn groups_for(&self, threads: usize) -> (u32, u32) {
-        crate::wgsl::fold((threads as u64).div_ceil(self.workgroup as u64), self.groups)
+        fold((threads as u64).div_ceil(self.workgroup as u64), self.groups)
+    }
+}
+
+/// How many workgroups in x and y make at least `groups`, where a dimension holds `limit`.
+pub fn fold(groups: u64, limit: u32) -> (u32, u32) {
+    let y = groups.div_ceil(limit as u64).max(1);
+    (groups.div_ceil(y).max(1) as u32, y as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folding_covers_all_groups_with_little_waste() {
+        for groups in [0, 1, 65535, 65536, 65535 * 3 + 1, 1 << 24, (1 << 24) + 1] {
+            let (x, y) = fold(groups, 65535);
+            assert!(x <= 65535 && y <= 65535, "{groups}: {x} by {y}");
+            assert!(
+                x as u64 * y as u64 >= groups && (x as u64 * y as u64) < groups + y as u64 + 1,
+                "{groups}: {x} by {y}"
+            );
+        }
     }
 }

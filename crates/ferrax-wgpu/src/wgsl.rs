@@ -11,7 +11,6 @@
 mod kernel;
 pub mod prelude;
 mod real;
-mod reduce;
 pub mod scalar;
 
 pub use kernel::{Lowered, lower};
@@ -121,12 +120,6 @@ pub fn unravel(body: &mut String, i: &str, dims: &[usize], first: usize) {
     }
 }
 
-/// How many workgroups in x and y make at least `groups`, where a dimension holds `limit`.
-pub fn fold(groups: u64, limit: u32) -> (u32, u32) {
-    let y = groups.div_ceil(limit as u64).max(1);
-    (groups.div_ceil(y).max(1) as u32, y as u32)
-}
-
 /// Declarations of `in0, ..` and `out0, ..`.
 pub fn bindings(reads: usize, writes: usize) -> String {
     let mut text = String::new();
@@ -139,7 +132,7 @@ pub fn bindings(reads: usize, writes: usize) -> String {
     text
 }
 
-/// A shader over plain bindings; `t` is the number of the invocation, `groups` what [`fold`] gave.
+/// A shader over plain bindings; `t` is the number of the invocation, `groups` what [`crate::task::fold`] gave.
 pub fn entry(reads: usize, writes: usize, size: u32, groups: (u32, u32), body: &str) -> String {
     wrapped(bindings(reads, writes), size, groups, body)
 }
@@ -174,21 +167,4 @@ pub fn wrapped(mut text: String, size: u32, groups: (u32, u32), body: &str) -> S
     );
     let functions = prelude::needed(&text);
     functions + &text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn folding_covers_all_groups_with_little_waste() {
-        for groups in [0, 1, 65535, 65536, 65535 * 3 + 1, 1 << 24, (1 << 24) + 1] {
-            let (x, y) = fold(groups, 65535);
-            assert!(x <= 65535 && y <= 65535, "{groups}: {x} by {y}");
-            assert!(
-                x as u64 * y as u64 >= groups && (x as u64 * y as u64) < groups + y as u64 + 1,
-                "{groups}: {x} by {y}"
-            );
-        }
-    }
 }

@@ -3,10 +3,11 @@
 //! INVARIANT: an array's elements never change. Donation empties it: the buffers go, and every later use says so.
 use crate::device::Device;
 use crate::runtime;
-use ferrax_ir::error::{Error, Kind, Res};
+use ferrax_ir::error::{Error, ErrorKind, Res};
 use ferrax_ir::lower::physical;
 use ferrax_ir::value::{Array, Payload};
 use ferrax_ir::{Aval, Dtype, Lit};
+use ferrax_kernel::error::room;
 use ferrax_kernel::{Buffer, DType, Scalar};
 use qcell::{TCell, TCellOwner};
 use smallvec::SmallVec;
@@ -24,7 +25,7 @@ pub struct Shard {
 pub type Shards = Vec<Shard>;
 
 pub struct Data {
-    place: TCell<Place, Place>,
+    place: TCell<Storage, Storage>,
     /// Whether a user placed it; others follow their operands.
     pub committed: bool,
     /// Written down by a program, not computed: known whatever has run by now.
@@ -34,7 +35,7 @@ pub struct Data {
 }
 
 /// Where the elements are.
-enum Place {
+enum Storage {
     Whole(Buffer),
     Parts(Shards),
     /// The array was deleted or donated.
@@ -43,10 +44,10 @@ enum Place {
 
 /// One lock for the places of all arrays. Deleting is rare and brief; reading is not.
 /// PERF: benches/dispatch, the 40-leaf row: a call takes it once, and reads its arguments' buffers in place.
-static PLACES: LazyLock<RwLock<TCellOwner<Place>>> = LazyLock::new(|| RwLock::new(TCellOwner::new()));
+static PLACES: LazyLock<RwLock<TCellOwner<Storage>>> = LazyLock::new(|| RwLock::new(TCellOwner::new()));
 
 /// While one is held, no array is deleted; whoever deletes waits. Its holder deletes nothing, and takes no second one.
-pub struct Reading(RwLockReadGuard<'static, TCellOwner<Place>>);
+pub struct Reading(RwLockReadGuard<'static, TCellOwner<Storage>>);
 impl Reading {
     #[inline]
     pub fn begin() -> Reading {
@@ -56,42 +57,42 @@ impl Reading {
     #[inline]
     pub fn whole_on<'a>(&'a self, d: &'a Data, device: &Device) -> Option<&'a Buffer> {
         match self.place(d) {
-            Place::Whole(b) if d.device == device => Some(b),
+            Storage::Whole(b) if d.device == device => Some(b),
             _ => None,
         }
     }
-    fn place<'a>(&'a self, d: &'a Data) -> &'a Place {
+    fn place<'a>(&'a self, d: &'a Data) -> &'a Storage {
         self.0.ro(&d.place)
     }
 }
 
 impl Data {
-    fn new(place: Place, device: &'static Device, committed: bool) -> Data {
+    fn new(place: Storage, device: &'static Device, committed: bool) -> Data {
         Data { place: TCell::new(place), committed, constant: false, device }
     }
     /// Empty where the array was deleted.
     pub fn shards(&self) -> Shards {
         match Reading::begin().place(self) {
-            Place::Whole(b) => vec![Shard { device: self.device, buffer: b.clone() }],
-            Place::Parts(p) => p.clone(),
-            Place::Gone => vec![],
+            Storage::Whole(b) => vec![Shard { device: self.device, buffer: b.clone() }],
+            Storage::Parts(p) => p.clone(),
+            Storage::Gone => vec![],
         }
     }
     pub fn is_deleted(&self) -> bool {
-        matches!(Reading::begin().place(self), Place::Gone)
+        matches!(Reading::begin().place(self), Storage::Gone)
     }
     /// Lets go of the buffers.
     pub fn delete(&self) {
         let mut owner = PLACES.write().unwrap_or_else(|e| e.into_inner());
-        let old = std::mem::replace(owner.rw(&self.place), Place::Gone);
+        let old = std::mem::replace(owner.rw(&self.place), Storage::Gone);
         drop(owner);
         drop(old); // without the lock: it may be the last holder
     }
     pub fn is_ready(&self) -> bool {
         match Reading::begin().place(self) {
-            Place::Whole(b) => b.is_ready(),
-            Place::Parts(p) => p.iter().all(|s| s.buffer.is_ready()),
-            Place::Gone => true,
+            Storage::Whole(b) => b.is_ready(),
+            Storage::Parts(p) => p.iter().all(|s| s.buffer.is_ready()),
+            Storage::Gone => true,
         }
     }
 }
@@ -124,7 +125,7 @@ impl Payload for Data {
 
 /// An array of one buffer.
 pub fn array(aval: Aval, device: &'static Device, buffer: Buffer, committed: bool) -> Array {
-    Array::new(aval, Data::new(Place::Whole(buffer), device, committed))
+    Array::new(aval, Data::new(Storage::Whole(buffer), device, committed))
 }
 /// An array of equal parts along axis 0, at least one.
 pub fn sharded(aval: Aval, mut shards: Shards, committed: bool) -> Array {
@@ -133,7 +134,7 @@ pub fn sharded(aval: Aval, mut shards: Shards, committed: bool) -> Array {
         Some(one) if shards.is_empty() => array(aval, device, one.buffer, committed),
         last => {
             shards.extend(last);
-            Array::new(aval, Data::new(Place::Parts(shards), device, committed))
+            Array::new(aval, Data::new(Storage::Parts(shards), device, committed))
         }
     }
 }
@@ -142,7 +143,7 @@ pub fn data(a: &Array) -> Res<&Data> {
     a.data::<Data>().ok_or_else(|| Error::type_error("an array of another runtime"))
 }
 fn deleted(aval: &Aval) -> Error {
-    Error::new(Kind::Runtime, format!("Array has been deleted with shape={}.", aval.long()))
+    Error::new(ErrorKind::Runtime, format!("Array has been deleted with shape={}.", aval.long()))
 }
 /// Its shards, or the error that it was deleted.
 pub fn shards(a: &Array) -> Res<Shards> {
@@ -154,9 +155,9 @@ pub fn single(a: &Array) -> Res<Shard> {
     let d = data(a)?;
     let device = d.device;
     match Reading::begin().place(d) {
-        Place::Whole(b) => return Ok(Shard { device, buffer: b.clone() }),
-        Place::Parts(_) => (),
-        Place::Gone => return Err(deleted(a.aval())),
+        Storage::Whole(b) => return Ok(Shard { device, buffer: b.clone() }),
+        Storage::Parts(_) => (),
+        Storage::Gone => return Err(deleted(a.aval())),
     }
     let bytes = read(d, a.aval())?;
     Ok(Shard { device, buffer: device.backend.upload(&bytes)? })
@@ -167,16 +168,19 @@ pub fn bytes(a: &Array) -> Res<Vec<u8>> {
 }
 fn read(d: &Data, aval: &Aval) -> Res<Vec<u8>> {
     let shards = d.shards();
-    let mut out = vec![];
     runtime::wait(shards.iter().map(|s| &s.buffer))?;
-    for s in &shards {
-        let part = s.device.backend.download(&s.buffer)?;
-        if shards.len() == 1 {
-            return Ok(part);
+    let download = |s: &Shard| s.device.backend.download(&s.buffer);
+    match &shards[..] {
+        [] => Err(deleted(aval)),
+        [one] => Ok(download(one)?),
+        all => {
+            let mut out = room(all.iter().map(|s| s.buffer.bytes()).sum())?;
+            for s in all {
+                out.extend(download(s)?);
+            }
+            Ok(out)
         }
-        out.extend(part);
     }
-    if shards.is_empty() { Err(deleted(aval)) } else { Ok(out) }
 }
 
 /// An array with these bytes (row major, physical form) on a device.
@@ -187,7 +191,7 @@ pub fn from_bytes(aval: Aval, bytes: &[u8], device: &'static Device, committed: 
         return Err(Error::value(format!("{} needs {want} bytes, not {}", aval.long(), bytes.len())));
     }
     check_dtype(&aval, device)?;
-    let place = Place::Whole(device.backend.upload(bytes)?);
+    let place = Storage::Whole(device.backend.upload(bytes)?);
     Ok(Array::new(aval, Data { constant: true, ..Data::new(place, device, committed) }))
 }
 /// An error where the device does not have the dtype.

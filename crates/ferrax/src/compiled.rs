@@ -4,13 +4,13 @@
 //! arrays they return are pending. An error in a queued run poisons its results: whoever reads one gets it.
 use crate::array::{self, Data, Reading, Shard};
 use crate::device::Device;
-use crate::runtime::{self, Args, NEVER, Order};
-use crate::world::Member;
-use ferrax_ir::error::{Error, Kind, Res};
+use crate::runtime::{self, NEVER, Order, RunArgs};
+use crate::world::MeshMember;
+use ferrax_ir::error::{Error, ErrorKind, Res};
 use ferrax_ir::lower;
 use ferrax_ir::value::Array;
 use ferrax_ir::{Aval, Program, Value};
-use ferrax_kernel::backend::{Arg, Buffers};
+use ferrax_kernel::backend::{Buffers, RunArg};
 use ferrax_kernel::{Buffer, Executable, Plan, RunCx};
 use smallvec::SmallVec;
 use std::borrow::Borrow;
@@ -47,7 +47,7 @@ impl Compiled {
         let bytes = results.fold(plan.arena, usize::saturating_add);
         if device.backend.memory().is_some_and(|most| bytes > most) {
             return Err(Error::new(
-                Kind::Memory,
+                ErrorKind::Memory,
                 format!("RESOURCE_EXHAUSTED: Out of memory allocating {bytes} bytes."),
             ));
         }
@@ -94,7 +94,7 @@ impl Compiled {
         Some(run.map(|b| (b, committed)).map_err(Error::from))
     }
     fn taken<V: Borrow<Value>>(&self, args: &[V], donated: &[bool]) -> Res<(Buffers, bool)> {
-        let mut ins = Args::with_capacity(args.len());
+        let mut ins = RunArgs::with_capacity(args.len());
         let (mut ready, mut committed) = (true, false);
         for (i, x) in args.iter().map(V::borrow).enumerate() {
             if let Value::Array(a) = x {
@@ -102,7 +102,7 @@ impl Compiled {
             }
             let buffer = self.brought(x)?;
             ready &= buffer.is_ready();
-            ins.push(Arg { buffer, donated: donated.get(i) == Some(&true) });
+            ins.push(RunArg { buffer, donated: donated.get(i) == Some(&true) });
         }
         let inside = runtime::inside();
         if inside.is_none() && (self.queued || !ready) {
@@ -135,12 +135,12 @@ impl Compiled {
         array::wait(&buffer)?;
         Ok(self.device.backend.upload(&device.backend.download(&buffer)?)?)
     }
-    fn now(&self, ins: Args, cancel: &AtomicBool) -> Res<Buffers> {
+    fn now(&self, ins: RunArgs, cancel: &AtomicBool) -> Res<Buffers> {
         runtime::wait(ins.iter().map(|a| &a.buffer))?;
         Ok(self.exe.run(&RunCx { cancel, world: None }, ins)?)
     }
     /// A run to be handed over, as one member of a pmap or by itself.
-    pub fn order(&self, ins: Args, member: Option<Member>) -> Order {
+    pub fn order(&self, ins: RunArgs, member: Option<MeshMember>) -> Order {
         Order { exe: self.exe.clone(), lane: self.device.id, ins, member, effects: self.effects }
     }
 }

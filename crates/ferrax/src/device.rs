@@ -3,11 +3,11 @@
 //! The list is made once, at first use: `cpu:0`, more by `FERRAX_NUM_CPU_DEVICES` (or [`set_num_cpu_devices`] before first use), then
 //! every GPU that can be reached.
 use ferrax_cpu::CpuBackend;
-use ferrax_ir::error::{Error, Kind, Res};
+use ferrax_ir::error::{Error, ErrorKind, Res};
 use ferrax_kernel::Backend;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// Lives as long as the process: everything refers to one by `&'static Device`.
 pub struct Device {
@@ -42,12 +42,26 @@ impl fmt::Debug for Device {
 static NUM_CPU: AtomicUsize = AtomicUsize::new(0);
 static CPUS: OnceLock<Vec<Device>> = OnceLock::new();
 static GPUS: OnceLock<Vec<Device>> = OnceLock::new();
+/// Held while devices are made: a child that was forked in between would wait for them for ever.
+static MAKING: Mutex<()> = Mutex::new(());
+
+/// Takes the lock under which devices are made, to be held over a fork.
+pub fn freeze() -> impl std::any::Any {
+    MAKING.lock().unwrap_or_else(|e| e.into_inner())
+}
+fn made(all: &'static OnceLock<Vec<Device>>, make: impl FnOnce() -> Vec<Device>) -> &'static [Device] {
+    if let Some(all) = all.get() {
+        return all;
+    }
+    let _making = freeze();
+    all.get_or_init(make)
+}
 
 /// How many CPU devices there are to be, 0 for as many as the environment says. An error once the devices exist.
 pub fn set_num_cpu_devices(n: usize) -> Res<()> {
     if CPUS.get().is_some_and(|d| n > 0 && d.len() != n) {
         return Err(Error::new(
-            Kind::Runtime,
+            ErrorKind::Runtime,
             "jax_num_cpu_devices config should be updated before backends are initialized i.e. before any JAX operation is executed. \
              You should initialize this config immediately after `import jax`.",
         ));
@@ -58,7 +72,7 @@ pub fn set_num_cpu_devices(n: usize) -> Res<()> {
 
 /// All CPU devices.
 pub fn cpus() -> &'static [Device] {
-    CPUS.get_or_init(|| {
+    made(&CPUS, || {
         let from_env = || std::env::var("FERRAX_NUM_CPU_DEVICES").ok().and_then(|s| s.parse().ok()).unwrap_or(1);
         let n = match NUM_CPU.load(Ordering::Relaxed) {
             0 => from_env(),
@@ -71,17 +85,18 @@ pub fn cpus() -> &'static [Device] {
 
 /// All GPUs, found at first use.
 pub fn gpus() -> &'static [Device] {
-    GPUS.get_or_init(|| {
-        #[cfg(feature = "gpu")]
-        {
-            let first = cpus().len();
-            let device =
-                |(i, backend): (usize, Arc<ferrax_wgpu::GpuBackend>)| Device { id: first + i, index: i, backend };
-            ferrax_wgpu::devices().into_iter().enumerate().map(device).collect()
-        }
-        #[cfg(not(feature = "gpu"))]
-        vec![]
-    })
+    let first = cpus().len();
+    made(&GPUS, || reachable(first))
+}
+/// A device for each GPU, numbered from `first`.
+#[cfg(feature = "gpu")]
+fn reachable(first: usize) -> Vec<Device> {
+    let device = |(i, backend): (usize, Arc<ferrax_wgpu::GpuBackend>)| Device { id: first + i, index: i, backend };
+    ferrax_wgpu::devices().into_iter().enumerate().map(device).collect()
+}
+#[cfg(not(feature = "gpu"))]
+fn reachable(_: usize) -> Vec<Device> {
+    vec![]
 }
 
 /// The GPUs, if anybody has asked for them.
@@ -154,7 +169,7 @@ pub fn devices(platform: &str) -> Res<&'static [Device]> {
     };
     match found {
         [] => Err(Error::new(
-            Kind::Runtime,
+            ErrorKind::Runtime,
             format!(
                 "Unknown backend {platform}\nknown here: cpu{}",
                 if gpus().is_empty() { " (no GPU adapter was found)" } else { ", gpu" }

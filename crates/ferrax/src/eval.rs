@@ -127,7 +127,7 @@ fn compiled(op: &Op, x: &[Value], device: &'static Device) -> Res<Rc<Compiled>> 
 
 /// The program of one equation.
 fn single(op: &Op, ins: &[Aval]) -> Res<Program> {
-    let outs = op.rules().infer(ins)?;
+    let outs = op.results(ins)?;
     let n = ins.len() as u32;
     let eqn = Eqn { op: op.clone(), args: (0..n).map(Atom::Var).collect(), n_out: outs.len() as u32 };
     let vars = (n..n + outs.len() as u32).map(Atom::Var).collect();

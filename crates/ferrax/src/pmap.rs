@@ -11,7 +11,7 @@ use ferrax_ir::lower::physical;
 use ferrax_ir::ops::pmap::Spread;
 use ferrax_ir::value::{Array, Values};
 use ferrax_ir::{Program, Value};
-use ferrax_kernel::backend::Arg;
+use ferrax_kernel::backend::RunArg;
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -70,7 +70,7 @@ fn placement(x: &[Value], s: &Spread) -> Res<Vec<&'static Device>> {
 pub fn run(s: &Spread, x: &[Value]) -> Res<Values> {
     let devices = placement(x, s)?;
     let each: Vec<Arc<Compiled>> = devices.iter().map(|d| compiled(s.body, d)).collect::<Res<_>>()?;
-    let mut args: Vec<SmallVec<[Arg; 4]>> = devices.iter().map(|_| SmallVec::new()).collect();
+    let mut args: Vec<SmallVec<[RunArg; 4]>> = devices.iter().map(|_| SmallVec::new()).collect();
     let mut gone = vec![];
     for (i, (v, mapped)) in x.iter().zip(s.mapped).enumerate() {
         let a = match v {
@@ -85,7 +85,7 @@ pub fn run(s: &Spread, x: &[Value]) -> Res<Values> {
             gone.push(a);
         }
         for (to, p) in args.iter_mut().zip(parts) {
-            to.push(Arg { buffer: p.buffer, donated });
+            to.push(RunArg { buffer: p.buffer, donated });
         }
     }
     for a in gone {

@@ -6,22 +6,22 @@
 //! ```
 //!
 //! ORDER OF LOCKS, first to last: the host's own (Python's interpreter lock); the places of arrays (`array.rs`); the scheduler's; those of a
-//! pmap's meetings (`world.rs`); the thread pool's and the memory pool's (`ferrax-cpu`). Whoever waits holds none of them: [`detached`] gives
-//! up the host's. A fork takes all but the meetings' ([`freeze`]), whose members a child gives up.
-use crate::world::Member;
+//! pmap's meetings (`world.rs`); the thread pool's and the memory pool's (`ferrax-cpu`); the one under which devices are made (`device.rs`).
+//! Whoever waits holds none of them: [`detached`] gives up the host's. A fork takes all but the meetings' ([`crate::fork`]), whose members a child gives up.
+use crate::world::MeshMember;
 use ferrax_ir::error::{Error, Res};
-use ferrax_kernel::backend::{Arg, Buffers, World};
+use ferrax_kernel::backend::{Buffers, RunArg, World};
 use ferrax_kernel::{Buffer, Executable, RunCx};
-use ferrax_runtime::{Facts, Frozen, RunId, Runtime, Stop, Token, Work};
+use ferrax_runtime::{RunFacts, RunId, Runtime, Stop, Token, Work};
 use smallvec::SmallVec;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
-static RUNTIME: LazyLock<Runtime<Handed>> = LazyLock::new(Runtime::default);
+pub(crate) static RUNTIME: LazyLock<Runtime<Handed>> = LazyLock::new(Runtime::default);
 /// For runs on the spot: too short to be stopped.
 pub static NEVER: AtomicBool = AtomicBool::new(false);
 
-pub type Args = SmallVec<[Arg; 4]>;
+pub type RunArgs = SmallVec<[RunArg; 4]>;
 
 /// What the library asks of the program that it is loaded into.
 pub struct Host {
@@ -101,12 +101,12 @@ pub fn inside() -> Option<Token> {
 pub struct Handed {
     pub exe: Arc<dyn Executable>,
     /// Taken when something is donated: then it cannot run twice.
-    ins: Mutex<Option<Args>>,
+    ins: Mutex<Option<RunArgs>>,
     outs: Buffers,
-    member: Option<Member>,
+    member: Option<MeshMember>,
 }
 impl Handed {
-    fn ins(&self) -> std::sync::MutexGuard<'_, Option<Args>> {
+    fn ins(&self) -> std::sync::MutexGuard<'_, Option<RunArgs>> {
         self.ins.lock().unwrap_or_else(|e| e.into_inner())
     }
 }
@@ -140,8 +140,8 @@ impl Work for Handed {
         self.ins.try_lock().is_ok_and(|i| i.is_some())
     }
 }
-fn kept(a: &Arg) -> Arg {
-    Arg { buffer: a.buffer.clone(), donated: false }
+fn kept(a: &RunArg) -> RunArg {
+    RunArg { buffer: a.buffer.clone(), donated: false }
 }
 
 /// A run to be handed over: by itself, or with the other members of its pmap.
@@ -149,8 +149,8 @@ pub struct Order {
     pub exe: Arc<dyn Executable>,
     /// The device that runs it.
     pub lane: usize,
-    pub ins: Args,
-    pub member: Option<Member>,
+    pub ins: RunArgs,
+    pub member: Option<MeshMember>,
     pub effects: bool,
 }
 /// Waits until a device has room for another run.
@@ -171,29 +171,10 @@ pub fn hand_over(orders: impl IntoIterator<Item = Order>) -> SmallVec<[Buffers; 
         let outs: Buffers = plan.outputs.iter().map(pending).collect();
         results.push(outs.clone());
         let inputs = o.ins.iter().filter_map(|a| a.buffer.awaited()).collect();
-        let facts = Facts { lane: o.lane, inputs, effects: o.effects, gang: o.member.as_ref().and(gang) };
+        let facts = RunFacts { lane: o.lane, inputs, effects: o.effects, gang: o.member.as_ref().and(gang) };
         (id, facts, Handed { exe: o.exe, ins: Mutex::new(Some(o.ins)), outs, member: o.member })
     });
     let runs = runs.collect();
     RUNTIME.push(runs);
     results
-}
-
-/// All locks that a thread may hold while another forks, held so that the child finds them free and what they guard whole.
-pub struct Still {
-    runtime: Frozen<Handed>,
-    others: [Box<dyn std::any::Any>; 2],
-}
-pub fn freeze() -> Still {
-    let places = crate::array::freeze();
-    let runtime = RUNTIME.freeze();
-    Still { runtime, others: [Box::new(places), ferrax_cpu::freeze()] }
-}
-impl Still {
-    pub fn in_parent(self) {}
-    /// In the child, where no other thread is left.
-    pub fn in_child(self) {
-        drop(self.others); // what the child gives up goes back to the pools
-        self.runtime.in_child();
-    }
 }

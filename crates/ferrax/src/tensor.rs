@@ -10,7 +10,7 @@
 //! Operators promote and broadcast as numpy's do and cannot return a `Result`: like indexing a slice, they panic on a mistake in the
 //! program, with the message a user would read. [`crate::catch`] turns that panic back into the [`Error`]; `jit`, `grad` and the other
 //! transforms do so themselves.
-use crate::numpy::elementwise::Domain;
+use crate::numpy::elementwise::Coercion;
 use crate::numpy::elementwise::{broadcast_to, elementwise, elementwise_in};
 use crate::numpy::promotion::Promotion;
 use crate::{array, device, eval};
@@ -20,11 +20,12 @@ use ferrax_ir::ops::convert::Convert;
 use ferrax_ir::ops::dot::{Dot, DotDims};
 use ferrax_ir::ops::iota::Iota;
 use ferrax_ir::ops::pointwise::{Pointwise, Pw};
-use ferrax_ir::ops::reduce::{Reduce, ReduceKind};
+use ferrax_ir::ops::reduce::{Monoid, Reduce};
 use ferrax_ir::ops::reshape::Reshape;
 use ferrax_ir::ops::select::Select;
 use ferrax_ir::ops::transpose::Transpose;
 use ferrax_ir::{Aval, Dims, Dtype, Error, Lit, Op, Res, Value};
+use ferrax_kernel::error::room;
 use std::panic::panic_any;
 
 /// An array, or a tracer that stands for one inside a transform. Cheap to clone.
@@ -78,7 +79,7 @@ impl Tensor {
     /// `Value` if their number is not the shape's.
     pub fn new<T: Element>(elements: &[T], shape: &[usize]) -> Res<Tensor> {
         eval::init();
-        let mut bytes = Vec::with_capacity(size_of_val(elements));
+        let mut bytes = room(size_of_val(elements))?;
         elements.iter().for_each(|x| x.to_bytes(&mut bytes));
         let aval = Aval::new(T::DTYPE, shape);
         Ok(Tensor(Value::Array(array::from_bytes(aval, &bytes, device::default_device(), false)?)))
@@ -98,9 +99,11 @@ impl Tensor {
         let bytes = match &self.0 {
             Value::Array(a) => array::bytes(a)?,
             Value::Lit(l) => array::bytes(&array::from_lit(l, device::default_device())?)?,
-            Value::Tracer(_) => return Err(self.0.abstract_error(ferrax_ir::Kind::TracerArray)),
+            Value::Tracer(_) => return Err(self.0.abstract_error(ferrax_ir::ErrorKind::TracerArray)),
         };
-        Ok(bytes.chunks_exact(size_of::<T>()).map(T::from_bytes).collect())
+        let mut out = room(bytes.len() / size_of::<T>())?;
+        out.extend(bytes.chunks_exact(size_of::<T>()).map(T::from_bytes));
+        Ok(out)
     }
     /// The one element, as a double. Works under `grad`, where values are known; not under `jit` and `vmap`.
     pub fn item(&self) -> f64 {
@@ -133,19 +136,19 @@ impl Tensor {
     }
 
     pub fn sum(&self) -> Tensor {
-        self.reduce(ReduceKind::Sum, &(0..self.shape().len()).collect::<Vec<_>>())
+        self.reduce(Monoid::Sum, &(0..self.shape().len()).collect::<Vec<_>>())
     }
     pub fn sum_axes(&self, axes: &[usize]) -> Tensor {
-        self.reduce(ReduceKind::Sum, axes)
+        self.reduce(Monoid::Sum, axes)
     }
     pub fn max(&self) -> Tensor {
-        self.reduce(ReduceKind::Max, &(0..self.shape().len()).collect::<Vec<_>>())
+        self.reduce(Monoid::Max, &(0..self.shape().len()).collect::<Vec<_>>())
     }
     pub fn mean(&self) -> Tensor {
         let n = self.shape().iter().product::<usize>() as f64;
         self.sum() / n
     }
-    fn reduce(&self, kind: ReduceKind, axes: &[usize]) -> Tensor {
+    fn reduce(&self, kind: Monoid, axes: &[usize]) -> Tensor {
         if axes.is_empty() {
             return self.clone();
         }
@@ -225,7 +228,7 @@ unary! {
 fn quotient(x: &Tensor, y: &Tensor) -> Tensor {
     eval::init();
     let x = [x.0.clone(), y.0.clone()].into_iter().collect();
-    Tensor(ok(elementwise_in(Pw::Div, Domain::Inexact, x, PROMOTION, &mut |_| ())))
+    Tensor(ok(elementwise_in(Pw::Div, Coercion::Inexact, x, PROMOTION, &mut |_| ())))
 }
 fn number(like: &Tensor, x: f64) -> Tensor {
     let d = if like.dtype().is_inexact() { like.dtype() } else { Dtype::F32 };

@@ -3,6 +3,7 @@
 //! INVARIANT: either every device of a group gets what all handed in, or every one gets an error: a device that fails wakes all.
 use ferrax_kernel::backend::World;
 use ferrax_kernel::collective::Across;
+use ferrax_kernel::error::copied;
 use ferrax_kernel::{Error, Res};
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -22,7 +23,7 @@ struct State {
 }
 #[derive(Default)]
 struct Meeting {
-    brought: Vec<Option<Arc<[u8]>>>,
+    brought: Vec<Option<Arc<Vec<u8>>>>,
     present: usize,
     left: usize,
 }
@@ -35,8 +36,8 @@ impl Mesh {
         self.axes.iter().map(|a| a.1).product()
     }
     /// The mesh as device `rank` sees it.
-    pub fn member(self: &Arc<Mesh>, rank: usize) -> Member {
-        Member { mesh: self.clone(), rank, met: Mutex::default() }
+    pub fn member(self: &Arc<Mesh>, rank: usize) -> MeshMember {
+        MeshMember { mesh: self.clone(), rank, met: Mutex::default() }
     }
     /// Ends every meeting, now and later, with this error.
     pub fn fail(&self, e: Error) {
@@ -48,14 +49,14 @@ impl Mesh {
     }
 }
 
-pub struct Member {
+pub struct MeshMember {
     mesh: Arc<Mesh>,
     rank: usize,
     /// How many meetings this device has had, by group: the plan is the same everywhere, so the n-th is the same meeting for all.
     met: Mutex<HashMap<Vec<usize>, u64>>,
 }
 
-impl Member {
+impl MeshMember {
     /// Tells the others that this device has failed.
     pub fn fail(&self, e: Error) {
         self.mesh.fail(e)
@@ -85,12 +86,13 @@ impl Member {
     }
 }
 
-impl World for Member {
+impl World for MeshMember {
     fn rank(&self, across: &Across) -> Res<(usize, usize)> {
         let (members, at) = self.group(across)?;
         Ok((at, members.len()))
     }
-    fn exchange(&self, across: &Across, mine: &[u8]) -> Res<Vec<Arc<[u8]>>> {
+    fn exchange(&self, across: &Across, mine: &[u8]) -> Res<Vec<Arc<Vec<u8>>>> {
+        let mine = Arc::new(copied(mine)?);
         let (members, at) = self.group(across)?;
         let number = {
             let mut met = self.met.lock().unwrap_or_else(|e| e.into_inner());
@@ -105,7 +107,7 @@ impl World for Member {
             .meetings
             .entry(key.clone())
             .or_insert_with(|| Meeting { brought: vec![None; size], ..Meeting::default() });
-        m.brought[at] = Some(mine.into());
+        m.brought[at] = Some(mine);
         m.present += 1;
         self.mesh.changed.notify_all();
         loop {
@@ -132,7 +134,7 @@ mod tests {
     use super::*;
     use ferrax_kernel::collective::Groups;
 
-    fn on_all<T: Send>(mesh: &Arc<Mesh>, f: impl Fn(Member) -> T + Sync) -> Vec<T> {
+    fn on_all<T: Send>(mesh: &Arc<Mesh>, f: impl Fn(MeshMember) -> T + Sync) -> Vec<T> {
         std::thread::scope(|s| {
             let threads: Vec<_> = (0..mesh.size())
                 .map(|i| {

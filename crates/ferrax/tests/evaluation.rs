@@ -3,7 +3,7 @@ use ferrax::{array, device, eval};
 use ferrax_ir::ops::broadcast::BroadcastInDim;
 use ferrax_ir::ops::dot::{Dot, DotDims};
 use ferrax_ir::ops::pointwise::{Pointwise, Pw};
-use ferrax_ir::ops::reduce::{Reduce, ReduceKind};
+use ferrax_ir::ops::reduce::{Monoid, Reduce};
 use ferrax_ir::ops::transpose::Transpose;
 use ferrax_ir::{Aval, Dtype, Op, Res, Value, bind};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ fn one(op: impl Into<Op>, x: &[&Value]) -> Res<Value> {
     Ok(bind(&op.into(), &x)?.remove(0))
 }
 fn sum(x: &Value) -> Res<Value> {
-    one(Reduce { kind: ReduceKind::Sum, axes: (0..x.rank()).collect() }, &[x])
+    one(Reduce { kind: Monoid::Sum, axes: (0..x.rank()).collect() }, &[x])
 }
 fn lits(x: f64) -> Value {
     ferrax_ir::cx::lit(Dtype::F32, x)

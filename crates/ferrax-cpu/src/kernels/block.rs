@@ -11,7 +11,7 @@ use std::marker::PhantomData;
 /// `d[i] = f(a[i], b[i], c[i])` for i in 0..n; functions of fewer operands ignore the rest.
 pub type BlockFn = unsafe fn(d: *mut u8, a: *const u8, b: *const u8, c: *const u8, n: usize);
 
-pub trait Block {
+pub trait BlockLoop {
     /// # Safety
     /// The operands this function reads and `d` hold `n` lanes each, aligned.
     unsafe fn run(d: *mut u8, a: *const u8, b: *const u8, c: *const u8, n: usize);
@@ -48,7 +48,7 @@ macro_rules! tiers {
     };
 }
 pub(crate) use tiers;
-tiers!(pick, Block, fn(d: *mut u8, a: *const u8, b: *const u8, c: *const u8, n: usize));
+tiers!(pick, BlockLoop, fn(d: *mut u8, a: *const u8, b: *const u8, c: *const u8, n: usize));
 
 /// Some rounds over the words `a[i]` and `b[i]`, which give `d[i]` and `e[i]`: the first takes the second in, the second is rotated by
 /// a byte of `by`, lowest first, and takes the first in by exclusive or.
@@ -103,7 +103,7 @@ pub trait F2 {
 }
 
 struct Map1<F>(PhantomData<F>);
-impl<F: F1> Block for Map1<F> {
+impl<F: F1> BlockLoop for Map1<F> {
     #[inline(always)]
     unsafe fn run(d: *mut u8, a: *const u8, _: *const u8, _: *const u8, n: usize) {
         let (d, a) = (d.cast::<F::R>(), a.cast::<F::A>());
@@ -114,7 +114,7 @@ impl<F: F1> Block for Map1<F> {
     }
 }
 struct Map2<F>(PhantomData<F>);
-impl<F: F2> Block for Map2<F> {
+impl<F: F2> BlockLoop for Map2<F> {
     #[inline(always)]
     unsafe fn run(d: *mut u8, a: *const u8, b: *const u8, _: *const u8, n: usize) {
         let (d, a, b) = (d.cast::<F::R>(), a.cast::<F::A>(), b.cast::<F::A>());
@@ -125,7 +125,7 @@ impl<F: F2> Block for Map2<F> {
     }
 }
 struct Choose<T>(PhantomData<T>);
-impl<T: Copy> Block for Choose<T> {
+impl<T: Copy> BlockLoop for Choose<T> {
     #[inline(always)]
     unsafe fn run(d: *mut u8, a: *const u8, b: *const u8, c: *const u8, n: usize) {
         let (d, b, c) = (d.cast::<T>(), b.cast::<T>(), c.cast::<T>());

@@ -26,12 +26,12 @@ pub trait Fold {
     unsafe fn run(acc: *mut u8, src: *const u8, width: usize, r0: usize, rows: usize);
 }
 tiers!(pick_fold, Fold, fn(acc: *mut u8, src: *const u8, width: usize, r0: usize, rows: usize));
-pub trait Rows {
+pub trait FoldRows {
     /// # Safety
     /// `src` holds rows * n lanes, `d` rows.
     unsafe fn run(d: *mut u8, src: *const u8, rows: usize, n: usize);
 }
-tiers!(pick_rows, Rows, fn(d: *mut u8, src: *const u8, rows: usize, n: usize));
+tiers!(pick_rows, FoldRows, fn(d: *mut u8, src: *const u8, rows: usize, n: usize));
 pub trait Finish {
     /// # Safety
     /// `acc` holds LANES * width lanes.
@@ -40,7 +40,7 @@ pub trait Finish {
 tiers!(pick_finish, Finish, fn(acc: *mut u8, width: usize));
 
 /// A combining function with the value it starts from.
-trait Monoid: F2<R = <Self as F2>::A> {
+trait LaneMonoid: F2<R = <Self as F2>::A> {
     const IDENTITY: Self::A;
     /// Whether grouping changes no bits, so that four rows of lanes may go side by side.
     const ANY_ORDER: bool;
@@ -86,7 +86,7 @@ macro_rules! monoid {
                 #[inline(always)]
                 fn f($x: $T, $y: $T) -> $T { $e }
             }
-            impl Monoid for $Name<$T> {
+            impl LaneMonoid for $Name<$T> {
                 const IDENTITY: $T = $id;
                 const ANY_ORDER: bool = any_order!($Name $T);
                 #[inline(always)]
@@ -111,17 +111,50 @@ monoid! { Xor: i32 0, |x, y| x ^ y; u32 0, |x, y| x ^ y; i64 0, |x, y| x ^ y; u6
 
 struct Folding<M>(PhantomData<M>);
 #[inline(always)]
-unsafe fn take<M: Monoid>(acc: *mut M::A, src: *const M::A, n: usize) {
+unsafe fn take<M: LaneMonoid>(acc: *mut M::A, src: *const M::A, n: usize) {
     for i in 0..n {
         // SAFETY: by the caller's contract.
         unsafe { *acc.add(i) = M::f(*acc.add(i), *src.add(i)) }
     }
 }
-impl<M: Monoid> Fold for Folding<M> {
+/// Elements that are combined side by side where their order does not count.
+const WIDE: usize = 128;
+/// All of `n` elements, at least one.
+///
+/// # Safety
+/// `src` holds n lanes.
+#[inline(always)]
+unsafe fn in_any_order<M: LaneMonoid>(src: *const M::A, n: usize) -> M::A {
+    let mut acc = [M::IDENTITY; WIDE];
+    let (p, mut k) = (acc.as_mut_ptr(), 0);
+    // PERF: the length is one that the compiler does not know, so that it vectorises the loop in place of unrolling it.
+    // SAFETY: lanes below n are read; halves of the accumulators are disjoint.
+    unsafe {
+        while k < n {
+            let step = WIDE.min(n - k);
+            take::<M>(p, src.add(k), step);
+            k += step;
+        }
+        let mut w = WIDE / 2;
+        while w > 0 {
+            take::<M>(p, p.add(w), w);
+            w /= 2;
+        }
+        *p
+    }
+}
+impl<M: LaneMonoid> Fold for Folding<M> {
     #[inline(always)]
     unsafe fn run(acc: *mut u8, src: *const u8, width: usize, r0: usize, rows: usize) {
         let (acc, mut src) = (acc.cast::<M::A>(), src.cast::<M::A>());
         let (mut r, end) = (r0, r0 + rows);
+        if M::ANY_ORDER && width == 1 && rows >= WIDE {
+            // SAFETY: rows lanes are read.
+            let x = unsafe { in_any_order::<M>(src, rows) };
+            // SAFETY: there is a first lane.
+            unsafe { *acc = M::f(*acc, x) };
+            return;
+        }
         // SAFETY: rows * width lanes are read in all, and lanes below LANES * width updated.
         unsafe {
             while r < end && (width != 1 || r % LANES != 0) {
@@ -132,23 +165,6 @@ impl<M: Monoid> Fold for Folding<M> {
             // Rows of one lane: the accumulators stay in registers.
             if end - r >= LANES {
                 let mut a: [M::A; LANES] = acc.cast::<[M::A; LANES]>().read();
-                if M::ANY_ORDER && end - r >= 8 * LANES {
-                    let mut wide = [[M::IDENTITY; LANES]; 4];
-                    while end - r >= 4 * LANES {
-                        let x = src.cast::<[[M::A; LANES]; 4]>().read();
-                        for k in 0..4 {
-                            for j in 0..LANES {
-                                wide[k][j] = M::f(wide[k][j], x[k][j]);
-                            }
-                        }
-                        (r, src) = (r + 4 * LANES, src.add(4 * LANES));
-                    }
-                    for row in wide {
-                        for j in 0..LANES {
-                            a[j] = M::f(a[j], row[j]);
-                        }
-                    }
-                }
                 while end - r >= LANES {
                     let x = src.cast::<[M::A; LANES]>().read();
                     for j in 0..LANES {
@@ -163,7 +179,7 @@ impl<M: Monoid> Fold for Folding<M> {
     }
 }
 #[inline(always)]
-fn tree<M: Monoid>(mut a: [M::A; LANES]) -> M::A {
+fn tree<M: LaneMonoid>(mut a: [M::A; LANES]) -> M::A {
     for j in 0..8 {
         a[j] = M::f(a[j], a[j + 8]);
     }
@@ -176,7 +192,7 @@ fn tree<M: Monoid>(mut a: [M::A; LANES]) -> M::A {
     M::f(a[0], a[1])
 }
 struct FoldingRows<M>(PhantomData<M>);
-impl<M: Monoid> Rows for FoldingRows<M> {
+impl<M: LaneMonoid> FoldRows for FoldingRows<M> {
     #[inline(always)]
     unsafe fn run(d: *mut u8, src: *const u8, rows: usize, n: usize) {
         let (d, src) = (d.cast::<M::A>(), src.cast::<M::A>());
@@ -184,6 +200,10 @@ impl<M: Monoid> Rows for FoldingRows<M> {
             // SAFETY: row < rows; n lanes of each are read.
             unsafe {
                 let src = src.add(row * n);
+                if M::ANY_ORDER && n >= WIDE {
+                    *d.add(row) = M::settled(in_any_order::<M>(src, n));
+                    continue;
+                }
                 let mut a = [M::IDENTITY; LANES];
                 let whole = n / LANES * LANES;
                 let mut k = 0;
@@ -213,7 +233,7 @@ impl<M: Monoid> Rows for FoldingRows<M> {
     }
 }
 struct Finishing<M>(PhantomData<M>);
-impl<M: Monoid> Finish for Finishing<M> {
+impl<M: LaneMonoid> Finish for Finishing<M> {
     #[inline(always)]
     unsafe fn run(acc: *mut u8, width: usize) {
         let acc = acc.cast::<M::A>();
@@ -241,7 +261,7 @@ pub struct Folder {
 
 /// `None` where the kind is not defined for the dtype, and for the two kinds that give positions.
 pub fn folder(kind: ReduceKind, d: DType, t: Tier) -> Option<Folder> {
-    fn of<M: Monoid>(t: Tier) -> Folder {
+    fn of<M: LaneMonoid>(t: Tier) -> Folder {
         Folder {
             fold: pick_fold::<Folding<M>>(t),
             rows: pick_rows::<FoldingRows<M>>(t),
@@ -318,8 +338,8 @@ macro_rules! beats {
 }
 beats!(u8 i32 u32 i64 u64 f32 f64);
 
-struct Arg<B>(PhantomData<B>);
-impl<B: Beats> ArgFold for Arg<B> {
+struct ArgBest<B>(PhantomData<B>);
+impl<B: Beats> ArgFold for ArgBest<B> {
     #[inline(always)]
     unsafe fn run(best: *mut u8, at: *mut u32, src: *const u8, width: usize, r0: usize, rows: usize) {
         let (best, src) = (best.cast::<B::A>(), src.cast::<B::A>());
@@ -355,7 +375,7 @@ impl<B: Beats> ArgFold for Arg<B> {
         }
     }
 }
-impl<B: Beats> ArgFinish for Arg<B> {
+impl<B: Beats> ArgFinish for ArgBest<B> {
     #[inline(always)]
     unsafe fn run(best: *mut u8, at: *mut u32, width: usize, run_best: *mut u8, run_at: *mut i64, base: i64) {
         let (best, run_best) = (best.cast::<B::A>(), run_best.cast::<B::A>());
@@ -386,7 +406,7 @@ pub struct ArgFolder {
 /// `d` is the dtype of what is compared.
 pub fn arg_folder(greatest: bool, d: DType, t: Tier) -> ArgFolder {
     fn of<B: Beats>(t: Tier) -> ArgFolder {
-        ArgFolder { fold: pick_arg_fold::<Arg<B>>(t), finish: pick_arg_finish::<Arg<B>>(t) }
+        ArgFolder { fold: pick_arg_fold::<ArgBest<B>>(t), finish: pick_arg_finish::<ArgBest<B>>(t) }
     }
     macro_rules! lanes {
         ($B:ident) => {

@@ -1,7 +1,7 @@
 //! Moving elements between buffers and lanes: loads with any stride, stores, constants, index values.
 //!
 //! INVARIANT: loads read exactly the elements they are told to; the callers' verified kernels say that these lie in the buffer.
-use super::block::{BlockFn, F1, map1, tiers};
+use super::block::{BlockFn, BlockLoop, F1, map1, pick, tiers};
 use super::lane::*;
 use crate::tier::Tier;
 use ferrax_kernel::{DType, Scalar};
@@ -16,6 +16,9 @@ pub trait Load {
     unsafe fn run(d: *mut u8, src: *const u8, rows: usize, row_stride: isize, n: usize, stride: isize);
 }
 tiers!(pick_load, Load, fn(d: *mut u8, src: *const u8, rows: usize, row_stride: isize, n: usize, stride: isize));
+
+/// Elements farther apart than this do not share a line of the cache that a row would read again.
+const FAR: isize = 4;
 
 /// How an element in memory becomes a lane and back.
 trait Element {
@@ -49,11 +52,46 @@ element! {
     EF16 u16, f32: f16_value, f16_bits;
     EBF16 u16, f32: bf16_value, bf16_bits;
 }
+/// Sides of the squares that are transposed in registers.
+const TURNED: usize = 8;
+/// Rows whose elements lie together across them: `d[r n + j] = src[r + j stride]`.
+///
+/// # Safety
+/// As `Load`.
+#[inline(always)]
+unsafe fn transposed<E: Element>(d: *mut E::L, src: *const E::S, rows: usize, n: usize, stride: isize) {
+    let (whole_rows, whole) = (rows / TURNED * TURNED, n / TURNED * TURNED);
+    let one = |r: usize, j: usize| {
+        // SAFETY: an element of the rows.
+        unsafe { *d.add(r * n + j) = E::load(*src.offset(j as isize * stride + r as isize)) }
+    };
+    for j in (0..whole).step_by(TURNED) {
+        for r in (0..whole_rows).step_by(TURNED) {
+            // SAFETY: TURNED elements along each side, from a column and a row that have as many left.
+            unsafe {
+                let square: [[E::L; TURNED]; TURNED] = std::array::from_fn(|k| {
+                    let column = src.offset((j + k) as isize * stride + r as isize);
+                    column.cast::<[E::S; TURNED]>().read().map(E::load)
+                });
+                for k in 0..TURNED {
+                    let row: [E::L; TURNED] = std::array::from_fn(|i| square[i][k]);
+                    d.add((r + k) * n + j).cast::<[E::L; TURNED]>().write(row);
+                }
+            }
+        }
+        (whole_rows..rows).for_each(|r| (j..j + TURNED).for_each(|j| one(r, j)));
+    }
+    (0..rows).for_each(|r| (whole..n).for_each(|j| one(r, j)));
+}
 struct Loading<E>(PhantomData<E>);
 impl<E: Element> Load for Loading<E> {
     #[inline(always)]
     unsafe fn run(d: *mut u8, src: *const u8, rows: usize, row_stride: isize, n: usize, stride: isize) {
         let (mut d, src) = (d.cast::<E::L>(), src.cast::<E::S>());
+        if row_stride == 1 && stride.abs() > FAR && rows >= TURNED && n >= TURNED {
+            // SAFETY: this contract is that one's.
+            return unsafe { transposed::<E>(d, src, rows, n, stride) };
+        }
         for r in 0..rows {
             // SAFETY: by the contract these are elements to read and lanes to write.
             unsafe {
@@ -62,6 +100,22 @@ impl<E: Element> Load for Loading<E> {
                     1 => {
                         for j in 0..n {
                             *d.add(j) = E::load(*row.add(j));
+                        }
+                    }
+                    // Constant distances become shuffles of whole vectors.
+                    2 => {
+                        for j in 0..n {
+                            *d.add(j) = E::load(*row.add(2 * j));
+                        }
+                    }
+                    3 => {
+                        for j in 0..n {
+                            *d.add(j) = E::load(*row.add(3 * j));
+                        }
+                    }
+                    -1 => {
+                        for j in 0..n {
+                            *d.add(j) = E::load(*row.sub(j));
                         }
                     }
                     0 => {
@@ -79,6 +133,60 @@ impl<E: Element> Load for Loading<E> {
                     }
                 }
                 d = d.add(n);
+            }
+        }
+    }
+}
+
+/// `rows` rows of `n` lanes each, one after the other in `src`, to elements; strides are in elements of the buffer.
+pub type StoreFn = unsafe fn(d: *mut u8, src: *const u8, rows: usize, row_stride: isize, n: usize, stride: isize);
+pub trait StoreRows {
+    /// # Safety
+    /// `d + r row_stride + j stride` is an element to write for all r < rows, j < n; `src` holds rows * n lanes, apart from them.
+    unsafe fn run(d: *mut u8, src: *const u8, rows: usize, row_stride: isize, n: usize, stride: isize);
+}
+tiers!(pick_store, StoreRows, fn(d: *mut u8, src: *const u8, rows: usize, row_stride: isize, n: usize, stride: isize));
+struct Spreading<E>(PhantomData<E>);
+impl<E: Element> StoreRows for Spreading<E> {
+    #[inline(always)]
+    unsafe fn run(d: *mut u8, src: *const u8, rows: usize, row_stride: isize, n: usize, stride: isize) {
+        let (d, mut src) = (d.cast::<E::S>(), src.cast::<E::L>());
+        for r in 0..rows {
+            // SAFETY: by the contract these are elements to write and lanes to read.
+            unsafe {
+                let row = d.offset(r as isize * row_stride);
+                match stride {
+                    1 => {
+                        for j in 0..n {
+                            *row.add(j) = E::store(*src.add(j));
+                        }
+                    }
+                    s => {
+                        for j in 0..n {
+                            *row.offset(j as isize * s) = E::store(*src.add(j));
+                        }
+                    }
+                }
+                src = src.add(n);
+            }
+        }
+    }
+}
+/// Lanes of two or three operands in turn: `d[2 i] = a[i]`, `d[2 i + 1] = b[i]`.
+struct Weaving<E, const N: usize>(PhantomData<E>);
+impl<E: Element, const N: usize> BlockLoop for Weaving<E, N> {
+    #[inline(always)]
+    unsafe fn run(d: *mut u8, a: *const u8, b: *const u8, c: *const u8, n: usize) {
+        let (d, a, b, c) = (d.cast::<E::S>(), a.cast::<E::L>(), b.cast::<E::L>(), c.cast::<E::L>());
+        for i in 0..n {
+            // SAFETY: `d` holds N n elements, which no operand shares; the N operands hold n lanes each.
+            unsafe {
+                let of = [*a.add(i), *b.add(i)].map(E::store);
+                *d.add(N * i) = of[0];
+                *d.add(N * i + 1) = of[1];
+                if N == 3 {
+                    *d.add(N * i + 2) = E::store(*c.add(i));
+                }
             }
         }
     }
@@ -130,6 +238,40 @@ pub fn store(d: DType, t: Tier) -> BlockFn {
     }
 }
 
+/// From lanes to elements anywhere.
+pub fn spread(d: DType, t: Tier) -> StoreFn {
+    match d {
+        DType::Bool => pick_store::<Spreading<E8>>(t),
+        DType::I8 => pick_store::<Spreading<EI8>>(t),
+        DType::I16 => pick_store::<Spreading<EI16>>(t),
+        DType::U8 => pick_store::<Spreading<EU8>>(t),
+        DType::U16 => pick_store::<Spreading<EU16>>(t),
+        DType::F16 => pick_store::<Spreading<EF16>>(t),
+        DType::BF16 => pick_store::<Spreading<EBF16>>(t),
+        DType::I32 | DType::U32 | DType::F32 => pick_store::<Spreading<E32>>(t),
+        DType::I64 | DType::U64 | DType::F64 => pick_store::<Spreading<E64>>(t),
+    }
+}
+/// The operands' lanes as elements in turn, for two or three operands.
+pub fn weave(d: DType, operands: usize, t: Tier) -> BlockFn {
+    macro_rules! of {
+        ($E:ty) => {
+            if operands == 2 { pick::<Weaving<$E, 2>>(t) } else { pick::<Weaving<$E, 3>>(t) }
+        };
+    }
+    match d {
+        DType::Bool => of!(E8),
+        DType::I8 => of!(EI8),
+        DType::I16 => of!(EI16),
+        DType::U8 => of!(EU8),
+        DType::U16 => of!(EU16),
+        DType::F16 => of!(EF16),
+        DType::BF16 => of!(EBF16),
+        DType::I32 | DType::U32 | DType::F32 => of!(E32),
+        DType::I64 | DType::U64 | DType::F64 => of!(E64),
+    }
+}
+
 /// The canonical lane of a constant, as bits.
 pub fn lane_bits(s: Scalar) -> u64 {
     match s.dtype {
@@ -176,8 +318,8 @@ macro_rules! of_index {
     )*};
 }
 of_index!(i32 u32 i64 u64 f32 f64);
-struct Indices<T>(PhantomData<T>);
-impl<T: OfIndex> Index for Indices<T> {
+struct IndicesOf<T>(PhantomData<T>);
+impl<T: OfIndex> Index for IndicesOf<T> {
     #[inline(always)]
     unsafe fn run(d: *mut u8, start: i64, step: i64, n: usize) {
         let d = d.cast::<T>();
@@ -190,11 +332,11 @@ impl<T: OfIndex> Index for Indices<T> {
 /// Not yet canonical for narrow dtypes.
 pub fn index(lane: Lane, t: Tier) -> IndexFn {
     match lane {
-        Lane::Bool | Lane::U32 => pick_index::<Indices<u32>>(t),
-        Lane::I32 => pick_index::<Indices<i32>>(t),
-        Lane::I64 => pick_index::<Indices<i64>>(t),
-        Lane::U64 => pick_index::<Indices<u64>>(t),
-        Lane::F32 => pick_index::<Indices<f32>>(t),
-        Lane::F64 => pick_index::<Indices<f64>>(t),
+        Lane::Bool | Lane::U32 => pick_index::<IndicesOf<u32>>(t),
+        Lane::I32 => pick_index::<IndicesOf<i32>>(t),
+        Lane::I64 => pick_index::<IndicesOf<i64>>(t),
+        Lane::U64 => pick_index::<IndicesOf<u64>>(t),
+        Lane::F32 => pick_index::<IndicesOf<f32>>(t),
+        Lane::F64 => pick_index::<IndicesOf<f64>>(t),
     }
 }

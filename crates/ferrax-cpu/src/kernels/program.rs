@@ -1,4 +1,4 @@
-//! `Program`: the nodes of a kernel as a list of block-function calls over tiles of a loop nest.
+//! `TileProgram`: the nodes of a kernel as a list of block-function calls over tiles of a loop nest.
 //!
 //! ```text
 //!     x + sin(y)[:, None]     ->   direct in0 +pos      (x is read in place, tile after tile)
@@ -13,12 +13,13 @@
 //! INVARIANT: evaluating a range of positions touches only these positions of what is read in place or written, and the elements that
 //! the kernel's loads name for them, which `Kernel::verify` proved to exist.
 mod build;
+mod pairs;
 mod turns;
 
 use super::block::{BlockFn, RoundsFn};
 use super::moves;
 use crate::tier::Tier;
-use ferrax_kernel::{Kernel, NodeId};
+use ferrax_kernel::{Affine, Kernel, NodeId};
 use smallvec::SmallVec;
 use std::sync::atomic::AtomicBool;
 
@@ -31,11 +32,13 @@ enum Buf {
     In(u32),
     Out(u32),
 }
-/// A buffer that positions walk contiguously.
+/// A buffer that is used in place: its elements lie one after the other along the innermost loop, or as far apart as a weaving call wants them.
 struct Direct {
     buf: Buf,
     offset: i64,
     size: usize,
+    /// Along each loop, in elements. Read where tiles are rows; elsewhere all positions are one run.
+    strides: SmallVec<[i64; 4]>,
 }
 enum Ins {
     Call {
@@ -62,6 +65,37 @@ enum Ins {
         index: u32,
         d: Op,
     },
+    /// To elements that do not lie one after the other.
+    Store {
+        store: u32,
+        v: Op,
+    },
+}
+impl Ins {
+    /// What it reads or writes, itself to be replaced.
+    fn operands(&mut self) -> SmallVec<[&mut Op; 4]> {
+        match self {
+            Ins::Call { d, a, b, c, .. } => [d, a, b, c].into_iter().collect(),
+            Ins::Rounds { d, e, a, b, .. } => [d, e, a, b].into_iter().collect(),
+            Ins::Load { d, .. } | Ins::Index { d, .. } => [d].into_iter().collect(),
+            Ins::Store { v, .. } => [v].into_iter().collect(),
+        }
+    }
+    fn results(&self) -> SmallVec<[Op; 2]> {
+        match *self {
+            Ins::Call { d, .. } | Ins::Load { d, .. } | Ins::Index { d, .. } => SmallVec::from_slice(&[d]),
+            Ins::Rounds { d, e, .. } => SmallVec::from_slice(&[d, e]),
+            Ins::Store { .. } => SmallVec::new(),
+        }
+    }
+}
+struct Stores {
+    f: moves::StoreFn,
+    output: u32,
+    size: usize,
+    offset: i64,
+    strides: SmallVec<[i64; 4]>,
+    lane_bytes: usize,
 }
 struct Loads {
     f: moves::LoadFn,
@@ -93,7 +127,7 @@ enum Setup {
     Call { f: BlockFn, d: Op, a: Op, b: Op, c: Op },
 }
 
-pub struct Program {
+pub struct TileProgram {
     dims: SmallVec<[usize; 4]>,
     total: usize,
     tile: usize,
@@ -101,10 +135,13 @@ pub struct Program {
     row: usize,
     n_regs: usize,
     reg_bytes: usize,
+    /// Tiles are parts of rows, and what is used in place lies together within a row, not beyond.
+    by_rows: bool,
     directs: Vec<Direct>,
     setup: Vec<Setup>,
     body: Vec<Ins>,
     loads: Vec<Loads>,
+    stores: Vec<Stores>,
     indices: Vec<Indices>,
     /// Estimated nanoseconds for one position.
     pub cost: f64,
@@ -117,6 +154,9 @@ pub struct Spec<'a> {
     pub loops: &'a [usize],
     /// Nodes that become outputs.
     pub outs: &'a [(NodeId, u32)],
+    /// Where each of them stands in its output, in elements over the kernel's domain: then positions are evaluated by `tile_range`s only.
+    /// Empty where positions are the outputs' own.
+    pub places: &'a [&'a Affine],
     /// Nodes whose lanes the caller reads after a tile was evaluated.
     pub keep: &'a [NodeId],
     /// Nodes whose lanes the caller provides before.
@@ -156,7 +196,7 @@ pub struct Frame<'a> {
     bases: Bases<'a>,
 }
 
-impl Program {
+impl TileProgram {
     pub fn tile(&self) -> usize {
         self.tile
     }
@@ -230,10 +270,15 @@ impl Program {
     /// The frame is one of this program's; the positions lie below `total`; no other thread evaluates them.
     #[inline]
     pub unsafe fn eval(&self, frame: &mut Frame, pos: usize, n: usize) {
-        // SAFETY: pointers advance to elements of positions below total, inside their buffers; registers hold a tile.
+        // SAFETY: what is used in place walks its buffer by one element a position (`build` takes only such accesses), so that `pos` below
+        // `total` stays inside by `Kernel::verify`; registers hold `tile` lanes, and n is no more.
         unsafe {
-            for (k, d) in self.directs.iter().enumerate() {
-                frame.p[self.n_regs + k] = frame.base[k].add(pos * d.size);
+            if self.by_rows {
+                self.point_to_row(frame, pos);
+            } else {
+                for (k, d) in self.directs.iter().enumerate() {
+                    frame.p[self.n_regs + k] = frame.base[k].add(pos * d.size);
+                }
             }
             for i in &self.body {
                 match *i {
@@ -247,8 +292,34 @@ impl Program {
                     }
                     Ins::Load { load, d } => self.load(&self.loads[load as usize], d, frame, pos, n),
                     Ins::Index { index, d } => self.index(&self.indices[index as usize], frame.p[d as usize], pos, n),
+                    Ins::Store { store, v } => {
+                        self.store(&self.stores[store as usize], frame.p[v as usize], frame, pos, n)
+                    }
                 }
             }
+        }
+    }
+    /// Points what is used in place to position `pos`, by the row it is in.
+    #[inline]
+    fn point_to_row(&self, frame: &mut Frame, pos: usize) {
+        let last = self.dims.len() - 1;
+        if last == 0 {
+            // One row, and no division.
+            for (k, d) in self.directs.iter().enumerate() {
+                let at = pos as isize * d.strides[0] as isize;
+                frame.p[self.n_regs + k] = frame.base[k].wrapping_offset(at * d.size as isize);
+            }
+            return;
+        }
+        let (mut row, j) = (pos / self.dims[last], pos % self.dims[last]);
+        let mut ix: SmallVec<[usize; 4]> = SmallVec::from_elem(0, last);
+        for k in (0..last).rev() {
+            ix[k] = if k == 0 { row } else { row % self.dims[k] };
+            row /= self.dims[k];
+        }
+        for (k, d) in self.directs.iter().enumerate() {
+            let at = j as i64 * d.strides[last] + ix.iter().zip(&d.strides).map(|(i, s)| *i as i64 * s).sum::<i64>();
+            frame.p[self.n_regs + k] = frame.base[k].wrapping_offset(at as isize * d.size as isize);
         }
     }
     /// The lanes of an operand, as the last `eval` left them.
@@ -310,6 +381,36 @@ impl Program {
                     }
                 }
             }
+        }
+    }
+    /// # Safety
+    /// As `eval`; `v` holds n lanes.
+    unsafe fn store(&self, s: &Stores, mut v: *const u8, frame: &Frame, pos: usize, mut n: usize) {
+        let last = self.dims.len() - 1;
+        let (width, stride) = (self.dims[last], s.strides[last] as isize);
+        let (mut row, mut j) = (pos / width, pos % width);
+        let to = frame.bases.output(s.output);
+        while n > 0 {
+            let (mut rest, mut at) = (row, s.offset + j as i64 * s.strides[last]);
+            let mut rows = n / width; // whole ones, up to where the loop outside them begins again
+            for k in (0..last).rev() {
+                let i = rest % self.dims[k];
+                at += i as i64 * s.strides[k];
+                rest /= self.dims[k];
+                if k + 1 == last {
+                    rows = rows.min(self.dims[k] - i);
+                }
+            }
+            let (rows, len) = if j == 0 && rows > 1 && last > 0 { (rows, width) } else { (1, (width - j).min(n)) };
+            let row_stride = if last > 0 { s.strides[last - 1] as isize } else { 0 };
+            // SAFETY: the elements of these positions, which are this thread's, inside the output; the lanes are there.
+            unsafe {
+                (s.f)(to.wrapping_offset(at as isize * s.size as isize), v, rows, row_stride, len, stride);
+                v = v.add(rows * len * s.lane_bytes);
+            }
+            n -= rows * len;
+            row += rows;
+            j = 0;
         }
     }
     /// A register whose pointer an earlier tile may have turned to a row in place.
@@ -420,6 +521,10 @@ impl Program {
                 }
                 Ins::Index { index, d } => {
                     format!("  {} = {:?} indices\n", op(*d), &self.indices[*index as usize].strides[..])
+                }
+                Ins::Store { store, v } => {
+                    let s = &self.stores[*store as usize];
+                    format!("  out{}[{} + {:?}] = {}\n", s.output, s.offset, &s.strides[..], op(*v))
                 }
             };
         }

@@ -7,10 +7,11 @@
 use super::Scratch;
 use super::fold::{self, ArgFolder, Folder};
 use super::lane::Lane;
-use super::program::{Bases, Frame, Program, Spec};
+use super::program::{Bases, Frame, Spec, TileProgram};
 use super::{moves, scalar};
 use crate::threads;
 use crate::tier::Tier;
+use ferrax_kernel::error::filled;
 use ferrax_kernel::order::{BLOCK, LANES};
 use ferrax_kernel::{Error, Kernel, Node, NodeId, ReduceKind, Res};
 use std::sync::atomic::Ordering;
@@ -33,8 +34,8 @@ struct Reduction {
     at: usize,
 }
 pub struct Reducing {
-    inner: Program,
-    epilogue: Program,
+    inner: TileProgram,
+    epilogue: TileProgram,
     reductions: Vec<Reduction>,
     /// Sizes: grid dimensions before the reduced ones, reduced, and after them.
     outer: usize,
@@ -63,10 +64,11 @@ impl Reducing {
         let n = k.rdims.size();
         let loops: Vec<usize> = (0..g - inner_dims).chain(g..g + k.rdims.len()).chain(g - inner_dims..g).collect();
         let keep: Vec<NodeId> = reduces.iter().map(|r| r.2).collect();
-        let (inner, values, _) = Program::compile(&Spec {
+        let (inner, values, _) = TileProgram::compile(&Spec {
             kernel: k,
             loops: &loops,
             outs: &[],
+            places: &[],
             keep: &keep,
             given: &[],
             aliased: false,
@@ -76,10 +78,11 @@ impl Reducing {
         let outs: Vec<(NodeId, u32)> = k.outputs.iter().enumerate().map(|(j, o)| (*o, j as u32)).collect();
         let given: Vec<NodeId> = reduces.iter().map(|r| r.0).collect();
         let grid: Vec<usize> = (0..g).collect();
-        let (epilogue, _, results) = Program::compile(&Spec {
+        let (epilogue, _, results) = TileProgram::compile(&Spec {
             kernel: k,
             loops: &grid,
             outs: &outs,
+            places: &[],
             keep: &[],
             given: &given,
             aliased,
@@ -138,9 +141,9 @@ impl Reducing {
         )
     }
 
-    pub fn run(&self, scratch: Scratch, bases: Bases, parallel: bool) {
+    pub fn run(&self, scratch: Scratch, bases: Bases, parallel: bool) -> Res<()> {
         if self.outer * self.columns == 0 {
-            return;
+            return Ok(());
         }
         let nanos = if parallel { self.nanos() } else { 0.0 };
         let chunks = self.columns.div_ceil(self.width);
@@ -148,18 +151,18 @@ impl Reducing {
         let blocks = self.n.div_ceil(BLOCK);
         if self.columns == 1 && self.n > 0 && self.n <= self.inner.tile() {
             let per = self.epilogue.tile().min(self.outer);
-            threads::for_ranges(self.outer.div_ceil(per), nanos, bases.cancel, &|r| {
-                // SAFETY: `Bases` are those of this kernel's run; row ranges are disjoint.
+            threads::try_ranges(self.outer.div_ceil(per), nanos, bases.cancel, &|r| {
+                // SAFETY: `bases` are as `Compiled::run` demands, m has `memory()` bytes; `for_ranges` gives each row to one thread.
                 scratch.with(self.memory(), |m| unsafe {
                     self.rows(m, bases, r.start * per, (r.end * per).min(self.outer))
                 })
-            });
+            })
         } else if units < 2 * threads::num_threads() && blocks >= 4 && nanos > 60_000.0 && threads::num_threads() > 1 {
-            self.split(scratch, bases, nanos, units, blocks);
+            self.split(scratch, bases, nanos, units, blocks)
         } else {
-            threads::for_ranges(units, nanos, bases.cancel, &|r| {
+            threads::try_ranges(units, nanos, bases.cancel, &|r| {
                 scratch.with(self.memory(), |m| {
-                    // SAFETY: as above, for units.
+                    // SAFETY: as above, for units: each is a run of results of its own.
                     unsafe {
                         let (mut inner, mut epilogue, acc) = self.start(m, bases);
                         for u in r.clone() {
@@ -175,7 +178,7 @@ impl Reducing {
                         }
                     }
                 })
-            });
+            })
         }
     }
     fn memory(&self) -> usize {
@@ -243,7 +246,7 @@ impl Reducing {
     /// # Safety
     /// The epilogue's result registers are filled for `n` positions from `pos`, which are this thread's.
     unsafe fn conclude(&self, epilogue: &mut Frame, pos: usize, n: usize) {
-        // SAFETY: registers hold a tile.
+        // SAFETY: registers hold a tile of the epilogue, and n is no more than that; the caller's positions are its own.
         unsafe {
             for r in &self.reductions {
                 if let Some(f) = r.canonical {
@@ -390,7 +393,7 @@ impl Reducing {
         unsafe { self.conclude(epilogue, outer * self.columns + c, w) }
     }
     /// Few results of many elements: blocks in parallel, then their results in order.
-    fn split(&self, scratch: Scratch, bases: Bases, nanos: f64, units: usize, blocks: usize) {
+    fn split(&self, scratch: Scratch, bases: Bases, nanos: f64, units: usize, blocks: usize) -> Res<()> {
         // For each reduction: [unit][block][width] of values, and of positions.
         let size = |r: &Reduction| r.bytes + if matches!(r.how, How::Arg(_)) { 8 } else { 0 };
         let mut starts = vec![];
@@ -399,7 +402,7 @@ impl Reducing {
             starts.push(total);
             total += (units * blocks * self.width * size(r)).next_multiple_of(64);
         }
-        let mut parts: Vec<u64> = vec![0; total / 8];
+        let mut parts: Vec<u64> = filled(total / 8, 0)?;
         let parts = Parts(parts.as_mut_ptr().cast::<u8>());
         let place = |k: usize, u: usize, b: usize| {
             let r = &self.reductions[k];
@@ -414,9 +417,10 @@ impl Reducing {
                 ),
             }
         };
-        threads::for_ranges(units * blocks, nanos, bases.cancel, &|range| {
+        threads::try_ranges(units * blocks, nanos, bases.cancel, &|range| {
             scratch.with(self.memory(), |m| {
-                // SAFETY: each (unit, block) has its own place in `parts`.
+                // SAFETY: m has `memory()` bytes. `place(k, u, b)` is a run of `width` entries within what `total` counted, another for each
+                // (unit, block), and each of these is one thread's.
                 unsafe {
                     let (mut inner, _, acc) = self.start(m, bases);
                     for t in range.clone() {
@@ -437,12 +441,12 @@ impl Reducing {
                     }
                 }
             })
-        });
+        })?;
         if bases.cancel.load(Ordering::Relaxed) {
-            return;
+            return Ok(());
         }
         scratch.with(self.memory(), |m| {
-            // SAFETY: all parts are written; one thread combines them.
+            // SAFETY: no piece was skipped, as nothing was cancelled and none failed, so that all parts are written; the other threads are done.
             unsafe {
                 let (_, mut epilogue, acc) = self.start(m, bases);
                 for u in 0..units {
@@ -460,7 +464,7 @@ impl Reducing {
                     self.finish(&mut epilogue, acc, u, blocks);
                 }
             }
-        });
+        })
     }
     /// Takes a block's (value, position) for each column into the running best.
     ///
@@ -482,7 +486,7 @@ impl Reducing {
 
 /// A pointer that threads share, each using its own part of what it points at.
 struct Parts(*mut u8);
-// SAFETY: see above.
+// SAFETY: only `split` has one, whose threads write at the places of different (unit, block) pairs.
 unsafe impl Sync for Parts {}
 impl Parts {
     fn get(&self) -> *mut u8 {

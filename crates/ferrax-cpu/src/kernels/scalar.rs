@@ -3,7 +3,8 @@
 //! INVARIANT: a function sees and gives lanes that are canonical for their dtype; [`un`] and [`bin`] give a result of the lane's
 //! width, which [`canonical`] then brings back to a narrow dtype.
 #![allow(clippy::eq_op)] // `x != x` asks for NaN in every lane type
-use super::block::{Block, BlockFn, F1, F2, map1, map2, pick};
+use super::address::{Combined, PutFn, pick_put};
+use super::block::{BlockFn, BlockLoop, F1, F2, map1, map2, pick};
 use super::lane::*;
 use crate::tier::Tier;
 use ferrax_kernel::{Bin, DType, Un, math};
@@ -133,7 +134,7 @@ compare!(Ge | x, y | x >= y);
 macro_rules! periodic {
     ($($Name:ident $full:ident $moderate:ident;)*) => {$(
         struct $Name<T>(PhantomData<T>);
-        impl<R: math::Real<Mask = bool> + Copy> Block for $Name<R> {
+        impl<R: math::Real<Mask = bool> + Copy> BlockLoop for $Name<R> {
             #[inline(always)]
             unsafe fn run(d: *mut u8, a: *const u8, _: *const u8, _: *const u8, n: usize) {
                 let (d, a) = (d.cast::<R>(), a.cast::<R>());
@@ -304,6 +305,74 @@ pub fn bin(f: Bin, d: DType, t: Tier) -> Option<BlockFn> {
     })
 }
 
+/// `g(f(a, b), c)`, or `g(c, f(a, b))`: each rounds, nothing is contracted.
+struct Paired<G, F, const LEFT: bool>(PhantomData<(G, F)>);
+impl<G: F2<R = <G as F2>::A>, F: F2<A = G::A, R = G::A>, const LEFT: bool> BlockLoop for Paired<G, F, LEFT> {
+    #[inline(always)]
+    unsafe fn run(d: *mut u8, a: *const u8, b: *const u8, c: *const u8, n: usize) {
+        let (d, a, b, c) = (d.cast::<G::A>(), a.cast::<G::A>(), b.cast::<G::A>(), c.cast::<G::A>());
+        for i in 0..n {
+            // SAFETY: i < n, and all hold n lanes.
+            unsafe {
+                let (x, y) = (F::f(*a.add(i), *b.add(i)), *c.add(i));
+                *d.add(i) = if LEFT { G::f(x, y) } else { G::f(y, x) };
+            }
+        }
+    }
+}
+/// Two of add, sub and mul in one pass, at f32 or f64.
+pub fn pair(g: Bin, f: Bin, left: bool, d: DType, t: Tier) -> Option<BlockFn> {
+    macro_rules! of {
+        ($G:ident $F:ident) => {
+            match (d, left) {
+                (DType::F32, true) => pick::<Paired<$G<f32>, $F<f32>, true>>(t),
+                (DType::F32, false) => pick::<Paired<$G<f32>, $F<f32>, false>>(t),
+                (DType::F64, true) => pick::<Paired<$G<f64>, $F<f64>, true>>(t),
+                (DType::F64, false) => pick::<Paired<$G<f64>, $F<f64>, false>>(t),
+                _ => return None,
+            }
+        };
+    }
+    macro_rules! second {
+        ($F:ident) => {
+            match g {
+                Bin::Add => of!(AddF $F),
+                Bin::Sub => of!(SubF $F),
+                Bin::Mul => of!(MulF $F),
+                _ => return None,
+            }
+        };
+    }
+    Some(match f {
+        Bin::Add => second!(AddF),
+        Bin::Sub => second!(SubF),
+        Bin::Mul => second!(MulF),
+        _ => return None,
+    })
+}
+
+/// Scattered elements combined one by one, for dtypes that are their own lanes.
+pub fn put(f: Bin, d: DType, t: Tier) -> Option<PutFn> {
+    let lane = Lane::of(d);
+    if !lane.is_storage_of(d) || lane == Lane::Bool {
+        return None;
+    }
+    fn combine<F: F2<R = <F as F2>::A>>(t: Tier) -> PutFn {
+        pick_put::<Combined<F>>(t)
+    }
+    Some(match f {
+        Bin::Add => row!(combine t lane: AddF AddI number),
+        Bin::Sub => row!(combine t lane: SubF SubI number),
+        Bin::Mul => row!(combine t lane: MulF MulI number),
+        Bin::Max => row!(combine t lane: MaxF MaxI number),
+        Bin::Min => row!(combine t lane: MinF MinI number),
+        Bin::And => row!(combine t lane: And int),
+        Bin::Or => row!(combine t lane: Or int),
+        Bin::Xor => row!(combine t lane: Xor int),
+        _ => return None,
+    })
+}
+
 /// What a conversion gives, by its target dtype. `L` is the target's lane.
 trait To<S> {
     type L: Copy;
@@ -436,7 +505,7 @@ pub fn bitcast(from: DType, to: DType, t: Tier) -> [Option<BlockFn>; 3] {
 
 struct Rotate;
 /// `b` points at the number of bits.
-impl Block for Rotate {
+impl BlockLoop for Rotate {
     #[inline(always)]
     unsafe fn run(d: *mut u8, a: *const u8, b: *const u8, _: *const u8, n: usize) {
         let (d, a) = (d.cast::<u32>(), a.cast::<u32>());
@@ -451,7 +520,7 @@ impl Block for Rotate {
 }
 struct RotateXor;
 /// `c` points at the number of bits.
-impl Block for RotateXor {
+impl BlockLoop for RotateXor {
     #[inline(always)]
     unsafe fn run(d: *mut u8, a: *const u8, b: *const u8, c: *const u8, n: usize) {
         let (d, a, b) = (d.cast::<u32>(), a.cast::<u32>(), b.cast::<u32>());
@@ -475,14 +544,14 @@ pub fn rotate_xor(t: Tier) -> BlockFn {
 
 struct Rounding<F>(PhantomData<F>);
 /// A float format that can be rounded to a narrower one.
-trait Rounds {
+trait RoundsTo {
     type L: Copy;
     fn round(x: Self::L, exponent: u32, mantissa: u32) -> Self::L;
 }
 macro_rules! rounds {
     ($($F:ident $L:ty: |$x:ident, $e:ident, $m:ident| $r:expr;)*) => {$(
         struct $F;
-        impl Rounds for $F {
+        impl RoundsTo for $F {
             type L = $L;
             #[inline(always)]
             fn round($x: $L, $e: u32, $m: u32) -> $L { $r }
@@ -496,7 +565,7 @@ rounds! {
     AtBF16 f32: |x, e, m| if x.is_nan() { x } else { bf16_value(reduce_precision(bf16_bits(x) as u64, 8, 7, e, m) as u16) };
 }
 /// `b` points at two words: exponent bits, then mantissa bits.
-impl<F: Rounds> Block for Rounding<F> {
+impl<F: RoundsTo> BlockLoop for Rounding<F> {
     #[inline(always)]
     unsafe fn run(d: *mut u8, a: *const u8, b: *const u8, _: *const u8, n: usize) {
         let (d, a, b) = (d.cast::<F::L>(), a.cast::<F::L>(), b.cast::<u32>());
@@ -510,7 +579,7 @@ impl<F: Rounds> Block for Rounding<F> {
     }
 }
 
-/// Rounds to a float format given at run time: operand b points at its two u32 words.
+/// RoundsTo to a float format given at run time: operand b points at its two u32 words.
 pub fn round(d: DType, t: Tier) -> BlockFn {
     match d {
         DType::F16 => pick::<Rounding<AtF16>>(t),

@@ -8,13 +8,15 @@
 //!
 //! Where rows and terms are one stride each, and nothing is refused, x itself is the left side.
 use super::Run;
-use super::dot::{self, Matrices};
-use super::panel::DEPTH;
-use crate::kernels::Bases;
+use super::dot;
+use super::panel::{DEPTH, MEMORY, Matrices};
+use super::walk::SharedPtr;
 use crate::kernels::lane::Lane;
+use crate::kernels::{Bases, Scratch};
 use crate::threads;
 use crate::tier::Tier;
 use ferrax_kernel::Res;
+use ferrax_kernel::error::room;
 use ferrax_kernel::kernel::Affine;
 use ferrax_kernel::routine::Conv;
 use smallvec::{SmallVec, smallvec};
@@ -51,9 +53,9 @@ struct Places {
 }
 
 /// The places `range` of these axes, in row-major order; the last axis is taken in runs.
-fn places(axes: &[Axis], range: Range<usize>, guards: usize) -> Vec<Places> {
+fn places(axes: &[Axis], range: Range<usize>, guards: usize) -> Res<Vec<Places>> {
     let (last, outer) = axes.split_last().expect("an axis");
-    let mut out = vec![];
+    let mut out = room(range.len().div_ceil(last.len().max(1)) + 1)?;
     let mut i = range.start;
     while i < range.end {
         let (mut rest, start) = (i / last.len(), i % last.len());
@@ -74,7 +76,7 @@ fn places(axes: &[Axis], range: Range<usize>, guards: usize) -> Vec<Places> {
         out.push(p);
         i += len;
     }
-    out
+    Ok(out)
 }
 
 /// What is read of an array: which elements, and whether a run lies along rows.
@@ -172,16 +174,6 @@ fn merged(mut axes: Vec<Axis>) -> Vec<Axis> {
     axes
 }
 
-/// Pointers that threads share; each writes rows of its own.
-struct Shared([*mut u8; 3]);
-// SAFETY: see above.
-unsafe impl Sync for Shared {}
-impl Shared {
-    fn get(&self, i: usize) -> *mut u8 {
-        self.0[i]
-    }
-}
-
 pub fn compile(c: &Conv, tier: Tier) -> Res<Run> {
     let (nb, nr, nt) = (c.batch.len(), c.rows.len(), c.terms.len());
     let lane = Lane::of(c.dtype);
@@ -220,11 +212,12 @@ pub fn compile(c: &Conv, tier: Tier) -> Res<Run> {
         if c.batch.size() * m * n == 0 {
             return Ok(());
         }
-        let shared = Shared([bases.input(0), bases.input(1), bases.output(0)]);
+        let shared = [bases.input(0), bases.input(1), bases.output(0)].map(SharedPtr);
         let blocks = m.div_ceil(block);
         let nanos = c.batch.size() as f64 * m as f64 * k as f64 * (n as f64 * dot::NANOS + 0.2);
-        let work = |units: Range<usize>| {
-            let mut scratch = vec![0u64; if direct.is_some() { 0 } else { block * depth.min(k) * size / 8 + 1 }];
+        let packed_bytes = if direct.is_some() { 0 } else { block * depth.min(k) * size };
+        let work = |units: Range<usize>, scratch: *mut u8| -> Res<()> {
+            let packed = scratch.wrapping_add(MEMORY);
             for unit in units {
                 let b = c.batch.unravel(unit / blocks);
                 let from = unit % blocks * block;
@@ -235,20 +228,21 @@ pub fn compile(c: &Conv, tier: Tier) -> Res<Run> {
                 let sides: Sides = c.guards.iter().map(|g| start(&g.at)).collect();
                 let (y_start, to_start) = (along(&c.y), along(&c.out) + from * c.out[nb]);
                 let at = |p: *mut u8, i: i64| p.wrapping_offset(i as isize * size as isize);
-                let by_block = places(if by_rows { &runs } else { &singles }, from..from + count, guards);
+                let by_block = places(if by_rows { &runs } else { &singles }, from..from + count, guards)?;
                 let mut done = 0;
                 while done < k.max(1) {
                     let part = if direct.is_some() { k } else { depth.min(k - done) };
                     let (left, strides) = match direct {
                         Some((row, term)) => {
-                            (at(shared.get(0), offset + from as i64 * row), [row as isize, term as isize])
+                            (at(shared[0].get(), offset + from as i64 * row), [row as isize, term as isize])
                         }
                         None => {
-                            let by_term = places(if by_rows { &singles } else { &runs }, done..done + part, guards);
+                            let by_term = places(if by_rows { &singles } else { &runs }, done..done + part, guards)?;
                             let (s, r) = if by_rows { (&by_term, &by_block) } else { (&by_block, &by_term) };
                             let width = if by_rows { count } else { part };
-                            let (to, x) = (scratch.as_mut_ptr(), shared.get(0).cast_const());
-                            // SAFETY: the routine was verified: guarded elements lie inside; the scratch memory holds a block.
+                            let (to, x) = (packed, shared[0].get().cast_const());
+                            // SAFETY: `Routine::verify` proved by `Conv::kernel` that every element which the guards let through lies in x; the scratch
+                            // memory holds `block` rows of `depth` terms behind `MEMORY`, which `count` and `part` do not exceed.
                             unsafe {
                                 match size {
                                     4 => reading.pack::<u32>(to.cast(), x.cast(), offset, &sides, s, r, width),
@@ -256,12 +250,12 @@ pub fn compile(c: &Conv, tier: Tier) -> Res<Run> {
                                 }
                             }
                             let strides = if by_rows { [1, count as isize] } else { [part as isize, 1] };
-                            (to.cast::<u8>(), strides)
+                            (to, strides)
                         }
                     };
-                    let right = at(shared.get(1), (y_start + done * c.y[nb]) as i64);
+                    let right = at(shared[1].get(), (y_start + done * c.y[nb]) as i64);
                     let y_strides = [c.y[nb] as isize, c.y[nb + 1] as isize];
-                    let to = at(shared.get(2), to_start as i64);
+                    let to = at(shared[2].get(), to_start as i64);
                     let adds = done > 0;
                     // rows of the result lie along whichever of the two is not side by side
                     let x = if c.out[nb] == 1 && (c.out[nb + 1] != 1 || n < count) {
@@ -276,6 +270,7 @@ pub fn compile(c: &Conv, tier: Tier) -> Res<Run> {
                             b_strides: [strides[1], strides[0]],
                             c_row: c.out[nb + 1],
                             adds,
+                            scratch,
                         }
                     } else {
                         Matrices {
@@ -289,15 +284,19 @@ pub fn compile(c: &Conv, tier: Tier) -> Res<Run> {
                             b_strides: y_strides,
                             c_row: c.out[nb],
                             adds,
+                            scratch,
                         }
                     };
-                    // SAFETY: rows of this block, terms of this piece; spans were verified with the plan.
+                    // SAFETY: `Routine::verify`: the greatest positions of y and of the result lie inside them, those of x where there are no guards
+                    // too; the result is dense, and its rows from .. from + count are this unit's alone; scratch has `MEMORY` bytes.
                     unsafe { product(&x) };
                     done += part.max(1);
                 }
             }
+            Ok(())
         };
-        threads::for_ranges(c.batch.size() * blocks, if parallel { nanos } else { 0.0 }, bases.cancel, &work);
-        Ok(())
+        threads::try_ranges(c.batch.size() * blocks, if parallel { nanos } else { 0.0 }, bases.cancel, &|units| {
+            Scratch.with(MEMORY + packed_bytes, |scratch| work(units, scratch))?
+        })
     }))
 }

@@ -1,7 +1,7 @@
 //! `Cumulative`: running combinations, strictly in sequence along an axis, several columns at a time.
 use super::Run;
-use super::walk::Shared;
-use crate::kernels::block::{Block, BlockFn, pick};
+use super::walk::SharedPtr;
+use crate::kernels::block::{BlockFn, BlockLoop, pick};
 use crate::kernels::lane::Float;
 use crate::kernels::{Bases, moves, scalar};
 use crate::threads;
@@ -14,7 +14,7 @@ use std::marker::PhantomData;
 struct LogAddExp<T>(PhantomData<T>);
 macro_rules! log_add_exp {
     ($T:ident) => {
-        impl Block for LogAddExp<$T> {
+        impl BlockLoop for LogAddExp<$T> {
             #[inline(always)]
             unsafe fn run(d: *mut u8, a: *const u8, b: *const u8, _: *const u8, n: usize) {
                 for i in 0..n {
@@ -101,7 +101,7 @@ pub fn compile(kind: CumulativeKind, [outer, n, inner]: [usize; 3], reverse: boo
     let nanos = (outer * n * inner) as f64 * 1.0;
     Ok(Box::new(move |bases: Bases, parallel: bool| {
         let nanos = if parallel { nanos } else { 0.0 };
-        let (x, out) = (Shared(bases.input(0)), Shared(bases.output(0)));
+        let (x, out) = (SharedPtr(bases.input(0)), SharedPtr(bases.output(0)));
         if outer * n * inner == 0 {
             return Ok(());
         }
@@ -109,7 +109,7 @@ pub fn compile(kind: CumulativeKind, [outer, n, inner]: [usize; 3], reverse: boo
             threads::for_ranges(outer, nanos, bases.cancel, &|r| {
                 for row in r {
                     let first = (row * n + if reverse { n - 1 } else { 0 }) * size;
-                    // SAFETY: n elements of this row.
+                    // SAFETY: verify, sizes: operand and result have outer * n elements; row < outer. Each row is one thread's.
                     unsafe {
                         run(out.get().wrapping_add(first), x.get().wrapping_add(first), n, if reverse { -1 } else { 1 })
                     };
@@ -118,7 +118,7 @@ pub fn compile(kind: CumulativeKind, [outer, n, inner]: [usize; 3], reverse: boo
             return Ok(());
         }
         threads::for_ranges(groups * chunks, nanos, bases.cancel, &|r| {
-            let mut memory = vec![0u64; 4 * COLUMNS];
+            let mut memory = [0u64; 4 * COLUMNS];
             let p = memory.as_mut_ptr().cast::<u8>();
             let [mut acc, next, mut sum, rounded] = [0, 1, 2, 3].map(|k| p.wrapping_add(k * COLUMNS * 8));
             for unit in r {
@@ -127,7 +127,8 @@ pub fn compile(kind: CumulativeKind, [outer, n, inner]: [usize; 3], reverse: boo
                 for k in 0..n {
                     let row = if reverse { n - 1 - k } else { k };
                     let at = (group * n * inner + row * row_step + c * lanes_apart) * size;
-                    // SAFETY: w columns of this row; lanes of COLUMNS.
+                    // SAFETY: verify, sizes: operand and result have outer * n * inner elements; row `k` of column `c + w - 1` is one of them, and w is
+                    // at most COLUMNS, which the four pieces of memory have room for, 8 bytes each. Columns of a unit are one thread's.
                     unsafe {
                         let to = if k == 0 { acc } else { next };
                         load(to, x.get().wrapping_add(at), 1, 0, w, lanes_apart as isize);

@@ -4,10 +4,11 @@
 //! small products and products of integers are loops that sum in sequence, the rest runs in [`super::panel`]. Machines without what
 //! that needs have the library's GEMM, called in one layout (operands of another layout are packed first). So layout and threads
 //! change no bits.
+use super::panel::Matrices;
 use super::{Run, panel};
 use crate::kernels::block::tiers;
 use crate::kernels::lane::Lane;
-use crate::kernels::{Bases, Compiled};
+use crate::kernels::{Bases, CompiledKernel, Scratch};
 use crate::memory::Block;
 use crate::threads;
 use crate::tier::Tier;
@@ -23,27 +24,11 @@ pub const SMALL: usize = 8192;
 /// Columns that stay together: a multiple of every panel's.
 const COLUMNS: usize = 64;
 /// A matrix times a vector of up to this many multiplications, too.
-const SHORT: usize = 512;
+pub const SHORT: usize = 512;
 
-/// `c[m, n] = sum_k a[m, k] b[k, n]` for one batch element or a part of it, strided operands, dense rows.
-#[derive(Clone, Copy)]
-pub struct Matrices {
-    pub a: *const u8,
-    pub b: *const u8,
-    pub c: *mut u8,
-    pub m: usize,
-    pub n: usize,
-    pub k: usize,
-    pub a_strides: [isize; 2],
-    pub b_strides: [isize; 2],
-    /// From row to row of c.
-    pub c_row: usize,
-    /// Whether the product is added to what c holds: it goes on where another ended.
-    pub adds: bool,
-}
 pub trait Product {
     /// # Safety
-    /// The strides stay inside the operands, and `c` holds m rows of n.
+    /// The strides stay inside the operands, `c` holds m rows of n, and `scratch` is as stated.
     unsafe fn run(x: &Matrices);
 }
 tiers!(pick_product, Product, fn(x: &Matrices));
@@ -215,15 +200,19 @@ pub fn compile(d: &Dot, tier: Tier) -> Res<Run> {
         let columns = s[1] == 1 && s[2] >= n[1] as i64;
         n[1] > 1 && n[2] > 1 && (rows || either && columns)
     };
-    let pack = |n: [usize; 3], s: [i64; 3]| -> Res<Option<Compiled>> {
+    let pack = |n: [usize; 3], s: [i64; 3]| -> Res<Option<CompiledKernel>> {
         let as_is = d.dtype == acc && (rows_apart || dense(n, s));
-        if as_is { Ok(None) } else { Compiled::new(&packing(n, s, d.dtype, acc), false, tier).map(Some) }
+        if as_is { Ok(None) } else { CompiledKernel::new(&packing(n, s, d.dtype, acc), false, tier).map(Some) }
     };
     let (pack_l, pack_r) = (pack(lhs, d.lhs)?, pack(rhs, d.rhs)?);
     let unpack = if acc == d.out {
         None
     } else {
-        Some(Compiled::new(&packing([d.b, d.m, d.n], [(d.m * d.n) as i64, d.n as i64, 1], acc, d.out), false, tier)?)
+        Some(CompiledKernel::new(
+            &packing([d.b, d.m, d.n], [(d.m * d.n) as i64, d.n as i64, 1], acc, d.out),
+            false,
+            tier,
+        )?)
     };
     let product = pick(Lane::of(acc), small, tier);
     let strides = |packed: bool, n: [usize; 3], s: [i64; 3]| {
@@ -234,12 +223,13 @@ pub fn compile(d: &Dot, tier: Tier) -> Res<Run> {
         if d.b * d.m * d.n == 0 {
             return Ok(());
         }
-        let packed = |p: &Option<Compiled>, n: [usize; 3], which: u32| -> Res<(Option<Block>, *const u8)> {
+        let packed = |p: &Option<CompiledKernel>, n: [usize; 3], which: u32| -> Res<(Option<Block>, *const u8)> {
             let src = bases.input(which);
             let Some(p) = p else { return Ok((None, src)) };
             let b = Block::new(n.iter().product::<usize>() * size)?;
-            // SAFETY: the kernel packs this operand into a block of its size.
-            unsafe { p.run(Bases { ptrs: &[src, b.ptr()], ins: &[0], outs: &[1], ..bases }, parallel) };
+            // SAFETY: `Routine::verify`: the operand reaches as far as its strides, which is what `packing` states as its length; the block has
+            // an element for each of `n`.
+            unsafe { p.run(Bases { ptrs: &[src, b.ptr()], ins: &[0], outs: &[1], ..bases }, parallel) }?;
             let ptr = b.ptr().cast_const();
             Ok((Some(b), ptr))
         };
@@ -247,7 +237,7 @@ pub fn compile(d: &Dot, tier: Tier) -> Res<Run> {
         let (_r, b) = packed(&pack_r, rhs, 1)?;
         let sums = unpack.as_ref().map(|_| Block::new(d.b * d.m * d.n * size)).transpose()?;
         let c = sums.as_ref().map_or(bases.output(0), |s| s.ptr());
-        let one = Shared { a, b, c };
+        let one = DotPtrs { a, b, c };
         if rows_apart {
             // Rows of all batch elements in parallel; or columns where they are more, so that each is packed once.
             let by_rows = small || d.m >= d.n;
@@ -255,7 +245,8 @@ pub fn compile(d: &Dot, tier: Tier) -> Res<Run> {
             let along = if by_rows { d.m } else { d.n };
             let units = along.div_ceil(step);
             let nanos = work as f64 * if small { 0.2 } else { NANOS };
-            threads::for_ranges(d.b * units, if parallel { nanos } else { 0.0 }, bases.cancel, &|r| {
+            let memory = if panels.is_some() { panel::MEMORY } else { 0 };
+            let multiply = |r: std::ops::Range<usize>, scratch: *mut u8| {
                 let mut at = r.start;
                 while at < r.end {
                     let (batch, unit) = (at / units, at % units);
@@ -278,12 +269,17 @@ pub fn compile(d: &Dot, tier: Tier) -> Res<Run> {
                         b_strides: [rs[1], rs[2]],
                         c_row: d.n,
                         adds: false,
+                        scratch,
                     };
-                    // SAFETY: rows or columns of this range; strides are those of the plan, whose spans were checked.
+                    // SAFETY: i + m and j + n stay within d.m and d.n, and `Routine::verify` found the greatest positions of those inside the
+                    // operands (packed ones are dense); the result is dense, and these rows or columns of it are this thread's.
                     unsafe { product(&x) };
                     at += count;
                 }
-            });
+            };
+            threads::try_ranges(d.b * units, if parallel { nanos } else { 0.0 }, bases.cancel, &|r| {
+                Scratch.with(memory, |scratch| multiply(r, scratch))
+            })?;
         } else {
             let gemm_one = |batch: usize, par: gemm::Parallelism| {
                 let at = |s: [isize; 3]| batch as isize * s[0] * size as isize;
@@ -298,8 +294,9 @@ pub fn compile(d: &Dot, tier: Tier) -> Res<Run> {
                     b_strides: [rs[1], rs[2]],
                     c_row: d.n,
                     adds: false,
+                    scratch: std::ptr::null_mut(),
                 };
-                // SAFETY: one batch element; strides are those of the plan, whose spans were checked.
+                // SAFETY: as above, for one whole batch element.
                 unsafe { if size == 4 { blocked::<f32>(&x, par) } else { blocked::<f64>(&x, par) } }
             };
             let nanos = if parallel { work as f64 * 0.03 } else { 0.0 };
@@ -313,22 +310,22 @@ pub fn compile(d: &Dot, tier: Tier) -> Res<Run> {
             }
         }
         if let (Some(u), Some(s)) = (&unpack, &sums) {
-            // SAFETY: the kernel rounds the sums into the output.
-            unsafe { u.run(Bases { ptrs: &[s.ptr(), bases.output(0)], ins: &[0], outs: &[1], ..bases }, parallel) };
+            // SAFETY: `sums` has b * m * n elements of the accumulator's size, and the result as many (verify, sizes): what `packing` states.
+            unsafe { u.run(Bases { ptrs: &[s.ptr(), bases.output(0)], ins: &[0], outs: &[1], ..bases }, parallel) }?;
         }
         Ok(())
     }))
 }
 
-/// Pointers that threads share; each writes its own part of c.
-struct Shared {
+/// Pointers that threads share; each writes its own part of c: units of `for_ranges` are rows or columns that no other unit has.
+struct DotPtrs {
     a: *const u8,
     b: *const u8,
     c: *mut u8,
 }
 // SAFETY: see above.
-unsafe impl Sync for Shared {}
-impl Shared {
+unsafe impl Sync for DotPtrs {}
+impl DotPtrs {
     fn a(&self) -> *const u8 {
         self.a
     }
@@ -364,10 +361,9 @@ fn vector(d: &Dot, acc: DType, tier: Tier) -> Res<Run> {
         (d.out, Node::Convert(5)),
     ];
     let k = Kernel { grid: [d.b, d.m, d.n].into(), rdims: [d.k].into(), inputs: operands, nodes, outputs: vec![6] };
-    let k = Compiled::new(&k, false, tier)?;
+    let k = CompiledKernel::new(&k, false, tier)?;
     Ok(Box::new(move |bases: Bases, parallel: bool| {
-        // SAFETY: the step's operands and result are the kernel's.
-        unsafe { k.run(bases, parallel) };
-        Ok(())
+        // SAFETY: the kernel's inputs are `Routine::operands`, its grid is the result's; so verify, sizes and apart, holds for it as well.
+        unsafe { k.run(bases, parallel) }
     }))
 }

@@ -16,7 +16,7 @@ fn offset(
 ) -> isize {
     let mut at = 0;
     for k in 0..operand.len() {
-        // SAFETY: each start is one integer.
+        // SAFETY: `Routine::operands` lists an integer of this dtype for each axis, and verify, sizes, found the slots so.
         let x = unsafe { indices(index, bases.input(first + k as u32), 0, 1)[0] };
         at += x.clamp(0, (operand[k] - window[k].min(operand[k])) as i64) as isize * strides[k];
     }
@@ -30,7 +30,8 @@ pub fn slice(operand: &Dims, sizes: &Dims, dtype: DType, index: DType) -> Res<Ru
     let (operand, sizes) = (operand.clone(), sizes.clone());
     Ok(Box::new(move |bases: Bases, _| {
         let at = offset(&bases, 1, index, &operand, &sizes, &from, bytes);
-        // SAFETY: the window lies inside the operand.
+        // SAFETY: `check`: no axis of the window is longer than the operand's, so that the clamped start leaves it inside; the result has the
+        // window's size (verify, sizes).
         unsafe { walk.run(bases.output(0), bases.input(0).wrapping_offset(at), copy(bytes)) };
         Ok(())
     }))
@@ -44,7 +45,7 @@ pub fn update(operand: &Dims, sizes: &Dims, dtype: DType, index: DType) -> Res<R
     Ok(Box::new(move |bases: Bases, _| {
         let (old, out) = (bases.input(0), bases.output(0));
         let at = offset(&bases, 2, index, &operand, &sizes, &to, bytes);
-        // SAFETY: operand and result have the same size, and the window lies inside.
+        // SAFETY: verify, sizes: operand and result are of one size, `total`, the update is the window; `check` and the clamp leave it inside.
         unsafe {
             if old != out {
                 out.copy_from(old, total);

@@ -7,15 +7,34 @@
 //! zero. That is all the bits depend on: not on layout, tile, threads or vector width. Where a machine has no fused multiply-add,
 //! nothing here runs.
 #![allow(unsafe_code)]
-use super::dot::Matrices;
-use crate::kernels::Scratch;
 use crate::tier::Tier;
 
+/// `c[m, n] = sum_k a[m, k] b[k, n]` for one batch element or a part of it, strided operands, dense rows.
+#[derive(Clone, Copy)]
+pub struct Matrices {
+    pub a: *const u8,
+    pub b: *const u8,
+    pub c: *mut u8,
+    pub m: usize,
+    pub n: usize,
+    pub k: usize,
+    pub a_strides: [isize; 2],
+    pub b_strides: [isize; 2],
+    /// From row to row of c.
+    pub c_row: usize,
+    /// Whether the product is added to what c holds: it goes on where another ended.
+    pub adds: bool,
+    /// For panels: [`MEMORY`] bytes, 64-byte aligned, that nobody else uses.
+    pub scratch: *mut u8,
+}
 /// `rows` of `x.c` from `from` on.
 pub type Rows = unsafe fn(x: &Matrices);
 
 /// Terms that a panel holds; longer sums come back to what the result holds so far.
 pub const DEPTH: usize = 512;
+
+/// Bytes that `Matrices::scratch` has: a tile and a panel of the widest vectors.
+pub const MEMORY: usize = (8 + DEPTH) * 32 * 4;
 
 /// The function for elements of `size` bytes, if products are done here on this machine.
 pub fn pick(size: usize, tier: Tier) -> Option<Rows> {
@@ -117,19 +136,20 @@ unsafe fn tile<V: Vector, const M: usize, const W: usize>(
 /// As `Product::run` of `dot`, and the machine has these vectors.
 #[inline(always)]
 unsafe fn product<V: Vector, const M: usize>(x: &Matrices) {
-    let size = size_of::<V::Element>();
     let most = 2 * V::LANES;
-    let edge = (M * most * size).next_multiple_of(64);
-    Scratch.with(edge + x.k.min(DEPTH) * most * size, |scratch| {
-        // SAFETY: the scratch memory has a tile and a panel.
-        let (part, packed) = unsafe { (scratch.cast::<V::Element>(), scratch.add(edge).cast::<V::Element>()) };
-        for from in (0..x.k.max(1)).step_by(DEPTH) {
-            for j in (0..x.n).step_by(most) {
-                // SAFETY: by the contract; depths and columns lie inside.
-                unsafe { panel::<V, M>(x, from, j, part, packed) };
-            }
+    let edge = M * most * size_of::<V::Element>();
+    const {
+        let row = 2 * V::LANES * size_of::<V::Element>();
+        assert!(row.is_multiple_of(64) && (M + DEPTH) * row <= MEMORY);
+    }
+    // SAFETY: the scratch memory has a tile and a panel, as was asserted.
+    let (part, packed) = unsafe { (x.scratch.cast::<V::Element>(), x.scratch.add(edge).cast::<V::Element>()) };
+    for from in (0..x.k.max(1)).step_by(DEPTH) {
+        for j in (0..x.n).step_by(most) {
+            // SAFETY: by the contract; depths and columns lie inside.
+            unsafe { panel::<V, M>(x, from, j, part, packed) };
         }
-    })
+    }
 }
 
 /// What the terms from `from` on add to the columns from `j` on.

@@ -6,14 +6,13 @@
 //! Threads divide the operand, not the updates: each goes through all positions in order and takes the windows that begin in its part.
 //! So no two write one element, and the order holds, whether or not the caller's promise of unique indices does.
 use super::Run;
-use super::gather::{AT_ONCE, Component};
-use super::walk::{Combining, Odometer, Shared, Walk, copy, indices, strides};
-use crate::kernels::Bases;
+use super::walk::{Combining, Odometer, SharedPtr, Walk, copy, merged, strides};
+use crate::kernels::address::{self, AT_ONCE, Addresses, Component, OUTSIDE};
+use crate::kernels::{Bases, scalar};
 use crate::threads;
 use crate::tier::Tier;
 use ferrax_kernel::routine::{Combine, OutOfBounds, Scatter};
 use ferrax_kernel::{Bin, Error, Res};
-use smallvec::SmallVec;
 use std::sync::atomic::Ordering;
 
 pub fn compile(s: &Scatter, tier: Tier) -> Res<Run> {
@@ -33,18 +32,18 @@ pub fn compile(s: &Scatter, tier: Tier) -> Res<Run> {
         kept.iter().zip(s.update_window_dims.iter()).map(|(o, u)| (s.updates[*u], to[*o], from[*u])).collect();
     let walk = Walk::new(bytes, window.iter().copied());
     let b = bytes as isize;
-    let components: Vec<Component> = s
+    let too_large = (0..rank).any(|axis| size(axis) > s.operand[axis]);
+    let components = s
         .scatter_dims_to_operand_dims
         .iter()
-        .map(|axis| Component { stride: to[*axis] * b, last: s.operand[*axis] as i64 - size(*axis) as i64 })
-        .collect();
+        .map(|axis| Component { stride: to[*axis] * b, last: s.operand[*axis].saturating_sub(size(*axis)) as i64 });
+    let addresses = Addresses::new(components.collect(), s.index_dtype, s.mode == OutOfBounds::FillOrDrop, tier);
     let along = |k: usize| {
         let batch =
             s.operand_batching_dims.iter().zip(s.scatter_indices_batching_dims.iter()).find(|(_, of)| **of == k);
         batch.map_or(0, |(axis, _)| to[*axis])
     };
-    let dims: SmallVec<[(usize, isize, isize); 4]> =
-        positions.iter().enumerate().map(|(k, u)| (s.updates[*u], along(k) * b, from[*u] * b)).collect();
+    let dims = merged(positions.iter().enumerate().map(|(k, u)| (s.updates[*u], along(k) * b, from[*u] * b)));
     let bin = match s.combine {
         Combine::Set => None,
         Combine::Sub => Some(Bin::Sub),
@@ -56,15 +55,24 @@ pub fn compile(s: &Scatter, tier: Tier) -> Res<Run> {
                 .ok_or_else(|| Error::Invalid(format!("{} is not defined for {}", f.name(), s.dtype)))
         })
         .transpose()?;
-    let too_large = (0..rank).any(|axis| size(axis) > s.operand[axis]);
+    // Single elements that are taken one after the other have a loop of their own.
+    let put_one = match bin {
+        _ if !walk.is_single() => None,
+        None => Some(address::set(bytes, tier)),
+        Some(f) => scalar::put(f, s.dtype, tier),
+    };
+    let put_one = match dims[..] {
+        [] => put_one.map(|f| (f, 0)),
+        [(_, 0, every)] => put_one.map(|f| (f, every)),
+        _ => None,
+    };
     let total = s.operand.size() * bytes;
-    let drop_outside = s.mode == OutOfBounds::FillOrDrop;
     let windows_last = positions.iter().zip(0..).all(|(p, k)| *p == k);
     let moves_in_window = s.scatter_dims_to_operand_dims.iter().any(|axis| size(*axis) > 1);
     // Element by element, in the order of the updates.
     let slow = !windows_last && moves_in_window && !s.unique;
-    let nanos = n_positions as f64 * (6.0 + walk.elements as f64 * if combining.is_some() { 1.0 } else { 0.3 });
-    let (index_dtype, empty) = (s.index_dtype, s.updates.size() == 0);
+    let nanos = n_positions as f64 * (4.0 + walk.elements as f64 * if combining.is_some() { 0.3 } else { 0.1 });
+    let empty = s.updates.size() == 0;
     let row_major: Vec<(usize, isize, isize)> = (0..s.updates.len())
         .map(|u| match s.update_window_dims.iter().position(|w| *w == u) {
             Some(w) => (s.updates[u], to[kept[w]] * b, 0),
@@ -77,67 +85,68 @@ pub fn compile(s: &Scatter, tier: Tier) -> Res<Run> {
         .collect();
     let one = Walk::new(bytes, []);
     Ok(Box::new(move |bases: Bases, parallel: bool| {
-        let (old, out) = (bases.input(0), Shared(bases.output(0)));
+        let (old, out) = (bases.input(0), SharedPtr(bases.output(0)));
         if old != out.get() {
-            // SAFETY: both are the operand's size.
+            // SAFETY: verify, sizes: operand and result have `total` bytes. (They may be one memory, as result 0 of an update.)
             unsafe { out.get().copy_from(old, total) };
         }
         if empty || too_large {
             return Ok(());
         }
-        let (ix, new) = (Shared(bases.input(1)), Shared(bases.input(2)));
+        let (ix, new) = (SharedPtr(bases.input(1)), SharedPtr(bases.input(2)));
         let f = copy(bytes);
-        // Offset of a window in bytes, none where it is dropped.
-        let target = |starts: &[i64]| -> Option<isize> {
-            let mut at = 0;
-            for (x, c) in starts.iter().zip(&components) {
-                let moved = (*x).clamp(0, c.last);
-                if drop_outside && moved != *x {
-                    return None;
-                }
-                at += moved as isize * c.stride;
-            }
-            Some(at)
-        };
-        // SAFETY: targets are clamped, so windows lie inside.
+        // SAFETY: a window is no larger than the operand, its start is clamped or it has no address, and batching axes of the positions are no
+        // longer than the operand's (`Routine::verify`): it lies inside. The update's window is one of its own.
         let put = |walk: &Walk, to: *mut u8, from: *const u8| unsafe {
             match &combining {
-                None if walk.is_single() && bytes == 4 => *to.cast::<u32>() = *from.cast::<u32>(),
-                None if walk.is_single() && bytes == 8 => *to.cast::<u64>() = *from.cast::<u64>(),
                 None => walk.run(to, from, f),
                 Some(c) => walk.combine(to, from, c),
             }
         };
+        let mut at = [OUTSIDE; AT_ONCE];
         if slow {
             let mut o = Odometer::at(&row_major, 0);
             for u in 0..n_positions * walk.elements {
-                // SAFETY: the index vector of a position.
-                let starts = unsafe { indices(index_dtype, ix.get(), o.b as usize * vector, vector) };
-                if let Some(at) = target(&starts) {
-                    put(&one, out.get().wrapping_offset(at + o.a), new.get().wrapping_add(u * bytes));
+                // SAFETY: `Routine::verify`: the index array has a vector for each position, and `o.b` counts positions.
+                unsafe { addresses.of(ix.get(), o.b as usize, 1, &mut at) };
+                if at[0] >= 0 {
+                    put(&one, out.get().wrapping_offset(at[0] as isize + o.a), new.get().wrapping_add(u * bytes));
                 }
                 o.step();
             }
             return Ok(());
         }
+        if let Some((f, every)) = put_one {
+            for from in (0..n_positions).step_by(AT_ONCE) {
+                if from % (AT_ONCE << 8) == 0 && bases.cancel.load(Ordering::Relaxed) {
+                    return Ok(());
+                }
+                let n = AT_ONCE.min(n_positions - from);
+                // SAFETY: index vectors of these positions; addresses are those of elements, and each position has an update.
+                unsafe {
+                    addresses.of(ix.get(), from, n, &mut at);
+                    f(out.get(), at.as_ptr(), new.get().wrapping_offset(from as isize * every), every, n);
+                }
+            }
+            return Ok(());
+        }
         // Windows that move by whole windows only are the same or apart: they belong to whoever has their first byte.
         let parts = if parallel && !moves_in_window && nanos > threads::WORTH { threads::num_threads() } else { 1 };
-        let first_of = |part: usize| (total as u128 * part as u128 / parts as u128) as isize;
+        let first_of = |part: usize| (total as u128 * part as u128 / parts as u128) as i64;
         threads::for_ranges(parts, if parts > 1 { nanos } else { 0.0 }, bases.cancel, &|r| {
             let mine = first_of(r.start)..first_of(r.end);
+            let mut at = [OUTSIDE; AT_ONCE];
             let mut o = Odometer::at(&dims, 0);
             for from in (0..n_positions).step_by(AT_ONCE) {
                 if bases.cancel.load(Ordering::Relaxed) {
                     return;
                 }
                 let n = AT_ONCE.min(n_positions - from);
-                // SAFETY: index vectors of these positions.
-                let starts = unsafe { indices(index_dtype, ix.get(), from * vector, n * vector) };
-                for p in 0..n {
-                    if let Some(at) = target(&starts[p * vector..(p + 1) * vector]).map(|at| at + o.a)
-                        && mine.contains(&at)
-                    {
-                        put(&walk, out.get().wrapping_offset(at), new.get().wrapping_offset(o.b));
+                // SAFETY: as above: from + n is at most the number of positions.
+                unsafe { addresses.of(ix.get(), from, n, &mut at) };
+                for a in &at[..n] {
+                    if *a >= 0 && mine.contains(&(*a + o.a as i64)) {
+                        put(&walk, out.get().wrapping_offset(*a as isize + o.a), new.get().wrapping_offset(o.b));
                     }
                     o.step();
                 }

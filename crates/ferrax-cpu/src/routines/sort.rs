@@ -3,10 +3,10 @@
 //! Every key is mapped to an unsigned integer that compares as the key does (nans last and equal, -0 equal to 0). One operand of up to
 //! 32 bits, or one key and a payload, sorts words of (key, payload) by radix or by merging; the rest sorts positions.
 use super::Run;
-use super::walk::Shared;
+use super::walk::SharedPtr;
 use crate::kernels::Bases;
 use crate::threads;
-use ferrax_kernel::error::room;
+use ferrax_kernel::error::{filled, room};
 use ferrax_kernel::{DType, Error, Res};
 use rayon::prelude::*;
 
@@ -70,7 +70,7 @@ fn radix(v: &mut Vec<u64>, spare: &mut Vec<u64>) -> Res<()> {
         *spare = room(v.len())?;
     }
     spare.resize(v.len(), 0);
-    let mut counts = vec![[0u32; 2048]; 3];
+    let mut counts = filled(3, [0u32; 2048])?;
     for x in v.iter() {
         let k = x >> 32;
         counts[0][(k & 2047) as usize] += 1;
@@ -117,8 +117,8 @@ pub fn compile(outer: usize, n: usize, inner: usize, dtypes: &[DType], num_keys:
     let rows = outer * inner;
     let nanos = (rows * n) as f64 * (20.0 + 10.0 * dtypes.len() as f64);
     Ok(Box::new(move |bases: Bases, parallel: bool| {
-        let ins: Vec<Shared> = (0..dtypes.len()).map(|k| Shared(bases.input(k as u32))).collect();
-        let outs: Vec<Shared> = (0..dtypes.len()).map(|k| Shared(bases.output(k as u32))).collect();
+        let ins: Vec<SharedPtr> = (0..dtypes.len()).map(|k| SharedPtr(bases.input(k as u32))).collect();
+        let outs: Vec<SharedPtr> = (0..dtypes.len()).map(|k| SharedPtr(bases.output(k as u32))).collect();
         let within = parallel && rows < threads::num_threads() && nanos > 1e6;
         let body = |r: std::ops::Range<usize>| -> Res<()> {
             let (mut words, mut spare) = (room::<u64>(n)?, vec![]);

@@ -43,6 +43,13 @@ impl Walk {
     pub fn is_single(&self) -> bool {
         self.elements == 1
     }
+    /// The bytes of a walk over elements that lie one after the other on both sides.
+    pub fn run_of_bytes(&self, bytes: usize) -> Option<usize> {
+        match self.dims[..] {
+            [(n, a, b)] if a == bytes as isize && b == a => Some(n * bytes),
+            _ => None,
+        }
+    }
     /// # Safety
     /// All elements of the walk exist in both buffers, and `f` may be run over them.
     #[inline]
@@ -128,6 +135,18 @@ pub fn strides(dims: &[usize]) -> SmallVec<[isize; 6]> {
     s
 }
 
+/// Dimensions (size and two strides) with those merged that are walked as one; at most one where the walk is even.
+pub fn merged(dims: impl IntoIterator<Item = (usize, isize, isize)>) -> SmallVec<[(usize, isize, isize); 4]> {
+    let mut out: SmallVec<[(usize, isize, isize); 4]> = SmallVec::new();
+    for (n, a, b) in dims.into_iter().filter(|d| d.0 != 1) {
+        match out.last_mut() {
+            Some(last) if last.1 == a * n as isize && last.2 == b * n as isize => *last = (last.0 * n, a, b),
+            _ => out.push((n, a, b)),
+        }
+    }
+    out
+}
+
 /// An index over dimensions, with two running offsets in bytes.
 pub struct Odometer<'a> {
     dims: &'a [(usize, isize, isize)],
@@ -165,12 +184,12 @@ impl<'a> Odometer<'a> {
 
 /// A pointer that threads share; each touches its own elements.
 #[derive(Clone, Copy)]
-pub struct Shared(pub *mut u8);
-// SAFETY: see above.
-unsafe impl Send for Shared {}
-// SAFETY: see above.
-unsafe impl Sync for Shared {}
-impl Shared {
+pub struct SharedPtr(pub *mut u8);
+// SAFETY: a pointer is only a number; whoever follows it proves there that no two threads write one element.
+unsafe impl Send for SharedPtr {}
+// SAFETY: as above.
+unsafe impl Sync for SharedPtr {}
+impl SharedPtr {
     pub fn get(&self) -> *mut u8 {
         self.0
     }
@@ -184,6 +203,8 @@ pub struct Combining {
     store: crate::kernels::block::BlockFn,
     bytes: usize,
     lane: usize,
+    /// Elements in memory are lanes.
+    as_stored: bool,
 }
 impl Combining {
     pub fn new(f: ferrax_kernel::Bin, d: DType, tier: Tier) -> Option<Combining> {
@@ -195,6 +216,7 @@ impl Combining {
             store: moves::store(d, tier),
             bytes: d.size(),
             lane: Lane::of(d).size(),
+            as_stored: Lane::of(d).is_storage_of(d) && scalar::canonical(d, tier).is_none(),
         })
     }
     /// `dst[i] = f(dst[i], src[i])`.
@@ -203,12 +225,16 @@ impl Combining {
     /// As a `RunFn`.
     pub unsafe fn run(&self, mut dst: *mut u8, mut src: *const u8, mut n: usize, a: isize, b: isize) {
         const CHUNK: usize = 64;
+        let size = self.bytes as isize;
+        if self.as_stored && a == size && b == size {
+            // SAFETY: n elements of each, which are lanes; a block function may write over an operand.
+            return unsafe { (self.f)(dst, dst, src, src, n) };
+        }
         let mut old = [0u64; CHUNK];
         let mut new = [0u64; CHUNK];
         let mut out = [0u64; CHUNK];
         let (old, new, out) =
             (old.as_mut_ptr().cast::<u8>(), new.as_mut_ptr().cast::<u8>(), out.as_mut_ptr().cast::<u8>());
-        let size = self.bytes as isize;
         debug_assert!(self.lane <= 8);
         // SAFETY: chunks of at most CHUNK lanes of at most 8 bytes; strides are whole elements.
         unsafe {

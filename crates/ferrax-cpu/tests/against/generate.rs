@@ -178,6 +178,71 @@ pub fn random_kernel(rng: &mut Rng) -> Kernel {
     }
     k
 }
+/// What rolls, pads, concatenations, stacks and stencils are made of: shifted loads with guards at the ends of axes, chosen between by
+/// comparing indices with constants.
+pub fn guarded_kernel(rng: &mut Rng) -> Kernel {
+    let mut grid: Dims = (0..1 + rng.below(3)).map(|_| rng.pick(&[1, 2, 3, 5, 17, 50, 130])).collect();
+    let last = grid.len() - 1;
+    if rng.below(3) == 0 {
+        grid[last] = rng.pick(&[2, 2, 3, 4]);
+    }
+    if grid.size() > 20_000 {
+        grid[0] = 3;
+    }
+    let dtypes = [DType::F32, DType::F32, DType::I32, DType::F64, DType::U8, DType::F16, DType::Bool];
+    let d = rng.pick(&dtypes);
+    let mut k = Kernel { grid: grid.clone(), ..Kernel::default() };
+    for _ in 0..1 + rng.below(3) {
+        // An operand of this shape, perhaps with its axes in another order or reversed, moved by `shift`.
+        let shape: Vec<usize> =
+            grid.iter().map(|n| if rng.below(4) == 0 { rng.pick(&[1, 2, 9]) } else { *n }).collect();
+        let mut order: Vec<usize> = (0..shape.len()).collect();
+        if rng.below(4) == 0 {
+            order.swap(0, last);
+        }
+        let (mut at, mut step, mut guards) = (Affine::new(0, vec![0; shape.len()]), 1i64, SmallVec::new());
+        for axis in order.into_iter().rev() {
+            let (n, size) = (grid[axis] as i64, shape[axis] as i64);
+            let sign = if rng.below(6) == 0 { -1 } else { 1 };
+            let shift = rng.pick(&[0, 0, 1, -1, 2, -3, n / 2]) + if sign < 0 { n - 1 } else { 0 };
+            // index sign * i + shift of the operand's axis
+            let mut form = Affine::constant(shift);
+            form.strides.resize(shape.len(), 0);
+            form.strides[axis] = sign;
+            let (lo, hi) = form.range(&grid).unwrap_or((0, 0));
+            if lo < 0 || hi >= size || rng.below(6) == 0 {
+                guards.push(Guard { at: form, lo: 0, hi: size });
+            }
+            at.offset += shift * step;
+            at.strides[axis] = sign * step;
+            step *= size;
+        }
+        let fill = Scalar::from_f64(d, rng.below(3) as f64);
+        k.inputs.push((d, step as usize));
+        k.nodes.push((d, Node::Load(Box::new(Access { input: k.inputs.len() as u32 - 1, at, guards, fill }))));
+    }
+    for _ in 0..rng.below(4) {
+        let axis = rng.below(grid.len());
+        let wide = rng.pick(&[DType::I32, DType::I64]);
+        let strides = (0..grid.len()).map(|k| if k == axis { 1 } else { 0 });
+        let i = k.nodes.len() as u32;
+        k.nodes.push((wide, Node::Index(Affine::new(rng.below(3) as i64 - 1, strides))));
+        k.nodes.push((wide, Node::Const(Scalar::from_i64(wide, rng.below(grid[axis] + 2) as i64))));
+        let f = rng.pick(&[Bin::Lt, Bin::Le, Bin::Gt, Bin::Ge, Bin::Eq, Bin::Ne]);
+        let (x, y) = if rng.below(4) == 0 { (i + 1, i) } else { (i, i + 1) };
+        k.nodes.push((DType::Bool, Node::Bin(f, x, y)));
+    }
+    push_nodes(rng, &mut k, 0, 12);
+    let bools: Vec<u32> = (0..k.nodes.len() as u32).filter(|n| k.dtype(*n) == DType::Bool).collect();
+    for _ in 0..rng.below(3).min(bools.len()) {
+        let same: Vec<u32> = (0..k.nodes.len() as u32).filter(|n| k.dtype(*n) == d).collect();
+        let node = Node::Select { p: rng.pick(&bools), t: rng.pick(&same), f: rng.pick(&same) };
+        k.nodes.push((d, node));
+    }
+    let late = k.nodes.len().saturating_sub(4);
+    k.outputs = (0..1 + rng.below(2)).map(|_| (late + rng.below(k.nodes.len() - late)) as u32).collect();
+    k
+}
 fn push_load(rng: &mut Rng, k: &mut Kernel, domain: &[usize], dtypes: &[DType]) {
     let (at, guards, len) = random_access(rng, domain);
     let d = rng.pick(dtypes);

@@ -3,7 +3,7 @@
 //! ```text
 //! x f32[4,3] transposed, times y f32[4,5]: b = 1, m = 3, n = 5, k = 4, lhs strides (0, 1, 3), rhs strides (0, 5, 1)
 //! ```
-use super::graph::{Def, Graph, Node, View};
+use super::graph::{Def, Graph, TensorId, View};
 use ferrax_kernel::routine::{Dot, Routine};
 use ferrax_kernel::{Affine, Bin, DType, Dims, Scalar};
 use smallvec::SmallVec;
@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 type Strides = SmallVec<[i64; 4]>;
 
 /// Which axes of an operand are batched, free and contracted, each in the order in which they count.
-pub struct Groups<'a> {
+pub struct DotAxes<'a> {
     pub batch: &'a [usize],
     pub free: &'a [usize],
     pub contract: &'a [usize],
@@ -20,7 +20,16 @@ pub struct Groups<'a> {
 impl Graph {
     /// `out[b.., l.., r..] = sum_c x[b, l, c] y[b, r, c]`, in `dtype`, a pair where `paired`; operands may be pairs. A real result of
     /// complex numbers is their product's real part.
-    pub fn dot(&mut self, x: Node, y: Node, l: &Groups, r: &Groups, dtype: DType, paired: bool, out: &Dims) -> Node {
+    pub fn dot(
+        &mut self,
+        x: TensorId,
+        y: TensorId,
+        l: &DotAxes,
+        r: &DotAxes,
+        dtype: DType,
+        paired: bool,
+        out: &Dims,
+    ) -> TensorId {
         match (self.parts(x), self.parts(y)) {
             (None, None) => {
                 let re = self.real_dot(x, y, l, r, dtype, out);
@@ -42,7 +51,9 @@ impl Graph {
                 self.convert(re, dtype)
             }
             (xp, yp) => {
-                let part = |g: &mut Graph, a: Option<Node>, b: Option<Node>| Some(g.real_dot(a?, b?, l, r, dtype, out));
+                let part = |g: &mut Graph, a: Option<TensorId>, b: Option<TensorId>| {
+                    Some(g.real_dot(a?, b?, l, r, dtype, out))
+                };
                 let ((xr, xi), (yr, yi)) =
                     (xp.map_or((x, None), |p| (p.0, Some(p.1))), yp.map_or((y, None), |p| (p.0, Some(p.1))));
                 let rr = self.real_dot(xr, yr, l, r, dtype, out);
@@ -56,11 +67,23 @@ impl Graph {
             }
         }
     }
-    fn real_dot(&mut self, x: Node, y: Node, l: &Groups, r: &Groups, out_dtype: DType, out: &Dims) -> Node {
+    fn real_dot(
+        &mut self,
+        x: TensorId,
+        y: TensorId,
+        l: &DotAxes,
+        r: &DotAxes,
+        out_dtype: DType,
+        out: &Dims,
+    ) -> TensorId {
+        // No terms: zeros. Axes may be longer then than products of them can be counted.
+        if [self.shape(x).size(), self.shape(y).size(), out.size()].contains(&0) {
+            return self.constant(Scalar::zero(out_dtype), out.clone());
+        }
         // operands meet in one dtype: the wider one's
         let dtype = if self.dtype(x) == self.dtype(y) { self.dtype(x) } else { out_dtype };
         let (x, y) = (self.convert(x, dtype), self.convert(y, dtype));
-        let size = |g: &Graph, v: Node, axes: &[usize]| g.shape(v).pick(axes).size();
+        let size = |g: &Graph, v: TensorId, axes: &[usize]| g.shape(v).pick(axes).size();
         let (b, m, n, k) =
             (size(self, x, l.batch), size(self, x, l.free), size(self, y, r.free), size(self, x, l.contract));
         let (x, lhs) = self.grouped(x, [l.batch, l.free, l.contract]);
@@ -71,7 +94,7 @@ impl Graph {
         self.reshape(z, out.clone())
     }
     /// A tensor in memory, and its strides along three groups of axes; copied if a group is not one run.
-    fn grouped(&mut self, x: Node, groups: [&[usize]; 3]) -> (Node, [i64; 3]) {
+    fn grouped(&mut self, x: TensorId, groups: [&[usize]; 3]) -> (TensorId, [i64; 3]) {
         let (base, strides) = self.strided(x);
         let shape = self.shape(x);
         if let [Some(a), Some(b), Some(c)] = groups.map(|g| run(&shape, &strides, g)) {
@@ -83,8 +106,8 @@ impl Graph {
         (t, [s[1] * s[2], s[2], 1])
     }
     /// The tensor in memory that x is a plain view of (itself, if of none), and x's strides in it.
-    fn strided(&self, x: Node) -> (Node, Strides) {
-        let dense = |v: Node| self.shape(v).strides().iter().map(|s| *s as i64).collect::<Strides>();
+    fn strided(&self, x: TensorId) -> (TensorId, Strides) {
+        let dense = |v: TensorId| self.shape(v).strides().iter().map(|s| *s as i64).collect::<Strides>();
         let t = &self.tensors[x as usize];
         if let (None, Def::View(v)) = (t.slot, &t.def)
             && let Some((base, s)) = self.through(v, t.shape.len())
@@ -93,7 +116,7 @@ impl Graph {
         }
         (x, dense(x))
     }
-    fn through(&self, v: &View, rank: usize) -> Option<(Node, Strides)> {
+    fn through(&self, v: &View, rank: usize) -> Option<(TensorId, Strides)> {
         if !v.guards.is_empty() || self.tape(v.of) > 0 {
             return None;
         }

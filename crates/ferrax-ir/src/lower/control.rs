@@ -1,18 +1,19 @@
 //! Blocks within blocks: loops, branches, host calls. What a block reads and writes stands in memory in its physical form.
-use super::graph::{Graph, Node, Nodes, unit};
+use super::graph::{Def, Graph, Guard, TensorId, TensorIds, unit};
 use super::{Physical, physical};
 use crate::aval::Aval;
 use crate::error::Res;
 use crate::program::{Atom, Program};
 use ferrax_kernel::plan::{Across, Carry, Collective, HostCall, Loop, SlotId, Trip, Window};
 use ferrax_kernel::{Affine, DType, Dims, Step};
+use smallvec::SmallVec;
 
 /// What ends a loop, in terms of values.
 pub enum TripOf<'a> {
     Static(usize),
-    Dyn(Node),
+    Dyn(TensorId),
     /// The predicate's program takes these leading operands, then the carries.
-    While(&'a Program, &'a [Node]),
+    While(&'a Program, &'a [TensorId]),
 }
 
 /// `carry, ys = init, []; for x in xs { carry, y = body(consts, carry, x); ys.push(y) }`.
@@ -20,9 +21,9 @@ pub struct LoopOf<'a> {
     pub trip: TripOf<'a>,
     pub reverse: bool,
     pub body: &'a Program,
-    pub consts: &'a [Node],
-    pub init: &'a [Node],
-    pub xs: &'a [Node],
+    pub consts: &'a [TensorId],
+    pub init: &'a [TensorId],
+    pub xs: &'a [TensorId],
     /// What comes out: the carries', the stacked ys' and, for a counted loop, the count's aval.
     pub outs: &'a [Aval],
     pub counted: bool,
@@ -30,28 +31,46 @@ pub struct LoopOf<'a> {
 
 impl Graph {
     /// A value of `aval` that stands in `slot`.
-    pub(super) fn bring_in(&mut self, aval: &Aval, slot: SlotId) -> Node {
+    pub(super) fn bring_in(&mut self, aval: &Aval, slot: SlotId) -> TensorId {
         let Physical { shape, paired, .. } = physical(aval);
         let x = self.input(shape, slot);
         if aval.tape == 0 && paired { self.unzip(x) } else { x }
     }
     /// The physical form: pairs interleaved along a trailing axis of 2.
-    pub fn take_out(&mut self, x: Node) -> Node {
+    pub fn take_out(&mut self, x: TensorId) -> TensorId {
         let Some((a, b)) = self.parts(x) else { return x };
+        if let Some(whole) = self.zipped(a, b) {
+            return whole;
+        }
         let rank = self.rank(a);
-        let shape = self.shape(a);
-        let (a, b) = (self.broadcast_last(a, &shape), self.broadcast_last(b, &shape));
-        let i = self.iota(DType::I32, shape.insert(rank, 2), rank);
+        let shape = self.shape(a).insert(rank, 2);
+        let map: SmallVec<[Affine; 4]> = (0..rank).map(unit).collect();
+        // Each part is read at its own index of the new axis only, so that nobody computes it twice.
+        let mut part = |x: TensorId, k: i64| {
+            let guard = Guard { at: unit(rank), lo: k, hi: k + 1 };
+            self.guarded(x, shape.clone(), &map, &[guard], None)
+        };
+        let (a, b) = (part(a, 0), part(b, 1));
+        let i = self.iota(DType::I32, shape, rank);
         let zero = self.scalar(i, 0.0);
         let first = self.bin(ferrax_kernel::Bin::Eq, i, zero);
         self.select(first, a, b)
     }
-    fn broadcast_last(&mut self, x: Node, shape: &Dims) -> Node {
-        let dims: Dims = (0..shape.len()).collect();
-        self.broadcast(x, shape.insert(shape.len(), 2), &dims)
+    /// What a and b are the two halves of, as [`Graph::unzip`] made them.
+    fn zipped(&self, a: TensorId, b: TensorId) -> Option<TensorId> {
+        let half = |x: TensorId, k: i64| match &self.tensors[x as usize].def {
+            Def::View(v) if !self.written(x) && v.guards.is_empty() && self.tape(v.of) == 0 => {
+                let (rank, last) = (self.rank(x), v.map.last()?);
+                let whole = self.shape(v.of) == self.shape(x).insert(rank, 2);
+                let fixed = last.offset == k && last.strides.iter().all(|s| *s == 0);
+                (whole && fixed && v.map[..rank].iter().enumerate().all(|(i, m)| *m == unit(i))).then_some(v.of)
+            }
+            _ => None,
+        };
+        half(a, 0).filter(|of| half(b, 1) == Some(*of))
     }
     /// `[.., 2]` as a pair.
-    pub fn unzip(&mut self, x: Node) -> Node {
+    pub fn unzip(&mut self, x: TensorId) -> TensorId {
         let shape = self.shape(x);
         let rank = shape.len() - 1;
         let shape = shape.remove(rank);
@@ -64,10 +83,10 @@ impl Graph {
         self.plan.add_slot(p.dtype, p.shape.size(), a.tape)
     }
     /// Operands of a block, in memory.
-    fn operands(&mut self, xs: &[Node]) -> Vec<SlotId> {
+    fn operands(&mut self, xs: &[TensorId]) -> Vec<SlotId> {
         xs.iter().map(|x| self.operand(*x)).collect()
     }
-    fn operand(&mut self, x: Node) -> SlotId {
+    fn operand(&mut self, x: TensorId) -> SlotId {
         let x = self.take_out(x);
         self.force(x)
     }
@@ -75,7 +94,7 @@ impl Graph {
     /// Lowers `p` as a block that reads `ins` and writes `outs`.
     pub(super) fn block(&mut self, p: &Program, ins: &[SlotId], outs: &[SlotId]) -> Res<Vec<Step>> {
         let mut sub = Graph { plan: std::mem::take(&mut self.plan), ..Graph::default() };
-        let nodes: Vec<Node> = p.in_avals().iter().zip(ins).map(|(a, s)| sub.bring_in(a, *s)).collect();
+        let nodes: Vec<TensorId> = p.in_avals().iter().zip(ins).map(|(a, s)| sub.bring_in(a, *s)).collect();
         let ys = sub.inline(&crate::simplify::simplify(p), &nodes);
         let steps = ys.map(|ys| {
             for (y, slot) in ys.iter().zip(outs) {
@@ -88,7 +107,7 @@ impl Graph {
         steps
     }
     /// Has `x` written to `slot`.
-    fn write_to(&mut self, x: Node, slot: SlotId) {
+    fn write_to(&mut self, x: TensorId, slot: SlotId) {
         if self.tensors[x as usize].slot == Some(slot) {
             return;
         }
@@ -108,7 +127,7 @@ impl Graph {
         self.force_fresh(copy, slot);
     }
 
-    pub fn loop_(&mut self, l: LoopOf) -> Res<Nodes> {
+    pub fn loop_(&mut self, l: LoopOf) -> Res<TensorIds> {
         let n_carry = l.init.len();
         let consts = self.operands(l.consts);
         let init = self.operands(l.init);
@@ -159,7 +178,7 @@ impl Graph {
     }
 
     /// `branches[clamp(index)](xs)`; the index is a rank-0 i32.
-    pub fn switch(&mut self, index: Node, branches: &[&Program], xs: &[Node], outs: &[Aval]) -> Res<Nodes> {
+    pub fn switch(&mut self, index: TensorId, branches: &[&Program], xs: &[TensorId], outs: &[Aval]) -> Res<TensorIds> {
         let index = self.convert(index, DType::I32);
         let index = self.force(index);
         let ins = self.operands(xs);
@@ -174,7 +193,7 @@ impl Graph {
     }
 
     /// Calls the host with the operands' bytes.
-    pub fn callback(&mut self, call: HostCall, xs: &[Node], outs: &[Aval]) -> Nodes {
+    pub fn callback(&mut self, call: HostCall, xs: &[TensorId], outs: &[Aval]) -> TensorIds {
         let xs = reads_in_memory(self, xs);
         let ys = self.step(&xs, &outs.iter().map(physical_of).collect::<Vec<_>>(), |ins, outs| Step::Callback {
             call,
@@ -183,7 +202,7 @@ impl Graph {
         });
         ys.iter().zip(outs).map(|(y, a)| self.from_physical(*y, a)).collect()
     }
-    pub fn collective(&mut self, kind: Collective, across: Across, xs: &[Node], outs: &[Aval]) -> Nodes {
+    pub fn collective(&mut self, kind: Collective, across: Across, xs: &[TensorId], outs: &[Aval]) -> TensorIds {
         let xs = reads_in_memory(self, xs);
         let ys = self.step(&xs, &outs.iter().map(physical_of).collect::<Vec<_>>(), |ins, outs| Step::Collective {
             kind,
@@ -193,13 +212,13 @@ impl Graph {
         });
         ys.iter().zip(outs).map(|(y, a)| self.from_physical(*y, a)).collect()
     }
-    pub fn tape_len(&mut self, tape: Node, dtype: DType) -> Node {
+    pub fn tape_len(&mut self, tape: TensorId, dtype: DType) -> TensorId {
         self.step(&[tape], &[(dtype, Dims::default(), 0)], |ins, outs| Step::TapeLen { tape: ins[0], out: outs[0] })[0]
     }
-    pub fn empty_tape(&mut self, a: &Aval) -> Node {
+    pub fn empty_tape(&mut self, a: &Aval) -> TensorId {
         self.step(&[], &[physical_of(a)], |_, outs| Step::EmptyTape { out: outs[0] })[0]
     }
-    fn from_physical(&mut self, x: Node, a: &Aval) -> Node {
+    fn from_physical(&mut self, x: TensorId, a: &Aval) -> TensorId {
         if a.tape == 0 && physical(a).paired { self.unzip(x) } else { x }
     }
 }
@@ -209,6 +228,6 @@ fn physical_of(a: &Aval) -> (DType, Dims, u8) {
     (p.dtype, p.shape, a.tape)
 }
 /// Operands in the form in which a step reads them.
-fn reads_in_memory(g: &mut Graph, xs: &[Node]) -> Vec<Node> {
+fn reads_in_memory(g: &mut Graph, xs: &[TensorId]) -> Vec<TensorId> {
     xs.iter().map(|x| g.take_out(*x)).collect()
 }

@@ -5,7 +5,7 @@
 //! NHWC, HWIO: rows (n, h, w), terms (h', w', i), columns o: read where they lie, written where they belong
 //! NCHW, OIHW: batch n, rows (h, w), terms (i, h', w'), columns o, of which rows lie side by side
 //! ```
-use super::graph::{Graph, Node, scaled};
+use super::graph::{Graph, TensorId, scaled};
 use ferrax_kernel::kernel::Guard;
 use ferrax_kernel::routine::{Conv, Routine};
 use ferrax_kernel::{Affine, Bin, Dims, ReduceKind, Scalar};
@@ -53,7 +53,7 @@ impl Convolution<'_> {
 
 impl Graph {
     /// `out` has the shape of the result.
-    pub fn convolution(&mut self, c: &Convolution, l: Node, r: Node, out: &Dims) -> Node {
+    pub fn convolution(&mut self, c: &Convolution, l: TensorId, r: TensorId, out: &Dims) -> TensorId {
         let dtype = self.dtype(l);
         let (ls, rs) = (self.shape(l), self.shape(r));
         if ls.contains(&0) || rs.contains(&0) || out.contains(&0) {
@@ -153,7 +153,7 @@ impl Graph {
     }
 
     /// Groups of one channel and one feature: elements times weights, side by side over the groups.
-    fn by_element(&mut self, c: &Convolution, l: Node, r: Node, out: &Dims, order: &[Role]) -> Node {
+    fn by_element(&mut self, c: &Convolution, l: TensorId, r: TensorId, out: &Dims, order: &[Role]) -> TensorId {
         let (ls, rs) = (self.shape(l), self.shape(r));
         let axis = |role: Role| order.iter().position(|r| *r == role).unwrap_or(0);
         let window: Vec<usize> = (0..c.low.len()).collect();

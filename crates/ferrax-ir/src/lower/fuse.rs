@@ -6,7 +6,7 @@
 //! them, by substituting index maps.
 //!
 //! INVARIANT: fusion changes no bits: each node rounds to its own dtype, and reductions have an order of their own.
-use super::graph::{Def, Graph, Node, View, unit};
+use super::graph::{Def, Graph, TensorId, View, unit};
 use ferrax_kernel::kernel::{self, Access, Guard, NodeId};
 use ferrax_kernel::plan::SlotId;
 use ferrax_kernel::{Affine, Bin, DType, Dims, Kernel, Scalar, Step, Un};
@@ -33,7 +33,7 @@ pub(super) fn steps(g: &mut Graph) -> Vec<Step> {
         read = elsewhere(&order);
     }
     let copies = order.iter().filter_map(|x| if let Item::Alias(_, to) = x { Some(*to) } else { None });
-    let kept: Vec<Node> = kernels(&order).flat_map(|k| outputs(g, k, &read)).chain(copies).collect();
+    let kept: Vec<TensorId> = kernels(&order).flat_map(|k| outputs(g, k, &read)).chain(copies).collect();
     for t in kept {
         g.force(t);
     }
@@ -63,11 +63,11 @@ struct Info {
     /// The written tensors that the expression reads.
     reads: Reads,
 }
-type Reads = SmallVec<[Node; 4]>;
+type Reads = SmallVec<[TensorId; 4]>;
 
 impl Info {
     /// Of a tensor that stands in memory.
-    fn written(t: Node) -> Info {
+    fn written(t: TensorId) -> Info {
         Info { needed: true, linear: true, reads: smallvec![t], ..Info::default() }
     }
 }
@@ -83,19 +83,19 @@ fn weight(n: &kernel::Node) -> u32 {
     }
 }
 
-fn slot(g: &Graph, t: Node) -> SlotId {
+fn slot(g: &Graph, t: TensorId) -> SlotId {
     g.tensors[t as usize].slot.expect("what another kernel reads has a slot")
 }
 fn kernels(order: &[Item]) -> impl Iterator<Item = &Group> {
     order.iter().filter_map(|x| if let Item::Kernel(k) = x { Some(k) } else { None })
 }
 /// What is read from memory: by other kernels than its own, or by copies.
-fn elsewhere(order: &[Item]) -> HashSet<Node> {
+fn elsewhere(order: &[Item]) -> HashSet<TensorId> {
     let copied = order.iter().filter_map(|x| if let Item::Alias(from, _) = x { Some(*from) } else { None });
     kernels(order).flat_map(|k| k.leaves.iter().copied()).chain(copied).collect()
 }
 /// The members of a kernel that need memory: those that must stand there, and those that are read from there.
-fn outputs<'a>(g: &'a Graph, k: &'a Group, read: &'a HashSet<Node>) -> impl Iterator<Item = Node> + 'a {
+fn outputs<'a>(g: &'a Graph, k: &'a Group, read: &'a HashSet<TensorId>) -> impl Iterator<Item = TensorId> + 'a {
     k.members.iter().copied().filter(|t| g.tensors[*t as usize].slot.is_some() || read.contains(t))
 }
 
@@ -114,10 +114,10 @@ fn decide(g: &mut Graph) -> Vec<Info> {
     }
     for t in 0..n {
         if !info[t].needed || matches!(g.tensors[t].def, Def::Input | Def::Step(_)) {
-            info[t] = Info { needed: info[t].needed, ..Info::written(t as Node) };
+            info[t] = Info { needed: info[t].needed, ..Info::written(t as TensorId) };
             continue;
         }
-        let write = |g: &mut Graph, info: &mut [Info], o: Node| {
+        let write = |g: &mut Graph, info: &mut [Info], o: TensorId| {
             g.tensors[o as usize].apart = true;
             info[o as usize] = Info::written(o);
         };
@@ -150,10 +150,10 @@ fn decide(g: &mut Graph) -> Vec<Info> {
             }
             Def::View(v) => {
                 let of = v.of;
-                let grows = g.tensors[t].shape.size() > g.tensors[of as usize].shape.size();
+                let copies = g.copies(v, &g.tensors[t].shape);
                 let plain = v.map.is_empty();
                 // An expression computed again for every copy of its element is better read.
-                if info[of as usize].rdims.is_some() || (grows && info[of as usize].cost > 0) {
+                if info[of as usize].rdims.is_some() || (copies && info[of as usize].cost > 0) {
                     write(g, &mut info, of);
                 }
                 (mine.cost, mine.reads) = (info[of as usize].cost, info[of as usize].reads.clone());
@@ -182,9 +182,9 @@ fn decide(g: &mut Graph) -> Vec<Info> {
         if shared && !matches!(g.tensors[t].def, Def::Pair(..)) {
             g.tensors[t].apart = true;
         }
-        if g.written(t as Node) {
+        if g.written(t as TensorId) {
             // its own kernel may have the reduction; those who read it do not
-            info[t] = Info::written(t as Node);
+            info[t] = Info::written(t as TensorId);
         }
     }
     // A later tensor may have had an earlier one written: expressions above it were costed before. Only rdims matter, and those are
@@ -193,7 +193,7 @@ fn decide(g: &mut Graph) -> Vec<Info> {
 }
 
 /// All that the operands read.
-fn reads(info: &[Info], of: &[Node]) -> Reads {
+fn reads(info: &[Info], of: &[TensorId]) -> Reads {
     let mut all = Reads::new();
     for r in of.iter().flat_map(|o| &info[*o as usize].reads) {
         if !all.contains(r) {
@@ -203,7 +203,7 @@ fn reads(info: &[Info], of: &[Node]) -> Reads {
     all
 }
 
-fn operands(d: &Def) -> SmallVec<[Node; 3]> {
+fn operands(d: &Def) -> SmallVec<[TensorId; 3]> {
     match d {
         Def::Input | Def::Step(_) | Def::Const(_) | Def::Iota(_) => smallvec![],
         Def::Map(n) => n.operands(),
@@ -223,21 +223,21 @@ fn count() {
 enum Item {
     Step(u32),
     /// The same bytes under another shape.
-    Alias(Node, Node),
+    Alias(TensorId, TensorId),
     Kernel(Group),
 }
 struct Group {
     grid: Dims,
     rdims: Option<Dims>,
-    members: Vec<Node>,
-    leaves: Vec<Node>,
+    members: Vec<TensorId>,
+    leaves: Vec<TensorId>,
 }
 
 /// What a written tensor reads: written tensors, and whether at the very index it writes.
-fn leaves(g: &Graph, t: Node) -> (Vec<(Node, bool)>, Option<Dims>) {
+fn leaves(g: &Graph, t: TensorId) -> (Vec<(TensorId, bool)>, Option<Dims>) {
     let (mut out, mut rdims) = (vec![], None);
-    let mut seen: HashMap<(Node, bool), ()> = HashMap::new();
-    let mut todo: Vec<(Node, bool, bool)> = vec![(t, true, true)];
+    let mut seen: HashMap<(TensorId, bool), ()> = HashMap::new();
+    let mut todo: Vec<(TensorId, bool, bool)> = vec![(t, true, true)];
     while let Some((x, same, root)) = todo.pop() {
         count();
         if seen.insert((x, same), ()).is_some() {
@@ -259,7 +259,7 @@ fn leaves(g: &Graph, t: Node) -> (Vec<(Node, bool)>, Option<Dims>) {
 }
 
 /// The written tensor whose bytes are this one's, if it only reshapes.
-fn alias(g: &Graph, t: Node) -> Option<Node> {
+fn alias(g: &Graph, t: TensorId) -> Option<TensorId> {
     let x = &g.tensors[t as usize];
     let of = match &x.def {
         Def::Reshape(of) => *of,
@@ -284,7 +284,7 @@ fn schedule(g: &Graph, info: &[Info], all: bool) -> (Vec<Item>, Vec<usize>) {
     let mut over: HashMap<Dims, Vec<usize>> = HashMap::new();
     let mut pos = vec![usize::MAX; g.tensors.len()];
     let mut steps_done = 0;
-    for t in 0..g.tensors.len() as Node {
+    for t in 0..g.tensors.len() as TensorId {
         let d = &g.tensors[t as usize];
         match d.def {
             Def::Input => continue,
@@ -365,11 +365,11 @@ struct Emitter<'g> {
     at: usize,
     pos: &'g [usize],
     k: Kernel,
-    memo: HashMap<(Node, Index, SmallVec<[Guard; 1]>), NodeId>,
+    memo: HashMap<(TensorId, Index, SmallVec<[Guard; 1]>), NodeId>,
     inputs: HashMap<u32, u32>,
 }
 
-fn emit(g: &Graph, members: &[Node], at: usize, pos: &[usize]) -> Step {
+fn emit(g: &Graph, members: &[TensorId], at: usize, pos: &[usize]) -> Step {
     let grid = g.tensors[members[0] as usize].shape.clone();
     let mut e = Emitter {
         g,
@@ -399,7 +399,7 @@ impl Emitter<'_> {
         self.k.nodes.len() as NodeId - 1
     }
     /// The value of `t` at `index`. Where a guard fails any value will do, but nothing outside a buffer may be read.
-    fn value(&mut self, t: Node, index: &Index, guards: &SmallVec<[Guard; 1]>) -> NodeId {
+    fn value(&mut self, t: TensorId, index: &Index, guards: &SmallVec<[Guard; 1]>) -> NodeId {
         let key = (t, index.clone(), guards.clone());
         if let Some(n) = self.memo.get(&key) {
             return *n;
@@ -412,7 +412,7 @@ impl Emitter<'_> {
         self.memo.insert(key, n);
         n
     }
-    fn load(&mut self, t: Node, index: &Index, guards: &SmallVec<[Guard; 1]>, fill: Scalar) -> NodeId {
+    fn load(&mut self, t: TensorId, index: &Index, guards: &SmallVec<[Guard; 1]>, fill: Scalar) -> NodeId {
         let x = &self.g.tensors[t as usize];
         debug_assert!(
             self.pos[t as usize] == usize::MAX || self.pos[t as usize] < self.at,
@@ -430,7 +430,7 @@ impl Emitter<'_> {
         };
         self.node(x.dtype, kernel::Node::Load(Box::new(Access { input, at, guards: guards.clone(), fill })))
     }
-    fn definition(&mut self, t: Node, index: &Index, guards: &SmallVec<[Guard; 1]>) -> NodeId {
+    fn definition(&mut self, t: TensorId, index: &Index, guards: &SmallVec<[Guard; 1]>) -> NodeId {
         let g = self.g;
         let x = &g.tensors[t as usize];
         match &x.def {

@@ -19,13 +19,13 @@ use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
 /// A tensor of the graph.
-pub type Node = u32;
-pub type Nodes = SmallVec<[Node; 1]>;
+pub type TensorId = u32;
+pub type TensorIds = SmallVec<[TensorId; 1]>;
 
 /// One [`kernel::Guard`] over the indices of a view.
 pub use ferrax_kernel::kernel::Guard;
 
-pub(super) struct Tensor {
+pub(super) struct TensorEntry {
     pub dtype: DType,
     pub shape: Dims,
     pub tape: u8,
@@ -53,78 +53,109 @@ pub(super) enum Def {
     /// `of[map(i)]` where the guards hold, else `fill`.
     View(Box<View>),
     /// The same elements in row-major order.
-    Reshape(Node),
+    Reshape(TensorId),
     Reduce {
         kind: ReduceKind,
-        of: Node,
+        of: TensorId,
         axes: Dims,
     },
-    Pair(Node, Node),
+    Pair(TensorId, TensorId),
 }
 
 pub(super) struct View {
-    pub of: Node,
+    pub of: TensorId,
     /// For each axis of `of`, its index in terms of this tensor's.
     pub map: SmallVec<[Affine; 4]>,
     pub guards: SmallVec<[Guard; 1]>,
     pub fill: Scalar,
 }
 
+impl View {
+    /// Whether some element of an operand of shape `from` may be read at several positions of `shape`: not where every axis of it is an axis
+    /// of the view, and guards hold the others at one index.
+    pub fn repeats(&self, from: &[usize], shape: &[usize]) -> bool {
+        let mut fixed: SmallVec<[bool; 6]> = shape.iter().map(|n| *n <= 1).collect();
+        let alone = |a: &Affine| {
+            let mut moving = (0..shape.len()).filter(|k| shape[*k] > 1 && a.stride(*k) != 0);
+            moving.next().filter(|_| moving.next().is_none())
+        };
+        for (a, _) in self.map.iter().zip(from).filter(|(_, n)| **n > 1) {
+            match alone(a) {
+                Some(k) => fixed[k] = true,
+                None => return true,
+            }
+        }
+        for g in &self.guards {
+            if let Some(k) = alone(&g.at).filter(|k| g.hi.saturating_sub(g.lo) <= g.at.stride(*k).abs()) {
+                fixed[k] = true;
+            }
+        }
+        fixed.contains(&false)
+    }
+}
+
+/// More parts than this are concatenated by one update after the other.
+const PARTS: usize = 8;
 /// Longest chain that goes into one kernel.
 const MAX_DEPTH: u16 = 128;
 
 #[derive(Default)]
 pub struct Graph {
-    pub(super) tensors: Vec<Tensor>,
+    pub(super) tensors: Vec<TensorEntry>,
     /// Everything but kernels, in order.
     pub(super) steps: Vec<Step>,
     pub(super) plan: Plan,
 }
 
 impl Graph {
-    fn push(&mut self, dtype: DType, shape: Dims, def: Def) -> Node {
-        let beneath = |t: Node| if self.written(t) { 0 } else { self.tensors[t as usize].depth };
-        let computes = |t: Node| !self.written(t) && self.tensors[t as usize].computes;
+    fn push(&mut self, dtype: DType, shape: Dims, def: Def) -> TensorId {
+        let beneath = |t: TensorId| if self.written(t) { 0 } else { self.tensors[t as usize].depth };
+        let computes = |t: TensorId| !self.written(t) && self.tensors[t as usize].computes;
         let (depth, computes) = match &def {
             Def::Map(n) => (n.operands().iter().map(|o| beneath(*o)).max().unwrap_or(0) + 1, true),
             // What was computed and is now copied will be written: `fuse` says so.
-            Def::View(v) if computes(v.of) && shape.size() > self.tensors[v.of as usize].shape.size() => (1, false),
+            Def::View(v) if computes(v.of) && self.copies(v, &shape) => (1, false),
             Def::View(v) => (beneath(v.of) + 1, computes(v.of)),
             Def::Reshape(of) => (beneath(*of) + 1, computes(*of)),
             Def::Reduce { of, .. } => (beneath(*of) + 1, true),
             _ => (0, false),
         };
-        self.tensors.push(Tensor { dtype, shape, tape: 0, def, slot: None, apart: false, depth, computes });
-        let t = self.tensors.len() as Node - 1;
+        self.tensors.push(TensorEntry { dtype, shape, tape: 0, def, slot: None, apart: false, depth, computes });
+        let t = self.tensors.len() as TensorId - 1;
         if depth >= MAX_DEPTH {
             self.tensors[t as usize].apart = true;
         }
         t
     }
-    pub fn shape(&self, x: Node) -> Dims {
+    /// Whether a view of this shape has elements of its operand in several places, so that what they cost would be paid for each.
+    pub(super) fn copies(&self, v: &View, shape: &Dims) -> bool {
+        let from = &self.tensors[v.of as usize].shape;
+        shape.size() > from.size() && v.repeats(from, shape)
+    }
+    pub fn shape(&self, x: TensorId) -> Dims {
         self.tensors[x as usize].shape.clone()
     }
-    pub fn rank(&self, x: Node) -> usize {
+    pub fn rank(&self, x: TensorId) -> usize {
         self.tensors[x as usize].shape.len()
     }
-    pub fn dtype(&self, x: Node) -> DType {
+    pub fn dtype(&self, x: TensorId) -> DType {
         self.tensors[x as usize].dtype
     }
-    pub fn tape(&self, x: Node) -> u8 {
+    pub fn tape(&self, x: TensorId) -> u8 {
         self.tensors[x as usize].tape
     }
 
     // ---- pairs ----
 
-    pub fn pair(&mut self, a: Node, b: Node) -> Node {
+    pub fn pair(&mut self, a: TensorId, b: TensorId) -> TensorId {
         let (dtype, shape) = (self.dtype(a), self.shape(a));
         self.push(dtype, shape, Def::Pair(a, b))
     }
     /// The two tensors of a complex number or key.
-    pub fn parts(&self, x: Node) -> Option<(Node, Node)> {
+    pub fn parts(&self, x: TensorId) -> Option<(TensorId, TensorId)> {
         if let Def::Pair(a, b) = self.tensors[x as usize].def { Some((a, b)) } else { None }
     }
-    fn each(&mut self, x: Node, mut f: impl FnMut(&mut Graph, Node) -> Node) -> Node {
+    fn each(&mut self, x: TensorId, mut f: impl FnMut(&mut Graph, TensorId) -> TensorId) -> TensorId {
         match self.parts(x) {
             Some((a, b)) => {
                 let (a, b) = (f(self, a), f(self, b));
@@ -137,7 +168,7 @@ impl Graph {
     // ---- pointwise ----
 
     /// A literal of a program: rank 0.
-    pub fn literal(&mut self, l: &Lit) -> Node {
+    pub fn literal(&mut self, l: &Lit) -> TensorId {
         match l.scalar() {
             Some(s) => self.constant(s, Dims::default()),
             None => {
@@ -149,14 +180,14 @@ impl Graph {
             }
         }
     }
-    pub fn constant(&mut self, s: Scalar, shape: Dims) -> Node {
+    pub fn constant(&mut self, s: Scalar, shape: Dims) -> TensorId {
         self.push(s.dtype, shape, Def::Const(s))
     }
-    pub fn iota(&mut self, dtype: DType, shape: Dims, axis: usize) -> Node {
+    pub fn iota(&mut self, dtype: DType, shape: Dims, axis: usize) -> TensorId {
         self.push(dtype, shape, Def::Iota(axis))
     }
     /// Operands have one shape, or rank 0 where they then repeat.
-    fn map(&mut self, dtype: DType, n: kernel::Node) -> Node {
+    fn map(&mut self, dtype: DType, n: kernel::Node) -> TensorId {
         let ops = n.operands();
         let lead = ops.iter().copied().find(|o| self.rank(*o) > 0).unwrap_or(ops[0]);
         let shape = self.shape(lead);
@@ -164,23 +195,23 @@ impl Graph {
         n.map_operands(|o| self.spread(o, &shape));
         self.push(dtype, shape, Def::Map(n))
     }
-    fn spread(&mut self, x: Node, shape: &Dims) -> Node {
+    fn spread(&mut self, x: TensorId, shape: &Dims) -> TensorId {
         if self.tensors[x as usize].shape == *shape {
             return x;
         }
         debug_assert_eq!(self.rank(x), 0, "pointwise operands of shapes {} and {shape}", self.shape(x));
         self.view(x, shape.clone(), &[])
     }
-    pub fn un(&mut self, f: Un, x: Node) -> Node {
+    pub fn un(&mut self, f: Un, x: TensorId) -> TensorId {
         let dtype = if f == Un::IsFinite { DType::Bool } else { self.dtype(x) };
         self.map(dtype, kernel::Node::Un(f, x))
     }
-    pub fn bin(&mut self, f: Bin, x: Node, y: Node) -> Node {
+    pub fn bin(&mut self, f: Bin, x: TensorId, y: TensorId) -> TensorId {
         let dtype = if f.is_comparison() { DType::Bool } else { self.dtype(x) };
         self.map(dtype, kernel::Node::Bin(f, x, y))
     }
     /// `p ? t : f`; `t` and `f` may be pairs.
-    pub fn select(&mut self, p: Node, t: Node, f: Node) -> Node {
+    pub fn select(&mut self, p: TensorId, t: TensorId, f: TensorId) -> TensorId {
         if let (Some((t0, t1)), Some((f0, f1))) = (self.parts(t), self.parts(f)) {
             let (a, b) = (self.select(p, t0, f0), self.select(p, t1, f1));
             return self.pair(a, b);
@@ -188,19 +219,19 @@ impl Graph {
         let dtype = self.dtype(t);
         self.map(dtype, kernel::Node::Select { p, t, f })
     }
-    pub fn convert(&mut self, x: Node, dtype: DType) -> Node {
+    pub fn convert(&mut self, x: TensorId, dtype: DType) -> TensorId {
         if self.dtype(x) == dtype { x } else { self.map(dtype, kernel::Node::Convert(x)) }
     }
     /// Between dtypes of one size.
-    pub fn bitcast(&mut self, x: Node, dtype: DType) -> Node {
+    pub fn bitcast(&mut self, x: TensorId, dtype: DType) -> TensorId {
         if self.dtype(x) == dtype { x } else { self.map(dtype, kernel::Node::Bitcast(x)) }
     }
-    pub fn round(&mut self, of: Node, exponent: u8, mantissa: u8) -> Node {
+    pub fn round(&mut self, of: TensorId, exponent: u8, mantissa: u8) -> TensorId {
         let dtype = self.dtype(of);
         self.map(dtype, kernel::Node::Round { of, exponent, mantissa })
     }
     /// A rank-0 constant of `like`'s dtype.
-    pub fn scalar(&mut self, like: Node, x: f64) -> Node {
+    pub fn scalar(&mut self, like: TensorId, x: f64) -> TensorId {
         let s = Scalar::from_f64(self.dtype(like), x);
         self.constant(s, Dims::default())
     }
@@ -208,11 +239,18 @@ impl Graph {
     // ---- moving elements ----
 
     /// `out[i] = x[map(i)]`; for each axis of x an affine form of the indices of `shape`, which must stay inside.
-    pub fn view(&mut self, x: Node, shape: Dims, map: &[Affine]) -> Node {
+    pub fn view(&mut self, x: TensorId, shape: Dims, map: &[Affine]) -> TensorId {
         self.guarded(x, shape, map, &[], None)
     }
     /// The same where the guards hold, `fill` (zero if none) elsewhere.
-    pub fn guarded(&mut self, x: Node, shape: Dims, map: &[Affine], guards: &[Guard], fill: Option<Scalar>) -> Node {
+    pub fn guarded(
+        &mut self,
+        x: TensorId,
+        shape: Dims,
+        map: &[Affine],
+        guards: &[Guard],
+        fill: Option<Scalar>,
+    ) -> TensorId {
         self.each(x, |g, x| {
             let t = &g.tensors[x as usize];
             let dtype = t.dtype;
@@ -227,7 +265,7 @@ impl Graph {
         })
     }
     /// Axis k of x becomes axis `dims[k]`, size-1 axes stretch.
-    pub fn broadcast(&mut self, x: Node, shape: Dims, dims: &[usize]) -> Node {
+    pub fn broadcast(&mut self, x: TensorId, shape: Dims, dims: &[usize]) -> TensorId {
         let from = self.shape(x);
         if from == shape && dims.iter().copied().eq(0..shape.len()) {
             return x;
@@ -237,7 +275,7 @@ impl Graph {
         self.view(x, shape, &map)
     }
     /// Axis k of the result is axis `perm[k]` of x.
-    pub fn transpose(&mut self, x: Node, perm: &[usize]) -> Node {
+    pub fn transpose(&mut self, x: TensorId, perm: &[usize]) -> TensorId {
         let from = self.shape(x);
         let mut map: SmallVec<[Affine; 4]> = smallvec![Affine::default(); perm.len()];
         for (k, p) in perm.iter().enumerate() {
@@ -246,7 +284,7 @@ impl Graph {
         self.view(x, from.pick(perm), &map)
     }
     /// `x[start + stride * i]` on every axis.
-    pub fn slice(&mut self, x: Node, start: &[usize], stride: &[usize], shape: Dims) -> Node {
+    pub fn slice(&mut self, x: TensorId, start: &[usize], stride: &[usize], shape: Dims) -> TensorId {
         let map: SmallVec<[Affine; 4]> =
             // a lone element has no next one, however far it would be
             (0..shape.len())
@@ -254,7 +292,7 @@ impl Graph {
                 .collect();
         self.view(x, shape, &map)
     }
-    pub fn reverse(&mut self, x: Node, axes: &[usize]) -> Node {
+    pub fn reverse(&mut self, x: TensorId, axes: &[usize]) -> TensorId {
         let shape = self.shape(x);
         let map: SmallVec<[Affine; 4]> = (0..shape.len())
             .map(|k| if axes.contains(&k) { scaled(k, shape[k] as i64 - 1, -1) } else { unit(k) })
@@ -262,7 +300,7 @@ impl Graph {
         self.view(x, shape, &map)
     }
     /// The same elements in row-major order. Splitting axes and axes of size 1 cost nothing anywhere; merging costs nothing over memory.
-    pub fn reshape(&mut self, x: Node, shape: Dims) -> Node {
+    pub fn reshape(&mut self, x: TensorId, shape: Dims) -> TensorId {
         let from = self.shape(x);
         if from == shape {
             return x;
@@ -279,7 +317,7 @@ impl Graph {
         })
     }
     /// `lo`, `hi` elements of `value` (rank 0) around each axis, `interior` between neighbours; negative `lo`, `hi` cut off.
-    pub fn pad(&mut self, x: Node, value: Node, lo: &[i64], hi: &[i64], interior: &[i64]) -> Node {
+    pub fn pad(&mut self, x: TensorId, value: TensorId, lo: &[i64], hi: &[i64], interior: &[i64]) -> TensorId {
         let from = self.shape(x);
         let rank = from.len();
         // Positions in 128 bits, which no padding leaves.
@@ -302,8 +340,8 @@ impl Graph {
         let mut spread = from.clone();
         // Interior padding first: element i of x to i * (1 + interior), by splitting [n * s] into [n, s] and reading where the second index is 0.
         let mut x = x;
-        let mut mask: Option<Node> = None;
-        let constant = |v: Node| if let Def::Const(s) = self.tensors[v as usize].def { Some(s) } else { None };
+        let mut mask: Option<TensorId> = None;
+        let constant = |v: TensorId| if let Def::Const(s) = self.tensors[v as usize].def { Some(s) } else { None };
         let fill = match self.parts(value) {
             Some((a, b)) => constant(a).filter(|s| constant(b) == Some(*s)),
             None => constant(value),
@@ -343,13 +381,13 @@ impl Graph {
         self.select(inside, y, value)
     }
     /// One after the other along `axis`.
-    pub fn concatenate(&mut self, xs: &[Node], axis: usize) -> Node {
+    pub fn concatenate(&mut self, xs: &[TensorId], axis: usize) -> TensorId {
         if let Some(parts) = xs.iter().map(|x| self.parts(*x)).collect::<Option<Vec<_>>>() {
-            let (a, b): (Vec<Node>, Vec<Node>) = parts.into_iter().unzip();
+            let (a, b): (Vec<TensorId>, Vec<TensorId>) = parts.into_iter().unzip();
             let (a, b) = (self.concatenate(&a, axis), self.concatenate(&b, axis));
             return self.pair(a, b);
         }
-        let xs: SmallVec<[Node; 4]> = xs
+        let xs: SmallVec<[TensorId; 4]> = xs
             .iter()
             .copied()
             .filter(|x| self.shape(*x)[axis] > 0)
@@ -358,7 +396,7 @@ impl Graph {
         let sizes: SmallVec<[usize; 4]> = xs.iter().map(|x| self.shape(*x)[axis]).collect();
         let mut shape = self.shape(xs[0]);
         shape[axis] = sizes.iter().sum();
-        if xs.len() > 4 {
+        if xs.len() > PARTS {
             return self.concatenate_by_updates(&xs, axis, shape);
         }
         let mut end = shape[axis];
@@ -388,7 +426,7 @@ impl Graph {
         }
         out.expect("concatenate has operands")
     }
-    fn concatenate_by_updates(&mut self, xs: &[Node], axis: usize, shape: Dims) -> Node {
+    fn concatenate_by_updates(&mut self, xs: &[TensorId], axis: usize, shape: Dims) -> TensorId {
         let dtype = self.dtype(xs[0]);
         // Not every device has 64 bits.
         let index_dtype = if i32::try_from(shape[axis]).is_ok() { DType::I32 } else { DType::I64 };
@@ -396,7 +434,7 @@ impl Graph {
         let mut start = 0;
         for x in xs {
             let update = self.shape(*x);
-            let mut ins: Nodes = smallvec![out, *x];
+            let mut ins: TensorIds = smallvec![out, *x];
             for k in 0..shape.len() {
                 ins.push(self.constant(
                     Scalar::from_i64(index_dtype, if k == axis { start as i64 } else { 0 }),
@@ -411,7 +449,7 @@ impl Graph {
     }
 
     /// Over `axes`, which leave the shape.
-    pub fn reduce(&mut self, kind: ReduceKind, x: Node, axes: &[usize]) -> Node {
+    pub fn reduce(&mut self, kind: ReduceKind, x: TensorId, axes: &[usize]) -> TensorId {
         if axes.is_empty() && kind.bin().is_some() {
             return x;
         }
@@ -419,7 +457,7 @@ impl Graph {
         self.reduce_as(kind, dtype, x, axes)
     }
     /// argmax, argmin: the position among `axes`, in `dtype`.
-    pub fn reduce_as(&mut self, kind: ReduceKind, dtype: DType, x: Node, axes: &[usize]) -> Node {
+    pub fn reduce_as(&mut self, kind: ReduceKind, dtype: DType, x: TensorId, axes: &[usize]) -> TensorId {
         let shape = self.shape(x).without(axes);
         let mut axes = Dims::new(axes);
         axes.sort_unstable();
@@ -429,12 +467,12 @@ impl Graph {
     // ---- steps ----
 
     /// Whether the tensor stands for itself: it does not dissolve into its users' expressions.
-    pub(super) fn written(&self, x: Node) -> bool {
+    pub(super) fn written(&self, x: TensorId) -> bool {
         let t = &self.tensors[x as usize];
         t.slot.is_some() || t.apart
     }
     /// Makes the value stand in memory, and says where.
-    pub fn force(&mut self, x: Node) -> SlotId {
+    pub fn force(&mut self, x: TensorId) -> SlotId {
         debug_assert!(self.parts(x).is_none(), "a pair has no slot");
         let t = &mut self.tensors[x as usize];
         match t.slot {
@@ -443,7 +481,7 @@ impl Graph {
         }
     }
     /// A block input that stands in `slot`.
-    pub fn input(&mut self, shape: Dims, slot: SlotId) -> Node {
+    pub fn input(&mut self, shape: Dims, slot: SlotId) -> TensorId {
         let s = self.plan.slots[slot as usize].clone();
         let x = self.push(s.dtype, shape, Def::Input);
         self.tensors[x as usize].slot = Some(slot);
@@ -451,28 +489,28 @@ impl Graph {
         x
     }
     /// Whether the value has not been given a place, nor is somebody else's.
-    pub(super) fn fresh(&self, x: Node) -> bool {
+    pub(super) fn fresh(&self, x: TensorId) -> bool {
         let t = &self.tensors[x as usize];
         t.slot.is_none() && !matches!(t.def, Def::Input | Def::Step(_) | Def::Pair(..))
     }
-    pub(super) fn force_fresh(&mut self, x: Node, slot: SlotId) {
+    pub(super) fn force_fresh(&mut self, x: TensorId, slot: SlotId) {
         debug_assert!(self.fresh(x));
         self.tensors[x as usize].slot = Some(slot);
     }
     /// Adds a step; `make` gets the slots of its operands and results.
     pub fn step(
         &mut self,
-        ins: &[Node],
+        ins: &[TensorId],
         outs: &[(DType, Dims, u8)],
         make: impl FnOnce(Vec<SlotId>, Vec<SlotId>) -> Step,
-    ) -> Nodes {
+    ) -> TensorIds {
         let in_slots: Vec<SlotId> = ins.iter().map(|x| self.force(*x)).collect();
         let out_slots: Vec<SlotId> = outs.iter().map(|(d, s, tape)| self.plan.add_slot(*d, s.size(), *tape)).collect();
         let step = make(in_slots, out_slots.clone());
         self.step_into(outs, &out_slots, step)
     }
     /// Adds a step whose operands stand in memory and whose results have slots.
-    pub(super) fn step_into(&mut self, outs: &[(DType, Dims, u8)], slots: &[SlotId], step: Step) -> Nodes {
+    pub(super) fn step_into(&mut self, outs: &[(DType, Dims, u8)], slots: &[SlotId], step: Step) -> TensorIds {
         let i = self.steps.len() as u32;
         self.steps.push(step);
         let define = |((dtype, shape, tape), slot): (&(DType, Dims, u8), &SlotId)| {
@@ -483,7 +521,7 @@ impl Graph {
         };
         outs.iter().zip(slots).map(define).collect()
     }
-    pub fn routine(&mut self, r: Routine, ins: &[Node], shapes: &[Dims]) -> Nodes {
+    pub fn routine(&mut self, r: Routine, ins: &[TensorId], shapes: &[Dims]) -> TensorIds {
         let outs: SmallVec<[(DType, Dims, u8); 2]> =
             r.results().iter().zip(shapes).map(|((d, _), s)| (*d, s.clone(), 0)).collect();
         self.step(ins, &outs, |ins, outs| Step::Routine { routine: Arc::new(r), ins, outs })

@@ -4,7 +4,7 @@ use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan};
 use crate::dtype::Dtype;
 use crate::error::{Res, not_linear, type_err, value_err};
-use crate::lower::{Graph, Node, Nodes, physical};
+use crate::lower::{Graph, TensorId, TensorIds, physical};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::param::Member;
 use crate::primitive;
@@ -66,7 +66,7 @@ impl Rules for ArgReduce {
         let at = d - axes.iter().filter(|k| **k < d).count();
         Ok((cx.bind(&ArgReduce { axes, ..self.clone() }.into(), x)?, smallvec![Some(at)]))
     }
-    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let kind = match self.kind {
             ArgKind::Max => ReduceKind::ArgMax,
             ArgKind::Min => ReduceKind::ArgMin,

@@ -5,7 +5,7 @@ use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan};
 use crate::dtype::Dtype;
 use crate::error::{Res, not_linear, type_err, value_err};
-use crate::lower::{Graph, Node, Nodes, physical};
+use crate::lower::{Graph, TensorId, TensorIds, physical};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::primitive;
 use crate::value::{Value, Values};
@@ -59,7 +59,7 @@ impl Rules for Bitcast {
         Ok((cx.bind(&self.clone().into(), &[x])?, smallvec![d[0].map(|_| 0)]))
     }
     /// Between sizes, the low part first.
-    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let (from, to) = (b.dtype(x[0]), physical(&out[0]).dtype);
         if from.size() == to.size() {
             return Ok(smallvec![b.bitcast(x[0], to)]);
@@ -86,7 +86,7 @@ impl Rules for Bitcast {
         }
         let v = b.bitcast(x[0], narrow);
         let shape = b.shape(v);
-        let mut acc: Option<Node> = None;
+        let mut acc: Option<TensorId> = None;
         for k in 0..shape[rank] {
             let starts: Vec<usize> = (0..=rank).map(|j| if j == rank { k } else { 0 }).collect();
             let part = b.slice(v, &starts, &vec![1; rank + 1], out[0].shape.insert(rank, 1));
@@ -130,7 +130,7 @@ impl Rules for ReducePrecision {
     fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         Ok((cx.bind(&self.clone().into(), x)?, d.into()))
     }
-    fn lower(&self, b: &mut Graph, x: &[Node], _: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, b: &mut Graph, x: &[TensorId], _: &[Aval]) -> Res<TensorIds> {
         Ok(smallvec![b.round(x[0], self.exponent_bits as u8, self.mantissa_bits as u8)])
     }
 }

@@ -4,9 +4,9 @@ use super::linear_jvp;
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan};
 use crate::error::{Res, type_err};
-use crate::lower::{Graph, Node, Nodes};
+use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
-use crate::ops::reduce::ReduceKind;
+use crate::ops::reduce::Monoid;
 use crate::param::Shape;
 use crate::primitive;
 use crate::value::{Value, Values};
@@ -71,7 +71,7 @@ impl Rules for BroadcastInDim {
         let kept = |d: &usize| {
             self.broadcast_dimensions.iter().position(|k| k == d).is_some_and(|k| a.shape[k] == self.shape[*d])
         };
-        let summed = cx.reduce(ReduceKind::Sum, ct, (0..self.shape.len()).filter(|d| !kept(d)).collect())?;
+        let summed = cx.reduce(Monoid::Sum, ct, (0..self.shape.len()).filter(|d| !kept(d)).collect())?;
         // the operand's axes as they lie in the output, then in their own order
         let mut order: Vec<usize> = (0..a.rank()).collect();
         order.sort_by_key(|k| self.broadcast_dimensions[*k]);
@@ -85,7 +85,7 @@ impl Rules for BroadcastInDim {
         let dims: Dims = std::iter::once(0).chain(self.broadcast_dimensions.iter().map(|d| d + 1)).collect();
         Ok((smallvec![cx.broadcast(&x, &self.shape.insert(0, ax.n), &dims)?], smallvec![Some(0)]))
     }
-    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let _ = out;
         Ok(smallvec![b.broadcast(x[0], self.shape.0.clone(), &self.broadcast_dimensions)])
     }

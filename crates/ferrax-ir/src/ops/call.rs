@@ -1,9 +1,9 @@
 //! jit: `out = jaxpr(x)`. Its rules are bookkeeping around `cx.recur()`, and those of other calls are the same.
 use crate::aval::{Aval, same_avals};
-use crate::cx::{Arg, Axis, Cx, Dim, Fun, Residual, Split, Tan};
+use crate::cx::{Arg, Axis, Cx, Dim, Fun, KnownSplit, Residual, Tan};
 use crate::effects::Effects;
 use crate::error::Res;
-use crate::lower::{Graph, Node, Nodes};
+use crate::lower::{Graph, TensorId, TensorIds};
 use crate::mask::{cat, count, merge, nonzero, not, pick, spread};
 use crate::op::{Avals, Axes, BodyRules, Op, Rules, Tans};
 use crate::primitive;
@@ -24,7 +24,7 @@ pub fn check_ins(name: &str, x: &[Aval], body: &Program) -> Res<()> {
     if same_avals(x, body.in_avals()) { Ok(()) } else { Err(mismatch(name, x, body.in_avals())) }
 }
 /// The residuals of a split, in order: forwarded operands by name, new ones from the known part's outputs.
-pub fn residuals(sp: &Split, x: &[Value], new: impl IntoIterator<Item = Value>) -> Vec<Value> {
+pub fn residuals(sp: &KnownSplit, x: &[Value], new: impl IntoIterator<Item = Value>) -> Vec<Value> {
     let mut new = new.into_iter();
     let get = |r: &Residual| match r {
         Residual::In(i) => Some(x[*i].clone()),
@@ -106,7 +106,7 @@ impl Rules for Call {
     fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         batch(&self.jaxpr, |p| self.with(p), cx, ax, x, d)
     }
-    fn lower(&self, b: &mut Graph, x: &[Node], _: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, b: &mut Graph, x: &[TensorId], _: &[Aval]) -> Res<TensorIds> {
         b.inline(&self.jaxpr, x)
     }
 }

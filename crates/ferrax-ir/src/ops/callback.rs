@@ -8,12 +8,13 @@ use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan};
 use crate::effects::Effects;
 use crate::error::{Error, Res, not_linear};
-use crate::lower::{Graph, Node, Nodes};
+use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Effectful, Rules, Tans};
 use crate::param::{Member, Param, ParamValue};
 use crate::primitive;
 use crate::value::{Value, Values};
 use ferrax_kernel::plan::{HostCall, HostFn};
+use std::any::Any;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
@@ -37,6 +38,8 @@ impl Member for CallbackKind {
 #[derive(Clone)]
 pub struct Callable {
     pub name: Arc<str>,
+    /// What the host made it of, for the host.
+    pub host: Option<Arc<dyn Any + Send + Sync>>,
     /// Given the avals of operands and results, what to call: a batched call has other shapes than it was made for.
     pub make: Arc<dyn Fn(&[Aval], &[Aval]) -> Arc<dyn HostFn> + Send + Sync>,
 }
@@ -61,11 +64,14 @@ impl ParamValue for Callable {
         "a function of the host".into()
     }
     fn to_param(&self) -> Param {
-        Param::Str(self.name.clone())
+        Param::Host(self.clone())
     }
     /// Text cannot name a function of the host.
-    fn from_param(_: &Param) -> Option<Callable> {
-        None
+    fn from_param(p: &Param) -> Option<Callable> {
+        match p {
+            Param::Host(f) => Some(f.clone()),
+            _ => None,
+        }
     }
 }
 
@@ -106,7 +112,13 @@ impl Rules for Callback {
         Ok(with_zeros(cx.bind(&self.clone().into(), x)?))
     }
     fn transpose(&self, _: &dyn Cx, _: &[Arg], _: &[Tan]) -> Res<Tans> {
-        not_linear(self.kind.name())
+        match self.kind {
+            CallbackKind::Pure => Err(Error::value(
+                "Pure callbacks do not support transpose. Please use `jax.custom_vjp` to use callbacks while taking gradients.",
+            )),
+            CallbackKind::Io => Err(Error::value("IO callbacks do not support transpose.")),
+            _ => not_linear(self.kind.name()),
+        }
     }
     fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         if self.kind == CallbackKind::Io && self.ordered {
@@ -118,10 +130,11 @@ impl Rules for Callback {
             Some("sequential" | "sequential_unrolled") => None,
             None if self.kind != CallbackKind::Pure => None,
             other => {
-                return Err(Error::not_implemented(match other {
-                    None => "Pure callbacks do not support vmap by default: pass a vmap_method such as 'sequential' or 'expand_dims'.".into(),
-                    Some(m) => format!("vmap is only supported for the pure_callback primitive when vmap_method is 'sequential', 'expand_dims' or 'broadcast_all', got '{m}'"),
-                }));
+                return Err(Error::not_implemented(format!(
+                    "vmap is only supported for the {} primitive when vmap_method is one of 'sequential', 'sequential_unrolled', 'expand_dims', 'broadcast_all', or 'legacy_vectorized'. Got vmap_method={}.",
+                    self.kind.name(),
+                    other.unwrap_or("None")
+                )));
             }
         };
         let Some(n) = whole else { return lane_by_lane(&self.clone().into(), cx, ax.n, x, d) };
@@ -139,7 +152,7 @@ impl Rules for Callback {
         let dims = y.iter().map(|_| Some(0)).collect();
         Ok((y, dims))
     }
-    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let f = (self.callback.make)(&self.ins, out);
         Ok(b.callback(HostCall { name: self.callback.name.clone(), f }, x, out))
     }

@@ -4,7 +4,7 @@ use super::pointwise::lower::lower;
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, values1};
 use crate::error::{Res, not_linear, type_err};
-use crate::lower::{Graph, Node, Nodes};
+use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::primitive;
 use crate::value::{Value, Values};
@@ -84,7 +84,7 @@ impl Rules for Clamp {
         };
         Ok((cx.bind(&Clamp {}.into(), &[fit(&x[0], d[0])?, v, fit(&x[2], d[2])?])?, smallvec![Some(0)]))
     }
-    fn lower(&self, b: &mut Graph, x: &[Node], _: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, b: &mut Graph, x: &[TensorId], _: &[Aval]) -> Res<TensorIds> {
         let y = lower(Pw::Max, 0, b, &[x[1], x[0]])?;
         Ok(smallvec![lower(Pw::Min, 0, b, &[y, x[2]])?])
     }

@@ -13,15 +13,15 @@ use super::concatenate::Concatenate;
 use super::iota::Iota;
 use super::linear_jvp;
 use super::pointwise::Pw;
-use super::reduce::ReduceKind;
+use super::reduce::Monoid;
 use super::slice::Slice;
 use super::zero_jvp;
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, int, values1};
 use crate::dtype::Dtype;
 use crate::effects::{Effects, Name};
-use crate::error::{Error, Kind, Res, not_linear, type_err, value_err};
-use crate::lower::{Graph, Node, Nodes};
+use crate::error::{Error, ErrorKind, Res, not_linear, type_err, value_err};
+use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Effectful, Rules, Tans};
 use crate::param::{Member, Param, ParamValue};
 use crate::primitive;
@@ -168,7 +168,7 @@ fn by_groups(
 
 /// The error of a name that no vmap or pmap around has.
 pub fn unbound(name: &str) -> Error {
-    Error::new(Kind::Name, format!("unbound axis name: {name}"))
+    Error::new(ErrorKind::Name, format!("unbound axis name: {name}"))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -301,9 +301,9 @@ impl Rules for AllReduce {
             return Ok((cx.bind(&self.clone().into(), x)?, d.into()));
         }
         let kind = match self.kind {
-            AllReduceKind::Sum => ReduceKind::Sum,
-            AllReduceKind::Max => ReduceKind::Max,
-            AllReduceKind::Min => ReduceKind::Min,
+            AllReduceKind::Sum => Monoid::Sum,
+            AllReduceKind::Max => Monoid::Max,
+            AllReduceKind::Min => Monoid::Min,
         };
         let (y, d) = by_groups(cx, ax, self, &self.axis_index_groups, (&x[0], d[0]), |n, x, d| {
             let y = match d {
@@ -320,7 +320,7 @@ impl Rules for AllReduce {
         }
         Ok((cx.bind(&AllReduce { axes, ..self.clone() }.into(), &y)?, d))
     }
-    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let kind = match self.kind {
             AllReduceKind::Sum => ferrax_kernel::ReduceKind::Sum,
             AllReduceKind::Max => ferrax_kernel::ReduceKind::Max,
@@ -347,7 +347,7 @@ impl Rules for AxisIndex {
         let iota = Iota { dimension: 0, dtype: Dtype::I32, shape: Dims::new(&[ax.n]).into() };
         Ok((cx.bind(&iota.into(), &[])?, smallvec![Some(0)]))
     }
-    fn lower(&self, b: &mut Graph, _: &[Node], out: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, b: &mut Graph, _: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         Ok(b.collective(Collective::AxisIndex, Across::axes([self.axis_name.clone()]), &[], out))
     }
 }
@@ -361,7 +361,7 @@ impl Rules for AllGather {
         }
         let mut shape = a.shape.clone();
         if self.tiled {
-            shape[k] *= self.axis_size
+            shape[k] = shape[k].saturating_mul(self.axis_size)
         } else {
             shape = shape.insert(k, self.axis_size)
         }
@@ -394,7 +394,7 @@ impl Rules for AllGather {
             Ok((if self.tiled { merge(cx, &y, k)? } else { y }, None))
         })
     }
-    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let k = self.all_gather_dimension;
         let shape = b.shape(x[0]);
         let stacked = out[0].with_shape(shape.insert(0, self.axis_size));
@@ -467,14 +467,14 @@ impl Rules for ReduceScatter {
         self.axis_name.only("reduce_scatter")?;
         by_groups(cx, ax, self, &self.axis_index_groups, (&x[0], d[0]), |n, x, d| {
             let sum = match d {
-                Some(d) => cx.reduce(ReduceKind::Sum, x, [d].into())?,
+                Some(d) => cx.reduce(Monoid::Sum, x, [d].into())?,
                 None => cx.mul(x, &int(x.dtype(), n as i64))?,
             };
             // the scattered axis is now the lanes'
             Ok((if self.tiled { split(cx, &sum, k, n)? } else { sum }, Some(k)))
         })
     }
-    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let (k, n) = (self.scatter_dimension, self.axis_size);
         let mut s = b.shape(x[0]);
         if self.tiled {
@@ -542,7 +542,7 @@ impl Rules for AllToAll {
             Ok((if self.tiled { merge(cx, &y, c + 1)? } else { y }, Some(0)))
         })
     }
-    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let (s, c, n) = (self.split_axis, self.concat_axis, self.axis_size);
         let mut shape = b.shape(x[0]);
         if self.tiled {
@@ -593,7 +593,7 @@ impl Rules for Permute {
         let lanes: Vec<_> = (0..ax.n).map(source).collect();
         Ok((values1(pick_lanes(cx, &x, 0, &lanes)?), smallvec![Some(0)]))
     }
-    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let perm = self.perm.iter().map(|(s, d)| (*s as u32, *d as u32)).collect();
         Ok(b.collective(Collective::Permute(perm), self.axis_name.across(&None), x, out))
     }

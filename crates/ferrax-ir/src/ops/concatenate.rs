@@ -1,10 +1,10 @@
 //! concatenate: operands one after another along `dimension`. numpy: `concatenate`. split: its inverse. numpy: `split`.
-use super::linear_jvp;
+use super::{joint_jvp, linear_jvp};
 use crate::aval::Aval;
-use crate::cx::{Arg, Axis, Cx, Dim, Tan, values1};
+use crate::cx::{Arg, Axis, Cx, Dim, Tan};
 use crate::error::{Res, type_err, value_err};
-use crate::lower::{Graph, Node, Nodes};
-use crate::op::{Avals, Axes, Op, Rules, Tans};
+use crate::lower::{Graph, TensorId, TensorIds};
+use crate::op::{Avals, Axes, Rules, Tans};
 use crate::primitive;
 use crate::value::{Value, Values};
 use ferrax_kernel::Dims;
@@ -51,13 +51,7 @@ impl Rules for Concatenate {
         Ok(smallvec![Aval { weak: x.iter().all(|b| b.weak), ..a.with_shape(shape) }])
     }
     fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
-        let op: Op = self.clone().into();
-        let y = cx.bind1(op.clone(), x)?;
-        if dx.iter().all(Option::is_none) {
-            return Ok((values1(y), smallvec![None]));
-        }
-        let t: Values = dx.iter().zip(x).map(|(t, x)| cx.inst(t, &x.aval())).collect::<Res<_>>()?;
-        Ok((values1(y), smallvec![Some(cx.bind1(op, &t)?)]))
+        joint_jvp(&self.clone().into(), cx, x, dx)
     }
     fn transpose(&self, cx: &dyn Cx, x: &[Arg], ct: &[Tan]) -> Res<Tans> {
         let Some(ct) = &ct[0] else { return Ok(smallvec![None; x.len()]) };
@@ -71,7 +65,7 @@ impl Rules for Concatenate {
         let op = Concatenate { dimension: self.dimension + (self.dimension >= at) as usize };
         Ok((cx.bind(&op.into(), &moved)?, smallvec![Some(at)]))
     }
-    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let _ = out;
         Ok(smallvec![b.concatenate(x, self.dimension)])
     }
@@ -92,7 +86,7 @@ impl Rules for Split {
         {
             return value_err(format!(
                 "Sum of sizes {} must be equal to dimension {} of the operand shape {:?}",
-                self.sizes.iter().sum::<usize>(),
+                self.sizes.iter().map(|n| *n as u128).sum::<u128>(),
                 self.axis,
                 a.shape
             ));
@@ -124,7 +118,7 @@ impl Rules for Split {
         let n = y.len();
         Ok((y, smallvec![at; n]))
     }
-    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let (rank, mut at) = (b.rank(x[0]), 0);
         let mut part = |a: &Aval| {
             let start: Dims = (0..rank).map(|k| if k == self.axis { at } else { 0 }).collect();

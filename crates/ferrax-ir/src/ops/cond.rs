@@ -1,11 +1,11 @@
 //! cond: `out = branches[clamp(index)](x)`; operands index (rank 0, i32), then x. Serves `cond` and `switch`.
-use super::call::{check_ins, fronts, lanes, residuals};
+use super::call::{check_ins, fronts, lanes};
 use crate::aval::{Aval, same_avals};
-use crate::cx::{Arg, Axis, Cx, Dim, Fun, Tan, int};
+use crate::cx::{Arg, Axis, Cx, Dim, Fun, Residual, Tan, int};
 use crate::dtype::Dtype;
 use crate::effects::Effects;
 use crate::error::{Error, Res, type_err};
-use crate::lower::{Graph, Node, Nodes};
+use crate::lower::{Graph, TensorId, TensorIds};
 use crate::mask::{cat, count, fixpoint, merge, nonzero, not, or, pick, spread};
 use crate::op::{Avals, Axes, BodyRules, Op, Rules, Tans};
 use crate::ops::pointwise::Pw;
@@ -29,6 +29,30 @@ pub fn widen(p: &Program, mine: usize, all: &[Vec<Aval>], n_own: usize) -> Arc<P
     }
     ins.extend((p.n_ins() - n_own..p.n_ins()).map(In::Old));
     p.rewire(&ins, None)
+}
+
+/// Where an operand of the unknown half comes from: an operand of the whole, or a place of residuals.
+#[derive(Clone, Copy, PartialEq)]
+enum Residue {
+    Operand(usize),
+    Place(usize),
+}
+/// Places for the residuals of several branches, of which one is taken: for each branch where its own go, and the types of all places.
+fn share(residuals: &[Vec<Aval>]) -> (Vec<Vec<usize>>, Vec<Aval>) {
+    let mut places: Vec<Aval> = vec![];
+    let of_branch = |avals: &Vec<Aval>| {
+        let mut mine: Vec<usize> = vec![];
+        for a in avals {
+            let free = (0..places.len()).find(|p| places[*p] == *a && !mine.contains(p));
+            mine.push(free.unwrap_or_else(|| {
+                places.push(a.clone());
+                places.len() - 1
+            }));
+        }
+        mine
+    };
+    let each = residuals.iter().map(of_branch).collect();
+    (each, places)
 }
 
 impl Cond {
@@ -112,13 +136,13 @@ impl Rules for Cond {
         let n = out.len();
         Ok((out, smallvec![Some(0); n]))
     }
-    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let branches: Vec<&Program> = self.branches.iter().map(|p| &**p).collect();
         b.switch(x[0], &branches, &x[1..], out)
     }
 }
 impl BodyRules for Cond {
-    /// Every branch hands over every branch's residuals; those of the branches not taken are zeros.
+    /// Branches share the places of their residuals, by type; what the branch taken leaves empty is zeros.
     fn split(&self, cx: &dyn Cx, rec: &dyn Cx, x: &[Value], unk: &[bool]) -> Res<Values> {
         if unk[0] {
             return rec.record(&self.clone().into(), x);
@@ -131,18 +155,19 @@ impl BodyRules for Cond {
         })?;
         let n_known = count(&not(&out_unk));
         let new_avals: Vec<Vec<Aval>> = sps.iter().map(|s| s.known.out_avals()[n_known..].to_vec()).collect();
+        let (places, shared) = share(&new_avals);
         let known_avals = pick(self.branches[0].in_avals(), &not(ops_unk));
-        // known branch k: its known outputs, then zeros but for its own residuals
+        // known branch k: its known outputs, then its residuals where they belong, zeros elsewhere
         let known = (0..sps.len()).map(|k| {
             let f = |cx: &dyn Cx, a: &[Value]| {
-                let mut mine = cx.inline(&sps[k].known, a)?.into_vec();
-                let mut out: Values = mine.drain(..n_known).collect();
-                for (j, avals) in new_avals.iter().enumerate() {
-                    if j == k {
-                        out.extend(mine.drain(..))
-                    } else {
-                        out.extend(avals.iter().map(|a| cx.zeros(a)).collect::<Res<Vec<_>>>()?)
-                    }
+                let mut out = cx.inline(&sps[k].known, a)?.into_vec();
+                let mine = out.split_off(n_known);
+                let mut out: Values = out.into();
+                for (place, aval) in shared.iter().enumerate() {
+                    out.push(match places[k].iter().position(|p| *p == place) {
+                        Some(i) => mine[i].clone(),
+                        None => cx.zeros(aval)?,
+                    });
                 }
                 Ok(out)
             };
@@ -157,22 +182,40 @@ impl BodyRules for Cond {
         let idle = known.n_out() == 0 && !BodyRules::effects(&known).io;
         let mut out = if idle { vec![] } else { cx.bind(&known.into(), &known_x)?.into_vec() };
         let new = out.split_off(n_known);
-        // operands of the unknown cond: all residual slots, branch by branch, then the unknown operands
-        let mut slots: Vec<Value> = vec![];
-        let mut at: Vec<usize> = vec![];
-        let mut rest = new;
-        for (s, avals) in sps.iter().zip(&new_avals) {
-            at.push(slots.len());
-            let tail = rest.split_off(avals.len());
-            slots.extend(residuals(s, &x[1..], std::mem::replace(&mut rest, tail)));
+        // operands of the unknown cond: what any branch needs of the operands and of the residuals, each once, then the unknown operands
+        let mut needed: Vec<Residue> = vec![];
+        let mut mine: Vec<Vec<Option<usize>>> = vec![];
+        for (s, places) in sps.iter().zip(&places) {
+            let mut places = places.iter();
+            let mut own: Vec<Option<usize>> = vec![None; needed.len()];
+            for (k, r) in s.res.iter().enumerate() {
+                let source = match r {
+                    Residual::In(i) => Residue::Operand(*i),
+                    Residual::New => Residue::Place(places.next().copied().unwrap_or_default()),
+                };
+                let free = |at: &usize| needed[*at] == source && own[*at].is_none();
+                let at = (0..needed.len()).find(free).unwrap_or_else(|| {
+                    needed.push(source);
+                    own.push(None);
+                    needed.len() - 1
+                });
+                own[at] = Some(k);
+            }
+            mine.push(own);
         }
+        let slots: Vec<Value> = needed
+            .iter()
+            .map(|r| match r {
+                Residue::Operand(i) => x[1 + i].clone(),
+                Residue::Place(p) => new[*p].clone(),
+            })
+            .collect();
         let slot_avals: Vec<Aval> = slots.iter().map(Value::aval).collect();
         let unk_avals = pick(self.branches[0].in_avals(), ops_unk);
-        let branches = sps.iter().zip(&at).map(|(s, at)| {
-            let place = |k: usize, a: &Aval| {
-                if k >= *at && k < at + s.res.len() { In::Old(k - at) } else { In::New(a.clone()) }
-            };
-            let mut ins: Vec<In> = slot_avals.iter().enumerate().map(|(k, a)| place(k, a)).collect();
+        let branches = sps.iter().zip(&mine).map(|(s, mine)| {
+            let at = |k: usize| mine.get(k).copied().flatten();
+            let mut ins: Vec<In> =
+                slot_avals.iter().enumerate().map(|(k, a)| at(k).map_or_else(|| In::New(a.clone()), In::Old)).collect();
             ins.extend((0..unk_avals.len()).map(|k| In::Old(s.res.len() + k)));
             s.unknown.rewire(&ins, None)
         });

@@ -14,7 +14,7 @@ use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, values1};
 use crate::dtype::Dtype;
 use crate::error::{Res, not_linear, type_err, value_err};
-use crate::lower::{Convolution, Graph, Node, Nodes, physical};
+use crate::lower::{Convolution, Graph, TensorId, TensorIds, physical};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::param::{Param, ParamValue};
 use crate::primitive;
@@ -76,7 +76,7 @@ impl ParamValue for Asked {
         let word = |p: &Param| if let Param::Enum(_, s) | Param::Str(s) = p { Some(s.clone()) } else { None };
         match p {
             Param::None => Some(Asked(None)),
-            Param::Enum(..) => Some(Asked(Some([word(p)?].into()))),
+            Param::Enum(..) | Param::Str(_) => Some(Asked(Some([word(p)?].into()))),
             p => p.items()?.iter().map(word).collect::<Option<_>>().map(|v| Asked(Some(v))),
         }
     }
@@ -321,8 +321,8 @@ impl Rules for Conv {
         let space = Dims::new(&ls[2..]);
         let w = self.windows(&r.shape);
         let short = |k: usize| {
-            let n = if space[k] == 0 { 0 } else { (space[k] as i64 - 1) * w.base[k] as i64 + 1 };
-            n.saturating_add(w.padding[k].0).saturating_add(w.padding[k].1) < 0
+            let n = if space[k] == 0 { 0 } else { (space[k] as i128 - 1) * w.base[k] as i128 + 1 };
+            n + (w.padding[k].0 as i128) + (w.padding[k].1 as i128) < 0
         };
         if (0..rank).any(short) {
             return value_err(format!(
@@ -422,7 +422,7 @@ impl Rules for Conv {
         };
         Ok((values1(y), smallvec![Some(at)]))
     }
-    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let n = &*self.dimension_numbers;
         let result = physical(&out[0]).dtype;
         // sums are taken at least in 32 bits
@@ -432,7 +432,7 @@ impl Rules for Conv {
             (_, DType::Bool) => DType::I32,
             (_, r) => r.lane(),
         };
-        let one = |b: &mut Graph, l: Node, r: Node| {
+        let one = |b: &mut Graph, l: TensorId, r: TensorId| {
             let (mut l, r) = (b.convert(l, acc), b.convert(r, acc));
             let mut padding = self.padding.to_vec();
             let shape = b.shape(l);

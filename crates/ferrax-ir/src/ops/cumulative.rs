@@ -10,7 +10,7 @@ use super::slice::Slice;
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, lit, values1};
 use crate::error::{Res, not_linear, type_err, value_err};
-use crate::lower::{Graph, Node, Nodes};
+use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::param::Member;
 use crate::primitive;
@@ -149,11 +149,11 @@ impl Rules for Cumulative {
         let axis = self.axis + d[0].is_some_and(|d| self.axis >= d) as usize;
         Ok((cx.bind(&Cumulative { axis, ..self.clone() }.into(), x)?, d.into()))
     }
-    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let shape = &out[0].shape;
         let (outer, n) = (shape[..self.axis].iter().product(), shape[self.axis]);
         let inner = shape[self.axis + 1..].iter().product();
-        let one = |b: &mut Graph, v: Node| {
+        let one = |b: &mut Graph, v: TensorId| {
             let r = Routine::Cumulative { kind: self.kind, outer, n, inner, reverse: self.reverse, dtype: b.dtype(v) };
             b.routine(r, &[v], &[shape.clone()])[0]
         };
@@ -184,10 +184,15 @@ impl Rules for Cumulative {
 }
 impl Cumulative {
     /// For pairs, whose parts do not run apart: each element combined with the one 1, 2, 4 .. before it.
-    fn doubled(&self, b: &mut Graph, x: Node, combine: &dyn Fn(&mut Graph, Node, Node) -> Res<Node>) -> Res<Node> {
+    fn doubled(
+        &self,
+        b: &mut Graph,
+        x: TensorId,
+        combine: &dyn Fn(&mut Graph, TensorId, TensorId) -> Res<TensorId>,
+    ) -> Res<TensorId> {
         let whole = b.shape(x);
         let (axis, n) = (self.axis, whole[self.axis]);
-        let part = |b: &mut Graph, x: Node, from: usize, len: usize| {
+        let part = |b: &mut Graph, x: TensorId, from: usize, len: usize| {
             let (mut start, mut shape) = (vec![0; whole.len()], whole.clone());
             (start[axis], shape[axis]) = (from, len);
             b.slice(x, &start, &vec![1; whole.len()], shape)

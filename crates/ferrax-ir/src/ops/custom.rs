@@ -15,8 +15,8 @@ use super::call::{fronts, lanes};
 use crate::aval::{Aval, same_avals};
 use crate::cx::{Arg, Axis, Cx, Dim, Fun, Lanes, Put, Tan, truth};
 use crate::effects::Effects;
-use crate::error::{Error, Kind, Res, not_linear, type_err};
-use crate::lower::{Graph, Node, Nodes};
+use crate::error::{Error, ErrorKind, Res, not_linear, type_err};
+use crate::lower::{Graph, TensorId, TensorIds};
 use crate::mask::{cat, merge, pick};
 use crate::op::{Avals, Axes, BodyRules, Op, Rules, Tans};
 use crate::param::{Param, ParamValue};
@@ -47,7 +47,7 @@ fn somes(x: &[Value]) -> Vec<Tan> {
 fn closed_over(kind: &str, dx: &[Tan]) -> Res<()> {
     match dx.iter().any(Option::is_some) {
         true => Err(Error::new(
-            Kind::UnexpectedTracer,
+            ErrorKind::UnexpectedTracer,
             format!(
                 "Detected differentiation of a custom_{kind} function with respect to a closed-over value. That isn't supported because the custom {} rule only specifies how to differentiate the custom_{kind} function with respect to explicit input parameters. Try passing the closed-over value into the custom_{kind} function as an argument, and adapting the custom_{kind} {}.",
                 kind.to_uppercase(),
@@ -193,7 +193,7 @@ impl Rules for CustomJvp {
         let axes = told.axes(y.len());
         Ok((y, axes))
     }
-    fn lower(&self, b: &mut Graph, x: &[Node], _: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, b: &mut Graph, x: &[TensorId], _: &[Aval]) -> Res<TensorIds> {
         b.inline(traced("custom_jvp_call", &self.call_jaxpr)?, x)
     }
 }
@@ -260,7 +260,10 @@ impl Rules for CustomVjp {
             args.extend(dx[self.num_consts..].iter().map(|t| truth(t.is_some())));
         }
         let mut y = self.fwd.call(cx, &args)?.into_vec();
-        let n = self.num_outs.get();
+        let n = match &self.call_jaxpr {
+            Fun::Prog(p) => p.out_avals().len(),
+            Fun::User(_) => self.num_outs.get(),
+        };
         if y.len() < n {
             return type_err(format!(
                 "Custom VJP fwd rule {} returned {} values where the function has {} outputs",
@@ -324,7 +327,7 @@ impl Rules for CustomVjp {
         let axes = told.axes(y.len());
         Ok((y, axes))
     }
-    fn lower(&self, b: &mut Graph, x: &[Node], _: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, b: &mut Graph, x: &[TensorId], _: &[Aval]) -> Res<TensorIds> {
         b.inline(traced("custom_vjp_call", &self.call_jaxpr)?, x)
     }
 }
@@ -449,7 +452,7 @@ impl Rules for CustomLin {
         let n = y.len();
         Ok((y, smallvec![Some(0); n]))
     }
-    fn lower(&self, _: &mut Graph, _: &[Node], _: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, _: &mut Graph, _: &[TensorId], _: &[Aval]) -> Res<TensorIds> {
         CustomLin::forward()
     }
 }

@@ -10,7 +10,7 @@ use super::pmap::Places;
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan};
 use crate::error::{Res, type_err};
-use crate::lower::{Graph, Node, Nodes};
+use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::primitive;
 use crate::value::{Value, Values};
@@ -39,7 +39,7 @@ impl Rules for DevicePut {
     fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         Ok((cx.bind(&self.clone().into(), x)?, d.into()))
     }
-    fn lower(&self, _: &mut Graph, x: &[Node], _: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, _: &mut Graph, x: &[TensorId], _: &[Aval]) -> Res<TensorIds> {
         Ok(smallvec![x[0]])
     }
 }

@@ -1,17 +1,17 @@
 //! dot_general: `out[b.., l.., r..] = sum_c lhs[b, l, c] * rhs[b, r, c]`; which axes are contracted (c) and which are batch axes (b)
 //! is named by `dimension_numbers`. numpy: `einsum`.
+use super::conv::Asked;
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, values1};
 use crate::dtype::Dtype;
 use crate::error::{Res, not_linear, type_err};
-use crate::lower::{Graph, Groups, Node, Nodes};
+use crate::lower::{DotAxes, Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Op, Rules, Tans};
 use crate::param::{Param, ParamValue};
 use crate::primitive;
 use crate::value::{Value, Values};
 use ferrax_kernel::Dims;
 use smallvec::smallvec;
-use std::sync::Arc;
 
 /// `(([lhs contracted], [rhs contracted]), ([lhs batch], [rhs batch]))`
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -41,7 +41,7 @@ impl ParamValue for DotDims {
 primitive! {
     pub struct Dot = "dot_general" {
         dimension_numbers: Box<DotDims>,
-        precision: Option<Arc<str>> = nonempty,
+        precision: Asked = nonempty,
         preferred_element_type: Option<Dtype>,
     } always_none { out_sharding = hidden }
 }
@@ -56,7 +56,7 @@ fn join(parts: &[&[usize]]) -> Dims {
 
 impl Dot {
     pub fn new(dims: DotDims) -> Dot {
-        Dot { dimension_numbers: Box::new(dims), precision: None, preferred_element_type: None }
+        Dot { dimension_numbers: Box::new(dims), precision: Asked::default(), preferred_element_type: None }
     }
     fn with(&self, dims: DotDims) -> Dot {
         Dot { dimension_numbers: Box::new(dims), ..self.clone() }
@@ -204,11 +204,13 @@ impl Rules for Dot {
         };
         Ok((cx.bind(&self.with(dims).into(), x)?, smallvec![out]))
     }
-    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let n = &*self.dimension_numbers;
         let (lf, rf) = (free(b.rank(x[0]), &n.lc, &n.lb), free(b.rank(x[1]), &n.rc, &n.rb));
-        let (l, r) =
-            (Groups { batch: &n.lb, free: &lf, contract: &n.lc }, Groups { batch: &n.rb, free: &rf, contract: &n.rc });
+        let (l, r) = (
+            DotAxes { batch: &n.lb, free: &lf, contract: &n.lc },
+            DotAxes { batch: &n.rb, free: &rf, contract: &n.rc },
+        );
         let dtype = crate::lower::physical(&out[0]).dtype;
         Ok(smallvec![b.dot(x[0], x[1], &l, &r, dtype, out[0].dtype.is_complex(), &out[0].shape)])
     }

@@ -7,7 +7,7 @@ use super::with_zeros;
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, int};
 use crate::error::{Res, type_err};
-use crate::lower::{Graph, Node, Nodes};
+use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::ops::concatenate::Concatenate;
 use crate::primitive;
@@ -50,7 +50,7 @@ fn starts(cx: &dyn Cx, n: usize, x: &[Value], d: &[Dim]) -> Res<Value> {
     if columns.len() == 1 { Ok(columns[0].clone()) } else { cx.bind1(Concatenate { dimension: 1 }, &columns) }
 }
 /// Starts in one dtype, as the routine wants them: i32 stays, all else is i64.
-fn lowered_starts(b: &mut Graph, x: &[Node]) -> Nodes {
+fn lowered_starts(b: &mut Graph, x: &[TensorId]) -> TensorIds {
     use ferrax_kernel::DType::{I32, I64};
     let d = if x.iter().all(|v| b.dtype(*v) == I32) { I32 } else { I64 };
     x.iter().map(|v| b.convert(*v, d)).collect()
@@ -115,9 +115,9 @@ impl Rules for DynamicSlice {
         };
         Ok((cx.bind(&op.into(), &[cx.to_front(&x[0], d[0])?, index])?, smallvec![Some(0)]))
     }
-    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let s = lowered_starts(b, &x[1..]);
-        let one = |b: &mut Graph, v: Node| {
+        let one = |b: &mut Graph, v: TensorId| {
             if out[0].rank() == 0 {
                 return v;
             }
@@ -127,7 +127,7 @@ impl Rules for DynamicSlice {
                 dtype: b.dtype(v),
                 index_dtype: b.dtype(s[0]),
             };
-            let mut ins: Nodes = smallvec![v];
+            let mut ins: TensorIds = smallvec![v];
             ins.extend(s.iter().copied());
             b.routine(r, &ins, &[out[0].shape.clone()])[0]
         };
@@ -214,9 +214,9 @@ impl Rules for DynamicUpdateSlice {
         };
         Ok((cx.bind(&op.into(), &[operand, index, update])?, smallvec![Some(0)]))
     }
-    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let s = lowered_starts(b, &x[2..]);
-        let one = |b: &mut Graph, v: Node, u: Node| {
+        let one = |b: &mut Graph, v: TensorId, u: TensorId| {
             if out[0].rank() == 0 {
                 return u;
             }
@@ -226,7 +226,7 @@ impl Rules for DynamicUpdateSlice {
                 dtype: b.dtype(v),
                 index_dtype: b.dtype(s[0]),
             };
-            let mut ins: Nodes = smallvec![v, u];
+            let mut ins: TensorIds = smallvec![v, u];
             ins.extend(s.iter().copied());
             b.routine(r, &ins, &[out[0].shape.clone()])[0]
         };

@@ -10,7 +10,7 @@ use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Fun, Tan};
 use crate::effects::Effects;
 use crate::error::{Res, type_err};
-use crate::lower::{Graph, Node, Nodes};
+use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, BodyRules, Op, Rules, Tans};
 use crate::param::{Field, ParamList, ParamMap, Params};
 use crate::program::Program;
@@ -95,7 +95,7 @@ impl Rules for Foreign {
     fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         self.definition.batch(&self.opaque, cx, ax, x, d)
     }
-    fn lower(&self, b: &mut Graph, x: &[Node], _: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, b: &mut Graph, x: &[TensorId], _: &[Aval]) -> Res<TensorIds> {
         let body = self.definition.program(&self.opaque, &self.ins)?;
         b.inline(&body, x)
     }

@@ -12,7 +12,7 @@ use crate::aval::{Aval, Lit};
 use crate::cx::{Arg, Axis, Cx, Dim, Tan};
 use crate::dtype::Dtype;
 use crate::error::{Res, type_err, value_err};
-use crate::lower::{Graph, Node, Nodes, physical};
+use crate::lower::{Graph, TensorId, TensorIds, physical};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::param::{Param, ParamValue};
 use crate::primitive;
@@ -365,10 +365,10 @@ impl Rules for Gather {
         let op = Gather { dimension_numbers: Box::new(dims), slice_sizes, ..self.clone() };
         Ok((cx.bind(&op.into(), &[operand, indices])?, smallvec![Some(0)]))
     }
-    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let d = &*self.dimension_numbers;
         let dtype = physical(&out[0]).dtype;
-        let r = |b: &Graph, v: Node, fill: Scalar| routine::Gather {
+        let r = |b: &Graph, v: TensorId, fill: Scalar| routine::Gather {
             operand: b.shape(v),
             indices: b.shape(x[1]),
             slice_sizes: self.slice_sizes.clone(),
@@ -383,7 +383,7 @@ impl Rules for Gather {
             index_dtype: b.dtype(x[1]),
             out: out[0].shape.clone(),
         };
-        let one = |b: &mut Graph, v: Node, fill: Scalar| {
+        let one = |b: &mut Graph, v: TensorId, fill: Scalar| {
             b.routine(Routine::Gather(r(b, v, fill)), &[v, x[1]], &[out[0].shape.clone()])[0]
         };
         let fill = self.fill(dtype);

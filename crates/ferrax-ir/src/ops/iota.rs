@@ -4,7 +4,7 @@ use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan};
 use crate::dtype::Dtype;
 use crate::error::{Res, type_err, value_err};
-use crate::lower::{Graph, Node, Nodes, physical};
+use crate::lower::{Graph, TensorId, TensorIds, physical};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::param::Shape;
 use crate::primitive;
@@ -47,7 +47,7 @@ impl Rules for Iota {
     fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], _: &[Dim]) -> Res<(Values, Axes)> {
         Ok((cx.bind(&self.clone().into(), x)?, smallvec![None]))
     }
-    fn lower(&self, b: &mut Graph, _: &[Node], out: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, b: &mut Graph, _: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let p = physical(&out[0]);
         let shape = self.shape.0.clone();
         let i = b.iota(p.dtype, shape.clone(), self.dimension);

@@ -11,7 +11,7 @@ use crate::aval::{Aval, same_avals};
 use crate::cx::{Arg, Axis, Cx, Dim, Fun, Tan};
 use crate::effects::Effects;
 use crate::error::{Res, type_err};
-use crate::lower::{Graph, Node, Nodes};
+use crate::lower::{Graph, TensorId, TensorIds};
 use crate::mask::{cat, nonzero, pick, spread};
 use crate::op::{Avals, Axes, BodyRules, Op, Rules, Tans};
 use crate::primitive;
@@ -150,7 +150,7 @@ impl Rules for LinearSolve {
         let axes = smallvec![Some(0); y.len()];
         Ok((y, axes))
     }
-    fn lower(&self, b: &mut Graph, x: &[Node], _: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, b: &mut Graph, x: &[TensorId], _: &[Aval]) -> Res<TensorIds> {
         b.inline(self.program(SOLVE)?, &cat(&[self.consts(SOLVE, x), &x[self.n_consts()..]]))
     }
 }

@@ -18,11 +18,11 @@ use crate::cx::{Arg, Axis, Cx, Dim, Fun, Residual, Tan, int};
 use crate::dtype::Dtype;
 use crate::effects::Effects;
 use crate::error::{Error, Res, not_linear, type_err};
-use crate::lower::{Graph, LoopOf, Node, Nodes, TripOf};
+use crate::lower::{Graph, LoopOf, TensorId, TensorIds, TripOf};
 use crate::mask::{cat, count, fixpoint, merge, nonzero, not, or, pick, spread};
 use crate::op::{Avals, Axes, BodyRules, Op, Rules, Tans};
 use crate::ops::pointwise::Pw;
-use crate::ops::reduce::ReduceKind;
+use crate::ops::reduce::Monoid;
 use crate::param::{Field, Param, ParamList, ParamMap, ParamValue, Params, Show, order, order_fields};
 use crate::program::{In, Program};
 use crate::value::{Value, Values};
@@ -435,7 +435,7 @@ impl Rules for Loop {
         let (mut out, counts) = match &self.trip {
             Trip::Static(_) | Trip::Dyn => {
                 // carry' = i, carry; a lane is active while i < its own n
-                let max = cx.reduce(ReduceKind::Max, &head[0], [0].into())?;
+                let max = cx.reduce(Monoid::Max, &head[0], [0].into())?;
                 let start = if self.reverse { cx.add(&max, &i32_(-1))? } else { i32_(0) };
                 let one = i32_(if self.reverse { -1 } else { 1 });
                 let ins =
@@ -470,7 +470,7 @@ impl Rules for Loop {
                 })?;
                 ins.drain(..n_h + n_c);
                 let (any, _) =
-                    cx.recur().stage(&ins, &|cx, a| Ok(smallvec![cx.reduce(ReduceKind::Or, &a[0], [0].into())?]))?;
+                    cx.recur().stage(&ins, &|cx, a| Ok(smallvec![cx.reduce(Monoid::Or, &a[0], [0].into())?]))?;
                 let trip = Trip::While { cond: any, n_cond: 0, counted: false };
                 let op = Loop { trip, n_consts: held.len() + n_h + n_c, n_carry: 2 + n_k, body, ..self.clone() };
                 let mut out =
@@ -488,7 +488,7 @@ impl Rules for Loop {
         Ok((out.into(), dims))
     }
 
-    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let [h, c, k, s] = self.groups();
         let trip = match &self.trip {
             Trip::Static(n) => TripOf::Static(*n),

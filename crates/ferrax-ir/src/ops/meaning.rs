@@ -9,7 +9,7 @@ use crate::aval::{Aval, Lit};
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, current, eval_root, int};
 use crate::dtype::Dtype;
 use crate::error::{Error, Res};
-use crate::lower::{Graph, Node, Nodes};
+use crate::lower::{Graph, TensorId, TensorIds};
 use crate::mask::{count, merge, nonzero, spread};
 use crate::op::{Axes, Tans};
 use crate::operators::{catch, emit};
@@ -17,7 +17,7 @@ use crate::ops::broadcast::BroadcastInDim;
 use crate::ops::convert::Convert;
 use crate::ops::loops::{Loop, Trip};
 use crate::ops::pointwise::Pw;
-use crate::ops::reduce::{Reduce, ReduceKind};
+use crate::ops::reduce::{Monoid, Reduce};
 use crate::ops::select::Select;
 use crate::program::Program;
 use crate::value::{Value, Values};
@@ -37,8 +37,8 @@ fn avals(x: &[Value]) -> Vec<Aval> {
     x.iter().map(Value::aval).collect()
 }
 
-pub fn lower(b: &mut Graph, x: &[Node], f: Meaning) -> Res<Nodes> {
-    let aval = |v: &Node| match (b.parts(*v), b.dtype(*v)) {
+pub fn lower(b: &mut Graph, x: &[TensorId], f: Meaning) -> Res<TensorIds> {
+    let aval = |v: &TensorId| match (b.parts(*v), b.dtype(*v)) {
         (None, d) => Aval::of(Dtype::Num(d), b.shape(*v)),
         (Some((re, _)), _) if b.dtype(re) == DType::F64 => Aval::of(Dtype::C128, b.shape(re)),
         (Some((re, _)), _) => Aval::of(Dtype::C64, b.shape(re)),
@@ -113,7 +113,7 @@ pub fn any(p: &Value) -> Value {
     if p.rank() == 0 {
         return p.clone();
     }
-    emit(Reduce { kind: ReduceKind::Or, axes: (0..p.rank()).collect() }, std::slice::from_ref(p))
+    emit(Reduce { kind: Monoid::Or, axes: (0..p.rank()).collect() }, std::slice::from_ref(p))
 }
 /// `while going(state) { state = step(state) }`, for at most `most` steps.
 pub fn repeat(

@@ -1,10 +1,10 @@
 //! pad: `out[lo + i (1 + interior)] = x[i]`, the padding value elsewhere; negative `lo` and `hi` cut. numpy: `pad`.
-use super::reduce::ReduceKind;
+use super::reduce::Monoid;
 use super::slice::Slice;
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, lit, truth, values1};
 use crate::error::{Res, type_err, value_err};
-use crate::lower::{Graph, Node, Nodes};
+use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Op, Rules, Tans};
 use crate::primitive;
 use crate::value::{Value, Values};
@@ -121,7 +121,7 @@ impl Rules for Pad {
         } else {
             self.transpose_of_cut(cx, &a, ct)?
         };
-        let all = |v: &Value| cx.reduce(ReduceKind::Sum, v, (0..v.rank()).collect());
+        let all = |v: &Value| cx.reduce(Monoid::Sum, v, (0..v.rank()).collect());
         let dv = match x[1].is_linear() {
             true => Some(cx.sub(&all(ct)?, &all(&dx)?)?),
             false => None,
@@ -142,7 +142,7 @@ impl Rules for Pad {
         let value = cx.broadcast(&x[1], &Dims::new(inner.shape()), &[at])?;
         Ok((values1(cx.select(&mask, &value, &inner)?), smallvec![Some(at)]))
     }
-    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let _ = out;
         let part = |f: fn(&(i64, i64, i64)) -> i64| self.padding_config.iter().map(f).collect::<Vec<_>>();
         Ok(smallvec![b.pad(x[0], x[1], &part(|c| c.0), &part(|c| c.1), &part(|c| c.2))])

@@ -7,12 +7,12 @@
 //!
 //! Run eagerly, it uses the devices. Inside a program that is staged (`jit` of `pmap`) it is a batched call on the program's own device.
 use super::call::{Call, lanes, residuals};
-use super::reduce::ReduceKind;
+use super::reduce::Monoid;
 use crate::aval::{Aval, same_avals};
 use crate::cx::{Arg, Axis, Cx, Dim, Fun, Tan, with_axis};
 use crate::effects::{Effects, Name};
 use crate::error::{Error, Res, value_err};
-use crate::lower::{Graph, Node, Nodes};
+use crate::lower::{Graph, TensorId, TensorIds};
 use crate::mask::{cat, count, merge, nonzero, not, pick, spread};
 use crate::op::{Avals, Axes, BodyRules, Op, Rules, Tans};
 use crate::param::{Param, ParamValue};
@@ -118,7 +118,7 @@ impl Rules for Pmap {
         let mapped = cat(&[&pick(&self.mapped, &not(&lin)), &vec![true; cts.len()]]);
         let out = cx.bind_body(&self.with(body, mapped), &args)?;
         let shared = pick(&pick(&self.mapped, &lin), &nz);
-        let sum = |(v, m): (Value, bool)| if m { Ok(v) } else { cx.reduce(ReduceKind::Sum, &v, [0].into()) };
+        let sum = |(v, m): (Value, bool)| if m { Ok(v) } else { cx.reduce(Monoid::Sum, &v, [0].into()) };
         let out: Vec<Value> = out.into_iter().zip(shared).map(sum).collect::<Res<_>>()?;
         Ok(merge(&lin, spread(&nz, out), vec![None; x.len()]).into())
     }
@@ -134,7 +134,7 @@ impl Rules for Pmap {
         let y = cx.bind_body(&self.with(body, self.mapped.clone()), &args)?;
         Ok((y, out.iter().map(|b| b.then_some(1)).collect()))
     }
-    fn lower(&self, _: &mut Graph, _: &[Node], _: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, _: &mut Graph, _: &[TensorId], _: &[Aval]) -> Res<TensorIds> {
         Err(Error::value("a pmap of several devices cannot run inside one device's program"))
     }
 }

@@ -17,7 +17,7 @@ use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, int, lit, values1};
 use crate::dtype::Dtype;
 use crate::error::{Res, no_jvp, not_linear, type_err};
-use crate::lower::{Graph, Node, Nodes};
+use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::param::{Field, Param, ParamList, ParamMap, ParamValue, Params, Show};
 use crate::value::{Value, Values};
@@ -607,11 +607,11 @@ impl Rules for Pointwise {
         let (x, at) = align(cx, x, d)?;
         Ok((cx.bind(&(*self).into(), &x)?, smallvec![Some(at)]))
     }
-    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
-        let spread = |b: &mut Graph, v: Node| {
+    fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
+        let spread = |b: &mut Graph, v: TensorId| {
             if b.rank(v) > 0 { b.broadcast(v, out[0].shape.clone(), &(0..out[0].rank()).collect::<Dims>()) } else { v }
         };
-        let x: Nodes = x.iter().map(|v| spread(b, *v)).collect();
+        let x: TensorIds = x.iter().map(|v| spread(b, *v)).collect();
         Ok(smallvec![lower::lower(self.f, self.y, b, &x)?])
     }
 }

@@ -6,6 +6,7 @@
 //! it is a batch axis:             the groups change nothing
 //! ```
 //! Every row meets every group, as zeros but its own: one product, summed over groups or with groups as one more free axis.
+use super::conv::Asked;
 use super::dot::{Dot, DotDims, free};
 use super::meaning::{self, choose, f2, fill};
 use super::pointwise::Pw;
@@ -13,7 +14,7 @@ use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, values1};
 use crate::dtype::Dtype;
 use crate::error::{Res, type_err};
-use crate::lower::{Graph, Node, Nodes};
+use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Op, Rules, Tans};
 use crate::operators::emit;
 use crate::ops::broadcast::BroadcastInDim;
@@ -26,7 +27,6 @@ use crate::value::{Value, Values};
 use ferrax_kernel::Dims;
 use ferrax_kernel::routine::CumulativeKind;
 use smallvec::smallvec;
-use std::sync::Arc;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct RaggedDims {
@@ -63,27 +63,27 @@ impl ParamValue for RaggedDims {
 
 primitive! {
     pub struct RaggedDot = "ragged_dot_general" {
-        precision: Option<Arc<str>> = nonempty,
+        precision: Asked = nonempty,
         preferred_element_type: Option<Dtype>,
         ragged_dot_dimension_numbers: Box<RaggedDims>,
     } always_none { group_offset = hidden, out_sharding = hidden }
 }
 
 #[derive(PartialEq)]
-enum Role {
+enum DimRole {
     Free,
     Contracted,
     Batch,
 }
 impl RaggedDot {
-    fn role(&self, axis: usize) -> Role {
+    fn role(&self, axis: usize) -> DimRole {
         let d = &self.ragged_dot_dimension_numbers.dot;
         if d.lc.contains(&axis) {
-            Role::Contracted
+            DimRole::Contracted
         } else if d.lb.contains(&axis) {
-            Role::Batch
+            DimRole::Batch
         } else {
-            Role::Free
+            DimRole::Free
         }
     }
     /// The axes of lhs that come before the ragged one and may have group sizes of their own.
@@ -91,9 +91,9 @@ impl RaggedDot {
         let d = &self.ragged_dot_dimension_numbers.dot;
         let before = |v: &[usize]| v.iter().copied().take_while(|k| *k != axis).collect::<Dims>();
         match self.role(axis) {
-            Role::Batch => before(&d.lb),
-            Role::Contracted => d.lb.concat(&before(&d.lc)),
-            Role::Free => d.lb.concat(&before(&free(rank, &d.lc, &d.lb))),
+            DimRole::Batch => before(&d.lb),
+            DimRole::Contracted => d.lb.concat(&before(&d.lc)),
+            DimRole::Free => d.lb.concat(&before(&free(rank, &d.lc, &d.lb))),
         }
     }
     fn dot(&self, dims: DotDims, dtype: Dtype) -> Dot {
@@ -105,7 +105,7 @@ impl RaggedDot {
         let (axis, rank) = (n.ragged[0], lhs.rank());
         let dtype = self.preferred_element_type.unwrap_or(lhs.dtype());
         let role = self.role(axis);
-        if role == Role::Batch {
+        if role == DimRole::Batch {
             return Ok(values1(emit(self.dot(n.dot.clone(), dtype), &[lhs.clone(), rhs.clone()])));
         }
         let last = sizes.rank() - 1;
@@ -130,7 +130,7 @@ impl RaggedDot {
         let lhs = spread(lhs, &(0..rank).collect());
         let lhs = choose(&inside, &lhs, &fill(&lhs, 0.0));
         let mut dims = n.dot.clone();
-        if role == Role::Free {
+        if role == DimRole::Free {
             dims.lc.push(rank);
             dims.rc.push(n.groups[0]);
             return Ok(values1(emit(self.dot(dims, dtype), &[lhs, rhs.clone()])));
@@ -172,12 +172,12 @@ impl Rules for RaggedDot {
             ));
         }
         let (role, count) = (self.role(axis), sizes.shape[sizes.rank() - 1]);
-        if role != Role::Free && !n.groups.is_empty() {
+        if role != DimRole::Free && !n.groups.is_empty() {
             return type_err(format!(
                 "{name} requires zero group dimensions in the rhs when lhs ragged dimension is contracting or batch."
             ));
         }
-        if role == Role::Free {
+        if role == DimRole::Free {
             let [group] = n.groups[..] else {
                 return type_err(format!(
                     "{name} requires exactly one rhs group dimension when lhs ragged dimension is noncontracting."
@@ -198,7 +198,7 @@ impl Rules for RaggedDot {
         }
         let rfree = free(rhs.rank(), &d.rc.concat(&n.groups), &d.rb);
         let parts = [sizes_at(lhs, &d.lb), sizes_at(lhs, &free(rank, &d.lc, &d.lb)), sizes_at(rhs, &rfree)];
-        let groups: &[usize] = if role == Role::Contracted { &[count] } else { &[] };
+        let groups: &[usize] = if role == DimRole::Contracted { &[count] } else { &[] };
         let shape = parts.iter().fold(Dims::new(groups), |all, p| all.concat(p));
         shape.checked(plain[0].dtype.size())?;
         Ok(smallvec![Aval::of(plain[0].dtype, shape)])
@@ -217,7 +217,7 @@ impl Rules for RaggedDot {
     fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         meaning::batch(&|x| self.meaning(x), cx, ax, x, d)
     }
-    fn lower(&self, b: &mut Graph, x: &[Node], _: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, b: &mut Graph, x: &[TensorId], _: &[Aval]) -> Res<TensorIds> {
         meaning::lower(b, x, &|x| self.meaning(x))
     }
 }

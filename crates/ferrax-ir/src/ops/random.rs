@@ -10,7 +10,7 @@ use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan};
 use crate::dtype::{Dtype, KeyImpl};
 use crate::error::{Error, Res, not_linear, type_err};
-use crate::lower::{Graph, Node, Nodes, physical};
+use crate::lower::{Graph, TensorId, TensorIds, physical};
 use crate::op::{Avals, Axes, Op, Rules, Tans};
 use crate::param::{Member, Param, ParamValue};
 use crate::primitive;
@@ -106,24 +106,24 @@ fn batch_front(op: &Op, cx: &dyn Cx, x: &[Value], d: &[Dim]) -> Res<(Values, Axe
 
 /// A 32-bit expression on its way into the graph.
 #[derive(Clone)]
-struct Expr(Rc<Kind>);
-enum Kind {
+struct Expr(Rc<WordTerm>);
+enum WordTerm {
     Const(u32),
-    Node(Node),
+    Tensor(TensorId),
     Bin(Bin, Expr, Expr),
     SelectLt(Expr, Expr, Expr, Expr),
 }
 impl Expr {
-    fn new(k: Kind) -> Expr {
+    fn new(k: WordTerm) -> Expr {
         Expr(Rc::new(k))
     }
     fn bin(f: Bin, a: Expr, b: Expr) -> Expr {
-        Expr::new(Kind::Bin(f, a, b))
+        Expr::new(WordTerm::Bin(f, a, b))
     }
 }
 impl Word for Expr {
     fn constant(value: u32) -> Expr {
-        Expr::new(Kind::Const(value))
+        Expr::new(WordTerm::Const(value))
     }
     fn add(self, o: Expr) -> Expr {
         Expr::bin(Bin::Add, self, o)
@@ -150,25 +150,25 @@ impl Word for Expr {
         Expr::bin(Bin::ShrLogical, self, by)
     }
     fn select_lt(self, bound: Expr, yes: Expr, no: Expr) -> Expr {
-        Expr::new(Kind::SelectLt(self, bound, yes, no))
+        Expr::new(WordTerm::SelectLt(self, bound, yes, no))
     }
 }
-fn leaf(x: Node) -> Expr {
-    Expr::new(Kind::Node(x))
+fn leaf(x: TensorId) -> Expr {
+    Expr::new(WordTerm::Tensor(x))
 }
 /// Adds an expression to the graph; what it shares is added once.
-fn build(g: &mut Graph, e: &Expr, done: &mut HashMap<*const Kind, Node>) -> Node {
+fn build(g: &mut Graph, e: &Expr, done: &mut HashMap<*const WordTerm, TensorId>) -> TensorId {
     if let Some(n) = done.get(&Rc::as_ptr(&e.0)) {
         return *n;
     }
     let n = match &*e.0 {
-        Kind::Const(c) => g.constant(Scalar::u32(*c), Dims::default()),
-        Kind::Node(n) => *n,
-        Kind::Bin(f, a, b) => {
+        WordTerm::Const(c) => g.constant(Scalar::u32(*c), Dims::default()),
+        WordTerm::Tensor(n) => *n,
+        WordTerm::Bin(f, a, b) => {
             let (a, b) = (build(g, a, done), build(g, b, done));
             g.bin(*f, a, b)
         }
-        Kind::SelectLt(a, b, t, f) => {
+        WordTerm::SelectLt(a, b, t, f) => {
             let (a, b) = (build(g, a, done), build(g, b, done));
             let p = g.bin(Bin::Lt, a, b);
             let (t, f) = (build(g, t, done), build(g, f, done));
@@ -179,7 +179,7 @@ fn build(g: &mut Graph, e: &Expr, done: &mut HashMap<*const Kind, Node>) -> Node
     n
 }
 /// Both expressions at one shape.
-fn build_pair(g: &mut Graph, e: &[Expr; 2], shape: &Dims) -> (Node, Node) {
+fn build_pair(g: &mut Graph, e: &[Expr; 2], shape: &Dims) -> (TensorId, TensorId) {
     let mut done = HashMap::new();
     let mut one = |g: &mut Graph, e: &Expr| {
         let n = build(g, e, &mut done);
@@ -187,11 +187,11 @@ fn build_pair(g: &mut Graph, e: &[Expr; 2], shape: &Dims) -> (Node, Node) {
     };
     (one(g, &e[0]), one(g, &e[1]))
 }
-fn parts(g: &Graph, x: Node) -> Res<(Node, Node)> {
+fn parts(g: &Graph, x: TensorId) -> Res<(TensorId, TensorId)> {
     g.parts(x).ok_or_else(|| Error::type_error("an array of keys is expected"))
 }
 /// Keys repeated along trailing axes, and the number of each element along those, as (high, low) words.
-fn numbered(g: &mut Graph, key: Node, shape: &Dims) -> Res<([Expr; 2], [Expr; 2], Dims)> {
+fn numbered(g: &mut Graph, key: TensorId, shape: &Dims) -> Res<([Expr; 2], [Expr; 2], Dims)> {
     let (k0, k1) = parts(g, key)?;
     let lead = g.shape(k0);
     let all = lead.concat(shape);
@@ -199,7 +199,7 @@ fn numbered(g: &mut Graph, key: Node, shape: &Dims) -> Res<([Expr; 2], [Expr; 2]
     let key = [k0, k1].map(|k| leaf(g.broadcast(k, all.clone(), &dims)));
     let n = shape.size();
     let tail: Dims = (lead.len()..all.len()).collect();
-    let place = |g: &mut Graph, i: Node| {
+    let place = |g: &mut Graph, i: TensorId| {
         let i = g.reshape(i, shape.clone());
         leaf(g.broadcast(i, all.clone(), &tail))
     };
@@ -242,7 +242,7 @@ impl Rules for RandomKey {
     fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         batch_front(&self.clone().into(), cx, x, d)
     }
-    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let x = x[0];
         if self.kind == KeyCast::Wrap {
             return Ok(smallvec![b.unzip(x)]);
@@ -276,7 +276,7 @@ impl Rules for RandomMap {
     fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         batch_front(&self.clone().into(), cx, x, d)
     }
-    fn lower(&self, b: &mut Graph, x: &[Node], _: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, b: &mut Graph, x: &[TensorId], _: &[Aval]) -> Res<TensorIds> {
         Ok(smallvec![match self.kind {
             KeyMap::Unwrap => b.take_out(x[0]),
             KeyMap::Clone => x[0],
@@ -305,7 +305,7 @@ impl Rules for RandomBits {
     fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         batch_front(&self.clone().into(), cx, x, d)
     }
-    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let width = Width::from_bits(self.bit_width as u32).ok_or_else(|| Error::type_error("no such bit width"))?;
         let draw = Bits::new(layout(self.original), width, self.shape.size() as u64)
             .map_err(|e| Error::value(e.to_string()))?;
@@ -337,7 +337,7 @@ impl Rules for RandomSplit {
     fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         batch_front(&self.clone().into(), cx, x, d)
     }
-    fn lower(&self, b: &mut Graph, x: &[Node], _: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, b: &mut Graph, x: &[TensorId], _: &[Aval]) -> Res<TensorIds> {
         let count =
             u32::try_from(self.shape.size()).map_err(|_| Error::value("more keys than 2**32 - 1 in one split"))?;
         let (key, [_, i], all) = numbered(b, x[0], &self.shape)?;
@@ -366,7 +366,7 @@ impl Rules for RandomFoldIn {
         let (x, at) = align(cx, x, d)?;
         Ok((cx.bind(&RandomFoldIn {}.into(), &x)?, smallvec![Some(at)]))
     }
-    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let shape = &out[0].shape;
         let (k0, k1) = parts(b, x[0])?;
         let pair = ferrax_prng::fold_in([over(b, k0, shape), over(b, k1, shape)], over(b, x[1], shape));
@@ -375,7 +375,7 @@ impl Rules for RandomFoldIn {
     }
 }
 /// An operand repeated over the result.
-fn over(b: &mut Graph, v: Node, shape: &Dims) -> Expr {
+fn over(b: &mut Graph, v: TensorId, shape: &Dims) -> Expr {
     leaf(if b.rank(v) > 0 { b.broadcast(v, shape.clone(), &(0..shape.len()).collect::<Dims>()) } else { v })
 }
 
@@ -397,7 +397,7 @@ impl Rules for Threefry {
         let (x, at) = align(cx, x, d)?;
         Ok((cx.bind(&Threefry {}.into(), &x)?, smallvec![Some(at), Some(at)]))
     }
-    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let both = &out[0].shape;
         let mut at = |k: usize| over(b, x[k], both);
         let (key, counter) = ([at(0), at(1)], [at(2), at(3)]);

@@ -5,7 +5,7 @@ use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, lit, values1};
 use crate::dtype::Dtype;
 use crate::error::{Res, not_linear, type_err, value_err};
-use crate::lower::{Graph, Node, Nodes};
+use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Op, Rules, Tans};
 use crate::ops::concatenate::Concatenate;
 use crate::ops::pointwise::{Pointwise, Pw};
@@ -15,7 +15,7 @@ use ferrax_kernel::{Dims, Scalar};
 use smallvec::smallvec;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum ReduceKind {
+pub enum Monoid {
     Sum,
     Prod,
     Max,
@@ -24,30 +24,30 @@ pub enum ReduceKind {
     Or,
     Xor,
 }
-impl Member for ReduceKind {
-    const ALL: &'static [(ReduceKind, &'static str)] = &[
-        (ReduceKind::Sum, "reduce_sum"),
-        (ReduceKind::Prod, "reduce_prod"),
-        (ReduceKind::Max, "reduce_max"),
-        (ReduceKind::Min, "reduce_min"),
-        (ReduceKind::And, "reduce_and"),
-        (ReduceKind::Or, "reduce_or"),
-        (ReduceKind::Xor, "reduce_xor"),
+impl Member for Monoid {
+    const ALL: &'static [(Monoid, &'static str)] = &[
+        (Monoid::Sum, "reduce_sum"),
+        (Monoid::Prod, "reduce_prod"),
+        (Monoid::Max, "reduce_max"),
+        (Monoid::Min, "reduce_min"),
+        (Monoid::And, "reduce_and"),
+        (Monoid::Or, "reduce_or"),
+        (Monoid::Xor, "reduce_xor"),
     ];
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Reduce {
-    pub kind: ReduceKind,
+    pub kind: Monoid,
     pub axes: Dims,
 }
 impl Params for Reduce {
     fn names() -> Vec<&'static str> {
-        ReduceKind::ALL.iter().map(|m| m.1).collect()
+        Monoid::ALL.iter().map(|m| m.1).collect()
     }
     fn fields(name: &str) -> Vec<Field> {
         let mut v = vec![Field::of::<Dims>("axes", Show::always)];
-        if name == Member::name(ReduceKind::Sum) {
+        if name == Member::name(Monoid::Sum) {
             v.push(Field::none("out_sharding", Show::always));
         }
         v
@@ -57,7 +57,7 @@ impl Params for Reduce {
     }
     fn params(&self) -> ParamList {
         let mut v = vec![("axes", Param::ints(&self.axes), Show::always)];
-        if self.kind == ReduceKind::Sum {
+        if self.kind == Monoid::Sum {
             v.push(("out_sharding", Param::None, Show::always));
         }
         v
@@ -80,8 +80,8 @@ impl Reduce {
     fn extremum(&self, cx: &dyn Cx, x: &Value, y: &Value, t: &Value) -> Res<Value> {
         let yk = cx.reshape(y, &self.keepdims(x.shape()))?;
         let at = cx.convert(&cx.pw2(Pw::Eq, x, &yk)?, x.dtype())?;
-        let count = cx.reduce(ReduceKind::Sum, &at, self.axes.clone())?;
-        let sum = cx.reduce(ReduceKind::Sum, &cx.mul(t, &at)?, self.axes.clone())?;
+        let count = cx.reduce(Monoid::Sum, &at, self.axes.clone())?;
+        let sum = cx.reduce(Monoid::Sum, &cx.mul(t, &at)?, self.axes.clone())?;
         cx.div(&sum, &count)
     }
     /// The tangent of a product, by halves, so that zeros among the factors do no harm: (a b)' = a' b + a b'.
@@ -125,10 +125,10 @@ impl Rules for Reduce {
             return type_err(format!("{} takes 1 operand, got {}", self.name(), x.len()));
         };
         let (ok, accepted) = match self.kind {
-            ReduceKind::Sum | ReduceKind::Prod => {
+            Monoid::Sum | Monoid::Prod => {
                 (a.dtype.is_int() || a.dtype.is_inexact(), " Accepted dtypes are subtypes of number.")
             }
-            ReduceKind::Max | ReduceKind::Min => (!a.dtype.is_key(), ""),
+            Monoid::Max | Monoid::Min => (!a.dtype.is_key(), ""),
             _ if a.dtype.is_inexact() => {
                 return type_err(format!(
                     "logical reduction requires operand dtype bool or int, got {}.",
@@ -153,19 +153,19 @@ impl Rules for Reduce {
         let y = cx.bind1(op.clone(), x)?;
         let Some(t) = &dx[0] else { return Ok((values1(y), smallvec![None])) };
         let dy = match self.kind {
-            ReduceKind::Sum => cx.bind1(op, std::slice::from_ref(t))?,
-            ReduceKind::Prod => self.product(cx, &x[0], t)?,
+            Monoid::Sum => cx.bind1(op, std::slice::from_ref(t))?,
+            Monoid::Prod => self.product(cx, &x[0], t)?,
             // of no elements, a constant
-            ReduceKind::Max | ReduceKind::Min if self.axes.iter().any(|k| x[0].shape()[*k] == 0) => {
+            Monoid::Max | Monoid::Min if self.axes.iter().any(|k| x[0].shape()[*k] == 0) => {
                 return Ok((values1(y), smallvec![None]));
             }
-            ReduceKind::Max | ReduceKind::Min => self.extremum(cx, &x[0], &y, t)?,
-            ReduceKind::And | ReduceKind::Or | ReduceKind::Xor => return Ok((values1(y), smallvec![None])),
+            Monoid::Max | Monoid::Min => self.extremum(cx, &x[0], &y, t)?,
+            Monoid::And | Monoid::Or | Monoid::Xor => return Ok((values1(y), smallvec![None])),
         };
         Ok((values1(y), smallvec![Some(dy)]))
     }
     fn transpose(&self, cx: &dyn Cx, x: &[Arg], ct: &[Tan]) -> Res<Tans> {
-        if self.kind != ReduceKind::Sum {
+        if self.kind != Monoid::Sum {
             return not_linear(self.name());
         }
         let a = x[0].aval();
@@ -177,32 +177,32 @@ impl Rules for Reduce {
         let out = d - axes.iter().filter(|a| **a < d).count();
         Ok((cx.bind(&Reduce { kind: self.kind, axes }.into(), x)?, smallvec![Some(out)]))
     }
-    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let kind = match self.kind {
-            ReduceKind::Sum => ferrax_kernel::ReduceKind::Sum,
-            ReduceKind::Prod => ferrax_kernel::ReduceKind::Prod,
-            ReduceKind::Max => ferrax_kernel::ReduceKind::Max,
-            ReduceKind::Min => ferrax_kernel::ReduceKind::Min,
-            ReduceKind::And => ferrax_kernel::ReduceKind::And,
-            ReduceKind::Or => ferrax_kernel::ReduceKind::Or,
-            ReduceKind::Xor => ferrax_kernel::ReduceKind::Xor,
+            Monoid::Sum => ferrax_kernel::ReduceKind::Sum,
+            Monoid::Prod => ferrax_kernel::ReduceKind::Prod,
+            Monoid::Max => ferrax_kernel::ReduceKind::Max,
+            Monoid::Min => ferrax_kernel::ReduceKind::Min,
+            Monoid::And => ferrax_kernel::ReduceKind::And,
+            Monoid::Or => ferrax_kernel::ReduceKind::Or,
+            Monoid::Xor => ferrax_kernel::ReduceKind::Xor,
         };
         match (b.parts(x[0]), self.kind) {
             (None, _) => Ok(smallvec![b.reduce(kind, x[0], &self.axes)]),
-            (Some((re, im)), ReduceKind::Sum) => {
+            (Some((re, im)), Monoid::Sum) => {
                 let (re, im) = (b.reduce(kind, re, &self.axes), b.reduce(kind, im, &self.axes));
                 Ok(smallvec![b.pair(re, im)])
             }
-            (Some(_), ReduceKind::Prod) => self.halves(b, x[0], &out[0], Pw::Mul),
-            (Some(_), ReduceKind::Max) => self.halves(b, x[0], &out[0], Pw::Max),
-            (Some(_), ReduceKind::Min) => self.halves(b, x[0], &out[0], Pw::Min),
+            (Some(_), Monoid::Prod) => self.halves(b, x[0], &out[0], Pw::Mul),
+            (Some(_), Monoid::Max) => self.halves(b, x[0], &out[0], Pw::Max),
+            (Some(_), Monoid::Min) => self.halves(b, x[0], &out[0], Pw::Min),
             (Some(_), _) => type_err(format!("{} does not accept complex numbers", self.name())),
         }
     }
 }
 impl Reduce {
     /// For pairs, whose parts do not reduce apart: one half combined with the other, until one element is left.
-    fn halves(&self, b: &mut Graph, x: Node, out: &Aval, f: Pw) -> Res<Nodes> {
+    fn halves(&self, b: &mut Graph, x: TensorId, out: &Aval, f: Pw) -> Res<TensorIds> {
         let kept = self.kept(b.rank(x));
         let shape = b.shape(x).pick(&kept);
         let mut n: usize = self.axes.iter().map(|k| b.shape(x)[*k]).product();
@@ -210,7 +210,7 @@ impl Reduce {
         let x = b.transpose(x, &perm);
         let last = shape.len();
         let mut x = b.reshape(x, shape.insert(last, n));
-        let part = |b: &mut Graph, x: Node, from: usize, n: usize| {
+        let part = |b: &mut Graph, x: TensorId, from: usize, n: usize| {
             let mut start = vec![0; last];
             start.push(from);
             b.slice(x, &start, &vec![1; last + 1], shape.insert(last, n))
@@ -243,7 +243,7 @@ impl Reduce {
     }
 }
 /// The value that changes nothing when folded in.
-pub fn identity(kind: ReduceKind, d: Dtype) -> Value {
+pub fn identity(kind: Monoid, d: Dtype) -> Value {
     let extreme = |x: f64, i: i64| match d.num() {
         Some(n) if n.is_float() => lit(d, x),
         Some(n) if d.is_unsigned() => {
@@ -256,10 +256,10 @@ pub fn identity(kind: ReduceKind, d: Dtype) -> Value {
         _ => crate::cx::int(d, (i > 0) as i64),
     };
     match kind {
-        ReduceKind::Sum | ReduceKind::Xor | ReduceKind::Or => lit(d, 0.0),
-        ReduceKind::Prod => lit(d, 1.0),
-        ReduceKind::Max => extreme(f64::NEG_INFINITY, -1),
-        ReduceKind::Min => extreme(f64::INFINITY, 1),
-        ReduceKind::And => crate::cx::int(d, -1),
+        Monoid::Sum | Monoid::Xor | Monoid::Or => lit(d, 0.0),
+        Monoid::Prod => lit(d, 1.0),
+        Monoid::Max => extreme(f64::NEG_INFINITY, -1),
+        Monoid::Min => extreme(f64::INFINITY, 1),
+        Monoid::And => crate::cx::int(d, -1),
     }
 }

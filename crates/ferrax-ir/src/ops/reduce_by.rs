@@ -8,12 +8,12 @@
 //! INVARIANT: the computation is associative (and for `reduce` commutative): elements are combined in pairs, of which there are few rounds.
 //! Each op means a composition of others ([`Folded::meaning`]), by which it is differentiated and lowered.
 use super::slice::Slice;
-use super::windows::{Windows, lower_as};
+use super::windows::{Windows, lower_as, windowed};
 use super::with_zeros;
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan};
 use crate::error::{Res, not_linear, type_err, value_err};
-use crate::lower::{Graph, Node, Nodes};
+use crate::lower::{Graph, TensorId, TensorIds};
 use crate::mask::{nonzero, spread};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::primitive;
@@ -194,22 +194,12 @@ impl Rules for ReduceBy {
         let dimensions = self.dimensions.iter().map(|k| k + 1).collect();
         self.batched(cx, ax, x, d, ReduceBy { dimensions, ..self.clone() })
     }
-    fn lower(&self, b: &mut Graph, x: &[Node], _: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, b: &mut Graph, x: &[TensorId], _: &[Aval]) -> Res<TensorIds> {
         lower_as(b, x, &|cx, x| self.meaning(cx, x))
     }
 }
 
-impl ReduceWindowBy {
-    fn windows(&self) -> Windows {
-        Windows {
-            size: self.window_dimensions.clone(),
-            strides: self.window_strides.clone(),
-            padding: self.padding.to_vec(),
-            base: self.base_dilation.clone(),
-            dilation: self.window_dilation.clone(),
-        }
-    }
-}
+windowed!(ReduceWindowBy);
 impl Folded for ReduceWindowBy {
     fn jaxpr(&self) -> &Arc<Program> {
         &self.jaxpr
@@ -258,7 +248,7 @@ impl Rules for ReduceWindowBy {
         };
         self.batched(cx, ax, x, d, op)
     }
-    fn lower(&self, b: &mut Graph, x: &[Node], _: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, b: &mut Graph, x: &[TensorId], _: &[Aval]) -> Res<TensorIds> {
         lower_as(b, x, &|cx, x| self.meaning(cx, x))
     }
 }

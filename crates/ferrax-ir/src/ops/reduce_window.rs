@@ -1,14 +1,14 @@
 //! reduce_window_sum, reduce_window_max, reduce_window_min: each window of x combined; what lies outside of x takes no part. numpy:
 //! `sliding_window_view(x, window).sum(..)`. Sums of 16-bit floats are taken in single precision.
 use super::pointwise::Pw;
-use super::reduce::{ReduceKind, identity};
-use super::select_and_gather::{Select, SelectAndGatherAdd};
-use super::windows::{Windows, lower_as};
+use super::reduce::{Monoid, identity};
+use super::select_and_gather::{Comparison, SelectAndGatherAdd};
+use super::windows::{Windows, lower_as, windowed};
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, lit, values1};
 use crate::dtype::Dtype;
 use crate::error::{Res, not_linear, type_err};
-use crate::lower::{Graph, Node, Nodes};
+use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Op, Rules, Tans};
 use crate::ops::pad::Pad;
 use crate::param::Member;
@@ -40,6 +40,7 @@ primitive! {
         window_strides: Dims,
     }
 }
+windowed!(ReduceWindow);
 impl ReduceWindow {
     fn new(kind: WindowKind, w: Windows) -> ReduceWindow {
         ReduceWindow {
@@ -51,20 +52,11 @@ impl ReduceWindow {
             window_strides: w.strides,
         }
     }
-    fn windows(&self) -> Windows {
-        Windows {
-            size: self.window_dimensions.clone(),
-            strides: self.window_strides.clone(),
-            padding: self.padding.to_vec(),
-            base: self.base_dilation.clone(),
-            dilation: self.window_dilation.clone(),
-        }
-    }
     fn meaning(&self, cx: &dyn Cx, x: &Value) -> Res<Values> {
         let (whole, f) = match self.kind {
-            WindowKind::Sum => (ReduceKind::Sum, Pw::Add),
-            WindowKind::Max => (ReduceKind::Max, Pw::Max),
-            WindowKind::Min => (ReduceKind::Min, Pw::Min),
+            WindowKind::Sum => (Monoid::Sum, Pw::Add),
+            WindowKind::Max => (Monoid::Max, Pw::Max),
+            WindowKind::Min => (Monoid::Min, Pw::Min),
         };
         let dtype = x.dtype();
         let narrow = dtype.is_float() && dtype.size() < 4 && self.kind == WindowKind::Sum;
@@ -97,8 +89,8 @@ impl Rules for ReduceWindow {
                 let dy = cx.bind1(op, std::slice::from_ref(t))?;
                 return Ok((values1(y), smallvec![Some(dy)]));
             }
-            WindowKind::Max => Select::Ge,
-            WindowKind::Min => Select::Le,
+            WindowKind::Max => Comparison::Ge,
+            WindowKind::Min => Comparison::Le,
         };
         let chosen = SelectAndGatherAdd::new(select, self.windows());
         let dy = cx.bind1(chosen, &[t.clone(), x[0].clone()])?;
@@ -124,7 +116,7 @@ impl Rules for ReduceWindow {
         let w = d[0].map_or(w.clone(), |d| w.insert(d));
         Ok((cx.bind(&ReduceWindow::new(self.kind, w).into(), x)?, d.into()))
     }
-    fn lower(&self, b: &mut Graph, x: &[Node], _: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, b: &mut Graph, x: &[TensorId], _: &[Aval]) -> Res<TensorIds> {
         lower_as(b, x, &|cx, x| self.meaning(cx, &x[0]))
     }
 }

@@ -3,7 +3,7 @@ use super::linear_jvp;
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan};
 use crate::error::{Res, type_err};
-use crate::lower::{Graph, Node, Nodes};
+use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::primitive;
 use crate::value::{Value, Values};
@@ -42,7 +42,7 @@ impl Rules for Rev {
         let dimensions = d[0].map_or(self.dimensions.clone(), shift);
         Ok((cx.bind(&Rev { dimensions }.into(), x)?, d.into()))
     }
-    fn lower(&self, b: &mut Graph, x: &[Node], _: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, b: &mut Graph, x: &[TensorId], _: &[Aval]) -> Res<TensorIds> {
         Ok(smallvec![b.reverse(x[0], &self.dimensions)])
     }
 }

@@ -14,7 +14,7 @@ use crate::cx::{Arg, Axis, Cx, Dim, Tan, bind};
 use crate::dtype::Dtype;
 use crate::effects::Effects;
 use crate::error::{Error, Res, not_linear, type_err, value_err};
-use crate::lower::{Graph, Node, Nodes};
+use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Effectful, Rules, Tans};
 use crate::operators::emit;
 use crate::ops::bitcast::Bitcast;
@@ -158,7 +158,7 @@ impl Rules for RngBitGenerator {
     fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         meaning::batch(&|x| self.meaning(x), cx, ax, x, d)
     }
-    fn lower(&self, b: &mut Graph, x: &[Node], _: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, b: &mut Graph, x: &[TensorId], _: &[Aval]) -> Res<TensorIds> {
         meaning::lower(b, x, &|x| self.meaning(x))
     }
 }
@@ -234,7 +234,7 @@ impl Rules for RngUniform {
     fn batch(&self, _: &dyn Cx, _: Axis, _: &[Value], _: &[Dim]) -> Res<(Values, Axes)> {
         Err(Error::not_implemented("Batching rule for 'rng_uniform' not implemented"))
     }
-    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let f = Arc::new(Uniform { of: out[0].clone() });
         Ok(b.callback(HostCall { name: "rng_uniform".into(), f }, x, out))
     }

@@ -16,7 +16,7 @@ use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, bind, current, lit, one, values1};
 use crate::dtype::Dtype;
 use crate::error::{Res, not_linear, type_err};
-use crate::lower::{Graph, Node, Nodes, physical};
+use crate::lower::{Graph, TensorId, TensorIds, physical};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::operators::emit;
 use crate::ops::concatenate::Concatenate;
@@ -378,7 +378,7 @@ impl Rules for Scatter {
         let op = Scatter { dimension_numbers: Box::new(dims), ..self.clone() };
         Ok((cx.bind(&op.into(), &[operand, indices, updates])?, smallvec![Some(0)]))
     }
-    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let d = &*self.dimension_numbers;
         let p = physical(&out[0]);
         let combine = match self.kind {
@@ -391,7 +391,7 @@ impl Rules for Scatter {
             ScatterKind::Min => Combine::Reduce(ReduceKind::Min),
             ScatterKind::Max => Combine::Reduce(ReduceKind::Max),
         };
-        let r = |b: &Graph, u: Node| routine::Scatter {
+        let r = |b: &Graph, u: TensorId| routine::Scatter {
             operand: out[0].shape.clone(),
             indices: b.shape(x[1]),
             updates: b.shape(u),
@@ -406,7 +406,7 @@ impl Rules for Scatter {
             dtype: p.dtype,
             index_dtype: b.dtype(x[1]),
         };
-        let one = |b: &mut Graph, a: Node, u: Node| {
+        let one = |b: &mut Graph, a: TensorId, u: TensorId| {
             b.routine(Routine::Scatter(r(b, u)), &[a, x[1], u], &[out[0].shape.clone()])[0]
         };
         Ok(smallvec![match (b.parts(x[0]), b.parts(x[2])) {

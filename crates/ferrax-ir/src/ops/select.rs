@@ -3,7 +3,7 @@ use super::pointwise::{align, common_shape};
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, lit, values1};
 use crate::error::{Res, type_err};
-use crate::lower::{Graph, Node, Nodes};
+use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::primitive;
 use crate::value::{Value, Values};
@@ -91,9 +91,10 @@ impl Rules for Select {
         }
         Ok((cx.bind(&Select {}.into(), &x)?, smallvec![Some(at)]))
     }
-    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
-        let spread = |b: &mut Graph, v: Node| b.broadcast(v, out[0].shape.clone(), &(0..b.rank(v)).collect::<Dims>());
-        let x: Nodes = x.iter().map(|v| spread(b, *v)).collect();
+    fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
+        let spread =
+            |b: &mut Graph, v: TensorId| b.broadcast(v, out[0].shape.clone(), &(0..b.rank(v)).collect::<Dims>());
+        let x: TensorIds = x.iter().map(|v| spread(b, *v)).collect();
         // out = case k where k <= which, the last such k
         let mut y = x[1];
         for (k, case) in x[2..].iter().enumerate() {

@@ -10,14 +10,14 @@ use super::iota::Iota;
 use super::linear_jvp;
 use super::pad::Pad;
 use super::pointwise::Pw;
-use super::reduce::{ReduceKind, identity};
+use super::reduce::{Monoid, identity};
 use super::scatter::{Scatter, ScatterDims, ScatterKind};
-use super::windows::{Windows, lower_as};
+use super::windows::{Windows, lower_as, windowed};
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, int, lit, truth, values1};
 use crate::dtype::Dtype;
 use crate::error::{Res, type_err};
-use crate::lower::{Graph, Node, Nodes};
+use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::param::{Param, ParamValue};
 use crate::primitive;
@@ -30,43 +30,43 @@ use smallvec::smallvec;
 const COVER: usize = 16;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Select {
+pub enum Comparison {
     Ge,
     Le,
 }
-impl ParamValue for Select {
+impl ParamValue for Comparison {
     fn words() -> String {
         "ge or le".into()
     }
     fn to_param(&self) -> Param {
-        Param::Str(if *self == Select::Ge { "ge" } else { "le" }.into())
+        Param::Str(if *self == Comparison::Ge { "ge" } else { "le" }.into())
     }
-    fn from_param(p: &Param) -> Option<Select> {
+    fn from_param(p: &Param) -> Option<Comparison> {
         match p {
-            Param::Str(s) if **s == *"ge" => Some(Select::Ge),
-            Param::Str(s) if **s == *"le" => Some(Select::Le),
+            Param::Str(s) if **s == *"ge" => Some(Comparison::Ge),
+            Param::Str(s) if **s == *"le" => Some(Comparison::Le),
             _ => None,
         }
     }
 }
-impl Select {
-    fn kind(self) -> ReduceKind {
-        if self == Select::Ge { ReduceKind::Max } else { ReduceKind::Min }
+impl Comparison {
+    fn kind(self) -> Monoid {
+        if self == Comparison::Ge { Monoid::Max } else { Monoid::Min }
     }
     /// What any element is preferred to.
     fn worst(self, d: Dtype) -> Value {
         match (d.is_complex(), self) {
-            (true, Select::Ge) => lit(d, f64::NEG_INFINITY),
-            (true, Select::Le) => lit(d, f64::INFINITY),
+            (true, Comparison::Ge) => lit(d, f64::NEG_INFINITY),
+            (true, Comparison::Le) => lit(d, f64::INFINITY),
             _ => identity(self.kind(), d),
         }
     }
     fn keeps(self, cx: &dyn Cx, x: &Value, y: &Value) -> Res<Value> {
         match (x.dtype().is_complex(), self) {
-            (false, Select::Ge) => cx.pw2(Pw::Ge, x, y),
-            (false, Select::Le) => cx.pw2(Pw::Le, x, y),
-            (true, Select::Ge) => cx.pw2(Pw::Eq, &cx.pw2(Pw::Max, x, y)?, x),
-            (true, Select::Le) => cx.pw2(Pw::Eq, &cx.pw2(Pw::Min, x, y)?, x),
+            (false, Comparison::Ge) => cx.pw2(Pw::Ge, x, y),
+            (false, Comparison::Le) => cx.pw2(Pw::Le, x, y),
+            (true, Comparison::Ge) => cx.pw2(Pw::Eq, &cx.pw2(Pw::Max, x, y)?, x),
+            (true, Comparison::Le) => cx.pw2(Pw::Eq, &cx.pw2(Pw::Min, x, y)?, x),
         }
     }
     /// `of` at each window's choice among `x`; `outside` where a window covers no element.
@@ -221,14 +221,15 @@ primitive! {
     pub struct SelectAndGatherAdd = "select_and_gather_add" {
         base_dilation: Dims,
         padding: Box<[(i64, i64)]>,
-        select_prim: Select,
+        select_prim: Comparison,
         window_dilation: Dims,
         window_dimensions: Dims,
         window_strides: Dims,
     }
 }
+windowed!(SelectAndGatherAdd);
 impl SelectAndGatherAdd {
-    pub fn new(select: Select, w: Windows) -> SelectAndGatherAdd {
+    pub fn new(select: Comparison, w: Windows) -> SelectAndGatherAdd {
         SelectAndGatherAdd {
             base_dilation: w.base,
             padding: w.padding.into(),
@@ -236,15 +237,6 @@ impl SelectAndGatherAdd {
             window_dilation: w.dilation,
             window_dimensions: w.size,
             window_strides: w.strides,
-        }
-    }
-    fn windows(&self) -> Windows {
-        Windows {
-            size: self.window_dimensions.clone(),
-            strides: self.window_strides.clone(),
-            padding: self.padding.to_vec(),
-            base: self.base_dilation.clone(),
-            dilation: self.window_dilation.clone(),
         }
     }
 }
@@ -285,7 +277,7 @@ impl Rules for SelectAndGatherAdd {
         let op = SelectAndGatherAdd::new(self.select_prim, self.windows().insert(0));
         Ok((cx.bind(&op.into(), &both(cx, ax, x, d)?)?, smallvec![Some(0)]))
     }
-    fn lower(&self, b: &mut Graph, x: &[Node], _: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, b: &mut Graph, x: &[TensorId], _: &[Aval]) -> Res<TensorIds> {
         let w = self.windows();
         lower_as(b, x, &|cx, x| {
             if w.few() {
@@ -300,7 +292,7 @@ impl Rules for SelectAndGatherAdd {
 primitive! {
     pub struct SelectAndScatterAdd = "select_and_scatter_add" {
         padding: Box<[(i64, i64)]>,
-        select_prim: Select,
+        select_prim: Comparison,
         window_dimensions: Dims,
         window_strides: Dims,
     }
@@ -394,7 +386,7 @@ impl Rules for SelectAndScatterAdd {
         };
         Ok((cx.bind(&op.into(), &both(cx, ax, x, d)?)?, smallvec![Some(0)]))
     }
-    fn lower(&self, b: &mut Graph, x: &[Node], _: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, b: &mut Graph, x: &[TensorId], _: &[Aval]) -> Res<TensorIds> {
         lower_as(b, x, &|cx, x| Ok(values1(self.meaning(cx, &x[0], &x[1])?)))
     }
 }

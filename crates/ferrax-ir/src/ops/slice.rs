@@ -4,7 +4,7 @@ use super::pad::Pad;
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, lit};
 use crate::error::{Res, type_err};
-use crate::lower::{Graph, Node, Nodes};
+use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::primitive;
 use crate::value::{Value, Values};
@@ -75,7 +75,7 @@ impl Rules for Slice {
         };
         Ok((cx.bind(&op.into(), x)?, smallvec![Some(d)]))
     }
-    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let strides: Dims = (0..self.start_indices.len()).map(|k| self.stride(k)).collect();
         Ok(smallvec![b.slice(x[0], &self.start_indices, &strides, out[0].shape.clone())])
     }

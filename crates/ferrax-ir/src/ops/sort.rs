@@ -4,7 +4,7 @@ use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan};
 use crate::dtype::Dtype;
 use crate::error::{Res, not_linear, type_err, value_err};
-use crate::lower::{Graph, Node, Nodes};
+use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::ops::iota::Iota;
 use crate::primitive;
@@ -59,8 +59,8 @@ impl Rules for Sort {
         Ok((y, dims))
     }
     /// A complex operand is two: real parts decide before imaginary ones.
-    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
-        let (mut ins, mut num_keys) = (Nodes::new(), 0);
+    fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
+        let (mut ins, mut num_keys) = (TensorIds::new(), 0);
         for (k, v) in x.iter().enumerate() {
             match b.parts(*v) {
                 Some((p, q)) => ins.extend([p, q]),

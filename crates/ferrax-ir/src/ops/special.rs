@@ -16,7 +16,7 @@ use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, enter, values1};
 use crate::dtype::Dtype;
 use crate::error::{Res, not_linear, type_err, value_err};
-use crate::lower::{Graph, Node, Nodes};
+use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::operators::catch;
 use crate::param::Member;
@@ -131,17 +131,16 @@ impl Rules for Special {
         let mut dy = None;
         for (i, t) in dx.iter().enumerate() {
             let Some(t) = t else { continue };
-            // the slope, and whether it has poles
-            let (slope, pole) = match (self.kind, i) {
-                (Igamma | Igammac, 0) => (self.with(cx, IgammaGradA, x)?, false),
-                (Igamma | Igammac, _) => (density(&|x| gamma::density(&x[0], &x[1]))?, true),
-                (Betainc, 2) => (density(&|x| beta::density(&x[0], &x[1], &x[2]))?, true),
+            let slope = match (self.kind, i) {
+                (Igamma | Igammac, 0) => self.with(cx, IgammaGradA, x)?,
+                (Igamma | Igammac, _) => density(&|x| gamma::density(&x[0], &x[1]))?,
+                (Betainc, 2) => density(&|x| beta::density(&x[0], &x[1], &x[2]))?,
                 (Betainc, _) => return value_err("Betainc gradient with respect to a and b not supported."),
                 // -x zeta(x + 1, q)
                 (Zeta, 1) => {
                     let up = cx.add(&x[0], &crate::cx::lit(x[0].dtype(), 1.0))?;
                     let z = self.with(cx, Zeta, &[up, x[1].clone()])?;
-                    (cx.mul(&cx.neg(&x[0])?, &z)?, true)
+                    cx.mul(&cx.neg(&x[0])?, &z)?
                 }
                 (IgammaGradA | RandomGammaGrad | Zeta, _) => {
                     let one: Tans = (0..x.len()).map(|j| dx[j].clone().filter(|_| j == i)).collect();
@@ -155,7 +154,8 @@ impl Rules for Special {
                 }
             };
             let t = cx.convert(t, y.dtype())?;
-            let mut term = cx.pw2(if pole { Pw::MulZero } else { Pw::Mul }, &t, &slope)?;
+            // slopes have poles
+            let mut term = cx.pw2(Pw::MulZero, &t, &slope)?;
             if self.kind == Igammac {
                 term = cx.neg(&term)?;
             }
@@ -170,7 +170,7 @@ impl Rules for Special {
         let (x, at) = align(cx, x, d)?;
         Ok((cx.bind(&self.clone().into(), &x)?, smallvec![Some(at)]))
     }
-    fn lower(&self, b: &mut Graph, x: &[Node], _: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, b: &mut Graph, x: &[TensorId], _: &[Aval]) -> Res<TensorIds> {
         meaning::lower(b, x, &|x| self.meaning(x))
     }
 }

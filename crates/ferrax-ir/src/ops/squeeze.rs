@@ -3,7 +3,7 @@ use super::linear_jvp;
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan};
 use crate::error::{Res, value_err};
-use crate::lower::{Graph, Node, Nodes};
+use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::primitive;
 use crate::value::{Value, Values};
@@ -44,7 +44,7 @@ impl Rules for Squeeze {
         let at = d - dimensions.iter().filter(|k| **k < d).count();
         Ok((cx.bind(&Squeeze { dimensions }.into(), x)?, smallvec![Some(at)]))
     }
-    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         Ok(smallvec![b.reshape(x[0], out[0].shape.clone())])
     }
 }

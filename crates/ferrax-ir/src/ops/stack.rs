@@ -3,16 +3,19 @@
 //! ```text
 //! stack[axis=0] f32[3] f32[3] -> f32[2,3]          unstack[axis=1] f32[3,2] -> f32[3] f32[3]
 //! ```
-use super::linear_jvp;
+use super::{joint_jvp, linear_jvp};
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, values1};
 use crate::error::{Res, type_err, value_err};
-use crate::lower::{Graph, Node, Nodes};
-use crate::op::{Avals, Axes, Op, Rules, Tans};
+use crate::lower::{Graph, TensorId, TensorIds};
+use crate::op::{Avals, Axes, Rules, Tans};
 use crate::primitive;
 use crate::value::{Value, Values};
 use ferrax_kernel::Dims;
 use smallvec::smallvec;
+
+/// Results are variables of a program, each of which has a type: so many are surely a mistake.
+const MOST_PARTS: usize = 1 << 24;
 
 primitive! {
     pub struct Stack = "stack" {
@@ -38,13 +41,7 @@ impl Rules for Stack {
         Ok(smallvec![Aval { weak: x.iter().all(|b| b.weak), ..a.with_shape(shape) }])
     }
     fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
-        let op: Op = self.clone().into();
-        let y = cx.bind1(op.clone(), x)?;
-        if dx.iter().all(Option::is_none) {
-            return Ok((values1(y), smallvec![None]));
-        }
-        let t: Values = dx.iter().zip(x).map(|(t, x)| cx.inst(t, &x.aval())).collect::<Res<_>>()?;
-        Ok((values1(y), smallvec![Some(cx.bind1(op, &t)?)]))
+        joint_jvp(&self.clone().into(), cx, x, dx)
     }
     fn transpose(&self, cx: &dyn Cx, x: &[Arg], ct: &[Tan]) -> Res<Tans> {
         let Some(ct) = &ct[0] else { return Ok(smallvec![None; x.len()]) };
@@ -59,10 +56,10 @@ impl Rules for Stack {
         let y = cx.bind1(Stack { axis: self.axis + !before as usize }, &moved)?;
         Ok((values1(y), smallvec![Some(at + before as usize)]))
     }
-    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let mut shape = out[0].shape.clone();
         shape[self.axis] = 1;
-        let x: Nodes = x.iter().map(|v| b.reshape(*v, shape.clone())).collect();
+        let x: TensorIds = x.iter().map(|v| b.reshape(*v, shape.clone())).collect();
         Ok(smallvec![b.concatenate(&x, self.axis)])
     }
 }
@@ -78,7 +75,14 @@ impl Rules for Unstack {
         if self.axis >= a.rank() || a.tape > 0 {
             return value_err(format!("axis {} is out of bounds for array of dimension {}", self.axis, a.rank()));
         }
-        Ok(smallvec![a.unbatched(self.axis); a.shape[self.axis]])
+        let n = a.shape[self.axis];
+        if n > MOST_PARTS {
+            return value_err(format!(
+                "unstack gives at most {MOST_PARTS} arrays, but axis {} has size {n}",
+                self.axis
+            ));
+        }
+        Ok(smallvec![a.unbatched(self.axis); n])
     }
     fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
         linear_jvp(&self.clone().into(), cx, x, dx)
@@ -94,7 +98,7 @@ impl Rules for Unstack {
         let (n, at) = (y.len(), d[0].map(|d| d - !before as usize));
         Ok((y, smallvec![at; n]))
     }
-    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let mut shape: Dims = b.shape(x[0]);
         shape[self.axis] = 1;
         let strides = vec![1; shape.len()];

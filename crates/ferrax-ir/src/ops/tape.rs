@@ -5,7 +5,7 @@ use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, PerElement, Tan};
 use crate::dtype::Dtype;
 use crate::error::{Res, not_linear, type_err};
-use crate::lower::{Graph, Node, Nodes};
+use crate::lower::{Graph, TensorId, TensorIds};
 use crate::mask::cat;
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::ops::loops::{Loop, Trip};
@@ -35,7 +35,7 @@ impl Rules for TapeLen {
     fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], _: &[Dim]) -> Res<(Values, Axes)> {
         Ok((cx.bind(&self.clone().into(), x)?, smallvec![None]))
     }
-    fn lower(&self, b: &mut Graph, x: &[Node], _: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, b: &mut Graph, x: &[TensorId], _: &[Aval]) -> Res<TensorIds> {
         Ok(smallvec![b.tape_len(x[0], DType::I32)])
     }
 }
@@ -58,7 +58,7 @@ impl Rules for EmptyTape {
     fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], _: &[Dim]) -> Res<(Values, Axes)> {
         Ok((cx.bind(&self.clone().into(), x)?, smallvec![None]))
     }
-    fn lower(&self, b: &mut Graph, _: &[Node], _: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, b: &mut Graph, _: &[TensorId], _: &[Aval]) -> Res<TensorIds> {
         Ok(smallvec![b.empty_tape(&self.aval)])
     }
 }

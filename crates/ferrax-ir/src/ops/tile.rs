@@ -7,9 +7,9 @@ use super::linear_jvp;
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan};
 use crate::error::{Res, type_err};
-use crate::lower::{Graph, Node, Nodes};
+use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
-use crate::ops::reduce::ReduceKind;
+use crate::ops::reduce::Monoid;
 use crate::primitive;
 use crate::value::{Value, Values};
 use ferrax_kernel::Dims;
@@ -50,13 +50,13 @@ impl Rules for Tile {
         let Some(ct) = &ct[0] else { return Ok(smallvec![None]) };
         let wide = cx.reshape(ct, &self.split(&x[0].aval().shape))?;
         let times = (0..self.reps.len()).map(|k| 2 * k).collect();
-        Ok(smallvec![Some(cx.reduce(ReduceKind::Sum, &wide, times)?)])
+        Ok(smallvec![Some(cx.reduce(Monoid::Sum, &wide, times)?)])
     }
     fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         let reps = d[0].map_or(self.reps.clone(), |d| self.reps.insert(d, 1));
         Ok((cx.bind(&Tile { reps }.into(), x)?, d.into()))
     }
-    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let shape = b.shape(x[0]);
         let own: Dims = (0..shape.len()).map(|k| 2 * k + 1).collect();
         let wide = b.broadcast(x[0], self.split(&shape), &own);

@@ -12,9 +12,9 @@ use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan};
 use crate::dtype::Dtype;
 use crate::error::{Res, not_linear, type_err, value_err};
-use crate::lower::{Graph, Node, Nodes};
+use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Op, Rules, Tans};
-use crate::param::Real;
+use crate::param::FloatParam;
 use crate::primitive;
 use crate::value::{Value, Values};
 use ferrax_kernel::routine::Routine;
@@ -32,7 +32,7 @@ primitive! {
         aggregate_to_topk: bool,
         is_max_k: bool,
         k: usize,
-        recall_target: Real,
+        recall_target: FloatParam,
         /// Negative ones count from the last.
         reduction_dimension: i64,
         reduction_input_size_override: i64,
@@ -94,7 +94,7 @@ impl Rules for TopK {
         Ok((cx.bind(&TopK { axis, k: self.k }.into(), x)?, smallvec![d[0]; 2]))
     }
     /// Sorted upwards by the complement of what orders them, stably, so that of equals the first comes first.
-    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let (x, shape) = (x[0], b.shape(x[0]));
         let key = order_key(b, x);
         let key = b.un(Un::Not, key);
@@ -109,7 +109,7 @@ impl Rules for TopK {
         };
         let sorted = b.routine(r, &ins, &[shape.clone(), shape.clone(), shape.clone()]);
         let (start, strides) = (vec![0; shape.len()], vec![1; shape.len()]);
-        let first = |v: &Node| b.slice(*v, &start, &strides, out[0].shape.clone());
+        let first = |v: &TensorId| b.slice(*v, &start, &strides, out[0].shape.clone());
         Ok(sorted[1..].iter().map(first).collect())
     }
 }
@@ -166,7 +166,7 @@ impl Rules for ApproxTopK {
         }
         Ok((cx.bind(&op.into(), x)?, smallvec![d[0]; 2]))
     }
-    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let axis = self.known_axis(b.rank(x[0]));
         let exact = TopK { axis, k: self.k };
         if self.is_max_k {

@@ -3,7 +3,7 @@ use super::linear_jvp;
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan};
 use crate::error::{Res, type_err};
-use crate::lower::{Graph, Node, Nodes};
+use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::primitive;
 use crate::value::{Value, Values};
@@ -43,7 +43,7 @@ impl Rules for Transpose {
         let perm: Dims = std::iter::once(d).chain(self.permutation.iter().map(|&p| p + (p >= d) as usize)).collect();
         Ok((smallvec![cx.transpose(&x[0], perm)?], smallvec![Some(0)]))
     }
-    fn lower(&self, b: &mut Graph, x: &[Node], out: &[Aval]) -> Res<Nodes> {
+    fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let _ = out;
         Ok(smallvec![b.transpose(x[0], &self.permutation)])
     }

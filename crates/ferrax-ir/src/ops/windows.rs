@@ -7,13 +7,13 @@
 //!
 //! INVARIANT: what lies outside of x, or in a hole, counts as the fill value that [`Windows::fold`] is given.
 use super::pad::Pad;
-use super::reduce::ReduceKind;
+use super::reduce::Monoid;
 use super::slice::Slice;
 use crate::aval::Aval;
 use crate::cx::{Cx, eval_root};
 use crate::dtype::Dtype;
 use crate::error::{Res, type_err, value_err};
-use crate::lower::{Graph, Node, Nodes};
+use crate::lower::{Graph, TensorId, TensorIds};
 use crate::value::{Value, Values};
 use ferrax_kernel::{DType, Dims};
 
@@ -32,15 +32,34 @@ pub struct Windows {
     pub dilation: Dims,
 }
 /// Combines what comes earlier in a window with what comes later: arrays of one shape, each a component of the state.
-pub type Combine<'a> = &'a dyn Fn(&dyn Cx, &[Value], &[Value]) -> Res<Values>;
+pub type CombineFn<'a> = &'a dyn Fn(&dyn Cx, &[Value], &[Value]) -> Res<Values>;
 
 fn dilated(n: usize, d: usize) -> i64 {
-    if n == 0 { 0 } else { (n as i64 - 1).saturating_mul(d as i64).saturating_add(1) }
+    let long = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
+    if n == 0 { 0 } else { long(n - 1).saturating_mul(long(d)).saturating_add(1) }
 }
 fn pairs(p: &[(i64, i64)]) -> String {
     let all: Vec<String> = p.iter().map(|(lo, hi)| format!("({lo}, {hi})")).collect();
     format!("({}{})", all.join(", "), if p.len() == 1 { "," } else { "" })
 }
+
+/// The windows that an op's parameters say.
+macro_rules! windowed {
+    ($Op:ident) => {
+        impl $Op {
+            fn windows(&self) -> Windows {
+                Windows {
+                    size: self.window_dimensions.clone(),
+                    strides: self.window_strides.clone(),
+                    padding: self.padding.to_vec(),
+                    base: self.base_dilation.clone(),
+                    dilation: self.window_dilation.clone(),
+                }
+            }
+        }
+    };
+}
+pub(super) use windowed;
 
 impl Windows {
     /// Along axis `d` as along no axis: one element.
@@ -90,8 +109,12 @@ impl Windows {
                 return type_err(format!("All dilations must be positive, got {v}."));
             }
         }
-        if self.padding.iter().any(|(lo, hi)| lo.abs() > FAR || hi.abs() > FAR) || (0..rank).any(|k| self.span(k) > FAR)
-        {
+        let far = |k: usize| {
+            let (lo, hi) = self.padding[k];
+            lo.unsigned_abs().max(hi.unsigned_abs()) > FAR as u64
+                || self.span(k).max(dilated(shape[k], self.base[k])) > FAR
+        };
+        if (0..rank).any(far) {
             return value_err(format!(
                 "{name}: windows or padding reach too far, got padding {}.",
                 pairs(&self.padding)
@@ -99,7 +122,7 @@ impl Windows {
         }
         let along = |k: usize| {
             let (lo, hi) = self.padding[k];
-            let room = dilated(shape[k], self.base[k]).saturating_add(lo + hi) - self.span(k);
+            let room = dilated(shape[k], self.base[k]) + lo + hi - self.span(k);
             if room < 0 { 0 } else { room as usize / self.strides[k] + 1 }
         };
         let out: Dims = (0..rank).map(along).collect();
@@ -159,14 +182,7 @@ impl Windows {
         (0..shape.len()).all(|k| self.base[k] == 1 && self.padding[k].0 <= 0 && reach(k) <= shape[k] as i64)
     }
     /// The elements of each window combined. `whole`: the reduction that `f` is the two-element case of, where there is one.
-    pub fn fold(
-        &self,
-        cx: &dyn Cx,
-        xs: &[Value],
-        fills: &[Value],
-        whole: Option<ReduceKind>,
-        f: Combine,
-    ) -> Res<Values> {
+    pub fn fold(&self, cx: &dyn Cx, xs: &[Value], fills: &[Value], whole: Option<Monoid>, f: CombineFn) -> Res<Values> {
         let out = self.out(xs[0].shape())?;
         if out.contains(&0) {
             return xs.iter().map(|x| cx.zeros(&x.aval().with_shape(out.clone()))).collect();
@@ -186,8 +202,8 @@ impl Windows {
         fills: &[Value],
         k: usize,
         out: usize,
-        whole: Option<ReduceKind>,
-        f: Combine,
+        whole: Option<Monoid>,
+        f: CombineFn,
     ) -> Res<Values> {
         let (w, d, s) = (self.size[k], self.dilation[k], self.strides[k]);
         // `n` results from the `start`th place on, `step` places apart
@@ -231,8 +247,8 @@ impl Windows {
         fills: &[Value],
         k: usize,
         out: usize,
-        whole: Option<ReduceKind>,
-        f: Combine,
+        whole: Option<Monoid>,
+        f: CombineFn,
     ) -> Res<Values> {
         let (w, s) = (self.size[k], self.strides[k].max(self.size[k]));
         let shape = Dims::new(xs[0].shape());
@@ -288,7 +304,7 @@ fn parts(cx: &dyn Cx, xs: &[Value], start: &Dims, shape: &Dims, strides: &Dims) 
     let cut = Slice { limit_indices, start_indices: start.clone(), strides };
     xs.iter().map(|x| cx.bind1(cut.clone(), std::slice::from_ref(x))).collect()
 }
-fn in_turn(cx: &dyn Cx, n: usize, tap: &dyn Fn(usize) -> Res<Values>, f: Combine) -> Res<Values> {
+fn in_turn(cx: &dyn Cx, n: usize, tap: &dyn Fn(usize) -> Res<Values>, f: CombineFn) -> Res<Values> {
     let mut acc = tap(0)?;
     for i in 1..n {
         acc = f(cx, &acc, &tap(i)?)?;
@@ -297,8 +313,8 @@ fn in_turn(cx: &dyn Cx, n: usize, tap: &dyn Fn(usize) -> Res<Values>, f: Combine
 }
 
 /// Lowers an op to what `f` says in terms of others.
-pub fn lower_as(b: &mut Graph, x: &[Node], f: &dyn Fn(&dyn Cx, &[Value]) -> Res<Values>) -> Res<Nodes> {
-    let aval = |x: &Node| {
+pub fn lower_as(b: &mut Graph, x: &[TensorId], f: &dyn Fn(&dyn Cx, &[Value]) -> Res<Values>) -> Res<TensorIds> {
+    let aval = |x: &TensorId| {
         let (node, pair) = b.parts(*x).map_or((*x, false), |p| (p.0, true));
         let dtype = match (b.dtype(node), pair) {
             (DType::F64, true) => Dtype::C128,

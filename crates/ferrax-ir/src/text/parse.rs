@@ -20,7 +20,7 @@ struct Parser<'a> {
     shared: HashMap<String, Arc<Program>>,
     funs: &'a HashMap<String, Fun>,
 }
-type Names = HashMap<String, u32>;
+type VarNumbers = HashMap<String, u32>;
 
 /// The program a text says.
 pub fn parse(s: &str) -> Res<Program> {
@@ -122,7 +122,7 @@ impl<'a> Parser<'a> {
         shape.checked(dtype.size())?;
         Ok(Aval { tape, ..Aval::of(dtype, shape) })
     }
-    fn binders(&mut self, end: &str, names: &mut Names, avals: &mut Vec<Aval>) -> Res<()> {
+    fn binders(&mut self, end: &str, names: &mut VarNumbers, avals: &mut Vec<Aval>) -> Res<()> {
         while !self.eat(end) {
             let name = self.word();
             if name.is_empty() {
@@ -164,7 +164,7 @@ impl<'a> Parser<'a> {
         };
         lit.map_or_else(|| self.fail("wants a literal"), Ok)
     }
-    fn atom(&mut self, names: &Names) -> Res<Atom> {
+    fn atom(&mut self, names: &VarNumbers) -> Res<Atom> {
         if self.literal_ahead() {
             return self.literal().map(Atom::Lit);
         }
@@ -179,7 +179,7 @@ impl<'a> Parser<'a> {
     }
     /// True where an equation's operands go on: a literal, or a name that is neither `in`, the next equation's binder, nor (where it
     /// binds nothing) the next equation's primitive.
-    fn more_args(&mut self, names: &Names) -> bool {
+    fn more_args(&mut self, names: &VarNumbers) -> bool {
         if self.literal_ahead() {
             return true;
         }
@@ -265,7 +265,7 @@ impl<'a> Parser<'a> {
         p
     }
     fn program_here(&mut self) -> Res<Program> {
-        let (mut names, mut avals, mut eqns, mut outs) = (Names::new(), vec![], vec![], vec![]);
+        let (mut names, mut avals, mut eqns, mut outs) = (VarNumbers::new(), vec![], vec![], vec![]);
         self.want("{")?;
         self.want("lambda")?;
         self.binders(";", &mut names, &mut avals)?;
@@ -278,7 +278,7 @@ impl<'a> Parser<'a> {
                 continue;
             }
             let first = avals.len();
-            let mut new_names = Names::new(); // not in scope for this equation's own operands
+            let mut new_names = VarNumbers::new(); // not in scope for this equation's own operands
             if self.binds() {
                 self.binders("=", &mut new_names, &mut avals)?;
             }
@@ -339,7 +339,7 @@ fn check(e: &Eqn, avals: &[Aval]) -> Res<()> {
         Atom::Lit(l) => l.aval(),
     };
     let ins: Vec<Aval> = e.args.iter().map(aval).collect();
-    let out = e.op.rules().infer(&ins)?;
+    let out = e.op.results(&ins)?;
     let declared = &avals[avals.len() - e.n_out as usize..];
     if crate::aval::same_avals(&out, declared) {
         Ok(())

@@ -395,6 +395,7 @@ fn scalar(p: &Param) -> String {
         Param::Fun(f) => f.name().into(),
         Param::Aval(a) => a.to_string(),
         Param::Policy(p) => p.name().into(),
+        Param::Host(f) => f.name.to_string(),
         Param::Prog(_) => "{..}".into(),
     }
 }

@@ -1,7 +1,7 @@
 //! The evaluator as a backend, so that any plan can be run on it.
 use super::plan;
 use crate::DType;
-use crate::backend::{Arg, Backend, Buffers, Executable, RunCx};
+use crate::backend::{Backend, Buffers, Executable, RunArg, RunCx};
 use crate::buffer::{Buffer, Memory};
 use crate::error::{Error, Res};
 use crate::plan::{Plan, VerifiedPlan};
@@ -24,7 +24,7 @@ impl Memory for HostBytes {
 }
 
 /// A tape that an eager loop left for another.
-struct HostTape(plan::Value);
+struct HostTape(plan::SlotValue);
 
 impl Memory for HostTape {
     fn len(&self) -> usize {
@@ -49,7 +49,7 @@ impl Backend for ReferenceBackend {
         None
     }
     fn compile(&self, plan: VerifiedPlan) -> Res<Arc<dyn Executable>> {
-        Ok(Arc::new(Run(plan)))
+        Ok(Arc::new(ReferenceExecutable(plan)))
     }
     fn upload(&self, bytes: &[u8]) -> Res<Buffer> {
         Ok(Buffer::ready(HostBytes(bytes.to_vec())))
@@ -68,18 +68,18 @@ fn bytes(b: &Buffer) -> Res<Vec<u8>> {
     m.host().map(|b| b.to_vec()).ok_or_else(|| Error::Invalid("the buffer is another device's".into()))
 }
 
-struct Run(VerifiedPlan);
+struct ReferenceExecutable(VerifiedPlan);
 
-impl Executable for Run {
-    fn run(&self, cx: &RunCx, args: SmallVec<[Arg; 4]>) -> Res<Buffers> {
+impl Executable for ReferenceExecutable {
+    fn run(&self, cx: &RunCx, args: SmallVec<[RunArg; 4]>) -> Res<Buffers> {
         let value = |b: &Buffer| match b.memory()?.downcast_ref::<HostTape>() {
             Some(t) => Ok(t.0.clone()),
-            None => bytes(b).map(plan::Value::Bytes),
+            None => bytes(b).map(plan::SlotValue::Bytes),
         };
         let ins = args.iter().map(|a| value(&a.buffer)).collect::<Res<Vec<_>>>()?;
         let outs = plan::run_values(&self.0, cx, ins)?;
         let buffer = |v| match v {
-            plan::Value::Bytes(b) => Buffer::ready(HostBytes(b)),
+            plan::SlotValue::Bytes(b) => Buffer::ready(HostBytes(b)),
             tape => Buffer::ready(HostTape(tape)),
         };
         Ok(outs.into_iter().map(buffer).collect())

@@ -1,7 +1,7 @@
 //! A kernel, node by node at every point of its loop nest.
 use super::{array, scalar};
 use crate::error::{Error, Res};
-use crate::kernel::{Access, Kernel, Node, NodeId};
+use crate::kernel::{Access, Kernel, Node};
 use crate::order;
 use crate::{Bin, DType, ReduceKind, Scalar};
 
@@ -13,7 +13,7 @@ pub fn kernel(k: &Kernel, ins: &[&[u8]]) -> Res<Vec<Vec<u8>>> {
     k.verify()?;
     let ins = array::operands("kernel", &k.inputs, ins)?;
     let reduced = k.nodes.iter().filter_map(|(_, n)| if let Node::Reduce { of, .. } = n { Some(*of) } else { None });
-    let (reduced, once) = (needed(k, reduced), needed(k, k.outputs.iter().copied()));
+    let (reduced, once) = (k.needed(reduced), k.needed(k.outputs.iter().copied()));
     let mut out: Vec<Vec<Scalar>> = vec![vec![]; k.outputs.len()];
     for i in 0..k.grid.size() {
         let i = k.grid.unravel(i);
@@ -30,19 +30,6 @@ pub fn kernel(k: &Kernel, ins: &[&[u8]]) -> Res<Vec<Vec<u8>>> {
         }
     }
     Ok(out.iter().map(|o| array::write(o)).collect())
-}
-
-/// The nodes that `roots` are computed from, themselves among them, up to and with the nearest Reduce.
-fn needed(k: &Kernel, roots: impl Iterator<Item = NodeId>) -> Vec<bool> {
-    let mut needed = vec![false; k.nodes.len()];
-    roots.for_each(|r| needed[r as usize] = true);
-    for id in (0..k.nodes.len()).rev() {
-        let node = &k.nodes[id].1;
-        if needed[id] && !matches!(node, Node::Reduce { .. }) {
-            node.operands().iter().for_each(|o| needed[*o as usize] = true);
-        }
-    }
-    needed
 }
 
 /// The values of the `wanted` nodes at one index; a Reduce goes over `rows`, the values at each reduced index.

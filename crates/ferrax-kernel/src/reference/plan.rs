@@ -10,16 +10,16 @@ use std::sync::atomic::Ordering;
 
 /// What a slot holds.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub enum SlotValue {
     Bytes(Vec<u8>),
     /// A sequence of values; of sequences, where tapes nest.
-    Tape(Vec<Value>),
+    Tape(Vec<SlotValue>),
     /// A tape that reads as zeros however far.
     Zeros,
 }
 
 /// Runs `plan` on the values of its inputs; inputs and outputs may be tapes.
-pub fn run_values(plan: &Plan, cx: &RunCx, ins: Vec<Value>) -> Res<Vec<Value>> {
+pub fn run_values(plan: &Plan, cx: &RunCx, ins: Vec<SlotValue>) -> Res<Vec<SlotValue>> {
     let mut run = Run { plan, cx, slots: vec![None; plan.slots.len()] };
     if ins.len() != plan.inputs.len() {
         return Err(Error::Invalid(format!("a plan of {} inputs is given {}", plan.inputs.len(), ins.len())));
@@ -34,26 +34,26 @@ pub fn run_values(plan: &Plan, cx: &RunCx, ins: Vec<Value>) -> Res<Vec<Value>> {
 struct Run<'a> {
     plan: &'a Plan,
     cx: &'a RunCx<'a>,
-    slots: Vec<Option<Value>>,
+    slots: Vec<Option<SlotValue>>,
 }
 
 impl Run<'_> {
     fn dtype(&self, s: SlotId) -> DType {
         self.plan.slots[s as usize].dtype
     }
-    fn get(&self, s: SlotId) -> Res<&Value> {
+    fn get(&self, s: SlotId) -> Res<&SlotValue> {
         self.slots[s as usize].as_ref().ok_or_else(|| Error::Invalid(format!("slot {s} is read before it is written")))
     }
     fn bytes(&self, s: SlotId) -> Res<&[u8]> {
         match self.get(s)? {
-            Value::Bytes(b) => Ok(b),
+            SlotValue::Bytes(b) => Ok(b),
             _ => Err(Error::Invalid(format!("slot {s} is a tape where an array is needed"))),
         }
     }
-    fn set(&mut self, s: SlotId, v: Value) -> Res<()> {
+    fn set(&mut self, s: SlotId, v: SlotValue) -> Res<()> {
         let slot = &self.plan.slots[s as usize];
         let fits = match &v {
-            Value::Bytes(b) => slot.tape == 0 && b.len() == slot.bytes(),
+            SlotValue::Bytes(b) => slot.tape == 0 && b.len() == slot.bytes(),
             _ => slot.tape > 0,
         };
         if !fits {
@@ -66,7 +66,7 @@ impl Run<'_> {
         if outs.len() != values.len() {
             return Err(Error::Invalid(format!("a step of {} results fills {} slots", values.len(), outs.len())));
         }
-        outs.iter().zip(values).try_for_each(|(o, v)| self.set(*o, Value::Bytes(v)))
+        outs.iter().zip(values).try_for_each(|(o, v)| self.set(*o, SlotValue::Bytes(v)))
     }
     fn all_bytes(&self, ins: &[SlotId]) -> Res<Vec<&[u8]>> {
         ins.iter().map(|s| self.bytes(*s)).collect()
@@ -79,7 +79,7 @@ impl Run<'_> {
     /// Writes a number at the slot's dtype.
     fn set_number(&mut self, s: SlotId, n: usize) -> Res<()> {
         let x = Scalar::from_i64(self.dtype(s), n as i64);
-        self.set(s, Value::Bytes(array::write(&[x])))
+        self.set(s, SlotValue::Bytes(array::write(&[x])))
     }
 
     fn steps(&mut self, steps: &[Step]) -> Res<()> {
@@ -116,13 +116,13 @@ impl Run<'_> {
             Step::Collective { kind, across, ins, outs } => self.collective(kind, across, ins, outs),
             Step::TapeLen { tape, out } => {
                 let n = match self.get(*tape)? {
-                    Value::Tape(t) => t.len(),
-                    Value::Zeros => 0,
-                    Value::Bytes(_) => return Err(Error::Invalid(format!("slot {tape} is no tape"))),
+                    SlotValue::Tape(t) => t.len(),
+                    SlotValue::Zeros => 0,
+                    SlotValue::Bytes(_) => return Err(Error::Invalid(format!("slot {tape} is no tape"))),
                 };
                 self.set_number(*out, n)
             }
-            Step::EmptyTape { out } => self.set(*out, Value::Zeros),
+            Step::EmptyTape { out } => self.set(*out, SlotValue::Zeros),
         }
     }
 
@@ -136,7 +136,7 @@ impl Run<'_> {
             Trip::While { .. } => None,
         };
         // Element i of each of ys, in the order of iterations.
-        let mut ys: Vec<Vec<Value>> = vec![vec![]; l.ys.len()];
+        let mut ys: Vec<Vec<SlotValue>> = vec![vec![]; l.ys.len()];
         let mut i = 0;
         loop {
             if self.cx.cancel.load(Ordering::Relaxed) {
@@ -161,7 +161,7 @@ impl Run<'_> {
                 y.push(self.get(w.each)?.clone());
             }
             // All are read before any is written: carries may trade places.
-            let next: Vec<Value> = l.carries.iter().map(|c| self.get(c.next).cloned()).collect::<Res<_>>()?;
+            let next: Vec<SlotValue> = l.carries.iter().map(|c| self.get(c.next).cloned()).collect::<Res<_>>()?;
             for (c, v) in l.carries.iter().zip(next) {
                 self.set(c.slot, v)?;
             }
@@ -174,25 +174,26 @@ impl Run<'_> {
             if l.reverse {
                 y.reverse();
             }
-            self.set(w.all, if self.plan.slots[w.all as usize].tape > 0 { Value::Tape(y) } else { stacked(y) })?;
+            self.set(w.all, if self.plan.slots[w.all as usize].tape > 0 { SlotValue::Tape(y) } else { stacked(y) })?;
         }
         l.count.map_or(Ok(()), |c| self.set_number(c, i))
     }
 
     /// What the window shows at iteration `i`; `from_end_of` is the trip count of a reverse loop.
-    fn element(&self, w: &Window, i: usize, from_end_of: Option<usize>) -> Res<Value> {
+    fn element(&self, w: &Window, i: usize, from_end_of: Option<usize>) -> Res<SlotValue> {
         let k = from_end_of.map_or(i, |n| n - 1 - i);
         let each = &self.plan.slots[w.each as usize];
         let missing =
             || Error::Invalid(format!("iteration {i} reads element {k} of slot {}, which ends before", w.all));
         // past its end a tape reads as zeros
-        let zeros = || if each.tape > 0 { Value::Zeros } else { Value::Bytes(vec![0; each.bytes()]) };
+        let zeros = || if each.tape > 0 { SlotValue::Zeros } else { SlotValue::Bytes(vec![0; each.bytes()]) };
         match self.get(w.all)? {
-            Value::Zeros => Ok(zeros()),
-            Value::Tape(t) => Ok(t.get(k).cloned().unwrap_or_else(zeros)),
-            Value::Bytes(b) => {
-                b.get(k * each.bytes()..(k + 1) * each.bytes()).map(|b| Value::Bytes(b.to_vec())).ok_or_else(missing)
-            }
+            SlotValue::Zeros => Ok(zeros()),
+            SlotValue::Tape(t) => Ok(t.get(k).cloned().unwrap_or_else(zeros)),
+            SlotValue::Bytes(b) => b
+                .get(k * each.bytes()..(k + 1) * each.bytes())
+                .map(|b| SlotValue::Bytes(b.to_vec()))
+                .ok_or_else(missing),
         }
     }
 
@@ -215,18 +216,18 @@ impl Run<'_> {
             } else {
                 kind.arrange(rank, &all, &mut value);
             }
-            self.set(*out, Value::Bytes(value))?;
+            self.set(*out, SlotValue::Bytes(value))?;
         }
         Ok(())
     }
 }
 
-fn stacked(elements: Vec<Value>) -> Value {
-    Value::Bytes(elements.into_iter().flat_map(|e| if let Value::Bytes(b) = e { b } else { vec![] }).collect())
+fn stacked(elements: Vec<SlotValue>) -> SlotValue {
+    SlotValue::Bytes(elements.into_iter().flat_map(|e| if let SlotValue::Bytes(b) = e { b } else { vec![] }).collect())
 }
 
 /// In the order of device index; the accumulator has the lane dtype and is rounded once.
-fn all_reduce(kind: ReduceKind, d: DType, all: &[Arc<[u8]>]) -> Res<Vec<u8>> {
+fn all_reduce(kind: ReduceKind, d: DType, all: &[Arc<Vec<u8>>]) -> Res<Vec<u8>> {
     let f = kind.bin().ok_or_else(|| undefined(kind.name(), Scalar::zero(d)))?;
     let devices: Vec<Vec<Scalar>> = all.iter().map(|b| array::read(d, b)).collect();
     let one = |i: usize| {

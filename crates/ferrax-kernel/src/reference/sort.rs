@@ -29,11 +29,11 @@ pub fn sort([outer, n, inner]: [usize; 3], num_keys: usize, x: &[Vec<Scalar>]) -
 /// Ascending; nans last and equal to each other; -0 equals 0.
 pub fn compare(a: Scalar, b: Scalar) -> Ordering {
     match a.dtype.kind() {
-        crate::dtype::Kind::Float => {
+        crate::dtype::DTypeKind::Float => {
             let (a, b) = (a.to_f64(), b.to_f64());
             a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
         }
-        crate::dtype::Kind::Int => a.to_i64().cmp(&b.to_i64()),
+        crate::dtype::DTypeKind::Int => a.to_i64().cmp(&b.to_i64()),
         _ => a.bits.cmp(&b.bits),
     }
 }

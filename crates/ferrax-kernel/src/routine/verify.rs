@@ -1,5 +1,5 @@
 //! What the parameters of a routine must keep, so that code made of them stays inside its operands whatever these hold.
-use super::{Conv, Dot, Gather, Routine, Scatter};
+use super::{Conv, Dot, Fft, Gather, Routine, Scatter};
 use crate::dtype::DType;
 use crate::error::{Error, Res};
 use crate::kernel::Affine;
@@ -27,6 +27,13 @@ impl Routine {
                 true
             }
             Routine::Conv(c) => conv(c)?,
+            Routine::Linalg(l) => {
+                // the largest operand or result has this many elements at most
+                let most = l.m.max(l.n).max(l.k);
+                Dims::from([l.batch, most, most]).checked(16)?;
+                l.sound()
+            }
+            Routine::Fft(f) => fft(f)?,
         };
         if sound { Ok(()) } else { Err(Error::Invalid(format!("the parameters of {self:?} contradict each other"))) }
     }
@@ -136,4 +143,11 @@ fn conv(c: &Conv) -> Res<bool> {
     }
     c.kernel().verify()?;
     Ok(true)
+}
+
+fn fft(f: &Fft) -> Res<bool> {
+    // the complex side of a real transform is larger by one number a row, and has two parts
+    let wide: Dims = f.lengths.iter().map(|n| n.saturating_add(1)).collect();
+    wide.insert(0, f.outer).checked(16)?;
+    Ok(matches!(f.dtype, DType::F32 | DType::F64) && (1..=3).contains(&f.lengths.len()) && !f.lengths.contains(&0))
 }

@@ -6,7 +6,7 @@ use crate::device;
 use crate::error::{IntoPyResult, named};
 use crate::trace_errors;
 use ferrax::array;
-use ferrax_ir::error::Kind;
+use ferrax_ir::error::ErrorKind;
 use ferrax_ir::value::{Array, Value};
 use pyo3::exceptions::{PyAttributeError, PyRuntimeError};
 use pyo3::prelude::*;
@@ -26,7 +26,7 @@ impl PyArray {
             Value::Array(a) => Ok(a),
             _ => {
                 let note = format!("The {what} traced array with shape {}.", self.value.aval().long());
-                Err(trace_errors::concretization(py, &self.value, Kind::Concretization, &note))
+                Err(trace_errors::concretization(py, &self.value, ErrorKind::Concretization, &note))
             }
         }
     }
@@ -45,6 +45,10 @@ impl PyArray {
 
 #[pymethods]
 impl PyArray {
+    /// Where a traced value comes from, as errors say it: the function being traced, and the arguments it depends on.
+    fn _origin_msg(&self, py: Python) -> String {
+        trace_errors::origin(py, &self.value)
+    }
     /// Waits until the elements are computed; raises what went wrong. Returns the array.
     fn block_until_ready<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
         let py = slf.py();
@@ -131,7 +135,7 @@ impl PyArray {
                 aval.shape[0] /= n;
             }
             let part = array::array(aval, s.device, s.buffer.clone(), committed);
-            parts.push((device::object(py, s.device)?, crate::value::wrap(py, Value::Array(part))?));
+            parts.push((device::object(py, s.device)?, super::value::wrap(py, Value::Array(part))?));
         }
         py.import("ferrax.sharding")?.call_method1("_shards", (slf, parts))
     }
@@ -155,8 +159,8 @@ impl PyArray {
     }
     fn unsafe_buffer_pointer(&self, py: Python) -> PyResult<usize> {
         let a = self.concretely(py, "unsafe_buffer_pointer() method was called on")?;
-        match device::host_bytes(py, a)? {
-            b @ crate::ffi::buffers::Bytes::Device(_) => Ok(crate::ffi::buffers::HostMemory(b).address()),
+        match super::buffers::host_bytes(py, a)? {
+            b @ super::buffers::Bytes::Device(_) => Ok(super::buffers::HostMemory(b).address()),
             _ => Err(PyRuntimeError::new_err("the array's memory cannot be read by the host")),
         }
     }

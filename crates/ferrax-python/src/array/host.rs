@@ -2,14 +2,14 @@
 //!
 //! INVARIANT: a tracer that has no number says so in JAX's words, by the class for that conversion. Under `grad` and `jvp` there is a
 //! number; it is given for `if`, `int` and `item` as in JAX, and refused wherever a float would silently become a constant.
+use super::value::{to_ndarray, wrap};
 use super::{PyArray, tracer_text};
 use crate::dtype;
 use crate::error::IntoPyResult;
 use crate::trace_errors;
-use crate::value::{to_ndarray, wrap};
 use ferrax_ir::aval::Lit;
 use ferrax_ir::dtype::Dtype;
-use ferrax_ir::error::Kind;
+use ferrax_ir::error::ErrorKind;
 use ferrax_ir::value::Value;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -17,14 +17,14 @@ use pyo3::types::{PyComplex, PyDict, PyString, PyTuple};
 
 impl PyArray {
     /// The value, if no transformation follows it. What would carry a number out of a derivative asks this: the number has none.
-    fn settled(&self, py: Python, kind: Kind, note: &str) -> PyResult<&Value> {
+    fn settled(&self, py: Python, kind: ErrorKind, note: &str) -> PyResult<&Value> {
         match &self.value {
             Value::Tracer(_) => Err(trace_errors::concretization(py, &self.value, kind, note)),
             v => Ok(v),
         }
     }
     /// The number, behind derivatives too: for decisions and integers, through which nothing is differentiated.
-    fn known(&self, py: Python, kind: Kind, note: &str) -> PyResult<&Value> {
+    fn known(&self, py: Python, kind: ErrorKind, note: &str) -> PyResult<&Value> {
         self.value.concrete().ok_or_else(|| trace_errors::concretization(py, &self.value, kind, note))
     }
     fn check_scalar(&self) -> PyResult<()> {
@@ -38,7 +38,7 @@ impl PyArray {
     /// The scalar for the Python type `function`.
     fn scalar(&self, py: Python, function: &str) -> PyResult<Lit> {
         self.check_scalar()?;
-        self.settled(py, Kind::Concretization, &scalar_note(function))?.item().py(py)
+        self.settled(py, ErrorKind::Concretization, &scalar_note(function))?.item().py(py)
     }
 }
 fn scalar_note(function: &str) -> String {
@@ -69,8 +69,8 @@ impl PyArray {
         copy: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
-        let a = to_ndarray(py, slf.get().settled(py, Kind::TracerArray, "")?);
-        let a = a.map_err(|e| crate::ffi::buffers::swallowed(slf.as_any()).unwrap_or(e))?;
+        let a = to_ndarray(py, slf.get().settled(py, ErrorKind::TracerArray, "")?);
+        let a = a.map_err(|e| super::buffers::swallowed(slf.as_any()).unwrap_or(e))?;
         let copies = copy.is_some_and(|c| c.is_truthy().unwrap_or(false));
         if let Some(d) = dtype.filter(|d| !d.is_none()) {
             let keywords = PyDict::new(py);
@@ -85,7 +85,7 @@ impl PyArray {
                 "The truth value of an empty array is ambiguous. Use `array.size > 0` to check that an array is not empty.",
             )),
             1 => {
-                let v = self.known(py, Kind::TracerBool, "")?;
+                let v = self.known(py, ErrorKind::TracerBool, "")?;
                 if self.value.dtype() == Dtype::C128 {
                     to_ndarray(py, v)?.is_truthy()
                 } else {
@@ -106,12 +106,12 @@ impl PyArray {
     }
     fn __int__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.check_scalar()?;
-        let x = number(py, &self.known(py, Kind::Concretization, &scalar_note("int"))?.item().py(py)?)?;
+        let x = number(py, &self.known(py, ErrorKind::Concretization, &scalar_note("int"))?.item().py(py)?)?;
         py.import("builtins")?.getattr("int")?.call1((x,))
     }
     fn __complex__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         if self.value.dtype() == Dtype::C128 && self.value.rank() == 0 {
-            return to_ndarray(py, self.settled(py, Kind::Concretization, &scalar_note("complex"))?)?
+            return to_ndarray(py, self.settled(py, ErrorKind::Concretization, &scalar_note("complex"))?)?
                 .call_method0("item");
         }
         let (re, im) = self.scalar(py, "complex")?.parts();
@@ -121,12 +121,12 @@ impl PyArray {
         if !self.value.dtype().is_int() || self.value.rank() > 0 {
             return Err(PyTypeError::new_err("Only integer scalar arrays can be converted to a scalar index."));
         }
-        number(py, &self.known(py, Kind::TracerInteger, "")?.item().py(py)?)
+        number(py, &self.known(py, ErrorKind::TracerInteger, "")?.item().py(py)?)
     }
     #[pyo3(signature = (*args))]
     fn item<'py>(slf: &Bound<'py, Self>, args: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
-        let v = slf.get().known(py, Kind::Concretization, "This occurred in the item() method of jax.Array")?;
+        let v = slf.get().known(py, ErrorKind::Concretization, "This occurred in the item() method of jax.Array")?;
         if args.is_empty() && slf.get().value.shape().iter().product::<usize>() != 1 {
             return Err(PyValueError::new_err("can only convert an array of size 1 to a Python scalar"));
         }
@@ -134,12 +134,12 @@ impl PyArray {
     }
     fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let note = format!("The tolist() method was called on traced array with shape {}.", self.value.aval().long());
-        to_ndarray(py, self.settled(py, Kind::Concretization, &note)?)?.call_method0("tolist")
+        to_ndarray(py, self.settled(py, ErrorKind::Concretization, &note)?)?.call_method0("tolist")
     }
     #[pyo3(signature = (order="C"))]
     fn tobytes<'py>(&self, py: Python<'py>, order: &str) -> PyResult<Bound<'py, PyAny>> {
         let note = format!("The tobytes() method was called on traced array with shape {}.", self.value.aval().long());
-        to_ndarray(py, self.settled(py, Kind::Concretization, &note)?)?.call_method1("tobytes", (order,))
+        to_ndarray(py, self.settled(py, ErrorKind::Concretization, &note)?)?.call_method1("tobytes", (order,))
     }
     fn __format__<'py>(slf: &Bound<'py, Self>, spec: &str) -> PyResult<Bound<'py, PyString>> {
         let py = slf.py();
@@ -174,7 +174,7 @@ impl PyArray {
         let np = dtype::numpy(py)?;
         let aval = a.aval();
         if aval.dtype.is_key() {
-            let words = crate::value::raw_ndarray(py, np, a, Dtype::U32, &aval.shape.insert(aval.rank(), 2))?;
+            let words = super::value::raw_ndarray(py, np, a, Dtype::U32, &aval.shape.insert(aval.rank(), 2))?;
             return Ok(format!(
                 "Array({}, dtype={}) overlaying:\n{}",
                 slf.getattr("shape")?.repr()?,
@@ -205,12 +205,12 @@ impl PyArray {
     }
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let (py, me) = (slf.py(), slf.get());
-        let v = me.settled(py, Kind::Concretization, "This occurred while pickling or copying the value.")?;
+        let v = me.settled(py, ErrorKind::Concretization, "This occurred while pickling or copying the value.")?;
         if let Value::Array(a) = v
             && a.aval().dtype.is_key()
         {
             let shape = a.aval().shape.insert(a.aval().rank(), 2);
-            let words = crate::value::raw_ndarray(py, dtype::numpy(py)?, a, Dtype::U32, &shape)?;
+            let words = super::value::raw_ndarray(py, dtype::numpy(py)?, a, Dtype::U32, &shape)?;
             return Ok((py.import("ferrax.random")?.getattr("wrap_key_data")?, PyTuple::new(py, [words])?));
         }
         let rebuild = py.import("ferrax._core")?.getattr("_from_pickle")?;
@@ -240,7 +240,7 @@ impl PyArray {
         let _ = (stream, dl_device);
         let note =
             format!("The __dlpack__() method was called on traced array with shape {}.", self.value.aval().long());
-        let a = to_ndarray(py, self.settled(py, Kind::Concretization, &note)?)?;
+        let a = to_ndarray(py, self.settled(py, ErrorKind::Concretization, &note)?)?;
         let understands = max_version.is_some_and(|v| v.0 >= 1);
         if understands && copy != Some(true) {
             let keywords = PyDict::new(py);
@@ -263,7 +263,7 @@ impl PyArray {
 #[pyfunction]
 pub fn _from_pickle<'py>(x: &Bound<'py, PyAny>, weak: bool) -> PyResult<Bound<'py, PyAny>> {
     let py = x.py();
-    let v = crate::value::from_ndarray(x, true)?;
+    let v = super::value::from_ndarray(x, true)?;
     let v = if weak { ferrax::numpy::promotion::convert(&v, v.dtype(), true).py(py)? } else { v };
     wrap(py, v)
 }

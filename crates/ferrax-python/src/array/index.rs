@@ -1,7 +1,7 @@
 //! `x[i]`: integers, slices, `...` and `None` known now are emitted from here; any other index is `ferrax._indexing`'s.
 use super::PyArray;
+use super::value::{held, wrap};
 use crate::error::{IntoPyResult, guarded};
-use crate::value::{held, wrap};
 use ferrax::numpy::indexing::{self, Item};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;

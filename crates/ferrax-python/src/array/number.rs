@@ -3,11 +3,11 @@
 //! INVARIANT: an operand that is no array and no scalar gives `NotImplemented`, so that its own class may answer; lists and tuples
 //! (those of exactly these classes) are refused by name.
 use super::PyArray;
+use super::value::{converting, held, operand, python_scalar, wrap};
 use crate::config::{self, Flags};
 use crate::debug;
 use crate::error::{IntoPyResult, guarded};
-use crate::value::{converting, held, operand, python_scalar, wrap};
-use ferrax::numpy::elementwise::{Domain, elementwise_in};
+use ferrax::numpy::elementwise::{Coercion, elementwise_in};
 use ferrax::numpy::promotion;
 use ferrax_ir::dtype::Dtype;
 use ferrax_ir::ops::pointwise::{Pointwise, Pw};
@@ -56,7 +56,7 @@ fn overflow(x: &Bound<PyAny>, e: PyErr) -> PyErr {
     if !e.is_instance_of::<PyOverflowError>(x.py()) {
         return e;
     }
-    let class = crate::value::type_text(x);
+    let class = super::value::type_text(x);
     PyOverflowError::new_err(format!(
         "An overflow was encountered while parsing an argument to a jitted computation, whose argument path is y. Got {class} with value {}",
         x.str().map(|s| s.to_string()).unwrap_or_default()
@@ -72,7 +72,7 @@ fn binary<'py>(
     slf: &Bound<'py, PyArray>,
     x: &Bound<'py, PyAny>,
     f: Pw,
-    domain: Domain,
+    coercion: Coercion,
     symbol: &str,
     reflected: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
@@ -81,7 +81,7 @@ fn binary<'py>(
     let Some(y) = other(slf, x, symbol, reflected, flags)? else { return Ok(py.NotImplemented().into_bound(py)) };
     let mine = slf.get().value.clone();
     let xs: Values = if reflected { smallvec![y, mine] } else { smallvec![mine, y] };
-    let out = guarded(|| elementwise_in(f, domain, xs, flags.promotion(), &mut warn).py(py))?;
+    let out = guarded(|| elementwise_in(f, coercion, xs, flags.promotion(), &mut warn).py(py))?;
     if debug::wanted(flags) {
         debug::check(py, f.row().name, std::slice::from_ref(&out), flags)?;
     }
@@ -90,7 +90,7 @@ fn binary<'py>(
 fn unary<'py>(slf: &Bound<'py, PyArray>, f: Pw) -> PyResult<Bound<'py, PyAny>> {
     let py = slf.py();
     let out = guarded(|| {
-        elementwise_in(f, Domain::Any, smallvec![slf.get().value.clone()], config::flags().promotion(), &mut warn)
+        elementwise_in(f, Coercion::Any, smallvec![slf.get().value.clone()], config::flags().promotion(), &mut warn)
             .py(py)
     })?;
     wrap(py, out)
@@ -118,52 +118,52 @@ pub fn function<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>>
 #[pymethods]
 impl PyArray {
     fn __add__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        binary(slf, other, Pw::Add, Domain::Arithmetic, "+", false)
+        binary(slf, other, Pw::Add, Coercion::Arithmetic, "+", false)
     }
     fn __radd__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        binary(slf, other, Pw::Add, Domain::Arithmetic, "+", true)
+        binary(slf, other, Pw::Add, Coercion::Arithmetic, "+", true)
     }
     fn __sub__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        binary(slf, other, Pw::Sub, Domain::Any, "-", false)
+        binary(slf, other, Pw::Sub, Coercion::Any, "-", false)
     }
     fn __rsub__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        binary(slf, other, Pw::Sub, Domain::Any, "-", true)
+        binary(slf, other, Pw::Sub, Coercion::Any, "-", true)
     }
     fn __mul__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        binary(slf, other, Pw::Mul, Domain::Arithmetic, "*", false)
+        binary(slf, other, Pw::Mul, Coercion::Arithmetic, "*", false)
     }
     fn __rmul__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        binary(slf, other, Pw::Mul, Domain::Arithmetic, "*", true)
+        binary(slf, other, Pw::Mul, Coercion::Arithmetic, "*", true)
     }
     fn __truediv__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        binary(slf, other, Pw::Div, Domain::Inexact, "/", false)
+        binary(slf, other, Pw::Div, Coercion::Inexact, "/", false)
     }
     fn __rtruediv__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        binary(slf, other, Pw::Div, Domain::Inexact, "/", true)
+        binary(slf, other, Pw::Div, Coercion::Inexact, "/", true)
     }
     fn __and__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        binary(slf, other, Pw::And, Domain::Any, "&", false)
+        binary(slf, other, Pw::And, Coercion::Any, "&", false)
     }
     fn __rand__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        binary(slf, other, Pw::And, Domain::Any, "&", true)
+        binary(slf, other, Pw::And, Coercion::Any, "&", true)
     }
     fn __or__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        binary(slf, other, Pw::Or, Domain::Any, "|", false)
+        binary(slf, other, Pw::Or, Coercion::Any, "|", false)
     }
     fn __ror__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        binary(slf, other, Pw::Or, Domain::Any, "|", true)
+        binary(slf, other, Pw::Or, Coercion::Any, "|", true)
     }
     fn __xor__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        binary(slf, other, Pw::Xor, Domain::Any, "^", false)
+        binary(slf, other, Pw::Xor, Coercion::Any, "^", false)
     }
     fn __rxor__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        binary(slf, other, Pw::Xor, Domain::Any, "^", true)
+        binary(slf, other, Pw::Xor, Coercion::Any, "^", true)
     }
     fn __lshift__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        binary(slf, other, Pw::ShiftLeft, Domain::Number, "<<", false)
+        binary(slf, other, Pw::ShiftLeft, Coercion::Number, "<<", false)
     }
     fn __rlshift__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        binary(slf, other, Pw::ShiftLeft, Domain::Number, "<<", true)
+        binary(slf, other, Pw::ShiftLeft, Coercion::Number, "<<", true)
     }
 }
 
@@ -194,10 +194,10 @@ impl PyArray {
         numpy_call(slf, other, "matmul", "@", true)
     }
     fn __rshift__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        binary(slf, other, shift_right(&slf.get().value), Domain::Number, ">>", false)
+        binary(slf, other, shift_right(&slf.get().value), Coercion::Number, ">>", false)
     }
     fn __rrshift__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        binary(slf, other, shift_right(&slf.get().value), Domain::Number, ">>", true)
+        binary(slf, other, shift_right(&slf.get().value), Coercion::Number, ">>", true)
     }
     fn __pow__<'py>(
         slf: &Bound<'py, Self>,
@@ -255,7 +255,7 @@ impl PyArray {
             CompareOp::Gt => (Pw::Gt, ">"),
             CompareOp::Ge => (Pw::Ge, ">="),
         };
-        binary(slf, x, f, Domain::Any, symbol, false)
+        binary(slf, x, f, Coercion::Any, symbol, false)
     }
 }
 

@@ -4,9 +4,9 @@
 //! function, as long as the function itself: `jit(f)(1); jit(f)(2)` traces once.
 //!
 //! INVARIANT: no lock is held while Python runs. What a cache of this module's table keeps alive cannot keep the function alive.
-use super::structure::{Slot, Structure};
-use super::{Options, Variant};
-use crate::tree::{Kind, TreeDef};
+use super::Options;
+use super::structure::{ArgSlot, Structure};
+use crate::tree::{NodeKind, TreeDef};
 use ferrax_ir::Op;
 use ferrax_ir::cx::Fun;
 use ferrax_ir::program::{Fx, Program};
@@ -18,9 +18,8 @@ use std::hash::BuildHasherDefault;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
-/// More structures, or more variants of one, than this: those used longest ago go.
+/// More structures than this: those used longest ago go.
 const MAX_STRUCTURES: usize = 256;
-const MAX_VARIANTS: usize = 1024;
 /// Structures that are tried before any hash is taken.
 pub(super) const RECENT: usize = 4;
 
@@ -29,14 +28,14 @@ pub(super) fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 #[derive(Default)]
-pub(super) struct Cache {
+pub(super) struct TraceCache {
     all: HashMap<u64, SmallVec<[Arc<Structure>; 1]>, BuildHasherDefault<Fx>>,
     /// The most recently used first.
     recent: SmallVec<[Arc<Structure>; RECENT]>,
     len: usize,
     clock: u64,
 }
-impl Cache {
+impl TraceCache {
     pub(super) fn recent(&self, at: usize) -> Option<Arc<Structure>> {
         self.recent.get(at).cloned()
     }
@@ -92,7 +91,7 @@ impl Cache {
                 continue;
             }
             for slot in &s.slots {
-                if let Slot::Static(x) = slot {
+                if let ArgSlot::Static(x) = slot {
                     each(x);
                 }
             }
@@ -109,8 +108,8 @@ impl Cache {
     fn is_plain(&self) -> bool {
         self.all.values().flatten().all(|s| {
             s.slots.iter().all(|slot| match slot {
-                Slot::Static(x) => Python::try_attach(|py| is_plain(x.bind(py))).unwrap_or(false),
-                Slot::Dynamic { def, .. } => plain_def(def),
+                ArgSlot::Static(x) => Python::try_attach(|py| is_plain(x.bind(py))).unwrap_or(false),
+                ArgSlot::Dynamic { def, .. } => plain_def(def),
             }) && lock(&s.variants).map.values().flatten().all(|v| plain_def(&v.out_def) && plain_program(&v.program))
         })
     }
@@ -152,8 +151,8 @@ fn is_plain(x: &Bound<PyAny>) -> bool {
 }
 fn plain_def(def: &TreeDef) -> bool {
     def.nodes.iter().all(|n| match &n.kind {
-        Kind::Leaf | Kind::None | Kind::Tuple | Kind::List => true,
-        Kind::Dict(keys) => Python::try_attach(|py| keys.iter().all(|k| is_plain(k.bind(py)))).unwrap_or(false),
+        NodeKind::Leaf | NodeKind::None | NodeKind::Tuple | NodeKind::List => true,
+        NodeKind::Dict(keys) => Python::try_attach(|py| keys.iter().all(|k| is_plain(k.bind(py)))).unwrap_or(false),
         _ => false,
     })
 }
@@ -166,61 +165,28 @@ fn plain_program(p: &Program) -> bool {
     })
 }
 
-#[derive(Default)]
-pub(super) struct Variants {
-    pub(super) map: HashMap<u64, Vec<Arc<Variant>>, BuildHasherDefault<Fx>>,
-    /// The one used last: nearly always the next one too, and found without hashing.
-    pub(super) last: Option<Arc<Variant>>,
-    pub(super) len: usize,
-    pub(super) clock: u64,
-}
-impl Variants {
-    /// Adds a trace; returns what had to go.
-    pub(super) fn insert(&mut self, key: u64, v: Arc<Variant>) -> Vec<Arc<Variant>> {
-        v.used.store(self.clock, Ordering::Relaxed);
-        self.map.entry(key).or_default().push(v);
-        self.len += 1;
-        if self.len <= MAX_VARIANTS {
-            return vec![];
-        }
-        let age = |v: &Arc<Variant>| v.used.load(Ordering::Relaxed);
-        let mut ages: Vec<u64> = self.map.values().flatten().map(age).collect();
-        ages.sort_unstable();
-        let limit = ages[ages.len() / 4];
-        let mut gone = vec![];
-        self.map.retain(|_, all| {
-            let (keep, old): (Vec<_>, Vec<_>) = std::mem::take(all).into_iter().partition(|v| age(v) > limit);
-            gone.extend(old);
-            *all = keep;
-            !all.is_empty()
-        });
-        self.len -= gone.len();
-        gone
-    }
-}
-
 // ---- all caches ----
 
 /// The caches of all jitted functions that are alive, for `clear_caches`.
-static CACHES: Mutex<Vec<Weak<Mutex<Cache>>>> = Mutex::new(vec![]);
+static CACHES: Mutex<Vec<Weak<Mutex<TraceCache>>>> = Mutex::new(vec![]);
 /// Forgets all traces.
 pub fn clear_all() {
     let all: Vec<_> = lock(&CACHES).iter().filter_map(Weak::upgrade).collect();
     all.iter().for_each(clear);
 }
-pub(super) fn clear(cache: &Arc<Mutex<Cache>>) {
+pub(super) fn clear(cache: &Arc<Mutex<TraceCache>>) {
     let old = std::mem::take(&mut *lock(cache));
     drop(old);
 }
 
 /// The traces of one function under one set of options.
-struct Shared {
+struct SharedTraces {
     /// With a callback that takes the function's entries out of the table.
     function: Py<PyWeakrefReference>,
     key: Key,
-    cache: Weak<Mutex<Cache>>,
+    cache: Weak<Mutex<TraceCache>>,
     /// While no jitted function has them: kept here if they are plain.
-    kept: Option<Arc<Mutex<Cache>>>,
+    kept: Option<Arc<Mutex<TraceCache>>>,
 }
 type Key = (Vec<isize>, Vec<String>, Vec<isize>, Vec<String>, bool, bool, Option<usize>);
 fn key(o: &Options) -> Option<Key> {
@@ -230,8 +196,8 @@ fn key(o: &Options) -> Option<Key> {
         (n, m, o.donate_argnums.clone(), o.donate_argnames.clone(), o.keep_unused, o.inline, device)
     })
 }
-type Table = HashMap<usize, Vec<Shared>, BuildHasherDefault<Fx>>;
-static SHARED: Mutex<Option<Table>> = Mutex::new(None);
+type TraceTable = HashMap<usize, Vec<SharedTraces>, BuildHasherDefault<Fx>>;
+static SHARED: Mutex<Option<TraceTable>> = Mutex::new(None);
 
 /// Takes a function's entries out of the table when the function goes.
 #[pyclass(frozen)]
@@ -239,7 +205,7 @@ struct Forget(usize);
 #[pymethods]
 impl Forget {
     fn __call__(&self, gone: &Bound<PyAny>) {
-        let old: Vec<Shared> = {
+        let old: Vec<SharedTraces> = {
             let mut table = lock(&SHARED);
             let Some(all) = table.as_mut().and_then(|t| t.get_mut(&self.0)) else { return };
             let (old, keep) = std::mem::take(all).into_iter().partition(|s| s.function.is(gone));
@@ -251,21 +217,22 @@ impl Forget {
 }
 
 /// The traces of `function` under these options: those it has, or none yet.
-pub(super) fn of(function: &Bound<PyAny>, options: &Options) -> Arc<Mutex<Cache>> {
+pub(super) fn of(function: &Bound<PyAny>, options: &Options) -> Arc<Mutex<TraceCache>> {
     let at = function.as_ptr() as usize;
     let key = key(options);
     if let Some(key) = &key {
         let mut table = lock(&SHARED);
         let all = table.get_or_insert_default().entry(at).or_default();
-        let same =
-            |s: &&mut Shared| s.key == *key && s.function.bind(function.py()).upgrade().is_some_and(|f| f.is(function));
+        let same = |s: &&mut SharedTraces| {
+            s.key == *key && s.function.bind(function.py()).upgrade().is_some_and(|f| f.is(function))
+        };
         if let Some(s) = all.iter_mut().find(same)
             && let Some(cache) = s.kept.take().or_else(|| s.cache.upgrade())
         {
             return cache;
         }
     }
-    let cache: Arc<Mutex<Cache>> = Arc::default();
+    let cache: Arc<Mutex<TraceCache>> = Arc::default();
     let mut all = lock(&CACHES);
     if all.len() == all.capacity() {
         all.retain(|c| c.strong_count() > 0);
@@ -277,11 +244,12 @@ pub(super) fn of(function: &Bound<PyAny>, options: &Options) -> Arc<Mutex<Cache>
     if let Some(key) = key
         && let Ok(function) = watched()
     {
-        let made = Shared { function: function.unbind(), key, cache: Arc::downgrade(&cache), kept: None };
+        let made = SharedTraces { function: function.unbind(), key, cache: Arc::downgrade(&cache), kept: None };
         let old = {
             let mut table = lock(&SHARED);
             let all = table.get_or_insert_default().entry(at).or_default();
-            let old: Vec<Shared> = all.extract_if(.., |s| s.key == made.key && s.cache.strong_count() == 0).collect();
+            let old: Vec<SharedTraces> =
+                all.extract_if(.., |s| s.key == made.key && s.cache.strong_count() == 0).collect();
             all.push(made);
             old
         };
@@ -290,7 +258,7 @@ pub(super) fn of(function: &Bound<PyAny>, options: &Options) -> Arc<Mutex<Cache>
     cache
 }
 /// A jitted function goes; its traces stay if nobody else has them and they are plain.
-pub(super) fn leave(function: &Py<PyAny>, options: &Options, cache: &Arc<Mutex<Cache>>) {
+pub(super) fn leave(function: &Py<PyAny>, options: &Options, cache: &Arc<Mutex<TraceCache>>) {
     if Arc::strong_count(cache) > 1 || lock(cache).len() == 0 {
         return;
     }

@@ -4,12 +4,12 @@
 use super::cache::{self, lock};
 use super::{Jit, Variant};
 use crate::array::ArrayImpl;
+use crate::array::value::{held, to_ndarray, wrap};
 use crate::config;
 use crate::debug;
 use crate::error::IntoPyResult;
-use crate::transforms::Pins;
+use crate::trace::Pins;
 use crate::tree::Leaves;
-use crate::value::{held, to_ndarray, wrap};
 use ferrax::compiled::{Arrays, Compiled, device_of};
 use ferrax::device::Device;
 use ferrax::eval;
@@ -18,6 +18,7 @@ use ferrax_ir::ops::call::Call;
 use ferrax_ir::program::{Atom, Program};
 use ferrax_ir::value::{Value, Values};
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -145,7 +146,7 @@ impl Variant {
         if Pins::pin(device).py(py)? {
             return self.bind(jit, all).py(py);
         }
-        let put = |v: &Value| crate::device::put_traced(v, device, None);
+        let put = |v: &Value| crate::transfer::put_traced(v, device, None);
         let there = all.iter().map(|v| put(v)).collect::<ferrax_ir::Res<Values>>().py(py)?;
         let there: SmallVec<[&Value; 8]> = there.iter().collect();
         let out = self.bind(jit, &there).py(py)?;
@@ -204,13 +205,17 @@ impl Variant {
 
 /// A line in the log of this library: a warning if `loud`, else for those who look at what it does.
 pub(super) fn log(py: Python, loud: bool, text: impl FnOnce() -> String) -> PyResult<()> {
-    let modules = py.import(pyo3::intern!(py, "sys"))?.getattr(pyo3::intern!(py, "modules"))?;
-    if !loud && !modules.contains(pyo3::intern!(py, "logging"))? {
-        return Ok(()); // nobody can be listening
+    static LOGGER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    if !loud && LOGGER.get(py).is_none() {
+        let modules = py.import(pyo3::intern!(py, "sys"))?.getattr(pyo3::intern!(py, "modules"))?;
+        if !modules.contains(pyo3::intern!(py, "logging"))? {
+            return Ok(()); // nobody can be listening
+        }
     }
-    let logger = py.import("logging")?.call_method1("getLogger", ("ferrax",))?;
+    let named = || Ok::<_, PyErr>(py.import("logging")?.call_method1("getLogger", ("ferrax",))?.unbind());
+    let logger = LOGGER.get_or_try_init(py, named)?.bind(py);
     let level = if loud { 30 } else { 10 };
-    if logger.call_method1("isEnabledFor", (level,))?.is_truthy()? {
+    if logger.call_method1(pyo3::intern!(py, "isEnabledFor"), (level,))?.is_truthy()? {
         logger.call_method1("log", (level, text()))?;
     }
     Ok(())

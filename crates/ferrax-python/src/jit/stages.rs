@@ -1,14 +1,14 @@
 //! The stages of a jitted function as objects: traced, lowered, compiled; and the methods that lead there.
 //!
 //! INVARIANT: looking at a stage runs nothing.
+use super::vectorcall;
 use super::{Flat, Jit, Variant, types_of};
+use crate::array::value::{held, operand};
 use crate::config;
 use crate::device;
 use crate::error::{IntoPyResult, guarded};
-use crate::ffi::vectorcall;
 use crate::program::PyProgram;
 use crate::tree::{Leaves, PyTreeDef, TreeDef};
-use crate::value::{held, operand};
 use ferrax::compiled::{Compiled, device_of};
 use ferrax::device::Device;
 use ferrax::eval;
@@ -403,11 +403,11 @@ impl PyCompiled {
         let flags = config::flags();
         let mut values = Values::new();
         for (i, x) in leaves.iter().enumerate() {
-            let value = operand(x, flags)?.ok_or_else(|| crate::value::not_an_array(x, stage.jit.name(), i))?;
+            let value = operand(x, flags)?.ok_or_else(|| crate::array::value::not_an_array(x, stage.jit.name(), i))?;
             if value.is_tracer() {
                 return Err(PyTypeError::new_err(format!(
                     "Cannot apply JAX transformations to a function lowered and compiled for a particular signature. Detected argument of Tracer type {}.",
-                    crate::value::type_text(x)
+                    crate::array::value::type_text(x)
                 )));
             }
             values.push(value);
@@ -512,19 +512,19 @@ impl<'py> Flat<'py> {
     }
     /// The structure of (args, kwargs) without the static ones.
     fn arguments_def(&self, py: Python<'py>) -> PyResult<TreeDef> {
-        use super::structure::Slot;
+        use super::structure::ArgSlot;
         let s = &self.structure;
-        let dynamic = |slots: &[Slot], py| {
+        let dynamic = |slots: &[ArgSlot], py| {
             TreeDef::tuple(
                 py,
-                slots.iter().filter_map(|s| if let Slot::Dynamic { def, .. } = s { Some(def) } else { None }),
+                slots.iter().filter_map(|s| if let ArgSlot::Dynamic { def, .. } = s { Some(def) } else { None }),
             )
         };
         let args = dynamic(&s.slots[..s.n_positional], py);
         let mut leaves = Leaves::new();
         let keywords = PyDict::new(py);
         for (name, slot) in s.names.iter().zip(&s.slots[s.n_positional..]) {
-            if let Slot::Dynamic { def, .. } = slot {
+            if let ArgSlot::Dynamic { def, .. } = slot {
                 let marks: Vec<Bound<'py, PyAny>> =
                     (0..def.n_leaves()).map(|i| Ok(i.into_pyobject(py)?.into_any())).collect::<PyResult<_>>()?;
                 keywords.set_item(name, def.unflatten(py, &mut marks.into_iter())?)?;

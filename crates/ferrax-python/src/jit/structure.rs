@@ -1,17 +1,21 @@
 //! How a call's arguments are put together: the part of a signature that is not the types of its leaves.
 //!
 //! INVARIANT: `arguments` undoes what `matches` does: the same leaves give the same arguments.
-use super::cache::Variants;
-use crate::ffi::vectorcall::Args;
+use super::Variant;
+use super::vectorcall::Args;
+use crate::array::value::type_text;
 use crate::tree::{Leaves, TreeDef};
-use crate::value::type_text;
 use ferrax_ir::program::Fx;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
-use std::hash::{Hash, Hasher};
-use std::sync::Mutex;
-use std::sync::atomic::AtomicU64;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// More variants of one structure than this: those used longest ago go.
+const MAX_VARIANTS: usize = 1024;
 
 /// How the arguments are put together: all of a signature but the types of the leaves.
 pub(super) struct Structure {
@@ -19,13 +23,46 @@ pub(super) struct Structure {
     /// Sorted.
     pub(super) names: Vec<Py<PyString>>,
     /// One for each argument, positional ones first, keywords in the order of `names`.
-    pub(super) slots: Vec<Slot>,
+    pub(super) slots: Vec<ArgSlot>,
     /// Of all the above: equal structures have equal ones.
     pub(super) hash: u64,
     pub(super) used: AtomicU64,
     pub(super) variants: Mutex<Variants>,
 }
-pub(super) enum Slot {
+/// The traces of one structure, by the types of its leaves.
+#[derive(Default)]
+pub(super) struct Variants {
+    pub(super) map: HashMap<u64, Vec<Arc<Variant>>, BuildHasherDefault<Fx>>,
+    /// The one used last: nearly always the next one too, and found without hashing.
+    pub(super) last: Option<Arc<Variant>>,
+    pub(super) len: usize,
+    pub(super) clock: u64,
+}
+impl Variants {
+    /// Adds a trace; returns what had to go.
+    pub(super) fn insert(&mut self, key: u64, v: Arc<Variant>) -> Vec<Arc<Variant>> {
+        v.used.store(self.clock, Ordering::Relaxed);
+        self.map.entry(key).or_default().push(v);
+        self.len += 1;
+        if self.len <= MAX_VARIANTS {
+            return vec![];
+        }
+        let age = |v: &Arc<Variant>| v.used.load(Ordering::Relaxed);
+        let mut ages: Vec<u64> = self.map.values().flatten().map(age).collect();
+        ages.sort_unstable();
+        let limit = ages[ages.len() / 4];
+        let mut gone = vec![];
+        self.map.retain(|_, all| {
+            let (keep, old): (Vec<_>, Vec<_>) = std::mem::take(all).into_iter().partition(|v| age(v) > limit);
+            gone.extend(old);
+            *all = keep;
+            !all.is_empty()
+        });
+        self.len -= gone.len();
+        gone
+    }
+}
+pub(super) enum ArgSlot {
     Dynamic { def: TreeDef, donated: bool },
     Static(Py<PyAny>),
 }
@@ -52,7 +89,7 @@ impl Structure {
         py: Python,
         n_positional: usize,
         names: Vec<Py<PyString>>,
-        slots: Vec<Slot>,
+        slots: Vec<ArgSlot>,
     ) -> PyResult<Structure> {
         let mut h = Fx::default();
         n_positional.hash(&mut h);
@@ -61,8 +98,8 @@ impl Structure {
         }
         for slot in &slots {
             match slot {
-                Slot::Dynamic { def, .. } => def.hash(py)?.hash(&mut h),
-                Slot::Static(x) => {
+                ArgSlot::Dynamic { def, .. } => def.hash(py)?.hash(&mut h),
+                ArgSlot::Static(x) => {
                     let x = x.bind(py);
                     (x.get_type().as_ptr() as usize, hashable(x)?).hash(&mut h);
                 }
@@ -94,8 +131,8 @@ impl Structure {
                 }
             };
             let same = match slot {
-                Slot::Dynamic { def, .. } => def.match_leaves(&x, leaves)?,
-                Slot::Static(v) => same_static(v.bind(py), &x)?,
+                ArgSlot::Dynamic { def, .. } => def.match_leaves(&x, leaves)?,
+                ArgSlot::Static(v) => same_static(v.bind(py), &x)?,
             };
             if !same {
                 return Ok(false);
@@ -115,8 +152,8 @@ impl Structure {
         }
         for (a, b) in self.slots.iter().zip(&o.slots) {
             let same = match (a, b) {
-                (Slot::Dynamic { def: a, .. }, Slot::Dynamic { def: b, .. }) => a.equal(py, b)?,
-                (Slot::Static(a), Slot::Static(b)) => same_static(a.bind(py), b.bind(py))?,
+                (ArgSlot::Dynamic { def: a, .. }, ArgSlot::Dynamic { def: b, .. }) => a.equal(py, b)?,
+                (ArgSlot::Static(a), ArgSlot::Static(b)) => same_static(a.bind(py), b.bind(py))?,
                 _ => false,
             };
             if !same {
@@ -124,6 +161,28 @@ impl Structure {
             }
         }
         Ok(true)
+    }
+    /// The arguments as `structure_changes` compares them: positional ones and keywords, each a pair of whether it is static and its
+    /// value, or a tree of its structure.
+    pub(super) fn shown<'py>(&self, py: Python<'py>) -> PyResult<(Vec<Shown<'py>>, Bound<'py, PyDict>)> {
+        let mut items: Vec<Shown> = vec![];
+        for s in &self.slots {
+            items.push(match s {
+                ArgSlot::Dynamic { def, .. } => {
+                    let mut leaves = (0..def.n_leaves())
+                        .map(|_| 0.into_pyobject(py).map(Bound::into_any))
+                        .collect::<Result<Vec<_>, _>>()?
+                        .into_iter();
+                    (false, def.unflatten(py, &mut leaves)?)
+                }
+                ArgSlot::Static(x) => (true, x.bind(py).clone()),
+            });
+        }
+        let keywords = PyDict::new(py);
+        for (name, x) in self.names.iter().zip(items.drain(self.n_positional..)) {
+            keywords.set_item(name, x)?;
+        }
+        Ok((items, keywords))
     }
     /// The arguments put together again from leaves and static values.
     pub(super) fn arguments<'py>(
@@ -136,8 +195,8 @@ impl Structure {
         let mut items = Vec::with_capacity(self.slots.len());
         for s in &self.slots {
             items.push(match s {
-                Slot::Dynamic { def, .. } => def.unflatten(py, &mut leaves)?,
-                Slot::Static(v) => v.bind(py).clone(),
+                ArgSlot::Dynamic { def, .. } => def.unflatten(py, &mut leaves)?,
+                ArgSlot::Static(v) => v.bind(py).clone(),
             });
         }
         let keywords = PyDict::new(py);
@@ -147,6 +206,9 @@ impl Structure {
         Ok((PyTuple::new(py, items)?, keywords))
     }
 }
+/// An argument: whether it is static, and its value or a tree of its structure.
+type Shown<'py> = (bool, Bound<'py, PyAny>);
+
 /// Static arguments are the same if they are of one class and equal.
 fn same_static(a: &Bound<PyAny>, b: &Bound<PyAny>) -> PyResult<bool> {
     if a.is(b) {
@@ -179,9 +241,9 @@ pub(super) fn paths(
     let mut items: Vec<Bound<PyAny>> = vec![];
     for s in &structure.slots {
         items.push(match s {
-            Slot::Dynamic { def, .. } => def.unflatten(py, &mut it)?,
+            ArgSlot::Dynamic { def, .. } => def.unflatten(py, &mut it)?,
             // a static argument has no leaves
-            Slot::Static(_) => PyTuple::empty(py).into_any(),
+            ArgSlot::Static(_) => PyTuple::empty(py).into_any(),
         });
     }
     let keywords = PyDict::new(py);

@@ -1,7 +1,7 @@
 //! Putting a tree together, and structures out of structures; how structures print.
 //!
 //! INVARIANT: as many leaves go in as the structure has, in the order in which they came out.
-use super::{Kind, TreeDef};
+use super::{NodeKind, TreeDef};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -23,8 +23,10 @@ impl TreeDef {
         let node = &self.nodes[*at];
         *at += 1;
         match &node.kind {
-            Kind::Leaf => return leaves.next().ok_or_else(|| PyValueError::new_err("Too few leaves for PyTreeDef")),
-            Kind::Dict(keys) => {
+            NodeKind::Leaf => {
+                return leaves.next().ok_or_else(|| PyValueError::new_err("Too few leaves for PyTreeDef"));
+            }
+            NodeKind::Dict(keys) => {
                 let d = PyDict::new(py);
                 for k in keys {
                     d.set_item(k, self.build(at, py, leaves)?)?;
@@ -50,7 +52,7 @@ impl TreeDef {
     ) -> PyResult<Bound<'py, PyAny>> {
         let (node, py) = (&self.nodes[*at], f_node.py());
         *at += 1;
-        if let Kind::Leaf = node.kind {
+        if let NodeKind::Leaf = node.kind {
             let leaf = leaves.next().unwrap_or_else(|| Err(PyValueError::new_err("Too few leaves for PyTreeDef")))?;
             return match f_leaf {
                 Some(f) => f.call1((leaf,)),
@@ -70,7 +72,7 @@ impl TreeDef {
     pub(super) fn compose_at(&self, at: &mut usize, py: Python, inner: &TreeDef, out: &mut TreeDef) {
         let node = &self.nodes[*at];
         *at += 1;
-        if let Kind::Leaf = node.kind {
+        if let NodeKind::Leaf = node.kind {
             return out.append(inner, py);
         }
         let here = out.nodes.len();
@@ -93,19 +95,19 @@ impl TreeDef {
             Ok(())
         };
         match &node.kind {
-            Kind::Leaf => out.push('*'),
-            Kind::None => out.push_str("None"),
-            Kind::Tuple => {
+            NodeKind::Leaf => out.push('*'),
+            NodeKind::None => out.push_str("None"),
+            NodeKind::Tuple => {
                 out.push('(');
                 list(at, out)?;
                 out.push_str(if n == 1 { ",)" } else { ")" });
             }
-            Kind::List => {
+            NodeKind::List => {
                 out.push('[');
                 list(at, out)?;
                 out.push(']');
             }
-            Kind::Dict(keys) => {
+            NodeKind::Dict(keys) => {
                 out.push('{');
                 for (i, k) in keys.iter().enumerate() {
                     if i > 0 {
@@ -117,7 +119,7 @@ impl TreeDef {
                 }
                 out.push('}');
             }
-            Kind::NamedTuple(class) => {
+            NodeKind::NamedTuple(class) => {
                 out.push_str(&format!("CustomNode(namedtuple[{}], [", class.bind(py).name()?));
                 list(at, out)?;
                 out.push_str("])");

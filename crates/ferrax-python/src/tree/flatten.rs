@@ -2,7 +2,7 @@
 //!
 //! INVARIANT: leaves come in one order, that of the sorted keys, whichever of these walks finds them.
 use super::registry::Registration;
-use super::{Kind, Leaves, Shape, TreeDef, changed, collection_kind, keys, nodes_equal, shape, sorted_keys};
+use super::{Leaves, NodeKind, ObjectShape, TreeDef, changed, collection_kind, keys, nodes_equal, shape, sorted_keys};
 use crate::ffi::recursion;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -18,51 +18,51 @@ impl TreeDef {
         if let Some(f) = is_leaf
             && f.call1((x,))?.is_truthy()?
         {
-            self.push(Kind::Leaf);
+            self.push(NodeKind::Leaf);
             leaves.push(x.clone());
             return Ok(());
         }
         let py = x.py();
         let s = shape(x)?;
-        if let Shape::Leaf = s {
-            self.push(Kind::Leaf);
+        if let ObjectShape::Leaf = s {
+            self.push(NodeKind::Leaf);
             leaves.push(x.clone());
             return Ok(());
         }
         let _level = recursion::enter(py, c" while flattening a pytree")?;
         let before = leaves.len();
-        let at = self.push(Kind::Tuple);
+        let at = self.push(NodeKind::Tuple);
         let arity = match s {
-            Shape::Leaf => unreachable!("returned above"),
-            Shape::None => {
-                self.nodes[at].kind = Kind::None;
+            ObjectShape::Leaf => unreachable!("returned above"),
+            ObjectShape::None => {
+                self.nodes[at].kind = NodeKind::None;
                 0
             }
-            Shape::Tuple(t) => {
+            ObjectShape::Tuple(t) => {
                 t.iter_borrowed().try_for_each(|c| self.flatten(&c, is_leaf, leaves))?;
                 t.len()
             }
-            Shape::NamedTuple(t) => {
-                self.nodes[at].kind = Kind::NamedTuple(t.get_type().unbind());
+            ObjectShape::NamedTuple(t) => {
+                self.nodes[at].kind = NodeKind::NamedTuple(t.get_type().unbind());
                 t.iter_borrowed().try_for_each(|c| self.flatten(&c, is_leaf, leaves))?;
                 t.len()
             }
-            Shape::List(l) => {
-                self.nodes[at].kind = Kind::List;
+            ObjectShape::List(l) => {
+                self.nodes[at].kind = NodeKind::List;
                 let items: Vec<_> = l.iter().collect();
                 items.iter().try_for_each(|c| self.flatten(c, is_leaf, leaves))?;
                 items.len()
             }
-            Shape::Dict(d) => {
+            ObjectShape::Dict(d) => {
                 let keys = sorted_keys(d)?;
                 let n = keys.len();
                 for k in &keys {
                     self.flatten(&d.get_item(k)?.ok_or_else(|| changed(x))?, is_leaf, leaves)?;
                 }
-                self.nodes[at].kind = Kind::Dict(keys.into_iter().map(Bound::unbind).collect());
+                self.nodes[at].kind = NodeKind::Dict(keys.into_iter().map(Bound::unbind).collect());
                 n
             }
-            Shape::Collection(d, c) => {
+            ObjectShape::Collection(d, c) => {
                 let (kind, keys) = collection_kind(d, c)?;
                 self.nodes[at].kind = kind;
                 for k in &keys {
@@ -70,9 +70,9 @@ impl TreeDef {
                 }
                 keys.len()
             }
-            Shape::Custom(r) => {
+            ObjectShape::Custom(r) => {
                 let (children, aux) = r.take_apart(x)?;
-                self.nodes[at].kind = Kind::Custom(r, aux.unbind());
+                self.nodes[at].kind = NodeKind::Custom(r, aux.unbind());
                 children.iter().try_for_each(|c| self.flatten(c, is_leaf, leaves))?;
                 children.len()
             }
@@ -95,7 +95,7 @@ impl TreeDef {
             None => false,
         };
         let Some(one) = (if stop { None } else { one_level(x)? }) else {
-            self.push(Kind::Leaf);
+            self.push(NodeKind::Leaf);
             leaves.push((PyTuple::new(py, path.iter())?, x.clone()));
             return Ok(());
         };
@@ -129,24 +129,24 @@ impl TreeDef {
         *at += 1;
         let py = x.py();
         match &node.kind {
-            Kind::Leaf => {
+            NodeKind::Leaf => {
                 // PERF: benches/dispatch, the 40-leaf row: nearly every leaf is an array
-                let leaf = crate::array::is_array_exact(x) || matches!(shape(x)?, Shape::Leaf);
+                let leaf = crate::array::is_array_exact(x) || matches!(shape(x)?, ObjectShape::Leaf);
                 if leaf {
                     leaves.push(x.clone());
                 }
                 Ok(leaf)
             }
-            Kind::None => Ok(x.is_none()),
-            Kind::Tuple => match x.cast_exact::<PyTuple>() {
+            NodeKind::None => Ok(x.is_none()),
+            NodeKind::Tuple => match x.cast_exact::<PyTuple>() {
                 Ok(t) if t.len() == n => self.match_all(at, t.iter_borrowed().map(|c| c.to_owned()), leaves),
                 _ => Ok(false),
             },
-            Kind::List => match x.cast_exact::<PyList>() {
+            NodeKind::List => match x.cast_exact::<PyList>() {
                 Ok(l) if l.len() == n => self.match_all(at, l.iter(), leaves),
                 _ => Ok(false),
             },
-            Kind::Dict(keys) => match x.cast_exact::<PyDict>() {
+            NodeKind::Dict(keys) => match x.cast_exact::<PyDict>() {
                 Ok(d) if d.len() == n => {
                     for k in keys {
                         match d.get_item(k)? {
@@ -162,11 +162,11 @@ impl TreeDef {
                 }
                 _ => Ok(false),
             },
-            Kind::NamedTuple(class) => match x.cast::<PyTuple>() {
+            NodeKind::NamedTuple(class) => match x.cast::<PyTuple>() {
                 Ok(t) if x.get_type().is(class.bind(py)) && t.len() == n => self.match_all(at, t.iter(), leaves),
                 _ => Ok(false),
             },
-            Kind::OrderedDict(_) | Kind::DefaultDict(_) | Kind::Custom(..) => {
+            NodeKind::OrderedDict(_) | NodeKind::DefaultDict(_) | NodeKind::Custom(..) => {
                 let _level = recursion::enter(py, c" while flattening a pytree")?;
                 let mut sub = TreeDef::default();
                 sub.flatten(x, None, leaves)?;
@@ -200,7 +200,7 @@ impl TreeDef {
         let node = &self.nodes[*at];
         let (n, py) = (node.arity as usize, x.py());
         *at += 1;
-        if let Kind::Leaf = node.kind {
+        if let NodeKind::Leaf = node.kind {
             out.push(x.clone());
             return Ok(());
         }
@@ -216,9 +216,9 @@ impl TreeDef {
             }
         };
         let children: Vec<Bound<'py, PyAny>> = match (&node.kind, shape(x)?) {
-            (Kind::Leaf, _) => unreachable!("returned above"),
-            (Kind::None, Shape::None) => vec![],
-            (Kind::None, _) => {
+            (NodeKind::Leaf, _) => unreachable!("returned above"),
+            (NodeKind::None, ObjectShape::None) => vec![],
+            (NodeKind::None, _) => {
                 return Err(PyValueError::new_err(format!(
                     "Expected None, got {}.\n\nIn previous releases of JAX, flatten-up-to used to consider None to be a tree-prefix of non-None values. \
                      To obtain the previous behavior, you can usually write:\n  \
@@ -226,17 +226,17 @@ impl TreeDef {
                     x.repr()?
                 )));
             }
-            (Kind::Tuple, Shape::Tuple(t)) => {
+            (NodeKind::Tuple, ObjectShape::Tuple(t)) => {
                 arity("Tuple", "tuple", t.len())?;
                 t.iter().collect()
             }
-            (Kind::Tuple, _) => return Err(expected("tuple")?),
-            (Kind::List, Shape::List(l)) => {
+            (NodeKind::Tuple, _) => return Err(expected("tuple")?),
+            (NodeKind::List, ObjectShape::List(l)) => {
                 arity("List", "list", l.len())?;
                 l.iter().collect()
             }
-            (Kind::List, _) => return Err(expected("list")?),
-            (Kind::Dict(keys), Shape::Dict(d)) => {
+            (NodeKind::List, _) => return Err(expected("list")?),
+            (NodeKind::Dict(keys), ObjectShape::Dict(d)) => {
                 let found = keys.iter().map(|k| d.get_item(k)).collect::<PyResult<Option<Vec<_>>>>()?;
                 match found {
                     Some(c) if d.len() == n => c,
@@ -251,8 +251,8 @@ impl TreeDef {
                     }
                 }
             }
-            (Kind::Dict(_), _) => return Err(expected("dict")?),
-            (Kind::NamedTuple(class), Shape::NamedTuple(t)) => {
+            (NodeKind::Dict(_), _) => return Err(expected("dict")?),
+            (NodeKind::NamedTuple(class), ObjectShape::NamedTuple(t)) => {
                 arity("Named tuple", "tuple", t.len())?;
                 if !t.get_type().is(class.bind(py)) {
                     return Err(PyValueError::new_err(format!(
@@ -263,9 +263,9 @@ impl TreeDef {
                 }
                 t.iter().collect()
             }
-            (Kind::NamedTuple(_), _) => return Err(expected("named tuple")?),
+            (NodeKind::NamedTuple(_), _) => return Err(expected("named tuple")?),
             (kind, s) => {
-                let dataclass = matches!(kind, Kind::Custom(r, _) if matches!(**r, Registration::Dataclass { .. }));
+                let dataclass = matches!(kind, NodeKind::Custom(r, _) if matches!(**r, Registration::Dataclass { .. }));
                 let what = if dataclass { "ustom dataclass" } else { "ustom" };
                 let (class, aux) = kind.class_and_aux(py)?;
                 if !x.get_type().is(&class) {
@@ -276,7 +276,7 @@ impl TreeDef {
                     )));
                 }
                 let (children, have) = match s {
-                    Shape::Collection(d, c) => {
+                    ObjectShape::Collection(d, c) => {
                         let (kind, keys) = collection_kind(d, c)?;
                         let values = keys
                             .iter()
@@ -284,7 +284,7 @@ impl TreeDef {
                             .collect::<PyResult<Vec<_>>>()?;
                         (values, kind.class_and_aux(py)?.1)
                     }
-                    Shape::Custom(r) => r.take_apart(x)?,
+                    ObjectShape::Custom(r) => r.take_apart(x)?,
                     _ => return Err(expected(&class.name()?.to_string())?),
                 };
                 if !aux.eq(&have)? {
@@ -305,7 +305,7 @@ impl TreeDef {
 
 /// One node taken apart, its children with their keys.
 pub(super) struct OneLevel<'py> {
-    pub(super) kind: Kind,
+    pub(super) kind: NodeKind,
     pub(super) children: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>,
 }
 pub(super) fn one_level<'py>(x: &Bound<'py, PyAny>) -> PyResult<Option<OneLevel<'py>>> {
@@ -326,11 +326,11 @@ pub(super) fn one_level<'py>(x: &Bound<'py, PyAny>) -> PyResult<Option<OneLevel<
             .collect::<PyResult<Vec<_>>>()
     };
     Ok(Some(match shape(x)? {
-        Shape::Leaf => return Ok(None),
-        Shape::None => OneLevel { kind: Kind::None, children: vec![] },
-        Shape::Tuple(t) => OneLevel { kind: Kind::Tuple, children: numbered(t.iter().collect())? },
-        Shape::List(l) => OneLevel { kind: Kind::List, children: numbered(l.iter().collect())? },
-        Shape::NamedTuple(t) => {
+        ObjectShape::Leaf => return Ok(None),
+        ObjectShape::None => OneLevel { kind: NodeKind::None, children: vec![] },
+        ObjectShape::Tuple(t) => OneLevel { kind: NodeKind::Tuple, children: numbered(t.iter().collect())? },
+        ObjectShape::List(l) => OneLevel { kind: NodeKind::List, children: numbered(l.iter().collect())? },
+        ObjectShape::NamedTuple(t) => {
             let fields = t.get_type().getattr("_fields")?;
             let names: Vec<Bound<'py, PyAny>> = fields.try_iter()?.collect::<PyResult<_>>()?;
             let keys = names
@@ -338,22 +338,22 @@ pub(super) fn one_level<'py>(x: &Bound<'py, PyAny>) -> PyResult<Option<OneLevel<
                 .map(|n| Ok(Bound::new(py, keys::GetAttrKey { name: n.unbind() })?.into_any()))
                 .collect::<PyResult<Vec<_>>>()?;
             OneLevel {
-                kind: Kind::NamedTuple(t.get_type().unbind()),
+                kind: NodeKind::NamedTuple(t.get_type().unbind()),
                 children: keys.into_iter().zip(t.iter()).collect(),
             }
         }
-        Shape::Dict(d) => {
+        ObjectShape::Dict(d) => {
             let keys = sorted_keys(d)?;
-            let kind = Kind::Dict(keys.iter().map(|k| k.clone().unbind()).collect());
+            let kind = NodeKind::Dict(keys.iter().map(|k| k.clone().unbind()).collect());
             OneLevel { kind, children: keyed(d, keys)? }
         }
-        Shape::Collection(d, c) => {
+        ObjectShape::Collection(d, c) => {
             let (kind, keys) = collection_kind(d, c)?;
             OneLevel { kind, children: keyed(d, keys)? }
         }
-        Shape::Custom(r) => {
+        ObjectShape::Custom(r) => {
             let (children, aux) = r.take_apart_with_keys(x)?;
-            OneLevel { kind: Kind::Custom(r, aux.unbind()), children }
+            OneLevel { kind: NodeKind::Custom(r, aux.unbind()), children }
         }
     }))
 }

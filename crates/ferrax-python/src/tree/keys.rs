@@ -31,7 +31,7 @@ macro_rules! key {
                 Ok(format!($show, if $as_repr { x.repr()? } else { x.str()? }))
             }
             fn __hash__(&self, py: Python) -> PyResult<isize> {
-                self.$field.bind(py).hash()
+                (stringify!($Key), &self.$field).into_pyobject(py)?.hash()
             }
             fn __richcmp__(&self, py: Python, other: &Bound<PyAny>, op: CompareOp) -> PyResult<Py<PyAny>> {
                 let Ok(o) = other.cast::<$Key>() else { return Ok(py.NotImplemented()) };

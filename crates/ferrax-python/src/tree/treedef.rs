@@ -1,7 +1,7 @@
 //! `PyTreeDef`: a structure as Python sees it.
 //!
 //! INVARIANT: immutable; equal structures hash alike.
-use super::{Kind, TreeDef};
+use super::{NodeKind, TreeDef};
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -75,7 +75,7 @@ impl PyTreeDef {
     /// (class, metadata) of the root; None for a leaf.
     fn node_data<'py>(&self, py: Python<'py>) -> PyResult<Option<(Bound<'py, PyType>, Bound<'py, PyAny>)>> {
         match &self.0.nodes[0].kind {
-            Kind::Leaf => Ok(None),
+            NodeKind::Leaf => Ok(None),
             k => Ok(Some(k.class_and_aux(py)?)),
         }
     }
@@ -103,12 +103,12 @@ impl PyTreeDef {
         ) -> PyResult<()> {
             let node = &d.nodes[*at];
             *at += 1;
-            if let Kind::Leaf = node.kind {
+            if let NodeKind::Leaf = node.kind {
                 out.push(x.clone());
                 return Ok(());
             }
             let children: Vec<Bound<'py, PyAny>> =
-                if let Kind::None = node.kind { vec![] } else { x.try_iter()?.collect::<PyResult<_>>()? };
+                if let NodeKind::None = node.kind { vec![] } else { x.try_iter()?.collect::<PyResult<_>>()? };
             if children.len() != node.arity as usize {
                 return Err(PyValueError::new_err("Arity mismatch between trees"));
             }
@@ -128,7 +128,7 @@ impl PyTreeDef {
         let Some((class, data)) = node_data else { return Ok(PyTreeDef::new(TreeDef::leaf())) };
         let parts = TreeDef::tuple(py, children.iter().map(|c| c.get().def()));
         let TreeDef { mut nodes } = parts;
-        nodes[0].kind = Kind::of_class(py, &class, data)?;
+        nodes[0].kind = NodeKind::of_class(py, &class, data)?;
         Ok(PyTreeDef::new(TreeDef { nodes }))
     }
     fn __repr__(&self, py: Python) -> PyResult<String> {
@@ -154,25 +154,25 @@ impl PyTreeDef {
     }
 }
 
-impl Kind {
-    fn of_class(py: Python, class: &Bound<PyType>, data: Py<PyAny>) -> PyResult<Kind> {
+impl NodeKind {
+    fn of_class(py: Python, class: &Bound<PyType>, data: Py<PyAny>) -> PyResult<NodeKind> {
         use super::registry::{self, Collection};
         Ok(if class.is(py.get_type::<PyTuple>()) {
-            Kind::Tuple
+            NodeKind::Tuple
         } else if class.is(py.get_type::<PyList>()) {
-            Kind::List
+            NodeKind::List
         } else if class.is(py.get_type::<pyo3::types::PyDict>()) {
-            Kind::Dict(data.extract::<Vec<Py<PyAny>>>(py)?.into())
+            NodeKind::Dict(data.extract::<Vec<Py<PyAny>>>(py)?.into())
         } else if class.is(py.None().bind(py).get_type()) {
-            Kind::None
+            NodeKind::None
         } else if class.is(registry::collections(py, Collection::OrderedDict)?) {
-            Kind::OrderedDict(data.extract(py)?)
+            NodeKind::OrderedDict(data.extract(py)?)
         } else if class.is(registry::collections(py, Collection::DefaultDict)?) {
-            Kind::DefaultDict(data.extract(py)?)
+            NodeKind::DefaultDict(data.extract(py)?)
         } else if let Some(r) = registry::find(class) {
-            Kind::Custom(r, data)
+            NodeKind::Custom(r, data)
         } else if class.is_subclass_of::<PyTuple>()? {
-            Kind::NamedTuple(class.clone().unbind())
+            NodeKind::NamedTuple(class.clone().unbind())
         } else {
             return Err(PyValueError::new_err(format!("{} is not a pytree node", class.repr()?)));
         })

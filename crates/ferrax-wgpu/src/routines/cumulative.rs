@@ -90,7 +90,7 @@ for (var k = 0; k < {n}; k++) {{
         let chunk = EACH * self.limits.workgroup as usize;
         let chunks = self.n.div_ceil(chunk);
         let totals = task.add_scratch(4 * self.rows() * chunks);
-        let groups = wgsl::fold((self.rows() * chunks) as u64, self.limits.groups);
+        let groups = crate::task::fold((self.rows() * chunks) as u64, self.limits.groups);
         task.run(self.chunk(chunks, groups)?, vec![x], vec![to, totals], groups);
         if chunks == 1 {
             return Ok(());

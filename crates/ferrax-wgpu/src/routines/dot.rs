@@ -79,7 +79,7 @@ fn tiles(d: &Dot, out: DType, limits: Limits) -> (String, (u32, u32)) {
     let t = lane(acc);
     let (mt, nt) = (d.m.div_ceil(TILE), d.n.div_ceil(TILE));
     let n_tiles = d.b * mt * nt;
-    let groups = wgsl::fold(n_tiles as u64, limits.groups);
+    let groups = crate::task::fold(n_tiles as u64, limits.groups);
     // Neighbouring invocations read along the axis of stride 1.
     let along_k = |s: i64| s == 1;
     let stage = |name: &str, words: &str, rows: &str, limit: usize, base: &str, s_row: i64, s_k: i64| {

@@ -20,7 +20,8 @@ pub fn lower(g: &Gather, limits: Limits) -> Res<Lowered> {
             index_batch: &g.start_indices_batching_dims,
         };
         let left_out = |axis: usize| g.collapsed_slice_dims.contains(&axis) || g.operand_batching_dims.contains(&axis);
-        let window = Window { operand: &g.operand, sizes: &g.slice_sizes, axes: &g.offset_dims, left_out: &left_out };
+        let window =
+            SliceWindow { operand: &g.operand, sizes: &g.slice_sizes, axes: &g.offset_dims, left_out: &left_out };
         window.position(body, &starts);
         let value = wgsl::load(g.dtype, "in0", 0, "at");
         let fill = wgsl::constant(g.fill);
@@ -67,14 +68,14 @@ impl Starts<'_> {
 }
 
 /// A window of an operand: its sizes along all axes, and the coordinates that run within it, along those not left out.
-pub struct Window<'a> {
+pub struct SliceWindow<'a> {
     pub operand: &'a Dims,
     pub sizes: &'a Dims,
     pub axes: &'a Dims,
     pub left_out: &'a dyn Fn(usize) -> bool,
 }
 
-impl Window<'_> {
+impl SliceWindow<'_> {
     /// Statements for `at`, the position in the operand with starts moved inside, and `inside`: whether none had to be moved.
     pub fn position(&self, body: &mut String, starts: &Starts) {
         body.push_str(&starts.vector());

@@ -2,7 +2,7 @@
 //!
 //! Where several updates meet, sums are taken in any order (integers do not care; floats may differ in their last bits from run to
 //! run), and of several that set an element the last in the waist's order wins: a first pass finds it.
-use super::gather::{Starts, Window};
+use super::gather::{SliceWindow, Starts};
 use crate::task::{Limits, Reg};
 use crate::wgsl::{self, Lowered, from_word, lane, per_word, scalar, to_word};
 use ferrax_kernel::routine::{Combine, OutOfBounds, Scatter};
@@ -35,7 +35,7 @@ pub fn lower(s: &Scatter, limits: Limits) -> Res<Lowered> {
             index_batch: &s.scatter_indices_batching_dims,
         };
         let left_out = |axis: usize| s.inserted_window_dims.contains(&axis) || s.operand_batching_dims.contains(&axis);
-        Window { operand: &s.operand, sizes: &window, axes: &s.update_window_dims, left_out: &left_out }
+        SliceWindow { operand: &s.operand, sizes: &window, axes: &s.update_window_dims, left_out: &left_out }
             .position(body, &starts);
         if s.mode == OutOfBounds::FillOrDrop {
             body.push_str("if (!inside) { return; }\n");

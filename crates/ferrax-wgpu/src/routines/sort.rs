@@ -21,7 +21,7 @@ pub fn lower([outer, n, inner]: [usize; 3], dtypes: &[DType], num_keys: usize, l
     let chunk = 2 * limits.workgroup as usize;
     let order = task.add_scratch(4 * total);
     let keys: Vec<Reg> = (0..num_keys).map(Reg::In).collect();
-    let local_groups = wgsl::fold(total.div_ceil(chunk) as u64, limits.groups);
+    let local_groups = crate::task::fold(total.div_ceil(chunk) as u64, limits.groups);
     let local = within_chunks(dtypes, [n, inner, padded, total, num_keys], limits, local_groups);
     let pair_groups = limits.groups_for(total / 2);
     let far = one_step(dtypes, [n, inner, padded, total, num_keys], limits, pair_groups);

@@ -3,9 +3,10 @@
 //! ```text
 //!     invocation t:  for each of its consecutive elements i:  coordinates of i; nodes in order; stores
 //! ```
-use super::reduce;
+mod reduce;
+
 use super::{affine, constant, entry, load, per_word, scalar, to_word, unravel};
-use crate::pipeline::Source;
+use crate::device::pipeline::Source;
 use crate::task::{Limits, Pass, Reg, Task};
 use ferrax_kernel::kernel::{Affine, Guard, Kernel, Node, NodeId};
 use ferrax_kernel::{DType, Dims, Error, Res};
@@ -36,11 +37,11 @@ pub fn lower(k: &Kernel, limits: Limits) -> Res<Lowered> {
 }
 
 /// Where an input lies among the bound arrays: its name, and its first word.
-pub type Place = (String, usize);
+pub type BoundInput = (String, usize);
 
 pub struct Text<'a> {
     pub k: &'a Kernel,
-    pub places: Vec<Place>,
+    pub places: Vec<BoundInput>,
     pub limits: Limits,
 }
 
@@ -121,7 +122,7 @@ impl Text<'_> {
         for (node, value) in reduced {
             let _ = writeln!(body, "let n{node} = {value};");
         }
-        self.nodes(body, &needed(self.k, self.k.outputs.iter().copied()))
+        self.nodes(body, &self.k.needed(self.k.outputs.iter().copied()))
     }
 
     /// A `let` for each wanted node but reductions, over coordinates that are in scope.
@@ -172,19 +173,6 @@ fn guard(g: &Guard) -> String {
 /// Bounds beyond all positions stay beyond them.
 fn clamp_i32(x: i64) -> i64 {
     x.clamp(-(i32::MAX as i64), i32::MAX as i64)
-}
-
-/// The nodes that `roots` are computed from, themselves among them, up to and with the nearest reductions.
-pub fn needed(k: &Kernel, roots: impl Iterator<Item = NodeId>) -> Vec<bool> {
-    let mut needed = vec![false; k.nodes.len()];
-    roots.for_each(|r| needed[r as usize] = true);
-    for id in (0..k.nodes.len()).rev() {
-        let node = &k.nodes[id].1;
-        if needed[id] && !matches!(node, Node::Reduce { .. }) {
-            node.operands().iter().for_each(|o| needed[*o as usize] = true);
-        }
-    }
-    needed
 }
 
 /// The kernel of some of the outputs: the nodes they need, and the inputs those load.
@@ -260,7 +248,7 @@ fn forms(k: &mut Kernel) -> Vec<&mut Affine> {
 
 /// Positions are `i32` in shaders, elements at most 32 bits wide.
 fn check(k: &Kernel) -> Res<()> {
-    let wide = k.nodes.iter().map(|n| n.0).find(|d| !crate::device::Device::supports(*d));
+    let wide = k.nodes.iter().map(|n| n.0).find(|d| !crate::device::Gpu::supports(*d));
     if let Some(d) = wide {
         return Err(Error::Unsupported(format!("{} has no place on this device, which computes in 32 bits", d.long())));
     }
@@ -278,12 +266,12 @@ fn check(k: &Kernel) -> Res<()> {
 }
 
 /// What to bind so that at most `room` buffers are read, and where each input then lies: those beyond are copied into one.
-fn bundle(task: &mut Lowered, k: &Kernel, room: usize) -> (Vec<Reg>, Vec<Place>) {
+fn bundle(task: &mut Lowered, k: &Kernel, room: usize) -> (Vec<Reg>, Vec<BoundInput>) {
     let mut used: Vec<usize> =
         k.nodes.iter().filter_map(|(_, n)| if let Node::Load(a) = n { Some(a.input as usize) } else { None }).collect();
     used.sort_unstable();
     used.dedup();
-    let mut places: Vec<Place> = vec![(String::new(), 0); k.inputs.len()];
+    let mut places: Vec<BoundInput> = vec![(String::new(), 0); k.inputs.len()];
     let alone = if used.len() <= room { used.len() } else { room.max(1) - 1 };
     let mut reads = vec![];
     for input in &used[..alone] {

@@ -12,11 +12,11 @@ thread_local! {
 }
 
 #[derive(Clone, Copy)]
-pub struct Float(u32);
+pub struct FloatExpr(u32);
 #[derive(Clone, Copy)]
-pub struct Integer(u32);
+pub struct IntegerExpr(u32);
 #[derive(Clone, Copy)]
-pub struct Truth(u32);
+pub struct TruthExpr(u32);
 
 fn push(expression: std::fmt::Arguments) -> u32 {
     BODY.with_borrow_mut(|(body, n)| {
@@ -27,10 +27,10 @@ fn push(expression: std::fmt::Arguments) -> u32 {
 }
 
 /// `fn name(x, y, ..) -> f32`, recorded from `f`.
-pub fn function<const N: usize>(name: &str, f: impl Fn([Float; N]) -> Float) -> String {
+pub fn function<const N: usize>(name: &str, f: impl Fn([FloatExpr; N]) -> FloatExpr) -> String {
     BODY.with_borrow_mut(|b| *b = (String::new(), 0));
     let parameters = ["x", "y"];
-    let result = f(std::array::from_fn(|i| Float(push(format_args!("{}", parameters[i])))));
+    let result = f(std::array::from_fn(|i| FloatExpr(push(format_args!("{}", parameters[i])))));
     let body = BODY.with_borrow_mut(|b| std::mem::take(&mut b.0));
     let list: Vec<String> = parameters[..N].iter().map(|p| format!("{p}: f32")).collect();
     format!("fn {name}({}) -> f32 {{\n{body}  return v{};\n}}\n", list.join(", "), result.0)
@@ -51,7 +51,7 @@ pub fn two_over_pi_word() -> String {
 /// `(a + b) - b` for `a`.
 macro_rules! arithmetic {
     ($($name:ident $op:literal)*) => {
-        $(fn $name(self, other: Self) -> Float { Float(push(format_args!("opaque(v{} {} v{})", self.0, $op, other.0))) })*
+        $(fn $name(self, other: Self) -> FloatExpr { FloatExpr(push(format_args!("opaque(v{} {} v{})", self.0, $op, other.0))) })*
     };
 }
 macro_rules! binary {
@@ -60,78 +60,78 @@ macro_rules! binary {
     };
 }
 
-impl Mask for Truth {
-    binary! { and "&" Truth or "|" Truth xor "!=" Truth }
-    fn not(self) -> Truth {
-        Truth(push(format_args!("!v{}", self.0)))
+impl Mask for TruthExpr {
+    binary! { and "&" TruthExpr or "|" TruthExpr xor "!=" TruthExpr }
+    fn not(self) -> TruthExpr {
+        TruthExpr(push(format_args!("!v{}", self.0)))
     }
 }
 
-impl Int for Integer {
-    type Mask = Truth;
-    fn constant(value: i64) -> Integer {
-        Integer(push(format_args!("bitcast<i32>({}u)", value as u32)))
+impl Int for IntegerExpr {
+    type Mask = TruthExpr;
+    fn constant(value: i64) -> IntegerExpr {
+        IntegerExpr(push(format_args!("bitcast<i32>({}u)", value as u32)))
     }
-    binary! { add "+" Integer sub "-" Integer mul "*" Integer and "&" Integer or "|" Integer xor "^" Integer eq "==" Truth lt "<" Truth }
-    fn mul_high_unsigned(self, other: Integer) -> Integer {
-        Integer(push(format_args!("bitcast<i32>(mul_high(bitcast<u32>(v{}), bitcast<u32>(v{})))", self.0, other.0)))
+    binary! { add "+" IntegerExpr sub "-" IntegerExpr mul "*" IntegerExpr and "&" IntegerExpr or "|" IntegerExpr xor "^" IntegerExpr eq "==" TruthExpr lt "<" TruthExpr }
+    fn mul_high_unsigned(self, other: IntegerExpr) -> IntegerExpr {
+        IntegerExpr(push(format_args!("bitcast<i32>(mul_high(bitcast<u32>(v{}), bitcast<u32>(v{})))", self.0, other.0)))
     }
-    fn shl(self, by: u32) -> Integer {
-        Integer(push(format_args!("v{} << {by}u", self.0)))
+    fn shl(self, by: u32) -> IntegerExpr {
+        IntegerExpr(push(format_args!("v{} << {by}u", self.0)))
     }
-    fn shr(self, by: u32) -> Integer {
-        Integer(push(format_args!("v{} >> {by}u", self.0)))
+    fn shr(self, by: u32) -> IntegerExpr {
+        IntegerExpr(push(format_args!("v{} >> {by}u", self.0)))
     }
-    fn shr_unsigned(self, by: u32) -> Integer {
-        Integer(push(format_args!("bitcast<i32>(bitcast<u32>(v{}) >> {by}u)", self.0)))
+    fn shr_unsigned(self, by: u32) -> IntegerExpr {
+        IntegerExpr(push(format_args!("bitcast<i32>(bitcast<u32>(v{}) >> {by}u)", self.0)))
     }
-    fn shl_by(self, by: Integer) -> Integer {
-        Integer(push(format_args!("v{} << bitcast<u32>(v{})", self.0, by.0)))
+    fn shl_by(self, by: IntegerExpr) -> IntegerExpr {
+        IntegerExpr(push(format_args!("v{} << bitcast<u32>(v{})", self.0, by.0)))
     }
-    fn shr_unsigned_by(self, by: Integer) -> Integer {
-        Integer(push(format_args!("bitcast<i32>(bitcast<u32>(v{}) >> bitcast<u32>(v{}))", self.0, by.0)))
+    fn shr_unsigned_by(self, by: IntegerExpr) -> IntegerExpr {
+        IntegerExpr(push(format_args!("bitcast<i32>(bitcast<u32>(v{}) >> bitcast<u32>(v{}))", self.0, by.0)))
     }
-    fn select(mask: Truth, yes: Integer, no: Integer) -> Integer {
-        Integer(push(format_args!("select(v{}, v{}, v{})", no.0, yes.0, mask.0)))
+    fn select(mask: TruthExpr, yes: IntegerExpr, no: IntegerExpr) -> IntegerExpr {
+        IntegerExpr(push(format_args!("select(v{}, v{}, v{})", no.0, yes.0, mask.0)))
     }
 }
 
-impl Real for Float {
-    type Mask = Truth;
-    type Int = Integer;
+impl Real for FloatExpr {
+    type Mask = TruthExpr;
+    type Int = IntegerExpr;
     const WIDE: bool = false;
 
-    fn constant(narrow: f32, _: f64) -> Float {
-        Float(push(format_args!("float({}u)", narrow.to_bits())))
+    fn constant(narrow: f32, _: f64) -> FloatExpr {
+        FloatExpr(push(format_args!("float({}u)", narrow.to_bits())))
     }
-    fn from_bits(bits: Integer) -> Float {
-        Float(push(format_args!("bitcast<f32>(v{})", bits.0)))
+    fn from_bits(bits: IntegerExpr) -> FloatExpr {
+        FloatExpr(push(format_args!("bitcast<f32>(v{})", bits.0)))
     }
-    fn to_bits(self) -> Integer {
-        Integer(push(format_args!("bitcast<i32>(v{})", self.0)))
+    fn to_bits(self) -> IntegerExpr {
+        IntegerExpr(push(format_args!("bitcast<i32>(v{})", self.0)))
     }
     arithmetic! { add "+" sub "-" mul "*" div "/" }
-    binary! { lt "<" Truth le "<=" Truth eq "==" Truth }
-    fn sqrt(self) -> Float {
-        Float(push(format_args!("sqrt(v{})", self.0)))
+    binary! { lt "<" TruthExpr le "<=" TruthExpr eq "==" TruthExpr }
+    fn sqrt(self) -> FloatExpr {
+        FloatExpr(push(format_args!("sqrt(v{})", self.0)))
     }
-    fn neg(self) -> Float {
-        Float(push(format_args!("bitcast<f32>(bitcast<u32>(v{}) ^ 0x80000000u)", self.0)))
+    fn neg(self) -> FloatExpr {
+        FloatExpr(push(format_args!("bitcast<f32>(bitcast<u32>(v{}) ^ 0x80000000u)", self.0)))
     }
-    fn abs(self) -> Float {
-        Float(push(format_args!("bitcast<f32>(bitcast<u32>(v{}) & 0x7fffffffu)", self.0)))
+    fn abs(self) -> FloatExpr {
+        FloatExpr(push(format_args!("bitcast<f32>(bitcast<u32>(v{}) & 0x7fffffffu)", self.0)))
     }
-    fn select(mask: Truth, yes: Float, no: Float) -> Float {
-        Float(push(format_args!("select(v{}, v{}, v{})", no.0, yes.0, mask.0)))
+    fn select(mask: TruthExpr, yes: FloatExpr, no: FloatExpr) -> FloatExpr {
+        FloatExpr(push(format_args!("select(v{}, v{}, v{})", no.0, yes.0, mask.0)))
     }
-    fn round_small(self) -> (Float, Integer) {
+    fn round_small(self) -> (FloatExpr, IntegerExpr) {
         let rounded = push(format_args!("round(v{})", self.0));
-        (Float(rounded), Integer(push(format_args!("i32(v{rounded})"))))
+        (FloatExpr(rounded), IntegerExpr(push(format_args!("i32(v{rounded})"))))
     }
-    fn from_small(int: Integer) -> Float {
-        Float(push(format_args!("f32(v{})", int.0)))
+    fn from_small(int: IntegerExpr) -> FloatExpr {
+        FloatExpr(push(format_args!("f32(v{})", int.0)))
     }
-    fn two_over_pi_word(index: Integer) -> Integer {
-        Integer(push(format_args!("two_over_pi_word(v{})", index.0)))
+    fn two_over_pi_word(index: IntegerExpr) -> IntegerExpr {
+        IntegerExpr(push(format_args!("two_over_pi_word(v{})", index.0)))
     }
 }

@@ -2,7 +2,7 @@
 use crate::examples::load;
 use crate::run::{DTYPES, Noise, compare, gpu, kernel_plan, run};
 use ferrax_kernel::kernel::{Access, Affine, Guard, Kernel, Node};
-use ferrax_kernel::reference::ReferenceBackend;
+use ferrax_kernel::reference::{self, ReferenceBackend};
 use ferrax_kernel::{Backend, Bin, DType, Dims, ReduceKind, Scalar, Un};
 use proptest::prelude::*;
 
@@ -240,6 +240,29 @@ fn reductions_see_nans_wherever_they_stand() {
             (x[3], x[n + n - 1], x[2 * n + n / 2], x[2 * n + n / 2 + 1]) = (f32::NAN, f32::NAN, f32::NAN, f32::NAN);
             let k = reduction(kind, DType::F32, 4, n, true);
             compare(&*gpu, kind.name(), kernel_plan(&k), &[crate::examples::f32s(&x)], 0.0, 0.0);
+        }
+    }
+}
+
+/// Of all nans the positive quiet one without a payload, as on cores.
+#[test]
+fn a_reduction_gives_one_nan() {
+    let Some(gpu) = gpu() else { return };
+    for d in [DType::F32, DType::F16, DType::BF16] {
+        let nan = Scalar::from_f64(d, f64::NAN);
+        let sign = 1u64 << (8 * d.size() - 1);
+        for kind in [ReduceKind::Max, ReduceKind::Min, ReduceKind::Sum, ReduceKind::Prod] {
+            for n in [5, 100, 3000] {
+                let odd = |i: usize| Scalar { dtype: d, bits: nan.bits | [sign, 1, sign | 5][i % 3] };
+                let x: Vec<Scalar> = (0..4 * n)
+                    .map(|i| if i % 11 == 3 { odd(i) } else { Scalar::from_f64(d, (i % 3) as f64) })
+                    .collect();
+                let plan = kernel_plan(&reduction(kind, d, 4, n, true));
+                let got = run(&*gpu, plan.clone(), &[reference::write(&x)]).unwrap();
+                let out = plan.slots[plan.outputs[0] as usize].dtype;
+                let first: Vec<u64> = reference::read(out, &got[0]).iter().take(1).map(|s| s.bits).collect();
+                assert_eq!(first, [Scalar::from_f64(out, f64::NAN).bits], "{} of {n} {d}", kind.name());
+            }
         }
     }
 }

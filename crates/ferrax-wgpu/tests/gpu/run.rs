@@ -1,5 +1,5 @@
 //! Running kernels, routines and plans on both, and comparing.
-use ferrax_kernel::backend::{Arg, World};
+use ferrax_kernel::backend::{RunArg, World};
 use ferrax_kernel::plan::{Place, Plan, Step};
 use ferrax_kernel::reference::{self, ReferenceBackend};
 use ferrax_kernel::{Backend, DType, Kernel, Res, Routine, RunCx, Scalar};
@@ -34,7 +34,7 @@ pub fn run_in(
     world: Option<&dyn World>,
 ) -> Res<Vec<Vec<u8>>> {
     let executable = device.compile(plan.verify()?)?;
-    let arg = |b: &Vec<u8>| Ok(Arg { buffer: device.upload(b)?, donated: false });
+    let arg = |b: &Vec<u8>| Ok(RunArg { buffer: device.upload(b)?, donated: false });
     let args = ins.iter().map(arg).collect::<Res<_>>()?;
     let outs = executable.run(&RunCx { cancel: &AtomicBool::new(cancel), world }, args)?;
     outs.iter().map(|b| device.download(b)).collect()

@@ -1,7 +1,7 @@
 //! What other GPU projects stumbled over, and what this backend promises about control, memory and failure.
 use crate::examples::{self, Build, Example, f32s, i32s, load};
 use crate::run::{DTYPES, Noise, compare, gpu, kernel_plan, own_gpu, run, run_in};
-use ferrax_kernel::backend::{Arg, World};
+use ferrax_kernel::backend::{RunArg, World};
 use ferrax_kernel::kernel::{Affine, Kernel, Node};
 use ferrax_kernel::plan::{Across, Carry, Collective, HostCall, HostFn, Loop, Place, Step, Trip, Window};
 use ferrax_kernel::{Backend, Bin, DType, Dims, Error, ReduceKind, Res, Routine, RunCx, Scalar, Un};
@@ -144,7 +144,7 @@ fn a_lost_device_is_an_error_and_no_panic() {
     ] {
         assert!(matches!(&e, Some(Error::Device(_))), "{e:?}");
     }
-    let args = [Arg { buffer: b, donated: false }].into_iter().collect();
+    let args = [RunArg { buffer: b, donated: false }].into_iter().collect();
     let e = run_it.run(&RunCx { cancel: &AtomicBool::new(false), world: None }, args).err();
     assert!(matches!(&e, Some(Error::Device(_))), "{e:?}");
 }
@@ -199,7 +199,7 @@ fn powers_at_their_special_cases() {
 
 fn counted(gpu: &ferrax_wgpu::GpuBackend, plan: ferrax_kernel::Plan, ins: &[Vec<u8>]) -> Counts {
     let executable = gpu.compile(plan.verify().unwrap()).unwrap();
-    let args = |donated| ins.iter().map(|b| Arg { buffer: gpu.upload(b).unwrap(), donated }).collect();
+    let args = |donated| ins.iter().map(|b| RunArg { buffer: gpu.upload(b).unwrap(), donated }).collect();
     let cancel = AtomicBool::new(false);
     let cx = RunCx { cancel: &cancel, world: None };
     drop(executable.run(&cx, args(false)).unwrap());
@@ -359,8 +359,8 @@ fn donated_buffers_are_updated_in_place() {
     for (donated, dispatches) in [(false, 2), (true, 1)] {
         let given = gpu.upload(&f32s(&[1.0; 64])).unwrap();
         let kept = (!donated).then(|| given.clone());
-        let rest = [f32s(&[7.0]), i32s(&[9])].map(|b| Arg { buffer: gpu.upload(&b).unwrap(), donated: false });
-        let args = [Arg { buffer: given, donated }].into_iter().chain(rest).collect();
+        let rest = [f32s(&[7.0]), i32s(&[9])].map(|b| RunArg { buffer: gpu.upload(&b).unwrap(), donated: false });
+        let args = [RunArg { buffer: given, donated }].into_iter().chain(rest).collect();
         let before = gpu.counts().dispatches;
         let out = executable.run(&RunCx { cancel: &AtomicBool::new(false), world: None }, args).unwrap();
         assert_eq!(gpu.counts().dispatches - before, dispatches);
@@ -403,9 +403,9 @@ impl World for Three {
     fn rank(&self, _: &Across) -> Res<(usize, usize)> {
         Ok((1, 3))
     }
-    fn exchange(&self, _: &Across, mine: &[u8]) -> Res<Vec<Arc<[u8]>>> {
+    fn exchange(&self, _: &Across, mine: &[u8]) -> Res<Vec<Arc<Vec<u8>>>> {
         let times = |by: i32| -> Vec<u8> { mine.chunks(4).flat_map(|b| (b[0] as i32 * by).to_le_bytes()).collect() };
-        Ok(vec![times(10).into(), mine.into(), times(30).into()])
+        Ok([times(10), mine.to_vec(), times(30)].map(Arc::new).into())
     }
 }
 
@@ -440,7 +440,7 @@ fn threads_share_a_device() {
             scope.spawn(move || {
                 for round in 0..20u32 {
                     let x: Vec<u8> = (0..5000u32).flat_map(|i| (i * thread + round).to_le_bytes()).collect();
-                    let arg = Arg { buffer: gpu.upload(&x).unwrap(), donated: false };
+                    let arg = RunArg { buffer: gpu.upload(&x).unwrap(), donated: false };
                     let out = executable
                         .run(&RunCx { cancel: &AtomicBool::new(false), world: None }, [arg].into_iter().collect())
                         .unwrap();

@@ -106,7 +106,7 @@ pub fn promote_shapes(name: &str, mut xs: Values, p: Promotion, warn: &mut dyn F
 
 /// What a function does to its operands' dtypes before anything else.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Domain {
+pub enum Coercion {
     /// Nothing beyond promotion to a common dtype.
     Any,
     /// Integers and booleans become floats: `sin`, `/`.
@@ -117,23 +117,29 @@ pub enum Domain {
     Number,
 }
 
-/// The domain of a pointwise primitive under its numpy spelling.
-pub fn domain(f: Pw) -> Domain {
+/// What a pointwise primitive does to dtypes under its numpy spelling.
+pub fn coercion(f: Pw) -> Coercion {
     match f {
-        Pw::Add | Pw::Mul => Domain::Arithmetic,
-        Pw::Square | Pw::ShiftLeft | Pw::ShiftRightLogical | Pw::ShiftRightArithmetic => Domain::Number,
-        Pw::Floor | Pw::Ceil | Pw::IsFinite => Domain::Any,
-        f if matches!(f.row().domain, pointwise::Domain::Float | pointwise::Domain::Inexact) => Domain::Inexact,
-        _ => Domain::Any,
+        Pw::Add | Pw::Mul => Coercion::Arithmetic,
+        Pw::Square | Pw::ShiftLeft | Pw::ShiftRightLogical | Pw::ShiftRightArithmetic => Coercion::Number,
+        Pw::Floor | Pw::Ceil | Pw::IsFinite => Coercion::Any,
+        f if matches!(f.row().domain, pointwise::Domain::Float | pointwise::Domain::Inexact) => Coercion::Inexact,
+        _ => Coercion::Any,
     }
 }
 
 /// `f` of operands of any dtypes and shapes.
 pub fn elementwise(f: Pw, xs: Values, p: Promotion, warn: &mut dyn FnMut(String)) -> Res<Value> {
-    elementwise_in(f, domain(f), xs, p, warn)
+    elementwise_in(f, coercion(f), xs, p, warn)
 }
-/// The same with the domain given: `/` is `div` of floats, though `div` takes integers too.
-pub fn elementwise_in(mut f: Pw, domain: Domain, xs: Values, p: Promotion, warn: &mut dyn FnMut(String)) -> Res<Value> {
+/// The same with the coercion given: `/` is `div` of floats, though `div` takes integers too.
+pub fn elementwise_in(
+    mut f: Pw,
+    coercion: Coercion,
+    xs: Values,
+    p: Promotion,
+    warn: &mut dyn FnMut(String),
+) -> Res<Value> {
     let (d0, w0) = (xs[0].dtype(), xs[0].weak());
     if xs.iter().any(|x| x.dtype() == Dtype::Float0) {
         return Err(Error::type_error(format!(
@@ -144,19 +150,19 @@ pub fn elementwise_in(mut f: Pw, domain: Domain, xs: Values, p: Promotion, warn:
         )));
     }
     let ready = xs[1..].iter().all(|x| x.dtype() == d0 && x.weak() == w0 && x.shape() == xs[0].shape());
-    let fits = match domain {
-        Domain::Inexact => d0.is_inexact(),
-        Domain::Number => d0 != Dtype::BOOL,
-        Domain::Any | Domain::Arithmetic => true,
+    let fits = match coercion {
+        Coercion::Inexact => d0.is_inexact(),
+        Coercion::Number => d0 != Dtype::BOOL,
+        Coercion::Any | Coercion::Arithmetic => true,
     };
     let xs = if ready && fits {
         xs
     } else {
         let kinds: SmallVec<[(Dtype, bool); 2]> = xs.iter().map(|x| (x.dtype(), x.weak())).collect();
         let (mut d, weak) = result_type(&kinds, p)?;
-        match domain {
-            Domain::Inexact => d = to_inexact(d, p),
-            Domain::Number if d == Dtype::BOOL => d = Dtype::I32,
+        match coercion {
+            Coercion::Inexact => d = to_inexact(d, p),
+            Coercion::Number if d == Dtype::BOOL => d = Dtype::I32,
             _ => {}
         }
         let xs: Values = if xs.len() == 1 && xs[0].dtype() == d {
@@ -166,7 +172,7 @@ pub fn elementwise_in(mut f: Pw, domain: Domain, xs: Values, p: Promotion, warn:
         };
         promote_shapes(f.row().name, xs, p, warn)?
     };
-    if domain == Domain::Arithmetic && xs[0].dtype() == Dtype::BOOL {
+    if coercion == Coercion::Arithmetic && xs[0].dtype() == Dtype::BOOL {
         f = if f == Pw::Add { Pw::Or } else { Pw::And };
     }
     let apply = |f: Pw, xs: &[Value]| one(bind(&Op::Pointwise(Pointwise { f, y: 0 }), xs)?);

@@ -7,7 +7,7 @@
 //! INVARIANT: emits at most one slice, one rev, one squeeze and one broadcast_in_dim, in that order.
 use super::promotion::one;
 use ferrax_ir::cx::bind;
-use ferrax_ir::error::{Error, Kind, Res};
+use ferrax_ir::error::{Error, ErrorKind, Res};
 use ferrax_ir::ops::broadcast::BroadcastInDim;
 use ferrax_ir::ops::rev::Rev;
 use ferrax_ir::ops::slice::Slice;
@@ -59,12 +59,12 @@ pub fn static_index(x: &Value, items: &[Item]) -> Res<Option<Indexed>> {
     let used = items.iter().filter(|i| matches!(i, Item::Int(_) | Item::Slice { .. })).count();
     if used > shape.len() {
         return Err(Error::new(
-            Kind::Index,
+            ErrorKind::Index,
             format!("Too many indices: array is {}-dimensional, but {used} were indexed", shape.len()),
         ));
     }
     if items.iter().filter(|i| **i == Item::Ellipsis).count() > 1 {
-        return Err(Error::new(Kind::Index, "an index can only have a single ellipsis ('...')"));
+        return Err(Error::new(ErrorKind::Index, "an index can only have a single ellipsis ('...')"));
     }
     let (mut start, mut limit, mut stride) = (Dims::default(), Dims::new(shape), Dims::new(&vec![1; shape.len()]));
     start = shape.iter().map(|_| 0).chain(start.iter().copied()).collect();

@@ -10,7 +10,7 @@
 use ferrax_ir::aval::Lit;
 use ferrax_ir::cx::bind;
 use ferrax_ir::dtype::Dtype;
-use ferrax_ir::error::{Error, Kind, Res};
+use ferrax_ir::error::{Error, ErrorKind, Res};
 use ferrax_ir::ops::convert::Convert;
 use ferrax_ir::value::{Value, Values};
 use std::sync::OnceLock;
@@ -180,7 +180,7 @@ pub fn result_type(xs: &[(Dtype, bool)], p: Promotion) -> Res<(Dtype, bool)> {
             .map(|(d, weak)| if *weak { weak_name(*d) } else { format!("'{}'", d.long()) })
             .collect::<Vec<_>>();
         Error::new(
-            Kind::TypePromotion,
+            ErrorKind::TypePromotion,
             format!(
                 "Input dtypes ({}) have no available implicit dtype promotion path when jax_numpy_dtype_promotion={how}. \
                  Try explicitly casting inputs to the desired output type, or set jax_numpy_dtype_promotion=standard.",

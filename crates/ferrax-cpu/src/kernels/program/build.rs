@@ -4,21 +4,27 @@
 use super::super::block::{self, BlockFn, choose};
 use super::super::lane::Lane;
 use super::super::{moves, scalar};
+use super::pairs::{Pair, Pairs};
 use super::turns::{Rounds, Turn, Turns};
-use super::{Between, Buf, DIRECT, Direct, Indices, Ins, Loads, Op, Program, Setup, Spec};
+use super::{Between, Buf, DIRECT, Direct, Indices, Ins, Loads, Op, Setup, Spec, Stores, TileProgram};
 use ferrax_kernel::{Affine, Bin, DType, Error, Kernel, Node, NodeId, Res, Un};
 use smallvec::SmallVec;
 
-struct Builder<'a> {
+/// Rows from this length on are tiles of their own, whose operands are used in place; shorter ones are copied into tiles of many.
+const ROW: usize = 48;
+
+struct TileBuilder<'a> {
     spec: &'a Spec<'a>,
     dims: SmallVec<[usize; 4]>,
     /// Of each merged dimension, the domain dimension whose stride it has.
     innermost: SmallVec<[usize; 4]>,
     total: usize,
+    by_rows: bool,
     directs: Vec<Direct>,
     setup: Vec<Setup>,
     body: Vec<Ins>,
     loads: Vec<Loads>,
+    stores: Vec<Stores>,
     indices: Vec<Indices>,
     /// For each virtual register, whether it is computed once.
     uniform: Vec<bool>,
@@ -28,17 +34,17 @@ struct Builder<'a> {
     renamed: Vec<(Op, Op)>,
 }
 
-enum Walk {
+enum Stepping {
     /// The same everywhere.
     Still(i64),
-    /// offset + position.
-    Straight(i64),
+    /// Its offset + position.
+    Straight,
     Other(SmallVec<[i64; 4]>),
 }
 
-impl Program {
+impl TileProgram {
     /// Also gives the operands of `keep` and of `given`.
-    pub fn compile(spec: &Spec) -> Res<(Program, Vec<u16>, Vec<u16>)> {
+    pub fn compile(spec: &Spec) -> Res<(TileProgram, Vec<u16>, Vec<u16>)> {
         let k = spec.kernel;
         let mut needed = vec![false; k.nodes.len()];
         for n in spec.outs.iter().map(|o| o.0).chain(spec.keep.iter().copied()) {
@@ -50,6 +56,7 @@ impl Program {
                 turns.operands(n).into_iter().for_each(|o| needed[o as usize] = true);
             }
         }
+        let pairs = Pairs::find(spec, &needed);
         let (dims, innermost) = merged_dims(spec, &needed);
         let total = dims.iter().product();
         // One dimension at least, so that every access has a stride.
@@ -58,15 +65,18 @@ impl Program {
             dims.push(1);
             innermost.push(usize::MAX);
         }
-        let mut b = Builder {
+        let by_rows = !spec.places.is_empty() && (dims.len() == 1 || dims[dims.len() - 1] >= ROW);
+        let mut b = TileBuilder {
             spec,
             dims,
             innermost,
             total,
+            by_rows,
             directs: vec![],
             setup: vec![],
             body: vec![],
             loads: vec![],
+            stores: vec![],
             indices: vec![],
             uniform: vec![],
             wide: 1,
@@ -98,23 +108,32 @@ impl Program {
                 continue;
             }
             if needed[n] && value[n] == u16::MAX {
-                if !spec.aliased && is_raw(n) && b.raw_move(n)? {
+                if !spec.aliased && is_raw(n) && b.raw_move(n as u32)? {
                     raw_done.push(n as u32);
                     continue;
                 }
-                value[n] = match turns.turn(n) {
-                    Some(t) => b.turn(t, &value)?,
-                    None => b.node(n, &value)?,
+                if pairs.taken[n] && !b.is_still(n, &value) {
+                    continue;
+                }
+                value[n] = match (turns.turn(n), pairs.ends[n]) {
+                    (Some(t), _) => b.turn(t, &value)?,
+                    (_, Some(p)) if value[p.of as usize] == u16::MAX => b.pair(n, p, &value)?,
+                    _ => b.node(n, &value)?,
                 };
             }
         }
         let keep: Vec<Op> = spec.keep.iter().map(|n| value[*n as usize]).collect();
         // Registers that the caller reads or fills keep their place.
         let fixed: Vec<Op> = keep.iter().chain(&given).copied().collect();
-        for (n, out) in spec.outs {
-            if !raw_done.contains(n) {
-                b.output(*n, value[*n as usize], *out, &fixed)?;
+        let mut out = 0;
+        while out < spec.outs.len() {
+            let woven = b.woven(out);
+            if woven > 1 {
+                b.weave(out, woven, &value);
+            } else if !raw_done.contains(&spec.outs[out].0) {
+                b.output(out, value[spec.outs[out].0 as usize], &fixed);
             }
+            out += woven;
         }
         b.finish(keep, given)
     }
@@ -143,6 +162,7 @@ fn merged_dims(spec: &Spec, needed: &[bool]) -> (SmallVec<[usize; 4]>, SmallVec<
             _ => (),
         }
     }
+    forms.extend(spec.places);
     let mut out: SmallVec<[usize; 4]> = SmallVec::new(); // innermost first
     let mut innermost: SmallVec<[usize; 4]> = SmallVec::new();
     let mut inner: Option<usize> = None; // the domain dimension that the last merged one ends with, outermost
@@ -168,7 +188,7 @@ fn merged_dims(spec: &Spec, needed: &[bool]) -> (SmallVec<[usize; 4]>, SmallVec<
     (out, innermost)
 }
 
-impl Builder<'_> {
+impl TileBuilder<'_> {
     fn fresh(&mut self, uniform: bool, bytes: usize) -> Res<Op> {
         if self.uniform.len() + 1 >= DIRECT as usize {
             return Err(Error::Unsupported("a kernel of more than 32,000 values".into()));
@@ -184,7 +204,7 @@ impl Builder<'_> {
     fn is_uniform(&self, o: Op) -> bool {
         o & DIRECT == 0 && self.uniform[o as usize]
     }
-    fn walk(&self, a: &Affine) -> Walk {
+    fn walk(&self, a: &Affine) -> Stepping {
         let strides: SmallVec<[i64; 4]> = self.innermost.iter().map(|k| a.stride(*k)).collect();
         let mut straight = 1i64;
         let is_straight = (0..self.dims.len()).rev().all(|g| {
@@ -193,18 +213,18 @@ impl Builder<'_> {
             ok
         });
         if is_straight {
-            Walk::Straight(a.offset)
+            Stepping::Straight
         } else if strides.iter().all(|s| *s == 0) {
-            Walk::Still(a.offset)
+            Stepping::Still(a.offset)
         } else {
-            Walk::Other(strides)
+            Stepping::Other(strides)
         }
     }
     fn strides(&self, a: &Affine) -> SmallVec<[i64; 4]> {
         match self.walk(a) {
-            Walk::Other(s) => s,
-            Walk::Still(_) => SmallVec::from_elem(0, self.dims.len()),
-            Walk::Straight(_) => {
+            Stepping::Other(s) => s,
+            Stepping::Still(_) => SmallVec::from_elem(0, self.dims.len()),
+            Stepping::Straight => {
                 let mut s: SmallVec<[i64; 4]> = SmallVec::from_elem(1, self.dims.len());
                 for k in (0..s.len().saturating_sub(1)).rev() {
                     s[k] = s[k + 1] * self.dims[k + 1] as i64;
@@ -212,6 +232,51 @@ impl Builder<'_> {
                 s
             }
         }
+    }
+    /// A buffer's elements used in place, if they lie one after the other (`step` 1) or evenly, as far as tiles go.
+    fn in_place(&self, buf: Buf, size: usize, a: &Affine, step: i64) -> Option<Direct> {
+        let strides = self.strides(a);
+        let fits = match self.by_rows {
+            true => strides.last() == Some(&step),
+            false => step == 1 && matches!(self.walk(a), Stepping::Straight),
+        };
+        fits.then_some(Direct { buf, offset: a.offset, size, strides })
+    }
+    fn out_direct(&self, out: usize) -> Option<Direct> {
+        let (n, to) = self.spec.outs[out];
+        let size = self.spec.kernel.dtype(n).size();
+        match self.spec.places.get(out) {
+            Some(place) => self.in_place(Buf::Out(to), size, place, 1),
+            None => Some(Direct { buf: Buf::Out(to), offset: 0, size, strides: SmallVec::new() }),
+        }
+    }
+    /// How many outputs from this one on lie in turn in one buffer, where a call can weave them.
+    fn woven(&self, out: usize) -> usize {
+        let (outs, places) = (self.spec.outs, self.spec.places);
+        let Some(first) = places.get(out).filter(|_| self.by_rows) else { return 1 };
+        let step = *self.strides(first).last().unwrap_or(&0);
+        let follows = |j: usize| {
+            outs.get(out + j).is_some_and(|o| o.1 == outs[out].1)
+                && places[out + j].offset == first.offset + j as i64
+                && places[out + j].strides == first.strides
+        };
+        if (2..=3).contains(&step) && (1..step as usize).all(follows) { step as usize } else { 1 }
+    }
+    fn weave(&mut self, out: usize, n: usize, value: &[Op]) {
+        let (node, to) = self.spec.outs[out];
+        let dtype = self.spec.kernel.dtype(node);
+        let place = self.spec.places[out];
+        let Some(d) = self.in_place(Buf::Out(to), dtype.size(), place, n as i64) else {
+            unreachable!("seen to be even")
+        };
+        let d = self.direct(d);
+        let of = |j: usize| {
+            let v = value[self.spec.outs[out + j].0 as usize];
+            self.renamed.iter().find(|r| r.0 == v).map_or(v, |r| r.1)
+        };
+        let (a, b, c) = (of(0), of(1), of(n - 1));
+        self.cost += 0.05 * (n * dtype.size()) as f64;
+        self.body.push(Ins::Call { f: moves::weave(dtype, n, self.spec.tier), d, a, b, c });
     }
     /// A call, in the setup where all its operands are there.
     fn call(&mut self, f: BlockFn, bytes: usize, ops: &[Op], cost: f64) -> Res<Op> {
@@ -240,6 +305,22 @@ impl Builder<'_> {
         let d = self.fresh(true, bytes)?;
         self.setup.push(Setup::Fill { d, bytes, bits });
         Ok(d)
+    }
+    /// Whether an operation's operands are computed once, and it with them.
+    fn is_still(&self, n: usize, value: &[Op]) -> bool {
+        self.spec.kernel.nodes[n].1.operands().iter().all(|o| self.is_uniform(value[*o as usize]))
+    }
+    /// An operation and the one it takes in.
+    fn pair(&mut self, n: usize, p: Pair, value: &[Op]) -> Res<Op> {
+        let k = self.spec.kernel;
+        let (d, Node::Bin(g, x, y)) = &k.nodes[n] else { unreachable!("pairs are of two operands") };
+        let Node::Bin(f, a, b) = &k.nodes[p.of as usize].1 else { unreachable!("pairs are of two operands") };
+        let other = if p.left { y } else { x };
+        let f = scalar::pair(*g, *f, p.left, *d, self.spec.tier)
+            .ok_or_else(|| Error::Invalid(format!("{} is not defined for {d}", g.name())))?;
+        let bytes = d.size();
+        let ops = [*a, *b, *other].map(|o| value[o as usize]);
+        self.call(f, bytes, &ops, (0.025 * bytes as f64).max(0.12))
     }
     fn turn(&mut self, t: &Turn, value: &[Op]) -> Res<Op> {
         let by = self.constant(4, t.by as u64)?;
@@ -340,12 +421,16 @@ impl Builder<'_> {
         }
         // In place, an output that is merely an input must be read before anything is written.
         let is_moved = spec.aliased && spec.outs.iter().any(|o| unconverted(spec.kernel, o.0) as usize == n);
+        if pass == Some(true)
+            && lane.is_storage_of(dtype)
+            && !is_moved
+            && let Some(d) = self.in_place(Buf::In(a.input), dtype.size(), &a.at, 1)
+        {
+            self.cost += 0.025 * dtype.size() as f64;
+            return Ok(self.direct(d));
+        }
         match self.walk(&a.at) {
-            Walk::Straight(offset) if pass == Some(true) && lane.is_storage_of(dtype) && !is_moved => {
-                self.cost += 0.025 * dtype.size() as f64;
-                Ok(self.direct(Direct { buf: Buf::In(a.input), offset, size: dtype.size() }))
-            }
-            Walk::Still(offset) if pass == Some(true) && self.total > 0 => {
+            Stepping::Still(offset) if pass == Some(true) && self.total > 0 => {
                 let d = self.fresh(true, lane.size())?;
                 self.setup.push(Setup::Splat {
                     d,
@@ -409,25 +494,38 @@ impl Builder<'_> {
         });
     }
     /// Moves a narrow load straight to its output. False where it is better done as a value (a constant).
-    fn raw_move(&mut self, n: usize) -> Res<bool> {
-        let Node::Load(a) = &self.spec.kernel.nodes[n].1 else { return Ok(false) };
+    fn raw_move(&mut self, n: NodeId) -> Res<bool> {
+        let Node::Load(a) = &self.spec.kernel.nodes[n as usize].1 else { return Ok(false) };
         let pass = self.guards_pass(a);
-        let Some((_, out)) = self.spec.outs.iter().find(|o| o.0 as usize == n) else { return Ok(false) };
-        if pass == Some(false) {
-            return Ok(false);
-        }
+        let Some(out) = self.spec.outs.iter().position(|o| o.0 == n) else { return Ok(false) };
+        let Some(d) = self.out_direct(out).filter(|_| pass != Some(false)) else { return Ok(false) };
         let size = a.fill.dtype.size();
-        let d = self.direct(Direct { buf: Buf::Out(*out), offset: 0, size });
+        let d = self.direct(d);
         self.general(a, d, moves::load_raw(size, self.spec.tier), size, a.fill.bits, pass, false);
         Ok(true)
     }
     /// Makes a value an output: by renaming its register where that can be, else by a store.
-    fn output(&mut self, n: NodeId, v: Op, out: u32, fixed: &[Op]) -> Res<()> {
+    fn output(&mut self, out: usize, v: Op, fixed: &[Op]) {
+        let (n, to) = self.spec.outs[out];
         let dtype = self.spec.kernel.dtype(n);
         let lane = Lane::of(dtype);
         let v = self.renamed.iter().find(|r| r.0 == v).map_or(v, |r| r.1);
-        let to = self.direct(Direct { buf: Buf::Out(out), offset: 0, size: dtype.size() });
         self.cost += 0.025 * dtype.size() as f64;
+        let Some(direct) = self.out_direct(out) else {
+            let place = self.spec.places[out];
+            self.body.push(Ins::Store { store: self.stores.len() as u32, v });
+            self.cost += 0.3;
+            self.stores.push(Stores {
+                f: moves::spread(dtype, self.spec.tier),
+                output: to,
+                size: dtype.size(),
+                offset: place.offset,
+                strides: self.strides(place),
+                lane_bytes: lane.size(),
+            });
+            return;
+        };
+        let to = self.direct(direct);
         let can_rename = v & DIRECT == 0
             && !self.uniform[v as usize]
             && lane.is_storage_of(dtype)
@@ -435,44 +533,28 @@ impl Builder<'_> {
             && !fixed.contains(&v);
         if can_rename {
             for i in &mut self.body {
-                let mut swap = |o: &mut Op| {
-                    if *o == v {
-                        *o = to
-                    }
-                };
-                match i {
-                    Ins::Call { d, a, b, c, .. } => [d, a, b, c].into_iter().for_each(&mut swap),
-                    Ins::Rounds { d, e, a, b, .. } => [d, e, a, b].into_iter().for_each(&mut swap),
-                    Ins::Load { d, load } => {
-                        if *d == v {
-                            self.loads[*load as usize].in_place = false;
-                        }
-                        swap(d)
-                    }
-                    Ins::Index { d, .. } => swap(d),
+                if let Ins::Load { d, load } = i
+                    && *d == v
+                {
+                    self.loads[*load as usize].in_place = false;
                 }
+                i.operands().into_iter().filter(|o| **o == v).for_each(|o| *o = to);
             }
             // Another output of the same node then copies from this one.
             self.renamed.push((v, to));
-            return Ok(());
+            return;
         }
         self.body.push(Ins::Call { f: moves::store(dtype, self.spec.tier), d: to, a: v, b: v, c: v });
-        Ok(())
     }
     /// Gives virtual registers real ones, and directs their place behind them.
-    fn finish(mut self, keep: Vec<Op>, given: Vec<Op>) -> Res<(Program, Vec<Op>, Vec<Op>)> {
+    fn finish(mut self, keep: Vec<Op>, given: Vec<Op>) -> Res<(TileProgram, Vec<Op>, Vec<Op>)> {
         let n_virtual = self.uniform.len();
         let mut last = vec![usize::MAX; n_virtual]; // position of the last reader; MAX where nobody may take the register
-        for (at, i) in self.body.iter().enumerate() {
-            let mut see = |o: Op| {
-                if o & DIRECT == 0 && !self.uniform[o as usize] {
-                    last[o as usize] = at
+        for (at, i) in self.body.iter_mut().enumerate() {
+            for o in i.operands() {
+                if *o & DIRECT == 0 && !self.uniform[*o as usize] {
+                    last[*o as usize] = at
                 }
-            };
-            match *i {
-                Ins::Call { d, a, b, c, .. } => [d, a, b, c].into_iter().for_each(&mut see),
-                Ins::Rounds { d, e, a, b, .. } => [d, e, a, b].into_iter().for_each(&mut see),
-                Ins::Load { d, .. } | Ins::Index { d, .. } => see(d),
             }
         }
         for o in keep.iter().chain(&given) {
@@ -489,12 +571,8 @@ impl Builder<'_> {
             }
         }
         let mut free: Vec<u16> = vec![];
-        for (at, i) in self.body.iter().enumerate() {
-            let results: SmallVec<[Op; 2]> = match *i {
-                Ins::Call { d, .. } | Ins::Load { d, .. } | Ins::Index { d, .. } => SmallVec::from_slice(&[d]),
-                Ins::Rounds { d, e, .. } => SmallVec::from_slice(&[d, e]),
-            };
-            for d in results {
+        for (at, i) in self.body.iter_mut().enumerate() {
+            for d in i.results() {
                 if d & DIRECT == 0 && real[d as usize] == u16::MAX {
                     // A register that holds rows in place is not shared: its pointer wanders.
                     let wanders = matches!(i, Ins::Load { load, .. } if self.loads[*load as usize].in_place);
@@ -507,11 +585,7 @@ impl Builder<'_> {
                     }
                 }
             }
-            let mut ops: SmallVec<[Op; 4]> = match *i {
-                Ins::Call { d, a, b, c, .. } => SmallVec::from_slice(&[d, a, b, c]),
-                Ins::Rounds { d, e, a, b, .. } => SmallVec::from_slice(&[d, e, a, b]),
-                Ins::Load { d, .. } | Ins::Index { d, .. } => SmallVec::from_slice(&[d]),
-            };
+            let mut ops: SmallVec<[Op; 4]> = i.operands().into_iter().map(|o| *o).collect();
             ops.sort_unstable();
             ops.dedup();
             for o in ops {
@@ -521,13 +595,7 @@ impl Builder<'_> {
             }
         }
         let map = |o: Op| if o & DIRECT != 0 { n_regs + (o & !DIRECT) } else { real[o as usize] };
-        for i in &mut self.body {
-            match i {
-                Ins::Call { d, a, b, c, .. } => [d, a, b, c].into_iter().for_each(|o| *o = map(*o)),
-                Ins::Rounds { d, e, a, b, .. } => [d, e, a, b].into_iter().for_each(|o| *o = map(*o)),
-                Ins::Load { d, .. } | Ins::Index { d, .. } => *d = map(*d),
-            }
-        }
+        self.body.iter_mut().flat_map(Ins::operands).for_each(|o| *o = map(*o));
         for s in &mut self.setup {
             match s {
                 Setup::Fill { d, .. } | Setup::Splat { d, .. } => *d = map(*d),
@@ -537,19 +605,25 @@ impl Builder<'_> {
         const L1: usize = 24 << 10;
         let fit = L1 / (self.wide * (n_regs as usize + self.directs.len()).max(1)) / 64 * 64;
         let tile = fit.clamp(128, 1024).min(self.spec.max_tile).min(self.total.max(1).next_multiple_of(16));
+        let row = match (self.by_rows, self.loads.is_empty() && self.stores.is_empty()) {
+            (false, true) => self.total,
+            _ => *self.dims.last().unwrap_or(&1),
+        };
+        let tile = if self.by_rows { tile.min(row.next_multiple_of(16)) } else { tile };
         let reg_bytes = (tile * self.wide).next_multiple_of(64) + 64;
-        let row = if self.loads.is_empty() { self.total } else { *self.dims.last().unwrap_or(&1) };
-        let program = Program {
+        let program = TileProgram {
             dims: self.dims,
             total: self.total,
             tile,
             row: row.max(1),
             n_regs: n_regs as usize,
             reg_bytes,
+            by_rows: self.by_rows,
             directs: self.directs,
             setup: self.setup,
             body: self.body,
             loads: self.loads,
+            stores: self.stores,
             indices: self.indices,
             cost: self.cost,
         };

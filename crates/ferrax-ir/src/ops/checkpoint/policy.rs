@@ -115,7 +115,7 @@ impl Cut {
 }
 
 /// The operands of the op that goes on, for those of the op that was cut and the kept values.
-type Place = Box<dyn Fn(&[Value], &[Value]) -> Vec<Value>>;
+type Arrange = Box<dyn Fn(&[Value], &[Value]) -> Vec<Value>>;
 
 /// An op with bodies, cut: `known` gives the known outputs and kept values; `rest` takes operands and kept values, and gives all outputs.
 struct CutOp {
@@ -124,20 +124,20 @@ struct CutOp {
     ins_unk: Vec<bool>,
     rest: Op,
     out_unk: Vec<bool>,
-    place: Place,
+    arrange: Arrange,
 }
 
 /// How the rest gets an equation's outputs.
-enum Step {
+enum RestStep {
     Again,
     Kept(Range<usize>),
     Inline(Arc<Program>, Range<usize>),
-    Op(Op, Range<usize>, Place),
+    Op(Op, Range<usize>, Arrange),
 }
 
 /// Cuts `p` where the inputs `unk` are unknown; `force` makes an output unknown. Without a policy nothing is kept.
 pub fn cut(cx: &dyn Cx, p: &Arc<Program>, unk: &[bool], force: &[bool], policy: Option<&Policy>) -> Res<Cut> {
-    let steps: RefCell<Vec<Step>> = RefCell::default();
+    let steps: RefCell<Vec<RestStep>> = RefCell::default();
     let out_unk: RefCell<Vec<bool>> = RefCell::default();
     let kept_avals: RefCell<Vec<Aval>> = RefCell::default();
     let (known, held) = cx.recur().stage(&pick(p.in_avals(), &not(unk)), &|cx, a| {
@@ -170,10 +170,10 @@ pub fn cut(cx: &dyn Cx, p: &Arc<Program>, unk: &[bool], force: &[bool], policy: 
             place.set(*line);
             let args: Vec<Value> = e.args.iter().map(|a| read(&env, a)).collect();
             match step {
-                Step::Again => env.extend(cx.bind(&e.op, &args)?),
-                Step::Kept(at) => env.extend_from_slice(&kept[at.clone()]),
-                Step::Inline(rest, at) => env.extend(cx.inline(rest, &cat(&[&kept[at.clone()], &args]))?),
-                Step::Op(op, at, place_of) => env.extend(cx.bind_body(op, &place_of(&args, &kept[at.clone()]))?),
+                RestStep::Again => env.extend(cx.bind(&e.op, &args)?),
+                RestStep::Kept(at) => env.extend_from_slice(&kept[at.clone()]),
+                RestStep::Inline(rest, at) => env.extend(cx.inline(rest, &cat(&[&kept[at.clone()], &args]))?),
+                RestStep::Op(op, at, arrange) => env.extend(cx.bind_body(op, &arrange(&args, &kept[at.clone()]))?),
             }
         }
         Ok(p.outs().iter().map(|a| read(&env, a)).collect())
@@ -200,7 +200,7 @@ fn known_step(
     n_out: usize,
     policy: Option<&Policy>,
     kept: &mut Vec<Value>,
-) -> Res<(Step, Vec<Option<Value>>)> {
+) -> Res<(RestStep, Vec<Option<Value>>)> {
     let unk: Vec<bool> = args.iter().map(Option::is_none).collect();
     let known: Values = args.iter().flatten().cloned().collect();
     let at = kept.len();
@@ -209,14 +209,14 @@ fn known_step(
             let c = cut(cx, body, &unk, &vec![false; body.n_outs()], Some(policy))?;
             let mut y = cx.inline(&c.known, &known)?.into_vec();
             kept.extend(y.split_off(y.len() - c.n_kept()));
-            return Ok((Step::Inline(c.rest, at..kept.len()), spread(&c.out_unk, y)));
+            return Ok((RestStep::Inline(c.rest, at..kept.len()), spread(&c.out_unk, y)));
         }
         if !unk.contains(&true) {
             let avals: Vec<Aval> = atoms.iter().map(|a| p.atom_aval(a)).collect();
             if (policy.keeps)(op, &avals)? {
                 let y = cx.bind(op, &known)?;
                 kept.extend(y.iter().cloned());
-                return Ok((Step::Kept(at..kept.len()), y.into_iter().map(Some).collect()));
+                return Ok((RestStep::Kept(at..kept.len()), y.into_iter().map(Some).collect()));
             }
         }
         let inside = match op {
@@ -229,14 +229,14 @@ fn known_step(
                 args.iter().zip(&c.ins_unk).filter(|(_, u)| !**u).filter_map(|(v, _)| v.clone()).collect();
             let mut y = cx.bind_body(&c.known, &args)?.into_vec();
             kept.extend(y.split_off(count(&not(&c.out_unk))));
-            return Ok((Step::Op(c.rest, at..kept.len(), c.place), spread(&c.out_unk, y)));
+            return Ok((RestStep::Op(c.rest, at..kept.len(), c.arrange), spread(&c.out_unk, y)));
         }
     }
     if !unk.contains(&true) {
-        return Ok((Step::Again, cx.bind(op, &known)?.into_iter().map(Some).collect()));
+        return Ok((RestStep::Again, cx.bind(op, &known)?.into_iter().map(Some).collect()));
     }
     if op.body().is_none() {
-        return Ok((Step::Again, vec![None; n_out]));
+        return Ok((RestStep::Again, vec![None; n_out]));
     }
     // a body may know some of its outputs
     let avals: Vec<Aval> = atoms.iter().map(|a| p.atom_aval(a)).collect();
@@ -245,7 +245,7 @@ fn known_step(
     let n_known = count(&not(&parts.out_unk));
     let (first, ins) = parts.known.dce(&(0..parts.known.n_outs()).map(|i| i < n_known).collect::<Vec<_>>());
     let y = cx.inline(&first, &pick(&known, &ins))?;
-    Ok((Step::Again, spread(&parts.out_unk, y.into_vec())))
+    Ok((RestStep::Again, spread(&parts.out_unk, y.into_vec())))
 }
 fn spread(out_unk: &[bool], known: Vec<Value>) -> Vec<Option<Value>> {
     let mut known = known.into_iter();
@@ -292,12 +292,12 @@ fn cut_loop(cx: &dyn Cx, l: &Loop, unk: &[bool], policy: &Policy) -> Res<Option<
     let trip = if is_while { Trip::Dyn } else { l.trip.clone() };
     let rest = Loop { trip, body: parts.rest.rewire(&ins, None), ..l.clone() };
     let head = h.len();
-    let place: Place = match is_while {
+    let arrange: Arrange = match is_while {
         false => Box::new(|x, kept| cat(&[x, kept])),
         true => Box::new(move |x, kept| cat(&[&kept[kept.len() - 1..], &x[head..], &kept[..kept.len() - 1]])),
     };
     let ins_unk = cat(&[&unk[..k.start], &k_unk, &unk[k.end..]]);
-    Ok(Some(CutOp { known: known.into(), ins_unk, rest: rest.into(), out_unk: parts.out_unk, place }))
+    Ok(Some(CutOp { known: known.into(), ins_unk, rest: rest.into(), out_unk: parts.out_unk, arrange }))
 }
 
 /// Every branch hands over every branch's kept values; those of the branches not taken are zeros.
@@ -334,13 +334,13 @@ fn cut_cond(cx: &dyn Cx, c: &Cond, unk: &[bool], policy: &Policy) -> Res<Option<
         ins.extend((kept[k].len()..branch.rest.n_ins()).map(In::Old));
         rest.push(branch.rest.rewire(&ins, None));
     }
-    let place: Place = Box::new(|x, kept| cat(&[&x[..1], kept, &x[1..]]));
+    let arrange: Arrange = Box::new(|x, kept| cat(&[&x[..1], kept, &x[1..]]));
     let ins_unk = unk.to_vec();
     Ok(Some(CutOp {
         known: Cond { branches: known }.into(),
         ins_unk,
         rest: Cond { branches: rest }.into(),
         out_unk,
-        place,
+        arrange,
     }))
 }

@@ -9,11 +9,11 @@ pub(in crate::ops) use special::BERNOULLI;
 
 use super::Pw;
 use crate::error::{Error, Res};
-use crate::lower::{Graph, Node};
+use crate::lower::{Graph, TensorId};
 use ferrax_kernel::{Bin, DType, Dims, Scalar, Un};
 
 /// Operands have the output's shape or rank 0. `n` is the row's integer parameter.
-pub(in crate::ops) fn lower(f: Pw, n: i32, g: &mut Graph, x: &[Node]) -> Res<Node> {
+pub(in crate::ops) fn lower(f: Pw, n: i32, g: &mut Graph, x: &[TensorId]) -> Res<TensorId> {
     let paired = x.iter().any(|v| g.parts(*v).is_some());
     if f == Pw::Complex {
         let (a, b) = level(g, x[0], x[1]);
@@ -22,7 +22,7 @@ pub(in crate::ops) fn lower(f: Pw, n: i32, g: &mut Graph, x: &[Node]) -> Res<Nod
     if paired { complex(f, n, g, x) } else { real(f, n, g, x) }
 }
 
-fn real(f: Pw, n: i32, g: &mut Graph, x: &[Node]) -> Res<Node> {
+fn real(f: Pw, n: i32, g: &mut Graph, x: &[TensorId]) -> Res<TensorId> {
     let bool = g.dtype(x[0]) == DType::Bool;
     let un = |g: &mut Graph, u| Ok(g.un(u, x[0]));
     let bin = |g: &mut Graph, b| Ok(g.bin(b, x[0], x[1]));
@@ -128,11 +128,11 @@ fn real(f: Pw, n: i32, g: &mut Graph, x: &[Node]) -> Res<Node> {
 /// x^n by repeated squaring, lowest bit first.
 fn integer_pow(
     g: &mut Graph,
-    x: Node,
+    x: TensorId,
     n: i32,
-    mul: &dyn Fn(&mut Graph, Node, Node) -> Node,
-    inverse: &dyn Fn(&mut Graph, Node) -> Node,
-) -> Res<Node> {
+    mul: &dyn Fn(&mut Graph, TensorId, TensorId) -> TensorId,
+    inverse: &dyn Fn(&mut Graph, TensorId) -> TensorId,
+) -> Res<TensorId> {
     let (mut left, mut square, mut acc) = (n.unsigned_abs(), x, None);
     while left > 0 {
         if left & 1 == 1 {
@@ -149,7 +149,7 @@ fn integer_pow(
     Ok(match acc {
         None => {
             let shape = g.shape(x);
-            let one = |g: &mut Graph, v: Node, c: i64| g.constant(Scalar::from_i64(g.dtype(v), c), shape.clone());
+            let one = |g: &mut Graph, v: TensorId, c: i64| g.constant(Scalar::from_i64(g.dtype(v), c), shape.clone());
             match g.parts(x) {
                 Some((re, im)) => {
                     let (a, b) = (one(g, re, 1), one(g, im, 0));
@@ -163,20 +163,20 @@ fn integer_pow(
     })
 }
 
-fn zero_like(g: &mut Graph, x: Node) -> Node {
+fn zero_like(g: &mut Graph, x: TensorId) -> TensorId {
     g.constant(Scalar::zero(g.dtype(x)), g.shape(x))
 }
 /// Both at one shape, so that they can stand as a pair.
-fn level(g: &mut Graph, a: Node, b: Node) -> (Node, Node) {
+fn level(g: &mut Graph, a: TensorId, b: TensorId) -> (TensorId, TensorId) {
     let (sa, sb) = (g.shape(a), g.shape(b));
-    let grow = |g: &mut Graph, v: Node, to: &Dims| if g.rank(v) == 0 { g.broadcast(v, to.clone(), &[]) } else { v };
+    let grow = |g: &mut Graph, v: TensorId, to: &Dims| if g.rank(v) == 0 { g.broadcast(v, to.clone(), &[]) } else { v };
     if sa.len() < sb.len() { (grow(g, a, &sb), b) } else { (a, grow(g, b, &sa)) }
 }
 
 /// A complex number under construction.
-type C = (Node, Node);
+type C = (TensorId, TensorId);
 
-fn complex(f: Pw, n: i32, g: &mut Graph, x: &[Node]) -> Res<Node> {
+fn complex(f: Pw, n: i32, g: &mut Graph, x: &[TensorId]) -> Res<TensorId> {
     let mut z = Vec::with_capacity(2);
     for v in x {
         z.push(match g.parts(*v) {
@@ -223,12 +223,12 @@ fn complex(f: Pw, n: i32, g: &mut Graph, x: &[Node]) -> Res<Node> {
         }
         Pw::Square => mul(g, a, a),
         Pw::IntegerPow => {
-            let m = |g: &mut Graph, a: Node, b: Node| {
+            let m = |g: &mut Graph, a: TensorId, b: TensorId| {
                 let (a, b) = (part(g, a), part(g, b));
                 let c = mul(g, a, b);
                 g.pair(c.0, c.1)
             };
-            let inverse = |g: &mut Graph, a: Node| {
+            let inverse = |g: &mut Graph, a: TensorId| {
                 let a = part(g, a);
                 let one = unit(g, a);
                 let c = div(g, one, a);
@@ -342,7 +342,7 @@ fn complex(f: Pw, n: i32, g: &mut Graph, x: &[Node]) -> Res<Node> {
     Ok(g.pair(c.0, c.1))
 }
 
-fn part(g: &Graph, x: Node) -> C {
+fn part(g: &Graph, x: TensorId) -> C {
     g.parts(x).unwrap_or((x, x))
 }
 fn each(g: &mut Graph, a: C, f: Un) -> C {
@@ -356,12 +356,12 @@ fn unit(g: &mut Graph, like: C) -> C {
     let one = g.constant(Scalar::one(g.dtype(like.0)), shape);
     (one, zero_like(g, like.0))
 }
-fn is_zero(g: &mut Graph, a: C) -> Node {
+fn is_zero(g: &mut Graph, a: C) -> TensorId {
     let zero = g.scalar(a.0, 0.0);
     let (p, q) = (g.bin(Bin::Eq, a.0, zero), g.bin(Bin::Eq, a.1, zero));
     g.bin(Bin::And, p, q)
 }
-fn zero_where(g: &mut Graph, p: Node, c: C) -> C {
+fn zero_where(g: &mut Graph, p: TensorId, c: C) -> C {
     let zero = g.scalar(c.0, 0.0);
     (g.select(p, zero, c.0), g.select(p, zero, c.1))
 }
@@ -396,7 +396,7 @@ fn div(g: &mut Graph, a: C, b: C) -> C {
     (re, g.select(p, im, neg))
 }
 /// max sqrt(1 + (min / max)^2); inf if either part is.
-fn abs(g: &mut Graph, a: C) -> Node {
+fn abs(g: &mut Graph, a: C) -> TensorId {
     let (x, y) = (g.un(Un::Abs, a.0), g.un(Un::Abs, a.1));
     let (big, small) = (g.bin(Bin::Max, x, y), g.bin(Bin::Min, x, y));
     let (zero, one, inf) = (g.scalar(x, 0.0), g.scalar(x, 1.0), g.scalar(x, f64::INFINITY));
@@ -424,7 +424,7 @@ fn log(g: &mut Graph, a: C) -> C {
     (g.un(Un::Log, m), g.bin(Bin::Atan2, a.1, a.0))
 }
 /// Whether x is negative, or a zero with a sign.
-fn signed(g: &mut Graph, x: Node) -> Node {
+fn signed(g: &mut Graph, x: TensorId) -> TensorId {
     let bits = g.bitcast(x, if g.dtype(x) == DType::F64 { DType::I64 } else { DType::I32 });
     let zero = g.scalar(bits, 0.0);
     g.bin(Bin::Lt, bits, zero)
@@ -589,7 +589,7 @@ fn atanh(g: &mut Graph, a: C) -> C {
     (g.select(none, a.0, re), g.bin(Bin::Mul, half, t))
 }
 /// log(e^a + e^b), with the larger real part taken out: the imaginary part is the principal one.
-pub(in crate::ops) fn logaddexp(g: &mut Graph, x: Node, y: Node) -> Node {
+pub(in crate::ops) fn logaddexp(g: &mut Graph, x: TensorId, y: TensorId) -> TensorId {
     let (a, b) = (part(g, x), part(g, y));
     let m = g.bin(Bin::Max, a.0, b.0);
     let (finite, zero) = (g.un(Un::IsFinite, m), g.scalar(m, 0.0));

@@ -13,28 +13,28 @@ use std::f64::consts::PI;
 
 const MOST_STEPS: i64 = 20_000;
 
-/// 1 + d_1 / (1 + d_2 / ...), by Lentz's method.
+/// 1 + d_1 / (1 + d_2 / ...), by Lentz's method: a product of ratios. Those within rounding of 1 are taken for 1: they would never all be, and each
+/// would add its rounding.
 fn fraction(a: &Value, b: &Value, x: &Value) -> Value {
     let eps = epsilon(a);
-    let tiny = tiny(a) / eps;
+    let (noise, tiny) = (8.0 * eps, tiny(a) / eps);
     let away = |v: Value| keep(&with(Pw::Ge, &f1(Pw::Abs, &v), tiny), &v, tiny);
-    let advance = |h: &Value, c: &Value, d: &Value, term: &Value| {
-        let (d, c) = (1.0 / away(1.0 + term * d), away(1.0 + term / c));
-        (h * &c * &d, c, d)
-    };
+    let advance = |c: &Value, d: &Value, term: &Value| (away(1.0 + term / c), 1.0 / away(1.0 + term * d));
     let step = |s: &[Value]| {
-        let [k, before, c, d, _] = s else { unreachable!("five carries") };
+        let [k, h, c, d, _] = s else { unreachable!("five carries") };
         let term = -((a + k) * (a + b + k)) * x / ((a + &(2.0 * k)) * (a + &(2.0 * k) + 1.0));
-        let (h, c, d) = advance(before, c, d, &term);
+        let (c, d) = advance(c, d, &term);
+        let first = &c * &d;
         let k = k + 1.0;
         let term = &k * &(b - &k) * x / ((a + &(2.0 * &k) - 1.0) * (a + &(2.0 * &k)));
-        let (h, c, d) = advance(&h, &c, &d, &term);
-        let moved = f1(Pw::Abs, &(&h - before));
-        vec![k, h, c, d, moved]
+        let (c, d) = advance(&c, &d, &term);
+        let change = first * (&c * &d) - 1.0;
+        let moves = with(Pw::Gt, &f1(Pw::Abs, &change), noise);
+        vec![k, h * &(keep(&moves, &change, 0.0) + 1.0), c, d, moves]
     };
-    let going = |s: &[Value]| any(&f2(Pw::Gt, &s[4], &(f1(Pw::Abs, &s[1]) * eps)));
+    let going = |s: &[Value]| any(&s[4]);
     let (one, zero) = (fill(a, 1.0), fill(a, 0.0));
-    let first = step(&[zero.clone(), one.clone(), one.clone(), zero, one]);
+    let first = step(&[zero.clone(), one.clone(), one.clone(), zero.clone(), f2(Pw::Eq, &zero, &zero)]);
     repeat(MOST_STEPS, first, &going, &step)[1].clone()
 }
 

@@ -37,12 +37,14 @@ fn series(a: &Value, x: &Value) -> [Value; 2] {
     [out[3].clone(), out[4].clone()]
 }
 
-/// C and its derivative in a, by Lentz's method.
+/// C and its derivative in a, by Lentz's method: C is a product of ratios. Those within rounding of 1 are taken for 1: they would never all be, and
+/// each would add its rounding.
 fn fraction(a: &Value, x: &Value) -> [Value; 2] {
-    let (eps, tiny) = (epsilon(a), tiny(a));
+    let (noise, tiny) = (8.0 * epsilon(a), tiny(a));
+    let felt = |v: &Value| with(Pw::Gt, &f1(Pw::Abs, v), noise);
     let away = |v: Value| keep(&with(Pw::Ne, &v, 0.0), &v, tiny);
     let step = |s: &[Value]| {
-        let [k, b, c, dc, d, dd, h, dh, ..] = s else { unreachable!("ten carries") };
+        let [k, b, c, dc, d, dd, h, dh, _] = s else { unreachable!("nine carries") };
         let k = k + 1.0;
         let p = &k * &(a - &k);
         let b = b + 2.0;
@@ -51,20 +53,19 @@ fn fraction(a: &Value, x: &Value) -> [Value; 2] {
         let dd = -(slope * &d * &d);
         let dc = &k / c - &p * dc / (c * c) - 1.0;
         let c = away(&b + &(&p / c));
-        let (ratio, slope) = (&d * &c, &dd * &c + &d * &dc);
-        let (next, dnext) = (h * &ratio, dh * &ratio + h * &slope);
-        let moved = [f1(Pw::Abs, &(&next - h)), f1(Pw::Abs, &(&dnext - dh))];
-        [vec![k, b, c, dc, d, dd, next, dnext], moved.to_vec()].concat()
+        let (change, slope) = (&d * &c - 1.0, &dd * &c + &d * &dc);
+        let (moves, turns) = (felt(&change), felt(&slope));
+        let ratio = keep(&moves, &change, 0.0) + 1.0;
+        let (next, dnext) = (h * &ratio, dh * &ratio + h * &keep(&turns, &slope, 0.0));
+        vec![k, b, c, dc, d, dd, next, dnext, f2(Pw::Or, &moves, &turns)]
     };
-    let going = |s: &[Value]| {
-        let still = |moved: &Value, of: &Value| f2(Pw::Gt, moved, &(f1(Pw::Abs, of) * eps));
-        any(&f2(Pw::Or, &still(&s[8], &s[6]), &still(&s[9], &s[7])))
-    };
+    let going = |s: &[Value]| any(&s[8]);
     let b = x + 1.0 - a;
     let d = 1.0 / &b;
     let square = &d * &d;
-    let (huge, zero, size) = (fill(a, (1.0 / tiny).sqrt()), fill(a, 0.0), f1(Pw::Abs, &d));
-    let first = vec![zero.clone(), b, huge, zero, d.clone(), square.clone(), d, square, size.clone(), size];
+    let (huge, zero) = (fill(a, (1.0 / tiny).sqrt()), fill(a, 0.0));
+    let all = f2(Pw::Eq, &zero, &zero);
+    let first = vec![zero.clone(), b, huge, zero, d.clone(), square.clone(), d, square, all];
     let out = repeat(MOST_TERMS, first, &going, &step);
     [out[6].clone(), out[7].clone()]
 }

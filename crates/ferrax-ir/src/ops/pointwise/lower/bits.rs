@@ -1,9 +1,9 @@
 //! Integers behind numbers: the total order of floats, and the upper half of a product.
-use crate::lower::{Graph, Node};
+use crate::lower::{Graph, TensorId};
 use ferrax_kernel::{Bin, DType, Scalar};
 
 /// An integer that compares as the total order of floats does: -nan < -inf < .. < -0 < 0 < .. < inf < nan. Integers are theirs.
-pub(in crate::ops) fn order_key(g: &mut Graph, x: Node) -> Node {
+pub(in crate::ops) fn order_key(g: &mut Graph, x: TensorId) -> TensorId {
     let d = g.dtype(x);
     if !d.is_float() {
         return x;
@@ -23,7 +23,7 @@ pub(in crate::ops) fn order_key(g: &mut Graph, x: Node) -> Node {
 }
 
 /// The upper half of the product, of twice the width; by the schoolbook rule on halves from 32 bits on, for a GPU has no wider integers.
-pub(super) fn mulhi(g: &mut Graph, x: Node, y: Node) -> Node {
+pub(super) fn mulhi(g: &mut Graph, x: TensorId, y: TensorId) -> TensorId {
     let d = g.dtype(x);
     let (bits, signed) = (8 * d.size(), matches!(d, DType::I8 | DType::I16 | DType::I32 | DType::I64));
     if bits < 32 {

@@ -7,16 +7,16 @@
 //! ```
 //! The sum is Euler and Maclaurin's (Abramowitz and Stegun 23.1.30); it holds to x = -8, below which the result is nan. The series'
 //! coefficients were computed in 40 digits. Narrow floats are computed in single precision.
-use crate::lower::{Graph, Node};
+use crate::lower::{Graph, TensorId};
 use ferrax_kernel::{Bin, DType, Un};
 
 /// `f` in single precision where `x` is narrower.
-fn widened(g: &mut Graph, x: &[Node], f: impl FnOnce(&mut Graph, &[Node]) -> Node) -> Node {
+fn widened(g: &mut Graph, x: &[TensorId], f: impl FnOnce(&mut Graph, &[TensorId]) -> TensorId) -> TensorId {
     let d = g.dtype(x[0]);
     if d.size() >= 4 {
         return f(g, x);
     }
-    let wide: Vec<Node> = x.iter().map(|v| g.convert(*v, DType::F32)).collect();
+    let wide: Vec<TensorId> = x.iter().map(|v| g.convert(*v, DType::F32)).collect();
     let y = f(g, &wide);
     g.convert(y, d)
 }
@@ -37,7 +37,7 @@ pub(in crate::ops) const BERNOULLI: [f64; 12] = [
     -1.395_446_468_581_252_3e-19,
 ];
 
-pub(super) fn polygamma(g: &mut Graph, x: &[Node]) -> Node {
+pub(super) fn polygamma(g: &mut Graph, x: &[TensorId]) -> TensorId {
     widened(g, x, |g, x| {
         let (n, x) = (x[0], x[1]);
         let k = |g: &mut Graph, c: f64| g.scalar(x, c);
@@ -113,7 +113,7 @@ pub(super) fn polygamma(g: &mut Graph, x: &[Node]) -> Node {
 }
 
 /// A Chebyshev series at t in -1..1, by Clenshaw's recurrence.
-fn series(g: &mut Graph, t: Node, c: &[f64]) -> Node {
+fn series(g: &mut Graph, t: TensorId, c: &[f64]) -> TensorId {
     let t2 = g.bin(Bin::Add, t, t);
     let (mut b1, mut b2) = (g.scalar(t, 0.0), g.scalar(t, 0.0));
     for c in c[1..].iter().rev() {
@@ -127,7 +127,7 @@ fn series(g: &mut Graph, t: Node, c: &[f64]) -> Node {
     let c = g.scalar(t, c[0]);
     g.bin(Bin::Add, p, c)
 }
-fn bessel(g: &mut Graph, x: &[Node], near: &[f64], far: &[f64], odd: bool) -> Node {
+fn bessel(g: &mut Graph, x: &[TensorId], near: &[f64], far: &[f64], odd: bool) -> TensorId {
     widened(g, x, |g, x| {
         let x = x[0];
         let k = |g: &mut Graph, c: f64| g.scalar(x, c);
@@ -157,10 +157,10 @@ fn bessel(g: &mut Graph, x: &[Node], near: &[f64], far: &[f64], odd: bool) -> No
         g.select(close, y, z)
     })
 }
-pub(super) fn bessel_i0e(g: &mut Graph, x: &[Node]) -> Node {
+pub(super) fn bessel_i0e(g: &mut Graph, x: &[TensorId]) -> TensorId {
     bessel(g, x, I0_NEAR, I0_FAR, false)
 }
-pub(super) fn bessel_i1e(g: &mut Graph, x: &[Node]) -> Node {
+pub(super) fn bessel_i1e(g: &mut Graph, x: &[TensorId]) -> TensorId {
     bessel(g, x, I1_NEAR, I1_FAR, true)
 }
 

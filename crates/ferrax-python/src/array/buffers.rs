@@ -2,9 +2,12 @@
 //! of bytes (`numpy.frombuffer`) or of an array's elements (`memoryview(x)`).
 //!
 //! INVARIANT: what goes out is read-only and is kept alive by its exporter; what comes in is copied before the interpreter runs again.
-use crate::array::PyArray;
+#![allow(unsafe_code)]
+use super::PyArray;
+use crate::error::{IntoPyResult, kernel_to_py};
+use ferrax::array::{self, Shard};
 use ferrax_ir::dtype::Dtype;
-use ferrax_ir::value::Value;
+use ferrax_ir::value::{Array, Value};
 use ferrax_kernel::{Buffer, DType};
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::ffi;
@@ -53,6 +56,23 @@ impl Bytes {
             Bytes::Device(b) => b.try_memory().and_then(Result::ok).and_then(|m| m.host()).unwrap_or(&[]),
         }
     }
+}
+
+/// The elements of an array where the host can read them.
+pub fn host_bytes(py: Python, a: &Array) -> PyResult<Bytes> {
+    let shards = array::shards(a).py(py)?;
+    if let [Shard { buffer, .. }] = &shards[..] {
+        array::wait(buffer).py(py)?;
+        let in_place = match buffer.try_memory() {
+            Some(Ok(m)) => m.host().is_some(),
+            Some(Err(e)) => return Err(kernel_to_py(py, e)),
+            None => false,
+        };
+        if in_place {
+            return Ok(Bytes::Device(buffer.clone()));
+        }
+    }
+    Ok(Bytes::Owned(py.detach(|| array::bytes(a)).py(py)?))
 }
 
 /// Read-only bytes for `numpy.frombuffer`.
@@ -145,7 +165,7 @@ impl PyArray {
             )));
         };
         let kept = |e: &PyErr| SWALLOWED.set(Some((slf.as_ptr() as usize, e.clone_ref(slf.py()))));
-        let bytes = crate::device::host_bytes(slf.py(), a).inspect_err(kept)?;
+        let bytes = host_bytes(slf.py(), a).inspect_err(kept)?;
         let shape: Vec<ffi::Py_ssize_t> = a.aval().shape.iter().map(|n| *n as ffi::Py_ssize_t).collect();
         let mut strides = vec![d.size() as ffi::Py_ssize_t; shape.len()];
         for i in (1..shape.len()).rev() {

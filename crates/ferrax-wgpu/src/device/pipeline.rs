@@ -3,7 +3,7 @@
 //! All buffers stand in bind group 0: first those a pipeline reads, then those it writes, all as words. Its parameters are four
 //! words of immediates.
 #![allow(unsafe_code)]
-use crate::device::{Device, count};
+use super::{Gpu, count};
 use ferrax_kernel::Res;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
@@ -35,7 +35,7 @@ pub struct Pipelines {
 ///
 /// # Errors
 /// `Device` with the driver's words where the source is refused.
-pub fn pipeline(device: &Device, source: Source) -> Res<Arc<Pipeline>> {
+pub fn pipeline(device: &Gpu, source: Source) -> Res<Arc<Pipeline>> {
     let mut made = device.pipelines.made.lock().unwrap_or_else(|p| p.into_inner());
     if let Some(p) = made.get(&source).and_then(Weak::upgrade) {
         return Ok(p);
@@ -48,7 +48,7 @@ pub fn pipeline(device: &Device, source: Source) -> Res<Arc<Pipeline>> {
     Ok(p)
 }
 
-fn compile(device: &Device, source: Source) -> Res<Pipeline> {
+fn compile(device: &Gpu, source: Source) -> Res<Pipeline> {
     let (layout, pipeline_layout) = layouts(device, source.reads, source.writes)?;
     count(&device.counters.pipelines);
     let raw = device.scoped("a shader", || {
@@ -77,7 +77,7 @@ fn compile(device: &Device, source: Source) -> Res<Pipeline> {
     }
 }
 
-fn layouts(device: &Device, reads: u32, writes: u32) -> Res<(wgpu::BindGroupLayout, wgpu::PipelineLayout)> {
+fn layouts(device: &Gpu, reads: u32, writes: u32) -> Res<(wgpu::BindGroupLayout, wgpu::PipelineLayout)> {
     let mut layouts = device.pipelines.layouts.lock().unwrap_or_else(|p| p.into_inner());
     if let Some(found) = layouts.get(&(reads, writes)) {
         return Ok(found.clone());

@@ -2,7 +2,7 @@
 //!
 //! INVARIANT: a buffer enters the pool only when all commands that use it have been submitted, so whoever takes it out may write it
 //! in any later submission. (A run therefore holds every buffer it used until it has submitted.)
-use crate::device::{Device, count};
+use super::{Gpu, count};
 use ferrax_kernel::buffer::Memory;
 use ferrax_kernel::{Buffer, Error, Res};
 use std::collections::HashMap;
@@ -40,7 +40,7 @@ pub struct Slab {
     raw: Option<wgpu::Buffer>,
     used_as: Use,
     size: u64,
-    device: Weak<Device>,
+    device: Weak<Gpu>,
 }
 
 impl Slab {
@@ -48,7 +48,7 @@ impl Slab {
     ///
     /// # Errors
     /// `OutOfMemory` where it is more than a kernel can see, or the device has no more.
-    pub fn new(device: &Arc<Device>, used_as: Use, bytes: usize) -> Res<Arc<Slab>> {
+    pub fn new(device: &Arc<Gpu>, used_as: Use, bytes: usize) -> Res<Arc<Slab>> {
         let size = class(bytes as u64);
         let pooled = || {
             let mut pool = device.pool.lock().unwrap_or_else(|p| p.into_inner());
@@ -71,7 +71,7 @@ impl Slab {
     }
 }
 
-fn allocate(device: &Device, used_as: Use, size: u64, bytes: usize) -> Res<wgpu::Buffer> {
+fn allocate(device: &Gpu, used_as: Use, size: u64, bytes: usize) -> Res<wgpu::Buffer> {
     let limit = device.max_bytes();
     if bytes as u64 > limit {
         return Err(Error::OutOfMemory(format!(
@@ -93,8 +93,11 @@ fn class(bytes: u64) -> u64 {
 
 impl Drop for Slab {
     fn drop(&mut self) {
-        if let (Some(raw), Some(device)) = (self.raw.take(), self.device.upgrade())
-            && let Ok(mut pool) = device.pool.lock()
+        let (Some(raw), Some(device)) = (self.raw.take(), self.device.upgrade()) else { return };
+        if !device.is_ours() {
+            return std::mem::forget(raw); // to drop it would ask the driver
+        }
+        if let Ok(mut pool) = device.pool.lock()
             && pool.bytes + self.size <= POOLED_BYTES
         {
             pool.bytes += self.size;
@@ -119,7 +122,7 @@ impl Memory for GpuMemory {
 }
 
 /// The slab behind a buffer of `device`.
-pub fn slab_of(device: &Arc<Device>, b: &Buffer) -> Res<Arc<Slab>> {
+pub fn slab_of(device: &Arc<Gpu>, b: &Buffer) -> Res<Arc<Slab>> {
     let m = b.memory()?.downcast_ref::<GpuMemory>();
     let m = m.filter(|m| m.slab.device.ptr_eq(&Arc::downgrade(device)));
     let other = || Error::Invalid(format!("{}: the buffer is another device's", device.name()));
@@ -127,7 +130,7 @@ pub fn slab_of(device: &Arc<Device>, b: &Buffer) -> Res<Arc<Slab>> {
 }
 
 /// A new slab with these bytes.
-pub fn upload(device: &Arc<Device>, bytes: &[u8]) -> Res<Arc<Slab>> {
+pub fn upload(device: &Arc<Gpu>, bytes: &[u8]) -> Res<Arc<Slab>> {
     let slab = Slab::new(device, Use::Storage, bytes.len())?;
     // Transfers come in words.
     let whole = bytes.len() / 4 * 4;
@@ -145,7 +148,7 @@ pub fn upload(device: &Arc<Device>, bytes: &[u8]) -> Res<Arc<Slab>> {
 }
 
 /// A new slab of zeros.
-pub fn zeros(device: &Arc<Device>, bytes: usize) -> Res<Arc<Slab>> {
+pub fn zeros(device: &Arc<Gpu>, bytes: usize) -> Res<Arc<Slab>> {
     let slab = Slab::new(device, Use::Storage, bytes)?;
     device.scoped("zeros", || {
         let mut encoder = device.wgpu.create_command_encoder(&Default::default());
@@ -157,7 +160,7 @@ pub fn zeros(device: &Arc<Device>, bytes: usize) -> Res<Arc<Slab>> {
 }
 
 /// The first `bytes` bytes of a slab, after the commands of `before`; waits for all that was submitted.
-pub fn download(device: &Arc<Device>, slab: &Slab, bytes: usize, before: Option<wgpu::CommandEncoder>) -> Res<Vec<u8>> {
+pub fn download(device: &Arc<Gpu>, slab: &Slab, bytes: usize, before: Option<wgpu::CommandEncoder>) -> Res<Vec<u8>> {
     if bytes == 0 {
         if let Some(encoder) = before {
             submit(device, encoder)?;
@@ -186,7 +189,7 @@ pub fn download(device: &Arc<Device>, slab: &Slab, bytes: usize, before: Option<
 }
 
 /// Hands the commands to the device.
-pub fn submit(device: &Device, encoder: wgpu::CommandEncoder) -> Res<()> {
+pub fn submit(device: &Gpu, encoder: wgpu::CommandEncoder) -> Res<()> {
     count(&device.counters.submissions);
     device.scoped("a submission", || device.queue.submit([encoder.finish()])).map(|_| ())
 }

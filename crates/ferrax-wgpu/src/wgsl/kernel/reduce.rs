@@ -6,8 +6,8 @@
 //!     n > 1024             one team a block, which leaves its result in scratch; then the same again over these
 //! ```
 //! INVARIANT: what is combined with what is a matter of logical positions alone, as the waist has it.
-use super::kernel::{Lowered, Text, needed};
-use super::{bindings, constant, entry, from_word, lane, scalar, to_word, unravel, wrapped};
+use super::super::{bindings, constant, entry, from_word, lane, scalar, to_word, unravel, wrapped};
+use super::{Lowered, Text};
 use crate::task::Reg;
 use ferrax_kernel::kernel::{Kernel, Node, NodeId};
 use ferrax_kernel::order::{BLOCK, LANES};
@@ -56,12 +56,17 @@ impl Reduction {
     pub fn of_nothing(&self) -> String {
         if self.positions() { constant(Scalar::zero(self.result)) } else { self.finished(&self.identity(), "0") }
     }
-    /// The accumulator as the node's value.
+    /// The accumulator as the node's value: of all nans the one that [`ferrax_kernel::order`] states.
     fn finished(&self, value: &str, position: &str) -> String {
         if self.positions() {
             return scalar::convert(DType::I32, self.result, position);
         }
-        scalar::convert(self.acc, self.result, value)
+        let one_nan = if self.acc.is_float() {
+            format!("select({value}, float(0x7fc00000u), is_nan({value}))")
+        } else {
+            value.to_string()
+        };
+        scalar::convert(self.acc, self.result, &one_nan)
     }
     /// The accumulator to where the team sees it.
     fn share(&self) -> String {
@@ -129,7 +134,7 @@ impl Level<'_> {
             Elements::Nodes => {
                 let k = self.text.k;
                 unravel(body, "r", &k.rdims, k.grid.len());
-                self.text.nodes(body, &needed(k, self.all.iter().map(|r| r.of)))?;
+                self.text.nodes(body, &k.needed(self.all.iter().map(|r| r.of)))?;
                 for r in self.all {
                     let _ = writeln!(body, "let x{} = n{};\nlet y{} = r;", r.node, r.of, r.node);
                 }
@@ -155,7 +160,7 @@ impl Level<'_> {
         let size = self.text.limits.workgroup;
         let teams = size as usize / LANES;
         let n_teams = self.rows * self.blocks;
-        let groups = super::fold(n_teams.div_ceil(teams) as u64, self.text.limits.groups);
+        let groups = crate::task::fold(n_teams.div_ceil(teams) as u64, self.text.limits.groups);
         let mut body = String::new();
         // Neighbouring invocations read neighbouring elements: of a row, or where rows lie closer, of its neighbours.
         let (in_team, in_row) = if self.rows_lie_closer() {

@@ -3,10 +3,10 @@
 //! INVARIANT: an iteration allocates nothing but the growth of tapes (doubled when full); carries trade places instead of being
 //! copied; windows are a pointer and a stride.
 #![allow(unsafe_code)]
-use crate::executable::{Cell, Compiler, Home, Ready, State, run_steps};
-use crate::kernels::{Bases, Compiled};
+use super::scalars::{self, write_int};
+use super::{Cell, Compiler, Home, Ready, RunState, run_steps};
+use crate::kernels::{Bases, CompiledKernel};
 use crate::memory::Block;
-use crate::scalars;
 use crate::tape::{Items, Tape, Writing};
 use ferrax_kernel::backend::RunCx;
 use ferrax_kernel::kernel::Access;
@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 use std::sync::atomic::Ordering;
 
 pub enum Control {
-    Loop(Loop),
+    Loop(CompiledLoop),
     ScalarLoop(scalars::ScalarLoop),
     Switch {
         index: Cell,
@@ -32,7 +32,7 @@ pub enum Control {
         across: Across,
         ins: Vec<(Cell, usize)>,
         outs: Vec<(Cell, usize)>,
-        combine: Vec<Option<Compiled>>,
+        combine: Vec<Option<CompiledKernel>>,
     },
     TapeLen {
         tape: usize,
@@ -52,7 +52,7 @@ enum Trips {
     Dyn(Cell, DType),
     While { cond: Vec<Ready>, pred: Cell },
 }
-struct Carry {
+struct CellCarry {
     init: Cell,
     slot: Cell,
     next: Cell,
@@ -61,19 +61,19 @@ struct Carry {
     /// init, slot, next, out as tapes.
     tape: Option<[usize; 4]>,
 }
-struct Window {
+struct CellWindow {
     all: Cell,
     each: Cell,
     bytes: usize,
     /// The tape it runs along, the tape of an element if that is one, and how deep.
     tape: Option<(usize, Option<usize>, u8)>,
 }
-pub struct Loop {
+pub struct CompiledLoop {
     trips: Trips,
     reverse: bool,
-    carries: Vec<Carry>,
-    xs: Vec<Window>,
-    ys: Vec<Window>,
+    carries: Vec<CellCarry>,
+    xs: Vec<CellWindow>,
+    ys: Vec<CellWindow>,
     count: Option<(Cell, usize)>,
     body: Vec<Ready>,
 }
@@ -91,10 +91,10 @@ impl Compiler<'_> {
     fn dtype(&self, s: SlotId) -> DType {
         self.plan.slots[s as usize].dtype
     }
-    fn window(&self, w: &ferrax_kernel::plan::Window) -> Window {
+    fn window(&self, w: &ferrax_kernel::plan::Window) -> CellWindow {
         let (all, each) = (self.cell(w.all), self.cell(w.each));
         let tape = self.tape(all).map(|t| (t, self.tape(each), self.plan.slots[w.all as usize].tape));
-        Window { all, each, bytes: self.bytes(w.each), tape }
+        CellWindow { all, each, bytes: self.bytes(w.each), tape }
     }
 }
 
@@ -117,7 +117,7 @@ pub fn compile(c: &mut Compiler, s: &Step) -> Res<Control> {
                     let bin = r.bin().ok_or_else(|| Error::Invalid("devices cannot combine positions".into()))?;
                     ins.iter()
                         .map(|s| {
-                            Ok(Some(Compiled::new(
+                            Ok(Some(CompiledKernel::new(
                                 &pairwise(bin, c.plan.slots[*s as usize].dtype, c.plan.slots[*s as usize].len),
                                 true,
                                 c.tier,
@@ -165,7 +165,7 @@ fn pairwise(f: ferrax_kernel::Bin, d: DType, n: usize) -> Kernel {
         ..Kernel::default()
     }
 }
-fn compile_loop(c: &mut Compiler, l: &ferrax_kernel::plan::Loop) -> Res<Loop> {
+fn compile_loop(c: &mut Compiler, l: &ferrax_kernel::plan::Loop) -> Res<CompiledLoop> {
     let trips = match &l.trip {
         Trip::Static(n) => Trips::Static(*n),
         Trip::Dyn(s) => Trips::Dyn(c.cell(*s), c.dtype(*s)),
@@ -181,39 +181,31 @@ fn compile_loop(c: &mut Compiler, l: &ferrax_kernel::plan::Loop) -> Res<Loop> {
             [a, b, d, e] => Some([a, b, d, e]),
             _ => None,
         };
-        carries.push(Carry { init: cells[0], slot: cells[1], next: cells[2], out: cells[3], bytes, tape });
+        carries.push(CellCarry { init: cells[0], slot: cells[1], next: cells[2], out: cells[3], bytes, tape });
     }
     let windows = |w: &[ferrax_kernel::plan::Window]| w.iter().map(|w| c.window(w)).collect();
     let (xs, ys) = (windows(&l.xs), windows(&l.ys));
     let count = l.count.map(|s| (c.cell(s), c.bytes(s)));
-    Ok(Loop { trips, reverse: l.reverse, carries, xs, ys, count, body: c.steps(&l.body)? })
-}
-
-/// # Safety
-/// `p` points at an integer of `bytes` bytes.
-pub unsafe fn write_int(p: *mut u8, bytes: usize, x: usize) {
-    // SAFETY: by the contract.
-    unsafe {
-        match bytes {
-            4 => p.cast::<i32>().write_unaligned(x as i32),
-            8 => p.cast::<i64>().write_unaligned(x as i64),
-            _ => p.copy_from_nonoverlapping(x.to_le_bytes().as_ptr(), bytes.min(8)),
-        }
-    }
+    let before = c.large;
+    let body = c.steps(&l.body)?;
+    // What is large in a loop is large many times.
+    c.large += c.large - before;
+    Ok(CompiledLoop { trips, reverse: l.reverse, carries, xs, ys, count, body })
 }
 
 impl Control {
-    pub fn run(&self, state: &mut State, cx: &RunCx) -> Res<()> {
+    pub fn run(&self, state: &mut RunState, cx: &RunCx) -> Res<()> {
         match self {
             Control::Loop(l) => l.run(state, cx),
             Control::ScalarLoop(l) => l.run(state, cx),
             Control::Switch { index, branches } => {
-                // SAFETY: the cell holds a 32-bit integer.
+                // SAFETY: verify, sizes: the index of a switch is one i32; written: it stands.
                 let i = unsafe { state.ptrs[*index as usize].cast::<i32>().read_unaligned() };
                 run_steps(&branches[i.clamp(0, branches.len() as i32 - 1) as usize], (state, cx))
             }
             Control::Callback { call, ins, outs } => {
-                // SAFETY: cells have these sizes; results are apart from operands and each other.
+                // SAFETY: `bytes` is the slots' own, and verify has: places, each cell points at so many bytes; written, operands
+                // stand; apart, no result overlaps an operand or another result, so that the slices are exclusive.
                 unsafe {
                     let ins: SmallVec<[&[u8]; 4]> = ins
                         .iter()
@@ -228,7 +220,7 @@ impl Control {
                 collective(kind, across, ins, outs, combine, state, cx)
             }
             Control::TapeLen { tape, out, bytes } => {
-                // SAFETY: the slot is an integer of these bytes.
+                // SAFETY: verify, sizes: the result is one integer; `bytes` is its slot's.
                 unsafe { write_int(state.ptrs[*out as usize], *bytes, state.tapes[*tape].length()) };
                 Ok(())
             }
@@ -251,25 +243,26 @@ fn collective(
     across: &Across,
     ins: &[(Cell, usize)],
     outs: &[(Cell, usize)],
-    combine: &[Option<Compiled>],
-    state: &mut State,
+    combine: &[Option<CompiledKernel>],
+    state: &mut RunState,
     cx: &RunCx,
 ) -> Res<()> {
     let world = cx.world.ok_or_else(|| Error::Invalid(format!("a collective over {across:?} outside of any mesh")))?;
     let (rank, size) = world.rank(across)?;
     if let Collective::AxisIndex = kind {
         for (c, bytes) in outs {
-            // SAFETY: an integer slot.
+            // SAFETY: verify, sizes: the result of an axis index is one i32; `bytes` is its slot's.
             unsafe { write_int(state.ptrs[*c as usize], *bytes, rank) };
         }
         return Ok(());
     }
     for (((from, bytes), (to, out_bytes)), combine) in ins.iter().zip(outs).zip(combine) {
-        // SAFETY: cells have these sizes, and `out` is written only after `mine` was handed in.
+        // SAFETY: `bytes` is the slot's; verify, places: the cell points at so many; written: they stand. The slice ends before `out` begins.
         let mine = unsafe { std::slice::from_raw_parts(state.ptrs[*from as usize].cast_const(), *bytes) };
         let all = world.exchange(across, mine)?;
         kind.check(size, *bytes, *out_bytes, &all)?;
-        // SAFETY: the result's cell has this size; the operand's bytes are no longer looked at.
+        // SAFETY: as above for the result, which overlaps no other slot that stands (apart), hence is this slice's alone; should a later
+        // operand lie there, it would have ended with this write (written).
         let out = unsafe { std::slice::from_raw_parts_mut(state.ptrs[*to as usize], *out_bytes) };
         let Some(f) = combine else {
             kind.arrange(rank, &all, out);
@@ -279,19 +272,20 @@ fn collective(
         for part in &all[1..] {
             let part = Block::copy_of(part)?;
             let ptrs = [out.as_mut_ptr(), part.ptr()];
-            // SAFETY: both have the kernel's size; the kernel was compiled to update its first operand.
-            unsafe { f.run(Bases { ptrs: &ptrs, ins: &[0, 1], outs: &[0], cancel: cx.cancel }, true) };
+            // SAFETY: the kernel was made for `len` elements of the operand's slot; `check` found `out` and every part as long as that.
+            // It was compiled as one whose result may be its operand, and reads that only where it writes (`pairwise`).
+            unsafe { f.run(Bases { ptrs: &ptrs, ins: &[0, 1], outs: &[0], cancel: cx.cancel }, true) }?;
         }
     }
     Ok(())
 }
 
-impl Loop {
-    fn run(&self, state: &mut State, cx: &RunCx) -> Res<()> {
+impl CompiledLoop {
+    fn run(&self, state: &mut RunState, cx: &RunCx) -> Res<()> {
         let known = match self.trips {
             Trips::Static(n) => Some(n),
             Trips::Dyn(c, d) => {
-                // SAFETY: a scalar of this dtype.
+                // SAFETY: verify, sizes: the trip count is one number, d its dtype; written: it stands.
                 let bytes = unsafe { std::slice::from_raw_parts(state.ptrs[c as usize].cast_const(), d.size()) };
                 Some(Scalar::from_bytes(d, bytes).to_i64().max(0) as usize)
             }
@@ -323,7 +317,7 @@ impl Loop {
                 None => {
                     let to = state.ptrs[c.out as usize];
                     if to != from {
-                        // SAFETY: all places of a carry have `bytes` bytes.
+                        // SAFETY: verify, sizes: the four slots of a carry are equal in size, `bytes`; loops: nobody touched them meanwhile.
                         unsafe { to.copy_from(from, c.bytes) };
                     }
                 }
@@ -335,14 +329,14 @@ impl Loop {
             }
         }
         if let Some((c, bytes)) = self.count {
-            // SAFETY: an integer slot.
+            // SAFETY: verify, sizes: the count is one integer; `bytes` is its slot's.
             unsafe { write_int(state.ptrs[c as usize], bytes, count) };
         }
         Ok(())
     }
     /// Brings the initial value into the carry's slot; if an odd number of iterations is to come, into its other place, so that
     /// the last value ends up where it belongs.
-    fn enter(&self, c: &Carry, known: Option<usize>, state: &mut State) {
+    fn enter(&self, c: &CellCarry, known: Option<usize>, state: &mut RunState) {
         if let Some([init, slot, ..]) = c.tape {
             if init != slot {
                 state.tapes[slot] = state.tapes[init].clone();
@@ -355,7 +349,8 @@ impl Loop {
         }
         let to = state.ptrs[c.slot as usize];
         if from != to {
-            // SAFETY: all places of a carry have `bytes` bytes.
+            // SAFETY: verify, sizes: the four slots of a carry are equal in size, `bytes`; written: the initial value stands. (They may
+            // overlap, which `copy_from` allows.)
             unsafe { to.copy_from(from, c.bytes) };
         }
     }
@@ -363,7 +358,7 @@ impl Loop {
         &self,
         known: Option<usize>,
         tapes: &mut [Option<Writing>],
-        state: &mut State,
+        state: &mut RunState,
         cx: &RunCx,
     ) -> Res<usize> {
         let mut i = 0;
@@ -372,7 +367,7 @@ impl Loop {
                 (_, Some(n)) if i >= n => return Ok(i),
                 (Trips::While { cond, pred }, _) => {
                     run_steps(cond, (state, cx))?;
-                    // SAFETY: the predicate is one byte.
+                    // SAFETY: verify, sizes: the predicate is one bool; written: the condition's steps have just set it.
                     if unsafe { *state.ptrs[*pred as usize] } == 0 {
                         return Ok(i);
                     }
@@ -414,10 +409,10 @@ impl Loop {
         }
     }
 }
-impl Window {
+impl CellWindow {
     /// Points the element's cell at element `at`.
     #[inline]
-    fn read(&self, at: usize, state: &mut State) {
+    fn read(&self, at: usize, state: &mut RunState) {
         let Some((tape, each, _)) = self.tape else {
             state.ptrs[self.each as usize] = state.ptrs[self.all as usize].wrapping_add(at * self.bytes);
             return;

@@ -4,8 +4,9 @@
 //! neither in the dict nor on the class are looked up on the companion object, which has the methods (`lower`, `clear_cache`, ...).
 //!
 //! INVARIANT: `inner` is one count of a valid `Arc` from `new` to `dealloc`; the interpreter is attached whenever a slot runs.
+#![allow(unsafe_code)]
+use super::Jit;
 use crate::error::guarded;
-use crate::jit::Jit;
 use pyo3::exceptions::PyAttributeError;
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
@@ -291,7 +292,7 @@ unsafe extern "C" fn getattro(slf: *mut PyObject, name: *mut PyObject) -> *mut P
         let py = Python::assume_attached();
         let first = PyErr::fetch(py);
         let (slf, name) = (Bound::from_borrowed_ptr(py, slf), Bound::from_borrowed_ptr(py, name));
-        let companion = guarded(|| crate::jit::attribute(&slf, &name));
+        let companion = guarded(|| super::attribute(&slf, &name));
         finish(py, companion.map_err(|e| if e.is_instance_of::<PyAttributeError>(py) { first } else { e }))
     }
 }

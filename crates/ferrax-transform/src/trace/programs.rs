@@ -1,11 +1,11 @@
 //! Programs to programs, each by running the program under the trace that does the same to values, with Stage beneath.
 //! So there is one implementation of each transform. Results are remembered in the program they come from, and die with it.
+use super::Trace;
 use crate::backward::backward;
-use crate::trace::Trace;
-use ferrax_ir::cx::{Axis, Body, Cx, Fun, Lanes, Masked, Put, Recur, Residual, Split, Tan, with_axis};
+use ferrax_ir::cx::{Axis, Body, Cx, Fun, KnownSplit, Lanes, Masked, Put, Recur, Residual, Tan, with_axis};
 use ferrax_ir::effects::Name;
 use ferrax_ir::mask::{not, pick};
-use ferrax_ir::ops::reduce::ReduceKind;
+use ferrax_ir::ops::reduce::Monoid;
 use ferrax_ir::program::MemoKey;
 use ferrax_ir::{Aval, Program, Res, Value};
 use std::any::Any;
@@ -23,7 +23,7 @@ impl Memorable for Masked {
         [&self.0, &self.0]
     }
 }
-impl Memorable for Arc<Split> {
+impl Memorable for Arc<KnownSplit> {
     fn programs(&self) -> [&Arc<Program>; 2] {
         [&self.known, &self.unknown]
     }
@@ -97,7 +97,7 @@ impl Recur for Transforms {
         })
     }
 
-    fn split(&self, p: &Arc<Program>, unk: &[bool], force: &[bool], fwd: &[bool]) -> Res<Arc<Split>> {
+    fn split(&self, p: &Arc<Program>, unk: &[bool], force: &[bool], fwd: &[bool]) -> Res<Arc<KnownSplit>> {
         memo("split", p, 0, None, &[unk, force, fwd], &[], || {
             let s = Trace::stage();
             let r = Trace::record(s.clone());
@@ -123,7 +123,7 @@ impl Recur for Transforms {
                 }
             }
             let unknown = Arc::new(unknown.open());
-            Ok(Arc::new(Split { known: closed(&s, &known)?, unknown, out_unk, res }))
+            Ok(Arc::new(KnownSplit { known: closed(&s, &known)?, unknown, out_unk, res }))
         })
     }
 
@@ -200,7 +200,7 @@ impl Recur for Transforms {
                 Ok(Some(match put {
                     Put::Alone => v,
                     Put::Front => front(&v)?,
-                    Put::Sum => parent.reduce(ReduceKind::Sum, &front(&v)?, [0].into())?,
+                    Put::Sum => parent.reduce(Monoid::Sum, &front(&v)?, [0].into())?,
                 }))
             });
             out.collect()

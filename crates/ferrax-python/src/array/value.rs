@@ -2,15 +2,17 @@
 //!
 //! INVARIANT: a Python scalar is a weakly typed literal, a numpy scalar a strongly typed one, a numpy array a copied array; 64-bit
 //! types become what the thread's configuration says.
-use crate::array::{ArrayImpl, PyArray, Tracer};
+use super::buffers;
+use super::{ArrayImpl, PyArray, PyTracer};
+use crate::aval::ShapedArray;
 use crate::config::{self, Flags};
 use crate::dtype;
 use crate::error::IntoPyResult;
-use crate::ffi::buffers;
 use ferrax::{array, eval};
 use ferrax_ir::aval::{Aval, Lit};
 use ferrax_ir::dtype::Dtype;
 use ferrax_ir::value::{Value, Values};
+use ferrax_kernel::error::filled;
 use ferrax_kernel::{DType, Dims, Scalar};
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -47,7 +49,31 @@ fn foreign(x: &Bound<PyAny>, flags: Flags) -> PyResult<Option<Value>> {
         return numpy_scalar(x, flags).map(Some);
     }
     unconverted(x)?;
+    if ABSTRACT.get() && x.get_type().name()?.to_str()? == "ShapeDtypeStruct" {
+        let aval = x.getattr("aval")?.cast_into::<ShapedArray>()?;
+        return ferrax_ir::current().zeros(&aval.get().0).py(py).map(Some);
+    }
     Ok(None)
+}
+
+thread_local! { static ABSTRACT: std::cell::Cell<bool> = const { std::cell::Cell::new(false) } }
+/// abstract_values(on): whether a `ShapeDtypeStruct` stands for an array of its type on this thread; returns whether it did. For what
+/// asks for types alone: the elements are zeros.
+#[pyfunction]
+pub fn abstract_values(on: bool) -> bool {
+    ABSTRACT.replace(on)
+}
+/// While it lives, none does: a trace that is kept must not hold the zeros.
+pub struct Concrete(bool);
+impl Concrete {
+    pub fn begin() -> Concrete {
+        Concrete(ABSTRACT.replace(false))
+    }
+}
+impl Drop for Concrete {
+    fn drop(&mut self) {
+        ABSTRACT.set(self.0);
+    }
 }
 
 /// What an object's `__jax_array__` gives, for the few functions whose word it is to convert: `asarray` and the operators.
@@ -203,7 +229,7 @@ pub fn from_ndarray_on(
     let current = eval::current_device();
     let (device, committed) = device.map_or((current, false), |d| (d, true));
     if let Dtype::Float0 = d {
-        let bytes = vec![0u8; aval.shape.size()];
+        let bytes = filled(aval.shape.size(), 0u8).map_err(ferrax_ir::Error::from).py(py)?;
         return Ok(Value::Array(array::from_bytes(aval, &bytes, device, committed).py(py)?));
     }
     // contiguous, in native byte order, and in the dtype wanted
@@ -288,12 +314,28 @@ pub fn aval_of(x: &Bound<PyAny>) -> PyResult<Option<Aval>> {
     Ok(None)
 }
 
+/// The avals of a Python sequence of `ShapedArray`s or things with a type.
+pub fn avals(xs: &Bound<PyAny>) -> PyResult<Vec<Aval>> {
+    xs.try_iter()?
+        .map(|x| {
+            let x = x?;
+            match aval_of(&x)? {
+                Some(a) => Ok(a),
+                None => match (x.getattr("shape"), x.getattr("dtype")) {
+                    (Ok(s), Ok(d)) => Ok(Aval::of(dtype::any(&d)?, crate::aval::shape_of(&s)?)),
+                    _ => Err(PyTypeError::new_err(format!("{} is no type of an array", x.repr()?))),
+                },
+            }
+        })
+        .collect()
+}
+
 /// A value as a Python object. A literal becomes an array on the current device.
 #[inline]
 pub fn wrap<'py>(py: Python<'py>, v: Value) -> PyResult<Bound<'py, PyAny>> {
     match v {
         Value::Array(_) => ArrayImpl::object(py, v),
-        Value::Tracer(_) => Tracer::object(py, v),
+        Value::Tracer(_) => PyTracer::object(py, v),
         Value::Lit(l) => {
             let a = array::from_lit(&l, eval::current_device()).py(py)?;
             ArrayImpl::object(py, Value::Array(a))
@@ -351,10 +393,20 @@ pub fn raw_ndarray<'py>(
         out.call_method1("setflags", (false,))?;
         return Ok(out);
     }
-    let memory = crate::device::host_bytes(py, a)?;
+    let memory = super::buffers::host_bytes(py, a)?;
     let flat = np.call_method1(
         pyo3::intern!(py, "frombuffer"),
         (Bound::new(py, buffers::HostMemory(memory))?, dtype::to_py(py, d)?),
     )?;
     flat.call_method1(pyo3::intern!(py, "reshape"), (shape_py,))
+}
+
+/// A rank-0 array that a program wrote down is captured as a literal; one that was computed is an input of whatever captures it, whether or not it
+/// happens to be there yet.
+pub fn to_lit(a: &ferrax_ir::value::Array) -> Option<ferrax_ir::Lit> {
+    array::data(a).ok().filter(|d| d.constant && !d.is_deleted())?;
+    if a.aval().dtype.is_key() || a.aval().dtype == ferrax_ir::Dtype::C128 {
+        return None;
+    }
+    Value::Array(a.clone()).item().ok()
 }

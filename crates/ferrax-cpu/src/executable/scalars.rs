@@ -1,0 +1,348 @@
+//! Kernels of one element: a list of operations on a file of 64-bit registers, without tiles.
+//!
+//! Neighbouring scalar kernels become one block; a loop whose whole body is scalar, or of few elements where that is less work than tiles,
+//! keeps its carries in registers: a step of three numbers is its operations, element by element.
+//!
+//! INVARIANT: a register holds a lane, canonical for its dtype, in its low bytes; blocks compute what the tile programs of the same
+//! kernels would, bit for bit, for they call the same functions.
+//!
+//! ```text
+//!     x = x * 0.999 + 0.1     ->    read r0 <- cell 2;  r3 = mul r0 r1;  r4 = add r3 r2;  write cell 3 <- r4     (r1, r2: constants)
+//! ```
+#![allow(unsafe_code)]
+mod build;
+
+pub use build::{ScalarBuilder, compile_loop};
+
+use super::{Cell, RunState};
+use crate::kernels::block::BlockFn;
+use crate::kernels::lane::{Float, Lane, bf16_bits, f16_bits};
+use crate::kernels::moves;
+use crate::tier::Tier;
+use ferrax_kernel::{Bin, DType, Error, Res, RunCx, Scalar};
+use smallvec::SmallVec;
+use std::sync::atomic::Ordering;
+
+type Reg = u16;
+
+/// Loops are short on prologue in the portable tier; its bits are those of the others.
+const TIER: Tier = Tier::Portable;
+
+macro_rules! codes {
+    ($($Code:ident $Bin:ident $T:ident -> $R:ident |$x:ident, $y:ident| $e:expr;)*) => {
+        /// What an instruction does: the commonest functions directly, the rest by their block function.
+        #[derive(Clone, Copy)]
+        enum Code {
+            $($Code,)*
+            /// `d = a`.
+            Move,
+            /// `d = a ? b : c`.
+            Select,
+            /// The nan that a reduction gives for any.
+            Settle32,
+            Settle64,
+            Call(BlockFn),
+        }
+        fn direct(f: Bin, lane: Lane) -> Option<Code> {
+            match (f, lane) {
+                $((Bin::$Bin, Lane::$T) => Some(Code::$Code),)*
+                _ => None,
+            }
+        }
+        /// # Safety
+        /// Registers of the code lie below the file's length.
+        #[inline(always)]
+        unsafe fn exec(code: &[ScalarIns], r: *mut u64) {
+            for i in code {
+                // SAFETY: by the contract.
+                unsafe {
+                    match i.code {
+                        $(Code::$Code => {
+                            let $x = value::$T(*r.add(i.a as usize));
+                            let $y = value::$T(*r.add(i.b as usize));
+                            *r.add(i.d as usize) = bits::$R($e);
+                        })*
+                        Code::Move => *r.add(i.d as usize) = *r.add(i.a as usize),
+                        Code::Select => {
+                            let (x, y) = (*r.add(i.b as usize), *r.add(i.c as usize));
+                            *r.add(i.d as usize) = if value::Bool(*r.add(i.a as usize)) { x } else { y };
+                        }
+                        Code::Settle32 => {
+                            let x = *r.add(i.a as usize);
+                            *r.add(i.d as usize) = if value::F32(x).is_nan() { 0x7fc0_0000 } else { x };
+                        }
+                        Code::Settle64 => {
+                            let x = *r.add(i.a as usize);
+                            *r.add(i.d as usize) = if value::F64(x).is_nan() { 0x7ff8_0000_0000_0000 } else { x };
+                        }
+                        Code::Call(f) => f(r.add(i.d as usize).cast(), r.add(i.a as usize).cast(), r.add(i.b as usize).cast(), r.add(i.c as usize).cast(), 1),
+                    }
+                }
+            }
+        }
+    };
+}
+codes! {
+    AddF32 Add F32 -> F32 |x, y| x + y;
+    SubF32 Sub F32 -> F32 |x, y| x - y;
+    MulF32 Mul F32 -> F32 |x, y| x * y;
+    DivF32 Div F32 -> F32 |x, y| x / y;
+    MaxF32 Max F32 -> F32 |x, y| Float::maximum(x, y);
+    MinF32 Min F32 -> F32 |x, y| Float::minimum(x, y);
+    LtF32 Lt F32 -> Bool |x, y| x < y;
+    LeF32 Le F32 -> Bool |x, y| x <= y;
+    GeF32 Ge F32 -> Bool |x, y| x >= y;
+    GtF32 Gt F32 -> Bool |x, y| x > y;
+    AddF64 Add F64 -> F64 |x, y| x + y;
+    SubF64 Sub F64 -> F64 |x, y| x - y;
+    MulF64 Mul F64 -> F64 |x, y| x * y;
+    DivF64 Div F64 -> F64 |x, y| x / y;
+    LtF64 Lt F64 -> Bool |x, y| x < y;
+    GtF64 Gt F64 -> Bool |x, y| x > y;
+    AddI32 Add I32 -> I32 |x, y| x.wrapping_add(y);
+    SubI32 Sub I32 -> I32 |x, y| x.wrapping_sub(y);
+    MulI32 Mul I32 -> I32 |x, y| x.wrapping_mul(y);
+    MaxI32 Max I32 -> I32 |x, y| x.max(y);
+    MinI32 Min I32 -> I32 |x, y| x.min(y);
+    LtI32 Lt I32 -> Bool |x, y| x < y;
+    NeI32 Ne I32 -> Bool |x, y| x != y;
+    EqI32 Eq I32 -> Bool |x, y| x == y;
+    AddI64 Add I64 -> I64 |x, y| x.wrapping_add(y);
+    SubI64 Sub I64 -> I64 |x, y| x.wrapping_sub(y);
+    LtI64 Lt I64 -> Bool |x, y| x < y;
+    AndBool And Bool -> Bool |x, y| x & y;
+    OrBool Or Bool -> Bool |x, y| x | y;
+}
+/// A register as a value.
+#[allow(non_snake_case)]
+mod value {
+    #[inline(always)]
+    pub fn F32(x: u64) -> f32 {
+        f32::from_bits(x as u32)
+    }
+    #[inline(always)]
+    pub fn F64(x: u64) -> f64 {
+        f64::from_bits(x)
+    }
+    #[inline(always)]
+    pub fn I32(x: u64) -> i32 {
+        x as i32
+    }
+    #[inline(always)]
+    pub fn I64(x: u64) -> i64 {
+        x as i64
+    }
+    #[inline(always)]
+    pub fn Bool(x: u64) -> bool {
+        x & 0xff != 0
+    }
+}
+/// A value as a register.
+#[allow(non_snake_case)]
+mod bits {
+    #[inline(always)]
+    pub fn F32(x: f32) -> u64 {
+        x.to_bits() as u64
+    }
+    #[inline(always)]
+    pub fn F64(x: f64) -> u64 {
+        x.to_bits()
+    }
+    #[inline(always)]
+    pub fn I32(x: i32) -> u64 {
+        x as u32 as u64
+    }
+    #[inline(always)]
+    pub fn I64(x: i64) -> u64 {
+        x as u64
+    }
+    #[inline(always)]
+    pub fn Bool(x: bool) -> u64 {
+        x as u64
+    }
+}
+
+#[derive(Clone, Copy)]
+struct ScalarIns {
+    code: Code,
+    d: Reg,
+    a: Reg,
+    b: Reg,
+    c: Reg,
+}
+/// An element in memory and the register that stands for it.
+#[derive(Clone, Copy)]
+struct CellScalar {
+    cell: Cell,
+    offset: usize,
+    dtype: DType,
+    reg: Reg,
+}
+impl CellScalar {
+    /// # Safety
+    /// The cell points at an element of this dtype.
+    #[inline(always)]
+    unsafe fn read(&self, ptrs: &[*mut u8]) -> u64 {
+        // SAFETY: by the contract.
+        unsafe {
+            let p = ptrs[self.cell as usize].add(self.offset);
+            let bits = match self.dtype.size() {
+                4 => return p.cast::<u32>().read() as u64,
+                8 => return p.cast::<u64>().read(),
+                1 => p.read() as u64,
+                _ => p.cast::<u16>().read() as u64,
+            };
+            moves::lane_bits(Scalar { dtype: self.dtype, bits })
+        }
+    }
+    /// # Safety
+    /// As `read`.
+    #[inline(always)]
+    unsafe fn write(&self, ptrs: &[*mut u8], x: u64) {
+        // SAFETY: by the contract.
+        unsafe {
+            let p = ptrs[self.cell as usize].add(self.offset);
+            match self.dtype.size() {
+                4 => p.cast::<u32>().write(x as u32),
+                8 => p.cast::<u64>().write(x),
+                1 => p.write(x as u8),
+                _ => p.cast::<u16>().write(match self.dtype {
+                    DType::F16 => f16_bits(f32::from_bits(x as u32)),
+                    DType::BF16 => bf16_bits(f32::from_bits(x as u32)),
+                    _ => x as u16,
+                }),
+            }
+        }
+    }
+}
+/// # Safety
+/// `p` points at an integer of `bytes` bytes.
+pub unsafe fn write_int(p: *mut u8, bytes: usize, x: usize) {
+    // SAFETY: by the contract.
+    unsafe {
+        match bytes {
+            4 => p.cast::<i32>().write_unaligned(x as i32),
+            8 => p.cast::<i64>().write_unaligned(x as i64),
+            _ => p.copy_from_nonoverlapping(x.to_le_bytes().as_ptr(), bytes.min(8)),
+        }
+    }
+}
+
+type File = SmallVec<[u64; 64]>;
+
+/// Straight-line scalar code.
+#[derive(Default)]
+pub struct ScalarBlock {
+    file: Vec<u64>,
+    code: Vec<ScalarIns>,
+    reads: Vec<CellScalar>,
+    writes: Vec<CellScalar>,
+    kernels: u64,
+}
+impl ScalarBlock {
+    pub fn run(&self, state: &mut RunState) {
+        let mut file: File = SmallVec::from_slice(&self.file);
+        let r = file.as_mut_ptr();
+        state.launches += self.kernels;
+        // SAFETY: registers are numbers that `fresh` gave out, each when it put one more into the file. Places are slots of one element
+        // (`copy` and `kernel` refuse others to write), or the constant element of a load, which `Kernel::verify` proved to lie inside;
+        // verify, places: the cells point at them.
+        unsafe {
+            for p in &self.reads {
+                *r.add(p.reg as usize) = p.read(&state.ptrs);
+            }
+            exec(&self.code, r);
+            for p in &self.writes {
+                p.write(&state.ptrs, *r.add(p.reg as usize));
+            }
+        }
+    }
+    pub fn text(&self) -> String {
+        format!("{} scalar operations, {} reads, {} writes", self.code.len(), self.reads.len(), self.writes.len())
+    }
+}
+
+enum ScalarTrips {
+    Static(usize),
+    Dyn(CellScalar),
+    /// The predicate's register after the condition's code.
+    While(Vec<ScalarIns>, Reg),
+}
+/// A scalar of the window at `index`: base cell, bytes apart.
+struct ScalarWindow {
+    place: CellScalar,
+    stride: usize,
+}
+/// A loop that is scalar throughout.
+pub struct ScalarLoop {
+    file: Vec<u64>,
+    trips: ScalarTrips,
+    reverse: bool,
+    /// Read once: what the body does not change, and the carries' initial values.
+    reads: Vec<CellScalar>,
+    xs: Vec<ScalarWindow>,
+    body: Vec<ScalarIns>,
+    ys: Vec<ScalarWindow>,
+    /// (next, slot) registers that are copied at the end of an iteration.
+    moves: Vec<(Reg, Reg)>,
+    /// Carry slots to the places of their results.
+    outs: Vec<CellScalar>,
+    count: Option<(Cell, usize)>,
+    kernels: u64,
+}
+
+impl ScalarLoop {
+    pub fn run(&self, state: &mut RunState, cx: &RunCx) -> Res<()> {
+        let mut file: File = SmallVec::from_slice(&self.file);
+        let r = file.as_mut_ptr();
+        let ptrs = &state.ptrs;
+        let mut done = 0;
+        // SAFETY: as `Block::run`. `compile_loop` takes windows only where the trips are static and no more than the array has elements.
+        unsafe {
+            for p in &self.reads {
+                *r.add(p.reg as usize) = p.read(ptrs);
+            }
+            let trips = match &self.trips {
+                ScalarTrips::Static(n) => *n,
+                ScalarTrips::Dyn(p) => Scalar { dtype: p.dtype.lane(), bits: p.read(ptrs) }.to_i64().max(0) as usize,
+                ScalarTrips::While(..) => usize::MAX,
+            };
+            while done < trips {
+                if let ScalarTrips::While(code, pred) = &self.trips {
+                    exec(code, r);
+                    if *r.add(*pred as usize) & 0xff == 0 {
+                        break;
+                    }
+                }
+                if cx.cancel.load(Ordering::Relaxed) {
+                    return Err(Error::Cancelled);
+                }
+                let at = if self.reverse { trips - 1 - done } else { done };
+                for x in &self.xs {
+                    *r.add(x.place.reg as usize) =
+                        CellScalar { offset: x.place.offset + at * x.stride, ..x.place }.read(ptrs);
+                }
+                exec(&self.body, r);
+                for y in &self.ys {
+                    CellScalar { offset: y.place.offset + at * y.stride, ..y.place }
+                        .write(ptrs, *r.add(y.place.reg as usize));
+                }
+                for (from, to) in &self.moves {
+                    *r.add(*to as usize) = *r.add(*from as usize);
+                }
+                done += 1;
+            }
+            for p in &self.outs {
+                p.write(ptrs, *r.add(p.reg as usize));
+            }
+            if let Some((cell, bytes)) = self.count {
+                write_int(ptrs[cell as usize], bytes, done);
+            }
+        }
+        state.launches += self.kernels * done as u64;
+        Ok(())
+    }
+    pub fn text(&self) -> String {
+        format!("scalar loop of {} operations and {} moves", self.body.len(), self.moves.len())
+    }
+}

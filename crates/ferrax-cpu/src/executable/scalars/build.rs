@@ -1,0 +1,461 @@
+//! From steps to scalar code: which kernels and loops have few enough elements, and the operations of each element.
+//!
+//! INVARIANT: an element of a cell has one register at a time; what is set is set whole, and becomes visible at once.
+use super::{CellScalar, Code, Reg, ScalarBlock, ScalarIns, ScalarLoop, ScalarTrips, ScalarWindow, TIER, direct};
+use crate::executable::{Cell, Compiler};
+use crate::kernels::block::BlockFn;
+use crate::kernels::lane::Lane;
+use crate::kernels::{boxes, moves, scalar};
+use crate::routines::SHORT;
+use ferrax_kernel::plan::{Loop, SlotId, Step, Trip};
+use ferrax_kernel::routine::Dot;
+use ferrax_kernel::{Bin, DType, Kernel, Node, ReduceKind, Routine, Scalar, order};
+use std::collections::HashMap;
+
+/// Elements of a slot that a loop keeps in registers.
+const MOST: usize = 16;
+/// Operations of a loop's body beyond which tiles are the better way, whatever they cost.
+const LONGEST: usize = 20_000;
+
+/// Builds a block out of steps.
+pub struct ScalarBuilder {
+    block: ScalarBlock,
+    /// The register that holds an element of a cell now, by cell and offset in bytes.
+    known: HashMap<(Cell, usize), (DType, Reg)>,
+    /// The farthest element of a cell that was read, in bytes: what is set is set up to there.
+    read: HashMap<Cell, usize>,
+    /// The cells that were set, with the number of the last setting and of elements.
+    written: HashMap<Cell, (usize, DType, usize)>,
+    settings: usize,
+    constants: HashMap<u64, Reg>,
+    /// Elements that a slot may have.
+    most: usize,
+    /// What the steps would take as tile programs, in nanoseconds.
+    tiled: f64,
+}
+impl Default for ScalarBuilder {
+    fn default() -> ScalarBuilder {
+        ScalarBuilder::of(1)
+    }
+}
+impl ScalarBuilder {
+    fn of(most: usize) -> ScalarBuilder {
+        ScalarBuilder {
+            block: ScalarBlock::default(),
+            known: HashMap::new(),
+            read: HashMap::new(),
+            written: HashMap::new(),
+            settings: 0,
+            constants: HashMap::new(),
+            most,
+            tiled: 0.0,
+        }
+    }
+    pub fn is_empty(&self) -> bool {
+        self.block.kernels == 0 && self.block.code.is_empty() && self.written.is_empty()
+    }
+    fn fresh(&mut self, value: u64) -> Option<Reg> {
+        self.block.file.push(value);
+        Reg::try_from(self.block.file.len() - 1).ok()
+    }
+    fn constant(&mut self, value: u64) -> Option<Reg> {
+        if let Some(r) = self.constants.get(&value) {
+            return Some(*r);
+        }
+        let r = self.fresh(value)?;
+        self.constants.insert(value, r);
+        Some(r)
+    }
+    fn emit(&mut self, code: Code, ops: &[Reg]) -> Option<Reg> {
+        if self.block.code.len() > LONGEST {
+            return None;
+        }
+        let d = self.fresh(0)?;
+        let (a, b, c) = (ops[0], *ops.get(1).unwrap_or(&ops[0]), *ops.get(2).unwrap_or(&ops[0]));
+        self.block.code.push(ScalarIns { code, d, a, b, c });
+        Some(d)
+    }
+    /// The register of an element of a cell, read before the block if nothing wrote it.
+    fn element(&mut self, cell: Cell, offset: usize, d: DType) -> Option<Reg> {
+        if let Some((known, reg)) = self.known.get(&(cell, offset)) {
+            return (*known == d).then_some(*reg);
+        }
+        // Another element of a cell that was written whole cannot be.
+        if self.written.contains_key(&cell) {
+            return None;
+        }
+        let reg = self.fresh(0)?;
+        self.block.reads.push(CellScalar { cell, offset, dtype: d, reg });
+        self.known.insert((cell, offset), (d, reg));
+        let far = self.read.entry(cell).or_default();
+        *far = offset.max(*far);
+        Some(reg)
+    }
+    /// Whether a cell may be set to `n` elements: nobody looked farther.
+    fn may_set(&self, cell: Cell, d: DType, n: usize) -> bool {
+        self.read.get(&cell).is_none_or(|far| *far < n * d.size())
+            && self.written.get(&cell).is_none_or(|(_, e, m)| m * e.size() <= n * d.size())
+    }
+    fn set(&mut self, cell: Cell, d: DType, regs: &[Reg]) {
+        for (e, reg) in regs.iter().enumerate() {
+            self.known.insert((cell, e * d.size()), (d, *reg));
+        }
+        self.settings += 1;
+        self.written.insert(cell, (self.settings, d, regs.len()));
+    }
+    /// Takes a step in, if it is scalar; gives false, and changes nothing that counts, if not.
+    pub fn step(&mut self, c: &Compiler, s: &Step) -> bool {
+        let (n_code, n_file, n_reads) = (self.block.code.len(), self.block.file.len(), self.block.reads.len());
+        let done = match s {
+            Step::Kernel { kernel, ins, outs } => self.kernel(c, kernel, ins, outs),
+            Step::Copy { from, to } => self.copy(c, *from, *to),
+            Step::Routine { routine, ins, outs } => match &**routine {
+                Routine::Dot(d) => self.product(c, d, ins, outs),
+                _ => None,
+            },
+            _ => None,
+        };
+        if done.is_none() {
+            // Nothing was set yet: a step sets its results last.
+            self.block.code.truncate(n_code);
+            self.block.file.truncate(n_file);
+            self.constants.retain(|_, r| (*r as usize) < n_file);
+            for p in self.block.reads.drain(n_reads..) {
+                self.known.remove(&(p.cell, p.offset));
+            }
+        }
+        done.is_some()
+    }
+    fn copy(&mut self, c: &Compiler, from: SlotId, to: SlotId) -> Option<()> {
+        let (a, b) = (&c.plan.slots[from as usize], &c.plan.slots[to as usize]);
+        if a.len != b.len || a.len > self.most || a.tape + b.tape > 0 || a.dtype != b.dtype {
+            return None;
+        }
+        let (x, y) = (c.cell(from), c.cell(to));
+        let regs: Vec<Reg> = (0..a.len).map(|e| self.element(x, e * a.dtype.size(), a.dtype)).collect::<Option<_>>()?;
+        if x != y {
+            if !self.may_set(y, a.dtype, a.len) {
+                return None;
+            }
+            self.set(y, a.dtype, &regs);
+        }
+        Some(())
+    }
+    fn kernel(&mut self, c: &Compiler, k: &Kernel, ins: &[SlotId], outs: &[SlotId]) -> Option<()> {
+        let n = k.grid.size();
+        if n == 0
+            || n > self.most
+            || k.rdims.size() > self.most
+            || outs.iter().any(|o| c.plan.slots[*o as usize].len != n)
+        {
+            return None;
+        }
+        let cells = c.cells(ins);
+        let reduced =
+            k.needed(k.nodes.iter().filter_map(|n| if let Node::Reduce { of, .. } = n.1 { Some(of) } else { None }));
+        let once = k.needed(k.outputs.iter().copied());
+        let mut results: Vec<Vec<Reg>> = vec![vec![]; k.outputs.len()];
+        for i in 0..n {
+            let index = k.grid.unravel(i);
+            if n > 1 && k.rdims.is_empty() {
+                // What an index chooses is known here.
+                let one = boxes::element(k, &index);
+                let at = self.values(&one, &cells, &[], &[], &vec![true; one.nodes.len()])?;
+                results.iter_mut().zip(&one.outputs).for_each(|(r, o)| r.push(at[*o as usize]));
+                continue;
+            }
+            let mut rows = vec![];
+            if reduced.contains(&true) {
+                for r in 0..k.rdims.size() {
+                    rows.push(self.values(k, &cells, &index.concat(&k.rdims.unravel(r)), &[], &reduced)?);
+                }
+            }
+            let at = self.values(k, &cells, &index, &rows, &once)?;
+            results.iter_mut().zip(&k.outputs).for_each(|(r, o)| r.push(at[*o as usize]));
+        }
+        // Results become visible together.
+        let to = c.cells(outs);
+        if to.iter().zip(&k.outputs).any(|(o, node)| !self.may_set(*o, k.dtype(*node), n)) {
+            return None;
+        }
+        for ((o, node), regs) in to.iter().zip(&k.outputs).zip(&results) {
+            self.set(*o, k.dtype(*node), regs);
+        }
+        self.block.kernels += 1;
+        self.tiled += 80.0 + 6.0 * k.nodes.len() as f64;
+        Some(())
+    }
+    /// A small product, as its routine takes it: each element sums in increasing k, and every product rounds.
+    fn product(&mut self, c: &Compiler, d: &Dot, ins: &[SlotId], outs: &[SlotId]) -> Option<()> {
+        let plain = d.dtype == d.out && matches!(d.dtype, DType::F32 | DType::F64);
+        if self.most == 1 || !plain || d.b != 1 || d.m * d.n > MOST || d.m * d.n * d.k > SHORT {
+            return None;
+        }
+        let lane = Lane::of(d.dtype);
+        let (times, plus) = (direct(Bin::Mul, lane)?, direct(Bin::Add, lane)?);
+        let (x, y, to) = (c.cell(ins[0]), c.cell(ins[1]), c.cell(outs[0]));
+        let mut sums = vec![];
+        for i in 0..d.m as i64 {
+            for j in 0..d.n as i64 {
+                let mut sum = self.constant(0)?;
+                for k in 0..d.k as i64 {
+                    let at = |row: i64, strides: [i64; 3], column: i64| {
+                        usize::try_from(row * strides[1] + column * strides[2]).ok().map(|e| e * d.dtype.size())
+                    };
+                    let (l, r) = (at(i, d.lhs, k)?, at(k, d.rhs, j)?);
+                    let (l, r) = (self.element(x, l, d.dtype)?, self.element(y, r, d.dtype)?);
+                    let product = self.emit(times, &[l, r])?;
+                    sum = self.emit(plus, &[sum, product])?;
+                }
+                sums.push(sum);
+            }
+        }
+        if !self.may_set(to, d.dtype, sums.len()) {
+            return None;
+        }
+        self.set(to, d.dtype, &sums);
+        self.block.kernels += 1;
+        self.tiled += 60.0 + 0.3 * (d.m * d.n * d.k) as f64;
+        Some(())
+    }
+    /// The registers of the wanted nodes at one index; a Reduce goes over `rows`, the registers at each reduced index.
+    fn values(
+        &mut self,
+        k: &Kernel,
+        cells: &[Cell],
+        index: &[usize],
+        rows: &[Vec<Reg>],
+        wanted: &[bool],
+    ) -> Option<Vec<Reg>> {
+        let mut at: Vec<Reg> = vec![];
+        for ((d, node), wanted) in k.nodes.iter().zip(wanted) {
+            at.push(match node {
+                _ if !wanted => 0,
+                Node::Reduce { kind, of } => {
+                    let of: Vec<Reg> = rows.iter().map(|row| row[*of as usize]).collect();
+                    self.reduce(*kind, *d, &of)?
+                }
+                _ => self.node(k, *d, node, index, cells, &at)?,
+            });
+        }
+        Some(at)
+    }
+    /// In the order of [`order`], for at most as many elements as there are lanes.
+    fn reduce(&mut self, kind: ReduceKind, d: DType, of: &[Reg]) -> Option<Reg> {
+        let identity = self.constant(moves::lane_bits(kind.identity(d)?))?;
+        if of.is_empty() || of.len() > order::LANES {
+            return of.is_empty().then_some(identity);
+        }
+        let f = kind.bin()?;
+        let code = direct(f, Lane::of(d)).or_else(|| scalar::bin(f, d, TIER).map(Code::Call))?;
+        let mut lanes: Vec<Reg> = of.iter().map(|x| self.emit(code, &[identity, *x])).collect::<Option<_>>()?;
+        let mut w = order::LANES / 2;
+        while w > 0 {
+            // A lane that took no element is the identity still, which changes no bits.
+            for j in 0..w.min(lanes.len().saturating_sub(w)) {
+                lanes[j] = self.emit(code, &[lanes[j], lanes[j + w]])?;
+            }
+            lanes.truncate(w);
+            w /= 2;
+        }
+        let settled = match Lane::of(d) {
+            Lane::F32 => self.emit(Code::Settle32, &[lanes[0]])?,
+            Lane::F64 => self.emit(Code::Settle64, &[lanes[0]])?,
+            _ => lanes[0],
+        };
+        match scalar::canonical(d, TIER) {
+            Some(f) => self.emit(Code::Call(f), &[settled]),
+            None => Some(settled),
+        }
+    }
+    fn node(&mut self, k: &Kernel, d: DType, node: &Node, index: &[usize], cells: &[Cell], at: &[Reg]) -> Option<Reg> {
+        let of = |n: &u32| at[*n as usize];
+        let canonical = |b: &mut ScalarBuilder, r: Reg| match scalar::canonical(d, TIER) {
+            Some(f) => b.emit(Code::Call(f), &[r]),
+            None => Some(r),
+        };
+        let calls = |b: &mut ScalarBuilder, fs: [Option<BlockFn>; 3], r: Reg| {
+            fs.into_iter().flatten().try_fold(r, |r, f| b.emit(Code::Call(f), &[r]))
+        };
+        match node {
+            Node::Const(s) => self.constant(moves::lane_bits(*s)),
+            Node::Index(a) => {
+                let x = Scalar::from_i64(DType::I64, a.at(index.iter().copied()));
+                let r = self.constant(x.bits)?;
+                self.emit(Code::Call(scalar::convert(DType::I64, d, TIER)), &[r])
+            }
+            Node::Load(a) => {
+                let form = |f: &ferrax_kernel::Affine| f.at(index.iter().copied());
+                if a.guards.iter().any(|g| !(g.lo..g.hi).contains(&form(&g.at))) {
+                    return self.constant(moves::lane_bits(a.fill));
+                }
+                self.element(cells[a.input as usize], usize::try_from(form(&a.at)).ok()? * d.size(), d)
+            }
+            Node::Un(f, x) => {
+                let r = calls(self, scalar::un(*f, k.dtype(*x), TIER)?, of(x))?;
+                if d == DType::Bool { Some(r) } else { canonical(self, r) }
+            }
+            Node::Bin(f, x, y) => {
+                let from = Lane::of(k.dtype(*x));
+                let code = match direct(*f, from) {
+                    Some(code) => code,
+                    None => Code::Call(scalar::bin(*f, k.dtype(*x), TIER)?),
+                };
+                let r = self.emit(code, &[of(x), of(y)])?;
+                if d == DType::Bool { Some(r) } else { canonical(self, r) }
+            }
+            Node::Select { p, t, f } => self.emit(Code::Select, &[of(p), of(t), of(f)]),
+            Node::Convert(x) if k.dtype(*x) == d => Some(of(x)),
+            Node::Convert(x) => self.emit(Code::Call(scalar::convert(k.dtype(*x), d, TIER)), &[of(x)]),
+            Node::Bitcast(x) => calls(self, scalar::bitcast(k.dtype(*x), d, TIER), of(x)),
+            Node::Round { of: x, exponent, mantissa } => {
+                let words = self.constant(*exponent as u64 | (*mantissa as u64) << 32)?;
+                let r = self.emit(Code::Call(scalar::round(d, TIER)), &[of(x), words])?;
+                canonical(self, r)
+            }
+            Node::Reduce { .. } => None,
+        }
+    }
+    /// The block, which writes all cells it set back to memory.
+    pub fn finish(mut self) -> ScalarBlock {
+        // In the order of the settings: where two cells share memory, one after the other's death, the later one stays.
+        let mut written: Vec<(usize, Cell, DType, usize)> =
+            self.written.drain().map(|(cell, (at, d, n))| (at, cell, d, n)).collect();
+        written.sort_unstable_by_key(|w| w.0);
+        for (_, cell, dtype, n) in written {
+            for offset in (0..n).map(|e| e * dtype.size()) {
+                if let Some((_, reg)) = self.known.get(&(cell, offset)) {
+                    self.block.writes.push(CellScalar { cell, offset, dtype, reg: *reg });
+                }
+            }
+        }
+        self.block
+    }
+}
+
+/// The loop as scalar code, if it can be, and if that is no more work than its tiles.
+pub fn compile_loop(c: &Compiler, l: &Loop) -> Option<ScalarLoop> {
+    let few = |s: SlotId| (1..=MOST).contains(&c.plan.slots[s as usize].len) && c.plan.slots[s as usize].tape == 0;
+    let len = |s: SlotId| c.plan.slots[s as usize].len;
+    if !l.carries.iter().all(|k| [k.init, k.slot, k.next, k.out].into_iter().all(|s| few(s) && len(s) == len(k.slot))) {
+        return None;
+    }
+    let plain = |w: &ferrax_kernel::plan::Window| {
+        few(w.each)
+            && c.plan.slots[w.all as usize].tape == 0
+            && matches!(l.trip, Trip::Static(n) if n.saturating_mul(len(w.each)) <= len(w.all))
+    };
+    if !l.xs.iter().chain(&l.ys).all(plain) {
+        return None;
+    }
+    let dtype = |s: SlotId| c.plan.slots[s as usize].dtype;
+    let mut b = ScalarBuilder::of(MOST);
+    // Carries and windows are registers from the start.
+    let mut reads = vec![];
+    let mut slots = vec![];
+    for k in &l.carries {
+        let d = dtype(k.slot);
+        if [k.init, k.next, k.out].into_iter().any(|s| dtype(s) != d) {
+            return None;
+        }
+        let (init, cell) = (c.cell(k.init), c.cell(k.slot));
+        if b.known.contains_key(&(cell, 0)) {
+            return None;
+        }
+        for offset in (0..len(k.slot)).map(|e| e * d.size()) {
+            let reg = b.fresh(0)?;
+            reads.push(CellScalar { cell: init, offset, dtype: d, reg });
+            b.known.insert((cell, offset), (d, reg));
+            slots.push(reg);
+        }
+    }
+    let mut xs = vec![];
+    for w in &l.xs {
+        let d = dtype(w.each);
+        for offset in (0..len(w.each)).map(|e| e * d.size()) {
+            let reg = b.fresh(0)?;
+            b.known.insert((c.cell(w.each), offset), (d, reg));
+            let place = CellScalar { cell: c.cell(w.all), offset, dtype: d, reg };
+            xs.push(ScalarWindow { place, stride: len(w.each) * d.size() });
+        }
+    }
+    let trips = match &l.trip {
+        Trip::Static(n) => ScalarTrips::Static(*n),
+        Trip::Dyn(s) => {
+            let cell = c.cell(*s);
+            ScalarTrips::Dyn(CellScalar { cell, offset: 0, dtype: dtype(*s), reg: 0 })
+        }
+        Trip::While { cond, pred } => {
+            if !cond.iter().all(|s| b.step(c, s)) {
+                return None;
+            }
+            let reg = b.element(c.cell(*pred), 0, DType::Bool)?;
+            let code = std::mem::take(&mut b.block.code);
+            // The body starts from the carries, not from what the condition made.
+            ScalarTrips::While(code, reg)
+        }
+    };
+    if !l.body.iter().all(|s| b.step(c, s)) {
+        return None;
+    }
+    // An interpreted operation takes a nanosecond and a half.
+    if slots.len() > l.carries.len() && b.block.code.len() as f64 * 1.5 > b.tiled {
+        return None;
+    }
+    let mut next = vec![];
+    for k in &l.carries {
+        for e in 0..len(k.slot) {
+            next.push(b.element(c.cell(k.next), e * dtype(k.next).size(), dtype(k.next))?);
+        }
+    }
+    let mut ys = vec![];
+    for w in &l.ys {
+        let d = dtype(w.each);
+        for offset in (0..len(w.each)).map(|e| e * d.size()) {
+            let reg = b.element(c.cell(w.each), offset, d)?;
+            let place = CellScalar { cell: c.cell(w.all), offset, dtype: d, reg };
+            ys.push(ScalarWindow { place, stride: len(w.each) * d.size() });
+        }
+    }
+    // A cell that an iteration reads before it writes would carry a value over: only carries may.
+    let early = |p: &CellScalar| b.written.contains_key(&p.cell);
+    if b.block.reads.iter().any(early) {
+        return None;
+    }
+    // Moves in parallel: a next that is another carry's slot is kept aside first.
+    let mut body = std::mem::take(&mut b.block.code);
+    let mut moves = vec![];
+    for (n, s) in next.iter_mut().zip(&slots) {
+        if *n != *s && slots.contains(n) {
+            let d = b.fresh(0)?;
+            body.push(ScalarIns { code: Code::Move, d, a: *n, b: *n, c: *n });
+            *n = d;
+        }
+        if *n != *s {
+            moves.push((*n, *s));
+        }
+    }
+    reads.extend(b.block.reads.iter().copied());
+    let elements = l.carries.iter().flat_map(|k| (0..len(k.slot)).map(move |e| (k, e)));
+    let outs = elements
+        .zip(&slots)
+        .map(|((k, e), reg)| {
+            let d = dtype(k.slot);
+            CellScalar { cell: c.cell(k.out), offset: e * d.size(), dtype: d, reg: *reg }
+        })
+        .collect();
+    let count = l.count.map(|s| (c.cell(s), c.bytes(s)));
+    Some(ScalarLoop {
+        file: b.block.file,
+        trips,
+        reverse: l.reverse,
+        reads,
+        xs,
+        body,
+        ys,
+        moves,
+        outs,
+        count,
+        kernels: b.block.kernels,
+    })
+}

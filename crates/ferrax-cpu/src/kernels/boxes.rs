@@ -1,0 +1,375 @@
+//! A kernel cut into boxes: parts of its grid in which every guard, and every comparison of an index with a constant, has one outcome.
+//!
+//! ```text
+//!     roll(x, 1), 8 elements:   out[i] = i < 1 ? x[i + 7] : x[i - 1]     ->     [0, 1): x[i + 7]        [1, 8): x[i - 1]
+//!     stack([a, b], -1):        out[i, j] = j < 1 ? a[i] : b[i]          ->     one piece over i with two outputs, at 2 i and 2 i + 1
+//! ```
+//!
+//! Within a box no load has a guard that could be decided, and what a guard chose between is only what it chose: a roll, a pad or a
+//! concatenation is a few copies, and a stencil's interior is a loop without conditions. A short last axis becomes several outputs of one
+//! piece, interleaved when they are stored, so that what they have in common is computed once.
+//!
+//! INVARIANT: the boxes of a kernel are disjoint and cover its grid. A piece loads elements that the whole kernel loads at the same
+//! positions, so that what `Kernel::verify` proved holds for it, and gives the same values there.
+use ferrax_kernel::kernel::Access;
+use ferrax_kernel::{Affine, Bin, DType, Dims, Kernel, Node, NodeId, Scalar, Un};
+use smallvec::SmallVec;
+use std::collections::HashMap;
+
+/// Part of a kernel that is compiled by itself.
+pub struct Piece {
+    /// Over the box; none where the box is the whole grid.
+    pub kernel: Option<Kernel>,
+    /// A node, the output of the whole kernel that it is part of, and where its elements stand there.
+    pub outs: Vec<(NodeId, u32, Affine)>,
+}
+
+/// More boxes than this, or more nodes in all of them, are not worth compiling.
+const MAX_BOXES: usize = 64;
+const MAX_NODES: usize = 1 << 13;
+/// Elements of a box, on the average, below which conditions cost less than the boxes.
+const SMALL: usize = 32;
+/// The longest last axis whose positions become outputs of their own.
+const WOVEN: usize = 4;
+
+/// Elements that lie this far apart along the last axis share no line of the nearest cache by the time the next row comes.
+const APART: i64 = 256;
+/// Sides of the blocks in which a kernel goes through elements that lie together along different axes.
+const SIDE: usize = 32;
+
+/// The pieces of a kernel that reduces nothing: itself, if it has no conditions that cuts decide.
+pub fn pieces(k: &Kernel) -> Vec<Piece> {
+    let rank = k.grid.len();
+    let mut cuts = cuts(k);
+    let woven = is_woven(k, &cuts);
+    if woven {
+        cuts[rank - 1] = (1..k.grid[rank - 1]).collect();
+    }
+    let crossed = if woven { None } else { crossed(k) };
+    if let Some(axes) = crossed {
+        for axis in axes {
+            // Whole blocks, as far as there are.
+            let ends: Vec<usize> = cuts[axis].iter().copied().chain([k.grid[axis]]).collect();
+            let mut from = 0;
+            for to in ends {
+                if to - from > SIDE && (to - from) % SIDE > 0 {
+                    cuts[axis].push(from + (to - from) / SIDE * SIDE);
+                }
+                from = to;
+            }
+            cuts[axis].sort_unstable();
+        }
+    }
+    let boxes = cuts.iter().fold(1usize, |n, c| n.saturating_mul(c.len() + 1));
+    let few = boxes <= MAX_BOXES && boxes * k.nodes.len() <= MAX_NODES;
+    if !few || k.grid.size() < SMALL * boxes {
+        return vec![whole(k)];
+    }
+    if boxes == 1 {
+        return vec![crossed.map_or_else(|| whole(k), |axes| blocked(Part::whole(k), axes))];
+    }
+    let segments: Vec<Vec<(usize, usize)>> = cuts
+        .iter()
+        .zip(k.grid.iter())
+        .map(|(c, n)| {
+            let ends = c.iter().copied().chain([*n]);
+            [0].into_iter().chain(c.iter().copied()).zip(ends).map(|(from, to)| (from, to - from)).collect()
+        })
+        .collect();
+    let (outer, phases) = match segments.split_last() {
+        Some((last, rest)) if woven => (rest, &last[..]),
+        _ => (&segments[..], &[][..]),
+    };
+    let mut at = vec![0; outer.len()];
+    let mut out = vec![];
+    loop {
+        let chosen: Vec<(usize, usize)> = at.iter().zip(outer).map(|(i, s)| s[*i]).collect();
+        let mut piece = Part::of(k);
+        if phases.is_empty() {
+            piece.add(&chosen);
+        }
+        for p in phases {
+            piece.add(&[&chosen[..], &[*p]].concat());
+        }
+        let piece = piece.finish();
+        out.push(match crossed {
+            Some(axes) => blocked(piece, axes),
+            None => piece,
+        });
+        let Some(j) = (0..at.len()).rev().find(|j| at[*j] + 1 < outer[*j].len()) else { return out };
+        at[j] += 1;
+        at[j + 1..].fill(0);
+    }
+}
+
+/// What a kernel that reduces nothing is at one index: a kernel of one element.
+pub fn element(k: &Kernel, index: &[usize]) -> Kernel {
+    let mut part = Part::of(k);
+    part.add(&index.iter().map(|i| (*i, 1)).collect::<Vec<_>>());
+    part.finish().kernel.expect("a part has a kernel of its own")
+}
+
+fn whole(k: &Kernel) -> Piece {
+    let dense = dense(&k.grid);
+    let outs = k.outputs.iter().enumerate().map(|(j, o)| (*o, j as u32, dense.clone())).collect();
+    Piece { kernel: None, outs }
+}
+fn dense(grid: &Dims) -> Affine {
+    Affine::new(0, grid.strides().iter().map(|s| *s as i64))
+}
+
+/// For each grid dimension, where some condition's outcome changes, in increasing order.
+fn cuts(k: &Kernel) -> Vec<Vec<usize>> {
+    let mut cuts: Vec<Vec<usize>> = vec![vec![]; k.grid.len()];
+    // The form is below `value` on one side of the cut only.
+    let mut cut = |a: &Affine, value: i64| {
+        let mut varying = (0..k.grid.len()).filter(|d| k.grid[*d] > 1 && a.stride(*d) != 0);
+        let (Some(d), None) = (varying.next(), varying.next()) else { return };
+        let (s, rest) = (a.stride(d) as i128, value as i128 - a.offset as i128);
+        let first = if s > 0 { -(-rest).div_euclid(s) } else { (-rest).div_euclid(-s) + 1 };
+        if first > 0 && first < k.grid[d] as i128 {
+            cuts[d].push(first as usize);
+        }
+    };
+    for (_, n) in &k.nodes {
+        match n {
+            Node::Load(l) => l.guards.iter().for_each(|g| {
+                cut(&g.at, g.lo);
+                cut(&g.at, g.hi);
+            }),
+            Node::Bin(f, x, y) if f.is_comparison() => {
+                let (of, with) = (&k.nodes[*x as usize], &k.nodes[*y as usize]);
+                let (a, c) = match (index(of), constant(with), constant(of), index(with)) {
+                    (Some(a), Some(c), ..) | (.., Some(c), Some(a)) => (a, c),
+                    _ => continue,
+                };
+                cut(a, c);
+                cut(a, c.saturating_add(1));
+            }
+            _ => (),
+        }
+    }
+    for c in &mut cuts {
+        c.sort_unstable();
+        c.dedup();
+    }
+    cuts
+}
+fn index(n: &(DType, Node)) -> Option<&Affine> {
+    if let (DType::I32 | DType::I64, Node::Index(a)) = n { Some(a) } else { None }
+}
+fn constant(n: &(DType, Node)) -> Option<i64> {
+    if let (DType::I32 | DType::I64, Node::Const(s)) = n { Some(s.to_i64()) } else { None }
+}
+
+/// Whether the last axis is short, and something is chosen or strided along it.
+fn is_woven(k: &Kernel, cuts: &[Vec<usize>]) -> bool {
+    let rank = k.grid.len();
+    let Some(n) = k.grid.last().copied().filter(|n| (2..=WOVEN).contains(n)) else { return false };
+    let before = (0..rank - 1).rev().find(|d| k.grid[*d] > 1);
+    // A load that goes on from row to row as it does in a row needs no help.
+    let even = |l: &Access| before.is_none_or(|d| l.at.stride(d) == l.at.stride(rank - 1) * n as i64);
+    !cuts[rank - 1].is_empty() || k.nodes.iter().any(|(_, x)| matches!(x, Node::Load(l) if !even(l)))
+}
+
+/// The last axis and another one, if some load's elements lie together along the other.
+fn crossed(k: &Kernel) -> Option<[usize; 2]> {
+    let last = (0..k.grid.len()).rev().find(|d| k.grid[*d] > 1)?;
+    let long = |d: &usize| k.grid[*d] >= SIDE;
+    let across = |l: &Access| {
+        let near = |d: &usize| l.at.stride(*d).abs() == 1;
+        (l.at.stride(last).abs() >= APART).then(|| (0..last).filter(long).find(near)).flatten()
+    };
+    let other = k.nodes.iter().find_map(|(_, n)| if let Node::Load(l) = n { across(l) } else { None })?;
+    long(&last).then_some([other, last])
+}
+
+/// A piece that goes through its grid in blocks over two axes, if these are of whole blocks.
+fn blocked(mut p: Piece, axes: [usize; 2]) -> Piece {
+    let Some(k) = &mut p.kernel else { return p };
+    if axes.iter().any(|a| k.grid[*a] % SIDE > 0) {
+        return p;
+    }
+    let split = |a: &mut Affine| {
+        let rank = k.grid.len();
+        let inner = axes.map(|d| a.stride(d));
+        a.strides.resize(rank, 0);
+        axes.iter().for_each(|d| a.strides[*d] *= SIDE as i64);
+        a.strides.extend(inner);
+    };
+    for (_, n) in &mut k.nodes {
+        match n {
+            Node::Index(a) => split(a),
+            Node::Load(l) => {
+                split(&mut l.at);
+                l.guards.iter_mut().for_each(|g| split(&mut g.at));
+            }
+            _ => (),
+        }
+    }
+    p.outs.iter_mut().for_each(|o| split(&mut o.2));
+    axes.iter().for_each(|d| k.grid[*d] /= SIDE);
+    k.grid = k.grid.concat(&[SIDE, SIDE]);
+    p
+}
+
+/// The nodes of one piece, with what is fixed in its boxes folded.
+struct Part<'a> {
+    of: &'a Kernel,
+    nodes: Vec<(DType, Node)>,
+    memo: HashMap<(DType, Node), NodeId>,
+    extents: Dims,
+    outs: Vec<(NodeId, u32, Affine)>,
+}
+
+impl<'a> Part<'a> {
+    fn of(of: &'a Kernel) -> Part<'a> {
+        Part { of, nodes: vec![], memo: HashMap::new(), extents: Dims::default(), outs: vec![] }
+    }
+    /// The whole kernel as a piece of its own.
+    fn whole(k: &Kernel) -> Piece {
+        let mut part = Part::of(k);
+        part.add(&k.grid.iter().map(|n| (0, *n)).collect::<Vec<_>>());
+        part.finish()
+    }
+    /// Adds the outputs over the box of these first indices and sizes.
+    fn add(&mut self, at: &[(usize, usize)]) {
+        self.extents = at.iter().map(|(_, n)| *n).collect();
+        let mut new: Vec<NodeId> = Vec::with_capacity(self.of.nodes.len());
+        for (d, n) in &self.of.nodes {
+            let id = self.node(*d, n, at, &new);
+            new.push(id);
+        }
+        let place = moved(&dense(&self.of.grid), at);
+        self.outs.extend((0..).zip(&self.of.outputs).map(|(j, o)| (new[*o as usize], j, place.clone())));
+    }
+    /// The piece, of what its outputs need.
+    fn finish(mut self) -> Piece {
+        let mut needed = vec![false; self.nodes.len()];
+        self.outs.iter().for_each(|o| needed[o.0 as usize] = true);
+        for n in (0..self.nodes.len()).rev() {
+            if needed[n] {
+                self.nodes[n].1.operands().iter().for_each(|o| needed[*o as usize] = true);
+            }
+        }
+        let mut new = vec![NodeId::MAX; self.nodes.len()];
+        let mut kept = vec![];
+        for (n, (d, mut node)) in self.nodes.into_iter().enumerate().filter(|(n, _)| needed[*n]) {
+            node.map_operands(|o| new[o as usize]);
+            new[n] = kept.len() as NodeId;
+            kept.push((d, node));
+        }
+        self.outs.iter_mut().for_each(|o| o.0 = new[o.0 as usize]);
+        let (inputs, outputs) = (self.of.inputs.clone(), self.outs.iter().map(|o| o.0).collect());
+        let kernel = Kernel { grid: self.extents, inputs, nodes: kept, outputs, ..Kernel::default() };
+        Piece { kernel: Some(kernel), outs: self.outs }
+    }
+    fn push(&mut self, d: DType, n: Node) -> NodeId {
+        *self.memo.entry((d, n)).or_insert_with_key(|key| {
+            self.nodes.push(key.clone());
+            self.nodes.len() as NodeId - 1
+        })
+    }
+    fn bool(&mut self, x: bool) -> NodeId {
+        self.push(DType::Bool, Node::Const(Scalar::bool(x)))
+    }
+    fn known(&self, n: NodeId) -> Option<bool> {
+        if let (DType::Bool, Node::Const(s)) = &self.nodes[n as usize] { Some(!s.is_zero()) } else { None }
+    }
+    fn node(&mut self, d: DType, n: &Node, at: &[(usize, usize)], new: &[NodeId]) -> NodeId {
+        let to = |x: &NodeId| new[*x as usize];
+        match n {
+            Node::Index(a) => self.push(d, Node::Index(moved(a, at))),
+            Node::Load(l) => self.load(d, l, at),
+            Node::Bin(f, x, y) if f.is_comparison() => match self.compared(*f, to(x), to(y)) {
+                Some(known) => self.bool(known),
+                None => self.push(d, Node::Bin(*f, to(x), to(y))),
+            },
+            Node::Bin(f @ (Bin::And | Bin::Or), x, y) if d == DType::Bool => {
+                let (x, y) = (to(x), to(y));
+                match (self.known(x), self.known(y)) {
+                    (Some(one), _) if one == (*f == Bin::And) => y,
+                    (_, Some(one)) if one == (*f == Bin::And) => x,
+                    (Some(zero), _) | (_, Some(zero)) => self.bool(zero),
+                    _ => self.push(d, Node::Bin(*f, x, y)),
+                }
+            }
+            Node::Un(Un::Not, x) if self.known(to(x)).is_some() => {
+                let x = self.known(to(x)) == Some(true);
+                self.bool(!x)
+            }
+            Node::Select { p, t, f } => match self.known(to(p)) {
+                Some(p) => to(if p { t } else { f }),
+                None if to(t) == to(f) => to(t),
+                None => self.push(d, Node::Select { p: to(p), t: to(t), f: to(f) }),
+            },
+            other => {
+                let mut n = other.clone();
+                n.map_operands(|x| new[x as usize]);
+                self.push(d, n)
+            }
+        }
+    }
+    fn load(&mut self, d: DType, l: &Access, at: &[(usize, usize)]) -> NodeId {
+        let mut guards = SmallVec::new();
+        for g in &l.guards {
+            let form = moved(&g.at, at);
+            match form.range(&self.extents) {
+                Some((lo, hi)) if lo >= g.lo && hi < g.hi => (),
+                Some((lo, hi)) if hi < g.lo || lo >= g.hi => return self.push(d, Node::Const(l.fill)),
+                _ => guards.push(ferrax_kernel::kernel::Guard { at: form, lo: g.lo, hi: g.hi }),
+            }
+        }
+        self.push(d, Node::Load(Box::new(Access { input: l.input, at: moved(&l.at, at), guards, fill: l.fill })))
+    }
+    /// What an index's comparison gives everywhere in the box.
+    fn compared(&self, f: Bin, x: NodeId, y: NodeId) -> Option<bool> {
+        let range = |n: NodeId| {
+            let n = &self.nodes[n as usize];
+            match (index(n), constant(n)) {
+                (Some(a), _) => {
+                    let (lo, hi) = a.range(&self.extents)?;
+                    // What the dtype does not hold wraps.
+                    (n.0 == DType::I64 || (i32::try_from(lo).is_ok() && i32::try_from(hi).is_ok())).then_some((lo, hi))
+                }
+                (_, c) => c.map(|c| (c, c)),
+            }
+        };
+        let ((a, b), (c, d)) = (range(x)?, range(y)?);
+        let less = |strict: bool| {
+            if b < c || !strict && b == c {
+                Some(true)
+            } else if a > d || strict && a == d {
+                Some(false)
+            } else {
+                None
+            }
+        };
+        let equal = if a == b && c == d && a == c {
+            Some(true)
+        } else if b < c || d < a {
+            Some(false)
+        } else {
+            None
+        };
+        match f {
+            Bin::Lt => less(true),
+            Bin::Le => less(false),
+            Bin::Gt => less(false).map(|x| !x),
+            Bin::Ge => less(true).map(|x| !x),
+            Bin::Eq => equal,
+            Bin::Ne => equal.map(|x| !x),
+            _ => None,
+        }
+    }
+}
+
+/// The form in the indices of a box. What does not move has no stride, so that equal forms are equal.
+fn moved(a: &Affine, at: &[(usize, usize)]) -> Affine {
+    let mut out = Affine::constant(a.offset);
+    for (k, (from, n)) in at.iter().enumerate() {
+        out.offset += a.stride(k) * *from as i64;
+        out.strides.push(if *n > 1 { a.stride(k) } else { 0 });
+    }
+    out
+}

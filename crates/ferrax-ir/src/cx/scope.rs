@@ -1,0 +1,191 @@
+//! What is in scope for user code on this thread: the current trace, named axes, the line it stands at.
+//!
+//! INVARIANT: what is put in scope is taken out again on return and on unwinding alike.
+//!
+//! ```
+//! let before = ferrax_ir::cx::axes().len();
+//! ferrax_ir::cx::with_axis(Some(&"i".into()), 4, || assert_eq!(ferrax_ir::cx::axis_size("i").ok(), Some(4)));
+//! assert_eq!(ferrax_ir::cx::axes().len(), before);
+//! ```
+use super::Cx;
+use crate::aval::Lit;
+use crate::dtype::Dtype;
+use crate::effects::Name;
+use crate::error::{Error, Res};
+use crate::op::Op;
+use crate::value::{Array, Value, Values};
+use std::cell::{Cell, OnceCell, RefCell};
+use std::rc::Rc;
+use std::sync::OnceLock;
+
+thread_local! {
+    static CURRENT: RefCell<Option<Rc<dyn Cx>>> = const { RefCell::new(None) };
+    static LINE: Cell<u32> = const { Cell::new(0) };
+}
+static ROOT: OnceLock<fn() -> Rc<dyn Cx>> = OnceLock::new();
+
+/// Names what evaluates eagerly. Once per process; each thread makes its own root from it.
+pub fn install_root(f: fn() -> Rc<dyn Cx>) {
+    ROOT.get_or_init(|| f);
+}
+thread_local! { static ROOTED: OnceCell<Rc<dyn Cx>> = const { OnceCell::new() } }
+/// The trace that user code on this thread runs under.
+pub fn current() -> Rc<dyn Cx> {
+    CURRENT.with(|c| c.borrow().clone()).unwrap_or_else(eval_root)
+}
+/// The root of this thread: what nothing traces.
+pub fn eval_root() -> Rc<dyn Cx> {
+    ROOTED.with(|r| r.get_or_init(root).clone())
+}
+fn root() -> Rc<dyn Cx> {
+    match ROOT.get() {
+        Some(f) => f(),
+        None => panic!("no evaluator is installed: call ferrax_ir::cx::install_root first"),
+    }
+}
+/// Whether user code on this thread is not being traced.
+pub fn at_root() -> bool {
+    CURRENT.with(|c| match &*c.borrow() {
+        None => true,
+        Some(c) => ROOTED.with(|r| r.get().is_some_and(|r| Rc::ptr_eq(r, c))),
+    })
+}
+/// Runs `f` with `cx` current, and restores on return and on unwinding alike.
+pub fn enter<T>(cx: Rc<dyn Cx>, f: impl FnOnce() -> T) -> T {
+    struct Restore(Option<Rc<dyn Cx>>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            let mine = CURRENT.with(|c| std::mem::replace(&mut *c.borrow_mut(), self.0.take()));
+            drop(mine);
+        }
+    }
+    let _restore = Restore(CURRENT.with(|c| c.borrow_mut().replace(cx)));
+    f()
+}
+/// What was current before [`replace_current`].
+pub struct Saved(Option<Rc<dyn Cx>>);
+/// Makes `cx` current until [`restore_current`]: for a host language's blocks, which are no closures.
+pub fn replace_current(cx: Rc<dyn Cx>) -> Saved {
+    Saved(CURRENT.with(|c| c.borrow_mut().replace(cx)))
+}
+pub fn restore_current(s: Saved) {
+    let mine = CURRENT.with(|c| std::mem::replace(&mut *c.borrow_mut(), s.0));
+    drop(mine);
+}
+thread_local! { static AXES: RefCell<Vec<(Name, usize)>> = const { RefCell::new(vec![]) } }
+/// Named axes put in scope, until it is dropped.
+#[must_use]
+pub struct Named(usize);
+impl Drop for Named {
+    fn drop(&mut self) {
+        AXES.with(|a| a.borrow_mut().truncate(self.0));
+    }
+}
+/// Puts named axes in scope, the outermost first. Here, and nowhere else, stands which names user code may use: `vmap` and `pmap`
+/// put theirs, and so does whoever calls a user's rule after they have returned (a bwd).
+pub fn name_axes(new: impl IntoIterator<Item = (Name, usize)>) -> Named {
+    AXES.with(|a| {
+        let mut a = a.borrow_mut();
+        let n = a.len();
+        a.extend(new);
+        Named(n)
+    })
+}
+/// Runs `f` where a named axis of size `n` is in scope.
+pub fn with_axis<T>(name: Option<&Name>, n: usize, f: impl FnOnce() -> T) -> T {
+    let _named = name_axes(name.map(|name| (name.clone(), n)));
+    f()
+}
+/// The named axes in scope, outermost first: part of what a trace depends on.
+pub fn axes() -> Vec<(Name, usize)> {
+    AXES.with(|a| a.borrow().clone())
+}
+pub fn no_axes() -> bool {
+    AXES.with(|a| a.borrow().is_empty())
+}
+/// The size of a named axis, or the error that none is in scope.
+pub fn axis_size(name: &str) -> Res<usize> {
+    let found = AXES.with(|a| a.borrow().iter().rev().find(|(n, _)| **n == *name).map(|x| x.1));
+    found.ok_or_else(|| crate::ops::collective::unbound(name))
+}
+/// The door for user code: checks for leaked tracers, then hands the op to the current trace.
+pub fn bind(op: &Op, x: &[Value]) -> Res<Values> {
+    for v in x {
+        v.check_alive()?;
+    }
+    current().bind(op, x)
+}
+/// The user's lines, as the host language knows them. Lines are numbers in a table that it keeps; 0 is unknown.
+pub struct Lines {
+    /// The line that runs now.
+    pub here: fn() -> u32,
+    /// `model.py:12:8 (loss)`
+    pub text: fn(u32) -> Option<String>,
+    /// The names that the user gave to what is around it: `encoder/attention`.
+    pub names: fn(u32) -> String,
+}
+static LINES: OnceLock<Lines> = OnceLock::new();
+pub fn install_lines(l: Lines) {
+    LINES.get_or_init(|| l);
+}
+/// The line that an equation traced now comes from: that of the equation being transformed, else where user code is.
+pub fn line() -> u32 {
+    match LINE.with(Cell::get) {
+        0 => LINES.get().map_or(0, |l| (l.here)()),
+        line => line,
+    }
+}
+/// A line in words.
+pub fn place(line: u32) -> Option<String> {
+    if line == 0 { None } else { LINES.get().and_then(|l| (l.text)(line)) }
+}
+/// The names around a line.
+pub fn names(line: u32) -> String {
+    LINES.get().map_or(String::new(), |l| (l.names)(line))
+}
+/// While it lives, equations come from the lines it is set to: a transform hands on those of the program it transforms.
+pub struct Line(u32);
+impl Line {
+    /// The line as it is.
+    pub fn kept() -> Line {
+        Line(LINE.with(Cell::get))
+    }
+    /// For a function that is traced on its own account: it has lines of its own, where a rule stands at the line of what it derives.
+    pub fn unset() -> Line {
+        Line(LINE.with(|l| l.replace(0)))
+    }
+    /// To that of an equation; an unknown line changes nothing.
+    #[inline]
+    pub fn set(&self, line: u32) {
+        LINE.with(|l| l.set(if line == 0 { self.0 } else { line }));
+    }
+    /// An error of the equation that is being transformed says where it was traced.
+    pub fn blame(&self, e: Error) -> Error {
+        match (e, place(LINE.with(Cell::get))) {
+            (Error::Raised(k, m), Some(at)) if !m.contains(TRACED_AT) => {
+                Error::Raised(k, format!("{m}\n{TRACED_AT}{at}."))
+            }
+            (e, _) => e,
+        }
+    }
+}
+impl Drop for Line {
+    fn drop(&mut self) {
+        LINE.with(|l| l.set(self.0));
+    }
+}
+const TRACED_AT: &str = "The operation was traced at ";
+
+/// Tells which captured rank-0 arrays are written as literals. The face installs it, because only it can open an array without
+/// waiting for it; `None` keeps the array a captured input.
+pub type ToLit = fn(&Array) -> Option<Lit>;
+static TO_LIT: OnceLock<ToLit> = OnceLock::new();
+pub fn install_to_lit(f: ToLit) {
+    TO_LIT.get_or_init(|| f);
+}
+pub fn to_lit(a: &Array) -> Option<Lit> {
+    if a.0.aval.rank() > 0 || a.0.aval.tape > 0 || a.0.aval.dtype == Dtype::Float0 {
+        return None;
+    }
+    TO_LIT.get().and_then(|f| f(a))
+}

@@ -1,0 +1,235 @@
+//! Reflections: qr, with exchanges of columns too, reduction to Hessenberg and to tridiagonal form, and products of reflections.
+//!
+//! A reflection is `h = 1 - tau v v'`, `v` being 1 at its own row and zero above; the rest of it lies below the diagonal of what it has
+//! reduced, as LAPACK packs it. `q = h[0] h[1] ..`. Golub and Van Loan, Matrix Computations, chapters 5, 7.4 and 8.3.
+use super::field::{RealOrComplex, norm};
+
+/// The reflection whose adjoint sends `(alpha, x)` to `(beta, 0)`, `beta` real: `x` becomes the rest of `v`; gives `beta` and `tau`.
+fn reflection<T: RealOrComplex>(alpha: T, x: &mut [T]) -> (f64, T) {
+    let rest = norm(x.iter().copied());
+    if rest == 0.0 && alpha.im() == 0.0 {
+        return (alpha.re(), T::ZERO);
+    }
+    let size = alpha.abs().hypot(rest);
+    if size < 1e-290 {
+        // beyond the range of a reciprocal
+        let up = 2f64.powi(660);
+        x.iter_mut().for_each(|x| *x = x.scale(up));
+        let (beta, tau) = reflection(alpha.scale(up), x);
+        return (beta / up, tau);
+    }
+    let beta = if alpha.re() >= 0.0 { -size } else { size };
+    let head = alpha - T::real(beta);
+    x.iter_mut().for_each(|x| *x = *x / head);
+    (beta, (T::real(beta) - alpha).scale(1.0 / beta))
+}
+/// `c = (1 - tau v v') c` over columns `from..n`; row 0 of `v` is 1 and lies at row `top`.
+fn reflect_rows<T: RealOrComplex>(c: &mut [T], n: usize, top: usize, from: usize, v: &[T], tau: T, w: &mut [T]) {
+    if tau == T::ZERO {
+        return;
+    }
+    let w = &mut w[..n - from];
+    w.copy_from_slice(&c[top * n + from..(top + 1) * n]);
+    for (i, v) in v.iter().enumerate() {
+        let row = &c[(top + 1 + i) * n + from..(top + 2 + i) * n];
+        w.iter_mut().zip(row).for_each(|(w, c)| *w += v.conj() * *c);
+    }
+    w.iter_mut().for_each(|w| *w = tau * *w);
+    c[top * n + from..(top + 1) * n].iter_mut().zip(&*w).for_each(|(c, w)| *c -= *w);
+    for (i, v) in v.iter().enumerate() {
+        let row = &mut c[(top + 1 + i) * n + from..(top + 2 + i) * n];
+        row.iter_mut().zip(&*w).for_each(|(c, w)| *c -= *v * *w);
+    }
+}
+/// `c = c (1 - tau v v')`, where `v` begins at column `first`.
+fn reflect_columns<T: RealOrComplex>(c: &mut [T], n: usize, first: usize, v: &[T], tau: T) {
+    if tau == T::ZERO {
+        return;
+    }
+    for row in c.chunks_exact_mut(n) {
+        let part = &mut row[first..first + 1 + v.len()];
+        let s = part[1..].iter().zip(v).fold(part[0], |s, (c, v)| s + *c * *v) * tau;
+        part[0] -= s;
+        part[1..].iter_mut().zip(v).for_each(|(c, v)| *c -= s * v.conj());
+    }
+}
+/// The rest of reflection k, whose 1 is at row `k + shift`.
+fn column<T: RealOrComplex>(a: &[T], m: usize, n: usize, k: usize, shift: usize, v: &mut Vec<T>) {
+    v.clear();
+    v.extend((k + shift + 1..m).map(|i| a[i * n + k]));
+}
+/// Reduces column k of `a` below row `k + shift`.
+fn reduce_column<T: RealOrComplex>(a: &mut [T], m: usize, n: usize, k: usize, shift: usize, v: &mut Vec<T>) -> T {
+    column(a, m, n, k, shift, v);
+    let top = k + shift;
+    let (beta, tau) = reflection(a[top * n + k], v);
+    a[top * n + k] = T::real(beta);
+    v.iter().enumerate().for_each(|(i, v)| a[(top + 1 + i) * n + k] = *v);
+    tau
+}
+
+/// r above the diagonal, reflections below it.
+pub fn qr<T: RealOrComplex>(a: &mut [T], m: usize, n: usize, taus: &mut [T], w: &mut [T], v: &mut Vec<T>) {
+    for k in 0..m.min(n) {
+        taus[k] = reduce_column(a, m, n, k, 0, v);
+        reflect_rows(a, n, k, k + 1, v, taus[k].conj(), w);
+    }
+}
+/// The same, the longest column that is left being taken first: column k of what is factored was column `order[k]`.
+pub fn pivoted_qr<T: RealOrComplex>(
+    a: &mut [T],
+    m: usize,
+    n: usize,
+    taus: &mut [T],
+    order: &mut [usize],
+    w: &mut [T],
+    v: &mut Vec<T>,
+) {
+    order.iter_mut().enumerate().for_each(|(i, p)| *p = i);
+    for k in 0..m.min(n) {
+        let length = |a: &[T], j: usize| norm((k..m).map(|i| a[i * n + j]));
+        let (mut best, mut most) = (k, length(a, k));
+        for j in k + 1..n {
+            let l = length(a, j);
+            if l > most {
+                (best, most) = (j, l);
+            }
+        }
+        if best != k {
+            order.swap(k, best);
+            (0..m).for_each(|i| a.swap(i * n + k, i * n + best));
+        }
+        taus[k] = reduce_column(a, m, n, k, 0, v);
+        reflect_rows(a, n, k, k + 1, v, taus[k].conj(), w);
+    }
+}
+/// The first `columns` columns of `q`, from reflections in `a` (`m` by `n`) whose 1 is at row `k + shift`.
+pub fn product<T: RealOrComplex>(
+    a: &[T],
+    [m, n]: [usize; 2],
+    shift: usize,
+    taus: &[T],
+    columns: usize,
+    q: &mut [T],
+    w: &mut [T],
+    v: &mut Vec<T>,
+) {
+    q.fill(T::ZERO);
+    (0..m.min(columns)).for_each(|i| q[i * columns + i] = T::ONE);
+    for k in (0..taus.len().min(n)).rev() {
+        if k + shift < columns {
+            column(a, m, n, k, shift, v);
+            reflect_rows(q, columns, k + shift, k + shift, v, taus[k], w);
+        }
+    }
+}
+/// `op(q) c`, or `c op(q)`, in the place of `c`, of `rows` rows and `columns` columns; op: adjoint, or transpose of the real.
+pub fn multiply<T: RealOrComplex>(
+    a: &[T],
+    n: usize,
+    taus: &[T],
+    c: &mut [T],
+    [rows, columns]: [usize; 2],
+    left: bool,
+    adjoint: bool,
+    w: &mut [T],
+    v: &mut Vec<T>,
+) {
+    let m = if left { rows } else { columns };
+    let count = taus.len();
+    for step in 0..count {
+        let k = if left == adjoint { step } else { count - 1 - step };
+        let tau = if adjoint { taus[k].conj() } else { taus[k] };
+        column(a, m, n, k, 0, v);
+        if left {
+            reflect_rows(c, columns, k, 0, v, tau, w);
+        } else {
+            reflect_columns(c, columns, k, v, tau);
+        }
+    }
+}
+/// `a = q h q'`, h zero below its first subdiagonal.
+pub fn hessenberg<T: RealOrComplex>(a: &mut [T], n: usize, taus: &mut [T], w: &mut [T], v: &mut Vec<T>) {
+    for k in 0..n.saturating_sub(1) {
+        taus[k] = reduce_column(a, n, n, k, 1, v);
+        reflect_rows(a, n, k + 1, k + 1, v, taus[k].conj(), w);
+        reflect_columns(a, n, k + 1, v, taus[k]);
+    }
+}
+/// `a = q t q'`, t with diagonal `d` and real subdiagonal `e`, of the Hermitian matrix that the lower triangle says. Its reflections lie
+/// below the subdiagonal.
+pub fn tridiagonal<T: RealOrComplex>(
+    a: &mut [T],
+    n: usize,
+    d: &mut [f64],
+    e: &mut [f64],
+    taus: &mut [T],
+    w: &mut [T],
+    v: &mut Vec<T>,
+) {
+    for k in 0..n.saturating_sub(1) {
+        let tau = reduce_column(a, n, n, k, 1, v);
+        (taus[k], e[k]) = (tau, a[(k + 1) * n + k].re());
+        d[k] = a[k * n + k].re();
+        a[k * n + k] = T::real(d[k]);
+        if tau == T::ZERO {
+            continue;
+        }
+        // h' b h = b - v w' - w v', where x = tau b v and w = x - tau/2 (x' v) v
+        let (first, len) = (k + 1, n - k - 1);
+        let at = |i: usize| if i == 0 { T::ONE } else { v[i - 1] };
+        for i in 0..len {
+            let mut s = T::ZERO;
+            for j in 0..=i {
+                s += a[(first + i) * n + first + j] * at(j);
+            }
+            for j in i + 1..len {
+                s += a[(first + j) * n + first + i].conj() * at(j);
+            }
+            w[i] = tau * s;
+        }
+        let mut s = T::ZERO;
+        (0..len).for_each(|i| s += w[i].conj() * at(i));
+        let half = (tau * s).scale(0.5);
+        (0..len).for_each(|i| w[i] -= half * at(i));
+        for i in 0..len {
+            for j in 0..=i {
+                let x = at(i) * w[j].conj() + w[i] * at(j).conj();
+                a[(first + i) * n + first + j] -= x;
+            }
+        }
+    }
+    if n > 0 {
+        d[n - 1] = a[n * n - 1].re();
+        a[n * n - 1] = T::real(d[n - 1]);
+    }
+}
+/// `a = u b v'` for `m >= n`: b with diagonal `d` and `e` above it, both real. The reflections of u lie in `a`, those of v in `p` (n by n),
+/// whose 1 is one row lower.
+pub fn bidiagonal<T: RealOrComplex>(
+    a: &mut [T],
+    [m, n]: [usize; 2],
+    d: &mut [f64],
+    e: &mut [f64],
+    [left, right]: [&mut [T]; 2],
+    p: &mut [T],
+    w: &mut [T],
+    v: &mut Vec<T>,
+) {
+    for k in 0..n {
+        left[k] = reduce_column(a, m, n, k, 0, v);
+        d[k] = a[k * n + k].re();
+        reflect_rows(a, n, k, k + 1, v, left[k].conj(), w);
+        if k + 1 == n {
+            e[k] = 0.0;
+            break;
+        }
+        // row k, conjugated, as a column
+        v.clear();
+        v.extend(a[k * n + k + 2..(k + 1) * n].iter().map(|x| x.conj()));
+        let (beta, tau) = reflection(a[k * n + k + 1].conj(), v);
+        (e[k], right[k]) = (beta, tau);
+        v.iter().enumerate().for_each(|(i, x)| p[(k + 2 + i) * n + k] = *x);
+        reflect_columns(&mut a[(k + 1) * n..], n, k + 1, v, tau);
+    }
+}

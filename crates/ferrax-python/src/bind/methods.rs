@@ -1,0 +1,78 @@
+//! What a primitive object does with operands: binds them, computes their results, tells the results' types.
+//!
+//! INVARIANT: a primitive of the language goes through [`super::bind`], one that Python defines through its own functions.
+use super::bind;
+use crate::array::value::avals as avals_of;
+use crate::aval::ShapedArray;
+use crate::error::{IntoPyResult, guarded};
+use crate::primitive::{self, PyPrimitive, apply};
+use ferrax_ir::op::Op;
+use pyo3::prelude::*;
+use pyo3::types::{PyCFunction, PyDict, PyList, PyString, PyTuple};
+
+#[pymethods]
+impl PyPrimitive {
+    /// The function that computes the operation on concrete arrays.
+    #[getter]
+    #[pyo3(name = "impl")]
+    fn get_implementation<'py>(me: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let py = me.py();
+        if let Ok(f) = me.get().implementation(py) {
+            return Ok(f.into_bound(py));
+        }
+        let it = me.clone().unbind();
+        let f = PyCFunction::new_closure(py, None, None, move |args, params| evaluated(&it, args, params))?;
+        Ok(f.into_any())
+    }
+    /// The result's type (a list of types, if there are several results).
+    ///
+    /// Raises:
+    ///   NotImplementedError: no rule was given.
+    #[pyo3(signature = (*avals, **params))]
+    fn abstract_eval<'py>(
+        me: &Bound<'py, Self>,
+        avals: &Bound<'py, PyTuple>,
+        params: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (py, p) = (me.py(), me.get());
+        if !p.builtin {
+            return p.type_rule(py)?.bind(py).call(avals, params);
+        }
+        let op = Op::from_name(p.name, primitive::map(params)?).py(py)?;
+        let out = op.results(&avals_of(avals.as_any())?).py(py)?;
+        let out = out.into_iter().map(|a| Bound::new(py, ShapedArray(a))).collect::<PyResult<Vec<_>>>()?;
+        match &out[..] {
+            [one] if !p.multiple() => Ok(one.clone().into_any()),
+            all => Ok(PyList::new(py, all)?.into_any()),
+        }
+    }
+    /// Applies the operation: computes it, or records it where a function is being traced.
+    #[pyo3(signature = (*operands, **params))]
+    #[pyo3(name = "bind")]
+    fn bound<'py>(
+        me: &Bound<'py, Self>,
+        operands: &Bound<'py, PyTuple>,
+        params: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (py, p) = (me.py(), me.get());
+        if !p.builtin {
+            return guarded(|| apply(me, operands, params));
+        }
+        let out = bind(&PyString::new(py, p.name), operands, params)?;
+        if let Ok(t) = out.cast::<PyTuple>() {
+            return Ok(t.to_list().into_any());
+        }
+        Ok(out)
+    }
+}
+
+/// A primitive's results on concrete arrays, whatever is traced around it.
+fn evaluated(p: &Py<PyPrimitive>, operands: &Bound<PyTuple>, params: Option<&Bound<PyDict>>) -> PyResult<Py<PyAny>> {
+    let py = operands.py();
+    let me = p.bind(py).get();
+    if !me.builtin {
+        return me.implementation(py)?.bind(py).call(operands, params).map(Bound::unbind);
+    }
+    let name = PyString::new(py, me.name);
+    ferrax_ir::enter(ferrax_ir::cx::eval_root(), || bind(&name, operands, params)).map(Bound::unbind)
+}

@@ -1,0 +1,147 @@
+//! Python functions as functions of the language, and the other way round.
+//!
+//! A flat function takes leaves and returns a sequence of leaves.
+//!
+//! INVARIANT: an exception of the function comes out as it is. A function is called with the interpreter attached.
+use crate::array::value::{all_required, operand, type_text, wrap_all};
+use crate::config;
+use crate::error::{IntoPyResult, from_py, guarded};
+use ferrax_ir::cx::{Fun, Tan};
+use ferrax_ir::error::Res;
+use ferrax_ir::value::{Value, Values};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyList, PyTuple, PyType};
+use std::sync::Arc;
+
+/// Calls a flat function on values; its results are values.
+pub fn call(f: &Bound<PyAny>, x: &[Value], what: &str) -> Res<Values> {
+    let py = f.py();
+    let run = || -> PyResult<Values> {
+        let args = PyTuple::new(py, wrap_all(py, x.iter().cloned())?)?;
+        let out = f.call1(args)?;
+        results(f, &out, what)
+    };
+    run().map_err(from_py)
+}
+/// A sequence of leaves as values.
+fn results(f: &Bound<PyAny>, out: &Bound<PyAny>, what: &str) -> PyResult<Values> {
+    let flags = config::flags();
+    let one = |x: PyResult<Bound<PyAny>>| {
+        let x = x?;
+        operand(&x, flags)?.ok_or_else(|| bad_result(f, &x, what))
+    };
+    if let Ok(t) = out.cast::<PyTuple>() {
+        return t.iter().map(|x| one(Ok(x))).collect();
+    }
+    if let Ok(l) = out.cast::<PyList>() {
+        return l.iter().map(|x| one(Ok(x))).collect();
+    }
+    out.try_iter()?.map(one).collect()
+}
+fn bad_result(f: &Bound<PyAny>, x: &Bound<PyAny>, what: &str) -> PyErr {
+    if what == "vmap" {
+        return PyTypeError::new_err(format!(
+            "Output from batched function {} with type {} is not a valid JAX type",
+            x.repr().map(|r| r.to_string()).unwrap_or_default(),
+            type_text(x)
+        ));
+    }
+    let user = f.getattr("fun").unwrap_or_else(|_| f.clone());
+    bad_output(&user, what, x, "")
+}
+/// The error for a function that returned what is no array, at a path of its output.
+pub fn bad_output(f: &Bound<PyAny>, what: &str, x: &Bound<PyAny>, path: &str) -> PyErr {
+    let at = if path.is_empty() { String::new() } else { format!(" at output component {path}") };
+    PyTypeError::new_err(format!(
+        "function {} traced for {what} returned a value of type {}{at}, which is not a valid JAX type",
+        describe(f),
+        type_text(x)
+    ))
+}
+/// `loss at model.py:12`
+pub fn describe(f: &Bound<PyAny>) -> String {
+    let mut inner = f.clone();
+    while let Some(w) = unwrapped(&inner) {
+        inner = w;
+    }
+    let name = inner
+        .getattr("__name__")
+        .and_then(|n| n.extract::<String>())
+        .unwrap_or_else(|_| inner.repr().map(|r| r.to_string()).unwrap_or_default());
+    let place = || -> PyResult<String> {
+        let code = inner.getattr("__code__")?;
+        Ok(format!(
+            "{} at {}:{}",
+            name,
+            code.getattr("co_filename")?.extract::<String>()?,
+            code.getattr("co_firstlineno")?.extract::<usize>()?
+        ))
+    };
+    place().unwrap_or(name)
+}
+/// The function that `f` wraps, as `functools.wraps` and `functools.partial` say it. Attributes that a class makes up as they are asked
+/// for are not followed: there may be no end to them.
+fn unwrapped<'py>(f: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
+    let own = f.getattr("__dict__").ok().and_then(|d| d.cast_into::<PyDict>().ok());
+    if let Some(w) = own.and_then(|d| d.get_item("__wrapped__").ok().flatten()) {
+        return Some(w);
+    }
+    static PARTIAL: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    let partial = PARTIAL.import(f.py(), "functools", "partial").ok()?;
+    if f.is_instance(partial).ok()? { f.getattr("func").ok() } else { None }
+}
+pub fn name_of(f: &Bound<PyAny>) -> String {
+    f.getattr("__name__")
+        .and_then(|n| n.extract::<String>())
+        .unwrap_or_else(|_| f.get_type().name().map(|n| n.to_string()).unwrap_or_default())
+}
+
+/// A Python callable as a function of the language, called with the interpreter attached.
+pub fn host(
+    name: &str,
+    f: &Bound<PyAny>,
+    run: impl Fn(&Bound<PyAny>, &[Value]) -> Res<Values> + Send + Sync + 'static,
+) -> Fun {
+    let f = Arc::new(f.clone().unbind());
+    let held = f.clone();
+    Fun::user(name, move |x| Python::attach(|py| run(f.bind(py), x))).holding(held)
+}
+/// A rule in Python, which may take and give symbolic zeros.
+pub fn host_rule(
+    name: &str,
+    f: &Bound<PyAny>,
+    run: impl Fn(&Bound<PyAny>, &[Tan]) -> PyResult<Vec<Tan>> + Send + Sync + 'static,
+) -> Fun {
+    let f = Arc::new(f.clone().unbind());
+    let held = f.clone();
+    Fun::user_tans(name, move |x| Python::attach(|py| run(f.bind(py), x).map_err(from_py))).holding(held)
+}
+/// A flat Python function as a parameter.
+pub fn host_fn(f: &Bound<PyAny>) -> Fun {
+    host(&name_of(f), f, |f, x| call(f, x, "bind"))
+}
+/// A function of the language as a Python callable of leaves.
+pub fn callable<'py>(py: Python<'py>, f: &Fun) -> PyResult<Bound<'py, PyAny>> {
+    Ok(Bound::new(py, HostFunction(f.clone()))?.into_any())
+}
+/// A function held by an equation.
+#[pyclass(frozen, name = "_Function")]
+pub struct HostFunction(pub Fun);
+#[pymethods]
+impl HostFunction {
+    #[getter]
+    fn __name__(&self) -> &str {
+        self.0.name()
+    }
+    #[pyo3(signature = (*args))]
+    fn __call__<'py>(&self, py: Python<'py>, args: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyList>> {
+        let xs = all_required(args.as_any(), self.0.name())?;
+        let out = guarded(|| self.0.call(&*ferrax_ir::current(), &xs).py(py))?;
+        PyList::new(py, wrap_all(py, out)?)
+    }
+    fn __repr__(&self) -> String {
+        format!("<function {}>", self.0.name())
+    }
+}

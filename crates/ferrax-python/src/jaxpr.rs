@@ -1,0 +1,483 @@
+//! Programs as Python objects: the views that printers, interpreters and libraries walk.
+//!
+//! ```text
+//! ClosedJaxpr (Program) ── jaxpr ── eqns ── primitive, params, invars, outvars
+//!                      └─ consts
+//! ```
+//!
+//! INVARIANT: views are made on demand and hold the program; a variable is its number in its program.
+use crate::array::value::{self, all_required, wrap_all};
+use crate::aval::ShapedArray;
+use crate::error::{IntoPyResult, guarded};
+use crate::primitive::{self, PyPrimitive};
+use crate::program::PyProgram;
+use ferrax_ir::aval::{Aval, Lit};
+use ferrax_ir::program::{Atom, Eqn, Program};
+use ferrax_ir::value::Value;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyMappingProxy, PySet, PyTuple};
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+fn types<'py>(py: Python<'py>, avals: &[Aval]) -> PyResult<Bound<'py, PyList>> {
+    PyList::new(py, avals.iter().map(|a| Bound::new(py, ShapedArray(a.clone()))).collect::<PyResult<Vec<_>>>()?)
+}
+
+#[pymethods]
+impl PyProgram {
+    #[new]
+    fn new(jaxpr: &Bound<Jaxpr>, consts: &Bound<PyAny>) -> PyResult<PyProgram> {
+        let consts = all_required(consts, "ClosedJaxpr")?.into_vec();
+        let p = &jaxpr.get().0;
+        if consts.len() != p.n_consts() {
+            return Err(PyValueError::new_err(format!(
+                "a program of {} captured values was given {}",
+                p.n_consts(),
+                consts.len()
+            )));
+        }
+        Ok(PyProgram { program: p.clone(), consts })
+    }
+    #[getter]
+    fn jaxpr(&self) -> Jaxpr {
+        Jaxpr(self.program.clone())
+    }
+    #[getter]
+    fn consts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, wrap_all(py, self.consts.iter().cloned())?)
+    }
+    #[getter]
+    fn literals<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        self.consts(py)
+    }
+    #[getter]
+    fn eqns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        self.jaxpr().eqns(py)
+    }
+    #[getter]
+    fn invars<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        self.jaxpr().invars(py)
+    }
+    #[getter]
+    fn outvars<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        self.jaxpr().outvars(py)
+    }
+    #[getter]
+    fn constvars<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        self.jaxpr().constvars(py)
+    }
+    #[getter]
+    fn in_avals<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        self.jaxpr().in_avals(py)
+    }
+    #[getter]
+    fn out_avals<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        types(py, &self.program.out_avals())
+    }
+    #[getter]
+    fn effects<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PySet>> {
+        effects(py, self.program.effects())
+    }
+    #[pyo3(signature = (*, jaxpr=None, consts=None))]
+    fn replace(&self, jaxpr: Option<&Bound<Jaxpr>>, consts: Option<&Bound<PyAny>>) -> PyResult<PyProgram> {
+        let program = jaxpr.map_or(self.program.clone(), |j| j.get().0.clone());
+        let consts = match consts {
+            Some(c) => all_required(c, "ClosedJaxpr")?.into_vec(),
+            None => self.consts.clone(),
+        };
+        Ok(PyProgram { program, consts })
+    }
+    /// The program's text, with what is asked for beside each equation: the user's line, the names of the scopes around it.
+    #[pyo3(signature = (*, source_info=false, name_stack=false, print_shapes=true, custom_pp_eqn_rules=true, print_effects=false, use_color=false))]
+    #[allow(clippy::fn_params_excessive_bools)] // as the Python signature
+    fn pretty_print(
+        &self,
+        source_info: bool,
+        name_stack: bool,
+        print_shapes: bool,
+        custom_pp_eqn_rules: bool,
+        print_effects: bool,
+        use_color: bool,
+    ) -> PyResult<String> {
+        self.jaxpr().pretty_print(source_info, name_stack, print_shapes, custom_pp_eqn_rules, print_effects, use_color)
+    }
+    fn __str__(&self) -> String {
+        self.program.to_string()
+    }
+    fn __repr__(&self) -> String {
+        self.program.to_string()
+    }
+    /// Programs are equal if they do the same; captured values are compared by identity.
+    fn __eq__(&self, o: &Bound<PyAny>) -> bool {
+        o.cast::<PyProgram>().is_ok_and(|o| {
+            let o = o.get();
+            self.program == o.program
+                && self.consts.len() == o.consts.len()
+                && self.consts.iter().zip(&o.consts).all(|(a, b)| a.id() == b.id())
+        })
+    }
+    fn __hash__(&self) -> u64 {
+        let mut h = DefaultHasher::new();
+        self.program.hash(&mut h);
+        h.finish()
+    }
+}
+fn effects<'py>(py: Python<'py>, fx: &ferrax_ir::effects::Effects) -> PyResult<Bound<'py, PySet>> {
+    let mut names: Vec<String> = fx.axes.iter().map(|a| format!("NamedAxis({a})")).collect();
+    if fx.io {
+        names.push(if fx.ordered { "OrderedIO".into() } else { "IO".into() });
+    }
+    PySet::new(py, names)
+}
+
+/// A program without its captured values.
+#[pyclass(frozen, weakref, module = "ferrax.core", name = "Jaxpr")]
+pub struct Jaxpr(pub Arc<Program>);
+
+impl Jaxpr {
+    fn var(&self, i: u32) -> Var {
+        Var { program: self.0.clone(), index: i }
+    }
+    fn vars<'py>(&self, py: Python<'py>, range: std::ops::Range<usize>) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, range.map(|i| Bound::new(py, self.var(i as u32))).collect::<PyResult<Vec<_>>>()?)
+    }
+    fn atom<'py>(&self, py: Python<'py>, a: &Atom) -> PyResult<Bound<'py, PyAny>> {
+        Ok(match a {
+            Atom::Var(v) => Bound::new(py, self.var(*v))?.into_any(),
+            Atom::Lit(l) => Bound::new(py, Literal(*l))?.into_any(),
+        })
+    }
+}
+
+#[pymethods]
+impl Jaxpr {
+    #[getter]
+    fn constvars<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        self.vars(py, 0..self.0.n_consts())
+    }
+    #[getter]
+    fn invars<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        self.vars(py, self.0.n_consts()..self.0.n_ins())
+    }
+    #[getter]
+    fn outvars<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, self.0.outs().iter().map(|a| self.atom(py, a)).collect::<PyResult<Vec<_>>>()?)
+    }
+    #[getter]
+    fn in_avals<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        types(py, &self.0.in_avals()[self.0.n_consts()..])
+    }
+    #[getter]
+    fn out_avals<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        types(py, &self.0.out_avals())
+    }
+    #[getter]
+    pub fn eqns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let mut first = self.0.first_var() as u32;
+        let mut out = Vec::with_capacity(self.0.eqns().len());
+        for (i, e) in self.0.eqns().iter().enumerate() {
+            out.push(Bound::new(py, JaxprEqn { jaxpr: Jaxpr(self.0.clone()), index: i, first, changed: None })?);
+            first += e.n_out;
+        }
+        PyList::new(py, out)
+    }
+    #[getter]
+    fn effects<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PySet>> {
+        effects(py, self.0.effects())
+    }
+    #[getter]
+    fn debug_info(&self) -> Option<()> {
+        None
+    }
+    /// The program with other inputs, equations or outputs: variables and equations of this one or of others, in an order in which each
+    /// variable is defined before it is read. Its effects are those of its equations.
+    ///
+    /// Raises:
+    ///   ValueError: a variable is read that nothing defines, or an equation does not have the types it says.
+    #[pyo3(signature = (*, constvars=None, invars=None, outvars=None, eqns=None, effects=None, debug_info=None))]
+    fn replace(
+        &self,
+        py: Python,
+        constvars: Option<Vec<Bound<Var>>>,
+        invars: Option<Vec<Bound<Var>>>,
+        outvars: Option<Vec<Bound<PyAny>>>,
+        eqns: Option<Vec<Bound<JaxprEqn>>>,
+        effects: Option<&Bound<PyAny>>,
+        debug_info: Option<&Bound<PyAny>>,
+    ) -> PyResult<Jaxpr> {
+        let _ = (effects, debug_info);
+        let p = &self.0;
+        let own = |range: std::ops::Range<usize>| range.map(|i| Bound::new(py, self.var(i as u32))).collect();
+        let constvars = constvars.map_or_else(|| own(0..p.n_consts()), Ok)?;
+        let invars = invars.map_or_else(|| own(p.n_consts()..p.n_ins()), Ok)?;
+        let eqns = match eqns {
+            Some(e) => e,
+            None => self.eqns(py)?.iter().map(|e| Ok(e.cast_into::<JaxprEqn>()?)).collect::<PyResult<_>>()?,
+        };
+        let outvars = match outvars {
+            Some(v) => v,
+            None => self.outvars(py)?.iter().collect(),
+        };
+        Ok(Jaxpr(Arc::new(rebuilt(py, &constvars, &invars, &outvars, &eqns)?)))
+    }
+    /// The program's text, with what is asked for beside each equation: the user's line, the names of the scopes around it.
+    #[pyo3(signature = (*, source_info=false, name_stack=false, print_shapes=true, custom_pp_eqn_rules=true, print_effects=false, use_color=false))]
+    #[allow(clippy::fn_params_excessive_bools)] // as the Python signature
+    pub fn pretty_print(
+        &self,
+        source_info: bool,
+        name_stack: bool,
+        print_shapes: bool,
+        custom_pp_eqn_rules: bool,
+        print_effects: bool,
+        use_color: bool,
+    ) -> PyResult<String> {
+        if !print_shapes || !custom_pp_eqn_rules || print_effects || use_color {
+            return Err(pyo3::exceptions::PyNotImplementedError::new_err(
+                "programs print in one form: print_shapes=False, custom_pp_eqn_rules=False, print_effects=True and use_color=True are not there",
+            ));
+        }
+        Ok(ferrax_ir::text::print_with(&self.0, source_info, name_stack))
+    }
+    fn __str__(&self) -> String {
+        self.0.to_string()
+    }
+    fn __repr__(&self) -> String {
+        self.0.to_string()
+    }
+    fn __eq__(&self, o: &Bound<PyAny>) -> bool {
+        o.cast::<Jaxpr>().is_ok_and(|o| self.0 == o.get().0)
+    }
+    fn __hash__(&self) -> u64 {
+        let mut h = DefaultHasher::new();
+        self.0.hash(&mut h);
+        h.finish()
+    }
+}
+
+/// A program from variables and equations of others.
+fn rebuilt(
+    py: Python,
+    constvars: &[Bound<Var>],
+    invars: &[Bound<Var>],
+    outvars: &[Bound<PyAny>],
+    eqns: &[Bound<JaxprEqn>],
+) -> PyResult<Program> {
+    let key = |p: &Arc<Program>, v: u32| (Arc::as_ptr(p) as usize, v);
+    let (mut numbers, mut avals) = (HashMap::new(), Vec::new());
+    for v in constvars.iter().chain(invars) {
+        let v = v.get();
+        numbers.insert(key(&v.program, v.index), avals.len() as u32);
+        avals.push(v.aval().0);
+    }
+    let n_ins = avals.len();
+    let undefined = || PyValueError::new_err("a program reads a variable that it does not define before");
+    let (mut made, mut lines) = (Vec::with_capacity(eqns.len()), Vec::with_capacity(eqns.len()));
+    for e in eqns {
+        let e = e.get();
+        let (p, eqn) = (&e.jaxpr.0, e.eqn());
+        let read = |a: &Atom| match a {
+            Atom::Lit(l) => Ok(Atom::Lit(*l)),
+            Atom::Var(v) => numbers.get(&key(p, *v)).map(|n| Atom::Var(*n)).ok_or_else(undefined),
+        };
+        let args = eqn.args.iter().map(read).collect::<PyResult<_>>()?;
+        let op = match &e.changed {
+            Some(params) => {
+                let ins = eqn.args.iter().map(|a| p.atom_aval(a)).collect();
+                PyPrimitive::op(&primitive::of(py, &eqn.op)?, ins, Some(params.bind(py)))?
+            }
+            None => eqn.op.clone(),
+        };
+        for v in e.first..e.first + eqn.n_out {
+            numbers.insert(key(p, v), avals.len() as u32);
+            avals.push(p.avals()[v as usize].clone());
+        }
+        made.push(Eqn { op, args, n_out: eqn.n_out });
+        lines.push(p.lines()[e.index]);
+    }
+    let out = |a: &Bound<PyAny>| match (a.cast::<Var>(), a.cast::<Literal>()) {
+        (Ok(v), _) => {
+            let v = v.get();
+            numbers.get(&key(&v.program, v.index)).map(|n| Atom::Var(*n)).ok_or_else(undefined)
+        }
+        (_, Ok(l)) => Ok(Atom::Lit(l.get().0)),
+        _ => Err(PyTypeError::new_err(format!("an output is a Var or a Literal, got {}", value::type_text(a)))),
+    };
+    let outs = outvars.iter().map(out).collect::<PyResult<_>>()?;
+    let p = Program::new(constvars.len(), n_ins, avals, made, outs, lines).py(py)?;
+    ferrax_ir::verify::verify(&p).py(py)?;
+    Ok(p)
+}
+
+/// A variable of a program.
+#[pyclass(frozen, weakref, module = "ferrax.core", name = "Var")]
+pub struct Var {
+    program: Arc<Program>,
+    index: u32,
+}
+#[pymethods]
+impl Var {
+    #[getter]
+    fn aval(&self) -> ShapedArray {
+        ShapedArray(self.program.avals()[self.index as usize].clone())
+    }
+    #[getter]
+    fn count(&self) -> u32 {
+        self.index
+    }
+    fn __repr__(&self) -> String {
+        format!("Var(id={}):{}", self.index, self.aval().0.long())
+    }
+    fn __eq__(&self, o: &Bound<PyAny>) -> bool {
+        o.cast::<Var>().is_ok_and(|o| self.index == o.get().index && Arc::ptr_eq(&self.program, &o.get().program))
+    }
+    fn __hash__(&self) -> u64 {
+        let mut h = DefaultHasher::new();
+        (Arc::as_ptr(&self.program) as usize, self.index).hash(&mut h);
+        h.finish()
+    }
+}
+
+/// A constant written in a program.
+#[pyclass(frozen, weakref, module = "ferrax.core", name = "Literal")]
+pub struct Literal(Lit);
+#[pymethods]
+impl Literal {
+    #[getter]
+    fn val<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let x = crate::array::number_of(py, &self.0)?;
+        if self.0.weak { Ok(x) } else { crate::dtype::to_py(py, self.0.dtype())?.getattr("type")?.call1((x,)) }
+    }
+    #[getter]
+    fn aval(&self) -> ShapedArray {
+        ShapedArray(self.0.aval())
+    }
+    fn __repr__(&self) -> String {
+        format!("Literal({})", self.0)
+    }
+    fn __eq__(&self, o: &Bound<PyAny>) -> bool {
+        o.cast::<Literal>().is_ok_and(|o| self.0 == o.get().0)
+    }
+    fn __hash__(&self) -> u64 {
+        let mut h = DefaultHasher::new();
+        self.0.hash(&mut h);
+        h.finish()
+    }
+}
+
+/// One equation.
+#[pyclass(frozen, weakref, module = "ferrax.core", name = "JaxprEqn")]
+pub struct JaxprEqn {
+    jaxpr: Jaxpr,
+    index: usize,
+    /// The first output's variable.
+    first: u32,
+    /// Parameters given to `replace`.
+    changed: Option<Py<PyDict>>,
+}
+impl JaxprEqn {
+    fn eqn(&self) -> &Eqn {
+        &self.jaxpr.0.eqns()[self.index]
+    }
+}
+#[pymethods]
+impl JaxprEqn {
+    #[getter]
+    fn primitive<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyPrimitive>> {
+        primitive::of(py, &self.eqn().op)
+    }
+    #[getter]
+    /// Read only: a program does not change. `replace` makes an equation with others.
+    fn params<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyMappingProxy>> {
+        let d = match &self.changed {
+            Some(d) => d.bind(py).clone(),
+            None => primitive::params(py, &self.eqn().op)?,
+        };
+        Ok(PyMappingProxy::new(py, d.as_mapping()))
+    }
+    #[getter]
+    fn invars<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, self.eqn().args.iter().map(|a| self.jaxpr.atom(py, a)).collect::<PyResult<Vec<_>>>()?)
+    }
+    #[getter]
+    fn outvars<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let first = self.first as usize;
+        self.jaxpr.vars(py, first..first + self.eqn().n_out as usize)
+    }
+    #[getter]
+    fn effects<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PySet>> {
+        effects(py, &self.eqn().op.effects())
+    }
+    #[getter]
+    fn source_info(&self, py: Python) -> Option<crate::source::SourceInfo> {
+        crate::source::info(py, self.jaxpr.0.lines()[self.index])
+    }
+    #[getter]
+    fn ctx(&self) -> Option<()> {
+        None
+    }
+    #[pyo3(signature = (**changes))]
+    fn replace(&self, changes: Option<&Bound<PyDict>>) -> PyResult<JaxprEqn> {
+        let mut changed = None;
+        for (k, v) in changes.iter().flat_map(|d| d.iter()) {
+            match k.extract::<String>()?.as_str() {
+                "params" => changed = Some(v.cast_into::<PyDict>()?.unbind()),
+                k => {
+                    return Err(PyTypeError::new_err(format!(
+                        "an equation's {k} cannot be replaced; build a program with make_jaxpr"
+                    )));
+                }
+            }
+        }
+        Ok(JaxprEqn { jaxpr: Jaxpr(self.jaxpr.0.clone()), index: self.index, first: self.first, changed })
+    }
+    fn __repr__(&self, py: Python) -> PyResult<String> {
+        let outs = self.outvars(py)?;
+        Ok(format!("{} = {} {}", outs.repr()?, self.eqn().op.name(), self.invars(py)?.repr()?))
+    }
+}
+
+/// eval_program(program, consts, *args): the program's outputs, equation by equation in the current trace.
+#[pyfunction]
+#[pyo3(signature = (program, consts, *args))]
+pub fn eval_program<'py>(
+    program: &Bound<'py, PyAny>,
+    consts: &Bound<'py, PyAny>,
+    args: &Bound<'py, PyTuple>,
+) -> PyResult<Bound<'py, PyList>> {
+    let py = program.py();
+    let p = match (program.cast::<PyProgram>(), program.cast::<Jaxpr>()) {
+        (Ok(p), _) => p.get().program.clone(),
+        (_, Ok(j)) => j.get().0.clone(),
+        _ => {
+            return Err(PyTypeError::new_err(format!(
+                "eval_program: expected a program, got {}",
+                value::type_text(program)
+            )));
+        }
+    };
+    let mut xs = all_required(consts, "eval_program")?;
+    xs.extend(all_required(args.as_any(), "eval_program")?);
+    for (i, (x, a)) in xs.iter_mut().zip(p.in_avals()).enumerate() {
+        *x = fitted(py, x.clone(), a, i)?;
+    }
+    let out = guarded(|| ferrax_ir::current().inline(&p, &xs).py(py))?;
+    PyList::new(py, wrap_all(py, out)?)
+}
+/// A literal in the type that the program's input has; other values must have it.
+fn fitted(py: Python, x: Value, a: &Aval, i: usize) -> PyResult<Value> {
+    let have = x.aval();
+    if have.same(a) {
+        return Ok(x);
+    }
+    if matches!(x, Value::Lit(_)) && a.rank() == 0 {
+        return ferrax::numpy::promotion::convert(&x, a.dtype, a.weak).py(py);
+    }
+    Err(PyTypeError::new_err(format!(
+        "argument {i} of the program has type {} but {} was given",
+        a.long(),
+        have.long()
+    )))
+}

@@ -1,0 +1,250 @@
+//! Tracing a flat Python function to a program.
+//!
+//! INVARIANT: whatever trace was current before is current after; named scopes and devices asked for in a body are its own.
+use crate::array::value::{avals, held, wrap_all};
+use crate::config;
+use crate::error::{IntoPyResult, guarded};
+use crate::function::{call, describe};
+use crate::program::PyProgram;
+use crate::trace_errors;
+use ferrax::device::Device;
+use ferrax_ir::cx::name_axes;
+use ferrax_ir::effects::Name;
+use ferrax_ir::error::{Error, ErrorKind, Res};
+use ferrax_ir::program::Program;
+use ferrax_ir::value::{Tag, Value};
+use ferrax_transform::trace::Trace;
+use ferrax_transform::{self as transform};
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+use std::cell::RefCell;
+use std::sync::Arc;
+
+/// trace_context(): what a trace depends on besides its function and arguments: the configuration, and the named axes in scope.
+#[pyfunction]
+pub fn trace_context(py: Python) -> PyResult<Bound<PyTuple>> {
+    let axes = ferrax_ir::cx::axes().iter().map(|(name, n)| (name.to_string(), *n)).collect::<Vec<_>>();
+    (config::flags().epoch(), PyTuple::new(py, axes)?).into_pyobject(py)
+}
+/// identities(values) -> for each an integer that is equal for one and the same value, None for what has no identity.
+#[pyfunction]
+pub fn identities(values: &Bound<PyAny>) -> PyResult<Vec<Option<usize>>> {
+    values.try_iter()?.map(|x| Ok(held(&x?).and_then(Value::id))).collect()
+}
+/// A name of an axis as text; names that are no strings go by their repr.
+pub fn axis_name(x: &Bound<PyAny>) -> PyResult<Option<Name>> {
+    if x.is_none() {
+        return Ok(None);
+    }
+    Ok(Some(match x.extract::<String>() {
+        Ok(s) => s.into(),
+        Err(_) => x.repr()?.to_str()?.into(),
+    }))
+}
+/// axis_size(name): the size of the named axis in scope. NameError where there is none.
+#[pyfunction]
+pub fn axis_size(py: Python, name: &Bound<PyAny>) -> PyResult<usize> {
+    ferrax_ir::cx::axis_size(&axis_name(name)?.unwrap_or_else(|| "None".into())).py(py)
+}
+
+/// make_program(fun, avals, axis_env=(), user_fun=None, arg_paths=None, what="jit") -> (program, captured values)
+#[pyfunction]
+#[pyo3(signature = (fun, avals, axis_env=None, user_fun=None, arg_paths=None, what="jit"))]
+pub fn make_program<'py>(
+    fun: &Bound<'py, PyAny>,
+    avals: &Bound<'py, PyAny>,
+    axis_env: Option<&Bound<'py, PyAny>>,
+    user_fun: Option<&Bound<'py, PyAny>>,
+    arg_paths: Option<&Bound<'py, PyAny>>,
+    what: &str,
+) -> PyResult<(PyProgram, Bound<'py, PyList>)> {
+    let py = fun.py();
+    let mut env = vec![];
+    if let Some(pairs) = axis_env {
+        for pair in pairs.try_iter()? {
+            let (name, size): (Bound<PyAny>, usize) = pair?.extract()?;
+            env.extend(axis_name(&name)?.map(|n| (n, size)));
+        }
+    }
+    let _axes = name_axes(env);
+    let ins = self::avals(avals)?;
+    let user = user_fun.unwrap_or(fun);
+    let (program, consts) = trace(py, fun, &ins, describe(user), word(what), paths(arg_paths))?;
+    let list = PyList::new(py, wrap_all(py, consts.iter().cloned())?)?;
+    Ok((PyProgram::closed(program, consts), list))
+}
+/// What names the leaf arguments when an error asks: a list, or a function that makes it.
+pub type Paths = Box<dyn Fn() -> Vec<String>>;
+pub fn paths(given: Option<&Bound<PyAny>>) -> Paths {
+    let given = given.map(|g| g.clone().unbind());
+    Box::new(move || {
+        let Some(given) = &given else { return vec![] };
+        Python::attach(|py| {
+            let given = given.bind(py);
+            let list = if given.is_callable() { given.call0() } else { Ok(given.clone()) };
+            list.and_then(|l| l.extract()).unwrap_or_default()
+        })
+    })
+}
+/// Words for what a function is traced for.
+fn word(what: &str) -> &'static str {
+    const WORDS: [&str; 17] = [
+        "jit",
+        "checkpoint / remat",
+        "scan",
+        "while_cond",
+        "while_body",
+        "fori_loop",
+        "cond",
+        "switch",
+        "make_jaxpr",
+        "pmap",
+        "vmap",
+        "grad",
+        "custom_jvp",
+        "custom_vjp",
+        "eval_shape",
+        "linearize",
+        "reduce",
+    ];
+    WORDS.iter().find(|w| **w == what).copied().unwrap_or("jit")
+}
+/// Traces a flat function.
+pub fn trace(
+    py: Python,
+    fun: &Bound<PyAny>,
+    ins: &[ferrax_ir::Aval],
+    user: String,
+    what: &'static str,
+    paths: Paths,
+) -> PyResult<(Arc<Program>, Vec<Value>)> {
+    let _open = trace_errors::open(user, what, paths);
+    let run = |x: &[Value]| {
+        trace_errors::tagged(x);
+        call(fun, x, what)
+    };
+    let (pins, names) = (Pins::open(), crate::source::OutsideScopes::begin());
+    let (program, consts) = guarded(|| transform::make_program(&run, ins).py(py))?;
+    drop(names);
+    pins.hand_on(what).py(py)?;
+    Ok((Arc::new(program), consts))
+}
+
+thread_local! {
+    /// For each function that is being traced on this thread, the device that functions jitted for one ask for.
+    static PINS: RefCell<Vec<Option<&'static Device>>> = const { RefCell::new(vec![]) };
+}
+/// Held while a function is traced.
+pub struct Pins;
+impl Pins {
+    pub fn open() -> Pins {
+        PINS.with(|p| p.borrow_mut().push(None));
+        Pins
+    }
+    /// What was asked for inside.
+    pub fn found(&self) -> Option<&'static Device> {
+        PINS.with(|p| p.borrow().last().copied().flatten())
+    }
+    /// Asks for a device: the function that is being traced will run there. False if none is.
+    pub fn pin(device: &'static Device) -> Res<bool> {
+        PINS.with(|p| match p.borrow_mut().last_mut() {
+            None => Ok(false),
+            Some(Some(d)) if *d != device => Err(Error::value(format!(
+                "Received incompatible devices for jitted computation: functions that are called in it ask for {d} and for {device}"
+            ))),
+            Some(one) => {
+                *one = Some(device);
+                Ok(true)
+            }
+        })
+    }
+    /// The end of a body: what it asks for, the function around it asks for. A body that is run by itself cannot ask.
+    fn hand_on(self, what: &str) -> Res<()> {
+        let found = self.found();
+        drop(self);
+        match found {
+            Some(d) if !Pins::pin(d)? && what != "jit" && *d != *ferrax::eval::current_device() => Err(Error::new(
+                ErrorKind::Value,
+                format!(
+                    "a function jitted for {d} is called in the body of a {what}: jit what is around it, or put its arguments there"
+                ),
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+impl Drop for Pins {
+    fn drop(&mut self) {
+        PINS.with(|p| p.borrow_mut().pop());
+    }
+}
+
+/// Operations on known values inside the block run at once, whatever trace is current; those on its tracers are its own.
+#[pyclass(unsendable, name = "_EvalContext")]
+pub struct EvalContext(Vec<ferrax_ir::cx::Saved>);
+#[pymethods]
+impl EvalContext {
+    fn __enter__(&mut self) {
+        if ferrax_ir::cx::at_root() {
+            self.0.push(ferrax_ir::cx::replace_current(ferrax_ir::cx::eval_root()));
+            return;
+        }
+        let fold = Trace::fold(ferrax_ir::cx::eval_root(), ferrax_ir::current());
+        self.0.push(ferrax_ir::cx::replace_current(fold));
+    }
+    #[pyo3(signature = (*_exc))]
+    fn __exit__(&mut self, _exc: &Bound<PyAny>) {
+        if let Some(saved) = self.0.pop() {
+            ferrax_ir::cx::restore_current(saved);
+        }
+    }
+}
+/// eval_context(): a context manager inside which operations on known values run at once.
+#[pyfunction]
+pub fn eval_context() -> EvalContext {
+    EvalContext(vec![])
+}
+
+/// One trace: what a transformation runs a function in. Equal for one and the same.
+#[pyclass(frozen, module = "ferrax._core")]
+pub struct TraceTag(Arc<Tag>);
+#[pymethods]
+impl TraceTag {
+    /// Which transformation: "jit", "vmap", "grad", ..
+    #[getter]
+    fn what(&self) -> &'static str {
+        self.0.what
+    }
+    fn __eq__(&self, other: &TraceTag) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+    fn __hash__(&self) -> usize {
+        Arc::as_ptr(&self.0) as usize
+    }
+}
+/// staging(): the program under construction that operations end in now; None where they end in results.
+#[pyfunction]
+pub fn staging() -> Option<TraceTag> {
+    let current = ferrax_ir::current();
+    current.staging().map(|t| TraceTag(t.clone()))
+}
+/// traces(): those that operations pass through now, the innermost first.
+#[pyfunction]
+pub fn traces() -> Vec<TraceTag> {
+    let mut all = vec![];
+    ferrax_ir::current().tags(&mut all);
+    all.into_iter().map(TraceTag).collect()
+}
+/// trace_of(x): the trace that a traced value belongs to; None for any other value.
+#[pyfunction]
+pub fn trace_of(x: &Bound<PyAny>) -> Option<TraceTag> {
+    match held(x) {
+        Some(Value::Tracer(t)) => Some(TraceTag(t.0.tag.clone())),
+        _ => None,
+    }
+}
+/// at_root(): whether nothing is traced on this thread.
+#[pyfunction]
+pub fn at_root() -> bool {
+    ferrax_ir::cx::at_root()
+}
