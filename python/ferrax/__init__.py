@@ -13,22 +13,24 @@ from ._core import Array, Device
 from ._config import (
     __version__, check_tracer_leaks, checking_leaks, config, debug_infs, debug_nans, default_device, default_matmul_precision,
     default_prng_impl, disable_jit, disable_x64, enable_checks, enable_custom_prng, enable_x64, explain_cache_misses, legacy_prng_key,
-    log_compiles, no_tracing, numpy_dtype_promotion, numpy_rank_promotion, softmax_custom_jvp, threefry_partitionable,
+    log_compiles, no_tracing, numpy_dtype_promotion, numpy_rank_promotion, softmax_custom_jvp, strict_bounds, threefry_partitionable,
 )
 from ._flat import float0
 from ._api import (
-    ShapeDtypeStruct, block_until_ready, checkpoint, clear_caches, copy_to_host_async, default_backend, device_count, device_get,
-    device_put, devices, effects_barrier, ensure_compile_time_eval, eval_shape, host_count, host_id, host_ids, jit, live_arrays,
-    local_device_count, local_devices, make_jaxpr, named_call, named_scope, print_environment_info, process_count, process_index,
-    process_indices, remat, typeof,
+    ShapeDtypeStruct, checkpoint, clear_caches, effects_barrier, ensure_compile_time_eval, eval_shape, jit, make_jaxpr, named_call,
+    named_scope, remat, typeof,
+)
+from ._devices import (
+    block_until_ready, copy_to_host_async, default_backend, device_count, device_get, device_put, devices, host_count, host_id, host_ids,
+    live_arrays, local_device_count, local_devices, print_environment_info, process_count, process_index, process_indices,
 )
 from ._autodiff import fwd_and_bwd, grad, hessian, jacfwd, jacobian, jacrev, jvp, linear_transpose, linearize, value_and_grad, vjp
 from ._batching import vmap
 from . import errors, tree, tree_util
 
 _MODULES = {
-    "ad_checkpoint", "core", "custom_derivatives", "debug", "dlpack", "dtypes", "example_libraries", "experimental",
-    "extend", "flatten_util", "interpreters", "lax", "nn", "numpy", "ops", "random", "scipy", "sharding", "stages",
+    "ad_checkpoint", "api_util", "core", "custom_batching", "custom_derivatives", "debug", "distributed", "dlpack", "dtypes", "example_libraries", "experimental",
+    "extend", "flatten_util", "image", "interpreters", "lax", "monitoring", "nn", "numpy", "ops", "profiler", "random", "ref", "scipy", "sharding", "stages",
     "test_util", "typing",
 }
 _LAZY = {
@@ -39,6 +41,29 @@ _LAZY = {
     "custom_vjp": "custom_derivatives",
     "pmap": "_pmap",
     "pure_callback": "_callback",
+    "Ref": "_refs",
+    "ds": "_refs",
+    "empty_ref": "_refs",
+    "free_ref": "_refs",
+    "freeze": "_refs",
+    "new_ref": "_refs",
+    **dict.fromkeys(
+        (
+            "allow_f16_reductions", "array_garbage_collection_guard", "auto_pcast", "debug_key_reuse",
+            "no_execution", "remove_size_one_mesh_axis_from_type", "thread_guard", "make_user_context", "transfer_guard", "transfer_guard_device_to_device",
+            "transfer_guard_device_to_host", "transfer_guard_host_to_device",
+        ),
+        "_config",
+    ),
+    "shard_map": "_shard_map",
+    "smap": "_shard_map",
+    **dict.fromkeys(
+        (
+            "NamedSharding", "P", "Shard", "make_array_from_callback", "make_array_from_process_local_data",
+            "make_array_from_single_device_arrays", "make_mesh", "reshard", "set_mesh",
+        ),
+        "sharding",
+    ),
     # The founding documents' spellings.
     "tree_all": "tree_util",
     "tree_flatten": "tree_util",

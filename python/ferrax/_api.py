@@ -1,4 +1,4 @@
-"""Tracing and running: `jit`, `make_jaxpr`, `eval_shape`, `checkpoint`, and the functions that move and wait for arrays.
+"""Tracing and running: `jit`, `make_jaxpr`, `eval_shape`, `checkpoint`, and scopes.
 
 @jit
 def step(w, x): ...
@@ -7,21 +7,20 @@ def step(w, x): ...
 import contextlib
 import copyreg
 import functools
-import gc
 import inspect
 import operator
-import platform
 import sys
 
 import numpy as np
 
-from . import _core, _traced
-from ._config import NO_OTHER_COMPILER, __version__, inert, refused, warn_once
-from ._dtypes import is_key
+from . import _core, _refs, _traced
+from ._config import NO_OTHER_COMPILER, refused, warn_once
+from ._devices import is_place
+from ._differences import positional_names
 from ._flat import FlatFun, abstract, argument_names, check_callable, name_of, wraps
 from ._traced import traced
 from .errors import JaxRuntimeError
-from .tree_util import broadcast_prefix, tree_flatten, tree_leaves, tree_map
+from .tree_util import broadcast_prefix, tree_flatten, tree_leaves
 
 _get_aval = _core.get_aval
 _NOT_GIVEN = type("_NotGiven", (), {"__repr__": lambda self: "<not given>"})()
@@ -72,20 +71,20 @@ def jit(
     >>> @jit(static_argnames="n")
     ... def power(x, n): return x ** n
     """
-    options = dict(
-        in_shardings=in_shardings,
-        out_shardings=out_shardings,
-        static_argnums=static_argnums,
-        static_argnames=static_argnames,
-        donate_argnums=donate_argnums,
-        donate_argnames=donate_argnames,
-        keep_unused=keep_unused,
-        device=device,
-        backend=backend,
-        inline=inline,
-        compiler_options=compiler_options,
-    )
     if fun is _NOT_GIVEN:
+        options = dict(
+            in_shardings=in_shardings,
+            out_shardings=out_shardings,
+            static_argnums=static_argnums,
+            static_argnames=static_argnames,
+            donate_argnums=donate_argnums,
+            donate_argnames=donate_argnames,
+            keep_unused=keep_unused,
+            device=device,
+            backend=backend,
+            inline=inline,
+            compiler_options=compiler_options,
+        )
         return lambda fun: jit(fun, **options)
     check_callable(fun)
     if static_argnums is static_argnames is donate_argnums is donate_argnames is None:
@@ -121,21 +120,19 @@ def jit(
     )
 
 
-def _is_place(x):
-    return x is None or isinstance(x, _core.Device) or hasattr(x, "device_set")
-
-
 def _device_of_shardings(in_shardings, out_shardings):
     """The one device that all shardings name; None where they name none."""
     found = {}
     for name, tree in (("in_shardings", in_shardings), ("out_shardings", out_shardings)):
-        for leaf in tree_leaves(tree, is_leaf=_is_place):
+        for leaf in tree_leaves(tree, is_leaf=is_place):
             if leaf is None:
                 continue
+            if hasattr(leaf, "in_context"):  # a PartitionSpec
+                leaf = leaf.in_context("jit", name)
             if not hasattr(leaf, "device_set"):
                 raise TypeError(f"{name} leaf specifications are expected to be PartitionSpec instances or None, but got {leaf}")
             if len(leaf.device_set) != 1:
-                raise NotImplementedError(f"{name}: a jitted function runs on one device, and {leaf} has {len(leaf.device_set)}; use pmap")
+                raise NotImplementedError(f"{name}: a jitted function runs on one device, and {leaf} has {len(leaf.device_set)}; use pmap or shard_map")
             (device,) = leaf.device_set
             found.setdefault(device, name)
     if len(found) > 1:
@@ -151,14 +148,14 @@ def _with_prefixes(fun, in_shardings, out_shardings, static):
     """`fun`, which says when it is traced whether the shardings are prefixes of its arguments and its result."""
 
     def fits(name, prefix, tree):
-        broadcast_prefix(prefix, tree, name=f"pjit {name}", prefix_is_leaf=_is_place)
+        broadcast_prefix(prefix, tree, name=f"pjit {name}", prefix_is_leaf=is_place)
 
     @functools.wraps(fun, updated=())
     def checked(*args, **kwargs):
         if in_shardings is not None:
             if kwargs:
                 raise ValueError("pjit does not support kwargs when in_shardings is specified.")
-            if not _is_place(in_shardings):
+            if not is_place(in_shardings):
                 dynamic = [x for i, x in enumerate(args) if i not in static and i - len(args) not in static]
                 rule = (
                     "pjit in_shardings specification must be a tree prefix of the positional arguments tuple. In particular, pjit in_shardings must either"
@@ -257,7 +254,7 @@ class ShapeDtypeStruct:
     def __init__(self, shape, dtype, *, sharding=None, weak_type=False, manual_axis_type=None, is_ref=False):
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be specified.")
-        if sharding is not None and not hasattr(sharding, "device_set"):
+        if sharding is not None and not hasattr(sharding, "shard_shape"):
             raise ValueError(
                 "sharding should be an instance of `jax.sharding.Sharding`, `jax.sharding.PartitionSpec` or `jax.experimental.layout.Format`."
                 f" Got {sharding} of type {type(sharding)}."
@@ -351,7 +348,8 @@ def make_jaxpr(fun, static_argnums=(), axis_env=None, return_shape=False):
         leaves, in_tree = tree_flatten((dyn_args, kwargs))
         flat = FlatFun(dyn_fun, in_tree)
         avals = _avals(fun, dyn_args, kwargs, leaves)
-        program, _ = _core.make_program(flat, avals, axis_env=tuple(axis_env or ()), user_fun=fun, arg_paths=argument_names(fun, dyn_args, kwargs))
+        names = argument_names(fun, dyn_args, kwargs)
+        program, _ = _refs.forgetting_writes(lambda: _core.make_program(flat, avals, axis_env=tuple(axis_env or ()), user_fun=fun, arg_paths=names))
         return (program, flat.out_tree.unflatten(_structs(program.out_avals))) if return_shape else program
 
     return make_jaxpr_f
@@ -378,7 +376,7 @@ def eval_shape(fun, *args, **kwargs):
     """The output's shapes and dtypes, without computing anything: a pytree of `ShapeDtypeStruct`.
 
     Args:
-      fun: the function.
+      fun: the function. What it calls may be called with `ShapeDtypeStruct`s too.
       *args, **kwargs: its arguments: arrays, or anything with a shape and a dtype.
     """
     check_callable(fun)
@@ -389,14 +387,18 @@ def eval_shape(fun, *args, **kwargs):
     known = []
 
     def arrays(*leaves):
+        was = _core.abstract_values(True)
+        try:
+            outs = flat(*leaves)
+        finally:
+            _core.abstract_values(was)
         # a result that is abstract already is the answer for its place
-        outs = flat(*leaves)
         known[:] = [x if isinstance(x, ShapeDtypeStruct) else None for x in outs]
         return [x for x in outs if not isinstance(x, ShapeDtypeStruct)]
 
     arrays.fun = fun  # errors name the user's function
     names = lambda: argument_names(fun, args, kwargs)
-    program, _ = _core.make_program(arrays, _avals(fun, args, kwargs, leaves), user_fun=fun, arg_paths=names)
+    program, _ = _refs.forgetting_writes(lambda: _core.make_program(arrays, _avals(fun, args, kwargs, leaves), user_fun=fun, arg_paths=names))
     traced_outs = iter(_structs(program.out_avals))
     return flat.out_tree.unflatten([next(traced_outs) if x is None else x for x in known])
 
@@ -433,7 +435,7 @@ def checkpoint(fun, *, prevent_cse=True, policy=None, static_argnums=(), static_
     check_callable(fun)
     numbers = (operator.index(static_argnums),) if hasattr(static_argnums, "__index__") else tuple(map(operator.index, static_argnums))
     names = {static_argnames} if isinstance(static_argnames, str) else set(static_argnames)
-    named = tuple(i for i, name in enumerate(_positional_names(fun)) if name in names) if names else ()
+    named = tuple(i for i, name in enumerate(positional_names(fun)) if name in names) if names else ()
 
     @functools.wraps(fun, updated=())
     def checkpoint_f(*args, **kwargs):
@@ -455,19 +457,24 @@ def checkpoint(fun, *, prevent_cse=True, policy=None, static_argnums=(), static_
 
         paths = lambda: [] if static or fixed else argument_names(fun, args, kwargs)
         constants = {i: args[i] for i in sorted(static)} | fixed
-        program, out_tree = traced(fun, "checkpoint / remat", flat_fun, [_get_aval(x) for x in leaves], paths, in_tree, constants)
-        outs = _core.checkpoint(program, leaves, prevent_cse=_prevents(prevent_cse, dyn_args), policy=policy)
-        return out_tree.unflatten(outs)
+
+        def run(flat_fun, leaves, paths):
+            program, out_tree = traced(fun, "checkpoint / remat", flat_fun, [_get_aval(x) for x in leaves], paths, in_tree, constants)
+            outs = _core.checkpoint(program, leaves, prevent_cse=_prevents(prevent_cse, dyn_args), policy=policy)
+            return out_tree.unflatten(outs)
+
+        def threaded(refs):
+            def with_refs(*xs):
+                with _refs.bound(refs, xs[: len(refs)]):
+                    return flat_fun(*xs[len(refs) :]), _refs.values_of(refs)
+
+            out, values = run(with_refs, [*_refs.values_of(refs), *leaves], list)
+            _refs.settle(refs, values)
+            return out
+
+        return _refs.handing_on(lambda: run(flat_fun, leaves, paths), threaded)
 
     return checkpoint_f
-
-
-def _positional_names(fun):
-    try:
-        parameters = inspect.signature(fun).parameters.values()
-    except (TypeError, ValueError):
-        return []
-    return [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
 
 
 def _prevents(prevent_cse, args):
@@ -535,167 +542,3 @@ def clear_caches():
 def effects_barrier():
     """Waits until all prints and callbacks that have been issued are done."""
     _core.effects_barrier()
-
-
-# ---------------------------------------------------------------- arrays and devices
-
-
-def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
-    """A pytree's leaves as arrays on a device.
-
-    Args:
-      x: a pytree of arrays, numpy arrays and scalars.
-      device: a `Device`, a sharding, or a pytree prefix of them; None leaves arrays where they are.
-      src: where cotangents go back to, if that is not where the leaves are.
-      donate: the arrays may be given up. They are kept, with a warning: what stays on its device shares its memory, and what leaves is copied.
-      may_alias: whether what is on the device already may share the argument's memory. It does: nobody writes to it. False warns.
-
-    Raises:
-      TypeError: a leaf is not an array type.
-      ValueError: `device` is neither a device nor a sharding; `donate` and `may_alias` are both True.
-    """
-    if donate is True and may_alias is True:
-        raise ValueError("may_alias and donate cannot be True at the same time.")
-    if donate:
-        inert("device_put", "donate", "the arrays are kept")
-    if may_alias is not None:
-        inert("device_put", "may_alias", "arrays are not written to, so nobody can tell a copy")
-    leaves, treedef = tree_flatten(x)
-    if _is_place(device):
-        devices = [device] * len(leaves)
-    elif isinstance(device, (tuple, list, dict)):
-        try:
-            devices = broadcast_prefix(device, x, name="device_put device", prefix_is_leaf=lambda d: d is None)
-        except ValueError as e:
-            details = str(e).replace("\n", "\n  ")
-            raise ValueError(
-                f"device_put device specification must be a tree prefix of the corresponding value; \n  Mismatch details (1 found):\n  {details}"
-            ) from None
-    else:
-        raise ValueError(
-            "`jax.device_put` only accepts `None`, `jax.sharding.Sharding`, `jax.Device`, `Format`, `jax.memory.Space` or a"
-            f" pytree of these values. Received invalid value: {device}"
-        )
-    return treedef.unflatten([_core.device_put(leaf, d, src) for leaf, d in zip(leaves, devices, strict=True)])
-
-
-def device_get(x):
-    """A pytree with its arrays as numpy arrays; other leaves are left as they are."""
-    return tree_map(lambda leaf: np.asarray(leaf) if isinstance(leaf, _core.Array) and not isinstance(leaf, _core.Tracer) else leaf, x)
-
-
-def copy_to_host_async(x):
-    """Begins to copy a pytree's arrays to the host, so that a later `device_get` need not wait."""
-    for leaf in tree_leaves(x):
-        begin = None if isinstance(leaf, _core.Tracer) else getattr(leaf, "copy_to_host_async", None)
-        if begin is not None:
-            begin()
-    return x
-
-
-def block_until_ready(x):
-    """Waits until a pytree's arrays are computed, and returns the pytree."""
-    for leaf in tree_leaves(x):
-        wait = getattr(leaf, "block_until_ready", None)
-        if wait is not None:
-            wait()
-    return x
-
-
-def devices(backend=None):
-    """All devices of a backend (the default one if None). RuntimeError where there is no such backend."""
-    return _core.devices(backend)
-
-
-def local_devices(process_index=None, backend=None, host_id=None):
-    """The devices of this process."""
-    if process_index is None:
-        process_index = _core.process_index() if host_id is None else host_id
-    return [d for d in _core.devices(backend) if d.process_index == process_index]
-
-
-def device_count(backend=None):
-    """How many devices a backend has."""
-    return len(devices(backend))
-
-
-def local_device_count(backend=None):
-    """How many devices of a backend belong to this process."""
-    return len(local_devices(backend=backend))
-
-
-def default_backend():
-    """The platform of the default device: "cpu" or "gpu"."""
-    return _core.default_backend()
-
-
-def process_index(backend=None):
-    """This process's number among those of a distributed run; 0 if there is one. RuntimeError where there is no such backend."""
-    return _core.process_index() if backend is None else _core.devices(backend)[0].process_index
-
-
-def process_count(backend=None):
-    """How many processes take part in a distributed run. RuntimeError where there is no such backend."""
-    return _core.process_count() if backend is None else 1 + max(d.process_index for d in _core.devices(backend))
-
-
-def process_indices(backend=None):
-    """The numbers of all processes."""
-    return list(range(process_count(backend)))
-
-
-host_id, host_count, host_ids = process_index, process_count, process_indices
-
-
-def live_arrays(platform=None):
-    """The arrays that Python objects hold (on one platform, if given): those not deleted, found from all containers and running frames.
-
-    Making an array costs nothing for this; the search goes through the whole heap. Arrays that are held by programs alone are not found.
-
-    Raises:
-      RuntimeError: there is no such platform.
-    """
-    devices = None if platform is None else set(_core.devices(platform))
-    gc.collect()  # what only cycles hold is not alive
-    frames = []
-    for frame in sys._current_frames().values():
-        while frame is not None:
-            if frame.f_code is not live_arrays.__code__:
-                variables = frame.f_locals
-                frames.append(dict(variables))
-                if frame.f_code.co_flags & inspect.CO_OPTIMIZED and type(variables) is dict:
-                    variables.clear()  # up to Python 3.12 a copy that the frame keeps: it must not keep the arrays alive
-            frame = frame.f_back
-    seen, found = set(), []
-    level = [*gc.get_objects(), *frames]
-    tracked = {id(x) for x in level}
-    while level:
-        following = []
-        for x in gc.get_referents(*level):
-            if id(x) in seen:
-                continue
-            seen.add(id(x))
-            if isinstance(x, _core.Array):
-                found.append(x)
-            elif type(x) in (tuple, dict) and id(x) not in tracked:
-                following.append(x)  # what the collector does not track: a tuple or dict of plain values
-        level = following
-    return [
-        x
-        for x in found
-        if not isinstance(x, _core.Tracer) and not is_key(x.dtype) and not x.is_deleted() and (devices is None or not devices.isdisjoint(x.devices()))
-    ]
-
-
-def print_environment_info(return_string=False):
-    """What a bug report needs: versions, platform, devices. Printed, or returned."""
-    lines = [
-        f"ferrax:  {__version__}",
-        f"numpy:   {np.__version__}",
-        f"python:  {sys.version}",
-        f"device info: {', '.join(map(str, devices()))}",
-        f"process_count: {process_count()}",
-        f"platform: {platform.uname()}",
-    ]
-    text = "\n".join(lines)
-    return text if return_string else print(text)

@@ -9,12 +9,12 @@ import operator
 
 import numpy as np
 
-from . import _core
+from . import _core, _refs
 from ._api import jit
 from ._batching import vmap
 from ._config import refused
 from ._differences import tree_differences
-from ._flat import FlatFun, abstract, check_callable, describe, float0, is_inexact, tangent_dtype, unit, wraps, zeros
+from ._flat import FlatFun, abstract, check_callable, describe, float0, is_inexact, looked_at, tangent_dtype, unit, wraps, zeros
 from .tree_util import Partial, keystr, register_pytree_node, tree_flatten, tree_map, tree_structure, tree_transpose
 
 _get_aval = _core.get_aval
@@ -172,7 +172,8 @@ def _value_and_grad(fun, name, argnums, has_aux, holomorphic, allow_int):
         if holomorphic or aval.dtype.kind != "f":
             _check_output_revderiv(name, holomorphic, aval.dtype)
         cts[0] = unit(aval)
-        grads = [zeros(_get_aval(x)) if ct is None else ct for ct, x in zip(linear.transpose(cts), leaves, strict=True)]
+        looked_at(name, fun, outs)
+        grads = [zeros(_get_aval(x)) if ct is None else ct for ct, x in zip(looked_at(name, fun, linear.transpose(cts)), leaves, strict=True)]
         g = in_tree.unflatten(grads)[0]
         if not isinstance(argnums, tuple):
             g = g[0]
@@ -250,6 +251,7 @@ def jvp(fun, primals, tangents, has_aux=False):
     if has_aux:
         outs, aux = flat.split_aux(outs)
     tangents_out = [zeros(_get_aval(o)) if t is None else t for o, t in zip(outs, out_tangents, strict=True)]
+    looked_at("jvp", fun, [*outs, *tangents_out])
     pair = flat.out_tree.unflatten(outs), flat.out_tree.unflatten(tangents_out)
     return (*pair, aux) if has_aux else pair
 
@@ -295,6 +297,7 @@ def linearize(fun, *primals, has_aux=False):
     leaves, in_tree = tree_flatten((primals, {}))
     flat = FlatFun(fun, in_tree, has_aux)
     outs, linear = _core.linearize(flat, leaves)
+    looked_at("linearize", fun, outs)
     if has_aux:
         outs, aux = flat.split_aux(outs)
     spec = _LinearSpec(tree_structure(primals), flat.out_tree, [_get_aval(x) for x in leaves], [_get_aval(x) for x in outs], describe(fun))
@@ -308,6 +311,7 @@ class _LinearSpec:
 
     def __init__(self, in_tree, out_tree, in_avals, out_avals, name):
         self.in_tree, self.out_tree, self.in_avals, self.out_avals, self.name = in_tree, out_tree, in_avals, out_avals, name
+        self.__name__ = name.split(" at ")[0]
 
 
 def _apply_linear(spec, linear, *tangents):
@@ -326,7 +330,7 @@ def _apply_linear(spec, linear, *tangents):
         if aval.dtype != expected or tuple(aval.shape) != tuple(p.shape):
             raise ValueError(_tangent_mismatch(aval, p))
         flat.append(t)
-    outs = linear.apply(flat)[: len(spec.out_avals)]
+    outs = looked_at("linearize", spec, linear.apply(flat)[: len(spec.out_avals)])
     return spec.out_tree.unflatten([zeros(a) if t is None else t for t, a in zip(outs, spec.out_avals, strict=True)])
 
 
@@ -363,6 +367,7 @@ def vjp(fun, *primals, has_aux=False, reduce_axes=()):
     leaves, in_tree = tree_flatten((primals, {}))
     flat = FlatFun(fun, in_tree, has_aux)
     outs, linear = _core.linearize(flat, leaves)
+    looked_at("vjp", fun, outs)
     n_all = len(outs)
     if has_aux:
         outs, aux = flat.split_aux(outs)
@@ -420,11 +425,58 @@ class VJP:
         spec, n_aux, _, _ = self._fixed
         return _pull_back(spec, n_aux, self._linear(), *cotangents)
 
+    def with_refs(self, *refs):
+        """The pullback that adds the gradients of some arguments to mutable references.
+
+        Args:
+          *refs: one tree for each primal, of its structure: where a leaf is a `Ref` the gradient is added to it, and `GradRef()` stands in its
+            place in what the pullback returns; any other leaf leaves the gradient where it is.
+
+        Raises:
+          ValueError: the trees are not the primals'.
+
+        >>> total = jax.new_ref(jnp.zeros(3))
+        >>> vjp(lambda x: (x ** 2).sum(), jnp.ones(3))[1].with_refs(total)(1.0)
+        (GradRef(),)
+        >>> total[...]
+        Array([2., 2., 2.], dtype=float32)
+        """
+        leaves, tree = tree_flatten(refs, is_leaf=lambda x: isinstance(x, _refs.Ref))
+        if tree != self.in_tree:
+            raise ValueError(f"with_refs takes a reference or a placeholder for each leaf of the primals, of structure {self.in_tree}, but was given {tree}")
+        return Partial(_add_to_refs, self, leaves)
+
     def __repr__(self):
         return f"VJP(jaxpr={self.jaxpr}, in_tree={self.in_tree}, out_tree={self.out_tree}, args_res={self.args_res}, opaque_residuals={self.opaque_residuals})"
 
 
 register_pytree_node(VJP, lambda f: ((f.args_res, f.opaque_residuals), f._fixed), lambda fixed, xs: VJP(fixed, *xs))
+
+
+class GradRef:
+    """Stands in what a pullback returns for a gradient that was added to a reference."""
+
+    def __repr__(self):
+        return "GradRef()"
+
+    def __eq__(self, other):
+        return isinstance(other, GradRef)
+
+    __hash__ = None
+
+
+register_pytree_node(GradRef, lambda _: ((), None), lambda _, __: GradRef())
+
+
+def _add_to_refs(f_vjp, refs, *cotangents):
+    grads = tree_flatten(f_vjp(*cotangents))[0]
+    out = []
+    for ref, g in zip(refs, grads, strict=True):
+        to_ref = isinstance(ref, _refs.Ref)
+        if to_ref and getattr(g, "dtype", None) != float0:
+            _refs.ref_addupdate(ref, ..., g)
+        out.append(GradRef() if to_ref else g)
+    return f_vjp.in_tree.unflatten(out)
 
 
 def _pull_back(spec, n_aux, linear, *cotangents):
@@ -440,7 +492,7 @@ def _pull_back(spec, n_aux, linear, *cotangents):
             f"structure of the differentiated function {spec.name}.\n\nBut the tree structures differ:\n" + "\n".join(lines)
         )
     cts = [_checked_cotangent(ct, aval) for ct, aval in zip(leaves, spec.out_avals, strict=True)]
-    grads = linear.transpose(cts + [None] * n_aux)
+    grads = looked_at("vjp", spec, linear.transpose(cts + [None] * n_aux))
     return spec.in_tree.unflatten([zeros(a) if g is None else g for g, a in zip(grads, spec.in_avals, strict=True)])
 
 

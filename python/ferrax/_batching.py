@@ -5,10 +5,10 @@ vmap(lambda x, w: w @ x, in_axes=(0, None))(xs, w)         # one product a row o
 
 import collections
 
-from . import _core
+from . import _core, _refs
 from ._config import inert, refused
-from ._flat import FlatFun, argument_names, check_callable, wraps
-from .tree_util import broadcast_prefix, keystr, prefix_errors, tree_flatten, tree_flatten_with_path, tree_leaves
+from ._flat import FlatFun, argument_names, check_callable, looked_at, wraps
+from .tree_util import keystr, spread_prefix, tree_flatten, tree_flatten_with_path, tree_leaves
 
 _get_aval = _core.get_aval
 
@@ -66,9 +66,12 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
         if in_axes == 0 and type(in_axes) is int:
             dims = [0] * len(leaves)
         else:
-            dims = spread_axes(in_axes, args, "vmap in_axes")
+            dims = spread_prefix(in_axes, args, "vmap in_axes")
             dims += [0] * (len(leaves) - len(dims))
         size = mapped_size("vmap", fun, args, kwargs, leaves, dims, axis_size)
+        refs = [x for x in leaves if isinstance(x, _refs.Ref)] if _refs.seen else ()
+        if refs:
+            return _mapped_with_refs(fun, leaves, in_tree, dims, size, refs, out_axes, axis_name)
         flat = mapped = FlatFun(fun, in_tree)
         if None in dims:
             # what is not mapped is handed over as it is: a function, a string, a Python number that sizes something
@@ -82,12 +85,27 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
             if _is_axis(out_axes):
                 return [out_axes] * flat.out_tree.num_leaves
             tree = flat.out_tree.unflatten([0] * flat.out_tree.num_leaves)
-            return spread_axes(out_axes, tree, "vmap out_axes")
+            return spread_prefix(out_axes, tree, "vmap out_axes")
 
         outs = _core.vmap(mapped, leaves, dims, size, axis_name, out_dims)
-        return flat.out_tree.unflatten(outs)
+        return flat.out_tree.unflatten(looked_at("vmap", fun, outs))
 
     return vmap_f
+
+
+def _mapped_with_refs(fun, leaves, in_tree, dims, size, refs, out_axes, axis_name):
+    """`vmap` of a function with mutable references among its arguments: it maps over their values, and they take what became of these."""
+    axes = [d for x, d in zip(leaves, dims, strict=True) if isinstance(x, _refs.Ref)]
+
+    def run(*values):
+        own = [_refs.Ref(v) if isinstance(x, _refs.Ref) else v for x, v in zip(leaves, values, strict=True)]
+        args, kwargs = in_tree.unflatten(own)
+        return fun(*args, **kwargs), [r._here() for r in own if isinstance(r, _refs.Ref)]
+
+    values = [x._here() if isinstance(x, _refs.Ref) else x for x in leaves]
+    out, after = vmap(run, in_axes=tuple(dims), out_axes=(out_axes, axes), axis_name=axis_name, axis_size=size)(*values)
+    _refs.settle(refs, after)
+    return out
 
 
 def _over_mapped(flat, leaves, dims):
@@ -99,25 +117,6 @@ def _over_mapped(flat, leaves, dims):
 
     call.fun = flat.fun  # errors name the user's function
     return call
-
-
-def spread_axes(axes, tree, name):
-    """An axis specification, a prefix of `tree`, as one entry per leaf.
-
-    Raises:
-      ValueError: it is no prefix; the message lists each mismatch.
-    """
-
-    def is_none(x):
-        return x is None
-
-    try:
-        return broadcast_prefix(axes, tree, name=name, prefix_is_leaf=is_none)
-    except ValueError:
-        found = prefix_errors(axes, tree, name, is_none)
-        raise ValueError(
-            f"{name} specification must be a tree prefix of the corresponding value; \n  Mismatch details ({len(found)} found):\n  " + "\n  ".join(found)
-        ) from None
 
 
 def _axis_leaves(axes):

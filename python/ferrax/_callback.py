@@ -69,7 +69,7 @@ def pure_callback(callback, result_shape_dtypes, *args, sharding=None, vmap_meth
     if sharding is not None:
         refused("pure_callback", "sharding", sharding, "callbacks run in this process, for the whole array")
     if vmap_method is not None and vmap_method not in _METHODS:
-        raise ValueError(f"vmap_method must be one of the allowed methods {_METHODS}, but got: {vmap_method}")
+        raise ValueError(f"vmap_method must be on of the allowed methods {[*_METHODS, None]}, but got: {vmap_method}")
     leaves, in_tree = tree_flatten((args, kwargs))
     avals, out_tree = _avals(result_shape_dtypes)
     outs = _core.callback(_checked(callback, avals, in_tree), leaves, avals, "pure", False, vmap_method)
@@ -91,7 +91,7 @@ def io_callback(callback, result_shape_dtypes, *args, sharding=None, ordered=Fal
     return out_tree.unflatten(outs)
 
 
-def debug_callback(callback, args, kwargs, ordered):
+def debug_callback(callback, args, kwargs, ordered, kind="debug"):
     """Calls a Python function for its side effects; under `vmap`, once per element; under `grad`, on the forward pass."""
     leaves, in_tree = tree_flatten((args, kwargs))
     is_array = []
@@ -109,4 +109,4 @@ def debug_callback(callback, args, kwargs, ordered):
         callback(*args, **kwargs)
         return []
 
-    _core.callback(call, [x for x, a in zip(leaves, is_array, strict=True) if a], [], "debug", bool(ordered), None)
+    _core.callback(call, [x for x, a in zip(leaves, is_array, strict=True) if a], [], kind, bool(ordered), None)

@@ -8,6 +8,7 @@ their values live in the extension, where they are part of the keys of its cache
 """
 
 import functools
+import itertools
 import os
 import warnings
 
@@ -91,11 +92,13 @@ class Flag:
     than the default changes nothing, and setting one warns, once. Where traces depend on the value, `traced` makes it part of what a trace is found by.
     """
 
-    __slots__ = ("default", "doc", "inert", "name", "parse", "refused", "traced")
+    __slots__ = ("asked", "default", "doc", "inert", "name", "parse", "refused", "traced")
 
     def __init__(self, name, parse, default, doc, *, traced=False, inert=None, refused=None):
         self.name, self.parse, self.default, self.doc, self.traced = name, parse, default, doc, traced
         self.inert, self.refused = inert, refused or {}
+        # PERF: whether it was ever anything but the default; who asks often need not ask the extension until then.
+        self.asked = False
         _core.config_define(name, default, traced)
 
     def get(self):
@@ -109,6 +112,7 @@ class Flag:
           NotImplementedError: it asks for something that there is not.
         """
         value = self.parse(self.name, value)
+        self.asked = self.asked or value != self.default
         if value in self.refused:
             raise NotImplementedError(f"{self.name}={value!r}: {self.refused[value]}")
         if self.inert and value != self.default:
@@ -172,6 +176,7 @@ FLAGS = {
         Flag("jax_debug_infs", _bool, False, "raise FloatingPointError at the operation that makes an infinity"),
         Flag("jax_numpy_rank_promotion", _one_of("allow", "warn", "raise"), "allow", "implicit broadcasting of ranks"),
         Flag("jax_numpy_dtype_promotion", _one_of("standard", "strict"), "standard", "implicit promotion of dtypes"),
+        Flag("jax_strict_bounds", _bool, False, "raise IndexError for an index out of bounds, under jit too", traced=True),
         Flag("jax_disable_jit", _bool, False, "run jitted functions and loops operation by operation"),
         Flag("jax_num_cpu_devices", _int, -1, "how many CPU devices there are; set it before the first array is made"),
         Flag("jax_log_compiles", _bool, False, "log each trace and compilation with the time it took, as warnings; without it they are debug messages"),
@@ -252,6 +257,17 @@ FLAGS = {
         Flag(
             "jax_use_simplified_jaxpr_constants", _bool, False, "constants stand in programs", inert="constants of rank 0 stand in programs, others beside them"
         ),
+        Flag("jax_no_execution", _bool, False, "raise where a program would run", refused={True: "programs run when they are called; trace or lower them"}),
+        Flag("jax_thread_guard", _bool, False, "raise where another thread runs programs", refused={True: "every thread may run programs"}),
+        Flag("jax_auto_pcast", _bool, True, "convert what varies over mesh axes", inert="types do not say over which axes a value varies"),
+        Flag(
+            "jax_remove_size_one_mesh_axis_from_type",
+            _bool,
+            False,
+            "leave mesh axes of size one out of types",
+            inert="types do not say how arrays lie",
+        ),
+        Flag("jax_allow_f16_reductions", _bool, False, "sum halves in half precision", inert="they are summed in single precision"),
         Flag("jax_use_direct_linearize", _bool, True, "how linearize is derived", inert=_ONE_WAY),
         Flag("jax_remat3", _bool, False, "how checkpoint is derived", inert=_ONE_WAY),
         Flag("jax_custom_vjp3", _bool, False, "how custom_vjp is derived", inert=_ONE_WAY),
@@ -387,6 +403,66 @@ enable_custom_prng = _Setting("jax_enable_custom_prng")
 legacy_prng_key = _Setting("jax_legacy_prng_key")
 softmax_custom_jvp = _Setting("jax_softmax_custom_jvp")
 no_tracing = _Setting("jax_no_tracing")
+strict_bounds = _Setting("jax_strict_bounds")
+array_garbage_collection_guard = _Setting("jax_array_garbage_collection_guard")
+debug_key_reuse = _Setting("jax_debug_key_reuse")
+no_execution = _Setting("jax_no_execution")
+thread_guard = _Setting("jax_thread_guard")
+auto_pcast = _Setting("jax_auto_pcast")
+remove_size_one_mesh_axis_from_type = _Setting("jax_remove_size_one_mesh_axis_from_type")
+allow_f16_reductions = _Setting("jax_allow_f16_reductions")
+transfer_guard = _Setting("jax_transfer_guard")
+transfer_guard_host_to_device = _Setting("jax_transfer_guard_host_to_device")
+transfer_guard_device_to_host = _Setting("jax_transfer_guard_device_to_host")
+transfer_guard_device_to_device = _Setting("jax_transfer_guard_device_to_device")
+
+
+class UserContext:
+    """A value that programs depend on: a function is traced again where it has another. `with context(value):` sets it in a block, on this thread."""
+
+    def __init__(self, name, default):
+        self._name = name
+        _core.config_define(name, default, True)
+
+    @property
+    def value(self):
+        """The present value."""
+        return _core.config_get(self._name)
+
+    def get_global(self):
+        """The present value."""
+        return self.value
+
+    def set_global(self, value):
+        """Sets the value for the whole process."""
+        _core.config_set(self._name, value)
+
+    def __call__(self, value):
+        return _InContext(self._name, value)
+
+
+class _InContext:
+    def __init__(self, name, value):
+        self._name, self._value = name, value
+
+    def __enter__(self):
+        _core.config_push(self._name, self._value)
+
+    def __exit__(self, *exc):
+        _core.config_pop(self._name)
+
+
+_contexts = itertools.count()
+
+
+def make_user_context(default_value=None):
+    """A `UserContext`, a value of the user's own that programs depend on.
+
+    >>> scale = make_user_context(1)
+    >>> with scale(3): print(scale.value)
+    3
+    """
+    return UserContext(f"user_context_{next(_contexts)}", default_value)
 
 
 def disable_jit(disable=True):

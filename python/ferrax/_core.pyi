@@ -17,13 +17,43 @@ class ShapedArray:
     size: int
     def __init__(self, shape: Sequence[int], dtype: Any, weak_type: bool = ...) -> None: ...
     def str_short(self, short_dtypes: bool = ...) -> str: ...
-    def update(self, **kwargs: Any) -> ShapedArray: ...
+    sharding: Any
+    def update(self, **changes: Any) -> ShapedArray: ...
+    def strip_weak_type(self) -> ShapedArray: ...
+    def to_tangent_aval(self) -> ShapedArray: ...
+    def at_least_vspace(self) -> ShapedArray: ...
 
 class Array:
+    """What the extension knows of an array. `install_methods` puts the rest on the class."""
     aval: ShapedArray
     shape: tuple[int, ...]
     dtype: Any
     weak_type: bool
+    ndim: int
+    size: int
+    itemsize: int
+    nbytes: int
+    at: Any
+    device: Any
+    sharding: Any
+    committed: bool
+    addressable_shards: list[Any]
+    global_shards: list[Any]
+    is_fully_addressable: bool
+    is_fully_replicated: bool
+    def item(self, *args: int) -> Any: ...
+    def tolist(self) -> Any: ...
+    def tobytes(self, order: str = ...) -> bytes: ...
+    def block_until_ready(self) -> Array: ...
+    def is_ready(self) -> bool: ...
+    def delete(self) -> None: ...
+    def is_deleted(self) -> bool: ...
+    def devices(self) -> set[Device]: ...
+    def platform(self) -> str: ...
+    def addressable_data(self, index: int) -> Array: ...
+    def copy_to_host_async(self) -> None: ...
+    def on_device_size_in_bytes(self) -> int: ...
+    def unsafe_buffer_pointer(self) -> int: ...
 
 class ArrayImpl(Array):
     """A concrete array."""
@@ -44,7 +74,11 @@ class Device:
     id: int
     platform: str
     device_kind: str
+    description: str
     process_index: int
+    host_id: int
+    local_hardware_id: int
+    def memory_stats(self) -> None: ...
 
 # ---- operations: no promotion or broadcasting but what lax's primitive itself does
 def bind(name: str, /, *operands: Any, **params: Any) -> Array | tuple[Array, ...]: ...
@@ -52,7 +86,7 @@ def elementwise(name: str, /, *operands: Any) -> Array: ...
 def promote_dtypes(*xs: Any) -> tuple[Array, ...]: ...
 def promote_dtypes_inexact(*xs: Any) -> tuple[Array, ...]: ...
 def promote_shapes(*xs: Any) -> tuple[Array, ...]: ...
-def result_type(*xs: Any) -> np.dtype: ...
+def result_type(*xs: Any, return_weak_type_flag: bool = ...) -> np.dtype | tuple[np.dtype, bool]: ...
 def broadcast_to(x: Any, shape: Sequence[int]) -> Array: ...
 def asarray(x: Any, dtype: Any = ..., copy: bool | None = ..., weak_type: bool | None = ...) -> Array: ...
 def get_aval(x: Any) -> ShapedArray:
@@ -67,6 +101,12 @@ class PyTreeDef:
     def compose(self, inner: PyTreeDef) -> PyTreeDef: ...
     def children(self) -> list[PyTreeDef]: ...
     def node_data(self) -> tuple[type, Any] | None: ...
+    def walk(self, f_node: Callable[[Any], Any], f_leaf: Callable[[Any], Any] | None, leaves: Iterable[Any]) -> Any: ...
+    def from_iterable_tree(self, tree: Any) -> Any: ...
+    @staticmethod
+    def from_node_data_and_children(node_data: tuple[type, Any] | None, children: Iterable[PyTreeDef]) -> PyTreeDef: ...
+    @staticmethod
+    def deserialize_using_proto(registry: Any, data: bytes) -> PyTreeDef: ...
 
 class DictKey:
     key: Any
@@ -128,7 +168,9 @@ class JaxprEqn:
     invars: list[Var | Literal]
     outvars: list[Var]
     effects: set[str]
-    def replace(self, *, params: dict[str, Any]) -> JaxprEqn: ...
+    ctx: None
+    source_info: Any
+    def replace(self, **changes: Any) -> JaxprEqn: ...
 
 class Jaxpr:
     eqns: list[JaxprEqn]
@@ -138,6 +180,17 @@ class Jaxpr:
     in_avals: list[ShapedArray]
     out_avals: list[ShapedArray]
     effects: set[str]
+    debug_info: None
+    def pretty_print(
+        self,
+        *,
+        source_info: bool = ...,
+        name_stack: bool = ...,
+        print_shapes: bool = ...,
+        custom_pp_eqn_rules: bool = ...,
+        print_effects: bool = ...,
+        use_color: bool = ...,
+    ) -> str: ...
     def replace(
         self,
         *,
@@ -152,17 +205,36 @@ class Jaxpr:
 class ClosedJaxpr:
     """A closed program; prints in JAX's notation. `Program` is another name of it."""
     def __init__(self, jaxpr: Jaxpr, consts: Sequence[Any]) -> None: ...
-    jaxpr: Any
+    jaxpr: Jaxpr
     consts: list[Any]
-    eqns: list[Any]
+    literals: list[Any]
+    eqns: list[JaxprEqn]
+    constvars: list[Var]
+    invars: list[Var]
+    outvars: list[Var | Literal]
     in_avals: list[ShapedArray]
     out_avals: list[ShapedArray]
+    effects: set[str]
+    def pretty_print(
+        self,
+        *,
+        source_info: bool = ...,
+        name_stack: bool = ...,
+        print_shapes: bool = ...,
+        custom_pp_eqn_rules: bool = ...,
+        print_effects: bool = ...,
+        use_color: bool = ...,
+    ) -> str: ...
+    def replace(self, *, jaxpr: Jaxpr | None = ..., consts: Sequence[Any] | None = ...) -> ClosedJaxpr: ...
 
 Program = ClosedJaxpr
 
 class Linear:
     """A linear map with its residuals. A pytree: `residuals` are its leaves, `replace` puts others in their place."""
     residuals: list[Any]
+    program: ClosedJaxpr
+    in_avals: list[ShapedArray]
+    out_avals: list[ShapedArray]
     def apply(self, tangents: Leaves) -> list[Any]: ...
     def transpose(self, cotangents: Leaves) -> list[Any]: ...
     def replace(self, residuals: Leaves) -> Linear: ...
@@ -177,7 +249,7 @@ def make_program(fun: Flat, avals: Sequence[ShapedArray], axis_env: Sequence[tup
 def eval_program(program: Program, consts: Leaves, *args: Any) -> list[Any]: ...
 def jvp(fun: Flat, primals: Leaves, tangents: Leaves) -> tuple[list[Any], list[Any]]: ...
 def linearize(fun: Flat, primals: Leaves) -> tuple[list[Any], Linear]: ...
-def linear_transpose(fun: Flat, avals: Sequence[ShapedArray]) -> tuple[list[ShapedArray], Linear]: ...
+def linear_transpose(fun: Flat, in_avals: Sequence[ShapedArray]) -> tuple[list[ShapedArray], Linear]: ...
 def vmap(fun: Flat, operands: Leaves, in_dims: Sequence[int | None], axis_size: int, axis_name: Any,
          out_dims: Callable[[], Sequence[int | None]]) -> list[Any]:
     """`out_dims` is asked after `fun` has run."""
@@ -196,9 +268,28 @@ def custom_vjp_call(name: str, fun: Flat, fwd: Callable[..., tuple[Leaves, Leave
                     symbolic_zeros: bool = ...) -> list[Any]: ...
 def callback(fun: Callable[..., Leaves], operands: Leaves, out_avals: Sequence[ShapedArray], kind: str, ordered: bool,
              vmap_method: str | None) -> list[Any]:
-    """`kind` is "pure", "io" or "debug"; `fun` takes and returns numpy arrays."""
+    """`kind` is "pure", "io", "debug" or "print"; `fun` takes and returns numpy arrays."""
+def abstract_values(on: bool) -> bool:
+    """Whether a `ShapeDtypeStruct` stands for an array of its type on this thread, of which only types are asked. Returns what was before."""
 def eval_context() -> AbstractContextManager[None]:
     """Operations inside run at once, whatever trace is current."""
+
+class TraceTag:
+    """One trace; equal for one and the same. `what` is "jit", "vmap", "grad", .."""
+    what: str
+
+def staging() -> TraceTag | None:
+    """The program under construction that operations end in now; None where they end in results."""
+def traces() -> list[TraceTag]:
+    """The traces that operations pass through now, the innermost first."""
+def trace_of(x: Any) -> TraceTag | None:
+    """The trace that a traced value belongs to; None for any other value."""
+def at_root() -> bool:
+    """Whether nothing is traced on this thread."""
+
+class HostCallable:
+    """What an equation calls, its parameter `callback`; `callback_func` is the function."""
+    callback_func: Callable
 
 class JitFunction:
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
@@ -207,11 +298,13 @@ class JitFunction:
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any: ...
     def clear_cache(self) -> None: ...
 
-def jit(fun: Callable, *, static_argnums: tuple[int, ...] = ..., static_argnames: tuple[str, ...] = ..., donate_argnums: tuple[int, ...] = ...,
+def jit(fun: Callable, static_argnums: tuple[int, ...] = ..., static_argnames: tuple[str, ...] = ..., donate_argnums: tuple[int, ...] = ...,
         donate_argnames: tuple[str, ...] = ..., keep_unused: bool = ..., inline: bool = ..., device: Any = ..., backend: str | None = ...,
         compiler_options: dict[str, Any] | None = ...) -> JitFunction: ...
 
 class Traced:
+    in_avals: Any
+    out_avals: Any
     jaxpr: ClosedJaxpr
     out_info: Any
     args_info: Any
@@ -222,6 +315,8 @@ class Traced:
     def lower(self, *, lowering_platforms: tuple[str, ...] | None = ...) -> Lowered: ...
 
 class Lowered:
+    in_avals: Any
+    out_avals: Any
     out_info: Any
     args_info: Any
     in_tree: PyTreeDef
@@ -239,6 +334,8 @@ class Executable:
     def cost_analysis(self) -> dict[str, float]: ...
 
 class Compiled:
+    in_avals: Any
+    out_avals: Any
     out_info: Any
     donate_argnums: tuple[int, ...]
     input_shardings: Any
@@ -254,9 +351,6 @@ class Compiled:
     def cost_analysis(self) -> dict[str, float]: ...
     def memory_analysis(self) -> Any: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
-
-# ---- primitives defined in Python, looked up by `bind` under their names
-    """`rules(kind)` returns the registered rule for "jvp", "transpose" or "batching", or None."""
 
 # ---- configuration
 def config_define(name: str, default: Any, traced: bool) -> None: ...

@@ -4,6 +4,8 @@
 [((DictKey(key='a'),), 'pytree leaf', "<class 'tuple'>", 'so their Python types differ')]
 """
 
+import inspect
+
 from . import _core
 
 
@@ -36,6 +38,44 @@ def tree_differences(a, b, path=()):
     for (key, xa), (_, xb) in zip(ca, cb, strict=True):
         out += tree_differences(xa, xb, (*path, key))
     return out
+
+
+def structure_changes(fun, now, before):
+    """Sentences that say how a call's arguments are put together otherwise than an earlier call's.
+
+    Both are (positional arguments, keyword arguments), each argument a pair: whether it is static, and its value or a tree of its structure.
+    """
+    (args, kwargs), (old_args, old_kwargs) = now, before
+    if len(args) != len(old_args):
+        return [f"now {_many(len(args))} and before {len(old_args)}, so the numbers do not match"]
+    if kwargs.keys() != old_kwargs.keys():
+        return [f"now the keywords {sorted(kwargs)} and before {sorted(old_kwargs)}, so the keywords do not match"]
+    names = positional_names(fun)[: len(args)]
+    names += [f"args[{i}]" for i in range(len(names), len(args))]
+    pairs = [*zip(names, args, old_args, strict=True), *((f"kwargs['{k}']", kwargs[k], old_kwargs[k]) for k in kwargs)]
+    out = []
+    for name, (static, x), (was_static, y) in pairs:
+        if static != was_static:
+            out.append(f"at {name}, now {'static' if static else 'traced'} and before {'static' if was_static else 'traced'}")
+        elif static:
+            if type(x) is not type(y) or not x == y:
+                out.append(f"at {name}, now static {x!r} and before {y!r}, so the static arguments do not match")
+        else:
+            out += [f"at {name}{''.join(map(str, path))}, now {a} and before {b}, {why}" for path, a, b, why in tree_differences(x, y)]
+    return out
+
+
+def positional_names(fun):
+    """The names of a function's positional parameters; none where it has no signature."""
+    try:
+        parameters = inspect.signature(fun).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    return [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+
+
+def _many(n):
+    return f"{n} positional argument{'s' * (n != 1)}"
 
 
 def _count(children):

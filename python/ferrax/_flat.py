@@ -5,6 +5,7 @@ Invariant: a `FlatFun` is called with exactly `in_tree.num_leaves` leaves, and k
 
 import functools
 import inspect
+import types
 
 import numpy as np
 
@@ -18,7 +19,10 @@ def check_callable(fun):
         raise TypeError(f"staticmethod arguments are not supported, got {fun}")
     if not callable(fun):
         raise TypeError(f"Expected a callable value, got {fun}")
-    if inspect.isgeneratorfunction(fun):
+    if isinstance(fun, functools.partial):
+        check_callable(fun.func)
+    code = getattr(fun, "__code__", None)  # a method's is its function's
+    if isinstance(code, types.CodeType) and code.co_flags & inspect.CO_GENERATOR:
         raise TypeError(f"Expected a function, got a generator function: {fun}")
 
 
@@ -124,6 +128,25 @@ def abstract(x):
         if shape is None or dtype is None:
             raise
         return _core.ShapedArray(tuple(shape), dtype if hasattr(dtype, "name") else np.dtype(dtype), weak_type=getattr(x, "weak_type", False))
+
+
+def looked_at(name, fun, values):
+    """The values that a transform of `fun` gives, after a look at them where `jax_debug_nans` or `jax_debug_infs` is on.
+
+    What is computed beneath a transform passes by the checks of single operations and of jitted functions.
+
+    Raises:
+      FloatingPointError: one is nan, or infinite.
+    """
+    nans, infs = _core.config_get("jax_debug_nans"), _core.config_get("jax_debug_infs")
+    if nans or infs:
+        for x in values:
+            if isinstance(x, _core.Array) and not isinstance(x, _core.Tracer) and is_inexact(x.dtype):
+                array = np.asarray(x)
+                for word, bad in (("nan", nans and np.isnan(array).any()), ("inf", infs and np.isinf(array).any())):
+                    if bad:
+                        raise FloatingPointError(f"invalid value ({word}) encountered in {name}({name_of(fun)})")
+    return values
 
 
 def unit(aval, value=1):

@@ -16,11 +16,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import _core
+from . import _bounds, _core
 from ._config import no_sharding
 from ._core import bind
 from ._dtypes import canonicalize_dtype, dtype_of, iinfo, is_bool, is_complex, is_unsigned
 from ._index_entries import parse
+from ._masked_updates import masked_update, traced_mask
 from .lax import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers, _slicing as _lax
 from .lax._shaping import beside
 from .numpy import divide, power
@@ -116,6 +117,11 @@ def _arrange(x, entries, reversed_, dropped):
             shape.append(x.shape[k])
             k += 1
     return bind("broadcast_in_dim", x, shape=tuple(shape), broadcast_dimensions=tuple(dims))
+
+
+def _lone(entries):
+    # Whether one dynamic_slice can take them.
+    return all(e.kind in ("new", "int", "scalar") or (e.kind == "slice" and abs(e.value[2]) == 1) for e in entries)
 
 
 def _dynamic(x, entries, wrap):
@@ -301,12 +307,17 @@ def getitem(x, index, indices_are_sorted=False, unique_indices=False, mode=None,
     """
     entries, inserted = parse(_shape(x), index)
     x = _expand(x, inserted)
+    if mode is None and _bounds.strict():
+        entries = _bounds.check(_shape(x), entries, wrap)
     parsed = None if mode is None else GatherScatterMode.from_any(mode)
-    if not any(e.kind in ("array", "scalar") for e in entries):
+    filled = all(e.kind != "int" or x.shape[e.axis] for e in entries)
+    if filled and not any(e.kind in ("array", "scalar") for e in entries):
         inside = all(e.kind != "int" or (-x.shape[e.axis] if wrap else 0) <= e.value < x.shape[e.axis] for e in entries)
-        if (inside or parsed != GatherScatterMode.FILL_OR_DROP) and all(e.kind != "int" or x.shape[e.axis] for e in entries):
+        # One that is out of bounds stays an index, so that a program that is searched for errors has it; one that is clipped on purpose does not.
+        if inside or parsed == GatherScatterMode.CLIP:
             return _static(x, entries, wrap)
-    elif parsed != GatherScatterMode.FILL_OR_DROP and all(e.kind in ("new", "int", "scalar") or (e.kind == "slice" and abs(e.value[2]) == 1) for e in entries):
+        entries = [e._replace(value=min(max(e.value, -(2**31)), 2**31 - 1)) if e.kind == "int" else e for e in entries]
+    if filled and parsed != GatherScatterMode.FILL_OR_DROP and _lone(entries):
         return _dynamic(x, entries, wrap)
     p = plan(_shape(x), entries, wrap)
     if 0 in p.shape:
@@ -330,6 +341,19 @@ def getitem(x, index, indices_are_sorted=False, unique_indices=False, mode=None,
     return _expand(out, p.new_axes)
 
 
+def _mask_in(index):
+    """The place of an index's one mask that is traced; None where there is none, or where that is not allowed."""
+    return traced_mask(index if isinstance(index, tuple) else (index,))
+
+
+def _at_mask(x, index, place, y, update, mode, wrap):
+    """x with what `update` makes of its part around a traced mask, where that holds."""
+    index = index if isinstance(index, tuple) else (index,)
+    read = lambda x, around: getitem(x, around, mode="clip", wrap=wrap)
+    write = lambda x, around, part: _update("scatter", x, around, part, unique_indices=True, mode=mode, wrap=wrap)
+    return masked_update(x, index, place, y, read, write, update)
+
+
 _OPERATIONS = {"scatter-add": "add", "scatter-sub": "sub", "scatter-mul": "mul"}
 
 
@@ -350,6 +374,8 @@ def _update(name, x, index, y, indices_are_sorted=False, unique_indices=False, m
             raise TypeError(
                 f"{_OPERATIONS[name]} does not accept dtype bool at position 0. Accepted dtypes at position 0 are subtypes of integer, floating, complexfloating."
             )
+    if (place := _mask_in(index)) is not None:
+        return _at_mask(x, index, place, y, lambda part, y: _update(name, part, ..., y), mode, wrap)
     entries, inserted = parse(_shape(x), index)
     y = y if isinstance(y, _core.Array) else _as_value(y, dtype)
     if is_complex(y.dtype) and not is_complex(dtype):
@@ -358,6 +384,8 @@ def _update(name, x, index, y, indices_are_sorted=False, unique_indices=False, m
         # The result is of x's type, weak where x is.
         y = bind("convert_element_type", y, new_dtype=dtype, weak_type=x.weak_type)
     expanded = _expand(x, inserted)
+    if mode is None and _bounds.strict():
+        entries = _bounds.check(_shape(expanded), entries, wrap)
     p = plan(_shape(expanded), entries, wrap)
     if 0 in p.shape:
         return x
@@ -511,6 +539,9 @@ class IndexUpdateRef:
         if out_sharding is not None:
             no_sharding("apply", out_sharding)
         x = _core.asarray(self.array)
+        if (place := _mask_in(self.index)) is not None:
+            applied = lambda part, _: _lax.convert_element_type(func(part), x.dtype)
+            return _at_mask(x, self.index, place, None, applied, mode, wrap_negative_indices)
         entries, _ = parse(_shape(x), self.index)
         if unique_indices or not any(e.kind == "array" for e in entries):
             # Nothing is named twice: read, transform, write.

@@ -9,9 +9,9 @@ import operator
 
 from . import _core
 from ._api import without_static
-from ._batching import _axis_leaves, _is_axis, mapped_size, spread_axes
+from ._batching import _axis_leaves, _is_axis, mapped_size
 from ._flat import FlatFun, check_callable, name_of, wraps
-from .tree_util import tree_flatten
+from .tree_util import spread_prefix, tree_flatten
 
 
 def pmap(fun, axis_name=None, *, in_axes=0, out_axes=0, static_broadcasted_argnums=(), devices=None, backend=None, axis_size=None, donate_argnums=()):
@@ -49,7 +49,7 @@ def pmap(fun, axis_name=None, *, in_axes=0, out_axes=0, static_broadcasted_argnu
         raise ValueError(f"`static_argnums` {sorted(static_argnums)} and `donate_argnums` {sorted(donated_argnums)} cannot intersect.")
     compiled = {}
 
-    @wraps(fun, "pmap_{fun}", "Parallel version of {fun}: each slice of its arguments on a device of its own.{original}")
+    @wraps(fun, "{fun}")
     def pmap_f(*args, **kwargs):
         static = _static(fun, static_argnums, args)
         donated = {i + len(args) if i < 0 else i for i in donated_argnums}
@@ -61,7 +61,7 @@ def pmap(fun, axis_name=None, *, in_axes=0, out_axes=0, static_broadcasted_argnu
             )
         axes = tuple(a for i, a in enumerate(in_axes) if i not in static) if isinstance(in_axes, tuple) else in_axes
         leaves, in_tree = tree_flatten((dyn_args, kwargs))
-        dims = spread_axes(axes, dyn_args, "pmap in_axes")
+        dims = spread_prefix(axes, dyn_args, "pmap in_axes")
         dims += [0] * (len(leaves) - len(dims))
         if all(d is None for d in dims):
             raise ValueError("pmap requires at least one argument with a mapped axis.")
@@ -85,7 +85,7 @@ def pmap(fun, axis_name=None, *, in_axes=0, out_axes=0, static_broadcasted_argnu
         def out_dims():
             if _is_axis(out_axes):
                 return [out_axes] * flat.out_tree.num_leaves
-            return spread_axes(out_axes, flat.out_tree.unflatten([0] * flat.out_tree.num_leaves), "pmap out_axes")
+            return spread_prefix(out_axes, flat.out_tree.unflatten([0] * flat.out_tree.num_leaves), "pmap out_axes")
 
         gone = [i in donated for i, x in enumerate(args) if i not in static for _ in tree_flatten(x)[0]]
         outs = _core.pmap(
@@ -103,7 +103,7 @@ def pmap(fun, axis_name=None, *, in_axes=0, out_axes=0, static_broadcasted_argnu
 
     def lower(*args, **kwargs):
         """Traces and lowers for arguments of these types, as `jit` of the mapped function does: for one device."""
-        one = wraps(fun, "pmap_{fun}")(lambda *args, **kwargs: pmap_f(*args, **kwargs))
+        one = wraps(fun, "{fun}")(lambda *args, **kwargs: pmap_f(*args, **kwargs))
         return _core.jit(one, static_argnums=list(static_argnums), donate_argnums=list(donated_argnums)).lower(*args, **kwargs)
 
     pmap_f.lower = lower
@@ -120,7 +120,7 @@ def _static(fun, numbers, args):
     if any(not 0 <= i < len(args) for i in found):
         raise ValueError(
             f"pmapped function has static_broadcasted_argnums={numbers} but was called with only {len(args)} positional"
-            f" argument{'s' * (len(args) != 1)}. All static broadcasted arguments must be passed positionally."
+            f" argument{'s' * (len(args) > 1)}. All static broadcasted arguments must be passed positionally."
         )
     for i in found:
         try:

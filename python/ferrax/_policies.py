@@ -77,6 +77,23 @@ class Offloadable(NamedTuple):
     dst: str
 
 
+class _Answer:
+    """What a policy may answer."""
+
+    def __init__(self, name, keep):
+        self._name, self._keep = name, keep
+
+    def __bool__(self):
+        return self._keep
+
+    def __repr__(self):
+        return self._name
+
+
+# Keep the results; compute them again.
+Saveable, Recompute = _Answer("Saveable", True), _Answer("Recompute", False)
+
+
 def save_and_offload_only_these_names(*, names_which_can_be_saved, names_which_can_be_offloaded, offload_src, offload_dst):
     """Keep only values marked with one of the names; those to be offloaded stay on the device, which has one kind of memory.
 

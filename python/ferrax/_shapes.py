@@ -16,7 +16,7 @@ from .errors import ConcretizationTypeError
 
 def _check_static(axis):
     if isinstance(axis, _core.Tracer):
-        raise ConcretizationTypeError(axis, "An axis must be known when the function is traced.")
+        raise ConcretizationTypeError(axis, "The axis argument must be known statically.")
 
 
 def canonicalize_axis(axis, ndim) -> int:
@@ -28,20 +28,25 @@ def canonicalize_axis(axis, ndim) -> int:
     return axis + ndim if axis < 0 else axis
 
 
+def listed_axes(axis, ndim) -> tuple[int, ...]:
+    """One axis or several (a sequence, an array, a range), counted from the front; repeats stay."""
+    _check_static(axis)
+    if not isinstance(axis, (tuple, list)):
+        try:
+            return (canonicalize_axis(axis, ndim),)
+        except TypeError:
+            pass
+    return tuple([canonicalize_axis(a, ndim) for a in axis])
+
+
 def canonicalize_axes(axis, ndim) -> tuple[int, ...]:
     """One axis, several, or None for all, as a tuple counted from the front. Raises ValueError for repeats."""
     if axis is None:
         return tuple(range(ndim))
-    _check_static(axis)
-    if isinstance(axis, (tuple, list)):
-        axes = tuple([canonicalize_axis(a, ndim) for a in axis])
-        if len(set(axes)) != len(axes):
-            raise ValueError(f"duplicate value in 'axis': {axes}")
-        return axes
-    try:
-        return (canonicalize_axis(axis, ndim),)
-    except TypeError:
-        return canonicalize_axes(tuple(axis), ndim)
+    axes = listed_axes(axis, ndim)
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"duplicate value in 'axis': {tuple(axis)}")
+    return axes
 
 
 def canonicalize_shape(shape, context="") -> tuple[int, ...]:
@@ -53,7 +58,8 @@ def canonicalize_shape(shape, context="") -> tuple[int, ...]:
         return tuple([operator.index(n) for n in shape])
     except TypeError:
         pass
-    message = f"Shapes must be 1D sequences of concrete values of integer type, got {tuple(shape)}."
+    message = f"Shapes must be 1D sequences of concrete values of integer type, got {tuple(shape)}." + (f" {context}" if context else "")
     if any(isinstance(n, _core.Tracer) for n in shape):
         message += "\nIf using `jit`, try using `static_argnums` or applying `jit` to smaller subfunctions."
-    raise TypeError(message + (f" {context}" if context else ""))
+    origins = "".join(n._origin_msg() for n in shape if isinstance(n, _core.Tracer))
+    raise TypeError(message + origins)

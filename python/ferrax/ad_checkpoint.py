@@ -4,12 +4,12 @@ from . import _core
 from ._api import checkpoint, remat
 from ._autodiff import linearize
 from ._flat import argument_names
-from ._policies import checkpoint_policies
+from ._policies import Offloadable, Recompute, Saveable, checkpoint_policies
 from .extend.core import Primitive
 from .interpreters import ad, batching
 from .tree_util import tree_flatten, tree_map
 
-__all__ = ["checkpoint", "checkpoint_name", "checkpoint_policies", "print_saved_residuals", "remat"]
+__all__ = ["Offloadable", "Recompute", "Saveable", "checkpoint", "checkpoint_name", "checkpoint_policies", "print_saved_residuals", "remat"]
 
 
 # The identity, with a name that policies can read off.

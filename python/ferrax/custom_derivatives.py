@@ -14,6 +14,7 @@ import operator
 
 from . import _core
 from ._flat import FlatFun, float0, is_inexact, name_of, zeros
+from ._linear_call import linear_call
 from .errors import UnexpectedTracerError
 from .tree_util import broadcast_prefix, register_pytree_node, tree_flatten, tree_leaves, tree_map, tree_structure
 
@@ -23,13 +24,16 @@ __all__ = [
     "closure_convert",
     "custom_gradient",
     "custom_jvp",
+    "custom_jvp_call_p",
     "custom_vjp",
+    "custom_vjp_call_p",
     "custom_vjp_primal_tree_values",
     "linear_call",
     "zero_from_primal",
 ]
 
 _get_aval = _core.get_aval
+custom_jvp_call_p, custom_vjp_call_p = _core.primitive("custom_jvp_call"), _core.primitive("custom_vjp_call")
 
 
 class SymbolicZero:
@@ -521,29 +525,3 @@ def closure_convert(fun, *example_args):
         return out_tree.unflatten(_core.eval_program(program, [next(given) if h else next(own) for h in hoisted], *leaves))
 
     return converted_fun, [c for c, h in zip(consts, hoisted, strict=True) if h]
-
-
-def linear_call(fun, fun_transpose, residual_args, linear_args):
-    """Calls `fun(residual_args, linear_args)`, linear in the latter, with a transpose of its own.
-
-    Args:
-      fun: `fun(residuals, x) -> y`, linear in x.
-      fun_transpose: `fun_transpose(residuals, ct_y) -> ct_x`, what reverse mode runs in place of the transpose of `fun`.
-      residual_args, linear_args: pytrees of arrays.
-
-    Returns:
-      the output of `fun`. Like every `custom_vjp` function it cannot be differentiated in forward mode.
-    """
-
-    @custom_vjp
-    def call(residuals, x):
-        return fun(residuals, x)
-
-    def fwd(residuals, x):
-        return call(residuals, x), residuals
-
-    def bwd(residuals, ct):
-        return tree_map(lambda r: None, residuals), fun_transpose(residuals, ct)
-
-    call.defvjp(fwd, bwd)
-    return call(residual_args, linear_args)

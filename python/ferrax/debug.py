@@ -9,14 +9,17 @@ Invariant: output appears once per run (once per element under `vmap`), and neve
 """
 
 import builtins
+import collections
 import functools
+import inspect
 import logging
 import string
 
-from . import _callback
-from ._config import inert
+from . import _callback, _core
+from ._config import inert, refused
+from .tree_util import tree_leaves
 
-__all__ = ["callback", "log", "print"]
+__all__ = ["breakpoint", "callback", "inspect_array_sharding", "log", "print", "visualize_array_sharding", "visualize_sharding"]
 
 _logger = logging.getLogger(__name__)
 
@@ -32,7 +35,7 @@ class _Formatter(string.Formatter):
         if unused:
             raise ValueError(
                 f"Unused keyword arguments to `jax.debug.print`: {unused}. You may be passing an f-string (i.e, "
-                '`f"{x}"`) to `jax.debug.print` and instead should pass in a regular string.'
+                '`f"{x}"`) into `jax.debug.print` and instead should pass in a regular string.'
             )
 
 
@@ -72,7 +75,7 @@ def _emit(write, ordered, skip_format_check, fmt, /, *args, **kwargs):
     if not skip_format_check:
         stand_in = _Placeholder()
         _formatter.format(fmt, *[stand_in] * len(args), **{k: stand_in for k in kwargs})
-    _callback.debug_callback(functools.partial(write, fmt), args, kwargs, ordered)
+    _callback.debug_callback(functools.partial(write, fmt), args, kwargs, ordered, "print")
 
 
 def _call(ordered, fun, /, *args, **kwargs):
@@ -126,3 +129,100 @@ def callback(callback=None, *args, ordered=False, partitioned=False, **kwargs):
         _no_more("debug_callback", args, kwargs)
         return functools.partial(_call, ordered)
     _call(ordered, callback, *args, **kwargs)
+
+
+# ---------------------------------------------------------------- where arrays are
+
+
+def inspect_array_sharding(value, *, callback):
+    """Calls `callback(sharding)` with where an array is: at once, or, in a program, when it runs.
+
+    >>> inspect_array_sharding(jnp.ones(3), callback=lambda s: builtins.print(s.num_devices))
+    1
+    """
+    for x in tree_leaves(value):
+        if isinstance(x, _core.Tracer):
+            _callback.debug_callback(lambda x: callback(x.sharding), (x,), {}, False)
+        else:
+            callback(_core.asarray(x).sharding)
+
+
+def visualize_sharding(shape, sharding, *, use_color=True, scale=1.0, min_width=9, max_width=80, color_map=None):
+    """Prints the parts of an array of one or two dimensions as boxes with the devices that hold them.
+
+    Args:
+      shape: the array's shape. sharding: where its parts are.
+      scale, min_width, max_width: how wide the picture is, in characters: the number of parts in a row times twelve times `scale`, within these.
+      use_color, color_map: it is text.
+
+    Raises:
+      ValueError: the array has no dimension, or more than two.
+    """
+    if color_map is not None:
+        inert("visualize_sharding", "color_map", "the picture is text")
+    if not use_color:
+        inert("visualize_sharding", "use_color", "the picture is text")
+    if len(shape) not in (1, 2):
+        raise ValueError("`visualize_sharding` only works for shapes with 1 and 2 dimensions.")
+    places = collections.defaultdict(list)
+    for device, index in sharding.devices_indices_map(tuple(shape)).items():
+        rows, columns = index if len(shape) == 2 else (slice(None), index[0])
+        places[rows.start or 0, columns.start or 0].append(device)
+    rows, columns = (sorted({place[d] for place in places}) for d in (0, 1))
+    width = int(min(max(12 * scale * len(columns), min_width), max_width)) // len(columns)
+    names = {place: f"{ds[0].platform.upper()} {','.join(str(d.id) for d in ds)}" for place, ds in places.items()}
+    width = max([width, *[len(n) + 2 for n in names.values()]])
+    line = lambda left, between, right: left + between.join(["─" * width] * len(columns)) + right
+    text = [line("┌", "┬", "┐")]
+    for i, r in enumerate(rows):
+        text += [line("├", "┼", "┤")] if i else []
+        text.append("│" + "│".join(names.get((r, c), "").center(width) for c in columns) + "│")
+    builtins.print("\n".join([*text, line("└", "┴", "┘")]))
+
+
+def visualize_array_sharding(arr, **kwargs):
+    """Prints an array's parts as `visualize_sharding` does: at once, or, in a program, when it runs.
+
+    >>> visualize_array_sharding(jnp.ones(4))
+    ┌────────────┐
+    │   CPU 0    │
+    └────────────┘
+    """
+    inspect_array_sharding(arr, callback=lambda sharding: visualize_sharding(arr.shape, sharding, **kwargs))
+
+
+# ---------------------------------------------------------------- stopping
+
+
+def breakpoint(*, backend=None, filter_frames=True, num_frames=None, ordered=False, token=None, **kwargs):
+    """Stops here with Python's debugger (`sys.breakpointhook`): at once, or, in a program, each time it runs.
+
+    The frame that is shown has the caller's variables, arrays with the values that they have then: `p x`. `c` goes on.
+
+    Args:
+      backend: which debugger: there is Python's.
+      filter_frames, num_frames, token: one frame is shown, and order is what `ordered` says.
+      ordered: stops happen in program order.
+      **kwargs: handed on to `sys.breakpointhook`.
+    """
+    if backend is not None:
+        refused("breakpoint", "backend", backend, "there is Python's debugger")
+    if not filter_frames:
+        inert("breakpoint", "filter_frames", "one frame is shown")
+    if num_frames is not None:
+        inert("breakpoint", "num_frames", "one frame is shown")
+    if token is not None:
+        inert("breakpoint", "token", "order is what `ordered` says")
+    frame = inspect.currentframe().f_back
+    where = f"{frame.f_code.co_filename}:{frame.f_lineno} ({frame.f_code.co_name})"
+    variables = {name: x for name, x in frame.f_locals.items() if name.isidentifier() and not name.startswith("__")}
+    traced = {name for name, x in variables.items() if any(isinstance(leaf, _core.Tracer) for leaf in tree_leaves(x))}
+    known = {name: x for name, x in variables.items() if name not in traced}
+
+    def stop(arrays):
+        scope = {}
+        exec(f"def stopped({', '.join(variables)}):\n    _stop()", {"_stop": functools.partial(builtins.breakpoint, **kwargs)}, scope)
+        builtins.print(f"stopped at {where}")
+        scope["stopped"](**known, **arrays)
+
+    _callback.debug_callback(stop, ({name: variables[name] for name in sorted(traced)},), {}, ordered)

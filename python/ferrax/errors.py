@@ -17,6 +17,7 @@ __all__ = [
     "JaxprTypeError",
     "KeyReuseError",
     "NonConcreteBooleanIndexError",
+    "OutOfBoundsError",
     "TracerArrayConversionError",
     "TracerBoolConversionError",
     "TracerIntegerConversionError",
@@ -39,6 +40,7 @@ class _FromTracer:
             message = tracer
         else:
             message = self._words.format(_described(tracer))
+            context = f"{context}{tracer._origin_msg()}".lstrip("\n") if hasattr(tracer, "_origin_msg") else context
         super().__init__(f"{message}\n{context}" if context else message)
 
 
@@ -48,6 +50,10 @@ class JAXTypeError(TypeError):
 
 class JAXIndexError(IndexError):
     """An IndexError that concerns tracing."""
+
+
+class OutOfBoundsError(JAXIndexError):
+    """An index out of bounds, where they are checked (`jax_strict_bounds`)."""
 
 
 class ConcretizationTypeError(_FromTracer, JAXTypeError):

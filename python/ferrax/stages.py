@@ -8,7 +8,9 @@ Invariant: each stage holds the one before it and can be printed.
 from . import _core
 from ._core import Compiled, Executable, JitFunction as Wrapped, Lowered, Traced
 
-__all__ = ["ArgInfo", "Compiled", "Executable", "Lowered", "Traced", "Wrapped"]
+__all__ = ["ArgInfo", "Compiled", "CompilerOptions", "Executable", "Lowered", "Traced", "Wrapped"]
+
+CompilerOptions = dict[str, str | bool]
 
 
 class ArgInfo:
@@ -62,7 +64,8 @@ def _differences(place, seen, now):
         words = [f"{type(x)} with {len(level[0])} child{'ren' if len(level[0]) > 1 else ''}" for x, level in ((seen, one), (now, other))]
         yield f"{place}, seen {words[0]} but now given {words[1]}, so the numbers of children do not match{keys}"
     elif one[1] != other[1]:
-        yield f"{place}, seen {type(seen)} with pytree metadata {one[1]} but now given {type(now)} with pytree metadata {other[1]}, so the pytree node metadata does not match"
+        was, is_ = (tuple(data) if isinstance(data, list) else data for data in (one[1], other[1]))
+        yield f"{place}, seen {type(seen)} with pytree metadata {was} but now given {type(now)} with pytree metadata {is_}, so the pytree node metadata does not match"
     else:
         keys = [f"['{k}']" if isinstance(k, str) else f"[{k}]" for k in sorted(seen)] if isinstance(seen, dict) else [f"[{i}]" for i in range(len(one[0]))]
         for key, a, b in zip(keys, one[0], other[0], strict=True):

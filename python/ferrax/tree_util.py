@@ -183,16 +183,15 @@ def tree_transpose(outer_treedef, inner_treedef, pytree_to_transpose):
     """A tree of trees turned inside out: outer of inner becomes inner of outer. `inner_treedef` None is read off the first subtree.
 
     Raises:
-      TypeError: the tree does not have the structure outer of inner.
+      TypeError: the tree has not the leaves of outer of inner.
     """
     leaves, treedef = tree_flatten(pytree_to_transpose)
     if inner_treedef is None:
         inner_treedef = tree_structure(outer_treedef.flatten_up_to(pytree_to_transpose)[0])
     inner = inner_treedef.num_leaves
-    # Nodes of a user's class may hold trees in their metadata, so that the structure is compared as it is once they are put together.
-    expected = tree_structure(outer_treedef.unflatten([inner_treedef.unflatten([0] * inner)] * outer_treedef.num_leaves))
-    if treedef != expected:
-        raise TypeError(f"Mismatch\n{treedef}\n != \n{expected}")
+    # Nodes of a user's class may hold the structure of what is below them, so that only the leaves can be compared: their number.
+    if treedef.num_leaves != inner * outer_treedef.num_leaves:
+        raise TypeError(f"Mismatch\n{treedef}\n != \n{outer_treedef.compose(inner_treedef)}")
     columns = [outer_treedef.unflatten(leaves[i::inner]) for i in range(inner)]
     return inner_treedef.unflatten(columns)
 
@@ -219,6 +218,25 @@ def broadcast_prefix(prefix_tree, full_tree, is_leaf=None, *, name="broadcast_pr
     for leaf, sub in zip(leaves, subtrees, strict=True):
         out.extend([leaf] * len(_core.tree_flatten(sub, is_leaf)[0]))
     return out
+
+
+def spread_prefix(prefix, tree, name):
+    """A specification called `name`, a prefix of `tree` with None among its leaves, as one entry per leaf of `tree`.
+
+    Raises:
+      ValueError: it is no prefix; the message lists each mismatch.
+    """
+
+    def is_none(x):
+        return x is None
+
+    try:
+        return broadcast_prefix(prefix, tree, name=name, prefix_is_leaf=is_none)
+    except ValueError:
+        found = prefix_errors(prefix, tree, name, is_none)
+        raise ValueError(
+            f"{name} specification must be a tree prefix of the corresponding value; \n  Mismatch details ({len(found)} found):\n  " + "\n  ".join(found)
+        ) from None
 
 
 # ---------------------------------------------------------------- key paths
@@ -288,7 +306,7 @@ def flatten_one_level(tree):
       ValueError: `tree` is a leaf.
     """
     pairs, data = flatten_one_level_with_keys(tree)
-    return tuple(x for _, x in pairs), data
+    return [x for _, x in pairs], data
 
 
 def flatten_one_level_with_keys(tree):
@@ -533,7 +551,7 @@ def _prefix_errors(prefix, full, path, name, is_leaf):
     if p_data != f_data:
         import difflib
 
-        diff = "\n".join("    " + line.rstrip("\n") for line in difflib.ndiff([str(p_data)], [str(f_data)]))
+        diff = "\n".join("    " + line for line in difflib.ndiff([str(p_data)], [str(f_data)]))
         yield (
             f"pytree structure error: different pytree metadata {where}\n    {type(prefix)}\nwith metadata\n    {p_data}\nbut at the "
             f"same key path the full pytree has a subtree of the same type but with metadata\n    {f_data}\nso the diff in the "

@@ -13,13 +13,14 @@ import itertools
 import numpy as np
 
 from .. import _core
-from .._config import refused
+from .._config import inert, refused
 from .._core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Primitive, ShapedArray, Tracer, Var
 from .._flat import tangent_dtype
-from ..errors import ConcretizationTypeError, JaxprTypeError
+from ..errors import ConcretizationTypeError, InconclusiveDimensionOperation, JaxprTypeError
 
 __all__ = [
     "ClosedJaxpr",
+    "InconclusiveDimensionOperation",
     "Jaxpr",
     "JaxprEqn",
     "Literal",
@@ -30,12 +31,18 @@ __all__ = [
     "array_types",
     "check_jaxpr",
     "concrete_or_error",
+    "get_opaque_trace_state",
     "jaxpr_as_fun",
     "jaxprs_in_params",
     "mapped_aval",
+    "no_effects",
+    "nonempty_axis_env_DO_NOT_USE",
     "primal_dtype_to_tangent_dtype",
     "subjaxprs",
     "unmapped_aval",
+    "unsafe_am_i_under_a_jit_DO_NOT_USE",
+    "unsafe_am_i_under_a_vmap_DO_NOT_USE",
+    "unsafe_get_axis_names_DO_NOT_USE",
     "valid_jaxtype",
 ]
 
@@ -142,6 +149,49 @@ def unmapped_aval(size, axis, aval, explicit_mesh_axis=None):
 def primal_dtype_to_tangent_dtype(primal_dtype):
     """The dtype of tangents: the same for floating point, float0 otherwise."""
     return tangent_dtype(np.dtype(primal_dtype))
+
+
+no_effects = frozenset()
+
+
+class _TraceState:
+    """Which transformations are at work. Equal for one and the same state."""
+
+    def __init__(self):
+        self._key = tuple(_core.traces()), _core.trace_context()
+
+    def __eq__(self, other):
+        return type(other) is _TraceState and self._key == other._key
+
+    def __hash__(self):
+        return hash(self._key)
+
+
+def get_opaque_trace_state(convention=None):
+    """An object that compares equal while the same transformations are at work: where a value may be used. convention: there is one."""
+    if convention is not None:
+        inert("get_opaque_trace_state", "convention", "there is one kind of trace")
+    return _TraceState()
+
+
+def unsafe_am_i_under_a_jit_DO_NOT_USE():
+    """Whether a program is being made."""
+    return _core.staging() is not None
+
+
+def unsafe_am_i_under_a_vmap_DO_NOT_USE():
+    """Whether a `vmap` is at work."""
+    return any(t.what == "vmap" for t in _core.traces())
+
+
+def unsafe_get_axis_names_DO_NOT_USE():
+    """The names of the axes in scope."""
+    return [name for name, _ in _core.trace_context()[1]]
+
+
+def nonempty_axis_env_DO_NOT_USE():
+    """Whether a named axis is in scope."""
+    return bool(_core.trace_context()[1])
 
 
 def valid_jaxtype(x):

@@ -6,6 +6,8 @@ Invariant: this file is only the list of public names.
     >>> lax.add(1.0, 2.0)
     Array(3., dtype=float32, weak_type=True)
 """
+import importlib as _importlib
+
 from .._core import primitive as _primitive
 from ._parameters import (
     AccuracyMode as AccuracyMode,
@@ -173,6 +175,7 @@ from ._reductions import (
     reduce_window_shape_tuple as reduce_window_shape_tuple,
     reduce_xor as reduce_xor,
 )
+from ._fourier import fft as fft
 from ._sorting import (
     approx_max_k as approx_max_k,
     approx_min_k as approx_min_k,
@@ -186,6 +189,7 @@ from ._linear_algebra import (
     dot_general as dot_general,
     ragged_dot as ragged_dot,
     ragged_dot_general as ragged_dot_general,
+    scaled_dot as scaled_dot,
 )
 from ._convolution import (
     conv as conv,
@@ -243,10 +247,12 @@ from ._random import (
 
 
 def __getattr__(name):
+    if name == "linalg":
+        return _importlib.import_module(f"{__name__}.linalg")
     # Primitives as objects: `add_p`, `scan_p`, `scatter_add_p` ("scatter-add").
     if name.endswith("_p"):
         word = name.removesuffix("_p")
-        for spelled in (word, word.replace("_", "-", 1)):
+        for spelled in (word, word.replace("_", "-", 1), f"custom_{word}"):  # linear_solve_p is custom_linear_solve
             if (value := _primitive(spelled)) is not None:
                 return value
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

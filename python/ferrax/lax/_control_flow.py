@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .. import _core
+from .. import _core, _refs
 from .._config import inert
 from .._core import bind
 from .._differences import is_leaf_structure, tree_differences
@@ -41,6 +41,24 @@ def _tuple(out):
 
 
 def _branches(what, index, funs, names, operands, order):
+    """The outputs of a branch, with references in its reach handed on."""
+
+    def threaded(refs):
+        def branch(fun):
+            def run(values, *operands):
+                with _refs.bound(refs, values):
+                    return fun(*operands), _refs.values_of(refs)
+
+            return run
+
+        out, values = _traced_branches(what, index, [branch(f) for f in funs], names, (_refs.values_of(refs), *operands), order)
+        _refs.settle(refs, values)
+        return out
+
+    return _refs.handing_on(lambda: _traced_branches(what, index, funs, names, operands, order), threaded)
+
+
+def _traced_branches(what, index, funs, names, operands, order):
     flat, tree = tree_flatten(operands)
     flat = [as_array(x) for x in flat]
     avals = [aval_of(x) for x in flat]
@@ -188,7 +206,27 @@ def while_loop(cond_fun, body_fun, init_val):
             return val
         except ConcretizationTypeError:
             pass  # a transformation follows the condition: the loop is traced after all
-    return while_loop_of(lambda *key: Body.of(cond_fun, *key, "while_cond"), lambda *key: Body.of(body_fun, *key, "while_body"), body_fun, init_val)
+
+    def loop(cond_fun, body_fun, init_val):
+        return while_loop_of(lambda *key: Body.of(cond_fun, *key, "while_cond"), lambda *key: Body.of(body_fun, *key, "while_body"), body_fun, init_val)
+
+    def threaded(refs):
+        def test(carry):
+            with _refs.bound(refs, carry[1]):
+                go_on = cond_fun(carry[0])
+                if any(a is not b for a, b in zip(_refs.values_of(refs), carry[1], strict=True)):
+                    raise ValueError("lax.while_loop: cond_fun must not write to a mutable reference")
+                return go_on
+
+        def body(carry):
+            with _refs.bound(refs, carry[1]):
+                return body_fun(carry[0]), _refs.values_of(refs)
+
+        out, values = loop(test, body, (init_val, _refs.values_of(refs)))
+        _refs.settle(refs, values)
+        return out
+
+    return _refs.handing_on(lambda: loop(cond_fun, body_fun, init_val), threaded)
 
 
 def while_loop_of(cond_body, body_body, body_fun, init_val):

@@ -17,8 +17,8 @@ from .._core import bind
 from .._dtypes import canonicalize_dtype, dtype_of
 from ._linear_algebra import dot_general
 from ._parameters import ConvDimensionNumbers, canonicalize_precision
-from ._reductions import _dilate, check_dilations, check_positive, padtype_to_pads
-from ._shaping import broadcast, reshape, rev
+from ._reductions import _dilate, check_dilations, check_lengths, check_positive, padtype_to_pads
+from ._shaping import broadcast, broadcasted_iota, convert_element_type, reshape, rev
 
 
 def conv_general_permutations(dimension_numbers):
@@ -66,11 +66,16 @@ def conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers):
     raise TypeError(f"convolution dimension_numbers must be tuple/list or None, got {type(dimension_numbers)}.")
 
 
+def _check_spatial(name, window, **lists):
+    """Raises ValueError for a list that has not one entry for each spatial axis of the kernel."""
+    check_lengths(ValueError, name + " window and {what} must have the same number of dimensions, but got {n} and {k}", window, **lists)
+
+
 def conv_shape_tuple(lhs_shape, rhs_shape, strides, pads, batch_group_count=1):
     """Shape of a convolution in (N, C, spatial) order; `pads` are (low, high) pairs or a padding's name."""
     if isinstance(pads, str):
         pads = padtype_to_pads(lhs_shape[2:], rhs_shape[2:], strides, pads)
-    spatial = [max(0, (n + lo + hi - w) // s + 1) for n, w, s, (lo, hi) in zip(lhs_shape[2:], rhs_shape[2:], strides, pads)]
+    spatial = [max(0, (n + lo + hi - w) // s + 1) for n, w, s, (lo, hi) in zip(lhs_shape[2:], rhs_shape[2:], strides, pads, strict=True)]
     return (lhs_shape[0] // batch_group_count, rhs_shape[0], *spatial)
 
 
@@ -86,9 +91,9 @@ def conv_transpose_shape_tuple(lhs_shape, rhs_shape, window_strides, padding, di
     lhs_perm, rhs_perm, out_perm = conv_general_permutations(dimension_numbers)
     lhs, rhs = [lhs_shape[i] for i in lhs_perm], [rhs_shape[i] for i in rhs_perm]
     if isinstance(padding, str):
-        padding = [_conv_transpose_padding(k, s, padding) for k, s in zip(rhs[2:], window_strides)]
-    dilated = [_dilate(n, s) for n, s in zip(lhs[2:], window_strides)]
-    out = (lhs[0], rhs[0], *[max(0, n + lo + hi - k + 1) for n, k, (lo, hi) in zip(dilated, rhs[2:], padding)])
+        padding = [_conv_transpose_padding(k, s, padding) for k, s in zip(rhs[2:], window_strides, strict=True)]
+    dilated = [_dilate(n, s) for n, s in zip(lhs[2:], window_strides, strict=True)]
+    out = (lhs[0], rhs[0], *[max(0, n + lo + hi - k + 1) for n, k, (lo, hi) in zip(dilated, rhs[2:], padding, strict=True)])
     return tuple([out[i] for i in np.argsort(out_perm)])
 
 
@@ -132,9 +137,10 @@ def conv_general_dilated(
         )
     check_positive(ValueError, "conv_general_dilated", window_strides=strides)
     check_dilations(lhs_dilation, rhs_dilation)
+    _check_spatial("conv_general_dilated", np.shape(rhs)[2:], window_strides=strides, lhs_dilation=lhs_dilation, rhs_dilation=rhs_dilation)
     if isinstance(padding, str):
-        rhs_sizes = [_dilate(np.shape(rhs)[i], d) for i, d in zip(numbers.rhs_spec[2:], rhs_dilation)]
-        lhs_sizes = [_dilate(np.shape(lhs)[i], d) for i, d in zip(numbers.lhs_spec[2:], lhs_dilation)]
+        rhs_sizes = [_dilate(np.shape(rhs)[i], d) for i, d in zip(numbers.rhs_spec[2:], rhs_dilation, strict=True)]
+        lhs_sizes = [_dilate(np.shape(lhs)[i], d) for i, d in zip(numbers.lhs_spec[2:], lhs_dilation, strict=True)]
         padding = padtype_to_pads(lhs_sizes, rhs_sizes, strides, padding)
     else:
         try:
@@ -219,11 +225,12 @@ def conv_transpose(
     numbers = conv_dimension_numbers(shape, np.shape(rhs), dimension_numbers)
     sizes = [np.shape(rhs)[i] for i in numbers.rhs_spec[2:]]
     dilation = (1,) * len(sizes) if rhs_dilation is None else tuple(rhs_dilation)
-    effective = [_dilate(k, d) for k, d in zip(sizes, dilation)]
+    _check_spatial("conv_transpose", sizes, strides=strides, rhs_dilation=dilation)
+    effective = [_dilate(k, d) for k, d in zip(sizes, dilation, strict=True)]
     if isinstance(padding, str):
-        pads = [_conv_transpose_padding(k, s, padding) for k, s in zip(effective, strides)]
+        pads = [_conv_transpose_padding(k, s, padding) for k, s in zip(effective, strides, strict=True)]
     elif use_consistent_padding:
-        pads = [(k - 1 - lo, k - 1 - hi) for k, (lo, hi) in zip(effective, padding)]
+        pads = [(k - 1 - lo, k - 1 - hi) for k, (lo, hi) in zip(effective, padding, strict=True)]
     else:
         pads = padding
     if transpose_kernel:
@@ -260,9 +267,8 @@ def conv_general_dilated_patches(
     numbers = conv_dimension_numbers(np.shape(lhs), (1, 1, *filter_shape), dimension_numbers)
     channels = np.shape(lhs)[numbers.lhs_spec[1]]
     size = int(np.prod(filter_shape))
-    from ..numpy import eye
-
-    kernel = broadcast(eye(size, dtype=dtype_of(lhs)), (channels,))
+    unit = bind("eq", broadcasted_iota(np.int32, (size, size), 0), broadcasted_iota(np.int32, (size, size), 1))
+    kernel = broadcast(convert_element_type(unit, dtype_of(lhs)), (channels,))
     kernel = reshape(kernel, (channels * size, 1, *filter_shape))
     # The kernel above is (O, I, spatial); put its axes where rhs_spec says.
     order = np.argsort(numbers.rhs_spec)
@@ -297,6 +303,6 @@ def conv_general_dilated_local(lhs, rhs, window_strides, padding, filter_shape, 
     n = len(lhs_b)
     source = (n, n + 1, *range(n))
     permutation = [0] * (n + 2)
-    for axis, src in zip(numbers.out_spec, source):
+    for axis, src in zip(numbers.out_spec, source, strict=True):
         permutation[axis] = src
     return bind("transpose", out, permutation=tuple(permutation))

@@ -15,7 +15,7 @@ from .._autodiff import jvp, linear_transpose, linearize
 from .._config import inert
 from .._core import bind
 from .._dtypes import is_inexact
-from ..tree_util import tree_map
+from ..tree_util import broadcast_prefix, tree_map
 from ._bodies import Body, as_array, aval_of
 from ._shaping import full_like
 
@@ -168,7 +168,15 @@ def _check_solver(name, body, tree, b, has_aux=False):
 
 
 def platform_dependent(*args, default=None, **per_platform):
-    """per_platform[p](*args) for the platform p the program is compiled for, else default(*args)."""
+    """per_platform[p](*args) for the platform p the program is compiled for, else default(*args).
+
+    Raises TypeError for a branch that is not callable, NotImplementedError where there is neither a branch for the platform nor a default.
+    """
+    for name, branch in per_platform.items():
+        if not callable(branch):
+            raise TypeError(f"lax.platform_dependent: the '{name}' branch must be a callable.")
+    if default is not None and not callable(default):
+        raise TypeError("lax.platform_dependent: the default branch must be a callable.")
     platform = _core.default_backend()
     alias = {"gpu": ("gpu", "cuda", "rocm", "vulkan", "metal"), "cpu": ("cpu",)}
     for name in alias.get(platform, (platform,)):
@@ -193,5 +201,20 @@ def composite(decomposition, name, version=0):
 
 
 def with_sharding_constraint(x, shardings):
-    """x laid out by `shardings` (a tree prefix of x)."""
-    return tree_map(lambda v: _core.device_put(as_array(v), shardings) if not isinstance(v, _core.Tracer) else v, x)
+    """x laid out by `shardings`, a tree prefix of shardings or of `PartitionSpec`s in the mesh in use.
+
+    Raises RuntimeError for a specification where no mesh is in use, NotImplementedError where the parts would lie on several devices.
+    """
+    leaves, tree = tree_flatten(x)
+    is_place = lambda s: s is None or hasattr(s, "shard_shape") or hasattr(s, "in_context") or isinstance(s, _core.Device)
+    places = broadcast_prefix(shardings, x, prefix_is_leaf=is_place)
+    out = []
+    for v, place in zip(leaves, places, strict=True):
+        if hasattr(place, "in_context"):
+            place = place.in_context("with_sharding_constraint", "shardings")
+        if hasattr(place, "check_compatible_aval"):
+            place.check_compatible_aval(np.shape(v))
+        if getattr(place, "num_devices", 1) != 1:
+            raise NotImplementedError(f"with_sharding_constraint: {place} has {place.num_devices} devices; arrays in parts over several devices are not there")
+        out.append(v if isinstance(v, _core.Tracer) else _core.device_put(as_array(v), place))
+    return tree_unflatten(tree, out)

@@ -14,25 +14,14 @@ from .. import _core
 from .._config import no_sharding
 from .._core import bind
 from .._dtypes import canonicalize_dtype
-from ._parameters import RaggedDotDimensionNumbers, canonicalize_precision
-
-
-def precision_text(precision):
-    """What a program says of a product's precision: it changes no bit, so it is kept as text."""
-    return (
-        precision
-        if precision is None or isinstance(precision, str)
-        else str(precision)
-        if not isinstance(precision, tuple)
-        else f"({', '.join(map(repr, precision))})"
-    )
+from ._parameters import DotAlgorithm, RaggedDotDimensionNumbers, canonicalize_precision
 
 
 def _product_parameters(precision, preferred_element_type):
     parameters = {}
     precision = canonicalize_precision(precision)
     if precision is not None:
-        parameters["precision"] = precision_text(precision)
+        parameters["precision"] = str(precision) if isinstance(precision, DotAlgorithm) else precision
     if preferred_element_type is not None:
         parameters["preferred_element_type"] = canonicalize_dtype(preferred_element_type)
     return parameters
@@ -116,3 +105,66 @@ def ragged_dot(lhs, rhs, group_sizes, precision=None, preferred_element_type=Non
         no_sharding("ragged_dot", out_sharding)
     numbers = RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,))
     return ragged_dot_general(lhs, rhs, group_sizes, numbers, precision, preferred_element_type, group_offset)
+
+
+def _check_scale(name, x, scale, contract):
+    """The size of each axis of a scale is its operand's, but for the contracted one, whose size it divides."""
+    for d, (n, m) in enumerate(zip(x.shape, scale.shape, strict=True)):
+        if d != contract and n != m:
+            raise TypeError(f"{name} dim {d} of size {n} does not match scale dim size {m}.")
+    n, m = x.shape[contract], scale.shape[contract]
+    if not m or n % m:
+        raise TypeError(f"{name} contracting dim {contract} of size {n} must be divisible by its scale's dim size {m}.")
+    if n // m < 2:
+        raise TypeError(f"The ratio of {name} contracting dim {contract} to its scale's dim size ({n // m}) must be at least 2.")
+
+
+def _scaled(name, x, scale, contract):
+    """x in float32, each block of the contracted axis times its scale."""
+    x = bind("convert_element_type", x, new_dtype=np.dtype(np.float32), weak_type=False)
+    if scale is None:
+        return x
+    _check_scale(name, x, scale, contract)
+    scale = bind("convert_element_type", scale, new_dtype=np.dtype(np.float32), weak_type=False)
+    blocks = scale.shape[contract]
+    apart = (*x.shape[:contract], blocks, x.shape[contract] // blocks, *x.shape[contract + 1 :])
+    axes = tuple([d for d in range(len(apart)) if d != contract + 1])
+    spread = bind("broadcast_in_dim", scale, shape=apart, broadcast_dimensions=axes)
+    return bind("mul", x, bind("reshape", spread, new_sizes=tuple(x.shape), dimensions=None))
+
+
+def scaled_dot(lhs, rhs, *, lhs_scale=None, rhs_scale=None, dimension_numbers=None, preferred_element_type=None):
+    """The product of lhs and rhs, whose blocks along the contracted axis have scales of their own; computed in float32.
+
+    Args:
+      lhs, rhs: operands of one rank, 2 or more.
+      lhs_scale, rhs_scale: of the operand's shape, but for the contracted axis, whose size is a divisor of the operand's and at most half of it.
+      dimension_numbers: as in `dot_general`, of one contracted axis; by default those of a (batched) matrix product.
+      preferred_element_type: the result's dtype, by default bfloat16.
+
+    Returns:
+      the product.
+
+    Raises:
+      TypeError: ranks or sizes do not fit.
+
+        >>> lax.scaled_dot(jnp.ones((1, 4)), jnp.ones((4, 1)), lhs_scale=jnp.full((1, 2), 0.5))
+        Array([[2]], dtype=bfloat16)
+    """
+    lhs, rhs = _core.asarray(lhs), _core.asarray(rhs)
+    scales = [None if s is None else _core.asarray(s) for s in (lhs_scale, rhs_scale)]
+    ranks = [lhs.ndim, rhs.ndim, *[x.ndim if s is None else s.ndim for x, s in zip((lhs, rhs), scales, strict=True)]]
+    if len(set(ranks)) != 1:
+        told = " ".join(f"{name} rank: {rank}" for name, rank in zip(("lhs", "rhs", "lhs_scale", "rhs_scale"), ranks, strict=True))
+        raise TypeError(f"All input tensors must have the same rank. Got {told}.")
+    if lhs.ndim < 2:
+        raise TypeError("scaled_dot does not support 0-rank and 1-rank operands.")
+    if dimension_numbers is None:
+        batch = tuple(range(lhs.ndim - 2))
+        dimension_numbers = (((lhs.ndim - 1,), (lhs.ndim - 2,)), (batch, batch))
+    ((left,), (right,)), _ = dimension_numbers
+    if lhs.shape[left] != rhs.shape[right]:
+        raise TypeError(f"LHS contracting dim {left} of size {lhs.shape[left]} does not match RHS contracting dim {right} of size {rhs.shape[right]}.")
+    dtype = canonicalize_dtype("bfloat16" if preferred_element_type is None else preferred_element_type)
+    product = dot_general(_scaled("LHS", lhs, scales[0], left), _scaled("RHS", rhs, scales[1], right), dimension_numbers)
+    return bind("convert_element_type", product, new_dtype=dtype, weak_type=False)

@@ -14,10 +14,11 @@ import operator
 
 import numpy as np
 
-from .. import _core
+from .. import _core, _refs
 from .._batching import vmap
 from .._core import bind
 from .._dtypes import dtype_of, is_integer
+from .._shapes import canonicalize_axis
 from .._traced import remembered, settled
 from ..errors import ConcretizationTypeError
 from ..tree_util import tree_map
@@ -66,7 +67,20 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1, _split_transpos
     """
     if not callable(f):
         raise TypeError("lax.scan: f argument should be a callable.")
-    return scan_steps(f, f, "scan", init, xs, length, reverse, unroll)
+
+    def threaded(refs):
+        def step(carry, x):
+            with _refs.bound(refs, carry[1]):
+                out = f(carry[0], x)
+                if not isinstance(out, (tuple, list)) or len(out) != 2:
+                    raise TypeError(f"scan body output must be a pair, got {_describe_output(out)}.")
+                return (out[0], _refs.values_of(refs)), out[1]
+
+        (carry, values), ys = scan_steps(step, step, "scan", (init, _refs.values_of(refs)), xs, length, reverse, unroll)
+        _refs.settle(refs, values)
+        return carry, ys
+
+    return _refs.handing_on(lambda: scan_steps(f, f, "scan", init, xs, length, reverse, unroll), threaded)
 
 
 def scan_steps(f, fun, key, init, xs=None, length=None, reverse=False, unroll=1):
@@ -189,9 +203,11 @@ def _rows(x, start, limit):
 def map(f, xs, *, batch_size=None):
     """f applied to each slice of xs along the leading axis, one after another, results stacked.
 
-    batch_size: this many at a time, by `vmap`. xs: a pytree of arrays.
+    batch_size: this many at a time, by `vmap`; 0 and None: one. xs: a pytree of arrays. Raises ValueError for a negative batch_size.
     """
-    if batch_size is None:
+    if batch_size is not None and operator.index(batch_size) < 0:
+        raise ValueError(f"lax.map: batch_size must not be negative, got {batch_size}")
+    if not batch_size:
         return scan(lambda _, x: ((), f(x)), (), xs)[1]
     leaves, tree = tree_flatten(xs)
     n = _scan_length(leaves, None)
@@ -241,8 +257,7 @@ def associative_scan(fn, elems, reverse=False, axis=0):
     flat = [as_array(x) for x in flat]
     if not flat:
         return elems
-    axis = operator.index(axis)
-    axis = axis + flat[0].ndim if axis < 0 else axis
+    axis = canonicalize_axis(axis, flat[0].ndim)
     if reverse:
         flat = [rev(x, (axis,)) for x in flat]
 
@@ -285,6 +300,20 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
     """
     if not callable(body_fun):
         raise TypeError("lax.fori_loop: body_fun argument should be callable.")
+
+    def threaded(refs):
+        def body(i, carry):
+            with _refs.bound(refs, carry[1]):
+                return body_fun(i, carry[0]), _refs.values_of(refs)
+
+        out, values = _fori_loop(lower, upper, body, (init_val, _refs.values_of(refs)), unroll)
+        _refs.settle(refs, values)
+        return out
+
+    return _refs.handing_on(lambda: _fori_loop(lower, upper, body_fun, init_val, unroll), threaded)
+
+
+def _fori_loop(lower, upper, body_fun, init_val, unroll):
     dtype = _count_dtype(lower, upper)
     lo, hi = _static_int(lower), _static_int(upper)
     static = lo is not None and hi is not None

@@ -130,10 +130,10 @@ def reduce(operands, init_values, computation, dimensions, out_sharding=None):
         monoid = _named_monoid(flat[0], flat_init[0], computation)
         if monoid is not None:
             return _core.tree_unflatten(tree, [monoid(flat[0], dimensions)])
-    if any(dtype_of(i) != dtype_of(x) for i, x in zip(flat_init, flat)):
+    if any(dtype_of(i) != dtype_of(x) for i, x in zip(flat_init, flat, strict=True)):
         shown = [[_core.get_aval(x) for x in side] for side in (flat, flat_init)]
         raise TypeError(f"reduce operand dtypes should match corresponding initial value dtypes, got operands={shown[0]} and initial_values={shown[1]}")
-    flat_init = [convert_element_type(i, dtype_of(x)) for i, x in zip(flat_init, flat)]
+    flat_init = [convert_element_type(i, dtype_of(x)) for i, x in zip(flat_init, flat, strict=True)]
     avals = [_core.ShapedArray((), dtype_of(x)) for x in flat]
     n = len(flat)
 
@@ -199,6 +199,13 @@ def check_dilations(*dilations):
             raise TypeError(f"All dilations must be positive, got {d}.")
 
 
+def check_lengths(error, template, expected, **lists):
+    """Raises `error` for a list that has not one entry for each of `expected`; the template may name all that differs."""
+    for what, values in lists.items():
+        if len(values) != len(expected):
+            raise error(template.format(what=what, values=values, expected=expected, n=len(expected), k=len(values)))
+
+
 def padtype_to_pads(in_shape, window_shape, window_strides, padding):
     """The (low, high) padding along each axis that "VALID", "SAME" or "SAME_LOWER" means for windows over `in_shape`.
 
@@ -210,7 +217,7 @@ def padtype_to_pads(in_shape, window_shape, window_strides, padding):
             return [(0, 0)] * len(in_shape)
         if kind in ("SAME", "SAME_LOWER"):
             pads = []
-            for n, w, s in zip(in_shape, window_shape, window_strides):
+            for n, w, s in zip(in_shape, window_shape, window_strides, strict=True):
                 total = max(0, (-(-n // s) - 1) * s + w - n)
                 pads.append((total // 2, total - total // 2) if kind == "SAME" else (total - total // 2, total // 2))
             return pads
@@ -226,7 +233,7 @@ def reduce_window_shape_tuple(operand_shape, window_dimensions, window_strides, 
     n = len(operand_shape)
     base, window = base_dilation or (1,) * n, window_dilation or (1,) * n
     out = []
-    for size, w, s, (lo, hi), b, d in zip(operand_shape, window_dimensions, window_strides, padding, base, window):
+    for size, w, s, (lo, hi), b, d in zip(operand_shape, window_dimensions, window_strides, padding, base, window, strict=True):
         out.append(max(0, (_dilate(size, b) + lo + hi - _dilate(w, d)) // s + 1))
     return tuple(out)
 
@@ -262,13 +269,25 @@ def reduce_window(
     base_dilation, window_dilation = whole(base_dilation), whole(window_dilation)
     window_dimensions, window_strides = tuple([operator.index(w) for w in window_dimensions]), whole(window_strides)
     check_positive(TypeError, "reduce_window", window_dimensions=window_dimensions, window_strides=window_strides)
+    if len(window_dimensions) != n:
+        raise TypeError(
+            f"reduce_window got the wrong number of window_dimensions for operand: got operand shape {shape} with window_dimensions {window_dimensions}."
+        )
+    check_lengths(
+        TypeError,
+        "reduce_window got inconsistent {what} and window_dimensions: got {what} {values} and window_dimensions {expected}.",
+        window_dimensions,
+        window_strides=window_strides,
+        base_dilation=base_dilation,
+        window_dilation=window_dilation,
+    )
     check_dilations(base_dilation, window_dilation)
     if any(np.shape(i) != () for i in flat_init):
         raise TypeError(f"reduce_window expected init_values to be scalars but init_values have shapes {[np.shape(i) for i in flat_init]}.")
     if isinstance(padding, str):
         padding = padtype_to_pads(
-            [_dilate(s, b) for s, b in zip(shape, base_dilation)],
-            [_dilate(w, d) for w, d in zip(window_dimensions, window_dilation)],
+            [_dilate(s, b) for s, b in zip(shape, base_dilation, strict=True)],
+            [_dilate(w, d) for w, d in zip(window_dimensions, window_dilation, strict=True)],
             window_strides,
             padding,
         )
@@ -303,6 +322,6 @@ def reduce_window(
     program, consts = _core.make_program(flat_computation, avals + avals)
     if consts:
         raise NotImplementedError("Reduction computations can't close over Tracers.")
-    flat_init = [convert_element_type(i, dtype_of(x)) for i, x in zip(flat_init, flat)]
+    flat_init = [convert_element_type(i, dtype_of(x)) for i, x in zip(flat_init, flat, strict=True)]
     out = bind("reduce_window", *flat, *flat_init, jaxpr=program, consts=(), **parameters)
     return _core.tree_unflatten(tree, out if isinstance(out, (tuple, list)) else [out])

@@ -143,7 +143,10 @@ def broadcast_in_dim(operand, shape, broadcast_dimensions, *, out_sharding=None)
 
 
 def broadcast_shapes(*shapes):
-    """The shape that arrays of `shapes` broadcast to. Raises ValueError where there is none."""
+    """The shape that arrays of `shapes` broadcast to. Raises ValueError where there is none, TypeError for negative sizes."""
+    for shape in shapes:
+        if any(n < 0 for n in shape):
+            raise TypeError(f"Only non-negative indices are allowed when broadcasting static shapes, but got shape {tuple(shape)}.")
     try:
         return np.broadcast_shapes(*shapes)
     except ValueError:

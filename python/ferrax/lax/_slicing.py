@@ -17,7 +17,7 @@ import numpy as np
 from .. import _core
 from .._core import bind
 from .._dtypes import dtype_of, iinfo, is_complex, is_integer, is_unsigned
-from .._shapes import canonicalize_axis
+from .._shapes import canonicalize_axis, canonicalize_shape
 from ._control_flow import while_loop
 from ._elementwise import add, rem, select
 from ._parameters import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
@@ -104,7 +104,7 @@ def _start_indices(operand, start_indices, allow_negative_indices):
 def dynamic_slice(operand, start_indices, slice_sizes, *, allow_negative_indices=True):
     """A window of `slice_sizes` of `operand` at `start_indices`, one scalar (traced ones too) per axis; the window is kept inside."""
     starts = _start_indices(operand, start_indices, allow_negative_indices)
-    return bind("dynamic_slice", operand, *starts, slice_sizes=tuple([operator.index(n) for n in slice_sizes]))
+    return bind("dynamic_slice", operand, *starts, slice_sizes=canonicalize_shape(slice_sizes))
 
 
 def dynamic_slice_in_dim(operand, start_index, slice_size, axis=0, *, allow_negative_indices=True):
@@ -160,6 +160,36 @@ def dynamic_update_index_in_dim(operand, update, index, axis, *, allow_negative_
     return _dynamic_update_index_in_dim_jit(operand, update, index, operator.index(axis), allow_negative_indices)
 
 
+def _counted(dims, words, n):
+    """Refuses dimension numbers below 0, which the primitives' parameters cannot be; `words` says which rule they break, n where their range ends."""
+    for i, d in enumerate(dims):
+        if operator.index(d) < 0:
+            raise TypeError(words.format(i=i, d=d, n=n))
+
+
+def _gather_numbers(operand, indices, dimension_numbers, slice_sizes):
+    numbers, rank = GatherDimensionNumbers(*map(tuple, dimension_numbers)), np.ndim(operand)
+    out_rank = len(numbers.offset_dims) + np.ndim(indices) - 1
+    _counted(numbers.offset_dims, "Offset dimension {i} in gather op is out of bounds; got {d}, but should have been in [0, {n})", out_rank)
+    _counted(numbers.start_index_map, "Invalid start_index_map; domain is [0, {n}), got: {i}->{d}.", rank)
+    _counted(numbers.collapsed_slice_dims, "Invalid collapsed_slice_dims set in gather op; valid range is [0, {n}); got: {d}.", rank)
+    _counted(numbers.operand_batching_dims, "Invalid operand_batching_dims set in gather op; valid range is [0, {n}); got: {d}.", rank)
+    for i, (size, n) in enumerate(zip(slice_sizes, np.shape(operand), strict=False)):
+        if size < 0:
+            raise TypeError(f"Slice size at index {i} in gather op is out of range, must be within [0, {n} + 1), got {size}.")
+    return numbers
+
+
+def _scatter_numbers(operand, updates, dimension_numbers):
+    numbers, rank = ScatterDimensionNumbers(*map(tuple, dimension_numbers)), np.ndim(operand)
+    words = "Invalid {} set in scatter op; valid range is [0, {{n}}); got: {{d}}."
+    _counted(numbers.update_window_dims, words.format("update_window_dims"), np.ndim(updates))
+    _counted(numbers.inserted_window_dims, words.format("inserted_window_dims"), rank)
+    _counted(numbers.operand_batching_dims, words.format("operand_batching_dims"), rank)
+    _counted(numbers.scatter_dims_to_operand_dims, "Invalid scatter_dims_to_operand_dims mapping; domain is [0, {n}), got: {i}->{d}.", rank)
+    return numbers
+
+
 def gather(
     operand,
     start_indices,
@@ -181,12 +211,13 @@ def gather(
         parsed, fill_value = GatherScatterMode.FILL_OR_DROP, 0
     # Without a fill value the primitive takes the dtype's own.
     fill_value = None if fill_value is None or parsed != GatherScatterMode.FILL_OR_DROP else np.asarray(fill_value).item()
+    slice_sizes = canonicalize_shape(slice_sizes)
     return bind(
         "gather",
         operand,
         start_indices,
-        dimension_numbers=GatherDimensionNumbers(*map(tuple, dimension_numbers)),
-        slice_sizes=tuple([operator.index(n) for n in slice_sizes]),
+        dimension_numbers=_gather_numbers(operand, start_indices, dimension_numbers, slice_sizes),
+        slice_sizes=slice_sizes,
         indices_are_sorted=bool(indices_are_sorted),
         unique_indices=bool(unique_indices),
         mode=parsed,
@@ -195,22 +226,38 @@ def gather(
 
 
 def _scatter(name, operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode):
+    numbers = _scatter_numbers(operand, updates, dimension_numbers)
     if name == "scatter-mul" and is_complex(dtype_of(operand)):
-        return _scatter_complex_product(operand, scatter_indices, updates, ScatterDimensionNumbers(*map(tuple, dimension_numbers)), unique_indices, mode)
+        return _scatter_complex_product(operand, scatter_indices, updates, numbers, unique_indices, mode)
     return bind(
         name,
         operand,
         scatter_indices,
         updates,
-        dimension_numbers=ScatterDimensionNumbers(*map(tuple, dimension_numbers)),
+        dimension_numbers=numbers,
         indices_are_sorted=bool(indices_are_sorted),
         unique_indices=bool(unique_indices),
         mode=GatherScatterMode.from_any(mode),
     )
 
 
+def _without_batching(indices, numbers):
+    """The same scatter with its batching dimensions as further components of the index vectors: each counts along its axis of the indices."""
+    if not numbers.operand_batching_dims:
+        return indices, numbers
+    indices = convert_element_type(indices, np.promote_types(dtype_of(indices), np.int32))
+    sizes = (*np.shape(indices)[:-1], 1)
+    counts = [bind("iota", dtype=indices.dtype, shape=sizes, dimension=d) for d in numbers.scatter_indices_batching_dims]
+    return concatenate([indices, *counts], len(sizes) - 1), ScatterDimensionNumbers(
+        numbers.update_window_dims,
+        tuple(sorted((*numbers.inserted_window_dims, *numbers.operand_batching_dims))),
+        (*numbers.scatter_dims_to_operand_dims, *numbers.operand_batching_dims),
+    )
+
+
 def _scatter_complex_product(operand, indices, updates, numbers, unique, mode):
     """`scatter_mul` of complex numbers, whose products no kernel combines: each window is read, multiplied and written back, one after another."""
+    indices, numbers = _without_batching(indices, numbers)
     rank, sizes, window = np.ndim(operand), [], iter([np.shape(updates)[d] for d in numbers.update_window_dims])
     for d in range(rank):
         sizes.append(1 if d in numbers.inserted_window_dims or d in numbers.operand_batching_dims else next(window))
@@ -231,8 +278,6 @@ def _scatter_complex_product(operand, indices, updates, numbers, unique, mode):
     count = math.prod([np.shape(updates)[d] for d in batch])
     if unique or count <= 1:
         return multiply(operand, indices, updates, numbers, reads)
-    if numbers.operand_batching_dims:
-        raise NotImplementedError("scatter_mul of complex numbers with batching dimensions needs unique_indices")
     rows = reshape(indices, (count, np.shape(indices)[-1]))
     order = [*batch, *numbers.update_window_dims]
     pieces = reshape(transpose(updates, order), (count, *[np.shape(updates)[d] for d in numbers.update_window_dims]))

@@ -6,6 +6,8 @@ Invariant: this file is only the list of public names.
     >>> jnp.sin(jnp.arange(3.0))
     Array([0.        , 0.84147096, 0.9092974 ], dtype=float32)
 """
+import importlib as _importlib
+
 from numpy import (
     character as character,
     complexfloating as complexfloating,
@@ -484,6 +486,8 @@ from ._scalar_types import EXTENDED as _EXTENDED, bool_ as bool, extended as _ex
 def __getattr__(name):
     if name in _EXTENDED:
         value = _extended(name)
+    elif name == "fft":
+        value = _importlib.import_module(f"{__name__}.fft")
     else:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
     globals()[name] = value
@@ -491,7 +495,7 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted({*[n for n in globals() if not n.startswith("_")], *_EXTENDED})
+    return sorted({*[n for n in globals() if not n.startswith("_")], *_EXTENDED, "fft"})
 
 
 from . import _array_methods

@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import _core, lax
 from .._config import no_sharding, refused
-from .._dtypes import is_inexact
+from .._dtypes import is_inexact, requested
 from . import (
     _choosing,
     _complex,
@@ -85,7 +85,7 @@ def _view(self, dtype=None, type=None):
     """The same bits as another dtype; the last axis grows or shrinks with the element's size."""
     if type is not None:
         raise NotImplementedError("`type` argument of array.view() is not supported.")
-    return self if dtype is None else _bits_as(self, dtype)
+    return self if dtype is None else _bits_as(self, requested("view", dtype))
 
 
 def _bits_as(x, dtype):

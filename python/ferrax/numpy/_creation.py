@@ -17,7 +17,7 @@ from .. import _core, dlpack
 from .._batching import vmap
 from .._config import no_sharding
 from .._core import bind
-from .._dtypes import canonicalize_dtype, dtype_of, is_bool, is_complex, is_inexact, is_integer, is_weak, requested, to_inexact
+from .._dtypes import canonicalize_dtype, dtype_of, float0, is_bool, is_complex, is_inexact, is_integer, is_key, is_weak, requested, to_inexact
 from .._shapes import canonicalize_axis, canonicalize_shape
 from ..lax._shaping import beside, integer_scalar
 from ._arguments import Array, as_array, check_arraylike, concrete_or_error, constant, convert, is_arraylike, jitted
@@ -76,6 +76,8 @@ def _made(name, object, dtype=None, copy=True, order="K", ndmin=0, device=None):
     if order is not None and order not in ("K", "C", "A"):
         raise NotImplementedError("Only implemented for order='K'")
     dtype = requested(name, dtype)
+    if dtype is not None and dtype == float0:
+        return np.array(object, float0, copy=copy or None, ndmin=ndmin)
     if isinstance(object, Array):
         out = object if dtype is None else convert(object, dtype)
         if copy:
@@ -92,6 +94,8 @@ def _made(name, object, dtype=None, copy=True, order="K", ndmin=0, device=None):
         return _made(name, object.__jax_array__(), dtype, copy, order, ndmin, device)
     else:
         values = object if isinstance(object, np.ndarray) else np.asarray(object)
+        if dtype is None and values.dtype == float0:
+            return np.array(values, copy=copy or None, ndmin=ndmin)
         if values.dtype == np.dtype("O") or values.dtype.kind in "USMm" or (values.dtype.kind == "V" and values.dtype.names):
             raise _invalid(object, values.dtype)
         out = _from_numpy(values, dtype)
@@ -194,6 +198,11 @@ def astype(x, dtype, /, *, copy=False, device=None):
     return out if device is None else _core.device_put(out, device)
 
 
+def _uniform(value, shape, dtype, device):
+    """`value`, a number, spread over `shape`. Of float0 there are numpy's arrays alone."""
+    return np.zeros(shape, float0) if dtype == float0 else _filled(constant(value, dtype), shape, device)
+
+
 def _filled(value, shape, device):
     if any(n < 0 for n in shape):
         raise TypeError(f"broadcast_in_dim shape must have every element be nonnegative, got {shape}.")
@@ -215,21 +224,24 @@ def zeros(shape, dtype=None, *, device=None, out_sharding=None):
     """Zeros of `shape` (an integer or a sequence of them) and `dtype` (default float)."""
     if out_sharding is not None:
         no_sharding("zeros", out_sharding)
-    return _filled(constant(0, _dtype_beside("zeros", shape, dtype)), canonicalize_shape(shape), device)
+    dtype = _dtype_beside("zeros", shape, dtype)
+    return _uniform(0, canonicalize_shape(shape), dtype, device)
 
 
 def ones(shape, dtype=None, *, device=None, out_sharding=None):
     """Ones of `shape` and `dtype` (default float)."""
     if out_sharding is not None:
         no_sharding("ones", out_sharding)
-    return _filled(constant(1, _dtype_beside("ones", shape, dtype)), canonicalize_shape(shape), device)
+    dtype = _dtype_beside("ones", shape, dtype)
+    return _uniform(1, canonicalize_shape(shape), dtype, device)
 
 
 def empty(shape, dtype=None, *, device=None, out_sharding=None):
     """The same as `zeros`."""
     if out_sharding is not None:
         no_sharding("empty", out_sharding)
-    return _filled(constant(0, _dtype_beside("empty", shape, dtype)), canonicalize_shape(shape), device)
+    dtype = _dtype_beside("empty", shape, dtype)
+    return _uniform(0, canonicalize_shape(shape), dtype, device)
 
 
 def full(shape, fill_value, dtype=None, *, device=None, out_sharding=None):
@@ -240,6 +252,8 @@ def full(shape, fill_value, dtype=None, *, device=None, out_sharding=None):
     shape = canonicalize_shape(shape)
     weak = dtype is None and is_weak(fill_value)
     dtype = requested("full", dtype) if dtype is not None else dtype_of(fill_value)
+    if dtype == float0:
+        return np.zeros(shape, float0)
     if np.ndim(fill_value) == 0:
         if isinstance(fill_value, Array):
             return _filled(convert(fill_value, dtype, weak), shape, device)
@@ -275,8 +289,18 @@ def _on(out, device):
     return out if device is None else _core.device_put(out, device)
 
 
-def _filled_like(a, value, shape, device):
-    out = _filled(value, shape, device)
+def _keys(word, shape, device):
+    """Random keys of which each word is `word`."""
+    return bind("random_wrap", _filled(constant(word, np.uint32), (*shape, 2), device), impl="fry")
+
+
+def _filled_like(a, value, dtype, shape, weak, device):
+    """`value` spread over a shape like a's: a number, for an array of `dtype`, weakly typed or not."""
+    if is_key(dtype):
+        return _keys(value, shape, device)
+    if dtype == float0:
+        return np.zeros(shape, float0)
+    out = _filled(_weak_constant(value, dtype) if weak else constant(value, dtype), shape, device)
     return out if device is not None else beside(out, a)
 
 
@@ -291,7 +315,7 @@ def _like(name, a, dtype, shape):
 
 def dtype_of_like(a):
     """The dtype of an array or of a description of one."""
-    return dtype_of(a) if is_arraylike(a) else canonicalize_dtype(a.dtype)
+    return dtype_of(a) if is_arraylike(a) else a.dtype if is_key(a.dtype) else canonicalize_dtype(a.dtype)
 
 
 def _weak_constant(value, dtype):
@@ -304,7 +328,7 @@ def zeros_like(a, dtype=None, shape=None, *, device=None, out_sharding=None):
     if out_sharding is not None:
         no_sharding("zeros_like", out_sharding)
     dtype, shape, weak = _like("zeros_like", a, dtype, shape)
-    return _filled_like(a, _weak_constant(0, dtype) if weak else constant(0, dtype), shape, device)
+    return _filled_like(a, 0, dtype, shape, weak, device)
 
 
 def ones_like(a, dtype=None, shape=None, *, device=None, out_sharding=None):
@@ -312,13 +336,13 @@ def ones_like(a, dtype=None, shape=None, *, device=None, out_sharding=None):
     if out_sharding is not None:
         no_sharding("ones_like", out_sharding)
     dtype, shape, weak = _like("ones_like", a, dtype, shape)
-    return _filled_like(a, _weak_constant(1, dtype) if weak else constant(1, dtype), shape, device)
+    return _filled_like(a, 1, dtype, shape, weak, device)
 
 
 def empty_like(prototype, dtype=None, shape=None, *, device=None):
     """The same as `zeros_like`."""
     dtype, shape, weak = _like("empty_like", prototype, dtype, shape)
-    return _filled_like(prototype, _weak_constant(0, dtype) if weak else constant(0, dtype), shape, device)
+    return _filled_like(prototype, 0, dtype, shape, weak, device)
 
 
 def full_like(a, fill_value, dtype=None, shape=None, *, device=None, out_sharding=None):
@@ -327,13 +351,18 @@ def full_like(a, fill_value, dtype=None, shape=None, *, device=None, out_shardin
         no_sharding("full_like", out_sharding)
     check_arraylike("full_like", 0, fill_value)
     dtype, shape, weak = _like("full_like", a, dtype, shape)
+    if is_key(dtype):
+        return _keys(operator.index(fill_value), shape, device)
+    if dtype == float0:
+        return np.zeros(shape, float0)
     if np.ndim(fill_value) == 0:
         fill_value = _real_if_needed(fill_value, dtype)
         if weak:
             value = convert(_core.asarray(fill_value), dtype, weak)
         else:
             value = convert(fill_value, dtype) if isinstance(fill_value, Array) else _fill_scalar(fill_value, dtype)
-        return _filled_like(a, value, shape, device)
+        out = _filled(value, shape, device)
+        return out if device is not None else beside(out, a)
     return _on(_core.broadcast_to(array(fill_value, dtype, copy=False), shape), device)
 
 

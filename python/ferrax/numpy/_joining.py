@@ -74,7 +74,7 @@ def stack(arrays, axis=0, out=None, dtype=None):
     if any(len(s) != len(shapes[0]) for s in shapes):
         raise ValueError(f"Cannot stack arrays with different numbers of dimensions: got {', '.join(map(str, shapes))}.")
     if any(s != shapes[0] for s in shapes):
-        raise ValueError("All input arrays must have the same shape.")
+        raise ValueError(f"All input arrays must have the same shape. Got {', '.join(str(tuple(x.shape)) for x in arrays)}.")
     axis = canonicalize_axis(axis, len(shapes[0]) + 1)
     arrays = _core.promote_dtypes(*arrays) if dtype is None else [convert(_core.asarray(a), dtype) for a in arrays]
     return bind("stack", *arrays, axis=axis)

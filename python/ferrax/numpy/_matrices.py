@@ -144,7 +144,7 @@ def _diag(v, k):
         return diagonal(v, offset=k)
     zero = scalar_like(0, v)
     n = v.shape[0] + abs(k)
-    v = bind("pad", v, zero, padding_config=((max(0, k), max(0, -k), 0),) if k < 0 else ((0, k, 0),))
+    v = bind("pad", v, zero, padding_config=((max(0, -k), max(0, k), 0),))
     mask = _diagonal_mask((n, n), k, "eq")
     return where(mask, bind("broadcast_in_dim", v, shape=(n, 1), broadcast_dimensions=(0,)), _core.asarray(zero))
 

@@ -15,7 +15,7 @@ import numpy as np
 from .. import _core
 from .._config import no_sharding
 from .._core import bind
-from .._shapes import canonicalize_axes, canonicalize_axis
+from .._shapes import canonicalize_axis, listed_axes
 from ..lax import dynamic_slice_in_dim, slice_in_dim
 from ._arguments import Array, as_array, check_arraylike, concrete_or_error, is_arraylike, jitted
 from ._arithmetic import remainder
@@ -92,13 +92,13 @@ def repeat(a, repeats, axis=None, *, total_repeat_length=None, out_sharding=None
 
 @jitted("_flip", static=("axis",))
 def _flip(m, axis):
-    return bind("rev", m, dimensions=canonicalize_axes(axis, m.ndim))
+    return bind("rev", m, dimensions=tuple(range(m.ndim)) if axis is None else listed_axes(axis, m.ndim))
 
 
 def flip(m, axis=None):
     """m with the order of elements reversed along `axis` (default: all)."""
     m = as_array("flip", m)
-    return _flip(m, axis=tuple(axis) if isinstance(axis, list) else axis)
+    return _flip(m, axis=tuple(axis) if isinstance(axis, (list, np.ndarray)) and np.ndim(axis) else axis)
 
 
 def fliplr(m):

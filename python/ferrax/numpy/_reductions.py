@@ -300,21 +300,18 @@ def _correction(ddof, correction):
     raise ValueError("ddof and correction can't be provided simultaneously.")
 
 
+def _spread(name, computation, a, axis, dtype, out, keepdims, where, **rest):
+    """What the four measures of spread share: their arguments, read and checked, handed to the jitted `computation`."""
+    unsupported(f"jnp.{name}", out=out)
+    a = as_array(name, a)
+    check_mask(name, where)
+    axis = _static_axis(axis, a.ndim)
+    return computation(a, axis=axis, dtype=dtype, keepdims=builtins.bool(keepdims), where=where, **rest)
+
+
 def var(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=None, mean=None, correction=None):
     """Variance over `axis`: mean squared distance from the mean, over n - ddof. `correction` is another name for ddof; mean: if known."""
-    unsupported("jnp.var", out=out)
-    a = as_array("var", a)
-    check_mask("var", where)
-    axis = _static_axis(axis, a.ndim)
-    return _var(
-        a,
-        axis=axis,
-        dtype=requested("var", dtype),
-        correction=_correction(ddof, correction),
-        keepdims=builtins.bool(keepdims),
-        where=where,
-        mean=mean,
-    )
+    return _spread("var", _var, a, axis, requested("var", dtype), out, keepdims, where, mean=mean, correction=_correction(ddof, correction))
 
 
 def root(s):
@@ -333,19 +330,7 @@ def _std(a, axis, dtype, correction, keepdims, where=None, mean=None):
 
 def std(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=None, mean=None, correction=None):
     """Standard deviation over `axis`: the square root of `var`."""
-    unsupported("jnp.std", out=out)
-    a = as_array("std", a)
-    check_mask("std", where)
-    axis = _static_axis(axis, a.ndim)
-    return _std(
-        a,
-        axis=axis,
-        dtype=requested("std", dtype),
-        correction=_correction(ddof, correction),
-        keepdims=builtins.bool(keepdims),
-        where=where,
-        mean=mean,
-    )
+    return _spread("std", _std, a, axis, requested("std", dtype), out, keepdims, where, mean=mean, correction=_correction(ddof, correction))
 
 
 @jitted("_ptp", static=("axis", "keepdims"))
@@ -561,17 +546,7 @@ def _nanvar(a, axis, dtype, ddof, keepdims, where=None, mean=None):
 
 def nanvar(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, where=None, mean=None):
     """`var` of what is not nan."""
-    unsupported("jnp.nanvar", out=out)
-    check_mask("nanvar", where)
-    return _nanvar(
-        as_array("nanvar", a),
-        axis=_tuple_axis(axis),
-        dtype=requested("nanvar", dtype),
-        ddof=ddof,
-        keepdims=builtins.bool(keepdims),
-        where=where,
-        mean=mean,
-    )
+    return _spread("nanvar", _nanvar, a, axis, requested("nanvar", dtype), out, keepdims, where, mean=mean, ddof=ddof)
 
 
 @jitted("nanstd", static=("axis", "dtype", "keepdims"))
@@ -581,14 +556,4 @@ def _nanstd(a, axis, dtype, ddof, keepdims, where=None, mean=None):
 
 def nanstd(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, where=None, mean=None):
     """`std` of what is not nan."""
-    unsupported("jnp.nanstd", out=out)
-    check_mask("nanstd", where)
-    return _nanstd(
-        as_array("nanstd", a),
-        axis=_tuple_axis(axis),
-        dtype=requested("nanstd", dtype),
-        ddof=ddof,
-        keepdims=builtins.bool(keepdims),
-        where=where,
-        mean=mean,
-    )
+    return _spread("nanstd", _nanstd, a, axis, requested("nanstd", dtype), out, keepdims, where, mean=mean, ddof=ddof)

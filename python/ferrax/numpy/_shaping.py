@@ -17,7 +17,7 @@ import numpy as np
 from .. import _core
 from .._config import inert, no_sharding
 from .._core import bind
-from .._shapes import canonicalize_axes, canonicalize_axis, canonicalize_shape
+from .._shapes import canonicalize_axes, canonicalize_axis, canonicalize_shape, listed_axes
 from ..lax import broadcast_shapes as broadcast
 from ._arguments import Array, as_array, check_arraylike, jitted
 
@@ -113,14 +113,14 @@ def squeeze(a, axis=None):
     if axis is None:
         axes = tuple([d for d, n in enumerate(a.shape) if n == 1])
     else:
-        axes = canonicalize_axes(axis, a.ndim)
+        axes = listed_axes(axis, a.ndim)
     return bind("squeeze", a, dimensions=tuple(sorted(axes))) if axes else a
 
 
 def expand_dims(a, axis):
     """a with axes of size 1 inserted so that they are at `axis` of the result. Raises ValueError for repeats and axes out of bounds."""
     a = as_array("expand_dims", a)
-    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+    axes = axis if isinstance(axis, (tuple, list, range)) else (axis,)
     rank = a.ndim + len(axes)
     new = [canonicalize_axis(d, rank) for d in axes]
     if len(set(new)) != len(new):
@@ -207,11 +207,10 @@ def swapaxes(a, axis1, axis2):
 def moveaxis(a, source, destination):
     """a with the axes `source` moved to the places `destination`; the others keep their order.
 
-    Raises ValueError for repeats, axes out of bounds, and unequal numbers.
+    Raises ValueError for repeated destinations, axes out of bounds, and unequal numbers, TypeError for repeated sources.
     """
     a = as_array("moveaxis", a)
-    source = canonicalize_axes(source if isinstance(source, (tuple, list)) else (source,), a.ndim)
-    destination = canonicalize_axes(destination if isinstance(destination, (tuple, list)) else (destination,), a.ndim)
+    source, destination = listed_axes(source, a.ndim), canonicalize_axes(destination, a.ndim)
     if len(source) != len(destination):
         raise ValueError(f"Inconsistent number of elements: {len(source)} vs {len(destination)}")
     order = [d for d in range(a.ndim) if d not in source]

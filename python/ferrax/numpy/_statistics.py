@@ -14,7 +14,7 @@ from .. import _core
 from .._config import no_sharding
 from .._core import bind
 from .._dtypes import canonicalize_dtype, is_complex, is_inexact, requested, to_inexact
-from .._shapes import canonicalize_axes
+from .._shapes import listed_axes
 from ..lax import GatherDimensionNumbers, gather
 from . import _reductions
 from ._arguments import as_array, check_arraylike, constant, convert, jitted, scalar_like
@@ -41,7 +41,9 @@ def _at_ends(a, axis):
     if axis is None:
         kept = [1] * a.ndim
         return (a if a.ndim == 1 else reshape(a, (a.size,))), 0, kept
-    axes = canonicalize_axes(axis, a.ndim)
+    axes = listed_axes(axis, a.ndim)
+    if len(set(axes)) != len(axes):
+        raise ValueError("repeated axis")
     kept = [1 if d in axes else n for d, n in enumerate(a.shape)]
     if len(axes) == 1:
         return a, axes[0], kept

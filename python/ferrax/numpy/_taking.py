@@ -14,7 +14,7 @@ import operator
 
 import numpy as np
 
-from .. import _core
+from .. import _bounds, _core
 from .._core import bind
 from .._dtypes import iinfo, is_bool, is_integer, is_unsigned, requested
 from .._shapes import canonicalize_axis, canonicalize_shape
@@ -93,6 +93,8 @@ def take(a, indices, axis=None, out=None, mode=None, unique_indices=False, indic
         raise NotImplementedError("The 'raise' mode to jnp.take is not supported.")
     if mode not in (None, "fill", "clip", "wrap"):
         raise ValueError(f"Invalid mode '{mode}' for np.take")
+    if mode is None and _bounds.strict():
+        indices = _bounds.checked(indices, a.size if axis is None else a.shape[axis], 0 if axis is None else axis, True)
     return _take(a, indices, axis=axis, mode=mode, unique_indices=bool(unique_indices), indices_are_sorted=bool(indices_are_sorted), fill_value=fill_value)
 
 
@@ -101,7 +103,7 @@ def _take_along_axis(arr, indices, axis, mode, fill_value, wrap):
     if axis is None:
         arr, axis = arr if arr.ndim == 1 else bind("reshape", arr, new_sizes=(arr.size,), dimensions=None), 0
     n = arr.shape[axis]
-    if n == 0:
+    if 0 in arr.shape:
         # There is nothing to read, wherever the indices point.
         rest = list(arr.shape)
         rest[axis] = 1
@@ -151,6 +153,8 @@ def take_along_axis(arr, indices, axis=-1, mode=None, fill_value=None, *, wrap_n
         if arr.ndim != indices.ndim:
             raise ValueError(f"indices and arr must have the same number of dimensions; {indices.ndim} vs. {arr.ndim}")
         axis = canonicalize_axis(axis, arr.ndim)
+    if mode is None and _bounds.strict():
+        indices = _bounds.checked(indices, arr.size if axis is None else arr.shape[axis], axis or 0, wrap_negative_indices)
     return _take_along_axis(arr, indices, axis=axis, mode=mode, fill_value=fill_value, wrap=bool(wrap_negative_indices))
 
 

@@ -131,8 +131,10 @@ def _check_size(sizes, name, n, error):
 def _checked(fun, outs, sizes, error):
     def wrapped(*args):
         out = fun(*args)
+        if len(outs) > 1 and not isinstance(out, tuple):
+            raise TypeError(f"output must be a tuple when multiple outputs are expected, got: {out}\n{error}")
         results = out if isinstance(out, tuple) else (out,)
-        if (isinstance(out, tuple) is False and len(outs) != 1) or len(results) != len(outs):
+        if len(results) != len(outs):
             raise TypeError(f"wrong number of output arguments: expected {len(outs)}, got {len(results)} {error}")
         known = dict(sizes)
         for x, core in zip(results, outs, strict=True):

@@ -13,6 +13,7 @@ from .._batching import vmap
 from .._config import no_sharding
 from .._dtypes import requested
 from ..custom_derivatives import custom_jvp
+from ..numpy._arguments import promote_inexact
 from ._keys import _core, single
 from ._transformed import described, exponential, normal, rademacher
 from ._uniform import _pair, broadcast_shape, check_parameters, checked_shape, drawn, float_dtype, uniform
@@ -331,65 +332,59 @@ def binomial(key, n, p, shape=None, dtype=None):
       an array of `shape` and `dtype`; NaN where n is negative or p is outside [0, 1].
     """
     key, _ = single("binomial", key)
-    return _binomial(key, n, p, shape=broadcast_shape("binomial", shape, np.shape(n), np.shape(p)), dtype=float_dtype("binomial", dtype))
+    dtype = float_dtype("binomial", dtype)
+    shape = broadcast_shape("binomial", shape, np.shape(n), np.shape(p))
+    return _binomial(key, *promote_inexact("binomial", n, p), shape=shape, dtype=dtype)
 
 
 @drawn()
 def _binomial(key, n, p, *, shape, dtype):
-    n, p = (jnp.broadcast_to(lax.convert_element_type(x, dtype), shape) for x in (n, p))
-    valid = (n >= 0) & (p >= 0) & (p <= 1)
+    n, p = jnp.broadcast_to(n, shape), jnp.broadcast_to(p, shape)
     # Successes and failures change places so that q <= 1/2; each of the two methods runs at a harmless point in the other one's lanes.
-    q = jnp.where(p < 0.5, p, 1 - p)
-    small = n * q <= 10
-    active = valid & (n > 0) & (q > 0) & jnp.isfinite(n)
-    few = _binomial_inversion(key, jnp.where(active & small, n, 0.0), jnp.where(active & small, q, 0.5), shape, dtype)
-    many = _binomial_rejection(key, jnp.where(active & ~small, n, 1000.0), jnp.where(active & ~small, q, 0.5), shape, dtype)
-    count = jnp.where(active, jnp.where(small, few, many), 0.0)
+    flipped = ~(p < 0.5)
+    q = jnp.where(flipped, 1 - p, p)
+    valid, endless = (n >= 0) & (q >= 0), jnp.isinf(n)
+    safe = jnp.where(q >= 0, q, 0.01)
+    few = ~(n >= 0) | (n * safe <= 10)
+    trials = jnp.floor(n)
+    counted = _binomial_inversion(key, jnp.where(few, trials, 0), safe)
+    many = ~few & ~endless
+    rejected = _binomial_rejection(key, jnp.where(many, trials, 10000), jnp.where(many, safe, 0.5))
+    count = jnp.where(few, counted, rejected).astype(dtype)
+    count = jnp.where(flipped, trials.astype(dtype) - count, count)
     # Of infinitely many trials infinitely many succeed, unless none can.
-    count = jnp.where(jnp.isinf(n) & (p > 0), n, jnp.where(p < 0.5, count, jnp.where(jnp.isinf(n), 0, n - count)))
-    return jnp.where(valid, count, np.nan).astype(dtype)
+    count = jnp.where(endless, jnp.where(p > 0, np.inf, 0), count)
+    return jnp.where(valid, count, np.nan)
 
 
-def _binomial_inversion(key, n, q, shape, dtype):
+def _binomial_inversion(key, n, q):
     """Devroye (1986, X.4.3): geometric waiting times until n trials are used up."""
     log1_q = jnp.log1p(-q)
 
     def step(state):
         trials, successes, key = state
-        key, sub = _pair(key)
-        wait = jnp.ceil(jnp.log(uniform(sub, shape, dtype, minval=np.asarray(jnp.finfo(dtype).tiny, dtype)[()])) / log1_q)
-        open_ = trials <= n
-        trials = jnp.where(open_, trials + wait, trials)
-        return trials, jnp.where(open_, successes + 1, successes), key
+        sub, key = _pair(key)
+        successes = jnp.where(trials <= n, successes + 1, successes)
+        return trials + jnp.ceil(jnp.log(uniform(sub, n.shape, n.dtype)) / log1_q), successes, key
 
-    start = jnp.zeros(shape, dtype), jnp.zeros(shape, dtype), key
+    start = jnp.zeros_like(n), jnp.zeros_like(n), key
     return lax.while_loop(lambda s: jnp.any(s[0] <= n), step, start)[1] - 1
 
 
+# log(k!) less Stirling's approximation to it, for k = 0 .. 9.
+_STIRLING_TAIL = (
+    0.0810614667953272, 0.0413406959554092, 0.0276779256849983, 0.0207906721037650, 0.0166446911898211, 0.0138761288230707, 0.0118967099458917,
+    0.0104112652619720, 0.00925546218271273, 0.00833056343336287,
+)  # fmt: skip
+
+
 def _stirling_tail(k):
-    """log(k!) minus Stirling's approximation to it, for k >= 0."""
-    table = np.array(
-        [
-            0.0810614667953272,
-            0.0413406959554092,
-            0.0276779256849983,
-            0.0207906721037650,
-            0.0166446911898211,
-            0.0138761288230707,
-            0.0118967099458917,
-            0.0104112652619720,
-            0.00925546218271273,
-            0.00833056343336287,
-        ],
-        np.float32,
-    )
-    k1 = 1 / ((k + 1) * (k + 1))
-    series = (1 / 12 - (1 / 360 - 1 / 1260 * k1) * k1) / (k + 1)
-    return jnp.where(k <= 9, jnp.take(table, jnp.clip(k, 0, 9).astype(np.int32)), series)
+    # Beyond 9 the value at 9 stands, as in JAX, whose draws these are: in their sum the tails then cancel, where they differ by 1/12 of a difference of inverses.
+    return jnp.take(jnp.asarray(_STIRLING_TAIL, k.dtype), jnp.clip(k, 0, 9).astype(np.int32))
 
 
-def _binomial_rejection(key, n, q, shape, dtype):
-    """Hoermann (1993), transformed rejection with squeeze (BTRS)."""
+def _binomial_rejection(key, n, q):
+    """Hoermann (1993), transformed rejection with squeeze (BTRS), for n q > 10."""
     spread = jnp.sqrt(n * q * (1 - q))
     b = 1.15 + 2.53 * spread
     a = -0.0873 + 0.0248 * b + 0.01 * q
@@ -402,26 +397,25 @@ def _binomial_rejection(key, n, q, shape, dtype):
     def step(state):
         k_out, accepted, key = state
         keys = _core.bind("random_split", key, shape=(3,))
-        u = uniform(keys[1], shape, dtype) - 0.5
-        v = uniform(keys[2], shape, dtype)
+        u = uniform(keys[1], n.shape, n.dtype) - 0.5
+        v = uniform(keys[2], n.shape, n.dtype)
         us = 0.5 - jnp.abs(u)
         k = jnp.floor((2 * a / us + b) * u + c)
-        inside = (k >= 0) & (k <= n)
-        safe = jnp.clip(k, 0, n)
         log_v = jnp.log(v * alpha / (a / (us * us) + b))
         bound = (
             (m + 0.5) * jnp.log((m + 1) / (r * (n - m + 1)))
-            + (n + 1) * jnp.log((n - m + 1) / (n - safe + 1))
-            + (safe + 0.5) * jnp.log(r * (n - safe + 1) / (safe + 1))
+            + (n + 1) * jnp.log((n - m + 1) / (n - k + 1))
+            + (k + 0.5) * jnp.log(r * (n - k + 1) / (k + 1))
             + _stirling_tail(m)
             + _stirling_tail(n - m)
-            - _stirling_tail(safe)
-            - _stirling_tail(n - safe)
+            - _stirling_tail(k)
+            - _stirling_tail(n - k)
         )
-        accept = ((us >= 0.07) & (v <= v_r)) | (inside & (log_v <= bound))
-        return jnp.where(accept & ~accepted, k, k_out), accepted | accept, keys[0]
+        accept = ((us >= 0.07) & (v <= v_r)) | ((k >= 0) & (k <= n) & (log_v <= bound))
+        # The last draw that is accepted stays, so that a lane's draw depends on how long its neighbours take; such are JAX's numbers.
+        return jnp.where(accept, k, k_out), accepted | accept, keys[0]
 
-    start = jnp.full(shape, -1, dtype), jnp.zeros(shape, bool), key
+    start = jnp.full_like(n, -1), jnp.zeros(n.shape, bool), key
     return lax.while_loop(lambda s: ~jnp.all(s[1]), step, start)[0]
 
 
@@ -433,29 +427,36 @@ def multinomial(key, n, p, *, shape=None, dtype=None, unroll=1):
       n: numbers of trials, shape broadcastable to p.shape[:-1].
       p: probabilities, shape (..., k), which sum to 1.
       shape: the result's shape, to which p's broadcasts; by default (*batch, k).
-      dtype: a float dtype; by default the default one.
+      dtype: the result's dtype; by default the default float.
       unroll: how many outcomes the loop handles at a time.
 
     Returns:
       an array of counts of `shape` and `dtype`, each vector summing to n.
     """
     key, _ = single("multinomial", key)
-    dtype = float_dtype("multinomial", dtype)
-    n, p = jnp.asarray(n, dtype), jnp.asarray(p, dtype)
+    dtype = requested(None, dtype, float)
+    n, p = promote_inexact("multinomial", n, p)
+    if p.ndim == 0:
+        raise ValueError("multinomial: p takes an axis of outcomes, got a scalar")
     batch = np.broadcast_shapes(n.shape, p.shape[:-1])
     shape = (*batch, p.shape[-1]) if shape is None else checked_shape("multinomial", shape)
     if shape[-1] != p.shape[-1]:
         raise ValueError(f"multinomial: the last axis of shape {shape} is not the {p.shape[-1]} outcomes of p")
-    n, p = jnp.broadcast_to(n, shape[:-1]), jnp.moveaxis(jnp.broadcast_to(p, shape), -1, 0)
+    return _multinomial(key, n, p, shape=shape, dtype=dtype, unroll=unroll)
+
+
+@drawn("shape", "dtype", "unroll")
+def _multinomial(key, n, p, *, shape, dtype, unroll):
     # Each outcome is binomial given those before it, with its share of the probability that is left.
-    left = jnp.cumsum(p[::-1], axis=0)[::-1]
-    share = jnp.clip(jnp.where(left > 0, p / jnp.where(left > 0, left, 1), 0), 0, 1)
+    # The sums are taken pairwise, as JAX takes them: on their last bit can depend which method draws.
+    left = lax.associative_scan(jnp.add, p, reverse=True, axis=-1)
+    share = jnp.moveaxis(jnp.broadcast_to(p / jnp.where(left == 0, 1, left), shape), -1, 0)
 
     def step(remaining, xs):
-        key, q = xs
-        count = binomial(key, remaining, q, remaining.shape, dtype)
+        q, key = xs
+        count = binomial(key, remaining, q, remaining.shape, remaining.dtype)
         return remaining - count, count
 
-    keys = _core.bind("random_split", key, shape=(max(p.shape[0] - 1, 1),))[: p.shape[0] - 1]
-    remaining, counts = lax.scan(step, n, (keys, share[:-1]), unroll=unroll)
-    return jnp.moveaxis(jnp.concatenate([counts, remaining[None]], axis=0), 0, -1)
+    keys = _core.bind("random_split", key, shape=share.shape[:1])
+    _, counts = lax.scan(step, jnp.broadcast_to(n, shape[:-1]), (share, keys), unroll=unroll)
+    return jnp.moveaxis(counts, 0, -1).astype(dtype)

@@ -15,28 +15,41 @@ from .._api import jit
 from ..custom_derivatives import custom_jvp
 from ..numpy._arguments import Array, broadcast_together, pointwise, promote_inexact
 from . import _softmax
+from ._bessel import bessel_jn, sph_harm_y
 from ._complex_gamma import log_gamma as complex_log_gamma
+from ._error_functions import dawsn, erfcx, log_ndtr, owens_t, wofz
+from ._hypergeometric import hyp1f1, hyp2f1
+from ._integrals import exp1, expi, expn, fresnel, sici, spence
 
 __all__ = [
     "bernoulli",
+    "bessel_jn",
     "beta",
     "betainc",
     "betaln",
     "boxcox",
     "boxcox1p",
     "comb",
+    "dawsn",
     "digamma",
     "entr",
     "erf",
     "erfc",
+    "erfcx",
     "erfinv",
+    "exp1",
+    "expi",
     "expit",
+    "expn",
     "factorial",
+    "fresnel",
     "gamma",
     "gammainc",
     "gammaincc",
     "gammaln",
     "gammasgn",
+    "hyp1f1",
+    "hyp2f1",
     "i0",
     "i0e",
     "i1",
@@ -44,15 +57,21 @@ __all__ = [
     "kl_div",
     "log_ndtr",
     "log_softmax",
+    "loggamma",
     "logit",
     "logsumexp",
     "multigammaln",
     "ndtr",
     "ndtri",
+    "owens_t",
     "poch",
     "polygamma",
     "rel_entr",
+    "sici",
     "softmax",
+    "spence",
+    "sph_harm_y",
+    "wofz",
     "xlog1py",
     "xlogy",
     "zeta",
@@ -183,20 +202,47 @@ def comb(N, k, *, repetition=False):
     n, k = _floats("comb", N, k)
     if repetition:
         return jnp.where((n == 0) & (k == 0), 1, comb(n + k - 1, k))
-    value = jnp.exp(lax.lgamma(n + 1) - lax.lgamma(k + 1) - lax.lgamma(n - k + 1))
-    return jnp.where((k < 0) | (n < 0) | (k > n), 0, value)
+    inside = (k >= 0) & (n >= 0) & (k <= n)
+    # 1 / ((n + 1) B(k + 1, n - k + 1)): no difference of large logarithms.
+    value = jnp.exp(-betaln(jnp.where(inside, k, 0) + 1, jnp.where(inside, n - k, 0) + 1)) / (jnp.where(inside, n, 0) + 1)
+    return jnp.where(jnp.isnan(n + k), np.nan, jnp.where(inside, value, 0))
 
 
 def poch(z, m):
     """The rising factorial, gamma(z + m) / gamma(z)."""
     z, m = _reals("jnp.poch", z, m)
-    return jnp.where(m == 0, 1, gammasgn(z + m) * gammasgn(z) * jnp.exp(lax.lgamma(z + m) - lax.lgamma(z)))
+    plain = gammasgn(z + m) * gammasgn(z) * jnp.exp(lax.lgamma(z + m) - lax.lgamma(z))
+    # gamma(m) / B(z, m): no difference of large logarithms.
+    large = (z > 10) & (m > 0)
+    p, q = jnp.where(large, z, 10), jnp.where(large, m, 1)
+    return jnp.where(m == 0, 1, jnp.where(large, jnp.exp(lax.lgamma(q) - betaln(p, q)), plain))
+
+
+def _stirling_error(x):
+    """lgamma(x) less (x - 1/2) log(x) - x + log(2 pi) / 2, for x >= 10 (DLMF 5.11.1)."""
+    inverse = 1 / x
+    square = inverse * inverse
+    series = 1 / 156
+    for c in (-691 / 360360, 1 / 1188, -1 / 1680, 1 / 1260, -1 / 360, 1 / 12):
+        series = series * square + c
+    return series * inverse
 
 
 def betaln(a, b):
-    """log |beta(a, b)|."""
+    """log |beta(a, b)|, without cancellation where an argument is large (Didonato and Morris 1992, Algorithm 708)."""
     a, b = _floats("betaln", a, b)
-    return lax.lgamma(a) + lax.lgamma(b) - lax.lgamma(a + b)
+    plain = lax.lgamma(a) + lax.lgamma(b) - lax.lgamma(a + b)
+    if a.dtype.kind == "c":
+        return plain
+    large = (jnp.maximum(a, b) >= 10) & (jnp.minimum(a, b) > 0) & jnp.isfinite(a + b)
+    p, q = jnp.where(large, jnp.minimum(a, b), 10), jnp.where(large, jnp.maximum(a, b), 10)
+    ratio = jnp.log1p(p / q)
+    # lgamma(q) - lgamma(p + q), and lgamma(p) likewise where it has its expansion too.
+    one = lax.lgamma(p) - (q - 0.5) * ratio - p * (jnp.log(p + q) - 1) + _stirling_error(q) - _stirling_error(p + q)
+    r = jnp.maximum(p, 10)
+    errors = _stirling_error(r) + _stirling_error(q) - _stirling_error(r + q)
+    both = 0.5 * (float(np.log(2 * np.pi)) - jnp.log(r)) - r * jnp.log1p(q / r) - (q - 0.5) * ratio + errors
+    return jnp.where(large, jnp.where(p < 10, one, both), plain)
 
 
 def beta(a, b):
@@ -295,34 +341,6 @@ def _ndtri_tail(q):
         log_p = log_ndtr(x)
         x = x - (log_p - log_q) * jnp.exp(log_p + 0.5 * x * x + 0.5 * float(np.log(2 * np.pi)))
     return x
-
-
-@functools.partial(custom_jvp, nondiff_argnums=(1,))
-def log_ndtr(x, series_order=3):
-    """log(ndtr(x)), accurate in both tails.
-
-    Args:
-      x: an array.
-      series_order: terms of the asymptotic series used in the lower tail.
-    """
-    x = _floats("log_ndtr", x)
-    upper, lower = (8.0, -20.0) if x.dtype.itemsize == 8 else (5.0, -10.0)
-    high = -ndtr(-jnp.maximum(x, upper))
-    middle = jnp.log(ndtr(jnp.clip(x, lower, upper)))
-    t = jnp.minimum(x, lower)
-    series, term = jnp.ones_like(t), jnp.ones_like(t)
-    for n in range(1, series_order + 1):
-        term = -term * (2 * n - 1) / (t * t)
-        series = series + term
-    low = -0.5 * t * t - jnp.log(-t) - 0.5 * float(np.log(2 * np.pi)) + jnp.log(series)
-    return jnp.where(x > upper, high, jnp.where(x > lower, middle, low))
-
-
-@log_ndtr.defjvp
-def _log_ndtr_jvp(series_order, primals, tangents):
-    (x,), (dx,) = primals, tangents
-    out = log_ndtr(x, series_order)
-    return out, dx * jnp.exp(-0.5 * x * x - 0.5 * float(np.log(2 * np.pi)) - out)
 
 
 # ---------------------------------------------------------------- logistic, entropies, powers

@@ -18,6 +18,7 @@ from .._arguments import as_array, check_arraylike, constant, jitted
 from .._exponential import power, reciprocal
 from .._reductions import max as maximum, min as minimum, root, sum
 from .._shaping import moveaxis, ravel, reshape
+from ._factorizations import svdvals
 
 
 def _frobenius(x, axes, keepdims):
@@ -68,7 +69,12 @@ def _matrix(x, ord, axes, keepdims):
         totals = sum(bind("abs", x), axis=inner, keepdims=keepdims)
         return maximum(totals, axis=outer, keepdims=keepdims, initial=0) if ord > 0 else minimum(totals, axis=outer, keepdims=keepdims)
     if ord in (2, -2, "nuc"):
-        raise NotImplementedError(f"norms of order {ord!r} need singular values, which ferrax.numpy.linalg does not offer yet.")
+        s = svdvals(moveaxis(x, axes, (-2, -1)))
+        if ord == "nuc":
+            out = sum(s, axis=-1)
+        else:
+            out = maximum(s, axis=-1, initial=0) if ord == 2 else minimum(s, axis=-1)
+        return reshape(out, tuple([1 if d in axes else n for d, n in enumerate(x.shape)])) if keepdims else out
     raise ValueError(f"Invalid order '{ord}' for matrix norm.")
 
 

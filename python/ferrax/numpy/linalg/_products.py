@@ -1,6 +1,6 @@
 """Products and powers of matrices, and the array API's spellings of ferrax.numpy's functions.
 
-Invariant: no decomposition.
+Invariant: no decomposition, but for the inverse that a negative power is one of.
 
     >>> matrix_power(jnp.eye(2), 5).shape
     (2, 2)
@@ -17,6 +17,7 @@ from ... import _core
 from ..._config import no_sharding
 from .. import _linear_algebra, _matrices, _shaping
 from .._arguments import as_array, check_arraylike, jitted
+from ._solving import inv
 
 
 def cross(x1, x2, /, *, axis=-1):
@@ -77,12 +78,11 @@ def vecdot(x1, x2, /, *, axis=-1, precision=None, preferred_element_type=None):
 
 @jitted("matrix_power", static=("n",))
 def _matrix_power(a, n):
-    (a,) = _core.promote_dtypes_inexact(a)
     if n == 0:
         eye = _matrices.eye(a.shape[-2], dtype=a.dtype)
         return _shaping.broadcast_to(eye, a.shape)
     if n < 0:
-        raise NotImplementedError("negative powers of matrices need inverses, which ferrax.numpy.linalg does not offer yet.")
+        a, n = inv(a), -n
     if n == 1:
         return a
     if n == 2:
@@ -99,7 +99,10 @@ def _matrix_power(a, n):
 
 
 def matrix_power(a, n):
-    """The n-th power of the square matrices in the last two axes. Raises NotImplementedError for negative n, TypeError unless square and n integer."""
+    """The n-th power of the square matrices in the last two axes. A negative one is that of the inverse, a float.
+
+    Integers have powers that are integers. Raises TypeError unless square and n integer.
+    """
     a = as_array("jnp.linalg.matrix_power", a)
     if a.ndim < 2:
         raise TypeError(f"{a.ndim}-dimensional array given. Array must be at least two-dimensional")

@@ -1,0 +1,49 @@
+"""Bounds of indices, checked where the switch `jax_strict_bounds` says so.
+
+    with strict_bounds(True):
+        jit(lambda x, i: x[i])(jnp.arange(3), 5)          # IndexError
+
+An index that is known is looked at before it is used. One that is traced goes through the host, which looks at it when the program runs; what raises there
+raises where the result is read.
+
+Invariant: with the switch on, no index out of bounds is clamped, dropped or filled unless a mode says that it should be.
+"""
+
+import numpy as np
+
+from . import _core
+from ._config import FLAGS
+from .errors import OutOfBoundsError
+
+_FLAG = FLAGS["jax_strict_bounds"]
+
+
+def strict():
+    """Whether bounds are checked."""
+    return _FLAG.asked and _core.config_get("jax_strict_bounds")
+
+
+def check(shape, entries, wrap):
+    """The entries of an index on an operand of a shape, with those that are traced replaced by such as are checked.
+
+    Raises:
+      OutOfBoundsError: one that is known is out of bounds.
+    """
+    return [e._replace(value=checked(e.value, shape[e.axis], e.axis, wrap)) if e.kind in ("int", "scalar", "array") else e for e in entries]
+
+
+def checked(i, n, axis, wrap):
+    """Indices into an axis of n, looked at. OutOfBoundsError where they are known and one is out of bounds."""
+    low = -n if wrap else 0
+
+    def look(i):
+        i = np.asarray(i)
+        outside = (i < low) | (i >= n)
+        if outside.any():
+            raise OutOfBoundsError(f"index {i[outside].flat[0]} is out of bounds for axis {axis} with size {n}")
+        return [i]
+
+    if isinstance(i, _core.Tracer):
+        return _core.callback(look, [i], [i.aval], "pure", False, "broadcast_all")[0]
+    look(i)
+    return i

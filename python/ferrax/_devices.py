@@ -1,0 +1,187 @@
+"""Devices and the arrays on them: what there is, how arrays get there, who waits for them and who still holds them.
+
+Invariant: nothing here traces or computes; a pytree's leaves that are no arrays are handed through.
+
+    >>> device_put({"w": jnp.ones(2)}, devices()[0])["w"].committed
+    True
+"""
+
+import gc
+import inspect
+import platform
+import sys
+
+import numpy as np
+
+from . import _core
+from ._config import __version__, inert
+from ._dtypes import float0, is_key
+from .tree_util import spread_prefix, tree_flatten, tree_leaves, tree_map
+
+
+def is_place(x):
+    """Whether x says where an array may be: a device, a sharding, or None for anywhere."""
+    return x is None or isinstance(x, _core.Device) or hasattr(x, "is_fully_replicated") or hasattr(x, "in_context")
+
+
+def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
+    """A pytree's leaves as arrays on a device.
+
+    Args:
+      x: a pytree of arrays, numpy arrays and scalars.
+      device: a `Device`, a sharding, or a pytree prefix of them; None leaves arrays where they are.
+      src: where cotangents go back to, if that is not where the leaves are.
+      donate: the arrays may be given up. They are kept, with a warning: what stays on its device shares its memory, and what leaves is copied.
+      may_alias: whether what is on the device already may share the argument's memory. It does: nobody writes to it. False warns.
+
+    Raises:
+      TypeError: a leaf is not an array type.
+      ValueError: `device` is neither a device nor a sharding; `donate` and `may_alias` are both True.
+    """
+    if donate is True and may_alias is True:
+        raise ValueError("may_alias and donate cannot be True at the same time.")
+    if donate:
+        inert("device_put", "donate", "the arrays are kept")
+    if may_alias is not None:
+        inert("device_put", "may_alias", "arrays are not written to, so nobody can tell a copy")
+    leaves, treedef = tree_flatten(x)
+    if is_place(device):
+        devices = [device] * len(leaves)
+    elif isinstance(device, (tuple, list, dict)):
+        devices = spread_prefix(device, x, "device_put device")
+    else:
+        raise ValueError(
+            "`jax.device_put` only accepts `None`, `jax.sharding.Sharding`, `jax.Device`, `Format`, `jax.memory.Space` or a"
+            f" pytree of these values. Received invalid value: {device}"
+        )
+    for i, (leaf, d) in enumerate(zip(leaves, devices, strict=True)):
+        if hasattr(d, "in_context"):  # a PartitionSpec
+            d = devices[i] = d.in_context("device_put", "device")
+        if hasattr(d, "check_compatible_aval"):
+            d.check_compatible_aval(np.shape(leaf))
+            if d.num_devices != 1:
+                raise NotImplementedError(f"device_put: {d} has {d.num_devices} devices; arrays in parts over several devices are not there")
+    put = lambda leaf, d: leaf if getattr(leaf, "dtype", None) == float0 else _core.device_put(leaf, d, src)  # which has nothing to move
+    return treedef.unflatten([put(leaf, d) for leaf, d in zip(leaves, devices, strict=True)])
+
+
+def device_get(x):
+    """A pytree with its arrays as numpy arrays; other leaves are left as they are."""
+    return tree_map(lambda leaf: np.asarray(leaf) if isinstance(leaf, _core.Array) and not isinstance(leaf, _core.Tracer) else leaf, x)
+
+
+def copy_to_host_async(x):
+    """Begins to copy a pytree's arrays to the host, so that a later `device_get` need not wait."""
+    for leaf in tree_leaves(x):
+        begin = None if isinstance(leaf, _core.Tracer) else getattr(leaf, "copy_to_host_async", None)
+        if begin is not None:
+            begin()
+    return x
+
+
+def block_until_ready(x):
+    """Waits until a pytree's arrays are computed, and returns the pytree."""
+    for leaf in tree_leaves(x):
+        wait = getattr(leaf, "block_until_ready", None)
+        if wait is not None:
+            wait()
+    return x
+
+
+def devices(backend=None):
+    """All devices of a backend (the default one if None). RuntimeError where there is no such backend."""
+    return _core.devices(backend)
+
+
+def local_devices(process_index=None, backend=None, host_id=None):
+    """The devices of this process."""
+    if process_index is None:
+        process_index = _core.process_index() if host_id is None else host_id
+    return [d for d in _core.devices(backend) if d.process_index == process_index]
+
+
+def device_count(backend=None):
+    """How many devices a backend has."""
+    return len(devices(backend))
+
+
+def local_device_count(backend=None):
+    """How many devices of a backend belong to this process."""
+    return len(local_devices(backend=backend))
+
+
+def default_backend():
+    """The platform of the default device: "cpu" or "gpu"."""
+    return _core.default_backend()
+
+
+def process_index(backend=None):
+    """This process's number among those of a distributed run; 0 if there is one. RuntimeError where there is no such backend."""
+    return _core.process_index() if backend is None else _core.devices(backend)[0].process_index
+
+
+def process_count(backend=None):
+    """How many processes take part in a distributed run. RuntimeError where there is no such backend."""
+    return _core.process_count() if backend is None else 1 + max(d.process_index for d in _core.devices(backend))
+
+
+def process_indices(backend=None):
+    """The numbers of all processes."""
+    return list(range(process_count(backend)))
+
+
+host_id, host_count, host_ids = process_index, process_count, process_indices
+
+
+def live_arrays(platform=None):
+    """The arrays that Python objects hold (on one platform, if given): those not deleted, found from all containers and running frames.
+
+    Making an array costs nothing for this; the search goes through the whole heap. Arrays that are held by programs alone are not found.
+
+    Raises:
+      RuntimeError: there is no such platform.
+    """
+    devices = None if platform is None else set(_core.devices(platform))
+    gc.collect()  # what only cycles hold is not alive
+    frames = []
+    for frame in sys._current_frames().values():
+        while frame is not None:
+            if frame.f_code is not live_arrays.__code__:
+                variables = frame.f_locals
+                frames.append(dict(variables))
+                if frame.f_code.co_flags & inspect.CO_OPTIMIZED and type(variables) is dict:
+                    variables.clear()  # up to Python 3.12 a copy that the frame keeps: it must not keep the arrays alive
+            frame = frame.f_back
+    seen, found = set(), []
+    level = [*gc.get_objects(), *frames]
+    tracked = {id(x) for x in level}
+    while level:
+        following = []
+        for x in gc.get_referents(*level):
+            if id(x) in seen:
+                continue
+            seen.add(id(x))
+            if isinstance(x, _core.Array):
+                found.append(x)
+            elif type(x) in (tuple, dict) and id(x) not in tracked:
+                following.append(x)  # what the collector does not track: a tuple or dict of plain values
+        level = following
+    return [
+        x
+        for x in found
+        if not isinstance(x, _core.Tracer) and not is_key(x.dtype) and not x.is_deleted() and (devices is None or not devices.isdisjoint(x.devices()))
+    ]
+
+
+def print_environment_info(return_string=False):
+    """What a bug report needs: versions, platform, devices. Printed, or returned."""
+    lines = [
+        f"ferrax:  {__version__}",
+        f"numpy:   {np.__version__}",
+        f"python:  {sys.version}",
+        f"device info: {', '.join(map(str, devices()))}",
+        f"process_count: {process_count()}",
+        f"platform: {platform.uname()}",
+    ]
+    text = "\n".join(lines)
+    return text if return_string else print(text)

@@ -1,0 +1,336 @@
+"""Meshes: devices in a grid whose axes have names, and the mesh that code runs in.
+
+    mesh = make_mesh((1, 1), ("data", "model"))
+    with set_mesh(mesh): ...
+
+Invariant: a mesh is a value: equal ones compare equal and hash alike. The mesh in use belongs to a thread.
+"""
+
+import collections
+import enum
+import threading
+
+import numpy as np
+
+from . import _core
+
+__all__ = ["AbstractDevice", "AbstractMesh", "AxisType", "Mesh", "get_abstract_mesh", "get_mesh", "make_mesh", "set_mesh", "use_abstract_mesh"]
+
+
+class AxisType(enum.Enum):
+    """Who decides how arrays lie along a mesh axis: the compiler, their types, or the user's code (`shard_map`)."""
+
+    Auto = enum.auto()
+    Explicit = enum.auto()
+    Manual = enum.auto()
+
+    def __repr__(self):
+        return self.name
+
+    __str__ = __repr__
+
+
+def _axis_types(types, n):
+    types = (AxisType.Auto,) * n if types is None else (types,) if isinstance(types, AxisType) else tuple(types)
+    if not all(isinstance(t, AxisType) for t in types):
+        raise TypeError(f"axis_types passed to Mesh must be of type `jax.sharding.AxisType`. Got {types} of type {tuple(type(t) for t in types)}")
+    if len(types) != n:
+        raise ValueError(f"Number of axis names should match the number of axis_types. Got axis_types={types} and {n} axis names")
+    return types
+
+
+class _Axes:
+    """What concrete and abstract meshes have in common: axes of names, sizes and types."""
+
+    @property
+    def axis_sizes(self):
+        """The sizes of the axes."""
+        return tuple(self.shape.values())
+
+    @property
+    def shape_tuple(self):
+        """Pairs (name, size)."""
+        return tuple(self.shape.items())
+
+    @property
+    def size(self):
+        """How many places the mesh has."""
+        return int(np.prod(self.axis_sizes, dtype=object)) if self.axis_names else 0
+
+    @property
+    def empty(self):
+        """Whether there is no axis."""
+        return not self.axis_names
+
+    def _of_type(self, kind):
+        return tuple(a for a, t in zip(self.axis_names, self.axis_types, strict=True) if t is kind)
+
+    auto_axes = property(lambda self: self._of_type(AxisType.Auto))
+    explicit_axes = property(lambda self: self._of_type(AxisType.Explicit))
+    manual_axes = property(lambda self: self._of_type(AxisType.Manual))
+    are_all_axes_auto = property(lambda self: all(t is AxisType.Auto for t in self.axis_types))
+    are_all_axes_explicit = property(lambda self: all(t is AxisType.Explicit for t in self.axis_types))
+    are_all_axes_manual = property(lambda self: all(t is AxisType.Manual for t in self.axis_types))
+
+    def __eq__(self, other):
+        return type(self) is type(other) and self._key() == other._key()
+
+    def __hash__(self):
+        return hash(self._key())
+
+    def _short(self):
+        return ", ".join([*[f"{name!r}: {n}" for name, n in self.shape.items()], f"axis_types={self.axis_types}"])
+
+
+class Mesh(_Axes):
+    """Devices in a grid.
+
+    Args:
+      devices: an array of devices, one axis for each name.
+      axis_names: a name, or a sequence of them.
+      axis_types: an `AxisType` for each axis; Auto by default.
+
+    Raises:
+      ValueError: there are not as many names as axes, or one is given twice.
+      TypeError: an axis type is none.
+
+    Also a context manager: inside, it is the mesh that specifications without one mean.
+    """
+
+    is_multi_process = False
+
+    def __init__(self, devices, axis_names, axis_types=None):
+        devices = np.array(devices, dtype=object)
+        names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
+        if devices.ndim != len(names):
+            raise ValueError(
+                "Mesh requires the ndim of its first argument (`devices`) to equal the length of its second argument (`axis_names`), but got"
+                f" devices.ndim == {devices.ndim} and len(axis_names) == {len(names)}."
+            )
+        if len(set(names)) < len(names):
+            raise ValueError(f"Mesh axis names should be unique. Got axis_names={names}")
+        devices.flags.writeable = False
+        self.devices, self.axis_names, self.axis_types = devices, names, _axis_types(axis_types, len(names))
+        self._outer = []
+
+    @property
+    def shape(self):
+        """An ordered dict from names to sizes."""
+        return collections.OrderedDict(zip(self.axis_names, self.devices.shape, strict=True))
+
+    @property
+    def device_ids(self):
+        """The devices' numbers, in the grid's shape."""
+        return np.array([d.id for d in self.devices.flat], dtype=int).reshape(self.devices.shape)
+
+    @property
+    def local_devices(self):
+        """The devices of this process."""
+        return [d for d in self.devices.flat if d.process_index == _core.process_index()]
+
+    @property
+    def local_mesh(self):
+        """The part of the mesh that belongs to this process: all of it."""
+        return self
+
+    @property
+    def is_scalar(self):
+        """Whether it has one place and no axis."""
+        return not self.axis_names and self.devices.size == 1
+
+    @property
+    def abstract_mesh(self):
+        """The mesh without its devices."""
+        first = self.devices.flat[0] if self.devices.size else None
+        return AbstractMesh(
+            self.devices.shape, self.axis_names, self.axis_types, abstract_device=first and AbstractDevice(first.device_kind, None, first.platform)
+        )
+
+    def update(self, devices=None, axis_names=None, axis_types=None):
+        """A mesh with some attributes changed."""
+        given = (devices, axis_names, axis_types)
+        return Mesh(*[old if new is None else new for new, old in zip(given, (self.devices, self.axis_names, self.axis_types), strict=True)])
+
+    def _key(self):
+        return tuple(self.devices.flat), self.devices.shape, self.axis_names, self.axis_types
+
+    def __reduce__(self):
+        """By the names of the devices: another process has its own."""
+        named = [(d.platform, d.id) for d in self.devices.flat]
+        return _mesh_again, (named, self.devices.shape, self.axis_names, self.axis_types)
+
+    def __deepcopy__(self, _memo):
+        return self
+
+    def __enter__(self):
+        self._outer.append(_enter(self))
+        return self
+
+    def __exit__(self, *exc):
+        _restore(self._outer.pop())
+
+    def __repr__(self):
+        return f"Mesh(axis_sizes={self.axis_sizes}, axis_names={self.axis_names}, axis_types={self.axis_types})" if self.axis_names else "Mesh()"
+
+    def __str__(self):
+        return f"Mesh({self._short()})" if self.axis_names else "Mesh()"
+
+
+def _mesh_again(named, shape, axis_names, axis_types):
+    grid = np.empty(len(named), object)
+    grid[:] = [next(d for d in _core.devices(platform) if d.id == i) for platform, i in named]
+    return Mesh(grid.reshape(shape), axis_names, axis_types)
+
+
+class AbstractDevice:
+    """What an abstract mesh knows of its devices: their kind, how many cores they have, their platform."""
+
+    def __init__(self, device_kind, num_cores, platform):
+        self.device_kind, self.num_cores, self.platform = device_kind, num_cores, platform
+
+    def _key(self):
+        return self.device_kind, self.num_cores, self.platform
+
+    def __eq__(self, other):
+        return type(other) is AbstractDevice and self._key() == other._key()
+
+    def __hash__(self):
+        return hash(self._key())
+
+    def __repr__(self):
+        return f"AbstractDevice(device_kind={self.device_kind}, num_cores={self.num_cores}, platform={self.platform})"
+
+
+class AbstractMesh(_Axes):
+    """A mesh without devices: names, sizes and types of axes.
+
+    Args:
+      axis_sizes, axis_names: one of each for each axis.
+      axis_types: an `AxisType` for each axis, or one for all; Auto by default.
+      abstract_device: what is known of the devices.
+    """
+
+    def __init__(self, axis_sizes, axis_names, axis_types=None, *, abstract_device=None):
+        names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
+        sizes = tuple(axis_sizes)
+        if len(sizes) != len(names):
+            raise ValueError(f"axis_sizes and axis_names of an AbstractMesh must have one length, got {sizes} and {names}")
+        self.axis_names, self.axis_types, self.abstract_device = names, _axis_types(axis_types, len(names)), abstract_device
+        self.shape = collections.OrderedDict(zip(names, sizes, strict=True))
+
+    abstract_mesh = property(lambda self: self)
+
+    def __getattr__(self, name):
+        if name in ("devices", "device_ids", "local_devices", "local_mesh", "is_multi_process"):
+            raise RuntimeError(f"AbstractMesh does not implement {name}")
+        raise AttributeError(f"'AbstractMesh' object has no attribute '{name}'")
+
+    def update(self, axis_sizes=None, axis_names=None, axis_types=None, **kwargs):
+        """A mesh with some attributes changed."""
+        given = (axis_sizes, axis_names, axis_types)
+        old = (self.axis_sizes, self.axis_names, self.axis_types)
+        return AbstractMesh(*[b if a is None else a for a, b in zip(given, old, strict=True)], **{"abstract_device": self.abstract_device, **kwargs})
+
+    def update_axis_types(self, name_to_type):
+        """A mesh with the types of some axes changed; `name_to_type`: from names to types."""
+        return self.update(axis_types=tuple(name_to_type.get(n, t) for n, t in zip(self.axis_names, self.axis_types, strict=True)))
+
+    def _key(self):
+        return tuple(self.shape.items()), self.axis_types, self.abstract_device
+
+    def __repr__(self):
+        if not self.axis_names:
+            return "AbstractMesh((), axis_types=())"
+        d = self.abstract_device
+        return f"AbstractMesh({self._short()}{'' if d is None else f', device_kind={d.device_kind}, num_cores={d.num_cores}, platform={d.platform}'})"
+
+
+# ---------------------------------------------------------------- the mesh in use
+
+_EMPTY_ABSTRACT = AbstractMesh((), ())
+_local = threading.local()
+
+
+def _enter(mesh):
+    outer = getattr(_local, "mesh", None)
+    _local.mesh = mesh
+    return outer
+
+
+def _restore(outer):
+    _local.mesh = outer
+
+
+def current():
+    """The mesh in use, concrete or abstract; None where there is none."""
+    return getattr(_local, "mesh", None)
+
+
+class _Using:
+    """Has set the mesh already; as a context manager, it sets the one before again."""
+
+    def __init__(self, mesh):
+        self._mesh, self._outer = mesh, _enter(mesh)
+
+    def __enter__(self):
+        return self._mesh
+
+    def __exit__(self, *exc):
+        _restore(self._outer)
+
+
+def set_mesh(mesh):
+    """Makes a mesh the one in use: from now on, or, as a context manager, in the block. None: no mesh.
+
+    Raises:
+      ValueError: `mesh` is no concrete mesh.
+
+    >>> with set_mesh(make_mesh((1,), ("x",))) as mesh: print(get_mesh() == mesh)
+    True
+    """
+    if mesh is not None and not isinstance(mesh, Mesh):
+        raise ValueError(f"Expected mesh of type `jax.sharding.Mesh`. Got {type(mesh)}")
+    return _Using(mesh)
+
+
+def use_abstract_mesh(mesh):
+    """Context manager: an abstract mesh is the one in use."""
+    if not isinstance(mesh, AbstractMesh):
+        raise ValueError(f"Expected mesh of type `jax.sharding.AbstractMesh`. Got type: {type(mesh)}")
+    return _Using(mesh)
+
+
+def get_abstract_mesh():
+    """The mesh in use without its devices; an empty one where there is none."""
+    mesh = current()
+    return _EMPTY_ABSTRACT if mesh is None else mesh.abstract_mesh
+
+
+def get_mesh():
+    """The mesh in use; an empty one where there is none."""
+    mesh = current()
+    return mesh if isinstance(mesh, Mesh) else Mesh(np.empty((), object), ())
+
+
+def make_mesh(axis_shapes, axis_names, axis_types=None, *, devices=None):
+    """A mesh of the first devices there are.
+
+    Args:
+      axis_shapes, axis_names: size and name of each axis.
+      axis_types: an `AxisType` for each axis; Explicit by default.
+      devices: the devices to take them from.
+
+    Raises:
+      ValueError: there are too few devices.
+
+    >>> make_mesh((1, 1), ("x", "y")).axis_sizes
+    (1, 1)
+    """
+    shape = tuple(axis_shapes)
+    available = list(_core.devices(None) if devices is None else devices)
+    n = int(np.prod(shape, dtype=int))
+    if n > len(available):
+        raise ValueError(f"Number of devices {len(available)} must be >= the product of mesh_shape {shape}")
+    grid = np.empty(n, object)
+    grid[:] = available[:n]
+    return Mesh(grid.reshape(shape), axis_names, (AxisType.Explicit,) * len(shape) if axis_types is None else axis_types)

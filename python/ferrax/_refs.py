@@ -1,0 +1,456 @@
+"""Mutable references: arrays that are written to, in programs too.
+
+    ref = new_ref(jnp.zeros(3))
+    ref[0] = 1.0                                # in place
+    jit(lambda x: ref.addupdate(x))(2.0)        # by whoever has it in reach
+
+A reference is a name for a value, which reads and writes follow in the order in which the code runs. Nothing beneath knows of it: a program in whose reach there is one
+takes the value as an input and returns what became of it, and so does each loop and branch on the way; the input is donated, so that the update is in place.
+
+How a program learns of it: the first time it is traced, the access raises `Captured`, past the user's code; whoever made the program where the reference
+belongs makes it again, with the value handed in.
+
+Invariant: a reference belongs to one program under construction (or to none, outside); only there is its value read or set.
+"""
+
+import contextlib
+import functools
+import operator
+
+import numpy as np
+
+from . import _core
+from ._flat import describe
+from .errors import UnexpectedTracerError
+from .tree_util import register_pytree_node, tree_flatten
+
+__all__ = ["Ref", "RefType", "empty_ref", "free_ref", "freeze", "new_ref", "ref_addupdate", "ref_get", "ref_set", "ref_swap"]
+
+# Where a reference belongs whose value is a constant for the time being.
+ANYWHERE = object()
+# Whether any reference was ever made: transforms look for them only then.
+seen = []
+
+
+class Captured(BaseException):
+    """A program under construction reached a reference from outside. Not an Exception: it has to pass the user's `except`."""
+
+    def __init__(self, ref):
+        self.ref, self.staging = ref, ref._staging
+        super().__init__(
+            f"a mutable reference of type {ref._type()} is used inside of a transformation that does not hand references on: make it an argument of a"
+            " jitted function, a loop or a branch"
+        )
+
+
+class RefType:
+    """The type of a reference: that of its value."""
+
+    def __init__(self, inner_aval):
+        self.inner_aval = inner_aval
+
+    shape = property(lambda self: tuple(self.inner_aval.shape))
+    dtype = property(lambda self: self.inner_aval.dtype)
+
+    def __eq__(self, other):
+        return type(other) is RefType and self.inner_aval == other.inner_aval
+
+    def __hash__(self):
+        return hash((RefType, self.inner_aval))
+
+    def __repr__(self):
+        return f"Ref{{{self.inner_aval}}}"
+
+
+_ROLES = {
+    "vmap": ("vmapped", "an unbatched", "to the vmapped"),
+    "grad": ("a differentiated", "a non-differentiated", "of the differentiated"),
+}
+
+
+class Ref:
+    """A mutable reference to an array, made by `new_ref`. `ref[index]` reads, `ref[index] = value` writes; `ref[...]` is all of it."""
+
+    __slots__ = ("__weakref__", "_aval", "_staging", "_traces", "_value")
+
+    def __init__(self, value):
+        # Another object that shares the memory: deletion and donation are its own.
+        self._value = _core.asarray(value, copy=True) if not isinstance(value, _core.Tracer) else value
+        aval = self._value.aval
+        if aval.weak_type:
+            self._value = _core.bind("convert_element_type", self._value, new_dtype=aval.dtype, weak_type=False, sharding=None)
+            aval = self._value.aval
+        self._aval, self._staging, self._traces = aval, _core.staging(), _core.traces()
+        seen[:] = [True]
+
+    shape = property(lambda self: tuple(self._aval.shape))
+    dtype = property(lambda self: self._aval.dtype)
+    ndim = property(lambda self: len(self._aval.shape))
+    size = property(lambda self: int(np.prod(self._aval.shape, dtype=object)) if self._aval.shape else 1)
+    aval = property(lambda self: RefType(self._aval))
+
+    def _type(self):
+        return repr(self.aval)
+
+    def _here(self):
+        """Its value, in the program that it belongs to."""
+        if self._staging is not ANYWHERE and self._staging != _core.staging():
+            raise Captured(self)
+        if self._value is None:
+            raise ValueError(f"a mutable reference of type {self._type()} was freed")
+        return self._value
+
+    def __getitem__(self, idx):
+        x = self._here()
+        return _whole(x) if _is_all(idx) else x[_checked(idx, self.shape)]
+
+    def __setitem__(self, idx, value):
+        self._update("set", idx, value)
+
+    def addupdate(self, value, idx=...):
+        """Adds to what is at `idx`."""
+        self._update("add", idx, value)
+
+    def _update(self, what, idx, value):
+        x = self._here()
+        idx = idx if _is_all(idx) else _checked(idx, self.shape)
+        value = _fitting(self, x, idx, value, "swap" if what == "set" else "addupdate")
+        after = _whole(value) if _is_all(idx) and what == "set" else _written(what, x, idx, value)
+        owner = _core.trace_of(after)
+        if owner is not None and self._traces is not None and owner not in self._traces:
+            kind, role, where = _ROLES.get(owner.what, _ROLES["grad"])
+            operation = "a set/swap" if what == "set" else "an addupdate"
+            # of JAX's class
+            raise Exception(
+                f"performing {operation} operation with {kind} value on {role} array reference of type {self._type()}."
+                f" Move the array reference to be an argument {where} function?"
+            )
+        self._value = after
+
+    def __reduce__(self):
+        return Ref, (_whole(self._here()),)
+
+    def __len__(self):
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        return self.shape[0]
+
+    def __iter__(self):
+        return (self[i] for i in range(len(self)))
+
+    def __repr__(self):
+        value = self._value
+        return f"Ref{value!s}" if value is None or isinstance(value, _core.Tracer) else "Ref" + repr(value).removeprefix("Array")
+
+
+def _whole(x):
+    return x if isinstance(x, _core.Tracer) else _core.asarray(x, copy=True)
+
+
+def _is_all(idx):
+    return idx is ... or (type(idx) is tuple and (len(idx) == 0 or idx == (...,)))
+
+
+def _checked(idx, shape):
+    """The index. ValueError for a Python integer that is out of bounds."""
+    entries = idx if isinstance(idx, tuple) else (idx,)
+    n_axes = sum(e is not None and e is not ... for e in entries)
+    dim = 0
+    for e in entries:
+        if e is None:
+            continue
+        if e is ...:
+            dim += len(shape) - n_axes
+            continue
+        if isinstance(e, (int, np.integer)) and not isinstance(e, (bool, np.bool_)) and dim < len(shape) and not -shape[dim] <= e < shape[dim]:
+            raise ValueError(f"Out of bound indexer: idx={e}, dim={shape[dim]}.")
+        dim += 1
+    return idx
+
+
+def _fitting(ref, x, idx, value, what):
+    """The value as what the index selects: of its shape, and of the reference's dtype."""
+    aval = _core.get_aval(value)
+    if aval.dtype != ref.dtype and not (aval.weak_type and _core.result_type(x, value) == ref.dtype and np.can_cast(aval.dtype, ref.dtype, "same_kind")):
+        raise ValueError(f"Invalid dtype for `{what}`. Ref dtype: {ref.dtype}. Value dtype: {aval.dtype}. ")
+    expected = ref.shape if _is_all(idx) else _selected(ref.shape, ref.dtype, idx)
+    if tuple(aval.shape) != expected:
+        raise ValueError(f"Invalid shape for `{what}`. Ref shape: {ref.shape}. Expected shape: {expected}. Value shape: {tuple(aval.shape)}.")
+    value = value if isinstance(value, _core.Array) else _core.asarray(value)
+    return _core.bind("convert_element_type", value, new_dtype=ref.dtype, weak_type=False, sharding=None)
+
+
+def _selected(shape, dtype, idx):
+    """The shape of what an index selects."""
+    entries = idx if isinstance(idx, tuple) else (idx,)
+    leaves = [e for e in entries if isinstance(e, (_core.Array, np.ndarray, list))]
+    if not leaves:
+        zeros = [0 if isinstance(e, (int, np.integer)) else e for e in entries]
+        return np.empty(shape, np.bool_)[tuple(zeros)].shape if all(shape) else _abstract(shape, dtype, idx)
+    return _abstract(shape, dtype, idx)
+
+
+def _abstract(shape, dtype, idx):
+    program, _ = _core.make_program(lambda x: [x[idx]], [_core.ShapedArray(shape, dtype)])
+    return tuple(program.out_avals[0].shape)
+
+
+def _written(what, x, idx, value):
+    """x with a value set or added at an index. Outside of programs the array is donated, so that the write is in place."""
+    entries = idx if isinstance(idx, tuple) else (idx,)
+    if not _core.at_root() or any(isinstance(v, _core.Tracer) for v in (x, value, *entries)):
+        return getattr(x.at[idx], what)(value)
+    is_array = [
+        isinstance(e, (_core.Array, np.ndarray, int, np.integer)) and not isinstance(e, (bool, np.bool_)) and np.asarray(e).dtype != np.bool_ for e in entries
+    ]
+    try:
+        write = _writer(what, tuple(None if a else _Fixed(e) for e, a in zip(entries, is_array, strict=True)), isinstance(idx, tuple))
+    except TypeError:  # a list or a mask, which cannot be hashed
+        return getattr(x.at[idx], what)(value)
+    return write(x, value, [e for e, a in zip(entries, is_array, strict=True) if a])
+
+
+class _Fixed:
+    """A part of an index that stands in the program: a slice, None, an ellipsis."""
+
+    def __init__(self, entry):
+        self.entry = entry
+        self._key = ("slice", entry.start, entry.stop, entry.step) if isinstance(entry, slice) else entry
+        hash(self._key)
+
+    def __eq__(self, other):
+        return type(other) is _Fixed and type(self.entry) is type(other.entry) and self._key == other._key
+
+    def __hash__(self):
+        return hash(self._key)
+
+
+@functools.lru_cache(maxsize=256)
+def _writer(what, fixed, is_tuple):
+    def ref_write(x, value, moving):
+        given = iter(moving)
+        entries = tuple([next(given) if e is None else e.entry for e in fixed])
+        return getattr(x.at[entries if is_tuple else entries[0]], what)(value)
+
+    return _core.jit(ref_write, donate_argnums=[0])
+
+
+# ---------------------------------------------------------------- functions
+
+
+def new_ref(init_val, *, memory_space=None, kind=None):
+    """A mutable reference whose first value is an array's.
+
+    Args:
+      init_val: an array or a number.
+      memory_space, kind: there is one kind of memory, and of references.
+
+    Raises:
+      TypeError: the value is no array.
+
+    >>> ref = new_ref(jnp.zeros(3))
+    >>> ref[1] = 2.0
+    >>> ref[...]
+    Array([0., 2., 0.], dtype=float32)
+    """
+    if memory_space is not None or kind is not None:
+        raise NotImplementedError(f"new_ref: memory_space={memory_space!r}, kind={kind!r}: a device has one kind of memory, and there is one kind of reference")
+    try:
+        _core.get_aval(init_val)
+    except TypeError:
+        raise TypeError(
+            f"Error interpreting argument to new_ref as a JAX value. The problematic value is of type {type(init_val)} and was passed to new_ref at position 0."
+        ) from None
+    return Ref(init_val)
+
+
+def empty_ref(ty, memory_space=None):
+    """A reference of a type, anything with a shape and a dtype. Its value is zeros until it is written."""
+    zero = np.zeros((), ty.dtype)
+    return new_ref(_core.broadcast_to(_core.asarray(zero), tuple(ty.shape)), memory_space=memory_space)
+
+
+def freeze(ref):
+    """The value of a reference, which is over."""
+    value = ref._here()
+    ref._value = None
+    return value
+
+
+def free_ref(ref):
+    """Ends a reference, value and all."""
+    freeze(ref)
+
+
+def ref_get(ref, idx=None):
+    """`ref[idx]`; None: all of it."""
+    return ref[... if idx is None else idx]
+
+
+def ref_set(ref, idx, value):
+    """`ref[idx] = value`."""
+    ref[... if idx is None else idx] = value
+
+
+def ref_swap(ref, idx, value, _function_name="ref_swap"):
+    """Sets what is at `idx`, and returns what was there."""
+    old = ref_get(ref, idx)
+    ref_set(ref, idx, value)
+    return old
+
+
+def ref_addupdate(ref, idx, x):
+    """Adds to what is at `idx`."""
+    ref.addupdate(x, ... if idx is None else idx)
+
+
+def ds(start, size=None, stride=None):
+    """The index of `size` elements from `start`, each `stride` after the last: `ref[ds(i, 3)]`, `x[ds(i, 3)]`. `start` may be traced; `ds(n)` starts at 0.
+
+    >>> jnp.arange(10)[ds(jnp.int32(2), 3, 2)]
+    Array([2, 4, 6], dtype=int32)
+    """
+    if size is None:
+        start, size = 0, start
+    stride = 1 if stride is None else stride
+    if isinstance(start, int):
+        return slice(start, start + (size - 1) * stride + 1 if size else start, stride)
+    steps = _core.bind("iota", dtype=np.dtype(np.int32), shape=(operator.index(size),), dimension=0)
+    return _core.elementwise("add", start, _core.elementwise("mul", steps, np.int32(stride)))
+
+
+# ---------------------------------------------------------------- handing references on
+
+
+@contextlib.contextmanager
+def bound(refs, values):
+    """References with other values, in the program that is made now."""
+    before = [(r._value, r._staging, r._traces) for r in refs]
+    for r, v in zip(refs, values, strict=True):
+        r._value, r._staging, r._traces = v, _core.staging(), _core.traces()
+    try:
+        yield
+    finally:
+        for r, (value, staging, traces) in zip(refs, before, strict=True):
+            r._value, r._staging, r._traces = value, staging, traces
+
+
+def handing_on(plain, threaded):
+    """`plain()`; where that reaches references that belong here, `threaded(refs)` in its place, which hands them on and sets what became of them."""
+    refs = []
+    while True:
+        try:
+            return threaded(list(refs)) if refs else plain()
+        except Captured as e:
+            if e.staging != _core.staging() or any(e.ref is r for r in refs):
+                raise
+            refs.append(e.ref)
+
+
+def forgetting_writes(make):
+    """`make()`, a program or its types, in which references from outside stand for the values they have; what it writes is forgotten."""
+
+    def constant(refs):
+        values = values_of(refs)
+        with bound(refs, values):
+            for r in refs:
+                r._staging, r._traces = ANYWHERE, None
+            return make()
+
+    return handing_on(make, constant)
+
+
+def values_of(refs):
+    """The values of references in the program that they belong to."""
+    return [r._here() for r in refs]
+
+
+def settle(refs, values):
+    """Gives references their values after a program."""
+    for r, v in zip(refs, values, strict=True):
+        r._value = v
+
+
+class _Place:
+    """Where a reference was among the arguments of a jitted function."""
+
+    def __init__(self, i):
+        self.i = i
+
+
+register_pytree_node(_Place, lambda p: ((), p.i), lambda i, _: _Place(i))
+
+
+class _Referring:
+    """A jitted function with references in reach: the one that is compiled takes their values and returns them. Kept with the function."""
+
+    def __init__(self, jitted):
+        self.fun, self.closed, self.compiled = jitted.__wrapped__, [], {}
+        self.options = jitted._options()
+
+    def call(self, args, kwargs):
+        leaves, tree = tree_flatten((args, kwargs))
+        given = [x for x in leaves if isinstance(x, Ref)]
+        refs = [*self.closed, *given]
+        for i, r in enumerate(refs):
+            if any(r is s for s in refs[:i]):
+                raise ValueError(
+                    "only one reference to a mutable array may be passed as an argument to a function, but when tracing"
+                    f" {describe(self.fun)} for jit the mutable array reference of type {r._type()} appeared twice."
+                )
+        places = iter(range(len(given)))
+        args, kwargs = tree.unflatten([_Place(next(places)) if isinstance(x, Ref) else x for x in leaves])
+        key = len(self.closed)
+        if key not in self.compiled:
+            self.compiled[key] = self._jitted(list(self.closed))
+        out, values = self.compiled[key](values_of(refs), *args, **kwargs)
+        settle(refs, values)
+        return out
+
+    def _jitted(self, closed):
+        def run(values, *args, **kwargs):
+            is_place = lambda x: isinstance(x, _Place)
+            leaves, tree = tree_flatten((args, kwargs), is_leaf=is_place)
+            own = {x.i: Ref(values[len(closed) + x.i]) for x in leaves if is_place(x)}
+            args, kwargs = tree.unflatten([own[x.i] if is_place(x) else x for x in leaves])
+            with bound(closed, values[: len(closed)]):
+                out = self.fun(*args, **kwargs)
+                for x in tree_flatten(out)[0]:
+                    if isinstance(x, Ref):
+                        raise ValueError(
+                            f"function {describe(self.fun)} traced for jit returned a mutable array reference of type {x._type()}, but mutable array"
+                            " references cannot be returned."
+                        )
+                return out, [r._here() for r in [*closed, *[own[i] for i in sorted(own)]]]
+
+        functools.update_wrapper(run, self.fun) if hasattr(self.fun, "__name__") else None
+        del run.__wrapped__
+        shifted = lambda numbers: [i + 1 if i >= 0 else i for i in map(operator.index, numbers)]
+        o = dict(self.options)
+        o["static_argnums"] = shifted(o.get("static_argnums") or ())
+        o["donate_argnums"] = [0, *shifted(o.get("donate_argnums") or ())]
+        return _core.jit(run, **o)
+
+
+def call_jitted(jitted, error, args, kwargs):
+    """The extension's: (result,) of a jitted function that failed with `error` for references in its reach; None where it has none."""
+    known = jitted.__dict__.get("_referring")
+    captured = isinstance(error, Captured)
+    if known is None and not captured and not any(isinstance(x, Ref) for x in tree_flatten((args, kwargs))[0]):
+        return None
+    if captured and error.staging != _core.staging():
+        if _core.staging() is None:
+            # It was made in a program that is over, or on the way to it is something that hands nothing on.
+            raise UnexpectedTracerError(str(error)) from None
+        return None
+    if known is None:
+        known = jitted.__dict__["_referring"] = _Referring(jitted)
+    while True:
+        if captured:
+            if error.staging != _core.staging() or any(error.ref is r for r in known.closed):
+                return None
+            known.closed.append(error.ref)
+        try:
+            return (known.call(args, kwargs),)
+        except Captured as e:
+            error, captured = e, True

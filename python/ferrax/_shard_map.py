@@ -1,0 +1,185 @@
+"""`shard_map`: a function of the parts of arrays, over the axes of a mesh.
+
+    mesh = make_mesh((1,), ("x",))
+    shard_map(lambda part: part - lax.pmean(part.mean(), "x"), mesh=mesh, in_specs=P("x"), out_specs=P("x"))(jnp.arange(4.0))
+
+Each mesh axis is an axis of `vmap`: arrays are cut along it as their specifications say, all parts are computed on one device, and collectives meet as
+they would over devices.
+
+Invariant: the values are those of a mesh of devices, whatever devices there are; a result whose parts differ along an axis that its specification leaves out is
+refused.
+"""
+
+import math
+
+import numpy as np
+
+from . import _core
+from ._batching import vmap
+from ._flat import check_callable, name_of, wraps
+from ._mesh import current
+from .sharding import PartitionSpec
+from .tree_util import broadcast_prefix, tree_flatten, tree_leaves, tree_map
+
+__all__ = ["Infer", "shard_map", "smap"]
+
+
+class _Infer:
+    def __repr__(self):
+        return "Infer"
+
+
+Infer = _Infer()
+
+
+def _is_spec(x):
+    return isinstance(x, PartitionSpec) or x is None
+
+
+def shard_map(f=None, /, *, out_specs, in_specs=Infer, mesh=None, axis_names=frozenset(), check_vma=True):
+    """Maps a function over the parts of arrays, with collectives between them along the axes of a mesh.
+
+    Args:
+      f: a function of parts.
+      out_specs: how the results' parts are put together: a pytree prefix of `PartitionSpec`s. Along mesh axes that one leaves out all parts must be equal.
+      in_specs: how the arguments are cut, a tuple with a prefix for each argument; along axes left out each part is the whole. By default nothing is cut.
+      mesh: a mesh, concrete or abstract; by default that in use (`set_mesh`).
+      axis_names: the mesh axes that `f` is mapped over; by default all.
+      check_vma: refuse results that may differ along axes left out. If not, the first part is taken.
+
+    Returns:
+      a function of whole arrays. It works under `jit`, `grad` and `vmap`.
+
+    Raises:
+      ValueError: there is no mesh, a specification names an axis that is not mapped, or a dimension cannot be cut evenly.
+
+    >>> mesh = jax.sharding.AbstractMesh((2,), ("x",))
+    >>> shard_map(lambda x: lax.psum(x, "x"), mesh=mesh, in_specs=PartitionSpec("x"), out_specs=PartitionSpec())(jnp.arange(4.0))
+    Array([2., 4.], dtype=float32)
+    """
+    options = dict(out_specs=out_specs, in_specs=in_specs, mesh=mesh, axis_names=axis_names, check_vma=check_vma)
+    if f is None:
+        return lambda f: shard_map(f, **options)
+    check_callable(f)
+
+    @wraps(f, "{fun}")
+    def shard_map_f(*args):
+        grid = mesh if mesh is not None else current()
+        if grid is None or grid.empty:
+            raise ValueError("The context mesh cannot be empty. Use `jax.set_mesh(mesh)` to enter into a mesh context")
+        names = [a for a in grid.axis_names if not axis_names or a in axis_names]
+        if unknown := set(axis_names) - set(grid.axis_names):
+            raise ValueError(f"jax.shard_map requires axis_names={set(axis_names)} to be a subset of mesh.axis_names={grid.axis_names}, but {unknown} are not")
+        specs = PartitionSpec() if in_specs is Infer else in_specs
+        for what, tree in (("in_specs", specs), ("out_specs", out_specs)):
+            _check_names(what, tree, names)
+        leaves, tree = tree_flatten(args)
+        cuts = broadcast_prefix(specs, args, name="shard_map in_specs", prefix_is_leaf=_is_spec)
+        cuts = [PartitionSpec() if s is None else s for s in cuts]
+        parts = [_cut(f, x, spec, grid, names) for x, spec in zip(leaves, cuts, strict=True)]
+        mapped = lambda parts: f(*tree.unflatten(parts))
+        for name in reversed(names):
+            axes = [0 if _mentions(spec, name) else None for spec in cuts]
+            outs = tree_map(lambda s, name=name: 0 if _mentions(s, name) or not check_vma else None, out_specs, is_leaf=_is_spec)
+            mapped = vmap(mapped, in_axes=(axes,), out_axes=outs, axis_name=name, axis_size=grid.shape[name])
+        try:
+            out = mapped(parts)
+        except ValueError as e:
+            if "out_axes" in str(e) and "None" in str(e) and check_vma:
+                raise ValueError(_not_replicated(f, out_specs)) from e
+            raise
+        results, out_tree = tree_flatten(out)
+        joins = broadcast_prefix(out_specs, out, name="shard_map out_specs", prefix_is_leaf=_is_spec)
+        return out_tree.unflatten([_join(f, x, spec or PartitionSpec(), names, check_vma) for x, spec in zip(results, joins, strict=True)])
+
+    return shard_map_f
+
+
+def smap(f=None, /, *, out_axes, in_axes=Infer, axis_name):
+    """`shard_map` over one axis of the mesh in use, with axes in place of specifications, as `vmap` has them: the axis that is cut, or None.
+
+    >>> with jax.set_mesh(jax.make_mesh((1,), ("x",))): print(smap(lambda x: x + lax.axis_index("x"), in_axes=0, out_axes=0, axis_name="x")(jnp.arange(2)))
+    [0 1]
+    """
+    if f is None:
+        return lambda f: smap(f, out_axes=out_axes, in_axes=in_axes, axis_name=axis_name)
+    is_none = lambda x: x is None
+    spec = lambda axis: PartitionSpec() if axis is None else PartitionSpec(*[None] * axis, axis_name)
+    to_specs = lambda axes: axes if axes is Infer else tree_map(spec, axes, is_leaf=is_none)
+    return shard_map(f, in_specs=to_specs(in_axes), out_specs=to_specs(out_axes), axis_names={axis_name})
+
+
+def _mentions(spec, name):
+    return spec is not None and any(name in spec.axes_of(d) for d in range(len(spec)))
+
+
+def _check_names(what, tree, names):
+    for spec in tree_leaves(tree, is_leaf=_is_spec):
+        if spec is not None and not isinstance(spec, PartitionSpec):
+            raise TypeError(f"shard_map {what} must be a pytree of `jax.sharding.PartitionSpec` instances, but it contains {spec!r} of type {type(spec)}")
+        for axis in [] if spec is None else [a for d in range(len(spec)) for a in spec.axes_of(d)]:
+            if axis not in names:
+                raise ValueError(
+                    f"shard_map {what} argument must refer to an axis marked as manual ({frozenset(names)}), but:\n\n  {what} refers to {axis!r}\n\n"
+                    f"Check the {what} values passed to shard_map."
+                )
+
+
+def _cut(f, x, spec, mesh, names):
+    """x with an axis in front for each mesh axis that it is cut along, in the mesh's order."""
+    x = x if isinstance(x, _core.Array) else _core.asarray(x)
+    if len(spec) > x.ndim:
+        raise ValueError(
+            f"shard_map applied to the function '{name_of(f)}' was given argument arrays with rank incompatible with their specs: a spec {spec} of length"
+            f" {len(spec)} and an array of shape {tuple(x.shape)}"
+        )
+    shape, where = [], {}
+    for d, n in enumerate(x.shape):
+        sizes = [mesh.shape[a] for a in spec.axes_of(d)]
+        if n % math.prod(sizes):
+            raise ValueError(
+                f"shard_map applied to the function '{name_of(f)}' was given argument arrays with axis sizes that are not evenly divisible by the corresponding"
+                f" mesh axis sizes: axis {d} of an array of shape {tuple(x.shape)} has size {n}, and {spec} cuts it into {math.prod(sizes)} parts"
+            )
+        for a, size in zip(spec.axes_of(d), sizes, strict=True):
+            where[a] = len(shape)
+            shape.append(size)
+        shape.append(n // math.prod(sizes))
+    front = [where[a] for a in names if a in where]
+    x = _core.bind("reshape", x, new_sizes=tuple(shape), dimensions=None, sharding=None)
+    return _core.bind("transpose", x, permutation=(*front, *[i for i in range(len(shape)) if i not in front]))
+
+
+def _join(f, x, spec, names, check_vma):
+    """The inverse of `_cut`; of mesh axes that the specification leaves out, the first part."""
+    kept = []
+    for i in range(len(names)):
+        if _mentions(spec, names[i]):
+            kept.append(names[i])
+        elif not check_vma:
+            at = len(kept)
+            sizes = [*x.shape[:at], 1, *x.shape[at + 1 :]]
+            x = _core.bind("slice", x, start_indices=(0,) * x.ndim, limit_indices=tuple(sizes), strides=None)
+            x = _core.bind("squeeze", x, dimensions=(at,))
+    local = x.shape[len(kept) :]
+    if len(spec) > len(local):
+        raise ValueError(
+            f"shard_map applied to the function '{name_of(f)}' was given out_specs which require replication or ranks that its results have not: a spec"
+            f" {spec} of length {len(spec)} and a part of shape {tuple(local)}"
+        )
+    order, shape = [], []
+    for d, n in enumerate(local):
+        axes = [kept.index(a) for a in spec.axes_of(d)]
+        order += [*axes, len(kept) + d]
+        shape.append(n * int(np.prod([x.shape[a] for a in axes], dtype=int)))
+    x = _core.bind("transpose", x, permutation=tuple(order))
+    return _core.bind("reshape", x, new_sizes=tuple(shape), dimensions=None, sharding=None)
+
+
+def _not_replicated(f, out_specs):
+    return (
+        f"shard_map applied to the function '{name_of(f)}' was given out_specs which require replication which can't be statically inferred given the mesh:"
+        f" out_specs is {out_specs}, and a result may differ along an axis that it leaves out.\n\nCheck if these output values are meant to be replicated over"
+        " those mesh axes. If not, consider revising the corresponding out_specs entries. If so, consider disabling the check by passing the check_vma=False"
+        " argument to `jax.shard_map`."
+    )

@@ -1,0 +1,85 @@
+"""Functions of pytrees as functions of leaves, for libraries that build transformations of their own.
+
+    flat, out_tree = flatten_fun_nokwargs(wrap_init(f), in_tree)
+    leaves = flat.call_wrapped(*in_leaves); out_tree()
+
+Invariant: a flattened function is called with the leaves of its structure, and knows the structure of its result afterwards.
+"""
+
+import operator
+
+from . import _core
+from ._flat import abstract
+from .core import Tracer
+from .extend.linear_util import transformation2, transformation_with_aux2
+from .tree_util import tree_flatten
+
+__all__ = ["argnums_partial", "debug_info", "flatten_fun", "flatten_fun_nokwargs", "rebase_donate_argnums", "safe_map", "shaped_abstractify"]
+
+
+def shaped_abstractify(x):
+    """The type of an array, a number, or anything with a shape and a dtype. TypeError for what has none."""
+    return abstract(x)
+
+
+def debug_info(traced_for, fun, args, kwargs, **_):
+    """What errors are to say of a function: what it is traced for, its name, and its arguments."""
+    return {"traced_for": traced_for, "fun": fun, "args": len(args), "kwargs": sorted(kwargs)}
+
+
+def _flat(inner, store, in_tree, *leaves):
+    args, kwargs = in_tree.unflatten(leaves)
+    out, tree = tree_flatten(inner(*args, **kwargs))
+    store.store(tree)
+    return out
+
+
+def _flat_nokwargs(inner, store, in_tree, *leaves):
+    out, tree = tree_flatten(inner(*in_tree.unflatten(leaves)))
+    store.store(tree)
+    return out
+
+
+def flatten_fun(fun, in_tree, use_eq_store=False):
+    """A `WrappedFun` as a function of the leaves of (args, kwargs); and the function that gives its result's structure."""
+    return transformation_with_aux2(_flat, fun, in_tree, use_eq_store=use_eq_store)
+
+
+def flatten_fun_nokwargs(fun, in_tree, use_eq_store=False):
+    """A `WrappedFun` as a function of the leaves of its positional arguments; and the function that gives its result's structure."""
+    return transformation_with_aux2(_flat_nokwargs, fun, in_tree, use_eq_store=use_eq_store)
+
+
+def argnums_partial(f, dyn_argnums, args, require_static_args_hashable=True):
+    """(a `WrappedFun` of those arguments alone that are numbered, these arguments); the others stay as they are.
+
+    Raises:
+      ValueError: one of the others cannot be hashed, and has to be.
+    """
+    numbers = (operator.index(dyn_argnums),) if hasattr(dyn_argnums, "__index__") else tuple(dyn_argnums)
+    numbers = tuple(i % len(args) for i in numbers)
+    fixed = {i: x for i, x in enumerate(args) if i not in numbers}
+    for i, x in fixed.items():
+        try:
+            hash(x)
+        except TypeError:
+            if require_static_args_hashable and not isinstance(x, (_core.Array, Tracer)):
+                raise ValueError(f"Non-hashable static arguments are used in a jit-like function: argument {i} is of type {type(x)}") from None
+
+    def merged(inner, *dyn, **kwargs):
+        given = iter(dyn)
+        return inner(*[fixed[i] if i in fixed else next(given) for i in range(len(args))], **kwargs)
+
+    return transformation2(merged, f), tuple(args[i] for i in numbers)
+
+
+def rebase_donate_argnums(donate_argnums, static_argnums):
+    """The numbers of donated arguments among those that are not static."""
+    if both := set(donate_argnums) & set(static_argnums):
+        raise ValueError(f"static_argnums and donate_argnums cannot intersect. Argument indices {both} appear in both")
+    return tuple(i - sum(s < i for s in static_argnums) for i in sorted(donate_argnums))
+
+
+def safe_map(f, *args):
+    """`map` as a list, over sequences of one length. ValueError where they differ."""
+    return [f(*x) for x in zip(*args, strict=True)]

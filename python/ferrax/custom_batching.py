@@ -1,0 +1,216 @@
+"""Batching rules given by the user: `custom_vmap`, `sequential_vmap`.
+
+    @custom_vmap
+    def f(x, y): return x + y ** 2
+
+    @f.def_vmap
+    def f_vmap(axis_size, in_batched, xs, ys): return xs + ys ** 2, in_batched[0] or in_batched[1]
+
+Invariant: a call is one equation until something maps over it; the rule sees and returns the function's own pytrees, the equation flat lists. What is
+derived from a call, its tangent, is such a call again, with the derivative of the rule for its rule: so `vmap` of a derivative runs the rule too.
+"""
+
+import functools
+
+from . import _core
+from ._flat import name_of, zeros
+from .custom_derivatives import _CustomFunction
+from .extend.core import Primitive
+from .interpreters import ad, batching
+from .lax import map as _map
+from .lax._bodies import Body, as_array
+from .tree_util import tree_flatten, tree_leaves, tree_map
+
+__all__ = ["custom_vmap", "sequential_vmap"]
+
+
+class custom_vmap(_CustomFunction):
+    """A function with a rule of its own for `vmap`.
+
+    Args:
+      fun: the function; its arguments and results are pytrees of arrays.
+
+    Raises:
+      AttributeError: (when mapped) no rule was given.
+
+    Example:
+      >>> @custom_vmap
+      ... def f(x): return x + 1
+      >>> @f.def_vmap
+      ... def f_vmap(axis_size, in_batched, xs): return xs + 2, in_batched[0]
+      >>> vmap(f)(jnp.arange(3.0))
+      Array([2., 3., 4.], dtype=float32)
+    """
+
+    def __init__(self, fun):
+        super().__init__(fun)
+        self.vmap_rule = None
+
+    def def_vmap(self, vmap_rule):
+        """Sets the rule: `vmap_rule(axis_size, in_batched, *args) -> (out, out_batched)`. Returns it, so that it may decorate.
+
+        in_batched: a list with a pytree of truths for each argument: whether the leaf has the mapped axis, which is then its first.
+        out_batched: such a pytree for the result.
+        """
+        self.vmap_rule = vmap_rule
+        return vmap_rule
+
+    def __call__(self, *args, **kwargs):
+        """The function's value; under `vmap`, by its rule."""
+        args = self._positional(args, kwargs)
+        leaves, in_tree = tree_flatten(tuple(args))
+        leaves = [as_array(x) for x in leaves]
+        body = Body.of(self.fun, in_tree, [x.aval for x in leaves], "custom_vmap")
+        n, call = len(body.consts), body.program
+        if n:
+            call = body.rewired(range(n), range(n, n + len(leaves)), range(len(body.out_avals)), [x.aval for x in (*body.consts, *leaves)])
+        rule = _Rule(self, n, in_tree, body.out_tree)
+        return body.out_tree.unflatten(custom_vmap_p.bind(*body.consts, *leaves, call=call, rule=rule, in_tree=in_tree, out_tree=body.out_tree))
+
+
+class _Rule:
+    """The user's rule over flat lists, `rule(axis_size, in_batched, values) -> (outs, out_batched)`, with what it returns checked."""
+
+    def __init__(self, custom, n_consts, in_tree, out_tree):
+        self.custom, self.n_consts, self.in_tree, self.out_tree = custom, n_consts, in_tree, out_tree
+
+    def __repr__(self):
+        return repr(self.custom.vmap_rule)
+
+    def __eq__(self, other):
+        return type(other) is _Rule and self.custom is other.custom and self.n_consts == other.n_consts and self.in_tree == other.in_tree
+
+    def __hash__(self):
+        return hash((id(self.custom), self.n_consts))
+
+    def __call__(self, axis_size, in_batched, values):
+        user = self.custom.vmap_rule
+        if user is None:
+            raise AttributeError(f"No batching rule defined for custom_vmap function {name_of(self.custom.fun)} using def_vmap.")
+        if any(in_batched[: self.n_consts]):
+            raise ValueError(
+                f"custom_vmap function {name_of(self.custom.fun)} closes over an array that is mapped, of which its rule cannot be told.\n"
+                "help: make it an argument"
+            )
+        args, flags = self.in_tree.unflatten(values[self.n_consts :]), self.in_tree.unflatten(in_batched[self.n_consts :])
+        out, out_batched = user(axis_size, list(flags), *args)
+        outs, tree = tree_flatten(out)
+        batched, batched_tree = tree_flatten(out_batched)
+        if tree != batched_tree:
+            raise ValueError(
+                f"structure of output value and output batching specification returned by custom vmap rule ({name_of(user)}) do not match.\n"
+                f"Output values: {tree}\nBatching spec: {batched_tree}"
+            )
+        if tree != self.out_tree:
+            raise ValueError(
+                f"structure of output returned by custom vmap rule ({name_of(user)}) does not match that of original custom-vmapped function.\n"
+                f"Original output: {self.out_tree}\nRule output: {tree}"
+            )
+        outs = [as_array(x) for x in outs]
+        for x, b in zip(outs, batched, strict=True):
+            if b and (x.ndim == 0 or x.shape[0] != axis_size):
+                raise ValueError(
+                    f"custom vmap rule ({name_of(user)}) says that an output of shape {tuple(x.shape)} is batched: its first axis should be of size {axis_size}"
+                )
+        return outs, [bool(b) for b in batched]
+
+
+class _TangentRule:
+    """The derivative of a rule: of (values, the tangents of those in `active`), for the tangents of the outputs in `live`."""
+
+    def __init__(self, rule, n, active, live):
+        self.rule, self.n, self.active, self.live = rule, n, active, live
+
+    def __call__(self, axis_size, in_batched, values):
+        primals, batched, tangents = list(values[: self.n]), list(in_batched[: self.n]), [None] * self.n
+        for i, t, b in zip(self.active, values[self.n :], in_batched[self.n :], strict=True):
+            if b != batched[i]:
+                t = t if b else batching.broadcast(t, axis_size, 0)
+                primals[i] = primals[i] if batched[i] else batching.broadcast(primals[i], axis_size, 0)
+                batched[i] = True
+            tangents[i] = t
+        flags = []
+
+        def run(*values):
+            outs, flags[:] = self.rule(axis_size, batched, list(values))
+            return outs
+
+        outs, out_tangents = _core.jvp(run, primals, tangents)
+        found = [zeros(_core.get_aval(y)) if t is None else t for y, t in zip(outs, out_tangents, strict=True)]
+        return [found[i] for i in self.live], [flags[i] for i in self.live]
+
+
+custom_vmap_p = Primitive("custom_vmap_call")
+custom_vmap_p.multiple_results = True
+custom_vmap_p.def_impl(lambda *args, call, **_: list(_core.eval_program(call, [], *args)))
+custom_vmap_p.def_abstract_eval(lambda *_, call, **__: call.out_avals)
+
+
+def _jvp(primals, tangents, *, call, rule, **trees):
+    outs = custom_vmap_p.bind(*primals, call=call, rule=rule, **trees)
+    active = [i for i, t in enumerate(tangents) if type(t) is not ad.Zero]
+    n, live = len(primals), []
+
+    def tangent(*values):
+        given = dict(zip(active, values[n:], strict=True))
+        found = _core.jvp(lambda *x: _core.eval_program(call, [], *x), values[:n], [given.get(i) for i in range(n)])[1]
+        live[:] = [i for i, t in enumerate(found) if t is not None]
+        return [found[i] for i in live]
+
+    program, _ = _core.make_program(tangent, [*call.in_avals, *[call.in_avals[i].to_tangent_aval() for i in active]])
+    out_tangents = [ad.Zero.from_primal_value(x) for x in outs]
+    if live:
+        found = custom_vmap_p.bind(*primals, *[tangents[i] for i in active], call=program, rule=_TangentRule(rule, n, active, list(live)), **trees)
+        for i, t in zip(live, found, strict=True):
+            out_tangents[i] = t
+    return outs, out_tangents
+
+
+def _transpose(cts, *args, call, **_):
+    """Reverse mode runs the transpose of the function itself: a rule says nothing of it."""
+    linear = [i for i, x in enumerate(args) if ad.is_undefined_primal(x)]
+
+    def run(*given):
+        values = list(args)
+        for i, x in zip(linear, given, strict=True):
+            values[i] = x
+        return _core.eval_program(call, [], *values)
+
+    _, transposed = _core.linear_transpose(run, [args[i].aval for i in linear])
+    found = dict(zip(linear, transposed.transpose([None if type(ct) is ad.Zero else ct for ct in cts]), strict=True))
+    return [found.get(i) for i in range(len(args))]
+
+
+def _batch(args, dims, *, rule, **_):
+    size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
+    args = [x if d is None else batching.moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
+    outs, batched = rule(size, [d is not None for d in dims], args)
+    return outs, [0 if b else None for b in batched]
+
+
+ad.primitive_jvps[custom_vmap_p] = _jvp
+ad.primitive_transposes[custom_vmap_p] = _transpose
+batching.primitive_batchers[custom_vmap_p] = _batch
+
+
+def sequential_vmap(f):
+    """`f`, of which `vmap` makes a loop over the mapped axis, by `lax.map`: for bodies that must not run, or be held, all at once.
+
+    >>> vmap(sequential_vmap(lambda x: x + 1))(jnp.arange(3.0))
+    Array([1., 2., 3.], dtype=float32)
+    """
+    mapped = custom_vmap(f)
+
+    @mapped.def_vmap
+    def rule(axis_size, in_batched, *args):
+        leaves, tree = tree_flatten(args)
+        flags = tree_leaves(in_batched)
+
+        def one(slices):
+            given = iter(slices)
+            return mapped(*tree.unflatten([next(given) if b else x for x, b in zip(leaves, flags, strict=True)]))
+
+        out = _map(one, [x for x, b in zip(leaves, flags, strict=True) if b])
+        return out, tree_map(lambda _: True, out)
+
+    return functools.update_wrapper(mapped, f) if hasattr(f, "__name__") else mapped

@@ -1,0 +1,179 @@
+"""Errors as values: what a checkified function returns beside its result.
+
+    Error(code, payload, slots, sites)         # code: -1, or the number of the place that failed
+
+Invariant: a number means one place of one program as long as that is alive; a payload has a slot for each type of value that a message shows.
+"""
+
+import itertools
+import weakref
+
+import numpy as np
+
+from .. import _core, lax
+from .._core import bind
+from ..tree_util import register_pytree_node
+
+
+class JaxException(Exception):
+    """What `Error.get_exception` returns."""
+
+
+class NaNError(JaxException):
+    """An operation made a NaN."""
+
+
+class DivisionByZeroError(JaxException):
+    """A denominator was zero."""
+
+
+class OOBError(JaxException):
+    """An index lay outside of its array."""
+
+
+class FailedCheckError(JaxException):
+    """A `check` failed."""
+
+
+class JaxRuntimeError(ValueError):
+    """What `Error.throw` raises."""
+
+
+class Site:
+    """A place that can fail: `text(values)` words the failure, from the values of its payload."""
+
+    __slots__ = ("__weakref__", "kind", "text")
+
+    def __init__(self, kind, text):
+        self.kind, self.text = kind, text
+
+
+class Sites:
+    """The places that a program's numbers mean. Part of an error's structure: structures with the same places are equal."""
+
+    def __init__(self, table=None):
+        self.table = table or {}
+
+    def __eq__(self, other):
+        return type(other) is Sites
+
+    def __hash__(self):
+        return hash(Sites)
+
+
+_numbers = itertools.count()
+# Which number stands for which place. A number lives as long as programs and errors that know its place.
+_known = weakref.WeakValueDictionary()
+
+
+class Error:
+    """What went wrong in a checkified function, or that nothing did. A pytree: it goes through `jit`, `vmap` and loops.
+
+    A mapped error holds one for each lane.
+    """
+
+    def __init__(self, code, payload, slots, sites):
+        self._code, self._payload, self._slots, self._sites = code, payload, slots, sites
+
+    def _failures(self):
+        """(the index of each lane that failed, its exception), in order."""
+        codes = np.asarray(self._code)
+        values = [np.asarray(x) for x in self._payload]
+        for index in np.ndindex(codes.shape):
+            code = int(codes[index])
+            if code >= 0:
+                yield index, exception_of(code, dict(zip(self._slots, [v[index] for v in values], strict=True)), self._sites)
+
+    def get_exception(self):
+        """The exception of the first failure; None if there is none."""
+        return next((e for _, e in self._failures()), None)
+
+    def get(self):
+        """The message of the failure, one line for each lane that failed if the error is mapped; None if there is none."""
+        found = list(self._failures())
+        if not found:
+            return None
+        if not np.shape(self._code):
+            return str(found[0][1])
+        return "\n".join(f"at mapped index {', '.join(map(str, index))}: {e}" for index, e in found)
+
+    def throw(self):
+        """Raises the failure, if there is one. In a program, `check_error` says the same.
+
+        Raises:
+          JaxRuntimeError: with the message.
+        """
+        found = self.get_exception()
+        if found is not None:
+            raise JaxRuntimeError(str(found))
+
+    def __repr__(self):
+        if isinstance(self._code, _core.Tracer):
+            return f"Error({self._code})"
+        return f"Error({self.get()!r})"
+
+
+def exception_of(code, values, sites):
+    site = sites.table.get(code) or _known[code]
+    return site.kind(site.text(values, sites))
+
+
+def _unflatten_error(aux, children):
+    code, *payload = children
+    return Error(code, payload, *aux)
+
+
+register_pytree_node(Error, lambda e: ((e._code, *e._payload), (e._slots, e._sites)), _unflatten_error)
+
+init_error = Error(np.int32(-1), [], (), Sites())
+
+
+class State:
+    """The error beside a program's values while it is walked. Payloads of one type share a slot: one error is alive at a time."""
+
+    def __init__(self, code, payload, sites):
+        self.code, self.payload, self.sites = code, payload, sites
+
+    @classmethod
+    def empty(cls, slots, sites):
+        zero = lambda slot: lax.full(slot[0], 0, slot[1])
+        return cls(_core.asarray(np.int32(-1)), {slot: zero(slot) for slot in slots}, sites)
+
+    def values(self):
+        return [self.code, *self.payload.values()]
+
+    def like(self, values):
+        return State(values[0], dict(zip(self.payload, values[1:], strict=True)), self.sites)
+
+    def failing(self, failed, site, values):
+        """The state after a place was passed that fails if `failed` (one truth, or one a lane, all lanes in front) and shows `values`."""
+        number = next(_numbers)
+        _known[number] = self.sites.table[number] = site
+        if failed.ndim:
+            lanes = failed.ndim
+            flat = lax.reshape(failed, (failed.size,))
+            first = lax.argmax(flat, 0, np.int32)
+            values = [lax.dynamic_index_in_dim(lax.reshape(v, (failed.size, *v.shape[lanes:])), first, keepdims=False) if failed.size else None for v in values]
+            if not failed.size:
+                return self
+            failed = lax.reduce_or(flat, (0,))
+        new = lax.bitwise_and(failed, lax.lt(self.code, np.int32(0)))
+        payload = dict(self.payload)
+        for slot, v in zip(slots_of([v.aval for v in values]), values, strict=True):
+            payload[slot] = _choose(new, v, payload[slot])
+        return State(_choose(new, _core.asarray(np.int32(number)), self.code), payload, self.sites)
+
+
+def _choose(pred, a, b):
+    """a where `pred`, a truth, else b."""
+    return bind("select_n", pred, b, a)
+
+
+def slots_of(avals):
+    """A slot (shape, dtype, count) for each value of a payload."""
+    seen, out = {}, []
+    for a in avals:
+        key = tuple(a.shape), a.dtype
+        out.append((*key, seen.setdefault(key, 0)))
+        seen[key] += 1
+    return out

@@ -1,0 +1,324 @@
+"""Initial value problems: `odeint`, the explicit Runge-Kutta pair of Dormand and Prince, of order 5(4), with steps of adaptive size.
+
+    odeint(lambda y, t, k: -k * y, 1.0, jnp.linspace(0.0, 1.0, 5), 2.0)        # exp(-2 t)
+
+Invariant: the solution's derivatives are solutions too, not derivatives of steps: forward mode integrates the sensitivities beside the state, reverse mode the
+adjoint state backwards from each time that is asked for. So memory does not grow with the number of steps.
+
+Source: Hairer, Norsett, Wanner: Solving Ordinary Differential Equations I, 2nd edition: II.4 (step sizes, the first step), II.5 (the method); the middle of a step
+for dense output after Shampine: Some practical Runge-Kutta formulas, Math. Comp. 46 (1986).
+"""
+
+import numpy as np
+
+from .. import _core, lax, numpy as jnp
+from .._autodiff import jvp, vjp
+from .._core import promote_dtypes_inexact
+from .._flat import is_inexact
+from ..custom_derivatives import _closed, custom_jvp, linear_call
+from ..flatten_util import ravel_pytree
+from ..tree_util import tree_flatten, tree_leaves, tree_map
+
+__all__ = [
+    "abs2",
+    "fit_4th_order_polynomial",
+    "initial_step_size",
+    "interp_fit_dopri",
+    "mean_error_ratio",
+    "odeint",
+    "optimal_step_size",
+    "ravel_first_arg",
+    "runge_kutta_step",
+]
+
+# Table 5.2: nodes, stages, the solution of order 5, and its difference from that of order 4.
+_C = np.array([1 / 5, 3 / 10, 4 / 5, 8 / 9, 1, 1])
+_A = np.array(
+    [
+        [1 / 5, 0, 0, 0, 0, 0],
+        [3 / 40, 9 / 40, 0, 0, 0, 0],
+        [44 / 45, -56 / 15, 32 / 9, 0, 0, 0],
+        [19372 / 6561, -25360 / 2187, 64448 / 6561, -212 / 729, 0, 0],
+        [9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656, 0],
+        [35 / 384, 0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84],
+    ]
+)
+_B = np.array([35 / 384, 0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84, 0])
+_ERROR = _B - np.array([5179 / 57600, 0, 7571 / 16695, 393 / 640, -92097 / 339200, 187 / 2100, 1 / 40])
+_MIDDLE = np.array(
+    [
+        6025192743 / 30085553152 / 2,
+        0,
+        51252292925 / 65400821598 / 2,
+        -2691868925 / 45128329728 / 2,
+        187940372067 / 1594534317056 / 2,
+        -1776094331 / 19743644256 / 2,
+        11237099 / 235043384 / 2,
+    ]
+)
+
+
+def abs2(x):
+    """The square of a number's absolute value."""
+    x = jnp.asarray(x)
+    return x.real**2 + x.imag**2 if x.dtype.kind == "c" else x**2
+
+
+def ravel_first_arg(f, unravel, debug_info=None):
+    """`f` as a function of its first argument's vector, which returns a vector.
+
+    unravel: from a vector to the argument, as `ravel_pytree` gives it. debug_info: not read.
+    """
+    return lambda y_flat, *args: ravel_pytree(f(unravel(y_flat), *args))[0]
+
+
+def fit_4th_order_polynomial(y0, y1, y_mid, dy0, dy1, dt):
+    """The polynomial in s from 0 to 1, over a step dt, through y0, y_mid and y1 with slopes dy0 and dy1 at the ends: five coefficients, highest first."""
+    a = -2.0 * dt * dy0 + 2.0 * dt * dy1 - 8.0 * y0 - 8.0 * y1 + 16.0 * y_mid
+    b = 5.0 * dt * dy0 - 3.0 * dt * dy1 + 18.0 * y0 + 14.0 * y1 - 32.0 * y_mid
+    c = -4.0 * dt * dy0 + dt * dy1 - 11.0 * y0 - 5.0 * y1 + 16.0 * y_mid
+    return a, b, c, dt * dy0, y0
+
+
+def _weighed(weights, k):
+    """The sum of the stages, each times its weight."""
+    return jnp.tensordot(jnp.asarray(weights, dtype=k.dtype), k, 1)
+
+
+def interp_fit_dopri(y0, y1, k, dt):
+    """The interpolating polynomial of a step from y0 to y1 with stages k (7, n): coefficients (5, n), highest power first."""
+    y0, y1, k = jnp.asarray(y0), jnp.asarray(y1), jnp.asarray(k)
+    dt = jnp.asarray(dt).astype(y0.dtype)
+    return jnp.stack(fit_4th_order_polynomial(y0, y1, y0 + dt * _weighed(_MIDDLE, k), k[0], k[-1], dt))
+
+
+def runge_kutta_step(func, y0, f0, t0, dt):
+    """One step of `func(y, t)` from y0 (n,) at t0, where the slope is f0. Returns (y1, f1, an estimate of y1's error, the stages (7, n))."""
+    y0, f0, t0 = jnp.asarray(y0), jnp.asarray(f0), jnp.asarray(t0)
+    dt = jnp.asarray(dt)
+    step = dt.astype(f0.dtype)
+    k = [f0]
+    for node, row in zip(_C, _A, strict=True):
+        y = y0 + step * _weighed(row[: len(k)], jnp.stack(k))
+        k.append(func(y, t0 + dt * node.item()))
+    k = jnp.stack(k)
+    return step * _weighed(_B, k) + y0, k[-1], step * _weighed(_ERROR, k), k
+
+
+def mean_error_ratio(error_estimate, rtol, atol, y0, y1):
+    """The root mean square of the error against the tolerance, atol + rtol max(abs(y0), abs(y1)); up to 1 a step is accepted."""
+    tolerance = atol + rtol * jnp.maximum(jnp.abs(y0), jnp.abs(y1))
+    return jnp.sqrt(jnp.mean(abs2(error_estimate / tolerance)))
+
+
+def optimal_step_size(last_step, mean_error_ratio, safety=0.9, ifactor=10.0, dfactor=0.2, order=5.0):
+    """The next step, whose error should be just tolerable: at most `ifactor` times the last, at least `dfactor` times."""
+    ratio = jnp.asarray(mean_error_ratio)
+    least = jnp.where(ratio < 1, 1.0, dfactor)
+    factor = jnp.minimum(ifactor, jnp.maximum(ratio ** (-1.0 / order) * safety, least))
+    return jnp.where(ratio == 0, last_step * ifactor, last_step * factor)
+
+
+def initial_step_size(fun, t0, y0, order, rtol, atol, f0):
+    """A first step, by the sizes of the solution, its slope and its second derivative (II.4, algorithm 4.14)."""
+    scale = atol + jnp.abs(y0) * rtol
+    d0, d1 = (jnp.linalg.norm(x / scale.astype(x.dtype)) for x in (y0, f0))
+    h0 = jnp.where((d0 < 1e-5) | (d1 < 1e-5), 1e-6, 0.01 * d0 / d1)
+    y1 = y0 + h0.astype(y0.dtype) * f0
+    f1 = fun(y1, t0 + h0)
+    d2 = jnp.linalg.norm((f1 - f0) / scale.astype(f0.dtype)) / h0
+    h1 = jnp.where((d1 <= 1e-15) & (d2 <= 1e-15), jnp.maximum(1e-6, h0 * 1e-3), (0.01 / jnp.maximum(d1, d2)) ** (1.0 / (order + 1.0)))
+    return jnp.minimum(100.0 * h0, h1)
+
+
+def odeint(func, y0, t, *args, rtol=1.4e-8, atol=1.4e-8, mxstep=np.inf, hmax=np.inf):
+    """The solution of y' = func(y, t, *args), y(t[0]) = y0, at the times t.
+
+    Args:
+      func: `func(y, t, *args)` gives dy/dt, a pytree like y.
+      y0: a pytree of arrays, floating-point or complex.
+      t: an array (n,) of times, all growing or all falling.
+      *args: more arguments of `func`, pytrees of arrays, which it may be differentiated by; so may what `func` closes over.
+      rtol, atol: the tolerances, relative and absolute, of the error of each step.
+      mxstep: the most steps between two times. Where they do not suffice the solution is NaN from there on.
+      hmax: the longest step.
+
+    Returns:
+      a pytree like y0, each leaf with a new first axis of size n.
+
+    Raises:
+      TypeError: t is no array of floats, or an argument holds something else than arrays; `func` returns something else than the like of y0.
+
+    >>> odeint(lambda y, t: -y, 1.0, jnp.linspace(0.0, 1.0, 3), rtol=1e-6, atol=1e-6).round(3)
+    Array([1.   , 0.607, 0.368], dtype=float32)
+    """
+    for x in tree_leaves(args):
+        try:
+            _core.get_aval(x)
+        except TypeError:
+            raise TypeError(f"The contents of odeint *args must be arrays or scalars, but got {x}.") from None
+    t = jnp.asarray(t)
+    if t.dtype.kind != "f" and not (is_inexact(t.dtype) and t.dtype.kind != "c"):
+        raise TypeError(f"t must be an array of floats, but got {t}.")
+    if t.ndim != 1:
+        raise TypeError(f"t must be an array of one axis, but got shape {tuple(t.shape)}.")
+    y0 = tree_map(lambda x: promote_dtypes_inexact(jnp.asarray(x))[0], y0)
+    flat, unravel = ravel_pytree(y0)
+    leaves, tree = tree_flatten(args)
+    leaves = [jnp.asarray(x) for x in leaves]
+    avals = [flat.aval, _core.ShapedArray((), t.dtype), *[x.aval for x in leaves]]
+    converted, consts = _closed(lambda y, t, *leaves: _slope(func, y, t, tree.unflatten(leaves), unravel, y0), avals)
+    out = _solution(lambda y, t, consts, leaves: converted(consts, y, t, *leaves), (rtol, atol, mxstep, hmax), flat, t, (consts, leaves))
+    shapes = [(x.shape, x.dtype) for x in tree_leaves(y0)]
+    pieces, start = [], 0
+    for shape, dtype in shapes:
+        size = int(np.prod(shape, dtype=int))
+        piece = out[:, start : start + size].reshape(t.shape[0], *shape)
+        pieces.append((piece.real if dtype.kind != "c" and piece.dtype.kind == "c" else piece).astype(dtype))
+        start += size
+    return tree_flatten(y0)[1].unflatten(pieces)
+
+
+def _slope(func, y, t, args, unravel, y0):
+    """func as a function of vectors."""
+    state = unravel(y)
+    out = func(state, t, *args)
+    if tree_flatten(out)[1] != tree_flatten(y0)[1] or any(jnp.shape(a) != jnp.shape(b) for a, b in zip(tree_leaves(out), tree_leaves(y0), strict=True)):
+        describe = lambda tree: tree_map(lambda x: _core.get_aval(x).str_short(), tree)
+        raise TypeError(f"odeint: func must return the like of y0, but y0 is {describe(y0)} and func returned {describe(out)}")
+    return ravel_pytree(tree_map(lambda x, y: jnp.asarray(x).astype(y.dtype), out, y0))[0].astype(y.dtype)
+
+
+# ---------------------------------------------------------------- the solution and its derivatives
+
+
+def _solution(f, options, y0, t, args):
+    """y at the times t (n, m) of y' = f(y, t, *args), differentiable in y0, t and args."""
+
+    @custom_jvp
+    def solve(y0, t, args):
+        return _integrate(lambda y, t: f(y, t, *args), options, y0, t)
+
+    @solve.defjvp
+    def rule(primals, tangents):
+        y0, t, args = primals
+        ys = solve(y0, t, args)
+        exact = tree_map(lambda x: is_inexact(x.dtype), args)
+        moving = lambda tree: [x for x, e in zip(tree_leaves(tree), tree_leaves(exact), strict=True) if e]
+        linear = (tangents[0], tangents[1], moving(tangents[2]))
+        parts = tree_flatten(args)
+
+        def merged(own):
+            given = iter(own)
+            return parts[1].unflatten([next(given) if e else x for x, e in zip(parts[0], tree_leaves(exact), strict=True)])
+
+        g = lambda y, t, own: f(y, t, *merged(own))
+        residuals = (ys, t, moving(args))
+        forward = lambda res, dx: _sensitivity(g, options, res, dx)
+        backward = lambda res, ct: _adjoint(g, options, res, ct)
+        return ys, linear_call(forward, backward, residuals, linear)
+
+    return solve(y0, t, args)
+
+
+def _sensitivity(f, options, residuals, tangents):
+    """The tangent of the solution: z' = df/dy z + df/dargs dargs beside y, plus the slope times what moves the times."""
+    ys, t, args = residuals
+    dy0, dt, dargs = tangents
+    m = ys.shape[1]
+
+    def both(state, t):
+        y, z = state[:m], state[m:]
+        v, dv = jvp(lambda y, args: f(y, t, args), (y, args), (z, dargs))
+        return jnp.concatenate([v, dv])
+
+    slopes = _slopes(f, ys, t, args)
+    # What moves the first time moves the whole solution the other way.
+    start = dy0 - slopes[0] * dt[0].astype(ys.dtype)
+    out = _integrate(both, options, jnp.concatenate([ys[0], start]), t)
+    return out[:, m:] + slopes * dt.astype(ys.dtype)[:, None]
+
+
+def _slopes(f, ys, t, args):
+    return lax.map(lambda yt: f(yt[0], yt[1], args), (ys, t))
+
+
+def _adjoint(f, options, residuals, ct):
+    """The cotangents of y0, t and args: the adjoint state, integrated from each time back to the one before it (and the solution beside it)."""
+    ys, t, args = residuals
+    m = ys.shape[1]
+    flat_args, unravel = ravel_pytree(args)
+    slopes = _slopes(f, ys, t, args)
+    # The cotangent of a time is that of the solution there along its slope: a plain product, as transposes do not conjugate.
+    ct_t = jnp.sum(ct * slopes, axis=1)
+
+    def backwards(state, s):
+        y, bar = state[:m], state[m : 2 * m]
+        v, pull = vjp(lambda y, args: f(y, -s, args), y, args)
+        dy, dargs = pull(bar.astype(v.dtype))
+        return jnp.concatenate([-v, dy, _raveled(dargs, state.dtype)])
+
+    common = jnp.result_type(ys.dtype, flat_args.dtype) if flat_args.size else ys.dtype
+
+    def step(carry, x):
+        bar, dargs = carry
+        y, ct_y, later, earlier = x
+        start = jnp.concatenate([y.astype(common), (bar + ct_y).astype(common), jnp.zeros(flat_args.size, common)])
+        end = _integrate(lambda y, s: backwards(y, s), options, start, jnp.stack([-later, -earlier]))[1]
+        return (end[m : 2 * m].astype(bar.dtype), dargs + end[2 * m :]), None
+
+    steps = (ys[1:], ct[1:], t[1:], t[:-1])
+    (bar, dargs), _ = lax.scan(step, (jnp.zeros_like(ys[0]), jnp.zeros(flat_args.size, common)), steps, reverse=True)
+    ct_t = ct_t.at[0].add(-jnp.sum((bar + ct[0]) * slopes[0]))
+    ct_t = (ct_t.real if ct_t.dtype.kind == "c" else ct_t).astype(t.dtype)
+    dargs = dargs.real if dargs.dtype.kind == "c" and flat_args.dtype.kind != "c" else dargs
+    return bar + ct[0], ct_t, unravel(dargs.astype(flat_args.dtype))
+
+
+def _raveled(tree, dtype):
+    return jnp.concatenate([jnp.ravel(x).astype(dtype) for x in tree_leaves(tree)]) if tree_leaves(tree) else jnp.zeros(0, dtype)
+
+
+def _integrate(f, options, y0, t):
+    """y at the times t (n, m): steps of adaptive size, each time read off the polynomial of the step that passes it."""
+    rtol, atol, mxstep, hmax = options
+    if t.shape[0] < 2:
+        return jnp.broadcast_to(y0, (t.shape[0], *y0.shape))
+    # Falling times are growing ones of the mirrored problem.
+    sign = jnp.where(t[-1] < t[0], -1.0, 1.0).astype(t.dtype)
+    forward = lambda y, s: f(y, sign * s) * sign.astype(y0.dtype)
+    s = t * sign
+
+    def unfinished(state):
+        i, _, _, at, dt, _, _, target = state
+        return (at < target) & (i < mxstep) & (dt > 0)
+
+    def advance(state):
+        i, y, slope, at, dt, last, interp, target = state
+        y1, slope1, error, k = runge_kutta_step(forward, y, slope, at, dt)
+        ratio = mean_error_ratio(error, rtol, atol, y, y1)
+        polynomial = interp_fit_dopri(y, y1, k, dt)
+        following = jnp.clip(optimal_step_size(dt, ratio), 0.0, hmax)
+        accepted = ratio <= 1.0
+        pick = lambda a, b: jnp.where(accepted, a, b)
+        return i + 1, pick(y1, y), pick(slope1, slope), pick(at + dt, at), following, pick(at, last), pick(polynomial, interp), target
+
+    def to(carry, target):
+        y, slope, at, dt, last, interp = carry
+        _, y, slope, at, dt, last, interp, _ = lax.while_loop(unfinished, advance, (jnp.int32(0), y, slope, at, dt, last, interp, target))
+        place = ((target - last) / jnp.where(at == last, 1, at - last)).astype(y.dtype)  # no step yet: at the first time
+        value = jnp.where(at < target, jnp.nan, _polynomial(interp, place))
+        return (jnp.where(at < target, jnp.nan, y), slope, at, dt, last, interp), value
+
+    slope = forward(y0, s[0])
+    dt = jnp.clip(initial_step_size(forward, s[0], y0, 4, rtol, atol, slope), 0.0, hmax).astype(t.dtype)
+    interp = jnp.stack([jnp.zeros_like(y0)] * 4 + [y0])
+    _, ys = lax.scan(to, (y0, slope, s[0], dt, s[0], interp), s[1:])
+    return jnp.concatenate([y0[None], ys])
+
+
+def _polynomial(coefficients, x):
+    out = coefficients[0]
+    for c in coefficients[1:]:
+        out = out * x + c
+    return out

@@ -1,0 +1,516 @@
+"""Decompositions and structured systems: the primitives of linear algebra, on the matrices that the last two axes are.
+
+Invariant: each function binds one primitive; leading axes are a batch. Operands are float32, float64, complex64 or complex128: narrower floats raise
+NotImplementedError, other dtypes TypeError.
+
+    >>> lax.linalg.cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]]))
+    Array([[2., 0.],
+           [1., 2.]], dtype=float32)
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+
+import numpy as np
+
+from .. import _core
+from .._config import inert
+from .._core import bind, primitive as _primitive
+from .._dtypes import is_complex
+from ._reductions import reduce_max
+
+__all__ = [
+    "EigImplementation",
+    "EighImplementation",
+    "SvdAlgorithm",
+    "cholesky",
+    "cholesky_update",
+    "eig",
+    "eigh",
+    "hessenberg",
+    "householder_product",
+    "lu",
+    "lu_pivots_to_permutation",
+    "ormqr",
+    "qdwh",
+    "qr",
+    "schur",
+    "svd",
+    "symmetric_product",
+    "triangular_solve",
+    "tridiagonal",
+    "tridiagonal_solve",
+]
+
+
+class SvdAlgorithm(enum.Enum):
+    """How singular values are found elsewhere; here one algorithm serves."""
+
+    DEFAULT = "default"
+    QR = "QR"
+    JACOBI = "Jacobi"
+    POLAR = "polar"
+    DIVIDE_AND_CONQUER = "divide_and_conquer"
+
+
+class EigImplementation(enum.Enum):
+    """How eigenvalues are found elsewhere; here one algorithm serves."""
+
+    CUSOLVER = "cusolver"
+    MAGMA = "magma"
+    LAPACK = "lapack"
+
+
+class EighImplementation(enum.Enum):
+    """How eigenvalues of Hermitian matrices are found elsewhere; here one algorithm serves."""
+
+    QR = "qr"
+    JACOBI = "jacobi"
+    QDWH = "qdwh"
+
+
+def _transposed(x):
+    axes = tuple(range(x.ndim))
+    return bind("transpose", x, permutation=(*axes[:-2], axes[-1], axes[-2]))
+
+
+def _adjoint(x):
+    x = _transposed(x)
+    return bind("conj", x, input_dtype=x.dtype) if is_complex(x.dtype) else x
+
+
+def _symmetrized(x):
+    return (x + _adjoint(x)) / 2
+
+
+def _checked(name, x):
+    """x as an array. Raises ValueError for less than two axes and for matrices that are not square."""
+    x = _core.asarray(x)
+    if x.ndim < 2:
+        raise TypeError(f"Input 0 to {name} must have rank at least 2, but got shape={tuple(x.shape)}")
+    if x.shape[-1] != x.shape[-2]:
+        raise ValueError(f"Argument to {name} must have shape [..., n, n], got shape {tuple(x.shape)}.")
+    return x
+
+
+def warn_inert(name, **options):
+    """Warns, once each, of options that choose how and not what."""
+    for option, value in options.items():
+        if value is not None:
+            inert(name, option, "one algorithm serves all")
+
+
+def _triangle(x, lower=True):
+    rows = bind("iota", dtype=np.dtype(np.int32), shape=tuple(x.shape), dimension=x.ndim - 2)
+    columns = bind("iota", dtype=np.dtype(np.int32), shape=tuple(x.shape), dimension=x.ndim - 1)
+    kept = bind("ge" if lower else "le", rows, columns)
+    zeros = bind("broadcast_in_dim", np.zeros((), x.dtype)[()], shape=tuple(x.shape), broadcast_dimensions=())
+    return bind("select_n", kept, zeros, x)
+
+
+def cholesky(x, *, symmetrize_input=True):
+    """The lower triangular l with a positive diagonal and ``l @ l.T.conj() == x``.
+
+    Args:
+      x: Hermitian positive definite matrices, shape (..., n, n).
+      symmetrize_input: take the mean of x and its adjoint; else the lower triangle is read alone.
+
+    Returns:
+      an array of shape (..., n, n); nan where x is not positive definite.
+
+    Raises:
+      ValueError: the matrices are not square.
+
+    Golub and Van Loan, Matrix Computations, 4.2.
+
+    >>> cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]]))
+    Array([[2., 0.],
+           [1., 2.]], dtype=float32)
+    """
+    x = _checked("cholesky", x)
+    if symmetrize_input:
+        x = _symmetrized(x)
+    return _triangle(bind("cholesky", x))
+
+
+def cholesky_update(r_matrix, w_vector):
+    """The upper factor of ``r.T @ r + outer(w, w)``, given the upper factor r (n, n) and w (n,), in O(n^2).
+
+    Raises:
+      ValueError: shapes do not fit.
+
+    Golub and Van Loan, Matrix Computations, 6.5.4.
+
+    >>> cholesky_update(jnp.array([[3.0]]), jnp.array([4.0]))
+    Array([[5.]], dtype=float32)
+    """
+    return bind("cholesky_update", _core.asarray(r_matrix), _core.asarray(w_vector))
+
+
+def eig(x, *, compute_left_eigenvectors=True, compute_right_eigenvectors=True, enable_eigvec_derivs=False, implementation=None, use_magma=None):
+    """Eigenvalues and eigenvectors of any square matrices.
+
+    Args:
+      x: shape (..., n, n).
+      compute_left_eigenvectors: whether vl is asked for: ``vl.T.conj() @ x == diag(w) @ vl.T.conj()``.
+      compute_right_eigenvectors: whether vr is asked for: ``x @ vr == vr @ diag(w)``.
+      enable_eigvec_derivs: without effect: eigenvectors of distinct eigenvalues have derivatives, each orthogonal to its vector.
+
+    Returns:
+      [w, vl, vr], complex, those that are asked for; columns of length 1.
+
+    Raises:
+      ValueError: the matrices are not square.
+
+    Golub and Van Loan, Matrix Computations, 7.5 and 7.6.
+
+    >>> eig(jnp.array([[0.0, -1.0], [1.0, 0.0]]))[0]
+    Array([0.+1.j, 0.-1.j], dtype=complex64)
+    """
+    warn_inert("eig", implementation=implementation, use_magma=use_magma)
+    return list(
+        bind(
+            "eig",
+            _core.asarray(x),
+            compute_left_eigenvectors=bool(compute_left_eigenvectors),
+            compute_right_eigenvectors=bool(compute_right_eigenvectors),
+            enable_eigvec_derivs=bool(enable_eigvec_derivs),
+        )
+    )
+
+
+def eigh(x, *, lower=True, symmetrize_input=True, sort_eigenvalues=True, subset_by_index=None, implementation=None):
+    """Eigenvectors and eigenvalues of Hermitian matrices: ``x @ v == v * w[..., None, :]``.
+
+    Args:
+      x: shape (..., n, n).
+      lower: which triangle is read, where the input is not symmetrized.
+      symmetrize_input: take the mean of x and its adjoint.
+      sort_eigenvalues: without effect: they ascend.
+      subset_by_index: (first, end): only these, in ascending order.
+
+    Returns:
+      (v, w): v with orthonormal columns, w real.
+
+    Raises:
+      ValueError: the matrices are not square, or the subset is no range of the eigenvalues.
+
+    Golub and Van Loan, Matrix Computations, 8.3.
+
+    >>> eigh(jnp.array([[2.0, 0.0], [0.0, 1.0]]))[1]
+    Array([1., 2.], dtype=float32)
+    """
+    warn_inert("eigh", implementation=implementation)
+    x = _checked("eigh", x)
+    if symmetrize_input:
+        x = _symmetrized(x)
+    subset = None if subset_by_index is None else tuple(int(k) for k in subset_by_index)
+    v, w = bind("eigh", x, lower=bool(lower), sort_eigenvalues=bool(sort_eigenvalues), subset_by_index=subset)
+    return v, w
+
+
+def hessenberg(a):
+    """The reduction ``a == q @ h @ q.T.conj()``, h zero below its first subdiagonal.
+
+    Args:
+      a: shape (..., n, n).
+
+    Returns:
+      [packed, taus]: h in the upper triangle and first subdiagonal of `packed`, the reflections that make q below it.
+
+    Raises:
+      ValueError: the matrices are not square.
+
+    Golub and Van Loan, Matrix Computations, 7.4.
+
+    >>> [x.shape for x in hessenberg(jnp.ones((3, 3)))]
+    [(3, 3), (2,)]
+    """
+    return list(bind("hessenberg", _core.asarray(a)))
+
+
+def householder_product(a, taus):
+    """The first n columns of the product of the reflections ``1 - taus[k] v v'``, whose v lie below the diagonal of a, 1 on it.
+
+    Args:
+      a: shape (..., m, n), m >= n.
+      taus: shape (..., k), k <= n.
+
+    Returns:
+      an array like a, with orthonormal columns.
+
+    Raises:
+      ValueError: shapes do not fit.
+
+    Golub and Van Loan, Matrix Computations, 5.1.6.
+
+    >>> householder_product(jnp.zeros((2, 1)), jnp.array([2.0]))
+    Array([[-1.],
+           [ 0.]], dtype=float32)
+    """
+    return bind("householder_product", _core.asarray(a), _core.asarray(taus))
+
+
+def lu(x):
+    """Triangular factors with exchanges of rows: ``x[permutation] == l @ u``.
+
+    Args:
+      x: shape (..., m, n).
+
+    Returns:
+      [lu, pivots, permutation]: u in the upper triangle of `lu` and l, whose diagonal is 1, below; row k was exchanged with row pivots[k].
+
+    Golub and Van Loan, Matrix Computations, 3.4.
+
+    >>> lu(jnp.array([[1.0, 2.0], [2.0, 2.0]]))[0]
+    Array([[2. , 2. ],
+           [0.5, 1. ]], dtype=float32)
+    """
+    return list(bind("lu", _core.asarray(x)))
+
+
+def lu_pivots_to_permutation(pivots, permutation_size):
+    """Where each row comes from after row k was exchanged with row ``pivots[k]`` for each k in turn; int32.
+
+    Raises:
+      ValueError: there are more pivots than rows.
+
+    >>> lu_pivots_to_permutation(jnp.array([1, 1]), 3)
+    Array([1, 0, 2], dtype=int32)
+    """
+    return bind("lu_pivots_to_permutation", _core.asarray(pivots), permutation_size=int(permutation_size))
+
+
+def ormqr(a, taus, c, *, left=True, transpose=False):
+    """``q @ c``, or ``c @ q``, for the product q of the reflections in a and taus, which is not formed.
+
+    Args:
+      a: shape (..., m, k), as `householder_product` takes it.
+      taus: shape (..., k).
+      c: shape (..., m, n), or (..., n, m) from the right.
+      left: whether q stands on the left.
+      transpose: the adjoint of q instead.
+
+    Raises:
+      ValueError: shapes do not fit.
+
+    >>> ormqr(jnp.zeros((2, 1)), jnp.array([2.0]), jnp.ones((2, 1)))
+    Array([[-1.],
+           [ 1.]], dtype=float32)
+    """
+    return bind("ormqr", _core.asarray(a), _core.asarray(taus), _core.asarray(c), left=bool(left), transpose=bool(transpose))
+
+
+def qr(x, *, pivoting=False, full_matrices=True, use_magma=None):
+    """``x == q @ r`` with orthonormal columns of q and upper triangular r; with pivoting ``x[:, order] == q @ r``.
+
+    Args:
+      x: shape (..., m, n).
+      pivoting: take the longest column that is left first.
+      full_matrices: q of shape (..., m, m); else of min(m, n) columns.
+
+    Returns:
+      (q, r), or (q, r, order) with pivoting.
+
+    Golub and Van Loan, Matrix Computations, 5.2 and 5.4.
+
+    >>> qr(jnp.array([[3.0, 1.0], [4.0, 2.0]]))[1].shape
+    (2, 2)
+    """
+    warn_inert("qr", use_magma=use_magma)
+    return tuple(bind("qr", _core.asarray(x), pivoting=bool(pivoting), full_matrices=bool(full_matrices)))
+
+
+def schur(x, *, compute_schur_vectors=True, sort_eig_vals=False, select_callable=None):
+    """``x == z @ t @ z.T.conj()`` with unitary z; t is triangular, of a real x but for blocks of two rows with conjugate eigenvalues.
+
+    Args:
+      x: shape (..., n, n).
+      compute_schur_vectors: whether z is asked for.
+
+    Returns:
+      [t, z], or [t].
+
+    Raises:
+      ValueError: the matrices are not square.
+      NotImplementedError: eigenvalues are to be sorted.
+
+    Golub and Van Loan, Matrix Computations, 7.5.
+
+    >>> schur(jnp.array([[1.0, 5.0], [0.0, 2.0]]))[0]
+    Array([[1., 5.],
+           [0., 2.]], dtype=float32)
+    """
+    warn_inert("schur", select_callable=select_callable)
+    return list(bind("schur", _core.asarray(x), compute_schur_vectors=bool(compute_schur_vectors), sort_eig_vals=bool(sort_eig_vals)))
+
+
+def svd(x, *, full_matrices=True, compute_uv=True, subset_by_index=None, algorithm=None):
+    """``x == u * s[..., None, :] @ vt`` with orthonormal columns of u and rows of vt; s descends.
+
+    Args:
+      x: shape (..., m, n).
+      full_matrices: u of shape (..., m, m) and vt of (..., n, n); else of min(m, n) columns and rows.
+      compute_uv: whether vectors are asked for.
+      subset_by_index: (first, end): only these, by descending value.
+
+    Returns:
+      (u, s, vt), or s.
+
+    Raises:
+      ValueError: a subset of full matrices, or one that is no range of the values.
+
+    Golub and Van Loan, Matrix Computations, 8.6.
+
+    >>> svd(jnp.array([[3.0, 0.0], [0.0, 4.0]]), compute_uv=False)
+    Array([4., 3.], dtype=float32)
+    """
+    warn_inert("svd", algorithm=None if algorithm is SvdAlgorithm.DEFAULT else algorithm)
+    subset = None if subset_by_index is None else tuple(int(k) for k in subset_by_index)
+    out = bind("svd", _core.asarray(x), full_matrices=bool(full_matrices), compute_uv=bool(compute_uv), subset_by_index=subset)
+    if not compute_uv:
+        return out[0]
+    s, u, vt = out
+    return u, s, vt
+
+
+def symmetric_product(a_matrix, c_matrix, *, alpha=1.0, beta=0.0, symmetrize_output=False):
+    """``alpha * a @ a.T + beta * c``. symmetrize_output: without effect, since the result is symmetric where c is.
+
+    Raises:
+      ValueError: shapes do not fit.
+
+    >>> symmetric_product(jnp.array([[1.0], [2.0]]), jnp.zeros((2, 2)))
+    Array([[1., 2.],
+           [2., 4.]], dtype=float32)
+    """
+    warn_inert("symmetric_product", symmetrize_output=symmetrize_output or None)
+    return bind("symmetric_product", _core.asarray(a_matrix), _core.asarray(c_matrix), alpha=float(alpha), beta=float(beta))
+
+
+def triangular_solve(a, b, *, left_side=False, lower=False, transpose_a=False, conjugate_a=False, unit_diagonal=False):
+    """x of ``op(a) @ x == b`` (left_side) or ``x @ op(a) == b``, for a triangular a.
+
+    Args:
+      a: shape (..., n, n), of which one triangle is read.
+      b: shape (..., n, k) or (..., k, n); a vector (n,) counts as one column, or row.
+      lower: which triangle.
+      transpose_a: op transposes.
+      conjugate_a: op conjugates.
+      unit_diagonal: the diagonal is 1, and not read.
+
+    Returns:
+      an array like b.
+
+    Raises:
+      ValueError: shapes do not fit.
+      TypeError: dtypes differ.
+
+    >>> triangular_solve(jnp.array([[2.0, 0.0], [1.0, 1.0]]), jnp.array([2.0, 3.0]), left_side=True, lower=True)
+    Array([1., 2.], dtype=float32)
+    """
+    a, b = _core.asarray(a), _core.asarray(b)
+    vector = b.ndim == a.ndim - 1
+    if vector:
+        axis = b.ndim if left_side else b.ndim - 1
+        shape = (*b.shape[:axis], 1, *b.shape[axis:])
+        b = bind("reshape", b, new_sizes=shape, dimensions=None)
+    out = bind(
+        "triangular_solve",
+        a,
+        b,
+        left_side=bool(left_side),
+        lower=bool(lower),
+        transpose_a=bool(transpose_a),
+        conjugate_a=bool(conjugate_a),
+        unit_diagonal=bool(unit_diagonal),
+    )
+    return bind("squeeze", out, dimensions=(axis,)) if vector else out
+
+
+def tridiagonal(a, *, lower=True):
+    """The reduction of Hermitian matrices ``a == q @ t @ q.T.conj()`` to a real tridiagonal t.
+
+    Args:
+      a: shape (..., n, n), of which one triangle is read.
+      lower: which triangle.
+
+    Returns:
+      [packed, d, e, taus]: the diagonals of t, and the reflections that make q, packed beyond the diagonal next to the main one.
+
+    Raises:
+      ValueError: the matrices are not square.
+
+    Golub and Van Loan, Matrix Computations, 8.3.1.
+
+    >>> tridiagonal(jnp.array([[1.0, 2.0], [2.0, 3.0]]))[1]
+    Array([1., 3.], dtype=float32)
+    """
+    return list(bind("tridiagonal", _core.asarray(a), lower=bool(lower)))
+
+
+def tridiagonal_solve(dl, d, du, b, *, perturb_singular=False):
+    """x of ``t @ x == b`` for tridiagonal t.
+
+    Args:
+      dl: below the diagonal, shape (..., n); its first element is not read.
+      d: the diagonal.
+      du: above it; its last element is not read.
+      b: shape (..., n, k).
+      perturb_singular: without effect: rows are exchanged, so that a pivot is zero for singular matrices alone.
+
+    Returns:
+      an array like b.
+
+    Raises:
+      TypeError: shapes or dtypes differ.
+
+    Golub and Van Loan, Matrix Computations, 4.3.
+
+    >>> tridiagonal_solve(jnp.array([0.0, 1.0]), jnp.array([2.0, 2.0]), jnp.array([1.0, 0.0]), jnp.array([[3.0], [3.0]]))
+    Array([[1.],
+           [1.]], dtype=float32)
+    """
+    return bind("tridiagonal_solve", *[_core.asarray(x) for x in (dl, d, du, b)], perturb_singular=bool(perturb_singular))
+
+
+def qdwh(x, *, is_hermitian=False, max_iterations=None, eps=None, dynamic_shape=None):
+    """The polar decomposition ``x == u @ h``, u with orthonormal columns and h Hermitian and positive semidefinite.
+
+    Args:
+      x: a matrix (m, n), m >= n.
+
+    Returns:
+      (u, h, iterations, converged).
+
+    Raises:
+      ValueError: x is not of two axes, or is wide.
+
+    By singular values: Higham, Functions of Matrices (2008), 8.1; the options of an iteration have no effect.
+
+    >>> qdwh(jnp.array([[2.0, 0.0], [0.0, 3.0]]))[1]
+    Array([[2., 0.],
+           [0., 3.]], dtype=float32)
+    """
+    warn_inert("qdwh", dynamic_shape=dynamic_shape, is_hermitian=is_hermitian or None, max_iterations=max_iterations, eps=eps)
+    x = _core.asarray(x)
+    if x.ndim != 2 or x.shape[0] < x.shape[1]:
+        raise ValueError(f"The input `x` must be a matrix of at least as many rows as columns, got shape {tuple(x.shape)}.")
+    u, s, vt = svd(x, full_matrices=False)
+    v = _adjoint(vt)
+    h = v * s[None, :].astype(x.dtype) @ vt
+    iterations, converged = _core.asarray(np.int32(0)), reduce_max(s, (0,)) >= 0 if x.size else _core.asarray(True)
+    return u @ vt, _symmetrized(h), iterations, converged
+
+
+@functools.cache
+def _names():
+    return frozenset(f"{name}_p" for name in __all__)
+
+
+def __getattr__(name):
+    if name in _names() and (value := _primitive(name.removesuffix("_p"))) is not None:
+        return value
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -1,0 +1,106 @@
+"""Which frequency stands where, and zero frequency moved to the middle and back.
+
+Invariant: element k of a transform of n samples `d` apart has the frequency `fftfreq(n, d)[k]`.
+
+    >>> jnp.fft.fftfreq(4, d=0.5)
+    Array([ 0. ,  0.5, -1. , -0.5], dtype=float32)
+"""
+
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from ... import _core
+from ..._core import bind
+from ..._devices import device_put
+from ..._dtypes import canonicalize_dtype, requested
+from .._arguments import as_array
+from .._arithmetic import divide, multiply
+from .._joining import concatenate
+from .._rearranging import roll
+
+
+def _counts(name, n, d):
+    if isinstance(n, (list, tuple)):
+        raise ValueError(f"The n argument of jax.numpy.fft.{name} only takes an int. Got n = {list(n)}.")
+    if isinstance(d, (list, tuple)):
+        raise ValueError(f"The d argument of jax.numpy.fft.{name} only takes a single value. Got d = {list(d)}.")
+    if np.ndim(d) > 0:
+        raise ValueError(f"The d argument of jax.numpy.fft.{name} only takes a single value. Got d = {d}.")
+    return operator.index(n)
+
+
+def _over(k, n, d, dtype, device):
+    # times first, as numpy does: one rounding less
+    y = divide(k, multiply(d, n).astype(dtype) if isinstance(d, _core.Array) else np.dtype(dtype).type(d * n))
+    return y if device is None else device_put(y, device)
+
+
+def _iota(n, dtype):
+    return bind("iota", dtype=dtype, shape=(max(n, 0),), dimension=0)
+
+
+def fftfreq(n, d=1.0, *, dtype=None, device=None):
+    """The frequencies of `fft` of `n` samples `d` apart: `[0, 1, .., (n - 1) // 2, -(n // 2), .., -1] / (d n)`.
+
+    Returns float[n] of `dtype`, or the default float.
+    Raises ValueError for a sequence as n or d, TypeError for an n that is no integer.
+
+        >>> jnp.fft.fftfreq(5)
+        Array([ 0. ,  0.2,  0.4, -0.4, -0.2], dtype=float32)
+    """
+    n = _counts("fftfreq", n, d)
+    dtype = canonicalize_dtype(float) if dtype is None else requested("fftfreq", dtype)
+    first, half = (n - 1) // 2 + 1, n // 2
+    k = concatenate([_iota(first, dtype), bind("sub", _iota(half, dtype), np.dtype(dtype).type(half))]) if n > 0 else _iota(0, dtype)
+    return _over(k, n, d, dtype, device)
+
+
+def rfftfreq(n, d=1.0, *, dtype=None, device=None):
+    """The frequencies of `rfft` of `n` samples `d` apart: `[0, 1, .., n // 2] / (d n)`.
+
+    Returns float[n // 2 + 1] of `dtype`, or the default float.
+    Raises ValueError for a sequence as n or d, TypeError for an n that is no integer.
+
+        >>> jnp.fft.rfftfreq(4)
+        Array([0.  , 0.25, 0.5 ], dtype=float32)
+    """
+    n = _counts("rfftfreq", n, d)
+    dtype = canonicalize_dtype(float) if dtype is None else requested("rfftfreq", dtype)
+    return _over(_iota(n // 2 + 1 if n >= 0 else 0, dtype), n, d, dtype, device)
+
+
+def _shifted(name, x, axes, by):
+    x = as_array(name, x)
+    if axes is None:
+        axes = tuple(range(x.ndim))
+    elif not isinstance(axes, (tuple, list)):
+        axes = (operator.index(axes),)
+    for a in axes:
+        if not -x.ndim <= a < x.ndim:
+            raise IndexError(f"axis {a} is out of bounds for array of dimension {x.ndim}")
+    return roll(x, tuple([by(x.shape[a]) for a in axes]), tuple(axes)) if axes else x
+
+
+def fftshift(x, axes=None):
+    """x with the zero frequency in the middle of `axes` (an axis, several, or None for all): each rolled by half its length.
+
+    Raises IndexError for an axis there is not.
+
+        >>> jnp.fft.fftshift(jnp.array([0, 1, 2, -2, -1]))
+        Array([-2, -1,  0,  1,  2], dtype=int32)
+    """
+    return _shifted("fftshift", x, axes, lambda n: n // 2)
+
+
+def ifftshift(x, axes=None):
+    """The inverse of `fftshift`, which differs from it for odd lengths.
+
+    Raises IndexError for an axis there is not.
+
+        >>> jnp.fft.ifftshift(jnp.array([-2, -1, 0, 1, 2]))
+        Array([ 0,  1,  2, -2, -1], dtype=int32)
+    """
+    return _shifted("ifftshift", x, axes, lambda n: -(n // 2))

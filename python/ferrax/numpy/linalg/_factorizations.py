@@ -1,0 +1,260 @@
+"""Factorizations: cholesky, qr, singular values, eigenvalues.
+
+Invariant: each is one primitive of `lax.linalg` on operands promoted to floating point.
+
+    >>> jnp.linalg.svdvals(jnp.array([[3.0, 0.0], [0.0, 4.0]]))
+    Array([4., 3.], dtype=float32)
+"""
+
+from __future__ import annotations
+
+import typing
+
+from ... import _core
+from ...lax import linalg as _lax, sort
+from .._arguments import Array, check_arraylike, jitted
+from .._complex import conj
+from .._shaping import swapaxes
+from .._taking import take_along_axis
+
+
+class QRResult(typing.NamedTuple):
+    """The factors of `qr`."""
+
+    Q: Array
+    R: Array
+
+
+class SVDResult(typing.NamedTuple):
+    """Both sets of vectors, and the values, of `svd`."""
+
+    U: Array
+    S: Array
+    Vh: Array
+
+
+class EigResult(typing.NamedTuple):
+    """What `eig` finds."""
+
+    eigenvalues: Array
+    eigenvectors: Array
+
+
+class EighResult(typing.NamedTuple):
+    """What `eigh` finds."""
+
+    eigenvalues: Array
+    eigenvectors: Array
+
+
+def floating(name, *xs):
+    """The operands as arrays of one float or complex dtype."""
+    check_arraylike(f"jnp.linalg.{name}", *xs)
+    return _core.promote_dtypes_inexact(*xs)
+
+
+@jitted("cholesky", static=("upper", "symmetrize_input"))
+def _cholesky(a, upper, symmetrize_input):
+    if upper and not symmetrize_input:
+        a = conj(swapaxes(a, -1, -2))
+    low = _lax.cholesky(a, symmetrize_input=symmetrize_input)
+    return conj(swapaxes(low, -1, -2)) if upper else low
+
+
+def cholesky(a, *, upper=False, symmetrize_input=True):
+    """The triangular factor l with a positive diagonal and ``l @ l.T.conj() == a``.
+
+    Args:
+      a: Hermitian positive definite matrices, shape (..., n, n).
+      upper: the adjoint of l instead.
+      symmetrize_input: take the mean of a and its adjoint; else one triangle is read, the upper one where `upper`.
+
+    Returns:
+      an array of shape (..., n, n); nan where a is not positive definite.
+
+    Raises:
+      ValueError: the matrices are not square.
+
+    Golub and Van Loan, Matrix Computations, 4.2.
+
+    >>> cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]]))
+    Array([[2., 0.],
+           [1., 2.]], dtype=float32)
+    """
+    (a,) = floating("cholesky", a)
+    return _cholesky(a, upper=bool(upper), symmetrize_input=bool(symmetrize_input))
+
+
+@jitted("qr", static=("mode",))
+def _qr(a, mode):
+    q, r = _lax.qr(a, full_matrices=mode == "complete")
+    return r if mode == "r" else QRResult(q, r)
+
+
+def qr(a, mode="reduced"):
+    """``a == Q @ R``, Q with orthonormal columns and R upper triangular.
+
+    Args:
+      a: shape (..., m, n).
+      mode: "reduced" (Q of min(m, n) columns), "complete" (of m columns), or "r" (R alone).
+
+    Returns:
+      (Q, R), or R.
+
+    Raises:
+      ValueError: the mode is not known.
+      NotImplementedError: the mode is "raw".
+
+    Golub and Van Loan, Matrix Computations, 5.2.
+
+    >>> qr(jnp.array([[3.0, 1.0], [4.0, 2.0]]), mode="r").shape
+    (2, 2)
+    """
+    (a,) = floating("qr", a)
+    if mode == "raw":
+        raise NotImplementedError("qr: mode='raw' is not there; packed reflections are those of lax.linalg.hessenberg and householder_product")
+    if mode not in ("reduced", "full", "complete", "r"):
+        raise ValueError(f"Unsupported QR decomposition mode '{mode}'")
+    return _qr(a, mode=mode)
+
+
+@jitted("svd", static=("full_matrices", "compute_uv", "hermitian", "subset_by_index"))
+def _svd(a, full_matrices, compute_uv, hermitian, subset_by_index):
+    if not hermitian:
+        out = _lax.svd(a, full_matrices=full_matrices, compute_uv=compute_uv, subset_by_index=subset_by_index)
+        return SVDResult(*out) if compute_uv else out
+    v, w = _lax.eigh(a)
+    s = abs(w)
+    if compute_uv:
+        order = (-s).argsort(axis=-1)
+        signs = take_along_axis(abs(w) / (abs(w) + (w == 0)) * ((w >= 0) * 2 - 1) + (w == 0), order, -1)
+        s = take_along_axis(s, order, -1)
+        u = take_along_axis(v, order[..., None, :], -1)
+        vh = conj(swapaxes(u * signs[..., None, :].astype(u.dtype), -1, -2))
+    else:
+        s = sort(s, dimension=-1)[..., ::-1]
+    if subset_by_index is not None:
+        first, end = subset_by_index
+        s = s[..., first:end]
+        if compute_uv:
+            u, vh = u[..., first:end], vh[..., first:end, :]
+    return SVDResult(u, s, vh) if compute_uv else s
+
+
+def svd(a, full_matrices=True, compute_uv=True, hermitian=False, subset_by_index=None):
+    """``a == U * S[..., None, :] @ Vh``, with orthonormal columns of U and rows of Vh, S descending.
+
+    Args:
+      a: shape (..., m, n).
+      full_matrices: U of m columns and Vh of n rows; else of min(m, n).
+      compute_uv: whether vectors are asked for.
+      hermitian: a is Hermitian, and its eigenvectors serve.
+      subset_by_index: (first, end): only these, by descending value; full_matrices must be False.
+
+    Returns:
+      (U, S, Vh), or S.
+
+    Raises:
+      ValueError: a subset of full matrices, or one that is no range of the values.
+
+    Golub and Van Loan, Matrix Computations, 8.6.
+
+    >>> svd(jnp.array([[3.0, 0.0], [0.0, 4.0]])).S
+    Array([4., 3.], dtype=float32)
+    """
+    (a,) = floating("svd", a)
+    subset = None if subset_by_index is None else tuple(int(k) for k in subset_by_index)
+    return _svd(a, full_matrices=bool(full_matrices), compute_uv=bool(compute_uv), hermitian=bool(hermitian), subset_by_index=subset)
+
+
+def svdvals(x, /):
+    """The singular values of x, shape (..., m, n), in descending order.
+
+    >>> svdvals(jnp.array([[0.0, 2.0], [1.0, 0.0]]))
+    Array([2., 1.], dtype=float32)
+    """
+    return svd(x, full_matrices=False, compute_uv=False)
+
+
+@jitted("eig")
+def _eig(a):
+    w, v = _lax.eig(a, compute_left_eigenvectors=False)
+    return EigResult(w, v)
+
+
+def eig(a):
+    """Eigenvalues and right eigenvectors of square matrices: ``a @ v == v * w[..., None, :]``, complex.
+
+    Args:
+      a: shape (..., n, n).
+
+    Returns:
+      (eigenvalues, eigenvectors): shapes (..., n), (..., n, n); eigenvectors are columns of length 1.
+
+    Raises:
+      ValueError: the matrices are not square.
+
+    >>> eig(jnp.array([[2.0, 0.0], [0.0, 3.0]])).eigenvalues
+    Array([2.+0.j, 3.+0.j], dtype=complex64)
+    """
+    (a,) = floating("eig", a)
+    return _eig(a)
+
+
+@jitted("eigvals")
+def _eigvals(a):
+    return _lax.eig(a, compute_left_eigenvectors=False, compute_right_eigenvectors=False)[0]
+
+
+def eigvals(a):
+    """The eigenvalues of square matrices (..., n, n), complex, in no order. Raises ValueError unless they are square.
+
+    >>> eigvals(jnp.array([[0.0, -1.0], [1.0, 0.0]]))
+    Array([0.+1.j, 0.-1.j], dtype=complex64)
+    """
+    (a,) = floating("eigvals", a)
+    return _eigvals(a)
+
+
+def _lower(UPLO):
+    if UPLO not in (None, "L", "U"):
+        raise ValueError(f"UPLO must be one of None, 'L', or 'U', got {UPLO}")
+    return UPLO != "U"
+
+
+@jitted("eigh", static=("lower", "symmetrize_input"))
+def _eigh(a, lower, symmetrize_input):
+    v, w = _lax.eigh(a, lower=lower, symmetrize_input=symmetrize_input)
+    return EighResult(w, v)
+
+
+def eigh(a, UPLO=None, symmetrize_input=True):
+    """Eigenvalues, ascending, and orthonormal eigenvectors of Hermitian matrices.
+
+    Args:
+      a: shape (..., n, n).
+      UPLO: "L" or "U": the triangle that is read where the input is not symmetrized.
+      symmetrize_input: take the mean of a and its adjoint.
+
+    Returns:
+      (eigenvalues, eigenvectors): ``a @ v == v * w[..., None, :]``.
+
+    Raises:
+      ValueError: the matrices are not square, or UPLO is another letter.
+
+    Golub and Van Loan, Matrix Computations, 8.3.
+
+    >>> eigh(jnp.array([[2.0, 0.0], [0.0, 1.0]])).eigenvalues
+    Array([1., 2.], dtype=float32)
+    """
+    (a,) = floating("eigh", a)
+    return _eigh(a, lower=_lower(UPLO), symmetrize_input=bool(symmetrize_input))
+
+
+def eigvalsh(a, UPLO="L", *, symmetrize_input=True):
+    """The eigenvalues of Hermitian matrices (..., n, n), ascending; options as `eigh` has them.
+
+    >>> eigvalsh(jnp.array([[2.0, 0.0], [0.0, 1.0]]))
+    Array([1., 2.], dtype=float32)
+    """
+    return eigh(a, UPLO, symmetrize_input=symmetrize_input)[0]

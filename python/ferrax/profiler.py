@@ -1,0 +1,183 @@
+"""Where time goes: a trace of what was annotated, traced and compiled, as a file for https://ui.perfetto.dev or chrome://tracing.
+
+    with trace("/tmp/profile"):
+        with StepTraceAnnotation("train", step_num=1):
+            step(params, batch).block_until_ready()
+
+The file is DIR/plugins/profile/TIME/perfetto_trace.json.gz. It has the annotated spans of each thread, and those of tracing and compiling by the function's name;
+when kernels ran is not in it.
+
+Invariant: one trace at a time; annotations outside of one cost next to nothing.
+"""
+
+import collections
+import contextlib
+import functools
+import gzip
+import json
+import os
+import pathlib
+import threading
+import time
+
+from ._compilations import Listener
+from ._config import inert, refused
+from ._devices import devices, live_arrays
+
+__all__ = [
+    "ProfileOptions",
+    "StepTraceAnnotation",
+    "TraceAnnotation",
+    "annotate_function",
+    "device_memory_profile",
+    "save_device_memory_profile",
+    "start_server",
+    "start_trace",
+    "stop_server",
+    "stop_trace",
+    "trace",
+]
+
+
+class ProfileOptions:
+    """What a profile holds. Every option can be set; none changes what there is to write."""
+
+
+class _Profile:
+    """The trace that is being taken."""
+
+    def __init__(self, log_dir):
+        self.log_dir, self.events, self.started = pathlib.Path(log_dir), [], time.perf_counter()
+        self.lock, self.names = threading.Lock(), {}
+        self.listener = Listener(lambda kind, name, start, seconds: self.span(f"{kind} {name}", start, seconds, kind, {"fun_name": name})).open()
+
+    def span(self, name, start, seconds, category, args):
+        thread = threading.current_thread()
+        event = {"name": name, "cat": category, "ph": "X", "pid": os.getpid(), "tid": thread.ident, "args": args}
+        with self.lock:
+            self.names[thread.ident] = thread.name
+            self.events.append(event | {"ts": (start - self.started) * 1e6, "dur": seconds * 1e6})
+
+    def write(self):
+        self.listener.close()
+        place = self.log_dir / "plugins" / "profile" / time.strftime("%Y_%m_%d_%H_%M_%S")
+        place.mkdir(parents=True, exist_ok=True)
+        named = [{"name": "thread_name", "ph": "M", "pid": os.getpid(), "tid": i, "args": {"name": n}} for i, n in self.names.items()]
+        with gzip.open(place / "perfetto_trace.json.gz", "wt") as f:
+            json.dump({"displayTimeUnit": "ms", "traceEvents": [*named, *self.events]}, f)
+
+
+_open = []
+
+
+def start_trace(log_dir, create_perfetto_link=False, create_perfetto_trace=False, profiler_options=None):
+    """Begins a trace, which `stop_trace` writes to `log_dir`.
+
+    Args:
+      log_dir: a directory, made if it is not there.
+      create_perfetto_link: there is no server to show it from.
+      create_perfetto_trace: the file is written whatever it says.
+      profiler_options: a `ProfileOptions`.
+
+    Raises:
+      RuntimeError: a trace is being taken already.
+    """
+    if create_perfetto_link:
+        refused("start_trace", "create_perfetto_link", create_perfetto_link, "nothing is served; open the file at https://ui.perfetto.dev")
+    if create_perfetto_trace:
+        inert("start_trace", "create_perfetto_trace", "the file is always written")
+    if profiler_options is not None:
+        inert("start_trace", "profiler_options", "a trace holds all there is")
+    if _open:
+        raise RuntimeError("Profile has already been started. Only one profile may be run at a time.")
+    _open.append(_Profile(log_dir))
+
+
+def stop_trace():
+    """Ends the trace and writes it.
+
+    Raises:
+      RuntimeError: none is being taken.
+    """
+    if not _open:
+        raise RuntimeError("No profile started")
+    _open.pop().write()
+
+
+@contextlib.contextmanager
+def trace(log_dir, create_perfetto_link=False, create_perfetto_trace=False, profiler_options=None):
+    """Context manager: a trace of the block. The arguments are those of `start_trace`."""
+    start_trace(log_dir, create_perfetto_link, create_perfetto_trace, profiler_options)
+    try:
+        yield
+    finally:
+        stop_trace()
+
+
+class TraceAnnotation(contextlib.ContextDecorator):
+    """Context manager and decorator: a span of this name in the trace.
+
+    Args:
+      name: what it is called.
+      **kwargs: what it is shown with.
+    """
+
+    def __init__(self, name, **kwargs):
+        self.name, self.kwargs, self._starts = name, kwargs, []
+
+    def __enter__(self):
+        self._starts.append(time.perf_counter())
+        return self
+
+    def __exit__(self, *exc):
+        start = self._starts.pop()
+        if _open:
+            _open[0].span(self.name, start, time.perf_counter() - start, "annotation", {k: str(v) for k, v in self.kwargs.items()})
+
+    def _recreate_cm(self):
+        return type(self)(self.name, **self.kwargs)
+
+
+class StepTraceAnnotation(TraceAnnotation):
+    """A `TraceAnnotation` of one step of a loop: `step_num` says which."""
+
+
+def annotate_function(func=None, name=None, **decorator_kwargs):
+    """Decorator: each call of the function is a span of its name, or of `name`."""
+    if func is None:
+        return functools.partial(annotate_function, name=name, **decorator_kwargs)
+    name = name or getattr(func, "__qualname__", None) or func.__name__
+
+    @functools.wraps(func)
+    def wrapper(*args, **kwargs):
+        with TraceAnnotation(name, **decorator_kwargs):
+            return func(*args, **kwargs)
+
+    return wrapper
+
+
+def start_server(port):
+    """There is no server: traces are taken from within. Raises NotImplementedError."""
+    raise NotImplementedError(f"start_server({port}): nothing is served; use start_trace and stop_trace")
+
+
+def stop_server():
+    """Raises ValueError: no server was started."""
+    raise ValueError("No active profiler server.")
+
+
+def device_memory_profile(backend=None):
+    """What arrays take up on the devices of a backend, as JSON: for each device its name, and count and bytes of the arrays that Python holds, by type."""
+    out = {}
+    for device in devices(backend):
+        kinds = collections.Counter()
+        for x in live_arrays(device.platform):
+            if device in x.devices():
+                kinds[x.aval.str_short(), x.nbytes // len(x.devices())] += 1
+        out[str(device)] = [{"type": t, "count": n, "bytes": n * size} for (t, size), n in sorted(kinds.items())]
+    return json.dumps(out).encode()
+
+
+def save_device_memory_profile(filename, backend=None):
+    """Writes `device_memory_profile(backend)` to a file."""
+    pathlib.Path(filename).write_bytes(device_memory_profile(backend))

@@ -1,0 +1,459 @@
+"""Decompositions under scipy's names, and the systems that are solved with them.
+
+Invariant: options that save copies or checks (overwrite_a, check_finite, ..) are taken and change nothing.
+
+    >>> cho_solve((jnp.array([[2.0]]), True), jnp.array([8.0]))
+    Array([2.], dtype=float32)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ... import numpy as jnp
+from ...lax import linalg as _lax
+from ...numpy._arguments import jitted
+from ...numpy.linalg._factorizations import floating
+from ...numpy.linalg._solving import adjoint, lu_solve as _lu_solve
+
+
+def _floating(*xs):
+    return floating("scipy", *xs) if len(xs) > 1 else floating("scipy", *xs)[0]
+
+
+def _as_columns(a, b, name):
+    """b as matrices, and how a result goes back; a vector counts as one column. Raises ValueError where rows differ."""
+    vector = b.ndim == 1 or (b.ndim == a.ndim - 1 and b.shape == a.shape[:-1])
+    n = b.shape[-1] if vector else b.shape[-2]
+    if n != a.shape[-1]:
+        raise ValueError(f"{name}: inconsistent size for core dimension 'n': {n} vs {a.shape[-1]}, in shapes {tuple(a.shape)} and {tuple(b.shape)}")
+    columns = b[..., None] if vector else b
+    lead = np.broadcast_shapes(a.shape[:-2], columns.shape[:-2])
+    columns = jnp.broadcast_to(columns, (*lead, *columns.shape[-2:]))
+    return jnp.broadcast_to(a, (*lead, *a.shape[-2:])), columns, (lambda x: x[..., 0]) if vector else (lambda x: x)
+
+
+def cholesky(a, lower=False, overwrite_a=False, check_finite=True):
+    """The triangular factor of Hermitian positive definite matrices (..., n, n): upper u with ``u.T.conj() @ u == a``, or lower.
+
+    >>> cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]]))
+    Array([[2., 1.],
+           [0., 2.]], dtype=float32)
+    """
+    return jnp.linalg.cholesky(a, upper=not lower)
+
+
+def cho_factor(a, lower=False, overwrite_a=False, check_finite=True):
+    """(c, lower): what `cho_solve` takes; c is the factor of `cholesky`.
+
+    >>> cho_factor(jnp.array([[4.0]]))
+    (Array([[2.]], dtype=float32), False)
+    """
+    return cholesky(a, lower=lower), lower
+
+
+def cho_solve(c_and_lower, b, overwrite_b=False, check_finite=True):
+    """x of ``a @ x == b``, given a's factor.
+
+    Args:
+      c_and_lower: what `cho_factor` gives.
+      b: vectors (..., n), or matrices (..., n, k).
+
+    Raises:
+      ValueError: shapes do not fit.
+
+    >>> cho_solve((jnp.array([[2.0]]), True), jnp.array([8.0]))
+    Array([2.], dtype=float32)
+    """
+    c, lower = c_and_lower
+    return _cho_solve(*_floating(c, b), lower=bool(lower))
+
+
+@jitted("cho_solve", static=("lower",))
+def _cho_solve(c, b, lower):
+    c, b, back = _as_columns(c, b, "cho_solve")
+    b = _lax.triangular_solve(c, b, left_side=True, lower=lower, transpose_a=not lower, conjugate_a=not lower)
+    return back(_lax.triangular_solve(c, b, left_side=True, lower=lower, transpose_a=lower, conjugate_a=lower))
+
+
+def det(a, overwrite_a=False, check_finite=True):
+    """The determinants of square matrices (..., n, n).
+
+    >>> det(jnp.array([[1.0, 2.0], [3.0, 5.0]]))
+    Array(-1., dtype=float32)
+    """
+    return jnp.linalg.det(a)
+
+
+def inv(a, overwrite_a=False, check_finite=True):
+    """The inverses of square matrices (..., n, n).
+
+    >>> inv(jnp.array([[2.0]]))
+    Array([[0.5]], dtype=float32)
+    """
+    return jnp.linalg.inv(a)
+
+
+def svd(a, full_matrices=True, compute_uv=True, overwrite_a=False, check_finite=True, lapack_driver="gesdd"):
+    """Singular values and vectors of matrices (..., m, n): (u, s, vh), or s. See numpy.linalg.svd.
+
+    >>> svd(jnp.array([[3.0, 0.0], [0.0, 4.0]]), compute_uv=False)
+    Array([4., 3.], dtype=float32)
+    """
+    out = jnp.linalg.svd(a, full_matrices=full_matrices, compute_uv=compute_uv)
+    return tuple(out) if compute_uv else out
+
+
+@jitted("eigh", static=("lower", "eigvals_only", "type"))
+def _eigh(a, b, lower, eigvals_only, type):
+    if b is None:
+        w, v = jnp.linalg.eigh(a, UPLO="L" if lower else "U", symmetrize_input=False)
+        return w if eigvals_only else (w, v)
+    a, b = (_hermitian(x, lower) for x in (a, b))
+    factor = _lax.cholesky(b, symmetrize_input=False)
+    solve = lambda x, adjoined: _lax.triangular_solve(factor, x, left_side=True, lower=True, transpose_a=adjoined, conjugate_a=adjoined)
+    inner = adjoint(solve(adjoint(solve(a, False)), False)) if type == 1 else adjoint(factor) @ a @ factor
+    w, y = jnp.linalg.eigh(inner)
+    if eigvals_only:
+        return w
+    return w, factor @ y if type == 3 else solve(y, True)
+
+
+def _hermitian(a, lower):
+    strict = jnp.tril(a, -1) if lower else jnp.triu(a, 1)
+    d = jnp.diagonal(a, axis1=-2, axis2=-1).real.astype(a.dtype)
+    return strict + adjoint(strict) + d[..., None] * jnp.eye(a.shape[-1], dtype=a.dtype)
+
+
+def eigh(
+    a,
+    b=None,
+    lower=True,
+    eigvals_only=False,
+    overwrite_a=False,
+    overwrite_b=False,
+    turbo=True,
+    eigvals=None,
+    type=1,
+    check_finite=True,
+):
+    """Eigenvalues, ascending, and eigenvectors of a Hermitian matrix, or of two.
+
+    Args:
+      a: shape (..., n, n), of which one triangle is read.
+      b: None, or positive definite matrices of the same shape.
+      lower: which triangle.
+      eigvals_only: eigenvalues alone.
+      type: of two matrices: 1 is ``a @ v == b @ v * w``, 2 is ``a @ b @ v == v * w``, 3 is ``b @ a @ v == v * w``.
+
+    Returns:
+      (w, v), or w; of two matrices, ``v.T.conj() @ b @ v`` is one (type 3: with the inverse of b).
+
+    Raises:
+      NotImplementedError: eigvals, or another type without b.
+
+    Golub and Van Loan, Matrix Computations, 8.7.
+
+    >>> eigh(jnp.array([[2.0]]), jnp.array([[4.0]]), eigvals_only=True)
+    Array([0.5], dtype=float32)
+    """
+    if eigvals is not None:
+        raise NotImplementedError("Only the eigvals=None case of eigh is implemented.")
+    if type not in (1, 2, 3) or (b is None and type != 1):
+        raise NotImplementedError("Only the type=1 case of eigh is implemented without b, and types 1, 2 and 3 with it.")
+    (a,) = floating("eigh", a)
+    if b is not None:
+        a, b = _floating(a, b)
+    return _eigh(a, b, lower=bool(lower), eigvals_only=bool(eigvals_only), type=int(type))
+
+
+@jitted("eigh_tridiagonal", static=("eigvals_only", "subset"))
+def _eigh_tridiagonal(d, e, eigvals_only, subset):
+    n = d.shape[0]
+    low = jnp.diag(d.astype(jnp.result_type(d, e))) + jnp.diag(e, -1) if n > 1 else jnp.diag(d)
+    v, w = _lax.eigh(low, symmetrize_input=False, subset_by_index=subset)
+    return w if eigvals_only else (w, v)
+
+
+def eigh_tridiagonal(d, e, *, eigvals_only=False, select="a", select_range=None, tol=None, key=None):
+    """Eigenvalues, ascending, and eigenvectors of a Hermitian tridiagonal matrix.
+
+    Args:
+      d: the diagonal, shape (n,), real.
+      e: what is below it, shape (n - 1,).
+      eigvals_only: eigenvalues alone.
+      select: "a" (all) or "i" (those of the indices in select_range, both included).
+      select_range: (first, last).
+      tol: without effect: all are found to rounding.
+      key: without effect: nothing is drawn.
+
+    Returns:
+      (w, v), or w.
+
+    Raises:
+      ValueError: select or select_range is wrong.
+      NotImplementedError: select is "v": how many there are must be known.
+
+    >>> eigh_tridiagonal(jnp.array([1.0, 1.0]), jnp.array([0.0]), eigvals_only=True)
+    Array([1., 1.], dtype=float32)
+    """
+    if select not in ("a", "i", "v"):
+        raise ValueError("'select must have a value in {'a', 'i', 'v'}.")
+    if select == "v":
+        raise NotImplementedError("eigh_tridiagonal(..., select='v') is not implemented")
+    if select == "i" and select_range is None:
+        raise ValueError("for select='i', select_range must be specified.")
+    _lax.warn_inert("eigh_tridiagonal", tol=tol, key=key)
+    d, e = jnp.asarray(d), jnp.asarray(e)
+    (d,) = floating("eigh_tridiagonal", d.real)
+    (e,) = floating("eigh_tridiagonal", e)
+    if d.ndim != 1 or e.ndim != 1 or e.shape[0] != d.shape[0] - 1:
+        raise ValueError(f"eigh_tridiagonal takes n and n - 1 elements, got shapes {tuple(d.shape)} and {tuple(e.shape)}")
+    subset = None if select == "a" else (int(select_range[0]), int(select_range[1]) + 1)
+    return _eigh_tridiagonal(d, e, eigvals_only=bool(eigvals_only), subset=subset)
+
+
+@jitted("hessenberg", static=("calc_q",))
+def _hessenberg(a, calc_q):
+    n = a.shape[-1]
+    packed, taus = _lax.hessenberg(a)
+    h = jnp.triu(packed, -1)
+    if not calc_q:
+        return h
+    q = jnp.broadcast_to(jnp.eye(n, dtype=a.dtype), a.shape)
+    if n > 1:
+        q = q.at[..., 1:, 1:].set(_lax.householder_product(packed[..., 1:, :-1], taus))
+    return h, q
+
+
+def hessenberg(a, *, calc_q=False, overwrite_a=False, check_finite=True):
+    """h, or (h, q): ``a == q @ h @ q.T.conj()`` with h zero below its first subdiagonal; a of shape (..., n, n).
+
+    >>> hessenberg(jnp.array([[1.0, 2.0], [3.0, 4.0]]))
+    Array([[1., 2.],
+           [3., 4.]], dtype=float32)
+    """
+    (a,) = floating("hessenberg", a)
+    return _hessenberg(a, calc_q=bool(calc_q))
+
+
+def lu_factor(a, overwrite_a=False, check_finite=True):
+    """(lu, pivots) of matrices (..., m, n): both factors in one array; row k was exchanged with row pivots[k].
+
+    >>> lu_factor(jnp.array([[2.0]]))[0]
+    Array([[2.]], dtype=float32)
+    """
+    (a,) = floating("lu_factor", a)
+    lu, pivots, _ = _lax.lu(a)
+    return lu, pivots
+
+
+@jitted("lu_solve", static=("trans",))
+def _lu_solve_vector(lu, pivots, b, trans):
+    order = _lax.lu_pivots_to_permutation(pivots, lu.shape[-1])
+    lu, b, back = _as_columns(lu, b, "lu_solve")
+    return back(_lu_solve(lu, jnp.broadcast_to(order, lu.shape[:-1]), b, trans))
+
+
+def lu_solve(lu_and_piv, b, trans=0, overwrite_b=False, check_finite=True):
+    """x of ``op(a) @ x == b``, given a's factors.
+
+    Args:
+      lu_and_piv: what `lu_factor` gives.
+      b: vectors (..., n), or matrices (..., n, k).
+      trans: 0 (a), 1 (its transpose) or 2 (its adjoint).
+
+    Raises:
+      ValueError: shapes do not fit, or trans is another number.
+
+    >>> lu_solve(lu_factor(jnp.array([[2.0]])), jnp.array([4.0]))
+    Array([2.], dtype=float32)
+    """
+    if trans not in (0, 1, 2):
+        raise ValueError(f"'trans' value must be 0, 1, or 2, got {trans}")
+    lu, pivots = lu_and_piv
+    lu, b = _floating(lu, b)
+    return _lu_solve_vector(lu, jnp.asarray(pivots), b, trans=int(trans))
+
+
+@jitted("lu", static=("permute_l",))
+def _lu(a, permute_l):
+    lu, _, order = _lax.lu(a)
+    m, n = a.shape[-2:]
+    k = min(m, n)
+    l = jnp.tril(lu, -1)[..., :, :k] + jnp.eye(m, k, dtype=a.dtype)
+    u = jnp.triu(lu)[..., :k, :]
+    p = (jnp.arange(m)[:, None] == order[..., None, :]).astype(jnp.finfo(a.dtype).dtype)
+    return (p.astype(a.dtype) @ l, u) if permute_l else (p, l, u)
+
+
+def lu(a, permute_l=False, overwrite_a=False, check_finite=True):
+    """(p, l, u) with ``a == p @ l @ u``, or (p @ l, u); a of shape (..., m, n).
+
+    >>> lu(jnp.array([[1.0, 2.0], [2.0, 2.0]]))[2]
+    Array([[2., 2.],
+           [0., 1.]], dtype=float32)
+    """
+    (a,) = floating("lu", a)
+    return _lu(a, permute_l=bool(permute_l))
+
+
+@jitted("qr", static=("mode", "pivoting"))
+def _qr(a, mode, pivoting):
+    out = _lax.qr(a, pivoting=pivoting, full_matrices=mode != "economic")
+    return tuple(out[1:]) if mode == "r" else tuple(out)
+
+
+def qr(a, overwrite_a=False, lwork=None, mode="full", pivoting=False, check_finite=True):
+    """``a == q @ r``, or with pivoting ``a[:, order] == q @ r``.
+
+    Args:
+      a: shape (..., m, n).
+      mode: "full" (q of m columns), "economic" (of min(m, n)) or "r" (r alone).
+      pivoting: take the longest column that is left first.
+
+    Returns:
+      a tuple: q (but for mode "r"), r, and order with pivoting.
+
+    Raises:
+      ValueError: the mode is not known.
+
+    >>> qr(jnp.array([[3.0, 1.0], [4.0, 2.0]]), mode="r")[0].shape
+    (2, 2)
+    """
+    if mode not in ("full", "economic", "r"):
+        raise ValueError(f"Unsupported QR decomposition mode '{mode}'")
+    (a,) = floating("qr", a)
+    return _qr(a, mode=mode, pivoting=bool(pivoting))
+
+
+@jitted("qr_multiply", static=("mode", "pivoting", "conjugate"))
+def _qr_multiply(a, c, mode, pivoting, conjugate):
+    q, r, *order = _lax.qr(a, pivoting=pivoting, full_matrices=False)
+    q = q.conj() if conjugate else q
+    if c.ndim == 1:
+        out = q @ c if mode == "left" else c @ q
+    else:
+        out = q @ c if mode == "left" else c @ q
+    return (out, r, *order)
+
+
+def qr_multiply(a, c, mode="right", pivoting=False, conjugate=False, overwrite_a=False, overwrite_c=False):
+    """The product of c and the factor q of a, and r: ``c @ q``, or ``q @ c``.
+
+    Args:
+      a: shape (m, n).
+      c: shape (k, m) or (m,) for "right", (min(m, n), k) or (min(m, n),) for "left".
+      mode: where q stands: "left" or "right".
+      pivoting: as `qr` has it.
+      conjugate: of q.
+
+    Returns:
+      (product, r), and the order of columns with pivoting.
+
+    Raises:
+      ValueError: shapes do not fit, or the mode is not known.
+
+    >>> qr_multiply(jnp.eye(2), jnp.ones((1, 2)))[0].shape
+    (1, 2)
+    """
+    if mode not in ("left", "right"):
+        raise ValueError(f"mode must be 'right' or 'left', got {mode!r}")
+    a, c = _floating(a, c)
+    m, k = a.shape[-2], min(a.shape[-2:])
+    size, wanted = (c.shape[0], k) if mode == "left" else (c.shape[-1], m)
+    if size != wanted:
+        product, what = ("Q @ c", f"{k} columns") if mode == "left" else ("c @ Q", f"{m} rows")
+        axis = "rows" if mode == "left" else "columns"
+        raise ValueError(
+            f"Array shapes are not compatible for {product} operation: a has shape {tuple(a.shape)} so Q has {what}, but c has {size} {axis} (expected {wanted})."
+        )
+    return _qr_multiply(a, c, mode=mode, pivoting=bool(pivoting), conjugate=bool(conjugate))
+
+
+def schur(a, output="real"):
+    """(t, z) with ``a == z @ t @ z.T.conj()``.
+
+    Args:
+      a: shape (..., n, n).
+      output: "real" (of a real a, t has blocks of two rows for conjugate eigenvalues) or "complex" (t is triangular).
+
+    Raises:
+      ValueError: the matrices are not square, or output is another word.
+
+    >>> schur(jnp.array([[1.0, 5.0], [0.0, 2.0]]))[0]
+    Array([[1., 5.],
+           [0., 2.]], dtype=float32)
+    """
+    if output not in ("real", "complex"):
+        raise ValueError(f"Expected 'output' to be either 'real' or 'complex', got output={output!r}.")
+    (a,) = floating("schur", a)
+    if output == "complex":
+        a = a.astype(jnp.result_type(a.dtype, jnp.complex64))
+    return tuple(_lax.schur(a))
+
+
+def rsf2csf(T, Z, check_finite=True):
+    """The complex Schur form (t, z) of what real Schur form (T, Z) says: t triangular.
+
+    >>> rsf2csf(jnp.array([[1.0, 5.0], [0.0, 2.0]]), jnp.eye(2))[0].dtype
+    dtype('complex64')
+    """
+    T, Z = _floating(T, Z)
+    complex_dtype = jnp.result_type(T.dtype, jnp.complex64)
+    t, turn = _lax.schur(T.astype(complex_dtype))
+    return t, Z.astype(complex_dtype) @ turn
+
+
+def solve(a, b, lower=False, overwrite_a=False, overwrite_b=False, debug=False, check_finite=True, assume_a="gen"):
+    """x of ``a @ x == b``.
+
+    Args:
+      a: shape (..., n, n).
+      b: a vector (n,), or matrices (..., n, k).
+      lower: the triangle that is read where a is positive definite.
+      assume_a: "gen", "sym", "her" or "pos" (positive definite: by its triangular factor).
+
+    Raises:
+      ValueError: shapes do not fit, or assume_a is another word.
+
+    >>> solve(jnp.array([[2.0]]), jnp.array([4.0]))
+    Array([2.], dtype=float32)
+    """
+    if assume_a not in ("gen", "sym", "her", "pos"):
+        raise ValueError(f"Expected assume_a to be one of ['gen', 'sym', 'her', 'pos']; got {assume_a!r}")
+    if assume_a != "pos":
+        return jnp.linalg.solve(a, b)
+    a, b = _floating(a, b)
+    factor = _lax.cholesky(a if lower else adjoint(a), symmetrize_input=False)
+    return cho_solve((factor, True), b)
+
+
+@jitted("solve_triangular", static=("lower", "transpose", "conjugate", "unit_diagonal"))
+def _solve_triangular(a, b, lower, transpose, conjugate, unit_diagonal):
+    a, b, back = _as_columns(a, b, "solve_triangular")
+    out = _lax.triangular_solve(a, b, left_side=True, lower=lower, transpose_a=transpose, conjugate_a=conjugate, unit_diagonal=unit_diagonal)
+    return back(out)
+
+
+def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False, overwrite_b=False, debug=None, check_finite=True):
+    """x of ``op(a) @ x == b`` for triangular a.
+
+    Args:
+      a: shape (..., n, n), of which one triangle is read.
+      b: vectors (..., n), or matrices (..., n, k).
+      trans: 0 or "N" (a), 1 or "T" (its transpose), 2 or "C" (its adjoint).
+      lower: which triangle.
+      unit_diagonal: the diagonal is 1, and not read.
+
+    Raises:
+      ValueError: shapes do not fit, or trans is something else.
+
+    >>> solve_triangular(jnp.array([[2.0, 1.0], [0.0, 1.0]]), jnp.array([3.0, 1.0]))
+    Array([1., 1.], dtype=float32)
+    """
+    if trans not in (0, 1, 2, "N", "T", "C"):
+        raise ValueError(f"Invalid 'trans' value {trans}")
+    kind = {"N": 0, "T": 1, "C": 2}.get(trans, trans)
+    a, b = _floating(a, b)
+    return _solve_triangular(a, b, lower=bool(lower), transpose=kind > 0, conjugate=kind == 2, unit_diagonal=bool(unit_diagonal))

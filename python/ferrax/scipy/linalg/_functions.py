@@ -1,0 +1,351 @@
+"""Functions of matrices: expm and its derivative, sqrtm, funm, polar, and Sylvester's equation.
+
+Invariant: derivatives come from the equation that the result solves, so they need no distinct eigenvalues.
+
+    >>> expm(jnp.zeros((2, 2)))
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ... import lax, numpy as jnp
+from ..._autodiff import jvp
+from ..._dtypes import is_complex
+from ...custom_derivatives import custom_jvp
+from ...lax import linalg as _lax
+from ...numpy._arguments import jitted
+from ...numpy.linalg._factorizations import floating
+from ...numpy.linalg._solving import adjoint
+
+# The coefficients of Pade's approximants to exp, and the 1-norm up to which each is exact to rounding: Higham, SIAM J. Matrix Anal. 26 (2005), table 2.3.
+_PADE_13 = (
+    64764752532480000.0,
+    32382376266240000.0,
+    7771770303897600.0,
+    1187353796428800.0,
+    129060195264000.0,
+    10559470521600.0,
+    670442572800.0,
+    33522128640.0,
+    1323241920.0,
+    40840800.0,
+    960960.0,
+    16380.0,
+    182.0,
+    1.0,
+)
+_PADE_7 = (17297280.0, 8648640.0, 1995840.0, 277200.0, 25200.0, 1512.0, 56.0, 1.0)
+_REACH = {np.dtype(np.float64): 5.371920351148152, np.dtype(np.float32): 3.925724783138660}
+
+
+def _pade(a):
+    """Even and odd part of the approximant's numerator."""
+    eye = jnp.broadcast_to(jnp.eye(a.shape[-1], dtype=a.dtype), a.shape)
+    a2 = a @ a
+    a4 = a2 @ a2
+    a6 = a4 @ a2
+    if np.finfo(a.dtype).dtype == np.float32:
+        b = _PADE_7
+        return b[6] * a6 + b[4] * a4 + b[2] * a2 + b[0] * eye, a @ (b[7] * a6 + b[5] * a4 + b[3] * a2 + b[1] * eye)
+    b = _PADE_13
+    even = a6 @ (b[12] * a6 + b[10] * a4 + b[8] * a2) + b[6] * a6 + b[4] * a4 + b[2] * a2 + b[0] * eye
+    odd = a6 @ (b[13] * a6 + b[11] * a4 + b[9] * a2) + b[7] * a6 + b[5] * a4 + b[3] * a2 + b[1] * eye
+    return even, a @ odd
+
+
+@jitted("expm", static=("upper_triangular", "max_squarings"))
+def _expm(a, upper_triangular, max_squarings):
+    if a.shape[-1] == 0:
+        return a
+    real = np.finfo(a.dtype).dtype
+    size = lax.stop_gradient(abs(a).sum(axis=-2).max(axis=-1))
+    reach = _REACH[np.dtype(real)]
+    count = jnp.ceil(jnp.log2(jnp.maximum(size / reach, 1.0)))
+    count = jnp.where(jnp.isfinite(count), count, 0).astype(np.int32)
+    used = jnp.minimum(count, max_squarings)
+    even, odd = _pade(a * (2.0 ** -used.astype(real))[..., None, None].astype(a.dtype))
+    left, right = even - odd, even + odd
+    r = _lax.triangular_solve(left, right, left_side=True) if upper_triangular else jnp.linalg.solve(left, right)
+    squared = lambda i, r: jnp.where((i < used)[..., None, None], r @ r, r)
+    r = lax.fori_loop(0, used.max(initial=0), squared, r)
+    return jnp.where((count > max_squarings)[..., None, None], jnp.full_like(r, np.nan), r)
+
+
+def expm(A, *, upper_triangular=False, max_squarings=16):
+    """The exponentials of square matrices.
+
+    Args:
+      A: shape (..., n, n).
+      upper_triangular: the matrices are upper triangular.
+      max_squarings: the result is nan where more squarings are asked for: beyond norms of about 2^max_squarings.
+
+    Returns:
+      an array of shape (..., n, n).
+
+    Raises:
+      ValueError: the matrices are not square.
+
+    Scaling and squaring: Higham, SIAM J. Matrix Anal. 26 (2005).
+
+    >>> expm(jnp.array([[0.0, 1.0], [0.0, 0.0]]))
+    Array([[1., 1.],
+           [0., 1.]], dtype=float32)
+    """
+    (A,) = floating("expm", A)
+    if A.ndim < 2 or A.shape[-1] != A.shape[-2]:
+        raise ValueError(f"Expected A to be a (batched) square matrix, got A.shape={tuple(A.shape)}.")
+    return _expm(A, upper_triangular=bool(upper_triangular), max_squarings=int(max_squarings))
+
+
+def expm_frechet(A, E, *, method=None, compute_expm=True):
+    """The exponential of A and its derivative at A along E, both of shape (..., n, n): (expm(A), derivative), or the derivative alone.
+
+    Raises:
+      ValueError: the matrices are not square, or their shapes differ.
+
+    >>> expm_frechet(jnp.zeros((1, 1)), jnp.ones((1, 1)), compute_expm=False)
+    Array([[1.]], dtype=float32)
+    """
+    _lax.warn_inert("expm_frechet", method=method)
+    A, E = floating("expm_frechet", A, E)
+    if A.ndim < 2 or A.shape[-1] != A.shape[-2]:
+        raise ValueError(f"expected A to be a (batched) square matrix, got A.shape={tuple(A.shape)}")
+    if E.ndim < 2 or E.shape[-1] != E.shape[-2]:
+        raise ValueError(f"expected E to be a (batched) square matrix, got E.shape={tuple(E.shape)}")
+    if A.shape != E.shape:
+        raise ValueError(f"expected A and E to be the same shape, got A.shape={tuple(A.shape)} E.shape={tuple(E.shape)}")
+    y, dy = jvp(expm, (A,), (E,))
+    return (y, dy) if compute_expm else dy
+
+
+# ---- Sylvester's equation
+
+
+def _solve_schur(a, b, c):
+    """x of ``a @ x + x @ b == c``, complex: column by column of what Schur forms make of it."""
+    n, k = c.shape[-2:]
+    r, u = _lax.schur(a)
+    s, v = _lax.schur(b)
+    right = adjoint(u) @ c @ v
+    eye = jnp.eye(n, dtype=c.dtype)
+
+    def column(j, y):
+        along = lax.dynamic_slice_in_dim(s, j, 1, axis=-1)
+        rest = lax.dynamic_slice_in_dim(right, j, 1, axis=-1) - y @ along
+        shift = lax.dynamic_slice_in_dim(along, j, 1, axis=-2)
+        return lax.dynamic_update_slice_in_dim(y, _lax.triangular_solve(r + shift * eye, rest, left_side=True), j, axis=-1)
+
+    y = lax.fori_loop(0, k, column, jnp.zeros_like(right))
+    return u @ y @ adjoint(v)
+
+
+@jitted("solve_sylvester")
+def _sylvester(a, b, c):
+    lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2], c.shape[:-2])
+    a, b, c = (jnp.broadcast_to(x, (*lead, *x.shape[-2:])) for x in (a, b, c))
+    if c.size == 0:
+        return c
+    wide = jnp.result_type(c.dtype, jnp.complex64)
+    fixed = [lax.stop_gradient(x) for x in (a, b)]
+    back = lambda x: x.astype(c.dtype) if is_complex(c.dtype) else x.real
+
+    def solve(transposed):
+        # of the transposed system a' x + x b' == c
+        p, q = (jnp.swapaxes(x, -1, -2) if transposed else x for x in fixed)
+        return lambda _, c: back(_solve_schur(p.astype(wide), q.astype(wide), c.astype(wide)))
+
+    x = lax.custom_linear_solve(lambda x: a @ x + x @ b, c, solve(False), solve(True))
+    # where a and -b share an eigenvalue there is no solution, or many
+    va, vb = (lax.stop_gradient(jnp.linalg.eigvals(x)) for x in fixed)
+    apart = abs(va[..., :, None] + vb[..., None, :]).min(axis=(-2, -1))
+    most = abs(va).max(axis=-1) + abs(vb).max(axis=-1)
+    eps = float(np.finfo(c.dtype).eps) * max(a.shape[-1], b.shape[-1])
+    singular = apart <= jnp.maximum(most * eps, 0)
+    return jnp.where(singular[..., None, None], jnp.full_like(x, np.nan), x)
+
+
+def solve_sylvester(A, B, C, *, method="schur", tol=1e-8):
+    """x of ``A @ x + x @ B == C``.
+
+    Args:
+      A: shape (..., m, m).
+      B: shape (..., n, n).
+      C: shape (..., m, n).
+      method: "schur" or "eigen"; Schur forms serve both.
+      tol: without effect.
+
+    Returns:
+      an array of shape (..., m, n); nan where A and -B share an eigenvalue.
+
+    Raises:
+      ValueError: shapes do not fit, or the method is not known.
+
+    Bartels and Stewart, Communications of the ACM 15 (1972).
+
+    >>> solve_sylvester(jnp.array([[1.0]]), jnp.array([[3.0]]), jnp.array([[8.0]]))
+    Array([[2.]], dtype=float32)
+    """
+    A, B, C = floating("solve_sylvester", A, B, C)
+    if method not in ("schur", "eigen"):
+        raise ValueError(f'Unrecognized method {method}. The two valid methods are either "schur" or "eigen".')
+    m, n = C.shape[-2:] if C.ndim > 1 else (-1, -1)
+    if A.shape[-2:] != (m, m) or B.shape[-2:] != (n, n):
+        raise ValueError(f"Incompatible shapes for Sylvester equation:\nA: {tuple(A.shape)}\nB: {tuple(B.shape)}\nC: {tuple(C.shape)}")
+    _lax.warn_inert("solve_sylvester", tol=None if tol == 1e-8 else tol)
+    return _sylvester(A, B, C)
+
+
+# ---- by Schur forms
+
+
+def _triangular_root(t):
+    """The square root of upper triangular matrices, column by column: Bjorck and Hammarling, Linear Algebra Appl. 52/53 (1983)."""
+    n = t.shape[-1]
+    d = jnp.sqrt(jnp.diagonal(t, axis1=-2, axis2=-1))
+    eye, index = jnp.eye(n, dtype=t.dtype), jnp.arange(n)
+
+    def column(j, u):
+        top = lax.dynamic_index_in_dim(d, j, axis=-1, keepdims=True)
+        known = (index < j).astype(t.dtype)
+        # rows from j on are those of the identity
+        divisors = known * (d + top) + (1 - known)
+        left = u * known[:, None] * known[None, :] * (1 - eye) + eye * jnp.where(divisors == 0, 1, divisors)[..., None, :]
+        right = lax.dynamic_slice_in_dim(t, j, 1, axis=-1) * known[:, None]
+        x = _lax.triangular_solve(left, right, left_side=True)
+        # 0 divided by 0 is 0, which keeps the root of singular matrices; anything else has no root
+        x = jnp.where((divisors == 0)[..., None] & (x != 0), jnp.nan, x)
+        x = jnp.where((index == j)[:, None], top[..., None], x)
+        return lax.dynamic_update_slice_in_dim(u, x, j, axis=-1)
+
+    return lax.fori_loop(0, n, column, jnp.zeros_like(t))
+
+
+@custom_jvp
+def _sqrtm(a):
+    t, z = _lax.schur(a)
+    return z @ _triangular_root(t) @ adjoint(z)
+
+
+@_sqrtm.defjvp
+def _sqrtm_rule(primals, tangents):
+    (a,), (da,) = primals, tangents
+    x = _sqrtm(a)
+    # x x = a
+    return x, solve_sylvester(x, x, da)
+
+
+def sqrtm(A, blocksize=1):
+    """The principal square roots of square matrices (..., n, n), complex.
+
+    Args:
+      A: the matrices.
+      blocksize: 1.
+
+    Raises:
+      ValueError: the matrices are not square.
+      NotImplementedError: for another blocksize.
+
+    Higham, Functions of Matrices (2008), chapter 6.
+
+    >>> sqrtm(jnp.array([[4.0, 0.0], [0.0, 9.0]]))
+    Array([[2.+0.j, 0.+0.j],
+           [0.+0.j, 3.+0.j]], dtype=complex64)
+    """
+    if blocksize > 1:
+        raise NotImplementedError("Blocked version is not implemented yet.")
+    (A,) = floating("sqrtm", A)
+    if A.ndim < 2 or A.shape[-1] != A.shape[-2]:
+        raise ValueError(f"The input to schur must be a square matrix. Got shape {tuple(A.shape)}.")
+    return jitted("sqrtm", fun=lambda a: _sqrtm(a))(A.astype(jnp.result_type(A.dtype, jnp.complex64)))
+
+
+def funm(A, func, disp=True):
+    """The function of a matrix that `func`, of arrays element by element, extends to.
+
+    Args:
+      A: a matrix (n, n).
+      func: a function of arrays.
+      disp: the result alone; else (result, estimate of its error).
+
+    Returns:
+      a complex matrix.
+
+    Raises:
+      ValueError: A is not square.
+
+    Parlett's recurrence on the Schur form, which asks for distinct eigenvalues: Golub and Van Loan, Matrix Computations, 9.1.4.
+
+    >>> funm(jnp.array([[2.0]]), lambda x: x * x)
+    Array([[4.+0.j]], dtype=complex64)
+    """
+    (A,) = floating("funm", A)
+    if A.ndim != 2 or A.shape[0] != A.shape[1]:
+        raise ValueError("expected square array_like input")
+    n = A.shape[0]
+    t, z = _lax.schur(A.astype(jnp.result_type(A.dtype, jnp.complex64)))
+    d = jnp.diag(t)
+    f = jnp.diag(func(d).astype(t.dtype))
+    gap = d[None, :] - d[:, None]
+    diagonals = np.arange(n)[None, :] - np.arange(n)[:, None]
+
+    def step(k, state):
+        f, least = state
+        here = diagonals == k
+        s = t @ f - f @ t
+        apart = gap != 0
+        value = jnp.where(apart, s / jnp.where(apart, gap, 1), s)
+        least = jnp.minimum(least, jnp.where(here, abs(gap), np.inf).min(initial=np.inf))
+        return jnp.where(here, value, f), least
+
+    eps = jnp.finfo(t.dtype).eps
+    f, least = lax.fori_loop(1, n, step, (f, jnp.ones((), jnp.finfo(t.dtype).dtype)))
+    out = z @ f @ adjoint(z)
+    if disp:
+        return out
+    least = jnp.where(least == 0, eps, least)
+    error = jnp.minimum(1, jnp.maximum(eps, eps / least * jnp.linalg.norm(jnp.triu(t, 1), 1)))
+    bad = ~jnp.isfinite(out).all()
+    return out, jnp.where(bad, jnp.inf, error)
+
+
+@jitted("polar", static=("side",))
+def _polar(a, side):
+    w, _, vh = jnp.linalg.svd(a, full_matrices=False)
+    u = w @ vh
+    p = adjoint(u) @ a if side == "right" else a @ adjoint(u)
+    return u, (p + adjoint(p)) / 2
+
+
+def polar(a, side="right", *, method="qdwh", eps=None, max_iterations=None):
+    """The polar decomposition: ``a == u @ p``, or ``p @ u``, with p Hermitian and positive semidefinite.
+
+    Args:
+      a: shape (m, n).
+      side: where p stands: "right" (n, n) or "left" (m, m).
+      method: "qdwh" or "svd"; singular values serve both.
+      eps, max_iterations: without effect: nothing is iterated.
+
+    Returns:
+      (u, p): u (m, n) with orthonormal columns, or rows.
+
+    Raises:
+      ValueError: side or method is another word.
+
+    Higham, Functions of Matrices (2008), chapter 8.
+
+    >>> polar(jnp.array([[2.0, 0.0], [0.0, 3.0]]))[1]
+    Array([[2., 0.],
+           [0., 3.]], dtype=float32)
+    """
+    if side not in ("right", "left"):
+        raise ValueError("The argument `side` must be either 'right' or 'left'.")
+    if method not in ("qdwh", "svd"):
+        raise ValueError(f"Unknown polar decomposition method {method}.")
+    _lax.warn_inert("polar", eps=eps, max_iterations=max_iterations)
+    (a,) = floating("polar", a)
+    if a.ndim != 2:
+        raise ValueError("The input `a` must be a 2-D array.")
+    return _polar(a, side=side)

@@ -1,0 +1,82 @@
+"""`minimize`: the front of the methods.
+
+>>> r = minimize(lambda x: (x**4).sum() - x.sum(), jnp.ones(1), method="BFGS")
+>>> bool(r.success), r.x.round(2)
+(True, Array([0.63], dtype=float32))
+"""
+
+from __future__ import annotations
+
+import typing
+
+from ... import _core, numpy as jnp
+from ._bfgs import CONVERGED, LITTLE_GAIN, bfgs, lbfgs
+
+
+class OptimizeResults(typing.NamedTuple):
+    """What a search has found.
+
+    x: the point. success: whether it is a minimum. status: 0 converged; 1 out of iterations; 2, 3 out of evaluations of the function, of the gradient;
+    4 gains below ftol; 5 no step that is lower. fun, jac: the function and its gradient there. hess_inv: the inverse Hessian, as far as the method knows
+    it. nfev, njev, nit: evaluations of the function and the gradient, and iterations.
+    """
+
+    x: _core.Array
+    success: _core.Array
+    status: _core.Array
+    fun: _core.Array
+    jac: _core.Array
+    hess_inv: _core.Array | None
+    nfev: _core.Array
+    njev: _core.Array
+    nit: _core.Array
+
+
+def minimize(fun, x0, args=(), *, method, tol=None, options=None):
+    """A minimum of `fun(x, *args)`, by a quasi-Newton method with the gradient that `grad` gives; works under `jit` and `vmap`.
+
+    Args:
+        fun: a function of an array like x0 and args, differentiable, whose result is a number.
+        x0: where to begin, a float array.
+        args: a tuple of further arguments.
+        method: "BFGS", or "l-bfgs-experimental-do-not-rely-on-this" for many variables.
+        tol: for `gtol`.
+        options: for BFGS `maxiter`, `norm` (of the gradient), `gtol`, `line_search_maxiter`; for the other `maxiter`, `norm`, `maxcor` (steps to
+            remember), `ftol`, `gtol`, `maxfun`, `maxgrad`, `maxls`.
+
+    Returns:
+        OptimizeResults.
+
+    Raises:
+        TypeError: for args that are no tuple, options there are not, and functions that `grad` refuses.
+        ValueError: for another method.
+
+        >>> import ferrax.scipy.optimize
+        >>> rosen = lambda x: (1 - x[0]) ** 2 + 100 * (x[1] - x[0] ** 2) ** 2
+        >>> ferrax.scipy.optimize.minimize(rosen, jnp.zeros(2), method="BFGS").x.round(2)
+        Array([1., 1.], dtype=float32)
+    """
+    if not isinstance(args, tuple):
+        raise TypeError(f"args argument to jax.scipy.optimize.minimize must be a tuple, got {args}")
+    options = dict(options or {})
+    methods = {"bfgs": bfgs, "l-bfgs-experimental-do-not-rely-on-this": lbfgs}
+    if str(method).lower() not in methods:
+        raise ValueError(f"Method {method} not recognized")
+    if tol is not None:
+        options.setdefault("gtol", tol)
+    run = methods[method.lower()]
+    x0 = jnp.asarray(x0)
+    flat = lambda x: fun(x.reshape(x0.shape), *args)
+    s = run(flat, x0.reshape(-1), **options)
+    success = (s.status == CONVERGED) | (s.status == LITTLE_GAIN)
+    return OptimizeResults(
+        x=s.x.reshape(x0.shape),
+        success=success & jnp.isfinite(s.f),
+        status=s.status,
+        fun=s.f,
+        jac=s.g.reshape(x0.shape),
+        hess_inv=s.memory if run is bfgs else None,
+        nfev=s.nfev,
+        njev=s.nfev,
+        nit=s.nit,
+    )

@@ -1,0 +1,195 @@
+"""What the distributions share: promotion, location and scale, what a function is outside the support, and documentation.
+
+Invariant: a distribution's module states its mathematics alone, for a standard variable inside the support. Around it stand, here:
+
+    outside the support     densities are 0 (their logarithms -inf), distribution functions 0 or 1; derivatives are 0, never NaN
+    a parameter outside its domain, or a NaN among the arguments            the result is NaN
+    dtypes                  the arguments' common float dtype; integers and booleans become floats
+
+A module reads:
+
+    _family = Continuous(low=0, valid=lambda a: a > 0, a="the shape, positive")
+
+    @_family
+    def logpdf(x, a):
+        return xlogy(a - 1, x) - x - gammaln(a)
+
+    pdf = _family.density(logpdf)
+"""
+
+import functools
+import inspect
+
+import numpy as np
+
+from ... import numpy as jnp
+from ..._api import jit
+from ...numpy._arguments import promote_inexact
+
+inf = np.inf
+# A function's values below and above the support.
+_OUTSIDE = {
+    "logpdf": (-inf, -inf), "pdf": (0, 0), "logpmf": (-inf, -inf), "pmf": (0, 0), "cdf": (0, 1), "logcdf": (-inf, 0), "sf": (1, 0), "logsf": (0, -inf),
+}  # fmt: skip
+_WHAT = {
+    "logpdf": "The logarithm of the density", "pdf": "The density", "logpmf": "The logarithm of the probability", "pmf": "The probability",
+    "cdf": "The distribution function, P(X <= x)", "logcdf": "The logarithm of the distribution function", "sf": "The survival function, P(X > x)",
+    "logsf": "The logarithm of the survival function", "ppf": "The quantile function, the inverse of cdf", "isf": "The inverse of the survival function",
+}  # fmt: skip
+_ARGUMENTS = {
+    "x": "points: an array or a number",
+    "k": "points: an array or a number; what is no integer has probability 0",
+    "q": "probabilities; the result is NaN outside [0, 1]",
+    "p": "probabilities; the result is NaN outside [0, 1]",
+    "loc": "the location, which is subtracted from the points",
+    "scale": "the scale, positive",
+}
+_TEMPLATE = """{what}: {formula}.
+
+Args:
+{arguments}
+
+Returns:
+  an array of the arguments' common shape and float dtype; NaN where a parameter is outside its domain or an argument is NaN.
+
+Raises:
+  TypeError: an argument is a list, complex, or nothing that is a number.
+  ValueError: the shapes do not broadcast.
+
+{example}
+"""
+_LOC = inspect.Parameter("loc", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=0)
+_SCALE = inspect.Parameter("scale", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=1)
+
+
+def reals(name, *xs):
+    """The arguments as arrays of one float dtype.
+
+    Raises:
+      TypeError: one is complex, or no array or number.
+    """
+    xs = promote_inexact(name, *xs)
+    if xs[0].dtype.kind == "c":
+        raise TypeError(f"{name} does not support complex-valued inputs.")
+    return xs
+
+
+class _Family:
+    """Makes the public functions of a distribution from its mathematics.
+
+    low, high: the support of the standard variable: numbers, or functions of the shape parameters.
+    valid: of the shape parameters, whether they are in their domain.
+    moved: whether there are parameters of location (and scale).
+    shapes: what each shape parameter is, for the documentation.
+    """
+
+    placed, lowest = (), -inf
+
+    def __init__(self, low=None, high=inf, valid=None, moved=True, **shapes):
+        self.low, self.high = self.lowest if low is None else low, high
+        self.valid, self.moved, self.shapes = valid, moved, shapes
+
+    def __call__(self, f):
+        compute = self.quantile if f.__name__ in ("ppf", "isf") else self.masked
+        parameters = [*inspect.signature(f).parameters.values(), *(self.placed if self.moved else ())]
+        return self.published(f, f.__name__, f.__doc__, parameters, functools.partial(compute, f))
+
+    def density(self, logarithm):
+        """exp of a log density: the function `pdf` or `pmf`."""
+        name, parameters = logarithm.__name__.removeprefix("log"), inspect.signature(logarithm).parameters.values()
+        return self.published(logarithm, name, f"exp({logarithm.__name__})", parameters, lambda _, arguments: jnp.exp(logarithm(**arguments)))
+
+    def published(self, f, name, doc, parameters, compute):
+        """compute(full name, arguments by name) as a jitted function of these parameters, documented."""
+        signature = inspect.Signature(list(parameters))
+        full = f"{f.__module__.rsplit('.', 1)[-1]}.{name}"
+
+        def function(*args, **kwargs):
+            return compute(full, signature.bind(*args, **kwargs).arguments)
+
+        function.__name__ = function.__qualname__ = name
+        function.__module__, function.__signature__ = f.__module__, signature
+        told = "\n".join(f"  {p}: {self.shapes.get(p) or _ARGUMENTS[p]}." for p in signature.parameters)
+        formula, _, example = doc.partition("\n")
+        function.__doc__ = _TEMPLATE.format(what=_WHAT[name], formula=formula.rstrip("."), arguments=told, example=inspect.cleandoc(example))
+        return jit(function)
+
+    def known(self, x, shapes, scale=None):
+        """Whether x is no NaN, and the parameters are in their domain."""
+        conditions = [x == x]
+        if self.valid is not None:
+            conditions.append(self.valid(*shapes))
+        if scale is not None:
+            conditions.append(scale > 0)
+        return functools.reduce(jnp.logical_and, conditions)
+
+    def split(self, name, arguments):
+        """Points, shape parameters, location and scale (None where they are not given), of one float dtype."""
+        # Defaults have a say in the dtype: with them booleans are weak, as in JAX.
+        missing = {p.name: p.default for p in (self.placed if self.moved else ()) if p.name not in arguments}
+        xs = dict(zip([*arguments, *missing], reals(name, *arguments.values(), *missing.values()), strict=True))
+        places = [None if name in missing or not self.moved else xs[name] for name in ("loc", "scale")[: len(self.placed)]]
+        return *[x for name, x in xs.items() if not (self.moved and name in ("loc", "scale"))], *places
+
+    def ends(self, shapes):
+        """The ends of the support, numbers or arrays."""
+        return [end(*shapes) if callable(end) else end for end in (self.low, self.high)]
+
+    def outside(self, x, shapes):
+        """Where x is below the support, and where above. An end that is infinite is no point of it."""
+        low, high = self.ends(shapes)
+        under = x <= low if isinstance(low, float) and low == -inf else x < low
+        over = x >= high if isinstance(high, float) and high == inf else x > high
+        return under, over
+
+
+class Continuous(_Family):
+    """Distributions with a density, of the standard variable (x - loc) / scale."""
+
+    placed = (_LOC, _SCALE)
+
+    def masked(self, f, name, arguments):
+        x, *shapes, loc, scale = self.split(name, arguments)
+        z = x if loc is None else x - loc
+        z = z if scale is None else z / scale
+        low, high = self.ends(shapes)
+        below, above = _OUTSIDE[f.__name__]
+        under, over = self.outside(z, shapes)
+        # Outside, the function is taken at the point of the support that is nearest to 1/2: there it is finite, and so are its slopes.
+        inner = min(max(0.5, low), high) if isinstance(low, (int, float)) else jnp.clip(0.5, low, high)
+        y = f(jnp.where(under | over, inner, z), *shapes)
+        if scale is not None and f.__name__ == "logpdf":
+            y = y - jnp.log(scale)
+        y = jnp.where(under, below, jnp.where(over, above, y))
+        return jnp.where(self.known(z, shapes, scale), y, np.nan)
+
+    def quantile(self, f, name, arguments):
+        q, *shapes, loc, scale = self.split(name, arguments)
+        inside = (q >= 0) & (q <= 1)
+        y = f(jnp.where(inside, q, 0.5), *shapes)
+        y = y if scale is None else y * scale
+        y = y if loc is None else y + loc
+        return jnp.where(inside & self.known(q, shapes, scale), y, np.nan)
+
+
+class Discrete(_Family):
+    """Distributions on integers k - loc, from `low` to `high`."""
+
+    placed, lowest = (_LOC,), 0
+
+    def masked(self, f, name, arguments):
+        k, *shapes, loc = self.split(name, arguments)
+        k = k if loc is None else k - loc
+        below, above = _OUTSIDE[f.__name__]
+        whole = jnp.floor(k)
+        under, over = self.outside(whole, shapes)
+        y = f(jnp.where(under | over, self.low, whole), *shapes)
+        if f.__name__ == "logpmf":
+            over = over | (k != whole)
+        y = jnp.where(under, below, jnp.where(over, above, y))
+        return jnp.where(self.known(k, shapes), y, np.nan)
+
+    def quantile(self, f, name, arguments):
+        q, *shapes, _ = self.split(name, arguments)
+        inside = (q >= 0) & (q <= 1)
+        return jnp.where(inside & self.known(q, shapes), f(q, *shapes), np.nan)

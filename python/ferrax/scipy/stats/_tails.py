@@ -1,0 +1,114 @@
+"""Logarithms of probabilities, exact in both tails, where the probabilities themselves underflow or round to 1.
+
+Invariant: p and q are a probability and its complement, each accurate in itself; the logarithm is taken of the smaller.
+
+    log_of(1.0, 1e-20) is -1e-20
+"""
+
+import numpy as np
+
+from ... import lax, numpy as jnp
+from ...numpy._arguments import broadcast_together
+from ..special import betaln, gammaln, xlog1py, xlogy
+
+_LOG2 = float(np.log(2))
+# Below this the logarithm of a probability is found without the probability.
+_TINY = 1e-30
+
+
+def log_of(p, q):
+    """log(p), where q = 1 - p."""
+    return jnp.where(p < 0.5, jnp.log(p), jnp.log1p(-jnp.minimum(q, 0.5)))
+
+
+def log1p_square(x):
+    """log(1 + x^2), where the square may overflow."""
+    large = abs(x) > 1
+    small = jnp.where(large, 1 / jnp.where(large, x, 1), x)
+    return jnp.log1p(small * small) + jnp.where(large, 2 * jnp.log(jnp.where(large, abs(x), 1)), 0)
+
+
+def log1mexp(x):
+    """log(1 - exp(-x)) for x >= 0 (Maechler 2012, Accurately computing log(1 - exp(-|a|)))."""
+    return jnp.where(x < _LOG2, jnp.log(-jnp.expm1(-x)), jnp.log1p(-jnp.exp(-x)))
+
+
+def log1mexpexp(x):
+    """log(1 - exp(-exp(-x))), which is -x where exp(-x) is small."""
+    far = x > 50
+    return jnp.where(far, -x, log1mexp(jnp.exp(-jnp.where(far, 0, x))))
+
+
+def log_difference(a, b):
+    """log(exp(a) - exp(b)) for a >= b; -inf where they are equal."""
+    some = a > b
+    return jnp.where(some, a + log1mexp(jnp.where(some, a - b, 1)), -np.inf)
+
+
+def continued_fraction(term, like):
+    """b0 + a1 / (b1 + a2 / (b2 + ..)) by Lentz's method (Thompson and Barnett 1986), elementwise.
+
+    Args:
+      term: of n = 0, 1, 2 .., the pair (a_n, b_n), arrays as `like`; a_0 is not read.
+    """
+    tiny = float(jnp.finfo(like.dtype).tiny)
+    away = lambda x: jnp.where(x == 0, tiny, x)
+    eps = float(jnp.finfo(like.dtype).eps)
+
+    def step(state):
+        n, value, c, d, _ = state
+        a, b = term(n)
+        d = 1 / away(b + a * d)
+        c = away(b + a / c)
+        return n + 1, value * c * d, c, d, lax.stop_gradient(abs(c * d - 1) > eps)
+
+    first = away(jnp.broadcast_to(term(jnp.asarray(0.0, like.dtype))[1], like.shape))
+    start = jnp.asarray(1.0, like.dtype), first, first, jnp.zeros_like(like), jnp.ones(like.shape, bool)
+    return lax.while_loop(lambda s: jnp.any(s[4]) & (s[0] < 2000), step, start)[1]
+
+
+def _chosen(far, tail, p, q):
+    """The logarithm found in the tail, or that of the probability."""
+    return jnp.where(far, tail, log_of(jnp.where(far, 0.5, p), q))
+
+
+def log_gammaincc(a, x):
+    """log Q(a, x), Q = Gamma(a, x) / Gamma(a)."""
+    q = lax.igammac(a, x)
+    far = q < _TINY
+    s, z = jnp.where(far, a, 1), jnp.where(far, x, 1)
+    # DLMF 8.9.2: Gamma(s, z) = e^-z z^s / (z + 1 - s - 1 (1 - s) / (z + 3 - s - 2 (2 - s) / ..)).
+    fraction = continued_fraction(lambda n: (-n * (n - s), z + 2 * n + 1 - s), z)
+    return _chosen(far, s * jnp.log(z) - z - gammaln(s) - jnp.log(fraction), q, lax.igamma(a, x))
+
+
+def log_gammainc(a, x):
+    """log P(a, x), P = 1 - Q."""
+    p = lax.igamma(a, x)
+    far = (p < _TINY) & (x > 0)
+    s, z = jnp.where(far, a, 1), jnp.where(far, x, 0.5)
+
+    def term(n):
+        # DLMF 8.9.1: gamma(s, z) = e^-z z^s / (s - s z / (s + 1 + z / (s + 2 - (s + 1) z / (s + 3 + 2 z / ..)))).
+        half = jnp.floor(n / 2)
+        return jnp.where(n % 2 == 0, half * z, -(s + half) * z), s + n
+
+    return _chosen(far, s * jnp.log(z) - z - gammaln(s) - jnp.log(continued_fraction(term, z)), p, lax.igammac(a, x))
+
+
+def log_betainc(a, b, x):
+    """log I_x(a, b)."""
+    a, b, x = broadcast_together(a, b, x)
+    p = lax.betainc(a, b, x)
+    far = (p < _TINY) & (x > 0)
+    z = jnp.where(far, x, 0.5)
+
+    def term(n):
+        # DLMF 8.17.22: I_z(a, b) = z^a (1 - z)^b / (a B(a, b)) / (1 + d1 / (1 + d2 / ..)).
+        m = jnp.floor(n / 2)
+        even = m * (b - m) * z / ((a + 2 * m - 1) * (a + 2 * m))
+        odd = -(a + m) * (a + b + m) * z / ((a + 2 * m) * (a + 2 * m + 1))
+        return jnp.where(n % 2 == 0, even, odd), jnp.ones_like(z)
+
+    tail = xlogy(a, z) + xlog1py(b, -z) - jnp.log(a) - betaln(a, b) - jnp.log(continued_fraction(term, z))
+    return _chosen(far, tail, p, lax.betainc(b, a, 1 - x))

@@ -1,0 +1,34 @@
+"""The Bernoulli distribution: 1 with probability p, else 0.
+
+>>> pmf(1, 0.25)
+Array(0.25, dtype=float32, weak_type=True)
+"""
+
+from ... import numpy as jnp
+from ..special import xlog1py, xlogy
+from ._families import Discrete
+
+_valid = lambda p: (p >= 0) & (p <= 1)
+_family = Discrete(high=1, valid=_valid, p="the probability of 1")
+_unmoved = Discrete(high=1, valid=_valid, moved=False, p="the probability of 1")
+
+
+@_family
+def logpmf(k, p):
+    """k log(p) + (1 - k) log(1 - p)."""
+    return xlogy(k, p) + xlog1py(1 - k, -p)
+
+
+pmf = _family.density(logpmf)
+
+
+@_unmoved
+def cdf(k, p):
+    """1 - p at 0, 1 at 1."""
+    return jnp.where(k < 1, 1 - p, 1)
+
+
+@_unmoved
+def ppf(q, p):
+    """0 up to 1 - p, then 1."""
+    return jnp.where(q <= 1 - p, jnp.zeros_like(q), jnp.ones_like(q))

@@ -1,0 +1,44 @@
+"""The beta distribution, of density x^(a-1) (1 - x)^(b-1) / B(a, b) on [0, 1].
+
+>>> cdf(0.5, 2, 1)
+Array(0.25, dtype=float32, weak_type=True)
+"""
+
+from ..special import betainc, betaln, xlog1py, xlogy
+from ._families import Continuous
+from ._tails import log_betainc
+
+_family = Continuous(low=0, high=1, valid=lambda a, b: (a > 0) & (b > 0), a="the first shape, positive", b="the second shape, positive")
+
+
+@_family
+def logpdf(x, a, b):
+    """(a - 1) log(x) + (b - 1) log(1 - x) - log(B(a, b))."""
+    return xlogy(a - 1, x) + xlog1py(b - 1, -x) - betaln(a, b)
+
+
+pdf = _family.density(logpdf)
+
+
+@_family
+def cdf(x, a, b):
+    """the regularised incomplete beta function."""
+    return betainc(a, b, x)
+
+
+@_family
+def logcdf(x, a, b):
+    """log(betainc(a, b, x))."""
+    return log_betainc(a, b, x)
+
+
+@_family
+def sf(x, a, b):
+    """betainc(b, a, 1 - x)."""
+    return betainc(b, a, 1 - x)
+
+
+@_family
+def logsf(x, a, b):
+    """log(betainc(b, a, 1 - x))."""
+    return log_betainc(b, a, 1 - x)

@@ -1,0 +1,22 @@
+"""The binomial distribution: successes among n trials of probability p.
+
+>>> pmf(2, 4, 0.5)
+Array(0.375, dtype=float32, weak_type=True)
+"""
+
+from ... import numpy as jnp
+from ..special import betaln, xlog1py, xlogy
+from ._families import Discrete
+
+_family = Discrete(
+    high=lambda n, p: n, valid=lambda n, p: (n >= 0) & (p >= 0) & (p <= 1), n="the number of trials, not negative", p="the probability of success"
+)  # fmt: skip
+
+
+@_family
+def logpmf(k, n, p):
+    """log(n over k) + k log(p) + (n - k) log(1 - p)."""
+    return xlogy(k, p) + xlog1py(n - k, -p) - betaln(k + 1, n - k + 1) - jnp.log1p(n)
+
+
+pmf = _family.density(logpmf)

@@ -1,0 +1,65 @@
+"""The Cauchy distribution, of density 1 / (pi (1 + x^2)).
+
+>>> cdf(-1e10)
+Array(3.183099e-11, dtype=float32, weak_type=True)
+"""
+
+import numpy as np
+
+from ... import numpy as jnp
+from ._families import Continuous
+from ._tails import log1p_square, log_of
+
+_family = Continuous()
+
+
+@_family
+def logpdf(x):
+    """-log(pi) - log(1 + x^2)."""
+    return -float(np.log(np.pi)) - log1p_square(x)
+
+
+pdf = _family.density(logpdf)
+
+
+def _below(x):
+    # The angle at which x is seen: arctan(x) + pi / 2 without cancellation.
+    return jnp.arctan2(jnp.ones_like(x), -x) / np.pi
+
+
+@_family
+def cdf(x):
+    """arctan(x) / pi + 1/2."""
+    return _below(x)
+
+
+@_family
+def logcdf(x):
+    """log(cdf(x))."""
+    return log_of(_below(x), _below(-x))
+
+
+@_family
+def sf(x):
+    """cdf(-x)."""
+    return _below(-x)
+
+
+@_family
+def logsf(x):
+    """logcdf(-x)."""
+    return log_of(_below(-x), _below(x))
+
+
+@_family
+def ppf(q):
+    """tan(pi (q - 1/2))."""
+    tail = jnp.minimum(q, 1 - q)
+    end = -1 / jnp.tan(np.pi * jnp.where(tail < 0.25, tail, 0.25))
+    return jnp.where(tail < 0.25, jnp.where(q < 0.5, end, -end), jnp.tan(np.pi * (jnp.where(tail < 0.25, 0.5, q) - 0.5)))
+
+
+@_family
+def isf(q):
+    """-ppf(q)."""
+    return -ppf(q)

@@ -1,0 +1,46 @@
+"""The chi-squared distribution of df degrees of freedom: the gamma distribution of shape df / 2 and scale 2.
+
+>>> sf(2.0, 2)
+Array(0.3678795, dtype=float32, weak_type=True)
+"""
+
+import numpy as np
+
+from ..special import gammainc, gammaincc, gammaln, xlogy
+from ._families import Continuous
+from ._tails import log_gammainc, log_gammaincc
+
+_family = Continuous(low=0, valid=lambda df: df > 0, df="the degrees of freedom, positive")
+
+
+@_family
+def logpdf(x, df):
+    """(df/2 - 1) log(x) - x/2 - log(gamma(df/2)) - df/2 log(2)."""
+    return xlogy(df / 2 - 1, x) - x / 2 - gammaln(df / 2) - df * float(np.log(2) / 2)
+
+
+pdf = _family.density(logpdf)
+
+
+@_family
+def cdf(x, df):
+    """gammainc(df/2, x/2)."""
+    return gammainc(df / 2, x / 2)
+
+
+@_family
+def logcdf(x, df):
+    """log(gammainc(df/2, x/2))."""
+    return log_gammainc(df / 2, x / 2)
+
+
+@_family
+def sf(x, df):
+    """gammaincc(df/2, x/2)."""
+    return gammaincc(df / 2, x / 2)
+
+
+@_family
+def logsf(x, df):
+    """log(gammaincc(df/2, x/2))."""
+    return log_gammaincc(df / 2, x / 2)

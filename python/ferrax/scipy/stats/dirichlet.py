@@ -1,0 +1,50 @@
+"""The Dirichlet distribution on the simplex, of density prod x_i^(alpha_i - 1) / B(alpha).
+
+>>> logpdf(jnp.array([0.25, 0.75]), jnp.array([1.0, 1.0]))
+Array(0., dtype=float32)
+"""
+
+from ... import numpy as jnp
+from ..._api import jit
+from ..special import gammaln, xlogy
+from ._families import reals
+
+
+@jit
+def logpdf(x, alpha):
+    """The logarithm of the density: sum over i of (alpha_i - 1) log(x_i) - log(B(alpha)), B(alpha) = prod gamma(alpha_i) / gamma(sum alpha).
+
+    Args:
+      x: points, (outcomes, ...): the first axis is that of the coordinates. The last coordinate may be left out: it is what is missing to 1.
+      alpha: the concentrations, positive, (outcomes,).
+
+    Returns:
+      a float array of x's shape without the first axis; -inf off the simplex.
+
+    Raises:
+      TypeError: an argument is a list or complex. ValueError: alpha has not one dimension, or x does not fit it.
+
+        >>> logpdf(jnp.array([0.25, 0.25]), jnp.array([1.0, 1.0]))
+        Array(-inf, dtype=float32)
+    """
+    x, alpha = reals("dirichlet.logpdf", x, alpha)
+    if alpha.ndim != 1:
+        raise ValueError(f"`alpha` must be one-dimensional; got alpha.shape={tuple(alpha.shape)}")
+    if x.ndim == 0 or x.shape[0] not in (alpha.shape[0], alpha.shape[0] - 1):
+        raise ValueError(
+            f"`x` must have either the same number of entries as `alpha` or one entry fewer; got x.shape={tuple(x.shape)}, alpha.shape={tuple(alpha.shape)}"
+        )
+    if x.shape[0] != alpha.shape[0]:
+        x = jnp.concatenate([x, 1 - jnp.sum(x, axis=0, keepdims=True)], axis=0)
+    on_simplex = jnp.all(x >= 0, axis=0) & (abs(jnp.sum(x, axis=0) - 1) <= 10 * jnp.finfo(x.dtype).eps)
+    alpha = alpha.reshape(-1, *[1] * (x.ndim - 1))
+    known = jnp.all(alpha > 0) & ~jnp.any(jnp.isnan(x), axis=0)
+    inside = jnp.where(on_simplex, x, 1 / x.shape[0])
+    value = jnp.sum(xlogy(alpha - 1, inside) - gammaln(alpha), axis=0) + gammaln(jnp.sum(alpha))
+    return jnp.where(known, jnp.where(on_simplex, value, -jnp.inf), jnp.nan)
+
+
+@jit
+def pdf(x, alpha):
+    """The density, exp(logpdf(x, alpha)): arguments, result and errors are those of `logpdf`."""
+    return jnp.exp(logpdf(x, alpha))

@@ -1,0 +1,29 @@
+"""The generalised normal distribution, of density proportional to exp(-|x|^beta).
+
+>>> cdf(0.0, 3)
+Array(0.5, dtype=float32, weak_type=True)
+"""
+
+import numpy as np
+
+from ... import numpy as jnp
+from ..special import gammaincc, gammaln
+from ._families import Continuous
+
+_family = Continuous(valid=lambda beta: beta > 0, moved=False, beta="the shape, positive: 1 for Laplace, 2 for a normal of variance 1/2")
+
+
+@_family
+def logpdf(x, beta):
+    """log(beta / 2) - log(gamma(1 / beta)) - |x|^beta."""
+    return jnp.log(beta) - float(np.log(2)) - gammaln(1 / beta) - abs(x) ** beta
+
+
+pdf = _family.density(logpdf)
+
+
+@_family
+def cdf(x, beta):
+    """gammaincc(1 / beta, |x|^beta) / 2 below 0, one less that above."""
+    tail = gammaincc(1 / beta, abs(x) ** beta) / 2
+    return jnp.where(x < 0, tail, 1 - tail)

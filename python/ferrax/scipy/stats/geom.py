@@ -1,0 +1,20 @@
+"""The geometric distribution: trials of probability p up to the first success.
+
+>>> pmf(2, 0.5)
+Array(0.25, dtype=float32, weak_type=True)
+"""
+
+from ... import numpy as jnp
+from ..special import xlog1py
+from ._families import Discrete
+
+_family = Discrete(low=1, valid=lambda p: (p > 0) & (p <= 1), p="the probability of success, positive")
+
+
+@_family
+def logpmf(k, p):
+    """(k - 1) log(1 - p) + log(p)."""
+    return xlog1py(k - 1, -p) + jnp.log(p)
+
+
+pmf = _family.density(logpmf)

@@ -1,0 +1,50 @@
+"""The left-skewed Gumbel distribution, of density exp(x - exp(x)).
+
+>>> sf(0.0)
+Array(0.36787945, dtype=float32, weak_type=True)
+"""
+
+from ... import numpy as jnp
+from ._families import Continuous
+from ._tails import log1mexpexp
+
+_family = Continuous()
+
+
+@_family
+def logpdf(x):
+    """x - exp(x)."""
+    return x - jnp.exp(x)
+
+
+pdf = _family.density(logpdf)
+
+
+@_family
+def cdf(x):
+    """1 - exp(-exp(x))."""
+    return -jnp.expm1(-jnp.exp(x))
+
+
+@_family
+def logcdf(x):
+    """log(1 - exp(-exp(x)))."""
+    return log1mexpexp(-x)
+
+
+@_family
+def sf(x):
+    """exp(-exp(x))."""
+    return jnp.exp(-jnp.exp(x))
+
+
+@_family
+def logsf(x):
+    """-exp(x)."""
+    return -jnp.exp(x)
+
+
+@_family
+def ppf(p):
+    """log(-log(1 - p))."""
+    return jnp.log(-jnp.log1p(-p))

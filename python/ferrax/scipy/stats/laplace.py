@@ -1,0 +1,28 @@
+"""The Laplace distribution, of density exp(-|x|) / 2.
+
+>>> cdf(0.0)
+Array(0.5, dtype=float32, weak_type=True)
+"""
+
+import numpy as np
+
+from ... import numpy as jnp
+from ._families import Continuous
+
+_family = Continuous()
+
+
+@_family
+def logpdf(x):
+    """-|x| - log(2)."""
+    return -abs(x) - float(np.log(2))
+
+
+pdf = _family.density(logpdf)
+
+
+@_family
+def cdf(x):
+    """exp(x) / 2 below 0, 1 - exp(-x) / 2 above."""
+    tail = jnp.exp(-abs(x)) / 2
+    return jnp.where(x < 0, tail, 1 - tail)

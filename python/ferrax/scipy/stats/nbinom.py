@@ -1,0 +1,22 @@
+"""The negative binomial distribution: failures before the n-th success, in trials of probability p.
+
+>>> pmf(1, 2, 0.5)
+Array(0.25, dtype=float32, weak_type=True)
+"""
+
+from ... import numpy as jnp
+from ..special import betaln, xlog1py
+from ._families import Discrete
+
+_family = Discrete(
+    valid=lambda n, p: (n > 0) & (p > 0) & (p <= 1), n="the number of successes, positive", p="the probability of success, positive"
+)  # fmt: skip
+
+
+@_family
+def logpmf(k, n, p):
+    """log(k + n - 1 over k) + n log(p) + k log(1 - p)."""
+    return n * jnp.log(p) + xlog1py(k, -p) - jnp.log(n + k) - betaln(n, k + 1)
+
+
+pmf = _family.density(logpmf)

@@ -1,0 +1,68 @@
+"""The Poisson distribution of mean mu.
+
+>>> cdf(0, 1.0)
+Array(0.3678795, dtype=float32, weak_type=True)
+"""
+
+import numpy as np
+
+from ... import lax, numpy as jnp
+from ..._api import jit
+from ..special import gammaincc, gammaln, xlogy
+from ._families import Discrete, reals
+
+_family = Discrete(valid=lambda mu: mu >= 0, mu="the mean, not negative")
+# Up to which mean the sum is taken, and of how many terms; above it the expansion. The second pair is for less than 64 bits.
+_FAR, _FAR_32 = (100, 260), (16, 64)
+# The entropy is log(2 pi e mu) / 2 - sum of c_k / mu^k (Evans, Boersma, Blachman, Jagers 1988, The entropy of a Poisson distribution, SIAM Review 30).
+_EXPANSION = (1 / 12, 1 / 24, 19 / 360, 9 / 80, 863 / 2520, 1375 / 1008, 33953 / 5040)
+
+
+@_family
+def logpmf(k, mu):
+    """k log(mu) - mu - log(k!)."""
+    return xlogy(k, mu) - mu - gammaln(k + 1)
+
+
+pmf = _family.density(logpmf)
+
+
+@_family
+def cdf(k, mu):
+    """gammaincc(k + 1, mu), k being rounded down."""
+    return gammaincc(k + 1, mu)
+
+
+@jit
+def entropy(mu, loc=0):
+    """The entropy in nats: -sum over k of P(k) log(P(k)).
+
+    Args:
+      mu: the mean, not negative.
+      loc: the location, which does not matter.
+
+    Returns:
+      a float array of mu's shape; NaN for a negative mean.
+
+    Raises:
+      TypeError: mu is a list, complex, or nothing that is a number.
+
+        >>> jax.scipy.stats.poisson.entropy(0.0)
+        Array(0., dtype=float32)
+    """
+    mu, loc = reals("poisson.entropy", mu, loc)
+    mu = jnp.broadcast_to(mu, np.broadcast_shapes(mu.shape, loc.shape))
+    far, terms = _FAR if mu.dtype.itemsize == 8 else _FAR_32
+    near = mu <= far
+    small, large = jnp.where(near & (mu > 0), mu, 1), jnp.where(near, far, mu)
+    log_mu = jnp.log(small)
+
+    def add(k, total):
+        k = jnp.asarray(k, mu.dtype)
+        log_p = k * log_mu - small - gammaln(k + 1)
+        return total - jnp.exp(log_p) * log_p
+
+    total = lax.fori_loop(0, terms, add, jnp.zeros_like(small))
+    series = sum(c * large ** -(i + 1) for i, c in reversed([*enumerate(_EXPANSION)]))
+    expansion = 0.5 * (jnp.log(large) + float(np.log(2 * np.pi) + 1)) - series
+    return jnp.where(mu >= 0, jnp.where(mu == 0, 0, jnp.where(near, total, expansion)), np.nan)

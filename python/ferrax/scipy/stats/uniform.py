@@ -1,0 +1,31 @@
+"""The uniform distribution on [0, 1], which is [loc, loc + scale].
+
+>>> cdf(3.0, loc=1.0, scale=4.0)
+Array(0.5, dtype=float32, weak_type=True)
+"""
+
+from ... import numpy as jnp
+from ._families import Continuous
+
+_family = Continuous(low=0, high=1)
+
+
+@_family
+def logpdf(x):
+    """0 on the interval."""
+    return jnp.zeros_like(x)
+
+
+pdf = _family.density(logpdf)
+
+
+@_family
+def cdf(x):
+    """x on the interval."""
+    return x
+
+
+@_family
+def ppf(q):
+    """q."""
+    return q

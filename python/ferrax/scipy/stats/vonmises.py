@@ -1,0 +1,22 @@
+"""The von Mises distribution on the circle, of density exp(kappa cos(x)) / (2 pi I0(kappa)), periodic in x.
+
+>>> pdf(0.0, 0.0) * 6.2831855
+Array(1.0000001, dtype=float32, weak_type=True)
+"""
+
+import numpy as np
+
+from ... import numpy as jnp
+from ..special import i0e
+from ._families import Continuous
+
+_family = Continuous(valid=lambda kappa: kappa >= 0, moved=False, kappa="the concentration, not negative")
+
+
+@_family
+def logpdf(x, kappa):
+    """kappa (cos(x) - 1) - log(2 pi I0(kappa) exp(-kappa))."""
+    return -2 * kappa * jnp.sin(x / 2) ** 2 - jnp.log(2 * np.pi * i0e(kappa))
+
+
+pdf = _family.density(logpdf)

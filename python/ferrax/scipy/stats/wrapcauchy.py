@@ -1,0 +1,21 @@
+"""The wrapped Cauchy distribution on [0, 2 pi], of density (1 - c^2) / (2 pi (1 + c^2 - 2 c cos(x))).
+
+>>> pdf(0.0, 0.5)
+Array(0.47746485, dtype=float32, weak_type=True)
+"""
+
+import numpy as np
+
+from ... import numpy as jnp
+from ._families import Continuous
+
+_family = Continuous(low=0, high=2 * np.pi, valid=lambda c: (c > 0) & (c < 1), moved=False, c="the concentration, between 0 and 1")
+
+
+@_family
+def logpdf(x, c):
+    """log(1 - c^2) - log(2 pi) - log((1 - c)^2 + 4 c sin(x/2)^2)."""
+    return jnp.log1p(-c * c) - float(np.log(2 * np.pi)) - jnp.log((1 - c) ** 2 + 4 * c * jnp.sin(x / 2) ** 2)
+
+
+pdf = _family.density(logpdf)
