@@ -6,6 +6,7 @@ checked before it is written down.
 
 import importlib
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -17,7 +18,26 @@ import pytest
 LIBRARY = os.environ.get("FERRAX_TEST_LIB", "ferrax")
 ON_JAX = LIBRARY == "jax"
 PREFIX = "JAX_" if ON_JAX else "FERRAX_"
-MODULES = ("numpy", "lax", "random", "nn", "nn.initializers", "tree", "tree_util", "ops", "errors", "test_util", "debug", "core", "scipy.special")
+MODULES = (
+    "numpy",
+    "lax",
+    "random",
+    "nn",
+    "nn.initializers",
+    "tree",
+    "tree_util",
+    "ops",
+    "errors",
+    "test_util",
+    "debug",
+    "core",
+    "scipy.special",
+    "scipy.stats",
+)
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell starts background jobs with interrupts ignored, children inherit it, and then no test could interrupt one.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 hypothesis.settings.register_profile("default", deadline=None, derandomize=bool(os.environ.get("CI")), print_blob=True)
 hypothesis.settings.register_profile("long", deadline=None, max_examples=2000, print_blob=True)

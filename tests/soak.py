@@ -213,6 +213,7 @@ def main():
     arguments.add_argument("--threads", type=int, default=4)
     given = arguments.parse_args()
     warnings.simplefilter("ignore")
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job inherits that interrupts are ignored
     r = random.Random(given.seed)
     start = time.monotonic()
     threads = [threading.Thread(target=work, args=(k, given.seed), daemon=True) for k in range(given.threads)]

@@ -1,5 +1,7 @@
 """Callbacks run as often as the program says: also where a body only hands its operands through, and under `vmap`."""
 
+import importlib
+
 import numpy as np
 import pytest
 
@@ -168,3 +170,27 @@ def test_prints_reach_a_replaced_standard_output_in_order(jax, jnp, lax, capsys)
     jax.jit(lambda x: lax.fori_loop(0, 3, body, x))(0)
     jax.effects_barrier()
     assert capsys.readouterr().out == "step 0\nstep 1\nstep 2\n"
+
+
+def test_what_a_callback_raises_is_logged_too(jax, jnp, caplog):
+    def bad(*args):
+        raise ValueError("no good")
+
+    io_callback = importlib.import_module(f"{jax.__name__}.experimental").io_callback
+    like = jax.ShapeDtypeStruct((), np.float32)
+    for name, f in (
+        ("pure_callback", lambda x: jax.pure_callback(bad, like, x)),
+        ("io_callback", lambda x: io_callback(bad, like, x)),
+        ("debug.callback", lambda x: jax.debug.callback(bad, x)),
+    ):
+        caplog.clear()
+        with pytest.raises(jax.errors.JaxRuntimeError):
+            jax.block_until_ready(jax.jit(f)(1.0))
+            jax.effects_barrier()
+        (record,) = [r for r in caplog.records if r.getMessage() == f"jax.{name} failed"]
+        assert record.levelname == "ERROR" and record.exc_info[0] is ValueError and "in bad" in caplog.text
+
+
+def test_prints_are_told_from_callbacks_in_programs(jax):
+    both = jax.make_jaxpr(lambda x: (jax.debug.print("{}", x), jax.debug.callback(lambda x: None, x))[:0])(1.0)
+    assert [e.primitive.name for e in both.eqns] == ["debug_print", "debug_callback"]

@@ -1,5 +1,7 @@
 """Wrong programs get JAX's exception with JAX's words in its first line: programs and tests out there match on them."""
 
+import importlib
+
 import numpy as np
 import pytest
 
@@ -233,3 +235,71 @@ def test_error(jax, jnp, lax, program, kind, words):
     with pytest.raises(expected) as error:
         program(jax, jnp, lax)
     assert words in str(error.value)
+
+
+SIZES = """
+jnp.zeros((2, n))
+jnp.ones(n)
+jnp.full((n,), 1.0)
+jnp.broadcast_to(1.0, (n,))
+jnp.arange(n)
+jnp.arange(0, n, 2)
+jnp.eye(n)
+jnp.linspace(0, 1, n)
+jnp.ones(3).reshape(n)
+jnp.repeat(jnp.ones(3), n)
+jnp.sum(jnp.ones(3), axis=n)
+jnp.split(jnp.ones(4), n)
+jnp.nonzero(jnp.ones(3) * n)
+jnp.unique(jnp.ones(3) * n)
+jax.nn.one_hot(jnp.arange(2), n)
+jax.random.normal(jax.random.key(0), (n,))
+lax.iota(np.int32, n)
+lax.scan(lambda c, x: (c, x), 0.0, None, length=n)
+lax.scan(lambda c, x: (c, x), 0.0, jnp.arange(3.0), unroll=n)
+lax.dynamic_slice(jnp.ones(3), (0,), (n,))
+lax.gather(jnp.ones(3), jnp.zeros((1, 1), int), lax.GatherDimensionNumbers((0,), (), (0,)), (n,))
+""".split("\n")[1:-1]
+
+
+@pytest.mark.parametrize("expression", SIZES)
+def test_traced_sizes_name_the_function_and_the_argument(jax, jnp, lax, expression):
+    f = eval(f"lambda n: {expression}", dict(jax=jax, jnp=jnp, lax=lax, np=np))
+    with pytest.raises(TypeError) as e:
+        jax.jit(f)(3)
+    assert "for jit. This concrete value was not available in Python because it depends on the value of the argument n." in str(e.value)
+    assert "The error occurred while tracing the function <lambda> at <string>:1" in str(e.value)
+
+
+def test_results_of_an_abstract_rule_are_as_many_as_the_primitive_says(jax):
+    Primitive = importlib.import_module(f"{jax.__name__}.extend.core").Primitive
+    for many, rule in ((False, lambda x: [x, x]), (True, lambda x: x)):
+        p = Primitive("unruly")
+        p.multiple_results = many
+        p.def_abstract_eval(rule)
+        with pytest.raises(ValueError, match="unruly.abstract_eval\\(\\) method should return a tuple or a list iff unruly.multiple_results."):
+            jax.make_jaxpr(p.bind)(1.0)
+
+
+def test_callbacks_say_that_they_have_no_transpose_and_how_they_map(jax, jnp):
+    io_callback = importlib.import_module(f"{jax.__name__}.experimental").io_callback
+    like = jax.ShapeDtypeStruct((), np.float32)
+    for f, words in (
+        (lambda x: io_callback(lambda a: a, like, x), "IO callbacks do not support transpose."),
+        (lambda x: jax.pure_callback(lambda a: a, like, x), "Pure callbacks do not support transpose. Please use `jax.custom_vjp` to use callbacks"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            jax.linear_transpose(f, 1.0)(1.0)
+    with pytest.raises(NotImplementedError, match="'broadcast_all', or 'legacy_vectorized'. Got vmap_method=None."):
+        jax.vmap(lambda x: jax.pure_callback(lambda a: a, like, x))(jnp.ones(3))
+
+
+def test_what_a_getter_says_of_a_tracer_is_told(jax):
+    for name, words in (
+        ("sharding", "The 'sharding' attribute is not available on traced array with shape float32[]. To query sharding"),
+        ("device", None),
+        ("nonsense", None),
+    ):
+        with pytest.raises(AttributeError) as e:
+            jax.jit(lambda x, name=name: getattr(x, name))(1.0)
+        assert name in str(e.value) and (words or "") in str(e.value)

@@ -84,7 +84,7 @@ def test_pure_callback(jax, jnp):
     assert float(jax.jit(call)(0.5)) == pytest.approx(np.sin(0.5), rel=1e-6)
     for method in ("sequential", "expand_dims", "broadcast_all"):
         np.testing.assert_allclose(jax.vmap(functools.partial(call, method=method))(jnp.arange(3.0)), np.sin(np.arange(3.0)), rtol=1e-6)
-    with pytest.raises(ValueError, match="vmap_method must be one of the allowed methods"):
+    with pytest.raises(ValueError, match="vmap_method must be on of the allowed methods"):
         call(1.0, "nonsense")
 
 

@@ -1,27 +1,103 @@
-"""The stub of the extension names what the extension has, and nothing else."""
+"""The stub of the extension says what the extension has, name by name and parameter by parameter, and nothing else."""
 
 import ast
 import importlib
 import inspect
 import pathlib
+import types
 
 import pytest
 
+TYPES = {"Flat", "Leaves"}  # names of types, which the stub makes for itself
+KINDS = {
+    inspect.Parameter.POSITIONAL_ONLY: "/",
+    inspect.Parameter.POSITIONAL_OR_KEYWORD: "",
+    inspect.Parameter.VAR_POSITIONAL: "*",
+    inspect.Parameter.KEYWORD_ONLY: "k",
+    inspect.Parameter.VAR_KEYWORD: "**",
+}
 
-def stub_names(path):
-    for node in ast.parse(path.read_text()).body:
-        match node:
-            case ast.ClassDef() | ast.FunctionDef():
-                yield node.name
+
+def stub_parameters(node):
+    """(kind, name, whether there is a default) of each parameter but `self`."""
+    a = node.args
+    defaults = [None] * (len(a.posonlyargs) + len(a.args) - len(a.defaults)) + list(a.defaults)
+    plain = [("/", x) for x in a.posonlyargs] + [("", x) for x in a.args]
+    found = [(kind, x.arg, d is not None) for (kind, x), d in zip(plain, defaults, strict=True)]
+    found += [("*", a.vararg.arg, False)] if a.vararg else []
+    found += [("k", x.arg, d is not None) for x, d in zip(a.kwonlyargs, a.kw_defaults, strict=True)]
+    found += [("**", a.kwarg.arg, False)] if a.kwarg else []
+    return [p for p in found if p[1] not in ("self", "cls")]
+
+
+def real_parameters(f):
+    """The same of a function of the extension. What it takes and does not look at has a name with an underscore."""
+    signature = inspect.signature(f).parameters.values()
+    found = [(KINDS[p.kind], p.name, p.default is not p.empty) for p in signature]
+    return [p for p in found if p[1] not in ("self", "cls") and not p[1].startswith("_")]
+
+
+def stub_members(node):
+    members = {}
+    for x in node.body:
+        match x:
+            case ast.FunctionDef():
+                members[x.name] = stub_parameters(x)
             case ast.AnnAssign():
-                yield node.target.id
-            case ast.Assign():
-                yield from (t.id for t in node.targets)
+                members[x.target.id] = "attribute"
+    return members
+
+
+def real_members(cls):
+    """What the extension puts on a class: not what the Python package adds to it."""
+    members = {}
+    for name, x in vars(cls).items():
+        if isinstance(x, types.FunctionType | property) or (name.startswith("_") and name != "__call__"):
+            continue
+        function = isinstance(x, types.MethodDescriptorType | types.ClassMethodDescriptorType | types.WrapperDescriptorType | staticmethod)
+        members[name] = real_parameters(getattr(cls, name)) if function else "attribute"
+    if "__new__" in vars(cls) and (made := real_parameters(cls)):
+        members["__init__"] = made
+    return members
+
+
+@pytest.fixture
+def core(jax):
+    return importlib.import_module(f"{jax.__name__}._core")
+
+
+@pytest.fixture
+def stub(jax):
+    body = ast.parse((pathlib.Path(inspect.getfile(jax)).parent / "_core.pyi").read_text()).body
+    named = {x.name: x for x in body if isinstance(x, ast.ClassDef | ast.FunctionDef)}
+    named |= {x.target.id: x for x in body if isinstance(x, ast.AnnAssign)}
+    return named | {t.id: x for x in body if isinstance(x, ast.Assign) for t in x.targets if t.id not in TYPES}
 
 
 @pytest.mark.ours
-def test_stub_and_extension_agree(jax):
-    core = importlib.import_module(f"{jax.__name__}._core")
-    path = pathlib.Path(inspect.getfile(jax)).parent / "_core.pyi"
-    stub = set(stub_names(path)) - {"Flat", "Leaves"}  # names of types, which the stub makes for itself
-    assert stub == {n for n in dir(core) if not n.startswith("_")}
+def test_stub_and_extension_have_the_same_names(core, stub):
+    assert set(stub) == {n for n in dir(core) if not n.startswith("_")}
+
+
+@pytest.mark.ours
+def test_stub_and_extension_have_the_same_parameters(core, stub):
+    functions = {n: x for n, x in stub.items() if isinstance(x, ast.FunctionDef)}
+    assert len(functions) > 50
+    assert {n: stub_parameters(x) for n, x in functions.items()} == {n: real_parameters(getattr(core, n)) for n in functions}
+
+
+@pytest.mark.ours
+def test_stub_and_extension_have_the_same_members(core, stub):
+    classes = {n: x for n, x in stub.items() if isinstance(x, ast.ClassDef)}
+    assert len(classes) > 20
+    real = {n: real_members(getattr(core, n)) for n in classes}
+    # its methods are those of the object that it looks them up on
+    real["JitFunction"] |= real_members(type(core.jit(lambda: 0).lower.__self__))
+    for name, node in classes.items():
+        assert (name, stub_members(node)) == (name, real[name])
+
+
+@pytest.mark.ours
+def test_another_name_of_a_class_is_that_class(core, stub):
+    others = {n: x.value.id for n, x in stub.items() if isinstance(x, ast.Assign)}
+    assert others and all(getattr(core, n) is getattr(core, of) for n, of in others.items())

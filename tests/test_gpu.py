@@ -75,3 +75,37 @@ def test_random_bits_are_the_same_everywhere(jax, gpu):
 def test_wide_dtypes_are_refused_by_name(jax, gpu):
     with jax.enable_x64(True), pytest.raises(Exception, match="float64"):
         np.asarray(jax.device_put(np.arange(3.0), gpu) + 1)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
+def test_a_forked_child_is_told_that_the_gpu_is_not_its_own(child, gpu):
+    child(
+        """
+import os, warnings
+warnings.simplefilter("ignore")
+gpu = jax.devices("gpu")[0]
+x = jax.device_put(np.arange(6, dtype=np.float32), gpu)
+f = jax.jit(lambda x: jnp.sin(x) * 2)
+y = f(x)
+pending = [f(y) for _ in range(20)]
+pid = os.fork()
+if pid == 0:
+    uses = [lambda: np.asarray(x), lambda: np.asarray(x + 1), lambda: np.asarray(f(x)), lambda: np.asarray(pending[-1]),
+            lambda: jax.device_put(np.ones(3, np.float32), gpu), lambda: jax.device_put(x, jax.devices("cpu")[0])]
+    for k, use in enumerate(uses):
+        try: use()
+        except RuntimeError as e:
+            if "forked" not in str(e): print(k, e, flush=True); os._exit(10 + k)
+        else: os._exit(30 + k)
+    x.delete()
+    del x, y, pending, uses, use
+    ok = float(jnp.arange(4.0).sum()) == 6 and float(f(jnp.float32(0))) == 0
+    os._exit(0 if ok else 9)
+assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+np.testing.assert_allclose(np.asarray(pending[-1]), np.sin(np.asarray(y)) * 2, rtol=1e-5, atol=1e-6)
+pid = os.fork()
+if pid == 0: raise SystemExit(0)   # the whole way out
+assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+""",
+        timeout=100,
+    )

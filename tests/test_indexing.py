@@ -4,7 +4,7 @@ import contextlib
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import assume, given, strategies as st
 from strategies import arrays, indexed, same
 
 
@@ -21,8 +21,7 @@ def test_reading(jax, jnp, case):
 def test_updating(jax, jnp, name, data):
     x, index = data.draw(indexed(np.int32, advanced=data.draw(st.booleans())))
     places = np.arange(x.size).reshape(x.shape)[index]
-    if np.asarray(places).size != len(np.unique(places)):
-        return  # which of two writes to one place wins is another test
+    assume(np.asarray(places).size == len(np.unique(places)))  # which of two writes to one place wins is another test
     value = data.draw(st.integers(-5, 5))
     want = x.copy()
     numpy_update = {"add": np.add, "multiply": np.multiply, "min": np.minimum, "max": np.maximum}.get(name)
@@ -127,3 +126,15 @@ def test_updates_compute_where_both_operands_fit_and_keep_the_dtype(jnp, start, 
 def test_empty_parts_of_weak_arrays_are_weak(jnp):
     x = jnp.broadcast_to(1.0, (4,))
     assert x[jnp.zeros(4, bool)].weak_type and x[jnp.zeros(0, int)].weak_type and x.at[0].set(2).weak_type
+
+
+@pytest.mark.ours
+@pytest.mark.parametrize("index", [3, 2**40, -4, -(2**40), (slice(None, None, 2), 9), (2**40, 0), (0, -(2**40))])
+def test_an_integer_out_of_bounds_is_clamped_or_filled_whatever_its_size(jax, jnp, index):
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    parts = index if isinstance(index, tuple) else (index,)
+    want = x[tuple(np.clip(i, -n, n - 1) if isinstance(i, int) else i for i, n in zip(parts, x.shape, strict=False))]
+    for f in (lambda x: x[index], lambda x: x.at[index].get(mode="clip")):
+        same(f(jnp.asarray(x)), want)
+        same(jax.jit(f)(x), want)
+    assert np.isnan(jnp.asarray(x).at[index].get(mode="fill")).all()

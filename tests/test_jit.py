@@ -216,6 +216,30 @@ def test_what_no_result_can_stand_in_is_not_donated(jax, jnp):
     assert not x.is_deleted()
 
 
+@pytest.mark.parametrize("flag", ["nan", "inf"])
+def test_bad_numbers_are_found_beneath_every_transform(jax, jnp, flag):
+    bad = {"nan": lambda x: jnp.log(x - 2), "inf": lambda x: 1 / (x - 1)}[flag]
+    slope = {"nan": lambda x: jnp.sqrt(x - x), "inf": lambda x: jnp.sqrt(x - 1)}[flag]
+    calls = {
+        "vmap": lambda: jax.vmap(bad)(jnp.array([1.0, 3.0])),
+        "grad": lambda: jax.grad(bad)(1.0),
+        "value_and_grad": lambda: jax.value_and_grad(slope)(1.0),
+        "jvp": lambda: jax.jvp(bad, (1.0,), (1.0,)),
+        "linearize": lambda: jax.linearize(bad, 1.0)[1](1.0),
+        "vjp": lambda: jax.vjp(slope, 1.0)[1](1.0),
+        "checkpoint": lambda: jax.grad(jax.checkpoint(slope))(1.0),
+        "vmap of grad": lambda: jax.vmap(jax.grad(slope))(jnp.ones(2)),
+        "jacfwd": lambda: jax.jacfwd(bad)(1.0),
+    }
+    with getattr(jax, f"debug_{flag}s")(True):
+        for call in calls.values():
+            with pytest.raises(FloatingPointError, match=rf"invalid value \({flag}\) encountered in"):
+                call()
+        assert float(jax.grad(jnp.log)(2.0)) == 0.5 and jax.vmap(lambda k: k + 1)(jnp.arange(2)).tolist() == [1, 2]
+    for call in calls.values():
+        call()
+
+
 def test_debug_nans_with_donation(jax, jnp):
     with jax.debug_nans(True):
         f = jax.jit(lambda x: 0.0 / x, donate_argnums=0)
@@ -529,11 +553,31 @@ def test_a_function_without_a_repr_can_be_shown(jax):
 
 @pytest.mark.ours
 def test_misses_are_explained(jax, jnp, caplog):
-    f = jax.jit(lambda p: p["w"] + 1)
-    f({"w": jnp.ones(3)})
+    def said(call):
+        caplog.clear()
+        call()
+        return "\n".join(r.getMessage() for r in caplog.records if "CACHE MISS" in r.getMessage())
+
+    f, g = jax.jit(lambda p, x=0: p), jax.jit(lambda n, x: x, static_argnums=0)
     with jax.explain_cache_misses(True):
-        f({"w": jnp.ones(4)})
-    assert "p['w']" in caplog.text and "f32[4]" in caplog.text and "f32[3]" in caplog.text
+        first = said(lambda: f({"w": jnp.ones(3)}))
+        assert "TRACING CACHE MISS at " in first and "never seen function:\n    <lambda> defined at " in first and __file__ in first
+        assert said(lambda: f({"w": jnp.ones(3)})) == ""
+        types = said(lambda: f({"w": jnp.ones(4)}))
+        assert types.endswith(
+            "all previously seen cache keys differ. For the closest previous key:\n  different input types:\n  * at p['w'], now f32[4] and before f32[3]"
+        )
+        assert said(lambda: f({"w": 1.0})).endswith("* at p['w'], now f32[]{weak_type=True} and before f32[4]")
+        assert said(lambda: f({"w": (1.0,)})).endswith(
+            "different input pytree:\n  * at p['w'], now <class 'tuple'> and before pytree leaf, so their Python types differ"
+        )
+        assert said(lambda: f({"v": 1.0})).endswith(
+            "* at p, now <class 'dict'> with pytree metadata ('v',) and before <class 'dict'> with pytree metadata ('w',), so the pytree node metadata does not match"
+        )
+        assert said(lambda: f(1.0, 2.0)).endswith("* now 2 positional arguments and before 1, so the numbers do not match")
+        assert said(lambda: f(1.0, x=2.0)).endswith("* now 1 positional argument and before 2, so the numbers do not match")
+        said(lambda: g(1, 2.0))
+        assert said(lambda: g(2, 2.0)).endswith("* at n, now static 2 and before 1, so the static arguments do not match")
 
 
 @pytest.mark.ours

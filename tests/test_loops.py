@@ -405,3 +405,23 @@ def test_lengths_and_unrolls_that_are_traced(jax, lax):
         jax.jit(lambda n: scan(length=n))(2)
     with pytest.raises(jax.errors.ConcretizationTypeError, match="The `unroll` argument to `scan` expects a concrete `int` or `bool` value."):
         jax.jit(lambda n: scan(length=2, unroll=n))(2)
+
+
+def test_branches_share_the_places_of_their_residuals(jax, jnp, lax):
+    branches = [jnp.sin, jnp.cos, lambda x: x * jnp.exp(x), lambda x: x[::-1] * x]
+    f = lambda i, x: lax.switch(i, branches, x).sum()
+    x = np.arange(1.0, 4.0, dtype=np.float32)
+    (cond,) = [e for e in jax.make_jaxpr(lambda i, x: jax.vjp(lambda x: lax.switch(i, branches, x), x)[0])(1, x).eqns if e.primitive.name == "cond"]
+    assert len(cond.outvars) <= 3, "the result and at most two residuals: no branch keeps more of its own"
+    slopes = [np.cos(x), -np.sin(x), (1 + x) * np.exp(x), 2 * x[::-1]]
+    for i, slope in enumerate(slopes):
+        for g in (jax.grad(f, 1), jax.jit(jax.grad(f, 1))):
+            np.testing.assert_allclose(g(i, x), slope, rtol=1e-6)
+        np.testing.assert_allclose(jax.vmap(jax.grad(f, 1), (0, None))(np.array([i, 0]), x)[0], slope, rtol=1e-6)
+    # residuals of several types, and one operand that several branches keep
+    mixed = [lambda x, y: x * y, lambda x, y: x.sum() * y, lambda x, y: jnp.sin(x) * y.astype("float16").astype("float32") * y]
+    h = lambda i, x, y: lax.switch(i, mixed, x, y).sum()
+    for i, m in enumerate(mixed):
+        for got, want in zip(jax.grad(h, (1, 2))(i, x, x + 1), jax.grad(lambda x, y, m=m: m(x, y).sum(), (0, 1))(x, x + 1), strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-6)
+        np.testing.assert_allclose(jax.hessian(h, 1)(i, x, x + 1), jax.hessian(lambda x, m=m: m(x, x * 0 + jnp.arange(2.0, 5.0)).sum())(x), rtol=1e-5)

@@ -267,3 +267,49 @@ def test_incomplete_gamma(jax, jnp):
     np.testing.assert_allclose(s.gammainc(a, x), want, rtol=3e-4 if jax.__name__ == "jax" else 2e-5, atol=3e-6)
     np.testing.assert_allclose(np.asarray(s.gammainc(a, x)) + np.asarray(s.gammaincc(a, x)), 1, atol=1e-6)
     jax.test_util.check_grads(lambda a, x: s.gammainc(a, x).sum(), (a[a < 50], np.minimum(x[a < 50], 60)), order=1, atol=5e-3, rtol=5e-3, eps=1e-2)
+
+
+@pytest.mark.ours
+def test_products_of_scaled_blocks(jax, jnp):
+    # JAX compiles none of these for CPUs, scaled_dot excepted.
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(2, 3, 12)).astype("float32"), rng.normal(size=(2, 5, 12)).astype("float32")
+    s, t = rng.normal(size=(2, 3, 4)).astype("float32"), rng.normal(size=(2, 5, 4)).astype("float32")
+    want = np.einsum("bmk,bnk->bmn", a * np.repeat(s, 3, -1), b * np.repeat(t, 3, -1))
+    np.testing.assert_allclose(jax.nn.scaled_matmul(a, b, s, t), want, rtol=1e-5, atol=1e-5)
+    assert jax.nn.scaled_matmul(a, b, s, t, preferred_element_type="bfloat16").dtype == "bfloat16"
+    turned = dict(rhs_scale=t.swapaxes(1, 2), preferred_element_type="float32")
+    np.testing.assert_allclose(jax.jit(lambda *x: jax.lax.scaled_dot(*x, lhs_scale=s, **turned))(a, b.swapaxes(1, 2)), want, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(jax.grad(lambda s: jax.nn.scaled_matmul(a, b, s, t).sum())(s).shape, s.shape)
+    dims = (((2,), (2,)), ((0,), (0,)))
+    np.testing.assert_allclose(jax.nn.scaled_dot_general(a, b, dims), np.einsum("bmk,bnk->bmn", a, b), rtol=1e-5, atol=1e-5)
+    for shapes, words in (
+        (((2, 3, 12), (5, 12), (2, 3, 4), (2, 5, 4)), "requires all inputs to be 3-dimensional arrays"),
+        (((2, 3, 12), (2, 5, 11), (2, 3, 4), (2, 5, 4)), "requires inputs a and b to have matching batch"),
+        (((2, 3, 12), (2, 5, 12), (2, 3, 4), (2, 5, 3)), "requires scales to have matching batch"),
+        (((2, 3, 12), (2, 5, 12), (2, 1, 4), (2, 5, 4)), "requires scales to match non-contract dimensions"),
+        (((2, 3, 12), (2, 5, 12), (2, 3, 5), (2, 5, 5)), "to be a multiple of that of the scales"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            jax.nn.scaled_matmul(*map(jnp.ones, shapes))
+    config = jax.nn.get_scaled_dot_general_config("nvfp4")
+    assert (config.block_size, config.data_type.__name__, config.scale_type.__name__) == (16, "float4_e2m1fn", "float8_e4m3fn") and config.global_scale == 1
+    with pytest.raises(ValueError, match="Unsupported mode: foo"):
+        jax.nn.get_scaled_dot_general_config("foo")
+
+
+def test_scaled_dot_refuses(jax, jnp):
+    o = jnp.ones
+    for scale, words in (
+        ((2, 5), "LHS contracting dim 1 of size 32 must be divisible by its scale's dim size 5."),
+        ((1, 4), "LHS dim 0 of size 2 does not match scale dim size 1."),
+        ((2,), "All input tensors must have the same rank. Got lhs rank: 2 rhs rank: 2 lhs_scale rank: 1 rhs_scale rank: 2."),
+        ((2, 32), r"The ratio of LHS contracting dim 1 to its scale's dim size \(1\) must be at least 2."),
+    ):
+        with pytest.raises(TypeError, match=words):
+            jax.lax.scaled_dot(o((2, 32)), o((32, 3)), lhs_scale=o(scale))
+    with pytest.raises(TypeError, match="LHS contracting dim 1 of size 32 does not match RHS contracting dim 0 of size 31."):
+        jax.lax.scaled_dot(o((2, 32)), o((31, 3)))
+    with pytest.raises(TypeError, match="scaled_dot does not support 0-rank and 1-rank operands."):
+        jax.lax.scaled_dot(o(2), o(2))
+    assert jax.lax.scaled_dot(o((2, 32), int), o((32, 3), int)).dtype == "bfloat16"

@@ -252,15 +252,3 @@ def test_refusals_say_what_is_wrong(jax, jnp, expression, error, words):
     with pytest.raises(error) as e:
         eval(expression, {"jax": jax, "jnp": jnp, "x": jnp.asarray(VALUES["x"])})
     assert words in str(e.value).split("\n")[0]
-
-
-@pytest.mark.ours
-def test_what_needs_a_decomposition_says_so(jnp):
-    a = jnp.eye(2)
-    for call, words in (
-        (lambda: jnp.linalg.norm(a, 2), "norms of order 2 need singular values"),
-        (lambda: jnp.linalg.norm(a, "nuc"), "norms of order 'nuc' need singular values"),
-        (lambda: jnp.linalg.matrix_power(a, -1), "negative powers of matrices need inverses"),
-    ):
-        with pytest.raises(NotImplementedError, match=words):
-            call()

@@ -110,11 +110,14 @@ jnp.take_along_axis(jnp.array([1, 2]), jnp.array([-1, 1]), 0, mode='one_hot', wr
 jnp.take_along_axis(jnp.arange(200.0), jnp.array([1, -2], 'int8'), 0) == f32([1, 198])
 jnp.take_along_axis(jnp.ones((4, 0, 3)), jnp.ones((4, 0, 3), int), 1) == np.zeros((4, 0, 3), f32)
 jnp.take_along_axis(jnp.ones((0, 3)), jnp.zeros((1, 3), int), 0) == np.zeros((1, 3), f32)
+jnp.take_along_axis(jnp.ones((2, 0)), jnp.zeros((1, 0), int), 0) == np.zeros((1, 0), f32)
 jnp.take_along_axis(jnp.ones((4, 0, 3)), jnp.ones((4, 2, 1), int), 1, mode='clip') == np.zeros((4, 2, 3), f32)
 jnp.ravel_multi_index((jnp.array([0, 7]),) * 2, (2, 3), mode='ignore') == i32([0, 28])
 jnp.ones(3, 'complex64').at[jnp.array([0, 0, 1])].multiply(2j) == np.complex64([-4, 2j, 1])
 jnp.ones((2, 2), 'complex64').at[jnp.array([0, 0, 7])].multiply(jnp.array([2j, 3])) == np.complex64([[-4, 9], [1, 1]])
 jnp.ones((3, 2), 'complex64').at[1:].multiply(2j) == np.complex64([[1, 1], [2j, 2j], [2j, 2j]])
+jax.vmap(lambda x, i, u: x.at[i].multiply(u))(np.ones((2, 3), 'complex64'), np.array([[0, 0], [1, 2]]), np.full((2, 2), 2j, 'complex64')) == np.complex64([[-4, 1, 1], [1, 2j, 2j]])
+jax.vmap(lambda x, i: x.at[i].multiply(2j))(np.ones((200, 1), 'complex64'), np.zeros((200, 2), 'int8')).sum() == np.complex64(-800)
 jnp.ones((3, 2), 'complex64').at[jnp.array([0, 7]), 1].multiply(2j, mode='clip') == np.complex64([[1, 2j], [1, 1], [1, 2j]])
 1 in jnp.array(1) ! ValueError: search array must be one-dimensional, got arr.shape=()
 jnp.arange(2) in jnp.arange(2) ! ValueError: query value must be a scalar, got query.shape=(2,)
@@ -216,6 +219,48 @@ setattr(jnp.add, 'identity', 3) ! AttributeError: no setter
 """
 
 
+NUMBERS = """
+# axes given twice
+jnp.flip(np.ones((2, 2)), (0, 0)) ! TypeError: rev dimensions must be unique, got (0, 0).
+jnp.flip(np.ones((2, 2)), (0, -2)) ! TypeError: rev dimensions must be unique, got (0, 0).
+jnp.diagonal(np.ones((2, 2)), 0, 1, 1) ! TypeError: transpose permutation isn't a permutation of operand dimensions, got permutation (1, 1, 0) for operand shape (2, 2).
+jnp.moveaxis(np.ones((2, 2, 2)), (0, 0), (1, 2)) ! TypeError: transpose permutation isn't a permutation of operand dimensions, got permutation (1, 0, 0, 2) for operand shape (2, 2, 2).
+jnp.squeeze(np.ones((1, 1)), (0, 0)) ! ValueError: dimensions are not unique: (0, 0)
+jnp.max(np.ones((2, 2)), axis=(0, -2)) ! ValueError: duplicate value in 'axis': (0, -2)
+jnp.percentile(np.ones((2, 2)), 5, axis=(0, 0)) ! ValueError: repeated axis
+jnp.median(np.ones((2, 2)), axis=(1, -1)) ! ValueError: repeated axis
+jnp.nanquantile(np.ones((2, 2)), .5, axis=[0, 0]) ! ValueError: repeated axis
+jnp.median(np.arange(8.).reshape(2, 2, 2), axis=[0, -1]) == f32([2.5, 4.5])
+# axes in other containers
+(jnp.squeeze(np.ones((1, 2, 1)), np.array([0, 2])).shape, jnp.squeeze(np.ones((1, 2, 1)), range(1)).shape) == ((2,), (2, 1))
+(jnp.moveaxis(np.ones((1, 2, 3)), np.array([0, 1]), range(1, 3)).shape, jnp.moveaxis(np.ones((1, 2, 3)), range(2), [1, -1]).shape) == ((3, 1, 2), (3, 1, 2))
+jnp.flip(np.arange(4.).reshape(2, 2), np.array([0, 1])) == f32([[3, 2], [1, 0]])
+jnp.flip(np.arange(4.).reshape(2, 2), range(2)) == f32([[3, 2], [1, 0]])
+jnp.expand_dims(np.ones(2), range(2)).shape == (1, 1, 2)
+# keys
+jax.random.key_data(jnp.zeros_like(k)) == u32([0, 0])
+jax.random.key_data(jnp.full_like(jax.random.split(k, 3), 2)) == u32([[2, 2]] * 3)
+jax.random.key_data(jax.jit(jnp.ones_like)(k)) == u32([1, 1])
+# shapes that do not meet
+jnp.stack([np.ones(2), np.ones(3)]) ! ValueError: All input arrays must have the same shape. Got (2,), (3,).
+lax.broadcast_shapes((-1,), (2,)) ! TypeError: Only non-negative indices are allowed when broadcasting static shapes, but got shape (-1,).
+# dimension numbers that count from the end
+lax.gather(np.ones((2, 5)), np.zeros((3, 1), int), lax.GatherDimensionNumbers((1,), (-1,), (0,)), (1, 5)) ! TypeError: Invalid collapsed_slice_dims set in gather op; valid range is [0, 2); got: -1.
+lax.gather(np.ones((2, 5)), np.zeros((3, 1), int), lax.GatherDimensionNumbers((-1,), (0,), (0,)), (1, 5)) ! TypeError: Offset dimension 0 in gather op is out of bounds; got -1, but should have been in [0, 2)
+lax.gather(np.ones((2, 5)), np.zeros((3, 1), int), lax.GatherDimensionNumbers((1,), (0,), (-1,)), (1, 5)) ! TypeError: Invalid start_index_map; domain is [0, 2), got: 0->-1.
+lax.gather(np.ones((2, 5)), np.zeros((3, 1), int), lax.GatherDimensionNumbers((1,), (0,), (0,)), (-1, 5)) ! TypeError: Slice size at index 0 in gather op is out of range, must be within [0, 2 + 1), got -1.
+lax.scatter_add(np.ones((2, 5)), np.zeros((3, 1), int), np.ones((3, 5)), lax.ScatterDimensionNumbers((-1,), (0,), (0,))) ! TypeError: Invalid update_window_dims set in scatter op; valid range is [0, 2); got: -1.
+lax.scatter_add(np.ones((2, 5)), np.zeros((3, 1), int), np.ones((3, 5)), lax.ScatterDimensionNumbers((1,), (-1,), (0,))) ! TypeError: Invalid inserted_window_dims set in scatter op; valid range is [0, 2); got: -1.
+lax.scatter_add(np.ones((2, 5)), np.zeros((3, 1), int), np.ones((3, 5)), lax.ScatterDimensionNumbers((1,), (0,), (-1,))) ! TypeError: Invalid scatter_dims_to_operand_dims mapping; domain is [0, 2), got: 0->-1.
+lax.scatter_mul(np.ones((2, 5), 'complex64'), np.zeros((3, 1), int), np.ones((3, 5), 'complex64'), lax.ScatterDimensionNumbers((1,), (0,), (-1,))) ! TypeError: Invalid scatter_dims_to_operand_dims mapping
+# other words
+jnp.vectorize(lambda x: [x, x], signature='()->(),()')(f32(1)) ! TypeError: output must be a tuple when multiple outputs are expected, got: [
+jnp.vectorize(lambda x: (x, x, x), signature='()->(),()')(f32(1)) ! TypeError: wrong number of output arguments: expected 2, got 3
+jax.pure_callback(lambda a: a, jax.ShapeDtypeStruct((), f32), 1., vmap_method='abc') ! ValueError: vmap_method must be on of the allowed methods ['sequential', 'sequential_unrolled', 'expand_dims', 'broadcast_all', 'legacy_vectorized', None], but got: abc
+jax.tree_util.tree_transpose(jax.tree_util.tree_structure([1, 2]), jax.tree_util.tree_structure((1, 2)), [(1, 2), (3,)]) ! TypeError: Mismatch
+"""
+
+
 def check(names, expression, expected):
     got, want = eval(expression, names), eval(expected, names)
     if isinstance(want, (np.ndarray, np.generic)):
@@ -223,6 +268,11 @@ def check(names, expression, expected):
         np.testing.assert_allclose(got, want, rtol=1e-6)
     else:
         assert got == want
+
+
+@pytest.mark.parametrize("expression, expected", table(NUMBERS))
+def test_axes_and_dimension_numbers(names, expression, expected):
+    run(names, expression, expected)
 
 
 @pytest.mark.parametrize("expression, expected", table(INTEGERS))
@@ -320,6 +370,11 @@ def test_check_grads_takes_tolerances_by_dtype(jax, jnp):
 def test_infinitely_many_trials(jax, jnp):
     p = jnp.array([-1, 0, jnp.nan, 1, 0.5, 2])
     np.testing.assert_array_equal(jax.random.binomial(jax.random.key(0), jnp.inf, p), [np.nan, 0, np.nan, np.inf, np.inf, np.nan])
+
+
+def test_multinomial_asks_for_an_axis_of_outcomes(jax, jnp):
+    with pytest.raises(ValueError):
+        jax.random.multinomial(jax.random.key(0), 10, 0.5)
 
 
 WARNINGS = """
@@ -483,3 +538,87 @@ def test_structures_that_protocol_buffers_cannot_hold(jax):
     for data in (b"\n\x02\x10\x07", b"\n\x04\x08\x02\x10\x02"):
         with pytest.raises(ValueError):
             structure(0).deserialize_using_proto(jax.tree_util.default_registry, data)
+
+
+def test_tree_transpose_of_nodes_that_keep_the_structure_below_them(jax):
+    @jax.tree_util.register_pytree_node_class
+    class Flat:
+        def __init__(self, leaves, treedef):
+            self.leaves, self.treedef = list(leaves), treedef
+
+        def tree_flatten(self):
+            return self.leaves, self.treedef
+
+        @classmethod
+        def tree_unflatten(cls, treedef, leaves):
+            return cls(leaves, treedef)
+
+    structure = jax.tree_util.tree_structure
+    flat = lambda tree: Flat(*jax.tree_util.tree_flatten(tree))
+    out = jax.tree_util.tree_transpose(structure(flat({"a": 1, "b": 2})), structure([1, 2]), flat({"a": [3, 4], "b": [5, 6]}))
+    assert [(x.leaves, x.treedef) for x in out] == [([3, 5], structure({"a": 1, "b": 2})), ([4, 6], structure({"a": 1, "b": 2}))]
+
+
+def test_check_grads_allows_for_the_size_of_an_array(jax, jnp):
+    def accepts(n, off):
+        f = jax.custom_jvp(lambda x: x)
+        f.defjvp(lambda p, t: (p[0], t[0] + off))
+        try:
+            jax.test_util.check_grads(f, (jnp.zeros(n),), 1, modes=("fwd",), atol=1e-2, rtol=0.0)
+        except AssertionError:
+            return False
+        return True
+
+    assert [[accepts(n, off) for off in (5e-3, 2e-2, 9e-2, 0.2)] for n in (1, 3, 10)] == [
+        [True, False, False, False],
+        [True, True, False, False],
+        [True, True, True, False],
+    ]
+
+
+FLOAT0 = """
+jnp.zeros(3, float0)
+jnp.zeros((2, 3), float0)
+jnp.ones(2, float0)
+jnp.empty(2, float0)
+jnp.full(2, 0, float0)
+jnp.zeros_like(np.zeros(2, float0))
+jnp.zeros_like(np.ones(3), dtype=float0)
+jnp.ones_like(np.ones(3), dtype=float0)
+jnp.full_like(np.ones(3), 1, dtype=float0)
+jnp.empty_like(np.zeros((2, 0), float0))
+jnp.array(b"", float0)
+jnp.array(np.zeros((2, 3), float0))
+jnp.array(np.zeros(3, float0), ndmin=2)
+jnp.asarray(np.zeros((2, 3), float0))
+jax.device_put(np.zeros(2, float0))
+jax.device_put(np.zeros(2, float0), jax.devices()[0])
+jax.jit(lambda: jnp.zeros(2, float0))()
+jax.jit(lambda x: jnp.zeros_like(x, dtype=float0))(np.ones(3))
+"""
+
+
+@pytest.mark.parametrize("expression", FLOAT0.split("\n")[1:-1])
+def test_arrays_of_float0_are_numpys(jax, jnp, expression):
+    float0 = jax.dtypes.float0
+    out = eval(expression, dict(jax=jax, jnp=jnp, np=np, float0=float0))
+    assert isinstance(out, np.ndarray) and out.dtype == float0
+    shapes = {"(2, 3)": (2, 3), "(2, 0)": (2, 0), "ndmin": (1, 3), 'b""': (), "3": (3,)}
+    assert out.shape == next((s for words, s in shapes.items() if words in expression), (2,))
+
+
+def test_numbers_do_not_become_float0(jax, jnp):
+    float0 = jax.dtypes.float0
+    for x in (1.5, [False, True]):
+        with pytest.raises(TypeError, match="a bytes-like object is required"):
+            jnp.array(x, float0)
+    assert jax.eval_shape(lambda: jnp.zeros(2, float0)).dtype == float0
+
+
+def test_float0_cotangents_of_integer_outputs(jax, jnp):
+    @jax.custom_gradient
+    def f(x):
+        return (x * 2, jnp.arange(3)), lambda cts: 5 * cts[0]
+
+    for wrap in (lambda g: g, jax.jit, lambda g: lambda x: jax.vmap(g)(x[None])[0]):
+        assert wrap(jax.grad(lambda x: jnp.sum(f(x)[0])))(jnp.ones(3)).tolist() == [5, 5, 5]

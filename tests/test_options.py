@@ -10,6 +10,8 @@ import importlib
 import inspect
 import pathlib
 import re
+import sys
+import tempfile
 import warnings
 
 import numpy as np
@@ -43,7 +45,10 @@ def loads(nodes):
 
 
 def without_effect(function):
-    """The parameters that nobody reads, or only a guard does."""
+    """The parameters that nobody reads, or only a guard does; none of a function that does nothing but refuse."""
+    body = [s for s in function.body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
+    if len(body) == 1 and isinstance(body[0], ast.Raise):
+        return []
     a = function.args
     names = [p.arg for p in (*a.posonlyargs, *a.args, *a.kwonlyargs, *filter(None, (a.vararg, a.kwarg)))]
     read = set(loads(s for s in function.body if not is_guard(s)))
@@ -64,9 +69,28 @@ def dropped(jax):
 
 # Not options: parameters that a protocol passes and this one of its functions has no use for.
 PROTOCOL = {
+    ("scipy/stats/_kde.py:gaussian_kde.tree_unflatten", "aux_data"),  # nodes without metadata
     ("_config.py:_device", "name"),
     ("custom_derivatives.py:custom_vjp.defvjp", "optimize_remat"),  # residuals that are not used are not computed, whatever it says
     ("_tree_proto.py:deserialize", "registry"),  # there is one
+    *{  # one process has nobody to find, and nobody to wait for
+        ("distributed.py:initialize", p)
+        for p in (
+            "coordinator_address",
+            "local_device_ids",
+            "cluster_detection_method",
+            "initialization_timeout",
+            "heartbeat_timeout_seconds",
+            "shutdown_timeout_seconds",
+            "coordinator_bind_address",
+            "slice_index",
+            "partition_index",
+        )
+    },
+    ("experimental/jet.py:zero_prop", "series_in"),  # a derivative that is zero
+    ("experimental/ode.py:ravel_first_arg", "debug_info"),
+    *{("experimental/checkify.py:" + f, "outs") for f in ("_index_check", "_division_check", "_user_check")},
+    ("experimental/checkify.py:_nan_check", "xs"),
     ("debug.py:_Placeholder.__format__", "spec"),
     ("debug.py:_Placeholder.__getattr__", "name"),
     ("debug.py:_Placeholder.__getitem__", "key"),
@@ -77,39 +101,61 @@ PROTOCOL = {
     ("nn/initializers.py:Initializer.__call__", "out_sharding"),
     ("nn/initializers.py:zeros", "key"),
     ("nn/initializers.py:ones", "key"),
-    ("numpy/_creation.py:fromfile", "args"),  # which always raises
-    ("numpy/_creation.py:fromfile", "kwargs"),
-    ("numpy/_creation.py:fromiter", "args"),
-    ("numpy/_creation.py:fromiter", "kwargs"),
     ("numpy/_scalar_types.py:iinfo.__init__", "int_type"),  # read by __new__
     ("numpy/_ufuncs.py:ufunc.__init__", "nargs"),  # worked out from nin and nout
-    ("sharding.py:Sharding.is_equivalent_to", "ndim"),  # shardings of one device mean one thing for all ranks
     ("lax/_collectives.py:pcast", "axis_name"),  # the identity: types do not say over which axes a value varies
 }
 ONES = np.ones(3, np.float32)
 
 # An option that is accepted: a call that sets it. It warns the first time and not the second, and its result is as without it.
 INERT = {
-    ("_api.py:device_put", "donate"): lambda jax, **k: jax.device_put(ONES, **{"donate": True} if k else {}),
-    ("_api.py:device_put", "may_alias"): lambda jax, **k: jax.device_put(ONES, **{"may_alias": False} if k else {}),
+    ("_devices.py:device_put", "donate"): lambda jax, **k: jax.device_put(ONES, **{"donate": True} if k else {}),
+    ("_devices.py:device_put", "may_alias"): lambda jax, **k: jax.device_put(ONES, **{"may_alias": False} if k else {}),
     ("_batching.py:vmap", "spmd_axis_name"): lambda jax, **k: jax.vmap(lambda x: x + 1, **{"spmd_axis_name": "x"} if k else {})(ONES),
     ("core.py:eval_jaxpr", "propagate_source_info"): lambda jax, **k: _eval(jax, **{"propagate_source_info": False} if k else {}),
     ("debug.py:callback", "partitioned"): lambda jax, **k: jax.debug.callback(len, ONES, **{"partitioned": True} if k else {}),
     ("debug.py:print", "partitioned"): lambda jax, **k: jax.debug.print("", **{"partitioned": True} if k else {}),
     ("lax/_control_flow.py:cond", "linear"): lambda jax, **k: jax.lax.cond(True, lambda x: x, lambda x: -x, ONES, **{"linear": (False,)} if k else {}),
     ("lax/_differentiation.py:composite", "version"): lambda jax, **k: jax.lax.composite(lambda x: x + 1, "f", **{"version": 2} if k else {})(ONES),
+    ("nn/_scaled.py:scaled_dot_general", "implementation"): lambda jax, **k: jax.nn.scaled_dot_general(
+        ONES, ONES, (((0,), (0,)), ((), ())), **{"implementation": "cudnn"} if k else {}
+    ),
     ("numpy/_sets.py:unique", "sorted"): lambda jax, **k: jax.numpy.unique(ONES, **{"sorted": False} if k else {}),
     ("numpy/_sets.py:isin", "assume_unique"): lambda jax, **k: jax.numpy.isin(ONES, ONES, **{"assume_unique": True} if k else {}),
     ("numpy/_histograms.py:histogram_bin_edges", "weights"): lambda jax, **k: jax.numpy.histogram_bin_edges(ONES, **{"weights": ONES} if k else {}),
     ("numpy/_floating_point.py:nan_to_num", "copy"): lambda jax, **k: jax.numpy.nan_to_num(ONES, **{"copy": False} if k else {}),
     ("numpy/_shaping.py:reshape", "copy"): lambda jax, **k: jax.numpy.reshape(ONES, (3, 1), **{"copy": True} if k else {}),
+    ("debug.py:breakpoint", "filter_frames"): lambda jax, **k: _stopped(jax, **{"filter_frames": False} if k else {}),
+    ("debug.py:breakpoint", "num_frames"): lambda jax, **k: _stopped(jax, **{"num_frames": 2} if k else {}),
+    ("debug.py:breakpoint", "token"): lambda jax, **k: _stopped(jax, **{"token": 1} if k else {}),
+    ("debug.py:visualize_sharding", "use_color"): lambda jax, **k: jax.debug.visualize_array_sharding(ONES, **{"use_color": False} if k else {}),
+    ("debug.py:visualize_sharding", "color_map"): lambda jax, **k: jax.debug.visualize_array_sharding(ONES, **{"color_map": len} if k else {}),
+    ("extend/core.py:get_opaque_trace_state", "convention"): lambda jax, **k: jax.extend.core.get_opaque_trace_state(**{"convention": "x"} if k else {}),
+    ("profiler.py:start_trace", "create_perfetto_trace"): lambda jax, **k: _profiled(jax, **{"create_perfetto_trace": True} if k else {}),
+    ("profiler.py:start_trace", "profiler_options"): lambda jax, **k: _profiled(jax, **{"profiler_options": jax.profiler.ProfileOptions()} if k else {}),
 }
 
 
 # `out_sharding` below, the others in the tests of indexing and of creation.
 PROVED_ELSEWHERE = {"out_sharding", "wrap_negative_indices", "args"}
+# scipy's: each saves a copy, or a check that raises, and here there is neither. Programs set them everywhere; JAX, too, takes them in silence.
+PROVED_ELSEWHERE |= {"overwrite_a", "overwrite_b", "overwrite_c", "check_finite", "turbo", "lwork", "lapack_driver", "debug"}
 # These are read once more, to refuse them together.
-CHECKED = {("_api.py:device_put", "donate"), ("_api.py:device_put", "may_alias")}
+CHECKED = {("_devices.py:device_put", "donate"), ("_devices.py:device_put", "may_alias")}
+
+
+def _stopped(jax, **options):
+    hook, sys.breakpointhook = sys.breakpointhook, lambda: None
+    try:
+        jax.debug.breakpoint(**options)
+        jax.effects_barrier()
+    finally:
+        sys.breakpointhook = hook
+
+
+def _profiled(jax, **options):
+    with tempfile.TemporaryDirectory() as place, jax.profiler.trace(place, **options):
+        pass
 
 
 def _eval(jax, **options):
@@ -133,8 +179,12 @@ REFUSED = {
     ("extend/core.py:unmapped_aval", "explicit_mesh_axis"): lambda jax: jax.extend.core.unmapped_aval(2, 0, jax.typeof(1.0), explicit_mesh_axis="x"),
     ("interpreters/batching.py:broadcast", "mesh_axis"): lambda jax: jax.interpreters.batching.broadcast(ONES, 2, 0, mesh_axis="x"),
     ("lax/_collectives.py:all_gather", "to"): lambda jax: jax.lax.all_gather(ONES, "i", to="reduced"),
+    ("nn/_scaled.py:scaled_dot_general", "configs"): lambda jax: jax.nn.scaled_dot_general(ONES, ONES, (((0,), (0,)), ((), ())), configs=[None] * 3),
     ("random/_keys.py:wrap_key_data", "dtype"): lambda jax: jax.random.wrap_key_data(np.zeros(2, np.uint32), dtype="x"),
     ("sharding.py:SingleDeviceSharding.__init__", "memory_kind"): lambda jax: jax.sharding.SingleDeviceSharding(jax.devices()[0], memory_kind="pinned_host"),
+    ("debug.py:breakpoint", "backend"): lambda jax: jax.debug.breakpoint(backend="web"),
+    ("profiler.py:start_trace", "create_perfetto_link"): lambda jax: jax.profiler.start_trace("/", create_perfetto_link=True),
+    ("sharding.py:NamedSharding.__init__", "memory_kind"): lambda jax: jax.NamedSharding(jax.make_mesh((1,), ("x",)), jax.P(), memory_kind="pinned_host"),
     ("sharding.py:PmapSharding.__init__", "sharding_spec"): lambda jax: jax.sharding.PmapSharding(jax.devices(), "x"),
 }
 
@@ -151,6 +201,7 @@ def test_guards_are_not_mistaken_for_use():
         return without_effect(ast.parse(text).body[0])
 
     assert parameters("def f(x, y): return x") == ["y"]
+    assert parameters("def f(x, y):\n  'no'\n  raise NotImplementedError") == []
     assert parameters("def f(x, y):\n  if y: refused('f', 'y', y, '')\n  return x") == ["y"]
     assert parameters("def f(x, y):\n  if y is not None:\n    inert('f', 'y', '')\n  return x") == ["y"]
     assert parameters("def f(x, y):\n  if y: x = x + 1\n  return x") == []

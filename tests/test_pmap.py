@@ -48,7 +48,7 @@ def test_static_arguments_that_do_not_work(on_four):
         assert raises(ValueError, lambda: f(x, y=3)) == (
             "pmapped function has static_broadcasted_argnums=(1,) but was called with only 1 positional argument."
             " All static broadcasted arguments must be passed positionally.")
-        assert "only 0 positional arguments." in raises(ValueError, lambda: f(x=x, y=3))
+        assert "only 0 positional argument." in raises(ValueError, lambda: f(x=x, y=3))
         assert "only 1 positional argument." in raises(ValueError, lambda: jax.pmap(lambda x: x, static_broadcasted_argnums=-2)(x))
         both = lambda: jax.pmap(lambda x, y: x, static_broadcasted_argnums=1, donate_argnums=1)(x, 3)
         assert raises(ValueError, both) == "`static_argnums` [1] and `donate_argnums` [1] cannot intersect."

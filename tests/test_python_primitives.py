@@ -232,3 +232,25 @@ def test_facts_are_those_of_the_programs(jax, jnp):
 
     check(jax.make_jaxpr(f)(jnp.arange(3.0), jax.random.key(0)).jaxpr)
     assert len(seen) > 20
+
+
+def test_a_batching_rule_is_asked_only_about_lanes(jax, jnp, parts, mul_sub):
+    _, _, batching = parts
+    asked = []
+
+    def rule(args, dims, *, k):
+        asked.append(tuple(dims))
+        return mul_sub.bind(*args, k=k), dims[0]
+
+    batching.primitive_batchers[mul_sub] = rule
+    fixed = jnp.arange(3.0)
+    assert jax.vmap(lambda x: x + mul_sub.bind(fixed, fixed, k=1))(jnp.ones((2, 3))).tolist() == [[0.0, 1.0, 4.0]] * 2
+    assert asked == []
+
+
+def test_an_implementation_that_wants_numbers_is_called_when_the_program_runs(jax, jnp, parts):
+    for number in (float, lambda x: jnp.asarray(x).item(), lambda x: np.asarray(x).sum()):
+        p = parts[0]("wants_numbers")
+        p.def_impl(lambda x, number=number: np.float32(number(x) * 2))
+        p.def_abstract_eval(lambda x: x)
+        assert [float(f(2.0)) for f in (p.bind, jax.jit(p.bind), jax.jit(lambda x: jax.lax.cond(x > 0, p.bind, lambda x: x, x)))] == [4, 4, 4]

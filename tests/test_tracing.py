@@ -89,6 +89,19 @@ def test_abstract_results_stay_as_they_are(jax):
         jax.eval_shape(lambda: "a")
 
 
+def test_abstract_values_are_operands_where_only_types_are_asked(jax, jnp):
+    s = jax.ShapeDtypeStruct((3,), np.float32)
+    f = jax.jit(lambda x: x.sum() * 2)
+    for call in (lambda: f(s), lambda: jnp.sin(s).sum(), lambda: jax.vmap(lambda x: x + 1)(s)[0], lambda: jax.grad(f)(s)[1]):
+        assert jax.eval_shape(call) == jax.ShapeDtypeStruct((), np.float32)
+    # the trace that is kept is that of an array, and nowhere else does a type stand for a value
+    assert float(f(np.ones(3, np.float32))) == 6
+    inner = jax.jit(lambda: jnp.sin(s))
+    for call in (lambda: f(s), lambda: jax.jit(lambda: f(s))(), inner, lambda: jax.eval_shape(inner), lambda: jnp.sin(s)):
+        with pytest.raises(TypeError):
+            call()
+
+
 def test_gradients_of_integers_are_float0_under_every_transform(jax):
     g = jax.grad(lambda x: jax.numpy.sum(x + 0.0), allow_int=True)
     float0 = jax.dtypes.float0

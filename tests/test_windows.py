@@ -167,6 +167,8 @@ REFUSED = [
     (lambda w: w((1,), (-1,)), TypeError, r"reduce_window window_strides must have every element be strictly positive, got \(-1,\)\."),
     (lambda w: w((0,), (1,)), TypeError, r"reduce_window window_dimensions must have every element be strictly positive, got \(0,\)\."),
     (lambda w: w((1, 1), (1,)), TypeError, r"reduce_window got the wrong number of window_dimensions for operand: got operand shape \(1,\) with window_dimensions \(1, 1\)\."),
+    (lambda w: w((1,), (1,), padding="SAME", window_dilation=(1, 1)), TypeError, r"reduce_window got inconsistent window_dilation and window_dimensions: got window_dilation \(1, 1\) and window_dimensions \(1,\)\."),
+    (lambda w: w((1, 1), (1, 1), padding="SAME"), TypeError, r"got operand shape \(1,\) with window_dimensions \(1, 1\)\."),
     (lambda w: w((1,), (1, 1)), TypeError, r"reduce_window got inconsistent window_strides and window_dimensions: got window_strides \(1, 1\) and window_dimensions \(1,\)\."),
     (lambda w: w((1,), (1,), base_dilation=(0,)), TypeError, r"All dilations must be positive, got \(0,\)\."),
     (lambda w: w((1,), (1,), window_dilation=(0,)), TypeError, r"All dilations must be positive, got \(0,\)\."),
@@ -188,7 +190,7 @@ def test_what_does_not_fit_a_window_is_refused(case):
     call, kind, words = case
 
     def window(size, strides, f=lax.add, init=0.0, **rest):
-        return lax.reduce_window(np.ones((1,), "f"), init, f, size, strides, "VALID", **rest)
+        return lax.reduce_window(np.ones((1,), "f"), init, f, size, strides, **{"padding": "VALID", **rest})
 
     with pytest.raises(kind, match=words):
         call(window)
@@ -200,6 +202,8 @@ UNFIT = [
     ((X, W[0], (1, 1), "VALID"), {}, TypeError, "convolution requires lhs and rhs ndim to be equal, got 4 and 3."),
     ((X, W.astype("float16"), (1, 1), "VALID"), {}, TypeError, "lax.conv_general_dilated requires arguments to have the same dtypes, got float32, float16."),
     ((X, W, (1,), "VALID"), {}, ValueError, CONV + "window and window_strides must have the same number of dimensions, but got 2 and 1"),
+    ((X, W, (1, 1, 1), "SAME"), {}, ValueError, CONV + "window and window_strides must have the same number of dimensions, but got 2 and 3"),
+    ((X, W, (1, 1), "SAME"), dict(lhs_dilation=(1,)), ValueError, CONV + "window and lhs_dilation must have the same number of dimensions, but got 2 and 1"),
     ((X, W, (0, 1), "SAME"), {}, ValueError, CONV + "window_strides must have every element be strictly positive, got (0, 1)."),
     ((X, W, (1, 1), [(0, 0)]), {}, TypeError, "Wrong number of explicit pads for convolution: expected 2, got 1."),
     ((X, W, (1, 1), "VALID"), dict(lhs_dilation=(0, 1)), ValueError, "String padding is not implemented for transposed convolution using this op. "

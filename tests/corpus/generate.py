@@ -916,6 +916,22 @@ def dot(F):
         F.apply("dot_general", [x, y], x @ y, "dimension_numbers=(([1], [0]), ([], [])) preferred_element_type=float32")
 
 
+def fft(F):
+    """numpy's, in double precision. Of the complex operand of IRFFT, what contradicts a real result is left out."""
+    rng = np.random.default_rng(31)
+    make = lambda shape: rng.integers(-4, 5, shape) + 1j * rng.integers(-4, 5, shape)
+    kinds = [np.fft.fftn, np.fft.ifftn, np.fft.rfftn, np.fft.irfftn]
+    cases = [((1,), 1), ((2,), 1), ((3,), 1), ((8,), 1), ((2, 12), 1), ((2, 0, 4), 1), ((30,), 1), ((97,), 1), ((2, 3, 4), 2), ((2, 2, 3, 5), 3), ((3, 1, 2), 3), ((1, 4), 2), ((2, 17, 3), 2), ((64, 5), 2)]
+    for real, complex_ in [(np.float32, np.complex64), (np.float64, np.complex128)]:
+        for shape, axes in cases:
+            lengths, last = shape[len(shape) - axes :], tuple(range(-axes, 0))
+            for k, f in enumerate(kinds):
+                x = make(shape if k < 3 else (*shape[:-1], shape[-1] // 2 + 1))
+                x = x.real.astype(real) if k == 2 else x.astype(complex_)
+                y = f(x.astype(np.complex128 if k != 2 else np.float64), lengths, last)
+                F.apply("fft", [x], y.astype(real if k == 3 else complex_), f"fft_lengths={items(lengths)} fft_type={k}")
+
+
 def ragged_dot(F):
     rng = np.random.default_rng(12)
     whole = lambda d, *shape: rng.integers(-4, 5, shape).astype(d)
@@ -1058,6 +1074,58 @@ def linear_solve(F):
               [np.float32(4), X], [X / 4])
 
 
+def linalg(F):
+    """Exact matrices where a result is not unique; else LAPACK's conventions, as JAX answers. In double precision: no GPU decomposes."""
+    la = jax.lax.linalg
+    rng = np.random.default_rng(11)
+    a, b = rng.normal(size=(3, 3)), rng.normal(size=(3, 2))
+    z = a + 1j * rng.normal(size=(3, 3))
+    spd, hpd = a @ a.T + np.eye(3), z @ z.conj().T + np.eye(3)
+    low = lambda x: np.tril(np.linalg.cholesky(x))
+    for x in (spd, hpd, np.stack([np.eye(2), 4 * np.eye(2)])):
+        F.apply("cholesky", [x], low(x))
+    F.apply("cholesky", [np.array([[1., 2], [2, 1]])], np.array([[np.nan, 0], [np.nan, np.nan]]))
+    F.apply("cholesky_update", [low(spd).T, a[0]], np.linalg.cholesky(spd + np.outer(a[0], a[0])).T)
+    for lower, trans, unit in [(1, 0, 0), (0, 0, 1), (1, 1, 0), (0, 1, 1)]:
+        t = (np.tril if lower else np.triu)(a + 3 * np.eye(3))
+        t = t - np.diag(np.diag(t)) + np.eye(3) if unit else t
+        t = t.T if trans else t
+        for left in (True, False):
+            want = np.linalg.solve(t, b) if left else np.linalg.solve(t.T, b).T
+            F.apply("triangular_solve", [a + 3 * np.eye(3), b if left else b.T], want,
+                    f"conjugate_a=False left_side={left} lower={bool(lower)} transpose_a={bool(trans)} unit_diagonal={bool(unit)}")
+    F.apply("triangular_solve", [z, b + 0j], np.linalg.solve(np.tril(z).conj().T, b), "conjugate_a=True left_side=True lower=True transpose_a=True unit_diagonal=False")
+    F.apply("tridiagonal_solve", [np.array([0., 1, 2, 3]), np.array([0., 1, 1, 4]), np.array([2., 1, 1, 0]), np.ones((4, 1))],
+            np.linalg.solve(np.array([[0., 2, 0, 0], [1, 1, 1, 0], [0, 2, 1, 1], [0, 0, 3, 4]]), np.ones((4, 1))), "perturb_singular=False")
+    for x in (a, a[:2], a[:, :2], z, np.zeros((2, 2))):
+        F.apply("lu", [x], list(la.lu(x)))
+    F.apply("lu_pivots_to_permutation", [np.array([2, 2, 3], np.int32)], np.array([2, 0, 3, 1], np.int32), "permutation_size=4")
+    F.apply("symmetric_product", [b, a], 2 * b @ b.T - a, "alpha=2.0 beta=-1.0")
+    for x in (a, b, b.T, z):
+        for full in (False, True):
+            F.apply("qr", [x], list(la.qr(x, full_matrices=full)), f"full_matrices={full} pivoting=False use_magma=None")
+    F.apply("qr", [np.array([[1., 0, 3], [0, 2, 0]])], [np.eye(2), np.array([[3., 0, 1], [0, 2, 0]]), np.array([2, 1, 0], np.int32)],
+            "full_matrices=False pivoting=True use_magma=None")
+    for x in (a, z):
+        packed, taus = la.hessenberg(x)
+        F.apply("hessenberg", [x], [packed, taus])
+        F.apply("householder_product", [packed[1:, :-1], taus], la.householder_product(packed[1:, :-1], taus))
+        F.apply("ormqr", [packed[1:, :-1], taus, (b + 0 * x[0, 0])[:2]], la.ormqr(packed[1:, :-1], taus, (b + 0 * x[0, 0])[:2], transpose=True), "left=True transpose=True")
+    for x in (spd, hpd):
+        for lower in (True, False):
+            F.apply("tridiagonal", [x], list(la.tridiagonal(x, lower=lower)), f"lower={lower}")
+    swap = np.array([[0., 1], [1, 0]])
+    F.apply("eigh", [np.diag([2., 1])], [swap, np.array([1., 2])], "algorithm=None lower=True sort_eigenvalues=True subset_by_index=None")
+    F.apply("eigh", [np.full((1, 1), np.nan)], [np.full((1, 1), np.nan), np.full(1, np.nan)], "algorithm=None lower=True sort_eigenvalues=True subset_by_index=None")
+    F.apply("svd", [np.diag([3., 4])], [np.array([4., 3]), swap, swap], "algorithm=None compute_uv=True full_matrices=True subset_by_index=None")
+    F.apply("svd", [a], np.linalg.svd(a, compute_uv=False), "algorithm=None compute_uv=False full_matrices=False subset_by_index=None")
+    F.apply("eig", [np.diag([2., 1])], [np.array([2, 1 + 0j]), np.eye(2) + 0j, np.eye(2) + 0j],
+            "compute_left_eigenvectors=True compute_right_eigenvectors=True enable_eigvec_derivs=False implementation=None")
+    F.apply("eig", [np.array([[0., -4], [1, 0]])], np.array([2j, complex(0, -2)]),
+            "compute_left_eigenvectors=False compute_right_eigenvectors=False enable_eigvec_derivs=False implementation=None")
+    F.apply("schur", [np.array([[1., 5], [0, 2]])], [np.array([[1., 5], [0, 2]]), np.eye(2)], "compute_schur_vectors=True select_callable=None sort_eig_vals=False")
+
+
 def loops(F):
     for n in (0, 1, 4):
         x = np.arange(2 * n, dtype=np.float32).reshape(n, 2)
@@ -1117,7 +1185,7 @@ def pmap(F):
 
 
 FAMILIES = [pointwise, convert, bitcast, broadcast, reshape, squeeze, transpose, rev, device_put, iota, ("slice", slices), pad, concatenate, select, clamp, gather, scatter, dynamic_slice, reduce,
-            argreduce, cumulative, reduce_window, select_and_gather, reduce_by, sort, top_k, stack, tile, special, dot, ragged_dot, conv, random, rng, barrier, call, custom, cond, linear_solve, loops, collective, pmap]
+            argreduce, cumulative, reduce_window, select_and_gather, reduce_by, sort, top_k, stack, tile, special, dot, fft, ragged_dot, conv, random, rng, barrier, call, custom, cond, linalg, linear_solve, loops, collective, pmap]
 
 if __name__ == "__main__":
     chosen = sys.argv[1:]  # all, or these

@@ -32,6 +32,15 @@ EXACT = {
     "permutation rows": lambda r, k: r.permutation(k, np.arange(12).reshape(4, 3)),
     "choice": lambda r, k: r.choice(k, 10, (5,)),
     "choice without replacement": lambda r, k: r.choice(k, 10, (5,), replace=False),
+    # Counts, which the last bit of a logarithm seldom moves: inversion, rejection, both in one draw, and the two sides of 1/2.
+    "binomial few": lambda r, k: r.binomial(k, 10, 0.3, (20,)),
+    "binomial many": lambda r, k: r.binomial(k, 1000, 0.7, (20,)),
+    "binomial mixed": lambda r, k: r.binomial(k, np.array([1, 5, 20, 100, 1e5], np.float32), np.array([0.5, 0.1, 0.9, 0.0, 0.25], np.float32)),
+    "binomial half": lambda r, k: r.binomial(k, 200, 0.25, (20,), "float16"),
+    "binomial f64": lambda r, k: r.binomial(k, 10**6, 0.001, (20,)),
+    "multinomial": lambda r, k: r.multinomial(k, 100, np.array([0.125, 0.25, 0.25, 0.375], np.float32)),
+    "multinomial batch": lambda r, k: r.multinomial(k, np.array([10.0, 1000.0], np.float32), np.array([0.25, 0.25, 0.5], np.float32), shape=(3, 2, 3)),
+    "multinomial f64": lambda r, k: r.multinomial(k, 100, np.array([0.1, 0.2, 0.3, 0.4])),
 }
 
 CLOSE = {

@@ -37,7 +37,8 @@ ONE = {
         "celu elu gelu hard_sigmoid hard_silu hard_tanh identity leaky_relu log1mexp log_sigmoid log_softmax logmeanexp logsumexp mish relu relu6 selu"
         " sigmoid silu soft_sign softmax softplus sparse_plus sparse_sigmoid squareplus standardize tanh glu"
     ),
-    "sp": "digamma entr erf erfc erfinv expit factorial gamma gammaln gammasgn i0 i0e i1 i1e log_ndtr loggamma logit ndtr ndtri",
+    "sp": "dawsn digamma entr erf erfc erfcx erfinv exp1 expi expit factorial fresnel gamma gammaln gammasgn i0 i0e i1 i1e log_ndtr loggamma logit ndtr ndtri sici spence wofz",
+    "st": "expon.logpdf expon.sf gumbel_l.pdf gumbel_r.logcdf poisson.entropy rankdata uniform.pdf",
     "lax": (
         "abs acos acosh asin asinh atan atanh bessel_i0e bessel_i1e bitwise_not cbrt ceil clz conj cos cosh cumlogsumexp cummax cummin cumprod cumsum digamma"
         " erf erf_inv erfc exp exp2 expm1 floor full_like imag is_finite lgamma log log1p logistic neg population_count real reciprocal reduce_and reduce_max"
@@ -51,7 +52,7 @@ TWO = {
         " logical_and logical_or logical_xor maximum minimum mod multiply nextafter not_equal outer power right_shift subtract"
         " polyadd polymul setxor1d"
     ),
-    "sp": "betaln boxcox boxcox1p comb gammainc gammaincc kl_div poch polygamma rel_entr xlog1py xlogy zeta beta",
+    "sp": "betaln boxcox boxcox1p comb expn gammainc gammaincc kl_div poch polygamma rel_entr xlog1py xlogy zeta beta",
     "lax": (
         "add atan2 bitwise_and bitwise_or bitwise_xor complex div eq ge gt igamma igammac le lt max min mul mulhi ne nextafter polygamma pow rem"
         " shift_left shift_right_arithmetic shift_right_logical sub zeta random_gamma_grad"
@@ -225,6 +226,15 @@ nn.standardize(a, axis=0)
 nn.squareplus(a, b=1)
 nn.dot_product_attention(a.reshape(1, 2, 1, 2), a.reshape(1, 2, 1, 2), a.reshape(1, 2, 1, 2))
 sp.betainc(a, a, 0.5)
+sp.hyp1f1(a, 1, 2.0)
+sp.hyp2f1(a, 1, 2, 0.5)
+sp.bessel_jn(a, v=1)
+st.binom.pmf(a, 4, 0.5)
+st.binom.pmf(1, a, 0.5)
+st.gamma.sf(a, 2, scale=2.0)
+st.dirichlet.pdf(a, n.ones(2))
+st.mode(a, axis=None)
+st.rankdata(a, 'dense', axis=1)
 sp.polygamma(1, a)
 sp.multigammaln(a, 1)
 sp.bernoulli(3)
@@ -326,7 +336,7 @@ def told(jax, env, call, kinds):
 
 def table(jax):
     """{"call width": {operands: result}}"""
-    env = dict(jax=jax, n=jax.numpy, nn=jax.nn, sp=jax.scipy.special, lax=jax.lax, np=np)
+    env = dict(jax=jax, n=jax.numpy, nn=jax.nn, sp=jax.scipy.special, st=jax.scipy.stats, lax=jax.lax, np=np)
     out = {}
     for wide in (False, True):
         jax.config.update("jax_enable_x64", wide)
@@ -365,5 +375,6 @@ def read():
 
 if __name__ == "__main__":
     import jax.scipy.special
+    import jax.scipy.stats
 
     FILE.write_text(text(table(jax)))

@@ -1,0 +1,696 @@
+"""Linear algebra: what factors multiply to, on drawn shapes and dtypes; derivatives; what has no result; scipy's names."""
+
+import ferrax as jax
+import ferrax.numpy as jnp
+import ferrax.scipy.linalg as sl
+import ferrax.scipy.sparse.linalg as ssl
+import numpy as np
+import pytest
+from ferrax import lax
+from ferrax.lax import linalg as ll
+from ferrax.test_util import check_grads
+from hypothesis import given, settings, strategies as st
+
+DTYPES = [np.float32, np.float64, np.complex64, np.complex128]
+
+
+@pytest.fixture(autouse=True)
+def wide(x64):
+    """Both widths are there."""
+
+
+def drawn(shape, dtype=np.float64, seed=0):
+    r = np.random.default_rng(seed)
+    x = r.standard_normal(shape)
+    if np.dtype(dtype).kind == "c":
+        x = x + 1j * r.standard_normal(shape)
+    return x.astype(dtype)
+
+
+def definite(n, dtype=np.float64, seed=0, lead=()):
+    a = drawn((*lead, n, n), dtype, seed)
+    return (a @ np.swapaxes(a, -1, -2).conj() + n * np.eye(n)).astype(dtype)
+
+
+def adjoint(a):
+    return np.swapaxes(np.asarray(a), -1, -2).conj()
+
+
+def near(got, want, tol=1.0):
+    got, want = np.asarray(got), np.asarray(want)
+    assert got.shape == want.shape
+    eps = max(np.finfo(x.dtype).eps if x.dtype.kind in "fc" else 0 for x in (got, want))
+    np.testing.assert_allclose(got, want, rtol=0, atol=tol * 200 * eps * (1 + np.abs(want).max(initial=0)))
+
+
+def orthonormal(q):
+    near(adjoint(q) @ np.asarray(q), np.broadcast_to(np.eye(q.shape[-1], dtype=q.dtype), (*q.shape[:-2], q.shape[-1], q.shape[-1])))
+
+
+leads = st.sampled_from([(), (1,), (3,), (2, 2), (0,)])
+sizes = st.integers(0, 6) | st.sampled_from([17, 40])
+kinds = st.sampled_from(DTYPES)
+seeds = st.integers(0, 1000)
+
+
+@st.composite
+def matrices(draw, square=False):
+    m = draw(sizes)
+    n = m if square else draw(sizes)
+    lead, dtype, seed = draw(leads), draw(kinds), draw(seeds)
+    a = drawn((*lead, m, n), dtype, seed)
+    if draw(st.booleans()) and min(m, n) > 1:
+        # of lower rank
+        k = draw(st.integers(1, min(m, n) - 1))
+        a = (drawn((*lead, m, k), dtype, seed) @ drawn((*lead, k, n), dtype, seed + 1)).astype(dtype)
+    return a
+
+
+@settings(max_examples=60)
+@given(matrices(), st.booleans())
+def test_qr_multiplies_back(a, full):
+    q, r = ll.qr(a, full_matrices=full)
+    near(np.asarray(q) @ np.asarray(r), a)
+    orthonormal(q)
+    assert not np.tril(np.asarray(r), -1).any()
+    assert np.all(np.diagonal(np.asarray(r), axis1=-2, axis2=-1).imag == 0)
+
+
+@settings(max_examples=40)
+@given(matrices())
+def test_pivoted_qr_takes_the_longest_column_first(a):
+    q, r, order = ll.qr(a, pivoting=True, full_matrices=False)
+    near(np.asarray(q) @ np.asarray(r), np.take_along_axis(a, np.asarray(order)[..., None, :], -1))
+    d = np.abs(np.diagonal(np.asarray(r), axis1=-2, axis2=-1))
+    assert np.all(d[..., 1:] <= d[..., :-1] * 1.001 + 1e-3 * d.max(initial=0))
+    assert order.dtype == np.int32
+
+
+@settings(max_examples=60)
+@given(matrices())
+def test_lu_multiplies_back(a):
+    lu, pivots, order = (np.asarray(x) for x in ll.lu(a))
+    m, n = a.shape[-2:]
+    k = min(m, n)
+    low = np.tril(lu, -1)[..., :, :k] + np.eye(m, k, dtype=a.dtype)
+    near(low @ np.triu(lu)[..., :k, :], np.take_along_axis(a, order[..., None], -2))
+    assert np.all(np.abs(np.tril(lu, -1)[..., :, :k]) <= 1.5)
+    np.testing.assert_array_equal(ll.lu_pivots_to_permutation(pivots, m), order)
+    assert pivots.dtype == order.dtype == np.int32
+
+
+@settings(max_examples=60)
+@given(matrices(), st.booleans())
+def test_svd_multiplies_back(a, full):
+    u, s, vh = (np.asarray(x) for x in ll.svd(a, full_matrices=full))
+    k = s.shape[-1]
+    near((u[..., :, :k] * s[..., None, :]) @ vh[..., :k, :], a)
+    orthonormal(u)
+    orthonormal(adjoint(vh))
+    assert np.all(s[..., 1:] <= s[..., :-1])
+    assert np.all(s >= 0)
+    near(ll.svd(a, compute_uv=False), s)
+
+
+@settings(max_examples=60)
+@given(matrices(square=True), st.booleans())
+def test_eigh_multiplies_back(a, lower):
+    h = a + adjoint(a)
+    v, w = ll.eigh(h, lower=lower, symmetrize_input=False)
+    near((np.asarray(v) * np.asarray(w)[..., None, :]) @ adjoint(v), h)
+    orthonormal(v)
+    assert np.all(np.diff(np.asarray(w)) >= 0)
+    assert w.dtype == np.finfo(a.dtype).dtype
+
+
+@settings(max_examples=60)
+@given(matrices(square=True))
+def test_eig_multiplies_back(a):
+    w, vl, vr = (np.asarray(x) for x in ll.eig(a))
+    near(a @ vr, vr * w[..., None, :], 30)
+    near(adjoint(vl) @ a, w[..., :, None] * adjoint(vl), 30)
+    near(np.linalg.norm(vr, axis=-2), np.ones(w.shape))
+    near(np.sum(w, -1), np.trace(a, axis1=-2, axis2=-1), 30)
+    if a.dtype.kind == "f":
+        # conjugate pairs are exact
+        np.testing.assert_array_equal(np.sort_complex(w), np.sort_complex(w.conj()))
+
+
+@settings(max_examples=60)
+@given(matrices(square=True))
+def test_schur_multiplies_back(a):
+    t, z = (np.asarray(x) for x in ll.schur(a))
+    near(z @ t @ adjoint(z), a, 10)
+    orthonormal(z)
+    assert not np.tril(t, -1 if a.dtype.kind == "c" else -2).any()
+    if a.dtype.kind == "f":
+        below = np.diagonal(t, -1, -2, -1)
+        assert not np.any((below[..., 1:] != 0) & (below[..., :-1] != 0))
+
+
+@settings(max_examples=40)
+@given(matrices(square=True))
+def test_hessenberg_multiplies_back(a):
+    h, q = sl.hessenberg(a, calc_q=True)
+    near(np.asarray(q) @ np.asarray(h) @ adjoint(q), a, 10)
+    orthonormal(q)
+    assert not np.tril(np.asarray(h), -2).any()
+
+
+@settings(max_examples=40)
+@given(matrices(square=True), st.booleans())
+def test_tridiagonal_has_the_eigenvalues(a, lower):
+    h = a + adjoint(a)
+    _, d, e, _ = (np.asarray(x) for x in ll.tridiagonal(h, lower=lower))
+    t = d[..., None] * np.eye(h.shape[-1]) if h.shape[-1] else np.zeros(h.shape, d.dtype)
+    for k in range(e.shape[-1]):
+        t[..., k + 1, k] = t[..., k, k + 1] = e[..., k]
+    near(np.linalg.eigvalsh(t).astype(d.dtype), np.linalg.eigvalsh(h).astype(d.dtype), 5)
+
+
+@settings(max_examples=40)
+@given(sizes, leads, kinds, seeds)
+def test_cholesky_multiplies_back(n, lead, dtype, seed):
+    a = definite(n, dtype, seed, lead)
+    low = np.asarray(ll.cholesky(a))
+    near(low @ adjoint(low), a)
+    assert not np.triu(low, 1).any()
+    near(ll.cholesky(np.tril(a), symmetrize_input=False), low)
+    near(jnp.linalg.cholesky(a, upper=True), adjoint(low))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_cholesky_update(dtype):
+    r, w = adjoint(np.linalg.cholesky(definite(5, dtype))), drawn(5, dtype)
+    s = np.asarray(ll.cholesky_update(r, w))
+    near(s.T @ s, r.T @ r + np.outer(w, w))
+    assert np.all(np.diag(s) > 0)
+    assert not np.tril(s, -1).any()
+    near(ll.cholesky_update(-r, w), s)
+
+
+@settings(max_examples=60)
+@given(st.integers(1, 6), st.integers(0, 4), kinds, seeds, *[st.booleans()] * 5)
+def test_triangular_solve(n, k, dtype, seed, left, lower, transpose, conjugate, unit):
+    a = drawn((2, n, n), dtype, seed) + 3 * np.eye(n, dtype=dtype)
+    b = drawn((2, n, k) if left else (2, k, n), dtype, seed + 1)
+    x = np.asarray(ll.triangular_solve(a, b, left_side=left, lower=lower, transpose_a=transpose, conjugate_a=conjugate, unit_diagonal=unit))
+    t = np.tril(a) if lower else np.triu(a)
+    if unit:
+        t = t - np.eye(n) * t + np.eye(n)
+    t = np.swapaxes(t, -1, -2) if transpose else t
+    t = t.conj() if conjugate else t
+    near(t @ x if left else x @ t, b, 1e3)
+    assert x.dtype == dtype
+
+
+@settings(max_examples=40)
+@given(st.integers(1, 8), kinds, seeds, st.booleans())
+def test_tridiagonal_solve(n, dtype, seed, singular_first):
+    dl, d, du, b = drawn((n,), dtype, seed), drawn((n,), dtype, seed + 1), drawn((n,), dtype, seed + 2), drawn((n, 3), dtype, seed + 3)
+    if singular_first and n > 1:
+        d[0] = 0
+    t = np.diag(d) + np.diag(dl[1:], -1) + np.diag(du[:-1], 1)
+    x = np.asarray(ll.tridiagonal_solve(dl, d, du, b))
+    if np.linalg.cond(t) < 1e3:
+        near(t @ x, b, 1e3)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("left", [True, False])
+@pytest.mark.parametrize("transpose", [True, False])
+def test_products_of_reflections(dtype, left, transpose):
+    packed, taus = ll.hessenberg(drawn((5, 5), dtype))
+    a = packed[1:, :-1]
+    q = np.asarray(ll.householder_product(a, taus))
+    orthonormal(q)
+    c = drawn((4, 3) if left else (3, 4), dtype, 1)
+    op = adjoint(q) if transpose else q
+    near(ll.ormqr(a, taus, c, left=left, transpose=transpose), op @ c if left else c @ op)
+
+
+def test_symmetric_product():
+    a, c = drawn((2, 3, 2)), drawn((2, 3, 3), seed=1)
+    near(ll.symmetric_product(a, c, alpha=2.0, beta=0.5), 2 * a @ np.swapaxes(a, -1, -2) + 0.5 * c)
+    assert np.isfinite(np.asarray(ll.symmetric_product(a, np.full((2, 3, 3), np.nan)))).all()
+
+
+# ---- what has no result
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("n", [1, 2, 5, 40])
+def test_non_finite_elements_give_nan(bad, n):
+    a = np.eye(n)
+    a[0, -1] = bad
+    for f in (ll.svd, ll.eig, ll.schur, lambda x: ll.eigh(x), lambda x: ll.svd(x, compute_uv=False)):
+        for y in jax.tree.leaves(f(a)):
+            assert np.isnan(np.asarray(y)).all()
+    for f in (ll.qr, ll.lu, ll.cholesky, ll.hessenberg, ll.tridiagonal):
+        f(a)
+    low = np.asarray(ll.cholesky(a + a.T))
+    assert np.isnan(low).any()
+    assert not np.triu(low, 1).any()
+
+
+def test_a_batch_keeps_its_good_matrices():
+    a = np.stack([np.eye(3), np.full((3, 3), np.nan), 2 * np.eye(3), -np.eye(3)])
+    low = np.asarray(ll.cholesky(a))
+    np.testing.assert_array_equal(low[[0, 2]], np.stack([np.eye(3), np.sqrt(2) * np.eye(3)]))
+    assert np.isnan(low[3][np.tril_indices(3)]).all()
+    w = np.asarray(jnp.linalg.eigvalsh(a))
+    assert np.isnan(w[1]).all()
+    np.testing.assert_array_equal(w[3], [-1, -1, -1])
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-160, 1e160, 1e300])
+def test_large_and_small_elements_are_no_trouble(scale):
+    a = drawn((4, 4))
+    s = np.linalg.svd(a, compute_uv=False)
+    np.testing.assert_allclose(np.asarray(jnp.linalg.svdvals(a * scale)) / scale, s, rtol=1e-12)
+    np.testing.assert_allclose(np.asarray(jnp.linalg.eigvalsh((a + a.T) * scale)) / scale, np.linalg.eigvalsh(a + a.T), rtol=1e-12)
+    w = np.sort_complex(np.asarray(jnp.linalg.eigvals(a * scale)) / scale)
+    np.testing.assert_allclose(w, np.sort_complex(np.linalg.eigvals(a)), rtol=1e-10)
+    q, r = jnp.linalg.qr(a * scale)
+    np.testing.assert_allclose(np.asarray(q) @ (np.asarray(r) / scale), a, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.ours
+def test_memory_that_is_not_there_is_an_error(child):
+    code = """
+    import resource
+    resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
+    for f in (jax.lax.linalg.svd, lambda x: jax.lax.linalg.qr(x.T)):
+        try:
+            jax.block_until_ready(f(jnp.ones((1, 20000))))
+        except MemoryError:
+            print("refused")
+    """
+    assert child(code).split() == ["refused"] * 2
+
+
+@pytest.mark.parametrize("name", ["cholesky", "eigh", "svd", "qr", "lu", "eig", "schur", "hessenberg", "tridiagonal"])
+def test_what_is_refused(name):
+    f = getattr(ll, name)
+    with pytest.raises(NotImplementedError, match="Unsupported dtype float16"):
+        f(jnp.eye(2, dtype=jnp.float16))
+    with pytest.raises(TypeError, match="must have rank at least 2"):
+        f(jnp.ones(3))
+    if name not in ("cholesky", "eigh"):
+        with pytest.raises(TypeError, match=f"{name} does not accept dtype int32"):
+            f(jnp.eye(2, dtype=jnp.int32))
+    if name not in ("svd", "qr", "lu"):
+        with pytest.raises(ValueError, match="square|shape"):
+            f(jnp.ones((2, 3)))
+
+
+@pytest.mark.ours
+def test_options_that_choose_an_algorithm_warn_once(child):
+    code = """
+    import warnings
+    import ferrax.scipy.linalg as sl
+    ll = jax.lax.linalg
+    a = jnp.eye(3)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            ll.svd(a, algorithm=ll.SvdAlgorithm.QR)
+            ll.eigh(a, implementation=ll.EighImplementation.JACOBI)
+            ll.qr(a, use_magma=True)
+            ll.schur(a, select_callable=len)
+            ll.symmetric_product(a, a, symmetrize_output=True)
+            ll.qdwh(a, eps=1e-3)
+            sl.polar(a, max_iterations=3)
+            sl.solve_sylvester(a, a, a, tol=1e-3)
+            sl.expm_frechet(a, a, method="blockEnlarge")
+            ll.svd(a, algorithm=ll.SvdAlgorithm.DEFAULT)
+    print(len(said))
+    """
+    assert child(code).split() == ["9"]
+
+
+# ---- transformations
+
+
+def functions():
+    a = definite(3)
+    rect = drawn((4, 3), seed=3)
+    b = drawn((3, 2), seed=4)
+    return {
+        "cholesky": (jnp.linalg.cholesky, (a,)),
+        "solve": (jnp.linalg.solve, (a, b)),
+        "inv": (jnp.linalg.inv, (a,)),
+        "det": (jnp.linalg.det, (a,)),
+        "det of four": (jnp.linalg.det, (definite(4),)),
+        "slogdet": (lambda x: jnp.linalg.slogdet(x)[1], (a,)),
+        "slogdet by qr": (lambda x: jnp.linalg.slogdet(x, method="qr")[1], (a,)),
+        "qr": (lambda x: tuple(jnp.linalg.qr(x)), (rect,)),
+        "wide qr": (lambda x: tuple(jnp.linalg.qr(x)), (rect.T,)),
+        "svd": (lambda x: tuple(jnp.linalg.svd(x, full_matrices=False)), (rect,)),
+        "wide svd": (lambda x: tuple(jnp.linalg.svd(x, full_matrices=False)), (rect.T,)),
+        "svdvals": (jnp.linalg.svdvals, (rect,)),
+        "eigh": (lambda x: tuple(jnp.linalg.eigh(x)), (a,)),
+        "eigvals": (lambda x: jnp.linalg.eigvals(x).real, (drawn((3, 3), seed=5) + np.diag([0, 3, 6.0]),)),
+        "pinv": (jnp.linalg.pinv, (rect,)),
+        "wide pinv": (jnp.linalg.pinv, (rect.T,)),
+        "lstsq": (lambda x, y: jnp.linalg.lstsq(x, y)[0], (rect, drawn((4, 2), seed=6))),
+        "cond": (jnp.linalg.cond, (a,)),
+        "spectral norm": (lambda x: jnp.linalg.norm(x, 2), (rect,)),
+        "nuclear norm": (lambda x: jnp.linalg.norm(x, "nuc"), (rect,)),
+        "matrix_power": (lambda x: jnp.linalg.matrix_power(x, -3), (a,)),
+        "cho_solve": (lambda x, y: sl.cho_solve(sl.cho_factor(x), y), (a, b)),
+        "lu_solve": (lambda x, y: sl.lu_solve(sl.lu_factor(x), y, trans=1), (a, b)),
+        "expm": (sl.expm, (a,)),
+        "sqrtm": (lambda x: sl.sqrtm(x).real, (a,)),
+        "solve_sylvester": (sl.solve_sylvester, (a, definite(2), drawn((3, 2)))),
+        "polar": (sl.polar, (rect,)),
+        "cg": (lambda x, y: ssl.cg(x @ x.T, y, tol=1e-14)[0], (a, drawn(3))),
+        "gmres": (lambda x, y: ssl.gmres(x, y, tol=1e-14)[0], (a, drawn(3))),
+        "bicgstab": (lambda x, y: ssl.bicgstab(x, y, tol=1e-14)[0], (a, drawn(3))),
+    }
+
+
+@pytest.mark.parametrize("name", functions())
+def test_derivatives_are_those_of_differences(name):
+    f, args = functions()[name]
+    order = 1 if name in ("expm", "sqrtm", "solve_sylvester", "cg", "gmres", "bicgstab", "polar") else 2
+    check_grads(f, tuple(jnp.asarray(x) for x in args), order=order, modes=("fwd", "rev"), atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", functions())
+def test_batches_are_loops_and_jit_changes_nothing(name):
+    f, args = functions()[name]
+    many = tuple(np.stack([x, 1.5 * x, x + 0.01 * np.arange(x.size).reshape(x.shape)]) for x in args)
+    each = [f(*(x[k] for x in many)) for k in range(3)]
+    for got, *want in zip(jax.tree.leaves(jax.vmap(f)(*many)), *[jax.tree.leaves(y) for y in each], strict=True):
+        np.testing.assert_allclose(np.asarray(got), np.stack(want), rtol=1e-9, atol=1e-9)
+    for got, want in zip(jax.tree.leaves(jax.jit(f)(*args)), jax.tree.leaves(f(*args)), strict=True):
+        np.testing.assert_allclose(np.asarray(got), np.asarray(want), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["cholesky", "svd", "eigh", "qr", "lu", "eig"])
+def test_threads_change_no_bit(name, child):
+    code = f"""
+    import hashlib
+    jax.config.update("jax_enable_x64", True)
+    x = np.random.default_rng(0).standard_normal((300, 20, 20))
+    x = x @ x.swapaxes(1, 2)
+    ys = jax.tree.leaves(jax.lax.linalg.{name}(x)) + jax.tree.leaves(jax.lax.linalg.{name}(x.reshape(-1, 20)[:150, :].T @ x.reshape(-1, 20)[:150, :]))
+    print(hashlib.sha256(b"".join(np.asarray(y).tobytes() for y in ys)).hexdigest())
+    """
+    assert len({child(code, NUM_THREADS=str(n)) for n in (1, 2)}) == 1
+
+
+def test_a_single_cotangent_is_enough():
+    a = jnp.asarray(drawn((4, 3)))
+    for k, f in [(0, ll.svd), (1, ll.svd), (2, ll.svd), (0, ll.qr), (1, ll.qr)]:
+        g = jax.grad(lambda x, f=f, k=k: jnp.sum(jnp.sin(f(x, full_matrices=False)[k])))(a)
+        assert np.isfinite(np.asarray(g)).all()
+
+
+# ---- where eigenvalues and singular values coincide
+
+
+def test_spectral_projections_are_differentiable_where_eigenvalues_coincide():
+    q = np.linalg.qr(drawn((4, 4)))[0]
+    a = jnp.asarray(q @ np.diag([1.0, 1.0, 3.0, 3.0]) @ q.T)
+
+    def projection(x):
+        v = jnp.linalg.eigh(x)[1][:, :2]
+        return v @ v.T
+
+    check_grads(projection, (a,), order=1, atol=1e-5, rtol=1e-5)
+    for f in (lambda x: jnp.sum(jnp.linalg.eigvalsh(x) ** 2), lambda x: jnp.sum(jnp.linalg.svdvals(x))):
+        check_grads(f, (a,), order=1, atol=1e-5, rtol=1e-5)
+
+
+def test_polar_factors_are_differentiable_where_singular_values_coincide():
+    a = jnp.asarray(2 * np.linalg.qr(drawn((3, 3)))[0])
+    check_grads(sl.polar, (a,), order=1, atol=1e-5, rtol=1e-5)
+    check_grads(jnp.linalg.pinv, (a,), order=1, atol=1e-5, rtol=1e-5)
+    b = jnp.asarray(drawn(3))
+    check_grads(lambda x: jnp.linalg.lstsq(x, b)[0], (a,), order=1, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 6])
+def test_determinants_of_singular_matrices_have_derivatives(n):
+    a = drawn((n, n - 1)) @ drawn((n - 1, n), seed=1)
+    a[-1] = a[:-1].sum(0)
+    a = np.round(a * 4)
+    a[-1] = a[0]
+    g = np.asarray(jax.grad(jnp.linalg.det)(jnp.asarray(a)))
+    cofactors = np.array([[(-1) ** (i + j) * np.linalg.det(np.delete(np.delete(a, i, 0), j, 1)) for j in range(n)] for i in range(n)])
+    np.testing.assert_allclose(g, cofactors, rtol=1e-8, atol=1e-8)
+
+
+def test_roots_polyfit_and_draws():
+    np.testing.assert_allclose(np.sort_complex(jnp.roots(jnp.array([1.0, -6, 11, -6]))), [1, 2, 3], rtol=1e-10)
+    x = np.arange(6.0)
+    np.testing.assert_allclose(jnp.polyfit(x, 2 * x**2 - x + 1, 2), [2, -1, 1], atol=1e-10)
+    np.testing.assert_allclose(jnp.poly(jnp.array([[2.0, 1], [0, 3]])).real, [1, -5, 6], atol=1e-10)
+    for method in ("cholesky", "eigh", "svd"):
+        y = jax.random.multivariate_normal(jax.random.key(0), jnp.zeros(3), jnp.asarray(definite(3)), (50,), method=method)
+        assert np.isfinite(np.asarray(y)).all()
+
+
+# ---- numpy.linalg
+
+
+@settings(max_examples=40)
+@given(st.integers(1, 6), st.integers(0, 3), st.sampled_from([(), (1,), (3,), (2, 1)]), kinds, seeds)
+def test_solve_broadcasts(n, k, lead, dtype, seed):
+    a, b = drawn((*lead, n, n), dtype, seed) + 3 * np.eye(n, dtype=dtype), drawn((3, n, k), dtype, seed + 1)
+    near(jnp.linalg.solve(a, b), np.linalg.solve(a, b), 1e3)
+    near(jnp.linalg.solve(a[(0,) * len(lead)], b), np.linalg.solve(a[(0,) * len(lead)], b), 1e3)
+    near(jnp.linalg.solve(a, b[0, :, :1][:, 0]) if k else jnp.zeros(0), np.linalg.solve(a, b[0, :, 0]) if k else np.zeros(0), 1e3)
+
+
+@pytest.mark.parametrize("p", [None, "fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf])
+def test_norms_and_condition_numbers(p):
+    x = drawn((2, 4, 4))
+    np.testing.assert_allclose(jnp.linalg.cond(x, p), np.linalg.cond(x, p), rtol=1e-8)
+    np.testing.assert_allclose(jnp.linalg.norm(x, p, axis=(-2, -1), keepdims=True), np.linalg.norm(x, p, axis=(-2, -1), keepdims=True), rtol=1e-12)
+    np.testing.assert_allclose(jnp.linalg.norm(x, p, axis=(2, 0)), np.linalg.norm(x, p, axis=(2, 0)), rtol=1e-12)
+
+
+def test_least_squares_as_numpy_has_them():
+    for a, b in [(drawn((5, 3)), drawn(5, seed=1)), (drawn((3, 5)), drawn((3, 2), seed=1)), (np.ones((4, 2)), drawn((4, 1)))]:
+        x, _, rank, s = jnp.linalg.lstsq(a, b, numpy_resid=True)
+        want = np.linalg.lstsq(a, b, rcond=None)
+        np.testing.assert_allclose(x, want[0], atol=1e-10)
+        np.testing.assert_allclose(s, want[3], atol=1e-10)
+        assert rank == want[2]
+    assert jnp.linalg.matrix_rank(np.ones((4, 2))) == 1
+    assert jnp.linalg.matrix_rank(np.zeros((2, 3, 3))).tolist() == [0, 0]
+    assert jnp.linalg.matrix_rank(np.diag([1.0, 1e-3]), tol=1e-2) == 1
+
+
+def test_determinants():
+    for n in range(6):
+        a = drawn((2, n, n))
+        np.testing.assert_allclose(jnp.linalg.det(a), np.linalg.det(a), rtol=1e-10)
+        for method in (None, "lu", "qr"):
+            sign, size = jnp.linalg.slogdet(a, method=method)
+            want = np.linalg.slogdet(a)
+            np.testing.assert_allclose(sign, want[0])
+            np.testing.assert_allclose(size, want[1], rtol=1e-10, atol=1e-12)
+    sign, size = jnp.linalg.slogdet(np.zeros((2, 2)))
+    assert (float(sign), float(size)) == (0.0, -np.inf)
+    z = drawn((3, 3), np.complex128)
+    sign, size = jnp.linalg.slogdet(z)
+    np.testing.assert_allclose(np.asarray(sign) * np.exp(np.asarray(size)), np.linalg.det(z))
+
+
+def test_tensor_equations():
+    a = drawn((2, 3, 6))
+    np.testing.assert_allclose(jnp.linalg.tensorinv(a), np.linalg.tensorinv(a), rtol=1e-8)
+    b = drawn((2, 3), seed=1)
+    np.testing.assert_allclose(jnp.linalg.tensorsolve(a, b), np.linalg.tensorsolve(a, b), rtol=1e-8)
+
+
+def test_hermitian_svd():
+    a = drawn((2, 5, 5))
+    a = a + adjoint(a)
+    u, s, vh = (np.asarray(x) for x in jnp.linalg.svd(a, hermitian=True))
+    near((u * s[..., None, :]) @ vh, a)
+    near(s, np.linalg.svd(a, compute_uv=False))
+    near(jnp.linalg.svd(a, hermitian=True, compute_uv=False), s)
+    np.testing.assert_allclose(jnp.linalg.pinv(a, hermitian=True), np.linalg.pinv(a), atol=1e-10)
+
+
+def test_integers_are_promoted():
+    a = jnp.array([[2, 1], [1, 3]])
+    assert jnp.linalg.inv(a).dtype == jnp.linalg.svd(a)[1].dtype == jnp.linalg.cholesky(a).dtype == np.float64
+    assert jnp.linalg.eigvals(a).dtype == np.complex128
+
+
+# ---- scipy.linalg
+
+
+def test_exponentials():
+    near(sl.expm(np.zeros((2, 3, 3))), np.broadcast_to(np.eye(3), (2, 3, 3)))
+    a = drawn((4, 4))
+    w, v = np.linalg.eig(a)
+    for scale in (1e-8, 0.1, 1.0, 10.0):
+        want = ((v * np.exp(scale * w)) @ np.linalg.inv(v)).real
+        np.testing.assert_allclose(sl.expm(scale * a), want, rtol=1e-9, atol=1e-9 * np.abs(want).max())
+    assert np.isnan(np.asarray(sl.expm(a * 1e9))).all()
+    t = np.triu(a)
+    np.testing.assert_allclose(sl.expm(t, upper_triangular=True), sl.expm(t), rtol=1e-10)
+    y, dy = sl.expm_frechet(a, t)
+    h = 1e-6
+    np.testing.assert_allclose(dy, (np.asarray(sl.expm(a + h * t)) - np.asarray(sl.expm(a - h * t))) / (2 * h), rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(y, sl.expm(a))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_square_roots(dtype):
+    for a in (drawn((5, 5), dtype), definite(4, dtype), -definite(3, dtype), np.zeros((2, 2), dtype), np.eye(3, dtype=dtype)):
+        x = np.asarray(sl.sqrtm(a))
+        near(x @ x, a.astype(x.dtype), 20)
+        assert x.dtype.kind == "c"
+
+
+def test_square_roots_of_singular_matrices():
+    for a in ([[0, 0], [0, 4]], [[4, 1, 0], [0, 0, 0], [0, 0, 0]], [[4, 0, 2], [0, 0, 0], [0, 0, 0]], [[0, 0, 0], [0, 0, 0], [0, 0, 9]]):
+        x = np.asarray(sl.sqrtm(np.array(a, np.float32)))
+        np.testing.assert_allclose(x @ x, a, atol=1e-5)
+    assert np.isnan(np.asarray(sl.sqrtm(np.array([[0, 1], [0, 0]], np.float32)))).any(), "this one has no root"
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int8", "uint8", "bool"])
+def test_powers_of_integers_are_integers(dtype):
+    a = np.array([[1, 1], [1, 0]], dtype)
+    for n in range(6):
+        y = jnp.linalg.matrix_power(a, n)
+        assert y.dtype == dtype
+        np.testing.assert_array_equal(y, np.linalg.matrix_power(a, n))
+    assert jnp.linalg.matrix_power(np.array([[2, 1], [1, 1]], np.int32), -2).dtype == np.float32
+
+
+def test_functions_of_matrices():
+    a = drawn((4, 4))
+    np.testing.assert_allclose(sl.funm(a, jnp.exp).real, sl.expm(a), rtol=1e-8)
+    y, error = sl.funm(a, lambda x: x * x, disp=False)
+    np.testing.assert_allclose(y.real, a @ a, atol=1e-10)
+    assert error < 1e-8
+
+
+@settings(max_examples=30)
+@given(st.integers(1, 6), st.integers(1, 6), kinds, seeds)
+def test_sylvester(m, n, dtype, seed):
+    a, b, c = definite(m, dtype, seed), definite(n, dtype, seed + 1), drawn((m, n), dtype, seed + 2)
+    x = np.asarray(sl.solve_sylvester(a, b, c))
+    near(a @ x + x @ b, c, 10)
+    assert np.isnan(np.asarray(sl.solve_sylvester(a, -a, drawn((m, m), dtype)))).all()
+
+
+@settings(max_examples=30)
+@given(st.integers(1, 6), st.integers(1, 6), kinds, seeds, st.sampled_from(["left", "right"]))
+def test_polar(m, n, dtype, seed, side):
+    a = drawn((m, n), dtype, seed)
+    u, p = (np.asarray(x) for x in sl.polar(a, side))
+    near(u @ p if side == "right" else p @ u, a, 5)
+    near(p, adjoint(p))
+
+
+def test_scipy_spellings():
+    a, b = definite(4), drawn((4, 2))
+    for lower in (False, True):
+        near(sl.cho_solve(sl.cho_factor(a, lower=lower), b), np.linalg.solve(a, b), 10)
+    for trans, op in enumerate([a, a.T, a.T]):
+        near(sl.lu_solve(sl.lu_factor(a), b[:, 0], trans=trans), np.linalg.solve(op, b[:, 0]), 10)
+        near(sl.solve_triangular(a, b, trans=trans), np.linalg.solve(np.triu(op) if trans == 0 else np.triu(a).T, b), 10)
+    for kind in ("gen", "sym", "her", "pos"):
+        near(sl.solve(a, b, assume_a=kind), np.linalg.solve(a, b), 10)
+    p, low, up = (np.asarray(x) for x in sl.lu(drawn((2, 3, 4))))
+    near(p @ low @ up, drawn((2, 3, 4)))
+    t, z = sl.schur(drawn((4, 4)))
+    tc, zc = (np.asarray(x) for x in sl.rsf2csf(t, z))
+    near(zc @ tc @ adjoint(zc), drawn((4, 4)).astype(complex), 10)
+    assert not np.tril(tc, -1).any()
+    near(sl.qr_multiply(a, b, mode="left")[0], np.linalg.qr(a)[0] @ b)
+    w, v = sl.eigh_tridiagonal(jnp.array([1.0, 2, 3]), jnp.array([0.5, 0.25]))
+    near(w, np.linalg.eigvalsh(np.diag([1.0, 2, 3]) + np.diag([0.5, 0.25], 1) + np.diag([0.5, 0.25], -1)))
+    orthonormal(v)
+
+
+@pytest.mark.parametrize("kind", [1, 2, 3])
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+def test_eigenvalues_of_two_matrices(kind, dtype):
+    a, b = definite(4, dtype), definite(4, dtype, seed=1)
+    w, v = (np.asarray(x) for x in sl.eigh(a, b, type=kind))
+    left, right = {1: (a @ v, b @ v * w), 2: (a @ b @ v, v * w), 3: (b @ a @ v, v * w)}[kind]
+    near(left, right, 10)
+
+
+@pytest.mark.parametrize("k", range(-3, 4))
+def test_diagonals_on_either_side(k):
+    np.testing.assert_array_equal(jnp.diag(np.array([0.5, 0.25]), k), np.diag([0.5, 0.25], k))
+    np.testing.assert_array_equal(jnp.diagflat(np.array([[0.5], [0.25]]), k), np.diagflat([0.5, 0.25], k))
+
+
+def test_structured_matrices():
+    c = np.array([1.0, 2, 3])
+    np.testing.assert_array_equal(sl.toeplitz(c, np.array([9.0, 5])), [[1, 5], [2, 1], [3, 2]])
+    np.testing.assert_array_equal(sl.hankel(c, np.array([9.0, 5])), [[1, 2], [2, 3], [3, 5]])
+    np.testing.assert_array_equal(sl.circulant(c), [[1, 3, 2], [2, 1, 3], [3, 2, 1]])
+    np.testing.assert_array_equal(sl.companion(c), [[-2, -3], [1, 0]])
+    np.testing.assert_array_equal(sl.block_diag(np.ones((2, 1)), np.ones(2), 3.0), [[1, 0, 0, 0], [1, 0, 0, 0], [0, 1, 1, 0], [0, 0, 0, 3]])
+    np.testing.assert_array_equal(sl.block_diag(), np.zeros((1, 0)))
+    for mode in ("full", "same", "valid"):
+        v = drawn(4)
+        np.testing.assert_allclose(sl.convolution_matrix(c, 4, mode) @ v, np.convolve(c, v, mode))
+    np.testing.assert_allclose(sl.dft(5) @ drawn(5), np.fft.fft(drawn(5)), atol=1e-12)
+    np.testing.assert_allclose(sl.invhilbert(6) @ sl.hilbert(6), np.eye(6), atol=1e-7)
+    for kind in ("symmetric", "lower", "upper"):
+        np.testing.assert_allclose(sl.invpascal(5, kind) @ sl.pascal(5, kind), np.eye(5), atol=1e-9)
+    h = np.asarray(sl.hadamard(8))
+    np.testing.assert_array_equal(h @ h.T, 8 * np.eye(8))
+    near(np.asarray(sl.helmert(5, full=True)) @ np.asarray(sl.helmert(5, full=True)).T, np.eye(5))
+    np.testing.assert_array_equal(sl.leslie(c, np.array([0.5, 0.25])), [[1, 2, 3], [0.5, 0, 0], [0, 0.25, 0]])
+    np.testing.assert_array_equal(sl.fiedler(c), np.abs(c[:, None] - c[None, :]))
+    for n in range(2, 8):
+        p = np.arange(1.0, n + 1)
+        want = np.sort_complex(np.roots(p))
+        np.testing.assert_allclose(np.sort_complex(np.linalg.eigvals(sl.fiedler_companion(p))), want, atol=1e-8)
+
+
+# ---- large systems
+
+
+@pytest.mark.parametrize("solver", [ssl.cg, ssl.bicgstab, ssl.gmres])
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+def test_iterative_solvers(solver, dtype):
+    a, b = definite(12, dtype), drawn(12, dtype)
+    want = np.linalg.solve(a, b)
+    np.testing.assert_allclose(solver(a, b, tol=1e-12)[0], want, rtol=1e-8)
+    np.testing.assert_allclose(solver(lambda x: a @ x, b, x0=want, tol=1e-12, M=lambda x: x / 12)[0], want, rtol=1e-8)
+    x = solver(lambda t: {"u": a[:6, :6] @ t["u"], "v": (2 * t["v"][0],)}, {"u": b[:6], "v": (b[6:],)}, tol=1e-12)[0]
+    np.testing.assert_allclose(x["u"], np.linalg.solve(a[:6, :6], b[:6]), rtol=1e-8)
+    np.testing.assert_allclose(x["v"][0], b[6:] / 2, rtol=1e-8)
+    assert np.all(np.asarray(solver(a, np.zeros(12, dtype))[0]) == 0)
+
+
+def test_custom_linear_solve_runs():
+    a, b = jnp.asarray(definite(3)), jnp.asarray(drawn(3))
+    x = lax.custom_linear_solve(lambda x: a @ x, b, lambda _, b: jnp.linalg.solve(a, b), symmetric=True)
+    near(x, np.linalg.solve(a, b))
+    root = lax.custom_root(lambda x: x**3 - 2.0, 1.0, lambda f, x: lax.fori_loop(0, 40, lambda _, x: x - f(x) / (3 * x**2), x), lambda g, y: y / g(1.0))
+    near(root, 2 ** (1 / 3))
+
+
+# ---- beside JAX
+
+
+@pytest.mark.parametrize("name", ["cholesky", "inv", "det", "svdvals", "eigvalsh", "pinv", "slogdet", "matrix_rank", "cond", "qr"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_as_jax_has_it(name, dtype, oracle):
+    oracle.config.update("jax_enable_x64", True)
+    a = definite(5, dtype, lead=(2,))
+    ours, theirs = getattr(jnp.linalg, name)(a), getattr(oracle.numpy.linalg, name)(a)
+    for x, y in zip(jax.tree.leaves(ours), oracle.tree.leaves(theirs), strict=True):
+        assert x.dtype == y.dtype
+        np.testing.assert_allclose(
+            np.asarray(x), np.asarray(y), rtol=1e-4 if np.finfo(dtype).bits == 32 else 1e-10, atol=1e-4 if np.finfo(dtype).bits == 32 else 1e-10
+        )

@@ -1,0 +1,302 @@
+"""Mutable references: every program with them equals the same one in plain Python over numpy, whatever transforms it."""
+
+import copy
+import importlib
+import pickle
+
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.ours
+
+
+@pytest.fixture(scope="module")
+def ref(jax):
+    return importlib.import_module(f"{jax.__name__}.ref")
+
+
+@pytest.fixture
+def r(jax, jnp):
+    return jax.new_ref(jnp.zeros(3))
+
+
+def test_reads_and_writes(jax, jnp, ref, r):
+    assert (r.shape, r.dtype, r.ndim, r.size, len(r)) == ((3,), np.float32, 1, 3, 3) and isinstance(r, jax.Ref)
+    assert repr(r) == "Ref([0., 0., 0.], dtype=float32)" and str(r.aval) == "Ref{float32[3]}"
+    r[0] = 1.0
+    r[1:] = jnp.array([5.0, 6.0])
+    before = r[...]
+    r[...] += 1
+    assert r[...].tolist() == [2.0, 6.0, 7.0] and before.tolist() == [1.0, 5.0, 6.0]
+    assert float(r[-1]) == 7.0 and r[1:].tolist() == [6.0, 7.0] and r[jnp.array([0, 2])].tolist() == [2.0, 7.0]
+    assert float(ref.swap(r, 0, 9.0)) == 2.0 and float(ref.get(r, 0)) == 9.0
+    ref.addupdate(r, 0, 1.0)
+    ref.set(r, slice(1, 3), jnp.zeros(2))
+    assert ref.get(r).tolist() == [10.0, 0.0, 0.0]
+
+
+def test_what_is_kept_and_what_is_not(jax, jnp):
+    x = jnp.arange(3.0)
+    r = jax.new_ref(x)
+    kept = r[...]
+    for i in range(3):
+        r[i] = -1.0
+    assert x.tolist() == kept.tolist() == [0.0, 1.0, 2.0] and r[...].tolist() == [-1.0] * 3
+    assert jax.freeze(r).tolist() == [-1.0] * 3
+
+
+def test_in_jit(jax, jnp, r):
+    @jax.jit
+    def given(r, x):
+        r[...] += x
+        return r[0] * 2
+
+    @jax.jit
+    def closed(x):
+        r[0] += x
+        return x
+
+    assert float(given(r, 2.0)) == 4.0 and float(given(r, 1.0)) == 6.0 and r[...].tolist() == [3.0] * 3
+    for _ in range(3):
+        closed(1.0)
+    assert r[...].tolist() == [6.0, 3.0, 3.0]
+    other = jax.new_ref(jnp.ones(3))
+    assert float(given(other, 1.0)) == 4.0 and r[...].tolist() == [6.0, 3.0, 3.0]
+
+    @jax.jit
+    def outer(r, x):
+        given(r, x)
+        closed_too = jax.jit(lambda: r[1])
+        return closed_too() + given(r, x)
+
+    assert float(outer(other, 1.0)) == 3.0 + 8.0 and other[...].tolist() == [4.0] * 3
+
+
+def test_donation_and_static_arguments(jax, jnp, r):
+    import functools
+
+    @functools.partial(jax.jit, static_argnums=(1,), static_argnames=("k",))
+    def f(r, n, x, *, k):
+        for _ in range(n):
+            r[0] += x * k
+
+    f(r, 3, 1.0, k=2)
+    f(r, 1, 1.0, k=5)
+    assert r[...].tolist() == [11.0, 0.0, 0.0]
+
+
+def local(jax, jnp, lax):
+    def f(x):
+        q = jax.new_ref(jnp.zeros(3))
+        q[0] = x
+
+        def body(i, _):
+            q[i] += x * i
+
+        lax.fori_loop(0, 3, body, None)
+        return (q[...] ** 2).sum()
+
+    return f
+
+
+def test_local_references_under_transforms(jax, jnp, lax):
+    f, plain = local(jax, jnp, lax), lambda x: 6.0 * x**2
+    assert float(f(2.0)) == float(jax.jit(f)(2.0)) == plain(2.0)
+    xs = np.arange(3, dtype=np.float32)
+    assert jax.vmap(f)(xs).tolist() == plain(xs).tolist()
+    assert float(jax.grad(f)(2.0)) == 24.0 and float(jax.jit(jax.grad(f))(2.0)) == 24.0
+    assert jax.vmap(jax.grad(f))(xs).tolist() == (12 * xs).tolist()
+
+
+@pytest.mark.parametrize("wrap", [lambda jax, f: f, lambda jax, f: jax.jit(f)])
+def test_in_loops_and_branches(jax, jnp, lax, r, wrap):
+    def scanned(x):
+        def step(c, i):
+            r[i] = c * i
+            return c + 1, r[0]
+
+        return lax.scan(step, x, jnp.arange(3))
+
+    carry, ys = wrap(jax, scanned)(1.0)
+    assert float(carry) == 4.0 and ys.tolist() == [0.0] * 3 and r[...].tolist() == [0.0, 2.0, 6.0]
+
+    def branches(x):
+        def yes():
+            r[0] = 100.0
+
+        lax.cond(x > 0, yes, lambda: None)
+        lax.switch(1, [lambda: None, lambda: r.addupdate(jnp.ones(3)), lambda: None])
+
+    wrap(jax, branches)(1.0)
+    wrap(jax, branches)(-1.0)
+    assert r[...].tolist() == [102.0, 4.0, 8.0]
+
+    def looped(n):
+        def body(i):
+            r[i] = r[i] * 2
+            return i + 1
+
+        return lax.while_loop(lambda i: (i < n) & (r[0] > 0), body, 0)
+
+    assert int(wrap(jax, looped)(2)) == 2 and r[...].tolist() == [204.0, 8.0, 8.0]
+
+    def counted(n):
+        def body(i, x):
+            def inner(j, x):
+                r[j] += x
+                return x
+
+            return lax.fori_loop(0, 3, inner, x)
+
+        return lax.fori_loop(0, n, body, 1.0)
+
+    wrap(jax, counted)(2)
+    assert r[...].tolist() == [206.0, 10.0, 10.0]
+
+
+def test_vmap_and_grad_of_arguments(jax, jnp, lax, r):
+    def f(r, x):
+        r[...] += x
+        return r[...] * 2
+
+    assert jax.vmap(f)(r, np.arange(3, dtype=np.float32)).tolist() == [0.0, 2.0, 4.0] and r[...].tolist() == [0.0, 1.0, 2.0]
+
+    def g(x, r):
+        r[0] = lax.stop_gradient(x)
+        return x * r[1]
+
+    assert float(jax.grad(g)(3.0, r)) == 1.0 and r[...].tolist() == [3.0, 1.0, 2.0]
+    assert float(jax.grad(lambda x: x * r[0])(5.0)) == 3.0
+
+
+def test_random_programs(jax, jnp, lax):
+    """Sequences of writes, eager and jitted, against numpy."""
+    rng = np.random.default_rng(0)
+    r, x = jax.new_ref(jnp.zeros((4, 3))), np.zeros((4, 3), np.float32)
+    steps = {
+        "set": lambda r, i, v: r.__setitem__(i, v),
+        "add": lambda r, i, v: r.__setitem__(i, r[i] + v),
+        "mul": lambda r, i, v: r.__setitem__(i, r[i] * v),
+    }
+    indices = [0, -1, slice(1, 3), (slice(None), 1), (2, slice(None, None, -1)), ..., (slice(None, None, 2), 0)]
+    for k in range(40):
+        step, i = steps[["set", "add", "mul"][rng.integers(3)]], indices[rng.integers(len(indices))]
+        v = rng.standard_normal(x[i].shape).astype(np.float32)
+        if k % 2:
+            jax.jit(lambda v: step(r, i, v))(v)
+        else:
+            step(r, i, jnp.asarray(v))
+        step(x, i, v)
+        np.testing.assert_allclose(r[...], x, rtol=1e-5)
+
+
+def test_refusals(jax, jnp, r):
+    with pytest.raises(ValueError, match="Invalid shape for `swap`. Ref shape: .3,.. Expected shape: ... Value shape: .2,."):
+        r[0] = jnp.ones(2)
+    with pytest.raises(ValueError, match="Invalid dtype for `swap`. Ref dtype: float32. Value dtype: complex64"):
+        r[0] = 1j
+    with pytest.raises(ValueError, match="Out of bound indexer: idx=7, dim=3"):
+        r[7]
+    with pytest.raises(ValueError, match="mutable array references cannot be returned"):
+        jax.jit(lambda r: r)(r)
+    with pytest.raises(ValueError, match="only one reference to a mutable array may be passed as an argument to a function"):
+        jax.jit(lambda a, b: a[0])(r, r)
+    with pytest.raises(TypeError, match="Error interpreting argument to new_ref as a JAX value. The problematic value is of type <class 'list'>"):
+        jax.new_ref([1, 2])
+    with pytest.raises(TypeError):
+        r + 1
+
+
+def write(r, value):
+    r[0] = value
+
+
+def test_values_of_transforms_stay_inside(jax, jnp, r):
+    with pytest.raises(Exception, match="performing a set/swap operation with vmapped value on an unbatched array reference of type Ref{float32\\[3\\]}"):
+        jax.vmap(lambda x: write(r, x))(jnp.ones(3))
+    with pytest.raises(Exception, match="performing a set/swap operation with a differentiated value on a non-differentiated array reference"):
+        jax.grad(lambda x: (write(r, x), x**2)[1])(3.0)
+    assert r[...].tolist() == [0.0] * 3
+    jax.grad(lambda x: (write(r, jax.lax.stop_gradient(x)), x**2)[1])(3.0)
+    assert r[...].tolist() == [3.0, 0.0, 0.0]
+
+
+def test_the_end_of_a_reference(jax, jnp, r):
+    jax.freeze(r)
+    with pytest.raises(ValueError, match="was freed"):
+        r[...]
+    made = []
+    jax.jit(lambda: made.append(jax.new_ref(1.0)))()
+    with pytest.raises((ValueError, jax.errors.UnexpectedTracerError)):
+        jax.jit(lambda: made[0][...])()
+    with pytest.raises(BaseException, match="mutable reference"):
+        made[0][...]
+
+
+def test_writes_are_in_place(jax, jnp):
+    r = jax.new_ref(jnp.zeros(1 << 16))
+    r[0] = 1.0
+    place = r._value.unsafe_buffer_pointer()
+    for i in range(4):
+        r[i] = 2.0
+    jax.jit(lambda: write(r, 3.0))()
+    assert r._value.unsafe_buffer_pointer() == place and r[:4].tolist() == [3.0, 2.0, 2.0, 2.0]
+
+
+def test_in_checkpoints_and_programs_that_are_looked_at(jax, jnp, r):
+    r[0] = 3.0
+
+    def f(x):
+        r[1] += x
+        return x * r[0]
+
+    assert float(jax.checkpoint(f)(2.0)) == 6.0 and float(r[1]) == 2.0
+    assert float(jax.jit(jax.checkpoint(f))(2.0)) == 6.0 and float(r[1]) == 4.0
+    assert float(jax.grad(jax.checkpoint(lambda x: x * x * r[0]))(2.0)) == 12.0
+    assert len(jax.make_jaxpr(f)(1.0).eqns) > 0 and jax.eval_shape(f, 1.0).shape == () and float(r[1]) == 4.0
+
+
+def test_strided_windows(jax, jnp, r):
+    r[jax.ds(1, 2)] = jnp.ones(2)
+    assert r[jax.ds(2)].tolist() == [0.0, 1.0] and r[...].tolist() == [0.0, 1.0, 1.0]
+    x = jnp.arange(10)
+    assert x[jax.ds(1, 3, 2)].tolist() == jax.jit(lambda i: x[jax.ds(i, 3, 2)])(1).tolist() == [1, 3, 5] and x[jax.ds(4, 0)].shape == (0,)
+
+
+def test_copies(jax, r):
+    r[0] = 3.0
+    other = copy.deepcopy(r)
+    other[1] = 1.0
+    assert r[...].tolist() == [3.0, 0.0, 0.0] and other[...].tolist() == [3.0, 1.0, 0.0]
+    assert pickle.loads(pickle.dumps(r))[...].tolist() == [3.0, 0.0, 0.0]
+    r[r[...] > 2] = jax.numpy.zeros(1)
+    assert r[...].tolist() == [0.0] * 3
+
+
+def test_a_pullback_adds_its_gradients_to_references(jax, jnp):
+    f = lambda x, y: x * y
+    _, pull = jax.vjp(f, 2.0, 3.0)
+    a, b = jax.new_ref(jnp.float32(10.0)), jax.new_ref(jnp.float32(100.0))
+    out = pull.with_refs(a, b)(1.0)
+    assert repr(out) == "(GradRef(), GradRef())" and (float(a[...]), float(b[...])) == (13, 102)
+    out = pull.with_refs(a, 0)(2.0)
+    assert repr(out[0]) == "GradRef()" and float(out[1]) == 4 and float(a[...]) == 19
+    assert tuple(map(float, pull(1.0))) == (3, 2)
+
+    _, pull = jax.vjp(lambda d, n: d["a"] * d["b"] * n, {"a": 2.0, "b": 3.0}, 2)
+    refs = {"a": jax.new_ref(jnp.float32(0.0)), "b": jax.new_ref(jnp.float32(0.0))}
+    count = jax.new_ref(jnp.int32(5))
+    assert repr(pull.with_refs(refs, count)(1.0)) == "({'a': GradRef(), 'b': GradRef()}, GradRef())"
+    assert (float(refs["a"][...]), float(refs["b"][...]), int(count[...])) == (6, 4, 5)
+
+    def twice(x, y):
+        _, pull = jax.vjp(f, x, y)
+        r = jax.new_ref(jnp.zeros_like(x))
+        pull.with_refs(r, 0)(1.0)
+        pull.with_refs(r, 0)(2.0)
+        return r[...]
+
+    assert float(jax.jit(twice)(2.0, 3.0)) == float(twice(2.0, 3.0)) == 9
+    for wrong in ((), (a,), (a, a), (None, a, a)):
+        with pytest.raises(ValueError, match="with_refs takes a reference or a placeholder for each leaf"):
+            pull.with_refs(*wrong)
