@@ -177,11 +177,26 @@ def test_a_registered_lowering_is_staged(jax, jnp, parts):
 
 
 @pytest.mark.ours
+@pytest.mark.parametrize("many", [False, True])
+def test_a_lowering_to_another_compiler_s_text_is_a_callback(jax, jnp, parts, many):
+    mlir = importlib.import_module(f"{jax.__name__}.interpreters.mlir")
+    p = parts[0](next(names))
+    p.multiple_results = many
+    wrapped = (lambda x: [x]) if many else (lambda x: x)
+    p.def_impl(lambda x, *, by: wrapped(np.asarray(x) * by))  # wants concrete values
+    p.def_abstract_eval(lambda x, *, by: wrapped(jax.core.ShapedArray(x.shape, x.dtype)))
+    rule = lambda ctx, x, *, by: 1 / 0
+    assert mlir.register_lowering(p, rule) is rule
+    got = jax.jit(lambda x: p.bind(x + 1, by=3))(jnp.arange(3.0))
+    assert np.asarray(got[0] if many else got).tolist() == [3.0, 6.0, 9.0]
+
+
+@pytest.mark.ours
 def test_lowerings_that_are_none_are_refused(jax, parts):
     mlir = importlib.import_module(f"{jax.__name__}.interpreters.mlir")
     p = parts[0](next(names))
-    with pytest.raises(TypeError, match="lower_fun"):
-        mlir.register_lowering(p, lambda ctx, x: [x])
+    with pytest.raises(TypeError, match="multiple_results=False, its lowering multiple_results=True"):
+        mlir.register_lowering(p, mlir.lower_fun(lambda x: [x]))
     with pytest.raises(ValueError, match="serves every device"):
         mlir.register_lowering(p, mlir.lower_fun(lambda x: x, False), platform="cpu")
     with pytest.raises(ValueError, match="primitive of the language"):

@@ -404,12 +404,12 @@ def eval_shape(fun, *args, **kwargs):
 
 
 def typeof(x):
-    """The abstract value of an array or scalar: shape, dtype, weak type.
+    """The abstract value of an array, a scalar or a reference: shape, dtype, weak type.
 
     Raises:
       TypeError: `x` is not an array type.
     """
-    return _get_aval(x)
+    return x._type() if type(x) is _refs.Ref else _get_aval(x)
 
 
 # ---------------------------------------------------------------- checkpoint

@@ -11,11 +11,12 @@ from typing import Any
 
 from ._api import ensure_compile_time_eval
 from ._config import inert
-from ._core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, ShapedArray, Tracer, Var, eval_context
-from .extend.core import Primitive, _eval, check_jaxpr, jaxpr_as_fun
+from ._core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, ShapedArray, Tracer, Var, eval_context, get_aval
+from .extend.core import Primitive, _eval, array_types, check_jaxpr, jaxpr_as_fun
 
 __all__ = [
     "AbstractValue",
+    "Atom",
     "ClosedJaxpr",
     "Jaxpr",
     "JaxprEqn",
@@ -23,7 +24,9 @@ __all__ = [
     "ParamDict",
     "Primitive",
     "ShapedArray",
+    "Trace",
     "Tracer",
+    "Value",
     "Var",
     "check_jaxpr",
     "ensure_compile_time_eval",
@@ -32,9 +35,14 @@ __all__ = [
     "jaxpr_as_fun",
     "max_dim",
     "min_dim",
+    "pytype_aval_mappings",
 ]
 
 ParamDict = dict[str, Any]
+Atom = Var | Literal
+Value = Any
+# How the type of a value of each class is read: a table to read, too. What is added is not asked for.
+pytype_aval_mappings = dict.fromkeys(array_types, get_aval)
 
 
 class _Types(type):
@@ -44,6 +52,10 @@ class _Types(type):
 
 class AbstractValue(metaclass=_Types):
     """What types of values are: `ShapedArray` is the one there is."""
+
+
+class Trace:
+    """The base class of traces of transformations written in Python. One can be derived; `extend.core.set_current_trace` refuses it."""
 
 
 def max_dim(d1, d2):

@@ -67,6 +67,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "experimental",
             "extend",
             "flatten_util",
+            "interpreters.xla",
             "_compilations",
             "monitoring",
             "ops",
@@ -76,7 +77,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "test_util",
         ],
     ),
-    ("names", &["ferrax"]),
+    ("names", &["ferrax", "compat", "__main__"]),
 ];
 
 /// What a function may import: packages that are dear to start and seldom needed.

@@ -75,7 +75,7 @@ mod core {
     #[pymodule_export]
     use crate::program::PyProgram;
     #[pymodule_export]
-    use crate::source::{scope_enter, scope_leave};
+    use crate::source::{exclude_source, scope_enter, scope_leave};
     #[pymodule_export]
     use crate::trace::{
         TraceTag, at_root, axis_size, eval_context, identities, make_program, staging, trace_context, trace_of, traces,

@@ -28,6 +28,8 @@ struct SourceTable {
     scopes: Vec<String>,
     /// Where this library's Python files are.
     home: Option<String>,
+    /// Files and folders of libraries that asked to be passed over too.
+    excluded: Vec<String>,
 }
 static TABLE: Mutex<Option<SourceTable>> = Mutex::new(None);
 fn table() -> MutexGuard<'static, Option<SourceTable>> {
@@ -117,6 +119,14 @@ pub fn here() -> u32 {
     })
     .unwrap_or(0)
 }
+/// exclude_source(path): the lines of a file, or of the files of a folder, are no longer the user's.
+#[pyfunction]
+pub fn exclude_source(path: String) {
+    let mut table = table();
+    let t = table.get_or_insert_default();
+    t.excluded.push(path);
+    t.codes.clear();
+}
 /// Whether a code object that is met for the first time is this library's. Remembered.
 fn is_ours(code: &Bound<PyAny>) -> bool {
     let py = code.py();
@@ -126,9 +136,9 @@ fn is_ours(code: &Bound<PyAny>) -> bool {
         let path = py.import("sys").and_then(|s| s.getattr("modules")).and_then(|m| m.get_item("ferrax"));
         path.and_then(|m| m.getattr("__path__")?.get_item(0)?.extract::<String>()).ok()
     });
-    let ours = home.as_ref().is_some_and(|h| file.starts_with(h.as_str()));
     let mut table = table();
     let t = table.get_or_insert_default();
+    let ours = home.iter().chain(&t.excluded).any(|h| file.starts_with(h.as_str()));
     t.home = home;
     t.kept.push(code.clone().unbind());
     t.codes.insert(code.as_ptr() as usize, ours);

@@ -40,6 +40,7 @@ from ._errors import (
 __all__ = [
     "DivisionByZeroError",
     "Error",
+    "ErrorCategory",
     "FailedCheckError",
     "JaxException",
     "JaxRuntimeError",
@@ -60,6 +61,7 @@ __all__ = [
 ]
 
 
+ErrorCategory = type[JaxException]
 user_checks = frozenset({FailedCheckError})
 nan_checks = frozenset({NaNError})
 index_checks = frozenset({OOBError})

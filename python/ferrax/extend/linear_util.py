@@ -85,11 +85,25 @@ def wrap_init(f, params=None, *, debug_info=None):
     return WrappedFun(f, params=tuple(sorted((params or {}).items())), debug_info=debug_info)
 
 
+def _given_later(transformation):
+    """A transformation that may be called without the function: it is a decorator of `gen` then."""
+
+    @functools.wraps(transformation)
+    def with_or_without(gen, *fun_and_args, **options):
+        if not fun_and_args:
+            return functools.partial(with_or_without, gen, **options)
+        return transformation(gen, *fun_and_args, **options)
+
+    return with_or_without
+
+
+@_given_later
 def transformation2(gen, fun, *gen_static_args):
     """`fun` with `gen` around it: `gen(inner, *gen_static_args, *args, **kwargs)` gives the result."""
     return fun.wrap(gen, gen_static_args, None)
 
 
+@_given_later
 def transformation_with_aux2(gen, fun, *gen_static_args, use_eq_store=False):
     """As `transformation2`, of `gen(inner, store, *gen_static_args, *args)`; also returns the function that reads what `gen` stored."""
     store = Store()
@@ -105,11 +119,13 @@ def _with_generator(gen, inner, *args, **kwargs):
     return steps.send(inner(*inner_args, **inner_kwargs))
 
 
+@_given_later
 def transformation(gen, fun, *gen_static_args):
     """`fun` with a generator around it, which yields the arguments to hand on, is sent the result, and yields its own."""
     return fun.wrap(functools.partial(_with_generator, gen), gen_static_args, None)
 
 
+@_given_later
 def transformation_with_aux(gen, fun, *gen_static_args, use_eq_store=False):
     """As `transformation`, of a generator that yields (result, what to store) at its end."""
 

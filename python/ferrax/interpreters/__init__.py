@@ -1,5 +1,13 @@
-"""The tables of rules for primitives defined in Python, `ad` for derivatives and `batching` for vmap; and `partial_eval`, what programs are cut to."""
+"""The tables of rules for primitives defined in Python: `ad` for derivatives, `batching` for vmap, `mlir` for lowerings; `partial_eval`, what programs are cut to."""
+
+import importlib as _importlib
 
 from . import ad, batching, partial_eval
 
-__all__ = ["ad", "batching", "partial_eval"]
+__all__ = ["ad", "batching", "mlir", "partial_eval", "xla"]
+
+
+def __getattr__(name):
+    if name in ("mlir", "xla"):
+        return _importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

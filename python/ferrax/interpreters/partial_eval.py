@@ -6,10 +6,12 @@
 Invariant: programs are the extension's; nothing here changes one.
 """
 
+from typing import Any, NamedTuple
+
 from .. import _core
 from .._core import Literal
 
-__all__ = ["dce_jaxpr", "dce_jaxpr_consts", "trace_to_jaxpr_dynamic"]
+__all__ = ["PartialVal", "dce_jaxpr", "dce_jaxpr_consts", "trace_to_jaxpr_dynamic", "trace_to_jaxpr_nounits"]
 
 
 def trace_to_jaxpr_dynamic(fun, in_avals, *, keep_inputs=None, lower=False, auto_dce=False):
@@ -56,3 +58,87 @@ def dce_jaxpr_consts(jaxpr, used_outputs, instantiate=False):
     read = {v for eqn in cut.eqns for v in eqn.invars if not isinstance(v, Literal)} | {v for v in cut.outvars if not isinstance(v, Literal)}
     used = [v in read for v in cut.constvars]
     return cut.replace(constvars=[v for v, u in zip(cut.constvars, used, strict=True) if u]), used, kept
+
+
+class PartialVal(NamedTuple):
+    """An input or a result of which either the type alone is known (`aval`), or the value (`value`; `aval` is None)."""
+
+    aval: Any
+    value: Any
+
+    @classmethod
+    def known(cls, const):
+        """Of a value."""
+        return cls(None, const)
+
+    @classmethod
+    def unknown(cls, aval):
+        """Of a type."""
+        return cls(aval, None)
+
+    def is_known(self):
+        """Whether the value is known."""
+        return self.aval is None
+
+    def get_known(self):
+        """The value, or None."""
+        return self.value if self.is_known() else None
+
+    def get_aval(self):
+        """The type, of the value if that is known."""
+        return _core.get_aval(self.value) if self.is_known() else self.aval
+
+
+def _split(jaxpr, known):
+    """The equations that need no input, and the others. known: variables with values; those of the former are added."""
+    early, late = [], []
+    for eqn in jaxpr.eqns:
+        if not eqn.effects and all(isinstance(v, Literal) or v in known for v in eqn.invars):
+            early.append(eqn)
+            known.update(eqn.outvars)
+        else:
+            late.append(eqn)
+    return early, late
+
+
+def trace_to_jaxpr_nounits(fun, pvals, instantiate=False):
+    """What of a `WrappedFun` of leaves can be computed from the inputs that are known, and the program of the rest.
+
+    Args:
+      fun: a function of leaves, which returns leaves.
+      pvals: a `PartialVal` for each input.
+      instantiate: whether results that are known become outputs of the program all the same: one for all, or one for each.
+
+    Returns:
+      (open program of the unknown inputs, whose outputs are the unknown results and whose constvars stand for what it takes of the known;
+      a `PartialVal` for each result; the values of the constvars).
+    """
+    places = [i for i, pv in enumerate(pvals) if not pv.is_known()]
+    values = [pv.value for pv in pvals]
+
+    def run(*unknown):
+        merged = list(values)
+        for i, x in zip(places, unknown, strict=True):
+            merged[i] = x
+        return fun.call_wrapped(*merged)
+
+    program, consts = _core.make_program(run, [pvals[i].aval for i in places], user_fun=fun.f)
+    jaxpr = program.jaxpr
+    consts = list(consts)
+    known = set(jaxpr.constvars)
+    early, late = _split(jaxpr, known)
+    flags = _each(instantiate, len(jaxpr.outvars))
+    is_known = [(isinstance(v, Literal) or v in known) for v in jaxpr.outvars]
+    read = {v for eqn in late for v in eqn.invars if not isinstance(v, Literal)}
+    read.update(v for v, k, i in zip(jaxpr.outvars, is_known, flags, strict=True) if k and i and not isinstance(v, Literal))
+    crossing = [v for eqn in early for v in eqn.outvars if v in read] + [v for v in jaxpr.constvars if v in read]
+    finals = [v for v, k in zip(jaxpr.outvars, is_known, strict=True) if k]
+    first = jaxpr.replace(eqns=early, invars=[], outvars=[*finals, *crossing])
+    got = list(_core.eval_program(_core.ClosedJaxpr(first, consts), consts))
+    ends = iter(got[: len(finals)])
+    outs = []
+    for aval, k, i in zip(program.out_avals, is_known, flags, strict=True):
+        value = next(ends) if k else None
+        outs.append(PartialVal.known(value) if k and not i else PartialVal.unknown(aval))
+    rest = [v for v, k, i in zip(jaxpr.outvars, is_known, flags, strict=True) if not k or i]
+    return jaxpr.replace(eqns=late, constvars=crossing, outvars=rest), outs, got[len(finals) :]

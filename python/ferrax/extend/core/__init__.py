@@ -8,24 +8,28 @@ Invariant: a primitive's rules may be given at any time before they are needed; 
 tables of derivative and batching rules, keyed by primitive.
 """
 
+import importlib as _importlib
 import itertools
 
 import numpy as np
 
-from .. import _core
-from .._config import inert, refused
-from .._core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Primitive, ShapedArray, Tracer, Var
-from .._flat import tangent_dtype
-from ..errors import ConcretizationTypeError, InconclusiveDimensionOperation, JaxprTypeError
+from ... import _core
+from ..._config import refused
+from ..._core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Primitive, ShapedArray, Tracer, Var
+from ..._flat import tangent_dtype
+from ...errors import ConcretizationTypeError, InconclusiveDimensionOperation, JaxprTypeError
 
 __all__ = [
     "ClosedJaxpr",
+    "DropVar",
+    "Effect",
     "InconclusiveDimensionOperation",
     "Jaxpr",
     "JaxprEqn",
     "Literal",
     "Primitive",
     "ShapedArray",
+    "TraceTag",
     "Tracer",
     "Var",
     "array_types",
@@ -38,7 +42,10 @@ __all__ = [
     "no_effects",
     "nonempty_axis_env_DO_NOT_USE",
     "primal_dtype_to_tangent_dtype",
+    "primitives",
+    "set_current_trace",
     "subjaxprs",
+    "take_current_trace",
     "unmapped_aval",
     "unsafe_am_i_under_a_jit_DO_NOT_USE",
     "unsafe_am_i_under_a_vmap_DO_NOT_USE",
@@ -154,6 +161,39 @@ def primal_dtype_to_tangent_dtype(primal_dtype):
 no_effects = frozenset()
 
 
+class Effect:
+    """The base class of effects that libraries define for primitives of their own."""
+
+
+class DropVar:
+    """A variable that nobody reads, in programs of older versions; here such variables are `Var`, and print as `_`."""
+
+
+class TraceTag:
+    """What tells the traces of one transformation from those of another, in transformations written in Python."""
+
+
+_NO_TRACES = "transformations are not written in Python here (core.Trace): walk the equations of make_jaxpr(f)(x), or use eval_jaxpr"
+
+
+def take_current_trace():
+    """Refused: the trace at work is no Python object here.
+
+    Raises:
+      NotImplementedError: always; a program's equations can be walked instead.
+    """
+    raise NotImplementedError(_NO_TRACES)
+
+
+def set_current_trace(trace):
+    """Refused: transformations are not written in Python here.
+
+    Raises:
+      NotImplementedError: always; a program's equations can be walked instead.
+    """
+    raise NotImplementedError(_NO_TRACES)
+
+
 class _TraceState:
     """Which transformations are at work. Equal for one and the same state."""
 
@@ -168,9 +208,7 @@ class _TraceState:
 
 
 def get_opaque_trace_state(convention=None):
-    """An object that compares equal while the same transformations are at work: where a value may be used. convention: there is one."""
-    if convention is not None:
-        inert("get_opaque_trace_state", "convention", "there is one kind of trace")
+    """An object that compares equal while the same transformations are at work: where a value may be used. convention: who asks; it makes no difference."""
     return _TraceState()
 
 
@@ -201,3 +239,9 @@ def valid_jaxtype(x):
     except TypeError:
         return False
     return True
+
+
+def __getattr__(name):
+    if name == "primitives":
+        return _importlib.import_module(f"{__name__}.primitives")
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -1,0 +1,206 @@
+"""`import jax` served by Ferrax, in this process: for libraries and programs that say so.
+
+    import ferrax.compat
+    ferrax.compat.install()
+    import jax, optax                       # jax.numpy is ferrax.numpy
+
+`python -m ferrax program.py` does the same for a whole program, and `python -m ferrax adopt` for an environment (docs/libraries.md).
+
+Invariant: an installed JAX is never touched, and never half used: `jax.x.y` is the module `ferrax.x.y` itself or, for internals that libraries
+touch, a module of the names listed in `_standins`; any other import fails with a sentence that says who asked for what.
+"""
+
+import dis
+import functools
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.metadata
+import importlib.util
+import pathlib
+import sys
+import types
+
+from ._distributions import FOLLOWS, FOLLOWS_JAXLIB, NAMES, metadata
+from ._standins import STANDINS
+
+__all__ = ["FOLLOWS", "absent", "install"]
+
+_VERSIONS = {"jax": FOLLOWS, "jaxlib": FOLLOWS_JAXLIB}
+_ABSENT = object()
+_IMPORT_FROM = dis.opmap["IMPORT_FROM"]
+_MACHINERY = ("<frozen importlib", "importlib/__init__.py", "importlib\\__init__.py")
+
+
+def absent(what, library):
+    """The sentence about a name or module of JAX's that Ferrax does not have. library: the module that asked for it, or None."""
+    asked = f", which {library} asked for" if library else ""
+    return f"Ferrax has no {what}{asked}. Please report it with the library's version; docs/libraries.md lists what is known."
+
+
+def _caller(frame):
+    """The first frame outside the import machinery."""
+    while frame is not None and (frame.f_code.co_filename.startswith(_MACHINERY[0]) or frame.f_code.co_filename.endswith(_MACHINERY[1:])):
+        frame = frame.f_back
+    return frame
+
+
+def _library(frame):
+    return frame.f_globals.get("__name__") if frame is not None else None
+
+
+def _ours(name):
+    """`jax.x.y` as `ferrax.x.y`."""
+    return "ferrax" + name.removeprefix("jax")
+
+
+def _target(path):
+    """What a row of the table names: `core.Tracer`, `experimental.checkify`, or a dotted path outside Ferrax that starts with `:`."""
+    path = path[1:] if path.startswith(":") else f"ferrax.{path}"
+    module, _, rest = path, "", ""
+    names = []
+    while True:
+        try:
+            value = importlib.import_module(module)
+            break
+        except ModuleNotFoundError as e:
+            if not module.startswith(e.name or "") or "." not in module:
+                raise
+            module, _, rest = module.rpartition(".")
+            names.insert(0, rest)
+    return functools.reduce(getattr, names, value)
+
+
+class _StandIn(types.ModuleType):
+    """A module of JAX's internals: the names that `_standins` lists for it, and no others."""
+
+    def __init__(self, name):
+        super().__init__(name, f"Internals of JAX's that libraries ask for, as `{name}`: listed in ferrax.compat._standins.")
+        self.__path__ = []
+
+    def _find(self, name):
+        row = STANDINS.get(self.__name__, {}).get(name)
+        if row is not None:
+            return _target(row[0])
+        below = f"{self.__name__}.{name}"
+        return importlib.import_module(below) if below in STANDINS else _ABSENT
+
+    def __getattr__(self, name):
+        value = self._find(name)
+        if value is _ABSENT:
+            self._refuse(name, sys._getframe(1))
+        self.__dict__[name] = value
+        return value
+
+    def _refuse(self, name, frame):
+        if name.startswith("__"):
+            raise AttributeError(f"module '{self.__name__}' has no attribute '{name}'")
+        sentence = absent(f"{self.__name__}.{name}", _library(frame))
+        # `from m import name` drops the words of an AttributeError.
+        if frame.f_lasti >= 0 and frame.f_code.co_code[frame.f_lasti] == _IMPORT_FROM:
+            raise ImportError(sentence, name=self.__name__)
+        raise AttributeError(sentence, name=name, obj=self)
+
+    def __dir__(self):
+        below = (n.rpartition(".") for n in STANDINS)
+        return sorted({*self.__dict__, *STANDINS.get(self.__name__, ()), *(leaf for parent, _, leaf in below if parent == self.__name__)})
+
+
+class _Root(_StandIn):
+    """`jax` and `jaxlib`: all of Ferrax's public names, under the versions that are followed."""
+
+    def __init__(self, name):
+        super().__init__(name)
+        self.__doc__ = f"{name}, served by Ferrax."
+        self.__version__ = _VERSIONS[name]
+        self.__version_info__ = tuple(int(n) for n in _VERSIONS[name].split("."))
+        self.__file__ = __file__
+
+    def _find(self, name):
+        if self.__name__ == "jax" and not name.startswith("__"):
+            value = getattr(importlib.import_module("ferrax"), name, _ABSENT)
+            if value is not _ABSENT:
+                return value
+        return super()._find(name)
+
+    def __dir__(self):
+        return sorted({*super().__dir__(), *(dir(importlib.import_module("ferrax")) if self.__name__ == "jax" else ())})
+
+
+class _Loader(importlib.abc.Loader):
+    """Gives a module that is there already; what the import system writes on it is put back."""
+
+    def __init__(self, module):
+        self.module, self.spec = module, module.__spec__
+
+    def create_module(self, spec):
+        return self.module
+
+    def exec_module(self, module):
+        if self.spec is not None:
+            module.__spec__ = self.spec
+
+
+class _Distribution(importlib.metadata.Distribution):
+    """What `importlib.metadata` is to know of `jax` and `jaxlib`."""
+
+    def __init__(self, name):
+        self._name = name
+
+    def read_text(self, filename):
+        return metadata(self._name) if filename == "METADATA" else None
+
+    def locate_file(self, path):
+        return pathlib.Path(__file__).parent / path
+
+
+class _Finder(importlib.metadata.DistributionFinder):
+    """Finds `jax`, `jaxlib` and what is below them."""
+
+    def find_spec(self, name, path=None, target=None):
+        root, _, below = name.partition(".")
+        if root not in NAMES:
+            return None
+        module = self._module(name, root, below)
+        if module is None:
+            # An import is told what is absent; who only asks (importlib.util.find_spec) gets None.
+            frame = sys._getframe(1)
+            if frame.f_back is not None and frame.f_back.f_code.co_name == "_find_and_load_unlocked":
+                raise ModuleNotFoundError(absent(f"module {name}", _library(_caller(frame))), name=name)
+            return None
+        spec = importlib.machinery.ModuleSpec(name, _Loader(module), origin="ferrax.compat", is_package=hasattr(module, "__path__"))
+        return spec
+
+    @staticmethod
+    def _module(name, root, below):
+        if not below:
+            return _Root(root)
+        if name in STANDINS:
+            return _StandIn(name)
+        try:
+            there = root == "jax" and importlib.util.find_spec(_ours(name)) is not None
+        except ModuleNotFoundError:  # its parent is absent
+            there = False
+        return importlib.import_module(_ours(name)) if there else None
+
+    def find_distributions(self, context=importlib.metadata.DistributionFinder.Context()):  # noqa: B008 - the signature of the interface
+        return [_Distribution(name) for name in NAMES if context.name is None or context.name.lower().replace("_", "-") == name]
+
+
+def install():
+    """Serves `import jax` and `import jaxlib` with Ferrax from here on, in this process. Doing so again changes nothing.
+
+    Raises:
+      ImportError: JAX itself has been imported; what libraries took from it cannot be taken back.
+    """
+    if any(isinstance(f, _Finder) for f in sys.meta_path):
+        return
+    for name, module in list(sys.modules.items()):
+        # The package that `adopt` writes calls this while it is being imported itself.
+        if name.partition(".")[0] in NAMES and not getattr(module, "FERRAX", False):
+            raise ImportError(f"{name} has been imported from {getattr(module, '__file__', 'elsewhere')}: call ferrax.compat.install() before the first `import jax`")
+    sys.meta_path.insert(0, _Finder())
+    for name in NAMES:
+        shell = sys.modules.pop(name, None)
+        if shell is not None:
+            importlib.import_module(name)

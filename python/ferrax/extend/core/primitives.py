@@ -1,0 +1,22 @@
+"""The primitives of the language as objects, by JAX's names: `add_p`, `scan_p`, `jit_p`.
+
+    if eqn.primitive is jit_p: ...
+
+Invariant: each is the one that programs hold. `call_p` and `closed_call_p` occur in no program, as calls are `jit_p`'s here; what is registered
+under them is never asked for.
+"""
+
+from ... import lax
+from ..._core import Primitive, primitive
+
+__all__ = ["call_p", "closed_call_p", "jit_p", "random_bits_p", "remat_p"]
+
+jit_p, remat_p, random_bits_p = primitive("jit"), primitive("remat2"), primitive("random_bits")
+call_p, closed_call_p = Primitive("call"), Primitive("closed_call")
+call_p.multiple_results = closed_call_p.multiple_results = True
+
+
+def __getattr__(name):
+    if name.endswith("_p"):
+        return getattr(lax, name)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

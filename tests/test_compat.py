@@ -1,0 +1,209 @@
+"""`import jax` served by Ferrax: run, installed and adopted."""
+
+import importlib.util
+import os
+import pathlib
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.ours
+
+PACKAGES = str(pathlib.Path(__file__).parents[1] / "python")
+
+
+@pytest.fixture
+def python(tmp_path):
+    """Runs Python with these arguments in an empty folder; gives what it printed and its errors. `path`: first folders to import from."""
+
+    def run(*args, status=0, path=()):
+        variables = dict(os.environ, PYTHONPATH=os.pathsep.join([*map(str, path), PACKAGES]))
+        done = subprocess.run([sys.executable, *map(str, args)], env=variables, capture_output=True, text=True, cwd=tmp_path, timeout=120)
+        assert done.returncode == status, f"exit status {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done.stdout, done.stderr
+
+    return run
+
+
+def written(folder, text, name="program.py"):
+    place = folder / name
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(text)
+    return place
+
+
+LOOKS = """
+import importlib.metadata, sys
+import ferrax, jax, jax.numpy as jnp, jaxlib
+from jax import lax, nn
+from jax.experimental import checkify
+import jax.scipy.linalg
+print(jnp is ferrax.numpy, sys.modules["jax.numpy"] is jnp, lax is ferrax.lax, nn is ferrax.nn, jax.jit is ferrax.jit)
+print(jax.scipy.linalg is sys.modules["ferrax.scipy.linalg"], isinstance(jnp.ones(2), jax.Array), jnp.__spec__.name)
+print(jax.__version__, jax.__version_info__, jaxlib.__version__, *map(importlib.metadata.version, ("jax", "jaxlib")))
+print(__name__, sys.argv[1:], float(jax.grad(jnp.sin)(0.0)))
+"""
+SEEN = """True True True True True
+True True ferrax.numpy
+0.10.2 (0, 10, 2) 0.10.2 0.10.2 0.10.2
+__main__ ['a', '-b'] 1.0
+"""
+
+
+def test_a_program(python, tmp_path):
+    written(tmp_path / "sub", "x = 1", "beside.py")
+    place = written(tmp_path / "sub", f"import beside\n{LOOKS}")
+    assert python("-m", "ferrax", place, "a", "-b")[0] == SEEN
+
+
+def test_a_module(python, tmp_path):
+    written(tmp_path, LOOKS, "module.py")
+    assert python("-m", "ferrax", "-m", "module", "a", "-b")[0] == SEEN
+
+
+def test_a_line(python):
+    assert python("-m", "ferrax", "-c", LOOKS, "a", "-b")[0] == SEEN
+
+
+def test_the_exit_status_is_the_program_s(python, tmp_path):
+    python("-m", "ferrax", written(tmp_path, "import jax, sys; sys.exit(7)"), status=7)
+
+
+def test_pytest_runs(python, tmp_path):
+    written(tmp_path, "import jax.numpy as jnp\ndef test(): assert jnp.arange(4).sum() == 6\n", "test_one.py")
+    assert "1 passed" in python("-m", "ferrax", "-m", "pytest", "-q", "-p", "no:cacheprovider")[0]
+
+
+def test_processes_that_a_program_starts(python, tmp_path):
+    text = """
+        import concurrent.futures, multiprocessing, jax, jax.numpy as jnp
+
+        def work(n):
+            return jax.__version__, float(jnp.arange(n).sum()), jax.numpy.__name__
+
+        if __name__ == "__main__":
+            with concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+                print(pool.submit(work, 4).result())
+    """
+    place = written(tmp_path, "\n".join(line[8:] for line in text.splitlines()))
+    assert python("-m", "ferrax", place)[0] == "('0.10.2', 6.0, 'ferrax.numpy')\n"
+
+
+def test_objects_of_a_program_can_be_pickled(python, tmp_path):
+    text = "import jax, pickle\nclass A: x = 1\nprint(pickle.loads(pickle.dumps(A())).x, pickle.loads(pickle.dumps(jax.numpy.arange(2))))"
+    assert python("-m", "ferrax", written(tmp_path, text))[0] == "1 [0 1]\n"
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["-m"], "-m wants an argument"),
+        (["--fast"], "there is no option --fast"),
+        (["absent.py"], "can't open 'absent.py': No such file or directory"),
+        (["adopt", "now"], "usage: python -m ferrax adopt"),
+    ],
+)
+def test_unknown_commands(python, args, says):
+    assert says in python("-m", "ferrax", *args, status=1)[1]
+
+
+def test_help(python):
+    assert "python -m ferrax adopt" in python("-m", "ferrax", "--help")[0]
+
+
+def test_install_in_a_program(python):
+    line = "import ferrax.compat; ferrax.compat.install(); ferrax.compat.install()\n"
+    assert python("-c", line + LOOKS, "a", "-b")[0] == SEEN
+
+
+def test_an_imported_jax_stays(python, tmp_path):
+    written(tmp_path / "there", "x = 5", "jax/__init__.py")
+    line = "import jax, ferrax.compat\ntry: ferrax.compat.install()\nexcept ImportError as e: print(e)\nprint(jax.x)"
+    said, _ = python("-c", line, path=[tmp_path / "there"])
+    assert "call ferrax.compat.install() before the first `import jax`" in said
+    assert said.endswith("\n5\n")
+
+
+def test_an_installed_jax_is_left_alone(python, tmp_path):
+    written(tmp_path / "there", "x = 5", "jax/__init__.py")
+    assert python("-m", "ferrax", "-c", "import jax; print(jax.__version__)", path=[tmp_path / "there"])[0] == "0.10.2\n"
+    assert python("-c", "import jax; print(jax.x)", path=[tmp_path / "there"])[0] == "5\n"
+
+
+ASKS = {
+    "import jax._src.no_such": ("ModuleNotFoundError", "Ferrax has no module jax._src.no_such, which asking asked for"),
+    "from jax._src import no_such": ("ImportError", "Ferrax has no jax._src.no_such, which asking asked for"),
+    "import jax._src; jax._src.no_such": ("AttributeError", "Ferrax has no jax._src.no_such, which asking asked for"),
+    "import jax; jax.no_such": ("AttributeError", "Ferrax has no jax.no_such, which asking asked for"),
+    "import jax.experimental.no_such.at_all": ("ModuleNotFoundError", "Ferrax has no module jax.experimental.no_such, which asking asked for"),
+    "from jax.numpy import no_such": ("ImportError", "Please report it"),
+    "import jax.numpy; jax.numpy.no_such": ("AttributeError", "Please report it"),
+}
+
+
+@pytest.mark.parametrize("line", ASKS)
+def test_an_absent_name_says_who_asked(python, tmp_path, line):
+    written(tmp_path, line, "asking.py")
+    error, says = ASKS[line]
+    said = python("-m", "ferrax", "-c", "import asking", status=1)[1]
+    assert error in said
+    assert says in said
+
+
+def test_asking_whether_a_module_is_there(python):
+    line = "import importlib.util as u, jax; print(u.find_spec('jax.no_such'), u.find_spec('jax.lax').name, hasattr(jax, 'no_such'))"
+    assert python("-m", "ferrax", "-c", line)[0] == "None jax.lax False\n"
+
+
+def test_a_pickle_of_jax_s_array(python):
+    # What JAX 0.10.2 writes: its own function, given what numpy's `__reduce__` gives, and whether the type is weak.
+    make, args, state = np.arange(3, dtype=np.float32).__reduce__()
+    inner = pickle.dumps((make, args, state, {"weak_type": False}), protocol=2)[2:-1]
+    text = b"\x80\x02cjax._src.array\n_reconstruct_array\n" + inner + b"R."
+    line = f"import pickle, jax; x = pickle.loads({text!r}); print(type(x) is type(jax.numpy.ones(2)), x, x.dtype)"
+    assert python("-m", "ferrax", "-c", line)[0] == "True [0. 1. 2.] float32\n"
+
+
+# ---------------------------------------------------------------- adopt
+
+ADOPT = "import sys; from ferrax.compat._distributions import adopt, AdoptError\ntry: adopt(sys.argv[1])\nexcept AdoptError as e: print(e)"
+needs_no_jax = pytest.mark.skipif(importlib.util.find_spec("jax") is not None, reason="JAX is installed")
+
+
+@needs_no_jax
+def test_adopted(python, tmp_path):
+    site = tmp_path / "site"
+    site.mkdir()
+    assert python("-c", ADOPT, site, path=[site])[0] == ""
+    assert python("-c", LOOKS, "a", "-b", path=[site])[0] == SEEN
+    assert python("-c", ADOPT, site, path=[site])[0] == "", "again"
+    recorded = {row.split(",")[0] for info in site.glob("*.dist-info") for row in (info / "RECORD").read_text().splitlines()}
+    there = {str(p.relative_to(site)) for p in site.rglob("*") if p.is_file() and "__pycache__" not in p.parts}
+    assert recorded == there
+
+
+@needs_no_jax
+def test_half_an_adoption_is_mended(python, tmp_path):
+    site = tmp_path / "site"
+    written(site, "", "~jaxlib-0.10.2.dist-info/METADATA")
+    (site / "jax").mkdir()
+    assert python("-c", ADOPT, site, path=[site])[0] == ""
+    assert python("-c", LOOKS, "a", "-b", path=[site])[0] == SEEN
+    assert sorted(p.name for p in site.iterdir() if p.name != "__pycache__") == ["jax", "jax-0.10.2.dist-info", "jaxlib", "jaxlib-0.10.2.dist-info"]
+
+
+@needs_no_jax
+@pytest.mark.parametrize("name", ["jax", "jaxlib"])
+def test_a_real_jax_is_not_adopted(python, tmp_path, name):
+    site = tmp_path / "site"
+    info = written(site, f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.9.1\n", f"{name}-0.9.1.dist-info/METADATA")
+    module = written(site, "x = 5", f"{name}/__init__.py")
+    assert f"{name} 0.9.1 is installed at" in python("-c", ADOPT, site, path=[site])[0]
+    info.unlink()
+    info.parent.rmdir()
+    assert "is a package that Ferrax did not write" in python("-c", ADOPT, site, path=[site])[0]
+    assert module.read_text() == "x = 5"
+    assert [p.name for p in site.iterdir() if p.name != "__pycache__"] == [name]
