@@ -207,3 +207,69 @@ def test_a_real_jax_is_not_adopted(python, tmp_path, name):
     assert "is a package that Ferrax did not write" in python("-c", ADOPT, site, path=[site])[0]
     assert module.read_text() == "x = 5"
     assert [p.name for p in site.iterdir() if p.name != "__pycache__"] == [name]
+
+
+# ---------------------------------------------------------------- internals
+
+NAMES_OF_THE_ROOM = """
+import importlib
+from ferrax.compat._standins import STANDINS
+for module, names in STANDINS.items():
+    for name in names:
+        getattr(importlib.import_module(module), name)
+    print(module, importlib.import_module(module) is importlib.import_module(module))
+"""
+
+
+def test_each_listed_name_is_there(python):
+    lines = python("-m", "ferrax", "-c", NAMES_OF_THE_ROOM)[0].splitlines()
+    assert len(lines) > 20 and all(line.endswith(" True") for line in lines)
+
+
+HIJAX = """
+import jax
+from jax.experimental import hijax
+import jax.experimental.hijax
+assert jax.experimental.hijax is hijax
+
+class Type(hijax.MutableHiType):
+    read = hijax.aval_method(lambda self: self)
+
+class Value: pass
+
+class Read(hijax.HiPrimitive): pass
+
+hijax.register_hitype(Value, lambda v: Type())
+try: Read("read").bind(Value())
+except NotImplementedError as e: print(e)
+try: jax.jit(lambda x: x)(Value())
+except TypeError as e: print("TypeError")
+"""
+
+
+def test_values_made_of_arrays_are_refused(python):
+    assert python("-m", "ferrax", "-c", HIJAX)[0].endswith("pass the arrays\nTypeError\n")
+
+
+INTERNALS = """
+import sys, jax, jax.numpy as jnp
+from jax._src import traceback_util, tree_util, core, distributed
+from jax._src.state.types import AbstractRef
+from jax.experimental import colocated_python as cp
+from jax.experimental.array_serialization.serialization import GlobalAsyncCheckpointManager, get_tensorstore_spec
+print(dict in tree_util._registry, set in tree_util._registry, isinstance(jax.typeof(jax.new_ref(jnp.ones(2))), AbstractRef))
+print(core.trace_state_clean(), jax.jit(lambda: core.trace_state_clean())(), distributed.global_state.process_id)
+here = sys._getframe()
+print(traceback_util.include_frame(here), traceback_util.api_boundary(len) is len)
+traceback_util.register_exclusion(here.f_code.co_filename)
+print(traceback_util.include_frame(here), cp.colocated_cpu_devices(jax.devices()) == tuple(jax.devices()), cp.colocated_python(len)([1]))
+mesh = jax.sharding.Mesh(jax.devices(), "x")
+print(cp.colocated_cpu_devices(mesh) == mesh)
+for f in (GlobalAsyncCheckpointManager, lambda: get_tensorstore_spec("a")):
+    try: f()
+    except NotImplementedError as e: print("one process" in str(e))
+"""
+
+
+def test_internals_do_what_they_say(python):
+    assert python("-m", "ferrax", "-c", INTERNALS)[0].split() == "True False True True False 0 True True False True 1 True True True".split()

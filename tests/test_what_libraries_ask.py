@@ -14,7 +14,7 @@ def module(jax):
 def test_the_type_of_a_reference(jax, jnp):
     ref = jax.new_ref(jnp.ones(2))
     assert str(jax.typeof(ref)) == "Ref{float32[2]}"
-    assert type(jax.typeof(ref)) is type(jax.typeof(jax.new_ref(jnp.ones(3))))
+    assert jax.typeof(ref) == jax.typeof(jax.new_ref(jnp.zeros(2))) and jax.typeof(ref).shape == (2,)
     assert not isinstance(ref, jax.Array)
 
 
@@ -128,26 +128,6 @@ def test_kinds_of_checks(module):
 
 def test_tables_of_types(jax, module):
     assert module("interpreters.xla").canonicalize_dtype_handlers[np.ndarray](np.ones(2)).shape == (2,)
-
-
-@pytest.mark.ours
-def test_values_made_of_arrays_are_refused(jax, jnp, module):
-    hijax = module("experimental.hijax")
-
-    class Type(hijax.MutableHiType):
-        read = hijax.aval_method(lambda self: self)
-
-    class Value:
-        pass
-
-    class Read(hijax.HiPrimitive):
-        pass
-
-    hijax.register_hitype(Value, lambda v: Type())
-    with pytest.raises(NotImplementedError, match="pass the arrays"):
-        Read("read").bind(Value())
-    with pytest.raises(TypeError, match="as an abstract array"):
-        jax.jit(lambda x: x)(Value())
 
 
 @pytest.mark.ours

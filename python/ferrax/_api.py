@@ -409,7 +409,7 @@ def typeof(x):
     Raises:
       TypeError: `x` is not an array type.
     """
-    return x._type() if type(x) is _refs.Ref else _get_aval(x)
+    return x.aval if type(x) is _refs.Ref else _get_aval(x)
 
 
 # ---------------------------------------------------------------- checkpoint

@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 /// Beyond so many places (a program that makes code without end) new ones are unknown.
@@ -31,6 +32,7 @@ struct SourceTable {
     /// Files and folders of libraries that asked to be passed over too.
     excluded: Vec<String>,
 }
+static EXCLUSIONS: AtomicU32 = AtomicU32::new(0);
 static TABLE: Mutex<Option<SourceTable>> = Mutex::new(None);
 fn table() -> MutexGuard<'static, Option<SourceTable>> {
     TABLE.lock().unwrap_or_else(|e| e.into_inner())
@@ -38,6 +40,8 @@ fn table() -> MutexGuard<'static, Option<SourceTable>> {
 thread_local! {
     /// The instruction seen last, its scopes, its number.
     static LAST: Cell<(usize, i32, u32, u32)> = const { Cell::new((0, 0, 0, 0)) };
+    /// How many exclusions there were when it was seen.
+    static SEEN: Cell<u32> = const { Cell::new(0) };
     /// The scopes that are open; 0 for none.
     static SCOPES: Cell<u32> = const { Cell::new(0) };
 }
@@ -88,7 +92,10 @@ impl Drop for OutsideScopes {
 
 /// The number of the user's instruction that runs now.
 pub fn here() -> u32 {
-    let scopes = SCOPES.get();
+    let (scopes, exclusions) = (SCOPES.get(), EXCLUSIONS.load(Ordering::Acquire));
+    if SEEN.replace(exclusions) != exclusions {
+        LAST.set((0, 0, 0, 0));
+    }
     frames::walk(|code, lasti| {
         let (at, last) = (code.as_ptr() as usize, LAST.get());
         if (last.0, last.1, last.2) == (at, lasti, scopes) {
@@ -126,6 +133,7 @@ pub fn exclude_source(path: String) {
     let t = table.get_or_insert_default();
     t.excluded.push(path);
     t.codes.clear();
+    EXCLUSIONS.fetch_add(1, Ordering::Release);
 }
 /// Whether a code object that is met for the first time is this library's. Remembered.
 fn is_ours(code: &Bound<PyAny>) -> bool {

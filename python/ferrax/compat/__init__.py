@@ -159,6 +159,9 @@ class _Finder(importlib.metadata.DistributionFinder):
 
     def find_spec(self, name, path=None, target=None):
         root, _, below = name.partition(".")
+        # `from jax.experimental import x` asks for it below the name of that module, which is Ferrax's.
+        if root == "ferrax" and f"jax.{below}" in STANDINS:
+            return self._spec(name, _StandIn(f"jax.{below}"))
         if root not in NAMES:
             return None
         module = self._module(name, root, below)
@@ -168,20 +171,23 @@ class _Finder(importlib.metadata.DistributionFinder):
             if frame.f_back is not None and frame.f_back.f_code.co_name == "_find_and_load_unlocked":
                 raise ModuleNotFoundError(absent(f"module {name}", _library(_caller(frame))), name=name)
             return None
-        spec = importlib.machinery.ModuleSpec(name, _Loader(module), origin="ferrax.compat", is_package=hasattr(module, "__path__"))
-        return spec
+        return self._spec(name, module)
+
+    @staticmethod
+    def _spec(name, module):
+        return importlib.machinery.ModuleSpec(name, _Loader(module), origin="ferrax.compat", is_package=hasattr(module, "__path__"))
 
     @staticmethod
     def _module(name, root, below):
         if not below:
             return _Root(root)
-        if name in STANDINS:
-            return _StandIn(name)
         try:
             there = root == "jax" and importlib.util.find_spec(_ours(name)) is not None
         except ModuleNotFoundError:  # its parent is absent
             there = False
-        return importlib.import_module(_ours(name)) if there else None
+        if there:
+            return importlib.import_module(_ours(name))
+        return _StandIn(name) if name in STANDINS else None
 
     def find_distributions(self, context=importlib.metadata.DistributionFinder.Context()):  # noqa: B008 - the signature of the interface
         return [_Distribution(name) for name in NAMES if context.name is None or context.name.lower().replace("_", "-") == name]

@@ -4,6 +4,7 @@ Invariant: each does what its name says, on Ferrax's own objects.
 """
 
 import pathlib
+import types
 import typing
 
 from .. import _core
@@ -11,25 +12,63 @@ from .._refs import RefType as AbstractRef
 from ..extend import source_info_util
 from ..numpy import asarray
 from ..tree_util import is_tree_node
+from ._distributions import FOLLOWS
 
 __all__ = [
     "AbstractRef",
+    "CheckpointManager",
     "ExtendedDType",
     "Out",
+    "ProcessesCheckpointManager",
     "api_boundary",
     "exclude_paths",
+    "get_tensorstore_spec",
+    "global_state",
+    "ifrt_programs",
     "include_frame",
     "node_types",
     "reconstruct_array",
     "register_exclusion",
     "stop_gradient_p",
     "trace_state_clean",
+    "version_info",
 ]
 
+version_info = tuple(map(int, FOLLOWS.split(".")))
+# A run is one process, and nobody coordinates it.
+global_state = types.SimpleNamespace(process_id=0, num_processes=1, client=None)
+ifrt_programs = None  # there are no programs of another runtime
 Out = typing.TypeVar("Out")
 stop_gradient_p = _core.primitive("stop_gradient")
 _HOME = str(pathlib.Path(__file__).parents[1])
 exclude_paths = [_HOME]
+
+
+class CheckpointManager:
+    """The base class of what writes checkpoints in the background, for managers that libraries derive from it."""
+
+
+_ONE_PROCESS = "arrays whose parts several processes hold are written that way; a run has one process here: use orbax.checkpoint, or flax.serialization"
+
+
+class ProcessesCheckpointManager(CheckpointManager):
+    """What writes arrays whose parts several processes hold. There are none here, and so none of it is made.
+
+    Raises:
+      NotImplementedError: always.
+    """
+
+    def __init__(self, timeout_secs=300):
+        raise NotImplementedError(_ONE_PROCESS)
+
+
+def get_tensorstore_spec(ckpt_path, **_):
+    """Where such an array is written: refused, as there are none.
+
+    Raises:
+      NotImplementedError: always.
+    """
+    raise NotImplementedError(_ONE_PROCESS)
 
 
 class ExtendedDType:

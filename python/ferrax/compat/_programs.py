@@ -59,7 +59,7 @@ def run(args):
                 runpy.run_path(args[0], run_name="__main__")
             else:
                 sys.path[0] = str(path.resolve().parent)
-                _exec(path.read_bytes(), args[0])
+                _exec(path.read_bytes(), str(path.absolute()))
     except (ImportError, AttributeError) as e:
         _explain(e)
         raise

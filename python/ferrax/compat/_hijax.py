@@ -1,4 +1,4 @@
-"""Types and primitives of values that are made of arrays (hijax): the classes that libraries derive from.
+"""`jax.experimental.hijax`, types and primitives of values that are made of arrays: the classes that libraries derive from.
 
 Invariant: programs hold arrays, keys and references only. A class can be derived and registered; a value of its type is refused where a
 program would have to hold it, and a primitive when it is bound.
