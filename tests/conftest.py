@@ -87,10 +87,10 @@ def x64(jax):
 
 @pytest.fixture(scope="session")
 def child():
-    """Runs code in a fresh process, with `jax`, `jnp` and `np` bound; gives what it printed. It must exit with 0."""
+    """Runs code in a fresh process, with `jax`, `jnp` and `np` bound; gives what it printed. It must exit with 0. `first` runs before the imports."""
 
-    def run(code, *, status=0, timeout=120, **env):
-        header = f"import {LIBRARY} as jax, {LIBRARY}.numpy as jnp, numpy as np\n"
+    def run(code, *, first="", status=0, timeout=120, **env):
+        header = f"{first}\nimport {LIBRARY} as jax, {LIBRARY}.numpy as jnp, numpy as np\n"
         variables = dict(os.environ, **{PREFIX + k: v for k, v in env.items()})
         done = subprocess.run([sys.executable, "-c", header + textwrap.dedent(code)], env=variables, capture_output=True, text=True, timeout=timeout)
         assert done.returncode == status, f"exit status {done.returncode}\n{done.stdout[-1500:]}\n{done.stderr[-3000:]}"

@@ -116,7 +116,9 @@ def test_callbacks_get_arrays(jax, jnp, lax):
     seen = []
     see = lambda *xs: seen.extend((isinstance(x, jax.Array), x.shape, x.dtype.name, x.weak_type) for x in xs)
     jax.debug.callback(see, jnp.ones(2), 3, np.ones((1, 2), "float16"))
+    jax.effects_barrier()  # nothing else orders them
     jax.jit(lambda x: io_callback(lambda x: see(x.at[0].set(5)), None, x))(jnp.arange(3))
+    jax.effects_barrier()
     jax.pure_callback(lambda x: (see(x), np.float32(1))[1], jax.ShapeDtypeStruct((), np.float32), jnp.ones((), bool)).block_until_ready()
     jax.effects_barrier()
     assert seen == [

@@ -267,6 +267,56 @@ for t in threads: t.join()
     )
 
 
+@posix
+def test_threads_may_fork_while_hooks_of_others_run(child):
+    """Hooks that were there before ours run between ours and the fork, and give the interpreter away."""
+    child(
+        """
+import threading, warnings
+warnings.simplefilter("ignore")
+stop = threading.Event()
+f = jax.jit(lambda a: jnp.sin(a @ a).sum())
+def compute():
+    while not stop.is_set(): float(f(jnp.ones((50, 50)))); float(jnp.arange(10.0).sum())
+threads = [threading.Thread(target=compute) for _ in range(3)]
+for t in threads: t.start()
+for _ in range(20):
+    pid = os.fork()
+    if pid == 0: os._exit(0 if float(jnp.ones(1000).sum() + f(jnp.zeros((50, 50)))) == 1000 else 7)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+stop.set()
+for t in threads: t.join()
+""",
+        first="import os, time\ngive = lambda: time.sleep(0.001)\nos.register_at_fork(before=give, after_in_parent=give, after_in_child=give)",
+        timeout=100,
+    )
+
+
+@posix
+def test_children_do_not_miss_the_threads_that_were_entering_the_interpreter(child):
+    """Callbacks come from threads that the interpreter does not know, which it writes down under a lock that a fork may find taken."""
+    child(
+        """
+import os, threading, warnings
+warnings.simplefilter("ignore")
+stop = threading.Event()
+f = jax.jit(lambda x: jax.pure_callback(lambda x: np.asarray(x) + 1, jax.ShapeDtypeStruct((), np.float32), x))
+def call():
+    while not stop.is_set():
+        for y in [f(jnp.float32(i)) for i in range(20)]: float(y)
+threads = [threading.Thread(target=call) for _ in range(3)]
+for t in threads: t.start()
+for _ in range(400):
+    pid = os.fork()
+    if pid == 0: os._exit(0)
+    os.waitpid(pid, 0)
+stop.set()
+for t in threads: t.join()
+""",
+        timeout=100,
+    )
+
+
 def test_effects_happen_before_the_process_ends(child):
     out = child(
         """

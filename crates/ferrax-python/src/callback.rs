@@ -7,7 +7,8 @@ use crate::array::value::avals;
 use crate::array::value::{self, all_required, wrap_all};
 use crate::dtype;
 use crate::error::{IntoPyResult, guarded, named};
-use crate::function::name_of;
+use crate::ffi::threads::entered;
+use crate::source::name_of;
 use ferrax::{array, device, runtime};
 use ferrax_ir::aval::Aval;
 use ferrax_ir::op::Op;
@@ -89,7 +90,7 @@ impl HostFn for PythonFn {
             guarded(run).map_err(|e| Error::Host(Arc::new(explained(py, self.kind, e))))
         };
         // An interpreter that is going lets nobody in.
-        runtime::host(|| Python::try_attach(call)).unwrap_or(Err(Error::Cancelled))
+        runtime::host(|| entered(call)).unwrap_or(Err(Error::Cancelled))
     }
 }
 /// The error of a callback that raised. It is logged as well: whoever reads the result may be far away, or nobody.

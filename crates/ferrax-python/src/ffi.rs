@@ -2,5 +2,7 @@
 //!
 //! INVARIANT: every function here is safe to call with the interpreter attached; each `unsafe` block has its proof.
 #![allow(unsafe_code)]
+pub mod fork;
 pub mod frames;
 pub mod recursion;
+pub mod threads;

@@ -3,25 +3,37 @@
 //! INVARIANT: whoever waits releases the interpreter's lock and looks for signals every 50 ms. A child of a fork finds no lock held by a thread
 //! that it does not have. Nothing enters the interpreter once it is being finalised.
 use crate::error::{IntoPyResult, from_py};
+use crate::ffi::fork::at_fork;
+use crate::ffi::threads;
 use ferrax::fork::{self, Still};
 use ferrax::runtime::{self, Host};
 use ferrax_ir::error::Res;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use std::any::Any;
 use std::cell::RefCell;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-thread_local! { static STILL: RefCell<Option<Still>> = const { RefCell::new(None) } }
+/// Whether forks have to keep threads from entering the interpreter: it does so itself from 3.12 on, by a lock that it then holds.
+static GATED: AtomicBool = AtomicBool::new(false);
+thread_local! {
+    /// The locks, from right before a fork to right after.
+    static STILL: RefCell<Option<Still>> = const { RefCell::new(None) };
+    /// What a forked child has lost, until the interpreter can drop it.
+    static LOST: RefCell<Option<Box<dyn Any>>> = const { RefCell::new(None) };
+}
 
 /// Tells the runtime how to wait, and the interpreter what to call at a fork and at the end.
 pub fn install(m: &Bound<PyModule>) -> PyResult<()> {
     runtime::install(Host { detached, look_up });
     let py = m.py();
+    // Not by the interpreter's hooks: those of others run in between, and may hand the interpreter to a thread that wants our locks.
+    GATED.store(m.py().version_info() < (3, 12), Relaxed);
+    at_fork(before_fork, after_fork_in_parent, after_fork_in_child);
     let os = py.import("os")?;
     if os.hasattr("register_at_fork")? {
         let hooks = PyDict::new(py);
-        hooks.set_item("before", wrap_pyfunction!(before_fork, m)?)?;
-        hooks.set_item("after_in_parent", wrap_pyfunction!(after_fork_in_parent, m)?)?;
-        hooks.set_item("after_in_child", wrap_pyfunction!(after_fork_in_child, m)?)?;
+        hooks.set_item("after_in_child", wrap_pyfunction!(forget_lost, m)?)?;
         os.call_method("register_at_fork", (), Some(&hooks))?;
     }
     py.import("atexit")?.call_method1("register", (wrap_pyfunction!(shutdown, m)?,))?;
@@ -35,19 +47,28 @@ fn look_up() -> Res<()> {
 }
 
 /// Takes the locks, so that the child finds what they guard whole.
-#[pyfunction]
 fn before_fork() {
+    if GATED.load(Relaxed) {
+        threads::close_gate();
+    }
     STILL.with(|s| s.replace(Some(fork::freeze())));
 }
-#[pyfunction]
 fn after_fork_in_parent() {
     drop(STILL.with(|s| s.take()));
-}
-#[pyfunction]
-fn after_fork_in_child() {
-    if let Some(still) = STILL.with(|s| s.take()) {
-        still.in_child();
+    if GATED.load(Relaxed) {
+        threads::open_gate();
     }
+}
+fn after_fork_in_child() {
+    threads::open_gate_in_child();
+    if let Some(still) = STILL.with(|s| s.take()) {
+        LOST.with(|l| l.replace(Some(still.in_child())));
+    }
+}
+/// In the child, once the interpreter is whole there.
+#[pyfunction]
+fn forget_lost() {
+    drop(LOST.with(|l| l.take()));
 }
 /// Effects happen, all else stops. What an effect raised that nobody asked for is raised here, for Python to print.
 #[pyfunction]

@@ -375,12 +375,13 @@ impl<W: Work> Runtime<W> {
 }
 
 impl<W: Work> Frozen<W> {
-    /// In the child: what the parent's threads were at is begun again where that can be done, and failed where not.
-    pub fn in_child(mut self) {
+    /// In the child: what the parent's threads were at is begun again where that can be done, and failed where not. What failed is the
+    /// caller's to drop, where host code may run.
+    pub fn in_child(mut self) -> Vec<Arc<W>> {
         let again = |w: &W| w.again();
         let gone = self.0.state.forked(current_id(), again, |w| w.lost(Stop::Forked.into()));
         drop(self);
-        drop(gone);
         SERVING.with(|s| s.set(None));
+        gone
     }
 }

@@ -1,10 +1,11 @@
 //! Forks: the locks that the forking thread takes before, so that parent and child find what they guard whole.
 //!
-//! INVARIANT: they are taken in the order that [`crate::runtime`] states.
+//! INVARIANT: they are taken in the order that [`crate::runtime`] states. Between taking them and giving them back nothing runs but the fork:
+//! what a lock guards is never wanted by the thread that holds it.
 //!
 //! ```
 //! let still = ferrax::fork::freeze(); // before
-//! drop(still); // in the parent; `still.in_child()` in the child
+//! drop(still); // in the parent; in the child: drop(still.in_child())
 //! ```
 use crate::runtime::{Handed, RUNTIME};
 use crate::{array, device};
@@ -21,9 +22,9 @@ pub fn freeze() -> Still {
     Still { runtime, others: [Box::new(places), ferrax_cpu::freeze(), Box::new(device::freeze())] }
 }
 impl Still {
-    /// In the child, where no other thread is left.
-    pub fn in_child(self) {
+    /// In the child, where no other thread is left. What the child has lost with them is the caller's to drop, where host code may run.
+    pub fn in_child(self) -> Box<dyn std::any::Any> {
         drop(self.others); // what the child gives up goes back to the pools
-        self.runtime.in_child();
+        Box::new(self.runtime.in_child())
     }
 }
