@@ -245,8 +245,7 @@ fn a_shape_is_right_or_there_is_a_sentence() {
             }
             // what a machine can count is lowered
             if let (Some(out), Some((op, avals))) = (got, given)
-                && small(&avals)
-                && small(&out)
+                && (out.iter().all(|a| a.shape.contains(&0)) || small(&avals) && small(&out))
                 && !text.starts_with("all_gather")
             {
                 quietly(&mut || {
