@@ -9,10 +9,10 @@ use crate::effects::Effects;
 use crate::error::{Error, Res, value_err};
 use crate::op::Op;
 use crate::value::Value;
+use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 use std::any::Any;
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, OnceLock};
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -43,7 +43,7 @@ pub struct Program {
 }
 
 /// What transforms of a program gave, for as long as the program lives.
-pub type Memo = HashMap<MemoKey, Arc<dyn Any + Send + Sync>, BuildHasherDefault<Fx>>;
+pub type Memo = FxHashMap<MemoKey, Arc<dyn Any + Send + Sync>>;
 pub type MemoKey = (&'static str, usize, Option<Arc<str>>, SmallVec<[Vec<bool>; 3]>, Vec<usize>);
 
 impl PartialEq for Program {
@@ -130,10 +130,10 @@ impl Program {
     }
     fn key(&self) -> u64 {
         *self.hash.get_or_init(|| {
-            let mut h = Fx(0);
+            let mut h = FxHasher::default();
             (self.n_consts, self.n_ins, &self.avals, &self.eqns, &self.outs).hash(&mut h);
             self.held.iter().for_each(|v| v.id().hash(&mut h));
-            h.0
+            h.finish()
         })
     }
     /// Values bound to the first variables; empty in every program that an op contains.
@@ -289,7 +289,7 @@ fn finish(
     outs.iter().for_each(|a| mark(&mut live, a));
     // backwards: what is alive; an op with bodies sheds outputs that nobody reads
     let mut alive = vec![true; eqns.len()];
-    let mut shed: HashMap<usize, Vec<bool>, BuildHasherDefault<Fx>> = HashMap::default();
+    let mut shed: FxHashMap<usize, Vec<bool>> = FxHashMap::default();
     for (i, (first, e)) in firsts.iter().zip(&mut eqns).enumerate().rev() {
         let outs = &live[*first as usize..(first + e.n_out) as usize];
         if !keep_dead && outs.contains(&false) {
@@ -354,7 +354,7 @@ pub struct Builder {
     avals: Vec<Aval>,
     ins: Vec<u32>,
     consts: Vec<(u32, Value)>,
-    seen: HashMap<usize, u32, BuildHasherDefault<Fx>>,
+    seen: FxHashMap<usize, u32>,
     firsts: Vec<u32>,
     lines: Vec<u32>,
     eqns: Vec<Eqn>,
@@ -440,34 +440,6 @@ impl Builder {
         );
         let consts = self.consts.into_iter().zip(kept).filter(|(_, k)| *k).map(|((_, v), _)| v).collect();
         (p, consts)
-    }
-}
-
-/// A small multiplicative hash: program keys are trusted input and hot.
-#[derive(Default)]
-pub struct Fx(pub u64);
-impl Hasher for Fx {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-    fn write(&mut self, b: &[u8]) {
-        b.chunks(8).for_each(|c| {
-            let mut w = [0; 8];
-            w[..c.len()].copy_from_slice(c);
-            self.write_u64(u64::from_le_bytes(w))
-        });
-    }
-    fn write_u8(&mut self, x: u8) {
-        self.write_u64(x as u64)
-    }
-    fn write_u32(&mut self, x: u32) {
-        self.write_u64(x as u64)
-    }
-    fn write_u64(&mut self, x: u64) {
-        self.0 = (self.0.rotate_left(5) ^ x).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    }
-    fn write_usize(&mut self, x: usize) {
-        self.write_u64(x as u64)
     }
 }
 

@@ -11,10 +11,9 @@ mod laws;
 
 use crate::aval::Aval;
 use crate::op::Op;
-use crate::program::{Atom, Eqn, Fx, Program};
+use crate::program::{Atom, Eqn, Program};
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
-use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 
 /// The same function, simpler. Inputs stay as they are, used or not.
@@ -39,7 +38,7 @@ struct Simplifier {
     source: Vec<Option<(u32, u32)>>,
     /// How often each variable is read, at least; what leaves a program counts as read often.
     reads: Vec<u32>,
-    seen: HashMap<(Op, SmallVec<[Atom; 2]>), u32, BuildHasherDefault<Fx>>,
+    seen: FxHashMap<(Op, SmallVec<[Atom; 2]>), u32>,
 }
 
 impl Simplifier {

@@ -7,13 +7,12 @@
 //! under an equal epoch.
 use crate::device::{self, PyDevice};
 use ferrax::numpy::{Promotion, Rank};
-use ferrax_ir::program::Fx;
 use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{LazyLock, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -68,7 +67,7 @@ struct Entry {
 #[derive(Default)]
 struct ConfigTable {
     entries: Vec<Entry>,
-    numbers: HashMap<String, usize, BuildHasherDefault<Fx>>,
+    numbers: FxHashMap<String, usize>,
     /// What the values of traced flags without bits are called in an epoch; no values at all are 0.
     contexts: HashMap<String, u64>,
 }

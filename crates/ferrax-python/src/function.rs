@@ -6,13 +6,13 @@
 use crate::array::value::{all_required, operand, type_text, wrap_all};
 use crate::config;
 use crate::error::{IntoPyResult, from_py, guarded};
+use crate::source::{describe, name_of};
 use ferrax_ir::cx::{Fun, Tan};
 use ferrax_ir::error::Res;
 use ferrax_ir::value::{Value, Values};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyList, PyTuple, PyType};
+use pyo3::types::{PyList, PyTuple};
 use std::sync::Arc;
 
 /// Calls a flat function on values; its results are values.
@@ -60,44 +60,6 @@ pub fn bad_output(f: &Bound<PyAny>, what: &str, x: &Bound<PyAny>, path: &str) ->
         type_text(x)
     ))
 }
-/// `loss at model.py:12`
-pub fn describe(f: &Bound<PyAny>) -> String {
-    let mut inner = f.clone();
-    while let Some(w) = unwrapped(&inner) {
-        inner = w;
-    }
-    let name = inner
-        .getattr("__name__")
-        .and_then(|n| n.extract::<String>())
-        .unwrap_or_else(|_| inner.repr().map(|r| r.to_string()).unwrap_or_default());
-    let place = || -> PyResult<String> {
-        let code = inner.getattr("__code__")?;
-        Ok(format!(
-            "{} at {}:{}",
-            name,
-            code.getattr("co_filename")?.extract::<String>()?,
-            code.getattr("co_firstlineno")?.extract::<usize>()?
-        ))
-    };
-    place().unwrap_or(name)
-}
-/// The function that `f` wraps, as `functools.wraps` and `functools.partial` say it. Attributes that a class makes up as they are asked
-/// for are not followed: there may be no end to them.
-fn unwrapped<'py>(f: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
-    let own = f.getattr("__dict__").ok().and_then(|d| d.cast_into::<PyDict>().ok());
-    if let Some(w) = own.and_then(|d| d.get_item("__wrapped__").ok().flatten()) {
-        return Some(w);
-    }
-    static PARTIAL: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    let partial = PARTIAL.import(f.py(), "functools", "partial").ok()?;
-    if f.is_instance(partial).ok()? { f.getattr("func").ok() } else { None }
-}
-pub fn name_of(f: &Bound<PyAny>) -> String {
-    f.getattr("__name__")
-        .and_then(|n| n.extract::<String>())
-        .unwrap_or_else(|_| f.get_type().name().map(|n| n.to_string()).unwrap_or_default())
-}
-
 /// A Python callable as a function of the language, called with the interpreter attached.
 pub fn host(
     name: &str,

@@ -22,7 +22,7 @@ pub use stages::{PyCompiled, PyExecutable, PyJit, PyLowered, PyTraced};
 use crate::array::value::{self, held, operand, type_text, wrap};
 use crate::config::{self, Flags};
 use crate::error::{IntoPyResult, from_py};
-use crate::function::{describe, name_of};
+use crate::source::{describe, name_of};
 use crate::trace::Pins;
 use crate::trace_errors;
 use crate::tree::{Leaves, TreeDef};
@@ -31,12 +31,13 @@ use ferrax::compiled::Compiled;
 use ferrax::device::Device;
 use ferrax_ir::aval::Aval;
 use ferrax_ir::effects::Name;
-use ferrax_ir::program::{Fx, Program};
+use ferrax_ir::program::Program;
 use ferrax_ir::value::{Value, Values};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
-use run::{check_compiler_options, log, usable};
+use run::{check_compiler_options, listener, usable};
+use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -306,7 +307,7 @@ impl Jit {
             let mut key = 0;
             let mut found = variants.last.as_ref().filter(fits).cloned();
             if found.is_none() {
-                let mut h = Fx::default();
+                let mut h = FxHasher::default();
                 values.iter().for_each(|v| hash_type(v, &mut h));
                 flags.epoch().hash(&mut h);
                 key = h.finish();
@@ -380,7 +381,10 @@ impl Jit {
                 }
             }
         };
-        log(py, true, || text)
+        match listener(py, true)? {
+            Some(log) => log.say(text),
+            None => Ok(()),
+        }
     }
     /// Runs the Python function on tracers.
     pub fn trace(
@@ -428,16 +432,17 @@ impl Jit {
                     paths(py, &function, &structure, &leaves).unwrap_or_default()
                 })
             };
-            let _open = trace_errors::open(describe(f), "jit", lazy);
+            let _open = trace_errors::open(f, "jit", lazy);
             let _names = crate::source::OutsideScopes::begin();
             let _concrete = crate::array::value::Concrete::begin();
             crate::error::guarded(|| ferrax_transform::make_program(&run, &ins).py(py))?
         };
         let (program, consts) = traced;
         let Some(out_def) = out_def else { return Err(PyTypeError::new_err("the function was not traced to its end")) };
-        log(py, flags.log_compiles(), || {
-            format!("Finished tracing {} for jit in {:.6} sec", self.name, started.elapsed().as_secs_f64())
-        })?;
+        if let Some(log) = listener(py, flags.log_compiles())? {
+            let seconds = started.elapsed().as_secs_f64();
+            log.say(format!("Finished tracing {} for jit in {seconds:.6} sec", self.name))?;
+        }
         let mut given_up = vec![];
         for s in &structure.slots {
             if let ArgSlot::Dynamic { def, donated } = s {
@@ -480,7 +485,7 @@ fn component(py: Python, tree: &Bound<PyAny>, i: usize) -> PyResult<String> {
     let paths = py.import("ferrax.tree_util")?.getattr("tree_flatten_with_path")?.call1((tree,))?.get_item(0)?;
     py.import("ferrax.tree_util")?.getattr("keystr")?.call1((paths.get_item(i)?.get_item(0)?,))?.extract()
 }
-fn hash_type(v: &Value, h: &mut Fx) {
+fn hash_type(v: &Value, h: &mut FxHasher) {
     let (weak, tape) = (v.weak(), v.tape());
     h.write_u64(weak as u64 | (tape as u64) << 1 | (v.rank() as u64) << 9);
     v.dtype().hash(h);

@@ -1,15 +1,15 @@
-//! The user's lines: which Python instruction an equation was traced at, and in which `named_scope`s.
+//! The user's lines: which Python instruction an equation was traced at, and in which `named_scope`s; and how functions are called.
 //!
 //! A line is a number in a table of (code object, instruction, scopes); file, line and column are worked out when somebody asks. Frames
 //! of this library are passed over.
 //!
 //! INVARIANT: finding the line never fails and runs no Python code, but for the first instruction of each code object.
 use crate::ffi::frames;
-use ferrax_ir::program::Fx;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyType};
+use rustc_hash::FxHashMap;
 use std::cell::Cell;
-use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
@@ -20,9 +20,9 @@ const MOST: usize = 1 << 20;
 #[derive(Default)]
 struct SourceTable {
     /// Whether a code object is this library's.
-    codes: HashMap<usize, bool, BuildHasherDefault<Fx>>,
+    codes: FxHashMap<usize, bool>,
     kept: Vec<Py<PyAny>>,
-    ids: HashMap<(usize, i32, u32), u32, BuildHasherDefault<Fx>>,
+    ids: FxHashMap<(usize, i32, u32), u32>,
     /// Place number i + 1: its code object, the instruction, and the scopes around it.
     places: Vec<(Py<PyAny>, i32, u32)>,
     /// Scopes number i + 1: their names from the outermost on, joined.
@@ -202,4 +202,44 @@ pub fn info(py: Python, line: u32) -> Option<SourceInfo> {
 /// `model.py:12:8 (loss)`
 pub fn text(line: u32) -> Option<String> {
     Python::attach(|py| info(py, line).map(|i| i.__repr__()))
+}
+
+// ---- functions by name ----
+
+/// `loss at model.py:12`
+pub fn describe(f: &Bound<PyAny>) -> String {
+    let mut inner = f.clone();
+    while let Some(w) = unwrapped(&inner) {
+        inner = w;
+    }
+    let name = inner
+        .getattr("__name__")
+        .and_then(|n| n.extract::<String>())
+        .unwrap_or_else(|_| inner.repr().map(|r| r.to_string()).unwrap_or_default());
+    let place = || -> PyResult<String> {
+        let code = inner.getattr("__code__")?;
+        Ok(format!(
+            "{} at {}:{}",
+            name,
+            code.getattr("co_filename")?.extract::<String>()?,
+            code.getattr("co_firstlineno")?.extract::<usize>()?
+        ))
+    };
+    place().unwrap_or(name)
+}
+/// The function that `f` wraps, as `functools.wraps` and `functools.partial` say it. Attributes that a class makes up as they are asked
+/// for are not followed: there may be no end to them.
+fn unwrapped<'py>(f: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
+    let own = f.getattr("__dict__").ok().and_then(|d| d.cast_into::<PyDict>().ok());
+    if let Some(w) = own.and_then(|d| d.get_item("__wrapped__").ok().flatten()) {
+        return Some(w);
+    }
+    static PARTIAL: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    let partial = PARTIAL.import(f.py(), "functools", "partial").ok()?;
+    if f.is_instance(partial).ok()? { f.getattr("func").ok() } else { None }
+}
+pub fn name_of(f: &Bound<PyAny>) -> String {
+    f.getattr("__name__")
+        .and_then(|n| n.extract::<String>())
+        .unwrap_or_else(|_| f.get_type().name().map(|n| n.to_string()).unwrap_or_default())
 }

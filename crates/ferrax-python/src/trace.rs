@@ -4,7 +4,7 @@
 use crate::array::value::{avals, held, wrap_all};
 use crate::config;
 use crate::error::{IntoPyResult, guarded};
-use crate::function::{call, describe};
+use crate::function::call;
 use crate::program::PyProgram;
 use crate::trace_errors;
 use ferrax::device::Device;
@@ -69,7 +69,7 @@ pub fn make_program<'py>(
     let _axes = name_axes(env);
     let ins = self::avals(avals)?;
     let user = user_fun.unwrap_or(fun);
-    let (program, consts) = trace(py, fun, &ins, describe(user), word(what), paths(arg_paths))?;
+    let (program, consts) = trace(py, fun, &ins, user, word(what), paths(arg_paths))?;
     let list = PyList::new(py, wrap_all(py, consts.iter().cloned())?)?;
     Ok((PyProgram::closed(program, consts), list))
 }
@@ -114,7 +114,7 @@ pub fn trace(
     py: Python,
     fun: &Bound<PyAny>,
     ins: &[ferrax_ir::Aval],
-    user: String,
+    user: &Bound<PyAny>,
     what: &'static str,
     paths: Paths,
 ) -> PyResult<(Arc<Program>, Vec<Value>)> {

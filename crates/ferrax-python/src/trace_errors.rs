@@ -12,8 +12,7 @@ use std::sync::{Arc, Weak};
 
 /// A function that is being traced on this thread.
 pub struct Traced {
-    /// `loss at model.py:12`
-    pub function: String,
+    function: Py<PyAny>,
     /// `jit`, `scan`, ..
     pub what: &'static str,
     /// The path of each leaf argument, `params['w'][0]`, worked out when an error asks for it.
@@ -28,14 +27,29 @@ thread_local! { static OPEN: RefCell<Vec<Rc<Traced>>> = const { RefCell::new(vec
 /// Held while a function is traced.
 pub struct Open;
 impl Drop for Open {
+    /// Tracers that outlive their trace will be asked where they come from, when the function may be gone.
     fn drop(&mut self) {
         let done = OPEN.with(|o| o.borrow_mut().pop());
-        drop(done);
+        let Some(done) = done else { return };
+        drop(done.cx.take());
+        let leaked = done.tag.borrow().as_ref().and_then(Weak::upgrade);
+        if let Some(tag) = leaked {
+            done.name(&tag);
+        }
     }
 }
-pub fn open(function: String, what: &'static str, lazy: impl Fn() -> Vec<String> + 'static) -> Open {
+impl Traced {
+    /// `loss at model.py:12`
+    fn described(&self) -> String {
+        Python::attach(|py| crate::source::describe(self.function.bind(py)))
+    }
+    fn name(&self, tag: &Tag) {
+        let _ = tag.of.set(format!("{} traced for {}", self.described(), self.what).into());
+    }
+}
+pub fn open(function: &Bound<PyAny>, what: &'static str, lazy: impl Fn() -> Vec<String> + 'static) -> Open {
     let traced = Traced {
-        function,
+        function: function.clone().unbind(),
         what,
         paths: OnceCell::new(),
         lazy: Box::new(lazy),
@@ -52,7 +66,9 @@ pub fn tagged(args: &[Value]) {
             if let Some(open) = o.borrow().last() {
                 *open.tag.borrow_mut() = Some(Arc::downgrade(&t.0.tag));
                 *open.cx.borrow_mut() = Some(ferrax_ir::current());
-                let _ = t.0.tag.of.set(format!("{} traced for {}", open.function, open.what).into());
+                if ferrax_ir::checks::leaks() {
+                    open.name(&t.0.tag);
+                }
             }
         });
     }
@@ -104,7 +120,7 @@ pub fn origin(_py: Python, v: &Value) -> String {
         _ => None,
     };
     let made = made.map_or(String::new(), |at| format!("\nThe value was computed at {at}."));
-    format!("\nThe error occurred while tracing the function {} for {}.{on}{made}", open.function, open.what)
+    format!("\nThe error occurred while tracing the function {} for {}.{on}{made}", open.described(), open.what)
 }
 fn join(paths: &[String]) -> String {
     match paths {

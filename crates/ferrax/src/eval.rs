@@ -4,13 +4,13 @@ use crate::compiled::{Compiled, device_of};
 use crate::device::{Device, default_device, numbered};
 use ferrax_ir::error::Res;
 use ferrax_ir::ops::device_put::DevicePut;
-use ferrax_ir::program::{Atom, Eqn, Fx};
+use ferrax_ir::program::{Atom, Eqn};
 use ferrax_ir::value::Values;
 use ferrax_ir::{Aval, Op, Program, Value};
 use ferrax_transform::trace::{Executor, Trace};
+use rustc_hash::{FxHashMap, FxHasher};
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ struct Entry {
 /// Compiled primitives of this thread. Bounded: programs that never repeat a shape do not grow it for ever.
 #[derive(Default)]
 struct Cache {
-    map: HashMap<u64, Vec<Entry>, BuildHasherDefault<Fx>>,
+    map: FxHashMap<u64, Vec<Entry>>,
     len: usize,
     clock: u64,
 }
@@ -80,7 +80,7 @@ fn moved(p: &DevicePut, x: &[Value]) -> Res<Values> {
 }
 
 fn compiled(op: &Op, x: &[Value], device: &'static Device) -> Res<Rc<Compiled>> {
-    let mut h = Fx::default();
+    let mut h = FxHasher::default();
     op.hash(&mut h);
     for v in x {
         v.shape().hash(&mut h);

@@ -13,8 +13,8 @@
 //! positions, so that what `Kernel::verify` proved holds for it, and gives the same values there.
 use ferrax_kernel::kernel::Access;
 use ferrax_kernel::{Affine, Bin, DType, Dims, Kernel, Node, NodeId, Scalar, Un};
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
-use std::collections::HashMap;
 
 /// Part of a kernel that is compiled by itself.
 pub struct Piece {
@@ -217,14 +217,14 @@ fn blocked(mut p: Piece, axes: [usize; 2]) -> Piece {
 struct Part<'a> {
     of: &'a Kernel,
     nodes: Vec<(DType, Node)>,
-    memo: HashMap<(DType, Node), NodeId>,
+    memo: FxHashMap<(DType, Node), NodeId>,
     extents: Dims,
     outs: Vec<(NodeId, u32, Affine)>,
 }
 
 impl<'a> Part<'a> {
     fn of(of: &'a Kernel) -> Part<'a> {
-        Part { of, nodes: vec![], memo: HashMap::new(), extents: Dims::default(), outs: vec![] }
+        Part { of, nodes: vec![], memo: FxHashMap::default(), extents: Dims::default(), outs: vec![] }
     }
     /// The whole kernel as a piece of its own.
     fn whole(k: &Kernel) -> Piece {

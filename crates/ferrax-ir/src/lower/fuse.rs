@@ -10,8 +10,8 @@ use super::graph::{Def, Graph, TensorId, View, unit};
 use ferrax_kernel::kernel::{self, Access, Guard, NodeId};
 use ferrax_kernel::plan::SlotId;
 use ferrax_kernel::{Affine, Bin, DType, Dims, Kernel, Scalar, Step, Un};
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::{SmallVec, smallvec};
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// More inputs than this and a kernel takes no further member (GPUs bind 8 buffers or more, CPUs keep 16 pointers at hand).
@@ -90,12 +90,12 @@ fn kernels(order: &[Item]) -> impl Iterator<Item = &Group> {
     order.iter().filter_map(|x| if let Item::Kernel(k) = x { Some(k) } else { None })
 }
 /// What is read from memory: by other kernels than its own, or by copies.
-fn elsewhere(order: &[Item]) -> HashSet<TensorId> {
+fn elsewhere(order: &[Item]) -> FxHashSet<TensorId> {
     let copied = order.iter().filter_map(|x| if let Item::Alias(from, _) = x { Some(*from) } else { None });
     kernels(order).flat_map(|k| k.leaves.iter().copied()).chain(copied).collect()
 }
 /// The members of a kernel that need memory: those that must stand there, and those that are read from there.
-fn outputs<'a>(g: &'a Graph, k: &'a Group, read: &'a HashSet<TensorId>) -> impl Iterator<Item = TensorId> + 'a {
+fn outputs<'a>(g: &'a Graph, k: &'a Group, read: &'a FxHashSet<TensorId>) -> impl Iterator<Item = TensorId> + 'a {
     k.members.iter().copied().filter(|t| g.tensors[*t as usize].slot.is_some() || read.contains(t))
 }
 
@@ -234,13 +234,13 @@ struct Group {
 }
 
 /// What a written tensor reads: written tensors, and whether at the very index it writes.
-fn leaves(g: &Graph, t: TensorId) -> (Vec<(TensorId, bool)>, Option<Dims>) {
+fn leaves(g: &Graph, t: TensorId, seen: &mut FxHashSet<(TensorId, bool)>) -> (Vec<(TensorId, bool)>, Option<Dims>) {
     let (mut out, mut rdims) = (vec![], None);
-    let mut seen: HashMap<(TensorId, bool), ()> = HashMap::new();
+    seen.clear();
     let mut todo: Vec<(TensorId, bool, bool)> = vec![(t, true, true)];
     while let Some((x, same, root)) = todo.pop() {
         count();
-        if seen.insert((x, same), ()).is_some() {
+        if !seen.insert((x, same)) {
             continue;
         }
         if g.written(x) && !root {
@@ -281,9 +281,9 @@ fn alias(g: &Graph, t: TensorId) -> Option<TensorId> {
 /// to memory, few fit.
 fn schedule(g: &Graph, info: &[Info], all: bool) -> (Vec<Item>, Vec<usize>) {
     let mut order: Vec<Item> = vec![];
-    let mut over: HashMap<Dims, Vec<usize>> = HashMap::new();
+    let mut over: FxHashMap<Dims, Vec<usize>> = FxHashMap::default();
     let mut pos = vec![usize::MAX; g.tensors.len()];
-    let mut steps_done = 0;
+    let (mut steps_done, mut seen) = (0, FxHashSet::default());
     for t in 0..g.tensors.len() as TensorId {
         let d = &g.tensors[t as usize];
         match d.def {
@@ -307,7 +307,7 @@ fn schedule(g: &Graph, info: &[Info], all: bool) -> (Vec<Item>, Vec<usize>) {
             order.push(Item::Alias(from, t));
             continue;
         }
-        let (reads, rdims) = leaves(g, t);
+        let (reads, rdims) = leaves(g, t, &mut seen);
         let mut earliest = 0;
         for (x, same) in &reads {
             let p = pos[*x as usize];
@@ -365,8 +365,8 @@ struct Emitter<'g> {
     at: usize,
     pos: &'g [usize],
     k: Kernel,
-    memo: HashMap<(TensorId, Index, SmallVec<[Guard; 1]>), NodeId>,
-    inputs: HashMap<u32, u32>,
+    memo: FxHashMap<(TensorId, Index, SmallVec<[Guard; 1]>), NodeId>,
+    inputs: FxHashMap<u32, u32>,
 }
 
 fn emit(g: &Graph, members: &[TensorId], at: usize, pos: &[usize]) -> Step {
@@ -376,8 +376,8 @@ fn emit(g: &Graph, members: &[TensorId], at: usize, pos: &[usize]) -> Step {
         at,
         pos,
         k: Kernel { grid: grid.clone(), ..Kernel::default() },
-        memo: HashMap::new(),
-        inputs: HashMap::new(),
+        memo: FxHashMap::default(),
+        inputs: FxHashMap::default(),
     };
     let identity = Index::Axes((0..grid.len()).map(unit).collect());
     for t in members {

@@ -17,8 +17,8 @@ use crate::primitive;
 use crate::value::{Value, Values};
 use ferrax_kernel::{Bin, DType, Dims, Scalar};
 use ferrax_prng::{Bits, Layout, Width, Word};
+use rustc_hash::FxHashMap;
 use smallvec::smallvec;
-use std::collections::HashMap;
 use std::rc::Rc;
 
 impl ParamValue for KeyImpl {
@@ -157,7 +157,7 @@ fn leaf(x: TensorId) -> Expr {
     Expr::new(WordTerm::Tensor(x))
 }
 /// Adds an expression to the graph; what it shares is added once.
-fn build(g: &mut Graph, e: &Expr, done: &mut HashMap<*const WordTerm, TensorId>) -> TensorId {
+fn build(g: &mut Graph, e: &Expr, done: &mut FxHashMap<*const WordTerm, TensorId>) -> TensorId {
     if let Some(n) = done.get(&Rc::as_ptr(&e.0)) {
         return *n;
     }
@@ -180,7 +180,7 @@ fn build(g: &mut Graph, e: &Expr, done: &mut HashMap<*const WordTerm, TensorId>)
 }
 /// Both expressions at one shape.
 fn build_pair(g: &mut Graph, e: &[Expr; 2], shape: &Dims) -> (TensorId, TensorId) {
-    let mut done = HashMap::new();
+    let mut done = FxHashMap::default();
     let mut one = |g: &mut Graph, e: &Expr| {
         let n = build(g, e, &mut done);
         if g.rank(n) == 0 { g.broadcast(n, shape.clone(), &[]) } else { n }

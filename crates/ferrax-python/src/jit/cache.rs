@@ -9,12 +9,11 @@ use super::structure::{ArgSlot, Structure};
 use crate::tree::{NodeKind, TreeDef};
 use ferrax_ir::Op;
 use ferrax_ir::cx::Fun;
-use ferrax_ir::program::{Fx, Program};
+use ferrax_ir::program::Program;
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyBool, PyFloat, PyInt, PyString, PyWeakrefMethods, PyWeakrefReference};
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
-use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
@@ -29,7 +28,7 @@ pub(super) fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[derive(Default)]
 pub(super) struct TraceCache {
-    all: HashMap<u64, SmallVec<[Arc<Structure>; 1]>, BuildHasherDefault<Fx>>,
+    all: FxHashMap<u64, SmallVec<[Arc<Structure>; 1]>>,
     /// The most recently used first.
     recent: SmallVec<[Arc<Structure>; RECENT]>,
     len: usize,
@@ -196,7 +195,7 @@ fn key(o: &Options) -> Option<Key> {
         (n, m, o.donate_argnums.clone(), o.donate_argnames.clone(), o.keep_unused, o.inline, device)
     })
 }
-type TraceTable = HashMap<usize, Vec<SharedTraces>, BuildHasherDefault<Fx>>;
+type TraceTable = FxHashMap<usize, Vec<SharedTraces>>;
 static SHARED: Mutex<Option<TraceTable>> = Mutex::new(None);
 
 /// Takes a function's entries out of the table when the function goes.

@@ -175,19 +175,21 @@ impl Variant {
             check_compiler_options(options.bind(py))?;
         }
         let (started, loud) = (std::time::Instant::now(), config::flags().log_compiles());
-        log(py, loud, || {
+        let log = listener(py, loud)?;
+        if let Some(log) = &log {
             let types = self.program.in_avals().iter().map(|a| format!("ShapedArray({})", a.long()));
-            format!(
+            log.say(format!(
                 "Compiling jit({}) with global shapes and types [{}].",
                 jit.name,
                 types.collect::<Vec<_>>().join(", ")
-            )
-        })?;
+            ))?;
+        }
         let c = Arc::new(Compiled::new(self.program.clone(), device).py(py)?);
         lock(&self.compiled).push(c.clone());
-        log(py, loud, || {
-            format!("Finished compilation of jit({}) in {:.6} sec", jit.name, started.elapsed().as_secs_f64())
-        })?;
+        if let Some(log) = &log {
+            let seconds = started.elapsed().as_secs_f64();
+            log.say(format!("Finished compilation of jit({}) in {seconds:.6} sec", jit.name))?;
+        }
         Ok(c)
     }
     /// For the collector: the Python objects of the program, which nobody else holds.
@@ -203,22 +205,27 @@ impl Variant {
     }
 }
 
-/// A line in the log of this library: a warning if `loud`, else for those who look at what it does.
-pub(super) fn log(py: Python, loud: bool, text: impl FnOnce() -> String) -> PyResult<()> {
+/// The log of this library at one level.
+pub(super) struct Listener<'py>(Bound<'py, PyAny>, u32);
+impl Listener<'_> {
+    pub fn say(&self, text: String) -> PyResult<()> {
+        self.0.call_method1("log", (self.1, text)).map(drop)
+    }
+}
+/// Who hears what compiles: everybody if `loud`, else those who look at what the library does, if there are any.
+pub(super) fn listener(py: Python, loud: bool) -> PyResult<Option<Listener>> {
     static LOGGER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     if !loud && LOGGER.get(py).is_none() {
         let modules = py.import(pyo3::intern!(py, "sys"))?.getattr(pyo3::intern!(py, "modules"))?;
         if !modules.contains(pyo3::intern!(py, "logging"))? {
-            return Ok(()); // nobody can be listening
+            return Ok(None); // nobody can be listening
         }
     }
     let named = || Ok::<_, PyErr>(py.import("logging")?.call_method1("getLogger", ("ferrax",))?.unbind());
     let logger = LOGGER.get_or_try_init(py, named)?.bind(py);
     let level = if loud { 30 } else { 10 };
-    if logger.call_method1(pyo3::intern!(py, "isEnabledFor"), (level,))?.is_truthy()? {
-        logger.call_method1("log", (level, text()))?;
-    }
-    Ok(())
+    let heard = logger.call_method1(pyo3::intern!(py, "isEnabledFor"), (level,))?.is_truthy()?;
+    Ok(heard.then(|| Listener(logger.clone(), level)))
 }
 /// `compiler_options` are known to `ferrax._api`.
 pub(super) fn check_compiler_options(options: &Bound<PyAny>) -> PyResult<()> {

@@ -5,12 +5,11 @@ use super::Variant;
 use super::vectorcall::Args;
 use crate::array::value::type_text;
 use crate::tree::{Leaves, TreeDef};
-use ferrax_ir::program::Fx;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hash, Hasher};
+use rustc_hash::{FxHashMap, FxHasher};
+use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -32,7 +31,7 @@ pub(super) struct Structure {
 /// The traces of one structure, by the types of its leaves.
 #[derive(Default)]
 pub(super) struct Variants {
-    pub(super) map: HashMap<u64, Vec<Arc<Variant>>, BuildHasherDefault<Fx>>,
+    pub(super) map: FxHashMap<u64, Vec<Arc<Variant>>>,
     /// The one used last: nearly always the next one too, and found without hashing.
     pub(super) last: Option<Arc<Variant>>,
     pub(super) len: usize,
@@ -91,7 +90,7 @@ impl Structure {
         names: Vec<Py<PyString>>,
         slots: Vec<ArgSlot>,
     ) -> PyResult<Structure> {
-        let mut h = Fx::default();
+        let mut h = FxHasher::default();
         n_positional.hash(&mut h);
         for name in &names {
             name.bind(py).hash()?.hash(&mut h);

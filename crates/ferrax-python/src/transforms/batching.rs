@@ -6,7 +6,7 @@ use crate::config;
 use crate::debug;
 use crate::device;
 use crate::error::{IntoPyResult, from_py, guarded};
-use crate::function::{call, describe};
+use crate::function::call;
 use crate::trace::{self, trace};
 use ferrax_ir::cx::{Dim, name_axes};
 use ferrax_ir::error::{Error, Res};
@@ -126,7 +126,7 @@ pub fn pmap<'py>(
     let axis_text = trace::axis_name(axis_name)?.unwrap_or_else(|| "<axis>".into());
     let (program, consts) = {
         let _axes = name_axes([(axis_text.clone(), axis_size)]);
-        trace(py, fun, &ins, describe(&fun.getattr("fun").unwrap_or_else(|_| fun.clone())), "pmap", trace::paths(None))?
+        trace(py, fun, &ins, &fun.getattr("fun").unwrap_or_else(|_| fun.clone()), "pmap", trace::paths(None))?
     };
     if program.effects().ordered && axis_size > 1 {
         return Err(PyValueError::new_err(format!(

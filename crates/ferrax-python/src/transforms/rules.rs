@@ -4,9 +4,10 @@
 //! a symbolic zero.
 use crate::array::value::{all_optional, all_required, wrap_all, wrap_optional};
 use crate::error::{IntoPyResult, from_py, guarded};
-use crate::function::{call, host, host_rule, name_of};
+use crate::function::{call, host, host_rule};
 use crate::primitive;
 use crate::program::PyProgram;
+use crate::source::name_of;
 use ferrax_ir::aval::Lit;
 use ferrax_ir::cx::Tan;
 use ferrax_ir::ops::checkpoint::Remat;

@@ -10,7 +10,7 @@ use crate::routines::SHORT;
 use ferrax_kernel::plan::{Loop, SlotId, Step, Trip};
 use ferrax_kernel::routine::Dot;
 use ferrax_kernel::{Bin, DType, Kernel, Node, ReduceKind, Routine, Scalar, order};
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 /// Elements of a slot that a loop keeps in registers.
 const MOST: usize = 16;
@@ -21,13 +21,13 @@ const LONGEST: usize = 20_000;
 pub struct ScalarBuilder {
     block: ScalarBlock,
     /// The register that holds an element of a cell now, by cell and offset in bytes.
-    known: HashMap<(Cell, usize), (DType, Reg)>,
+    known: FxHashMap<(Cell, usize), (DType, Reg)>,
     /// The farthest element of a cell that was read, in bytes: what is set is set up to there.
-    read: HashMap<Cell, usize>,
+    read: FxHashMap<Cell, usize>,
     /// The cells that were set, with the number of the last setting and of elements.
-    written: HashMap<Cell, (usize, DType, usize)>,
+    written: FxHashMap<Cell, (usize, DType, usize)>,
     settings: usize,
-    constants: HashMap<u64, Reg>,
+    constants: FxHashMap<u64, Reg>,
     /// Elements that a slot may have.
     most: usize,
     /// What the steps would take as tile programs, in nanoseconds.
@@ -42,11 +42,11 @@ impl ScalarBuilder {
     fn of(most: usize) -> ScalarBuilder {
         ScalarBuilder {
             block: ScalarBlock::default(),
-            known: HashMap::new(),
-            read: HashMap::new(),
-            written: HashMap::new(),
+            known: FxHashMap::default(),
+            read: FxHashMap::default(),
+            written: FxHashMap::default(),
             settings: 0,
-            constants: HashMap::new(),
+            constants: FxHashMap::default(),
             most,
             tiled: 0.0,
         }
