@@ -1,0 +1,67 @@
+"""Sparse arrays: BCOO and BCSR with batch and dense dimensions, COO, CSR and CSC, and `sparsify`, which lets functions of arrays take them.
+
+    M = BCOO.fromdense(dense)
+    M @ v                                                # gathers, multiplies, adds up: never dense
+    sparsify(lambda M, v: 2 * jnp.dot(jnp.log1p(M.T), v))(M, v)
+    grad(lambda M: (M @ v).sum())(M)                     # by the elements of M, at its indices
+
+Sparse arrays are pytrees: they go through `jit`, `vmap` (over batch dimensions), `scan` and derivatives. Invariant: this file is only the list of public names.
+"""
+
+from . import linalg as linalg
+from ._base import (
+    CuSparseEfficiencyWarning as CuSparseEfficiencyWarning,
+    JAXSparse as JAXSparse,
+    SparseEfficiencyError as SparseEfficiencyError,
+    SparseEfficiencyWarning as SparseEfficiencyWarning,
+)
+from ._construction import bcoo_extract as bcoo_extract, bcoo_fromdense as bcoo_fromdense, bcoo_todense as bcoo_todense
+from ._convolution import bcoo_conv_general_dilated as bcoo_conv_general_dilated
+from ._duplicates import bcoo_sort_indices as bcoo_sort_indices, bcoo_sum_duplicates as bcoo_sum_duplicates
+from ._methods import *
+from ._products import (
+    bcoo_dot_general as bcoo_dot_general,
+    bcoo_dot_general_sampled as bcoo_dot_general_sampled,
+    bcoo_multiply_dense as bcoo_multiply_dense,
+    bcoo_multiply_sparse as bcoo_multiply_sparse,
+)
+from ._rules import todense as todense
+from ._shaping import (
+    bcoo_broadcast_in_dim as bcoo_broadcast_in_dim,
+    bcoo_concatenate as bcoo_concatenate,
+    bcoo_reduce_sum as bcoo_reduce_sum,
+    bcoo_reshape as bcoo_reshape,
+    bcoo_rev as bcoo_rev,
+    bcoo_squeeze as bcoo_squeeze,
+    bcoo_transpose as bcoo_transpose,
+)
+from ._slicing import (
+    bcoo_dynamic_slice as bcoo_dynamic_slice,
+    bcoo_gather as bcoo_gather,
+    bcoo_slice as bcoo_slice,
+    bcoo_update_layout as bcoo_update_layout,
+)
+from .ad import grad as grad, jacfwd as jacfwd, jacobian as jacobian, jacrev as jacrev, value_and_grad as value_and_grad
+from .api import empty as empty, eye as eye
+from .bcoo import BCOO as BCOO
+from .bcsr import (
+    BCSR as BCSR,
+    bcsr_broadcast_in_dim as bcsr_broadcast_in_dim,
+    bcsr_concatenate as bcsr_concatenate,
+    bcsr_dot_general as bcsr_dot_general,
+    bcsr_extract as bcsr_extract,
+    bcsr_fromdense as bcsr_fromdense,
+    bcsr_sum_duplicates as bcsr_sum_duplicates,
+    bcsr_todense as bcsr_todense,
+)
+from .coo import COO as COO, coo_fromdense as coo_fromdense, coo_matmat as coo_matmat, coo_matvec as coo_matvec, coo_todense as coo_todense
+from .csr import (
+    CSC as CSC,
+    CSR as CSR,
+    csr_fromdense as csr_fromdense,
+    csr_matmat as csr_matmat,
+    csr_matvec as csr_matvec,
+    csr_todense as csr_todense,
+)
+from .random import random_bcoo as random_bcoo
+from .transform import sparsify as sparsify

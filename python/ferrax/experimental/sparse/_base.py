@@ -1,0 +1,203 @@
+"""What all sparse arrays have in common, and what their functions are made of: gathers, scatter-adds, and maps over batch dimensions.
+
+Invariant: an element whose indices lie outside the shape is not there: what is gathered for it is zero, and what is scattered for it is dropped.
+"""
+
+import abc
+import math
+import operator
+
+import numpy as np
+
+from ... import lax, numpy as jnp
+from ..._batching import vmap
+from ..._core import Tracer
+from ..._devices import block_until_ready
+from ..._dtypes import canonicalize_dtype
+from ...tree_util import tree_map
+
+__all__ = ["CuSparseEfficiencyWarning", "JAXSparse", "SparseEfficiencyError", "SparseEfficiencyWarning"]
+
+
+class SparseEfficiencyError(ValueError):
+    """What was asked for takes much more memory or time than the sparse array does."""
+
+
+class SparseEfficiencyWarning(UserWarning):
+    """As SparseEfficiencyError, where a warning was asked for."""
+
+
+class CuSparseEfficiencyWarning(SparseEfficiencyWarning):
+    """Never given: there is no cuSPARSE here."""
+
+
+class Layout(dict):
+    """What a sparse array's pytree knows beside its buffers. A dictionary that can be hashed."""
+
+    __slots__ = ()
+
+    def __hash__(self):
+        return hash(tuple(sorted(self.items())))
+
+
+class JAXSparse(abc.ABC):
+    """A sparse array: a shape, a dtype and a few buffers; a pytree.
+
+    Attributes:
+      shape: a tuple of ints. dtype: of the elements. nse: the number of specified elements, of each batch. ndim, size, T: as of an array.
+
+    Raises:
+      TypeError: the class is abstract; or an operator is given something that it has no meaning for.
+    """
+
+    __hash__ = None
+    __array_priority__ = 100
+    # NumPy's arrays leave `x @ sparse` to the sparse array
+    __array_ufunc__ = None
+
+    def __init__(self, args, *, shape):
+        self.shape = checked_shape(shape)
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        # a class that defines __eq__ loses its __hash__; sparse arrays have neither
+        cls.__hash__ = None
+
+    @property
+    @abc.abstractmethod
+    def nse(self): ...
+
+    @property
+    @abc.abstractmethod
+    def dtype(self): ...
+
+    @abc.abstractmethod
+    def todense(self): ...
+
+    @abc.abstractmethod
+    def transpose(self, axes=None): ...
+
+    @abc.abstractmethod
+    def tree_flatten(self): ...
+
+    @classmethod
+    @abc.abstractmethod
+    def tree_unflatten(cls, aux_data, children): ...
+
+    @property
+    def size(self):
+        return math.prod(self.shape)
+
+    @property
+    def ndim(self):
+        return len(self.shape)
+
+    @property
+    def T(self):
+        return self.transpose()
+
+    def block_until_ready(self):
+        """Waits for the buffers. Returns the array."""
+        block_until_ready(self.tree_flatten()[0])
+        return self
+
+    def __len__(self):
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        return self.shape[0]
+
+    def __repr__(self):
+        name = type(self).__name__
+        try:
+            nse, dtype, shape = self.nse, self.dtype, list(self.shape)
+        except Exception:
+            # while pytrees are taken apart and put together, the buffers may be anything
+            return f"{name}(<invalid>)"
+        extra = "".join(f", {k}={v}" for k in ("n_batch", "n_dense") if (v := getattr(self, k, 0)))
+        text = f"{name}({dtype}{shape}, {nse=}{extra})"
+        return f"{type(self.data).__name__}[{text}]" if isinstance(self.data, Tracer) else text
+
+
+def _refuses(name):
+    def method(self, *args, **kwargs):
+        raise NotImplementedError(f"{type(self)}.{name}")
+
+    method.__name__ = name
+    return method
+
+
+for _name in ("__getitem__", "__neg__", "__pos__", "__matmul__", "__rmatmul__", "__mul__", "__rmul__", "__add__", "__radd__", "__sub__", "__rsub__", "sum"):
+    setattr(JAXSparse, _name, _refuses(_name))
+
+
+def checked_shape(shape):
+    """A shape as a tuple of ints."""
+    shape = tuple(shape)
+    try:
+        sizes = tuple(operator.index(d) for d in shape)
+    except TypeError:
+        raise TypeError(f"Shapes must be 1D sequences of concrete values of integer type, got {shape}.") from None
+    if any(d < 0 for d in sizes):
+        raise ValueError(f"shapes must not be negative, got {sizes}")
+    return sizes
+
+
+def checked_index_dtype(name, dtype):
+    dtype = canonicalize_dtype(dtype)
+    if not jnp.issubdtype(dtype, jnp.integer):
+        raise TypeError(f"{name}: index_dtype must be an integer dtype, got {dtype}")
+    return dtype
+
+
+def over_batch(fun, n, *args):
+    """`fun` over the n leading dimensions of arrays, where those of size 1 are broadcast; the results' are of size 1 if all are."""
+    if n == 0:
+        return fun(*args)
+    if all(x.shape[0] == 1 for x in args):
+        found = over_batch(fun, n - 1, *(lax.squeeze(x, (0,)) for x in args))
+        return tree_map(lambda y: lax.expand_dims(y, (0,)), found)
+    axes = tuple(None if x.shape[0] == 1 else 0 for x in args)
+    return vmap(lambda *xs: over_batch(fun, n - 1, *xs), in_axes=axes)(*(lax.squeeze(x, (0,)) if a is None else x for x, a in zip(args, axes, strict=True)))
+
+
+def columns(indices):
+    return tuple(indices[..., i] for i in range(indices.shape[-1]))
+
+
+def take_at(x, indices):
+    """x's elements (nse, ..) at indices (nse, n) into its first n dimensions; zero outside."""
+    n = indices.shape[-1]
+    if n == 0:
+        return lax.broadcast(x, indices.shape[:1])
+    if 0 in x.shape[:n]:
+        return jnp.zeros((indices.shape[0], *x.shape[n:]), x.dtype)
+    return x.at[columns(indices)].get(mode="fill", fill_value=0)
+
+
+def add_at(shape, indices, updates):
+    """An array of a shape, zero but for the updates (nse, ..), added at indices (nse, n) into its first n dimensions; what lies outside is dropped."""
+    if indices.shape[-1] == 0:
+        return jnp.any(updates, axis=0) if updates.dtype == bool else jnp.sum(updates, axis=0, dtype=updates.dtype)
+    at = jnp.zeros(shape, updates.dtype).at[columns(indices)]
+    return at.max(updates, mode="drop") if updates.dtype == bool else at.add(updates, mode="drop")
+
+
+def inside(indices, sparse_shape):
+    """(.., nse): whether an element's indices lie inside the shape; negative ones count from the end."""
+    top = np.iinfo(np.int64 if indices.dtype.itemsize == 8 else np.int32).max
+    bounds = np.array([min(d, top) for d in sparse_shape], np.int64 if indices.dtype.itemsize == 8 else np.int32)
+    return jnp.all((indices < bounds) & (indices >= -bounds), axis=-1)
+
+
+def expanded(mask, ndim, at):
+    """A mask whose last axis stands at axis `at` of what it shall mask: dimensions of size 1 are appended."""
+    return lax.expand_dims(mask, range(at + 1, ndim))
+
+
+def masked(data, keep, n_batch):
+    """data (batch, nse, dense) with zeros where `keep` (batch, nse) is false."""
+    return jnp.where(expanded(keep, data.ndim, n_batch), data, jnp.zeros((), data.dtype))
+
+
+def is_dense(x):
+    return not isinstance(x, JAXSparse)

@@ -1,0 +1,10 @@
+"""Linear algebra with sparse matrices: `spsolve` and `lobpcg_standard`.
+
+Invariant: this file is only the list of public names.
+
+    >>> spsolve(jnp.array([2.0, 4.0]), jnp.array([0, 1]), jnp.array([0, 1, 2]), jnp.array([2.0, 2.0]))
+    Array([1. , 0.5], dtype=float32)
+"""
+
+from ._lobpcg import lobpcg_standard as lobpcg_standard
+from ._spsolve import spsolve as spsolve

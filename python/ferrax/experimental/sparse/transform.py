@@ -1,0 +1,101 @@
+"""`sparsify`: a function of arrays as a function of sparse arrays.
+
+    sparsify(lambda M, v: 2 * M.T @ v)(BCOO.fromdense(M), v)
+
+The function's program is made as if its sparse arguments were dense ones, and walked with the sparse arrays in their places.
+
+Invariant: an equation without a sparse operand is bound as it stands. Any other has a rule, and a rule never makes a sparse operand dense: what has to be dense is refused.
+"""
+
+import functools
+
+from ... import _core
+from ..._core import ShapedArray
+from ..._flat import FlatFun
+from ...extend.core import Literal
+from ...tree_util import tree_flatten
+from ._base import JAXSparse
+from ._rules import RULES, as_bcoo, dense
+from ._structured import STRUCTURED
+
+__all__ = ["sparsify"]
+
+_WOULD_BE_DENSE = frozenset("acos acosh bessel_i0e cos cosh eq exp exp2 ge gt le log logistic lt ne rsqrt erfc digamma lgamma is_finite not".split())
+_INLINED = {"jit": "jaxpr", "remat2": "jaxpr", "custom_vjp_call": "call_jaxpr", "custom_jvp_call": "call_jaxpr"}
+
+
+def _is_sparse(x):
+    return isinstance(x, JAXSparse)
+
+
+def sparsify(f, use_tracer=False):
+    """A function that takes sparse arrays wherever `f` takes arrays.
+
+    Args:
+      f: a function of pytrees of arrays.
+      use_tracer: has no effect: there is one way of walking.
+
+    Returns:
+      the function. What follows from sparse arguments without becoming dense is a BCOO array in its result.
+
+    Raises:
+      NotImplementedError: an operation has no sparse result, such as `jnp.cos` of a sparse array; `sparse.todense(x)` within `f` makes an array of it.
+
+        >>> from ferrax.experimental import sparse
+        >>> sparsify(lambda M, v: 2 * M.T @ v)(sparse.BCOO.fromdense(jnp.arange(4).reshape(2, 2)), jnp.array([1, 2]))
+        Array([ 8, 14], dtype=int32)
+    """
+    del use_tracer
+
+    @functools.wraps(f)
+    def wrapped(*args, **kwargs):
+        leaves, tree = tree_flatten((args, kwargs), is_leaf=_is_sparse)
+        values = [x if _is_sparse(x) else _core.asarray(x) for x in leaves]
+        flat = FlatFun(f, tree)
+        program, consts = _core.make_program(flat, [_aval(x) for x in values], user_fun=f, what="sparsify")
+        outs = walk(program.jaxpr, consts, values)
+        return flat.out_tree.unflatten(outs)
+
+    return wrapped
+
+
+def _aval(x):
+    return ShapedArray(x.shape, x.dtype) if _is_sparse(x) else _core.get_aval(x)
+
+
+def walk(jaxpr, consts, args):
+    """The outputs of a program, each an array or a BCOO array, for such inputs."""
+    env = dict(zip(jaxpr.constvars, [_core.asarray(c) for c in consts], strict=True))
+    env.update(zip(jaxpr.invars, args, strict=True))
+
+    def read(v):
+        return _core.asarray(v.val, v.aval.dtype, weak_type=v.aval.weak_type) if isinstance(v, Literal) else env[v]
+
+    for eqn in jaxpr.eqns:
+        values = [read(v) for v in eqn.invars]
+        outs = _equation(eqn, values)
+        env.update(zip(eqn.outvars, outs, strict=True))
+    return [read(v) for v in jaxpr.outvars]
+
+
+def _equation(eqn, values):
+    p, params = eqn.primitive, dict(eqn.params)
+    if not any(map(_is_sparse, values)):
+        outs = p.bind(*values, **params)
+        return list(outs) if p.multiple_results else [outs]
+    if p.name == "jit" and params.get("name") == dense.__name__:
+        return [dense(values[0])]
+    if p.name in _INLINED:
+        body = params[_INLINED[p.name]]
+        return walk(getattr(body, "jaxpr", body), getattr(body, "consts", []), values)
+    values = [as_bcoo(x) if _is_sparse(x) else x for x in values]
+    if p.name in STRUCTURED:
+        return STRUCTURED[p.name](walk, values, params)
+    rule = RULES.get(p.name)
+    if rule is None:
+        reason = " because it would result in dense output" if p.name in _WOULD_BE_DENSE else ""
+        raise NotImplementedError(
+            f"sparse rule for {p.name} is not implemented{reason}. If this is your intent, use sparse.todense() to convert your arguments to dense matrices."
+        )
+    outs = rule(eqn, values, params)
+    return outs if p.multiple_results else [outs]
