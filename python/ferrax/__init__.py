@@ -17,8 +17,8 @@ from ._config import (
 )
 from ._flat import float0
 from ._api import (
-    ShapeDtypeStruct, checkpoint, clear_caches, effects_barrier, ensure_compile_time_eval, eval_shape, jit, make_jaxpr, named_call,
-    named_scope, remat, typeof,
+    ShapeDtypeStruct, clear_caches, effects_barrier, ensure_compile_time_eval, eval_shape, jit, make_jaxpr, named_call,
+    named_scope, typeof,
 )
 from ._devices import (
     block_until_ready, copy_to_host_async, default_backend, device_count, device_get, device_put, devices, host_count, host_id, host_ids,
@@ -34,7 +34,9 @@ _MODULES = {
     "test_util", "typing",
 }
 _LAZY = {
+    "checkpoint": "_checkpoint",
     "checkpoint_policies": "_policies",
+    "remat": "_checkpoint",
     "closure_convert": "custom_derivatives",
     "custom_gradient": "custom_derivatives",
     "custom_jvp": "custom_derivatives",

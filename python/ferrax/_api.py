@@ -13,12 +13,10 @@ import sys
 
 import numpy as np
 
-from . import _core, _refs, _traced
+from . import _core, _flat
 from ._config import NO_OTHER_COMPILER, refused, warn_once
 from ._devices import is_place
-from ._differences import positional_names
 from ._flat import FlatFun, abstract, argument_names, check_callable, name_of, wraps
-from ._traced import traced
 from .errors import JaxRuntimeError
 from .tree_util import broadcast_prefix, tree_flatten, tree_leaves
 
@@ -349,7 +347,7 @@ def make_jaxpr(fun, static_argnums=(), axis_env=None, return_shape=False):
         flat = FlatFun(dyn_fun, in_tree)
         avals = _avals(fun, dyn_args, kwargs, leaves)
         names = argument_names(fun, dyn_args, kwargs)
-        program, _ = _refs.forgetting_writes(lambda: _core.make_program(flat, avals, axis_env=tuple(axis_env or ()), user_fun=fun, arg_paths=names))
+        program, _ = _flat.references.forgetting_writes(lambda: _core.make_program(flat, avals, axis_env=tuple(axis_env or ()), user_fun=fun, arg_paths=names))
         return (program, flat.out_tree.unflatten(_structs(program.out_avals))) if return_shape else program
 
     return make_jaxpr_f
@@ -398,7 +396,7 @@ def eval_shape(fun, *args, **kwargs):
 
     arrays.fun = fun  # errors name the user's function
     names = lambda: argument_names(fun, args, kwargs)
-    program, _ = _refs.forgetting_writes(lambda: _core.make_program(arrays, _avals(fun, args, kwargs, leaves), user_fun=fun, arg_paths=names))
+    program, _ = _flat.references.forgetting_writes(lambda: _core.make_program(arrays, _avals(fun, args, kwargs, leaves), user_fun=fun, arg_paths=names))
     traced_outs = iter(_structs(program.out_avals))
     return flat.out_tree.unflatten([next(traced_outs) if x is None else x for x in known])
 
@@ -409,80 +407,7 @@ def typeof(x):
     Raises:
       TypeError: `x` is not an array type.
     """
-    return x.aval if type(x) is _refs.Ref else _get_aval(x)
-
-
-# ---------------------------------------------------------------- checkpoint
-
-
-def checkpoint(fun, *, prevent_cse=True, policy=None, static_argnums=(), static_argnames=(), concrete=None):
-    """`fun`, of which reverse mode keeps only the inputs and recomputes the rest (rematerialisation).
-
-    Args:
-      fun: the function.
-      prevent_cse: keep the recomputation from being merged with the forward pass: a truth, or a tree prefix of them for the arguments.
-        May be off under `scan`.
-      policy: `policy(primitive, *avals, **params)` says which intermediate results to keep; see `checkpoint_policies`.
-      static_argnums, static_argnames: arguments that stay Python values.
-
-    Raises:
-      ferrax.errors.TracerBoolConversionError: `fun` branches on the value of an argument that is not static.
-    """
-    if concrete is not None:
-        raise NotImplementedError(
-            "The `concrete` option to `jax.checkpoint` was deprecated in JAX v0.8.2, and removed in JAX v0.10.0. In its place please use `static_argnums`."
-        )
-    check_callable(fun)
-    numbers = (operator.index(static_argnums),) if hasattr(static_argnums, "__index__") else tuple(map(operator.index, static_argnums))
-    names = {static_argnames} if isinstance(static_argnames, str) else set(static_argnames)
-    named = tuple(i for i, name in enumerate(positional_names(fun)) if name in names) if names else ()
-
-    @functools.wraps(fun, updated=())
-    def checkpoint_f(*args, **kwargs):
-        n = len(args)
-        if not all(-n <= i < n for i in numbers):
-            raise ValueError(
-                "the `static_argnums` argument to `jax.checkpoint` / `jax.remat` can only take integer values greater than or equal to"
-                f" `-len(args)` and less than `len(args)`, but got {numbers}, while `len(args)` = {n}"
-            )
-        static = {i % n for i in (*numbers, *named) if i < n}
-        fixed = {k: v for k, v in kwargs.items() if k in names}
-        dyn_args = tuple(x for i, x in enumerate(args) if i not in static)
-        leaves, in_tree = tree_flatten((dyn_args, {k: v for k, v in kwargs.items() if k not in names}))
-
-        def flat_fun(*leaves):
-            dyn, keywords = in_tree.unflatten(leaves)
-            rest = iter(dyn)
-            return fun(*[x if i in static else next(rest) for i, x in enumerate(args)], **keywords, **fixed)
-
-        paths = lambda: [] if static or fixed else argument_names(fun, args, kwargs)
-        constants = {i: args[i] for i in sorted(static)} | fixed
-
-        def run(flat_fun, leaves, paths):
-            program, out_tree = traced(fun, "checkpoint / remat", flat_fun, [_get_aval(x) for x in leaves], paths, in_tree, constants)
-            outs = _core.checkpoint(program, leaves, prevent_cse=_prevents(prevent_cse, dyn_args), policy=policy)
-            return out_tree.unflatten(outs)
-
-        def threaded(refs):
-            def with_refs(*xs):
-                with _refs.bound(refs, xs[: len(refs)]):
-                    return flat_fun(*xs[len(refs) :]), _refs.values_of(refs)
-
-            out, values = run(with_refs, [*_refs.values_of(refs), *leaves], list)
-            _refs.settle(refs, values)
-            return out
-
-        return _refs.handing_on(lambda: run(flat_fun, leaves, paths), threaded)
-
-    return checkpoint_f
-
-
-def _prevents(prevent_cse, args):
-    """Whether any argument asks for it. `prevent_cse`: one truth, or a tree prefix of the arguments' truths."""
-    return prevent_cse if isinstance(prevent_cse, bool) else any(broadcast_prefix(prevent_cse, args, name="prevent_cse"))
-
-
-remat = checkpoint
+    return x.aval if type(x) is _flat.references.Ref else _get_aval(x)
 
 
 # ---------------------------------------------------------------- names and evaluation
@@ -535,7 +460,8 @@ def ensure_compile_time_eval():
 
 def clear_caches():
     """Forgets all traced and compiled programs."""
-    _traced.forget()
+    for forget in _flat.on_clear:
+        forget()
     _core.clear_caches()
 
 

@@ -9,11 +9,10 @@ import operator
 
 import numpy as np
 
-from . import _core, _refs
+from . import _core, _flat
 from ._api import jit
 from ._batching import vmap
 from ._config import refused
-from ._differences import tree_differences
 from ._flat import FlatFun, abstract, check_callable, describe, float0, is_inexact, looked_at, tangent_dtype, unit, wraps, zeros
 from .tree_util import Partial, keystr, register_pytree_node, tree_flatten, tree_map, tree_structure, tree_transpose
 
@@ -441,7 +440,7 @@ class VJP:
         >>> total[...]
         Array([2., 2., 2.], dtype=float32)
         """
-        leaves, tree = tree_flatten(refs, is_leaf=lambda x: isinstance(x, _refs.Ref))
+        leaves, tree = tree_flatten(refs, is_leaf=lambda x: isinstance(x, _flat.references.Ref))
         if tree != self.in_tree:
             raise ValueError(f"with_refs takes a reference or a placeholder for each leaf of the primals, of structure {self.in_tree}, but was given {tree}")
         return Partial(_add_to_refs, self, leaves)
@@ -472,9 +471,9 @@ def _add_to_refs(f_vjp, refs, *cotangents):
     grads = tree_flatten(f_vjp(*cotangents))[0]
     out = []
     for ref, g in zip(refs, grads, strict=True):
-        to_ref = isinstance(ref, _refs.Ref)
+        to_ref = isinstance(ref, _flat.references.Ref)
         if to_ref and getattr(g, "dtype", None) != float0:
-            _refs.ref_addupdate(ref, ..., g)
+            _flat.references.ref_addupdate(ref, ..., g)
         out.append(GradRef() if to_ref else g)
     return f_vjp.in_tree.unflatten(out)
 
@@ -485,6 +484,8 @@ def _pull_back(spec, n_aux, linear, *cotangents):
     leaves, tree = tree_flatten(cotangents[0])
     if tree != spec.out_tree:
         lines = []
+        from ._differences import tree_differences
+
         for path, was, here, why in tree_differences(spec.out_tree.unflatten([0] * spec.out_tree.num_leaves), tree.unflatten([0] * tree.num_leaves)):
             lines.append(f"  * out{keystr(path)} was a {was} in the original output, but a {here} here, {why}.")
         raise ValueError(

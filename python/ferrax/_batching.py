@@ -5,7 +5,7 @@ vmap(lambda x, w: w @ x, in_axes=(0, None))(xs, w)         # one product a row o
 
 import collections
 
-from . import _core, _refs
+from . import _core, _flat
 from ._config import inert, refused
 from ._flat import FlatFun, argument_names, check_callable, looked_at, wraps
 from .tree_util import keystr, spread_prefix, tree_flatten, tree_flatten_with_path, tree_leaves
@@ -69,7 +69,7 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
             dims = spread_prefix(in_axes, args, "vmap in_axes")
             dims += [0] * (len(leaves) - len(dims))
         size = mapped_size("vmap", fun, args, kwargs, leaves, dims, axis_size)
-        refs = [x for x in leaves if isinstance(x, _refs.Ref)] if _refs.seen else ()
+        refs = [x for x in leaves if isinstance(x, _flat.references.Ref)] if _flat.references.seen else ()
         if refs:
             return _mapped_with_refs(fun, leaves, in_tree, dims, size, refs, out_axes, axis_name)
         flat = mapped = FlatFun(fun, in_tree)
@@ -95,16 +95,16 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
 
 def _mapped_with_refs(fun, leaves, in_tree, dims, size, refs, out_axes, axis_name):
     """`vmap` of a function with mutable references among its arguments: it maps over their values, and they take what became of these."""
-    axes = [d for x, d in zip(leaves, dims, strict=True) if isinstance(x, _refs.Ref)]
+    axes = [d for x, d in zip(leaves, dims, strict=True) if isinstance(x, _flat.references.Ref)]
 
     def run(*values):
-        own = [_refs.Ref(v) if isinstance(x, _refs.Ref) else v for x, v in zip(leaves, values, strict=True)]
+        own = [_flat.references.Ref(v) if isinstance(x, _flat.references.Ref) else v for x, v in zip(leaves, values, strict=True)]
         args, kwargs = in_tree.unflatten(own)
-        return fun(*args, **kwargs), [r._here() for r in own if isinstance(r, _refs.Ref)]
+        return fun(*args, **kwargs), [r._here() for r in own if isinstance(r, _flat.references.Ref)]
 
-    values = [x._here() if isinstance(x, _refs.Ref) else x for x in leaves]
+    values = [x._here() if isinstance(x, _flat.references.Ref) else x for x in leaves]
     out, after = vmap(run, in_axes=tuple(dims), out_axes=(out_axes, axes), axis_name=axis_name, axis_size=size)(*values)
-    _refs.settle(refs, after)
+    _flat.references.settle(refs, after)
     return out
 
 

@@ -13,6 +13,29 @@ from . import _core
 from ._dtypes import float0, is_inexact
 from .tree_util import keystr
 
+# Called when all programs are forgotten: what remembers some adds itself.
+on_clear = []
+
+
+class _NoReferences:
+    """What transformations ask about mutable references while there are none: `ferrax._refs` takes its place when it is imported."""
+
+    seen = ()
+
+    class Ref:
+        __slots__ = ()
+
+    @staticmethod
+    def handing_on(plain, threaded):
+        return plain()
+
+    @staticmethod
+    def forgetting_writes(make):
+        return make()
+
+
+references = _NoReferences
+
 
 def check_callable(fun):
     if isinstance(fun, staticmethod):

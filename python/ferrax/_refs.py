@@ -16,10 +16,11 @@ Invariant: a reference belongs to one program under construction (or to none, ou
 import contextlib
 import functools
 import operator
+import sys
 
 import numpy as np
 
-from . import _core
+from . import _core, _flat
 from ._flat import describe
 from .errors import UnexpectedTracerError
 from .tree_util import register_pytree_node, tree_flatten
@@ -454,3 +455,6 @@ def call_jitted(jitted, error, args, kwargs):
             return (known.call(args, kwargs),)
         except Captured as e:
             error, captured = e, True
+
+
+_flat.references = sys.modules[__name__]

@@ -15,6 +15,7 @@ import weakref
 import numpy as np
 
 from . import _core
+from ._flat import on_clear
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), np.generic, np.dtype)
 _FIXED = (types.ModuleType, type, types.BuiltinFunctionType, np.ufunc)
@@ -27,6 +28,9 @@ _programs = weakref.WeakKeyDictionary()
 def forget():
     """Forgets all programs."""
     _programs.clear()
+
+
+on_clear.append(forget)
 
 
 class _CannotTell(Exception):

@@ -1,8 +1,8 @@
 """Rematerialisation: `checkpoint`, names for the values that a policy may keep, and the list of what a function keeps."""
 
 from . import _core
-from ._api import checkpoint, remat
 from ._autodiff import linearize
+from ._checkpoint import checkpoint, remat
 from ._flat import argument_names
 from ._policies import Offloadable, Recompute, Saveable, checkpoint_policies
 from .extend.core import Primitive

@@ -11,7 +11,7 @@ import dataclasses
 import functools
 import operator as _op
 
-from . import _core, _tree_proto
+from . import _core
 from ._core import DictKey, FlattenedIndexKey, GetAttrKey, PyTreeDef, SequenceKey
 
 __all__ = [
@@ -562,5 +562,19 @@ def _prefix_errors(prefix, full, path, name, is_leaf):
         yield from _prefix_errors(p, f, path + str(key), name, is_leaf)
 
 
-PyTreeDef.serialize_using_proto = _tree_proto.serialize
-PyTreeDef.deserialize_using_proto = staticmethod(_tree_proto.deserialize)
+def _serialize(self):
+    """The structure as bytes of a protocol buffer. Raises ValueError for nodes of a user's class and keys that are no strings."""
+    from ._tree_proto import serialize
+
+    return serialize(self)
+
+
+def _deserialize(registry, data):
+    """The structure that `serialize_using_proto` wrote. Raises ValueError for bytes that are none."""
+    from ._tree_proto import deserialize
+
+    return deserialize(registry, data)
+
+
+PyTreeDef.serialize_using_proto = _serialize
+PyTreeDef.deserialize_using_proto = staticmethod(_deserialize)

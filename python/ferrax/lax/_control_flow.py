@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .. import _core, _refs
+from .. import _core, _flat
 from .._config import inert
 from .._core import bind
 from .._differences import is_leaf_structure, tree_differences
@@ -46,16 +46,16 @@ def _branches(what, index, funs, names, operands, order):
     def threaded(refs):
         def branch(fun):
             def run(values, *operands):
-                with _refs.bound(refs, values):
-                    return fun(*operands), _refs.values_of(refs)
+                with _flat.references.bound(refs, values):
+                    return fun(*operands), _flat.references.values_of(refs)
 
             return run
 
-        out, values = _traced_branches(what, index, [branch(f) for f in funs], names, (_refs.values_of(refs), *operands), order)
-        _refs.settle(refs, values)
+        out, values = _traced_branches(what, index, [branch(f) for f in funs], names, (_flat.references.values_of(refs), *operands), order)
+        _flat.references.settle(refs, values)
         return out
 
-    return _refs.handing_on(lambda: _traced_branches(what, index, funs, names, operands, order), threaded)
+    return _flat.references.handing_on(lambda: _traced_branches(what, index, funs, names, operands, order), threaded)
 
 
 def _traced_branches(what, index, funs, names, operands, order):
@@ -212,21 +212,21 @@ def while_loop(cond_fun, body_fun, init_val):
 
     def threaded(refs):
         def test(carry):
-            with _refs.bound(refs, carry[1]):
+            with _flat.references.bound(refs, carry[1]):
                 go_on = cond_fun(carry[0])
-                if any(a is not b for a, b in zip(_refs.values_of(refs), carry[1], strict=True)):
+                if any(a is not b for a, b in zip(_flat.references.values_of(refs), carry[1], strict=True)):
                     raise ValueError("lax.while_loop: cond_fun must not write to a mutable reference")
                 return go_on
 
         def body(carry):
-            with _refs.bound(refs, carry[1]):
-                return body_fun(carry[0]), _refs.values_of(refs)
+            with _flat.references.bound(refs, carry[1]):
+                return body_fun(carry[0]), _flat.references.values_of(refs)
 
-        out, values = loop(test, body, (init_val, _refs.values_of(refs)))
-        _refs.settle(refs, values)
+        out, values = loop(test, body, (init_val, _flat.references.values_of(refs)))
+        _flat.references.settle(refs, values)
         return out
 
-    return _refs.handing_on(lambda: loop(cond_fun, body_fun, init_val), threaded)
+    return _flat.references.handing_on(lambda: loop(cond_fun, body_fun, init_val), threaded)
 
 
 def while_loop_of(cond_body, body_body, body_fun, init_val):

@@ -14,7 +14,7 @@ import operator
 
 import numpy as np
 
-from .. import _core, _refs
+from .. import _core, _flat
 from .._batching import vmap
 from .._core import bind
 from .._dtypes import dtype_of, is_integer
@@ -70,17 +70,17 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1, _split_transpos
 
     def threaded(refs):
         def step(carry, x):
-            with _refs.bound(refs, carry[1]):
+            with _flat.references.bound(refs, carry[1]):
                 out = f(carry[0], x)
                 if not isinstance(out, (tuple, list)) or len(out) != 2:
                     raise TypeError(f"scan body output must be a pair, got {_describe_output(out)}.")
-                return (out[0], _refs.values_of(refs)), out[1]
+                return (out[0], _flat.references.values_of(refs)), out[1]
 
-        (carry, values), ys = scan_steps(step, step, "scan", (init, _refs.values_of(refs)), xs, length, reverse, unroll)
-        _refs.settle(refs, values)
+        (carry, values), ys = scan_steps(step, step, "scan", (init, _flat.references.values_of(refs)), xs, length, reverse, unroll)
+        _flat.references.settle(refs, values)
         return carry, ys
 
-    return _refs.handing_on(lambda: scan_steps(f, f, "scan", init, xs, length, reverse, unroll), threaded)
+    return _flat.references.handing_on(lambda: scan_steps(f, f, "scan", init, xs, length, reverse, unroll), threaded)
 
 
 def scan_steps(f, fun, key, init, xs=None, length=None, reverse=False, unroll=1):
@@ -303,14 +303,14 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
 
     def threaded(refs):
         def body(i, carry):
-            with _refs.bound(refs, carry[1]):
-                return body_fun(i, carry[0]), _refs.values_of(refs)
+            with _flat.references.bound(refs, carry[1]):
+                return body_fun(i, carry[0]), _flat.references.values_of(refs)
 
-        out, values = _fori_loop(lower, upper, body, (init_val, _refs.values_of(refs)), unroll)
-        _refs.settle(refs, values)
+        out, values = _fori_loop(lower, upper, body, (init_val, _flat.references.values_of(refs)), unroll)
+        _flat.references.settle(refs, values)
         return out
 
-    return _refs.handing_on(lambda: _fori_loop(lower, upper, body_fun, init_val, unroll), threaded)
+    return _flat.references.handing_on(lambda: _fori_loop(lower, upper, body_fun, init_val, unroll), threaded)
 
 
 def _fori_loop(lower, upper, body_fun, init_val, unroll):

@@ -1,0 +1,85 @@
+"""Rematerialisation: `checkpoint`, by programs that are traced once per function and types.
+
+jax.grad(jax.checkpoint(block))(x)     # keeps x, computes what is inside of `block` again
+"""
+
+import functools
+import operator
+
+from . import _core, _refs
+from ._differences import positional_names
+from ._flat import argument_names, check_callable
+from ._traced import traced
+from .tree_util import broadcast_prefix, tree_flatten
+
+_get_aval = _core.get_aval
+
+
+def checkpoint(fun, *, prevent_cse=True, policy=None, static_argnums=(), static_argnames=(), concrete=None):
+    """`fun`, of which reverse mode keeps only the inputs and recomputes the rest (rematerialisation).
+
+    Args:
+      fun: the function.
+      prevent_cse: keep the recomputation from being merged with the forward pass: a truth, or a tree prefix of them for the arguments.
+        May be off under `scan`.
+      policy: `policy(primitive, *avals, **params)` says which intermediate results to keep; see `checkpoint_policies`.
+      static_argnums, static_argnames: arguments that stay Python values.
+
+    Raises:
+      ferrax.errors.TracerBoolConversionError: `fun` branches on the value of an argument that is not static.
+    """
+    if concrete is not None:
+        raise NotImplementedError(
+            "The `concrete` option to `jax.checkpoint` was deprecated in JAX v0.8.2, and removed in JAX v0.10.0. In its place please use `static_argnums`."
+        )
+    check_callable(fun)
+    numbers = (operator.index(static_argnums),) if hasattr(static_argnums, "__index__") else tuple(map(operator.index, static_argnums))
+    names = {static_argnames} if isinstance(static_argnames, str) else set(static_argnames)
+    named = tuple(i for i, name in enumerate(positional_names(fun)) if name in names) if names else ()
+
+    @functools.wraps(fun, updated=())
+    def checkpoint_f(*args, **kwargs):
+        n = len(args)
+        if not all(-n <= i < n for i in numbers):
+            raise ValueError(
+                "the `static_argnums` argument to `jax.checkpoint` / `jax.remat` can only take integer values greater than or equal to"
+                f" `-len(args)` and less than `len(args)`, but got {numbers}, while `len(args)` = {n}"
+            )
+        static = {i % n for i in (*numbers, *named) if i < n}
+        fixed = {k: v for k, v in kwargs.items() if k in names}
+        dyn_args = tuple(x for i, x in enumerate(args) if i not in static)
+        leaves, in_tree = tree_flatten((dyn_args, {k: v for k, v in kwargs.items() if k not in names}))
+
+        def flat_fun(*leaves):
+            dyn, keywords = in_tree.unflatten(leaves)
+            rest = iter(dyn)
+            return fun(*[x if i in static else next(rest) for i, x in enumerate(args)], **keywords, **fixed)
+
+        paths = lambda: [] if static or fixed else argument_names(fun, args, kwargs)
+        constants = {i: args[i] for i in sorted(static)} | fixed
+
+        def run(flat_fun, leaves, paths):
+            program, out_tree = traced(fun, "checkpoint / remat", flat_fun, [_get_aval(x) for x in leaves], paths, in_tree, constants)
+            outs = _core.checkpoint(program, leaves, prevent_cse=_prevents(prevent_cse, dyn_args), policy=policy)
+            return out_tree.unflatten(outs)
+
+        def threaded(refs):
+            def with_refs(*xs):
+                with _refs.bound(refs, xs[: len(refs)]):
+                    return flat_fun(*xs[len(refs) :]), _refs.values_of(refs)
+
+            out, values = run(with_refs, [*_refs.values_of(refs), *leaves], list)
+            _refs.settle(refs, values)
+            return out
+
+        return _refs.handing_on(lambda: run(flat_fun, leaves, paths), threaded)
+
+    return checkpoint_f
+
+
+def _prevents(prevent_cse, args):
+    """Whether any argument asks for it. `prevent_cse`: one truth, or a tree prefix of the arguments' truths."""
+    return prevent_cse if isinstance(prevent_cse, bool) else any(broadcast_prefix(prevent_cse, args, name="prevent_cse"))
+
+
+remat = checkpoint
