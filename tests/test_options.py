@@ -103,6 +103,21 @@ PROTOCOL = {
     ("nn/initializers.py:ones", "key"),
     ("numpy/_scalar_types.py:iinfo.__init__", "int_type"),  # read by __new__
     ("numpy/_ufuncs.py:ufunc.__init__", "nargs"),  # worked out from nin and nout
+    ("_flat.py:_NoReferences.handing_on", "threaded"),  # without references nothing is threaded
+    *{("compat/__init__.py:_Finder.find_spec", p) for p in ("path", "target")},
+    ("compat/__init__.py:_Loader.create_module", "spec"),
+    ("compat/_internals.py:reconstruct_array", "type_"),  # the array's own says it
+    ("experimental/layout.py:with_layout_constraint", "layouts"),  # there is one layout: `Layout` refuses any other
+    *{("experimental/sparse/_base.py:JAXSparse." + f, p) for f, p in (("transpose", "axes"), ("tree_unflatten", "aux_data"), ("tree_unflatten", "children"))},
+    *{  # a rule is given the equation and its parameters
+        (f"experimental/sparse/_rules.py:_{f}", "eqn")
+        for f in "concatenate conv div dot dynamic_slice gather mul reduce_sum rev select slice split squeeze tile transpose unstack".split()
+    },
+    *{(f"experimental/sparse/_rules.py:_{f}", "params") for f in ("add", "div", "mul", "select", "sub")},
+    *{("experimental/sparse/_shaping.py:sharding_free", p) for p in ("name", "sharding")},
+    *{("experimental/sparse/_slicing.py:bcoo_gather", p) for p in ("indices_are_sorted", "unique_indices")},  # promises that speed nothing up
+    ("experimental/sparse/_spsolve.py:spsolve", "tol"),  # the factorization is exact
+    ("experimental/sparse/transform.py:sparsify", "use_tracer"),  # both ways give the same
     ("lax/_collectives.py:pcast", "axis_name"),  # the identity: types do not say over which axes a value varies
 }
 ONES = np.ones(3, np.float32)
@@ -130,7 +145,9 @@ INERT = {
     ("debug.py:breakpoint", "token"): lambda jax, **k: _stopped(jax, **{"token": 1} if k else {}),
     ("debug.py:visualize_sharding", "use_color"): lambda jax, **k: jax.debug.visualize_array_sharding(ONES, **{"use_color": False} if k else {}),
     ("debug.py:visualize_sharding", "color_map"): lambda jax, **k: jax.debug.visualize_array_sharding(ONES, **{"color_map": len} if k else {}),
-    ("extend/core.py:get_opaque_trace_state", "convention"): lambda jax, **k: jax.extend.core.get_opaque_trace_state(**{"convention": "x"} if k else {}),
+    ("extend/core/__init__.py:get_opaque_trace_state", "convention"): lambda jax, **k: jax.extend.core.get_opaque_trace_state(
+        **{"convention": "x"} if k else {}
+    ),
     ("profiler.py:start_trace", "create_perfetto_trace"): lambda jax, **k: _profiled(jax, **{"create_perfetto_trace": True} if k else {}),
     ("profiler.py:start_trace", "profiler_options"): lambda jax, **k: _profiled(jax, **{"profiler_options": jax.profiler.ProfileOptions()} if k else {}),
 }
@@ -176,7 +193,7 @@ REFUSED = {
     ("_batching.py:vmap", "sum_match"): lambda jax: jax.vmap(sum, sum_match=True),
     ("_callback.py:pure_callback", "sharding"): lambda jax: jax.pure_callback(len, 1, ONES, sharding="x"),
     ("_callback.py:io_callback", "sharding"): lambda jax: importlib.import_module(f"{jax.__name__}.experimental").io_callback(len, 1, ONES, sharding="x"),
-    ("extend/core.py:unmapped_aval", "explicit_mesh_axis"): lambda jax: jax.extend.core.unmapped_aval(2, 0, jax.typeof(1.0), explicit_mesh_axis="x"),
+    ("extend/core/__init__.py:unmapped_aval", "explicit_mesh_axis"): lambda jax: jax.extend.core.unmapped_aval(2, 0, jax.typeof(1.0), explicit_mesh_axis="x"),
     ("interpreters/batching.py:broadcast", "mesh_axis"): lambda jax: jax.interpreters.batching.broadcast(ONES, 2, 0, mesh_axis="x"),
     ("lax/_collectives.py:all_gather", "to"): lambda jax: jax.lax.all_gather(ONES, "i", to="reduced"),
     ("nn/_scaled.py:scaled_dot_general", "configs"): lambda jax: jax.nn.scaled_dot_general(ONES, ONES, (((0,), (0,)), ((), ())), configs=[None] * 3),
