@@ -114,7 +114,7 @@ PROTOCOL = {
         for f in "concatenate conv div dot dynamic_slice gather mul reduce_sum rev select slice split squeeze tile transpose unstack".split()
     },
     *{(f"experimental/sparse/_rules.py:_{f}", "params") for f in ("add", "div", "mul", "select", "sub")},
-    *{("experimental/sparse/_shaping.py:sharding_free", p) for p in ("name", "sharding")},
+    ("extend/core/__init__.py:get_opaque_trace_state", "convention"),  # who asks makes no difference
     *{("experimental/sparse/_slicing.py:bcoo_gather", p) for p in ("indices_are_sorted", "unique_indices")},  # promises that speed nothing up
     ("experimental/sparse/_spsolve.py:spsolve", "tol"),  # the factorization is exact
     ("experimental/sparse/transform.py:sparsify", "use_tracer"),  # both ways give the same
@@ -145,9 +145,6 @@ INERT = {
     ("debug.py:breakpoint", "token"): lambda jax, **k: _stopped(jax, **{"token": 1} if k else {}),
     ("debug.py:visualize_sharding", "use_color"): lambda jax, **k: jax.debug.visualize_array_sharding(ONES, **{"use_color": False} if k else {}),
     ("debug.py:visualize_sharding", "color_map"): lambda jax, **k: jax.debug.visualize_array_sharding(ONES, **{"color_map": len} if k else {}),
-    ("extend/core/__init__.py:get_opaque_trace_state", "convention"): lambda jax, **k: jax.extend.core.get_opaque_trace_state(
-        **{"convention": "x"} if k else {}
-    ),
     ("profiler.py:start_trace", "create_perfetto_trace"): lambda jax, **k: _profiled(jax, **{"create_perfetto_trace": True} if k else {}),
     ("profiler.py:start_trace", "profiler_options"): lambda jax, **k: _profiled(jax, **{"profiler_options": jax.profiler.ProfileOptions()} if k else {}),
 }
@@ -180,6 +177,10 @@ def _eval(jax, **options):
     return jax.core.eval_jaxpr(program.jaxpr, program.consts, ONES, **options)[0]
 
 
+def _sparse(jax):
+    return importlib.import_module(f"{jax.__name__}.experimental.sparse")
+
+
 # An option that is refused: a call that sets it raises NotImplementedError and says which option and why. `out_sharding` is in REFUSED everywhere.
 REFUSED = {
     ("_api.py:ShapeDtypeStruct.__init__", "manual_axis_type"): lambda jax: jax.ShapeDtypeStruct((), "int32", manual_axis_type="x"),
@@ -201,6 +202,12 @@ REFUSED = {
     ("sharding.py:SingleDeviceSharding.__init__", "memory_kind"): lambda jax: jax.sharding.SingleDeviceSharding(jax.devices()[0], memory_kind="pinned_host"),
     ("debug.py:breakpoint", "backend"): lambda jax: jax.debug.breakpoint(backend="web"),
     ("profiler.py:start_trace", "create_perfetto_link"): lambda jax: jax.profiler.start_trace("/", create_perfetto_link=True),
+    ("experimental/sparse/_shaping.py:bcoo_broadcast_in_dim", "sharding"): lambda jax: _sparse(jax).bcoo_broadcast_in_dim(
+        _sparse(jax).BCOO.fromdense(ONES), shape=(2, 3), broadcast_dimensions=(1,), sharding=jax.devices()[0]
+    ),
+    ("experimental/sparse/_shaping.py:bcoo_reshape", "sharding"): lambda jax: _sparse(jax).bcoo_reshape(
+        _sparse(jax).BCOO.fromdense(ONES), new_sizes=(3, 1), sharding=jax.devices()[0]
+    ),
     ("sharding.py:NamedSharding.__init__", "memory_kind"): lambda jax: jax.NamedSharding(jax.make_mesh((1,), ("x",)), jax.P(), memory_kind="pinned_host"),
     ("sharding.py:PmapSharding.__init__", "sharding_spec"): lambda jax: jax.sharding.PmapSharding(jax.devices(), "x"),
 }

@@ -16,7 +16,7 @@ import operator
 import numpy as np
 
 from ... import lax, numpy as jnp
-from ..._config import inert
+from ..._config import no_sharding
 from ..._core import Array
 from ._base import JAXSparse, add_at, inside, masked, over_batch, take_at
 from ._duplicates import bcoo_sum_duplicates, positions_of
@@ -69,7 +69,7 @@ def bcoo_dot_general(lhs, rhs, *, dimension_numbers, precision=None, preferred_e
                [1.]], dtype=float32)
     """
     if out_sharding is not None:
-        inert("bcoo_dot_general", "out_sharding", "sparse arrays lie on one device")
+        no_sharding("bcoo_dot_general", out_sharding)
     lhs, rhs = (_operand(x) for x in (lhs, rhs))
     (lc, rc), (lb, rb) = numbers = checked_dot(lhs, rhs, dimension_numbers)
     if not isinstance(lhs, BCOO) and not isinstance(rhs, BCOO):

@@ -13,16 +13,11 @@ import operator
 import numpy as np
 
 from ... import lax, numpy as jnp
-from ..._config import inert
+from ..._config import no_sharding
 from ._base import inside, masked
 from .bcoo import BCOO, check_bcoo, like, made, props
 
 __all__ = ["bcoo_broadcast_in_dim", "bcoo_concatenate", "bcoo_reduce_sum", "bcoo_reshape", "bcoo_rev", "bcoo_squeeze", "bcoo_transpose"]
-
-
-def sharding_free(name, sharding):
-    if sharding is not None:
-        inert(name, "sharding", "sparse arrays lie on one device")
 
 
 def with_columns(mat, cols, sparse_shape, data=None, *, valid=None):
@@ -103,7 +98,8 @@ def bcoo_broadcast_in_dim(mat, *, shape, broadcast_dimensions, sharding=None):
       ValueError: there are not as many broadcast_dimensions as dimensions, or they do not increase, or a size is neither 1 nor that of the result.
     """
     check_bcoo("bcoo_broadcast_in_dim", mat)
-    sharding_free("bcoo_broadcast_in_dim", sharding)
+    if sharding is not None:
+        no_sharding("bcoo_broadcast_in_dim", sharding)
     shape, dims = tuple(map(operator.index, shape)), tuple(map(operator.index, broadcast_dimensions))
     if len(dims) != mat.ndim:
         raise ValueError(f"spinfo.shape={mat.shape} and broadcast_dimensions={dims} must have the same length")
@@ -315,7 +311,8 @@ def bcoo_reshape(mat, *, new_sizes, dimensions=None, sharding=None):
                [3]], dtype=int32)
     """
     check_bcoo("bcoo_reshape", mat)
-    sharding_free("bcoo_reshape", sharding)
+    if sharding is not None:
+        no_sharding("bcoo_reshape", sharding)
     new = tuple(operator.index(d) for d in new_sizes)
     if dimensions is not None:
         mat = bcoo_transpose(mat, permutation=dimensions)
