@@ -694,3 +694,42 @@ def test_as_jax_has_it(name, dtype, oracle):
         np.testing.assert_allclose(
             np.asarray(x), np.asarray(y), rtol=1e-4 if np.finfo(dtype).bits == 32 else 1e-10, atol=1e-4 if np.finfo(dtype).bits == 32 else 1e-10
         )
+
+
+@pytest.mark.parametrize("n", [40, 150])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_large_matrices(n, dtype):
+    """Blocks, in the precision of the elements: conventions as for small ones, alone, compiled, and in a batch."""
+    a, h = drawn((n, n + 5), dtype), definite(n, dtype)
+    w = drawn((n, 7), dtype, 3)
+
+    def alike(f, *x):
+        y = f(*x)
+        for got, again in zip(y, jax.jit(f)(*x), strict=True):
+            np.testing.assert_array_equal(got, again)
+        for got, lanes in zip(y, jax.vmap(f)(*(jnp.stack([x, x]) for x in x)), strict=True):
+            np.testing.assert_array_equal(lanes[1], got)
+        return y
+
+    (c,) = alike(lambda h: (jnp.linalg.cholesky(h),), h)
+    near(c @ adjoint(c), h, n)
+    assert (np.asarray(c) == np.tril(c)).all()
+    near(c, np.linalg.cholesky(h), n)
+    lu, _, order = alike(ll.lu, a)
+    near((np.tril(lu[:, :n], -1) + np.eye(n, dtype=dtype)) @ np.triu(lu), a[np.asarray(order)], n)
+    (x,) = alike(lambda h, w: (jnp.linalg.solve(h, w),), h, w)
+    near(h @ np.asarray(x), w, n)
+    for m in (a, a.T):
+        q, r = alike(jnp.linalg.qr, m)
+        near(np.asarray(q) @ np.asarray(r), m, n)
+        orthonormal(q)
+        want = np.linalg.qr(m)
+        near(q, want[0], n)
+        near(r, want[1], n)
+        u, s, v = alike(lambda m: tuple(jnp.linalg.svd(m, full_matrices=False)), m)
+        near((np.asarray(u) * np.asarray(s)) @ np.asarray(v), m, n)
+        near(s, np.linalg.svd(m, compute_uv=False), n)
+    values, vectors = alike(lambda h: tuple(jnp.linalg.eigh(h)), h)
+    near((np.asarray(vectors) * np.asarray(values)) @ adjoint(vectors), h, n)
+    near(values, np.linalg.eigvalsh(h), n)
+    assert np.isnan(jnp.linalg.cholesky(-h)).any() and np.isnan(jnp.linalg.eigh(h * np.nan)[0]).all()

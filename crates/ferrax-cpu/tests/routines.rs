@@ -2,6 +2,8 @@
 #[path = "against/generate.rs"]
 #[allow(dead_code)]
 mod generate;
+#[path = "routines/linalg.rs"]
+mod linalg;
 
 use ferrax_cpu::{CpuBackend, Tier, set_num_threads};
 use ferrax_kernel::backend::RunArg;

@@ -1,0 +1,613 @@
+//! Large matrices: factors by blocks, eigenvalues and singular values by `faer`, in the precision of their elements.
+//!
+//! ```text
+//! lu: for each 64 columns:  factored by themselves;  then 128 others at a time:  rows exchanged, solved, a product taken off
+//! ```
+//! What is rare is left to the text of `ferrax_kernel::linalg`: pivots that are zero or without a reciprocal, columns that depend on others,
+//! elements that are not finite, what does not converge. So the operands stay as they are until all is done.
+//!
+//! INVARIANT: blocks are as wide as sizes say, and each is one thread's: bits depend on neither threads nor batch. Products use fused
+//! multiply-add where the machine has it, whatever the tier of the device.
+#![allow(unsafe_code)]
+use crate::kernels::Scratch;
+use crate::memory::Block;
+use crate::routines::walk::SharedPtr;
+use crate::threads;
+use faer::dyn_stack::{MemStack, StackReq};
+use faer::linalg::cholesky::llt::factor as llt;
+use faer::linalg::evd::{self, ComputeEigenvectors};
+use faer::linalg::householder;
+use faer::linalg::lu::partial_pivoting::factor as lu;
+use faer::linalg::matmul::matmul;
+use faer::linalg::qr::no_pivoting::factor as qr;
+use faer::linalg::svd::{self, ComputeSvdVectors};
+use faer::linalg::triangular_solve as triangular;
+use faer::prelude::ReborrowMut;
+use faer::traits::ComplexField;
+use faer::{Accum, Conj, MatMut, MatRef, Par, c32, c64};
+use ferrax_kernel::linalg::{Decomposition, Linalg, Triangle};
+use ferrax_kernel::{DType, Error, Res};
+use std::mem::MaybeUninit;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// From here on matrices are large.
+const LARGE: usize = 33;
+/// Columns that are factored by themselves: of lu, and of cholesky.
+const PANEL: usize = 64;
+const BLOCK: usize = 128;
+/// Columns, or rows, that one piece of an update has.
+const WIDE: usize = 128;
+/// Nanoseconds of a multiplication in a product.
+const NANOS: f64 = 0.03;
+
+/// An element of a matrix.
+pub trait Number: ComplexField + Copy {
+    /// Below it there is no reciprocal.
+    const LEAST: f64;
+    fn parts(self) -> (f64, f64);
+    fn conjugated(self) -> Self;
+    fn scaled(self, by: f64) -> Self;
+    fn of(x: f64) -> Self;
+    /// Its real part, as a result has it.
+    unsafe fn put_real(self, to: *mut u8, i: usize);
+    fn usable(self) -> bool {
+        let (re, im) = self.parts();
+        let size = re.abs().max(im.abs());
+        size.is_finite() && size >= Self::LEAST
+    }
+}
+macro_rules! number {
+    ($($T:ty, $R:ty: |$x:ident| $parts:expr, $conj:expr, |$by:ident| $scaled:expr, $of:expr;)*) => {$(
+        impl Number for $T {
+            const LEAST: f64 = <$R>::MIN_POSITIVE as f64 * 4.0;
+            #[inline(always)]
+            fn parts(self) -> (f64, f64) { let $x = self; $parts }
+            #[inline(always)]
+            fn conjugated(self) -> Self { let $x = self; $conj }
+            #[inline(always)]
+            fn scaled(self, by: f64) -> Self { let ($x, $by) = (self, by as $R); $scaled }
+            fn of(x: f64) -> Self { let $by = x as $R; $of }
+            unsafe fn put_real(self, to: *mut u8, i: usize) {
+                // SAFETY: by the contract, element i exists.
+                unsafe { *to.cast::<$R>().add(i) = self.parts().0 as $R }
+            }
+        }
+    )*};
+}
+number! {
+    f32, f32: |x| (x as f64, 0.0), x, |by| x * by, by;
+    f64, f64: |x| (x, 0.0), x, |by| x * by, by;
+    c32, f32: |x| (x.re as f64, x.im as f64), c32::new(x.re, -x.im), |by| c32::new(x.re * by, x.im * by), c32::new(by, 0.0);
+    c64, f64: |x| (x.re, x.im), c64::new(x.re, -x.im), |by| c64::new(x.re * by, x.im * by), c64::new(by, 0.0);
+}
+
+/// How a decomposition is done here: into the results, or not, which is then said.
+pub struct Large {
+    /// Working memory of one matrix.
+    pub bytes: usize,
+    run: fn(&Task) -> Res<bool>,
+}
+/// One matrix.
+struct Task<'a> {
+    of: &'a Linalg,
+    ins: &'a [*const u8],
+    outs: &'a [*mut u8],
+    memory: *mut u8,
+    bytes: usize,
+    parallel: bool,
+    cancel: &'a AtomicBool,
+}
+
+/// How matrices of this kind and size are decomposed here, if they are.
+pub fn pick(l: &Linalg) -> Option<Large> {
+    let least = l.m.min(l.n);
+    let here = match l.kind {
+        Decomposition::Cholesky | Decomposition::Lu | Decomposition::Eigh { .. } | Decomposition::Svd { .. } => {
+            least >= LARGE
+        }
+        // of complex columns LAPACK's reflections leave other phases
+        Decomposition::Qr { pivoting, .. } => !pivoting && !l.complex && least >= LARGE,
+        Decomposition::Solve(t) => (if t.left { l.m } else { l.n }) >= LARGE,
+        _ => false,
+    };
+    here.then(|| match (l.dtype, l.complex) {
+        (DType::F32, false) => large::<f32>(l),
+        (DType::F32, true) => large::<c32>(l),
+        (_, false) => large::<f64>(l),
+        (_, true) => large::<c64>(l),
+    })
+}
+fn large<T: Number>(l: &Linalg) -> Large {
+    let (m, n) = (l.m, l.n);
+    let (least, most) = (m.min(n), m.max(n));
+    let (elements, stack) = match l.kind {
+        Decomposition::Lu => {
+            let index = StackReq::new::<u32>(8 * most);
+            let own = lu::lu_in_place_scratch::<u32, T>(m, PANEL.min(n), Par::Seq, Default::default());
+            (n * lead::<T>(m), index.and(own))
+        }
+        Decomposition::Qr { full, .. } => {
+            let width = reflections(least);
+            let own = qr::qr_in_place_scratch::<T>(m, width, width, Par::Seq, Default::default());
+            ((n + if full { m } else { least }) * lead::<T>(m) + width * least, own)
+        }
+        Decomposition::Eigh { .. } => {
+            let own = evd::self_adjoint_evd_scratch::<T>(n, ComputeEigenvectors::Yes, Par::Seq, Default::default());
+            (2 * n * lead::<T>(n) + n, own)
+        }
+        Decomposition::Svd { full, vectors } => {
+            let wanted = match (vectors, full) {
+                (false, _) => ComputeSvdVectors::No,
+                (_, false) => ComputeSvdVectors::Thin,
+                _ => ComputeSvdVectors::Full,
+            };
+            let own = svd::svd_scratch::<T>(m, n, wanted, wanted, Par::Seq, Default::default());
+            let u = if full { m } else { least };
+            ((n + u) * lead::<T>(m) + least, own)
+        }
+        _ => (0, llt::cholesky_in_place_scratch::<T>(BLOCK, Par::Seq, Default::default())),
+    };
+    let bytes = elements.saturating_mul(size_of::<T>()).saturating_add(stack.unaligned_bytes_required());
+    Large { bytes: bytes.saturating_add(4096), run: run::<T> }
+}
+/// Columns whose reflections are taken together.
+fn reflections(least: usize) -> usize {
+    match least {
+        ..160 => 16,
+        160..600 => 32,
+        _ => 48,
+    }
+}
+/// From column to column: no multiple of a page, for such columns meet in the same lines of the cache.
+fn lead<T>(m: usize) -> usize {
+    m + if (m * size_of::<T>()).is_multiple_of(1024) { 64 / size_of::<T>().min(64) } else { 0 }
+}
+
+impl Large {
+    /// Whether it was done; the results are then written.
+    ///
+    /// # Safety
+    /// Operands and results hold one matrix each as `l` states, aligned; results lie apart from everything.
+    pub unsafe fn run(
+        &self,
+        l: &Linalg,
+        memory: &Block,
+        ins: &[*const u8],
+        outs: &[*mut u8],
+        parallel: bool,
+        cancel: &AtomicBool,
+    ) -> Res<bool> {
+        (self.run)(&Task { of: l, ins, outs, memory: memory.ptr(), bytes: memory.size(), parallel, cancel })
+    }
+}
+fn run<T: Number>(t: &Task) -> Res<bool> {
+    match t.of.kind {
+        Decomposition::Cholesky => t.cholesky::<T>(),
+        Decomposition::Lu => t.lu::<T>(),
+        Decomposition::Qr { full, .. } => t.qr::<T>(full),
+        Decomposition::Solve(triangle) => t.solve::<T>(triangle),
+        Decomposition::Eigh { lower } => t.eigh::<T>(lower),
+        Decomposition::Svd { full, vectors } => t.svd::<T>(full, vectors),
+        _ => Ok(false),
+    }
+}
+
+/// Blocks of `rows` by `columns` of memory that stays where it is.
+#[derive(Clone, Copy)]
+struct At<T> {
+    p: SharedPtr,
+    row: usize,
+    column: usize,
+    element: std::marker::PhantomData<T>,
+}
+impl<T: Number> At<T> {
+    fn new(p: *mut T, row: usize, column: usize) -> At<T> {
+        At { p: SharedPtr(p.cast()), row, column, element: std::marker::PhantomData }
+    }
+    fn ptr(&self, i: usize, j: usize) -> *mut T {
+        self.p.get().cast::<T>().wrapping_add(i * self.row + j * self.column)
+    }
+    /// # Safety
+    /// It lies inside, and nobody else writes or reads it while it lives.
+    unsafe fn block<'a>(&self, rows: Range<usize>, columns: Range<usize>) -> MatMut<'a, T> {
+        let p = self.ptr(rows.start, columns.start);
+        // SAFETY: by the contract.
+        unsafe { MatMut::from_raw_parts_mut(p, rows.len(), columns.len(), self.row as isize, self.column as isize) }
+    }
+    /// # Safety
+    /// It lies inside, and nobody writes it while it lives.
+    unsafe fn read<'a>(&self, rows: Range<usize>, columns: Range<usize>) -> MatRef<'a, T> {
+        let p = self.ptr(rows.start, columns.start);
+        // SAFETY: by the contract.
+        unsafe { MatRef::from_raw_parts(p, rows.len(), columns.len(), self.row as isize, self.column as isize) }
+    }
+}
+// SAFETY: as its pointer: who makes a block of it proves that it is alone.
+unsafe impl<T> Sync for At<T> {}
+
+/// Working memory, part after part.
+struct Parts {
+    at: *mut u8,
+    left: usize,
+}
+impl Parts {
+    /// `n` elements, to be written before they are read; null where the estimate was wrong, which asserts.
+    fn take<T>(&mut self, n: usize) -> *mut T {
+        let bytes = (n * size_of::<T>()).next_multiple_of(64);
+        assert!(bytes <= self.left, "working memory of a decomposition was estimated too small");
+        let p = self.at.cast::<T>();
+        self.at = self.at.wrapping_add(bytes);
+        self.left -= bytes;
+        p
+    }
+    fn stack<'a>(self) -> &'a mut MemStack {
+        // SAFETY: what is left of the block, which is one task's.
+        MemStack::new(unsafe { std::slice::from_raw_parts_mut(self.at.cast::<MaybeUninit<u8>>(), self.left) })
+    }
+}
+
+/// `to[j, i] = from[i, j]`, by small squares.
+///
+/// # Safety
+/// `from` has `m` rows of `n`, `row` apart; `to` as many columns, `column` apart.
+unsafe fn turned<T: Copy>(
+    from: *const T,
+    row: usize,
+    [m, n]: [usize; 2],
+    to: *mut T,
+    column: usize,
+    f: impl Fn(T) -> T,
+) {
+    const SIDE: usize = 8;
+    for i0 in (0..m).step_by(SIDE) {
+        for j0 in (0..n).step_by(SIDE) {
+            for j in j0..(j0 + SIDE).min(n) {
+                for i in i0..(i0 + SIDE).min(m) {
+                    // SAFETY: by the contract.
+                    unsafe { *to.add(j * column + i) = f(*from.add(i * row + j)) };
+                }
+            }
+        }
+    }
+}
+
+impl Task<'_> {
+    fn parts(&self) -> Parts {
+        Parts { at: self.memory, left: self.bytes }
+    }
+    fn input<T>(&self, k: usize) -> *const T {
+        self.ins[k].cast()
+    }
+    fn output<T>(&self, k: usize) -> *mut T {
+        self.outs[k].cast()
+    }
+    /// A power of two that brings the largest part of those elements of an operand that are read near 1, since squares of others
+    /// overflow, or vanish; if all are finite.
+    fn scale<T: Number>(&self, [m, n]: [usize; 2], read: impl Fn(usize, usize) -> bool) -> Option<f64> {
+        let (mut most, mut finite) = (0.0f64, true);
+        for (i, j) in (0..m).flat_map(|i| (0..n).map(move |j| (i, j))) {
+            // SAFETY: an element of the operand.
+            let (re, im) = unsafe { *self.input::<T>(0).add(i * n + j) }.parts();
+            let size = if read(i, j) { re.abs().max(im.abs()) } else { 0.0 };
+            most = most.max(size);
+            finite &= re.is_finite() & im.is_finite();
+        }
+        let near = (1e-10..1e10).contains(&most) || most == 0.0;
+        finite.then(|| if near { 1.0 } else { 2f64.powi(-(most.log2() as i32).clamp(-1000, 1000)) })
+    }
+    /// `work` on `0..n`, [`WIDE`] at a time, in parallel where its multiplications are worth it; each part may have scratch memory.
+    fn wide(&self, n: usize, products: usize, bytes: usize, work: &(dyn Fn(Range<usize>, *mut u8) + Sync)) -> Res<()> {
+        let nanos = if self.parallel { products as f64 * NANOS } else { 0.0 };
+        threads::try_ranges(n.div_ceil(WIDE), nanos, self.cancel, &|r| {
+            Scratch.with(bytes, |scratch| {
+                r.for_each(|k| work(k * WIDE..((k + 1) * WIDE).min(n), scratch));
+            })
+        })?;
+        if self.cancel.load(Ordering::Relaxed) { Err(Error::Cancelled) } else { Ok(()) }
+    }
+
+    /// In place in the result, row by row; what it leaves above the diagonal is cleared.
+    fn cholesky<T: Number>(&self) -> Res<bool> {
+        let n = self.of.n;
+        let out = self.output::<T>(0);
+        let a = At::new(out, n, 1);
+        // SAFETY: n * n elements each, apart.
+        unsafe { out.copy_from_nonoverlapping(self.input::<T>(0), n * n) };
+        for k in (0..n).step_by(BLOCK) {
+            let end = (k + BLOCK).min(n);
+            // SAFETY: of the result, which is this task's.
+            let square = unsafe { a.block(k..end, k..end) };
+            let done =
+                llt::cholesky_in_place(square, Default::default(), Par::Seq, self.parts().stack(), Default::default());
+            let good = |i: usize| {
+                // SAFETY: an element of the result.
+                let x = unsafe { *a.ptr(i, i) };
+                x.usable() && x.parts().0 > 0.0
+            };
+            if done.is_err() || !(k..end).all(good) {
+                return Ok(false);
+            }
+            let rest = n - end;
+            self.wide(rest, rest * (end - k) * (end - k), 0, &|r, _| {
+                // SAFETY: rows of this piece, and the square that nobody writes.
+                let (square, rows) = unsafe { (a.read(k..end, k..end), a.block(end + r.start..end + r.end, k..end)) };
+                triangular::solve_lower_triangular_in_place_with_conj(
+                    square,
+                    Conj::Yes,
+                    rows.transpose_mut(),
+                    Par::Seq,
+                );
+            })?;
+            self.wide(rest, rest * rest * (end - k) / 2, 0, &|r, _| {
+                let (from, to) = (end + r.start, end + r.end);
+                // SAFETY: rows of this piece up to its own diagonal; the columns k..end are not written meanwhile.
+                let (rows, others, own) =
+                    unsafe { (a.block(from..to, end..to), a.read(end..to, k..end), a.read(from..to, k..end)) };
+                matmul(rows, Accum::Add, own, others.adjoint(), -T::of(1.0), Par::Seq);
+            })?;
+        }
+        for i in 0..n {
+            for j in i + 1..n {
+                // SAFETY: an element of the result.
+                unsafe { *a.ptr(i, j) = T::of(0.0) };
+            }
+        }
+        Ok(true)
+    }
+
+    fn lu<T: Number>(&self) -> Res<bool> {
+        let (m, n) = (self.of.m, self.of.n);
+        let least = m.min(n);
+        if self.scale::<T>([m, n], |_, _| true).is_none() {
+            return Ok(false);
+        }
+        let (mut parts, lead) = (self.parts(), lead::<T>(m));
+        let p = parts.take::<T>(n * lead);
+        // SAFETY: the operand has m rows of n; the parts have room for as many columns, and for four times m indices.
+        let (place, row, pivots, order) = unsafe {
+            turned(self.input::<T>(0), n, [m, n], p, lead, |x| x);
+            let mut indices = || std::slice::from_raw_parts_mut(parts.take::<u32>(m), m);
+            (indices(), indices(), indices(), indices())
+        };
+        let (from, to) = (parts.take::<u32>(m), parts.take::<u32>(m));
+        let stack = parts.stack();
+        let a = At::new(p, 1, lead);
+        for k in (0..least).step_by(PANEL) {
+            let end = (k + PANEL).min(least);
+            let rows = m - k;
+            // SAFETY: of this task's memory: the panel, and indices of its rows.
+            unsafe {
+                let (from, to) = (std::slice::from_raw_parts_mut(from, rows), std::slice::from_raw_parts_mut(to, rows));
+                lu::lu_in_place(a.block(k..m, k..end), from, to, Par::Seq, stack, Default::default());
+                // which exchanges, one after the other, bring each row to where it is now
+                (0..rows).for_each(|i| (place[i], row[i]) = (i as u32, i as u32));
+                for i in 0..end - k {
+                    let at = place[from[i] as usize] as usize;
+                    pivots[k + i] = (k + at) as u32;
+                    row.swap(i, at);
+                    (place[row[i] as usize], place[row[at] as usize]) = (i as u32, at as u32);
+                }
+            }
+            // SAFETY: an element of this task's memory.
+            if !(k..end).all(|i| unsafe { *a.ptr(i, i) }.usable()) {
+                return Ok(false);
+            }
+            let exchanges = &pivots[k..end];
+            let others = n - (end - k);
+            self.wide(others, (n - end) * (m - k) * (end - k), 0, &|r, _| {
+                let columns = r.map(|j| if j < k { j } else { j + end - k });
+                let right = columns.clone().filter(|j| *j >= end).min().unwrap_or(n);
+                let last = columns.clone().max().map_or(right, |j| j + 1).max(right);
+                // SAFETY: columns of this piece; the panel is not written meanwhile.
+                unsafe {
+                    for j in columns {
+                        let column = a.ptr(0, j);
+                        for (i, p) in exchanges.iter().enumerate() {
+                            column.add(k + i).swap(column.add(*p as usize));
+                        }
+                    }
+                    if right < last {
+                        let mut top = a.block(k..end, right..last);
+                        let square = a.read(k..end, k..end);
+                        triangular::solve_unit_lower_triangular_in_place(square, top.rb_mut(), Par::Seq);
+                        let below = a.block(end..m, right..last);
+                        matmul(below, Accum::Add, a.read(end..m, k..end), top.as_ref(), -T::of(1.0), Par::Seq);
+                    }
+                }
+            })?;
+        }
+        (0..m).for_each(|i| order[i] = i as u32);
+        (0..least).for_each(|i| order.swap(i, pivots[i] as usize));
+        // SAFETY: results: n columns of m turned into m rows of n; indices of exchanges, and of rows.
+        unsafe {
+            turned(p, lead, [n, m], self.output::<T>(0), n, |x| x);
+            self.output::<u32>(1).copy_from_nonoverlapping(pivots.as_ptr(), least);
+            self.output::<u32>(2).copy_from_nonoverlapping(order.as_ptr(), m);
+        }
+        Ok(true)
+    }
+
+    fn qr<T: Number>(&self, full: bool) -> Res<bool> {
+        let (m, n) = (self.of.m, self.of.n);
+        let least = m.min(n);
+        let Some(scale) = self.scale::<T>([m, n], |_, _| true) else { return Ok(false) };
+        let (inner, width, lead) = (if full { m } else { least }, reflections(least), lead::<T>(m));
+        let mut parts = self.parts();
+        let (p, q, h) = (parts.take::<T>(n * lead), parts.take::<T>(inner * lead), parts.take::<T>(width * least));
+        // SAFETY: the operand has m rows of n, and there is room for as many columns.
+        unsafe { turned(self.input::<T>(0), n, [m, n], p, lead, |x| x.scaled(scale)) };
+        let (a, q, h) = (At::new(p, 1, lead), At::new(q, 1, lead), At::new(h, 1, width));
+        let stack = parts.stack();
+        let scratch = |columns: usize, w: usize| {
+            householder::apply_block_householder_on_the_left_in_place_scratch::<T>(m, w, columns)
+                .unaligned_bytes_required()
+                + 64
+        };
+        // SAFETY: scratch memory of that many bytes.
+        let memory = |p: *mut u8, columns: usize, w: usize| unsafe {
+            MemStack::new(std::slice::from_raw_parts_mut(p.cast::<MaybeUninit<u8>>(), scratch(columns, w)))
+        };
+        let blocks = (0..least).step_by(width).map(|k| k..(k + width).min(least));
+        for b in blocks.clone() {
+            let w = b.len();
+            // SAFETY: of this task's memory.
+            let done = unsafe {
+                let (panel, factor) = (a.block(b.start..m, b.clone()), h.block(0..w, b.clone()));
+                qr::qr_in_place(panel, factor, Par::Seq, stack, Default::default())
+            };
+            if done.rank < w {
+                return Ok(false);
+            }
+            let rest = n - b.end;
+            self.wide(rest, 2 * rest * (m - b.start) * w, scratch(WIDE, w), &|r, p| {
+                // SAFETY: columns of this piece; what is read is not written meanwhile.
+                unsafe {
+                    let columns = a.block(b.start..m, b.end + r.start..b.end + r.end);
+                    let (v, t) = (a.read(b.start..m, b.clone()), h.read(0..w, b.clone()));
+                    let memory = memory(p, WIDE, w);
+                    householder::apply_block_householder_transpose_on_the_left_in_place_with_conj(
+                        v,
+                        t,
+                        Conj::Yes,
+                        columns,
+                        Par::Seq,
+                        memory,
+                    );
+                }
+            })?;
+        }
+        for j in 0..inner {
+            for i in 0..m {
+                // SAFETY: an element of this task's memory.
+                unsafe { *q.ptr(i, j) = T::of((i == j) as u8 as f64) };
+            }
+        }
+        for b in blocks.rev() {
+            let (w, rest) = (b.len(), inner - b.start);
+            // columns before the block are still those of the identity
+            self.wide(rest, 2 * rest * (m - b.start) * w, scratch(WIDE, w), &|r, p| {
+                // SAFETY: as above.
+                unsafe {
+                    let columns = q.block(b.start..m, b.start + r.start..b.start + r.end);
+                    let (v, t) = (a.read(b.start..m, b.clone()), h.read(0..w, b.clone()));
+                    let memory = memory(p, WIDE, w);
+                    householder::apply_block_householder_on_the_left_in_place_with_conj(
+                        v,
+                        t,
+                        Conj::No,
+                        columns,
+                        Par::Seq,
+                        memory,
+                    );
+                }
+            })?;
+        }
+        // SAFETY: results: m rows of q, and as many of r as q has columns.
+        unsafe {
+            turned(q.ptr(0, 0), lead, [inner, m], self.output::<T>(0), inner, |x| x);
+            let r = self.output::<T>(1);
+            for i in 0..inner {
+                for j in 0..n {
+                    *r.add(i * n + j) = if j < i { T::of(0.0) } else { (*a.ptr(i, j)).scaled(1.0 / scale) };
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn solve<T: Number>(&self, t: Triangle) -> Res<bool> {
+        let (m, k) = (self.of.m, self.of.n);
+        let n = if t.left { m } else { k };
+        let a = At::new(self.input::<T>(0).cast_mut(), n, 1);
+        // SAFETY: an element of the operand.
+        if !t.unit && !(0..n).all(|i| unsafe { *a.ptr(i, i) }.usable()) {
+            return Ok(false);
+        }
+        let out = self.output::<T>(0);
+        // SAFETY: m * k elements each, apart.
+        unsafe { out.copy_from_nonoverlapping(self.input::<T>(1), m * k) };
+        // from the right, everything is transposed
+        let transposed = t.transpose == t.left;
+        let x = if t.left { At::new(out, k, 1) } else { At::new(out, 1, k) };
+        let sides = if t.left { k } else { m };
+        let conj = if t.conjugate { Conj::Yes } else { Conj::No };
+        self.wide(sides, n * n * sides / 2, 0, &|r, _| {
+            // SAFETY: columns of this piece; the triangle is an operand, which nobody writes.
+            let (a, x) = unsafe { (a.read(0..n, 0..n), x.block(0..n, r)) };
+            let a = if transposed { a.transpose() } else { a };
+            match (t.lower != transposed, t.unit) {
+                (true, false) => triangular::solve_lower_triangular_in_place_with_conj(a, conj, x, Par::Seq),
+                (true, true) => triangular::solve_unit_lower_triangular_in_place_with_conj(a, conj, x, Par::Seq),
+                (false, false) => triangular::solve_upper_triangular_in_place_with_conj(a, conj, x, Par::Seq),
+                (false, true) => triangular::solve_unit_upper_triangular_in_place_with_conj(a, conj, x, Par::Seq),
+            }
+        })?;
+        Ok(true)
+    }
+
+    fn eigh<T: Number>(&self, lower: bool) -> Res<bool> {
+        let n = self.of.n;
+        let read = |i: usize, j: usize| i == j || (j < i) == lower;
+        let Some(scale) = self.scale::<T>([n, n], read) else { return Ok(false) };
+        let (mut parts, lead) = (self.parts(), lead::<T>(n));
+        let (a, u, d) = (parts.take::<T>(n * lead), parts.take::<T>(n * lead), parts.take::<T>(n));
+        // SAFETY: the operand's n rows of n become columns; where the upper triangle is meant, they are that already, conjugated. The
+        // result's vectors are rows of the same array turned.
+        unsafe {
+            let from = self.input::<T>(0);
+            match lower {
+                true => turned(from, n, [n, n], a, lead, |x| x.scaled(scale)),
+                false => {
+                    (0..n * n).for_each(|i| *a.add(i / n * lead + i % n) = (*from.add(i)).scaled(scale).conjugated())
+                }
+            }
+            (0..n * lead).for_each(|i| *u.add(i) = T::of(0.0));
+            (0..n).for_each(|i| *d.add(i) = T::of(0.0));
+            let values = faer::diag::DiagMut::from_raw_parts_mut(d, n, 1);
+            let (a, vectors) = (At::new(a, 1, lead).read(0..n, 0..n), At::new(u, 1, lead).block(0..n, 0..n));
+            let done = evd::self_adjoint_evd(a, values, Some(vectors), Par::Seq, parts.stack(), Default::default());
+            if done.is_err() || !(0..n).all(|i| (*d.add(i)).parts().0.is_finite()) {
+                return Ok(false);
+            }
+            turned(u, lead, [n, n], self.output::<T>(0), n, |x| x);
+            (0..n).for_each(|i| (*d.add(i)).scaled(1.0 / scale).put_real(self.outs[1], i));
+        }
+        Ok(true)
+    }
+
+    fn svd<T: Number>(&self, full: bool, vectors: bool) -> Res<bool> {
+        let (m, n) = (self.of.m, self.of.n);
+        let least = m.min(n);
+        let Some(scale) = self.scale::<T>([m, n], |_, _| true) else { return Ok(false) };
+        let (mut parts, lead) = (self.parts(), lead::<T>(m));
+        let (columns, rows) = if full { (m, n) } else { (least, least) };
+        let (a, u, d) = (parts.take::<T>(n * lead), parts.take::<T>(columns * lead), parts.take::<T>(least));
+        // SAFETY: the operand's m rows of n become columns; u is turned into its result, and the columns of v are the rows of its
+        // adjoint's, n apart.
+        unsafe {
+            turned(self.input::<T>(0), n, [m, n], a, lead, |x| x.scaled(scale));
+            let a = At::new(a, 1, lead).read(0..m, 0..n);
+            (0..least).for_each(|i| *d.add(i) = T::of(0.0));
+            let values = faer::diag::DiagMut::from_raw_parts_mut(d, least, 1);
+            let sides = vectors.then(|| {
+                (0..columns * lead).for_each(|i| *u.add(i) = T::of(0.0));
+                let v = self.output::<T>(2);
+                (0..n * rows).for_each(|i| *v.add(i) = T::of(0.0));
+                (At::new(u, 1, lead).block(0..m, 0..columns), At::new(v, 1, n).block(0..n, 0..rows))
+            });
+            let (left, right) = sides.map_or((None, None), |(u, v)| (Some(u), Some(v)));
+            let done = svd::svd(a, values, left, right, Par::Seq, parts.stack(), Default::default());
+            if done.is_err() || !(0..least).all(|i| (*d.add(i)).parts().0.is_finite()) {
+                return Ok(false);
+            }
+            (0..least).for_each(|i| (*d.add(i)).scaled(1.0 / scale).put_real(self.outs[0], i));
+            if vectors {
+                turned(u, lead, [columns, m], self.output::<T>(1), columns, |x| x);
+                let v = self.output::<T>(2);
+                (0..n * rows).for_each(|i| *v.add(i) = (*v.add(i)).conjugated());
+            }
+        }
+        Ok(true)
+    }
+}
