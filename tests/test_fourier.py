@@ -68,6 +68,33 @@ def test_planes(name, s):
     near(jnp.fft.fftn(x, s=(2,)), np.fft.fftn(x, s=(2,), axes=(-1,)))
 
 
+@pytest.mark.parametrize("shape, axis", [((30, 1), 0), ((1, 30), 0), ((24, 37), 0), ((3, 20, 17), 1), ((2, 3, 9, 5), 2), ((5, 4, 3, 40), 1)])
+@pytest.mark.parametrize("name", COMPLEX + REAL)
+def test_an_axis_among_others(shape, axis, name):
+    x = drawn(*shape, seed=4, dtype=np.float32 if name in REAL else np.complex64)
+    if shape[axis] == 1 and name in ("irfft", "hfft"):
+        return
+    f = getattr(jnp.fft, name)
+    got = f(x, axis=axis)
+    near(got, getattr(np.fft, name)(x, axis=axis))
+    np.testing.assert_array_equal(jax.jit(lambda x: f(x * 1, axis=axis))(x), got)
+    # the same rows, transposed by hand
+    moved = jnp.moveaxis(f(jnp.moveaxis(x, axis, -1)), -1, axis)
+    near(moved, got)
+    lanes = jax.vmap(lambda x: f(x, axis=axis), -1, -1)(jnp.stack([x, x + 1], -1))
+    near(lanes[..., 0], got)
+    inverse = jax.jit(lambda x: jnp.fft.ifft(jnp.fft.fft(x, axis=axis), axis=axis))(x)
+    near(inverse, x.astype(np.complex64))
+
+
+@pytest.mark.parametrize("axes", [(0, 1), (1, 2), (0, 2), (2, 0)], ids=str)
+def test_two_axes_of_three(axes):
+    x = drawn(6, 20, 9)
+    near(jnp.fft.fftn(x, axes=axes), np.fft.fftn(x, axes=axes))
+    near(jnp.fft.rfftn(x.real, axes=axes), np.fft.rfftn(x.real, axes=axes))
+    near(jnp.fft.irfftn(x, axes=axes), np.fft.irfftn(x, axes=axes))
+
+
 @given(st.integers(1, 300), st.integers(0, 2**32 - 1), st.sampled_from([np.complex64, np.complex128]))
 def test_laws(n, seed, dtype):
     with jax.enable_x64(True):

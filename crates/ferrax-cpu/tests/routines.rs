@@ -260,7 +260,8 @@ fn transform(rng: &mut Rng, most: usize) -> Fft {
     let most = if axes == 1 { most } else { 9 };
     let lengths = dims(rng, axes, most);
     let kind = rng.pick(&[FftKind::Forward, FftKind::Inverse, FftKind::RealForward, FftKind::RealInverse]);
-    Fft { kind, outer: rng.below(4), lengths, dtype: rng.pick(&[DType::F32, DType::F64]) }
+    let inner = rng.pick(&[1, 1, 2, 19]);
+    Fft { kind, outer: rng.below(4), lengths, inner, dtype: rng.pick(&[DType::F32, DType::F64]) }
 }
 fn reals(d: DType, b: &[u8]) -> Vec<f64> {
     reference::read(d, b).iter().map(|s| s.to_f64()).collect()
@@ -600,6 +601,7 @@ fn transforms_do_not_depend_on_threads() {
             kind,
             outer: if n[0] == 1 << 12 { 40 } else { 1 },
             lengths: Dims::new(n),
+            inner: if n[0] == 300 { 3 } else { 1 },
             dtype: DType::F32,
         });
         let x = whole(&mut Rng(7), DType::F32, r.operands()[0].1);

@@ -146,8 +146,8 @@ pub enum FftKind {
     RealInverse,
 }
 
-/// The discrete Fourier transform along the last axes of `[outer, lengths..]`, whose complex numbers stand interleaved, as a trailing
-/// axis of 2: `y[k] = sum_j x[j] exp(-2 pi i jk / n)` on each axis, the inverse with `+` and divided by the product of `lengths`.
+/// The discrete Fourier transform along the middle axes of `[outer, lengths.., inner]`, whose complex numbers stand interleaved, as a
+/// trailing axis of 2: `y[k] = sum_j x[j] exp(-2 pi i jk / n)` on each axis, the inverse with `+` and divided by the product of `lengths`.
 ///
 /// `RealForward` takes real numbers and gives the first `n / 2 + 1` of the last axis' n; `RealInverse` takes these, as if the others were
 /// their conjugates, and gives real numbers: what contradicts that (imaginary parts at 0 and n / 2) is left out.
@@ -159,11 +159,12 @@ pub struct Fft {
     pub outer: usize,
     /// One to three, none of them 0.
     pub lengths: Dims,
+    pub inner: usize,
     /// Of the parts: f32 or f64.
     pub dtype: DType,
 }
 impl Fft {
-    /// Complex numbers along the last axis: of both sides, or of the complex one.
+    /// Complex numbers along the last of `lengths`: of both sides, or of the complex one.
     pub fn last(&self) -> usize {
         let n = self.lengths.last().copied().unwrap_or(1);
         if self.kind == FftKind::Forward || self.kind == FftKind::Inverse { n } else { n / 2 + 1 }
@@ -173,8 +174,8 @@ impl Fft {
     }
     /// Elements of the real side, and parts of the complex one.
     pub fn sizes(&self) -> (usize, usize) {
-        let rest = self.outer * self.lengths[..self.lengths.len() - 1].iter().product::<usize>();
-        (self.outer * self.lengths.size(), rest * self.last() * 2)
+        let rest = self.outer * self.inner * self.lengths[..self.lengths.len() - 1].iter().product::<usize>();
+        (self.outer * self.inner * self.lengths.size(), rest * self.last() * 2)
     }
 }
 

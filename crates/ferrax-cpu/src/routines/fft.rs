@@ -5,6 +5,7 @@
 //!
 //! ```text
 //! fft of c64[64, 30, 20] along the last two: 1920 rows of 20; then for each of 64: 20 columns of 30, 16 at a time
+//! rfft of f32[30, 20] along the first: 20 columns of 30, all at a time, written as columns of 16
 //! ```
 use super::Run;
 use super::walk::SharedPtr;
@@ -31,7 +32,7 @@ pub fn compile(f: &Fft) -> Res<Run> {
 }
 
 type Transform<T> = Arc<dyn rustfft::Fft<T>>;
-/// How the last axis is transformed.
+/// How the last of the axes is transformed.
 enum FftRows<T: FftNum> {
     Complex(Transform<T>),
     Forward(Arc<dyn RealToComplex<T>>),
@@ -45,10 +46,11 @@ struct FftColumns<T: FftNum> {
     plan: Transform<T>,
 }
 struct FftPlan<T: FftNum> {
-    /// Their number, and the elements of one on either side.
+    /// Their number, the elements of one on either side, and how far apart these are.
     rows: usize,
     from: usize,
     to: usize,
+    inner: usize,
     along: FftRows<T>,
     columns: Vec<FftColumns<T>>,
     /// Factor of the result; 1 forward.
@@ -82,7 +84,7 @@ fn compiled<T: FftNum>(f: &Fft) -> Res<Run> {
         FftKind::RealInverse => (half, n),
         _ => (n, n),
     };
-    let mut shape = f.lengths.insert(0, f.outer);
+    let mut shape = f.lengths.insert(0, f.outer).concat(&[f.inner]);
     let rank = f.lengths.len();
     shape[rank] = half;
     let column = |k: usize| FftColumns {
@@ -91,26 +93,33 @@ fn compiled<T: FftNum>(f: &Fft) -> Res<Run> {
         inner: shape[k + 1..].iter().product(),
         plan: planner.plan_fft(shape[k], direction),
     };
-    let columns = (1..rank).rev().map(column).collect();
+    // Where elements of the last axis lie apart, and are complex on both sides, it is one of columns, too.
+    let all = f.inner > 1 && matches!(along, FftRows::Complex(_));
+    let columns = (1..rank + all as usize).rev().map(column).collect();
     let length = f.lengths.size() as f64;
     let scale = if f.is_inverse() { T::from_f64(1.0 / length) } else { None }.unwrap_or_else(T::one);
     let rows = shape[..rank].iter().product();
-    let nanos = (f.outer * f.lengths.size()) as f64 * (length.log2() + 1.0) * NANOS * (size_of::<T>() / 4) as f64;
-    let plan = FftPlan { rows, from, to, along, columns, scale, nanos };
+    let nanos =
+        (f.outer * f.inner * f.lengths.size()) as f64 * (length.log2() + 1.0) * NANOS * (size_of::<T>() / 4) as f64;
+    let plan = FftPlan { rows, from, to, inner: f.inner, along, columns, scale, nanos };
     Ok(Box::new(move |bases: Bases, parallel: bool| {
         let nanos = if parallel { plan.nanos } else { 0.0 };
         let (x, y) = (SharedPtr(bases.input(0)), SharedPtr(bases.output(0)));
         let last = plan.columns.len();
+        if all {
+            return plan.run_columns(x, y, true, nanos, bases.cancel);
+        }
         if !matches!(plan.along, FftRows::Inverse(_)) || last == 0 {
             plan.run_rows(x, y, last == 0, nanos, bases.cancel)?;
-            return plan.run_columns(y, true, nanos, bases.cancel);
+            return plan.run_columns(y, y, true, nanos, bases.cancel);
         }
         // the real axis comes last, and the operand stays as it is
-        let bytes = plan.rows * plan.from * size_of::<Complex<T>>();
+        let bytes = plan.rows * plan.from * plan.inner * size_of::<Complex<T>>();
         let between = Block::new(bytes)?;
         // SAFETY: as many bytes as the operand has, freshly taken, hence apart from it.
         unsafe { between.ptr().copy_from_nonoverlapping(x.get(), bytes) };
-        plan.run_columns(SharedPtr(between.ptr()), false, nanos, bases.cancel)?;
+        let own = SharedPtr(between.ptr());
+        plan.run_columns(own, own, false, nanos, bases.cancel)?;
         plan.run_rows(SharedPtr(between.ptr()), y, true, nanos, bases.cancel)
     }))
 }
@@ -138,6 +147,9 @@ impl<T: FftNum> FftPlan<T> {
     fn run_rows(&self, x: SharedPtr, y: SharedPtr, scaled: bool, nanos: f64, cancel: &AtomicBool) -> Res<()> {
         let scale = if scaled { self.scale } else { T::one() };
         let (from, to) = (self.from, self.to);
+        if self.inner > 1 {
+            return self.run_apart(x, y, scale, nanos, cancel);
+        }
         threads::try_ranges(self.rows, nanos, cancel, &|r: Range<usize>| {
             if r.is_empty() {
                 return Ok(());
@@ -179,11 +191,7 @@ impl<T: FftNum> FftPlan<T> {
                             (slice(x, row * from, from), slice_mut(y, row * to, to), slice_mut(own, 0, from), scratch)
                         };
                         copy.copy_from_slice(x);
-                        // What the real result leaves no place for; the crate would speak of it as an error.
-                        copy[0].im = T::zero();
-                        if to % 2 == 0 {
-                            copy[from - 1].im = T::zero();
-                        }
+                        real_ends(copy, to);
                         plan.process_with_scratch(copy, y, scratch).map_err(|e| Error::Invalid(e.to_string()))?;
                         if scale != T::one() {
                             y.iter_mut().for_each(|v| *v = *v * scale);
@@ -194,43 +202,137 @@ impl<T: FftNum> FftPlan<T> {
             Ok(())
         })
     }
-    /// In place.
-    fn run_columns(&self, y: SharedPtr, scaled: bool, nanos: f64, cancel: &AtomicBool) -> Res<()> {
+    /// Real on one side, with elements that lie apart: some columns at a time.
+    fn run_apart(&self, x: SharedPtr, y: SharedPtr, scale: T, nanos: f64, cancel: &AtomicBool) -> Res<()> {
+        let wide = LINES / size_of::<T>();
+        let (from, to, inner, blocks) = (self.from, self.to, self.inner, self.inner.div_ceil(wide));
+        // of complex numbers, in either of both halves
+        let part = wide * apart(from.max(to));
+        let length = match &self.along {
+            FftRows::Forward(plan) => plan.get_scratch_len(),
+            FftRows::Inverse(plan) => plan.get_scratch_len(),
+            FftRows::Complex(_) => return Err(Error::Invalid("a complex transform of columns as of rows".into())),
+        };
+        threads::try_ranges(self.rows * blocks, nanos, cancel, &|r: Range<usize>| {
+            let own = working::<T>(2 * part + length)?;
+            let own = SharedPtr(own.ptr());
+            // SAFETY: the block is this piece's own: two halves, and the plan's scratch.
+            let scratch: &mut [Complex<T>] = unsafe { slice_mut(own, 2 * part, length) };
+            for unit in r {
+                let (row, first) = (unit / blocks, unit % blocks * wide);
+                let width = wide.min(inner - first);
+                // SAFETY: `width` columns of operand and result that belong to this unit alone; both halves as above.
+                unsafe {
+                    match &self.along {
+                        FftRows::Forward(plan) => {
+                            let (reals, pairs): (&mut [T], &mut [Complex<T>]) =
+                                (slice_mut(own, 0, 2 * part), slice_mut(own, part, part));
+                            gathered(x, [row * from, from, inner, first, width], reals, apart(from));
+                            for w in 0..width {
+                                let reals = &mut reals[w * apart(from)..][..from];
+                                let pairs = &mut pairs[w * apart(to)..][..to];
+                                plan.process_with_scratch(reals, pairs, scratch)
+                                    .map_err(|e| Error::Invalid(e.to_string()))?;
+                            }
+                            for j in 0..to {
+                                let line = slice_mut::<Complex<T>>(y, (row * to + j) * inner + first, width);
+                                for (w, z) in line.iter_mut().enumerate() {
+                                    *z = pairs[w * apart(to) + j];
+                                }
+                            }
+                        }
+                        FftRows::Inverse(plan) => {
+                            let (pairs, reals): (&mut [Complex<T>], &mut [T]) =
+                                (slice_mut(own, 0, part), slice_mut(own, 2 * part, 2 * part));
+                            gathered(x, [row * from, from, inner, first, width], pairs, apart(from));
+                            for w in 0..width {
+                                let pairs = &mut pairs[w * apart(from)..][..from];
+                                real_ends(pairs, to);
+                                let reals = &mut reals[w * apart(to)..][..to];
+                                plan.process_with_scratch(pairs, reals, scratch)
+                                    .map_err(|e| Error::Invalid(e.to_string()))?;
+                            }
+                            for j in 0..to {
+                                let line = slice_mut::<T>(y, (row * to + j) * inner + first, width);
+                                for (w, v) in line.iter_mut().enumerate() {
+                                    *v = reals[w * apart(to) + j] * scale;
+                                }
+                            }
+                        }
+                        FftRows::Complex(_) => (),
+                    }
+                }
+            }
+            Ok(())
+        })
+    }
+    /// From x to y, which may be one, then in place.
+    fn run_columns(&self, x: SharedPtr, y: SharedPtr, scaled: bool, nanos: f64, cancel: &AtomicBool) -> Res<()> {
         for (k, c) in self.columns.iter().enumerate() {
             let last = scaled && k + 1 == self.columns.len();
-            c.run(y, if last { self.scale } else { T::one() }, nanos, cancel)?;
+            c.run(if k == 0 { x } else { y }, y, if last { self.scale } else { T::one() }, nanos, cancel)?;
         }
         Ok(())
     }
 }
+/// Bytes of each row that are taken together: two lines of the cache.
+const LINES: usize = 128;
+/// From column to column in working memory: no power of two, for such columns meet in the same lines of the cache.
+fn apart(n: usize) -> usize {
+    n + 8
+}
+
+/// Takes away what a real result of length `n` leaves no place for; the crate would speak of it as an error.
+fn real_ends<T: FftNum>(x: &mut [Complex<T>], n: usize) {
+    x[0].im = T::zero();
+    if n.is_multiple_of(2) {
+        x[n / 2].im = T::zero();
+    }
+}
+/// `width` columns from the `first`-th on, each `apart` from the next, of `n` rows of `inner` that begin at row `start`.
+///
+/// # Safety
+/// They exist, and nobody writes to them.
+unsafe fn gathered<E: Copy>(
+    x: SharedPtr,
+    [start, n, inner, first, width]: [usize; 5],
+    columns: &mut [E],
+    apart: usize,
+) {
+    for j in 0..n {
+        // SAFETY: by the contract.
+        let line: &[E] = unsafe { slice(x, (start + j) * inner + first, width) };
+        for (w, z) in line.iter().enumerate() {
+            columns[w * apart + j] = *z;
+        }
+    }
+}
 
 impl<T: FftNum> FftColumns<T> {
-    fn run(&self, y: SharedPtr, scale: T, nanos: f64, cancel: &AtomicBool) -> Res<()> {
-        // two cache lines of each row
-        let wide = 128 / size_of::<Complex<T>>();
+    fn run(&self, x: SharedPtr, y: SharedPtr, scale: T, nanos: f64, cancel: &AtomicBool) -> Res<()> {
+        let wide = LINES / size_of::<Complex<T>>();
         let (n, inner, blocks) = (self.n, self.inner, self.inner.div_ceil(wide));
         threads::try_ranges(self.outer * blocks, nanos, cancel, &|r: Range<usize>| {
             let length = self.plan.get_inplace_scratch_len();
-            let own = working::<T>(wide * n + length)?;
+            let own = working::<T>(wide * apart(n) + length)?;
             for unit in r {
-                let (first, width) = (unit % blocks * wide, wide.min(inner - unit % blocks * wide));
-                // SAFETY: the block is this piece's own, and holds `wide` columns and the plan's scratch.
-                let (columns, scratch): (&mut [Complex<T>], &mut [Complex<T>]) = unsafe {
+                let (row, first) = (unit / blocks * n, unit % blocks * wide);
+                let width = wide.min(inner - first);
+                // SAFETY: the block is this piece's own, and holds `wide` columns and the plan's scratch; `width` numbers of each of n rows belong to
+                // this unit alone, and are read before they are written.
+                unsafe {
                     let own = SharedPtr(own.ptr());
-                    (slice_mut(own, 0, width * n), slice_mut(own, wide * n, length))
-                };
-                // SAFETY: `width` numbers of each of n rows, which belong to this unit alone.
-                let line =
-                    |j: usize| unsafe { slice_mut::<Complex<T>>(y, (unit / blocks * n + j) * inner + first, width) };
-                for j in 0..n {
-                    for (w, z) in line(j).iter().enumerate() {
-                        columns[w * n + j] = *z;
+                    let columns: &mut [Complex<T>] = slice_mut(own, 0, wide * apart(n));
+                    let scratch = slice_mut(own, wide * apart(n), length);
+                    gathered(x, [row, n, inner, first, width], columns, apart(n));
+                    for w in 0..width {
+                        self.plan.process_with_scratch(&mut columns[w * apart(n)..][..n], scratch);
                     }
-                }
-                self.plan.process_with_scratch(columns, scratch);
-                for j in 0..n {
-                    for (w, z) in line(j).iter_mut().enumerate() {
-                        *z = columns[w * n + j] * scale;
+                    for j in 0..n {
+                        let line = slice_mut::<Complex<T>>(y, (row + j) * inner + first, width);
+                        for (w, z) in line.iter_mut().enumerate() {
+                            *z = columns[w * apart(n) + j] * scale;
+                        }
                     }
                 }
             }

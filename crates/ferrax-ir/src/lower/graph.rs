@@ -274,8 +274,36 @@ impl Graph {
             dims.iter().enumerate().map(|(k, d)| if from[k] == 1 { Affine::constant(0) } else { unit(*d) }).collect();
         self.view(x, shape, &map)
     }
+    /// What x is a transpose of, and which of its axes each axis of that is; x itself where it is none.
+    pub fn untransposed(&mut self, x: TensorId) -> (TensorId, Vec<usize>) {
+        let one = |x: TensorId| match &self.tensors[x as usize].def {
+            Def::View(v) if !self.written(x) && v.guards.is_empty() && v.map.len() == self.rank(x) => {
+                let axis = |m: &Affine| (0..v.map.len()).find(|k| *m == unit(*k));
+                let axes: Vec<usize> = v.map.iter().map(axis).collect::<Option<_>>()?;
+                let distinct = (0..axes.len()).all(|k| axes.contains(&k));
+                (distinct && self.shape(x).pick(&axes) == self.shape(v.of)).then_some((v.of, axes))
+            }
+            _ => None,
+        };
+        let found = match self.parts(x) {
+            Some((a, b)) => match (one(a), one(b)) {
+                (Some((a, axes)), Some((b, same))) if axes == same => Some((a, Some(b), axes)),
+                _ => None,
+            },
+            None => one(x).map(|(of, axes)| (of, None, axes)),
+        };
+        match found {
+            Some((a, Some(b), axes)) => (self.pair(a, b), axes),
+            Some((of, None, axes)) => (of, axes),
+            None => (x, (0..self.rank(x)).collect()),
+        }
+    }
     /// Axis k of the result is axis `perm[k]` of x.
     pub fn transpose(&mut self, x: TensorId, perm: &[usize]) -> TensorId {
+        let (of, axes) = self.untransposed(x);
+        if axes == perm {
+            return of;
+        }
         let from = self.shape(x);
         let mut map: SmallVec<[Affine; 4]> = smallvec![Affine::default(); perm.len()];
         for (k, p) in perm.iter().enumerate() {

@@ -191,16 +191,31 @@ impl Rules for Fft {
             return Ok(smallvec![if y.paired { b.pair(none, none) } else { none }]);
         }
         let axes = self.fft_lengths.len();
-        let outer = out[0].shape[..out[0].rank() - axes].iter().product();
+        let rank = out[0].rank();
+        // An operand that was transposed for this is taken as it lies, if the axes stand together and in order there: those in front of
+        // them, and those behind.
+        let (mut of, mut lies) = b.untransposed(x[0]);
+        let mut first = lies.iter().position(|a| *a == rank - axes).unwrap_or(rank - axes);
+        if (0..axes).any(|k| lies.get(first + k) != Some(&(rank - axes + k))) {
+            (of, lies, first) = (x[0], (0..rank).collect(), rank - axes);
+        }
+        let sizes = |r: std::ops::Range<usize>| lies[r].iter().map(|a| out[0].shape[*a]).product();
         let r = ferrax_kernel::routine::Fft {
             kind: self.fft_type,
-            outer,
+            outer: sizes(0..first),
             lengths: self.fft_lengths.clone(),
+            inner: sizes(first + axes..rank),
             dtype: y.dtype,
         };
-        let x = b.take_out(x[0]);
-        let z = b.routine(Routine::Fft(r), &[x], &[y.shape])[0];
-        Ok(smallvec![if y.paired { b.unzip(z) } else { z }])
+        let x = b.take_out(of);
+        let mut shape = out[0].shape.pick(&lies);
+        if y.paired {
+            shape = shape.insert(rank, 2);
+        }
+        let z = b.routine(Routine::Fft(r), &[x], &[shape])[0];
+        let z = if y.paired { b.unzip(z) } else { z };
+        let back: Vec<usize> = (0..rank).map(|a| lies.iter().position(|l| *l == a).unwrap_or(a)).collect();
+        Ok(smallvec![if back.iter().copied().eq(0..rank) { z } else { b.transpose(z, &back) }])
     }
 }
 
@@ -219,5 +234,11 @@ mod tests {
         let there_and_back = "{ lambda ; a:f32[6]. let b:c64[4] = fft[fft_lengths=(6,) fft_type=2] a; \
             c:f32[6] = fft[fft_lengths=(6,) fft_type=3] b in (c,) }";
         assert_eq!(steps(there_and_back), 2);
+        let inner_axis = "{ lambda ; a:c64[3,4,5]. let b:c64[3,5,4] = transpose[permutation=(0, 2, 1)] a; \
+            c:c64[3,5,4] = fft[fft_lengths=(4,) fft_type=0] b; d:c64[3,4,5] = transpose[permutation=(0, 2, 1)] c in (d,) }";
+        assert_eq!(steps(inner_axis), 1);
+        let real = "{ lambda ; a:f32[6,5]. let b:f32[5,6] = transpose[permutation=(1, 0)] a; \
+            c:c64[5,4] = fft[fft_lengths=(6,) fft_type=2] b; d:c64[4,5] = transpose[permutation=(1, 0)] c in (d,) }";
+        assert_eq!(steps(real), 1);
     }
 }

@@ -26,8 +26,8 @@ fn along(x: &[Complex], [outer, n, inner]: [usize; 3], inverse: bool) -> Vec<Com
 pub fn fft(f: &Fft, x: &[Scalar]) -> Vec<Scalar> {
     let pairs = || x.chunks_exact(2).map(|z| (z[0].to_f64(), z[1].to_f64())).collect::<Vec<Complex>>();
     let (n, half) = (f.lengths[f.lengths.len() - 1], f.last());
-    let rank = f.lengths.len();
-    let shape = f.lengths.insert(0, f.outer);
+    let (rank, inner) = (f.lengths.len(), f.inner);
+    let shape = f.lengths.insert(0, f.outer).concat(&[inner]);
     let whole = |x: Vec<Complex>, shape: &Dims, axes: std::ops::Range<usize>| {
         axes.fold(x, |x, k| {
             along(&x, [shape[..k].iter().product(), shape[k], shape[k + 1..].iter().product()], f.is_inverse())
@@ -38,18 +38,18 @@ pub fn fft(f: &Fft, x: &[Scalar]) -> Vec<Scalar> {
         FftKind::RealForward => {
             let x = x.iter().map(|x| (x.to_f64(), 0.0)).collect();
             let y = whole(x, &shape, 1..rank + 1);
-            y.chunks_exact(n).flat_map(|row| row[..half].to_vec()).collect()
+            y.chunks_exact((n * inner).max(1)).flat_map(|rows| rows[..half * inner].to_vec()).collect()
         }
         FftKind::RealInverse => {
             let mut narrow = shape.clone();
             narrow[rank] = half;
             let rows = whole(pairs(), &narrow, 1..rank);
             // the numbers that were left out are conjugates
-            let full = rows.chunks_exact(half).flat_map(|row| {
-                (0..n).map(|k| match k {
-                    _ if k == 0 || 2 * k == n => (row[k].0, 0.0),
-                    _ if k < half => row[k],
-                    _ => (row[n - k].0, -row[n - k].1),
+            let full = rows.chunks_exact((half * inner).max(1)).flat_map(|rows| {
+                (0..n * inner).map(|at| match (at / inner, at % inner) {
+                    (k, i) if k == 0 || 2 * k == n => (rows[k * inner + i].0, 0.0),
+                    (k, _) if k < half => rows[at],
+                    (k, i) => (rows[(n - k) * inner + i].0, -rows[(n - k) * inner + i].1),
                 })
             });
             whole(full.collect(), &shape, rank..rank + 1)

@@ -148,6 +148,6 @@ fn conv(c: &Conv) -> Res<bool> {
 fn fft(f: &Fft) -> Res<bool> {
     // the complex side of a real transform is larger by one number a row, and has two parts
     let wide: Dims = f.lengths.iter().map(|n| n.saturating_add(1)).collect();
-    wide.insert(0, f.outer).checked(16)?;
+    wide.insert(0, f.outer).insert(0, f.inner).checked(16)?;
     Ok(matches!(f.dtype, DType::F32 | DType::F64) && (1..=3).contains(&f.lengths.len()) && !f.lengths.contains(&0))
 }
