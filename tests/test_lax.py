@@ -245,6 +245,20 @@ def test_top_k_follows_the_total_order(lax):
     assert np.asarray(index).tolist() == [1, 5, 4, 0, 2, 3]
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int32, np.uint8, np.int8])
+@pytest.mark.parametrize("shape, axis, k", [((3, 5000), 1, 7), ((700, 3), 0, 300), ((2, 40, 3), 1, 40), ((1, 3000), 1, 1), ((4, 0), 1, 0)])
+def test_top_k_is_the_beginning_of_a_stable_sort(jax, lax, dtype, shape, axis, k):
+    r = np.random.default_rng(0)
+    # values that repeat, in rows that rise
+    x = (r.integers(0, 50, shape) + np.linspace(0, 60, shape[axis]).astype(int).reshape([-1 if a == axis else 1 for a in range(len(shape))])).astype(dtype)
+    order = np.argsort(-x.astype(np.int64), axis=axis, kind="stable").take(range(k), axis)
+    operand = np.moveaxis(x, axis, -1)
+    values, index = (np.moveaxis(np.asarray(y), -1, axis) for y in jax.jit(lambda x: lax.top_k(x, k))(operand))
+    assert (index == order).all() and (values == np.take_along_axis(x, order, axis)).all() and values.dtype == dtype
+    along = lax.top_k(x, k, axis=axis)
+    assert (np.asarray(along[1]) == order).all()
+
+
 def test_powers_of_integers_read_six_bits_of_the_exponent(jnp):
     x = np.array([-1, 0, 1, 3], np.int32)
     assert np.asarray(jnp.power(x, np.full(4, 65, np.int32))).tolist() == [-1, 0, 1, 3]

@@ -36,6 +36,8 @@ const UNSAFE: &[&str] = &[
     "crates/ferrax-cpu/src/routines/panel.rs",
     "crates/ferrax-cpu/src/routines/scatter.rs",
     "crates/ferrax-cpu/src/routines/sort.rs",
+    "crates/ferrax-cpu/src/routines/top_k.rs",
+    "crates/ferrax-cpu/src/routines/vector.rs",
     "crates/ferrax-cpu/src/routines/walk.rs",
     "crates/ferrax-cpu/src/tape.rs",
     "crates/ferrax-cpu/tests/against.rs",

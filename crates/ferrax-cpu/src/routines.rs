@@ -12,6 +12,8 @@ mod linalg;
 mod panel;
 mod scatter;
 mod sort;
+mod top_k;
+mod vector;
 mod walk;
 
 pub use dot::SHORT;
@@ -45,6 +47,7 @@ pub fn compile(r: &Routine, tier: Tier) -> Res<Run> {
             dynamic_slice::update(operand, update, *dtype, *index_dtype)
         }
         Routine::Sort { outer, n, inner, dtypes, num_keys } => sort::compile(*outer, *n, *inner, dtypes, *num_keys),
+        Routine::TopK { outer, n, inner, k, dtype } => top_k::compile([*outer, *n, *inner], *k, *dtype, tier),
         Routine::Cumulative { kind, outer, n, inner, reverse, dtype } => {
             cumulative::compile(*kind, [*outer, *n, *inner], *reverse, *dtype, tier)
         }

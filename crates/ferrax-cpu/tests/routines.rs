@@ -201,6 +201,62 @@ proptest! {
         check(&Routine::Sort { outer, n, inner, num_keys: 1 + rng.below(count), dtypes }, &ins);
     }
     #[test]
+    fn the_greatest(seed: u64) {
+        let rng = &mut Rng(seed);
+        let (outer, n, inner) = (1 + rng.below(3), rng.pick(&[1, 2, 7, 40, 700, 3000]), 1 + rng.below(2));
+        let k = rng.pick(&[0, 1, 2, 5, 130, n / 2, n]).min(n);
+        let dtype = rng.pick(&ALL);
+        let x = match rng.below(3) {
+            0 => random_bytes(rng, dtype, outer * n * inner),
+            // few values, so that most are equal
+            1 => whole(rng, dtype, outer * n * inner),
+            // each better than all before it
+            _ => {
+                let up: Vec<Scalar> = (0..outer * n * inner).map(|i| Scalar::from_i64(dtype, (i / 40 % 100) as i64)).collect();
+                reference::write(&up)
+            }
+        };
+        check(&Routine::TopK { outer, n, inner, k, dtype }, &[x]);
+    }
+    /// A vector on either side: the same bits by rows, by columns, and by neither, near what doubles give.
+    #[test]
+    fn products_by_vectors_do_not_depend_on_layout(seed: u64) {
+        let rng = &mut Rng(seed);
+        let (rows, k, b) = (rng.pick(&[2, 5, 37, 128, 300]), rng.pick(&[3, 15, 16, 70, 257]), 1 + rng.below(2));
+        let dtype = rng.pick(&[DType::F32, DType::F64]);
+        let numbers = |rng: &mut Rng, n: usize| -> Vec<f64> { (0..n).map(|_| rng.below(2001) as f64 / 1000.0 - 1.0).collect() };
+        let (a, v) = (numbers(rng, b * rows * k), numbers(rng, b * k));
+        let bytes = |x: &[f64]| reference::write(&x.iter().map(|x| Scalar::from_f64(dtype, *x)).collect::<Vec<_>>());
+        let (r, s) = (rows as i64, k as i64);
+        // element (i, p) of batch b at these strides
+        let laid = |strides: [i64; 3]| {
+            let reach = (b as i64 - 1) * strides[0] + (r - 1) * strides[1] + (s - 1) * strides[2];
+            let mut to = vec![0.0; reach as usize + 1];
+            for (i, x) in a.iter().enumerate() {
+                let (i, p) = (i / k, i % k);
+                to[(i / rows) * strides[0] as usize + i % rows * strides[1] as usize + p * strides[2] as usize] = *x;
+            }
+            bytes(&to)
+        };
+        let mut first: Option<Vec<u8>> = None;
+        for [batch, row, along] in [[r * s, s, 1], [r * s, 1, r], [2 * r * s, 2 * s, 2]] {
+            let (n, m) = (Dot { b, m: rows, n: 1, k, lhs: [batch, row, along], rhs: [s, 1, 1], dtype, out: dtype },
+                Dot { b, m: 1, n: rows, k, lhs: [s, 1, 1], rhs: [batch, along, row], dtype, out: dtype });
+            let x = laid([batch, row, along]);
+            for (d, ins) in [(n, [x.clone(), bytes(&v)]), (m, [bytes(&v), x.clone()])] {
+                let got = run(&Routine::Dot(d), &ins, false).remove(0);
+                let want = first.get_or_insert(got.clone());
+                prop_assert!(got == *want, "{row} {along}");
+            }
+        }
+        let got = reals(dtype, &first.unwrap());
+        let eps = if dtype == DType::F32 { 6e-8 } else { 1.2e-16 };
+        for (i, got) in got.iter().enumerate() {
+            let exact: f64 = (0..k).map(|p| a[i * k + p] * v[i / rows * k + p]).sum();
+            prop_assert!((got - exact).abs() <= eps * k as f64 * 2.0, "{got} is not {exact}");
+        }
+    }
+    #[test]
     fn cumulatives(seed: u64) {
         let rng = &mut Rng(seed);
         let (outer, n, inner) = (1 + rng.below(3), rng.below(40), rng.pick(&[1, 1, 2, 300]));

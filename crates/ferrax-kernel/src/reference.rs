@@ -61,6 +61,7 @@ pub fn routine(r: &Routine, ins: &[&[u8]]) -> Res<Vec<Vec<u8>>> {
             vec![dynamic_slice::update(operand, update, &x[0], &x[1], &x[2..])]
         }
         Routine::Sort { outer, n, inner, num_keys, .. } => sort::sort([*outer, *n, *inner], *num_keys, &x),
+        Routine::TopK { outer, n, inner, k, .. } => sort::top_k([*outer, *n, *inner], *k, &x[0]),
         Routine::Cumulative { kind, outer, n, inner, reverse, .. } => {
             vec![cumulative::cumulative(*kind, [*outer, *n, *inner], *reverse, &x[0])?]
         }

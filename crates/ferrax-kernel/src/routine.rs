@@ -120,6 +120,15 @@ pub enum Routine {
         dtypes: Vec<DType>,
         num_keys: usize,
     },
+    /// The `k` greatest along the middle axis of `[outer, n, inner]` in descending order, the first of equals first, and their positions as
+    /// i32: two results `[outer, k, inner]`. Floats compare by their total order: nan above all, those with a sign below all, -0 below 0.
+    TopK {
+        outer: usize,
+        n: usize,
+        inner: usize,
+        k: usize,
+        dtype: DType,
+    },
     /// Running combination along the middle axis of `[outer, n, inner]`, strictly in sequence (from the end where `reverse`), from the
     /// first element; the accumulator has the lane dtype and each element is rounded as it is written.
     Cumulative {
@@ -294,7 +303,9 @@ impl Routine {
                     .collect()
             }
             Routine::Sort { outer, n, inner, dtypes, .. } => dtypes.iter().map(|d| (*d, outer * n * inner)).collect(),
-            Routine::Cumulative { outer, n, inner, dtype, .. } => vec![(*dtype, outer * n * inner)],
+            Routine::Cumulative { outer, n, inner, dtype, .. } | Routine::TopK { outer, n, inner, dtype, .. } => {
+                vec![(*dtype, outer * n * inner)]
+            }
             Routine::Conv(c) => vec![(c.dtype, c.x), (c.dtype, c.weights())],
             Routine::Linalg(l) => lain(l, l.operands()),
             Routine::Fft(f) => {
@@ -311,6 +322,9 @@ impl Routine {
             Routine::DynamicSlice { sizes, dtype, .. } => vec![(*dtype, sizes.size())],
             Routine::Scatter(_) | Routine::DynamicUpdateSlice { .. } => vec![self.operands()[0]],
             Routine::Sort { .. } | Routine::Cumulative { .. } => self.operands(),
+            Routine::TopK { outer, inner, k, dtype, .. } => {
+                vec![(*dtype, outer * k * inner), (DType::I32, outer * k * inner)]
+            }
             Routine::Conv(c) => vec![(c.dtype, c.size())],
             Routine::Linalg(l) => lain(l, l.results()),
             Routine::Fft(f) => {
@@ -332,6 +346,7 @@ impl Routine {
             Routine::DynamicSlice { .. } => "dynamic_slice",
             Routine::DynamicUpdateSlice { .. } => "dynamic_update_slice",
             Routine::Sort { .. } => "sort",
+            Routine::TopK { .. } => "top_k",
             Routine::Cumulative { .. } => "cumulative",
             Routine::Conv(_) => "conv",
             Routine::Linalg(_) => "linalg",
@@ -348,7 +363,7 @@ impl Routine {
             Routine::DynamicSlice { sizes, .. } => sizes.size() as u64,
             Routine::DynamicUpdateSlice { update, .. } => update.size() as u64,
             Routine::Sort { n, .. } => size(&self.operands()) * (64 - (*n as u64).leading_zeros() as u64),
-            Routine::Cumulative { .. } => size(&self.operands()),
+            Routine::Cumulative { .. } | Routine::TopK { .. } => size(&self.operands()),
             Routine::Conv(c) => (c.size() as u64).saturating_mul(c.terms.size() as u64),
             Routine::Linalg(l) => l.operations().saturating_mul(l.batch as u64),
             Routine::Fft(f) => size(&self.operands()) * (64 - (f.lengths.size() as u64).leading_zeros() as u64),

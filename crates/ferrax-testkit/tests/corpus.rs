@@ -70,9 +70,18 @@ fn every_scalar_function_and_routine_has_a_case() {
     let missing: Vec<&str> =
         functions.chain(ReduceKind::ALL.iter().map(|k| k.name())).filter(|n| !words.contains(n)).collect();
     assert!(missing.is_empty(), "no case of {missing:?}");
-    for r in
-        ["dot", "gather", "scatter", "dynamic_slice", "dynamic_update_slice", "sort", "cumulative", "conv", "linalg"]
-    {
+    for r in [
+        "dot",
+        "gather",
+        "scatter",
+        "dynamic_slice",
+        "dynamic_update_slice",
+        "sort",
+        "top_k",
+        "cumulative",
+        "conv",
+        "linalg",
+    ] {
         assert!(words.contains(r), "no case of {r}");
     }
 }

@@ -8,6 +8,7 @@ mod dynamic_slice;
 mod gather;
 mod scatter;
 mod sort;
+mod top_k;
 
 use crate::device::Gpu;
 use crate::task::{Limits, Reg};
@@ -49,6 +50,7 @@ pub fn lower(r: &Routine, limits: Limits) -> Res<Lowered> {
         Routine::Sort { outer, n, inner, dtypes, num_keys } => {
             sort::lower([*outer, *n, *inner], dtypes, *num_keys, limits)
         }
+        Routine::TopK { outer, n, inner, k, dtype } => top_k::lower([*outer, *n, *inner], *k, *dtype, limits),
         Routine::Cumulative { kind, outer, n, inner, reverse, dtype } => {
             cumulative::lower(*kind, [*outer, *n, *inner], *reverse, *dtype, limits)
         }

@@ -1,11 +1,11 @@
 //! Batched matrix products.
 //!
-//! Which algorithm runs is decided by sizes, dtypes and the machine alone: a vector on either side is a reduction in the waist's order,
-//! small products and products of integers are loops that sum in sequence, the rest runs in [`super::panel`]. Machines without what
+//! Which algorithm runs is decided by sizes, dtypes and the machine alone: a vector on either side is [`super::vector`]'s, two of them, or
+//! one of another dtype than the sums', are a reduction in the waist's order, small products and products of integers are loops that sum in sequence, the rest runs in [`super::panel`]. Machines without what
 //! that needs have the library's GEMM, called in one layout (operands of another layout are packed first). So layout and threads
 //! change no bits.
 use super::panel::Matrices;
-use super::{Run, panel};
+use super::{Run, panel, vector};
 use crate::kernels::block::tiers;
 use crate::kernels::lane::Lane;
 use crate::kernels::{Bases, CompiledKernel, Scratch};
@@ -107,41 +107,82 @@ impl<T: Ring> Product for Loops<T> {
     /// Each element sums in increasing k.
     #[inline(always)]
     unsafe fn run(x: &Matrices) {
-        let (a, b, c) = (x.a.cast::<T>(), x.b.cast::<T>(), x.c.cast::<T>());
-        // SAFETY: by the contract.
+        let mut j = 0;
+        // SAFETY: by the contract; columns and rows lie inside.
         unsafe {
-            for i in 0..x.m {
-                let row = c.add(i * x.c_row);
-                let mut j0 = 0;
-                // Sixteen columns at a time stay in registers.
-                while j0 + 16 <= x.n {
-                    let mut s = if x.adds { row.add(j0).cast::<[T; 16]>().read() } else { [T::ZERO; 16] };
-                    for p in 0..x.k {
-                        let l = *a.offset(i as isize * x.a_strides[0] + p as isize * x.a_strides[1]);
-                        let r = b.offset(p as isize * x.b_strides[0] + j0 as isize * x.b_strides[1]);
-                        if x.b_strides[1] == 1 {
-                            let y = r.cast::<[T; 16]>().read();
-                            for j in 0..16 {
-                                s[j] = s[j].add_product(l, y[j]);
-                            }
-                        } else {
-                            for (j, s) in s.iter_mut().enumerate() {
-                                *s = s.add_product(l, *r.offset(j as isize * x.b_strides[1]));
-                            }
-                        }
-                    }
-                    row.add(j0).cast::<[T; 16]>().write(s);
-                    j0 += 16;
-                }
-                for j in j0..x.n {
-                    let mut s = if x.adds { *row.add(j) } else { T::ZERO };
-                    for p in 0..x.k {
-                        let l = *a.offset(i as isize * x.a_strides[0] + p as isize * x.a_strides[1]);
-                        s = s.add_product(l, *b.offset(p as isize * x.b_strides[0] + j as isize * x.b_strides[1]));
-                    }
-                    *row.add(j) = s;
+            // As many columns at a time as stay in registers with four rows.
+            while size_of::<T>() < 8 && j + 16 <= x.n {
+                columns::<T, 16>(x, j);
+                j += 16;
+            }
+            while j + 8 <= x.n {
+                columns::<T, 8>(x, j);
+                j += 8;
+            }
+            while j + 4 <= x.n {
+                columns::<T, 4>(x, j);
+                j += 4;
+            }
+            while j < x.n {
+                columns::<T, 1>(x, j);
+                j += 1;
+            }
+        }
+    }
+}
+/// `W` columns from the `j`-th on.
+///
+/// # Safety
+/// As `Product::run`; the columns lie inside.
+#[inline(always)]
+unsafe fn columns<T: Ring, const W: usize>(x: &Matrices, j: usize) {
+    let mut i = 0;
+    // SAFETY: by the contract.
+    unsafe {
+        while i + 4 <= x.m {
+            square::<T, 4, W>(x, i, j);
+            i += 4;
+        }
+        while i < x.m {
+            square::<T, 1, W>(x, i, j);
+            i += 1;
+        }
+    }
+}
+/// # Safety
+/// As `Product::run`; rows and columns lie inside.
+#[inline(always)]
+unsafe fn square<T: Ring, const R: usize, const W: usize>(x: &Matrices, i: usize, j: usize) {
+    // SAFETY: by the contract.
+    unsafe {
+        let a = x.a.cast::<T>().offset(i as isize * x.a_strides[0]);
+        let b = x.b.cast::<T>().offset(j as isize * x.b_strides[1]);
+        let c = x.c.cast::<T>().add(i * x.c_row + j);
+        let mut s = [[T::ZERO; W]; R];
+        if x.adds {
+            for r in 0..R {
+                s[r] = c.add(r * x.c_row).cast::<[T; W]>().read();
+            }
+        }
+        for p in 0..x.k as isize {
+            let from = b.offset(p * x.b_strides[0]);
+            let mut y = [T::ZERO; W];
+            if x.b_strides[1] == 1 {
+                y = from.cast::<[T; W]>().read();
+            } else {
+                for (w, y) in y.iter_mut().enumerate() {
+                    *y = *from.offset(w as isize * x.b_strides[1]);
                 }
             }
+            for r in 0..R {
+                let l = *a.offset(r as isize * x.a_strides[0] + p * x.a_strides[1]);
+                for w in 0..W {
+                    s[r][w] = s[r][w].add_product(l, y[w]);
+                }
+            }
+        }
+        for r in 0..R {
+            c.add(r * x.c_row).cast::<[T; W]>().write(s[r]);
         }
     }
 }
@@ -186,7 +227,8 @@ pub fn compile(d: &Dot, tier: Tier) -> Res<Run> {
     // Size-1 axes have no stride to speak of.
     let (lhs, rhs) = ([d.b, d.m, d.k], [d.b, d.k, d.n]);
     if (d.m == 1 || d.n == 1) && d.m * d.n * d.k > SHORT && acc.is_float() {
-        return vector(&d, acc, tier);
+        let plain = d.dtype == acc && d.out == acc && d.m * d.n > 1;
+        return if plain { vector::compile(&d, Lane::of(acc).size(), tier) } else { reduction(&d, acc, tier) };
     }
     let work = d.b.saturating_mul(d.m).saturating_mul(d.n).saturating_mul(d.k);
     let small = d.m * d.n * d.k <= SMALL || !acc.is_float();
@@ -338,7 +380,7 @@ impl DotPtrs {
 }
 
 /// A matrix times a vector, as a reduction.
-fn vector(d: &Dot, acc: DType, tier: Tier) -> Res<Run> {
+fn reduction(d: &Dot, acc: DType, tier: Tier) -> Res<Run> {
     let operands = ferrax_kernel::Routine::Dot(d.clone()).operands();
     let load = |input: u32, strides: [i64; 4]| {
         (

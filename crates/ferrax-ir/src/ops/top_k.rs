@@ -6,7 +6,6 @@
 //! ```
 //! Floats compare by their total order: nan is the largest, -0 is less than 0. `approx_top_k` is exact, whatever recall it is asked for.
 use super::gather::take_along;
-use super::pointwise::lower::bits::order_key;
 use super::with_zeros;
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan};
@@ -17,8 +16,8 @@ use crate::op::{Avals, Axes, Op, Rules, Tans};
 use crate::param::FloatParam;
 use crate::primitive;
 use crate::value::{Value, Values};
+use ferrax_kernel::Un;
 use ferrax_kernel::routine::Routine;
-use ferrax_kernel::{DType, Un};
 use smallvec::smallvec;
 
 primitive! {
@@ -93,24 +92,17 @@ impl Rules for TopK {
         let axis = self.axis + d[0].is_some_and(|d| self.axis >= d) as usize;
         Ok((cx.bind(&TopK { axis, k: self.k }.into(), x)?, smallvec![d[0]; 2]))
     }
-    /// Sorted upwards by the complement of what orders them, stably, so that of equals the first comes first.
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let (x, shape) = (x[0], b.shape(x[0]));
-        let key = order_key(b, x);
-        let key = b.un(Un::Not, key);
-        let index = b.iota(DType::I32, shape.clone(), self.axis);
-        let ins = [key, x, index];
-        let r = Routine::Sort {
+        let r = Routine::TopK {
             outer: shape[..self.axis].iter().product(),
             n: shape[self.axis],
             inner: shape[self.axis + 1..].iter().product(),
-            dtypes: ins.iter().map(|v| b.dtype(*v)).collect(),
-            num_keys: 1,
+            k: self.k,
+            dtype: b.dtype(x),
         };
-        let sorted = b.routine(r, &ins, &[shape.clone(), shape.clone(), shape.clone()]);
-        let (start, strides) = (vec![0; shape.len()], vec![1; shape.len()]);
-        let first = |v: &TensorId| b.slice(*v, &start, &strides, out[0].shape.clone());
-        Ok(sorted[1..].iter().map(first).collect())
+        let to = out[0].shape.clone();
+        Ok(b.routine(r, &[x], &[to.clone(), to]))
     }
 }
 /// A shape as Python writes a list.

@@ -1,4 +1,4 @@
-//! `Sort`: the permutation that orders the keys, applied to every operand.
+//! `Sort`: the permutation that orders the keys, applied to every operand. `TopK`: the first of the descending order.
 use crate::Scalar;
 use std::cmp::Ordering;
 
@@ -24,6 +24,34 @@ pub fn sort([outer, n, inner]: [usize; 3], num_keys: usize, x: &[Vec<Scalar>]) -
         }
     }
     out
+}
+
+pub fn top_k([outer, n, inner]: [usize; 3], k: usize, x: &[Scalar]) -> Vec<Vec<Scalar>> {
+    let zero = x.first().map_or(Scalar::i32(0), |x| Scalar::zero(x.dtype));
+    let mut out = vec![vec![zero; outer * k * inner], vec![Scalar::i32(0); outer * k * inner]];
+    for (o, i) in (0..outer).flat_map(|o| (0..inner).map(move |i| (o, i))) {
+        let at = |j: usize| (o * n + j) * inner + i;
+        let mut order: Vec<usize> = (0..n).collect();
+        order.sort_by(|a, b| total_order(x[at(*b)], x[at(*a)]));
+        for (j, from) in order[..k].iter().enumerate() {
+            let to = (o * k + j) * inner + i;
+            (out[0][to], out[1][to]) = (x[at(*from)], Scalar::i32(*from as i32));
+        }
+    }
+    out
+}
+
+/// Floats by sign and magnitude of their bits.
+fn total_order(a: Scalar, b: Scalar) -> Ordering {
+    if !a.dtype.is_float() {
+        return compare(a, b);
+    }
+    let key = |x: Scalar| {
+        let sign = 1u64 << (8 * x.dtype.size() - 1);
+        let magnitude = (x.bits & (sign - 1)) as i128;
+        if x.bits & sign != 0 { -1 - magnitude } else { magnitude }
+    };
+    key(a).cmp(&key(b))
 }
 
 /// Ascending; nans last and equal to each other; -0 equals 0.

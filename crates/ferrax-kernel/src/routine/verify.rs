@@ -22,6 +22,11 @@ impl Routine {
                 Dims::from([*outer, *n, *inner]).checked(8)?;
                 !dtypes.is_empty() && *num_keys <= dtypes.len()
             }
+            Routine::TopK { outer, n, inner, k, .. } => {
+                Dims::from([*outer, *n, *inner]).checked(8)?;
+                // positions are i32
+                k <= n && *n <= 1 << 31
+            }
             Routine::Cumulative { outer, n, inner, dtype, .. } => {
                 Dims::from([*outer, *n, *inner]).checked(dtype.size())?;
                 true

@@ -241,6 +241,18 @@ fn sorts_are_stable_and_put_nans_last() {
 }
 
 #[test]
+fn the_greatest_come_first() {
+    let Some(gpu) = gpu() else { return };
+    let mut noise = Noise(17);
+    for dtype in DTYPES {
+        for (outer, n, inner, k) in [(3, 7, 2, 3), (2, 513, 1, 513), (1, 1, 1, 1)] {
+            let r = Routine::TopK { outer, n, inner, k, dtype };
+            check(&*gpu, &r, &[noise.bits(dtype, outer * n * inner)], 0.0, 0.0);
+        }
+    }
+}
+
+#[test]
 fn cumulative_combinations() {
     let Some(gpu) = gpu() else { return };
     let mut noise = Noise(17);

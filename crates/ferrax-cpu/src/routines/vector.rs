@@ -1,0 +1,218 @@
+//! A matrix by a vector: as fast as the matrix can be read, by rows or by columns, whichever lie together.
+//!
+//! ```text
+//! y[i] = fold(s[0..16]),   s[l] = the sum of a[i, k] v[k] over k = l, l + 16, l + 32 ..;   fold: s[l] += s[l + 8], then 4, 2, 1
+//! ```
+//! INVARIANT: each element is that sum, products and sums rounded one by one, whatever the layout, the threads and the tier.
+#![allow(unsafe_code)]
+use super::Run;
+use super::walk::SharedPtr;
+use crate::kernels::Bases;
+use crate::kernels::block::tiers;
+use crate::memory::Block;
+use crate::threads;
+use crate::tier::Tier;
+use ferrax_kernel::Res;
+use ferrax_kernel::routine::Dot;
+
+/// Sums that an element has.
+const SUMS: usize = 16;
+/// Rows whose sums stay in registers.
+const ROWS: usize = 4;
+/// Elements whose sums stay in the nearest cache, where columns are read.
+const COLUMNS: usize = 256;
+/// Nanoseconds of an element of four bytes.
+const NANOS: f64 = 0.1;
+
+/// Part of a product: `rows` elements of the result.
+pub struct Part {
+    a: *const u8,
+    /// From row to row, and along a row.
+    strides: [isize; 2],
+    rows: usize,
+    v: *const u8,
+    k: usize,
+    out: *mut u8,
+}
+pub trait ByVector {
+    /// # Safety
+    /// The strides stay inside `a`, `v` holds k elements side by side, `out` as many as there are rows.
+    unsafe fn run(x: &Part);
+}
+tiers!(pick, ByVector, fn(x: &Part));
+struct Products<T>(std::marker::PhantomData<T>);
+trait Float: Copy + Default + std::ops::Mul<Output = Self> + std::ops::AddAssign {}
+impl Float for f32 {}
+impl Float for f64 {}
+impl<T: Float> ByVector for Products<T> {
+    #[inline(always)]
+    unsafe fn run(x: &Part) {
+        // SAFETY: by the contract.
+        unsafe {
+            match x.strides {
+                [_, 1] => by_rows::<T>(x),
+                [1, _] => by_columns::<T>(x),
+                _ => by_elements::<T>(x),
+            }
+        }
+    }
+}
+/// The sums of an element, in their order.
+#[inline(always)]
+fn folded<T: Float>(mut s: [T; SUMS]) -> T {
+    let mut half = SUMS / 2;
+    while half > 0 {
+        for l in 0..half {
+            s[l] += s[l + half];
+        }
+        half /= 2;
+    }
+    s[0]
+}
+/// # Safety
+/// As [`ByVector::run`].
+#[inline(always)]
+unsafe fn by_rows<T: Float>(x: &Part) {
+    let (a, v, out) = (x.a.cast::<T>(), x.v.cast::<T>(), x.out.cast::<T>());
+    for i in (0..x.rows).step_by(ROWS) {
+        let count = ROWS.min(x.rows - i);
+        // SAFETY: by the contract; rows that are not there are the last one again.
+        unsafe {
+            let mut rows = [a; ROWS];
+            for (r, row) in rows.iter_mut().enumerate() {
+                *row = a.offset((i + r.min(count - 1)) as isize * x.strides[0]);
+            }
+            let mut s = [[T::default(); SUMS]; ROWS];
+            let mut p = 0;
+            while p + SUMS <= x.k {
+                let y = v.add(p).cast::<[T; SUMS]>().read();
+                for r in 0..ROWS {
+                    let z = rows[r].add(p).cast::<[T; SUMS]>().read();
+                    for l in 0..SUMS {
+                        s[r][l] += z[l] * y[l];
+                    }
+                }
+                p += SUMS;
+            }
+            for l in 0..x.k - p {
+                for r in 0..ROWS {
+                    s[r][l] += *rows[r].add(p + l) * *v.add(p + l);
+                }
+            }
+            for r in 0..count {
+                *out.add(i + r) = folded(s[r]);
+            }
+        }
+    }
+}
+/// # Safety
+/// As [`ByVector::run`].
+#[inline(always)]
+unsafe fn by_columns<T: Float>(x: &Part) {
+    let (a, v, out) = (x.a.cast::<T>(), x.v.cast::<T>(), x.out.cast::<T>());
+    for from in (0..x.rows).step_by(COLUMNS) {
+        let count = COLUMNS.min(x.rows - from);
+        let mut s = [[T::default(); COLUMNS]; SUMS];
+        for p in 0..x.k {
+            let s = &mut s[p % SUMS];
+            // SAFETY: by the contract.
+            unsafe {
+                let (y, column) = (*v.add(p), a.offset(from as isize + p as isize * x.strides[1]));
+                if count == COLUMNS {
+                    for j in 0..COLUMNS {
+                        s[j] += *column.add(j) * y;
+                    }
+                } else {
+                    for j in 0..count {
+                        s[j] += *column.add(j) * y;
+                    }
+                }
+            }
+        }
+        let mut half = SUMS / 2;
+        while half > 0 {
+            let (low, high) = s.split_at_mut(half);
+            for l in 0..half {
+                for j in 0..COLUMNS {
+                    low[l][j] += high[l][j];
+                }
+            }
+            half /= 2;
+        }
+        for j in 0..count {
+            // SAFETY: by the contract.
+            unsafe { *out.add(from + j) = s[0][j] };
+        }
+    }
+}
+/// # Safety
+/// As [`ByVector::run`].
+#[inline(always)]
+unsafe fn by_elements<T: Float>(x: &Part) {
+    let (a, v, out) = (x.a.cast::<T>(), x.v.cast::<T>(), x.out.cast::<T>());
+    for i in 0..x.rows {
+        let mut s = [T::default(); SUMS];
+        // SAFETY: by the contract.
+        unsafe {
+            for p in 0..x.k {
+                s[p % SUMS] += *a.offset(i as isize * x.strides[0] + p as isize * x.strides[1]) * *v.add(p);
+            }
+            *out.add(i) = folded(s);
+        }
+    }
+}
+
+/// `d` has one row or one column, and floats of `size` bytes throughout.
+pub fn compile(d: &Dot, size: usize, tier: Tier) -> Res<Run> {
+    let product = if size == 4 { pick::<Products<f32>>(tier) } else { pick::<Products<f64>>(tier) };
+    // the matrix and its strides: of batches, of rows, along them
+    let (matrix, [batch, row, along], [others, step], rows) = match d.n {
+        1 => (0, d.lhs, [d.rhs[0], d.rhs[1]], d.m),
+        _ => (1, [d.rhs[0], d.rhs[2], d.rhs[1]], [d.lhs[0], d.lhs[2]], d.n),
+    };
+    let (b, k) = (d.b, d.k);
+    // an axis of one element has no stride to speak of
+    let strides = [if rows == 1 { k as i64 } else { row }, if k == 1 { 1 } else { along }].map(|s| s as isize);
+    // whole lines of columns, and some rows
+    let unit = COLUMNS;
+    let units = rows.div_ceil(unit);
+    let nanos = (b * rows * k) as f64 * NANOS * (size / 4) as f64;
+    Ok(Box::new(move |bases: Bases, parallel: bool| {
+        if b * rows == 0 {
+            return Ok(());
+        }
+        let (a, v) = (SharedPtr(bases.input(matrix)), SharedPtr(bases.input(1 - matrix)));
+        let out = SharedPtr(bases.output(0));
+        let at = |i: usize, s: i64| i as isize * s as isize * size as isize;
+        // side by side, if it is not
+        let dense = if step == 1 || k == 1 { None } else { Some(Block::new(b * k * size)?) };
+        if let Some(dense) = &dense {
+            for (i, p) in (0..b).flat_map(|i| (0..k).map(move |p| (i, p))) {
+                let from = v.get().wrapping_offset(at(i, others) + at(p, step));
+                // SAFETY: `Routine::verify` found the greatest of these positions inside the operand; the block holds b * k elements.
+                unsafe { dense.ptr().add((i * k + p) * size).copy_from_nonoverlapping(from, size) };
+            }
+        }
+        let vector = match &dense {
+            Some(dense) => (SharedPtr(dense.ptr()), k as i64),
+            None => (v, others),
+        };
+        threads::try_ranges(b * units, if parallel { nanos } else { 0.0 }, bases.cancel, &|r| {
+            for i in r {
+                let (i, from) = (i / units, i % units * unit);
+                let part = Part {
+                    a: a.get().wrapping_offset(at(i, batch) + at(from, strides[0] as i64)),
+                    strides,
+                    rows: unit.min(rows - from),
+                    v: vector.0.get().wrapping_offset(at(i, vector.1)),
+                    k,
+                    out: out.get().wrapping_add((i * rows + from) * size),
+                };
+                // SAFETY: `Routine::verify`: the greatest positions of both operands lie inside them; the result is dense, and these elements are this
+                // unit's alone.
+                unsafe { product(&part) };
+            }
+            Ok(())
+        })
+    }))
+}
