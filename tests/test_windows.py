@@ -44,7 +44,20 @@ CONVOLUTIONS = [
     ((4, 16, 12, 12), (24, 16, 3, 3), (1, 2), ((1, 1), (0, 1)), (1, 1), (1, 1), 1, 1),
     ((2, 36, 9, 9), (36, 1, 3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1), (1, 1), 36, 1),
     ((1, 3, 40, 40), (8, 3, 7, 7), (2, 2), ((3, 3), (3, 3)), (1, 1), (1, 1), 1, 1),
+    # holes: steps that go over them, kernels shorter than they are, cut off, of no common measure, and those that fall in step
+    ((2, 3, 9, 8), (4, 3, 3, 4), (1, 1), ((1, 2), (0, 3)), (2, 3), (1, 2), 1, 1),
+    ((2, 4, 6, 5), (4, 2, 2, 3), (1, 1), ((-2, 1), (3, -2)), (3, 5), (2, 1), 2, 1),
+    ((1, 2, 7, 6), (3, 2, 3, 3), (1, 2), ((2, 2), (2, 2)), (2, 2), (2, 1), 1, 1),
+    ((2, 5, 20, 30), (6, 5, 4, 3), (2, 3), ((1, 1), (1, 2)), (1, 1), (1, 1), 1, 1),
 ]
+
+
+def test_no_zeros_are_multiplied_where_an_array_has_holes():
+    """A step over holes meets those elements of the kernel that fall on none: an infinite one that never does has no part in it."""
+    w = np.ones((1, 1, 3, 3), np.float32)
+    w[0, 0, 0, 1] = inf
+    y = np.asarray(lax.conv_general_dilated(np.ones((1, 1, 2, 2), np.float32), w, (1, 1), [(0, 0), (0, 0)], (2, 2)))
+    assert y.shape == (1, 1, 1, 1) and y[0, 0, 0, 0] == 4
 
 
 @pytest.mark.parametrize("case", CONVOLUTIONS, ids=str)

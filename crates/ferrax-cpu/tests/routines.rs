@@ -444,6 +444,33 @@ fn products_have_one_value_whatever_the_layout_and_the_threads() {
     }
 }
 
+/// Images with their channels last, whose windows overlap along lines, or meet, or leave gaps; zeros around, and not.
+#[test]
+fn lines_of_overlapping_windows() {
+    let rng = &mut Rng(23);
+    let (n, h, w, c, co, high, wide) = (2, 9, 40, 5, 7, 3, 3);
+    for (steps, pad) in [(1, 1), (2, 1), (3, 2), (4, 1), (1, 0), (2, -1i64)] {
+        let along = |n: usize, window: usize| ((n as i64 + 2 * pad) as usize - window) / steps + 1;
+        let (oh, ow) = (along(h, high), along(w, wide));
+        let (s, d) = (steps as i64, [(h * w * c) as i64, (w * c) as i64, c as i64]);
+        let guard = |at: [i64; 6], n: usize| Guard { at: Affine::new(-pad, at), lo: 0, hi: n as i64 };
+        let conv = Conv {
+            batch: Dims::default(),
+            rows: [n, oh, ow].into(),
+            terms: [high, wide, c].into(),
+            columns: co,
+            x: n * h * w * c,
+            at: Affine::new(-pad * (d[1] + d[2]), [d[0], s * d[1], s * d[2], d[1], d[2], 1]),
+            guards: vec![guard([0, s, 0, 1, 0, 0], h), guard([0, 0, s, 0, 1, 0], w)],
+            y: [co, 1].into(),
+            out: [co, 1].into(),
+            dtype: if steps == 2 { DType::F64 } else { DType::F32 },
+        };
+        let ins = [whole(rng, conv.dtype, conv.x), whole(rng, conv.dtype, high * wide * c * co)];
+        check(&Routine::Conv(Box::new(conv)), &ins);
+    }
+}
+
 /// Threads and blocks change no bits of a convolution, whose numbers are no small ones.
 #[test]
 fn long_convolutions_are_the_same_on_any_threads() {

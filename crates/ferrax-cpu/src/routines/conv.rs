@@ -6,7 +6,8 @@
 //!     out[row, n] += packed[row, term] * y[term, n]
 //! ```
 //!
-//! Where rows and terms are one stride each, and nothing is refused, x itself is the left side.
+//! Where rows and terms are one stride each, and nothing is refused, x itself is the left side. Where windows along the last axis of the
+//! rows overlap, a line is copied once, zeros around it, for all of them: the left side's rows then overlap in scratch memory.
 use super::Run;
 use super::dot;
 use super::panel::{DEPTH, MEMORY, Matrices};
@@ -77,6 +78,15 @@ fn places(axes: &[Axis], range: Range<usize>, guards: usize) -> Res<Vec<Places>>
         i += len;
     }
     Ok(out)
+}
+
+/// Rows of which `m` at a time read one line, `by` positions apart.
+struct Lines {
+    by: usize,
+    m: usize,
+    positions: usize,
+    lines: Vec<Axis>,
+    terms: Vec<Axis>,
 }
 
 /// What is read of an array: which elements, and whether a run lies along rows.
@@ -174,6 +184,15 @@ fn merged(mut axes: Vec<Axis>) -> Vec<Axis> {
     axes
 }
 
+/// How many steps along the terms one along the rows is, if a step along either moves all guards alike.
+fn overlap(row: &Axis, run: &Axis) -> Option<usize> {
+    let by = usize::try_from(row.stride.checked_div(run.stride)?).ok()?;
+    let steps = row.steps.iter().zip(&run.steps).all(|(r, s)| *r == s * by as i64);
+    (steps && row.stride == run.stride * by as i64 && (1..=run.n).contains(&by)).then_some(by)
+}
+/// Rows of a line from which on lines are worth it.
+const LINE: usize = 12;
+
 pub fn compile(c: &Conv, tier: Tier) -> Res<Run> {
     let (nb, nr, nt) = (c.batch.len(), c.rows.len(), c.terms.len());
     let lane = Lane::of(c.dtype);
@@ -204,6 +223,17 @@ pub fn compile(c: &Conv, tier: Tier) -> Res<Run> {
         Some(_) => 256,
         None => (32768 / depth.min(k).max(1)).clamp(64, 512) / 32 * 32,
     };
+    let row = rows.last().expect("an axis");
+    let apt = !by_rows && direct.is_none() && run.n > 1 && row.n >= LINE && run.len() <= k;
+    let lines = overlap(row, &run).filter(|_| apt).map(|by| {
+        // lines, and what stands before the runs of terms
+        let but_last = |axes: &[Axis]| {
+            let mut outer = axes[..axes.len() - 1].to_vec();
+            outer.push(Axis::one(guards));
+            outer
+        };
+        Lines { by, m: row.n, positions: (row.n - 1) * by + run.n, lines: but_last(&rows), terms: but_last(&runs) }
+    });
     let bounds = c.guards.iter().map(|g| (g.lo, g.hi, g.at.offset)).collect();
     let reading = Reading { run, bounds };
     let size = lane.size();
@@ -213,9 +243,14 @@ pub fn compile(c: &Conv, tier: Tier) -> Res<Run> {
             return Ok(());
         }
         let shared = [bases.input(0), bases.input(1), bases.output(0)].map(SharedPtr);
+        let block = lines.as_ref().map_or(block, |l| l.m);
         let blocks = m.div_ceil(block);
         let nanos = c.batch.size() as f64 * m as f64 * k as f64 * (n as f64 * dot::NANOS + 0.2);
-        let packed_bytes = if direct.is_some() { 0 } else { block * depth.min(k) * size };
+        let packed_bytes = match &lines {
+            Some(l) => l.positions * reading.run.unit * size,
+            None if direct.is_some() => 0,
+            None => block * depth.min(k) * size,
+        };
         let work = |units: Range<usize>, scratch: *mut u8| -> Res<()> {
             let packed = scratch.wrapping_add(MEMORY);
             for unit in units {
@@ -228,31 +263,8 @@ pub fn compile(c: &Conv, tier: Tier) -> Res<Run> {
                 let sides: Sides = c.guards.iter().map(|g| start(&g.at)).collect();
                 let (y_start, to_start) = (along(&c.y), along(&c.out) + from * c.out[nb]);
                 let at = |p: *mut u8, i: i64| p.wrapping_offset(i as isize * size as isize);
-                let by_block = places(if by_rows { &runs } else { &singles }, from..from + count, guards)?;
-                let mut done = 0;
-                while done < k.max(1) {
-                    let part = if direct.is_some() { k } else { depth.min(k - done) };
-                    let (left, strides) = match direct {
-                        Some((row, term)) => {
-                            (at(shared[0].get(), offset + from as i64 * row), [row as isize, term as isize])
-                        }
-                        None => {
-                            let by_term = places(if by_rows { &singles } else { &runs }, done..done + part, guards)?;
-                            let (s, r) = if by_rows { (&by_term, &by_block) } else { (&by_block, &by_term) };
-                            let width = if by_rows { count } else { part };
-                            let (to, x) = (packed, shared[0].get().cast_const());
-                            // SAFETY: `Routine::verify` proved by `Conv::kernel` that every element which the guards let through lies in x; the scratch
-                            // memory holds `block` rows of `depth` terms behind `MEMORY`, which `count` and `part` do not exceed.
-                            unsafe {
-                                match size {
-                                    4 => reading.pack::<u32>(to.cast(), x.cast(), offset, &sides, s, r, width),
-                                    _ => reading.pack::<u64>(to.cast(), x.cast(), offset, &sides, s, r, width),
-                                }
-                            }
-                            let strides = if by_rows { [1, count as isize] } else { [part as isize, 1] };
-                            (to, strides)
-                        }
-                    };
+                // the terms from `done` on, `part` of them, added to what the first of them left
+                let multiply = |left: *const u8, strides: [isize; 2], done: usize, part: usize| {
                     let right = at(shared[1].get(), (y_start + done * c.y[nb]) as i64);
                     let y_strides = [c.y[nb] as isize, c.y[nb + 1] as isize];
                     let to = at(shared[2].get(), to_start as i64);
@@ -290,6 +302,47 @@ pub fn compile(c: &Conv, tier: Tier) -> Res<Run> {
                     // SAFETY: `Routine::verify`: the greatest positions of y and of the result lie inside them, those of x where there are no guards
                     // too; the result is dense, and its rows from .. from + count are this unit's alone; scratch has `MEMORY` bytes.
                     unsafe { product(&x) };
+                };
+                let pack = |singles: &[Places], runs: &[Places], width: usize| {
+                    let (to, x) = (packed, shared[0].get().cast_const());
+                    // SAFETY: `Routine::verify` proved by `Conv::kernel` that every element which the guards let through lies in x; the scratch
+                    // memory holds `block` rows of `depth` terms, or a line, behind `MEMORY`, which places do not exceed.
+                    unsafe {
+                        match size {
+                            4 => reading.pack::<u32>(to.cast(), x.cast(), offset, &sides, singles, runs, width),
+                            _ => reading.pack::<u64>(to.cast(), x.cast(), offset, &sides, singles, runs, width),
+                        }
+                    }
+                };
+                if let Some(l) = &lines {
+                    let (unit, len) = (reading.run.unit, reading.run.len());
+                    let line = places(&l.lines, from / l.m..from / l.m + 1, guards)?.remove(0);
+                    for (i, t) in places(&l.terms, 0..k / len, guards)?.into_iter().enumerate() {
+                        let sides = line.sides.iter().zip(&t.sides).map(|(a, b)| a + b).collect();
+                        let whole = Places { at: 0, len: l.positions * unit, offset: line.offset + t.offset, sides };
+                        let here = Places { at: 0, len: 1, offset: 0, sides: smallvec![0; guards] };
+                        pack(&[here], &[whole], 0);
+                        multiply(packed, [(l.by * unit) as isize, 1], i * len, len);
+                    }
+                    continue;
+                }
+                let by_block = places(if by_rows { &runs } else { &singles }, from..from + count, guards)?;
+                let mut done = 0;
+                while done < k.max(1) {
+                    let part = if direct.is_some() { k } else { depth.min(k - done) };
+                    match direct {
+                        Some((row, term)) => {
+                            let left = at(shared[0].get(), offset + from as i64 * row);
+                            multiply(left, [row as isize, term as isize], done, part);
+                        }
+                        None => {
+                            let by_term = places(if by_rows { &singles } else { &runs }, done..done + part, guards)?;
+                            let (s, r) = if by_rows { (&by_term, &by_block) } else { (&by_block, &by_term) };
+                            pack(s, r, if by_rows { count } else { part });
+                            let strides = if by_rows { [1, count as isize] } else { [part as isize, 1] };
+                            multiply(packed, strides, done, part);
+                        }
+                    }
                     done += part.max(1);
                 }
             }

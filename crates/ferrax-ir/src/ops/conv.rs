@@ -194,6 +194,74 @@ impl Conv {
         }
         Ok(p)
     }
+    fn without_holes(&self, low: Vec<i64>) -> Convolution<'_> {
+        let n = &*self.dimension_numbers;
+        Convolution {
+            lhs: &n.lhs_spec,
+            rhs: &n.rhs_spec,
+            out: &n.out_spec,
+            low,
+            strides: self.window_strides.clone(),
+            dilation: self.rhs_dilation.clone(),
+            feature_groups: self.feature_group_count,
+            batch_groups: self.batch_group_count,
+        }
+    }
+    /// Whether the array has holes, and each result meets its elements by every so-many-th of the kernel's.
+    fn has_phases(&self) -> bool {
+        let apt = |k: usize| {
+            let d = self.lhs_dilation[k];
+            d == 1 || self.window_strides[k] == 1 && (1..d).all(|t| !(t * self.rhs_dilation[k]).is_multiple_of(d))
+        };
+        self.lhs_dilation.iter().any(|d| *d > 1) && (0..self.lhs_dilation.len()).all(apt)
+    }
+    /// The convolution from the `k`-th axis of space on, over the array without its holes: results that stand alike to these are one
+    /// convolution, by the elements of the kernel that then meet no hole.
+    ///
+    /// ```text
+    /// holes of 1, kernel w[0..3], nothing in front:   y[0::2] = x . w[0::2]      y[1::2] = x[1..] . w[1::2]
+    /// ```
+    fn by_phases(&self, b: &mut Graph, l: TensorId, r: TensorId, low: Vec<i64>, out: Dims, k: usize) -> TensorId {
+        let n = &*self.dimension_numbers;
+        let Some(d) = self.lhs_dilation.get(k).copied() else {
+            return b.convolution(&self.without_holes(low), l, r, &out);
+        };
+        if d == 1 {
+            return self.by_phases(b, l, r, low, out, k + 1);
+        }
+        let (at, window) = (n.out_spec[2 + k], b.shape(r));
+        let taps = n.rhs_spec[2 + k];
+        let mut part = out.clone();
+        part[at] = out[at].div_ceil(d);
+        let split = |shape: &Dims| shape.insert(at + 1, 1);
+        let mut parts: TensorIds = TensorIds::new();
+        for c in 0..d {
+            let meets = |t: usize| c as i64 - low[k] + (t * self.rhs_dilation[k]) as i64;
+            let first = (0..d.min(window[taps])).find(|t| meets(*t).rem_euclid(d as i64) == 0);
+            let y = match first.filter(|_| c < out[at]) {
+                None => {
+                    let dtype = b.dtype(l);
+                    b.constant(Scalar::zero(dtype), part.clone())
+                }
+                Some(t) => {
+                    let (mut start, mut stride, mut shape) =
+                        (vec![0; window.len()], vec![1; window.len()], window.clone());
+                    (start[taps], stride[taps], shape[taps]) = (t, d, (window[taps] - t).div_ceil(d));
+                    let r = b.slice(r, &start, &stride, shape);
+                    let mut low = low.clone();
+                    low[k] = -meets(t).div_euclid(d as i64);
+                    self.by_phases(b, l, r, low, part.clone(), k + 1)
+                }
+            };
+            parts.push(b.reshape(y, split(&part)));
+        }
+        let woven = b.concatenate(&parts, at + 1);
+        let mut whole = part.clone();
+        whole[at] *= d;
+        let woven = b.reshape(woven, whole);
+        let rank = out.len();
+        b.slice(woven, &vec![0; rank], &vec![1; rank], out)
+    }
     /// Cotangent of the array: the kernel turned round over the cotangent, which the strides have spread.
     fn to_array(&self, cx: &dyn Cx, ct: &Value, a: &Aval, w: &Value) -> Res<Value> {
         let n = &*self.dimension_numbers;
@@ -439,6 +507,10 @@ impl Rules for Conv {
             let window = b.shape(r).pick(&n.rhs_spec[2..]);
             // one channel along one axis: padded, the array is its own patches
             let plain = window.len() == 1 && shape[n.lhs_spec[1]] == 1;
+            if !plain && self.has_phases() && !shape.contains(&0) && !window.contains(&0) {
+                let low = padding.iter().map(|p| p.0).collect();
+                return self.by_phases(b, l, r, low, out[0].shape.clone(), 0);
+            }
             if plain || self.lhs_dilation.iter().any(|d| *d > 1) {
                 let (mut lo, mut hi, mut holes) = (vec![0; shape.len()], vec![0; shape.len()], vec![0; shape.len()]);
                 for (k, p) in padding.iter_mut().enumerate() {
@@ -448,17 +520,7 @@ impl Rules for Conv {
                 let zero = b.constant(Scalar::zero(acc), Dims::default());
                 l = b.pad(l, zero, &lo, &hi, &holes);
             }
-            let c = Convolution {
-                lhs: &n.lhs_spec,
-                rhs: &n.rhs_spec,
-                out: &n.out_spec,
-                low: padding.iter().map(|p| p.0).collect(),
-                strides: self.window_strides.clone(),
-                dilation: self.rhs_dilation.clone(),
-                feature_groups: self.feature_group_count,
-                batch_groups: self.batch_group_count,
-            };
-            b.convolution(&c, l, r, &out[0].shape)
+            b.convolution(&self.without_holes(padding.iter().map(|p| p.0).collect()), l, r, &out[0].shape)
         };
         let y = match (b.parts(x[0]), b.parts(x[1])) {
             (Some((lr, li)), Some((rr, ri))) => {
