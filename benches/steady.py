@@ -313,6 +313,7 @@ plain("reductions", "sort, 512 x 512", lambda lib, x: lib.np.sort(x, 1), square)
 for n in (32, 128, 512, 768):
     plain("matmul", f"{n} x {n} f32", lambda lib, a, b: a @ b, normal(n, n), normal(n, n), flops=2 * n**3)
 plain("matmul", "matvec 2048", lambda lib, a, b: a @ b, normal(2048, 2048), normal(2048), flops=2 * 2048**2)
+plain("matmul", "vector by matrix 2048", lambda lib, a, b: b @ a, normal(2048, 2048), normal(2048), flops=2 * 2048**2)
 plain("matmul", "batch of 4096, 8 x 8", lambda lib, a, b: a @ b, normal(4096, 8, 8), normal(4096, 8, 8), flops=2 * 4096 * 512)
 plain("matmul", "relu(a @ b + c), 512", lambda lib, a, b, c: lib.nn.relu(a @ b + c), square, normal(512, 512), normal(512), flops=2 * 512**3)
 
@@ -329,6 +330,31 @@ plain(
 plain(
     "conv", "image gradient", lambda lib, x, w: lib.root.grad(lambda x: (conv(lib, x, w) ** 2).sum())(x), images, weights, flops=4 * 8 * 32 * 32 * 9 * 32 * 32
 )
+
+
+def strided(lib, x, w):
+    return lib.lax.conv_general_dilated(x, w, (2, 2), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+
+
+wide_images, wide_weights = normal(4, 112, 112, 3), 0.1 * normal(7, 7, 3, 64)
+for text, of in (("weight", 1), ("image", 0)):
+    plain(
+        "conv",
+        f"{text} gradient, 7 x 7 by steps of 2",
+        lambda lib, x, w, of=of: lib.root.grad(lambda x, w: (strided(lib, x, w) ** 2).sum(), of)(x, w),
+        wide_images,
+        wide_weights,
+        flops=4 * 4 * 56 * 56 * 49 * 3 * 64,
+    )
+
+# ---- Fourier transforms ----
+
+plain("fft", "1024 of 1024", lambda lib, x: lib.np.fft.fft(x), pairs(1024, 1024))
+plain("fft", "1024 of 1024 along axis 0", lambda lib, x: lib.np.fft.fft(x, axis=0), pairs(1024, 1024))
+plain("fft", "real, 1024 of 1024 along axis 0", lambda lib, x: lib.np.fft.rfft(x, axis=0), normal(1024, 1024))
+plain("fft", "1024 x 1024", lambda lib, x: lib.np.fft.fft2(x), pairs(1024, 1024))
+plain("fft", "2^20", lambda lib, x: lib.np.fft.fft(x), pairs(1 << 20))
+plain("fft", "100003, a prime", lambda lib, x: lib.np.fft.fft(x), pairs(100003))
 
 # ---- simulations and training steps ----
 
