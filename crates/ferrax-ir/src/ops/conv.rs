@@ -125,6 +125,9 @@ fn list(v: &[(i64, i64)]) -> String {
     format!("({}{})", all.join(", "), if v.len() == 1 { "," } else { "" })
 }
 
+/// More phases than this are not taken apart.
+const PHASES: usize = 32;
+
 impl Conv {
     /// The windows over the axes of space.
     fn windows(&self, rhs: &[usize]) -> Windows {
@@ -213,7 +216,9 @@ impl Conv {
             let d = self.lhs_dilation[k];
             d == 1 || self.window_strides[k] == 1 && (1..d).all(|t| !(t * self.rhs_dilation[k]).is_multiple_of(d))
         };
-        self.lhs_dilation.iter().any(|d| *d > 1) && (0..self.lhs_dilation.len()).all(apt)
+        // each is a step of its own
+        let phases = self.lhs_dilation.iter().try_fold(1usize, |n, d| n.checked_mul(*d)).filter(|n| *n <= PHASES);
+        phases.is_some_and(|n| n > 1) && (0..self.lhs_dilation.len()).all(apt)
     }
     /// The convolution from the `k`-th axis of space on, over the array without its holes: results that stand alike to these are one
     /// convolution, by the elements of the kernel that then meet no hole.
