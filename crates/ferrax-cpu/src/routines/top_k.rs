@@ -30,7 +30,7 @@ trait Ranked: Copy {
     fn narrow(key: i64) -> Self::Key;
 }
 #[derive(Clone, Copy)]
-struct Float<T>(T);
+struct FloatBits<T>(T);
 macro_rules! ranked {
     ($($T:ty, $K:ty: |$x:ident| $key:expr;)*) => {$(
         impl Ranked for $T {
@@ -52,9 +52,9 @@ ranked! {
     i32, i32: |x| x;
     u64, i64: |x| (x ^ 1 << 63) as i64;
     i64, i64: |x| x;
-    Float<i16>, i32: |x| (x.0 ^ (x.0 >> 15 & i16::MAX)) as i32;
-    Float<i32>, i32: |x| x.0 ^ (x.0 >> 31 & i32::MAX);
-    Float<i64>, i64: |x| x.0 ^ (x.0 >> 63 & i64::MAX);
+    FloatBits<i16>, i32: |x| (x.0 ^ (x.0 >> 15 & i16::MAX)) as i32;
+    FloatBits<i32>, i32: |x| x.0 ^ (x.0 >> 31 & i32::MAX);
+    FloatBits<i64>, i64: |x| x.0 ^ (x.0 >> 63 & i64::MAX);
 }
 
 /// Part of a row: where it goes on, and where candidates go.
@@ -118,9 +118,9 @@ impl<T: Ranked> Scanner for Scanning<T> {
 
 fn scanner(d: DType, tier: Tier) -> unsafe fn(*mut Scan) {
     match (d.is_float(), d.size()) {
-        (true, 2) => pick_scanner::<Scanning<Float<i16>>>(tier),
-        (true, 4) => pick_scanner::<Scanning<Float<i32>>>(tier),
-        (true, _) => pick_scanner::<Scanning<Float<i64>>>(tier),
+        (true, 2) => pick_scanner::<Scanning<FloatBits<i16>>>(tier),
+        (true, 4) => pick_scanner::<Scanning<FloatBits<i32>>>(tier),
+        (true, _) => pick_scanner::<Scanning<FloatBits<i64>>>(tier),
         _ => match d {
             DType::I8 => pick_scanner::<Scanning<i8>>(tier),
             DType::I16 => pick_scanner::<Scanning<i16>>(tier),

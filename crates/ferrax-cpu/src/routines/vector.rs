@@ -25,7 +25,7 @@ const COLUMNS: usize = 256;
 const NANOS: f64 = 0.1;
 
 /// Part of a product: `rows` elements of the result.
-pub struct Part {
+pub struct VectorPart {
     a: *const u8,
     /// From row to row, and along a row.
     strides: [isize; 2],
@@ -37,16 +37,16 @@ pub struct Part {
 pub trait ByVector {
     /// # Safety
     /// The strides stay inside `a`, `v` holds k elements side by side, `out` as many as there are rows.
-    unsafe fn run(x: &Part);
+    unsafe fn run(x: &VectorPart);
 }
-tiers!(pick, ByVector, fn(x: &Part));
+tiers!(pick, ByVector, fn(x: &VectorPart));
 struct Products<T>(std::marker::PhantomData<T>);
-trait Float: Copy + Default + std::ops::Mul<Output = Self> + std::ops::AddAssign {}
-impl Float for f32 {}
-impl Float for f64 {}
-impl<T: Float> ByVector for Products<T> {
+trait Summed: Copy + Default + std::ops::Mul<Output = Self> + std::ops::AddAssign {}
+impl Summed for f32 {}
+impl Summed for f64 {}
+impl<T: Summed> ByVector for Products<T> {
     #[inline(always)]
-    unsafe fn run(x: &Part) {
+    unsafe fn run(x: &VectorPart) {
         // SAFETY: by the contract.
         unsafe {
             match x.strides {
@@ -59,7 +59,7 @@ impl<T: Float> ByVector for Products<T> {
 }
 /// The sums of an element, in their order.
 #[inline(always)]
-fn folded<T: Float>(mut s: [T; SUMS]) -> T {
+fn folded<T: Summed>(mut s: [T; SUMS]) -> T {
     let mut half = SUMS / 2;
     while half > 0 {
         for l in 0..half {
@@ -72,7 +72,7 @@ fn folded<T: Float>(mut s: [T; SUMS]) -> T {
 /// # Safety
 /// As [`ByVector::run`].
 #[inline(always)]
-unsafe fn by_rows<T: Float>(x: &Part) {
+unsafe fn by_rows<T: Summed>(x: &VectorPart) {
     let (a, v, out) = (x.a.cast::<T>(), x.v.cast::<T>(), x.out.cast::<T>());
     for i in (0..x.rows).step_by(ROWS) {
         let count = ROWS.min(x.rows - i);
@@ -108,7 +108,7 @@ unsafe fn by_rows<T: Float>(x: &Part) {
 /// # Safety
 /// As [`ByVector::run`].
 #[inline(always)]
-unsafe fn by_columns<T: Float>(x: &Part) {
+unsafe fn by_columns<T: Summed>(x: &VectorPart) {
     let (a, v, out) = (x.a.cast::<T>(), x.v.cast::<T>(), x.out.cast::<T>());
     for from in (0..x.rows).step_by(COLUMNS) {
         let count = COLUMNS.min(x.rows - from);
@@ -148,7 +148,7 @@ unsafe fn by_columns<T: Float>(x: &Part) {
 /// # Safety
 /// As [`ByVector::run`].
 #[inline(always)]
-unsafe fn by_elements<T: Float>(x: &Part) {
+unsafe fn by_elements<T: Summed>(x: &VectorPart) {
     let (a, v, out) = (x.a.cast::<T>(), x.v.cast::<T>(), x.out.cast::<T>());
     for i in 0..x.rows {
         let mut s = [T::default(); SUMS];
@@ -200,7 +200,7 @@ pub fn compile(d: &Dot, size: usize, tier: Tier) -> Res<Run> {
         threads::try_ranges(b * units, if parallel { nanos } else { 0.0 }, bases.cancel, &|r| {
             for i in r {
                 let (i, from) = (i / units, i % units * unit);
-                let part = Part {
+                let part = VectorPart {
                     a: a.get().wrapping_offset(at(i, batch) + at(from, strides[0] as i64)),
                     strides,
                     rows: unit.min(rows - from),

@@ -227,11 +227,11 @@ impl<T: Number> At<T> {
 unsafe impl<T> Sync for At<T> {}
 
 /// Working memory, part after part.
-struct Parts {
+struct Portions {
     at: *mut u8,
     left: usize,
 }
-impl Parts {
+impl Portions {
     /// `n` elements, to be written before they are read; null where the estimate was wrong, which asserts.
     fn take<T>(&mut self, n: usize) -> *mut T {
         let bytes = (n * size_of::<T>()).next_multiple_of(64);
@@ -273,8 +273,8 @@ unsafe fn turned<T: Copy>(
 }
 
 impl Task<'_> {
-    fn parts(&self) -> Parts {
-        Parts { at: self.memory, left: self.bytes }
+    fn parts(&self) -> Portions {
+        Portions { at: self.memory, left: self.bytes }
     }
     fn input<T>(&self, k: usize) -> *const T {
         self.ins[k].cast()
