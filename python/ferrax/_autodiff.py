@@ -171,8 +171,9 @@ def _value_and_grad(fun, name, argnums, has_aux, holomorphic, allow_int):
         if holomorphic or aval.dtype.kind != "f":
             _check_output_revderiv(name, holomorphic, aval.dtype)
         cts[0] = unit(aval)
-        looked_at(name, fun, outs)
-        grads = [zeros(_get_aval(x)) if ct is None else ct for ct, x in zip(looked_at(name, fun, linear.transpose(cts)), leaves, strict=True)]
+        cts = linear.transpose(cts)
+        looked_at(name, fun, (*outs, *cts))
+        grads = [zeros(_get_aval(x)) if ct is None else ct for ct, x in zip(cts, leaves, strict=True)]
         g = in_tree.unflatten(grads)[0]
         if not isinstance(argnums, tuple):
             g = g[0]

@@ -161,8 +161,8 @@ def looked_at(name, fun, values):
     Raises:
       FloatingPointError: one is nan, or infinite.
     """
-    nans, infs = _core.config_get("jax_debug_nans"), _core.config_get("jax_debug_infs")
-    if nans or infs:
+    if _core.checks_values():
+        nans, infs = _core.config_get("jax_debug_nans"), _core.config_get("jax_debug_infs")
         for x in values:
             if isinstance(x, _core.Array) and not isinstance(x, _core.Tracer) and is_inexact(x.dtype):
                 array = np.asarray(x)

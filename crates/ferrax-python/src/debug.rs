@@ -1,7 +1,7 @@
 //! `jax_debug_nans` and `jax_debug_infs`: the operation that made the first bad number is named.
 //!
 //! INVARIANT: nothing is read from a device unless one of the flags is on.
-use crate::config::Flags;
+use crate::config::{self, Flags};
 use crate::error::IntoPyResult;
 use ferrax::array;
 use ferrax_ir::cx::read;
@@ -17,6 +17,12 @@ use pyo3::prelude::*;
 #[inline]
 pub fn wanted(flags: Flags) -> bool {
     flags.debug_nans() || flags.debug_infs()
+}
+
+/// checks_values(): whether `jax_debug_nans` or `jax_debug_infs` is on.
+#[pyfunction]
+pub fn checks_values() -> bool {
+    wanted(config::flags())
 }
 
 /// `nan`, `inf` or nothing.

@@ -61,6 +61,8 @@ mod core {
     #[pymodule_export]
     use crate::config::{config_define, config_get, config_pop, config_push, config_set};
     #[pymodule_export]
+    use crate::debug::checks_values;
+    #[pymodule_export]
     use crate::device::{PyDevice, default_backend, devices, process_count, process_index};
     #[pymodule_export]
     use crate::dtype::{_key_dtype, KeyDtype};

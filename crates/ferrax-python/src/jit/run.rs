@@ -216,8 +216,9 @@ impl Listener<'_> {
 pub(super) fn listener(py: Python, loud: bool) -> PyResult<Option<Listener>> {
     static LOGGER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     if !loud && LOGGER.get(py).is_none() {
-        let modules = py.import(pyo3::intern!(py, "sys"))?.getattr(pyo3::intern!(py, "modules"))?;
-        if !modules.contains(pyo3::intern!(py, "logging"))? {
+        static MODULES: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        let modules = || Ok::<_, PyErr>(py.import("sys")?.getattr("modules")?.unbind());
+        if !MODULES.get_or_try_init(py, modules)?.bind(py).contains(pyo3::intern!(py, "logging"))? {
             return Ok(None); // nobody can be listening
         }
     }
