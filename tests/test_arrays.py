@@ -374,6 +374,23 @@ def test_conversion_is_for_those_who_convert(jax, jnp):
     CONVERTED[:] = [jnp.ones(2)]
     assert jnp.asarray(Convertible()).tolist() == [1, 1] and (jnp.ones(2) + Convertible()).tolist() == [2, 2]
     assert jnp.zeros_like(Convertible()).tolist() == [0, 0] and (Convertible.__jax_array__(None) * 2).tolist() == [2, 2]
+    CONVERTED[:] = [jnp.ones((1, 2))]
+    converts = [
+        lambda a: jnp.ones((2, 1)) @ a,
+        lambda a: jnp.reshape(a, (2, 1)),
+        lambda a: jnp.stack([a, a])[0],
+        lambda a: jnp.concatenate([a, a]),
+        lambda a: jnp.einsum("ij,ik->jk", a, a),
+        jnp.transpose,
+        lambda a: jnp.moveaxis(a, 0, 1),
+        lambda a: jnp.broadcast_to(a, (2, 2)),
+        lambda a: jax.lax.convert_element_type(a, jnp.int32),
+        jnp.squeeze,
+        lambda a: jnp.expand_dims(a, 0),
+        jnp.argmin,
+    ]
+    for call in converts:
+        np.testing.assert_array_equal(call(Convertible()), call(jnp.ones((1, 2))))
     for call in (jax.jit(lambda x: x), jnp.sin, jax.vmap(lambda x: x), jax.device_put, jax.typeof, lambda x: jax.jit(lambda: x)()):
         with pytest.raises(ValueError, match=r"Triggering __jax_array__\(\) during abstractification is no longer supported"):
             call(Convertible())

@@ -76,6 +76,32 @@ def test_qr_multiplies_back(a, full):
     assert np.all(np.diagonal(np.asarray(r), axis1=-2, axis2=-1).imag == 0)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(4, 3), (3, 4), (3, 3), (2, 5, 3), (3, 1), (1, 3), (0, 3), (3, 0)])
+def test_packed_reflections_are_a_qr(dtype, shape):
+    a = drawn(shape, dtype)
+    h, taus = jnp.linalg.qr(a, mode="raw")
+    k = min(shape[-2:])
+    assert h.shape == (*shape[:-2], shape[-1], shape[-2]) and taus.shape == (*shape[:-2], k) and h.dtype == taus.dtype == dtype
+    packed = np.swapaxes(np.asarray(h), -1, -2)
+    eye = np.broadcast_to(np.eye(shape[-2], dtype=dtype), (*shape[:-2], shape[-2], shape[-2]))
+    q = np.asarray(ll.ormqr(packed[..., :, :k], taus, eye))
+    near(q @ np.triu(packed), a)
+    near(adjoint(q) @ q, eye)
+    if k:
+        near(np.triu(packed)[..., :k, :], np.linalg.qr(a)[1])
+
+
+def test_packed_reflections_of_what_is_zero_or_large():
+    a = np.array([[2.0, 1.0], [0.0, 0.0], [0.0, 0.0]])
+    h, taus = jnp.linalg.qr(a, mode="raw")
+    np.testing.assert_array_equal(h.T, a)
+    np.testing.assert_array_equal(taus, [0, 0])
+    for scale in (1e-160, 1e160):
+        h, _ = jnp.linalg.qr(drawn((4, 3)) * scale, mode="raw")
+        near(np.triu(h.T)[:3] / scale, np.linalg.qr(drawn((4, 3)))[1])
+
+
 @settings(max_examples=40)
 @given(matrices())
 def test_pivoted_qr_takes_the_longest_column_first(a):

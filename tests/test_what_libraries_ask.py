@@ -155,3 +155,101 @@ def test_lines_of_a_library_are_passed_over(jax, jnp, module, tmp_path):
     module("extend.source_info_util").register_exclusion(str(place))
     after = jax.make_jaxpr(lambda x: user(x))(1.0).pretty_print(source_info=True)
     assert "library.py" not in after and f":{user.__code__.co_firstlineno + 1}" in after
+
+
+def test_the_trace_of_a_value(jax, jnp, module):
+    core, ad = module("extend.core"), module("interpreters.ad")
+    seen = []
+
+    def f(x, y):
+        top = core.find_top_trace([x, 1.0])
+        seen.append([isinstance(x, ad.JVPTracer), isinstance(y, ad.JVPTracer), x._trace.main is top.main, (x * y)._trace.main is top.main])
+        return x * y
+
+    jax.jvp(lambda x: f(x, 2.0), (1.0,), (1.0,))
+    assert seen.pop() == [True, False, True, True]
+    outer = []
+
+    def g(x):
+        outer.append(x)
+        return jax.jvp(lambda y: y * (x._trace.main is y._trace.main), (3.0,), (1.0,))[0] + x
+
+    assert float(jax.jvp(g, (1.0,), (1.0,))[0]) == 1.0
+    assert not isinstance(jnp.ones(2), ad.JVPTracer) and not isinstance(1.0, ad.JVPTracer)
+    assert core.find_top_trace([1.0]) is not None
+
+
+def test_batching_rules_that_take_the_axis(jax, jnp, module):
+    core, batching = module("extend.core"), module("interpreters.batching")
+    fancy, older = core.Primitive("fancy_for_test"), core.Primitive("older_for_test")
+    seen = []
+
+    def fancy_rule(axis, args, dims, *, by):
+        seen.append((axis.size, axis.name, dims, by))
+        return args[0] * by, dims[0]
+
+    def older_rule(size, name, main, args, dims):
+        seen.append((size, name, main, dims))
+        return args[0] + size, dims[0]
+
+    for p in (fancy, older):
+        p.def_abstract_eval(lambda x, y, **_: x)
+    batching.fancy_primitive_batchers[fancy] = fancy_rule
+    batching.axis_primitive_batchers[older] = older_rule
+    assert jax.vmap(lambda x: fancy.bind(x, 1.0, by=3), axis_name="i")(jnp.arange(2.0)).tolist() == [0, 3]
+    assert jax.vmap(lambda x: older.bind(x, 1.0), axis_name="i")(jnp.arange(2.0)).tolist() == [2, 3]
+    assert seen == [(2, "i", (0, None), 3), (2, "i", None, (0, None))]
+
+
+def test_zeros_of_trees(jax, jnp, module):
+    zero_from_primal = module("custom_derivatives").zero_from_primal
+    tree = (1.0, jnp.ones(2), {"a": 3}, None)
+    made = zero_from_primal(tree)
+    assert float(made[0]) == 0 and made[1].tolist() == [0, 0] and made[3] is None and np.asarray(made[2]["a"]).dtype == jax.dtypes.float0
+    marked = zero_from_primal(tree, symbolic_zeros=True)
+    assert [x.dtype for x in (marked[0], marked[1], marked[2]["a"])] == [jnp.float32, jnp.float32, jax.dtypes.float0] and marked[3] is None
+
+
+def test_transposes_are_given_zeros_with_types(jax, jnp, module):
+    core, ad = module("extend.core"), module("interpreters.ad")
+    both = core.Primitive("both_for_test")
+    both.multiple_results = True
+    both.def_impl(lambda x: [x, 2 * x])
+    both.def_abstract_eval(lambda x: [x, x])
+    seen = []
+
+    def transposed(cts, x):
+        seen.append([(type(ct) is ad.Zero, ct.aval.shape) if type(ct) is ad.Zero else None for ct in cts])
+        return [sum((k + 1) * ct for k, ct in enumerate(cts) if type(ct) is not ad.Zero)]
+
+    ad.deflinear2(both, transposed)
+    assert jax.grad(lambda x: both.bind(x)[1].sum())(jnp.ones(3)).tolist() == [2, 2, 2]
+    assert seen == [[(True, (3,)), None]]
+
+
+@pytest.mark.ours
+def test_implementations_may_close_over_arrays(jax, jnp, module):
+    core, mlir = module("extend.core"), module("interpreters.mlir")
+    table = jnp.arange(3.0) + 1
+    for give in (lambda p, f: p.def_impl(f), lambda p, f: mlir.register_lowering(p, mlir.lower_fun(f, multiple_results=False))):
+        p = core.Primitive("closing_for_test")
+        p.def_abstract_eval(lambda x: x)
+        give(p, lambda x: x * table)
+        assert jax.jit(lambda x: p.bind(x + 1))(jnp.ones(3)).tolist() == [2, 4, 6]
+
+
+def test_functions_with_rules_that_a_class_keeps_are_no_methods(jax, jnp):
+    def double(x):
+        return x * 2
+
+    f, g = jax.custom_jvp(double), jax.custom_vjp(lambda x: x * 3)
+    f.defjvp(lambda primals, tangents: (primals[0] * 2, tangents[0] * 2))
+    g.defvjp(lambda x: (x * 3, None), lambda r, ct: (ct * 3,))
+
+    class Layer:
+        activation = f
+        scale = g
+        relu = jax.nn.relu
+
+    assert float(Layer().activation(1.0)) == 2 and float(Layer().scale(1.0)) == 3 and Layer.activation is f
+    assert float(Layer().relu(-1.0)) == 0

@@ -275,8 +275,9 @@ def eval_context() -> AbstractContextManager[None]:
     """Operations inside run at once, whatever trace is current."""
 
 class TraceTag:
-    """One trace; equal for one and the same. `what` is "jit", "vmap", "grad", .."""
+    """One trace; equal for one and the same, and then `main` is one object. `what` is "jit", "vmap", "grad", .."""
     what: str
+    main: str
 
 def staging() -> TraceTag | None:
     """The program under construction that operations end in now; None where they end in results."""

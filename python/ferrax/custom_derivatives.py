@@ -69,9 +69,9 @@ def custom_vjp_primal_tree_values(tree):
 
 
 def zero_from_primal(val, symbolic_zeros=False):
-    """The zero of `val`'s tangent type; a `SymbolicZero` if asked for."""
-    aval = _get_aval(val)
-    return SymbolicZero(aval) if symbolic_zeros else zeros(aval)
+    """The zeros of the tangent types of a pytree's leaves; each a `SymbolicZero` if asked for."""
+    zero = (lambda x: SymbolicZero(_get_aval(x).to_tangent_aval())) if symbolic_zeros else (lambda x: zeros(_get_aval(x)))
+    return tree_map(zero, val)
 
 
 # ---------------------------------------------------------------- what both have in common
@@ -147,7 +147,10 @@ class _CustomFunction:
         return call.args
 
     def __get__(self, instance, owner=None):
-        return self if instance is None else functools.partial(self, instance)
+        # A function of a class's body is a method; one that is only kept in a class, such as an activation, is not.
+        inside = getattr(self.fun, "__qualname__", "").rpartition(".")[0]
+        is_method = inside and not inside.endswith("<locals>")
+        return functools.partial(self, instance) if is_method and instance is not None else self
 
 
 class _Function(FlatFun):

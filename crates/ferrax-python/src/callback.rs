@@ -103,7 +103,7 @@ fn explained(py: Python, kind: CallbackKind, e: PyErr) -> PyErr {
     let log = || -> PyResult<()> {
         let with = PyDict::new(py);
         with.set_item("exc_info", (e.get_type(py), e.value(py), e.traceback(py)))?;
-        let logger = py.import("logging")?.call_method1("getLogger", ("ferrax",))?;
+        let logger = py.import("logging")?.call_method1("getLogger", ("jax._src.callback",))?;
         logger.call_method(
             "error",
             (format!("jax.{} failed", kind.name().replacen("debug_", "debug.", 1)),),

@@ -379,9 +379,16 @@ impl PythonPrimitive {
         let rule = self.rule(py, "transpose", "Transpose rule (for reverse-mode differentiation)")?;
         let ad = py.import("ferrax.interpreters.ad")?;
         let (zero, undefined) = (zero_class(py)?, ad.getattr("UndefinedPrimal")?);
-        let cts = ct.iter().map(|t| match t {
-            Some(t) => wrap(py, t.clone()),
-            None => zero.call1((py.None(),)),
+        let outs = if ct.iter().all(Option::is_some) {
+            vec![]
+        } else {
+            let ins: Vec<Aval> = x.iter().map(Arg::aval).collect();
+            Definition::infer(self, p, &ins).py(py)?.into_iter().collect()
+        };
+        let cts = ct.iter().enumerate().map(|(i, t)| match (t, outs.get(i)) {
+            (Some(t), _) => wrap(py, t.clone()),
+            (None, Some(a)) => zero.call1((ShapedArray(a.tangent().unwrap_or_else(|| a.clone())),)),
+            (None, None) => zero.call1((py.None(),)),
         });
         let cts = cts.collect::<PyResult<Vec<_>>>()?;
         let first = if self.multiple {
@@ -408,10 +415,17 @@ impl PythonPrimitive {
         }
         out.iter().zip(x).map(|(t, a)| if a.is_linear() { tangent(t, &zero, self.name) } else { Ok(None) }).collect()
     }
-    fn apply_batch(&self, py: Python, p: &Opaque, x: &[Value], d: &[Dim]) -> PyResult<(Values, Axes)> {
-        let rule = self.rule(py, "batching", "Batching rule")?;
-        let args = (PyTuple::new(py, wrap_all(py, x.iter().cloned())?)?, PyTuple::new(py, d)?);
-        let (y, dims) = rule.call(args, Some(given(p, py)?))?.extract::<(Bound<PyAny>, Bound<PyAny>)>()?;
+    fn apply_batch(&self, py: Python, p: &Opaque, ax: Axis, x: &[Value], d: &[Dim]) -> PyResult<(Values, Axes)> {
+        let batching = py.import("ferrax.interpreters.batching")?;
+        let fancy = batching.getattr("fancy_primitive_batchers")?.call_method1("get", (self.primitive.bind(py),))?;
+        let (x, d) = (PyTuple::new(py, wrap_all(py, x.iter().cloned())?)?, PyTuple::new(py, d)?);
+        let out = if fancy.is_none() {
+            self.rule(py, "batching", "Batching rule")?.call((x, d), Some(given(p, py)?))?
+        } else {
+            let axis = batching.getattr("AxisData")?.call1((ax.name.map(|n| n.to_string()), ax.n))?;
+            fancy.call((axis, x, d), Some(given(p, py)?))?
+        };
+        let (y, dims) = out.extract::<(Bound<PyAny>, Bound<PyAny>)>()?;
         let y = all_required(PyList::new(py, self.listed(y)?)?.as_any(), self.name)?;
         let dims = if self.multiple && dims.try_iter().is_ok() {
             dims.extract::<Vec<Option<usize>>>()?
@@ -482,8 +496,8 @@ impl Definition for PythonPrimitive {
     fn transpose(&self, p: &Opaque, cx: &dyn Cx, x: &[Arg], ct: &[Tan]) -> Res<Tans> {
         ferrax_ir::enter(cx.handle(), || Python::attach(|py| self.apply_transpose(py, p, x, ct).map_err(from_py)))
     }
-    fn batch(&self, p: &Opaque, cx: &dyn Cx, _: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
-        ferrax_ir::enter(cx.handle(), || Python::attach(|py| self.apply_batch(py, p, x, d).map_err(from_py)))
+    fn batch(&self, p: &Opaque, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
+        ferrax_ir::enter(cx.handle(), || Python::attach(|py| self.apply_batch(py, p, ax, x, d).map_err(from_py)))
     }
     /// The lowering that was registered, else the implementation; one that wants concrete arrays (numpy's functions) is called when the
     /// program runs.
@@ -505,28 +519,32 @@ impl Definition for PythonPrimitive {
                                 n.starts_with("Tracer") || n == "ConcretizationTypeError"
                             }) =>
                     {
-                        return self.called(py, p, ins);
+                        return self.called(py, p, ins, self.primitive.get().implementation(py).map_err(from_py)?);
                     }
                     Ok(e) => return Err(from_py(*e)),
                     Err(e) => return Err(Error::Host(e)),
                 },
                 Err(e) => return Err(e),
             };
+            // A program has no inputs for what the implementation closes over: there it is called as it is.
             match &consts[..] {
                 [] => Ok(Arc::new(program)),
-                _ => Err(Error::not_implemented(format!(
-                    "the implementation of {} closes over arrays; pass them as operands",
+                consts if consts.iter().any(Value::is_tracer) => Err(Error::not_implemented(format!(
+                    "the implementation of {} closes over traced arrays; pass them as operands",
                     self.name
                 ))),
+                _ => match lowering {
+                    Some(f) => self.called(py, p, ins, f),
+                    None => self.called(py, p, ins, self.primitive.get().implementation(py).map_err(from_py)?),
+                },
             }
         })
     }
 }
 impl PythonPrimitive {
     /// A program of one call back into Python.
-    fn called(&self, py: Python, p: &Opaque, ins: &[Aval]) -> Res<Arc<Program>> {
+    fn called(&self, py: Python, p: &Opaque, ins: &[Aval], f: Py<PyAny>) -> Res<Arc<Program>> {
         let outs = Definition::infer(self, p, ins)?;
-        let f = self.primitive.get().implementation(py).map_err(from_py)?;
         let (params, multiple) = (given(p, py).map_err(from_py)?.clone().unbind(), self.multiple);
         let run = move |args: &Bound<PyTuple>| -> PyResult<Py<PyAny>> {
             let py = args.py();

@@ -16,7 +16,7 @@ use ferrax_ir::value::{Tag, Value};
 use ferrax_transform::trace::Trace;
 use ferrax_transform::{self as transform};
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
+use pyo3::types::{PyList, PyString, PyTuple};
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -214,6 +214,11 @@ impl TraceTag {
     #[getter]
     fn what(&self) -> &'static str {
         self.0.what
+    }
+    /// What is one and the same object for one trace.
+    #[getter]
+    fn main<'py>(&self, py: Python<'py>) -> Bound<'py, PyString> {
+        PyString::intern(py, &format!("{} {:p}", self.0.what, Arc::as_ptr(&self.0)))
     }
     fn __eq__(&self, other: &TraceTag) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

@@ -11,6 +11,7 @@ from .. import _core
 from .._flat import zeros
 
 __all__ = [
+    "JVPTracer",
     "UndefinedPrimal",
     "Zero",
     "add_tangents",
@@ -29,6 +30,15 @@ __all__ = [
 
 primitive_jvps = {}
 primitive_transposes = {}
+
+
+class _OfJvp(type):
+    def __instancecheck__(cls, x):
+        return (trace := _core.trace_of(x)) is not None and trace.what in ("jvp", "grad")
+
+
+class JVPTracer(metaclass=_OfJvp):
+    """What values of `jvp` are: a name to ask `isinstance` of. `x._trace.main` is one and the same for those of one call."""
 
 
 class Zero:

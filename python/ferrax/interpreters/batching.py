@@ -6,10 +6,13 @@ Invariant: a rule stands under its primitive in `primitive_batchers`: `rule(args
 primitive has multiple results); `not_mapped` (None) is the dim of an argument without lanes.
 """
 
+from typing import Any, NamedTuple
+
 from .. import _core
 from .._config import refused
 
 __all__ = [
+    "AxisData",
     "axis_primitive_batchers",
     "bdim_at_front",
     "broadcast",
@@ -25,7 +28,25 @@ not_mapped = None
 primitive_batchers = {}
 # Rules that also take the axis: `rule(axis_data, args, dims, **params)`.
 fancy_primitive_batchers = {}
-axis_primitive_batchers = fancy_primitive_batchers
+
+
+class AxisData(NamedTuple):
+    """The axis that a `vmap` adds: its name, or None, and its size."""
+
+    name: Any
+    size: int
+    spmd_name: Any = None
+    explicit_mesh_axis: Any = None
+
+
+class _AxisRules:
+    """The older table of such rules: `rule(axis_size, axis_name, main_type, args, dims, **params)`."""
+
+    def __setitem__(self, prim, rule):
+        fancy_primitive_batchers[prim] = lambda axis, args, dims, **params: rule(axis.size, axis.name, None, args, dims, **params)
+
+
+axis_primitive_batchers = _AxisRules()
 
 
 def moveaxis(x, source, destination):

@@ -40,6 +40,8 @@ def convert_element_type(operand, new_dtype):
         operand = integer_scalar(operand, new_dtype)
     if isinstance(operand, (bool, int, float, complex, np.generic, np.ndarray)):
         return _core.asarray(operand, new_dtype)
+    if hasattr(operand, "__jax_array__"):
+        operand = operand.__jax_array__()
     if dtype_of(operand) == new_dtype and not is_weak(operand):
         return operand
     return bind("convert_element_type", operand, new_dtype=new_dtype, weak_type=False)

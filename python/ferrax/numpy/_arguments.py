@@ -36,12 +36,17 @@ def check_arraylike(name, *args):
             raise TypeError(f"{name} requires ndarray or scalar arguments, got {type(x)} at position {i}.")
 
 
+def converted(x):
+    """What `__jax_array__` of x gives, for the functions that ask it; x itself where it has none."""
+    return x if isinstance(x, _ARRAY_LIKE) or not hasattr(x, "__jax_array__") else x.__jax_array__()
+
+
 def as_array(name, x) -> Array:
     """x as an Array. Raises TypeError if it is none."""
     if isinstance(x, Array):
         return x
     check_arraylike(name, x)
-    return _core.asarray(x)
+    return _core.asarray(converted(x))
 
 
 def pointwise(name, primitive, *xs) -> Array:

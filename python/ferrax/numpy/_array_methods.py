@@ -194,6 +194,7 @@ def install():
         "real": _complex.real,
         "imag": _complex.imag,
         "flat": operator.methodcaller("ravel"),
+        "_trace": _core.trace_of,
     }
     _core.install_methods(methods, properties)
 

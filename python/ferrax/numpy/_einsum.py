@@ -16,7 +16,7 @@ from .._config import no_sharding
 from .._core import bind
 from .._dtypes import is_bool
 from ..lax import dot_general
-from ._arguments import check_arraylike, constant, convert, operands_of, unsupported
+from ._arguments import check_arraylike, constant, convert, converted, operands_of, unsupported
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -193,7 +193,7 @@ def einsum(subscripts, /, *operands, out=None, optimize="auto", precision=None, 
     unsupported("jnp.einsum", out=out)
     if not isinstance(subscripts, str) or operands:
         check_arraylike("einsum", *[a for a in ([] if isinstance(subscripts, str) else [subscripts]) + list(operands) if not isinstance(a, (list, tuple))])
-    terms, output, arrays = _parse(subscripts, operands)
+    terms, output, arrays = _parse(subscripts, [converted(a) for a in operands])
     check_arraylike("einsum", *arrays)
     sizes = _sizes(terms, arrays)
     if precision is None:

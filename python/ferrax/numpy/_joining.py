@@ -16,7 +16,7 @@ import numpy as np
 from .. import _core
 from .._core import bind
 from .._shapes import canonicalize_axis
-from ._arguments import Array, as_array, check_arraylike, concrete_or_error, convert, jitted, unsupported
+from ._arguments import Array, as_array, check_arraylike, concrete_or_error, convert, converted, jitted, unsupported
 from ._shaping import atleast_1d, atleast_2d, atleast_3d, moveaxis, ravel, reshape
 
 
@@ -38,6 +38,7 @@ def concatenate(arrays, axis=0, dtype=None):
         return reshape(moved, (*a.shape[1 : axis + 1], a.shape[0] * a.shape[axis + 1], *a.shape[axis + 2 :]))
     arrays = _sequence(arrays)
     check_arraylike("concatenate", *arrays)
+    arrays = [converted(a) for a in arrays]
     if not len(arrays):
         raise ValueError("Need at least one array to concatenate.")
     if axis is None:
@@ -70,6 +71,7 @@ def stack(arrays, axis=0, out=None, dtype=None):
     if not arrays:
         raise ValueError("Need at least one array to stack.")
     check_arraylike("stack", *arrays)
+    arrays = [converted(a) for a in arrays]
     shapes = [np.shape(a) for a in arrays]
     if any(len(s) != len(shapes[0]) for s in shapes):
         raise ValueError(f"Cannot stack arrays with different numbers of dimensions: got {', '.join(map(str, shapes))}.")

@@ -108,6 +108,8 @@ fn numpy_call<'py>(
         return Ok(py.NotImplemented().into_bound(py));
     }
     let f = function(py, name)?;
+    let given = if x.is_instance_of::<PyArray>() { None } else { converting(x)? };
+    let x = given.as_ref().unwrap_or(x);
     if reflected { f.call1((x, slf)) } else { f.call1((slf, x)) }
 }
 /// Attributes of `ferrax.numpy`, looked up once.

@@ -35,6 +35,7 @@ __all__ = [
     "array_types",
     "check_jaxpr",
     "concrete_or_error",
+    "find_top_trace",
     "get_opaque_trace_state",
     "jaxpr_as_fun",
     "jaxprs_in_params",
@@ -171,6 +172,13 @@ class DropVar:
 
 class TraceTag:
     """What tells the traces of one transformation from those of another, in transformations written in Python."""
+
+
+def find_top_trace(xs):
+    """The innermost trace that one of the values belongs to; that of plain evaluation where none is traced."""
+    of = [trace for trace in map(_core.trace_of, xs) if trace is not None]
+    traces = _core.traces()
+    return next((trace for trace in traces if trace in of), traces[-1])
 
 
 _NO_TRACES = "transformations are not written in Python here (core.Trace): walk the equations of make_jaxpr(f)(x), or use eval_jaxpr"

@@ -16,6 +16,7 @@ from .._arguments import Array, check_arraylike, jitted
 from .._complex import conj
 from .._shaping import swapaxes
 from .._taking import take_along_axis
+from ._reflections import packed_qr
 
 
 class QRResult(typing.NamedTuple):
@@ -96,14 +97,14 @@ def qr(a, mode="reduced"):
 
     Args:
       a: shape (..., m, n).
-      mode: "reduced" (Q of min(m, n) columns), "complete" (of m columns), or "r" (R alone).
+      mode: "reduced" (Q of min(m, n) columns), "complete" (of m columns), "r" (R alone), or "raw" (the reflections whose product Q is).
 
     Returns:
-      (Q, R), or R.
+      (Q, R), or R. If raw, (h, taus): R in the upper triangle of h's transpose and, below it, the vectors v of the reflections ``1 - taus[k] v v'``,
+      whose first element, a 1, is left out: what `lax.linalg.ormqr` takes.
 
     Raises:
       ValueError: the mode is not known.
-      NotImplementedError: the mode is "raw".
 
     Golub and Van Loan, Matrix Computations, 5.2.
 
@@ -112,7 +113,7 @@ def qr(a, mode="reduced"):
     """
     (a,) = floating("qr", a)
     if mode == "raw":
-        raise NotImplementedError("qr: mode='raw' is not there; packed reflections are those of lax.linalg.hessenberg and householder_product")
+        return QRResult(*packed_qr(a))
     if mode not in ("reduced", "full", "complete", "r"):
         raise ValueError(f"Unsupported QR decomposition mode '{mode}'")
     return _qr(a, mode=mode)
