@@ -396,6 +396,25 @@ def test_conversion_is_for_those_who_convert(jax, jnp):
             call(Convertible())
 
 
+def test_nodes_of_trees_that_convert_are_operands(jax, jnp):
+    class Node(Convertible):
+        shape, dtype, ndim = (1, 2), np.float32, 2
+
+    jax.tree_util.register_pytree_node(Node, lambda n: ((), None), lambda *_: Node())
+    CONVERTED[:] = [jnp.full((1, 2), 2.0)]
+    ones = jnp.ones((2, 1))
+    for call in (
+        jnp.sin,
+        lambda a: jnp.add(a, 1),
+        lambda a: jnp.matmul(ones, a),
+        lambda a: jnp.dot(ones, a),
+        jnp.linalg.norm,
+        jax.nn.relu,
+        lambda a: jnp.clip(a, 0, 1),
+    ):
+        np.testing.assert_allclose(call(Node()), call(CONVERTED[0]))
+
+
 def test_arrays_are_not_hashable(jax, jnp):
     assert not isinstance(jnp.ones(2), collections.abc.Hashable)
     with pytest.raises(TypeError, match="unhashable type"):

@@ -253,3 +253,29 @@ def test_functions_with_rules_that_a_class_keeps_are_no_methods(jax, jnp):
 
     assert float(Layer().activation(1.0)) == 2 and float(Layer().scale(1.0)) == 3 and Layer.activation is f
     assert float(Layer().relu(-1.0)) == 0
+
+
+def test_the_client_of_a_device(jax):
+    first = jax.devices()[0]
+    client = first.client
+    assert client is jax.devices()[0].client and client.platform == "cpu" and client.process_index() == 0
+    assert client.devices() == jax.devices() and client.device_count() == len(jax.devices())
+    assert isinstance(client.runtime_type, str) and isinstance(client.platform_version, str) and not hasattr(client, "pathways")
+
+
+def test_the_memory_of_a_device(jax, jnp):
+    device = jax.devices()[0]
+    memory = device.default_memory()
+    assert memory.kind == "device" == jnp.ones(2).sharding.memory_kind and memory == device.memory("device")
+    assert memory in device.addressable_memories() and memory.addressable_by_devices() == [device] and memory.platform == "cpu"
+    with pytest.raises(jax.errors.JaxRuntimeError, match="Got memory kind: none_such"):
+        device.memory("none_such")
+
+
+def test_arrays_are_put_by_format(jax, jnp, module):
+    layout = module("experimental.layout")
+    sharding = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+    for place in (layout.Format(layout.Layout((0, 1)), sharding), layout.Format(None, sharding)):
+        x = jax.device_put(np.ones((2, 3)), place)
+        assert x.shape == (2, 3) and x.sharding == sharding and x.committed
+    assert sharding._device_assignment == sharding._addressable_device_assignment == (jax.devices()[0],)

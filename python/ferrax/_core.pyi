@@ -75,9 +75,13 @@ class Device:
     platform: str
     device_kind: str
     description: str
+    client: Any
     process_index: int
     host_id: int
     local_hardware_id: int
+    def addressable_memories(self) -> list[Any]: ...
+    def default_memory(self) -> Any: ...
+    def memory(self, kind: str) -> Any: ...
     def memory_stats(self) -> None: ...
 
 # ---- operations: no promotion or broadcasting but what lax's primitive itself does

@@ -6,6 +6,7 @@ Invariant: nothing here traces or computes; a pytree's leaves that are no arrays
     True
 """
 
+import functools
 import gc
 import inspect
 import platform
@@ -16,12 +17,18 @@ import numpy as np
 from . import _core
 from ._config import __version__, inert
 from ._dtypes import float0, is_key
+from .errors import JaxRuntimeError
 from .tree_util import spread_prefix, tree_flatten, tree_leaves, tree_map
 
 
 def is_place(x):
     """Whether x says where an array may be: a device, a sharding, or None for anywhere."""
-    return x is None or isinstance(x, _core.Device) or hasattr(x, "is_fully_replicated") or hasattr(x, "in_context")
+    return x is None or isinstance(x, _core.Device) or hasattr(x, "is_fully_replicated") or hasattr(x, "in_context") or _is_format(x)
+
+
+def _is_format(x):
+    """Whether x is a layout with a sharding (experimental.layout.Format). There is one layout, so that only the sharding says anything."""
+    return hasattr(x, "layout") and hasattr(x, "sharding")
 
 
 def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
@@ -55,6 +62,8 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
             f" pytree of these values. Received invalid value: {device}"
         )
     for i, (leaf, d) in enumerate(zip(leaves, devices, strict=True)):
+        if _is_format(d):
+            d = devices[i] = d.sharding
         if hasattr(d, "in_context"):  # a PartitionSpec
             d = devices[i] = d.in_context("device_put", "device")
         if hasattr(d, "check_compatible_aval"):
@@ -113,6 +122,70 @@ def local_device_count(backend=None):
 def default_backend():
     """The platform of the default device: "cpu" or "gpu"."""
     return _core.default_backend()
+
+
+class Client:
+    """What runs programs on the devices of one platform."""
+
+    runtime_type = "ferrax"
+
+    def __init__(self, platform):
+        self.platform, self.platform_version = platform, f"ferrax {__version__}"
+
+    def devices(self):
+        """Its devices."""
+        return devices(self.platform)
+
+    def device_count(self):
+        """How many there are."""
+        return len(self.devices())
+
+    def process_index(self):
+        """0: a run has one process."""
+        return 0
+
+
+@functools.cache
+def client_of(platform):
+    """The client of a platform: one object."""
+    return Client(platform)
+
+
+class Memory:
+    """A device's memory: the one it has, of kind "device"."""
+
+    kind = "device"
+
+    def __init__(self, device):
+        self._device, self.platform = device, device.platform
+
+    def addressable_by_devices(self):
+        """The devices that reach it."""
+        return [self._device]
+
+    def __eq__(self, other):
+        return type(other) is Memory and self._device == other._device
+
+    def __hash__(self):
+        return hash((Memory, self._device))
+
+    def __repr__(self):
+        return f"Memory({self._device})"
+
+
+def memories_of(device):
+    """The memories that a device reaches."""
+    return [Memory(device)]
+
+
+def memory_of(device, kind):
+    """The memory of that kind. JaxRuntimeError where the device reaches none."""
+    if kind != Memory.kind:
+        raise JaxRuntimeError(
+            f"INVALID_ARGUMENT: Could not find memory addressable by device {device.device_kind}. Device {device.device_kind} can address the"
+            f" following memory kinds: {Memory.kind}. Got memory kind: {kind}"
+        )
+    return Memory(device)
 
 
 def process_index(backend=None):

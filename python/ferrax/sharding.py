@@ -58,6 +58,12 @@ class Sharding:
     addressable_devices = device_set
 
     @property
+    def _device_assignment(self):
+        return tuple(self._devices)
+
+    _addressable_device_assignment = _device_assignment
+
+    @property
     def num_devices(self):
         """How many devices hold a part."""
         return len(self._devices)

@@ -37,8 +37,8 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "test",
-        usage: "[rust|python|gpu|oracle] [-- ARGS]",
-        about: "build once, then run the Rust and the Python tests (oracle: against JAX)",
+        usage: "[rust|python|gpu|oracle|libraries|newest] [-- ARGS]",
+        about: "build once, then run the Rust and the Python tests (oracle: against JAX; libraries: Flax, Optax ..; newest: their newest)",
         run: test,
     },
     Task {
@@ -138,8 +138,14 @@ fn test(args: &[String]) -> Res {
         None => (args, &args[args.len()..]),
     };
     let what = what.first().map_or("all", String::as_str);
-    if !["all", "rust", "python", "gpu", "oracle"].contains(&what) {
-        return fail(format!("test takes rust, python, gpu or oracle, not {what}"));
+    if !["all", "rust", "python", "gpu", "oracle", "libraries", "newest"].contains(&what) {
+        return fail(format!("test takes rust, python, gpu, oracle, libraries or newest, not {what}"));
+    }
+    if what == "libraries" || what == "newest" {
+        extension::build(&python::main(&["test"])?, "ci", &["--package", "ferrax-python"])?;
+        // Their warnings are theirs.
+        let pytest = ["-m", "pytest", "tests/libraries", "-o", "filterwarnings=default"];
+        return python::libraries(what == "newest")?.run(&pytest).args(extra).go();
     }
     note_missing_vulkan();
     let venv = if what == "oracle" { python::oracle()? } else { python::main(&["test"])? };

@@ -1,4 +1,4 @@
-//! Virtual environments: `.venv` for the library itself and `.venv-oracle` with JAX beside it.
+//! Virtual environments: `.venv` for the library itself, `.venv-oracle` with JAX beside it, `.venv-libraries` with what is written on JAX.
 //!
 //! Invariant: a stamp file in the environment holds the requirements it was filled from, so a second call costs
 //! one file read, and an edit of the lists below is noticed.
@@ -63,6 +63,24 @@ pub fn main(groups: &[&str]) -> Res<Venv> {
 /// `.venv-oracle`: JAX 0.10.2 and this library in one process.
 pub fn oracle() -> Res<Venv> {
     open(".venv-oracle", &["oracle"])
+}
+
+/// `.venv-libraries`: the libraries of tests/libraries/requirements.txt, at the versions named there or at the newest. JAX's place is taken
+/// first, so that they bring no other. The extension has to be built.
+pub fn libraries(newest: bool) -> Res<Venv> {
+    let venv = open(".venv-libraries", &["test"])?;
+    venv.run(&["-m", "ferrax", "adopt"]).go()?;
+    let list = root().join("tests/libraries/requirements.txt");
+    let pinned = fs::read_to_string(list).map_err(|e| e.to_string())?;
+    let wanted: Vec<&str> =
+        pinned.lines().map(|l| if newest { l.split("==").next().unwrap_or(l) } else { l }).collect();
+    let stamp = venv.0.join("ferrax-libraries.txt");
+    if newest || !fs::read_to_string(&stamp).is_ok_and(|text| text == wanted.join("\n")) {
+        let install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input", "--upgrade"];
+        venv.run(&install).args(&wanted).go()?;
+        fs::write(stamp, wanted.join("\n")).map_err(|e| e.to_string())?;
+    }
+    Ok(venv)
 }
 
 fn open(name: &str, groups: &[&str]) -> Res<Venv> {

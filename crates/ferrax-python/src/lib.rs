@@ -133,6 +133,7 @@ fn install() {
         programs: || config::flags().enable_checks(),
         collect: device::collect,
     });
+    array::value::IS_NODE.get_or_init(|| tree::registry::is_node);
     ferrax_ir::cx::install_lines(ferrax_ir::cx::Lines { here: source::here, text: source::text, names: source::names });
 }
 

@@ -16,7 +16,8 @@ use ferrax_kernel::error::filled;
 use ferrax_kernel::{DType, Dims, Scalar};
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyTuple};
+use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyTuple, PyType};
+use std::sync::OnceLock;
 
 /// The value of an array or tracer object.
 #[inline]
@@ -47,6 +48,9 @@ fn foreign(x: &Bound<PyAny>, flags: Flags) -> PyResult<Option<Value>> {
     }
     if x.is_instance(dtype::generic(py)?)? {
         return numpy_scalar(x, flags).map(Some);
+    }
+    if let Some(array) = of_node(x)? {
+        return operand(&array, flags);
     }
     unconverted(x)?;
     if ABSTRACT.get() && x.get_type().name()?.to_str()? == "ShapeDtypeStruct" {
@@ -80,6 +84,15 @@ impl Drop for Concrete {
 pub fn converting<'py>(x: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     match x.getattr_opt(pyo3::intern!(x.py(), "__jax_array__"))? {
         Some(f) if !x.is_instance_of::<pyo3::types::PyType>() => f.call0().map(Some),
+        _ => Ok(None),
+    }
+}
+/// Whether values of a class are inner nodes of pytrees: `tree` says it, which stands above.
+pub static IS_NODE: OnceLock<fn(&Bound<PyType>) -> PyResult<bool>> = OnceLock::new();
+/// What `__jax_array__` of a pytree's node gives: as an argument it is flattened, traced and converted inside.
+fn of_node<'py>(x: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    match IS_NODE.get() {
+        Some(is_node) if is_node(&x.get_type())? => converting(x),
         _ => Ok(None),
     }
 }
