@@ -1,7 +1,9 @@
 """BCOO arrays: what they mean after each function, against numpy; equal indices, indices outside, shared batches and all layouts."""
 
+import copy
 import importlib
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -595,3 +597,27 @@ def test_what_operators_refuse(jnp, sparse):
     ]:
         with pytest.raises(ValueError, match=match):
             f()
+
+
+def test_booleans(jnp, sparse):
+    x, y = np.array([[True, False], [True, True]]), np.array([[True, True], [False, False]])
+    m, n = sparse.BCOO.fromdense(x), sparse.BCOO.fromdense(y)
+    for got, expected in [(m * n, x & y), (m + n, x | y), (m * y, x & y), (m + y, x | y), (m @ n, x @ y), (m @ y, x @ y)]:
+        assert got.dtype == bool
+        check(got, expected)
+    assert m.sum() == 3 and m.sum().dtype == jnp.sum(jnp.asarray(x)).dtype
+    check(m.sum(0), x.sum(0))
+    with pytest.raises(TypeError, match="sub does not accept dtype bool"):
+        m - n
+
+
+def test_odd_layouts(jax, sparse):
+    with pytest.raises(ValueError, match="in_axes for batched BCOO operations must correspond to a batch dimension"):
+        jax.vmap(lambda m: m.sum())(sparse.eye(3))
+    with pytest.raises(ValueError, match="do not fit into index_dtype int32"):
+        sparse.empty((2**40, 3))
+    m = pickle.loads(pickle.dumps(sparse.eye(3, 4, 1)))
+    np.testing.assert_array_equal(copy.deepcopy(m).todense(), np.eye(3, 4, 1))
+    huge = sparse.BCOO((np.ones(1), np.array([[5, 7]])), shape=(2**40, 2**35))
+    assert huge.T.shape == (2**35, 2**40) and sparse.bcoo_reduce_sum(huge, axes=(0, 1)).todense() == 1
+    assert huge.sum_duplicates().nse == 1

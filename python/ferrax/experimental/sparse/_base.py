@@ -164,29 +164,32 @@ def columns(indices):
     return tuple(indices[..., i] for i in range(indices.shape[-1]))
 
 
-def take_at(x, indices):
-    """x's elements (nse, ..) at indices (nse, n) into its first n dimensions; zero outside."""
-    n = indices.shape[-1]
+def take_at(x, cols, nse):
+    """x's elements (nse, ..) at index columns, each (nse,), into its first dimensions; zero outside."""
+    n = len(cols)
     if n == 0:
-        return lax.broadcast(x, indices.shape[:1])
+        return lax.broadcast(x, (nse,))
     if 0 in x.shape[:n]:
-        return jnp.zeros((indices.shape[0], *x.shape[n:]), x.dtype)
-    return x.at[columns(indices)].get(mode="fill", fill_value=0)
+        return jnp.zeros((nse, *x.shape[n:]), x.dtype)
+    return x.at[tuple(cols)].get(mode="fill", fill_value=0)
 
 
-def add_at(shape, indices, updates):
-    """An array of a shape, zero but for the updates (nse, ..), added at indices (nse, n) into its first n dimensions; what lies outside is dropped."""
-    if indices.shape[-1] == 0:
+def add_at(shape, cols, updates):
+    """An array of a shape, zero but for the updates (nse, ..), added at index columns, each (nse,), into its first dimensions; what lies outside is dropped."""
+    if not cols:
         return jnp.any(updates, axis=0) if updates.dtype == bool else jnp.sum(updates, axis=0, dtype=updates.dtype)
-    at = jnp.zeros(shape, updates.dtype).at[columns(indices)]
+    at = jnp.zeros(shape, updates.dtype).at[tuple(cols)]
     return at.max(updates, mode="drop") if updates.dtype == bool else at.add(updates, mode="drop")
 
 
 def inside(indices, sparse_shape):
     """(.., nse): whether an element's indices lie inside the shape; negative ones count from the end."""
     top = np.iinfo(np.int64 if indices.dtype.itemsize == 8 else np.int32).max
-    bounds = np.array([min(d, top) for d in sparse_shape], np.int64 if indices.dtype.itemsize == 8 else np.int32)
-    return jnp.all((indices < bounds) & (indices >= -bounds), axis=-1)
+    there = jnp.ones(indices.shape[:-1], bool)
+    # column by column: a reduction over few columns is slower than all of this
+    for c, d in zip(columns(indices), sparse_shape, strict=True):
+        there = there & (c < min(d, top)) & (c >= -min(d, top))
+    return there
 
 
 def expanded(mask, ndim, at):

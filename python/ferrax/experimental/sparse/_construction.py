@@ -10,7 +10,7 @@ import operator
 
 from ... import lax, numpy as jnp
 from ...extend.core import concrete_or_error
-from ._base import add_at, checked_index_dtype, checked_shape, expanded, over_batch, take_at
+from ._base import add_at, checked_index_dtype, checked_shape, columns, expanded, over_batch, take_at
 from ._duplicates import first_occurrences
 from .bcoo import BCOO, check_bcoo, made, props
 
@@ -87,7 +87,7 @@ def bcoo_fromdense(mat, *, nse=None, n_batch=0, n_dense=0, index_dtype=jnp.int32
     def one(mask, m):
         at = jnp.nonzero(mask, size=nse, fill_value=sparse_shape)
         indices = jnp.stack(at, axis=-1).astype(index_dtype) if nse else jnp.zeros((0, n_sparse), index_dtype)
-        return take_at(m, indices), indices
+        return take_at(m, at, nse), indices
 
     data, indices = over_batch(one, n_batch, _nonzero(mat, n_dense), mat)
     return made(data, indices, mat.shape, True, True)
@@ -111,7 +111,7 @@ def bcoo_todense(mat):
     """
     check_bcoo("bcoo_todense", mat)
     (nb, _, _), (batch, sparse, dense) = props(mat)
-    out = over_batch(lambda data, indices: add_at((*sparse, *dense), indices, data), nb, mat.data, mat.indices)
+    out = over_batch(lambda data, indices: add_at((*sparse, *dense), columns(indices), data), nb, mat.data, mat.indices)
     return jnp.broadcast_to(out, (*batch, *sparse, *dense))
 
 
@@ -135,7 +135,7 @@ def bcoo_extract(sparr, arr, *, assume_unique=None):
         raise ValueError(f"bcoo_extract: shape of the dense array must be that of the sparse one, got {tuple(arr.shape)} and {sparr.shape}")
     nb = sparr.n_batch
     unique = sparr.unique_indices if assume_unique is None else assume_unique
-    data = over_batch(take_at, nb, arr, sparr.indices)
+    data = over_batch(lambda x, i: take_at(x, columns(i), sparr.nse), nb, arr, sparr.indices)
     if any(a != b and b == 1 for a, b in zip(data.shape[:nb], sparr.data.shape[:nb], strict=True)):
         # shared data specifies the sum over the batches that share it
         shared = tuple(i for i in range(nb) if sparr.data.shape[i] == 1 and data.shape[i] != 1)
@@ -177,6 +177,8 @@ def bcoo_empty(shape, *, dtype=None, index_dtype="int32", n_dense=0, n_batch=0, 
         raise ValueError(f"Invalid inputs: shape={shape}, n_dense={n_dense}, n_batch={n_batch}, nse={nse}")
     batch, sparse, dense = shape[:n_batch], shape[n_batch : n_batch + n_sparse], shape[n_batch + n_sparse :]
     index_dtype = checked_index_dtype("sparse.empty", index_dtype)
+    if any(d > jnp.iinfo(index_dtype).max for d in sparse):
+        raise ValueError(f"sparse.empty: indices into shape {sparse} do not fit into index_dtype {index_dtype}")
     data = jnp.zeros((*batch, nse, *dense), dtype)
     indices = jnp.broadcast_to(jnp.array(sparse, index_dtype).reshape(n_sparse), (*batch, nse, n_sparse))
     return BCOO((data, indices), shape=shape, indices_sorted=True, unique_indices=True)

@@ -18,7 +18,7 @@ import numpy as np
 from ... import lax, numpy as jnp
 from ..._config import no_sharding
 from ..._core import Array
-from ._base import JAXSparse, add_at, inside, masked, over_batch, take_at
+from ._base import JAXSparse, add_at, columns, inside, masked, over_batch, take_at
 from ._duplicates import bcoo_sum_duplicates, positions_of
 from ._shaping import bcoo_broadcast_in_dim, materialized
 from ._slicing import bcoo_update_layout
@@ -92,23 +92,22 @@ def _operand(x):
 
 
 def _flat_elements(mat):
-    """(data (n, *dense), rows (n, n_batch + n_sparse)) of all elements of all batches; data of those outside are zero."""
-    (nb, ns, _), (batch, sparse, dense) = props(mat)
+    """(data (n, *dense), index columns (n,) of batch and sparse dimensions) of all elements of all batches; data of those outside are zero."""
+    (nb, _, _), (batch, sparse, dense) = props(mat)
     data, indices = materialized(mat) if nb else (mat.data, mat.indices)
     data = masked(data, inside(indices, sparse), nb)
     if not nb:
-        return data, indices
+        return data, columns(indices)
     lead = (*batch, mat.nse)
-    positions = [lax.broadcasted_iota(indices.dtype, lead, i) for i in range(nb)]
-    rows = jnp.concatenate([jnp.stack(positions, axis=-1), indices], axis=-1)
-    return data.reshape(math.prod(lead), *dense), rows.reshape(math.prod(lead), nb + ns)
+    cols = (*(lax.broadcasted_iota(indices.dtype, lead, i) for i in range(nb)), *columns(indices))
+    return data.reshape(math.prod(lead), *dense), tuple(c.reshape(math.prod(lead)) for c in cols)
 
 
 def _sparse_dense(lhs, rhs, numbers, dtype):
     (lc, rc), (lb, rb) = numbers
     (nb, ns, _), _ = props(lhs)
     k = nb + ns
-    data, rows = _flat_elements(lhs)
+    data, cols = _flat_elements(lhs)
     # the dimensions of rhs that meet indexed ones of lhs are looked up, those that meet dense ones stay
     met = [(a, b) for a, b in zip((*lb, *lc), (*rb, *rc), strict=True) if a < k]
     free = [d for d in range(rhs.ndim) if d not in (*rb, *rc)]
@@ -117,7 +116,7 @@ def _sparse_dense(lhs, rhs, numbers, dtype):
     order = [*(b for _, b in met), *(b for _, b in dense_batch), *(b for _, b in dense_contract), *free]
     looked = lax.transpose(rhs, order)
     if met:
-        looked = take_at(looked, rows[:, np.array([a for a, _ in met])])
+        looked = take_at(looked, [cols[a] for a, _ in met], data.shape[0])
         # (n, dense batch, dense contracting, free) with (n, *dense)
         pairs = (([a - k + 1 for a, _ in dense_contract], [1 + len(dense_batch) + i for i in range(len(dense_contract))]),)
         pairs = (*pairs, ([0, *(a - k + 1 for a, _ in dense_batch)], [0, *(1 + i for i in range(len(dense_batch)))]))
@@ -144,7 +143,7 @@ def _sparse_dense(lhs, rhs, numbers, dtype):
     product = lax.transpose(product, (0, *(source[a] for a in others), *free_axes))
     free_shape = tuple(rhs.shape[d] for d in free)
     shape = (*(lhs.shape[a] for a in indexed), *(lhs.shape[a] for a in others), *free_shape)
-    out = add_at(shape, rows[:, np.array(indexed, np.int32)], product)
+    out = add_at(shape, [cols[a] for a in indexed], product)
     now = {a: i for i, a in enumerate([*indexed, *others])}
     return lax.transpose(out, (*(now[a] for a in lhs_dims), *range(len(lhs_dims), out.ndim)))
 
@@ -229,10 +228,11 @@ def bcoo_dot_general_sampled(A, B, indices, *, dimension_numbers):
     n, m = len(ab), len(a_free)
     there = inside(indices, sparse)
     fake = made(jnp.zeros(indices.shape[:-1], dtype), indices, (*batch, *sparse))
-    _, rows = _flat_elements(fake)
+    _, cols = _flat_elements(fake)
+    n_all = math.prod(batch) * indices.shape[-2]
     a_cols = [i for i in range(k) if i < n + m]
     b_cols = [i for i in range(k) if i < n or i >= n + m]
-    looked_a, looked_b = take_at(A, rows[:, np.array(a_cols, np.int32)]), take_at(B, rows[:, np.array(b_cols, np.int32)])
+    looked_a, looked_b = take_at(A, [cols[i] for i in a_cols], n_all), take_at(B, [cols[i] for i in b_cols], n_all)
     # (elements, batch dimensions that are dense, free ones that are dense, contracting)
     left_batch = max(0, n - k)
     a_rest, b_rest = A.ndim - len(a_cols) - len(ac), B.ndim - len(b_cols) - len(bc)
@@ -261,7 +261,12 @@ def bcoo_multiply_dense(sp_mat, v):
     return multiply_dense(sp_mat, v)
 
 
-def multiply_dense(sp_mat, v, product=lax.mul):
+def times(a, b):
+    """The product of two arrays of one dtype; of booleans it is `and`."""
+    return a & b if a.dtype == bool and b.dtype == bool else lax.mul(a, b)
+
+
+def multiply_dense(sp_mat, v, product=times):
     if v.ndim == 0:
         return product(sp_mat.data, lax.broadcast(v, sp_mat.data.shape))
     shape = jnp.broadcast_shapes(sp_mat.shape, tuple(v.shape))
@@ -276,7 +281,7 @@ def multiply_dense(sp_mat, v, product=lax.mul):
     real = [j for j in range(ns) if v.shape[nb + j] != 1 or sparse[j] == 1]
     v = lax.squeeze(v, [nb + j for j in range(ns) if j not in real])
     there = inside(sp_mat.indices, sparse)
-    looked = over_batch(lambda x, i: take_at(x, i[:, np.array(real, np.int32)]), nb, v, sp_mat.indices)
+    looked = over_batch(lambda x, i: take_at(x, [i[:, j] for j in real], sp_mat.nse), nb, v, sp_mat.indices)
     lead = jnp.broadcast_shapes(sp_mat.data.shape[:nb], looked.shape[:nb])
     data = jnp.broadcast_to(sp_mat.data, (*lead, *sp_mat.data.shape[nb:]))
     looked = jnp.broadcast_to(looked, (*lead, sp_mat.nse, *dense))
@@ -363,7 +368,7 @@ def _multiply_at(lhs, rhs, shape):
         queries = jnp.stack([queries[:, j] if j in real else jnp.where(queries[:, j] < sparse[j], 0, 1) for j in range(ns)], axis=-1) if ns else queries
         valid = inside(ri, rhs_sparse)
         at = positions_of(queries, jnp.where(valid[:, None], _wrapped(ri, rhs_sparse), np.array(rhs_sparse, ri.dtype)))
-        looked = take_at(rd, at[:, None])
+        looked = take_at(rd, (at,), at.shape[0])
         looked = masked(looked, inside(li, sparse), 0)
         return ld.astype(dtype) * looked.astype(dtype)
 

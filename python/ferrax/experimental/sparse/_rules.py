@@ -15,7 +15,7 @@ from ..._core import Tracer
 from ._base import JAXSparse, columns, inside, masked, over_batch
 from ._convolution import bcoo_conv_general_dilated
 from ._duplicates import sum_duplicates
-from ._products import bcoo_dot_general, bcoo_multiply_sparse, multiply_dense
+from ._products import bcoo_dot_general, bcoo_multiply_sparse, multiply_dense, times
 from ._shaping import (
     bcoo_broadcast_in_dim,
     bcoo_concatenate,
@@ -170,14 +170,23 @@ def _mul(eqn, values, params):
             small, large = (a, b) if a.ndim == 0 else (b, a)
             return like(large, multiply_dense(large, dense(small)))
         if a.indices is b.indices and a.unique_indices and b.unique_indices and a.shape == b.shape:
-            return like(a, lax.mul(a.data, b.data))
+            return like(a, times(a.data, b.data))
         kinds = min(a.n_batch, b.n_batch), min(a.n_dense, b.n_dense)
         return bcoo_multiply_sparse(*(bcoo_update_layout(x, n_batch=kinds[0], n_dense=kinds[1]) for x in values))
     mat, v = (a, b) if isinstance(a, BCOO) else (b, a)
     if mat.ndim < v.ndim:
-        return lax.mul(dense(mat), v)
+        return times(jnp.broadcast_to(dense(mat), v.shape), v)
     mat = _grown(mat, v)
     return like(mat, multiply_dense(mat, v))
+
+
+def _of_booleans(name, rule):
+    def only(eqn, values, params):
+        if any(x.dtype != bool for x in values):
+            raise NotImplementedError(f"sparse rule for {name} is implemented for booleans only.")
+        return rule(eqn, [unique(x) if isinstance(x, BCOO) else x for x in values], params)
+
+    RULES[name] = only
 
 
 @_rule("div")
@@ -201,7 +210,7 @@ def _sum(a, b):
         return _add_dense(large, jnp.broadcast_to(dense(small), large.shape)) if large.size <= 1 else _refuse_sum()
     a, b = _grown(a, b), _grown(b, a)
     if a.indices is b.indices and a.data.shape == b.data.shape:
-        return like(a, lax.add(a.data, b.data) if a.dtype != bool else a.data | b.data)
+        return like(a, plus(a.data, b.data))
     n_batch, n_dense = min(a.n_batch, b.n_batch), min(a.n_dense, b.n_dense)
     a, b = (bcoo_update_layout(x, n_batch=n_batch, n_dense=n_dense) for x in (a, b))
     (da, ia), (db, ib) = materialized(a), materialized(b)
@@ -217,15 +226,22 @@ def _refuse_sum():
     )
 
 
+def plus(a, b):
+    """The sum of two arrays of one dtype; of booleans it is `or`."""
+    return a | b if a.dtype == bool and b.dtype == bool else lax.add(a, b)
+
+
 def _add_dense(mat, v):
     """mat + v, where v is dense and has the shape of the result."""
     (nb, ns, _), (batch, _, _) = props(mat)
     if not ns:
         data = masked(mat.data, inside(mat.indices, ()), nb)
-        return lax.add(v, jnp.broadcast_to(jnp.sum(data, axis=nb, dtype=v.dtype), v.shape))
+        total = jnp.any(data, axis=nb) if v.dtype == bool else jnp.sum(data, axis=nb, dtype=v.dtype)
+        return plus(v, jnp.broadcast_to(total, v.shape))
 
     def one(v, data, indices):
-        return v.at[columns(indices)].add(data, mode="drop")
+        at = v.at[columns(indices)]
+        return at.max(data, mode="drop") if v.dtype == bool else at.add(data, mode="drop")
 
     data, indices = mat.data, mat.indices
     if nb:
@@ -240,8 +256,12 @@ def _add(eqn, values, params):
         return _sum(a, b)
     mat, v = (a, b) if isinstance(a, BCOO) else (b, a)
     if mat.ndim == 0:
-        return lax.add(v, jnp.broadcast_to(dense(mat), v.shape))
+        return plus(v, jnp.broadcast_to(dense(mat), v.shape))
     return _add_dense(_grown(mat, v), v) if tuple(v.shape) == eqn.outvars[0].aval.shape else _refuse_sum()
+
+
+_of_booleans("and", _mul)
+_of_booleans("or", _add)
 
 
 @_rule("sub")

@@ -15,7 +15,7 @@ import numpy as np
 
 from ... import lax, numpy as jnp
 from ..._batching import vmap
-from ._base import SparseEfficiencyError, SparseEfficiencyWarning, add_at, expanded, inside, masked
+from ._base import SparseEfficiencyError, SparseEfficiencyWarning, add_at, columns, expanded, inside, masked
 from ._duplicates import bcoo_sum_duplicates
 from ._shaping import _fitting, bcoo_squeeze, bcoo_transpose, materialized, with_columns
 from .bcoo import check_bcoo, made, props
@@ -164,6 +164,7 @@ def bcoo_gather(operand, start_indices, dimension_numbers, slice_sizes, *, uniqu
         raise NotImplementedError(f"bcoo_gather: a fill_value that is not zero would result in dense output, got {fill_value}")
     dn, sizes = dimension_numbers, tuple(operator.index(s) for s in slice_sizes)
     start_indices = jnp.asarray(start_indices)
+    operand = made(*materialized(operand), operand.shape, operand.indices_sorted, operand.unique_indices)
     lead = start_indices.shape[:-1]
     starts = [jnp.zeros(lead, start_indices.dtype)] * operand.ndim
     for k, d in enumerate(dn.start_index_map):
@@ -292,8 +293,8 @@ def _denser(mat, n_dense):
     n = math.prod(lead)
     data = jnp.broadcast_to(data, (*lead, *dense)).reshape(n, *dense)
     at = jnp.broadcast_to(mat.indices, (*lead, ns)).reshape(n, ns)[:, k:]
-    rows = jnp.arange(n, dtype=np.int32)[:, None]
-    data = add_at((n, *sizes, *dense), jnp.concatenate([rows, at.astype(np.int32)], axis=-1), data).reshape(*lead, *sizes, *dense)
+    rows = jnp.arange(n, dtype=np.int32)
+    data = add_at((n, *sizes, *dense), (rows, *columns(at)), data).reshape(*lead, *sizes, *dense)
     _, indices = with_columns(mat, [mat.indices[..., j] for j in range(k)], sparse[:k], valid=valid) if k else (None, mat.indices[..., :0])
     return made(data, indices, mat.shape, mat.indices_sorted and k == ns, False)
 

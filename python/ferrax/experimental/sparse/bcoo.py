@@ -10,6 +10,7 @@ Invariant: a batch dimension of data or of indices may be 1 where the shape has 
 """
 
 from ... import numpy as jnp
+from ..._core import Tracer
 from ...tree_util import register_pytree_node_class
 from ._base import JAXSparse, Layout, checked_shape
 
@@ -61,6 +62,8 @@ class BCOO(JAXSparse):
         self.data, self.indices = children
         self.indices_sorted, self.unique_indices = aux_data["indices_sorted"], aux_data["unique_indices"]
         self.shape = aux_data["shape"]
+        if getattr(self.indices, "ndim", 2) < 2 and isinstance(self.indices, Tracer):
+            raise ValueError("Cannot map an axis of a BCOO array with n_batch=0. in_axes for batched BCOO operations must correspond to a batch dimension.")
         if getattr(self.indices, "ndim", 0) >= 2 and hasattr(self.data, "ndim"):
             rank = self.data.ndim - 1 + self.n_sparse
             self.shape = reshaped_batch(self.shape, rank - len(self.shape), self.n_batch, (self.data, self.indices))

@@ -269,7 +269,7 @@ def bcsr_extract(indices, indptr, mat):
 
     def one(indices, indptr, mat):
         row = rows_of(indptr, indices.shape[0])
-        return take_at(mat, jnp.stack([row.astype(indices.dtype), indices], axis=-1))
+        return take_at(mat, (row, indices), indices.shape[0])
 
     return over_batch(one, n_batch, indices, indptr, mat)
 

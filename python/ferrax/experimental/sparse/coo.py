@@ -8,9 +8,12 @@ Invariant: elements with equal indices are summed; those outside are not there.
     Array([6.], dtype=float32)
 """
 
+import functools
+
 import numpy as np
 
 from ... import numpy as jnp
+from ..._api import jit
 from ...tree_util import register_pytree_node_class
 from ._base import JAXSparse, Layout, checked_index_dtype, checked_shape
 from ._construction import bcoo_fromdense, bcoo_todense, checked_nse, count_specified, diagonal
@@ -43,7 +46,9 @@ class Matrix(JAXSparse):
         return product(self, other, False)
 
 
+@functools.partial(jit, static_argnums=2)
 def product(mat, other, transpose):
+    """mat @ other, or mat.T @ other: one program for all that has one type."""
     return bcoo_dot_general(mat.to_bcoo(), other, dimension_numbers=(([0 if transpose else 1], [0]), ([], [])))
 
 
