@@ -192,6 +192,18 @@ def inside(indices, sparse_shape):
     return there
 
 
+def ends(sparse_shape, dtype, *, reached=False):
+    """The indices of elements outside: the ends of all dimensions. `reached`: whether indices are about to be computed, which must fit into their dtype.
+
+    Raises:
+      ValueError: they do not. (Dimensions of more than 2^31 elements are taken otherwise: int32 indices end before they do.)
+    """
+    top = np.iinfo(dtype).max
+    if any(n > top for n in sparse_shape) and (reached or np.dtype(dtype).itemsize < 4):
+        raise ValueError(f"indices into sparse dimensions {tuple(sparse_shape)} do not fit into {dtype}, the dtype of the indices")
+    return np.array([min(n, top) for n in sparse_shape], dtype).reshape(-1)
+
+
 def expanded(mask, ndim, at):
     """A mask whose last axis stands at axis `at` of what it shall mask: dimensions of size 1 are appended."""
     return lax.expand_dims(mask, range(at + 1, ndim))

@@ -10,7 +10,7 @@ import operator
 
 from ... import lax, numpy as jnp
 from ...extend.core import concrete_or_error
-from ._base import add_at, checked_index_dtype, checked_shape, columns, expanded, over_batch, take_at
+from ._base import add_at, checked_index_dtype, checked_shape, columns, ends, expanded, over_batch, take_at
 from ._duplicates import first_occurrences
 from .bcoo import BCOO, check_bcoo, made, props
 
@@ -180,7 +180,7 @@ def bcoo_empty(shape, *, dtype=None, index_dtype="int32", n_dense=0, n_batch=0, 
     if any(d > jnp.iinfo(index_dtype).max for d in sparse):
         raise ValueError(f"sparse.empty: indices into shape {sparse} do not fit into index_dtype {index_dtype}")
     data = jnp.zeros((*batch, nse, *dense), dtype)
-    indices = jnp.broadcast_to(jnp.array(sparse, index_dtype).reshape(n_sparse), (*batch, nse, n_sparse))
+    indices = jnp.broadcast_to(ends(sparse, index_dtype), (*batch, nse, n_sparse))
     return BCOO((data, indices), shape=shape, indices_sorted=True, unique_indices=True)
 
 

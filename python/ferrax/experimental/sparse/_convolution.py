@@ -7,11 +7,9 @@ Invariant: the result has an element for each pair, those outside included; equa
 
 import math
 
-import numpy as np
-
 from ... import _core, lax, numpy as jnp
 from ..._core import ShapedArray
-from ._base import columns, inside
+from ._base import columns, ends, inside
 from ._construction import bcoo_fromdense
 from ._duplicates import bcoo_sum_duplicates
 from ._slicing import bcoo_update_layout
@@ -83,7 +81,7 @@ def _convolved(lhs, rhs, p, shape, dtype):
         here = here & (at >= 0) & (at % step == 0) & (at // step < shape[o])
         out[o] = at // step
     index_dtype = jnp.result_type(lhs.indices.dtype, rhs.indices.dtype)
-    end = np.array(shape, index_dtype)
+    end = ends(shape, index_dtype, reached=True)
     cols = [jnp.where(here, c, e).astype(index_dtype).reshape(-1) for c, e in zip(out, end, strict=True)]
     product = lhs.data.astype(dtype)[:, None] * rhs.data.astype(dtype)[None, :]
     found = made(jnp.where(here, product, jnp.zeros((), dtype)).reshape(-1), jnp.stack(cols, axis=-1), shape)

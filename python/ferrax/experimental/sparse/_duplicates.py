@@ -12,7 +12,7 @@ import numpy as np
 
 from ... import lax, numpy as jnp
 from ..._core import Tracer
-from ._base import columns, inside, masked, over_batch
+from ._base import columns, ends, inside, masked, over_batch
 from .bcoo import check_bcoo, made, props
 
 __all__ = ["bcoo_sort_indices", "bcoo_sum_duplicates", "first_occurrences", "positions_of"]
@@ -79,7 +79,7 @@ def sum_duplicates(mat, nse=None, remove_zeros=True):
     (nb, ns, nd), (_, sparse, _) = props(mat)
     if nse is not None and nse < 0:
         raise ValueError(f"bcoo_sum_duplicates: nse must not be negative, got {nse}")
-    end = np.array(sparse, mat.indices.dtype)
+    end = ends(sparse, mat.indices.dtype)
     there = inside(mat.indices, sparse)
     if remove_zeros:
         there = there & jnp.any(mat.data != 0, axis=tuple(range(nb + 1, nb + 1 + nd)))

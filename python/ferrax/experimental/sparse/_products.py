@@ -18,7 +18,7 @@ import numpy as np
 from ... import lax, numpy as jnp
 from ..._config import no_sharding
 from ..._core import Array
-from ._base import JAXSparse, add_at, columns, inside, masked, over_batch, take_at
+from ._base import JAXSparse, add_at, columns, ends, inside, masked, over_batch, take_at
 from ._duplicates import bcoo_sum_duplicates, positions_of
 from ._shaping import bcoo_broadcast_in_dim, materialized
 from ._slicing import bcoo_update_layout
@@ -175,7 +175,7 @@ def _sparse_sparse(lhs, rhs, numbers, dtype):
             here = here & (_counted(li[:, a], lhs_shape[a])[:, None] == _counted(ri[:, b], rhs_shape[b])[None, :])
         grid = (ld.shape[0], rd.shape[0])
         cols = [jnp.broadcast_to(li[:, j][:, None], grid) for j in lhs_cols] + [jnp.broadcast_to(ri[:, j][None, :], grid) for j in rhs_free]
-        end = np.array(sparse, index_dtype)
+        end = ends(sparse, index_dtype)
         cols = [jnp.where(here, c, e).astype(index_dtype).reshape(-1) for c, e in zip(cols, end, strict=True)]
         indices = jnp.stack(cols, axis=-1) if cols else jnp.zeros((math.prod(grid), 0), index_dtype)
         product = ld.astype(dtype)[:, None] * rd.astype(dtype)[None, :]
@@ -364,10 +364,10 @@ def _multiply_at(lhs, rhs, shape):
     dtype = jnp.result_type(lhs.dtype, rhs.dtype)
 
     def one(ld, li, rd, ri):
-        queries = jnp.where(inside(li, sparse)[:, None], _wrapped(li, sparse), np.array(rhs_sparse, li.dtype))
+        queries = jnp.where(inside(li, sparse)[:, None], _wrapped(li, sparse), ends(rhs_sparse, li.dtype))
         queries = jnp.stack([queries[:, j] if j in real else jnp.where(queries[:, j] < sparse[j], 0, 1) for j in range(ns)], axis=-1) if ns else queries
         valid = inside(ri, rhs_sparse)
-        at = positions_of(queries, jnp.where(valid[:, None], _wrapped(ri, rhs_sparse), np.array(rhs_sparse, ri.dtype)))
+        at = positions_of(queries, jnp.where(valid[:, None], _wrapped(ri, rhs_sparse), ends(rhs_sparse, ri.dtype)))
         looked = take_at(rd, (at,), at.shape[0])
         looked = masked(looked, inside(li, sparse), 0)
         return ld.astype(dtype) * looked.astype(dtype)
@@ -384,4 +384,4 @@ def _full_batch(indices, batch, nb):
 
 
 def _wrapped(indices, sparse):
-    return jnp.where(indices < 0, indices + np.array(sparse, indices.dtype), indices)
+    return jnp.where(indices < 0, indices + ends(sparse, indices.dtype), indices)

@@ -12,7 +12,7 @@ import numpy as np
 from ... import lax, numpy as jnp
 from ..._api import jit
 from ..._core import Tracer
-from ._base import JAXSparse, columns, inside, masked, over_batch
+from ._base import JAXSparse, columns, ends, inside, masked, over_batch
 from ._convolution import bcoo_conv_general_dilated
 from ._duplicates import sum_duplicates
 from ._products import bcoo_dot_general, bcoo_multiply_sparse, multiply_dense, times
@@ -432,7 +432,7 @@ def _pad(eqn, values, params):
         data = lax.pad(data, jnp.zeros((), data.dtype), config[:nb] + none * (data.ndim - nb))
         filled = jnp.where(inside(indices, sparse)[..., None], indices, -1) + 1
         filled = lax.pad(filled, jnp.zeros((), filled.dtype), config[:nb] + none * 2)
-        indices = jnp.where(filled == 0, np.array(sparse, indices.dtype), filled - 1)
+        indices = jnp.where(filled == 0, ends(sparse, indices.dtype), filled - 1)
     data = lax.pad(data, jnp.zeros((), data.dtype), [(0, 0, 0)] * (nb + 1) + config[nb + ns :])
     mat = made(data, indices, (*shape[:nb], *sparse, *shape[nb + ns :]), mat.indices_sorted, mat.unique_indices)
     if all(c == (0, 0, 0) for c in config[nb : nb + ns]):

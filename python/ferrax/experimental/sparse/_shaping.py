@@ -14,7 +14,7 @@ import numpy as np
 
 from ... import lax, numpy as jnp
 from ..._config import no_sharding
-from ._base import inside, masked
+from ._base import ends, inside, masked
 from .bcoo import BCOO, check_bcoo, like, made, props
 
 __all__ = ["bcoo_broadcast_in_dim", "bcoo_concatenate", "bcoo_reduce_sum", "bcoo_reshape", "bcoo_rev", "bcoo_squeeze", "bcoo_transpose"]
@@ -28,14 +28,8 @@ def with_columns(mat, cols, sparse_shape, data=None, *, valid=None):
     if not cols:
         valid = jnp.broadcast_to(valid, (*valid.shape[:-1], mat.nse))
         return masked(data, valid, mat.n_batch), jnp.zeros((*mat.indices.shape[:-1], 0), dtype)
-    end = _fitting(sparse_shape, dtype)
+    end = ends(sparse_shape, dtype, reached=True)
     return data, jnp.stack([jnp.where(valid, c, e).astype(dtype) for c, e in zip(cols, end, strict=True)], axis=-1)
-
-
-def _fitting(sparse_shape, dtype):
-    if any(d > np.iinfo(dtype).max for d in sparse_shape):
-        raise ValueError(f"indices into sparse dimensions {tuple(sparse_shape)} do not fit into {dtype}, the dtype of the indices")
-    return np.array(sparse_shape, dtype).reshape(-1)
 
 
 def materialized(mat):
@@ -199,7 +193,7 @@ def bcoo_concatenate(operands, *, dimension):
         data, indices = materialized(op)
         if dimension < nb:
             pad = nse - op.nse
-            end = jnp.broadcast_to(_fitting(shape[nb : nb + ns], dtype), (*indices.shape[:-2], pad, ns))
+            end = jnp.broadcast_to(ends(shape[nb : nb + ns], dtype, reached=True), (*indices.shape[:-2], pad, ns))
             data = jnp.concatenate([data, jnp.zeros((*data.shape[:nb], pad, *data.shape[nb + 1 :]), data.dtype)], axis=nb)
             parts.append((data, jnp.concatenate([indices.astype(dtype), end], axis=nb)))
             continue

@@ -15,9 +15,9 @@ import numpy as np
 
 from ... import lax, numpy as jnp
 from ..._batching import vmap
-from ._base import SparseEfficiencyError, SparseEfficiencyWarning, add_at, columns, expanded, inside, masked
+from ._base import SparseEfficiencyError, SparseEfficiencyWarning, add_at, columns, ends, expanded, inside, masked
 from ._duplicates import bcoo_sum_duplicates
-from ._shaping import _fitting, bcoo_squeeze, bcoo_transpose, materialized, with_columns
+from ._shaping import bcoo_squeeze, bcoo_transpose, materialized, with_columns
 from .bcoo import check_bcoo, made, props
 
 __all__ = ["bcoo_dynamic_slice", "bcoo_gather", "bcoo_slice", "bcoo_update_layout"]
@@ -277,7 +277,7 @@ def _less_batched(mat, n_batch):
     data, indices = materialized(mat)
     new = jnp.stack([lax.broadcasted_iota(indices.dtype, indices.shape[:-1], i) for i in range(n_batch, nb)], axis=-1)
     merged = lambda x: x.reshape(*batch[:n_batch], math.prod(batch[n_batch:]) * mat.nse, *x.shape[nb + 1 :])
-    _fitting(batch[n_batch:], indices.dtype)
+    ends(batch[n_batch:], indices.dtype, reached=True)
     indices = jnp.concatenate([new, indices], axis=-1)
     # elements outside stand between those inside: the order holds only if there were none, which nobody promised
     return made(merged(data), merged(indices), mat.shape, False, mat.unique_indices)

@@ -6,10 +6,9 @@ elements give the largest.
 
 import functools
 
-import numpy as np
-
 from ... import lax, numpy as jnp
 from ..._api import eval_shape
+from ._base import ends
 from ._rules import dense
 from ._shaping import bcoo_squeeze, materialized
 from ._slicing import bcoo_dynamic_slice
@@ -28,7 +27,7 @@ def _widened(x, nse, n_batch):
     x = made(*materialized(x), x.shape)
     if x.nse == nse:
         return x
-    end = jnp.broadcast_to(np.array(x.shape[n_batch : n_batch + x.n_sparse], x.indices.dtype), (*x.shape[:n_batch], nse - x.nse, x.n_sparse))
+    end = jnp.broadcast_to(ends(x.shape[n_batch : n_batch + x.n_sparse], x.indices.dtype), (*x.shape[:n_batch], nse - x.nse, x.n_sparse))
     zeros = jnp.zeros((*x.shape[:n_batch], nse - x.nse, *x.data.shape[n_batch + 1 :]), x.dtype)
     return made(jnp.concatenate([x.data, zeros], axis=n_batch), jnp.concatenate([x.indices, end], axis=n_batch), x.shape)
 
