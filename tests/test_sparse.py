@@ -621,3 +621,30 @@ def test_odd_layouts(jax, sparse):
     huge = sparse.BCOO((np.ones(1), np.array([[5, 7]])), shape=(2**40, 2**35))
     assert huge.T.shape == (2**35, 2**40) and sparse.bcoo_reduce_sum(huge, axes=(0, 1)).todense() == 1
     assert huge.sum_duplicates().nse == 1
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.uint16, np.uint32, np.int32])
+def test_dtypes_of_indices(jnp, sparse, dtype):
+    n = 100 if dtype == np.int8 else 200
+    x = np.zeros((3, n), np.float32)
+    x[0, n - 1], x[2, 5], x[1, 90] = 1, 2, 3
+    m = sparse.BCOO.fromdense(x, index_dtype=dtype, nse=5)
+    assert m.indices.dtype == dtype
+    v = np.arange(n, dtype=np.float32)
+    for got, expected in [
+        (m, x), (m @ v, x @ v), (m.T, x.T), (m.sum_duplicates(), x), (m.sort_indices(), x), (m[1:, 80:], x[1:, 80:]), (m[:, ::-3], x[:, ::-3]), (m[2], x[2]), (m * m, x * x),
+        (m + m, x + x), (m.sum(0), x.sum(0)), (m * v, x * v), (m @ m.T, x @ x.T), (m[:, np.array([5, n - 1])], x[:, [5, n - 1]]), (sparse.BCSR.from_bcoo(m) @ v, x @ v),
+        (m.update_layout(n_batch=1, on_inefficient=None), x), (m.update_layout(n_dense=1, on_inefficient=None), x), (sparse.bcoo_rev(m, (0, 1)), x[::-1, ::-1]),
+        (sparse.bcoo_extract(m, x + 1), (x + 1) * (x != 0)), (sparse.bcoo_concatenate([m, m], dimension=0), np.concatenate([x, x])), (m[None], x[None]),
+    ]:  # fmt: skip
+        check(got, expected)
+
+
+def test_indices_that_cannot_reach_the_end(sparse):
+    x = np.zeros(300, np.float32)
+    x[[3, 120]] = 1, 2
+    m = sparse.BCOO((np.array([1.0, 2.0], np.float32), np.array([[3], [120]], np.int8)), shape=(300,))
+    check(m, x)
+    assert m @ np.arange(300, dtype=np.float32) == 243
+    with pytest.raises(ValueError, match="do not fit into int8"):
+        m.sum_duplicates()

@@ -160,8 +160,14 @@ def over_batch(fun, n, *args):
     return vmap(lambda *xs: over_batch(fun, n - 1, *xs), in_axes=axes)(*(lax.squeeze(x, (0,)) if a is None else x for x, a in zip(args, axes, strict=True)))
 
 
+def column(indices, j):
+    """The indices into one dimension, in a dtype in which sizes can be computed."""
+    c = indices[..., j]
+    return c.astype(np.int32) if c.dtype.itemsize < 4 else c
+
+
 def columns(indices):
-    return tuple(indices[..., i] for i in range(indices.shape[-1]))
+    return tuple(column(indices, j) for j in range(indices.shape[-1]))
 
 
 def take_at(x, cols, nse):
@@ -184,11 +190,15 @@ def add_at(shape, cols, updates):
 
 def inside(indices, sparse_shape):
     """(.., nse): whether an element's indices lie inside the shape; negative ones count from the end."""
-    top = np.iinfo(np.int64 if indices.dtype.itemsize == 8 else np.int32).max
-    there = jnp.ones(indices.shape[:-1], bool)
+    info, there = np.iinfo(indices.dtype), jnp.ones(indices.shape[:-1], bool)
     # column by column: a reduction over few columns is slower than all of this
-    for c, d in zip(columns(indices), sparse_shape, strict=True):
-        there = there & (c < min(d, top)) & (c >= -min(d, top))
+    for j, d in enumerate(sparse_shape):
+        c = indices[..., j]
+        if d <= info.max or info.bits >= 32:
+            # where a dimension is larger than that, its end is the largest index there is
+            there = there & (c < min(d, info.max))
+        if info.min < 0 and -d >= info.min:
+            there = there & (c >= -d)
     return there
 
 

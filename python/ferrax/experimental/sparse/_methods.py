@@ -111,7 +111,6 @@ BCOO.__hash__ = None
 for _kind in (BCOO, BCSR):
     _kind.__getitem__, _kind.__iter__ = _getitem, _iter
 BCSR.__matmul__, BCSR.__rmatmul__ = BCOO.__matmul__, BCOO.__rmatmul__
-BCOO.astype, BCOO.reshape, BCOO.sum = _astype, _reshape, _sum
 
 
 def _fromdense(cls, mat, *, nse=None, index_dtype=np.int32, n_dense=0, n_batch=0):
@@ -171,11 +170,18 @@ def _update_layout(self, *, n_batch=None, n_dense=None, on_inefficient="error"):
     return bcoo_update_layout(self, n_batch=n_batch, n_dense=n_dense, on_inefficient=on_inefficient)
 
 
-for _method in (_fromdense, _from_scipy_sparse, _empty, _eye):
-    # `_empty` and `_eye` are what `sparse.empty` and `sparse.eye` ask of every format
-    setattr(BCOO, _method.__name__ if _method in (_empty, _eye) else _method.__name__[1:], classmethod(_method))
-for _method in (_todense, _transpose, _sort_indices, _sum_duplicates, _update_layout):
-    setattr(BCOO, _method.__name__[1:], _method)
+def _attach(kind, method, name, wrapper=lambda f: f):
+    method.__name__, method.__qualname__ = name, f"{kind.__name__}.{name}"
+    setattr(kind, name, wrapper(method))
+
+
+for _method in (_fromdense, _from_scipy_sparse):
+    _attach(BCOO, _method, _method.__name__[1:], classmethod)
+for _method in (_empty, _eye):
+    # what `sparse.empty` and `sparse.eye` ask of every format
+    _attach(BCOO, _method, _method.__name__, classmethod)
+for _method in (_todense, _transpose, _sort_indices, _sum_duplicates, _update_layout, _astype, _reshape, _sum):
+    _attach(BCOO, _method, _method.__name__[1:])
 # the last of the abstract methods are there
 for _kind in (BCOO, BCSR):
     _kind.__abstractmethods__ = frozenset()

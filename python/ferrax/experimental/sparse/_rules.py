@@ -12,7 +12,7 @@ import numpy as np
 from ... import lax, numpy as jnp
 from ..._api import jit
 from ..._core import Tracer
-from ._base import JAXSparse, columns, ends, inside, masked, over_batch
+from ._base import JAXSparse, column, columns, ends, inside, masked, over_batch
 from ._convolution import bcoo_conv_general_dilated
 from ._duplicates import sum_duplicates
 from ._products import bcoo_dot_general, bcoo_multiply_sparse, multiply_dense, times
@@ -439,7 +439,7 @@ def _pad(eqn, values, params):
         return mat
     keep, cols = inside(indices, sparse), []
     for j, (low, _, interior) in enumerate(config[nb : nb + ns]):
-        c = indices[..., j]
+        c = column(indices, j)
         c = jnp.where(c < 0, c + sparse[j], c) * (interior + 1) + low
         keep = keep & (c >= 0) & (c < shape[nb + j])
         cols.append(c)

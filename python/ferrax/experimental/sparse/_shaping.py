@@ -14,7 +14,7 @@ import numpy as np
 
 from ... import lax, numpy as jnp
 from ..._config import no_sharding
-from ._base import ends, inside, masked
+from ._base import column, ends, inside, masked
 from .bcoo import BCOO, check_bcoo, like, made, props
 
 __all__ = ["bcoo_broadcast_in_dim", "bcoo_concatenate", "bcoo_reduce_sum", "bcoo_reshape", "bcoo_rev", "bcoo_squeeze", "bcoo_transpose"]
@@ -135,7 +135,7 @@ def bcoo_broadcast_in_dim(mat, *, shape, broadcast_dimensions, sharding=None):
         if j in grown:
             cols.append(jnp.broadcast_to(copy // max(strides[j], 1) % max(d, 1), (*lead[:-1], mat.nse * times)))
         elif j in source:
-            cols.append(repeated(indices[..., source[j]], new_nb))
+            cols.append(repeated(column(indices, source[j]), new_nb))
         else:
             cols.append(jnp.zeros((*lead[:-1], mat.nse * times), indices.dtype))
     wide = made(repeated(data, new_nb), repeated(indices, new_nb), wide.shape)
@@ -198,7 +198,7 @@ def bcoo_concatenate(operands, *, dimension):
             parts.append((data, jnp.concatenate([indices.astype(dtype), end], axis=nb)))
             continue
         op = made(data, indices.astype(dtype), op.shape)
-        cols = [op.indices[..., j] + (offset if nb + j == dimension else 0) for j in range(ns)]
+        cols = [column(op.indices, j) + (offset if nb + j == dimension else 0) for j in range(ns)]
         offset += op.shape[dimension]
         parts.append(with_columns(op, cols, shape[nb : nb + ns], valid=inside(indices, op.shape[nb : nb + ns])))
     axis = min(dimension, nb)
@@ -232,7 +232,7 @@ def bcoo_reduce_sum(mat, *, axes):
         data = jnp.any(data, axis=dense_axes) if data.dtype == bool else jnp.sum(data, axis=dense_axes, dtype=data.dtype)
     if sparse_axes:
         kept = [j for j in range(ns) if j not in sparse_axes]
-        data, indices = with_columns(mat, [indices[..., j] for j in kept], [sparse[j] for j in kept], data)
+        data, indices = with_columns(mat, [column(indices, j) for j in kept], [sparse[j] for j in kept], data)
     if batch_axes:
         data, indices = materialized(made(data, indices, mat.shape[: data.ndim + indices.shape[-1] - 1]))
         kept = [a for a in range(nb) if a not in batch_axes]
@@ -325,7 +325,7 @@ def bcoo_reshape(mat, *, new_sizes, dimensions=None, sharding=None):
     mat = made(data, indices, mat.shape, mat.indices_sorted, mat.unique_indices)
     if new_sparse != sparse:
         top, cols = np.iinfo(indices.dtype).max, []
-        positive = [jnp.where(c < 0, c + d, c) for c, d in zip((indices[..., i] for i in range(ns)), sparse, strict=True)]
+        positive = [jnp.where(c < 0, c + d, c) for c, d in zip((column(indices, i) for i in range(ns)), sparse, strict=True)]
         for a, b, size in _groups(sparse, new_sparse):
             if len(a) == len(b) == 1:
                 cols.append(positive[a[0]])
@@ -366,7 +366,7 @@ def bcoo_squeeze(arr, *, dimensions):
     data, indices = arr.data, arr.indices
     if gone:
         kept = [j for j in range(ns) if j not in gone]
-        data, indices = with_columns(arr, [indices[..., j] for j in kept], [sparse[j] for j in kept])
+        data, indices = with_columns(arr, [column(indices, j) for j in kept], [sparse[j] for j in kept])
     data = lax.squeeze(data, (*batch_axes, *(a - ns + 1 for a in axes if a >= nb + ns)))
     indices = lax.squeeze(indices, batch_axes)
     return made(data, indices, [d for i, d in enumerate(arr.shape) if i not in axes], arr.indices_sorted and not gone, arr.unique_indices)
@@ -398,6 +398,6 @@ def bcoo_rev(operand, dimensions):
     data, indices = lax.rev(operand.data, (*batch, *(d - ns + 1 for d in dims if d >= nb + ns))), lax.rev(operand.indices, batch)
     turned = [j for j in range(ns) if nb + j in dims]
     if turned:
-        cols = [sparse[j] - 1 - indices[..., j] if j in turned else indices[..., j] for j in range(ns)]
+        cols = [sparse[j] - 1 - column(indices, j) if j in turned else column(indices, j) for j in range(ns)]
         data, indices = with_columns(made(data, indices, operand.shape), cols, sparse)
     return made(data, indices, operand.shape, operand.indices_sorted and not turned, operand.unique_indices)

@@ -15,7 +15,7 @@ import numpy as np
 
 from ... import lax, numpy as jnp
 from ..._batching import vmap
-from ._base import SparseEfficiencyError, SparseEfficiencyWarning, add_at, columns, ends, expanded, inside, masked
+from ._base import SparseEfficiencyError, SparseEfficiencyWarning, add_at, column, columns, ends, expanded, inside, masked
 from ._duplicates import bcoo_sum_duplicates
 from ._shaping import bcoo_squeeze, bcoo_transpose, materialized, with_columns
 from .bcoo import check_bcoo, made, props
@@ -77,7 +77,7 @@ def bcoo_slice(mat, *, start_indices, limit_indices, strides=None):
         return mat
     keep, cols = inside(indices, sparse), []
     for j, d in enumerate(sparse):
-        c, a, b, s = indices[..., j], starts[nb + j], limits[nb + j], steps[nb + j]
+        c, a, b, s = column(indices, j), starts[nb + j], limits[nb + j], steps[nb + j]
         c = jnp.where(c < 0, c + d, c)
         keep = keep & (c >= a) & (c < b)
         keep, c = (keep & ((c - a) % s == 0), (c - a) // s) if s > 1 else (keep, c - a)
@@ -133,7 +133,7 @@ def bcoo_dynamic_slice(mat, start_indices, slice_sizes):
         return mat
     keep, cols = inside(indices, sparse), []
     for j, d in enumerate(sparse):
-        c = indices[..., j]
+        c = column(indices, j)
         c = jnp.where(c < 0, c + d, c) - starts[nb + j]
         keep = keep & (c >= 0) & (c < sizes[nb + j])
         cols.append(c)
@@ -295,7 +295,7 @@ def _denser(mat, n_dense):
     at = jnp.broadcast_to(mat.indices, (*lead, ns)).reshape(n, ns)[:, k:]
     rows = jnp.arange(n, dtype=np.int32)
     data = add_at((n, *sizes, *dense), (rows, *columns(at)), data).reshape(*lead, *sizes, *dense)
-    _, indices = with_columns(mat, [mat.indices[..., j] for j in range(k)], sparse[:k], valid=valid) if k else (None, mat.indices[..., :0])
+    _, indices = with_columns(mat, [column(mat.indices, j) for j in range(k)], sparse[:k], valid=valid) if k else (None, mat.indices[..., :0])
     return made(data, indices, mat.shape, mat.indices_sorted and k == ns, False)
 
 
@@ -306,11 +306,11 @@ def _batched(mat, n_batch):
     valid = inside(mat.indices, sparse)
     here = lax.expand_dims(valid, range(nb, n_batch))
     for j, d in enumerate(sizes):
-        c = mat.indices[..., j]
+        c = column(mat.indices, j)
         c = lax.expand_dims(jnp.where(c < 0, c + d, c), range(nb, n_batch))
         position = lax.broadcasted_iota(mat.indices.dtype, (*([1] * nb), *sizes, 1), nb + j)
         here = here & (c == position)
-    rest = [lax.expand_dims(mat.indices[..., j], range(nb, n_batch)) for j in range(k, ns)]
+    rest = [lax.expand_dims(column(mat.indices, j), range(nb, n_batch)) for j in range(k, ns)]
     here = jnp.broadcast_to(here, (*here.shape[:-1], mat.nse))
     data = lax.expand_dims(mat.data, range(nb, n_batch))
     data = jnp.where(expanded(here, data.ndim, n_batch), data, jnp.zeros((), data.dtype))
