@@ -12,7 +12,7 @@ import numpy as np
 from . import _core, _flat
 from ._api import jit
 from ._batching import vmap
-from ._config import refused
+from ._config import exporting_for, refused
 from ._flat import FlatFun, abstract, check_callable, describe, float0, is_inexact, looked_at, tangent_dtype, unit, wraps, zeros
 from .tree_util import Partial, keystr, register_pytree_node, tree_flatten, tree_map, tree_structure, tree_transpose
 
@@ -709,10 +709,20 @@ def _std_basis(tree):
         if not is_inexact(aval.dtype):
             block = np.zeros((total, *aval.shape), float0)
         else:
-            block = _core.asarray(np.eye(total, n, k=-at).astype(aval.dtype).reshape(total, *aval.shape), weak_type=aval.weak_type)
+            block = _core.asarray(_ones_below(total, n, at, aval.dtype).reshape(total, *aval.shape), weak_type=aval.weak_type)
         out.append(block)
         at += n
     return treedef.unflatten(out)
+
+
+def _ones_below(m, n, at, dtype):
+    """The matrix of m rows and n columns with ones where the row is the column and `at` more."""
+    if exporting_for.value is None:
+        return np.eye(m, n, k=-at).astype(dtype)
+    # computed in the program: m and n may be symbolic sizes
+    rows, columns = (_core.bind("iota", dtype=np.dtype(np.int32), shape=(m, n), dimension=k) for k in (0, 1))
+    ones = _core.bind("eq", rows, _core.elementwise("add", columns, np.int32(at)))
+    return _core.bind("convert_element_type", ones, new_dtype=dtype, weak_type=False)
 
 
 def _split_axis(tree, axis, block):

@@ -452,6 +452,9 @@ class _InContext:
         _core.config_pop(self._name)
 
 
+# The platform that a function is exported for, while it is traced.
+exporting_for = UserContext("export_platform", None)
+
 _contexts = itertools.count()
 
 

@@ -96,6 +96,49 @@ def asarray(x: Any, dtype: Any = ..., copy: bool | None = ..., weak_type: bool |
 def get_aval(x: Any) -> ShapedArray:
     """TypeError "Argument 'a' of type <class 'str'> is not a valid JAX type" for anything that is no array type."""
 
+# ---- programs in files
+class ProgramFamily:
+    """Closed programs of one function at several sizes, as one. ValueError where they differ in more than sizes."""
+    sizes: list[list[int]]
+    used: list[bool]
+    def __init__(self, names: Sequence[str], traced: Sequence[ClosedJaxpr]) -> None: ...
+
+class ExportedProgram:
+    """An exported program of flat arguments and results."""
+    fun_name: str
+    platforms: list[str]
+    disabled_checks: list[str]
+    notes: bytes
+    calling_convention: int
+    variables: list[str]
+    constraints: list[str]
+    inputs: list[tuple[str, bool, tuple[int | str, ...], np.dtype, bool]]
+    outputs: list[tuple[str, bool, tuple[int | str, ...], np.dtype, bool]]
+    code: bytes
+    has_vjp: bool
+    def __init__(
+        self,
+        fun_name: str,
+        *,
+        platforms: Sequence[tuple[str, int]],
+        families: Sequence[tuple[ProgramFamily, Sequence[str]]],
+        disabled_checks: Sequence[str],
+        notes: bytes,
+        calling_convention: int,
+        variables: Sequence[tuple[str, int]],
+        constraints: Sequence[tuple[str, str, bool]],
+        get_vjp: Callable[[], ExportedProgram] | None,
+    ) -> None: ...
+    @staticmethod
+    def load(blob: bytes) -> ExportedProgram: ...
+    def serialize(self, vjp_order: int, notes: bytes) -> bytes: ...
+    def call(self, leaves: Sequence[Any]) -> list[Any]: ...
+    def vjp(self) -> ExportedProgram | None: ...
+    def text(self) -> str: ...
+
+def symbolic_sizes(table: dict[int, Any] | None) -> dict[int, Any] | None:
+    """From now on the shapes of tracers and types have the table's objects in the place of its keys, on this thread; returns the table before."""
+
 # ---- pytrees
 class PyTreeDef:
     num_leaves: int

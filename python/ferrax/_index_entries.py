@@ -93,7 +93,10 @@ def _slice_bounds(s, n, position):
         except TypeError:
             raise IndexError(f"Slice entries must be static integers. Got {s} at position {position}") from None
 
-    return slice(static(s.start), static(s.stop), static(s.step)).indices(n)
+    s = slice(static(s.start), static(s.stop), static(s.step))
+    if hasattr(n, "slicing"):  # a symbolic size
+        n.slicing(s)
+    return s.indices(n)
 
 
 def _leaves(entry):

@@ -49,13 +49,18 @@ def canonicalize_axes(axis, ndim) -> tuple[int, ...]:
     return axes
 
 
+def static_size(n) -> int:
+    """A size as an int; a symbolic one, of a function that is being exported, stays what it is."""
+    return n if n.__class__ is int or hasattr(n, "slicing") else operator.index(n)
+
+
 def canonicalize_shape(shape, context="") -> tuple[int, ...]:
     """A size or a sequence of sizes as a tuple of ints. Raises TypeError for anything that is not static."""
     if not isinstance(shape, (tuple, list)):
         scalar = isinstance(shape, str) or not hasattr(shape, "__iter__") or getattr(shape, "ndim", 1) == 0
         shape = (shape,) if scalar else tuple(shape)
     try:
-        return tuple([operator.index(n) for n in shape])
+        return tuple([static_size(n) for n in shape])
     except TypeError:
         pass
     message = f"Shapes must be 1D sequences of concrete values of integer type, got {tuple(shape)}." + (f" {context}" if context else "")

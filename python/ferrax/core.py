@@ -59,13 +59,20 @@ class Trace:
 
 
 def max_dim(d1, d2):
-    """The larger of two sizes."""
-    return max(d1, d2)
+    """The larger of two sizes, which may be symbolic."""
+    return _extremum("max", d1, d2)
 
 
 def min_dim(d1, d2):
-    """The smaller of two sizes."""
-    return min(d1, d2)
+    """The smaller of two sizes, which may be symbolic."""
+    return _extremum("min", d1, d2)
+
+
+def _extremum(name, a, b):
+    for x, y in ((a, b), (b, a)):
+        if hasattr(x, "extremum"):
+            return x.extremum(name, y)
+    return {"max": max, "min": min}[name](a, b)
 
 
 def eval_jaxpr(jaxpr, consts, *args, propagate_source_info=True):

@@ -58,6 +58,9 @@ const LAYERS: &[(&str, &[&str])] = &[
         &[
             "_mesh",
             "_shard_map",
+            "_export_trees",
+            "_symbolic",
+            "_symbolic_export",
             "ad_checkpoint",
             "api_util",
             "core",
@@ -66,6 +69,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "distributed",
             "example_libraries",
             "experimental",
+            "export",
             "extend",
             "flatten_util",
             "interpreters.xla",

@@ -117,6 +117,21 @@ impl Lit {
     pub fn zero(dtype: Dtype) -> Lit {
         Lit { bits: 0, dtype, weak: false }
     }
+    /// The literal of these bits, as [`Lit::bits`] gives them; `None` if no literal of the dtype has them.
+    pub fn from_bits(dtype: Dtype, bits: u64, weak: bool) -> Option<Lit> {
+        let fits = match dtype {
+            Dtype::BOOL => bits <= 1,
+            Dtype::Num(d) => d.size() >= 8 || bits >> (8 * d.size()) == 0,
+            Dtype::C64 | Dtype::C128 => true,
+            Dtype::Key(_) => false,
+            Dtype::Float0 => bits == 0,
+        };
+        fits.then_some(Lit { bits, dtype, weak })
+    }
+    /// The element's bits, zero-extended; of a complex one the real part's, and above them the imaginary part's, in single precision.
+    pub fn bits(&self) -> u64 {
+        self.bits
+    }
     pub fn dtype(&self) -> Dtype {
         self.dtype
     }

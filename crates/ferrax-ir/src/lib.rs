@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 pub mod aval;
 pub mod checks;
+pub mod code;
 pub mod cx;
 pub mod dtype;
 pub mod effects;

@@ -17,7 +17,7 @@ pub mod value;
 pub use host::{_from_pickle, number as number_of};
 pub use number::warn as number_warning;
 
-use crate::aval::{ShapedArray, shape_to_py, size};
+use crate::aval::{ShapedArray, shape_to_py, size, size_to_py};
 use crate::dtype;
 use ferrax_ir::value::{TracerNode, Value};
 use pyo3::exceptions::{PyAttributeError, PyTypeError};
@@ -91,7 +91,7 @@ impl PyArray {
     }
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        shape_to_py(py, self.value.shape())
+        if self.value.is_tracer() { shape_to_py(py, self.value.shape()) } else { PyTuple::new(py, self.value.shape()) }
     }
     #[getter]
     fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -102,8 +102,9 @@ impl PyArray {
         self.value.rank()
     }
     #[getter]
-    fn size(&self) -> u128 {
-        size(self.value.shape())
+    fn size<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let n = size(self.value.shape());
+        if self.value.is_tracer() { size_to_py(py, n) } else { Ok(n.into_pyobject(py)?.into_any()) }
     }
     #[getter]
     fn itemsize(&self) -> usize {

@@ -9,6 +9,7 @@ use pyo3::basic::CompareOp;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use std::cell::{Cell, RefCell};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// ShapedArray(shape, dtype, weak_type=False): a type of arrays. `str()` is "float32[2,3]".
@@ -20,7 +21,7 @@ pub fn shape_of(x: &Bound<PyAny>) -> PyResult<Dims> {
     let one = |d: &Bound<PyAny>| -> PyResult<usize> {
         let n: isize = match d.extract::<isize>() {
             Ok(n) => n,
-            Err(_) => d.call_method0("__index__")?.extract()?,
+            Err(e) => d.call_method0("__index__").map_err(|_| e)?.extract()?,
         };
         usize::try_from(n).map_err(|_| {
             PyTypeError::new_err(format!(
@@ -37,7 +38,31 @@ pub fn shape_of(x: &Bound<PyAny>) -> PyResult<Dims> {
     Ok(Dims::new(&[one(x)?]))
 }
 pub fn shape_to_py<'py>(py: Python<'py>, s: &[usize]) -> PyResult<Bound<'py, PyTuple>> {
-    PyTuple::new(py, s)
+    if !NAMED_SIZES.get() {
+        return PyTuple::new(py, s);
+    }
+    PyTuple::new(py, s.iter().map(|n| size_to_py(py, *n as u128)).collect::<PyResult<Vec<_>>>()?)
+}
+/// A size as Python sees it: a number, or the object that [`symbolic_sizes`] put in its place.
+pub fn size_to_py<'py>(py: Python<'py>, n: u128) -> PyResult<Bound<'py, PyAny>> {
+    let named = if NAMED_SIZES.get() { SIZES.with_borrow(|t| t.as_ref().map(|t| t.clone_ref(py))) } else { None };
+    let object = named.map_or(Ok(None), |t| t.bind(py).get_item(n))?;
+    object.map_or_else(|| Ok(n.into_pyobject(py)?.into_any()), Ok)
+}
+/// Whether sizes are symbolic on this thread.
+pub fn sizes_are_symbolic() -> bool {
+    NAMED_SIZES.get()
+}
+thread_local! {
+    static NAMED_SIZES: Cell<bool> = const { Cell::new(false) };
+    static SIZES: RefCell<Option<Py<PyDict>>> = const { RefCell::new(None) };
+}
+/// symbolic_sizes(table): from now on, on this thread, the shapes of tracers and types have the table's objects in the place of its keys;
+/// None for no table. Returns the table before.
+#[pyfunction]
+pub fn symbolic_sizes(table: Option<Py<PyDict>>) -> Option<Py<PyDict>> {
+    NAMED_SIZES.set(table.is_some());
+    SIZES.replace(table)
 }
 pub fn size(s: &[usize]) -> u128 {
     s.iter().map(|n| *n as u128).product()
@@ -78,8 +103,8 @@ impl ShapedArray {
         self.0.rank()
     }
     #[getter]
-    fn size(&self) -> u128 {
-        size(&self.0.shape)
+    fn size<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        size_to_py(py, size(&self.0.shape))
     }
     #[getter]
     fn sharding(&self) -> Option<()> {

@@ -10,6 +10,7 @@
 //! | [`transforms`] | `jvp`, `linearize`, `vmap`, `pmap`, `checkpoint`, custom rules |
 //! | [`program`], [`jaxpr`], [`primitive`] | programs as objects, primitives defined in Python |
 //! | [`jit`] | the function that `jit` returns |
+//! | [`export`] | programs in files |
 //! | [`tree`] | pytrees |
 //! | [`device`], [`transfer`], [`process`] | devices, `device_put`; waiting, forks, the end of the process |
 //! | [`config`], [`error`] | flags, the table of exceptions |
@@ -25,6 +26,7 @@ mod debug;
 mod device;
 mod dtype;
 mod error;
+mod export;
 mod ffi;
 mod function;
 mod jaxpr;
@@ -50,7 +52,7 @@ mod core {
     #[pymodule_export]
     use crate::array::{_from_pickle, ArrayImpl, PyArray, PyTracer, install_methods};
     #[pymodule_export]
-    use crate::aval::ShapedArray;
+    use crate::aval::{ShapedArray, symbolic_sizes};
     #[pymodule_export]
     use crate::bind::{
         asarray, bind, broadcast_to, elementwise, get_aval, promote_dtypes, promote_dtypes_inexact, promote_shapes,
@@ -66,6 +68,8 @@ mod core {
     use crate::device::{PyDevice, default_backend, devices, process_count, process_index};
     #[pymodule_export]
     use crate::dtype::{_key_dtype, KeyDtype};
+    #[pymodule_export]
+    use crate::export::{PyExported, PyProgramFamily};
     #[pymodule_export]
     use crate::jaxpr::{Jaxpr, JaxprEqn, Literal, Var, eval_program};
     #[pymodule_export]

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! run          the types are what infer says, the memory has their size
-//! text         parse(print(p)) = p, for the primitive and for its derivative, transpose and batch
+//! text, bytes  parse(print(p)) = p, read(write(p)) = p, for the primitive and for its derivative, transpose and batch
 //! reference    cpu = the waist's reference, bit for bit but where an example says that backends round as they like
 //! staged       eager = jit, bit for bit, with neighbours to be fused with and operands stored transposed
 //! derivative   jvp = finite differences; jvp of jvp too; narrow floats = double precision
@@ -15,6 +15,8 @@
 use crate::examples::{Example, values};
 use crate::face::*;
 use ferrax::{array, compiled::Compiled, device};
+use ferrax_ir::ErrorKind;
+use ferrax_ir::code::{Decoder, Encoder};
 use ferrax_ir::ops::concatenate::Concatenate;
 use ferrax_ir::ops::pointwise::Pw;
 use ferrax_ir::ops::slice::Slice;
@@ -101,6 +103,28 @@ fn reads_back(e: &Example, what: &str, p: &Program) {
     let q = ferrax_ir::text::parse_with(&t, &funs).unwrap_or_else(|err| panic!("{}\n  {what}: {err:?}\n{t}", e.text));
     // Programs are compared by what they print, for text does not show weak types.
     assert!(t == q.to_string(), "{}\n  {what}: text does not read back\n{t}\n{q}", e.text);
+    bytes_read_back(e, what, p, funs.is_empty());
+}
+/// Bytes keep all of a program without functions of the host's; of another they keep what it means.
+fn bytes_read_back(e: &Example, what: &str, p: &Program, plain: bool) {
+    let p = Arc::new(p.with_consts(p.n_consts()));
+    let mut encoder = Encoder::default();
+    match encoder.program(&p) {
+        Err(err) if !plain => assert!(err.kind() == Some(ErrorKind::NotImplemented), "{}\n  {what}: {err:?}", e.text),
+        written => ok(e, what, written),
+    }
+    if !plain {
+        return;
+    }
+    let bytes = ok(e, what, encoder.bytes());
+    let mut decoder = Decoder::new(&bytes, &[]);
+    let q = decoder.program().unwrap_or_else(|err| panic!("{}\n  {what}: {err:?}\n{p}", e.text));
+    ok(e, what, decoder.end());
+    // A literal among parameters comes back in its widest type, and means the same.
+    let mut again = Encoder::default();
+    ok(e, what, again.program(&q));
+    let same = *p == *q || ok(e, what, again.bytes()) == bytes && p.to_string() == q.to_string();
+    assert!(same, "{}\n  {what}: bytes do not read back\n{p}\n{q}", e.text);
 }
 fn text(e: &Example) {
     let avals = e.avals();

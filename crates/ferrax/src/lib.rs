@@ -18,6 +18,7 @@ pub mod array;
 pub mod compiled;
 pub mod device;
 pub mod eval;
+pub mod export;
 pub mod fork;
 pub mod numpy;
 pub mod pmap;

@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import _core
 from .._autodiff import jvp, linear_transpose, linearize
-from .._config import inert
+from .._config import exporting_for, inert
 from .._core import bind
 from .._dtypes import is_inexact
 from ..tree_util import broadcast_prefix, tree_map
@@ -177,7 +177,7 @@ def platform_dependent(*args, default=None, **per_platform):
             raise TypeError(f"lax.platform_dependent: the '{name}' branch must be a callable.")
     if default is not None and not callable(default):
         raise TypeError("lax.platform_dependent: the default branch must be a callable.")
-    platform = _core.default_backend()
+    platform = (exporting_for.value or "").partition("#")[0] or _core.default_backend()
     alias = {"gpu": ("gpu", "cuda", "rocm", "vulkan", "metal"), "cpu": ("cpu",)}
     for name in alias.get(platform, (platform,)):
         if name in per_platform:

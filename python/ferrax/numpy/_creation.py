@@ -18,7 +18,7 @@ from .._batching import vmap
 from .._config import no_sharding
 from .._core import bind
 from .._dtypes import canonicalize_dtype, dtype_of, float0, is_bool, is_complex, is_inexact, is_integer, is_key, is_weak, requested, to_inexact
-from .._shapes import canonicalize_axis, canonicalize_shape
+from .._shapes import canonicalize_axis, canonicalize_shape, static_size
 from ..lax._shaping import beside, integer_scalar
 from ._arguments import Array, as_array, check_arraylike, concrete_or_error, constant, convert, is_arraylike, jitted
 from ._exponential import log10, power
@@ -474,7 +474,7 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
 
     start, stop: numbers or arrays that broadcast. retstep: also return the spacing. Raises ValueError for negative num.
     """
-    num = operator.index(concrete_or_error(num, "'num' argument of jnp.linspace")[()]) if isinstance(num, Array) else operator.index(num)
+    num = operator.index(concrete_or_error(num, "'num' argument of jnp.linspace")[()]) if isinstance(num, Array) else static_size(num)
     if num < 0:
         raise ValueError(f"Number of samples, {num}, must be non-negative.")
     check_arraylike("linspace", start, stop)

@@ -122,7 +122,7 @@ pub fn swallowed(x: &Bound<PyAny>) -> Option<PyErr> {
 }
 
 /// What a view of an array refers to until it is released.
-struct Exported {
+struct Viewed {
     bytes: Bytes,
     shape: Vec<ffi::Py_ssize_t>,
     strides: Vec<ffi::Py_ssize_t>,
@@ -171,7 +171,7 @@ impl PyArray {
         for i in (1..shape.len()).rev() {
             strides[i - 1] = strides[i].saturating_mul(shape[i]);
         }
-        let made = Box::into_raw(Box::new(Exported { bytes, shape, strides }));
+        let made = Box::into_raw(Box::new(Viewed { bytes, shape, strides }));
         // SAFETY: `made` was leaked from a box just now, and is taken back by `__releasebuffer__` alone, once, when the view is released:
         // until then its vectors do not move. `view` is not null, and the protocol hands it over for filling in. The bytes are
         // immutable and kept by `made`; the view takes a reference to `slf`.
@@ -198,6 +198,6 @@ impl PyArray {
     }
     unsafe fn __releasebuffer__(&self, view: *mut ffi::Py_buffer) {
         // SAFETY: `internal` is what `__getbuffer__` put there, and the protocol releases each view once.
-        unsafe { drop(Box::from_raw((*view).internal.cast::<Exported>())) }
+        unsafe { drop(Box::from_raw((*view).internal.cast::<Viewed>())) }
     }
 }

@@ -79,6 +79,10 @@ fn items(index: &Bound<PyAny>) -> PyResult<Option<Items>> {
 impl PyArray {
     fn __getitem__<'py>(slf: &Bound<'py, Self>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
+        if crate::aval::sizes_are_symbolic() && slf.get().value.is_tracer() {
+            let sizes = crate::aval::shape_to_py(py, slf.get().value.shape())?;
+            py.import("ferrax._symbolic_export")?.call_method1("sliced", (sizes, index))?;
+        }
         if let Some(items) = items(index)?
             && let Some(out) = guarded(|| indexing::static_index(&slf.get().value, &items).py(py))?
         {
