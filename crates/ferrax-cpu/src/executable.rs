@@ -41,6 +41,7 @@ pub enum Home {
 }
 
 /// A step, ready to run.
+#[allow(clippy::large_enum_variant)] // most steps are kernels
 pub enum Ready {
     Kernel { kernel: CompiledKernel, ins: Box<[Cell]>, outs: Box<[Cell]> },
     Routine { run: routines::Run, ins: Box<[Cell]>, outs: Box<[Cell]> },

@@ -105,6 +105,13 @@ impl CompiledKernel {
     pub fn nanos(&self) -> f64 {
         self.nanos
     }
+    /// Says that it will run so many times, which is counted as work: see `program/code.rs`.
+    pub fn expect(&self, runs: usize) {
+        match &self.form {
+            Form::Map(m) => m.programs.iter().for_each(|(p, _)| p.expect(runs.saturating_mul(p.total()))),
+            Form::Reduce(r) => r.expect(runs),
+        }
+    }
     pub fn text(&self) -> String {
         match &self.form {
             Form::Map(m) => m.programs.iter().map(|p| p.0.text()).collect(),
@@ -121,6 +128,7 @@ impl CompiledKernel {
     /// the kernel was compiled as aliased, inputs that it reads only where it writes.
     #[inline]
     pub unsafe fn run(&self, bases: Bases, parallel: bool) -> Res<()> {
+        self.expect(1);
         match &self.form {
             Form::Map(m) => {
                 let tiles = m.programs.last().map_or(0, |p| p.1);
@@ -154,9 +162,11 @@ impl Boxed {
                 // `tile` of them, and is this thread's.
                 unsafe {
                     let mut frame = p.start(m, bases, p.tile().min(p.total()));
-                    for t in mine {
-                        let (pos, n) = p.tile_range(t);
+                    let mut t = mine.start;
+                    while t < mine.end {
+                        let (tiles, pos, n) = p.stretch(t, mine.end);
                         p.eval(&mut frame, pos, n);
+                        t += tiles;
                     }
                 }
             })?;

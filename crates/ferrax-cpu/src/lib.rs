@@ -6,6 +6,7 @@
 pub mod executable;
 pub mod kernels;
 pub mod memory;
+pub mod native;
 pub mod routines;
 pub mod stats;
 pub mod tape;

@@ -13,12 +13,15 @@
 //! INVARIANT: evaluating a range of positions touches only these positions of what is read in place or written, and the elements that
 //! the kernel's loads name for them, which `Kernel::verify` proved to exist.
 mod build;
+mod code;
 mod pairs;
 mod turns;
 
 use super::block::{BlockFn, RoundsFn};
 use super::moves;
+use crate::native::Function;
 use crate::tier::Tier;
+use code::CodePart;
 use ferrax_kernel::{Affine, Kernel, NodeId};
 use smallvec::SmallVec;
 use std::sync::atomic::AtomicBool;
@@ -47,6 +50,8 @@ enum Ins {
         a: Op,
         b: Op,
         c: Op,
+        /// Where native code can do the same.
+        what: Option<Function>,
     },
     /// Rounds of two words, by the bits in the bytes of `by`.
     Rounds {
@@ -143,6 +148,9 @@ pub struct TileProgram {
     loads: Vec<Loads>,
     stores: Vec<Stores>,
     indices: Vec<Indices>,
+    /// Registers that the caller reads.
+    keep: SmallVec<[Op; 2]>,
+    code: code::Lazy,
     /// Estimated nanoseconds for one position.
     pub cost: f64,
 }
@@ -228,6 +236,26 @@ impl TileProgram {
             (t * step, step.min(self.total - t * step))
         }
     }
+    /// Tiles from this one on, before `end`, that can be evaluated at once, with their first position and length: native code without
+    /// registers in memory goes through all that lie in one row.
+    #[inline]
+    pub fn stretch(&self, t: usize, end: usize) -> (usize, usize, usize) {
+        let (pos, n) = self.tile_range(t);
+        if !self.is_all_native() {
+            return (1, pos, n);
+        }
+        let in_row = match self.by_rows && self.dims.len() > 1 {
+            true if self.row >= self.tile => {
+                let pieces = self.row.div_ceil(self.tile);
+                pieces - t % pieces
+            }
+            true => 1,
+            false => end - t,
+        };
+        let tiles = in_row.min(end - t);
+        let (last, len) = self.tile_range(t + tiles - 1);
+        (tiles, pos, last + len - pos)
+    }
     /// Lays the frame out in `memory` and computes what does not vary, for tiles of up to `n` positions.
     ///
     /// # Safety
@@ -264,7 +292,7 @@ impl TileProgram {
             Frame { p, base, bases }
         }
     }
-    /// Evaluates positions `pos .. pos + n`, n at most the tile and what the frame was started for.
+    /// Evaluates positions `pos .. pos + n`, n at most the tile and what the frame was started for, or a `stretch`.
     ///
     /// # Safety
     /// The frame is one of this program's; the positions lie below `total`; no other thread evaluates them.
@@ -280,9 +308,28 @@ impl TileProgram {
                     frame.p[self.n_regs + k] = frame.base[k].add(pos * d.size);
                 }
             }
-            for i in &self.body {
+            match self.code.get() {
+                None => self.interpret(&self.body, frame, pos, n),
+                Some(parts) => {
+                    for part in parts {
+                        match part {
+                            CodePart::Calls(r) => self.interpret(&self.body[r.clone()], frame, pos, n),
+                            CodePart::Native(s) => s.run(frame.p, n),
+                        }
+                    }
+                }
+            }
+        }
+    }
+    /// # Safety
+    /// As `eval`, whose instructions these are, those before them done.
+    #[inline]
+    unsafe fn interpret(&self, body: &[Ins], frame: &mut Frame, pos: usize, n: usize) {
+        for i in body {
+            // SAFETY: as `eval`.
+            unsafe {
                 match *i {
-                    Ins::Call { f, d, a, b, c } => {
+                    Ins::Call { f, d, a, b, c, .. } => {
                         let p = &frame.p;
                         f(p[d as usize], p[a as usize], p[b as usize], p[c as usize], n)
                     }
@@ -422,7 +469,7 @@ impl TileProgram {
         frame.p[d as usize] = own;
         own
     }
-    /// Part of a row: fill, elements, fill.
+    /// CodePart of a row: fill, elements, fill.
     ///
     /// # Safety
     /// As `load`; `row` is the (possibly imaginary) element at inner index 0.

@@ -130,6 +130,10 @@ impl Reducing {
         (self.outer * self.columns) as f64
             * (self.n as f64 * (self.inner.cost + 0.1 * self.reductions.len() as f64) + self.epilogue.cost)
     }
+    pub fn expect(&self, runs: usize) {
+        self.inner.expect(runs.saturating_mul(self.inner.total()));
+        self.epilogue.expect(runs.saturating_mul(self.epilogue.total()));
+    }
     pub fn text(&self) -> String {
         format!(
             "  inner {} x {} x {}\n{}  epilogue\n{}",

@@ -4,14 +4,18 @@
 use super::super::block::{self, BlockFn, choose};
 use super::super::lane::Lane;
 use super::super::{moves, scalar};
+use super::code::Lazy;
 use super::pairs::{Pair, Pairs};
 use super::turns::{Rounds, Turn, Turns};
 use super::{Between, Buf, DIRECT, Direct, Indices, Ins, Loads, Op, Setup, Spec, Stores, TileProgram};
+use crate::native::Function;
 use ferrax_kernel::{Affine, Bin, DType, Error, Kernel, Node, NodeId, Res, Un};
 use smallvec::SmallVec;
 
 /// Rows from this length on are tiles of their own, whose operands are used in place; shorter ones are copied into tiles of many.
 const ROW: usize = 48;
+/// So many loads may come before what is computed: each holds a register until it is read.
+const EARLY_LOADS: usize = 8;
 
 struct TileBuilder<'a> {
     spec: &'a Spec<'a>,
@@ -26,10 +30,13 @@ struct TileBuilder<'a> {
     loads: Vec<Loads>,
     stores: Vec<Stores>,
     indices: Vec<Indices>,
-    /// For each virtual register, whether it is computed once.
+    /// For each virtual register, whether it is computed once, and whether its lanes are bytes.
     uniform: Vec<bool>,
+    of_bytes: Vec<bool>,
     wide: usize,
     cost: f64,
+    /// The share of it that native code would not shorten.
+    long: f64,
     /// Registers that became outputs.
     renamed: Vec<(Op, Op)>,
 }
@@ -79,8 +86,10 @@ impl TileProgram {
             stores: vec![],
             indices: vec![],
             uniform: vec![],
+            of_bytes: vec![],
             wide: 1,
             cost: 0.0,
+            long: 0.0,
             renamed: vec![],
         };
         let mut value: Vec<Op> = vec![u16::MAX; k.nodes.len()];
@@ -194,6 +203,7 @@ impl TileBuilder<'_> {
             return Err(Error::Unsupported("a kernel of more than 32,000 values".into()));
         }
         self.uniform.push(uniform);
+        self.of_bytes.push(bytes == 1);
         self.wide = self.wide.max(bytes);
         Ok(self.uniform.len() as u16 - 1)
     }
@@ -276,23 +286,26 @@ impl TileBuilder<'_> {
         };
         let (a, b, c) = (of(0), of(1), of(n - 1));
         self.cost += 0.05 * (n * dtype.size()) as f64;
-        self.body.push(Ins::Call { f: moves::weave(dtype, n, self.spec.tier), d, a, b, c });
+        self.body.push(Ins::Call { f: moves::weave(dtype, n, self.spec.tier), d, a, b, c, what: None });
     }
     /// A call, in the setup where all its operands are there.
-    fn call(&mut self, f: BlockFn, bytes: usize, ops: &[Op], cost: f64) -> Res<Op> {
+    fn call(&mut self, f: BlockFn, what: Option<Function>, bytes: usize, ops: &[Op], cost: f64) -> Res<Op> {
         let uniform = ops.iter().all(|o| self.is_uniform(*o));
         let d = self.fresh(uniform, bytes)?;
         let (a, b, c) = (ops[0], *ops.get(1).unwrap_or(&ops[0]), *ops.get(2).unwrap_or(&ops[0]));
         if uniform {
             self.setup.push(Setup::Call { f, d, a, b, c });
         } else {
-            self.body.push(Ins::Call { f, d, a, b, c });
+            self.body.push(Ins::Call { f, d, a, b, c, what });
             self.cost += cost;
+            self.long += if what.is_none_or(Function::is_long) { cost } else { 0.0 };
         }
         Ok(d)
     }
-    fn calls(&mut self, fs: [Option<BlockFn>; 3], bytes: usize, op: Op, cost: f64) -> Res<Op> {
-        fs.into_iter().flatten().try_fold(op, |x, f| self.call(f, bytes, &[x], cost))
+    /// Several calls in turn; `what` is what they do together.
+    fn calls(&mut self, fs: [Option<BlockFn>; 3], what: Option<Function>, bytes: usize, op: Op, cost: f64) -> Res<Op> {
+        let what = what.filter(|_| fs[1].is_none());
+        fs.into_iter().flatten().try_fold(op, |x, f| self.call(f, what, bytes, &[x], cost))
     }
     fn constant(&mut self, bytes: usize, bits: u64) -> Res<Op> {
         let same = self.setup.iter().find_map(|s| match *s {
@@ -316,18 +329,22 @@ impl TileBuilder<'_> {
         let (d, Node::Bin(g, x, y)) = &k.nodes[n] else { unreachable!("pairs are of two operands") };
         let Node::Bin(f, a, b) = &k.nodes[p.of as usize].1 else { unreachable!("pairs are of two operands") };
         let other = if p.left { y } else { x };
+        let what = Function::Pair { g: *g, f: *f, left: p.left, of: *d };
         let f = scalar::pair(*g, *f, p.left, *d, self.spec.tier)
             .ok_or_else(|| Error::Invalid(format!("{} is not defined for {d}", g.name())))?;
         let bytes = d.size();
         let ops = [*a, *b, *other].map(|o| value[o as usize]);
-        self.call(f, bytes, &ops, (0.025 * bytes as f64).max(0.12))
+        self.call(f, Some(what), bytes, &ops, (0.025 * bytes as f64).max(0.12))
     }
     fn turn(&mut self, t: &Turn, value: &[Op]) -> Res<Op> {
         let by = self.constant(4, t.by as u64)?;
         let of = value[t.of as usize];
         match t.with {
-            Some(w) => self.call(scalar::rotate_xor(self.spec.tier), 4, &[of, value[w as usize], by], 0.1),
-            None => self.call(scalar::rotate(self.spec.tier), 4, &[of, by], 0.1),
+            Some(w) => {
+                let f = scalar::rotate_xor(self.spec.tier);
+                self.call(f, Some(Function::RotateXor), 4, &[of, value[w as usize], by], 0.1)
+            }
+            None => self.call(scalar::rotate(self.spec.tier), Some(Function::Rotate), 4, &[of, by], 0.1),
         }
     }
     /// The two words after some rounds.
@@ -366,25 +383,37 @@ impl TileBuilder<'_> {
             Node::Load(a) => self.load_node(n, a)?,
             Node::Un(f, x) => {
                 let fs = scalar::un(*f, k.dtype(*x), tier).ok_or_else(|| undefined(f.name()))?;
-                let d = self.calls(fs, bytes, at(*x), un_cost(*f).max(simple))?;
+                let what = Some(Function::Un(*f, k.dtype(*x)));
+                let d = self.calls(fs, what, bytes, at(*x), un_cost(*f).max(simple))?;
                 let keeps = matches!(f, Un::IsFinite | Un::Popcnt | Un::Clz | Un::Floor | Un::Ceil | Un::Trunc);
                 if keeps { d } else { self.canonical(dtype, d)? }
             }
             Node::Bin(f, x, y) => {
                 let of = k.dtype(*x);
                 let g = scalar::bin(*f, of, tier).ok_or_else(|| undefined(f.name()))?;
-                let d = self.call(g, bytes, &[at(*x), at(*y)], bin_cost(*f, of).max(simple))?;
+                let what = Function::Bin(*f, of);
+                let d = self.call(g, Some(what), bytes, &[at(*x), at(*y)], bin_cost(*f, of).max(simple))?;
                 let keeps = f.is_comparison()
                     || matches!(f, Bin::Max | Bin::Min | Bin::And | Bin::Or | Bin::Xor | Bin::NextAfter);
                 if keeps { d } else { self.canonical(dtype, d)? }
             }
-            Node::Select { p, t, f } => self.call(choose(bytes, tier), bytes, &[at(*p), at(*t), at(*f)], simple)?,
+            Node::Select { p, t, f } => {
+                let what = Function::Select(bytes);
+                self.call(choose(bytes, tier), Some(what), bytes, &[at(*p), at(*t), at(*f)], simple)?
+            }
             Node::Convert(x) if k.dtype(*x) == dtype => at(*x),
-            Node::Convert(x) => self.call(scalar::convert(k.dtype(*x), dtype, tier), bytes, &[at(*x)], 2.0 * simple)?,
-            Node::Bitcast(x) => self.calls(scalar::bitcast(k.dtype(*x), dtype, tier), 8, at(*x), simple)?,
+            Node::Convert(x) => {
+                let what = Function::Convert(k.dtype(*x), dtype);
+                self.call(scalar::convert(k.dtype(*x), dtype, tier), Some(what), bytes, &[at(*x)], 2.0 * simple)?
+            }
+            Node::Bitcast(x) => {
+                let fs = scalar::bitcast(k.dtype(*x), dtype, tier);
+                let what = (dtype.size() >= 4).then_some(Function::Copy(dtype));
+                self.calls(fs, what, 8, at(*x), simple)?
+            }
             Node::Round { of, exponent, mantissa } => {
                 let words = self.constant(8, *exponent as u64 | (*mantissa as u64) << 32)?;
-                let d = self.call(scalar::round(dtype, tier), bytes, &[at(*of), words], 0.2)?;
+                let d = self.call(scalar::round(dtype, tier), None, bytes, &[at(*of), words], 0.2)?;
                 self.canonical(dtype, d)?
             }
             Node::Reduce { .. } => return Err(Error::Invalid(format!("node {n} reduces where nothing is reduced"))),
@@ -392,7 +421,7 @@ impl TileBuilder<'_> {
     }
     fn canonical(&mut self, d: DType, op: Op) -> Res<Op> {
         match scalar::canonical(d, self.spec.tier) {
-            Some(f) => self.call(f, 4, &[op], 0.1),
+            Some(f) => self.call(f, None, 4, &[op], 0.1),
             None => Ok(op),
         }
     }
@@ -544,10 +573,16 @@ impl TileBuilder<'_> {
             self.renamed.push((v, to));
             return;
         }
-        self.body.push(Ins::Call { f: moves::store(dtype, self.spec.tier), d: to, a: v, b: v, c: v });
+        let what = Some(Function::Copy(dtype));
+        self.body.push(Ins::Call { f: moves::store(dtype, self.spec.tier), d: to, a: v, b: v, c: v, what });
     }
     /// Gives virtual registers real ones, and directs their place behind them.
     fn finish(mut self, keep: Vec<Op>, given: Vec<Op>) -> Res<(TileProgram, Vec<Op>, Vec<Op>)> {
+        // Loads want nothing that is computed: before the calls, they leave these in one run.
+        let loads = |i: &Ins| matches!(i, Ins::Load { .. } | Ins::Index { .. });
+        if self.body.iter().filter(|i| loads(i)).count() <= EARLY_LOADS {
+            self.body.sort_by_key(|i| !loads(i));
+        }
         let n_virtual = self.uniform.len();
         let mut last = vec![usize::MAX; n_virtual]; // position of the last reader; MAX where nobody may take the register
         for (at, i) in self.body.iter_mut().enumerate() {
@@ -570,12 +605,14 @@ impl TileBuilder<'_> {
                 n_regs += 1;
             }
         }
-        let mut free: Vec<u16> = vec![];
+        // Bytes and wider lanes share no register: a loop that reads the ones as it writes the others would run into what it has written.
+        let mut free: [Vec<u16>; 2] = [vec![], vec![]];
         for (at, i) in self.body.iter_mut().enumerate() {
             for d in i.results() {
                 if d & DIRECT == 0 && real[d as usize] == u16::MAX {
                     // A register that holds rows in place is not shared: its pointer wanders.
                     let wanders = matches!(i, Ins::Load { load, .. } if self.loads[*load as usize].in_place);
+                    let free = &mut free[self.of_bytes[d as usize] as usize];
                     real[d as usize] = if wanders { None } else { free.pop() }.unwrap_or_else(|| {
                         n_regs += 1;
                         n_regs - 1
@@ -590,7 +627,7 @@ impl TileBuilder<'_> {
             ops.dedup();
             for o in ops {
                 if o & DIRECT == 0 && !self.uniform[o as usize] && last[o as usize] == at {
-                    free.push(real[o as usize]);
+                    free[self.of_bytes[o as usize] as usize].push(real[o as usize]);
                 }
             }
         }
@@ -611,7 +648,10 @@ impl TileBuilder<'_> {
         };
         let tile = if self.by_rows { tile.min(row.next_multiple_of(16)) } else { tile };
         let reg_bytes = (tile * self.wide).next_multiple_of(64) + 64;
+        let keep: Vec<Op> = keep.into_iter().map(map).collect();
         let program = TileProgram {
+            keep: keep.iter().copied().collect(),
+            code: Lazy::new(self.spec.tier, self.spec.aliased, self.cost - self.long),
             dims: self.dims,
             total: self.total,
             tile,
@@ -627,7 +667,7 @@ impl TileBuilder<'_> {
             indices: self.indices,
             cost: self.cost,
         };
-        Ok((program, keep.into_iter().map(map).collect(), given.into_iter().map(map).collect()))
+        Ok((program, keep, given.into_iter().map(map).collect()))
     }
 }
 

@@ -1,0 +1,138 @@
+//! Which parts of a program are native code, and when they are made.
+//!
+//! INVARIANT: the parts do what the instructions do, in their order; they are made at most once, and every tile after that takes them.
+use super::{DIRECT, Ins, Op, Setup, TileProgram};
+use crate::native::{self, Function, LaneWidth, Operand, Replaced, Segment};
+use crate::tier::Tier;
+use std::ops::Range;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Instructions that are interpreted, or what stands for some.
+pub enum CodePart {
+    Calls(Range<usize>),
+    Native(Segment),
+}
+/// The parts, once there was enough work.
+pub struct Lazy {
+    parts: OnceLock<Option<Vec<CodePart>>>,
+    /// Nanoseconds so far of work that code would shorten, and what a position takes of them.
+    done: AtomicU64,
+    cost: f64,
+    tier: Tier,
+    aliased: bool,
+}
+/// Making code takes some 10 to 50 us: it is made once a program has worked as long, the long functions not counted, since they take as
+/// long in either way.
+const WORTH: f64 = 50_000.0;
+
+impl Lazy {
+    pub fn new(tier: Tier, aliased: bool, cost: f64) -> Lazy {
+        Lazy { parts: OnceLock::new(), done: AtomicU64::new(0), cost, tier, aliased }
+    }
+    #[inline(always)]
+    pub fn get(&self) -> Option<&[CodePart]> {
+        self.parts.get()?.as_deref()
+    }
+}
+
+impl TileProgram {
+    /// Says that so many positions will be evaluated; makes code where that pays.
+    #[inline]
+    pub fn expect(&self, positions: usize) {
+        if self.code.parts.get().is_none() {
+            self.count(positions as f64 * self.code.cost);
+        }
+    }
+    fn count(&self, nanos: f64) {
+        let done = self.code.done.fetch_add(nanos as u64, Ordering::Relaxed) as f64 + nanos;
+        if done >= WORTH {
+            self.code.parts.get_or_init(|| self.parts());
+        }
+    }
+    /// Whether all of it is one native segment, which moves through nothing but what is used in place.
+    pub(super) fn is_all_native(&self) -> bool {
+        matches!(self.code.get(), Some([CodePart::Native(s)]) if s.moving().all(|o| o as usize >= self.n_regs))
+    }
+    fn parts(&self) -> Option<Vec<CodePart>> {
+        if self.code.tier == Tier::Portable || !native::is_available() {
+            return None;
+        }
+        let known = |o: Op| self.known(o);
+        let mut parts: Vec<CodePart> = vec![];
+        let (mut from, mut at) = (0, 0);
+        while at < self.body.len() {
+            let (calls, width) = self.run_from(at);
+            let end = at + calls.len().max(1);
+            let live = |o: Op| self.is_wanted(o, end);
+            let segment = if self.pays(&calls) {
+                Segment::compile(&calls, width, &known, &live, self.code.aliased)
+            } else {
+                None
+            };
+            if let Some(s) = segment {
+                if from < at {
+                    parts.push(CodePart::Calls(from..at));
+                }
+                parts.push(CodePart::Native(s));
+                from = end;
+            }
+            at = end;
+        }
+        if parts.is_empty() {
+            return None;
+        }
+        if from < self.body.len() {
+            parts.push(CodePart::Calls(from..self.body.len()));
+        }
+        Some(parts)
+    }
+    /// The longest run of calls from this instruction on that can be one segment.
+    fn run_from(&self, at: usize) -> (Vec<Replaced>, LaneWidth) {
+        let mut width = LaneWidth::Any;
+        let mut calls = vec![];
+        for i in &self.body[at..] {
+            let Ins::Call { d, a, b, c, what: Some(function), .. } = *i else { break };
+            let Some(w) = function.width().filter(|_| self.is_for_tier(function)) else { break };
+            if width != LaneWidth::Any && w != LaneWidth::Any && w != width {
+                break;
+            }
+            width = if width == LaneWidth::Any { w } else { width };
+            calls.push(Replaced { function, d, ops: [a, b, c] });
+        }
+        (calls, width)
+    }
+    /// Vectors of 512 bits are worth more to a long function than registers are.
+    fn is_for_tier(&self, f: Function) -> bool {
+        self.code.tier == Tier::Avx2 || !f.is_long()
+    }
+    /// A call alone is a loop of its own already, if not of the best where bools are bytes.
+    fn pays(&self, calls: &[Replaced]) -> bool {
+        let of_bools = |c: &Replaced| {
+            let (ops, result) = c.function.bools();
+            ops[0] || result
+        };
+        calls.len() > 1 || calls.iter().any(of_bools)
+    }
+    fn known(&self, o: Op) -> Operand {
+        for s in &self.setup {
+            match *s {
+                Setup::Fill { d, bits, .. } if d == o => return Operand::Const(bits),
+                Setup::Splat { d, .. } | Setup::Call { d, .. } if d == o => return Operand::Still,
+                _ => (),
+            }
+        }
+        Operand::Moving
+    }
+    /// Whether an operand is read by an instruction from `end` on, or by others.
+    fn is_wanted(&self, o: Op, end: usize) -> bool {
+        debug_assert!(o & DIRECT == 0);
+        let read = |i: &Ins| match *i {
+            Ins::Call { a, b, c, .. } => [a, b, c].contains(&o),
+            Ins::Rounds { a, b, .. } => [a, b].contains(&o),
+            Ins::Store { v, .. } => v == o,
+            Ins::Load { .. } | Ins::Index { .. } => false,
+        };
+        o as usize >= self.n_regs || self.keep.contains(&o) || self.body[end..].iter().any(read)
+    }
+}

@@ -1,0 +1,261 @@
+//! Native code: runs of calls of a tile program as one loop over registers, for x86-64 with AVX2.
+//!
+//! ```text
+//!     r0 = mul in0, in0;  r1 = add r0, c;  out0 = mul r1, in0      ->      ymm0 = in0[i]
+//!     (three passes over the nearest cache)                                ymm1 = ymm0 * ymm0; ymm1 += c; ymm1 *= ymm0
+//!                                                                          out0[i] = ymm1
+//! ```
+//!
+//! A call that can be recorded (native/lower.rs) is recorded; the graph gets registers (native/allot.rs), then bytes (native/asm.rs), then pages
+//! (native/pages.rs). What stands between such runs stays with the tile program, which also serves wherever there is no code: other machines,
+//! refused pages, kernels whose work does not pay for it.
+//!
+//! INVARIANT: a segment touches, of each operand, the elements of the positions it is run for and nothing else, and writes what the calls
+//! it replaces write, bit for bit.
+#![allow(unsafe_code)]
+mod allot;
+mod asm;
+#[cfg(test)]
+mod decoded;
+mod graph;
+mod lower;
+mod pages;
+mod record;
+
+use allot::allot;
+use asm::Emitted;
+pub use lower::{Function, LaneWidth};
+use pages::Pages;
+
+/// A call of a tile program, operands by their places in the table of the frame.
+#[derive(Clone, Copy, Debug)]
+pub struct Replaced {
+    pub function: Function,
+    pub d: u16,
+    pub ops: [u16; 3],
+}
+/// What is known of an operand.
+pub enum Operand {
+    /// These bits in each lane.
+    Const(u64),
+    /// The same in each lane.
+    Still,
+    Moving,
+}
+
+/// Operands of one segment, vectors of its frame (which lies on the stack, without a probe), and values of its graph.
+const MOST_OPERANDS: usize = 32;
+const MOST_SPILLS: u32 = 100;
+const MOST_VALUES: usize = 4000;
+const VECTOR: usize = 32;
+
+/// Where an operand stands in the frame's table, and the bytes of an element if it moves.
+struct TableSlot {
+    at: u16,
+    is_bool: bool,
+    step: usize,
+    read: bool,
+    written: bool,
+}
+/// A run of calls as code.
+pub struct Segment {
+    code: Pages,
+    slots: Vec<TableSlot>,
+    lanes: usize,
+}
+
+/// Whether this machine runs what is emitted.
+pub fn is_available() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return is_x86_feature_detected!("avx2");
+    #[cfg(not(target_arch = "x86_64"))]
+    return false;
+}
+/// A table of pointers, and a number of positions.
+#[cfg(target_arch = "x86_64")]
+type LoopEntry = unsafe extern "sysv64" fn(*const *mut u8, usize);
+
+struct Recording<'a> {
+    known: &'a dyn Fn(u16) -> Operand,
+    slots: Vec<TableSlot>,
+    still: Vec<bool>,
+    /// Operands written so far, with their values.
+    values: Vec<(u16, graph::VecValue)>,
+    size: usize,
+}
+impl Recording<'_> {
+    fn slot(&mut self, at: u16, is_bool: bool) -> usize {
+        if let Some(k) = self.slots.iter().position(|s| s.at == at && s.is_bool == is_bool) {
+            return k;
+        }
+        let still = matches!((self.known)(at), Operand::Still);
+        let step = if still {
+            0
+        } else if is_bool {
+            1
+        } else {
+            self.size
+        };
+        self.slots.push(TableSlot { at, is_bool, step, read: false, written: false });
+        self.still.push(still);
+        self.slots.len() - 1
+    }
+    fn read(&mut self, at: u16, is_bool: bool) -> graph::VecValue {
+        if let Some((_, v)) = self.values.iter().find(|v| v.0 == at) {
+            return *v;
+        }
+        if let Operand::Const(bits) = (self.known)(at) {
+            let bits = if !is_bool {
+                bits
+            } else if bits != 0 {
+                u64::MAX
+            } else {
+                0
+            };
+            return graph::with(|g| g.constant(bits));
+        }
+        let k = self.slot(at, is_bool);
+        self.slots[k].read = true;
+        graph::with(|g| g.operand(k as u32, is_bool))
+    }
+}
+
+impl Segment {
+    /// `live`: whether an operand is wanted after the calls. None where there is no code.
+    pub fn compile(
+        calls: &[Replaced],
+        width: LaneWidth,
+        known: &dyn Fn(u16) -> Operand,
+        live: &dyn Fn(u16) -> bool,
+        aliased: bool,
+    ) -> Option<Segment> {
+        let (g, slots, still) = record(calls, width, known, live)?;
+        let both = |of: &dyn Fn(&TableSlot, &TableSlot) -> bool| {
+            slots.iter().any(|w| w.written && slots.iter().any(|r| r.read && r.at == w.at && of(r, w)))
+        };
+        // Written as lanes and read as bytes, it would be written before it is read.
+        if both(&|r, w| r.is_bool != w.is_bool) {
+            return None;
+        }
+        // An operand that may be both must not be read again once it is written.
+        let late = aliased || both(&|_, _| true);
+        let mut frame = 0;
+        let vectors: Vec<Option<u32>> = still
+            .iter()
+            .map(|s| {
+                frame += *s as u32;
+                s.then(|| frame - 1)
+            })
+            .collect();
+        let allotted = allot(&g, &vectors, late);
+        if allotted.frame > MOST_SPILLS {
+            return None;
+        }
+        let operands: Vec<bool> = slots.iter().map(|s| s.is_bool).collect();
+        let kept: Vec<(u32, u32)> = (0..).zip(&vectors).filter_map(|(k, v)| v.map(|v| (k, v))).collect();
+        let code = asm::assemble(&Emitted {
+            wide: g.wide,
+            operands: &operands,
+            still: &kept,
+            body: &allotted.body,
+            frame: allotted.frame,
+            pool: &allotted.pool,
+        });
+        Some(Segment { code: Pages::new(&code)?, slots, lanes: VECTOR / if g.wide { 8 } else { 4 } })
+    }
+    /// The operands that it goes through.
+    pub fn moving(&self) -> impl Iterator<Item = u16> {
+        self.slots.iter().filter(|s| s.step > 0).map(|s| s.at)
+    }
+    /// Does what the calls do, for n positions of what `table` points to.
+    ///
+    /// # Safety
+    /// Each entry that the calls name points to n elements, those that do not move to a vector of them; what is written overlaps only what
+    /// the segment was told of.
+    #[inline]
+    pub unsafe fn run(&self, table: &[*mut u8], n: usize) {
+        let mut p = [std::ptr::null_mut::<u8>(); MOST_OPERANDS];
+        self.slots.iter().zip(&mut p).for_each(|(s, p)| *p = table[s.at as usize]);
+        let whole = n / self.lanes * self.lanes;
+        if whole > 0 {
+            // SAFETY: `whole` positions are at most n.
+            unsafe { self.call(&p, whole) }
+        }
+        if n > whole {
+            // SAFETY: as promised, after the first `whole` elements.
+            unsafe { self.tail(&p, whole, n - whole) }
+        }
+    }
+    /// The last positions, less than a vector of them, by way of copies.
+    ///
+    /// # Safety
+    /// As `run`: `n` elements at `from`.
+    unsafe fn tail(&self, p: &[*mut u8; MOST_OPERANDS], from: usize, n: usize) {
+        #[repr(align(32))]
+        struct Vectors([[u8; VECTOR]; MOST_OPERANDS]);
+        let mut copies = Vectors([[0; VECTOR]; MOST_OPERANDS]);
+        let mut q = *p;
+        for ((s, copy), q) in self.slots.iter().zip(&mut copies.0).zip(&mut q).filter(|s| s.0.0.step > 0) {
+            if s.read {
+                // SAFETY: n elements at `from` are there; a copy holds a vector, which is more.
+                unsafe { copy.as_mut_ptr().copy_from_nonoverlapping(q.add(from * s.step), n * s.step) }
+            }
+            *q = copy.as_mut_ptr();
+        }
+        // SAFETY: each copy is a vector of elements.
+        unsafe { self.call(&q, self.lanes) };
+        for ((s, copy), p) in self.slots.iter().zip(&copies.0).zip(p).filter(|s| s.0.0.written) {
+            // SAFETY: as above.
+            unsafe { p.add(from * s.step).copy_from_nonoverlapping(copy.as_ptr(), n * s.step) }
+        }
+    }
+    /// # Safety
+    /// Each pointer has `n` elements, a multiple of the lanes and not 0.
+    #[inline]
+    unsafe fn call(&self, p: &[*mut u8; MOST_OPERANDS], n: usize) {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the pages hold a function of this type, which `assemble` made; it touches the elements 0..n of its operands and its own
+        // frame, keeps the registers that are to be kept, and needs AVX2, which `is_available` saw.
+        unsafe {
+            let f: LoopEntry = std::mem::transmute(self.code.start());
+            f(p.as_ptr(), n)
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        unreachable!("{p:?} {n}: there is code for x86-64 only");
+    }
+}
+
+/// The graph of the calls, where their operands stand, and which of these do not move.
+fn record(
+    calls: &[Replaced],
+    width: LaneWidth,
+    known: &dyn Fn(u16) -> Operand,
+    live: &dyn Fn(u16) -> bool,
+) -> Option<(graph::VecGraph, Vec<TableSlot>, Vec<bool>)> {
+    let wide = width == LaneWidth::Wide;
+    graph::begin(wide);
+    let mut r = Recording { known, slots: vec![], still: vec![], values: vec![], size: if wide { 8 } else { 4 } };
+    let mut bools = vec![];
+    for c in calls {
+        let (of, result) = c.function.bools();
+        let mut ops = [0; 3];
+        for j in 0..c.function.operands() {
+            ops[j] = r.read(c.ops[j], of[j]);
+        }
+        let v = c.function.record(ops);
+        bools.retain(|b: &(u16, bool)| b.0 != c.d);
+        r.values.retain(|v| v.0 != c.d);
+        r.values.push((c.d, v));
+        bools.push((c.d, result));
+    }
+    for ((at, v), (_, is_bool)) in std::mem::take(&mut r.values).into_iter().zip(bools) {
+        if live(at) {
+            let k = r.slot(at, is_bool);
+            r.slots[k].written = true;
+            graph::with(|g| g.output(k as u32, v, is_bool));
+        }
+    }
+    let g = graph::end();
+    let fits = r.slots.len() <= MOST_OPERANDS && g.nodes.len() <= MOST_VALUES && !g.outputs.is_empty();
+    fits.then_some((g, r.slots, r.still))
+}

@@ -1,0 +1,212 @@
+//! Registers for a graph: one pass over its operations in order, since a body has no branches.
+//!
+//! Where all sixteen are taken, the value wanted latest gives way: constants and operands are simply read again, others go to the frame first.
+//!
+//! INVARIANT: when an instruction runs, each register it reads holds the value that the graph says, in every vector of positions.
+use super::asm::{Opcode, Site, VecInst};
+use super::graph::{Leaf, VecGraph, VecNode, VecValue, Written};
+use smallvec::SmallVec;
+
+pub struct Allotted {
+    pub body: Vec<VecInst>,
+    /// Vectors of the frame, those of still operands among them.
+    pub frame: u32,
+    pub pool: Vec<u64>,
+}
+const NONE: u32 = u32::MAX;
+/// What writing a value to the frame weighs against wanting it later, in instructions.
+const SPILL: u32 = 32;
+
+#[derive(Clone, Copy)]
+enum Act {
+    Op(VecValue),
+    Store(Written),
+}
+
+struct Allot<'a> {
+    g: &'a VecGraph,
+    /// For each operand, its vector of the frame if it does not move.
+    still: &'a [Option<u32>],
+    holders: [Option<VecValue>; 16],
+    register: Vec<Option<u8>>,
+    slot: Vec<Option<u32>>,
+    /// Constants' places in the pool.
+    pooled: Vec<Option<u32>>,
+    /// The next item that reads a value.
+    next: Vec<u32>,
+    out: Allotted,
+}
+
+/// What an item reads.
+fn reads(g: &VecGraph, i: Act) -> SmallVec<[VecValue; 3]> {
+    match i {
+        Act::Store(o) => SmallVec::from_slice(&[o.value]),
+        Act::Op(v) => match g.nodes[v as usize] {
+            VecNode::Leaf(_) => SmallVec::new(),
+            VecNode::Op { code: Opcode::Blend, a, b, m } => SmallVec::from_slice(&[a, m, b]),
+            VecNode::Op { code, a, b, .. } if code.is_binary() => SmallVec::from_slice(&[a, b]),
+            VecNode::Op { b, .. } => SmallVec::from_slice(&[b]),
+        },
+    }
+}
+
+/// `late`: whether no operand may be read after an output was written.
+pub fn allot(g: &VecGraph, still: &[Option<u32>], late: bool) -> Allotted {
+    let n = g.nodes.len();
+    let mut needed = vec![false; n];
+    g.outputs.iter().for_each(|o| needed[o.value as usize] = true);
+    for v in (0..n).rev().filter(|v| !matches!(g.nodes[*v], VecNode::Leaf(_))) {
+        if needed[v] {
+            reads(g, Act::Op(v as VecValue)).into_iter().for_each(|x| needed[x as usize] = true);
+        }
+    }
+    let mut items: Vec<Act> = vec![];
+    let is_leaf = |v: VecValue| matches!(g.nodes[v as usize], VecNode::Leaf(_));
+    for v in (0..n as VecValue).filter(|v| needed[*v as usize] && !is_leaf(*v)) {
+        items.push(Act::Op(v));
+        if !late {
+            items.extend(g.outputs.iter().filter(|o| o.value == v).map(|o| Act::Store(*o)));
+        }
+    }
+    items.extend(g.outputs.iter().filter(|o| late || is_leaf(o.value)).map(|o| Act::Store(*o)));
+    // The next reader after each item, for each of its operands.
+    let mut next = vec![NONE; n];
+    let mut after: Vec<[u32; 3]> = vec![[NONE; 3]; items.len()];
+    for (i, item) in items.iter().enumerate().rev() {
+        let ops = reads(g, *item);
+        ops.iter().zip(&mut after[i]).for_each(|(o, a)| *a = next[*o as usize]);
+        ops.iter().for_each(|o| next[*o as usize] = i as u32);
+    }
+    let frame = still.iter().flatten().count() as u32;
+    let mut a = Allot {
+        g,
+        still,
+        holders: [None; 16],
+        register: vec![None; n],
+        slot: vec![None; n],
+        pooled: vec![None; n],
+        next,
+        out: Allotted { body: Vec::with_capacity(2 * items.len()), frame, pool: vec![] },
+    };
+    for (item, after) in items.iter().zip(&after) {
+        a.item(*item, after);
+    }
+    a.out
+}
+
+impl Allot<'_> {
+    fn item(&mut self, item: Act, after: &[u32; 3]) {
+        let ops = reads(self.g, item);
+        let done = |a: &mut Self| {
+            for (o, n) in ops.iter().zip(after) {
+                a.next[*o as usize] = *n;
+                if let (NONE, Some(r)) = (*n, a.register[*o as usize]) {
+                    a.holders[r as usize] = None;
+                    a.register[*o as usize] = None;
+                }
+            }
+        };
+        match item {
+            Act::Store(o) => {
+                let from = self.load(o.value, &ops);
+                let to = Site::At(o.operand);
+                self.out.body.push(if o.bytes {
+                    VecInst::StoreBytes { from, to }
+                } else {
+                    VecInst::Store { from, to }
+                });
+                done(self);
+            }
+            Act::Op(v) => {
+                let VecNode::Op { code, a, b, m } = self.g.nodes[v as usize] else {
+                    unreachable!("leaves are no items")
+                };
+                let folded = match self.memory(b) {
+                    Some(place)
+                        if code.takes_memory()
+                            && (a != b || !code.is_binary())
+                            && (m != b || code != Opcode::Blend) =>
+                    {
+                        let last = ops.iter().zip(after).all(|(o, n)| *o != b || *n == NONE);
+                        (last || matches!(place, Site::Pool(_))).then_some(place)
+                    }
+                    _ => None,
+                };
+                let a = if code.is_binary() { self.load(a, &ops) } else { 0 };
+                let m = if code == Opcode::Blend { self.load(m, &ops) } else { 0 };
+                let b = match folded {
+                    Some(place) => place,
+                    None => Site::Reg(self.load(b, &ops)),
+                };
+                done(self);
+                let d = self.free(&[]);
+                self.hold(v, d);
+                self.out.body.push(VecInst::Op { code, d, a, b, m });
+            }
+        }
+    }
+    fn hold(&mut self, v: VecValue, r: u8) {
+        self.holders[r as usize] = Some(v);
+        self.register[v as usize] = Some(r);
+    }
+    /// Where a value that is in no register can be read as a whole vector.
+    fn memory(&mut self, v: VecValue) -> Option<Site> {
+        if self.register[v as usize].is_some() {
+            return None;
+        }
+        match self.g.nodes[v as usize] {
+            VecNode::Leaf(Leaf::Const(c)) => {
+                let at = match self.pooled[v as usize] {
+                    Some(at) => at,
+                    None => {
+                        self.out.pool.push(c);
+                        self.out.pool.len() as u32 - 1
+                    }
+                };
+                self.pooled[v as usize] = Some(at);
+                Some(Site::Pool(at))
+            }
+            VecNode::Leaf(Leaf::At(k)) => Some(self.still[k as usize].map_or(Site::At(k), Site::Stack)),
+            VecNode::Leaf(Leaf::BytesAt(k)) => self.still[k as usize].map(Site::Stack),
+            VecNode::Op { .. } => self.slot[v as usize].map(Site::Stack),
+        }
+    }
+    /// The register of a value, which is loaded if need be, without taking one of `keep`.
+    fn load(&mut self, v: VecValue, keep: &[VecValue]) -> u8 {
+        if let Some(r) = self.register[v as usize] {
+            return r;
+        }
+        let d = self.free(keep);
+        let inst = match (self.memory(v), self.g.nodes[v as usize]) {
+            (Some(from), _) => VecInst::Load { d, from },
+            (None, VecNode::Leaf(Leaf::BytesAt(k))) => VecInst::LoadBytes { d, from: Site::At(k) },
+            (None, _) => unreachable!("a value is in a register or in memory"),
+        };
+        self.out.body.push(inst);
+        self.hold(v, d);
+        d
+    }
+    /// A register that holds nothing, made so if need be.
+    fn free(&mut self, keep: &[VecValue]) -> u8 {
+        if let Some(r) = self.holders.iter().position(Option::is_none) {
+            return r as u8;
+        }
+        let cost = |v: VecValue| {
+            let stored = self.slot[v as usize].is_some() || matches!(self.g.nodes[v as usize], VecNode::Leaf(_));
+            self.next[v as usize].saturating_add(if stored { SPILL } else { 0 })
+        };
+        let (r, v) = (0..16u8)
+            .filter_map(|r| self.holders[r as usize].map(|v| (r, v)))
+            .filter(|(_, v)| !keep.contains(v))
+            .max_by_key(|(_, v)| cost(*v))
+            .expect("an instruction reads three values at most");
+        let is_leaf = matches!(self.g.nodes[v as usize], VecNode::Leaf(_));
+        if !is_leaf && self.slot[v as usize].is_none() {
+            self.slot[v as usize] = Some(self.out.frame);
+            self.out.body.push(VecInst::Store { from: r, to: Site::Stack(self.out.frame) });
+            self.out.frame += 1;
+        }
+        self.register[v as usize] = None;
+        r
+    }
+}

@@ -1,0 +1,407 @@
+//! The encoder: instructions over 256-bit registers, as bytes (VEX).
+//!
+//! A function takes a table of pointers (rdi) and a count of positions (rsi), and goes through its body once for each vector of them:
+//!
+//! ```text
+//!     prologue: base registers <- table; what does not move -> stack
+//!     loop:     body; rdx += positions of a vector; below rsi? again
+//!     epilogue: registers back; return           pool: constants, a whole vector each
+//! ```
+//!
+//! INVARIANT: memory is touched only through [`Site`]s: a vector of the pool or of the stack frame, or the elements of an operand at the
+//! positions rdx .. rdx + lanes.
+
+/// What one instruction does to vectors whose elements are 4 or 8 bytes wide.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Opcode {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    /// `a < b ? a : b`, so that b is what a nan gives.
+    Min,
+    Max,
+    Sqrt,
+    /// To an integer: 0 nearest, 1 down, 2 up, 3 towards zero.
+    Round(u8),
+    /// By predicate, to a mask: all bits of an element or none.
+    Compare(u8),
+    And,
+    /// `!a & b`.
+    AndNot,
+    Or,
+    Xor,
+    IntAdd,
+    IntSub,
+    IntMul,
+    IntEq,
+    IntGt,
+    MaxSigned,
+    MaxUnsigned,
+    MinSigned,
+    MinUnsigned,
+    IntAbs,
+    Shl(u8),
+    Shr(u8),
+    Sar(u8),
+    ShlBy,
+    ShrBy,
+    SarBy,
+    /// `m ? b : a`, by the top bit of m's elements.
+    Blend,
+    FromI32,
+    /// Towards zero; the least integer where it does not fit.
+    ToI32,
+    /// The upper half in the lower.
+    High,
+    /// Of 128 bits: 32-bit elements to 16 bits, 16-bit elements to bytes, both operands', unsigned.
+    Pack16,
+    Pack8,
+    /// Of 128 bits: the even 32-bit elements of a, then of b.
+    Evens,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Site {
+    Reg(u8),
+    /// A constant.
+    Pool(u32),
+    /// A vector of the frame.
+    Stack(u32),
+    /// Operand k at the position.
+    At(u32),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum VecInst {
+    /// `m` is the mask of a blend.
+    Op {
+        code: Opcode,
+        d: u8,
+        a: u8,
+        b: Site,
+        m: u8,
+    },
+    Load {
+        d: u8,
+        from: Site,
+    },
+    /// Bytes, each widened to an element.
+    LoadBytes {
+        d: u8,
+        from: Site,
+    },
+    Store {
+        from: u8,
+        to: Site,
+    },
+    /// As many of the lowest bytes as a vector has elements.
+    StoreBytes {
+        from: u8,
+        to: Site,
+    },
+}
+
+/// How an instruction's operands stand in it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Coding {
+    /// Register, register, register or memory.
+    Three,
+    /// Register, register or memory.
+    Two,
+    /// The extension of the opcode; the result stands where the first operand does.
+    Shift(u8),
+    /// The result stands last.
+    Extract,
+}
+struct Coded {
+    map: u8,
+    prefix: u8,
+    w: bool,
+    op: u8,
+    form: Coding,
+    imm: Option<u8>,
+    short: bool,
+}
+
+impl Opcode {
+    /// Whether it reads `a`.
+    pub fn is_binary(self) -> bool {
+        !matches!(
+            self,
+            Opcode::Sqrt
+                | Opcode::Round(_)
+                | Opcode::IntAbs
+                | Opcode::FromI32
+                | Opcode::ToI32
+                | Opcode::High
+                | Opcode::Shl(_)
+                | Opcode::Shr(_)
+                | Opcode::Sar(_)
+        )
+    }
+    /// Whether its last operand may be memory.
+    pub fn takes_memory(self) -> bool {
+        !matches!(
+            self,
+            Opcode::Shl(_)
+                | Opcode::Shr(_)
+                | Opcode::Sar(_)
+                | Opcode::High
+                | Opcode::Pack16
+                | Opcode::Pack8
+                | Opcode::Evens
+        )
+    }
+    /// Whether its operands may change places.
+    pub fn commutes(self) -> bool {
+        use Opcode::*;
+        matches!(self, And | Or | Xor | IntAdd | IntMul | IntEq | MaxSigned | MaxUnsigned | MinSigned | MinUnsigned)
+    }
+    fn row(self, wide: bool) -> Coded {
+        use Coding::*;
+        use Opcode::*;
+        let row = |map, prefix, op, form| Coded { map, prefix, w: false, op, form, imm: None, short: false };
+        // single and double precision differ by the prefix, 32 and 64 bits by the opcode
+        let float = |op, form| row(1, wide as u8, op, form);
+        let int = |op: u8, op_wide: u8| row(1, 1, if wide { op_wide } else { op }, Three);
+        let narrow = |op| {
+            debug_assert!(!wide);
+            row(2, 1, op, Three)
+        };
+        match self {
+            Add => float(0x58, Three),
+            Mul => float(0x59, Three),
+            Sub => float(0x5c, Three),
+            Min => float(0x5d, Three),
+            Div => float(0x5e, Three),
+            Max => float(0x5f, Three),
+            Sqrt => float(0x51, Two),
+            And => float(0x54, Three),
+            AndNot => float(0x55, Three),
+            Or => float(0x56, Three),
+            Xor => float(0x57, Three),
+            Compare(p) => Coded { imm: Some(p), ..float(0xc2, Three) },
+            Round(to) => Coded { imm: Some(to | 8), ..row(3, 1, 8 + wide as u8, Two) },
+            Blend => row(3, 1, 0x4a + wide as u8, Three),
+            IntAdd => int(0xfe, 0xd4),
+            IntSub => int(0xfa, 0xfb),
+            IntEq if wide => row(2, 1, 0x29, Three),
+            IntEq => row(1, 1, 0x76, Three),
+            IntGt if wide => row(2, 1, 0x37, Three),
+            IntGt => row(1, 1, 0x66, Three),
+            IntMul => narrow(0x40),
+            MaxSigned => narrow(0x3d),
+            MaxUnsigned => narrow(0x3f),
+            MinSigned => narrow(0x39),
+            MinUnsigned => narrow(0x3b),
+            IntAbs => Coded { form: Two, ..narrow(0x1e) },
+            Shl(n) => Coded { imm: Some(n), form: Shift(6), ..int(0x72, 0x73) },
+            Shr(n) => Coded { imm: Some(n), form: Shift(2), ..int(0x72, 0x73) },
+            Sar(n) => Coded { imm: Some(n), form: Shift(4), ..narrow(0x72) }.in_map(1),
+            ShlBy => Coded { w: wide, ..row(2, 1, 0x47, Three) },
+            ShrBy => Coded { w: wide, ..row(2, 1, 0x45, Three) },
+            SarBy => narrow(0x46),
+            FromI32 => row(1, 0, 0x5b, Two),
+            ToI32 => row(1, 2, 0x5b, Two),
+            High => Coded { imm: Some(1), ..row(3, 1, 0x39, Extract) },
+            Pack16 => Coded { short: true, ..row(2, 1, 0x2b, Three) },
+            Pack8 => Coded { short: true, ..row(1, 1, 0x67, Three) },
+            Evens => Coded { short: true, imm: Some(0x88), ..row(1, 0, 0xc6, Three) },
+        }
+    }
+}
+impl Coded {
+    fn in_map(self, map: u8) -> Coded {
+        Coded { map, ..self }
+    }
+}
+
+/// General registers, by number. rsp, rbp and r13 are no bases: their encodings mean something else.
+const RAX: u8 = 0;
+const BASES: [u8; 9] = [1, 8, 9, 10, 11, 3, 12, 14, 15];
+const SAVED: [u8; 4] = [3, 12, 14, 15];
+
+/// What a function is made of.
+pub struct Emitted<'a> {
+    /// Whether elements are 8 bytes wide.
+    pub wide: bool,
+    /// Each a bool where true: its elements are bytes.
+    pub operands: &'a [bool],
+    /// Operands that do not move, and the vector of the frame each is kept in.
+    pub still: &'a [(u32, u32)],
+    pub body: &'a [VecInst],
+    pub frame: u32,
+    /// Elements, each repeated in a vector of its own.
+    pub pool: &'a [u64],
+}
+
+struct Asm<'a> {
+    f: &'a Emitted<'a>,
+    bytes: Vec<u8>,
+    /// Where a constant's distance goes, where it counts from, and the constant.
+    fixups: Vec<(usize, usize, u32)>,
+}
+
+/// The bytes of a function, its pool behind them.
+pub fn assemble(f: &Emitted) -> Vec<u8> {
+    let mut a = Asm { f, bytes: Vec::with_capacity(256 + 10 * f.body.len() + 32 * f.pool.len()), fixups: vec![] };
+    a.prologue();
+    let start = a.bytes.len();
+    f.body.iter().for_each(|i| a.inst(i));
+    let lanes = if f.wide { 4 } else { 8 };
+    a.bytes.extend([0x48, 0x83, 0xc2, lanes]); // add rdx, lanes
+    a.bytes.extend([0x48, 0x39, 0xf2]); // cmp rdx, rsi
+    let end = a.bytes.len() + 6;
+    a.bytes.extend([0x0f, 0x82]); // jb
+    a.bytes.extend((start as i32 - end as i32).to_le_bytes());
+    a.epilogue();
+    a.pool();
+    a.bytes
+}
+
+impl Asm<'_> {
+    fn prologue(&mut self) {
+        self.bytes.push(0x55); // push rbp
+        self.bytes.extend([0x48, 0x89, 0xe5]); // mov rbp, rsp
+        SAVED.iter().for_each(|r| self.push(*r));
+        self.bytes.extend([0x48, 0x81, 0xec]); // sub rsp, frame
+        self.bytes.extend((32 * self.f.frame).to_le_bytes());
+        self.bytes.extend([0x48, 0x83, 0xe4, 0xe0]); // and rsp, -32
+        for (k, slot) in self.f.still {
+            self.pointer(RAX, *k);
+            // [rax] without an index
+            let (map, op) = match (self.f.operands[*k as usize], self.f.wide) {
+                (false, _) => (1, 0x10),
+                (true, false) => (2, 0x21),
+                (true, true) => (2, 0x22),
+            };
+            self.vex(map, (map == 2) as u8, false, false, 0, 0, 0, 0);
+            self.bytes.extend([op, 0x00]);
+            self.inst(&VecInst::Store { from: 0, to: Site::Stack(*slot) });
+        }
+        for (k, base) in (0..self.f.operands.len()).zip(BASES) {
+            self.pointer(base, k as u32);
+        }
+        self.bytes.extend([0x31, 0xd2]); // xor edx, edx
+    }
+    fn epilogue(&mut self) {
+        self.bytes.extend([0x48, 0x8d, 0x65, (-8 * SAVED.len() as i8) as u8]); // lea rsp, [rbp - saved]
+        SAVED.iter().rev().for_each(|r| self.pop(*r));
+        self.bytes.push(0x5d); // pop rbp
+        self.bytes.extend([0xc5, 0xf8, 0x77]); // vzeroupper
+        self.bytes.push(0xc3);
+    }
+    fn push(&mut self, r: u8) {
+        if r >= 8 {
+            self.bytes.push(0x41);
+        }
+        self.bytes.push(0x50 + (r & 7));
+    }
+    fn pop(&mut self, r: u8) {
+        if r >= 8 {
+            self.bytes.push(0x41);
+        }
+        self.bytes.push(0x58 + (r & 7));
+    }
+    /// Entry k of the table.
+    fn pointer(&mut self, r: u8, k: u32) {
+        self.bytes.extend([0x48 | (r >> 3) << 2, 0x8b, 0x87 | (r & 7) << 3]);
+        self.bytes.extend((8 * k).to_le_bytes());
+    }
+    /// The prefix. `r`, `x`, `b` extend the register, the index and the base.
+    fn vex(&mut self, map: u8, prefix: u8, w: bool, short: bool, r: u8, v: u8, x: u8, b: u8) {
+        let high = |n: u8, at: u8| ((n >> 3 & 1) ^ 1) << at;
+        self.bytes.push(0xc4);
+        self.bytes.push(high(r, 7) | high(x, 6) | high(b, 5) | map);
+        self.bytes.push((w as u8) << 7 | (!v & 15) << 3 | (!short as u8) << 2 | prefix);
+    }
+    /// One instruction; `tail` are the bytes of its immediate.
+    fn vector(&mut self, row: &Coded, r: u8, v: u8, rm: Site, tail: Option<u8>) {
+        let at = match rm {
+            Site::At(k) => Some((k, self.base(k))),
+            _ => None,
+        };
+        let b = match rm {
+            Site::Reg(x) => x,
+            Site::At(_) => at.map_or(0, |a| a.1),
+            _ => 0,
+        };
+        self.vex(row.map, row.prefix, row.w, row.short, r, v, 0, b);
+        self.bytes.push(row.op);
+        let reg = (r & 7) << 3;
+        match rm {
+            Site::Reg(x) => self.bytes.push(0xc0 | reg | (x & 7)),
+            Site::Pool(c) => {
+                self.bytes.push(reg | 5);
+                let here = self.bytes.len();
+                self.fixups.push((here, here + 4 + tail.is_some() as usize, c));
+                self.bytes.extend([0; 4]);
+            }
+            Site::Stack(slot) => {
+                self.bytes.extend([0x80 | reg | 4, 0x24]); // [rsp + 32 slot]
+                self.bytes.extend((32 * slot).to_le_bytes());
+            }
+            Site::At(k) => {
+                let scale = match (self.f.operands[k as usize], self.f.wide) {
+                    (true, _) => 0,
+                    (false, false) => 2,
+                    (false, true) => 3,
+                };
+                self.bytes.extend([reg | 4, scale << 6 | 2 << 3 | (b & 7)]); // [base + rdx * scale]
+            }
+        }
+        self.bytes.extend(tail);
+    }
+    /// The register that holds operand k's pointer.
+    fn base(&mut self, k: u32) -> u8 {
+        match BASES.get(k as usize) {
+            Some(r) => *r,
+            None => {
+                self.pointer(RAX, k);
+                RAX
+            }
+        }
+    }
+    fn inst(&mut self, i: &VecInst) {
+        let row = |map, prefix, op, short| Coded { map, prefix, w: false, op, form: Coding::Two, imm: None, short };
+        match *i {
+            VecInst::Op { code, d, a, b, m } => {
+                let row = code.row(self.f.wide);
+                let imm = if code == Opcode::Blend { Some(m << 4) } else { row.imm };
+                match (row.form, b) {
+                    (Coding::Three, _) => self.vector(&row, d, a, b, imm),
+                    (Coding::Two, _) => self.vector(&row, d, 0, b, imm),
+                    (Coding::Shift(ext), _) => self.vector(&row, ext, d, b, imm),
+                    (Coding::Extract, Site::Reg(from)) => self.vector(&row, from, 0, Site::Reg(d), imm),
+                    (Coding::Extract, _) => unreachable!("memory is not taken apart"),
+                }
+            }
+            VecInst::Load { d, from: Site::Reg(a) } => self.vector(&row(1, 0, 0x28, false), d, 0, Site::Reg(a), None),
+            VecInst::Load { d, from } => self.vector(&row(1, 0, 0x10, false), d, 0, from, None),
+            VecInst::LoadBytes { d, from } => {
+                let op = if self.f.wide { 0x22 } else { 0x21 };
+                self.vector(&row(2, 1, op, false), d, 0, from, None)
+            }
+            VecInst::Store { from, to } => self.vector(&row(1, 0, 0x11, false), from, 0, to, None),
+            VecInst::StoreBytes { from, to } => {
+                let op = if self.f.wide { 0x7e } else { 0xd6 };
+                self.vector(&row(1, 1, op, true), from, 0, to, None)
+            }
+        }
+    }
+    fn pool(&mut self) {
+        let start = self.bytes.len().next_multiple_of(32);
+        self.bytes.resize(start, 0xcc);
+        for c in self.f.pool {
+            for _ in 0..if self.f.wide { 4 } else { 8 } {
+                let c = c.to_le_bytes();
+                self.bytes.extend_from_slice(if self.f.wide { &c } else { &c[..4] });
+            }
+        }
+        for (at, from, c) in std::mem::take(&mut self.fixups) {
+            let distance = (start + 32 * c as usize) as i32 - from as i32;
+            self.bytes[at..at + 4].copy_from_slice(&distance.to_le_bytes());
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! A run of operations as a graph of vector values, each made once.
+//!
+//! INVARIANT: values are in order of definition. A value of type bool is a mask: each element all ones or all zeros.
+use super::asm::Opcode;
+use std::cell::RefCell;
+use std::hash::{Hash, Hasher};
+
+pub type VecValue = u32;
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Leaf {
+    /// These bits in each element.
+    Const(u64),
+    /// The elements of operand k.
+    At(u32),
+    /// The elements of operand k, which are bytes.
+    BytesAt(u32),
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum VecNode {
+    Leaf(Leaf),
+    /// `m` is read by blends only, `a` by what takes two operands.
+    Op {
+        code: Opcode,
+        a: VecValue,
+        b: VecValue,
+        m: VecValue,
+    },
+}
+
+/// What an operand is given, and whether as bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Written {
+    pub operand: u32,
+    pub value: VecValue,
+    pub bytes: bool,
+}
+
+#[derive(Default)]
+pub struct VecGraph {
+    pub wide: bool,
+    pub nodes: Vec<VecNode>,
+    pub outputs: Vec<Written>,
+    /// Open addressing: values by their nodes' hashes, one more than the value, 0 where empty.
+    table: Vec<u32>,
+}
+
+/// A short hash: nodes are a few words, and there are thousands at most.
+#[derive(Default)]
+struct Hashed(u64);
+impl Hasher for Hashed {
+    fn finish(&self) -> u64 {
+        self.0 ^ self.0 >> 31
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|b| self.write_u64(*b as u64));
+    }
+    fn write_u8(&mut self, x: u8) {
+        self.write_u64(x as u64);
+    }
+    fn write_u32(&mut self, x: u32) {
+        self.write_u64(x as u64);
+    }
+    fn write_u64(&mut self, x: u64) {
+        self.0 = (self.0 ^ x).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+    }
+    fn write_isize(&mut self, x: isize) {
+        self.write_u64(x as u64);
+    }
+}
+fn hash(n: &VecNode) -> usize {
+    let mut h = Hashed::default();
+    n.hash(&mut h);
+    h.finish() as usize
+}
+
+impl VecGraph {
+    pub fn new(wide: bool) -> VecGraph {
+        VecGraph { wide, nodes: vec![], outputs: vec![], table: vec![0; 256] }
+    }
+    pub fn push(&mut self, n: VecNode) -> VecValue {
+        if self.nodes.len() * 2 >= self.table.len() {
+            let size = self.table.len() * 2;
+            self.table.clear();
+            self.table.resize(size, 0);
+            for v in 0..self.nodes.len() {
+                let at = self.find(&self.nodes[v]);
+                self.table[at] = v as u32 + 1;
+            }
+        }
+        let at = self.find(&n);
+        if self.table[at] == 0 {
+            self.nodes.push(n);
+            self.table[at] = self.nodes.len() as u32;
+        }
+        self.table[at] - 1
+    }
+    /// Where the node's value stands in the table, or would.
+    fn find(&self, n: &VecNode) -> usize {
+        let mask = self.table.len() - 1;
+        let mut at = hash(n) & mask;
+        while self.table[at] != 0 && self.nodes[self.table[at] as usize - 1] != *n {
+            at = (at + 1) & mask;
+        }
+        at
+    }
+    pub fn constant(&mut self, bits: u64) -> VecValue {
+        self.push(VecNode::Leaf(Leaf::Const(if self.wide { bits } else { bits as u32 as u64 })))
+    }
+    pub fn known(&self, v: VecValue) -> Option<u64> {
+        match self.nodes[v as usize] {
+            VecNode::Leaf(Leaf::Const(c)) => Some(c),
+            _ => None,
+        }
+    }
+    fn ones(&self) -> u64 {
+        if self.wide { u64::MAX } else { u32::MAX as u64 }
+    }
+    pub fn un(&mut self, code: Opcode, b: VecValue) -> VecValue {
+        if let Some(c) = self.known(b) {
+            let c32 = c as u32;
+            let folded = match (code, self.wide) {
+                (Opcode::Shl(n), true) => Some(c << n),
+                (Opcode::Shr(n), true) => Some(c >> n),
+                (Opcode::Shl(n), false) => Some((c32 << n) as u64),
+                (Opcode::Shr(n), false) => Some((c32 >> n) as u64),
+                (Opcode::Sar(n), false) => Some((c32 as i32 >> n) as u32 as u64),
+                _ => None,
+            };
+            if let Some(c) = folded {
+                return self.constant(c);
+            }
+        }
+        self.push(VecNode::Op { code, a: b, b, m: b })
+    }
+    pub fn bin(&mut self, code: Opcode, a: VecValue, b: VecValue) -> VecValue {
+        let (ones, x, y) = (self.ones(), self.known(a), self.known(b));
+        match (code, x, y) {
+            (Opcode::And, Some(x), Some(y)) => return self.constant(x & y),
+            (Opcode::Or, Some(x), Some(y)) => return self.constant(x | y),
+            (Opcode::Xor, Some(x), Some(y)) => return self.constant(x ^ y),
+            (Opcode::IntAdd, Some(x), Some(y)) => return self.constant(x.wrapping_add(y)),
+            (Opcode::IntSub, Some(x), Some(y)) => return self.constant(x.wrapping_sub(y)),
+            (Opcode::And | Opcode::Or, Some(0), _) | (Opcode::And, _, Some(0)) => {
+                let zero = code == Opcode::And;
+                return if zero { self.constant(0) } else { b };
+            }
+            (Opcode::Or | Opcode::Xor | Opcode::IntAdd | Opcode::IntSub, _, Some(0)) => return a,
+            (Opcode::Xor | Opcode::IntAdd, Some(0), _) => return b,
+            (Opcode::And, Some(x), _) if x == ones => return b,
+            (Opcode::And, _, Some(y)) if y == ones => return a,
+            _ => (),
+        }
+        // A constant stands last, where it can be memory. Sums and products are of either order unless both operands are nan.
+        let number =
+            x.is_some_and(|c| if self.wide { !f64::from_bits(c).is_nan() } else { !f32::from_bits(c as u32).is_nan() });
+        let swaps = match code {
+            Opcode::Add | Opcode::Mul => number && y.is_none(),
+            _ => code.commutes() && (x.is_some() || y.is_none() && a > b),
+        };
+        let (a, b) = if swaps { (b, a) } else { (a, b) };
+        self.push(VecNode::Op { code, a, b, m: a })
+    }
+    /// `m ? yes : no`; m is a mask.
+    pub fn select(&mut self, m: VecValue, yes: VecValue, no: VecValue) -> VecValue {
+        match (self.known(m), self.known(yes), self.known(no)) {
+            (Some(0), ..) => no,
+            (Some(_), ..) => yes,
+            _ if yes == no => yes,
+            (_, _, Some(0)) => self.bin(Opcode::And, m, yes),
+            (_, Some(0), _) => self.push(VecNode::Op { code: Opcode::AndNot, a: m, b: no, m }),
+            _ => self.push(VecNode::Op { code: Opcode::Blend, a: no, b: yes, m }),
+        }
+    }
+    pub fn not(&mut self, a: VecValue) -> VecValue {
+        let ones = self.ones();
+        let ones = self.constant(ones);
+        self.bin(Opcode::Xor, a, ones)
+    }
+    /// `a > b` as signed integers.
+    pub fn greater(&mut self, a: VecValue, b: VecValue) -> VecValue {
+        self.push(VecNode::Op { code: Opcode::IntGt, a, b, m: a })
+    }
+    /// `a >> n` with the sign.
+    pub fn sar(&mut self, a: VecValue, n: u8) -> VecValue {
+        if !self.wide {
+            return self.un(Opcode::Sar(n), a);
+        }
+        let (shifted, sign) = (self.un(Opcode::Shr(n), a), self.constant(1 << (63 - n)));
+        let flipped = self.bin(Opcode::Xor, shifted, sign);
+        self.bin(Opcode::IntSub, flipped, sign)
+    }
+    pub fn operand(&mut self, k: u32, is_bool: bool) -> VecValue {
+        if !is_bool {
+            return self.push(VecNode::Leaf(Leaf::At(k)));
+        }
+        let bytes = self.push(VecNode::Leaf(Leaf::BytesAt(k)));
+        let zero = self.constant(0);
+        self.greater(bytes, zero)
+    }
+    /// Writes a value to an operand; a mask as bytes of 0 and 1.
+    pub fn output(&mut self, operand: u32, value: VecValue, is_bool: bool) {
+        let value = match self.nodes[value as usize] {
+            _ if is_bool => self.bytes(value),
+            // an operand that is copied is read before anything is written, as all that is computed is
+            VecNode::Leaf(Leaf::At(_) | Leaf::BytesAt(_)) => self.bin(Opcode::Or, value, value),
+            _ => value,
+        };
+        self.outputs.push(Written { operand, value, bytes: is_bool });
+    }
+    fn bytes(&mut self, m: VecValue) -> VecValue {
+        let ones = self.un(Opcode::Shr(if self.wide { 63 } else { 31 }), m);
+        let high = self.un(Opcode::High, ones);
+        let pair = |g: &mut VecGraph, code, a, b| g.push(VecNode::Op { code, a, b, m: a });
+        let words = if self.wide {
+            let low = pair(self, Opcode::Evens, ones, high);
+            pair(self, Opcode::Pack16, low, low)
+        } else {
+            pair(self, Opcode::Pack16, ones, high)
+        };
+        pair(self, Opcode::Pack8, words, words)
+    }
+}
+
+thread_local! {
+    static GRAPH: RefCell<VecGraph> = RefCell::new(VecGraph::default());
+}
+/// The graph that is being recorded on this thread.
+pub fn with<T>(f: impl FnOnce(&mut VecGraph) -> T) -> T {
+    GRAPH.with(|g| f(&mut g.borrow_mut()))
+}
+pub fn begin(wide: bool) {
+    with(|g| *g = VecGraph::new(wide));
+}
+pub fn end() -> VecGraph {
+    with(std::mem::take)
+}

@@ -1,0 +1,345 @@
+//! What a call of a tile program does, recorded as vector values.
+//!
+//! INVARIANT: what is recorded gives the bits of the call's block function (kernels/scalar.rs), element by element.
+use super::asm::Opcode;
+use super::graph::{VecValue, with};
+use super::record::{EQ, LE, LT, NE, VecReal};
+use ferrax_kernel::math::Real;
+use ferrax_kernel::{Bin, DType, Un, math};
+
+/// The function of a call, where it can be recorded. Dtypes are those of the operands.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Function {
+    Un(Un, DType),
+    Bin(Bin, DType),
+    /// `g(f(a, b), c)`, or `g(c, f(a, b))`.
+    Pair {
+        g: Bin,
+        f: Bin,
+        left: bool,
+        of: DType,
+    },
+    /// Between lanes of this many bytes.
+    Select(usize),
+    Convert(DType, DType),
+    /// The same lanes.
+    Copy(DType),
+    /// Of 32-bit words, by a constant; then exclusive or.
+    Rotate,
+    RotateXor,
+}
+
+/// What the elements of vectors are made for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LaneWidth {
+    /// Only bools.
+    Any,
+    Narrow,
+    Wide,
+}
+fn width(d: DType) -> LaneWidth {
+    match d {
+        DType::Bool => LaneWidth::Any,
+        DType::I64 | DType::U64 | DType::F64 => LaneWidth::Wide,
+        _ => LaneWidth::Narrow,
+    }
+}
+
+impl Function {
+    /// The width of its elements; none where it cannot be recorded.
+    pub fn width(self) -> Option<LaneWidth> {
+        let arithmetic = |f: Bin| matches!(f, Bin::Add | Bin::Sub | Bin::Mul);
+        let (is_there, width) = match self {
+            Function::Un(f, d) => (un_is_there(f, d), width(d)),
+            Function::Bin(f, d) => (bin_is_there(f, d), width(d)),
+            Function::Pair { g, f, of, .. } => (arithmetic(g) && arithmetic(f), width(of)),
+            Function::Select(1) => (true, LaneWidth::Any),
+            Function::Select(4) => (true, LaneWidth::Narrow),
+            Function::Select(_) => (true, LaneWidth::Wide),
+            Function::Convert(DType::Bool, to) => (convert_is_there(DType::Bool, to), width(to)),
+            Function::Convert(from, to) => (convert_is_there(from, to), width(from)),
+            Function::Copy(d) => (d == DType::Bool || d.size() >= 4, width(d)),
+            Function::Rotate | Function::RotateXor => (true, LaneWidth::Narrow),
+        };
+        is_there.then_some(width)
+    }
+    /// Whether the operands, in order, and the result are bools.
+    pub fn bools(self) -> ([bool; 3], bool) {
+        let is_bool = |d: DType| d == DType::Bool;
+        match self {
+            Function::Un(f, d) => ([is_bool(d); 3], is_bool(d) || f == Un::IsFinite),
+            Function::Bin(f, d) => ([is_bool(d); 3], is_bool(d) || f.is_comparison()),
+            Function::Pair { .. } | Function::Rotate | Function::RotateXor => ([false; 3], false),
+            Function::Select(bytes) => ([true, bytes == 1, bytes == 1], bytes == 1),
+            Function::Convert(from, to) => ([is_bool(from); 3], is_bool(to)),
+            Function::Copy(d) => ([is_bool(d); 3], is_bool(d)),
+        }
+    }
+    /// How many operands it reads.
+    pub fn operands(self) -> usize {
+        match self {
+            Function::Un(..) | Function::Convert(..) | Function::Copy(_) => 1,
+            Function::Bin(..) | Function::Rotate => 2,
+            Function::Pair { .. } | Function::Select(_) | Function::RotateXor => 3,
+        }
+    }
+    /// Whether it is of more than a few instructions, and compiled as well by a loop of its own.
+    pub fn is_long(self) -> bool {
+        match self {
+            Function::Un(f, d) => d.is_float() && !is_simple(f),
+            Function::Bin(f, _) => f == Bin::Atan2,
+            _ => false,
+        }
+    }
+    /// Records it.
+    pub fn record(self, [a, b, c]: [VecValue; 3]) -> VecValue {
+        match self {
+            Function::Un(f, DType::F32) => un_float::<false>(f, a),
+            Function::Un(f, DType::F64) => un_float::<true>(f, a),
+            Function::Un(f, d) => un_int(f, d, a),
+            Function::Bin(f, d) => bin(f, d, a, b),
+            Function::Pair { g, f, left, of } => {
+                let first = bin(f, of, a, b);
+                if left { bin(g, of, first, c) } else { bin(g, of, c, first) }
+            }
+            Function::Select(_) => with(|g| g.select(a, b, c)),
+            Function::Convert(from, to) => convert(from, to, a),
+            Function::Copy(_) => a,
+            Function::Rotate => rotate(a, b),
+            Function::RotateXor => op(Opcode::Xor, rotate(a, c), b),
+        }
+    }
+}
+
+fn is_simple(f: Un) -> bool {
+    use Un::*;
+    matches!(f, Neg | Abs | Sign | Not | Floor | Ceil | RoundEven | RoundAway | Trunc | IsFinite | Sqrt | Rsqrt)
+}
+fn un_is_there(f: Un, d: DType) -> bool {
+    use Un::*;
+    match d {
+        // Sines choose between two reductions by what a block holds. The others want more values at once than there are registers, and
+        // lose by it what the loop gains.
+        DType::F32 | DType::F64 => {
+            !matches!(f, Not | Popcnt | Clz | Sin | Cos | Tan | Lgamma | Digamma | Erfc | ErfInv)
+        }
+        DType::I32 | DType::U32 => matches!(f, Un::Neg | Un::Abs | Un::Sign | Un::Not),
+        DType::Bool => f == Un::Not,
+        _ => false,
+    }
+}
+fn bin_is_there(f: Bin, d: DType) -> bool {
+    use Bin::*;
+    match d {
+        DType::F32 | DType::F64 => {
+            !matches!(f, Rem | Pow | NextAfter | And | Or | Xor | Shl | ShrLogical | ShrArithmetic)
+        }
+        DType::I32 | DType::U32 => !matches!(f, Div | Rem | Pow | Atan2 | NextAfter),
+        DType::I64 | DType::U64 => matches!(f, Add | Sub | And | Or | Xor | Eq | Ne),
+        DType::Bool => !matches!(f, Sub | Div | Rem | Pow | Atan2 | NextAfter | Shl | ShrLogical | ShrArithmetic),
+        _ => false,
+    }
+}
+fn convert_is_there(from: DType, to: DType) -> bool {
+    use DType::*;
+    matches!(
+        (from, to),
+        (Bool, F32 | F64 | I32 | U32 | I64 | U64)
+            | (F32 | I32 | U32 | F64 | I64 | U64, Bool)
+            | (I32, F32 | U32)
+            | (U32, I32)
+            | (F32, I32)
+            | (I64, U64)
+            | (U64, I64)
+    )
+}
+
+fn op(code: Opcode, a: VecValue, b: VecValue) -> VecValue {
+    with(|g| g.bin(code, a, b))
+}
+fn op1(code: Opcode, a: VecValue) -> VecValue {
+    with(|g| g.un(code, a))
+}
+fn constant(bits: u64) -> VecValue {
+    with(|g| g.constant(bits))
+}
+fn not(a: VecValue) -> VecValue {
+    with(|g| g.not(a))
+}
+fn select(m: VecValue, yes: VecValue, no: VecValue) -> VecValue {
+    with(|g| g.select(m, yes, no))
+}
+fn rotate(a: VecValue, by: VecValue) -> VecValue {
+    if let Some(n @ 1..32) = with(|g| g.known(by)) {
+        return op(Opcode::Or, op1(Opcode::Shl(n as u8), a), op1(Opcode::Shr(32 - n as u8), a));
+    }
+    // by 0, the other shift is by the width, and gives 0
+    let back = op(Opcode::IntSub, constant(32), by);
+    op(Opcode::Or, op(Opcode::ShlBy, a, by), op(Opcode::ShrBy, a, back))
+}
+
+fn un_float<const WIDE: bool>(f: Un, a: VecValue) -> VecValue {
+    let x = || VecReal::<WIDE>(a);
+    let number = |n: f32| VecReal::<WIDE>::exact(n).0;
+    let y = match f {
+        Un::Neg => x().neg(),
+        Un::Abs => x().abs(),
+        Un::Sign => {
+            let zero = constant(0);
+            let one = select(op(Opcode::Compare(LT), zero, a), number(1.0), number(-1.0));
+            // itself where it is zero or nan: where it is neither less nor greater
+            let other = op(Opcode::Or, op(Opcode::Compare(EQ), a, zero), op(Opcode::Compare(NE), a, a));
+            return select(other, a, one);
+        }
+        Un::Floor => return op1(Opcode::Round(1), a),
+        Un::Ceil => return op1(Opcode::Round(2), a),
+        Un::RoundEven => return op1(Opcode::Round(0), a),
+        Un::Trunc => return op1(Opcode::Round(3), a),
+        Un::RoundAway => {
+            // away from zero by the greatest number below a half, then towards zero
+            let half = VecReal::<WIDE>::constant(0.5_f32.next_down(), 0.5_f64.next_down());
+            let sign = x().sign_bit();
+            return op1(Opcode::Round(3), x().add(half.with_sign(sign)).0);
+        }
+        Un::IsFinite => return op(Opcode::Compare(LT), x().abs().0, number(f32::INFINITY)),
+        Un::Sqrt => return op1(Opcode::Sqrt, a),
+        Un::Rsqrt => return op(Opcode::Div, number(1.0), op1(Opcode::Sqrt, a)),
+        Un::Cbrt => math::cbrt(x()),
+        Un::Exp => math::exp(x()),
+        Un::Exp2 => math::exp2(x()),
+        Un::Expm1 => math::expm1(x()),
+        Un::Log => math::log(x()),
+        Un::Log1p => math::log1p(x()),
+        Un::Asin => math::asin(x()),
+        Un::Acos => math::acos(x()),
+        Un::Atan => math::atan(x()),
+        Un::Sinh => math::sinh(x()),
+        Un::Cosh => math::cosh(x()),
+        Un::Tanh => math::tanh(x()),
+        Un::Asinh => math::asinh(x()),
+        Un::Acosh => math::acosh(x()),
+        Un::Atanh => math::atanh(x()),
+        Un::Logistic => math::logistic(x()),
+        Un::Erf => math::erf(x()),
+        _ => unreachable!("not recorded"),
+    };
+    y.0
+}
+
+fn un_int(f: Un, d: DType, a: VecValue) -> VecValue {
+    let (zero, one) = (constant(0), constant(1));
+    match (f, d) {
+        (Un::Not, _) => not(a),
+        (Un::Neg, _) => op(Opcode::IntSub, zero, a),
+        (Un::Abs, DType::I32) => op1(Opcode::IntAbs, a),
+        (Un::Abs, _) => a,
+        (Un::Sign, DType::I32) => op(Opcode::MinSigned, op(Opcode::MaxSigned, a, constant(u64::MAX)), one),
+        (Un::Sign, _) => op(Opcode::MinUnsigned, a, one),
+        _ => unreachable!("not recorded"),
+    }
+}
+
+fn bin(f: Bin, d: DType, a: VecValue, b: VecValue) -> VecValue {
+    match d {
+        DType::F32 => bin_float::<false>(f, a, b),
+        DType::F64 => bin_float::<true>(f, a, b),
+        DType::Bool => bin_bool(f, a, b),
+        _ => bin_int(f, d, a, b),
+    }
+}
+
+fn bin_float<const WIDE: bool>(f: Bin, a: VecValue, b: VecValue) -> VecValue {
+    let (x, y) = (VecReal::<WIDE>(a), VecReal::<WIDE>(b));
+    let compare = |p: u8, a: VecValue, b: VecValue| op(Opcode::Compare(p), a, b);
+    match f {
+        Bin::Add => op(Opcode::Add, a, b),
+        Bin::Sub => op(Opcode::Sub, a, b),
+        Bin::Mul => op(Opcode::Mul, a, b),
+        Bin::Div => op(Opcode::Div, a, b),
+        Bin::MulZero => {
+            let zero = constant(0);
+            let none = op(Opcode::Or, compare(EQ, a, zero), compare(EQ, b, zero));
+            select(none, zero, op(Opcode::Mul, a, b))
+        }
+        Bin::Max | Bin::Min => {
+            let (greatest, both) = if f == Bin::Max { (true, Opcode::And) } else { (false, Opcode::Or) };
+            let wins = if greatest { compare(LT, b, a) } else { compare(LT, a, b) };
+            let other = select(op(Opcode::Or, wins, compare(NE, a, a)), a, b);
+            select(compare(EQ, a, b), op(both, a, b), other)
+        }
+        Bin::Atan2 => math::atan2(x, y).0,
+        Bin::Eq => compare(EQ, a, b),
+        Bin::Ne => compare(NE, a, b),
+        Bin::Lt => compare(LT, a, b),
+        Bin::Le => compare(LE, a, b),
+        Bin::Gt => compare(LT, b, a),
+        Bin::Ge => compare(LE, b, a),
+        _ => unreachable!("not recorded"),
+    }
+}
+
+fn bin_bool(f: Bin, a: VecValue, b: VecValue) -> VecValue {
+    match f {
+        Bin::Add | Bin::Or | Bin::Max => op(Opcode::Or, a, b),
+        Bin::Mul | Bin::MulZero | Bin::And | Bin::Min => op(Opcode::And, a, b),
+        Bin::Xor | Bin::Ne => op(Opcode::Xor, a, b),
+        Bin::Eq => not(op(Opcode::Xor, a, b)),
+        Bin::Lt => op(Opcode::And, not(a), b),
+        Bin::Gt => op(Opcode::And, a, not(b)),
+        Bin::Le => op(Opcode::Or, not(a), b),
+        Bin::Ge => op(Opcode::Or, a, not(b)),
+        _ => unreachable!("not recorded"),
+    }
+}
+
+fn bin_int(f: Bin, d: DType, a: VecValue, b: VecValue) -> VecValue {
+    let signed = d.is_signed();
+    let greater = |a: VecValue, b: VecValue| {
+        // unsigned numbers with the top bit turned are in signed order
+        let turn = |x: VecValue| if signed { x } else { op(Opcode::Xor, x, constant(1 << 31)) };
+        let (a, b) = (turn(a), turn(b));
+        with(|g| g.greater(a, b))
+    };
+    match f {
+        Bin::Add => op(Opcode::IntAdd, a, b),
+        Bin::Sub => op(Opcode::IntSub, a, b),
+        Bin::Mul | Bin::MulZero => op(Opcode::IntMul, a, b),
+        Bin::Max => op(if signed { Opcode::MaxSigned } else { Opcode::MaxUnsigned }, a, b),
+        Bin::Min => op(if signed { Opcode::MinSigned } else { Opcode::MinUnsigned }, a, b),
+        Bin::And => op(Opcode::And, a, b),
+        Bin::Or => op(Opcode::Or, a, b),
+        Bin::Xor => op(Opcode::Xor, a, b),
+        // by the width or more, the machine's shifts give what is wanted
+        Bin::Shl => op(Opcode::ShlBy, a, b),
+        Bin::ShrLogical => op(Opcode::ShrBy, a, b),
+        Bin::ShrArithmetic => op(Opcode::SarBy, a, b),
+        Bin::Eq => op(Opcode::IntEq, a, b),
+        Bin::Ne => not(op(Opcode::IntEq, a, b)),
+        Bin::Gt => greater(a, b),
+        Bin::Lt => greater(b, a),
+        Bin::Ge => not(greater(b, a)),
+        Bin::Le => not(greater(a, b)),
+        _ => unreachable!("not recorded"),
+    }
+}
+
+fn convert(from: DType, to: DType, a: VecValue) -> VecValue {
+    let one = match to {
+        DType::F32 => 1f32.to_bits() as u64,
+        DType::F64 => 1f64.to_bits(),
+        _ => 1,
+    };
+    match (from, to) {
+        (DType::Bool, _) => op(Opcode::And, a, constant(one)),
+        (DType::F32 | DType::F64, DType::Bool) => op(Opcode::Compare(NE), a, constant(0)),
+        (_, DType::Bool) => not(op(Opcode::IntEq, a, constant(0))),
+        (DType::I32, DType::F32) => op1(Opcode::FromI32, a),
+        (DType::F32, DType::I32) => {
+            // what is too large gives the least integer, and is to give the greatest; nan gives 0
+            let large = op(Opcode::Compare(LE), constant(2147483648f32.to_bits() as u64), a);
+            let y = select(large, constant(i32::MAX as u64), op1(Opcode::ToI32, a));
+            op(Opcode::And, op(Opcode::Compare(EQ), a, a), y)
+        }
+        _ => a,
+    }
+}

@@ -1,0 +1,228 @@
+//! Native code against the tile programs it replaces: bit for bit, in whatever tails.
+//!
+//! A sum or product of two nans is one of them; which one, the compiler has chosen loop by loop. So where nans may meet, all are the same.
+#[path = "against/generate.rs"]
+#[allow(dead_code)] // other tests' too
+mod generate;
+
+use ferrax_cpu::kernels::{Bases, CompiledKernel};
+use ferrax_cpu::memory::Block;
+use ferrax_cpu::{Tier, native};
+use ferrax_kernel::{Affine, Bin, DType, Kernel, Node, Scalar, Un, reference};
+use generate::{Rng, elementwise, guarded_kernel, load, push_nodes, random_kernel};
+use std::sync::atomic::AtomicBool;
+
+/// Any bits: nans with payloads, quiet and not, of either sign among them.
+fn any_bytes(rng: &mut Rng, d: DType, n: usize) -> Vec<u8> {
+    let mut bytes = generate::random_bytes(rng, d, n);
+    if d.is_float() {
+        for e in bytes.chunks_mut(d.size()) {
+            // the exponent all ones, the rest as it comes
+            let nan = Scalar::from_f64(d, f64::NAN).bits | rng.next() >> (64 - 8 * d.size());
+            if rng.below(8) == 0 {
+                e.copy_from_slice(&nan.to_le_bytes()[..d.size()]);
+            }
+        }
+    }
+    bytes
+}
+/// The outputs, in memory of their own or in that of the inputs of the same number.
+fn run(k: &Kernel, ins: &[Vec<u8>], tier: Tier, shared: &[bool], is_native: bool) -> Vec<Vec<u8>> {
+    let aliased = shared.iter().any(|s| *s);
+    let c = CompiledKernel::new(k, aliased, tier).unwrap();
+    if is_native {
+        c.expect(1 << 40);
+    }
+    let ins: Vec<Block> = ins.iter().map(|b| Block::copy_of(b).unwrap()).collect();
+    let outs: Vec<Block> = k.output_dtypes().map(|d| Block::new(d.size() * k.grid.size()).unwrap()).collect();
+    let ptrs: Vec<*mut u8> = ins.iter().chain(&outs).map(|b| b.ptr()).collect();
+    let at: Vec<u32> = (0..ins.len() as u32).collect();
+    let is_shared = |j: usize| shared.get(j).copied().unwrap_or(false);
+    let to: Vec<u32> = (0..outs.len()).map(|j| if is_shared(j) { j } else { ins.len() + j } as u32).collect();
+    // SAFETY: blocks are as long as the kernel says, and shared ones are read only where they are written.
+    unsafe { c.run(Bases { ptrs: &ptrs, ins: &at, outs: &to, cancel: &AtomicBool::new(false) }, true) }.unwrap();
+    let bytes = |j: usize| {
+        let (d, p) = (k.dtype(k.outputs[j]), ptrs[to[j] as usize]);
+        // SAFETY: each output has this many bytes.
+        unsafe { std::slice::from_raw_parts(p, d.size() * k.grid.size()) }.to_vec()
+    };
+    (0..outs.len()).map(bytes).collect()
+}
+fn tiers() -> impl Iterator<Item = Tier> {
+    [Tier::Avx2, Tier::Avx512].into_iter().filter(|t| t.is_available())
+}
+/// That both ways give the same bits; of nans too where they do not meet.
+fn same(k: &Kernel, ins: &[Vec<u8>], shared: &[bool], nans_meet: bool) {
+    for tier in tiers() {
+        let (want, got) = (run(k, ins, tier, shared, false), run(k, ins, tier, shared, true));
+        for (j, (w, g)) in want.iter().zip(&got).enumerate() {
+            let d = k.dtype(k.outputs[j]);
+            for (i, (w, g)) in w.chunks(d.size()).zip(g.chunks(d.size())).enumerate() {
+                let is_nan = |b: &[u8]| d.is_float() && Scalar::from_bytes(d, b).to_f64().is_nan();
+                if nans_meet && is_nan(w) && is_nan(g) {
+                    continue;
+                }
+                assert_eq!(g, w, "{} output {j} element {i} of {d}\n{k:?}", tier.name());
+            }
+        }
+    }
+}
+
+#[test]
+fn functions_in_chains_keep_their_bits() {
+    let rng = &mut Rng(1);
+    for d in [DType::F32, DType::F64, DType::I32, DType::U32, DType::I64, DType::Bool] {
+        for f in Un::ALL {
+            if reference::un(*f, Scalar::one(d)).is_err() || d == DType::Bool && *f != Un::Not {
+                continue;
+            }
+            let out = if *f == Un::IsFinite { DType::Bool } else { d };
+            for n in [3, 300] {
+                // twice, so that there is a run of calls
+                let k = elementwise(&[d], n, |x| match *f {
+                    Un::IsFinite => vec![(out, Node::Un(*f, x[0])), (out, Node::Un(Un::Not, 1))],
+                    _ => vec![(d, Node::Un(*f, x[0])), (d, Node::Un(*f, 1))],
+                });
+                same(&k, &[any_bytes(rng, d, n)], &[], false);
+            }
+        }
+        for f in Bin::ALL {
+            let wild = matches!(f, Bin::Div | Bin::Rem | Bin::Sub | Bin::Shl | Bin::ShrLogical | Bin::ShrArithmetic);
+            if reference::bin(*f, Scalar::one(d), Scalar::one(d)).is_err() || d == DType::Bool && wild {
+                continue;
+            }
+            let k = elementwise(&[d, d, d], 300, |x| {
+                let chosen = (d, Node::Select { p: 4, t: x[0], f: x[2] });
+                match f.is_comparison() {
+                    true => vec![(DType::Bool, Node::Bin(*f, x[0], x[1])), (DType::Bool, Node::Un(Un::Not, 3)), chosen],
+                    false => vec![(d, Node::Bin(*f, x[0], x[1])), (d, Node::Bin(*f, x[2], 3))],
+                }
+            });
+            let ins: Vec<Vec<u8>> = (0..3).map(|_| any_bytes(rng, d, 300)).collect();
+            same(&k, &ins, &[], true);
+        }
+        for to in [DType::F32, DType::F64, DType::I32, DType::U32, DType::I64, DType::U64, DType::Bool] {
+            let k = elementwise(&[d], 300, |x| {
+                vec![
+                    (to, Node::Convert(x[0])),
+                    (DType::Bool, Node::Bin(Bin::Ne, 1, 1)),
+                    (to, Node::Select { p: 2, t: 1, f: 1 }),
+                ]
+            });
+            same(&k, &[any_bytes(rng, d, 300)], &[], false);
+        }
+    }
+}
+
+/// Chains over a few dtypes, broadcast operands among them.
+fn chain(rng: &mut Rng, n: usize) -> Kernel {
+    let mut k = Kernel { grid: [n].into(), ..Kernel::default() };
+    let dtypes = [DType::F32, DType::F32, DType::F32, DType::F64, DType::I32, DType::U32, DType::Bool];
+    let d = rng.pick(&dtypes);
+    for _ in 0..1 + rng.below(4) {
+        let d = if rng.below(3) > 0 { d } else { rng.pick(&dtypes) };
+        let stride = if rng.below(4) == 0 { 0 } else { 1 };
+        k.nodes.push(load(k.inputs.len() as u32, d, Affine::new(0, [stride])));
+        k.inputs.push((d, n.max(1)));
+    }
+    push_nodes(rng, &mut k, 0, 30);
+    for _ in 0..rng.below(3) {
+        let x = rng.below(k.nodes.len()) as u32;
+        let d = k.dtype(x);
+        if d == DType::F32 || d == DType::F64 {
+            let f = rng.pick(&[Un::Exp, Un::Log, Un::Tanh, Un::Erf, Un::Sqrt, Un::Logistic, Un::Floor, Un::RoundAway]);
+            k.nodes.push((d, Node::Un(f, x)));
+        }
+    }
+    let late = k.nodes.len().saturating_sub(6);
+    k.outputs = (0..1 + rng.below(3)).map(|_| (late + rng.below(k.nodes.len() - late)) as u32).collect();
+    k
+}
+fn chains(seeds: std::ops::Range<u64>) {
+    for seed in seeds {
+        let rng = &mut Rng(seed);
+        let n = match seed % 80 {
+            n @ 0..66 => n as usize,
+            66..78 => 66 + rng.below(900),
+            _ => 5000 + rng.below(9000),
+        };
+        let k = chain(rng, n);
+        k.verify().unwrap();
+        let ins: Vec<Vec<u8>> = k.inputs.iter().map(|(d, n)| any_bytes(rng, *d, *n)).collect();
+        let shared: Vec<bool> = (0..k.outputs.len())
+            .map(|j| {
+                let fits = k.inputs.get(j).is_some_and(|i| *i == (k.dtype(k.outputs[j]), n));
+                fits && n > 0 && k.in_place(j, j) && rng.below(2) == 0
+            })
+            .collect();
+        same(&k, &ins, &shared, true);
+    }
+}
+// Four parts, so that they may run side by side.
+#[test]
+fn generated_chains_keep_their_bits_a() {
+    chains(0..2500);
+}
+#[test]
+fn generated_chains_keep_their_bits_b() {
+    chains(2500..5000);
+}
+#[test]
+fn generated_chains_keep_their_bits_c() {
+    chains(5000..7500);
+}
+#[test]
+fn generated_chains_keep_their_bits_d() {
+    chains(7500..10_000);
+}
+#[test]
+fn generated_kernels_of_any_form_keep_their_bits() {
+    for seed in 0..3000 {
+        let rng = &mut Rng(seed);
+        let k = if seed % 2 == 0 { random_kernel(rng) } else { guarded_kernel(rng) };
+        let ins: Vec<Vec<u8>> = k.inputs.iter().map(|(d, n)| any_bytes(rng, *d, *n)).collect();
+        same(&k, &ins, &[], true);
+    }
+}
+
+/// So many values at once that registers run out.
+#[test]
+fn values_that_fit_in_no_register_wait_in_the_frame() {
+    let rng = &mut Rng(9);
+    for (d, wide) in [(DType::F32, 30), (DType::F64, 60), (DType::I32, 90)] {
+        let k = elementwise(&[d, d], 77, |x| {
+            let mut nodes = vec![];
+            for j in 0..wide {
+                let c = Scalar::from_f64(d, j as f64 + 0.5);
+                nodes.extend([(d, Node::Const(c)), (d, Node::Bin(Bin::Mul, x[j % 2], 2 + 2 * j as u32))]);
+            }
+            let mut sum = 3;
+            for j in (1..wide).rev() {
+                nodes.push((d, Node::Bin(Bin::Sub, sum, 3 + 2 * j as u32)));
+                sum = 1 + nodes.len() as u32;
+            }
+            nodes
+        });
+        same(&k, &[any_bytes(rng, d, 77), any_bytes(rng, d, 77)], &[], true);
+    }
+}
+
+/// Pages are never writable and executable at once.
+#[cfg(target_os = "linux")]
+#[test]
+fn no_page_is_both_writable_and_executable() {
+    let k = elementwise(&[DType::F32], 100, |x| {
+        vec![
+            (DType::F32, Node::Bin(Bin::Mul, x[0], x[0])),
+            (DType::F32, Node::Bin(Bin::Add, 1, x[0])),
+            (DType::F32, Node::Un(Un::Exp, 2)),
+        ]
+    });
+    let kept: Vec<CompiledKernel> = tiers().map(|t| CompiledKernel::new(&k, false, t).unwrap()).collect();
+    kept.iter().for_each(|c| c.expect(1 << 40));
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let rights = |line: &str| line.split_whitespace().nth(1).unwrap_or("").to_string();
+    assert!(!maps.lines().any(|l| rights(l).contains('w') && rights(l).contains('x')), "{maps}");
+    let nameless = |l: &str| l.split_whitespace().count() == 5 && rights(l).starts_with("r-x");
+    assert!(kept.is_empty() || !native::is_available() || maps.lines().any(nameless), "{maps}");
+}
