@@ -118,6 +118,10 @@ PROTOCOL = {
     *{("experimental/sparse/_slicing.py:bcoo_gather", p) for p in ("indices_are_sorted", "unique_indices")},  # promises that speed nothing up
     ("experimental/sparse/_spsolve.py:spsolve", "tol"),  # the factorization is exact
     ("experimental/sparse/transform.py:sparsify", "use_tracer"),  # both ways give the same
+    *{("_symbolic.py:SizeExpr.__deepcopy__", "memo"), ("_symbolic_export.py:TracedSize.__deepcopy__", "memo")},  # they do not change
+    ("_symbolic_export.py:SymbolicAval.str_short", "short_dtypes"),
+    *{(f"export.py:Exported.{side}_shardings_jax", "mesh") for side in ("in", "out")},  # there are none, on any mesh
+    ("export.py:Exported.mlir_module", "serialized"),  # text both ways
     ("lax/_collectives.py:pcast", "axis_name"),  # the identity: types do not say over which axes a value varies
 }
 ONES = np.ones(3, np.float32)
