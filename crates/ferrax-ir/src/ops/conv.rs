@@ -229,10 +229,11 @@ impl Conv {
     fn by_phases(&self, b: &mut Graph, l: TensorId, r: TensorId, low: Vec<i64>, out: Dims, k: usize) -> TensorId {
         let n = &*self.dimension_numbers;
         let Some(d) = self.lhs_dilation.get(k).copied() else {
-            // The holes' products are zeros: one that is -0 alone would show.
+            // The holes' products are zeros, beside which no -0 stands. (A GPU's compiler may leave out the addition of one.)
             let y = b.convolution(&self.without_holes(low), l, r, &out);
             let zero = b.scalar(y, 0.0);
-            return b.bin(Bin::Add, y, zero);
+            let is_zero = b.bin(Bin::Eq, y, zero);
+            return b.select(is_zero, zero, y);
         };
         if d == 1 {
             return self.by_phases(b, l, r, low, out, k + 1);
