@@ -1,6 +1,7 @@
 //! Which parts of a program are native code, and when they are made.
 //!
-//! INVARIANT: the parts do what the instructions do, in their order; they are made at most once, and every tile after that takes them.
+//! INVARIANT: the parts do what the instructions do, in their order; they are made at most once, every tile after that takes them, and no
+//! thread waits for them.
 use super::{DIRECT, Ins, Op, Setup, TileProgram};
 use crate::native::{self, Function, LaneWidth, Operand, Replaced, Segment};
 use crate::tier::Tier;
@@ -24,7 +25,7 @@ pub struct Lazy {
 }
 /// Making code takes some 10 to 50 us: it is made once a program has worked as long, the long functions not counted, since they take as
 /// long in either way.
-const WORTH: f64 = 50_000.0;
+const WORTH: u64 = 50_000;
 
 impl Lazy {
     pub fn new(tier: Tier, aliased: bool, cost: f64) -> Lazy {
@@ -45,9 +46,11 @@ impl TileProgram {
         }
     }
     fn count(&self, nanos: f64) {
-        let done = self.code.done.fetch_add(nanos as u64, Ordering::Relaxed) as f64 + nanos;
-        if done >= WORTH {
-            self.code.parts.get_or_init(|| self.parts());
+        let nanos = nanos as u64;
+        let before = self.code.done.fetch_add(nanos, Ordering::Relaxed);
+        // One thread goes over the limit and makes the code. Nobody waits for it: it may be a thread that a forked child does not have.
+        if before < WORTH && before.saturating_add(nanos) >= WORTH {
+            let _ = self.code.parts.set(self.parts());
         }
     }
     /// Whether all of it is one native segment, which moves through nothing but what is used in place.
