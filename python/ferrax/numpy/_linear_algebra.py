@@ -58,6 +58,10 @@ def dot(a, b, *, precision=None, preferred_element_type=None, out_sharding=None)
     return _product(a, b, (contract, ((), ())), precision, dtype, weak)
 
 
+# Rows by columns.
+_MATRICES = (((1,), (0,)), ((), ()))
+
+
 def matmul(a, b, *, precision=None, preferred_element_type=None, out_sharding=None):
     """Matrix product over the last two axes, leading axes broadcasting; vectors count as one row or one column.
 
@@ -70,6 +74,8 @@ def matmul(a, b, *, precision=None, preferred_element_type=None, out_sharding=No
         if np.ndim(x) < 1:
             raise ValueError(f"matmul input operand {i} must have ndim at least 1, but it has ndim {np.ndim(x)}")
     a, b, dtype, weak = _operands("matmul", a, b, preferred_element_type)
+    if a.ndim == 2 == b.ndim:
+        return _product(a, b, _MATRICES, precision, dtype, weak)  # PERF: what follows is for leading axes and vectors
     a_vector, b_vector = a.ndim == 1, b.ndim == 1
     a_lead, b_lead = a.shape[: max(a.ndim - 2, 0)], b.shape[: max(b.ndim - 2, 0)]
     rank = max(len(a_lead), len(b_lead))
