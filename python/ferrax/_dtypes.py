@@ -24,6 +24,12 @@ _narrow = {
 }
 _NARROWED = frozenset(_narrow.values())
 
+# numpy's own types of numbers, of which arrays may be.
+NUMPY_NUMBERS = (
+    *(np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64),
+    *(np.float16, np.float32, np.float64, np.complex64, np.complex128),
+)
+
 # The dtype of tangents of what is not continuous: no bytes at all.
 float0 = np.dtype([("float0", np.void, 0)])
 

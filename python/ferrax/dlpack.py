@@ -3,28 +3,11 @@
 import numpy as np
 
 from . import _core
+from ._dtypes import NUMPY_NUMBERS
 
 __all__ = ["from_dlpack", "is_supported_dtype"]
 
-_SUPPORTED = {
-    np.dtype(t)
-    for t in (
-        np.int8,
-        np.int16,
-        np.int32,
-        np.int64,
-        np.uint8,
-        np.uint16,
-        np.uint32,
-        np.uint64,
-        np.float16,
-        np.float32,
-        np.float64,
-        np.complex64,
-        np.complex128,
-        np.bool_,
-    )
-}
+_SUPPORTED = {np.dtype(t) for t in NUMPY_NUMBERS}
 
 
 def from_dlpack(external_array, device=None, copy=None):

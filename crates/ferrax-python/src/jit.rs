@@ -22,6 +22,7 @@ pub use stages::{PyCompiled, PyExecutable, PyJit, PyLowered, PyTraced};
 use crate::array::value::{self, held, operand, type_text, wrap};
 use crate::config::{self, Flags};
 use crate::error::{IntoPyResult, from_py};
+use crate::modules::imported;
 use crate::source::{describe, name_of};
 use crate::trace::Pins;
 use crate::trace_errors;
@@ -34,6 +35,7 @@ use ferrax_ir::effects::Name;
 use ferrax_ir::program::Program;
 use ferrax_ir::value::{Value, Values};
 use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 use run::{check_compiler_options, listener, usable};
@@ -173,8 +175,7 @@ impl Jit {
     #[cold]
     fn referring<'py>(&self, slf: &Bound<'py, PyAny>, args: &Args<'_, 'py>, e: PyErr) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
-        let modules = py.import("sys")?.getattr("modules")?;
-        let Ok(refs) = modules.get_item("ferrax._refs") else { return Err(e) };
+        let Some(refs) = imported(py, intern!(py, "ferrax._refs")) else { return Err(e) };
         let (positional, keywords) = collected(args)?;
         let called = refs.getattr("call_jitted")?.call1((slf, e.value(py), positional, keywords))?;
         let Some(out) = called.extract::<Option<(Bound<PyAny>,)>>()? else { return Err(e) };

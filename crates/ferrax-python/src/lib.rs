@@ -31,6 +31,7 @@ mod ffi;
 mod function;
 mod jaxpr;
 mod jit;
+mod modules;
 mod param;
 mod primitive;
 mod process;

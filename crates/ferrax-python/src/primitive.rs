@@ -5,6 +5,7 @@ use crate::array::value::{all_required, avals, wrap, wrap_all};
 use crate::aval::ShapedArray;
 use crate::callback;
 use crate::error::{IntoPyResult, from_py};
+use crate::modules::imported;
 use crate::param;
 use crate::source::name_of;
 use ferrax_ir::aval::Aval;
@@ -343,8 +344,7 @@ impl PythonPrimitive {
     }
     /// The function that was registered as the lowering, if one was.
     fn lowering(&self, py: Python) -> PyResult<Option<Py<PyAny>>> {
-        let modules = py.import("sys")?.getattr("modules")?;
-        let Ok(mlir) = modules.get_item("ferrax.interpreters.mlir") else { return Ok(None) };
+        let Some(mlir) = imported(py, pyo3::intern!(py, "ferrax.interpreters.mlir")) else { return Ok(None) };
         let f = mlir.getattr("lowerings")?.call_method1("get", (self.primitive.bind(py),))?;
         Ok((!f.is_none()).then(|| f.unbind()))
     }

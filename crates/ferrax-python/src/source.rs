@@ -5,6 +5,7 @@
 //!
 //! INVARIANT: finding the line never fails and runs no Python code, but for the first instruction of each code object.
 use crate::ffi::frames;
+use crate::modules::imported;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
@@ -141,8 +142,8 @@ fn is_ours(code: &Bound<PyAny>) -> bool {
     let file = code.getattr("co_filename").and_then(|f| f.extract::<String>()).unwrap_or_default();
     let home = table().get_or_insert_default().home.clone();
     let home = home.or_else(|| {
-        let path = py.import("sys").and_then(|s| s.getattr("modules")).and_then(|m| m.get_item("ferrax"));
-        path.and_then(|m| m.getattr("__path__")?.get_item(0)?.extract::<String>()).ok()
+        let path = |m: Bound<PyAny>| m.getattr("__path__")?.get_item(0)?.extract::<String>();
+        imported(py, pyo3::intern!(py, "ferrax")).and_then(|m| path(m).ok())
     });
     let mut table = table();
     let t = table.get_or_insert_default();

@@ -8,6 +8,7 @@ use crate::array::value::{held, to_ndarray, wrap};
 use crate::config;
 use crate::debug;
 use crate::error::IntoPyResult;
+use crate::modules::imported;
 use crate::trace::Pins;
 use crate::tree::Leaves;
 use ferrax::compiled::{Arrays, Compiled, device_of};
@@ -215,12 +216,8 @@ impl Listener<'_> {
 /// Who hears what compiles: everybody if `loud`, else those who look at what the library does, if there are any.
 pub(super) fn listener(py: Python, loud: bool) -> PyResult<Option<Listener>> {
     static LOGGER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    if !loud && LOGGER.get(py).is_none() {
-        static MODULES: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-        let modules = || Ok::<_, PyErr>(py.import("sys")?.getattr("modules")?.unbind());
-        if !MODULES.get_or_try_init(py, modules)?.bind(py).contains(pyo3::intern!(py, "logging"))? {
-            return Ok(None); // nobody can be listening
-        }
+    if !loud && LOGGER.get(py).is_none() && imported(py, pyo3::intern!(py, "logging")).is_none() {
+        return Ok(None); // nobody can be listening
     }
     let named = || Ok::<_, PyErr>(py.import("logging")?.call_method1("getLogger", ("ferrax",))?.unbind());
     let logger = LOGGER.get_or_try_init(py, named)?.bind(py);

@@ -39,7 +39,8 @@ def bcoo_conv_general_dilated(
       lhs, rhs: BCOO arrays or arrays, of one dtype, which need no layout of their own.
       window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, feature_group_count, batch_group_count: as in
         `lax.conv_general_dilated`, with any number of spatial dimensions.
-      precision, out_sharding: have no effect.
+      precision: has no effect.
+      out_sharding: is refused.
       preferred_element_type: the dtype of the result.
 
     Returns:

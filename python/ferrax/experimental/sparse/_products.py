@@ -55,7 +55,7 @@ def bcoo_dot_general(lhs, rhs, *, dimension_numbers, precision=None, preferred_e
       dimension_numbers: ((lhs contracting, rhs contracting), (lhs batch, rhs batch)): any dimensions, batch, sparse or dense ones.
       precision: has no effect: sums are in the dtype of the result.
       preferred_element_type: the dtype of the result; by default that to which the operands promote.
-      out_sharding: has no effect.
+      out_sharding: is refused.
 
     Returns:
       an array (batch, rest of lhs, rest of rhs); of two sparse arrays a BCOO array with sorted unique indices, and at most as many elements as they have pairs.

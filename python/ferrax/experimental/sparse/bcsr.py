@@ -297,7 +297,8 @@ def bcsr_dot_general(lhs, rhs, *, dimension_numbers, precision=None, preferred_e
     Args:
       lhs: a BCSR array. rhs: an array. (Two arrays are multiplied as such.)
       dimension_numbers: ((lhs contracting, rhs contracting), (lhs batch, rhs batch)).
-      precision, out_sharding: have no effect.
+      precision: has no effect.
+      out_sharding: is refused.
       preferred_element_type: the dtype of the result.
 
     Returns:

@@ -16,6 +16,7 @@ import numpy as np
 from ... import _core
 from ..._config import refused
 from ..._core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Primitive, ShapedArray, Tracer, Var
+from ..._dtypes import NUMPY_NUMBERS
 from ..._flat import tangent_dtype
 from ...errors import ConcretizationTypeError, InconclusiveDimensionOperation, JaxprTypeError
 
@@ -54,23 +55,7 @@ __all__ = [
     "valid_jaxtype",
 ]
 
-array_types = {
-    np.ndarray,
-    np.bool_,
-    np.int8,
-    np.int16,
-    np.int32,
-    np.int64,
-    np.uint8,
-    np.uint16,
-    np.uint32,
-    np.uint64,
-    np.float16,
-    np.float32,
-    np.float64,
-    np.complex64,
-    np.complex128,
-}
+array_types = {np.ndarray, *NUMPY_NUMBERS}
 
 
 def _eval(jaxpr, consts, args):

@@ -47,6 +47,9 @@ impl TileProgram {
     }
     fn count(&self, nanos: f64) {
         let nanos = nanos as u64;
+        if nanos == 0 {
+            return; // PERF: a few elements, which never come to anything
+        }
         let before = self.code.done.fetch_add(nanos, Ordering::Relaxed);
         // One thread goes over the limit and makes the code. Nobody waits for it: it may be a thread that a forked child does not have.
         if before < WORTH && before.saturating_add(nanos) >= WORTH {
