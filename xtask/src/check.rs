@@ -2,6 +2,7 @@
 //!
 //! Invariant: lints run under the profile of the tests, so that build scripts and procedural macros compile once.
 
+use crate::mutate;
 use crate::python;
 use crate::shell::Res;
 use crate::tidy;
@@ -10,6 +11,7 @@ pub fn run(args: &[String]) -> Res {
     let venv = python::main(&["check"])?;
     venv.cargo().args(&["fmt", "--all", "--check"]).go()?;
     tidy::run(args)?;
+    mutate::check_excuses()?;
     venv.run(&["-m", "ruff", "format", "--check", "--quiet", "python", "tests", "benches", "examples", "fuzz"]).go()?;
     venv.run(&["-m", "ruff", "check", "--quiet", "python", "tests", "benches", "examples"]).go()?;
     venv.cargo()

@@ -37,11 +37,7 @@ const SIGKILL: i32 = 9;
 
 pub fn run(args: &[String]) -> Res {
     let only = args.iter().position(|a| a == "--only").and_then(|at| args.get(at + 1)).map_or("", String::as_str);
-    let mut all = Vec::new();
-    for path in rust_files("crates/ferrax-ir/src/ops")? {
-        let text = fs::read_to_string(root().join(&path)).map_err(|e| e.to_string())?;
-        all.extend(weave::find(&path, &text));
-    }
+    let all = all()?;
     let excuses = excuses(&all)?;
     let mine: Vec<usize> = (0..all.len()).filter(|n| only.split(',').any(|o| all[*n].is(o))).collect();
     if args.iter().any(|a| a == "--list") {
@@ -85,9 +81,23 @@ pub fn run(args: &[String]) -> Res {
 }
 
 /// The mutants that a line `file | rule | edited line | reason` of the list excuses.
+fn all() -> Res<Vec<Mutant>> {
+    let mut all = Vec::new();
+    for path in rust_files("crates/ferrax-ir/src/ops")? {
+        let text = fs::read_to_string(root().join(&path)).map_err(|e| e.to_string())?;
+        all.extend(weave::find(&path, &text));
+    }
+    Ok(all)
+}
+
+/// Every excuse is that of a mutant there is; part of `cargo xtask check`, since the mutants themselves are tried at night.
+pub fn check_excuses() -> Res {
+    excuses(&all()?).map(drop)
+}
+
 fn excuses(all: &[Mutant]) -> Res<BTreeSet<usize>> {
     let text = fs::read_to_string(root().join(EXCUSES)).map_err(|e| format!("{EXCUSES}: {e}"))?;
-    let mut out = BTreeSet::new();
+    let (mut out, mut wrong) = (BTreeSet::new(), Vec::new());
     for line in text.lines().filter(|l| !l.is_empty() && !l.starts_with('#')) {
         let parts: Vec<&str> = line.split(" | ").map(str::trim).collect();
         let [file, rule, after, reason] = parts[..] else {
@@ -96,11 +106,15 @@ fn excuses(all: &[Mutant]) -> Res<BTreeSet<usize>> {
         let fits = |m: &Mutant| m.file.ends_with(&format!("/ops/{file}")) && m.rule == rule && m.after.trim() == after;
         let found: Vec<usize> = (0..all.len()).filter(|n| fits(&all[*n])).collect();
         if found.is_empty() || reason.is_empty() {
-            return fail(format!("{EXCUSES}: no such mutant, or no reason: {line}"));
+            wrong.push(line);
         }
         out.extend(found);
     }
-    Ok(out)
+    if wrong.is_empty() {
+        Ok(out)
+    } else {
+        fail(format!("{EXCUSES}: no such mutant, or no reason:\n{}", wrong.join("\n")))
+    }
 }
 
 /// The mutants for which a test fails.
