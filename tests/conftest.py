@@ -38,6 +38,8 @@ MODULES = (
 
 # These run where `cargo xtask test libraries` has installed what they import.
 collect_ignore = [] if importlib.util.find_spec("optax") and importlib.util.find_spec("diffrax") else ["libraries"]
+# `cargo xtask types` runs these.
+collect_ignore += [] if os.environ.get("FERRAX_TYPES") else ["typing"]
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell starts background jobs with interrupts ignored, children inherit it, and then no test could interrupt one.

@@ -1,10 +1,18 @@
 """The extension, as the Python package sees it. Everything in the package is written on these names."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, ClassVar
+from types import ModuleType
+from typing import Any, ClassVar, Generic, NoReturn, ParamSpec, Self, TypeVar, final, overload
 
 import numpy as np
+
+from ._indexing import IndexUpdateHelper
+from .sharding import NamedSharding, PartitionSpec, Shard, Sharding
+from .typing import ArrayLike, DTypeLike
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 Leaves = Sequence[Any]
 
@@ -15,7 +23,7 @@ class ShapedArray:
     weak_type: bool
     ndim: int
     size: int
-    def __init__(self, shape: Sequence[int], dtype: Any, weak_type: bool = ...) -> None: ...
+    def __new__(cls, shape: Sequence[int], dtype: Any, weak_type: bool = ...) -> Self: ...
     def str_short(self, short_dtypes: bool = ...) -> str: ...
     sharding: Any
     def update(self, **changes: Any) -> ShapedArray: ...
@@ -24,42 +32,237 @@ class ShapedArray:
     def at_least_vspace(self) -> ShapedArray: ...
 
 class Array:
-    """What the extension knows of an array. `install_methods` puts the rest on the class."""
-    aval: ShapedArray
-    shape: tuple[int, ...]
-    dtype: Any
-    weak_type: bool
-    ndim: int
-    size: int
-    itemsize: int
-    nbytes: int
-    at: Any
-    device: Any
-    sharding: Any
-    committed: bool
-    addressable_shards: list[Any]
-    global_shards: list[Any]
-    is_fully_addressable: bool
-    is_fully_replicated: bool
-    def item(self, *args: int) -> Any: ...
-    def tolist(self) -> Any: ...
-    def tobytes(self, order: str = ...) -> bytes: ...
-    def block_until_ready(self) -> Array: ...
-    def is_ready(self) -> bool: ...
-    def delete(self) -> None: ...
-    def is_deleted(self) -> bool: ...
-    def devices(self) -> set[Device]: ...
+    """An array, or a tracer that stands for one. Arrays do not change: `x.at[i].set(y)` is a new one."""
+    __array_priority__: ClassVar[int]
+    @property
+    def aval(self) -> ShapedArray: ...
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The size of each axis."""
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the elements."""
+    @property
+    def weak_type(self) -> bool:
+        """Whether the dtype gives way to another's, as a Python number's does."""
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+    @property
+    def itemsize(self) -> int:
+        """The bytes of one element."""
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all elements."""
+    @property
+    def at(self) -> IndexUpdateHelper:
+        """`x.at[index].set(y)` and its kin: a new array with some elements changed."""
+    @property
+    def device(self) -> Any:
+        """The device that holds the array, or its sharding if there are several."""
+    @property
+    def sharding(self) -> Sharding:
+        """How the array lies on devices."""
+    @property
+    def committed(self) -> bool:
+        """Whether the array was put on its device by name."""
+    @property
+    def addressable_shards(self) -> list[Shard]:
+        """The parts of the array, one a device."""
+    @property
+    def global_shards(self) -> list[Shard]: ...
+    @property
+    def is_fully_addressable(self) -> bool: ...
+    @property
+    def is_fully_replicated(self) -> bool: ...
+    @property
+    def T(self) -> Array:
+        """The array with its axes reversed."""
+    @property
+    def mT(self) -> Array:
+        """The array with its last two axes exchanged."""
+    @property
+    def real(self) -> Array:
+        """The real part."""
+    @property
+    def imag(self) -> Array:
+        """The imaginary part."""
+    @property
+    def flat(self) -> Array:
+        """All elements as one axis."""
+    @property
+    def _trace(self) -> TraceTag | None: ...
+    def item(self, *args: int) -> Any:
+        """One element as a Python number."""
+    def tolist(self) -> Any:
+        """Nested lists of Python numbers."""
+    def tobytes(self, order: str = ...) -> bytes:
+        """The elements' bytes."""
+    def block_until_ready(self) -> Self:
+        """Waits until the elements are computed; raises what went wrong. Returns the array."""
+    def is_ready(self) -> bool:
+        """Whether the elements are computed."""
+    def delete(self) -> None:
+        """Gives the memory back; every later use of the array is an error."""
+    def is_deleted(self) -> bool:
+        """Whether the memory was given back."""
+    def devices(self) -> set[Device]:
+        """The devices that hold the array."""
     def platform(self) -> str: ...
     def addressable_data(self, index: int) -> Array: ...
     def copy_to_host_async(self) -> None: ...
     def on_device_size_in_bytes(self) -> int: ...
     def unsafe_buffer_pointer(self) -> int: ...
+    def all(self, axis: int | Sequence[int] | None = None, out: None = None, keepdims: bool = False, *, where: ArrayLike | None = None) -> Array:
+        """Whether all elements along `axis` are nonzero."""
+    def any(self, axis: int | Sequence[int] | None = None, out: None = None, keepdims: bool = False, *, where: ArrayLike | None = None) -> Array:
+        """Whether any element along `axis` is nonzero."""
+    def argmax(self, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
+        """The index of the first maximum along `axis` (in the flattened array if None), nan counting as largest."""
+    def argmin(self, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
+        """The index of the first minimum along `axis` (in the flattened array if None), nan counting as smallest."""
+    def argpartition(self, kth: int, axis: int = -1) -> Array:
+        """The indices that partition a (see `partition`) along `axis`."""
+    def argsort(self, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True, descending: bool = False, dtype: Any = None) -> Array:
+        """The indices that sort a along `axis` (flattened if None). dtype: of the indices. Raises ValueError for an axis out of bounds, a scalar's too."""
+    def astype(self, dtype: DTypeLike | None, /, *, copy: bool = False, device: Device | Sharding | None = None) -> Array:
+        """x converted to `dtype` (None: the default float). Complex to real drops the imaginary part."""
+    def byteswap(self) -> Array:
+        """The elements with their bytes in reverse order."""
+    def choose(self, choices: Array | np.ndarray | Sequence[ArrayLike], out: None = None, mode: str = 'raise') -> Array:
+        """choices[a[i]][i] for every i. a: integer array; choices: arrays that broadcast with it."""
+    def clip(self, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Array:
+        """arr limited to [min, max]; where min > max, max. Raises ValueError for complex values."""
+    def clone(self) -> Array:
+        """A copy on the same device."""
+    def compress(self, condition: ArrayLike, axis: int | None = None, *, out: None = None, size: int | None = None, fill_value: ArrayLike = 0) -> Array:
+        """The slices along `axis` where `condition` is true."""
+    def conj(self) -> Array:
+        """Complex conjugate; real x is itself."""
+    def conjugate(self) -> Array:
+        """Complex conjugate; real x is itself."""
+    def copy(self, order: str | None = None) -> Array:
+        """A copy of a."""
+    def cumprod(self, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
+        """Running product along `axis` (flattened if None)."""
+    def cumsum(self, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
+        """Running sum along `axis` (flattened if None)."""
+    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
+        """The elements a[..., i, i + offset] of the two axes, along a last axis. Raises ValueError below rank 2."""
+    def dot(self, b: ArrayLike, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: NamedSharding | PartitionSpec | None = None) -> Array:
+        """Product of scalars, vectors and matrices; for more axes, the last of a against the second last of b."""
+    def flatten(self, order: str = 'C', *, out_sharding: NamedSharding | PartitionSpec | None = None) -> Array:
+        """All elements as one axis."""
+    def max(self, axis: int | Sequence[int] | None = None, out: None = None, keepdims: bool = False, initial: ArrayLike | None = None, where: ArrayLike | None = None) -> Array:
+        """Maximum over `axis`; nan if any element is nan. Raises ValueError for no elements unless `initial` is given."""
+    def mean(self, axis: int | Sequence[int] | None = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False, *, where: ArrayLike | None = None) -> Array:
+        """Arithmetic mean over `axis`; integers become float, half precision is summed in float32."""
+    def min(self, axis: int | Sequence[int] | None = None, out: None = None, keepdims: bool = False, initial: ArrayLike | None = None, where: ArrayLike | None = None) -> Array:
+        """Minimum over `axis`; nan if any element is nan. Raises ValueError for no elements unless `initial` is given."""
+    def nonzero(self, *, size: int | None = None, fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None) -> tuple[Array, ...]:
+        """The indices of nonzero elements, one vector for each axis."""
+    def prod(self, axis: int | Sequence[int] | None = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False, initial: ArrayLike | None = None, where: ArrayLike | None = None, promote_integers: bool = True) -> Array:
+        """Product over `axis`. initial: multiplied into the result; where: which elements take part."""
+    def ptp(self, axis: int | Sequence[int] | None = None, out: None = None, keepdims: bool = False) -> Array:
+        """Maximum minus minimum over `axis`."""
+    def ravel(self, order: str = 'C', *, out_sharding: NamedSharding | PartitionSpec | None = None) -> Array:
+        """a flattened to one axis."""
+    def repeat(self, repeats: ArrayLike, axis: int | None = None, *, total_repeat_length: int | None = None, out_sharding: NamedSharding | PartitionSpec | None = None) -> Array:
+        """Each element (or slice along `axis`) repeated `repeats` times, a number or one for each."""
+    def reshape(self, *args: Any, order: str = 'C', out_sharding: NamedSharding | PartitionSpec | None = None) -> Array:
+        """The same elements in another shape: `x.reshape(2, 3)` or `x.reshape((2, 3))`; one size may be -1."""
+    def round(self, decimals: int = 0, out: None = None) -> Array:
+        """a rounded to `decimals` decimals, ties to even. Raises ValueError for bool, NotImplementedError for integers and negative decimals."""
+    def searchsorted(self, v: ArrayLike, side: str = 'left', sorter: ArrayLike | None = None, *, method: str = 'scan') -> Array:
+        """Where the elements of v would be inserted into the sorted vector a, before ("left") or behind ("right") equal ones."""
+    def sort(self, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True, descending: bool = False) -> Array:
+        """a sorted along `axis` (flattened if None)."""
+    def squeeze(self, axis: int | Sequence[int] | None = None) -> Array:
+        """a without its axes of size 1, or without `axis`. Raises ValueError where the size is not 1."""
+    def std(self, axis: int | Sequence[int] | None = None, dtype: DTypeLike | None = None, out: None = None, ddof: int = 0, keepdims: bool = False, *, where: ArrayLike | None = None, mean: ArrayLike | None = None, correction: int | float | None = None) -> Array:
+        """Standard deviation over `axis`: the square root of `var`."""
+    def sum(self, axis: int | Sequence[int] | None = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False, initial: ArrayLike | None = None, where: ArrayLike | None = None, promote_integers: bool = True) -> Array:
+        """Sum over `axis`. initial: added to the result; where: which elements take part."""
+    def swapaxes(self, axis1: int, axis2: int) -> Array:
+        """a with two axes exchanged."""
+    def take(self, indices: ArrayLike, axis: int | None = None, out: None = None, mode: str | None = None, unique_indices: bool = False, indices_are_sorted: bool = False, fill_value: ArrayLike | None = None) -> Array:
+        """The elements of a at `indices` along `axis` (of the flattened array if None); negative indices count from the end, booleans are 0 and 1."""
+    def to_device(self, device: Any, *, stream: Any = None) -> Array:
+        """The array on another device."""
+    def trace(self, offset: ArrayLike = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike | None = None, out: None = None) -> Array:
+        """Sum of the diagonal of two axes. Raises ValueError below rank 2."""
+    def transpose(self, *args: Any) -> Array:
+        """The array with its axes permuted: `x.transpose(1, 0)` or `x.transpose((1, 0))`; reversed if none are given."""
+    def var(self, axis: int | Sequence[int] | None = None, dtype: DTypeLike | None = None, out: None = None, ddof: int = 0, keepdims: bool = False, *, where: ArrayLike | None = None, mean: ArrayLike | None = None, correction: int | float | None = None) -> Array:
+        """Variance over `axis`: mean squared distance from the mean, over n - ddof. `correction` is another name for ddof; mean: if known."""
+    def view(self, dtype: DTypeLike | None = None, type: Any = None) -> Array:
+        """The same bits as another dtype; the last axis grows or shrinks with the element's size."""
+    def __add__(self, other: ArrayLike, /) -> Array: ...
+    def __radd__(self, other: ArrayLike, /) -> Array: ...
+    def __sub__(self, other: ArrayLike, /) -> Array: ...
+    def __rsub__(self, other: ArrayLike, /) -> Array: ...
+    def __mul__(self, other: ArrayLike, /) -> Array: ...
+    def __rmul__(self, other: ArrayLike, /) -> Array: ...
+    def __truediv__(self, other: ArrayLike, /) -> Array: ...
+    def __rtruediv__(self, other: ArrayLike, /) -> Array: ...
+    def __floordiv__(self, other: ArrayLike, /) -> Array: ...
+    def __rfloordiv__(self, other: ArrayLike, /) -> Array: ...
+    def __mod__(self, other: ArrayLike, /) -> Array: ...
+    def __rmod__(self, other: ArrayLike, /) -> Array: ...
+    def __matmul__(self, other: ArrayLike, /) -> Array: ...
+    def __rmatmul__(self, other: ArrayLike, /) -> Array: ...
+    def __and__(self, other: ArrayLike, /) -> Array: ...
+    def __rand__(self, other: ArrayLike, /) -> Array: ...
+    def __or__(self, other: ArrayLike, /) -> Array: ...
+    def __ror__(self, other: ArrayLike, /) -> Array: ...
+    def __xor__(self, other: ArrayLike, /) -> Array: ...
+    def __rxor__(self, other: ArrayLike, /) -> Array: ...
+    def __lshift__(self, other: ArrayLike, /) -> Array: ...
+    def __rlshift__(self, other: ArrayLike, /) -> Array: ...
+    def __rshift__(self, other: ArrayLike, /) -> Array: ...
+    def __rrshift__(self, other: ArrayLike, /) -> Array: ...
+    def __pow__(self, other: ArrayLike, mod: None = None, /) -> Array: ...
+    def __rpow__(self, other: ArrayLike, mod: None = None, /) -> Array: ...
+    def __divmod__(self, other: ArrayLike, /) -> tuple[Array, Array]: ...
+    def __rdivmod__(self, other: ArrayLike, /) -> tuple[Array, Array]: ...
+    def __lt__(self, other: ArrayLike, /) -> Array: ...
+    def __le__(self, other: ArrayLike, /) -> Array: ...
+    def __gt__(self, other: ArrayLike, /) -> Array: ...
+    def __ge__(self, other: ArrayLike, /) -> Array: ...
+    def __eq__(self, other: ArrayLike, /) -> Array: ...  # type: ignore[override]  # elementwise
+    def __ne__(self, other: ArrayLike, /) -> Array: ...  # type: ignore[override]  # elementwise
+    def __hash__(self) -> NoReturn: ...  # arrays are no keys of dictionaries
+    def __neg__(self) -> Array: ...
+    def __pos__(self) -> Array: ...
+    def __abs__(self) -> Array: ...
+    def __invert__(self) -> Array: ...
+    def __round__(self, ndigits: int | None = None) -> Array: ...
+    def __bool__(self) -> bool: ...
+    def __int__(self) -> int: ...
+    def __float__(self) -> float: ...
+    def __complex__(self) -> complex: ...
+    def __index__(self) -> int: ...
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[Array]: ...
+    def __getitem__(self, index: Any, /) -> Array: ...
+    def __contains__(self, x: ArrayLike) -> bool: ...
+    def __copy__(self) -> Array: ...
+    def __deepcopy__(self, memo: Any, /) -> Array: ...
+    def __array__(self, dtype: Any = ..., copy: bool | None = ...) -> np.ndarray: ...
+    def __array_namespace__(self, *, api_version: str | None = None) -> ModuleType: ...
+    def __dlpack__(self, *, stream: Any = ..., max_version: tuple[int, int] | None = ..., dl_device: tuple[int, int] | None = ..., copy: bool | None = ...) -> Any: ...
+    def __dlpack_device__(self) -> tuple[int, int]: ...
 
+@final
 class ArrayImpl(Array):
     """A concrete array."""
 
 class Tracer(Array): ...
 
+@final
 class KeyTy:
     """The dtype of typed PRNG keys."""
     name: str
@@ -67,9 +270,10 @@ class KeyTy:
     kind: str
     type: Any
 
-def install_methods(methods: dict[str, Callable], properties: dict[str, Callable]) -> None:
+def install_methods(methods: dict[str, Callable[..., Any]], properties: dict[str, Callable[..., Any]]) -> None:
     """Puts functions of an array on the class as methods and properties."""
 
+@final
 class Device:
     id: int
     platform: str
@@ -83,6 +287,8 @@ class Device:
     def default_memory(self) -> Any: ...
     def memory(self, kind: str) -> Any: ...
     def memory_stats(self) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *exc: Any) -> Any: ...
 
 # ---- operations: no promotion or broadcasting but what lax's primitive itself does
 def bind(name: str, /, *operands: Any, **params: Any) -> Array | tuple[Array, ...]: ...
@@ -97,12 +303,14 @@ def get_aval(x: Any) -> ShapedArray:
     """TypeError "Argument 'a' of type <class 'str'> is not a valid JAX type" for anything that is no array type."""
 
 # ---- programs in files
+@final
 class ProgramFamily:
     """Closed programs of one function at several sizes, as one. ValueError where they differ in more than sizes."""
     sizes: list[list[int]]
     used: list[bool]
-    def __init__(self, names: Sequence[str], traced: Sequence[ClosedJaxpr]) -> None: ...
+    def __new__(cls, names: Sequence[str], traced: Sequence[ClosedJaxpr]) -> Self: ...
 
+@final
 class ExportedProgram:
     """An exported program of flat arguments and results."""
     fun_name: str
@@ -116,8 +324,8 @@ class ExportedProgram:
     outputs: list[tuple[str, bool, tuple[int | str, ...], np.dtype, bool]]
     code: bytes
     has_vjp: bool
-    def __init__(
-        self,
+    def __new__(
+        cls,
         fun_name: str,
         *,
         platforms: Sequence[tuple[str, int]],
@@ -128,7 +336,7 @@ class ExportedProgram:
         variables: Sequence[tuple[str, int]],
         constraints: Sequence[tuple[str, str, bool]],
         get_vjp: Callable[[], ExportedProgram] | None,
-    ) -> None: ...
+    ) -> Self: ...
     @staticmethod
     def load(blob: bytes) -> ExportedProgram: ...
     def serialize(self, vjp_order: int, notes: bytes) -> bytes: ...
@@ -140,6 +348,7 @@ def symbolic_sizes(table: dict[int, Any] | None) -> dict[int, Any] | None:
     """From now on the shapes of tracers and types have the table's objects in the place of its keys, on this thread; returns the table before."""
 
 # ---- pytrees
+@final
 class PyTreeDef:
     num_leaves: int
     num_nodes: int
@@ -154,25 +363,30 @@ class PyTreeDef:
     def from_node_data_and_children(node_data: tuple[type, Any] | None, children: Iterable[PyTreeDef]) -> PyTreeDef: ...
     @staticmethod
     def deserialize_using_proto(registry: Any, data: bytes) -> PyTreeDef: ...
+    def serialize_using_proto(self) -> bytes: ...
 
+@final
 class DictKey:
     key: Any
-    def __init__(self, key: Any) -> None: ...
+    def __new__(cls, key: Any) -> Self: ...
+@final
 class GetAttrKey:
     name: str
-    def __init__(self, name: str) -> None: ...
+    def __new__(cls, name: str) -> Self: ...
+@final
 class SequenceKey:
     idx: int
-    def __init__(self, idx: int) -> None: ...
+    def __new__(cls, idx: int) -> Self: ...
+@final
 class FlattenedIndexKey:
     key: int
-    def __init__(self, key: int) -> None: ...
+    def __new__(cls, key: int) -> Self: ...
 
 def tree_flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = ...) -> tuple[list[Any], PyTreeDef]: ...
 def tree_flatten_with_path(tree: Any, is_leaf: Callable[[Any], bool] | None = ...) -> tuple[list[tuple[tuple[Any, ...], Any]], PyTreeDef]: ...
 def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = ...) -> list[Any]: ...
 def tree_structure(tree: Any, is_leaf: Callable[[Any], bool] | None = ...) -> PyTreeDef: ...
-def tree_map(f: Callable, tree: Any, *rest: Any, is_leaf: Callable[[Any], bool] | None = ...) -> Any: ...
+def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Callable[[Any], bool] | None = ...) -> Any: ...
 def flatten_one_level(tree: Any) -> tuple[list[Any], Any] | None: ...
 def flatten_one_level_with_keys(tree: Any) -> tuple[tuple[tuple[Any, Any], ...], Any] | None: ...
 def treedef_is_leaf(treedef: PyTreeDef) -> bool: ...
@@ -180,13 +394,15 @@ def is_tree_node(cls: type) -> bool: ...
 def register_dataclass(cls: type, data_fields: Sequence[str], meta_fields: Sequence[str]) -> None: ...
 def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any: ...
 def treedef_tuple(treedefs: list[PyTreeDef]) -> PyTreeDef: ...
-def register_pytree_node(cls: type, flatten: Callable, unflatten: Callable, flatten_with_keys: Callable | None = ...) -> None: ...
+def register_pytree_node(cls: type, flatten: Callable[..., Any], unflatten: Callable[..., Any], flatten_with_keys: Callable[..., Any] | None = ...) -> None: ...
 
 # ---- transforms of flat functions; None in a list of tangents or cotangents is a symbolic zero, going in and coming out
+@final
 class Var:
     aval: ShapedArray
     count: int
 
+@final
 class Literal:
     val: Any
     aval: ShapedArray
@@ -198,17 +414,18 @@ class Primitive:
     is_builtin: bool
     call_primitive: ClassVar[bool]
     map_primitive: ClassVar[bool]
-    impl: Callable
-    def __init__(self, name: str) -> None: ...
+    impl: Callable[..., Any]
+    def __new__(cls, name: str) -> Self: ...
     def bind(self, *operands: Any, **params: Any) -> Any: ...
     def abstract_eval(self, *avals: ShapedArray, **params: Any) -> Any: ...
-    def def_impl(self, impl: Callable) -> Callable: ...
-    def def_abstract_eval(self, abstract_eval: Callable) -> Callable: ...
+    def def_impl(self, impl: Callable[..., Any]) -> Callable[..., Any]: ...
+    def def_abstract_eval(self, abstract_eval: Callable[..., Any]) -> Callable[..., Any]: ...
     def get_bind_params(self, params: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]: ...
 
 def primitive(name: str) -> Primitive | None: ...
 def primitives() -> list[tuple[str, bool, list[tuple[str, str]]]]: ...
 
+@final
 class JaxprEqn:
     primitive: Primitive
     params: Mapping[str, Any]
@@ -219,6 +436,7 @@ class JaxprEqn:
     source_info: Any
     def replace(self, **changes: Any) -> JaxprEqn: ...
 
+@final
 class Jaxpr:
     eqns: list[JaxprEqn]
     constvars: list[Var]
@@ -249,9 +467,10 @@ class Jaxpr:
         debug_info: Any = ...,
     ) -> Jaxpr: ...
 
+@final
 class ClosedJaxpr:
     """A closed program; prints in JAX's notation. `Program` is another name of it."""
-    def __init__(self, jaxpr: Jaxpr, consts: Sequence[Any]) -> None: ...
+    def __new__(cls, jaxpr: Jaxpr, consts: Sequence[Any]) -> Self: ...
     jaxpr: Jaxpr
     consts: list[Any]
     literals: list[Any]
@@ -276,6 +495,7 @@ class ClosedJaxpr:
 
 Program = ClosedJaxpr
 
+@final
 class Linear:
     """A linear map with its residuals. A pytree: `residuals` are its leaves, `replace` puts others in their place."""
     residuals: list[Any]
@@ -290,7 +510,7 @@ Flat = Callable[..., Leaves]
 
 def axis_size(name: Any) -> int:
     """The size of the named axis in scope. NameError where there is none."""
-def make_program(fun: Flat, avals: Sequence[ShapedArray], axis_env: Sequence[tuple[Any, int]] = ..., user_fun: Any = ...,
+def make_program(fun: Flat, avals: Sequence[ShapedArray], axis_env: Sequence[tuple[Any, int]] | None = ..., user_fun: Any = ...,
                  arg_paths: Sequence[str] | Callable[[], Sequence[str]] | None = ..., what: str = ...) -> tuple[Program, list[Any]]:
     """`user_fun`, `arg_paths` and `what` ("jit", "scan", ...) word the errors of tracing and nothing else."""
 def eval_program(program: Program, consts: Leaves, *args: Any) -> list[Any]: ...
@@ -321,6 +541,7 @@ def abstract_values(on: bool) -> bool:
 def eval_context() -> AbstractContextManager[None]:
     """Operations inside run at once, whatever trace is current."""
 
+@final
 class TraceTag:
     """One trace; equal for one and the same, and then `main` is one object. `what` is "jit", "vmap", "grad", .."""
     what: str
@@ -335,21 +556,33 @@ def trace_of(x: Any) -> TraceTag | None:
 def at_root() -> bool:
     """Whether nothing is traced on this thread."""
 
+@final
 class HostCallable:
     """What an equation calls, its parameter `callback`; `callback_func` is the function."""
-    callback_func: Callable
+    callback_func: Callable[..., Any]
+    __name__: str
 
-class JitFunction:
-    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
-    def lower(self, *args: Any, **kwargs: Any) -> Any: ...
-    def trace(self, *args: Any, **kwargs: Any) -> Any: ...
+@final
+class JitFunction(Generic[_P, _R]):
+    """A function that is traced once for each type of its arguments and compiled."""
+    __wrapped__: Callable[_P, _R]
+    __name__: str
+    __qualname__: str
+    def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R: ...
+    @overload
+    def __get__(self, instance: None, owner: Any = ..., /) -> JitFunction[_P, _R]: ...
+    @overload
+    def __get__(self, instance: object, owner: Any = ..., /) -> JitFunction[..., _R]: ...
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered: ...
+    def trace(self, *args: Any, **kwargs: Any) -> Traced: ...
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any: ...
     def clear_cache(self) -> None: ...
 
-def jit(fun: Callable, static_argnums: tuple[int, ...] = ..., static_argnames: tuple[str, ...] = ..., donate_argnums: tuple[int, ...] = ...,
+def jit(fun: Callable[..., Any], static_argnums: tuple[int, ...] = ..., static_argnames: tuple[str, ...] = ..., donate_argnums: tuple[int, ...] = ...,
         donate_argnames: tuple[str, ...] = ..., keep_unused: bool = ..., inline: bool = ..., device: Any = ..., backend: str | None = ...,
-        compiler_options: dict[str, Any] | None = ...) -> JitFunction: ...
+        compiler_options: dict[str, Any] | None = ...) -> JitFunction[..., Any]: ...
 
+@final
 class Traced:
     in_avals: Any
     out_avals: Any
@@ -362,6 +595,7 @@ class Traced:
     donate_argnums: tuple[int, ...]
     def lower(self, *, lowering_platforms: tuple[str, ...] | None = ...) -> Lowered: ...
 
+@final
 class Lowered:
     in_avals: Any
     out_avals: Any
@@ -376,11 +610,13 @@ class Lowered:
     def compile(self, compiler_options: Any = ..., *, device_assignment: Any = ...) -> Compiled: ...
     def cost_analysis(self) -> dict[str, float]: ...
 
+@final
 class Executable:
     def as_text(self) -> str: ...
     def local_devices(self) -> list[Device]: ...
     def cost_analysis(self) -> dict[str, float]: ...
 
+@final
 class Compiled:
     in_avals: Any
     out_avals: Any

@@ -47,6 +47,12 @@ const TASKS: &[Task] = &[
         about: "formatting, lints, tidy, documentation: everything but the tests",
         run: check::run,
     },
+    Task {
+        name: "types",
+        usage: "[ARGS]",
+        about: "stubs beside the library, and programs that use it, under mypy and basedpyright",
+        run: types,
+    },
     Task { name: "tidy", usage: "", about: "the rules of the house that no compiler knows", run: tidy::run },
     Task {
         name: "bless",
@@ -171,6 +177,12 @@ fn test(args: &[String]) -> Res {
         pytest.args(extra).go()?;
     }
     Ok(())
+}
+
+fn types(args: &[String]) -> Res {
+    let venv = python::main(&["test", "types"])?;
+    extension::build(&venv, "ci", &["--package", "ferrax-python"])?;
+    venv.run(&["-m", "pytest", "tests/typing", "-q"]).args(args).env("FERRAX_TYPES", "1").go()
 }
 
 fn rust_tests(venv: &python::Venv, packages: &[&str], extra: &[String]) -> Res {

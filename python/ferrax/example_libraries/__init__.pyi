@@ -1,0 +1,4 @@
+"""Small libraries in the style of the founding documents: layers (`stax`) and optimizers."""
+
+from . import stax as stax
+from . import optimizers as optimizers

@@ -1,0 +1,11 @@
+"""Devices in a grid."""
+
+import numpy as np
+from collections.abc import Sequence
+from typing import Any
+
+__all__ = ["create_device_mesh"]
+
+def create_device_mesh(
+    mesh_shape: Sequence[int], devices: Sequence[Any] | None = None, *, contiguous_submeshes: bool = False, allow_split_physical_axes: bool = False
+) -> np.ndarray: ...

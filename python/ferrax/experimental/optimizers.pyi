@@ -1,0 +1,1 @@
+"""The older spelling of `ferrax.example_libraries.optimizers`."""

@@ -1,0 +1,7 @@
+"""What libraries build on: programs as objects, primitives of one's own."""
+
+from . import source_info_util as source_info_util
+from . import linear_util as linear_util
+from . import core as core
+
+__all__ = ["core", "linear_util", "source_info_util"]

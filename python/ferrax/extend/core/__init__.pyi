@@ -1,0 +1,77 @@
+"""Primitives defined in Python, and programs as objects."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from . import primitives as primitives
+from ferrax._core import Var as Var
+from ferrax._core import Tracer as Tracer
+from ferrax._core import ShapedArray as ShapedArray
+from ferrax._core import Primitive as Primitive
+from ferrax._core import Literal as Literal
+from ferrax._core import JaxprEqn as JaxprEqn
+from ferrax._core import Jaxpr as Jaxpr
+from ferrax.errors import InconclusiveDimensionOperation as InconclusiveDimensionOperation
+from ferrax._core import ClosedJaxpr as ClosedJaxpr
+
+__all__ = [
+    "ClosedJaxpr",
+    "DropVar",
+    "Effect",
+    "InconclusiveDimensionOperation",
+    "Jaxpr",
+    "JaxprEqn",
+    "Literal",
+    "Primitive",
+    "ShapedArray",
+    "TraceTag",
+    "Tracer",
+    "Var",
+    "array_types",
+    "check_jaxpr",
+    "concrete_or_error",
+    "find_top_trace",
+    "get_opaque_trace_state",
+    "jaxpr_as_fun",
+    "jaxprs_in_params",
+    "mapped_aval",
+    "no_effects",
+    "nonempty_axis_env_DO_NOT_USE",
+    "primal_dtype_to_tangent_dtype",
+    "primitives",
+    "set_current_trace",
+    "subjaxprs",
+    "take_current_trace",
+    "unmapped_aval",
+    "unsafe_am_i_under_a_jit_DO_NOT_USE",
+    "unsafe_am_i_under_a_vmap_DO_NOT_USE",
+    "unsafe_get_axis_names_DO_NOT_USE",
+    "valid_jaxtype",
+]
+
+class DropVar: ...
+class Effect: ...
+class TraceTag: ...
+
+array_types: set[Any]
+
+def check_jaxpr(jaxpr: Jaxpr) -> Any: ...
+def concrete_or_error(force: Any, val: Any, context: str = "") -> Any: ...
+def find_top_trace(xs: Any) -> Any: ...
+def get_opaque_trace_state(convention: Any = None) -> Any: ...
+def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr, *args: Any) -> Any: ...
+def jaxprs_in_params(params: Any) -> Iterator[Jaxpr]: ...
+def mapped_aval(size: int, axis: Any, aval: ShapedArray) -> ShapedArray: ...
+
+no_effects: frozenset[Any]
+
+def nonempty_axis_env_DO_NOT_USE() -> bool: ...
+def primal_dtype_to_tangent_dtype(primal_dtype: Any) -> Any: ...
+def set_current_trace(trace: Any) -> Any: ...
+def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]: ...
+def take_current_trace() -> Any: ...
+def unmapped_aval(size: int, axis: int | None, aval: ShapedArray, explicit_mesh_axis: Any = None) -> ShapedArray: ...
+def unsafe_am_i_under_a_jit_DO_NOT_USE() -> bool: ...
+def unsafe_am_i_under_a_vmap_DO_NOT_USE() -> bool: ...
+def unsafe_get_axis_names_DO_NOT_USE() -> list[Any]: ...
+def valid_jaxtype(x: Any) -> bool: ...

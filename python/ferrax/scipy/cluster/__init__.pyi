@@ -1,0 +1,3 @@
+"""Clustering: `vq`."""
+
+from . import vq as vq

@@ -1,0 +1,3 @@
+"""Geometry: `transform`."""
+
+from . import transform as transform

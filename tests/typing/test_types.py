@@ -1,0 +1,93 @@
+"""What checkers of types say of programs that use the library: nothing of right ones, something of each wrong line; and stubs are as the library is.
+
+`cargo xtask types` runs this where mypy and basedpyright are installed. `allowed.txt` lists what stubs leave out, with the reasons.
+"""
+
+import json
+import os
+import pathlib
+import re
+import runpy
+import subprocess
+import sys
+
+import pytest
+
+HERE = pathlib.Path(__file__).parent
+ROOT = HERE.parents[1]
+RIGHT = [HERE / "arrays.py", HERE / "training.py", HERE / "transforms.py"]
+WRONG = HERE / "rejected.py"
+
+
+def said(*command):
+    """What a command printed. The library is found where it lies."""
+    paths = dict.fromkeys(("PYTHONPATH", "MYPYPATH"), str(ROOT / "python"))
+    done = subprocess.run([sys.executable, *map(str, command)], env=os.environ | paths, capture_output=True, text=True, cwd=ROOT, timeout=500)
+    return done.stdout + done.stderr
+
+
+def mypy(*files):
+    """The lines of each of these files that mypy has something to say about."""
+    text = said("-m", "mypy", "--strict", "--follow-imports=silent", "--cache-dir", ROOT / "target" / "mypy", "--show-absolute-path", *files)
+    assert "Found " in text or "Success" in text, text
+    return {(pathlib.Path(m[1]), int(m[2])): m[3] for m in re.finditer(r"(?m)^(.*?):(\d+): error: (.*)$", text)}
+
+
+def pyright(tmp_path, *files):
+    """The same of basedpyright."""
+    project = {"extraPaths": [str(ROOT / "python")], "typeCheckingMode": "standard", "include": [str(f) for f in files]}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(project))
+    text = said("-m", "basedpyright", "-p", tmp_path / "pyrightconfig.json", "--pythonpath", sys.executable, "--outputjson")
+    found = json.loads(text[text.index("{") :])["generalDiagnostics"]
+    return {(pathlib.Path(d["file"]), d["range"]["start"]["line"] + 1): d["message"] for d in found if d["severity"] == "error"}
+
+
+def stubs():
+    return sorted((ROOT / "python" / "ferrax").rglob("*.pyi"))
+
+
+def wrong_lines():
+    return {(WRONG, i) for i, line in enumerate(WRONG.read_text().splitlines(), 1) if line.endswith("# error")}
+
+
+def test_right_programs_run():
+    for program in RIGHT:
+        runpy.run_path(str(program))
+
+
+def test_mypy():
+    found = mypy(*RIGHT, WRONG, *stubs())
+    assert {k: v for k, v in found.items() if k[0] != WRONG} == {}
+    assert len(wrong_lines()) > 25 and {k for k in found if k[0] == WRONG} == wrong_lines()
+
+
+def test_pyright(tmp_path):
+    found = pyright(tmp_path, *RIGHT, WRONG)
+    assert {k: v for k, v in found.items() if k[0] != WRONG} == {}
+    assert {k for k in found if k[0] == WRONG} == wrong_lines()
+
+
+def test_every_public_module_has_a_stub():
+    package = ROOT / "python" / "ferrax"
+    modules = {
+        p.relative_to(package)
+        for p in package.rglob("*.py")
+        if not any(x.startswith("_") and x != "__init__" for x in p.with_suffix("").relative_to(package).parts)
+    }
+    without = {m for m in modules if not (package / m).with_suffix(".pyi").exists() and m.parts[0] != "compat"}
+    assert without == set()
+
+
+def test_stubs_say_what_is_there(tmp_path):
+    (tmp_path / "mypy.ini").write_text(f"[mypy]\nignore_errors = True\ncache_dir = {ROOT / 'target' / 'stubtest'}\n")
+    options = ["--concise", "--ignore-disjoint-bases", "--mypy-config-file", tmp_path / "mypy.ini", "--allowlist", HERE / "allowed.txt"]
+    assert said("-m", "mypy.stubtest", "ferrax", *options) == ""
+
+
+@pytest.mark.parametrize("name", ["jit", "numpy.sum", "Array.sum", "lax.scan", "tree_util.tree_map", "Array.at"])
+def test_samples_of_the_stubs_are_not_vacuous(tmp_path, name):
+    """A stub that said Any of everything would pass the rest."""
+    program = tmp_path / "shown.py"
+    program.write_text(f"import ferrax\nimport ferrax.numpy\nimport ferrax.lax\nimport ferrax.tree_util\nreveal_type(ferrax.{name})\n")
+    text = said("-m", "mypy", "--cache-dir", ROOT / "target" / "mypy", "--follow-imports=silent", program)
+    assert 'Revealed type is "Any"' not in text and "Revealed type" in text, text
