@@ -295,7 +295,9 @@ const FACTS: &[(&str, &[&str], &str)] = &[
 fn facts_stand_once(files: &[File]) -> Vec<String> {
     let mut out = Vec::new();
     let read = |p: &str| {
-        p.starts_with("python/") || p == "pyproject.toml" || (p.starts_with("crates/") && p.ends_with("Cargo.toml"))
+        (p.starts_with("python/") && !p.ends_with(".pyi"))
+            || p == "pyproject.toml"
+            || (p.starts_with("crates/") && p.ends_with("Cargo.toml"))
     };
     for f in files.iter().filter(|f| read(&f.path)) {
         for (n, line) in f.text.lines().enumerate() {
