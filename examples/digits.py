@@ -7,8 +7,6 @@ computed by NumPy alone from the exported parameters, and the same training step
     python examples/digits.py --epochs 40 --png digits.png
 """
 
-import argparse
-import os
 import statistics
 import sys
 import time
@@ -18,6 +16,7 @@ import ferrax.numpy as jnp
 import numpy as np
 from ferrax import nn, random
 from ferrax.tree_util import tree_map
+from gallery import bar, options, plot, save
 from sklearn.datasets import load_digits
 
 SIZES = (64, 128, 64, 10)
@@ -121,16 +120,6 @@ def step_numpy(params, state, x, y, rng):
 # ---------------------------------------------------------------- the run
 
 
-def bar(done, total, value, started):
-    """A line that is drawn over itself; on a file, one line per tenth."""
-    tty = sys.stdout.isatty()
-    if not tty and done % max(total // 10, 1):
-        return
-    full = 30 * done // total
-    text = f"[{'#' * full}{'.' * (30 - full)}] step {done:4d}/{total}  loss {value:.4f}  {time.perf_counter() - started:4.1f} s"
-    print(("\r" if tty else "") + text, end="" if tty and done < total else "\n", flush=True)
-
-
 def batches(x, y, epochs, rng):
     for _ in range(epochs):
         order = rng.permutation(len(y))
@@ -144,11 +133,11 @@ def train(x, y, epochs, seed):
     params = init(k)
     zeros = tree_map(jnp.zeros_like, params)
     state = {"m": zeros, "v": zeros, "t": jnp.asarray(0.0)}
-    total, losses, started = epochs * (len(y) // BATCH), [], time.perf_counter()
+    losses, show = [], bar(epochs * (len(y) // BATCH))
     for n, (xb, yb) in enumerate(batches(x, y, epochs, np.random.default_rng(seed)), 1):
         params, state, value = step(params, state, xb, yb, random.fold_in(key, n))
         losses.append(float(value))
-        bar(n, total, losses[-1], started)
+        show(n, f"loss {losses[-1]:.4f}")
     return params, state, losses
 
 
@@ -163,9 +152,9 @@ def seconds_per_step(f, rounds=200):
 
 def draw(path, losses, x, y, scores):
     """Left the loss; right 40 test images with what was read: the mistakes first, in red."""
-    os.environ.setdefault("MPLBACKEND", "Agg")
-    import matplotlib.pyplot as plt
-
+    plt = plot()
+    if plt is None:
+        return
     read = scores.argmax(1)
     shown = np.argsort(read == y, kind="stable")[:40]
     figure = plt.figure(figsize=(13, 5.2), layout="constrained")
@@ -182,19 +171,16 @@ def draw(path, losses, x, y, scores):
         axes.set_title(str(read[n]) if right_read else f"{read[n]} (is {y[n]})", color="black" if right_read else "tab:red", fontsize=9)
         axes.axis("off")
     right.suptitle(f"{(read == y).mean():.1%} of {len(y)} test images; the mistakes come first")
-    figure.savefig(path, dpi=110)
+    save(figure, path)
 
 
 def main():
-    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("--epochs", type=int, default=40)
-    options.add_argument("--seed", type=int, default=0)
-    options.add_argument("--png", default="digits.png")
-    options = options.parse_args()
+    args = options(__doc__, "digits.png", epochs=40)
+    epochs = 12 if args.short else args.epochs
 
     (x, y), (x_test, y_test) = load()
     print(f"{len(y)} images to learn from, {len(y_test)} to be tested on; layers {' -> '.join(map(str, SIZES))}, dropout {1 - KEEP:.0%}")
-    params, state, losses = train(x, y, options.epochs, options.seed)
+    params, state, losses = train(x, y, epochs, args.seed)
 
     exported = tree_map(np.asarray, params)
     scores = predict_numpy(exported, x_test)
@@ -208,10 +194,9 @@ def main():
     theirs = seconds_per_step(lambda n: step_numpy(exported, state_np, x[:BATCH], y[:BATCH], rng))
     print(f"time per step: {ours * 1e6:.0f} us; the same written in NumPy by hand: {theirs * 1e6:.0f} us ({theirs / ours:.1f}x)")
 
-    draw(options.png, losses, x_test, y_test, scores)
-    print(f"loss curve and predictions: {options.png}")
-    if accuracy <= 0.97:
-        sys.exit("the network should read more than 97 % of the test images")
+    draw(args.png, losses, x_test, y_test, scores)
+    if accuracy <= (0.93 if args.short else 0.97):
+        sys.exit("the network should read more of the test images")
 
 
 if __name__ == "__main__":

@@ -3,19 +3,21 @@
 Writes `model.ferrax`, some points and the logits that Python gives for them; `crates/ferrax/examples/serve.rs` reads the first two and gives
 the same logits, bit for bit, without Python.
 
-    python examples/serve.py served
+    python examples/serve.py served                      # --png FILE draws what was learned
     cargo run --release -p ferrax --example serve -- served/model.ferrax served/points.f32 served/rust.f32
     cmp served/logits.f32 served/rust.f32
 """
 
 import argparse
 import pathlib
+import sys
 
 import ferrax as jax
 import ferrax.numpy as jnp
 import numpy as np
 from ferrax import export, nn, random
 from ferrax.tree_util import tree_map
+from gallery import bar, plot, save
 
 SIZES, RATE = (2, 32, 32, 3), 0.05
 
@@ -51,20 +53,34 @@ def step(params, momentum, x, y):
     return tree_map(lambda p, m: p - RATE * m, params, momentum), momentum, value
 
 
+def draw(path, classify, points, labels):
+    plt = plot()
+    if plt is None:
+        return
+    line = np.linspace(-1.3, 1.3, 300, dtype=np.float32)
+    plane = np.stack(np.meshgrid(line, line), -1)
+    p = np.asarray(nn.softmax(classify(plane.reshape(-1, 2)))).reshape(*plane.shape[:2], 3)
+    figure, axes = plt.subplots(figsize=(6, 6), layout="constrained")
+    axes.imshow(1 - 0.6 * (1 - p), origin="lower", extent=(-1.3, 1.3, -1.3, 1.3))
+    axes.scatter(*points.T, c=np.eye(3)[labels] * 0.8, s=14, edgecolor="white", linewidth=0.5)
+    axes.set(title="three spirals: 200 new points, and what the exported model says")
+    save(figure, path)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=pathlib.Path, help="where the files go")
     parser.add_argument("--steps", type=int, default=600)
+    parser.add_argument("--png", help="a picture of the classes and the points; it takes matplotlib")
     args = parser.parse_args()
     args.folder.mkdir(parents=True, exist_ok=True)
 
     x, y = spirals(1000)
     params = init(random.key(0))
-    momentum = tree_map(jnp.zeros_like, params)
-    for k in range(args.steps):
+    momentum, show = tree_map(jnp.zeros_like, params), bar(args.steps)
+    for k in range(1, args.steps + 1):
         params, momentum, value = step(params, momentum, x, y)
-        if k % 100 == 0:
-            print(f"step {k}: loss {float(value):.3f}")
+        show(k, f"loss {float(value):.3f}")
 
     @jax.jit
     def classify(x):
@@ -76,7 +92,12 @@ def main():
     (args.folder / "points.f32").write_bytes(points.tobytes())
     answer = np.asarray(classify(points))
     (args.folder / "logits.f32").write_bytes(answer.tobytes())
-    print(f"{exported.in_avals[0]} -> {exported.out_avals[0]}: {(answer.argmax(1) == labels).mean():.0%} of 200 new points are right")
+    right = (answer.argmax(1) == labels).mean()
+    print(f"{exported.in_avals[0]} -> {exported.out_avals[0]}: {right:.0%} of 200 new points are right")
+    if args.png:
+        draw(args.png, classify, points, labels)
+    if right < 0.9 and args.steps >= 400:
+        sys.exit("the classifier should be right about more of the points")
 
 
 if __name__ == "__main__":
