@@ -172,11 +172,13 @@ def looked_at(name, fun, values):
     return values
 
 
+_WEAK = {"f": float, "c": complex, "i": int}
+
+
 def unit(aval, value=1):
     """`value` as a scalar of the aval's type, a literal in any program that records it."""
-    if aval.weak_type:
-        return {"f": float, "c": complex, "i": int}[aval.dtype.kind](value)
-    return aval.dtype.type(value)
+    dtype = aval.dtype
+    return _WEAK[dtype.kind](value) if aval.weak_type else dtype.type(value)
 
 
 def zeros(aval):
