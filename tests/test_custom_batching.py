@@ -159,3 +159,20 @@ def test_sequential_vmap(jax, jnp, lax, cb):
     if jax.__name__ != "jax":
         assert jax.grad(lambda a: jax.vmap(f)(a, a)[0].sum())(xs).tolist() == [1.0, 1.0, 4.0]
         assert jax.vmap(jax.grad(lambda a: f(a, a)[0]))(xs).tolist() == [1.0, 1.0, 4.0]
+
+
+def test_a_rule_within_a_rule_is_kept(jax, jnp, cb):
+    @jax.custom_vjp
+    @cb.custom_vmap
+    def f(x):
+        return jnp.sin(x)
+
+    @f.def_vmap
+    def mapped(axis_size, in_batched, xs):
+        return jnp.cos(xs), True
+
+    f.defvjp(lambda x: (f(x), x), lambda x, g: (5.0 * g,))
+    assert jax.vmap(f)(jnp.zeros(3)).tolist() == [1.0, 1.0, 1.0]
+    assert jax.grad(f)(0.0) == 5.0
+    value, slope = jax.vmap(jax.value_and_grad(f))(jnp.zeros(2))
+    assert value.tolist() == [1.0, 1.0] and slope.tolist() == [5.0, 5.0]

@@ -101,7 +101,7 @@ def test_structures_compose(jax):
     assert str(d.compose(tu.tree_structure([1]))) == "PyTreeDef({'a': [*], 'b': ([*], [*])})"
     assert str(tu.treedef_tuple([d, d])).count("{") == 2 and tu.treedef_children(d)[0] == tu.tree_structure(0)
     assert tu.treedef_is_leaf(tu.tree_structure(0)) and not tu.treedef_is_leaf(d)
-    assert tu.flatten_one_level({"b": 1, "a": 2}) == ([2, 1], ("a", "b"))
+    assert tu.flatten_one_level({"b": 1, "a": 2}) == ((2, 1), ("a", "b"))
     assert tu.flatten_one_level_with_keys({"a": 2})[0] == ((tu.DictKey("a"), 2),)
     assert tu.is_tree_node(tuple) and tu.is_tree_node(type(None)) and not tu.is_tree_node(int)
 

@@ -290,3 +290,8 @@ def test_derivatives_are_the_primitives_that_jax_has():
     assert names(jax.grad(lambda x: total(x).sum()), x[0, 0])[-2:] == ["pad", "reduce_window_sum"]
     assert names(lambda x: lax.reduce_window(x, 0.0, lambda a, b: a + b * 1.0, (2, 2), (1, 1), "SAME"), x[0, 0]) == ["reduce_window"]
     assert names(lambda x: lax.reduce(x, 0.0, lambda a, b: a + b * 1.0, (0,)), x[0, 0]) == ["reduce"]
+
+
+def test_defaults_of_reduce_window(jnp, lax):
+    assert lax.reduce_window(jnp.arange(4.0), 1.0, lax.mul, (2,)).tolist() == [0.0, 2.0, 6.0]
+    assert lax.reduce_window(jnp.ones((2, 3)), 0.0, lax.add, window_dimensions=(2, 2)).tolist() == [[4.0, 4.0]]

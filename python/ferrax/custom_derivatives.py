@@ -118,11 +118,16 @@ class _CustomFunction:
     """A function with a rule: callable, usable as a method, with the function's own name and docstring."""
 
     def __init__(self, fun, nondiff_argnums=(), nondiff_argnames=()):
+        if hasattr(fun, "__name__"):
+            functools.update_wrapper(self, fun)  # first: it takes over all attributes, and `fun` may be an object like this one
         self.fun = fun
         self.nondiff_argnums = _nondiff_positions(fun, nondiff_argnums, nondiff_argnames)
         self._signature = None
-        if hasattr(fun, "__name__"):
-            functools.update_wrapper(self, fun)
+
+    @property
+    def def_vmap(self):
+        """That of a `custom_vmap` function within."""
+        return self.fun.def_vmap
 
     def _positional(self, args, kwargs):
         """The call's arguments by position, with keywords and defaults put in their places."""

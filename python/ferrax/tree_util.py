@@ -306,7 +306,7 @@ def flatten_one_level(tree):
       ValueError: `tree` is a leaf.
     """
     pairs, data = flatten_one_level_with_keys(tree)
-    return [x for _, x in pairs], data
+    return tuple(x for _, x in pairs), data
 
 
 def flatten_one_level_with_keys(tree):

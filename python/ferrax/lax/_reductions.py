@@ -243,8 +243,8 @@ def reduce_window(
     init_value,
     computation,
     window_dimensions,
-    window_strides,
-    padding,
+    window_strides=None,
+    padding="VALID",
     base_dilation=None,
     window_dilation=None,
 ):

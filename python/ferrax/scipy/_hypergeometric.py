@@ -104,12 +104,12 @@ def hyp1f1(a, b, x):
       a float array of the common shape; infinite where b is 0, -1, -2 .. and the series does not end before.
 
     Raises:
-      TypeError: an argument is no array or number. ValueError: one is complex.
+      TypeError: an argument is no array, list or number. ValueError: one is complex.
 
         >>> jax.scipy.special.hyp1f1(1.0, 1.0, 0.0)
         Array(1., dtype=float32)
     """
-    return _hyp1f1(*_reals("hyp1f1", a, b, x))
+    return _hyp1f1(*_reals("hyp1f1", *map(jnp.asarray, (a, b, x))))
 
 
 # ---------------------------------------------------------------- 2F1

@@ -158,12 +158,12 @@ def expn(n, x):
       a float array of the common shape; NaN for other orders and for x below 0.
 
     Raises:
-      TypeError: an argument is no array or number. ValueError: one is complex.
+      TypeError: an argument is no array, list or number. ValueError: one is complex.
 
         >>> jax.scipy.special.expn(2, 0.0)
         Array(1., dtype=float32)
     """
-    return _expn(*broadcast_together(*_real("expn", n, x)))
+    return _expn(*broadcast_together(*_real("expn", jnp.asarray(n), jnp.asarray(x))))
 
 
 # ---------------------------------------------------------------- Si, Ci

@@ -91,8 +91,8 @@ def map_coordinates(input, coordinates, order, mode="constant", cval=0.0):
         >>> ferrax.scipy.ndimage.map_coordinates(jnp.arange(3.0), [jnp.array([-1.0, 3.0])], order=1, mode="wrap")
         Array([2., 0.], dtype=float32)
     """
-    x = as_array("map_coordinates", input)
-    where = [as_array("map_coordinates", c) for c in coordinates]
+    x = as_array("map_coordinates", jnp.asarray(input))
+    where = [as_array("map_coordinates", jnp.asarray(c)) for c in coordinates]
     cval = jnp.asarray(cval).astype(x.dtype)
     if len(where) != x.ndim:
         raise ValueError(f"coordinates must be a sequence of length input.ndim, but {len(where)} != {x.ndim}")

@@ -66,7 +66,7 @@ def cho_solve(c_and_lower, b, overwrite_b=False, check_finite=True):
     Array([2.], dtype=float32)
     """
     c, lower = c_and_lower
-    return _cho_solve(*_floating(c, b), lower=bool(lower))
+    return _cho_solve(*_floating(jnp.asarray(c), jnp.asarray(b)), lower=bool(lower))
 
 
 @jitted("cho_solve", static=("lower",))

@@ -139,7 +139,11 @@ def correlate2d(in1, in2, mode="full", boundary="fill", fillvalue=0, precision=N
            [2.]], dtype=float32)
     """
     a, b = _plane("correlate2d", in1, in2, boundary, fillvalue)
-    return _by(a, _turned(b), mode, "direct", precision)
+    if mode != "same":
+        return _by(a, _turned(b), mode, "direct", precision)
+    # its middle is that of the turned kernel: behind that of `correlate` where the size is even
+    full = _by(a, _turned(b), "full", "direct", precision)
+    return full[tuple(slice(k // 2, k // 2 + n) for n, k in zip(a.shape, b.shape, strict=True))]
 
 
 def _fast_length(n):
