@@ -336,6 +336,11 @@ class Config:
     def __dir__(self):
         return [*super().__dir__(), *FLAGS]
 
+    def __repr__(self):
+        """The flags that are not as they were at first."""
+        changed = [f"{name}={value!r}" for name, value in self.values.items() if value != FLAGS[name].default]
+        return f"config({', '.join(changed)})"
+
     def __reduce__(self):
         return "config"
 
@@ -351,8 +356,12 @@ class _Setting:
         self.__name__ = self.__qualname__ = name.removeprefix("jax_")
         self.__doc__ = f"Context manager and decorator for {name}: {self._flag.doc}, within the block or function and on this thread."
 
+    def __repr__(self):
+        return f"<{self.__name__}: {self.value!r}>"
+
     @property
     def value(self):
+        """The present value."""
         return self._flag.get()
 
     def __call__(self, new_val=_NO_VALUE):
@@ -370,6 +379,9 @@ class _Override:
 
     def __init__(self, flag, value):
         self._flag, self._value = flag, value
+
+    def __repr__(self):
+        return f"{self._flag.name.removeprefix('jax_')}({self._value!r})"
 
     def __enter__(self):
         _core.config_push(self._flag.name, self._value)

@@ -95,7 +95,7 @@ def shard_map(f=None, /, *, out_specs, in_specs=Infer, mesh=None, axis_names=fro
     return shard_map_f
 
 
-def smap(f=None, /, *, out_axes, in_axes=Infer, axis_name):
+def smap(f=None, /, *, in_axes=Infer, out_axes, axis_name):
     """`shard_map` over one axis of the mesh in use, with axes in place of specifications, as `vmap` has them: the axis that is cut, or None.
 
     >>> with jax.set_mesh(jax.make_mesh((1,), ("x",))): print(smap(lambda x: x + lax.axis_index("x"), in_axes=0, out_axes=0, axis_name="x")(jnp.arange(2)))

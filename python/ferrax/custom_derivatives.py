@@ -129,6 +129,9 @@ class _CustomFunction:
         """That of a `custom_vmap` function within."""
         return self.fun.def_vmap
 
+    def __repr__(self):
+        return f"<{type(self).__name__} of {getattr(self.fun, '__qualname__', None) or self.fun!r}>"
+
     def _positional(self, args, kwargs):
         """The call's arguments by position, with keywords and defaults put in their places."""
         if self._signature is None:

@@ -106,6 +106,9 @@ def segment_min(data, segment_ids, num_segments=None, indices_are_sorted=False, 
 class _Index:
     """`ops.index[1:, 0]` is the index itself."""
 
+    def __repr__(self):
+        return "index"
+
     def __getitem__(self, index):
         return index
 

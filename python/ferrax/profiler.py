@@ -142,11 +142,8 @@ class StepTraceAnnotation(TraceAnnotation):
     """A `TraceAnnotation` of one step of a loop: `step_num` says which."""
 
 
-def annotate_function(func=None, name=None, **decorator_kwargs):
+def annotate_function(func, name=None, **decorator_kwargs):
     """Decorator: each call of the function is a span of its name, or of `name`."""
-    if func is None:
-        return functools.partial(annotate_function, name=name, **decorator_kwargs)
-    name = name or getattr(func, "__qualname__", None) or func.__name__
 
     @functools.wraps(func)
     def wrapper(*args, **kwargs):

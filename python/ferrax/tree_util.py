@@ -346,6 +346,9 @@ def treedef_tuple(treedefs):
 class _DefaultRegistry:
     """The one registry, under the method names that JAX gives it."""
 
+    def __repr__(self):
+        return "default_registry"
+
     def flatten(self, tree, is_leaf=None):
         return tree_flatten(tree, is_leaf)
 

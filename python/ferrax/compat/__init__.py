@@ -21,6 +21,7 @@ import pathlib
 import sys
 import types
 
+from . import _logs
 from ._distributions import FOLLOWS, FOLLOWS_JAXLIB, NAMES, metadata
 from ._standins import STANDINS
 
@@ -206,6 +207,7 @@ def install():
         if name.partition(".")[0] in NAMES and not getattr(module, "FERRAX", False):
             raise ImportError(f"{name} has been imported from {getattr(module, '__file__', 'elsewhere')}: call ferrax.compat.install() before the first `import jax`")
     sys.meta_path.insert(0, _Finder())
+    _logs.install()
     for name in NAMES:
         shell = sys.modules.pop(name, None)
         if shell is not None:

@@ -46,9 +46,15 @@ jet_rules = {}
 class ZeroTerm:
     """A coefficient that is zero and was never made."""
 
+    def __repr__(self):
+        return "zero_term"
+
 
 class ZeroSeries:
     """A series of such coefficients: that of a constant."""
+
+    def __repr__(self):
+        return "zero_series"
 
 
 zero_term, zero_series = ZeroTerm(), ZeroSeries()

@@ -11,3 +11,7 @@ def __getattr__(name):
     if name in ("mlir", "xla"):
         return _importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+def __dir__():
+    return sorted(__all__)

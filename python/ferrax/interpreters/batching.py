@@ -42,6 +42,9 @@ class AxisData(NamedTuple):
 class _AxisRules:
     """The older table of such rules: `rule(axis_size, axis_name, main_type, args, dims, **params)`."""
 
+    def __repr__(self):
+        return "axis_primitive_batchers"
+
     def __setitem__(self, prim, rule):
         fancy_primitive_batchers[prim] = lambda axis, args, dims, **params: rule(axis.size, axis.name, None, args, dims, **params)
 

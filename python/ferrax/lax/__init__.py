@@ -8,7 +8,7 @@ Invariant: this file is only the list of public names.
 """
 import importlib as _importlib
 
-from .._core import primitive as _primitive
+from .._core import primitive as _primitive, primitives as _primitives
 from ._parameters import (
     AccuracyMode as AccuracyMode,
     ConvDimensionNumbers as ConvDimensionNumbers,
@@ -256,3 +256,8 @@ def __getattr__(name):
             if (value := _primitive(spelled)) is not None:
                 return value
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+def __dir__():
+    names = {name.replace("-", "_").removeprefix("custom_") + "_p" for name, *_ in _primitives()}
+    return sorted({*[n for n in globals() if not n.startswith("_")], *names})

@@ -156,7 +156,7 @@ def pshuffle(x, axis_name, perm):
     return ppermute(x, axis_name, [(source, i) for i, source in enumerate(perm)])
 
 
-def all_gather(x, axis_name, *, axis_index_groups=None, axis=0, tiled=False, to=None):
+def all_gather(x, axis_name, *, axis_index_groups=None, axis=0, tiled=False, to="varying"):
     """x from all positions, stacked along a new axis `axis`, or joined along it if `tiled`. x: a pytree."""
     if to not in (None, "varying"):
         refused("all_gather", "to", to, "the type of an array does not say over which axes it varies")
@@ -251,7 +251,7 @@ def pbroadcast(x, axis_name, source):
     return tree_map(lambda v: index_in_dim(v, source, 0, keepdims=False), all_gather(x, axis_name))
 
 
-def pcast(x, axis_name=None, *, to):
+def pcast(x, axis_name, *, to):
     """x unchanged: Ferrax does not track which axes a value varies over."""
     if to not in ("varying", "unreduced", "reduced", "replicated", "invariant"):
         raise ValueError(f"pcast got an unknown target {to!r}")

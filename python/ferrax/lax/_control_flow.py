@@ -33,7 +33,7 @@ from ._bodies import (
 from ._shaping import convert_element_type
 
 tree_flatten, tree_unflatten = _core.tree_flatten, _core.tree_unflatten
-_absent = object()
+_absent = type("_Absent", (), {"__repr__": lambda self: "<not given>"})()
 
 
 def _tuple(out):

@@ -109,7 +109,6 @@ def conv_general_dilated(
     batch_group_count=1,
     precision=None,
     preferred_element_type=None,
-    *,
     out_sharding=None,
 ):
     """Convolution of `lhs` with the kernel `rhs` (not flipped), with strides, padding and dilation.

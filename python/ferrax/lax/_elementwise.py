@@ -147,7 +147,7 @@ def square(x):
     return bind("square", x)
 
 
-def cbrt(x, accuracy=None):
+def cbrt(x, *, accuracy=None):
     """Cube root. x: float.
 
     accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
@@ -155,7 +155,7 @@ def cbrt(x, accuracy=None):
     return bind("cbrt", x, **accuracy_parameters(accuracy))
 
 
-def cos(x, accuracy=None):
+def cos(x, *, accuracy=None):
     """Cosine of x radians. x: float or complex.
 
     accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
@@ -163,7 +163,7 @@ def cos(x, accuracy=None):
     return bind("cos", x, **accuracy_parameters(accuracy))
 
 
-def exp(x, accuracy=None):
+def exp(x, *, accuracy=None):
     """e ** x. x: float or complex.
 
     accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
@@ -171,7 +171,7 @@ def exp(x, accuracy=None):
     return bind("exp", x, **accuracy_parameters(accuracy))
 
 
-def exp2(x, accuracy=None):
+def exp2(x, *, accuracy=None):
     """2 ** x. x: float or complex.
 
     accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
@@ -179,7 +179,7 @@ def exp2(x, accuracy=None):
     return bind("exp2", x, **accuracy_parameters(accuracy))
 
 
-def expm1(x, accuracy=None):
+def expm1(x, *, accuracy=None):
     """e ** x - 1, accurate near zero. x: float or complex.
 
     accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
@@ -187,7 +187,7 @@ def expm1(x, accuracy=None):
     return bind("expm1", x, **accuracy_parameters(accuracy))
 
 
-def log(x, accuracy=None):
+def log(x, *, accuracy=None):
     """Natural logarithm. x: float or complex.
 
     accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
@@ -195,7 +195,7 @@ def log(x, accuracy=None):
     return bind("log", x, **accuracy_parameters(accuracy))
 
 
-def log1p(x, accuracy=None):
+def log1p(x, *, accuracy=None):
     """log(1 + x), accurate near zero. x: float or complex.
 
     accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
@@ -203,7 +203,7 @@ def log1p(x, accuracy=None):
     return bind("log1p", x, **accuracy_parameters(accuracy))
 
 
-def logistic(x, accuracy=None):
+def logistic(x, *, accuracy=None):
     """1 / (1 + exp(-x)). x: float or complex.
 
     accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
@@ -211,7 +211,7 @@ def logistic(x, accuracy=None):
     return bind("logistic", x, **accuracy_parameters(accuracy))
 
 
-def rsqrt(x, accuracy=None):
+def rsqrt(x, *, accuracy=None):
     """1 / sqrt(x). x: float or complex.
 
     accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
@@ -219,7 +219,7 @@ def rsqrt(x, accuracy=None):
     return bind("rsqrt", x, **accuracy_parameters(accuracy))
 
 
-def sin(x, accuracy=None):
+def sin(x, *, accuracy=None):
     """Sine of x radians. x: float or complex.
 
     accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
@@ -227,7 +227,7 @@ def sin(x, accuracy=None):
     return bind("sin", x, **accuracy_parameters(accuracy))
 
 
-def sqrt(x, accuracy=None):
+def sqrt(x, *, accuracy=None):
     """Square root. x: float or complex.
 
     accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
@@ -235,7 +235,7 @@ def sqrt(x, accuracy=None):
     return bind("sqrt", x, **accuracy_parameters(accuracy))
 
 
-def tan(x, accuracy=None):
+def tan(x, *, accuracy=None):
     """Tangent of x radians. x: float or complex.
 
     accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
@@ -243,7 +243,7 @@ def tan(x, accuracy=None):
     return bind("tan", x, **accuracy_parameters(accuracy))
 
 
-def tanh(x, accuracy=None):
+def tanh(x, *, accuracy=None):
     """Hyperbolic tangent. x: float or complex.
 
     accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
@@ -336,7 +336,7 @@ def min(x, y):
     return bind("min", x, y)
 
 
-def mulhi(x, y):
+def mulhi(x, y, /):
     """The upper half of the double-width product. x, y: integer."""
     return bind("mulhi", x, y)
 

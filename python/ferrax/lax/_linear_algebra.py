@@ -78,7 +78,6 @@ def ragged_dot_general(
     precision=None,
     preferred_element_type=None,
     group_offset=None,
-    *,
     out_sharding=None,
 ):
     """`dot_general` with the rows of lhs split into groups of `group_sizes`, each with a slice of rhs of its own.
@@ -99,7 +98,7 @@ def ragged_dot_general(
     )
 
 
-def ragged_dot(lhs, rhs, group_sizes, precision=None, preferred_element_type=None, group_offset=None, *, out_sharding=None):
+def ragged_dot(lhs, rhs, group_sizes, precision=None, preferred_element_type=None, group_offset=None, out_sharding=None):
     """Rows of lhs [m, k], in groups of `group_sizes` [g], times rhs [g, k, n] of the group: [m, n]."""
     if out_sharding is not None:
         no_sharding("ragged_dot", out_sharding)

@@ -21,7 +21,7 @@ from ._parameters import RandomAlgorithm
 _U32, _U64 = np.dtype(np.uint32), np.dtype(np.uint64)
 
 
-def rng_bit_generator(key, shape, dtype=None, algorithm=RandomAlgorithm.RNG_DEFAULT, *, out_sharding=None):
+def rng_bit_generator(key, shape, dtype=np.uint32, algorithm=RandomAlgorithm.RNG_DEFAULT, *, out_sharding=None):
     """The next state and random bits, of `shape` and unsigned `dtype` (default uint32), by threefry2x32.
 
     key: uint32[4], or uint64[2] with x64. Raises TypeError for other keys and dtypes, ValueError for Philox, which there is none of.

@@ -55,7 +55,7 @@ def _iscomplex(x):
     return bind("ne", im, filled_like(0, im))
 
 
-def iscomplex(x, /):
+def iscomplex(x):
     """Whether the imaginary part is not zero."""
     return _iscomplex(as_array("iscomplex", x))
 
@@ -66,6 +66,6 @@ def _isreal(x):
     return bind("eq", im, filled_like(0, im))
 
 
-def isreal(x, /):
+def isreal(x):
     """Whether the imaginary part is zero."""
     return _isreal(as_array("isreal", x))

@@ -158,7 +158,7 @@ def _i0(x):
     return _core.custom_jvp_call("_i0", value, rule, [x])[0]
 
 
-def i0(x, /):
+def i0(x):
     """The modified Bessel function of the first kind of order 0. x: real. Raises ValueError for complex x."""
     check_arraylike("i0", x)
     if is_complex(dtype_of(x)):

@@ -38,7 +38,7 @@ def _trunc(x):
     return where(bind("lt", x, scalar_like(0, x)), bind("ceil", x), bind("floor", x))
 
 
-def trunc(x, /):
+def trunc(x):
     """x rounded towards zero, of x's dtype."""
     return _trunc(as_array("trunc", x))
 

@@ -50,8 +50,10 @@ def _clip(arr, min=None, max=None):
     return arr
 
 
-def clip(arr, /, min=None, max=None):
-    """arr limited to [min, max]; where min > max, max. Raises ValueError for complex values."""
+def clip(arr=None, /, min=None, max=None):
+    """arr limited to [min, max]; where min > max, max. Raises ValueError for complex values, and for no array."""
+    if arr is None:
+        raise ValueError("No input was provided to the clip function.")
     check_arraylike("clip", arr, *[v for v in (min, max) if v is not None])
     if any(v is not None and is_complex(dtype_of(v)) for v in (arr, min, max)):
         raise ValueError(

@@ -287,7 +287,7 @@ def _check_inexact(name, dtype):
         raise ValueError(f"{name}: dtype must be a subclass of float or complex; got dtype={dtype!r}")
 
 
-def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=None, *, dtype=None):
+def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=None, dtype=None):
     """Covariance matrix of variables in rows (columns unless `rowvar`), over n - ddof (ddof 1, or 0 if `bias`).
 
     y: more variables; fweights: integer counts, aweights: weights, of each observation.
@@ -327,7 +327,7 @@ def _corrcoef(x, y, rowvar, dtype):
     return clip(out, -1, 1)
 
 
-def corrcoef(x, y=None, rowvar=True, *, dtype=None):
+def corrcoef(x, y=None, rowvar=True, dtype=None):
     """Correlation matrix: covariances over the product of standard deviations."""
     check_arraylike("corrcoef", x, *([] if y is None else [y]))
     _check_inexact("corrcoef", dtype)

@@ -1,6 +1,7 @@
 """The parts of SciPy's interface that are offered: `special`, and what is listed beside it."""
 
 import importlib as _importlib
+import pkgutil as _pkgutil
 
 
 def __getattr__(name):
@@ -11,3 +12,7 @@ def __getattr__(name):
             if e.name != f"{__name__}.{name}":
                 raise
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+def __dir__():
+    return sorted({*[n for n in globals() if not n.startswith("_")], *[m.name for m in _pkgutil.iter_modules(__path__) if not m.name.startswith("_")]})

@@ -142,12 +142,12 @@ def _phase(x):
     return jnp.where(size == 0, 0, x / jnp.where(size == 0, 1, size))
 
 
-def softmax(x, axis=None):
+def softmax(x, /, *, axis=None):
     """exp(x) / sum(exp(x)), along an axis; over all elements by default."""
     return _softmax.softmax(x, axis=axis)
 
 
-def log_softmax(x, axis=None):
+def log_softmax(x, /, *, axis=None):
     """The logarithm of softmax, along an axis; over all elements by default."""
     return _softmax.log_softmax(x, axis=axis)
 

@@ -1,0 +1,55 @@
+"""What the runtime tells of tracing and compiling, told under JAX's names to those who listen there.
+
+    logging.getLogger("jax._src.interpreters.pxla").addHandler(mine)    # hears "Compiling jit(f) with global shapes and types ..."
+
+Invariant: a line is told once: under its name of JAX's, and to the handlers of the log `ferrax` itself; not to the root's twice.
+"""
+
+import logging
+import re
+
+_LINES = (
+    (re.compile(r"Finished tracing "), "jax._src.dispatch", None),
+    (re.compile(r"Compiling (.*) with global shapes and types \[(.*)\]\.$", re.S), "jax._src.interpreters.pxla", "types"),
+    (re.compile(r"Finished compilation of "), "jax._src.dispatch", "Finished XLA compilation of "),
+    (re.compile(r"TRACING CACHE MISS"), "jax._src.interpreters.partial_eval", None),
+)
+
+
+def _tuple(items):
+    return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
+
+
+def renamed(text):
+    """The logger of JAX's that says it, and its words there."""
+    for pattern, name, words in _LINES:
+        found = pattern.match(text)
+        if found is None:
+            continue
+        if words == "types":
+            types = re.findall(r"\w+\([^()]*\)", found[2])
+            mapping = _tuple(["UnspecifiedValue"] * len(types))
+            return name, f"Compiling {found[1]} with global shapes and types {_tuple(types)}. Argument mapping: {mapping}."
+        return name, text if words is None else words + text[found.end() :]
+    return "jax._src.dispatch", text
+
+
+class Forward(logging.Handler):
+    """Hands the lines of the log `ferrax` to the loggers of JAX's names."""
+
+    def emit(self, record):
+        """Tells one line again."""
+        name, text = renamed(record.getMessage())
+        logger = logging.getLogger(name)
+        if logger.isEnabledFor(record.levelno):
+            logger.handle(logger.makeRecord(name, record.levelno, record.pathname, record.lineno, text, (), record.exc_info, record.funcName))
+
+
+def install():
+    """From here on, JAX's names say what is told; the log `ferrax` has the level of the log `jax` unless it is given one. Doing so again changes nothing."""
+    ours = logging.getLogger("ferrax")
+    if any(isinstance(h, Forward) for h in ours.handlers):
+        return
+    ours.addHandler(Forward())
+    ours.propagate = False
+    ours.parent = logging.getLogger("jax")
