@@ -19,6 +19,7 @@ from ferrax.sharding import reshard as reshard
 from . import ref as ref
 from . import random as random
 from . import profiler as profiler
+from . import progress as progress
 from . import ops as ops
 from . import numpy as numpy
 from . import nn as nn

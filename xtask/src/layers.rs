@@ -77,6 +77,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "monitoring",
             "ops",
             "profiler",
+            "progress",
             "ref",
             "sharding",
             "test_util",
@@ -86,7 +87,8 @@ const LAYERS: &[(&str, &[&str])] = &[
 ];
 
 /// What a function may import: what is dear to start and seldom needed.
-const LAZY: &[&str] = &["ferrax._differences", "ferrax._tree_proto", "difflib", "ml_dtypes", "opt_einsum"];
+const LAZY: &[&str] =
+    &["ferrax._differences", "ferrax._tree_proto", "difflib", "ml_dtypes", "opt_einsum", "rich", "tqdm"];
 
 /// Modules by their names, with what each imports: the target, the line, and whether the import stands inside a function.
 type Modules<'a> = BTreeMap<String, (&'a File, Vec<Import>)>;
