@@ -414,7 +414,8 @@ def messages(root):
 
 
 def test_messages_speak_of_this_library(jax):
-    assert [(place, text) for place, text in messages(package(jax)) if FOREIGN.search(text)] == []
+    # One file says what JAX says, to those who wait for its words.
+    assert [(place, text) for place, text in messages(package(jax)) if FOREIGN.search(text) and not place.startswith("_logs.py")] == []
 
 
 def test_there_is_one_version(jax):
