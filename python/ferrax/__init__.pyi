@@ -29,6 +29,7 @@ from ferrax.sharding import make_array_from_process_local_data as make_array_fro
 from ferrax.sharding import make_array_from_callback as make_array_from_callback
 from . import lax as lax
 from . import interpreters as interpreters
+from . import graph as graph
 from . import image as image
 from . import flatten_util as flatten_util
 from . import extend as extend

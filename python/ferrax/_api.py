@@ -321,6 +321,16 @@ def _avals(fun, args, kwargs, leaves):
     return out
 
 
+def _program_html(self):
+    """What notebooks show: equations that fold, each with its line of source."""
+    from ._html import program
+
+    return program(self)
+
+
+_core.ClosedJaxpr._repr_html_ = _core.Jaxpr._repr_html_ = _program_html
+
+
 def make_jaxpr(fun, static_argnums=(), axis_env=None, return_shape=False):
     """The function that traces `fun` and returns its program.
 

@@ -93,6 +93,7 @@ class Array:
     @property
     def flat(self) -> Array:
         """All elements as one axis."""
+    def _repr_html_(self) -> str | None: ...
     @property
     def _trace(self) -> TraceTag | None: ...
     def item(self, *args: int) -> Any:

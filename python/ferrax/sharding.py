@@ -50,6 +50,11 @@ class Sharding:
     memory_kind = "device"
     is_fully_addressable = True
 
+    def _repr_html_(self):
+        from ._html import sharding
+
+        return sharding(self)
+
     @property
     def device_set(self):
         """The devices that hold a part."""

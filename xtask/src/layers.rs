@@ -21,6 +21,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "_differences",
             "_dtypes",
             "_flat",
+            "_html",
             "_shapes",
             "_traced",
             "dlpack",
@@ -78,6 +79,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "ops",
             "profiler",
             "progress",
+            "graph",
             "ref",
             "sharding",
             "test_util",
@@ -87,8 +89,16 @@ const LAYERS: &[(&str, &[&str])] = &[
 ];
 
 /// What a function may import: what is dear to start and seldom needed.
-const LAZY: &[&str] =
-    &["ferrax._differences", "ferrax._tree_proto", "difflib", "ml_dtypes", "opt_einsum", "rich", "tqdm"];
+const LAZY: &[&str] = &[
+    "ferrax._differences",
+    "ferrax._html",
+    "ferrax._tree_proto",
+    "difflib",
+    "ml_dtypes",
+    "opt_einsum",
+    "rich",
+    "tqdm",
+];
 
 /// Modules by their names, with what each imports: the target, the line, and whether the import stands inside a function.
 type Modules<'a> = BTreeMap<String, (&'a File, Vec<Import>)>;

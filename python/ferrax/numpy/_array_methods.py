@@ -165,6 +165,13 @@ def _namespace(self, *, api_version=None):
     return sys.modules["ferrax.numpy"]
 
 
+def _repr_html_(self):
+    """What notebooks show: the type, the device, a small picture, the elements."""
+    from .._html import array
+
+    return array(self)
+
+
 def _matrix_transpose(self):
     if self.ndim < 2:
         raise ValueError(f"x.mT requires x to have at least 2 dimensions, got {self.ndim}")
@@ -187,6 +194,7 @@ def install():
         "__contains__": _contains,
         "__round__": _round,
         "__array_namespace__": _namespace,
+        "_repr_html_": _repr_html_,
     }
     properties = {
         "T": lambda x: transpose(x),
