@@ -67,6 +67,46 @@ def test_pyright(tmp_path):
     assert {k for k in found if k[0] == WRONG} == wrong_lines()
 
 
+ADOPTED = """
+import jax
+import jax.numpy as jnp
+from jax import Array, lax, random
+from jax.experimental import sparse
+from jax.scipy.stats import norm
+from jax.typing import ArrayLike
+
+def f(x: Array, s: ArrayLike) -> Array:
+    return norm.logpdf(jnp.sin(x) * s) + jax.numpy.cos(x) + lax.exp(x) + random.normal(random.key(0), x.shape)
+
+reveal_type(jax.jit(f)(jnp.ones(3), 2.0))
+reveal_type(sparse.BCOO.fromdense(jnp.eye(3)).nse)
+reveal_type(jax.__version__)
+jnp.sinn(1)
+jax.jit(f)(1)
+"""
+
+
+def test_an_adopted_jax_has_the_types(tmp_path):
+    (tmp_path / "site").mkdir()
+    assert said("-c", "import sys; from ferrax.compat._distributions import adopt; adopt(sys.argv[1])", tmp_path / "site") == ""
+    program = tmp_path / "program.py"
+    program.write_text(ADOPTED)
+    paths = f"{tmp_path / 'site'}{os.pathsep}{ROOT / 'python'}"
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--cache-dir", tmp_path / "cache", "--follow-imports=silent", program],
+        env=os.environ | {"MYPYPATH": paths, "PYTHONPATH": str(ROOT / "python")},
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=500,
+    )
+    found = re.findall(r"program\.py:(\d+): (\w+): (.*)", done.stdout)
+    lines = ADOPTED.splitlines()
+    revealed = [m.partition('"')[2].rstrip('"') for _, kind, m in found if m.startswith("Revealed")]
+    assert revealed == ["ferrax._core.Array", "int", "str"], done.stdout
+    assert [lines[int(n) - 1] for n, kind, _ in found if kind == "error"] == ["jnp.sinn(1)", "jax.jit(f)(1)", "jax.jit(f)(1)"], done.stdout
+
+
 def test_every_public_module_has_a_stub():
     package = ROOT / "python" / "ferrax"
     modules = {

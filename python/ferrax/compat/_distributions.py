@@ -45,11 +45,27 @@ def metadata(name):
     return "\n".join(lines) + "\n"
 
 
+def _stubs():
+    """What editors and checkers of types read of `jax`: for each public module of Ferrax's the module that has its names."""
+    root = pathlib.Path(__file__).parents[1]
+    for path in sorted(root.rglob("*.pyi")):
+        *folders, file = path.relative_to(root).with_suffix("").parts
+        if any(p.startswith("_") for p in folders) or (file.startswith("_") and file != "__init__"):
+            continue
+        module = ".".join(["ferrax", *folders, *([] if file == "__init__" else [file])])
+        text = f"from {module} import *\n"
+        if module == "ferrax":
+            text += "from ferrax import __version__ as __version__\n"
+        yield "/".join(["jax", *folders, f"{file}.pyi"]), text
+    yield "jax/py.typed", ""
+
+
 def _files(name):
     """The distribution's files by their paths, its RECORD apart."""
     info = f"{name}-{_VERSIONS[name]}.dist-info"
     return {
         f"{name}/__init__.py": (SHELLS / name / "__init__.py").read_text(),
+        **(dict(_stubs()) if name == "jax" else {}),
         f"{info}/METADATA": metadata(name),
         f"{info}/INSTALLER": f"{_INSTALLER}\n",
         f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: ferrax\nRoot-Is-Purelib: true\nTag: py3-none-any\n",

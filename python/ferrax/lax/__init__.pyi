@@ -400,8 +400,8 @@ def reduce_window(
     init_value: Any,
     computation: Callable[..., Any],
     window_dimensions: Sequence[int],
-    window_strides: Sequence[int] | None,
-    padding: str | Sequence[tuple[int, int]],
+    window_strides: Sequence[int] | None = None,
+    padding: str | Sequence[tuple[int, int]] = "VALID",
     base_dilation: Sequence[int] | None = None,
     window_dilation: Sequence[int] | None = None,
 ) -> Any: ...
