@@ -194,9 +194,22 @@ def test_info_says_what_this_machine_is(jax):
     status, out, _ = told("info", FERRAX_ENABLE_X64="1", FERRAX_NUM_THREADS="3")
     assert status == 0
     sections = dict(re.findall(r"(?m)^(\S.*):\n((?:  .*\n)+)", out))
-    assert list(sections) == ["versions", "devices", "default device", "limits", "flags that were set", "environment", "beside it"]
+    assert list(sections) == [
+        "versions",
+        "devices",
+        "default device",
+        "instructions",
+        "graphics adapters",
+        "limits",
+        "flags that were set",
+        "environment",
+        "beside it",
+    ]
     assert f"ferrax {jax.__version__} (" in sections["versions"] and f"numpy {np.__version__}" in sections["versions"]
     assert re.search(r"cpu:0: cpu \(\d+ threads?, \w+\)", sections["devices"]) and "gpu" in sections["devices"]
+    tiers = dict(re.findall(r"(\w+): (.*)", sections["instructions"]))
+    assert list(tiers) == ["portable", "avx2", "avx512"] and sum(", in use" in said for said in tiers.values()) == 1 and tiers["portable"].startswith("here")
+    assert "none" in sections["graphics adapters"] or {"driver", "largest buffer", "kind"} <= set(re.findall(r"    ([\w ]+): ", sections["graphics adapters"]))
     assert "FERRAX_NUM_THREADS=3" in sections["limits"] and "64-bit types are on" in sections["limits"]
     assert "jax_enable_x64 = True" in sections["flags that were set"] and "FERRAX_ENABLE_X64=1" in sections["environment"]
 

@@ -178,6 +178,11 @@ pub fn set_num_cpu_devices(value: &Bound<PyAny>) -> PyResult<()> {
     let n = value.extract::<Option<i64>>()?.and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
     device::set_num_cpu_devices(n).py(value.py())
 }
+/// What this machine has: names, each with its facts.
+#[pyfunction]
+pub fn inventory(py: Python) -> Vec<(String, Vec<(&'static str, String)>)> {
+    py.detach(ferrax::device::inventory)
+}
 #[pyfunction]
 pub fn default_backend() -> &'static str {
     ferrax::eval::current_device().platform()

@@ -66,7 +66,7 @@ mod core {
     #[pymodule_export]
     use crate::debug::checks_values;
     #[pymodule_export]
-    use crate::device::{PyDevice, default_backend, devices, process_count, process_index};
+    use crate::device::{PyDevice, default_backend, devices, inventory, process_count, process_index};
     #[pymodule_export]
     use crate::dtype::{_key_dtype, KeyDtype};
     #[pymodule_export]

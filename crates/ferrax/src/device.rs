@@ -88,6 +88,38 @@ pub fn gpus() -> &'static [Device] {
     let first = cpus().len();
     made(&GPUS, || reachable(first))
 }
+/// What this machine has, for reports: the instruction tiers, and each adapter with its driver and limits, opened or not.
+pub fn inventory() -> Vec<(String, Vec<(&'static str, String)>)> {
+    let tier = |t: ferrax_cpu::Tier| {
+        let used = if t == ferrax_cpu::Tier::current() { ", in use" } else { "" };
+        (t.name(), format!("{}{used}", if t.is_available() { "here" } else { "not on this machine" }))
+    };
+    let mut all = vec![("tiers".to_string(), ferrax_cpu::Tier::ALL.map(tier).to_vec())];
+    all.extend(adapters());
+    all
+}
+#[cfg(feature = "gpu")]
+fn adapters() -> Vec<(String, Vec<(&'static str, String)>)> {
+    let said = ferrax_wgpu::adapters().into_iter().map(|a| {
+        let (info, limits) = (a.get_info(), a.limits());
+        let facts = vec![
+            ("interface", info.backend.to_string()),
+            ("kind", format!("{:?}", info.device_type)),
+            ("driver", format!("{} {}", info.driver, info.driver_info).trim().to_string()),
+            ("largest buffer", format!("{} bytes", limits.max_buffer_size)),
+            ("largest binding", format!("{} bytes", limits.max_storage_buffer_binding_size)),
+            ("bindings of a kernel", limits.max_storage_buffers_per_shader_stage.to_string()),
+            ("invocations of a workgroup", limits.max_compute_invocations_per_workgroup.to_string()),
+            ("memory of a workgroup", format!("{} bytes", limits.max_compute_workgroup_storage_size)),
+        ];
+        (info.name, facts)
+    });
+    said.collect()
+}
+#[cfg(not(feature = "gpu"))]
+fn adapters() -> Vec<(String, Vec<(&'static str, String)>)> {
+    vec![]
+}
 /// A device for each GPU, numbered from `first`.
 #[cfg(feature = "gpu")]
 fn reachable(first: usize) -> Vec<Device> {

@@ -52,6 +52,8 @@ def report():
             found.append(f"{backend}: none ({devices})")
         else:
             found += [f"{d}: {d.device_kind}" + (f" ({d.description})" if d.description != d.device_kind else "") for d in devices]
+    (_, tiers), *adapters = _core.inventory()
+    graphics = [line for name, facts in adapters for line in (name, *(f"  {k}: {v}" for k, v in facts))]
     default = _devices(None)
     limits = [
         f"{cores} of {os.cpu_count()} cores may be used, FERRAX_NUM_THREADS={os.environ.get('FERRAX_NUM_THREADS', 'not set')}",
@@ -64,6 +66,8 @@ def report():
         ("versions", versions),
         ("devices", found),
         ("default device", [str(default[0]) if not isinstance(default, str) else f"none ({default})"]),
+        ("instructions", [f"{name}: {said}" for name, said in tiers]),
+        ("graphics adapters", graphics or ["none"]),
         ("limits", limits),
         ("flags that were set", changed or ["none"]),
         ("environment", variables or ["none"]),
