@@ -23,9 +23,9 @@ import warnings
 
 SECONDS = 30  # what a single example may take
 FLAGS = ("jax_enable_x64", "jax_debug_nans", "jax_debug_infs", "jax_numpy_dtype_promotion", "jax_threefry_partitionable", "jax_default_prng_impl")
-# Programs that start servers, write profiles or wait for other processes.
+# Programs that start servers, write profiles, wait for other processes, or print how long something took.
 NOT_RUN = re.compile(
-    r"jax\.profiler\.|start_server|distributed\.initialize|live_arrays|cloud_tpu|breakpoint\(|pallas|mosaic|jax\.collect_profile|savefig|plt\."
+    r"jax\.profiler\.|start_server|distributed\.initialize|live_arrays|cloud_tpu|breakpoint\(|pallas|mosaic|jax\.collect_profile|savefig|plt\.|timeit"
 )
 
 

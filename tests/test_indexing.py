@@ -138,3 +138,9 @@ def test_an_integer_out_of_bounds_is_clamped_or_filled_whatever_its_size(jax, jn
         same(f(jnp.asarray(x)), want)
         same(jax.jit(f)(x), want)
     assert np.isnan(jnp.asarray(x).at[index].get(mode="fill")).all()
+
+
+def test_subtracting_booleans_is_refused(jnp, lax):
+    numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+    with pytest.raises(TypeError, match="sub does not accept dtype bool at position 0"):
+        lax.scatter_sub(jnp.array([True, False]), jnp.array([[0]]), jnp.array([True]), numbers)

@@ -318,7 +318,10 @@ def scatter_add(operand, scatter_indices, updates, dimension_numbers, *, indices
 
 
 def scatter_sub(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted=False, unique_indices=False, mode=None):
-    """`scatter` that subtracts `updates` from what is there."""
+    """`scatter` that subtracts `updates` from what is there. Raises TypeError for booleans."""
+    if dtype_of(operand) == bool:
+        accepted = "integer, floating, complexfloating"
+        raise TypeError(f"sub does not accept dtype bool at position 0. Accepted dtypes at position 0 are subtypes of {accepted}.")
     return _scatter("scatter-sub", operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode)
 
 

@@ -1,0 +1,42 @@
+"""docs/rules.md is up to date, and its table has no hole: every primitive obeys every transform at every dtype it takes, or says why not."""
+
+import os
+
+import pytest
+import rules
+
+pytestmark = pytest.mark.ours
+
+
+@pytest.fixture(scope="module")
+def table(jax):
+    return rules.matrix(jax)
+
+
+def test_the_table_has_no_hole(table):
+    assert not rules.holes(table), "\n".join(rules.holes(table))
+
+
+def test_the_page_is_up_to_date(table):
+    text = rules.page(table)
+    if os.environ.get("FERRAX_BLESS"):
+        rules.PAGE.write_text(text)
+    assert rules.PAGE.read_text() == text, "docs/rules.md: run `python tests/rules.py`"
+
+
+def test_every_reason_and_convention_is_needed(table):
+    seen = {name: {what for kind in kinds.values() if kind for what in kind.values()} for name, kinds in table.items()}
+    refused = {name for name, what in seen.items() if any(w not in (rules.HOLDS, rules.NONE) and not w.startswith("wrong") for w in what)}
+    assert refused == set(rules.REASONS)
+    # these say what the derivative is; for two of them it is what their examples are compared with
+    wrong = {name for name, what in seen.items() if any(w.startswith("wrong") for w in what)}
+    assert wrong <= set(rules.CONVENTIONS)
+
+
+def test_what_is_refused_jax_refuses(oracle):
+    """No derivative is missing that JAX has."""
+    with rules.wide_types(oracle):
+        examples = rules.table_of_examples(oracle)
+        for name in rules.REASONS:
+            case = rules.Case(oracle, examples[name], "float64")
+            assert rules.outcome(case, "jvp") != rules.HOLDS, name
