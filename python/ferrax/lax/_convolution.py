@@ -117,6 +117,9 @@ def conv_general_dilated(
     the kernel. dimension_numbers: axis orders, by default batch and feature first. feature_group_count, batch_group_count: independent
     groups of features or of batch entries. preferred_element_type: dtype of the result.
     Raises TypeError and ValueError where shapes, groups or padding do not fit.
+
+    >>> lax.conv_general_dilated(jnp.ones((1, 1, 4)), jnp.ones((1, 1, 2)), (2,), "VALID")
+    Array([[[2., 2.]]], dtype=float32)
     """
     if out_sharding is not None:
         no_sharding("conv_general_dilated", out_sharding)
@@ -163,7 +166,11 @@ def conv_general_dilated(
 
 
 def conv(lhs, rhs, window_strides, padding, precision=None, preferred_element_type=None):
-    """Convolution of lhs (N, C, spatial) with rhs (O, I, spatial)."""
+    """Convolution of lhs (N, C, spatial) with rhs (O, I, spatial).
+
+    >>> lax.conv(jnp.ones((1, 1, 3)), jnp.ones((1, 1, 2)), (1,), "VALID")
+    Array([[[2., 2.]]], dtype=float32)
+    """
     return conv_general_dilated(lhs, rhs, window_strides, padding, precision=precision, preferred_element_type=preferred_element_type)
 
 

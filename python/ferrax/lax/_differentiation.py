@@ -23,7 +23,11 @@ tree_flatten, tree_unflatten = _core.tree_flatten, _core.tree_unflatten
 
 
 def stop_gradient(x):
-    """x, as a constant to differentiation. x: a pytree; leaves of integer dtype pass as they are."""
+    """x, as a constant to differentiation. x: a pytree; leaves of integer dtype pass as they are.
+
+    >>> jax.grad(lambda x: x * lax.stop_gradient(x))(3.0)
+    Array(3., dtype=float32, weak_type=True)
+    """
 
     def stop(v):
         if isinstance(v, _core.Array):

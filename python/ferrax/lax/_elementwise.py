@@ -408,7 +408,11 @@ def bitwise_not(x):
 
 
 def clamp(min, x, max):
-    """x limited to [min, max]; `min` and `max` are scalars or have x's shape, and x's dtype."""
+    """x limited to [min, max]; `min` and `max` are scalars or have x's shape, and x's dtype.
+
+    >>> lax.clamp(0, jnp.array([-1, 5, 20]), 10)
+    Array([ 0,  5, 10], dtype=int32)
+    """
     return bind("clamp", min, x, max)
 
 
@@ -418,7 +422,11 @@ def conj(x):
 
 
 def integer_pow(x, y):
-    """x ** y for a Python integer y. Raises TypeError where an integer x meets a negative y."""
+    """x ** y for a Python integer y. Raises TypeError where an integer x meets a negative y.
+
+    >>> lax.integer_pow(jnp.array([2.0]), 3)
+    Array([8.], dtype=float32)
+    """
     aval = _core.get_aval(x)
     if y < 0 and not is_inexact(aval.dtype):
         raise TypeError(f"Integers cannot be raised to negative powers, got integer_pow({aval.dtype.name}[{','.join([str(n) for n in aval.shape])}], {y})")
@@ -431,22 +439,38 @@ def random_gamma_grad(a, x):
 
 
 def reciprocal(x):
-    """1 / x. x: float or complex."""
+    """1 / x. x: float or complex.
+
+    >>> lax.reciprocal(jnp.array([2.0]))
+    Array([0.5], dtype=float32)
+    """
     return integer_pow(x, -1)
 
 
 def reduce_precision(operand, exponent_bits, mantissa_bits):
-    """Rounds a float operand to a format with that many exponent and mantissa bits; the dtype stays."""
+    """Rounds a float operand to a format with that many exponent and mantissa bits; the dtype stays.
+
+    >>> lax.reduce_precision(jnp.array([1.2345]), 8, 4)
+    Array([1.25], dtype=float32)
+    """
     return bind("reduce_precision", operand, exponent_bits=int(exponent_bits), mantissa_bits=int(mantissa_bits))
 
 
 def round(x, rounding_method=RoundingMethod.AWAY_FROM_ZERO):
-    """The nearest integer, as a float. Ties go away from zero, or to even with `RoundingMethod.TO_NEAREST_EVEN`."""
+    """The nearest integer, as a float. Ties go away from zero, or to even with `RoundingMethod.TO_NEAREST_EVEN`.
+
+    >>> lax.round(jnp.array([0.5, 1.5]), lax.RoundingMethod.TO_NEAREST_EVEN)
+    Array([0., 2.], dtype=float32)
+    """
     return bind("round", x, rounding_method=RoundingMethod(rounding_method))
 
 
 def select(pred, on_true, on_false):
-    """`on_true` where `pred`, else `on_false`. pred: bool, scalar or of the cases' shape; the cases agree in shape and dtype."""
+    """`on_true` where `pred`, else `on_false`. pred: bool, scalar or of the cases' shape; the cases agree in shape and dtype.
+
+    >>> lax.select(jnp.array([True, False]), jnp.array([1, 2]), jnp.array([3, 4]))
+    Array([1, 4], dtype=int32)
+    """
     return bind("select_n", pred, on_false, on_true)
 
 
@@ -454,6 +478,9 @@ def select_n(which, *cases):
     """`cases[which]` element by element. which: bool for up to two cases, else int32; scalar or of the cases' shape.
 
     Raises ValueError for no case.
+
+    >>> lax.select_n(jnp.array([1, 0]), jnp.array([1, 2]), jnp.array([3, 4]))
+    Array([3, 2], dtype=int32)
     """
     if not cases:
         raise ValueError("select_n() must have at least one case")

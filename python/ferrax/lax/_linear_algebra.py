@@ -32,6 +32,10 @@ def dot_general(lhs, rhs, dimension_numbers, precision=None, preferred_element_t
 
     dimension_numbers: ((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch)). The result has the batch axes, then lhs's free axes,
     then rhs's. preferred_element_type: dtype of the result. Raises TypeError where paired axes differ in size.
+
+    >>> lax.dot_general(jnp.ones((2, 3)), jnp.ones((3, 2)), (((1,), (0,)), ((), ())))
+    Array([[3., 3.],
+           [3., 3.]], dtype=float32)
     """
     if out_sharding is not None:
         no_sharding("dot_general", out_sharding)
@@ -45,6 +49,9 @@ def dot(lhs, rhs, *, dimension_numbers=None, precision=None, preferred_element_t
     """Product of vectors and matrices, or `dot_general` where `dimension_numbers` are given.
 
     Raises ValueError where shapes do not fit, or ranks are higher and no dimension numbers given.
+
+    >>> lax.dot(jnp.ones((2, 3)), jnp.ones(3))
+    Array([3., 3.], dtype=float32)
     """
     if out_sharding is not None:
         no_sharding("dot", out_sharding)
@@ -60,7 +67,12 @@ def dot(lhs, rhs, *, dimension_numbers=None, precision=None, preferred_element_t
 
 
 def batch_matmul(lhs, rhs, precision=None):
-    """Matrix product over the last two axes, run together over all leading ones. Raises ValueError below rank 2."""
+    """Matrix product over the last two axes, run together over all leading ones. Raises ValueError below rank 2.
+
+    >>> lax.batch_matmul(jnp.ones((1, 2, 3)), jnp.ones((1, 3, 1)))
+    Array([[[3.],
+            [3.]]], dtype=float32)
+    """
     ndim = np.ndim(lhs)
     if min(ndim, np.ndim(rhs)) < 2:
         raise ValueError(f"Arguments to batch_matmul must be at least 2D, got {ndim}, {np.ndim(rhs)}")

@@ -64,6 +64,9 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1, _split_transpos
     init, xs, carry, ys: pytrees; xs may be None when `length` is given. The carry keeps structure, shapes and dtypes. reverse: run from
     the end (ys stay aligned with xs). unroll: steps per iteration of the compiled loop (True: all; 0: as 1). Raises TypeError where the
     carry changes type, ValueError where leading axes differ.
+
+    >>> lax.scan(lambda c, x: (c + x, c * x), 0.0, jnp.arange(3.0))
+    (Array(3., dtype=float32), Array([0., 0., 2.], dtype=float32))
     """
     if not callable(f):
         raise TypeError("lax.scan: f argument should be a callable.")
@@ -204,6 +207,9 @@ def map(f, xs, *, batch_size=None):
     """f applied to each slice of xs along the leading axis, one after another, results stacked.
 
     batch_size: this many at a time, by `vmap`; 0 and None: one. xs: a pytree of arrays. Raises ValueError for a negative batch_size.
+
+    >>> lax.map(lambda x: x * x, jnp.arange(3))
+    Array([0, 1, 4], dtype=int32)
     """
     if batch_size is not None and operator.index(batch_size) < 0:
         raise ValueError(f"lax.map: batch_size must not be negative, got {batch_size}")
@@ -250,6 +256,9 @@ def associative_scan(fn, elems, reverse=False, axis=0):
 
     elems: a pytree of arrays of one size along `axis`; fn: takes and returns such trees, acting elementwise along `axis`. reverse: from
     the end. Raises ValueError where first axes differ in size.
+
+    >>> lax.associative_scan(jnp.maximum, jnp.array([1, 3, 2]))
+    Array([1, 3, 3], dtype=int32)
     """
     if not callable(fn):
         raise TypeError("lax.associative_scan: fn argument should be callable.")
@@ -297,6 +306,9 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
     lower, upper: integer scalars. Where both are known when the function is called the loop is a `scan`, else a `while_loop`.
     unroll: how many steps to run between tests of the count (True: all); only for known bounds.
     Raises TypeError for bounds of different types or a changing carry, ValueError for `unroll` with a traced bound.
+
+    >>> lax.fori_loop(0, 4, lambda i, x: x + i, 0)
+    Array(6, dtype=int32, weak_type=True)
     """
     if not callable(body_fun):
         raise TypeError("lax.fori_loop: body_fun argument should be callable.")

@@ -28,24 +28,40 @@ def _reduce(name, operand, axes):
 
 
 def reduce_sum(operand, axes, *, out_sharding=None):
-    """Sum over `axes`. operand: any number."""
+    """Sum over `axes`. operand: any number.
+
+    >>> lax.reduce_sum(jnp.ones((2, 3)), (1,))
+    Array([3., 3.], dtype=float32)
+    """
     if out_sharding is not None:
         no_sharding("reduce_sum", out_sharding)
     return _reduce("reduce_sum", operand, axes)
 
 
 def reduce_prod(operand, axes):
-    """Product over `axes`. operand: any number."""
+    """Product over `axes`. operand: any number.
+
+    >>> lax.reduce_prod(jnp.array([2, 3]), (0,))
+    Array(6, dtype=int32)
+    """
     return _reduce("reduce_prod", operand, axes)
 
 
 def reduce_max(operand, axes):
-    """Maximum over `axes`; -inf or the least value where there is nothing to reduce; nan if any element is nan."""
+    """Maximum over `axes`; -inf or the least value where there is nothing to reduce; nan if any element is nan.
+
+    >>> lax.reduce_max(jnp.array([1, 3, 2]), (0,))
+    Array(3, dtype=int32)
+    """
     return _reduce("reduce_max", operand, axes)
 
 
 def reduce_min(operand, axes):
-    """Minimum over `axes`; inf or the greatest value where there is nothing to reduce; nan if any element is nan."""
+    """Minimum over `axes`; inf or the greatest value where there is nothing to reduce; nan if any element is nan.
+
+    >>> lax.reduce_min(jnp.array([3, 1, 2]), (0,))
+    Array(1, dtype=int32)
+    """
     return _reduce("reduce_min", operand, axes)
 
 
@@ -72,12 +88,20 @@ def _arg_reduce(name, operand, axis, index_dtype):
 
 
 def argmax(operand, axis, index_dtype):
-    """Index of the first maximum along `axis`, as `index_dtype`; of the first nan if there is one. Raises ValueError for a negative axis."""
+    """Index of the first maximum along `axis`, as `index_dtype`; of the first nan if there is one. Raises ValueError for a negative axis.
+
+    >>> lax.argmax(jnp.array([1, 5, 2]), 0, "int32")
+    Array(1, dtype=int32)
+    """
     return _arg_reduce("argmax", operand, axis, index_dtype)
 
 
 def argmin(operand, axis, index_dtype):
-    """Index of the first minimum along `axis`, as `index_dtype`; of the first nan if there is one. Raises ValueError for a negative axis."""
+    """Index of the first minimum along `axis`, as `index_dtype`; of the first nan if there is one. Raises ValueError for a negative axis.
+
+    >>> lax.argmin(jnp.array([4, 1, 2]), 0, "int32")
+    Array(1, dtype=int32)
+    """
     return _arg_reduce("argmin", operand, axis, index_dtype)
 
 
@@ -112,6 +136,9 @@ def reduce(operands, init_values, computation, dimensions, out_sharding=None):
 
     operands, init_values: pytrees of one structure; all operands have one shape. computation: takes and returns such trees of scalars.
     Raises TypeError where operands, initial values and results differ in structure.
+
+    >>> lax.reduce(jnp.arange(4), 0, lax.add, (0,))
+    Array(6, dtype=int32)
     """
     if out_sharding is not None:
         no_sharding("reduce", out_sharding)
@@ -161,22 +188,38 @@ def _cumulative(name, operand, axis, reverse):
 
 
 def cumsum(operand, axis=0, reverse=False):
-    """Running sum along `axis`, from the end if `reverse`."""
+    """Running sum along `axis`, from the end if `reverse`.
+
+    >>> lax.cumsum(jnp.array([1, 2, 3]))
+    Array([1, 3, 6], dtype=int32)
+    """
     return _cumulative("cumsum", operand, axis, reverse)
 
 
 def cumprod(operand, axis=0, reverse=False):
-    """Running product along `axis`, from the end if `reverse`."""
+    """Running product along `axis`, from the end if `reverse`.
+
+    >>> lax.cumprod(jnp.array([1, 2, 3]))
+    Array([1, 2, 6], dtype=int32)
+    """
     return _cumulative("cumprod", operand, axis, reverse)
 
 
 def cummax(operand, axis=0, reverse=False):
-    """Running maximum along `axis`, from the end if `reverse`."""
+    """Running maximum along `axis`, from the end if `reverse`.
+
+    >>> lax.cummax(jnp.array([1, 3, 2]))
+    Array([1, 3, 3], dtype=int32)
+    """
     return _cumulative("cummax", operand, axis, reverse)
 
 
 def cummin(operand, axis=0, reverse=False):
-    """Running minimum along `axis`, from the end if `reverse`."""
+    """Running minimum along `axis`, from the end if `reverse`.
+
+    >>> lax.cummin(jnp.array([3, 1, 2]), reverse=True)
+    Array([1, 1, 2], dtype=int32)
+    """
     return _cumulative("cummin", operand, axis, reverse)
 
 
@@ -254,6 +297,9 @@ def reduce_window(
     `init_value` as identity. padding: "VALID", "SAME", "SAME_LOWER" or (low, high) pairs. base_dilation, window_dilation: spacing of
     the operand's and the window's elements.
     Raises ValueError where operands differ in structure from the initial values or in shape from one another, TypeError for sums of booleans.
+
+    >>> lax.reduce_window(jnp.arange(4.0), 0.0, lax.add, (2,))
+    Array([1., 3., 5.], dtype=float32)
     """
     flat, tree = _core.tree_flatten(operand)
     flat_init, init_tree = _core.tree_flatten(init_value)

@@ -32,7 +32,11 @@ def integer_scalar(value, dtype):
 
 
 def convert_element_type(operand, new_dtype):
-    """`operand` converted to `new_dtype`: float to integer truncates, complex to real drops the imaginary part, any number is True but 0."""
+    """`operand` converted to `new_dtype`: float to integer truncates, complex to real drops the imaginary part, any number is True but 0.
+
+    >>> lax.convert_element_type(jnp.array([1.9]), "int32")
+    Array([1], dtype=int32)
+    """
     if new_dtype is None:
         raise ValueError("dtype must be specified.")
     new_dtype = requested("convert_element_type", new_dtype)
@@ -48,7 +52,11 @@ def convert_element_type(operand, new_dtype):
 
 
 def bitcast_convert_type(operand, new_dtype):
-    """The same bits read as `new_dtype`. A narrower dtype adds a trailing axis, a wider one consumes the last axis."""
+    """The same bits read as `new_dtype`. A narrower dtype adds a trailing axis, a wider one consumes the last axis.
+
+    >>> lax.bitcast_convert_type(jnp.array([1.0]), "uint32")
+    Array([1065353216], dtype=uint32)
+    """
     return bind("bitcast_convert_type", operand, new_dtype=canonicalize_dtype(new_dtype))
 
 
@@ -62,7 +70,11 @@ def dtype(x):
 
 
 def full(shape, fill_value, dtype=None, *, sharding=None):
-    """An array of `shape` filled with the scalar `fill_value`, of `dtype` or else of the value's. Raises TypeError for a value that is no scalar."""
+    """An array of `shape` filled with the scalar `fill_value`, of `dtype` or else of the value's. Raises TypeError for a value that is no scalar.
+
+    >>> lax.full((2,), 7.0)
+    Array([7., 7.], dtype=float32, weak_type=True)
+    """
     shape = canonicalize_shape(shape)
     if np.shape(fill_value):
         raise TypeError(f"full must be called with scalar fill_value, got fill_value.shape {np.shape(fill_value)}.")
@@ -81,7 +93,11 @@ def beside(out, x):
 
 
 def full_like(x, fill_value, dtype=None, shape=None, sharding=None):
-    """An array filled with `fill_value`, of x's shape, type and device, weakly typed as x is, unless they are given."""
+    """An array filled with `fill_value`, of x's shape, type and device, weakly typed as x is, unless they are given.
+
+    >>> lax.full_like(jnp.arange(2), 7)
+    Array([7, 7], dtype=int32)
+    """
     if dtype is None and is_weak(x):
         value = _core.asarray(fill_value, dtype_of(x), weak_type=True)
     else:
@@ -103,12 +119,21 @@ def empty(shape, dtype, *, out_sharding=None):
 
 
 def iota(dtype, size):
-    """0, 1, ..., size - 1 as `dtype`."""
+    """0, 1, ..., size - 1 as `dtype`.
+
+    >>> lax.iota("int32", 3)
+    Array([0, 1, 2], dtype=int32)
+    """
     return broadcasted_iota(dtype, (size,), 0)
 
 
 def broadcasted_iota(dtype, shape, dimension, *, out_sharding=None):
-    """An array of `shape` whose elements are their own index along `dimension`, as `dtype`."""
+    """An array of `shape` whose elements are their own index along `dimension`, as `dtype`.
+
+    >>> lax.broadcasted_iota("int32", (2, 2), 1)
+    Array([[0, 1],
+           [0, 1]], dtype=int32)
+    """
     if out_sharding is not None:
         no_sharding("broadcasted_iota", out_sharding)
     shape, dimension = canonicalize_shape(shape), operator.index(dimension)
@@ -118,7 +143,12 @@ def broadcasted_iota(dtype, shape, dimension, *, out_sharding=None):
 
 
 def broadcast(operand, sizes, *, out_sharding=None):
-    """`operand` with new leading axes of `sizes`."""
+    """`operand` with new leading axes of `sizes`.
+
+    >>> lax.broadcast(jnp.arange(2), (2,))
+    Array([[0, 1],
+           [0, 1]], dtype=int32)
+    """
     if out_sharding is not None:
         no_sharding("broadcast", out_sharding)
     sizes = tuple(sizes)
@@ -132,6 +162,10 @@ def broadcast_in_dim(operand, shape, broadcast_dimensions, *, out_sharding=None)
     """`operand` placed so that its axis i is axis broadcast_dimensions[i] of the result; axes of size 1, and all others, repeat.
 
     Raises TypeError for negative sizes or axes that do not fit.
+
+    >>> lax.broadcast_in_dim(jnp.arange(2), (2, 2), (0,))
+    Array([[0, 0],
+           [1, 1]], dtype=int32)
     """
     if out_sharding is not None:
         no_sharding("broadcast_in_dim", out_sharding)
@@ -145,7 +179,11 @@ def broadcast_in_dim(operand, shape, broadcast_dimensions, *, out_sharding=None)
 
 
 def broadcast_shapes(*shapes):
-    """The shape that arrays of `shapes` broadcast to. Raises ValueError where there is none, TypeError for negative sizes."""
+    """The shape that arrays of `shapes` broadcast to. Raises ValueError where there is none, TypeError for negative sizes.
+
+    >>> lax.broadcast_shapes((2, 1), (3,))
+    (2, 3)
+    """
     for shape in shapes:
         if any(n < 0 for n in shape):
             raise TypeError(f"Only non-negative indices are allowed when broadcasting static shapes, but got shape {tuple(shape)}.")
@@ -169,7 +207,11 @@ def broadcast_like(arr, like_arr):
 
 
 def collapse(operand, start_dimension, stop_dimension=None):
-    """Axes start_dimension up to stop_dimension (not included; default: the last) merged into one. Raises ValueError for an empty range of axes."""
+    """Axes start_dimension up to stop_dimension (not included; default: the last) merged into one. Raises ValueError for an empty range of axes.
+
+    >>> lax.collapse(jnp.ones((2, 3, 4)), 1).shape
+    (2, 12)
+    """
     shape = np.shape(operand)
     lo, hi, _ = slice_bounds(start_dimension, stop_dimension, len(shape))
     if hi < lo:
@@ -186,6 +228,9 @@ def concatenate(operands, dimension):
     """The operands joined along `dimension`; they agree in dtype, rank and all other sizes.
 
     Raises ValueError for no operands, TypeError where they do not agree.
+
+    >>> lax.concatenate([jnp.arange(2), jnp.arange(2)], 0)
+    Array([0, 1, 0, 1], dtype=int32)
     """
     operands = tuple(operands)
     if len(operands) == 0:
@@ -213,15 +258,23 @@ def unstack(x, axis=0):
 
 
 def split(operand, sizes, axis=0):
-    """`operand` cut along `axis` into pieces of `sizes`, which sum to its size there. Raises ValueError for sizes that do not."""
+    """A list of pieces of `operand`, cut along `axis`, of `sizes`, which sum to its size there. Raises ValueError for sizes that do not.
+
+    >>> lax.split(jnp.arange(3), (1, 2))
+    [Array([0], dtype=int32), Array([1, 2], dtype=int32)]
+    """
     sizes = tuple([operator.index(n) for n in sizes])
     if any(n < 0 for n in sizes):
         raise ValueError(f"Sizes passed to split must be nonnegative, got {list(sizes)}")
-    return bind("split", operand, sizes=sizes, axis=canonicalize_axis(axis, np.ndim(operand)))
+    return list(bind("split", operand, sizes=sizes, axis=canonicalize_axis(axis, np.ndim(operand))))
 
 
 def expand_dims(array, dimensions):
-    """`array` with axes of size 1 inserted at `dimensions` of the result. Raises ValueError for repeats."""
+    """`array` with axes of size 1 inserted at `dimensions` of the result. Raises ValueError for repeats.
+
+    >>> lax.expand_dims(jnp.arange(2), (0,))
+    Array([[0, 1]], dtype=int32)
+    """
     if not dimensions:
         return _core.asarray(array)
     shape = np.shape(array)
@@ -235,7 +288,11 @@ def expand_dims(array, dimensions):
 
 
 def squeeze(array, dimensions):
-    """`array` without the axes `dimensions`, each of size 1. Raises ValueError for other sizes and for repeats."""
+    """`array` without the axes `dimensions`, each of size 1. Raises ValueError for other sizes and for repeats.
+
+    >>> lax.squeeze(jnp.ones((1, 2)), (0,))
+    Array([1., 1.], dtype=float32)
+    """
     ndim = np.ndim(array)
     dims = tuple(sorted([canonicalize_axis(d, ndim) for d in dimensions]))
     if not dims and isinstance(array, _core.Array):
@@ -244,12 +301,21 @@ def squeeze(array, dimensions):
 
 
 def pad(operand, padding_value, padding_config):
-    """`operand` with, along each axis, (low, high, interior) copies of `padding_value`; negative low and high cut off."""
+    """`operand` with, along each axis, (low, high, interior) copies of `padding_value`; negative low and high cut off.
+
+    >>> lax.pad(jnp.array([1, 2]), 0, [(1, 1, 1)])
+    Array([0, 1, 0, 2, 0], dtype=int32)
+    """
     return bind("pad", operand, padding_value, padding_config=tuple([tuple([operator.index(n) for n in c]) for c in padding_config]))
 
 
 def reshape(operand, new_sizes, dimensions=None, *, out_sharding=None):
-    """The elements of `operand` in row-major order (its axes taken in the order `dimensions`), given the shape `new_sizes`."""
+    """The elements of `operand` in row-major order (its axes taken in the order `dimensions`), given the shape `new_sizes`.
+
+    >>> lax.reshape(jnp.arange(4), (2, 2))
+    Array([[0, 1],
+           [2, 3]], dtype=int32)
+    """
     if out_sharding is not None:
         no_sharding("reshape", out_sharding)
     new_sizes = canonicalize_shape(new_sizes)
@@ -270,7 +336,11 @@ def reshape(operand, new_sizes, dimensions=None, *, out_sharding=None):
 
 
 def rev(operand, dimensions):
-    """`operand` with the order of elements reversed along `dimensions`."""
+    """`operand` with the order of elements reversed along `dimensions`.
+
+    >>> lax.rev(jnp.array([1, 2, 3]), (0,))
+    Array([3, 2, 1], dtype=int32)
+    """
     return bind("rev", operand, dimensions=tuple(dimensions))
 
 
@@ -280,7 +350,12 @@ def tile(operand, reps):
 
 
 def transpose(operand, permutation):
-    """`operand` with axis permutation[i] as its axis i."""
+    """`operand` with axis permutation[i] as its axis i.
+
+    >>> lax.transpose(jnp.array([[1, 2], [3, 4]]), (1, 0))
+    Array([[1, 3],
+           [2, 4]], dtype=int32)
+    """
     permutation = tuple([operator.index(d) for d in permutation])
     if sorted(permutation) != list(range(np.ndim(operand))):
         shape = np.shape(operand)

@@ -25,7 +25,11 @@ from ._shaping import concatenate, convert_element_type, expand_dims, full, full
 
 
 def slice(operand, start_indices, limit_indices, strides=None):
-    """operand[start:limit:stride] along every axis at once; the bounds are Python integers within the operand."""
+    """operand[start:limit:stride] along every axis at once; the bounds are Python integers within the operand.
+
+    >>> lax.slice(jnp.arange(6), (1,), (6,), (2,))
+    Array([1, 3, 5], dtype=int32)
+    """
     strides = None if strides is None else tuple([operator.index(s) for s in strides])
     return bind(
         "slice",
@@ -37,7 +41,11 @@ def slice(operand, start_indices, limit_indices, strides=None):
 
 
 def slice_in_dim(operand, start_index, limit_index, stride=1, axis=0):
-    """operand[start:limit:stride] along one axis; None and negative bounds mean what they do in Python."""
+    """operand[start:limit:stride] along one axis; None and negative bounds mean what they do in Python.
+
+    >>> lax.slice_in_dim(jnp.arange(6), 1, 3)
+    Array([1, 2], dtype=int32)
+    """
     shape = np.shape(operand)
     axis = canonicalize_axis(axis, len(shape))
     n = shape[axis]
@@ -54,6 +62,9 @@ def index_in_dim(operand, index, axis=0, keepdims=True):
     """operand[index] along `axis`, for a Python integer `index`; the axis stays with size 1 if `keepdims`.
 
     Raises IndexError out of bounds.
+
+    >>> lax.index_in_dim(jnp.arange(6), 2, keepdims=False)
+    Array(2, dtype=int32)
     """
     index, n = operator.index(index), np.shape(operand)[axis]
     if not -n <= index < n:
@@ -102,13 +113,21 @@ def _start_indices(operand, start_indices, allow_negative_indices):
 
 
 def dynamic_slice(operand, start_indices, slice_sizes, *, allow_negative_indices=True):
-    """A window of `slice_sizes` of `operand` at `start_indices`, one scalar (traced ones too) per axis; the window is kept inside."""
+    """A window of `slice_sizes` of `operand` at `start_indices`, one scalar (traced ones too) per axis; the window is kept inside.
+
+    >>> lax.dynamic_slice(jnp.arange(6), (4,), (3,))
+    Array([3, 4, 5], dtype=int32)
+    """
     starts = _start_indices(operand, start_indices, allow_negative_indices)
     return bind("dynamic_slice", operand, *starts, slice_sizes=canonicalize_shape(slice_sizes))
 
 
 def dynamic_slice_in_dim(operand, start_index, slice_size, axis=0, *, allow_negative_indices=True):
-    """`dynamic_slice` along one axis."""
+    """`dynamic_slice` along one axis.
+
+    >>> lax.dynamic_slice_in_dim(jnp.arange(6), 1, 2)
+    Array([1, 2], dtype=int32)
+    """
     shape = list(np.shape(operand))
     axis = canonicalize_axis(axis, len(shape))
     starts: list = [0] * len(shape)
@@ -127,17 +146,29 @@ _dynamic_index_in_dim_jit = _core.jit(_dynamic_index_in_dim, static_argnums=(2, 
 
 
 def dynamic_index_in_dim(operand, index, axis=0, keepdims=True, *, allow_negative_indices=True):
-    """operand[index] along `axis` for a scalar (traced) `index`; the axis stays with size 1 if `keepdims`."""
+    """operand[index] along `axis` for a scalar (traced) `index`; the axis stays with size 1 if `keepdims`.
+
+    >>> lax.dynamic_index_in_dim(jnp.arange(6), 2)
+    Array([2], dtype=int32)
+    """
     return _dynamic_index_in_dim_jit(operand, index, operator.index(axis), bool(keepdims), allow_negative_indices)
 
 
 def dynamic_update_slice(operand, update, start_indices, *, allow_negative_indices=True):
-    """`operand` with the window at `start_indices` replaced by `update`, which agrees in dtype and rank; the window is kept inside."""
+    """`operand` with the window at `start_indices` replaced by `update`, which agrees in dtype and rank; the window is kept inside.
+
+    >>> lax.dynamic_update_slice(jnp.zeros(4), jnp.ones(2), (1,))
+    Array([0., 1., 1., 0.], dtype=float32)
+    """
     return bind("dynamic_update_slice", operand, update, *_start_indices(operand, start_indices, allow_negative_indices))
 
 
 def dynamic_update_slice_in_dim(operand, update, start_index, axis, *, allow_negative_indices=True):
-    """`dynamic_update_slice` along one axis."""
+    """`dynamic_update_slice` along one axis.
+
+    >>> lax.dynamic_update_slice_in_dim(jnp.zeros(4), jnp.ones(2), 1, 0)
+    Array([0., 1., 1., 0.], dtype=float32)
+    """
     ndim = np.ndim(operand)
     starts: list = [0] * ndim
     starts[canonicalize_axis(axis, ndim)] = start_index
@@ -156,7 +187,11 @@ _dynamic_update_index_in_dim_jit = _core.jit(_dynamic_update_index_in_dim, stati
 
 
 def dynamic_update_index_in_dim(operand, update, index, axis, *, allow_negative_indices=True):
-    """`operand` with the slice at `index` along `axis` replaced by `update`, with or without that axis."""
+    """`operand` with the slice at `index` along `axis` replaced by `update`, with or without that axis.
+
+    >>> lax.dynamic_update_index_in_dim(jnp.zeros(3), 5.0, 1, 0)
+    Array([0., 5., 0.], dtype=float32)
+    """
     return _dynamic_update_index_in_dim_jit(operand, update, index, operator.index(axis), allow_negative_indices)
 
 

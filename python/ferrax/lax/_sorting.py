@@ -22,6 +22,9 @@ def sort(operand, dimension=-1, is_stable=True, num_keys=1):
 
     operand: an array, or a sequence of arrays of one shape (the result is then a tuple).
     Raises ValueError for a `num_keys` out of range, TypeError for no operand.
+
+    >>> lax.sort(jnp.array([3, 1, 2]))
+    Array([1, 2, 3], dtype=int32)
     """
     if isinstance(operand, (tuple, list)):
         if len(operand) == 0:
@@ -38,7 +41,11 @@ def sort(operand, dimension=-1, is_stable=True, num_keys=1):
 
 
 def sort_key_val(keys, values, dimension=-1, is_stable=True):
-    """`keys` sorted along `dimension`, and `values` carried along."""
+    """`keys` sorted along `dimension`, and `values` carried along.
+
+    >>> lax.sort_key_val(jnp.array([3, 1, 2]), jnp.array([0, 1, 2]))
+    (Array([1, 2, 3], dtype=int32), Array([1, 2, 0], dtype=int32))
+    """
     return sort((keys, values), dimension, is_stable, num_keys=1)
 
 
@@ -46,6 +53,9 @@ def top_k(operand, k, *, axis=-1):
     """The k largest elements along `axis`, in descending order, and their indices (int32).
 
     Raises ValueError for a negative k and for complex operands, TypeError for a scalar.
+
+    >>> lax.top_k(jnp.array([3, 1, 2]), 2)
+    [Array([3, 2], dtype=int32), Array([0, 2], dtype=int32)]
     """
     k = operator.index(k)
     if k < 0:
@@ -74,7 +84,11 @@ def _approx(operand, k, is_max_k, reduction_dimension, recall_target, reduction_
 
 
 def approx_max_k(operand, k, reduction_dimension=-1, recall_target=0.95, reduction_input_size_override=-1, aggregate_to_topk=True):
-    """The k largest elements along `reduction_dimension` and their indices; ours are exact, so `recall_target` is always met. operand: float."""
+    """The k largest elements along `reduction_dimension` and their indices; ours are exact, so `recall_target` is always met. operand: float.
+
+    >>> lax.approx_max_k(jnp.array([3.0, 1.0, 2.0]), 2)
+    [Array([3., 2.], dtype=float32), Array([0, 2], dtype=int32)]
+    """
     return _approx(operand, k, True, reduction_dimension, recall_target, reduction_input_size_override, aggregate_to_topk)
 
 

@@ -146,6 +146,9 @@ def gelu(x, approximate=True):
 
     Returns:
       an array of the same shape.
+
+    >>> nn.gelu(jnp.array([0.0]))
+    Array([0.], dtype=float32)
     """
     x = _inexact("gelu", x)
     if approximate:
@@ -167,6 +170,9 @@ def glu(x, axis=-1):
     Raises:
       AssertionError: the size is odd.
       TypeError: x is of integers or booleans.
+
+    >>> nn.glu(jnp.array([2.0, 0.0]))
+    Array([1.], dtype=float32)
     """
     x = as_array("glu", x)
     size = x.shape[axis]
@@ -229,5 +235,9 @@ log1mexp.defjvps(lambda g, ans, x: g / jnp.expm1(x))
 
 
 def tanh(x, /):
-    """The hyperbolic tangent, elementwise: `numpy.tanh`."""
+    """The hyperbolic tangent, elementwise: `numpy.tanh`.
+
+    >>> nn.tanh(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
     return jnp.tanh(x)

@@ -26,6 +26,9 @@ def logmeanexp(x, axis=None, where=None, keepdims=False):
       axis: an axis or a tuple of them; None for all.
       where: which elements to include.
       keepdims: keep reduced axes with size 1.
+
+    >>> nn.logmeanexp(jnp.array([0.0, 0.0]))
+    Array(0., dtype=float32)
     """
     total = logsumexp(x, axis=axis, where=where, keepdims=keepdims)
     if where is None:
@@ -50,6 +53,9 @@ def standardize(x, axis=-1, mean=None, variance=None, epsilon=1e-5, where=None, 
 
     Raises:
       ValueError: the algorithm is unknown.
+
+    >>> nn.standardize(jnp.array([1.0, 3.0]), epsilon=0.0)
+    Array([-1.,  1.], dtype=float32)
     """
     if algorithm not in ("fast", "stable"):
         raise ValueError(f"Unknown algorithm {algorithm!r}. Expected 'fast' or 'stable'.")
@@ -79,6 +85,10 @@ def one_hot(x, num_classes, *, dtype=None, axis=-1):
 
     Raises:
       TypeError: num_classes is no integer.
+
+    >>> nn.one_hot(jnp.array([0, 2]), 3)
+    Array([[1., 0., 0.],
+           [0., 0., 1.]], dtype=float32)
     """
     if isinstance(num_classes, _core.Tracer):
         raise ConcretizationTypeError(num_classes, "The error arose in jax.nn.one_hot argument `num_classes`.")

@@ -46,21 +46,33 @@ class Initializer(typing.Protocol):
 
 
 def zeros(key, shape, dtype=None, out_sharding=None):
-    """Zeros of a shape and dtype; the key is not used."""
+    """Zeros of a shape and dtype; the key is not used.
+
+    >>> nn.initializers.zeros(random.key(0), (2,))
+    Array([0., 0.], dtype=float32)
+    """
     if out_sharding is not None:
         no_sharding("zeros", out_sharding)
     return jnp.zeros(shape, canonicalize_dtype(float if dtype is None else dtype))
 
 
 def ones(key, shape, dtype=None, out_sharding=None):
-    """Ones of a shape and dtype; the key is not used."""
+    """Ones of a shape and dtype; the key is not used.
+
+    >>> nn.initializers.ones(random.key(0), (2,))
+    Array([1., 1.], dtype=float32)
+    """
     if out_sharding is not None:
         no_sharding("ones", out_sharding)
     return jnp.ones(shape, canonicalize_dtype(float if dtype is None else dtype))
 
 
 def constant(value, dtype=None):
-    """The initializer that fills arrays with a value, which broadcasts to their shape."""
+    """The initializer that fills arrays with a value, which broadcasts to their shape.
+
+    >>> nn.initializers.constant(7.0)(random.key(0), (2,))
+    Array([7., 7.], dtype=float32)
+    """
 
     def init(key, shape, dtype=dtype, out_sharding=None):
         return jnp.full(shape, value, dtype=canonicalize_dtype(float if dtype is None else dtype))
@@ -69,7 +81,11 @@ def constant(value, dtype=None):
 
 
 def uniform(scale=1e-2, dtype=None):
-    """The initializer that draws uniformly from [0, scale)."""
+    """The initializer that draws uniformly from [0, scale).
+
+    >>> nn.initializers.uniform()(random.key(0), (2, 3)).shape
+    (2, 3)
+    """
 
     def init(key, shape, dtype=dtype, out_sharding=None):
         dtype = canonicalize_dtype(float if dtype is None else dtype)
@@ -79,7 +95,11 @@ def uniform(scale=1e-2, dtype=None):
 
 
 def normal(stddev=1e-2, dtype=None):
-    """The initializer that draws from a normal distribution of mean 0."""
+    """The initializer that draws from a normal distribution of mean 0.
+
+    >>> nn.initializers.normal()(random.key(0), (2, 3)).shape
+    (2, 3)
+    """
 
     def init(key, shape, dtype=dtype, out_sharding=None):
         dtype = canonicalize_dtype(float if dtype is None else dtype)
@@ -202,6 +222,9 @@ def orthogonal(scale=1.0, column_axis=-1, dtype=None):
 
     Raises:
       ValueError: (later) a shape has fewer than two axes.
+
+    >>> nn.initializers.orthogonal()(random.key(0), (2, 3)).shape
+    (2, 3)
     """
 
     def init(key, shape, dtype=dtype, out_sharding=None):

@@ -35,7 +35,11 @@ from ._selecting import where
 
 
 def absolute(x, /):
-    """|x|; the modulus of complex x, as a real."""
+    """|x|; the modulus of complex x, as a real.
+
+    >>> jnp.absolute(jnp.array([-1, 2]))
+    Array([1, 2], dtype=int32)
+    """
     x = as_array("absolute", x)
     return x if is_bool(x.dtype) or is_unsigned(x.dtype) else bind("abs", x)
 
@@ -44,7 +48,11 @@ abs = absolute
 
 
 def fabs(x, /):
-    """|x| as a float. x: real. Raises TypeError for complex x."""
+    """|x| as a float. x: real. Raises TypeError for complex x.
+
+    >>> jnp.fabs(jnp.array([-1, 2]))
+    Array([1., 2.], dtype=float32)
+    """
     (x,) = promote_inexact("fabs", x)
     if is_complex(x.dtype):
         raise TypeError("ufunc 'fabs' does not support complex dtypes")
@@ -52,12 +60,20 @@ def fabs(x, /):
 
 
 def positive(x, /):
-    """x itself."""
+    """x itself.
+
+    >>> jnp.positive(jnp.array([-1.0, 2.0]))
+    Array([-1.,  2.], dtype=float32)
+    """
     return as_array("positive", x)
 
 
 def sign(x, /):
-    """-1, 0 or 1 by the sign of x; x / |x| for complex x."""
+    """-1, 0 or 1 by the sign of x; x / |x| for complex x.
+
+    >>> jnp.sign(jnp.array([-3, 0, 5]))
+    Array([-1,  0,  1], dtype=int32)
+    """
     return pointwise("sign", "sign", x)
 
 
@@ -72,13 +88,21 @@ def _heaviside(x, y):
 
 
 def heaviside(x1, x2, /):
-    """0 where x1 < 0, x2 where x1 == 0, 1 where x1 > 0. x1, x2: real. Raises TypeError for complex ones."""
+    """0 where x1 < 0, x2 where x1 == 0, 1 where x1 > 0. x1, x2: real. Raises TypeError for complex ones.
+
+    >>> jnp.heaviside(jnp.array([-1.0, 0.0, 2.0]), 0.5)
+    Array([0. , 0.5, 1. ], dtype=float32)
+    """
     check_arraylike("heaviside", x1, x2)
     return _heaviside(x1, x2)
 
 
 def true_divide(x1, x2, /):
-    """x1 / x2; integers become float."""
+    """x1 / x2; integers become float.
+
+    >>> jnp.true_divide(jnp.array([1, 2]), 4)
+    Array([0.25, 0.5 ], dtype=float32)
+    """
     x1, x2 = promote_inexact("true_divide", x1, x2)
     return elementwise("div", x1, x2)
 
@@ -118,7 +142,11 @@ def _float_divmod(x, y):
 
 
 def floor_divide(x1, x2, /):
-    """The greatest integer not above x1 / x2, of the promoted dtype. Integers divided by zero give -1 or less, as in JAX."""
+    """The greatest integer not above x1 / x2, of the promoted dtype. Integers divided by zero give -1 or less, as in JAX.
+
+    >>> jnp.floor_divide(jnp.array([7, -7]), 2)
+    Array([ 3, -4], dtype=int32)
+    """
     check_arraylike("floor_divide", x1, x2)
     return _floor_divide(x1, x2)
 
@@ -142,7 +170,11 @@ def _remainder(x, y):
 
 
 def remainder(x1, x2, /):
-    """x1 - x2 * floor(x1 / x2), which has the sign of x2; 0 for integers where x2 is 0."""
+    """x1 - x2 * floor(x1 / x2), which has the sign of x2; 0 for integers where x2 is 0.
+
+    >>> jnp.remainder(jnp.array([7, -7]), 3)
+    Array([1, 2], dtype=int32)
+    """
     check_arraylike("remainder", x1, x2)
     return _remainder(x1, x2)
 
@@ -159,7 +191,11 @@ def _fmod(x, y):
 
 
 def fmod(x1, x2, /):
-    """The remainder of x1 / x2 with the sign of x1."""
+    """The remainder of x1 / x2 with the sign of x1.
+
+    >>> jnp.fmod(jnp.array([7, -7]), 3)
+    Array([ 1, -1], dtype=int32)
+    """
     return _fmod(as_array("fmod", x1), as_array("fmod", x2))
 
 
@@ -172,7 +208,11 @@ def _divmod(x, y):
 
 
 def divmod(x1, x2, /):
-    """(x1 // x2, x1 % x2)."""
+    """(x1 // x2, x1 % x2).
+
+    >>> jnp.divmod(jnp.array([7, -7]), 3)
+    (Array([ 2, -3], dtype=int32), Array([1, 2], dtype=int32))
+    """
     check_arraylike("divmod", x1, x2)
     return tuple(_divmod(x1, x2))
 
@@ -183,7 +223,11 @@ def _fmax(x, y):
 
 
 def fmax(x1, x2):
-    """The larger of x1 and x2; where one is nan, the other."""
+    """The larger of x1 and x2; where one is nan, the other.
+
+    >>> jnp.fmax(jnp.array([1.0, jnp.nan]), 0.0)
+    Array([1., 0.], dtype=float32)
+    """
     check_arraylike("fmax", x1, x2)
     return _fmax(x1, x2)
 
@@ -194,7 +238,11 @@ def _fmin(x, y):
 
 
 def fmin(x1, x2):
-    """The smaller of x1 and x2; where one is nan, the other."""
+    """The smaller of x1 and x2; where one is nan, the other.
+
+    >>> jnp.fmin(jnp.array([1.0, jnp.nan]), 0.0)
+    Array([0., 0.], dtype=float32)
+    """
     check_arraylike("fmin", x1, x2)
     return _fmin(x1, x2)
 
@@ -227,7 +275,11 @@ def _gcd(x, y):
 
 
 def gcd(x1, x2):
-    """Greatest common divisor of |x1| and |x2|. Raises ValueError unless they promote to an integer dtype."""
+    """Greatest common divisor of |x1| and |x2|. Raises ValueError unless they promote to an integer dtype.
+
+    >>> jnp.gcd(jnp.array([12, 18]), 8)
+    Array([4, 2], dtype=int32)
+    """
     return _gcd(*_integers("gcd", x1, x2))
 
 
@@ -242,5 +294,9 @@ def _lcm(x, y):
 
 
 def lcm(x1, x2):
-    """Least common multiple of |x1| and |x2|. Raises ValueError unless they promote to an integer dtype."""
+    """Least common multiple of |x1| and |x2|. Raises ValueError unless they promote to an integer dtype.
+
+    >>> jnp.lcm(jnp.array([4, 6]), 10)
+    Array([20, 30], dtype=int32)
+    """
     return _lcm(*_integers("lcm", x1, x2))

@@ -21,7 +21,11 @@ _U8 = np.dtype(np.uint8)
 
 
 def bitwise_not(x, /):
-    """Bitwise complement; logical not for bool. x: integer or bool."""
+    """Bitwise complement; logical not for bool. x: integer or bool.
+
+    >>> jnp.bitwise_not(jnp.array([0, 1]))
+    Array([-1, -2], dtype=int32)
+    """
     return pointwise("bitwise_not", "not", x)
 
 
@@ -29,7 +33,11 @@ invert = bitwise_invert = bitwise_not
 
 
 def left_shift(x, y, /):
-    """x << y. x, y: integer."""
+    """x << y. x, y: integer.
+
+    >>> jnp.left_shift(jnp.array([1, 2]), 3)
+    Array([ 8, 16], dtype=int32)
+    """
     return pointwise("left_shift", "shift_left", x, y)
 
 
@@ -37,7 +45,11 @@ bitwise_left_shift = left_shift
 
 
 def right_shift(x1, x2, /):
-    """x1 >> x2, repeating the sign bit of signed integers."""
+    """x1 >> x2, repeating the sign bit of signed integers.
+
+    >>> jnp.right_shift(jnp.array([16, -16]), 2)
+    Array([ 4, -4], dtype=int32)
+    """
     x1, x2 = promote("right_shift", x1, x2)
     return elementwise("shift_right_logical" if is_unsigned(x1.dtype) else "shift_right_arithmetic", x1, x2)
 
@@ -54,7 +66,11 @@ def _bitwise_count(x):
 
 
 def bitwise_count(x, /):
-    """The number of set bits of |x|, uint8. x: integer or bool."""
+    """The number of set bits of |x|, uint8. x: integer or bool.
+
+    >>> jnp.bitwise_count(jnp.array([7, 8]))
+    Array([3, 1], dtype=uint8)
+    """
     return _bitwise_count(as_array("bitwise_count", x))
 
 
@@ -84,6 +100,9 @@ def packbits(a, axis=None, bitorder="big"):
     """Eight booleans (or integers, by being nonzero) to a byte along `axis` (flattened if None), padded with zeros.
 
     Raises TypeError for other dtypes, ValueError for another bitorder.
+
+    >>> jnp.packbits(jnp.array([1, 0, 1]))
+    Array([160], dtype=uint8)
     """
     a = as_array("packbits", a)
     if not (is_integer(a.dtype) or is_bool(a.dtype)):
@@ -117,6 +136,9 @@ def unpackbits(a, axis=None, count=None, bitorder="big"):
     """The bits of bytes along `axis` (flattened if None), as uint8; `count` of them, padded with zeros, negative: all but that many.
 
     Raises TypeError for other dtypes, ValueError for another bitorder.
+
+    >>> jnp.unpackbits(jnp.array([5], dtype="uint8"))
+    Array([0, 0, 0, 0, 0, 1, 0, 1], dtype=uint8)
     """
     a = as_array("unpackbits", a)
     if a.dtype != _U8:

@@ -52,7 +52,11 @@ def _diff(a, n, axis, prepend, append):
 
 
 def diff(a, n=1, axis=-1, prepend=None, append=None):
-    """The n-th difference along `axis`; prepend, append: values joined at the ends first. Raises ValueError for a negative n or a scalar."""
+    """The n-th difference along `axis`; prepend, append: values joined at the ends first. Raises ValueError for a negative n or a scalar.
+
+    >>> jnp.diff(jnp.array([1, 4, 9]))
+    Array([3, 5], dtype=int32)
+    """
     check_arraylike("diff", a, *[v for v in (prepend, append) if v is not None])
     a = _core.asarray(a)
     n = operator.index(n)
@@ -77,7 +81,11 @@ def _ediff1d(ary, to_end, to_begin):
 
 
 def ediff1d(ary, to_end=None, to_begin=None):
-    """Differences of the flattened array, with values joined at the ends."""
+    """Differences of the flattened array, with values joined at the ends.
+
+    >>> jnp.ediff1d(jnp.array([1, 4, 9]))
+    Array([3, 5], dtype=int32)
+    """
     check_arraylike("ediff1d", ary, *[v for v in (to_end, to_begin) if v is not None])
     return _ediff1d(_core.asarray(ary), to_end, to_begin)
 
@@ -118,6 +126,9 @@ def gradient(f, *varargs, axis=None, edge_order=None):
 
     varargs: the spacing, one scalar for all, or for each axis a scalar or the coordinates.
     Raises ValueError for fewer than two elements or spacings of the wrong length, TypeError for the wrong number of spacings.
+
+    >>> jnp.gradient(jnp.array([1.0, 2.0, 4.0]))
+    Array([1. , 1.5, 2. ], dtype=float32)
     """
     if edge_order is not None:
         raise NotImplementedError("The 'edge_order' argument to jnp.gradient is not supported.")
@@ -160,7 +171,11 @@ def _trapezoid(y, x, dx, axis):
 
 
 def trapezoid(y, x=None, dx=1.0, axis=-1):
-    """The integral of y along `axis` by the trapezoidal rule, over coordinates x or steps dx."""
+    """The integral of y along `axis` by the trapezoidal rule, over coordinates x or steps dx.
+
+    >>> jnp.trapezoid(jnp.array([1.0, 2.0, 3.0]))
+    Array(4., dtype=float32)
+    """
     check_arraylike("trapezoid", y, *([] if x is None else [x]))
     y = _core.asarray(y)
     axis = canonicalize_axis(axis, y.ndim)
@@ -205,6 +220,9 @@ def interp(x, xp, fp, left=None, right=None, period=None):
 
     left, right: values outside, by default the end ones ("extrapolate" for a straight line). period: of periodic coordinates.
     Raises ValueError unless xp and fp are vectors of one size and x is real.
+
+    >>> jnp.interp(1.5, jnp.array([1.0, 2.0]), jnp.array([10.0, 20.0]))
+    Array(15., dtype=float32)
     """
     check_arraylike("interp", x, xp, fp)
     if np.shape(xp) != np.shape(fp) or np.ndim(xp) != 1:
@@ -244,6 +262,9 @@ def unwrap(p, discont=None, axis=-1, period=2 * np.pi):
     """p with jumps of more than max(discont, period / 2) along `axis` replaced by their complement to the period.
 
     The dtype is what p and period promote to. Raises ValueError for complex values, IndexError for scalars.
+
+    >>> jnp.unwrap(jnp.array([0.0, 3.0, 9.0]), period=6.0)
+    Array([0., 3., 3.], dtype=float32)
     """
     p = as_array("unwrap", p)
     if is_complex(p.dtype):

@@ -29,6 +29,9 @@ def where(condition, x=None, y=None, /, *, size=None, fill_value=None):
     """x where `condition`, else y; with `condition` alone, the indices where it holds (see `nonzero` for size and fill_value).
 
     The three broadcast; x and y promote. Both are computed, so a nan of the unused one reaches derivatives.
+
+    >>> jnp.where(jnp.array([True, False]), 1, 2)
+    Array([1, 2], dtype=int32, weak_type=True)
     """
     if x is None and y is None:
         check_arraylike("where", condition)
@@ -40,7 +43,11 @@ def where(condition, x=None, y=None, /, *, size=None, fill_value=None):
 
 
 def select(condlist, choicelist, default=0):
-    """The first choice whose condition holds, else `default`. Raises ValueError where the lists differ in length or are empty."""
+    """The first choice whose condition holds, else `default`. Raises ValueError where the lists differ in length or are empty.
+
+    >>> jnp.select([jnp.array([True, False])], [jnp.array([1, 2])], 7)
+    Array([1, 7], dtype=int32)
+    """
     if len(condlist) != len(choicelist):
         raise ValueError(f"condlist must have length equal to choicelist ({len(condlist)} vs {len(choicelist)})")
     if len(condlist) == 0:
@@ -60,6 +67,9 @@ def piecewise(x, condlist, funclist, *args, **kw):
     """funclist[i](x, *args, **kw) where condlist[i] holds (the last such i), the extra last function where none does; numbers are constants.
 
     Every function is applied to all of x. Raises ValueError unless there are as many functions as conditions, or one more.
+
+    >>> jnp.piecewise(jnp.array([-1.0, 2.0]), [jnp.array([True, False])], [0.0, lambda x: x * x])
+    Array([0., 4.], dtype=float32)
     """
     x = as_array("piecewise", x)
     n_conditions, n_functions = len(condlist), len(funclist)
@@ -90,6 +100,9 @@ def choose(a, choices, out=None, mode="raise"):
 
     mode: "raise" (a must be concrete and within bounds), "clip" or "wrap". Raises ValueError out of bounds with "raise", and for an a that is
     no integer.
+
+    >>> jnp.choose(jnp.array([1, 0]), [jnp.array([1, 2]), jnp.array([3, 4])])
+    Array([3, 2], dtype=int32)
     """
     unsupported("jnp.choose", out=out)
     n = len(choices)

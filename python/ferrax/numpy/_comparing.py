@@ -23,7 +23,11 @@ from ._selecting import where
 
 
 def array_equal(a1, a2, equal_nan=False):
-    """Whether two arrays have the same shape and elements. equal_nan: whether nan equals nan."""
+    """Whether two arrays have the same shape and elements. equal_nan: whether nan equals nan.
+
+    >>> jnp.array_equal(jnp.arange(2), jnp.array([0, 1]))
+    Array(True, dtype=bool)
+    """
     a1, a2 = asarray(a1), asarray(a2)
     if tuple(a1.shape) != tuple(a2.shape):
         return _core.asarray(np.False_)
@@ -34,7 +38,11 @@ def array_equal(a1, a2, equal_nan=False):
 
 
 def array_equiv(a1, a2):
-    """Whether two arrays are equal once broadcast to a common shape; False where they do not broadcast."""
+    """Whether two arrays are equal once broadcast to a common shape; False where they do not broadcast.
+
+    >>> jnp.array_equiv(jnp.ones((2, 2)), jnp.ones(2))
+    Array(True, dtype=bool)
+    """
     a1, a2 = asarray(a1), asarray(a2)
     try:
         same = equal(a1, a2)
@@ -59,7 +67,11 @@ def _isclose(a, b, rtol, atol, equal_nan):
 
 
 def isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
-    """|a - b| <= atol + rtol |b|, elementwise; infinities are close to themselves. equal_nan: whether nan is close to nan."""
+    """|a - b| <= atol + rtol |b|, elementwise; infinities are close to themselves. equal_nan: whether nan is close to nan.
+
+    >>> jnp.isclose(jnp.array([1.0, 2.0]), jnp.array([1.0, 2.1]))
+    Array([ True, False], dtype=bool)
+    """
     check_arraylike("isclose", a, b)
     return _isclose(a, b, rtol, atol, equal_nan)
 
@@ -70,13 +82,21 @@ def _allclose(a, b, rtol, atol, equal_nan):
 
 
 def allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
-    """Whether all elements are close (see `isclose`)."""
+    """Whether all elements are close (see `isclose`).
+
+    >>> jnp.allclose(jnp.array([1.0]), jnp.array([1.0 + 1e-7]))
+    Array(True, dtype=bool)
+    """
     check_arraylike("allclose", a, b)
     return _allclose(a, b, rtol, atol, equal_nan)
 
 
 def iscomplexobj(x):
-    """Whether x's dtype is complex, whatever its values."""
+    """Whether x's dtype is complex, whatever its values.
+
+    >>> jnp.iscomplexobj(jnp.array([1j]))
+    True
+    """
     if x is None:
         return False
     if isinstance(x, (list, tuple)):
@@ -88,19 +108,31 @@ def iscomplexobj(x):
 
 
 def isrealobj(x):
-    """Whether x's dtype is not complex."""
+    """Whether x's dtype is not complex.
+
+    >>> jnp.isrealobj(jnp.array([1.0]))
+    True
+    """
     return not iscomplexobj(x)
 
 
 def isscalar(element):
-    """Whether element is a number or an array of rank 0 (or a string, as in numpy)."""
+    """Whether element is a number or an array of rank 0 (or a string, as in numpy).
+
+    >>> jnp.isscalar(3.0)
+    True
+    """
     if isinstance(element, (Array, np.ndarray)) or hasattr(element, "__jax_array__"):
         return np.ndim(element) == 0
     return np.isscalar(element)
 
 
 def iterable(y):
-    """Whether y can be iterated over."""
+    """Whether y can be iterated over.
+
+    >>> jnp.iterable(3.0)
+    False
+    """
     try:
         iter(y)
     except TypeError:

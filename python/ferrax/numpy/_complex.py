@@ -15,19 +15,31 @@ from ._trigonometric import degrees
 
 
 def real(val, /):
-    """Real part."""
+    """Real part.
+
+    >>> jnp.real(jnp.array([1 + 2j]))
+    Array([1.], dtype=float32)
+    """
     val = as_array("real", val)
     return bind("real", val) if is_complex(val.dtype) else val
 
 
 def imag(val, /):
-    """Imaginary part; zeros for real values."""
+    """Imaginary part; zeros for real values.
+
+    >>> jnp.imag(jnp.array([1 + 2j]))
+    Array([2.], dtype=float32)
+    """
     val = as_array("imag", val)
     return bind("imag", val) if is_complex(val.dtype) else broadcast_constant(scalar_like(0, val), val.shape)
 
 
 def conjugate(x, /):
-    """Complex conjugate; real x is itself."""
+    """Complex conjugate; real x is itself.
+
+    >>> jnp.conjugate(jnp.array([1 + 2j]))
+    Array([1.-2.j], dtype=complex64)
+    """
     x = as_array("conjugate", x)
     return bind("conj", x, input_dtype=x.dtype) if is_complex(x.dtype) else x
 
@@ -45,7 +57,11 @@ def _angle(z, deg=False):
 
 
 def angle(z, deg=False):
-    """The argument of complex z, in radians, or degrees if `deg`; integers become the default float."""
+    """The argument of complex z, in radians, or degrees if `deg`; integers become the default float.
+
+    >>> jnp.angle(jnp.array([1j]), deg=True)
+    Array([90.], dtype=float32)
+    """
     return _angle(as_array("angle", z), deg=True) if deg else _angle(as_array("angle", z))
 
 
@@ -56,7 +72,11 @@ def _iscomplex(x):
 
 
 def iscomplex(x):
-    """Whether the imaginary part is not zero."""
+    """Whether the imaginary part is not zero.
+
+    >>> jnp.iscomplex(jnp.array([1j, 1]))
+    Array([ True, False], dtype=bool)
+    """
     return _iscomplex(as_array("iscomplex", x))
 
 
@@ -67,5 +87,9 @@ def _isreal(x):
 
 
 def isreal(x):
-    """Whether the imaginary part is zero."""
+    """Whether the imaginary part is zero.
+
+    >>> jnp.isreal(jnp.array([1j, 1]))
+    Array([False,  True], dtype=bool)
+    """
     return _isreal(as_array("isreal", x))

@@ -59,6 +59,10 @@ def array(object, dtype=None, *args, copy=True, order="K", ndmin=0, device=None,
 
     dtype: by default that of the values, promoted. ndmin: leading axes of size 1 are added up to this rank. device: where to put it.
     Raises ValueError for ragged lists, TypeError for values that are no numbers, OverflowError for integers that do not fit.
+
+    >>> jnp.array([[1, 2], [3, 4]])
+    Array([[1, 2],
+           [3, 4]], dtype=int32)
     """
     if out_sharding is not None:
         no_sharding("array", out_sharding)
@@ -170,7 +174,11 @@ def _element(v, dtype):
 
 
 def asarray(a, dtype=None, order=None, *, copy=None, device=None, out_sharding=None):
-    """a as an array, the same object where nothing changes. copy: True to copy, False to raise ValueError where one is needed."""
+    """a as an array, the same object where nothing changes. copy: True to copy, False to raise ValueError where one is needed.
+
+    >>> jnp.asarray([1.0, 2.0])
+    Array([1., 2.], dtype=float32)
+    """
     if out_sharding is not None:
         no_sharding("asarray", out_sharding)
     if copy is False and not isinstance(a, (Array, np.ndarray)):
@@ -179,13 +187,21 @@ def asarray(a, dtype=None, order=None, *, copy=None, device=None, out_sharding=N
 
 
 def copy(a, order=None):
-    """A copy of a."""
+    """A copy of a.
+
+    >>> jnp.copy(jnp.arange(3))
+    Array([0, 1, 2], dtype=int32)
+    """
     check_arraylike("copy", a)
     return array(a, copy=True, order=order)
 
 
 def astype(x, dtype, /, *, copy=False, device=None):
-    """x converted to `dtype` (None: the default float). Complex to real drops the imaginary part."""
+    """x converted to `dtype` (None: the default float). Complex to real drops the imaginary part.
+
+    >>> jnp.astype(jnp.array([1.9, -1.9]), "int32")
+    Array([ 1, -1], dtype=int32)
+    """
     check_arraylike("astype", x)
     x = _core.asarray(x) if not isinstance(x, Array) else x
     dtype = requested("astype", dtype, float)
@@ -221,7 +237,12 @@ def _dtype_beside(name, shape, dtype):
 
 
 def zeros(shape, dtype=None, *, device=None, out_sharding=None):
-    """Zeros of `shape` (an integer or a sequence of them) and `dtype` (default float)."""
+    """Zeros of `shape` (an integer or a sequence of them) and `dtype` (default float).
+
+    >>> jnp.zeros((2, 2))
+    Array([[0., 0.],
+           [0., 0.]], dtype=float32)
+    """
     if out_sharding is not None:
         no_sharding("zeros", out_sharding)
     dtype = _dtype_beside("zeros", shape, dtype)
@@ -229,7 +250,11 @@ def zeros(shape, dtype=None, *, device=None, out_sharding=None):
 
 
 def ones(shape, dtype=None, *, device=None, out_sharding=None):
-    """Ones of `shape` and `dtype` (default float)."""
+    """Ones of `shape` and `dtype` (default float).
+
+    >>> jnp.ones(3, dtype="int32")
+    Array([1, 1, 1], dtype=int32)
+    """
     if out_sharding is not None:
         no_sharding("ones", out_sharding)
     dtype = _dtype_beside("ones", shape, dtype)
@@ -237,7 +262,11 @@ def ones(shape, dtype=None, *, device=None, out_sharding=None):
 
 
 def empty(shape, dtype=None, *, device=None, out_sharding=None):
-    """The same as `zeros`."""
+    """The same as `zeros`.
+
+    >>> jnp.empty((0, 2)).shape
+    (0, 2)
+    """
     if out_sharding is not None:
         no_sharding("empty", out_sharding)
     dtype = _dtype_beside("empty", shape, dtype)
@@ -245,7 +274,11 @@ def empty(shape, dtype=None, *, device=None, out_sharding=None):
 
 
 def full(shape, fill_value, dtype=None, *, device=None, out_sharding=None):
-    """`fill_value`, a scalar or an array that broadcasts, spread over `shape`."""
+    """`fill_value`, a scalar or an array that broadcasts, spread over `shape`.
+
+    >>> jnp.full((2,), 7)
+    Array([7, 7], dtype=int32, weak_type=True)
+    """
     if out_sharding is not None:
         no_sharding("full", out_sharding)
     check_arraylike("full", fill_value)
@@ -324,7 +357,11 @@ def _weak_constant(value, dtype):
 
 
 def zeros_like(a, dtype=None, shape=None, *, device=None, out_sharding=None):
-    """Zeros of a's shape and dtype, unless given."""
+    """Zeros of a's shape and dtype, unless given.
+
+    >>> jnp.zeros_like(jnp.arange(3))
+    Array([0, 0, 0], dtype=int32)
+    """
     if out_sharding is not None:
         no_sharding("zeros_like", out_sharding)
     dtype, shape, weak = _like("zeros_like", a, dtype, shape)
@@ -332,7 +369,11 @@ def zeros_like(a, dtype=None, shape=None, *, device=None, out_sharding=None):
 
 
 def ones_like(a, dtype=None, shape=None, *, device=None, out_sharding=None):
-    """Ones of a's shape and dtype, unless given."""
+    """Ones of a's shape and dtype, unless given.
+
+    >>> jnp.ones_like(jnp.arange(3))
+    Array([1, 1, 1], dtype=int32)
+    """
     if out_sharding is not None:
         no_sharding("ones_like", out_sharding)
     dtype, shape, weak = _like("ones_like", a, dtype, shape)
@@ -340,13 +381,21 @@ def ones_like(a, dtype=None, shape=None, *, device=None, out_sharding=None):
 
 
 def empty_like(prototype, dtype=None, shape=None, *, device=None):
-    """The same as `zeros_like`."""
+    """The same as `zeros_like`.
+
+    >>> jnp.empty_like(jnp.ones((2, 3))).shape
+    (2, 3)
+    """
     dtype, shape, weak = _like("empty_like", prototype, dtype, shape)
     return _filled_like(prototype, 0, dtype, shape, weak, device)
 
 
 def full_like(a, fill_value, dtype=None, shape=None, *, device=None, out_sharding=None):
-    """`fill_value` spread over an array of a's shape and dtype, unless given."""
+    """`fill_value` spread over an array of a's shape and dtype, unless given.
+
+    >>> jnp.full_like(jnp.arange(3), 7)
+    Array([7, 7, 7], dtype=int32)
+    """
     if out_sharding is not None:
         no_sharding("full_like", out_sharding)
     check_arraylike("full_like", 0, fill_value)
@@ -376,6 +425,9 @@ def arange(start, stop=None, step=None, dtype=None, *, device=None, out_sharding
     """start, start + step, ... up to stop (not included); with one argument, from 0. The bounds must be known when tracing.
 
     Raises ValueError for complex arguments, TypeError for bool, ZeroDivisionError for a step of 0.
+
+    >>> jnp.arange(2, 10, 3)
+    Array([2, 5, 8], dtype=int32)
     """
     if out_sharding is not None:
         no_sharding("arange", out_sharding)
@@ -473,6 +525,9 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
     """`num` numbers evenly spaced from start to stop (which is the last if `endpoint`), along a new axis `axis`.
 
     start, stop: numbers or arrays that broadcast. retstep: also return the spacing. Raises ValueError for negative num.
+
+    >>> jnp.linspace(0.0, 1.0, 5)
+    Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
     """
     num = operator.index(concrete_or_error(num, "'num' argument of jnp.linspace")[()]) if isinstance(num, Array) else static_size(num)
     if num < 0:
@@ -493,7 +548,11 @@ def _logspace(start, stop, base, num, endpoint, dtype, axis):
 
 
 def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0):
-    """base ** linspace(start, stop, num, ...)."""
+    """base ** linspace(start, stop, num, ...).
+
+    >>> jnp.logspace(0.0, 2.0, 3)
+    Array([  1.,  10., 100.], dtype=float32)
+    """
     check_arraylike("logspace", start, stop)
     dtype = requested("logspace", dtype)
     return _logspace(start, stop, base, num=operator.index(num), endpoint=bool(endpoint), dtype=dtype, axis=operator.index(axis))
@@ -527,7 +586,12 @@ def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
 
 
 def fromfunction(function, shape, *, dtype=float, **kwargs):
-    """function(i, j, ...) of the index arrays of a grid of `shape`."""
+    """function(i, j, ...) of the index arrays of a grid of `shape`.
+
+    >>> jnp.fromfunction(lambda i, j: i + j, (2, 2), dtype=int)
+    Array([[0, 1],
+           [1, 2]], dtype=int32)
+    """
     shape = canonicalize_shape(shape)
     for i in range(len(shape)):
         in_axes = [0 if i == j else None for j in range(len(shape))]
@@ -550,7 +614,11 @@ def frombuffer(buffer, dtype=float, count=-1, offset=0):
 
 
 def fromstring(string, dtype=float, count=-1, *, sep):
-    """A vector of the numbers in a text."""
+    """A vector of the numbers in a text.
+
+    >>> jnp.fromstring("1 2 3", sep=" ")
+    Array([1., 2., 3.], dtype=float32)
+    """
     return array(np.fromstring(string, dtype=np.dtype(dtype), count=count, sep=sep))
 
 

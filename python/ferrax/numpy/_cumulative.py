@@ -75,25 +75,41 @@ def _run(name, fun, a, axis, dtype):
 
 
 def cumsum(a, axis=None, dtype=None, out=None):
-    """Running sum along `axis` (flattened if None)."""
+    """Running sum along `axis` (flattened if None).
+
+    >>> jnp.cumsum(jnp.array([1, 2, 3]))
+    Array([1, 3, 6], dtype=int32)
+    """
     unsupported("jnp.cumsum", out=out)
     return _run("cumsum", _cumsum, a, axis, dtype)
 
 
 def cumprod(a, axis=None, dtype=None, out=None):
-    """Running product along `axis` (flattened if None)."""
+    """Running product along `axis` (flattened if None).
+
+    >>> jnp.cumprod(jnp.array([1, 2, 3]))
+    Array([1, 2, 6], dtype=int32)
+    """
     unsupported("jnp.cumprod", out=out)
     return _run("cumprod", _cumprod, a, axis, dtype)
 
 
 def nancumsum(a, axis=None, dtype=None, out=None):
-    """`cumsum` with nan counted as 0."""
+    """`cumsum` with nan counted as 0.
+
+    >>> jnp.nancumsum(jnp.array([1.0, jnp.nan, 2.0]))
+    Array([1., 1., 3.], dtype=float32)
+    """
     unsupported("jnp.nancumsum", out=out)
     return _run("nancumsum", _nancumsum, a, axis, dtype)
 
 
 def nancumprod(a, axis=None, dtype=None, out=None):
-    """`cumprod` with nan counted as 1."""
+    """`cumprod` with nan counted as 1.
+
+    >>> jnp.nancumprod(jnp.array([2.0, jnp.nan, 3.0]))
+    Array([2., 2., 6.], dtype=float32)
+    """
     unsupported("jnp.nancumprod", out=out)
     return _run("nancumprod", _nancumprod, a, axis, dtype)
 
@@ -121,10 +137,18 @@ def _cumulative(name, fun, x, axis, dtype, include_initial, identity):
 
 
 def cumulative_sum(x, /, *, axis=None, dtype=None, include_initial=False):
-    """Running sum along `axis`, optional only for vectors; with a 0 in front if `include_initial`."""
+    """Running sum along `axis`, optional only for vectors; with a 0 in front if `include_initial`.
+
+    >>> jnp.cumulative_sum(jnp.array([1, 2]), include_initial=True)
+    Array([0, 1, 3], dtype=int32)
+    """
     return _cumulative("cumulative_sum", lambda a, d, t: _cumsum_with_promotion(a, axis=d, dtype=t), x, axis, dtype, include_initial, 0)
 
 
 def cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False):
-    """Running product along `axis`, optional only for vectors; with a 1 in front if `include_initial`."""
+    """Running product along `axis`, optional only for vectors; with a 1 in front if `include_initial`.
+
+    >>> jnp.cumulative_prod(jnp.array([2, 3]), include_initial=True)
+    Array([1, 2, 6], dtype=int32)
+    """
     return _cumulative("cumulative_prod", lambda a, d, t: _cumulate(a, d, t, "cumprod", None, False), x, axis, dtype, include_initial, 1)

@@ -187,6 +187,9 @@ def einsum(subscripts, /, *operands, out=None, optimize="auto", precision=None, 
 
     optimize: how to order more than two operands: True, "auto", "greedy", "optimal", False (left to right) or a path. Raises ValueError for
     subscripts that do not fit.
+
+    >>> jnp.einsum("ij,j->i", jnp.ones((2, 3)), jnp.arange(3.0))
+    Array([3., 3.], dtype=float32)
     """
     if out_sharding is not None:
         no_sharding("einsum", out_sharding)

@@ -20,27 +20,47 @@ from ._selecting import where
 
 
 def exp(x, /):
-    """e ** x."""
+    """e ** x.
+
+    >>> jnp.exp(jnp.array([0.0, 1.0]))
+    Array([1.       , 2.7182817], dtype=float32)
+    """
     return pointwise("exp", "exp", x)
 
 
 def exp2(x, /):
-    """2 ** x."""
+    """2 ** x.
+
+    >>> jnp.exp2(jnp.array([0.0, 3.0]))
+    Array([1., 8.], dtype=float32)
+    """
     return pointwise("exp2", "exp2", x)
 
 
 def expm1(x, /):
-    """e ** x - 1, accurate near zero."""
+    """e ** x - 1, accurate near zero.
+
+    >>> jnp.expm1(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
     return pointwise("expm1", "expm1", x)
 
 
 def log(x, /):
-    """Natural logarithm."""
+    """Natural logarithm.
+
+    >>> jnp.log(jnp.array([1.0]))
+    Array([0.], dtype=float32)
+    """
     return pointwise("log", "log", x)
 
 
 def log1p(x, /):
-    """log(1 + x), accurate near zero."""
+    """log(1 + x), accurate near zero.
+
+    >>> jnp.log1p(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
     return pointwise("log1p", "log1p", x)
 
 
@@ -53,12 +73,20 @@ def _scaled_log(name, x, scale):
 
 
 def log10(x, /):
-    """Logarithm to base 10."""
+    """Logarithm to base 10.
+
+    >>> jnp.log10(jnp.array([1.0]))
+    Array([0.], dtype=float32)
+    """
     return _scaled_log("log10", x, lambda *parts: [bind("mul", y, constant(1 / np.log(10), y.dtype)) for y in parts])
 
 
 def log2(x, /):
-    """Logarithm to base 2."""
+    """Logarithm to base 2.
+
+    >>> jnp.log2(jnp.array([8.0]))
+    Array([3.], dtype=float32)
+    """
 
     def scale(*parts):
         base = bind("log", constant(2, parts[0].dtype))
@@ -68,28 +96,48 @@ def log2(x, /):
 
 
 def sqrt(x, /):
-    """Square root; nan for negative reals."""
+    """Square root; nan for negative reals.
+
+    >>> jnp.sqrt(jnp.array([4.0, 9.0]))
+    Array([2., 3.], dtype=float32)
+    """
     return pointwise("sqrt", "sqrt", x)
 
 
 def cbrt(x, /):
-    """Cube root. x: real."""
+    """Cube root. x: real.
+
+    >>> jnp.cbrt(jnp.array([27.0]))
+    Array([3.], dtype=float32)
+    """
     return pointwise("cbrt", "cbrt", x)
 
 
 def square(x, /):
-    """x * x."""
+    """x * x.
+
+    >>> jnp.square(jnp.array([2, 3]))
+    Array([4, 9], dtype=int32)
+    """
     return pointwise("square", "square", x)
 
 
 def reciprocal(x, /):
-    """1 / x; integers become float."""
+    """1 / x; integers become float.
+
+    >>> jnp.reciprocal(jnp.array([2.0, 4.0]))
+    Array([0.5 , 0.25], dtype=float32)
+    """
     (x,) = promote_inexact("reciprocal", x)
     return bind("integer_pow", x, y=-1)
 
 
 def power(x1, x2, /):
-    """x1 ** x2. A Python or numpy integer exponent is exact by repeated multiplication; integers to negative powers raise TypeError."""
+    """x1 ** x2. A Python or numpy integer exponent is exact by repeated multiplication; integers to negative powers raise TypeError.
+
+    >>> jnp.power(jnp.array([2, 3]), 3)
+    Array([ 8, 27], dtype=int32)
+    """
     check_arraylike("power", x1, x2)
     d1, d2 = dtype_of(x1), dtype_of(x2)
     if (
@@ -135,7 +183,11 @@ def _integer_power(x, y):
 
 
 def float_power(x, y, /):
-    """x ** y with integers made float first."""
+    """x ** y with integers made float first.
+
+    >>> jnp.float_power(jnp.array([2, 3]), 2)
+    Array([4., 9.], dtype=float32)
+    """
     x, y = promote_inexact("float_power", x, y)
     return elementwise("pow", x, y)
 
@@ -159,7 +211,11 @@ def _i0(x):
 
 
 def i0(x):
-    """The modified Bessel function of the first kind of order 0. x: real. Raises ValueError for complex x."""
+    """The modified Bessel function of the first kind of order 0. x: real. Raises ValueError for complex x.
+
+    >>> jnp.i0(jnp.array([0.0]))
+    Array([1.], dtype=float32)
+    """
     check_arraylike("i0", x)
     if is_complex(dtype_of(x)):
         raise ValueError(f"Unsupported input type to jax.numpy.i0: {dtype_of(x).name}")

@@ -44,5 +44,9 @@ def array_repr(arr, max_line_width=None, precision=None, suppress_small=None):
 
 
 def array_str(a, max_line_width=None, precision=None, suppress_small=None):
-    """numpy.array_str of the array."""
+    """numpy.array_str of the array.
+
+    >>> jnp.array_str(jnp.arange(2))
+    '[0 1]'
+    """
     return np.array_str(np.asarray(a), max_line_width, precision, suppress_small)

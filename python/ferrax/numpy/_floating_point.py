@@ -21,7 +21,11 @@ from ._selecting import where
 
 
 def isfinite(x, /):
-    """Whether x is neither infinite nor nan."""
+    """Whether x is neither infinite nor nan.
+
+    >>> jnp.isfinite(jnp.array([1.0, jnp.inf, jnp.nan]))
+    Array([ True, False, False], dtype=bool)
+    """
     x = as_array("isfinite", x)
     if is_complex(x.dtype):
         return bind("and", bind("is_finite", bind("real", x)), bind("is_finite", bind("imag", x)))
@@ -38,12 +42,20 @@ def _isinf(x):
 
 
 def isinf(x, /):
-    """Whether x is infinite."""
+    """Whether x is infinite.
+
+    >>> jnp.isinf(jnp.array([1.0, jnp.inf]))
+    Array([False,  True], dtype=bool)
+    """
     return _isinf(as_array("isinf", x))
 
 
 def isnan(x, /):
-    """Whether x is not a number."""
+    """Whether x is not a number.
+
+    >>> jnp.isnan(jnp.array([1.0, jnp.nan]))
+    Array([False,  True], dtype=bool)
+    """
     x = as_array("isnan", x)
     return bind("ne", x, x)
 
@@ -56,13 +68,21 @@ def _isposneginf(name, x, infinity):
 
 
 def isposinf(x, /, out=None):
-    """Whether x is positive infinity."""
+    """Whether x is positive infinity.
+
+    >>> jnp.isposinf(jnp.array([jnp.inf, -jnp.inf]))
+    Array([ True, False], dtype=bool)
+    """
     unsupported("isneginf/isposinf", out=out)
     return _isposneginf("isposinf", x, np.inf)
 
 
 def isneginf(x, /, out=None):
-    """Whether x is negative infinity."""
+    """Whether x is negative infinity.
+
+    >>> jnp.isneginf(jnp.array([jnp.inf, -jnp.inf]))
+    Array([False,  True], dtype=bool)
+    """
     unsupported("isneginf/isposinf", out=out)
     return _isposneginf("isneginf", x, -np.inf)
 
@@ -87,7 +107,11 @@ def _nan_to_num_jit(x, nan=0.0, posinf=None, neginf=None):
 
 
 def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
-    """x with nan, inf and -inf replaced: by 0 and the extremes of the dtype unless given."""
+    """x with nan, inf and -inf replaced: by 0 and the extremes of the dtype unless given.
+
+    >>> jnp.nan_to_num(jnp.array([1.0, jnp.nan]))
+    Array([1., 0.], dtype=float32)
+    """
     if not copy:
         inert("nan_to_num", "copy", "arrays are not written to")
     x = as_array("nan_to_num", x)
@@ -97,7 +121,11 @@ def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
 
 
 def signbit(x, /):
-    """Whether the sign bit is set, -0 and negative nan included. x: real. Raises ValueError for complex x."""
+    """Whether the sign bit is set, -0 and negative nan included. x: real. Raises ValueError for complex x.
+
+    >>> jnp.signbit(jnp.array([-0.0, 1.0]))
+    Array([ True, False], dtype=bool)
+    """
     x = as_array("signbit", x)
     if is_complex(x.dtype):
         raise ValueError(f"jax.numpy.signbit is not well defined for {x.dtype.name}")
@@ -124,7 +152,11 @@ def _copysign(x, y):
 
 
 def copysign(x1, x2, /):
-    """|x1| with the sign of x2. x1, x2: real. Raises TypeError for complex ones."""
+    """|x1| with the sign of x2. x1, x2: real. Raises TypeError for complex ones.
+
+    >>> jnp.copysign(jnp.array([1.0, 2.0]), -1.0)
+    Array([-1., -2.], dtype=float32)
+    """
     check_arraylike("copysign", x1, x2)
     if is_complex(dtype_of(x1)) or is_complex(dtype_of(x2)):
         raise TypeError("copysign does not support complex-valued inputs")
@@ -132,12 +164,20 @@ def copysign(x1, x2, /):
 
 
 def nextafter(x, y, /):
-    """The float next to x in the direction of y."""
+    """The float next to x in the direction of y.
+
+    >>> jnp.nextafter(jnp.array([1.0]), 1.0)
+    Array([1.], dtype=float32)
+    """
     return pointwise("nextafter", "nextafter", x, y)
 
 
 def spacing(x, /):
-    """The distance from |x| to the next float, with x's sign. x: real. Raises ValueError for complex x."""
+    """The distance from |x| to the next float, with x's sign. x: real. Raises ValueError for complex x.
+
+    >>> jnp.spacing(jnp.array([1.0]))
+    Array([1.1920929e-07], dtype=float32)
+    """
     (x,) = promote_inexact("spacing", x)
     if is_complex(x.dtype):
         raise ValueError("jnp.spacing is not defined for complex inputs.")
@@ -190,7 +230,11 @@ def _frexp(x):
 
 
 def frexp(x, /):
-    """(mantissa, exponent) with x = mantissa * 2 ** exponent and 0.5 <= |mantissa| < 1. x: real; exponent: int32."""
+    """(mantissa, exponent) with x = mantissa * 2 ** exponent and 0.5 <= |mantissa| < 1. x: real; exponent: int32.
+
+    >>> jnp.frexp(jnp.array([8.0]))
+    (Array([0.5], dtype=float32), Array([4], dtype=int32))
+    """
     return tuple(_frexp(as_array("frexp", x)))
 
 
@@ -209,7 +253,11 @@ def _ldexp(x, n):
 
 
 def ldexp(x1, x2, /):
-    """x1 * 2 ** x2, of x1's dtype made float. x1: real; x2: integer or bool. Raises ValueError otherwise."""
+    """x1 * 2 ** x2, of x1's dtype made float. x1: real; x2: integer or bool. Raises ValueError otherwise.
+
+    >>> jnp.ldexp(jnp.array([0.5]), 4)
+    Array([8.], dtype=float32)
+    """
     check_arraylike("ldexp", x1, x2)
     d1, d2 = dtype_of(x1), dtype_of(x2)
     if is_complex(d1) or is_inexact(d2):

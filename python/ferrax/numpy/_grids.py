@@ -24,6 +24,11 @@ def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
     """Coordinate arrays of the grid that vectors span: with "xy" the first two axes are swapped; sparse ones have size 1 elsewhere.
 
     Raises ValueError unless all are vectors.
+
+    >>> jnp.meshgrid(jnp.arange(2), jnp.arange(2))
+    [Array([[0, 1],
+           [0, 1]], dtype=int32), Array([[0, 0],
+           [1, 1]], dtype=int32)]
     """
     check_arraylike("meshgrid", *xi)
     if not copy:
@@ -47,7 +52,15 @@ def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
 
 
 def indices(dimensions, dtype=None, sparse=False):
-    """The index of every position of a grid: [ndim, *dimensions], or a tuple of broadcastable vectors if `sparse`."""
+    """The index of every position of a grid: [ndim, *dimensions], or a tuple of broadcastable vectors if `sparse`.
+
+    >>> jnp.indices((2, 2))
+    Array([[[0, 0],
+            [1, 1]],
+    <BLANKLINE>
+           [[0, 1],
+            [0, 1]]], dtype=int32)
+    """
     dimensions = canonicalize_shape(dimensions)
     dtype = requested("indices", dtype, int)
     n = len(dimensions)

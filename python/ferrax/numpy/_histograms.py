@@ -31,6 +31,9 @@ def bincount(x, weights=None, minlength=0, *, length=None, out_sharding=None):
 
     length: how many are counted (static; needed under jit), others are dropped; by default up to the largest, at least minlength. Negative
     ones count as 0. Raises TypeError for other dtypes, ValueError for other ranks or weights of another shape.
+
+    >>> jnp.bincount(jnp.array([0, 2, 2]))
+    Array([1, 0, 2], dtype=int32)
     """
     if out_sharding is not None:
         no_sharding("bincount", out_sharding)
@@ -55,7 +58,11 @@ def bincount(x, weights=None, minlength=0, *, length=None, out_sharding=None):
 
 
 def histogram_bin_edges(a, bins=10, range=None, weights=None):
-    """The edges of `bins` equal bins over `range` (default: of the values), or `bins` itself where it is a vector."""
+    """The edges of `bins` equal bins over `range` (default: of the values), or `bins` itself where it is a vector.
+
+    >>> jnp.histogram_bin_edges(jnp.array([0.0, 4.0]), bins=2)
+    Array([0., 2., 4.], dtype=float32)
+    """
     if weights is not None:
         inert("histogram_bin_edges", "weights", "edges of equal bins do not depend on them")
     check_arraylike("histogram_bin_edges", a, *([] if isinstance(bins, (int, np.integer, str)) else [bins]))
@@ -87,6 +94,9 @@ def histogram(a, bins=10, range=None, weights=None, density=None):
     """(counts, edges) of values in bins (see `histogram_bin_edges`); weighted, and divided by the total and the widths if `density`.
 
     Raises ValueError for weights of another shape.
+
+    >>> jnp.histogram(jnp.array([0.0, 1.0, 4.0]), bins=2)
+    (Array([2., 1.], dtype=float32), Array([0., 2., 4.], dtype=float32))
     """
     if isinstance(bins, str):
         raise TypeError(f"asarray: expected ArrayLike, got {bins} of type {type(bins)}.")

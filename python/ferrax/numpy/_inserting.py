@@ -31,7 +31,11 @@ def _append(arr, values, axis):
 
 
 def append(arr, values, axis=None):
-    """`values` joined behind `arr`, along `axis` or, by default, both flattened."""
+    """`values` joined behind `arr`, along `axis` or, by default, both flattened.
+
+    >>> jnp.append(jnp.array([1, 2]), 3)
+    Array([1, 2, 3], dtype=int32)
+    """
     if axis is None:
         check_arraylike("ravel", arr)
         check_arraylike("ravel", values)
@@ -43,6 +47,9 @@ def insert(arr, obj, values, axis=None):
     """arr with `values` inserted before the positions `obj` along `axis` (flattened if None).
 
     obj: an integer, integers, or a slice; negative ones count from the end.
+
+    >>> jnp.insert(jnp.array([1, 2]), 1, 9)
+    Array([1, 9, 2], dtype=int32)
     """
     check_arraylike("insert", arr, 0 if isinstance(obj, slice) else obj, values)
     a = _core.asarray(arr)
@@ -84,6 +91,9 @@ def delete(arr, obj, axis=None, *, assume_unique_indices=False):
 
     obj: an integer, a slice, a boolean mask or integers. Traced integers need assume_unique_indices=True, for the result's size.
     Raises ValueError for masks of another length and for other dtypes.
+
+    >>> jnp.delete(jnp.array([1, 2, 3]), 1)
+    Array([1, 3], dtype=int32)
     """
     check_arraylike("delete", arr)
     a = _core.asarray(arr) if not isinstance(arr, Array) else arr
@@ -127,7 +137,11 @@ def _resize(a, new_shape):
 
 
 def resize(a, new_shape):
-    """The elements of a, repeated or cut, in `new_shape`. Raises ValueError for negative sizes."""
+    """The elements of a, repeated or cut, in `new_shape`. Raises ValueError for negative sizes.
+
+    >>> jnp.resize(jnp.array([1, 2]), (3,))
+    Array([1, 2, 1], dtype=int32)
+    """
     a = as_array("resize", a)
     new_shape = canonicalize_shape(new_shape)
     if any(n < 0 for n in new_shape):
@@ -136,7 +150,11 @@ def resize(a, new_shape):
 
 
 def trim_zeros(filt, trim="fb", axis=None):
-    """A vector without its leading ("f") and trailing ("b") zeros. Its values must be known."""
+    """A vector without its leading ("f") and trailing ("b") zeros. Its values must be known.
+
+    >>> jnp.trim_zeros(jnp.array([0, 1, 2, 0]))
+    Array([1, 2], dtype=int32)
+    """
     if np.ndim(filt) == 0:
         return as_array("trim_zeros", filt)
     values = concrete_or_error(filt, "Error arose in the `filt` argument of trim_zeros()")

@@ -30,6 +30,9 @@ def concatenate(arrays, axis=0, dtype=None):
     """The arrays joined along `axis`; flattened first if it is None. dtype: of the result, by default the promoted one.
 
     Raises ValueError for no arrays or scalars, TypeError where ranks or sizes differ.
+
+    >>> jnp.concatenate([jnp.arange(2), jnp.arange(2)])
+    Array([0, 1, 0, 1], dtype=int32)
     """
     if isinstance(arrays, (np.ndarray, Array)) and np.ndim(arrays) > 1 and axis is not None and dtype is None:
         a = _core.asarray(arrays)
@@ -57,12 +60,21 @@ def concatenate(arrays, axis=0, dtype=None):
 
 
 def concat(arrays, /, *, axis=0):
-    """The same as `concatenate`."""
+    """The same as `concatenate`.
+
+    >>> jnp.concat([jnp.arange(2), jnp.arange(2)])
+    Array([0, 1, 0, 1], dtype=int32)
+    """
     return concatenate(arrays, axis=axis)
 
 
 def stack(arrays, axis=0, out=None, dtype=None):
-    """The arrays, all of one shape, joined along a new axis. Raises ValueError for no arrays or where shapes differ."""
+    """The arrays, all of one shape, joined along a new axis. Raises ValueError for no arrays or where shapes differ.
+
+    >>> jnp.stack([jnp.arange(2), jnp.arange(2)])
+    Array([[0, 1],
+           [0, 1]], dtype=int32)
+    """
     unsupported("jnp.stack", out=out)
     if isinstance(arrays, (np.ndarray, Array)):
         a = convert(_core.asarray(arrays), dtype) if dtype is not None else _core.asarray(arrays)
@@ -89,28 +101,51 @@ def _rows(name, tup, fun):
 
 
 def vstack(tup, dtype=None):
-    """The arrays, vectors as rows, joined along the first axis."""
+    """The arrays, vectors as rows, joined along the first axis.
+
+    >>> jnp.vstack([jnp.arange(2), jnp.arange(2)])
+    Array([[0, 1],
+           [0, 1]], dtype=int32)
+    """
     return concatenate(_rows("vstack", tup, atleast_2d), axis=0, dtype=dtype)
 
 
 def hstack(tup, dtype=None):
-    """The arrays joined along the second axis, vectors along their only one."""
+    """The arrays joined along the second axis, vectors along their only one.
+
+    >>> jnp.hstack([jnp.arange(2), jnp.arange(2)])
+    Array([0, 1, 0, 1], dtype=int32)
+    """
     arrays = _rows("hstack", tup, atleast_1d)
     return concatenate(arrays, axis=0 if arrays and arrays[0].ndim == 1 else 1, dtype=dtype)
 
 
 def dstack(tup, dtype=None):
-    """The arrays joined along the third axis."""
+    """The arrays joined along the third axis.
+
+    >>> jnp.dstack([jnp.arange(2), jnp.arange(2)])
+    Array([[[0, 0],
+            [1, 1]]], dtype=int32)
+    """
     return concatenate(_rows("dstack", tup, atleast_3d), axis=2, dtype=dtype)
 
 
 def column_stack(tup):
-    """Vectors as columns, and matrices, joined along the second axis."""
+    """Vectors as columns, and matrices, joined along the second axis.
+
+    >>> jnp.column_stack([jnp.arange(2), jnp.arange(2)])
+    Array([[0, 0],
+           [1, 1]], dtype=int32)
+    """
     return concatenate(_rows("column_stack", tup, lambda a: atleast_2d(a).T if np.ndim(a) < 2 else as_array("column_stack", a)), axis=1)
 
 
 def block(arrays):
-    """Nested lists of arrays put together: innermost lists along the last axis, the next along the one before. Raises ValueError for uneven nesting."""
+    """Nested lists of arrays put together: innermost lists along the last axis, the next along the one before. Raises ValueError for uneven nesting.
+
+    >>> jnp.block([[jnp.ones((1, 1)), jnp.zeros((1, 1))]])
+    Array([[1., 0.]], dtype=float32)
+    """
     leaves, rebuild, depth = _block_structure(arrays)
     check_arraylike("block", *leaves)
     run = jitted("block", (), lambda *xs: _block(rebuild(list(xs)), depth))
@@ -163,7 +198,11 @@ def _flatten_list(x):
 
 
 def unstack(x, /, *, axis=0):
-    """The slices of x along `axis`, as a tuple. Raises ValueError for scalars."""
+    """The slices of x along `axis`, as a tuple. Raises ValueError for scalars.
+
+    >>> jnp.unstack(jnp.array([1, 2]))
+    (Array(1, dtype=int32), Array(2, dtype=int32))
+    """
     x = as_array("unstack", x)
     if x.ndim == 0:
         raise ValueError("Unstack requires arrays with rank > 0, however a scalar array was passed.")
@@ -196,25 +235,45 @@ def _split(name, ary, indices_or_sections, axis):
 
 
 def split(ary, indices_or_sections, axis=0):
-    """ary cut along `axis`, into equal parts or at the given indices. Raises ValueError where parts would be unequal."""
+    """ary cut along `axis`, into equal parts or at the given indices. Raises ValueError where parts would be unequal.
+
+    >>> jnp.split(jnp.arange(4), 2)
+    [Array([0, 1], dtype=int32), Array([2, 3], dtype=int32)]
+    """
     return _split("split", ary, indices_or_sections, axis)
 
 
 def array_split(ary, indices_or_sections, axis=0):
-    """`split` that allows unequal parts."""
+    """`split` that allows unequal parts.
+
+    >>> jnp.array_split(jnp.arange(3), 2)
+    [Array([0, 1], dtype=int32), Array([2], dtype=int32)]
+    """
     return _split("array_split", ary, indices_or_sections, axis)
 
 
 def vsplit(ary, indices_or_sections):
-    """`split` along the first axis."""
+    """`split` along the first axis.
+
+    >>> jnp.vsplit(jnp.ones((2, 1)), 2)
+    [Array([[1.]], dtype=float32), Array([[1.]], dtype=float32)]
+    """
     return _split("vsplit", ary, indices_or_sections, 0)
 
 
 def hsplit(ary, indices_or_sections):
-    """`split` along the second axis (the first, for vectors)."""
+    """`split` along the second axis (the first, for vectors).
+
+    >>> jnp.hsplit(jnp.arange(4), [1])
+    [Array([0], dtype=int32), Array([1, 2, 3], dtype=int32)]
+    """
     return _split("hsplit", ary, indices_or_sections, 0 if np.ndim(ary) == 1 else 1)
 
 
 def dsplit(ary, indices_or_sections):
-    """`split` along the third axis."""
+    """`split` along the third axis.
+
+    >>> jnp.dsplit(jnp.ones((1, 1, 2)), 2)
+    [Array([[[1.]]], dtype=float32), Array([[[1.]]], dtype=float32)]
+    """
     return _split("dsplit", ary, indices_or_sections, 2)

@@ -45,7 +45,11 @@ def _default_precision(precision):
 
 
 def dot(a, b, *, precision=None, preferred_element_type=None, out_sharding=None):
-    """Product of scalars, vectors and matrices; for more axes, the last of a against the second last of b."""
+    """Product of scalars, vectors and matrices; for more axes, the last of a against the second last of b.
+
+    >>> jnp.dot(jnp.array([1, 2]), jnp.array([3, 4]))
+    Array(11, dtype=int32)
+    """
     if out_sharding is not None:
         no_sharding("dot", out_sharding)
     a, b, dtype, weak = _operands("dot", a, b, preferred_element_type)
@@ -66,6 +70,10 @@ def matmul(a, b, *, precision=None, preferred_element_type=None, out_sharding=No
     """Matrix product over the last two axes, leading axes broadcasting; vectors count as one row or one column.
 
     Raises ValueError for scalars and leading axes that do not broadcast, TypeError where the contracted sizes differ.
+
+    >>> jnp.matmul(jnp.ones((2, 3)), jnp.ones((3, 2)))
+    Array([[3., 3.],
+           [3., 3.]], dtype=float32)
     """
     if out_sharding is not None:
         no_sharding("matmul", out_sharding)
@@ -138,14 +146,22 @@ def matmul(a, b, *, precision=None, preferred_element_type=None, out_sharding=No
 
 
 def vdot(a, b, *, precision=None, preferred_element_type=None):
-    """Product of two arrays flattened to vectors, a conjugated."""
+    """Product of two arrays flattened to vectors, a conjugated.
+
+    >>> jnp.vdot(jnp.array([1j]), jnp.array([1j]))
+    Array(1.+0.j, dtype=complex64)
+    """
     check_arraylike("vdot", a, b)
     a = _core.asarray(a)
     return dot(ravel(conj(a) if is_complex(a.dtype) else a), ravel(b), precision=precision, preferred_element_type=preferred_element_type)
 
 
 def vecdot(x1, x2, /, *, axis=-1, precision=None, preferred_element_type=None):
-    """Products of vectors along `axis`, x1 conjugated, the other axes broadcasting. Raises ValueError where the sizes along `axis` differ."""
+    """Products of vectors along `axis`, x1 conjugated, the other axes broadcasting. Raises ValueError where the sizes along `axis` differ.
+
+    >>> jnp.vecdot(jnp.ones((2, 3)), jnp.arange(3.0))
+    Array([3., 3.], dtype=float32)
+    """
     check_arraylike("jnp.vecdot", x1, x2)
     x1, x2 = _core.asarray(x1), _core.asarray(x2)
     if x1.ndim == 0 or x2.ndim == 0:
@@ -163,7 +179,11 @@ def _matvec(x1, x2):
 
 
 def matvec(x1, x2, /):
-    """Products of matrices and vectors, leading axes broadcasting."""
+    """Products of matrices and vectors, leading axes broadcasting.
+
+    >>> jnp.matvec(jnp.ones((2, 3)), jnp.arange(3.0))
+    Array([3., 3.], dtype=float32)
+    """
     check_arraylike("matvec", x1, x2)
     return _matvec(_core.asarray(x1), _core.asarray(x2))
 
@@ -174,13 +194,21 @@ def _vecmat(x1, x2):
 
 
 def vecmat(x1, x2, /):
-    """Products of conjugated vectors and matrices, leading axes broadcasting."""
+    """Products of conjugated vectors and matrices, leading axes broadcasting.
+
+    >>> jnp.vecmat(jnp.arange(2.0), jnp.ones((2, 3)))
+    Array([1., 1., 1.], dtype=float32)
+    """
     check_arraylike("vecmat", x1, x2)
     return _vecmat(_core.asarray(x1), _core.asarray(x2))
 
 
 def inner(a, b, *, precision=None, preferred_element_type=None):
-    """Sum of products over the last axes."""
+    """Sum of products over the last axes.
+
+    >>> jnp.inner(jnp.array([1, 2]), jnp.array([3, 4]))
+    Array(11, dtype=int32)
+    """
     check_arraylike("inner", a, b)
     if np.ndim(a) == 0 or np.ndim(b) == 0:
         out = multiply(a, b)
@@ -189,7 +217,12 @@ def inner(a, b, *, precision=None, preferred_element_type=None):
 
 
 def outer(a, b, out=None):
-    """a[:, None] * b[None, :] of two vectors (other arrays are flattened)."""
+    """a[:, None] * b[None, :] of two vectors (other arrays are flattened).
+
+    >>> jnp.outer(jnp.array([1, 2]), jnp.array([3, 4]))
+    Array([[3, 4],
+           [6, 8]], dtype=int32)
+    """
     unsupported("jnp.outer", out=out)
     check_arraylike("outer", a, b)
     a, b = _core.promote_dtypes(a, b)
@@ -197,7 +230,12 @@ def outer(a, b, out=None):
 
 
 def tensordot(a, b, axes=2, *, precision=None, preferred_element_type=None, out_sharding=None):
-    """Sum of products over paired axes: the last `axes` of a and first of b, or two lists of axes. Raises TypeError where the axes do not pair."""
+    """Sum of products over paired axes: the last `axes` of a and first of b, or two lists of axes. Raises TypeError where the axes do not pair.
+
+    >>> jnp.tensordot(jnp.ones((2, 3)), jnp.ones((3, 2)), axes=1)
+    Array([[3., 3.],
+           [3., 3.]], dtype=float32)
+    """
     if out_sharding is not None:
         no_sharding("tensordot", out_sharding)
     check_arraylike("tensordot", a, b)
@@ -241,7 +279,11 @@ def _kron(a, b):
 
 
 def kron(a, b):
-    """Kronecker product: every element of a times all of b."""
+    """Kronecker product: every element of a times all of b.
+
+    >>> jnp.kron(jnp.array([1, 2]), jnp.array([1, 1]))
+    Array([1, 1, 2, 2], dtype=int32)
+    """
     return _kron(as_array("kron", a), as_array("kron", b))
 
 
@@ -276,7 +318,11 @@ def _cross(a, b, axisa, axisb, axisc, axis):
 
 
 def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
-    """Cross product of vectors of 3 (or 2: the scalar z component) along `axis`, or along axisa, axisb into axisc."""
+    """Cross product of vectors of 3 (or 2: the scalar z component) along `axis`, or along axisa, axisb into axisc.
+
+    >>> jnp.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0]))
+    Array([0, 0, 1], dtype=int32)
+    """
     check_arraylike("cross", a, b)
     return _cross(_core.asarray(a), _core.asarray(b), axisa=axisa, axisb=axisb, axisc=axisc, axis=axis)
 
@@ -294,7 +340,11 @@ def _trace(a, offset, axis1, axis2, dtype):
 
 
 def trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None):
-    """Sum of the diagonal of two axes. Raises ValueError below rank 2."""
+    """Sum of the diagonal of two axes. Raises ValueError below rank 2.
+
+    >>> jnp.trace(jnp.array([[1, 2], [3, 4]]))
+    Array(5, dtype=int32)
+    """
     unsupported("jnp.trace", out=out)
     a = as_array("trace", a)
     if axis1 == axis2:
@@ -349,7 +399,11 @@ def _convolve(a, v, mode, precision, dtype):
 
 
 def convolve(a, v, mode="full", *, precision=None, preferred_element_type=None):
-    """Convolution of two vectors. mode: "full", "same" (as long as the longer) or "valid" (without edges)."""
+    """Convolution of two vectors. mode: "full", "same" (as long as the longer) or "valid" (without edges).
+
+    >>> jnp.convolve(jnp.array([1.0, 2.0]), jnp.array([1.0, 1.0]))
+    Array([1., 3., 2.], dtype=float32)
+    """
     a, v, options = _one_dimensional("convolve", a, v, mode, precision, preferred_element_type)
     return _convolve(a, v, **options)
 
@@ -360,6 +414,10 @@ def _correlate(a, v, mode, precision, dtype):
 
 
 def correlate(a, v, mode="valid", *, precision=None, preferred_element_type=None):
-    """Correlation of two vectors: sum over n of a[n + k] conj(v[n]). mode: "valid", "same" or "full"."""
+    """Correlation of two vectors: sum over n of a[n + k] conj(v[n]). mode: "valid", "same" or "full".
+
+    >>> jnp.correlate(jnp.array([1.0, 2.0, 3.0]), jnp.array([0.0, 1.0]))
+    Array([2., 3.], dtype=float32)
+    """
     a, v, options = _one_dimensional("correlate", a, v, mode, precision, preferred_element_type)
     return _correlate(a, v, **options)

@@ -14,32 +14,56 @@ from ._arguments import as_array, filled_like, pointwise
 
 
 def equal(x, y, /):
-    """x == y as bool."""
+    """x == y as bool.
+
+    >>> jnp.equal(jnp.array([1, 2]), 2)
+    Array([False,  True], dtype=bool)
+    """
     return pointwise("equal", "eq", x, y)
 
 
 def not_equal(x, y, /):
-    """x != y as bool."""
+    """x != y as bool.
+
+    >>> jnp.not_equal(jnp.array([1, 2]), 2)
+    Array([ True, False], dtype=bool)
+    """
     return pointwise("not_equal", "ne", x, y)
 
 
 def less(x, y, /):
-    """x < y as bool; complex numbers compare by real, then imaginary part."""
+    """x < y as bool; complex numbers compare by real, then imaginary part.
+
+    >>> jnp.less(jnp.array([1, 2]), 2)
+    Array([ True, False], dtype=bool)
+    """
     return pointwise("less", "lt", x, y)
 
 
 def less_equal(x, y, /):
-    """x <= y as bool; complex numbers compare by real, then imaginary part."""
+    """x <= y as bool; complex numbers compare by real, then imaginary part.
+
+    >>> jnp.less_equal(jnp.array([1, 2]), 2)
+    Array([ True,  True], dtype=bool)
+    """
     return pointwise("less_equal", "le", x, y)
 
 
 def greater(x, y, /):
-    """x > y as bool; complex numbers compare by real, then imaginary part."""
+    """x > y as bool; complex numbers compare by real, then imaginary part.
+
+    >>> jnp.greater(jnp.array([1, 2]), 1)
+    Array([False,  True], dtype=bool)
+    """
     return pointwise("greater", "gt", x, y)
 
 
 def greater_equal(x, y, /):
-    """x >= y as bool; complex numbers compare by real, then imaginary part."""
+    """x >= y as bool; complex numbers compare by real, then imaginary part.
+
+    >>> jnp.greater_equal(jnp.array([1, 2]), 2)
+    Array([False,  True], dtype=bool)
+    """
     return pointwise("greater_equal", "ge", x, y)
 
 
@@ -49,5 +73,9 @@ def logical_truth(x):
 
 
 def logical_not(x, /):
-    """Whether x is zero."""
+    """Whether x is zero.
+
+    >>> jnp.logical_not(jnp.array([0, 3]))
+    Array([ True, False], dtype=bool)
+    """
     return bind("not", logical_truth(as_array("logical_not", x)))

@@ -62,7 +62,12 @@ def _sizes(name, N, M):
 
 
 def eye(N, M=None, k=0, dtype=None, *, device=None):
-    """[N, M] (M defaults to N) zeros with ones on the k-th diagonal."""
+    """[N, M] (M defaults to N) zeros with ones on the k-th diagonal.
+
+    >>> jnp.eye(2)
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)
+    """
     shape = _sizes("jnp.eye()", N, M)
     dtype = requested("eye", dtype, float)
     out = convert(_diagonal_mask(shape, _diagonal_number(k), "eq"), dtype)
@@ -70,12 +75,22 @@ def eye(N, M=None, k=0, dtype=None, *, device=None):
 
 
 def identity(n, dtype=None):
-    """The [n, n] identity matrix."""
+    """The [n, n] identity matrix.
+
+    >>> jnp.identity(2)
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)
+    """
     return eye(n, dtype=requested("identity", dtype, float))
 
 
 def tri(N, M=None, k=0, dtype=None):
-    """[N, M] zeros with ones on and below the k-th diagonal."""
+    """[N, M] zeros with ones on and below the k-th diagonal.
+
+    >>> jnp.tri(2)
+    Array([[1., 0.],
+           [1., 1.]], dtype=float32)
+    """
     shape = _sizes("jnp.tri()", N, M)
     return convert(_diagonal_mask(shape, _diagonal_number(k), "ge"), requested("tri", dtype, float))
 
@@ -99,7 +114,12 @@ def _triu(m, k=0):
 
 
 def tril(m, k=0):
-    """m with zeros above the k-th diagonal of its last two axes. Raises ValueError below rank 2."""
+    """m with zeros above the k-th diagonal of its last two axes. Raises ValueError below rank 2.
+
+    >>> jnp.tril(jnp.ones((2, 2)))
+    Array([[1., 0.],
+           [1., 1.]], dtype=float32)
+    """
     m = as_array("tril", m)
     if m.ndim < 2:
         raise ValueError("Argument to jax.numpy.tril must be at least 2D")
@@ -107,7 +127,12 @@ def tril(m, k=0):
 
 
 def triu(m, k=0):
-    """m with zeros below the k-th diagonal of its last two axes. Raises ValueError below rank 2."""
+    """m with zeros below the k-th diagonal of its last two axes. Raises ValueError below rank 2.
+
+    >>> jnp.triu(jnp.ones((2, 2)))
+    Array([[1., 1.],
+           [0., 1.]], dtype=float32)
+    """
     m = as_array("triu", m)
     if m.ndim < 2:
         raise ValueError("Argument to jax.numpy.triu must be at least 2D")
@@ -131,7 +156,11 @@ def _diagonal(a, offset, axis1, axis2):
 
 
 def diagonal(a, offset=0, axis1=0, axis2=1):
-    """The elements a[..., i, i + offset] of the two axes, along a last axis. Raises ValueError below rank 2."""
+    """The elements a[..., i, i + offset] of the two axes, along a last axis. Raises ValueError below rank 2.
+
+    >>> jnp.diagonal(jnp.array([[1, 2], [3, 4]]))
+    Array([1, 4], dtype=int32)
+    """
     a = as_array("diagonal", a)
     if a.ndim < 2:
         raise ValueError("diagonal requires an array of at least two dimensions.")
@@ -150,7 +179,12 @@ def _diag(v, k):
 
 
 def diag(v, k=0):
-    """The matrix with v on its k-th diagonal, or the k-th diagonal of a matrix. Raises ValueError for other ranks."""
+    """The matrix with v on its k-th diagonal, or the k-th diagonal of a matrix. Raises ValueError for other ranks.
+
+    >>> jnp.diag(jnp.array([1, 2]))
+    Array([[1, 0],
+           [0, 2]], dtype=int32)
+    """
     v = as_array("diag", v)
     if v.ndim not in (1, 2):
         raise ValueError("diag input must be 1d or 2d")
@@ -158,7 +192,12 @@ def diag(v, k=0):
 
 
 def diagflat(v, k=0):
-    """The matrix with v, flattened, on its k-th diagonal."""
+    """The matrix with v, flattened, on its k-th diagonal.
+
+    >>> jnp.diagflat(jnp.array([1, 2]))
+    Array([[1, 0],
+           [0, 2]], dtype=int32)
+    """
     v = ravel(as_array("diagflat", v))
     n = v.shape[0] + abs(k)
     out = zeros(n * n, dtype=v.dtype)
@@ -181,6 +220,11 @@ def vander(x, N=None, increasing=False):
     """The matrix of powers of x: column j is x ** (N - 1 - j), or x ** j if `increasing`. x: vector.
 
     Raises ValueError for other ranks and negative N.
+
+    >>> jnp.vander(jnp.array([1, 2, 3]))
+    Array([[1, 1, 1],
+           [4, 2, 1],
+           [9, 3, 1]], dtype=int32)
     """
     x = as_array("vander", x)
     if x.ndim != 1:

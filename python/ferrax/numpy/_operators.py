@@ -17,17 +17,29 @@ from ._arguments import broadcast_together, check_arraylike, filled_like, pointw
 
 
 def add(x, y, /):
-    """x + y, elementwise; logical or for bool."""
+    """x + y, elementwise; logical or for bool.
+
+    >>> jnp.add(jnp.array([1, 2]), 3)
+    Array([4, 5], dtype=int32)
+    """
     return pointwise("add", "add", x, y) if not both_bool(x, y) else elementwise("or", x, y)
 
 
 def subtract(x, y, /):
-    """x - y, elementwise."""
+    """x - y, elementwise.
+
+    >>> jnp.subtract(jnp.array([1, 2]), 3)
+    Array([-2, -1], dtype=int32)
+    """
     return pointwise("subtract", "sub", x, y)
 
 
 def multiply(x, y, /):
-    """x * y, elementwise; logical and for bool."""
+    """x * y, elementwise; logical and for bool.
+
+    >>> jnp.multiply(jnp.array([1, 2]), 3)
+    Array([3, 6], dtype=int32)
+    """
     return pointwise("multiply", "mul", x, y) if not both_bool(x, y) else elementwise("and", x, y)
 
 
@@ -37,32 +49,56 @@ def both_bool(x, y):
 
 
 def maximum(x, y, /):
-    """The larger of x and y, elementwise; nan where either is nan."""
+    """The larger of x and y, elementwise; nan where either is nan.
+
+    >>> jnp.maximum(jnp.array([1, 5]), 3)
+    Array([3, 5], dtype=int32)
+    """
     return pointwise("maximum", "max", x, y)
 
 
 def minimum(x, y, /):
-    """The smaller of x and y, elementwise; nan where either is nan."""
+    """The smaller of x and y, elementwise; nan where either is nan.
+
+    >>> jnp.minimum(jnp.array([1, 5]), 3)
+    Array([1, 3], dtype=int32)
+    """
     return pointwise("minimum", "min", x, y)
 
 
 def negative(x, /):
-    """-x, elementwise. x: any number but bool."""
+    """-x, elementwise. x: any number but bool.
+
+    >>> jnp.negative(jnp.array([1, -2]))
+    Array([-1,  2], dtype=int32)
+    """
     return pointwise("negative", "neg", x)
 
 
 def bitwise_and(x, y, /):
-    """Bitwise and. x, y: integer or bool."""
+    """Bitwise and. x, y: integer or bool.
+
+    >>> jnp.bitwise_and(jnp.array([6, 3]), 2)
+    Array([2, 2], dtype=int32)
+    """
     return pointwise("bitwise_and", "and", x, y)
 
 
 def bitwise_or(x, y, /):
-    """Bitwise or. x, y: integer or bool."""
+    """Bitwise or. x, y: integer or bool.
+
+    >>> jnp.bitwise_or(jnp.array([4, 3]), 2)
+    Array([6, 3], dtype=int32)
+    """
     return pointwise("bitwise_or", "or", x, y)
 
 
 def bitwise_xor(x, y, /):
-    """Bitwise exclusive or. x, y: integer or bool."""
+    """Bitwise exclusive or. x, y: integer or bool.
+
+    >>> jnp.bitwise_xor(jnp.array([6, 3]), 2)
+    Array([4, 1], dtype=int32)
+    """
     return pointwise("bitwise_xor", "xor", x, y)
 
 
@@ -76,17 +112,29 @@ def _logical(name, primitive, x, y):
 
 
 def logical_and(x, y, /):
-    """Whether x and y are both nonzero."""
+    """Whether x and y are both nonzero.
+
+    >>> jnp.logical_and(jnp.array([True, False]), True)
+    Array([ True, False], dtype=bool)
+    """
     return _logical("logical_and", "and", x, y)
 
 
 def logical_or(x, y, /):
-    """Whether x or y is nonzero."""
+    """Whether x or y is nonzero.
+
+    >>> jnp.logical_or(jnp.array([True, False]), False)
+    Array([ True, False], dtype=bool)
+    """
     return _logical("logical_or", "or", x, y)
 
 
 def logical_xor(x, y, /):
-    """Whether exactly one of x and y is nonzero."""
+    """Whether exactly one of x and y is nonzero.
+
+    >>> jnp.logical_xor(jnp.array([True, False]), True)
+    Array([False,  True], dtype=bool)
+    """
     return _logical("logical_xor", "xor", x, y)
 
 
@@ -147,10 +195,18 @@ def _complex_log_of_sum(x, y, exp, scale):
 
 
 def logaddexp(x, y, /):
-    """log(exp(x) + exp(y)), without overflow."""
+    """log(exp(x) + exp(y)), without overflow.
+
+    >>> jnp.logaddexp(jnp.array([-jnp.inf]), 0.0)
+    Array([0.], dtype=float32)
+    """
     return _log_of_sum("logaddexp", x, y, "exp", None)
 
 
 def logaddexp2(x, y, /):
-    """log2(2 ** x + 2 ** y), without overflow."""
+    """log2(2 ** x + 2 ** y), without overflow.
+
+    >>> jnp.logaddexp2(jnp.array([1.0]), 1.0)
+    Array([2.], dtype=float32)
+    """
     return _log_of_sum("logaddexp2", x, y, "exp2", 1 / np.log(2))

@@ -180,6 +180,9 @@ def pad(array, pad_width, mode="constant", **kwargs):
     (constant_values), "edge", "reflect" and "symmetric" (reflect_type), "wrap", "linear_ramp" (end_values), "maximum", "minimum", "mean"
     and "median" (stat_length), "empty", or a function called as numpy.pad calls it.
     Raises TypeError for widths that are no integers, ValueError for negative ones and for keywords that are not of the mode.
+
+    >>> jnp.pad(jnp.array([1, 2]), 1)
+    Array([0, 1, 2, 0], dtype=int32)
     """
     array = as_array("pad", array)
     if isinstance(pad_width, dict):

@@ -37,7 +37,11 @@ def _polyval(p, x, unroll):
 
 
 def polyval(p, x, *, unroll=16):
-    """The polynomial with coefficients p at x, by Horner's rule. unroll: coefficients per step of the loop."""
+    """The polynomial with coefficients p at x, by Horner's rule. unroll: coefficients per step of the loop.
+
+    >>> jnp.polyval(jnp.array([1, 0, 2]), 3)
+    Array(11, dtype=int32)
+    """
     check_arraylike("polyval", p, x)
     return _polyval(_core.asarray(p), _core.asarray(x), unroll=unroll)
 
@@ -56,7 +60,11 @@ def _polyadd(a1, a2):
 
 
 def polyadd(a1, a2):
-    """The sum of two polynomials. Raises TypeError for bool."""
+    """The sum of two polynomials. Raises TypeError for bool.
+
+    >>> jnp.polyadd(jnp.array([1, 2]), jnp.array([3]))
+    Array([1, 5], dtype=int32)
+    """
     check_arraylike("polyadd", a1, a2)
     return _polyadd(_core.asarray(a1), _core.asarray(a2))
 
@@ -68,7 +76,11 @@ def _polysub(a1, a2):
 
 
 def polysub(a1, a2):
-    """The difference of two polynomials."""
+    """The difference of two polynomials.
+
+    >>> jnp.polysub(jnp.array([1, 2]), jnp.array([3]))
+    Array([ 1, -1], dtype=int32)
+    """
     check_arraylike("polysub", a1, a2)
     return _polysub(_core.asarray(a1), _core.asarray(a2))
 
@@ -78,7 +90,11 @@ def _trimmed(*arrays):
 
 
 def polymul(a1, a2, *, trim_leading_zeros=False):
-    """The product of two polynomials. trim_leading_zeros: as numpy does; the values must then be known."""
+    """The product of two polynomials. trim_leading_zeros: as numpy does; the values must then be known.
+
+    >>> jnp.polymul(jnp.array([1, 1]), jnp.array([1, -1]))
+    Array([ 1.,  0., -1.], dtype=float32)
+    """
     check_arraylike("polymul", a1, a2)
     if not np.ndim(a1) or not np.ndim(a2):
         raise TypeError("len() of unsized object")
@@ -105,7 +121,11 @@ def _polydiv(u, v):
 
 
 def polydiv(u, v, *, trim_leading_zeros=False):
-    """(quotient, remainder) of two polynomials. trim_leading_zeros: of the remainder; the values must then be known."""
+    """(quotient, remainder) of two polynomials. trim_leading_zeros: of the remainder; the values must then be known.
+
+    >>> jnp.polydiv(jnp.array([1.0, 0.0, -1.0]), jnp.array([1.0, 1.0]))
+    (Array([ 1., -1.], dtype=float32), Array([0., 0., 0.], dtype=float32))
+    """
     check_arraylike("polydiv", u, v)
     quotient, rest = _polydiv(_core.asarray(u), _core.asarray(v))
     if trim_leading_zeros:
@@ -130,7 +150,11 @@ def _polyder(p, m):
 
 
 def polyder(p, m=1):
-    """The m-th derivative of a polynomial."""
+    """The m-th derivative of a polynomial.
+
+    >>> jnp.polyder(jnp.array([1, 2, 3]))
+    Array([2., 2.], dtype=float32)
+    """
     check_arraylike("polyder", p)
     m = _order("polyder", m)
     (p,) = _core.promote_dtypes_inexact(p)
@@ -157,7 +181,11 @@ def _polyint(p, k, m):
 
 
 def polyint(p, m=1, k=None):
-    """The m-th integral of a polynomial, with integration constants k (0)."""
+    """The m-th integral of a polynomial, with integration constants k (0).
+
+    >>> jnp.polyint(jnp.array([2, 2]))
+    Array([1., 2., 0.], dtype=float32)
+    """
     m = _order("polyint", m)
     k = 0 if k is None else k
     check_arraylike("polyint", p, k)

@@ -27,7 +27,11 @@ from ._taking import take
 
 
 def tile(A, reps):
-    """A repeated reps[i] times along each axis; missing axes are added in front."""
+    """A repeated reps[i] times along each axis; missing axes are added in front.
+
+    >>> jnp.tile(jnp.array([1, 2]), 2)
+    Array([1, 2, 1, 2], dtype=int32)
+    """
     A = as_array("tile", A)
     reps = (reps,) if isinstance(reps, (int, np.integer)) or np.ndim(reps) == 0 else tuple(reps)
     reps = tuple([operator.index(r) for r in reps])
@@ -44,6 +48,9 @@ def repeat(a, repeats, axis=None, *, total_repeat_length=None, out_sharding=None
     total_repeat_length: the size of the result along the axis, needed where `repeats` is traced; longer results are cut, shorter ones padded
     with the last element. Without `axis`, a is flattened.
     Raises ValueError where there is not one number for each, TypeError for negative ones.
+
+    >>> jnp.repeat(jnp.array([1, 2]), 2)
+    Array([1, 1, 2, 2], dtype=int32)
     """
     if out_sharding is not None:
         no_sharding("repeat", out_sharding)
@@ -96,19 +103,33 @@ def _flip(m, axis):
 
 
 def flip(m, axis=None):
-    """m with the order of elements reversed along `axis` (default: all)."""
+    """m with the order of elements reversed along `axis` (default: all).
+
+    >>> jnp.flip(jnp.array([1, 2, 3]))
+    Array([3, 2, 1], dtype=int32)
+    """
     m = as_array("flip", m)
     return _flip(m, axis=tuple(axis) if isinstance(axis, (list, np.ndarray)) and np.ndim(axis) else axis)
 
 
 def fliplr(m):
-    """m reversed along its second axis."""
+    """m reversed along its second axis.
+
+    >>> jnp.fliplr(jnp.array([[1, 2], [3, 4]]))
+    Array([[2, 1],
+           [4, 3]], dtype=int32)
+    """
     check_arraylike("fliplr", m)
     return flip(m, 1)
 
 
 def flipud(m):
-    """m reversed along its first axis."""
+    """m reversed along its first axis.
+
+    >>> jnp.flipud(jnp.array([[1, 2], [3, 4]]))
+    Array([[3, 4],
+           [1, 2]], dtype=int32)
+    """
     check_arraylike("flipud", m)
     return flip(m, 0)
 
@@ -126,7 +147,12 @@ def _rot90(m, k, axes):
 
 
 def rot90(m, k=1, axes=(0, 1)):
-    """m turned k times by 90 degrees in the plane of two axes, from the first towards the second. Raises ValueError where they are the same."""
+    """m turned k times by 90 degrees in the plane of two axes, from the first towards the second. Raises ValueError where they are the same.
+
+    >>> jnp.rot90(jnp.array([[1, 2], [3, 4]]))
+    Array([[2, 4],
+           [1, 3]], dtype=int32)
+    """
     m = as_array("rot90", m)
     if m.ndim < 2:
         raise ValueError(
@@ -164,6 +190,9 @@ def roll(a, shift, axis=None):
     """a with its elements moved by `shift` along `axis`, those pushed out coming back in front; flattened where axis is None.
 
     Raises ValueError for shifts or axes of rank 2 and more.
+
+    >>> jnp.roll(jnp.arange(4), 1)
+    Array([3, 0, 1, 2], dtype=int32)
     """
     a = as_array("roll", a)
     if axis is None:

@@ -127,7 +127,11 @@ def _weak_free(dtype):
 
 
 def sum(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None, promote_integers=True):
-    """Sum over `axis`. initial: added to the result; where: which elements take part."""
+    """Sum over `axis`. initial: added to the result; where: which elements take part.
+
+    >>> jnp.sum(jnp.array([[1, 2], [3, 4]]), axis=0)
+    Array([4, 6], dtype=int32)
+    """
     unsupported("jnp.sum", out=out)
     check_arraylike("sum", a)
     if not promote_integers and dtype is None and not is_inexact(dtype_of(a)):
@@ -136,7 +140,11 @@ def sum(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=
 
 
 def prod(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None, promote_integers=True):
-    """Product over `axis`. initial: multiplied into the result; where: which elements take part."""
+    """Product over `axis`. initial: multiplied into the result; where: which elements take part.
+
+    >>> jnp.prod(jnp.array([2, 3]))
+    Array(6, dtype=int32)
+    """
     unsupported("jnp.prod", out=out)
     check_arraylike("prod", a)
     if not promote_integers and dtype is None and not is_inexact(dtype_of(a)):
@@ -145,13 +153,21 @@ def prod(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where
 
 
 def max(a, axis=None, out=None, keepdims=False, initial=None, where=None):
-    """Maximum over `axis`; nan if any element is nan. Raises ValueError for no elements unless `initial` is given."""
+    """Maximum over `axis`; nan if any element is nan. Raises ValueError for no elements unless `initial` is given.
+
+    >>> jnp.max(jnp.array([2, 3]))
+    Array(3, dtype=int32)
+    """
     unsupported("jnp.max", out=out)
     return _reduce("max", "reduce_max", a, axis, keepdims, initial, where, lambda x, y: bind("max", x, y), lowest, need_identity=True)
 
 
 def min(a, axis=None, out=None, keepdims=False, initial=None, where=None):
-    """Minimum over `axis`; nan if any element is nan. Raises ValueError for no elements unless `initial` is given."""
+    """Minimum over `axis`; nan if any element is nan. Raises ValueError for no elements unless `initial` is given.
+
+    >>> jnp.min(jnp.array([2, 3]))
+    Array(2, dtype=int32)
+    """
     unsupported("jnp.min", out=out)
     return _reduce("min", "reduce_min", a, axis, keepdims, initial, where, lambda x, y: bind("min", x, y), highest, need_identity=True)
 
@@ -172,13 +188,21 @@ def _logical(name, primitive, a, axis, keepdims, where, identity):
 
 
 def all(a, axis=None, out=None, keepdims=False, *, where=None):
-    """Whether all elements along `axis` are nonzero."""
+    """Whether all elements along `axis` are nonzero.
+
+    >>> jnp.all(jnp.array([True, False]))
+    Array(False, dtype=bool)
+    """
     unsupported("jnp.all", out=out)
     return _logical("all", "reduce_and", a, axis, keepdims, where, True)
 
 
 def any(a, axis=None, out=None, keepdims=False, *, where=None):
-    """Whether any element along `axis` is nonzero."""
+    """Whether any element along `axis` is nonzero.
+
+    >>> jnp.any(jnp.array([True, False]))
+    Array(True, dtype=bool)
+    """
     unsupported("jnp.any", out=out)
     return _logical("any", "reduce_or", a, axis, keepdims, where, False)
 
@@ -195,7 +219,11 @@ def _masked_count(where, a, axis, dtype, keepdims):
 
 
 def mean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=None):
-    """Arithmetic mean over `axis`; integers become float, half precision is summed in float32."""
+    """Arithmetic mean over `axis`; integers become float, half precision is summed in float32.
+
+    >>> jnp.mean(jnp.array([[1.0, 2.0], [3.0, 4.0]]), axis=1)
+    Array([1.5, 3.5], dtype=float32)
+    """
     unsupported("jnp.mean", out=out)
     a = as_array("mean", a)
     check_mask("mean", where)
@@ -218,6 +246,9 @@ def average(a, axis=None, weights=None, returned=False, keepdims=False):
     """Mean over `axis`, weighted. weights: of a's shape, or a vector along `axis`. returned: also the sum of weights.
 
     Raises ValueError for weights of other shapes.
+
+    >>> jnp.average(jnp.array([1.0, 3.0]), weights=jnp.array([3.0, 1.0]))
+    Array(1.5, dtype=float32)
     """
     check_arraylike("average", a)
     if weights is None:
@@ -310,7 +341,11 @@ def _spread(name, computation, a, axis, dtype, out, keepdims, where, **rest):
 
 
 def var(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=None, mean=None, correction=None):
-    """Variance over `axis`: mean squared distance from the mean, over n - ddof. `correction` is another name for ddof; mean: if known."""
+    """Variance over `axis`: mean squared distance from the mean, over n - ddof. `correction` is another name for ddof; mean: if known.
+
+    >>> jnp.var(jnp.array([1.0, 3.0]))
+    Array(1., dtype=float32)
+    """
     return _spread("var", _var, a, axis, requested("var", dtype), out, keepdims, where, mean=mean, correction=_correction(ddof, correction))
 
 
@@ -329,7 +364,11 @@ def _std(a, axis, dtype, correction, keepdims, where=None, mean=None):
 
 
 def std(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=None, mean=None, correction=None):
-    """Standard deviation over `axis`: the square root of `var`."""
+    """Standard deviation over `axis`: the square root of `var`.
+
+    >>> jnp.std(jnp.array([1.0, 3.0]))
+    Array(1., dtype=float32)
+    """
     return _spread("std", _std, a, axis, requested("std", dtype), out, keepdims, where, mean=mean, correction=_correction(ddof, correction))
 
 
@@ -339,7 +378,11 @@ def _ptp(a, axis, keepdims):
 
 
 def ptp(a, axis=None, out=None, keepdims=False):
-    """Maximum minus minimum over `axis`."""
+    """Maximum minus minimum over `axis`.
+
+    >>> jnp.ptp(jnp.array([1, 5]))
+    Array(4, dtype=int32)
+    """
     unsupported("jnp.ptp", out=out)
     return _ptp(as_array("ptp", a), axis=tuple(axis) if isinstance(axis, list) else axis, keepdims=builtins.bool(keepdims))
 
@@ -351,7 +394,11 @@ def _count_nonzero(a, axis, keepdims):
 
 
 def count_nonzero(a, axis=None, keepdims=False):
-    """How many elements along `axis` are nonzero."""
+    """How many elements along `axis` are nonzero.
+
+    >>> jnp.count_nonzero(jnp.array([0, 3, 4]))
+    Array(2, dtype=int32)
+    """
     a = as_array("count_nonzero", a)
     return _count_nonzero(a, axis=tuple(axis) if isinstance(axis, list) else axis, keepdims=builtins.bool(keepdims))
 
@@ -380,13 +427,21 @@ def _arg(name, primitive, a, axis, keepdims):
 
 
 def argmax(a, axis=None, out=None, keepdims=None):
-    """The index of the first maximum along `axis` (in the flattened array if None), nan counting as largest."""
+    """The index of the first maximum along `axis` (in the flattened array if None), nan counting as largest.
+
+    >>> jnp.argmax(jnp.array([1, 5, 2]))
+    Array(1, dtype=int32)
+    """
     unsupported("jnp.argmax", out=out)
     return _arg("argmax", "argmax", a, axis, keepdims)
 
 
 def argmin(a, axis=None, out=None, keepdims=None):
-    """The index of the first minimum along `axis` (in the flattened array if None), nan counting as smallest."""
+    """The index of the first minimum along `axis` (in the flattened array if None), nan counting as smallest.
+
+    >>> jnp.argmin(jnp.array([4, 1, 2]))
+    Array(1, dtype=int32)
+    """
     unsupported("jnp.argmin", out=out)
     return _arg("argmin", "argmin", a, axis, keepdims)
 
@@ -410,13 +465,21 @@ def _nanargmin(a, axis, keepdims):
 
 
 def nanargmax(a, axis=None, out=None, keepdims=None):
-    """`argmax` of what is not nan; -1 where everything is."""
+    """`argmax` of what is not nan; -1 where everything is.
+
+    >>> jnp.nanargmax(jnp.array([1.0, jnp.nan, 2.0]))
+    Array(2, dtype=int32)
+    """
     unsupported("jnp.nanargmax", out=out)
     return _nanargmax(as_array("nanargmax", a), axis=None if axis is None else operator.index(axis), keepdims=builtins.bool(keepdims))
 
 
 def nanargmin(a, axis=None, out=None, keepdims=None):
-    """`argmin` of what is not nan; -1 where everything is."""
+    """`argmin` of what is not nan; -1 where everything is.
+
+    >>> jnp.nanargmin(jnp.array([jnp.nan, 3.0, 2.0]))
+    Array(2, dtype=int32)
+    """
     unsupported("jnp.nanargmin", out=out)
     return _nanargmin(as_array("nanargmin", a), axis=None if axis is None else operator.index(axis), keepdims=builtins.bool(keepdims))
 
@@ -462,7 +525,11 @@ def _nanmin(a, axis, keepdims, initial=None, where=None):
 
 
 def nansum(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None):
-    """`sum` with nan counted as 0."""
+    """`sum` with nan counted as 0.
+
+    >>> jnp.nansum(jnp.array([1.0, jnp.nan]))
+    Array(1., dtype=float32)
+    """
     unsupported("jnp.nansum", out=out)
     check_mask("nansum", where)
     return _nansum(
@@ -476,7 +543,11 @@ def nansum(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, whe
 
 
 def nanprod(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None):
-    """`prod` with nan counted as 1."""
+    """`prod` with nan counted as 1.
+
+    >>> jnp.nanprod(jnp.array([2.0, jnp.nan]))
+    Array(2., dtype=float32)
+    """
     unsupported("jnp.nanprod", out=out)
     check_mask("nanprod", where)
     return _nanprod(
@@ -490,14 +561,22 @@ def nanprod(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, wh
 
 
 def nanmax(a, axis=None, out=None, keepdims=False, initial=None, where=None):
-    """`max` of what is not nan; nan where everything is."""
+    """`max` of what is not nan; nan where everything is.
+
+    >>> jnp.nanmax(jnp.array([2.0, jnp.nan]))
+    Array(2., dtype=float32)
+    """
     unsupported("jnp.nanmax", out=out)
     check_mask("nanmax", where)
     return _nanmax(as_array("nanmax", a), axis=_tuple_axis(axis), keepdims=builtins.bool(keepdims), initial=initial, where=where)
 
 
 def nanmin(a, axis=None, out=None, keepdims=False, initial=None, where=None):
-    """`min` of what is not nan; nan where everything is."""
+    """`min` of what is not nan; nan where everything is.
+
+    >>> jnp.nanmin(jnp.array([2.0, jnp.nan]))
+    Array(2., dtype=float32)
+    """
     unsupported("jnp.nanmin", out=out)
     check_mask("nanmin", where)
     return _nanmin(as_array("nanmin", a), axis=_tuple_axis(axis), keepdims=builtins.bool(keepdims), initial=initial, where=where)
@@ -515,7 +594,11 @@ def _nanmean(a, axis, dtype, keepdims, where=None):
 
 
 def nanmean(a, axis=None, dtype=None, out=None, keepdims=False, where=None):
-    """`mean` of what is not nan."""
+    """`mean` of what is not nan.
+
+    >>> jnp.nanmean(jnp.array([2.0, jnp.nan]))
+    Array(2., dtype=float32)
+    """
     unsupported("jnp.nanmean", out=out)
     check_mask("nanmean", where)
     a = as_array("nanmean", a)
@@ -545,7 +628,11 @@ def _nanvar(a, axis, dtype, ddof, keepdims, where=None, mean=None):
 
 
 def nanvar(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, where=None, mean=None):
-    """`var` of what is not nan."""
+    """`var` of what is not nan.
+
+    >>> jnp.nanvar(jnp.array([2.0, jnp.nan]))
+    Array(0., dtype=float32)
+    """
     return _spread("nanvar", _nanvar, a, axis, requested("nanvar", dtype), out, keepdims, where, mean=mean, ddof=ddof)
 
 
@@ -555,5 +642,9 @@ def _nanstd(a, axis, dtype, ddof, keepdims, where=None, mean=None):
 
 
 def nanstd(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, where=None, mean=None):
-    """`std` of what is not nan."""
+    """`std` of what is not nan.
+
+    >>> jnp.nanstd(jnp.array([2.0, jnp.nan]))
+    Array(0., dtype=float32)
+    """
     return _spread("nanstd", _nanstd, a, axis, requested("nanstd", dtype), out, keepdims, where, mean=mean, ddof=ddof)

@@ -20,13 +20,21 @@ from ._selecting import where
 
 
 def ceil(x, /):
-    """The least integer not below x, of x's dtype."""
+    """The least integer not below x, of x's dtype.
+
+    >>> jnp.ceil(jnp.array([1.2, -1.2]))
+    Array([ 2., -1.], dtype=float32)
+    """
     x = as_array("ceil", x)
     return x if not is_inexact(x.dtype) else bind("ceil", x)
 
 
 def floor(x, /):
-    """The greatest integer not above x, of x's dtype."""
+    """The greatest integer not above x, of x's dtype.
+
+    >>> jnp.floor(jnp.array([1.2, -1.2]))
+    Array([ 1., -2.], dtype=float32)
+    """
     x = as_array("floor", x)
     return x if not is_inexact(x.dtype) else bind("floor", x)
 
@@ -39,7 +47,11 @@ def _trunc(x):
 
 
 def trunc(x):
-    """x rounded towards zero, of x's dtype."""
+    """x rounded towards zero, of x's dtype.
+
+    >>> jnp.trunc(jnp.array([1.2, -1.2]))
+    Array([ 1., -1.], dtype=float32)
+    """
     return _trunc(as_array("trunc", x))
 
 
@@ -53,7 +65,11 @@ def _rint(x):
 
 
 def rint(x, /):
-    """x rounded to the nearest integer, ties to even; integers become float."""
+    """x rounded to the nearest integer, ties to even; integers become float.
+
+    >>> jnp.rint(jnp.array([0.5, 1.5]))
+    Array([0., 2.], dtype=float32)
+    """
     return _rint(as_array("rint", x))
 
 
@@ -84,7 +100,11 @@ def _round(a, decimals=0):
 
 
 def round(a, decimals=0, out=None):
-    """a rounded to `decimals` decimals, ties to even. Raises ValueError for bool, NotImplementedError for integers and negative decimals."""
+    """a rounded to `decimals` decimals, ties to even. Raises ValueError for bool, NotImplementedError for integers and negative decimals.
+
+    >>> jnp.round(jnp.array([1.25, 2.75]), 1)
+    Array([1.2, 2.8], dtype=float32)
+    """
     unsupported("jnp.round", out=out)
     return _round(as_array("round", a), decimals=operator.index(decimals))
 
@@ -108,7 +128,11 @@ def _modf(x):
 
 
 def modf(x, /, out=None):
-    """(fractional part, whole part), both of x's sign."""
+    """(fractional part, whole part), both of x's sign.
+
+    >>> jnp.modf(jnp.array([1.5]))
+    (Array([0.5], dtype=float32), Array([1.], dtype=float32))
+    """
     unsupported("jnp.modf", out=out)
     check_arraylike("modf", x)
     return tuple(_modf(x))

@@ -74,7 +74,11 @@ int_, uint, float_, complex_ = int64, uint64, float64, complex128
 
 
 def result_type(*args):
-    """The dtype that arrays, numbers and dtypes promote to. Raises ValueError for no arguments."""
+    """The dtype that arrays, numbers and dtypes promote to. Raises ValueError for no arguments.
+
+    >>> jnp.result_type(jnp.int8(1), 1.0)
+    dtype('float32')
+    """
     if not args:
         raise ValueError("at least one array or dtype is required")
     return _core.result_type(*[_for_promotion(a) for a in args])
@@ -91,7 +95,11 @@ def _for_promotion(a):
 
 
 def promote_types(a, b):
-    """The dtype that two dtypes promote to; Python's int, float and complex give way."""
+    """The dtype that two dtypes promote to; Python's int, float and complex give way.
+
+    >>> jnp.promote_types("int8", "uint8")
+    dtype('int16')
+    """
     pair = []
     for t in (a, b):
         pair.append(t if isinstance(t, type) and t in (bool, int, float, complex) else np.dtype(scalar_class(t)))
@@ -123,6 +131,9 @@ def isdtype(dtype, kind):
     """Whether dtype is of a kind: "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating", "numeric", a dtype, or one of a tuple.
 
     Raises ValueError for another kind.
+
+    >>> jnp.isdtype(jnp.float32, "real floating")
+    True
     """
     groups = {
         "bool": (np.bool_,), "signed integer": (np.signedinteger,), "unsigned integer": (np.unsignedinteger,), "integral": (np.integer,),

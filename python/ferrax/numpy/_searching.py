@@ -34,6 +34,9 @@ def nonzero(a, *, size=None, fill_value=None):
 
     size: how many are returned (static; needed under jit), padded by `fill_value` (0, or one value for each axis).
     Raises ValueError for scalars and for a fill_value of another length.
+
+    >>> jnp.nonzero(jnp.array([0, 3, 4]))
+    (Array([1, 2], dtype=int32),)
     """
     a = as_array("nonzero", a)
     if a.ndim == 0:
@@ -67,12 +70,21 @@ def nonzero(a, *, size=None, fill_value=None):
 
 
 def flatnonzero(a, *, size=None, fill_value=None):
-    """The indices of nonzero elements of the flattened array."""
+    """The indices of nonzero elements of the flattened array.
+
+    >>> jnp.flatnonzero(jnp.array([0, 3, 4]))
+    Array([1, 2], dtype=int32)
+    """
     return nonzero(ravel(a), size=size, fill_value=fill_value)[0]
 
 
 def argwhere(a, *, size=None, fill_value=None):
-    """The indices of nonzero elements as rows."""
+    """The indices of nonzero elements as rows.
+
+    >>> jnp.argwhere(jnp.array([0, 3, 4]))
+    Array([[1],
+           [2]], dtype=int32)
+    """
     check_arraylike("argwhere", a)
     out = vstack(nonzero(atleast_1d(a), size=size, fill_value=fill_value)).T
     if np.ndim(a) == 0:
@@ -84,6 +96,9 @@ def compress(condition, a, axis=None, *, size=None, fill_value=0, out=None):
     """The slices of a along `axis` (flattened if None) where the vector `condition` holds; `size` of them, padded by fill_value.
 
     Raises ValueError for conditions of other ranks or true beyond the axis.
+
+    >>> jnp.compress(jnp.array([True, False, True]), jnp.arange(3))
+    Array([0, 2], dtype=int32)
     """
     unsupported("jnp.compress", out=out)
     check_arraylike("compress", condition, a, fill_value)
@@ -110,7 +125,11 @@ def compress(condition, a, axis=None, *, size=None, fill_value=0, out=None):
 
 
 def extract(condition, arr, *, size=None, fill_value=0):
-    """The elements of arr where `condition` holds, both flattened; see `compress` for size and fill_value."""
+    """The elements of arr where `condition` holds, both flattened; see `compress` for size and fill_value.
+
+    >>> jnp.extract(jnp.array([True, False]), jnp.array([5, 6]))
+    Array([5], dtype=int32)
+    """
     return compress(ravel(condition), ravel(arr), size=size, fill_value=fill_value)
 
 
@@ -202,6 +221,9 @@ def searchsorted(a, v, side="left", sorter=None, *, method="scan"):
 
     sorter: indices that sort a. method: "scan" (bisection), "sort", "compare_all": how, not what.
     Raises ValueError for other ranks of a and other words, OverflowError for more elements than the indices' dtype counts.
+
+    >>> jnp.searchsorted(jnp.array([1, 3, 5]), 4)
+    Array(2, dtype=int32)
     """
     check_arraylike("searchsorted", a, v, *([] if sorter is None else [sorter]))
     if side not in ("left", "right"):
@@ -225,6 +247,9 @@ def digitize(x, bins, right=False, *, method=None):
     """The index of the bin each element of x falls into. bins: a monotonic vector; right: whether bins include their right edge.
 
     Raises ValueError for bins of other ranks.
+
+    >>> jnp.digitize(jnp.array([0.5, 2.5]), jnp.array([1.0, 2.0]))
+    Array([0, 2], dtype=int32)
     """
     x = as_array("digitize", x)
     bins = as_array("digitize", bins)

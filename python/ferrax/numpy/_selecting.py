@@ -51,7 +51,11 @@ def _clip(arr, min=None, max=None):
 
 
 def clip(arr=None, /, min=None, max=None):
-    """arr limited to [min, max]; where min > max, max. Raises ValueError for complex values, and for no array."""
+    """arr limited to [min, max]; where min > max, max. Raises ValueError for complex values, and for no array.
+
+    >>> jnp.clip(jnp.array([1, 5, 9]), 2, 6)
+    Array([2, 5, 6], dtype=int32)
+    """
     if arr is None:
         raise ValueError("No input was provided to the clip function.")
     check_arraylike("clip", arr, *[v for v in (min, max) if v is not None])

@@ -111,6 +111,9 @@ def unique(ar, return_index=False, return_inverse=False, return_counts=False, ax
 
     return_index, return_inverse, return_counts: also where each occurs first, which one each element is, and how often each occurs. size: how
     many are returned (static; needed under jit), padded by fill_value or the smallest. equal_nan: whether nan equals nan.
+
+    >>> jnp.unique(jnp.array([3, 1, 3]))
+    Array([1, 3], dtype=int32)
     """
     if not sorted:
         inert("unique", "sorted", "the elements are found by sorting")
@@ -171,13 +174,21 @@ def unique_inverse(x, /, *, size=None, fill_value=None):
 
 
 def unique_values(x, /, *, size=None, fill_value=None):
-    """The values of `unique`, nan differing from nan."""
+    """The values of `unique`, nan differing from nan.
+
+    >>> jnp.unique_values(jnp.array([3, 1, 3]))
+    Array([1, 3], dtype=int32)
+    """
     check_arraylike("unique_values", x)
     return unique(x, equal_nan=False, size=size, fill_value=fill_value)
 
 
 def union1d(ar1, ar2, *, size=None, fill_value=None):
-    """The sorted unique elements of both. size: needed under jit."""
+    """The sorted unique elements of both. size: needed under jit.
+
+    >>> jnp.union1d(jnp.array([1, 2]), jnp.array([2, 3]))
+    Array([1, 2, 3], dtype=int32)
+    """
     check_arraylike("union1d", ar1, ar2)
     if size is None:
         for i, a in enumerate((ar1, ar2)):
@@ -209,6 +220,9 @@ def isin(element, test_elements, assume_unique=False, invert=False, *, method="a
     """Whether each element is among test_elements. invert: is not. method: "compare_all", "binary_search", "sort" or "auto": how, not what.
 
     Raises ValueError for another method.
+
+    >>> jnp.isin(jnp.array([1, 2, 3]), jnp.array([2]))
+    Array([False,  True, False], dtype=bool)
     """
     if assume_unique:
         inert("isin", "assume_unique", "no method here is quicker for it")
@@ -239,7 +253,11 @@ def _need_size(name, size, *arrays):
 
 
 def setdiff1d(ar1, ar2, assume_unique=False, *, size=None, fill_value=None):
-    """The unique elements of ar1 that are not in ar2. size: needed under jit."""
+    """The unique elements of ar1 that are not in ar2. size: needed under jit.
+
+    >>> jnp.setdiff1d(jnp.array([1, 2, 3]), jnp.array([2]))
+    Array([1, 3], dtype=int32)
+    """
     check_arraylike("setdiff1d", ar1, ar2)
     size = _need_size("setdiff1d", size, ar1, ar2)
     a = ravel(_core.asarray(ar1))
@@ -258,7 +276,11 @@ def setdiff1d(ar1, ar2, assume_unique=False, *, size=None, fill_value=None):
 
 
 def intersect1d(ar1, ar2, assume_unique=False, return_indices=False, *, size=None, fill_value=None):
-    """The sorted elements in both. return_indices: also where each occurs first in either. size: needed under jit."""
+    """The sorted elements in both. return_indices: also where each occurs first in either. size: needed under jit.
+
+    >>> jnp.intersect1d(jnp.array([1, 2]), jnp.array([2, 3]))
+    Array([2], dtype=int32)
+    """
     check_arraylike("intersect1d", ar1, ar2)
     a, b = (ravel(v) for v in _core.promote_dtypes(ar1, ar2))
     size = _need_size("intersect1d", size, a, b)
@@ -300,7 +322,11 @@ def _fill_first(values, mask, size, fill_value):
 
 
 def setxor1d(ar1, ar2, assume_unique=False, *, size=None, fill_value=None):
-    """The sorted elements in exactly one of the two. size: needed under jit."""
+    """The sorted elements in exactly one of the two. size: needed under jit.
+
+    >>> jnp.setxor1d(jnp.array([1, 2]), jnp.array([2, 3]))
+    Array([1, 3], dtype=int32)
+    """
     check_arraylike("setxor1d", ar1, ar2)
     a, b = (ravel(v) for v in _core.promote_dtypes(ar1, ar2))
     size = _need_size("setxor1d", size, a, b)

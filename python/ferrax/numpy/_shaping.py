@@ -23,7 +23,11 @@ from ._arguments import Array, as_array, check_arraylike, jitted
 
 
 def shape(a):
-    """The shape of an array or of nested lists (which is deprecated), a tuple of ints."""
+    """The shape of an array or of nested lists (which is deprecated), a tuple of ints.
+
+    >>> jnp.shape(jnp.ones((2, 3)))
+    (2, 3)
+    """
     return _shape("shape", a)
 
 
@@ -40,12 +44,20 @@ def _shape(name, a):
 
 
 def ndim(a):
-    """The number of axes."""
+    """The number of axes.
+
+    >>> jnp.ndim(jnp.ones((2, 3)))
+    2
+    """
     return len(_shape("ndim", a))
 
 
 def size(a, axis=None):
-    """The number of elements, in all or along `axis` (one or several)."""
+    """The number of elements, in all or along `axis` (one or several).
+
+    >>> jnp.size(jnp.ones((2, 3)))
+    6
+    """
     s = _shape("size", a)
     if axis is None:
         return math.prod(s)
@@ -78,6 +90,10 @@ def reshape(a, shape, order="C", *, copy=None, out_sharding=None):
     """The elements of a in a new shape, one of whose sizes may be -1. order: "C", last axis fastest, or "F", first axis fastest.
 
     Raises TypeError where the number of elements differs.
+
+    >>> jnp.reshape(jnp.arange(4), (2, 2))
+    Array([[0, 1],
+           [2, 3]], dtype=int32)
     """
     if out_sharding is not None:
         no_sharding("reshape", out_sharding)
@@ -96,7 +112,11 @@ def reshape(a, shape, order="C", *, copy=None, out_sharding=None):
 
 
 def ravel(a, order="C", *, out_sharding=None):
-    """a flattened to one axis."""
+    """a flattened to one axis.
+
+    >>> jnp.ravel(jnp.array([[1, 2], [3, 4]]))
+    Array([1, 2, 3, 4], dtype=int32)
+    """
     if out_sharding is not None:
         no_sharding("ravel", out_sharding)
     a = as_array("ravel", a)
@@ -108,7 +128,11 @@ def ravel(a, order="C", *, out_sharding=None):
 
 
 def squeeze(a, axis=None):
-    """a without its axes of size 1, or without `axis`. Raises ValueError where the size is not 1."""
+    """a without its axes of size 1, or without `axis`. Raises ValueError where the size is not 1.
+
+    >>> jnp.squeeze(jnp.ones((1, 2)))
+    Array([1., 1.], dtype=float32)
+    """
     a = as_array("squeeze", a)
     if axis is None:
         axes = tuple([d for d, n in enumerate(a.shape) if n == 1])
@@ -118,7 +142,11 @@ def squeeze(a, axis=None):
 
 
 def expand_dims(a, axis):
-    """a with axes of size 1 inserted so that they are at `axis` of the result. Raises ValueError for repeats and axes out of bounds."""
+    """a with axes of size 1 inserted so that they are at `axis` of the result. Raises ValueError for repeats and axes out of bounds.
+
+    >>> jnp.expand_dims(jnp.arange(2), 0)
+    Array([[0, 1]], dtype=int32)
+    """
     a = as_array("expand_dims", a)
     axes = axis if isinstance(axis, (tuple, list, range)) else (axis,)
     rank = a.ndim + len(axes)
@@ -142,7 +170,11 @@ def _atleast_1d(x):
 
 
 def atleast_1d(*arys):
-    """Each argument with at least one axis; one array or a list."""
+    """Each argument with at least one axis; one array or a list.
+
+    >>> jnp.atleast_1d(3)
+    Array([3], dtype=int32, weak_type=True)
+    """
     return _atleast("atleast_1d", _atleast_1d, arys)
 
 
@@ -154,7 +186,11 @@ def _atleast_2d(x):
 
 
 def atleast_2d(*arys):
-    """Each argument with at least two axes, new ones in front."""
+    """Each argument with at least two axes, new ones in front.
+
+    >>> jnp.atleast_2d(jnp.arange(2))
+    Array([[0, 1]], dtype=int32)
+    """
     return _atleast("atleast_2d", _atleast_2d, arys)
 
 
@@ -167,12 +203,21 @@ def _atleast_3d(x):
 
 
 def atleast_3d(*arys):
-    """Each argument with at least three axes: (n,) becomes (1, n, 1), (m, n) becomes (m, n, 1)."""
+    """Each argument with at least three axes: (n,) becomes (1, n, 1), (m, n) becomes (m, n, 1).
+
+    >>> jnp.atleast_3d(jnp.arange(2)).shape
+    (1, 2, 1)
+    """
     return _atleast("atleast_3d", _atleast_3d, arys)
 
 
 def transpose(a, axes=None):
-    """a with its axes in the order `axes`, or reversed."""
+    """a with its axes in the order `axes`, or reversed.
+
+    >>> jnp.transpose(jnp.array([[1, 2], [3, 4]]))
+    Array([[1, 3],
+           [2, 4]], dtype=int32)
+    """
     a = as_array("transpose", a)
     if axes is None:
         permutation = tuple(range(a.ndim))[::-1]
@@ -182,13 +227,22 @@ def transpose(a, axes=None):
 
 
 def permute_dims(a, /, axes):
-    """The same as `transpose`."""
+    """The same as `transpose`.
+
+    >>> jnp.permute_dims(jnp.ones((2, 3, 4)), (2, 0, 1)).shape
+    (4, 2, 3)
+    """
     check_arraylike("permute_dims", a)
     return transpose(a, axes)
 
 
 def matrix_transpose(x, /):
-    """The last two axes swapped. Raises ValueError below rank 2."""
+    """The last two axes swapped. Raises ValueError below rank 2.
+
+    >>> jnp.matrix_transpose(jnp.array([[1, 2], [3, 4]]))
+    Array([[1, 3],
+           [2, 4]], dtype=int32)
+    """
     x = as_array("matrix_transpose", x)
     if x.ndim < 2:
         raise ValueError(f"x must be at least two-dimensional for matrix_transpose; got ndim={x.ndim}")
@@ -196,7 +250,11 @@ def matrix_transpose(x, /):
 
 
 def swapaxes(a, axis1, axis2):
-    """a with two axes exchanged."""
+    """a with two axes exchanged.
+
+    >>> jnp.swapaxes(jnp.ones((2, 3)), 0, 1).shape
+    (3, 2)
+    """
     a = as_array("swapaxes", a)
     i, j = canonicalize_axis(axis1, a.ndim), canonicalize_axis(axis2, a.ndim)
     axes = list(range(a.ndim))
@@ -208,6 +266,9 @@ def moveaxis(a, source, destination):
     """a with the axes `source` moved to the places `destination`; the others keep their order.
 
     Raises ValueError for repeated destinations, axes out of bounds, and unequal numbers, TypeError for repeated sources.
+
+    >>> jnp.moveaxis(jnp.ones((2, 3, 4)), 0, -1).shape
+    (3, 4, 2)
     """
     a = as_array("moveaxis", a)
     source, destination = listed_axes(source, a.ndim), canonicalize_axes(destination, a.ndim)
@@ -225,7 +286,11 @@ def _rollaxis(a, axis, start):
 
 
 def rollaxis(a, axis, start=0):
-    """a with `axis` moved to stand before `start`. Raises ValueError out of bounds."""
+    """a with `axis` moved to stand before `start`. Raises ValueError out of bounds.
+
+    >>> jnp.rollaxis(jnp.ones((2, 3, 4)), 2).shape
+    (4, 2, 3)
+    """
     a = as_array("rollaxis", a)
     start = operator.index(start)
     if not -a.ndim <= start <= a.ndim:
@@ -237,12 +302,21 @@ def rollaxis(a, axis, start=0):
 
 
 def broadcast_shapes(*shapes):
-    """The shape that arrays of `shapes` broadcast to. Raises ValueError where there is none."""
+    """The shape that arrays of `shapes` broadcast to. Raises ValueError where there is none.
+
+    >>> jnp.broadcast_shapes((2, 1), (3,))
+    (2, 3)
+    """
     return broadcast(*[(s,) if isinstance(s, (int, np.integer)) else tuple(s) for s in shapes])
 
 
 def broadcast_to(array, shape, *, out_sharding=None):
-    """`array` spread over `shape` by numpy's rules. Raises ValueError where it does not fit."""
+    """`array` spread over `shape` by numpy's rules. Raises ValueError where it does not fit.
+
+    >>> jnp.broadcast_to(jnp.arange(2), (2, 2))
+    Array([[0, 1],
+           [0, 1]], dtype=int32)
+    """
     if out_sharding is not None:
         no_sharding("broadcast_to", out_sharding)
     array = as_array("broadcast_to", array)
@@ -260,7 +334,11 @@ def broadcast_to(array, shape, *, out_sharding=None):
 
 
 def broadcast_arrays(*args):
-    """All arguments spread over their common shape, as a list."""
+    """All arguments spread over their common shape, as a list.
+
+    >>> jnp.broadcast_arrays(jnp.arange(2), 5)
+    [Array([0, 1], dtype=int32), Array([5, 5], dtype=int32, weak_type=True)]
+    """
     check_arraylike("broadcast_arrays", *args)
     shape = broadcast_shapes(*[np.shape(a) for a in args])
     return [broadcast_to(a, shape) for a in args]

@@ -45,7 +45,11 @@ def _refuse(name, kind, order):
 
 
 def sort(a, axis=-1, *, kind=None, order=None, stable=True, descending=False):
-    """a sorted along `axis` (flattened if None)."""
+    """a sorted along `axis` (flattened if None).
+
+    >>> jnp.sort(jnp.array([3, 1, 2]))
+    Array([1, 2, 3], dtype=int32)
+    """
     _refuse("sort", kind, order)
     a = as_array("sort", a)
     return _sort(a, axis=None if axis is None else operator.index(axis), stable=builtins.bool(stable), descending=builtins.bool(descending))
@@ -65,7 +69,11 @@ def _argsort(a, axis, stable, descending, dtype):
 
 
 def argsort(a, axis=-1, *, kind=None, order=None, stable=True, descending=False, dtype=None):
-    """The indices that sort a along `axis` (flattened if None). dtype: of the indices. Raises ValueError for an axis out of bounds, a scalar's too."""
+    """The indices that sort a along `axis` (flattened if None). dtype: of the indices. Raises ValueError for an axis out of bounds, a scalar's too.
+
+    >>> jnp.argsort(jnp.array([3, 1, 2]))
+    Array([1, 2, 0], dtype=int32)
+    """
     _refuse("argsort", kind, order)
     a = as_array("argsort", a)
     dtype = requested("argsort", dtype, int)
@@ -88,6 +96,9 @@ def lexsort(keys, axis=-1):
     """The indices that sort by several keys, the last first. keys: a sequence of arrays of one shape, or rows.
 
     Raises TypeError for no keys, ValueError where their shapes differ.
+
+    >>> jnp.lexsort((jnp.array([2, 1, 0]), jnp.array([1, 0, 1])))
+    Array([1, 2, 0], dtype=int32)
     """
     if isinstance(keys, (Array, np.ndarray)):
         keys = _core.asarray(keys)
@@ -116,7 +127,11 @@ def sort_last(a):
 
 
 def sort_complex(a):
-    """a sorted by real, then imaginary part, as complex."""
+    """a sorted by real, then imaginary part, as complex.
+
+    >>> jnp.sort_complex(jnp.array([2j, 1j]))
+    Array([0.+1.j, 0.+2.j], dtype=complex64)
+    """
     return _sort_complex(as_array("sort_complex", a))
 
 
@@ -147,7 +162,11 @@ def _partition(a, kth, axis):
 
 
 def partition(a, kth, axis=-1):
-    """a with the kth element along `axis` where sorting would put it, smaller ones before and larger ones after, in any order."""
+    """a with the kth element along `axis` where sorting would put it, smaller ones before and larger ones after, in any order.
+
+    >>> jnp.partition(jnp.array([3, 1, 2]), 1)
+    Array([1, 2, 3], dtype=int32)
+    """
     a, kth, axis = _partitioned("partition", a, kth, axis)
     return _partition(a, kth=kth, axis=axis)
 

@@ -201,12 +201,19 @@ def quantile(a, q, axis=None, out=None, overwrite_input=False, method="linear", 
     """The q-quantiles of a over `axis`, q in [0, 1]; q's axes come first.
 
     method: between two elements, "linear", "lower", "higher", "midpoint" or "nearest"; with weights, "inverted_cdf".
+
+    >>> jnp.quantile(jnp.array([1.0, 2.0, 4.0]), 0.5)
+    Array(2., dtype=float32)
     """
     return _checked("quantile", _quantile_jit, a, q, axis, out, overwrite_input, method, keepdims, weights)
 
 
 def nanquantile(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *, weights=None):
-    """`quantile` of what is not nan."""
+    """`quantile` of what is not nan.
+
+    >>> jnp.nanquantile(jnp.array([1.0, jnp.nan, 4.0]), 0.5)
+    Array(2.5, dtype=float32)
+    """
     return _checked("nanquantile", _nanquantile_jit, a, q, axis, out, overwrite_input, method, keepdims, weights)
 
 
@@ -219,7 +226,11 @@ def _hundredth(name, q):
 
 
 def percentile(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *, weights=None, out_sharding=None):
-    """`quantile` with q in percent."""
+    """`quantile` with q in percent.
+
+    >>> jnp.percentile(jnp.array([1.0, 2.0, 4.0]), 50)
+    Array(2., dtype=float32)
+    """
     if out_sharding is not None:
         no_sharding("percentile", out_sharding)
     check_arraylike("percentile", a, q)
@@ -227,19 +238,31 @@ def percentile(a, q, axis=None, out=None, overwrite_input=False, method="linear"
 
 
 def nanpercentile(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *, weights=None):
-    """`nanquantile` with q in percent."""
+    """`nanquantile` with q in percent.
+
+    >>> jnp.nanpercentile(jnp.array([1.0, jnp.nan, 4.0]), 50)
+    Array(2.5, dtype=float32)
+    """
     check_arraylike("nanpercentile", a, q)
     return nanquantile(a, _hundredth("nanpercentile", q), axis, out, overwrite_input, method, keepdims, weights=weights)
 
 
 def median(a, axis=None, out=None, overwrite_input=False, keepdims=False):
-    """The middle of the sorted elements over `axis`, the mean of two where there are two."""
+    """The middle of the sorted elements over `axis`, the mean of two where there are two.
+
+    >>> jnp.median(jnp.array([1.0, 2.0, 4.0]))
+    Array(2., dtype=float32)
+    """
     check_arraylike("median", a)
     return quantile(a, 0.5, axis=axis, out=out, overwrite_input=overwrite_input, keepdims=keepdims)
 
 
 def nanmedian(a, axis=None, out=None, overwrite_input=False, keepdims=False):
-    """`median` of what is not nan."""
+    """`median` of what is not nan.
+
+    >>> jnp.nanmedian(jnp.array([1.0, jnp.nan, 4.0]))
+    Array(2.5, dtype=float32)
+    """
     check_arraylike("nanmedian", a)
     return nanquantile(a, 0.5, axis=axis, out=out, overwrite_input=overwrite_input, keepdims=keepdims)
 
@@ -292,6 +315,9 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
 
     y: more variables; fweights: integer counts, aweights: weights, of each observation.
     Raises ValueError above rank 2 and for a dtype that is no float, TypeError for fweights that are no integers, RuntimeError for weights of another rank or size.
+
+    >>> jnp.cov(jnp.array([1.0, 3.0]))
+    Array(2., dtype=float32)
     """
     check_arraylike("cov", m, *([] if y is None else [y]))
     m = as_array("cov", m)

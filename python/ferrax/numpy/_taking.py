@@ -79,6 +79,9 @@ def take(a, indices, axis=None, out=None, mode=None, unique_indices=False, indic
     """The elements of a at `indices` along `axis` (of the flattened array if None); negative indices count from the end, booleans are 0 and 1.
 
     mode: out of bounds, "fill" (the default; with fill_value, by default nan or the extreme of the dtype), "clip" or "wrap".
+
+    >>> jnp.take(jnp.array([5, 6, 7]), jnp.array([2, 0]))
+    Array([7, 5], dtype=int32)
     """
     unsupported("jnp.take", out=out)
     check_arraylike("take", a, indices)
@@ -141,6 +144,9 @@ def take_along_axis(arr, indices, axis=-1, mode=None, fill_value=None, *, wrap_n
     """arr at `indices` along `axis`, the other axes running together (sizes of 1 broadcast). See `take` for mode and fill_value.
 
     Raises TypeError for indices that are no integers, ValueError for another rank.
+
+    >>> jnp.take_along_axis(jnp.array([[5, 6]]), jnp.array([[1, 0]]), axis=1)
+    Array([[6, 5]], dtype=int32)
     """
     check_arraylike("take_along_axis", arr, indices)
     arr, indices = _core.asarray(arr), _core.asarray(indices)
@@ -202,6 +208,9 @@ def put(a, ind, v, mode=None, *, inplace=True):
     """a with the values v, repeated as needed, written at flat positions `ind`. mode: "clip" (the default) or "wrap". `inplace` must be False.
 
     Raises ValueError for another mode.
+
+    >>> jnp.put(jnp.zeros(3), jnp.array([1]), 5.0, inplace=False)
+    Array([0., 5., 0.], dtype=float32)
     """
     _inplace("put", inplace)
     check_arraylike("put", a, ind, v)
@@ -244,6 +253,10 @@ def fill_diagonal(a, val, wrap=False, *, inplace=True):
     """a with `val` (a scalar, or values in order) on its diagonal. wrap: begin again below the square of a tall matrix.
 
     Raises ValueError below rank 2, and above it for unequal sizes.
+
+    >>> jnp.fill_diagonal(jnp.zeros((2, 2)), 1.0, inplace=False)
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)
     """
     if inplace:
         raise NotImplementedError("JAX arrays are immutable, must use inplace=False")
@@ -268,7 +281,11 @@ def fill_diagonal(a, val, wrap=False, *, inplace=True):
 
 
 def diag_indices(n, ndim=2):
-    """The indices of the diagonal of an array of `ndim` axes of size n. Raises ValueError for negative ones."""
+    """The indices of the diagonal of an array of `ndim` axes of size n. Raises ValueError for negative ones.
+
+    >>> jnp.diag_indices(2)
+    (Array([0, 1], dtype=int32), Array([0, 1], dtype=int32))
+    """
     n, ndim = operator.index(n), operator.index(ndim)
     if n < 0:
         raise ValueError(f"n argument to diag_indices must be nonnegative, got {n}")
@@ -278,7 +295,11 @@ def diag_indices(n, ndim=2):
 
 
 def diag_indices_from(arr):
-    """The indices of arr's diagonal. Raises ValueError unless all axes have one size."""
+    """The indices of arr's diagonal. Raises ValueError unless all axes have one size.
+
+    >>> jnp.diag_indices_from(jnp.ones((2, 2)))
+    (Array([0, 1], dtype=int32), Array([0, 1], dtype=int32))
+    """
     arr = as_array("diag_indices_from", arr)
     if arr.ndim < 2:
         raise ValueError("input array must be at least 2-d")
@@ -297,17 +318,29 @@ def _tri_mask(n, k, m, lower):
 
 
 def tril_indices(n, k=0, m=None):
-    """The indices of the lower triangle of an [n, m] array, up to the k-th diagonal."""
+    """The indices of the lower triangle of an [n, m] array, up to the k-th diagonal.
+
+    >>> jnp.tril_indices(2)
+    (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
+    """
     return _tri_mask(operator.index(n), operator.index(k), operator.index(n if m is None else m), True)
 
 
 def triu_indices(n, k=0, m=None):
-    """The indices of the upper triangle of an [n, m] array, from the k-th diagonal."""
+    """The indices of the upper triangle of an [n, m] array, from the k-th diagonal.
+
+    >>> jnp.triu_indices(2)
+    (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
+    """
     return _tri_mask(operator.index(n), operator.index(k), operator.index(n if m is None else m), False)
 
 
 def tril_indices_from(arr, k=0):
-    """The indices of the lower triangle of arr, a matrix. Raises ValueError for other ranks."""
+    """The indices of the lower triangle of arr, a matrix. Raises ValueError for other ranks.
+
+    >>> jnp.tril_indices_from(jnp.ones((2, 2)))
+    (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
+    """
     arr = as_array("tril_indices_from", arr)
     if arr.ndim != 2:
         raise ValueError("Only 2-D inputs are accepted")
@@ -315,7 +348,11 @@ def tril_indices_from(arr, k=0):
 
 
 def triu_indices_from(arr, k=0):
-    """The indices of the upper triangle of arr, a matrix. Raises ValueError for other ranks."""
+    """The indices of the upper triangle of arr, a matrix. Raises ValueError for other ranks.
+
+    >>> jnp.triu_indices_from(jnp.ones((2, 2)))
+    (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
+    """
     arr = as_array("triu_indices_from", arr)
     if arr.ndim != 2:
         raise ValueError("Only 2-D inputs are accepted")
@@ -328,7 +365,12 @@ def mask_indices(n, mask_func, k=0, *, size=None):
 
 
 def ix_(*args):
-    """The arrays that index the grid spanned by vectors of indices or booleans. Raises ValueError for other ranks."""
+    """The arrays that index the grid spanned by vectors of indices or booleans. Raises ValueError for other ranks.
+
+    >>> jnp.ix_(jnp.array([0, 1]), jnp.array([2]))
+    (Array([[0],
+           [1]], dtype=int32), Array([[2]], dtype=int32))
+    """
     check_arraylike("ix_", *args)
     out = []
     for i, a in enumerate(args):
@@ -346,7 +388,11 @@ def ix_(*args):
 
 
 def unravel_index(indices, shape):
-    """The position in an array of `shape` of each flat index, of its dtype; out of bounds is clipped. Raises ValueError for negative sizes."""
+    """The position in an array of `shape` of each flat index, of its dtype; out of bounds is clipped. Raises ValueError for negative sizes.
+
+    >>> jnp.unravel_index(5, (2, 3))
+    (Array(1, dtype=int32, weak_type=True), Array(2, dtype=int32, weak_type=True))
+    """
     check_arraylike("unravel_index", indices)
     indices = _core.asarray(indices)
     sizes = canonicalize_shape(shape)
@@ -374,6 +420,9 @@ def ravel_multi_index(multi_index, dims, mode="raise", order="C", *, dtype=None)
     """The flat index of positions in an array of `dims`; dtype: by default that of the positions. mode: "raise" (values must be known), "clip", "wrap" or "ignore" (taken as they are); order: "C" or "F".
 
     Raises ValueError out of bounds with "raise", and for a dtype that is no integer or too narrow; TypeError for booleans.
+
+    >>> jnp.ravel_multi_index((jnp.array([1]), jnp.array([2])), (2, 3))
+    Array([5], dtype=int32)
     """
     check_arraylike("ravel_multi_index", *multi_index)
     dims = canonicalize_shape(dims)

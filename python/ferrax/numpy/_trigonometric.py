@@ -20,57 +20,101 @@ from ._selecting import where
 
 
 def sin(x, /):
-    """Sine of x radians."""
+    """Sine of x radians.
+
+    >>> jnp.sin(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
     return pointwise("sin", "sin", x)
 
 
 def cos(x, /):
-    """Cosine of x radians."""
+    """Cosine of x radians.
+
+    >>> jnp.cos(jnp.array([0.0]))
+    Array([1.], dtype=float32)
+    """
     return pointwise("cos", "cos", x)
 
 
 def tan(x, /):
-    """Tangent of x radians."""
+    """Tangent of x radians.
+
+    >>> jnp.tan(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
     return pointwise("tan", "tan", x)
 
 
 def arcsin(x, /):
-    """Arc sine in radians."""
+    """Arc sine in radians.
+
+    >>> jnp.arcsin(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
     return pointwise("arcsin", "asin", x)
 
 
 def arccos(x, /):
-    """Arc cosine in radians. x: number; integers become float."""
+    """Arc cosine in radians. x: number; integers become float.
+
+    >>> jnp.arccos(jnp.array([1.0]))
+    Array([0.], dtype=float32)
+    """
     return pointwise("arccos", "acos", x)
 
 
 def arctan(x, /):
-    """Arc tangent in radians."""
+    """Arc tangent in radians.
+
+    >>> jnp.arctan(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
     return pointwise("arctan", "atan", x)
 
 
 def arctan2(x1, x2, /):
-    """Angle of the point (x2, x1): arctan(x1 / x2) in the right quadrant."""
+    """Angle of the point (x2, x1): arctan(x1 / x2) in the right quadrant.
+
+    >>> jnp.arctan2(jnp.array([0.0]), 1.0)
+    Array([0.], dtype=float32)
+    """
     return pointwise("arctan2", "atan2", x1, x2)
 
 
 def sinh(x, /):
-    """Hyperbolic sine."""
+    """Hyperbolic sine.
+
+    >>> jnp.sinh(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
     return pointwise("sinh", "sinh", x)
 
 
 def cosh(x, /):
-    """Hyperbolic cosine."""
+    """Hyperbolic cosine.
+
+    >>> jnp.cosh(jnp.array([0.0]))
+    Array([1.], dtype=float32)
+    """
     return pointwise("cosh", "cosh", x)
 
 
 def tanh(x, /):
-    """Hyperbolic tangent."""
+    """Hyperbolic tangent.
+
+    >>> jnp.tanh(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
     return pointwise("tanh", "tanh", x)
 
 
 def arcsinh(x, /):
-    """Inverse hyperbolic sine."""
+    """Inverse hyperbolic sine.
+
+    >>> jnp.arcsinh(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
     return pointwise("arcsinh", "asinh", x)
 
 
@@ -83,13 +127,21 @@ def _arccosh(x):
 
 
 def arccosh(x, /):
-    """Inverse hyperbolic cosine, with non-negative real part."""
+    """Inverse hyperbolic cosine, with non-negative real part.
+
+    >>> jnp.arccosh(jnp.array([1.0]))
+    Array([0.], dtype=float32)
+    """
     check_arraylike("arccosh", x)
     return _arccosh(x)
 
 
 def arctanh(x, /):
-    """Inverse hyperbolic tangent."""
+    """Inverse hyperbolic tangent.
+
+    >>> jnp.arctanh(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
     return pointwise("arctanh", "atanh", x)
 
 
@@ -97,13 +149,21 @@ acos, acosh, asin, asinh, atan, atan2, atanh = arccos, arccosh, arcsin, arcsinh,
 
 
 def deg2rad(x, /):
-    """Degrees to radians."""
+    """Degrees to radians.
+
+    >>> jnp.deg2rad(jnp.array([180.0]))
+    Array([3.1415927], dtype=float32)
+    """
     (x,) = promote_inexact("deg2rad", x)
     return bind("mul", x, filled_like(np.pi / 180, x))
 
 
 def rad2deg(x, /):
-    """Radians to degrees."""
+    """Radians to degrees.
+
+    >>> jnp.rad2deg(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
     (x,) = promote_inexact("rad2deg", x)
     return bind("mul", x, filled_like(180 / np.pi, x))
 
@@ -125,7 +185,11 @@ def _hypot(x, y):
 
 
 def hypot(x1, x2, /):
-    """sqrt(x1 ** 2 + x2 ** 2) without overflow. x1, x2: real. Raises ValueError for complex ones."""
+    """sqrt(x1 ** 2 + x2 ** 2) without overflow. x1, x2: real. Raises ValueError for complex ones.
+
+    >>> jnp.hypot(jnp.array([3.0]), 4.0)
+    Array([5.], dtype=float32)
+    """
     check_arraylike("hypot", x1, x2)
     if is_complex(dtype_of(x1)) or is_complex(dtype_of(x2)):
         raise ValueError("jnp.hypot is not well defined for complex-valued inputs. For complex numbers, use jnp.abs(z) to compute the magnitude.")
@@ -156,6 +220,10 @@ def _sinc(x):
 
 
 def sinc(x, /):
-    """sin(pi x) / (pi x), 1 at 0."""
+    """sin(pi x) / (pi x), 1 at 0.
+
+    >>> jnp.sinc(jnp.array([0.0, 0.5]))
+    Array([1.        , 0.63661975], dtype=float32)
+    """
     check_arraylike("sinc", x)
     return _sinc(x)

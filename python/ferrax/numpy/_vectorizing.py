@@ -41,6 +41,9 @@ def vectorize(pyfunc, *, excluded=frozenset(), signature=None):
 
     excluded: positions and names of arguments passed as they are. signature: core axes, as in "(m,n),(n)->(m)"; by default scalars. Raises
     ValueError where shapes contradict the signature.
+
+    >>> jnp.vectorize(lambda x, y: x @ y, signature="(n),(n)->()")(jnp.ones((2, 3)), jnp.ones(3))
+    Array([3., 3.], dtype=float32)
     """
     if any(not isinstance(e, (str, int)) for e in excluded):
         raise TypeError(f"jax.numpy.vectorize can only exclude integer or string arguments, but excluded={set(excluded)!r}")
@@ -148,7 +151,11 @@ def _checked(fun, outs, sizes, error):
 
 
 def apply_along_axis(func1d, axis, arr, *args, **kwargs):
-    """func1d of every vector of arr along `axis`; the axes of its result stand where that axis was."""
+    """func1d of every vector of arr along `axis`; the axes of its result stand where that axis was.
+
+    >>> jnp.apply_along_axis(jnp.sum, 1, jnp.ones((2, 3)))
+    Array([3., 3.], dtype=float32)
+    """
     arr = as_array("apply_along_axis", arr)
     axis = canonicalize_axis(axis, arr.ndim)
     fun = lambda v: func1d(v, *args, **kwargs)

@@ -29,7 +29,11 @@ def _points(M):
 
 
 def bartlett(M):
-    """The triangular window with zeros at its ends."""
+    """The triangular window with zeros at its ends.
+
+    >>> jnp.bartlett(3)
+    Array([0., 1., 0.], dtype=float32)
+    """
     M, dtype, n = _points(M)
     c = lambda v: constant(v, dtype)
     if M <= 1:
@@ -61,7 +65,11 @@ def hamming(M):
 
 
 def hanning(M):
-    """0.5 (1 - cos(2 pi n / (M - 1)))."""
+    """0.5 (1 - cos(2 pi n / (M - 1))).
+
+    >>> jnp.hanning(3)
+    Array([0., 1., 0.], dtype=float32)
+    """
     M, dtype, n = _points(M)
     c = lambda v: constant(v, dtype)
     return n if M <= 1 else bind("mul", c(0.5), bind("sub", c(1), _cosine(n, 1, M, dtype)))

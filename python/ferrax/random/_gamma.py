@@ -128,6 +128,9 @@ def dirichlet(key, alpha, shape=None, dtype=None, *, out_sharding=None):
 
     Raises:
       ValueError: alpha is a scalar, or does not broadcast; the dtype is not floating point.
+
+    >>> random.dirichlet(random.key(0), jnp.ones(3)).sum().round(3)
+    Array(1., dtype=float32)
     """
     if out_sharding is not None:
         no_sharding("dirichlet", out_sharding)
@@ -256,6 +259,9 @@ def poisson(key, lam, shape=None, dtype=None, *, out_sharding=None):
 
     Raises:
       ValueError: lam does not broadcast. TypeError: the dtype is no integer type.
+
+    >>> random.poisson(random.key(0), 4.0, (3,)).dtype
+    dtype('int32')
     """
     if out_sharding is not None:
         no_sharding("poisson", out_sharding)
@@ -330,6 +336,9 @@ def binomial(key, n, p, shape=None, dtype=None):
 
     Returns:
       an array of `shape` and `dtype`; NaN where n is negative or p is outside [0, 1].
+
+    >>> random.binomial(random.key(0), 10, 0.5, (3,)).shape
+    (3,)
     """
     key, _ = single("binomial", key)
     dtype = float_dtype("binomial", dtype)

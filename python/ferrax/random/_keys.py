@@ -106,6 +106,9 @@ def PRNGKey(seed, *, impl=None):
     Raises:
       TypeError: the seed is not an integer scalar.
       OverflowError: it does not fit 64 bits.
+
+    >>> random.PRNGKey(3)
+    Array([0, 3], dtype=uint32)
     """
     keys = _seeded("PRNGKey", seed, impl)
     return keys if _config.config.jax_enable_custom_prng else like(keys, True)
@@ -115,6 +118,9 @@ def key(seed, *, impl=None, dtype=None):
     """A typed key, shape (), dtype `key<fry>`, from an integer seed.
 
     Args and errors are those of `PRNGKey`; `dtype` may be given in place of `impl`.
+
+    >>> random.key_data(random.key(3))
+    Array([0, 3], dtype=uint32)
     """
     if dtype is not None and impl is not None:
         raise TypeError("key() accepts either impl or dtype, not both.")
@@ -130,6 +136,10 @@ def split(key, num=2):
 
     Returns:
       keys of shape (num,), or of shape `num`; raw keys have a last axis of size 2.
+
+    >>> random.key_data(random.split(random.key(0)))
+    Array([[1797259609, 2579123966],
+           [ 928981903, 3453687069]], dtype=uint32)
     """
     keys, raw = single("split", key)
     shape = tuple(map(operator.index, num)) if isinstance(num, (tuple, list)) else (operator.index(num),)
@@ -148,6 +158,9 @@ def fold_in(key, data):
     Raises:
       TypeError: `data` is no scalar.
       OverflowError: it is a Python int outside 32 bits.
+
+    >>> random.key_data(random.fold_in(random.key(0), 1))
+    Array([ 928981903, 3453687069], dtype=uint32)
     """
     keys, raw = single("fold_in", key)
     aval = None
@@ -165,7 +178,11 @@ def fold_in(key, data):
 
 
 def key_data(keys):
-    """The words of keys: `uint32[..., 2]`."""
+    """The words of keys: `uint32[..., 2]`.
+
+    >>> random.key_data(random.key(0))
+    Array([0, 0], dtype=uint32)
+    """
     return like(typed(keys)[0], True)
 
 

@@ -28,6 +28,9 @@ def multivariate_normal(key, mean, cov, shape=None, dtype=None, method="cholesky
 
     Raises:
       ValueError: shapes do not fit, the dtype is not floating point, or the method is unknown.
+
+    >>> random.multivariate_normal(random.key(0), jnp.zeros(2), jnp.eye(2)).shape
+    (2,)
     """
     if out_sharding is not None:
         no_sharding("multivariate_normal", out_sharding)

@@ -27,6 +27,9 @@ def permutation(key, x, axis=0, independent=False, *, out_sharding=None):
 
     Raises:
       TypeError: x is a scalar but no integer. ValueError: the axis is out of bounds.
+
+    >>> random.permutation(random.key(0), 4)
+    Array([0, 1, 3, 2], dtype=int32)
     """
     if out_sharding is not None:
         no_sharding("permutation", out_sharding)
@@ -74,6 +77,9 @@ def choice(key, a, shape=(), replace=True, p=None, axis=0, mode=None):
     Raises:
       TypeError: the shape is no sequence. ValueError: there is nothing to draw from, too little without replacement, the axis is out of bounds,
         or the weights' shape is wrong.
+
+    >>> random.choice(random.key(0), 5, (2,))
+    Array([4, 0], dtype=int32)
     """
     key, _ = single("choice", key)
     if isinstance(a, (list, tuple)):

@@ -53,6 +53,9 @@ def normal(key, shape=(), dtype=None, *, out_sharding=None):
 
     Raises:
       ValueError: the dtype is neither.
+
+    >>> random.normal(random.key(0), (2, 3)).shape
+    (2, 3)
     """
     if out_sharding is not None:
         no_sharding("normal", out_sharding)
@@ -89,6 +92,9 @@ def truncated_normal(key, lower, upper, shape=None, dtype=None, *, out_sharding=
 
     Raises:
       ValueError: the dtype is not floating point, or the bounds do not broadcast.
+
+    >>> random.truncated_normal(random.key(0), -1.0, 1.0, (3,)).shape
+    (3,)
     """
     if out_sharding is not None:
         no_sharding("truncated_normal", out_sharding)
@@ -207,6 +213,9 @@ def rademacher(key, shape=(), dtype=None, *, out_sharding=None):
       key: a key.
       shape: the result's shape.
       dtype: the result's dtype; by default the default integer.
+
+    >>> random.rademacher(random.key(0), (3,)).shape
+    (3,)
     """
     if out_sharding is not None:
         no_sharding("rademacher", out_sharding)
@@ -403,6 +412,9 @@ def categorical(key, logits, axis=-1, shape=None, replace=True, mode=None, *, ou
 
     Raises:
       ValueError: the logits are not floating point, the shape does not fit, or there are too few categories to draw without replacement.
+
+    >>> random.categorical(random.key(0), jnp.zeros(3), shape=(2,)).shape
+    (2,)
     """
     if out_sharding is not None:
         no_sharding("categorical", out_sharding)

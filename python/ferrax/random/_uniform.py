@@ -101,6 +101,9 @@ def bits(key, shape=(), dtype=None, *, out_sharding=None):
 
     Raises:
       ValueError: the dtype is no unsigned integer type.
+
+    >>> random.bits(random.key(0), (2,))
+    Array([4070199207, 4202968722], dtype=uint32)
     """
     if out_sharding is not None:
         no_sharding("bits", out_sharding)
@@ -125,6 +128,9 @@ def uniform(key, shape=(), dtype=None, minval=0.0, maxval=1.0, *, out_sharding=N
 
     Raises:
       ValueError: the dtype is not floating point.
+
+    >>> random.uniform(random.key(0), (2,))
+    Array([0.947667 , 0.9785799], dtype=float32)
     """
     if out_sharding is not None:
         no_sharding("uniform", out_sharding)
@@ -159,6 +165,9 @@ def randint(key, shape, minval, maxval, dtype=None, *, out_sharding=None):
 
     Raises:
       TypeError: the dtype is no integer type.
+
+    >>> random.randint(random.key(0), (3,), 0, 10)
+    Array([9, 0, 2], dtype=int32)
     """
     if out_sharding is not None:
         no_sharding("randint", out_sharding)
@@ -229,6 +238,9 @@ def bernoulli(key, p=0.5, shape=None, mode="low", *, out_sharding=None):
 
     Raises:
       TypeError: p is not floating point. ValueError: the mode is unknown, or p does not broadcast.
+
+    >>> random.bernoulli(random.key(0), 0.5, (3,))
+    Array([False, False,  True], dtype=bool)
     """
     if out_sharding is not None:
         no_sharding("bernoulli", out_sharding)
