@@ -386,6 +386,9 @@ def eval_shape(fun, *args, **kwargs):
     Args:
       fun: the function. What it calls may be called with `ShapeDtypeStruct`s too.
       *args, **kwargs: its arguments: arrays, or anything with a shape and a dtype.
+
+    >>> jax.eval_shape(lambda x: x @ x.T, jnp.ones((2, 3)))
+    ShapeDtypeStruct(shape=(2, 2), dtype=float32)
     """
     check_callable(fun)
     if isinstance(fun, _core.JitFunction) and fun._options()["device"] is not None:

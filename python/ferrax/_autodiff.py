@@ -133,6 +133,9 @@ def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=F
 
     Returns:
       a function of `fun`'s arguments that returns (value, gradient); with `has_aux`, ((value, aux), gradient).
+
+    >>> jax.value_and_grad(lambda x: x**2)(3.0)
+    (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
     """
     if reduce_axes:
         refused("value_and_grad", "reduce_axes", reduce_axes, "sum over a named axis with lax.psum")
@@ -291,6 +294,9 @@ def linearize(fun, *primals, has_aux=False):
 
     Raises:
       TypeError, ValueError: (when f_jvp is called) the tangents' structure, shapes or dtypes are not the primals'.
+
+    >>> jax.linearize(lambda x: x**2, 3.0)[1](1.0)
+    Array(6., dtype=float32, weak_type=True)
     """
     check_callable(fun)
     leaves, in_tree = tree_flatten((primals, {}))
@@ -547,6 +553,9 @@ def linear_transpose(fun, *primals, reduce_axes=()):
 
     Raises:
       TypeError: `fun` is not linear, an argument is not floating point, or (later) the cotangent is not like the output.
+
+    >>> jax.linear_transpose(lambda x: 3.0 * x, 1.0)(2.0)
+    (Array(6., dtype=float32, weak_type=True),)
     """
     if reduce_axes:
         refused("linear_transpose", "reduce_axes", reduce_axes, "sum over a named axis with lax.psum")
@@ -622,6 +631,10 @@ def jacfwd(fun, argnums=0, has_aux=False, holomorphic=False):
 
     Raises:
       TypeError: an input is not real (complex, with `holomorphic`).
+
+    >>> jax.jacfwd(lambda x: x**2)(jnp.array([1.0, 3.0]))
+    Array([[2., 0.],
+           [0., 6.]], dtype=float32)
     """
     check_callable(fun)
     argnums = _argnums(argnums)
@@ -654,6 +667,10 @@ def jacrev(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
 
     Raises:
       TypeError: an input or output is not of the kind that `grad` asks for.
+
+    >>> jax.jacrev(lambda x: x**2)(jnp.array([1.0, 3.0]))
+    Array([[2., 0.],
+           [0., 6.]], dtype=float32)
     """
     check_callable(fun)
     argnums = _argnums(argnums)
@@ -685,6 +702,10 @@ def hessian(fun, argnums=0, has_aux=False, holomorphic=False):
     Returns:
       a function of `fun`'s arguments. For output shape s and input leaves of shapes t and u it returns arrays of shape s + t + u, nested as
       output structure of input structure of input structure.
+
+    >>> jax.hessian(lambda x: jnp.sum(x**3))(jnp.array([1.0, 2.0]))
+    Array([[ 6.,  0.],
+           [ 0., 12.]], dtype=float32)
     """
     return jacfwd(jacrev(fun, argnums, has_aux=has_aux, holomorphic=holomorphic), argnums, has_aux=has_aux, holomorphic=holomorphic)
 

@@ -65,6 +65,9 @@ def pure_callback(callback, result_shape_dtypes, *args, sharding=None, vmap_meth
     Raises:
       ValueError: the vmap method is unknown, or 64-bit results are promised while the configuration has none.
       JaxRuntimeError: (when run) the callback raised, or returned something else than promised.
+
+    >>> jax.pure_callback(lambda x: 2 * x, jax.ShapeDtypeStruct((), "float32"), jnp.float32(3.0))
+    Array(6., dtype=float32)
     """
     if sharding is not None:
         refused("pure_callback", "sharding", sharding, "callbacks run in this process, for the whole array")

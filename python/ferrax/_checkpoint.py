@@ -27,6 +27,9 @@ def checkpoint(fun, *, prevent_cse=True, policy=None, static_argnums=(), static_
 
     Raises:
       ferrax.errors.TracerBoolConversionError: `fun` branches on the value of an argument that is not static.
+
+    >>> jax.grad(jax.checkpoint(lambda x: jnp.sin(jnp.sin(x))))(0.0)
+    Array(1., dtype=float32, weak_type=True)
     """
     if concrete is not None:
         raise NotImplementedError(

@@ -44,6 +44,9 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
     Raises:
       TypeError: a leaf is not an array type.
       ValueError: `device` is neither a device nor a sharding; `donate` and `may_alias` are both True.
+
+    >>> jax.device_put([1.0, 2.0])
+    [Array(1., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True)]
     """
     if donate is True and may_alias is True:
         raise ValueError("may_alias and donate cannot be True at the same time.")
@@ -75,7 +78,11 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
 
 
 def device_get(x):
-    """A pytree with its arrays as numpy arrays; other leaves are left as they are."""
+    """A pytree with its arrays as numpy arrays; other leaves are left as they are.
+
+    >>> jax.device_get(jnp.arange(3))
+    array([0, 1, 2], dtype=int32)
+    """
     return tree_map(lambda leaf: np.asarray(leaf) if isinstance(leaf, _core.Array) and not isinstance(leaf, _core.Tracer) else leaf, x)
 
 
@@ -89,7 +96,11 @@ def copy_to_host_async(x):
 
 
 def block_until_ready(x):
-    """Waits until a pytree's arrays are computed, and returns the pytree."""
+    """Waits until a pytree's arrays are computed, and returns the pytree.
+
+    >>> jax.block_until_ready({"a": jnp.arange(3)})
+    {'a': Array([0, 1, 2], dtype=int32)}
+    """
     for leaf in tree_leaves(x):
         wait = getattr(leaf, "block_until_ready", None)
         if wait is not None:

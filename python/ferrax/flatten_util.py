@@ -24,6 +24,9 @@ def ravel_pytree(pytree):
 
     Raises:
       ValueError: (by unravel) the vector has the wrong length. TypeError: it has another dtype than `flat`, and the leaves' dtypes differ.
+
+    >>> jax.flatten_util.ravel_pytree({"a": jnp.arange(2.0), "b": 5.0})[0]
+    Array([0., 1., 5.], dtype=float32)
     """
     leaves, treedef = tree_flatten(pytree)
     if not leaves:

@@ -64,6 +64,9 @@ def segment_sum(data, segment_ids, num_segments=None, indices_are_sorted=False, 
 
     segment_ids: one integer for each row; num_segments: default the largest id plus one, which must be known. bucket_size: sum buckets of so
     many rows first. mode: "drop" (default) or "clip" for ids out of range.
+
+    >>> jax.ops.segment_sum(jnp.array([1, 2, 3]), jnp.array([0, 0, 2]), num_segments=3)
+    Array([3, 0, 3], dtype=int32)
     """
     if out_sharding is not None:
         no_sharding("segment_sum", out_sharding)
@@ -74,7 +77,11 @@ def segment_sum(data, segment_ids, num_segments=None, indices_are_sorted=False, 
 
 
 def segment_prod(data, segment_ids, num_segments=None, indices_are_sorted=False, unique_indices=False, bucket_size=None, mode=None, out_sharding=None):
-    """Products of the rows of `data` that share an id; 1 for ids that do not occur. See `segment_sum`."""
+    """Products of the rows of `data` that share an id; 1 for ids that do not occur. See `segment_sum`.
+
+    >>> jax.ops.segment_prod(jnp.array([2, 3, 4]), jnp.array([0, 0, 1]))
+    Array([6, 4], dtype=int32)
+    """
     if out_sharding is not None:
         no_sharding("segment_prod", out_sharding)
     return _segment(
@@ -84,7 +91,11 @@ def segment_prod(data, segment_ids, num_segments=None, indices_are_sorted=False,
 
 
 def segment_max(data, segment_ids, num_segments=None, indices_are_sorted=False, unique_indices=False, bucket_size=None, mode=None, out_sharding=None):
-    """Maxima of the rows of `data` that share an id; -inf or the least value for ids that do not occur. See `segment_sum`."""
+    """Maxima of the rows of `data` that share an id; -inf or the least value for ids that do not occur. See `segment_sum`.
+
+    >>> jax.ops.segment_max(jnp.array([1, 5, 3]), jnp.array([0, 0, 1]))
+    Array([5, 3], dtype=int32)
+    """
     if out_sharding is not None:
         no_sharding("segment_max", out_sharding)
     return _segment(
@@ -94,7 +105,11 @@ def segment_max(data, segment_ids, num_segments=None, indices_are_sorted=False, 
 
 
 def segment_min(data, segment_ids, num_segments=None, indices_are_sorted=False, unique_indices=False, bucket_size=None, mode=None, out_sharding=None):
-    """Minima of the rows of `data` that share an id; inf or the greatest value for ids that do not occur. See `segment_sum`."""
+    """Minima of the rows of `data` that share an id; inf or the greatest value for ids that do not occur. See `segment_sum`.
+
+    >>> jax.ops.segment_min(jnp.array([1, 5, 3]), jnp.array([0, 0, 1]))
+    Array([1, 3], dtype=int32)
+    """
     if out_sharding is not None:
         no_sharding("segment_min", out_sharding)
     return _segment(

@@ -76,6 +76,9 @@ def tree_flatten(tree, is_leaf=None):
 
     Raises:
       ValueError: a dict has keys that cannot be sorted.
+
+    >>> jax.tree_util.tree_flatten({"b": 1, "a": [2, 3]})
+    ([2, 3, 1], PyTreeDef({'a': [*, *], 'b': *}))
     """
     return _core.tree_flatten(tree, is_leaf)
 
@@ -85,17 +88,28 @@ def tree_unflatten(treedef, leaves):
 
     Raises:
       ValueError: there are too few or too many leaves.
+
+    >>> jax.tree_util.tree_unflatten(jax.tree_util.tree_structure([0, 0]), [5, 6])
+    [5, 6]
     """
     return treedef.unflatten(leaves)
 
 
 def tree_leaves(tree, is_leaf=None):
-    """The leaves of a pytree, in order."""
+    """The leaves of a pytree, in order.
+
+    >>> jax.tree_util.tree_leaves({"b": 1, "a": [2, None]})
+    [2, 1]
+    """
     return _core.tree_flatten(tree, is_leaf)[0]
 
 
 def tree_structure(tree, is_leaf=None):
-    """The structure of a pytree."""
+    """The structure of a pytree.
+
+    >>> jax.tree_util.tree_structure((1, [2, 3]))
+    PyTreeDef((*, [*, *]))
+    """
     return _core.tree_flatten(tree, is_leaf)[1]
 
 
@@ -110,6 +124,9 @@ def tree_map(f, tree, *rest, is_leaf=None):
 
     Raises:
       ValueError: the structures do not match; the message says where.
+
+    >>> jax.tree_util.tree_map(lambda x, y: x + y, {"a": 1}, {"a": 10})
+    {'a': 11}
     """
     leaves, treedef = _core.tree_flatten(tree, is_leaf)
     if not rest:
@@ -137,6 +154,9 @@ def tree_reduce(function, tree, initializer=_MISSING, is_leaf=None):
 
     Raises:
       TypeError: there is no leaf and no initializer.
+
+    >>> jax.tree_util.tree_reduce(lambda x, y: x + y, [1, (2, 3)])
+    6
     """
     leaves = tree_leaves(tree, is_leaf)
     if initializer is _MISSING:
@@ -166,12 +186,20 @@ def _reduce_halves(operation, items):
 
 
 def tree_all(tree, *, is_leaf=None):
-    """Whether every leaf is true."""
+    """Whether every leaf is true.
+
+    >>> jax.tree_util.tree_all([True, (True, False)])
+    False
+    """
     return all(tree_leaves(tree, is_leaf))
 
 
 def all_leaves(iterable, is_leaf=None):
-    """Whether every element is a leaf (None is not one)."""
+    """Whether every element is a leaf (None is not one).
+
+    >>> jax.tree_util.all_leaves([1, 2])
+    True
+    """
     if is_leaf is None:
         return all(treedef_is_leaf(tree_structure(x)) for x in iterable)
     items = list(iterable)
@@ -184,6 +212,9 @@ def tree_transpose(outer_treedef, inner_treedef, pytree_to_transpose):
 
     Raises:
       TypeError: the tree has not the leaves of outer of inner.
+
+    >>> jax.tree_util.tree_transpose(jax.tree_util.tree_structure([0, 0]), jax.tree_util.tree_structure((0, 0)), [(1, 2), (3, 4)])
+    ([1, 3], [2, 4])
     """
     leaves, treedef = tree_flatten(pytree_to_transpose)
     if inner_treedef is None:
@@ -201,6 +232,9 @@ def tree_broadcast(prefix_tree, full_tree, is_leaf=None):
 
     Raises:
       ValueError: `prefix_tree` is not a prefix of `full_tree`.
+
+    >>> jax.tree_util.tree_broadcast(1, [2, 3])
+    [1, 1]
     """
     return tree_structure(full_tree, is_leaf).unflatten(broadcast_prefix(prefix_tree, full_tree, is_leaf))
 
@@ -247,6 +281,9 @@ def tree_flatten_with_path(tree, is_leaf=None, is_leaf_takes_path=False):
 
     Args:
       is_leaf_takes_path: call the predicate as `is_leaf(path, node)`.
+
+    >>> jax.tree_util.tree_flatten_with_path((7,))
+    ([((SequenceKey(idx=0),), 7)], PyTreeDef((*,)))
     """
     if is_leaf is not None and is_leaf_takes_path:
         decisions = []
@@ -266,12 +303,20 @@ def _walk_decisions(node, path, is_leaf, out):
 
 
 def tree_leaves_with_path(tree, is_leaf=None, is_leaf_takes_path=False):
-    """The (path, leaf) pairs of a pytree."""
+    """The (path, leaf) pairs of a pytree.
+
+    >>> jax.tree_util.tree_leaves_with_path({"a": [5]})
+    [((DictKey(key='a'), SequenceKey(idx=0)), 5)]
+    """
     return tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
 
 
 def tree_map_with_path(f, tree, *rest, is_leaf=None, is_leaf_takes_path=False):
-    """As `tree_map`, calling `f(path, leaf, *others)`."""
+    """As `tree_map`, calling `f(path, leaf, *others)`.
+
+    >>> jax.tree_util.tree_map_with_path(lambda path, x: jax.tree_util.keystr(path), {"a": [5]})
+    {'a': ["['a'][0]"]}
+    """
     pairs, treedef = tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)
     plain = (lambda x: False) if is_leaf is None else is_leaf
     columns = [[p for p, _ in pairs], [x for _, x in pairs]]
@@ -280,7 +325,11 @@ def tree_map_with_path(f, tree, *rest, is_leaf=None, is_leaf_takes_path=False):
 
 
 def keystr(keys, *, simple=False, separator=""):
-    """A path as text: `['a'][0].x`; with `simple`, only the keys: `a0x`, or with separator "/", `a/0/x`."""
+    """A path as text: `['a'][0].x`; with `simple`, only the keys: `a0x`, or with separator "/", `a/0/x`.
+
+    >>> jax.tree_util.keystr((jax.tree_util.DictKey("a"), jax.tree_util.SequenceKey(0)))
+    "['a'][0]"
+    """
     if not simple:
         return separator.join(map(str, keys))
     return separator.join(map(_simple_key, keys))
@@ -329,17 +378,29 @@ def is_tree_node(typ):
 
 
 def treedef_children(treedef):
-    """The structures of a node's children."""
+    """The structures of a node's children.
+
+    >>> jax.tree_util.treedef_children(jax.tree_util.tree_structure((1, [2])))
+    [PyTreeDef(*), PyTreeDef([*])]
+    """
     return treedef.children()
 
 
 def treedef_is_leaf(treedef):
-    """Whether the structure is a single leaf."""
+    """Whether the structure is a single leaf.
+
+    >>> jax.tree_util.treedef_is_leaf(jax.tree_util.tree_structure(1))
+    True
+    """
     return treedef.num_nodes == 1 and treedef.num_leaves == 1
 
 
 def treedef_tuple(treedefs):
-    """The structure of a tuple whose elements have the given structures."""
+    """The structure of a tuple whose elements have the given structures.
+
+    >>> jax.tree_util.treedef_tuple([jax.tree_util.tree_structure(1)])
+    PyTreeDef((*,))
+    """
     return _core.treedef_tuple(list(treedefs))
 
 

@@ -18,37 +18,65 @@ from ._parameters import RoundingMethod, accuracy_parameters
 
 
 def abs(x):
-    """|x|. x: any signed number, complex gives its modulus as a real."""
+    """|x|. x: any signed number, complex gives its modulus as a real.
+
+    >>> lax.abs(jnp.array([-2.0]))
+    Array([2.], dtype=float32)
+    """
     return bind("abs", x)
 
 
 def acos(x):
-    """Arc cosine in radians. x: float or complex."""
+    """Arc cosine in radians. x: float or complex.
+
+    >>> lax.acos(jnp.array([1.0]))
+    Array([0.], dtype=float32)
+    """
     return bind("acos", x)
 
 
 def acosh(x):
-    """Inverse hyperbolic cosine. x: float or complex."""
+    """Inverse hyperbolic cosine. x: float or complex.
+
+    >>> lax.acosh(jnp.array([1.0]))
+    Array([0.], dtype=float32)
+    """
     return bind("acosh", x)
 
 
 def asin(x):
-    """Arc sine in radians. x: float or complex."""
+    """Arc sine in radians. x: float or complex.
+
+    >>> lax.asin(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
     return bind("asin", x)
 
 
 def asinh(x):
-    """Inverse hyperbolic sine. x: float or complex."""
+    """Inverse hyperbolic sine. x: float or complex.
+
+    >>> lax.asinh(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
     return bind("asinh", x)
 
 
 def atan(x):
-    """Arc tangent in radians. x: float or complex."""
+    """Arc tangent in radians. x: float or complex.
+
+    >>> lax.atan(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
     return bind("atan", x)
 
 
 def atanh(x):
-    """Inverse hyperbolic tangent. x: float or complex."""
+    """Inverse hyperbolic tangent. x: float or complex.
+
+    >>> lax.atanh(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
     return bind("atanh", x)
 
 
@@ -63,17 +91,29 @@ def bessel_i1e(x):
 
 
 def ceil(x):
-    """The least integer not below x, as a float. x: float."""
+    """The least integer not below x, as a float. x: float.
+
+    >>> lax.ceil(jnp.array([1.2]))
+    Array([2.], dtype=float32)
+    """
     return bind("ceil", x)
 
 
 def clz(x):
-    """Number of leading zero bits. x: integer."""
+    """Number of leading zero bits. x: integer.
+
+    >>> lax.clz(jnp.array([1]))
+    Array([31], dtype=int32)
+    """
     return bind("clz", x)
 
 
 def cosh(x):
-    """Hyperbolic cosine. x: float or complex."""
+    """Hyperbolic cosine. x: float or complex.
+
+    >>> lax.cosh(jnp.array([0.0]))
+    Array([1.], dtype=float32)
+    """
     return bind("cosh", x)
 
 
@@ -83,67 +123,119 @@ def digamma(x):
 
 
 def erf(x):
-    """The error function, 2/sqrt(pi) * integral of exp(-t**2) from 0 to x. x: float."""
+    """The error function, 2/sqrt(pi) * integral of exp(-t**2) from 0 to x. x: float.
+
+    >>> lax.erf(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
     return bind("erf", x)
 
 
 def erf_inv(x):
-    """The inverse of `erf`. x: float in [-1, 1]."""
+    """The inverse of `erf`. x: float in [-1, 1].
+
+    >>> lax.erf_inv(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
     return bind("erf_inv", x)
 
 
 def erfc(x):
-    """1 - erf(x), without cancellation. x: float."""
+    """1 - erf(x), without cancellation. x: float.
+
+    >>> lax.erfc(jnp.array([0.0]))
+    Array([1.], dtype=float32)
+    """
     return bind("erfc", x)
 
 
 def floor(x):
-    """The greatest integer not above x, as a float. x: float."""
+    """The greatest integer not above x, as a float. x: float.
+
+    >>> lax.floor(jnp.array([1.8]))
+    Array([1.], dtype=float32)
+    """
     return bind("floor", x)
 
 
 def imag(x):
-    """Imaginary part. x: complex; the result is real."""
+    """Imaginary part. x: complex; the result is real.
+
+    >>> lax.imag(jnp.array([1 + 2j]))
+    Array([2.], dtype=float32)
+    """
     return bind("imag", x)
 
 
 def is_finite(x):
-    """Whether each element is neither infinite nor nan. x: float; the result is bool."""
+    """Whether each element is neither infinite nor nan. x: float; the result is bool.
+
+    >>> lax.is_finite(jnp.array([1.0, jnp.inf]))
+    Array([ True, False], dtype=bool)
+    """
     return bind("is_finite", x)
 
 
 def lgamma(x):
-    """log |Gamma(x)|. x: float."""
+    """log |Gamma(x)|. x: float.
+
+    >>> lax.lgamma(jnp.array([1.0]))
+    Array([0.], dtype=float32)
+    """
     return bind("lgamma", x)
 
 
 def neg(x):
-    """-x. x: any number."""
+    """-x. x: any number.
+
+    >>> lax.neg(jnp.array([1.0, -2.0]))
+    Array([-1.,  2.], dtype=float32)
+    """
     return bind("neg", x)
 
 
 def population_count(x):
-    """Number of set bits. x: integer."""
+    """Number of set bits. x: integer.
+
+    >>> lax.population_count(jnp.array([7]))
+    Array([3], dtype=int32)
+    """
     return bind("population_count", x)
 
 
 def real(x):
-    """Real part. x: complex; the result is real."""
+    """Real part. x: complex; the result is real.
+
+    >>> lax.real(jnp.array([1 + 2j]))
+    Array([1.], dtype=float32)
+    """
     return bind("real", x)
 
 
 def sign(x):
-    """-1, 0 or 1 as x is negative, zero or positive; x / |x| for complex x; nan stays nan."""
+    """-1, 0 or 1 as x is negative, zero or positive; x / |x| for complex x; nan stays nan.
+
+    >>> lax.sign(jnp.array([-3.0, 0.0]))
+    Array([-1.,  0.], dtype=float32)
+    """
     return bind("sign", x)
 
 
 def sinh(x):
-    """Hyperbolic sine. x: float or complex."""
+    """Hyperbolic sine. x: float or complex.
+
+    >>> lax.sinh(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
     return bind("sinh", x)
 
 
 def square(x):
-    """x * x. x: any number."""
+    """x * x. x: any number.
+
+    >>> lax.square(jnp.array([3.0]))
+    Array([9.], dtype=float32)
+    """
     return bind("square", x)
 
 
@@ -151,6 +243,9 @@ def cbrt(x, *, accuracy=None):
     """Cube root. x: float.
 
     accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+
+    >>> lax.cbrt(jnp.array([8.0]))
+    Array([2.], dtype=float32)
     """
     return bind("cbrt", x, **accuracy_parameters(accuracy))
 
@@ -159,6 +254,9 @@ def cos(x, *, accuracy=None):
     """Cosine of x radians. x: float or complex.
 
     accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+
+    >>> lax.cos(jnp.array([0.0]))
+    Array([1.], dtype=float32)
     """
     return bind("cos", x, **accuracy_parameters(accuracy))
 
@@ -167,6 +265,9 @@ def exp(x, *, accuracy=None):
     """e ** x. x: float or complex.
 
     accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+
+    >>> lax.exp(jnp.array([0.0]))
+    Array([1.], dtype=float32)
     """
     return bind("exp", x, **accuracy_parameters(accuracy))
 
@@ -175,6 +276,9 @@ def exp2(x, *, accuracy=None):
     """2 ** x. x: float or complex.
 
     accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+
+    >>> lax.exp2(jnp.array([3.0]))
+    Array([8.], dtype=float32)
     """
     return bind("exp2", x, **accuracy_parameters(accuracy))
 
@@ -183,6 +287,9 @@ def expm1(x, *, accuracy=None):
     """e ** x - 1, accurate near zero. x: float or complex.
 
     accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+
+    >>> lax.expm1(jnp.array([0.0]))
+    Array([0.], dtype=float32)
     """
     return bind("expm1", x, **accuracy_parameters(accuracy))
 
@@ -191,6 +298,9 @@ def log(x, *, accuracy=None):
     """Natural logarithm. x: float or complex.
 
     accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+
+    >>> lax.log(jnp.array([1.0]))
+    Array([0.], dtype=float32)
     """
     return bind("log", x, **accuracy_parameters(accuracy))
 
@@ -199,6 +309,9 @@ def log1p(x, *, accuracy=None):
     """log(1 + x), accurate near zero. x: float or complex.
 
     accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+
+    >>> lax.log1p(jnp.array([0.0]))
+    Array([0.], dtype=float32)
     """
     return bind("log1p", x, **accuracy_parameters(accuracy))
 
@@ -207,6 +320,9 @@ def logistic(x, *, accuracy=None):
     """1 / (1 + exp(-x)). x: float or complex.
 
     accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+
+    >>> lax.logistic(jnp.array([0.0]))
+    Array([0.5], dtype=float32)
     """
     return bind("logistic", x, **accuracy_parameters(accuracy))
 
@@ -215,6 +331,9 @@ def rsqrt(x, *, accuracy=None):
     """1 / sqrt(x). x: float or complex.
 
     accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+
+    >>> lax.rsqrt(jnp.array([4.0]))
+    Array([0.5], dtype=float32)
     """
     return bind("rsqrt", x, **accuracy_parameters(accuracy))
 
@@ -223,6 +342,9 @@ def sin(x, *, accuracy=None):
     """Sine of x radians. x: float or complex.
 
     accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+
+    >>> lax.sin(jnp.array([0.0]))
+    Array([0.], dtype=float32)
     """
     return bind("sin", x, **accuracy_parameters(accuracy))
 
@@ -231,6 +353,9 @@ def sqrt(x, *, accuracy=None):
     """Square root. x: float or complex.
 
     accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+
+    >>> lax.sqrt(jnp.array([9.0]))
+    Array([3.], dtype=float32)
     """
     return bind("sqrt", x, **accuracy_parameters(accuracy))
 
@@ -239,6 +364,9 @@ def tan(x, *, accuracy=None):
     """Tangent of x radians. x: float or complex.
 
     accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+
+    >>> lax.tan(jnp.array([0.0]))
+    Array([0.], dtype=float32)
     """
     return bind("tan", x, **accuracy_parameters(accuracy))
 
@@ -247,57 +375,100 @@ def tanh(x, *, accuracy=None):
     """Hyperbolic tangent. x: float or complex.
 
     accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+
+    >>> lax.tanh(jnp.array([0.0]))
+    Array([0.], dtype=float32)
     """
     return bind("tanh", x, **accuracy_parameters(accuracy))
 
 
 def add(x, y):
-    """x + y."""
+    """x + y.
+
+    >>> lax.add(jnp.array([1, 2]), jnp.array([3, 4]))
+    Array([4, 6], dtype=int32)
+    """
     return bind("add", x, y)
 
 
 def atan2(x, y):
-    """Angle of the point (y, x), that is arctan(x / y) in the right quadrant. x, y: float."""
+    """Angle of the point (y, x), that is arctan(x / y) in the right quadrant. x, y: float.
+
+    >>> lax.atan2(jnp.array([0.0]), jnp.array([1.0]))
+    Array([0.], dtype=float32)
+    """
     return bind("atan2", x, y)
 
 
 def bitwise_and(x, y):
-    """Bitwise and. x, y: integer or bool."""
+    """Bitwise and. x, y: integer or bool.
+
+    >>> lax.bitwise_and(jnp.array([6]), jnp.array([3]))
+    Array([2], dtype=int32)
+    """
     return bind("and", x, y)
 
 
 def bitwise_or(x, y):
-    """Bitwise or. x, y: integer or bool."""
+    """Bitwise or. x, y: integer or bool.
+
+    >>> lax.bitwise_or(jnp.array([6]), jnp.array([3]))
+    Array([7], dtype=int32)
+    """
     return bind("or", x, y)
 
 
 def bitwise_xor(x, y):
-    """Bitwise exclusive or. x, y: integer or bool."""
+    """Bitwise exclusive or. x, y: integer or bool.
+
+    >>> lax.bitwise_xor(jnp.array([6]), jnp.array([3]))
+    Array([5], dtype=int32)
+    """
     return bind("xor", x, y)
 
 
 def complex(x, y):
-    """x + i y. x, y: float32 or float64; the result is complex."""
+    """x + i y. x, y: float32 or float64; the result is complex.
+
+    >>> lax.complex(jnp.array([1.0]), jnp.array([2.0]))
+    Array([1.+2.j], dtype=complex64)
+    """
     return bind("complex", x, y)
 
 
 def div(x, y):
-    """x / y; integers divide towards zero."""
+    """x / y; integers divide towards zero.
+
+    >>> lax.div(jnp.array([7, -7]), jnp.array([2, 2]))
+    Array([ 3, -3], dtype=int32)
+    """
     return bind("div", x, y)
 
 
 def eq(x, y):
-    """x == y, elementwise, as bool."""
+    """x == y, elementwise, as bool.
+
+    >>> lax.eq(jnp.array([1, 2]), jnp.array([1, 3]))
+    Array([ True, False], dtype=bool)
+    """
     return bind("eq", x, y)
 
 
 def ge(x, y):
-    """x >= y, elementwise, as bool."""
+    """x >= y, elementwise, as bool.
+
+    >>> lax.ge(jnp.array([1, 2]), jnp.array([2, 2]))
+    Array([False,  True], dtype=bool)
+    """
     return bind("ge", x, y)
 
 
 def gt(x, y):
-    """x > y, elementwise, as bool."""
+    """x > y, elementwise, as bool.
+
+    >>> lax.gt(jnp.array([1, 3]), jnp.array([2, 2]))
+    Array([False,  True], dtype=bool)
+    """
     return bind("gt", x, y)
 
 
@@ -317,22 +488,38 @@ def igammac(a, x):
 
 
 def le(x, y):
-    """x <= y, elementwise, as bool."""
+    """x <= y, elementwise, as bool.
+
+    >>> lax.le(jnp.array([1, 2]), jnp.array([2, 2]))
+    Array([ True,  True], dtype=bool)
+    """
     return bind("le", x, y)
 
 
 def lt(x, y):
-    """x < y, elementwise, as bool."""
+    """x < y, elementwise, as bool.
+
+    >>> lax.lt(jnp.array([1, 2]), jnp.array([2, 2]))
+    Array([ True, False], dtype=bool)
+    """
     return bind("lt", x, y)
 
 
 def max(x, y):
-    """The larger of x and y; nan if either is nan; complex numbers compare by real, then imaginary part."""
+    """The larger of x and y; nan if either is nan; complex numbers compare by real, then imaginary part.
+
+    >>> lax.max(jnp.array([1, 5]), jnp.array([3, 3]))
+    Array([3, 5], dtype=int32)
+    """
     return bind("max", x, y)
 
 
 def min(x, y):
-    """The smaller of x and y; nan if either is nan; complex numbers compare by real, then imaginary part."""
+    """The smaller of x and y; nan if either is nan; complex numbers compare by real, then imaginary part.
+
+    >>> lax.min(jnp.array([1, 5]), jnp.array([3, 3]))
+    Array([1, 3], dtype=int32)
+    """
     return bind("min", x, y)
 
 
@@ -342,12 +529,20 @@ def mulhi(x, y, /):
 
 
 def ne(x, y):
-    """x != y, elementwise, as bool."""
+    """x != y, elementwise, as bool.
+
+    >>> lax.ne(jnp.array([1, 2]), jnp.array([1, 3]))
+    Array([False,  True], dtype=bool)
+    """
     return bind("ne", x, y)
 
 
 def nextafter(x1, x2):
-    """The float next to x1 in the direction of x2. x1, x2: float."""
+    """The float next to x1 in the direction of x2. x1, x2: float.
+
+    >>> lax.nextafter(jnp.array([1.0]), jnp.array([1.0]))
+    Array([1.], dtype=float32)
+    """
     return bind("nextafter", x1, x2)
 
 
@@ -357,32 +552,56 @@ def polygamma(m, x):
 
 
 def pow(x, y):
-    """x ** y. x: float or complex; y: of x's dtype, or integer."""
+    """x ** y. x: float or complex; y: of x's dtype, or integer.
+
+    >>> lax.pow(jnp.array([2.0]), jnp.array([3.0]))
+    Array([8.], dtype=float32)
+    """
     return bind("pow", x, y)
 
 
 def rem(x, y):
-    """The remainder of x / y with the sign of x."""
+    """The remainder of x / y with the sign of x.
+
+    >>> lax.rem(jnp.array([7, -7]), jnp.array([3, 3]))
+    Array([ 1, -1], dtype=int32)
+    """
     return bind("rem", x, y)
 
 
 def shift_left(x, y):
-    """x << y. x, y: integer; shifts by y < 0 or y >= the width give 0."""
+    """x << y. x, y: integer; shifts by y < 0 or y >= the width give 0.
+
+    >>> lax.shift_left(jnp.array([1, 2]), jnp.array([3, 3]))
+    Array([ 8, 16], dtype=int32)
+    """
     return bind("shift_left", x, y)
 
 
 def shift_right_arithmetic(x, y):
-    """x >> y that repeats the sign bit. x, y: integer."""
+    """x >> y that repeats the sign bit. x, y: integer.
+
+    >>> lax.shift_right_arithmetic(jnp.array([-16]), jnp.array([2]))
+    Array([-4], dtype=int32)
+    """
     return bind("shift_right_arithmetic", x, y)
 
 
 def shift_right_logical(x, y):
-    """x >> y that shifts in zeros. x, y: integer."""
+    """x >> y that shifts in zeros. x, y: integer.
+
+    >>> lax.shift_right_logical(jnp.array([16]), jnp.array([2]))
+    Array([4], dtype=int32)
+    """
     return bind("shift_right_logical", x, y)
 
 
 def sub(x, y):
-    """x - y."""
+    """x - y.
+
+    >>> lax.sub(jnp.array([1, 2]), jnp.array([3, 4]))
+    Array([-2, -2], dtype=int32)
+    """
     return bind("sub", x, y)
 
 
@@ -392,7 +611,11 @@ def zeta(x, q):
 
 
 def mul(x, y, *, out_dtype=None):
-    """x * y. With `out_dtype` the product is converted to that dtype."""
+    """x * y. With `out_dtype` the product is converted to that dtype.
+
+    >>> lax.mul(jnp.array([1, 2]), jnp.array([3, 4]))
+    Array([3, 8], dtype=int32)
+    """
     out = bind("mul", x, y)
     return out if out_dtype is None else bind("convert_element_type", out, new_dtype=np.dtype(out_dtype), weak_type=False)
 
@@ -403,7 +626,11 @@ def betainc(a, b, x):
 
 
 def bitwise_not(x):
-    """Bitwise complement; logical not for bool. x: integer or bool."""
+    """Bitwise complement; logical not for bool. x: integer or bool.
+
+    >>> lax.bitwise_not(jnp.array([0, 5]))
+    Array([-1, -6], dtype=int32)
+    """
     return bind("not", x)
 
 
@@ -417,7 +644,11 @@ def clamp(min, x, max):
 
 
 def conj(x):
-    """Complex conjugate. x: complex, or float (converted to complex)."""
+    """Complex conjugate. x: complex, or float (converted to complex).
+
+    >>> lax.conj(jnp.array([1 + 2j]))
+    Array([1.-2.j], dtype=complex64)
+    """
     return bind("conj", x, input_dtype=_core.asarray(x).dtype)
 
 
