@@ -23,9 +23,13 @@ import time
 from ._compilations import Listener
 from ._config import inert, refused
 from ._devices import devices, live_arrays
+from ._profile_data import ProfileData, ProfileEvent, ProfilePlane
 
 __all__ = [
+    "ProfileData",
+    "ProfileEvent",
     "ProfileOptions",
+    "ProfilePlane",
     "StepTraceAnnotation",
     "TraceAnnotation",
     "annotate_function",
@@ -153,9 +157,9 @@ def annotate_function(func, name=None, **decorator_kwargs):
     return wrapper
 
 
-def start_server(port):
+def start_server(port, requires_backend=True):
     """There is no server: traces are taken from within. Raises NotImplementedError."""
-    raise NotImplementedError(f"start_server({port}): nothing is served; use start_trace and stop_trace")
+    raise NotImplementedError(f"start_server({port}, {requires_backend=}): nothing is served; use start_trace and stop_trace")
 
 
 def stop_server():

@@ -22,6 +22,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "_dtypes",
             "_flat",
             "_html",
+            "_layouts",
             "_shapes",
             "_traced",
             "dlpack",
@@ -58,6 +59,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         "the rest",
         &[
             "_mesh",
+            "_profile_data",
             "_shard_map",
             "_export_trees",
             "_symbolic",

@@ -5,36 +5,9 @@
 Invariant: what asks for any other order is refused.
 """
 
-import dataclasses
-from typing import Any
+from .._layouts import Format, Layout
 
 __all__ = ["Format", "Layout", "with_layout_constraint"]
-
-
-@dataclasses.dataclass(frozen=True)
-class Layout:
-    """An order of axes in memory, the one that varies slowest first.
-
-    Raises:
-      ValueError: it is not row-major, or tiled.
-    """
-
-    major_to_minor: tuple[int, ...]
-    tiling: tuple[tuple[int, ...], ...] | None = None
-    sub_byte_element_size_in_bits: int = 0
-
-    def __post_init__(self):
-        object.__setattr__(self, "major_to_minor", tuple(self.major_to_minor))
-        if self.major_to_minor != tuple(range(len(self.major_to_minor))) or self.tiling:
-            raise ValueError(f"arrays lie in row-major order here; the layout {self.major_to_minor} with tiling {self.tiling} cannot be had")
-
-
-@dataclasses.dataclass(frozen=True)
-class Format:
-    """A layout and a sharding, either of which may be None."""
-
-    layout: Layout | None = None
-    sharding: Any = None
 
 
 def with_layout_constraint(x, layouts):

@@ -10,8 +10,9 @@ import contextlib
 import numpy as np
 
 from .._devices import device_put
+from ..interpreters._composed import composed
 from ..sharding import NamedSharding, PartitionSpec as P
-from ..tree_util import broadcast_prefix, tree_flatten, tree_map
+from ..tree_util import broadcast_prefix, tree_flatten, tree_map, tree_unflatten
 
 __all__ = [
     "P",
@@ -19,11 +20,20 @@ __all__ = [
     "assert_equal",
     "broadcast_one_to_all",
     "global_array_to_host_local_array",
+    "global_array_to_host_local_array_impl",
+    "global_array_to_host_local_array_p",
+    "gtl_abstract_eval",
     "host_local_array_to_global_array",
+    "host_local_array_to_global_array_impl",
+    "host_local_array_to_global_array_p",
     "live_devices",
+    "ltg_abstract_eval",
+    "ltg_batcher",
     "process_allgather",
     "reached_preemption_sync_point",
+    "safe_zip",
     "sync_global_devices",
+    "tree_unflatten",
 ]
 
 
@@ -77,7 +87,11 @@ def reached_preemption_sync_point(step_id):
 def _placed(arrays, mesh, pspecs):
     leaves, tree = tree_flatten(arrays)
     specs = broadcast_prefix(pspecs, arrays, prefix_is_leaf=lambda s: isinstance(s, P) or s is None)
-    return tree.unflatten([device_put(x, NamedSharding(mesh, P() if s is None else s)) for x, s in zip(leaves, specs, strict=True)])
+    return tree.unflatten([_placed_one(x, mesh, s) for x, s in zip(leaves, specs, strict=True)])
+
+
+def _placed_one(x, mesh, pspec):
+    return device_put(x, NamedSharding(mesh, P() if pspec is None else pspec))
 
 
 def host_local_array_to_global_array(local_inputs, global_mesh, pspecs):
@@ -88,3 +102,46 @@ def host_local_array_to_global_array(local_inputs, global_mesh, pspecs):
 def global_array_to_host_local_array(global_inputs, global_mesh, pspecs):
     """Each process's part of arrays that are laid out by specifications over a mesh: the whole."""
     return _placed(global_inputs, global_mesh, pspecs)
+
+
+def host_local_array_to_global_array_impl(arr, *, global_mesh, pspec):
+    """One array made of each process's part."""
+    return _placed_one(arr, global_mesh, pspec)
+
+
+def global_array_to_host_local_array_impl(arr, *, global_mesh, pspec):
+    """Each process's part of one array."""
+    return _placed_one(arr, global_mesh, pspec)
+
+
+def ltg_abstract_eval(arr, *, global_mesh, pspec):
+    """The type of the whole, of that of a part: the same. Raises ValueError where the specification does not fit."""
+    NamedSharding(global_mesh, P() if pspec is None else pspec).check_compatible_aval(arr.shape)
+    return arr
+
+
+def gtl_abstract_eval(arr, *, global_mesh, pspec):
+    """The type of a part, of that of the whole: the same. Raises ValueError where the specification does not fit."""
+    return ltg_abstract_eval(arr, global_mesh=global_mesh, pspec=pspec)
+
+
+host_local_array_to_global_array_p = composed("host_local_array_to_global_array", host_local_array_to_global_array_impl)
+global_array_to_host_local_array_p = composed("global_array_to_host_local_array", global_array_to_host_local_array_impl)
+
+
+def ltg_batcher(insert_axis, axis_data, vals_in, dims_in, global_mesh, pspec):
+    """The batching rule of `host_local_array_to_global_array_p`: the axis of lanes, where the operand has it, is not split unless `insert_axis` says so.
+
+    Returns:
+      the result, and where its lanes are.
+    """
+    (x,), (d,) = vals_in, dims_in
+    parts = [*(() if pspec is None else pspec)]
+    parts += [None] * (d - len(parts))
+    parts.insert(d, axis_data.spmd_name if insert_axis else None)
+    return host_local_array_to_global_array_p.bind(x, global_mesh=global_mesh, pspec=P(*parts)), d
+
+
+def safe_zip(*args):
+    """Sequences of one length, side by side, as a list. Raises ValueError for other lengths."""
+    return list(zip(*map(list, args), strict=True))

@@ -228,6 +228,7 @@ from ._collectives import (
     ppermute as ppermute,
     pshuffle as pshuffle,
     psum as psum,
+    ragged_all_to_all as ragged_all_to_all,
     psum_scatter as psum_scatter,
     pswapaxes as pswapaxes,
 )
@@ -246,9 +247,14 @@ from ._random import (
 )
 
 
+_COMPOSED = {"dce_sink", "dce_sink_p", "eq_to_p", "sharding_constraint_p", "stage", "stage_p"}
+
+
 def __getattr__(name):
     if name == "linalg":
         return _importlib.import_module(f"{__name__}.linalg")
+    if name in _COMPOSED:
+        return getattr(_importlib.import_module(f"{__name__}._composed_primitives"), name)
     # Primitives as objects: `add_p`, `scan_p`, `scatter_add_p` ("scatter-add").
     if name.endswith("_p"):
         word = name.removesuffix("_p")

@@ -20,8 +20,9 @@ from .._core import bind
 from .._shapes import canonicalize_axis
 from ..tree_util import tree_map
 from ._bodies import as_array
-from ._elementwise import select
-from ._shaping import expand_dims, reshape, squeeze, transpose, zeros_like_array
+from ._elementwise import clamp, select
+from ._reductions import reduce_max
+from ._shaping import broadcast_in_dim, broadcasted_iota, expand_dims, full_like, reshape, squeeze, transpose, zeros_like_array
 from ._slicing import dynamic_index_in_dim, index_in_dim
 
 
@@ -236,6 +237,48 @@ def all_to_all(x, axis_name, split_axis, concat_axis, *, axis_index_groups=None,
         return reshape(v, (*v.shape[:concat], joined, *v.shape[concat + len(names) + bool(tiled) :]))
 
     return tree_map(emit, x)
+
+
+def ragged_all_to_all(operand, output, input_offsets, send_sizes, output_offsets, recv_sizes, *, axis_name, axis_index_groups=None):
+    """Slices of operand's rows, sent to the positions of the named axis and written over output's rows there.
+
+    Slice i, `operand[input_offsets[i]:][:send_sizes[i]]`, goes to position `i // (K // axis size)`, to row output_offsets[i] of its result. operand (N, ...),
+    output (M, ...), and four vectors (K,) of integers. recv_sizes: what comes in, as the senders' send_sizes say it. Where slices overlap, the last sender's stays;
+    rows that do not exist are not written. Raises ValueError for shapes and dtypes that do not fit.
+    """
+    operand, output = as_array(operand), as_array(output)
+    vectors = {"input_offsets": input_offsets, "send_sizes": send_sizes, "output_offsets": output_offsets, "recv_sizes": recv_sizes}
+    vectors = {name: as_array(v) for name, v in vectors.items()}
+    for name, v in vectors.items():
+        if v.dtype.kind not in "iu":
+            raise ValueError(f"ragged_all_to_all {name} must be integer type.")
+        if v.ndim != 1 or v.shape[0] < 1:
+            raise ValueError(f"ragged_all_to_all {name} must be rank 1 with positive dimension size, but got shape {tuple(v.shape)}")
+    sizes = {v.shape[0] for v in vectors.values()}
+    _, groups, n = _even("ragged_all_to_all", axis_name, axis_index_groups)
+    if len(sizes) > 1 or next(iter(sizes)) % n:
+        found = ", ".join(f"{name} {v.shape[0]}" for name, v in vectors.items())
+        raise ValueError(f"ragged_all_to_all: the vectors must be of one length that the size of the axis, {n}, divides; got {found}")
+    if operand.dtype != output.dtype or operand.shape[1:] != output.shape[1:] or not operand.ndim:
+        raise ValueError(f"ragged_all_to_all: operand and output must agree but for their first axis, got {operand.aval} and {output.aval}")
+    if not output.shape[0] or not operand.shape[0]:
+        return output
+    exchanged = lambda v: all_to_all(v, axis_name, 0, 0, axis_index_groups=groups, tiled=True)
+    begin, size, to = (exchanged(vectors[name].astype(np.int32)) for name in ("input_offsets", "send_sizes", "output_offsets"))
+    sent = all_gather(operand, axis_name, axis_index_groups=groups)
+    # of each row of the result: the last slice that covers it, and the row of its sender that comes here
+    k = begin.shape[0]
+    row = broadcasted_iota(np.int32, (output.shape[0], k), 0)
+    number = broadcasted_iota(np.int32, (output.shape[0], k), 1)
+    covers = (row >= to) & (row < to + size)
+    last = reduce_max(select(covers, number, full_like(number, -1)), (1,))
+    at = clamp(np.int32(0), last, np.int32(k - 1))
+    source = begin[at] + row[:, 0] - to[at]
+    rows = reshape(sent, (n * operand.shape[0], *operand.shape[1:]))[
+        at // (k // n) * operand.shape[0] + clamp(np.int32(0), source, np.int32(operand.shape[0] - 1))
+    ]
+    here = broadcast_in_dim(last >= 0, output.shape, (0,))
+    return select(here, rows, output)
 
 
 def pswapaxes(x, axis_name, axis, *, axis_index_groups=None):

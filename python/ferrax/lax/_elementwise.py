@@ -664,9 +664,9 @@ def integer_pow(x, y):
     return bind("integer_pow", x, y=y)
 
 
-def random_gamma_grad(a, x):
-    """Derivative of a sample x of Gamma(a) with respect to a. a, x: float."""
-    return bind("random_gamma_grad", a, x)
+def random_gamma_grad(*args):
+    """Derivative of a sample x of Gamma(a) with respect to a. args: a and x, float."""
+    return bind("random_gamma_grad", *args)
 
 
 def reciprocal(x):

@@ -12,6 +12,7 @@ import numpy as np
 from .. import _core, lax
 from .._config import no_sharding, refused
 from .._dtypes import is_inexact, requested
+from .._layouts import format_of
 from . import (
     _choosing,
     _complex,
@@ -172,6 +173,13 @@ def _repr_html_(self):
     return array(self)
 
 
+def _withdrawn(name, instead):
+    def refuse(self):
+        raise AttributeError(f"arr.{name} has been deprecated. Use {instead}")
+
+    return refuse
+
+
 def _matrix_transpose(self):
     if self.ndim < 2:
         raise ValueError(f"x.mT requires x to have at least 2 dimensions, got {self.ndim}")
@@ -201,6 +209,9 @@ def install():
         "mT": _matrix_transpose,
         "real": _complex.real,
         "imag": _complex.imag,
+        "format": format_of,
+        "device_buffer": _withdrawn("device_buffer", "arr.addressable_data(0)"),
+        "device_buffers": _withdrawn("device_buffers", "[x.data for x in arr.addressable_shards]"),
         "flat": operator.methodcaller("ravel"),
         "_trace": _core.trace_of,
     }

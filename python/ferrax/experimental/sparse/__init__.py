@@ -8,6 +8,8 @@
 Sparse arrays are pytrees: they go through `jit`, `vmap` (over batch dimensions), `scan` and derivatives. Invariant: this file is only the list of public names.
 """
 
+import importlib as _importlib
+
 from . import linalg as linalg
 from ._base import (
     CuSparseEfficiencyWarning as CuSparseEfficiencyWarning,
@@ -65,3 +67,9 @@ from .csr import (
 )
 from .random import random_bcoo as random_bcoo
 from .transform import sparsify as sparsify
+
+
+def __getattr__(name):
+    if name.endswith("_p"):
+        return getattr(_importlib.import_module(f"{__name__}._primitives"), name)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

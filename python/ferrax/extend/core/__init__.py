@@ -159,9 +159,9 @@ class TraceTag:
     """What tells the traces of one transformation from those of another, in transformations written in Python."""
 
 
-def find_top_trace(xs):
+def find_top_trace(_):
     """The innermost trace that one of the values belongs to; that of plain evaluation where none is traced."""
-    of = [trace for trace in map(_core.trace_of, xs) if trace is not None]
+    of = [trace for trace in map(_core.trace_of, _) if trace is not None]
     traces = _core.traces()
     return next((trace for trace in traces if trace in of), traces[-1])
 

@@ -1,0 +1,44 @@
+"""Primitives that programs of JAX have and the language here does not, each of which means a function; and the functions that bind them.
+
+    eq_to_p.bind(x, y)          # bits compared: nan equals itself, and 0 is not -0
+
+Invariant: `lax` gives them out by name.
+"""
+
+import numpy as np
+
+from .. import _core
+from .._dtypes import is_complex, is_floating
+from ..interpreters._composed import composed
+from ..tree_util import tree_leaves
+from ._differentiation import with_sharding_constraint
+from ._elementwise import eq
+from ._shaping import bitcast_convert_type
+
+__all__ = ["dce_sink", "dce_sink_p", "eq_to_p", "sharding_constraint_p", "stage", "stage_p"]
+
+
+def _equal_in_total_order(x, y):
+    if is_complex(x.dtype):
+        raise TypeError(f"eq_to does not accept dtype {x.dtype}: complex numbers have no total order")
+    if not is_floating(x.dtype):
+        return eq(x, y)
+    words = np.dtype(f"uint{8 * x.dtype.itemsize}")
+    return eq(bitcast_convert_type(x, words), bitcast_convert_type(y, words))
+
+
+eq_to_p = composed("eq_to", _equal_in_total_order)
+stage_p = composed("stage", _core.asarray)
+dce_sink_p = composed("dce_sink", lambda x, *, prevent_mlir_dce=False: (), multiple_results=True)
+sharding_constraint_p = composed("sharding_constraint", lambda x, *, sharding, **_: with_sharding_constraint(x, sharding))
+
+
+def stage(x, /):
+    """x as an array, of the trace that is at work. x: an array or a scalar. Raises TypeError for what is neither."""
+    return _core.asarray(x)
+
+
+def dce_sink(val, *, prevent_mlir_dce=False):
+    """Marks the arrays of a pytree as wanted in the program that is made; what runs leaves them out. prevent_mlir_dce: has no effect."""
+    for x in tree_leaves(val):
+        dce_sink_p.bind(x, prevent_mlir_dce=prevent_mlir_dce)
