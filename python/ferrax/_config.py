@@ -193,7 +193,7 @@ FLAGS = {
         Flag("jax_default_device", _device, None, "where new arrays are put"),
         Flag("jax_platforms", _str, None, "the platforms there are, separated by commas, the default first"),
         Flag("jax_enable_checks", _bool, False, "verify every program that is built"),
-        Flag("jax_default_prng_impl", _one_of("threefry2x32"), "threefry2x32", "the generator of new keys", traced=True),
+        Flag("jax_default_prng_impl", _one_of("threefry2x32", "rbg", "unsafe_rbg"), "threefry2x32", "the generator of new keys", traced=True),
         Flag("jax_enable_custom_prng", _bool, False, "make PRNGKey return typed keys", traced=True),
         Flag("jax_legacy_prng_key", _one_of("allow", "warn", "error"), "allow", "what to do when a raw key is drawn from", traced=True),
         Flag("jax_random_seed_offset", _int, 0, "added to every seed", traced=True),

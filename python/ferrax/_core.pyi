@@ -269,6 +269,7 @@ class KeyTy:
     name: str
     itemsize: int
     kind: str
+    implementation: str
     type: Any
 
 def install_methods(methods: dict[str, Callable[..., Any]], properties: dict[str, Callable[..., Any]]) -> None:

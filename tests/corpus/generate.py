@@ -850,14 +850,15 @@ def special(F):
 
 
 def rng(F):
-    """States and bits that JAX gives on CPU, by threefry: that is what the default means here."""
+    """States and bits that JAX gives on CPU, where the default is philox."""
     low = np.array([1, 2, 3, 4], np.uint32)
     full = np.array([7, 2**32 - 1, 2**32 - 2, 5], np.uint32)  # whose counter carries
-    for state in (low, full, np.array([2**40 + 3, 2**64 - 2], np.uint64)):
+    over = np.array([2**32 - 1] * 4, np.uint32)  # into the key's words, in a block of philox
+    for state in (low, full, over, np.array([2**40 + 3, 2**64 - 2], np.uint64)):
         for d in (np.uint8, np.uint16, np.uint32, np.uint64):
             for shape in ((), (1,), (5,), (4,), (3, 4), (2, 3), (3, 5), (2, 0)):
-                for name in ("RNG_THREE_FRY", "RNG_DEFAULT")[: 2 if shape == (3, 4) else 1]:
-                    out = lax.rng_bit_generator(state, shape, d, algorithm=lax.RandomAlgorithm.RNG_THREE_FRY)
+                for name in ("RNG_THREE_FRY", "RNG_PHILOX", "RNG_DEFAULT")[: 3 if shape == (3, 4) else 2]:
+                    out = lax.rng_bit_generator(state, shape, d, algorithm=lax.RandomAlgorithm[name])
                     F.apply("rng_bit_generator", [state], out, f"algorithm=RandomAlgorithm.{name} dtype={np.dtype(d).name} shape={items(shape)}")
 
 

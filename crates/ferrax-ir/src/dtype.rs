@@ -11,17 +11,48 @@ use std::fmt;
 pub enum KeyImpl {
     /// threefry2x32: two 32-bit words.
     Fry,
+    /// Bits by `rng_bit_generator`, keys from keys by threefry2x32: four 32-bit words, the state of the one and two keys of the other.
+    Rbg,
+    /// Keys from keys by `rng_bit_generator` too.
+    UnsafeRbg,
 }
 impl KeyImpl {
+    pub const ALL: [KeyImpl; 3] = [KeyImpl::Fry, KeyImpl::Rbg, KeyImpl::UnsafeRbg];
     pub fn tag(self) -> &'static str {
-        "fry"
+        match self {
+            KeyImpl::Fry => "fry",
+            KeyImpl::Rbg => "rbg",
+            KeyImpl::UnsafeRbg => "urbg",
+        }
+    }
+    /// JAX's name of the generator.
+    pub fn name(self) -> &'static str {
+        match self {
+            KeyImpl::Fry => "threefry2x32",
+            KeyImpl::Rbg => "rbg",
+            KeyImpl::UnsafeRbg => "unsafe_rbg",
+        }
     }
     /// The shape of one key's raw `u32` words.
     pub fn words(self) -> usize {
-        2
+        match self {
+            KeyImpl::Fry => 2,
+            KeyImpl::Rbg | KeyImpl::UnsafeRbg => 4,
+        }
     }
     pub fn from_tag(s: &str) -> Option<KeyImpl> {
-        (s == "fry").then_some(KeyImpl::Fry)
+        KeyImpl::ALL.into_iter().find(|k| k.tag() == s)
+    }
+    /// `key<fry>`, as dtypes are written.
+    fn long(self) -> &'static str {
+        match self {
+            KeyImpl::Fry => "key<fry>",
+            KeyImpl::Rbg => "key<rbg>",
+            KeyImpl::UnsafeRbg => "key<urbg>",
+        }
+    }
+    fn from_long(s: &str) -> Option<KeyImpl> {
+        KeyImpl::from_tag(s.strip_prefix("key<")?.strip_suffix('>')?)
     }
 }
 
@@ -50,6 +81,8 @@ impl Dtype {
     pub const F32: Dtype = Dtype::Num(DType::F32);
     pub const F64: Dtype = Dtype::Num(DType::F64);
     pub const FRY: Dtype = Dtype::Key(KeyImpl::Fry);
+    pub const RBG: Dtype = Dtype::Key(KeyImpl::Rbg);
+    pub const URBG: Dtype = Dtype::Key(KeyImpl::UnsafeRbg);
 
     pub fn is_bool(self) -> bool {
         self == Dtype::BOOL
@@ -113,7 +146,7 @@ impl Dtype {
             Dtype::Num(d) => d.short(),
             Dtype::C64 => "c64",
             Dtype::C128 => "c128",
-            Dtype::Key(KeyImpl::Fry) => "key<fry>",
+            Dtype::Key(k) => k.long(),
             Dtype::Float0 => "float0",
         }
     }
@@ -130,18 +163,16 @@ impl Dtype {
         match s {
             "c64" => Some(Dtype::C64),
             "c128" => Some(Dtype::C128),
-            "key<fry>" => Some(Dtype::FRY),
             "float0" => Some(Dtype::Float0),
-            s => DType::from_short(s).map(Dtype::Num),
+            s => KeyImpl::from_long(s).map(Dtype::Key).or_else(|| DType::from_short(s).map(Dtype::Num)),
         }
     }
     pub fn from_long(s: &str) -> Option<Dtype> {
         match s {
             "complex64" => Some(Dtype::C64),
             "complex128" => Some(Dtype::C128),
-            "key<fry>" => Some(Dtype::FRY),
             "float0" => Some(Dtype::Float0),
-            s => DType::from_long(s).map(Dtype::Num),
+            s => KeyImpl::from_long(s).map(Dtype::Key).or_else(|| DType::from_long(s).map(Dtype::Num)),
         }
     }
 }

@@ -18,7 +18,7 @@ pub use convolution::Convolution;
 pub use graph::{Graph, Guard, TensorId, TensorIds, scaled, unit};
 
 use crate::aval::Aval;
-use crate::dtype::Dtype;
+use crate::dtype::{Dtype, KeyImpl};
 use crate::error::Res;
 use crate::program::{Atom, Program};
 use ferrax_kernel::{DType, Dims, Plan, Scalar};
@@ -36,7 +36,9 @@ pub fn physical(a: &Aval) -> Physical {
         Dtype::Float0 => (DType::Bool, false),
         Dtype::C64 => (DType::F32, true),
         Dtype::C128 => (DType::F64, true),
-        Dtype::Key(_) => (DType::U32, true),
+        // two words of threefry; or four, as two of 64 bits, low halves first
+        Dtype::Key(KeyImpl::Fry) => (DType::U32, true),
+        Dtype::Key(KeyImpl::Rbg | KeyImpl::UnsafeRbg) => (DType::U64, true),
     };
     let shape = if paired { a.shape.insert(a.shape.len(), 2) } else { a.shape.clone() };
     Physical { dtype, shape, paired }

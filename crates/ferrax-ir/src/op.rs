@@ -243,6 +243,7 @@ ops! {
     first RandomSplit(random::RandomSplit);
     first RandomFoldIn(random::RandomFoldIn);
     first Threefry(random::Threefry) => many;
+    first Philox(random::Philox) => many;
     first ApproxTopK(top_k::ApproxTopK) => many;
     first RngBitGenerator(rng::RngBitGenerator) => many;
     effect RngUniform(rng::RngUniform);

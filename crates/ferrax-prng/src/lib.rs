@@ -1,4 +1,4 @@
-//! Threefry-2x32 and the two ways JAX lays counters out over it, as pure functions of a key and an index.
+//! Threefry-2x32 and the two ways JAX lays counters out over it, as pure functions of a key and an index; Philox-4x32, the cipher alone.
 //!
 //! Invariant: every function is straight-line and generic over [`Word`], so the lines that compute on `u32` also
 //! build a kernel's scalar expressions; the bits equal JAX 0.10.2's (`tests/golden`).
@@ -16,9 +16,11 @@
 #![forbid(unsafe_code)]
 
 mod layout;
+mod philox;
 mod threefry;
 mod word;
 
 pub use layout::{Bits, Layout, TooLarge, Width, split};
+pub use philox::philox4x32;
 pub use threefry::{fold_in, key_from_seed, threefry2x32};
 pub use word::Word;

@@ -1,4 +1,4 @@
-//! What a 32-bit word must do for Threefry: all arithmetic is modulo 2^32.
+//! What a 32-bit word must do for the ciphers: all arithmetic is modulo 2^32.
 //!
 //! Invariant: no operation depends on a word's value for its control flow, so an implementation may record instead of compute.
 //!
@@ -11,6 +11,8 @@
 pub trait Word: Clone {
     fn constant(value: u32) -> Self;
     fn add(self, other: Self) -> Self;
+    /// The low half of the product.
+    fn mul(self, by: u32) -> Self;
     fn sub(self, other: Self) -> Self;
     fn xor(self, other: Self) -> Self;
     fn or(self, other: Self) -> Self;
@@ -24,6 +26,15 @@ pub trait Word: Clone {
     /// `if self < bound { yes } else { no }`, compared as unsigned.
     fn select_lt(self, bound: Self, yes: Self, no: Self) -> Self;
 
+    /// The high half of the product: of halves of 16 bits, for a word may have no wider type to be multiplied in.
+    fn mul_high(self, by: u32) -> Self {
+        let half = Self::constant(0xffff);
+        let (low, high) = (self.clone().and(half.clone()), self.shr(16));
+        let (by_low, by_high) = (by & 0xffff, by >> 16);
+        let middle = high.clone().mul(by_low).add(low.clone().mul(by_low).shr(16));
+        let carried = middle.clone().and(half).add(low.mul(by_high));
+        high.mul(by_high).add(middle.shr(16)).add(carried.shr(16))
+    }
     fn rotate_left(self, by: u32) -> Self {
         self.clone().shl(by).or(self.shr(32 - by))
     }
@@ -37,6 +48,14 @@ impl Word for u32 {
     #[inline(always)]
     fn add(self, other: u32) -> u32 {
         self.wrapping_add(other)
+    }
+    #[inline(always)]
+    fn mul(self, by: u32) -> u32 {
+        self.wrapping_mul(by)
+    }
+    #[inline(always)]
+    fn mul_high(self, by: u32) -> u32 {
+        ((u64::from(self) * u64::from(by)) >> 32) as u32
     }
     #[inline(always)]
     fn sub(self, other: u32) -> u32 {

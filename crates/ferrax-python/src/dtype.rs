@@ -4,14 +4,14 @@
 //! The numpy dtype objects that go out are always the same ones.
 use crate::config;
 use ferrax::numpy::promotion;
-use ferrax_ir::dtype::Dtype;
+use ferrax_ir::dtype::{Dtype, KeyImpl};
 use pyo3::exceptions::{PyTypeError, PyUserWarning};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyTuple;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyType};
 
-pub const ALL: [Dtype; 17] = [
+pub const ALL: [Dtype; 19] = [
     Dtype::BOOL,
     Dtype::I8,
     Dtype::I16,
@@ -29,6 +29,8 @@ pub const ALL: [Dtype; 17] = [
     Dtype::C128,
     Dtype::FRY,
     Dtype::Float0,
+    Dtype::RBG,
+    Dtype::URBG,
 ];
 fn index(d: Dtype) -> usize {
     ALL.iter().position(|a| *a == d).unwrap_or(0)
@@ -37,28 +39,40 @@ fn index(d: Dtype) -> usize {
 /// The dtype of typed PRNG keys, which numpy lacks.
 #[pyclass(frozen, eq, hash, module = "ferrax.dtypes", name = "KeyTy")]
 #[derive(PartialEq, Eq, Hash)]
-pub struct KeyDtype;
-/// The dtype of keys, for those that were pickled.
+pub struct KeyDtype(KeyImpl);
+impl KeyDtype {
+    fn dtype(&self) -> Dtype {
+        Dtype::Key(self.0)
+    }
+}
+/// The dtype of keys of the generator of this tag.
 #[pyfunction]
-pub fn _key_dtype<'py>(py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-    to_py(py, Dtype::FRY).cloned()
+#[pyo3(signature = (tag = "fry"))]
+pub fn _key_dtype<'py>(py: Python<'py>, tag: &str) -> PyResult<Bound<'py, PyAny>> {
+    let r#impl = KeyImpl::from_tag(tag).ok_or_else(|| PyTypeError::new_err(format!("no keys are tagged {tag}")))?;
+    to_py(py, Dtype::Key(r#impl)).cloned()
 }
 #[pymethods]
 impl KeyDtype {
     #[getter]
     fn name(&self) -> &'static str {
-        Dtype::FRY.long()
+        self.dtype().long()
     }
     #[getter]
     fn itemsize(&self) -> usize {
-        Dtype::FRY.size()
+        self.dtype().size()
+    }
+    /// The name of the generator, as `key(seed, impl=..)` takes it.
+    #[getter]
+    fn implementation(&self) -> &'static str {
+        self.0.name()
     }
     #[getter]
     fn kind(&self) -> &'static str {
         "V"
     }
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        Ok((py.import("ferrax._core")?.getattr("_key_dtype")?, PyTuple::empty(py)))
+        Ok((py.import("ferrax._core")?.getattr("_key_dtype")?, PyTuple::new(py, [self.0.tag()])?))
     }
     /// The scalar type, `ferrax.dtypes.prng_key`.
     #[getter(r#type)]
@@ -66,7 +80,7 @@ impl KeyDtype {
         py.import("ferrax.dtypes")?.getattr("prng_key")
     }
     fn __repr__(&self) -> &'static str {
-        Dtype::FRY.long()
+        self.dtype().long()
     }
 }
 
@@ -90,7 +104,7 @@ pub fn to_py(py: Python<'_>, d: Dtype) -> PyResult<&Bound<'_, PyAny>> {
     let make = || -> PyResult<Py<PyAny>> {
         let np = numpy(py)?;
         Ok(match d {
-            Dtype::Key(_) => Bound::new(py, KeyDtype)?.into_any(),
+            Dtype::Key(k) => Bound::new(py, KeyDtype(k))?.into_any(),
             Dtype::Float0 => np.getattr("dtype")?.call1((vec![("float0", np.getattr("void")?, 0)],))?,
             Dtype::BF16 => np.getattr("dtype")?.call1((py.import("ml_dtypes")?.getattr("bfloat16")?,))?,
             d => np.getattr("dtype")?.call1((d.long(),))?,
@@ -109,8 +123,8 @@ pub fn exact(x: &Bound<PyAny>) -> PyResult<Dtype> {
             return Ok(d);
         }
     }
-    if x.is_instance_of::<KeyDtype>() {
-        return Ok(Dtype::FRY);
+    if let Ok(k) = x.cast::<KeyDtype>() {
+        return Ok(k.get().dtype());
     }
     let name: String = x.getattr(pyo3::intern!(py, "name"))?.extract()?;
     if let Some(d) = Dtype::from_long(&name) {
@@ -145,8 +159,8 @@ pub fn any(x: &Bound<PyAny>) -> PyResult<Dtype> {
     if let Some(d) = of_scalar_class(py, x) {
         return Ok(d);
     }
-    if x.is_instance_of::<KeyDtype>() {
-        return Ok(Dtype::FRY);
+    if let Ok(k) = x.cast::<KeyDtype>() {
+        return Ok(k.get().dtype());
     }
     let dtype_class = numpy(py)?.getattr(pyo3::intern!(py, "dtype"))?;
     if x.is_instance(&dtype_class)? {

@@ -8,6 +8,7 @@
 //! custom_vjp_call[..] f64[3] where noforward        reverse mode only
 //! fft[..] c64[4] where near                         backends differ in how they round
 //! nextafter f32[3] f32[3] where norule              no derivative, as in JAX
+//! random_bits[..] key<rbg>[] where together         the first lane's key serves all, as in JAX: tests/test_random_rbg.py
 //! ```
 //!
 //! INVARIANT: every primitive has an example here, or a line in [`ELSEWHERE`] that says where its laws are.
@@ -50,6 +51,8 @@ pub struct Example {
     pub exact: bool,
     pub has_rule: bool,
     pub forward: bool,
+    /// Whether lanes do not know of each other: a batch is a loop.
+    pub apart: bool,
 }
 
 impl Example {
@@ -71,6 +74,7 @@ impl Example {
             exact: true,
             has_rule: true,
             forward: true,
+            apart: true,
         };
         for note in notes.split(',').map(str::trim).filter(|n| !n.is_empty()) {
             match (note, note.split_once("..")) {
@@ -78,6 +82,7 @@ impl Example {
                 ("near", _) => e.exact = false,
                 ("norule", _) => e.has_rule = false,
                 ("noforward", _) => e.forward = false,
+                ("together", _) => e.apart = false,
                 ("_", _) => e.ranges.push(None),
                 (_, Some((lo, hi))) => match (lo.parse(), hi.parse()) {
                     (Ok(lo), Ok(hi)) => e.ranges.push(Some((lo, hi))),

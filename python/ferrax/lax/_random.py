@@ -4,7 +4,7 @@ Invariant: the state goes in and comes out, moved on by what was drawn; nothing 
 
     >>> state, bits = lax.rng_bit_generator(jnp.zeros(4, jnp.uint32), (3,))
     >>> state
-    Array([0, 0, 2, 0], dtype=uint32)
+    Array([0, 0, 1, 0], dtype=uint32)
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _U32, _U64 = np.dtype(np.uint32), np.dtype(np.uint64)
 
 
 def rng_bit_generator(key, shape, dtype=np.uint32, algorithm=RandomAlgorithm.RNG_DEFAULT, *, out_sharding=None):
-    """The next state and random bits, of `shape` and unsigned `dtype` (default uint32), by threefry2x32.
+    """The next state and random bits, of `shape` and unsigned `dtype` (default uint32), by philox4x32 (also the default) or threefry2x32.
 
-    key: uint32[4], or uint64[2] with x64. Raises TypeError for other keys and dtypes, ValueError for Philox, which there is none of.
+    key: uint32[4], or uint64[2] with x64. Under `vmap` all lanes draw from the first lane's state. Raises TypeError for other keys and dtypes.
     """
     if out_sharding is not None:
         no_sharding("rng_bit_generator", out_sharding)
@@ -34,8 +34,6 @@ def rng_bit_generator(key, shape, dtype=np.uint32, algorithm=RandomAlgorithm.RNG
     key, algorithm = _core.asarray(key), RandomAlgorithm(algorithm)
     if (key.dtype, tuple(key.shape)) not in ((_U32, (4,)), (_U64, (2,))):
         raise TypeError(f"rng_bit_generator: the key must be uint32[4] or uint64[2], got {key.dtype}[{','.join(map(str, key.shape))}]")
-    if algorithm == RandomAlgorithm.RNG_PHILOX:
-        raise ValueError("rng_bit_generator: threefry is the one algorithm there is; use RNG_THREE_FRY or RNG_DEFAULT")
     return list(bind("rng_bit_generator", key, shape=canonicalize_shape(shape), dtype=dtype, algorithm=algorithm))
 
 

@@ -4,13 +4,16 @@
     key, sub = random.split(key)
     x = random.normal(sub, (3,))
 
-The generator is threefry2x32, in both of JAX's counter layouts (`jax_threefry_partitionable`).
+The generator is threefry2x32, in both of JAX's counter layouts (`jax_threefry_partitionable`); `impl="rbg"` and `impl="unsafe_rbg"` name those whose bits
+`lax.rng_bit_generator` draws, by philox4x32. Under `vmap` those draw for all lanes from the first lane's key, as in JAX.
 """
+
+import importlib as _importlib
 
 from ._gamma import (
     ball, beta, binomial, chisquare, dirichlet, f, gamma, generalized_normal, loggamma, multinomial, poisson, t,
 )
-from ._keys import PRNGKey, clone, fold_in, key, key_data, key_dtype, key_impl, split, wrap_key_data
+from ._keys import PRNGKey, _unpickled as _unpickled, clone, fold_in, key, key_data, key_dtype, key_impl, split, wrap_key_data
 from ._multivariate import multivariate_normal, orthogonal
 from ._permuted import choice, permutation
 from ._transformed import (
@@ -26,3 +29,9 @@ __all__ = [
     "orthogonal", "pareto", "permutation", "poisson", "rademacher", "randint", "rayleigh", "split", "t", "triangular",
     "truncated_normal", "uniform", "wald", "weibull_min", "wrap_key_data",
 ]
+
+
+def __getattr__(name):
+    if name == "random_gamma_p":
+        return _importlib.import_module(f"{__name__}._primitives").random_gamma_p
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

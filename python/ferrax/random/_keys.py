@@ -1,5 +1,6 @@
-"""Keys of the threefry2x32 generator: typed ones of dtype `key<fry>`, and raw ones, arrays `u32[..., 2]` of their words.
+"""Keys of the three generators: typed ones of dtype `key<fry>`, `key<rbg>` or `key<urbg>`, and raw ones, arrays `u32[..., 2]` (or 4) of words.
 
+Raw keys belong to the default generator.
 Invariant: inside the package keys are typed; `typed` wraps on the way in and `like` unwraps on the way out, so a raw key gives raw keys.
 """
 
@@ -9,10 +10,9 @@ import warnings
 import numpy as np
 
 from .. import _config, _core
-from .._config import refused
 
-_IMPLEMENTATION = "fry"
-_NAMES = ("threefry2x32", "fry")
+# How many words a key of each generator has.
+_WORDS = {"threefry2x32": 2, "rbg": 4, "unsafe_rbg": 4}
 _LEGACY = (
     "Legacy uint32 key array passed as key to jax.random function. Please create keys using jax.random.key(). If use of a raw key array"
     ' was intended, set jax_legacy_prng_key="allow".'
@@ -24,16 +24,26 @@ def is_typed(x):
     return isinstance(x, _core.Array) and not isinstance(x.dtype, np.dtype)
 
 
-def _check_impl(impl):
-    if impl is not None and str(impl) not in _NAMES:
-        raise ValueError(f'unrecognized PRNG implementation "{impl}". Did you mean one of: "threefry2x32"?')
+def _implementation(spec):
+    """The generator's name, of its name or of its keys' dtype; the default one's of None."""
+    if spec is None:
+        return _config.config.jax_default_prng_impl
+    if isinstance(spec, _core.KeyTy):
+        return spec.implementation
+    if not isinstance(spec, str):
+        raise TypeError(f"unrecognized type {type(spec)} for specifying PRNG implementation.")
+    if spec not in _WORDS:
+        names = ", ".join(f'"{name}"' for name in _WORDS)
+        raise ValueError(f'unrecognized PRNG implementation "{spec}". Did you mean one of: {names}?')
+    return spec
 
 
-def _check_data(bits):
+def _check_data(bits, impl):
     if not all(hasattr(bits, name) for name in ("ndim", "shape", "dtype")):
         raise TypeError(f"JAX encountered invalid PRNG key data: expected key_data to have ndim, shape, and dtype attributes. Got {bits}")
-    if bits.ndim < 1 or bits.shape[-1] != 2:
-        raise TypeError(f"JAX encountered invalid PRNG key data: expected key_data.shape to end with (2,); got shape={tuple(bits.shape)} for impl=threefry2x32")
+    words = _WORDS[impl]
+    if bits.ndim < 1 or bits.shape[-1] != words:
+        raise TypeError(f"JAX encountered invalid PRNG key data: expected key_data.shape to end with ({words},); got shape={tuple(bits.shape)} for impl={impl}")
     if bits.dtype != np.uint32:
         raise TypeError(f"JAX encountered invalid PRNG key data: expected key_data.dtype = uint32; got dtype={bits.dtype}")
 
@@ -48,13 +58,14 @@ def typed(key):
         return key, False
     if isinstance(key, (list, tuple)):
         raise TypeError(f"unexpected PRNG key type {type(key)}")
-    _check_data(key)
+    impl = _implementation(None)
+    _check_data(key, impl)
     legacy = _config.config.jax_legacy_prng_key
     if legacy == "error":
         raise ValueError(_LEGACY)
     if legacy == "warn":
         warnings.warn(_LEGACY, stacklevel=3)
-    return _core.bind("random_wrap", key, impl=_IMPLEMENTATION), True
+    return _core.bind("random_wrap", key, impl=impl), True
 
 
 def single(name, key):
@@ -75,7 +86,7 @@ def like(keys, raw):
 
 
 def _seeded(name, seed, impl):
-    _check_impl(impl)
+    impl = _implementation(impl)
     if is_typed(seed):
         raise TypeError(f"{name} accepts a scalar seed, but was given a PRNG key.")
     if isinstance(seed, (bool, int)):
@@ -93,15 +104,15 @@ def _seeded(name, seed, impl):
         raise TypeError(f"PRNG key seed must be an integer; got {seed}")
     if aval.dtype.kind == "b":
         seed = _core.bind("convert_element_type", seed, new_dtype=np.dtype(np.int32), weak_type=False, sharding=None)
-    return _core.bind("random_seed", seed, impl=_IMPLEMENTATION)
+    return _core.bind("random_seed", seed, impl=impl)
 
 
 def PRNGKey(seed, *, impl=None):
-    """A raw key, `uint32[2]`, from an integer seed.
+    """A raw key, `uint32[2]` (of "rbg" and "unsafe_rbg" `uint32[4]`), from an integer seed.
 
     Args:
       seed: a Python int or an integer scalar.
-      impl: the generator; "threefry2x32" is the one there is.
+      impl: the generator, "threefry2x32", "rbg" or "unsafe_rbg", or the dtype of its keys; by default that of `jax_default_prng_impl`.
 
     Raises:
       TypeError: the seed is not an integer scalar.
@@ -115,7 +126,7 @@ def PRNGKey(seed, *, impl=None):
 
 
 def key(seed, *, impl=None, dtype=None):
-    """A typed key, shape (), dtype `key<fry>`, from an integer seed.
+    """A typed key, shape (), dtype `key<fry>` (or `key<rbg>`, `key<urbg>`), from an integer seed.
 
     Args and errors are those of `PRNGKey`; `dtype` may be given in place of `impl`.
 
@@ -124,7 +135,7 @@ def key(seed, *, impl=None, dtype=None):
     """
     if dtype is not None and impl is not None:
         raise TypeError("key() accepts either impl or dtype, not both.")
-    return _seeded("key", seed, impl)
+    return _seeded("key", seed, impl if dtype is None else dtype)
 
 
 def split(key, num=2):
@@ -178,7 +189,7 @@ def fold_in(key, data):
 
 
 def key_data(keys):
-    """The words of keys: `uint32[..., 2]`.
+    """The words of keys: `uint32[..., 2]`, or 4.
 
     >>> random.key_data(random.key(0))
     Array([0, 0], dtype=uint32)
@@ -187,24 +198,30 @@ def key_data(keys):
 
 
 def wrap_key_data(key_bits_array, *, impl=None, dtype=None):
-    """Typed keys from their words, `uint32[..., 2]`."""
-    if dtype is not None:
-        refused("wrap_key_data", "dtype", dtype, "keys have the dtype of their generator; give `impl`")
-    _check_impl(impl)
-    _check_data(key_bits_array)
-    return _core.bind("random_wrap", key_bits_array, impl=_IMPLEMENTATION)
+    """Typed keys from their words, `uint32[..., 2]`; of "rbg" and "unsafe_rbg", `uint32[..., 4]`.
+
+    Raises:
+      TypeError: the last axis or the dtype is not that of the generator's words, or both `impl` and `dtype` are given.
+    """
+    if dtype is not None and impl is not None:
+        raise TypeError("wrap_key_data() accepts either impl or dtype, not both.")
+    impl = _implementation(impl if dtype is None else dtype)
+    _check_data(key_bits_array, impl)
+    return _core.bind("random_wrap", key_bits_array, impl=impl)
+
+
+def _unpickled(words, impl):
+    return wrap_key_data(words, impl=impl)
 
 
 def key_impl(keys):
     """The name of the generator that keys belong to."""
-    typed(keys)
-    return "threefry2x32"
+    return typed(keys)[0].dtype.implementation
 
 
 def key_dtype(impl_spec=None):
-    """The dtype of typed keys."""
-    _check_impl(impl_spec)
-    return key(0).dtype
+    """The dtype of typed keys of a generator."""
+    return key(0, impl=impl_spec).dtype
 
 
 def clone(key):

@@ -1,5 +1,6 @@
 //! PRNG keys and the bits they give: random_seed, random_wrap, random_unwrap, random_bits, random_split, random_fold_in, random_clone,
-//! and the cipher itself, threefry2x32. Bits equal JAX's; the algorithm and its two counter layouts stand in `ferrax-prng`.
+//! and the ciphers themselves, threefry2x32 and philox4x32. Bits equal JAX's; the algorithms and threefry's two counter layouts stand in
+//! `ferrax-prng`, what keys of four words (rbg, unsafe_rbg) mean in `random/rbg.rs`.
 //!
 //! ```text
 //! random_bits:    out[k.., i..] = bits of key[k..], element number i        random_split: out[k.., i..] = key number i below key[k..]
@@ -21,6 +22,8 @@ use rustc_hash::FxHashMap;
 use smallvec::smallvec;
 use std::rc::Rc;
 
+mod rbg;
+
 impl ParamValue for KeyImpl {
     fn words() -> String {
         "the name of a key implementation".into()
@@ -30,8 +33,7 @@ impl ParamValue for KeyImpl {
     }
     fn from_param(p: &Param) -> Option<KeyImpl> {
         match p {
-            Param::Str(s) if **s == *"threefry2x32" => Some(KeyImpl::Fry),
-            Param::Str(s) => KeyImpl::from_tag(s),
+            Param::Str(s) => KeyImpl::ALL.into_iter().find(|k| **s == *k.name() || **s == *k.tag()),
             _ => None,
         }
     }
@@ -88,6 +90,11 @@ primitive! {
     pub struct Threefry = "threefry2x32" {}
 }
 
+primitive! {
+    /// Operands k0, k1, x0, x1, x2, x3; results y0, y1, y2, y3.
+    pub struct Philox = "philox4x32" {}
+}
+
 fn layout(original: bool) -> Layout {
     if original { Layout::Original } else { Layout::Partitionable }
 }
@@ -96,6 +103,21 @@ fn key_operand<'a>(name: &str, x: &'a [Aval]) -> Res<&'a Aval> {
         Some(a) if a.dtype.is_key() => Ok(a),
         Some(a) => Err(Error::type_error(format!("{name} requires an array of keys, got {}", a.long()))),
         None => Err(Error::type_error(format!("{name} takes an array of keys"))),
+    }
+}
+fn implementation(a: &Aval) -> KeyImpl {
+    if let Dtype::Key(k) = a.dtype { k } else { KeyImpl::Fry }
+}
+/// Of keys and data: one shape, or one of them a scalar; of one rank, sizes of 1 repeat.
+fn folded_shape(keys: &Dims, data: &Dims) -> Res<Dims> {
+    let one_rank = keys.len() == data.len();
+    match (keys.len(), data.len()) {
+        (0, _) => Ok(data.clone()),
+        (_, 0) => Ok(keys.clone()),
+        _ if one_rank && keys.iter().zip(data.iter()).all(|(a, b)| a == b || *a == 1 || *b == 1) => {
+            Ok(keys.iter().zip(data.iter()).map(|(a, b)| if *a == 1 { *b } else { *a }).collect())
+        }
+        _ => type_err(format!("random_fold_in got incompatible shapes: keys {keys}, data {data}")),
     }
 }
 /// One operand, batched at any axis; results have it in front.
@@ -127,6 +149,9 @@ impl Word for Expr {
     }
     fn add(self, o: Expr) -> Expr {
         Expr::bin(Bin::Add, self, o)
+    }
+    fn mul(self, by: u32) -> Expr {
+        Expr::bin(Bin::Mul, self, Expr::constant(by))
     }
     fn sub(self, o: Expr) -> Expr {
         Expr::bin(Bin::Sub, self, o)
@@ -178,14 +203,13 @@ fn build(g: &mut Graph, e: &Expr, done: &mut FxHashMap<*const WordTerm, TensorId
     done.insert(Rc::as_ptr(&e.0), n);
     n
 }
-/// Both expressions at one shape.
-fn build_pair(g: &mut Graph, e: &[Expr; 2], shape: &Dims) -> (TensorId, TensorId) {
+/// Expressions at one shape.
+fn build_all<const N: usize>(g: &mut Graph, e: &[Expr; N], shape: &Dims) -> [TensorId; N] {
     let mut done = FxHashMap::default();
-    let mut one = |g: &mut Graph, e: &Expr| {
+    e.each_ref().map(|e| {
         let n = build(g, e, &mut done);
         if g.rank(n) == 0 { g.broadcast(n, shape.clone(), &[]) } else { n }
-    };
-    (one(g, &e[0]), one(g, &e[1]))
+    })
 }
 fn parts(g: &Graph, x: TensorId) -> Res<(TensorId, TensorId)> {
     g.parts(x).ok_or_else(|| Error::type_error("an array of keys is expected"))
@@ -244,8 +268,9 @@ impl Rules for RandomKey {
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let x = x[0];
+        let wide = self.r#impl != KeyImpl::Fry;
         if self.kind == KeyCast::Wrap {
-            return Ok(smallvec![b.unzip(x)]);
+            return Ok(smallvec![if wide { rbg::keys(b, x)? } else { b.unzip(x) }]);
         }
         let hi = if b.dtype(x).size() == 8 {
             let by = b.scalar(x, 32.0);
@@ -255,6 +280,14 @@ impl Rules for RandomKey {
             b.constant(Scalar::u32(0), out[0].shape.clone())
         };
         let lo = b.convert(x, DType::U32);
+        if wide {
+            // both halves are the seed's two words
+            let (hi, lo) = (b.convert(hi, DType::U64), b.convert(lo, DType::U64));
+            let by = b.scalar(lo, 32.0);
+            let lo = b.bin(Bin::Shl, lo, by);
+            let half = b.bin(Bin::Or, hi, lo);
+            return Ok(smallvec![b.pair(half, half)]);
+        }
         Ok(smallvec![b.pair(hi, lo)])
     }
 }
@@ -263,7 +296,7 @@ impl Rules for RandomMap {
     fn infer(&self, x: &[Aval]) -> Res<Avals> {
         let a = key_operand(self.kind.name(), x)?;
         Ok(smallvec![match self.kind {
-            KeyMap::Unwrap => Aval::of(Dtype::U32, a.shape.insert(a.rank(), 2)),
+            KeyMap::Unwrap => Aval::of(Dtype::U32, a.shape.insert(a.rank(), implementation(a).words())),
             KeyMap::Clone => a.clone(),
         }])
     }
@@ -278,6 +311,7 @@ impl Rules for RandomMap {
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], _: &[Aval]) -> Res<TensorIds> {
         Ok(smallvec![match self.kind {
+            KeyMap::Unwrap if rbg::are(b, x[0]) => rbg::words(b, x[0])?,
             KeyMap::Unwrap => b.take_out(x[0]),
             KeyMap::Clone => x[0],
         }])
@@ -306,11 +340,14 @@ impl Rules for RandomBits {
         batch_front(&self.clone().into(), cx, x, d)
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
+        if rbg::are(b, x[0]) {
+            return Ok(smallvec![rbg::bits(b, x[0], &out[0])?]);
+        }
         let width = Width::from_bits(self.bit_width as u32).ok_or_else(|| Error::type_error("no such bit width"))?;
         let draw = Bits::new(layout(self.original), width, self.shape.size() as u64)
             .map_err(|e| Error::value(e.to_string()))?;
         let (key, index, all) = numbered(b, x[0], &self.shape)?;
-        let (hi, lo) = build_pair(b, &draw.element(key, index), &all);
+        let [hi, lo] = build_all(b, &draw.element(key, index), &all);
         let to = physical(&out[0]).dtype;
         let lo = b.convert(lo, to);
         if width != Width::W64 {
@@ -337,12 +374,15 @@ impl Rules for RandomSplit {
     fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         batch_front(&self.clone().into(), cx, x, d)
     }
-    fn lower(&self, b: &mut Graph, x: &[TensorId], _: &[Aval]) -> Res<TensorIds> {
+    fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
+        if rbg::are(b, x[0]) {
+            return Ok(smallvec![rbg::split(b, x[0], implementation(&out[0]), self.original, &self.shape)?]);
+        }
         let count =
             u32::try_from(self.shape.size()).map_err(|_| Error::value("more keys than 2**32 - 1 in one split"))?;
         let (key, [_, i], all) = numbered(b, x[0], &self.shape)?;
         let pair = ferrax_prng::split(layout(self.original), key, i, count);
-        let (p, q) = build_pair(b, &pair, &all);
+        let [p, q] = build_all(b, &pair, &all);
         Ok(smallvec![b.pair(p, q)])
     }
 }
@@ -354,7 +394,7 @@ impl Rules for RandomFoldIn {
         if m.dtype != Dtype::U32 {
             return type_err(format!("random_fold_in takes u32 data, got {}", m.long()));
         }
-        Ok(smallvec![a.with_shape(common_shape("random_fold_in", x)?)])
+        Ok(smallvec![a.with_shape(folded_shape(&a.shape, &m.shape)?)])
     }
     fn jvp(&self, cx: &dyn Cx, x: &[Value], _: &[Tan]) -> Res<(Values, Tans)> {
         zero_jvp(&self.clone().into(), cx, x)
@@ -363,14 +403,24 @@ impl Rules for RandomFoldIn {
         not_linear("random_fold_in")
     }
     fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
+        if x[0].dtype() == Dtype::Key(KeyImpl::UnsafeRbg) {
+            // One draw serves all lanes of the data: it must be known which there are.
+            let rank = |i: usize| x[i].rank() - d[i].is_some() as usize;
+            let rank = rank(0).max(rank(1));
+            let x = [rbg::in_front(cx, &x[0], d[0], rank)?, rbg::in_front(cx, &x[1], d[1], rank)?];
+            return Ok((cx.bind(&RandomFoldIn {}.into(), &x)?, smallvec![Some(0)]));
+        }
         let (x, at) = align(cx, x, d)?;
         Ok((cx.bind(&RandomFoldIn {}.into(), &x)?, smallvec![Some(at)]))
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let shape = &out[0].shape;
+        if rbg::are(b, x[0]) {
+            return Ok(smallvec![rbg::fold_in(b, x[0], x[1], implementation(&out[0]), shape)?]);
+        }
         let (k0, k1) = parts(b, x[0])?;
         let pair = ferrax_prng::fold_in([over(b, k0, shape), over(b, k1, shape)], over(b, x[1], shape));
-        let (p, q) = build_pair(b, &pair, shape);
+        let [p, q] = build_all(b, &pair, shape);
         Ok(smallvec![b.pair(p, q)])
     }
 }
@@ -402,7 +452,33 @@ impl Rules for Threefry {
         let mut at = |k: usize| over(b, x[k], both);
         let (key, counter) = ([at(0), at(1)], [at(2), at(3)]);
         let pair = ferrax_prng::threefry2x32(key, counter);
-        let (p, q) = build_pair(b, &pair, both);
-        Ok(smallvec![p, q])
+        Ok(TensorIds::from_slice(&build_all(b, &pair, both)))
+    }
+}
+
+impl Rules for Philox {
+    fn infer(&self, x: &[Aval]) -> Res<Avals> {
+        if x.len() != 6 || x.iter().any(|a| a.dtype != Dtype::U32) {
+            return type_err(format!("Arguments to philox4x32 must be six of uint32 type, got {x:?}"));
+        }
+        let shape = common_shape("philox4x32", x)?;
+        Ok((0..4).map(|_| Aval::of(Dtype::U32, shape.clone())).collect())
+    }
+    fn jvp(&self, cx: &dyn Cx, x: &[Value], _: &[Tan]) -> Res<(Values, Tans)> {
+        zero_jvp(&Philox {}.into(), cx, x)
+    }
+    fn transpose(&self, _: &dyn Cx, _: &[Arg], _: &[Tan]) -> Res<Tans> {
+        not_linear("philox4x32")
+    }
+    fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
+        let (x, at) = align(cx, x, d)?;
+        Ok((cx.bind(&Philox {}.into(), &x)?, smallvec![Some(at), Some(at), Some(at), Some(at)]))
+    }
+    fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
+        let all = &out[0].shape;
+        let mut at = |k: usize| over(b, x[k], all);
+        let (key, counter) = ([at(0), at(1)], [at(2), at(3), at(4), at(5)]);
+        let block = ferrax_prng::philox4x32(key, counter);
+        Ok(TensorIds::from_slice(&build_all(b, &block, all)))
     }
 }

@@ -3,11 +3,12 @@
 //! ```text
 //! rng_bit_generator[algorithm=.. dtype=uint32 shape=(3,)] u32[4] -> u32[4] u32[3]
 //! ```
-//! The state is two words of a key and a counter of two, low word first; each block of threefry2x32 goes to two neighbours along the first
-//! even axis, or the last one.
+//! The state is two words of a key and a counter of two, low word first. Each block of threefry2x32 goes to two neighbours along the first
+//! even axis, or the last one. A block of philox4x32, the default, has the key's words above the counter's, and goes to four neighbours in
+//! row-major order. As in JAX, lanes draw from the state of the first alone: one draw with an axis more, after which the others' are as they were.
 use super::meaning::{self, converted, f2, stretched, with};
 use super::pointwise::Pw;
-use super::random::Threefry;
+use super::random::{Philox, Threefry};
 use super::with_zeros;
 use crate::aval::{Aval, Lit};
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, bind};
@@ -33,19 +34,23 @@ use smallvec::smallvec;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
-/// The generators there are names for; all mean threefry.
+/// The generators there are names for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Algorithm {
     Default,
     ThreeFry,
+    Philox,
 }
 impl Algorithm {
-    const ALL: [(Algorithm, &'static str); 2] =
-        [(Algorithm::Default, "RNG_DEFAULT"), (Algorithm::ThreeFry, "RNG_THREE_FRY")];
+    const ALL: [(Algorithm, &'static str); 3] = [
+        (Algorithm::Default, "RNG_DEFAULT"),
+        (Algorithm::ThreeFry, "RNG_THREE_FRY"),
+        (Algorithm::Philox, "RNG_PHILOX"),
+    ];
 }
 impl ParamValue for Algorithm {
     fn words() -> String {
-        "RandomAlgorithm.RNG_DEFAULT or RNG_THREE_FRY: there is no other generator".into()
+        "RandomAlgorithm.RNG_DEFAULT, RNG_THREE_FRY or RNG_PHILOX".into()
     }
     fn to_param(&self) -> Param {
         let name = Algorithm::ALL.iter().find(|a| a.0 == *self).map_or("", |a| a.1);
@@ -73,15 +78,29 @@ fn reshaped(x: &Value, shape: &[usize]) -> Value {
 fn to(x: &Value, dtype: Dtype) -> Value {
     converted(x, dtype, false)
 }
-/// The counter and n added to it.
-fn moved_on(counter: &[Value], n: &Value) -> [Value; 2] {
-    let low = &counter[0] + n;
-    let carry = to(&f2(Pw::Lt, &low, n), Dtype::U32);
-    let high = &counter[1] + &carry;
-    [low, high]
+/// The counter, low words first, and n added to it.
+fn moved_on(counter: &[Value], n: &Value) -> Vec<Value> {
+    let mut carry = n.clone();
+    let mut word = |w: &Value| {
+        let sum = w + &carry;
+        carry = to(&f2(Pw::Lt, &sum, &carry), Dtype::U32);
+        sum
+    };
+    counter.iter().map(&mut word).collect()
+}
+fn on(line: &Dims, words: &[Value]) -> Vec<Value> {
+    words.iter().map(|w| stretched(w, line)).collect()
+}
+fn wide_word(low: &Value, high: &Value) -> Value {
+    let high = with(Pw::ShiftLeft, &to(high, Dtype::U64), 32.0);
+    f2(Pw::Or, &to(low, Dtype::U64), &high)
+}
+fn numbers(n: usize) -> Value {
+    emit(Iota { dimension: 0, dtype: Dtype::U32, shape: Shape(Dims::new(&[n])) }, &[])
 }
 impl RngBitGenerator {
-    fn meaning(&self, x: &[Value]) -> Res<Values> {
+    /// The next state and the bits.
+    pub fn meaning(&self, x: &[Value]) -> Res<Values> {
         let state = &x[0];
         let wide_state = state.dtype() == Dtype::U64;
         // u64[2] as u32[2,2], low words first
@@ -98,7 +117,38 @@ impl RngBitGenerator {
             let none = BroadcastInDim { broadcast_dimensions: Dims::default(), shape: self.shape.clone().into() };
             return Ok(smallvec![state.clone(), emit(none, &[zero])]);
         }
+        let (bits, blocks) = match self.algorithm {
+            Algorithm::ThreeFry => self.by_threefry(seed, counter)?,
+            Algorithm::Default | Algorithm::Philox => self.by_philox(seed, counter)?,
+        };
+        let blocks = Value::Lit(Lit::from(Scalar::u32(blocks as u32)));
+        let next = moved_on(counter, &blocks);
+        let mut state = emit(Stack { axis: 0 }, &[seed, &next].concat());
+        if wide_state {
+            state = emit(Bitcast { new_dtype: Dtype::U64 }, &[reshaped(&state, &[2, 2])]);
+        }
+        Ok(smallvec![state, reshaped(&bits, &self.shape)])
+    }
+    /// The bits, and how many blocks they took.
+    fn by_philox(&self, seed: &[Value], counter: &[Value]) -> Res<(Value, usize)> {
         let wide = self.dtype == Dtype::U64;
+        let n = self.shape.size();
+        let in_block = if wide { 2 } else { 4 };
+        let blocks = n.div_ceil(in_block);
+        let line = Dims::new(&[blocks]);
+        let at = moved_on(&on(&line, &[counter, seed].concat()), &numbers(blocks));
+        let drawn = bind(&Philox {}.into(), &[&on(&line, seed)[..], &at].concat())?;
+        let drawn: Values = match wide {
+            true => drawn.chunks_exact(2).map(|w| wide_word(&w[0], &w[1])).collect(),
+            false => drawn.iter().map(|w| to(w, self.dtype)).collect(),
+        };
+        let all = reshaped(&emit(Stack { axis: 1 }, &drawn), &[blocks * in_block]);
+        let cut = Slice { limit_indices: Dims::new(&[n]), start_indices: Dims::new(&[0]), strides: None };
+        Ok((if n == blocks * in_block { all } else { emit(cut, &[all]) }, blocks))
+    }
+    fn by_threefry(&self, seed: &[Value], counter: &[Value]) -> Res<(Value, usize)> {
+        let wide = self.dtype == Dtype::U64;
+        let n = self.shape.size();
         // the two words of a block are neighbours along the first even axis, or along the last one and one element more
         let mut whole = if self.shape.is_empty() { Dims::new(&[1]) } else { self.shape.clone() };
         let kept = whole.clone();
@@ -109,13 +159,10 @@ impl RngBitGenerator {
         });
         let blocks = if wide { n } else { whole.size() / 2 };
         let line = Dims::new(&[blocks]);
-        let count = emit(Iota { dimension: 0, dtype: Dtype::U32, shape: Shape(line.clone()) }, &[]);
-        let at = moved_on(&[stretched(&counter[0], &line), stretched(&counter[1], &line)], &count);
-        let key = [stretched(&seed[0], &line), stretched(&seed[1], &line)];
-        let drawn = bind(&Threefry {}.into(), &[&key[..], &at].concat())?;
+        let at = moved_on(&on(&line, counter), &numbers(blocks));
+        let drawn = bind(&Threefry {}.into(), &[&on(&line, seed)[..], &at].concat())?;
         let bits = if wide {
-            let high = with(Pw::ShiftLeft, &to(&drawn[1], Dtype::U64), 32.0);
-            f2(Pw::Or, &to(&drawn[0], Dtype::U64), &high)
+            wide_word(&drawn[0], &drawn[1])
         } else {
             let inner = whole[axis + 1..].iter().product();
             let parts: Values = drawn.iter().map(|v| reshaped(v, &[blocks / inner, 1, inner])).collect();
@@ -124,13 +171,25 @@ impl RngBitGenerator {
             let cut = Slice { limit_indices: kept.clone(), start_indices, strides: None };
             to(&if kept == whole { bits } else { emit(cut, &[bits]) }, self.dtype)
         };
-        let blocks = Value::Lit(Lit::from(Scalar::u32(blocks as u32)));
-        let next = moved_on(counter, &blocks);
-        let mut state = emit(Stack { axis: 0 }, &[seed, &next].concat());
-        if wide_state {
-            state = emit(Bitcast { new_dtype: Dtype::U64 }, &[reshaped(&state, &[2, 2])]);
+        Ok((bits, blocks))
+    }
+    /// Of the states of all lanes, in front: the first one's draw for all.
+    fn of_lanes(&self, states: &Value) -> Res<Values> {
+        let lanes = states.shape()[0];
+        let own = Dims::new(&states.shape()[1..]);
+        let all = RngBitGenerator { shape: Dims::new(&[lanes]).concat(&self.shape), ..self.clone() };
+        if lanes == 0 {
+            let none = BroadcastInDim { broadcast_dimensions: Dims::default(), shape: all.shape.into() };
+            return Ok(smallvec![states.clone(), emit(none, &[Value::Lit(Lit::zero(self.dtype))])]);
         }
-        Ok(smallvec![state, reshaped(&bits, &self.shape)])
+        let rows = |from: usize, to: usize| {
+            let (start_indices, limit_indices) = (Dims::new(&[from, 0]), Dims::new(&[to, own[0]]));
+            emit(Slice { start_indices, limit_indices, strides: None }, std::slice::from_ref(states))
+        };
+        let drawn = bind(&all.into(), &[reshaped(&rows(0, 1), &own)])?;
+        let first = reshaped(&drawn[0], &[1, own[0]]);
+        let after = emit(Concatenate { dimension: 0 }, &[first, rows(1, lanes)]);
+        Ok(smallvec![after, drawn[1].clone()])
     }
 }
 impl Rules for RngBitGenerator {
@@ -154,9 +213,10 @@ impl Rules for RngBitGenerator {
     fn transpose(&self, _: &dyn Cx, _: &[Arg], _: &[Tan]) -> Res<Tans> {
         not_linear("rng_bit_generator")
     }
-    /// Each lane has a state of its own.
-    fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
-        meaning::batch(&|x| self.meaning(x), cx, ax, x, d)
+    fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
+        let states = cx.to_front(&x[0], d[0])?;
+        let p = meaning::program(&[states.aval()], &|x| self.of_lanes(&x[0]))?;
+        Ok((cx.inline(&p, &[states])?, smallvec![Some(0), Some(0)]))
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], _: &[Aval]) -> Res<TensorIds> {
         meaning::lower(b, x, &|x| self.meaning(x))

@@ -173,8 +173,8 @@ impl PyArray {
         let Value::Array(a) = &me.value else { return tracer_text(py, &me.value) };
         let np = dtype::numpy(py)?;
         let aval = a.aval();
-        if aval.dtype.is_key() {
-            let words = super::value::raw_ndarray(py, np, a, Dtype::U32, &aval.shape.insert(aval.rank(), 2))?;
+        if let Dtype::Key(k) = aval.dtype {
+            let words = super::value::raw_ndarray(py, np, a, Dtype::U32, &aval.shape.insert(aval.rank(), k.words()))?;
             return Ok(format!(
                 "Array({}, dtype={}) overlaying:\n{}",
                 slf.getattr("shape")?.repr()?,
@@ -207,11 +207,11 @@ impl PyArray {
         let (py, me) = (slf.py(), slf.get());
         let v = me.settled(py, ErrorKind::Concretization, "This occurred while pickling or copying the value.")?;
         if let Value::Array(a) = v
-            && a.aval().dtype.is_key()
+            && let Dtype::Key(k) = a.aval().dtype
         {
-            let shape = a.aval().shape.insert(a.aval().rank(), 2);
+            let shape = a.aval().shape.insert(a.aval().rank(), k.words());
             let words = super::value::raw_ndarray(py, dtype::numpy(py)?, a, Dtype::U32, &shape)?;
-            return Ok((py.import("ferrax.random")?.getattr("wrap_key_data")?, PyTuple::new(py, [words])?));
+            return Ok((py.import("ferrax.random")?.getattr("_unpickled")?, (words, k.name()).into_pyobject(py)?));
         }
         let rebuild = py.import("ferrax._core")?.getattr("_from_pickle")?;
         Ok((rebuild, (to_ndarray(py, v)?, me.value.weak()).into_pyobject(py)?))
