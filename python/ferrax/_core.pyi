@@ -3,11 +3,12 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from types import ModuleType
-from typing import Any, ClassVar, Generic, NoReturn, ParamSpec, Self, TypeVar, final, overload
+from typing import Any, ClassVar, Generic, Never, NoReturn, ParamSpec, Self, TypeVar, final, overload
 
 import numpy as np
 
 from ._indexing import IndexUpdateHelper
+from .experimental.layout import Format
 from .sharding import NamedSharding, PartitionSpec, Shard, Sharding
 from .typing import ArrayLike, DTypeLike
 
@@ -94,6 +95,15 @@ class Array:
     def flat(self) -> Array:
         """All elements as one axis."""
     def _repr_html_(self) -> str | None: ...
+    @property
+    def format(self) -> Format:
+        """The order of the axes in memory, and the sharding."""
+    @property
+    def device_buffer(self) -> Never:
+        """Withdrawn: AttributeError."""
+    @property
+    def device_buffers(self) -> Never:
+        """Withdrawn: AttributeError."""
     @property
     def _trace(self) -> TraceTag | None: ...
     def item(self, *args: int) -> Any:

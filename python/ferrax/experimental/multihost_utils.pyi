@@ -1,6 +1,7 @@
 """What the processes of a run do together, where there is one."""
 
-from ferrax._core import Device
+from collections.abc import Iterable
+from ferrax._core import Device, Primitive
 from ferrax.sharding import Mesh
 from typing import Any
 
@@ -12,11 +13,20 @@ __all__ = [
     "assert_equal",
     "broadcast_one_to_all",
     "global_array_to_host_local_array",
+    "global_array_to_host_local_array_impl",
+    "global_array_to_host_local_array_p",
+    "gtl_abstract_eval",
     "host_local_array_to_global_array",
+    "host_local_array_to_global_array_impl",
+    "host_local_array_to_global_array_p",
     "live_devices",
+    "ltg_abstract_eval",
+    "ltg_batcher",
     "process_allgather",
     "reached_preemption_sync_point",
+    "safe_zip",
     "sync_global_devices",
+    "tree_unflatten",
 ]
 
 class ProcessFailureError(RuntimeError):
@@ -30,3 +40,13 @@ def live_devices(devices: Any) -> Any: ...
 def process_allgather(in_tree: Any, tiled: bool = False) -> Any: ...
 def reached_preemption_sync_point(step_id: int) -> bool: ...
 def sync_global_devices(name: str) -> Any: ...
+def global_array_to_host_local_array_impl(arr: Any, *, global_mesh: Mesh, pspec: Any) -> Any: ...
+def gtl_abstract_eval(arr: Any, *, global_mesh: Mesh, pspec: Any) -> Any: ...
+def host_local_array_to_global_array_impl(arr: Any, *, global_mesh: Mesh, pspec: Any) -> Any: ...
+def ltg_abstract_eval(arr: Any, *, global_mesh: Mesh, pspec: Any) -> Any: ...
+def ltg_batcher(insert_axis: bool, axis_data: Any, vals_in: Any, dims_in: Any, global_mesh: Mesh, pspec: Any) -> Any: ...
+def safe_zip(*args: Iterable[Any]) -> list[tuple[Any, ...]]: ...
+def tree_unflatten(treedef: Any, leaves: Any) -> Any: ...
+
+global_array_to_host_local_array_p: Primitive
+host_local_array_to_global_array_p: Primitive
