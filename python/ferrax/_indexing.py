@@ -378,7 +378,7 @@ def _update(name, x, index, y, indices_are_sorted=False, unique_indices=False, m
         return _at_mask(x, index, place, y, lambda part, y: _update(name, part, ..., y), mode, wrap)
     entries, inserted = parse(_shape(x), index)
     y = y if isinstance(y, _core.Array) else _as_value(y, dtype)
-    if is_complex(y.dtype) and not is_complex(dtype):
+    if y.dtype.kind == "c" and dtype.kind != "c":
         y = bind("real", y)
     if x.weak_type or (isinstance(y, _core.Array) and (y.dtype != dtype or y.weak_type)):
         # The result is of x's type, weak where x is.
