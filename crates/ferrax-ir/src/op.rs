@@ -242,8 +242,8 @@ ops! {
     first RandomBits(random::RandomBits);
     first RandomSplit(random::RandomSplit);
     first RandomFoldIn(random::RandomFoldIn);
-    first Threefry(random::Threefry) => many;
-    first Philox(random::Philox) => many;
+    first Threefry(rng::Threefry) => many;
+    first Philox(rng::Philox) => many;
     first ApproxTopK(top_k::ApproxTopK) => many;
     first RngBitGenerator(rng::RngBitGenerator) => many;
     effect RngUniform(rng::RngUniform);

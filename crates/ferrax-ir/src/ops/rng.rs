@@ -1,4 +1,5 @@
-//! rng_bit_generator: random bits and the state moved on by what was drawn. rng_uniform: numbers that nobody can draw again.
+//! The ciphers threefry2x32 and philox4x32, which `ferrax-prng` has; rng_bit_generator: random bits and the state moved on by what was drawn;
+//! rng_uniform: numbers that nobody can draw again.
 //!
 //! ```text
 //! rng_bit_generator[algorithm=.. dtype=uint32 shape=(3,)] u32[4] -> u32[4] u32[3]
@@ -7,9 +8,8 @@
 //! even axis, or the last one. A block of philox4x32, the default, has the key's words above the counter's, and goes to four neighbours in
 //! row-major order. As in JAX, lanes draw from the state of the first alone: one draw with an axis more, after which the others' are as they were.
 use super::meaning::{self, converted, f2, stretched, with};
-use super::pointwise::Pw;
-use super::random::{Philox, Threefry};
-use super::with_zeros;
+use super::pointwise::{Pw, align, common_shape};
+use super::{with_zeros, zero_jvp};
 use crate::aval::{Aval, Lit};
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, bind};
 use crate::dtype::Dtype;
@@ -29,10 +29,167 @@ use crate::param::{Param, ParamValue, Shape};
 use crate::primitive;
 use crate::value::{Value, Values};
 use ferrax_kernel::plan::{HostCall, HostFn};
-use ferrax_kernel::{Dims, Scalar};
+use ferrax_kernel::{Bin, Dims, Scalar};
+use ferrax_prng::Word;
+use rustc_hash::FxHashMap;
 use smallvec::smallvec;
 use std::hash::{BuildHasher, RandomState};
+use std::rc::Rc;
 use std::sync::Arc;
+
+primitive! {
+    /// Operands k0, k1, x0, x1; results y0, y1.
+    pub struct Threefry = "threefry2x32" {}
+}
+
+primitive! {
+    /// Operands k0, k1, x0, x1, x2, x3; results y0, y1, y2, y3.
+    pub struct Philox = "philox4x32" {}
+}
+
+/// A 32-bit expression on its way into the graph.
+#[derive(Clone)]
+pub struct Expr(Rc<WordTerm>);
+enum WordTerm {
+    Const(u32),
+    Tensor(TensorId),
+    Bin(Bin, Expr, Expr),
+    SelectLt(Expr, Expr, Expr, Expr),
+}
+impl Expr {
+    fn new(k: WordTerm) -> Expr {
+        Expr(Rc::new(k))
+    }
+    fn bin(f: Bin, a: Expr, b: Expr) -> Expr {
+        Expr::new(WordTerm::Bin(f, a, b))
+    }
+}
+impl Word for Expr {
+    fn constant(value: u32) -> Expr {
+        Expr::new(WordTerm::Const(value))
+    }
+    fn add(self, o: Expr) -> Expr {
+        Expr::bin(Bin::Add, self, o)
+    }
+    fn mul(self, by: u32) -> Expr {
+        Expr::bin(Bin::Mul, self, Expr::constant(by))
+    }
+    fn sub(self, o: Expr) -> Expr {
+        Expr::bin(Bin::Sub, self, o)
+    }
+    fn xor(self, o: Expr) -> Expr {
+        Expr::bin(Bin::Xor, self, o)
+    }
+    fn or(self, o: Expr) -> Expr {
+        Expr::bin(Bin::Or, self, o)
+    }
+    fn and(self, o: Expr) -> Expr {
+        Expr::bin(Bin::And, self, o)
+    }
+    fn shl(self, by: u32) -> Expr {
+        Expr::bin(Bin::Shl, self, Expr::constant(by))
+    }
+    fn shr(self, by: u32) -> Expr {
+        Expr::bin(Bin::ShrLogical, self, Expr::constant(by))
+    }
+    fn shr_by(self, by: Expr) -> Expr {
+        Expr::bin(Bin::ShrLogical, self, by)
+    }
+    fn select_lt(self, bound: Expr, yes: Expr, no: Expr) -> Expr {
+        Expr::new(WordTerm::SelectLt(self, bound, yes, no))
+    }
+}
+pub fn leaf(x: TensorId) -> Expr {
+    Expr::new(WordTerm::Tensor(x))
+}
+/// Adds an expression to the graph; what it shares is added once.
+fn build(g: &mut Graph, e: &Expr, done: &mut FxHashMap<*const WordTerm, TensorId>) -> TensorId {
+    if let Some(n) = done.get(&Rc::as_ptr(&e.0)) {
+        return *n;
+    }
+    let n = match &*e.0 {
+        WordTerm::Const(c) => g.constant(Scalar::u32(*c), Dims::default()),
+        WordTerm::Tensor(n) => *n,
+        WordTerm::Bin(f, a, b) => {
+            let (a, b) = (build(g, a, done), build(g, b, done));
+            g.bin(*f, a, b)
+        }
+        WordTerm::SelectLt(a, b, t, f) => {
+            let (a, b) = (build(g, a, done), build(g, b, done));
+            let p = g.bin(Bin::Lt, a, b);
+            let (t, f) = (build(g, t, done), build(g, f, done));
+            g.select(p, t, f)
+        }
+    };
+    done.insert(Rc::as_ptr(&e.0), n);
+    n
+}
+/// Expressions at one shape.
+pub fn build_all<const N: usize>(g: &mut Graph, e: &[Expr; N], shape: &Dims) -> [TensorId; N] {
+    let mut done = FxHashMap::default();
+    e.each_ref().map(|e| {
+        let n = build(g, e, &mut done);
+        if g.rank(n) == 0 { g.broadcast(n, shape.clone(), &[]) } else { n }
+    })
+}
+/// An operand repeated over the result.
+pub fn over(b: &mut Graph, v: TensorId, shape: &Dims) -> Expr {
+    leaf(if b.rank(v) > 0 { b.broadcast(v, shape.clone(), &(0..shape.len()).collect::<Dims>()) } else { v })
+}
+
+impl Rules for Threefry {
+    fn infer(&self, x: &[Aval]) -> Res<Avals> {
+        if x.len() != 4 || x.iter().any(|a| a.dtype != Dtype::U32) {
+            return type_err(format!("Arguments to threefry2x32_p must have uint32 type, got {x:?}"));
+        }
+        let shape = common_shape("threefry2x32", x)?;
+        Ok(smallvec![Aval::of(Dtype::U32, shape.clone()), Aval::of(Dtype::U32, shape)])
+    }
+    fn jvp(&self, cx: &dyn Cx, x: &[Value], _: &[Tan]) -> Res<(Values, Tans)> {
+        zero_jvp(&Threefry {}.into(), cx, x)
+    }
+    fn transpose(&self, _: &dyn Cx, _: &[Arg], _: &[Tan]) -> Res<Tans> {
+        not_linear("threefry2x32")
+    }
+    fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
+        let (x, at) = align(cx, x, d)?;
+        Ok((cx.bind(&Threefry {}.into(), &x)?, smallvec![Some(at), Some(at)]))
+    }
+    fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
+        let both = &out[0].shape;
+        let mut at = |k: usize| over(b, x[k], both);
+        let (key, counter) = ([at(0), at(1)], [at(2), at(3)]);
+        let pair = ferrax_prng::threefry2x32(key, counter);
+        Ok(TensorIds::from_slice(&build_all(b, &pair, both)))
+    }
+}
+
+impl Rules for Philox {
+    fn infer(&self, x: &[Aval]) -> Res<Avals> {
+        if x.len() != 6 || x.iter().any(|a| a.dtype != Dtype::U32) {
+            return type_err(format!("Arguments to philox4x32 must be six of uint32 type, got {x:?}"));
+        }
+        let shape = common_shape("philox4x32", x)?;
+        Ok((0..4).map(|_| Aval::of(Dtype::U32, shape.clone())).collect())
+    }
+    fn jvp(&self, cx: &dyn Cx, x: &[Value], _: &[Tan]) -> Res<(Values, Tans)> {
+        zero_jvp(&Philox {}.into(), cx, x)
+    }
+    fn transpose(&self, _: &dyn Cx, _: &[Arg], _: &[Tan]) -> Res<Tans> {
+        not_linear("philox4x32")
+    }
+    fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
+        let (x, at) = align(cx, x, d)?;
+        Ok((cx.bind(&Philox {}.into(), &x)?, smallvec![Some(at), Some(at), Some(at), Some(at)]))
+    }
+    fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
+        let all = &out[0].shape;
+        let mut at = |k: usize| over(b, x[k], all);
+        let (key, counter) = ([at(0), at(1)], [at(2), at(3), at(4), at(5)]);
+        let block = ferrax_prng::philox4x32(key, counter);
+        Ok(TensorIds::from_slice(&build_all(b, &block, all)))
+    }
+}
 
 /// The generators there are names for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
