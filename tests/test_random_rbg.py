@@ -1,5 +1,6 @@
 """Keys of four words: `rbg` and `unsafe_rbg` give JAX's numbers, under `vmap` too, where all lanes draw from the first one's key."""
 
+import importlib
 import pickle
 
 import numpy as np
@@ -186,6 +187,30 @@ def test_states_under_vmap(jax, jnp, algorithm):
 
 # ---------------------------------------------------------------- distributions
 
+
+def jax_of(R):
+    return importlib.import_module(R.__name__.removesuffix(".random"))
+
+
+@pytest.mark.parametrize("impl", IMPLS)
+def test_gamma_draws_of_lanes_are_their_own(jax, jnp, impl):
+    keys = jax.random.wrap_key_data(jnp.asarray(WORDS[:3]), impl=impl)
+    draw = lambda key: jax.random.gamma(key, 2.0, (2,))
+    drawn = jax.vmap(draw)(keys)
+    np.testing.assert_array_equal(drawn[0], draw(keys[0]))
+    if impl == "rbg":  # whose lanes split for themselves
+        np.testing.assert_array_equal(drawn, np.stack([draw(key) for key in keys]))
+    slope = jax.grad(lambda a: jax.random.gamma(keys[0], a))(2.0)
+    np.testing.assert_allclose(slope, jax.lax.random_gamma_grad(jnp.float32(2.0), jax.random.gamma(keys[0], 2.0)), rtol=1e-5)
+
+
+@pytest.mark.ours  # JAX draws them by threefry2x32 alone
+@pytest.mark.parametrize("impl", IMPLS)
+def test_poisson_draws(jax, impl):
+    drawn = np.asarray(jax.random.poisson(jax.random.key(3, impl=impl), 3.0, (4000,)))
+    assert abs(drawn.mean() - 3) < 0.15 and abs(drawn.var() - 3) < 0.3
+
+
 DRAWS = {
     "normal": lambda R, k: R.normal(k, (3, 2)),
     "randint": lambda R, k: R.randint(k, (6,), 0, 100),
@@ -194,7 +219,7 @@ DRAWS = {
     "choice": lambda R, k: R.choice(k, 10, (4,), replace=False),
     "gamma": lambda R, k: R.gamma(k, 2.0, (3,)),
     "beta": lambda R, k: R.beta(k, 2.0, 3.0, (4,)),
-    "poisson": lambda R, k: R.poisson(k, 3.0, (6,)),
+    "gamma_of_lanes": lambda R, k: jax_of(R).vmap(lambda k: R.gamma(k, 2.0, (2,)))(R.split(k, 3)),
     "categorical": lambda R, k: R.categorical(k, np.array([0.1, 0.2, 0.3], np.float32), shape=(5,)),
     "truncated_normal": lambda R, k: R.truncated_normal(k, -1.0, 1.0, (3,)),
     "dirichlet": lambda R, k: R.dirichlet(k, np.array([1.0, 2, 3], np.float32), (2,)),

@@ -8,10 +8,8 @@ The generator is threefry2x32, in both of JAX's counter layouts (`jax_threefry_p
 `lax.rng_bit_generator` draws, by philox4x32. Under `vmap` those draw for all lanes from the first lane's key, as in JAX.
 """
 
-import importlib as _importlib
-
 from ._gamma import (
-    ball, beta, binomial, chisquare, dirichlet, f, gamma, generalized_normal, loggamma, multinomial, poisson, t,
+    ball, beta, binomial, chisquare, dirichlet, f, gamma, generalized_normal, loggamma, multinomial, poisson, random_gamma_p as random_gamma_p, t,
 )
 from ._keys import PRNGKey, _unpickled as _unpickled, clone, fold_in, key, key_data, key_dtype, key_impl, split, wrap_key_data
 from ._multivariate import multivariate_normal, orthogonal
@@ -29,9 +27,3 @@ __all__ = [
     "orthogonal", "pareto", "permutation", "poisson", "rademacher", "randint", "rayleigh", "split", "t", "triangular",
     "truncated_normal", "uniform", "wald", "weibull_min", "wrap_key_data",
 ]
-
-
-def __getattr__(name):
-    if name == "random_gamma_p":
-        return _importlib.import_module(f"{__name__}._primitives").random_gamma_p
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -13,6 +13,8 @@ from .._batching import vmap
 from .._config import no_sharding
 from .._dtypes import requested
 from ..custom_derivatives import custom_jvp
+from ..interpreters import batching
+from ..interpreters._composed import composed
 from ..numpy._arguments import promote_inexact
 from ._keys import _core, single
 from ._transformed import described, exponential, normal, rademacher
@@ -59,7 +61,10 @@ def _draw_one(key, a, log_space):
 
 @functools.partial(custom_jvp, nondiff_argnums=(2,))
 def _samples(keys, a, log_space):
-    return vmap(lambda k, a: _draw_one(k, a, log_space))(keys, a)
+    if keys.dtype.implementation == "threefry2x32":
+        return vmap(lambda k, a: _draw_one(k, a, log_space))(keys, a)
+    # Under vmap the lanes of other generators share a key.
+    return lax.map(lambda one: _draw_one(*one, log_space), (keys, a))
 
 
 @_samples.defjvp
@@ -75,8 +80,30 @@ def _samples_jvp(log_space, primals, tangents):
 @drawn("shape", "dtype", "log_space")
 def _gamma(key, a, *, shape, dtype, log_space):
     a = jnp.broadcast_to(lax.convert_element_type(a, dtype), shape)
-    keys = _core.bind("random_split", key, shape=(max(a.size, 1),))[: a.size]
-    return _samples(keys, a.reshape(-1), log_space).reshape(shape)
+    if key.dtype.implementation == "threefry2x32":
+        return _drawn(key, a, log_space=log_space)
+    return random_gamma_p.bind(key, a, log_space=log_space)
+
+
+def _drawn(keys, a, *, log_space):
+    """Draws for keys of shape k.. and parameters of shape k.. i..: of each key as many as there are i."""
+    if not a.size:
+        return a
+    each = _core.bind("random_split", keys, shape=(a.size // keys.size,))
+    return _samples(each.reshape(-1), a.reshape(-1), log_space).reshape(a.shape)
+
+
+# What gamma draws are to generators whose lanes share a key under vmap: all lanes are drawn one by one, as in JAX.
+random_gamma_p = composed("random_gamma", _drawn)
+
+
+def _drawn_of_lanes(args, dims, *, log_space):
+    size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
+    front = [jnp.broadcast_to(x, (size, *x.shape)) if d is None else jnp.moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
+    return random_gamma_p.bind(*front, log_space=log_space), 0
+
+
+batching.primitive_batchers[random_gamma_p] = _drawn_of_lanes
 
 
 @described("the gamma distribution of shape a and scale 1", parameters=True)
