@@ -202,7 +202,6 @@ REFUSED = {
     ("interpreters/batching.py:broadcast", "mesh_axis"): lambda jax: jax.interpreters.batching.broadcast(ONES, 2, 0, mesh_axis="x"),
     ("lax/_collectives.py:all_gather", "to"): lambda jax: jax.lax.all_gather(ONES, "i", to="reduced"),
     ("nn/_scaled.py:scaled_dot_general", "configs"): lambda jax: jax.nn.scaled_dot_general(ONES, ONES, (((0,), (0,)), ((), ())), configs=[None] * 3),
-    ("random/_keys.py:wrap_key_data", "dtype"): lambda jax: jax.random.wrap_key_data(np.zeros(2, np.uint32), dtype="x"),
     ("sharding.py:SingleDeviceSharding.__init__", "memory_kind"): lambda jax: jax.sharding.SingleDeviceSharding(jax.devices()[0], memory_kind="pinned_host"),
     ("debug.py:breakpoint", "backend"): lambda jax: jax.debug.breakpoint(backend="web"),
     ("profiler.py:start_trace", "create_perfetto_link"): lambda jax: jax.profiler.start_trace("/", create_perfetto_link=True),

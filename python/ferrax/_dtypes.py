@@ -79,13 +79,13 @@ def scalar_class(dtype):
     return _named(dtype).type
 
 
-def issubdtype(a, b):
-    """Whether dtype a is at or below b in the hierarchy (jnp.floating, jnp.integer, ...); ml_dtypes' are floating or integer."""
-    if is_key(a):
-        return b in (prng_key, extended, np.generic) or (is_key(b) and a == b)
-    if is_key(b):
+def issubdtype(arg1, arg2):
+    """Whether dtype arg1 is at or below arg2 in the hierarchy (jnp.floating, jnp.integer, ...); ml_dtypes' are floating or integer."""
+    if is_key(arg1):
+        return arg2 in (prng_key, extended, np.generic) or (is_key(arg2) and arg1 == arg2)
+    if is_key(arg2):
         return False
-    a, b = scalar_class(a), scalar_class(b)
+    a, b = scalar_class(arg1), scalar_class(arg2)
     if a is b:
         return True
     name = a.__name__

@@ -6,7 +6,7 @@ Invariant: numpy's dtypes, and those of ml_dtypes that numpy lacks, which is imp
 import numpy as np
 
 from . import _core
-from ._dtypes import canonicalize_dtype as _canonicalize, extended, finfo, iinfo, is_key, issubdtype, prng_key
+from ._dtypes import canonicalize_dtype as _canonicalize, extended, finfo, iinfo, is_key, issubdtype as _issubdtype, prng_key
 from ._flat import float0
 
 __all__ = [
@@ -44,6 +44,11 @@ _ML_DTYPES = {
 
 class TypePromotionError(ValueError):
     """Dtypes do not promote to a common one under the rules in force."""
+
+
+def issubdtype(a, b):
+    """Whether dtype a is at or below b in the hierarchy (jnp.floating, jnp.integer, ...); ml_dtypes' are floating or integer."""
+    return _issubdtype(a, b)
 
 
 def __getattr__(name):
