@@ -5,6 +5,21 @@ import pytest
 
 f32 = np.float32
 INF = f32(np.inf)
+
+
+def ruled_loop(j):
+    """A loop of unknown length, whose derivative is said to be 7."""
+    f = j.custom_jvp(lambda x: j.lax.while_loop(lambda c: c < 100.0, lambda c: c * x, x))
+    f.defjvp(lambda p, t: (f(p[0]), t[0] * 7.0))
+    return f
+
+
+def tripled(j, x):
+    ref = j.new_ref(x)
+    ref[...] = ref[...] * 3.0
+    return ref[...]
+
+
 SAME_AS_JAX = {
     "max of a tie": (lambda j, n: j.grad(n.max)(n.ones(2)), [0.5, 0.5]),
     "maximum of a tie": (lambda j, n: j.grad(n.maximum)(1.0, 1.0), 0.5),
@@ -24,6 +39,17 @@ SAME_AS_JAX = {
     "segment below 0": (lambda j, n: j.jacrev(lambda d: j.ops.segment_sum(d, n.array([0, -1]), 1))(n.ones(2)), [[1, 0]]),
     "masked logsumexp": (lambda j, n: j.grad(lambda x: j.nn.logsumexp(x, where=n.array([True, False])))(n.array([1.0, 2.0])), [1, 0]),
     "dead branch under vmap": (lambda j, n: j.vmap(j.grad(lambda x: j.lax.cond(x > 0, n.sqrt, lambda x: x, x)))(n.array([0.0, 4.0])), [1, 0.25]),
+    "the largest by its index": (lambda j, n: j.grad(lambda x: x[n.argmax(x)])(n.ones(2)), [1, 0]),
+    "abs of a complex 0": (lambda j, n: j.grad(n.abs)(0 + 0j), 0),
+    "arccos at 1": (lambda j, n: j.grad(n.arccos)(1.0), -np.inf),
+    "max twice": (lambda j, n: j.grad(lambda u: n.zeros(3).at[n.array([0, 0])].max(u)[0])(n.array([2.0, 2.0])), [0.5, 0.5]),
+    "max out of bounds": (lambda j, n: j.grad(lambda u: n.zeros(3).at[n.array([0, 7])].max(u, mode="drop").sum())(n.array([2.0, 2.0])), [1, 0]),
+    "reductions of what broadcasts": (lambda j, n: j.grad(lambda z: n.sum(n.exp(z)) + n.sum(n.exp(z) - n.zeros(1000)))(1.0), 1001 * np.e),
+    "logaddexp of a scalar under vmap": (lambda j, n: j.vmap(j.grad(n.logaddexp), (0, None))(n.zeros(3), 0.0), [0.5] * 3),
+    "jvp of grad": (lambda j, n: n.array(j.jvp(lambda x: j.grad(lambda y: x * y**2)(3.0), (2.0,), (1.0,))), [12, 6]),
+    "a rule around a loop": (lambda j, n: j.grad(ruled_loop(j))(3.0), 7),
+    "a mutable reference": (lambda j, n: j.grad(lambda x: tripled(j, x) ** 2)(2.0), 36),
+    "gather between slices": (lambda j, n: j.jit(j.grad(lambda x: (x[:, n.array([2, 0, 2])] ** 2).sum()))(n.ones((1, 3, 1)))[0, :, 0], [2, 0, 4]),
     "complex to real": (lambda j, n: j.grad(lambda z: z.imag**2)(2j), -4j),
     "holomorphic": (lambda j, n: j.grad(lambda z: z**2, holomorphic=True)(1 + 1j), 2 + 2j),
     "sinc at 0": (lambda j, n: n.array([j.grad(n.sinc)(0.0), j.grad(j.grad(n.sinc))(0.0)]), [0, -(np.pi**2) / 3]),
@@ -36,6 +62,14 @@ SAME_AS_JAX = {
     ),
 }
 BETTER_THAN_JAX = {
+    "abs of infinity": (lambda j, n: j.grad(n.abs)(n.array(np.inf + 0j)), 1),
+    "logaddexp of nothing": (lambda j, n: n.array(j.grad(n.logaddexp, (0, 1))(-INF, -INF)), [0, 0]),
+    "dead branch of arccos": (lambda j, n: j.grad(lambda x: n.where(x < 1, n.arccos(x), 0.0))(1.0), 0),
+    "mul twice, by the factors": (lambda j, n: j.grad(lambda u: n.ones(3).at[n.array([0, 0])].mul(u).sum())(n.array([2.0, 3.0])), [3, 2]),
+    "apply twice": (
+        lambda j, n: j.grad(lambda x: x.at[n.array([0, 0, 2])].apply(n.sin).sum())(n.ones(3)),
+        [np.cos(np.sin(1)) * np.cos(1), 1, np.cos(1)],
+    ),
     "dead branch of where": (lambda j, n: j.grad(lambda x: n.where(x < 1, x, n.sqrt(x)))(0.0), 1),
     "x ** 0. at 0": (lambda j, n: j.grad(lambda x: x**0.0)(0.0), 0),
     "x ** 1. twice at 0": (lambda j, n: j.grad(j.grad(lambda x: x**1.0))(0.0), 0),
