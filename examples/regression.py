@@ -78,16 +78,17 @@ def draw(path, data, samples):
     plt = plot()
     if plt is None:
         return
-    figure, axes = plt.subplots(2, 4, figsize=(14, 6.2), layout="constrained")
-    for axis, (name, cause) in zip(axes[0], CAUSES.items(), strict=True):
+    figure = plt.figure(figsize=(14, 7), layout="constrained")
+    upper, lower = figure.subfigures(2, 1, height_ratios=(1, 1.4))
+    axes = upper.subplots(1, 4)
+    for axis, (name, cause) in zip(axes, CAUSES.items(), strict=True):
         for who, (sampled, color) in {"NumPyro": (samples[0], "tab:blue"), "BlackJAX": (samples[1], "tab:orange")}.items():
             axis.hist(np.ravel(sampled[name]), 50, density=True, histtype="step", color=color, label=who)
         axis.axvline(cause, color="k", linestyle="--", linewidth=1, label="the cause")
         axis.set(title=name, yticks=[])
-    axes[0, 0].legend(fontsize=8)
-    for axis in axes[1]:
-        axis.remove()
-    wide = figure.add_subplot(2, 1, 2)
+        axis.locator_params(axis="x", nbins=4)
+    axes[0].legend(fontsize=8)
+    wide = lower.subplots()
     warmth, weekend, rides = data
     at = np.linspace(-3, 3, 80)
     for flag, color, name in ((0, "tab:green", "working day"), (1, "tab:purple", "weekend")):

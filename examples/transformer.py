@@ -19,7 +19,7 @@ from ferrax import lax, nn, random
 from ferrax.tree_util import tree_map
 from gallery import bar, options, plot, save
 
-CONTEXT, WIDTH, HEADS, LAYERS, BATCH, RATE = 64, 96, 4, 3, 24, 2e-3
+CONTEXT, WIDTH, HEADS, LAYERS, BATCH, RATE = 64, 96, 4, 3, 24, 3e-3
 TEXT = re.sub(" {2,}", " ", "\n".join(topics[name] for name in sorted(topics)).encode("ascii", "replace").decode())
 LETTERS = sorted(set(TEXT))
 CODE = {c: i for i, c in enumerate(LETTERS)}
@@ -39,8 +39,8 @@ def init(key):
         "down": weights(keys[3], 4 * WIDTH, WIDTH) / LAYERS**0.5,
         "norms": jnp.ones((LAYERS, 2, WIDTH)),
     }
-    letters = random.normal(keys[4], (len(LETTERS), WIDTH)) * 0.02
-    return {"letters": letters, "places": random.normal(keys[5], (CONTEXT, WIDTH)) * 0.02, "blocks": block, "norm": jnp.ones(WIDTH)}
+    letters = random.normal(keys[4], (len(LETTERS), WIDTH)) * 0.1
+    return {"letters": letters, "places": random.normal(keys[5], (CONTEXT, WIDTH)) * 0.1, "blocks": block, "norm": jnp.ones(WIDTH)}
 
 
 def norm(x, scale):
@@ -146,7 +146,7 @@ def draw(path, history, table):
 
 def main():
     args = options(__doc__, "transformer.png")
-    steps = 30 if args.short else 800
+    steps = 30 if args.short else 700
     text = np.array([CODE[c] for c in TEXT], np.int32)
     params = init(random.key(args.seed))
     size = sum(p.size for p in jax.tree.leaves(params))

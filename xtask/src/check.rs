@@ -1,26 +1,47 @@
-//! `check` and `doc`: what can be said of the sources without running them.
+//! `check` and `doc`: what can be said of the sources without running them, and the documentation.
 //!
 //! Invariant: lints run under the profile of the tests, so that build scripts and procedural macros compile once.
 
-use crate::mutate;
-use crate::python;
-use crate::shell::Res;
+use crate::shell::{Res, fail, root};
 use crate::tidy;
+use crate::{extension, mutate, python};
 
 pub fn run(args: &[String]) -> Res {
     let venv = python::main(&["check"])?;
     venv.cargo().args(&["fmt", "--all", "--check"]).go()?;
     tidy::run(args)?;
     mutate::check_excuses()?;
-    venv.run(&["-m", "ruff", "format", "--check", "--quiet", "python", "tests", "benches", "examples", "fuzz"]).go()?;
-    venv.run(&["-m", "ruff", "check", "--quiet", "python", "tests", "benches", "examples"]).go()?;
+    venv.run(&["-m", "ruff", "format", "--check", "--quiet", "python", "tests", "benches", "examples", "fuzz", "docs"])
+        .go()?;
+    venv.run(&["-m", "ruff", "check", "--quiet", "python", "tests", "benches", "examples", "docs"]).go()?;
     venv.cargo()
         .args(&["clippy", "--profile", "ci", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])
         .go()?;
-    doc(args)
+    rustdoc()
 }
 
-pub fn doc(_: &[String]) -> Res {
+/// The site in `site/`, to be opened from its folder, its links and (where there is a Chromium) its pages looked at; before it the Rust documentation.
+pub fn doc(args: &[String]) -> Res {
+    let what = args.first().map(String::as_str);
+    if ![None, Some("rust"), Some("site")].contains(&what) {
+        return fail("doc takes rust or site");
+    }
+    if what != Some("site") {
+        rustdoc()?;
+    }
+    if what == Some("rust") {
+        return Ok(());
+    }
+    let venv = python::main(&["test", "docs"])?;
+    extension::build(&venv, "ci", &["--package", "ferrax-python"])?;
+    venv.run(&["-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "-d", "target/doctrees", "docs", "site"])
+        .go()?;
+    venv.run(&["docs/check_site.py", "site"]).args(args.get(1..).unwrap_or_default()).go()?;
+    println!("{}", root().join("site/index.html").display());
+    Ok(())
+}
+
+fn rustdoc() -> Res {
     let venv = python::main(&[])?;
     venv.cargo()
         .args(&["doc", "--profile", "ci", "--workspace", "--no-deps", "--quiet"])

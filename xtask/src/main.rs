@@ -84,7 +84,12 @@ const TASKS: &[Task] = &[
         about: "the Rust tests under a sanitizer (default: address), or a subset under Miri, where a nightly toolchain has it",
         run: sanitize,
     },
-    Task { name: "doc", usage: "", about: "the Rust documentation, warnings refused", run: check::doc },
+    Task {
+        name: "doc",
+        usage: "[rust|site [--screenshots FOLDER]]",
+        about: "the Rust documentation and the site in site/, warnings and broken links refused",
+        run: check::doc,
+    },
     Task {
         name: "mutate",
         usage: "[--list] [--only FILE[:LINE]|RULE,..]",
