@@ -214,7 +214,7 @@ def cell(value, unit):
 class Table:
     def __init__(self):
         print(f"{'':44s} {'ferrax':>13s} {'jax':>13s} {'numpy':>13s} {'jax/ferrax':>11s} {'goal':>10s}  within 2x")
-        self.missed = []
+        self.missed, self.rows = [], []
 
     def add(self, text, unit, goal, figures):
         ours, theirs = figures.get("ferrax"), figures.get("jax")
@@ -224,16 +224,23 @@ class Table:
         if verdict == "NO" or isinstance(ours, Exception):
             self.missed.append(text)
         cells = " ".join(f"{cell(figures.get(n), unit):>13s}" for n in ("ferrax", "jax", "numpy"))
+        self.rows.append([text, *(cell(figures[n], unit) if n in figures else "" for n in ("ferrax", "jax", "numpy"))])
         print(f"{text:44s} {cells} {ratio:>11s} {goal:>7g} {unit}  {verdict}", flush=True)
         for name, error in figures.items():
             if isinstance(error, Exception):
                 print(f"    {name}: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"[:150])
+
+    def markdown(self, note):
+        """The rows as a table for documents, with a line on what was measured."""
+        lines = [["", "Ferrax", "JAX", "NumPy"], ["---"] * 4, *self.rows]
+        return "\n".join(f"| {' | '.join(cells)} |" for cells in lines) + f"\n\n{note}\n"
 
 
 def main():
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--only", default="ferrax,jax,numpy", help="libraries, separated by commas")
     options.add_argument("--row", default="", help="only rows whose text contains this")
+    options.add_argument("--markdown", metavar="FILE", help="write the table for a document, too")
     options = options.parse_args()
     names = options.only.split(",")
     libraries = [Library(name) for name in names]
@@ -250,6 +257,9 @@ def main():
         table.add("import, over numpy's own", "ms", 60, {name: import_time(name) * 1e3 for name in packages})
     if options.row in "wheel (jax: installed)":
         table.add("wheel (jax: installed)", "MB", 15, {name: size(name) for name in packages})
+    if options.markdown:
+        with open(options.markdown, "w") as file:
+            file.write(table.markdown(f"{versions}; Python {sys.version.split()[0]}; {os.cpu_count()} cores."))
     if "ferrax" in names:
         print(f"\nmissed: {', '.join(table.missed)}" if table.missed else "\nevery measured goal is met within a factor of two")
 

@@ -97,7 +97,7 @@ def main():
         wrong += complaints(browser, args.site, args.screenshots)
     else:
         print("no Chromium: pages were not opened")
-    sys.exit("\n".join(wrong))
+    sys.exit("\n".join(wrong) or 0)
 
 
 if __name__ == "__main__":

@@ -34,14 +34,14 @@ def entry(module, name, value, seen):
     if inspect.isclass(value):
         theirs = not value.__module__.startswith("ferrax")
         if theirs or value in seen:
-            return [f".. data:: {path}", "", f"   ``{value.__module__}.{value.__qualname__}``" if theirs else f"   :class:`{seen[value]}`", ""]
+            return [f".. data:: {name}", "", f"   ``{value.__module__}.{value.__qualname__}``" if theirs else f"   :class:`{seen[value]}`", ""]
         seen[value] = path
         exception = issubclass(value, BaseException)
         return [f".. auto{'exception' if exception else 'class'}:: {path}", *([] if exception else ["   :members:"]), ""]
     routine = callable(value) and not hasattr(value, "bind") and (inspect.getdoc(value) != inspect.getdoc(type(value)))
     if routine and str(getattr(value, "__module__", "ferrax")).startswith("ferrax"):
         return [f".. autofunction:: {path}", ""]
-    return [f".. data:: {path}", ""]
+    return [f".. data:: {name}", ""]
 
 
 def write_pages(app):

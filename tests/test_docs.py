@@ -121,3 +121,10 @@ def test_versions_of_python_are_those_of_the_package():
     for classifier in project["classifiers"]:
         if re.search(r":: 3\.\d+$", classifier):
             assert classifier.rsplit(" ", 1)[1] in support
+
+
+@pytest.mark.ours
+def test_figures_are_those_of_the_readme():
+    """One run of the bench stands in both places."""
+    rows = re.findall(r"^\| (?:eager|jitted|tracing|first call|import|wheel).*$", (ROOT / "README.md").read_text(), re.M)
+    assert rows and all(row in (ROOT / "docs/performance.md").read_text() for row in rows)
