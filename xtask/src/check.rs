@@ -34,8 +34,9 @@ pub fn doc(args: &[String]) -> Res {
     }
     let venv = python::main(&["test", "docs"])?;
     extension::build(&venv, "ci", &["--package", "ferrax-python"])?;
-    venv.run(&["-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "-d", "target/doctrees", "docs", "site"])
-        .go()?;
+    // Read anew each time: pages of which nothing changed may link to names of others that did.
+    let sphinx = "-m sphinx -E -W --keep-going -q -b html -d target/doctrees docs site";
+    venv.run(&sphinx.split(' ').collect::<Vec<_>>()).go()?;
     venv.run(&["docs/check_site.py", "site"]).args(args.get(1..).unwrap_or_default()).go()?;
     println!("{}", root().join("site/index.html").display());
     Ok(())
