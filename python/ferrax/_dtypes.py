@@ -153,8 +153,13 @@ def is_weak(x) -> bool:
     return type(x) in (int, float, complex)
 
 
+def _is_extended(dtype: np.dtype) -> bool:
+    # numpy calls the kind of most of ml_dtypes' dtypes "V", that of float8_e5m2 "f".
+    return dtype.kind in "Vf" and dtype.type.__module__ == "ml_dtypes"
+
+
 def _extended_float(dtype: np.dtype) -> bool:
-    # bfloat16 and the 8-bit floats of ml_dtypes: numpy calls their kind "V".
+    # bfloat16 and the smaller floats of ml_dtypes.
     return dtype.kind == "V" and dtype.name.startswith(("bfloat", "float"))
 
 
@@ -222,7 +227,7 @@ def to_complex(dtype) -> np.dtype:
 def finfo(dtype):
     """The limits of a floating-point dtype, those of ml_dtypes included."""
     dtype = np.dtype(dtype)
-    if dtype.kind == "V":
+    if _is_extended(dtype):
         import ml_dtypes
 
         return ml_dtypes.finfo(dtype)
@@ -232,17 +237,22 @@ def finfo(dtype):
 def iinfo(dtype):
     """The limits of an integer dtype, those of ml_dtypes included."""
     dtype = np.dtype(dtype)
-    if dtype.kind == "V":
+    if _is_extended(dtype):
         import ml_dtypes
 
         return ml_dtypes.iinfo(dtype)
     return np.iinfo(dtype)
 
 
+def _has_inf(dtype):
+    # What is cast to a format without inf becomes nan, or the greatest value.
+    return not dtype.name.endswith(("fn", "fnuz", "fnu"))
+
+
 def lowest(dtype):
-    """The least value of the dtype, -inf for floats: the identity of max."""
+    """The least value of the dtype, -inf for floats that have it: the identity of max."""
     if is_floating(dtype):
-        return dtype.type(-np.inf)
+        return dtype.type(-np.inf) if _has_inf(dtype) else finfo(dtype).min
     if is_bool(dtype):
         return np.bool_(False)
     if is_complex(dtype):
@@ -251,9 +261,9 @@ def lowest(dtype):
 
 
 def highest(dtype):
-    """The greatest value of the dtype, inf for floats: the identity of min."""
+    """The greatest value of the dtype, inf for floats that have it: the identity of min."""
     if is_floating(dtype):
-        return dtype.type(np.inf)
+        return dtype.type(np.inf) if _has_inf(dtype) else finfo(dtype).max
     if is_bool(dtype):
         return np.bool_(True)
     if is_complex(dtype):

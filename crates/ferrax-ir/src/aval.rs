@@ -121,7 +121,7 @@ impl Lit {
     pub fn from_bits(dtype: Dtype, bits: u64, weak: bool) -> Option<Lit> {
         let fits = match dtype {
             Dtype::BOOL => bits <= 1,
-            Dtype::Num(d) => d.size() >= 8 || bits >> (8 * d.size()) == 0,
+            Dtype::Num(d) => d.bits() >= 64 || bits >> d.bits() == 0,
             Dtype::C64 | Dtype::C128 => true,
             Dtype::Key(_) => false,
             Dtype::Float0 => bits == 0,

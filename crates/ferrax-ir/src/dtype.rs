@@ -140,6 +140,10 @@ impl Dtype {
             Dtype::Float0 => 1,
         }
     }
+    /// Bits of an element that count.
+    pub fn bits(self) -> usize {
+        if let Dtype::Num(d) = self { d.bits() as usize } else { 8 * self.size() }
+    }
     /// As programs print it: `f32`, `c64`, `key<fry>`.
     pub fn short(self) -> &'static str {
         match self {

@@ -67,6 +67,7 @@ pub fn lower(p: &Program) -> Res<Plan> {
     let steps = fuse::steps(&mut g);
     let mut plan = g.plan;
     plan.steps = steps;
+    ferrax_kernel::small::spell(&mut plan);
     buffers::assign(&mut plan);
     Ok(plan)
 }

@@ -1,17 +1,30 @@
 //! The dtype table: what an element of a buffer is. Facts about dtypes are stored here once.
 //!
+//! Backends know the dtypes of `DType::ALL`. Those of `DType::SMALL`, of 8 bits and less, stand in programs; [`crate::small`] writes kernels that
+//! hold them in terms of bytes.
+//!
 //! INVARIANT: `Scalar` compares and hashes by bits, so programs that hold `nan` or `-0.0` compare by what they are.
+use crate::minifloat::{Minifloat, Topmost};
 use half::{bf16, f16};
 use std::fmt;
 
 macro_rules! table {
-    ($($Name:ident $text:literal $long:literal $bytes:literal $kind:ident;)*) => {
-        /// Element types of buffers. Booleans are one byte, 0 or 1.
+    (wide $($Name:ident $text:literal $long:literal $bytes:literal $kind:ident;)*;
+     small $($Small:ident $stext:literal $slong:literal $bits:literal $skind:ident;)*;) => {
+        table! { @ [$($Name)*] [$($Small)*] $($Name $text $long $bytes (8 * $bytes) $kind;)* $($Small $stext $slong 1 $bits $skind;)* }
+    };
+    (@ [$($Wide:ident)*] [$($Small:ident)*] $($Name:ident $text:literal $long:literal $bytes:literal $bits:tt $kind:ident;)*) => {
+        /// Element types of buffers. Booleans are one byte, 0 or 1; those of fewer than 8 bits are the low bits of a byte.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
         #[repr(u8)]
         pub enum DType { $($Name),* }
         impl DType {
-            pub const ALL: &'static [DType] = &[$(DType::$Name),*];
+            /// Those that backends know.
+            pub const ALL: &'static [DType] = &[$(DType::$Wide),*];
+            /// Those that [`crate::small`] writes in terms of the others.
+            pub const SMALL: &'static [DType] = &[$(DType::$Small),*];
+            /// Bits of an element that count; a bool has 8.
+            pub const fn bits(self) -> u32 { match self { $(DType::$Name => $bits),* } }
             /// Short name, as programs print it: `f32`.
             pub const fn short(self) -> &'static str { match self { $(DType::$Name => $text),* } }
             /// numpy's name: `float32`.
@@ -25,6 +38,7 @@ macro_rules! table {
     }
 }
 table! {
+    wide
     Bool "bool" "bool"     1 Bool;
     I8   "i8"   "int8"     1 Int;
     I16  "i16"  "int16"    2 Int;
@@ -38,6 +52,22 @@ table! {
     BF16 "bf16" "bfloat16" 2 Float;
     F32  "f32"  "float32"  4 Float;
     F64  "f64"  "float64"  8 Float;
+    ;
+    small
+    I2   "i2"   "int2"  2 Int;
+    I4   "i4"   "int4"  4 Int;
+    U2   "u2"   "uint2" 2 Uint;
+    U4   "u4"   "uint4" 4 Uint;
+    F4E2M1FN      "f4_e2m1fn"      "float4_e2m1fn"      4 Float;
+    F8E3M4        "f8_e3m4"        "float8_e3m4"        8 Float;
+    F8E4M3        "f8_e4m3"        "float8_e4m3"        8 Float;
+    F8E4M3B11FNUZ "f8_e4m3b11fnuz" "float8_e4m3b11fnuz" 8 Float;
+    F8E4M3FN      "f8_e4m3fn"      "float8_e4m3fn"      8 Float;
+    F8E4M3FNUZ    "f8_e4m3fnuz"    "float8_e4m3fnuz"    8 Float;
+    F8E5M2        "f8_e5m2"        "float8_e5m2"        8 Float;
+    F8E5M2FNUZ    "f8_e5m2fnuz"    "float8_e5m2fnuz"    8 Float;
+    F8E8M0FNU     "f8_e8m0fnu"     "float8_e8m0fnu"     8 Float;
+    ;
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -59,6 +89,28 @@ impl DType {
     pub fn is_signed(self) -> bool {
         self.kind() == DTypeKind::Int
     }
+    /// -inf, or the least of the values where there is none.
+    pub fn lowest(self) -> Scalar {
+        self.extreme(true)
+    }
+    /// inf, or the greatest of the values where there is none.
+    pub fn highest(self) -> Scalar {
+        self.extreme(false)
+    }
+    fn extreme(self, least: bool) -> Scalar {
+        if self.is_small() && self.is_float() {
+            return Scalar { dtype: self, bits: minifloat(self).extreme(least) as u64 };
+        }
+        Scalar::from_f64(self, if least { f64::NEG_INFINITY } else { f64::INFINITY })
+    }
+    /// The least value of an integer dtype of up to 32 bits.
+    pub fn least(self) -> i64 {
+        if self.is_signed() { -1 << (self.bits() - 1) } else { 0 }
+    }
+    /// The greatest one.
+    pub fn greatest(self) -> i64 {
+        (1 << (self.bits() - self.is_signed() as u32)) - 1
+    }
     /// The dtype arithmetic is done in: 16-bit floats compute in f32 and round after each function, narrow integers in 32 bits
     /// and wrap after each function.
     pub fn lane(self) -> DType {
@@ -66,8 +118,34 @@ impl DType {
             DType::F16 | DType::BF16 => DType::F32,
             DType::I8 | DType::I16 => DType::I32,
             DType::U8 | DType::U16 | DType::Bool => DType::U32,
+            DType::I2 | DType::I4 => DType::I32,
+            DType::U2 | DType::U4 => DType::U32,
+            d if d.is_small() => DType::F32,
             d => d,
         }
+    }
+    /// Whether it is of [`DType::SMALL`].
+    pub fn is_small(self) -> bool {
+        self > DType::F64
+    }
+    /// What its elements are to backends: bytes, if they know no more of it.
+    pub fn storage(self) -> DType {
+        if self.is_small() { DType::U8 } else { self }
+    }
+}
+/// The format of a small float.
+pub(crate) fn minifloat(d: DType) -> Minifloat {
+    let of = |exponent, mantissa, bias, special| Minifloat { exponent, mantissa, bias, special };
+    match d {
+        DType::F4E2M1FN => of(2, 1, 1, Topmost::Finite),
+        DType::F8E3M4 => of(3, 4, 3, Topmost::Ieee),
+        DType::F8E4M3 => of(4, 3, 7, Topmost::Ieee),
+        DType::F8E4M3B11FNUZ => of(4, 3, 11, Topmost::LoneSign),
+        DType::F8E4M3FN => of(4, 3, 7, Topmost::AllOnes),
+        DType::F8E4M3FNUZ => of(4, 3, 8, Topmost::LoneSign),
+        DType::F8E5M2 => of(5, 2, 15, Topmost::Ieee),
+        DType::F8E5M2FNUZ => of(5, 2, 16, Topmost::LoneSign),
+        _ => of(8, 0, 127, Topmost::Power),
     }
 }
 impl fmt::Display for DType {
@@ -122,6 +200,8 @@ impl Scalar {
             BF16 => bf16::from_f32(x as f32).to_bits() as u64,
             F32 => (x as f32).to_bits() as u64,
             F64 => x.to_bits(),
+            I2 | I4 | U2 | U4 => return Scalar::from_i64(dtype, (x as i64).clamp(dtype.least(), dtype.greatest())),
+            d => minifloat(d).encode(x) as u64,
         };
         Scalar { dtype, bits }
     }
@@ -130,7 +210,7 @@ impl Scalar {
         let bits = match dtype {
             DType::Bool => (x != 0) as u64,
             d if d.is_float() => return Scalar::from_f64(d, x as f64),
-            d => x as u64 & (u64::MAX >> (64 - 8 * d.size())),
+            d => x as u64 & (u64::MAX >> (64 - d.bits())),
         };
         Scalar { dtype, bits }
     }
@@ -141,6 +221,7 @@ impl Scalar {
             DType::BF16 => bf16::from_bits(self.bits as u16).to_f64(),
             DType::F32 => f32::from_bits(self.bits as u32) as f64,
             DType::F64 => f64::from_bits(self.bits),
+            d if d.is_small() && d.is_float() => minifloat(d).decode(self.bits as u8),
             DType::U64 => self.bits as f64,
             _ => self.to_i64() as f64,
         }
@@ -151,6 +232,10 @@ impl Scalar {
             DType::I8 => self.bits as i8 as i64,
             DType::I16 => self.bits as i16 as i64,
             DType::I32 => self.bits as i32 as i64,
+            DType::I2 | DType::I4 => {
+                let unused = 64 - self.dtype.bits();
+                (self.bits << unused) as i64 >> unused
+            }
             d if d.is_float() => self.to_f64() as i64,
             _ => self.bits as i64,
         }
@@ -165,7 +250,9 @@ impl Scalar {
     pub fn from_bytes(dtype: DType, b: &[u8]) -> Scalar {
         let mut w = [0; 8];
         w[..dtype.size()].copy_from_slice(&b[..dtype.size()]);
-        Scalar { dtype, bits: u64::from_le_bytes(w) }
+        // what stands above the bits that count is nobody's
+        let bits = u64::from_le_bytes(w) & (u64::MAX >> (64 - dtype.bits()));
+        Scalar { dtype, bits }
     }
 }
 /// To f32 rounding to odd: rounding that to 16 bits rounds once in all. (`half` rounds 64-bit floats twice.)
@@ -232,7 +319,7 @@ mod tests {
     }
     #[test]
     fn bytes_round_trip() {
-        for d in DType::ALL {
+        for d in DType::ALL.iter().chain(DType::SMALL) {
             let s = Scalar::from_f64(*d, 1.0);
             assert_eq!(Scalar::from_bytes(*d, &s.bytes()), s);
         }

@@ -128,11 +128,15 @@ impl ReduceKind {
     /// What an empty reduction gives, and what accumulators start from. `None` for the two that give positions.
     pub fn identity(self, d: crate::DType) -> Option<crate::Scalar> {
         use crate::{DType, Scalar};
-        let all_ones = Scalar { dtype: d, bits: if d == DType::Bool { 1 } else { u64::MAX >> (64 - 8 * d.size()) } };
-        let sign_bit = 1u64 << (8 * d.size() - 1);
+        let all_ones = Scalar { dtype: d, bits: if d == DType::Bool { 1 } else { u64::MAX >> (64 - d.bits()) } };
+        let sign_bit = 1u64 << (d.bits() - 1);
         let extreme = |least: bool| match d.kind() {
             crate::dtype::DTypeKind::Float => {
-                Scalar::from_f64(d, if least { f64::NEG_INFINITY } else { f64::INFINITY })
+                if least {
+                    d.lowest()
+                } else {
+                    d.highest()
+                }
             }
             crate::dtype::DTypeKind::Int => Scalar { dtype: d, bits: if least { sign_bit } else { sign_bit - 1 } },
             _ if least => Scalar::zero(d),

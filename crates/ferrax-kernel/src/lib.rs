@@ -15,11 +15,13 @@ pub mod expr;
 pub mod kernel;
 pub mod linalg;
 pub mod math;
+mod minifloat;
 pub mod order;
 pub mod plan;
 pub mod reference;
 pub mod routine;
 pub mod shape;
+pub mod small;
 pub mod text;
 
 pub use backend::{Backend, Executable, RunCx};

@@ -248,7 +248,7 @@ fn nested(x: &Bound<PyAny>, want: Option<Dtype>) -> PyResult<Value> {
     let made = if list
         && let Some(d) = want
         && d.num().is_some()
-        && d != Dtype::BF16
+        && dtype::without_letter(d).is_none()
     {
         np.call_method1("asarray", (x, dtype::to_py(py, d)?))?
     } else {

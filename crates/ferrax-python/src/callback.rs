@@ -53,7 +53,10 @@ fn from_numpy(i: usize, x: &Bound<PyAny>, a: &Aval, to: &mut [u8]) -> PyResult<(
         "ascontiguousarray",
         (np.call_method1("broadcast_to", (x, PyTuple::new(py, a.shape.iter())?))?,),
     )?;
-    let x = if a.dtype == ferrax_ir::Dtype::BF16 { x.call_method1("view", ("uint16",))? } else { x };
+    let x = match dtype::without_letter(a.dtype) {
+        Some(bits) => x.call_method1("view", (bits,))?,
+        None => x,
+    };
     let fits = buffers::with_bytes(&x, |bytes| {
         if bytes.len() == to.len() {
             to.copy_from_slice(bytes);

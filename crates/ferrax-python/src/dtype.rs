@@ -5,13 +5,14 @@
 use crate::config;
 use ferrax::numpy::promotion;
 use ferrax_ir::dtype::{Dtype, KeyImpl};
+use ferrax_kernel::DType;
 use pyo3::exceptions::{PyTypeError, PyUserWarning};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyTuple;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyType};
 
-pub const ALL: [Dtype; 19] = [
+pub const ALL: [Dtype; 32] = [
     Dtype::BOOL,
     Dtype::I8,
     Dtype::I16,
@@ -31,7 +32,28 @@ pub const ALL: [Dtype; 19] = [
     Dtype::Float0,
     Dtype::RBG,
     Dtype::URBG,
+    Dtype::Num(DType::I2),
+    Dtype::Num(DType::I4),
+    Dtype::Num(DType::U2),
+    Dtype::Num(DType::U4),
+    Dtype::Num(DType::F4E2M1FN),
+    Dtype::Num(DType::F8E3M4),
+    Dtype::Num(DType::F8E4M3),
+    Dtype::Num(DType::F8E4M3B11FNUZ),
+    Dtype::Num(DType::F8E4M3FN),
+    Dtype::Num(DType::F8E4M3FNUZ),
+    Dtype::Num(DType::F8E5M2),
+    Dtype::Num(DType::F8E5M2FNUZ),
+    Dtype::Num(DType::F8E8M0FNU),
 ];
+/// The unsigned integer of its size under which numpy hands out the memory of a dtype that the buffer protocol has no letter for.
+pub fn without_letter(d: Dtype) -> Option<&'static str> {
+    match d {
+        Dtype::BF16 => Some("uint16"),
+        Dtype::Num(n) if n.is_small() => Some("uint8"),
+        _ => None,
+    }
+}
 fn index(d: Dtype) -> usize {
     ALL.iter().position(|a| *a == d).unwrap_or(0)
 }
@@ -106,7 +128,9 @@ pub fn to_py(py: Python<'_>, d: Dtype) -> PyResult<&Bound<'_, PyAny>> {
         Ok(match d {
             Dtype::Key(k) => Bound::new(py, KeyDtype(k))?.into_any(),
             Dtype::Float0 => np.getattr("dtype")?.call1((vec![("float0", np.getattr("void")?, 0)],))?,
-            Dtype::BF16 => np.getattr("dtype")?.call1((py.import("ml_dtypes")?.getattr("bfloat16")?,))?,
+            d if without_letter(d).is_some() => {
+                np.getattr("dtype")?.call1((py.import("ml_dtypes")?.getattr(d.long())?,))?
+            }
             d => np.getattr("dtype")?.call1((d.long(),))?,
         }
         .unbind())

@@ -137,7 +137,7 @@ def _from_sequence(values, dtype):
             dtype = canonicalize_dtype(float)
         if dtype is None:
             dtype = _promoted(values, out.dtype)
-        if is_integer(dtype) and out.dtype.kind in "iu" and out.dtype != dtype and out.size:
+        if is_integer(dtype) and np.dtype(dtype).kind in "iu" and out.dtype.kind in "iu" and out.dtype != dtype and out.size:
             info = np.iinfo(dtype)
             if out.min() < info.min or out.max() > info.max:
                 _check_integers(values, dtype)

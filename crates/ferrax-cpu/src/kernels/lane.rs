@@ -26,6 +26,8 @@ impl Lane {
             DType::U64 => Lane::U64,
             DType::F16 | DType::BF16 | DType::F32 => Lane::F32,
             DType::F64 => Lane::F64,
+            // plans have bytes in their place
+            small => Lane::of(small.storage()),
         }
     }
     pub fn size(self) -> usize {

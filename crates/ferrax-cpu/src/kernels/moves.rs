@@ -212,6 +212,7 @@ pub fn load(d: DType, t: Tier) -> LoadFn {
         DType::BF16 => pick_load::<Loading<EBF16>>(t),
         DType::I32 | DType::U32 | DType::F32 => pick_load::<Loading<E32>>(t),
         DType::I64 | DType::U64 | DType::F64 => pick_load::<Loading<E64>>(t),
+        small => load(small.storage(), t),
     }
 }
 /// Elements moved as they are, without becoming lanes.
@@ -235,6 +236,7 @@ pub fn store(d: DType, t: Tier) -> BlockFn {
         DType::BF16 => map1::<Storing<EBF16>>(t),
         DType::I32 | DType::U32 | DType::F32 => map1::<Storing<E32>>(t),
         DType::I64 | DType::U64 | DType::F64 => map1::<Storing<E64>>(t),
+        small => store(small.storage(), t),
     }
 }
 
@@ -250,6 +252,7 @@ pub fn spread(d: DType, t: Tier) -> StoreFn {
         DType::BF16 => pick_store::<Spreading<EBF16>>(t),
         DType::I32 | DType::U32 | DType::F32 => pick_store::<Spreading<E32>>(t),
         DType::I64 | DType::U64 | DType::F64 => pick_store::<Spreading<E64>>(t),
+        small => spread(small.storage(), t),
     }
 }
 /// The operands' lanes as elements in turn, for two or three operands.
@@ -269,6 +272,7 @@ pub fn weave(d: DType, operands: usize, t: Tier) -> BlockFn {
         DType::BF16 => of!(EBF16),
         DType::I32 | DType::U32 | DType::F32 => of!(E32),
         DType::I64 | DType::U64 | DType::F64 => of!(E64),
+        small => weave(small.storage(), operands, t),
     }
 }
 

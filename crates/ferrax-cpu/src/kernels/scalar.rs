@@ -439,6 +439,7 @@ pub fn convert(from: DType, to: DType, t: Tier) -> BlockFn {
         DType::BF16 => source::<ToBF16>(from, t),
         DType::F32 => source::<ToF32>(from, t),
         DType::F64 => source::<ToF64>(from, t),
+        small => convert(from, small.storage(), t),
     }
 }
 

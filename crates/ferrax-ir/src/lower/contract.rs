@@ -80,6 +80,10 @@ impl Graph {
         if [self.shape(x).size(), self.shape(y).size(), out.size()].contains(&0) {
             return self.constant(Scalar::zero(out_dtype), out.clone());
         }
+        // small elements are multiplied in their lanes, which hold what each of them holds
+        let lane = |d: DType| if d.is_small() { d.lane() } else { d };
+        let (x, y) = (self.convert(x, lane(self.dtype(x))), self.convert(y, lane(self.dtype(y))));
+        let (wanted, out_dtype) = (out_dtype, lane(out_dtype));
         // operands meet in one dtype: the wider one's
         let dtype = if self.dtype(x) == self.dtype(y) { self.dtype(x) } else { out_dtype };
         let (x, y) = (self.convert(x, dtype), self.convert(y, dtype));
@@ -91,6 +95,7 @@ impl Graph {
         let d = Dot { b, m, n, k, lhs, rhs, dtype, out: out_dtype };
         let flat = Dims::new(&[b, m, n]);
         let z = self.routine(Routine::Dot(d), &[x, y], &[flat])[0];
+        let z = self.convert(z, wanted);
         self.reshape(z, out.clone())
     }
     /// A tensor in memory, and its strides along three groups of axes; copied if a group is not one run.

@@ -2,6 +2,7 @@
 use super::graph::{Def, Graph, Guard, TensorId, TensorIds, unit};
 use super::{Physical, physical};
 use crate::aval::Aval;
+use crate::dtype::Dtype;
 use crate::error::Res;
 use crate::program::{Atom, Program};
 use ferrax_kernel::plan::{Across, Carry, Collective, HostCall, Loop, SlotId, Trip, Window};
@@ -203,6 +204,16 @@ impl Graph {
         ys.iter().zip(outs).map(|(y, a)| self.from_physical(*y, a)).collect()
     }
     pub fn collective(&mut self, kind: Collective, across: Across, xs: &[TensorId], outs: &[Aval]) -> TensorIds {
+        let small = |a: &Aval| matches!(a.dtype, Dtype::Num(d) if d.is_small());
+        if matches!(kind, Collective::AllReduce(_)) && outs.iter().any(small) {
+            // devices combine in the lane
+            let lane = |d: DType| if d.is_small() { d.lane() } else { d };
+            let xs: TensorIds = xs.iter().map(|x| self.convert(*x, lane(self.dtype(*x)))).collect();
+            let wide: Vec<Aval> =
+                outs.iter().map(|a| a.with_dtype(a.dtype.num().map_or(a.dtype, |d| lane(d).into()))).collect();
+            let ys = self.collective(kind, across, &xs, &wide);
+            return ys.iter().zip(outs).map(|(y, a)| self.convert(*y, physical(a).dtype)).collect();
+        }
         let xs = reads_in_memory(self, xs);
         let ys = self.step(&xs, &outs.iter().map(physical_of).collect::<Vec<_>>(), |ins, outs| Step::Collective {
             kind,

@@ -550,6 +550,13 @@ impl Graph {
         outs.iter().zip(slots).map(define).collect()
     }
     pub fn routine(&mut self, r: Routine, ins: &[TensorId], shapes: &[Dims]) -> TensorIds {
+        if let Some(wide) = r.widened() {
+            // what computes with small elements does so in their lanes
+            let lanes = wide.operands();
+            let ins: TensorIds = ins.iter().zip(&lanes).map(|(x, (d, _))| self.convert(*x, *d)).collect();
+            let outs = self.routine(wide, &ins, shapes);
+            return outs.iter().zip(r.results()).map(|(y, (d, _))| self.convert(*y, d)).collect();
+        }
         let outs: SmallVec<[(DType, Dims, u8); 2]> =
             r.results().iter().zip(shapes).map(|((d, _), s)| (*d, s.clone(), 0)).collect();
         self.step(ins, &outs, |ins, outs| Step::Routine { routine: Arc::new(r), ins, outs })

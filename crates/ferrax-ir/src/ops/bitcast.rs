@@ -20,7 +20,7 @@ primitive! {
 impl Rules for Bitcast {
     fn infer(&self, x: &[Aval]) -> Res<Avals> {
         let [a] = x else { return type_err(format!("bitcast_convert_type takes 1 operand, got {}", x.len())) };
-        let (from, to) = (a.dtype.size(), self.new_dtype.size());
+        let (from, to) = (a.dtype.bits(), self.new_dtype.bits());
         if a.dtype.is_key() || self.new_dtype.is_key() || a.dtype.is_complex() || self.new_dtype.is_complex() {
             return type_err(format!(
                 "bitcast_convert_type does not accept {} to {}",
@@ -36,11 +36,9 @@ impl Rules for Bitcast {
             match a.shape.last() {
                 Some(n) if *n == to / from => a.shape.remove(a.rank() - 1),
                 _ => {
+                    let (name, new, last) = (a.dtype.long(), self.new_dtype.long(), a.shape.last().unwrap_or(&1));
                     return value_err(format!(
-                        "Attempting to bitcast_convert from {} to {}: the last dimension must have size {}, got shape {}",
-                        a.dtype.long(),
-                        self.new_dtype.long(),
-                        to / from,
+                        "Attempting to convert array of shape {} from {name} of size {from} bits to {new} of size {to}, bits but {last} * {from} != {to}",
                         a.shape
                     ));
                 }
@@ -61,19 +59,21 @@ impl Rules for Bitcast {
     /// Between sizes, the low part first.
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let (from, to) = (b.dtype(x[0]), physical(&out[0]).dtype);
-        if from.size() == to.size() {
+        if from.bits() == to.bits() {
             return Ok(smallvec![b.bitcast(x[0], to)]);
         }
-        let word = |n: usize| match n {
-            1 => DType::U8,
-            2 => DType::U16,
-            4 => DType::U32,
+        let word = |bits: u32| match bits {
+            2 => DType::U2,
+            4 => DType::U4,
+            8 => DType::U8,
+            16 => DType::U16,
+            32 => DType::U32,
             _ => DType::U64,
         };
-        let (wide, narrow) = (word(from.size().max(to.size())), word(from.size().min(to.size())));
-        let step = 8 * narrow.size() as i64;
+        let (wide, narrow) = (word(from.bits().max(to.bits())), word(from.bits().min(to.bits())));
+        let step = narrow.bits() as i64;
         let rank = out[0].rank();
-        if from.size() > to.size() {
+        if from.bits() > to.bits() {
             let v = b.bitcast(x[0], wide);
             let dims: Dims = (0..rank - 1).collect();
             let v = b.broadcast(v, out[0].shape.clone(), &dims);

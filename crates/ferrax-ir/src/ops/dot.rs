@@ -101,6 +101,8 @@ fn richer(a: Dtype, b: Dtype) -> Dtype {
             d.is_int() as u8 + 2 * d.is_float() as u8 + 3 * d.is_complex() as u8,
             d.size(),
             !d.is_unsigned() && d != Dtype::F16,
+            // of small floats, as they are listed: that of more exponent bits
+            d.num().filter(|n| n.is_small()),
         )
     };
     if rank(b) > rank(a) { b } else { a }

@@ -244,22 +244,22 @@ impl Reduce {
 }
 /// The value that changes nothing when folded in.
 pub fn identity(kind: Monoid, d: Dtype) -> Value {
-    let extreme = |x: f64, i: i64| match d.num() {
-        Some(n) if n.is_float() => lit(d, x),
+    let extreme = |i: i64| match d.num() {
+        // the least there is, where there is no inf
+        Some(n) if n.is_float() => Value::Lit(if i < 0 { n.lowest() } else { n.highest() }.into()),
         Some(n) if d.is_unsigned() => {
-            crate::cx::int(d, if i > 0 { -1i64 } else { 0 } & (u64::MAX >> (64 - 8 * n.size())) as i64)
+            crate::cx::int(d, if i > 0 { -1i64 } else { 0 } & (u64::MAX >> (64 - n.bits())) as i64)
         }
-        Some(n) if n.is_int() => crate::cx::int(
-            d,
-            if i > 0 { (u64::MAX >> (65 - 8 * n.size())) as i64 } else { -1i64 << (8 * n.size() - 1) },
-        ),
+        Some(n) if n.is_int() => {
+            crate::cx::int(d, if i > 0 { (u64::MAX >> (65 - n.bits())) as i64 } else { -1i64 << (n.bits() - 1) })
+        }
         _ => crate::cx::int(d, (i > 0) as i64),
     };
     match kind {
         Monoid::Sum | Monoid::Xor | Monoid::Or => lit(d, 0.0),
         Monoid::Prod => lit(d, 1.0),
-        Monoid::Max => extreme(f64::NEG_INFINITY, -1),
-        Monoid::Min => extreme(f64::INFINITY, 1),
+        Monoid::Max => extreme(-1),
+        Monoid::Min => extreme(1),
         Monoid::And => crate::cx::int(d, -1),
     }
 }

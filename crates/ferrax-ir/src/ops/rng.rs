@@ -411,7 +411,7 @@ impl HostFn for Uniform {
                 if x.to_f64() < b || a >= b { x } else { Scalar::from_f64(d, a) }
             } else {
                 // the width of the range, and what falls into it
-                let span = b.bits.wrapping_sub(a.bits) & (u64::MAX >> (64 - 8 * d.size()));
+                let span = b.bits.wrapping_sub(a.bits) & (u64::MAX >> (64 - d.bits()));
                 let step = if span == 0 { 0 } else { ((bits as u128 * span as u128) >> 64) as u64 };
                 Scalar { dtype: d, bits: a.bits.wrapping_add(step) }
             };

@@ -18,22 +18,24 @@ fn wrap(d: DType, v: i128) -> Scalar {
 }
 
 fn width(d: DType) -> u32 {
-    if d == DType::Bool { 1 } else { 8 * d.size() as u32 }
+    if d == DType::Bool { 1 } else { d.bits() }
 }
 
 fn as_f32(x: Scalar) -> f32 {
     match x.dtype {
         DType::F16 => f16::from_bits(x.bits as u16).to_f32(),
         DType::BF16 => bf16::from_bits(x.bits as u16).to_f32(),
+        d if d.is_small() => x.to_f64() as f32,
         _ => f32::from_bits(x.bits as u32),
     }
 }
 
-/// `v` rounded to `d`, which is f32 or a 16-bit float.
+/// `v` rounded to `d`, which is f32 or narrower.
 fn from_f32(d: DType, v: f32) -> Scalar {
     match d {
         DType::F16 => Scalar { dtype: d, bits: f16::from_f32(v).to_bits() as u64 },
         DType::BF16 => Scalar { dtype: d, bits: bf16::from_f32(v).to_bits() as u64 },
+        d if d.is_small() => Scalar::from_f64(d, v as f64),
         _ => Scalar::f32(v),
     }
 }
@@ -233,13 +235,24 @@ fn next_after(x: Scalar, y: Scalar) -> Scalar {
         return Scalar::from_f64(x.dtype, f64::NAN);
     }
     let bits = match a {
-        _ if a == b => return y,
+        _ if a == b => return Scalar::from_f64(x.dtype, b),
+        _ if x.dtype.is_small() => return next_small(x, a, b),
         0.0 => 1 | if b < 0.0 { sign } else { 0 },
         // Away from zero is one more in the bits, whatever the sign.
         _ if (a < b) == (a > 0.0) => x.bits + 1,
         _ => x.bits - 1,
     };
     Scalar { dtype: x.dtype, bits }
+}
+
+/// The neighbour of `x` of value `a` towards `b`, found among all values: rounding it back says what lies beyond the last one.
+fn next_small(x: Scalar, a: f64, b: f64) -> Scalar {
+    let d = x.dtype;
+    let values = (0..1u64 << d.bits()).map(|bits| Scalar { dtype: d, bits });
+    let beyond = values.filter(|s| if a < b { s.to_f64() > a } else { s.to_f64() < a });
+    let next = beyond.min_by(|s, t| (s.to_f64() - a).abs().total_cmp(&(t.to_f64() - a).abs()));
+    let zero = |s: Scalar| if s.to_f64() == 0.0 { Scalar::from_f64(d, if a < 0.0 { -0.0 } else { 0.0 }) } else { s };
+    next.map_or(Scalar::from_f64(d, if a < b { f64::INFINITY } else { f64::NEG_INFINITY }), zero)
 }
 
 /// `x` at another dtype, as [`crate::expr`] says; to bf16 it goes through f32, as JAX on CPU does.
@@ -262,6 +275,9 @@ pub fn bitcast(x: Scalar, to: DType) -> Scalar {
 
 /// A float rounded to `exponent` and `mantissa` bits: to nearest even, overflow to inf; what would be subnormal becomes zero.
 pub fn round(x: Scalar, exponent: u8, mantissa: u8) -> Scalar {
+    if x.dtype.is_small() {
+        return convert(round(convert(x, DType::F32), exponent, mantissa), x.dtype);
+    }
     let (e, m): (u32, u32) = match x.dtype {
         DType::F16 => (5, 10),
         DType::BF16 => (8, 7),

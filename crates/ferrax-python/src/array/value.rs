@@ -170,13 +170,16 @@ pub fn int_at(x: &Bound<PyAny>, d: Dtype) -> PyResult<Option<Value>> {
         Dtype::BOOL => Some(Value::Lit(Lit::from(x.is_truthy()?))),
         Dtype::Num(n) if n.is_float() => Some(Value::Lit(Lit::new(Scalar::from_f64(n, x.extract()?), false))),
         Dtype::Num(n) => {
-            let bits = 8 * n.size() as u32;
-            let (low, high) = match d {
-                Dtype::U8 | Dtype::U16 | Dtype::U32 | Dtype::U64 => (0, (1i128 << bits) - 1),
-                _ => (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1),
+            let bits = n.bits();
+            let (low, high) = match n.is_signed() {
+                false => (0, (1i128 << bits) - 1),
+                true => (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1),
             };
             match x.extract::<i128>() {
-                Ok(i) if (low..=high).contains(&i) => Some(Value::Lit(Lit::new(Scalar::from_i64(n, i as i64), false))),
+                // those of 2 and 4 bits wrap
+                Ok(i) if (low..=high).contains(&i) || n.is_small() => {
+                    Some(Value::Lit(Lit::new(Scalar::from_i64(n, i as i64), false)))
+                }
                 _ => {
                     let text = format!("Python integer {} out of bounds for {}", x.str()?, d.long());
                     return Err(PyOverflowError::new_err(text));
@@ -254,8 +257,8 @@ pub fn from_ndarray_on(
     if !a.getattr(pyo3::intern!(py, "flags"))?.getattr(pyo3::intern!(py, "c_contiguous"))?.extract::<bool>()? {
         a = np.call_method1(pyo3::intern!(py, "ascontiguousarray"), (a,))?;
     }
-    if d == Dtype::BF16 {
-        a = a.call_method1(pyo3::intern!(py, "view"), ("uint16",))?; // the buffer protocol has no letter for it
+    if let Some(bits) = dtype::without_letter(d) {
+        a = a.call_method1(pyo3::intern!(py, "view"), (bits,))?;
     }
     let made = buffers::with_bytes(&a, |bytes| array::from_bytes(aval, bytes, device, committed))?;
     Ok(Value::Array(made.py(py)?))

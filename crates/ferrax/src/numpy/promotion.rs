@@ -5,6 +5,8 @@
 //!       i* -> i1 -> i2 -> i4 -> i8 -> f*      u1 -> i2, u2 -> i4, u4 -> i8
 //! ```
 //!
+//! The small floats are each above `f*`, the small integers each above `i*`, and nothing is above them.
+//!
 //! The result is the least upper bound; `i* f* c*` are the weak types.
 //! INVARIANT: the answer does not depend on the order of the operands.
 use ferrax_ir::aval::Lit;
@@ -13,6 +15,7 @@ use ferrax_ir::dtype::Dtype;
 use ferrax_ir::error::{Error, ErrorKind, Res};
 use ferrax_ir::ops::convert::Convert;
 use ferrax_ir::value::{Value, Values};
+use ferrax_kernel::DType;
 use std::sync::OnceLock;
 
 /// What ranks may be mixed without being asked.
@@ -46,7 +49,7 @@ pub fn canonical(d: Dtype, x64: bool) -> Dtype {
     }
 }
 
-const NODES: [Dtype; 15] = [
+const NODES: [Dtype; 28] = [
     Dtype::BOOL,
     Dtype::U8,
     Dtype::U16,
@@ -62,11 +65,41 @@ const NODES: [Dtype; 15] = [
     Dtype::F64,
     Dtype::C64,
     Dtype::C128,
+    Dtype::Num(DType::I2),
+    Dtype::Num(DType::I4),
+    Dtype::Num(DType::U2),
+    Dtype::Num(DType::U4),
+    Dtype::Num(DType::F4E2M1FN),
+    Dtype::Num(DType::F8E3M4),
+    Dtype::Num(DType::F8E4M3),
+    Dtype::Num(DType::F8E4M3B11FNUZ),
+    Dtype::Num(DType::F8E4M3FN),
+    Dtype::Num(DType::F8E4M3FNUZ),
+    Dtype::Num(DType::F8E5M2),
+    Dtype::Num(DType::F8E5M2FNUZ),
+    Dtype::Num(DType::F8E8M0FNU),
 ];
-const N: usize = 18;
-const WEAK_INT: usize = 15;
-const WEAK_FLOAT: usize = 16;
-const WEAK_COMPLEX: usize = 17;
+const N: usize = NODES.len() + 3;
+const WEAK_INT: usize = NODES.len();
+const WEAK_FLOAT: usize = WEAK_INT + 1;
+const WEAK_COMPLEX: usize = WEAK_INT + 2;
+
+fn is_small(d: Dtype) -> bool {
+    matches!(d, Dtype::Num(d) if d.is_small())
+}
+/// Why a small dtype does not give way to another, and what to do about it.
+fn small_advice(d: Dtype) -> Option<String> {
+    let (what, like) = match d.bits() {
+        8 if is_small(d) => ("8-bit floats", "float32"),
+        4 if d.is_float() => ("4-bit floats", "float32"),
+        _ if is_small(d) => ("1-bit, 2-bit and 4-bit integers", "int32"),
+        _ => return None,
+    };
+    Some(format!(
+        "To avoid unintended promotion, {what} do not support implicit promotion. If you'd like your inputs to be promoted to another type, you can do so \
+         explicitly using e.g. x.astype('{like}')"
+    ))
+}
 
 fn node(d: Dtype, weak: bool) -> Res<usize> {
     Ok(match d {
@@ -135,6 +168,8 @@ fn above(strict: bool) -> &'static [u32; N] {
                 (WEAK_FLOAT, WEAK_COMPLEX),
                 (WEAK_COMPLEX, at(D::C64)),
             ]);
+            let small = NODES.iter().filter(|d| is_small(**d));
+            edges.extend(small.map(|d| (if d.is_int() { WEAK_INT } else { WEAK_FLOAT }, at(*d))));
         }
         let mut up = [0u32; N];
         (0..N).for_each(|i| up[i] = 1 << i);
@@ -179,6 +214,14 @@ pub fn result_type(xs: &[(Dtype, bool)], p: Promotion) -> Res<(Dtype, bool)> {
             .iter()
             .map(|(d, weak)| if *weak { weak_name(*d) } else { format!("'{}'", d.long()) })
             .collect::<Vec<_>>();
+        let small = xs.iter().filter(|x| !x.1 && is_small(x.0)).max_by_key(|x| (x.0.bits(), x.0.is_float()));
+        if let (false, Some(advice)) = (p.strict, small.and_then(|x| small_advice(x.0))) {
+            let text = format!(
+                "Input dtypes ({}) have no available implicit dtype promotion path. {advice}",
+                names.join(", ")
+            );
+            return Error::new(ErrorKind::TypePromotion, text);
+        }
         Error::new(
             ErrorKind::TypePromotion,
             format!(

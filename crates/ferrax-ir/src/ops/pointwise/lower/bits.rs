@@ -8,6 +8,8 @@ pub(in crate::ops) fn order_key(g: &mut Graph, x: TensorId) -> TensorId {
     if !d.is_float() {
         return x;
     }
+    let x = if d.is_small() { g.convert(x, DType::F32) } else { x };
+    let d = g.dtype(x);
     let (int, top) = match d.size() {
         2 => (DType::I16, i16::MAX as i64),
         4 => (DType::I32, i32::MAX as i64),
@@ -25,7 +27,7 @@ pub(in crate::ops) fn order_key(g: &mut Graph, x: TensorId) -> TensorId {
 /// The upper half of the product, of twice the width; by the schoolbook rule on halves from 32 bits on, for a GPU has no wider integers.
 pub(super) fn mulhi(g: &mut Graph, x: TensorId, y: TensorId) -> TensorId {
     let d = g.dtype(x);
-    let (bits, signed) = (8 * d.size(), matches!(d, DType::I8 | DType::I16 | DType::I32 | DType::I64));
+    let (bits, signed) = (d.bits() as usize, d.is_signed());
     if bits < 32 {
         let wide = if signed { DType::I32 } else { DType::U32 };
         let (a, b) = (g.convert(x, wide), g.convert(y, wide));
