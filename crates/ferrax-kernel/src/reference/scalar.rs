@@ -250,7 +250,8 @@ fn next_small(x: Scalar, a: f64, b: f64) -> Scalar {
     let d = x.dtype;
     let values = (0..1u64 << d.bits()).map(|bits| Scalar { dtype: d, bits });
     let beyond = values.filter(|s| if a < b { s.to_f64() > a } else { s.to_f64() < a });
-    let next = beyond.min_by(|s, t| (s.to_f64() - a).abs().total_cmp(&(t.to_f64() - a).abs()));
+    let order = |s: &Scalar, t: &Scalar| s.to_f64().total_cmp(&t.to_f64());
+    let next = if a < b { beyond.min_by(order) } else { beyond.max_by(order) };
     let zero = |s: Scalar| if s.to_f64() == 0.0 { Scalar::from_f64(d, if a < 0.0 { -0.0 } else { 0.0 }) } else { s };
     next.map_or(Scalar::from_f64(d, if a < b { f64::INFINITY } else { f64::NEG_INFINITY }), zero)
 }

@@ -206,12 +206,12 @@ impl Speller<'_> {
                 self.rounded(d, value)
             }
             // an accumulator starts from what its lane has, which may be beyond all that the dtype has
-            Node::Reduce { kind: kind @ (ReduceKind::Max | ReduceKind::Min), of } if d.is_small() && d.is_float() => {
+            Node::Reduce { kind: kind @ (ReduceKind::Max | ReduceKind::Min), of } if d.is_small() => {
                 let of = self.value(*of);
                 let r = self.nodes.push(lane, Node::Reduce { kind: *kind, of });
                 let is_max = *kind == ReduceKind::Max;
-                let extreme = if is_max { d.lowest() } else { d.highest() };
-                let bound = self.nodes.constant(crate::reference::convert(extreme, lane));
+                let start = kind.identity(d).expect("a maximum has one");
+                let bound = self.nodes.constant(crate::reference::convert(start, lane));
                 let r = self.nodes.bin(if is_max { Bin::Max } else { Bin::Min }, r, bound);
                 self.rounded(d, r)
             }
