@@ -488,6 +488,8 @@ def __getattr__(name):
         value = _extended(name)
     elif name == "fft":
         value = _importlib.import_module(f"{__name__}.fft")
+    elif name == "__array_namespace_info__":
+        value = _importlib.import_module(f"{__name__}._namespace_info").ArrayNamespaceInfo
     else:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
     globals()[name] = value
