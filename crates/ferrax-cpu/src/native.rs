@@ -67,7 +67,7 @@ pub struct Segment {
 /// Whether this machine runs what is emitted.
 pub fn is_available() -> bool {
     #[cfg(target_arch = "x86_64")]
-    return is_x86_feature_detected!("avx2");
+    return is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
     #[cfg(not(target_arch = "x86_64"))]
     return false;
 }
@@ -160,6 +160,7 @@ impl Segment {
             body: &allotted.body,
             frame: allotted.frame,
             pool: &allotted.pool,
+            constants: &allotted.constants,
         });
         Some(Segment { code: Pages::new(&code)?, slots, lanes: VECTOR / if g.wide { 8 } else { 4 } })
     }

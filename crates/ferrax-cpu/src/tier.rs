@@ -1,11 +1,13 @@
 //! Which instructions the loops are compiled for: chosen once, at run time.
 //!
-//! INVARIANT: all tiers run the same source without contraction, so they give the same bits.
+//! INVARIANT: all tiers run the same source without contraction, so they give the same bits. Where that source says fused multiply-add, the portable
+//! tier asks the C library for it.
 use std::sync::OnceLock;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
 pub enum Tier {
     Portable,
+    /// And the fused multiply-add, which no such machine lacks.
     Avx2,
     Avx512,
 }
@@ -17,7 +19,7 @@ impl Tier {
         #[cfg(target_arch = "x86_64")]
         return match self {
             Tier::Portable => true,
-            Tier::Avx2 => is_x86_feature_detected!("avx2"),
+            Tier::Avx2 => is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma"),
             Tier::Avx512 => {
                 is_x86_feature_detected!("avx512f")
                     && is_x86_feature_detected!("avx512bw")

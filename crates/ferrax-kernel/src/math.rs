@@ -1,7 +1,7 @@
-//! The scalar functions, each written once over [`Real`] lanes: branch-free, without fused multiply-add, tables or libm.
+//! The scalar functions, each written once over [`Real`] lanes: branch-free, without tables or libm.
 //!
 //! A loop over a block, `for i in 0..n { out[i] = exp(x[i]) }`, vectorises under whatever target features its function
-//! has, with the same bits under each. Every function is defined on all of its format (subnormal, huge, infinite, NaN,
+//! has, with the same bits under each: a fused multiply-add stands where it is written, and nowhere else. Every function is defined on all of its format (subnormal, huge, infinite, NaN,
 //! signed zeros) and lies within the bound in units of the last place that `tests/math.rs` states for it.
 //!
 //! Invariant: a result's bits are a function of the operands' values alone; every NaN result is the one positive
@@ -44,17 +44,32 @@ pub use trig::{cos, cos_moderate, is_moderate, sin, sin_moderate, tan, tan_moder
 /// The polynomial with these coefficients, lowest first, by Horner's rule.
 #[inline(always)]
 fn polynomial<R: Real, const N: usize, const M: usize>(x: R, narrow: &[f32; N], wide: &[f64; M]) -> R {
-    if R::WIDE {
-        let mut y = R::constant(0.0, wide[M - 1]);
-        for i in (0..M - 1).rev() {
-            y = y.mul(x.clone()).add(R::constant(0.0, wide[i]));
-        }
-        y
-    } else {
-        let mut y = R::constant(narrow[N - 1], 0.0);
-        for i in (0..N - 1).rev() {
-            y = y.mul(x.clone()).add(R::constant(narrow[i], 0.0));
-        }
-        y
+    if R::WIDE && M >= 10 { split_polynomial(x, narrow, wide) } else { horner(x, 0, 1, narrow, wide) }
+}
+
+/// The same, even and odd powers apart: a product more, and half as long until it is there, which is what bounds a loop over a long one.
+/// The roundings of large terms that cancel are larger.
+#[inline(always)]
+fn split_polynomial<R: Real, const N: usize, const M: usize>(x: R, narrow: &[f32; N], wide: &[f64; M]) -> R {
+    let square = x.clone().mul(x.clone());
+    horner(square.clone(), 1, 2, narrow, wide).mul_add(x, horner(square, 0, 2, narrow, wide))
+}
+
+/// The polynomial of every `step`th coefficient after the first `from`.
+#[inline(always)]
+fn horner<R: Real, const N: usize, const M: usize>(
+    x: R,
+    from: usize,
+    step: usize,
+    narrow: &[f32; N],
+    wide: &[f64; M],
+) -> R {
+    let coefficient = |i: usize| if R::WIDE { R::constant(0.0, wide[i]) } else { R::constant(narrow[i], 0.0) };
+    let mut i = from + ((if R::WIDE { M } else { N }) - 1 - from) / step * step;
+    let mut y = coefficient(i);
+    while i > from {
+        i -= step;
+        y = y.mul_add(x.clone(), coefficient(i));
     }
+    y
 }

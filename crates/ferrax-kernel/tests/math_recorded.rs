@@ -168,6 +168,9 @@ impl Real for Float {
     fn div(self, other: Float) -> Float {
         Float(binary(self.0, other.0, |a: f32, b| a / b))
     }
+    fn mul_add(self, by: Float, to: Float) -> Float {
+        Float(record(move |v| f32::mul_add(f32::read(v[self.0]), f32::read(v[by.0]), f32::read(v[to.0])).write()))
+    }
     fn sqrt(self) -> Float {
         Float(unary(self.0, f32::sqrt))
     }
@@ -191,6 +194,11 @@ impl Real for Float {
     }
     fn round_small(self) -> (Float, Word) {
         let whole = Float(unary(self.0, f32::round_ties_even));
+        let int = Word(unary(whole.0, |a: f32| a as i32));
+        (whole, int)
+    }
+    fn round_product(self, by: Float) -> (Float, Word) {
+        let whole = Float(binary(self.0, by.0, |a: f32, b| a.round_product(b).0));
         let int = Word(unary(whole.0, |a: f32| a as i32));
         (whole, int)
     }

@@ -27,6 +27,10 @@ type Reg = u16;
 
 /// Loops are short on prologue in the portable tier; its bits are those of the others.
 const TIER: Tier = Tier::Portable;
+/// The tier of a function: long ones take fused multiply-adds, for which the portable tier calls the C library.
+fn tier_of(is_long: bool) -> Tier {
+    if is_long { Tier::current() } else { TIER }
+}
 
 macro_rules! codes {
     ($($Code:ident $Bin:ident $T:ident -> $R:ident |$x:ident, $y:ident| $e:expr;)*) => {

@@ -26,7 +26,7 @@ macro_rules! tiers {
                 unsafe { F::run($($x),*) }
             }
             #[cfg(target_arch = "x86_64")]
-            #[target_feature(enable = "avx2")]
+            #[target_feature(enable = "avx2,fma")]
             unsafe fn avx2<F: $Trait>($($x: $t),*) {
                 // SAFETY: the same contract as this function's.
                 unsafe { F::run($($x),*) }

@@ -12,6 +12,8 @@ pub struct Allotted {
     /// Vectors of the frame, those of still operands among them.
     pub frame: u32,
     pub pool: Vec<u64>,
+    /// Registers that nothing else took, and the constants they hold throughout.
+    pub constants: Vec<(u8, u32)>,
 }
 const NONE: u32 = u32::MAX;
 /// What writing a value to the frame weighs against wanting it later, in instructions.
@@ -34,6 +36,8 @@ struct Allot<'a> {
     pooled: Vec<Option<u32>>,
     /// The next item that reads a value.
     next: Vec<u32>,
+    /// Registers that were ever taken: the lowest are first.
+    taken: u8,
     out: Allotted,
 }
 
@@ -43,7 +47,9 @@ fn reads(g: &VecGraph, i: Act) -> SmallVec<[VecValue; 3]> {
         Act::Store(o) => SmallVec::from_slice(&[o.value]),
         Act::Op(v) => match g.nodes[v as usize] {
             VecNode::Leaf(_) => SmallVec::new(),
-            VecNode::Op { code: Opcode::Blend, a, b, m } => SmallVec::from_slice(&[a, m, b]),
+            VecNode::Op { code, a, b, m } if code == Opcode::Blend || code.is_fused() => {
+                SmallVec::from_slice(&[a, m, b])
+            }
             VecNode::Op { code, a, b, .. } if code.is_binary() => SmallVec::from_slice(&[a, b]),
             VecNode::Op { b, .. } => SmallVec::from_slice(&[b]),
         },
@@ -86,12 +92,40 @@ pub fn allot(g: &VecGraph, still: &[Option<u32>], late: bool) -> Allotted {
         slot: vec![None; n],
         pooled: vec![None; n],
         next,
-        out: Allotted { body: Vec::with_capacity(2 * items.len()), frame, pool: vec![] },
+        taken: 0,
+        out: Allotted { body: Vec::with_capacity(2 * items.len()), frame, pool: vec![], constants: vec![] },
     };
     for (item, after) in items.iter().zip(&after) {
         a.item(*item, after);
     }
+    keep_constants(&mut a.out, a.taken);
     a.out
+}
+
+/// Gives the registers from `first` on to the constants that are read most often.
+fn keep_constants(out: &mut Allotted, first: u8) {
+    fn place(i: &mut VecInst) -> Option<&mut Site> {
+        match i {
+            VecInst::Op { b, .. } | VecInst::Fused { b, .. } | VecInst::Load { from: b, .. } => Some(b),
+            _ => None,
+        }
+    }
+    let mut reads = vec![0; out.pool.len()];
+    for i in &mut out.body {
+        if let Some(Site::Pool(c)) = place(i) {
+            reads[*c as usize] += 1;
+        }
+    }
+    let mut order: Vec<u32> = (0..reads.len() as u32).collect();
+    order.sort_by_key(|c| std::cmp::Reverse(reads[*c as usize]));
+    out.constants = (first..16).zip(order).collect();
+    let mut register = vec![None; reads.len()];
+    out.constants.iter().for_each(|(r, c)| register[*c as usize] = Some(*r));
+    for site in out.body.iter_mut().filter_map(place) {
+        if let Site::Pool(c) = *site {
+            *site = register[c as usize].map_or(*site, Site::Reg);
+        }
+    }
 }
 
 impl Allot<'_> {
@@ -125,7 +159,7 @@ impl Allot<'_> {
                     Some(place)
                         if code.takes_memory()
                             && (a != b || !code.is_binary())
-                            && (m != b || code != Opcode::Blend) =>
+                            && (m != b || code != Opcode::Blend && !code.is_fused()) =>
                     {
                         let last = ops.iter().zip(after).all(|(o, n)| *o != b || *n == NONE);
                         (last || matches!(place, Site::Pool(_))).then_some(place)
@@ -133,19 +167,40 @@ impl Allot<'_> {
                     _ => None,
                 };
                 let a = if code.is_binary() { self.load(a, &ops) } else { 0 };
-                let m = if code == Opcode::Blend { self.load(m, &ops) } else { 0 };
+                let takes_three = code == Opcode::Blend || code.is_fused();
+                let m = if takes_three { self.load(m, &ops) } else { 0 };
                 let b = match folded {
                     Some(place) => place,
                     None => Site::Reg(self.load(b, &ops)),
                 };
                 done(self);
+                if code.is_fused() {
+                    return self.fused(v, code, [a, m], b, &ops);
+                }
                 let d = self.free(&[]);
                 self.hold(v, d);
                 self.out.body.push(VecInst::Op { code, d, a, b, m });
             }
         }
     }
+    /// The result takes the place of an operand: of one that is wanted no more, if there is any.
+    fn fused(&mut self, v: VecValue, code: Opcode, [a, m]: [u8; 2], b: Site, ops: &[VecValue]) {
+        let over = |s: &Self, r: u8| s.holders[r as usize].is_none();
+        let (grows, d, a, b) = match b {
+            _ if over(self, m) => (false, m, a, b),
+            _ if over(self, a) => (false, a, m, b),
+            Site::Reg(sum) if over(self, sum) => (true, sum, a, Site::Reg(m)),
+            _ => {
+                let d = self.free(ops);
+                self.out.body.push(VecInst::Load { d, from: Site::Reg(m) });
+                (false, d, a, b)
+            }
+        };
+        self.hold(v, d);
+        self.out.body.push(VecInst::Fused { code, grows, d, a, b });
+    }
     fn hold(&mut self, v: VecValue, r: u8) {
+        self.taken = self.taken.max(r + 1);
         self.holders[r as usize] = Some(v);
         self.register[v as usize] = Some(r);
     }

@@ -3,7 +3,7 @@
 //! A function takes a table of pointers (rdi) and a count of positions (rsi), and goes through its body once for each vector of them:
 //!
 //! ```text
-//!     prologue: base registers <- table; what does not move -> stack
+//!     prologue: base registers <- table; what does not move -> stack; constants -> registers that are left
 //!     loop:     body; rdx += positions of a vector; below rsi? again
 //!     epilogue: registers back; return           pool: constants, a whole vector each
 //! ```
@@ -21,6 +21,12 @@ pub enum Opcode {
     /// `a < b ? a : b`, so that b is what a nan gives.
     Min,
     Max,
+    /// `a * m + b`, rounded once.
+    MulAdd,
+    /// `a * m - b`.
+    MulSub,
+    /// `b - a * m`.
+    SubFrom,
     Sqrt,
     /// To an integer: 0 nearest, 1 down, 2 up, 3 towards zero.
     Round(u8),
@@ -82,6 +88,14 @@ pub enum VecInst {
         b: Site,
         m: u8,
     },
+    /// A [fused](Opcode::is_fused) one: `d = a * d + b`, or where it is a sum that grows, `d = a * b + d`.
+    Fused {
+        code: Opcode,
+        grows: bool,
+        d: u8,
+        a: u8,
+        b: Site,
+    },
     Load {
         d: u8,
         from: Site,
@@ -140,6 +154,9 @@ impl Opcode {
                 | Opcode::Sar(_)
         )
     }
+    pub fn is_fused(self) -> bool {
+        matches!(self, Opcode::MulAdd | Opcode::MulSub | Opcode::SubFrom)
+    }
     /// Whether its last operand may be memory.
     pub fn takes_memory(self) -> bool {
         !matches!(
@@ -177,6 +194,9 @@ impl Opcode {
             Div => float(0x5e, Three),
             Max => float(0x5f, Three),
             Sqrt => float(0x51, Two),
+            MulAdd => Coded { w: wide, ..row(2, 1, 0xa8, Three) },
+            MulSub => Coded { w: wide, ..row(2, 1, 0xaa, Three) },
+            SubFrom => Coded { w: wide, ..row(2, 1, 0xac, Three) },
             And => float(0x54, Three),
             AndNot => float(0x55, Three),
             Or => float(0x56, Three),
@@ -234,6 +254,8 @@ pub struct Emitted<'a> {
     pub frame: u32,
     /// Elements, each repeated in a vector of its own.
     pub pool: &'a [u64],
+    /// Registers that hold one of them throughout.
+    pub constants: &'a [(u8, u32)],
 }
 
 struct Asm<'a> {
@@ -282,6 +304,9 @@ impl Asm<'_> {
         }
         for (k, base) in (0..self.f.operands.len()).zip(BASES) {
             self.pointer(base, k as u32);
+        }
+        for (d, c) in self.f.constants {
+            self.inst(&VecInst::Load { d: *d, from: Site::Pool(*c) });
         }
         self.bytes.extend([0x31, 0xd2]); // xor edx, edx
     }
@@ -376,6 +401,10 @@ impl Asm<'_> {
                     (Coding::Extract, Site::Reg(from)) => self.vector(&row, from, 0, Site::Reg(d), imm),
                     (Coding::Extract, _) => unreachable!("memory is not taken apart"),
                 }
+            }
+            VecInst::Fused { code, grows, d, a, b } => {
+                let row = code.row(self.f.wide);
+                self.vector(&Coded { op: row.op + if grows { 0x10 } else { 0 }, ..row }, d, a, b, None)
             }
             VecInst::Load { d, from: Site::Reg(a) } => self.vector(&row(1, 0, 0x28, false), d, 0, Site::Reg(a), None),
             VecInst::Load { d, from } => self.vector(&row(1, 0, 0x10, false), d, 0, from, None),

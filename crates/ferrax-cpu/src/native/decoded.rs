@@ -60,6 +60,15 @@ fn names() -> Vec<(Opcode, Option<Mnemonic>, Option<Mnemonic>)> {
     all.extend([1, 23, 31].map(|n| both(Shr(n), M::Vpsrld, M::Vpsrlq)));
     all
 }
+/// What is fused, where the result replaces a factor and where it replaces the sum.
+const FUSED: [(Opcode, [[Mnemonic; 2]; 2]); 3] = {
+    use Mnemonic as M;
+    [
+        (Opcode::MulAdd, [[M::Vfmadd213ps, M::Vfmadd231ps], [M::Vfmadd213pd, M::Vfmadd231pd]]),
+        (Opcode::MulSub, [[M::Vfmsub213ps, M::Vfmsub231ps], [M::Vfmsub213pd, M::Vfmsub231pd]]),
+        (Opcode::SubFrom, [[M::Vfnmadd213ps, M::Vfnmadd231ps], [M::Vfnmadd213pd, M::Vfnmadd231pd]]),
+    ]
+};
 fn immediate(code: Opcode, m: u8) -> Option<u8> {
     match code {
         Opcode::Round(to) => Some(to | 8),
@@ -127,7 +136,7 @@ fn check(f: &Emitted) {
     for inst in f.body {
         let mut i = body.next().unwrap();
         let at = match *inst {
-            VecInst::Op { b: at, .. } => at,
+            VecInst::Op { b: at, .. } | VecInst::Fused { b: at, .. } => at,
             VecInst::Load { from, .. } | VecInst::LoadBytes { from, .. } => from,
             VecInst::Store { to, .. } | VecInst::StoreBytes { to, .. } => to,
         };
@@ -154,6 +163,13 @@ fn check(f: &Emitted) {
                     Some(n) => assert_eq!(i.immediate8(), n, "{i}"),
                     None => assert_eq!(i.op_count(), last + 1, "{i}"),
                 }
+            }
+            VecInst::Fused { code, grows, d, a, b } => {
+                let (_, names) = FUSED.iter().find(|n| n.0 == code).unwrap();
+                assert_eq!(i.mnemonic(), names[f.wide as usize][grows as usize], "{i}");
+                assert_eq!((i.op0_register(), i.op1_register()), (vector(d, false), vector(a, false)), "{i}");
+                assert_eq!(i.op_count(), 3, "{i}");
+                is_at(&r, f, i, 2, b, false);
             }
             VecInst::Load { d, from } => {
                 let moves = if matches!(from, Site::Reg(_)) { Mnemonic::Vmovaps } else { Mnemonic::Vmovups };
@@ -202,8 +218,32 @@ fn every_instruction_is_written_as_it_is_meant() {
                 body.extend(places.into_iter().map(|b| VecInst::Op { code, d, a, b, m }));
             }
             let pool = [1, 0x8000_0000_7fc0_0000, u64::MAX];
-            check(&Emitted { wide, operands: &operands, still: &[], body: &body, frame: 106, pool: &pool });
+            check(&Emitted {
+                wide,
+                operands: &operands,
+                still: &[],
+                body: &body,
+                frame: 106,
+                pool: &pool,
+                constants: &[],
+            });
         }
+    }
+}
+#[test]
+fn every_fused_instruction_is_written_as_it_is_meant() {
+    let operands = [false; 12];
+    for wide in [false, true] {
+        let mut body = vec![];
+        for n in 0..16u8 {
+            let places = [Site::Reg((n * 11 + 6) % 16), Site::Pool(0), Site::Stack(n as u32), Site::At(n as u32 % 12)];
+            for (code, _) in FUSED {
+                for (grows, b) in [false, true].into_iter().flat_map(|g| places.map(|b| (g, b))) {
+                    body.push(VecInst::Fused { code, grows, d: n, a: (n * 7 + 3) % 16, b });
+                }
+            }
+        }
+        check(&Emitted { wide, operands: &operands, still: &[], body: &body, frame: 16, pool: &[7], constants: &[] });
     }
 }
 #[test]
@@ -225,7 +265,7 @@ fn every_move_is_written_as_it_is_meant() {
                 VecInst::StoreBytes { from: n, to: bytes },
             ]);
         }
-        check(&Emitted { wide, operands: &operands, still: &[], body: &body, frame: 136, pool: &[7] });
+        check(&Emitted { wide, operands: &operands, still: &[], body: &body, frame: 136, pool: &[7], constants: &[] });
     }
 }
 #[test]
@@ -236,7 +276,8 @@ fn a_function_keeps_what_it_must_and_lays_out_its_frame() {
         still: &[(1, 0), (2, 1)],
         body: &[VecInst::Load { d: 3, from: Site::Stack(1) }, VecInst::Store { from: 3, to: Site::At(0) }],
         frame: 2,
-        pool: &[],
+        pool: &[5, 7],
+        constants: &[(9, 1), (15, 0)],
     };
     check(&f);
     let all: Vec<String> = read(&f).all.iter().map(|i| i.to_string()).collect();
@@ -253,9 +294,14 @@ fn a_function_keeps_what_it_must_and_lays_out_its_frame() {
         "mov rcx,[rdi]",
         "mov r8,[rdi+8]",
         "mov r9,[rdi+10h]",
-        "xor edx,edx",
     ];
     let kept: Vec<String> = kept.iter().map(|s| s.to_string()).collect();
     let plain = |s: &String| s.replace("ymmword ptr ", "").replace("qword ptr ", "");
-    assert_eq!(all[8..18].iter().map(plain).collect::<Vec<_>>(), kept.iter().map(plain).collect::<Vec<_>>());
+    assert_eq!(all[8..17].iter().map(plain).collect::<Vec<_>>(), kept.iter().map(plain).collect::<Vec<_>>());
+    let r = read(&f);
+    for (i, (register, constant)) in r.all[17..].iter().zip(f.constants) {
+        assert_eq!((i.mnemonic(), i.op0_register()), (Mnemonic::Vmovups, vector(*register, false)), "{i}");
+        is_at(&r, &f, i, 1, Site::Pool(*constant), false);
+    }
+    assert_eq!(all[19], "xor edx,edx");
 }

@@ -19,7 +19,7 @@ pub enum Leaf {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum VecNode {
     Leaf(Leaf),
-    /// `m` is read by blends only, `a` by what takes two operands.
+    /// `m` is read by blends and what is fused only, `a` by what takes two operands.
     Op {
         code: Opcode,
         a: VecValue,
@@ -171,6 +171,10 @@ impl VecGraph {
             (_, Some(0), _) => self.push(VecNode::Op { code: Opcode::AndNot, a: m, b: no, m }),
             _ => self.push(VecNode::Op { code: Opcode::Blend, a: no, b: yes, m }),
         }
+    }
+    /// `a * m` and b, rounded once.
+    pub fn fused(&mut self, code: Opcode, a: VecValue, m: VecValue, b: VecValue) -> VecValue {
+        self.push(VecNode::Op { code, a, b, m })
     }
     pub fn not(&mut self, a: VecValue) -> VecValue {
         let ones = self.ones();

@@ -120,9 +120,7 @@ fn un_is_there(f: Un, d: DType) -> bool {
     match d {
         // Sines choose between two reductions by what a block holds. The others want more values at once than there are registers, and
         // lose by it what the loop gains.
-        DType::F32 | DType::F64 => {
-            !matches!(f, Not | Popcnt | Clz | Sin | Cos | Tan | Lgamma | Digamma | Erfc | ErfInv)
-        }
+        DType::F32 | DType::F64 => !matches!(f, Not | Popcnt | Clz | Sin | Cos | Tan | Lgamma | Digamma),
         DType::I32 | DType::U32 => matches!(f, Un::Neg | Un::Abs | Un::Sign | Un::Not),
         DType::Bool => f == Un::Not,
         _ => false,
@@ -221,6 +219,8 @@ fn un_float<const WIDE: bool>(f: Un, a: VecValue) -> VecValue {
         Un::Atanh => math::atanh(x()),
         Un::Logistic => math::logistic(x()),
         Un::Erf => math::erf(x()),
+        Un::Erfc => math::erfc(x()),
+        Un::ErfInv => math::erf_inv(x()),
         _ => unreachable!("not recorded"),
     };
     y.0

@@ -122,6 +122,15 @@ impl<const WIDE: bool> Real for VecReal<WIDE> {
     fn div(self, other: Self) -> Self {
         VecReal(bin(Opcode::Div, self.0, other.0))
     }
+    fn mul_add(self, by: Self, to: Self) -> Self {
+        VecReal(with(|g| g.fused(Opcode::MulAdd, self.0, by.0, to.0)))
+    }
+    fn mul_sub(self, by: Self, less: Self) -> Self {
+        VecReal(with(|g| g.fused(Opcode::MulSub, self.0, by.0, less.0)))
+    }
+    fn sub_from(self, by: Self, from: Self) -> Self {
+        VecReal(with(|g| g.fused(Opcode::SubFrom, self.0, by.0, from.0)))
+    }
     fn sqrt(self) -> Self {
         VecReal(un(Opcode::Sqrt, self.0))
     }
@@ -146,6 +155,11 @@ impl<const WIDE: bool> Real for VecReal<WIDE> {
     fn round_small(self) -> (Self, Self::Int) {
         let magic = magic::<WIDE>();
         let sum = self.add(magic.clone());
+        (sum.clone().sub(magic.clone()), sum.to_bits().sub(magic.to_bits()))
+    }
+    fn round_product(self, by: Self) -> (Self, Self::Int) {
+        let magic = magic::<WIDE>();
+        let sum = self.mul_add(by, magic.clone());
         (sum.clone().sub(magic.clone()), sum.to_bits().sub(magic.to_bits()))
     }
     fn from_small(int: Self::Int) -> Self {

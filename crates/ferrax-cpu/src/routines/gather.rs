@@ -64,7 +64,10 @@ pub fn compile(g: &Gather, tier: Tier) -> Res<Run> {
                     if !never {
                         addresses.of(ix.get(), first, n, &mut at);
                     }
-                    if even && walk.is_single() {
+                    if walk.is_single() {
+                        if !even {
+                            o.shift::<true>(&mut at[..n]);
+                        }
                         take(out.get().add(first * bytes), src.get(), at.as_ptr(), n, fill_bits);
                         continue;
                     }

@@ -61,11 +61,7 @@ pub fn compile(s: &Scatter, tier: Tier) -> Res<Run> {
         None => Some(address::set(bytes, tier)),
         Some(f) => scalar::put(f, s.dtype, tier),
     };
-    let put_one = match dims[..] {
-        [] => put_one.map(|f| (f, 0)),
-        [(_, 0, every)] => put_one.map(|f| (f, every)),
-        _ => None,
-    };
+    let batched = dims.iter().any(|d| d.1 != 0);
     let total = s.operand.size() * bytes;
     let windows_last = positions.iter().zip(0..).all(|(p, k)| *p == k);
     let moves_in_window = s.scatter_dims_to_operand_dims.iter().any(|axis| size(*axis) > 1);
@@ -116,7 +112,8 @@ pub fn compile(s: &Scatter, tier: Tier) -> Res<Run> {
             }
             return Ok(());
         }
-        if let Some((f, every)) = put_one {
+        if let Some(f) = put_one {
+            let mut o = Odometer::at(&dims, 0);
             for from in (0..n_positions).step_by(AT_ONCE) {
                 if from % (AT_ONCE << 8) == 0 && bases.cancel.load(Ordering::Relaxed) {
                     return Ok(());
@@ -125,7 +122,10 @@ pub fn compile(s: &Scatter, tier: Tier) -> Res<Run> {
                 // SAFETY: index vectors of these positions; addresses are those of elements, and each position has an update.
                 unsafe {
                     addresses.of(ix.get(), from, n, &mut at);
-                    f(out.get(), at.as_ptr(), new.get().wrapping_offset(from as isize * every), every, n);
+                    if batched {
+                        o.shift::<false>(&mut at[..n]);
+                    }
+                    f(out.get(), at.as_ptr(), new.get().wrapping_add(from * bytes), b, n);
                 }
             }
             return Ok(());

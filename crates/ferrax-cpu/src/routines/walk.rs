@@ -180,6 +180,25 @@ impl<'a> Odometer<'a> {
             self.b -= n as isize * b;
         }
     }
+    /// Goes on by as many positions as there are addresses; each that is one moves by its position's first offset, or its second.
+    pub fn shift<const SECOND: bool>(&mut self, mut at: &mut [i64]) {
+        let Some(k) = self.dims.len().checked_sub(1) else { return };
+        let (size, a, b) = self.dims[k];
+        while !at.is_empty() {
+            let n = at.len().min(size - self.at[k]);
+            let (run, rest) = std::mem::take(&mut at).split_at_mut(n);
+            let (start, step) = if SECOND { (self.b, b) } else { (self.a, a) };
+            for (x, j) in run.iter_mut().zip(0..) {
+                let moved = *x + (start + j * step) as i64;
+                *x = if *x < 0 { *x } else { moved };
+            }
+            self.at[k] += n - 1;
+            self.a += (n - 1) as isize * a;
+            self.b += (n - 1) as isize * b;
+            self.step();
+            at = rest;
+        }
+    }
 }
 
 /// A pointer that threads share; each touches its own elements.
@@ -227,8 +246,21 @@ impl Combining {
         const CHUNK: usize = 64;
         let size = self.bytes as isize;
         if self.as_stored && a == size && b == size {
-            // SAFETY: n elements of each, which are lanes; a block function may write over an operand.
-            return unsafe { (self.f)(dst, dst, src, src, n) };
+            // PERF: by way of a copy: what writes over an operand is no vector loop.
+            let mut out = [std::mem::MaybeUninit::<u64>::uninit(); CHUNK];
+            let out = out.as_mut_ptr().cast::<u8>();
+            while n > 0 {
+                let k = n.min(CHUNK * size_of::<u64>() / self.bytes);
+                // SAFETY: n elements of each, which are lanes, and room for k.
+                unsafe {
+                    (self.f)(out, dst, src, src, k);
+                    dst.copy_from_nonoverlapping(out, k * self.bytes);
+                }
+                dst = dst.wrapping_add(k * self.bytes);
+                src = src.wrapping_add(k * self.bytes);
+                n -= k;
+            }
+            return;
         }
         let mut old = [0u64; CHUNK];
         let mut new = [0u64; CHUNK];

@@ -1,7 +1,7 @@
 //! Double-word arithmetic: a number as an unevaluated sum of two, the second below half a unit of the first.
 //!
-//! Invariant: nothing here needs a fused multiply-add, so every tier computes the same bits; the sums and products
-//! are exact but for under- and overflow. (Dekker 1971; Joldes, Muller, Popescu 2017 for names and bounds.)
+//! Invariant: the sums and products are exact but for under- and overflow, where the fused multiply-add is one and where it is not.
+//! (Dekker 1971; Joldes, Muller, Popescu 2017 for names and bounds.)
 //!
 //! ```text
 //! two_sum(1, 2^-40) = (1, 2^-40)        two_mul(1 + 2^-23, 1 + 2^-23) = (1 + 2^-22, 2^-46)   in f32
@@ -51,10 +51,23 @@ pub(super) fn split<R: Real>(a: R) -> (R, R) {
 #[inline(always)]
 pub(super) fn two_mul<R: Real>(a: R, b: R) -> Double<R> {
     let hi = a.clone().mul(b.clone());
+    if R::FUSED {
+        return Double { lo: a.mul_sub(b, hi.clone()), hi };
+    }
     let (ah, al) = split(a);
     let (bh, bl) = split(b);
     let lo = ah.clone().mul(bh.clone()).sub(hi.clone()).add(ah.mul(bl.clone())).add(al.clone().mul(bh)).add(al.mul(bl));
     Double { hi, lo }
+}
+
+/// `a - q * b`, exactly where q is the quotient to within a few units.
+#[inline(always)]
+pub(super) fn remainder<R: Real>(a: R, q: R, b: R) -> R {
+    if R::FUSED {
+        return q.sub_from(b, a);
+    }
+    let product = two_mul(q, b);
+    a.sub(product.hi).sub(product.lo)
 }
 
 impl<R: Real> Double<R> {
@@ -94,14 +107,14 @@ impl<R: Real> Double<R> {
     #[inline(always)]
     pub fn mul(self, other: Self) -> Self {
         let product = two_mul(self.hi.clone(), other.hi.clone());
-        let cross = self.hi.mul(other.lo).add(self.lo.mul(other.hi));
-        fast_two_sum(product.hi, product.lo.add(cross))
+        let cross = self.lo.mul_add(other.hi, self.hi.mul_add(other.lo, product.lo));
+        fast_two_sum(product.hi, cross)
     }
 
     #[inline(always)]
     pub fn mul_word(self, other: R) -> Self {
         let product = two_mul(self.hi, other.clone());
-        fast_two_sum(product.hi, product.lo.add(self.lo.mul(other)))
+        fast_two_sum(product.hi, self.lo.mul_add(other, product.lo))
     }
 
     /// The quotient, with one division.
@@ -109,9 +122,7 @@ impl<R: Real> Double<R> {
     pub fn div(self, other: Self) -> Self {
         let inverse = R::exact(1.0).div(other.hi.clone());
         let hi = self.hi.clone().mul(inverse.clone());
-        // remainder = self - hi * other, of which the leading words cancel exactly
-        let product = two_mul(hi.clone(), other.hi);
-        let rest = self.hi.sub(product.hi).sub(product.lo).add(self.lo).sub(hi.clone().mul(other.lo));
+        let rest = hi.clone().sub_from(other.lo, remainder(self.hi, hi.clone(), other.hi).add(self.lo));
         fast_two_sum(hi, rest.mul(inverse))
     }
 
@@ -120,8 +131,7 @@ impl<R: Real> Double<R> {
     pub fn sqrt(self) -> Self {
         let zero = R::exact(0.0);
         let hi = self.hi.clone().sqrt();
-        let square = two_mul(hi.clone(), hi.clone());
-        let rest = self.hi.clone().sub(square.hi).sub(square.lo).add(self.lo);
+        let rest = remainder(self.hi.clone(), hi.clone(), hi.clone()).add(self.lo);
         let lo = rest.div(hi.clone().add(hi.clone()));
         let lo = R::select(self.hi.eq(zero.clone()), zero, lo);
         Double { hi, lo }

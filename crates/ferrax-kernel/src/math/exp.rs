@@ -1,6 +1,7 @@
 //! The exponential and what is made of it: exp, exp2, expm1, logistic, sinh, cosh, tanh.
 //!
-//! Invariant: `x = k ln(2) + r` with `|r| <= ln(2)/2`, and `e^x = 2^k (1 + r + r^2 q(r))` with one polynomial `q`.
+//! Invariant: `x = k ln(2) + r` with `|r| <= ln(2)/2`, and `e^x = 2^k (1 + r + r^2 q(r))` with one polynomial `q`. Where the last sum's rounding
+//! is all that matters, r is one word; where e^x is but a part of the result, two.
 //!
 //! ```
 //! use ferrax_kernel::math::{exp, logistic};
@@ -20,28 +21,52 @@ pub(super) const LN2_LOW: (f32, f64) = (1.4286068e-6, -1.7239444525614835e-13);
 /// `x = k ln(2) + r.hi + r.lo`, as `(r, k)`, for `|x|` below 2^10 in either format.
 #[inline(always)]
 pub(super) fn reduce_ln2<R: Real>(x: R) -> (Double<R>, R::Int) {
-    let (k, k_int) = x.clone().mul(R::constant(1.442_695, 1.4426950408889634)).round_small();
-    // Exact: the product has few bits, and the operands of the subtraction are close.
-    let rest = x.sub(k.clone().mul(R::constant(LN2_HIGH.0, LN2_HIGH.1)));
-    let tail = k.mul(R::constant(LN2_LOW.0, LN2_LOW.1));
-    let hi = rest.clone().sub(tail.clone());
-    let lo = rest.sub(hi.clone()).sub(tail);
+    let (rest, k, k_int) = reduce_high(x);
+    let low = R::constant(LN2_LOW.0, LN2_LOW.1);
+    let hi = k.clone().sub_from(low.clone(), rest.clone());
+    let lo = k.sub_from(low, rest.sub(hi.clone()));
     (Double { hi, lo }, k_int)
+}
+
+/// `x - k LN2_HIGH`, k as a number and k.
+#[inline(always)]
+fn reduce_high<R: Real>(x: R) -> (R, R, R::Int) {
+    let (k, k_int) = x.clone().round_product(R::constant(1.442_695, 1.4426950408889634));
+    // Exact: the product has few bits, and the operands of the subtraction are close.
+    (k.clone().sub_from(R::constant(LN2_HIGH.0, LN2_HIGH.1), x), k, k_int)
+}
+
+/// `e^x = 2^k y` as `(y, k)`, y between sqrt(1/2) and sqrt(2) with an error of less than a unit, for `|x|` below 2^10 in either format.
+#[inline(always)]
+pub(super) fn exp_parts<R: Real>(x: R) -> (R, R::Int) {
+    let one = R::exact(1.0);
+    let (rest, k, k_int) = reduce_high(x);
+    let r = k.sub_from(R::constant(LN2_LOW.0, LN2_LOW.1), rest);
+    let slope = polynomial(r.clone(), &EXP_32, &EXP_64).mul_add(r.clone(), one.clone());
+    (slope.mul_add(r, one), k_int)
+}
+
+/// `y * 2^k` for a result that is a normal number.
+#[inline(always)]
+pub(super) fn scale_normal<R: Real>(y: R, k: R::Int) -> R {
+    R::from_bits(y.to_bits().add(k.shl(R::mantissa_bits())))
 }
 
 /// `e^r - 1 - r.hi` for a reduced `r`.
 #[inline(always)]
 pub(super) fn exp_tail<R: Real>(r: Double<R>) -> R {
     let square = r.hi.clone().mul(r.hi.clone());
-    square.mul(polynomial(r.hi, &EXP_32, &EXP_64)).add(r.lo)
+    square.mul_add(polynomial(r.hi, &EXP_32, &EXP_64), r.lo)
 }
 
 /// `y * 2^k` for a normal `y` near 1, rounded once where the result is subnormal.
 #[inline(always)]
 pub(super) fn scale<R: Real>(y: R, k: R::Int) -> R {
-    // Two factors, each of them normal for any k in range. The offset makes the halving shift unsigned.
-    let half = k.clone().add(R::int(4096, 4096)).shr_unsigned(1).sub(R::int(2048, 2048));
-    y.mul(R::power_of_two(half.clone())).mul(R::power_of_two(k.sub(half)))
+    // Two factors, each of them normal for any k in range; their biased exponents share k and twice the bias, which makes it positive.
+    let both = k.add(<R::Int as Int>::constant(2 * R::bias()));
+    let half = both.clone().shr_unsigned(1);
+    let factor = |exponent: R::Int| R::from_bits(exponent.shl(R::mantissa_bits()));
+    y.mul(factor(half.clone())).mul(factor(both.sub(half)))
 }
 
 #[inline(always)]
@@ -52,8 +77,7 @@ fn clamp<R: Real>(x: R, low: R, high: R) -> R {
 /// `e^x`.
 #[inline(always)]
 pub fn exp<R: Real>(x: R) -> R {
-    let (r, k) = reduce_ln2(clamp(x.clone(), R::constant(-104.0, -746.0), R::constant(89.0, 710.0)));
-    let y = R::exact(1.0).add(r.hi.clone().add(exp_tail(r)));
+    let (y, k) = exp_parts(clamp(x.clone(), R::constant(-104.0, -746.0), R::constant(89.0, 710.0)));
     R::select(x.is_nan(), R::nan(), scale(y, k))
 }
 
@@ -72,11 +96,10 @@ pub fn exp2<R: Real>(x: R) -> R {
     let clamped = clamp(x.clone(), R::constant(-151.0, -1076.0), R::constant(128.0, 1024.0));
     let (k, k_int) = clamped.clone().round_small();
     let r = clamped.sub(k);
-    let square = r.clone().mul(r.clone());
-    let tail = square
-        .mul(polynomial(r.clone(), &EXP2_32, &EXP2_64))
-        .add(r.clone().mul(R::constant(-1.904_654_3e-9, 2.3190468138462996e-17)));
-    let y = R::exact(1.0).add(r.mul(R::constant(0.693_147_2, 0.6931471805599453)).add(tail));
+    let slope = polynomial(r.clone(), &EXP2_32, &EXP2_64)
+        .mul_add(r.clone(), R::constant(-1.904_654_3e-9, 2.3190468138462996e-17));
+    let rise = r.clone().mul_add(R::constant(0.693_147_2, 0.6931471805599453), slope.mul(r));
+    let y = R::exact(1.0).add(rise);
     R::select(x.is_nan(), R::nan(), scale(y, k_int))
 }
 
@@ -87,7 +110,7 @@ fn half_expm1<R: Real>(x: R) -> Double<R> {
     let unit = R::power_of_two(k.sub(R::int(1, 1)));
     // 2^k (1 + r) - 1, halved, and then the tail
     let sum = two_sum(unit.clone().sub(R::exact(0.5)), unit.clone().mul(r.hi.clone()));
-    fast_two_sum(sum.hi, sum.lo.add(unit.mul(exp_tail(r))))
+    fast_two_sum(sum.hi, unit.mul_add(exp_tail(r), sum.lo))
 }
 
 /// Below this, a function `x + O(x^2)` equals x to within a small part of a unit.
@@ -107,19 +130,17 @@ pub fn expm1<R: Real>(x: R) -> R {
 /// `1 / (1 + e^-x)`.
 #[inline(always)]
 pub fn logistic<R: Real>(x: R) -> R {
-    // 1 / (1 + e) and, for negative x, e / (1 + e) with e = e^-|x|, neither of which can overflow
-    let (zero, one) = (R::exact(0.0), R::exact(1.0));
-    let magnitude = x.clone().abs().min(R::constant(104.0, 746.0));
-    let (e, k) = exp_words(Double { hi: magnitude.neg(), lo: zero.clone() });
+    // With e = e^-|x|, which cannot overflow: s = e / (1 + e), and for positive x, 1 - s.
+    let one = R::exact(1.0);
+    let (r, k) = reduce_ln2(x.clone().abs().min(R::constant(104.0, 746.0)).neg());
+    let e = fast_two_sum(one.clone(), r.hi.clone().add(exp_tail(r)));
     let e = Double { hi: scale(e.hi, k.clone()), lo: scale(e.lo, k) };
-    let negative = x.clone().is_negative();
-    let above = Double::select(negative.clone(), e.clone(), Double { hi: one.clone(), lo: zero });
-    let below = fast_two_sum(one.clone(), e.hi);
-    let y = above.hi.div(below.hi);
-    // The second words, to first order; 1 / (1 + e) is y, or 1 - y.
-    let inverse = R::select(negative, one.sub(y.clone()), y.clone());
-    let rest = above.lo.sub(y.clone().mul(below.lo.add(e.lo)));
-    let y = y.add(rest.mul(inverse));
+    let below = fast_two_sum(one.clone(), e.hi.clone());
+    let s = e.hi.div(below.hi);
+    // The second words over the sum, whose inverse is 1 - s.
+    let rest = s.clone().sub_from(below.lo, e.lo);
+    let s = one.clone().sub(s.clone()).mul_add(rest, s);
+    let y = R::select(x.clone().is_negative(), s.clone(), one.sub(s));
     R::select(x.is_nan(), R::nan(), y)
 }
 
@@ -160,17 +181,15 @@ pub fn cosh<R: Real>(x: R) -> R {
 /// `sinh(x) / cosh(x)`.
 #[inline(always)]
 pub fn tanh<R: Real>(x: R) -> R {
+    let one = R::exact(1.0);
     let magnitude = x.clone().abs();
+    let square = x.clone().mul(x.clone());
+    let small =
+        polynomial(square.clone(), &TANH_32, &TANH_64).mul(square).mul_add(magnitude.clone(), magnitude.clone());
+    // 1 - 2 / (e^2|x| + 1): at 0.625, what is subtracted is less than half
     let clamped = magnitude.clone().min(R::constant(10.0, 20.0));
-    // With h = (e^2|x| - 1) / 2, tanh |x| = h / (h + 1).
-    let h = half_expm1(clamped.clone().add(clamped));
-    let below = two_sum(h.hi.clone(), R::exact(1.0));
-    let y = h.hi.clone().div(below.hi.clone());
-    // The second words to first order, with 1 - y for 1 / (h + 1); where y is almost 1 they no longer matter.
-    let inverse = R::exact(1.0).sub(y.clone());
-    let below_lo = R::select(h.hi.lt(R::exact(4096.0)), below.lo, R::exact(0.0));
-    let rest = h.lo.mul(inverse.clone()).sub(y.clone().mul(below_lo));
-    let y = y.add(rest.mul(inverse)).with_sign(x.clone().sign_bit());
-    let y = R::select(magnitude.lt(tiny()), x.clone(), y);
+    let (y, k) = exp_parts(clamped.clone().add(clamped));
+    let large = one.clone().sub(R::exact(2.0).div(scale_normal(y, k).add(one)));
+    let y = R::select(magnitude.lt(R::exact(0.625)), small, large).with_sign(x.clone().sign_bit());
     R::select(x.is_nan(), R::nan(), y)
 }

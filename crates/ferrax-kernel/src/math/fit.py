@@ -109,8 +109,9 @@ def sq(f):
     return lambda z: f(mp.sqrt(z))
 
 
-def erfcx(x):
-    return mp.exp(x * x) * mp.erfc(x)
+def scaled_erfc(x):
+    """Between 1.12 and 1.29, so that its polynomial's first coefficient is most of it."""
+    return (2 * x + 1) * mp.exp(x * x) * mp.erfc(x)
 
 
 def stirling(z):
@@ -140,15 +141,18 @@ ERFCX_SHIFT = mpf(3)
 FITS = {
     "EXP": ("(e^r - 1 - r) / r^2 on |r| <= ln(2)/2", lambda r: (mp.expm1(r) - r) / r**2, lambda r: r**2 / mp.expm1(r), (-LN2_2, LN2_2), 5, (-LN2_2, LN2_2), 11),
     "EXP2": ("(2^r - 1 - r ln(2)) / r^2 on |r| <= 1/2", lambda r: (mp.expm1(r * mp.ln(2)) - r * mp.ln(2)) / r**2, lambda r: r**2, (-0.5, 0.5), 5, (-0.5, 0.5), 11),
-    "LOG": ("(2 atanh(s) - 2 s) / s^3 of s^2 on |s| <= 0.1716", sq(lambda s: (2 * mp.atanh(s) - 2 * s) / s**3), lambda z: z, (0, S2), 3, (0, S2), 7),
+    "LOG": ("(2 atanh(s) - 2 s) / s^3 of s^2 on |s| <= 0.1716", sq(lambda s: (2 * mp.atanh(s) - 2 * s) / s**3), lambda z: z, None, 0, (0, S2), 7),
+    "LOG1P": ("(log(1 + f) - f) / f^2 on 1 + f in [sqrt(1/2), sqrt(2)]", lambda f: (mp.log1p(f) - f) / f**2, lambda f: f**2 / mp.log1p(f), (mpf("-0.2929"), mpf("0.4143")), 9, None, 0),
     "LOG_TAIL": ("(2 atanh(s) - 2 s - 2/3 s^3) / s^5 of s^2 on |s| <= 0.1716", sq(lambda s: (2 * mp.atanh(s) - 2 * s - 2 * s**3 / 3) / s**5), lambda z: z**2, (0, S2), 4, (0, S2), 9),
     "SIN": ("(sin(r) - r) / r^3 of r^2 on |r| <= pi/4", sq(lambda r: (mp.sin(r) - r) / r**3), lambda z: z, (0, QUARTER), 3, (0, QUARTER), 6),
     "COS": ("(cos(r) - 1 + r^2/2) / r^4 of r^2 on |r| <= pi/4", sq(lambda r: (mp.cos(r) - 1 + r**2 / 2) / r**4), lambda z: z**2, (0, QUARTER), 3, (0, QUARTER), 6),
     "ATAN": ("(atan(t) - t) / t^3 of t^2 on |t| <= 7/16", sq(lambda t: (mp.atan(t) - t) / t**3), lambda z: z, (0, mpf("0.1916")), 5, (0, mpf("0.1916")), 11),
     "ASIN": ("(asin(x) - x) / x^3 of x^2 on |x| <= 1/2", sq(lambda x: (mp.asin(x) - x) / x**3), lambda z: z, (0, 0.25), 5, (0, 0.25), 12),
     "SINH": ("(sinh(x) - x) / x^3 of x^2 on |x| <= 1", sq(lambda x: (mp.sinh(x) - x) / x**3), lambda z: z, (0, 1), 4, (0, 1), 8),
+    "TANH": ("(tanh(x) - x) / x^3 of x^2 on |x| <= 0.625", sq(lambda x: (mp.tanh(x) - x) / x**3), lambda z: z, (0, mpf("0.391")), 5, (0, mpf("0.391")), 11),
     "ERF": ("erf(x) / x - 1 of x^2 on |x| <= 1", sq(lambda x: mp.erf(x) / x - 1), lambda z: 1, (0, 1), 8, (0, 1), 14),
-    "ERFCX": ("(x + 3) e^(x^2) erfc(x) of 1 / (x + 3) on x >= 0.79", lambda s: erfcx(1 / s - ERFCX_SHIFT) / s, lambda s: 1 / (erfcx(1 / s - ERFCX_SHIFT) / s), (1 / mpf("13.3"), 1 / mpf("3.79")), 11, (1 / mpf("30.5"), 1 / mpf("3.79")), 22),
+    "ERF_FAR": ("-log(1 - erf(x)) on 1 <= x <= 4", lambda x: -mp.log(mp.erfc(x)), mp.erfc, (1, 4), 8, None, 0),
+    "ERFCX": ("(2 x + 1) e^(x^2) erfc(x) of 1 / (x + 3) on x >= 0.79", lambda s: scaled_erfc(1 / s - ERFCX_SHIFT), lambda s: 1 / scaled_erfc(1 / s - ERFCX_SHIFT), (1 / mpf("13.3"), 1 / mpf("3.79")), 11, (1 / mpf("30.5"), 1 / mpf("3.79")), 22),
     "ERF_INV": ("(erf_inv(x) / x - sqrt(pi)/2) / w of w - 3.125, w = -log(1 - x^2) <= 6.25", lambda v: (erf_inv_ratio(v + mpf("3.125")) - ERF_INV_AT_0) / (v + mpf("3.125")), lambda v: (v + mpf("3.125")) / erf_inv_ratio(v + mpf("3.125")), (mpf("-3.1249"), mpf("3.13")), 12, (mpf("-3.1249"), mpf("3.13")), 24),
     "ERF_INV_TAIL": ("erf_inv(x) / x of sqrt(w) - 3.25, 6.25 <= w <= 16", lambda v: erf_inv_ratio((v + mpf("3.25")) ** 2), lambda v: 1 / erf_inv_ratio((v + mpf("3.25")) ** 2), (mpf("-0.751"), mpf("0.751")), 10, (mpf("-0.751"), mpf("0.751")), 22),
     "ERF_INV_FAR": ("erf_inv(x) / x of sqrt(w) - 5, w >= 16", lambda v: erf_inv_ratio((v + 5) ** 2), lambda v: 1 / erf_inv_ratio((v + 5) ** 2), None, 0, (mpf("-1.001"), mpf("1.1")), 20),

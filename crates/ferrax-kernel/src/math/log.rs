@@ -1,7 +1,8 @@
 //! The logarithm and what is made of it: log, log1p, asinh, acosh, atanh.
 //!
-//! Invariant: the argument is `2^k (1 + f)` with `1 + f` between sqrt(1/2) and sqrt(2), and with `s = f / (2 + f)`,
-//! `log(1 + f) = 2 s + s^3 p(s^2)`: the series of 2 atanh(s), which converges fast because `s^2 < 0.03`.
+//! Invariant: the argument is `2^k (1 + f)` with `1 + f` between sqrt(1/2) and sqrt(2). In the wide format, with `s = f / (2 + f)`,
+//! `log(1 + f) = 2 s + s^3 p(s^2)`: the series of 2 atanh(s), which converges fast because `s^2 < 0.03`. In the narrow one
+//! `f + f^2 p(f)` takes a few terms more and no division.
 //!
 //! ```
 //! use ferrax_kernel::math::{log, log1p};
@@ -12,8 +13,8 @@
 use super::coefficients::*;
 use super::double::{Double, fast_two_sum, two_mul, two_sum};
 use super::exp::{LN2_HIGH, LN2_LOW};
-use super::polynomial;
 use super::real::{Int, Mask, Real};
+use super::{polynomial, split_polynomial};
 
 /// `2^k (1 + f.hi + f.lo)`, `1 + f` in [sqrt(1/2), sqrt(2)].
 pub(super) struct Reduced<R: Real> {
@@ -21,49 +22,66 @@ pub(super) struct Reduced<R: Real> {
     pub k: R::Int,
 }
 
-/// Splits a positive normal number `u.hi + u.lo`.
+/// `(f, k)` for a positive normal number.
 #[inline(always)]
-pub(super) fn reduce<R: Real>(u: Double<R>) -> Reduced<R> {
-    let bits = u.hi.to_bits();
+fn reduce_word<R: Real>(u: R) -> (R, R::Int) {
+    let bits = u.to_bits();
     let k =
         bits.clone().sub(R::int(0x3f35_04f3, 0x3fe6_a09e_667f_3bcd)).add(R::int(0x3f80_0000, 0x3ff0_0000_0000_0000));
     let k = k.shr_unsigned(R::mantissa_bits()).sub(R::Int::constant(R::bias()));
     let m = R::from_bits(bits.sub(k.clone().shl(R::mantissa_bits())));
+    (m.sub(R::exact(1.0)), k)
+}
+
+/// Splits a positive normal number `u.hi + u.lo`.
+#[inline(always)]
+pub(super) fn reduce<R: Real>(u: Double<R>) -> Reduced<R> {
+    let (f, k) = reduce_word(u.hi);
     // The second word matters only where k is at most the precision; past it, keep the scale a normal number.
     let limit = R::int(60, 60);
     let capped = R::Int::select(limit.clone().lt(k.clone()), limit, k.clone());
     let lo = u.lo.mul(R::power_of_two(R::int(0, 0).sub(capped)));
-    Reduced { f: Double { hi: m.sub(R::exact(1.0)), lo }, k }
+    Reduced { f: Double { hi: f, lo }, k }
 }
 
-/// `log(2^k (1 + f))` as a sum whose first term is exact.
+/// `log(2^k (1 + f))` as a sum whose first term is exact; f's second word may be none.
 #[inline(always)]
-fn log_terms<R: Real>(argument: Reduced<R>) -> (R, R) {
-    let Reduced { f, k } = argument;
+fn log_terms<R: Real>(f: R, lo: Option<R>, k: R::Int) -> (R, R) {
+    let one = R::exact(1.0);
     let k = R::from_small(k);
-    let s = f.hi.clone().div(R::exact(2.0).add(f.hi.clone()));
+    let whole = k.clone().mul(R::constant(LN2_HIGH.0, LN2_HIGH.1));
+    let ln2_low = R::constant(LN2_LOW.0, LN2_LOW.1);
+    let low = |inverse: R| match lo {
+        Some(lo) => lo.mul_add(inverse, k.clone().mul(ln2_low.clone())),
+        None => k.clone().mul(ln2_low.clone()),
+    };
+    if !R::WIDE {
+        // lo / (1 + f), for 1 / (1 + f) = 1 - f + f^2 - ...
+        let square = f.clone().mul(f.clone());
+        let low = low(one.clone().sub(f.clone()).mul(square.clone().add(one)));
+        return (whole, f.clone().add(split_polynomial(f, &LOG1P_32, &[0.0; 2]).mul_add(square, low)));
+    }
+    let s = f.clone().div(R::exact(2.0).add(f.clone()));
     let z = s.clone().mul(s.clone());
-    let half_square = R::exact(0.5).mul(f.hi.clone()).mul(f.hi.clone());
-    // f.lo / (1 + f), for 1 / (1 + f) = (1 - s) / (1 + s) = 1 - 2 s + 2 s^2 - ...
-    let twice = s.clone().add(s.clone());
-    let low = f.lo.clone().sub(f.lo.mul(twice.sub(z.clone().add(z.clone()))));
-    let low = low.add(k.clone().mul(R::constant(LN2_LOW.0, LN2_LOW.1)));
+    let half_square = R::exact(0.5).mul(f.clone()).mul(f.clone());
+    // 1 / (1 + f) = (1 - s) / (1 + s) = 1 - 2 s + 2 s^2 - ...
+    let low = low(s.clone().sub(z.clone()).mul_add(R::exact(-2.0), one));
     // 2 s = f - s f = f - f^2/2 + s f^2/2: the leading terms stay free of the rounding of s
-    let series = s.mul(half_square.clone().add(z.clone().mul(polynomial(z, &LOG_32, &LOG_64))));
-    (k.mul(R::constant(LN2_HIGH.0, LN2_HIGH.1)), f.hi.sub(half_square.sub(series.add(low))))
+    let series = s.mul_add(z.clone().mul_add(polynomial(z, &[0.0], &LOG_64), half_square.clone()), low);
+    (whole, f.sub(half_square.sub(series)))
 }
 
 /// `log(2^k (1 + f))`.
 #[inline(always)]
 fn log_reduced<R: Real>(argument: Reduced<R>) -> R {
-    let (whole, part) = log_terms(argument);
+    let (whole, part) = log_terms(argument.f.hi, Some(argument.f.lo), argument.k);
     whole.add(part)
 }
 
 /// `log(2^k (1 + f))`, the rounding of its last sum kept as the second word.
 #[inline(always)]
 pub(super) fn log_words<R: Real>(argument: Reduced<R>) -> Double<R> {
-    let (whole, part) = log_terms(argument);
+    let (whole, part) = log_terms(argument.f.hi, Some(argument.f.lo), argument.k);
     fast_two_sum(whole, part)
 }
 
@@ -78,16 +96,18 @@ pub(super) fn smallest_normal<R: Real>() -> R {
 pub(super) fn reduce_any<R: Real>(x: R) -> Reduced<R> {
     let subnormal = x.clone().lt(smallest_normal());
     let up = R::select(subnormal.clone(), R::constant(16_777_216.0, 9007199254740992.0), R::exact(1.0));
-    let Reduced { f, k } = reduce(Double { hi: x.mul(up), lo: R::exact(0.0) });
+    let (f, k) = reduce_word(x.mul(up));
     let digits = R::int(24, 53);
-    Reduced { f, k: k.sub(R::Int::select(subnormal, digits, R::int(0, 0))) }
+    Reduced { f: Double { hi: f, lo: R::exact(0.0) }, k: k.sub(R::Int::select(subnormal, digits, R::int(0, 0))) }
 }
 
 /// The natural logarithm.
 #[inline(always)]
 pub fn log<R: Real>(x: R) -> R {
     let zero = R::exact(0.0);
-    let y = log_reduced(reduce_any(x.clone()));
+    let Reduced { f, k } = reduce_any(x.clone());
+    let (whole, part) = log_terms(f.hi, None, k);
+    let y = whole.add(part);
     let y = R::select(x.clone().eq(R::infinity()), R::infinity(), y);
     let y = R::select(x.clone().eq(zero.clone()), R::infinity().neg(), y);
     R::select(x.clone().is_nan().or(x.lt(zero)), R::nan(), y)
@@ -123,8 +143,8 @@ fn huge<R: Real>() -> R {
 /// `log(2 x)` in reduced form, for huge x.
 #[inline(always)]
 fn reduce_twice<R: Real>(x: R) -> Reduced<R> {
-    let Reduced { f, k } = reduce(Double { hi: x, lo: R::exact(0.0) });
-    Reduced { f, k: k.add(R::int(1, 1)) }
+    let (f, k) = reduce_word(x);
+    Reduced { f: Double { hi: f, lo: R::exact(0.0) }, k: k.add(R::int(1, 1)) }
 }
 
 #[inline(always)]

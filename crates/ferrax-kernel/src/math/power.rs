@@ -124,15 +124,23 @@ pub fn cbrt<R: Real>(x: R) -> R {
     R::select(x.clone().is_nan(), R::nan(), R::select(itself, x, y))
 }
 
+/// Whether a square root is none. LLVM takes a choice between nan and the root of what is less than 0 for the root alone, whose nan is
+/// negative; it does not see through a comparison of bits.
+#[inline(always)]
+fn has_no_root<R: Real>(x: R) -> R::Mask {
+    let infinity = R::int(0x7f80_0000, 0x7ff0_0000_0000_0000);
+    infinity.lt(x.clone().abs().to_bits()).or(x.lt(R::exact(0.0)))
+}
+
 /// The square root.
 #[inline(always)]
 pub fn sqrt<R: Real>(x: R) -> R {
-    R::select(x.clone().is_nan().or(x.clone().lt(R::exact(0.0))), R::nan(), x.sqrt())
+    R::select(has_no_root(x.clone()), R::nan(), x.sqrt())
 }
 
 /// `1 / sqrt(x)`; of -0, -infinity.
 #[inline(always)]
 pub fn rsqrt<R: Real>(x: R) -> R {
     let y = R::exact(1.0).div(x.clone().sqrt());
-    R::select(x.clone().is_nan().or(x.lt(R::exact(0.0))), R::nan(), y)
+    R::select(has_no_root(x), R::nan(), y)
 }

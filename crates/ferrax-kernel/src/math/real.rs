@@ -59,6 +59,9 @@ pub trait Real: Clone {
     type Int: Int<Mask = Self::Mask>;
     /// Whether the format is binary64; otherwise it is binary32.
     const WIDE: bool;
+    /// Whether [`Real::mul_add`] rounds once. Where a device cannot say so, results stay within the bounds of its own laws, and
+    /// what must be exact is computed without it.
+    const FUSED: bool = true;
 
     /// `narrow` in the narrow format, `wide` in the wide one.
     fn constant(narrow: f32, wide: f64) -> Self;
@@ -69,6 +72,8 @@ pub trait Real: Clone {
     fn sub(self, other: Self) -> Self;
     fn mul(self, other: Self) -> Self;
     fn div(self, other: Self) -> Self;
+    /// `self * by + to`, rounded once: an operation of the definition, the same wherever it is computed, and not a contraction of two.
+    fn mul_add(self, by: Self, to: Self) -> Self;
     fn sqrt(self) -> Self;
     fn neg(self) -> Self;
     fn abs(self) -> Self;
@@ -79,11 +84,24 @@ pub trait Real: Clone {
 
     /// The nearest integer, ties to even, as a real and as an integer, for `|self| < 2^(DIGITS - 2)`.
     fn round_small(self) -> (Self, Self::Int);
+    /// An integer nearest to `self * by`, or next to that where it is almost as near, under the same condition.
+    fn round_product(self, by: Self) -> (Self, Self::Int);
     /// The real equal to an integer of `|self| < 2^(DIGITS - 2)`.
     fn from_small(int: Self::Int) -> Self;
     /// Word `index` of the binary expansion of 2/pi, the first word being its first 32 (or 64) fraction bits; words
     /// before the first are 0. `index` is at least -2 and small enough for any finite argument's reduction.
     fn two_over_pi_word(index: Self::Int) -> Self::Int;
+
+    /// `self * by - less`, rounded once.
+    #[inline(always)]
+    fn mul_sub(self, by: Self, less: Self) -> Self {
+        self.mul_add(by, less.neg())
+    }
+    /// `from - self * by`, rounded once.
+    #[inline(always)]
+    fn sub_from(self, by: Self, from: Self) -> Self {
+        self.neg().mul_add(by, from)
+    }
 
     /// A constant that `f32` holds exactly.
     #[inline(always)]
@@ -276,6 +294,15 @@ macro_rules! lanes {
             fn div(self, other: $real) -> $real {
                 self / other
             }
+            /// The instruction, or the C library's function, which rounds once too.
+            #[inline(always)]
+            fn mul_add(self, by: $real, to: $real) -> $real {
+                <$real>::mul_add(self, by, to)
+            }
+            #[inline(always)]
+            fn is_nan(self) -> bool {
+                <$real>::is_nan(self)
+            }
             #[inline(always)]
             fn sqrt(self) -> $real {
                 self.sqrt()
@@ -310,6 +337,12 @@ macro_rules! lanes {
             fn round_small(self) -> ($real, $int) {
                 const MAGIC: $real = 1.5 * (1_u64 << (<$real>::MANTISSA_DIGITS - 1)) as $real;
                 let sum = self + MAGIC;
+                (sum - MAGIC, (sum.to_bits() as $int).wrapping_sub(MAGIC.to_bits() as $int))
+            }
+            #[inline(always)]
+            fn round_product(self, by: $real) -> ($real, $int) {
+                const MAGIC: $real = 1.5 * (1_u64 << (<$real>::MANTISSA_DIGITS - 1)) as $real;
+                let sum = <$real>::mul_add(self, by, MAGIC);
                 (sum - MAGIC, (sum.to_bits() as $int).wrapping_sub(MAGIC.to_bits() as $int))
             }
             #[inline(always)]

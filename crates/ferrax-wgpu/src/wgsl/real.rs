@@ -112,6 +112,11 @@ impl Real for FloatExpr {
     }
     arithmetic! { add "+" sub "-" mul "*" div "/" }
     binary! { lt "<" TruthExpr le "<=" TruthExpr eq "==" TruthExpr }
+    // WGSL's `fma` may round twice: what is to be exact does not ask for it.
+    const FUSED: bool = false;
+    fn mul_add(self, by: FloatExpr, to: FloatExpr) -> FloatExpr {
+        self.mul(by).add(to)
+    }
     fn sqrt(self) -> FloatExpr {
         FloatExpr(push(format_args!("sqrt(v{})", self.0)))
     }
@@ -127,6 +132,9 @@ impl Real for FloatExpr {
     fn round_small(self) -> (FloatExpr, IntegerExpr) {
         let rounded = push(format_args!("round(v{})", self.0));
         (FloatExpr(rounded), IntegerExpr(push(format_args!("i32(v{rounded})"))))
+    }
+    fn round_product(self, by: FloatExpr) -> (FloatExpr, IntegerExpr) {
+        self.mul(by).round_small()
     }
     fn from_small(int: IntegerExpr) -> FloatExpr {
         FloatExpr(push(format_args!("f32(v{})", int.0)))

@@ -1,11 +1,14 @@
 //! From steps to scalar code: which kernels and loops have few enough elements, and the operations of each element.
 //!
 //! INVARIANT: an element of a cell has one register at a time; what is set is set whole, and becomes visible at once.
-use super::{CellScalar, Code, Reg, ScalarBlock, ScalarIns, ScalarLoop, ScalarTrips, ScalarWindow, TIER, direct};
+use super::{
+    CellScalar, Code, Reg, ScalarBlock, ScalarIns, ScalarLoop, ScalarTrips, ScalarWindow, TIER, direct, tier_of,
+};
 use crate::executable::{Cell, Compiler};
 use crate::kernels::block::BlockFn;
 use crate::kernels::lane::Lane;
 use crate::kernels::{boxes, moves, scalar};
+use crate::native::Function;
 use crate::routines::SHORT;
 use ferrax_kernel::plan::{Loop, SlotId, Step, Trip};
 use ferrax_kernel::routine::Dot;
@@ -292,14 +295,18 @@ impl ScalarBuilder {
                 self.element(cells[a.input as usize], usize::try_from(form(&a.at)).ok()? * d.size(), d)
             }
             Node::Un(f, x) => {
-                let r = calls(self, scalar::un(*f, k.dtype(*x), TIER)?, of(x))?;
+                let from = k.dtype(*x);
+                let r = calls(self, scalar::un(*f, from, tier_of(Function::Un(*f, from).is_long()))?, of(x))?;
                 if d == DType::Bool { Some(r) } else { canonical(self, r) }
             }
             Node::Bin(f, x, y) => {
                 let from = Lane::of(k.dtype(*x));
                 let code = match direct(*f, from) {
                     Some(code) => code,
-                    None => Code::Call(scalar::bin(*f, k.dtype(*x), TIER)?),
+                    None => {
+                        let is_long = matches!(f, Bin::Pow | Bin::Atan2);
+                        Code::Call(scalar::bin(*f, k.dtype(*x), tier_of(is_long))?)
+                    }
                 };
                 let r = self.emit(code, &[of(x), of(y)])?;
                 if d == DType::Bool { Some(r) } else { canonical(self, r) }

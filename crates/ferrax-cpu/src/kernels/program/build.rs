@@ -298,7 +298,8 @@ impl TileBuilder<'_> {
         } else {
             self.body.push(Ins::Call { f, d, a, b, c, what });
             self.cost += cost;
-            self.long += if what.is_none_or(Function::is_long) { cost } else { 0.0 };
+            // a long function's loop is a good one already
+            self.long += what.map_or(cost, |f| if f.is_long() { 0.7 * cost } else { 0.0 });
         }
         Ok(d)
     }
@@ -685,6 +686,7 @@ fn un_cost(f: Un) -> f64 {
         | Un::Trunc
         | Un::IsFinite => 0.1,
         Un::RoundAway | Un::Sqrt | Un::Rsqrt => 0.4,
+        Un::Exp | Un::Exp2 | Un::Expm1 | Un::Log | Un::Log1p | Un::Tanh | Un::Logistic => 1.0,
         Un::Lgamma | Un::Digamma => 10.0,
         _ => 2.0,
     }

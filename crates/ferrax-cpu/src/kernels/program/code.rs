@@ -23,8 +23,8 @@ pub struct Lazy {
     tier: Tier,
     aliased: bool,
 }
-/// Making code takes some 10 to 50 us: it is made once a program has worked as long, the long functions not counted, since they take as
-/// long in either way.
+/// Making code takes some 10 to 50 us: it is made once a program has worked as long, long functions counted for a part,
+/// since code shortens them by a part.
 const WORTH: u64 = 50_000;
 
 impl Lazy {
@@ -112,13 +112,14 @@ impl TileProgram {
     fn is_for_tier(&self, f: Function) -> bool {
         self.code.tier == Tier::Avx2 || !f.is_long()
     }
-    /// A call alone is a loop of its own already, if not of the best where bools are bytes.
+    /// A call alone is a loop of its own already, if not of the best where bools are bytes, nor where a function has more constants than
+    /// there are registers, which code reads where they are wanted, nor where it writes over its operand.
     fn pays(&self, calls: &[Replaced]) -> bool {
         let of_bools = |c: &Replaced| {
             let (ops, result) = c.function.bools();
             ops[0] || result
         };
-        calls.len() > 1 || calls.iter().any(of_bools)
+        calls.len() > 1 || self.code.aliased || calls.iter().any(|c| of_bools(c) || c.function.is_long())
     }
     fn known(&self, o: Op) -> Operand {
         for s in &self.setup {
