@@ -36,7 +36,7 @@ fn erfc_far<R: Real>(x: R) -> R {
     let both = one.div(below.hi.clone().mul(shifted.clone()));
     let (inverse, s) = (shifted.mul(both.clone()), below.hi.clone().mul(both));
     // The first term is most of it: the others' roundings do not show.
-    let tail = polynomial(s.clone(), ERFCX_32.last_chunk::<10>().unwrap(), ERFCX_64.last_chunk::<21>().unwrap());
+    let tail = polynomial(s.clone(), ERFCX_32.last_chunk::<10>().unwrap(), ERFCX_64.last_chunk::<19>().unwrap());
     let g = fast_two_sum(R::constant(ERFCX_32[0], ERFCX_64[0]), s.mul(tail));
     let quotient = g.hi.clone().mul(inverse.clone());
     let rest = quotient.clone().sub_from(below.lo, remainder(g.hi, quotient.clone(), below.hi).add(g.lo));
