@@ -292,7 +292,7 @@ const FACTS: &[(&str, &[&str], &str)] = &[
     ("def canonicalize_axes(", &["python/ferrax/_shapes.py"], "how axes are counted from the front"),
     ("def canonicalize_shape(", &["python/ferrax/_shapes.py"], "what a shape may be"),
     ("def is_inexact(", &["python/ferrax/_dtypes.py"], "which dtypes are inexact"),
-    ("def issubdtype(", &["python/ferrax/_dtypes.py"], "the hierarchy of dtypes"),
+    ("def issubdtype(", &["python/ferrax/_dtypes.py", "python/ferrax/dtypes.py"], "the hierarchy of dtypes"),
 ];
 
 fn facts_stand_once(files: &[File]) -> Vec<String> {

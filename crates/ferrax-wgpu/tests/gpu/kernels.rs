@@ -319,6 +319,9 @@ fn threefry_gives_the_same_bits() {
         fn add(self, o: Self) -> Self {
             bin(Bin::Add, self, o)
         }
+        fn mul(self, by: u32) -> Self {
+            bin(Bin::Mul, self, Self::constant(by))
+        }
         fn sub(self, o: Self) -> Self {
             bin(Bin::Sub, self, o)
         }
