@@ -44,6 +44,17 @@ impl Rules for Clamp {
         }
         let shape = Dims::new(x[1].shape());
         let at = |f: Pw, a: &Value, b: &Value| -> Res<Value> { cx.pw2(f, a, b) };
+        // complex numbers are ordered by their real parts first
+        let less = |a: &Value, b: &Value| -> Res<Value> {
+            if !a.dtype().is_complex() {
+                return at(Pw::Lt, a, b);
+            }
+            let part = |f: Pw, v: &Value| cx.pw(f, std::slice::from_ref(v));
+            let (re, im) = ((part(Pw::Real, a)?, part(Pw::Real, b)?), (part(Pw::Imag, a)?, part(Pw::Imag, b)?));
+            let second = at(Pw::And, &at(Pw::Eq, &re.0, &re.1)?, &at(Pw::Lt, &im.0, &im.1)?)?;
+            at(Pw::Or, &at(Pw::Lt, &re.0, &re.1)?, &second)
+        };
+        let more = |a: &Value, b: &Value| if a.dtype().is_complex() { less(b, a) } else { at(Pw::Gt, a, b) };
         let mut dy: Tan = None;
         let mut add = |cx: &dyn Cx, p: Value, t: &Value| -> Res<()> {
             let t = cx.stretch(t, &shape)?;
@@ -54,13 +65,13 @@ impl Rules for Clamp {
         };
         if let Some(t) = &dx[0] {
             // lo > x and lo < hi
-            add(cx, at(Pw::And, &at(Pw::Gt, &x[0], &x[1])?, &at(Pw::Lt, &x[0], &x[2])?)?, t)?;
+            add(cx, at(Pw::And, &more(&x[0], &x[1])?, &less(&x[0], &x[2])?)?, t)?;
         }
         if let Some(t) = &dx[1] {
-            add(cx, at(Pw::And, &at(Pw::Gt, &x[1], &x[0])?, &at(Pw::Lt, &x[1], &x[2])?)?, t)?;
+            add(cx, at(Pw::And, &more(&x[1], &x[0])?, &less(&x[1], &x[2])?)?, t)?;
         }
         if let Some(t) = &dx[2] {
-            add(cx, at(Pw::Lt, &x[2], &x[1])?, t)?;
+            add(cx, less(&x[2], &x[1])?, t)?;
         }
         Ok((values1(y), smallvec![dy]))
     }

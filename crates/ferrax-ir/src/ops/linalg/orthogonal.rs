@@ -6,14 +6,14 @@
 //! ormqr                  a, taus, c -> q c                         or its adjoint, or from the right
 //! hessenberg             a -> h, taus        tridiagonal    a -> a, d, e, taus
 //! ```
-//! Derivative of qr: Walter, Lehmann and Lamour, Optimization Methods and Software 27 (2012); Roberts and Roberts, arXiv:2009.10071.
+//! Derivatives of the products: those of their compact form. Of qr: Walter, Lehmann and Lamour, Optimization Methods and Software 27 (2012); Roberts and Roberts, arXiv:2009.10071.
 use super::factors::{TriangularSolve, no_derivative};
 use super::*;
 use crate::cx::Arg;
 use crate::error::{no_jvp, not_linear, value_err};
 use crate::op::{Avals, Rules};
 use crate::ops::gather::take_along;
-use crate::ops::zero_jvp;
+use crate::ops::{meaning, with_zeros, zero_jvp};
 use crate::primitive;
 use smallvec::smallvec;
 
@@ -125,6 +125,39 @@ impl Rules for Qr {
     }
 }
 
+/// Reflections `1 - tau v v'` multiplied: `1 - V T V'`, where T = (1 + D U)^-1 D, D has the taus and U is what lies above the diagonal of V'V.
+/// (Schreiber and Van Loan, SIAM J. Sci. Stat. Comput. 10 (1989), without the division by taus, which may be zero.)
+struct Reflections {
+    v: Value,
+    t: Value,
+}
+impl Reflections {
+    fn of(a: &Value, taus: &Value) -> Self {
+        let (m, k) = (sizes(a.shape())[0], taus.shape()[taus.rank() - 1]);
+        let low = only(Pw::Gt, &block(a, (0, m), (0, k)));
+        let v = &low + identity(&low);
+        let inner = mm(&adjoint(&v), &v);
+        let d = only(Pw::Eq, &columns(taus, &inner));
+        let above = &columns(taus, &inner) * &only(Pw::Lt, &inner);
+        let half = TriangularSolve { left_side: true, unit_diagonal: true, ..Default::default() };
+        Reflections { t: emit(half, &[above, d]), v }
+    }
+    /// Their first columns, as many as `a` has.
+    fn product(&self, a: &Value) -> Value {
+        let ([_, n], [_, k]) = (sizes(a.shape()), sizes(self.v.shape()));
+        let first = block(&self.v, (0, n), (0, k));
+        identity(a) - mm(&mm(&self.v, &self.t), &adjoint(&first))
+    }
+    fn times(&self, c: &Value, left: bool, back: bool) -> Value {
+        let t = if back { adjoint(&self.t) } else { self.t.clone() };
+        let v = &self.v;
+        match left {
+            true => c - mm(&mm(v, &t), &mm(&adjoint(v), c)),
+            false => c - mm(&mm(c, v), &mm(&t, &adjoint(v))),
+        }
+    }
+}
+
 impl Rules for HouseholderProduct {
     fn infer(&self, x: &[Aval]) -> Res<Avals> {
         let name = "householder_product";
@@ -147,7 +180,12 @@ impl Rules for HouseholderProduct {
         Ok(smallvec![a.strong()])
     }
     fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
-        no_derivative(self.clone().into(), cx, x, dx)
+        let y = cx.bind(&self.clone().into(), x)?;
+        if dx.iter().all(Option::is_none) {
+            return Ok(with_zeros(y));
+        }
+        let dy = meaning::tangents(&|x| Ok(smallvec![Reflections::of(&x[0], &x[1]).product(&x[0])]), cx, x, dx)?;
+        Ok((y, dy))
     }
     fn transpose(&self, _: &dyn Cx, _: &[Arg], _: &[Tan]) -> Res<Tans> {
         not_linear("householder_product")
@@ -189,12 +227,13 @@ impl Rules for Ormqr {
         alike(name, x, &[2, 1, 2])?;
         Ok(smallvec![c.strong()])
     }
-    /// It is linear in c.
+    /// It is linear in c, and has the tangents of the compact form in the reflections.
     fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
-        if dx[0].is_some() || dx[1].is_some() {
-            return no_jvp("ormqr");
-        }
         let y = cx.bind(&self.clone().into(), x)?;
+        if dx[0].is_some() || dx[1].is_some() {
+            let times = |x: &[Value]| Reflections::of(&x[0], &x[1]).times(&x[2], self.left, self.transpose);
+            return Ok((y, meaning::tangents(&|x| Ok(smallvec![times(x)]), cx, x, dx)?));
+        }
         let dy =
             dx[2].as_ref().map(|t| cx.bind1(self.clone(), &[x[0].clone(), x[1].clone(), t.clone()])).transpose()?;
         Ok((y, smallvec![dy]))
