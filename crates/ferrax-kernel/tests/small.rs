@@ -61,6 +61,9 @@ fn functions_of_two() {
         let (x, y): (Vec<Scalar>, Vec<Scalar>) = all.iter().flat_map(|a| all.iter().map(move |b| (*a, *b))).unzip();
         for f in Bin::ALL {
             let out = if f.is_comparison() { DType::Bool } else { *d };
+            // the reference looks for the neighbour among all
+            let every = if *f == Bin::NextAfter { 1 + all.len() / 8 } else { 1 };
+            let [x, y] = [&x, &y].map(|v| v.iter().step_by(every).copied().collect::<Vec<_>>());
             let nodes = vec![load(0, *d, 1), load(1, *d, 1), (out, Node::Bin(*f, 0, 1))];
             let k = over(x.len(), &[(*d, x.len()), (*d, x.len())], nodes);
             check(&k, &[&x, &y], &format!("{} of {d}", f.name()));
@@ -124,8 +127,10 @@ fn reductions() {
         for kind in ReduceKind::ALL {
             for n in [0, 3, x.len()] {
                 let out = if kind.bin().is_none() { DType::I32 } else { *d };
+                // a format without zero has nothing that the sum of the reference could start from
+                let no_zero = *d == DType::F8E8M0FNU && *kind == ReduceKind::Sum;
                 let of_bits = matches!(kind, ReduceKind::And | ReduceKind::Or | ReduceKind::Xor);
-                if n == 0 && kind.bin().is_none() || of_bits && d.is_float() {
+                if n == 0 && kind.bin().is_none() || of_bits && d.is_float() || no_zero {
                     continue;
                 }
                 let nodes = vec![load(0, *d, 0), (out, Node::Reduce { kind: *kind, of: 0 })];
