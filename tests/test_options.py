@@ -69,6 +69,8 @@ def dropped(jax):
 
 # Not options: parameters that a protocol passes and this one of its functions has no use for.
 PROTOCOL = {
+    ("numpy/_namespace_info.py:ArrayNamespaceInfo.dtypes", "device"),  # all devices have them
+    ("numpy/_namespace_info.py:ArrayNamespaceInfo.default_dtypes", "device"),
     ("scipy/stats/_kde.py:gaussian_kde.tree_unflatten", "aux_data"),  # nodes without metadata
     ("_config.py:_device", "name"),
     ("custom_derivatives.py:custom_vjp.defvjp", "optimize_remat"),  # residuals that are not used are not computed, whatever it says
