@@ -99,6 +99,8 @@ def randomness(jax, floats, ints):
     yield "random_split", lambda: random.split(random.key(3)), ()
     yield "random_fold_in", lambda: random.fold_in(random.key(3), 5), ()
     yield "threefry2x32", lambda: lax.threefry2x32_p.bind(*seed, seed, seed) if hasattr(lax, "threefry2x32_p") else (), ()
+    word = np.uint32([1, 2, 3])
+    yield "philox4x32", lambda: lax.philox4x32_p.bind(word, word, word, word, word, word) if hasattr(lax, "philox4x32_p") else (), ()
     yield "rng_bit_generator", lambda: lax.rng_bit_generator(np.uint32([1, 2, 3, 4]), (3,)), ()
 
 

@@ -148,6 +148,7 @@ class StepTraceAnnotation(TraceAnnotation):
 
 def annotate_function(func, name=None, **decorator_kwargs):
     """Decorator: each call of the function is a span of its name, or of `name`."""
+    name = name or getattr(func, "__qualname__", None) or func.__name__
 
     @functools.wraps(func)
     def wrapper(*args, **kwargs):

@@ -1031,6 +1031,11 @@ def random(F):
     c = np.array([[0, 0], [0xffffffff] * 2, [0x243f6a88, 0x85a308d3]], np.uint32)
     y = np.array([[0x6b200159, 0x99ba4efe], [0x1cb996fc, 0xbb002be7], [0xc4923a9c, 0x483df7a0]], np.uint32)
     F.apply("threefry2x32", [k[:, 0], k[:, 1], c[:, 0], c[:, 1]], [y[:, 0], y[:, 1]])
+    # and of philox4x32, 10 rounds
+    k = np.array([[0, 0], [2**32 - 1] * 2, [0xA4093822, 0x299F31D0]], np.uint32)
+    c = np.array([[0] * 4, [2**32 - 1] * 4, [0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344]], np.uint32)
+    y = np.array([[0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8], [0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD], [0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1]], np.uint32)
+    F.apply("philox4x32", [*k.T, *c.T], [*y.T])
 
 
 # ---- bodies ----

@@ -318,6 +318,7 @@ mod tests {
     fn the_bound_is_commutative_and_idempotent() {
         let all: Vec<(Dtype, bool)> = NODES
             .iter()
+            .filter(|d| !is_small(**d)) // promoted by nothing
             .map(|d| (*d, false))
             .chain([(Dtype::I64, true), (Dtype::F64, true), (Dtype::C128, true)])
             .collect();
