@@ -8,6 +8,7 @@ use crate::shell::{Cmd, Res, root};
 
 /// Which crate may use which, at run time. Any crate may use `ferrax-testkit` in its tests.
 pub const ARROWS: &[(&str, &[&str])] = &[
+    ("ferrax-derive", &[]),
     ("ferrax-prng", &[]),
     ("ferrax-runtime", &[]),
     ("ferrax-kernel", &["ferrax-prng", "ferrax-runtime"]),
@@ -18,6 +19,7 @@ pub const ARROWS: &[(&str, &[&str])] = &[
     (
         "ferrax",
         &[
+            "ferrax-derive",
             "ferrax-prng",
             "ferrax-runtime",
             "ferrax-kernel",

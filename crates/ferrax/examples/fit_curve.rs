@@ -3,55 +3,37 @@
 //! ```text
 //! cargo run --release -p ferrax --example fit_curve
 //! ```
-use ferrax::{Res, Tensor, Tree, jit, value_and_grad};
+use ferrax::{Dtype, Res, Tensor, Tree, jit, nn, optim, random, value_and_grad};
 
 /// A layer: out = x w + b.
-struct Layer {
+#[derive(Clone, Tree)]
+struct Dense {
     w: Tensor,
     b: Tensor,
 }
-impl Tree for Layer {
-    fn leaves(&self, f: &mut dyn FnMut(&Tensor)) {
-        self.w.leaves(f);
-        self.b.leaves(f);
-    }
-    fn rebuild(&self, f: &mut dyn FnMut(&Tensor) -> Tensor) -> Layer {
-        Layer { w: self.w.rebuild(f), b: self.b.rebuild(f) }
-    }
-}
-
-/// Uniform numbers in -scale .. scale, from a linear congruence: enough to break symmetry, the same on every run.
-fn spread(n: usize, scale: f32, seed: u32) -> Vec<f32> {
-    let mut s = seed;
-    (0..n)
-        .map(|_| {
-            s = s.wrapping_mul(1664525).wrapping_add(1013904223);
-            ((s >> 8) as f32 / (1 << 24) as f32 * 2.0 - 1.0) * scale
-        })
-        .collect()
-}
-fn layer(n_in: usize, n_out: usize, seed: u32) -> Res<Layer> {
-    let scale = (6.0 / (n_in + n_out) as f32).sqrt();
-    Ok(Layer { w: Tensor::new(&spread(n_in * n_out, scale, seed), &[n_in, n_out])?, b: Tensor::zeros(&[n_out]) })
-}
-fn predict(layers: &[Layer], x: &Tensor) -> Tensor {
+fn predict(layers: &[Dense], x: &Tensor) -> Tensor {
     let (last, hidden) = layers.split_last().expect("a network has layers");
-    let h = hidden.iter().fold(x.clone(), |h, l| (h.matmul(&l.w) + &l.b).tanh());
-    h.matmul(&last.w) + &last.b
+    let h = hidden.iter().fold(x.clone(), |h, l| nn::linear(&h, &l.w, &l.b).tanh());
+    nn::linear(&h, &last.w, &last.b)
 }
 
 fn main() -> Res<()> {
     let x = Tensor::linspace(-3.0, 3.0, 256).reshape(&[256, 1]);
     let y = (&x * 2.0).sin() + (&x * &x) * 0.1;
-    let mut layers = vec![layer(1, 32, 1)?, layer(32, 32, 2)?, layer(32, 1, 3)?];
-    let mut velocity = layers.rebuild(&mut |t| t * 0.0);
+    let sizes = [1, 32, 32, 1];
+    let keys = random::split(&random::key(0), 3);
+    let mut layers: Vec<Dense> = keys
+        .iter()
+        .zip(sizes.windows(2))
+        .map(|(k, n)| Dense { w: nn::glorot_uniform(k, n, Dtype::F32), b: Tensor::zeros(&n[1..]) })
+        .collect();
+    let mut velocity = optim::zeros_like(&layers);
 
     // one step of gradient descent with momentum: traced once, then compiled code
-    let step = jit(|(layers, velocity, x, y): &(Vec<Layer>, Vec<Layer>, Tensor, Tensor)| -> Res<_> {
-        let loss = |l: &Vec<Layer>| (predict(l, x) - y).powi(2).mean();
+    let step = jit(|(layers, velocity, x, y): &(Vec<Dense>, Vec<Dense>, Tensor, Tensor)| -> Res<_> {
+        let loss = |l: &Vec<Dense>| (predict(l, x) - y).square().mean();
         let (loss, grads) = value_and_grad(loss)(layers)?;
-        let velocity = velocity.zip(&grads, |v, g| v * 0.9 + g);
-        let layers = layers.zip(&velocity, |w, v| w - v * 0.02);
+        let (layers, velocity) = optim::momentum(layers, &grads, velocity, 0.02, 0.9);
         Ok((loss, layers, velocity))
     });
     let start = std::time::Instant::now();

@@ -22,9 +22,11 @@ pub use sizes::SizeExpr;
 
 use signature::read_types;
 
+#[cfg(feature = "api")]
+use crate::Tensor;
 use crate::compiled::{Compiled, device_of};
 use crate::device::Device;
-use crate::{Tensor, array, eval};
+use crate::{array, eval};
 use ferrax_ir::code::{Decoder, Encoder, Family};
 use ferrax_ir::cx::{Fun, at_root};
 use ferrax_ir::error::{Error, Res, value_err};
@@ -317,6 +319,7 @@ impl Exported {
     pub fn vjp(&self) -> Res<Option<Arc<Exported>>> {
         self.vjp.get()
     }
+    #[cfg(feature = "api")]
     /// The outputs for these inputs. Inside a transform it is one operation, with the file's derivative.
     ///
     /// # Errors

@@ -1,4 +1,5 @@
-//! Ferrax in Rust: devices, arrays, evaluation, and `jit`, `grad`, `vmap` over closures.
+//! Ferrax in Rust: JAX's programming model over closures. Tensors with numpy's operations, transforms that nest in any order (`jit`,
+//! `grad`, `vmap`, ..), trees, random keys, networks and optimisers.
 //!
 //! ```
 //! use ferrax::{Tensor, grad, jit};
@@ -12,6 +13,31 @@
 //! # Ok::<(), ferrax::Error>(())
 //! ```
 //!
+//! **Errors.** What the program's author must mend (shapes that do not fit, an axis that is not there) is a panic with the caller's
+//! place, as for a slice's index; what depends on the world, and every transform, returns a [`Result`](Res). Inside a transform's closure
+//! a panic of ours is the transform's error, and [`catch`] does the same anywhere.
+//!
+//! **Names.** An operation is the method or function of the name it has in Python, composed of the same primitives, so that bits agree:
+//! `tests/face/golden.rs`. What one face has and the other lacks is listed in `tests/face/faces.txt`. Every primitive is reached by
+//! [`Tensor::bind`], whether it has a method or not.
+//!
+//! **Trees.** Functions take and return [`Tree`]s: tensors, tuples, `Vec`s, maps, and what `#[derive(Tree)]` is written over. A
+//! closure's one argument is a reference to a tree; several arguments are a tuple.
+//!
+//! **Features.** `api` (default): all of this; the Python extension is built without. `gpu`: devices reached by `wgpu`, off by default, for
+//! it is most of a clean build.
+//!
+//! | Python | Rust |
+//! |---|---|
+//! | `jnp.sin(x)`, `x.sum(axis=0)`, `x.sum(0, keepdims=True)` | `x.sin()`, `x.sum_axes(0)`, `x.sum_keep(0)` |
+//! | `x[1:, None, idx]`, `x.at[i].add(v)` | `x.slice(s![1.., NewAxis, &idx])`, `x.at(s![&i]).add(v)` |
+//! | `jnp.where(c, x, y)`, `x @ y`, `x % y` | `where_(&c, x, y)`, `x.matmul(&y)`, `x.modulo(&y)` |
+//! | `grad(f)(x)`, `grad(f, has_aux=True)` | `grad(f)(&x)?`, `value_and_grad_aux(f)` |
+//! | `jit(f, static_argnums=0)`, `donate_argnums` | `jit_static(f)`, `jit_donate(f)` |
+//! | `vmap(f, in_axes=(1, None), axis_name="i")` | `vmap_with(VmapOptions { in_axes: &[Some(1), None], name: Some("i"), .. }, f)` |
+//! | `lax.scan(f, init, xs)` | `scan(f, &init, &xs)?` |
+//! | `random.normal(key, (3,))` | `random::normal(&key, &[3], Dtype::F32)` |
+//!
 //! INVARIANT: no type that a rule needs lives here; a rule sees values and a context, never a device.
 #![forbid(unsafe_code)]
 pub mod array;
@@ -23,12 +49,48 @@ pub mod fork;
 pub mod numpy;
 pub mod pmap;
 pub mod runtime;
-mod tensor;
-mod transforms;
-mod tree;
 pub mod world;
 
-pub use ferrax_ir::{Dtype, Error, Res};
-pub use tensor::{Element, Tensor};
-pub use transforms::{Output, catch, grad, jit, jvp, make_jaxpr, value_and_grad, vmap};
-pub use tree::Tree;
+#[cfg(all(doctest, feature = "api"))]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
+#[cfg(feature = "api")]
+mod mistakes;
+#[cfg(feature = "api")]
+pub mod nn;
+#[cfg(feature = "api")]
+pub mod optim;
+#[cfg(feature = "api")]
+pub mod random;
+#[cfg(feature = "api")]
+mod tensor;
+#[cfg(feature = "api")]
+mod transforms;
+#[cfg(feature = "api")]
+mod tree;
+
+#[cfg(feature = "api")]
+pub use ferrax_derive::Tree;
+pub use ferrax_ir::{Aval, Dims, Dtype, Error, ErrorKind, Param, ParamMap, Program, Res};
+#[cfg(feature = "api")]
+pub use mistakes::catch;
+#[cfg(feature = "api")]
+pub use num_complex::Complex;
+#[cfg(feature = "api")]
+#[doc(hidden)]
+pub use tensor::{BINARY, OTHERWISE, UNARY};
+#[cfg(feature = "api")]
+pub use tensor::{
+    ConvOptions, Element, Ellipsis, IntoAxes, IntoTensor, NewAxis, Padding, Spot, Subscript, Tensor, broadcast_arrays,
+    concatenate, dot_general, einsum, linalg, stack, where_,
+};
+#[cfg(feature = "api")]
+pub use transforms::{
+    Jitted, Output, ScanOptions, VmapOptions, all_gather, associative_scan, axis_index, axis_size, checkpoint, cond,
+    custom_jvp, custom_vjp, eval_shape, fori_loop, grad, hessian, jacfwd, jacrev, jit, jit_donate, jit_static, jvp,
+    linearize, make_jaxpr, map, pmax, pmean, pmin, ppermute, psum, scan, scan_with, switch, value_and_grad,
+    value_and_grad_aux, vjp, vmap, vmap_with, while_loop,
+};
+#[cfg(feature = "api")]
+pub use tree::{Outline, Tree};

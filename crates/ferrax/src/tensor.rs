@@ -1,88 +1,170 @@
-//! `Tensor`: a value of any trace, with numpy's operators.
+//! `Tensor`: a value of any trace, with numpy's operations.
 //!
 //! ```
-//! use ferrax::Tensor;
-//! let x = Tensor::from([1.0, 2.0, 3.0]);
-//! let y = (&x * 2.0 + 1.0).sum();
-//! assert_eq!(y.item(), 15.0);
+//! use ferrax::{Dtype, Tensor, s};
+//! let x = Tensor::from([[1.0f32, 2.0, 3.0], [4.0, 5.0, 6.0]]);
+//! assert_eq!((&x * 2.0 + 1.0).sum().item(), 48.0);
+//! assert_eq!(x.slice(s![.., 1..]).to_vec::<f32>()?, [2.0, 3.0, 5.0, 6.0]);
+//! assert_eq!(x.mean_axes(0).to_vec::<f32>()?, [2.5, 3.5, 4.5]);
+//! assert_eq!(x.matmul(&x.t()).shape(), [2, 2]);
+//! assert_eq!(x.at(s![0]).set(0.0).sum().item(), 15.0);
+//! assert_eq!((x.astype(Dtype::I32) % 2).to_vec::<i32>()?, [1, 0, 1, 0, 1, 0]);
+//! # Ok::<(), ferrax::Error>(())
 //! ```
 //!
-//! Operators promote and broadcast as numpy's do and cannot return a `Result`: like indexing a slice, they panic on a mistake in the
-//! program, with the message a user would read. [`crate::catch`] turns that panic back into the [`Error`]; `jit`, `grad` and the other
-//! transforms do so themselves.
-use crate::numpy::elementwise::Coercion;
-use crate::numpy::elementwise::{broadcast_to, elementwise, elementwise_in};
-use crate::numpy::promotion::Promotion;
-use crate::{array, device, eval};
-use ferrax_ir::cx::{bind, lit, one};
-use ferrax_ir::ops::broadcast::BroadcastInDim;
-use ferrax_ir::ops::convert::Convert;
-use ferrax_ir::ops::dot::{Dot, DotDims};
-use ferrax_ir::ops::iota::Iota;
-use ferrax_ir::ops::pointwise::{Pointwise, Pw};
-use ferrax_ir::ops::reduce::{Monoid, Reduce};
-use ferrax_ir::ops::reshape::Reshape;
-use ferrax_ir::ops::select::Select;
-use ferrax_ir::ops::transpose::Transpose;
-use ferrax_ir::{Aval, Dims, Dtype, Error, Lit, Op, Res, Value};
-use ferrax_kernel::error::room;
-use std::panic::panic_any;
+//! Operations promote and broadcast as numpy's do. A Rust number beside a tensor is weak: it takes the tensor's dtype. The default dtypes
+//! are float32 and int32; 64-bit types are there for whoever names them.
+//!
+//! INVARIANT: a file here is a family of operations; each composes the primitives as the function of that name in Python does, so that
+//! bits agree.
+pub mod element;
+mod fourier;
+mod indexing;
+mod joining;
+pub mod linalg;
+mod operators;
+mod pointwise;
+mod products;
+mod reductions;
+mod shaping;
+mod sorting;
+mod windows;
 
-/// An array, or a tracer that stands for one inside a transform. Cheap to clone.
+pub use element::{Element, IntoTensor};
+pub use indexing::{Ellipsis, NewAxis, Spot, Subscript};
+pub use joining::{broadcast_arrays, concatenate, stack, where_};
+#[doc(hidden)]
+pub use pointwise::{BINARY, OTHERWISE, UNARY};
+pub use products::{dot_general, einsum};
+pub use reductions::IntoAxes;
+pub use windows::{ConvOptions, Padding};
+
+use crate::mistakes::{self, ok};
+use crate::numpy::elementwise::{Coercion, broadcast_to, coercion, elementwise_in};
+use crate::numpy::promotion::{Promotion, Rank, canonical, convert, result_type};
+use crate::{array, device};
+use ferrax_ir::cx::{bind, one};
+use ferrax_ir::ops::convert::Convert;
+use ferrax_ir::ops::iota::Iota;
+use ferrax_ir::ops::pointwise::Pw;
+use ferrax_ir::value::Values;
+use ferrax_ir::{Aval, Dims, Dtype, Error, Lit, Op, ParamMap, Res, Value};
+use ferrax_kernel::error::room;
+
+/// An array, or a tracer that stands for one inside a transform. Cheap to clone, `Send` and `Sync`.
 #[derive(Clone)]
 pub struct Tensor(pub Value);
 
-/// A Rust type that is an element type.
-pub trait Element: Copy {
-    const DTYPE: Dtype;
-    fn to_bytes(self, out: &mut Vec<u8>);
-    fn from_bytes(b: &[u8]) -> Self;
-}
-macro_rules! element {
-    ($($T:ty: $D:ident;)*) => { $(impl Element for $T {
-        const DTYPE: Dtype = Dtype::$D;
-        fn to_bytes(self, out: &mut Vec<u8>) {
-            out.extend_from_slice(&self.to_le_bytes());
-        }
-        fn from_bytes(b: &[u8]) -> $T {
-            let mut w = [0; size_of::<$T>()];
-            w.copy_from_slice(b);
-            <$T>::from_le_bytes(w)
-        }
-    })* }
-}
-element! { f32: F32; f64: F64; i8: I8; i16: I16; i32: I32; i64: I64; u8: U8; u16: U16; u32: U32; u64: U64; }
+/// 64-bit types are what Rust says they are.
+const PROMOTION: Promotion = Promotion { x64: true, strict: false, rank: Rank::Allow };
 
-pub(crate) fn ok<T>(r: Res<T>) -> T {
-    match r {
-        Ok(v) => v,
-        Err(e) => panic_any(e),
-    }
-}
-fn emit(op: impl Into<Op>, x: &[&Tensor]) -> Tensor {
-    eval::init();
-    let x: Vec<Value> = x.iter().map(|t| t.0.clone()).collect();
+#[track_caller]
+pub(crate) fn emit(op: impl Into<Op>, x: &[&Tensor]) -> Tensor {
+    mistakes::init();
+    mistakes::here();
+    let x: Values = x.iter().map(|t| t.0.clone()).collect();
     Tensor(ok(bind(&op.into(), &x).and_then(one)))
 }
-/// 64-bit types are what Rust says they are.
-const PROMOTION: Promotion = Promotion { x64: true, strict: false, rank: crate::numpy::promotion::Rank::Allow };
-fn pointwise(f: Pw, x: &[&Tensor]) -> Tensor {
-    eval::init();
-    let x = x.iter().map(|t| t.0.clone()).collect();
-    Tensor(ok(elementwise(f, x, PROMOTION, &mut |_| ())))
+#[track_caller]
+pub(crate) fn emit_many(op: impl Into<Op>, x: &[&Tensor]) -> Vec<Tensor> {
+    mistakes::init();
+    mistakes::here();
+    let x: Values = x.iter().map(|t| t.0.clone()).collect();
+    ok(bind(&op.into(), &x)).into_iter().map(Tensor).collect()
+}
+/// The primitive of a pointwise function, of operands that are promoted already.
+#[track_caller]
+pub(crate) fn pw(f: Pw, x: &[&Tensor]) -> Tensor {
+    emit(f, x)
+}
+/// A pointwise function under its numpy spelling.
+#[track_caller]
+pub(crate) fn pointwise(f: Pw, x: &[&Tensor]) -> Tensor {
+    pointwise_in(f, coercion(f), x)
+}
+#[track_caller]
+pub(crate) fn pointwise_in(f: Pw, how: Coercion, x: &[&Tensor]) -> Tensor {
+    mistakes::init();
+    mistakes::here();
+    let x = ok(promoted(x.iter().map(|t| t.0.clone()).collect()));
+    Tensor(ok(elementwise_in(f, how, x, PROMOTION, &mut |_| ())))
+}
+/// Operands in their common dtype. What only numbers of Rust's would make 64 bits wide stays at 32.
+fn promoted(x: Values) -> Res<Values> {
+    let (d, w) = (x[0].dtype(), x[0].weak());
+    if x.iter().all(|v| v.dtype() == d && v.weak() == w) {
+        return Ok(x);
+    }
+    let kinds: Vec<(Dtype, bool)> = x.iter().map(|v| (v.dtype(), v.weak())).collect();
+    let (mut d, weak) = result_type(&kinds, PROMOTION)?;
+    let wide = |d: Dtype| canonical(d, false) != d;
+    if weak && wide(d) && !kinds.iter().any(|k| !k.1 && wide(k.0)) {
+        d = canonical(d, false);
+    }
+    x.iter().map(|v| convert(v, d, weak)).collect()
+}
+/// Tensors in their common dtype.
+#[track_caller]
+pub(crate) fn promote(x: &[&Tensor]) -> Vec<Tensor> {
+    mistakes::init();
+    ok(promoted(x.iter().map(|t| t.0.clone()).collect())).into_iter().map(Tensor).collect()
+}
+/// `x`, made float or complex where it is neither.
+#[track_caller]
+pub(crate) fn inexact(x: &Tensor) -> Tensor {
+    let d = crate::numpy::promotion::to_inexact(x.dtype(), PROMOTION);
+    Tensor(ok(convert(&x.0, d, x.0.weak())))
+}
+/// As many as a primitive has results.
+pub(crate) fn exactly<const N: usize>(v: Vec<Tensor>) -> [Tensor; N] {
+    v.try_into().unwrap_or_else(|v: Vec<Tensor>| unreachable!("{} results", v.len()))
+}
+/// A constant of a dtype.
+pub(crate) fn constant(d: Dtype, x: f64) -> Tensor {
+    mistakes::init();
+    let l = if d.is_int() || d.is_bool() { Lit::from_i64(d, x as i64) } else { Lit::from_f64(d, x) };
+    Tensor(Value::Lit(l))
+}
+/// An axis counted from the front; negative ones count from the end.
+#[track_caller]
+pub(crate) fn axis_of(axis: i64, rank: usize) -> usize {
+    let k = if axis < 0 { axis + rank as i64 } else { axis };
+    if k < 0 || k >= rank as i64 {
+        mistakes::raise(Error::value(format!("axis {axis} is out of bounds for array of dimension {rank}")));
+    }
+    k as usize
 }
 
 impl Tensor {
     /// An array of `shape` with these elements, row major.
     ///
     /// # Errors
-    /// `Value` if their number is not the shape's.
+    /// `Value` if their number is not the shape's; `Memory` if there is not enough.
     pub fn new<T: Element>(elements: &[T], shape: &[usize]) -> Res<Tensor> {
-        eval::init();
+        mistakes::init();
         let mut bytes = room(size_of_val(elements))?;
         elements.iter().for_each(|x| x.to_bytes(&mut bytes));
-        let aval = Aval::new(T::DTYPE, shape);
-        Ok(Tensor(Value::Array(array::from_bytes(aval, &bytes, device::default_device(), false)?)))
+        Tensor::from_bytes(&bytes, T::DTYPE, shape)
+    }
+    /// An array from its bytes: row major, little endian.
+    ///
+    /// # Errors
+    /// `Value` if their number is not the shape's.
+    pub fn from_bytes(bytes: &[u8], dtype: Dtype, shape: &[usize]) -> Res<Tensor> {
+        mistakes::init();
+        let aval = Aval::new(dtype, shape);
+        Ok(Tensor(Value::Array(array::from_bytes(aval, bytes, crate::eval::current_device(), false)?)))
+    }
+    /// The bytes of the elements: row major, little endian. Waits for a pending result.
+    ///
+    /// # Errors
+    /// `TracerArray` if a transform follows the value; what went wrong, if its computation failed.
+    pub fn to_bytes(&self) -> Res<Vec<u8>> {
+        match &self.0 {
+            Value::Array(a) => array::bytes(a),
+            Value::Lit(l) => array::bytes(&array::from_lit(l, device::default_device())?),
+            Value::Tracer(_) => Err(self.0.abstract_error(ferrax_ir::ErrorKind::TracerArray)),
+        }
     }
     /// The elements, row major. Waits for a pending result.
     ///
@@ -96,208 +178,163 @@ impl Tensor {
                 T::DTYPE.long()
             )));
         }
-        let bytes = match &self.0 {
-            Value::Array(a) => array::bytes(a)?,
-            Value::Lit(l) => array::bytes(&array::from_lit(l, device::default_device())?)?,
-            Value::Tracer(_) => return Err(self.0.abstract_error(ferrax_ir::ErrorKind::TracerArray)),
-        };
-        let mut out = room(bytes.len() / size_of::<T>())?;
-        out.extend(bytes.chunks_exact(size_of::<T>()).map(T::from_bytes));
+        let bytes = self.to_bytes()?;
+        let mut out = room(bytes.len() / T::DTYPE.size())?;
+        out.extend(bytes.chunks_exact(T::DTYPE.size()).map(T::from_bytes));
         Ok(out)
     }
     /// The one element, as a double. Works under `grad`, where values are known; not under `jit` and `vmap`.
+    ///
+    /// # Panics
+    /// If there is not one element, or its value is not known.
+    #[track_caller]
     pub fn item(&self) -> f64 {
         ok(self.0.item()).parts().0
     }
+    /// Sizes of the axes.
     pub fn shape(&self) -> &[usize] {
         self.0.shape()
     }
+    /// The number of axes.
+    pub fn rank(&self) -> usize {
+        self.shape().len()
+    }
+    /// The number of elements.
+    pub fn size(&self) -> usize {
+        self.shape().iter().product()
+    }
+    /// The element type.
     pub fn dtype(&self) -> Dtype {
         self.0.dtype()
     }
-    pub fn full(shape: &[usize], x: f32) -> Tensor {
-        eval::init();
-        Tensor(Value::Lit(Lit::from_f64(Dtype::F32, x as f64))).broadcast_to(shape)
+    /// Shape, dtype, and whether the dtype gives way to others.
+    pub fn aval(&self) -> Aval {
+        self.0.aval()
     }
+    /// Waits until the elements are there.
+    ///
+    /// # Errors
+    /// What went wrong, if the computation failed.
+    pub fn ready(&self) -> Res<()> {
+        match &self.0 {
+            Value::Array(a) => array::shards(a)?.iter().try_for_each(|s| array::wait(&s.buffer)),
+            _ => Ok(()),
+        }
+    }
+
+    /// `x` in every element; the dtype is that of `x` (of a number, float32 or int32).
+    #[track_caller]
+    pub fn full(shape: &[usize], x: impl IntoTensor) -> Tensor {
+        x.into_tensor().strong().broadcast_to(shape)
+    }
+    /// Zeros, float32.
+    #[track_caller]
     pub fn zeros(shape: &[usize]) -> Tensor {
-        Tensor::full(shape, 0.0)
+        Tensor::zeros_in(shape, Dtype::F32)
     }
+    /// Zeros of a dtype.
+    #[track_caller]
+    pub fn zeros_in(shape: &[usize], dtype: Dtype) -> Tensor {
+        constant(dtype, 0.0).broadcast_to(shape)
+    }
+    /// Ones, float32.
+    #[track_caller]
     pub fn ones(shape: &[usize]) -> Tensor {
-        Tensor::full(shape, 1.0)
+        constant(Dtype::F32, 1.0).broadcast_to(shape)
+    }
+    /// Zeros of this one's shape and dtype.
+    #[track_caller]
+    pub fn zeros_like(&self) -> Tensor {
+        constant(self.dtype(), 0.0).broadcast_to(self.shape())
+    }
+    /// Ones of this one's shape and dtype.
+    #[track_caller]
+    pub fn ones_like(&self) -> Tensor {
+        constant(self.dtype(), 1.0).broadcast_to(self.shape())
+    }
+    /// `x` in every element, of this one's shape and dtype.
+    #[track_caller]
+    pub fn full_like(&self, x: impl IntoTensor) -> Tensor {
+        x.into_tensor().astype(self.dtype()).broadcast_to(self.shape())
     }
     /// 0, 1, .. n - 1.
+    #[track_caller]
     pub fn arange(n: usize, dtype: Dtype) -> Tensor {
-        emit(Iota { dimension: 0, dtype, shape: Dims::new(&[n]).into() }, &[])
+        Tensor::iota(&[n], 0, dtype)
     }
-    /// `n` points from `a` to `b`, both included.
-    pub fn linspace(a: f32, b: f32, n: usize) -> Tensor {
-        let step = if n > 1 { (b - a) as f64 / (n - 1) as f64 } else { 0.0 };
-        Tensor::arange(n, Dtype::F32) * step + a as f64
+    /// Each element's position along an axis.
+    #[track_caller]
+    pub fn iota(shape: &[usize], axis: usize, dtype: Dtype) -> Tensor {
+        emit(Iota { dimension: axis, dtype, shape: Dims::new(shape).into() }, &[])
     }
-
-    pub fn sum(&self) -> Tensor {
-        self.reduce(Monoid::Sum, &(0..self.shape().len()).collect::<Vec<_>>())
-    }
-    pub fn sum_axes(&self, axes: &[usize]) -> Tensor {
-        self.reduce(Monoid::Sum, axes)
-    }
-    pub fn max(&self) -> Tensor {
-        self.reduce(Monoid::Max, &(0..self.shape().len()).collect::<Vec<_>>())
-    }
-    pub fn mean(&self) -> Tensor {
-        let n = self.shape().iter().product::<usize>() as f64;
-        self.sum() / n
-    }
-    fn reduce(&self, kind: Monoid, axes: &[usize]) -> Tensor {
-        if axes.is_empty() {
-            return self.clone();
-        }
-        emit(Reduce { kind, axes: Dims::new(axes) }, &[self])
-    }
-    pub fn reshape(&self, shape: &[usize]) -> Tensor {
-        emit(Reshape { new_sizes: Dims::new(shape) }, &[self])
-    }
-    /// Axes reversed.
-    pub fn t(&self) -> Tensor {
-        emit(Transpose { permutation: (0..self.shape().len()).rev().collect() }, &[self])
-    }
-    pub fn broadcast_to(&self, shape: &[usize]) -> Tensor {
-        Tensor(ok(broadcast_to(&self.0, &Dims::new(shape))))
-    }
-    /// A new axis of size 1 at `axis`.
-    pub fn expand_dims(&self, axis: usize) -> Tensor {
-        let shape = Dims::new(self.shape()).insert(axis, 1);
-        let dims: Dims = (0..shape.len()).filter(|k| *k != axis).collect();
-        emit(BroadcastInDim { broadcast_dimensions: dims, shape: shape.into() }, &[self])
-    }
-    /// The matrix product of the last axis with the other's first but one (its only one, for a vector).
-    pub fn matmul(&self, o: &Tensor) -> Tensor {
-        let (l, r) = (self.shape().len(), o.shape().len());
-        if l == 0 || r == 0 || r > 2 {
-            panic_any(Error::value(format!(
-                "matmul of shapes {:?} and {:?}: use batched products through vmap",
-                self.shape(),
-                o.shape()
-            )));
-        }
-        let dims = DotDims { lc: [l - 1].into(), rc: [0].into(), ..DotDims::default() };
-        emit(Dot::new(dims), &[self, o])
-    }
-    pub fn astype(&self, dtype: Dtype) -> Tensor {
-        emit(Convert { new_dtype: dtype, weak_type: false }, &[self])
-    }
-    pub fn powi(&self, n: i32) -> Tensor {
-        emit(Pointwise { f: Pw::IntegerPow, y: n }, &[self])
-    }
-    pub fn maximum(&self, o: &Tensor) -> Tensor {
-        pointwise(Pw::Max, &[self, o])
-    }
-    pub fn minimum(&self, o: &Tensor) -> Tensor {
-        pointwise(Pw::Min, &[self, o])
-    }
-    pub fn lt(&self, o: &Tensor) -> Tensor {
-        pointwise(Pw::Lt, &[self, o])
-    }
-    pub fn gt(&self, o: &Tensor) -> Tensor {
-        pointwise(Pw::Gt, &[self, o])
-    }
-    /// `if self { yes } else { no }`, elementwise; all of one shape.
-    pub fn select(&self, yes: &Tensor, no: &Tensor) -> Tensor {
-        emit(Select {}, &[self, no, yes])
-    }
-}
-
-macro_rules! unary {
-    ($($f:ident $F:ident $doc:literal;)*) => {
-        impl Tensor { $(#[doc = $doc] pub fn $f(&self) -> Tensor { pointwise(Pw::$F, &[self]) })* }
-    }
-}
-unary! {
-    sin Sin "Elementwise sine.";
-    cos Cos "Elementwise cosine.";
-    tan Tan "Elementwise tangent.";
-    tanh Tanh "Elementwise hyperbolic tangent.";
-    exp Exp "Elementwise exponential.";
-    log Log "Elementwise natural logarithm.";
-    sqrt Sqrt "Elementwise square root.";
-    abs Abs "Elementwise absolute value.";
-    logistic Logistic "Elementwise `1 / (1 + exp(-x))`.";
-    erf Erf "Elementwise error function.";
-}
-
-fn quotient(x: &Tensor, y: &Tensor) -> Tensor {
-    eval::init();
-    let x = [x.0.clone(), y.0.clone()].into_iter().collect();
-    Tensor(ok(elementwise_in(Pw::Div, Coercion::Inexact, x, PROMOTION, &mut |_| ())))
-}
-fn number(like: &Tensor, x: f64) -> Tensor {
-    let d = if like.dtype().is_inexact() { like.dtype() } else { Dtype::F32 };
-    let Value::Lit(l) = lit(d, x) else { unreachable!("lit makes a literal") };
-    let mut l = l;
-    l.weak = true;
-    Tensor(Value::Lit(l))
-}
-macro_rules! operator {
-    ($($Tr:ident $f:ident $call:expr;)*) => { $(
-        operator!(@ $Tr $f $call, &Tensor, &Tensor, |a: &Tensor, b: &Tensor| (a.clone(), b.clone()));
-        operator!(@ $Tr $f $call, Tensor, Tensor, |a, b| (a, b));
-        operator!(@ $Tr $f $call, Tensor, &Tensor, |a, b: &Tensor| (a, b.clone()));
-        operator!(@ $Tr $f $call, &Tensor, Tensor, |a: &Tensor, b| (a.clone(), b));
-        operator!(@ $Tr $f $call, &Tensor, f64, |a: &Tensor, b| (a.clone(), number(a, b)));
-        operator!(@ $Tr $f $call, Tensor, f64, |a: Tensor, b| { let b = number(&a, b); (a, b) });
-        operator!(@ $Tr $f $call, f64, &Tensor, |a, b: &Tensor| (number(b, a), b.clone()));
-        operator!(@ $Tr $f $call, f64, Tensor, |a, b: Tensor| (number(&b, a), b));
-    )* };
-    (@ $Tr:ident $f:ident $call:expr, $A:ty, $B:ty, $pair:expr) => {
-        impl std::ops::$Tr<$B> for $A {
-            type Output = Tensor;
-            fn $f(self, o: $B) -> Tensor {
-                let pair: fn($A, $B) -> (Tensor, Tensor) = $pair;
-                let (a, b) = pair(self, o);
-                let call: fn(&Tensor, &Tensor) -> Tensor = $call;
-                call(&a, &b)
+    /// `n` points from `a` to `b`, both included, float32.
+    #[track_caller]
+    pub fn linspace(a: f64, b: f64, n: usize) -> Tensor {
+        let f = |x: f64| constant(Dtype::F32, x);
+        match n {
+            0 => Tensor::zeros(&[0]),
+            1 => Tensor::full(&[1], a).astype(Dtype::F32),
+            n => {
+                // a weighted mean of the ends, and the last end as it is: what Python's computes
+                let t = pw(Pw::Div, &[&Tensor::arange(n - 1, Dtype::F32), &f((n - 1) as f64)]);
+                let low = pw(Pw::Mul, &[&f(a), &pw(Pw::Sub, &[&f(1.0), &t])]);
+                let most = pw(Pw::Add, &[&low, &pw(Pw::Mul, &[&f(b), &t])]);
+                concatenate(&[most, Tensor::full(&[1], b).astype(Dtype::F32)], 0)
             }
         }
-    };
-}
-operator! {
-    Add add |a, b| pointwise(Pw::Add, &[a, b]);
-    Sub sub |a, b| pointwise(Pw::Sub, &[a, b]);
-    Mul mul |a, b| pointwise(Pw::Mul, &[a, b]);
-    Div div quotient;
-}
-impl std::ops::Neg for &Tensor {
-    type Output = Tensor;
-    fn neg(self) -> Tensor {
-        pointwise(Pw::Neg, &[self])
     }
-}
-impl std::ops::Neg for Tensor {
-    type Output = Tensor;
-    fn neg(self) -> Tensor {
-        -&self
+    /// Ones on the diagonal of an n by m matrix, float32.
+    #[track_caller]
+    pub fn eye(n: usize, m: usize) -> Tensor {
+        let (i, j) = (Tensor::iota(&[n, m], 0, Dtype::I32), Tensor::iota(&[n, m], 1, Dtype::I32));
+        pw(Pw::Eq, &[&i, &j]).astype(Dtype::F32)
     }
-}
-impl From<f32> for Tensor {
-    fn from(x: f32) -> Tensor {
-        ok(Tensor::new(&[x], &[]))
-    }
-}
-impl<T: Element, const N: usize> From<[T; N]> for Tensor {
-    fn from(x: [T; N]) -> Tensor {
-        ok(Tensor::new(&x, &[N]))
-    }
-}
-impl<T: Element> From<Vec<T>> for Tensor {
-    fn from(x: Vec<T>) -> Tensor {
-        ok(Tensor::new(&x, &[x.len()]))
-    }
-}
-impl std::fmt::Debug for Tensor {
-    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-        match self.to_vec::<f32>() {
-            Ok(v) => write!(f, "Tensor({}, {v:?})", self.0.aval()),
-            Err(_) => write!(f, "{:?}", self.0),
+    /// The elements in another dtype.
+    #[track_caller]
+    pub fn astype(&self, dtype: Dtype) -> Tensor {
+        if self.dtype() == dtype && !self.0.weak() {
+            return self.clone();
         }
+        if dtype.is_bool() && !self.dtype().is_bool() {
+            return pw(Pw::Ne, &[self, &constant(self.dtype(), 0.0)]);
+        }
+        if let Value::Lit(_) = self.0 {
+            return Tensor(ok(convert(&self.0, dtype, false)));
+        }
+        if self.dtype().is_complex() && !dtype.is_complex() {
+            return self.real().astype(dtype);
+        }
+        emit(Convert { new_dtype: dtype, weak_type: false }, &[self])
+    }
+    /// The same with a dtype that does not give way: 32 bits wide where a Rust number alone chose it.
+    #[track_caller]
+    pub(crate) fn strong(&self) -> Tensor {
+        if !self.0.weak() {
+            return self.clone();
+        }
+        self.astype(canonical(self.dtype(), false))
+    }
+    /// Repeated to a shape, by numpy's rule.
+    #[track_caller]
+    pub fn broadcast_to(&self, shape: &[usize]) -> Tensor {
+        mistakes::init();
+        mistakes::here();
+        Tensor(ok(broadcast_to(&self.0, &Dims::new(shape))))
+    }
+    /// Any primitive by its name, with its parameters as `make_jaxpr` prints them: everything that has no method of its own.
+    ///
+    /// ```
+    /// use ferrax::{Param, ParamMap, Tensor};
+    /// let mut p = ParamMap::default();
+    /// p.insert("dimensions".into(), Param::ints(&[0]));
+    /// let y = Tensor::bind("rev", &[&Tensor::from([1, 2, 3])], p);
+    /// assert_eq!(y[0].to_vec::<i32>().unwrap(), [3, 2, 1]);
+    /// ```
+    ///
+    /// # Panics
+    /// If no primitive has the name or takes the parameters or operands.
+    #[track_caller]
+    pub fn bind(name: &str, operands: &[&Tensor], params: ParamMap) -> Vec<Tensor> {
+        emit_many(ok(Op::from_name(name, params)), operands)
     }
 }

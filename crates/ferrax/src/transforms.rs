@@ -1,30 +1,44 @@
-//! `jit`, `grad`, `value_and_grad`, `vjp`, `jvp`, `vmap` over Rust closures of trees of tensors.
+//! Transforms over Rust closures of trees of tensors.
 //!
 //! ```
-//! use ferrax::{Tensor, grad, jit, vmap};
+//! use ferrax::{Tensor, grad, hessian, jit, value_and_grad_aux, vjp, vmap};
 //! let f = |x: &Tensor| (x * x).sum();
-//! assert_eq!(grad(f)(&Tensor::from([1.0f32, 2.0]))?.to_vec::<f32>()?, [2.0, 4.0]);
-//! let rows = Tensor::new(&[1.0f32, 2.0, 3.0, 4.0], &[2, 2])?;
-//! let g = jit(vmap(|r: &Tensor| r.sin().sum()));
-//! assert_eq!(g(&rows)?.shape(), [2]);
+//! let x = Tensor::from([1.0f32, 2.0]);
+//! assert_eq!(grad(f)(&x)?.to_vec::<f32>()?, [2.0, 4.0]);
+//! assert_eq!(hessian(f)(&x)?.to_vec::<f32>()?, [2.0, 0.0, 0.0, 2.0]);
+//! let rows = Tensor::from([[1.0f32, 2.0], [3.0, 4.0]]);
+//! let each = jit(vmap(grad(|r: &Tensor| r.sin().sum())));
+//! assert_eq!(each(&rows)?.shape(), [2, 2]);
+//! let (y, back) = vjp(|x: &Tensor| x.exp(), &x)?;
+//! assert_eq!(back(&Tensor::ones(&[2]))?.to_vec::<f32>()?, y.to_vec::<f32>()?);
+//! let ((loss, parts), g) = value_and_grad_aux(|x: &Tensor| (x.sum(), x * 2.0))(&x)?;
+//! assert_eq!((loss.item(), parts.sum().item(), g.sum().item()), (3.0, 6.0, 2.0));
 //! # Ok::<(), ferrax::Error>(())
 //! ```
 //!
-//! A closure sees tensors and may close over others; every transform takes closures that any transform returns.
-use crate::compiled::{Compiled, device_of};
-use crate::eval;
-use crate::tensor::Tensor;
-use crate::tree::Tree;
-use ferrax_ir::cx::{bind, current, lit};
-use ferrax_ir::ops::call::Call;
+//! A closure sees tensors and may close over others; every transform takes closures that any transform returns, in any order, on any
+//! thread. It returns a tree, or a `Result` of one: `?` works inside. A mistake inside comes out as the transform's error.
+mod batching;
+mod collectives;
+mod compiled;
+mod control;
+mod rules;
+
+pub use batching::{VmapOptions, vmap, vmap_with};
+pub use collectives::{all_gather, axis_index, axis_size, pmax, pmean, pmin, ppermute, psum};
+pub use compiled::{Jitted, jit, jit_donate, jit_static};
+pub use control::{ScanOptions, associative_scan, cond, fori_loop, map, scan, scan_with, switch, while_loop};
+pub use rules::{checkpoint, custom_jvp, custom_vjp};
+
+use crate::mistakes::{self, catch};
+use crate::tensor::{Tensor, concatenate};
+use crate::tree::{Outline, Tree};
+use ferrax_ir::cx::{current, lit};
 use ferrax_ir::value::Values;
-use ferrax_ir::{Aval, Error, Res, Value};
+use ferrax_ir::{Aval, Dims, Dtype, Error, Res, Value};
 use ferrax_transform as transform;
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::sync::Arc;
-
-pub use ferrax_ir::operators::catch;
 
 fn flat<T: Tree>(x: &T) -> Vec<Value> {
     let mut out = vec![];
@@ -37,6 +51,7 @@ fn unflat<T: Tree>(like: &T, leaves: impl IntoIterator<Item = Value>) -> T {
 }
 /// What a closure may return: a tree, or a `Result` of one.
 pub trait Output<T> {
+    /// The tree.
     fn output(self) -> Res<T>;
 }
 impl<T: Tree> Output<T> for T {
@@ -64,24 +79,62 @@ fn call<X: Tree, Y: Tree, R: Output<Y>>(
 fn returned<Y>(out: RefCell<Option<Y>>) -> Res<Y> {
     out.into_inner().ok_or_else(|| Error::value("the function did not return"))
 }
+/// What is differentiated has a derivative.
+fn inexact<X: Tree>(name: &str, x: &X) -> Res<()> {
+    let paths = Outline::of(x);
+    for (v, at) in flat(x).iter().zip(paths.paths()) {
+        if !v.dtype().is_inexact() {
+            let at = if at.is_empty() { String::new() } else { format!(" at {at}") };
+            return Err(Error::type_error(format!(
+                "{name} requires real- or complex-valued inputs (input dtype that is a sub-dtype of np.inexact), but got {}{at}.",
+                v.dtype().long()
+            )));
+        }
+    }
+    Ok(())
+}
+fn scalar(y: &Value) -> Res<()> {
+    if !y.shape().is_empty() {
+        return Err(Error::type_error(format!(
+            "Gradient only defined for scalar-output functions. Output had shape: {}.",
+            Dims::new(y.shape())
+        )));
+    }
+    if !y.dtype().is_float() {
+        return Err(Error::type_error(format!(
+            "grad requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but got {}.",
+            y.dtype().long()
+        )));
+    }
+    Ok(())
+}
+fn instantiated(t: impl IntoIterator<Item = Option<Value>>, like: &[Value]) -> Res<Vec<Value>> {
+    t.into_iter().zip(like).map(|(t, v)| current().inst(&t, &v.aval())).collect()
+}
 
-/// `f` and its derivative in every tensor of its argument. `f` returns a rank-0 float.
-pub fn value_and_grad<X: Tree, R: Output<Tensor>>(f: impl Fn(&X) -> R) -> impl Fn(&X) -> Res<(Tensor, X)> {
+/// `f` and its derivative in every tensor of its argument. `f` returns a rank-0 float, and besides what is to be kept of the way there.
+pub fn value_and_grad_aux<X: Tree, A: Tree, R: Output<(Tensor, A)>>(
+    f: impl Fn(&X) -> R,
+) -> impl Fn(&X) -> Res<((Tensor, A), X)> {
     move |x| {
-        eval::init();
+        mistakes::init();
+        inexact("grad", x)?;
         let out = RefCell::new(None);
         let leaves = flat(x);
         let (y, lin) = transform::linearize(&|a| call(&f, x, a, &out), &leaves)?;
-        if !y[0].shape().is_empty() {
-            return Err(Error::type_error(format!(
-                "Gradient only defined for scalar-output functions. Output had shape: {}.",
-                ferrax_ir::Dims::new(y[0].shape())
-            )));
-        }
-        let cts = lin.transpose(&[Some(lit(y[0].dtype(), 1.0))])?;
-        let grads =
-            cts.into_iter().zip(&leaves).map(|(t, v)| current().inst(&t, &v.aval())).collect::<Res<Vec<_>>>()?;
-        Ok((Tensor(y[0].clone()), unflat(x, grads)))
+        scalar(&y[0])?;
+        let mut cts = vec![None; y.len()];
+        cts[0] = Some(lit(y[0].dtype(), 1.0));
+        let grads = instantiated(lin.transpose(&cts)?, &leaves)?;
+        Ok((unflat(&returned(out)?, y), unflat(x, grads)))
+    }
+}
+/// `f` and its derivative in every tensor of its argument. `f` returns a rank-0 float.
+pub fn value_and_grad<X: Tree, R: Output<Tensor>>(f: impl Fn(&X) -> R) -> impl Fn(&X) -> Res<(Tensor, X)> {
+    let g = value_and_grad_aux(move |x: &X| f(x).output().map(|y| (y, ())));
+    move |x| {
+        let ((y, ()), g) = g(x)?;
+        Ok((y, g))
     }
 }
 /// The derivative of `f` in every tensor of its argument.
@@ -91,92 +144,150 @@ pub fn grad<X: Tree, R: Output<Tensor>>(f: impl Fn(&X) -> R) -> impl Fn(&X) -> R
 }
 /// `f(x)` and its directional derivative along `dx`.
 pub fn jvp<X: Tree, Y: Tree, R: Output<Y>>(f: impl Fn(&X) -> R, x: &X, dx: &X) -> Res<(Y, Y)> {
-    eval::init();
+    mistakes::init();
+    inexact("jvp", x)?;
     let out = RefCell::new(None);
-    let (leaves, tangents) = (flat(x), flat(dx).into_iter().map(Some).collect::<Vec<_>>());
+    let (leaves, tangents) = (flat(x), flat(dx));
+    fits("jvp", &leaves, &tangents)?;
+    let tangents: Vec<Option<Value>> = tangents.into_iter().map(Some).collect();
     let (y, dy) = transform::jvp(&|a| call(&f, x, a, &out), &leaves, &tangents)?;
     let like = returned(out)?;
-    let dy = dy.into_iter().zip(&y).map(|(t, v)| current().inst(&t, &v.aval())).collect::<Res<Vec<_>>>()?;
+    let dy = instantiated(dy, &y)?;
     Ok((unflat(&like, y), unflat(&like, dy)))
 }
-/// `f` on every slice of every tensor along axis 0, results stacked along axis 0.
-pub fn vmap<X: Tree, Y: Tree, R: Output<Y>>(f: impl Fn(&X) -> R) -> impl Fn(&X) -> Res<Y> {
+/// Tangents and cotangents have the type of what they belong to.
+fn fits(name: &str, x: &[Value], dx: &[Value]) -> Res<()> {
+    if x.len() != dx.len() {
+        return Err(Error::type_error(format!("{name}: {} tensors and {} of the other tree", x.len(), dx.len())));
+    }
+    for (x, t) in x.iter().zip(dx) {
+        if x.shape() != t.shape() || x.dtype() != t.dtype() {
+            return Err(Error::type_error(format!("{name}: expected {} and got {}", x.aval().long(), t.aval().long())));
+        }
+    }
+    Ok(())
+}
+/// `f(x)`, and what makes a change of `x` from a change of the result: a function of cotangents, to be called any number of times.
+pub fn vjp<X: Tree + Clone, Y: Tree + Clone, R: Output<Y>>(
+    f: impl Fn(&X) -> R,
+    x: &X,
+) -> Res<(Y, impl Fn(&Y) -> Res<X>)> {
+    mistakes::init();
+    inexact("vjp", x)?;
+    let out = RefCell::new(None);
+    let leaves = flat(x);
+    let (y, lin) = transform::linearize(&|a| call(&f, x, a, &out), &leaves)?;
+    let y = unflat(&returned(out)?, y);
+    let (like, made) = (x.clone(), flat(&y));
+    let back = move |ct: &Y| {
+        let cts = flat(ct);
+        fits("vjp", &made, &cts)?;
+        let grads = lin.transpose(&cts.into_iter().map(Some).collect::<Vec<_>>())?;
+        Ok(unflat(&like, instantiated(grads, &leaves)?))
+    };
+    Ok((y, back))
+}
+/// `f(x)`, and its derivative there as a linear function of changes of `x`, to be called any number of times.
+pub fn linearize<X: Tree, Y: Tree + Clone, R: Output<Y>>(
+    f: impl Fn(&X) -> R,
+    x: &X,
+) -> Res<(Y, impl Fn(&X) -> Res<Y>)> {
+    mistakes::init();
+    inexact("linearize", x)?;
+    let out = RefCell::new(None);
+    let leaves = flat(x);
+    let (y, lin) = transform::linearize(&|a| call(&f, x, a, &out), &leaves)?;
+    let y = unflat(&returned(out)?, y);
+    let (like, made) = (y.clone(), flat(&y));
+    let along = move |dx: &X| {
+        let dx = flat(dx);
+        fits("linearize", &leaves, &dx)?;
+        Ok(unflat(&like, instantiated(lin.apply(&dx)?, &made)?))
+    };
+    Ok((y, along))
+}
+
+/// The unit vectors of a tensor's space, each in its shape, along a leading axis.
+fn basis(shape: &[usize], dtype: Dtype) -> Tensor {
+    let n: usize = shape.iter().product();
+    let rows = Tensor::eye(n, n).astype(dtype);
+    rows.reshape(&std::iter::once(n as i64).chain(shape.iter().map(|n| *n as i64)).collect::<Vec<_>>())
+}
+/// The derivative of a function of one tensor, row by row of the result: shape `out.. + in..`. Right where results are few.
+pub fn jacrev<X: Tree + Clone, R: Output<Tensor>>(f: impl Fn(&X) -> R) -> impl Fn(&X) -> Res<X> {
     move |x| {
-        eval::init();
-        let out = RefCell::new(None);
-        let leaves = flat(x);
-        let dims = vec![Some(0); leaves.len()];
-        let n = transform::batch_size(&leaves, &dims)?;
-        let y = transform::vmap(&|a| call(&f, x, a, &out), &leaves, &dims, n, None, &|_, _, _| Ok(Some(0)))?;
-        Ok(unflat(&returned(out)?, y))
+        let (y, back) = vjp(|x: &X| f(x).output(), x)?;
+        let rows = catch(|| Ok(basis(y.shape(), y.dtype())))?;
+        let j: X = vmap(|ct: &Tensor| back(ct))(&rows)?;
+        catch(|| {
+            Ok(j.map(|g| {
+                let shape = y.shape().iter().chain(&g.shape()[1..]).map(|n| *n as i64).collect::<Vec<_>>();
+                g.reshape(&shape)
+            }))
+        })
     }
 }
-
-/// One signature's trace.
-struct Traced<Y> {
-    call: Call,
-    consts: Vec<Value>,
-    like: Y,
-    /// Compiled where it first ran eagerly.
-    compiled: RefCell<Option<Arc<Compiled>>>,
-}
-
-/// `f`, traced and compiled once for each set of dtypes and shapes. Inside another transform it is one equation.
-pub fn jit<X: Tree, Y: Tree, R: Output<Y>>(f: impl Fn(&X) -> R) -> impl Fn(&X) -> Res<Y> {
-    let cache: RefCell<HashMap<Vec<Aval>, Arc<Traced<Y>>>> = RefCell::default();
+/// The derivative of a function of one tensor, column by column: shape `out.. + in..`. Right where inputs are few.
+pub fn jacfwd<X: Tree + Clone, R: Output<Tensor>>(f: impl Fn(&X) -> R) -> impl Fn(&X) -> Res<X> {
     move |x| {
-        eval::init();
+        mistakes::init();
         let leaves = flat(x);
-        let key: Vec<Aval> = leaves.iter().map(Value::aval).collect();
-        let hit = cache.borrow().get(&key).cloned();
-        let t = match hit {
-            Some(t) => t,
-            None => {
-                let out = RefCell::new(None);
-                let (p, consts) = transform::make_program(&|a| call(&f, x, a, &out), &key)?;
-                let t = Traced {
-                    call: Call::new("f", Arc::new(p.open())),
-                    consts,
-                    like: returned(out)?,
-                    compiled: RefCell::default(),
+        // all unit vectors of all leaves at once
+        let sizes: Vec<usize> = leaves.iter().map(|v| v.shape().iter().product()).collect();
+        let total: usize = sizes.iter().sum();
+        let rows: Vec<Value> = catch(|| {
+            let mut before = 0;
+            let one = |(v, n): (&Value, &usize)| {
+                let eye = basis(v.shape(), v.dtype());
+                let zeros = |m: usize| {
+                    let shape: Vec<usize> = std::iter::once(m).chain(v.shape().iter().copied()).collect();
+                    Tensor::zeros_in(&shape, v.dtype())
                 };
-                let t = Arc::new(t);
-                // what closed over a tracer belongs to the caller's trace
-                if !t.consts.iter().any(Value::is_tracer) {
-                    cache.borrow_mut().insert(key, t.clone());
-                }
-                t
-            }
-        };
-        let args: Vec<Value> = t.consts.iter().chain(&leaves).cloned().collect();
-        let y = if ferrax_ir::cx::at_root() && !args.iter().any(Value::is_tracer) {
-            t.run(&args)?
-        } else {
-            bind(&t.call.clone().into(), &args)?
-        };
-        Ok(unflat(&t.like, y))
+                let all = concatenate(&[zeros(before), eye, zeros(total - before - n)], 0);
+                before += n;
+                all.0
+            };
+            Ok(leaves.iter().zip(&sizes).map(one).collect())
+        })?;
+        let rows = unflat(x, rows);
+        let columns: Tensor = vmap(|dx: &X| -> Res<Tensor> { Ok(jvp(|x: &X| f(x).output(), x, dx)?.1) })(&rows)?;
+        let mut before = 0;
+        let mut parts = vec![];
+        for (v, n) in leaves.iter().zip(&sizes) {
+            let part = catch(|| {
+                let c = columns.narrow(0, before, before + n).move_axis(0, -1);
+                let shape = columns.shape()[1..].iter().chain(v.shape()).map(|n| *n as i64).collect::<Vec<_>>();
+                Ok(c.reshape(&shape))
+            })?;
+            parts.push(part.0);
+            before += n;
+        }
+        Ok(unflat(x, parts))
     }
 }
-impl<Y> Traced<Y> {
-    fn run(&self, args: &[Value]) -> Res<Values> {
-        let device = device_of(args, eval::current_device())?;
-        let ready = self.compiled.borrow().clone().filter(|c| c.device == device);
-        let c = match ready {
-            Some(c) => c,
-            None => {
-                let c = Arc::new(Compiled::new(self.call.jaxpr.clone(), device)?);
-                *self.compiled.borrow_mut() = Some(c.clone());
-                c
-            }
-        };
-        Ok(c.run(args, &[])?.into_iter().map(Value::Array).collect())
-    }
+/// The second derivative of a function of one tensor to a number: shape `in.. + in..`.
+pub fn hessian<R: Output<Tensor>>(f: impl Fn(&Tensor) -> R) -> impl Fn(&Tensor) -> Res<Tensor> {
+    jacfwd(jacrev(f))
 }
 
-/// The program that `f` traces to, in JAX's notation.
+/// The program that `f` traces to; `{}` shows it in JAX's notation.
 pub fn make_jaxpr<X: Tree, Y: Tree, R: Output<Y>>(f: impl Fn(&X) -> R, x: &X) -> Res<ferrax_ir::Program> {
-    eval::init();
-    let out: RefCell<Option<Y>> = RefCell::new(None);
+    Ok(traced(&f, x)?.0)
+}
+/// Shapes and dtypes of what `f` would return, without computing it.
+pub fn eval_shape<X: Tree, Y: Tree, R: Output<Y>>(f: impl Fn(&X) -> R, x: &X) -> Res<Vec<Aval>> {
+    Ok(traced(&f, x)?.0.out_avals().to_vec())
+}
+/// A closure as a program, the values it closed over (the program's leading inputs), and the shape of what it returned.
+fn traced<X: Tree, Y: Tree, R: Output<Y>>(f: &impl Fn(&X) -> R, x: &X) -> Res<(ferrax_ir::Program, Vec<Value>, Y)> {
+    mistakes::init();
+    let out = RefCell::new(None);
     let key: Vec<Aval> = flat(x).iter().map(Value::aval).collect();
-    Ok(transform::make_program(&|a| call(&f, x, a, &out), &key)?.0)
+    let (p, consts) = transform::make_program(&|a| call(f, x, a, &out), &key)?;
+    Ok((p, consts, returned(out)?))
+}
+/// The same as the body of an equation: what it closed over are ordinary inputs, first.
+fn body<X: Tree, Y: Tree, R: Output<Y>>(f: &impl Fn(&X) -> R, x: &X) -> Res<(Arc<ferrax_ir::Program>, Vec<Value>, Y)> {
+    let (p, consts, y) = traced(f, x)?;
+    Ok((Arc::new(p.open()), consts, y))
 }

@@ -1,28 +1,127 @@
-//! `Tree`: what a function of tensors takes and returns: a tensor, a tuple, an array, a `Vec`, a reference-counted anything of these.
-//! A type of your own is a tree by two methods.
+//! `Tree`: what a function of tensors takes and returns: a tensor, or a structure of them.
+//!
+//! Tuples, arrays, `Vec`, `Option`, `HashMap`, `BTreeMap`, `Box`, `Arc` of trees are trees; a type of your own is one by
+//! `#[derive(Tree)]`.
 //!
 //! ```
 //! use ferrax::{Tensor, Tree};
-//! struct Layer { w: Tensor, b: Tensor }
-//! impl Tree for Layer {
-//!     fn leaves(&self, f: &mut dyn FnMut(&Tensor)) { self.w.leaves(f); self.b.leaves(f) }
-//!     fn rebuild(&self, f: &mut dyn FnMut(&Tensor) -> Tensor) -> Layer { Layer { w: self.w.rebuild(f), b: self.b.rebuild(f) } }
+//! #[derive(Clone, Tree)]
+//! struct Layer {
+//!     w: Tensor,
+//!     b: Option<Tensor>,
+//!     #[tree(fixed)]
+//!     name: String, // the same in every copy; what is traced depends on it
 //! }
+//! let l = Layer { w: Tensor::ones(&[2, 2]), b: None, name: "first".into() };
+//! assert_eq!(l.map(|t| t * 2.0).w.sum().item(), 8.0);
+//! assert_eq!(vec![l].paths(), ["[0].w"]);
 //! ```
 //!
-//! INVARIANT: `leaves` and `rebuild` visit the same tensors in the same order.
+//! INVARIANT: `leaves`, `rebuild` and `outline` visit the same tensors in the same order; two trees of one outline differ in tensors only.
 use crate::tensor::Tensor;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::{Debug, Display, Write};
+use std::hash::{BuildHasher, Hash};
+use std::sync::Arc;
 
+/// A structure of tensors.
 pub trait Tree: Sized {
+    /// Calls `f` on every tensor.
     fn leaves(&self, f: &mut dyn FnMut(&Tensor));
     /// The same structure with every tensor replaced.
     fn rebuild(&self, f: &mut dyn FnMut(&Tensor) -> Tensor) -> Self;
+    /// Tells the structure: for each part its key, for what is no tensor what it is. By default the tensors are numbered.
+    fn outline(&self, out: &mut Outline) {
+        let mut n = 0;
+        self.leaves(&mut |_| {
+            out.enter(format_args!(".{n}"), |out| out.leaf());
+            n += 1;
+        });
+    }
+
+    /// `f` of every tensor.
+    fn map(&self, f: impl Fn(&Tensor) -> Tensor) -> Self {
+        self.rebuild(&mut |t| f(t))
+    }
     /// `f` of corresponding tensors of two trees of one structure.
+    ///
+    /// # Panics
+    /// If the structures differ.
+    #[track_caller]
     fn zip(&self, other: &Self, f: impl Fn(&Tensor, &Tensor) -> Tensor) -> Self {
-        let mut theirs = vec![];
-        other.leaves(&mut |t| theirs.push(t.clone()));
+        let theirs = flat(other);
+        let mine = self.paths().len();
+        if mine != theirs.len() {
+            crate::mistakes::raise(ferrax_ir::Error::value(format!(
+                "trees of different structure: {mine} leaves and {} leaves",
+                theirs.len()
+            )));
+        }
         let mut next = theirs.into_iter();
         self.rebuild(&mut |t| next.next().map_or_else(|| t.clone(), |o| f(t, &o)))
+    }
+    /// The way to each tensor: `.layers[0].w`.
+    fn paths(&self) -> Vec<String> {
+        Outline::of(self).paths
+    }
+}
+/// The tensors of a tree.
+pub(crate) fn flat<T: Tree>(x: &T) -> Vec<Tensor> {
+    let mut out = vec![];
+    x.leaves(&mut |t| out.push(t.clone()));
+    out
+}
+
+/// What a tree is but for its tensors.
+#[derive(Clone, Debug, Default)]
+pub struct Outline {
+    text: String,
+    at: String,
+    paths: Vec<String>,
+    /// How many tensors each of the outermost parts has.
+    parts: Vec<usize>,
+    depth: usize,
+}
+impl Outline {
+    /// That of a tree.
+    pub fn of<T: Tree>(x: &T) -> Outline {
+        let mut out = Outline::default();
+        x.outline(&mut out);
+        out
+    }
+    /// A part, by its key: `.w`, `[0]`.
+    pub fn enter(&mut self, key: impl Display, part: impl FnOnce(&mut Outline)) {
+        let (n, before) = (self.at.len(), self.paths.len());
+        let _ = write!(self.at, "{key}");
+        let _ = write!(self.text, "{key}(");
+        self.depth += 1;
+        part(self);
+        self.depth -= 1;
+        self.text.push(')');
+        self.at.truncate(n);
+        if self.depth == 0 {
+            self.parts.push(self.paths.len() - before);
+        }
+    }
+    /// A tensor.
+    pub fn leaf(&mut self) {
+        self.text.push('*');
+        self.paths.push(if self.at.is_empty() { String::new() } else { self.at.clone() });
+    }
+    /// What is no tensor: a part of the structure.
+    pub fn fixed(&mut self, what: impl Debug) {
+        let _ = write!(self.text, "{what:?}");
+    }
+    /// The structure as text: equal for equal structures.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+    /// The way to each tensor.
+    pub fn paths(&self) -> &[String] {
+        &self.paths
+    }
+    pub(crate) fn parts(&self) -> &[usize] {
+        &self.parts
     }
 }
 
@@ -33,6 +132,44 @@ impl Tree for Tensor {
     fn rebuild(&self, f: &mut dyn FnMut(&Tensor) -> Tensor) -> Tensor {
         f(self)
     }
+    fn outline(&self, out: &mut Outline) {
+        out.leaf()
+    }
+}
+impl Tree for () {
+    fn leaves(&self, _: &mut dyn FnMut(&Tensor)) {}
+    fn rebuild(&self, _: &mut dyn FnMut(&Tensor) -> Tensor) {}
+    fn outline(&self, _: &mut Outline) {}
+}
+macro_rules! pointer {
+    ($($P:ident)*) => { $(impl<T: Tree> Tree for $P<T> {
+        fn leaves(&self, f: &mut dyn FnMut(&Tensor)) {
+            (**self).leaves(f)
+        }
+        fn rebuild(&self, f: &mut dyn FnMut(&Tensor) -> Tensor) -> $P<T> {
+            $P::new((**self).rebuild(f))
+        }
+        fn outline(&self, out: &mut Outline) {
+            (**self).outline(out)
+        }
+    })* }
+}
+pointer! { Box Arc }
+impl<T: Tree> Tree for Option<T> {
+    fn leaves(&self, f: &mut dyn FnMut(&Tensor)) {
+        if let Some(x) = self {
+            x.leaves(f)
+        }
+    }
+    fn rebuild(&self, f: &mut dyn FnMut(&Tensor) -> Tensor) -> Option<T> {
+        self.as_ref().map(|x| x.rebuild(f))
+    }
+    fn outline(&self, out: &mut Outline) {
+        match self {
+            Some(x) => x.outline(out),
+            None => out.fixed(()),
+        }
+    }
 }
 impl<T: Tree> Tree for Vec<T> {
     fn leaves(&self, f: &mut dyn FnMut(&Tensor)) {
@@ -40,6 +177,9 @@ impl<T: Tree> Tree for Vec<T> {
     }
     fn rebuild(&self, f: &mut dyn FnMut(&Tensor) -> Tensor) -> Vec<T> {
         self.iter().map(|x| x.rebuild(f)).collect()
+    }
+    fn outline(&self, out: &mut Outline) {
+        self.iter().enumerate().for_each(|(i, x)| out.enter(format_args!("[{i}]"), |out| x.outline(out)))
     }
 }
 impl<T: Tree, const N: usize> Tree for [T; N] {
@@ -49,6 +189,37 @@ impl<T: Tree, const N: usize> Tree for [T; N] {
     fn rebuild(&self, f: &mut dyn FnMut(&Tensor) -> Tensor) -> [T; N] {
         std::array::from_fn(|i| self[i].rebuild(f))
     }
+    fn outline(&self, out: &mut Outline) {
+        self.iter().enumerate().for_each(|(i, x)| out.enter(format_args!("[{i}]"), |out| x.outline(out)))
+    }
+}
+impl<K: Ord + Clone + Debug, T: Tree> Tree for BTreeMap<K, T> {
+    fn leaves(&self, f: &mut dyn FnMut(&Tensor)) {
+        self.values().for_each(|x| x.leaves(f))
+    }
+    fn rebuild(&self, f: &mut dyn FnMut(&Tensor) -> Tensor) -> BTreeMap<K, T> {
+        self.iter().map(|(k, x)| (k.clone(), x.rebuild(f))).collect()
+    }
+    fn outline(&self, out: &mut Outline) {
+        self.iter().for_each(|(k, x)| out.enter(format_args!("[{k:?}]"), |out| x.outline(out)))
+    }
+}
+/// In the order of the keys, as Python's dicts are.
+impl<K: Ord + Hash + Clone + Debug, T: Tree, H: BuildHasher + Default> Tree for HashMap<K, T, H> {
+    fn leaves(&self, f: &mut dyn FnMut(&Tensor)) {
+        in_order(self).into_iter().for_each(|(_, x)| x.leaves(f))
+    }
+    fn rebuild(&self, f: &mut dyn FnMut(&Tensor) -> Tensor) -> HashMap<K, T, H> {
+        in_order(self).into_iter().map(|(k, x)| (k.clone(), x.rebuild(f))).collect()
+    }
+    fn outline(&self, out: &mut Outline) {
+        in_order(self).into_iter().for_each(|(k, x)| out.enter(format_args!("[{k:?}]"), |out| x.outline(out)))
+    }
+}
+fn in_order<K: Ord, T, H>(m: &HashMap<K, T, H>) -> Vec<(&K, &T)> {
+    let mut all: Vec<_> = m.iter().collect();
+    all.sort_unstable_by_key(|(k, _)| *k);
+    all
 }
 macro_rules! tuple {
     ($($T:ident $i:tt),*) => {
@@ -59,6 +230,9 @@ macro_rules! tuple {
             fn rebuild(&self, f: &mut dyn FnMut(&Tensor) -> Tensor) -> Self {
                 ($(self.$i.rebuild(f),)*)
             }
+            fn outline(&self, out: &mut Outline) {
+                $(out.enter(concat!(".", $i), |out| self.$i.outline(out));)*
+            }
         }
     }
 }
@@ -68,3 +242,5 @@ tuple!(A 0, B 1, C 2);
 tuple!(A 0, B 1, C 2, D 3);
 tuple!(A 0, B 1, C 2, D 3, E 4);
 tuple!(A 0, B 1, C 2, D 3, E 4, F 5);
+tuple!(A 0, B 1, C 2, D 3, E 4, F 5, G 6);
+tuple!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7);

@@ -146,9 +146,9 @@ fn another_platform_is_refused() {
         let s = Signature { platforms: vec![("tpu".into(), 0)], disabled_checks: disabled, ..signature("f") };
         Exported::new(s, &[(&family, vec![])], None).unwrap()
     };
-    let e = make(vec![]).call(&[Tensor::from(1.0)]).err().unwrap();
+    let e = make(vec![]).call(&[Tensor::from(1.0f32)]).err().unwrap();
     assert_eq!(e.message(), "Function 'f' was exported for platforms '('tpu',)' but it is used on '('cpu',)'.");
-    let y = make(vec!["platform".into()]).call(&[Tensor::from(1.0)]).unwrap();
+    let y = make(vec!["platform".into()]).call(&[Tensor::from(1.0f32)]).unwrap();
     assert_eq!(y[0].item(), 1f32.sin() as f64);
 }
 

@@ -1,0 +1,310 @@
+//! Neural networks as functions: activations, losses, normalisations, attention, initialisers, layers' arithmetic.
+//!
+//! ```
+//! use ferrax::{Dtype, Tensor, nn, random};
+//! let x = Tensor::from([[1.0f32, 2.0, 3.0]]);
+//! assert!((nn::softmax(&x, -1).sum().item() - 1.0).abs() < 1e-6);
+//! assert_eq!(nn::relu(&(-&x)).sum().item(), 0.0);
+//! let w = nn::glorot_uniform(&random::key(0), &[3, 4], Dtype::F32);
+//! let logits = nn::linear(&x, &w, &Tensor::zeros(&[4]));
+//! let loss = nn::cross_entropy(&logits, &Tensor::from([2])).mean();
+//! assert!(loss.item() > 0.0);
+//! assert_eq!(nn::one_hot(&Tensor::from([2, 0]), 3).to_vec::<f32>()?, [0.0, 0.0, 1.0, 1.0, 0.0, 0.0]);
+//! let q = random::normal(&random::key(1), &[1, 5, 2, 8], Dtype::F32);
+//! assert_eq!(nn::dot_product_attention(&q, &q, &q, None, true).shape(), [1, 5, 2, 8]);
+//! # Ok::<(), ferrax::Error>(())
+//! ```
+//!
+//! INVARIANT: each composes the primitives as Python's function of that name does.
+use crate::mistakes::ok;
+use crate::random;
+use crate::tensor::{IntoTensor, Padding, Tensor, constant, einsum, inexact, where_};
+use crate::transforms::custom_jvp;
+use ferrax_ir::Dtype;
+
+/// max(x, 0), whose derivative at 0 is 0.
+#[track_caller]
+pub fn relu(x: &Tensor) -> Tensor {
+    ok(custom_jvp(
+        |x: &Tensor| x.maximum(0),
+        |x: &Tensor, dx: &Tensor| (x.maximum(0), where_(&x.gt(0), dx, dx.zeros_like())),
+    )(x))
+}
+/// min(max(x, 0), 6).
+#[track_caller]
+pub fn relu6(x: &Tensor) -> Tensor {
+    x.maximum(0).minimum(6.0)
+}
+/// 1 / (1 + exp(-x)).
+#[track_caller]
+pub fn sigmoid(x: &Tensor) -> Tensor {
+    x.logistic()
+}
+/// log(exp(x) + exp(y)), without overflow.
+#[track_caller]
+pub fn logaddexp(x: &Tensor, y: impl IntoTensor) -> Tensor {
+    let both = crate::tensor::promote(&[x, &y.into_tensor()]);
+    let (x, y) = (inexact(&both[0]), inexact(&both[1]));
+    let value = |(x, y): &(Tensor, Tensor)| {
+        let (top, delta) = (x.maximum(y), x - y);
+        let rest = (-delta.abs()).exp().log1p();
+        where_(&delta.ne(&delta), x + y, top + rest)
+    };
+    let share = |x: &Tensor, out: &Tensor| {
+        let v = x - out;
+        where_(&v.ne(&v), x.minimum(0), &v).exp()
+    };
+    let rule = move |x: &(Tensor, Tensor), dx: &(Tensor, Tensor)| {
+        let out = value(x);
+        let change = &dx.0 * share(&x.0, &out) + &dx.1 * share(&x.1, &out);
+        (out, change)
+    };
+    ok(custom_jvp(value, rule)(&(x, y)))
+}
+/// log(1 + exp(x)), without overflow.
+#[track_caller]
+pub fn softplus(x: &Tensor) -> Tensor {
+    logaddexp(x, 0)
+}
+/// x / (|x| + 1).
+#[track_caller]
+pub fn soft_sign(x: &Tensor) -> Tensor {
+    x / (x.abs() + 1)
+}
+/// x * sigmoid(x).
+#[track_caller]
+pub fn silu(x: &Tensor) -> Tensor {
+    x * x.logistic()
+}
+/// x * tanh(softplus(x)).
+#[track_caller]
+pub fn mish(x: &Tensor) -> Tensor {
+    x * softplus(x).tanh()
+}
+/// log(sigmoid(x)), without underflow.
+#[track_caller]
+pub fn log_sigmoid(x: &Tensor) -> Tensor {
+    -softplus(&-x)
+}
+/// x where x > 0, else alpha * (exp(x) - 1).
+#[track_caller]
+pub fn elu(x: &Tensor, alpha: f64) -> Tensor {
+    // where the exponential is not taken it runs at 0, so that its derivative cannot overflow
+    let safe = where_(&x.gt(0), 0.0, x);
+    where_(&x.gt(0), x, alpha * safe.expm1())
+}
+/// x where x >= 0, else slope * x.
+#[track_caller]
+pub fn leaky_relu(x: &Tensor, slope: f64) -> Tensor {
+    where_(&x.ge(0), x, slope * x)
+}
+/// max(x, 0) + alpha * min(0, exp(x / alpha) - 1).
+#[track_caller]
+pub fn celu(x: &Tensor, alpha: f64) -> Tensor {
+    x.maximum(0.0) + alpha * (x.minimum(0.0) / alpha).expm1()
+}
+/// 1.0507 * elu(x, 1.6733): self-normalising (Klambauer et al., 2017).
+#[track_caller]
+pub fn selu(x: &Tensor) -> Tensor {
+    1.0507009873554804934193349852946 * elu(x, 1.6732632423543772848170429916717)
+}
+/// x times the standard normal distribution function (Hendrycks and Gimpel, 2016), by its approximation with tanh.
+#[track_caller]
+pub fn gelu(x: &Tensor) -> Tensor {
+    let x = &inexact(x);
+    let c = |v: f64| constant(x.dtype(), v);
+    let inner = c((2.0 / std::f64::consts::PI).sqrt()) * (x + c(0.044715) * x.powi(3));
+    x * (c(0.5) * (c(1.0) + inner.tanh()))
+}
+/// The same, by the error function.
+#[track_caller]
+pub fn gelu_exact(x: &Tensor) -> Tensor {
+    let x = &inexact(x);
+    0.5 * x * (-x * constant(x.dtype(), 0.5f64.sqrt())).erfc()
+}
+/// The first half along an axis, times the sigmoid of the second (Dauphin et al., 2017).
+#[track_caller]
+pub fn glu(x: &Tensor, axis: i64) -> Tensor {
+    let halves = x.split(2, axis);
+    &halves[0] * halves[1].logistic()
+}
+/// relu6(x + 3) / 6.
+#[track_caller]
+pub fn hard_sigmoid(x: &Tensor) -> Tensor {
+    relu6(&(x + 3.0)) / 6.0
+}
+/// x * hard_sigmoid(x).
+#[track_caller]
+pub fn hard_silu(x: &Tensor) -> Tensor {
+    x * hard_sigmoid(x)
+}
+/// -1 where x < -1, 1 where x > 1, else x.
+#[track_caller]
+pub fn hard_tanh(x: &Tensor) -> Tensor {
+    where_(&x.gt(1), 1, where_(&x.lt(-1), -1, x))
+}
+/// (x + sqrt(x^2 + b)) / 2.
+#[track_caller]
+pub fn squareplus(x: &Tensor, b: f64) -> Tensor {
+    (x + (x.square() + b).sqrt()) / 2
+}
+
+#[track_caller]
+fn shifted(x: &Tensor, axis: i64) -> Tensor {
+    let x = inexact(x);
+    &x - x.max_keep(axis).stop_gradient()
+}
+/// exp(x) / sum(exp(x)), along an axis.
+#[track_caller]
+pub fn softmax(x: &Tensor, axis: i64) -> Tensor {
+    let e = shifted(x, axis).exp();
+    &e / e.sum_keep(axis)
+}
+/// x - log(sum(exp(x))), along an axis.
+#[track_caller]
+pub fn log_softmax(x: &Tensor, axis: i64) -> Tensor {
+    let x = shifted(x, axis);
+    &x - x.exp().sum_keep(axis).log()
+}
+/// 1 at the positions that x names, 0 elsewhere (float32), along a new last axis.
+#[track_caller]
+pub fn one_hot(x: &Tensor, classes: usize) -> Tensor {
+    let column = x.expand_dims(-1);
+    let mut shape = vec![1; column.rank()];
+    shape[column.rank() - 1] = classes;
+    column.eq(Tensor::iota(&shape, column.rank() - 1, x.dtype())).astype(Dtype::F32)
+}
+/// (x - mean) / sqrt(variance + epsilon), along an axis.
+#[track_caller]
+pub fn standardize(x: &Tensor, axis: i64, epsilon: f64) -> Tensor {
+    let x = inexact(x);
+    let mean = x.mean_keep(axis);
+    // rounding may put a small variance below 0
+    let variance = (x.square().mean_keep(axis) - mean.square()).maximum(0);
+    (&x - mean) * (variance + epsilon).rsqrt()
+}
+/// Standardised over the last axis, scaled and shifted.
+#[track_caller]
+pub fn layer_norm(x: &Tensor, scale: &Tensor, shift: &Tensor, epsilon: f64) -> Tensor {
+    standardize(x, -1, epsilon) * scale + shift
+}
+/// x / sqrt(mean(x^2) + epsilon) over the last axis, scaled.
+#[track_caller]
+pub fn rms_norm(x: &Tensor, scale: &Tensor, epsilon: f64) -> Tensor {
+    x * (x.square().mean_keep(-1) + epsilon).rsqrt() * scale
+}
+/// x with each element zeroed with probability `rate`, the others scaled up.
+#[track_caller]
+pub fn dropout(key: &Tensor, x: &Tensor, rate: f64) -> Tensor {
+    let keep = random::bernoulli(key, 1.0 - rate, x.shape());
+    where_(&keep, x / (1.0 - rate), 0.0)
+}
+/// x @ w + b.
+#[track_caller]
+pub fn linear(x: &Tensor, w: &Tensor, b: &Tensor) -> Tensor {
+    x.matmul(w) + b
+}
+/// Largest elements over windows of the two spatial axes of `NHWC`.
+#[track_caller]
+pub fn max_pool(x: &Tensor, window: (usize, usize), strides: (usize, usize), padding: &Padding) -> Tensor {
+    x.max_windows(&[1, window.0, window.1, 1], &[1, strides.0, strides.1, 1], padding)
+}
+/// Means over windows of the two spatial axes of `NHWC`.
+#[track_caller]
+pub fn avg_pool(x: &Tensor, window: (usize, usize), strides: (usize, usize), padding: &Padding) -> Tensor {
+    x.mean_windows(&[1, window.0, window.1, 1], &[1, strides.0, strides.1, 1], padding)
+}
+
+/// -log softmax(logits) at each label: logits (.., classes), labels (..) of integers.
+#[track_caller]
+pub fn cross_entropy(logits: &Tensor, labels: &Tensor) -> Tensor {
+    let log = log_softmax(logits, -1);
+    -log.take_along_axis(&labels.expand_dims(-1), -1).squeeze(-1)
+}
+/// -log of the probability of labels in [0, 1], given logits.
+#[track_caller]
+pub fn sigmoid_cross_entropy(logits: &Tensor, labels: &Tensor) -> Tensor {
+    -(labels * log_sigmoid(logits)) - (1.0 - labels) * log_sigmoid(&-logits)
+}
+/// Squared differences.
+#[track_caller]
+pub fn squared_error(x: &Tensor, target: &Tensor) -> Tensor {
+    (x - target).square()
+}
+/// Squared (halved) up to delta, linear beyond.
+#[track_caller]
+pub fn huber(x: &Tensor, target: &Tensor, delta: f64) -> Tensor {
+    let d = (x - target).abs();
+    let q = d.minimum(delta);
+    0.5 * q.square() + delta * (d - &q)
+}
+
+/// softmax(q k' / sqrt(H)) v over heads: query (B, T, N, H), key and value (B, S, K, H), where K divides N. `mask` broadcasts to
+/// (B, N, T, S), true where a query may see a key; `causal` lets position t see those up to t.
+#[track_caller]
+pub fn dot_product_attention(
+    query: &Tensor,
+    key: &Tensor,
+    value: &Tensor,
+    mask: Option<&Tensor>,
+    causal: bool,
+) -> Tensor {
+    let (b, t, n, h) = (query.shape()[0], query.shape()[1], query.shape()[2], query.shape()[3]);
+    let (s, k) = (key.shape()[1], key.shape()[2]);
+    let grouped = query.reshape(&[b, t, k, n / k, h]);
+    let scores = einsum("btkgh,bskh->bkgts", &[&grouped, key]).reshape(&[b, n, t, s]);
+    let mut scores = &scores * constant(scores.dtype(), 1.0 / (h as f64).sqrt());
+    let order = || Tensor::arange(t, Dtype::I32).expand_dims(-1).ge(Tensor::arange(s, Dtype::I32));
+    let seen = match (mask, causal) {
+        (Some(m), true) => Some(m & order()),
+        (Some(m), false) => Some(m.clone()),
+        (None, true) => Some(order()),
+        (None, false) => None,
+    };
+    if let Some(seen) = seen {
+        let shape = [b, n, t, s];
+        scores = where_(&seen.broadcast_to(&shape), &scores, constant(Dtype::F32, -0.7 * f32::MAX as f64));
+    }
+    let weights = softmax(&scores.astype(Dtype::F32), -1).astype(key.dtype());
+    let out = einsum("bkgts,bskh->btkgh", &[&weights.reshape(&[b, k, n / k, t, s]), value]);
+    out.reshape(query.shape())
+}
+
+/// Inputs and outputs of a unit; axes before the last two count for both.
+fn fans(shape: &[usize]) -> (f64, f64) {
+    let n = shape.len();
+    let field = shape[..n.saturating_sub(2)].iter().product::<usize>() as f64;
+    match shape {
+        [.., i, o] => (*i as f64 * field, *o as f64 * field),
+        _ => (1.0, 1.0),
+    }
+}
+#[track_caller]
+fn scaled_uniform(key: &Tensor, shape: &[usize], dtype: Dtype, variance: f64) -> Tensor {
+    random::uniform_between(key, shape, dtype, -1.0, 1.0) * (3.0 * constant(dtype, variance)).sqrt()
+}
+#[track_caller]
+fn scaled_normal(key: &Tensor, shape: &[usize], dtype: Dtype, variance: f64) -> Tensor {
+    // the standard deviation of a normal cut to (-2, 2)
+    let stddev = constant(dtype, variance).sqrt() / constant(dtype, 0.87962566103423978);
+    random::truncated_normal(key, -2.0, 2.0, shape, dtype) * stddev
+}
+macro_rules! initialisers {
+    ($($f:ident $draw:ident $fan:expr, $doc:literal;)*) => { $(
+        #[doc = $doc]
+        #[track_caller]
+        pub fn $f(key: &Tensor, shape: &[usize], dtype: Dtype) -> Tensor {
+            let fan: fn(f64, f64) -> f64 = $fan;
+            let (i, o) = fans(shape);
+            $draw(key, shape, dtype, 1.0 / fan(i, o))
+        }
+    )* }
+}
+initialisers! {
+    glorot_uniform scaled_uniform |i, o| (i + o) / 2.0, "Weights of Glorot and Bengio (2010), uniform. The last two axes are inputs and outputs.";
+    glorot_normal scaled_normal |i, o| (i + o) / 2.0, "Weights of Glorot and Bengio (2010), normal.";
+    lecun_uniform scaled_uniform |i, _| i, "Weights of LeCun et al. (1998), uniform.";
+    lecun_normal scaled_normal |i, _| i, "Weights of LeCun et al. (1998), normal.";
+    he_uniform scaled_uniform |i, _| i / 2.0, "Weights of He et al. (2015), uniform.";
+    he_normal scaled_normal |i, _| i / 2.0, "Weights of He et al. (2015), normal.";
+}

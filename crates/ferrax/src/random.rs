@@ -1,0 +1,244 @@
+//! Random numbers from keys: the same key, shape and dtype give the same numbers, on any machine and in Python.
+//!
+//! ```
+//! use ferrax::{Dtype, random};
+//! let key = random::key(0);
+//! let keys = random::split(&key, 2);
+//! let x = random::normal(&keys[0], &[3], Dtype::F32);
+//! let y = random::uniform(&keys[1], &[3], Dtype::F32);
+//! assert_ne!(x.to_vec::<f32>()?, y.to_vec::<f32>()?);
+//! assert_eq!(x.to_vec::<f32>()?, random::normal(&keys[0], &[3], Dtype::F32).to_vec::<f32>()?);
+//! let other = random::fold_in(&key, 7); // a key for step 7
+//! assert!(random::randint(&other, &[100], 0, 6).max().item() < 6.0);
+//! # Ok::<(), ferrax::Error>(())
+//! ```
+//!
+//! A key is a rank-0 tensor of keys: it goes through `vmap`, `jit` and loops as others do. Use each once; [`split`] it for more.
+//!
+//! INVARIANT: each function composes the primitives as Python's does, so that bits agree; `tests/face/golden.txt` holds what Python drew.
+mod counts;
+mod gamma;
+mod transformed;
+
+pub use counts::{binomial, multinomial, poisson};
+pub use gamma::{ball, beta, chisquare, dirichlet, f, gamma, generalized_normal, loggamma, t};
+pub use transformed::{
+    bernoulli, categorical, cauchy, choice, double_sided_maxwell, exponential, geometric, gumbel, laplace, logistic,
+    lognormal, maxwell, multivariate_normal, normal, orthogonal, pareto, permutation, rademacher, rayleigh, shuffle,
+    triangular, truncated_normal, wald, weibull_min,
+};
+
+use crate::mistakes::{self, raise};
+use crate::tensor::{IntoTensor, Tensor, constant, emit, pw, where_};
+use ferrax_ir::ops::bitcast::Bitcast;
+use ferrax_ir::ops::pointwise::Pw;
+use ferrax_ir::ops::random::{KeyCast, KeyMap, RandomBits, RandomFoldIn, RandomKey, RandomMap, RandomSplit};
+use ferrax_ir::{Dims, Dtype, Error, KeyImpl};
+
+/// A key from a seed.
+pub fn key(seed: i32) -> Tensor {
+    mistakes::init();
+    emit(RandomKey { kind: KeyCast::Seed, r#impl: KeyImpl::Fry }, &[&constant(Dtype::I32, seed as f64)])
+}
+/// Keys from their words, `u32[.., 2]`.
+#[track_caller]
+pub fn wrap_key_data(words: &Tensor) -> Tensor {
+    emit(RandomKey { kind: KeyCast::Wrap, r#impl: KeyImpl::Fry }, &[words])
+}
+/// The words of keys, `u32[.., 2]`.
+#[track_caller]
+pub fn key_data(keys: &Tensor) -> Tensor {
+    emit(RandomMap { kind: KeyMap::Unwrap }, &[keys])
+}
+/// New independent keys, each a tensor.
+///
+/// # Panics
+/// If there is not one key.
+#[track_caller]
+pub fn split(key: &Tensor, n: usize) -> Vec<Tensor> {
+    split_into(key, &[n]).unstack(0)
+}
+/// New independent keys in one tensor of keys.
+///
+/// # Panics
+/// If there is not one key.
+#[track_caller]
+pub fn split_into(key: &Tensor, shape: &[usize]) -> Tensor {
+    emit(RandomSplit { original: false, shape: shape.into() }, &[single("split", key)])
+}
+/// A new key from a key and a number.
+///
+/// # Panics
+/// If there is not one key, or the number is no scalar.
+#[track_caller]
+pub fn fold_in(key: &Tensor, data: impl IntoTensor) -> Tensor {
+    emit(RandomFoldIn {}, &[single("fold_in", key), &data.into_tensor().astype(Dtype::U32)])
+}
+#[track_caller]
+fn single<'a>(name: &str, key: &'a Tensor) -> &'a Tensor {
+    if !key.dtype().is_key() {
+        raise(Error::type_error(format!("{name} requires a key, got {}", key.aval().long())));
+    }
+    if key.rank() > 0 {
+        raise(Error::value(format!(
+            "{name} accepts a single key, but was given a key array of shape {} != (). Use jax.vmap for batching.",
+            Dims::new(key.shape())
+        )));
+    }
+    key
+}
+#[track_caller]
+fn pair(key: &Tensor) -> (Tensor, Tensor) {
+    let mut two = split(key, 2);
+    let b = two.remove(1);
+    (two.remove(0), b)
+}
+/// Random bits in an unsigned dtype.
+///
+/// # Panics
+/// If it is not one.
+#[track_caller]
+pub fn bits(key: &Tensor, shape: &[usize], dtype: Dtype) -> Tensor {
+    if !dtype.is_unsigned() {
+        raise(Error::value(format!("dtype argument to `bits` must be an unsigned int dtype, got {}", dtype.long())));
+    }
+    random_bits(key, shape, 8 * dtype.size())
+}
+#[track_caller]
+fn random_bits(key: &Tensor, shape: &[usize], bit_width: usize) -> Tensor {
+    emit(RandomBits { bit_width, original: false, shape: shape.into() }, &[single("bits", key)])
+}
+
+/// What is to be known of a float dtype.
+struct Finfo {
+    bits: usize,
+    nmant: usize,
+    eps: f64,
+    tiny: f64,
+}
+impl Finfo {
+    #[track_caller]
+    fn of(name: &str, d: Dtype) -> Finfo {
+        let (bits, nmant, least) = match d {
+            Dtype::F16 => (16, 10, -14),
+            Dtype::BF16 => (16, 7, -126),
+            Dtype::F32 => (32, 23, -126),
+            Dtype::F64 => (64, 52, -1022),
+            d => raise(Error::value(format!("dtype argument to `{name}` must be a float dtype, got {}", d.long()))),
+        };
+        Finfo { bits, nmant, eps: 2f64.powi(-(nmant as i32)), tiny: 2f64.powi(least) }
+    }
+    /// The distance from 1 to the number before.
+    fn epsneg(&self) -> f64 {
+        self.eps / 2.0
+    }
+    fn words(&self) -> Dtype {
+        match self.bits {
+            16 => Dtype::U16,
+            32 => Dtype::U32,
+            _ => Dtype::U64,
+        }
+    }
+}
+
+/// Uniform in [0, 1).
+///
+/// # Panics
+/// If the dtype is not floating point.
+#[track_caller]
+pub fn uniform(key: &Tensor, shape: &[usize], dtype: Dtype) -> Tensor {
+    uniform_between(key, shape, dtype, 0.0, 1.0)
+}
+/// Uniform in [low, high), which broadcast to the shape.
+///
+/// # Panics
+/// If the dtype is not floating point.
+#[track_caller]
+pub fn uniform_between(
+    key: &Tensor,
+    shape: &[usize],
+    dtype: Dtype,
+    low: impl IntoTensor,
+    high: impl IntoTensor,
+) -> Tensor {
+    let info = Finfo::of("uniform", dtype);
+    let (low, high) = (low.into_tensor().astype(dtype), high.into_tensor().astype(dtype));
+    let n_bits = if info.nmant < 8 { 8 } else { info.bits };
+    let words = info.words();
+    let drawn = random_bits(key, shape, n_bits).astype(words);
+    let one = emit(Bitcast { new_dtype: words }, &[&constant(dtype, 1.0).full_array()]);
+    let mantissa = pw(Pw::ShiftRightLogical, &[&drawn, &constant(words, (n_bits - info.nmant) as f64)]);
+    let unit = emit(Bitcast { new_dtype: dtype }, &[&(mantissa | one)]) - constant(dtype, 1.0);
+    let x = unit * (&high - &low) + &low;
+    low.maximum(x)
+}
+impl Tensor {
+    /// A literal as an array: what reads bits wants one.
+    fn full_array(&self) -> Tensor {
+        self.broadcast_to(&[1]).reshape::<i64>(&[])
+    }
+}
+
+/// Uniform integers (int32) in [low, high), which broadcast to the shape; `low` where there is none.
+///
+/// # Panics
+/// If there is not one key.
+#[track_caller]
+pub fn randint(key: &Tensor, shape: &[usize], low: impl IntoTensor, high: impl IntoTensor) -> Tensor {
+    randint_in(key, shape, low, high, Dtype::I32)
+}
+/// The same in another integer dtype.
+///
+/// # Panics
+/// If the dtype is no integer type.
+#[track_caller]
+pub fn randint_in(key: &Tensor, shape: &[usize], low: impl IntoTensor, high: impl IntoTensor, dtype: Dtype) -> Tensor {
+    let (low, high) = (low.into_tensor(), high.into_tensor());
+    if !dtype.is_int() {
+        raise(Error::type_error(format!("randint only accepts integer dtypes, got {}", dtype.long())));
+    }
+    let (least, most) = limits(dtype);
+    if dtype.size() < 4 {
+        let (low, high) = (low.clip(least as f64, most as f64), high.clip(least as f64, most as f64 + 1.0));
+        let (low, high) = (low.astype(Dtype::I32), high.astype(Dtype::I32));
+        return randint_in(key, shape, low, high, Dtype::I32).astype(dtype);
+    }
+    let wide = |x: Tensor| if x.dtype().is_int() { x } else { x.astype(Dtype::I32) };
+    let (low, high) = (wide(low), wide(high));
+    let (own_least, own_most) = limits(high.dtype());
+    let limited = |x: &Tensor| {
+        let (a, b) = (integer(x.dtype(), least.max(own_least)), integer(x.dtype(), most.min(own_most)));
+        b.minimum(a.maximum(x)).astype(dtype)
+    };
+    let beyond = high.gt(integer(high.dtype(), most.min(own_most)));
+    let (low, high) = (limited(&low), limited(&high));
+    let n_bits = 8 * dtype.size();
+    let words = if n_bits == 32 { Dtype::U32 } else { Dtype::U64 };
+    let (k_high, k_low) = pair(key);
+    let (upper, lower) = (random_bits(&k_high, shape, n_bits), random_bits(&k_low, shape, n_bits));
+    let one = constant(words, 1.0);
+    let span = (&high - &low).astype(words);
+    let span = where_(&high.le(&low), &one, span);
+    // high = 2**bits is not representable: the clipped span is one too small
+    let span = where_(&(beyond & high.gt(&low)), &span + &one, &span);
+    // (upper * 2**n_bits + lower) % span, without overflow
+    let scale = integer(words, 1i64 << (n_bits / 2)) % &span;
+    let scale = (&scale * &scale) % &span;
+    let offset = ((upper % &span) * scale + lower % &span) % &span;
+    low.broadcast_to(shape) + offset.astype(dtype)
+}
+fn limits(d: Dtype) -> (i64, i64) {
+    match d {
+        Dtype::I8 => (i8::MIN as i64, i8::MAX as i64),
+        Dtype::I16 => (i16::MIN as i64, i16::MAX as i64),
+        Dtype::U8 => (0, u8::MAX as i64),
+        Dtype::U16 => (0, u16::MAX as i64),
+        Dtype::U32 => (0, u32::MAX as i64),
+        Dtype::I32 => (i32::MIN as i64, i32::MAX as i64),
+        Dtype::U64 => (0, i64::MAX),
+        _ => (i64::MIN, i64::MAX),
+    }
+}
+fn integer(d: Dtype, x: i64) -> Tensor {
+    Tensor(ferrax_ir::Lit::from_i64(d, x).into())
+}

@@ -1,0 +1,184 @@
+//! Linear algebra over the last two axes.
+//!
+//! ```
+//! use ferrax::{Tensor, linalg};
+//! let a = Tensor::from([[4.0f32, 1.0], [1.0, 3.0]]);
+//! let l = linalg::cholesky(&a);
+//! assert!((l.matmul(l.t()) - &a).abs().max().item() < 1e-6);
+//! let x = linalg::solve(&a, &Tensor::from([1.0f32, 2.0]));
+//! assert!((a.matmul(&x) - Tensor::from([1.0f32, 2.0])).abs().max().item() < 1e-6);
+//! let (w, v) = linalg::eigh(&a);
+//! assert!((v.matmul(w.diag()).matmul(v.t()) - &a).abs().max().item() < 1e-5);
+//! assert!((linalg::det(&a).item() - 11.0).abs() < 1e-4);
+//! let (u, s, vt) = linalg::svd(&a);
+//! assert!(((u * s).matmul(vt) - &a).abs().max().item() < 1e-5);
+//! let (q, r) = linalg::qr(&a);
+//! assert!((q.matmul(r) - a).abs().max().item() < 1e-5);
+//! ```
+use super::{Tensor, constant, emit, emit_many, exactly, inexact, promote, where_};
+use crate::mistakes;
+use ferrax_ir::ops::linalg::factors::{Cholesky, Lu, TriangularSolve};
+use ferrax_ir::ops::linalg::orthogonal::Qr;
+use ferrax_ir::ops::linalg::spectral::{Eig, Eigh, Svd};
+use ferrax_ir::{Dtype, Error};
+
+#[track_caller]
+fn square(name: &str, a: &Tensor) -> Tensor {
+    match a.shape() {
+        [.., n, m] if n == m => inexact(a),
+        s => mistakes::raise(Error::value(format!(
+            "Argument to {name} must have shape [..., n, n], got shape {}",
+            ferrax_ir::Dims::new(s)
+        ))),
+    }
+}
+#[track_caller]
+fn adjoint(a: &Tensor) -> Tensor {
+    a.swap_axes(-1, -2).conj()
+}
+#[track_caller]
+fn symmetric(a: &Tensor) -> Tensor {
+    (a + adjoint(a)) / 2.0
+}
+/// The lower triangular l with `a = l l'`, of the Hermitian part of a positive definite a; nan where it is not.
+#[track_caller]
+pub fn cholesky(a: &Tensor) -> Tensor {
+    emit(Cholesky {}, &[&symmetric(&square("cholesky", a))]).tril(0)
+}
+/// `(lu, pivots, permutation)` with `a[permutation] = l u`: l below the diagonal of lu, with ones on its own, u above.
+#[track_caller]
+pub fn lu(a: &Tensor) -> (Tensor, Tensor, Tensor) {
+    let [lu, pivots, order] = exactly(emit_many(Lu {}, &[&inexact(a)]));
+    (lu, pivots, order)
+}
+/// `(q, r)` with `a = q r`: orthonormal columns, and an upper triangle.
+#[track_caller]
+pub fn qr(a: &Tensor) -> (Tensor, Tensor) {
+    let op = Qr { full_matrices: false, pivoting: false };
+    let [q, r] = exactly(emit_many(op, &[&inexact(a)]));
+    (q, r)
+}
+/// `(u, s, vt)` with `a = u diag(s) vt`: singular values descending, as many as the smaller side.
+#[track_caller]
+pub fn svd(a: &Tensor) -> (Tensor, Tensor, Tensor) {
+    let op = Svd { compute_uv: true, full_matrices: false, subset_by_index: None };
+    let [s, u, vt] = exactly(emit_many(op, &[&inexact(a)]));
+    (u, s, vt)
+}
+/// The singular values, descending.
+#[track_caller]
+pub fn singular_values(a: &Tensor) -> Tensor {
+    emit_many(Svd { compute_uv: false, full_matrices: false, subset_by_index: None }, &[&inexact(a)]).remove(0)
+}
+/// `(w, v)` of the Hermitian part of a: eigenvalues ascending, eigenvectors in columns.
+#[track_caller]
+pub fn eigh(a: &Tensor) -> (Tensor, Tensor) {
+    let op = Eigh { lower: true, sort_eigenvalues: true, subset_by_index: None };
+    let a = symmetric(&square("eigh", a));
+    let [v, w] = exactly(emit_many(op, &[&a]));
+    (w, v)
+}
+/// `(w, v)`: complex eigenvalues and right eigenvectors, in columns.
+#[track_caller]
+pub fn eig(a: &Tensor) -> (Tensor, Tensor) {
+    let op = Eig { compute_left_eigenvectors: false, compute_right_eigenvectors: true, enable_eigvec_derivs: false };
+    let [w, v] = exactly(emit_many(op, &[&square("eig", a)]));
+    (w, v)
+}
+/// `x` with `op(a) x = b` for a triangular a: its lower or upper part, as it is or transposed.
+#[track_caller]
+pub fn solve_triangular(a: &Tensor, b: &Tensor, lower: bool, transpose: bool) -> Tensor {
+    triangular(a, b, TriangularSolve { left_side: true, lower, transpose_a: transpose, ..TriangularSolve::default() })
+}
+#[track_caller]
+fn triangular(a: &Tensor, b: &Tensor, op: TriangularSolve) -> Tensor {
+    let [a, b] = exactly(promote(&[a, b]));
+    let vector = b.rank() < a.rank();
+    let b = if vector { b.expand_dims(-1) } else { b };
+    let lead = a.shape()[..a.rank() - 2].to_vec();
+    let shape = [&lead[..], &b.shape()[b.rank() - 2..]].concat();
+    let x = emit(op, &[&a, &b.broadcast_to(&shape)]);
+    if vector { x.squeeze(-1) } else { x }
+}
+/// `x` with `a x = b`; b is a vector (one axis less than a has) or a matrix.
+#[track_caller]
+pub fn solve(a: &Tensor, b: &Tensor) -> Tensor {
+    let [a, b] = exactly(promote(&[&square("solve", a), &inexact(b)]));
+    let vector = b.rank() < a.rank();
+    let b = if vector { b.expand_dims(-1) } else { b };
+    let shape = [&a.shape()[..a.rank() - 2], &b.shape()[b.rank() - 2..]].concat();
+    let b = b.broadcast_to(&shape);
+    let (lu, _, order) = lu(&a);
+    let b = b.take_along_axis(&order.expand_dims(-1).broadcast_to(&shape), -2);
+    let unit = TriangularSolve { left_side: true, lower: true, unit_diagonal: true, ..TriangularSolve::default() };
+    let x = triangular(&lu, &b, unit);
+    let x = triangular(&lu, &x, TriangularSolve { left_side: true, ..TriangularSolve::default() });
+    if vector { x.squeeze(-1) } else { x }
+}
+/// The inverse.
+#[track_caller]
+pub fn inv(a: &Tensor) -> Tensor {
+    let a = square("inv", a);
+    let n = a.shape()[a.rank() - 1];
+    solve(&a, &Tensor::eye(n, n).astype(a.dtype()).broadcast_to(a.shape()))
+}
+/// `(sign, logarithm of the absolute value)` of the determinant.
+#[track_caller]
+pub fn slogdet(a: &Tensor) -> (Tensor, Tensor) {
+    let a = square("slogdet", a);
+    let (d, parity) = factors(&a);
+    let size = d.abs();
+    let nothing = d.eq(0.0).any_axes(-1);
+    let direction = (&d / where_(&size.eq(0.0), 1.0, &size)).prod_axes(-1) * parity.astype(a.dtype());
+    let zero = constant(direction.dtype(), 0.0);
+    (where_(&nothing, zero, direction), where_(&nothing, f64::NEG_INFINITY, size.log().sum_axes(-1)))
+}
+/// The diagonal of u, and the sign of the permutation.
+#[track_caller]
+fn factors(a: &Tensor) -> (Tensor, Tensor) {
+    let (lu, pivots, _) = lu(a);
+    let n = a.shape()[a.rank() - 1];
+    let swaps = pivots.ne(Tensor::arange(n, Dtype::I32)).sum_axes(-1);
+    (lu.diagonal(), 1 - swaps.modulo(2) * 2)
+}
+/// The determinant.
+#[track_caller]
+pub fn det(a: &Tensor) -> Tensor {
+    let a = square("det", a);
+    let (d, parity) = factors(&a);
+    d.prod_axes(-1) * parity.astype(a.dtype())
+}
+/// `a` to a power that is known now, by repeated squaring; of its inverse, if negative.
+#[track_caller]
+pub fn matrix_power(a: &Tensor, n: i32) -> Tensor {
+    let mut base = if n < 0 { inv(a) } else { square("matrix_power", a) };
+    let k = a.shape()[a.rank() - 1];
+    let mut out: Option<Tensor> = None;
+    let mut n = n.unsigned_abs();
+    while n > 0 {
+        if n & 1 == 1 {
+            out = Some(out.map_or_else(|| base.clone(), |o| o.matmul(&base)));
+        }
+        n >>= 1;
+        if n > 0 {
+            base = base.matmul(&base);
+        }
+    }
+    out.unwrap_or_else(|| Tensor::eye(k, k).astype(base.dtype()).broadcast_to(a.shape()))
+}
+/// The least squares solution of `a x = b`, by singular values; those below `1e-6` of the largest count as zero.
+#[track_caller]
+pub fn lstsq(a: &Tensor, b: &Tensor) -> Tensor {
+    pinv(a).matmul(b)
+}
+/// The pseudoinverse, by singular values.
+#[track_caller]
+pub fn pinv(a: &Tensor) -> Tensor {
+    let (u, s, vt) = svd(a);
+    let [.., n, m] = a.shape() else { mistakes::raise(Error::value("pinv requires a matrix")) };
+    let eps = if s.dtype() == Dtype::F64 { f64::EPSILON } else { f32::EPSILON as f64 };
+    let least = s.max_keep(-1) * (10.0 * (*n).max(*m) as f64 * eps);
+    let real = s.gt(&least);
+    let inverse = where_(&real, 1.0 / where_(&real, &s, 1.0), 0.0).astype(u.dtype());
+    (adjoint(&vt) * inverse.expand_dims(-2)).matmul(adjoint(&u))
+}

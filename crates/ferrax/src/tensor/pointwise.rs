@@ -1,0 +1,229 @@
+//! Elementwise functions, one row each: the method's name, the primitive of the language's table, what it computes.
+//!
+//! A test asks that every row of that table (`Pw::ALL`) is here, is an operator, or is listed as no function of the user's.
+use super::{IntoTensor, Tensor, constant, emit, exactly, pointwise, pointwise_in, pw};
+use crate::numpy::elementwise::Coercion;
+use ferrax_ir::ops::pointwise::{Pointwise, Pw};
+
+macro_rules! unary {
+    ($($f:ident $F:ident $doc:literal;)*) => {
+        impl Tensor { $(#[doc = $doc] #[track_caller] pub fn $f(&self) -> Tensor { pointwise(Pw::$F, &[self]) })* }
+        /// The functions of one operand: name and primitive.
+        #[doc(hidden)]
+        pub const UNARY: &[(&str, Pw)] = &[$((stringify!($f), Pw::$F)),*];
+    }
+}
+macro_rules! binary {
+    ($($f:ident $F:ident $doc:literal;)*) => {
+        impl Tensor { $(#[doc = $doc] #[track_caller] pub fn $f(&self, o: impl IntoTensor) -> Tensor { pointwise(Pw::$F, &[self, &o.into_tensor()]) })* }
+        /// The functions of two operands: name and primitive.
+        #[doc(hidden)]
+        pub const BINARY: &[(&str, Pw)] = &[$((stringify!($f), Pw::$F)),*];
+    }
+}
+unary! {
+    sign Sign "Elementwise sign: -1, 0 or 1; of a complex number, its direction.";
+    exp Exp "Elementwise exponential.";
+    exp2 Exp2 "Elementwise power of two.";
+    log Log "Elementwise natural logarithm.";
+    log1p Log1p "Elementwise `log(1 + x)`, accurate near 0.";
+    expm1 Expm1 "Elementwise `exp(x) - 1`, accurate near 0.";
+    sin Sin "Elementwise sine.";
+    cos Cos "Elementwise cosine.";
+    tan Tan "Elementwise tangent.";
+    asin Asin "Elementwise inverse sine.";
+    acos Acos "Elementwise inverse cosine.";
+    atan Atan "Elementwise inverse tangent.";
+    sinh Sinh "Elementwise hyperbolic sine.";
+    cosh Cosh "Elementwise hyperbolic cosine.";
+    tanh Tanh "Elementwise hyperbolic tangent.";
+    asinh Asinh "Elementwise inverse hyperbolic sine.";
+    acosh Acosh "Elementwise inverse hyperbolic cosine.";
+    atanh Atanh "Elementwise inverse hyperbolic tangent.";
+    logistic Logistic "Elementwise `1 / (1 + exp(-x))`.";
+    erf Erf "Elementwise error function.";
+    erfc Erfc "Elementwise `1 - erf(x)`.";
+    erf_inv ErfInv "Elementwise inverse of the error function.";
+    lgamma Lgamma "Elementwise logarithm of the absolute value of the gamma function.";
+    digamma Digamma "Elementwise derivative of `lgamma`.";
+    bessel_i0e BesselI0e "Elementwise modified Bessel function of order 0, times `exp(-|x|)`.";
+    bessel_i1e BesselI1e "Elementwise modified Bessel function of order 1, times `exp(-|x|)`.";
+    sqrt Sqrt "Elementwise square root.";
+    rsqrt Rsqrt "Elementwise `1 / sqrt(x)`.";
+    cbrt Cbrt "Elementwise cube root.";
+    square Square "Elementwise square.";
+    abs Abs "Elementwise absolute value.";
+    is_finite IsFinite "Elementwise: neither infinite nor nan.";
+    population_count PopulationCount "Elementwise number of bits that are set.";
+    leading_zeros Clz "Elementwise number of leading zero bits.";
+    stop_gradient StopGradient "The same value, whose derivative is zero.";
+    copy Copy "The same value in memory of its own.";
+}
+binary! {
+    maximum Max "Elementwise larger one; nan if one is.";
+    minimum Min "Elementwise smaller one; nan if one is.";
+    atan2 Atan2 "Elementwise angle of the point (o, self).";
+    nextafter NextAfter "Elementwise next number towards o.";
+    polygamma Polygamma "Elementwise polygamma function of order self at o.";
+    shift_right_logical ShiftRightLogical "Elementwise shift that brings in zeros.";
+    eq Eq "Elementwise `==`.";
+    ne Ne "Elementwise `!=`.";
+    lt Lt "Elementwise `<`.";
+    le Le "Elementwise `<=`.";
+    gt Gt "Elementwise `>`.";
+    ge Ge "Elementwise `>=`.";
+}
+/// Rows of the table that are reached otherwise, or are the language's own.
+#[doc(hidden)]
+pub const OTHERWISE: &[(&str, Pw)] = &[
+    ("-", Pw::Neg),
+    ("!", Pw::Not),
+    ("+", Pw::Add),
+    ("-", Pw::Sub),
+    ("*", Pw::Mul),
+    ("/", Pw::Div),
+    ("%", Pw::Rem),
+    ("&", Pw::And),
+    ("|", Pw::Or),
+    ("^", Pw::Xor),
+    ("<<", Pw::ShiftLeft),
+    (">>", Pw::ShiftRightArithmetic),
+    ("pow", Pw::Pow),
+    ("powi", Pw::IntegerPow),
+    ("floor", Pw::Floor),
+    ("ceil", Pw::Ceil),
+    ("round", Pw::Round),
+    ("real", Pw::Real),
+    ("imag", Pw::Imag),
+    ("conj", Pw::Conj),
+    ("complex", Pw::Complex),
+    ("", Pw::AddAny),
+    ("", Pw::MulZero),
+    ("", Pw::DivZero),
+    ("", Pw::LeTo),
+    ("", Pw::LtTo),
+    ("", Pw::MulHi),
+];
+
+impl Tensor {
+    /// Elementwise power to an integer that is known now: exact by repeated multiplication.
+    #[track_caller]
+    pub fn powi(&self, n: i32) -> Tensor {
+        emit(Pointwise { f: Pw::IntegerPow, y: n }, &[self])
+    }
+    /// Elementwise power; integers become floats. See [`Tensor::powi`].
+    #[track_caller]
+    pub fn pow(&self, o: impl IntoTensor) -> Tensor {
+        pointwise_in(Pw::Pow, Coercion::Inexact, &[self, &o.into_tensor()])
+    }
+    /// Elementwise largest integer that is not above; integers stay.
+    #[track_caller]
+    pub fn floor(&self) -> Tensor {
+        if self.dtype().is_float() { pw(Pw::Floor, &[self]) } else { self.clone() }
+    }
+    /// Elementwise least integer that is not below; integers stay.
+    #[track_caller]
+    pub fn ceil(&self) -> Tensor {
+        if self.dtype().is_float() { pw(Pw::Ceil, &[self]) } else { self.clone() }
+    }
+    /// Elementwise nearest integer, the even one of two; integers stay.
+    #[track_caller]
+    pub fn round(&self) -> Tensor {
+        if self.dtype().is_float() { emit(Pointwise { f: Pw::Round, y: 1 }, &[self]) } else { self.clone() }
+    }
+    /// Elementwise base 2 logarithm.
+    #[track_caller]
+    pub fn log2(&self) -> Tensor {
+        let x = super::inexact(self);
+        pw(Pw::Div, &[&pw(Pw::Log, &[&x]), &pw(Pw::Log, &[&constant(x.dtype(), 2.0)])])
+    }
+    /// Elementwise: whether it is nan.
+    #[track_caller]
+    pub fn is_nan(&self) -> Tensor {
+        pw(Pw::Ne, &[self, self])
+    }
+    /// Elementwise: whether it is infinite.
+    #[track_caller]
+    pub fn is_inf(&self) -> Tensor {
+        self.abs().eq(f64::INFINITY)
+    }
+    /// Elementwise remainder with the sign of `o`: numpy's `%`. 0 for integers where `o` is 0.
+    #[track_caller]
+    pub fn modulo(&self, o: impl IntoTensor) -> Tensor {
+        let [x, mut y] = exactly(super::promote(&[self, &o.into_tensor()]));
+        let zero = constant(x.dtype(), 0.0);
+        if x.dtype().is_int() {
+            y = super::where_(&y.eq(&zero), y.ones_like(), &y);
+        }
+        let rest = pointwise(Pw::Rem, &[&x, &y]);
+        let differ = rest.lt(&zero).ne(y.lt(&zero)) & rest.ne(&zero);
+        super::where_(&differ, &rest + &y, &rest)
+    }
+    /// Elementwise largest integer that is not above `self / o`.
+    #[track_caller]
+    pub fn floor_div(&self, o: impl IntoTensor) -> Tensor {
+        let [x, y] = exactly(super::promote(&[self, &o.into_tensor()]));
+        if !x.dtype().is_int() {
+            let rest = pointwise(Pw::Rem, &[&x, &y]);
+            let q = (&x - &rest) / &y;
+            let differ = rest.ne(0.0) & y.sign().ne(rest.sign());
+            return super::where_(&differ, &q - 1.0, &q).round();
+        }
+        let q = pointwise(Pw::Div, &[&x, &y]);
+        if x.dtype().is_unsigned() {
+            return q;
+        }
+        let differ = x.sign().ne(y.sign()) & pointwise(Pw::Rem, &[&x, &y]).ne(0);
+        super::where_(&differ, &q - 1, &q)
+    }
+    /// Elementwise `sqrt(self^2 + o^2)`, without overflow.
+    #[track_caller]
+    pub fn hypot(&self, o: impl IntoTensor) -> Tensor {
+        let (x, y) = (self.abs(), o.into_tensor().abs());
+        let (low, high) = (x.minimum(&y), x.maximum(&y));
+        let safe = super::where_(&high.eq(0.0), high.ones_like(), &high);
+        let length = &high * ((low / &safe).square() + 1.0).sqrt();
+        let infinite = x.eq(f64::INFINITY) | y.eq(f64::INFINITY);
+        super::where_(&infinite, f64::INFINITY, super::where_(&high.eq(0.0), &high, length))
+    }
+    /// Limited to `[low, high]`.
+    #[track_caller]
+    pub fn clip(&self, low: impl IntoTensor, high: impl IntoTensor) -> Tensor {
+        high.into_tensor().minimum(low.into_tensor().maximum(self))
+    }
+    /// The real part; a real number is its own.
+    #[track_caller]
+    pub fn real(&self) -> Tensor {
+        if self.dtype().is_complex() { pw(Pw::Real, &[self]) } else { self.clone() }
+    }
+    /// The imaginary part.
+    #[track_caller]
+    pub fn imag(&self) -> Tensor {
+        if self.dtype().is_complex() { pw(Pw::Imag, &[self]) } else { self.zeros_like() }
+    }
+    /// The complex conjugate; a real number is its own.
+    #[track_caller]
+    pub fn conj(&self) -> Tensor {
+        if self.dtype().is_complex() { pw(Pw::Conj, &[self]) } else { self.clone() }
+    }
+    /// The angle of a complex number.
+    #[track_caller]
+    pub fn angle(&self) -> Tensor {
+        self.imag().atan2(self.real())
+    }
+    /// `self + i * imaginary`.
+    #[track_caller]
+    pub fn complex(&self, imaginary: impl IntoTensor) -> Tensor {
+        pointwise(Pw::Complex, &[self, &imaginary.into_tensor()])
+    }
+    /// The bits of every element as another dtype of as many bits.
+    #[track_caller]
+    pub fn bitcast(&self, dtype: ferrax_ir::Dtype) -> Tensor {
+        emit(ferrax_ir::ops::bitcast::Bitcast { new_dtype: dtype }, &[self])
+    }
+    /// `if self { yes } else { no }`, elementwise: [`super::where_`] as a method.
+    #[track_caller]
+    pub fn select(&self, yes: impl IntoTensor, no: impl IntoTensor) -> Tensor {
+        super::where_(self, yes, no)
+    }
+}

@@ -1,0 +1,52 @@
+//! Order: sort, argsort, top_k, searchsorted, median.
+use super::{IntoTensor, Tensor, axis_of, emit_many, exactly, promote};
+use ferrax_ir::Dtype;
+use ferrax_ir::ops::sort::Sort;
+use ferrax_ir::ops::top_k::TopK;
+
+impl Tensor {
+    /// Ascending along an axis; nan comes last.
+    #[track_caller]
+    pub fn sort(&self, axis: i64) -> Tensor {
+        let dimension = axis_of(axis, self.rank());
+        emit_many(Sort { dimension, is_stable: true, num_keys: 1 }, &[self]).remove(0)
+    }
+    /// The positions (int32) that sort along an axis; equal elements keep their order.
+    #[track_caller]
+    pub fn argsort(&self, axis: i64) -> Tensor {
+        let dimension = axis_of(axis, self.rank());
+        let at = Tensor::iota(self.shape(), dimension, Dtype::I32);
+        emit_many(Sort { dimension, is_stable: true, num_keys: 1 }, &[self, &at]).remove(1)
+    }
+    /// This one sorted along an axis, and `with` in the same order.
+    #[track_caller]
+    pub fn sort_with(&self, with: &Tensor, axis: i64) -> (Tensor, Tensor) {
+        let dimension = axis_of(axis, self.rank());
+        let mut out = emit_many(Sort { dimension, is_stable: true, num_keys: 1 }, &[self, with]);
+        let with = out.remove(1);
+        (out.remove(0), with)
+    }
+    /// The k largest along an axis, descending, and their positions (int32).
+    #[track_caller]
+    pub fn top_k(&self, k: usize, axis: i64) -> (Tensor, Tensor) {
+        let mut out = emit_many(TopK { axis: axis_of(axis, self.rank()), k }, &[self]);
+        let at = out.remove(1);
+        (out.remove(0), at)
+    }
+    /// Where each of `values` would go in this ascending vector: before equal elements (int32).
+    #[track_caller]
+    pub fn searchsorted(&self, values: impl IntoTensor) -> Tensor {
+        let [x, v] = exactly(promote(&[self, &values.into_tensor()]));
+        v.expand_dims(-1).gt(&x).sum_axes(-1)
+    }
+    /// The middle element along an axis, the mean of two; nan if any is.
+    #[track_caller]
+    pub fn median(&self, axis: i64) -> Tensor {
+        let k = axis_of(axis, self.rank());
+        let x = super::inexact(self);
+        let n = x.shape()[k];
+        let sorted = super::where_(&x.is_nan().any_keep(k), f64::NAN, &x).sort(axis);
+        let at = |i: usize| sorted.narrow(k, i, i + 1).squeeze(k);
+        if n % 2 == 1 { at(n / 2) } else { at(n / 2 - 1) * 0.5 + at(n / 2) * 0.5 }
+    }
+}

@@ -1,0 +1,170 @@
+//! Convolutions and reductions over windows.
+use super::{Tensor, emit, exactly, promote};
+use crate::mistakes;
+use ferrax_ir::ops::conv::{Conv, ConvDims};
+use ferrax_ir::ops::reduce_window::{ReduceWindow, WindowKind};
+use ferrax_ir::{Dims, Error};
+
+/// What lies around the input of a window.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub enum Padding {
+    /// Nothing: windows lie inside.
+    #[default]
+    Valid,
+    /// As much that there are `size / stride` windows, rounded up.
+    Same,
+    /// (before, after) each spatial axis.
+    Explicit(Vec<(i64, i64)>),
+}
+impl Padding {
+    #[track_caller]
+    fn widths(&self, sizes: &[usize], windows: &[usize], strides: &[usize]) -> Box<[(i64, i64)]> {
+        match self {
+            Padding::Valid => sizes.iter().map(|_| (0, 0)).collect(),
+            Padding::Same => (0..sizes.len())
+                .map(|k| {
+                    let out = sizes[k].div_ceil(strides[k]);
+                    let total = (out.saturating_sub(1) * strides[k] + windows[k]).saturating_sub(sizes[k]) as i64;
+                    (total / 2, total - total / 2)
+                })
+                .collect(),
+            Padding::Explicit(p) if p.len() == sizes.len() => p.clone().into(),
+            Padding::Explicit(p) => mistakes::raise(Error::value(format!(
+                "padding has {} entries for {} spatial dimensions",
+                p.len(),
+                sizes.len()
+            ))),
+        }
+    }
+}
+
+/// How a convolution goes. Empty lists stand for ones.
+#[derive(Clone, Debug)]
+pub struct ConvOptions {
+    /// How far windows are apart.
+    pub strides: Vec<usize>,
+    /// What lies around the input.
+    pub padding: Padding,
+    /// How far the input's elements are apart: more than 1 for a transposed convolution.
+    pub input_dilation: Vec<usize>,
+    /// How far the kernel's elements are apart.
+    pub kernel_dilation: Vec<usize>,
+    /// Groups of features that are convolved apart.
+    pub feature_groups: usize,
+    /// Groups of the batch that are convolved apart.
+    pub batch_groups: usize,
+    /// Axes of input, kernel and output: `N` batch, `C` feature; `O`, `I` of kernels; every other letter is spatial.
+    pub layout: (&'static str, &'static str, &'static str),
+}
+impl Default for ConvOptions {
+    fn default() -> ConvOptions {
+        ConvOptions {
+            strides: vec![],
+            padding: Padding::Valid,
+            input_dilation: vec![],
+            kernel_dilation: vec![],
+            feature_groups: 1,
+            batch_groups: 1,
+            layout: ("NCHW", "OIHW", "NCHW"),
+        }
+    }
+}
+impl ConvOptions {
+    /// Two spatial axes, features last: `NHWC`, `HWIO`, `NHWC`.
+    pub fn features_last() -> ConvOptions {
+        ConvOptions { layout: ("NHWC", "HWIO", "NHWC"), ..ConvOptions::default() }
+    }
+}
+
+#[track_caller]
+fn spec(layout: &str, first: char, second: char, rank: usize, spatial: &[char]) -> Dims {
+    let at = |c: char| match layout.chars().position(|d| d == c) {
+        Some(k) => k,
+        None => mistakes::raise(Error::value(format!("the layout {layout} has no axis {c}"))),
+    };
+    if layout.chars().count() != rank {
+        mistakes::raise(Error::value(format!("the layout {layout} is not one of an array of rank {rank}")));
+    }
+    [first, second].iter().chain(spatial).map(|c| at(*c)).collect()
+}
+fn ones(v: &[usize], n: usize) -> Dims {
+    if v.is_empty() { Dims::new(&vec![1; n]) } else { Dims::new(v) }
+}
+
+impl Tensor {
+    /// The convolution (cross-correlation, as everywhere in learning) with a kernel.
+    ///
+    /// ```
+    /// use ferrax::{ConvOptions, Padding, Tensor};
+    /// let (x, w) = (Tensor::ones(&[1, 1, 4, 4]), Tensor::ones(&[2, 1, 3, 3]));
+    /// assert_eq!(x.conv(&w, &ConvOptions::default()).shape(), [1, 2, 2, 2]);
+    /// let same = ConvOptions { padding: Padding::Same, strides: vec![2, 2], ..ConvOptions::default() };
+    /// assert_eq!(x.conv(&w, &same).shape(), [1, 2, 2, 2]);
+    /// ```
+    ///
+    /// # Panics
+    /// For a layout, strides or features that do not fit.
+    #[track_caller]
+    pub fn conv(&self, kernel: &Tensor, o: &ConvOptions) -> Tensor {
+        let [x, w] = exactly(promote(&[self, kernel]));
+        let spatial: Vec<char> = o.layout.0.chars().filter(|c| *c != 'N' && *c != 'C').collect();
+        let n = spatial.len();
+        let lhs = spec(o.layout.0, 'N', 'C', x.rank(), &spatial);
+        let rhs = spec(o.layout.1, 'O', 'I', w.rank(), &spatial);
+        let out = spec(o.layout.2, 'N', 'C', x.rank(), &spatial);
+        let (strides, near, far) = (ones(&o.strides, n), ones(&o.input_dilation, n), ones(&o.kernel_dilation, n));
+        let wide = |size: usize, by: usize| if size == 0 { 0 } else { (size - 1) * by + 1 };
+        let sizes: Vec<usize> = (0..n).map(|k| wide(x.shape()[lhs[k + 2]], near[k])).collect();
+        let windows: Vec<usize> = (0..n).map(|k| wide(w.shape()[rhs[k + 2]], far[k])).collect();
+        let op = Conv {
+            batch_group_count: o.batch_groups,
+            dimension_numbers: Box::new(ConvDims { lhs_spec: lhs, rhs_spec: rhs, out_spec: out }),
+            feature_group_count: o.feature_groups,
+            lhs_dilation: near,
+            padding: o.padding.widths(&sizes, &windows, &strides),
+            precision: Default::default(),
+            preferred_element_type: None,
+            rhs_dilation: far,
+            window_strides: strides,
+        };
+        emit(op, &[&x, &w])
+    }
+    #[track_caller]
+    fn windows(&self, kind: WindowKind, window: &[usize], strides: &[usize], padding: &Padding) -> Tensor {
+        let n = self.rank();
+        let strides = ones(strides, n);
+        if window.len() != n || strides.len() != n {
+            mistakes::raise(Error::value(format!("a window of {} axes over an array of rank {n}", window.len())));
+        }
+        let op = ReduceWindow {
+            kind,
+            base_dilation: ones(&[], n),
+            padding: padding.widths(self.shape(), window, &strides),
+            window_dilation: ones(&[], n),
+            window_dimensions: window.into(),
+            window_strides: strides,
+        };
+        emit(op, &[self])
+    }
+    /// Sums over windows; `window` and `strides` (empty: ones) have an entry for each axis.
+    #[track_caller]
+    pub fn sum_windows(&self, window: &[usize], strides: &[usize], padding: &Padding) -> Tensor {
+        self.windows(WindowKind::Sum, window, strides, padding)
+    }
+    /// Maxima over windows: max pooling.
+    #[track_caller]
+    pub fn max_windows(&self, window: &[usize], strides: &[usize], padding: &Padding) -> Tensor {
+        self.windows(WindowKind::Max, window, strides, padding)
+    }
+    /// Minima over windows.
+    #[track_caller]
+    pub fn min_windows(&self, window: &[usize], strides: &[usize], padding: &Padding) -> Tensor {
+        self.windows(WindowKind::Min, window, strides, padding)
+    }
+    /// Means over windows, of the elements that lie inside: average pooling.
+    #[track_caller]
+    pub fn mean_windows(&self, window: &[usize], strides: &[usize], padding: &Padding) -> Tensor {
+        let n = self.ones_like().sum_windows(window, strides, padding);
+        self.sum_windows(window, strides, padding) / n
+    }
+}

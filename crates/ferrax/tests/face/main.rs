@@ -1,0 +1,5 @@
+//! The Rust face: one binary, for each one links all of the library.
+mod golden;
+mod seed;
+mod tensor;
+mod transforms;
