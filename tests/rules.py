@@ -34,9 +34,6 @@ HOLDS, NONE, REFUSED = "yes", "–", "no"
 REASONS = {
     "pure_callback": "what a function of the host computes has no derivative but that which `custom_jvp` or `custom_vjp` gives it",
     "io_callback": "what a function of the host computes has no derivative but that which `custom_jvp` or `custom_vjp` gives it",
-    "clamp": "complex numbers are taken in the order of their parts, and the derivative asks for an order of numbers",
-    "householder_product": "not given, as in JAX: differentiate `qr`, whose factors do not depend on how they are packed",
-    "ormqr": "given in its last operand, in which it is linear; in the reflections not, as in JAX",
     "nextafter": "the neighbour of a number depends on how numbers are represented, not on the function it is the value of",
     "custom_vjp_call": "forward mode is what its author did not give; reverse mode is",
     "hessenberg": "not given, as in JAX: the reflections are not continuous where a column below the diagonal is zero",
