@@ -931,6 +931,12 @@ def fft(F):
                 x = x.real.astype(real) if k == 2 else x.astype(complex_)
                 y = f(x.astype(np.complex128 if k != 2 else np.float64), lengths, last)
                 F.apply("fft", [x], y.astype(real if k == 3 else complex_), f"fft_lengths={items(lengths)} fft_type={k}")
+    # of an operand that was transposed for it: its axes in the middle, together, apart, in the other order
+    for shape, order, lengths in [((2, 4, 3), (0, 2, 1), (4,)), ((2, 4, 3, 5), (0, 3, 1, 2), (4, 3)), ((4, 2, 3), (1, 0, 2), (4, 3)), ((2, 3, 4), (0, 2, 1), (4, 3))]:
+        x = make(shape).astype(np.complex64)
+        b = x.transpose(order)
+        F.program(f"""{{ lambda ; a:{aval(x)}. let b:{aval(b)} = transpose[permutation={items(order)}] a; c:{aval(b)} = fft[fft_lengths={items(lengths)} fft_type=0] b in (c,) }}""",
+                  [x], [np.fft.fftn(b, lengths, tuple(range(-len(lengths), 0))).astype(np.complex64)])
 
 
 def ragged_dot(F):
@@ -977,6 +983,7 @@ def conv(F):
         ((1, 2), (3, 2), (), (), (), (), 1, 1),
         ((1, 1, 9), (1, 1, 4), (2,), ((2, 1),), (1,), (1,), 1, 1),
         ((4, 1, 4), (4, 1, 2), (1,), ((1, 0),), (1,), (1,), 1, 4),
+        ((2, 3, 4, 5), (2, 3, 3, 2), (2, 2), ((1, 0), (0, 2)), (2, 3), (1, 2), 1, 1),
     ]
     ints = lambda shape, d: rng.choice([-4, -3, -2, -1, 1, 2, 3, 4], shape).astype(d)  # no zero: whose sign a product of one term keeps, and a sum from 0 does not
     for d in (np.float32, np.float64, np.int32):

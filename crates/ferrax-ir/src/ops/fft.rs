@@ -21,8 +21,8 @@ use crate::ops::pointwise::Pw;
 use crate::param::{Param, ParamValue};
 use crate::primitive;
 use crate::value::{Value, Values};
+use ferrax_kernel::Dims;
 use ferrax_kernel::routine::{FftKind, Routine};
-use ferrax_kernel::{Dims, Scalar};
 use smallvec::smallvec;
 
 /// JAX's `FftType`, which programs print as a number.
@@ -185,10 +185,6 @@ impl Rules for Fft {
         let y = physical(&out[0]);
         if self.fft_lengths.is_empty() {
             return Ok(smallvec![x[0]]);
-        }
-        if y.shape.size() == 0 {
-            let none = b.constant(Scalar::zero(y.dtype), out[0].shape.clone());
-            return Ok(smallvec![if y.paired { b.pair(none, none) } else { none }]);
         }
         let axes = self.fft_lengths.len();
         let rank = out[0].rank();
