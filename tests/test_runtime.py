@@ -268,6 +268,33 @@ for t in threads: t.join()
 
 
 @posix
+def test_threads_may_fork_while_others_make_what_is_made_once(child):
+    """What a thread of the parent is making when a child is forked, the child makes itself."""
+    child(
+        """
+import logging, os, threading, time, warnings
+warnings.simplefilter("ignore")
+known, asked = logging.getLogger, threading.Event()
+def slow(name):
+    asked.set()
+    time.sleep(1)
+    return known(name)
+logging.getLogger = slow
+thread = threading.Thread(target=lambda: jax.jit(lambda x: x + 1)(1.0))
+thread.start()
+assert asked.wait(20)
+pid = os.fork()
+if pid == 0:
+    logging.getLogger = known
+    os._exit(0 if float(jax.jit(lambda x: x * 2)(2.0)) == 4 else 7)
+assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+thread.join()
+""",
+        timeout=60,
+    )
+
+
+@posix
 def test_threads_may_fork_while_hooks_of_others_run(child):
     """Hooks that were there before ours run between ours and the fork, and give the interpreter away."""
     child(

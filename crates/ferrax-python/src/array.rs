@@ -19,11 +19,11 @@ pub use number::warn as number_warning;
 
 use crate::aval::{ShapedArray, shape_to_py, size, size_to_py};
 use crate::dtype;
+use crate::once::Once;
 use ferrax_ir::value::{TracerNode, Value};
 use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::pyclass_init::PyClassInitializer;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
 /// The class of all arrays, concrete and traced.
@@ -60,7 +60,7 @@ pub fn is_array_exact(x: &Bound<PyAny>) -> bool {
 }
 
 /// Whether `ferrax.numpy` has put its methods on the class.
-static METHODS: PyOnceLock<()> = PyOnceLock::new();
+static METHODS: Once<()> = Once::new();
 
 /// install_methods(methods, properties): functions of an array that become methods and properties of `Array`.
 #[pyfunction]
@@ -73,7 +73,7 @@ pub fn install_methods(py: Python, methods: &Bound<PyDict>, properties: &Bound<P
     for (name, f) in properties {
         class.setattr(name.cast()?, property.call1((f,))?)?;
     }
-    let _ = METHODS.set(py, ());
+    METHODS.get_or_init(py, || ());
     Ok(())
 }
 
@@ -137,9 +137,9 @@ impl PyArray {
     /// What is not an attribute yet may be one once `ferrax.numpy` has been imported.
     fn __getattr__<'py>(slf: &Bound<'py, Self>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
-        if METHODS.get(py).is_none() && !name.starts_with("__") {
+        if METHODS.get().is_none() && !name.starts_with("__") {
             py.import("ferrax.numpy")?;
-            if METHODS.get(py).is_some() {
+            if METHODS.get().is_some() {
                 return slf.getattr(name);
             }
         }

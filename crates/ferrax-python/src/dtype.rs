@@ -3,12 +3,12 @@
 //! INVARIANT: a dtype that comes in is canonical for the thread's configuration, unless the caller asks for it as it is.
 //! The numpy dtype objects that go out are always the same ones.
 use crate::config;
+use crate::once::Once;
 use ferrax::numpy::promotion;
 use ferrax_ir::dtype::{Dtype, KeyImpl};
 use ferrax_kernel::DType;
 use pyo3::exceptions::{PyTypeError, PyUserWarning};
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::PyTuple;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyType};
 
@@ -107,22 +107,22 @@ impl KeyDtype {
 }
 
 pub fn numpy(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
-    static NUMPY: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    static NUMPY: Once<Py<PyModule>> = Once::new();
     Ok(NUMPY.get_or_try_init(py, || py.import("numpy").map(Bound::unbind))?.bind(py))
 }
 /// numpy's abstract scalar class, which all numpy scalars are instances of.
 pub fn generic(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
-    static GENERIC: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    static GENERIC: Once<Py<PyType>> = Once::new();
     GENERIC.import(py, "numpy", "generic")
 }
 pub fn ndarray(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
-    static NDARRAY: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    static NDARRAY: Once<Py<PyType>> = Once::new();
     NDARRAY.import(py, "numpy", "ndarray")
 }
 
 /// The dtype object that Python sees.
 pub fn to_py(py: Python<'_>, d: Dtype) -> PyResult<&Bound<'_, PyAny>> {
-    static OBJECTS: [PyOnceLock<Py<PyAny>>; ALL.len()] = [const { PyOnceLock::new() }; ALL.len()];
+    static OBJECTS: [Once<Py<PyAny>>; ALL.len()] = [const { Once::new() }; ALL.len()];
     let make = || -> PyResult<Py<PyAny>> {
         let np = numpy(py)?;
         Ok(match d {
@@ -150,7 +150,7 @@ pub fn exact(x: &Bound<PyAny>) -> PyResult<Dtype> {
     if let Ok(k) = x.cast::<KeyDtype>() {
         return Ok(k.get().dtype());
     }
-    let name: String = x.getattr(pyo3::intern!(py, "name"))?.extract()?;
+    let name: String = x.getattr(crate::once::intern!(py, "name"))?.extract()?;
     if let Some(d) = Dtype::from_long(&name) {
         return Ok(d);
     }
@@ -186,7 +186,7 @@ pub fn any(x: &Bound<PyAny>) -> PyResult<Dtype> {
     if let Ok(k) = x.cast::<KeyDtype>() {
         return Ok(k.get().dtype());
     }
-    let dtype_class = numpy(py)?.getattr(pyo3::intern!(py, "dtype"))?;
+    let dtype_class = numpy(py)?.getattr(crate::once::intern!(py, "dtype"))?;
     if x.is_instance(&dtype_class)? {
         return exact(x);
     }
@@ -194,7 +194,7 @@ pub fn any(x: &Bound<PyAny>) -> PyResult<Dtype> {
         if let Some(d) = Dtype::from_long(&s) {
             return Ok(d);
         }
-    } else if let Ok(d) = x.getattr(pyo3::intern!(py, "dtype"))
+    } else if let Ok(d) = x.getattr(crate::once::intern!(py, "dtype"))
         && d.is_instance(&dtype_class)?
     {
         // a scalar constructor such as `ferrax.numpy.float32`

@@ -23,6 +23,7 @@ use crate::array::value::{self, held, operand, type_text, wrap};
 use crate::config::{self, Flags};
 use crate::error::{IntoPyResult, from_py};
 use crate::modules::imported;
+use crate::once::intern;
 use crate::source::{describe, name_of};
 use crate::trace::Pins;
 use crate::trace_errors;
@@ -35,7 +36,6 @@ use ferrax_ir::effects::Name;
 use ferrax_ir::program::Program;
 use ferrax_ir::value::{Value, Values};
 use pyo3::exceptions::PyTypeError;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 use run::{check_compiler_options, listener, usable};
@@ -543,7 +543,7 @@ pub fn jit<'py>(
     };
     let out = vectorcall::new(py, Jit::new(fun, options))?;
     // as functools.wraps
-    use pyo3::intern;
+    use crate::once::intern;
     let copied = [
         intern!(py, "__module__"),
         intern!(py, "__name__"),

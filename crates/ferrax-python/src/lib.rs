@@ -32,6 +32,7 @@ mod function;
 mod jaxpr;
 mod jit;
 mod modules;
+mod once;
 mod param;
 mod primitive;
 mod process;

@@ -6,6 +6,7 @@ use crate::aval::ShapedArray;
 use crate::callback;
 use crate::error::{IntoPyResult, from_py};
 use crate::modules::imported;
+use crate::once::Once;
 use crate::param;
 use crate::source::name_of;
 use ferrax_ir::aval::Aval;
@@ -21,7 +22,6 @@ use ferrax_ir::value::{Value, Values};
 use pyo3::exceptions::{PyNotImplementedError, PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyCFunction, PyDict, PyList, PyMapping, PyTuple};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -57,7 +57,7 @@ struct Given {
 
 /// The object for a primitive of the language; nothing for another name.
 pub fn named<'py>(py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyPrimitive>>> {
-    static OBJECTS: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
+    static OBJECTS: Once<Py<PyDict>> = Once::new();
     let Some(facts) = Op::facts(name) else { return Ok(None) };
     let objects = OBJECTS.get_or_init(py, || PyDict::new(py).unbind()).bind(py);
     if let Some(p) = objects.get_item(facts.name)? {
@@ -344,7 +344,7 @@ impl PythonPrimitive {
     }
     /// The function that was registered as the lowering, if one was.
     fn lowering(&self, py: Python) -> PyResult<Option<Py<PyAny>>> {
-        let Some(mlir) = imported(py, pyo3::intern!(py, "ferrax.interpreters.mlir")) else { return Ok(None) };
+        let Some(mlir) = imported(py, crate::once::intern!(py, "ferrax.interpreters.mlir")) else { return Ok(None) };
         let f = mlir.getattr("lowerings")?.call_method1("get", (self.primitive.bind(py),))?;
         Ok((!f.is_none()).then(|| f.unbind()))
     }

@@ -6,8 +6,8 @@
 //! INVARIANT: finding the line never fails and runs no Python code, but for the first instruction of each code object.
 use crate::ffi::frames;
 use crate::modules::imported;
+use crate::once::Once;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
 use rustc_hash::FxHashMap;
 use std::cell::Cell;
@@ -143,7 +143,7 @@ fn is_ours(code: &Bound<PyAny>) -> bool {
     let home = table().get_or_insert_default().home.clone();
     let home = home.or_else(|| {
         let path = |m: Bound<PyAny>| m.getattr("__path__")?.get_item(0)?.extract::<String>();
-        imported(py, pyo3::intern!(py, "ferrax")).and_then(|m| path(m).ok())
+        imported(py, crate::once::intern!(py, "ferrax")).and_then(|m| path(m).ok())
     });
     let mut table = table();
     let t = table.get_or_insert_default();
@@ -235,7 +235,7 @@ fn unwrapped<'py>(f: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
     if let Some(w) = own.and_then(|d| d.get_item("__wrapped__").ok().flatten()) {
         return Some(w);
     }
-    static PARTIAL: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    static PARTIAL: Once<Py<PyType>> = Once::new();
     let partial = PARTIAL.import(f.py(), "functools", "partial").ok()?;
     if f.is_instance(partial).ok()? { f.getattr("func").ok() } else { None }
 }

@@ -88,7 +88,7 @@ fn shape<'a, 'py>(x: &'a Bound<'py, PyAny>) -> PyResult<ObjectShape<'a, 'py>> {
         return Ok(ObjectShape::Custom(r));
     }
     if let Ok(t) = x.cast::<PyTuple>()
-        && class.hasattr(pyo3::intern!(x.py(), "_fields"))?
+        && class.hasattr(crate::once::intern!(x.py(), "_fields"))?
     {
         return Ok(ObjectShape::NamedTuple(t));
     }

@@ -33,8 +33,11 @@ fn item(x: &Bound<PyAny>) -> PyResult<Option<Item>> {
             }
             Ok(Some(Some(clamped(&v)?)))
         };
-        let (start, stop, step) =
-            (part(pyo3::intern!(py, "start"))?, part(pyo3::intern!(py, "stop"))?, part(pyo3::intern!(py, "step"))?);
+        let (start, stop, step) = (
+            part(crate::once::intern!(py, "start"))?,
+            part(crate::once::intern!(py, "stop"))?,
+            part(crate::once::intern!(py, "step"))?,
+        );
         return Ok(match (start, stop, step) {
             (Some(start), Some(stop), Some(step)) => Some(Item::Slice { start, stop, step }),
             _ => None,
@@ -45,8 +48,8 @@ fn item(x: &Bound<PyAny>) -> PyResult<Option<Item>> {
     }
     let py = x.py();
     if x.is_instance(crate::dtype::generic(py)?)?
-        && x.getattr(pyo3::intern!(py, "dtype"))?
-            .getattr(pyo3::intern!(py, "kind"))?
+        && x.getattr(crate::once::intern!(py, "dtype"))?
+            .getattr(crate::once::intern!(py, "kind"))?
             .extract::<char>()
             .is_ok_and(|k| k == 'i' || k == 'u')
     {
@@ -91,7 +94,8 @@ impl PyArray {
                 indexing::Indexed::New(v) => wrap(py, v),
             };
         }
-        py.import(pyo3::intern!(py, "ferrax._indexing"))?.call_method1(pyo3::intern!(py, "getitem"), (slf, index))
+        py.import(crate::once::intern!(py, "ferrax._indexing"))?
+            .call_method1(crate::once::intern!(py, "getitem"), (slf, index))
     }
     /// `x.at[index].set(y)` and its kin: a new array with some elements changed.
     #[getter]

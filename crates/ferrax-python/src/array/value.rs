@@ -82,7 +82,7 @@ impl Drop for Concrete {
 
 /// What an object's `__jax_array__` gives, for the few functions whose word it is to convert: `asarray` and the operators.
 pub fn converting<'py>(x: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
-    match x.getattr_opt(pyo3::intern!(x.py(), "__jax_array__"))? {
+    match x.getattr_opt(crate::once::intern!(x.py(), "__jax_array__"))? {
         Some(f) if !x.is_instance_of::<pyo3::types::PyType>() => f.call0().map(Some),
         _ => Ok(None),
     }
@@ -98,7 +98,7 @@ fn of_node<'py>(x: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
 }
 /// Everywhere else such an object is no operand: whether it is converted once or at each use would change what is traced.
 fn unconverted(x: &Bound<PyAny>) -> PyResult<()> {
-    match x.getattr_opt(pyo3::intern!(x.py(), "__jax_array__"))? {
+    match x.getattr_opt(crate::once::intern!(x.py(), "__jax_array__"))? {
         Some(_) if !x.is_instance_of::<pyo3::types::PyType>() => Err(PyValueError::new_err(
             "Triggering __jax_array__() during abstractification is no longer supported. To avoid this error, either explicitly convert your object using \
              jax.numpy.array(), or register your object as a pytree.",
@@ -109,7 +109,7 @@ fn unconverted(x: &Bound<PyAny>) -> PyResult<()> {
 /// A numpy array that may stand for its elements: a masked one may not.
 fn unmasked(x: &Bound<PyAny>) -> PyResult<()> {
     let py = x.py();
-    if x.get_type().is(dtype::ndarray(py)?) || !x.hasattr(pyo3::intern!(py, "mask"))? {
+    if x.get_type().is(dtype::ndarray(py)?) || !x.hasattr(crate::once::intern!(py, "mask"))? {
         return Ok(());
     }
     if x.is_instance(&dtype::numpy(py)?.getattr("ma")?.getattr("MaskedArray")?)? {
@@ -202,18 +202,18 @@ fn complex_value(re: f64, im: f64, wide: bool, weak: bool) -> PyResult<Value> {
 /// A numpy scalar as a strongly typed literal.
 fn numpy_scalar(x: &Bound<PyAny>, flags: Flags) -> PyResult<Value> {
     let py = x.py();
-    let d = dtype::canonical(dtype::exact(&x.getattr(pyo3::intern!(py, "dtype"))?)?);
+    let d = dtype::canonical(dtype::exact(&x.getattr(crate::once::intern!(py, "dtype"))?)?);
     match d {
         Dtype::Num(n) if n.is_float() => Ok(Value::Lit(Lit::new(Scalar::from_f64(n, x.extract()?), false))),
         Dtype::BOOL => Ok(Value::Lit(Lit::from(x.is_truthy()?))),
         Dtype::Num(n) => {
-            let i = x.call_method0(pyo3::intern!(py, "item"))?;
+            let i = x.call_method0(crate::once::intern!(py, "item"))?;
             let i = i.extract::<i64>().or_else(|_| i.extract::<u64>().map(|u| u as i64))?;
             Ok(Value::Lit(Lit::new(Scalar::from_i64(n, i), false)))
         }
         Dtype::C64 | Dtype::C128 => {
-            let re: f64 = x.getattr(pyo3::intern!(py, "real"))?.extract()?;
-            let im: f64 = x.getattr(pyo3::intern!(py, "imag"))?.extract()?;
+            let re: f64 = x.getattr(crate::once::intern!(py, "real"))?.extract()?;
+            let im: f64 = x.getattr(crate::once::intern!(py, "imag"))?.extract()?;
             complex_value(re, im, d == Dtype::C128, false)
         }
         _ => from_ndarray(&dtype::numpy(py)?.call_method1("asarray", (x,))?, flags.x64()),
@@ -233,10 +233,10 @@ pub fn from_ndarray_on(
     let py = x.py();
     unmasked(x)?;
     let np = dtype::numpy(py)?;
-    let given = dtype::exact(&x.getattr(pyo3::intern!(py, "dtype"))?)?;
+    let given = dtype::exact(&x.getattr(crate::once::intern!(py, "dtype"))?)?;
     let d = ferrax::numpy::promotion::canonical(given, x64);
     let shape: Dims = x
-        .getattr(pyo3::intern!(py, "shape"))?
+        .getattr(crate::once::intern!(py, "shape"))?
         .cast::<PyTuple>()?
         .iter()
         .map(|n| n.extract::<usize>())
@@ -250,15 +250,20 @@ pub fn from_ndarray_on(
     }
     // contiguous, in native byte order, and in the dtype wanted
     let mut a = x.clone();
-    let native: bool = x.getattr(pyo3::intern!(py, "dtype"))?.getattr(pyo3::intern!(py, "isnative"))?.extract()?;
+    let native: bool =
+        x.getattr(crate::once::intern!(py, "dtype"))?.getattr(crate::once::intern!(py, "isnative"))?.extract()?;
     if given != d || !native {
-        a = a.call_method1(pyo3::intern!(py, "astype"), (dtype::to_py(py, d)?,))?;
+        a = a.call_method1(crate::once::intern!(py, "astype"), (dtype::to_py(py, d)?,))?;
     }
-    if !a.getattr(pyo3::intern!(py, "flags"))?.getattr(pyo3::intern!(py, "c_contiguous"))?.extract::<bool>()? {
-        a = np.call_method1(pyo3::intern!(py, "ascontiguousarray"), (a,))?;
+    if !a
+        .getattr(crate::once::intern!(py, "flags"))?
+        .getattr(crate::once::intern!(py, "c_contiguous"))?
+        .extract::<bool>()?
+    {
+        a = np.call_method1(crate::once::intern!(py, "ascontiguousarray"), (a,))?;
     }
     if let Some(bits) = dtype::without_letter(d) {
-        a = a.call_method1(pyo3::intern!(py, "view"), (bits,))?;
+        a = a.call_method1(crate::once::intern!(py, "view"), (bits,))?;
     }
     let made = buffers::with_bytes(&a, |bytes| array::from_bytes(aval, bytes, device, committed))?;
     Ok(Value::Array(made.py(py)?))
@@ -296,7 +301,7 @@ fn is_float0(x: &Bound<PyAny>) -> PyResult<bool> {
     if held(x).is_some() || !x.is_instance(dtype::ndarray(py)?)? {
         return Ok(false);
     }
-    x.getattr(pyo3::intern!(py, "dtype"))?.eq(dtype::to_py(py, Dtype::Float0)?)
+    x.getattr(crate::once::intern!(py, "dtype"))?.eq(dtype::to_py(py, Dtype::Float0)?)
 }
 
 /// The type of an operand, without making an array of it.
@@ -411,10 +416,10 @@ pub fn raw_ndarray<'py>(
     }
     let memory = super::buffers::host_bytes(py, a)?;
     let flat = np.call_method1(
-        pyo3::intern!(py, "frombuffer"),
+        crate::once::intern!(py, "frombuffer"),
         (Bound::new(py, buffers::HostMemory(memory))?, dtype::to_py(py, d)?),
     )?;
-    flat.call_method1(pyo3::intern!(py, "reshape"), (shape_py,))
+    flat.call_method1(crate::once::intern!(py, "reshape"), (shape_py,))
 }
 
 /// A rank-0 array that a program wrote down is captured as a literal; one that was computed is an input of whatever captures it, whether or not it

@@ -9,6 +9,7 @@ use crate::config;
 use crate::debug;
 use crate::error::IntoPyResult;
 use crate::modules::imported;
+use crate::once::Once;
 use crate::trace::Pins;
 use crate::tree::Leaves;
 use ferrax::compiled::{Arrays, Compiled, device_of};
@@ -19,7 +20,6 @@ use ferrax_ir::ops::call::Call;
 use ferrax_ir::program::{Atom, Program};
 use ferrax_ir::value::{Value, Values};
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -215,14 +215,14 @@ impl Listener<'_> {
 }
 /// Who hears what compiles: everybody if `loud`, else those who look at what the library does, if there are any.
 pub(super) fn listener(py: Python, loud: bool) -> PyResult<Option<Listener>> {
-    static LOGGER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    if !loud && LOGGER.get(py).is_none() && imported(py, pyo3::intern!(py, "logging")).is_none() {
+    static LOGGER: Once<Py<PyAny>> = Once::new();
+    if !loud && LOGGER.get().is_none() && imported(py, crate::once::intern!(py, "logging")).is_none() {
         return Ok(None); // nobody can be listening
     }
     let named = || Ok::<_, PyErr>(py.import("logging")?.call_method1("getLogger", ("ferrax",))?.unbind());
     let logger = LOGGER.get_or_try_init(py, named)?.bind(py);
     let level = if loud { 30 } else { 10 };
-    let heard = logger.call_method1(pyo3::intern!(py, "isEnabledFor"), (level,))?.is_truthy()?;
+    let heard = logger.call_method1(crate::once::intern!(py, "isEnabledFor"), (level,))?.is_truthy()?;
     Ok(heard.then(|| Listener(logger.clone(), level)))
 }
 /// `compiler_options` are known to `ferrax._api`.

@@ -7,10 +7,10 @@
 #![allow(unsafe_code)]
 use super::Jit;
 use crate::error::guarded;
+use crate::once::Once;
 use pyo3::exceptions::PyAttributeError;
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyTuple, PyType};
 use std::ffi::{c_int, c_void};
 use std::mem::offset_of;
@@ -74,7 +74,7 @@ pub fn with_args<'py, T>(
 }
 
 fn class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
-    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    static CLASS: Once<Py<PyType>> = Once::new();
     Ok(CLASS.get_or_try_init(py, || make_class(py))?.bind(py))
 }
 /// The class, for `isinstance` and for the module.

@@ -1,9 +1,9 @@
 //! Which Python types are inner nodes: the containers Python comes with, and what users register.
 //!
 //! INVARIANT: an entry is never changed or removed, so a `PyTreeDef` may hold it for ever.
+use crate::once::Once;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, RwLock};
@@ -136,8 +136,8 @@ fn add(py: Python, r: Registration) -> PyResult<()> {
 
 /// The two classes of `collections` that are nodes.
 pub fn collections(py: Python<'_>, name: Collection) -> PyResult<&Bound<'_, PyType>> {
-    static ORDERED: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    static DEFAULT: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    static ORDERED: Once<Py<PyType>> = Once::new();
+    static DEFAULT: Once<Py<PyType>> = Once::new();
     match name {
         Collection::OrderedDict => ORDERED.import(py, "collections", "OrderedDict"),
         Collection::DefaultDict => DEFAULT.import(py, "collections", "defaultdict"),
