@@ -30,9 +30,8 @@ def _open(program):
 def _inner(eqn):
     """The programs that an equation holds, with the names of their parameters."""
     for name, value in eqn.params.items():
-        for k, p in enumerate(value if isinstance(value, (tuple, list)) else (value,)):
-            if isinstance(p, (ClosedJaxpr, Jaxpr)):
-                yield (f"{name}[{k}]" if isinstance(value, (tuple, list)) else name), _open(p)
+        for k, p in _programs(value):
+            yield (name if k is None else f"{name}[{k}]"), _open(p)
 
 
 def _short(aval):
@@ -47,12 +46,14 @@ def _title(eqn):
 
 def _said(eqn):
     """The line of source that an equation stands for, and its plain parameters."""
-    plain = [f"{k}={v}" for k, v in eqn.params.items() if not any(True for _ in _inner_of(v))]
+    plain = [f"{k}={v}" for k, v in eqn.params.items() if not _programs(v)]
     return "\n".join([str(eqn.source_info or ""), *plain]).strip()
 
 
-def _inner_of(value):
-    return (p for p in (value if isinstance(value, (tuple, list)) else (value,)) if isinstance(p, (ClosedJaxpr, Jaxpr)))
+def _programs(value):
+    """The programs that a parameter is or holds, each with its place in it; None for the parameter itself."""
+    each = enumerate(value) if isinstance(value, (tuple, list)) else [(None, value)]
+    return [(k, p) for k, p in each if isinstance(p, (ClosedJaxpr, Jaxpr))]
 
 
 # ---- Graphviz
