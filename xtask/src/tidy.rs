@@ -41,6 +41,7 @@ const UNSAFE: &[&str] = &[
     "crates/ferrax-cpu/src/routines/top_k.rs",
     "crates/ferrax-cpu/src/routines/vector.rs",
     "crates/ferrax-cpu/src/routines/walk.rs",
+    "crates/ferrax-cpu/src/share.rs",
     "crates/ferrax-cpu/src/tape.rs",
     "crates/ferrax-cpu/tests/against.rs",
     "crates/ferrax-cpu/tests/fork.rs",

@@ -11,7 +11,6 @@ mod scalars;
 use crate::kernels::{Bases, CompiledKernel};
 use crate::memory::{Block, Fresh};
 use crate::tape::Tape;
-use crate::threads;
 use crate::tier::Tier;
 use crate::{routines, stats};
 use control::Control;
@@ -79,8 +78,6 @@ pub struct CpuExecutable {
     nulls: SmallVec<[*mut u8; 16]>,
     /// Whether any slot lives in the arena (which may be of no bytes).
     has_arena: bool,
-    /// Several steps are worth a pool, and none needs the calling thread: enter it once.
-    enter_pool: bool,
 }
 // SAFETY: the only raw pointers are the nulls.
 unsafe impl Send for CpuExecutable {}
@@ -106,8 +103,6 @@ pub struct Compiler<'a> {
     pub cells: Vec<Cell>,
     pub homes: Vec<Home>,
     pub tier: Tier,
-    /// Steps worth the pool.
-    pub large: usize,
 }
 
 impl Compiler<'_> {
@@ -154,17 +149,13 @@ impl Compiler<'_> {
                 let (ins, outs) = (self.cells(ins), self.cells(outs));
                 let aliased = outs.iter().any(|o| ins.iter().any(|i| self.meet(*i, *o)));
                 let kernel = CompiledKernel::new(kernel, aliased, self.tier)?;
-                self.large += (kernel.nanos() > threads::WORTH) as usize;
                 Ready::Kernel { kernel, ins, outs }
             }
-            Step::Routine { routine, ins, outs } => {
-                self.large += (routines::nanos(routine) > threads::WORTH) as usize;
-                Ready::Routine {
-                    run: routines::compile(routine, self.tier)?,
-                    ins: self.cells(ins),
-                    outs: self.cells(outs),
-                }
-            }
+            Step::Routine { routine, ins, outs } => Ready::Routine {
+                run: routines::compile(routine, self.tier)?,
+                ins: self.cells(ins),
+                outs: self.cells(outs),
+            },
             Step::Copy { from, to } => {
                 let (a, b) = (self.cell(*from), self.cell(*to));
                 if let (Home::Tape(x), Home::Tape(y)) = (self.homes[a as usize], self.homes[b as usize]) {
@@ -224,10 +215,9 @@ impl CpuExecutable {
                 heirs[*i as usize] = Some(o as u32);
             }
         }
-        let mut c = Compiler { plan: &plan, cells, homes, tier, large: 0 };
+        let mut c = Compiler { plan: &plan, cells, homes, tier };
         let steps = c.steps(&plan.steps)?;
-        let (homes, large) = (c.homes, c.large);
-        let enter_pool = large > 1 && !plan.waits();
+        let homes = c.homes;
         let nulls = SmallVec::from_elem(std::ptr::null_mut(), homes.len());
         let has_arena = homes.iter().any(|h| matches!(h, Home::Arena(_)));
         Ok(CpuExecutable {
@@ -242,7 +232,6 @@ impl CpuExecutable {
             heirs,
             n_tapes: n_tapes as usize,
             zero_bytes,
-            enter_pool,
         })
     }
     fn new_state(&self) -> Res<RunState> {
@@ -336,14 +325,7 @@ impl CpuExecutable {
                 made[o] = Some(fresh);
             }
         }
-        if self.enter_pool
-            && let Some(pool) = threads::pool()
-        {
-            let mut inside = Inside { state, cx };
-            pool.install(|| run_steps(&self.steps, inside.parts()))?;
-        } else {
-            run_steps(&self.steps, (state, cx))?;
-        }
+        run_steps(&self.steps, (state, cx))?;
         if cx.cancel.load(Ordering::Relaxed) {
             return Err(Error::Cancelled); // the last step may have left work
         }
@@ -367,19 +349,6 @@ impl CpuExecutable {
             });
         }
         Ok(out)
-    }
-}
-
-/// What a run takes into the pool.
-struct Inside<'a, 'b> {
-    state: &'a mut RunState,
-    cx: &'a RunCx<'b>,
-}
-// SAFETY: the calling thread waits while one pool thread uses these; all parts of RunCx are Sync.
-unsafe impl Send for Inside<'_, '_> {}
-impl<'a, 'b> Inside<'a, 'b> {
-    fn parts(&mut self) -> (&mut RunState, &'a RunCx<'b>) {
-        (self.state, self.cx)
     }
 }
 

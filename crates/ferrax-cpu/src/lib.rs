@@ -8,6 +8,7 @@ pub mod kernels;
 pub mod memory;
 pub mod native;
 pub mod routines;
+mod share;
 pub mod stats;
 pub mod tape;
 pub mod threads;

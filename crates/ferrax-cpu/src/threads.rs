@@ -1,6 +1,7 @@
 //! The thread pool: built when first needed, rebuilt in a forked child, absent with one thread.
 //!
 //! INVARIANT: the number of threads changes no bits, only which thread computes which tiles.
+use crate::share;
 use ferrax_kernel::{Error, Res};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -83,10 +84,12 @@ pub fn for_ranges(n: usize, nanos: f64, cancel: &AtomicBool, work: &(dyn Fn(std:
         }
     };
     match pool().filter(|_| pieces > 1) {
-        Some(pool) => pool.install(|| {
+        // What such a thread leaves for others it must find again itself.
+        Some(_) if rayon::current_thread_index().is_some() => {
             use rayon::prelude::*;
             (0..pieces).into_par_iter().with_max_len(1).for_each(piece);
-        }),
+        }
+        Some(pool) => share::run(pieces, num_threads() - 1, |help| pool.spawn(help), &piece),
         None if nanos > DEAF => (0..pieces).for_each(piece),
         None => work(0..n),
     }

@@ -186,10 +186,7 @@ fn compile_loop(c: &mut Compiler, l: &ferrax_kernel::plan::Loop) -> Res<Compiled
     let windows = |w: &[ferrax_kernel::plan::Window]| w.iter().map(|w| c.window(w)).collect();
     let (xs, ys) = (windows(&l.xs), windows(&l.ys));
     let count = l.count.map(|s| (c.cell(s), c.bytes(s)));
-    let before = c.large;
     let body = c.steps(&l.body)?;
-    // What is large in a loop is large many times.
-    c.large += c.large - before;
     Ok(CompiledLoop { trips, reverse: l.reverse, carries, xs, ys, count, body })
 }
 
