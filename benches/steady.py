@@ -4,7 +4,8 @@
     cargo xtask bench steady moves complex        rows whose group or text contains one of these
     python benches/steady.py --rounds 15 roll     where the environment has both libraries
 
-Both get the same inputs and take turns within each round; a figure is the median over rounds, results are compared. A row is also given
+Both get the same inputs and take turns within each round, each after a pause and a call that does not count; a figure is the median over
+rounds, results are compared. A row is also given
 as a fraction of the machine's own limit, measured in the same run: the bytes it must move at the speed of a copy of that working set, or
 the floating-point operations it must do at the rate of the best large product, whichever takes longer. benches/README.md says more.
 """
@@ -22,6 +23,9 @@ import numpy as np
 
 ROWS = []
 RANDOM = np.random.default_rng(0)
+
+
+PAUSE = 0.005  # seconds before each turn: threads of the other library go on looking for work for some time, and take a core
 
 
 class Library:
@@ -476,13 +480,15 @@ def measure(spec, libraries, rounds, clock):
     for f in fns.values():
         f()
     once = (time.perf_counter() - start) / len(fns)
-    calls = max(1, min(1000, int(0.003 / max(once, 1e-6))))
+    calls = max(1, min(1000, int(0.03 / max(once, 1e-6))))
     times = {name: [] for name in fns}
     gc.collect()
     gc.disable()
     try:
         for _ in range(rounds):
             for name, f in fns.items():
+                time.sleep(PAUSE)
+                f()
                 start = clock()
                 for _ in range(calls):
                     f()

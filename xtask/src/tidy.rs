@@ -14,6 +14,7 @@ use crate::{layers, names, rooms};
 /// `Plan::verify` has established.
 const UNSAFE: &[&str] = &[
     "crates/ferrax-cpu/src/executable.rs",
+    "crates/ferrax-cpu/src/executable/chain.rs",
     "crates/ferrax-cpu/src/executable/control.rs",
     "crates/ferrax-cpu/src/executable/scalars.rs",
     "crates/ferrax-cpu/src/kernels.rs",

@@ -5,19 +5,24 @@
 //!
 //! INVARIANT: between runs nobody holds the state; a run that finds it taken (a second thread) makes another.
 #![allow(unsafe_code)]
+mod chain;
 mod control;
 mod scalars;
 
 use crate::kernels::{Bases, CompiledKernel};
 use crate::memory::{Block, Fresh};
 use crate::tape::Tape;
+use crate::threads;
 use crate::tier::Tier;
 use crate::{routines, stats};
+use chain::ChainBuilder;
 use control::Control;
 use ferrax_kernel::backend::{Buffers, Executable, RunArg, RunCx};
+use ferrax_kernel::plan::timeline::{Timeline, Touch};
 use ferrax_kernel::plan::{Place, SlotId, Step};
 use ferrax_kernel::{Buffer, Error, Plan, Res, VerifiedPlan};
 use smallvec::SmallVec;
+use std::cell::OnceCell;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
@@ -43,6 +48,7 @@ pub enum Home {
 #[allow(clippy::large_enum_variant)] // most steps are kernels
 pub enum Ready {
     Kernel { kernel: CompiledKernel, ins: Box<[Cell]>, outs: Box<[Cell]> },
+    Chain(Box<chain::Chain>),
     Routine { run: routines::Run, ins: Box<[Cell]>, outs: Box<[Cell]> },
     Copy { from: Cell, to: Cell, bytes: usize },
     Scalars(scalars::ScalarBlock),
@@ -76,6 +82,8 @@ pub struct CpuExecutable {
     zero_bytes: usize,
     /// As many null pointers as cells.
     nulls: SmallVec<[*mut u8; 16]>,
+    /// Several steps are worth a pool, and none needs the calling thread: enter it once. A single step begins where it is (`crate::share`).
+    enter_pool: bool,
     /// Whether any slot lives in the arena (which may be of no bytes).
     has_arena: bool,
 }
@@ -97,12 +105,44 @@ enum Out {
     Tape(u32),
 }
 
+/// Steps that are worth sharing among threads.
+#[derive(Clone, Copy, Default)]
+pub struct Large {
+    steps: usize,
+    nanos: f64,
+}
+impl Large {
+    /// What entering the pool must save: a thread of it is woken, and in the end the caller.
+    const ENTRY: f64 = 200_000.0;
+
+    pub fn add(&mut self, nanos: f64) {
+        if nanos > threads::WORTH {
+            self.steps += 1;
+            self.nanos += nanos;
+        }
+    }
+    /// What came since `before` runs `trips` times.
+    pub fn repeat(&mut self, before: Large, trips: usize) {
+        self.steps += self.steps - before.steps;
+        self.nanos += (self.nanos - before.nanos) * (trips as f64 - 1.0).max(0.0);
+    }
+    fn wants_pool(&self) -> bool {
+        self.steps > 1 && self.nanos > Large::ENTRY
+    }
+}
+
 /// Shared by the compilation of all steps.
 pub struct Compiler<'a> {
     pub plan: &'a Plan,
     pub cells: Vec<Cell>,
     pub homes: Vec<Home>,
     pub tier: Tier,
+    /// Steps that are worth sharing, and their estimated time.
+    pub large: Large,
+    /// Whether all slots together leave the cache, so that chains may be worth looking for.
+    pub leaves_cache: bool,
+    /// How often each cell is read, counted when first asked for.
+    reads: OnceCell<Vec<usize>>,
 }
 
 impl Compiler<'_> {
@@ -126,18 +166,44 @@ impl Compiler<'_> {
             _ => false,
         }
     }
+    /// How many times steps read a cell, or what is done with it at the end of the plan or of an iteration.
+    fn reads(&self, cell: Cell) -> usize {
+        self.reads.get_or_init(|| {
+            let mut reads = vec![0; self.homes.len()];
+            for (_, moment) in Timeline::of(&self.plan.steps).moments() {
+                moment.touches(|s, how| reads[self.cell(s) as usize] += usize::from(how == Touch::Read));
+            }
+            self.plan.outputs.iter().for_each(|s| reads[self.cell(*s) as usize] += 1);
+            reads
+        })[cell as usize]
+    }
     pub fn steps(&mut self, steps: &[Step]) -> Res<Vec<Ready>> {
         let mut out = vec![];
         let mut block = scalars::ScalarBuilder::default();
+        let mut chain = ChainBuilder::default();
         for s in steps {
-            if !block.step(self, s) {
-                let done = std::mem::take(&mut block);
-                if !done.is_empty() {
-                    out.push(Ready::Scalars(done.finish()));
+            if block.step(self, s) {
+                chain.finish(self, &mut out);
+                continue;
+            }
+            let done = std::mem::take(&mut block);
+            if !done.is_empty() {
+                out.push(Ready::Scalars(done.finish()));
+            }
+            match s {
+                Step::Kernel { kernel, ins, outs } => {
+                    let (i, o) = (self.cells(ins), self.cells(outs));
+                    let aliased = o.iter().any(|o| i.iter().any(|i| self.meet(*i, *o)));
+                    let compiled = CompiledKernel::new(kernel, aliased, self.tier)?;
+                    chain.kernel(self, (kernel, compiled), (ins, outs), &mut out);
                 }
-                out.push(self.step(s)?);
+                _ => {
+                    chain.finish(self, &mut out);
+                    out.push(self.step(s)?);
+                }
             }
         }
+        chain.finish(self, &mut out);
         if !block.is_empty() {
             out.push(Ready::Scalars(block.finish()));
         }
@@ -145,17 +211,14 @@ impl Compiler<'_> {
     }
     fn step(&mut self, s: &Step) -> Res<Ready> {
         Ok(match s {
-            Step::Kernel { kernel, ins, outs } => {
-                let (ins, outs) = (self.cells(ins), self.cells(outs));
-                let aliased = outs.iter().any(|o| ins.iter().any(|i| self.meet(*i, *o)));
-                let kernel = CompiledKernel::new(kernel, aliased, self.tier)?;
-                Ready::Kernel { kernel, ins, outs }
+            Step::Routine { routine, ins, outs } => {
+                self.large.add(routines::nanos(routine));
+                Ready::Routine {
+                    run: routines::compile(routine, self.tier)?,
+                    ins: self.cells(ins),
+                    outs: self.cells(outs),
+                }
             }
-            Step::Routine { routine, ins, outs } => Ready::Routine {
-                run: routines::compile(routine, self.tier)?,
-                ins: self.cells(ins),
-                outs: self.cells(outs),
-            },
             Step::Copy { from, to } => {
                 let (a, b) = (self.cell(*from), self.cell(*to));
                 if let (Home::Tape(x), Home::Tape(y)) = (self.homes[a as usize], self.homes[b as usize]) {
@@ -215,9 +278,12 @@ impl CpuExecutable {
                 heirs[*i as usize] = Some(o as u32);
             }
         }
-        let mut c = Compiler { plan: &plan, cells, homes, tier };
+        let leaves_cache = plan.slots.iter().map(|s| s.bytes()).fold(0, usize::saturating_add) >= chain::WORTH;
+        let mut c =
+            Compiler { plan: &plan, cells, homes, tier, large: Large::default(), leaves_cache, reads: OnceCell::new() };
         let steps = c.steps(&plan.steps)?;
-        let homes = c.homes;
+        let (homes, large) = (c.homes, c.large);
+        let enter_pool = large.wants_pool() && !plan.waits();
         let nulls = SmallVec::from_elem(std::ptr::null_mut(), homes.len());
         let has_arena = homes.iter().any(|h| matches!(h, Home::Arena(_)));
         Ok(CpuExecutable {
@@ -232,6 +298,7 @@ impl CpuExecutable {
             heirs,
             n_tapes: n_tapes as usize,
             zero_bytes,
+            enter_pool,
         })
     }
     fn new_state(&self) -> Res<RunState> {
@@ -325,7 +392,14 @@ impl CpuExecutable {
                 made[o] = Some(fresh);
             }
         }
-        run_steps(&self.steps, (state, cx))?;
+        if self.enter_pool
+            && let Some(pool) = threads::pool()
+        {
+            let mut inside = Inside { state, cx };
+            pool.install(|| run_steps(&self.steps, inside.parts()))?;
+        } else {
+            run_steps(&self.steps, (state, cx))?;
+        }
         if cx.cancel.load(Ordering::Relaxed) {
             return Err(Error::Cancelled); // the last step may have left work
         }
@@ -352,6 +426,19 @@ impl CpuExecutable {
     }
 }
 
+/// What a run takes into the pool.
+struct Inside<'a, 'b> {
+    state: &'a mut RunState,
+    cx: &'a RunCx<'b>,
+}
+// SAFETY: the calling thread waits while one pool thread uses these; all parts of RunCx are Sync.
+unsafe impl Send for Inside<'_, '_> {}
+impl<'a, 'b> Inside<'a, 'b> {
+    fn parts(&mut self) -> (&mut RunState, &'a RunCx<'b>) {
+        (self.state, self.cx)
+    }
+}
+
 /// Runs steps in order.
 pub fn run_steps(steps: &[Ready], (state, cx): (&mut RunState, &RunCx)) -> Res<()> {
     for s in steps {
@@ -370,6 +457,7 @@ pub fn run_steps(steps: &[Ready], (state, cx): (&mut RunState, &RunCx)) -> Res<(
                 state.launches += 1;
                 run(Bases { ptrs: &state.ptrs, ins, outs, cancel: cx.cancel }, true)?;
             }
+            Ready::Chain(c) => c.run(state, cx)?,
             Ready::Scalars(b) => b.run(state),
             Ready::Copy { from, to, bytes } => {
                 let (from, to) = (state.ptrs[*from as usize], state.ptrs[*to as usize]);

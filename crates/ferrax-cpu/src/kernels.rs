@@ -64,6 +64,8 @@ enum Form {
 /// A kernel that reduces nothing: a program for each of its boxes, with the number of tiles up to its end.
 struct Boxed {
     programs: SmallVec<[(TileProgram, usize); 1]>,
+    /// One program, whose positions are those of the grid.
+    whole: bool,
 }
 /// A kernel, compiled.
 pub struct CompiledKernel {
@@ -79,7 +81,9 @@ impl CompiledKernel {
             return Ok(CompiledKernel { form: Form::Reduce(Box::new(r)), nanos });
         }
         let (mut programs, mut tiles, mut nanos) = (SmallVec::new(), 0, 0.0);
-        for piece in boxes::pieces(k) {
+        let pieces = boxes::pieces(k);
+        let whole = matches!(&pieces[..], [one] if one.kernel.is_none());
+        for piece in pieces {
             let kernel = piece.kernel.as_ref().unwrap_or(k);
             let loops: SmallVec<[usize; 4]> = (0..kernel.grid.len()).collect();
             let outs: SmallVec<[(NodeId, u32); 2]> = piece.outs.iter().map(|o| (o.0, o.1)).collect();
@@ -99,7 +103,7 @@ impl CompiledKernel {
             tiles += p.n_tiles();
             programs.push((p, tiles));
         }
-        Ok(CompiledKernel { form: Form::Map(Boxed { programs }), nanos })
+        Ok(CompiledKernel { form: Form::Map(Boxed { programs, whole }), nanos })
     }
     /// Estimated time of one run.
     pub fn nanos(&self) -> f64 {
@@ -116,6 +120,40 @@ impl CompiledKernel {
         match &self.form {
             Form::Map(m) => m.programs.iter().map(|p| p.0.text()).collect(),
             Form::Reduce(r) => r.text(),
+        }
+    }
+    /// Whether its grid can be run in so many parts, which lie one after the other.
+    pub fn splits(&self, parts: usize) -> bool {
+        match &self.form {
+            Form::Map(m) => m.whole && m.programs[0].0.total().is_multiple_of(parts),
+            Form::Reduce(r) => r.splits(parts),
+        }
+    }
+    /// Runs some of `of` equal parts of the grid, on this thread.
+    ///
+    /// # Errors
+    /// `OutOfMemory` where there is no working memory.
+    ///
+    /// # Safety
+    /// As `run`, for what these parts touch; `splits(of)`, and the parts lie below it.
+    pub unsafe fn run_rows(&self, bases: Bases, parts: Range<usize>, of: usize) -> Res<()> {
+        match &self.form {
+            Form::Map(m) => {
+                let p = &m.programs[0].0;
+                let each = p.total() / of;
+                // SAFETY: as `Boxed::tiles`; the positions lie below `total`, and are the caller's.
+                Scratch.with(p.frame_bytes(), |memory| unsafe {
+                    let mut frame = p.start(memory, bases, p.tile().min(p.total()));
+                    let (mut pos, end) = (parts.start * each, parts.end * each);
+                    while pos < end {
+                        let n = p.longest(pos, end);
+                        p.eval(&mut frame, pos, n);
+                        pos += n;
+                    }
+                })
+            }
+            // SAFETY: as this function demands.
+            Form::Reduce(r) => unsafe { r.run_rows(Scratch, bases, parts, of) },
         }
     }
     /// Runs the kernel, spread over threads where that pays and `parallel` allows it.

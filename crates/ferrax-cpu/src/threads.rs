@@ -5,6 +5,7 @@ use crate::share;
 use ferrax_kernel::{Error, Res};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Instant;
 
 static WANTED: AtomicUsize = AtomicUsize::new(0);
 static POOL: Mutex<Option<(u32, usize, Arc<rayon::ThreadPool>)>> = Mutex::new(None);
@@ -66,6 +67,12 @@ pub fn pool() -> Option<Arc<rayon::ThreadPool>> {
 /// Work below this many estimated nanoseconds stays on one thread.
 pub const WORTH: f64 = 30_000.0;
 
+/// Work above this many estimated nanoseconds is shared at once. Below, the first piece tells what it really takes: kernels from the cache that
+/// have become native code take a tenth of others that are estimated alike.
+const SURELY_WORTH: f64 = 150_000.0;
+/// What the rest must take, as the first piece says, before another thread is woken for it.
+const WAKING: f64 = 25_000.0;
+
 /// Runs `work(range)` over `0..n` cut into pieces, in parallel where that is worth it. `nanos` is an estimate of the whole. Between pieces it
 /// looks at `cancel`: once that is set, what is left is left.
 pub fn for_ranges(n: usize, nanos: f64, cancel: &AtomicBool, work: &(dyn Fn(std::ops::Range<usize>) + Sync)) {
@@ -89,7 +96,14 @@ pub fn for_ranges(n: usize, nanos: f64, cancel: &AtomicBool, work: &(dyn Fn(std:
             use rayon::prelude::*;
             (0..pieces).into_par_iter().with_max_len(1).for_each(piece);
         }
-        Some(pool) => share::run(pieces, num_threads() - 1, |help| pool.spawn(help), &piece),
+        Some(pool) => {
+            let first = usize::from(nanos < SURELY_WORTH);
+            let begun = Instant::now();
+            (0..first).for_each(&piece);
+            let rest = begun.elapsed().as_nanos() as f64 * (pieces - 1) as f64;
+            let helpers = if first > 0 && rest < WAKING { 0 } else { num_threads() - 1 };
+            share::run(pieces - first, helpers, |help| pool.spawn(help), &|k| piece(first + k));
+        }
         None if nanos > DEAF => (0..pieces).for_each(piece),
         None => work(0..n),
     }

@@ -186,7 +186,11 @@ fn compile_loop(c: &mut Compiler, l: &ferrax_kernel::plan::Loop) -> Res<Compiled
     let windows = |w: &[ferrax_kernel::plan::Window]| w.iter().map(|w| c.window(w)).collect();
     let (xs, ys) = (windows(&l.xs), windows(&l.ys));
     let count = l.count.map(|s| (c.cell(s), c.bytes(s)));
+    let before = c.large;
     let body = c.steps(&l.body)?;
+    /// Trips, where nobody knows.
+    const SOME: usize = 16;
+    c.large.repeat(before, if let Trip::Static(n) = l.trip { n } else { SOME });
     Ok(CompiledLoop { trips, reverse: l.reverse, carries, xs, ys, count, body })
 }
 
@@ -428,16 +432,21 @@ impl CellWindow {
     }
 }
 
+fn describe_kernel(kernel: &CompiledKernel, ins: &[Cell], outs: &[Cell], s: &mut String, pad: &str) {
+    *s += &format!("{pad}{outs:?} = kernel {ins:?}\n");
+    for line in kernel.text().lines() {
+        *s += &format!("{pad}{line}\n");
+    }
+}
 /// Steps as text, one line each.
 pub fn describe(steps: &[Ready], s: &mut String, depth: usize) {
     let pad = "  ".repeat(depth);
     for step in steps {
         match step {
-            Ready::Kernel { kernel, ins, outs } => {
-                *s += &format!("{pad}{outs:?} = kernel {ins:?}\n");
-                for line in kernel.text().lines() {
-                    *s += &format!("{pad}{line}\n");
-                }
+            Ready::Kernel { kernel, ins, outs } => describe_kernel(kernel, ins, outs, s, &pad),
+            Ready::Chain(c) => {
+                *s += &format!("{pad}{}\n", c.text());
+                c.links().for_each(|(kernel, ins, outs)| describe_kernel(kernel, ins, outs, s, &format!("{pad}  ")));
             }
             Ready::Scalars(b) => *s += &format!("{pad}{}\n", b.text()),
             Ready::Routine { ins, outs, .. } => *s += &format!("{pad}{outs:?} = routine {ins:?}\n"),

@@ -256,6 +256,18 @@ impl TileProgram {
         let (last, len) = self.tile_range(t + tiles - 1);
         (tiles, pos, last + len - pos)
     }
+    /// How many positions from `pos` on, before `end`, can be evaluated at once.
+    pub fn longest(&self, pos: usize, end: usize) -> usize {
+        let of_row = |row: usize| row - pos % row;
+        let n = match self.by_rows {
+            _ if self.is_all_native() && (!self.by_rows || self.dims.len() == 1) => end - pos,
+            true if self.is_all_native() => of_row(self.dims[self.dims.len() - 1]),
+            true => of_row(self.dims[self.dims.len() - 1]).min(self.tile),
+            false if self.row >= self.tile => of_row(self.row).min(self.tile),
+            false => self.tile / self.row * self.row,
+        };
+        n.min(end - pos)
+    }
     /// Lays the frame out in `memory` and computes what does not vary, for tiles of up to `n` positions.
     ///
     /// # Safety
@@ -305,7 +317,7 @@ impl TileProgram {
                 self.point_to_row(frame, pos);
             } else {
                 for (k, d) in self.directs.iter().enumerate() {
-                    frame.p[self.n_regs + k] = frame.base[k].add(pos * d.size);
+                    frame.p[self.n_regs + k] = frame.base[k].wrapping_add(pos * d.size);
                 }
             }
             match self.code.get() {

@@ -14,6 +14,7 @@ use crate::tier::Tier;
 use ferrax_kernel::error::filled;
 use ferrax_kernel::order::{BLOCK, LANES};
 use ferrax_kernel::{Error, Kernel, Node, NodeId, ReduceKind, Res};
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 enum How {
@@ -153,7 +154,7 @@ impl Reducing {
         let chunks = self.columns.div_ceil(self.width);
         let units = self.outer * chunks;
         let blocks = self.n.div_ceil(BLOCK);
-        if self.columns == 1 && self.n > 0 && self.n <= self.inner.tile() {
+        if self.whole_rows() {
             let per = self.epilogue.tile().min(self.outer);
             threads::try_ranges(self.outer.div_ceil(per), nanos, bases.cancel, &|r| {
                 // SAFETY: `bases` are as `Compiled::run` demands, m has `memory()` bytes; `for_ranges` gives each row to one thread.
@@ -165,24 +166,52 @@ impl Reducing {
             self.split(scratch, bases, nanos, units, blocks)
         } else {
             threads::try_ranges(units, nanos, bases.cancel, &|r| {
-                scratch.with(self.memory(), |m| {
-                    // SAFETY: as above, for units: each is a run of results of its own.
-                    unsafe {
-                        let (mut inner, mut epilogue, acc) = self.start(m, bases);
-                        for u in r.clone() {
-                            self.begin(acc);
-                            for b in 0..blocks {
-                                if bases.cancel.load(Ordering::Relaxed) {
-                                    return;
-                                }
-                                self.block(&mut inner, acc, u, b);
-                                self.push(acc, b, blocks);
-                            }
-                            self.finish(&mut epilogue, acc, u, blocks);
-                        }
-                    }
-                })
+                // SAFETY: as above, for units: each is a run of results of its own.
+                scratch.with(self.memory(), |m| unsafe { self.units(m, bases, r) })
             })
+        }
+    }
+    fn whole_rows(&self) -> bool {
+        self.columns == 1 && self.n > 0 && self.n <= self.inner.tile()
+    }
+    /// Whether the results can be made in so many parts, which lie one after the other.
+    pub fn splits(&self, parts: usize) -> bool {
+        self.columns > 0 && self.outer.is_multiple_of(parts)
+    }
+    /// Makes some of `of` equal parts of the results, on this thread.
+    ///
+    /// # Safety
+    /// As `CompiledKernel::run_rows`.
+    pub unsafe fn run_rows(&self, scratch: Scratch, bases: Bases, parts: Range<usize>, of: usize) -> Res<()> {
+        let each = self.outer / of;
+        let (from, to) = (parts.start * each, parts.end * each);
+        let chunks = self.columns.div_ceil(self.width);
+        // SAFETY: m has `memory()` bytes, the rest is the caller's promise.
+        scratch.with(self.memory(), |m| unsafe {
+            match self.whole_rows() {
+                true => self.rows(m, bases, from, to),
+                false => self.units(m, bases, from * chunks..to * chunks),
+            }
+        })
+    }
+    /// # Safety
+    /// As `start`; this thread alone has these units.
+    unsafe fn units(&self, m: *mut u8, bases: Bases, units: Range<usize>) {
+        let blocks = self.n.div_ceil(BLOCK);
+        // SAFETY: by the contract.
+        unsafe {
+            let (mut inner, mut epilogue, acc) = self.start(m, bases);
+            for u in units {
+                self.begin(acc);
+                for b in 0..blocks {
+                    if bases.cancel.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    self.block(&mut inner, acc, u, b);
+                    self.push(acc, b, blocks);
+                }
+                self.finish(&mut epilogue, acc, u, blocks);
+            }
         }
     }
     fn memory(&self) -> usize {
