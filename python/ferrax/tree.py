@@ -1,7 +1,5 @@
 """Pytree functions under short names: `tree.map`, `tree.leaves`, ... Each is the function of the same meaning in `tree_util`."""
 
-import dataclasses as _dataclasses
-
 from .tree_util import (
     tree_all as all,
     tree_broadcast as broadcast,
@@ -38,4 +36,6 @@ __all__ = [
 
 def static(*, metadata=None, **kwargs):
     """A dataclass field that `register_dataclass` treats as metadata: `dataclasses.field` with `metadata["static"]` set."""
-    return _dataclasses.field(metadata={**(metadata or {}), "static": True}, **kwargs)
+    import dataclasses
+
+    return dataclasses.field(metadata={**(metadata or {}), "static": True}, **kwargs)

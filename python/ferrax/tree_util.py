@@ -7,7 +7,6 @@ pytrees. Dicts are walked in sorted key order. Invariant: `tree_unflatten(*rever
 """
 
 import collections
-import dataclasses
 import functools
 import operator as _op
 
@@ -496,6 +495,8 @@ def register_dataclass(nodetype, data_fields=None, meta_fields=None, drop_fields
       TypeError: field lists are needed and missing.
       ValueError: they are not exactly the fields with `init=True`.
     """
+    import dataclasses
+
     if (data_fields is None) != (meta_fields is None):
         raise TypeError(
             "register_dataclass: data_fields and meta_fields must both be specified when either is specified."

@@ -181,15 +181,22 @@ impl Compiler<'_> {
         let mut out = vec![];
         let mut block = scalars::ScalarBuilder::default();
         let mut chain = ChainBuilder::default();
-        for s in steps {
-            if block.step(self, s) {
-                chain.finish(self, &mut out);
-                continue;
-            }
-            let done = std::mem::take(&mut block);
+        let finish = |block: &mut scalars::ScalarBuilder, out: &mut Vec<Ready>| {
+            let done = std::mem::take(block);
             if !done.is_empty() {
                 out.push(Ready::Scalars(done.finish()));
             }
+        };
+        for s in steps {
+            // What takes one element goes before the chain, if it has nothing to do with it.
+            if !chain.lets_past(self, s) {
+                finish(&mut block, &mut out);
+                chain.finish(self, &mut out);
+            }
+            if block.step(self, s) {
+                continue;
+            }
+            finish(&mut block, &mut out);
             match s {
                 Step::Kernel { kernel, ins, outs } => {
                     let (i, o) = (self.cells(ins), self.cells(outs));
@@ -197,16 +204,11 @@ impl Compiler<'_> {
                     let compiled = CompiledKernel::new(kernel, aliased, self.tier)?;
                     chain.kernel(self, (kernel, compiled), (ins, outs), &mut out);
                 }
-                _ => {
-                    chain.finish(self, &mut out);
-                    out.push(self.step(s)?);
-                }
+                _ => out.push(self.step(s)?),
             }
         }
+        finish(&mut block, &mut out);
         chain.finish(self, &mut out);
-        if !block.is_empty() {
-            out.push(Ready::Scalars(block.finish()));
-        }
         Ok(out)
     }
     fn step(&mut self, s: &Step) -> Res<Ready> {

@@ -12,7 +12,6 @@ import numpy as np
 from .. import _core, lax
 from .._config import no_sharding, refused
 from .._dtypes import is_inexact, requested
-from .._layouts import format_of
 from . import (
     _choosing,
     _complex,
@@ -180,6 +179,12 @@ def _withdrawn(name, instead):
     return refuse
 
 
+def _format(self):
+    from .._layouts import format_of
+
+    return format_of(self)
+
+
 def _matrix_transpose(self):
     if self.ndim < 2:
         raise ValueError(f"x.mT requires x to have at least 2 dimensions, got {self.ndim}")
@@ -209,7 +214,7 @@ def install():
         "mT": _matrix_transpose,
         "real": _complex.real,
         "imag": _complex.imag,
-        "format": format_of,
+        "format": _format,
         "device_buffer": _withdrawn("device_buffer", "arr.addressable_data(0)"),
         "device_buffers": _withdrawn("device_buffers", "[x.data for x in arr.addressable_shards]"),
         "flat": operator.methodcaller("ravel"),

@@ -16,7 +16,7 @@ use super::{Cell, Compiler, Home, Ready, RunState};
 use crate::kernels::{Bases, CompiledKernel, Scratch};
 use crate::threads;
 use ferrax_kernel::backend::RunCx;
-use ferrax_kernel::plan::SlotId;
+use ferrax_kernel::plan::{SlotId, Step};
 use ferrax_kernel::{Kernel, Node, Res};
 use smallvec::SmallVec;
 use std::sync::atomic::Ordering;
@@ -89,6 +89,21 @@ impl<'a> ChainBuilder<'a> {
             self.candidates.push(last);
             self.rows = self.common_rows(c).unwrap_or(0);
         }
+    }
+    /// Whether a step can do without what is there being done: it will be a link, or touches nothing that the links do.
+    pub fn lets_past(&self, c: &Compiler, s: &Step) -> bool {
+        let Step::Kernel { kernel, ins, outs } = s else { return self.candidates.is_empty() };
+        let meets = |s: &SlotId, cell: Cell, bytes: usize| {
+            let apart = || is_inner(c, &self.candidates, cell) || !overlap(c, (c.cell(*s), c.bytes(*s)), (cell, bytes));
+            c.cell(*s) == cell || !apart()
+        };
+        let touched = touched(c, &self.candidates);
+        let is_written = |cell: Cell| self.candidates.iter().any(|l| l.link.outs.contains(&cell));
+        kernel.domain().size() > 1
+            || touched.iter().all(|(cell, bytes)| {
+                outs.iter().all(|s| !meets(s, *cell, *bytes))
+                    && (!is_written(*cell) || ins.iter().all(|s| !meets(s, *cell, *bytes)))
+            })
     }
     /// What is there becomes steps.
     pub fn finish(&mut self, c: &mut Compiler, out: &mut Vec<Ready>) {
