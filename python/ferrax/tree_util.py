@@ -348,13 +348,14 @@ def _simple_key(key):
 
 
 def flatten_one_level(tree):
-    """The children of a node and its metadata.
+    """The children of a node, a list for a list and else a tuple, and its metadata.
 
     Raises:
       ValueError: `tree` is a leaf.
     """
     pairs, data = flatten_one_level_with_keys(tree)
-    return tuple(x for _, x in pairs), data
+    children = (x for _, x in pairs)
+    return list(children) if type(tree) is list else tuple(children), data
 
 
 def flatten_one_level_with_keys(tree):

@@ -34,7 +34,7 @@ def rng_bit_generator(key, shape, dtype=np.uint32, algorithm=RandomAlgorithm.RNG
     key, algorithm = _core.asarray(key), RandomAlgorithm(algorithm)
     if (key.dtype, tuple(key.shape)) not in ((_U32, (4,)), (_U64, (2,))):
         raise TypeError(f"rng_bit_generator: the key must be uint32[4] or uint64[2], got {key.dtype}[{','.join(map(str, key.shape))}]")
-    return list(bind("rng_bit_generator", key, shape=canonicalize_shape(shape), dtype=dtype, algorithm=algorithm))
+    return tuple(bind("rng_bit_generator", key, shape=canonicalize_shape(shape), dtype=dtype, algorithm=algorithm))
 
 
 def rng_uniform(a, b, shape):

@@ -366,8 +366,8 @@ def transpose(operand, permutation):
 
 
 def shape_as_value(shape):
-    """The shape as an integer vector."""
-    return _core.asarray(np.asarray(shape, dtype=canonicalize_dtype(int)))
+    """The shape as a vector of numpy's, of dtype int32."""
+    return np.asarray(shape, dtype=np.int32)
 
 
 _slice = slice

@@ -17,7 +17,7 @@ import numpy as np
 from .. import _core
 from .._config import numpy_dtype_promotion
 from .._core import bind, elementwise
-from .._dtypes import canonicalize_dtype, requested
+from .._dtypes import canonicalize_dtype, is_inexact, requested
 from ..errors import ConcretizationTypeError
 
 Array = _core.Array
@@ -112,9 +112,12 @@ def unsupported(name, **arguments):
 
 
 def concrete_or_error(x, context):
-    """x as a numpy array. Raises ConcretizationTypeError for a traced value."""
+    """x as a numpy array; that of a value which is followed by derivatives alone is known. Raises ConcretizationTypeError for another traced value."""
     if isinstance(x, _core.Tracer):
-        raise ConcretizationTypeError(x, context)
+        value = bind("stop_gradient", x) if is_inexact(x.dtype) else x
+        if isinstance(value, _core.Tracer):
+            raise ConcretizationTypeError(x, context)
+        x = value
     return np.asarray(x)
 
 

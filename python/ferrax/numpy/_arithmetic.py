@@ -266,12 +266,12 @@ def _gcd(x, y):
         return bind("reduce_or", bind("ne", xy[1], zero), axes=tuple(range(xy[1].ndim)))
 
     def step(xy):
-        # One Euclidean step where there is one left, larger number first.
+        # One Euclidean step where there is one left. |b| falls, also where the least integer has no absolute value.
         a, b = xy
-        a, b = where(bind("ne", b, zero), b, a), where(bind("ne", b, zero), bind("rem", a, b), _core.asarray(zero))
-        return where(bind("lt", a, b), b, a), where(bind("lt", a, b), a, b)
+        return where(bind("ne", b, zero), b, a), where(bind("ne", b, zero), bind("rem", a, b), _core.asarray(zero))
 
-    return while_loop(going, step, (x, y))[0]
+    d = while_loop(going, step, (x, y))[0]
+    return d if is_unsigned(d.dtype) else bind("abs", d)
 
 
 def gcd(x1, x2):

@@ -140,12 +140,17 @@ def isdtype(dtype, kind):
         "real floating": (np.floating,), "complex floating": (np.complexfloating,), "numeric": (np.number,),
     }  # fmt: skip
     for k in kind if isinstance(kind, tuple) else (kind,):
-        if isinstance(k, str):
-            if k not in groups:
-                raise ValueError(f"Unrecognized kind {k!r} expected one of {sorted(groups)}, or a compatible input for jnp.dtype()")
+        if isinstance(k, str) and k in groups:
             if any(issubdtype(dtype, g) for g in groups[k]):
                 return True
-        elif np.dtype(scalar_class(dtype)) == np.dtype(scalar_class(k)):
+            continue
+        try:
+            named = np.dtype(scalar_class(k))
+        except TypeError as e:
+            if not isinstance(k, str):
+                raise
+            raise ValueError(f"Unrecognized kind={k!r} expected one of {list(groups)}, or a compatible input for jnp.dtype()") from e
+        if np.dtype(scalar_class(dtype)) == named:
             return True
     return False
 

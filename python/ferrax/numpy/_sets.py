@@ -286,10 +286,12 @@ def intersect1d(ar1, ar2, assume_unique=False, return_indices=False, *, size=Non
     size = _need_size("intersect1d", size, a, b)
     n, m = a.shape[0], b.shape[0]
     if size is None:
-        out = np.intersect1d(np.asarray(a), np.asarray(b), assume_unique=assume_unique, return_indices=return_indices)
+        values, *places = np.intersect1d(_known(a), _known(b), assume_unique=assume_unique, return_indices=True)
+        if isinstance(a, _core.Tracer):
+            values = a[places[0]]
         if return_indices:
-            return _sorted(out[0], a), *[_core.asarray(i.astype(canonicalize_dtype(int))) for i in out[1:]]
-        return _sorted(out, a)
+            return _sorted(values, a), *[_core.asarray(i.astype(canonicalize_dtype(int))) for i in places]
+        return _sorted(values, a)
     va, ia, ca = _unique(a, 0, True, False, False, n, None, True, true_size=True)
     vb, ib, cb = _unique(b, 0, True, False, False, m, None, True, true_size=True)
     valid = (arange(n) < ca) & _member(va, vb, arange(m) < cb)
@@ -304,8 +306,21 @@ def intersect1d(ar1, ar2, assume_unique=False, return_indices=False, *, size=Non
 
 
 def _sorted(values, like):
-    """numpy's values as an array, weakly typed where `like` is (sorting makes complex numbers strong)."""
-    return _core.asarray(values, like.dtype, weak_type=like.weak_type and not is_complex(like.dtype))
+    """The values as an array, weakly typed where `like` is (sorting makes complex numbers strong)."""
+    weak = like.weak_type and not is_complex(like.dtype)
+    return convert(values, like.dtype, weak) if isinstance(values, Array) else _core.asarray(values, like.dtype, weak_type=weak)
+
+
+def _known(x):
+    return concrete_or_error(x, "")
+
+
+def _once(x):
+    """The elements of a vector that occur once, sorted; nan differs from nan."""
+    values = _known(x)
+    order = np.argsort(values, kind="stable")
+    differ = values[order][1:] != values[order][:-1]
+    return x[order[np.concatenate([[True], differ]) & np.concatenate([differ, [True]])]] if x.size else x
 
 
 def _member(x, y, valid):
@@ -331,7 +346,7 @@ def setxor1d(ar1, ar2, assume_unique=False, *, size=None, fill_value=None):
     a, b = (ravel(v) for v in _core.promote_dtypes(ar1, ar2))
     size = _need_size("setxor1d", size, a, b)
     if size is None:
-        return _sorted(np.setxor1d(np.asarray(a), np.asarray(b), assume_unique=assume_unique), a)
+        return _sorted(_once(concatenate([a, b] if assume_unique else [unique(a), unique(b)])), a)
     va, ca = _unique(a, 0, False, False, False, a.shape[0], None, True, true_size=True)
     vb, cb = _unique(b, 0, False, False, False, b.shape[0], None, True, true_size=True)
     valid_a, valid_b = arange(a.shape[0]) < ca, arange(b.shape[0]) < cb

@@ -3,8 +3,12 @@
 //!
 //! INVARIANT: the match over rows has no `_` arm for real operands: a new row must say what it computes.
 pub(in crate::ops) mod bits;
+mod inverse;
+mod quotient;
 mod special;
 
+use inverse::{acos, acosh, asinh};
+use quotient::complex_quotient;
 pub(in crate::ops) use special::BERNOULLI;
 
 use super::Pw;
@@ -215,7 +219,7 @@ fn complex(f: Pw, n: i32, g: &mut Graph, x: &[TensorId]) -> Res<TensorId> {
             let none = g.bin(Bin::Or, za, zb);
             zero_where(g, none, p)
         }
-        Pw::Div => div(g, a, z[1]),
+        Pw::Div => complex_quotient(g, a, z[1]),
         Pw::DivZero => {
             let q = div(g, a, z[1]);
             let none = is_zero(g, a);
@@ -231,7 +235,7 @@ fn complex(f: Pw, n: i32, g: &mut Graph, x: &[TensorId]) -> Res<TensorId> {
             let inverse = |g: &mut Graph, a: TensorId| {
                 let a = part(g, a);
                 let one = unit(g, a);
-                let c = div(g, one, a);
+                let c = complex_quotient(g, one, a);
                 g.pair(c.0, c.1)
             };
             return integer_pow(g, x[0], n, &m, &inverse);
@@ -378,7 +382,7 @@ fn mul(g: &mut Graph, a: C, b: C) -> C {
         (g.bin(Bin::Mul, a.0, b.0), g.bin(Bin::Mul, a.1, b.1), g.bin(Bin::Mul, a.0, b.1), g.bin(Bin::Mul, a.1, b.0));
     (g.bin(Bin::Sub, ac, bd), g.bin(Bin::Add, ad, bc))
 }
-/// Smith's division: scaled by the larger part of b.
+/// Smith's division: scaled by the larger part of b. NaN where b is zero, and at many infinities: see `quotient`.
 fn div(g: &mut Graph, a: C, b: C) -> C {
     let (br, bi) = (g.un(Un::Abs, b.0), g.un(Un::Abs, b.1));
     let p = g.bin(Bin::Ge, br, bi);
@@ -444,17 +448,28 @@ fn sqrt(g: &mut Graph, a: C) -> C {
     let (av, sw) = (g.un(Un::Abs, v), g.select(below, nw, w));
     let none = g.bin(Bin::Eq, m, zero);
     let (re, im) = (g.select(right, w, av), g.select(right, v, sw));
-    (g.select(none, zero, re), g.select(none, a.1, im))
+    let (re, im) = (g.select(none, zero, re), g.select(none, a.1, im));
+    // an infinite imaginary part is that of the root, whatever the real part
+    let (y, inf) = (g.un(Un::Abs, a.1), g.scalar(m, f64::INFINITY));
+    let up = g.bin(Bin::Eq, y, inf);
+    (g.select(up, inf, re), g.select(up, a.1, im))
+}
+/// a b, or where b is zero a zero of that sign, whatever a is.
+fn times_zero(g: &mut Graph, a: TensorId, b: TensorId) -> TensorId {
+    let zero = g.scalar(b, 0.0);
+    let (flat, minus, turned) = (g.bin(Bin::Eq, b, zero), g.un(Un::Neg, b), signed(g, a));
+    let (at_zero, ab) = (g.select(turned, minus, b), g.bin(Bin::Mul, a, b));
+    g.select(flat, at_zero, ab)
 }
 fn sinh(g: &mut Graph, a: C) -> C {
     let (s, c) = (g.un(Un::Sinh, a.0), g.un(Un::Cosh, a.0));
     let (cy, sy) = (g.un(Un::Cos, a.1), g.un(Un::Sin, a.1));
-    (g.bin(Bin::Mul, s, cy), g.bin(Bin::Mul, c, sy))
+    (g.bin(Bin::Mul, s, cy), times_zero(g, c, sy))
 }
 fn cosh(g: &mut Graph, a: C) -> C {
     let (s, c) = (g.un(Un::Sinh, a.0), g.un(Un::Cosh, a.0));
     let (cy, sy) = (g.un(Un::Cos, a.1), g.un(Un::Sin, a.1));
-    (g.bin(Bin::Mul, c, cy), g.bin(Bin::Mul, s, sy))
+    (g.bin(Bin::Mul, c, cy), times_zero(g, s, sy))
 }
 /// With s = sinh x, q = tan y and b = 1 + q^2: (b s cosh x + i q) / (1 + b s^2), where nothing cancels.
 /// For large |x|: sign x + 4i sin y cos y e^(-2 |x|).
@@ -489,42 +504,6 @@ fn tanh(g: &mut Graph, a: C) -> C {
     let real = g.bin(Bin::Eq, a.1, zero);
     let im = g.select(far, tail, im);
     (g.select(far, sign, re), g.select(real, a.1, im))
-}
-/// The roots of `a + b z` and `c + d z`, for real a to d.
-fn roots(g: &mut Graph, z: C, [a, b, c, d]: [f64; 4]) -> (C, C) {
-    let mut root = |a: f64, b: f64| {
-        let (a, b) = (g.scalar(z.0, a), g.scalar(z.0, b));
-        let (x, y) = (g.bin(Bin::Mul, b, z.0), g.bin(Bin::Mul, b, z.1));
-        let w = (g.bin(Bin::Add, a, x), y);
-        sqrt(g, w)
-    };
-    (root(a, b), root(c, d))
-}
-// The inverse sines and cosines are Kahan's: no product cancels, and on a cut the sign of a zero says which side is meant.
-// W. Kahan, Branch Cuts for Complex Elementary Functions, 1987.
-
-/// With r, s = sqrt(1 + w), sqrt(1 - w) for w = -i z: asinh(re(r) im(s) - re(s) im(r)) + i atan2(im(z), re(r s)).
-fn asinh(g: &mut Graph, z: C) -> C {
-    let w = back(g, z);
-    let (r, s) = roots(g, w, [1.0, 1.0, 1.0, -1.0]);
-    let (a, b) = (g.bin(Bin::Mul, r.0, s.1), g.bin(Bin::Mul, s.0, r.1));
-    let (c, d) = (g.bin(Bin::Mul, r.0, s.0), g.bin(Bin::Mul, r.1, s.1));
-    let (x, y) = (g.bin(Bin::Sub, a, b), g.bin(Bin::Sub, c, d));
-    (g.un(Un::Asinh, x), g.bin(Bin::Atan2, z.1, y))
-}
-/// With r, s = sqrt(1 - z), sqrt(1 + z): 2 atan2(re(r), re(s)) + i asinh(re(s) im(r) - im(s) re(r)).
-fn acos(g: &mut Graph, z: C) -> C {
-    let (r, s) = roots(g, z, [1.0, -1.0, 1.0, 1.0]);
-    let (a, b) = (g.bin(Bin::Mul, s.0, r.1), g.bin(Bin::Mul, s.1, r.0));
-    let (y, half) = (g.bin(Bin::Sub, a, b), g.bin(Bin::Atan2, r.0, s.0));
-    (g.bin(Bin::Add, half, half), g.un(Un::Asinh, y))
-}
-/// With r, s = sqrt(z - 1), sqrt(z + 1): asinh(re(r) re(s) + im(r) im(s)) + 2i atan2(im(r), re(s)).
-fn acosh(g: &mut Graph, z: C) -> C {
-    let (r, s) = roots(g, z, [-1.0, 1.0, 1.0, 1.0]);
-    let (a, b) = (g.bin(Bin::Mul, r.0, s.0), g.bin(Bin::Mul, r.1, s.1));
-    let (x, half) = (g.bin(Bin::Add, a, b), g.bin(Bin::Atan2, r.1, s.0));
-    (g.un(Un::Asinh, x), g.bin(Bin::Add, half, half))
 }
 /// -i log((x + i y) / sqrt(x^2 + y^2)). Its imaginary part, a logarithm near 1, is that of atan(y / x), which is -atan(x / y) but for pi / 2.
 fn atan2(g: &mut Graph, y: C, x: C) -> C {

@@ -1,0 +1,150 @@
+"""Mistakes that the conformance suite has found: values at the ends of dtypes, derivatives of functions that need values, types of results."""
+
+import numpy as np
+import pytest
+
+EDGES = [0.0, -0.0, 1.0, -2.0, np.inf, -np.inf, np.nan]
+
+
+def complexes(dtype, values=EDGES):
+    return np.array([complex(x, y) for x in values for y in values], dtype)
+
+
+def same(got, want):
+    for g, w in ((got.real, want.real), (got.imag, want.imag)):
+        np.testing.assert_array_equal(np.isnan(g), np.isnan(w))
+        np.testing.assert_allclose(g, w, rtol=1e-5, atol=1e-6)
+
+
+def annex_g(z, w):
+    """z / w by the C standard's example code, for all but finite quotients of finite numbers."""
+    a, b, c, d = z.real, z.imag, w.real, w.imag
+    infinite = lambda x, y: np.isinf(x) | np.isinf(y)
+    box = lambda x, on: np.where(on, np.copysign(np.isinf(x) * 1.0, x), x)
+    zero = (c == 0) & (d == 0)
+    far, near = infinite(a, b), infinite(c, d)
+    p, q = box(a, far), box(b, far)
+    r, s = box(c, near), box(d, near)
+    size = np.where(near, 0.0, np.inf)
+    re, im = size * (p * r + q * s), size * (q * r - p * s)
+    inf = np.copysign(np.inf, c)
+    return np.where(zero, inf * a, re) + 0.0, np.where(zero, inf * b, im) + 0.0, zero | (far ^ near)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_complex_quotients_at_zero_and_infinity(jax, jnp, x64, dtype):
+    z, w = (v.ravel() for v in np.meshgrid(complexes(dtype), complexes(dtype)))
+    got = np.asarray(jnp.asarray(z) / jnp.asarray(w))
+    with np.errstate(all="ignore"):
+        re, im, known = annex_g(z, w)
+    # where the plain formula has one part that is a number, that stands
+    lost = known & np.isnan(re) & np.isnan(im)
+    assert np.all(np.isnan(got[lost].real) & np.isnan(got[lost].imag))
+    finite = np.isfinite(z) & ~lost
+    zero = finite & (w == 0)
+    np.testing.assert_array_equal(got.real[zero], re[zero])
+    np.testing.assert_array_equal(got.imag[zero], im[zero])
+    far = finite & (np.isinf(w.real) | np.isinf(w.imag))
+    assert np.all(got[far] == 0)
+    infinite = (np.isinf(z.real) | np.isinf(z.imag)) & (np.isfinite(w) | (w == 0))
+    assert np.all(np.isinf(got[infinite].real) | np.isinf(got[infinite].imag))
+    assert np.isinf(complex(jax.jit(lambda z: z / 0)(dtype_of(jnp, dtype)(1 + 1j))).real)
+
+
+def dtype_of(jnp, name):
+    return getattr(jnp, name)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_reciprocals_of_complex_zeros_and_infinities(jnp, x64, dtype):
+    got = np.asarray(jnp.reciprocal(jnp.array([0, complex(-0.0, 0), complex(np.inf, np.inf), complex(np.nan, np.inf)], dtype)))
+    assert got[0].real == np.inf and got[1].real == -np.inf and got[2] == 0 and got[3] == 0
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("name", "sin cos sinh cosh arcsin arccos arcsinh arccosh sqrt".split())
+def test_complex_functions_at_infinity(jnp, x64, name, dtype):
+    z = complexes(dtype, [0.0, -0.0, 0.5, np.inf, -np.inf])
+    z = z[np.isinf(z.real) | np.isinf(z.imag)]
+    with np.errstate(all="ignore"):
+        want = getattr(np, name)(z)
+    got = np.asarray(getattr(jnp, name)(jnp.asarray(z)))
+    if name in ("sin", "cos", "sinh", "cosh"):
+        # the C standard leaves the signs of infinities open, and parts that are not finite beside a sine of infinity
+        known = np.isfinite(z.imag if name.endswith("h") else z.real)
+        got, want, z = got[known], want[known], z[known]
+    same(got, want)
+
+
+def test_complex_hyperbolic_functions_keep_zeros(jnp):
+    for name in ("sinh", "cosh"):
+        for z in (complex(1, 0.0), complex(1, -0.0), complex(-1, 0.0), complex(-1, -0.0)):
+            got, want = complex(getattr(jnp, name)(jnp.complex64(z))), complex(getattr(np, name)(np.complex64(z)))
+            assert np.copysign(1, got.imag) == np.copysign(1, want.imag), (name, z)
+
+
+@pytest.mark.ours  # JAX does not return
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32"])
+def test_divisors_of_the_least_integer(jnp, dtype):
+    info = np.iinfo(dtype)
+    x, y = np.meshgrid(*[np.array([info.min, info.min + 1, -7, -1, 0, 1, 6, info.max], dtype)] * 2)
+    np.testing.assert_array_equal(jnp.gcd(x, y), np.gcd(x, y))
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(jnp.lcm(x, y), np.lcm(x, y))
+
+
+VALUES_WANTED = {
+    "unique": lambda n, x: n.unique(x),
+    "union1d": lambda n, x: n.union1d(x, n.array([5.0])),
+    "setdiff1d": lambda n, x: n.setdiff1d(x, n.array([1.0])),
+    "intersect1d": lambda n, x: n.intersect1d(x, n.array([2.0, 1.0])),
+    "intersect1d with indices": lambda n, x: n.intersect1d(x, n.array([2.0, 1.0]), return_indices=True)[0],
+    "setxor1d": lambda n, x: n.setxor1d(x, n.array([1.0, 5.0])),
+    "trim_zeros": lambda n, x: n.trim_zeros(n.concatenate([n.zeros(1), x])),
+    "roots": lambda n, x: n.sort(n.real(n.roots(x))),
+}
+
+
+@pytest.mark.parametrize("name", VALUES_WANTED)
+def test_values_are_known_where_only_derivatives_follow_them(jax, jnp, name):
+    f = lambda x: VALUES_WANTED[name](jnp, x)
+    x = jnp.array([1.0, -3.0, 2.0])
+    value, tangent = jax.jvp(f, (x,), (jnp.ones(3),))
+    np.testing.assert_allclose(value, f(x), rtol=1e-5)
+    assert tangent.shape == value.shape
+    assert jax.grad(lambda x: jnp.sum(f(x)))(x).shape == (3,)
+
+
+@pytest.mark.ours  # JAX gives zeros
+def test_derivatives_of_sets_are_those_of_their_elements(jax, jnp):
+    x, t = jnp.array([3.0, 1.0, 2.0, 1.0]), jnp.array([30.0, 10.0, 20.0, 10.0])
+    for f, want in ((jnp.unique, [10, 20, 30]), (lambda x: jnp.setdiff1d(x, jnp.array([2.0])), [10, 30]), (lambda x: jnp.intersect1d(x, x), [10, 20, 30])):
+        assert jax.jvp(f, (x,), (t,))[1].tolist() == want
+    assert jax.jvp(lambda x: jnp.setxor1d(x, jnp.array([1.0, 5.0])), (x,), (t,))[1].tolist() == [20, 30, 0]
+
+
+def test_traced_values_are_refused_as_before(jax, jnp):
+    for wrap in (jax.jit, lambda f: lambda x: jax.vmap(f)(x[None]), lambda f: jax.grad(lambda x: jax.jit(lambda y: jnp.sum(f(y)))(x))):
+        with pytest.raises(jax.errors.ConcretizationTypeError):
+            wrap(jnp.unique)(jnp.arange(3.0))
+
+
+def test_sets_that_differ_in_not_a_number(jnp):
+    got = jnp.setxor1d(jnp.array([1.0, np.nan, 2.0, 2.0]), jnp.array([2.0, 3.0, np.nan]))
+    np.testing.assert_array_equal(got, [1, 3, np.nan, np.nan])
+    assert jnp.setxor1d(jnp.array([1, 2]), jnp.array([2, 3]), assume_unique=True).tolist() == [1, 3]
+    assert jnp.setxor1d(jnp.zeros(0), jnp.zeros(0)).shape == (0,)
+
+
+def test_a_dtype_is_a_kind_by_its_name(jnp):
+    assert jnp.isdtype(np.dtype("float16"), "float16") and not jnp.isdtype("float16", "float32")
+    assert jnp.isdtype("float16", ("bool", "float16"))
+    with pytest.raises(ValueError, match="Unrecognized kind='foo' expected one of"):
+        jnp.isdtype("float16", "foo")
+
+
+def test_containers_of_results(jax, jnp, lax):
+    assert type(lax.rng_bit_generator(jnp.arange(4, dtype="uint32"), (3,))) is tuple
+    shape = lax.shape_as_value((2, 3))
+    assert isinstance(shape, np.ndarray) and shape.dtype == np.int32
+    assert jax.tree_util.default_registry.flatten_one_level([1, (2,)])[0] == [1, (2,)]
