@@ -148,3 +148,11 @@ def test_containers_of_results(jax, jnp, lax):
     shape = lax.shape_as_value((2, 3))
     assert isinstance(shape, np.ndarray) and shape.dtype == np.int32
     assert jax.tree_util.default_registry.flatten_one_level([1, (2,)])[0] == [1, (2,)]
+
+
+@pytest.mark.parametrize("call", ["boxcox(2.0, n)", "gammaln(n)", "erf(n)", "gammainc(1.0, n)", "entr(n)", "polygamma(1, n)", "i0e(n)", "comb(n, 2)"])
+def test_functions_of_floats_take_integers_of_any_size(jax, call):
+    special = jax.scipy.special
+    whole, real = (eval(f"special.{call}", dict(special=special, n=n)) for n in (2**32 - 1, float(2**32 - 1)))
+    assert whole.dtype == real.dtype == np.float32
+    np.testing.assert_array_equal(whole, real)

@@ -67,7 +67,15 @@ def promote(name, *xs):
 def promote_inexact(name, *xs):
     """The arguments as arrays of one float or complex dtype."""
     check_arraylike(name, *xs)
-    return _core.promote_dtypes_inexact(*xs)
+    try:
+        return _core.promote_dtypes_inexact(*xs)
+    except OverflowError:
+        return _core.promote_dtypes_inexact(*as_floats(xs))
+
+
+def as_floats(xs):
+    """Python's integers as floats, which have room for those that no integer dtype holds."""
+    return [float(x) if type(x) is int else x for x in xs]
 
 
 def operands_of(name, xs, preferred=None):

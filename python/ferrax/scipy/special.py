@@ -13,7 +13,7 @@ import numpy as np
 from .. import lax, numpy as jnp
 from .._api import jit
 from ..custom_derivatives import custom_jvp
-from ..numpy._arguments import Array, broadcast_together, pointwise, promote_inexact
+from ..numpy._arguments import Array, as_floats, broadcast_together, pointwise, promote_inexact
 from . import _softmax
 from ._bessel import bessel_jn, sph_harm_y
 from ._complex_gamma import log_gamma as complex_log_gamma
@@ -76,6 +76,14 @@ __all__ = [
     "xlogy",
     "zeta",
 ]
+
+
+def _of_floats(name, primitive, x):
+    """A primitive of floats alone, of any real number."""
+    try:
+        return pointwise(name, primitive, x)
+    except OverflowError:
+        return pointwise(name, primitive, *as_floats([x]))
 
 
 def _floats(name, *xs):
@@ -157,7 +165,7 @@ def log_softmax(x, /, *, axis=None):
 
 def gammaln(x):
     """log |gamma(x)|."""
-    return pointwise("gammaln", "lgamma", x)
+    return _of_floats("gammaln", "lgamma", x)
 
 
 def loggamma(x):
@@ -258,7 +266,7 @@ def betainc(a, b, x):
 
 def digamma(x):
     """The logarithmic derivative of gamma."""
-    return pointwise("digamma", "digamma", x)
+    return _of_floats("digamma", "digamma", x)
 
 
 def polygamma(n, x):
@@ -300,17 +308,17 @@ def multigammaln(a, d):
 
 def erf(x):
     """The error function."""
-    return pointwise("erf", "erf", x)
+    return _of_floats("erf", "erf", x)
 
 
 def erfc(x):
     """1 - erf(x), accurate for large x."""
-    return pointwise("erfc", "erfc", x)
+    return _of_floats("erfc", "erfc", x)
 
 
 def erfinv(x):
     """The inverse of the error function."""
-    return pointwise("erfinv", "erf_inv", x)
+    return _of_floats("erfinv", "erf_inv", x)
 
 
 def ndtr(x):
@@ -348,7 +356,7 @@ def _ndtri_tail(q):
 
 def expit(x):
     """1 / (1 + exp(-x))."""
-    return pointwise("expit", "logistic", x)
+    return _of_floats("expit", "logistic", x)
 
 
 def logit(x):
@@ -424,7 +432,7 @@ def boxcox1p(x, lmbda):
 
 def i0e(x):
     """exp(-|x|) times the modified Bessel function of order 0."""
-    return pointwise("i0e", "bessel_i0e", x)
+    return _of_floats("i0e", "bessel_i0e", x)
 
 
 def i0(x):
@@ -435,7 +443,7 @@ def i0(x):
 
 def i1e(x):
     """exp(-|x|) times the modified Bessel function of order 1."""
-    return pointwise("i1e", "bessel_i1e", x)
+    return _of_floats("i1e", "bessel_i1e", x)
 
 
 def i1(x):

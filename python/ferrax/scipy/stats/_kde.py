@@ -15,7 +15,7 @@ from ...lax import linalg
 from ...numpy._arguments import Array, check_arraylike, promote_inexact
 from ...tree_util import register_pytree_node_class
 from ..special import logsumexp, ndtr
-from .multivariate_normal import whitened
+from .multivariate_normal import _whitened
 
 _BANDWIDTH = "`bw_method` should be 'scott', 'silverman', a scalar, or a callable."
 
@@ -133,7 +133,7 @@ class gaussian_kde:
         factor = linalg.cholesky(covariance)
         # Relative to one of the centres: a location that all share would cost digits.
         origin = centres[:, :1]
-        between = whitened(factor, (points - origin).T)[None] - whitened(factor, (centres - origin).T)[:, None]
+        between = _whitened(factor, (points - origin).T)[None] - _whitened(factor, (centres - origin).T)[:, None]
         log_norm = jnp.sum(jnp.log(jnp.diagonal(factor))) + self.d * float(np.log(2 * np.pi) / 2)
         return -jnp.sum(between**2, axis=-1) / 2 - log_norm
 

@@ -59,10 +59,10 @@ def _logpdf(x, mean, cov):
         raise ValueError("multivariate_normal.logpdf got incompatible shapes")
     factor = linalg.cholesky(cov)
     log_det = 2 * jnp.sum(jnp.log(jnp.diagonal(factor, axis1=-2, axis2=-1)), axis=-1)
-    return -(jnp.sum(whitened(factor, difference) ** 2, axis=-1) + n * _LOG_2PI + log_det) / 2
+    return -(jnp.sum(_whitened(factor, difference) ** 2, axis=-1) + n * _LOG_2PI + log_det) / 2
 
 
-def whitened(factor, vectors):
+def _whitened(factor, vectors):
     """factor^-1 v for vectors (..., n) and lower triangular factors (..., n, n), which broadcast."""
     if factor.ndim == 2:
         # One factor: the vectors are the rows of one right-hand side.

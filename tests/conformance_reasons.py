@@ -1,0 +1,77 @@
+"""Why a conformance case gives something else here than on JAX: (the case, what differs, the reason), the first two as regular expressions.
+
+The first that matches is the reason; what docs/differences-from-jax.md says at length is said in a few words.
+"""
+
+DERIVATIVE = "JAX gives no derivative"
+INEXACT = "JAX is less exact"
+NUMPY = "as NumPy; JAX is wrong there"
+REFUSED = "JAX refuses these operands"
+WEAK = "whether a number from an integer array and Python's numbers is weakly typed varies by function in JAX"
+
+REASONS = (
+    # what JAX has no derivative for, and says so
+    (r" jvp( x64)?$", r"answers, where JAX raises NotImplementedError", DERIVATIVE),
+    (r"^jax\.lax\.composite.* jvp", r"answers, where JAX raises ValueError: JVP rule", DERIVATIVE),
+    (r"^jax\.lax\.reduce: .* jvp", r"ad_util\.Zero", DERIVATIVE),
+    (r"gumbel_r\.ppf: .* jvp", r"float0", "JAX's derivative fails where `loc` is an integer"),
+    (r"^jax\.nn\.scaled_matmul", r"NotImplementedError", "JAX has none on CPUs"),
+    (r"^jax\.lax\.pbroadcast", r"TypeError: take requires", "JAX fails under `vmap`"),
+    (r"^jax\.numpy\.copy", r"NotImplementedError", "arrays have one order; others are accepted"),
+    # dtypes that JAX refuses
+    (r"^jax\.nn\.(silu|swish)", r"TypeError: logistic does not accept", "promotes integers, as the other activations do"),
+    (
+        r"^jax\.scipy\.(special|stats)",
+        r"answers, where JAX raises TypeError: x\.dtype=\w+ is not supported",
+        "promotes integers and half precision, as its neighbours do",
+    ),
+    (
+        r"^jax\.scipy\.(special|stats)",
+        r"answers, where JAX raises TypeError: .*does not accept dtype",
+        "promotes integers and half precision, as its neighbours do",
+    ),
+    (r"argpartition|\.partition", r"answers, where JAX raises TypeError: neg does not accept dtype bool", "sorts booleans as other dtypes"),
+    (r"(quantile|percentile)", r"answers, where JAX raises TypeError: lax\.mul requires", "promotes narrow floats and `q`"),
+    (r"^jax\.lax\.bitcast_convert_type", r"answers, where JAX raises TypeError: .*does not support bool", REFUSED),
+    (r"^jax\.lax\.dynamic_(update_)?slice", r"integers of the same type", "indices may be of several integer types"),
+    (r"^jax\.lax\.custom_root", r"answers, where JAX raises ValueError: linearized function", "a weakly typed guess is taken"),
+    (r"^jax\.lax\.random_gamma_grad", r"AttributeError", REFUSED),
+    (r"^jax\.numpy\.u?int[24]:", r"answers, where JAX raises OverflowError", "numbers wrap, as arrays do"),
+    # constants
+    (r" jit( x64)?$", r"answers, where JAX raises (Concretization|NonConcrete)", "an array that is made of known numbers is known under `jit`"),
+    (
+        r"^jax\.lax\.(scan|custom_root|custom_linear_solve|composite)",
+        r"^type: .*array \[\] \w+\*, not (int|float|TypedInt)",
+        "a result is an array, not the Python number it was computed from",
+    ),
+    (r"^jax\.lax\.composite", r"^type: .*(int|float) \[\] , not array", "the decomposition is inlined"),
+    (r"^jax\.lax\.conv_.*shape_tuple", r"^type: ", "sizes are Python's integers"),
+    # values
+    (r"^jax\.numpy\.spacing: .*float16", r"^value", NUMPY),
+    (
+        r"^jax\.numpy\.(u?int\d*|astype|asarray|array|full|full_like)|convert_element_type",
+        r"^value",
+        "a float beyond the integer type, or NaN: such conversions have no meaning in JAX",
+    ),
+    (r"^jax\.lax\.zeta|^jax\.scipy\.special\.zeta", r"^value", "the limit, where JAX gives NaN"),
+    (r"^jax\.lax\.betainc|special\.betainc", r"^value: .*\[0\.\], not \[1\.\]", NUMPY),
+    (r"^jax\.lax\.approx_max_k", r"^value: .*nan", "NaN counts as the greatest, as in `top_k`"),
+    (r"special\.hyp2f1|special\.hyp1f1|special\.bessel_jn", r"^value", INEXACT),
+    (r"special\.(expi|sici|exp1|poch|loggamma|gamma|expn|bernoulli|owens_t): ", r"^value: .*, not \[[^]]*(nan|0\.|\d)", INEXACT),
+    (r"special\.poch: .* jvp", r"float0", DERIVATIVE),
+    (r"special\.(owens_t|sph_harm_y)", r"^(type|structure): ", "the dtype of the operands; JAX takes the default"),
+    (r"^jax\.scipy\.signal\.istft", r"^type: .*array \[2\]", "as SciPy: the times are those of the samples"),
+    (r"^jax\.scipy\.signal", r"answers, where JAX raises NotImplementedError: .*Unsupported dtype", "half precision is taken"),
+    # statistics
+    (r"^jax\.scipy\.stats\.", r"^type: .* float(\d\d)\*?, not array .* float\1\*?$", WEAK),
+    (r"norm\.isf", r"^type: .*float32, not array .*float64", "the dtype of the points"),
+    (
+        r"^jax\.scipy\.stats\..*(pmf|cdf|ppf): ",
+        r"^value: .*(-inf|nan|0\.).*, not",
+        "what is no integer has probability 0; NaN outside of a parameter's domain; limits in the tails",
+    ),
+    (r"^jax\.scipy\.stats\.(betabinom|poisson)", r"^value", INEXACT),
+    (r"^jax\.scipy\.stats\.gumbel_l\.logcdf", r"^value: .*, not \[0\.", "exact in the tails"),
+    (r"^jax\.scipy\.stats", r"^value: .*, not \[[^]]*nan", "JAX gives NaN"),
+    (r"^jax\.scipy\.stats", r"^value: .*\[[^]]*nan[^]]*\], not", "NaN among the arguments, or a parameter outside of its domain"),
+)
