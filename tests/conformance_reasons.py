@@ -38,7 +38,11 @@ REASONS = (
     (r"^jax\.lax\.random_gamma_grad", r"AttributeError", REFUSED),
     (r"^jax\.numpy\.u?int[24]:", r"answers, where JAX raises OverflowError", "numbers wrap, as arrays do"),
     # constants
-    (r" jit( x64)?$", r"answers, where JAX raises (Concretization|NonConcrete)", "an array that is made of known numbers is known under `jit`"),
+    (
+        r" jit( x64)?$",
+        r"answers, where JAX raises (Concretization|NonConcrete|TracerBoolConversion)",
+        "an array that is made of known numbers is known under `jit`",
+    ),
     (
         r"^jax\.lax\.(scan|custom_root|custom_linear_solve|composite)",
         r"^type: .*array \[\] \w+\*, not (int|float|TypedInt)",
@@ -62,6 +66,16 @@ REASONS = (
     (r"special\.(owens_t|sph_harm_y)", r"^(type|structure): ", "the dtype of the operands; JAX takes the default"),
     (r"^jax\.scipy\.signal\.istft", r"^type: .*array \[2\]", "as SciPy: the times are those of the samples"),
     (r"^jax\.scipy\.signal", r"answers, where JAX raises NotImplementedError: .*Unsupported dtype", "half precision is taken"),
+    # linear algebra
+    (r"linalg\.cholesky: .* jvp", r"^value: \[1\]", "JAX's derivative in directions that are not symmetric is not that of its values"),
+    (r"linalg\.(vector_)?norm: .*int", r"^type: ", "a norm of integers has the float dtype that `norm` gives it"),
+    (r"linalg\.(toeplitz|hankel)", r"^value: .*, not \[[^]]*nan", "JAX multiplies by zero what it does not choose"),
+    (r"linalg\.pascal", r"^type: .*float64, not array .*float32", "the default float dtype; JAX's is narrow where 64-bit types are on"),
+    (
+        r"(tensordot|matmul|dot|inner|vdot|outer|einsum|kron|matvec|vecmat|vecdot): .*complex",
+        r"^value: .*(nan|inf)",
+        "a real factor multiplies both parts; JAX makes it complex, and infinity times its zero is NaN",
+    ),
     # statistics
     (r"^jax\.scipy\.stats\.", r"^type: .* float(\d\d)\*?, not array .* float\1\*?$", WEAK),
     (r"norm\.isf", r"^type: .*float32, not array .*float64", "the dtype of the points"),

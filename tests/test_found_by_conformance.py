@@ -156,3 +156,17 @@ def test_functions_of_floats_take_integers_of_any_size(jax, call):
     whole, real = (eval(f"special.{call}", dict(special=special, n=n)) for n in (2**32 - 1, float(2**32 - 1)))
     assert whole.dtype == real.dtype == np.float32
     np.testing.assert_array_equal(whole, real)
+
+
+@pytest.mark.parametrize("dtype, of", [("float16", "float16"), ("int32", "float32"), ("complex64", "complex64")])
+def test_companion_matrices_of_constants_have_the_coefficients_dtype(jax, jnp, dtype, of):
+    assert [jax.scipy.linalg.fiedler_companion(jnp.ones(n, dtype)).dtype for n in (1, 2, 3)] == [of] * 3
+
+
+def test_companion_matrices_of_unsigned_coefficients(jax, jnp):
+    got = jax.scipy.linalg.companion(jnp.array([1, 3, 4], "uint32"))
+    np.testing.assert_array_equal(got, [[-3, -4], [1, 0]])
+
+
+def test_ranks_of_vectors_have_one_dtype(jnp, x64):
+    assert jnp.linalg.matrix_rank(jnp.ones(3)).dtype == np.int32

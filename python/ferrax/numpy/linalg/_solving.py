@@ -476,7 +476,7 @@ def matrix_rank(M, rtol=None, *, hermitian=False, tol=None):
     if rtol is not None and tol is not None:
         raise ValueError("matrix_rank: only one of tol or rtol may be specified.")
     if M.ndim < 2:
-        return _reductions.any(M != 0).astype(int)
+        return _reductions.any(M != 0).astype(np.int32)
     real = np.finfo(M.dtype)
     if tol is not None:
         return _matrix_rank(M, _core.asarray(tol, real.dtype), None, hermitian=bool(hermitian))

@@ -113,7 +113,7 @@ def companion(a):
     n = a.shape[-1]
     if n < 2:
         raise ValueError(f"The length of `a` along the last axis must be at least 2; got shape {tuple(a.shape)}.")
-    first = -a[..., 1:] / a[..., :1]
+    first = -(a[..., 1:] / a[..., :1])
     below = np.eye(n - 1, k=-1)[1:]
     rest = jnp.broadcast_to(jnp.asarray(below, first.dtype), (*first.shape[:-1], n - 2, n - 1))
     return jnp.concatenate([first[..., None, :], rest], axis=-2)
@@ -203,7 +203,7 @@ def fiedler_companion(a):
     (a,) = _vectors("fiedler_companion", a)
     n = a.shape[-1] - 1
     if n < 1:
-        return jnp.zeros((*a.shape[:-1], 0, 0), jnp.result_type(a, jnp.float32))
+        return jnp.zeros((*a.shape[:-1], 0, 0), (a[..., :0] / 1).dtype)
     c = a / a[..., :1]
     if n == 1:
         return -c[..., 1:, None]
