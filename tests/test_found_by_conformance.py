@@ -170,3 +170,18 @@ def test_companion_matrices_of_unsigned_coefficients(jax, jnp):
 
 def test_ranks_of_vectors_have_one_dtype(jnp, x64):
     assert jnp.linalg.matrix_rank(jnp.ones(3)).dtype == np.int32
+
+
+@pytest.mark.parametrize("y", [2**31, 2**32 - 1, 2**100 + 1, -(2**31) - 1, -(2**40)])
+def test_powers_of_any_integer(jnp, y):
+    x = np.array([2.0, 1.0, -1.0, 0.5, 0.0, np.inf], np.float32)
+    with np.errstate(all="ignore"):
+        want = np.array([np.inf, 1, -1 if y % 2 else 1, 0, 0, np.inf], np.float32)
+        want = 1 / want if y < 0 else want
+    np.testing.assert_array_equal(jnp.power(x, y), want)
+    assert jnp.power(2.0, y).dtype == np.float32
+    if y > 0:
+        assert jnp.power(jnp.array([0, 1, 2, 3]), y).tolist() == [0, 1, 0, (pow(3, y, 2**32) + 2**31) % 2**32 - 2**31]
+    else:
+        with pytest.raises(TypeError, match="Integers cannot be raised to negative powers"):
+            jnp.power(jnp.array([2]), y)

@@ -152,8 +152,8 @@ def power(x1, x2, /):
             x1, d1 = convert(_core.asarray(x1), np.int32), np.dtype(np.int32)
         if not is_inexact(d1) and y < 0:
             raise TypeError(f"Integers cannot be raised to negative powers, got integer_pow({d1.name}[{','.join(map(str, np.shape(x1)))}], {y})")
-        if not isinstance(x2, Array) and -(2**31) <= y < 2**31:
-            return bind("integer_pow", x1 if isinstance(x1, Array) else _core.asarray(x1), y=y)
+        if not isinstance(x2, Array):
+            return _known_power(x1 if isinstance(x1, Array) else _core.asarray(x1), y)
     if is_inexact(d1) and is_integer(d2) and _core.result_type(x1, x2) == d1:
         # pow takes an integer exponent as it is.
         a, b = promote_shapes(_core.asarray(x1), _core.asarray(x2))
@@ -165,6 +165,15 @@ def power(x1, x2, /):
 
 
 pow = power
+
+
+def _known_power(x, y):
+    """x ** y for an integer of any size: the primitive's parameter has 32 bits."""
+    if -(2**31) <= y < 2**31:
+        return bind("integer_pow", x, y=y)
+    sign = -1 if y < 0 else 1
+    high, low = divmod(abs(y), 2**30)
+    return bind("mul", _known_power(bind("integer_pow", x, y=2**30), sign * high), bind("integer_pow", x, y=sign * low))
 
 
 def _integer_power(x, y):
