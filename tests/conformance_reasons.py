@@ -66,6 +66,13 @@ REASONS = (
     (r"special\.(owens_t|sph_harm_y)", r"^(type|structure): ", "the dtype of the operands; JAX takes the default"),
     (r"^jax\.scipy\.signal\.istft", r"^type: .*array \[2\]", "as SciPy: the times are those of the samples"),
     (r"^jax\.scipy\.signal", r"answers, where JAX raises NotImplementedError: .*Unsupported dtype", "half precision is taken"),
+    (r"\.(unique\w*|union1d|intersect1d|setdiff1d|setxor1d): .* jvp", r"^value: \[1\]", "JAX gives zero; the elements that remain have a derivative"),
+    (r"numpy\.angle", r"^type: .*, not array \[\] float64", "the operand's dtype; JAX takes the default for scalars"),
+    (r"numpy\.array_(str|repr)", r"^type: ", "a number is printed with the digits of its dtype, the class as numpy's"),
+    (r"numpy\.(delete|insert)", r"TypeError: \w+ requires ndarray or scalar arguments, got <class 'list'>", "a list is an array of indices"),
+    (r"numpy\.put", r"^value", "of several values for one element the last stays"),
+    (r"numpy\.polyfit", r"^type: .*\[4\]", "`rcond` is strongly typed"),
+    (r"random\.f: ", r"answers, where JAX raises TypeError: div", "parameters broadcast with `shape`"),
     # linear algebra
     (r"linalg\.cholesky: .* jvp", r"^value: \[1\]", "JAX's derivative in directions that are not symmetric is not that of its values"),
     (r"linalg\.(vector_)?norm: .*int", r"^type: ", "a norm of integers has the float dtype that `norm` gives it"),

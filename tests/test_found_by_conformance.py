@@ -185,3 +185,22 @@ def test_powers_of_any_integer(jnp, y):
     else:
         with pytest.raises(TypeError, match="Integers cannot be raised to negative powers"):
             jnp.power(jnp.array([2]), y)
+
+
+def test_arrays_of_bfloat16_are_exchanged_with_the_library_itself(jnp):
+    x = jnp.array([1.5, 2.5], jnp.bfloat16)
+    got = jnp.from_dlpack(x)
+    assert got.dtype == x.dtype and got.tolist() == [1.5, 2.5]
+
+
+def test_triangles_of_ones_are_float32(jnp, x64):
+    assert jnp.tri(2).dtype == np.float32 and jnp.tri(2, dtype=float).dtype == np.float64
+
+
+def test_names_of_the_results_of_unique(jnp):
+    x = jnp.array([1, 2, 1])
+    assert [type(f(x)).__name__ for f in (jnp.unique_all, jnp.unique_counts, jnp.unique_inverse)] == [
+        "_UniqueAllResult",
+        "_UniqueCountsResult",
+        "_UniqueInverseResult",
+    ]

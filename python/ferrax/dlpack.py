@@ -23,7 +23,8 @@ def from_dlpack(external_array, device=None, copy=None):
     """
     if not hasattr(external_array, "__dlpack__"):
         raise TypeError(f"The array passed to from_dlpack must have __dlpack__ and __dlpack_device__ methods, got {type(external_array)}.")
-    view = np.from_dlpack(external_array)
+    # numpy reads bfloat16 of the library's own arrays, but not by DLPack
+    view = np.asarray(external_array) if isinstance(external_array, _core.Array) else np.from_dlpack(external_array)
     out = _core.asarray(view, copy=copy)
     return out if device is None else _core.device_put(out, device)
 

@@ -85,14 +85,14 @@ def identity(n, dtype=None):
 
 
 def tri(N, M=None, k=0, dtype=None):
-    """[N, M] zeros with ones on and below the k-th diagonal.
+    """[N, M] zeros with ones on and below the k-th diagonal. dtype: float32 where none is given, as in JAX.
 
     >>> jnp.tri(2)
     Array([[1., 0.],
            [1., 1.]], dtype=float32)
     """
     shape = _sizes("jnp.tri()", N, M)
-    return convert(_diagonal_mask(shape, _diagonal_number(k), "ge"), requested("tri", dtype, float))
+    return convert(_diagonal_mask(shape, _diagonal_number(k), "ge"), requested("tri", dtype, np.float32))
 
 
 def _triangle(m, k, lower):

@@ -138,19 +138,19 @@ def unique(ar, return_index=False, return_inverse=False, return_counts=False, ax
     return out[0] if len(out) == 1 else tuple(out)
 
 
-class _UniqueAll(NamedTuple):
+class _UniqueAllResult(NamedTuple):
     values: object
     indices: object
     inverse_indices: object
     counts: object
 
 
-class _UniqueCounts(NamedTuple):
+class _UniqueCountsResult(NamedTuple):
     values: object
     counts: object
 
 
-class _UniqueInverse(NamedTuple):
+class _UniqueInverseResult(NamedTuple):
     values: object
     inverse_indices: object
 
@@ -158,19 +158,19 @@ class _UniqueInverse(NamedTuple):
 def unique_all(x, /, *, size=None, fill_value=None):
     """(values, indices, inverse_indices, counts) of `unique`, nan differing from nan."""
     check_arraylike("unique_all", x)
-    return _UniqueAll(*unique(x, return_index=True, return_inverse=True, return_counts=True, equal_nan=False, size=size, fill_value=fill_value))
+    return _UniqueAllResult(*unique(x, return_index=True, return_inverse=True, return_counts=True, equal_nan=False, size=size, fill_value=fill_value))
 
 
 def unique_counts(x, /, *, size=None, fill_value=None):
     """(values, counts) of `unique`, nan differing from nan."""
     check_arraylike("unique_counts", x)
-    return _UniqueCounts(*unique(x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value))
+    return _UniqueCountsResult(*unique(x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value))
 
 
 def unique_inverse(x, /, *, size=None, fill_value=None):
     """(values, inverse_indices) of `unique`, nan differing from nan."""
     check_arraylike("unique_inverse", x)
-    return _UniqueInverse(*unique(x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value))
+    return _UniqueInverseResult(*unique(x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value))
 
 
 def unique_values(x, /, *, size=None, fill_value=None):
