@@ -204,3 +204,10 @@ def test_names_of_the_results_of_unique(jnp):
         "_UniqueCountsResult",
         "_UniqueInverseResult",
     ]
+
+
+@pytest.mark.parametrize(
+    "mean, cov, of", [("float32", "float32", "float32"), ("float64", "float32", "float64"), ("int32", "int32", "float32"), ("float16", "float32", "float32")]
+)
+def test_normal_vectors_have_the_dtype_of_their_parameters(jax, jnp, x64, mean, cov, of):
+    assert jax.random.multivariate_normal(jax.random.key(0), jnp.zeros(2, mean), jnp.eye(2, dtype=cov)).dtype == of

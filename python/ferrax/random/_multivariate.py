@@ -5,7 +5,7 @@ Invariant: each starts from one array of standard normal draws.
 
 import numpy as np
 
-from .. import lax, numpy as jnp
+from .. import _core, lax, numpy as jnp
 from .._config import no_sharding
 from ._keys import single
 from ._transformed import normal
@@ -20,7 +20,7 @@ def multivariate_normal(key, mean, cov, shape=None, dtype=None, method="cholesky
       mean: shape (..., n).
       cov: covariances, shape (..., n, n), positive (semi)definite.
       shape: the result's shape without its last axis, to which the batch axes of mean and cov broadcast; by default their common shape.
-      dtype: a float dtype; by default the default one.
+      dtype: a float dtype; by default the one that mean and cov are promoted to.
       method: the factorisation: "cholesky" (needs a definite matrix), "svd" or "eigh".
 
     Returns:
@@ -35,6 +35,8 @@ def multivariate_normal(key, mean, cov, shape=None, dtype=None, method="cholesky
     if out_sharding is not None:
         no_sharding("multivariate_normal", out_sharding)
     key, _ = single("multivariate_normal", key)
+    if dtype is None:
+        dtype = _core.promote_dtypes_inexact(jnp.asarray(mean), jnp.asarray(cov))[0].dtype
     dtype = float_dtype("multivariate_normal", dtype)
     if method not in ("svd", "eigh", "cholesky"):
         raise ValueError("method must be one of {'svd', 'eigh', 'cholesky'}")
