@@ -62,9 +62,15 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "bench",
-        usage: "dispatch|steady [ARGS]",
-        about: "release build, timed beside JAX and NumPy",
+        usage: "dispatch|steady|rust [ARGS]",
+        about: "release build, timed beside JAX and NumPy (rust: beside candle and burn)",
         run: bench,
+    },
+    Task {
+        name: "outside",
+        usage: "",
+        about: "a crate that depends on ferrax by path, built from nothing: it runs, and what it takes and weighs is told",
+        run: outside,
     },
     Task {
         name: "model",
@@ -276,7 +282,12 @@ fn nightly_has_library_source() -> bool {
 }
 
 fn bench(args: &[String]) -> Res {
-    let Some(name) = args.first() else { return fail("bench takes a name: dispatch, steady") };
+    let Some(name) = args.first() else { return fail("bench takes a name: dispatch, steady, rust") };
+    if name == "rust" {
+        let run = "run --release --quiet --manifest-path benches/rust/Cargo.toml --target-dir target/bench-rust --";
+        let run: Vec<&str> = run.split(' ').collect();
+        return shell::Cmd::new("cargo").args(&run).args(&args[1..]).go();
+    }
     let script = root().join("benches").join(format!("{name}.py"));
     if !script.is_file() {
         return fail(format!("there is no benches/{name}.py"));
@@ -286,6 +297,30 @@ fn bench(args: &[String]) -> Res {
     let venv = python::oracle()?;
     extension::install_from_wheel(&venv, &built)?;
     venv.run(&[script.to_str().expect("UTF-8 path")]).args(&args[1..]).go()
+}
+
+/// A binary that trains is to stay below this.
+const MOST_BYTES: u64 = 5_000_000;
+
+fn outside(_: &[String]) -> Res {
+    let folder = root().join("target/outside");
+    for (profile, place) in [("dev", "debug"), ("release", "release"), ("small", "small")] {
+        if folder.exists() {
+            std::fs::remove_dir_all(&folder).map_err(|e| e.to_string())?;
+        }
+        let build = "build --quiet --manifest-path examples/outside/Cargo.toml --target-dir target/outside --profile";
+        let start = std::time::Instant::now();
+        shell::Cmd::new("cargo").args(&build.split(' ').collect::<Vec<_>>()).args(&[profile]).go()?;
+        let took = start.elapsed().as_secs_f64();
+        let binary = folder.join(place).join(format!("outside{}", std::env::consts::EXE_SUFFIX));
+        shell::Cmd::new(&binary).go()?;
+        let size = binary.metadata().map_err(|e| e.to_string())?.len();
+        println!("{profile}: built from nothing in {took:.0} s, {:.1} MB", size as f64 / 1e6);
+        if profile == "small" && size > MOST_BYTES {
+            return fail(format!("{} is larger than {:.1} MB", binary.display(), MOST_BYTES as f64 / 1e6));
+        }
+    }
+    Ok(())
 }
 
 fn wheel(_: &[String]) -> Res {

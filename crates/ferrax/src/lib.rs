@@ -25,7 +25,7 @@
 //! closure's one argument is a reference to a tree; several arguments are a tuple.
 //!
 //! **Features.** `api` (default): all of this; the Python extension is built without. `gpu`: devices reached by `wgpu`, off by default, for
-//! it is most of a clean build.
+//! it is most of a clean build. `safetensors`: trees of weights in files (`weights`).
 //!
 //! | Python | Rust |
 //! |---|---|
@@ -69,6 +69,8 @@ mod tensor;
 mod transforms;
 #[cfg(feature = "api")]
 mod tree;
+#[cfg(feature = "safetensors")]
+pub mod weights;
 
 #[cfg(feature = "api")]
 pub use ferrax_derive::Tree;

@@ -3,3 +3,4 @@ mod golden;
 mod seed;
 mod tensor;
 mod transforms;
+mod weights;
