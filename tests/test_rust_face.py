@@ -15,7 +15,7 @@ import pytest
 from ferrax import lax, nn, random
 
 _ROOT = Path(__file__).parent.parent / "crates/ferrax"
-_FILES = ("tensor.rs", "tensor/*.rs", "transforms.rs", "transforms/*.rs", "random.rs", "random/*.rs", "nn.rs")
+_FILES = ("tensor.rs", "tensor/*.rs", "transforms.rs", "transforms/*.rs", "random.rs", "random/*.rs", "nn.rs", "tree.rs", "special.rs")
 
 # Rust's name for what Python calls otherwise: methods, operators, macros.
 _OTHERWISE = {
@@ -37,6 +37,42 @@ _OTHERWISE = {
     "hard_swish": "hard_silu", "cumulative_sum": "cumsum", "cumulative_prod": "cumprod", "stop_gradient": "stop_gradient", "inner": "dot",
     "vecdot": "dot", "argsort": "argsort", "sort_key_val": "sort_with", "tanh": "tanh", "acos": "acos", "zeros": "zeros", "empty": "zeros",
     "empty_like": "zeros_like", "exp2": "exp2", "real": "real", "fft": "fft", "copy_p": "copy", "slice_in_dim": "slice", "index_in_dim": "slice",
+    "scatter_add": "at", "scatter_sub": "at", "scatter_mul": "at", "scatter_min": "at", "scatter_max": "at", "scatter_apply": "at", "index_take": "slice",
+    "broadcast": "broadcast_to", "broadcast_like": "broadcast_to", "broadcast_to_rank": "reshape", "collapse": "reshape", "zeros_like_array": "zeros_like",
+    "batch_matmul": "matmul", "mulhi": "mul_hi", "conv_general_dilated_patches": "conv_patches", "divmod": "div_mod", "around": "round", "rint": "round",
+    "isclose": "is_close", "allclose": "all_close", "isposinf": "is_pos_inf", "isneginf": "is_neg_inf", "isin": "is_in", "radians": "deg2rad",
+    "degrees": "rad2deg", "polyval": "val", "polyadd": "add", "polysub": "sub", "polymul": "mul", "polyder": "der", "polydiv": "div", "poly": "from_roots", "polyint": "int",
+    "fliplr": "flip", "flipud": "flip", "flatnonzero": "nonzero", "argwhere": "nonzero", "compress": "extract", "unique_values": "unique",
+    "unique_counts": "unique_sized", "svdvals": "singular_values", "vector_norm": "norm", "ndim": "rank", "size": "size", "array_equiv": "array_equal",
+    "constant": "full", "xavier_uniform": "glorot_uniform", "xavier_normal": "glorot_normal", "kaiming_uniform": "he_uniform", "kaiming_normal": "he_normal",
+    "resize": "reshape", "rollaxis": "move_axis", "put": "at", "place": "at", "put_along_axis": "at",
+    "fill_diagonal": "at", "mask_indices": "nonzero", "diag_indices": "arange", "diag_indices_from": "arange",
+    "diagflat": "diag", "tril_indices_from": "tril_indices", "triu_indices_from": "triu_indices",
+    "tree_map": "map", "tree_multimap": "zip", "tree_leaves": "leaves", "tree_flatten": "leaves", "tree_unflatten": "rebuild", "tree_reduce": "leaves",
+    "tree_all": "leaves", "tree_structure": "outline", "remat": "checkpoint", "jacobian": "jacrev", "typeof": "aval", "block_until_ready": "ready",
+    "numpy_dtype": "dtype",
+}  # fmt: skip
+
+# What there is no use for in Rust, and why.
+_WITHOUT_USE = {
+    "a tensor is shown by `Display` and `Debug`": "array_repr array_str printoptions get_printoptions set_printoptions print_environment_info",
+    "elements come from `Vec`s and slices, files by `weights` and `export`": "load save savez frombuffer fromfile fromfunction fromiter fromstring "
+    "iterable",
+    "dtypes are a Rust enum with methods": "can_cast issubdtype isdtype iscomplexobj isrealobj isscalar iscomplex isreal canonicalize_dtype is_complex "
+    "result_type promote_types",
+    "a closure is a function of arrays already; `vmap` maps it": "frompyfunc vectorize apply_along_axis apply_over_axes piecewise",
+    "slices and `s![]` say it": "ix_ ds",
+    "shapes are known: a result's `shape()`, or `eval_shape`": "broadcast_shapes conv_dimension_numbers conv_general_permutations conv_general_shape_tuple "
+    "conv_shape_tuple conv_transpose_shape_tuple padtype_to_pads reduce_window_shape_tuple shape_as_value DotDimensionNumbers "
+    "get_scaled_dot_general_config einsum_path",
+    "there is one configuration, and no interpreter to guard": "allow_f16_reductions array_garbage_collection_guard auto_pcast check_tracer_leaks "
+    "checking_leaks clear_caches closure_convert debug_infs debug_key_reuse debug_nans default_matmul_precision default_prng_impl disable_jit disable_x64 "
+    "enable_checks enable_custom_prng enable_x64 explain_cache_misses legacy_prng_key log_compiles make_user_context no_execution no_tracing "
+    "numpy_dtype_promotion numpy_rank_promotion softmax_custom_jvp strict_bounds thread_guard threefry_partitionable transfer_guard "
+    "transfer_guard_device_to_device transfer_guard_device_to_host transfer_guard_host_to_device named_call ensure_compile_time_eval",
+    "one process, arrays whole on one device": "host_count host_id host_ids process_count process_index process_indices make_array_from_callback "
+    "make_array_from_process_local_data make_array_from_single_device_arrays make_mesh remove_size_one_mesh_axis_from_type reshard set_mesh shard_map smap "
+    "no_sharding with_sharding_constraint pcast platform_dependent composite",
 }  # fmt: skip
 
 
@@ -46,6 +82,8 @@ def _rust_names():
         for path in (_ROOT / "src").glob(pattern):
             text = path.read_text()
             names.update(re.findall(r"^\s*pub fn (\w+)", text, re.M))
+            if path.name == "tree.rs":
+                names.update(re.findall(r"^    fn (\w+)\(&self", text, re.M))
             # rows of the macros that make families of methods
             for block in re.findall(r"^(?:unary|binary|reductions|running|initialisers)! \{\n(.*?)^\}", text, re.M | re.S):
                 for row in block.splitlines():
@@ -66,12 +104,19 @@ def _listing():
     rust = _rust_names()
     faces = {"lax": lax, "numpy": jnp, "nn": nn, "nn.initializers": nn.initializers, "random": random, "numpy.linalg": jnp.linalg, "ferrax": ferrax}
     lines, python = [], set()
+    without_use = {name for names in _WITHOUT_USE.values() for name in names.split()}
     for face, module in faces.items():
         names = _functions(module)
         python |= set(names) | {_OTHERWISE[n] for n in names if n in _OTHERWISE}
         lacking = sorted(n for n in names if n not in rust and _OTHERWISE.get(n) not in rust)
-        lines += [f"{face}: {len(names) - len(lacking)} of {len(names)} are in Rust too; these are not:"]
+        useless = [n for n in lacking if n in without_use]
+        lacking = [n for n in lacking if n not in without_use]
+        there = len(names) - len(lacking) - len(useless)
+        lines += [f"{face}: {there} of {len(names)} are in Rust too, {len(useless)} have no use there; these are not:"]
         lines += _wrapped(lacking)
+    lines += ["Without use in Rust, and why:"]
+    for why, names in _WITHOUT_USE.items():
+        lines += [f"- {why}:", *_wrapped(sorted(n for n in names.split() if n in python))]
     own = sorted(n for n in rust - python if n.isidentifier())
     return "\n".join([*lines, "Rust alone (forms of functions, and what is not one in Python):", *_wrapped(own)]) + "\n"
 

@@ -103,7 +103,12 @@ fn main() {
     let mean = |v: &[f64]| (v.iter().map(|x| x.ln()).sum::<f64>() / v.len() as f64).exp();
     if !ratios[0].is_empty() {
         let all = ratios.concat();
-        println!("geometric means of ratios: candle {:.2}, burn {:.2}, both {:.2}", mean(&ratios[0]), mean(&ratios[1]), mean(&all));
+        println!(
+            "geometric means of ratios: candle {:.2}, burn {:.2}, both {:.2}",
+            mean(&ratios[0]),
+            mean(&ratios[1]),
+            mean(&all)
+        );
     }
     if wrong {
         std::process::exit(1);
@@ -121,7 +126,10 @@ fn compared(works: &mut [Box<dyn Work>]) -> Result<String, String> {
         if other.len() != all[0].len() {
             return Err(format!("{name} gives {} numbers, not {}", other.len(), all[0].len()));
         }
-        let far = other.iter().zip(&all[0]).fold(0f32, |m, (a, b)| if a.is_nan() || b.is_nan() { f32::NAN } else { m.max((a - b).abs()) });
+        let far = other
+            .iter()
+            .zip(&all[0])
+            .fold(0f32, |m, (a, b)| if a.is_nan() || b.is_nan() { f32::NAN } else { m.max((a - b).abs()) });
         if far.is_nan() || far > NEAR * most {
             return Err(format!("{name} is {far:e} away of {most}"));
         }

@@ -1,8 +1,8 @@
 //! The rows in burn, on its backend `flex`: the portable one for processors, which took the place of `ndarray`.
 use crate::data::{self, Array, ConvNet, Mlp, Rnn, Transformer};
 use crate::{Inference, Training, Work};
-use burn::tensor::module::{attention, conv2d, layer_norm, max_pool2d};
-use burn::tensor::ops::{AttentionModuleOptions, ConvOptions, MaxPoolOptions};
+use burn::tensor::module::{attention, avg_pool2d, conv2d, layer_norm};
+use burn::tensor::ops::{AttentionModuleOptions, AvgPoolOptions, ConvOptions};
 use burn::tensor::{Device, Int, Tensor, TensorData, activation};
 
 fn device() -> Device {
@@ -17,7 +17,7 @@ fn indices(i: &[u32]) -> Tensor<1, Int> {
     Tensor::from_data(TensorData::new(i, n), &device())
 }
 fn read<const N: usize>(t: &Tensor<N>) -> Vec<f32> {
-    t.clone().inner().into_data().to_vec().expect("float32")
+    t.clone().inner().into_data().try_to_vec().expect("float32")
 }
 /// A parameter: its rank is part of its type.
 #[derive(Clone)]
@@ -107,7 +107,7 @@ pub fn conv() -> Box<dyn Work> {
         let h = p[..4].chunks(2).fold(x.clone(), |h, l| {
             let same = ConvOptions::new([1, 1], [1, 1], [1, 1], 1);
             let h = activation::relu(conv2d(h, l[0].four(), None, same) + l[1].four());
-            max_pool2d(h, MaxPoolOptions::new([2, 2]))
+            avg_pool2d(h, AvgPoolOptions::new([2, 2]))
         });
         cross_entropy(linear(h.reshape([ConvNet::BATCH, ConvNet::FLAT]), &p[4], &p[5]), &y)
     })

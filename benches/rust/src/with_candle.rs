@@ -58,7 +58,7 @@ pub fn conv() -> Box<dyn Work> {
     training(data::conv(), ConvNet::RATE, move |p| {
         let mut h = x.clone();
         for l in p[..4].chunks(2) {
-            h = h.conv2d(&l[0], 1, 1, 1, 1)?.broadcast_add(&l[1])?.relu()?.max_pool2d(2)?;
+            h = h.conv2d(&l[0], 1, 1, 1, 1)?.broadcast_add(&l[1])?.relu()?.avg_pool2d(2)?;
         }
         cross_entropy(&linear(&h.reshape((ConvNet::BATCH, ConvNet::FLAT))?, &p[4], &p[5])?, &y)
     })

@@ -54,7 +54,7 @@ pub fn conv() -> Box<dyn Work> {
         let same = ConvOptions { padding: Padding::Same, ..ConvOptions::default() };
         let hidden = p[..4].chunks(2).fold(x.clone(), |h, l| {
             let h = nn::relu(&(h.conv(&l[0], &same) + &l[1]));
-            h.max_windows(&[1, 1, 2, 2], &[1, 1, 2, 2], &Padding::Valid)
+            h.mean_windows(&[1, 1, 2, 2], &[1, 1, 2, 2], &Padding::Valid)
         });
         cross_entropy(&nn::linear(&hidden.reshape(&[ConvNet::BATCH, ConvNet::FLAT]), &p[4], &p[5]), y)
     })

@@ -64,6 +64,8 @@ pub mod optim;
 #[cfg(feature = "api")]
 pub mod random;
 #[cfg(feature = "api")]
+pub mod special;
+#[cfg(feature = "api")]
 mod tensor;
 #[cfg(feature = "api")]
 mod transforms;
@@ -84,14 +86,16 @@ pub use num_complex::Complex;
 pub use tensor::{BINARY, OTHERWISE, UNARY};
 #[cfg(feature = "api")]
 pub use tensor::{
-    ConvOptions, Element, Ellipsis, IntoAxes, IntoTensor, NewAxis, Padding, Spot, Subscript, Tensor, broadcast_arrays,
-    concatenate, dot_general, einsum, linalg, stack, where_,
+    ConvOptions, Element, Ellipsis, IntoAxes, IntoTensor, Mode, NewAxis, Padding, Spot, Subscript, Tensor, block,
+    broadcast_arrays, column_stack, concatenate, dot_general, dstack, einsum, hstack, linalg, meshgrid, meshgrid_ij,
+    poly, stack, vstack, where_, windows,
 };
 #[cfg(feature = "api")]
 pub use transforms::{
-    Jitted, Output, ScanOptions, VmapOptions, all_gather, associative_scan, axis_index, axis_size, checkpoint, cond,
-    custom_jvp, custom_vjp, eval_shape, fori_loop, grad, hessian, jacfwd, jacrev, jit, jit_donate, jit_static, jvp,
-    linearize, make_jaxpr, map, pmax, pmean, pmin, ppermute, psum, scan, scan_with, switch, value_and_grad,
+    Jitted, Output, ScanOptions, VmapOptions, all_gather, all_to_all, associative_scan, axis_index, axis_size,
+    checkpoint, cond, custom_jvp, custom_linear_solve, custom_root, custom_vjp, eval_shape, fori_loop, grad, hessian,
+    jacfwd, jacrev, jit, jit_donate, jit_static, jvp, linearize, make_jaxpr, map, pbroadcast, pmax, pmean, pmin,
+    ppermute, pshuffle, psum, psum_scatter, pswapaxes, reduce, reduce_window, scan, scan_with, switch, value_and_grad,
     value_and_grad_aux, vjp, vmap, vmap_with, while_loop,
 };
 #[cfg(feature = "api")]

@@ -149,6 +149,24 @@ pub fn squareplus(x: &Tensor, b: f64) -> Tensor {
     (x + (x.square() + b).sqrt()) / 2
 }
 
+/// 0 below -1, x above 1, (x + 1)^2 / 4 between.
+#[track_caller]
+pub fn sparse_plus(x: &Tensor) -> Tensor {
+    where_(&x.le(-1.0), 0.0, where_(&x.ge(1.0), x, (x + 1.0).powi(2) / 4))
+}
+/// 0 below -1, 1 above 1, (x + 1) / 2 between.
+#[track_caller]
+pub fn sparse_sigmoid(x: &Tensor) -> Tensor {
+    0.5 * (x + 1.0).clip(0.0, 2.0)
+}
+/// log(mean(exp(x))), along an axis.
+#[track_caller]
+pub fn logmeanexp(x: &Tensor, axis: i64) -> Tensor {
+    let total = x.log_sum_exp_axes(axis);
+    let n = x.shape()[crate::tensor::axis_of(axis, x.rank())];
+    &total - constant(total.dtype(), n as f64).log()
+}
+
 #[track_caller]
 fn shifted(x: &Tensor, axis: i64) -> Tensor {
     let x = inexact(x);

@@ -17,27 +17,35 @@
 //!
 //! INVARIANT: a file here is a family of operations; each composes the primitives as the function of that name in Python does, so that
 //! bits agree.
+mod calculus;
+mod conv;
 pub mod element;
 mod fourier;
+mod functions;
+mod grids;
 mod indexing;
 mod joining;
 pub mod linalg;
+mod nans;
 mod operators;
 mod pointwise;
 mod products;
 mod reductions;
+mod sets;
 mod shaping;
 mod sorting;
-mod windows;
+mod statistics;
 
+pub use calculus::{Mode, poly};
+pub use conv::{ConvOptions, Padding};
 pub use element::{Element, IntoTensor};
+pub use grids::{block, column_stack, dstack, hstack, meshgrid, meshgrid_ij, vstack, windows};
 pub use indexing::{Ellipsis, NewAxis, Spot, Subscript};
 pub use joining::{broadcast_arrays, concatenate, stack, where_};
 #[doc(hidden)]
 pub use pointwise::{BINARY, OTHERWISE, UNARY};
 pub use products::{dot_general, einsum};
 pub use reductions::IntoAxes;
-pub use windows::{ConvOptions, Padding};
 
 use crate::mistakes::{self, ok};
 use crate::numpy::elementwise::{Coercion, broadcast_to, coercion, elementwise_in};

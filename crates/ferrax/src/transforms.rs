@@ -22,12 +22,17 @@ mod batching;
 mod collectives;
 mod compiled;
 mod control;
+mod implicit;
 mod rules;
 
 pub use batching::{VmapOptions, vmap, vmap_with};
-pub use collectives::{all_gather, axis_index, axis_size, pmax, pmean, pmin, ppermute, psum};
+pub use collectives::{
+    all_gather, all_to_all, axis_index, axis_size, pbroadcast, pmax, pmean, pmin, ppermute, pshuffle, psum,
+    psum_scatter, pswapaxes,
+};
 pub use compiled::{Jitted, jit, jit_donate, jit_static};
 pub use control::{ScanOptions, associative_scan, cond, fori_loop, map, scan, scan_with, switch, while_loop};
+pub use implicit::{custom_linear_solve, custom_root, reduce, reduce_window};
 pub use rules::{checkpoint, custom_jvp, custom_vjp};
 
 use crate::mistakes::{self, catch};

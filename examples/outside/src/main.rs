@@ -17,7 +17,8 @@ fn predict(layers: &[Layer], x: &Tensor) -> Tensor {
 fn main() -> Res<()> {
     let keys = random::split(&random::key(0), 3);
     let sizes = [2, 32, 1];
-    let draw = |(k, n): (&Tensor, &[usize])| Layer { w: nn::glorot_uniform(k, n, Dtype::F32), b: Tensor::zeros(&n[1..]) };
+    let draw =
+        |(k, n): (&Tensor, &[usize])| Layer { w: nn::glorot_uniform(k, n, Dtype::F32), b: Tensor::zeros(&n[1..]) };
     let layers: Vec<Layer> = keys.iter().zip(sizes.windows(2)).map(draw).collect();
     let x = random::normal(&keys[2], &[256, 2], Dtype::F32);
     let y = x.prod_axes(1);

@@ -4,6 +4,10 @@
 //!
 //! INVARIANT: a small matrix is one thread's, and so is each block of a large one: bits do not depend on how many there are.
 #![allow(unsafe_code)]
+#[cfg(feature = "faer")]
+mod large;
+#[cfg(not(feature = "faer"))]
+#[path = "linalg/without_library.rs"]
 mod large;
 
 use super::Run;
@@ -36,10 +40,10 @@ pub fn compile(l: &Linalg) -> Res<Run> {
         let from: Vec<SharedPtr> = (0..ins.len()).map(|k| SharedPtr(bases.input(k as u32))).collect();
         let to: Vec<SharedPtr> = (0..outs.len()).map(|k| SharedPtr(bases.output(k as u32))).collect();
         threads::try_ranges(l.batch, if parallel { nanos } else { 0.0 }, bases.cancel, &|range| {
-            let block = large.as_ref().map(|large| Block::new(large.bytes)).transpose()?;
+            let block = large.as_ref().map(|large| Block::new(large.bytes())).transpose()?;
             if let Some(large) = &large {
                 // what products pack is less than that, and taken unasked
-                drop(room::<u8>(large.bytes)?);
+                drop(room::<u8>(large.bytes())?);
             }
             let mut work = None;
             for i in range {

@@ -210,7 +210,7 @@ fn explicit(x: &Tensor, at: &[Subscript]) -> Vec<Subscript> {
 }
 /// Where a boolean tensor holds, a vector for each axis.
 #[track_caller]
-fn positions(t: &Tensor) -> Vec<Tensor> {
+pub(super) fn positions(t: &Tensor) -> Vec<Tensor> {
     let Some(v) = t.0.concrete() else { mistakes::raise(t.0.abstract_error(ErrorKind::NonConcreteBooleanIndex)) };
     let hold = ok(Tensor(v.clone()).to_vec::<bool>());
     let shape = Dims::new(t.shape());
@@ -416,6 +416,9 @@ impl Tensor {
             }
         }
         let r = Region::new(self, at);
+        if r.sizes.contains(&0) {
+            return Tensor::zeros_in(&r.sizes, self.dtype()); // also of an axis that has no element to read
+        }
         let dims = GatherDims {
             offset_dims: r.offsets(),
             collapsed_slice_dims: sorted(&r.points),
@@ -478,6 +481,48 @@ impl Tensor {
         let all: Vec<&Tensor> = [self, block].into_iter().chain(&start).collect();
         emit(DynamicUpdateSlice {}, &all)
     }
+    #[track_caller]
+    fn starts(&self, at: impl IntoTensor, axis: usize) -> Vec<Tensor> {
+        let at = at.into_tensor().astype(Dtype::I32);
+        let at = where_(&at.lt(0), &at + self.shape()[axis], &at).astype(Dtype::I32);
+        (0..self.rank()).map(|k| if k == axis { at.clone() } else { super::constant(Dtype::I32, 0.0) }).collect()
+    }
+    /// `size` elements along an axis from a start that may be computed; negative ones count from the end.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// let x = Tensor::from([1, 2, 3, 4]);
+    /// assert_eq!(x.dynamic_slice_in_dim(1, 2, 0).to_vec::<i32>()?, [2, 3]);
+    /// assert_eq!(x.dynamic_index_in_dim(-1, 0).item(), 4.0);
+    /// assert_eq!(x.dynamic_update_slice_in_dim(&Tensor::from([8, 9]), 2, 0).to_vec::<i32>()?, [1, 2, 8, 9]);
+    /// assert_eq!(x.dynamic_update_index_in_dim(&Tensor::from(7), 0, 0).to_vec::<i32>()?, [7, 2, 3, 4]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn dynamic_slice_in_dim(&self, start: impl IntoTensor, size: usize, axis: i64) -> Tensor {
+        let k = axis_of(axis, self.rank());
+        let mut sizes = self.shape().to_vec();
+        sizes[k] = size;
+        self.dynamic_slice(&self.starts(start, k), &sizes)
+    }
+    /// The slice along an axis at a position that may be computed; the axis goes.
+    #[track_caller]
+    pub fn dynamic_index_in_dim(&self, at: impl IntoTensor, axis: i64) -> Tensor {
+        let k = axis_of(axis, self.rank());
+        self.dynamic_slice_in_dim(at, 1, axis).squeeze(k)
+    }
+    /// A copy with `block` along an axis from a start that may be computed.
+    #[track_caller]
+    pub fn dynamic_update_slice_in_dim(&self, block: &Tensor, start: impl IntoTensor, axis: i64) -> Tensor {
+        self.dynamic_update(block, &self.starts(start, axis_of(axis, self.rank())))
+    }
+    /// A copy with `slice` along an axis at a position that may be computed; the slice may lack the axis.
+    #[track_caller]
+    pub fn dynamic_update_index_in_dim(&self, slice: &Tensor, at: impl IntoTensor, axis: i64) -> Tensor {
+        let k = axis_of(axis, self.rank()) as i64;
+        let slice = if slice.rank() < self.rank() { slice.expand_dims(k) } else { slice.clone() };
+        self.dynamic_update_slice_in_dim(&slice, at, k)
+    }
 }
 fn sorted(v: &[usize]) -> Dims {
     let mut v = v.to_vec();
@@ -492,6 +537,9 @@ impl Spot {
         let x = &self.x;
         let v = v.into_tensor().astype(x.dtype());
         let r = Region::new(x, &self.at);
+        if r.sizes.contains(&0) {
+            return x.clone();
+        }
         if r.axes.is_empty() {
             let v = r.hidden(&v);
             return match plain {

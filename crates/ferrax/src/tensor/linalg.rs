@@ -182,3 +182,105 @@ pub fn pinv(a: &Tensor) -> Tensor {
     let inverse = where_(&real, 1.0 / where_(&real, &s, 1.0), 0.0).astype(u.dtype());
     (adjoint(&vt) * inverse.expand_dims(-2)).matmul(adjoint(&u))
 }
+
+/// The eigenvalues of any square matrix, complex.
+#[track_caller]
+pub fn eigvals(a: &Tensor) -> Tensor {
+    let op = Eig { compute_left_eigenvectors: false, compute_right_eigenvectors: false, enable_eigvec_derivs: false };
+    emit_many(op, &[&square("eigvals", a)]).remove(0)
+}
+/// The eigenvalues of the Hermitian part, ascending.
+#[track_caller]
+pub fn eigvalsh(a: &Tensor) -> Tensor {
+    eigh(a).0
+}
+/// The Frobenius norm of each matrix: the square root of the sum of squares.
+#[track_caller]
+pub fn matrix_norm(a: &Tensor) -> Tensor {
+    a.norm_axes([-2, -1])
+}
+/// How many singular values are above the rounding of the largest (int32).
+#[track_caller]
+pub fn matrix_rank(a: &Tensor) -> Tensor {
+    let s = singular_values(a);
+    let [.., n, m] = a.shape() else { mistakes::raise(Error::value("matrix_rank requires a matrix")) };
+    let eps = if s.dtype() == Dtype::F64 { f64::EPSILON } else { f32::EPSILON as f64 };
+    s.gt(s.max_keep(-1) * ((*n).max(*m) as f64 * eps)).sum_axes(-1)
+}
+/// The product of matrices, one after the other, in the order of least work.
+#[track_caller]
+pub fn multi_dot(all: &[&Tensor]) -> Tensor {
+    let labels: Vec<char> = ('a'..).take(all.len() + 1).collect();
+    let terms: Vec<String> = labels.windows(2).map(|l| l.iter().collect()).collect();
+    let ends = [labels[0], labels[all.len()]];
+    super::einsum(&format!("{}->{}", terms.join(","), ends.iter().collect::<String>()), all)
+}
+/// The Kronecker product: every element of a times all of b.
+#[track_caller]
+pub fn kron(a: &Tensor, b: &Tensor) -> Tensor {
+    let rank = a.rank().max(b.rank());
+    let shape = |x: &Tensor| [&vec![1; rank - x.rank()], x.shape()].concat();
+    let (s, t) = (shape(a), shape(b));
+    let wide =
+        |v: &[usize], first: bool| v.iter().flat_map(|n| if first { [*n, 1] } else { [1, *n] }).collect::<Vec<_>>();
+    let both = a.reshape(&wide(&s, true)) * b.reshape(&wide(&t, false));
+    both.reshape(&s.iter().zip(&t).map(|(n, m)| n * m).collect::<Vec<_>>())
+}
+/// The sum of products over the last `n` axes of a and the first of b.
+///
+/// # Panics
+/// Where their sizes differ.
+#[track_caller]
+pub fn tensordot(a: &Tensor, b: &Tensor, n: usize) -> Tensor {
+    if n > a.rank().min(b.rank()) {
+        mistakes::raise(Error::type_error(format!(
+            "Number of tensordot axes (axes {n}) exceeds input ranks ({} and {})",
+            ferrax_ir::Dims::new(a.shape()),
+            ferrax_ir::Dims::new(b.shape())
+        )));
+    }
+    let (left, right): (Vec<usize>, Vec<usize>) = ((a.rank() - n..a.rank()).collect(), (0..n).collect());
+    super::dot_general(a, b, (&left, &right), (&[], &[]))
+}
+/// The cross product of vectors of three along the last axis.
+///
+/// # Panics
+/// For others.
+#[track_caller]
+pub fn cross(a: &Tensor, b: &Tensor) -> Tensor {
+    let parts = |x: &Tensor| match x.shape() {
+        [.., 3] => x.unstack(-1),
+        _ => mistakes::raise(Error::value("Dimension must be 3 for cross product")),
+    };
+    let (a, b) = (parts(a), parts(b));
+    let at = |i: usize, j: usize| &a[i] * &b[j] - &a[j] * &b[i];
+    super::stack(&super::broadcast_arrays(&[at(1, 2), at(2, 0), at(0, 1)]), -1)
+}
+/// The product of all elements of two, summed; those of a conjugated.
+#[track_caller]
+pub fn vdot(a: &Tensor, b: &Tensor) -> Tensor {
+    a.conj().flatten().matmul(b.flatten())
+}
+/// Matrices times vectors, over the last axes.
+#[track_caller]
+pub fn matvec(a: &Tensor, v: &Tensor) -> Tensor {
+    a.matmul(v.expand_dims(-1)).squeeze(-1)
+}
+/// Vectors, conjugated, times matrices, over the last axes.
+#[track_caller]
+pub fn vecmat(v: &Tensor, a: &Tensor) -> Tensor {
+    v.conj().expand_dims(-2).matmul(a).squeeze(-2)
+}
+/// The tensor `b` with `tensordot(inv, a, n)` the identity of the last axes, for an a whose first `n` axes have as many elements as the rest.
+#[track_caller]
+pub fn tensorinv(a: &Tensor, n: usize) -> Tensor {
+    let (s, t) = a.shape().split_at(n.min(a.rank()));
+    let k: usize = s.iter().product();
+    inv(&a.reshape(&[k, k])).reshape(&[t, s].concat())
+}
+/// `x` with `tensordot(a, x, rank of x) = b`.
+#[track_caller]
+pub fn tensorsolve(a: &Tensor, b: &Tensor) -> Tensor {
+    let k = b.size();
+    solve(&a.reshape(&[k, k]), &b.flatten()).reshape(&a.shape()[b.rank()..])
+}

@@ -102,7 +102,7 @@ pub const OTHERWISE: &[(&str, Pw)] = &[
     ("", Pw::DivZero),
     ("", Pw::LeTo),
     ("", Pw::LtTo),
-    ("", Pw::MulHi),
+    ("mul_hi", Pw::MulHi),
 ];
 
 impl Tensor {

@@ -1,6 +1,7 @@
 //! Reductions over axes, and running ones along an axis.
 //!
 //! Each reduction has three forms: `sum()` of everything, `sum_axes(axes)`, and `sum_keep(axes)`, which keeps the axes with size 1.
+use super::nans::{nanmax, nanmean, nanmin, nanprod, nanstd, nansum, nanvar};
 use super::{Tensor, axis_of, constant, emit, pw, where_};
 use crate::mistakes;
 use ferrax_ir::ops::argreduce::{ArgKind, ArgReduce};
@@ -81,11 +82,11 @@ fn reduce(kind: Monoid, x: &Tensor, axes: &Dims) -> Tensor {
     emit(Reduce { kind, axes: axes.iter().copied().collect() }, &[x])
 }
 #[track_caller]
-fn sum(x: &Tensor, axes: &Dims) -> Tensor {
+pub(super) fn sum(x: &Tensor, axes: &Dims) -> Tensor {
     accumulate(Monoid::Sum, x, axes)
 }
 #[track_caller]
-fn prod(x: &Tensor, axes: &Dims) -> Tensor {
+pub(super) fn prod(x: &Tensor, axes: &Dims) -> Tensor {
     accumulate(Monoid::Prod, x, axes)
 }
 #[track_caller]
@@ -102,20 +103,37 @@ fn extreme(kind: Monoid, name: &str, x: &Tensor, axes: &Dims) -> Tensor {
     reduce(kind, x, axes)
 }
 #[track_caller]
-fn max(x: &Tensor, axes: &Dims) -> Tensor {
+pub(super) fn max(x: &Tensor, axes: &Dims) -> Tensor {
     extreme(Monoid::Max, "max", x, axes)
 }
 #[track_caller]
-fn min(x: &Tensor, axes: &Dims) -> Tensor {
+pub(super) fn min(x: &Tensor, axes: &Dims) -> Tensor {
     extreme(Monoid::Min, "min", x, axes)
 }
 #[track_caller]
-fn all(x: &Tensor, axes: &Dims) -> Tensor {
+pub(super) fn all(x: &Tensor, axes: &Dims) -> Tensor {
     reduce(Monoid::And, &x.astype(Dtype::BOOL), axes)
 }
 #[track_caller]
 fn any(x: &Tensor, axes: &Dims) -> Tensor {
     reduce(Monoid::Or, &x.astype(Dtype::BOOL), axes)
+}
+#[track_caller]
+fn ptp(x: &Tensor, axes: &Dims) -> Tensor {
+    pw(Pw::Sub, &[&max(x, axes), &min(x, axes)])
+}
+#[track_caller]
+fn reduce_xor(x: &Tensor, axes: &Dims) -> Tensor {
+    reduce(Monoid::Xor, x, axes)
+}
+/// The largest finite number of a float dtype.
+pub(super) fn most_of(d: Dtype) -> f64 {
+    match d {
+        Dtype::F16 => half::f16::MAX.to_f64(),
+        Dtype::BF16 => half::bf16::MAX.to_f64(),
+        Dtype::F64 => f64::MAX,
+        _ => f32::MAX as f64,
+    }
 }
 fn count(x: &Tensor, axes: &Dims) -> f64 {
     axes.iter().map(|k| x.shape()[*k]).product::<usize>() as f64
@@ -182,7 +200,7 @@ fn sorted(axes: &Dims) -> Dims {
 }
 /// A reduced tensor with the axes put back, of size 1.
 #[track_caller]
-fn keep(x: &Tensor, shape: &[usize], axes: &Dims) -> Tensor {
+pub(super) fn keep(x: &Tensor, shape: &[usize], axes: &Dims) -> Tensor {
     let kept: Vec<usize> = shape.iter().enumerate().map(|(k, n)| if axes.contains(&k) { 1 } else { *n }).collect();
     let dims: Dims = (0..shape.len()).filter(|k| !axes.contains(k)).collect();
     let shape = Dims::new(&kept);
@@ -222,6 +240,15 @@ reductions! {
     std std_axes std_keep "Square root of the variance";
     norm norm_axes norm_keep "Square root of the sum of squares";
     log_sum_exp log_sum_exp_axes log_sum_exp_keep "`log(sum(exp(x)))`, without overflow";
+    ptp ptp_axes ptp_keep "Largest element less the least";
+    reduce_xor reduce_xor_axes reduce_xor_keep "Bitwise exclusive or of booleans or integers";
+    nansum nansum_axes nansum_keep "Sum, nan counting as 0";
+    nanprod nanprod_axes nanprod_keep "Product, nan counting as 1";
+    nanmax nanmax_axes nanmax_keep "Largest element that is no nan; nan where all are";
+    nanmin nanmin_axes nanmin_keep "Least element that is no nan; nan where all are";
+    nanmean nanmean_axes nanmean_keep "Mean of what is no nan";
+    nanvar nanvar_axes nanvar_keep "Variance of what is no nan";
+    nanstd nanstd_axes nanstd_keep "Square root of the variance of what is no nan";
 }
 macro_rules! running {
     ($($f:ident $K:ident $doc:literal;)*) => {

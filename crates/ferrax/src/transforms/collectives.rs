@@ -13,8 +13,11 @@
 //! # Ok::<(), ferrax::Error>(())
 //! ```
 use crate::mistakes::{self, ok};
-use crate::tensor::{IntoTensor, Tensor, emit};
-use ferrax_ir::ops::collective::{AllGather, AllReduce, AllReduceKind, AxisIndex, Names, Permute};
+use crate::tensor::{IntoTensor, Tensor, axis_of, emit};
+use ferrax_ir::Error;
+use ferrax_ir::ops::collective::{
+    AllGather, AllReduce, AllReduceKind, AllToAll, AxisIndex, Names, Permute, ReduceScatter,
+};
 
 fn names(axis: &str) -> Names {
     Names([axis.into()].into_iter().collect())
@@ -76,4 +79,66 @@ pub fn all_gather(x: impl IntoTensor, axis: &str) -> Tensor {
 pub fn ppermute(x: impl IntoTensor, axis: &str, pairs: &[(usize, usize)]) -> Tensor {
     axis_size(axis);
     emit(Permute { axis_name: names(axis), perm: pairs.to_vec() }, &[&x.into_tensor()])
+}
+/// The sum over a named axis, each slice getting its part of it along an axis of `x` that is as long as there are slices.
+///
+/// ```
+/// use ferrax::{Tensor, VmapOptions, all_to_all, psum_scatter, vmap_with};
+/// let x = Tensor::from([[1.0f32, 2.0], [3.0, 4.0]]);
+/// let o = VmapOptions { name: Some("i"), ..VmapOptions::default() };
+/// let sums = vmap_with(o.clone(), |x: &Tensor| psum_scatter(x, "i", 0))(&x)?;
+/// assert_eq!(sums.to_vec::<f32>()?, [4.0, 6.0]);
+/// let turned = vmap_with(o, |x: &Tensor| all_to_all(x, "i", 0, 0))(&x)?;
+/// assert_eq!(turned.to_vec::<f32>()?, [1.0, 3.0, 2.0, 4.0]);
+/// # Ok::<(), ferrax::Error>(())
+/// ```
+#[track_caller]
+pub fn psum_scatter(x: impl IntoTensor, axis: &str, dimension: i64) -> Tensor {
+    let (x, axis_size) = (x.into_tensor(), axis_size(axis));
+    let op = ReduceScatter {
+        axis_index_groups: None,
+        axis_name: names(axis),
+        axis_size,
+        scatter_dimension: axis_of(dimension, x.rank()),
+        tiled: false,
+    };
+    emit(op, &[&x])
+}
+/// Slice i's j-th part along `split` goes to slice j, where it is the i-th along `concat`.
+#[track_caller]
+pub fn all_to_all(x: impl IntoTensor, axis: &str, split: i64, concat: i64) -> Tensor {
+    let (x, axis_size) = (x.into_tensor(), axis_size(axis));
+    let op = AllToAll {
+        axis_index_groups: None,
+        axis_name: axis.into(),
+        axis_size,
+        concat_axis: axis_of(concat, x.rank()),
+        split_axis: axis_of(split, x.rank()),
+        tiled: false,
+    };
+    emit(op, &[&x])
+}
+/// A named axis changes places with an axis of `x`.
+#[track_caller]
+pub fn pswapaxes(x: impl IntoTensor, axis: &str, with: i64) -> Tensor {
+    all_to_all(x, axis, with, with)
+}
+/// Slice i gets the value of slice `order[i]`.
+///
+/// # Panics
+/// Unless the order is one of all slices.
+#[track_caller]
+pub fn pshuffle(x: impl IntoTensor, axis: &str, order: &[usize]) -> Tensor {
+    let mut all = order.to_vec();
+    all.sort_unstable();
+    if !all.into_iter().eq(0..axis_size(axis)) {
+        mistakes::raise(Error::value(format!("`perm` does not represent a permutation: {order:?}")));
+    }
+    ppermute(x, axis, &order.iter().enumerate().map(|(i, from)| (*from, i)).collect::<Vec<_>>())
+}
+/// The value of one slice, everywhere.
+#[track_caller]
+pub fn pbroadcast(x: impl IntoTensor, axis: &str, source: usize) -> Tensor {
+    let all = all_gather(x, axis);
+    all.narrow(0, source, source + 1).squeeze(0)
 }

@@ -44,7 +44,7 @@ fn avals<T: Tree>(x: &T) -> Vec<Aval> {
     flat(x).iter().map(Value::aval).collect()
 }
 /// Structures and types that must be one.
-fn same<T: Tree>(what: &str, a: &T, b: &T) -> Res<()> {
+pub(super) fn same<T: Tree>(what: &str, a: &T, b: &T) -> Res<()> {
     let (la, lb) = (Outline::of(a), Outline::of(b));
     if la.text() != lb.text() {
         return Err(Error::type_error(format!(

@@ -1,6 +1,8 @@
 //! Random draws, and compositions of every family, have the bits that Python gives: `golden.txt`, which `golden.py` wrote.
 use ferrax::*;
 
+mod numpy;
+
 fn key() -> Tensor {
     random::key(7)
 }
@@ -148,7 +150,7 @@ fn made(name: &str) -> Option<Tensor> {
             scan(step, &Tensor::from(0.5f32), v).unwrap().1
         }
         "associative_scan" => associative_scan(|a: &Tensor, b: &Tensor| a * b, x, 1, false).unwrap(),
-        _ => return None,
+        _ => return numpy::made(name),
     })
 }
 fn line(name: &str, x: &Tensor) -> String {

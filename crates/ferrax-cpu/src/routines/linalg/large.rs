@@ -84,8 +84,7 @@ number! {
 
 /// How a decomposition is done here: into the results, or not, which is then said.
 pub struct Large {
-    /// Working memory of one matrix.
-    pub bytes: usize,
+    bytes: usize,
     run: fn(&Task) -> Res<bool>,
 }
 /// One matrix.
@@ -165,6 +164,10 @@ fn lead<T>(m: usize) -> usize {
 }
 
 impl Large {
+    /// Working memory of one matrix.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
     /// Whether it was done; the results are then written.
     ///
     /// # Safety

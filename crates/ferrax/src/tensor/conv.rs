@@ -18,7 +18,7 @@ pub enum Padding {
 }
 impl Padding {
     #[track_caller]
-    fn widths(&self, sizes: &[usize], windows: &[usize], strides: &[usize]) -> Box<[(i64, i64)]> {
+    pub(crate) fn widths(&self, sizes: &[usize], windows: &[usize], strides: &[usize]) -> Box<[(i64, i64)]> {
         match self {
             Padding::Valid => sizes.iter().map(|_| (0, 0)).collect(),
             Padding::Same => (0..sizes.len())
@@ -87,6 +87,10 @@ fn spec(layout: &str, first: char, second: char, rank: usize, spatial: &[char]) 
     }
     [first, second].iter().chain(spatial).map(|c| at(*c)).collect()
 }
+/// A size whose elements are `by` apart.
+fn wide(size: usize, by: usize) -> usize {
+    if size == 0 { 0 } else { (size - 1) * by + 1 }
+}
 fn ones(v: &[usize], n: usize) -> Dims {
     if v.is_empty() { Dims::new(&vec![1; n]) } else { Dims::new(v) }
 }
@@ -113,7 +117,6 @@ impl Tensor {
         let rhs = spec(o.layout.1, 'O', 'I', w.rank(), &spatial);
         let out = spec(o.layout.2, 'N', 'C', x.rank(), &spatial);
         let (strides, near, far) = (ones(&o.strides, n), ones(&o.input_dilation, n), ones(&o.kernel_dilation, n));
-        let wide = |size: usize, by: usize| if size == 0 { 0 } else { (size - 1) * by + 1 };
         let sizes: Vec<usize> = (0..n).map(|k| wide(x.shape()[lhs[k + 2]], near[k])).collect();
         let windows: Vec<usize> = (0..n).map(|k| wide(w.shape()[rhs[k + 2]], far[k])).collect();
         let op = Conv {
@@ -128,6 +131,66 @@ impl Tensor {
             window_strides: strides,
         };
         emit(op, &[&x, &w])
+    }
+    /// The convolution that is the gradient of one with these strides: the input is spaced out by them, and convolved. `Padding::Same` gives
+    /// `size * stride` positions, `Valid` all that see an element; explicit widths are those of the spaced input.
+    ///
+    /// ```
+    /// use ferrax::{ConvOptions, Padding, Tensor};
+    /// let (x, w) = (Tensor::ones(&[1, 1, 3]), Tensor::ones(&[1, 1, 2]));
+    /// let o = ConvOptions { strides: vec![2], padding: Padding::Valid, layout: ("NCH", "OIH", "NCH"), ..ConvOptions::default() };
+    /// assert_eq!(x.conv_transpose(&w, &o).shape(), [1, 1, 6]);
+    /// ```
+    ///
+    /// # Panics
+    /// As [`Tensor::conv`].
+    #[track_caller]
+    pub fn conv_transpose(&self, kernel: &Tensor, o: &ConvOptions) -> Tensor {
+        let spatial: Vec<char> = o.layout.0.chars().filter(|c| *c != 'N' && *c != 'C').collect();
+        let n = spatial.len();
+        let rhs = spec(o.layout.1, 'O', 'I', kernel.rank(), &spatial);
+        let (strides, far) = (ones(&o.strides, n), ones(&o.kernel_dilation, n));
+        let widths = |k: usize| {
+            let window = wide(kernel.shape()[rhs[k + 2]], far[k]) as i64;
+            let s = strides[k] as i64;
+            let (low, total) = match o.padding {
+                Padding::Same if s > window - 1 => (window - 1, window + s - 2),
+                Padding::Same => ((window + s - 1) / 2, window + s - 2),
+                _ => (window - 1, window + s - 2 + (window - s).max(0)),
+            };
+            (low, total - low)
+        };
+        let padding = match &o.padding {
+            Padding::Explicit(_) => o.padding.clone(),
+            _ => Padding::Explicit((0..n).map(widths).collect()),
+        };
+        let spaced = ConvOptions { strides: vec![], input_dilation: strides.to_vec(), padding, ..o.clone() };
+        self.conv(kernel, &spaced)
+    }
+    /// The windows that a convolution with kernels of this shape sees, as features: as many for each feature of the input as the kernel has
+    /// elements.
+    ///
+    /// ```
+    /// use ferrax::{ConvOptions, Tensor};
+    /// let x = Tensor::from([[[1.0f32, 2.0, 3.0]]]);
+    /// let o = ConvOptions { layout: ("NCH", "OIH", "NCH"), ..ConvOptions::default() };
+    /// assert_eq!(x.conv_patches(&[2], &o).to_vec::<f32>().unwrap(), [1.0, 2.0, 2.0, 3.0]);
+    /// ```
+    ///
+    /// # Panics
+    /// As [`Tensor::conv`].
+    #[track_caller]
+    pub fn conv_patches(&self, kernel: &[usize], o: &ConvOptions) -> Tensor {
+        let spatial: Vec<char> = o.layout.0.chars().filter(|c| *c != 'N' && *c != 'C').collect();
+        let features = self.shape()[spec(o.layout.0, 'N', 'C', self.rank(), &spatial)[1]];
+        let size: usize = kernel.iter().product();
+        let shape: Vec<usize> = [&[features * size, 1], kernel].concat();
+        let unit = Tensor::eye(size, size).astype(self.dtype()).broadcast_to(&[features, size, size]).reshape(&shape);
+        // from output, input, spatial axes to where the layout has them
+        let order = spec(o.layout.1, 'O', 'I', shape.len(), &spatial);
+        let to = |axis: usize| order.iter().position(|k| *k == axis).unwrap_or(axis) as i64;
+        let unit = unit.permute(&(0..shape.len()).map(to).collect::<Vec<_>>());
+        self.conv(&unit, &ConvOptions { feature_groups: features, ..o.clone() })
     }
     #[track_caller]
     fn windows(&self, kind: WindowKind, window: &[usize], strides: &[usize], padding: &Padding) -> Tensor {

@@ -1,0 +1,29 @@
+//! Where the library is left out, no matrix is large: all are decomposed as the waist's text has it.
+use crate::memory::Block;
+use ferrax_kernel::Res;
+use ferrax_kernel::linalg::Linalg;
+use std::sync::atomic::AtomicBool;
+
+/// There is none.
+pub enum Large {}
+impl Large {
+    pub fn bytes(&self) -> usize {
+        match *self {}
+    }
+    /// # Safety
+    /// Never called.
+    pub unsafe fn run(
+        &self,
+        _: &Linalg,
+        _: &Block,
+        _: &[*const u8],
+        _: &[*mut u8],
+        _: bool,
+        _: &AtomicBool,
+    ) -> Res<bool> {
+        match *self {}
+    }
+}
+pub fn pick(_: &Linalg) -> Option<Large> {
+    None
+}

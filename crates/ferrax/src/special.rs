@@ -1,0 +1,132 @@
+//! Functions whose derivatives or iterations are their own: `sinc`, `i0`, `gcd`, `frexp` ..
+//!
+//! ```
+//! use ferrax::{Tensor, grad, special};
+//! assert_eq!(special::gcd(&Tensor::from([12, -9]), 6).to_vec::<i32>()?, [6, 3]);
+//! assert_eq!(special::lcm(&Tensor::from([4, 0]), 6).to_vec::<i32>()?, [12, 0]);
+//! let (mantissa, exponent) = special::frexp(&Tensor::from([8.0f32, -0.3]));
+//! assert_eq!((mantissa.to_vec::<f32>()?, exponent.to_vec::<i32>()?), (vec![0.5, -0.6], vec![4, -1]));
+//! let second = grad(|x: &Tensor| grad(|x: &Tensor| special::sinc(x))(x))(&Tensor::from(0.0f32))?;
+//! assert!((second.item() + 3.289868).abs() < 1e-5); // -pi^2 / 3, at the hole
+//! # Ok::<(), ferrax::Error>(())
+//! ```
+use crate::mistakes::{ok, raise};
+use crate::tensor::{IntoTensor, Tensor, constant, exactly, inexact, promote, where_};
+use crate::transforms::{custom_jvp, while_loop};
+use ferrax_ir::{Dtype, Error};
+use std::f64::consts::PI;
+
+/// The k-th derivative of sin(v) / v at 0.
+#[track_caller]
+fn maclaurin(k: i32, v: &Tensor) -> Tensor {
+    let c = if k % 2 == 1 { 0.0 } else { (1 - k % 4) as f64 / (k + 1) as f64 };
+    let value = move |v: &Tensor| v * constant(v.dtype(), 0.0) + constant(v.dtype(), c);
+    ok(custom_jvp(value, move |v: &Tensor, dv: &Tensor| (value(v), maclaurin(k + 1, v) * dv))(v))
+}
+/// `sin(pi x) / (pi x)`, 1 at 0, with all its derivatives there.
+#[track_caller]
+pub fn sinc(x: &Tensor) -> Tensor {
+    let x = inexact(x);
+    let y = constant(x.dtype(), PI) * &x;
+    let zero = x.eq(0.0);
+    let safe = where_(&zero, 1.0, &y);
+    where_(&zero, maclaurin(0, &y), safe.sin() / &safe)
+}
+/// The modified Bessel function of order 0.
+#[track_caller]
+pub fn i0(x: &Tensor) -> Tensor {
+    let value = |x: &Tensor| {
+        let x = x.abs();
+        x.exp() * x.bessel_i0e()
+    };
+    let rule = move |x: &Tensor, dx: &Tensor| {
+        let a = x.abs();
+        (value(x), x.sign() * (a.exp() * a.bessel_i1e()) * dx)
+    };
+    ok(custom_jvp(value, rule)(&inexact(x)))
+}
+/// Kaiser's window of `n` samples, float32.
+#[track_caller]
+pub fn kaiser(n: usize, beta: f64) -> Tensor {
+    let c = |x: f64| constant(Dtype::F32, x);
+    if n < 2 {
+        return Tensor::ones(&[n]);
+    }
+    let half = 0.5 * (n as f64 - 1.0);
+    let x = ((Tensor::arange(n, Dtype::F32) - c(half)) / c(half)).powi(2);
+    i0(&(c(beta) * (c(1.0) - x).sqrt())) / i0(&c(beta))
+}
+#[track_caller]
+fn integers(name: &str, x: &Tensor, y: impl IntoTensor) -> [Tensor; 2] {
+    let both = promote(&[x, &y.into_tensor()]);
+    if !both[0].dtype().is_int() {
+        raise(Error::value(format!("Arguments to {name} must be integers.")));
+    }
+    exactly(crate::tensor::broadcast_arrays(&both)).map(|x: Tensor| x.abs().strong())
+}
+/// Elementwise greatest common divisor of integers.
+#[track_caller]
+pub fn gcd(x: &Tensor, y: impl IntoTensor) -> Tensor {
+    let [x, y] = integers("gcd", x, y);
+    let step = |(a, b): &(Tensor, Tensor)| {
+        let more = b.ne(0);
+        let (a, b) = (where_(&more, b, a), where_(&more, a % where_(&more, b, 1), b.zeros_like()));
+        (a.maximum(&b), a.minimum(&b))
+    };
+    ok(while_loop(|s: &(Tensor, Tensor)| s.1.ne(0).any(), step, &(x, y))).0
+}
+/// Elementwise least common multiple of integers.
+#[track_caller]
+pub fn lcm(x: &Tensor, y: impl IntoTensor) -> Tensor {
+    let [x, y] = integers("lcm", x, y);
+    let d = gcd(&x, &y);
+    let nothing = d.eq(0);
+    where_(&nothing, 0, x * y.floor_div(where_(&nothing, 1, &d)))
+}
+/// Elementwise `(m, e)` with `x = m 2^e` and m in [0.5, 1); 0, nan and infinities with e = 0. e is int32.
+///
+/// # Panics
+/// For complex numbers.
+#[track_caller]
+pub fn frexp(x: &Tensor) -> (Tensor, Tensor) {
+    let x = inexact(x).strong();
+    let (words, exponent, mantissa, least) = match x.dtype() {
+        Dtype::F16 => (Dtype::I16, 5, 10, -14),
+        Dtype::BF16 => (Dtype::I16, 8, 7, -126),
+        Dtype::F32 => (Dtype::I32, 8, 23, -126),
+        Dtype::F64 => (Dtype::I64, 11, 52, -1022),
+        d => raise(Error::type_error(format!("frexp does not accept dtype {}", d.long()))),
+    };
+    let value = move |x: &Tensor| {
+        let c = |v: i64| constant(words, v as f64);
+        let small = x.abs().lt(constant(x.dtype(), 2f64.powi(least)));
+        let bits = where_(&small, x * constant(x.dtype(), 2f64.powi(mantissa)), x).bitcast(words);
+        let (bias, ones) = ((1i64 << (exponent - 1)) - 1, (1i64 << exponent) - 1);
+        let e = ((&bits >> c(mantissa as i64)) & c(ones)).astype(Dtype::I32) - (bias - 1);
+        let e = e + where_(&small, constant(Dtype::I32, -mantissa as f64), constant(Dtype::I32, 0.0));
+        // the sign and the mantissa's bits, under the exponent of [0.5, 1)
+        let kept = &bits - (((&bits >> c(mantissa as i64)) & c(ones)) << c(mantissa as i64));
+        let m = (kept | (c(bias - 1) << c(mantissa as i64))).bitcast(x.dtype());
+        let special = x.is_inf() | x.is_nan() | x.eq(0.0);
+        (where_(&special, x, m), where_(&special, 0, e).astype(Dtype::I32))
+    };
+    let rule = move |x: &Tensor, dx: &Tensor| {
+        let (m, e) = value(x);
+        let dm = dx * constant(x.dtype(), 2.0).pow(-e.astype(x.dtype()));
+        ((m, e.clone()), (dm, e.zeros_like()))
+    };
+    ok(custom_jvp(value, rule)(&x))
+}
+/// Elementwise `x 2^n` for integers n.
+#[track_caller]
+pub fn ldexp(x: &Tensor, n: impl IntoTensor) -> Tensor {
+    let x = inexact(x).strong();
+    let d = x.dtype();
+    let (m, e) = frexp(&x);
+    let e = e.astype(d) + n.into_tensor().astype(d);
+    let up = e.gt(0.0);
+    // half of the last step is the mantissa's, so that the power stays finite
+    let (m, e) = (where_(&up, &m * 2.0, &m), where_(&up, &e - 1.0, &e));
+    let out = m * constant(d, 2.0).pow(e);
+    where_(&(x.is_inf() | x.eq(0.0)), &x, out)
+}

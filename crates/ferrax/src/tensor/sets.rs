@@ -1,0 +1,139 @@
+//! Sets as ascending vectors: which elements there are, and which of them elsewhere.
+//!
+//! ```
+//! use ferrax::Tensor;
+//! let x = Tensor::from([3, 1, 3, 2]);
+//! assert_eq!(x.unique().to_vec::<i32>()?, [1, 2, 3]);
+//! let (values, counts) = x.unique_sized(5); // under jit: as many as are asked for, the least repeated
+//! assert_eq!((values.to_vec::<i32>()?, counts.to_vec::<i32>()?), (vec![1, 2, 3, 1, 1], vec![1, 1, 2, 0, 0]));
+//! assert_eq!(x.is_in(&Tensor::from([1, 2])).to_vec::<bool>()?, [false, true, false, true]);
+//! assert_eq!(x.setdiff1d(&Tensor::from([3])).to_vec::<i32>()?, [1, 2]);
+//! assert_eq!(x.gt(1).nonzero_sized(3)[0].to_vec::<i32>()?, [0, 2, 3]);
+//! # Ok::<(), ferrax::Error>(())
+//! ```
+//!
+//! INVARIANT: what has no size given must be known, and is an error under `jit` and `vmap`.
+use super::{IntoTensor, Tensor, concatenate, constant, exactly, promote, where_};
+use ferrax_ir::Dtype;
+
+impl Tensor {
+    /// All elements ascending, and where each begins a run of equal ones; nan equals nan.
+    #[track_caller]
+    fn runs(&self) -> (Tensor, Tensor) {
+        let x = self.flatten().sort(0);
+        let n = x.size();
+        if n < 2 {
+            return (x, Tensor::full(&[n], true));
+        }
+        let (a, b) = (x.narrow(0, 1, n), x.narrow(0, 0, n - 1));
+        let differ = a.ne(&b) & !(a.is_nan() & b.is_nan());
+        let mask = concatenate(&[Tensor::full(&[1], true), differ], 0);
+        (x, mask)
+    }
+    /// The elements, each once, ascending.
+    ///
+    /// # Panics
+    /// Where they are not known: see [`Tensor::unique_sized`].
+    #[track_caller]
+    pub fn unique(&self) -> Tensor {
+        let (x, mask) = self.runs();
+        x.slice(crate::s![&mask])
+    }
+    /// The first `size` of the ascending elements, each once, and how often each occurs; the least one, no times, in the place of those
+    /// that are not there.
+    #[track_caller]
+    pub fn unique_sized(&self, size: usize) -> (Tensor, Tensor) {
+        let (x, mask) = self.runs();
+        let n = x.size();
+        let first = mask.nonzero_sized(size).remove(0);
+        let there = Tensor::arange(size, Dtype::I32).lt(mask.astype(Dtype::I32).sum());
+        let starts = where_(&there, &first, n).astype(Dtype::I32);
+        let after = mask.nonzero_sized(size + 1).remove(0).narrow(0, 1, size + 1);
+        let more = Tensor::arange(size, Dtype::I32).lt(mask.astype(Dtype::I32).sum() - 1);
+        let ends = where_(&more, after, n).astype(Dtype::I32);
+        (x.take(&first, 0), ends - starts)
+    }
+    /// The positions of the first `size` elements that are nonzero, a vector (int32) for each axis; position 0 for those that are not there.
+    #[track_caller]
+    pub fn nonzero_sized(&self, size: usize) -> Vec<Tensor> {
+        let mask = self.ne(constant(self.dtype(), 0.0)).flatten();
+        let n = self.size();
+        // the position of the k-th is how many running counts are at most k
+        let at = match n {
+            0 => Tensor::zeros_in(&[size], Dtype::I32),
+            _ => {
+                let counts = mask.astype(Dtype::I32).cumsum(0);
+                Tensor::zeros_in(&[size], Dtype::I32).at(crate::s![&counts]).add(1).cumsum(0)
+            }
+        };
+        let there = Tensor::arange(size, Dtype::I32).lt(mask.astype(Dtype::I32).sum());
+        let at = where_(&there, at, 0).astype(Dtype::I32);
+        let mut stride = n;
+        let along = |k: &usize| {
+            stride /= (*k).max(1);
+            at.floor_div(stride.max(1)).modulo((*k).max(1))
+        };
+        self.shape().iter().map(along).collect()
+    }
+    /// Elementwise: whether it is among `those`.
+    #[track_caller]
+    pub fn is_in(&self, those: &Tensor) -> Tensor {
+        self.expand_dims(-1).eq(those.flatten()).any_axes(-1)
+    }
+    /// The elements of both, each once, ascending.
+    ///
+    /// # Panics
+    /// Where they are not known.
+    #[track_caller]
+    pub fn union1d(&self, o: &Tensor) -> Tensor {
+        concatenate(&[self.flatten(), o.flatten()], 0).unique()
+    }
+    /// The elements that the other has too, each once, ascending.
+    ///
+    /// # Panics
+    /// Where they are not known.
+    #[track_caller]
+    pub fn intersect1d(&self, o: &Tensor) -> Tensor {
+        let [x, o] = exactly(promote(&[self, o]));
+        let x = x.unique();
+        x.slice(crate::s![&x.is_in(&o)])
+    }
+    /// The elements that the other lacks, each once, ascending.
+    ///
+    /// # Panics
+    /// Where they are not known.
+    #[track_caller]
+    pub fn setdiff1d(&self, o: &Tensor) -> Tensor {
+        let x = self.unique();
+        x.slice(crate::s![&(!x.is_in(o))])
+    }
+    /// The elements that are in one of the two alone, each once, ascending.
+    ///
+    /// # Panics
+    /// Where they are not known.
+    #[track_caller]
+    pub fn setxor1d(&self, o: &Tensor) -> Tensor {
+        self.setdiff1d(o).union1d(&o.setdiff1d(self))
+    }
+    /// The positions where it is nonzero, a vector (int32) for each axis.
+    ///
+    /// # Panics
+    /// Where the elements are not known: see [`Tensor::nonzero_sized`].
+    #[track_caller]
+    pub fn nonzero(&self) -> Vec<Tensor> {
+        super::indexing::positions(&self.ne(constant(self.dtype(), 0.0)))
+    }
+    /// The elements where a condition of the same shape holds, in one vector.
+    ///
+    /// # Panics
+    /// Where the condition is not known.
+    #[track_caller]
+    pub fn extract(&self, condition: &Tensor) -> Tensor {
+        self.slice(crate::s![&condition.astype(Dtype::BOOL)])
+    }
+    /// Two laid end to end, flattened.
+    #[track_caller]
+    pub fn append(&self, o: impl IntoTensor) -> Tensor {
+        concatenate(&[self.flatten(), o.into_tensor().strong().flatten()], 0)
+    }
+}
