@@ -25,7 +25,8 @@
 //! closure's one argument is a reference to a tree; several arguments are a tuple.
 //!
 //! **Features.** `api` (default): all of this; the Python extension is built without. `gpu`: devices reached by `wgpu`, off by default, for
-//! it is most of a clean build. `safetensors`: trees of weights in files (`weights`).
+//! it is most of a clean build. `safetensors`: trees of weights in files (`weights`). `faer`: decompositions of
+//! more than 32 rows by blocks; without it they are slower, and their last bits are not Python's.
 //!
 //! | Python | Rust |
 //! |---|---|

@@ -19,6 +19,7 @@
 //! bits agree.
 mod calculus;
 mod conv;
+mod dynamic;
 pub mod element;
 mod fourier;
 mod functions;
