@@ -165,9 +165,11 @@ impl Tensor {
         let [x, y] = exactly(super::promote(&[self, &o.into_tensor()]));
         if !x.dtype().is_int() {
             let rest = pointwise(Pw::Rem, &[&x, &y]);
-            let q = (&x - &rest) / &y;
+            // by zero: the infinity, or the nan, that division gives
+            let q = super::where_(&y.eq(0.0), &x, &x - &rest) / &y;
             let differ = rest.ne(0.0) & y.sign().ne(rest.sign());
-            return super::where_(&differ, &q - 1.0, &q).round();
+            let q = super::where_(&differ, &q - 1.0, &q);
+            return emit(Pointwise { f: Pw::Round, y: 0 }, &[&q]); // halves away from zero
         }
         let q = pointwise(Pw::Div, &[&x, &y]);
         if x.dtype().is_unsigned() {

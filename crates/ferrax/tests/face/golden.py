@@ -89,6 +89,7 @@ CASES = {
     "hypot": lambda: jnp.hypot(X[:, :5], Y[:4]),
     "mod": lambda: jnp.mod(X[:, :5], Y[:4]),
     "floor_divide": lambda: jnp.floor_divide(X[:, :5], Y[:4]),
+    "floor_divide_zero": lambda: jnp.floor_divide(E, E * 0),
     "log2": lambda: jnp.log2(V),
     "power": lambda: jnp.power(V, 1.7),
     "cholesky": lambda: jnp.linalg.cholesky(S),
