@@ -68,8 +68,8 @@ macro_rules! blocked {
                 // SAFETY: the caller's promise.
                 unsafe {
                     library::get_gemm_fn()(
-                        m, n, k, c, c_column, c_row, false, a, a_column, a_row, b, b_column, b_row, 0.0, 1.0, false, false,
-                        false, par,
+                        m, n, k, c, c_column, c_row, false, a, a_column, a_row, b, b_column, b_row, 0.0, 1.0, false,
+                        false, false, par,
                     );
                 }
             }
@@ -367,11 +367,12 @@ pub fn compile(d: &Dot, tier: Tier) -> Res<Run> {
             let nanos = if parallel { work as f64 * 0.03 } else { 0.0 };
             let pool = if nanos > 50_000.0 && d.b < threads::num_threads() { threads::pool() } else { None };
             match pool {
-                Some(pool) => pool
-                    .install(|| (0..d.b).for_each(|k| gemm_one(k, Parallelism::Rayon(threads::num_threads())))),
-                None => threads::for_ranges(d.b, nanos, bases.cancel, &|r| {
-                    r.for_each(|k| gemm_one(k, Parallelism::None))
-                }),
+                Some(pool) => {
+                    pool.install(|| (0..d.b).for_each(|k| gemm_one(k, Parallelism::Rayon(threads::num_threads()))))
+                }
+                None => {
+                    threads::for_ranges(d.b, nanos, bases.cancel, &|r| r.for_each(|k| gemm_one(k, Parallelism::None)))
+                }
             }
         }
         if let (Some(u), Some(s)) = (&unpack, &sums) {
