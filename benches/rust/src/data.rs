@@ -43,13 +43,13 @@ pub const SMALL: usize = 64;
 
 /// An array as everybody reads it.
 #[derive(Clone)]
-pub struct Array {
+pub struct Numbers {
     pub shape: Vec<usize>,
     pub data: Vec<f32>,
 }
 
 /// Numbers in [-scale, scale), from a counter.
-pub fn uniform(seed: u64, shape: &[usize], scale: f32) -> Array {
+pub fn uniform(seed: u64, shape: &[usize], scale: f32) -> Numbers {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(1);
     let mut next = || {
         state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
@@ -58,32 +58,32 @@ pub fn uniform(seed: u64, shape: &[usize], scale: f32) -> Array {
         ((z ^ (z >> 31)) >> 40) as f32 / (1 << 24) as f32
     };
     let data = (0..shape.iter().product()).map(|_| (next() * 2.0 - 1.0) * scale).collect();
-    Array { shape: shape.to_vec(), data }
+    Numbers { shape: shape.to_vec(), data }
 }
 /// Weights of inputs and outputs, as Glorot and Bengio (2010) have them.
-pub fn weights(seed: u64, shape: &[usize], fan: usize) -> Array {
+pub fn weights(seed: u64, shape: &[usize], fan: usize) -> Numbers {
     uniform(seed, shape, (6.0 / fan as f32).sqrt())
 }
-pub fn full(shape: &[usize], x: f32) -> Array {
-    Array { shape: shape.to_vec(), data: vec![x; shape.iter().product()] }
+pub fn full(shape: &[usize], x: f32) -> Numbers {
+    Numbers { shape: shape.to_vec(), data: vec![x; shape.iter().product()] }
 }
 /// Whole numbers below `n`.
 pub fn whole(seed: u64, count: usize, n: usize) -> Vec<u32> {
     uniform(seed, &[count], 0.5).data.iter().map(|x| (((x + 0.5) * n as f32) as u32).min(n as u32 - 1)).collect()
 }
 /// One row for each label, 1 at the label.
-pub fn one_hot(labels: &[u32], n: usize) -> Array {
+pub fn one_hot(labels: &[u32], n: usize) -> Numbers {
     let mut a = full(&[labels.len(), n], 0.0);
     labels.iter().enumerate().for_each(|(i, l)| a.data[i * n + *l as usize] = 1.0);
     a
 }
 
 /// Parameters of each row, in the order in which all libraries hold them.
-pub fn mlp() -> Vec<Array> {
+pub fn mlp() -> Vec<Numbers> {
     let layer = |(i, n): (usize, &[usize])| [weights(i as u64, n, n[0] + n[1]), full(&[n[1]], 0.0)];
     Mlp::SIZES.windows(2).enumerate().flat_map(layer).collect()
 }
-pub fn conv() -> Vec<Array> {
+pub fn conv() -> Vec<Numbers> {
     let c = ConvNet::CHANNELS;
     let kernel = |i: usize| weights(i as u64, &[c[i + 1], c[i], 3, 3], 9 * (c[i] + c[i + 1]));
     vec![
@@ -96,7 +96,7 @@ pub fn conv() -> Vec<Array> {
     ]
 }
 /// Embedding, positions; for each block scale, shift, qkv, out, scale, shift, up, down; scale, shift, head.
-pub fn transformer() -> Vec<Array> {
+pub fn transformer() -> Vec<Numbers> {
     type T = Transformer;
     let w = T::WIDTH;
     let mut all = vec![uniform(100, &[T::VOCABULARY, w], 0.1), uniform(101, &[T::TIME, w], 0.1)];
@@ -115,18 +115,18 @@ pub fn transformer() -> Vec<Array> {
     all.extend([full(&[w], 1.0), full(&[w], 0.0), weights(150, &[w, T::VOCABULARY], w + T::VOCABULARY)]);
     all
 }
-pub fn rnn() -> Vec<Array> {
+pub fn rnn() -> Vec<Numbers> {
     let (i, w) = (Rnn::INPUT, Rnn::WIDTH);
     vec![weights(200, &[i, w], i + w), weights(201, &[w, w], 2 * w), full(&[w], 0.0)]
 }
 /// Inputs by time, and what the last state is to be.
-pub fn rnn_inputs() -> (Array, Array) {
+pub fn rnn_inputs() -> (Numbers, Numbers) {
     (uniform(210, &[Rnn::TIME, Rnn::BATCH, Rnn::INPUT], 1.0), uniform(211, &[Rnn::BATCH, Rnn::WIDTH], 0.5))
 }
-pub fn mlp_inputs() -> (Array, Array) {
+pub fn mlp_inputs() -> (Numbers, Numbers) {
     (uniform(20, &[Mlp::BATCH, Mlp::SIZES[0]], 1.0), one_hot(&whole(21, Mlp::BATCH, 10), 10))
 }
-pub fn conv_inputs() -> (Array, Array) {
+pub fn conv_inputs() -> (Numbers, Numbers) {
     let x = uniform(30, &[ConvNet::BATCH, 1, ConvNet::SIDE, ConvNet::SIDE], 1.0);
     (x, one_hot(&whole(31, ConvNet::BATCH, 10), 10))
 }

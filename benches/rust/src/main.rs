@@ -9,7 +9,7 @@ mod with_ferrax;
 use std::time::Instant;
 
 /// What a row does, again and again.
-pub trait Work {
+pub trait Timed {
     /// Once; whatever it gives is there when this returns.
     fn go(&mut self);
     /// All numbers that the last one gave.
@@ -22,11 +22,11 @@ pub struct Training<S, F, R> {
     read: R,
 }
 impl<S: 'static, F: Fn(&S) -> S + 'static, R: Fn(&S) -> Vec<f32> + 'static> Training<S, F, R> {
-    pub fn boxed(state: S, step: F, read: R) -> Box<dyn Work> {
+    pub fn boxed(state: S, step: F, read: R) -> Box<dyn Timed> {
         Box::new(Training { state, step, read })
     }
 }
-impl<S, F: Fn(&S) -> S, R: Fn(&S) -> Vec<f32>> Work for Training<S, F, R> {
+impl<S, F: Fn(&S) -> S, R: Fn(&S) -> Vec<f32>> Timed for Training<S, F, R> {
     fn go(&mut self) {
         self.state = (self.step)(&self.state);
     }
@@ -41,11 +41,11 @@ pub struct Inference<Y, F, R> {
     read: R,
 }
 impl<Y: 'static, F: Fn() -> Y + 'static, R: Fn(&Y) -> Vec<f32> + 'static> Inference<Y, F, R> {
-    pub fn boxed(run: F, read: R) -> Box<dyn Work> {
+    pub fn boxed(run: F, read: R) -> Box<dyn Timed> {
         Box::new(Inference { last: None, run, read })
     }
 }
-impl<Y, F: Fn() -> Y, R: Fn(&Y) -> Vec<f32>> Work for Inference<Y, F, R> {
+impl<Y, F: Fn() -> Y, R: Fn(&Y) -> Vec<f32>> Timed for Inference<Y, F, R> {
     fn go(&mut self) {
         self.last = None;
         self.last = Some((self.run)());
@@ -55,7 +55,7 @@ impl<Y, F: Fn() -> Y, R: Fn(&Y) -> Vec<f32>> Work for Inference<Y, F, R> {
     }
 }
 
-type Make = fn() -> Box<dyn Work>;
+type Make = fn() -> Box<dyn Timed>;
 const LIBRARIES: [&str; 3] = ["ferrax", "candle", "burn"];
 const ROWS: &[(&str, [Make; 3])] = &[
     ("mlp step", [with_ferrax::mlp, with_candle::mlp, with_burn::mlp]),
@@ -86,7 +86,7 @@ fn main() {
         if !words.is_empty() && !words.iter().any(|w| name.contains(w.as_str())) {
             continue;
         }
-        let mut works: Vec<Box<dyn Work>> = make.iter().map(|m| m()).collect();
+        let mut works: Vec<Box<dyn Timed>> = make.iter().map(|m| m()).collect();
         if let Some(k) = only.and_then(|l| LIBRARIES.iter().position(|n| *n == l)) {
             println!("{name:<18} {:>9.1} us", alone(&mut *works[k], rounds) * 1e6);
             continue;
@@ -115,7 +115,7 @@ fn main() {
     }
 }
 /// The largest difference after some steps, as a part of the largest number.
-fn compared(works: &mut [Box<dyn Work>]) -> Result<String, String> {
+fn compared(works: &mut [Box<dyn Timed>]) -> Result<String, String> {
     for _ in 0..STEPS {
         works.iter_mut().for_each(|w| w.go());
     }
@@ -138,7 +138,7 @@ fn compared(works: &mut [Box<dyn Work>]) -> Result<String, String> {
     Ok(format!("equal to {worst:.0e}"))
 }
 /// Seconds of one go of each: the median over rounds, in each of which all take their turn.
-fn in_turns(works: &mut [Box<dyn Work>], rounds: usize) -> Vec<f64> {
+fn in_turns(works: &mut [Box<dyn Timed>], rounds: usize) -> Vec<f64> {
     let each: Vec<usize> = works.iter_mut().map(|w| repeats(&mut **w)).collect();
     let mut times = vec![vec![]; works.len()];
     for r in 0..rounds {
@@ -149,17 +149,17 @@ fn in_turns(works: &mut [Box<dyn Work>], rounds: usize) -> Vec<f64> {
     }
     times.into_iter().map(median).collect()
 }
-fn alone(work: &mut dyn Work, rounds: usize) -> f64 {
+fn alone(work: &mut dyn Timed, rounds: usize) -> f64 {
     let n = repeats(work);
     median((0..rounds).map(|_| timed(work, n)).collect())
 }
 /// How many make a turn of some 30 ms.
-fn repeats(work: &mut dyn Work) -> usize {
+fn repeats(work: &mut dyn Timed) -> usize {
     timed(work, 2);
     let once = timed(work, 2);
     (0.03 / once).clamp(1.0, 20_000.0) as usize
 }
-fn timed(work: &mut dyn Work, n: usize) -> f64 {
+fn timed(work: &mut dyn Timed, n: usize) -> f64 {
     let start = Instant::now();
     (0..n).for_each(|_| work.go());
     start.elapsed().as_secs_f64() / n as f64

@@ -1,6 +1,6 @@
 //! The rows in burn, on its backend `flex`: the portable one for processors, which took the place of `ndarray`.
-use crate::data::{self, Array, ConvNet, Mlp, Rnn, Transformer};
-use crate::{Inference, Training, Work};
+use crate::data::{self, ConvNet, Mlp, Numbers, Rnn, Transformer};
+use crate::{Inference, Timed, Training};
 use burn::tensor::module::{attention, avg_pool2d, conv2d, layer_norm};
 use burn::tensor::ops::{AttentionModuleOptions, AvgPoolOptions, ConvOptions};
 use burn::tensor::{Device, Int, Tensor, TensorData, activation};
@@ -8,7 +8,7 @@ use burn::tensor::{Device, Int, Tensor, TensorData, activation};
 fn device() -> Device {
     Device::flex()
 }
-fn tensor<const N: usize>(a: &Array) -> Tensor<N> {
+fn tensor<const N: usize>(a: &Numbers) -> Tensor<N> {
     Tensor::from_data(TensorData::new(a.data.clone(), a.shape.clone()), &device())
 }
 fn indices(i: &[u32]) -> Tensor<1, Int> {
@@ -27,7 +27,7 @@ enum Param {
     Four(Tensor<4>),
 }
 impl Param {
-    fn new(a: &Array) -> Param {
+    fn new(a: &Numbers) -> Param {
         match a.shape.len() {
             1 => Param::One(tensor(a).autodiff().require_grad()),
             2 => Param::Two(tensor(a).autodiff().require_grad()),
@@ -60,7 +60,7 @@ impl Param {
         }
     }
 }
-fn training(params: Vec<Array>, rate: f64, loss: impl Fn(&[Param]) -> Tensor<1> + 'static) -> Box<dyn Work> {
+fn training(params: Vec<Numbers>, rate: f64, loss: impl Fn(&[Param]) -> Tensor<1> + 'static) -> Box<dyn Timed> {
     type State = (Tensor<1>, Vec<Param>);
     let step = move |(_, p): &State| -> State {
         let l = loss(p);
@@ -92,7 +92,7 @@ fn cross_entropy(logits: Tensor<2>, labels: &Tensor<2>) -> Tensor<1> {
     let n = labels.dims()[0] as f64;
     (activation::log_softmax(logits, 1) * labels.clone()).sum().neg() / n
 }
-pub fn mlp() -> Box<dyn Work> {
+pub fn mlp() -> Box<dyn Timed> {
     let (x, y) = data::mlp_inputs();
     let (x, y): (Tensor<2>, Tensor<2>) = (tensor(&x), tensor(&y));
     training(data::mlp(), Mlp::RATE, move |p| {
@@ -100,7 +100,7 @@ pub fn mlp() -> Box<dyn Work> {
         cross_entropy(linear(h, &p[4], &p[5]), &y)
     })
 }
-pub fn conv() -> Box<dyn Work> {
+pub fn conv() -> Box<dyn Timed> {
     let (x, y) = data::conv_inputs();
     let (x, y): (Tensor<4>, Tensor<2>) = (tensor(&x), tensor(&y));
     training(data::conv(), ConvNet::RATE, move |p| {
@@ -112,7 +112,7 @@ pub fn conv() -> Box<dyn Work> {
         cross_entropy(linear(h.reshape([ConvNet::BATCH, ConvNet::FLAT]), &p[4], &p[5]), &y)
     })
 }
-pub fn transformer() -> Box<dyn Work> {
+pub fn transformer() -> Box<dyn Timed> {
     type T = Transformer;
     let (b, t, w, n) = (T::BATCH, T::TIME, T::WIDTH, T::HEADS);
     let (x, y) = data::transformer_inputs();
@@ -142,7 +142,7 @@ pub fn transformer() -> Box<dyn Work> {
         picked.mean().neg()
     })
 }
-pub fn rnn() -> Box<dyn Work> {
+pub fn rnn() -> Box<dyn Timed> {
     let (x, y) = data::rnn_inputs();
     let (x, y): (Tensor<3>, Tensor<2>) = (tensor(&x), tensor(&y));
     training(data::rnn(), Rnn::RATE, move |p| {
@@ -154,11 +154,11 @@ pub fn rnn() -> Box<dyn Work> {
         (h - y.clone()).square().mean()
     })
 }
-pub fn softmax() -> Box<dyn Work> {
+pub fn softmax() -> Box<dyn Timed> {
     let x: Tensor<2> = tensor(&data::uniform(50, &data::SOFTMAX, 5.0));
     Inference::boxed(move || activation::softmax(x.clone(), 1), read)
 }
-pub fn chain() -> Box<dyn Work> {
+pub fn chain() -> Box<dyn Timed> {
     let (x, y) = (data::uniform(60, &[data::CHAIN], 2.0), data::uniform(61, &[data::CHAIN], 2.0));
     let (x, y): (Tensor<1>, Tensor<1>) = (tensor(&x), tensor(&y));
     let run = move || {
@@ -169,7 +169,7 @@ pub fn chain() -> Box<dyn Work> {
     };
     Inference::boxed(run, read)
 }
-pub fn small() -> Box<dyn Work> {
+pub fn small() -> Box<dyn Timed> {
     let x: Tensor<1> = tensor(&data::uniform(70, &[data::SMALL], 1.0));
     Inference::boxed(move || (x.clone() * 2.0 + 1.0).tanh(), read)
 }

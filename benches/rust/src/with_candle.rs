@@ -1,12 +1,12 @@
 //! The rows in candle.
-use crate::data::{self, Array, ConvNet, Mlp, Rnn, Transformer};
-use crate::{Inference, Training, Work};
+use crate::data::{self, ConvNet, Mlp, Numbers, Rnn, Transformer};
+use crate::{Inference, Timed, Training};
 use candle_core::{D, Device, Result, Tensor, Var};
 use candle_nn::{loss, ops};
 
 const CPU: Device = Device::Cpu;
 
-fn tensor(a: &Array) -> Tensor {
+fn tensor(a: &Numbers) -> Tensor {
     Tensor::from_slice(&a.data, a.shape.as_slice(), &CPU).expect("an array")
 }
 fn indices(i: &[u32]) -> Tensor {
@@ -15,7 +15,7 @@ fn indices(i: &[u32]) -> Tensor {
 fn read(t: &Tensor) -> Vec<f32> {
     t.flatten_all().and_then(|t| t.to_vec1()).expect("float32")
 }
-fn training(params: Vec<Array>, rate: f64, loss: impl Fn(&[Tensor]) -> Result<Tensor> + 'static) -> Box<dyn Work> {
+fn training(params: Vec<Numbers>, rate: f64, loss: impl Fn(&[Tensor]) -> Result<Tensor> + 'static) -> Box<dyn Timed> {
     let vars: Vec<Var> = params.iter().map(|a| Var::from_tensor(&tensor(a)).expect("a variable")).collect();
     let step = move |(_, vars): &(Tensor, Vec<Var>)| -> Result<(Tensor, Vec<Var>)> {
         let p: Vec<Tensor> = vars.iter().map(|v| v.as_tensor().clone()).collect();
@@ -41,7 +41,7 @@ fn cross_entropy(logits: &Tensor, labels: &Tensor) -> Result<Tensor> {
     let n = labels.dim(0)? as f64;
     (ops::log_softmax(logits, D::Minus1)? * labels)?.sum_all()?.neg()? / n
 }
-pub fn mlp() -> Box<dyn Work> {
+pub fn mlp() -> Box<dyn Timed> {
     let (x, y) = data::mlp_inputs();
     let (x, y) = (tensor(&x), tensor(&y));
     training(data::mlp(), Mlp::RATE, move |p| {
@@ -52,7 +52,7 @@ pub fn mlp() -> Box<dyn Work> {
         cross_entropy(&linear(&h, &p[4], &p[5])?, &y)
     })
 }
-pub fn conv() -> Box<dyn Work> {
+pub fn conv() -> Box<dyn Timed> {
     let (x, y) = data::conv_inputs();
     let (x, y) = (tensor(&x), tensor(&y));
     training(data::conv(), ConvNet::RATE, move |p| {
@@ -68,13 +68,13 @@ fn product(x: &Tensor, w: &Tensor) -> Result<Tensor> {
     let (b, t, k) = x.dims3()?;
     x.reshape((b * t, k))?.matmul(w)?.reshape((b, t, w.dim(1)?))
 }
-pub fn transformer() -> Box<dyn Work> {
+pub fn transformer() -> Box<dyn Timed> {
     type T = Transformer;
     let (b, t, w, n) = (T::BATCH, T::TIME, T::WIDTH, T::HEADS);
     let (x, y) = data::transformer_inputs();
     let (x, y) = (indices(&x), indices(&y));
     let unseen: Vec<f32> = (0..t * t).map(|i| if i % t > i / t { f32::NEG_INFINITY } else { 0.0 }).collect();
-    let mask = tensor(&Array { shape: vec![1, 1, t, t], data: unseen });
+    let mask = tensor(&Numbers { shape: vec![1, 1, t, t], data: unseen });
     training(data::transformer(), T::RATE, move |p| {
         let mut h = p[0].index_select(&x, 0)?.reshape((b, t, w))?.broadcast_add(&p[1])?;
         for l in p[2..2 + 8 * T::LAYERS].chunks(8) {
@@ -93,7 +93,7 @@ pub fn transformer() -> Box<dyn Work> {
         loss::cross_entropy(&logits.reshape((b * t, T::VOCABULARY))?, &y)
     })
 }
-pub fn rnn() -> Box<dyn Work> {
+pub fn rnn() -> Box<dyn Timed> {
     let (x, y) = data::rnn_inputs();
     let (x, y) = (tensor(&x), tensor(&y));
     training(data::rnn(), Rnn::RATE, move |p| {
@@ -104,11 +104,11 @@ pub fn rnn() -> Box<dyn Work> {
         (h - &y)?.sqr()?.mean_all()
     })
 }
-pub fn softmax() -> Box<dyn Work> {
+pub fn softmax() -> Box<dyn Timed> {
     let x = tensor(&data::uniform(50, &data::SOFTMAX, 5.0));
     Inference::boxed(move || ops::softmax_last_dim(&x).expect("a result"), read)
 }
-pub fn chain() -> Box<dyn Work> {
+pub fn chain() -> Box<dyn Timed> {
     let (x, y) = (data::uniform(60, &[data::CHAIN], 2.0), data::uniform(61, &[data::CHAIN], 2.0));
     let (x, y) = (tensor(&x), tensor(&y));
     let run = move || -> Result<Tensor> {
@@ -119,7 +119,7 @@ pub fn chain() -> Box<dyn Work> {
     };
     Inference::boxed(move || run().expect("a result"), read)
 }
-pub fn small() -> Box<dyn Work> {
+pub fn small() -> Box<dyn Timed> {
     let x = tensor(&data::uniform(70, &[data::SMALL], 1.0));
     Inference::boxed(move || x.affine(2.0, 1.0).and_then(|x| x.tanh()).expect("a result"), read)
 }

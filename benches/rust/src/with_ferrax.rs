@@ -1,12 +1,12 @@
 //! The rows in Ferrax: closures under `jit`.
-use crate::data::{self, Array, ConvNet, Mlp, Rnn, Transformer};
-use crate::{Inference, Training, Work};
+use crate::data::{self, ConvNet, Mlp, Numbers, Rnn, Transformer};
+use crate::{Inference, Timed, Training};
 use ferrax::{ConvOptions, Dtype, Output, Padding, Res, Tensor, Tree, jit, nn, optim, scan, value_and_grad};
 
-fn tensor(a: &Array) -> Tensor {
+fn tensor(a: &Numbers) -> Tensor {
     Tensor::new(&a.data, &a.shape).expect("an array")
 }
-fn tensors(a: &[Array]) -> Vec<Tensor> {
+fn tensors(a: &[Numbers]) -> Vec<Tensor> {
     a.iter().map(tensor).collect()
 }
 fn indices(i: &[u32]) -> Tensor {
@@ -19,11 +19,11 @@ type Params = Vec<Tensor>;
 
 /// A step of gradient descent on what `loss` gives, compiled.
 fn training<B: Tree + Clone + 'static, R: Output<Tensor> + 'static>(
-    params: Vec<Array>,
+    params: Vec<Numbers>,
     batch: B,
     rate: f64,
     loss: impl Fn(&Params, &B) -> R + Copy + 'static,
-) -> Box<dyn Work> {
+) -> Box<dyn Timed> {
     let step = jit(move |(p, b): &(Params, B)| -> Res<_> {
         let (l, g) = value_and_grad(|p: &Params| loss(p, b))(p)?;
         Ok((l, optim::sgd(p, &g, rate)))
@@ -41,14 +41,14 @@ fn training<B: Tree + Clone + 'static, R: Output<Tensor> + 'static>(
 fn cross_entropy(logits: &Tensor, labels: &Tensor) -> Tensor {
     -(nn::log_softmax(logits, -1) * labels).sum() / labels.shape()[0]
 }
-pub fn mlp() -> Box<dyn Work> {
+pub fn mlp() -> Box<dyn Timed> {
     let (x, y) = data::mlp_inputs();
     training(data::mlp(), (tensor(&x), tensor(&y)), Mlp::RATE, |p: &Params, (x, y): &(Tensor, Tensor)| {
         let hidden = p[..4].chunks(2).fold(x.clone(), |h, l| nn::relu(&nn::linear(&h, &l[0], &l[1])));
         cross_entropy(&nn::linear(&hidden, &p[4], &p[5]), y)
     })
 }
-pub fn conv() -> Box<dyn Work> {
+pub fn conv() -> Box<dyn Timed> {
     let (x, y) = data::conv_inputs();
     training(data::conv(), (tensor(&x), tensor(&y)), ConvNet::RATE, |p: &Params, (x, y): &(Tensor, Tensor)| {
         let same = ConvOptions { padding: Padding::Same, ..ConvOptions::default() };
@@ -59,7 +59,7 @@ pub fn conv() -> Box<dyn Work> {
         cross_entropy(&nn::linear(&hidden.reshape(&[ConvNet::BATCH, ConvNet::FLAT]), &p[4], &p[5]), y)
     })
 }
-pub fn transformer() -> Box<dyn Work> {
+pub fn transformer() -> Box<dyn Timed> {
     let (x, y) = data::transformer_inputs();
     let batch = (indices(&x), indices(&y));
     training(data::transformer(), batch, Transformer::RATE, |p: &Params, (x, y): &(Tensor, Tensor)| {
@@ -79,7 +79,7 @@ pub fn transformer() -> Box<dyn Work> {
         nn::cross_entropy(&logits.reshape(&[b * t, T::VOCABULARY]), y).mean()
     })
 }
-pub fn rnn() -> Box<dyn Work> {
+pub fn rnn() -> Box<dyn Timed> {
     let (x, y) = data::rnn_inputs();
     training(data::rnn(), (tensor(&x), tensor(&y)), Rnn::RATE, |p: &Params, (x, y): &(Tensor, Tensor)| -> Res<_> {
         let step = |h: &Tensor, x: &Tensor| ((x.matmul(&p[0]) + h.matmul(&p[1]) + &p[2]).tanh(), ());
@@ -87,7 +87,7 @@ pub fn rnn() -> Box<dyn Work> {
         Ok((h - y).square().mean())
     })
 }
-fn inference<X: Tree + 'static>(x: X, f: impl Fn(&X) -> Tensor + 'static) -> Box<dyn Work> {
+fn inference<X: Tree + 'static>(x: X, f: impl Fn(&X) -> Tensor + 'static) -> Box<dyn Timed> {
     let f = jit(f);
     let run = move || {
         let y: Tensor = f(&x).expect("a result");
@@ -96,10 +96,10 @@ fn inference<X: Tree + 'static>(x: X, f: impl Fn(&X) -> Tensor + 'static) -> Box
     };
     Inference::boxed(run, read)
 }
-pub fn softmax() -> Box<dyn Work> {
+pub fn softmax() -> Box<dyn Timed> {
     inference(tensor(&data::uniform(50, &data::SOFTMAX, 5.0)), |x| nn::softmax(x, -1))
 }
-pub fn chain() -> Box<dyn Work> {
+pub fn chain() -> Box<dyn Timed> {
     let (x, y) = (data::uniform(60, &[data::CHAIN], 2.0), data::uniform(61, &[data::CHAIN], 2.0));
     inference((tensor(&x), tensor(&y)), |(x, y)| {
         let a = (x * y + 0.5).tanh();
@@ -107,6 +107,6 @@ pub fn chain() -> Box<dyn Work> {
         (&a * x.sin() - y / &b) * (-b.square()).exp() + a
     })
 }
-pub fn small() -> Box<dyn Work> {
+pub fn small() -> Box<dyn Timed> {
     inference(tensor(&data::uniform(70, &[data::SMALL], 1.0)).astype(Dtype::F32), |x| (x * 2.0 + 1.0).tanh())
 }

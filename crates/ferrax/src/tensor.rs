@@ -27,7 +27,6 @@ mod grids;
 mod indexing;
 mod joining;
 pub mod linalg;
-mod nans;
 mod operators;
 mod pointwise;
 mod products;

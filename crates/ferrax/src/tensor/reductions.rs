@@ -1,7 +1,8 @@
 //! Reductions over axes, and running ones along an axis.
 //!
 //! Each reduction has three forms: `sum()` of everything, `sum_axes(axes)`, and `sum_keep(axes)`, which keeps the axes with size 1.
-use super::nans::{nanmax, nanmean, nanmin, nanprod, nanstd, nansum, nanvar};
+mod nans;
+
 use super::{Tensor, axis_of, constant, emit, pw, where_};
 use crate::mistakes;
 use ferrax_ir::ops::argreduce::{ArgKind, ArgReduce};
@@ -10,6 +11,7 @@ use ferrax_ir::ops::pointwise::Pw;
 use ferrax_ir::ops::reduce::{Monoid, Reduce};
 use ferrax_ir::{Dims, Dtype, Error};
 use ferrax_kernel::routine::CumulativeKind;
+use nans::{nanmax, nanmean, nanmin, nanprod, nanstd, nansum, nanvar};
 
 /// Axes as an operation takes them: one, several, or `..` for all. Negative ones count from the end.
 pub trait IntoAxes {

@@ -1,8 +1,8 @@
 //! Reductions that pass over nan.
 //!
 //! INVARIANT: of other dtypes than floats they are the plain ones.
-use super::reductions::{all, keep, max, min, most_of, prod, root, sum};
-use super::{Tensor, constant, inexact, where_};
+use super::{all, keep, max, min, most_of, prod, root, sum};
+use crate::tensor::{Tensor, constant, inexact, where_};
 use ferrax_ir::{Dims, Dtype};
 
 #[track_caller]
