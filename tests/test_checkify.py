@@ -299,3 +299,18 @@ def test_functions_with_batching_rules_are_looked_into(jax, jnp, ck):
 def test_numbers_in_a_program_keep_their_dtype(ck, jax, x64, jnp):
     err, y = ck.checkify(jax.grad(jnp.sqrt), errors=ck.all_checks)(np.float32(0))
     assert err.get().startswith("division by zero") and y.dtype == "float32"
+
+
+def test_messages_show_keys_and_trees_of_arrays(jax, jnp, ck, error):
+    def of_key(key):
+        ck.check(jax.random.key_data(key)[1] > 5, "the key is {}", key)
+        return key
+
+    assert error(of_key, jax.random.key(3)) == "the key is Array((), dtype=key<fry>) overlaying:\n[0 3] (`check` failed)"
+    assert error(of_key, jax.random.key(6)) is None
+
+    def of_tree(x):
+        ck.check(x > 0, "of {tree}, {:.2f}", x, tree={"a": x})
+        return x
+
+    assert error(of_tree, jnp.float32(-1.5)) == "of {'a': Array(-1.5, dtype=float32)}, -1.50 (`check` failed)"

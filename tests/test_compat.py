@@ -273,3 +273,16 @@ for f in (GlobalAsyncCheckpointManager, lambda: get_tensorstore_spec("a")):
 
 def test_internals_do_what_they_say(python):
     assert python("-m", "ferrax", "-c", INTERNALS)[0].split() == "True False True True False 0 True True False True 1 True True True".split()
+
+
+BACKENDS = """
+import jax, os
+from jax._src import xla_bridge
+print(bool(xla_bridge._backends), xla_bridge._backends.get("cpu"), "cpu" in xla_bridge._backends)
+os.environ["XLA_FLAGS"] = "--xla_a=b --xla_force_host_platform_device_count=9 --xla_force_host_platform_device_count=3"
+print(jax.device_count(), xla_bridge._backends["cpu"] is jax.devices()[0].client, xla_bridge._backends.get("tpu"), len(xla_bridge._backends))
+"""
+
+
+def test_backends_that_are_in_use_and_how_many_devices_xla_was_told(python):
+    assert python("-m", "ferrax", "-c", BACKENDS)[0].splitlines() == ["False None False", "3 True None 1"]

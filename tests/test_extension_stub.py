@@ -101,7 +101,7 @@ def test_stub_and_extension_have_the_same_members(core, stub):
     said = {n: stub_members(node) for n, node in classes.items()}
     real = {n: real_members(getattr(core, n), said[n]) for n in classes}
     # its methods are those of the object that it looks them up on
-    real["JitFunction"] |= real_members(type(core.jit(lambda: 0).lower.__self__), {})
+    real["PjitFunction"] |= real_members(type(core.jit(lambda: 0).lower.__self__), {})
     for name, members in said.items():
         assert (name, members) == (name, real[name])
 

@@ -1,6 +1,7 @@
 """Names and behaviours that libraries ask of the public modules, each as a library uses it."""
 
 import importlib
+import inspect
 
 import numpy as np
 import pytest
@@ -279,3 +280,38 @@ def test_arrays_are_put_by_format(jax, jnp, module):
         x = jax.device_put(np.ones((2, 3)), place)
         assert x.shape == (2, 3) and x.sharding == sharding and x.committed
     assert sharding._device_assignment == sharding._addressable_device_assignment == (jax.devices()[0],)
+
+
+def test_a_jitted_function_has_its_signature(jax):
+    f = jax.jit(lambda x, *, y=2: x)
+    assert str(f.__signature__) == "(x, *, y=2)"
+    assert inspect.signature(f, follow_wrapped=False) == inspect.signature(f)
+    assert type(f).__name__ == "PjitFunction"
+
+
+def test_the_sharding_of_a_type(jax, jnp):
+    mesh = jax.sharding.AbstractMesh((), ())
+    for x in (jnp.ones((3, 2)), np.ones((4, 1))):
+        s = jax.typeof(x).sharding
+        assert s == jax.sharding.NamedSharding(mesh, jax.P(None, None)) and s.is_fully_replicated
+    seen = []
+    jax.jit(lambda x: seen.append(jax.typeof(x).sharding.spec))(1.0)
+    assert seen == [jax.P()]
+    # a type asks for no device
+    assert jax.jit(lambda x: x + 1).lower(jax.typeof(jnp.ones(2))).compile()(jnp.ones(2)).tolist() == [2.0, 2.0]
+    # nor of results
+    s = jax.typeof(jnp.ones(2)).sharding
+    made = jax.random.normal(jax.random.key(0), (2,), out_sharding=s), jnp.zeros(2, device=s), jax.lax.full((2,), 1.0, sharding=s)
+    assert not any(x.committed for x in made)
+    assert jax.jit(lambda x: x + 1).lower(jax.ShapeDtypeStruct((2,), np.float32, sharding=s)).compile()(jnp.ones(2)).tolist() == [2.0, 2.0]
+
+
+def test_errors_of_branches_have_no_other_behind_them(jax):
+    seen = [1]
+
+    def branch(x):
+        raise ValueError(f"of the branch, {seen}")
+
+    with pytest.raises(ValueError, match="of the branch") as e:
+        jax.lax.cond(True, branch, lambda x: x, 1.0)
+    assert e.value.__context__ is None

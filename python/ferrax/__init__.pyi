@@ -3,7 +3,7 @@
 import numpy as np
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import AbstractContextManager
-from ferrax._core import ClosedJaxpr, JitFunction, ShapedArray
+from ferrax._core import ClosedJaxpr, PjitFunction, ShapedArray
 from ferrax.sharding import AbstractMesh, AxisType, Mesh, Sharding
 from ferrax.typing import DTypeLike
 from typing import Any, Literal, ParamSpec, Protocol, TypeVar, overload, type_check_only
@@ -396,7 +396,7 @@ def jit(
     backend: str | None = None,
     inline: bool = False,
     compiler_options: dict[str, Any] | None = None,
-) -> JitFunction[_P, _R]: ...
+) -> PjitFunction[_P, _R]: ...
 @overload
 def jit(
     *,
@@ -411,7 +411,7 @@ def jit(
     backend: str | None = None,
     inline: bool = False,
     compiler_options: dict[str, Any] | None = None,
-) -> Callable[[Callable[_P, _R]], JitFunction[_P, _R]]: ...
+) -> Callable[[Callable[_P, _R]], PjitFunction[_P, _R]]: ...
 @overload
 def jvp(fun: Callable[..., _R], primals: Sequence[Any], tangents: Sequence[Any], has_aux: Literal[False] = False) -> tuple[_R, _R]: ...
 @overload

@@ -203,7 +203,7 @@ def _jit_again(fun, options):
     return _core.jit(fun, **options)
 
 
-copyreg.pickle(_core.JitFunction, _reduce_jit)
+copyreg.pickle(_core.PjitFunction, _reduce_jit)
 
 
 def _numbers_and_names(fun, numbers, names, kind):
@@ -391,7 +391,7 @@ def eval_shape(fun, *args, **kwargs):
     ShapeDtypeStruct(shape=(2, 2), dtype=float32)
     """
     check_callable(fun)
-    if isinstance(fun, _core.JitFunction) and fun._options()["device"] is not None:
+    if isinstance(fun, _core.PjitFunction) and fun._options()["device"] is not None:
         return fun.eval_shape(*args, **kwargs)  # whose results say where they are
     leaves, in_tree = tree_flatten((args, kwargs))
     flat = FlatFun(fun, in_tree)

@@ -78,7 +78,7 @@ def _add(x, out):
         out.append(len(x))
         for y in x:
             _add(y, out)
-    elif isinstance(x, (*_PLAIN, *_FIXED, types.FunctionType, _core.Array, _core.JitFunction)):
+    elif isinstance(x, (*_PLAIN, *_FIXED, types.FunctionType, _core.Array, _core.PjitFunction)):
         out.append(x)
     else:
         raise _CannotTell
@@ -142,6 +142,8 @@ def remembered(fun, key, make):
         key = (key, _core.trace_context())
         hash(key)
     except (_CannotTell, TypeError):
+        reach = None
+    if reach is None:  # outside of the handler: what `make` raises has nothing to do with it
         return make()[0]
     kept = _programs.get(fun)
     if kept is None:

@@ -218,7 +218,7 @@ def export(fun_jit, *, platforms=None, disabled_checks=(), _override_lowering_ru
       ValueError: `fun_jit` is no jitted function; symbolic sizes cannot be solved for.
       NotImplementedError: the function calls the host.
     """
-    if not isinstance(fun_jit, _core.JitFunction):
+    if not isinstance(fun_jit, _core.PjitFunction):
         raise ValueError(f"Function to be exported must be the result of `jit` but is: {fun_jit}")
     if _override_lowering_rules:
         raise NotImplementedError("export: rules of lowering cannot be replaced; define a primitive of ferrax.extend instead")

@@ -229,6 +229,7 @@ def _spec_again(partitions, unreduced, reduced):
 
 
 P = PartitionSpec
+_NO_AXES = AbstractMesh((), ())
 
 
 class NamedSharding(Sharding):
@@ -462,6 +463,10 @@ class Shard:
 
     def __repr__(self):
         return f"Shard(device={self.device!r}, index={self.index}, replica_id={self.replica_id}, data={self.data})"
+
+
+def _of_type(ndim):
+    return NamedSharding(_NO_AXES, PartitionSpec(*[None] * ndim))
 
 
 def _of_devices(devices):

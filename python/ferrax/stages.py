@@ -6,7 +6,7 @@ Invariant: each stage holds the one before it and can be printed.
 """
 
 from . import _core
-from ._core import Compiled, Executable, JitFunction as Wrapped, Lowered, Traced
+from ._core import Compiled, Executable, Lowered, PjitFunction as Wrapped, Traced
 
 __all__ = ["ArgInfo", "Compiled", "CompilerOptions", "Executable", "Lowered", "Traced", "Wrapped"]
 

@@ -4,7 +4,7 @@ import numpy as np
 from ferrax._core import ShapedArray
 from typing import Any, TypeAlias
 
-from ferrax._core import JitFunction as Wrapped
+from ferrax._core import PjitFunction as Wrapped
 from ferrax._core import Traced as Traced
 from ferrax._core import Lowered as Lowered
 from ferrax._core import Executable as Executable

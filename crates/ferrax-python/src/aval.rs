@@ -106,9 +106,10 @@ impl ShapedArray {
     fn size<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         size_to_py(py, size(&self.0.shape))
     }
+    /// Over a mesh without axes: types do not say how values are spread.
     #[getter]
-    fn sharding(&self) -> Option<()> {
-        None
+    fn sharding<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        py.import("ferrax.sharding")?.call_method1("_of_type", (self.0.rank(),))
     }
     #[pyo3(signature = (short_dtypes=false))]
     fn str_short(&self, short_dtypes: bool) -> String {

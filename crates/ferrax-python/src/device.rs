@@ -97,6 +97,12 @@ pub fn from_py_object(x: &Bound<PyAny>) -> PyResult<Option<&'static Device>> {
             [first, ..] => Ok(Some(first)),
         };
     }
+    // the sharding of a type, over a mesh without axes, asks for no device
+    if let Ok(axes) = x.getattr("mesh").and_then(|m| m.getattr("axis_names"))
+        && axes.len()? == 0
+    {
+        return Ok(None);
+    }
     if let Ok(set) = x.getattr("device_set") {
         let all: Vec<Bound<PyAny>> = set.try_iter()?.collect::<PyResult<_>>()?;
         if let [one] = &all[..] {
@@ -177,6 +183,11 @@ pub fn collect() {
 pub fn set_num_cpu_devices(value: &Bound<PyAny>) -> PyResult<()> {
     let n = value.extract::<Option<i64>>()?.and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
     device::set_num_cpu_devices(n).py(value.py())
+}
+/// Whether CPU devices have been made: nothing has asked for them before the first array.
+#[pyfunction]
+pub fn has_cpus() -> bool {
+    device::has_cpus()
 }
 /// What this machine has: names, each with its facts.
 #[pyfunction]

@@ -67,7 +67,7 @@ mod core {
     #[pymodule_export]
     use crate::debug::checks_values;
     #[pymodule_export]
-    use crate::device::{PyDevice, default_backend, devices, inventory, process_count, process_index};
+    use crate::device::{PyDevice, default_backend, devices, has_cpus, inventory, process_count, process_index};
     #[pymodule_export]
     use crate::dtype::{_key_dtype, KeyDtype};
     #[pymodule_export]
@@ -116,7 +116,7 @@ mod core {
         crate::install();
         crate::process::install(m)?;
         m.add("__version__", env!("CARGO_PKG_VERSION"))?;
-        m.add("JitFunction", crate::jit::vectorcall::class_object(m.py())?)?;
+        m.add("PjitFunction", crate::jit::vectorcall::class_object(m.py())?)?;
         // older and shorter names of the classes
         m.add("Program", m.getattr("ClosedJaxpr")?)?;
         let linear = m.getattr("Linear")?;

@@ -1,6 +1,6 @@
 //! Devices: a backend each, and a lane of the scheduler ([`crate::runtime`]).
 //!
-//! The list is made once, at first use: `cpu:0`, more by `FERRAX_NUM_CPU_DEVICES` (or [`set_num_cpu_devices`] before first use), then
+//! The list is made once, at first use: `cpu:0`, more by `FERRAX_NUM_CPU_DEVICES` or `XLA_FLAGS` (or [`set_num_cpu_devices`] before first use), then
 //! every GPU that can be reached.
 use ferrax_cpu::CpuBackend;
 use ferrax_ir::error::{Error, ErrorKind, Res};
@@ -73,14 +73,30 @@ pub fn set_num_cpu_devices(n: usize) -> Res<()> {
 /// All CPU devices.
 pub fn cpus() -> &'static [Device] {
     made(&CPUS, || {
-        let from_env = || std::env::var("FERRAX_NUM_CPU_DEVICES").ok().and_then(|s| s.parse().ok()).unwrap_or(1);
         let n = match NUM_CPU.load(Ordering::Relaxed) {
-            0 => from_env(),
+            0 => num_cpus_of_environment(|name| std::env::var(name).ok()),
             n => n,
         };
         let device = |i| Device { id: i, index: i, backend: Arc::new(CpuBackend::new()) };
         (0..n.max(1)).map(device).collect()
     })
+}
+
+/// `FERRAX_NUM_CPU_DEVICES`, else what programs written for JAX put into `XLA_FLAGS`, else one.
+fn num_cpus_of_environment(var: impl Fn(&str) -> Option<String>) -> usize {
+    let of_xla = || {
+        let flags = var("XLA_FLAGS")?;
+        flags
+            .split_whitespace()
+            .rev()
+            .find_map(|f| f.strip_prefix("--xla_force_host_platform_device_count=")?.parse().ok())
+    };
+    var("FERRAX_NUM_CPU_DEVICES").and_then(|s| s.parse().ok()).or_else(of_xla).unwrap_or(1)
+}
+
+/// Whether CPU devices have been made.
+pub fn has_cpus() -> bool {
+    CPUS.get().is_some()
 }
 
 /// All GPUs, found at first use.

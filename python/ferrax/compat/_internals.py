@@ -3,11 +3,13 @@
 Invariant: each does what its name says, on Ferrax's own objects.
 """
 
+import collections.abc
 import pathlib
 import types
 import typing
 
 from .. import _core
+from .._devices import client_of
 from .._refs import RefType as AbstractRef
 from ..extend import source_info_util
 from ..numpy import asarray
@@ -21,6 +23,7 @@ __all__ = [
     "Out",
     "ProcessesCheckpointManager",
     "api_boundary",
+    "backends",
     "exclude_paths",
     "get_tensorstore_spec",
     "global_state",
@@ -40,6 +43,27 @@ global_state = types.SimpleNamespace(process_id=0, num_processes=1, client=None)
 ifrt_programs = None  # there are no programs of another runtime
 Out = typing.TypeVar("Out")
 stop_gradient_p = _core.primitive("stop_gradient")
+
+
+class _Backends(collections.abc.Mapping):
+    """The clients of the platforms in use, by name: none before the first array."""
+
+    def __getitem__(self, platform):
+        if platform not in self:
+            raise KeyError(platform)
+        return client_of(platform)
+
+    def __contains__(self, platform):
+        return platform in tuple(self)
+
+    def __iter__(self):
+        return iter(("cpu",) if _core.has_cpus() else ())
+
+    def __len__(self):
+        return int(_core.has_cpus())
+
+
+backends = _Backends()
 _HOME = str(pathlib.Path(__file__).parents[1])
 exclude_paths = [_HOME]
 

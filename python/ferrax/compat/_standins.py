@@ -56,6 +56,7 @@ _ROWS = (
     ("jax._src.traceback_util", "register_exclusion", "compat._internals.register_exclusion", "equinox, flax"),
     ("jax._src.tree_util", "_registry", "compat._internals.node_types", "flax.nnx"),
     ("jax._src.tree_util", "flatten_one_level", "tree_util.flatten_one_level", "orbax"),
+    ("jax._src.xla_bridge", "_backends", "compat._internals.backends", "chex"),
 )
 
 STANDINS = {

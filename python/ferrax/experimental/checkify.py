@@ -16,10 +16,12 @@ import numpy as np
 
 from .. import _core, lax
 from .._autodiff import vjp
+from .._dtypes import is_key
 from .._flat import is_inexact
 from ..custom_derivatives import custom_jvp, custom_vjp, zero_from_primal
 from ..extend.core import Literal
 from ..lax._bodies import Body, as_array
+from ..random import key_data, wrap_key_data
 from ..tree_util import tree_flatten
 from ._errors import (
     DivisionByZeroError,
@@ -118,13 +120,22 @@ def check(pred, msg, *fmt_args, debug=False, **fmt_kwargs):
         if not isinstance(x, (_core.Array, np.ndarray, np.generic, bool, int, float, complex)):
             raise TypeError(f"Formatting arguments to checkify.check need to be PyTrees of arrays, but got {x!r} of type {type(x)}.")
     leaves = [as_array(x) for x in leaves]
-    args, kwargs = tree.unflatten([np.zeros(x.shape, x.dtype) for x in leaves])
-    msg.format(*args, **kwargs)
+    # What an error carries are numbers: of a key, its words.
+    generators = [x.dtype.implementation if is_key(x.dtype) else None for x in leaves]
+    leaves = [x if g is None else key_data(x) for g, x in zip(generators, leaves, strict=True)]
+
+    def shown(values):
+        values = [_core.asarray(v) if g is None else wrap_key_data(v, impl=g) for g, v in zip(generators, values, strict=True)]
+        args, kwargs = tree.unflatten(values)
+        return msg.format(*args, **kwargs)
+
+    with _core.eval_context():
+        shown([np.zeros(x.shape, x.dtype) for x in leaves])
     slots = slots_of([x.aval for x in leaves])
 
     def text(values, _):
-        args, kwargs = tree.unflatten([values[s] for s in slots])
-        return msg.format(*args, **kwargs) + " (`check` failed)"
+        with _core.eval_context():
+            return shown([values[s] for s in slots]) + " (`check` failed)"
 
     _emit(_Check(Site(FailedCheckError, text), slots, debug), as_array(pred), leaves)
 

@@ -4,6 +4,7 @@
 use super::vectorcall;
 use super::{Flat, Jit, Variant, types_of};
 use crate::array::value::{held, operand};
+use crate::aval::ShapedArray;
 use crate::config;
 use crate::device;
 use crate::error::{IntoPyResult, guarded};
@@ -49,6 +50,7 @@ fn committed(leaves: &[Bound<PyAny>]) -> PyResult<Option<&'static Device>> {
                 }
             }
             Some(_) => (),
+            None if x.cast::<ShapedArray>().is_ok() => (),
             None => {
                 if let Some(s) = x.getattr_opt("sharding")?.filter(|s| !s.is_none()) {
                     return device::from_py_object(&s);

@@ -106,6 +106,13 @@ fn make_class(py: Python) -> PyResult<Py<PyType>> {
             doc: ptr::null(),
             closure: ptr::null_mut(),
         },
+        ffi::PyGetSetDef {
+            name: c"__signature__".as_ptr(),
+            get: Some(signature),
+            set: None,
+            doc: ptr::null(),
+            closure: ptr::null_mut(),
+        },
         ffi::PyGetSetDef { name: ptr::null(), get: None, set: None, doc: ptr::null(), closure: ptr::null_mut() },
     ]));
     let slot = |slot: c_int, f: *mut c_void| ffi::PyType_Slot { slot, pfunc: f };
@@ -122,7 +129,7 @@ fn make_class(py: Python) -> PyResult<Py<PyType>> {
         slot(0, ptr::null_mut()),
     ]));
     let mut spec = ffi::PyType_Spec {
-        name: c"ferrax._core.JitFunction".as_ptr(),
+        name: c"ferrax._core.PjitFunction".as_ptr(),
         basicsize: size_of::<Object>() as c_int,
         itemsize: 0,
         flags: (ffi::Py_TPFLAGS_DEFAULT
@@ -294,6 +301,16 @@ unsafe extern "C" fn getattro(slf: *mut PyObject, name: *mut PyObject) -> *mut P
         let (slf, name) = (Bound::from_borrowed_ptr(py, slf), Bound::from_borrowed_ptr(py, name));
         let companion = guarded(|| super::attribute(&slf, &name));
         finish(py, companion.map_err(|e| if e.is_instance_of::<PyAttributeError>(py) { first } else { e }))
+    }
+}
+/// That of the function: `inspect` asks the class for it where it is told not to follow `__wrapped__`.
+unsafe extern "C" fn signature(slf: *mut PyObject, _: *mut c_void) -> *mut PyObject {
+    // SAFETY: CPython passes a live object, with the interpreter attached.
+    unsafe {
+        let py = Python::assume_attached();
+        let slf = Bound::from_borrowed_ptr(py, slf);
+        let found = || py.import("inspect")?.call_method1("signature", (slf.getattr("__wrapped__")?,));
+        finish(py, guarded(found))
     }
 }
 unsafe extern "C" fn repr(slf: *mut PyObject) -> *mut PyObject {
