@@ -1,5 +1,6 @@
 """Chex: assertions, also inside of programs, dataclasses, variants."""
 
+import io
 import unittest
 
 import chex
@@ -64,10 +65,132 @@ def programs(t):
             f = self.variant(lambda x: x + 1)
             chex.assert_trees_all_close(f(x), x + 1)
 
-    t("cx variants", lambda: str(unittest.TextTestRunner(stream=open("/dev/null", "w")).run(unittest.defaultTestLoader.loadTestsFromTestCase(V))))
+    t("cx variants", lambda: str(unittest.TextTestRunner(stream=io.StringIO()).run(unittest.defaultTestLoader.loadTestsFromTestCase(V))))
 
 
-OUTCOMES = outcomes(programs)
+def values(t):
+    """Assertions on values, shapes and trees; each as it passes and as it fails."""
+    tree = {"a": x, "b": (jnp.arange(4), jnp.ones((4, 2), jnp.bfloat16))}
+    t("shape wild", lambda: (chex.assert_shape(x, (None, 6)), chex.assert_shape(x, (..., 6)), chex.assert_shape([x, x], (4, {5, 6}))))
+    t("shape of several", lambda: chex.assert_shape([x, x[0]], [(4, 6), (7,)]))
+    t("rank of several", lambda: chex.assert_rank([x, x[0]], [2, {0, 1}]))
+    t("type of several", lambda: chex.assert_type([x, jnp.arange(2)], [jnp.float32, int]))
+    t("scalar", lambda: (chex.assert_scalar(1), chex.assert_scalar(x)))
+    t("scalar in", lambda: (chex.assert_scalar_in(0.3, 0, 1), chex.assert_scalar_in(1.5, 0, 1)))
+    t("scalar signs", lambda: (chex.assert_scalar_non_negative(0), chex.assert_scalar_negative(-1), chex.assert_scalar_positive(-1)))
+    t("size", lambda: (chex.assert_size(x, 24), chex.assert_size(x, 25)))
+    t("divisible", lambda: (chex.assert_is_divisible(6, 3), chex.assert_is_divisible(7, 3)))
+    t("equal", lambda: (chex.assert_equal(3, 3), chex.assert_equal(3, 4)))
+    t("equal shapes", lambda: (chex.assert_equal_shape([x, x + 1]), chex.assert_equal_shape([x, x.T], dims=0)))
+    t("equal prefix", lambda: (chex.assert_equal_shape_prefix([x, x[:, 0]], 1), chex.assert_equal_shape_prefix([x, x.T], 1)))
+    t("equal suffix", lambda: (chex.assert_equal_shape_suffix([x, x[0]], 1), chex.assert_equal_shape_suffix([x, x.T], 1)))
+    t("equal size", lambda: (chex.assert_equal_size([x, x.T]), chex.assert_equal_size([x, x[0]])))
+    t("equal rank", lambda: (chex.assert_equal_rank([x, x.T]), chex.assert_equal_rank([x, x[0]])))
+    t("dimension", lambda: (chex.assert_axis_dimension_gt(x, 0, 3), chex.assert_axis_dimension_lteq(x, 1, 5)))
+    t("none", lambda: chex.assert_not_both_none(None, None))
+    t("tree no none", lambda: (chex.assert_tree_no_nones(tree), chex.assert_tree_no_nones({"a": None})))
+    t("tree arrays", lambda: (chex.assert_tree_has_only_ndarrays(tree), chex.assert_tree_has_only_ndarrays({"a": 1})))
+    t("tree shape", lambda: (chex.assert_tree_shape({"a": x}, (4, 6)), chex.assert_tree_shape_suffix({"a": x}, (5,))))
+    t("tree on device", lambda: (chex.assert_tree_is_on_device(tree, platform="cpu"), chex.assert_tree_is_on_device(tree, platform="tpu")))
+    t("tree on host", lambda: (chex.assert_tree_is_on_host({"a": np.ones(2)}), chex.assert_tree_is_on_host(tree, allow_cpu_device=False)))
+    t("tree sharded", lambda: chex.assert_tree_is_sharded(tree, devices=jax.devices()))
+    t("trees equal", lambda: (chex.assert_trees_all_equal(tree, tree), chex.assert_trees_all_equal(tree, jax.tree.map(lambda v: v + 1, tree))))
+    t("trees equal strict", lambda: chex.assert_trees_all_equal({"a": np.float32(1)}, {"a": 1.0}, strict=True))
+    t("trees close", lambda: chex.assert_trees_all_close(tree, jax.tree.map(lambda v: v * (1 + 1e-7), tree), rtol=1e-5))
+    t("trees ulp", lambda: (chex.assert_trees_all_close_ulp({"a": x}, {"a": x}), chex.assert_trees_all_close_ulp({"a": x}, {"a": x * 1.001}, maxulp=3)))
+    t("trees dtypes", lambda: (chex.assert_trees_all_equal_dtypes(tree, tree), chex.assert_trees_all_equal_dtypes({"a": x}, {"a": x.astype(jnp.float16)})))
+    t("trees shapes", lambda: (chex.assert_trees_all_equal_shapes(tree, tree), chex.assert_trees_all_equal_shapes_and_dtypes({"a": x}, {"a": x.T})))
+    t("trees sizes", lambda: chex.assert_trees_all_equal_sizes({"a": x}, {"a": x[0]}))
+    t(
+        "trees comparator",
+        lambda: chex.assert_trees_all_equal_comparator(lambda a, b: a.ndim == b.ndim, lambda a, b: f"{a} {b}", tree, {"a": x[0], "b": tree["b"]}),
+    )
+
+
+def programs_of(t):
+    """Assertions inside of programs, dataclasses under transformations, dimensions, counts of traces, backends."""
+    t("jit shape", lambda: jax.jit(lambda v: (chex.assert_shape(v, (4, 7)), v)[1])(x))
+    t("vmap rank", lambda: jax.vmap(lambda v: (chex.assert_rank(v, 1), v.sum())[1])(x))
+    t("grad equal", lambda: jax.grad(lambda v: (chex.assert_equal_shape([v, x]), (v * x).sum())[1])(x))
+    t("traced value", lambda: jax.jit(lambda v: (chex.assert_tree_all_finite(v), v)[1])(x))
+
+    @chex.chexify
+    @jax.jit
+    def checked(v):
+        chex.assert_trees_all_close(v, jnp.abs(v))
+        return jnp.sqrt(v)
+
+    t("chexify close", lambda: (checked(jnp.abs(x)), checked.wait_checks())[0])
+    t("chexify fails", lambda: (checked(x), checked.wait_checks()))
+    t("chexify vmap", lambda: chex.chexify(jax.jit(jax.vmap(lambda v: (chex.assert_scalar_in(v, -9.0, 9.0), v * 2)[1])), async_check=False)(x[:, 0]))
+    t(
+        "chexify scan",
+        lambda: chex.chexify(jax.jit(lambda v: jax.lax.scan(lambda c, r: ((chex.assert_tree_all_finite(r), c + r)[1], c), jnp.zeros(6), v)), async_check=False)(
+            x
+        ),
+    )
+    t(
+        "jittable",
+        lambda: chex.chexify(
+            jax.jit(chex.with_jittable_assertions(lambda v: (chex.assert_trees_all_equal(v, v + 1), v)[1], async_check=False)), async_check=False
+        )(x),
+    )
+
+    @chex.dataclass(frozen=True)
+    class Layer:
+        w: chex.ArrayDevice
+        b: chex.ArrayDevice
+        name: str = "layer"
+
+    @chex.dataclass(mappable_dataclass=True)
+    class Old:
+        w: chex.Array
+
+    layer = Layer(w=x, b=x[0])
+    t("dataclass grad", lambda: jax.grad(lambda p: (p.w @ jnp.ones(6) + p.b.sum()).sum())(layer.replace(name=1.0)))
+    t("dataclass scan", lambda: jax.lax.scan(lambda p, _: (p.replace(w=p.w * 0.5), p.w.sum()), Layer(w=x, b=x[0], name=0.0), None, length=3))
+    t("dataclass frozen", lambda: setattr(layer, "w", 1))
+    t("dataclass positional", lambda: Layer(x, x))
+    t("dataclass keys", lambda: [jax.tree_util.keystr(k) for k, _ in jax.tree_util.tree_leaves_with_path(layer)])
+    t("dataclass mapping", lambda: (dict(**Old(w=x)), list(Old(w=x).keys()), Old(w=x)["w"]))
+    t("dataclass from tuple", lambda: Layer.from_tuple((x, x[0], "n")).b)
+    t(
+        "dimensions",
+        lambda: (lambda d: (chex.assert_shape(x, d["BD"]), d["B*D"] if 0 else d["BDB"], d.__setitem__("TC", (2, 3)), d["TC"]))(chex.Dimensions(B=4, D=6)),
+    )
+    t("dimensions flat", lambda: chex.Dimensions(B=4, D=6)["(BD)"])
+    t("dimensions absent", lambda: chex.Dimensions(B=4)["C"])
+    t("traces cleared", lambda: (chex.clear_trace_counter(), jax.jit(chex.assert_max_traces(n=2)(lambda v: v + 1))(x))[1])
+
+    def restricted():
+        with chex.restrict_backends(forbidden=["cpu"]):
+            return jax.jit(lambda v: v * 7)(x)
+
+    def faked():
+        with chex.fake_pmap_and_jit():
+            return jax.pmap(jax.jit(lambda v: v - jax.lax.pmean(v, "i")), axis_name="i")(x)
+
+    t("restricted", lambda: restricted())
+    t("no asserts", lambda: (chex.disable_asserts(), chex.assert_rank(x, 7), chex.enable_asserts()))
+    t("fake pmap and jit", lambda: faked())
+
+    for kind in ("with_jit", "without_jit", "with_device", "without_device", "with_pmap"):
+
+        class Variant(chex.TestCase):
+            @chex.variants(**{kind: True})
+            def test(self):
+                chex.assert_trees_all_close(self.variant(lambda v: v * 2)(x), x * 2)
+
+        t(f"variant {kind}", lambda: str(unittest.TextTestRunner(stream=io.StringIO()).run(unittest.defaultTestLoader.loadTestsFromTestCase(Variant))))
+
+
+def all_of(t):
+    programs(t)
+    values(t)
+    programs_of(t)
+
+
+OUTCOMES = outcomes(all_of)
 
 
 @pytest.mark.parametrize("name", cases(__file__, OUTCOMES))

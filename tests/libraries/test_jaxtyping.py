@@ -1,21 +1,42 @@
-"""jaxtyping with beartype, einops, jraph."""
+"""jaxtyping with beartype: annotations of functions, classes and trees, checked also under transformations."""
 
+import dataclasses
+import typing
+
+import equinox as eqx
 import jax
 import jax.numpy as jnp
-import jraph
 import numpy as np
 import pytest
 from beartype import beartype
-from einops import einsum, pack, rearrange, reduce, repeat
-from jaxtyping import Array, Float, Int, Key, PyTree, jaxtyped
+from jaxtyping import (
+    Array,
+    ArrayLike,
+    Bool,
+    Complex,
+    Float,
+    Float32,
+    Inexact,
+    Int,
+    Key,
+    Num,
+    PRNGKeyArray,
+    PyTree,
+    PyTreeDef,
+    Real,
+    Scalar,
+    ScalarLike,
+    Shaped,
+    UInt8,
+    jaxtyped,
+)
 from outcomes import assert_agrees, cases, outcomes, stored
 
 rng = np.random.RandomState(0)
 K = jax.random.key(0)
 RK = jax.random.PRNGKey(0)
 x = jnp.asarray(rng.randn(4, 6), jnp.float32)
-img = jnp.asarray(rng.randn(2, 8, 8, 3), jnp.float32)
-seq = jnp.asarray(rng.randn(5, 2, 4), jnp.float32)
+checked = jaxtyped(typechecker=beartype)
 
 
 def programs(t):
@@ -32,30 +53,101 @@ def programs(t):
     t("jt no", lambda: isinstance(x, Int[Array, "..."]))
     t("jt vmap", lambda: jax.vmap(jt, in_axes=(0, None))(x[None], x[0]))
     t("jt grad", lambda: jax.grad(lambda a: jt(a, x[0]).sum())(x))
-    t("ei r", lambda: rearrange(img, "b (h p) w c -> b h (p w) c", p=2))
-    t("ei red", lambda: reduce(img, "b h w c -> b c", "mean"))
-    t("ei rep", lambda: repeat(x, "a b -> a b c", c=2))
-    t("ei ein", lambda: einsum(x, x, "a b, c b -> a c"))
-    t("ei jit", lambda: jax.jit(lambda v: rearrange(v, "a b -> (a b)"))(x))
-    t("ei pack", lambda: pack([x, x[0]], "* d")[0])
-    g = jraph.GraphsTuple(
-        nodes=x,
-        edges=x[:3, :2],
-        senders=jnp.array([0, 1, 2]),
-        receivers=jnp.array([1, 2, 3]),
-        n_node=jnp.array([4]),
-        n_edge=jnp.array([3]),
-        globals=jnp.ones((1, 1)),
-    )
-    t(
-        "jr gn",
-        lambda: jraph.GraphNetwork(lambda e, s, r, gl: e * 2, lambda n, s, r, gl: n + r.sum(-1, keepdims=True), lambda n, e, gl: gl + n.sum())(g)._asdict(),
-    )
-    t("jr gcn", lambda: jraph.GraphConvolution(lambda n: n * 2)(g).nodes)
-    t("jr batch", lambda: jraph.batch([g, g]).senders)
-    t("jr pad", lambda: jraph.pad_with_graphs(g, 6, 5).nodes[4:])
-    t("jr seg", lambda: jraph.segment_softmax(x[:, 0], jnp.array([0, 0, 1, 1]), 2))
-    t("jr gat", lambda: jraph.GAT(lambda n: n, lambda s, r, e: jax.nn.leaky_relu(s.sum(-1, keepdims=True) + r.sum(-1, keepdims=True)))(g).nodes)
+    for n, (hint, value) in {
+        "bool": (Bool[Array, "a"], x[0] > 0),
+        "complex": (Complex[Array, "a b"], x * 1j),
+        "inexact": (Inexact[Array, "..."], x),
+        "number": (Num[Array, ""], jnp.array(3)),
+        "real": (Real[Array, "4 _"], x),
+        "shaped": (Shaped[Array, "*batch 6"], x),
+        "byte": (UInt8[Array, "3"], jnp.arange(3, dtype=jnp.uint8)),
+        "float32": (Float32[Array, "4 3+3"], x),
+        "half": (Float32[Array, "4 6"], x.astype(jnp.bfloat16)),
+        "of numpy": (Float[np.ndarray, "4 6"], x),
+        "array like": (Float[ArrayLike, ""], 2.0),
+        "broadcast": (Float[Array, "#4 6"], x[:1]),
+        "scalar": (Scalar, jnp.float32(1)),
+        "scalar like": (ScalarLike, 3),
+        "key": (PRNGKeyArray, K),
+        "old key": (PRNGKeyArray, RK),
+        "definition": (PyTreeDef, jax.tree.structure({"a": x})),
+        "struct": (Float[jax.ShapeDtypeStruct, "4 6"], jax.ShapeDtypeStruct((4, 6), jnp.float32)),
+        "tree": (PyTree[Float[Array, "?a b"], "T"], {"p": x, "q": (x,)}),
+        "tree of ints": (PyTree[int], {"p": x}),
+        "tree prefix": (PyTree[Float[Array, "4 ..."], "T ..."], [x, x[:, 0]]),
+    }.items():
+        t(f"instance {n}", lambda: isinstance(value, hint))
+
+    @checked
+    def outer(a: Float[Array, "n"], b: Float[Array, "m"]) -> Float[Array, "n m"]:
+        return a[:, None] * b
+
+    @checked
+    def trees(p: PyTree[Float[Array, "?n"], "T"], q: PyTree[Float[Array, "?n"], "T"]) -> PyTree[Float[Array, "?n"], "T"]:
+        return jax.tree.map(jnp.add, p, q)
+
+    @checked
+    def variadic(a: Float[Array, "*b n"], w: Float[Array, "n m"]) -> Float[Array, "*b m"]:
+        return a @ w
+
+    @checked
+    def computed(a: Float[Array, "n"]) -> Float[Array, "2*n+1"]:
+        return jnp.concatenate([a, a, a[:1]])
+
+    @checked
+    def wrong(a: Float[Array, "n"]) -> Float[Array, "n n"]:
+        return a
+
+    @checked
+    def optional(a: Float[Array, "n"] | None, n: int = 3) -> Int[Array, "{n}"]:
+        return jnp.arange(n)
+
+    @jaxtyped(typechecker=beartype)
+    @dataclasses.dataclass
+    class Layer:
+        w: Float[Array, "i o"]
+        b: Float[Array, "o"]
+
+    class Module(eqx.Module):
+        w: Float[Array, "i o"]
+        size: int = eqx.field(static=True)
+
+        @checked
+        def __call__(self, v: Float[Array, "i"]) -> Float[Array, "{self.size}"]:
+            return v @ self.w
+
+    t("outer", lambda: outer(x[0], x[:, 0]))
+    t("outer of matrix", lambda: outer(x, x[0]))
+    t("outer jacobian", lambda: jax.jacrev(outer)(x[0], x[:, 0]))
+    t("trees", lambda: trees({"a": x[0], "b": x[:, 0]}, {"a": x[1], "b": x[:, 1]}))
+    t("trees of others", lambda: trees({"a": x[0]}, {"b": x[1]}))
+    t("trees of sizes", lambda: trees({"a": x[0]}, {"a": x[:, 0]}))
+    t("trees jit", lambda: jax.jit(trees)((x[0],), (x[1],)))
+    t("variadic", lambda: (variadic(x, x.T), variadic(x[None], x.T), variadic(x[0], x.T)))
+    t("variadic vmap", lambda: jax.vmap(variadic, (0, None))(x, x.T))
+    t("variadic fails", lambda: variadic(x, x))
+    t("computed", lambda: computed(x[0]))
+    t("computed scan", lambda: jax.lax.scan(lambda c, r: (c, computed(r)), 0.0, x)[1])
+    t("wrong", lambda: wrong(x[0]))
+    t("wrong traced", lambda: jax.jit(wrong)(x[0]))
+    t("wrong shape asked", lambda: jax.eval_shape(wrong, x[0]))
+    t("optional", lambda: optional(None, 5))
+    t("optional fails", lambda: optional(x, 5))
+    t("dataclass", lambda: Layer(x, x[0]).b)
+    t("dataclass fails", lambda: Layer(x, x[:, 0]))
+    t("module", lambda: eqx.filter_jit(Module(x, 6))(x[:, 0]))
+    t("module fails", lambda: Module(x, 5)(x[:, 0]))
+    t("module grad", lambda: eqx.filter_grad(lambda m, v: m(v).sum())(Module(x, 6), x[:, 0]).w)
+
+    def in_context():
+        with jaxtyped("context"):
+            return [isinstance(x, Float[Array, "a b"]), isinstance(x.T, Float[Array, "a b"]), isinstance(x[0], Float[Array, "b"])]
+
+    t("context", in_context)
+    t("names", lambda: [Float[Array, "a b"].dim_str, typing.get_type_hints(outer)["a"].dim_str])
+    t("not traced", lambda: jax.jit(lambda v: isinstance(v, Float[Array, "4 6"]) + v)(x))
+    t("of nothing", lambda: Float[Array])
+    t("of bad text", lambda: Float[Array, "a -"])
 
 
 OUTCOMES = outcomes(programs)
