@@ -315,3 +315,11 @@ def test_errors_of_branches_have_no_other_behind_them(jax):
     with pytest.raises(ValueError, match="of the branch") as e:
         jax.lax.cond(True, branch, lambda x: x, 1.0)
     assert e.value.__context__ is None
+
+
+def test_keys_are_converted_to_keys_of_their_kind_only(jax, jnp):
+    keys = jax.random.split(jax.random.key(0), 2)
+    assert jnp.astype(keys, keys.dtype) is keys or (jax.random.key_data(jnp.astype(keys, keys.dtype)) == jax.random.key_data(keys)).all()
+    for x, dtype in ((keys, jnp.float32), (jnp.ones(2), keys.dtype), (keys, jax.random.key(0, impl="rbg").dtype)):
+        with pytest.raises(ValueError, match="Cannot convert_element_type from"):
+            jnp.astype(x, dtype)

@@ -197,13 +197,17 @@ def copy(a, order=None):
 
 
 def astype(x, dtype, /, *, copy=False, device=None):
-    """x converted to `dtype` (None: the default float). Complex to real drops the imaginary part.
+    """x converted to `dtype` (None: the default float). Complex to real drops the imaginary part. Keys stay as they are.
 
     >>> jnp.astype(jnp.array([1.9, -1.9]), "int32")
     Array([ 1, -1], dtype=int32)
     """
     check_arraylike("astype", x)
     x = _core.asarray(x) if not isinstance(x, Array) else x
+    if is_key(x.dtype) or is_key(dtype):
+        if x.dtype != dtype:
+            raise ValueError(f"Cannot convert_element_type from {x.dtype} to {dtype if is_key(dtype) else np.dtype(dtype)}")
+        return x if device is None else _core.device_put(x, device)
     dtype = requested("astype", dtype, float)
     if is_complex(x.dtype) and not is_complex(dtype) and not is_bool(dtype):
         warnings.warn("Casting from complex to real dtypes will raise an error in a future version of JAX.", DeprecationWarning, stacklevel=2)
