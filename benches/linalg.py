@@ -1,4 +1,4 @@
-"""Decompositions and solutions beside JAX, in one process.
+"""Decompositions, solutions and Fourier transforms beside JAX, in one process.
 
     cargo xtask bench linalg
     python benches/linalg.py --sizes 8 50 --dtype float64
@@ -23,6 +23,15 @@ FUNCTIONS = {
 }
 # how many matrices of a size are one batch
 BATCHES = {8: 10_000, 50: 20}
+TRANSFORMS = {
+    "fft 1024 x 1024 (rows)": ("fft", (1024, 1024)),
+    "fft 2^20": ("fft", (2**20,)),
+    "fft 1000 x 1009 (prime)": ("fft", (1000, 1009)),
+    "fft 100003 (prime)": ("fft", (100_003,)),
+    "rfft 1024 x 1024 (rows)": ("rfft", (1024, 1024)),
+    "fft2 1024 x 1024": ("fft2", (1024, 1024)),
+    "fft2 32 x 64 x 64": ("fft2", (32, 64, 64)),
+}
 
 
 def seconds(f, *x):
@@ -33,20 +42,35 @@ def seconds(f, *x):
     return time.perf_counter() - start
 
 
+def medians(make, libraries, rounds):
+    """The median time of each library's function and operands, which `make` gives."""
+    runs = [make(lib, importlib.import_module(lib.__name__ + ".numpy")) for lib in libraries]
+    for f, x in runs:
+        seconds(f, *x)
+    times = [[seconds(f, *x) for f, x in runs] for _ in range(rounds)]
+    return [statistics.median(t) for t in zip(*times, strict=True)]
+
+
+def transform(name, shape, dtype, libraries, rounds):
+    x = np.random.default_rng(0).standard_normal(shape).astype(dtype)
+    if name != "rfft":
+        x = x + 1j * x[..., ::-1]
+
+    def make(lib, jnp):
+        return lib.jit(lambda x: getattr(jnp.fft, name)(x)), (jnp.asarray(x),)
+
+    return medians(make, libraries, rounds)
+
+
 def measure(name, n, dtype, libraries, rounds):
-    """The median time of each library."""
     batch = BATCHES.get(n, 1)
     a = np.random.default_rng(0).standard_normal((batch, n, n)).astype(dtype)
     h = a @ a.swapaxes(1, 2) + n * np.eye(n, dtype=dtype)
-    runs = []
-    for lib in libraries:
-        jnp = importlib.import_module(lib.__name__ + ".numpy")
-        f = lib.jit(lambda a, h, la=jnp.linalg: FUNCTIONS[name](la, a, h))
-        x = (jnp.asarray(a), jnp.asarray(h))
-        seconds(f, *x)
-        runs.append((f, x))
-    times = [[seconds(f, *x) for f, x in runs] for _ in range(rounds)]
-    return [statistics.median(t) for t in zip(*times, strict=True)]
+
+    def make(lib, jnp):
+        return lib.jit(lambda a, h: FUNCTIONS[name](jnp.linalg, a, h)), (jnp.asarray(a), jnp.asarray(h))
+
+    return medians(make, libraries, rounds)
 
 
 def main():
@@ -63,14 +87,20 @@ def main():
     for lib in libraries:
         lib.config.update("jax_enable_x64", np.dtype(arguments.dtype).itemsize > 4)
     ratios = []
+
+    def report(what, times):
+        line = f"{what:26}" + "  ".join(f"{t * 1e3:10.3f} ms" for t in times)
+        if len(times) > 1:
+            ratios.append(times[1] / times[0])
+            line += f"  {ratios[-1]:6.2f} times as fast"
+        print(line, flush=True)
+
     for name in FUNCTIONS:
         for n in arguments.sizes:
             times = measure(name, n, arguments.dtype, libraries, arguments.rounds)
-            line = f"{name:10} {BATCHES.get(n, 1):6} x {n:5}  " + "  ".join(f"{t * 1e3:10.3f} ms" for t in times)
-            if len(times) > 1:
-                ratios.append(times[1] / times[0])
-                line += f"  {ratios[-1]:6.2f} times as fast"
-            print(line, flush=True)
+            report(f"{name:10} {BATCHES.get(n, 1):6} x {n:5}", times)
+    for what, (name, shape) in TRANSFORMS.items():
+        report(what, transform(name, shape, arguments.dtype, libraries, arguments.rounds))
     if ratios:
         print(f"geometric mean {math.exp(statistics.fmean(map(math.log, ratios))):.2f}, least {min(ratios):.2f}")
 

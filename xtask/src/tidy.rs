@@ -36,6 +36,7 @@ const UNSAFE: &[&str] = &[
     "crates/ferrax-cpu/src/routines/gather.rs",
     "crates/ferrax-cpu/src/routines/linalg.rs",
     "crates/ferrax-cpu/src/routines/linalg/large.rs",
+    "crates/ferrax-cpu/src/routines/linalg/vectors.rs",
     "crates/ferrax-cpu/src/routines/linalg/without_library.rs",
     "crates/ferrax-cpu/src/routines/panel.rs",
     "crates/ferrax-cpu/src/routines/scatter.rs",

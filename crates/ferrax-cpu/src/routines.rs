@@ -52,7 +52,7 @@ pub fn compile(r: &Routine, tier: Tier) -> Res<Run> {
             cumulative::compile(*kind, [*outer, *n, *inner], *reverse, *dtype, tier)
         }
         Routine::Conv(c) => conv::compile(c, tier),
-        Routine::Linalg(l) => linalg::compile(l),
+        Routine::Linalg(l) => linalg::compile(l, tier),
         Routine::Fft(f) => fft::compile(f),
     }
 }

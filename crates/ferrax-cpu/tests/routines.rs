@@ -2,6 +2,8 @@
 #[path = "against/generate.rs"]
 #[allow(dead_code)]
 mod generate;
+#[path = "routines/lanes.rs"]
+mod lanes;
 #[path = "routines/linalg.rs"]
 mod linalg;
 

@@ -7,7 +7,10 @@
 //! ```
 //! INVARIANT: nothing here panics or loops for ever, whatever the elements: what does not converge, and what has no result, is nan. After
 //! the first matrix of a run, [`Workspace`] holds all the memory that the next one takes.
+mod batch;
 mod field;
+mod jacobi;
+pub mod lanes;
 mod reflect;
 mod schur;
 mod svd;
@@ -15,7 +18,9 @@ mod symmetric;
 mod triangular;
 
 use crate::dtype::DType;
+pub use batch::Lanes;
 use field::{C128, RealOrComplex, transposed, unit_scale};
+use lanes::Element;
 pub use triangular::Triangle;
 
 /// What is decomposed into what; operands and results are those of [`Linalg::operands`] and [`Linalg::results`].
@@ -67,8 +72,8 @@ pub struct Linalg {
     pub complex: bool,
 }
 
-/// Singular values of matrices up to this size come from rotations of columns, which are quick there, and most accurate.
-const SMALL: usize = 24;
+/// Eigenvalues and singular values of matrices up to this size come from rotations of pairs, which go well in lanes, and are most accurate.
+const SIDE: usize = 16;
 
 /// What the elements of an operand or result are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -190,10 +195,17 @@ impl Linalg {
             triangular::permutation(pivots, order);
             return store_index(order, outs[0]);
         }
-        let Workspace { own, complex, real, pairs, order, pivots } = work;
-        match self.complex {
-            true => Task { of: self, own: complex, real, pairs, order, pivots, outs }.run(ins),
-            false => Task { of: self, own, real, pairs, order, pivots, outs }.run(ins),
+        if self.has_lanes() {
+            return self.run_lanes(&mut work.lanes, 1, ins, outs);
+        }
+        let Workspace { own, complex, real, pairs, order, lanes } = work;
+        let done = match self.complex {
+            true => Task { of: self, own: complex, real, pairs, order, outs: &mut *outs }.run(ins),
+            false => Task { of: self, own, real, pairs, order, outs: &mut *outs }.run(ins),
+        };
+        if !done {
+            // rotations of pairs converge whatever the matrix is
+            self.run_lanes(lanes, 1, ins, outs);
         }
     }
 }
@@ -206,7 +218,7 @@ pub struct Workspace {
     real: Vec<Vec<f64>>,
     pairs: Vec<Vec<C128>>,
     order: Vec<usize>,
-    pivots: Vec<usize>,
+    lanes: Lanes<f64>,
 }
 fn indices(v: &mut Vec<usize>, n: usize) -> &mut [usize] {
     v.clear();
@@ -232,7 +244,6 @@ struct Task<'a, 'b, T> {
     real: &'a mut Vec<Vec<f64>>,
     pairs: &'a mut Vec<Vec<C128>>,
     order: &'a mut Vec<usize>,
-    pivots: &'a mut Vec<usize>,
     outs: &'a mut [&'b mut [u8]],
 }
 impl<T: RealOrComplex> Task<'_, '_, T> {
@@ -300,15 +311,13 @@ impl<T: RealOrComplex> Task<'_, '_, T> {
         take(self.real, n)
     }
 
-    fn run(mut self, ins: &[&[u8]]) {
+    /// Whether it was done; what was not is a singular value decomposition.
+    fn run(mut self, ins: &[&[u8]]) -> bool {
+        let mut done = true;
         let (m, n, k) = (self.of.m, self.of.n, self.of.k);
         let mut a = self.load(ins[0]);
         let finite = a.iter().all(|x| x.finite());
         match self.of.kind {
-            Decomposition::Cholesky => {
-                let done = triangular::cholesky(&mut a, n);
-                if done { self.put(0, &a) } else { self.fail_lower(n) }
-            }
             Decomposition::CholeskyUpdate => {
                 let (mut r, mut w) = (self.reals(0), self.reals(0));
                 r.extend(a.iter().map(|x| x.re()));
@@ -319,12 +328,6 @@ impl<T: RealOrComplex> Task<'_, '_, T> {
                 self.give([x]);
                 self.real.extend([r, w]);
             }
-            Decomposition::Solve(t) => {
-                let mut b = self.load(ins[1]);
-                triangular::solve(t, &a, &mut b, m, n);
-                self.put(0, &b);
-                self.give([b]);
-            }
             Decomposition::TridiagonalSolve => {
                 let (mut d, mut upper, mut b) = (self.load(ins[1]), self.load(ins[2]), self.load(ins[3]));
                 let mut second = self.zeros(n);
@@ -332,10 +335,9 @@ impl<T: RealOrComplex> Task<'_, '_, T> {
                 self.put(0, &b);
                 self.give([d, upper, b, second]);
             }
-            Decomposition::Lu => self.lu(&mut a, m, n),
-            // without a matrix: `Linalg::run` has done it
-            Decomposition::Permutation => (),
-            Decomposition::Qr { full, pivoting } => self.qr(&mut a, m, n, full, pivoting),
+            // `Linalg::run` has done it: without a matrix, or in lanes
+            Decomposition::Permutation | Decomposition::Cholesky | Decomposition::Lu | Decomposition::Solve(_) => (),
+            Decomposition::Qr { full, .. } => self.pivoted_qr(&mut a, m, n, full),
             Decomposition::HouseholderProduct => {
                 let taus = self.load(ins[1]);
                 let (mut q, mut w, mut v) = (self.zeros(m * n), self.zeros(n), self.zeros(0));
@@ -361,7 +363,7 @@ impl<T: RealOrComplex> Task<'_, '_, T> {
             _ if !finite => self.fail(),
             Decomposition::Eigh { lower } => self.eigh(&mut a, n, lower),
             Decomposition::Eig { left, right } => self.eig(&mut a, n, left, right),
-            Decomposition::Svd { full, vectors } => self.svd(&mut a, m, n, full, vectors),
+            Decomposition::Svd { full, vectors } => done = self.svd(&mut a, m, n, full, vectors),
             Decomposition::Schur { vectors } => {
                 let mut z = self.zeros(if vectors { n * n } else { 0 });
                 if self.schur(&mut a, &mut z, n) {
@@ -376,31 +378,14 @@ impl<T: RealOrComplex> Task<'_, '_, T> {
             }
         }
         self.give([a]);
+        done
     }
-    /// Nan, but zero above the diagonal.
-    fn fail_lower(&mut self, n: usize) {
-        let nan = T::new(f64::NAN, if T::COMPLEX { f64::NAN } else { 0.0 });
-        self.store(0, (0..n * n).map(|i| if i % n > i / n { T::ZERO } else { nan }));
-    }
-    fn lu(&mut self, a: &mut [T], m: usize, n: usize) {
-        let pivots = indices(self.pivots, m.min(n));
-        triangular::lu(a, pivots, m, n);
-        let order = indices(self.order, m);
-        triangular::permutation(pivots.iter().map(|p| *p as i64), order);
-        store_index(pivots, self.outs[1]);
-        store_index(order, self.outs[2]);
-        self.put(0, a);
-    }
-    fn qr(&mut self, a: &mut [T], m: usize, n: usize, full: bool, pivoting: bool) {
+    fn pivoted_qr(&mut self, a: &mut [T], m: usize, n: usize, full: bool) {
         let least = m.min(n);
         let (mut taus, mut w, mut v) = (self.zeros(least), self.zeros(m.max(n)), self.zeros(0));
-        if pivoting {
-            let order = indices(self.order, n);
-            reflect::pivoted_qr(a, m, n, &mut taus, order, &mut w, &mut v);
-            store_index(order, self.outs[2]);
-        } else {
-            reflect::qr(a, m, n, &mut taus, &mut w, &mut v);
-        }
+        let order = indices(self.order, n);
+        reflect::pivoted_qr(a, m, n, &mut taus, order, &mut w, &mut v);
+        store_index(order, self.outs[2]);
         let inner = if full { m } else { least };
         let mut q = self.zeros(m * inner);
         reflect::product(a, [m, n], 0, &taus, inner, &mut q, &mut w, &mut v);
@@ -562,57 +547,43 @@ impl<T: RealOrComplex> Task<'_, '_, T> {
         self.give([u]);
         done
     }
-    fn svd(&mut self, a: &mut [T], m: usize, n: usize, full: bool, vectors: bool) {
+    fn svd(&mut self, a: &mut [T], m: usize, n: usize, full: bool, vectors: bool) -> bool {
         // the rows of b are the columns of the side with fewer of them
         let (long, short) = (m.max(n), m.min(n));
         let wide = n > m;
         let rows = if full && vectors { long } else { short };
-        let mut b = self.zeros(rows * long);
+        let mut b = self.zeros(short * long);
         if wide {
             // the columns of a'
             a.iter().zip(&mut b).for_each(|(a, b)| *b = a.conj());
         } else {
             transposed(a, m, n, false, &mut b);
         }
-        let width = if vectors { short } else { 0 };
-        let mut v = self.zeros(short * width);
+        let mut v = self.zeros(if vectors { short * short } else { 0 });
         let mut s = self.reals(short);
-        let done = short > SMALL
-            && self.bidiagonal_svd(&b[..short * long], [short, long], if vectors { rows } else { 0 }, &mut s, &mut v);
+        let done = self.bidiagonal_svd(&b, [short, long], if vectors { rows } else { 0 }, &mut s, &mut v);
         if done {
-            // its left vectors are on top
-            let u = self.own.pop().unwrap_or_default();
-            let old = std::mem::replace(&mut b, u);
-            self.give([old]);
-        } else {
-            (0..width).for_each(|i| v[i * short..(i + 1) * short].fill(T::ZERO));
-            (0..width).for_each(|i| v[i * short + i] = T::ONE);
-        }
-        if !done && !svd::orthogonalize(&mut b[..short * long], short, long, &mut v, width, &mut s) {
-            self.fail();
-        } else {
             self.put_real(0, &s);
             if vectors {
-                if !done {
-                    let rank = s.iter().filter(|s| **s > 0.0).count();
-                    svd::complete(&mut b, rank, long);
-                }
+                // its left vectors are on top
+                let u = self.own.pop().unwrap_or_default();
                 let mut t = self.zeros((rows * long).max(short * short));
-                // b has left vectors as rows, v right ones; of a' the other way round
+                // u has left vectors as rows, v right ones; of a' the other way round
                 if wide {
                     transposed(&v, short, short, false, &mut t[..short * short]);
                     self.put(1, &t[..short * short]);
-                    self.store(2, b.iter().map(|x| x.conj()));
+                    self.store(2, u.iter().map(|x| x.conj()));
                 } else {
-                    transposed(&b, rows, long, false, &mut t[..rows * long]);
+                    transposed(&u, rows, long, false, &mut t[..rows * long]);
                     self.put(1, &t[..rows * long]);
                     self.store(2, v.iter().map(|x| x.conj()));
                 }
-                self.give([t]);
+                self.give([u, t]);
             }
         }
         self.give([b, v]);
         self.real.push(s);
+        done
     }
 }
 

@@ -1,30 +1,146 @@
-//! `Linalg`: matrices one by one, several at once where threads are worth it: small ones as the waist's text has it, others by [`large`].
+//! `Linalg`: matrices one by one or several in lanes, on several threads where these are worth it: small ones as the waist's text has it,
+//! others by [`large`].
 //!
-//! Each range of a batch has one [`Workspace`], or one block, so that the second matrix of it takes no memory.
+//! Each range of a batch has its own memory, so that the second matrix of it takes none.
 //!
-//! INVARIANT: a small matrix is one thread's, and so is each block of a large one: bits do not depend on how many there are.
+//! INVARIANT: a small matrix is one thread's and one lane's, and each block of a large one a thread's: bits depend neither on how many there
+//! are nor on the tier.
 #![allow(unsafe_code)]
 #[cfg(feature = "faer")]
 mod large;
 #[cfg(not(feature = "faer"))]
 #[path = "linalg/without_library.rs"]
 mod large;
+mod vectors;
 
 use super::Run;
 use super::walk::SharedPtr;
 use crate::kernels::Bases;
 use crate::memory::Block;
 use crate::threads;
+use crate::tier::Tier;
 use ferrax_kernel::error::room;
-use ferrax_kernel::linalg::{Entries, Linalg, Workspace};
+use ferrax_kernel::linalg::lanes::Real;
+use ferrax_kernel::linalg::{Decomposition, Entries, Lanes, Linalg, Workspace};
 use ferrax_kernel::{Error, Res};
 use smallvec::SmallVec;
-use std::sync::atomic::Ordering;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use vectors::RunLanes;
 
 /// Nanoseconds an operation takes.
 pub const NANOS: f64 = 0.8;
+/// Where fewer matrices are left, each goes by itself.
+const TOGETHER: usize = 3;
 
-pub fn compile(l: &Linalg) -> Res<Run> {
+/// The matrices of a batch.
+struct Matrices<'a> {
+    l: &'a Linalg,
+    /// Operands and results, and the bytes of one matrix of each.
+    from: SmallVec<[SharedPtr; 4]>,
+    to: SmallVec<[SharedPtr; 4]>,
+    ins: &'a [usize],
+    outs: &'a [usize],
+    /// Working memory of one.
+    memory: usize,
+    cancel: &'a AtomicBool,
+}
+impl Matrices<'_> {
+    fn part(p: &SharedPtr, bytes: usize, i: usize) -> *mut u8 {
+        if bytes == 0 { std::ptr::NonNull::dangling().as_ptr() } else { p.get().wrapping_add(i * bytes) }
+    }
+    /// Operands and results of `count` matrices from the `i`-th on.
+    ///
+    /// # Safety
+    /// They are one thread's.
+    unsafe fn slices(&self, i: usize, count: usize) -> (SmallVec<[&[u8]; 4]>, SmallVec<[&mut [u8]; 4]>) {
+        // SAFETY: the plan's verification has compared sizes with the routine's; no result lies where an operand does, and by the contract
+        // nobody else has these.
+        unsafe {
+            let ins = self.from.iter().zip(self.ins);
+            let outs = self.to.iter().zip(self.outs);
+            (
+                ins.map(|(p, n)| std::slice::from_raw_parts(Self::part(p, *n, i).cast_const(), n * count)).collect(),
+                outs.map(|(p, n)| std::slice::from_raw_parts_mut(Self::part(p, *n, i), n * count)).collect(),
+            )
+        }
+    }
+    fn uncancelled(&self) -> Res<()> {
+        if self.cancel.load(Ordering::Relaxed) { Err(Error::Cancelled) } else { Ok(()) }
+    }
+    /// # Safety
+    /// The range is one thread's.
+    unsafe fn in_lanes<R: Real>(&self, range: Range<usize>, many: Option<RunLanes<R>>, one: RunLanes<f64>) -> Res<()> {
+        // asked for before it is taken: a vector that finds none ends the process
+        drop(room::<u8>(self.memory.saturating_mul(if many.is_some() { R::LANES } else { 1 }))?);
+        let (mut lanes, mut lane) = (Lanes::<R>::default(), Lanes::<f64>::default());
+        let mut i = range.start;
+        while i < range.end {
+            self.uncancelled()?;
+            let left = range.end - i;
+            let count = if many.is_some() && left >= TOGETHER { left.min(R::LANES) } else { 1 };
+            // SAFETY: by the contract.
+            let (ins, mut outs) = unsafe { self.slices(i, count) };
+            match many {
+                Some(many) if count > 1 => many(self.l, &mut lanes, count, &ins, &mut outs),
+                _ => one(self.l, &mut lane, 1, &ins, &mut outs),
+            }
+            i += count;
+        }
+        Ok(())
+    }
+    /// # Safety
+    /// The range is one thread's.
+    unsafe fn one_by_one(&self, range: Range<usize>, large: Option<&large::Large>, parallel: bool) -> Res<()> {
+        let block = large.map(|large| Block::new(large.bytes())).transpose()?;
+        if let Some(large) = large {
+            // what products pack is less than that, and taken unasked
+            drop(room::<u8>(large.bytes())?);
+        }
+        let mut work = None;
+        for i in range {
+            self.uncancelled()?;
+            if let (Some(large), Some(block)) = (large, &block) {
+                let part = |(p, n): (&SharedPtr, &usize)| Self::part(p, *n, i);
+                let ins: SmallVec<[*const u8; 4]> =
+                    self.from.iter().zip(self.ins).map(part).map(|p| p.cast_const()).collect();
+                let outs: SmallVec<[*mut u8; 4]> = self.to.iter().zip(self.outs).map(part).collect();
+                // SAFETY: as in `slices`; arrays are aligned to more than their elements.
+                if unsafe { large.run(self.l, block, &ins, &outs, parallel, self.cancel) }? {
+                    continue;
+                }
+            }
+            let work = match &mut work {
+                Some(work) => work,
+                None => {
+                    // as in `in_lanes`
+                    drop(room::<u8>(self.memory)?);
+                    work.insert(Workspace::default())
+                }
+            };
+            // SAFETY: by the contract.
+            let (ins, mut outs) = unsafe { self.slices(i, 1) };
+            self.l.run(work, &ins, &mut outs);
+        }
+        Ok(())
+    }
+}
+
+/// Whether matrices of this kind and size are quicker in lanes than each by itself, whose rows the compiler makes vectors of. It changes no bits.
+fn together(l: &Linalg) -> bool {
+    /// Elements with which several matrices still fit into the nearer caches.
+    const ELEMENTS: usize = 4096;
+    let most = l.operands().into_iter().chain(l.results()).map(|(_, n)| n).max().unwrap_or(0);
+    most <= ELEMENTS
+        && match l.kind {
+            Decomposition::Cholesky => l.n <= 12,
+            Decomposition::Lu => l.n <= 32,
+            Decomposition::Solve(t) => !t.left || l.n < 8,
+            _ => true,
+        }
+}
+
+pub fn compile(l: &Linalg, tier: Tier) -> Res<Run> {
     let l = l.clone();
     let bytes = |(e, n): (Entries, usize)| {
         let (dtype, each) = l.layout(e);
@@ -36,56 +152,37 @@ pub fn compile(l: &Linalg) -> Res<Run> {
     let memory = (ins.iter().sum::<usize>() + outs.iter().sum::<usize>()).saturating_mul(6 * 8 / l.dtype.size());
     let nanos = l.operations() as f64 * l.batch as f64 * NANOS;
     let large = large::pick(&l);
+    let in_lanes = large.is_none() && l.has_lanes();
+    let several = l.batch >= TOGETHER && together(&l);
     Ok(Box::new(move |bases: Bases, parallel: bool| {
-        let from: Vec<SharedPtr> = (0..ins.len()).map(|k| SharedPtr(bases.input(k as u32))).collect();
-        let to: Vec<SharedPtr> = (0..outs.len()).map(|k| SharedPtr(bases.output(k as u32))).collect();
+        let matrices = Matrices {
+            l: &l,
+            from: (0..ins.len()).map(|k| SharedPtr(bases.input(k as u32))).collect(),
+            to: (0..outs.len()).map(|k| SharedPtr(bases.output(k as u32))).collect(),
+            ins: &ins,
+            outs: &outs,
+            memory,
+            cancel: bases.cancel,
+        };
         threads::try_ranges(l.batch, if parallel { nanos } else { 0.0 }, bases.cancel, &|range| {
-            let block = large.as_ref().map(|large| Block::new(large.bytes())).transpose()?;
-            if let Some(large) = &large {
-                // what products pack is less than that, and taken unasked
-                drop(room::<u8>(large.bytes())?);
-            }
-            let mut work = None;
-            for i in range {
-                if bases.cancel.load(Ordering::Relaxed) {
-                    return Err(Error::Cancelled);
-                }
-                let part = |(p, n): (&SharedPtr, &usize)| {
-                    let p = if *n == 0 { std::ptr::NonNull::dangling().as_ptr() } else { p.get().wrapping_add(i * n) };
-                    (p, *n)
-                };
-                if let (Some(large), Some(block)) = (&large, &block) {
-                    let ins: SmallVec<[*const u8; 4]> =
-                        from.iter().zip(&ins).map(part).map(|(p, _)| p.cast_const()).collect();
-                    let outs: SmallVec<[*mut u8; 4]> = to.iter().zip(&outs).map(part).map(|(p, _)| p).collect();
-                    // SAFETY: as below; arrays are aligned to more than their elements.
-                    if unsafe { large.run(&l, block, &ins, &outs, parallel, bases.cancel) }? {
-                        continue;
+            let one = vectors::one(tier);
+            // SAFETY: ranges lie apart, and each is one thread's.
+            unsafe {
+                #[cfg(target_arch = "x86_64")]
+                match tier {
+                    Tier::Avx512 if in_lanes => {
+                        return matrices.in_lanes(range, several.then_some(vectors::x86::eight as RunLanes<_>), one);
                     }
-                }
-                // asked for before it is taken: a vector that finds none ends the process
-                let work = match &mut work {
-                    Some(work) => work,
-                    None => {
-                        drop(room::<u8>(memory)?);
-                        work.insert(Workspace::default())
+                    Tier::Avx2 if in_lanes => {
+                        return matrices.in_lanes(range, several.then_some(vectors::x86::four as RunLanes<_>), one);
                     }
-                };
-                // SAFETY: matrix i of every operand and result, whose sizes the plan's verification has compared with the routine's; each is
-                // one range's, and no result lies where an operand does.
-                unsafe {
-                    let ins: SmallVec<[&[u8]; 4]> = from
-                        .iter()
-                        .zip(&ins)
-                        .map(part)
-                        .map(|(p, n)| std::slice::from_raw_parts(p.cast_const(), n))
-                        .collect();
-                    let mut outs: SmallVec<[&mut [u8]; 4]> =
-                        to.iter().zip(&outs).map(part).map(|(p, n)| std::slice::from_raw_parts_mut(p, n)).collect();
-                    l.run(work, &ins, &mut outs);
+                    _ => (),
+                }
+                match in_lanes {
+                    true => matrices.in_lanes::<f64>(range, None, one),
+                    false => matrices.one_by_one(range, large.as_ref(), parallel),
                 }
             }
-            Ok(())
         })
     }))
 }

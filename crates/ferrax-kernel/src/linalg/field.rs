@@ -1,189 +1,90 @@
-//! The numbers of linear algebra: doubles, and pairs of them. Matrices of single precision are computed in double and rounded once.
+//! The numbers of one matrix, and what vectors and arrays of elements need. Matrices of single precision are computed in double and rounded once.
+//!
+//! Loops over lanes are loops, and no closures: the compiler would give one of its own the instructions that any machine has.
 //!
 //! INVARIANT: a number is finite or not as its parts are; no operation panics.
-use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub, SubAssign};
+use super::lanes::{Element, Mask, Masks, Pair, Real};
 
 /// A real or complex number in double precision.
-pub trait RealOrComplex:
-    Copy
-    + PartialEq
-    + Add<Output = Self>
-    + Sub<Output = Self>
-    + Mul<Output = Self>
-    + Div<Output = Self>
-    + Neg<Output = Self>
-    + AddAssign
-    + SubAssign
-{
-    const COMPLEX: bool;
+pub trait RealOrComplex: Element<Real = f64> + PartialEq {
     const ZERO: Self;
     const ONE: Self;
-    /// The imaginary part is left out where there is no place for it.
-    fn new(re: f64, im: f64) -> Self;
-    fn re(self) -> f64;
-    fn im(self) -> f64;
-    fn conj(self) -> Self;
-    fn scale(self, by: f64) -> Self;
-    fn real(x: f64) -> Self {
-        Self::new(x, 0.0)
-    }
     fn complex(self) -> C128 {
         C128 { re: self.re(), im: self.im() }
     }
-    fn abs(self) -> f64 {
-        if Self::COMPLEX { self.re().hypot(self.im()) } else { self.re().abs() }
-    }
-    /// `|x|^2`
-    fn square(self) -> f64 {
-        if Self::COMPLEX { self.re() * self.re() + self.im() * self.im() } else { self.re() * self.re() }
-    }
-    /// `|re| + |im|`: what pivots are chosen by.
-    fn size(self) -> f64 {
-        self.re().abs() + self.im().abs()
-    }
-    fn finite(self) -> bool {
-        self.re().is_finite() && self.im().is_finite()
-    }
 }
 impl RealOrComplex for f64 {
-    const COMPLEX: bool = false;
     const ZERO: f64 = 0.0;
     const ONE: f64 = 1.0;
-    #[inline(always)]
-    fn new(re: f64, _: f64) -> f64 {
-        re
-    }
-    #[inline(always)]
-    fn re(self) -> f64 {
-        self
-    }
-    #[inline(always)]
-    fn im(self) -> f64 {
-        0.0
-    }
-    #[inline(always)]
-    fn conj(self) -> f64 {
-        self
-    }
-    #[inline(always)]
-    fn scale(self, by: f64) -> f64 {
-        self * by
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct C128 {
-    pub re: f64,
-    pub im: f64,
 }
 impl RealOrComplex for C128 {
-    const COMPLEX: bool = true;
     const ZERO: C128 = C128 { re: 0.0, im: 0.0 };
     const ONE: C128 = C128 { re: 1.0, im: 0.0 };
-    #[inline(always)]
-    fn new(re: f64, im: f64) -> C128 {
-        C128 { re, im }
-    }
-    #[inline(always)]
-    fn re(self) -> f64 {
-        self.re
-    }
-    #[inline(always)]
-    fn im(self) -> f64 {
-        self.im
-    }
-    #[inline(always)]
-    fn conj(self) -> C128 {
-        C128 { re: self.re, im: -self.im }
-    }
-    #[inline(always)]
-    fn scale(self, by: f64) -> C128 {
-        C128 { re: self.re * by, im: self.im * by }
-    }
 }
-impl Add for C128 {
-    type Output = C128;
-    #[inline(always)]
-    fn add(self, o: C128) -> C128 {
-        C128 { re: self.re + o.re, im: self.im + o.im }
-    }
-}
-impl Sub for C128 {
-    type Output = C128;
-    #[inline(always)]
-    fn sub(self, o: C128) -> C128 {
-        C128 { re: self.re - o.re, im: self.im - o.im }
-    }
-}
-impl Mul for C128 {
-    type Output = C128;
-    #[inline(always)]
-    fn mul(self, o: C128) -> C128 {
-        C128 { re: self.re * o.re - self.im * o.im, im: self.re * o.im + self.im * o.re }
-    }
-}
-/// By the larger part of the divisor first (Smith 1962), so that nothing overflows on the way.
-impl Div for C128 {
-    type Output = C128;
-    fn div(self, o: C128) -> C128 {
-        if o.re.abs() >= o.im.abs() {
-            let r = o.im / o.re;
-            let d = o.re + o.im * r;
-            // by zero: as the parts say
-            let r = if o.re == 0.0 { 0.0 } else { r };
-            let d = if o.re == 0.0 { o.re } else { d };
-            C128 { re: (self.re + self.im * r) / d, im: (self.im - self.re * r) / d }
-        } else {
-            let r = o.re / o.im;
-            let d = o.im + o.re * r;
-            C128 { re: (self.re * r + self.im) / d, im: (self.im * r - self.re) / d }
-        }
-    }
-}
-impl Neg for C128 {
-    type Output = C128;
-    #[inline(always)]
-    fn neg(self) -> C128 {
-        C128 { re: -self.re, im: -self.im }
-    }
-}
-impl AddAssign for C128 {
-    #[inline(always)]
-    fn add_assign(&mut self, o: C128) {
-        *self = *self + o;
-    }
-}
-impl SubAssign for C128 {
-    #[inline(always)]
-    fn sub_assign(&mut self, o: C128) {
-        *self = *self - o;
-    }
-}
+pub type C128 = Pair<f64>;
 
 /// `sum conj(x) y`
-#[inline]
-pub fn dot<T: RealOrComplex>(x: &[T], y: &[T]) -> T {
-    x.iter().zip(y).fold(T::ZERO, |s, (x, y)| s + x.conj() * *y)
+#[inline(always)]
+pub fn dot<E: Element>(x: &[E], y: &[E]) -> E {
+    let mut s = E::all(0.0);
+    for (x, y) in x.iter().zip(y) {
+        s += x.conj() * *y;
+    }
+    s
 }
 /// `y -= a x`
-#[inline]
-pub fn subtract<T: RealOrComplex>(y: &mut [T], a: T, x: &[T]) {
-    y.iter_mut().zip(x).for_each(|(y, x)| *y -= a * *x);
+#[inline(always)]
+pub fn subtract<E: Element>(y: &mut [E], a: E, x: &[E]) {
+    for (y, x) in y.iter_mut().zip(x) {
+        *y -= a * *x;
+    }
+}
+/// The largest part; nans are passed over.
+#[inline(always)]
+fn most<E: Element>(x: impl Iterator<Item = E>) -> E::Real {
+    let mut most = E::Real::splat(0.0);
+    for x in x {
+        most = most.greater(Real::abs(x.re()));
+        if E::COMPLEX {
+            most = most.greater(Real::abs(x.im()));
+        }
+    }
+    most
+}
+/// The sum of squares.
+#[inline(always)]
+pub fn squares<E: Element>(x: impl Iterator<Item = E>) -> E::Real {
+    let mut s = E::Real::splat(0.0);
+    for x in x {
+        s += x.square();
+    }
+    s
+}
+/// `x a`, for a real number.
+#[inline(always)]
+pub fn scaled<E: Element>(a: &mut [E], by: E::Real) {
+    for x in a {
+        *x = x.scale(by);
+    }
 }
 /// The Euclidean norm, scaled so that squares neither overflow nor vanish.
-pub fn norm<T: RealOrComplex>(x: impl Iterator<Item = T> + Clone) -> f64 {
-    let most = x.clone().fold(0.0f64, |m, x| m.max(x.re().abs()).max(x.im().abs()));
-    if most == 0.0 || !most.is_finite() {
-        // a maximum passes over nans
-        return x.fold(most, |s, x| s + x.square() * 0.0);
+#[inline(always)]
+pub fn norm<E: Element>(x: impl Iterator<Item = E> + Clone) -> E::Real {
+    let most = most(x.clone());
+    let (low, high) = (most.less(E::Real::splat(1e-140)), E::Real::splat(1e140).less(most));
+    if !low.or(high).any() {
+        return squares(x).sqrt();
     }
-    if (1e-140..1e140).contains(&most) {
-        return x.map(T::square).sum::<f64>().sqrt();
+    let up = E::Real::select(low, E::Real::splat(2f64.powi(660)), E::Real::splat(1.0));
+    let by = E::Real::select(high, E::Real::splat(2f64.powi(-660)), up);
+    let mut s = E::Real::splat(0.0);
+    for x in x {
+        s += x.scale(by).square();
     }
-    let by = if most < 1.0 { 2f64.powi(660) } else { 2f64.powi(-660) };
-    x.map(|x| x.scale(by).square()).sum::<f64>().sqrt() / by
+    s.sqrt() / by
 }
 /// Two rows of an array of rows of `n`.
+#[inline(always)]
 pub fn rows<T>(a: &mut [T], n: usize, i: usize, j: usize) -> (&mut [T], &mut [T]) {
     debug_assert!(i != j);
     if i < j {
@@ -194,8 +95,19 @@ pub fn rows<T>(a: &mut [T], n: usize, i: usize, j: usize) -> (&mut [T], &mut [T]
         (&mut y[..n], &mut x[j * n..(j + 1) * n])
     }
 }
+/// Exchanges rows i and j where `holds`.
+#[inline(always)]
+pub fn swap_rows<E: Element>(a: &mut [E], n: usize, i: usize, j: usize, holds: Masks<E>) {
+    if i != j && n > 0 {
+        let (x, y) = rows(a, n, i, j);
+        for (x, y) in x.iter_mut().zip(y) {
+            (*x, *y) = (E::choose(holds, *y, *x), E::choose(holds, *x, *y));
+        }
+    }
+}
 /// The transpose of an `m` by `n` array, conjugated where asked.
-pub fn transposed<T: RealOrComplex>(a: &[T], m: usize, n: usize, conjugate: bool, out: &mut [T]) {
+#[inline(always)]
+pub fn transposed<E: Element>(a: &[E], m: usize, n: usize, conjugate: bool, out: &mut [E]) {
     for i in 0..m {
         for j in 0..n {
             let x = a[i * n + j];
@@ -204,7 +116,16 @@ pub fn transposed<T: RealOrComplex>(a: &[T], m: usize, n: usize, conjugate: bool
     }
 }
 /// A power of two that brings the largest part near 1, and 1 where all are zero.
-pub fn unit_scale<T: RealOrComplex>(a: &[T]) -> f64 {
-    let most = a.iter().fold(0.0f64, |m, x| m.max(x.re().abs()).max(x.im().abs()));
-    if (1e-10..1e10).contains(&most) || most == 0.0 { 1.0 } else { 2f64.powi(-(most.log2() as i32).clamp(-1000, 1000)) }
+#[inline(always)]
+pub fn unit_scale<E: Element>(a: &[E]) -> E::Real {
+    let most = most(a.iter().copied());
+    if !most.less(E::Real::splat(1e-10)).or(E::Real::splat(1e10).less(most)).any() {
+        return E::Real::splat(1.0);
+    }
+    let mut scales = [1.0; 64];
+    most.each(E::Real::LANES, |k, most| {
+        let near = (1e-10..=1e10).contains(&most) || most == 0.0;
+        scales[k] = if near { 1.0 } else { 2f64.powi(-(most.log2() as i32).clamp(-1000, 1000)) };
+    });
+    E::Real::from_fn(|k| scales[k])
 }

@@ -2,43 +2,51 @@
 //!
 //! A reflection is `h = 1 - tau v v'`, `v` being 1 at its own row and zero above; the rest of it lies below the diagonal of what it has
 //! reduced, as LAPACK packs it. `q = h[0] h[1] ..`. Golub and Van Loan, Matrix Computations, chapters 5, 7.4 and 8.3.
-use super::field::{RealOrComplex, norm};
+use super::field::{RealOrComplex, norm, scaled, subtract};
+use super::lanes::{Element, Mask, Real};
 
 /// The reflection whose adjoint sends `(alpha, x)` to `(beta, 0)`, `beta` real: `x` becomes the rest of `v`; gives `beta` and `tau`.
-fn reflection<T: RealOrComplex>(alpha: T, x: &mut [T]) -> (f64, T) {
-    let rest = norm(x.iter().copied());
-    if rest == 0.0 && alpha.im() == 0.0 {
-        return (alpha.re(), T::ZERO);
-    }
-    let size = alpha.abs().hypot(rest);
-    if size < 1e-290 {
+#[inline(always)]
+fn reflection<E: Element>(alpha: E, x: &mut [E]) -> (E::Real, E) {
+    let (zero, one, mut up) = (E::Real::splat(0.0), E::Real::splat(1.0), E::Real::splat(1.0));
+    let (mut alpha, mut rest) = (alpha, norm(x.iter().copied()));
+    let none = rest.equals(zero).and(alpha.im().equals(zero));
+    let mut size = alpha.abs().hypot(rest);
+    let tiny = size.less(E::Real::splat(1e-290));
+    if tiny.and(none.not()).any() {
         // beyond the range of a reciprocal
-        let up = 2f64.powi(660);
-        x.iter_mut().for_each(|x| *x = x.scale(up));
-        let (beta, tau) = reflection(alpha.scale(up), x);
-        return (beta / up, tau);
+        up = E::Real::select(tiny, E::Real::splat(2f64.powi(660)), up);
+        scaled(x, up);
+        (alpha, rest) = (alpha.scale(up), norm(x.iter().copied()));
+        size = alpha.abs().hypot(rest);
     }
-    let beta = if alpha.re() >= 0.0 { -size } else { size };
-    let head = alpha - T::real(beta);
-    x.iter_mut().for_each(|x| *x = *x / head);
-    (beta, (T::real(beta) - alpha).scale(1.0 / beta))
+    let beta = E::Real::select(alpha.re().less(zero), size, -size);
+    let by = E::choose(none, E::all(0.0), E::all(1.0) / (alpha - E::real(beta)));
+    for x in x {
+        *x = *x * by;
+    }
+    let tau = (E::real(beta) - alpha).scale(one / beta);
+    (E::Real::select(none, alpha.re(), beta) / up, E::choose(none, E::all(0.0), tau))
 }
-/// `c = (1 - tau v v') c` over columns `from..n`; row 0 of `v` is 1 and lies at row `top`.
-fn reflect_rows<T: RealOrComplex>(c: &mut [T], n: usize, top: usize, from: usize, v: &[T], tau: T, w: &mut [T]) {
-    if tau == T::ZERO {
-        return;
+/// `c = (1 - tau v v') c` over columns `from..n`; row 0 of `v` is 1 and lies at row `top`. Where `tau` is zero, c stays what it is.
+#[inline(always)]
+fn reflect_rows<E: Element>(c: &mut [E], n: usize, top: usize, from: usize, v: &[E], tau: E, w: &mut [E]) {
+    let (none, w) = (tau.is_zero(), &mut w[..n - from]);
+    let (above, below) = c.split_at_mut((top + 1) * n);
+    let first = &mut above[top * n + from..];
+    w.copy_from_slice(first);
+    for (row, v) in below.chunks_exact(n).zip(v) {
+        let v = v.conj();
+        for (w, c) in w.iter_mut().zip(&row[from..]) {
+            *w += v * *c;
+        }
     }
-    let w = &mut w[..n - from];
-    w.copy_from_slice(&c[top * n + from..(top + 1) * n]);
-    for (i, v) in v.iter().enumerate() {
-        let row = &c[(top + 1 + i) * n + from..(top + 2 + i) * n];
-        w.iter_mut().zip(row).for_each(|(w, c)| *w += v.conj() * *c);
+    for (w, c) in w.iter_mut().zip(first) {
+        *w = E::choose(none, E::all(0.0), tau * *w);
+        *c -= *w;
     }
-    w.iter_mut().for_each(|w| *w = tau * *w);
-    c[top * n + from..(top + 1) * n].iter_mut().zip(&*w).for_each(|(c, w)| *c -= *w);
-    for (i, v) in v.iter().enumerate() {
-        let row = &mut c[(top + 1 + i) * n + from..(top + 2 + i) * n];
-        row.iter_mut().zip(&*w).for_each(|(c, w)| *c -= *v * *w);
+    for (row, v) in below.chunks_exact_mut(n).zip(v) {
+        subtract(&mut row[from..], *v, w);
     }
 }
 /// `c = c (1 - tau v v')`, where `v` begins at column `first`.
@@ -54,22 +62,27 @@ fn reflect_columns<T: RealOrComplex>(c: &mut [T], n: usize, first: usize, v: &[T
     }
 }
 /// The rest of reflection k, whose 1 is at row `k + shift`.
-fn column<T: RealOrComplex>(a: &[T], m: usize, n: usize, k: usize, shift: usize, v: &mut Vec<T>) {
+#[inline(always)]
+fn column<T: Element>(a: &[T], m: usize, n: usize, k: usize, shift: usize, v: &mut Vec<T>) {
     v.clear();
     v.extend((k + shift + 1..m).map(|i| a[i * n + k]));
 }
 /// Reduces column k of `a` below row `k + shift`.
-fn reduce_column<T: RealOrComplex>(a: &mut [T], m: usize, n: usize, k: usize, shift: usize, v: &mut Vec<T>) -> T {
+#[inline(always)]
+fn reduce_column<T: Element>(a: &mut [T], m: usize, n: usize, k: usize, shift: usize, v: &mut Vec<T>) -> T {
     column(a, m, n, k, shift, v);
     let top = k + shift;
     let (beta, tau) = reflection(a[top * n + k], v);
     a[top * n + k] = T::real(beta);
-    v.iter().enumerate().for_each(|(i, v)| a[(top + 1 + i) * n + k] = *v);
+    for (i, v) in v.iter().enumerate() {
+        a[(top + 1 + i) * n + k] = *v;
+    }
     tau
 }
 
 /// r above the diagonal, reflections below it.
-pub fn qr<T: RealOrComplex>(a: &mut [T], m: usize, n: usize, taus: &mut [T], w: &mut [T], v: &mut Vec<T>) {
+#[inline(always)]
+pub fn qr<T: Element>(a: &mut [T], m: usize, n: usize, taus: &mut [T], w: &mut [T], v: &mut Vec<T>) {
     for k in 0..m.min(n) {
         taus[k] = reduce_column(a, m, n, k, 0, v);
         reflect_rows(a, n, k, k + 1, v, taus[k].conj(), w);
@@ -104,7 +117,8 @@ pub fn pivoted_qr<T: RealOrComplex>(
     }
 }
 /// The first `columns` columns of `q`, from reflections in `a` (`m` by `n`) whose 1 is at row `k + shift`.
-pub fn product<T: RealOrComplex>(
+#[inline(always)]
+pub fn product<T: Element>(
     a: &[T],
     [m, n]: [usize; 2],
     shift: usize,
@@ -114,8 +128,8 @@ pub fn product<T: RealOrComplex>(
     w: &mut [T],
     v: &mut Vec<T>,
 ) {
-    q.fill(T::ZERO);
-    (0..m.min(columns)).for_each(|i| q[i * columns + i] = T::ONE);
+    q.fill(T::all(0.0));
+    (0..m.min(columns)).for_each(|i| q[i * columns + i] = T::all(1.0));
     for k in (0..taus.len().min(n)).rev() {
         if k + shift < columns {
             column(a, m, n, k, shift, v);

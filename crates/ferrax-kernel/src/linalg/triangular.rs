@@ -1,25 +1,31 @@
 //! Triangular factors and systems: cholesky and its update, lu, substitution, tridiagonal systems. Matrices are row-major.
 //!
 //! Golub and Van Loan, Matrix Computations, 4th edition: algorithms 3.1.1, 3.4.1, 4.2.1 and section 6.5.4.
-use super::field::{RealOrComplex, dot, rows, subtract};
+use super::field::{RealOrComplex, rows, subtract, swap_rows};
+use super::lanes::{Element, Mask, Masks, Real};
 
-/// The lower factor of what the lower triangle says, in its place, zeros above; whether there is one.
-pub fn cholesky<T: RealOrComplex>(a: &mut [T], n: usize) -> bool {
-    for i in 0..n {
-        for j in 0..=i {
-            // conj(l_j) . l_i
-            let s = a[i * n + j] - dot(&a[j * n..j * n + j], &a[i * n..i * n + j]);
-            if i > j {
-                a[i * n + j] = s.scale(1.0 / a[j * n + j].re());
-            } else if s.re() > 0.0 && s.re().is_finite() {
-                a[i * n + i] = T::real(s.re().sqrt());
-            } else {
-                return false;
-            }
+/// The lower factor of what the lower triangle says, in its place, zeros above; where there is one. `w` is working memory for a column.
+#[inline(always)]
+pub fn cholesky<E: Element>(a: &mut [E], w: &mut [E], n: usize) -> Masks<E> {
+    let zero = E::Real::splat(0.0);
+    let mut done = zero.equals(zero);
+    for k in 0..n {
+        let (above, rest) = a.split_at_mut((k + 1) * n);
+        let row = &mut above[k * n + k..];
+        let d = row[0].re();
+        done = done.and(zero.less(d)).and(d.is_finite());
+        let root = d.sqrt();
+        let by = E::Real::splat(1.0) / root;
+        row[0] = E::real(root);
+        row[1..].fill(E::all(0.0));
+        // the column's products come off what is right of it, row by row
+        for (i, row) in rest.chunks_exact_mut(n).enumerate() {
+            let l = row[k].scale(by);
+            (row[k], w[i]) = (l, l.conj());
+            subtract(&mut row[k + 1..k + 2 + i], l, &w[..=i]);
         }
-        a[i * n + i + 1..(i + 1) * n].fill(T::ZERO);
     }
-    true
+    done
 }
 /// `r' r` becomes `r' r + w w'` for an upper `r`, by rotations of each row with `w`.
 pub fn cholesky_update(r: &mut [f64], w: &mut [f64], n: usize) {
@@ -47,29 +53,33 @@ pub struct Triangle {
     pub conjugate: bool,
     pub unit: bool,
 }
+impl Triangle {
+    /// An element of `op(a)`.
+    #[inline(always)]
+    fn at<E: Element>(&self, a: &[E], n: usize, i: usize, j: usize) -> E {
+        let x = if self.transpose { a[j * n + i] } else { a[i * n + j] };
+        if self.conjugate { x.conj() } else { x }
+    }
+}
 /// `op(a) x = b`, or `x op(a) = b`, in the place of `b`, of `m` rows and `k` columns.
-pub fn solve<T: RealOrComplex>(t: Triangle, a: &[T], b: &mut [T], m: usize, k: usize) {
+#[inline(always)]
+pub fn solve<E: Element>(t: Triangle, a: &[E], b: &mut [E], m: usize, k: usize) {
     let n = if t.left { m } else { k };
-    let at = |i: usize, j: usize| {
-        let x = if t.transpose { a[j * n + i] } else { a[i * n + j] };
-        if t.conjugate { x.conj() } else { x }
-    };
     let lower = t.lower != t.transpose;
-    let divide = |row: &mut [T], i: usize| {
-        if !t.unit {
-            let d = at(i, i);
-            row.iter_mut().for_each(|x| *x = *x / d);
-        }
-    };
     if t.left {
         for step in 0..n {
             let i = if lower { step } else { n - 1 - step };
             let known = if lower { 0..i } else { i + 1..n };
             for j in known {
                 let (row, other) = rows(b, k, i, j);
-                subtract(row, at(i, j), other);
+                subtract(row, t.at(a, n, i, j), other);
             }
-            divide(&mut b[i * k..(i + 1) * k], i);
+            if !t.unit {
+                let d = t.at(a, n, i, i);
+                for x in &mut b[i * k..(i + 1) * k] {
+                    *x = *x / d;
+                }
+            }
         }
         return;
     }
@@ -77,36 +87,44 @@ pub fn solve<T: RealOrComplex>(t: Triangle, a: &[T], b: &mut [T], m: usize, k: u
         for step in 0..n {
             let j = if lower { n - 1 - step } else { step };
             let known = if lower { j + 1..n } else { 0..j };
-            let s = known.fold(T::ZERO, |s, i| s + row[i] * at(i, j));
+            let mut s = E::all(0.0);
+            for i in known {
+                s += row[i] * t.at(a, n, i, j);
+            }
             row[j] -= s;
-            divide(&mut row[j..j + 1], j);
+            if !t.unit {
+                row[j] = row[j] / t.at(a, n, j, j);
+            }
         }
     }
 }
 
 /// `p a = l u` in the place of `a`, `m` by `n`: row k was exchanged with row `pivots[k]`. A column of zeros is passed over.
-pub fn lu<T: RealOrComplex>(a: &mut [T], pivots: &mut [usize], m: usize, n: usize) {
+#[inline(always)]
+pub fn lu<E: Element>(a: &mut [E], pivots: &mut [E::Real], m: usize, n: usize) {
     for k in 0..m.min(n) {
-        let mut best = k;
+        let (mut best, mut most) = (E::Real::splat(k as f64), a[k * n + k].size());
         for i in k + 1..m {
-            if a[i * n + k].size() > a[best * n + k].size() {
-                best = i;
-            }
+            let size = a[i * n + k].size();
+            let more = most.less(size);
+            best = E::Real::select(more, E::Real::splat(i as f64), best);
+            most = E::Real::select(more, size, most);
         }
         pivots[k] = best;
-        if best != k {
-            let (x, y) = rows(a, n, k, best);
-            x.swap_with_slice(y);
+        for i in k + 1..m {
+            let here = best.equals(E::Real::splat(i as f64));
+            if here.any() {
+                swap_rows(a, n, k, i, here);
+            }
         }
         let pivot = a[k * n + k];
-        if pivot == T::ZERO {
-            continue;
-        }
-        for i in k + 1..m {
-            let (row, top) = rows(a, n, i, k);
+        let none = pivot.is_zero();
+        let (above, below) = a.split_at_mut((k + 1) * n);
+        let top = &above[k * n + k + 1..];
+        for row in below.chunks_exact_mut(n) {
             let l = row[k] / pivot;
-            row[k] = l;
-            subtract(&mut row[k + 1..], l, &top[k + 1..]);
+            row[k] = E::choose(none, row[k], l);
+            subtract(&mut row[k + 1..], E::choose(none, E::all(0.0), l), top);
         }
     }
 }

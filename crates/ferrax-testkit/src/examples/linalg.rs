@@ -8,6 +8,8 @@ pub(super) const LINES: &[&str] = &[
     "jit[name=f jaxpr={ lambda ; a:f64[3,3]. let b:f64[3,3] = symmetric_product[alpha=1.0 beta=0.0] a a; c:f64[3] = iota[dimension=0 dtype=float64 shape=(3,)]; d:f64[3,3] = broadcast_in_dim[broadcast_dimensions=(1,) shape=(3, 3)] c; e:f64[3,3] = broadcast_in_dim[broadcast_dimensions=(0,) shape=(3, 3)] c; g:bool[3,3] = eq d e; h:f64[3,3] = convert_element_type[new_dtype=float64 weak_type=False] g; i:f64[3,3] = add b h; j:f64[3,3] = cholesky i in (j,) }] f64[3,3]",
     "jit[name=f jaxpr={ lambda ; a:c128[2,2]. let b:c128[2,2] = conj[input_dtype=complex128] a; c:c128[2,2] = dot_general[dimension_numbers=(([1], [1]), ([], [])) preferred_element_type=None] a b; d:c128[2,2] = cholesky c in (d,) }] c128[2,2]",
     "jit[name=f jaxpr={ lambda ; a:f32[2,2,2]. let c:f32[2,2,2] = dot_general[dimension_numbers=(([2], [2]), ([0], [0])) preferred_element_type=None] a a; d:f32[2,2,2] = cholesky c in (d,) }] f32[2,2,2]",
+    // of a matrix that is not symmetric one triangle counts
+    "jit[name=f jaxpr={ lambda ; a:f64[3,3]. let c:f64[3] = iota[dimension=0 dtype=float64 shape=(3,)]; d:f64[3,3] = broadcast_in_dim[broadcast_dimensions=(1,) shape=(3, 3)] c; e:f64[3,3] = broadcast_in_dim[broadcast_dimensions=(0,) shape=(3, 3)] c; g:bool[3,3] = eq d e; h:f64[3,3] = convert_element_type[new_dtype=float64 weak_type=False] g; i:f64[3,3] = mul h 4.0:f64[]; j:f64[3,3] = add a i; k:f64[3,3] = cholesky j in (k,) }] f64[3,3] where -1..1",
     "cholesky_update f64[3,3] f64[3] where 0.5..2, _",
     "cholesky_update f32[1,1] f32[1] where 0.5..2, _",
     "cholesky_update f64[2,2,2] f64[2,2] where 0.5..2, _",

@@ -13,9 +13,10 @@ use crate::kernels::Scratch;
 use crate::memory::Block;
 use crate::routines::walk::SharedPtr;
 use crate::threads;
+use faer::diag::{DiagMut, DiagRef};
 use faer::dyn_stack::{MemStack, StackReq};
 use faer::linalg::cholesky::llt::factor as llt;
-use faer::linalg::evd::{self, ComputeEigenvectors};
+use faer::linalg::evd::{self, ComputeEigenvectors, tridiag};
 use faer::linalg::householder;
 use faer::linalg::lu::partial_pivoting::factor as lu;
 use faer::linalg::matmul::matmul;
@@ -24,20 +25,24 @@ use faer::linalg::svd::{self, ComputeSvdVectors};
 use faer::linalg::triangular_solve as triangular;
 use faer::prelude::ReborrowMut;
 use faer::traits::ComplexField;
-use faer::{Accum, Conj, MatMut, MatRef, Par, c32, c64};
+use faer::{Accum, Auto, Conj, MatMut, MatRef, Par, Spec, c32, c64};
 use ferrax_kernel::linalg::{Decomposition, Linalg, Triangle};
 use ferrax_kernel::{DType, Error, Res};
 use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// From here on matrices are large.
-const LARGE: usize = 33;
+/// From here on matrices are large: for factors and systems, and for eigenvalues and singular values, of which the text takes its time.
+const LARGE: usize = 65;
+const SPECTRAL: usize = 17;
+/// Where eigenvalues and singular values are no longer divided and conquered.
+const UNDIVIDED: usize = 64;
 /// Columns that are factored by themselves: of lu, and of cholesky.
 const PANEL: usize = 64;
 const BLOCK: usize = 128;
 /// Columns, or rows, that one piece of an update has.
 const WIDE: usize = 128;
+const NARROW: usize = 64;
 /// Nanoseconds of a multiplication in a product.
 const NANOS: f64 = 0.03;
 
@@ -102,9 +107,8 @@ struct Task<'a> {
 pub fn pick(l: &Linalg) -> Option<Large> {
     let least = l.m.min(l.n);
     let here = match l.kind {
-        Decomposition::Cholesky | Decomposition::Lu | Decomposition::Eigh { .. } | Decomposition::Svd { .. } => {
-            least >= LARGE
-        }
+        Decomposition::Cholesky | Decomposition::Lu => least >= LARGE,
+        Decomposition::Eigh { .. } | Decomposition::Svd { .. } => least >= SPECTRAL,
         // of complex columns LAPACK's reflections leave other phases
         Decomposition::Qr { pivoting, .. } => !pivoting && !l.complex && least >= LARGE,
         Decomposition::Solve(t) => (if t.left { l.m } else { l.n }) >= LARGE,
@@ -132,8 +136,9 @@ fn large<T: Number>(l: &Linalg) -> Large {
             ((n + if full { m } else { least }) * lead::<T>(m) + width * least, own)
         }
         Decomposition::Eigh { .. } => {
-            let own = evd::self_adjoint_evd_scratch::<T>(n, ComputeEigenvectors::Yes, Par::Seq, Default::default());
-            (2 * n * lead::<T>(n) + n, own)
+            // of the whole there is more than of its parts: their arrays are taken here
+            let own = evd::self_adjoint_evd_scratch::<T>(n, ComputeEigenvectors::Yes, Par::Seq, eigen_params());
+            (2 * n * lead::<T>(n) + (reflections(n) + 3) * n, own)
         }
         Decomposition::Svd { full, vectors } => {
             let wanted = match (vectors, full) {
@@ -141,7 +146,7 @@ fn large<T: Number>(l: &Linalg) -> Large {
                 (_, false) => ComputeSvdVectors::Thin,
                 _ => ComputeSvdVectors::Full,
             };
-            let own = svd::svd_scratch::<T>(m, n, wanted, wanted, Par::Seq, Default::default());
+            let own = svd::svd_scratch::<T>(m, n, wanted, wanted, Par::Seq, singular_params());
             let u = if full { m } else { least };
             ((n + u) * lead::<T>(m) + least, own)
         }
@@ -149,6 +154,14 @@ fn large<T: Number>(l: &Linalg) -> Large {
     };
     let bytes = elements.saturating_mul(size_of::<T>()).saturating_add(stack.unaligned_bytes_required());
     Large { bytes: bytes.saturating_add(4096), run: run::<T> }
+}
+fn eigen_params<T: Number>() -> Spec<evd::SelfAdjointEvdParams, T> {
+    let auto = <evd::SelfAdjointEvdParams as Auto<T>>::auto();
+    Spec::new(evd::SelfAdjointEvdParams { recursion_threshold: UNDIVIDED, ..auto })
+}
+fn singular_params<T: Number>() -> Spec<svd::SvdParams, T> {
+    let auto = <svd::SvdParams as Auto<T>>::auto();
+    Spec::new(svd::SvdParams { recursion_threshold: UNDIVIDED, ..auto })
 }
 /// Columns whose reflections are taken together.
 fn reflections(least: usize) -> usize {
@@ -301,10 +314,20 @@ impl Task<'_> {
     }
     /// `work` on `0..n`, [`WIDE`] at a time, in parallel where its multiplications are worth it; each part may have scratch memory.
     fn wide(&self, n: usize, products: usize, bytes: usize, work: &(dyn Fn(Range<usize>, *mut u8) + Sync)) -> Res<()> {
+        self.pieces(n, WIDE, products, bytes, work)
+    }
+    fn pieces(
+        &self,
+        n: usize,
+        each: usize,
+        products: usize,
+        bytes: usize,
+        work: &(dyn Fn(Range<usize>, *mut u8) + Sync),
+    ) -> Res<()> {
         let nanos = if self.parallel { products as f64 * NANOS } else { 0.0 };
-        threads::try_ranges(n.div_ceil(WIDE), nanos, self.cancel, &|r| {
+        threads::try_ranges(n.div_ceil(each), nanos, self.cancel, &|r| {
             Scratch.with(bytes, |scratch| {
-                r.for_each(|k| work(k * WIDE..((k + 1) * WIDE).min(n), scratch));
+                r.for_each(|k| work(k * each..((k + 1) * each).min(n), scratch));
             })
         })?;
         if self.cancel.load(Ordering::Relaxed) { Err(Error::Cancelled) } else { Ok(()) }
@@ -553,11 +576,13 @@ impl Task<'_> {
         let n = self.of.n;
         let read = |i: usize, j: usize| i == j || (j < i) == lower;
         let Some(scale) = self.scale::<T>([n, n], read) else { return Ok(false) };
-        let (mut parts, lead) = (self.parts(), lead::<T>(n));
-        let (a, u, d) = (parts.take::<T>(n * lead), parts.take::<T>(n * lead), parts.take::<T>(n));
+        let (mut parts, lead, width) = (self.parts(), lead::<T>(n), reflections(n));
+        let (a, u, h) = (parts.take::<T>(n * lead), parts.take::<T>(n * lead), parts.take::<T>(width * n));
+        let (d, e, w) = (parts.take::<T>(n), parts.take::<T>(n), parts.take::<T>(n));
+        let stack = parts.stack();
         // SAFETY: the operand's n rows of n become columns; where the upper triangle is meant, they are that already, conjugated. The
-        // result's vectors are rows of the same array turned.
-        unsafe {
+        // diagonals and eigenvalues have n elements each, the coefficients of reflections `width` rows.
+        let (a, vectors, h) = unsafe {
             let from = self.input::<T>(0);
             match lower {
                 true => turned(from, n, [n, n], a, lead, |x| x.scaled(scale)),
@@ -566,15 +591,46 @@ impl Task<'_> {
                 }
             }
             (0..n * lead).for_each(|i| *u.add(i) = T::of(0.0));
-            (0..n).for_each(|i| *d.add(i) = T::of(0.0));
-            let values = faer::diag::DiagMut::from_raw_parts_mut(d, n, 1);
-            let (a, vectors) = (At::new(a, 1, lead).read(0..n, 0..n), At::new(u, 1, lead).block(0..n, 0..n));
-            let done = evd::self_adjoint_evd(a, values, Some(vectors), Par::Seq, parts.stack(), Default::default());
-            if done.is_err() || !(0..n).all(|i| (*d.add(i)).parts().0.is_finite()) {
+            (0..width * n).for_each(|i| *h.add(i) = T::of(0.0));
+            let (a, u, h) = (At::new(a, 1, lead), At::new(u, 1, lead), At::new(h, 1, width));
+            let reduced = (a.block(0..n, 0..n), h.block(0..width, 0..n - 1));
+            tridiag::tridiag_in_place(reduced.0, reduced.1, Par::Seq, stack, Default::default());
+            (0..n).for_each(|i| *d.add(i) = *a.ptr(i, i));
+            (0..n - 1).for_each(|i| *e.add(i) = *a.ptr(i + 1, i));
+            *e.add(n - 1) = T::of(0.0);
+            (0..n).for_each(|i| *w.add(i) = T::of(0.0));
+            let diagonals = (DiagRef::from_raw_parts(d, n, 1), DiagRef::from_raw_parts(e, n, 1));
+            let (values, vectors) = (DiagMut::from_raw_parts_mut(w, n, 1), u.block(0..n, 0..n));
+            let (d, e) = diagonals;
+            let done = evd::tridiagonal_self_adjoint_evd(d, e, values, Some(vectors), Par::Seq, stack, eigen_params());
+            if done.is_err() || !(0..n).all(|i| (*w.add(i)).parts().0.is_finite()) {
                 return Ok(false);
             }
-            turned(u, lead, [n, n], self.output::<T>(0), n, |x| x);
-            (0..n).for_each(|i| (*d.add(i)).scaled(1.0 / scale).put_real(self.outs[1], i));
+            (a, u, h)
+        };
+        let scratch = householder::apply_block_householder_sequence_on_the_left_in_place_scratch::<T>(n, width, NARROW)
+            .unaligned_bytes_required()
+            + 64;
+        self.pieces(n, NARROW, 2 * n * n * n, scratch, &|r, p| {
+            // SAFETY: columns of this piece and scratch memory of that many bytes; what is read is not written meanwhile.
+            unsafe {
+                let stack = MemStack::new(std::slice::from_raw_parts_mut(p.cast::<MaybeUninit<u8>>(), scratch));
+                let (v, t) = (a.read(1..n, 0..n - 1), h.read(0..width, 0..n - 1));
+                let columns = vectors.block(1..n, r);
+                householder::apply_block_householder_sequence_on_the_left_in_place_with_conj(
+                    v,
+                    t,
+                    Conj::No,
+                    columns,
+                    Par::Seq,
+                    stack,
+                );
+            }
+        })?;
+        // SAFETY: the result's vectors are rows of the same array turned, and it has n values.
+        unsafe {
+            turned(vectors.ptr(0, 0), lead, [n, n], self.output::<T>(0), n, |x| x);
+            (0..n).for_each(|i| (*w.add(i)).scaled(1.0 / scale).put_real(self.outs[1], i));
         }
         Ok(true)
     }
@@ -592,7 +648,7 @@ impl Task<'_> {
             turned(self.input::<T>(0), n, [m, n], a, lead, |x| x.scaled(scale));
             let a = At::new(a, 1, lead).read(0..m, 0..n);
             (0..least).for_each(|i| *d.add(i) = T::of(0.0));
-            let values = faer::diag::DiagMut::from_raw_parts_mut(d, least, 1);
+            let values = DiagMut::from_raw_parts_mut(d, least, 1);
             let sides = vectors.then(|| {
                 (0..columns * lead).for_each(|i| *u.add(i) = T::of(0.0));
                 let v = self.output::<T>(2);
@@ -600,7 +656,7 @@ impl Task<'_> {
                 (At::new(u, 1, lead).block(0..m, 0..columns), At::new(v, 1, n).block(0..n, 0..rows))
             });
             let (left, right) = sides.map_or((None, None), |(u, v)| (Some(u), Some(v)));
-            let done = svd::svd(a, values, left, right, Par::Seq, parts.stack(), Default::default());
+            let done = svd::svd(a, values, left, right, Par::Seq, parts.stack(), singular_params());
             if done.is_err() || !(0..least).all(|i| (*d.add(i)).parts().0.is_finite()) {
                 return Ok(false);
             }

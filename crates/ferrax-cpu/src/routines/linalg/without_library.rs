@@ -5,8 +5,8 @@ use ferrax_kernel::linalg::Linalg;
 use std::sync::atomic::AtomicBool;
 
 /// There is none.
-pub enum NothingLarge {}
-impl NothingLarge {
+pub enum Large {}
+impl Large {
     pub fn bytes(&self) -> usize {
         match *self {}
     }
@@ -24,6 +24,6 @@ impl NothingLarge {
         match *self {}
     }
 }
-pub fn pick(_: &Linalg) -> Option<NothingLarge> {
+pub fn pick(_: &Linalg) -> Option<Large> {
     None
 }

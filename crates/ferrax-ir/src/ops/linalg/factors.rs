@@ -110,8 +110,9 @@ impl Rules for Cholesky {
 impl Rules for CholeskyUpdate {
     fn infer(&self, x: &[Aval]) -> Res<Avals> {
         let [r, w] = x else { return type_err(format!("cholesky_update takes 2 operands, got {}", x.len())) };
-        accepts("cholesky_update", 0, r, false, 2)?;
-        accepts("cholesky_update", 1, w, false, 1)?;
+        for (k, rank) in [2, 1].into_iter().enumerate() {
+            accepts("cholesky_update", k, &x[k], false, rank)?;
+        }
         let [m, n] = sizes(&r.shape);
         if m != n || w.shape[w.rank() - 1] != n {
             return value_err(format!(

@@ -1,0 +1,310 @@
+//! Numbers of several matrices at a time, a lane to a matrix: what the text of decompositions is written over.
+//!
+//! The reference has one lane, an `f64`; a backend brings vectors. Lanes never meet: every operation here is one of IEEE 754 in each of them, and
+//! what differs between matrices is a choice by a mask, not a branch.
+//!
+//! INVARIANT: so the bits of a matrix depend neither on what stands in other lanes nor on how many there are.
+use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub, SubAssign};
+
+/// In which lanes something holds.
+pub trait Mask: Copy {
+    fn any(self) -> bool;
+    fn and(self, o: Self) -> Self;
+    fn or(self, o: Self) -> Self;
+    fn not(self) -> Self;
+}
+impl Mask for bool {
+    #[inline(always)]
+    fn any(self) -> bool {
+        self
+    }
+    #[inline(always)]
+    fn and(self, o: bool) -> bool {
+        self & o
+    }
+    #[inline(always)]
+    fn or(self, o: bool) -> bool {
+        self | o
+    }
+    #[inline(always)]
+    fn not(self) -> bool {
+        !self
+    }
+}
+
+/// A real number of each matrix, in double precision.
+pub trait Real:
+    Copy
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Div<Output = Self>
+    + Neg<Output = Self>
+    + AddAssign
+    + SubAssign
+{
+    type Mask: Mask;
+    const LANES: usize;
+    fn splat(x: f64) -> Self;
+    /// Lane k is `f(k)`.
+    fn from_fn(f: impl FnMut(usize) -> f64) -> Self;
+    /// `f(k, lane k)` of the first `count` lanes.
+    fn each(self, count: usize, f: impl FnMut(usize, f64));
+    fn sqrt(self) -> Self;
+    fn abs(self) -> Self;
+    /// `self < o`; false where either is nan.
+    fn less(self, o: Self) -> Self::Mask;
+    fn equals(self, o: Self) -> Self::Mask;
+    fn select(holds: Self::Mask, a: Self, b: Self) -> Self;
+
+    /// The greater one, `self` where either is nan.
+    #[inline(always)]
+    fn greater(self, o: Self) -> Self {
+        Self::select(self.less(o), o, self)
+    }
+    /// `sqrt(self^2 + o^2)`, which does not overflow on the way; of infinities nan.
+    #[inline(always)]
+    fn hypot(self, o: Self) -> Self {
+        let (a, b) = (self.abs(), o.abs());
+        let swap = a.less(b);
+        let (most, least) = (Self::select(swap, b, a), Self::select(swap, a, b));
+        let r = least / most;
+        let one = Self::splat(1.0);
+        Self::select(most.equals(Self::splat(0.0)), most, most * (one + r * r).sqrt())
+    }
+    #[inline(always)]
+    fn is_finite(self) -> Self::Mask {
+        self.abs().less(Self::splat(f64::INFINITY))
+    }
+}
+impl Real for f64 {
+    type Mask = bool;
+    const LANES: usize = 1;
+    #[inline(always)]
+    fn splat(x: f64) -> f64 {
+        x
+    }
+    #[inline(always)]
+    fn from_fn(mut f: impl FnMut(usize) -> f64) -> f64 {
+        f(0)
+    }
+    #[inline(always)]
+    fn each(self, count: usize, mut f: impl FnMut(usize, f64)) {
+        if count > 0 {
+            f(0, self);
+        }
+    }
+    #[inline(always)]
+    fn sqrt(self) -> f64 {
+        f64::sqrt(self)
+    }
+    #[inline(always)]
+    fn abs(self) -> f64 {
+        f64::abs(self)
+    }
+    #[inline(always)]
+    fn less(self, o: f64) -> bool {
+        self < o
+    }
+    #[inline(always)]
+    fn equals(self, o: f64) -> bool {
+        self == o
+    }
+    #[inline(always)]
+    fn select(holds: bool, a: f64, b: f64) -> f64 {
+        if holds { a } else { b }
+    }
+}
+
+/// The element of a matrix: real, or a pair of reals.
+pub trait Element:
+    Copy
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Div<Output = Self>
+    + Neg<Output = Self>
+    + AddAssign
+    + SubAssign
+{
+    type Real: Real;
+    const COMPLEX: bool;
+    /// The imaginary part is left out where there is no place for it.
+    fn new(re: Self::Real, im: Self::Real) -> Self;
+    fn re(self) -> Self::Real;
+    fn im(self) -> Self::Real;
+    fn conj(self) -> Self;
+    fn scale(self, by: Self::Real) -> Self;
+    fn abs(self) -> Self::Real;
+    /// `|x|^2`
+    fn square(self) -> Self::Real;
+    /// `|re| + |im|`: what pivots are chosen by.
+    fn size(self) -> Self::Real;
+    fn finite(self) -> Masks<Self>;
+    fn choose(holds: Masks<Self>, a: Self, b: Self) -> Self;
+    #[inline(always)]
+    fn real(x: Self::Real) -> Self {
+        Self::new(x, Self::Real::splat(0.0))
+    }
+    /// The same number in every lane.
+    #[inline(always)]
+    fn all(x: f64) -> Self {
+        Self::real(Self::Real::splat(x))
+    }
+    #[inline(always)]
+    fn is_zero(self) -> Masks<Self> {
+        self.size().equals(Self::Real::splat(0.0))
+    }
+}
+pub type Masks<E> = <<E as Element>::Real as Real>::Mask;
+
+impl<R: Real> Element for R {
+    type Real = R;
+    const COMPLEX: bool = false;
+    #[inline(always)]
+    fn new(re: R, _: R) -> R {
+        re
+    }
+    #[inline(always)]
+    fn re(self) -> R {
+        self
+    }
+    #[inline(always)]
+    fn im(self) -> R {
+        R::splat(0.0)
+    }
+    #[inline(always)]
+    fn conj(self) -> R {
+        self
+    }
+    #[inline(always)]
+    fn scale(self, by: R) -> R {
+        self * by
+    }
+    #[inline(always)]
+    fn abs(self) -> R {
+        Real::abs(self)
+    }
+    #[inline(always)]
+    fn square(self) -> R {
+        self * self
+    }
+    #[inline(always)]
+    fn size(self) -> R {
+        Real::abs(self)
+    }
+    #[inline(always)]
+    fn finite(self) -> R::Mask {
+        Real::is_finite(self)
+    }
+    #[inline(always)]
+    fn choose(holds: R::Mask, a: R, b: R) -> R {
+        R::select(holds, a, b)
+    }
+}
+
+/// A complex number of each matrix.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Pair<R> {
+    pub re: R,
+    pub im: R,
+}
+impl<R: Real> Element for Pair<R> {
+    type Real = R;
+    const COMPLEX: bool = true;
+    #[inline(always)]
+    fn new(re: R, im: R) -> Pair<R> {
+        Pair { re, im }
+    }
+    #[inline(always)]
+    fn re(self) -> R {
+        self.re
+    }
+    #[inline(always)]
+    fn im(self) -> R {
+        self.im
+    }
+    #[inline(always)]
+    fn conj(self) -> Pair<R> {
+        Pair { re: self.re, im: -self.im }
+    }
+    #[inline(always)]
+    fn scale(self, by: R) -> Pair<R> {
+        Pair { re: self.re * by, im: self.im * by }
+    }
+    #[inline(always)]
+    fn abs(self) -> R {
+        self.re.hypot(self.im)
+    }
+    #[inline(always)]
+    fn square(self) -> R {
+        self.re * self.re + self.im * self.im
+    }
+    #[inline(always)]
+    fn size(self) -> R {
+        Real::abs(self.re) + Real::abs(self.im)
+    }
+    #[inline(always)]
+    fn finite(self) -> R::Mask {
+        self.re.is_finite().and(self.im.is_finite())
+    }
+    #[inline(always)]
+    fn choose(holds: R::Mask, a: Pair<R>, b: Pair<R>) -> Pair<R> {
+        Pair { re: R::select(holds, a.re, b.re), im: R::select(holds, a.im, b.im) }
+    }
+}
+impl<R: Real> Add for Pair<R> {
+    type Output = Self;
+    #[inline(always)]
+    fn add(self, o: Self) -> Self {
+        Pair { re: self.re + o.re, im: self.im + o.im }
+    }
+}
+impl<R: Real> Sub for Pair<R> {
+    type Output = Self;
+    #[inline(always)]
+    fn sub(self, o: Self) -> Self {
+        Pair { re: self.re - o.re, im: self.im - o.im }
+    }
+}
+impl<R: Real> Mul for Pair<R> {
+    type Output = Self;
+    #[inline(always)]
+    fn mul(self, o: Self) -> Self {
+        Pair { re: self.re * o.re - self.im * o.im, im: self.re * o.im + self.im * o.re }
+    }
+}
+/// By the larger part of the divisor first (Smith 1962), so that nothing overflows on the way; by zero as the parts say.
+impl<R: Real> Div for Pair<R> {
+    type Output = Self;
+    #[inline(always)]
+    fn div(self, o: Self) -> Self {
+        let turned = Real::abs(o.re).less(Real::abs(o.im));
+        let (p, q) = (R::select(turned, o.im, o.re), R::select(turned, o.re, o.im));
+        let (a, b) = (R::select(turned, self.im, self.re), R::select(turned, self.re, self.im));
+        let by_zero = p.equals(R::splat(0.0));
+        let r = R::select(by_zero, R::splat(0.0), q / p);
+        let d = R::select(by_zero, p, p + q * r);
+        let im = (self.im * R::select(turned, r, R::splat(1.0)) - self.re * R::select(turned, R::splat(1.0), r)) / d;
+        Pair { re: (a + b * r) / d, im }
+    }
+}
+impl<R: Real> Neg for Pair<R> {
+    type Output = Self;
+    #[inline(always)]
+    fn neg(self) -> Self {
+        Pair { re: -self.re, im: -self.im }
+    }
+}
+impl<R: Real> AddAssign for Pair<R> {
+    #[inline(always)]
+    fn add_assign(&mut self, o: Self) {
+        *self = *self + o;
+    }
+}
+impl<R: Real> SubAssign for Pair<R> {
+    #[inline(always)]
+    fn sub_assign(&mut self, o: Self) {
+        *self = *self - o;
+    }
+}
