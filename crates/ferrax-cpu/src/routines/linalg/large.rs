@@ -35,8 +35,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// From here on matrices are large: for factors and systems, and for eigenvalues and singular values, of which the text takes its time.
 const LARGE: usize = 65;
 const SPECTRAL: usize = 17;
-/// Where eigenvalues and singular values are no longer divided and conquered.
-const UNDIVIDED: usize = 64;
 /// Columns that are factored by themselves: of lu, and of cholesky.
 const PANEL: usize = 64;
 const BLOCK: usize = 128;
@@ -50,6 +48,7 @@ const NANOS: f64 = 0.03;
 pub trait Number: ComplexField + Copy {
     /// Below it there is no reciprocal.
     const LEAST: f64;
+    const SINGLE: bool;
     fn parts(self) -> (f64, f64);
     fn conjugated(self) -> Self;
     fn scaled(self, by: f64) -> Self;
@@ -66,6 +65,7 @@ macro_rules! number {
     ($($T:ty, $R:ty: |$x:ident| $parts:expr, $conj:expr, |$by:ident| $scaled:expr, $of:expr;)*) => {$(
         impl Number for $T {
             const LEAST: f64 = <$R>::MIN_POSITIVE as f64 * 4.0;
+            const SINGLE: bool = size_of::<$R>() == 4;
             #[inline(always)]
             fn parts(self) -> (f64, f64) { let $x = self; $parts }
             #[inline(always)]
@@ -155,13 +155,18 @@ fn large<T: Number>(l: &Linalg) -> Large {
     let bytes = elements.saturating_mul(size_of::<T>()).saturating_add(stack.unaligned_bytes_required());
     Large { bytes: bytes.saturating_add(4096), run: run::<T> }
 }
+/// Where eigenvalues and singular values are no longer divided and conquered, which is quicker. Its roots in single precision are now and
+/// then some hundred roundings off.
+fn undivided<T: Number>() -> usize {
+    if T::SINGLE { 128 } else { 64 }
+}
 fn eigen_params<T: Number>() -> Spec<evd::SelfAdjointEvdParams, T> {
     let auto = <evd::SelfAdjointEvdParams as Auto<T>>::auto();
-    Spec::new(evd::SelfAdjointEvdParams { recursion_threshold: UNDIVIDED, ..auto })
+    Spec::new(evd::SelfAdjointEvdParams { recursion_threshold: undivided::<T>(), ..auto })
 }
 fn singular_params<T: Number>() -> Spec<svd::SvdParams, T> {
     let auto = <svd::SvdParams as Auto<T>>::auto();
-    Spec::new(svd::SvdParams { recursion_threshold: UNDIVIDED, ..auto })
+    Spec::new(svd::SvdParams { recursion_threshold: undivided::<T>(), ..auto })
 }
 /// Columns whose reflections are taken together.
 fn reflections(least: usize) -> usize {
