@@ -648,6 +648,7 @@ def cases(text):
         name, operands = call[:-1].split("(")
         yield line, name, operands.split(", "), re.split(r", (?![^(]*\))", result)
 
+
 # Calls of a two-dimensional array x, by the dtypes it may have; `kinds` are those of isdtype.
 FORMS = {
     ("bool", "integral", "real floating", "complex floating"): """

@@ -101,7 +101,7 @@ def check(got, text, x1, x2, tol, case):
         got, text = np.abs(got), text[1:]
     want = evaluate(text, x1, x2)
     ok = np.isclose(got, want, rtol=tol, atol=0, equal_nan=True)
-    if want.dtype.kind == "f" and "+0" in text or "-0" in text or text == "x1":
+    if (want.dtype.kind == "f" and "+0" in text) or "-0" in text or text == "x1":
         ok &= np.isnan(want) | (np.signbit(got) == np.signbit(want))
     assert ok.all(), f"{case}: of {x1[~ok][:4]}, {x2[~ok][:4]} gives {got[~ok][:4]}, not {want[~ok][:4]}"
 
@@ -270,13 +270,10 @@ def test_types(jnp, strict, x64):
         assert jnp.isdtype(jnp.dtype(a), jnp.dtype(b)) == (a == b)
 
 
-def test_where_jax_is_not_the_standard(jax, jnp, x64):
+def test_where_jax_is_not_the_standard(jnp, x64):
     """The rows of docs/differences-from-jax.md about the standard: JAX's answers."""
     assert jnp.cumulative_prod(jnp.ones(2, "int8")).dtype == "int8"
     assert jnp.searchsorted(jnp.ones(2), 1.0).dtype == "int32"
-    for name in ("arange", "reshape", "repeat"):
-        with pytest.raises(jax.errors.ConcretizationTypeError if name != "repeat" else TypeError):
-            jax.jit(lambda n, f=getattr(jnp, name), name=name: f(n) if name == "arange" else f(jnp.ones(3), n))(3)
     with pytest.raises(TypeError):
         jnp.ones(3).__setitem__(0, 1)
 
@@ -326,7 +323,13 @@ PYTHON_OPERATORS = "+ - * / // % ** @ & | ^ << >> == != < <= > >=".split()
 @pytest.mark.parametrize("operator", PYTHON_OPERATORS)
 def test_python_operators(jnp, strict, x64, operator):
     """Of arrays, of an array and a Python number on either side, and in place."""
-    of = ("int16", "uint8") if operator in "& | ^ << >>".split() else ("float32", "float64") if operator in ("/", "@") else ("int16", "uint8", "float32", "float64")
+    of = (
+        ("int16", "uint8")
+        if operator in "& | ^ << >>".split()
+        else ("float32", "float64")
+        if operator in ("/", "@")
+        else ("int16", "uint8", "float32", "float64")
+    )
     for dtype in of:
         x = np.array([[1, 2], [3, 4]], dtype)
         forms = [f"x {operator} x", "x"] if operator == "@" else [f"x {operator} x", f"x {operator} 2", f"2 {operator} x"]

@@ -418,13 +418,14 @@ OFF_DEFAULT = {
     "jax_compilation_cache_dir": "/tmp/cache", "jax_persistent_cache_min_compile_time_secs": 0.5, "jax_traceback_filtering": "off",
     "jax_embedded_constants_max_bytes": 64, "jax_hlo_source_file_canonicalization_regex": ".*", "jax_optimization_level": "O1",
     "jax_memory_fitting_level": "O1", "jax_exec_time_optimization_effort": 0.5, "jax_cpu_collectives_implementation": "mpi",
-    "jax_pgle_profiling_runs": 1, "jax_transfer_guard": "log", "jax_array_garbage_collection_guard": "log", "jax_explicit_x64_dtypes": "warn",
+    "jax_pgle_profiling_runs": 1, "jax_transfer_guard": "log", "jax_array_garbage_collection_guard": "log",
+    "jax_explicit_x64_dtypes": "error",
 }  # fmt: skip
 REFUSED = {
     "jax_transfer_guard": "disallow", "jax_transfer_guard_device_to_host": "disallow_explicit", "jax_debug_key_reuse": True,
-    "jax_array_garbage_collection_guard": "fatal", "jax_explicit_x64_dtypes": "error",
+    "jax_array_garbage_collection_guard": "fatal", "jax_explicit_x64_dtypes": "allow",
 }  # fmt: skip
-OBEYED = {"jax_no_tracing"}
+OBEYED = {"jax_no_tracing", "jax_explicit_x64_dtypes"}
 
 
 @pytest.mark.ours
@@ -455,6 +456,26 @@ def test_flags_that_would_change_results_are_refused(jax, name):
     with pytest.raises(NotImplementedError, match=name):
         jax.config.update(name, REFUSED[name])
     assert jax.config.read(name) != REFUSED[name]
+
+
+def test_explicit_requests_are_honoured_or_raise(jax, jnp):
+    for what in (
+        lambda: jnp.zeros(2, "float64"),
+        lambda: jnp.ones(2).astype("int64"),
+        lambda: jnp.sum(jnp.ones(3), dtype="float64"),
+        lambda: jax.random.uniform(jax.random.key(0), (2,), "float64"),
+        lambda: jnp.asarray(1.0, "float64"),
+        lambda: jnp.arange(3, dtype="int64"),
+    ):
+        with pytest.warns(UserWarning, match="Explicitly requested dtype (float|int)64 .*is not available, and will be truncated to dtype (float|int)32"):
+            assert what().dtype.itemsize == 4
+        jax.config.update("jax_explicit_x64_dtypes", "error")
+        try:
+            with pytest.raises(ValueError, match="Explicitly requested dtype (float|int)64 .*is not available. To enable more dtypes"):
+                what()
+            assert jnp.arange(3).dtype == "int32" and jnp.asarray(np.ones(2)).dtype == "float32" and jnp.zeros(2, float).dtype == "float32"
+        finally:
+            jax.config.update("jax_explicit_x64_dtypes", "warn")
 
 
 def test_wrong_values_of_flags(jax):

@@ -145,7 +145,6 @@ INERT = {
     ("numpy/_sets.py:isin", "assume_unique"): lambda jax, **k: jax.numpy.isin(ONES, ONES, **{"assume_unique": True} if k else {}),
     ("numpy/_histograms.py:histogram_bin_edges", "weights"): lambda jax, **k: jax.numpy.histogram_bin_edges(ONES, **{"weights": ONES} if k else {}),
     ("numpy/_floating_point.py:nan_to_num", "copy"): lambda jax, **k: jax.numpy.nan_to_num(ONES, **{"copy": False} if k else {}),
-    ("numpy/_shaping.py:reshape", "copy"): lambda jax, **k: jax.numpy.reshape(ONES, (3, 1), **{"copy": True} if k else {}),
     ("debug.py:breakpoint", "filter_frames"): lambda jax, **k: _stopped(jax, **{"filter_frames": False} if k else {}),
     ("debug.py:breakpoint", "num_frames"): lambda jax, **k: _stopped(jax, **{"num_frames": 2} if k else {}),
     ("debug.py:breakpoint", "token"): lambda jax, **k: _stopped(jax, **{"token": 1} if k else {}),

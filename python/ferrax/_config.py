@@ -169,6 +169,13 @@ _NO_GUARD = {
 _GUARD = _one_of("allow", "log", "disallow", "log_explicit", "disallow_explicit", optional=True)
 _LEVELS = _one_of("UNKNOWN", "O0", "O1", "O2", "O3")
 
+
+def _explicit_x64(name, value):
+    if value == "allow":
+        raise NotImplementedError(f"{name}={value!r}: 64-bit types are on for all of a program, or off; turn them on with jax_enable_x64")
+    return _one_of("allow", "warn", "error")(name, value)
+
+
 FLAGS = {
     f.name: f
     for f in (
@@ -203,11 +210,10 @@ FLAGS = {
         Flag("jax_high_dynamic_range_gumbel", _bool, False, "draw gumbel variates with more bits in the tail", traced=True),
         Flag(
             "jax_explicit_x64_dtypes",
-            _one_of("allow", "warn", "error"),
-            "allow",
-            "what asking for a 64-bit type does while they are off",
-            refused={"error": "it gives the 32-bit type; turn 64-bit types on with jax_enable_x64"},
-            inert="it gives the 32-bit type",
+            _explicit_x64,
+            "warn",
+            "what asking for a 64-bit type does while they are off: warn and give the 32-bit type, or raise",
+            traced=True,
         ),
         Flag("jax_debug_key_reuse", _bool, False, "find keys that are used twice", refused={True: "uses of keys are not followed"}),
         Flag("jax_transfer_guard", _GUARD, None, "what a transfer between host and devices does", refused=_NO_GUARD, inert="transfers are not logged"),

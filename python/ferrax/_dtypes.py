@@ -125,13 +125,27 @@ def requested(name, dtype, default=None):
         inner = getattr(dtype, "dtype", None)
         asked = inner if isinstance(inner, np.dtype) else _named(dtype)
         if asked != out:
-            where = f" requested in {name}" if name else ""
-            warnings.warn(
-                f"Explicitly requested dtype {asked.name}{where} is not available, and will be truncated to dtype {out.name}. To enable more dtypes, set "
-                "the jax_enable_x64 configuration option or the FERRAX_ENABLE_X64 shell environment variable.",
-                stacklevel=3,
-            )
+            narrowed(asked.name, out.name, name, 4)
     return out
+
+
+def narrowed(asked: str, out: str, name, stacklevel=2):
+    """Warns that a caller of `name` asks for one dtype and gets another.
+
+    Raises:
+      ValueError: `jax_explicit_x64_dtypes` is "error".
+    """
+    where = f" requested in {name}" if name else ""
+    if _core.config_get("jax_explicit_x64_dtypes") == "error":
+        raise ValueError(
+            f"Explicitly requested dtype {asked}{where} is not available. To enable more dtypes, set the jax_enable_x64 configuration option or the"
+            " FERRAX_ENABLE_X64 shell environment variable."
+        )
+    warnings.warn(
+        f"Explicitly requested dtype {asked}{where} is not available, and will be truncated to dtype {out}. To enable more dtypes, set "
+        "the jax_enable_x64 configuration option or the FERRAX_ENABLE_X64 shell environment variable.",
+        stacklevel=stacklevel,
+    )
 
 
 def dtype_of(x) -> np.dtype:

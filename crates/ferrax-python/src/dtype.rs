@@ -7,7 +7,7 @@ use crate::once::Once;
 use ferrax::numpy::promotion;
 use ferrax_ir::dtype::{Dtype, KeyImpl};
 use ferrax_kernel::DType;
-use pyo3::exceptions::{PyTypeError, PyUserWarning};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyType};
@@ -212,14 +212,9 @@ pub fn requested(x: &Bound<PyAny>, of: &str) -> PyResult<Dtype> {
     let asked = any(x)?;
     let d = canonical(asked);
     if d != asked && of_scalar_class(py, x).is_none() {
-        let text = format!(
-            "Explicitly requested dtype {} requested in {of} is not available, and will be truncated to dtype {}. To enable more dtypes, set the jax_enable_x64 \
-             configuration option or the FERRAX_ENABLE_X64 shell environment variable.",
-            asked.long(),
-            d.long()
-        );
-        let text = std::ffi::CString::new(text).map_err(|e| PyTypeError::new_err(e.to_string()))?;
-        PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 2)?;
+        let told =
+            py.import(crate::once::intern!(py, "ferrax._dtypes"))?.getattr(crate::once::intern!(py, "narrowed"))?;
+        told.call1((asked.long().to_string(), d.long().to_string(), of))?;
     }
     Ok(d)
 }

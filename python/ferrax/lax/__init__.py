@@ -241,13 +241,19 @@ from ._differentiation import (
     stop_gradient as stop_gradient,
     with_sharding_constraint as with_sharding_constraint,
 )
+from ._tokens import (
+    after_all as after_all,
+    create_token as create_token,
+    precv as precv,
+    psend as psend,
+)
 from ._random import (
     rng_bit_generator as rng_bit_generator,
     rng_uniform as rng_uniform,
 )
 
 
-_COMPOSED = {"dce_sink", "dce_sink_p", "eq_to_p", "sharding_constraint_p", "stage", "stage_p"}
+_COMPOSED = {"dce_sink", "dce_sink_p", "eq_to_p", "ragged_all_to_all_p", "sharding_constraint_p", "stage", "stage_p"}
 
 
 def __getattr__(name):

@@ -11,11 +11,12 @@ from .. import _core
 from .._dtypes import is_complex, is_floating
 from ..interpreters._composed import composed
 from ..tree_util import tree_leaves
+from ._collectives import ragged_all_to_all
 from ._differentiation import with_sharding_constraint
 from ._elementwise import eq
 from ._shaping import bitcast_convert_type
 
-__all__ = ["dce_sink", "dce_sink_p", "eq_to_p", "sharding_constraint_p", "stage", "stage_p"]
+__all__ = ["dce_sink", "dce_sink_p", "eq_to_p", "ragged_all_to_all_p", "sharding_constraint_p", "stage", "stage_p"]
 
 
 def _equal_in_total_order(x, y):
@@ -30,6 +31,7 @@ def _equal_in_total_order(x, y):
 eq_to_p = composed("eq_to", _equal_in_total_order)
 stage_p = composed("stage", _core.asarray)
 dce_sink_p = composed("dce_sink", lambda x, *, prevent_mlir_dce=False: (), multiple_results=True)
+ragged_all_to_all_p = composed("ragged_all_to_all", ragged_all_to_all)
 sharding_constraint_p = composed("sharding_constraint", lambda x, *, sharding, **_: with_sharding_constraint(x, sharding))
 
 

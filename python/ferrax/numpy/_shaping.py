@@ -15,7 +15,7 @@ import warnings
 import numpy as np
 
 from .. import _core
-from .._config import inert, no_sharding
+from .._config import no_sharding
 from .._core import bind
 from .._shapes import canonicalize_axes, canonicalize_axis, canonicalize_shape, listed_axes
 from ..lax import broadcast_shapes as broadcast
@@ -87,7 +87,8 @@ def _resolve(a, newshape):
 
 
 def reshape(a, shape, order="C", *, copy=None, out_sharding=None):
-    """The elements of a in a new shape, one of whose sizes may be -1. order: "C", last axis fastest, or "F", first axis fastest.
+    """The elements of a in a new shape, one of whose sizes may be -1. order: "C", last axis fastest, or "F", first axis fastest. copy: True for
+    another array where the shape is the same.
 
     Raises TypeError where the number of elements differs.
 
@@ -97,9 +98,9 @@ def reshape(a, shape, order="C", *, copy=None, out_sharding=None):
     """
     if out_sharding is not None:
         no_sharding("reshape", out_sharding)
-    if copy is not None:
-        inert("reshape", "copy", "arrays are not written to, so nobody can tell a copy")
     a = as_array("reshape", a)
+    if copy:
+        a = bind("copy", a)
     new = _resolve(a, shape)
     if order == "C":
         return a if tuple(a.shape) == new else bind("reshape", a, new_sizes=new, dimensions=None)

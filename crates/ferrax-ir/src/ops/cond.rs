@@ -8,10 +8,15 @@ use crate::error::{Error, Res, type_err};
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::mask::{cat, count, fixpoint, merge, nonzero, not, or, pick, spread};
 use crate::op::{Avals, Axes, BodyRules, Op, Rules, Tans};
+use crate::ops::argreduce::{ArgKind, ArgReduce};
+use crate::ops::dynamic_slice::DynamicSlice;
+use crate::ops::loops::Trip;
 use crate::ops::pointwise::Pw;
+use crate::ops::reduce::Monoid;
 use crate::primitive;
 use crate::program::{In, Program};
 use crate::value::{Value, Values};
+use ferrax_kernel::Dims;
 use smallvec::smallvec;
 use std::sync::Arc;
 
@@ -55,6 +60,38 @@ fn share(residuals: &[Vec<Aval>]) -> (Vec<Vec<usize>>, Vec<Aval>) {
     (each, places)
 }
 
+/// Whether a program has a loop whose length its operands decide.
+fn may_not_end(p: &Program) -> bool {
+    p.eqns().iter().any(|e| {
+        matches!(&e.op, Op::Loop(l) if !matches!(l.trip, Trip::Static(_)))
+            || e.op.bodies().iter().any(|b| may_not_end(b))
+    })
+}
+/// A batched branch for the lanes that chose it: the others repeat the first of those, and where nobody chose it nothing runs.
+fn for_these_lanes(cx: &dyn Cx, q: Arc<Program>, lanes: &Value, b: &[bool], args: &[Value]) -> Res<Values> {
+    let ones = cx.convert(lanes, Dtype::I32)?;
+    let first = ArgReduce { kind: ArgKind::Max, axes: Dims::new(&[0]), index_dtype: Dtype::I32 };
+    let first = cx.bind1(first, std::slice::from_ref(&ones))?;
+    let somebody = cx.reduce(Monoid::Max, &ones, Dims::new(&[0]))?;
+    let usual = |x: &Value| {
+        if x.tape() > 0 {
+            return Ok(x.clone());
+        }
+        let mut sizes: Vec<usize> = x.shape().to_vec();
+        sizes[0] = 1;
+        let mut at = vec![x.clone(), first.clone()];
+        at.resize(x.rank() + 1, int(Dtype::I32, 0));
+        let row = cx.bind1(DynamicSlice { slice_sizes: Dims::new(&sizes) }, &at)?;
+        cx.select_lanes(lanes, &cx.stretch(&row, &Dims::new(x.shape()))?, x)
+    };
+    let args: Vec<Value> =
+        args.iter().zip(b).map(|(x, batched)| if *batched { usual(x) } else { Ok(x.clone()) }).collect::<Res<_>>()?;
+    let (avals, outs): (Vec<Aval>, Vec<Aval>) = (args.iter().map(Value::aval).collect(), q.out_avals());
+    let (nothing, _) = cx.recur().stage(&avals, &|cx, _| outs.iter().map(|a| cx.zeros(a)).collect())?;
+    let mut x = vec![somebody];
+    x.extend(args);
+    cx.bind_body(&Cond { branches: vec![nothing, q] }.into(), &x)
+}
 impl Cond {
     fn each<T>(&self, f: impl FnMut(&Arc<Program>) -> Res<T>) -> Res<Vec<T>> {
         self.branches.iter().map(f).collect()
@@ -114,7 +151,7 @@ impl Rules for Cond {
         out.extend(merge(&lin, cts, vec![None; lin.len()]));
         Ok(out)
     }
-    /// A batched index: run every branch on every lane, select. Otherwise batch the branches.
+    /// A batched index: run every branch on every lane, select; but loops that may not end run for the lanes that chose them. Otherwise batch the branches.
     fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         let b = lanes(&d[1..]);
         let args = fronts(cx, &x[1..], &d[1..])?;
@@ -127,7 +164,25 @@ impl Rules for Cond {
             return Err(Error::not_implemented("IO effect not supported in vmap-of-cond."));
         }
         let all = vec![true; self.n_out()];
-        let mut results = self.each(|p| cx.inline(&cx.recur().batch(p, ax, &b, &all)?.0, &args))?.into_iter();
+        let last = self.branches.len() as i64 - 1;
+        let mut chosen = 0i64..;
+        let run = |p: &Arc<Program>| {
+            let q = cx.recur().batch(p, ax, &b, &all)?.0;
+            let k = chosen.next().unwrap_or_default();
+            if !may_not_end(p) || p.eqns().iter().any(|e| ax.name.is_some_and(|n| e.op.uses_axis(n))) || last == 0 {
+                return cx.inline(&q, &args);
+            }
+            let k_is = if k == 0 {
+                Pw::Le
+            } else if k == last {
+                Pw::Ge
+            } else {
+                Pw::Eq
+            };
+            let lanes = cx.pw2(k_is, &cx.to_front(&x[0], d[0])?, &int(Dtype::I32, k))?;
+            for_these_lanes(cx, q, &lanes, &b, &args)
+        };
+        let mut results = self.each(run)?.into_iter();
         let mut out = results.next().unwrap_or_default();
         for (k, other) in (1i64..).zip(results) {
             let p = cx.pw2(Pw::Ge, &x[0], &int(Dtype::I32, k))?;

@@ -18,9 +18,11 @@ from ..._config import refused
 from ..._core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Primitive, ShapedArray, Tracer, Var
 from ..._dtypes import NUMPY_NUMBERS
 from ..._flat import tangent_dtype
+from ...lax._tokens import Token
 from ...errors import ConcretizationTypeError, InconclusiveDimensionOperation, JaxprTypeError
 
 __all__ = [
+    "CallPrimitive",
     "ClosedJaxpr",
     "DropVar",
     "Effect",
@@ -30,10 +32,12 @@ __all__ = [
     "Literal",
     "Primitive",
     "ShapedArray",
+    "Token",
     "TraceTag",
     "Tracer",
     "Var",
     "array_types",
+    "call_impl",
     "check_jaxpr",
     "concrete_or_error",
     "find_top_trace",
@@ -149,6 +153,33 @@ no_effects = frozenset()
 
 class Effect:
     """The base class of effects that libraries define for primitives of their own."""
+
+
+class CallPrimitive:
+    """A primitive that calls a function: its first operand. The call leaves no equation of its own, as its function's stand in its place."""
+
+    multiple_results, call_primitive = True, True
+
+    def __init__(self, name):
+        self.name = name
+        self._call = call_impl
+
+    def __repr__(self):
+        return self.name
+
+    def def_impl(self, impl):
+        """Sets how the function is called: `impl(f, *args, **params)`."""
+        self._call = impl
+        return impl
+
+    def bind(self, f, *args, **params):
+        """Calls the function."""
+        return self._call(f, *args, **params)
+
+
+def call_impl(f, *args, **_params):
+    """Calls a `WrappedFun`; the parameters are the call's, not the function's."""
+    return f.call_wrapped(*args)
 
 
 class DropVar:

@@ -13,8 +13,10 @@ from ferrax._core import JaxprEqn as JaxprEqn
 from ferrax._core import Jaxpr as Jaxpr
 from ferrax.errors import InconclusiveDimensionOperation as InconclusiveDimensionOperation
 from ferrax._core import ClosedJaxpr as ClosedJaxpr
+from ferrax.lax._tokens import Token as Token
 
 __all__ = [
+    "CallPrimitive",
     "ClosedJaxpr",
     "DropVar",
     "Effect",
@@ -24,10 +26,12 @@ __all__ = [
     "Literal",
     "Primitive",
     "ShapedArray",
+    "Token",
     "TraceTag",
     "Tracer",
     "Var",
     "array_types",
+    "call_impl",
     "check_jaxpr",
     "concrete_or_error",
     "find_top_trace",
@@ -49,12 +53,21 @@ __all__ = [
     "valid_jaxtype",
 ]
 
+class CallPrimitive:
+    name: str
+    multiple_results: bool
+    call_primitive: bool
+    def __init__(self, name: str) -> None: ...
+    def def_impl(self, impl: Any) -> Any: ...
+    def bind(self, f: Any, *args: Any, **params: Any) -> Any: ...
+
 class DropVar: ...
 class Effect: ...
 class TraceTag: ...
 
 array_types: set[Any]
 
+def call_impl(f: Any, *args: Any, **params: Any) -> Any: ...
 def check_jaxpr(jaxpr: Jaxpr) -> Any: ...
 def concrete_or_error(force: Any, val: Any, context: str = "") -> Any: ...
 def find_top_trace(_: Any) -> Any: ...

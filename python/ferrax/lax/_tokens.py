@@ -1,0 +1,95 @@
+"""Tokens: `create_token`, `after_all`, and what is sent with one: `psend`, `precv`.
+
+    token = psend(x, "i", [(0, 1)])
+    y = precv(token, x, "i", [(0, 1)])
+
+Invariant: a token is a pytree whose leaves are what was sent with it. It orders nothing: effects happen in the order of the program.
+"""
+
+from ..tree_util import register_pytree_node, tree_leaves, tree_structure
+from ._collectives import ppermute
+
+__all__ = ["Token", "after_all", "create_token", "precv", "psend"]
+
+
+class Token:
+    """What says that something happened before. A pytree: it can be carried by loops, taken and returned by any function."""
+
+    def __init__(self, buf=(), along=None):
+        self.sent, self._along = buf, along
+
+    def block_until_ready(self):
+        """The token, once what was sent with it is there."""
+        for x in tree_leaves(self.sent):
+            x.block_until_ready()
+        return self
+
+    def __repr__(self):
+        return "Token()"
+
+
+register_pytree_node(Token, lambda t: ((t.sent,), t._along), lambda along, sent: Token(*sent, along))
+
+
+def _path(axis_name, perm):
+    return axis_name, tuple((int(a), int(b)) for a, b in perm)
+
+
+def create_token(_=None):
+    """A token of nothing. The argument is not read.
+
+    >>> lax.after_all(lax.create_token(), lax.create_token())
+    Token()
+    """
+    return Token()
+
+
+def after_all(*operands):
+    """A token of all that the tokens `operands` stand for.
+
+    Raises:
+      TypeError: one is no token.
+    """
+    for t in operands:
+        if not isinstance(t, Token):
+            raise TypeError(f"after_all takes tokens, got {type(t)}")
+    return Token()
+
+
+def psend(x, axis_name, perm):
+    """Sends x, a pytree of arrays, along the pairs (source, destination) of `perm` of the named axis.
+
+    Returns:
+      the token with which `precv` receives it.
+
+    Raises:
+      ValueError: `perm` has a source or destination twice.
+    """
+    return Token(ppermute(x, axis_name, perm), _path(axis_name, perm))
+
+
+def precv(token, out_shape, axis_name, perm):
+    """What was sent with a token, as `ppermute` gives it: zeros where nobody sends to.
+
+    Args:
+      token: of a `psend` along the same axis and pairs.
+      out_shape: a pytree of arrays or `ShapeDtypeStruct` like what was sent.
+      axis_name, perm: those of the `psend`.
+
+    Raises:
+      ValueError: nothing was sent with the token, or something else than `out_shape` says.
+
+    >>> def pass_on(x):
+    ...     token = lax.psend(x, "i", [(0, 1), (1, 2)])
+    ...     return lax.precv(token, x, "i", [(0, 1), (1, 2)])
+    >>> jax.vmap(pass_on, axis_name="i")(jnp.arange(1.0, 4.0))
+    Array([0., 1., 2.], dtype=float32)
+    """
+    if not isinstance(token, Token):
+        raise TypeError(f"precv takes a token, got {type(token)}")
+    if token._along != _path(axis_name, perm):
+        raise ValueError(f"precv along {_path(axis_name, perm)} of a token that was sent along {token._along}: it must come from a psend along the same")
+    types = lambda tree: [(tuple(x.shape), x.dtype) for x in tree_leaves(tree)]
+    if tree_structure(token.sent) != tree_structure(out_shape) or types(token.sent) != types(out_shape):
+        raise ValueError(f"precv: {types(out_shape)} was to be received with a token of {types(token.sent)}; it must come from a psend of the same")
+    return token.sent
