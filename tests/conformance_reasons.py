@@ -73,6 +73,7 @@ REASONS = (
     (r"numpy\.put", r"^value", "of several values for one element the last stays"),
     (r"numpy\.polyfit", r"^type: .*\[4\]", "`rcond` is strongly typed"),
     (r"random\.f: ", r"answers, where JAX raises TypeError: div", "parameters broadcast with `shape`"),
+    (r"ops\.segment_(sum|prod)", r"answers, where JAX raises TypeError: (add|mul) does not accept dtype bool", "booleans are taken"),
     # linear algebra
     (r"linalg\.cholesky: .* jvp", r"^value: \[1\]", "JAX's derivative in directions that are not symmetric is not that of its values"),
     (r"linalg\.(vector_)?norm: .*int", r"^type: ", "a norm of integers has the float dtype that `norm` gives it"),

@@ -211,3 +211,14 @@ def test_names_of_the_results_of_unique(jnp):
 )
 def test_normal_vectors_have_the_dtype_of_their_parameters(jax, jnp, x64, mean, cov, of):
     assert jax.random.multivariate_normal(jax.random.key(0), jnp.zeros(2, mean), jnp.eye(2, dtype=cov)).dtype == of
+
+
+@pytest.mark.parametrize("name", ["segment_sum", "segment_prod", "segment_max", "segment_min"])
+def test_segments_in_buckets_keep_their_dtype(jax, jnp, name):
+    got = getattr(jax.ops, name)(jnp.arange(4, dtype="uint8"), jnp.array([0, 1, 1, 0]), 2, bucket_size=2)
+    assert got.dtype == np.uint8
+
+
+def test_structures_of_one_node_are_leaves(jax):
+    tree = jax.tree_util
+    assert [tree.treedef_is_leaf(tree.tree_structure(x)) for x in (None, (), {}, 1, [1])] == [True, True, True, True, False]

@@ -56,7 +56,8 @@ def _segment(name, data, segment_ids, num_segments, indices_are_sorted, unique_i
     updated = getattr(out.at[buckets, ids], reduce[0])(
         data, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices, mode=mode, wrap_negative_indices=False
     )
-    return reduce[1](updated, axis=0)
+    # a sum over the buckets makes narrow integers wide
+    return reduce[1](updated, axis=0).astype(updated.dtype)
 
 
 def segment_sum(data, segment_ids, num_segments=None, indices_are_sorted=False, unique_indices=False, bucket_size=None, mode=None, out_sharding=None):

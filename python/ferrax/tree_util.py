@@ -387,12 +387,12 @@ def treedef_children(treedef):
 
 
 def treedef_is_leaf(treedef):
-    """Whether the structure is a single leaf.
+    """Whether the structure has one node: a leaf, None, or a container of nothing.
 
     >>> jax.tree_util.treedef_is_leaf(jax.tree_util.tree_structure(1))
     True
     """
-    return treedef.num_nodes == 1 and treedef.num_leaves == 1
+    return treedef.num_nodes == 1
 
 
 def treedef_tuple(treedefs):
