@@ -199,8 +199,6 @@ def all_leaves(iterable, is_leaf=None):
     >>> jax.tree_util.all_leaves([1, 2])
     True
     """
-    if is_leaf is None:
-        return all(treedef_is_leaf(tree_structure(x)) for x in iterable)
     items = list(iterable)
     leaves = tree_leaves(items, is_leaf)
     return len(leaves) == len(items) and all(map(_op.is_, leaves, items))
