@@ -130,7 +130,7 @@ impl Tensor {
     pub fn corrcoef(&self) -> Tensor {
         let c = self.cov(1);
         if c.rank() == 0 {
-            return &c / &c;
+            return c.clone() / c;
         }
         let s = c.diagonal().real().sqrt();
         let out = &c / s.expand_dims(-1) / s.expand_dims(0);
