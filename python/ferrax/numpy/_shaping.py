@@ -87,10 +87,9 @@ def _resolve(a, newshape):
 
 
 def reshape(a, shape, order="C", *, copy=None, out_sharding=None):
-    """The elements of a in a new shape, one of whose sizes may be -1. order: "C", last axis fastest, or "F", first axis fastest. copy: True for
-    another array where the shape is the same.
+    """The elements of a in a new shape, one of whose sizes may be -1. order: "C", last axis fastest, or "F", first axis fastest.
 
-    Raises TypeError where the number of elements differs.
+    copy: True for another array where the shape is the same. Raises TypeError where the number of elements differs.
 
     >>> jnp.reshape(jnp.arange(4), (2, 2))
     Array([[0, 1],
