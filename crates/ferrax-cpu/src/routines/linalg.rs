@@ -53,6 +53,7 @@ impl Matrices<'_> {
     ///
     /// # Safety
     /// They are one thread's.
+    #[allow(clippy::mut_from_ref)] // what is written is others' memory
     unsafe fn slices(&self, i: usize, count: usize) -> (SmallVec<[&[u8]; 4]>, SmallVec<[&mut [u8]; 4]>) {
         // SAFETY: the plan's verification has compared sizes with the routine's; no result lies where an operand does, and by the contract
         // nobody else has these.

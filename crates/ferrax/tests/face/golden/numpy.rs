@@ -1,4 +1,5 @@
 //! The cases of what numpy and lax compose.
+#![allow(clippy::erasing_op)] // `x * 0` is how Python's side writes zeros of a dtype
 use super::{F, Inputs, inputs};
 use ferrax::*;
 
