@@ -94,7 +94,9 @@ const LAYERS: &[(&str, &[&str])] = &[
 const LAZY: &[&str] = &[
     "ferrax._differences",
     "ferrax._html",
+    "ferrax._layouts",
     "ferrax._tree_proto",
+    "dataclasses",
     "difflib",
     "ml_dtypes",
     "opt_einsum",

@@ -107,11 +107,11 @@ enum Out {
 
 /// Steps that are worth sharing among threads.
 #[derive(Clone, Copy, Default)]
-pub struct Large {
+pub struct LargeSteps {
     steps: usize,
     nanos: f64,
 }
-impl Large {
+impl LargeSteps {
     /// What entering the pool must save: a thread of it is woken, and in the end the caller.
     const ENTRY: f64 = 200_000.0;
 
@@ -122,12 +122,12 @@ impl Large {
         }
     }
     /// What came since `before` runs `trips` times.
-    pub fn repeat(&mut self, before: Large, trips: usize) {
+    pub fn repeat(&mut self, before: LargeSteps, trips: usize) {
         self.steps += self.steps - before.steps;
         self.nanos += (self.nanos - before.nanos) * (trips as f64 - 1.0).max(0.0);
     }
     fn wants_pool(&self) -> bool {
-        self.steps > 1 && self.nanos > Large::ENTRY
+        self.steps > 1 && self.nanos > LargeSteps::ENTRY
     }
 }
 
@@ -138,7 +138,7 @@ pub struct Compiler<'a> {
     pub homes: Vec<Home>,
     pub tier: Tier,
     /// Steps that are worth sharing, and their estimated time.
-    pub large: Large,
+    pub large: LargeSteps,
     /// Whether all slots together leave the cache, so that chains may be worth looking for.
     pub leaves_cache: bool,
     /// How often each cell is read, counted when first asked for.
@@ -281,8 +281,15 @@ impl CpuExecutable {
             }
         }
         let leaves_cache = plan.slots.iter().map(|s| s.bytes()).fold(0, usize::saturating_add) >= chain::WORTH;
-        let mut c =
-            Compiler { plan: &plan, cells, homes, tier, large: Large::default(), leaves_cache, reads: OnceCell::new() };
+        let mut c = Compiler {
+            plan: &plan,
+            cells,
+            homes,
+            tier,
+            large: LargeSteps::default(),
+            leaves_cache,
+            reads: OnceCell::new(),
+        };
         let steps = c.steps(&plan.steps)?;
         let (homes, large) = (c.homes, c.large);
         let enter_pool = large.wants_pool() && !plan.waits();

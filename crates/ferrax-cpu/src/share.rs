@@ -149,7 +149,9 @@ mod tests {
     fn nobody_waits_for_helpers_that_do_not_come_and_who_comes_late_does_nothing() {
         let late: Mutex<Vec<Help>> = Mutex::default();
         let done = AtomicUsize::new(0);
-        run(10, 3, |help| late.lock().unwrap().push(help), &|_| drop(done.fetch_add(1, Ordering::Relaxed)));
+        run(10, 3, |help| late.lock().unwrap().push(help), &|_| {
+            done.fetch_add(1, Ordering::Relaxed);
+        });
         assert_eq!(done.load(Ordering::Relaxed), 10);
         let late = late.into_inner().unwrap();
         assert_eq!(late.len(), 3);

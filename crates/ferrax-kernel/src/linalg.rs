@@ -18,9 +18,9 @@ mod symmetric;
 mod triangular;
 
 use crate::dtype::DType;
-pub use batch::Lanes;
+pub use batch::LaneWorkspace;
 use field::{C128, RealOrComplex, transposed, unit_scale};
-use lanes::Element;
+use lanes::ElementLanes;
 pub use triangular::Triangle;
 
 /// What is decomposed into what; operands and results are those of [`Linalg::operands`] and [`Linalg::results`].
@@ -218,7 +218,7 @@ pub struct Workspace {
     real: Vec<Vec<f64>>,
     pairs: Vec<Vec<C128>>,
     order: Vec<usize>,
-    lanes: Lanes<f64>,
+    lanes: LaneWorkspace<f64>,
 }
 fn indices(v: &mut Vec<usize>, n: usize) -> &mut [usize] {
     v.clear();

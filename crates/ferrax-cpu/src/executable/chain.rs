@@ -55,7 +55,7 @@ pub struct Chain {
 }
 
 /// A kernel that may become a link.
-struct Candidate<'a> {
+struct Prospect<'a> {
     of: &'a Kernel,
     link: Link,
     in_slots: &'a [SlotId],
@@ -64,7 +64,7 @@ struct Candidate<'a> {
 /// Kernels that follow one another, as long as they make a chain.
 #[derive(Default)]
 pub struct ChainBuilder<'a> {
-    candidates: Vec<Candidate<'a>>,
+    prospects: Vec<Prospect<'a>>,
     rows: usize,
 }
 
@@ -81,24 +81,24 @@ impl<'a> ChainBuilder<'a> {
         if !c.leaves_cache {
             return out.push(link.alone(c));
         }
-        self.candidates.push(Candidate { of, link, in_slots, out_slots });
+        self.prospects.push(Prospect { of, link, in_slots, out_slots });
         if let Some(rows) = self.common_rows(c) {
             self.rows = rows;
-        } else if let Some(last) = self.candidates.pop() {
+        } else if let Some(last) = self.prospects.pop() {
             self.finish(c, out);
-            self.candidates.push(last);
+            self.prospects.push(last);
             self.rows = self.common_rows(c).unwrap_or(0);
         }
     }
     /// Whether a step can do without what is there being done: it will be a link, or touches nothing that the links do.
     pub fn lets_past(&self, c: &Compiler, s: &Step) -> bool {
-        let Step::Kernel { kernel, ins, outs } = s else { return self.candidates.is_empty() };
+        let Step::Kernel { kernel, ins, outs } = s else { return self.prospects.is_empty() };
         let meets = |s: &SlotId, cell: Cell, bytes: usize| {
-            let apart = || is_inner(c, &self.candidates, cell) || !overlap(c, (c.cell(*s), c.bytes(*s)), (cell, bytes));
+            let apart = || is_inner(c, &self.prospects, cell) || !overlap(c, (c.cell(*s), c.bytes(*s)), (cell, bytes));
             c.cell(*s) == cell || !apart()
         };
-        let touched = touched(c, &self.candidates);
-        let is_written = |cell: Cell| self.candidates.iter().any(|l| l.link.outs.contains(&cell));
+        let touched = touched(c, &self.prospects);
+        let is_written = |cell: Cell| self.prospects.iter().any(|l| l.link.outs.contains(&cell));
         kernel.domain().size() > 1
             || touched.iter().all(|(cell, bytes)| {
                 outs.iter().all(|s| !meets(s, *cell, *bytes))
@@ -107,23 +107,23 @@ impl<'a> ChainBuilder<'a> {
     }
     /// What is there becomes steps.
     pub fn finish(&mut self, c: &mut Compiler, out: &mut Vec<Ready>) {
-        let candidates = std::mem::take(&mut self.candidates);
+        let prospects = std::mem::take(&mut self.prospects);
         let rows = std::mem::take(&mut self.rows);
-        let bytes: usize = touched(c, &candidates).iter().map(|(_, bytes)| bytes).sum();
-        let depends = candidates.iter().enumerate().any(|(j, l)| {
-            candidates[..j].iter().any(|earlier| earlier.link.outs.iter().any(|o| l.link.ins.contains(o)))
+        let bytes: usize = touched(c, &prospects).iter().map(|(_, bytes)| bytes).sum();
+        let depends = prospects.iter().enumerate().any(|(j, l)| {
+            prospects[..j].iter().any(|earlier| earlier.link.outs.iter().any(|o| l.link.ins.contains(o)))
         });
         if rows > 1 && depends && bytes >= WORTH {
-            let chain = chain(c, candidates, rows, bytes);
+            let chain = chain(c, prospects, rows, bytes);
             c.large.add(chain.nanos);
             return out.push(Ready::Chain(Box::new(chain)));
         }
-        out.extend(candidates.into_iter().map(|l| l.link.alone(c)));
+        out.extend(prospects.into_iter().map(|l| l.link.alone(c)));
     }
-    /// The most rows into which all candidates can be cut.
+    /// The most rows into which all prospects can be cut.
     fn common_rows(&self, c: &Compiler) -> Option<usize> {
-        let first = self.candidates.first()?;
-        if self.candidates.len() > MOST_LINKS {
+        let first = self.prospects.first()?;
+        if self.prospects.len() > MOST_LINKS {
             return None;
         }
         let mut counts: SmallVec<[usize; 4]> = SmallVec::new();
@@ -137,10 +137,10 @@ impl<'a> ChainBuilder<'a> {
     }
     /// The invariant, for so many rows.
     fn holds(&self, c: &Compiler, rows: usize) -> bool {
-        let all = &self.candidates;
+        let all = &self.prospects;
         let touched = touched(c, all);
         let bytes = |cell: Cell| touched.iter().find(|t| t.0 == cell).map_or(0, |t| t.1);
-        let cuts = |l: &Candidate| leading(l.of, rows).is_some() && l.link.kernel.splits(rows);
+        let cuts = |l: &Prospect| leading(l.of, rows).is_some() && l.link.kernel.splits(rows);
         if !all.iter().all(cuts) || touched.iter().map(|t| t.1).sum::<usize>() / rows > CHUNK {
             return false;
         }
@@ -150,7 +150,7 @@ impl<'a> ChainBuilder<'a> {
         };
         let alike = |a: Cell, b: Cell| a == b || bytes(a) == bytes(b) && c.meet(a, b);
         let written: SmallVec<[Cell; 8]> = all.iter().flat_map(|l| l.link.outs.iter().copied()).collect();
-        let reads_rows = |l: &Candidate, input: usize, cell: Cell| {
+        let reads_rows = |l: &Prospect, input: usize, cell: Cell| {
             written.iter().all(|w| !meet(cell, *w) || alike(cell, *w) && reads_by_rows(l.of, input, rows))
         };
         all.iter().all(|l| l.link.ins.iter().enumerate().all(|(k, cell)| reads_rows(l, k, *cell)))
@@ -159,7 +159,7 @@ impl<'a> ChainBuilder<'a> {
 }
 
 /// The cells that links touch, with their bytes.
-fn touched(c: &Compiler, all: &[Candidate]) -> SmallVec<[(Cell, usize); 8]> {
+fn touched(c: &Compiler, all: &[Prospect]) -> SmallVec<[(Cell, usize); 8]> {
     let mut cells: SmallVec<[(Cell, usize); 8]> = SmallVec::new();
     for l in all {
         for s in l.in_slots.iter().chain(l.out_slots) {
@@ -172,7 +172,7 @@ fn touched(c: &Compiler, all: &[Candidate]) -> SmallVec<[(Cell, usize); 8]> {
     cells
 }
 /// Whether the links write this cell before they read it, and nobody else reads it.
-fn is_inner(c: &Compiler, all: &[Candidate], cell: Cell) -> bool {
+fn is_inner(c: &Compiler, all: &[Prospect], cell: Cell) -> bool {
     let touches = |cells: &[Cell]| cells.iter().filter(|x| **x == cell).count();
     let first = all.iter().find(|l| touches(&l.link.ins) + touches(&l.link.outs) > 0);
     let reads: usize = all.iter().map(|l| touches(&l.link.ins)).sum();
@@ -216,18 +216,18 @@ fn reads_by_rows(k: &Kernel, input: usize, rows: usize) -> bool {
     len.is_multiple_of(rows)
         && k.nodes.iter().all(|(_, n)| !matches!(n, Node::Load(a) if a.input as usize == input && !whole(&a.at)))
 }
-fn chain(c: &Compiler, candidates: Vec<Candidate>, rows: usize, bytes: usize) -> Chain {
+fn chain(c: &Compiler, prospects: Vec<Prospect>, rows: usize, bytes: usize) -> Chain {
     let step = (CHUNK / (bytes / rows).max(1)).clamp(1, rows.div_ceil(4 * threads::num_threads()).max(1));
     let (mut inner, mut inner_bytes) = (vec![], 0);
-    for (cell, bytes) in touched(c, &candidates) {
-        if is_inner(c, &candidates, cell) {
+    for (cell, bytes) in touched(c, &prospects) {
+        if is_inner(c, &prospects, cell) {
             let row_bytes = bytes / rows;
             inner.push(Inner { cell, at: inner_bytes, row_bytes });
             inner_bytes += (row_bytes * step).next_multiple_of(64);
         }
     }
-    let nanos = candidates.iter().map(|l| l.link.kernel.nanos()).sum();
-    Chain { links: candidates.into_iter().map(|l| l.link).collect(), rows, step, inner, inner_bytes, nanos }
+    let nanos = prospects.iter().map(|l| l.link.kernel.nanos()).sum();
+    Chain { links: prospects.into_iter().map(|l| l.link).collect(), rows, step, inner, inner_bytes, nanos }
 }
 
 impl Chain {

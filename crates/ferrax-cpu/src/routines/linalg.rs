@@ -20,8 +20,8 @@ use crate::memory::Block;
 use crate::threads;
 use crate::tier::Tier;
 use ferrax_kernel::error::room;
-use ferrax_kernel::linalg::lanes::Real;
-use ferrax_kernel::linalg::{Decomposition, Entries, Lanes, Linalg, Workspace};
+use ferrax_kernel::linalg::lanes::RealLanes;
+use ferrax_kernel::linalg::{Decomposition, Entries, LaneWorkspace, Linalg, Workspace};
 use ferrax_kernel::{Error, Res};
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -34,7 +34,7 @@ pub const NANOS: f64 = 0.8;
 const TOGETHER: usize = 3;
 
 /// The matrices of a batch.
-struct Matrices<'a> {
+struct MatrixBatch<'a> {
     l: &'a Linalg,
     /// Operands and results, and the bytes of one matrix of each.
     from: SmallVec<[SharedPtr; 4]>,
@@ -45,7 +45,7 @@ struct Matrices<'a> {
     memory: usize,
     cancel: &'a AtomicBool,
 }
-impl Matrices<'_> {
+impl MatrixBatch<'_> {
     fn part(p: &SharedPtr, bytes: usize, i: usize) -> *mut u8 {
         if bytes == 0 { std::ptr::NonNull::dangling().as_ptr() } else { p.get().wrapping_add(i * bytes) }
     }
@@ -71,10 +71,15 @@ impl Matrices<'_> {
     }
     /// # Safety
     /// The range is one thread's.
-    unsafe fn in_lanes<R: Real>(&self, range: Range<usize>, many: Option<RunLanes<R>>, one: RunLanes<f64>) -> Res<()> {
+    unsafe fn in_lanes<R: RealLanes>(
+        &self,
+        range: Range<usize>,
+        many: Option<RunLanes<R>>,
+        one: RunLanes<f64>,
+    ) -> Res<()> {
         // asked for before it is taken: a vector that finds none ends the process
         drop(room::<u8>(self.memory.saturating_mul(if many.is_some() { R::LANES } else { 1 }))?);
-        let (mut lanes, mut lane) = (Lanes::<R>::default(), Lanes::<f64>::default());
+        let (mut lanes, mut lane) = (LaneWorkspace::<R>::default(), LaneWorkspace::<f64>::default());
         let mut i = range.start;
         while i < range.end {
             self.uncancelled()?;
@@ -156,7 +161,7 @@ pub fn compile(l: &Linalg, tier: Tier) -> Res<Run> {
     let in_lanes = large.is_none() && l.has_lanes();
     let several = l.batch >= TOGETHER && together(&l);
     Ok(Box::new(move |bases: Bases, parallel: bool| {
-        let matrices = Matrices {
+        let matrices = MatrixBatch {
             l: &l,
             from: (0..ins.len()).map(|k| SharedPtr(bases.input(k as u32))).collect(),
             to: (0..outs.len()).map(|k| SharedPtr(bases.output(k as u32))).collect(),

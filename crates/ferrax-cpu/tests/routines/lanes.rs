@@ -38,7 +38,7 @@ fn sorts(rng: &mut Rng, [m, n]: [usize; 2], complex: bool, batch: usize) -> Vec<
         }
         a
     };
-    (0..batch).map(|k| sort(k)).collect()
+    (0..batch).map(sort).collect()
 }
 fn definite(rng: &mut Rng, n: usize, complex: bool, k: usize) -> Matrix {
     match k % 5 {

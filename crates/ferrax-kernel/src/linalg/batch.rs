@@ -5,22 +5,22 @@
 //! ```
 use super::field::transposed;
 use super::jacobi::{self, Rotation};
-use super::lanes::{Element, Mask, Masks, Pair, Real};
+use super::lanes::{ComplexLanes, ElementLanes, LaneMask, Masks, RealLanes};
 use super::triangular::Triangle;
 use super::{Decomposition, Linalg, SIDE, reflect, triangular};
 use crate::dtype::DType;
 
 /// Memory that goes from group to group: after the first one of a run, no more is taken.
-pub struct Lanes<R: Real> {
-    real: Memory<R>,
-    complex: Memory<Pair<R>>,
+pub struct LaneWorkspace<R: RealLanes> {
+    real: LaneMemory<R>,
+    complex: LaneMemory<ComplexLanes<R>>,
 }
-impl<R: Real> Default for Lanes<R> {
+impl<R: RealLanes> Default for LaneWorkspace<R> {
     fn default() -> Self {
-        Lanes { real: Memory::new(), complex: Memory::new() }
+        LaneWorkspace { real: LaneMemory::new(), complex: LaneMemory::new() }
     }
 }
-struct Memory<E: Element> {
+struct LaneMemory<E: ElementLanes> {
     /// Arrays, by what they are taken for.
     own: [Vec<E>; 6],
     real: Vec<E::Real>,
@@ -28,11 +28,11 @@ struct Memory<E: Element> {
     order: Vec<i32>,
     /// Of one matrix.
     reals: Vec<f64>,
-    pairs: Vec<Pair<f64>>,
+    pairs: Vec<ComplexLanes<f64>>,
 }
-impl<E: Element> Memory<E> {
+impl<E: ElementLanes> LaneMemory<E> {
     fn new() -> Self {
-        Memory {
+        LaneMemory {
             own: std::array::from_fn(|_| vec![]),
             real: vec![],
             turns: vec![],
@@ -64,7 +64,13 @@ impl Linalg {
     /// The results of `count` matrices, as [`Linalg::run`] of each; at least one, and no more than there are lanes. Only of what
     /// [`Linalg::has_lanes`].
     #[inline(always)]
-    pub fn run_lanes<R: Real>(&self, lanes: &mut Lanes<R>, count: usize, ins: &[&[u8]], outs: &mut [&mut [u8]]) {
+    pub fn run_lanes<R: RealLanes>(
+        &self,
+        lanes: &mut LaneWorkspace<R>,
+        count: usize,
+        ins: &[&[u8]],
+        outs: &mut [&mut [u8]],
+    ) {
         match self.complex {
             true => Group { of: self, count, outs }.run(ins, &mut lanes.complex),
             false => Group { of: self, count, outs }.run(ins, &mut lanes.real),
@@ -80,7 +86,7 @@ struct Group<'a, 'b> {
 }
 impl Group<'_, '_> {
     #[inline(always)]
-    fn load<E: Element>(&self, bytes: &[u8], to: &mut Vec<E>) {
+    fn load<E: ElementLanes>(&self, bytes: &[u8], to: &mut Vec<E>) {
         let parts = 1 + E::COMPLEX as usize;
         to.clear();
         match self.of.dtype {
@@ -89,7 +95,7 @@ impl Group<'_, '_> {
         }
     }
     #[inline(always)]
-    fn read<E: Element, B: Copy>(&self, x: &[B], parts: usize, to: &mut Vec<E>, f: impl Fn(B) -> f64) {
+    fn read<E: ElementLanes, B: Copy>(&self, x: &[B], parts: usize, to: &mut Vec<E>, f: impl Fn(B) -> f64) {
         let each = x.len() / self.count;
         let last = x.len() - each;
         let lane = |i: usize| E::Real::from_fn(|k| f(x[(k * each).min(last) + i]));
@@ -100,7 +106,7 @@ impl Group<'_, '_> {
     }
     /// Result k.
     #[inline(always)]
-    fn put<E: Element>(&mut self, k: usize, x: &[E]) {
+    fn put<E: ElementLanes>(&mut self, k: usize, x: &[E]) {
         let (parts, each) = (1 + E::COMPLEX as usize, x.len());
         let (count, bytes) = (self.count, &mut *self.outs[k]);
         match self.of.dtype {
@@ -125,7 +131,7 @@ impl Group<'_, '_> {
         }
     }
     #[inline(always)]
-    fn run<E: Element>(&mut self, ins: &[&[u8]], memory: &mut Memory<E>) {
+    fn run<E: ElementLanes>(&mut self, ins: &[&[u8]], memory: &mut LaneMemory<E>) {
         self.load(ins[0], &mut memory.own[0]);
         match self.of.kind {
             Decomposition::Cholesky => self.cholesky(memory),
@@ -141,7 +147,7 @@ impl Group<'_, '_> {
         }
     }
     #[inline(always)]
-    fn cholesky<E: Element>(&mut self, memory: &mut Memory<E>) {
+    fn cholesky<E: ElementLanes>(&mut self, memory: &mut LaneMemory<E>) {
         let n = self.of.n;
         let [a, w, ..] = &mut memory.own;
         let done = triangular::cholesky(a, filled(w, n, E::all(0.0)), n);
@@ -153,10 +159,10 @@ impl Group<'_, '_> {
         self.put(0, a);
     }
     #[inline(always)]
-    fn lu<E: Element>(&mut self, memory: &mut Memory<E>) {
+    fn lu<E: ElementLanes>(&mut self, memory: &mut LaneMemory<E>) {
         let (m, n, count) = (self.of.m, self.of.n, self.count);
         let least = m.min(n);
-        let Memory { own: [a, ..], real, order, .. } = memory;
+        let LaneMemory { own: [a, ..], real, order, .. } = memory;
         let pivots = filled(real, least, E::Real::splat(0.0));
         triangular::lu(a, pivots, m, n);
         order.clear();
@@ -172,14 +178,14 @@ impl Group<'_, '_> {
         self.put(0, a);
     }
     #[inline(always)]
-    fn solve<E: Element>(&mut self, t: Triangle, memory: &mut Memory<E>) {
+    fn solve<E: ElementLanes>(&mut self, t: Triangle, memory: &mut LaneMemory<E>) {
         let (m, n) = (self.of.m, self.of.n);
         let [a, b, ..] = &mut memory.own;
         triangular::solve(t, a, b, m, n);
         self.put(0, b);
     }
     #[inline(always)]
-    fn qr<E: Element>(&mut self, full: bool, memory: &mut Memory<E>) {
+    fn qr<E: ElementLanes>(&mut self, full: bool, memory: &mut LaneMemory<E>) {
         let (m, n, zero) = (self.of.m, self.of.n, E::all(0.0));
         let least = m.min(n);
         let inner = if full { m } else { least };
@@ -195,7 +201,7 @@ impl Group<'_, '_> {
     }
     /// Zeros take the place of a matrix that is not finite; which ones are.
     #[inline(always)]
-    fn finite<E: Element>(a: &mut [E]) -> Masks<E> {
+    fn finite<E: ElementLanes>(a: &mut [E]) -> Masks<E> {
         let zero = E::Real::splat(0.0);
         let mut finite = zero.equals(zero);
         for x in &*a {
@@ -210,9 +216,9 @@ impl Group<'_, '_> {
         if self.of.dtype == DType::F32 { 2f64.powi(-40) } else { f64::EPSILON }
     }
     #[inline(always)]
-    fn eigh<E: Element>(&mut self, lower: bool, memory: &mut Memory<E>) {
+    fn eigh<E: ElementLanes>(&mut self, lower: bool, memory: &mut LaneMemory<E>) {
         let (n, zero) = (self.of.n, E::all(0.0));
-        let Memory { own: [a, v, t, ..], real, turns, .. } = memory;
+        let LaneMemory { own: [a, v, t, ..], real, turns, .. } = memory;
         let finite = Self::finite(a);
         // what is read comes above the diagonal, and what is not, away
         for i in 0..n {
@@ -233,13 +239,13 @@ impl Group<'_, '_> {
         self.put(1, d);
     }
     #[inline(always)]
-    fn svd<E: Element>(&mut self, full: bool, vectors: bool, memory: &mut Memory<E>) {
+    fn svd<E: ElementLanes>(&mut self, full: bool, vectors: bool, memory: &mut LaneMemory<E>) {
         let (m, n, zero) = (self.of.m, self.of.n, E::all(0.0));
         // the rows of b are the columns of the side with fewer of them
         let (long, short, wide) = (m.max(n), m.min(n), n > m);
         let rows = if full && vectors { long } else { short };
         let width = if vectors { short } else { 0 };
-        let Memory { own: [a, b, v, t, ..], real, turns, reals, pairs, .. } = memory;
+        let LaneMemory { own: [a, b, v, t, ..], real, turns, reals, pairs, .. } = memory;
         let finite = Self::finite(a);
         let (b, v, s) = (filled(b, rows * long, zero), filled(v, short * width, zero), filled(real, short, zero.re()));
         match wide {
@@ -287,12 +293,12 @@ impl Group<'_, '_> {
     }
 }
 #[inline(always)]
-fn nan<E: Element>() -> E {
+fn nan<E: ElementLanes>() -> E {
     E::new(E::Real::splat(f64::NAN), E::Real::splat(f64::NAN))
 }
 /// `other` where it does not hold.
 #[inline(always)]
-fn keep<E: Element>(a: &mut [E], holds: Masks<E>, other: E) {
+fn keep<E: ElementLanes>(a: &mut [E], holds: Masks<E>, other: E) {
     if holds.not().any() {
         for x in a {
             *x = E::choose(holds, *x, other);
@@ -300,20 +306,20 @@ fn keep<E: Element>(a: &mut [E], holds: Masks<E>, other: E) {
     }
 }
 #[inline(always)]
-fn conjugated<E: Element>(a: &[E], to: &mut [E]) {
+fn conjugated<E: ElementLanes>(a: &[E], to: &mut [E]) {
     for (a, to) in a.iter().zip(to) {
         *to = a.conj();
     }
 }
 #[inline(always)]
-fn conjugate<E: Element>(a: &mut [E]) {
+fn conjugate<E: ElementLanes>(a: &mut [E]) {
     for x in a {
         *x = x.conj();
     }
 }
 /// In each lane, the rows of `b` whose singular value is zero or that have none become unit vectors orthogonal to the others.
 #[inline(always)]
-fn completed<E: Element, O: Element<Real = f64>>(
+fn completed<E: ElementLanes, O: ElementLanes<Real = f64>>(
     b: &mut [E],
     s: &[E::Real],
     long: usize,

@@ -3,10 +3,10 @@
 //! Loops over lanes are loops, and no closures: the compiler would give one of its own the instructions that any machine has.
 //!
 //! INVARIANT: a number is finite or not as its parts are; no operation panics.
-use super::lanes::{Element, Mask, Masks, Pair, Real};
+use super::lanes::{ComplexLanes, ElementLanes, LaneMask, Masks, RealLanes};
 
 /// A real or complex number in double precision.
-pub trait RealOrComplex: Element<Real = f64> + PartialEq {
+pub trait RealOrComplex: ElementLanes<Real = f64> + PartialEq {
     const ZERO: Self;
     const ONE: Self;
     fn complex(self) -> C128 {
@@ -21,11 +21,11 @@ impl RealOrComplex for C128 {
     const ZERO: C128 = C128 { re: 0.0, im: 0.0 };
     const ONE: C128 = C128 { re: 1.0, im: 0.0 };
 }
-pub type C128 = Pair<f64>;
+pub type C128 = ComplexLanes<f64>;
 
 /// `sum conj(x) y`
 #[inline(always)]
-pub fn dot<E: Element>(x: &[E], y: &[E]) -> E {
+pub fn dot<E: ElementLanes>(x: &[E], y: &[E]) -> E {
     let mut s = E::all(0.0);
     for (x, y) in x.iter().zip(y) {
         s += x.conj() * *y;
@@ -34,26 +34,26 @@ pub fn dot<E: Element>(x: &[E], y: &[E]) -> E {
 }
 /// `y -= a x`
 #[inline(always)]
-pub fn subtract<E: Element>(y: &mut [E], a: E, x: &[E]) {
+pub fn subtract<E: ElementLanes>(y: &mut [E], a: E, x: &[E]) {
     for (y, x) in y.iter_mut().zip(x) {
         *y -= a * *x;
     }
 }
 /// The largest part; nans are passed over.
 #[inline(always)]
-fn most<E: Element>(x: impl Iterator<Item = E>) -> E::Real {
+fn most<E: ElementLanes>(x: impl Iterator<Item = E>) -> E::Real {
     let mut most = E::Real::splat(0.0);
     for x in x {
-        most = most.greater(Real::abs(x.re()));
+        most = most.greater(RealLanes::abs(x.re()));
         if E::COMPLEX {
-            most = most.greater(Real::abs(x.im()));
+            most = most.greater(RealLanes::abs(x.im()));
         }
     }
     most
 }
 /// The sum of squares.
 #[inline(always)]
-pub fn squares<E: Element>(x: impl Iterator<Item = E>) -> E::Real {
+pub fn squares<E: ElementLanes>(x: impl Iterator<Item = E>) -> E::Real {
     let mut s = E::Real::splat(0.0);
     for x in x {
         s += x.square();
@@ -62,14 +62,14 @@ pub fn squares<E: Element>(x: impl Iterator<Item = E>) -> E::Real {
 }
 /// `x a`, for a real number.
 #[inline(always)]
-pub fn scaled<E: Element>(a: &mut [E], by: E::Real) {
+pub fn scaled<E: ElementLanes>(a: &mut [E], by: E::Real) {
     for x in a {
         *x = x.scale(by);
     }
 }
 /// The Euclidean norm, scaled so that squares neither overflow nor vanish.
 #[inline(always)]
-pub fn norm<E: Element>(x: impl Iterator<Item = E> + Clone) -> E::Real {
+pub fn norm<E: ElementLanes>(x: impl Iterator<Item = E> + Clone) -> E::Real {
     let most = most(x.clone());
     let (low, high) = (most.less(E::Real::splat(1e-140)), E::Real::splat(1e140).less(most));
     if !low.or(high).any() {
@@ -97,7 +97,7 @@ pub fn rows<T>(a: &mut [T], n: usize, i: usize, j: usize) -> (&mut [T], &mut [T]
 }
 /// Exchanges rows i and j where `holds`.
 #[inline(always)]
-pub fn swap_rows<E: Element>(a: &mut [E], n: usize, i: usize, j: usize, holds: Masks<E>) {
+pub fn swap_rows<E: ElementLanes>(a: &mut [E], n: usize, i: usize, j: usize, holds: Masks<E>) {
     if i != j && n > 0 {
         let (x, y) = rows(a, n, i, j);
         for (x, y) in x.iter_mut().zip(y) {
@@ -107,7 +107,7 @@ pub fn swap_rows<E: Element>(a: &mut [E], n: usize, i: usize, j: usize, holds: M
 }
 /// The transpose of an `m` by `n` array, conjugated where asked.
 #[inline(always)]
-pub fn transposed<E: Element>(a: &[E], m: usize, n: usize, conjugate: bool, out: &mut [E]) {
+pub fn transposed<E: ElementLanes>(a: &[E], m: usize, n: usize, conjugate: bool, out: &mut [E]) {
     for i in 0..m {
         for j in 0..n {
             let x = a[i * n + j];
@@ -117,7 +117,7 @@ pub fn transposed<E: Element>(a: &[E], m: usize, n: usize, conjugate: bool, out:
 }
 /// A power of two that brings the largest part near 1, and 1 where all are zero.
 #[inline(always)]
-pub fn unit_scale<E: Element>(a: &[E]) -> E::Real {
+pub fn unit_scale<E: ElementLanes>(a: &[E]) -> E::Real {
     let most = most(a.iter().copied());
     if !most.less(E::Real::splat(1e-10)).or(E::Real::splat(1e10).less(most)).any() {
         return E::Real::splat(1.0);

@@ -8,7 +8,7 @@
 //! (x, y) of vectors, g = x' y:     x, y  ->  c x - s p y, s x + c p y      p = conj(g) / |g|
 //! ```
 use super::field::{dot, norm, rows, scaled, squares, swap_rows, unit_scale};
-use super::lanes::{Element, Mask, Masks, Real};
+use super::lanes::{ElementLanes, LaneMask, Masks, RealLanes};
 
 const SWEEPS: usize = 80;
 /// Beside the square of the matrix, the square of a column that is nothing: turning rounding errors would go on until they vanish.
@@ -16,7 +16,7 @@ const NOTHING: f64 = 1e-120;
 
 /// How a pair is turned, where it is.
 #[derive(Clone, Copy)]
-pub struct Rotation<E: Element> {
+pub struct Rotation<E: ElementLanes> {
     c: E::Real,
     s: E::Real,
     /// `c p` and `s p`.
@@ -24,7 +24,7 @@ pub struct Rotation<E: Element> {
     sp: E,
     turns: Masks<E>,
 }
-impl<E: Element> Rotation<E> {
+impl<E: ElementLanes> Rotation<E> {
     /// No turn.
     #[inline(always)]
     pub fn none() -> Self {
@@ -37,7 +37,7 @@ impl<E: Element> Rotation<E> {
         let one = E::Real::splat(1.0);
         let (apart, twice) = (d - a, size + size);
         let r = (apart * apart + twice * twice).sqrt();
-        let t = E::Real::select(apart.less(E::Real::splat(0.0)), -twice, twice) / (Real::abs(apart) + r);
+        let t = E::Real::select(apart.less(E::Real::splat(0.0)), -twice, twice) / (RealLanes::abs(apart) + r);
         let c = one / (one + t * t).sqrt();
         let s = c * t;
         let p = g.conj().scale(one / size);
@@ -81,7 +81,7 @@ fn rounds(n: usize) -> usize {
 /// The eigenvalues of the Hermitian matrix `a`, ascending, in `d`, and eigenvector k in row k of `v`. Pairs whose product is not above
 /// `tolerance` beside their values are left. `turns` is working memory, for half as many as `a` has rows, rounded up.
 #[inline(always)]
-pub fn eigen<E: Element>(
+pub fn eigen<E: ElementLanes>(
     a: &mut [E],
     v: &mut [E],
     d: &mut [E::Real],
@@ -106,7 +106,7 @@ pub fn eigen<E: Element>(
                 let Some((p, q)) = pair(n, round, k) else { continue };
                 let (x, y, g) = (a[p * n + p].re(), a[q * n + q].re(), a[p * n + q]);
                 let size = g.abs();
-                let more = (tolerance * (Real::abs(x) + Real::abs(y))).less(size).and(nothing.less(size));
+                let more = (tolerance * (RealLanes::abs(x) + RealLanes::abs(y))).less(size).and(nothing.less(size));
                 if more.any() {
                     let (turn, by) = Rotation::new(x, y, g, size, more);
                     turns[k] = turn;
@@ -132,7 +132,7 @@ pub fn eigen<E: Element>(
 }
 /// The rotations of a round, of rows and columns of `a`, of which what is above the diagonal counts, and of the rows of `v`.
 #[inline(always)]
-fn turn_round<E: Element>(a: &mut [E], v: &mut [E], turns: &[Rotation<E>], n: usize, round: usize) {
+fn turn_round<E: ElementLanes>(a: &mut [E], v: &mut [E], turns: &[Rotation<E>], n: usize, round: usize) {
     for k in 0..n.div_ceil(2) {
         let Some((p, q)) = pair(n, round, k) else { continue };
         if turns[k].turns.any() {
@@ -162,11 +162,11 @@ fn turn_round<E: Element>(a: &mut [E], v: &mut [E], turns: &[Rotation<E>], n: us
     }
 }
 #[inline(always)]
-fn at<E: Element>(a: &[E], n: usize, i: usize, j: usize) -> E {
+fn at<E: ElementLanes>(a: &[E], n: usize, i: usize, j: usize) -> E {
     if i < j { a[i * n + j] } else { a[j * n + i].conj() }
 }
 #[inline(always)]
-fn put<E: Element>(a: &mut [E], n: usize, i: usize, j: usize, x: E) {
+fn put<E: ElementLanes>(a: &mut [E], n: usize, i: usize, j: usize, x: E) {
     if i < j {
         a[i * n + j] = x;
     } else {
@@ -175,7 +175,7 @@ fn put<E: Element>(a: &mut [E], n: usize, i: usize, j: usize, x: E) {
 }
 /// Exchanges until `x` ascends, or descends, each time the first of the least or greatest; and the rows of both arrays with it.
 #[inline(always)]
-fn sort<E: Element>(x: &mut [E::Real], ascending: bool, [(a, m), (b, n)]: [(&mut [E], usize); 2]) {
+fn sort<E: ElementLanes>(x: &mut [E::Real], ascending: bool, [(a, m), (b, n)]: [(&mut [E], usize); 2]) {
     for i in 0..x.len() {
         let (mut best, mut at) = (x[i], E::Real::splat(i as f64));
         for j in i + 1..x.len() {
@@ -196,7 +196,7 @@ fn sort<E: Element>(x: &mut [E::Real], ascending: bool, [(a, m), (b, n)]: [(&mut
 /// Turns the `n` rows of `b`, each of `m` elements, into orthogonal ones, the longest first, and the rows of `v` (each of `width`) as they
 /// are turned; `s` is their lengths, and they have length 1 then where they are not zero.
 #[inline(always)]
-pub fn orthogonalize<E: Element>(
+pub fn orthogonalize<E: ElementLanes>(
     b: &mut [E],
     [n, m]: [usize; 2],
     v: &mut [E],
@@ -259,7 +259,7 @@ pub fn orthogonalize<E: Element>(
     sort(s, false, [(b, m), (v, width)]);
 }
 /// Replaces the rows of `b` from `first` on, each of `m` elements, by unit vectors orthogonal to all before them.
-pub fn complete<E: Element<Real = f64>>(b: &mut [E], first: usize, m: usize) {
+pub fn complete<E: ElementLanes<Real = f64>>(b: &mut [E], first: usize, m: usize) {
     let count = b.len() / m.max(1);
     let mut next = 0;
     for k in first..count {

@@ -7,13 +7,13 @@
 use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub, SubAssign};
 
 /// In which lanes something holds.
-pub trait Mask: Copy {
+pub trait LaneMask: Copy {
     fn any(self) -> bool;
     fn and(self, o: Self) -> Self;
     fn or(self, o: Self) -> Self;
     fn not(self) -> Self;
 }
-impl Mask for bool {
+impl LaneMask for bool {
     #[inline(always)]
     fn any(self) -> bool {
         self
@@ -33,7 +33,7 @@ impl Mask for bool {
 }
 
 /// A real number of each matrix, in double precision.
-pub trait Real:
+pub trait RealLanes:
     Copy
     + Add<Output = Self>
     + Sub<Output = Self>
@@ -43,7 +43,7 @@ pub trait Real:
     + AddAssign
     + SubAssign
 {
-    type Mask: Mask;
+    type LaneMask: LaneMask;
     const LANES: usize;
     fn splat(x: f64) -> Self;
     /// Lane k is `f(k)`.
@@ -53,9 +53,9 @@ pub trait Real:
     fn sqrt(self) -> Self;
     fn abs(self) -> Self;
     /// `self < o`; false where either is nan.
-    fn less(self, o: Self) -> Self::Mask;
-    fn equals(self, o: Self) -> Self::Mask;
-    fn select(holds: Self::Mask, a: Self, b: Self) -> Self;
+    fn less(self, o: Self) -> Self::LaneMask;
+    fn equals(self, o: Self) -> Self::LaneMask;
+    fn select(holds: Self::LaneMask, a: Self, b: Self) -> Self;
 
     /// The greater one, `self` where either is nan.
     #[inline(always)]
@@ -73,12 +73,12 @@ pub trait Real:
         Self::select(most.equals(Self::splat(0.0)), most, most * (one + r * r).sqrt())
     }
     #[inline(always)]
-    fn is_finite(self) -> Self::Mask {
+    fn is_finite(self) -> Self::LaneMask {
         self.abs().less(Self::splat(f64::INFINITY))
     }
 }
-impl Real for f64 {
-    type Mask = bool;
+impl RealLanes for f64 {
+    type LaneMask = bool;
     const LANES: usize = 1;
     #[inline(always)]
     fn splat(x: f64) -> f64 {
@@ -117,7 +117,7 @@ impl Real for f64 {
 }
 
 /// The element of a matrix: real, or a pair of reals.
-pub trait Element:
+pub trait ElementLanes:
     Copy
     + Add<Output = Self>
     + Sub<Output = Self>
@@ -127,7 +127,7 @@ pub trait Element:
     + AddAssign
     + SubAssign
 {
-    type Real: Real;
+    type Real: RealLanes;
     const COMPLEX: bool;
     /// The imaginary part is left out where there is no place for it.
     fn new(re: Self::Real, im: Self::Real) -> Self;
@@ -156,9 +156,9 @@ pub trait Element:
         self.size().equals(Self::Real::splat(0.0))
     }
 }
-pub type Masks<E> = <<E as Element>::Real as Real>::Mask;
+pub type Masks<E> = <<E as ElementLanes>::Real as RealLanes>::LaneMask;
 
-impl<R: Real> Element for R {
+impl<R: RealLanes> ElementLanes for R {
     type Real = R;
     const COMPLEX: bool = false;
     #[inline(always)]
@@ -183,7 +183,7 @@ impl<R: Real> Element for R {
     }
     #[inline(always)]
     fn abs(self) -> R {
-        Real::abs(self)
+        RealLanes::abs(self)
     }
     #[inline(always)]
     fn square(self) -> R {
@@ -191,30 +191,30 @@ impl<R: Real> Element for R {
     }
     #[inline(always)]
     fn size(self) -> R {
-        Real::abs(self)
+        RealLanes::abs(self)
     }
     #[inline(always)]
-    fn finite(self) -> R::Mask {
-        Real::is_finite(self)
+    fn finite(self) -> R::LaneMask {
+        RealLanes::is_finite(self)
     }
     #[inline(always)]
-    fn choose(holds: R::Mask, a: R, b: R) -> R {
+    fn choose(holds: R::LaneMask, a: R, b: R) -> R {
         R::select(holds, a, b)
     }
 }
 
 /// A complex number of each matrix.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct Pair<R> {
+pub struct ComplexLanes<R> {
     pub re: R,
     pub im: R,
 }
-impl<R: Real> Element for Pair<R> {
+impl<R: RealLanes> ElementLanes for ComplexLanes<R> {
     type Real = R;
     const COMPLEX: bool = true;
     #[inline(always)]
-    fn new(re: R, im: R) -> Pair<R> {
-        Pair { re, im }
+    fn new(re: R, im: R) -> ComplexLanes<R> {
+        ComplexLanes { re, im }
     }
     #[inline(always)]
     fn re(self) -> R {
@@ -225,12 +225,12 @@ impl<R: Real> Element for Pair<R> {
         self.im
     }
     #[inline(always)]
-    fn conj(self) -> Pair<R> {
-        Pair { re: self.re, im: -self.im }
+    fn conj(self) -> ComplexLanes<R> {
+        ComplexLanes { re: self.re, im: -self.im }
     }
     #[inline(always)]
-    fn scale(self, by: R) -> Pair<R> {
-        Pair { re: self.re * by, im: self.im * by }
+    fn scale(self, by: R) -> ComplexLanes<R> {
+        ComplexLanes { re: self.re * by, im: self.im * by }
     }
     #[inline(always)]
     fn abs(self) -> R {
@@ -242,67 +242,67 @@ impl<R: Real> Element for Pair<R> {
     }
     #[inline(always)]
     fn size(self) -> R {
-        Real::abs(self.re) + Real::abs(self.im)
+        RealLanes::abs(self.re) + RealLanes::abs(self.im)
     }
     #[inline(always)]
-    fn finite(self) -> R::Mask {
+    fn finite(self) -> R::LaneMask {
         self.re.is_finite().and(self.im.is_finite())
     }
     #[inline(always)]
-    fn choose(holds: R::Mask, a: Pair<R>, b: Pair<R>) -> Pair<R> {
-        Pair { re: R::select(holds, a.re, b.re), im: R::select(holds, a.im, b.im) }
+    fn choose(holds: R::LaneMask, a: ComplexLanes<R>, b: ComplexLanes<R>) -> ComplexLanes<R> {
+        ComplexLanes { re: R::select(holds, a.re, b.re), im: R::select(holds, a.im, b.im) }
     }
 }
-impl<R: Real> Add for Pair<R> {
+impl<R: RealLanes> Add for ComplexLanes<R> {
     type Output = Self;
     #[inline(always)]
     fn add(self, o: Self) -> Self {
-        Pair { re: self.re + o.re, im: self.im + o.im }
+        ComplexLanes { re: self.re + o.re, im: self.im + o.im }
     }
 }
-impl<R: Real> Sub for Pair<R> {
+impl<R: RealLanes> Sub for ComplexLanes<R> {
     type Output = Self;
     #[inline(always)]
     fn sub(self, o: Self) -> Self {
-        Pair { re: self.re - o.re, im: self.im - o.im }
+        ComplexLanes { re: self.re - o.re, im: self.im - o.im }
     }
 }
-impl<R: Real> Mul for Pair<R> {
+impl<R: RealLanes> Mul for ComplexLanes<R> {
     type Output = Self;
     #[inline(always)]
     fn mul(self, o: Self) -> Self {
-        Pair { re: self.re * o.re - self.im * o.im, im: self.re * o.im + self.im * o.re }
+        ComplexLanes { re: self.re * o.re - self.im * o.im, im: self.re * o.im + self.im * o.re }
     }
 }
 /// By the larger part of the divisor first (Smith 1962), so that nothing overflows on the way; by zero as the parts say.
-impl<R: Real> Div for Pair<R> {
+impl<R: RealLanes> Div for ComplexLanes<R> {
     type Output = Self;
     #[inline(always)]
     fn div(self, o: Self) -> Self {
-        let turned = Real::abs(o.re).less(Real::abs(o.im));
+        let turned = RealLanes::abs(o.re).less(RealLanes::abs(o.im));
         let (p, q) = (R::select(turned, o.im, o.re), R::select(turned, o.re, o.im));
         let (a, b) = (R::select(turned, self.im, self.re), R::select(turned, self.re, self.im));
         let by_zero = p.equals(R::splat(0.0));
         let r = R::select(by_zero, R::splat(0.0), q / p);
         let d = R::select(by_zero, p, p + q * r);
         let im = (self.im * R::select(turned, r, R::splat(1.0)) - self.re * R::select(turned, R::splat(1.0), r)) / d;
-        Pair { re: (a + b * r) / d, im }
+        ComplexLanes { re: (a + b * r) / d, im }
     }
 }
-impl<R: Real> Neg for Pair<R> {
+impl<R: RealLanes> Neg for ComplexLanes<R> {
     type Output = Self;
     #[inline(always)]
     fn neg(self) -> Self {
-        Pair { re: -self.re, im: -self.im }
+        ComplexLanes { re: -self.re, im: -self.im }
     }
 }
-impl<R: Real> AddAssign for Pair<R> {
+impl<R: RealLanes> AddAssign for ComplexLanes<R> {
     #[inline(always)]
     fn add_assign(&mut self, o: Self) {
         *self = *self + o;
     }
 }
-impl<R: Real> SubAssign for Pair<R> {
+impl<R: RealLanes> SubAssign for ComplexLanes<R> {
     #[inline(always)]
     fn sub_assign(&mut self, o: Self) {
         *self = *self - o;

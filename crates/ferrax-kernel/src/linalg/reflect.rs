@@ -3,11 +3,11 @@
 //! A reflection is `h = 1 - tau v v'`, `v` being 1 at its own row and zero above; the rest of it lies below the diagonal of what it has
 //! reduced, as LAPACK packs it. `q = h[0] h[1] ..`. Golub and Van Loan, Matrix Computations, chapters 5, 7.4 and 8.3.
 use super::field::{RealOrComplex, norm, scaled, subtract};
-use super::lanes::{Element, Mask, Real};
+use super::lanes::{ElementLanes, LaneMask, RealLanes};
 
 /// The reflection whose adjoint sends `(alpha, x)` to `(beta, 0)`, `beta` real: `x` becomes the rest of `v`; gives `beta` and `tau`.
 #[inline(always)]
-fn reflection<E: Element>(alpha: E, x: &mut [E]) -> (E::Real, E) {
+fn reflection<E: ElementLanes>(alpha: E, x: &mut [E]) -> (E::Real, E) {
     let (zero, one, mut up) = (E::Real::splat(0.0), E::Real::splat(1.0), E::Real::splat(1.0));
     let (mut alpha, mut rest) = (alpha, norm(x.iter().copied()));
     let none = rest.equals(zero).and(alpha.im().equals(zero));
@@ -30,7 +30,7 @@ fn reflection<E: Element>(alpha: E, x: &mut [E]) -> (E::Real, E) {
 }
 /// `c = (1 - tau v v') c` over columns `from..n`; row 0 of `v` is 1 and lies at row `top`. Where `tau` is zero, c stays what it is.
 #[inline(always)]
-fn reflect_rows<E: Element>(c: &mut [E], n: usize, top: usize, from: usize, v: &[E], tau: E, w: &mut [E]) {
+fn reflect_rows<E: ElementLanes>(c: &mut [E], n: usize, top: usize, from: usize, v: &[E], tau: E, w: &mut [E]) {
     let (none, w) = (tau.is_zero(), &mut w[..n - from]);
     let (above, below) = c.split_at_mut((top + 1) * n);
     let first = &mut above[top * n + from..];
@@ -63,13 +63,13 @@ fn reflect_columns<T: RealOrComplex>(c: &mut [T], n: usize, first: usize, v: &[T
 }
 /// The rest of reflection k, whose 1 is at row `k + shift`.
 #[inline(always)]
-fn column<T: Element>(a: &[T], m: usize, n: usize, k: usize, shift: usize, v: &mut Vec<T>) {
+fn column<T: ElementLanes>(a: &[T], m: usize, n: usize, k: usize, shift: usize, v: &mut Vec<T>) {
     v.clear();
     v.extend((k + shift + 1..m).map(|i| a[i * n + k]));
 }
 /// Reduces column k of `a` below row `k + shift`.
 #[inline(always)]
-fn reduce_column<T: Element>(a: &mut [T], m: usize, n: usize, k: usize, shift: usize, v: &mut Vec<T>) -> T {
+fn reduce_column<T: ElementLanes>(a: &mut [T], m: usize, n: usize, k: usize, shift: usize, v: &mut Vec<T>) -> T {
     column(a, m, n, k, shift, v);
     let top = k + shift;
     let (beta, tau) = reflection(a[top * n + k], v);
@@ -82,7 +82,7 @@ fn reduce_column<T: Element>(a: &mut [T], m: usize, n: usize, k: usize, shift: u
 
 /// r above the diagonal, reflections below it.
 #[inline(always)]
-pub fn qr<T: Element>(a: &mut [T], m: usize, n: usize, taus: &mut [T], w: &mut [T], v: &mut Vec<T>) {
+pub fn qr<T: ElementLanes>(a: &mut [T], m: usize, n: usize, taus: &mut [T], w: &mut [T], v: &mut Vec<T>) {
     for k in 0..m.min(n) {
         taus[k] = reduce_column(a, m, n, k, 0, v);
         reflect_rows(a, n, k, k + 1, v, taus[k].conj(), w);
@@ -118,7 +118,7 @@ pub fn pivoted_qr<T: RealOrComplex>(
 }
 /// The first `columns` columns of `q`, from reflections in `a` (`m` by `n`) whose 1 is at row `k + shift`.
 #[inline(always)]
-pub fn product<T: Element>(
+pub fn product<T: ElementLanes>(
     a: &[T],
     [m, n]: [usize; 2],
     shift: usize,

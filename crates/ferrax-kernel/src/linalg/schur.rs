@@ -3,7 +3,7 @@
 //! Real: Francis's double shifts, as in `hqr2` (Peters and Wilkinson, Numerische Mathematik 16, 1970); a block of two rows has equal
 //! diagonal elements and conjugate eigenvalues. Complex: single shifts. Golub and Van Loan, chapter 7.5.
 use super::field::{C128, RealOrComplex, norm};
-use super::lanes::Element;
+use super::lanes::ElementLanes;
 
 const SWEEPS: usize = 100;
 const PATIENCE: usize = 24;

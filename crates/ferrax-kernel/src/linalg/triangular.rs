@@ -2,11 +2,11 @@
 //!
 //! Golub and Van Loan, Matrix Computations, 4th edition: algorithms 3.1.1, 3.4.1, 4.2.1 and section 6.5.4.
 use super::field::{RealOrComplex, rows, subtract, swap_rows};
-use super::lanes::{Element, Mask, Masks, Real};
+use super::lanes::{ElementLanes, LaneMask, Masks, RealLanes};
 
 /// The lower factor of what the lower triangle says, in its place, zeros above; where there is one. `w` is working memory for a column.
 #[inline(always)]
-pub fn cholesky<E: Element>(a: &mut [E], w: &mut [E], n: usize) -> Masks<E> {
+pub fn cholesky<E: ElementLanes>(a: &mut [E], w: &mut [E], n: usize) -> Masks<E> {
     let zero = E::Real::splat(0.0);
     let mut done = zero.equals(zero);
     for k in 0..n {
@@ -56,14 +56,14 @@ pub struct Triangle {
 impl Triangle {
     /// An element of `op(a)`.
     #[inline(always)]
-    fn at<E: Element>(&self, a: &[E], n: usize, i: usize, j: usize) -> E {
+    fn at<E: ElementLanes>(&self, a: &[E], n: usize, i: usize, j: usize) -> E {
         let x = if self.transpose { a[j * n + i] } else { a[i * n + j] };
         if self.conjugate { x.conj() } else { x }
     }
 }
 /// `op(a) x = b`, or `x op(a) = b`, in the place of `b`, of `m` rows and `k` columns.
 #[inline(always)]
-pub fn solve<E: Element>(t: Triangle, a: &[E], b: &mut [E], m: usize, k: usize) {
+pub fn solve<E: ElementLanes>(t: Triangle, a: &[E], b: &mut [E], m: usize, k: usize) {
     let n = if t.left { m } else { k };
     let lower = t.lower != t.transpose;
     if t.left {
@@ -101,7 +101,7 @@ pub fn solve<E: Element>(t: Triangle, a: &[E], b: &mut [E], m: usize, k: usize) 
 
 /// `p a = l u` in the place of `a`, `m` by `n`: row k was exchanged with row `pivots[k]`. A column of zeros is passed over.
 #[inline(always)]
-pub fn lu<E: Element>(a: &mut [E], pivots: &mut [E::Real], m: usize, n: usize) {
+pub fn lu<E: ElementLanes>(a: &mut [E], pivots: &mut [E::Real], m: usize, n: usize) {
     for k in 0..m.min(n) {
         let (mut best, mut most) = (E::Real::splat(k as f64), a[k * n + k].size());
         for i in k + 1..m {

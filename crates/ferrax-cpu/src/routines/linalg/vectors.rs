@@ -3,10 +3,10 @@
 //! INVARIANT: each operation is the one of IEEE 754 in every lane, none fused; so all tiers have the bits of the text in one lane.
 #![allow(unsafe_code)]
 use crate::tier::Tier;
-use ferrax_kernel::linalg::{Lanes, Linalg};
+use ferrax_kernel::linalg::{LaneWorkspace, Linalg};
 
 /// [`Linalg::run_lanes`] compiled for a tier.
-pub type RunLanes<R> = fn(&Linalg, &mut Lanes<R>, usize, &[&[u8]], &mut [&mut [u8]]);
+pub type RunLanes<R> = fn(&Linalg, &mut LaneWorkspace<R>, usize, &[&[u8]], &mut [&mut [u8]]);
 
 /// One matrix at a time; what the compiler makes of loops over rows.
 pub fn one(tier: Tier) -> RunLanes<f64> {
@@ -23,18 +23,18 @@ pub fn one(tier: Tier) -> RunLanes<f64> {
 #[cfg(target_arch = "x86_64")]
 pub mod x86 {
     use super::*;
-    use ferrax_kernel::linalg::lanes::{Mask, Real};
+    use ferrax_kernel::linalg::lanes::{LaneMask, RealLanes};
     use std::arch::x86_64::*;
     use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub, SubAssign};
 
     macro_rules! compiled {
         ($($name:ident $inner:ident $R:ty, $features:literal;)*) => {$(
-            pub fn $name(l: &Linalg, lanes: &mut Lanes<$R>, count: usize, ins: &[&[u8]], outs: &mut [&mut [u8]]) {
+            pub fn $name(l: &Linalg, lanes: &mut LaneWorkspace<$R>, count: usize, ins: &[&[u8]], outs: &mut [&mut [u8]]) {
                 // SAFETY: whoever chooses this has found the tier, or, of its vectors, has them.
                 unsafe { $inner(l, lanes, count, ins, outs) }
             }
             #[target_feature(enable = $features)]
-            fn $inner(l: &Linalg, lanes: &mut Lanes<$R>, count: usize, ins: &[&[u8]], outs: &mut [&mut [u8]]) {
+            fn $inner(l: &Linalg, lanes: &mut LaneWorkspace<$R>, count: usize, ins: &[&[u8]], outs: &mut [&mut [u8]]) {
                 l.run_lanes(lanes, count, ins, outs)
             }
         )*};
@@ -57,7 +57,7 @@ pub mod x86 {
     #[derive(Clone, Copy)]
     pub struct Mask4(__m256d);
 
-    impl Mask for Mask8 {
+    impl LaneMask for Mask8 {
         #[inline(always)]
         fn any(self) -> bool {
             self.0 != 0
@@ -75,7 +75,7 @@ pub mod x86 {
             Mask8(!self.0)
         }
     }
-    impl Mask for Mask4 {
+    impl LaneMask for Mask4 {
         #[inline(always)]
         fn any(self) -> bool {
             // SAFETY: whoever has a `Mask4` has AVX2.
@@ -164,8 +164,8 @@ pub mod x86 {
     }
     macro_rules! real {
         ($T:ident $M:ident $lanes:literal: |$a:ident, $b:ident| abs $abs:expr, less $less:expr, equals $equals:expr, |$m:ident| select $select:expr) => {
-            impl Real for $T {
-                type Mask = $M;
+            impl RealLanes for $T {
+                type LaneMask = $M;
                 const LANES: usize = $lanes;
                 #[inline(always)]
                 fn splat(x: f64) -> $T {
