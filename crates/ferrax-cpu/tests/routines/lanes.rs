@@ -24,7 +24,7 @@ fn kinds(m: usize, n: usize) -> Vec<(Decomposition, [usize; 2])> {
 }
 /// Matrices of all sorts: of full rank, of less, zero, huge, tiny, with values that coincide, and with what is no number.
 fn sorts(rng: &mut Rng, [m, n]: [usize; 2], complex: bool, batch: usize) -> Vec<Matrix> {
-    let mut sort = |k: usize| -> Matrix {
+    let sort = |k: usize| -> Matrix {
         let mut a = numbers(rng, m * n, complex);
         match k % 9 {
             1 => a.iter_mut().for_each(|x| *x = (0.0, 0.0)),

@@ -4,9 +4,11 @@ use ferrax_kernel::Res;
 use ferrax_kernel::linalg::Linalg;
 use std::sync::atomic::AtomicBool;
 
+pub use NothingLarge as Large;
+
 /// There is none.
-pub enum Large {}
-impl Large {
+pub enum NothingLarge {}
+impl NothingLarge {
     pub fn bytes(&self) -> usize {
         match *self {}
     }
@@ -24,6 +26,6 @@ impl Large {
         match *self {}
     }
 }
-pub fn pick(_: &Linalg) -> Option<Large> {
+pub fn pick(_: &Linalg) -> Option<NothingLarge> {
     None
 }
