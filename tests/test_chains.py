@@ -65,6 +65,19 @@ def test_staged_programs_have_the_bits_of_their_operations(shape, names, keep):
     same_bits(shape, names, keep)
 
 
+@given(st.lists(st.sampled_from(sorted(STEPS)), min_size=2, max_size=7), st.booleans())
+@example(["logsumexp", "var", "over sum", "mean of all"], False)
+@example(["var", "logsumexp", "var", "logsumexp", "var"], False)
+def test_what_is_too_small_for_a_chain_keeps_its_order(names, keep):
+    """Beside something large, so that chains are looked for; numbers that all rows read come between."""
+    rng = np.random.default_rng(len(names))
+    x, y = (jnp.asarray(rng.standard_normal((24, 30)).astype(np.float32)) for _ in range(2))
+    large = jnp.ones(200_000, np.float32)
+    f = lambda x, y, large: (program(names)(x, y, keep), large + 1)
+    for got, want in zip(jax.jit(f)(x, y, large)[0], f(x, y, large)[0], strict=True):
+        np.testing.assert_array_equal(np.asarray(got).view(np.uint8), np.asarray(want).view(np.uint8), err_msg=str(names))
+
+
 @pytest.mark.parametrize("name", sorted(BY_ROWS))
 def test_what_goes_by_rows_is_a_chain(name):
     text = same_bits((512, 300), ["minus max", name, "over sum"], False)

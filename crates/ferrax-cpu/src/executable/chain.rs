@@ -93,28 +93,36 @@ impl<'a> ChainBuilder<'a> {
     /// Whether a step can do without what is there being done: it will be a link, or touches nothing that the links do.
     pub fn lets_past(&self, c: &Compiler, s: &Step) -> bool {
         let Step::Kernel { kernel, ins, outs } = s else { return self.prospects.is_empty() };
+        if self.prospects.is_empty() || kernel.domain().size() > 1 {
+            return true;
+        }
+        // Inner cells of what does not become a chain stay in the arena.
+        let pays = self.pays(c);
         let meets = |s: &SlotId, cell: Cell, bytes: usize| {
-            let apart = || is_inner(c, &self.prospects, cell) || !overlap(c, (c.cell(*s), c.bytes(*s)), (cell, bytes));
+            let apart =
+                || pays && is_inner(c, &self.prospects, cell) || !overlap(c, (c.cell(*s), c.bytes(*s)), (cell, bytes));
             c.cell(*s) == cell || !apart()
         };
         let touched = touched(c, &self.prospects);
         let is_written = |cell: Cell| self.prospects.iter().any(|l| l.link.outs.contains(&cell));
-        kernel.domain().size() > 1
-            || touched.iter().all(|(cell, bytes)| {
-                outs.iter().all(|s| !meets(s, *cell, *bytes))
-                    && (!is_written(*cell) || ins.iter().all(|s| !meets(s, *cell, *bytes)))
-            })
+        touched.iter().all(|(cell, bytes)| {
+            outs.iter().all(|s| !meets(s, *cell, *bytes))
+                && (!is_written(*cell) || ins.iter().all(|s| !meets(s, *cell, *bytes)))
+        })
+    }
+    /// Whether what is there will be a chain, whatever comes: it is worth it, and one link reads what another writes.
+    fn pays(&self, c: &Compiler) -> bool {
+        let all = &self.prospects;
+        let depends = |j: usize| all[..j].iter().any(|l| l.link.outs.iter().any(|o| all[j].link.ins.contains(o)));
+        self.rows > 1 && (1..all.len()).any(depends) && touched(c, all).iter().map(|t| t.1).sum::<usize>() >= WORTH
     }
     /// What is there becomes steps.
     pub fn finish(&mut self, c: &mut Compiler, out: &mut Vec<Ready>) {
+        let pays = self.pays(c);
         let prospects = std::mem::take(&mut self.prospects);
         let rows = std::mem::take(&mut self.rows);
-        let bytes: usize = touched(c, &prospects).iter().map(|(_, bytes)| bytes).sum();
-        let depends = prospects.iter().enumerate().any(|(j, l)| {
-            prospects[..j].iter().any(|earlier| earlier.link.outs.iter().any(|o| l.link.ins.contains(o)))
-        });
-        if rows > 1 && depends && bytes >= WORTH {
-            let chain = chain(c, prospects, rows, bytes);
+        if pays {
+            let chain = chain(c, prospects, rows);
             c.large.add(chain.nanos);
             return out.push(Ready::Chain(Box::new(chain)));
         }
@@ -216,7 +224,8 @@ fn reads_by_rows(k: &Kernel, input: usize, rows: usize) -> bool {
     len.is_multiple_of(rows)
         && k.nodes.iter().all(|(_, n)| !matches!(n, Node::Load(a) if a.input as usize == input && !whole(&a.at)))
 }
-fn chain(c: &Compiler, prospects: Vec<Prospect>, rows: usize, bytes: usize) -> Chain {
+fn chain(c: &Compiler, prospects: Vec<Prospect>, rows: usize) -> Chain {
+    let bytes: usize = touched(c, &prospects).iter().map(|t| t.1).sum();
     let step = (CHUNK / (bytes / rows).max(1)).clamp(1, rows.div_ceil(4 * threads::num_threads()).max(1));
     let (mut inner, mut inner_bytes) = (vec![], 0);
     for (cell, bytes) in touched(c, &prospects) {

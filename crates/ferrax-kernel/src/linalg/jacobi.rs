@@ -129,6 +129,22 @@ pub fn eigen<E: ElementLanes>(
         d[i] = a[i * n + i].re() / scale;
     }
     sort(d, true, [(v, n), (&mut [], 0)]);
+    v.chunks_mut(n.max(1)).for_each(point_up);
+}
+/// Turns a vector to where the greatest of its real parts, the first of these, is not negative: of the two that an eigenvector may be, rounding
+/// errors choose none.
+#[inline(always)]
+fn point_up<E: ElementLanes>(row: &mut [E]) {
+    let zero = E::Real::splat(0.0);
+    let (mut most, mut part) = (zero, zero);
+    for x in row.iter() {
+        let size = RealLanes::abs(x.re());
+        let more = most.less(size);
+        most = E::Real::select(more, size, most);
+        part = E::Real::select(more, x.re(), part);
+    }
+    let down = part.less(zero);
+    row.iter_mut().for_each(|x| *x = E::choose(down, -*x, *x));
 }
 /// The rotations of a round, of rows and columns of `a`, of which what is above the diagonal counts, and of the rows of `v`.
 #[inline(always)]
