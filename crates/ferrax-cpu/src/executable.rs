@@ -82,10 +82,10 @@ pub struct CpuExecutable {
     zero_bytes: usize,
     /// As many null pointers as cells.
     nulls: SmallVec<[*mut u8; 16]>,
-    /// Several steps are worth a pool, and none needs the calling thread: enter it once. A single step begins where it is (`crate::share`).
-    enter_pool: bool,
     /// Whether any slot lives in the arena (which may be of no bytes).
     has_arena: bool,
+    /// Several steps are worth a pool, and none needs the calling thread: enter it once. A single step begins where it is (`crate::share`).
+    enter_pool: bool,
 }
 // SAFETY: the only raw pointers are the nulls.
 unsafe impl Send for CpuExecutable {}

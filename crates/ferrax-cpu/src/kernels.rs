@@ -144,12 +144,7 @@ impl CompiledKernel {
                 // SAFETY: as `Boxed::tiles`; the positions lie below `total`, and are the caller's.
                 Scratch.with(p.frame_bytes(), |memory| unsafe {
                     let mut frame = p.start(memory, bases, p.tile().min(p.total()));
-                    let (mut pos, end) = (parts.start * each, parts.end * each);
-                    while pos < end {
-                        let n = p.longest(pos, end);
-                        p.eval(&mut frame, pos, n);
-                        pos += n;
-                    }
+                    p.eval_all(&mut frame, parts.start * each, parts.end * each);
                 })
             }
             // SAFETY: as this function demands.
@@ -200,12 +195,8 @@ impl Boxed {
                 // `tile` of them, and is this thread's.
                 unsafe {
                     let mut frame = p.start(m, bases, p.tile().min(p.total()));
-                    let mut t = mine.start;
-                    while t < mine.end {
-                        let (tiles, pos, n) = p.stretch(t, mine.end);
-                        p.eval(&mut frame, pos, n);
-                        t += tiles;
-                    }
+                    let (last, n) = p.tile_range(mine.end - 1);
+                    p.eval_all(&mut frame, p.tile_range(mine.start).0, last + n);
                 }
             })?;
         }

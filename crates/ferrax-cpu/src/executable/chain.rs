@@ -110,11 +110,16 @@ impl<'a> ChainBuilder<'a> {
                 && (!is_written(*cell) || ins.iter().all(|s| !meets(s, *cell, *bytes)))
         })
     }
-    /// Whether what is there will be a chain, whatever comes: it is worth it, and one link reads what another writes.
+    /// Whether what is there will be a chain, whatever comes: all of it leaves the cache, and so would something that several links touch before the
+    /// second does. Small arrays are there still.
     fn pays(&self, c: &Compiler) -> bool {
         let all = &self.prospects;
-        let depends = |j: usize| all[..j].iter().any(|l| l.link.outs.iter().any(|o| all[j].link.ins.contains(o)));
-        self.rows > 1 && (1..all.len()).any(depends) && touched(c, all).iter().map(|t| t.1).sum::<usize>() >= WORTH
+        let touched = touched(c, all);
+        let links =
+            |cell: Cell| all.iter().filter(|l| l.link.ins.contains(&cell) || l.link.outs.contains(&cell)).count();
+        self.rows > 1
+            && touched.iter().any(|(cell, bytes)| *bytes > CHUNK && links(*cell) > 1)
+            && touched.iter().map(|t| t.1).sum::<usize>() >= WORTH
     }
     /// What is there becomes steps.
     pub fn finish(&mut self, c: &mut Compiler, out: &mut Vec<Ready>) {

@@ -236,28 +236,9 @@ impl TileProgram {
             (t * step, step.min(self.total - t * step))
         }
     }
-    /// Tiles from this one on, before `end`, that can be evaluated at once, with their first position and length: native code without
-    /// registers in memory goes through all that lie in one row.
-    #[inline]
-    pub fn stretch(&self, t: usize, end: usize) -> (usize, usize, usize) {
-        let (pos, n) = self.tile_range(t);
-        if !self.is_all_native() {
-            return (1, pos, n);
-        }
-        let in_row = match self.by_rows && self.dims.len() > 1 {
-            true if self.row >= self.tile => {
-                let pieces = self.row.div_ceil(self.tile);
-                pieces - t % pieces
-            }
-            true => 1,
-            false => end - t,
-        };
-        let tiles = in_row.min(end - t);
-        let (last, len) = self.tile_range(t + tiles - 1);
-        (tiles, pos, last + len - pos)
-    }
-    /// How many positions from `pos` on, before `end`, can be evaluated at once.
-    pub fn longest(&self, pos: usize, end: usize) -> usize {
+    /// How many positions from `pos` on, before `end`, can be evaluated at once: a tile, as far as its row goes. Native code without registers in
+    /// memory goes through all that lie in one row.
+    fn longest(&self, pos: usize, end: usize) -> usize {
         let of_row = |row: usize| row - pos % row;
         let n = match self.by_rows {
             _ if self.is_all_native() && (!self.by_rows || self.dims.len() == 1) => end - pos,
@@ -304,7 +285,7 @@ impl TileProgram {
             Frame { p, base, bases }
         }
     }
-    /// Evaluates positions `pos .. pos + n`, n at most the tile and what the frame was started for, or a `stretch`.
+    /// Evaluates positions `pos .. pos + n`, n at most the tile and what the frame was started for, or `longest`.
     ///
     /// # Safety
     /// The frame is one of this program's; the positions lie below `total`; no other thread evaluates them.
@@ -331,6 +312,20 @@ impl TileProgram {
                     }
                 }
             }
+        }
+    }
+    /// Evaluates positions `from..to`, which begin where a tile does, or a row.
+    ///
+    /// # Safety
+    /// As `eval`, of a frame that was started for whole tiles.
+    #[inline]
+    pub unsafe fn eval_all(&self, frame: &mut Frame, from: usize, to: usize) {
+        let mut pos = from;
+        while pos < to {
+            let n = self.longest(pos, to);
+            // SAFETY: by the contract; `longest` is no more than can be evaluated at once.
+            unsafe { self.eval(frame, pos, n) };
+            pos += n;
         }
     }
     /// # Safety

@@ -107,26 +107,19 @@ impl Group<'_, '_> {
     /// Result k.
     #[inline(always)]
     fn put<E: ElementLanes>(&mut self, k: usize, x: &[E]) {
-        let (parts, each) = (1 + E::COMPLEX as usize, x.len());
         let (count, bytes) = (self.count, &mut *self.outs[k]);
         match self.of.dtype {
-            DType::F32 => {
-                let to = bytes.as_chunks_mut::<4>().0;
-                for (i, x) in x.iter().enumerate() {
-                    x.re().each(count, |k, x| to[(k * each + i) * parts] = (x as f32).to_ne_bytes());
-                    if E::COMPLEX {
-                        x.im().each(count, |k, x| to[(k * each + i) * parts + 1] = (x as f32).to_ne_bytes());
-                    }
-                }
-            }
-            _ => {
-                let to = bytes.as_chunks_mut::<8>().0;
-                for (i, x) in x.iter().enumerate() {
-                    x.re().each(count, |k, x| to[(k * each + i) * parts] = x.to_ne_bytes());
-                    if E::COMPLEX {
-                        x.im().each(count, |k, x| to[(k * each + i) * parts + 1] = x.to_ne_bytes());
-                    }
-                }
+            DType::F32 => Self::write(x, count, bytes.as_chunks_mut::<4>().0, |x| (x as f32).to_ne_bytes()),
+            _ => Self::write(x, count, bytes.as_chunks_mut::<8>().0, f64::to_ne_bytes),
+        }
+    }
+    #[inline(always)]
+    fn write<E: ElementLanes, B>(x: &[E], count: usize, to: &mut [B], f: impl Fn(f64) -> B) {
+        let (parts, each) = (1 + E::COMPLEX as usize, x.len());
+        for (i, x) in x.iter().enumerate() {
+            x.re().each(count, |k, x| to[(k * each + i) * parts] = f(x));
+            if E::COMPLEX {
+                x.im().each(count, |k, x| to[(k * each + i) * parts + 1] = f(x));
             }
         }
     }

@@ -138,20 +138,12 @@ pub(super) fn lower(f: Pw, n: i32, g: &mut Graph, x: &[TensorId]) -> Res<TensorI
             let sure = g.bin(Bin::Or, exp0, base1);
             (g.select(sure, one, p.0), g.select(sure, zero, p.1))
         }
-        Pw::Sin => {
-            let t = turn(g, a);
-            let s = sinh(g, t);
-            back(g, s)
-        }
+        Pw::Sin => turned(g, a, sinh),
         Pw::Cos => {
             let t = turn(g, a);
             cosh(g, t)
         }
-        Pw::Tan => {
-            let t = turn(g, a);
-            let s = tanh(g, t);
-            back(g, s)
-        }
+        Pw::Tan => turned(g, a, tanh),
         Pw::Sinh => sinh(g, a),
         Pw::Cosh => cosh(g, a),
         Pw::Tanh => tanh(g, a),
@@ -161,21 +153,12 @@ pub(super) fn lower(f: Pw, n: i32, g: &mut Graph, x: &[TensorId]) -> Res<TensorI
             let d = both(g, Bin::Add, one, e);
             div(g, one, d)
         }
-        // asin z = -i asinh(i z), atan z = -i atanh(i z)
         Pw::Asinh => asinh(g, a),
-        Pw::Asin => {
-            let t = turn(g, a);
-            let s = asinh(g, t);
-            back(g, s)
-        }
+        Pw::Asin => turned(g, a, asinh),
         Pw::Acos => acos(g, a),
         Pw::Acosh => acosh(g, a),
         Pw::Atanh => atanh(g, a),
-        Pw::Atan => {
-            let t = turn(g, a);
-            let s = atanh(g, t);
-            back(g, s)
-        }
+        Pw::Atan => turned(g, a, atanh),
         Pw::Atan2 => atan2(g, a, z[1]),
         Pw::Max | Pw::Min => {
             // lexicographic
@@ -248,6 +231,12 @@ fn zero_where(g: &mut Graph, p: TensorId, c: C) -> C {
 /// i z
 fn turn(g: &mut Graph, a: C) -> C {
     (g.un(Un::Neg, a.1), a.0)
+}
+/// -i f(i z): the sine of the hyperbolic one, and so on.
+fn turned(g: &mut Graph, a: C, f: impl Fn(&mut Graph, C) -> C) -> C {
+    let t = turn(g, a);
+    let c = f(g, t);
+    back(g, c)
 }
 /// -i z
 fn back(g: &mut Graph, a: C) -> C {
