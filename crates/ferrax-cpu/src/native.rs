@@ -21,11 +21,14 @@ mod graph;
 mod lower;
 mod pages;
 mod record;
+mod scalar_loop;
 
 use allot::allot;
-use asm::Emitted;
+use asm::{Emitted, Site};
 pub use lower::{Function, LaneWidth};
 use pages::Pages;
+pub use scalar_loop::{LoopCode, LoopText, WindowElement};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A call of a tile program, operands by their places in the table of the frame.
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +47,7 @@ pub enum Operand {
 }
 
 /// Operands of one segment, vectors of its frame (which lies on the stack, without a probe), and values of its graph.
-const MOST_OPERANDS: usize = 32;
+const MOST_OPERANDS: usize = asm::TABLE;
 const MOST_SPILLS: u32 = 100;
 const MOST_VALUES: usize = 4000;
 const VECTOR: usize = 32;
@@ -64,6 +67,19 @@ pub struct Segment {
     lanes: usize,
 }
 
+/// Work, in nanoseconds, after which code is made: that takes some 10 to 50 us.
+static WORTH: AtomicU64 = AtomicU64::new(50_000);
+/// Work, in nanoseconds, after which code pays.
+#[inline]
+pub fn worth() -> u64 {
+    WORTH.load(Ordering::Relaxed)
+}
+/// Makes code after so much work, for tests: of what is compiled or run from now on.
+#[doc(hidden)]
+pub fn set_worth(nanos: u64) {
+    WORTH.store(nanos, Ordering::Relaxed);
+}
+
 /// Whether this machine runs what is emitted.
 pub fn is_available() -> bool {
     #[cfg(target_arch = "x86_64")]
@@ -71,9 +87,9 @@ pub fn is_available() -> bool {
     #[cfg(not(target_arch = "x86_64"))]
     return false;
 }
-/// A table of pointers, and a number of positions.
+/// A table of pointers, and a number of positions or iterations; gives how many there were.
 #[cfg(target_arch = "x86_64")]
-type LoopEntry = unsafe extern "sysv64" fn(*const *mut u8, usize);
+type LoopEntry = unsafe extern "sysv64" fn(*const *mut u8, usize) -> usize;
 
 struct Recording<'a> {
     known: &'a dyn Fn(u16) -> Operand,
@@ -161,6 +177,7 @@ impl Segment {
             frame: allotted.frame,
             pool: &allotted.pool,
             constants: &allotted.constants,
+            steps: None,
         });
         Some(Segment { code: Pages::new(&code)?, slots, lanes: VECTOR / if g.wide { 8 } else { 4 } })
     }
@@ -214,16 +231,25 @@ impl Segment {
     /// Each pointer has `n` elements, a multiple of the lanes and not 0.
     #[inline]
     unsafe fn call(&self, p: &[*mut u8; MOST_OPERANDS], n: usize) {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: the pages hold a function of this type, which `assemble` made; it touches the elements 0..n of its operands and its own
-        // frame, keeps the registers that are to be kept, and needs AVX2, which `is_available` saw.
-        unsafe {
-            let f: LoopEntry = std::mem::transmute(self.code.start());
-            f(p.as_ptr(), n)
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        unreachable!("{p:?} {n}: there is code for x86-64 only");
+        // SAFETY: the code touches the elements 0..n of its operands and its own frame.
+        unsafe { enter(&self.code, p.as_ptr(), n) };
     }
+}
+/// Runs code.
+///
+/// # Safety
+/// `assemble` made it, and what it touches is there.
+#[inline]
+unsafe fn enter(code: &Pages, table: *const *mut u8, n: usize) -> usize {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: by the contract; the pages hold a function of this type, which keeps the registers that are to be kept, and needs AVX2, which
+    // `is_available` saw.
+    unsafe {
+        let f: LoopEntry = std::mem::transmute(code.start());
+        f(table, n)
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    unreachable!("{:?} {table:?} {n}: there is code for x86-64 only", code.start());
 }
 
 /// The graph of the calls, where their operands stand, and which of these do not move.
@@ -253,7 +279,7 @@ fn record(
         if live(at) {
             let k = r.slot(at, is_bool);
             r.slots[k].written = true;
-            graph::with(|g| g.output(k as u32, v, is_bool));
+            graph::with(|g| g.output(Site::At(k as u32), v, is_bool));
         }
     }
     let g = graph::end();

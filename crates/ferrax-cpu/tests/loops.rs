@@ -3,7 +3,7 @@
 #[allow(dead_code)]
 mod generate;
 
-use ferrax_cpu::{CpuBackend, stats};
+use ferrax_cpu::{CpuBackend, native, stats};
 use ferrax_kernel::backend::RunArg;
 use ferrax_kernel::kernel::{Access, Guard};
 use ferrax_kernel::plan::{Carry, Loop, Place, SlotId, Step, Trip, Window};
@@ -38,8 +38,31 @@ const DTYPES: [DType; 5] = [DType::F32, DType::I32, DType::F16, DType::U8, DType
 struct Build {
     plan: Plan,
     rng: Rng,
+    dtypes: &'static [DType],
 }
 impl Build {
+    fn new(seed: u64, dtypes: &'static [DType]) -> Build {
+        Build { plan: Plan::default(), rng: Rng(seed), dtypes }
+    }
+    /// A loop of up to `trips` iterations, with what it takes.
+    fn generated(seed: u64, dtypes: &'static [DType], lens: &[usize], trips: usize) -> (Plan, Vec<Vec<u8>>) {
+        let mut b = Build::new(seed, dtypes);
+        let len = b.rng.pick(lens);
+        let d = |b: &mut Build| b.rng.pick(b.dtypes);
+        let given: Vec<SlotId> =
+            (0..2).map(|_| d(&mut b)).collect::<Vec<_>>().into_iter().map(|d| b.input(d, len)).collect();
+        let n_outs = 1 + b.rng.below(3);
+        let outs = (0..n_outs).map(|_| d(&mut b)).collect::<Vec<_>>().into_iter().map(|d| b.output(d, len)).collect();
+        let trips = b.rng.below(trips);
+        let (mut steps, made) = b.loop_with_inits(&given, trips, len, 2, Some(outs));
+        let last = b.output(b.dtypes[0], len);
+        steps.push(b.kernel(&made, last));
+        b.plan.steps = steps;
+        let ins = b.plan.inputs.clone();
+        let bytes = |s: SlotId| random_bytes(&mut b.rng, b.plan.slots[s as usize].dtype, b.plan.slots[s as usize].len);
+        let ins = ins.into_iter().map(bytes).collect();
+        (b.plan, ins)
+    }
     fn slot(&mut self, d: DType, len: usize, place: Place) -> SlotId {
         self.plan.places.push(place);
         self.plan.add_slot(d, len, 0)
@@ -139,7 +162,7 @@ impl Build {
         let mut carries = vec![];
         let dtypes: Vec<DType> = match &outs {
             Some(o) => o.iter().map(|s| self.plan.slots[*s as usize].dtype).collect(),
-            None => (0..n).map(|_| self.rng.pick(&DTYPES)).collect(),
+            None => (0..n).map(|_| self.rng.pick(self.dtypes)).collect(),
         };
         let mut inside: Vec<SlotId> = captured.to_vec();
         let mut body = vec![];
@@ -153,7 +176,7 @@ impl Build {
         }
         let xs: Vec<Window> = (0..self.rng.below(2))
             .map(|_| {
-                let d = self.rng.pick(&DTYPES);
+                let d = self.rng.pick(self.dtypes);
                 let all = self.input(d, trips * len);
                 let each = self.slot(d, len, Place::Window);
                 inside.push(each);
@@ -161,7 +184,7 @@ impl Build {
             })
             .collect();
         for _ in 0..self.rng.below(4) {
-            let d = self.rng.pick(&DTYPES);
+            let d = self.rng.pick(self.dtypes);
             let t = self.temp(d, len);
             let step = match self.product(&inside, t) {
                 Some(step) => step,
@@ -178,7 +201,7 @@ impl Build {
         }
         let ys: Vec<Window> = (0..self.rng.below(2))
             .map(|_| {
-                let d = self.rng.pick(&DTYPES);
+                let d = self.rng.pick(self.dtypes);
                 let all = self.temp(d, trips * len);
                 let each = self.slot(d, len, Place::Window);
                 body.push(self.kernel(&inside, each));
@@ -220,26 +243,40 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
     fn generated_loops_are_the_reference(seed: u64) {
-        let mut b = Build { plan: Plan::default(), rng: Rng(seed) };
-        let len = b.rng.pick(&[1, 1, 1, 3, 3, 8, 16, 40]);
-        let given: Vec<SlotId> = (0..2).map(|_| { let d = b.rng.pick(&DTYPES); b.input(d, len) }).collect();
-        let outs: Vec<SlotId> = (0..1 + b.rng.below(3)).map(|_| { let d = b.rng.pick(&DTYPES); b.output(d, len) }).collect();
-        let trips = b.rng.below(6);
-        let (mut steps, made) = b.loop_with_inits(&given, trips, len, 2, Some(outs));
-        let last = b.output(DType::F32, len);
-        steps.push(b.kernel(&made, last));
-        b.plan.steps = steps;
-        let ins: Vec<Vec<u8>> = b.plan.inputs.clone().iter().map(|s| {
-            let slot = b.plan.slots[*s as usize].clone();
-            random_bytes(&mut b.rng, slot.dtype, slot.len)
-        }).collect();
-        same(&b.plan, &ins);
+        let (plan, ins) = Build::generated(seed, &DTYPES, &[1, 1, 1, 3, 3, 8, 16, 40], 6);
+        same(&plan, &ins);
     }
+}
+/// Loops whose elements are alike wide are native code at once here; what each leaves after one run, the next starts from.
+#[test]
+fn loops_as_native_code_are_the_reference() {
+    if !native::is_available() {
+        return;
+    }
+    native::set_worth(0);
+    let mut made = 0;
+    for seed in 0..600 {
+        let dtypes: &[DType] = if seed % 3 == 0 { &[DType::F64] } else { &[DType::F32, DType::I32] };
+        let (plan, ins) = Build::generated(seed, dtypes, &[1, 1, 2, 3, 8], 40);
+        let device = CpuBackend::new();
+        let exe = device.compile(plan.clone().verify().unwrap()).unwrap();
+        let want = run(&ReferenceBackend, &plan, &ins);
+        for _ in 0..2 {
+            let args = ins.iter().map(|b| RunArg { buffer: device.upload(b).unwrap(), donated: false }).collect();
+            let outs = exe.run(&RunCx { cancel: &AtomicBool::new(false), world: None }, args).unwrap();
+            for ((o, w), s) in outs.iter().zip(&want).zip(&plan.outputs) {
+                let d = plan.slots[*s as usize].dtype;
+                assert_eq!(scalars(d, &device.download(o).unwrap()), scalars(d, w), "seed {seed}: {}", exe.text());
+            }
+        }
+        made += usize::from(exe.text().contains(", native"));
+    }
+    assert!(made > 200, "{made} loops were code");
 }
 
 /// `while x < limit { x = x + x * k; n += 1 }`, for scalars (in registers) and for arrays (in memory).
 fn doubling(len: usize) -> Plan {
-    let mut b = Build { plan: Plan::default(), rng: Rng(0) };
+    let mut b = Build::new(0, &DTYPES);
     let f = DType::F32;
     let (x0, k) = (b.input(f, len), b.input(f, len));
     let (out, count) = (b.output(f, len), b.output(DType::I32, 1));
@@ -288,9 +325,13 @@ fn f32s(x: &[f32]) -> Vec<u8> {
 
 #[test]
 fn while_loops_run_until_the_predicate_fails() {
-    for len in [1, 2, 33] {
-        for start in [1.0, 3.0, 2000.0] {
-            same(&doubling(len), &[f32s(&vec![start; len]), f32s(&vec![1.0; len])]);
+    for worth in [u64::MAX, 0] {
+        native::set_worth(worth);
+        for len in [1, 2, 33] {
+            // up to some seven thousand iterations
+            for (start, growth) in [(1.0, 1.0), (3.0, 1.0), (2000.0, 1.0), (1.0, 0.001)] {
+                same(&doubling(len), &[f32s(&vec![start; len]), f32s(&vec![growth; len])]);
+            }
         }
     }
 }

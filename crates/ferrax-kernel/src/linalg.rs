@@ -196,7 +196,7 @@ impl Linalg {
             return store_index(order, outs[0]);
         }
         if self.has_lanes() {
-            return self.run_lanes(&mut work.lanes, 1, ins, outs);
+            return self.run_lane(&mut work.lanes, 1, ins, outs);
         }
         let Workspace { own, complex, real, pairs, order, lanes } = work;
         let done = match self.complex {
@@ -205,7 +205,7 @@ impl Linalg {
         };
         if !done {
             // rotations of pairs converge whatever the matrix is
-            self.run_lanes(lanes, 1, ins, outs);
+            self.run_lane(lanes, 1, ins, outs);
         }
     }
 }

@@ -11,17 +11,18 @@
 //! ```
 #![allow(unsafe_code)]
 mod build;
+mod repeat;
 
 pub use build::{ScalarBuilder, compile_loop};
+pub use repeat::ScalarLoop;
 
 use super::{Cell, RunState};
 use crate::kernels::block::BlockFn;
 use crate::kernels::lane::{Float, Lane, bf16_bits, f16_bits};
 use crate::kernels::moves;
 use crate::tier::Tier;
-use ferrax_kernel::{Bin, DType, Error, Res, RunCx, Scalar};
+use ferrax_kernel::{Bin, DType, Scalar};
 use smallvec::SmallVec;
-use std::sync::atomic::Ordering;
 
 type Reg = u16;
 
@@ -183,6 +184,9 @@ struct CellScalar {
     reg: Reg,
 }
 impl CellScalar {
+    fn moved(self, bytes: usize) -> CellScalar {
+        CellScalar { offset: self.offset + bytes, ..self }
+    }
     /// # Safety
     /// The cell points at an element of this dtype.
     #[inline(always)]
@@ -263,90 +267,5 @@ impl ScalarBlock {
     }
     pub fn text(&self) -> String {
         format!("{} scalar operations, {} reads, {} writes", self.code.len(), self.reads.len(), self.writes.len())
-    }
-}
-
-enum ScalarTrips {
-    Static(usize),
-    Dyn(CellScalar),
-    /// The predicate's register after the condition's code.
-    While(Vec<ScalarIns>, Reg),
-}
-/// A scalar of the window at `index`: base cell, bytes apart.
-struct ScalarWindow {
-    place: CellScalar,
-    stride: usize,
-}
-/// A loop that is scalar throughout.
-pub struct ScalarLoop {
-    file: Vec<u64>,
-    trips: ScalarTrips,
-    reverse: bool,
-    /// Read once: what the body does not change, and the carries' initial values.
-    reads: Vec<CellScalar>,
-    xs: Vec<ScalarWindow>,
-    body: Vec<ScalarIns>,
-    ys: Vec<ScalarWindow>,
-    /// (next, slot) registers that are copied at the end of an iteration.
-    moves: Vec<(Reg, Reg)>,
-    /// Carry slots to the places of their results.
-    outs: Vec<CellScalar>,
-    count: Option<(Cell, usize)>,
-    kernels: u64,
-}
-
-impl ScalarLoop {
-    pub fn run(&self, state: &mut RunState, cx: &RunCx) -> Res<()> {
-        let mut file: File = SmallVec::from_slice(&self.file);
-        let r = file.as_mut_ptr();
-        let ptrs = &state.ptrs;
-        let mut done = 0;
-        // SAFETY: as `Block::run`. `compile_loop` takes windows only where the trips are static and no more than the array has elements.
-        unsafe {
-            for p in &self.reads {
-                *r.add(p.reg as usize) = p.read(ptrs);
-            }
-            let trips = match &self.trips {
-                ScalarTrips::Static(n) => *n,
-                ScalarTrips::Dyn(p) => Scalar { dtype: p.dtype.lane(), bits: p.read(ptrs) }.to_i64().max(0) as usize,
-                ScalarTrips::While(..) => usize::MAX,
-            };
-            while done < trips {
-                if let ScalarTrips::While(code, pred) = &self.trips {
-                    exec(code, r);
-                    if *r.add(*pred as usize) & 0xff == 0 {
-                        break;
-                    }
-                }
-                if cx.cancel.load(Ordering::Relaxed) {
-                    return Err(Error::Cancelled);
-                }
-                let at = if self.reverse { trips - 1 - done } else { done };
-                for x in &self.xs {
-                    *r.add(x.place.reg as usize) =
-                        CellScalar { offset: x.place.offset + at * x.stride, ..x.place }.read(ptrs);
-                }
-                exec(&self.body, r);
-                for y in &self.ys {
-                    CellScalar { offset: y.place.offset + at * y.stride, ..y.place }
-                        .write(ptrs, *r.add(y.place.reg as usize));
-                }
-                for (from, to) in &self.moves {
-                    *r.add(*to as usize) = *r.add(*from as usize);
-                }
-                done += 1;
-            }
-            for p in &self.outs {
-                p.write(ptrs, *r.add(p.reg as usize));
-            }
-            if let Some((cell, bytes)) = self.count {
-                write_int(ptrs[cell as usize], bytes, done);
-            }
-        }
-        state.launches += self.kernels * done as u64;
-        Ok(())
-    }
-    pub fn text(&self) -> String {
-        format!("scalar loop of {} operations and {} moves", self.body.len(), self.moves.len())
     }
 }

@@ -23,6 +23,7 @@ const SPILL: u32 = 32;
 enum Act {
     Op(VecValue),
     Store(Written),
+    Exit(VecValue),
 }
 
 struct Allot<'a> {
@@ -45,6 +46,7 @@ struct Allot<'a> {
 fn reads(g: &VecGraph, i: Act) -> SmallVec<[VecValue; 3]> {
     match i {
         Act::Store(o) => SmallVec::from_slice(&[o.value]),
+        Act::Exit(m) => SmallVec::from_slice(&[m]),
         Act::Op(v) => match g.nodes[v as usize] {
             VecNode::Leaf(_) => SmallVec::new(),
             VecNode::Op { code, a, b, m } if code == Opcode::Blend || code.is_fused() => {
@@ -60,7 +62,7 @@ fn reads(g: &VecGraph, i: Act) -> SmallVec<[VecValue; 3]> {
 pub fn allot(g: &VecGraph, still: &[Option<u32>], late: bool) -> Allotted {
     let n = g.nodes.len();
     let mut needed = vec![false; n];
-    g.outputs.iter().for_each(|o| needed[o.value as usize] = true);
+    g.outputs.iter().map(|o| o.value).chain(g.goes_on).for_each(|v| needed[v as usize] = true);
     for v in (0..n).rev().filter(|v| !matches!(g.nodes[*v], VecNode::Leaf(_))) {
         if needed[v] {
             reads(g, Act::Op(v as VecValue)).into_iter().for_each(|x| needed[x as usize] = true);
@@ -68,8 +70,10 @@ pub fn allot(g: &VecGraph, still: &[Option<u32>], late: bool) -> Allotted {
     }
     let mut items: Vec<Act> = vec![];
     let is_leaf = |v: VecValue| matches!(g.nodes[v as usize], VecNode::Leaf(_));
+    items.extend(g.goes_on.filter(|m| is_leaf(*m)).map(Act::Exit));
     for v in (0..n as VecValue).filter(|v| needed[*v as usize] && !is_leaf(*v)) {
         items.push(Act::Op(v));
+        items.extend(g.goes_on.filter(|m| *m == v).map(Act::Exit));
         if !late {
             items.extend(g.outputs.iter().filter(|o| o.value == v).map(|o| Act::Store(*o)));
         }
@@ -143,12 +147,16 @@ impl Allot<'_> {
         match item {
             Act::Store(o) => {
                 let from = self.load(o.value, &ops);
-                let to = Site::At(o.operand);
-                self.out.body.push(if o.bytes {
-                    VecInst::StoreBytes { from, to }
-                } else {
-                    VecInst::Store { from, to }
+                self.out.body.push(match o.to {
+                    to if o.bytes => VecInst::StoreBytes { from, to },
+                    to @ Site::Window(..) => VecInst::StoreOne { from, to },
+                    to => VecInst::Store { from, to },
                 });
+                done(self);
+            }
+            Act::Exit(m) => {
+                let m = self.load(m, &ops);
+                self.out.body.push(VecInst::ExitUnless { m });
                 done(self);
             }
             Act::Op(v) => {
@@ -223,6 +231,8 @@ impl Allot<'_> {
             }
             VecNode::Leaf(Leaf::At(k)) => Some(self.still[k as usize].map_or(Site::At(k), Site::Stack)),
             VecNode::Leaf(Leaf::BytesAt(k)) => self.still[k as usize].map(Site::Stack),
+            VecNode::Leaf(Leaf::State(n)) => Some(Site::State(n)),
+            VecNode::Leaf(Leaf::Window(..)) => None,
             VecNode::Op { .. } => self.slot[v as usize].map(Site::Stack),
         }
     }
@@ -235,6 +245,7 @@ impl Allot<'_> {
         let inst = match (self.memory(v), self.g.nodes[v as usize]) {
             (Some(from), _) => VecInst::Load { d, from },
             (None, VecNode::Leaf(Leaf::BytesAt(k))) => VecInst::LoadBytes { d, from: Site::At(k) },
+            (None, VecNode::Leaf(Leaf::Window(k, at))) => VecInst::LoadOne { d, from: Site::Window(k, at) },
             (None, _) => unreachable!("a value is in a register or in memory"),
         };
         self.out.body.push(inst);

@@ -1,15 +1,16 @@
 //! The encoder: instructions over 256-bit registers, as bytes (VEX).
 //!
-//! A function takes a table of pointers (rdi) and a count of positions (rsi), and goes through its body once for each vector of them:
+//! A function takes a table of pointers (rdi) and a count (rsi), of positions or of iterations, and goes through its body once for each
+//! vector of positions, or once an iteration:
 //!
 //! ```text
 //!     prologue: base registers <- table; what does not move -> stack; constants -> registers that are left
-//!     loop:     body; rdx += positions of a vector; below rsi? again
-//!     epilogue: registers back; return           pool: constants, a whole vector each
+//!     loop:     body (of an iteration: unless it goes on, out); bases go on; rdx += positions of a vector, or 1; below rsi? again
+//!     epilogue: rax <- rdx; registers back; return           pool: constants, a whole vector each
 //! ```
 //!
-//! INVARIANT: memory is touched only through [`Site`]s: a vector of the pool or of the stack frame, or the elements of an operand at the
-//! positions rdx .. rdx + lanes.
+//! INVARIANT: memory is touched only through [`Site`]s: a vector of the pool, of the stack frame or behind the table, the elements of an
+//! operand at the positions rdx .. rdx + lanes, or an element of a window where its base stands.
 
 /// What one instruction does to vectors whose elements are 4 or 8 bytes wide.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -76,6 +77,10 @@ pub enum Site {
     Stack(u32),
     /// Operand k at the position.
     At(u32),
+    /// Vector n behind the table.
+    State(u32),
+    /// The element so many bytes from the base of window k.
+    Window(u32, u32),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -113,6 +118,20 @@ pub enum VecInst {
     StoreBytes {
         from: u8,
         to: Site,
+    },
+    /// One element, into all lanes.
+    LoadOne {
+        d: u8,
+        from: Site,
+    },
+    /// The lowest element.
+    StoreOne {
+        from: u8,
+        to: Site,
+    },
+    /// Out of the loop, if the mask's lowest element does not hold.
+    ExitUnless {
+        m: u8,
     },
 }
 
@@ -241,6 +260,8 @@ impl Coded {
 const RAX: u8 = 0;
 const BASES: [u8; 9] = [1, 8, 9, 10, 11, 3, 12, 14, 15];
 const SAVED: [u8; 4] = [3, 12, 14, 15];
+/// Pointers of a table that has vectors behind it.
+pub const TABLE: usize = 32;
 
 /// What a function is made of.
 pub struct Emitted<'a> {
@@ -256,6 +277,8 @@ pub struct Emitted<'a> {
     pub pool: &'a [u64],
     /// Registers that hold one of them throughout.
     pub constants: &'a [(u8, u32)],
+    /// Of a loop that goes an iteration at a time: the bytes by which each window moves, in place of operands.
+    pub steps: Option<&'a [i32]>,
 }
 
 struct Asm<'a> {
@@ -263,20 +286,38 @@ struct Asm<'a> {
     bytes: Vec<u8>,
     /// Where a constant's distance goes, where it counts from, and the constant.
     fixups: Vec<(usize, usize, u32)>,
+    /// Where the distances of jumps out of the loop go.
+    exits: Vec<usize>,
 }
 
 /// The bytes of a function, its pool behind them.
 pub fn assemble(f: &Emitted) -> Vec<u8> {
-    let mut a = Asm { f, bytes: Vec::with_capacity(256 + 10 * f.body.len() + 32 * f.pool.len()), fixups: vec![] };
+    let mut a = Asm {
+        f,
+        bytes: Vec::with_capacity(256 + 10 * f.body.len() + 32 * f.pool.len()),
+        fixups: vec![],
+        exits: vec![],
+    };
     a.prologue();
     let start = a.bytes.len();
     f.body.iter().for_each(|i| a.inst(i));
-    let lanes = if f.wide { 4 } else { 8 };
-    a.bytes.extend([0x48, 0x83, 0xc2, lanes]); // add rdx, lanes
+    let positions = match f.steps {
+        Some(steps) => {
+            (0..).zip(steps).for_each(|(k, by)| a.go_on(k, *by));
+            1
+        }
+        None if f.wide => 4,
+        None => 8,
+    };
+    a.bytes.extend([0x48, 0x83, 0xc2, positions]); // add rdx, positions
     a.bytes.extend([0x48, 0x39, 0xf2]); // cmp rdx, rsi
     let end = a.bytes.len() + 6;
     a.bytes.extend([0x0f, 0x82]); // jb
     a.bytes.extend((start as i32 - end as i32).to_le_bytes());
+    for at in std::mem::take(&mut a.exits) {
+        let distance = (end - at - 4) as i32;
+        a.bytes[at..at + 4].copy_from_slice(&distance.to_le_bytes());
+    }
     a.epilogue();
     a.pool();
     a.bytes
@@ -302,7 +343,7 @@ impl Asm<'_> {
             self.bytes.extend([op, 0x00]);
             self.inst(&VecInst::Store { from: 0, to: Site::Stack(*slot) });
         }
-        for (k, base) in (0..self.f.operands.len()).zip(BASES) {
+        for (k, base) in (0..self.f.steps.map_or(self.f.operands.len(), <[i32]>::len)).zip(BASES) {
             self.pointer(base, k as u32);
         }
         for (d, c) in self.f.constants {
@@ -311,6 +352,7 @@ impl Asm<'_> {
         self.bytes.extend([0x31, 0xd2]); // xor edx, edx
     }
     fn epilogue(&mut self) {
+        self.bytes.extend([0x48, 0x89, 0xd0]); // mov rax, rdx
         self.bytes.extend([0x48, 0x8d, 0x65, (-8 * SAVED.len() as i8) as u8]); // lea rsp, [rbp - saved]
         SAVED.iter().rev().for_each(|r| self.pop(*r));
         self.bytes.push(0x5d); // pop rbp
@@ -334,6 +376,17 @@ impl Asm<'_> {
         self.bytes.extend([0x48 | (r >> 3) << 2, 0x8b, 0x87 | (r & 7) << 3]);
         self.bytes.extend((8 * k).to_le_bytes());
     }
+    /// Moves window k on.
+    fn go_on(&mut self, k: u32, by: i32) {
+        match BASES.get(k as usize) {
+            Some(r) => self.bytes.extend([0x48 | r >> 3, 0x81, 0xc0 | (r & 7)]), // add base, by
+            None => {
+                self.bytes.extend([0x48, 0x81, 0x87]); // add qword [rdi + 8 k], by
+                self.bytes.extend((8 * k).to_le_bytes());
+            }
+        }
+        self.bytes.extend(by.to_le_bytes());
+    }
     /// The prefix. `r`, `x`, `b` extend the register, the index and the base.
     fn vex(&mut self, map: u8, prefix: u8, w: bool, short: bool, r: u8, v: u8, x: u8, b: u8) {
         let high = |n: u8, at: u8| ((n >> 3 & 1) ^ 1) << at;
@@ -343,13 +396,9 @@ impl Asm<'_> {
     }
     /// One instruction; `tail` are the bytes of its immediate.
     fn vector(&mut self, row: &Coded, r: u8, v: u8, rm: Site, tail: Option<u8>) {
-        let at = match rm {
-            Site::At(k) => Some((k, self.base(k))),
-            _ => None,
-        };
         let b = match rm {
             Site::Reg(x) => x,
-            Site::At(_) => at.map_or(0, |a| a.1),
+            Site::At(k) | Site::Window(k, _) => self.base(k),
             _ => 0,
         };
         self.vex(row.map, row.prefix, row.w, row.short, r, v, 0, b);
@@ -374,6 +423,14 @@ impl Asm<'_> {
                     (false, true) => 3,
                 };
                 self.bytes.extend([reg | 4, scale << 6 | 2 << 3 | (b & 7)]); // [base + rdx * scale]
+            }
+            Site::State(n) => {
+                self.bytes.push(0x80 | reg | 7); // [rdi + table + 32 n]
+                self.bytes.extend((8 * TABLE as u32 + 32 * n).to_le_bytes());
+            }
+            Site::Window(_, at) => {
+                self.bytes.extend([0x80 | reg | 4, 4 << 3 | (b & 7)]); // [base + at]
+                self.bytes.extend(at.to_le_bytes());
             }
         }
         self.bytes.extend(tail);
@@ -416,6 +473,16 @@ impl Asm<'_> {
             VecInst::StoreBytes { from, to } => {
                 let op = if self.f.wide { 0x7e } else { 0xd6 };
                 self.vector(&row(1, 1, op, true), from, 0, to, None)
+            }
+            VecInst::LoadOne { d, from } => self.vector(&row(2, 1, 0x18 + self.f.wide as u8, false), d, 0, from, None),
+            VecInst::StoreOne { from, to } => {
+                self.vector(&row(1, 2 + self.f.wide as u8, 0x11, true), from, 0, to, None)
+            }
+            VecInst::ExitUnless { m } => {
+                self.vector(&row(1, self.f.wide as u8, 0x50, false), RAX, 0, Site::Reg(m), None); // eax <- top bits
+                self.bytes.extend([0xa8, 1, 0x0f, 0x84]); // test al, 1; jz
+                self.exits.push(self.bytes.len());
+                self.bytes.extend([0; 4]);
             }
         }
     }

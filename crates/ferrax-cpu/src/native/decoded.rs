@@ -1,5 +1,5 @@
 //! What the encoder writes, read by a decoder that knows nothing of it.
-use super::asm::{Emitted, Opcode, Site, VecInst, assemble};
+use super::asm::{Emitted, Opcode, Site, TABLE, VecInst, assemble};
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 
 const BASES: [Register; 9] = [
@@ -125,6 +125,15 @@ fn is_at(r: &Read, f: &Emitted, i: &Instruction, j: u32, place: Site, short: boo
             assert_eq!((i.memory_base(), i.memory_index()), (base, Register::RDX), "{i}");
             assert_eq!((i.memory_index_scale(), i.memory_displacement64()), (scale, 0), "{i}");
         }
+        Site::State(n) => {
+            assert_eq!((i.memory_base(), i.memory_index()), (Register::RDI, Register::None), "{i}");
+            assert_eq!(i.memory_displacement64(), (8 * TABLE + 32 * n as usize) as u64, "{i}");
+        }
+        Site::Window(k, at) => {
+            let base = BASES.get(k as usize).copied().unwrap_or(Register::RAX);
+            assert_eq!((i.memory_base(), i.memory_index()), (base, Register::None), "{i}");
+            assert_eq!(i.memory_displacement64(), at as u64, "{i}");
+        }
     }
 }
 /// That a body was written as it was meant, and stands in the loop as it should.
@@ -133,14 +142,18 @@ fn check(f: &Emitted) {
     let is_pointer = |i: &Instruction| i.mnemonic() == Mnemonic::Mov && i.memory_base() == Register::RDI;
     let start = r.all.iter().position(|i| i.to_string() == "xor edx,edx").expect("the position starts at 0") + 1;
     let mut body = r.all[start..].iter();
+    let after = r.all[r.all.len() - 9].ip();
     for inst in f.body {
         let mut i = body.next().unwrap();
         let at = match *inst {
+            VecInst::ExitUnless { .. } => Site::Reg(0),
+            VecInst::LoadOne { from, .. } => from,
+            VecInst::StoreOne { to, .. } => to,
             VecInst::Op { b: at, .. } | VecInst::Fused { b: at, .. } => at,
             VecInst::Load { from, .. } | VecInst::LoadBytes { from, .. } => from,
             VecInst::Store { to, .. } | VecInst::StoreBytes { to, .. } => to,
         };
-        if let Site::At(k @ 9..) = at {
+        if let Site::At(k @ 9..) | Site::Window(k @ 9.., _) = at {
             assert!(is_pointer(i) && i.op0_register() == Register::RAX, "{i}");
             assert_eq!(i.memory_displacement64(), 8 * k as u64);
             i = body.next().unwrap();
@@ -190,12 +203,51 @@ fn check(f: &Emitted) {
                 assert_eq!((i.mnemonic(), i.op1_register()), (lowest, vector(from, true)));
                 is_at(&r, f, i, 0, to, true);
             }
+            VecInst::LoadOne { d, from } => {
+                let spreads = if f.wide { Mnemonic::Vbroadcastsd } else { Mnemonic::Vbroadcastss };
+                assert_eq!((i.mnemonic(), i.op0_register()), (spreads, vector(d, false)));
+                is_at(&r, f, i, 1, from, false);
+            }
+            VecInst::StoreOne { from, to } => {
+                let lowest = if f.wide { Mnemonic::Vmovsd } else { Mnemonic::Vmovss };
+                assert_eq!((i.mnemonic(), i.op1_register()), (lowest, vector(from, true)));
+                is_at(&r, f, i, 0, to, true);
+            }
+            VecInst::ExitUnless { m } => {
+                let top = if f.wide { Mnemonic::Vmovmskpd } else { Mnemonic::Vmovmskps };
+                assert_eq!((i.mnemonic(), i.op0_register(), i.op1_register()), (top, Register::EAX, vector(m, false)));
+                assert_eq!(body.next().unwrap().to_string(), "test al,1");
+                let jump = body.next().unwrap();
+                assert_eq!((jump.mnemonic(), jump.near_branch64()), (Mnemonic::Je, after), "{jump}");
+            }
+        }
+    }
+    for (k, by) in f.steps.unwrap_or_default().iter().enumerate() {
+        let i = body.next().unwrap();
+        assert_eq!((i.mnemonic(), i.immediate32to64()), (Mnemonic::Add, *by as i64), "{i}");
+        match BASES.get(k) {
+            Some(base) => assert_eq!(i.op0_register(), *base, "{i}"),
+            None => assert!(i.memory_base() == Register::RDI && i.memory_displacement64() == 8 * k as u64, "{i}"),
         }
     }
     let rest: Vec<String> = body.map(|i| i.to_string()).collect();
     let jump = format!("jb {:016X}h", r.all[start].ip());
-    let step = if f.wide { "add rdx,4" } else { "add rdx,8" };
-    let end = ["lea rsp,[rbp-20h]", "pop r15", "pop r14", "pop r12", "pop rbx", "pop rbp", "vzeroupper", "ret"];
+    let step = match (f.steps, f.wide) {
+        (Some(_), _) => "add rdx,1",
+        (None, true) => "add rdx,4",
+        (None, false) => "add rdx,8",
+    };
+    let end = [
+        "mov rax,rdx",
+        "lea rsp,[rbp-20h]",
+        "pop r15",
+        "pop r14",
+        "pop r12",
+        "pop rbx",
+        "pop rbp",
+        "vzeroupper",
+        "ret",
+    ];
     assert_eq!(rest, [&[step, "cmp rdx,rsi", &jump][..], &end].concat());
 }
 
@@ -226,6 +278,7 @@ fn every_instruction_is_written_as_it_is_meant() {
                 frame: 106,
                 pool: &pool,
                 constants: &[],
+                steps: None,
             });
         }
     }
@@ -243,7 +296,16 @@ fn every_fused_instruction_is_written_as_it_is_meant() {
                 }
             }
         }
-        check(&Emitted { wide, operands: &operands, still: &[], body: &body, frame: 16, pool: &[7], constants: &[] });
+        check(&Emitted {
+            wide,
+            operands: &operands,
+            still: &[],
+            body: &body,
+            frame: 16,
+            pool: &[7],
+            constants: &[],
+            steps: None,
+        });
     }
 }
 #[test]
@@ -265,7 +327,44 @@ fn every_move_is_written_as_it_is_meant() {
                 VecInst::StoreBytes { from: n, to: bytes },
             ]);
         }
-        check(&Emitted { wide, operands: &operands, still: &[], body: &body, frame: 136, pool: &[7], constants: &[] });
+        check(&Emitted {
+            wide,
+            operands: &operands,
+            still: &[],
+            body: &body,
+            frame: 136,
+            pool: &[7],
+            constants: &[],
+            steps: None,
+        });
+    }
+}
+#[test]
+fn every_instruction_of_a_loop_is_written_as_it_is_meant() {
+    let steps: Vec<i32> = (0..12).map(|k| if k % 3 == 2 { -4 * k } else { 8 * k + 4 }).collect();
+    for wide in [false, true] {
+        let mut body = vec![];
+        for n in 0..16u8 {
+            let (element, state) = (Site::Window(n as u32 % 12, n as u32 * 4), Site::State(n as u32 * 5));
+            body.extend([
+                VecInst::LoadOne { d: n, from: element },
+                VecInst::Load { d: n, from: state },
+                VecInst::Op { code: Opcode::Mul, d: n, a: 15 - n, b: state, m: 0 },
+                VecInst::ExitUnless { m: n },
+                VecInst::StoreOne { from: n, to: element },
+                VecInst::Store { from: n, to: state },
+            ]);
+        }
+        check(&Emitted {
+            wide,
+            operands: &[],
+            still: &[],
+            body: &body,
+            frame: 0,
+            pool: &[],
+            constants: &[],
+            steps: Some(&steps),
+        });
     }
 }
 #[test]
@@ -278,6 +377,7 @@ fn a_function_keeps_what_it_must_and_lays_out_its_frame() {
         frame: 2,
         pool: &[5, 7],
         constants: &[(9, 1), (15, 0)],
+        steps: None,
     };
     check(&f);
     let all: Vec<String> = read(&f).all.iter().map(|i| i.to_string()).collect();

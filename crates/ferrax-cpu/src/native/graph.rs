@@ -1,7 +1,7 @@
 //! A run of operations as a graph of vector values, each made once.
 //!
 //! INVARIANT: values are in order of definition. A value of type bool is a mask: each element all ones or all zeros.
-use super::asm::Opcode;
+use super::asm::{Opcode, Site};
 use std::cell::RefCell;
 use std::hash::{Hash, Hasher};
 
@@ -15,6 +15,10 @@ pub enum Leaf {
     At(u32),
     /// The elements of operand k, which are bytes.
     BytesAt(u32),
+    /// Vector n behind the table.
+    State(u32),
+    /// An element of a window, in all lanes.
+    Window(u32, u32),
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum VecNode {
@@ -28,10 +32,10 @@ pub enum VecNode {
     },
 }
 
-/// What an operand is given, and whether as bytes.
+/// What is written where, and whether as bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Written {
-    pub operand: u32,
+    pub to: Site,
     pub value: VecValue,
     pub bytes: bool,
 }
@@ -41,6 +45,8 @@ pub struct VecGraph {
     pub wide: bool,
     pub nodes: Vec<VecNode>,
     pub outputs: Vec<Written>,
+    /// The mask without which there is no further iteration; what is written, is written after it was looked at.
+    pub goes_on: Option<VecValue>,
     /// Open addressing: values by their nodes' hashes, one more than the value, 0 where empty.
     table: Vec<u32>,
 }
@@ -76,7 +82,7 @@ fn hash(n: &VecNode) -> usize {
 
 impl VecGraph {
     pub fn new(wide: bool) -> VecGraph {
-        VecGraph { wide, nodes: vec![], outputs: vec![], table: vec![0; 256] }
+        VecGraph { wide, nodes: vec![], outputs: vec![], goes_on: None, table: vec![0; 256] }
     }
     pub fn push(&mut self, n: VecNode) -> VecValue {
         if self.nodes.len() * 2 >= self.table.len() {
@@ -202,15 +208,15 @@ impl VecGraph {
         let zero = self.constant(0);
         self.greater(bytes, zero)
     }
-    /// Writes a value to an operand; a mask as bytes of 0 and 1.
-    pub fn output(&mut self, operand: u32, value: VecValue, is_bool: bool) {
+    /// Writes a value; a mask to an operand as bytes of 0 and 1.
+    pub fn output(&mut self, to: Site, value: VecValue, bytes: bool) {
         let value = match self.nodes[value as usize] {
-            _ if is_bool => self.bytes(value),
-            // an operand that is copied is read before anything is written, as all that is computed is
-            VecNode::Leaf(Leaf::At(_) | Leaf::BytesAt(_)) => self.bin(Opcode::Or, value, value),
-            _ => value,
+            _ if bytes => self.bytes(value),
+            VecNode::Leaf(Leaf::Const(_)) | VecNode::Op { .. } => value,
+            // what is copied is read before anything is written, as all that is computed is
+            VecNode::Leaf(_) => self.bin(Opcode::Or, value, value),
         };
-        self.outputs.push(Written { operand, value, bytes: is_bool });
+        self.outputs.push(Written { to, value, bytes });
     }
     fn bytes(&mut self, m: VecValue) -> VecValue {
         let ones = self.un(Opcode::Shr(if self.wide { 63 } else { 31 }), m);
@@ -238,4 +244,28 @@ pub fn begin(wide: bool) {
 }
 pub fn end() -> VecGraph {
     with(std::mem::take)
+}
+
+pub fn leaf(l: Leaf) -> VecValue {
+    with(|g| g.push(VecNode::Leaf(l)))
+}
+
+macro_rules! recorded {
+    ($($name:ident($($x:ident: $T:ty),*);)*) => {$(
+        /// The graph's of this thread.
+        #[inline(never)] // the text of a function names hundreds of operations
+        pub fn $name($($x: $T),*) -> VecValue {
+            with(|g| g.$name($($x),*))
+        }
+    )*};
+}
+recorded! {
+    constant(bits: u64);
+    un(code: Opcode, b: VecValue);
+    bin(code: Opcode, a: VecValue, b: VecValue);
+    select(m: VecValue, yes: VecValue, no: VecValue);
+    fused(code: Opcode, a: VecValue, m: VecValue, b: VecValue);
+    not(a: VecValue);
+    greater(a: VecValue, b: VecValue);
+    sar(a: VecValue, n: u8);
 }

@@ -2,10 +2,10 @@
 //!
 //! INVARIANT: what is recorded gives the bits of the call's block function (kernels/scalar.rs), element by element.
 use super::asm::Opcode;
-use super::graph::{VecValue, with};
+use super::graph::{self, VecValue, bin as op, constant, not, select, un as op1, with};
 use super::record::{EQ, LE, LT, NE, VecReal};
 use ferrax_kernel::math::Real;
-use ferrax_kernel::{Bin, DType, Un, math};
+use ferrax_kernel::{Bin, DType, Scalar, Un, math};
 
 /// The function of a call, where it can be recorded. Dtypes are those of the operands.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -24,6 +24,8 @@ pub enum Function {
     Convert(DType, DType),
     /// The same lanes.
     Copy(DType),
+    /// The nan that a reduction gives for any.
+    Settle(DType),
     /// Of 32-bit words, by a constant; then exclusive or.
     Rotate,
     RotateXor,
@@ -59,6 +61,7 @@ impl Function {
             Function::Convert(DType::Bool, to) => (convert_is_there(DType::Bool, to), width(to)),
             Function::Convert(from, to) => (convert_is_there(from, to), width(from)),
             Function::Copy(d) => (d == DType::Bool || d.size() >= 4, width(d)),
+            Function::Settle(d) => (matches!(d, DType::F32 | DType::F64), width(d)),
             Function::Rotate | Function::RotateXor => (true, LaneWidth::Narrow),
         };
         is_there.then_some(width)
@@ -69,7 +72,7 @@ impl Function {
         match self {
             Function::Un(f, d) => ([is_bool(d); 3], is_bool(d) || f == Un::IsFinite),
             Function::Bin(f, d) => ([is_bool(d); 3], is_bool(d) || f.is_comparison()),
-            Function::Pair { .. } | Function::Rotate | Function::RotateXor => ([false; 3], false),
+            Function::Pair { .. } | Function::Settle(_) | Function::Rotate | Function::RotateXor => ([false; 3], false),
             Function::Select(bytes) => ([true, bytes == 1, bytes == 1], bytes == 1),
             Function::Convert(from, to) => ([is_bool(from); 3], is_bool(to)),
             Function::Copy(d) => ([is_bool(d); 3], is_bool(d)),
@@ -78,7 +81,7 @@ impl Function {
     /// How many operands it reads.
     pub fn operands(self) -> usize {
         match self {
-            Function::Un(..) | Function::Convert(..) | Function::Copy(_) => 1,
+            Function::Un(..) | Function::Convert(..) | Function::Copy(_) | Function::Settle(_) => 1,
             Function::Bin(..) | Function::Rotate => 2,
             Function::Pair { .. } | Function::Select(_) | Function::RotateXor => 3,
         }
@@ -102,9 +105,13 @@ impl Function {
                 let first = bin(f, of, a, b);
                 if left { bin(g, of, first, c) } else { bin(g, of, c, first) }
             }
-            Function::Select(_) => with(|g| g.select(a, b, c)),
+            Function::Select(_) => select(a, b, c),
             Function::Convert(from, to) => convert(from, to, a),
             Function::Copy(_) => a,
+            Function::Settle(d) => {
+                let nan = constant(Scalar::from_f64(d, f64::NAN).bits);
+                select(op(Opcode::Compare(NE), a, a), nan, a)
+            }
             Function::Rotate => rotate(a, b),
             Function::RotateXor => op(Opcode::Xor, rotate(a, c), b),
         }
@@ -152,21 +159,6 @@ fn convert_is_there(from: DType, to: DType) -> bool {
     )
 }
 
-fn op(code: Opcode, a: VecValue, b: VecValue) -> VecValue {
-    with(|g| g.bin(code, a, b))
-}
-fn op1(code: Opcode, a: VecValue) -> VecValue {
-    with(|g| g.un(code, a))
-}
-fn constant(bits: u64) -> VecValue {
-    with(|g| g.constant(bits))
-}
-fn not(a: VecValue) -> VecValue {
-    with(|g| g.not(a))
-}
-fn select(m: VecValue, yes: VecValue, no: VecValue) -> VecValue {
-    with(|g| g.select(m, yes, no))
-}
 fn rotate(a: VecValue, by: VecValue) -> VecValue {
     if let Some(n @ 1..32) = with(|g| g.known(by)) {
         return op(Opcode::Or, op1(Opcode::Shl(n as u8), a), op1(Opcode::Shr(32 - n as u8), a));
@@ -298,7 +290,7 @@ fn bin_int(f: Bin, d: DType, a: VecValue, b: VecValue) -> VecValue {
         // unsigned numbers with the top bit turned are in signed order
         let turn = |x: VecValue| if signed { x } else { op(Opcode::Xor, x, constant(1 << 31)) };
         let (a, b) = (turn(a), turn(b));
-        with(|g| g.greater(a, b))
+        graph::greater(a, b)
     };
     match f {
         Bin::Add => op(Opcode::IntAdd, a, b),

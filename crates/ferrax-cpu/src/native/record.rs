@@ -4,7 +4,7 @@
 //! INVARIANT: a recorded operation gives, element by element, the bits of the same method of `f32` or `f64`, but for which nan a sum, product
 //! or quotient of nans is; no function of `math` lets that be seen.
 use super::asm::Opcode;
-use super::graph::{VecValue, with};
+use super::graph::{VecValue, bin, constant, fused, greater, not, sar, select, un};
 use ferrax_kernel::math::{Int, Mask, Real};
 
 /// `x < y` and the like, false where one is nan; unordered ones true.
@@ -21,13 +21,6 @@ pub struct VecInt<const WIDE: bool>(pub VecValue);
 #[derive(Clone)]
 pub struct VecMask(pub VecValue);
 
-fn un(code: Opcode, a: VecValue) -> VecValue {
-    with(|g| g.un(code, a))
-}
-fn bin(code: Opcode, a: VecValue, b: VecValue) -> VecValue {
-    with(|g| g.bin(code, a, b))
-}
-
 impl Mask for VecMask {
     fn and(self, other: Self) -> Self {
         VecMask(bin(Opcode::And, self.0, other.0))
@@ -39,14 +32,14 @@ impl Mask for VecMask {
         VecMask(bin(Opcode::Xor, self.0, other.0))
     }
     fn not(self) -> Self {
-        VecMask(with(|g| g.not(self.0)))
+        VecMask(not(self.0))
     }
 }
 
 impl<const WIDE: bool> Int for VecInt<WIDE> {
     type Mask = VecMask;
     fn constant(value: i64) -> Self {
-        VecInt(with(|g| g.constant(value as u64)))
+        VecInt(constant(value as u64))
     }
     fn add(self, other: Self) -> Self {
         VecInt(bin(Opcode::IntAdd, self.0, other.0))
@@ -73,7 +66,7 @@ impl<const WIDE: bool> Int for VecInt<WIDE> {
         VecInt(un(Opcode::Shl(by as u8), self.0))
     }
     fn shr(self, by: u32) -> Self {
-        VecInt(with(|g| g.sar(self.0, by as u8)))
+        VecInt(sar(self.0, by as u8))
     }
     fn shr_unsigned(self, by: u32) -> Self {
         VecInt(un(Opcode::Shr(by as u8), self.0))
@@ -88,10 +81,10 @@ impl<const WIDE: bool> Int for VecInt<WIDE> {
         VecMask(bin(Opcode::IntEq, self.0, other.0))
     }
     fn lt(self, other: Self) -> VecMask {
-        VecMask(with(|g| g.greater(other.0, self.0)))
+        VecMask(greater(other.0, self.0))
     }
     fn select(mask: VecMask, yes: Self, no: Self) -> Self {
-        VecInt(with(|g| g.select(mask.0, yes.0, no.0)))
+        VecInt(select(mask.0, yes.0, no.0))
     }
 }
 
@@ -102,7 +95,7 @@ impl<const WIDE: bool> Real for VecReal<WIDE> {
 
     fn constant(narrow: f32, wide: f64) -> Self {
         let bits = if WIDE { wide.to_bits() } else { narrow.to_bits() as u64 };
-        VecReal(with(|g| g.constant(bits)))
+        VecReal(constant(bits))
     }
     fn from_bits(bits: Self::Int) -> Self {
         VecReal(bits.0)
@@ -123,13 +116,13 @@ impl<const WIDE: bool> Real for VecReal<WIDE> {
         VecReal(bin(Opcode::Div, self.0, other.0))
     }
     fn mul_add(self, by: Self, to: Self) -> Self {
-        VecReal(with(|g| g.fused(Opcode::MulAdd, self.0, by.0, to.0)))
+        VecReal(fused(Opcode::MulAdd, self.0, by.0, to.0))
     }
     fn mul_sub(self, by: Self, less: Self) -> Self {
-        VecReal(with(|g| g.fused(Opcode::MulSub, self.0, by.0, less.0)))
+        VecReal(fused(Opcode::MulSub, self.0, by.0, less.0))
     }
     fn sub_from(self, by: Self, from: Self) -> Self {
-        VecReal(with(|g| g.fused(Opcode::SubFrom, self.0, by.0, from.0)))
+        VecReal(fused(Opcode::SubFrom, self.0, by.0, from.0))
     }
     fn sqrt(self) -> Self {
         VecReal(un(Opcode::Sqrt, self.0))
@@ -150,7 +143,7 @@ impl<const WIDE: bool> Real for VecReal<WIDE> {
         VecMask(bin(Opcode::Compare(EQ), self.0, other.0))
     }
     fn select(mask: VecMask, yes: Self, no: Self) -> Self {
-        VecReal(with(|g| g.select(mask.0, yes.0, no.0)))
+        VecReal(select(mask.0, yes.0, no.0))
     }
     fn round_small(self) -> (Self, Self::Int) {
         let magic = magic::<WIDE>();

@@ -76,6 +76,11 @@ impl Linalg {
             false => Group { of: self, count, outs }.run(ins, &mut lanes.real),
         }
     }
+    /// [`Linalg::run_lanes`] over one lane, as the compiler makes it where nothing is known of the machine.
+    #[inline(never)] // one copy, of a hundred kilobytes, for all who ask
+    pub fn run_lane(&self, lane: &mut LaneWorkspace<f64>, count: usize, ins: &[&[u8]], outs: &mut [&mut [u8]]) {
+        self.run_lanes(lane, count, ins, outs)
+    }
 }
 
 /// Some matrices on their way.

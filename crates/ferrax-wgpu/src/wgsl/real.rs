@@ -51,12 +51,14 @@ pub fn two_over_pi_word() -> String {
 /// `(a + b) - b` for `a`.
 macro_rules! arithmetic {
     ($($name:ident $op:literal)*) => {
-        $(fn $name(self, other: Self) -> FloatExpr { FloatExpr(push(format_args!("opaque(v{} {} v{})", self.0, $op, other.0))) })*
+        $(#[inline(never)] // as in native code: texts name hundreds of operations
+        fn $name(self, other: Self) -> FloatExpr { FloatExpr(push(format_args!("opaque(v{} {} v{})", self.0, $op, other.0))) })*
     };
 }
 macro_rules! binary {
     ($($name:ident $op:literal $Out:ident)*) => {
-        $(fn $name(self, other: Self) -> $Out { $Out(push(format_args!("v{} {} v{}", self.0, $op, other.0))) })*
+        $(#[inline(never)]
+        fn $name(self, other: Self) -> $Out { $Out(push(format_args!("v{} {} v{}", self.0, $op, other.0))) })*
     };
 }
 

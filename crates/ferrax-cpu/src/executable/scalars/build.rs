@@ -1,15 +1,15 @@
 //! From steps to scalar code: which kernels and loops have few enough elements, and the operations of each element.
 //!
 //! INVARIANT: an element of a cell has one register at a time; what is set is set whole, and becomes visible at once.
-use super::{
-    CellScalar, Code, Reg, ScalarBlock, ScalarIns, ScalarLoop, ScalarTrips, ScalarWindow, TIER, direct, tier_of,
-};
+use super::repeat::{LazyLoop, ScalarTrips, ScalarWindow};
+use super::{CellScalar, Code, Reg, ScalarBlock, ScalarIns, ScalarLoop, TIER, direct, exec, tier_of};
 use crate::executable::{Cell, Compiler};
 use crate::kernels::block::BlockFn;
 use crate::kernels::lane::Lane;
 use crate::kernels::{boxes, moves, scalar};
-use crate::native::Function;
+use crate::native::{self, Function, LoopText, Replaced, WindowElement};
 use crate::routines::SHORT;
+use crate::tier::Tier;
 use ferrax_kernel::plan::{Loop, SlotId, Step, Trip};
 use ferrax_kernel::routine::Dot;
 use ferrax_kernel::{Bin, DType, Kernel, Node, ReduceKind, Routine, Scalar, order};
@@ -19,6 +19,9 @@ use rustc_hash::FxHashMap;
 const MOST: usize = 16;
 /// Operations of a loop's body beyond which tiles are the better way, whatever they cost.
 const LONGEST: usize = 20_000;
+
+/// An instruction's code, and the function that native code would have in its place.
+type Operation = (Code, Option<Function>);
 
 /// Builds a block out of steps.
 pub struct ScalarBuilder {
@@ -31,6 +34,8 @@ pub struct ScalarBuilder {
     written: FxHashMap<Cell, (usize, DType, usize)>,
     settings: usize,
     constants: FxHashMap<u64, Reg>,
+    /// What each instruction of the block does, where native code can.
+    what: Vec<Option<Function>>,
     /// Elements that a slot may have.
     most: usize,
     /// What the steps would take as tile programs, in nanoseconds.
@@ -50,6 +55,7 @@ impl ScalarBuilder {
             written: FxHashMap::default(),
             settings: 0,
             constants: FxHashMap::default(),
+            what: vec![],
             most,
             tiled: 0.0,
         }
@@ -69,13 +75,22 @@ impl ScalarBuilder {
         self.constants.insert(value, r);
         Some(r)
     }
-    fn emit(&mut self, code: Code, ops: &[Reg]) -> Option<Reg> {
+    fn emit(&mut self, (code, what): Operation, ops: &[Reg]) -> Option<Reg> {
         if self.block.code.len() > LONGEST {
             return None;
         }
         let d = self.fresh(0)?;
         let (a, b, c) = (ops[0], *ops.get(1).unwrap_or(&ops[0]), *ops.get(2).unwrap_or(&ops[0]));
-        self.block.code.push(ScalarIns { code, d, a, b, c });
+        let i = ScalarIns { code, d, a, b, c };
+        let is_constant = |r: &Reg| self.constants.get(&self.block.file[*r as usize]) == Some(r);
+        if ops.iter().all(is_constant) {
+            // SAFETY: all four registers are the file's.
+            unsafe { exec(&[i], self.block.file.as_mut_ptr()) };
+            let value = self.block.file.pop()?;
+            return self.constant(value);
+        }
+        self.block.code.push(i);
+        self.what.push(what);
         Some(d)
     }
     /// The register of an element of a cell, read before the block if nothing wrote it.
@@ -121,6 +136,7 @@ impl ScalarBuilder {
         if done.is_none() {
             // Nothing was set yet: a step sets its results last.
             self.block.code.truncate(n_code);
+            self.what.truncate(n_code);
             self.block.file.truncate(n_file);
             self.constants.retain(|_, r| (*r as usize) < n_file);
             for p in self.block.reads.drain(n_reads..) {
@@ -195,7 +211,8 @@ impl ScalarBuilder {
             return None;
         }
         let lane = Lane::of(d.dtype);
-        let (times, plus) = (direct(Bin::Mul, lane)?, direct(Bin::Add, lane)?);
+        let bin = |f| Some((direct(f, lane)?, Some(Function::Bin(f, d.dtype))));
+        let (times, plus) = (bin(Bin::Mul)?, bin(Bin::Add)?);
         let (x, y, to) = (c.cell(ins[0]), c.cell(ins[1]), c.cell(outs[0]));
         let mut sums = vec![];
         for i in 0..d.m as i64 {
@@ -251,6 +268,7 @@ impl ScalarBuilder {
         }
         let f = kind.bin()?;
         let code = direct(f, Lane::of(d)).or_else(|| scalar::bin(f, d, TIER).map(Code::Call))?;
+        let code = (code, Some(Function::Bin(f, d)));
         let mut lanes: Vec<Reg> = of.iter().map(|x| self.emit(code, &[identity, *x])).collect::<Option<_>>()?;
         let mut w = order::LANES / 2;
         while w > 0 {
@@ -262,30 +280,31 @@ impl ScalarBuilder {
             w /= 2;
         }
         let settled = match Lane::of(d) {
-            Lane::F32 => self.emit(Code::Settle32, &[lanes[0]])?,
-            Lane::F64 => self.emit(Code::Settle64, &[lanes[0]])?,
+            Lane::F32 => self.emit((Code::Settle32, Some(Function::Settle(d))), &[lanes[0]])?,
+            Lane::F64 => self.emit((Code::Settle64, Some(Function::Settle(d))), &[lanes[0]])?,
             _ => lanes[0],
         };
         match scalar::canonical(d, TIER) {
-            Some(f) => self.emit(Code::Call(f), &[settled]),
+            Some(f) => self.emit((Code::Call(f), None), &[settled]),
             None => Some(settled),
         }
     }
     fn node(&mut self, k: &Kernel, d: DType, node: &Node, index: &[usize], cells: &[Cell], at: &[Reg]) -> Option<Reg> {
         let of = |n: &u32| at[*n as usize];
         let canonical = |b: &mut ScalarBuilder, r: Reg| match scalar::canonical(d, TIER) {
-            Some(f) => b.emit(Code::Call(f), &[r]),
+            Some(f) => b.emit((Code::Call(f), None), &[r]),
             None => Some(r),
         };
-        let calls = |b: &mut ScalarBuilder, fs: [Option<BlockFn>; 3], r: Reg| {
-            fs.into_iter().flatten().try_fold(r, |r, f| b.emit(Code::Call(f), &[r]))
+        let calls = |b: &mut ScalarBuilder, fs: [Option<BlockFn>; 3], what: Function, r: Reg| {
+            let what = (fs.iter().flatten().count() == 1).then_some(what);
+            fs.into_iter().flatten().try_fold(r, |r, f| b.emit((Code::Call(f), what), &[r]))
         };
         match node {
             Node::Const(s) => self.constant(moves::lane_bits(*s)),
             Node::Index(a) => {
                 let x = Scalar::from_i64(DType::I64, a.at(index.iter().copied()));
                 let r = self.constant(x.bits)?;
-                self.emit(Code::Call(scalar::convert(DType::I64, d, TIER)), &[r])
+                self.emit((Code::Call(scalar::convert(DType::I64, d, TIER)), None), &[r])
             }
             Node::Load(a) => {
                 let form = |f: &ferrax_kernel::Affine| f.at(index.iter().copied());
@@ -296,7 +315,8 @@ impl ScalarBuilder {
             }
             Node::Un(f, x) => {
                 let from = k.dtype(*x);
-                let r = calls(self, scalar::un(*f, from, tier_of(Function::Un(*f, from).is_long()))?, of(x))?;
+                let what = Function::Un(*f, from);
+                let r = calls(self, scalar::un(*f, from, tier_of(what.is_long()))?, what, of(x))?;
                 if d == DType::Bool { Some(r) } else { canonical(self, r) }
             }
             Node::Bin(f, x, y) => {
@@ -308,16 +328,22 @@ impl ScalarBuilder {
                         Code::Call(scalar::bin(*f, k.dtype(*x), tier_of(is_long))?)
                     }
                 };
-                let r = self.emit(code, &[of(x), of(y)])?;
+                let r = self.emit((code, Some(Function::Bin(*f, k.dtype(*x)))), &[of(x), of(y)])?;
                 if d == DType::Bool { Some(r) } else { canonical(self, r) }
             }
-            Node::Select { p, t, f } => self.emit(Code::Select, &[of(p), of(t), of(f)]),
+            Node::Select { p, t, f } => {
+                let what = Function::Select(Lane::of(d).size());
+                self.emit((Code::Select, Some(what)), &[of(p), of(t), of(f)])
+            }
             Node::Convert(x) if k.dtype(*x) == d => Some(of(x)),
-            Node::Convert(x) => self.emit(Code::Call(scalar::convert(k.dtype(*x), d, TIER)), &[of(x)]),
-            Node::Bitcast(x) => calls(self, scalar::bitcast(k.dtype(*x), d, TIER), of(x)),
+            Node::Convert(x) => {
+                let what = Function::Convert(k.dtype(*x), d);
+                self.emit((Code::Call(scalar::convert(k.dtype(*x), d, TIER)), Some(what)), &[of(x)])
+            }
+            Node::Bitcast(x) => calls(self, scalar::bitcast(k.dtype(*x), d, TIER), Function::Copy(d), of(x)),
             Node::Round { of: x, exponent, mantissa } => {
                 let words = self.constant(*exponent as u64 | (*mantissa as u64) << 32)?;
-                let r = self.emit(Code::Call(scalar::round(d, TIER)), &[of(x), words])?;
+                let r = self.emit((Code::Call(scalar::round(d, TIER)), None), &[of(x), words])?;
                 canonical(self, r)
             }
             Node::Reduce { .. } => None,
@@ -386,6 +412,7 @@ pub fn compile_loop(c: &Compiler, l: &Loop) -> Option<ScalarLoop> {
             xs.push(ScalarWindow { place, stride: len(w.each) * d.size() });
         }
     }
+    let mut condition = Some(vec![]);
     let trips = match &l.trip {
         Trip::Static(n) => ScalarTrips::Static(*n),
         Trip::Dyn(s) => {
@@ -398,6 +425,7 @@ pub fn compile_loop(c: &Compiler, l: &Loop) -> Option<ScalarLoop> {
             }
             let reg = b.element(c.cell(*pred), 0, DType::Bool)?;
             let code = std::mem::take(&mut b.block.code);
+            condition = replaced(&code, std::mem::take(&mut b.what));
             // The body starts from the carries, not from what the condition made.
             ScalarTrips::While(code, reg)
         }
@@ -405,10 +433,7 @@ pub fn compile_loop(c: &Compiler, l: &Loop) -> Option<ScalarLoop> {
     if !l.body.iter().all(|s| b.step(c, s)) {
         return None;
     }
-    // An interpreted operation takes a nanosecond and a half.
-    if slots.len() > l.carries.len() && b.block.code.len() as f64 * 1.5 > b.tiled {
-        return None;
-    }
+    let body_text = replaced(&b.block.code, std::mem::take(&mut b.what));
     let mut next = vec![];
     for k in &l.carries {
         for e in 0..len(k.slot) {
@@ -427,6 +452,25 @@ pub fn compile_loop(c: &Compiler, l: &Loop) -> Option<ScalarLoop> {
     // A cell that an iteration reads before it writes would carry a value over: only carries may.
     let early = |p: &CellScalar| b.written.contains_key(&p.cell);
     if b.block.reads.iter().any(early) {
+        return None;
+    }
+    let windows = Windows::of(&xs, &ys, l.reverse);
+    let text = body_text.zip(condition).and_then(|(body, condition)| {
+        let text = LoopText {
+            state: reads.iter().chain(&b.block.reads).map(|p| (p.reg, p.dtype)).collect(),
+            next: slots.iter().copied().zip(next.iter().copied()).filter(|(s, n)| s != n).collect(),
+            condition,
+            goes_on: if let ScalarTrips::While(_, reg) = trips { Some(reg) } else { None },
+            body,
+            xs: windows.elements(&xs),
+            ys: windows.elements(&ys),
+            steps: windows.steps.clone(),
+        };
+        (c.tier != Tier::Portable && native::is_available() && text.width().is_some()).then_some(text)
+    });
+    // What an operation takes, in nanoseconds: interpreted, and as code, which takes some time to come.
+    let each = if text.is_some() { 0.5 } else { 1.5 };
+    if slots.len() > l.carries.len() && b.block.code.len() as f64 * each > b.tiled {
         return None;
     }
     // Moves in parallel: a next that is another carry's slot is kept aside first.
@@ -464,5 +508,41 @@ pub fn compile_loop(c: &Compiler, l: &Loop) -> Option<ScalarLoop> {
         outs,
         count,
         kernels: b.block.kernels,
+        lazy: text.map(|text| LazyLoop::new(text, windows.at)),
     })
+}
+/// Code as what native code does in its place.
+fn replaced(code: &[ScalarIns], what: Vec<Option<Function>>) -> Option<Vec<Replaced>> {
+    let each =
+        |(i, what): (&ScalarIns, Option<Function>)| Some(Replaced { function: what?, d: i.d, ops: [i.a, i.b, i.c] });
+    code.iter().zip(what).map(each).collect()
+}
+/// The windows of a loop as code sees them.
+struct Windows {
+    /// Base cells, and bytes from one element to the next.
+    at: Vec<(Cell, usize)>,
+    steps: Vec<i32>,
+}
+impl Windows {
+    fn of(xs: &[ScalarWindow], ys: &[ScalarWindow], reverse: bool) -> Windows {
+        let mut at: Vec<(Cell, usize)> = vec![];
+        for w in xs.iter().chain(ys) {
+            let window = (w.place.cell, w.stride);
+            if !at.contains(&window) {
+                at.push(window);
+            }
+        }
+        let steps = at.iter().map(|w| if reverse { -(w.1 as i32) } else { w.1 as i32 }).collect();
+        Windows { at, steps }
+    }
+    fn elements(&self, all: &[ScalarWindow]) -> Vec<WindowElement> {
+        let window = |w: &ScalarWindow| self.at.iter().position(|at| *at == (w.place.cell, w.stride)).unwrap_or(0);
+        let element = |w: &ScalarWindow| WindowElement {
+            reg: w.place.reg,
+            window: window(w) as u32,
+            at: w.place.offset as u32,
+            dtype: w.place.dtype,
+        };
+        all.iter().map(element).collect()
+    }
 }

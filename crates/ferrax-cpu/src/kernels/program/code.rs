@@ -17,16 +17,13 @@ pub enum CodePart {
 /// The parts, once there was enough work.
 pub struct Lazy {
     parts: OnceLock<Option<Vec<CodePart>>>,
-    /// Nanoseconds so far of work that code would shorten, and what a position takes of them.
+    /// Nanoseconds so far of work that code would shorten, and what a position takes of them: long functions count for a part, since code
+    /// shortens them by a part.
     done: AtomicU64,
     cost: f64,
     tier: Tier,
     aliased: bool,
 }
-/// Making code takes some 10 to 50 us: it is made once a program has worked as long, long functions counted for a part,
-/// since code shortens them by a part.
-const WORTH: u64 = 50_000;
-
 impl Lazy {
     pub fn new(tier: Tier, aliased: bool, cost: f64) -> Lazy {
         Lazy { parts: OnceLock::new(), done: AtomicU64::new(0), cost, tier, aliased }
@@ -52,7 +49,8 @@ impl TileProgram {
         }
         let before = self.code.done.fetch_add(nanos, Ordering::Relaxed);
         // One thread goes over the limit and makes the code. Nobody waits for it: it may be a thread that a forked child does not have.
-        if before < WORTH && before.saturating_add(nanos) >= WORTH {
+        let worth = native::worth();
+        if before < worth && before.saturating_add(nanos) >= worth {
             let _ = self.code.parts.set(self.parts());
         }
     }

@@ -12,12 +12,11 @@ pub type RunLanes<R> = fn(&Linalg, &mut LaneWorkspace<R>, usize, &[&[u8]], &mut 
 pub fn one(tier: Tier) -> RunLanes<f64> {
     #[cfg(target_arch = "x86_64")]
     match tier {
-        Tier::Avx512 => return x86::one_avx512,
-        Tier::Avx2 => return x86::one_avx2,
+        Tier::Avx512 | Tier::Avx2 => return x86::one_avx2,
         Tier::Portable => (),
     }
     let _ = tier;
-    |l, lanes, count, ins, outs| l.run_lanes(lanes, count, ins, outs)
+    Linalg::run_lane
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -40,7 +39,6 @@ pub mod x86 {
         )*};
     }
     compiled! {
-        one_avx512 inner_one_avx512 f64, "avx512f,avx512bw,avx512dq,avx512vl";
         one_avx2 inner_one_avx2 f64, "avx2,fma";
         eight inner_eight Eight, "avx512f,avx512bw,avx512dq,avx512vl";
         four inner_four Four, "avx2,fma";

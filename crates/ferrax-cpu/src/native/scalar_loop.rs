@@ -1,0 +1,189 @@
+//! Loops over scalars as code: an iteration is the body, once.
+//!
+//! ```text
+//!     x = x * 0.999 + 0.1     ->     again: ymm0 = state[0] * pool[0]; ymm0 += pool[1]; state[0] = ymm0; rdx += 1; below rsi? again
+//! ```
+//!
+//! What an iteration leaves to the next stands in vectors behind the table of pointers, each lane the same; elements of windows are read into
+//! all lanes and written from the lowest.
+//!
+//! INVARIANT: everything is written at the end of an iteration, after all that it reads; so it starts from what the last one left, and one
+//! that the condition does not allow leaves nothing.
+use super::allot::allot;
+use super::asm::{self, Emitted, Site, TABLE};
+use super::graph::{self, Leaf, VecValue};
+use super::pages::Pages;
+use super::{LaneWidth, MOST_SPILLS, MOST_VALUES, Replaced, VECTOR, enter};
+use ferrax_kernel::DType;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+/// An element of a window, and the register that stands for it.
+#[derive(Clone, Copy)]
+pub struct WindowElement {
+    pub reg: u16,
+    pub window: u32,
+    /// Bytes from where the window stands.
+    pub at: u32,
+    pub dtype: DType,
+}
+/// A loop over a file of registers, an operation each for what changes them.
+pub struct LoopText {
+    /// Registers that stand before the first iteration and whose values differ from run to run.
+    pub state: Vec<(u16, DType)>,
+    /// (register of the state, register that it is given at the end of an iteration).
+    pub next: Vec<(u16, u16)>,
+    pub condition: Vec<Replaced>,
+    /// Where it does not hold after the condition, the loop is over.
+    pub goes_on: Option<u16>,
+    pub body: Vec<Replaced>,
+    pub xs: Vec<WindowElement>,
+    pub ys: Vec<WindowElement>,
+    /// The bytes by which each window moves.
+    pub steps: Vec<i32>,
+}
+/// A loop as code.
+pub struct LoopCode {
+    code: Pages,
+    /// Registers of the state, those that are bools.
+    state: Vec<(u16, bool)>,
+    wide: bool,
+}
+
+fn width_of(d: DType) -> Option<LaneWidth> {
+    Some(match d {
+        DType::Bool => LaneWidth::Any,
+        DType::F32 | DType::I32 | DType::U32 => LaneWidth::Narrow,
+        DType::F64 | DType::I64 | DType::U64 => LaneWidth::Wide,
+        _ => return None,
+    })
+}
+
+impl LoopText {
+    /// The width of all elements; none where they differ, or where something cannot be recorded.
+    pub fn width(&self) -> Option<LaneWidth> {
+        let windows = self.xs.iter().chain(&self.ys);
+        if self.steps.len() > TABLE || windows.clone().any(|w| w.dtype == DType::Bool) {
+            return None;
+        }
+        let dtypes = self.state.iter().map(|s| s.1).chain(windows.map(|w| w.dtype)).map(width_of);
+        let functions = self.condition.iter().chain(&self.body).map(|r| r.function.width());
+        let mut all = LaneWidth::Any;
+        for width in dtypes.chain(functions) {
+            match width? {
+                LaneWidth::Any => (),
+                width if all == LaneWidth::Any => all = width,
+                width if width != all => return None,
+                _ => (),
+            }
+        }
+        Some(all)
+    }
+    /// `constant`: what a register holds that nothing changes.
+    pub fn compile(&self, constant: &dyn Fn(u16) -> u64) -> Option<LoopCode> {
+        let wide = self.width()? == LaneWidth::Wide;
+        graph::begin(wide);
+        self.record(constant);
+        let g = graph::end();
+        if g.nodes.len() > MOST_VALUES {
+            return None;
+        }
+        let allotted = allot(&g, &[], true);
+        if allotted.frame > MOST_SPILLS {
+            return None;
+        }
+        let code = asm::assemble(&Emitted {
+            wide,
+            operands: &[],
+            still: &[],
+            body: &allotted.body,
+            frame: allotted.frame,
+            pool: &allotted.pool,
+            constants: &allotted.constants,
+            steps: Some(&self.steps),
+        });
+        Some(LoopCode {
+            code: Pages::new(&code)?,
+            state: self.state.iter().map(|(r, d)| (*r, *d == DType::Bool)).collect(),
+            wide,
+        })
+    }
+    fn record(&self, constant: &dyn Fn(u16) -> u64) {
+        let mut values: FxHashMap<u16, VecValue> = FxHashMap::default();
+        for ((r, _), n) in self.state.iter().zip(0..) {
+            values.insert(*r, graph::leaf(Leaf::State(n)));
+        }
+        for x in &self.xs {
+            values.insert(x.reg, graph::leaf(Leaf::Window(x.window, x.at)));
+        }
+        let read = |values: &FxHashMap<u16, VecValue>, r: u16, is_bool: bool| match values.get(&r) {
+            Some(v) => *v,
+            None if is_bool => graph::constant(if constant(r) & 0xff == 0 { 0 } else { u64::MAX }),
+            None => graph::constant(constant(r)),
+        };
+        let run = |values: &mut FxHashMap<u16, VecValue>, all: &[Replaced]| {
+            for c in all {
+                let (bools, _) = c.function.bools();
+                let mut ops = [0; 3];
+                for j in 0..c.function.operands() {
+                    ops[j] = read(values, c.ops[j], bools[j]);
+                }
+                values.insert(c.d, c.function.record(ops));
+            }
+        };
+        run(&mut values, &self.condition);
+        let goes_on = self.goes_on.map(|r| read(&values, r, true));
+        run(&mut values, &self.body);
+        graph::with(|g| g.goes_on = goes_on);
+        for y in &self.ys {
+            let v = read(&values, y.reg, false);
+            graph::with(|g| g.output(Site::Window(y.window, y.at), v, false));
+        }
+        for (slot, next) in &self.next {
+            let (n, d) =
+                self.state.iter().zip(0..).find_map(|((r, d), n)| (r == slot).then_some((n, *d))).expect("state");
+            let v = read(&values, *next, d == DType::Bool);
+            graph::with(|g| g.output(Site::State(n), v, false));
+        }
+    }
+}
+
+impl LoopCode {
+    /// Goes through at most `n` iterations from where the file and the windows stand; gives how many there were.
+    ///
+    /// # Safety
+    /// Each window has its elements at its place and at the next `n - 1`; registers of the state lie in the file.
+    pub unsafe fn run(&self, file: &mut [u64], windows: &[*mut u8], n: usize) -> usize {
+        if n == 0 {
+            return 0;
+        }
+        const WORDS: usize = VECTOR / 8;
+        let mut memory: SmallVec<[u64; 256]> = SmallVec::from_elem(0, TABLE + WORDS * self.state.len());
+        windows.iter().zip(&mut memory).for_each(|(w, m)| *m = *w as u64);
+        for ((r, is_bool), v) in self.state.iter().zip(memory[TABLE..].chunks_exact_mut(WORDS)) {
+            let x = file[*r as usize];
+            v.fill(match (is_bool, self.wide) {
+                (true, _) => {
+                    if x & 0xff != 0 {
+                        u64::MAX
+                    } else {
+                        0
+                    }
+                }
+                (false, true) => x,
+                (false, false) => x & 0xffff_ffff | x << 32,
+            });
+        }
+        // SAFETY: `assemble` made it; behind the table is a vector for each register of the state, and the windows' elements are there, by the
+        // contract.
+        let done = unsafe { enter(&self.code, memory.as_mut_ptr().cast(), n) };
+        for ((r, is_bool), v) in self.state.iter().zip(memory[TABLE..].chunks_exact(WORDS)) {
+            file[*r as usize] = match (is_bool, self.wide) {
+                (true, _) => v[0] & 1,
+                (false, true) => v[0],
+                (false, false) => v[0] & 0xffff_ffff,
+            };
+        }
+        done
+    }
+}
