@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import example, given, strategies as st
 
+TABLE = np.arange(20 * 30, dtype=np.float32).reshape(20, 30) / 600
+place = lambda x, n: jnp.minimum((abs(x) * 10).astype(np.int32), n - 1)
 # By rows, and across them: the latter end a chain, or must not be in one.
 BY_ROWS = {
     "exp": lambda x, y: jnp.exp(-abs(x)),
@@ -19,6 +21,8 @@ BY_ROWS = {
     "reverse columns": lambda x, y: x[..., ::-1],
     "column": lambda x, y: x + y[..., :1],
     "weights": lambda x, y: x * jnp.arange(x.shape[-1], dtype=x.dtype),
+    "one of a table": lambda x, y: x + jnp.asarray(TABLE[0])[place(y, 30)],
+    "one of rows and columns": lambda x, y: y - jnp.asarray(TABLE)[place(x, 20), place(y, 30)],
 }
 ACROSS = {
     "sum of columns": lambda x, y: x - x.sum(0, keepdims=True),
@@ -28,6 +32,8 @@ ACROSS = {
     "mean of all": lambda x, y: x - y.mean(),
     "transpose": lambda x, y: jnp.swapaxes(x, 0, 1).reshape(x.shape) + y,
     "cumsum": lambda x, y: x + 0.001 * jnp.cumsum(y, 0),
+    "one of each row": lambda x, y: jnp.take_along_axis(x, place(y, x.shape[-1]), -1),
+    "rows by number": lambda x, y: x + y[place(x[:, 0].reshape(len(x), -1)[:, 0], len(x))],
 }
 STEPS = BY_ROWS | ACROSS
 

@@ -11,16 +11,17 @@ mod scalars;
 
 use crate::kernels::{Bases, CompiledKernel};
 use crate::memory::{Block, Fresh};
+use crate::routines::Gathering;
 use crate::tape::Tape;
 use crate::threads;
 use crate::tier::Tier;
 use crate::{routines, stats};
-use chain::ChainBuilder;
+use chain::{ChainBuilder, Origin, Work};
 use control::Control;
 use ferrax_kernel::backend::{Buffers, Executable, RunArg, RunCx};
 use ferrax_kernel::plan::timeline::{Timeline, Touch};
 use ferrax_kernel::plan::{Place, SlotId, Step};
-use ferrax_kernel::{Buffer, Error, Plan, Res, VerifiedPlan};
+use ferrax_kernel::{Buffer, Error, Plan, Res, Routine, VerifiedPlan};
 use smallvec::SmallVec;
 use std::cell::OnceCell;
 use std::sync::Mutex;
@@ -202,7 +203,11 @@ impl Compiler<'_> {
                     let (i, o) = (self.cells(ins), self.cells(outs));
                     let aliased = o.iter().any(|o| i.iter().any(|i| self.meet(*i, *o)));
                     let compiled = CompiledKernel::new(kernel, aliased, self.tier)?;
-                    chain.kernel(self, (kernel, compiled), (ins, outs), &mut out);
+                    chain.add(self, (Origin::Kernel(kernel), Work::Kernel(compiled)), (ins, outs), &mut out);
+                }
+                Step::Routine { routine, ins, outs } if let Routine::Gather(g) = &**routine => {
+                    let gathering = Gathering::new(g, self.tier)?;
+                    chain.add(self, (Origin::Gather(g), Work::Gather(gathering)), (ins, outs), &mut out);
                 }
                 _ => out.push(self.step(s)?),
             }

@@ -64,8 +64,8 @@ enum Form {
 /// A kernel that reduces nothing: a program for each of its boxes, with the number of tiles up to its end.
 struct Boxed {
     programs: SmallVec<[(TileProgram, usize); 1]>,
-    /// One program, whose positions are those of the grid.
-    whole: bool,
+    /// One program, whose positions are those of the grid's leading dimensions, all of them or all but a short last one.
+    by_rows: bool,
 }
 /// A kernel, compiled.
 pub struct CompiledKernel {
@@ -82,7 +82,13 @@ impl CompiledKernel {
         }
         let (mut programs, mut tiles, mut nanos) = (SmallVec::new(), 0, 0.0);
         let pieces = boxes::pieces(k);
-        let whole = matches!(&pieces[..], [one] if one.kernel.is_none());
+        let leads = |p: &boxes::Piece| {
+            p.kernel.as_ref().is_none_or(|p| {
+                let moving = p.grid.iter().rposition(|n| *n > 1).map_or(0, |last| last + 1);
+                k.grid.starts_with(&p.grid[..moving])
+            })
+        };
+        let by_rows = matches!(&pieces[..], [one] if leads(one));
         for piece in pieces {
             let kernel = piece.kernel.as_ref().unwrap_or(k);
             let loops: SmallVec<[usize; 4]> = (0..kernel.grid.len()).collect();
@@ -103,7 +109,7 @@ impl CompiledKernel {
             tiles += p.n_tiles();
             programs.push((p, tiles));
         }
-        Ok(CompiledKernel { form: Form::Map(Boxed { programs, whole }), nanos })
+        Ok(CompiledKernel { form: Form::Map(Boxed { programs, by_rows }), nanos })
     }
     /// Estimated time of one run.
     pub fn nanos(&self) -> f64 {
@@ -125,7 +131,7 @@ impl CompiledKernel {
     /// Whether its grid can be run in so many parts, which lie one after the other.
     pub fn splits(&self, parts: usize) -> bool {
         match &self.form {
-            Form::Map(m) => m.whole && m.programs[0].0.total().is_multiple_of(parts),
+            Form::Map(m) => m.by_rows && m.programs[0].0.total().is_multiple_of(parts),
             Form::Reduce(r) => r.splits(parts),
         }
     }

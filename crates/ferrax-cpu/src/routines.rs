@@ -17,6 +17,7 @@ mod vector;
 mod walk;
 
 pub use dot::SHORT;
+pub use gather::Gathering;
 
 use crate::kernels::Bases;
 use crate::tier::Tier;
@@ -38,7 +39,13 @@ pub fn nanos(r: &Routine) -> f64 {
 pub fn compile(r: &Routine, tier: Tier) -> Res<Run> {
     match r {
         Routine::Dot(d) => dot::compile(d, tier),
-        Routine::Gather(g) => gather::compile(g, tier),
+        Routine::Gather(g) => {
+            let g = Gathering::new(g, tier)?;
+            Ok(Box::new(move |bases, parallel| {
+                g.run(bases, parallel);
+                Ok(())
+            }))
+        }
         Routine::Scatter(s) => scatter::compile(s, tier),
         Routine::DynamicSlice { operand, sizes, dtype, index_dtype } => {
             dynamic_slice::slice(operand, sizes, *dtype, *index_dtype)

@@ -1,4 +1,4 @@
-//! Kernels over the same rows, run chunk by chunk: what one makes, the next reads while it lies in the cache.
+//! Kernels and gathers over the same rows, run chunk by chunk: what one makes, the next reads while it lies in the cache.
 //!
 //! ```text
 //!     softmax:   m = max x;  e = exp(x - m);  s = sum e;  y = e / s
@@ -14,11 +14,15 @@
 #![allow(unsafe_code)]
 use super::{Cell, Compiler, Home, Ready, RunState};
 use crate::kernels::{Bases, CompiledKernel, Scratch};
+use crate::routines::Gathering;
 use crate::threads;
 use ferrax_kernel::backend::RunCx;
+use ferrax_kernel::kernel::Access;
 use ferrax_kernel::plan::{SlotId, Step};
-use ferrax_kernel::{Kernel, Node, Res};
+use ferrax_kernel::routine::Gather;
+use ferrax_kernel::{Dims, Kernel, Node, Res, Routine};
 use smallvec::SmallVec;
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 /// What a chunk should touch at most: half of a small second-level cache.
@@ -27,15 +31,60 @@ const CHUNK: usize = 192 << 10;
 pub const WORTH: usize = 512 << 10;
 const MOST_LINKS: usize = 24;
 
+/// What a link does to its rows.
+pub enum Work {
+    Kernel(CompiledKernel),
+    /// Each row of the result is positions, whose indices are a row of the second operand.
+    Gather(Gathering),
+}
+impl Work {
+    fn nanos(&self) -> f64 {
+        match self {
+            Work::Kernel(k) => k.nanos(),
+            Work::Gather(g) => g.nanos,
+        }
+    }
+    /// Whether it can be cut into so many rows.
+    fn splits(&self, rows: usize) -> bool {
+        match self {
+            Work::Kernel(k) => k.splits(rows),
+            Work::Gather(g) => g.positions.is_multiple_of(rows),
+        }
+    }
+    /// # Safety
+    /// As [`CompiledKernel::run_rows`], or [`Gathering::run_positions`] of the positions of these rows.
+    unsafe fn run_rows(&self, bases: Bases, rows: Range<usize>, of: usize) -> Res<()> {
+        match self {
+            // SAFETY: by the contract.
+            Work::Kernel(k) => unsafe { k.run_rows(bases, rows, of) },
+            Work::Gather(g) => {
+                let each = g.positions / of;
+                // SAFETY: by the contract.
+                unsafe { g.run_positions(bases, rows.start * each..rows.end * each) };
+                Ok(())
+            }
+        }
+    }
+}
 struct Link {
-    kernel: CompiledKernel,
+    work: Work,
     ins: Box<[Cell]>,
     outs: Box<[Cell]>,
 }
 impl Link {
     fn alone(self, c: &mut Compiler) -> Ready {
-        c.large.add(self.kernel.nanos());
-        Ready::Kernel { kernel: self.kernel, ins: self.ins, outs: self.outs }
+        c.large.add(self.work.nanos());
+        let Link { work, ins, outs } = self;
+        match work {
+            Work::Kernel(kernel) => Ready::Kernel { kernel, ins, outs },
+            Work::Gather(g) => {
+                let run = Box::new(move |bases: Bases, parallel: bool| {
+                    g.run(bases, parallel);
+                    Ok(())
+                });
+                Ready::Routine { run, ins, outs }
+            }
+        }
     }
 }
 /// A cell that lives in working memory: where, and how many bytes a row of it has.
@@ -54,9 +103,39 @@ pub struct Chain {
     nanos: f64,
 }
 
-/// A kernel that may become a link.
+/// What may become a link, as the plan has it.
+#[derive(Clone, Copy)]
+pub enum Origin<'a> {
+    Kernel(&'a Kernel),
+    Gather(&'a Gather),
+}
+impl Origin<'_> {
+    /// The dimensions that rows are made up of, from the first on.
+    fn dims(&self) -> &[usize] {
+        match self {
+            Origin::Kernel(k) => &k.grid,
+            Origin::Gather(g) => &g.out[..g.offset_dims.first().copied().unwrap_or(g.out.len())],
+        }
+    }
+    /// How many leading dimensions make up so many rows.
+    fn leading(&self, rows: usize) -> Option<usize> {
+        let mut n = 1;
+        self.dims().iter().position(|d| {
+            n *= d;
+            n == rows
+        })
+    }
+    /// Whether it reads of this operand, for each of so many rows, the same row of it.
+    fn reads_by_rows(&self, input: usize, rows: usize) -> bool {
+        match (self, self.leading(rows)) {
+            (_, None) => false,
+            (Origin::Kernel(k), Some(last)) => reads_by_rows(k, input, rows, last),
+            (Origin::Gather(_), _) => input == 1,
+        }
+    }
+}
 struct Prospect<'a> {
-    of: &'a Kernel,
+    of: Origin<'a>,
     link: Link,
     in_slots: &'a [SlotId],
     out_slots: &'a [SlotId],
@@ -69,15 +148,15 @@ pub struct ChainBuilder<'a> {
 }
 
 impl<'a> ChainBuilder<'a> {
-    /// Takes a compiled kernel; what it does not go together with comes out first.
-    pub fn kernel(
+    /// Takes a kernel or a gather; what it does not go together with comes out first.
+    pub fn add(
         &mut self,
         c: &mut Compiler,
-        (of, kernel): (&'a Kernel, CompiledKernel),
+        (of, work): (Origin<'a>, Work),
         (in_slots, out_slots): (&'a [SlotId], &'a [SlotId]),
         out: &mut Vec<Ready>,
     ) {
-        let link = Link { kernel, ins: c.cells(in_slots), outs: c.cells(out_slots) };
+        let link = Link { work, ins: c.cells(in_slots), outs: c.cells(out_slots) };
         if !c.leaves_cache {
             return out.push(link.alone(c));
         }
@@ -92,7 +171,11 @@ impl<'a> ChainBuilder<'a> {
     }
     /// Whether a step can do without what is there being done: it will be a link, or touches nothing that the links do.
     pub fn lets_past(&self, c: &Compiler, s: &Step) -> bool {
-        let Step::Kernel { kernel, ins, outs } = s else { return self.prospects.is_empty() };
+        let (kernel, ins, outs) = match s {
+            Step::Kernel { kernel, ins, outs } => (kernel, ins, outs),
+            Step::Routine { routine, .. } if matches!(**routine, Routine::Gather(_)) => return true,
+            _ => return self.prospects.is_empty(),
+        };
         if self.prospects.is_empty() || kernel.domain().size() > 1 {
             return true;
         }
@@ -114,7 +197,7 @@ impl<'a> ChainBuilder<'a> {
     /// second does. Small arrays are there still.
     fn pays(&self, c: &Compiler) -> bool {
         let all = &self.prospects;
-        let touched = touched(c, all);
+        let touched = streamed(c, all);
         let links =
             |cell: Cell| all.iter().filter(|l| l.link.ins.contains(&cell) || l.link.outs.contains(&cell)).count();
         self.rows > 1
@@ -140,7 +223,7 @@ impl<'a> ChainBuilder<'a> {
             return None;
         }
         let mut counts: SmallVec<[usize; 4]> = SmallVec::new();
-        first.of.grid.iter().fold(1, |n, d| {
+        first.of.dims().iter().fold(1, |n, d| {
             counts.push(n * d);
             n * d
         });
@@ -153,8 +236,8 @@ impl<'a> ChainBuilder<'a> {
         let all = &self.prospects;
         let touched = touched(c, all);
         let bytes = |cell: Cell| touched.iter().find(|t| t.0 == cell).map_or(0, |t| t.1);
-        let cuts = |l: &Prospect| leading(l.of, rows).is_some() && l.link.kernel.splits(rows);
-        if !all.iter().all(cuts) || touched.iter().map(|t| t.1).sum::<usize>() / rows > CHUNK {
+        let cuts = |l: &Prospect| l.of.leading(rows).is_some() && l.link.work.splits(rows);
+        if !all.iter().all(cuts) || streamed(c, all).iter().map(|t| t.1).sum::<usize>() / rows > CHUNK {
             return false;
         }
         let inner: SmallVec<[Cell; 8]> = touched.iter().map(|t| t.0).filter(|x| is_inner(c, all, *x)).collect();
@@ -164,7 +247,7 @@ impl<'a> ChainBuilder<'a> {
         let alike = |a: Cell, b: Cell| a == b || bytes(a) == bytes(b) && c.meet(a, b);
         let written: SmallVec<[Cell; 8]> = all.iter().flat_map(|l| l.link.outs.iter().copied()).collect();
         let reads_rows = |l: &Prospect, input: usize, cell: Cell| {
-            written.iter().all(|w| !meet(cell, *w) || alike(cell, *w) && reads_by_rows(l.of, input, rows))
+            written.iter().all(|w| !meet(cell, *w) || alike(cell, *w) && l.of.reads_by_rows(input, rows))
         };
         all.iter().all(|l| l.link.ins.iter().enumerate().all(|(k, cell)| reads_rows(l, k, *cell)))
             && written.iter().all(|a| written.iter().all(|b| !meet(*a, *b) || alike(*a, *b)))
@@ -182,6 +265,16 @@ fn touched(c: &Compiler, all: &[Prospect]) -> SmallVec<[(Cell, usize); 8]> {
             }
         }
     }
+    cells
+}
+/// Those of them that links go through row by row: what is gathered from, they read anywhere.
+fn streamed(c: &Compiler, all: &[Prospect]) -> SmallVec<[(Cell, usize); 8]> {
+    let goes = |l: &Prospect, cell: Cell| {
+        let skipped = usize::from(matches!(l.of, Origin::Gather(_)));
+        l.link.ins[skipped..].contains(&cell) || l.link.outs.contains(&cell)
+    };
+    let mut cells = touched(c, all);
+    cells.retain(|(cell, _)| all.iter().any(|l| goes(l, *cell)));
     cells
 }
 /// Whether the links write this cell before they read it, and nobody else reads it.
@@ -202,35 +295,50 @@ fn overlap(c: &Compiler, (a, a_bytes): (Cell, usize), (b, b_bytes): (Cell, usize
         _ => c.meet(a, b),
     }
 }
-/// How many leading dimensions of the grid make up so many rows.
-fn leading(k: &Kernel, rows: usize) -> Option<usize> {
-    let mut n = 1;
-    k.grid.iter().position(|d| {
-        n *= d;
-        n == rows
-    })
-}
-/// Whether the kernel reads of this input, for each of so many rows of its grid, the same row of it.
-fn reads_by_rows(k: &Kernel, input: usize, rows: usize) -> bool {
-    let Some(last) = leading(k, rows) else { return false };
+/// Whether the kernel reads of this input, for each of so many rows, which end with this dimension of its grid, the same row of it.
+fn reads_by_rows(k: &Kernel, input: usize, rows: usize, last: usize) -> bool {
     let len = k.inputs[input].1;
     let width = (len / rows) as i64;
     let mut rest = k.domain();
     rest[..=last].fill(1);
-    let whole = |a: &ferrax_kernel::Affine| {
+    let whole = |a: &Access| {
         let mut step = width;
         let dense = (0..=last).rev().all(|d| {
-            let right = k.grid[d] == 1 || a.stride(d) == step;
+            let right = k.grid[d] == 1 || a.at.stride(d) == step;
             step *= k.grid[d] as i64;
             right
         });
-        dense && a.range(&rest).is_some_and(|(lo, hi)| lo >= 0 && hi < width)
+        dense && range_of(a, &k.domain(), &rest).is_none_or(|(lo, hi)| lo >= 0 && hi < width as i128)
     };
     len.is_multiple_of(rows)
-        && k.nodes.iter().all(|(_, n)| !matches!(n, Node::Load(a) if a.input as usize == input && !whole(&a.at)))
+        && k.nodes.iter().all(|(_, n)| !matches!(n, Node::Load(a) if a.input as usize == input && !whole(a)))
+}
+/// The elements between which a load reads at indices below `rest`, where its guards along one dimension let it; none where it reads nothing.
+fn range_of(a: &Access, domain: &Dims, rest: &Dims) -> Option<(i128, i128)> {
+    let mut within: SmallVec<[(i128, i128); 6]> = rest.iter().map(|n| (0, *n as i128 - 1)).collect();
+    for g in &a.guards {
+        let mut varying = (0..domain.len()).filter(|d| domain[*d] > 1 && g.at.stride(*d) != 0);
+        let (Some(d), None) = (varying.next(), varying.next()) else { continue };
+        if g.at.stride(d) == 1 && rest[d] == domain[d] {
+            let (from, to) = &mut within[d];
+            *from = (*from).max(g.lo as i128 - g.at.offset as i128);
+            *to = (*to).min(g.hi as i128 - 1 - g.at.offset as i128);
+        }
+    }
+    let mut lo = a.at.offset as i128;
+    let mut hi = lo;
+    for (d, (from, to)) in within.iter().enumerate() {
+        if from > to {
+            return None;
+        }
+        let ends = [from * a.at.stride(d) as i128, to * a.at.stride(d) as i128];
+        lo += ends[0].min(ends[1]);
+        hi += ends[0].max(ends[1]);
+    }
+    Some((lo, hi))
 }
 fn chain(c: &Compiler, prospects: Vec<Prospect>, rows: usize) -> Chain {
-    let bytes: usize = touched(c, &prospects).iter().map(|t| t.1).sum();
+    let bytes: usize = streamed(c, &prospects).iter().map(|t| t.1).sum();
     let step = (CHUNK / (bytes / rows).max(1)).clamp(1, rows.div_ceil(4 * threads::num_threads()).max(1));
     let (mut inner, mut inner_bytes) = (vec![], 0);
     for (cell, bytes) in touched(c, &prospects) {
@@ -240,14 +348,18 @@ fn chain(c: &Compiler, prospects: Vec<Prospect>, rows: usize) -> Chain {
             inner_bytes += (row_bytes * step).next_multiple_of(64);
         }
     }
-    let nanos = prospects.iter().map(|l| l.link.kernel.nanos()).sum();
+    let nanos = prospects.iter().map(|l| l.link.work.nanos()).sum();
     Chain { links: prospects.into_iter().map(|l| l.link).collect(), rows, step, inner, inner_bytes, nanos }
 }
 
 impl Chain {
     pub fn run(&self, state: &mut RunState, cx: &RunCx) -> Res<()> {
         state.launches += self.links.len() as u64;
-        self.links.iter().for_each(|l| l.kernel.expect(1));
+        for l in &self.links {
+            if let Work::Kernel(k) = &l.work {
+                k.expect(1);
+            }
+        }
         let bases = Bases { ptrs: &state.ptrs, ins: &[], outs: &[], cancel: cx.cancel };
         threads::try_ranges(self.rows.div_ceil(self.step), self.nanos, cx.cancel, &|chunks| {
             let bases = &bases;
@@ -268,15 +380,15 @@ impl Chain {
                         // other threads write meanwhile are other rows, which this link does not touch (`ChainBuilder::holds`). An inner
                         // cell's rows from..to lie in `memory`, which has `inner_bytes`; a link touches no others (`reads_by_rows`), and earlier
                         // links have written them (`is_inner`).
-                        unsafe { l.kernel.run_rows(bases, from..to, self.rows) }?;
+                        unsafe { l.work.run_rows(bases, from..to, self.rows) }?;
                     }
                 }
                 Ok(())
             })?
         })
     }
-    pub fn links(&self) -> impl Iterator<Item = (&CompiledKernel, &[Cell], &[Cell])> {
-        self.links.iter().map(|l| (&l.kernel, &*l.ins, &*l.outs))
+    pub fn links(&self) -> impl Iterator<Item = (&Work, &[Cell], &[Cell])> {
+        self.links.iter().map(|l| (&l.work, &*l.ins, &*l.outs))
     }
     pub fn text(&self) -> String {
         format!(

@@ -3,6 +3,7 @@
 //! INVARIANT: an iteration allocates nothing but the growth of tapes (doubled when full); carries trade places instead of being
 //! copied; windows are a pointer and a stride.
 #![allow(unsafe_code)]
+use super::chain::Work;
 use super::scalars::{self, write_int};
 use super::{Cell, Compiler, Home, Ready, RunState, run_steps};
 use crate::kernels::{Bases, CompiledKernel};
@@ -446,7 +447,12 @@ pub fn describe(steps: &[Ready], s: &mut String, depth: usize) {
             Ready::Kernel { kernel, ins, outs } => describe_kernel(kernel, ins, outs, s, &pad),
             Ready::Chain(c) => {
                 *s += &format!("{pad}{}\n", c.text());
-                c.links().for_each(|(kernel, ins, outs)| describe_kernel(kernel, ins, outs, s, &format!("{pad}  ")));
+                for (work, ins, outs) in c.links() {
+                    match work {
+                        Work::Kernel(k) => describe_kernel(k, ins, outs, s, &format!("{pad}  ")),
+                        Work::Gather(_) => *s += &format!("{pad}  {outs:?} = gather {ins:?}\n"),
+                    }
+                }
             }
             Ready::Scalars(b) => *s += &format!("{pad}{}\n", b.text()),
             Ready::Routine { ins, outs, .. } => *s += &format!("{pad}{outs:?} = routine {ins:?}\n"),

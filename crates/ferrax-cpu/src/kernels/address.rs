@@ -111,7 +111,13 @@ impl Addresses {
         debug_assert!(n <= AT_ONCE);
         // SAFETY: each position has an index vector as long as there are parts.
         unsafe {
-            (self.f)(ix.add(from * self.parts.len() * self.index_bytes), n, &self.parts, self.drop, at.as_mut_ptr())
+            (self.f)(
+                ix.wrapping_add(from * self.parts.len() * self.index_bytes),
+                n,
+                &self.parts,
+                self.drop,
+                at.as_mut_ptr(),
+            )
         }
     }
 }

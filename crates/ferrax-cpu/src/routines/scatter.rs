@@ -62,6 +62,12 @@ pub fn compile(s: &Scatter, tier: Tier) -> Res<Run> {
         Some(f) => scalar::put(f, s.dtype, tier),
     };
     let batched = dims.iter().any(|d| d.1 != 0);
+    // The bytes from one update to the next, where that is all there is to a position.
+    let even = match dims[..] {
+        [] => Some(0),
+        [(_, 0, step)] => Some(step),
+        _ => None,
+    };
     let total = s.operand.size() * bytes;
     let windows_last = positions.iter().zip(0..).all(|(p, k)| *p == k);
     let moves_in_window = s.scatter_dims_to_operand_dims.iter().any(|axis| size(*axis) > 1);
@@ -135,7 +141,7 @@ pub fn compile(s: &Scatter, tier: Tier) -> Res<Run> {
         let first_of = |part: usize| (total as u128 * part as u128 / parts as u128) as i64;
         threads::for_ranges(parts, if parts > 1 { nanos } else { 0.0 }, bases.cancel, &|r| {
             let mine = first_of(r.start)..first_of(r.end);
-            let mut at = [OUTSIDE; AT_ONCE];
+            let (mut at, mut chosen) = ([OUTSIDE; AT_ONCE], [0u16; AT_ONCE]);
             let mut o = Odometer::at(&dims, 0);
             for from in (0..n_positions).step_by(AT_ONCE) {
                 if bases.cancel.load(Ordering::Relaxed) {
@@ -144,6 +150,22 @@ pub fn compile(s: &Scatter, tier: Tier) -> Res<Run> {
                 let n = AT_ONCE.min(n_positions - from);
                 // SAFETY: as above: from + n is at most the number of positions.
                 unsafe { addresses.of(ix.get(), from, n, &mut at) };
+                if let Some(step) = even {
+                    // PERF: which are this part's is anybody's guess, and a branch's: they are counted out first.
+                    let mut count = 0;
+                    for (p, a) in (0u16..).zip(&at[..n]) {
+                        chosen[count] = p;
+                        count += usize::from(*a >= mine.start && *a < mine.end);
+                    }
+                    for p in chosen[..count].iter().map(|p| *p as usize) {
+                        put(
+                            &walk,
+                            out.get().wrapping_offset(at[p] as isize),
+                            new.get().wrapping_offset((from + p) as isize * step),
+                        );
+                    }
+                    continue;
+                }
                 for a in &at[..n] {
                     if *a >= 0 && mine.contains(&(*a + o.a as i64)) {
                         put(&walk, out.get().wrapping_offset(*a as isize + o.a), new.get().wrapping_offset(o.b));
