@@ -11,6 +11,7 @@ pub mod moves;
 pub mod program;
 pub mod reduce;
 pub mod scalar;
+pub mod unroll;
 
 use crate::threads;
 use crate::tier::Tier;
@@ -75,6 +76,8 @@ pub struct CompiledKernel {
 impl CompiledKernel {
     /// `aliased`: whether an output may be the memory of an input (which the kernel then reads only where it writes).
     pub fn new(k: &Kernel, aliased: bool, tier: Tier) -> Res<CompiledKernel> {
+        let unrolled = unroll::unrolled(k);
+        let k = unrolled.as_ref().unwrap_or(k);
         if k.nodes.iter().any(|n| matches!(n.1, Node::Reduce { .. })) {
             let r = reduce::Reducing::compile(k, aliased, tier)?;
             let nanos = r.nanos();

@@ -6,6 +6,7 @@ use super::{CellScalar, Code, Reg, ScalarBlock, ScalarIns, ScalarLoop, TIER, dir
 use crate::executable::{Cell, Compiler};
 use crate::kernels::block::BlockFn;
 use crate::kernels::lane::Lane;
+use crate::kernels::unroll::fold_lanes;
 use crate::kernels::{boxes, moves, scalar};
 use crate::native::{self, Function, LoopText, Replaced, WindowElement};
 use crate::routines::SHORT;
@@ -269,20 +270,12 @@ impl ScalarBuilder {
         let f = kind.bin()?;
         let code = direct(f, Lane::of(d)).or_else(|| scalar::bin(f, d, TIER).map(Code::Call))?;
         let code = (code, Some(Function::Bin(f, d)));
-        let mut lanes: Vec<Reg> = of.iter().map(|x| self.emit(code, &[identity, *x])).collect::<Option<_>>()?;
-        let mut w = order::LANES / 2;
-        while w > 0 {
-            // A lane that took no element is the identity still, which changes no bits.
-            for j in 0..w.min(lanes.len().saturating_sub(w)) {
-                lanes[j] = self.emit(code, &[lanes[j], lanes[j + w]])?;
-            }
-            lanes.truncate(w);
-            w /= 2;
-        }
+        let lanes: Vec<Reg> = of.iter().map(|x| self.emit(code, &[identity, *x])).collect::<Option<_>>()?;
+        let sum = fold_lanes(lanes, |a, b| self.emit(code, &[a, b]))?;
         let settled = match Lane::of(d) {
-            Lane::F32 => self.emit((Code::Settle32, Some(Function::Settle(d))), &[lanes[0]])?,
-            Lane::F64 => self.emit((Code::Settle64, Some(Function::Settle(d))), &[lanes[0]])?,
-            _ => lanes[0],
+            Lane::F32 => self.emit((Code::Settle32, Some(Function::Settle(d))), &[sum])?,
+            Lane::F64 => self.emit((Code::Settle64, Some(Function::Settle(d))), &[sum])?,
+            _ => sum,
         };
         match scalar::canonical(d, TIER) {
             Some(f) => self.emit((Code::Call(f), None), &[settled]),
