@@ -31,6 +31,7 @@ const UNSAFE: &[&str] = &[
     "crates/ferrax-cpu/src/routines/conv.rs",
     "crates/ferrax-cpu/src/routines/cumulative.rs",
     "crates/ferrax-cpu/src/routines/dot.rs",
+    "crates/ferrax-cpu/src/routines/dot/library.rs",
     "crates/ferrax-cpu/src/routines/dynamic_slice.rs",
     "crates/ferrax-cpu/src/routines/fft.rs",
     "crates/ferrax-cpu/src/routines/gather.rs",

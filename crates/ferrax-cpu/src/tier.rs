@@ -21,7 +21,8 @@ impl Tier {
             Tier::Portable => true,
             Tier::Avx2 => is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma"),
             Tier::Avx512 => {
-                is_x86_feature_detected!("avx512f")
+                cfg!(feature = "avx512")
+                    && is_x86_feature_detected!("avx512f")
                     && is_x86_feature_detected!("avx512bw")
                     && is_x86_feature_detected!("avx512dq")
                     && is_x86_feature_detected!("avx512vl")

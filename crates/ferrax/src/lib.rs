@@ -93,10 +93,11 @@ pub use tensor::{
 };
 #[cfg(feature = "api")]
 pub use transforms::{
-    Jitted, Output, ScanOptions, VmapOptions, all_gather, all_to_all, associative_scan, axis_index, axis_size,
-    checkpoint, cond, custom_jvp, custom_linear_solve, custom_root, custom_vjp, eval_shape, fori_loop, grad, hessian,
-    jacfwd, jacrev, jit, jit_donate, jit_static, jvp, linearize, make_jaxpr, map, pbroadcast, pmax, pmean, pmin,
-    ppermute, pshuffle, psum, psum_scatter, pswapaxes, reduce, reduce_window, scan, scan_with, switch, value_and_grad,
+    Jitted, Output, PmapOptions, ScanOptions, VmapOptions, all_gather, all_to_all, associative_scan, axis_index,
+    axis_size, check_grads, checkpoint, cond, custom_jvp, custom_linear_solve, custom_root, custom_vjp, debug_callback,
+    effects_barrier, eval_jaxpr, eval_shape, fori_loop, grad, hessian, io_callback, jacfwd, jacrev, jit, jit_donate,
+    jit_static, jvp, linearize, make_jaxpr, map, pbroadcast, pmap, pmap_with, pmax, pmean, pmin, ppermute, pshuffle,
+    psum, psum_scatter, pswapaxes, pure_callback, reduce, reduce_window, scan, scan_with, switch, value_and_grad,
     value_and_grad_aux, vjp, vmap, vmap_with, while_loop,
 };
 #[cfg(feature = "api")]

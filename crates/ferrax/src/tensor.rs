@@ -47,13 +47,16 @@ pub use pointwise::{BINARY, OTHERWISE, UNARY};
 pub use products::{dot_general, einsum};
 pub use reductions::IntoAxes;
 
+use crate::device::Device;
 use crate::mistakes::{self, ok};
 use crate::numpy::elementwise::{Coercion, broadcast_to, coercion, elementwise_in};
 use crate::numpy::promotion::{Promotion, Rank, canonical, convert, result_type};
 use crate::{array, device};
 use ferrax_ir::cx::{bind, one};
 use ferrax_ir::ops::convert::Convert;
+use ferrax_ir::ops::device_put::DevicePut;
 use ferrax_ir::ops::iota::Iota;
+use ferrax_ir::ops::pmap::Places;
 use ferrax_ir::ops::pointwise::Pw;
 use ferrax_ir::value::Values;
 use ferrax_ir::{Aval, Dims, Dtype, Error, Lit, Op, ParamMap, Res, Value};
@@ -228,6 +231,35 @@ impl Tensor {
             Value::Array(a) => array::shards(a)?.iter().try_for_each(|s| array::wait(&s.buffer)),
             _ => Ok(()),
         }
+    }
+
+    /// Whether the elements are there: [`Tensor::ready`] would not wait.
+    pub fn is_ready(&self) -> bool {
+        match &self.0 {
+            Value::Array(a) => array::data(a).is_ok_and(|d| d.is_ready()),
+            _ => true,
+        }
+    }
+    /// The device that holds it: the first of several; `None` for a tracer.
+    pub fn device(&self) -> Option<&'static Device> {
+        match &self.0 {
+            Value::Array(a) => array::data(a).ok().map(|d| d.device),
+            Value::Lit(_) => Some(crate::eval::current_device()),
+            Value::Tracer(_) => None,
+        }
+    }
+    /// The same elements on a device, where what is computed of them stays. Within a compiled function it changes nothing.
+    ///
+    /// ```
+    /// use ferrax::{Tensor, device};
+    /// let cpu = &device::devices("cpu")?[0];
+    /// assert_eq!((Tensor::ones(&[2]).device_put(cpu) * 2.0).device(), Some(cpu));
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn device_put(&self, device: &'static Device) -> Tensor {
+        let srcs = self.device().filter(|d| *d != device).map(|d| d.id).into_iter().collect();
+        emit(DevicePut { devices: Places(vec![device.id]), srcs: Places(srcs) }, &[self])
     }
 
     /// `x` in every element; the dtype is that of `x` (of a number, float32 or int32).

@@ -19,26 +19,33 @@
 //! A closure sees tensors and may close over others; every transform takes closures that any transform returns, in any order, on any
 //! thread. It returns a tree, or a `Result` of one: `?` works inside. A mistake inside comes out as the transform's error.
 mod batching;
+mod callbacks;
 mod collectives;
 mod compiled;
 mod control;
+mod gradients;
 mod implicit;
+mod parallel;
 mod rules;
 
 pub use batching::{VmapOptions, vmap, vmap_with};
+pub use callbacks::{debug_callback, effects_barrier, io_callback, pure_callback};
 pub use collectives::{
     all_gather, all_to_all, axis_index, axis_size, pbroadcast, pmax, pmean, pmin, ppermute, pshuffle, psum,
     psum_scatter, pswapaxes,
 };
 pub use compiled::{Jitted, jit, jit_donate, jit_static};
 pub use control::{ScanOptions, associative_scan, cond, fori_loop, map, scan, scan_with, switch, while_loop};
+pub use gradients::check_grads;
 pub use implicit::{custom_linear_solve, custom_root, reduce, reduce_window};
+pub use parallel::{PmapOptions, pmap, pmap_with};
 pub use rules::{checkpoint, custom_jvp, custom_vjp};
 
 use crate::mistakes::{self, catch};
 use crate::tensor::{Tensor, concatenate};
 use crate::tree::{Outline, Tree};
-use ferrax_ir::cx::{current, lit};
+use ferrax_ir::cx::{bind, current, lit};
+use ferrax_ir::ops::call::Call;
 use ferrax_ir::value::Values;
 use ferrax_ir::{Aval, Dims, Dtype, Error, Res, Value};
 use ferrax_transform as transform;
@@ -173,10 +180,10 @@ fn fits(name: &str, x: &[Value], dx: &[Value]) -> Res<()> {
     Ok(())
 }
 /// `f(x)`, and what makes a change of `x` from a change of the result: a function of cotangents, to be called any number of times.
-pub fn vjp<X: Tree + Clone, Y: Tree + Clone, R: Output<Y>>(
-    f: impl Fn(&X) -> R,
+pub fn vjp<X: Tree + Clone, Y: Tree + Clone, R: Output<Y>, F: Fn(&X) -> R>(
+    f: F,
     x: &X,
-) -> Res<(Y, impl Fn(&Y) -> Res<X>)> {
+) -> Res<(Y, impl Fn(&Y) -> Res<X> + use<X, Y, R, F>)> {
     mistakes::init();
     inexact("vjp", x)?;
     let out = RefCell::new(None);
@@ -193,10 +200,10 @@ pub fn vjp<X: Tree + Clone, Y: Tree + Clone, R: Output<Y>>(
     Ok((y, back))
 }
 /// `f(x)`, and its derivative there as a linear function of changes of `x`, to be called any number of times.
-pub fn linearize<X: Tree, Y: Tree + Clone, R: Output<Y>>(
-    f: impl Fn(&X) -> R,
+pub fn linearize<X: Tree, Y: Tree + Clone, R: Output<Y>, F: Fn(&X) -> R>(
+    f: F,
     x: &X,
-) -> Res<(Y, impl Fn(&X) -> Res<Y>)> {
+) -> Res<(Y, impl Fn(&X) -> Res<Y> + use<X, Y, R, F>)> {
     mistakes::init();
     inexact("linearize", x)?;
     let out = RefCell::new(None);
@@ -279,16 +286,41 @@ pub fn hessian<R: Output<Tensor>>(f: impl Fn(&Tensor) -> R) -> impl Fn(&Tensor) 
 pub fn make_jaxpr<X: Tree, Y: Tree, R: Output<Y>>(f: impl Fn(&X) -> R, x: &X) -> Res<ferrax_ir::Program> {
     Ok(traced(&f, x)?.0)
 }
+/// What a program gives for these tensors, one for each of its inputs: those it closed over first, then the tensors of the argument.
+///
+/// ```
+/// use ferrax::{Tensor, eval_jaxpr, grad, make_jaxpr};
+/// let x = Tensor::from([1.0f32, 2.0]);
+/// let p = make_jaxpr(grad(|x: &Tensor| x.powi(3).sum()), &x)?;
+/// assert_eq!(eval_jaxpr(&p, &[&x])?[0].to_vec::<f32>()?, [3.0, 12.0]);
+/// # Ok::<(), ferrax::Error>(())
+/// ```
+///
+/// # Errors
+/// `Type` for operands of another number or type.
+pub fn eval_jaxpr(program: &ferrax_ir::Program, x: &[&Tensor]) -> Res<Vec<Tensor>> {
+    mistakes::init();
+    let args: Vec<Value> = x.iter().map(|t| t.0.clone()).collect();
+    let call = Call::new("jaxpr", Arc::new(program.with_consts(0)));
+    Ok(bind(&call.into(), &args)?.into_iter().map(Tensor).collect())
+}
 /// Shapes and dtypes of what `f` would return, without computing it.
 pub fn eval_shape<X: Tree, Y: Tree, R: Output<Y>>(f: impl Fn(&X) -> R, x: &X) -> Res<Vec<Aval>> {
     Ok(traced(&f, x)?.0.out_avals().to_vec())
 }
 /// A closure as a program, the values it closed over (the program's leading inputs), and the shape of what it returned.
 fn traced<X: Tree, Y: Tree, R: Output<Y>>(f: &impl Fn(&X) -> R, x: &X) -> Res<(ferrax_ir::Program, Vec<Value>, Y)> {
+    traced_at(f, x, &flat(x).iter().map(Value::aval).collect::<Vec<_>>())
+}
+/// The same, of tensors of other types than those of `like`.
+fn traced_at<X: Tree, Y: Tree, R: Output<Y>>(
+    f: &impl Fn(&X) -> R,
+    like: &X,
+    types: &[Aval],
+) -> Res<(ferrax_ir::Program, Vec<Value>, Y)> {
     mistakes::init();
     let out = RefCell::new(None);
-    let key: Vec<Aval> = flat(x).iter().map(Value::aval).collect();
-    let (p, consts) = transform::make_program(&|a| call(f, x, a, &out), &key)?;
+    let (p, consts) = transform::make_program(&|a| call(f, like, a, &out), types)?;
     Ok((p, consts, returned(out)?))
 }
 /// The same as the body of an equation: what it closed over are ordinary inputs, first.

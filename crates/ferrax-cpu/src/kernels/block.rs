@@ -31,14 +31,14 @@ macro_rules! tiers {
                 // SAFETY: the same contract as this function's.
                 unsafe { F::run($($x),*) }
             }
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(all(target_arch = "x86_64", feature = "avx512"))]
             #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
             unsafe fn avx512<F: $Trait>($($x: $t),*) {
                 // SAFETY: the same contract as this function's.
                 unsafe { F::run($($x),*) }
             }
             match tier {
-                #[cfg(target_arch = "x86_64")]
+                #[cfg(all(target_arch = "x86_64", feature = "avx512"))]
                 $crate::tier::Tier::Avx512 => avx512::<F>,
                 #[cfg(target_arch = "x86_64")]
                 $crate::tier::Tier::Avx2 => avx2::<F>,

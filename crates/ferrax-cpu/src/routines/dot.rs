@@ -4,6 +4,10 @@
 //! one of another dtype than the sums', are a reduction in the waist's order, small products and products of integers are loops that sum in sequence, the rest runs in [`super::panel`]. Machines without what
 //! that needs have the library's GEMM, called in one layout (operands of another layout are packed first). So layout and threads
 //! change no bits.
+/// What multiplies where panels have no code for the machine; without it loops do.
+#[cfg(feature = "gemm")]
+mod library;
+
 use super::panel::Matrices;
 use super::{Run, panel, vector};
 use crate::kernels::block::tiers;
@@ -15,7 +19,6 @@ use crate::tier::Tier;
 use ferrax_kernel::kernel::Access;
 use ferrax_kernel::routine::Dot;
 use ferrax_kernel::{Affine, Bin, DType, Kernel, Node, ReduceKind, Res, Scalar};
-use gemm_common::Parallelism;
 use smallvec::SmallVec;
 
 /// What a multiplication takes where there are many.
@@ -44,62 +47,6 @@ pub fn pick(lane: Lane, small: bool, tier: Tier) -> panel::Rows {
         Lane::I64 | Lane::U64 => pick_product::<Loops<u64>>(tier),
         Lane::Bool => pick_product::<Loops<u8>>(tier),
     })
-}
-
-/// Element types that the library multiplies.
-trait Blocked: From<u8> {
-    /// # Safety
-    /// As [`blocked`] promises. `c` is column major: strides are those of columns, then rows.
-    unsafe fn gemm(size: [usize; 3], c: (*mut Self, [isize; 2]), a: Strided<Self>, b: Strided<Self>, par: Parallelism);
-}
-type Strided<T> = (*const T, [isize; 2]);
-macro_rules! blocked {
-    ($T:ty, $gemm:path) => {
-        impl Blocked for $T {
-            unsafe fn gemm(
-                [m, n, k]: [usize; 3],
-                (c, c_strides): (*mut $T, [isize; 2]),
-                (a, a_strides): Strided<$T>,
-                (b, b_strides): Strided<$T>,
-                par: Parallelism,
-            ) {
-                use $gemm as library;
-                let ([c_column, c_row], [a_column, a_row], [b_column, b_row]) = (c_strides, a_strides, b_strides);
-                // SAFETY: the caller's promise.
-                unsafe {
-                    library::get_gemm_fn()(
-                        m, n, k, c, c_column, c_row, false, a, a_column, a_row, b, b_column, b_row, 0.0, 1.0, false,
-                        false, false, par,
-                    );
-                }
-            }
-        }
-    };
-}
-blocked!(f32, gemm_f32::gemm::f32);
-blocked!(f64, gemm_f64::gemm::f64);
-
-/// The product by the library's GEMM, whose kernels want columns of the result together: rows of ours are columns of its transpose.
-///
-/// # Safety
-/// The strides stay inside the operands, which hold `T`, and `c` holds m rows of n and lies apart from them.
-unsafe fn blocked<T: Blocked>(x: &Matrices, par: Parallelism) {
-    let Matrices { a, b, c, m, n, k, a_strides: [a_row, a_column], b_strides: [b_row, b_column], c_row, .. } = *x;
-    let (a, b, c): (*const T, *const T, *mut T) = (a.cast(), b.cast(), c.cast());
-    let turned = c_row > 1;
-    let (size, c_strides) = if turned { ([n, m, k], [c_row as isize, 1]) } else { ([m, n, k], [1, c_row as isize]) };
-    let (mut left, mut right) = match turned {
-        true => ((b, [b_row, b_column]), (a, [a_row, a_column])),
-        false => ((a, [a_column, a_row]), (b, [b_column, b_row])),
-    };
-    // terms in the order in which they lie
-    if left.1[0] < 0 && k > 0 {
-        let last = k as isize - 1;
-        left = (left.0.wrapping_offset(last * left.1[0]), [-left.1[0], left.1[1]]);
-        right = (right.0.wrapping_offset(last * right.1[1]), [right.1[0], -right.1[1]]);
-    }
-    // SAFETY: as promised.
-    unsafe { T::gemm(size, (c, c_strides), left, right, par) };
 }
 
 /// Rows and columns from which the library's sums do not depend on an operand's layout.
@@ -257,7 +204,7 @@ pub fn compile(d: &Dot, tier: Tier) -> Res<Run> {
     let small = d.m * d.n * d.k <= SMALL || !acc.is_float();
     let size = Lane::of(acc).size();
     let panels = if small { None } else { panel::pick(size, tier) };
-    let rows_apart = small || panels.is_some();
+    let rows_apart = small || panels.is_some() || cfg!(not(feature = "gemm"));
     // Of matrices that are long enough both ways, the library takes either layout to the same sums; others it must get in one.
     let either = d.m >= LONG && d.n >= LONG && d.k > 2;
     let dense = |n: [usize; 3], s: [i64; 3]| {
@@ -345,10 +292,12 @@ pub fn compile(d: &Dot, tier: Tier) -> Res<Run> {
             threads::try_ranges(d.b * units, if parallel { nanos } else { 0.0 }, bases.cancel, &|r| {
                 Scratch.with(memory, |scratch| multiply(r, scratch))
             })?;
-        } else {
-            let gemm_one = |batch: usize, par: Parallelism| {
+        }
+        #[cfg(feature = "gemm")]
+        if !rows_apart {
+            let matrices = |batch: usize| {
                 let at = |s: [isize; 3]| batch as isize * s[0] * size as isize;
-                let x = Matrices {
+                Matrices {
                     a: one.a().wrapping_offset(at(ls)),
                     b: one.b().wrapping_offset(at(rs)),
                     c: one.c().wrapping_add(batch * d.m * d.n * size),
@@ -360,20 +309,11 @@ pub fn compile(d: &Dot, tier: Tier) -> Res<Run> {
                     c_row: d.n,
                     adds: false,
                     scratch: std::ptr::null_mut(),
-                };
-                // SAFETY: as above, for one whole batch element.
-                unsafe { if size == 4 { blocked::<f32>(&x, par) } else { blocked::<f64>(&x, par) } }
+                }
             };
             let nanos = if parallel { work as f64 * 0.03 } else { 0.0 };
-            let pool = if nanos > 50_000.0 && d.b < threads::num_threads() { threads::pool() } else { None };
-            match pool {
-                Some(pool) => {
-                    pool.install(|| (0..d.b).for_each(|k| gemm_one(k, Parallelism::Rayon(threads::num_threads()))))
-                }
-                None => {
-                    threads::for_ranges(d.b, nanos, bases.cancel, &|r| r.for_each(|k| gemm_one(k, Parallelism::None)))
-                }
-            }
+            // SAFETY: as above, for whole batch elements.
+            unsafe { library::products(d.b, size, nanos, bases.cancel, &matrices) };
         }
         if let (Some(u), Some(s)) = (&unpack, &sums) {
             // SAFETY: `sums` has b * m * n elements of the accumulator's size, and the result as many (verify, sizes): what `packing` states.

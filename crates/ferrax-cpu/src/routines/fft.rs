@@ -7,6 +7,16 @@
 //! fft of c64[64, 30, 20] along the last two: 1920 rows of 20; then for each of 64: 20 columns of 30, 16 at a time
 //! rfft of f32[30, 20] along the first: 20 columns of 30, all at a time, written as columns of 16
 //! ```
+#[cfg(feature = "fft")]
+mod library {
+    pub use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
+    pub use rustfft::num_complex::Complex;
+    pub use rustfft::{Fft, FftDirection, FftNum, FftPlanner};
+}
+#[cfg(not(feature = "fft"))]
+#[path = "fft/without_library.rs"]
+mod library;
+
 use super::Run;
 use super::walk::SharedPtr;
 use crate::kernels::Bases;
@@ -14,9 +24,7 @@ use crate::memory::{Block, installed};
 use crate::threads;
 use ferrax_kernel::routine::{Fft, FftKind};
 use ferrax_kernel::{DType, Error, Res};
-use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
-use rustfft::num_complex::Complex;
-use rustfft::{FftDirection, FftNum, FftPlanner};
+use library::{Complex, ComplexToReal, Fft as Plan, FftDirection, FftNum, FftPlanner, RealFftPlanner, RealToComplex};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -31,7 +39,7 @@ pub fn compile(f: &Fft) -> Res<Run> {
     }
 }
 
-type Transform<T> = Arc<dyn rustfft::Fft<T>>;
+type Transform<T> = Arc<dyn Plan<T>>;
 /// How the last of the axes is transformed.
 enum FftRows<T: FftNum> {
     Complex(Transform<T>),

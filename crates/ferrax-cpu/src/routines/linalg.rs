@@ -6,9 +6,9 @@
 //! INVARIANT: a small matrix is one thread's and one lane's, and each block of a large one a thread's: bits depend neither on how many there
 //! are nor on the tier.
 #![allow(unsafe_code)]
-#[cfg(feature = "faer")]
+#[cfg(feature = "linalg")]
 mod large;
-#[cfg(not(feature = "faer"))]
+#[cfg(not(feature = "linalg"))]
 #[path = "linalg/without_library.rs"]
 mod large;
 mod vectors;
@@ -172,9 +172,10 @@ pub fn compile(l: &Linalg, tier: Tier) -> Res<Run> {
         };
         threads::try_ranges(l.batch, if parallel { nanos } else { 0.0 }, bases.cancel, &|range| {
             let one = vectors::one(tier);
+            let _ = several; // of no use where there are no vectors
             // SAFETY: ranges lie apart, and each is one thread's.
             unsafe {
-                #[cfg(target_arch = "x86_64")]
+                #[cfg(all(target_arch = "x86_64", feature = "linalg"))]
                 match tier {
                     Tier::Avx512 if in_lanes => {
                         return matrices.in_lanes(range, several.then_some(vectors::x86::eight as RunLanes<_>), one);

@@ -26,7 +26,7 @@ use ferrax_ir::ops::gather::{Gather, GatherDims};
 use ferrax_ir::ops::pointwise::Pw;
 use ferrax_ir::ops::scatter::{Scatter, ScatterDims, ScatterKind};
 use ferrax_ir::ops::transpose::Transpose;
-use ferrax_ir::{Dims, Dtype, Error, ErrorKind};
+use ferrax_ir::{Dims, Dtype, Error, ErrorKind, Lit, Value};
 use ferrax_kernel::routine::OutOfBounds;
 use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
@@ -414,6 +414,10 @@ impl Tensor {
                 None => (),
             }
         }
+        self.gathered(at, OutOfBounds::Promise, None)
+    }
+    #[track_caller]
+    fn gathered(&self, at: &[Subscript], mode: OutOfBounds, fill_value: Option<Lit>) -> Tensor {
         let r = Region::new(self, at);
         if r.sizes.contains(&0) {
             return Tensor::zeros_in(&r.sizes, self.dtype()); // also of an axis that has no element to read
@@ -427,9 +431,9 @@ impl Tensor {
         };
         let op = Gather {
             dimension_numbers: Box::new(dims),
-            fill_value: None,
+            fill_value,
             indices_are_sorted: false,
-            mode: OutOfBounds::Promise,
+            mode,
             slice_sizes: Dims::new(&r.window),
             unique_indices: false,
         };
@@ -510,6 +514,24 @@ impl Spot {
     #[track_caller]
     pub fn get(&self) -> Tensor {
         self.x.slice(&self.at)
+    }
+    /// The elements, `fill` where an index tensor points outside.
+    ///
+    /// ```
+    /// use ferrax::{Tensor, s};
+    /// let x = Tensor::from([1, 2, 3]);
+    /// assert_eq!(x.at(s![Tensor::from([2, 11])]).get_or(-1.0).to_vec::<i32>()?, [3, -1]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn get_or(&self, fill: f64) -> Tensor {
+        mistakes::init();
+        mistakes::here();
+        let fill = super::constant(self.x.dtype(), fill);
+        match (self.at.iter().any(|s| matches!(s, Subscript::Tensor(_))), fill.0) {
+            (true, Value::Lit(fill)) => self.x.gathered(&self.at, OutOfBounds::FillOrDrop, Some(fill)),
+            _ => self.get(),
+        }
     }
     /// A copy where they are `v`, which broadcasts and takes the tensor's dtype; of several at one place the last stays.
     #[track_caller]

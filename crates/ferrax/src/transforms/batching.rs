@@ -26,7 +26,7 @@ impl Default for VmapOptions<'_> {
 }
 
 /// One entry for each tensor.
-fn spread(what: &str, axes: &[Option<i64>], like: &Outline) -> Res<Vec<Option<i64>>> {
+pub(super) fn spread(what: &str, axes: &[Option<i64>], like: &Outline) -> Res<Vec<Option<i64>>> {
     let (n, parts) = (like.paths().len(), like.parts());
     match axes {
         [one] => Ok(vec![*one; n]),
@@ -35,13 +35,13 @@ fn spread(what: &str, axes: &[Option<i64>], like: &Outline) -> Res<Vec<Option<i6
         }
         all if all.len() == n => Ok(all.to_vec()),
         all => Err(Error::value(format!(
-            "vmap {what} must be one axis, one for each of {} parts, or one for each of {n} tensors; got {}",
+            "{what} must be one axis, one for each of {} parts, or one for each of {n} tensors; got {}",
             parts.len(),
             all.len()
         ))),
     }
 }
-fn front(axis: i64, rank: usize) -> Res<usize> {
+pub(super) fn front(axis: i64, rank: usize) -> Res<usize> {
     let k = if axis < 0 { axis + rank as i64 } else { axis };
     match 0 <= k && k < rank as i64 {
         true => Ok(k as usize),
@@ -73,7 +73,7 @@ fn vmap_of<X: Tree, Y: Tree, R: Output<Y>>(f: &impl Fn(&X) -> R, x: &X, o: &Vmap
     mistakes::init();
     let out = RefCell::new(None);
     let leaves = flat(x);
-    let axes = spread("in_axes", o.in_axes, &Outline::of(x))?;
+    let axes = spread("vmap in_axes", o.in_axes, &Outline::of(x))?;
     let at = |(a, v): (&Option<i64>, &Value)| a.map(|a| front(a, v.rank())).transpose();
     let dims = axes.iter().zip(&leaves).map(at).collect::<Res<Vec<_>>>()?;
     let n = match o.size {
@@ -84,7 +84,7 @@ fn vmap_of<X: Tree, Y: Tree, R: Output<Y>>(f: &impl Fn(&X) -> R, x: &X, o: &Vmap
     let place = |i: usize, a: &Aval, d: Option<usize>| -> Res<Option<usize>> {
         if outs.borrow().is_none() {
             let outline = out.borrow().as_ref().map(Outline::of).unwrap_or_default();
-            *outs.borrow_mut() = Some(spread("out_axes", o.out_axes, &outline)?);
+            *outs.borrow_mut() = Some(spread("vmap out_axes", o.out_axes, &outline)?);
         }
         let axis = outs.borrow().as_ref().and_then(|axes| axes[i]);
         match axis {

@@ -22,15 +22,27 @@ struct Traced<Y> {
 }
 /// What a trace depends on.
 #[derive(PartialEq, Eq, Hash)]
-struct TraceKey<S> {
+pub(super) struct TraceKey<S> {
     fixed: S,
     outline: String,
     avals: Vec<Aval>,
     axes: Vec<(Name, usize)>,
+    original_layout: bool,
+}
+impl<S> TraceKey<S> {
+    pub fn new<X: Tree>(fixed: S, x: &X, leaves: &[Value]) -> TraceKey<S> {
+        TraceKey {
+            fixed,
+            outline: Outline::of(x).text().into(),
+            avals: leaves.iter().map(Value::aval).collect(),
+            axes: ferrax_ir::cx::axes(),
+            original_layout: crate::random::original_layout(),
+        }
+    }
 }
 type Traces<S, Y> = Mutex<HashMap<TraceKey<S>, Arc<Traced<Y>>>>;
 
-fn locked<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn locked<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
     m.lock().unwrap_or_else(|e| e.into_inner())
 }
 
@@ -102,12 +114,7 @@ fn signature<S: Eq + Hash, X: Tree, Y: Tree, R: Output<Y>>(
 ) -> Res<(Arc<Traced<Y>>, Vec<Value>)> {
     crate::mistakes::init();
     let leaves = flat(x);
-    let key = TraceKey {
-        fixed,
-        outline: Outline::of(x).text().into(),
-        avals: leaves.iter().map(Value::aval).collect(),
-        axes: ferrax_ir::cx::axes(),
-    };
+    let key = TraceKey::new(fixed, x, &leaves);
     let hit = locked(cache).get(&key).cloned();
     let t = match hit {
         Some(t) => t,

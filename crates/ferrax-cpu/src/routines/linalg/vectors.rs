@@ -10,7 +10,7 @@ pub type RunLanes<R> = fn(&Linalg, &mut LaneWorkspace<R>, usize, &[&[u8]], &mut 
 
 /// One matrix at a time; what the compiler makes of loops over rows.
 pub fn one(tier: Tier) -> RunLanes<f64> {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", feature = "linalg"))]
     match tier {
         Tier::Avx512 | Tier::Avx2 => return x86::one_avx2,
         Tier::Portable => (),
@@ -19,7 +19,7 @@ pub fn one(tier: Tier) -> RunLanes<f64> {
     Linalg::run_lane
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", feature = "linalg"))]
 pub mod x86 {
     use super::*;
     use ferrax_kernel::linalg::lanes::{LaneMask, RealLanes};

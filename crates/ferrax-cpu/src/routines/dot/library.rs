@@ -1,0 +1,85 @@
+//! Products by the `gemm` crate, called in one layout.
+#![allow(unsafe_code)]
+use super::super::panel::Matrices;
+use crate::threads;
+use gemm_common::Parallelism;
+use std::sync::atomic::AtomicBool;
+
+/// `count` products, of elements of `size` bytes: f32 or f64.
+///
+/// # Safety
+/// The strides stay inside the operands, and results are dense and lie apart from these and each other.
+pub unsafe fn products(
+    count: usize,
+    size: usize,
+    nanos: f64,
+    cancel: &AtomicBool,
+    matrices: &(dyn Fn(usize) -> Matrices + Sync),
+) {
+    let one = |batch: usize, par: Parallelism| {
+        let x = matrices(batch);
+        // SAFETY: the caller's promise.
+        unsafe { if size == 4 { blocked::<f32>(&x, par) } else { blocked::<f64>(&x, par) } }
+    };
+    let pool = if nanos > 50_000.0 && count < threads::num_threads() { threads::pool() } else { None };
+    match pool {
+        Some(pool) => pool.install(|| (0..count).for_each(|k| one(k, Parallelism::Rayon(threads::num_threads())))),
+        None => threads::for_ranges(count, nanos, cancel, &|r| r.for_each(|k| one(k, Parallelism::None))),
+    }
+}
+
+/// Element types that the library multiplies.
+trait Blocked: From<u8> {
+    /// # Safety
+    /// As [`blocked`] promises. `c` is column major: strides are those of columns, then rows.
+    unsafe fn gemm(size: [usize; 3], c: (*mut Self, [isize; 2]), a: Strided<Self>, b: Strided<Self>, par: Parallelism);
+}
+type Strided<T> = (*const T, [isize; 2]);
+macro_rules! blocked {
+    ($T:ty, $gemm:path) => {
+        impl Blocked for $T {
+            unsafe fn gemm(
+                [m, n, k]: [usize; 3],
+                (c, c_strides): (*mut $T, [isize; 2]),
+                (a, a_strides): Strided<$T>,
+                (b, b_strides): Strided<$T>,
+                par: Parallelism,
+            ) {
+                use $gemm as library;
+                let ([c_column, c_row], [a_column, a_row], [b_column, b_row]) = (c_strides, a_strides, b_strides);
+                // SAFETY: the caller's promise.
+                unsafe {
+                    library::get_gemm_fn()(
+                        m, n, k, c, c_column, c_row, false, a, a_column, a_row, b, b_column, b_row, 0.0, 1.0, false,
+                        false, false, par,
+                    );
+                }
+            }
+        }
+    };
+}
+blocked!(f32, gemm_f32::gemm::f32);
+blocked!(f64, gemm_f64::gemm::f64);
+
+/// The product by the library's GEMM, whose kernels want columns of the result together: rows of ours are columns of its transpose.
+///
+/// # Safety
+/// The strides stay inside the operands, which hold `T`, and `c` holds m rows of n and lies apart from them.
+unsafe fn blocked<T: Blocked>(x: &Matrices, par: Parallelism) {
+    let Matrices { a, b, c, m, n, k, a_strides: [a_row, a_column], b_strides: [b_row, b_column], c_row, .. } = *x;
+    let (a, b, c): (*const T, *const T, *mut T) = (a.cast(), b.cast(), c.cast());
+    let turned = c_row > 1;
+    let (size, c_strides) = if turned { ([n, m, k], [c_row as isize, 1]) } else { ([m, n, k], [1, c_row as isize]) };
+    let (mut left, mut right) = match turned {
+        true => ((b, [b_row, b_column]), (a, [a_row, a_column])),
+        false => ((a, [a_column, a_row]), (b, [b_column, b_row])),
+    };
+    // terms in the order in which they lie
+    if left.1[0] < 0 && k > 0 {
+        let last = k as isize - 1;
+        left = (left.0.wrapping_offset(last * left.1[0]), [-left.1[0], left.1[1]]);
+        right = (right.0.wrapping_offset(last * right.1[1]), [right.1[0], -right.1[1]]);
+    }
+    // SAFETY: as promised.
+    unsafe { T::gemm(size, (c, c_strides), left, right, par) };
+}

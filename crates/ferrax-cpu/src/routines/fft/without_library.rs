@@ -1,0 +1,210 @@
+//! Where the library is left out: the same names over transforms by factors of the length, in double precision, rounded once.
+//!
+//! INVARIANT: a plan's sums depend on the length alone.
+use std::f64::consts::TAU;
+use std::ops::Mul;
+use std::sync::Arc;
+
+#[derive(Clone, Copy, Default)]
+#[repr(C)]
+pub struct Complex<T> {
+    pub re: T,
+    pub im: T,
+}
+impl<T: FftNum> Mul<T> for Complex<T> {
+    type Output = Complex<T>;
+    fn mul(self, by: T) -> Complex<T> {
+        Complex { re: self.re * by, im: self.im * by }
+    }
+}
+pub trait FftNum: Copy + Send + Sync + PartialEq + Default + Mul<Output = Self> + 'static {
+    fn zero() -> Self {
+        Self::default()
+    }
+    fn one() -> Self;
+    fn from_f64(x: f64) -> Option<Self>;
+    fn wide(self) -> f64;
+}
+macro_rules! number {
+    ($($T:ident)*) => { $(impl FftNum for $T {
+        fn one() -> $T {
+            1.0
+        }
+        fn from_f64(x: f64) -> Option<$T> {
+            Some(x as $T)
+        }
+        fn wide(self) -> f64 {
+            self.into()
+        }
+    })* }
+}
+number! { f32 f64 }
+
+#[derive(Clone, Copy)]
+pub enum FftDirection {
+    Forward,
+    Inverse,
+}
+/// A transform of one length.
+pub struct Factored {
+    n: usize,
+    /// The powers of the root of unity.
+    turns: Vec<Complex<f64>>,
+    factors: Vec<usize>,
+}
+/// The name by which [`super`] knows it; the parameter is that of what it reads and writes.
+pub trait Fft<T: FftNum>: Send + Sync {
+    fn get_immutable_scratch_len(&self) -> usize;
+    fn get_inplace_scratch_len(&self) -> usize;
+    fn process_immutable_with_scratch(&self, x: &[Complex<T>], y: &mut [Complex<T>], scratch: &mut [Complex<T>]);
+    fn process_with_scratch(&self, x: &mut [Complex<T>], scratch: &mut [Complex<T>]);
+}
+impl Factored {
+    fn new(n: usize, direction: FftDirection) -> Factored {
+        let sign = if matches!(direction, FftDirection::Forward) { -1.0 } else { 1.0 };
+        let turn = |k: usize| {
+            let (im, re) = (sign * TAU * k as f64 / n as f64).sin_cos();
+            Complex { re, im }
+        };
+        let (mut left, mut p, mut factors) = (n, 2, vec![]);
+        while left > 1 {
+            if p * p > left {
+                p = left;
+            }
+            while left.is_multiple_of(p) {
+                left /= p;
+                factors.push(p);
+            }
+            p += 1;
+        }
+        Factored { n, turns: (0..n).map(turn).collect(), factors }
+    }
+    /// Every `step`-th of `x`, transformed into `y`, whose length is the product of `factors`.
+    fn transform(
+        &self,
+        x: &[Complex<f64>],
+        step: usize,
+        factors: &[usize],
+        y: &mut [Complex<f64>],
+        part: &mut [Complex<f64>],
+    ) {
+        let Some((p, rest)) = factors.split_first() else {
+            y[0] = x[0];
+            return;
+        };
+        let m = y.len() / p;
+        for r in 0..*p {
+            self.transform(&x[r * step..], step * p, rest, &mut y[r * m..(r + 1) * m], part);
+        }
+        // element k of each part, turned, is a sum of p terms
+        let turns = self.n / y.len();
+        for k in 0..m {
+            for (r, z) in part[..*p].iter_mut().enumerate() {
+                *z = times(y[r * m + k], self.turns[r * k * turns]);
+            }
+            for q in 0..*p {
+                let mut sum = part[0];
+                for (r, z) in part[1..*p].iter().enumerate() {
+                    let z = times(*z, self.turns[(r + 1) * q % p * (self.n / p)]);
+                    sum = Complex { re: sum.re + z.re, im: sum.im + z.im };
+                }
+                y[q * m + k] = sum;
+            }
+        }
+    }
+    fn run(&self, x: &[Complex<f64>]) -> Vec<Complex<f64>> {
+        let mut y = vec![Complex::default(); self.n];
+        let mut part = vec![Complex::default(); self.factors.iter().copied().max().unwrap_or(1)];
+        self.transform(x, 1, &self.factors, &mut y, &mut part);
+        y
+    }
+}
+fn times(a: Complex<f64>, b: Complex<f64>) -> Complex<f64> {
+    Complex { re: a.re * b.re - a.im * b.im, im: a.re * b.im + a.im * b.re }
+}
+fn wide<T: FftNum>(x: &[Complex<T>]) -> Vec<Complex<f64>> {
+    x.iter().map(|z| Complex { re: z.re.wide(), im: z.im.wide() }).collect()
+}
+fn rounded<T: FftNum>(x: f64) -> T {
+    T::from_f64(x).unwrap_or_default()
+}
+impl<T: FftNum> Fft<T> for Factored {
+    fn get_immutable_scratch_len(&self) -> usize {
+        0
+    }
+    fn get_inplace_scratch_len(&self) -> usize {
+        0
+    }
+    fn process_immutable_with_scratch(&self, x: &[Complex<T>], y: &mut [Complex<T>], _: &mut [Complex<T>]) {
+        for (x, y) in x.chunks(self.n).zip(y.chunks_mut(self.n)) {
+            for (z, to) in self.run(&wide(x)).iter().zip(y) {
+                *to = Complex { re: rounded(z.re), im: rounded(z.im) };
+            }
+        }
+    }
+    fn process_with_scratch(&self, x: &mut [Complex<T>], scratch: &mut [Complex<T>]) {
+        let own = x.to_vec();
+        self.process_immutable_with_scratch(&own, x, scratch);
+    }
+}
+pub struct FftPlanner<T>(std::marker::PhantomData<T>);
+impl<T: FftNum> FftPlanner<T> {
+    pub fn new() -> FftPlanner<T> {
+        FftPlanner(std::marker::PhantomData)
+    }
+    pub fn plan_fft(&mut self, n: usize, direction: FftDirection) -> Arc<dyn Fft<T>> {
+        Arc::new(Factored::new(n, direction))
+    }
+}
+
+/// Nothing goes wrong in these.
+pub type Done = Result<(), std::convert::Infallible>;
+pub trait RealToComplex<T: FftNum>: Send + Sync {
+    fn get_scratch_len(&self) -> usize;
+    fn process_with_scratch(&self, x: &mut [T], y: &mut [Complex<T>], scratch: &mut [Complex<T>]) -> Done;
+}
+pub trait ComplexToReal<T: FftNum>: Send + Sync {
+    fn get_scratch_len(&self) -> usize;
+    fn process_with_scratch(&self, x: &mut [Complex<T>], y: &mut [T], scratch: &mut [Complex<T>]) -> Done;
+}
+impl<T: FftNum> RealToComplex<T> for Factored {
+    fn get_scratch_len(&self) -> usize {
+        0
+    }
+    fn process_with_scratch(&self, x: &mut [T], y: &mut [Complex<T>], _: &mut [Complex<T>]) -> Done {
+        let x: Vec<Complex<f64>> = x.iter().map(|x| Complex { re: x.wide(), im: 0.0 }).collect();
+        for (z, to) in self.run(&x).iter().zip(y) {
+            *to = Complex { re: rounded(z.re), im: rounded(z.im) };
+        }
+        Ok(())
+    }
+}
+impl<T: FftNum> ComplexToReal<T> for Factored {
+    fn get_scratch_len(&self) -> usize {
+        0
+    }
+    /// The other half is the conjugate of this one.
+    fn process_with_scratch(&self, x: &mut [Complex<T>], y: &mut [T], _: &mut [Complex<T>]) -> Done {
+        let mut all = wide(x);
+        for k in x.len()..self.n {
+            let z = all[self.n - k];
+            all.push(Complex { re: z.re, im: -z.im });
+        }
+        for (z, to) in self.run(&all).iter().zip(y) {
+            *to = rounded(z.re);
+        }
+        Ok(())
+    }
+}
+pub struct RealFftPlanner<T>(std::marker::PhantomData<T>);
+impl<T: FftNum> RealFftPlanner<T> {
+    pub fn new() -> RealFftPlanner<T> {
+        RealFftPlanner(std::marker::PhantomData)
+    }
+    pub fn plan_fft_forward(&mut self, n: usize) -> Arc<dyn RealToComplex<T>> {
+        Arc::new(Factored::new(n, FftDirection::Forward))
+    }
+    pub fn plan_fft_inverse(&mut self, n: usize) -> Arc<dyn ComplexToReal<T>> {
+        Arc::new(Factored::new(n, FftDirection::Inverse))
+    }
+}
