@@ -15,7 +15,7 @@ import pytest
 from ferrax import lax, nn, random
 
 _ROOT = Path(__file__).parent.parent / "crates/ferrax"
-_FILES = ("tensor.rs", "tensor/*.rs", "tensor/*/*.rs", "transforms.rs", "transforms/*.rs", "random.rs", "random/*.rs", "nn.rs", "tree.rs", "special.rs")
+_FILES = ("tensor.rs", "tensor/*.rs", "tensor/*/*.rs", "transforms.rs", "transforms/*.rs", "random.rs", "random/*.rs", "nn.rs", "tree.rs", "special.rs", "device.rs")
 
 # Rust's name for what Python calls otherwise: methods, operators, macros.
 _OTHERWISE = {
@@ -50,7 +50,9 @@ _OTHERWISE = {
     "diagflat": "diag", "tril_indices_from": "tril_indices", "triu_indices_from": "triu_indices",
     "tree_map": "map", "tree_multimap": "zip", "tree_leaves": "leaves", "tree_flatten": "leaves", "tree_unflatten": "rebuild", "tree_reduce": "leaves",
     "tree_all": "leaves", "tree_structure": "outline", "remat": "checkpoint", "jacobian": "jacrev", "typeof": "aval", "block_until_ready": "ready",
-    "numpy_dtype": "dtype",
+    "numpy_dtype": "dtype", "normalize": "standardize", "approx_max_k": "top_k",
+    "key_dtype": "dtype", "devices": "device", "device_get": "to_vec",
+    "copy_to_host_async": "is_ready", "freeze": "clone", "custom_gradient": "custom_vjp", "fwd_and_bwd": "vjp", "rng_uniform": "uniform",
 }  # fmt: skip
 
 # What there is no use for in Rust, and why.
@@ -62,6 +64,12 @@ _WITHOUT_USE = {
     "result_type promote_types",
     "a closure is a function of arrays already; `vmap` maps it": "frompyfunc vectorize apply_along_axis apply_over_axes piecewise",
     "slices and `s![]` say it": "ix_ ds",
+    "each of its cases is a function": "variance_scaling",
+    "a key's dtype and kind are the crate's own, one for all": "key_impl",
+    "devices have functions of their own, in `device`": "default_backend default_device device_count local_device_count local_devices live_arrays",
+    "a tensor does not change, and a closure's state is its own": "empty_ref free_ref new_ref",
+    "memory is shared by `views`": "from_dlpack",
+    "orders of effects and of messages between machines": "after_all create_token precv psend ragged_all_to_all",
     "shapes are known: a result's `shape()`, or `eval_shape`": "broadcast_shapes conv_dimension_numbers conv_general_permutations conv_general_shape_tuple "
     "conv_shape_tuple conv_transpose_shape_tuple padtype_to_pads reduce_window_shape_tuple shape_as_value DotDimensionNumbers "
     "get_scaled_dot_general_config einsum_path",

@@ -15,9 +15,11 @@ pub struct Device {
     pub id: usize,
     /// Among those of its platform.
     pub index: usize,
+    /// What compiles and runs for it.
     pub backend: Arc<dyn Backend>,
 }
 impl Device {
+    /// `cpu` or `gpu`.
     pub fn platform(&self) -> &'static str {
         self.backend.platform()
     }
@@ -155,10 +157,13 @@ pub fn found_gpus() -> &'static [Device] {
 /// Kinds of devices.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Platform {
+    /// Cores of this machine.
     Cpu,
+    /// What Vulkan, Metal or Direct3D reach.
     Gpu,
 }
 impl Platform {
+    /// As [`Device::platform`] tells it.
     pub fn name(self) -> &'static str {
         match self {
             Platform::Cpu => "cpu",

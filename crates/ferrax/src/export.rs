@@ -43,7 +43,9 @@ const MAX_BINDINGS: usize = 64;
 
 /// A program with what it captured, as it was traced. Captured values are its leading inputs.
 pub struct TracedProgram {
+    /// What it does; captured values come first among its inputs.
     pub program: Arc<Program>,
+    /// Those values.
     pub consts: Vec<Value>,
 }
 
@@ -311,6 +313,7 @@ impl Exported {
         let sizes: String = self.signature.variables.iter().map(|(v, n)| format!("# {v} = {n}\n")).collect();
         Ok(format!("{sizes}{}", self.stored[0].program(&at)?.0))
     }
+    /// Whether the file has a derivative, or one can be made.
     pub fn has_vjp(&self) -> bool {
         self.vjp.known.get().is_some() || self.vjp.make.is_some()
     }

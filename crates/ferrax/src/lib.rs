@@ -25,8 +25,10 @@
 //! closure's one argument is a reference to a tree; several arguments are a tuple.
 //!
 //! **Features.** `api` (default): all of this; the Python extension is built without. `gpu`: devices reached by `wgpu`, off by default, for
-//! it is most of a clean build. `safetensors`: trees of weights in files (`weights`). `faer`: decompositions of
-//! more than 32 rows by blocks; without it they are slower, and their last bits are not Python's.
+//! it is most of a clean build. `safetensors`: trees of weights in files (`weights`). `ndarray`: elements as `ndarray`'s views (`views`).
+//! `linalg`: decompositions of large matrices by blocks; without it they are slower, and their last bits are not Python's. `fft`, `gemm`,
+//! `avx512` (default): a Fourier transform, products for machines without AVX2, and loops for AVX-512; a program that is to be small leaves
+//! them out, and has slower ones with the same results.
 //!
 //! | Python | Rust |
 //! |---|---|
@@ -41,15 +43,25 @@
 //!
 //! INVARIANT: no type that a rule needs lives here; a rule sees values and a context, never a device.
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
+// What the extension module is built of, beside the face.
+#[doc(hidden)]
 pub mod array;
+#[doc(hidden)]
 pub mod compiled;
 pub mod device;
+#[doc(hidden)]
 pub mod eval;
 pub mod export;
+#[doc(hidden)]
 pub mod fork;
+#[doc(hidden)]
 pub mod numpy;
+#[doc(hidden)]
 pub mod pmap;
+#[doc(hidden)]
 pub mod runtime;
+#[doc(hidden)]
 pub mod world;
 
 #[cfg(all(doctest, feature = "api"))]
@@ -72,6 +84,8 @@ mod tensor;
 mod transforms;
 #[cfg(feature = "api")]
 mod tree;
+#[cfg(feature = "ndarray")]
+pub mod views;
 #[cfg(feature = "safetensors")]
 pub mod weights;
 
@@ -88,8 +102,8 @@ pub use tensor::{BINARY, OTHERWISE, UNARY};
 #[cfg(feature = "api")]
 pub use tensor::{
     ConvOptions, Element, Ellipsis, IntoAxes, IntoTensor, Mode, NewAxis, Padding, Spot, Subscript, Tensor, block,
-    broadcast_arrays, column_stack, concatenate, dot_general, dstack, einsum, hstack, linalg, meshgrid, meshgrid_ij,
-    poly, stack, vstack, where_, windows,
+    broadcast_arrays, column_stack, concatenate, dot_general, dstack, einsum, hstack, lexsort, linalg, logaddexp2,
+    meshgrid, meshgrid_ij, poly, ravel_multi_index, stack, vstack, where_, windows,
 };
 #[cfg(feature = "api")]
 pub use transforms::{

@@ -16,11 +16,11 @@
 //! ```
 //!
 //! INVARIANT: each composes the primitives as Python's function of that name does.
-use crate::mistakes::ok;
+use crate::mistakes::{ok, raise};
 use crate::random;
-use crate::tensor::{IntoTensor, Padding, Tensor, constant, einsum, inexact, where_};
+use crate::tensor::{IntoTensor, Padding, Subscript, Tensor, constant, dot_general, einsum, inexact, where_};
 use crate::transforms::custom_jvp;
-use ferrax_ir::Dtype;
+use ferrax_ir::{Dtype, Error};
 
 /// max(x, 0), whose derivative at 0 is 0.
 #[track_caller]
@@ -85,6 +85,12 @@ pub fn mish(x: &Tensor) -> Tensor {
 #[track_caller]
 pub fn log_sigmoid(x: &Tensor) -> Tensor {
     -softplus(&-x)
+}
+/// log(1 - exp(-x)), without cancellation.
+#[track_caller]
+pub fn log1mexp(x: &Tensor) -> Tensor {
+    let x = &inexact(x);
+    where_(&x.lt(constant(x.dtype(), 2.0).log()), (-(-x).expm1()).log(), (-(-x).exp()).log1p())
 }
 /// x where x > 0, else alpha * (exp(x) - 1).
 #[track_caller]
@@ -325,4 +331,39 @@ initialisers! {
     lecun_normal scaled_normal |i, _| i, "Weights of LeCun et al. (1998), normal.";
     he_uniform scaled_uniform |i, _| i / 2.0, "Weights of He et al. (2015), uniform.";
     he_normal scaled_normal |i, _| i / 2.0, "Weights of He et al. (2015), normal.";
+}
+/// Zeros but for the middle of the window, which is an orthogonal matrix times `scale` (Xiao et al., 2018). The shape is that of a kernel, window
+/// first, of three to five axes.
+///
+/// # Panics
+/// For another number of axes, or more inputs than outputs.
+#[track_caller]
+pub fn delta_orthogonal(key: &Tensor, shape: &[usize], dtype: Dtype, scale: f64) -> Tensor {
+    let (window, [i, o]) = match shape {
+        [window @ .., i, o] if (1..=3).contains(&window.len()) => (window, [*i, *o]),
+        _ => raise(Error::value("Delta orthogonal initializer requires a 3D, 4D or 5D shape.")),
+    };
+    if o < i {
+        raise(Error::value("`fan_in` must be less or equal than `fan_out`. "));
+    }
+    let matrix = random::orthogonal(key, i, o, &[], dtype) * constant(dtype, scale);
+    let centre: Vec<Subscript> = window.iter().map(|n| Subscript::Int((*n as i64 - 1) / 2)).collect();
+    Tensor::zeros_in(shape, dtype).at(centre).set(matrix)
+}
+/// A batch of products of matrices whose terms come in blocks, each with a scale (MXFP8 and its like): a `[B, M, K]`, b `[B, N, K]`, their scales
+/// `[B, M, K / block]` and `[B, N, K / block]`; float32 `[B, M, N]`.
+///
+/// # Panics
+/// Where these do not fit.
+#[track_caller]
+pub fn scaled_matmul(a: &Tensor, b: &Tensor, a_scales: &Tensor, b_scales: &Tensor) -> Tensor {
+    if [a, b, a_scales, b_scales].iter().any(|x| x.rank() != 3) {
+        raise(Error::value("scaled_matmul requires all inputs to be 3-dimensional arrays"));
+    }
+    let (k, blocks) = (a.shape()[2], a_scales.shape()[2]);
+    if blocks == 0 || !k.is_multiple_of(blocks) {
+        raise(Error::value(format!("the contract dimension {k} is no multiple of that of the scales, {blocks}")));
+    }
+    let wide = |x: &Tensor, s: &Tensor| x.astype(Dtype::F32) * s.astype(Dtype::F32).repeat(k / blocks, -1);
+    dot_general(&wide(a, a_scales), &wide(b, b_scales), (&[2], &[2]), (&[0], &[0]))
 }

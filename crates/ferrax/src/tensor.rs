@@ -18,6 +18,7 @@
 //! INVARIANT: a file here is a family of operations; each composes the primitives as the function of that name in Python does, so that
 //! bits agree.
 mod calculus;
+mod choosing;
 mod conv;
 mod dynamic;
 pub mod element;
@@ -37,6 +38,7 @@ mod sorting;
 mod statistics;
 
 pub use calculus::{Mode, poly};
+pub use choosing::{lexsort, logaddexp2, ravel_multi_index};
 pub use conv::{ConvOptions, Padding};
 pub use element::{Element, IntoTensor};
 pub use grids::{block, column_stack, dstack, hstack, meshgrid, meshgrid_ij, vstack, windows};

@@ -16,6 +16,8 @@ mod library {
 #[cfg(not(feature = "fft"))]
 #[path = "fft/without_library.rs"]
 mod library;
+#[cfg(all(test, feature = "fft"))]
+mod without_library;
 
 use super::Run;
 use super::walk::SharedPtr;

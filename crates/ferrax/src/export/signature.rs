@@ -10,9 +10,14 @@ use ferrax_ir::{Aval, Dims, Dtype};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ExportedSize {
     text: String,
+    /// Its value for values of the variables.
     pub expr: SizeExpr,
 }
 impl ExportedSize {
+    /// From its text.
+    ///
+    /// # Errors
+    /// `Value` for what is no expression of these variables.
     pub fn parse(text: &str, variables: &[String]) -> Res<ExportedSize> {
         Ok(ExportedSize { text: text.into(), expr: SizeExpr::parse(text, variables)? })
     }
@@ -28,11 +33,15 @@ pub struct ExportedType {
     pub name: String,
     /// Whether the program reads it.
     pub used: bool,
+    /// The element type.
     pub dtype: Dtype,
+    /// Whether the dtype gives way to others.
     pub weak: bool,
+    /// The sizes of the axes.
     pub shape: Vec<ExportedSize>,
 }
 impl ExportedType {
+    /// Whether it is the cotangent of an integer: it has no elements.
     pub fn is_float0(&self) -> bool {
         self.dtype == Dtype::Float0
     }
@@ -52,23 +61,30 @@ pub struct Constraint {
     pub text: String,
     /// The difference of its sides, which is 0, or at least 0.
     pub difference: ExportedSize,
+    /// Whether it must be 0.
     pub equal: bool,
 }
 
 /// What is known of an exported program besides its equations.
 #[derive(Clone, Debug, Default)]
 pub struct Signature {
+    /// What the function was called.
     pub fun_name: String,
     /// For each platform, which of the stored programs is for it.
     pub platforms: Vec<(String, usize)>,
+    /// Checks of the exporter's that were left out.
     pub disabled_checks: Vec<String>,
     /// What the language that exported it wants to know again: the trees of arguments and results.
     pub notes: Vec<u8>,
+    /// The version of how it is called.
     pub calling_convention: u32,
     /// The symbolic sizes, each with one at which the function was traced.
     pub variables: Vec<(String, i64)>,
+    /// What they must satisfy.
     pub constraints: Vec<Constraint>,
+    /// What it takes, in order.
     pub inputs: Vec<ExportedType>,
+    /// What it gives.
     pub outputs: Vec<ExportedType>,
 }
 
@@ -132,9 +148,11 @@ impl OpenType {
 }
 
 impl Signature {
+    /// The names of the symbolic sizes.
     pub fn variable_names(&self) -> Vec<String> {
         self.variables.iter().map(|v| v.0.clone()).collect()
     }
+    /// Whether there are symbolic sizes.
     pub fn is_symbolic(&self) -> bool {
         !self.variables.is_empty()
     }

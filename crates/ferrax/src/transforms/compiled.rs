@@ -53,7 +53,7 @@ pub(super) fn locked<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
 /// let f = Jitted::new(|x: &Tensor| (x.sin() * 2.0 + 1.0).sum());
 /// let x = Tensor::ones(&[8]);
 /// assert!(f.call(&x)?.item() > 21.0);
-/// println!("{}", f.plan(&x)?); // what the device does, step by step
+/// println!("{}", f.plan(&x)?); // the program, and what the device does, step by step
 /// assert_eq!(f.traces(), 1);
 /// # Ok::<(), ferrax::Error>(())
 /// ```
@@ -85,7 +85,7 @@ impl<F, Y> Jitted<F, Y> {
     {
         run(&self.cache, (), &self.f, x, false)
     }
-    /// What the device does for arguments like these, step by step, for people.
+    /// The program for arguments like these, and what the device does for it, step by step: for people.
     ///
     /// # Errors
     /// What went wrong in tracing or in compiling.
@@ -98,7 +98,7 @@ impl<F, Y> Jitted<F, Y> {
     {
         let (t, leaves) = signature(&self.cache, (), &self.f, x)?;
         let args: Vec<Value> = t.consts.iter().chain(&leaves).cloned().collect();
-        Ok(t.compiled(&args)?.text())
+        Ok(format!("{}\n{}", t.call.jaxpr, t.compiled(&args)?.text()))
     }
     /// For how many signatures it has been traced.
     pub fn traces(&self) -> usize {

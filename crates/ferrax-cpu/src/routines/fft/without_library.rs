@@ -208,3 +208,58 @@ impl<T: FftNum> RealFftPlanner<T> {
         Arc::new(Factored::new(n, FftDirection::Inverse))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers(n: usize) -> Vec<Complex<f64>> {
+        (0..n).map(|k| Complex { re: (1.3 * k as f64).sin(), im: (0.7 * k as f64 + 0.2).cos() }).collect()
+    }
+    /// The sum as it is written.
+    fn direct(x: &[Complex<f64>], sign: f64) -> Vec<Complex<f64>> {
+        let n = x.len();
+        let one = |q: usize| {
+            x.iter().enumerate().fold(Complex::default(), |s: Complex<f64>, (k, z)| {
+                let (im, re) = (sign * TAU * (q * k % n) as f64 / n as f64).sin_cos();
+                let z = times(*z, Complex { re, im });
+                Complex { re: s.re + z.re, im: s.im + z.im }
+            })
+        };
+        (0..n).map(one).collect()
+    }
+    fn near(a: &[Complex<f64>], b: &[Complex<f64>]) {
+        let far = |(a, b): (&Complex<f64>, &Complex<f64>)| (a.re - b.re).abs().max((a.im - b.im).abs());
+        let worst = a.iter().zip(b).map(far).fold(0.0, f64::max);
+        assert!(a.len() == b.len() && worst < 1e-11 * a.len() as f64, "{worst} for {}", a.len());
+    }
+
+    #[test]
+    fn transforms_are_the_sums_they_mean() {
+        for n in (1..50).chain([64, 97, 120, 128, 210, 243, 289, 360]) {
+            let x = numbers(n);
+            for (direction, sign) in [(FftDirection::Forward, -1.0), (FftDirection::Inverse, 1.0)] {
+                let plan = FftPlanner::<f64>::new().plan_fft(n, direction);
+                let mut y = vec![Complex::default(); n];
+                plan.process_immutable_with_scratch(&x, &mut y, &mut []);
+                near(&y, &direct(&x, sign));
+                let mut two = [x.clone(), y.clone()].concat();
+                plan.process_with_scratch(&mut two, &mut []);
+                near(&two[..n], &y);
+                near(&two[n..], &direct(&y, sign));
+            }
+        }
+    }
+    #[test]
+    fn real_transforms_are_halves_of_complex_ones() {
+        for n in 1..40 {
+            let mut x: Vec<f64> = numbers(n).iter().map(|z| z.re).collect();
+            let all = direct(&x.iter().map(|x| Complex { re: *x, im: 0.0 }).collect::<Vec<_>>(), -1.0);
+            let (mut half, was) = (vec![Complex::default(); n / 2 + 1], x.clone());
+            let _ = RealFftPlanner::<f64>::new().plan_fft_forward(n).process_with_scratch(&mut x, &mut half, &mut []);
+            near(&half, &all[..n / 2 + 1]);
+            let _ = RealFftPlanner::<f64>::new().plan_fft_inverse(n).process_with_scratch(&mut half, &mut x, &mut []);
+            assert!(x.iter().zip(&was).all(|(a, b)| (a / n as f64 - b).abs() < 1e-12), "{n}");
+        }
+    }
+}

@@ -11,6 +11,29 @@ pub fn made(name: &str) -> Option<Tensor> {
     let u = v.flip(0);
     let others = Tensor::from([3, 4]);
     Some(match name {
+        "lexsort" => lexsort(&[x.round(), x.flip(0).round()], 1),
+        "partition" => x.partition(2, 1),
+        "argpartition" => x.argpartition(2, 0),
+        "sort_complex" => v.sort_complex(),
+        "unravel_index" => Tensor::from([22, -1, 41]).unravel_index(&[4, 6]).remove(1),
+        "ravel_multi_index" => ravel_multi_index(&[Tensor::from([1, 3]), Tensor::from([5, 2])], &[4, 6]),
+        "choose" => i.choose(&[v.slice(s![..3]), v.slice(s![3..6]), v.slice(s![5..])]),
+        "delete" => x.delete(i, 1),
+        "insert" => x.insert(2, v.slice(s![..4]), 1),
+        "trim_zeros" => Tensor::from([0.0f32, 0.0, 2.0, 0.0, 3.0, 0.0]).trim_zeros(),
+        "ediff1d" => x.ediff1d(),
+        "unwrap" => (5 * x).unwrap(1, std::f64::consts::TAU),
+        "spacing" => e.spacing(),
+        "logaddexp2" => logaddexp2(&x.slice(s![0]), x.slice(s![1])),
+        "grad_logaddexp2" => grad(|x: &Tensor| logaddexp2(x, v).sum())(&u).ok()?,
+        "packbits" => x.gt(0).packbits(1),
+        "unpackbits" => Tensor::from([250u8, 251, 252, 253]).unpackbits(0),
+        "log1mexp" => nn::log1mexp(v),
+        "delta_orthogonal" => nn::delta_orthogonal(&random::key(7), &[3, 3, 2, 4], F, 2.0),
+        "scaled_matmul" => {
+            let (a, b) = (x.expand_dims(0), x.flip(0).expand_dims(0));
+            nn::scaled_matmul(&a, &b, &v.reshape(&[1, 4, 2]), &u.reshape(&[1, 4, 2]))
+        }
         "floor_divide_zero" => e.floor_div(e * 0),
         "nansum" => n.nansum_axes(1),
         "nanprod" => n.nanprod_axes(0),
