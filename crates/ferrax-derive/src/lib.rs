@@ -181,23 +181,24 @@ fn expand(input: TokenStream) -> Result<String, String> {
     };
     let (mut leaves, mut rebuild, mut outline) = (String::new(), String::new(), String::new());
     for v in &all {
-        let bind: Vec<String> = v.fields.iter().map(|f| format!("{0}: __{0}", f.name)).collect();
+        // by number: a field may have any name, those of the parameters too
+        let bind: Vec<String> = v.fields.iter().enumerate().map(|(i, f)| format!("{}: __field_{i}", f.name)).collect();
         let pattern = format!("{} {{ {} }}", v.path, bind.join(", "));
         let (mut l, mut r, mut o) = (String::new(), String::new(), String::new());
         if v.path != "Self" {
             o += &format!("__out.fixed({:?});", v.path.trim_start_matches("Self::"));
         }
-        for f in &v.fields {
-            let n = &f.name;
+        for (i, f) in v.fields.iter().enumerate() {
+            let (n, x) = (&f.name, format!("__field_{i}"));
             let key = n.trim_start_matches("r#");
             if f.fixed {
-                l += &format!("let _ = __{n};");
-                r += &format!("{n}: ::core::clone::Clone::clone(__{n}),");
-                o += &format!("__out.enter(\".{key}\", |__out| __out.fixed(__{n}));");
+                l += &format!("let _ = {x};");
+                r += &format!("{n}: ::core::clone::Clone::clone({x}),");
+                o += &format!("__out.enter(\".{key}\", |__out| __out.fixed({x}));");
             } else {
-                l += &format!("::ferrax::Tree::leaves(__{n}, __f);");
-                r += &format!("{n}: ::ferrax::Tree::rebuild(__{n}, __f),");
-                o += &format!("__out.enter(\".{key}\", |__out| ::ferrax::Tree::outline(__{n}, __out));");
+                l += &format!("::ferrax::Tree::leaves({x}, __f);");
+                r += &format!("{n}: ::ferrax::Tree::rebuild({x}, __f),");
+                o += &format!("__out.enter(\".{key}\", |__out| ::ferrax::Tree::outline({x}, __out));");
             }
         }
         leaves += &format!("{pattern} => {{ {l} }}");

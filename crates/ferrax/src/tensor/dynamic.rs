@@ -2,28 +2,60 @@
 //!
 //! INVARIANT: a block that would not lie inside is moved until it does.
 use super::{IntoTensor, Tensor, axis_of, emit, where_};
+use crate::mistakes;
 use ferrax_ir::ops::dynamic_slice::{DynamicSlice, DynamicUpdateSlice};
-use ferrax_ir::{Dims, Dtype};
+use ferrax_ir::{Dims, Dtype, Error, Value};
 
 impl Tensor {
-    /// A block of `sizes` from a start that may be computed; it is moved inside where it is not.
+    /// A block of `sizes` from a start that may be computed; negative ones count from the end, and it is moved inside where it is not.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// let x = Tensor::from([1, 2, 3, 4]);
+    /// assert_eq!(x.dynamic_slice(&[-3], &[2]).to_vec::<i32>()?, [2, 3]);
+    /// assert_eq!(x.dynamic_slice(&[9], &[2]).to_vec::<i32>()?, [3, 4]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    /// Unless there is a start for each axis.
     #[track_caller]
     pub fn dynamic_slice<I: IntoTensor + Clone>(&self, start: &[I], sizes: &[usize]) -> Tensor {
-        let start: Vec<Tensor> = start.iter().map(|i| i.clone().into_tensor().astype(Dtype::I32)).collect();
+        let start = self.from_front(start);
         let all: Vec<&Tensor> = std::iter::once(self).chain(&start).collect();
         emit(DynamicSlice { slice_sizes: Dims::new(sizes) }, &all)
     }
-    /// A copy with `block` at a start that may be computed; it is moved inside where it is not.
+    /// A copy with `block` at a start that may be computed; negative ones count from the end, and it is moved inside where it is not.
+    ///
+    /// # Panics
+    /// Unless there is a start for each axis.
     #[track_caller]
     pub fn dynamic_update<I: IntoTensor + Clone>(&self, block: &Tensor, start: &[I]) -> Tensor {
-        let start: Vec<Tensor> = start.iter().map(|i| i.clone().into_tensor().astype(Dtype::I32)).collect();
+        let start = self.from_front(start);
         let all: Vec<&Tensor> = [self, block].into_iter().chain(&start).collect();
         emit(DynamicUpdateSlice {}, &all)
     }
     #[track_caller]
+    fn from_front<I: IntoTensor + Clone>(&self, start: &[I]) -> Vec<Tensor> {
+        let one = |(i, n): (&I, &usize)| {
+            let at = i.clone().into_tensor().astype(Dtype::I32);
+            match &at.0 {
+                Value::Lit(l) if l.scalar().is_some_and(|s| s.to_i64() >= 0) => at,
+                _ => where_(&at.lt(0), &at + *n, &at).astype(Dtype::I32),
+            }
+        };
+        if start.len() != self.rank() {
+            mistakes::raise(Error::value(format!(
+                "Length of slice indices must match number of operand dimensions ({} vs {})",
+                start.len(),
+                Dims::new(self.shape())
+            )));
+        }
+        start.iter().zip(self.shape()).map(one).collect()
+    }
+    #[track_caller]
     fn starts(&self, at: impl IntoTensor, axis: usize) -> Vec<Tensor> {
         let at = at.into_tensor().astype(Dtype::I32);
-        let at = where_(&at.lt(0), &at + self.shape()[axis], &at).astype(Dtype::I32);
         (0..self.rank()).map(|k| if k == axis { at.clone() } else { super::constant(Dtype::I32, 0.0) }).collect()
     }
     /// `size` elements along an axis from a start that may be computed; negative ones count from the end.

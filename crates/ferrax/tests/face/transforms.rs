@@ -174,6 +174,15 @@ enum Model {
     One(Linear<Tensor>),
     Many { layers: Vec<Linear<Tensor>>, by_name: BTreeMap<String, Tensor> },
 }
+/// Names that generated code has, too, and one that is a word of the language.
+#[derive(Clone, Tree)]
+struct Named {
+    out: Tensor,
+    f: Tensor,
+    r#type: Tensor,
+    #[tree(fixed)]
+    self_: u8,
+}
 #[derive(Clone, Tree)]
 struct Pair<const N: usize>(Tensor, [Tensor; N]);
 
@@ -188,6 +197,10 @@ fn derived_trees_have_paths_and_structures() {
     let want = [".layers[0].w", ".layers[0].b", ".layers[1].w", ".layers[1].b", ".by_name[\"a\"]", ".by_name[\"z\"]"];
     assert_eq!(many.paths(), want);
     assert!(Model::Empty.paths().is_empty());
+    let one = || Tensor::ones(&[1]);
+    let named = Named { out: one(), f: one(), r#type: one(), self_: 3 }.map(|t| t * 2);
+    assert_eq!((named.paths().join(" "), named.self_), (".out .f .type".into(), 3));
+    assert_eq!((named.out + named.f + named.r#type).item(), 6.0);
     assert_eq!(Model::One(linear(1.0)).paths(), [".0.w", ".0.b"]);
     assert_eq!(Pair(Tensor::ones(&[1]), [Tensor::ones(&[1]), Tensor::ones(&[1])]).paths(), [".0", ".1[0]", ".1[1]"]);
     let h: HashMap<i32, Tensor> = [(3, Tensor::ones(&[1])), (1, Tensor::ones(&[1]))].into();

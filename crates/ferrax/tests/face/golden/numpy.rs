@@ -11,6 +11,10 @@ pub fn made(name: &str) -> Option<Tensor> {
     let u = v.flip(0);
     let others = Tensor::from([3, 4]);
     Some(match name {
+        "det2" => linalg::det(&s.slice(s![..2, ..2])),
+        "det3" => linalg::det(&s.slice(s![..3, ..3])),
+        "grad_det" => grad(linalg::det)(s).ok()?,
+        "grad_det_singular" => grad(linalg::det)(&s.at(s![3]).set(s.slice(s![0]))).ok()?,
         "lexsort" => lexsort(&[x.round(), x.flip(0).round()], 1),
         "partition" => x.partition(2, 1),
         "argpartition" => x.argpartition(2, 0),
