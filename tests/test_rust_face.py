@@ -15,7 +15,19 @@ import pytest
 from ferrax import lax, nn, random
 
 _ROOT = Path(__file__).parent.parent / "crates/ferrax"
-_FILES = ("tensor.rs", "tensor/*.rs", "tensor/*/*.rs", "transforms.rs", "transforms/*.rs", "random.rs", "random/*.rs", "nn.rs", "tree.rs", "special.rs", "device.rs")
+_FILES = (
+    "tensor.rs",
+    "tensor/*.rs",
+    "tensor/*/*.rs",
+    "transforms.rs",
+    "transforms/*.rs",
+    "random.rs",
+    "random/*.rs",
+    "nn.rs",
+    "tree.rs",
+    "special.rs",
+    "device.rs",
+)
 
 # Rust's name for what Python calls otherwise: methods, operators, macros.
 _OTHERWISE = {

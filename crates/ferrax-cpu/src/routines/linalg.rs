@@ -185,7 +185,8 @@ pub fn compile(l: &Linalg, tier: Tier) -> Res<Run> {
                     }
                     _ => (),
                 }
-                match in_lanes {
+                // without vectors the text for one matrix is code enough
+                match cfg!(feature = "linalg") && in_lanes {
                     true => matrices.in_lanes::<f64>(range, None, one),
                     false => matrices.one_by_one(range, large.as_ref(), parallel),
                 }

@@ -285,6 +285,6 @@ impl Tensor {
     /// All products of two vectors' elements.
     #[track_caller]
     pub fn outer(&self, o: impl Borrow<Tensor>) -> Tensor {
-        einsum("i,j->ij", &[&self.flatten(), &o.borrow().flatten()])
+        self.flatten().expand_dims(1) * o.borrow().flatten().expand_dims(0)
     }
 }

@@ -167,7 +167,7 @@ OPS = {
     "top_k": (lambda x: lax.top_k(x, 1)[0], lambda x: filled(x) and is_float(x), 1, none),
     "cond": (lambda x, y: lax.cond(jnp.sum(x) > 0, jnp.sin, lambda v: v * 2, y), lambda x, y: is_float(x) and is_float(y), 2, none),
     "fori": (lambda x, n: lax.fori_loop(0, n, lambda i, v: jnp.cos(v) * 0.5 + i, x), lambda x: x.dtype == np.float32, 1, lambda r, x: [r.randint(0, 3)]),
-    "while": (lambda x: lax.while_loop(lambda v: jnp.sum(v * v) > 0.5, lambda v: v / 2, x), lambda x: x.dtype == np.float32, 1, none),
+    "while": (lambda x: lax.while_loop(lambda v: jnp.sum(v * v) > 0.5, lambda v: v / 2, x), lambda x: single(x) and bool(np.isfinite(x).all()), 1, none),
     "scan": (lambda x: lax.scan(lambda c, v: (jnp.tanh(c / 2 + jnp.sum(v)), c * v), jnp.float32(0.5), x)[1], lambda x: filled(x) and x.dtype == np.float32, 1, none),
     "vmap": (lambda x: fx.vmap(lambda v: jnp.sum(jnp.tanh(v)) * v)(x), lambda x: ranked(x) and is_float(x), 1, none),
     "grad": (fx.grad(lambda v: jnp.sum(jnp.sin(v) * v)), is_float, 1, none),
