@@ -8,7 +8,9 @@ The tables stand in conformance_cases/. `== jax.numpy` opens a module; a line be
 
     sum prod: f({num}) | f({num ranked}, axis={axis}, keepdims={flag})
 
-`f` is the function; fields are filled in by conformance_operands.py. `names [word ..]: forms` says how results are compared, `names -- reason` that they are not.
+`f` is the function; fields are filled in by conformance_operands.py. `names [word ..]: forms` says how results are compared, `names -- reason` that they are not:
+`tol=N` times the rounding of the dtype, relative to each number or, with `norm`, to the greatest; `zero=N` beside numbers of that size, where what is left of them
+is rounding; `notvalue` by type alone; `eager` without `jit` and `jvp`, `nojvp` without the latter; `tame` with operands clear of kinks.
 
 A case is a form that is filled in. Every case runs eagerly; every fourth, through `jit` too, and every fourth, with operands clear of kinks, through `jvp`.
 Compared are values, dtypes, weak types, shapes, and containers; or that both raise. A difference has its reason in conformance_reasons.py, or is a bug.
@@ -278,7 +280,7 @@ def values(case, got, want):
         got, want = (np.atleast_1d(flushed(x, float(ml_dtypes.finfo(want.dtype).tiny)).astype(to)) for x in (got, want))
         tol = tolerance(case, dtype)
         size = np.abs(want[np.isfinite(want)])
-        near = tol * (np.max(size, initial=0) if "norm" in case.options else min(np.max(size, initial=0), 1.0))
+        near = tol * max(np.max(size, initial=0) if "norm" in case.options else min(np.max(size, initial=0), 1.0), float(case.options.get("zero", 0)))
         off = ~(alike(got.real, want.real, tol * np.abs(want), near) & alike(got.imag, want.imag, tol * np.abs(want), near))
     if not np.any(off):
         return None

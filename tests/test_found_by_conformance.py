@@ -222,3 +222,21 @@ def test_segments_in_buckets_keep_their_dtype(jax, jnp, name):
 def test_structures_of_one_node_are_leaves(jax):
     tree = jax.tree_util
     assert [tree.treedef_is_leaf(tree.tree_structure(x)) for x in (None, (), {}, 1, [1])] == [True, True, True, True, False]
+
+
+@pytest.mark.parametrize("base", ["uint32", "int8", "uint8", "bool", "float16", "complex64"])
+@pytest.mark.parametrize("exponent", ["int32", "int8"])
+def test_a_known_exponent_leaves_the_base_its_dtype(jax, jnp, base, exponent):
+    x, y = jnp.array([0, 1, 3], base), jnp.array(5, exponent)
+    for got in (jnp.power(x, y), x**y, jax.jit(lambda x: x**y)(x)):
+        assert got.dtype == ("int32" if base == "bool" else base) and not got.weak_type
+        assert got.tolist() == [0, 1, 1 if base == "bool" else 243 - 256 if base == "int8" else 243]
+    assert jax.jit(lambda x, y: x**y)(x, y).dtype == (exponent if base == "bool" else jnp.promote_types(base, exponent))
+
+
+def test_powers_are_weak_where_the_base_is_and_the_exponent_is_known(jax, jnp):
+    for x, of in ((3, "int32"), (2.5, "float32"), (2j, "complex64")):
+        got, traced = jnp.power(x, jnp.int8(2)), jax.jit(jnp.power)(x, jnp.int32(2))
+        assert (got.dtype, got.weak_type) == (of, True) and got == x**2
+        assert (traced.dtype, traced.weak_type) == (of, False) and abs(traced - x**2) < 1e-5
+    assert not jnp.power(3, np.array(True)).weak_type

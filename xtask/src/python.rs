@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use crate::shell::{Cmd, Res, fail, quiet, root};
 
 const GROUPS: &[(&str, &[&str])] = &[
-    ("test", &["numpy", "ml_dtypes", "opt_einsum", "pytest", "pytest-xdist", "hypothesis"]),
+    ("test", &["numpy", "ml_dtypes", "opt_einsum", "pytest", "pytest-xdist", "hypothesis", "array-api-strict>=2.4"]),
     ("demo", &["numpy", "ml_dtypes", "opt_einsum", "scikit-learn", "matplotlib"]),
     ("check", &["ruff"]),
     ("types", &["mypy==2.4.1", "basedpyright==1.40.2"]),

@@ -133,27 +133,26 @@ def reciprocal(x, /):
 
 
 def power(x1, x2, /):
-    """x1 ** x2. A Python or numpy integer exponent is exact by repeated multiplication; integers to negative powers raise TypeError.
+    """x1 ** x2. An integer exponent that is known, a number or an array of rank 0, is exact by repeated multiplication and leaves x1 its dtype.
+
+    Integers to negative powers raise TypeError.
 
     >>> jnp.power(jnp.array([2, 3]), 3)
     Array([ 8, 27], dtype=int32)
     """
     check_arraylike("power", x1, x2)
     d1, d2 = dtype_of(x1), dtype_of(x2)
-    if (
-        np.shape(x2) == ()
-        and not isinstance(x2, _core.Tracer)
-        and is_integer(d2)
-        and (not isinstance(x2, Array) or not (is_inexact(d1) or isinstance(x1, _core.Tracer)))
-    ):
-        # The exponent is known: a parameter of the primitive, unless an array holds it.
+    if np.shape(x2) == () and not isinstance(x2, _core.Tracer) and (is_integer(d2) or isinstance(x2, bool)):
+        if isinstance(x2, Array) and is_inexact(d1) and not is_complex(d1):
+            # The exponent in an array is an operand: one compiled program serves all of them.
+            x1 = _core.asarray(x1)
+            return convert(bind("pow", *promote_shapes(x1, x2)), d1, weak=x1.weak_type)
         y = operator.index(x2)
         if is_bool(d1):
             x1, d1 = convert(_core.asarray(x1), np.int32), np.dtype(np.int32)
         if not is_inexact(d1) and y < 0:
             raise TypeError(f"Integers cannot be raised to negative powers, got integer_pow({d1.name}[{','.join(map(str, np.shape(x1)))}], {y})")
-        if not isinstance(x2, Array):
-            return _known_power(x1 if isinstance(x1, Array) else _core.asarray(x1), y)
+        return _known_power(x1 if isinstance(x1, Array) else _core.asarray(x1), y)
     if is_inexact(d1) and is_integer(d2) and _core.result_type(x1, x2) == d1:
         # pow takes an integer exponent as it is.
         a, b = promote_shapes(_core.asarray(x1), _core.asarray(x2))
@@ -161,7 +160,8 @@ def power(x1, x2, /):
     x1, x2 = _core.promote_dtypes(x1, x2)
     if is_inexact(x1.dtype):
         return elementwise("pow", x1, x2)
-    return _integer_power(*((convert(x1, np.int32), convert(x2, np.int32)) if is_bool(x1.dtype) else (x1, x2)))
+    out = _integer_power(*((convert(x1, np.int32), convert(x2, np.int32)) if is_bool(x1.dtype) else (x1, x2)))
+    return convert(out, out.dtype, weak=False)
 
 
 pow = power
