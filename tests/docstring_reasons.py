@@ -20,8 +20,6 @@ REASONS = {
     "jax.experimental.random.StatefulPRNG.spawn": "experimental.random is not there",
     "jax.experimental.random.StatefulPRNG.split": "experimental.random is not there",
     "jax.experimental.random.stateful_rng": "experimental.random is not there",
-    "jax.nn.scaled_matmul": "the float8 types are not there",
-    "jax.random.wrap_key_data": "keys have the dtype of their generator",
     "jax.debug.inspect_array_sharding": DEVICES,
     "jax.export.Exported.in_shardings_jax": DEVICES,
     # otherwise
@@ -48,7 +46,6 @@ REASONS = {
     "numpy: jax.numpy.linalg.matrix_norm": SINGULAR,
     "numpy: jax.numpy.linalg.norm": SINGULAR,
     "scipy: jax.scipy.linalg.invpascal": INEXACT,
-    "scipy: jax.scipy.linalg.lu_solve": INEXACT,
     "scipy: jax.scipy.linalg.qr_multiply": INEXACT,
     "scipy: jax.scipy.linalg.solve": INEXACT,
 }
