@@ -80,7 +80,11 @@ def scalar_class(dtype):
 
 
 def issubdtype(arg1, arg2):
-    """Whether dtype arg1 is at or below arg2 in the hierarchy (jnp.floating, jnp.integer, ...); ml_dtypes' are floating or integer."""
+    """Whether dtype arg1 is at or below arg2 in the hierarchy (jnp.floating, jnp.integer, ...); ml_dtypes' are floating or integer.
+
+    >>> jnp.issubdtype(jnp.bfloat16, jnp.floating)
+    True
+    """
     if is_key(arg1):
         return arg2 in (prng_key, extended, np.generic) or (is_key(arg2) and arg1 == arg2)
     if is_key(arg2):
@@ -239,7 +243,11 @@ def to_complex(dtype) -> np.dtype:
 
 
 def finfo(dtype):
-    """The limits of a floating-point dtype, those of ml_dtypes included."""
+    """The limits of a floating-point dtype, those of ml_dtypes included.
+
+    >>> jnp.finfo("bfloat16").bits
+    16
+    """
     dtype = np.dtype(dtype)
     if _is_extended(dtype):
         import ml_dtypes
@@ -249,7 +257,11 @@ def finfo(dtype):
 
 
 def iinfo(dtype):
-    """The limits of an integer dtype, those of ml_dtypes included."""
+    """The limits of an integer dtype, those of ml_dtypes included.
+
+    >>> jnp.iinfo("int8").max
+    127
+    """
     dtype = np.dtype(dtype)
     if _is_extended(dtype):
         import ml_dtypes

@@ -47,7 +47,11 @@ class TypePromotionError(ValueError):
 
 
 def issubdtype(a, b):
-    """Whether dtype a is at or below b in the hierarchy (jnp.floating, jnp.integer, ...); ml_dtypes' are floating or integer."""
+    """Whether dtype a is at or below b in the hierarchy (jnp.floating, jnp.integer, ...); ml_dtypes' are floating or integer.
+
+    >>> jax.dtypes.issubdtype(random.key(0).dtype, jax.dtypes.prng_key)
+    True
+    """
     return _issubdtype(a, b)
 
 
@@ -64,6 +68,9 @@ def canonicalize_dtype(dtype, allow_extended_dtype=False):
 
     Raises:
       ValueError: a key dtype is given and not allowed.
+
+    >>> jax.dtypes.canonicalize_dtype("float64")
+    dtype('float32')
     """
     if is_key(dtype):
         if allow_extended_dtype:
@@ -73,7 +80,11 @@ def canonicalize_dtype(dtype, allow_extended_dtype=False):
 
 
 def itemsize_bits(dtype):
-    """How many bits an element takes."""
+    """How many bits an element takes.
+
+    >>> jax.dtypes.itemsize_bits(jnp.dtype("int4"))
+    4
+    """
     name = np.dtype(dtype).name
     if name in ("int2", "uint2"):
         return 2
@@ -81,7 +92,11 @@ def itemsize_bits(dtype):
 
 
 def result_type(*args, return_weak_type_flag=False):
-    """The dtype that the arguments (arrays, scalars, dtypes) promote to; with the flag, a pair (dtype, whether it is weak)."""
+    """The dtype that the arguments (arrays, scalars, dtypes) promote to; with the flag, a pair (dtype, whether it is weak).
+
+    >>> jax.dtypes.result_type(jnp.float16, 1.5)
+    dtype('float16')
+    """
     dtype = _core.result_type(*args)
     if not return_weak_type_flag:
         return dtype
@@ -93,6 +108,9 @@ def scalar_type_of(x):
 
     Raises:
       TypeError: there is none.
+
+    >>> jax.dtypes.scalar_type_of(1.5)
+    <class 'float'>
     """
     dtype = _core.get_aval(x).dtype
     for kind, t in ((np.bool_, bool), (np.integer, int), (np.floating, float), (np.complexfloating, complex)):

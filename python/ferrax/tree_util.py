@@ -168,6 +168,9 @@ def tree_reduce_associative(operation, tree, *, identity=_MISSING, is_leaf=None)
 
     Raises:
       TypeError: there is no leaf and no identity.
+
+    >>> jax.tree_util.tree_reduce_associative(lambda x, y: x + y, [1, (2, 3)])
+    6
     """
     items = tree_leaves(tree, is_leaf)
     if not items:
@@ -350,6 +353,9 @@ def flatten_one_level(tree):
 
     Raises:
       ValueError: `tree` is a leaf.
+
+    >>> flatten_one_level([1, (2, 3)])
+    ([1, (2, 3)], None)
     """
     pairs, data = flatten_one_level_with_keys(tree)
     children = (x for _, x in pairs)
@@ -371,7 +377,11 @@ def flatten_one_level_with_keys(tree):
 
 
 def is_tree_node(typ):
-    """Whether values of this type are inner nodes of a pytree."""
+    """Whether values of this type are inner nodes of a pytree.
+
+    >>> is_tree_node(list), is_tree_node(int)
+    (True, False)
+    """
     return typ in _NODE_TYPES or (issubclass(typ, tuple) and hasattr(typ, "_fields"))
 
 

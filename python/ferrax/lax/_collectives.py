@@ -60,12 +60,20 @@ def _even(name, axis_name, groups):
 
 
 def axis_size(axis_name):
-    """The size of the named axis (the product of several), a Python integer."""
+    """The size of the named axis (the product of several), a Python integer.
+
+    >>> jax.vmap(lambda x: x * lax.axis_size("i"), axis_name="i")(jnp.array([10, 20]))
+    Array([20, 40], dtype=int32)
+    """
     return math.prod([_core.axis_size(name) for name in _names(axis_name)])
 
 
 def axis_index(axis_name):
-    """The position along the named axis, int32; of several names, the position in row-major order. Raises NameError for an unbound name."""
+    """The position along the named axis, int32; of several names, the position in row-major order. Raises NameError for an unbound name.
+
+    >>> jax.vmap(lambda x: x + lax.axis_index("i"), axis_name="i")(jnp.array([10, 20]))
+    Array([10, 21], dtype=int32)
+    """
     names = _names(axis_name)
     try:
         axis_size(names)
@@ -94,7 +102,11 @@ def _reduce(primitive, reducer, x, axis_name, groups):
 
 
 def psum(x, axis_name, *, axis_index_groups=None):
-    """Sum of x over the named axis, everywhere. x: a pytree. A Python number is multiplied by the axis size without an equation."""
+    """Sum of x over the named axis, everywhere. x: a pytree. A Python number is multiplied by the axis size without an equation.
+
+    >>> jax.vmap(lambda x: lax.psum(x, "i"), axis_name="i")(jnp.array([1, 2]))
+    Array([3, 3], dtype=int32)
+    """
     n = _scope([a for a in _names(axis_name) if not _is_position(a)], axis_index_groups)[2]
 
     def sum_of(v):
@@ -110,7 +122,11 @@ def psum(x, axis_name, *, axis_index_groups=None):
 
 
 def pmean(x, axis_name, *, axis_index_groups=None):
-    """Mean of x over the named axis, everywhere. x: a pytree."""
+    """Mean of x over the named axis, everywhere. x: a pytree.
+
+    >>> jax.vmap(lambda x: lax.pmean(x, "i"), axis_name="i")(jnp.array([1.0, 2.0]))
+    Array([1.5, 1.5], dtype=float32)
+    """
     _, groups, n = _scope(axis_name, axis_index_groups)
     if n is None:
         n = bind("psum", as_array(np.int32(1)), axes=_names(axis_name), axis_index_groups=groups)
@@ -118,17 +134,29 @@ def pmean(x, axis_name, *, axis_index_groups=None):
 
 
 def pmax(x, axis_name, *, axis_index_groups=None):
-    """Maximum of x over the named axis, everywhere. x: a pytree."""
+    """Maximum of x over the named axis, everywhere. x: a pytree.
+
+    >>> jax.vmap(lambda x: lax.pmax(x, "i"), axis_name="i")(jnp.array([1, 2]))
+    Array([2, 2], dtype=int32)
+    """
     return _reduce("pmax", "reduce_max", x, axis_name, axis_index_groups)
 
 
 def pmin(x, axis_name, *, axis_index_groups=None):
-    """Minimum of x over the named axis, everywhere. x: a pytree."""
+    """Minimum of x over the named axis, everywhere. x: a pytree.
+
+    >>> jax.vmap(lambda x: lax.pmin(x, "i"), axis_name="i")(jnp.array([1, 2]))
+    Array([1, 1], dtype=int32)
+    """
     return _reduce("pmin", "reduce_min", x, axis_name, axis_index_groups)
 
 
 def ppermute(x, axis_name, perm):
-    """x sent along (source, destination) pairs; positions that nobody sends to get zeros. x: a pytree."""
+    """x sent along (source, destination) pairs; positions that nobody sends to get zeros. x: a pytree.
+
+    >>> jax.vmap(lambda x: lax.ppermute(x, "i", [(0, 1), (1, 0)]), axis_name="i")(jnp.array([1, 2]))
+    Array([2, 1], dtype=int32)
+    """
     perm = tuple([tuple([operator.index(i) for i in pair]) for pair in perm])
     names, _, n = _scope(axis_name)
     if any(not 0 <= i < n for pair in perm for i in pair):
@@ -151,14 +179,23 @@ def ppermute(x, axis_name, perm):
 
 
 def pshuffle(x, axis_name, perm):
-    """x permuted: position i gets x from position perm[i]. Raises ValueError unless `perm` is a permutation."""
+    """x permuted: position i gets x from position perm[i]. Raises ValueError unless `perm` is a permutation.
+
+    >>> jax.vmap(lambda x: lax.pshuffle(x, "i", [1, 0]), axis_name="i")(jnp.array([1, 2]))
+    Array([2, 1], dtype=int32)
+    """
     if set(perm) != set(range(len(perm))) or len(perm) != axis_size(axis_name):
         raise ValueError(f"`perm` does not represent a permutation: {perm}")
     return ppermute(x, axis_name, [(source, i) for i, source in enumerate(perm)])
 
 
 def all_gather(x, axis_name, *, axis_index_groups=None, axis=0, tiled=False, to="varying"):
-    """x from all positions, stacked along a new axis `axis`, or joined along it if `tiled`. x: a pytree."""
+    """x from all positions, stacked along a new axis `axis`, or joined along it if `tiled`. x: a pytree.
+
+    >>> jax.vmap(lambda x: lax.all_gather(x, "i"), axis_name="i")(jnp.array([1, 2]))
+    Array([[1, 2],
+           [1, 2]], dtype=int32)
+    """
     if to not in (None, "varying"):
         refused("all_gather", "to", to, "the type of an array does not say over which axes it varies")
     names, groups, n = _even("all_gather", axis_name, axis_index_groups)
@@ -181,7 +218,11 @@ def all_gather(x, axis_name, *, axis_index_groups=None, axis=0, tiled=False, to=
 
 
 def psum_scatter(x, axis_name, *, scatter_dimension=0, axis_index_groups=None, tiled=False):
-    """`psum` of which each position keeps its own slice along `scatter_dimension`. x: a pytree."""
+    """`psum` of which each position keeps its own slice along `scatter_dimension`. x: a pytree.
+
+    >>> jax.vmap(lambda x: lax.psum_scatter(x, "i"), axis_name="i")(jnp.array([[1, 2], [3, 4]]))
+    Array([4, 6], dtype=int32)
+    """
     names, groups, n = _even("psum_scatter", axis_name, axis_index_groups)
 
     def scatter(v, name, size, dimension, tiled):
@@ -206,6 +247,10 @@ def all_to_all(x, axis_name, split_axis, concat_axis, *, axis_index_groups=None,
 
     Unless `tiled`, the split axis has the named axis's size and is gone from the result, which has a new axis `concat_axis`.
     Raises ValueError where the sizes do not fit the axis.
+
+    >>> jax.vmap(lambda x: lax.all_to_all(x, "i", 0, 0), axis_name="i")(jnp.array([[1, 2], [3, 4]]))
+    Array([[1, 3],
+           [2, 4]], dtype=int32)
     """
     names, groups, n = _even("all_to_all", axis_name, axis_index_groups)
 
@@ -282,12 +327,21 @@ def ragged_all_to_all(operand, output, input_offsets, send_sizes, output_offsets
 
 
 def pswapaxes(x, axis_name, axis, *, axis_index_groups=None):
-    """Swaps the named axis with the axis `axis` of x, of the same size. x: a pytree."""
+    """Swaps the named axis with the axis `axis` of x, of the same size. x: a pytree.
+
+    >>> jax.vmap(lambda x: lax.pswapaxes(x, "i", 0), axis_name="i")(jnp.array([[1, 2], [3, 4]]))
+    Array([[1, 3],
+           [2, 4]], dtype=int32)
+    """
     return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
 
 
 def pbroadcast(x, axis_name, source):
-    """x of position `source`, everywhere along the named axis. x: a pytree. Raises ValueError for a source outside the axis."""
+    """x of position `source`, everywhere along the named axis. x: a pytree. Raises ValueError for a source outside the axis.
+
+    >>> jax.vmap(lambda x: lax.pbroadcast(x, "i", 1), axis_name="i")(jnp.array([1, 2]))
+    Array([2, 2], dtype=int32)
+    """
     n = axis_size(axis_name)
     if not 0 <= source < n:
         raise ValueError(f"source {source} is out of bounds for axis {axis_name} of size {n}")

@@ -36,11 +36,19 @@ sharding_constraint_p = composed("sharding_constraint", lambda x, *, sharding, *
 
 
 def stage(x, /):
-    """x as an array, of the trace that is at work. x: an array or a scalar. Raises TypeError for what is neither."""
+    """x as an array, of the trace that is at work. x: an array or a scalar. Raises TypeError for what is neither.
+
+    >>> lax.stage(jnp.array([1.0, 2.0]))
+    Array([1., 2.], dtype=float32)
+    """
     return _core.asarray(x)
 
 
 def dce_sink(val, *, prevent_mlir_dce=False):
-    """Marks the arrays of a pytree as wanted in the program that is made; what runs leaves them out. prevent_mlir_dce: has no effect."""
+    """Marks the arrays of a pytree as wanted in the program that is made; what runs leaves them out. prevent_mlir_dce: has no effect.
+
+    >>> lax.dce_sink(jnp.array([1.0]))
+
+    """
     for x in tree_leaves(val):
         dce_sink_p.bind(x, prevent_mlir_dce=prevent_mlir_dce)

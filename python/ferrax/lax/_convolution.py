@@ -25,6 +25,9 @@ def conv_general_permutations(dimension_numbers):
     """For a triple of axis strings such as ("NHWC", "HWIO", "NHWC"): the permutations to (N, C, spatial), (O, I, spatial), (N, C, spatial).
 
     Raises TypeError where the letters do not match.
+
+    >>> lax.conv_general_permutations(("NHC", "HIO", "NHC"))
+    ((0, 2, 1), (2, 1, 0), (0, 2, 1))
     """
     lhs, rhs, out = dimension_numbers
     for i, (a, b) in enumerate((("N", "C"), ("O", "I"), ("N", "C"))):
@@ -43,6 +46,9 @@ def conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers):
     """`ConvDimensionNumbers` from None (batch and feature first), a triple of axis strings, or `ConvDimensionNumbers`.
 
     Raises TypeError for anything else.
+
+    >>> lax.conv_dimension_numbers((1, 5, 2), (3, 2, 4), ("NHC", "HIO", "NHC")).lhs_spec
+    (0, 2, 1)
     """
     if isinstance(dimension_numbers, ConvDimensionNumbers):
         return dimension_numbers
@@ -72,7 +78,11 @@ def _check_spatial(name, window, **lists):
 
 
 def conv_shape_tuple(lhs_shape, rhs_shape, strides, pads, batch_group_count=1):
-    """Shape of a convolution in (N, C, spatial) order; `pads` are (low, high) pairs or a padding's name."""
+    """Shape of a convolution in (N, C, spatial) order; `pads` are (low, high) pairs or a padding's name.
+
+    >>> lax.conv_shape_tuple((1, 2, 5), (4, 2, 3), (1,), [(0, 0)])
+    (1, 4, 3)
+    """
     if isinstance(pads, str):
         pads = padtype_to_pads(lhs_shape[2:], rhs_shape[2:], strides, pads)
     spatial = [max(0, (n + lo + hi - w) // s + 1) for n, w, s, (lo, hi) in zip(lhs_shape[2:], rhs_shape[2:], strides, pads, strict=True)]
@@ -80,14 +90,22 @@ def conv_shape_tuple(lhs_shape, rhs_shape, strides, pads, batch_group_count=1):
 
 
 def conv_general_shape_tuple(lhs_shape, rhs_shape, window_strides, padding, dimension_numbers):
-    """Shape of a convolution whose axis orders are the strings `dimension_numbers`."""
+    """Shape of a convolution whose axis orders are the strings `dimension_numbers`.
+
+    >>> lax.conv_general_shape_tuple((1, 5, 2), (3, 2, 4), (1,), "VALID", ("NHC", "HIO", "NHC"))
+    (1, 3, 4)
+    """
     lhs_perm, rhs_perm, out_perm = conv_general_permutations(dimension_numbers)
     out = conv_shape_tuple([lhs_shape[i] for i in lhs_perm], [rhs_shape[i] for i in rhs_perm], window_strides, padding)
     return tuple([out[i] for i in np.argsort(out_perm)])
 
 
 def conv_transpose_shape_tuple(lhs_shape, rhs_shape, window_strides, padding, dimension_numbers):
-    """Shape of a transposed convolution whose axis orders are the strings `dimension_numbers`."""
+    """Shape of a transposed convolution whose axis orders are the strings `dimension_numbers`.
+
+    >>> lax.conv_transpose_shape_tuple((1, 5, 2), (3, 2, 4), (2,), "SAME", ("NHC", "HIO", "NHC"))
+    (1, 10, 4)
+    """
     lhs_perm, rhs_perm, out_perm = conv_general_permutations(dimension_numbers)
     lhs, rhs = [lhs_shape[i] for i in lhs_perm], [rhs_shape[i] for i in rhs_perm]
     if isinstance(padding, str):
@@ -175,7 +193,11 @@ def conv(lhs, rhs, window_strides, padding, precision=None, preferred_element_ty
 
 
 def conv_with_general_padding(lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation, precision=None, preferred_element_type=None):
-    """`conv` with dilations."""
+    """`conv` with dilations.
+
+    >>> lax.conv_with_general_padding(jnp.ones((1, 1, 4)), jnp.ones((1, 1, 2)), (1,), [(1, 0)], None, None)
+    Array([[[1., 2., 2., 2.]]], dtype=float32)
+    """
     return conv_general_dilated(
         lhs,
         rhs,
@@ -268,7 +290,12 @@ def conv_general_dilated_patches(
     precision=None,
     preferred_element_type=None,
 ):
-    """The windows that a convolution with kernels of `filter_shape` sees, as features: C * prod(filter_shape) of them, C varying slowest."""
+    """The windows that a convolution with kernels of `filter_shape` sees, as features: C * prod(filter_shape) of them, C varying slowest.
+
+    >>> lax.conv_general_dilated_patches(jnp.arange(4.0).reshape(1, 1, 4), (2,), (1,), "VALID")
+    Array([[[0., 1., 2.],
+            [1., 2., 3.]]], dtype=float32)
+    """
     filter_shape = tuple(filter_shape)
     numbers = conv_dimension_numbers(np.shape(lhs), (1, 1, *filter_shape), dimension_numbers)
     channels = np.shape(lhs)[numbers.lhs_spec[1]]
@@ -295,7 +322,11 @@ def conv_general_dilated_patches(
 
 
 def conv_general_dilated_local(lhs, rhs, window_strides, padding, filter_shape, lhs_dilation=None, rhs_dilation=None, dimension_numbers=None, precision=None):
-    """Convolution with a kernel of its own at every output position (locally connected): rhs is (O, C * prod(filter_shape), out spatial)."""
+    """Convolution with a kernel of its own at every output position (locally connected): rhs is (O, C * prod(filter_shape), out spatial).
+
+    >>> lax.conv_general_dilated_local(jnp.ones((1, 1, 3)), jnp.arange(4.0).reshape(1, 2, 2), (1,), "VALID", (2,))
+    Array([[[2., 4.]]], dtype=float32)
+    """
     if isinstance(precision, (tuple, list)):
         lhs_precision = precision[0]
     else:

@@ -39,7 +39,11 @@ def stop_gradient(x):
 
 
 def optimization_barrier(operand, /):
-    """`operand`, over which the compiler moves nothing. operand: a pytree."""
+    """`operand`, over which the compiler moves nothing. operand: a pytree.
+
+    >>> lax.optimization_barrier(jnp.array([1.0]))
+    Array([1.], dtype=float32)
+    """
     leaves, tree = tree_flatten(operand)
     if not leaves:
         return operand
@@ -52,6 +56,9 @@ def custom_root(f, initial_guess, solve, tangent_solve, has_aux=False):
 
     f: takes and returns a pytree like initial_guess. tangent_solve(g, y): solves g(x) = y for the linearised f. has_aux: `solve`
     returns (root, aux). Differentiable in whatever f closes over. Raises TypeError where f or solve changes the structure of the guess.
+
+    >>> lax.custom_root(lambda x: x**2 - 4.0, 1.0, lambda f, x: lax.fori_loop(0, 9, lambda _, x: x - f(x) / (2 * x), x), lambda g, y: y / g(1.0))
+    Array(2., dtype=float32, weak_type=True)
     """
     guess, tree = tree_flatten(initial_guess)
     guess = [as_array(x) for x in guess]
@@ -110,6 +117,9 @@ def custom_linear_solve(matvec, b, solve, transpose_solve=None, symmetric=False,
 
     matvec: linear, takes and returns a pytree like b. transpose_solve(vecmat, b): solves the transposed system, needed for reverse mode
     unless `symmetric`. has_aux: the solvers return (x, aux).
+
+    >>> lax.custom_linear_solve(lambda x: 2 * x, jnp.array([4.0]), lambda matvec, b: b / 2)
+    Array([2.], dtype=float32)
     """
     flat, tree = tree_flatten(b)
     flat = [as_array(x) for x in flat]
@@ -175,6 +185,9 @@ def platform_dependent(*args, default=None, **per_platform):
     """per_platform[p](*args) for the platform p the program is compiled for, else default(*args).
 
     Raises TypeError for a branch that is not callable, NotImplementedError where there is neither a branch for the platform nor a default.
+
+    >>> lax.platform_dependent(jnp.array([1.0]), default=lambda x: x + 1)
+    Array([2.], dtype=float32)
     """
     for name, branch in per_platform.items():
         if not callable(branch):
@@ -193,7 +206,11 @@ def platform_dependent(*args, default=None, **per_platform):
 
 
 def composite(decomposition, name, version=0):
-    """`decomposition`, to be known by `name` to compilers that have their own implementation of it; ours inlines it."""
+    """`decomposition`, to be known by `name` to compilers that have their own implementation of it; ours inlines it.
+
+    >>> lax.composite(lambda x: x * 2, "my.double")(jnp.array([3.0]))
+    Array([6.], dtype=float32)
+    """
     if version:
         inert("composite", "version", "no compiler here has an implementation of its own")
 

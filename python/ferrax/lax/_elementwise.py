@@ -81,12 +81,20 @@ def atanh(x):
 
 
 def bessel_i0e(x):
-    """exp(-|x|) I0(x), the scaled modified Bessel function of order 0. x: float."""
+    """exp(-|x|) I0(x), the scaled modified Bessel function of order 0. x: float.
+
+    >>> lax.bessel_i0e(jnp.array([0.0, 1.0]))
+    Array([1.       , 0.4657596], dtype=float32)
+    """
     return bind("bessel_i0e", x)
 
 
 def bessel_i1e(x):
-    """exp(-|x|) I1(x), the scaled modified Bessel function of order 1. x: float."""
+    """exp(-|x|) I1(x), the scaled modified Bessel function of order 1. x: float.
+
+    >>> lax.bessel_i1e(jnp.array([0.0, 1.0]))
+    Array([0.        , 0.20791042], dtype=float32)
+    """
     return bind("bessel_i1e", x)
 
 
@@ -118,7 +126,11 @@ def cosh(x):
 
 
 def digamma(x):
-    """d/dx log Gamma(x). x: float."""
+    """d/dx log Gamma(x). x: float.
+
+    >>> lax.digamma(jnp.array([1.0, 2.0]))
+    Array([-0.5772156 ,  0.42278433], dtype=float32)
+    """
     return bind("digamma", x)
 
 
@@ -473,17 +485,29 @@ def gt(x, y):
 
 
 def igamma(a, x):
-    """Regularised lower incomplete gamma function P(a, x). a, x: float."""
+    """Regularised lower incomplete gamma function P(a, x). a, x: float.
+
+    >>> lax.igamma(jnp.array([2.0, 2.0]), jnp.array([0.0, 2.0]))
+    Array([0.       , 0.5939942], dtype=float32)
+    """
     return bind("igamma", a, x)
 
 
 def igamma_grad_a(a, x):
-    """d/da P(a, x). a, x: float."""
+    """d/da P(a, x). a, x: float.
+
+    >>> lax.igamma_grad_a(jnp.array([2.0]), jnp.array([1.5]))
+    Array([-0.31348866], dtype=float32)
+    """
     return bind("igamma_grad_a", a, x)
 
 
 def igammac(a, x):
-    """Regularised upper incomplete gamma function Q(a, x). a, x: float."""
+    """Regularised upper incomplete gamma function Q(a, x). a, x: float.
+
+    >>> lax.igammac(jnp.array([2.0, 2.0]), jnp.array([0.0, 2.0]))
+    Array([1.       , 0.4060058], dtype=float32)
+    """
     return bind("igammac", a, x)
 
 
@@ -524,7 +548,11 @@ def min(x, y):
 
 
 def mulhi(x, y, /):
-    """The upper half of the double-width product. x, y: integer."""
+    """The upper half of the double-width product. x, y: integer.
+
+    >>> lax.mulhi(jnp.array([2**30]), jnp.array([8]))
+    Array([2], dtype=int32)
+    """
     return bind("mulhi", x, y)
 
 
@@ -547,7 +575,11 @@ def nextafter(x1, x2):
 
 
 def polygamma(m, x):
-    """The m-th derivative of digamma at x. m, x: float."""
+    """The m-th derivative of digamma at x. m, x: float.
+
+    >>> lax.polygamma(jnp.array([1.0]), jnp.array([1.0]))
+    Array([1.644934], dtype=float32)
+    """
     return bind("polygamma", m, x)
 
 
@@ -606,7 +638,11 @@ def sub(x, y):
 
 
 def zeta(x, q):
-    """Hurwitz zeta function, sum over k >= 0 of (q + k) ** -x. x, q: float."""
+    """Hurwitz zeta function, sum over k >= 0 of (q + k) ** -x. x, q: float.
+
+    >>> lax.zeta(jnp.array([2.0]), jnp.array([1.0]))
+    Array([1.644934], dtype=float32)
+    """
     return bind("zeta", x, q)
 
 
@@ -621,7 +657,11 @@ def mul(x, y, *, out_dtype=None):
 
 
 def betainc(a, b, x):
-    """Regularised incomplete beta function I_x(a, b). a, b, x: float. Differentiable in x alone: ValueError for a and b."""
+    """Regularised incomplete beta function I_x(a, b). a, b, x: float. Differentiable in x alone: ValueError for a and b.
+
+    >>> lax.betainc(jnp.array([2.0]), jnp.array([3.0]), jnp.array([0.5]))
+    Array([0.6875], dtype=float32)
+    """
     return bind("regularized_incomplete_beta", a, b, x)
 
 
@@ -665,7 +705,11 @@ def integer_pow(x, y):
 
 
 def random_gamma_grad(*args):
-    """Derivative of a sample x of Gamma(a) with respect to a. args: a and x, float."""
+    """Derivative of a sample x of Gamma(a) with respect to a. args: a and x, float.
+
+    >>> lax.random_gamma_grad(jnp.array([2.0]), jnp.array([1.5]))
+    Array([0.9366392], dtype=float32)
+    """
     return bind("random_gamma_grad", *args)
 
 

@@ -95,6 +95,9 @@ def ragged_dot_general(
     """`dot_general` with the rows of lhs split into groups of `group_sizes`, each with a slice of rhs of its own.
 
     Raises NotImplementedError for a group_offset, TypeError for numbers that do not fit the operands.
+
+    >>> lax.ragged_dot_general(jnp.ones((3, 2)), jnp.ones((1, 2, 1)), jnp.array([3]), lax.RaggedDotDimensionNumbers((([1], [1]), ([], [])), [0], [0])).shape
+    (3, 1)
     """
     if group_offset is not None:
         raise NotImplementedError("Unimplemented group_offset support.")
@@ -111,7 +114,13 @@ def ragged_dot_general(
 
 
 def ragged_dot(lhs, rhs, group_sizes, precision=None, preferred_element_type=None, group_offset=None, out_sharding=None):
-    """Rows of lhs [m, k], in groups of `group_sizes` [g], times rhs [g, k, n] of the group: [m, n]."""
+    """Rows of lhs [m, k], in groups of `group_sizes` [g], times rhs [g, k, n] of the group: [m, n].
+
+    >>> lax.ragged_dot(jnp.ones((3, 2)), jnp.array([[[1.0], [1.0]], [[5.0], [5.0]]]), jnp.array([1, 2]))
+    Array([[ 2.],
+           [10.],
+           [10.]], dtype=float32)
+    """
     if out_sharding is not None:
         no_sharding("ragged_dot", out_sharding)
     numbers = RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,))

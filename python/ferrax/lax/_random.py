@@ -25,6 +25,9 @@ def rng_bit_generator(key, shape, dtype=np.uint32, algorithm=RandomAlgorithm.RNG
     """The next state and random bits, of `shape` and unsigned `dtype` (default uint32), by philox4x32 (also the default) or threefry2x32.
 
     key: uint32[4], or uint64[2] with x64. Under `vmap` all lanes draw from the first lane's state. Raises TypeError for other keys and dtypes.
+
+    >>> lax.rng_bit_generator(jnp.array([0, 0, 0, 0], "uint32"), (2,))[1].shape
+    (2,)
     """
     if out_sharding is not None:
         no_sharding("rng_bit_generator", out_sharding)
@@ -41,5 +44,8 @@ def rng_uniform(a, b, shape):
     """Numbers from [a, b), others at every call: the host draws them. a, b: scalars of one integer or float dtype.
 
     Raises ValueError for arrays, and for operands of two dtypes.
+
+    >>> lax.rng_uniform(0.0, 1.0, (2, 3)).shape
+    (2, 3)
     """
     return bind("rng_uniform", a, b, shape=canonicalize_shape(shape))

@@ -66,17 +66,29 @@ def reduce_min(operand, axes):
 
 
 def reduce_and(operand, axes):
-    """Bitwise and over `axes`. operand: bool or integer."""
+    """Bitwise and over `axes`. operand: bool or integer.
+
+    >>> lax.reduce_and(jnp.array([6, 3]), (0,))
+    Array(2, dtype=int32)
+    """
     return _reduce("reduce_and", operand, axes)
 
 
 def reduce_or(operand, axes):
-    """Bitwise or over `axes`. operand: bool or integer."""
+    """Bitwise or over `axes`. operand: bool or integer.
+
+    >>> lax.reduce_or(jnp.array([6, 3]), (0,))
+    Array(7, dtype=int32)
+    """
     return _reduce("reduce_or", operand, axes)
 
 
 def reduce_xor(operand, axes):
-    """Bitwise exclusive or over `axes`. operand: bool or integer."""
+    """Bitwise exclusive or over `axes`. operand: bool or integer.
+
+    >>> lax.reduce_xor(jnp.array([6, 3]), (0,))
+    Array(5, dtype=int32)
+    """
     return _reduce("reduce_xor", operand, axes)
 
 
@@ -224,7 +236,11 @@ def cummin(operand, axis=0, reverse=False):
 
 
 def cumlogsumexp(operand, axis=0, reverse=False):
-    """Running log(sum(exp(x))) along `axis`, from the end if `reverse`. operand: float."""
+    """Running log(sum(exp(x))) along `axis`, from the end if `reverse`. operand: float.
+
+    >>> lax.cumlogsumexp(jnp.array([0.0, 0.0]))
+    Array([0.       , 0.6931472], dtype=float32)
+    """
     return _cumulative("cumlogsumexp", operand, axis, reverse)
 
 
@@ -253,6 +269,9 @@ def padtype_to_pads(in_shape, window_shape, window_strides, padding):
     """The (low, high) padding along each axis that "VALID", "SAME" or "SAME_LOWER" means for windows over `in_shape`.
 
     Raises RuntimeError for another word.
+
+    >>> lax.padtype_to_pads((5,), (3,), (2,), "SAME")
+    [(1, 1)]
     """
     if isinstance(padding, str):
         kind = padding.upper()
@@ -272,7 +291,11 @@ def _dilate(n, d):
 
 
 def reduce_window_shape_tuple(operand_shape, window_dimensions, window_strides, padding, base_dilation=None, window_dilation=None):
-    """The shape of the result of `reduce_window`."""
+    """The shape of the result of `reduce_window`.
+
+    >>> lax.reduce_window_shape_tuple((5,), (3,), (2,), [(0, 0)])
+    (2,)
+    """
     n = len(operand_shape)
     base, window = base_dilation or (1,) * n, window_dilation or (1,) * n
     out = []

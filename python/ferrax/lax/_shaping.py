@@ -61,7 +61,11 @@ def bitcast_convert_type(operand, new_dtype):
 
 
 def dtype(x):
-    """The dtype of an array or scalar, or of the arrays that a scalar type, a dtype or its name stands for."""
+    """The dtype of an array or scalar, or of the arrays that a scalar type, a dtype or its name stands for.
+
+    >>> lax.dtype(1.5)
+    dtype('float32')
+    """
     if isinstance(x, (type, np.dtype, str)):
         return canonicalize_dtype(x)
     if isinstance(x, (list, tuple)):
@@ -107,12 +111,20 @@ def full_like(x, fill_value, dtype=None, shape=None, sharding=None):
 
 
 def zeros_like_array(x):
-    """Zeros of x's shape and dtype."""
+    """Zeros of x's shape and dtype.
+
+    >>> lax.zeros_like_array(jnp.array([1, 2]))
+    Array([0, 0], dtype=int32)
+    """
     return full_like(x, 0)
 
 
 def empty(shape, dtype, *, out_sharding=None):
-    """An array of `shape` and `dtype` whose contents mean nothing (they are zeros)."""
+    """An array of `shape` and `dtype` whose contents mean nothing (they are zeros).
+
+    >>> lax.empty((2,), "float32").shape
+    (2,)
+    """
     if out_sharding is not None:
         no_sharding("empty", out_sharding)
     return full(shape, 0, dtype)
@@ -194,7 +206,11 @@ def broadcast_shapes(*shapes):
 
 
 def broadcast_to_rank(x, rank):
-    """x with leading axes of size 1 up to `rank` axes."""
+    """x with leading axes of size 1 up to `rank` axes.
+
+    >>> lax.broadcast_to_rank(jnp.array([1, 2]), 2)
+    Array([[1, 2]], dtype=int32)
+    """
     shape = np.shape(x)
     if len(shape) >= rank:
         return x
@@ -202,7 +218,12 @@ def broadcast_to_rank(x, rank):
 
 
 def broadcast_like(arr, like_arr):
-    """`arr` broadcast to the shape of `like_arr`."""
+    """`arr` broadcast to the shape of `like_arr`.
+
+    >>> lax.broadcast_like(jnp.array([1, 2]), jnp.zeros((2, 2)))
+    Array([[1, 2],
+           [1, 2]], dtype=int32)
+    """
     return _core.broadcast_to(arr, np.shape(like_arr))
 
 
@@ -245,7 +266,12 @@ def concatenate(operands, dimension):
 
 
 def stack(operands, axis=0):
-    """The operands, all of one shape and dtype, joined along a new axis. Raises ValueError for no operands, TypeError where they do not agree."""
+    """The operands, all of one shape and dtype, joined along a new axis. Raises ValueError for no operands, TypeError where they do not agree.
+
+    >>> lax.stack([jnp.array([1, 2]), jnp.array([3, 4])])
+    Array([[1, 2],
+           [3, 4]], dtype=int32)
+    """
     operands = tuple(operands)
     if not operands:
         raise ValueError("stack requires a non-empty sequences of arrays")
@@ -253,7 +279,11 @@ def stack(operands, axis=0):
 
 
 def unstack(x, axis=0):
-    """The slices of x along `axis`, as a tuple."""
+    """The slices of x along `axis`, as a tuple.
+
+    >>> lax.unstack(jnp.array([[1, 2], [3, 4]]))
+    (Array([1, 2], dtype=int32), Array([3, 4], dtype=int32))
+    """
     return bind("unstack", x, axis=canonicalize_axis(axis, np.ndim(x)))
 
 
@@ -345,7 +375,11 @@ def rev(operand, dimensions):
 
 
 def tile(operand, reps):
-    """`operand` repeated reps[i] times along each axis i."""
+    """`operand` repeated reps[i] times along each axis i.
+
+    >>> lax.tile(jnp.array([1, 2]), (2,))
+    Array([1, 2, 1, 2], dtype=int32)
+    """
     return bind("tile", operand, reps=tuple(reps))
 
 
@@ -366,7 +400,11 @@ def transpose(operand, permutation):
 
 
 def shape_as_value(shape):
-    """The shape as a vector of numpy's, of dtype int32."""
+    """The shape as a vector of numpy's, of dtype int32.
+
+    >>> lax.shape_as_value((2, 3))
+    array([2, 3], dtype=int32)
+    """
     return np.asarray(shape, dtype=np.int32)
 
 

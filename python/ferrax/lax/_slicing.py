@@ -240,6 +240,9 @@ def gather(
 
     dimension_numbers: `GatherDimensionNumbers`. mode: `GatherScatterMode`, its name, or None for "promise_in_bounds". fill_value: what is read out
     of bounds in fill mode; None means nan for inexact dtypes, the least signed integer, the greatest unsigned one, True for bool.
+
+    >>> lax.gather(jnp.array([1, 2, 3]), jnp.array([[2], [0]]), lax.GatherDimensionNumbers((), (0,), (0,)), (1,))
+    Array([3, 1], dtype=int32)
     """
     parsed = GatherScatterMode.PROMISE_IN_BOUNDS if mode is None else GatherScatterMode.from_any(mode)
     if parsed is GatherScatterMode.ONE_HOT:
@@ -343,17 +346,28 @@ def scatter(operand, scatter_indices, updates, dimension_numbers, *, indices_are
     dimension_numbers: `ScatterDimensionNumbers`. mode: `GatherScatterMode`, its name, or None for "drop". unique_indices promises that no
     two windows collide. Where the promise is broken, only elements on which windows collide are affected: on the CPU they hold what they
     would without it, on a GPU what some order of some of the updates gives. The same holds of the other scatters.
+
+    >>> lax.scatter(jnp.zeros(3), jnp.array([[2]]), jnp.array([5.0]), lax.ScatterDimensionNumbers((), (0,), (0,)))
+    Array([0., 0., 5.], dtype=float32)
     """
     return _scatter("scatter", operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode)
 
 
 def scatter_add(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted=False, unique_indices=False, mode=None):
-    """`scatter` that adds `updates` to what is there; colliding windows add up."""
+    """`scatter` that adds `updates` to what is there; colliding windows add up.
+
+    >>> lax.scatter_add(jnp.ones(3), jnp.array([[2], [2]]), jnp.array([5.0, 6.0]), lax.ScatterDimensionNumbers((), (0,), (0,)))
+    Array([ 1.,  1., 12.], dtype=float32)
+    """
     return _scatter("scatter-add", operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode)
 
 
 def scatter_sub(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted=False, unique_indices=False, mode=None):
-    """`scatter` that subtracts `updates` from what is there. Raises TypeError for booleans."""
+    """`scatter` that subtracts `updates` from what is there. Raises TypeError for booleans.
+
+    >>> lax.scatter_sub(jnp.ones(3), jnp.array([[2]]), jnp.array([5.0]), lax.ScatterDimensionNumbers((), (0,), (0,)))
+    Array([ 1.,  1., -4.], dtype=float32)
+    """
     if dtype_of(operand) == bool:
         accepted = "integer, floating, complexfloating"
         raise TypeError(f"sub does not accept dtype bool at position 0. Accepted dtypes at position 0 are subtypes of {accepted}.")
@@ -361,17 +375,29 @@ def scatter_sub(operand, scatter_indices, updates, dimension_numbers, *, indices
 
 
 def scatter_mul(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted=False, unique_indices=False, mode=None):
-    """`scatter` that multiplies what is there by `updates`."""
+    """`scatter` that multiplies what is there by `updates`.
+
+    >>> lax.scatter_mul(jnp.ones(3), jnp.array([[2], [2]]), jnp.array([5.0, 6.0]), lax.ScatterDimensionNumbers((), (0,), (0,)))
+    Array([ 1.,  1., 30.], dtype=float32)
+    """
     return _scatter("scatter-mul", operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode)
 
 
 def scatter_min(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted=False, unique_indices=False, mode=None):
-    """`scatter` that keeps the smaller of `updates` and what is there."""
+    """`scatter` that keeps the smaller of `updates` and what is there.
+
+    >>> lax.scatter_min(jnp.ones(3), jnp.array([[2]]), jnp.array([-5.0]), lax.ScatterDimensionNumbers((), (0,), (0,)))
+    Array([ 1.,  1., -5.], dtype=float32)
+    """
     return _scatter("scatter-min", operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode)
 
 
 def scatter_max(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted=False, unique_indices=False, mode=None):
-    """`scatter` that keeps the larger of `updates` and what is there."""
+    """`scatter` that keeps the larger of `updates` and what is there.
+
+    >>> lax.scatter_max(jnp.ones(3), jnp.array([[2]]), jnp.array([5.0]), lax.ScatterDimensionNumbers((), (0,), (0,)))
+    Array([1., 1., 5.], dtype=float32)
+    """
     return _scatter("scatter-max", operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode)
 
 
@@ -380,6 +406,9 @@ def scatter_apply(operand, scatter_indices, func, dimension_numbers, *, update_s
 
     update_shape: the shape that the updates of a `scatter` with these indices would have. A window named twice is transformed once
     for each mention.
+
+    >>> lax.scatter_apply(jnp.ones(3), jnp.array([[2]]), jnp.negative, lax.ScatterDimensionNumbers((), (0,), (0,)), update_shape=(1,))
+    Array([ 1.,  1., -1.], dtype=float32)
     """
     zeros = full(np.shape(operand), 0, np.int32)
     mentions = scatter_add(
@@ -395,7 +424,12 @@ def scatter_apply(operand, scatter_indices, func, dimension_numbers, *, update_s
 
 
 def index_take(src, idxs, axes):
-    """src indexed by the integer vectors `idxs` along `axes` together; negative indices count from the end. Out of bounds is clipped."""
+    """src indexed by the integer vectors `idxs` along `axes` together; negative indices count from the end. Out of bounds is clipped.
+
+    >>> lax.index_take(jnp.array([[1, 2], [3, 4]]), (jnp.array([1, 0]),), (0,))
+    Array([[3, 4],
+           [1, 2]], dtype=int32)
+    """
     indices = concatenate([expand_dims(i, (1,)) for i in idxs], 1)
     limits = np.array([np.shape(src)[ax] for ax in axes], dtype=dtype_of(indices))
     limits = expand_dims(_core.asarray(limits), (0,))

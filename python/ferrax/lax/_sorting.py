@@ -93,5 +93,9 @@ def approx_max_k(operand, k, reduction_dimension=-1, recall_target=0.95, reducti
 
 
 def approx_min_k(operand, k, reduction_dimension=-1, recall_target=0.95, reduction_input_size_override=-1, aggregate_to_topk=True):
-    """The k smallest elements along `reduction_dimension` and their indices; ours are exact, so `recall_target` is always met. operand: float."""
+    """The k smallest elements along `reduction_dimension` and their indices; ours are exact, so `recall_target` is always met. operand: float.
+
+    >>> lax.approx_min_k(jnp.array([3.0, 1.0, 2.0]), 2)
+    [Array([1., 2.], dtype=float32), Array([1, 2], dtype=int32)]
+    """
     return _approx(operand, k, False, reduction_dimension, recall_target, reduction_input_size_override, aggregate_to_topk)

@@ -48,6 +48,9 @@ def dot_product_attention(
 
     Raises:
       ValueError: shapes do not fit, or the implementation is unknown.
+
+    >>> nn.dot_product_attention(jnp.zeros((2, 1, 1)), jnp.zeros((2, 1, 1)), jnp.array([1.0, 3.0]).reshape(2, 1, 1)).ravel()
+    Array([2., 2.], dtype=float32)
     """
     query, key, value = jnp.asarray(query), jnp.asarray(key), jnp.asarray(value)
     shape = query.shape

@@ -77,6 +77,9 @@ def get_scaled_dot_general_config(mode, global_scale=None):
 
     Raises:
       ValueError: the mode is unknown.
+
+    >>> nn.get_scaled_dot_general_config("mxfp8").block_size
+    32
     """
     import ml_dtypes
 
@@ -102,6 +105,9 @@ def scaled_dot_general(lhs, rhs, dimension_numbers, preferred_element_type=np.fl
 
     Raises:
       NotImplementedError: there are configurations.
+
+    >>> nn.scaled_dot_general(jnp.ones((1, 2, 32)), jnp.ones((1, 2, 32)), (((2,), (2,)), ((0,), (0,)))).shape
+    (1, 2, 2)
     """
     if implementation is not None:
         inert("scaled_dot_general", "implementation", "there is one implementation")

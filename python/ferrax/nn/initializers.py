@@ -109,7 +109,11 @@ def normal(stddev=1e-2, dtype=None):
 
 
 def truncated_normal(stddev=1e-2, dtype=None, lower=-2.0, upper=2.0):
-    """The initializer that draws from a normal distribution of mean 0, cut at `lower` and `upper` standard deviations."""
+    """The initializer that draws from a normal distribution of mean 0, cut at `lower` and `upper` standard deviations.
+
+    >>> nn.initializers.truncated_normal()(random.key(0), (2, 3)).shape
+    (2, 3)
+    """
 
     def init(key, shape, dtype=dtype, out_sharding=None):
         dtype = canonicalize_dtype(float if dtype is None else dtype)
@@ -143,6 +147,9 @@ def variance_scaling(scale, mode, distribution, in_axis=-2, out_axis=-1, batch_a
 
     Raises:
       ValueError: mode or distribution is unknown, or (later) a shape has fewer than two axes.
+
+    >>> nn.initializers.variance_scaling(1.0, "fan_in", "normal")(random.key(0), (2, 3)).shape
+    (2, 3)
     """
 
     def init(key, shape, dtype=dtype, out_sharding=None):
@@ -200,7 +207,11 @@ def _scaled(name, scale, mode, distribution, words):
         return variance_scaling(scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
 
     make.__name__ = make.__qualname__ = name
-    make.__doc__ = f"The initializer {words}: variance_scaling({scale}, {mode!r}, {distribution!r})."
+    make.__doc__ = f"""The initializer {words}: variance_scaling({scale}, {mode!r}, {distribution!r}).
+
+    >>> nn.initializers.{name}()(random.key(0), (2, 3)).shape
+    (2, 3)
+    """
     return make
 
 
@@ -244,6 +255,9 @@ def delta_orthogonal(scale=1.0, column_axis=-1, dtype=None):
 
     Raises:
       ValueError: (later) a shape does not have 3 to 5 axes, or more inputs than outputs.
+
+    >>> nn.initializers.delta_orthogonal()(random.key(0), (3, 2, 2)).shape
+    (3, 2, 2)
     """
 
     def init(key, shape, dtype=dtype, out_sharding=None):

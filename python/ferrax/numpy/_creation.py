@@ -583,7 +583,11 @@ def _div(x, y):
 
 
 def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
-    """`num` numbers from start to stop, each a constant multiple of the one before."""
+    """`num` numbers from start to stop, each a constant multiple of the one before.
+
+    >>> jnp.geomspace(1.0, 8.0, 4)
+    Array([1.       , 2.       , 4.0000005, 8.       ], dtype=float32)
+    """
     check_arraylike("geomspace", start, stop)
     dtype = requested("geomspace", dtype)
     return _geomspace(start, stop, num=operator.index(num), endpoint=bool(endpoint), dtype=dtype, axis=operator.index(axis))
@@ -604,7 +608,11 @@ def fromfunction(function, shape, *, dtype=float, **kwargs):
 
 
 def frombuffer(buffer, dtype=float, count=-1, offset=0):
-    """A vector of the bytes of a buffer."""
+    """A vector of the bytes of a buffer.
+
+    >>> jnp.frombuffer(bytes([1, 2]), "uint8")
+    Array([1, 2], dtype=uint8)
+    """
     return array(
         np.frombuffer(
             buffer,
@@ -645,5 +653,9 @@ def fromiter(*args, **kwargs):
 
 
 def from_dlpack(x, /, *, device=None, copy=None):
-    """An array sharing memory with any object that offers __dlpack__; a copy where it cannot be shared or `copy` is set."""
+    """An array sharing memory with any object that offers __dlpack__; a copy where it cannot be shared or `copy` is set.
+
+    >>> jnp.from_dlpack(jnp.array([1, 2]))
+    Array([1, 2], dtype=int32)
+    """
     return dlpack.from_dlpack(x, device=device, copy=copy)

@@ -236,7 +236,11 @@ def einsum(subscripts, /, *operands, out=None, optimize="auto", precision=None, 
 
 
 def einsum_path(subscripts, /, *operands, optimize="auto"):
-    """(path, report): the order in which einsum would contract, as opt_einsum gives it; left to right if `optimize` is False."""
+    """(path, report): the order in which einsum would contract, as opt_einsum gives it; left to right if `optimize` is False.
+
+    >>> jnp.einsum_path("ij,jk,kl", jnp.ones((2, 9)), jnp.ones((9, 9)), jnp.ones((9, 3)))[0]
+    [(0, 1), (0, 1)]
+    """
     import opt_einsum
 
     if isinstance(optimize, bool):

@@ -122,7 +122,12 @@ def histogram(a, bins=10, range=None, weights=None, density=None):
 
 
 def histogram2d(x, y, bins=10, range=None, weights=None, density=None):
-    """(counts, x edges, y edges) of points in the plane."""
+    """(counts, x edges, y edges) of points in the plane.
+
+    >>> jnp.histogram2d(jnp.array([0.0, 1.0]), jnp.array([0.0, 1.0]), bins=2)[0]
+    Array([[1, 0],
+           [0, 1]], dtype=int32)
+    """
     check_arraylike("histogram2d", x, y)
     n = len(bins) if isinstance(bins, (list, tuple)) or np.ndim(bins) else 1
     if n not in (1, 2):
@@ -137,6 +142,10 @@ def histogramdd(sample, bins=10, range=None, weights=None, density=None):
     """(counts, list of edges) of points, rows of `sample`, in boxes. bins, range: for all axes, or one for each.
 
     Raises ValueError where bins, range or weights do not match the sample.
+
+    >>> jnp.histogramdd(jnp.array([[0.0, 0.0], [1.0, 1.0]]), bins=2)[0]
+    Array([[1, 0],
+           [0, 1]], dtype=int32)
     """
     if weights is None:
         check_arraylike("histogramdd", sample)

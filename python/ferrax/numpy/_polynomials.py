@@ -202,7 +202,11 @@ def _poly(seq):
 
 
 def poly(seq_of_zeros):
-    """The coefficients of the polynomial with these zeros, or of a square matrix's characteristic polynomial. Raises ValueError for other shapes."""
+    """The coefficients of the polynomial with these zeros, or of a square matrix's characteristic polynomial. Raises ValueError for other shapes.
+
+    >>> jnp.poly(jnp.array([1.0, 2.0]))
+    Array([ 1., -3.,  2.], dtype=float32)
+    """
     seq = atleast_1d(as_array("poly", seq_of_zeros))
     if seq.ndim == 2 and seq.shape[0] == seq.shape[1] and seq.shape[0]:
         seq = linalg.eigvals(seq)
@@ -214,7 +218,11 @@ def poly(seq_of_zeros):
 
 
 def roots(p, *, strip_zeros=True):
-    """The roots of a polynomial, as eigenvalues of its companion matrix. strip_zeros: drop leading zeros; the values must then be known."""
+    """The roots of a polynomial, as eigenvalues of its companion matrix. strip_zeros: drop leading zeros; the values must then be known.
+
+    >>> jnp.roots(jnp.array([1.0, -3.0, 2.0])).round(3)
+    Array([2.+0.j, 1.+0.j], dtype=complex64)
+    """
     (p,) = _core.promote_dtypes_inexact(as_array("roots", p))
     if p.ndim != 1:
         raise ValueError("Input must be a rank-1 array.")
@@ -236,7 +244,11 @@ def roots(p, *, strip_zeros=True):
 
 
 def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
-    """The polynomial of degree `deg` nearest to points (x, y) in the least-squares sense; see numpy.polyfit for full and cov."""
+    """The polynomial of degree `deg` nearest to points (x, y) in the least-squares sense; see numpy.polyfit for full and cov.
+
+    >>> jnp.polyfit(jnp.array([0.0, 1.0, 2.0]), jnp.array([1.0, 3.0, 5.0]), 1).round(3)
+    Array([2., 1.], dtype=float32)
+    """
     check_arraylike("polyfit", x, y)
     deg = operator.index(deg)
     if deg < 0:

@@ -173,12 +173,20 @@ def min(a, axis=None, out=None, keepdims=False, initial=None, where=None):
 
 
 def amax(a, axis=None, out=None, keepdims=False, initial=None, where=None):
-    """The same as `max`."""
+    """The same as `max`.
+
+    >>> jnp.amax(jnp.array([[1, 3], [2, 0]]), axis=0)
+    Array([2, 3], dtype=int32)
+    """
     return max(a, axis, out, keepdims, initial, where)
 
 
 def amin(a, axis=None, out=None, keepdims=False, initial=None, where=None):
-    """The same as `min`."""
+    """The same as `min`.
+
+    >>> jnp.amin(jnp.array([[1, 3], [2, 0]]), axis=0)
+    Array([1, 0], dtype=int32)
+    """
     return min(a, axis, out, keepdims, initial, where)
 
 

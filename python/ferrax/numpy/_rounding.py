@@ -115,7 +115,11 @@ def _around(a, decimals):
 
 
 def around(a, decimals=0, out=None):
-    """The same as `round`."""
+    """The same as `round`.
+
+    >>> jnp.around(jnp.array([1.25, 2.5]), 1)
+    Array([1.2, 2.5], dtype=float32)
+    """
     unsupported("jnp.round", out=out)
     return _around(as_array("around", a), decimals=operator.index(decimals))
 

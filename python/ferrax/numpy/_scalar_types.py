@@ -118,7 +118,11 @@ def _number(t):
 
 
 def can_cast(from_, to, casting="safe"):
-    """Whether a cast keeps all values ("safe"), stays of a kind ("same_kind"), ... as numpy.can_cast. Raises TypeError for Python numbers."""
+    """Whether a cast keeps all values ("safe"), stays of a kind ("same_kind"), ... as numpy.can_cast. Raises TypeError for Python numbers.
+
+    >>> jnp.can_cast("int32", "float32")
+    False
+    """
     if type(from_) in (int, float, complex):
         raise TypeError(
             "can_cast() does not support Python ints, floats, and complex because the result used to depend on the value.\n"

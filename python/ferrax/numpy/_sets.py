@@ -156,19 +156,31 @@ class _UniqueInverseResult(NamedTuple):
 
 
 def unique_all(x, /, *, size=None, fill_value=None):
-    """(values, indices, inverse_indices, counts) of `unique`, nan differing from nan."""
+    """(values, indices, inverse_indices, counts) of `unique`, nan differing from nan.
+
+    >>> jnp.unique_all(jnp.array([2, 1, 2])).counts
+    Array([1, 2], dtype=int32)
+    """
     check_arraylike("unique_all", x)
     return _UniqueAllResult(*unique(x, return_index=True, return_inverse=True, return_counts=True, equal_nan=False, size=size, fill_value=fill_value))
 
 
 def unique_counts(x, /, *, size=None, fill_value=None):
-    """(values, counts) of `unique`, nan differing from nan."""
+    """(values, counts) of `unique`, nan differing from nan.
+
+    >>> jnp.unique_counts(jnp.array([2, 1, 2])).values
+    Array([1, 2], dtype=int32)
+    """
     check_arraylike("unique_counts", x)
     return _UniqueCountsResult(*unique(x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value))
 
 
 def unique_inverse(x, /, *, size=None, fill_value=None):
-    """(values, inverse_indices) of `unique`, nan differing from nan."""
+    """(values, inverse_indices) of `unique`, nan differing from nan.
+
+    >>> jnp.unique_inverse(jnp.array([2, 1, 2])).inverse_indices
+    Array([1, 0, 1], dtype=int32)
+    """
     check_arraylike("unique_inverse", x)
     return _UniqueInverseResult(*unique(x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value))
 

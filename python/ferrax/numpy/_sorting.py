@@ -189,7 +189,11 @@ def _argpartition(a, kth, axis):
 
 
 def argpartition(a, kth, axis=-1):
-    """The indices that partition a (see `partition`) along `axis`."""
+    """The indices that partition a (see `partition`) along `axis`.
+
+    >>> jnp.argpartition(jnp.array([3, 1, 2]), 0)[0]
+    Array(1, dtype=int32)
+    """
     a, kth, axis = _partitioned("argpartition", a, kth, axis)
     if not is_inexact(a.dtype) and a.dtype.itemsize < 4:
         a = convert(a, np.int32)

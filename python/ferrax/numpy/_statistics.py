@@ -354,7 +354,12 @@ def _corrcoef(x, y, rowvar, dtype):
 
 
 def corrcoef(x, y=None, rowvar=True, dtype=None):
-    """Correlation matrix: covariances over the product of standard deviations."""
+    """Correlation matrix: covariances over the product of standard deviations.
+
+    >>> jnp.corrcoef(jnp.array([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]])).round(3)
+    Array([[ 1., -1.],
+           [-1.,  1.]], dtype=float32)
+    """
     check_arraylike("corrcoef", x, *([] if y is None else [y]))
     _check_inexact("corrcoef", dtype)
     return _corrcoef(_core.asarray(x), None if y is None else _core.asarray(y), rowvar=bool(rowvar), dtype=requested("corrcoef", dtype))

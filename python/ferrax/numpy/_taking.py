@@ -192,6 +192,10 @@ def put_along_axis(arr, indices, values, axis, inplace=True, *, mode=None):
     """arr with `values` written at `indices` along `axis`, the other axes running together. `inplace` must be False.
 
     Raises ValueError for indices that are no integers or have another rank.
+
+    >>> jnp.put_along_axis(jnp.zeros((2, 2)), jnp.array([[0], [1]]), 5.0, axis=1, inplace=False)
+    Array([[5., 0.],
+           [0., 5.]], dtype=float32)
     """
     _inplace("put_along_axis", inplace)
     check_arraylike("put_along_axis", arr, indices, values)
@@ -234,6 +238,9 @@ def place(arr, mask, vals, *, inplace=True):
     """arr with the values `vals`, repeated as needed, written where `mask` holds. `inplace` must be False.
 
     Raises ValueError where sizes differ and for no values.
+
+    >>> jnp.place(jnp.array([1, 2, 3]), jnp.array([True, False, True]), jnp.array([7, 8]), inplace=False)
+    Array([7, 2, 8], dtype=int32)
     """
     check_arraylike("place", arr, mask, vals)
     _inplace("place", inplace)
@@ -360,7 +367,11 @@ def triu_indices_from(arr, k=0):
 
 
 def mask_indices(n, mask_func, k=0, *, size=None):
-    """The indices where mask_func(ones((n, n)), k) is nonzero."""
+    """The indices where mask_func(ones((n, n)), k) is nonzero.
+
+    >>> jnp.mask_indices(2, jnp.triu)
+    (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
+    """
     return nonzero(mask_func(ones((n, n)), k), size=size)
 
 

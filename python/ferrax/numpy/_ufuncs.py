@@ -267,7 +267,11 @@ def _dynamic_at(a, i, axis):
 
 
 def frompyfunc(func, /, nin, nout, *, identity=None):
-    """A `ufunc` from a traceable function of `nin` scalars that returns `nout`. Raises ValueError for no inputs."""
+    """A `ufunc` from a traceable function of `nin` scalars that returns `nout`. Raises ValueError for no inputs.
+
+    >>> jnp.frompyfunc(jnp.add, 2, 1, identity=0).reduce(jnp.array([1, 2, 3]))
+    Array(6, dtype=int32)
+    """
     if nin == 0:
         raise ValueError("frompyfunc requires at least one input")
     lifted = vectorize(func)

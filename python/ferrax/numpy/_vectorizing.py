@@ -167,7 +167,11 @@ def apply_along_axis(func1d, axis, arr, *args, **kwargs):
 
 
 def apply_over_axes(func, a, axes):
-    """func(a, axis) over several axes in turn, each kept with size 1. Raises ValueError where func changes the rank by more than that axis."""
+    """func(a, axis) over several axes in turn, each kept with size 1. Raises ValueError where func changes the rank by more than that axis.
+
+    >>> jnp.apply_over_axes(jnp.sum, jnp.ones((2, 3)), [0, 1])
+    Array([[6.]], dtype=float32)
+    """
     a = as_array("apply_over_axes", a)
     for axis in (axes,) if isinstance(axes, int) else axes:
         b = func(a, axis=axis)

@@ -48,7 +48,11 @@ def _cosine(n, k, M, dtype):
 
 
 def blackman(M):
-    """0.42 - 0.5 cos(2 pi n / (M - 1)) + 0.08 cos(4 pi n / (M - 1))."""
+    """0.42 - 0.5 cos(2 pi n / (M - 1)) + 0.08 cos(4 pi n / (M - 1)).
+
+    >>> jnp.blackman(3).round(3)
+    Array([-0.,  1., -0.], dtype=float32)
+    """
     M, dtype, n = _points(M)
     c = lambda v: constant(v, dtype)
     if M <= 1:
@@ -58,7 +62,11 @@ def blackman(M):
 
 
 def hamming(M):
-    """0.54 - 0.46 cos(2 pi n / (M - 1))."""
+    """0.54 - 0.46 cos(2 pi n / (M - 1)).
+
+    >>> jnp.hamming(3).round(3)
+    Array([0.08, 1.  , 0.08], dtype=float32)
+    """
     M, dtype, n = _points(M)
     c = lambda v: constant(v, dtype)
     return n if M <= 1 else bind("sub", c(0.54), bind("mul", c(0.46), _cosine(n, 1, M, dtype)))
@@ -76,7 +84,11 @@ def hanning(M):
 
 
 def kaiser(M, beta):
-    """I0(beta sqrt(1 - ((n - a) / a) ** 2)) / I0(beta), a = (M - 1) / 2."""
+    """I0(beta sqrt(1 - ((n - a) / a) ** 2)) / I0(beta), a = (M - 1) / 2.
+
+    >>> jnp.kaiser(3, 0.0)
+    Array([1., 1., 1.], dtype=float32)
+    """
     M, dtype, n = _points(M)
     if M <= 1:
         return n

@@ -106,7 +106,7 @@ def _drawn_of_lanes(args, dims, *, log_space):
 batching.primitive_batchers[random_gamma_p] = _drawn_of_lanes
 
 
-@described("the gamma distribution of shape a and scale 1", parameters=True)
+@described("the gamma distribution of shape a and scale 1", parameters=True, at="2.0")
 def gamma(key, a, shape=None, dtype=None, *, out_sharding=None):
     if out_sharding is not None:
         no_sharding("gamma", out_sharding)
@@ -114,7 +114,7 @@ def gamma(key, a, shape=None, dtype=None, *, out_sharding=None):
     return _gamma(key, a, shape=broadcast_shape("gamma", shape, np.shape(a)), dtype=float_dtype("gamma", dtype), log_space=False)
 
 
-@described("the logarithm of the gamma distribution of shape a and scale 1, accurate for small a", parameters=True)
+@described("the logarithm of the gamma distribution of shape a and scale 1, accurate for small a", parameters=True, at="2.0")
 def loggamma(key, a, shape=None, dtype=None, *, out_sharding=None):
     if out_sharding is not None:
         no_sharding("loggamma", out_sharding)
@@ -122,7 +122,7 @@ def loggamma(key, a, shape=None, dtype=None, *, out_sharding=None):
     return _gamma(key, a, shape=broadcast_shape("loggamma", shape, np.shape(a)), dtype=float_dtype("loggamma", dtype), log_space=True)
 
 
-@described("the beta distribution of parameters a and b", parameters=True)
+@described("the beta distribution of parameters a and b", parameters=True, at="2.0, 3.0")
 def beta(key, a, b, shape=None, dtype=None, *, out_sharding=None):
     if out_sharding is not None:
         no_sharding("beta", out_sharding)
@@ -175,7 +175,7 @@ def _dirichlet(key, alpha, *, shape, dtype):
     return e / jnp.sum(e, axis=-1, keepdims=True)
 
 
-@described("the chi-square distribution of df degrees of freedom", parameters=True)
+@described("the chi-square distribution of df degrees of freedom", parameters=True, at="3.0")
 def chisquare(key, df, shape=None, dtype=None, *, out_sharding=None):
     if out_sharding is not None:
         no_sharding("chisquare", out_sharding)
@@ -191,7 +191,7 @@ def _chisquare(key, df, *, shape, dtype):
     return jnp.multiply(jnp.exp(loggamma(key, jnp.divide(df, np.asarray(2, dtype)[()]), shape, dtype)), np.asarray(2, dtype)[()])
 
 
-@described("the F distribution of dfnum and dfden degrees of freedom", parameters=True)
+@described("the F distribution of dfnum and dfden degrees of freedom", parameters=True, at="3.0, 4.0")
 def f(key, dfnum, dfden, shape=None, dtype=None, *, out_sharding=None):
     if out_sharding is not None:
         no_sharding("f", out_sharding)
@@ -209,7 +209,7 @@ def _f(key, dfnum, dfden, *, shape, dtype):
     return (num / dfnum) / (den / dfden)
 
 
-@described("Student's t distribution of df degrees of freedom", parameters=True)
+@described("Student's t distribution of df degrees of freedom", parameters=True, at="3.0")
 def t(key, df, shape=None, dtype=None, *, out_sharding=None):
     if out_sharding is not None:
         no_sharding("t", out_sharding)
@@ -226,7 +226,7 @@ def _t(key, df, *, shape, dtype):
     return normal(k_normal, shape, dtype) * jnp.sqrt(half / gamma(k_gamma, half, shape, dtype))
 
 
-@described("the generalised normal distribution, of density proportional to exp(-|x| ** p)")
+@described("the generalised normal distribution, of density proportional to exp(-|x| ** p)", at="1.5")
 def generalized_normal(key, p, shape=(), dtype=None, *, out_sharding=None):
     if out_sharding is not None:
         no_sharding("generalized_normal", out_sharding)
@@ -255,6 +255,9 @@ def ball(key, d, p=2, shape=(), dtype=None, *, out_sharding=None):
 
     Returns:
       an array of shape (*shape, d).
+
+    >>> (jnp.linalg.norm(random.ball(random.key(0), 2, shape=(5,)), axis=1) <= 1).all()
+    Array(True, dtype=bool)
     """
     if out_sharding is not None:
         no_sharding("ball", out_sharding)
@@ -468,6 +471,9 @@ def multinomial(key, n, p, *, shape=None, dtype=None, unroll=1):
 
     Returns:
       an array of counts of `shape` and `dtype`, each vector summing to n.
+
+    >>> random.multinomial(random.key(0), 10, jnp.array([0.5, 0.5])).sum()
+    Array(10., dtype=float32)
     """
     key, _ = single("multinomial", key)
     dtype = requested(None, dtype, float)

@@ -202,6 +202,9 @@ def wrap_key_data(key_bits_array, *, impl=None, dtype=None):
 
     Raises:
       TypeError: the last axis or the dtype is not that of the generator's words, or both `impl` and `dtype` are given.
+
+    >>> random.wrap_key_data(jnp.array([0, 7], "uint32")).shape
+    ()
     """
     if dtype is not None and impl is not None:
         raise TypeError("wrap_key_data() accepts either impl or dtype, not both.")
@@ -215,16 +218,28 @@ def _unpickled(words, impl):
 
 
 def key_impl(keys):
-    """The name of the generator that keys belong to."""
+    """The name of the generator that keys belong to.
+
+    >>> str(random.key_impl(random.key(0)))
+    'threefry2x32'
+    """
     return typed(keys)[0].dtype.implementation
 
 
 def key_dtype(impl_spec=None):
-    """The dtype of typed keys of a generator."""
+    """The dtype of typed keys of a generator.
+
+    >>> random.key_dtype() == random.key(0).dtype
+    True
+    """
     return key(0, impl=impl_spec).dtype
 
 
 def clone(key):
-    """The same key, as a value that the check for key reuse does not connect with the first."""
+    """The same key, as a value that the check for key reuse does not connect with the first.
+
+    >>> random.clone(random.key(0)).shape
+    ()
+    """
     keys, raw = typed(key)
     return like(_core.bind("random_clone", keys), raw)

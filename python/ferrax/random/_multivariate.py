@@ -82,6 +82,9 @@ def orthogonal(key, n, shape=(), dtype=None, m=None, *, out_sharding=None):
 
     Returns:
       an array of shape (*shape, n, m) with orthonormal columns (rows, where m > n).
+
+    >>> random.orthogonal(random.key(0), 2, (3,)).shape
+    (3, 2, 2)
     """
     if out_sharding is not None:
         no_sharding("orthogonal", out_sharding)

@@ -13,8 +13,8 @@ from ._keys import single
 from ._uniform import _pair, bernoulli, broadcast_shape, check_parameters, checked_shape, drawn, float_dtype, uniform
 
 
-def described(distribution, parameters=False):
-    """Decorator: the docstring that draws of this kind share."""
+def described(distribution, parameters=False, at=""):
+    """Decorator: the docstring that draws of this kind share. at: parameters for the example."""
     shape = ", to which the parameters broadcast; by default their common shape" if parameters else ""
     error = ", or the parameters do not broadcast to the shape" if parameters else ""
 
@@ -28,6 +28,9 @@ def described(distribution, parameters=False):
 
     Raises:
       ValueError: the dtype is not floating point{error}.
+
+    >>> random.{f.__name__}(random.key(0), {at and at + ", "}shape=(2, 3)).shape
+    (2, 3)
     """
         return f
 
@@ -140,6 +143,9 @@ def gumbel(key, shape=(), dtype=None, mode=None, *, out_sharding=None):
 
     Raises:
       ValueError: the dtype is not floating point, or the mode unknown.
+
+    >>> random.gumbel(random.key(0), (2, 3)).shape
+    (2, 3)
     """
     if out_sharding is not None:
         no_sharding("gumbel", out_sharding)
@@ -229,7 +235,7 @@ def _rademacher(key, *, shape, dtype):
     return jnp.subtract(jnp.multiply(_scalar(2, dtype), heads), _scalar(1, dtype))
 
 
-@described("the Pareto distribution of shape b and scale 1", parameters=True)
+@described("the Pareto distribution of shape b and scale 1", parameters=True, at="2.0")
 def pareto(key, b, shape=None, dtype=None, *, out_sharding=None):
     if out_sharding is not None:
         no_sharding("pareto", out_sharding)
@@ -244,7 +250,7 @@ def _pareto(key, b, *, shape, dtype):
     return jnp.exp(jnp.divide(exponential(key, shape, dtype), lax.convert_element_type(b, dtype)))
 
 
-@described("the Weibull distribution of the given scale and concentration (shape)")
+@described("the Weibull distribution of the given scale and concentration (shape)", at="1.0, 2.0")
 def weibull_min(key, scale, concentration, shape=(), dtype=None):
     key, _ = single("weibull_min", key)
     return _weibull_min(key, scale, concentration, shape=checked_shape("weibull_min", shape), dtype=float_dtype("weibull_min", dtype))
@@ -256,7 +262,7 @@ def _weibull_min(key, scale, concentration, *, shape, dtype):
     return jnp.multiply(jnp.power(e, jnp.divide(1.0, concentration)), scale)
 
 
-@described("the Rayleigh distribution of the given scale", parameters=True)
+@described("the Rayleigh distribution of the given scale", parameters=True, at="2.0")
 def rayleigh(key, scale, shape=None, dtype=None, *, out_sharding=None):
     if out_sharding is not None:
         no_sharding("rayleigh", out_sharding)
@@ -283,6 +289,9 @@ def geometric(key, p, shape=None, dtype=None, *, out_sharding=None):
 
     Raises:
       ValueError: the dtype is no integer type, p is complex or does not broadcast.
+
+    >>> random.geometric(random.key(0), 0.5, (3,)).dtype
+    dtype('int32')
     """
     if out_sharding is not None:
         no_sharding("geometric", out_sharding)
@@ -301,7 +310,7 @@ def _geometric(key, p, *, shape, dtype):
     return lax.convert_element_type(trials, dtype)
 
 
-@described("the triangular distribution on [left, right] with its peak at mode", parameters=True)
+@described("the triangular distribution on [left, right] with its peak at mode", parameters=True, at="0.0, 0.5, 1.0")
 def triangular(key, left, mode, right, shape=None, dtype=None, *, out_sharding=None):
     if out_sharding is not None:
         no_sharding("triangular", out_sharding)
@@ -322,7 +331,7 @@ def _triangular(key, left, mode, right, *, shape, dtype):
     return jnp.where(u < peak, rising, falling)
 
 
-@described("exp(sigma * z), z standard normal", parameters=True)
+@described("exp(sigma * z), z standard normal", parameters=True, at="0.5")
 def lognormal(key, sigma=np.float32(1.0), shape=None, dtype=None, *, out_sharding=None):
     if out_sharding is not None:
         no_sharding("lognormal", out_sharding)
@@ -358,6 +367,9 @@ def double_sided_maxwell(key, loc, scale, shape=(), dtype=None):
 
     Raises:
       ValueError: the dtype is not floating point, or the parameters do not broadcast.
+
+    >>> random.double_sided_maxwell(random.key(0), 0.0, 1.0, (2, 3)).shape
+    (2, 3)
     """
     key, _ = single("double_sided_maxwell", key)
     shape = checked_shape("double_sided_maxwell", shape)
@@ -373,7 +385,7 @@ def _double_sided_maxwell(key, loc, scale, *, shape, dtype):
     return jnp.add(jnp.multiply(draw, scale), loc)
 
 
-@described("the inverse Gaussian distribution of the given mean, scale 1", parameters=True)
+@described("the inverse Gaussian distribution of the given mean, scale 1", parameters=True, at="2.0")
 def wald(key, mean, shape=None, dtype=None, *, out_sharding=None):
     if out_sharding is not None:
         no_sharding("wald", out_sharding)

@@ -35,6 +35,9 @@ def log_softmax(x, axis=-1, where=None):
 
     Returns:
       an array of x's shape.
+
+    >>> nn.log_softmax(jnp.array([0.0, 0.0]))
+    Array([-0.6931472, -0.6931472], dtype=float32)
     """
     shifted = _shifted("log_softmax", x, axis, where)
     out = shifted - jnp.log(jnp.sum(jnp.exp(shifted), axis, where=where, keepdims=True))
@@ -51,6 +54,9 @@ def softmax(x, axis=-1, where=None):
 
     Returns:
       an array of x's shape.
+
+    >>> nn.softmax(jnp.array([0.0, 0.0]))
+    Array([0.5, 0.5], dtype=float32)
     """
     if config.jax_softmax_custom_jvp:
         return _softmax(x, axis, where)

@@ -117,6 +117,9 @@ def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False, where=Non
 
     Returns:
       the logarithm, or a pair (logarithm of the magnitude, sign). -inf where nothing but -inf is summed; the derivative there is 0.
+
+    >>> logsumexp(jnp.array([0.0, 0.0]))
+    Array(0.6931472, dtype=float32)
     """
     if where is not None:
         # An infinite exponent that is left out must not reach the derivative.
@@ -151,12 +154,21 @@ def _phase(x):
 
 
 def softmax(x, /, *, axis=None):
-    """exp(x) / sum(exp(x)), along an axis; over all elements by default."""
+    """exp(x) / sum(exp(x)), along an axis; over all elements by default.
+
+    >>> softmax(jnp.array([[0.0, 0.0], [0.0, 0.0]]))
+    Array([[0.25, 0.25],
+           [0.25, 0.25]], dtype=float32)
+    """
     return _softmax.softmax(x, axis=axis)
 
 
 def log_softmax(x, /, *, axis=None):
-    """The logarithm of softmax, along an axis; over all elements by default."""
+    """The logarithm of softmax, along an axis; over all elements by default.
+
+    >>> log_softmax(jnp.array([0.0, 0.0]))
+    Array([-0.6931472, -0.6931472], dtype=float32)
+    """
     return _softmax.log_softmax(x, axis=axis)
 
 
@@ -164,12 +176,20 @@ def log_softmax(x, /, *, axis=None):
 
 
 def gammaln(x):
-    """log |gamma(x)|."""
+    """log |gamma(x)|.
+
+    >>> gammaln(jnp.array([1.0, 5.0]))
+    Array([0.       , 3.1780539], dtype=float32)
+    """
     return _of_floats("gammaln", "lgamma", x)
 
 
 def loggamma(x):
-    """log(gamma(x)): for real x NaN below 0; for complex x the branch that is continuous off the negative reals."""
+    """log(gamma(x)): for real x NaN below 0; for complex x the branch that is continuous off the negative reals.
+
+    >>> loggamma(jnp.array([1.0, 5.0]))
+    Array([0.       , 3.1780539], dtype=float32)
+    """
     x = _floats("loggamma", x)
     if x.dtype.kind == "c":
         return complex_log_gamma(x)
@@ -177,7 +197,11 @@ def loggamma(x):
 
 
 def gammasgn(x):
-    """The sign of gamma(x): NaN at negative integers, the sign of zero at zero."""
+    """The sign of gamma(x): NaN at negative integers, the sign of zero at zero.
+
+    >>> gammasgn(jnp.array([1.5, -0.5, -1.5]))
+    Array([ 1., -1.,  1.], dtype=float32)
+    """
     x = _reals("gammasgn", x)
     floor = jnp.floor(x)
     at_pole = (x < 0) & (x == floor)
@@ -186,7 +210,11 @@ def gammasgn(x):
 
 
 def gamma(x):
-    """The gamma function of real or complex x: NaN at its poles, but the infinities at 0 and -0."""
+    """The gamma function of real or complex x: NaN at its poles, but the infinities at 0 and -0.
+
+    >>> gamma(jnp.array([5.0, 0.5]))
+    Array([24.       ,  1.7724538], dtype=float32)
+    """
     x = _floats("gamma", x)
     if x.dtype.kind == "c":
         return jnp.exp(complex_log_gamma(x))
@@ -198,6 +226,9 @@ def factorial(n, exact=False):
 
     Raises:
       NotImplementedError: `exact` is asked for; arrays hold no big integers.
+
+    >>> factorial(jnp.array([0, 3, 5]))
+    Array([  1.     ,   6.     , 120.00001], dtype=float32)
     """
     if exact:
         raise NotImplementedError("factorial with exact=True")
@@ -206,7 +237,11 @@ def factorial(n, exact=False):
 
 
 def comb(N, k, *, repetition=False):
-    """The binomial coefficient; 0 unless 0 <= k <= N."""
+    """The binomial coefficient; 0 unless 0 <= k <= N.
+
+    >>> comb(5, jnp.array([0, 2, 6]))
+    Array([ 1.      , 10.000001,  0.      ], dtype=float32)
+    """
     n, k = _floats("comb", N, k)
     if repetition:
         return jnp.where((n == 0) & (k == 0), 1, comb(n + k - 1, k))
@@ -217,7 +252,11 @@ def comb(N, k, *, repetition=False):
 
 
 def poch(z, m):
-    """The rising factorial, gamma(z + m) / gamma(z)."""
+    """The rising factorial, gamma(z + m) / gamma(z).
+
+    >>> poch(3.0, jnp.array([0.0, 2.0]))
+    Array([ 1., 12.], dtype=float32)
+    """
     z, m = _reals("jnp.poch", z, m)
     plain = gammasgn(z + m) * gammasgn(z) * jnp.exp(lax.lgamma(z + m) - lax.lgamma(z))
     # gamma(m) / B(z, m): no difference of large logarithms.
@@ -237,7 +276,11 @@ def _stirling_error(x):
 
 
 def betaln(a, b):
-    """log |beta(a, b)|, without cancellation where an argument is large (Didonato and Morris 1992, Algorithm 708)."""
+    """log |beta(a, b)|, without cancellation where an argument is large (Didonato and Morris 1992, Algorithm 708).
+
+    >>> betaln(jnp.array([1.0, 2.0]), 3.0)
+    Array([-1.0986123, -2.4849067], dtype=float32)
+    """
     a, b = _floats("betaln", a, b)
     plain = lax.lgamma(a) + lax.lgamma(b) - lax.lgamma(a + b)
     if a.dtype.kind == "c":
@@ -254,18 +297,30 @@ def betaln(a, b):
 
 
 def beta(a, b):
-    """The beta function."""
+    """The beta function.
+
+    >>> beta(jnp.array([1.0, 2.0]), 3.0)
+    Array([0.33333334, 0.08333334], dtype=float32)
+    """
     a, b = _reals("beta", a, b)
     return gammasgn(a) * gammasgn(b) * gammasgn(a + b) * jnp.exp(betaln(a, b))
 
 
 def betainc(a, b, x):
-    """The regularised incomplete beta function."""
+    """The regularised incomplete beta function.
+
+    >>> betainc(2.0, 3.0, jnp.array([0.0, 0.5, 1.0]))
+    Array([0.    , 0.6875, 1.    ], dtype=float32)
+    """
     return lax.betainc(*broadcast_together(*_reals("betainc", a, b, x)))
 
 
 def digamma(x):
-    """The logarithmic derivative of gamma."""
+    """The logarithmic derivative of gamma.
+
+    >>> digamma(jnp.array([1.0, 2.0]))
+    Array([-0.5772156 ,  0.42278433], dtype=float32)
+    """
     return _of_floats("digamma", "digamma", x)
 
 
@@ -274,6 +329,9 @@ def polygamma(n, x):
 
     Raises:
       ValueError: n is of no integer dtype; x is complex.
+
+    >>> polygamma(1, jnp.array([1.0, 2.0]))
+    Array([1.644934, 0.644934], dtype=float32)
     """
     kind = n.dtype if isinstance(n, Array) else jnp.result_type(n)
     if not jnp.issubdtype(kind, np.integer):
@@ -282,22 +340,38 @@ def polygamma(n, x):
 
 
 def zeta(x, q=None):
-    """The Hurwitz zeta function: the sum of (k + q) ** -x over k >= 0; Riemann's, with q = 1, by default."""
+    """The Hurwitz zeta function: the sum of (k + q) ** -x over k >= 0; Riemann's, with q = 1, by default.
+
+    >>> zeta(2.0, jnp.array([1.0, 2.0]))
+    Array([1.644934  , 0.64493406], dtype=float32)
+    """
     return lax.zeta(*_floats("zeta", x, 1.0 if q is None else q))
 
 
 def gammainc(a, x):
-    """The regularised lower incomplete gamma function."""
+    """The regularised lower incomplete gamma function.
+
+    >>> gammainc(2.0, jnp.array([0.0, 2.0]))
+    Array([0.       , 0.5939942], dtype=float32)
+    """
     return lax.igamma(*_floats("gammainc", a, x))
 
 
 def gammaincc(a, x):
-    """The regularised upper incomplete gamma function."""
+    """The regularised upper incomplete gamma function.
+
+    >>> gammaincc(2.0, jnp.array([0.0, 2.0]))
+    Array([1.       , 0.4060058], dtype=float32)
+    """
     return lax.igammac(*_floats("gammaincc", a, x))
 
 
 def multigammaln(a, d):
-    """The logarithm of the multivariate gamma function of dimension d."""
+    """The logarithm of the multivariate gamma function of dimension d.
+
+    >>> multigammaln(jnp.array([3.0]), 2)
+    Array([1.550195], dtype=float32)
+    """
     a, _ = promote_inexact("multigammaln", a, d)
     steps = jnp.arange(d, dtype=a.dtype) / 2
     return jnp.sum(lax.lgamma(a[..., None] - steps), axis=-1) + d * (d - 1) / 4 * float(np.log(np.pi))
@@ -307,28 +381,48 @@ def multigammaln(a, d):
 
 
 def erf(x):
-    """The error function."""
+    """The error function.
+
+    >>> erf(jnp.array([0.0, 0.5]))
+    Array([0.       , 0.5204999], dtype=float32)
+    """
     return _of_floats("erf", "erf", x)
 
 
 def erfc(x):
-    """1 - erf(x), accurate for large x."""
+    """1 - erf(x), accurate for large x.
+
+    >>> erfc(jnp.array([0.0, 0.5]))
+    Array([1.        , 0.47950011], dtype=float32)
+    """
     return _of_floats("erfc", "erfc", x)
 
 
 def erfinv(x):
-    """The inverse of the error function."""
+    """The inverse of the error function.
+
+    >>> erfinv(jnp.array([0.0, 0.5]))
+    Array([0.        , 0.47693628], dtype=float32)
+    """
     return _of_floats("erfinv", "erf_inv", x)
 
 
 def ndtr(x):
-    """The distribution function of the standard normal."""
+    """The distribution function of the standard normal.
+
+    >>> ndtr(jnp.array([0.0, 1.0]))
+    Array([0.5      , 0.8413447], dtype=float32)
+    """
     x = _floats("ndtr", x)
     return 0.5 * lax.erfc(-x * x.dtype.type(np.sqrt(0.5)))
 
 
 def ndtri(p):
-    """The inverse of `ndtr`: -inf at 0, inf at 1."""
+    """The inverse of `ndtr`: -inf at 0, inf at 1.
+
+    >>> ndtri(jnp.array([0.5, 0.8413447]))
+    Array([0.       , 0.9999999], dtype=float32)
+    """
     p = _floats("ndtri", p)
     root2 = p.dtype.type(np.sqrt(2))
     # Below one half by symmetry, so that small probabilities keep their precision.
@@ -355,19 +449,31 @@ def _ndtri_tail(q):
 
 
 def expit(x):
-    """1 / (1 + exp(-x))."""
+    """1 / (1 + exp(-x)).
+
+    >>> expit(jnp.array([0.0, 2.0]))
+    Array([0.5      , 0.8807971], dtype=float32)
+    """
     return _of_floats("expit", "logistic", x)
 
 
 def logit(x):
-    """log(x / (1 - x)), the inverse of `expit`."""
+    """log(x / (1 - x)), the inverse of `expit`.
+
+    >>> logit(jnp.array([0.5, 0.9]))
+    Array([0.       , 2.1972244], dtype=float32)
+    """
     x = _floats("logit", x)
     return jnp.log(x) - jnp.log1p(-x)
 
 
 @custom_jvp
 def xlogy(x, y):
-    """x * log(y), 0 where x is 0."""
+    """x * log(y), 0 where x is 0.
+
+    >>> xlogy(jnp.array([0.0, 2.0]), jnp.array([0.0, 1.5]))
+    Array([0.       , 0.8109302], dtype=float32)
+    """
     x, y = _floats("xlogy", x, y)
     return jnp.where(x == 0, 0, x * jnp.log(jnp.where(x == 0, 1, y)))
 
@@ -380,7 +486,11 @@ def _xlogy_jvp(primals, tangents):
 
 @custom_jvp
 def xlog1py(x, y):
-    """x * log1p(y), 0 where x is 0."""
+    """x * log1p(y), 0 where x is 0.
+
+    >>> xlog1py(jnp.array([0.0, 2.0]), jnp.array([-1.0, 0.5]))
+    Array([0.       , 0.8109302], dtype=float32)
+    """
     x, y = _floats("xlog1py", x, y)
     return jnp.where(x == 0, 0, x * jnp.log1p(jnp.where(x == 0, 0, y)))
 
@@ -392,13 +502,21 @@ def _xlog1py_jvp(primals, tangents):
 
 
 def entr(x):
-    """-x * log(x), 0 at 0, -inf below."""
+    """-x * log(x), 0 at 0, -inf below.
+
+    >>> entr(jnp.array([0.5, 1.0, -1.0]))
+    Array([ 0.3465736, -0.       ,       -inf], dtype=float32)
+    """
     x = _reals("entr", x)
     return jnp.where(x < 0, -jnp.inf, -xlogy(x, jnp.where(x < 0, 1, x)))
 
 
 def rel_entr(p, q):
-    """p * log(p / q); 0 where p = 0 <= q, inf outside the domain."""
+    """p * log(p / q); 0 where p = 0 <= q, inf outside the domain.
+
+    >>> rel_entr(jnp.array([0.5, 0.0]), jnp.array([0.25, 1.0]))
+    Array([0.3465736, 0.       ], dtype=float32)
+    """
     p, q = _reals("rel_entr", p, q)
     both, zero = (p > 0) & (q > 0), (p == 0) & (q >= 0)
     safe_p, safe_q = jnp.where(both, p, 1), jnp.where(both, q, 1)
@@ -408,20 +526,32 @@ def rel_entr(p, q):
 
 
 def kl_div(p, q):
-    """rel_entr(p, q) - p + q."""
+    """rel_entr(p, q) - p + q.
+
+    >>> kl_div(jnp.array([0.5, 0.0]), jnp.array([0.25, 1.0]))
+    Array([0.09657359, 1.        ], dtype=float32)
+    """
     p, q = _reals("kl_div", p, q)
     return rel_entr(p, q) - p + q
 
 
 def boxcox(x, lmbda):
-    """(x ** lmbda - 1) / lmbda, log(x) at lmbda = 0."""
+    """(x ** lmbda - 1) / lmbda, log(x) at lmbda = 0.
+
+    >>> boxcox(jnp.array([1.0, 4.0]), 0.5)
+    Array([0., 2.], dtype=float32)
+    """
     x, lmbda = _floats("boxcox", x, lmbda)
     zero = lmbda == 0
     return jnp.where(zero, jnp.log(x), jnp.expm1(lmbda * jnp.log(x)) / jnp.where(zero, 1, lmbda))
 
 
 def boxcox1p(x, lmbda):
-    """boxcox(1 + x, lmbda), accurate for small x."""
+    """boxcox(1 + x, lmbda), accurate for small x.
+
+    >>> boxcox1p(jnp.array([0.0, 3.0]), 0.5)
+    Array([0., 2.], dtype=float32)
+    """
     x, lmbda = _floats("boxcox1p", x, lmbda)
     zero = lmbda == 0
     return jnp.where(zero, jnp.log1p(x), jnp.expm1(lmbda * jnp.log1p(x)) / jnp.where(zero, 1, lmbda))
@@ -431,29 +561,50 @@ def boxcox1p(x, lmbda):
 
 
 def i0e(x):
-    """exp(-|x|) times the modified Bessel function of order 0."""
+    """exp(-|x|) times the modified Bessel function of order 0.
+
+    >>> i0e(jnp.array([0.0, 1.0]))
+    Array([1.       , 0.4657596], dtype=float32)
+    """
     return _of_floats("i0e", "bessel_i0e", x)
 
 
 def i0(x):
-    """The modified Bessel function of order 0."""
+    """The modified Bessel function of order 0.
+
+    >>> i0(jnp.array([0.0, 1.0]))
+    Array([1.       , 1.2660658], dtype=float32)
+    """
     x = _floats("i0", x)
     return jnp.exp(jnp.abs(x)) * lax.bessel_i0e(x)
 
 
 def i1e(x):
-    """exp(-|x|) times the modified Bessel function of order 1."""
+    """exp(-|x|) times the modified Bessel function of order 1.
+
+    >>> i1e(jnp.array([0.0, 1.0]))
+    Array([0.        , 0.20791042], dtype=float32)
+    """
     return _of_floats("i1e", "bessel_i1e", x)
 
 
 def i1(x):
-    """The modified Bessel function of order 1."""
+    """The modified Bessel function of order 1.
+
+    >>> i1(jnp.array([0.0, 1.0]))
+    Array([0.       , 0.5651591], dtype=float32)
+    """
     x = _floats("i1", x)
     return jnp.exp(jnp.abs(x)) * lax.bessel_i1e(x)
 
 
 def bernoulli(n):
-    """The Bernoulli numbers B_0 to B_n (n an int), B_1 being -1/2; computed exactly, then rounded. Raises ValueError for a negative n."""
+    """The Bernoulli numbers B_0 to B_n (n an int), B_1 being -1/2; computed exactly, then rounded. Raises ValueError for a negative n.
+
+    >>> bernoulli(4)
+    Array([ 1.        , -0.5       ,  0.16666667,  0.        , -0.03333334],
+          dtype=float32)
+    """
     if n < 0:
         raise ValueError("n must be a non-negative integer.")
     numbers = [fractions.Fraction(1)]

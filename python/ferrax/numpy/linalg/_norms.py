@@ -97,6 +97,9 @@ def norm(x, ord=None, axis=None, keepdims=False):
     """The norm of a vector (one axis) or matrix (two axes); by default the square root of the sum of squares of all elements.
 
     ord: for vectors any number, inf, -inf, 0 (how many are nonzero); for matrices "fro", "nuc", 1, -1, 2, -2, inf, -inf.
+
+    >>> jnp.linalg.norm(jnp.array([3.0, 4.0]))
+    Array(5., dtype=float32)
     """
     check_arraylike("jnp.linalg.norm", x)
     x = _core.asarray(x)
@@ -108,7 +111,11 @@ def norm(x, ord=None, axis=None, keepdims=False):
 
 
 def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
-    """The norm of x as a vector along `axis` (one, several, or all)."""
+    """The norm of x as a vector along `axis` (one, several, or all).
+
+    >>> jnp.linalg.vector_norm(jnp.array([[3.0, 4.0], [0.0, 2.0]]), axis=1)
+    Array([5., 2.], dtype=float32)
+    """
     x = as_array("jnp.linalg.vector_norm", x)
 
     if axis is None or isinstance(axis, (tuple, list)):
@@ -132,5 +139,9 @@ def _matrix_norm(x, keepdims, ord):
 
 
 def matrix_norm(x, /, *, keepdims=False, ord="fro"):
-    """The norm of the matrices in the last two axes."""
+    """The norm of the matrices in the last two axes.
+
+    >>> jnp.linalg.matrix_norm(jnp.array([[3.0, 0.0], [0.0, 4.0]]))
+    Array(5., dtype=float32)
+    """
     return _matrix_norm(as_array("jnp.linalg.matrix_norm", x), keepdims=bool(keepdims), ord=ord)

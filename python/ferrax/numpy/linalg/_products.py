@@ -21,7 +21,11 @@ from ._solving import inv
 
 
 def cross(x1, x2, /, *, axis=-1):
-    """Cross product of vectors of 3 along `axis`. Raises ValueError for another size."""
+    """Cross product of vectors of 3 along `axis`. Raises ValueError for another size.
+
+    >>> jnp.linalg.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0]))
+    Array([0, 0, 1], dtype=int32)
+    """
     check_arraylike("jnp.linalg.cross", x1, x2)
     x1, x2 = _core.asarray(x1), _core.asarray(x2)
     if x1.shape[axis] != 3 or x2.shape[axis] != 3:
@@ -32,24 +36,42 @@ def cross(x1, x2, /, *, axis=-1):
 
 
 def diagonal(x, /, *, offset=0):
-    """The diagonals of the matrices in the last two axes."""
+    """The diagonals of the matrices in the last two axes.
+
+    >>> jnp.linalg.diagonal(jnp.array([[1, 2], [3, 4]]))
+    Array([1, 4], dtype=int32)
+    """
     return _matrices.diagonal(as_array("jnp.linalg.diagonal", x), offset=offset, axis1=-2, axis2=-1)
 
 
 def matmul(x1, x2, /, *, precision=None, preferred_element_type=None):
-    """Matrix product, as ferrax.numpy.matmul."""
+    """Matrix product, as ferrax.numpy.matmul.
+
+    >>> jnp.linalg.matmul(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 1]))
+    Array([3, 7], dtype=int32)
+    """
     check_arraylike("jnp.linalg.matmul", x1, x2)
     return _linear_algebra.matmul(x1, x2, precision=precision, preferred_element_type=preferred_element_type)
 
 
 def matrix_transpose(x, /):
-    """The matrices in the last two axes transposed."""
+    """The matrices in the last two axes transposed.
+
+    >>> jnp.linalg.matrix_transpose(jnp.array([[1, 2], [3, 4]]))
+    Array([[1, 3],
+           [2, 4]], dtype=int32)
+    """
     check_arraylike("jnp.linalg.matrix_transpose", x)
     return _shaping.matrix_transpose(x)
 
 
 def outer(x1, x2, /):
-    """The outer product of two vectors. Raises ValueError for other ranks."""
+    """The outer product of two vectors. Raises ValueError for other ranks.
+
+    >>> jnp.linalg.outer(jnp.array([1, 2]), jnp.array([3, 4]))
+    Array([[3, 4],
+           [6, 8]], dtype=int32)
+    """
     check_arraylike("jnp.linalg.outer", x1, x2)
     x1, x2 = _core.asarray(x1), _core.asarray(x2)
     if x1.ndim != 1 or x2.ndim != 1:
@@ -58,7 +80,12 @@ def outer(x1, x2, /):
 
 
 def tensordot(x1, x2, /, *, axes=2, precision=None, preferred_element_type=None, out_sharding=None):
-    """Sum of products over paired axes, as ferrax.numpy.tensordot."""
+    """Sum of products over paired axes, as ferrax.numpy.tensordot.
+
+    >>> jnp.linalg.tensordot(jnp.ones((2, 3)), jnp.ones((3, 2)), axes=1)
+    Array([[3., 3.],
+           [3., 3.]], dtype=float32)
+    """
     if out_sharding is not None:
         no_sharding("tensordot", out_sharding)
     check_arraylike("jnp.linalg.tensordot", x1, x2)
@@ -66,12 +93,20 @@ def tensordot(x1, x2, /, *, axes=2, precision=None, preferred_element_type=None,
 
 
 def trace(x, /, *, offset=0, dtype=None):
-    """The traces of the matrices in the last two axes."""
+    """The traces of the matrices in the last two axes.
+
+    >>> jnp.linalg.trace(jnp.array([[1, 2], [3, 4]]))
+    Array(5, dtype=int32)
+    """
     return _linear_algebra.trace(as_array("jnp.linalg.trace", x), offset=offset, axis1=-2, axis2=-1, dtype=dtype)
 
 
 def vecdot(x1, x2, /, *, axis=-1, precision=None, preferred_element_type=None):
-    """Products of vectors along `axis`, as ferrax.numpy.vecdot."""
+    """Products of vectors along `axis`, as ferrax.numpy.vecdot.
+
+    >>> jnp.linalg.vecdot(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 1]))
+    Array([3, 7], dtype=int32)
+    """
     check_arraylike("jnp.linalg.vecdot", x1, x2)
     return _linear_algebra.vecdot(x1, x2, axis=axis, precision=precision, preferred_element_type=preferred_element_type)
 
@@ -102,6 +137,10 @@ def matrix_power(a, n):
     """The n-th power of the square matrices in the last two axes. A negative one is that of the inverse, a float.
 
     Integers have powers that are integers. Raises TypeError unless square and n integer.
+
+    >>> jnp.linalg.matrix_power(jnp.array([[1, 1], [0, 1]]), 3)
+    Array([[1, 3],
+           [0, 1]], dtype=int32)
     """
     a = as_array("jnp.linalg.matrix_power", a)
     if a.ndim < 2:
@@ -119,6 +158,9 @@ def multi_dot(arrays, *, precision=None):
     """The product of several matrices (the first and last may be vectors), in the order that costs least.
 
     Raises ValueError for no arrays and where shapes do not fit.
+
+    >>> jnp.linalg.multi_dot([jnp.ones((2, 3)), jnp.ones((3, 4)), jnp.ones(4)])
+    Array([12., 12.], dtype=float32)
     """
     arrays = list(arrays)
     check_arraylike("jnp.linalg.multi_dot", *arrays)

@@ -26,6 +26,9 @@ def vq(obs, code_book, check_finite=True):
 
     Raises:
         ValueError: for ranks that differ or are above 2, or other lengths of vectors.
+
+    >>> vq(jnp.array([[0.1, 0.0], [3.0, 4.0]]), jnp.array([[0.0, 0.0], [3.0, 3.0]]))
+    (Array([0, 1], dtype=int32), Array([0.1, 1. ], dtype=float32))
     """
     del check_finite
     obs, codes = promote_inexact("vq", obs, code_book)

@@ -14,7 +14,7 @@ A module reads:
     def logpdf(x, a):
         return xlogy(a - 1, x) - x - gammaln(a)
 
-    pdf = _family.density(logpdf)
+    pdf = _family.density(logpdf, "Array([0.36787945], dtype=float32)")
 """
 
 import functools
@@ -94,10 +94,12 @@ class _Family:
         parameters = [*inspect.signature(f).parameters.values(), *(self.placed if self.moved else ())]
         return self.published(f, f.__name__, f.__doc__, parameters, functools.partial(compute, f))
 
-    def density(self, logarithm):
-        """exp of a log density: the function `pdf` or `pmf`."""
+    def density(self, logarithm, prints):
+        """exp of a log density: the function `pdf` or `pmf`. Its example is that of the logarithm; prints: what it says here."""
         name, parameters = logarithm.__name__.removeprefix("log"), inspect.signature(logarithm).parameters.values()
-        return self.published(logarithm, name, f"exp({logarithm.__name__})", parameters, lambda _, arguments: jnp.exp(logarithm(**arguments)))
+        call = next(line for line in logarithm.__doc__.splitlines() if line.startswith(f">>> {logarithm.__name__}("))
+        doc = f"exp({logarithm.__name__})\n{call.replace('log', '', 1)}\n{prints}"
+        return self.published(logarithm, name, doc, parameters, lambda _, arguments: jnp.exp(logarithm(**arguments)))
 
     def published(self, f, name, doc, parameters, compute):
         """compute(full name, arguments by name) as a jitted function of these parameters, documented."""

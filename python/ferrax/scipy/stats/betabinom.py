@@ -16,8 +16,12 @@ _family = Discrete(
 
 @_family
 def logpmf(k, n, a, b):
-    """log(n over k) + log(B(k + a, n - k + b)) - log(B(a, b))."""
+    """log(n over k) + log(B(k + a, n - k + b)) - log(B(a, b)).
+
+    >>> logpmf(jnp.array([0, 1]), 2, 1.0, 1.0)
+    Array([-1.0986123, -1.0986123], dtype=float32, weak_type=True)
+    """
     return betaln(k + a, n - k + b) - betaln(a, b) - betaln(k + 1, n - k + 1) - jnp.log1p(n)
 
 
-pmf = _family.density(logpmf)
+pmf = _family.density(logpmf, "Array([0.33333334, 0.33333334], dtype=float32, weak_type=True)")

@@ -15,8 +15,12 @@ _family = Discrete(
 
 @_family
 def logpmf(k, n, p):
-    """log(n over k) + k log(p) + (n - k) log(1 - p)."""
+    """log(n over k) + k log(p) + (n - k) log(1 - p).
+
+    >>> logpmf(jnp.array([0, 1]), 2, 0.5)
+    Array([-1.3862944, -0.6931472], dtype=float32, weak_type=True)
+    """
     return xlogy(k, p) + xlog1py(n - k, -p) - betaln(k + 1, n - k + 1) - jnp.log1p(n)
 
 
-pmf = _family.density(logpmf)
+pmf = _family.density(logpmf, "Array([0.25, 0.5 ], dtype=float32, weak_type=True)")

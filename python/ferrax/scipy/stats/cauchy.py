@@ -15,11 +15,15 @@ _family = Continuous()
 
 @_family
 def logpdf(x):
-    """-log(pi) - log(1 + x^2)."""
+    """-log(pi) - log(1 + x^2).
+
+    >>> logpdf(jnp.array([0.0, 1.0]))
+    Array([-1.1447299, -1.837877 ], dtype=float32)
+    """
     return -float(np.log(np.pi)) - log1p_square(x)
 
 
-pdf = _family.density(logpdf)
+pdf = _family.density(logpdf, "Array([0.3183099 , 0.15915495], dtype=float32)")
 
 
 def _below(x):
@@ -29,31 +33,51 @@ def _below(x):
 
 @_family
 def cdf(x):
-    """arctan(x) / pi + 1/2."""
+    """arctan(x) / pi + 1/2.
+
+    >>> cdf(jnp.array([0.0, 1.0]))
+    Array([0.5 , 0.75], dtype=float32)
+    """
     return _below(x)
 
 
 @_family
 def logcdf(x):
-    """log(cdf(x))."""
+    """log(cdf(x)).
+
+    >>> logcdf(jnp.array([0.0, 1.0]))
+    Array([-0.6931472 , -0.28768206], dtype=float32)
+    """
     return log_of(_below(x), _below(-x))
 
 
 @_family
 def sf(x):
-    """cdf(-x)."""
+    """cdf(-x).
+
+    >>> sf(jnp.array([0.0, 1.0]))
+    Array([0.5 , 0.25], dtype=float32)
+    """
     return _below(-x)
 
 
 @_family
 def logsf(x):
-    """logcdf(-x)."""
+    """logcdf(-x).
+
+    >>> logsf(jnp.array([0.0, 1.0]))
+    Array([-0.6931472, -1.3862944], dtype=float32)
+    """
     return log_of(_below(-x), _below(x))
 
 
 @_family
 def ppf(q):
-    """tan(pi (q - 1/2))."""
+    """tan(pi (q - 1/2)).
+
+    >>> ppf(jnp.array([0.5, 0.75]))
+    Array([0., 1.], dtype=float32)
+    """
     tail = jnp.minimum(q, 1 - q)
     end = -1 / jnp.tan(np.pi * jnp.where(tail < 0.25, tail, 0.25))
     return jnp.where(tail < 0.25, jnp.where(q < 0.5, end, -end), jnp.tan(np.pi * (jnp.where(tail < 0.25, 0.5, q) - 0.5)))
@@ -61,5 +85,9 @@ def ppf(q):
 
 @_family
 def isf(q):
-    """-ppf(q)."""
+    """-ppf(q).
+
+    >>> isf(jnp.array([0.25, 0.75]))
+    Array([ 1., -1.], dtype=float32)
+    """
     return -ppf(q)

@@ -46,5 +46,9 @@ def logpdf(x, alpha):
 
 @jit
 def pdf(x, alpha):
-    """The density, exp(logpdf(x, alpha)): arguments, result and errors are those of `logpdf`."""
+    """The density, exp(logpdf(x, alpha)): arguments, result and errors are those of `logpdf`.
+
+    >>> pdf(jnp.array([0.25, 0.75]), jnp.array([2.0, 2.0]))
+    Array(1.125, dtype=float32)
+    """
     return jnp.exp(logpdf(x, alpha))

@@ -13,8 +13,12 @@ _family = Discrete(low=1, valid=lambda p: (p > 0) & (p <= 1), p="the probability
 
 @_family
 def logpmf(k, p):
-    """(k - 1) log(1 - p) + log(p)."""
+    """(k - 1) log(1 - p) + log(p).
+
+    >>> logpmf(jnp.array([1, 2]), 0.5)
+    Array([-0.6931472, -1.3862944], dtype=float32, weak_type=True)
+    """
     return xlog1py(k - 1, -p) + jnp.log(p)
 
 
-pmf = _family.density(logpmf)
+pmf = _family.density(logpmf, "Array([0.5 , 0.25], dtype=float32, weak_type=True)")

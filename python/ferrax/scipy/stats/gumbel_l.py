@@ -13,38 +13,62 @@ _family = Continuous()
 
 @_family
 def logpdf(x):
-    """x - exp(x)."""
+    """x - exp(x).
+
+    >>> logpdf(jnp.array([0.0, 1.0]))
+    Array([-1.       , -1.7182817], dtype=float32)
+    """
     return x - jnp.exp(x)
 
 
-pdf = _family.density(logpdf)
+pdf = _family.density(logpdf, "Array([0.36787945, 0.1793741 ], dtype=float32)")
 
 
 @_family
 def cdf(x):
-    """1 - exp(-exp(x))."""
+    """1 - exp(-exp(x)).
+
+    >>> cdf(jnp.array([0.0, 1.0]))
+    Array([0.63212055, 0.93401194], dtype=float32)
+    """
     return -jnp.expm1(-jnp.exp(x))
 
 
 @_family
 def logcdf(x):
-    """log(1 - exp(-exp(x)))."""
+    """log(1 - exp(-exp(x))).
+
+    >>> logcdf(jnp.array([0.0, 1.0]))
+    Array([-0.45867515, -0.06826603], dtype=float32)
+    """
     return log1mexpexp(-x)
 
 
 @_family
 def sf(x):
-    """exp(-exp(x))."""
+    """exp(-exp(x)).
+
+    >>> sf(jnp.array([0.0, 1.0]))
+    Array([0.36787945, 0.06598804], dtype=float32)
+    """
     return jnp.exp(-jnp.exp(x))
 
 
 @_family
 def logsf(x):
-    """-exp(x)."""
+    """-exp(x).
+
+    >>> logsf(jnp.array([0.0, 1.0]))
+    Array([-1.       , -2.7182817], dtype=float32)
+    """
     return -jnp.exp(x)
 
 
 @_family
 def ppf(p):
-    """log(-log(1 - p))."""
+    """log(-log(1 - p)).
+
+    >>> ppf(jnp.array([0.5, 0.75]))
+    Array([-0.36651292,  0.32663426], dtype=float32)
+    """
     return jnp.log(-jnp.log1p(-p))

@@ -13,38 +13,62 @@ _family = Continuous()
 
 @_family
 def logpdf(x):
-    """-(x + exp(-x))."""
+    """-(x + exp(-x)).
+
+    >>> logpdf(jnp.array([0.0, 1.0]))
+    Array([-1.       , -1.3678794], dtype=float32)
+    """
     return -(x + jnp.exp(-x))
 
 
-pdf = _family.density(logpdf)
+pdf = _family.density(logpdf, "Array([0.36787945, 0.2546464 ], dtype=float32)")
 
 
 @_family
 def cdf(x):
-    """exp(-exp(-x))."""
+    """exp(-exp(-x)).
+
+    >>> cdf(jnp.array([0.0, 1.0]))
+    Array([0.36787945, 0.6922006 ], dtype=float32)
+    """
     return jnp.exp(-jnp.exp(-x))
 
 
 @_family
 def logcdf(x):
-    """-exp(-x)."""
+    """-exp(-x).
+
+    >>> logcdf(jnp.array([0.0, 1.0]))
+    Array([-1.        , -0.36787945], dtype=float32)
+    """
     return -jnp.exp(-x)
 
 
 @_family
 def sf(x):
-    """1 - exp(-exp(-x))."""
+    """1 - exp(-exp(-x)).
+
+    >>> sf(jnp.array([0.0, 1.0]))
+    Array([0.63212055, 0.30779937], dtype=float32)
+    """
     return -jnp.expm1(-jnp.exp(-x))
 
 
 @_family
 def logsf(x):
-    """log(1 - exp(-exp(-x)))."""
+    """log(1 - exp(-exp(-x))).
+
+    >>> logsf(jnp.array([0.0, 1.0]))
+    Array([-0.45867515, -1.178307  ], dtype=float32)
+    """
     return log1mexpexp(x)
 
 
 @_family
 def ppf(p):
-    """-log(-log(p))."""
+    """-log(-log(p)).
+
+    >>> ppf(jnp.array([0.5, 0.75]))
+    Array([0.36651292, 1.2458994 ], dtype=float32)
+    """
     return -jnp.log(-jnp.log(p))

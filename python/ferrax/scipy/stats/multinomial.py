@@ -43,5 +43,9 @@ def logpmf(x, n, p):
 
 @jit
 def pmf(x, n, p):
-    """The probability, exp(logpmf(x, n, p)): arguments, result and errors are those of `logpmf`."""
+    """The probability, exp(logpmf(x, n, p)): arguments, result and errors are those of `logpmf`.
+
+    >>> pmf(jnp.array([1, 1]), 2, jnp.array([0.5, 0.5]))
+    Array(0.5, dtype=float32)
+    """
     return jnp.exp(logpmf(x, n, p))

@@ -75,5 +75,9 @@ def _whitened(factor, vectors):
 
 
 def pdf(x, mean, cov):
-    """The density, exp(logpdf(x, mean, cov)): arguments, result and errors are those of `logpdf`."""
+    """The density, exp(logpdf(x, mean, cov)): arguments, result and errors are those of `logpdf`.
+
+    >>> pdf(jnp.zeros(2), jnp.zeros(2), jnp.eye(2))
+    Array(0.15915495, dtype=float32)
+    """
     return jnp.exp(_logpdf(x, mean, cov))

@@ -15,8 +15,12 @@ _family = Discrete(
 
 @_family
 def logpmf(k, n, p):
-    """log(k + n - 1 over k) + n log(p) + k log(1 - p)."""
+    """log(k + n - 1 over k) + n log(p) + k log(1 - p).
+
+    >>> logpmf(jnp.array([0, 1]), 2, 0.5)
+    Array([-1.3862944, -1.3862944], dtype=float32, weak_type=True)
+    """
     return n * jnp.log(p) + xlog1py(k, -p) - jnp.log(n + k) - betaln(n, k + 1)
 
 
-pmf = _family.density(logpmf)
+pmf = _family.density(logpmf, "Array([0.25, 0.25], dtype=float32, weak_type=True)")

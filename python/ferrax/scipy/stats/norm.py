@@ -14,44 +14,72 @@ _family = Continuous()
 
 @_family
 def logpdf(x):
-    """-x^2 / 2 - log(2 pi) / 2."""
+    """-x^2 / 2 - log(2 pi) / 2.
+
+    >>> logpdf(jnp.array([0.0, 1.0]))
+    Array([-0.9189385, -1.4189385], dtype=float32)
+    """
     return -(x * x + float(np.log(2 * np.pi))) / 2
 
 
-pdf = _family.density(logpdf)
+pdf = _family.density(logpdf, "Array([0.3989423 , 0.24197073], dtype=float32)")
 
 
 @_family
 def cdf(x):
-    """erfc(-x / sqrt(2)) / 2."""
+    """erfc(-x / sqrt(2)) / 2.
+
+    >>> cdf(jnp.array([0.0, 1.0]))
+    Array([0.5      , 0.8413447], dtype=float32)
+    """
     return ndtr(x)
 
 
 @_family
 def logcdf(x):
-    """log(ndtr(x))."""
+    """log(ndtr(x)).
+
+    >>> logcdf(jnp.array([0.0, 1.0]))
+    Array([-0.6931472 , -0.17275378], dtype=float32)
+    """
     return log_ndtr(x)
 
 
 @_family
 def sf(x):
-    """cdf(-x)."""
+    """cdf(-x).
+
+    >>> sf(jnp.array([0.0, 1.0]))
+    Array([0.5       , 0.15865526], dtype=float32)
+    """
     return ndtr(-x)
 
 
 @_family
 def logsf(x):
-    """logcdf(-x)."""
+    """logcdf(-x).
+
+    >>> logsf(jnp.array([0.0, 1.0]))
+    Array([-0.6931472, -1.8410217], dtype=float32)
+    """
     return log_ndtr(-x)
 
 
 @_family
 def ppf(q):
-    """ndtri(q)."""
+    """ndtri(q).
+
+    >>> ppf(jnp.array([0.5, 0.75]))
+    Array([0.        , 0.67448974], dtype=float32)
+    """
     return ndtri(q)
 
 
 @_family
 def isf(q):
-    """-ndtri(q)."""
+    """-ndtri(q).
+
+    >>> isf(jnp.array([0.25, 0.75]))
+    Array([ 0.67448974, -0.67448974], dtype=float32)
+    """
     return -ndtri(q)

@@ -20,16 +20,24 @@ _EXPANSION = (1 / 12, 1 / 24, 19 / 360, 9 / 80, 863 / 2520, 1375 / 1008, 33953 /
 
 @_family
 def logpmf(k, mu):
-    """k log(mu) - mu - log(k!)."""
+    """k log(mu) - mu - log(k!).
+
+    >>> logpmf(jnp.array([0, 1]), 2.0)
+    Array([-2.       , -1.3068528], dtype=float32, weak_type=True)
+    """
     return xlogy(k, mu) - mu - gammaln(k + 1)
 
 
-pmf = _family.density(logpmf)
+pmf = _family.density(logpmf, "Array([0.13533528, 0.27067056], dtype=float32, weak_type=True)")
 
 
 @_family
 def cdf(k, mu):
-    """gammaincc(k + 1, mu), k being rounded down."""
+    """gammaincc(k + 1, mu), k being rounded down.
+
+    >>> cdf(jnp.array([0, 1]), 2.0)
+    Array([0.13533528, 0.4060058 ], dtype=float32, weak_type=True)
+    """
     return gammaincc(k + 1, mu)
 
 

@@ -12,20 +12,32 @@ _family = Continuous(low=0, high=1)
 
 @_family
 def logpdf(x):
-    """0 on the interval."""
+    """0 on the interval.
+
+    >>> logpdf(jnp.array([0.5, 1.0]), 0.0, 2.0)
+    Array([-0.6931472, -0.6931472], dtype=float32)
+    """
     return jnp.zeros_like(x)
 
 
-pdf = _family.density(logpdf)
+pdf = _family.density(logpdf, "Array([0.5, 0.5], dtype=float32)")
 
 
 @_family
 def cdf(x):
-    """x on the interval."""
+    """x on the interval.
+
+    >>> cdf(jnp.array([0.5, 1.0]), 0.0, 2.0)
+    Array([0.25, 0.5 ], dtype=float32)
+    """
     return x
 
 
 @_family
 def ppf(q):
-    """q."""
+    """q.
+
+    >>> ppf(jnp.array([0.25, 0.5]), 0.0, 2.0)
+    Array([0.5, 1. ], dtype=float32)
+    """
     return q

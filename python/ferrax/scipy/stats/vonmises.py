@@ -15,8 +15,12 @@ _family = Continuous(valid=lambda kappa: kappa >= 0, moved=False, kappa="the con
 
 @_family
 def logpdf(x, kappa):
-    """kappa (cos(x) - 1) - log(2 pi I0(kappa) exp(-kappa))."""
+    """kappa (cos(x) - 1) - log(2 pi I0(kappa) exp(-kappa)).
+
+    >>> logpdf(jnp.array([0.0, 1.0]), 2.0)
+    Array([-0.66187066, -1.5812662 ], dtype=float32)
+    """
     return -2 * kappa * jnp.sin(x / 2) ** 2 - jnp.log(2 * np.pi * i0e(kappa))
 
 
-pdf = _family.density(logpdf)
+pdf = _family.density(logpdf, "Array([0.5158854 , 0.20571446], dtype=float32)")
