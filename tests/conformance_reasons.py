@@ -93,6 +93,11 @@ REASONS = (
         r"^value: .*(nan|inf)",
         "a real factor multiplies both parts; JAX makes it complex, and infinity times its zero is NaN",
     ),
+    (
+        r"(tensordot|matmul|dot|inner|vdot|einsum|matvec|vecmat|vecdot): ",
+        r"^value: .*\[nan\], not \[-?inf\]",
+        "a product of the greatest number is rounded to infinity before it is added; JAX fuses them",
+    ),
     # statistics
     (r"^jax\.scipy\.stats\.", r"^type: .* float(\d\d)\*?, not array .* float\1\*?$", WEAK),
     (r"norm\.isf", r"^type: .*float32, not array .*float64", "the dtype of the points"),

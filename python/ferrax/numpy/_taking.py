@@ -471,5 +471,5 @@ def ravel_multi_index(multi_index, dims, mode="raise", order="C", *, dtype=None)
 
     out = _core.asarray(np.zeros((), dtype))
     for i, stride in zip(index, strides, strict=True):
-        out = add(out, multiply(i, np.asarray(stride, out.dtype)[()]))
+        out = add(out, multiply(convert(i, dtype), np.asarray(stride, dtype)[()]))
     return out
