@@ -248,3 +248,11 @@ def test_flat_indices_have_the_dtype_that_is_asked_for(jnp, mode, dtype):
     index = (jnp.array([0, 1]), jnp.array([1, 2]))
     got = jnp.ravel_multi_index(index, (2, 3), mode=mode, dtype=dtype)
     assert got.dtype == dtype and got.tolist() == [1, 5]
+
+
+@pytest.mark.parametrize("wrap", ["eager", "jit"])
+def test_derivatives_beyond_the_degree_are_empty(jax, jnp, wrap):
+    f = lambda p: jnp.polyder(p, 5)
+    got = (jax.jit(f) if wrap == "jit" else f)(jnp.array([1, 2, 3, 4]))
+    assert got.shape == (0,) and got.dtype == np.float32
+    assert jnp.polyder(jnp.ones(4), 4).shape == (0,)

@@ -142,7 +142,7 @@ def _order(name, m):
 
 @jitted("polyder", static=("m",))
 def _polyder(p, m):
-    n = p.shape[0] - m
+    n = max(p.shape[0] - m, 0)
     factors = np.ones(n)
     for k in range(m):
         factors = factors * (np.arange(n)[::-1] + 1 + k)
@@ -170,7 +170,6 @@ def _polyint(p, k, m):
     if tuple(k.shape) != (m,):
         raise ValueError("k must be a scalar or a rank-1 array of length 1 or m.")
     n = p.shape[0]
-    out = concatenate([p, zeros(m, p.dtype)])
     # Term i of the result is divided by the m factors that integrating it m times brings.
     divisors = np.ones(n + m)
     powers = np.arange(n + m)[::-1]
