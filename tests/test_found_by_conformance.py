@@ -256,3 +256,10 @@ def test_derivatives_beyond_the_degree_are_empty(jax, jnp, wrap):
     got = (jax.jit(f) if wrap == "jit" else f)(jnp.array([1, 2, 3, 4]))
     assert got.shape == (0,) and got.dtype == np.float32
     assert jnp.polyder(jnp.ones(4), 4).shape == (0,)
+
+
+def test_the_bound_that_polyfit_chooses_is_weak(jnp):
+    x = jnp.arange(4.0)
+    for rcond, weak in ((None, True), (1e-3, True), (np.float32(1e-3), False)):
+        got = jnp.polyfit(x, x, 1, rcond=rcond, full=True)[4]
+        assert (got.dtype, got.weak_type) == (np.float32, weak)

@@ -14,6 +14,7 @@ import numpy as np
 
 from .. import _core
 from .._core import bind
+from .._dtypes import finfo
 from ..lax import scan
 from . import _reductions, linalg
 from ._arguments import as_array, check_arraylike, concrete_or_error, constant, convert, jitted
@@ -262,7 +263,7 @@ def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
     if x.shape[0] != y.shape[0]:
         raise TypeError("expected x and y to have same length")
     if rcond is None:
-        rcond = x.shape[0] * np.finfo(x.dtype).eps
+        rcond = x.shape[0] * float(finfo(x.dtype).eps)
     lhs, rhs = vander(x, deg + 1), y
     if w is not None:
         w = as_array("polyfit", w)
