@@ -137,25 +137,45 @@ def _at(x, idx):
 
 
 def index_update(x, idx, y, indices_are_sorted=False, unique_indices=False):
-    """x with x[idx] = y: the older spelling of x.at[idx].set(y)."""
+    """x with x[idx] = y: the older spelling of x.at[idx].set(y).
+
+    >>> jax.ops.index_update(jnp.zeros(3), jax.ops.index[1], 5.0)
+    Array([0., 5., 0.], dtype=float32)
+    """
     return _at(x, idx).set(y, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices)
 
 
 def index_add(x, idx, y, indices_are_sorted=False, unique_indices=False):
-    """x with x[idx] += y: the older spelling of x.at[idx].add(y)."""
+    """x with x[idx] += y: the older spelling of x.at[idx].add(y).
+
+    >>> jax.ops.index_add(jnp.ones(3), jax.ops.index[1], 5.0)
+    Array([1., 6., 1.], dtype=float32)
+    """
     return _at(x, idx).add(y, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices)
 
 
 def index_mul(x, idx, y, indices_are_sorted=False, unique_indices=False):
-    """x with x[idx] *= y: the older spelling of x.at[idx].multiply(y)."""
+    """x with x[idx] *= y: the older spelling of x.at[idx].multiply(y).
+
+    >>> jax.ops.index_mul(jnp.ones(3), jax.ops.index[1], 5.0)
+    Array([1., 5., 1.], dtype=float32)
+    """
     return _at(x, idx).multiply(y, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices)
 
 
 def index_min(x, idx, y, indices_are_sorted=False, unique_indices=False):
-    """x with x[idx] = minimum(x[idx], y): the older spelling of x.at[idx].min(y)."""
+    """x with x[idx] = minimum(x[idx], y): the older spelling of x.at[idx].min(y).
+
+    >>> jax.ops.index_min(jnp.ones(3), jax.ops.index[1], -5.0)
+    Array([ 1., -5.,  1.], dtype=float32)
+    """
     return _at(x, idx).min(y, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices)
 
 
 def index_max(x, idx, y, indices_are_sorted=False, unique_indices=False):
-    """x with x[idx] = maximum(x[idx], y): the older spelling of x.at[idx].max(y)."""
+    """x with x[idx] = maximum(x[idx], y): the older spelling of x.at[idx].max(y).
+
+    >>> jax.ops.index_max(jnp.ones(3), jax.ops.index[1], 5.0)
+    Array([1., 5., 1.], dtype=float32)
+    """
     return _at(x, idx).max(y, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices)

@@ -35,7 +35,13 @@ __all__ = [
 
 
 def static(*, metadata=None, **kwargs):
-    """A dataclass field that `register_dataclass` treats as metadata: `dataclasses.field` with `metadata["static"]` set."""
+    """A dataclass field that `register_dataclass` treats as metadata: `dataclasses.field` with `metadata["static"]` set.
+
+    >>> import dataclasses
+    >>> Named = jax.tree_util.register_dataclass(dataclasses.make_dataclass("Named", [("x", float), ("name", str, jax.tree.static())]))
+    >>> jax.tree.leaves(Named(1.5, "a"))
+    [1.5]
+    """
     import dataclasses
 
     return dataclasses.field(metadata={**(metadata or {}), "static": True}, **kwargs)

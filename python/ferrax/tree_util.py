@@ -367,6 +367,9 @@ def flatten_one_level_with_keys(tree):
 
     Raises:
       ValueError: `tree` is a leaf.
+
+    >>> flatten_one_level_with_keys({"a": [5]})
+    (((DictKey(key='a'), [5]),), ('a',))
     """
     pairs, treedef = _core.tree_flatten_with_path(tree, lambda x: x is not tree)
     data = treedef.node_data()
@@ -449,6 +452,13 @@ def register_pytree_node(nodetype, flatten_func, unflatten_func, flatten_with_ke
     Raises:
       TypeError: `nodetype` is not a class.
       ValueError: the class is registered already.
+
+    >>> class Interval:
+    ...     def __init__(self, low, high):
+    ...         self.low, self.high = low, high
+    >>> register_pytree_node(Interval, lambda x: ((x.low, x.high), None), lambda aux, children: Interval(*children))
+    >>> jax.tree_util.tree_leaves([Interval(1, 2), 3])
+    [1, 2, 3]
     """
     if not isinstance(nodetype, type):
         raise TypeError(f"Expected a class to register as a pytree node, got {nodetype!r}")
@@ -459,7 +469,18 @@ def register_pytree_node(nodetype, flatten_func, unflatten_func, flatten_with_ke
 
 
 def register_pytree_node_class(cls):
-    """Class decorator: registers a class with methods `tree_flatten(self)` and `tree_unflatten(cls, aux, children)`."""
+    """Class decorator: registers a class with methods `tree_flatten(self)` and `tree_unflatten(cls, aux, children)`.
+
+    >>> @register_pytree_node_class
+    ... class Pair(list):
+    ...     def tree_flatten(self):
+    ...         return tuple(self), None
+    ...     @classmethod
+    ...     def tree_unflatten(cls, aux, children):
+    ...         return cls(children)
+    >>> jax.tree_util.tree_map(lambda x: x + 1, Pair([1, 2]))
+    [2, 3]
+    """
     register_pytree_node(cls, _op.methodcaller("tree_flatten"), cls.tree_unflatten)
     return cls
 
@@ -471,6 +492,13 @@ def register_pytree_with_keys(nodetype, flatten_with_keys, unflatten_func, flatt
       flatten_with_keys: `flatten_with_keys(obj) -> ([(key, child), ...], aux)`.
       unflatten_func: `unflatten_func(aux, children) -> obj`.
       flatten_func: a quicker version of `flatten_with_keys` without the keys.
+
+    >>> class Box:
+    ...     def __init__(self, inside):
+    ...         self.inside = inside
+    >>> register_pytree_with_keys(Box, lambda x: ([(GetAttrKey("inside"), x.inside)], None), lambda aux, children: Box(*children))
+    >>> [(jax.tree_util.keystr(path), leaf) for path, leaf in jax.tree_util.tree_leaves_with_path(Box([5]))]
+    [('.inside[0]', 5)]
     """
     if flatten_func is None:
 
@@ -482,7 +510,18 @@ def register_pytree_with_keys(nodetype, flatten_with_keys, unflatten_func, flatt
 
 
 def register_pytree_with_keys_class(cls):
-    """Class decorator: registers a class with methods `tree_flatten_with_keys` and `tree_unflatten` (and, for speed, `tree_flatten`)."""
+    """Class decorator: registers a class with methods `tree_flatten_with_keys` and `tree_unflatten` (and, for speed, `tree_flatten`).
+
+    >>> @register_pytree_with_keys_class
+    ... class Row(list):
+    ...     def tree_flatten_with_keys(self):
+    ...         return [(SequenceKey(i), x) for i, x in enumerate(self)], None
+    ...     @classmethod
+    ...     def tree_unflatten(cls, aux, children):
+    ...         return cls(children)
+    >>> [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(Row([5, 6]))]
+    ['[0]', '[1]']
+    """
     flatten = _op.methodcaller("tree_flatten") if hasattr(cls, "tree_flatten") else None
     register_pytree_with_keys(cls, _op.methodcaller("tree_flatten_with_keys"), cls.tree_unflatten, flatten)
     return cls
@@ -503,6 +542,15 @@ def register_dataclass(nodetype, data_fields=None, meta_fields=None, drop_fields
     Raises:
       TypeError: field lists are needed and missing.
       ValueError: they are not exactly the fields with `init=True`.
+
+    >>> import dataclasses
+    >>> @register_dataclass
+    ... @dataclasses.dataclass
+    ... class Layer:
+    ...     weight: float
+    ...     name: str = dataclasses.field(metadata={"static": True})
+    >>> jax.tree_util.tree_map(lambda x: 2 * x, Layer(1.5, "first"))
+    Layer(weight=3.0, name='first')
     """
     import dataclasses
 
@@ -544,7 +592,14 @@ def _check_fields(init_fields, given, dropped):
 
 
 def register_static(cls):
-    """Class decorator: values of the class are trees without leaves; they must be hashable and comparable, and are static under `jit`."""
+    """Class decorator: values of the class are trees without leaves; they must be hashable and comparable, and are static under `jit`.
+
+    >>> @register_static
+    ... class Name(str):
+    ...     pass
+    >>> jax.tree_util.tree_leaves({"a": Name("x"), "b": 1})
+    [1]
+    """
     register_pytree_node(cls, lambda obj: ((), obj), lambda obj, _: obj, lambda obj: ((), obj))
     return cls
 

@@ -240,6 +240,9 @@ def conv_transpose(
     transpose_kernel: flip the kernel's spatial axes and swap its features, which gives the gradient of a convolution.
     use_consistent_padding: pairs mean the padding of the convolution this one transposes.
     Raises TypeError for different ranks, ValueError where ranks above 3 spatial axes have no dimension numbers.
+
+    >>> lax.conv_transpose(jnp.ones((1, 2, 1)), jnp.ones((2, 1, 1)), (2,), "VALID", dimension_numbers=("NHC", "HIO", "NHC")).ravel()
+    Array([1., 1., 1., 1.], dtype=float32)
     """
     shape, ndim = np.shape(lhs), np.ndim(lhs)
     if len(shape) != np.ndim(rhs):

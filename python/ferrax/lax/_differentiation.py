@@ -225,6 +225,9 @@ def with_sharding_constraint(x, shardings):
     """x laid out by `shardings`, a tree prefix of shardings or of `PartitionSpec`s in the mesh in use.
 
     Raises RuntimeError for a specification where no mesh is in use, NotImplementedError where the parts would lie on several devices.
+
+    >>> lax.with_sharding_constraint(jnp.array([1.0]), jax.sharding.SingleDeviceSharding(jax.devices()[0]))
+    Array([1.], dtype=float32)
     """
     leaves, tree = tree_flatten(x)
     is_place = lambda s: s is None or hasattr(s, "shard_shape") or hasattr(s, "in_context") or isinstance(s, _core.Device)
