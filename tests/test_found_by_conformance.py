@@ -263,3 +263,13 @@ def test_the_bound_that_polyfit_chooses_is_weak(jnp):
     for rcond, weak in ((None, True), (1e-3, True), (np.float32(1e-3), False)):
         got = jnp.polyfit(x, x, 1, rcond=rcond, full=True)[4]
         assert (got.dtype, got.weak_type) == (np.float32, weak)
+
+
+def test_a_ufunc_that_is_made_by_its_class_takes_arrays(jnp):
+    negative, one = jnp.ufunc(lambda x: -x, 1, 1), jnp.ufunc(lambda x: 1, 1, 1)
+    got = negative(-0.5)
+    assert (got.dtype, got.weak_type, float(got)) == (np.float32, True, 0.5)
+    assert one(jnp.zeros(3)).tolist() == [1, 1, 1]
+    assert jnp.ufunc(lambda x, y: x + y, 2, 1)(np.ones((2, 1)), jnp.ones(3)).shape == (2, 3)
+    with pytest.raises(TypeError, match="requires ndarray or scalar arguments"):
+        negative([1, 2])

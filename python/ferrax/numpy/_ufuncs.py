@@ -36,7 +36,8 @@ class ufunc:
         self.__name__ = self.__qualname__ = name or getattr(func, "__name__", "func")
         self.__doc__ = getattr(func, "__doc__", None)
         self._nin, self._nout, self._identity = nin, nout, identity
-        self._call, self._reductions, self._prim, self._jits = call or func, reductions or {}, primitive, {}
+        self._call = call or _lifted(func, nin, self.__name__)
+        self._reductions, self._prim, self._jits = reductions or {}, primitive, {}
 
     @property
     def nin(self):
@@ -266,6 +267,20 @@ def _dynamic_at(a, i, axis):
     return a[(slice(None),) * axis + (i,)]
 
 
+def _lifted(func, nin, name):
+    """A function of scalars, as one of arrays."""
+    lifted = vectorize(func)
+    compiled = jitted(name, (), lambda *args: lifted(*args))
+
+    def call(*args):
+        if len(args) != nin:
+            raise TypeError(f"{name}() takes {nin} positional arguments but {len(args)} were given")
+        check_arraylike(name, *args)
+        return compiled(*args)
+
+    return call
+
+
 def frompyfunc(func, /, nin, nout, *, identity=None):
     """A `ufunc` from a traceable function of `nin` scalars that returns `nout`. Raises ValueError for no inputs.
 
@@ -274,17 +289,7 @@ def frompyfunc(func, /, nin, nout, *, identity=None):
     """
     if nin == 0:
         raise ValueError("frompyfunc requires at least one input")
-    lifted = vectorize(func)
-    name = getattr(func, "__name__", "func")
-
-    def call(*args):
-        if len(args) != nin:
-            raise TypeError(f"{name}() takes {nin} positional arguments but {len(args)} were given")
-        check_arraylike(name, *args)
-        return compiled(*args)
-
-    compiled = jitted(name, (), lambda *args: lifted(*args))
-    return ufunc(func, nin, nout, name=name, identity=identity, call=call)
+    return ufunc(func, nin, nout, identity=identity)
 
 
 # ---- the functions that JAX makes ufuncs of
