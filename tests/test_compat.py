@@ -158,6 +158,10 @@ def test_asking_whether_a_module_is_there(python):
     assert python("-m", "ferrax", "-c", line)[0] == "None jax.lax False\n"
 
 
+def test_numpy_knows_the_names_of_small_floats(python):
+    assert python("-m", "ferrax", "-c", "import jax, numpy as np; print(np.dtype('bfloat16'), np.dtype('float8_e4m3fn'))")[0] == "bfloat16 float8_e4m3fn\n"
+
+
 def test_a_pickle_of_jax_s_array(python):
     # What JAX 0.10.2 writes: its own function, given what numpy's `__reduce__` gives, and whether the type is weak.
     make, args, state = np.arange(3, dtype=np.float32).__reduce__()

@@ -323,3 +323,12 @@ def test_keys_are_converted_to_keys_of_their_kind_only(jax, jnp):
     for x, dtype in ((keys, jnp.float32), (jnp.ones(2), keys.dtype), (keys, jax.random.key(0, impl="rbg").dtype)):
         with pytest.raises(ValueError, match="Cannot convert_element_type from"):
             jnp.astype(x, dtype)
+
+
+def test_numpy_s_dtype_knows_the_names_of_small_floats(child):
+    # nothing before has imported ml_dtypes
+    assert child("print(jnp.dtype('bfloat16'), jnp.dtype('int4'), jnp.dtype is np.dtype)").split() == ["bfloat16", "int4", "True"]
+    assert child("from numpy import dtype as numpys\nexec(f'from {jnp.__name__} import *')\nprint(dtype is numpys, fft.fft is jnp.fft.fft)").split() == [
+        "True",
+        "True",
+    ]

@@ -116,6 +116,8 @@ class _Root(_StandIn):
         self.__version__ = _VERSIONS[name]
         self.__version_info__ = tuple(int(n) for n in _VERSIONS[name].split("."))
         self.__file__ = __file__
+        # To import JAX is to teach numpy the names of these dtypes, which programs then ask numpy for.
+        importlib.import_module("ml_dtypes")
 
     def _find(self, name):
         if self.__name__ == "jax" and not name.startswith("__"):

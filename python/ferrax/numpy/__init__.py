@@ -11,7 +11,6 @@ import importlib as _importlib
 from numpy import (
     character as character,
     complexfloating as complexfloating,
-    dtype as dtype,
     e as e,
     euler_gamma as euler_gamma,
     flexible as flexible,
@@ -479,13 +478,15 @@ from ._files import (
     savez as savez,
 )
 from . import linalg as linalg
-from ._scalar_types import EXTENDED as _EXTENDED, bool_ as bool, extended as _extended
+from ._scalar_types import EXTENDED as _EXTENDED, bool_ as bool, extended as _extended, numpys_dtype as _dtype
 
 
 
 def __getattr__(name):
     if name in _EXTENDED:
         value = _extended(name)
+    elif name == "dtype":
+        value = _dtype()
     elif name == "fft":
         value = _importlib.import_module(f"{__name__}.fft")
     elif name == "__array_namespace_info__":
@@ -497,8 +498,11 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted({*[n for n in globals() if not n.startswith("_")], *_EXTENDED, "fft"})
+    return sorted({*[n for n in globals() if not n.startswith("_")], *_EXTENDED, "dtype", "fft"})
 
+
+# `from .. import *` asks for what is made when first asked for, too; not for what this ml_dtypes may lack.
+__all__ = [n for n in __dir__() if n not in _EXTENDED]
 
 from . import _array_methods
 

@@ -69,6 +69,13 @@ def extended(name):
     return _make(name, getattr(ml_dtypes, name))
 
 
+def numpys_dtype():
+    """`numpy.dtype`, which knows the names of ml_dtypes' dtypes once those are imported: `dtype("bfloat16")`."""
+    import ml_dtypes  # noqa: F401
+
+    return np.dtype
+
+
 # The default widths: these follow jax_enable_x64 when they are used, as canonicalize_dtype does.
 int_, uint, float_, complex_ = int64, uint64, float64, complex128
 
