@@ -332,3 +332,19 @@ def test_numpy_s_dtype_knows_the_names_of_small_floats(child):
         "True",
         "True",
     ]
+
+
+def test_segments_of_one_row_for_all_ids(jax, jnp):
+    ids = jnp.array([0, 1, 1])
+    for data, segments, want in (
+        (2.0, ids, [2, 4]),
+        (jnp.ones(1), ids, [1, 2]),
+        (jnp.ones(3), ids[None], [1, 2]),
+        (jnp.array([[3.0, 1.0]]), ids, [[3, 1], [6, 2]]),
+    ):
+        assert jax.ops.segment_sum(data, segments, 2).tolist() == want
+        assert jax.jit(lambda d, s: jax.ops.segment_sum(d, s, 2))(data, segments).tolist() == want
+        assert jax.ops.segment_max(data, segments, 2).shape == jax.ops.segment_prod(data, segments, 2).shape == np.shape(want)
+    for data, segments in ((jnp.ones(3), ids[:2]), (jnp.ones((2, 3)), ids[None])):
+        with pytest.raises(ValueError, match="Incompatible"):
+            jax.ops.segment_sum(data, segments, 2)

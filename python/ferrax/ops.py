@@ -19,7 +19,7 @@ from ._dtypes import highest, lowest
 from ._indexing import IndexUpdateHelper
 from .errors import ConcretizationTypeError
 from .lax import ScatterDimensionNumbers, scatter_add, scatter_max, scatter_min, scatter_mul
-from .numpy import arange, floor_divide, max, min, prod, sum
+from .numpy import arange, broadcast_to, floor_divide, max, min, prod, sum
 from .numpy._arguments import check_arraylike
 
 __all__ = [
@@ -45,8 +45,10 @@ def _segment(name, data, segment_ids, num_segments, indices_are_sorted, unique_i
     if n < 0:
         raise ValueError("num_segments must be non-negative.")
     value = start(data.dtype)
-    rest = tuple(data.shape[1:]) if ids.ndim == 1 else tuple(data.shape[ids.ndim :])
+    rest = tuple(data.shape[1:])
     if bucket_size is None:
+        if data.shape != (*ids.shape, *rest):  # a row for all ids
+            data = broadcast_to(data, (*ids.shape, *rest))
         out = bind("broadcast_in_dim", value, shape=(n, *rest), broadcast_dimensions=())
         return _scatter(scatter, out, ids, data, indices_are_sorted, unique_indices, mode)
     # Each bucket is summed by itself first, which bounds the error of long sums.
@@ -63,8 +65,8 @@ def _segment(name, data, segment_ids, num_segments, indices_are_sorted, unique_i
 def segment_sum(data, segment_ids, num_segments=None, indices_are_sorted=False, unique_indices=False, bucket_size=None, mode=None, out_sharding=None):
     """Sums of the rows of `data` that share an id: [num_segments, ...].
 
-    segment_ids: one integer for each row; num_segments: default the largest id plus one, which must be known. bucket_size: sum buckets of so
-    many rows first. mode: "drop" (default) or "clip" for ids out of range.
+    segment_ids: one integer for each row; one row alone is that of every id. num_segments: default the largest id plus one, which must be
+    known. bucket_size: sum buckets of so many rows first. mode: "drop" (default) or "clip" for ids out of range.
 
     >>> jax.ops.segment_sum(jnp.array([1, 2, 3]), jnp.array([0, 0, 2]), num_segments=3)
     Array([3, 0, 3], dtype=int32)
