@@ -248,6 +248,17 @@ def test_custom_root_of_vectors_by_a_linear_solve_within(jax, jnp, lax):
     np.testing.assert_allclose(jax.vmap(jax.grad(lambda b: root(w, b).sum()))(jnp.stack([b, b])), [slope, slope], rtol=1e-4)
 
 
+def test_custom_root_whose_solvers_close_over_what_is_differentiated(jax, jnp, lax):
+    # no solver uses the function that it is given
+    by_solve = lambda a: lax.custom_root(lambda x: x * x - a, 1.0, lambda f, x: jnp.sqrt(a), lambda g, y: y / g(1.0))
+    by_both = lambda a: lax.custom_root(lambda x: x * x - a, 1.0, lambda f, x: jnp.sqrt(a), lambda g, y: y / (2 * jnp.sqrt(a)))
+    for f in (by_solve, by_both):
+        assert jax.grad(f)(4.0) == jax.jit(jax.grad(f))(4.0) == jax.jvp(f, (4.0,), (1.0,))[1] == 0.25
+        assert jax.grad(lambda b: jax.jit(f)(b * b))(2.0) == 1
+        np.testing.assert_allclose(jax.grad(jax.grad(f))(4.0), -1 / 32, rtol=1e-6)
+        np.testing.assert_allclose(jax.vmap(jax.grad(f))(jnp.array([4.0, 9.0])), [1 / 4, 1 / 6], rtol=1e-6)
+
+
 def test_custom_root_with_more_results(jax, jnp, lax):
     f = lambda a: lax.custom_root(
         lambda x: x * x - a, 1.0, lambda f, x: (jnp.sqrt(f(0.0) * -1), {"steps": jnp.int32(3)}), lambda g, y: y / g(1.0), has_aux=True

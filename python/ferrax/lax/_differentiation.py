@@ -65,51 +65,48 @@ def custom_root(f, initial_guess, solve, tangent_solve, has_aux=False):
     body = Body(lambda x: f(x), tree_flatten((initial_guess,))[1], [aval_of(x) for x in guess])
     if body.out_tree != tree:
         raise TypeError(f"f() output pytree structure must match initial_guess, got {body.out_tree} and {tree}.")
-    n = len(body.consts)
-    found = {}
-
-    def residual(consts):
-        return lambda x: tree_unflatten(tree, list(_core.eval_program(body.program, list(consts), *tree_flatten(x)[0])))
+    # What solve and tangent_solve close over is an operand, as what f closes over is: they run again where the transformations around have ended.
+    solver = Body(lambda x: solve(f, x), tree_flatten((initial_guess,))[1], [aval_of(x) for x in guess])
+    out = tree_unflatten(solver.out_tree, list(solver.out_avals))
+    root, aux = _with_aux("solve", out) if has_aux else (out, None)
+    root_avals, root_tree = tree_flatten(root)
+    aux_tree = tree_flatten(aux)[1]
+    if root_tree != tree:
+        raise TypeError(f"solve() output pytree structure must match initial_guess, got {root_tree} and {tree}.")
+    both = tree_flatten((initial_guess, initial_guess))[1]
+    slope = Body(lambda x, y: tangent_solve(linearize(f, x)[1], y), both, [*root_avals, *body.out_avals])
+    if slope.out_tree != tree:
+        raise TypeError(f"tangent_solve() output pytree structure must match x, got {slope.out_tree} and {tree}.")
+    captured = [*body.consts, *solver.consts, *slope.consts]
+    n, m, n_captured = len(body.consts), len(body.consts) + len(solver.consts), len(captured)
 
     def run(*args):
-        out = solve(residual(args[:n]), tree_unflatten(tree, args[n:]))
-        root, aux = _with_aux("solve", out) if has_aux else (out, None)
-        leaves, root_tree = tree_flatten(root)
-        if root_tree != tree:
-            raise TypeError(f"solve() output pytree structure must match initial_guess, got {root_tree} and {tree}.")
-        aux_leaves, found["aux"] = tree_flatten(aux)
-        return tuple([as_array(x) for x in leaves + aux_leaves])
+        return tuple(_core.eval_program(solver.program, list(args[n:m]), *args[n_captured:]))
 
     def rule(primals, tangents):
         outs = root_function(*primals)
         outs = list(outs) if isinstance(outs, (tuple, list)) else [outs]
-        root = tree_unflatten(tree, outs[: len(guess)])
-        consts, dconsts = primals[:n], tangents[:n]
+        if n == 0:
+            return tuple(outs), tuple(full_like(x, 0) for x in outs)
         # f(root(c), c) = 0, hence droot = -(df/dx)^-1 (df/dc) dc.
-        _, rhs = jvp(lambda *c: residual(c)(root), tuple(consts), tuple(dconsts)) if n else (None, None)
-        _, linear = linearize(residual(consts), root)
-        if rhs is None:
-            droot = [full_like(x, 0) for x in outs]
-        else:
-            solution, solution_tree = tree_flatten(tangent_solve(linear, rhs))
-            if solution_tree != tree:
-                raise TypeError(f"tangent_solve() output pytree structure must match x, got {solution_tree} and {tree}.")
-            for t, x in zip(solution, outs, strict=False):
-                if np.shape(t) != tuple(x.shape):
-                    raise TypeError(
-                        "Custom JVP rule must produce primal and tangent outputs with corresponding shapes and dtypes."
-                        f" Expected {x.aval.str_short()} (tangent type of {x.aval.str_short()}) but got {as_array(t).aval.str_short()}."
-                    )
-            droot = [bind("neg", as_array(x)) for x in solution] + [full_like(x, 0) for x in outs[len(guess) :]]
-        return tuple(outs), tuple(droot)
+        at_root = lambda *c: tuple(_core.eval_program(body.program, list(c), *outs[: len(guess)]))
+        rhs = jvp(at_root, tuple(primals[:n]), tuple(tangents[:n]))[1]
+        solution = _core.eval_program(slope.program, list(primals[m:n_captured]), *outs[: len(guess)], *rhs)
+        for t, x in zip(solution, outs, strict=False):
+            if np.shape(t) != tuple(x.shape):
+                raise TypeError(
+                    "Custom JVP rule must produce primal and tangent outputs with corresponding shapes and dtypes."
+                    f" Expected {x.aval.str_short()} (tangent type of {x.aval.str_short()}) but got {as_array(t).aval.str_short()}."
+                )
+        return tuple(outs), tuple([bind("neg", as_array(x)) for x in solution] + [full_like(x, 0) for x in outs[len(guess) :]])
 
     def root_function(*args):
         return _core.custom_jvp_call("_custom_root", run, rule, list(args))
 
-    outs = root_function(*body.consts, *guess)
+    outs = root_function(*captured, *guess)
     outs = list(outs) if isinstance(outs, (tuple, list)) else [outs]
     root = tree_unflatten(tree, outs[: len(guess)])
-    return (root, tree_unflatten(found["aux"], outs[len(guess) :])) if has_aux else root
+    return (root, tree_unflatten(aux_tree, outs[len(guess) :])) if has_aux else root
 
 
 def custom_linear_solve(matvec, b, solve, transpose_solve=None, symmetric=False, has_aux=False):
