@@ -1,5 +1,6 @@
 """Names and behaviours that libraries ask of the public modules, each as a library uses it."""
 
+import doctest
 import importlib
 import inspect
 
@@ -348,3 +349,13 @@ def test_segments_of_one_row_for_all_ids(jax, jnp):
     for data, segments in ((jnp.ones(3), ids[:2]), (jnp.ones((2, 3)), ids[None])):
         with pytest.raises(ValueError, match="Incompatible"):
             jax.ops.segment_sum(data, segments, 2)
+
+
+@pytest.mark.ours
+def test_examples_of_control_flow_name_jax_alone(jax, jnp):
+    # Haiku's functions have these docstrings, and its doctests run them
+    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
+    for name in ("cond", "switch", "while_loop", "scan", "fori_loop", "map"):
+        for test in doctest.DocTestFinder().find(getattr(jax.lax, name), name, globs={"jax": jax, "jnp": jnp}):
+            assert test.examples
+            assert runner.run(test).failed == 0

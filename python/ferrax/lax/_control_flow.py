@@ -2,7 +2,7 @@
 
 Invariant: each emits one `cond`, `while` or `scan` equation whose bodies are programs; what the bodies capture becomes operands.
 
-    >>> lax.while_loop(lambda x: x < 10, lambda x: 2 * x, 3)
+    >>> jax.lax.while_loop(lambda x: x < 10, lambda x: 2 * x, 3)
     Array(12, dtype=int32, weak_type=True)
 """
 
@@ -130,7 +130,7 @@ def cond(pred, true_fun, false_fun, *operands, operand=_absent, linear=None):
     pred: a boolean or numeric scalar. Both functions are traced and return trees of equal structure and types. Under `vmap` with a
     batched `pred` both branches run and the result is selected. Raises TypeError where the branches differ.
 
-    >>> lax.cond(True, lambda x: x + 1, lambda x: x - 1, 5.0)
+    >>> jax.lax.cond(True, lambda x: x + 1, lambda x: x - 1, 5.0)
     Array(6., dtype=float32, weak_type=True)
     """
     if linear is not None:
@@ -170,7 +170,7 @@ def switch(index, branches, *operands, operand=_absent):
     index: an integer scalar. The branches return trees of equal structure and types.
     Raises TypeError for an index that is no integer scalar or branches that differ, ValueError for no branches.
 
-    >>> lax.switch(1, [lambda x: x, lambda x: 10 * x], 5.0)
+    >>> jax.lax.switch(1, [lambda x: x, lambda x: 10 * x], 5.0)
     Array(50., dtype=float32, weak_type=True)
     """
     operands = _operands(operands, operand)
@@ -202,7 +202,7 @@ def while_loop(cond_fun, body_fun, init_val):
     The carry keeps its structure, shapes and dtypes. cond_fun returns a boolean scalar. Differentiable forwards and, through a tape
     that grows as the loop runs, in reverse. Raises TypeError where the carry changes type.
 
-    >>> lax.while_loop(lambda x: x < 10, lambda x: 2 * x, 1)
+    >>> jax.lax.while_loop(lambda x: x < 10, lambda x: 2 * x, 1)
     Array(16, dtype=int32, weak_type=True)
     """
     if not (callable(body_fun) and callable(cond_fun)):

@@ -3,7 +3,7 @@
 Invariant: `scan` is one equation; carries that the body hands through become captured values, stacked outputs that are inputs
 unchanged are those inputs.
 
-    >>> lax.scan(lambda c, x: (c + x, c), 0, jnp.arange(4))
+    >>> jax.lax.scan(lambda c, x: (c + x, c), 0, jnp.arange(4))
     (Array(6, dtype=int32), Array([0, 0, 1, 3], dtype=int32, weak_type=True))
 """
 
@@ -65,7 +65,7 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1, _split_transpos
     the end (ys stay aligned with xs). unroll: steps per iteration of the compiled loop (True: all; 0: as 1). Raises TypeError where the
     carry changes type, ValueError where leading axes differ.
 
-    >>> lax.scan(lambda c, x: (c + x, c * x), 0.0, jnp.arange(3.0))
+    >>> jax.lax.scan(lambda c, x: (c + x, c * x), 0.0, jnp.arange(3.0))
     (Array(3., dtype=float32), Array([0., 0., 2.], dtype=float32))
     """
     if not callable(f):
@@ -208,7 +208,7 @@ def map(f, xs, *, batch_size=None):
 
     batch_size: this many at a time, by `vmap`; 0 and None: one. xs: a pytree of arrays. Raises ValueError for a negative batch_size.
 
-    >>> lax.map(lambda x: x * x, jnp.arange(3))
+    >>> jax.lax.map(lambda x: x * x, jnp.arange(3))
     Array([0, 1, 4], dtype=int32)
     """
     if batch_size is not None and operator.index(batch_size) < 0:
@@ -307,7 +307,7 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
     unroll: how many steps to run between tests of the count (True: all); only for known bounds.
     Raises TypeError for bounds of different types or a changing carry, ValueError for `unroll` with a traced bound.
 
-    >>> lax.fori_loop(0, 4, lambda i, x: x + i, 0)
+    >>> jax.lax.fori_loop(0, 4, lambda i, x: x + i, 0)
     Array(6, dtype=int32, weak_type=True)
     """
     if not callable(body_fun):
