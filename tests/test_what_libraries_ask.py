@@ -359,3 +359,32 @@ def test_examples_of_control_flow_name_jax_alone(jax, jnp):
         for test in doctest.DocTestFinder().find(getattr(jax.lax, name), name, globs={"jax": jax, "jnp": jnp}):
             assert test.examples
             assert runner.run(test).failed == 0
+
+
+def test_a_function_that_is_several_branches_is_traced_once(jax, jnp):
+    def counted(run):
+        def f(x):
+            seen.append(x)
+            return x * closed
+
+        def loss(t):
+            nonlocal closed
+            closed = t
+            return run(f)
+
+        seen, closed = [], None
+        assert jax.grad(loss)(3.0) == 2
+        return len(seen)
+
+    assert counted(lambda f: jax.lax.cond(True, f, f, 2.0)) == 1
+    assert counted(lambda f: jax.lax.switch(2, [f, lambda x: x * 1.0, f, f], 2.0)) == 1
+
+    # a reference in reach of the branches
+    total, seen = jax.new_ref(jnp.zeros(())), []
+
+    def add(x):
+        seen.append(x)
+        total[...] += x
+
+    jax.jit(lambda x: jax.lax.cond(x > 0, add, add, x))(2.0)
+    assert total[...] == 2

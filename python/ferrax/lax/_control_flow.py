@@ -51,7 +51,8 @@ def _branches(what, index, funs, names, operands, order):
 
             return run
 
-        out, values = _traced_branches(what, index, [branch(f) for f in funs], names, (_flat.references.values_of(refs), *operands), order)
+        within = {id(f): branch(f) for f in funs}
+        out, values = _traced_branches(what, index, [within[id(f)] for f in funs], names, (_flat.references.values_of(refs), *operands), order)
         _flat.references.settle(refs, values)
         return out
 
@@ -62,7 +63,11 @@ def _traced_branches(what, index, funs, names, operands, order):
     flat, tree = tree_flatten(operands)
     flat = [as_array(x) for x in flat]
     avals = [aval_of(x) for x in flat]
-    bodies = [Body.of(f, tree, avals, what) for f in funs]
+    made = {}  # a function that is several branches is traced once
+    for f in funs:
+        if id(f) not in made:
+            made[id(f)] = Body.of(f, tree, avals, what)
+    bodies = [made[id(f)] for f in funs]
     for body, name in zip(bodies[1:], names[1:], strict=True):
         _check_branches(what, bodies[0], body, names[0], name)
     return _emit_branches(index, bodies, flat, order)
