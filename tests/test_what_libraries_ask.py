@@ -3,6 +3,7 @@
 import doctest
 import importlib
 import inspect
+import types
 
 import numpy as np
 import pytest
@@ -388,3 +389,14 @@ def test_a_function_that_is_several_branches_is_traced_once(jax, jnp):
 
     jax.jit(lambda x: jax.lax.cond(x > 0, add, add, x))(2.0)
     assert total[...] == 2
+
+
+@pytest.mark.ours
+def test_flags_of_absl_are_taken_where_a_command_line_names_them(jax, jnp):
+    flag = lambda value, present: types.SimpleNamespace(value=value, present=present)
+    absl = types.SimpleNamespace(FLAGS={"jax_enable_x64": flag(True, 1), "jax_debug_nans": flag(True, 0), "other": flag(3, 1)})
+    try:
+        jax.config.complete_absl_config(absl)
+        assert jnp.ones(1).dtype == np.float64 and not jax.config.jax_debug_nans
+    finally:
+        jax.config.update("jax_enable_x64", False)

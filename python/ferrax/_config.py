@@ -10,6 +10,7 @@ their values live in the extension, where they are part of the keys of its cache
 import functools
 import itertools
 import os
+import sys
 import warnings
 
 from . import _core
@@ -18,6 +19,7 @@ __version__ = _core.__version__  # that of the workspace, in Cargo.toml
 
 _NO_VALUE = type("_NoValue", (), {"__repr__": lambda self: "<no value>"})()
 _warned = set()
+_read_by_absl = set()  # holds True once a command line has been read
 
 
 def _bool(name, value):
@@ -330,6 +332,49 @@ class Config:
     def x64_enabled(self):
         """Whether 64-bit types are on."""
         return FLAGS["jax_enable_x64"].get()
+
+    def config_with_absl(self):
+        """Makes each flag one of absl's, `--jax_enable_x64`; those that the command line names are set once absl's `app.run` has read it.
+
+        Raises:
+          ImportError: absl-py is not installed.
+        """
+        from absl import app, flags
+
+        def fits(value, flag):
+            try:
+                flag.parse(flag.name, value)
+            except ValueError as e:
+                raise flags.ValidationError(str(e)) from None
+            return True
+
+        define = {_bool: flags.DEFINE_bool, _int: flags.DEFINE_integer, _float: flags.DEFINE_float}
+        for flag in FLAGS.values():
+            if flag.name not in flags.FLAGS:
+                define.get(flag.parse, flags.DEFINE_string)(flag.name, flag.default, flag.doc, module_name=__name__)
+                flags.register_validator(flag.name, functools.partial(fits, flag=flag))
+        app.call_after_init(lambda: self.complete_absl_config(flags))
+
+    def complete_absl_config(self, absl_flags):
+        """Sets the flags that a command line named, which absl has read. absl_flags: the module `absl.flags`."""
+        for name in FLAGS:
+            if name in absl_flags.FLAGS and absl_flags.FLAGS[name].present:
+                self.update(name, absl_flags.FLAGS[name].value)
+
+    def parse_flags_with_absl(self):
+        """Sets the flags that this process's command line names, up to a `--`, for programs that do not run absl's `app`. The first call counts.
+
+        Raises:
+          ImportError: absl-py is not installed.
+        """
+        from absl import flags
+
+        if _read_by_absl:
+            return
+        _read_by_absl.add(True)
+        self.config_with_absl()
+        flags.FLAGS(list(itertools.takewhile(lambda a: a != "--", sys.argv)), known_only=True)
+        self.complete_absl_config(flags)
 
     def __getattr__(self, name):
         if name in FLAGS:
