@@ -400,3 +400,32 @@ def test_flags_of_absl_are_taken_where_a_command_line_names_them(jax, jnp):
         assert jnp.ones(1).dtype == np.float64 and not jax.config.jax_debug_nans
     finally:
         jax.config.update("jax_enable_x64", False)
+
+
+def test_arrays_of_keys_are_made_as_others_are(jax, jnp):
+    for impl, words in (("threefry2x32", 2), ("rbg", 4), ("unsafe_rbg", 4)):
+        key = jax.random.key(0, impl=impl)
+        made = {
+            0: (
+                jnp.zeros((3,), key.dtype),
+                jnp.empty(3, key.dtype),
+                jnp.full((3,), 0, key.dtype),
+                jax.lax.full((3,), 0, key.dtype),
+                jnp.zeros_like(key, shape=(3,)),
+            ),
+            1: (jnp.ones(3, key.dtype), jax.jit(lambda: jnp.ones(3, key.dtype))(), jnp.ones_like(key, shape=3), jax.lax.full_like(jnp.stack([key] * 3), 1)),
+            3: (jnp.full((3,), 3, key.dtype), jnp.full_like(jnp.stack([key] * 3), 3)),
+        }
+        for word, arrays in made.items():
+            for x in arrays:
+                assert (x.dtype, x.shape) == (key.dtype, (3,)) and (jax.random.key_data(x) == word).all() and jax.random.key_data(x).shape == (3, words)
+        for x in (
+            jnp.full((3,), key),
+            jnp.array([key, key, key]),
+            jnp.broadcast_to(jnp.asarray(key, key.dtype), 3),
+            jnp.array(jnp.stack([key] * 3), dtype=key.dtype),
+        ):
+            assert x.dtype == key.dtype and (x == key).all()
+    keys = jax.random.split(jax.random.key(0))
+    assert jnp.isclose(keys, keys[0]).tolist() == [True, False]
+    assert jnp.allclose(keys, keys) and not jnp.allclose(keys, keys[1])

@@ -106,6 +106,8 @@ def canonicalize_dtype(dtype) -> np.dtype:
     """The dtype that arrays really have when `dtype` is asked for."""
     known = _python_scalars.get(dtype) if isinstance(dtype, type) else None
     if known is None:
+        if is_key(dtype):
+            return dtype
         # Scalar types such as jnp.float32 and arrays carry their dtype; numpy's classes have a descriptor there instead.
         inner = getattr(dtype, "dtype", None)
         known = inner if isinstance(inner, np.dtype) else _named(dtype)
@@ -218,7 +220,7 @@ def is_unsigned(dtype) -> bool:
 
 def is_bool(dtype) -> bool:
     """Whether the dtype is bool."""
-    return np.dtype(dtype).kind == "b"
+    return not is_key(dtype) and np.dtype(dtype).kind == "b"
 
 
 def to_inexact(dtype) -> np.dtype:

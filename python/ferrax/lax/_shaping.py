@@ -17,7 +17,7 @@ import numpy as np
 from .. import _core
 from .._config import no_sharding
 from .._core import bind
-from .._dtypes import canonicalize_dtype, dtype_of, is_bool, is_integer, is_weak, requested
+from .._dtypes import canonicalize_dtype, dtype_of, is_bool, is_integer, is_key, is_weak, requested
 from .._shapes import canonicalize_axis, canonicalize_shape
 
 
@@ -82,10 +82,18 @@ def full(shape, fill_value, dtype=None, *, sharding=None):
     shape = canonicalize_shape(shape)
     if np.shape(fill_value):
         raise TypeError(f"full must be called with scalar fill_value, got fill_value.shape {np.shape(fill_value)}.")
-    if dtype is not None:
-        fill_value = convert_element_type(fill_value, requested("full", dtype))
-    out = broadcast(fill_value, shape)
+    dtype = None if dtype is None else requested("full", dtype)
+    if is_key(dtype) and not isinstance(fill_value, _core.Array):
+        out = keys_of(fill_value, shape, dtype)
+    else:
+        out = broadcast(fill_value if dtype is None else convert_element_type(fill_value, dtype), shape)
     return out if sharding is None else _core.device_put(out, sharding)
+
+
+def keys_of(word, shape, dtype):
+    """Random keys of `dtype` of which each word is `word`."""
+    words = broadcast(np.uint32(operator.index(word)), (*shape, dtype.itemsize // np.dtype(np.uint32).itemsize))
+    return bind("random_wrap", words, impl=dtype.name[len("key<") : -1])
 
 
 def beside(out, x):
@@ -105,8 +113,9 @@ def full_like(x, fill_value, dtype=None, shape=None, sharding=None):
     if dtype is None and is_weak(x):
         value = _core.asarray(fill_value, dtype_of(x), weak_type=True)
     else:
-        value = convert_element_type(fill_value, dtype_of(x) if dtype is None else dtype)
-    out = full(np.shape(x) if shape is None else shape, value, sharding=sharding)
+        value, dtype = fill_value, dtype_of(x) if dtype is None else dtype
+        value = value if is_key(dtype) else convert_element_type(value, dtype)
+    out = full(np.shape(x) if shape is None else shape, value, dtype if is_key(dtype) else None, sharding=sharding)
     return beside(out, x) if sharding is None else out
 
 

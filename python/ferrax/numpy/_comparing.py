@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from .. import _core
-from .._dtypes import dtype_of, is_bool, is_inexact
+from .._dtypes import dtype_of, is_bool, is_inexact, is_key
 from . import _reductions
 from ._arguments import Array, check_arraylike, is_arraylike, jitted
 from ._arithmetic import absolute
@@ -55,7 +55,7 @@ def array_equiv(a1, a2):
 def _isclose(a, b, rtol, atol, equal_nan):
     a, b = _core.promote_dtypes(a, b)
     dtype = a.dtype
-    if is_bool(dtype):
+    if is_bool(dtype) or is_key(dtype):
         return equal(a, b)
     if not is_inexact(dtype):
         a, b = _core.promote_dtypes_inexact(a, b)

@@ -19,7 +19,7 @@ from .._config import no_sharding
 from .._core import bind
 from .._dtypes import canonicalize_dtype, dtype_of, float0, is_bool, is_complex, is_inexact, is_integer, is_key, is_weak, requested, to_inexact
 from .._shapes import canonicalize_axis, canonicalize_shape, static_size
-from ..lax._shaping import beside, integer_scalar
+from ..lax._shaping import beside, integer_scalar, keys_of
 from ._arguments import Array, as_array, check_arraylike, concrete_or_error, constant, convert, is_arraylike, jitted
 from ._exponential import log10, power
 from ._rounding import floor
@@ -219,7 +219,9 @@ def astype(x, dtype, /, *, copy=False, device=None):
 
 
 def _uniform(value, shape, dtype, device):
-    """`value`, a number, spread over `shape`. Of float0 there are numpy's arrays alone."""
+    """`value`, a number, spread over `shape`: each word of a key. Of float0 there are numpy's arrays alone."""
+    if is_key(dtype):
+        return _keys(value, shape, dtype, device)
     return np.zeros(shape, float0) if dtype == float0 else _filled(constant(value, dtype), shape, device)
 
 
@@ -291,6 +293,8 @@ def full(shape, fill_value, dtype=None, *, device=None, out_sharding=None):
     dtype = requested("full", dtype) if dtype is not None else dtype_of(fill_value)
     if dtype == float0:
         return np.zeros(shape, float0)
+    if is_key(dtype) and not isinstance(fill_value, Array):
+        return _keys(fill_value, shape, dtype, device)
     if np.ndim(fill_value) == 0:
         if isinstance(fill_value, Array):
             return _filled(convert(fill_value, dtype, weak), shape, device)
@@ -326,15 +330,14 @@ def _on(out, device):
     return out if device is None else _core.device_put(out, device)
 
 
-def _keys(word, shape, device):
-    """Random keys of which each word is `word`."""
-    return bind("random_wrap", _filled(constant(word, np.uint32), (*shape, 2), device), impl="fry")
+def _keys(word, shape, dtype, device):
+    return _on(keys_of(word, shape, dtype), device)
 
 
 def _filled_like(a, value, dtype, shape, weak, device):
     """`value` spread over a shape like a's: a number, for an array of `dtype`, weakly typed or not."""
     if is_key(dtype):
-        return _keys(value, shape, device)
+        return _keys(value, shape, dtype, device)
     if dtype == float0:
         return np.zeros(shape, float0)
     out = _filled(_weak_constant(value, dtype) if weak else constant(value, dtype), shape, device)
@@ -405,7 +408,7 @@ def full_like(a, fill_value, dtype=None, shape=None, *, device=None, out_shardin
     check_arraylike("full_like", 0, fill_value)
     dtype, shape, weak = _like("full_like", a, dtype, shape)
     if is_key(dtype):
-        return _keys(operator.index(fill_value), shape, device)
+        return _keys(fill_value, shape, dtype, device)
     if dtype == float0:
         return np.zeros(shape, float0)
     if np.ndim(fill_value) == 0:
