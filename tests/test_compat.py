@@ -89,7 +89,7 @@ def test_processes_that_a_program_starts(python, tmp_path):
                 print(pool.submit(work, 4).result())
     """
     place = written(tmp_path, "\n".join(line[8:] for line in text.splitlines()))
-    assert python("-m", "ferrax", place)[0] == "('0.10.2', 6.0, 'ferrax.numpy')\n"
+    assert python("-m", "ferrax", place)[0] == "('0.10.2', 6.0, 'jax.numpy')\n"
 
 
 def test_objects_of_a_program_can_be_pickled(python, tmp_path):
@@ -156,6 +156,13 @@ def test_an_absent_name_says_who_asked(python, tmp_path, line):
 def test_asking_whether_a_module_is_there(python):
     line = "import importlib.util as u, jax; print(u.find_spec('jax.no_such'), u.find_spec('jax.lax').name, hasattr(jax, 'no_such'))"
     assert python("-m", "ferrax", "-c", line)[0] == "None jax.lax False\n"
+
+
+def test_the_namespace_of_arrays_has_jax_s_name(python):
+    line = "import jax; x = jax.random.normal(jax.random.key(0)); print(x.__array_namespace__().__name__, jax.numpy.__name__, jax.numpy.__spec__.name)"
+    assert python("-m", "ferrax", "-c", line)[0] == "jax.numpy jax.numpy ferrax.numpy\n"
+    line = "import jax, importlib, ferrax; import jax.numpy as jnp; from jax.numpy import fft, linalg, zeros; print(importlib.reload(jnp) is ferrax.numpy, fft is jnp.fft)"
+    assert python("-m", "ferrax", "-c", line)[0] == "True True\n"
 
 
 def test_numpy_knows_the_names_of_small_floats(python):

@@ -118,6 +118,8 @@ class _Root(_StandIn):
         self.__file__ = __file__
         # To import JAX is to teach numpy the names of these dtypes, which programs then ask numpy for.
         importlib.import_module("ml_dtypes")
+        # Who takes arrays of any namespace (array-api-compat, SciPy, scikit-learn) tells JAX's by its name.
+        importlib.import_module("ferrax.numpy").__name__ = "jax.numpy"
 
     def _find(self, name):
         if self.__name__ == "jax" and not name.startswith("__"):
