@@ -429,3 +429,25 @@ def test_arrays_of_keys_are_made_as_others_are(jax, jnp):
     keys = jax.random.split(jax.random.key(0))
     assert jnp.isclose(keys, keys[0]).tolist() == [True, False]
     assert jnp.allclose(keys, keys) and not jnp.allclose(keys, keys[1])
+
+
+def test_a_rule_whose_cotangent_is_none_is_asked_all_the_same(jax, jnp):
+    # Flax hands statistics of fp8 on as gradients of what the loss does not depend on
+    @jax.custom_vjp
+    def counted(x):
+        return x * 1.0
+
+    counted.defvjp(lambda x: (x * 1.0, None), lambda _, g: (g * 0 + 5.0,))
+
+    def last(rule, symbolic_zeros=False):
+        f = jax.custom_vjp(lambda y, z: y + z)
+        fwd = (lambda y, z: (y.value + z.value, None)) if symbolic_zeros else (lambda y, z: (y + z, None))
+        f.defvjp(fwd, rule, symbolic_zeros=symbolic_zeros)
+        return f
+
+    none = last(lambda _, g: (None, g))
+    symbolic = last(lambda _, g: (jax.custom_derivatives.SymbolicZero(jax.typeof(g)), g), symbolic_zeros=True)
+    for f in (none, symbolic):
+        for loss in (lambda x: f(counted(x), x), lambda x: f(jnp.sin(counted(x)), x)):
+            assert jax.grad(loss)(2.0) == jax.jit(jax.grad(loss))(2.0) == jax.grad(jax.checkpoint(loss))(2.0) == 6
+    assert jax.grad(lambda x: (counted(x), x)[1])(2.0) == jax.grad(lambda x: jax.lax.stop_gradient(counted(x)) + x)(2.0) == 1

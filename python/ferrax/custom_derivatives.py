@@ -439,12 +439,14 @@ class _FlatVjpRule:
                 " function, and in particular must produce a tuple of length equal to the number of arguments to the primal function,"
                 f" but got bwd output structure {tree_structure(grads)} for primal input structure {self.dyn_tree}."
             ) from None
-        return [None if ct is None or isinstance(ct, SymbolicZero) else self._cotangent(ct, i) for i, ct in enumerate(spread)]
+        return [self._cotangent(ct, i) for i, ct in enumerate(spread)]
 
     def _cotangent(self, ct, i):
         aval = self.in_avals[i]
         if getattr(ct, "dtype", None) == float0 or not is_inexact(aval.dtype):
             return None
+        if ct is None or isinstance(ct, SymbolicZero):
+            return zeros(aval)  # an array of them: the rules before this one are asked, and may answer with what is no zero
         got = _get_aval(ct)
         if tuple(got.shape) != tuple(aval.shape):
             path = _core.tree_flatten_with_path(self.dyn_tree.unflatten(list(range(len(self.in_avals)))), None)[0][i][0]
