@@ -158,7 +158,7 @@ def programs(t):
         a = "first"
         b = "second"
 
-    t("enum", lambda: (E.where(jnp.array(True), E.a, E.b) == E.a, E[E.b], repr(E.a)))
+    t("enum", lambda: (E.where(jnp.array(True), E.a, E.b) == E.a, E[E.b], repr(E.a).rpartition(".")[2]))
     t("maybe", lambda: eqxi.while_loop(lambda c: c < 5, lambda c: c + 1, jnp.array(0.0), kind="lax"))
     t("wck", lambda: jax.grad(lambda x: eqxi.while_loop(lambda c: c[0] < 5, lambda c: (c[0] + 1, c[1] * x), (0, x), kind="checkpointed", max_steps=8)[1])(1.5))
     t("wbd", lambda: jax.grad(lambda x: eqxi.while_loop(lambda c: c[0] < 5, lambda c: (c[0] + 1, c[1] * x), (0, x), kind="bounded", max_steps=16)[1])(1.5))
