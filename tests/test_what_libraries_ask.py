@@ -451,3 +451,13 @@ def test_a_rule_whose_cotangent_is_none_is_asked_all_the_same(jax, jnp):
         for loss in (lambda x: f(counted(x), x), lambda x: f(jnp.sin(counted(x)), x)):
             assert jax.grad(loss)(2.0) == jax.jit(jax.grad(loss))(2.0) == jax.grad(jax.checkpoint(loss))(2.0) == 6
     assert jax.grad(lambda x: (counted(x), x)[1])(2.0) == jax.grad(lambda x: jax.lax.stop_gradient(counted(x)) + x)(2.0) == 1
+
+
+def test_a_constraint_by_a_mesh_without_devices_leaves_an_array_where_it_is(jax, jnp):
+    # Flax's variables ask for it where a mesh is in use
+    devices = np.array(jax.devices()[:1]).reshape(1, 1)
+    with jax.set_mesh(jax.sharding.Mesh(devices, ("a", "b"))):
+        x = jax.device_put(jnp.ones((2, 2)), jax.NamedSharding(jax.sharding.Mesh(devices, ("a", "b")), jax.P()))
+        place = jax.NamedSharding(jax.sharding.get_abstract_mesh(), jax.P("a", "b"))
+        for f in (lambda x: jax.lax.with_sharding_constraint(x, place), jax.jit(lambda x: jax.lax.with_sharding_constraint(x, place))):
+            assert f(x).tolist() == x.tolist() and f(x).devices() == x.devices()
