@@ -92,6 +92,7 @@ const LAYERS: &[(&str, &[&str])] = &[
 
 /// What a function may import: what is dear to start and seldom needed.
 const LAZY: &[&str] = &[
+    "absl",
     "ferrax._differences",
     "ferrax._html",
     "ferrax._layouts",
