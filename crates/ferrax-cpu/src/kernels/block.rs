@@ -25,7 +25,8 @@ macro_rules! tiers {
                 // SAFETY: the same contract as this function's.
                 unsafe { F::run($($x),*) }
             }
-            #[cfg(target_arch = "x86_64")]
+            // where all code is compiled for these, the portable one has them
+            #[cfg(all(target_arch = "x86_64", not(all(target_feature = "avx2", target_feature = "fma"))))]
             #[target_feature(enable = "avx2,fma")]
             unsafe fn avx2<F: $Trait>($($x: $t),*) {
                 // SAFETY: the same contract as this function's.
@@ -40,7 +41,7 @@ macro_rules! tiers {
             match tier {
                 #[cfg(all(target_arch = "x86_64", feature = "avx512"))]
                 $crate::tier::Tier::Avx512 => avx512::<F>,
-                #[cfg(target_arch = "x86_64")]
+                #[cfg(all(target_arch = "x86_64", not(all(target_feature = "avx2", target_feature = "fma"))))]
                 $crate::tier::Tier::Avx2 => avx2::<F>,
                 _ => portable::<F>,
             }

@@ -33,11 +33,12 @@ impl Tensor {
         let at = out.remove(1);
         (out.remove(0), at)
     }
-    /// Where each of `values` would go in this ascending vector: before equal elements (int32).
+    /// Where each of `values` would go in this ascending vector, nan last: before equal elements (int32).
     #[track_caller]
     pub fn searchsorted(&self, values: impl IntoTensor) -> Tensor {
         let [x, v] = exactly(promote(&[self, &values.into_tensor()]));
-        v.expand_dims(-1).gt(&x).sum_axes(-1)
+        let v = v.expand_dims(-1);
+        (v.gt(&x) | (v.is_nan() & !x.is_nan())).sum_axes(-1)
     }
     /// The middle element along an axis, the mean of two; nan if any is.
     #[track_caller]

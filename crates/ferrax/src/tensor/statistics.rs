@@ -179,7 +179,8 @@ impl Tensor {
     #[track_caller]
     pub fn searchsorted_right(&self, values: impl IntoTensor) -> Tensor {
         let [x, v] = exactly(promote(&[self, &values.into_tensor()]));
-        v.expand_dims(-1).ge(&x).sum_axes(-1)
+        let v = v.expand_dims(-1);
+        (v.ge(&x) | v.is_nan()).sum_axes(-1)
     }
 }
 #[track_caller]

@@ -262,6 +262,8 @@ CASES = {
     "ldexp": lambda: jnp.ldexp(X, jnp.array([1, 127, -3, 0, -130, 4])),
     "reduce": lambda: lax.reduce(X, np.float32(0), lambda a, b: a + b + a * b, (1,)),
     "reduce_window": lambda: lax.reduce_window(X, np.float32(1), lambda a, b: a * b, (2, 3), (1, 2), "SAME"),
+    "searchsorted_nan": lambda: jnp.searchsorted(jnp.append(E, jnp.nan), jnp.array([jnp.nan, 0.5, 9.0])),
+    "searchsorted_right_nan": lambda: jnp.searchsorted(jnp.append(E, jnp.nan), jnp.array([jnp.nan, 0.5, 9.0]), side="right"),
     "det2": lambda: jnp.linalg.det(S[:2, :2]),
     "det3": lambda: jnp.linalg.det(S[:3, :3]),
     "grad_det": lambda: fx.grad(jnp.linalg.det)(S),

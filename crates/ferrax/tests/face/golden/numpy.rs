@@ -11,6 +11,8 @@ pub fn made(name: &str) -> Option<Tensor> {
     let u = v.flip(0);
     let others = Tensor::from([3, 4]);
     Some(match name {
+        "searchsorted_nan" => e.append(f64::NAN).searchsorted(Tensor::from([f32::NAN, 0.5, 9.0])),
+        "searchsorted_right_nan" => e.append(f64::NAN).searchsorted_right(Tensor::from([f32::NAN, 0.5, 9.0])),
         "det2" => linalg::det(&s.slice(s![..2, ..2])),
         "det3" => linalg::det(&s.slice(s![..3, ..3])),
         "grad_det" => grad(linalg::det)(s).ok()?,
