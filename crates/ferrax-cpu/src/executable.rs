@@ -16,7 +16,7 @@ use crate::tape::Tape;
 use crate::threads;
 use crate::tier::Tier;
 use crate::{routines, stats};
-use chain::{ChainBuilder, Origin, Work};
+use chain::{ChainBuilder, Origin, LinkWork};
 use control::Control;
 use ferrax_kernel::backend::{Buffers, Executable, RunArg, RunCx};
 use ferrax_kernel::plan::timeline::{Timeline, Touch};
@@ -203,11 +203,11 @@ impl Compiler<'_> {
                     let (i, o) = (self.cells(ins), self.cells(outs));
                     let aliased = o.iter().any(|o| i.iter().any(|i| self.meet(*i, *o)));
                     let compiled = CompiledKernel::new(kernel, aliased, self.tier)?;
-                    chain.add(self, (Origin::Kernel(kernel), Work::Kernel(compiled)), (ins, outs), &mut out);
+                    chain.add(self, (Origin::Kernel(kernel), LinkWork::Kernel(compiled)), (ins, outs), &mut out);
                 }
                 Step::Routine { routine, ins, outs } if let Routine::Gather(g) = &**routine => {
                     let gathering = Gathering::new(g, self.tier)?;
-                    chain.add(self, (Origin::Gather(g), Work::Gather(gathering)), (ins, outs), &mut out);
+                    chain.add(self, (Origin::Gather(g), LinkWork::Gather(gathering)), (ins, outs), &mut out);
                 }
                 _ => out.push(self.step(s)?),
             }

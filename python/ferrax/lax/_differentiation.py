@@ -15,7 +15,6 @@ from .._autodiff import jvp, linear_transpose, linearize
 from .._config import exporting_for, inert
 from .._core import bind
 from .._dtypes import is_inexact
-from .._mesh import AbstractMesh
 from ..tree_util import broadcast_prefix, tree_map
 from ._bodies import Body, as_array, aval_of
 from ._shaping import full_like
@@ -239,6 +238,6 @@ def with_sharding_constraint(x, shardings):
         if getattr(place, "num_devices", 1) != 1:
             raise NotImplementedError(f"with_sharding_constraint: {place} has {place.num_devices} devices; arrays in parts over several devices are not there")
         # a mesh without devices says how parts lie, and there is one part: it stays where it is
-        stays = isinstance(v, _core.Tracer) or isinstance(getattr(place, "mesh", None), AbstractMesh)
+        stays = isinstance(v, _core.Tracer) or not hasattr(getattr(place, "mesh", place), "devices") and hasattr(place, "mesh")
         out.append(v if stays else _core.device_put(as_array(v), place))
     return tree_unflatten(tree, out)

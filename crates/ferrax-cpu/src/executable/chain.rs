@@ -32,23 +32,23 @@ pub const WORTH: usize = 512 << 10;
 const MOST_LINKS: usize = 24;
 
 /// What a link does to its rows.
-pub enum Work {
+pub enum LinkWork {
     Kernel(CompiledKernel),
     /// Each row of the result is positions, whose indices are a row of the second operand.
     Gather(Gathering),
 }
-impl Work {
+impl LinkWork {
     fn nanos(&self) -> f64 {
         match self {
-            Work::Kernel(k) => k.nanos(),
-            Work::Gather(g) => g.nanos,
+            LinkWork::Kernel(k) => k.nanos(),
+            LinkWork::Gather(g) => g.nanos,
         }
     }
     /// Whether it can be cut into so many rows.
     fn splits(&self, rows: usize) -> bool {
         match self {
-            Work::Kernel(k) => k.splits(rows),
-            Work::Gather(g) => g.positions.is_multiple_of(rows),
+            LinkWork::Kernel(k) => k.splits(rows),
+            LinkWork::Gather(g) => g.positions.is_multiple_of(rows),
         }
     }
     /// # Safety
@@ -56,8 +56,8 @@ impl Work {
     unsafe fn run_rows(&self, bases: Bases, rows: Range<usize>, of: usize) -> Res<()> {
         match self {
             // SAFETY: by the contract.
-            Work::Kernel(k) => unsafe { k.run_rows(bases, rows, of) },
-            Work::Gather(g) => {
+            LinkWork::Kernel(k) => unsafe { k.run_rows(bases, rows, of) },
+            LinkWork::Gather(g) => {
                 let each = g.positions / of;
                 // SAFETY: by the contract.
                 unsafe { g.run_positions(bases, rows.start * each..rows.end * each) };
@@ -67,7 +67,7 @@ impl Work {
     }
 }
 struct Link {
-    work: Work,
+    work: LinkWork,
     ins: Box<[Cell]>,
     outs: Box<[Cell]>,
 }
@@ -76,8 +76,8 @@ impl Link {
         c.large.add(self.work.nanos());
         let Link { work, ins, outs } = self;
         match work {
-            Work::Kernel(kernel) => Ready::Kernel { kernel, ins, outs },
-            Work::Gather(g) => {
+            LinkWork::Kernel(kernel) => Ready::Kernel { kernel, ins, outs },
+            LinkWork::Gather(g) => {
                 let run = Box::new(move |bases: Bases, parallel: bool| {
                     g.run(bases, parallel);
                     Ok(())
@@ -152,7 +152,7 @@ impl<'a> ChainBuilder<'a> {
     pub fn add(
         &mut self,
         c: &mut Compiler,
-        (of, work): (Origin<'a>, Work),
+        (of, work): (Origin<'a>, LinkWork),
         (in_slots, out_slots): (&'a [SlotId], &'a [SlotId]),
         out: &mut Vec<Ready>,
     ) {
@@ -356,7 +356,7 @@ impl Chain {
     pub fn run(&self, state: &mut RunState, cx: &RunCx) -> Res<()> {
         state.launches += self.links.len() as u64;
         for l in &self.links {
-            if let Work::Kernel(k) = &l.work {
+            if let LinkWork::Kernel(k) = &l.work {
                 k.expect(1);
             }
         }
@@ -387,7 +387,7 @@ impl Chain {
             })?
         })
     }
-    pub fn links(&self) -> impl Iterator<Item = (&Work, &[Cell], &[Cell])> {
+    pub fn links(&self) -> impl Iterator<Item = (&LinkWork, &[Cell], &[Cell])> {
         self.links.iter().map(|l| (&l.work, &*l.ins, &*l.outs))
     }
     pub fn text(&self) -> String {

@@ -3,7 +3,7 @@
 //! INVARIANT: an iteration allocates nothing but the growth of tapes (doubled when full); carries trade places instead of being
 //! copied; windows are a pointer and a stride.
 #![allow(unsafe_code)]
-use super::chain::Work;
+use super::chain::LinkWork;
 use super::scalars::{self, write_int};
 use super::{Cell, Compiler, Home, Ready, RunState, run_steps};
 use crate::kernels::{Bases, CompiledKernel};
@@ -449,8 +449,8 @@ pub fn describe(steps: &[Ready], s: &mut String, depth: usize) {
                 *s += &format!("{pad}{}\n", c.text());
                 for (work, ins, outs) in c.links() {
                     match work {
-                        Work::Kernel(k) => describe_kernel(k, ins, outs, s, &format!("{pad}  ")),
-                        Work::Gather(_) => *s += &format!("{pad}  {outs:?} = gather {ins:?}\n"),
+                        LinkWork::Kernel(k) => describe_kernel(k, ins, outs, s, &format!("{pad}  ")),
+                        LinkWork::Gather(_) => *s += &format!("{pad}  {outs:?} = gather {ins:?}\n"),
                     }
                 }
             }
