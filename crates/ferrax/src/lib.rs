@@ -69,6 +69,10 @@ pub mod world;
 struct Readme;
 
 #[cfg(feature = "api")]
+mod gradients;
+#[cfg(feature = "api")]
+mod layout;
+#[cfg(feature = "api")]
 mod mistakes;
 #[cfg(feature = "api")]
 pub mod nn;
@@ -89,9 +93,18 @@ pub mod views;
 #[cfg(feature = "safetensors")]
 pub mod weights;
 
+/// Decompositions, systems and products of matrices, over the last two axes.
+#[cfg(feature = "api")]
+pub mod linalg {
+    pub use crate::special::det;
+    pub use crate::tensor::linalg::*;
+}
+
 #[cfg(feature = "api")]
 pub use ferrax_derive::Tree;
 pub use ferrax_ir::{Aval, Dims, Dtype, Error, ErrorKind, Param, ParamMap, Program, Res};
+#[cfg(feature = "api")]
+pub use gradients::check_grads;
 #[cfg(feature = "api")]
 pub use mistakes::catch;
 #[cfg(feature = "api")]
@@ -102,13 +115,13 @@ pub use tensor::{BINARY, OTHERWISE, UNARY};
 #[cfg(feature = "api")]
 pub use tensor::{
     ConvOptions, Element, Ellipsis, IntoAxes, IntoTensor, Mode, NewAxis, Padding, Spot, Subscript, Tensor, block,
-    broadcast_arrays, column_stack, concatenate, dot_general, dstack, einsum, hstack, lexsort, linalg, logaddexp2,
-    meshgrid, meshgrid_ij, poly, ravel_multi_index, stack, vstack, where_, windows,
+    broadcast_arrays, column_stack, concatenate, dot_general, dstack, einsum, hstack, lexsort, meshgrid, meshgrid_ij,
+    poly, ravel_multi_index, stack, vstack, where_, windows,
 };
 #[cfg(feature = "api")]
 pub use transforms::{
     Jitted, Output, PmapOptions, ScanOptions, VmapOptions, all_gather, all_to_all, associative_scan, axis_index,
-    axis_size, check_grads, checkpoint, cond, custom_jvp, custom_linear_solve, custom_root, custom_vjp, debug_callback,
+    axis_size, checkpoint, cond, custom_jvp, custom_linear_solve, custom_root, custom_vjp, debug_callback,
     effects_barrier, eval_jaxpr, eval_shape, fori_loop, grad, hessian, io_callback, jacfwd, jacrev, jit, jit_donate,
     jit_static, jvp, linearize, make_jaxpr, map, pbroadcast, pmap, pmap_with, pmax, pmean, pmin, ppermute, pshuffle,
     psum, psum_scatter, pswapaxes, pure_callback, reduce, reduce_window, scan, scan_with, switch, value_and_grad,

@@ -28,17 +28,14 @@ pub use transformed::{
     triangular, truncated_normal, wald, weibull_min,
 };
 
+use crate::layout;
 use crate::mistakes::{self, raise};
 use crate::tensor::{IntoTensor, Tensor, constant, emit, pw, where_};
 use ferrax_ir::ops::bitcast::Bitcast;
 use ferrax_ir::ops::pointwise::Pw;
 use ferrax_ir::ops::random::{KeyCast, KeyMap, RandomBits, RandomFoldIn, RandomKey, RandomMap, RandomSplit};
 use ferrax_ir::{Dims, Dtype, Error, KeyImpl};
-use std::cell::Cell;
 
-thread_local! {
-    static ORIGINAL: Cell<bool> = const { Cell::new(false) };
-}
 /// Runs `f`; keys that are split there and bits that are drawn there follow the original counter layout of threefry, that of JAX with
 /// `jax_threefry_partitionable=False`: for numbers that were published with it.
 ///
@@ -49,17 +46,7 @@ thread_local! {
 /// assert!((now + 0.02830462).abs() < 1e-6 && (then + 0.18471177).abs() < 1e-6);
 /// ```
 pub fn with_original_layout<T>(f: impl FnOnce() -> T) -> T {
-    struct Before(bool);
-    impl Drop for Before {
-        fn drop(&mut self) {
-            ORIGINAL.set(self.0);
-        }
-    }
-    let _before = Before(ORIGINAL.replace(true));
-    f()
-}
-pub(crate) fn original_layout() -> bool {
-    ORIGINAL.get()
+    layout::with_original(f)
 }
 
 /// A key from a seed.
@@ -91,7 +78,7 @@ pub fn split(key: &Tensor, n: usize) -> Vec<Tensor> {
 /// If there is not one key.
 #[track_caller]
 pub fn split_into(key: &Tensor, shape: &[usize]) -> Tensor {
-    emit(RandomSplit { original: original_layout(), shape: shape.into() }, &[single("split", key)])
+    emit(RandomSplit { original: layout::is_original(), shape: shape.into() }, &[single("split", key)])
 }
 /// A new key from a key and a number.
 ///
@@ -133,7 +120,7 @@ pub fn bits(key: &Tensor, shape: &[usize], dtype: Dtype) -> Tensor {
 }
 #[track_caller]
 fn random_bits(key: &Tensor, shape: &[usize], bit_width: usize) -> Tensor {
-    emit(RandomBits { bit_width, original: original_layout(), shape: shape.into() }, &[single("bits", key)])
+    emit(RandomBits { bit_width, original: layout::is_original(), shape: shape.into() }, &[single("bits", key)])
 }
 
 /// What is to be known of a float dtype.

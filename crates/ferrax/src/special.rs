@@ -11,9 +11,10 @@
 //! # Ok::<(), ferrax::Error>(())
 //! ```
 use crate::mistakes::{ok, raise};
-use crate::tensor::{IntoTensor, Tensor, constant, exactly, inexact, promote, where_};
-use crate::transforms::{custom_jvp, while_loop};
-use ferrax_ir::{Dtype, Error};
+use crate::s;
+use crate::tensor::{Ellipsis, IntoTensor, Tensor, constant, exactly, inexact, linalg, promote, where_};
+use crate::transforms::{cond, custom_jvp, while_loop};
+use ferrax_ir::{Dtype, Error, Res};
 use std::f64::consts::PI;
 
 /// The k-th derivative of sin(v) / v at 0.
@@ -129,4 +130,69 @@ pub fn ldexp(x: &Tensor, n: impl IntoTensor) -> Tensor {
     let (m, e) = (where_(&up, &m * 2.0, &m), where_(&up, &e - 1.0, &e));
     let out = m * constant(d, 2.0).pow(e);
     where_(&(x.is_inf() | x.eq(0.0)), &x, out)
+}
+/// Elementwise log2(2**x + 2**y), without overflow.
+#[track_caller]
+pub fn logaddexp2(x: &Tensor, y: impl IntoTensor) -> Tensor {
+    let [x, y] = exactly(promote(&[x, &y.into_tensor()]));
+    let (x, y) = (inexact(&x), inexact(&y));
+    let value = |(x, y): &(Tensor, Tensor)| {
+        let (top, delta) = (x.maximum(y), x - y);
+        let rest = constant(x.dtype(), 1.0 / std::f64::consts::LN_2) * (-delta.abs()).exp2().log1p();
+        where_(&delta.ne(&delta), x + y, top + rest)
+    };
+    let share = |x: &Tensor, out: &Tensor| {
+        let v = x - out;
+        where_(&v.ne(&v), x.minimum(0), &v).exp2()
+    };
+    let rule = move |x: &(Tensor, Tensor), dx: &(Tensor, Tensor)| {
+        let out = value(x);
+        let change = &dx.0 * share(&x.0, &out) + &dx.1 * share(&x.1, &out);
+        (out, change)
+    };
+    ok(custom_jvp(value, rule)(&(x, y)))
+}
+
+/// The determinant. Its derivative is there for singular matrices, too.
+#[track_caller]
+pub fn det(a: &Tensor) -> Tensor {
+    let a = linalg::square("det", a);
+    let n = a.shape()[a.rank() - 1];
+    let x = |i: usize, j: usize| a.slice(s![Ellipsis, i, j]);
+    match n {
+        0 => Tensor::ones(&a.shape()[..a.rank() - 2]).astype(a.dtype()),
+        1 => x(0, 0),
+        2 => x(0, 0) * x(1, 1) - x(0, 1) * x(1, 0),
+        3 => {
+            let along = x(0, 0) * x(1, 1) * x(2, 2) + x(0, 1) * x(1, 2) * x(2, 0) + x(0, 2) * x(1, 0) * x(2, 1);
+            along - x(0, 2) * x(1, 1) * x(2, 0) - x(0, 0) * x(1, 2) * x(2, 1) - x(0, 1) * x(1, 0) * x(2, 2)
+        }
+        _ => ok(custom_jvp(factored_det, det_rule)(&a)),
+    }
+}
+#[track_caller]
+fn factored_det(a: &Tensor) -> Tensor {
+    let (d, parity) = linalg::factors(a);
+    d.prod_axes(-1) * parity.astype(a.dtype())
+}
+/// Of a regular matrix by its inverse, of a singular one by its cofactors.
+fn det_rule(a: &Tensor, da: &Tensor) -> Res<(Tensor, Tensor)> {
+    type Three = (Tensor, Tensor, Tensor);
+    let y = ok(custom_jvp(factored_det, det_rule)(a));
+    let trace = |x: Tensor| x.diagonal().sum_axes(-1);
+    let dy = cond(
+        &y.ne(0).all(),
+        |(a, da, y): &Three| y * trace(linalg::solve(a, da)),
+        |(a, da, _): &Three| trace(adjugate(a).matmul(da)),
+        &(a.clone(), da.clone(), y.clone()),
+    )?;
+    Ok((y, dy))
+}
+#[track_caller]
+fn adjugate(a: &Tensor) -> Tensor {
+    let (u, s, vt) = linalg::svd(a);
+    let n = a.shape()[a.rank() - 1];
+    let products = where_(&Tensor::eye(n, n).astype(Dtype::BOOL), 1.0, s.expand_dims(-2)).prod_axes(-1);
+    let turn = factored_det(&u.matmul(&vt)).expand_dims(-1).expand_dims(-1);
+    (turn * (linalg::adjoint(&vt) * products.expand_dims(-2).astype(a.dtype()))).matmul(linalg::adjoint(&u))
 }

@@ -38,7 +38,7 @@ mod sorting;
 mod statistics;
 
 pub use calculus::{Mode, poly};
-pub use choosing::{lexsort, logaddexp2, ravel_multi_index};
+pub use choosing::{lexsort, ravel_multi_index};
 pub use conv::{ConvOptions, Padding};
 pub use element::{Element, IntoTensor};
 pub use grids::{block, column_stack, dstack, hstack, meshgrid, meshgrid_ij, vstack, windows};

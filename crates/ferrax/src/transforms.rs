@@ -23,7 +23,6 @@ mod callbacks;
 mod collectives;
 mod compiled;
 mod control;
-mod gradients;
 mod implicit;
 mod parallel;
 mod rules;
@@ -36,7 +35,6 @@ pub use collectives::{
 };
 pub use compiled::{Jitted, jit, jit_donate, jit_static};
 pub use control::{ScanOptions, associative_scan, cond, fori_loop, map, scan, scan_with, switch, while_loop};
-pub use gradients::check_grads;
 pub use implicit::{custom_linear_solve, custom_root, reduce, reduce_window};
 pub use parallel::{PmapOptions, pmap, pmap_with};
 pub use rules::{checkpoint, custom_jvp, custom_vjp};
@@ -52,12 +50,12 @@ use ferrax_transform as transform;
 use std::cell::RefCell;
 use std::sync::Arc;
 
-fn flat<T: Tree>(x: &T) -> Vec<Value> {
+pub(crate) fn flat<T: Tree>(x: &T) -> Vec<Value> {
     let mut out = vec![];
     x.leaves(&mut |t| out.push(t.0.clone()));
     out
 }
-fn unflat<T: Tree>(like: &T, leaves: impl IntoIterator<Item = Value>) -> T {
+pub(crate) fn unflat<T: Tree>(like: &T, leaves: impl IntoIterator<Item = Value>) -> T {
     let mut leaves = leaves.into_iter();
     like.rebuild(&mut |old| leaves.next().map_or_else(|| old.clone(), Tensor))
 }
@@ -92,7 +90,7 @@ fn returned<Y>(out: RefCell<Option<Y>>) -> Res<Y> {
     out.into_inner().ok_or_else(|| Error::value("the function did not return"))
 }
 /// What is differentiated has a derivative.
-fn inexact<X: Tree>(name: &str, x: &X) -> Res<()> {
+pub(crate) fn inexact<X: Tree>(name: &str, x: &X) -> Res<()> {
     let paths = Outline::of(x);
     for (v, at) in flat(x).iter().zip(paths.paths()) {
         if !v.dtype().is_inexact() {

@@ -21,7 +21,7 @@ use ndarray::{ArrayBase, ArrayViewD, Data, Dimension, IxDyn};
 use std::marker::PhantomData;
 
 /// The elements of a tensor on the host, where they lie.
-pub struct View<T> {
+pub struct HostView<T> {
     buffer: Buffer,
     shape: Vec<usize>,
     elements: PhantomData<T>,
@@ -31,7 +31,7 @@ pub struct View<T> {
 /// # Errors
 /// `Type` if T is not the dtype; `TracerArray` under a transform; `Runtime` for a tensor on a GPU or on several devices; what went wrong, if
 /// its computation failed.
-pub fn view<T: Element + Pod>(x: &Tensor) -> Res<View<T>> {
+pub fn view<T: Element + Pod>(x: &Tensor) -> Res<HostView<T>> {
     if x.dtype() != T::DTYPE {
         let (have, want) = (x.aval().long(), T::DTYPE.long());
         return Err(Error::type_error(format!("elements of {have} cannot be read as {want}")));
@@ -43,11 +43,11 @@ pub fn view<T: Element + Pod>(x: &Tensor) -> Res<View<T>> {
     };
     let buffer = array::single(&a)?.buffer;
     array::wait(&buffer)?;
-    let view = View { buffer, shape: x.shape().to_vec(), elements: PhantomData };
+    let view = HostView { buffer, shape: x.shape().to_vec(), elements: PhantomData };
     view.read()?;
     Ok(view)
 }
-impl<T: Element + Pod> View<T> {
+impl<T: Element + Pod> HostView<T> {
     fn read(&self) -> Res<&[T]> {
         let elsewhere =
             || Error::new(ErrorKind::Runtime, "the elements are on a device that the host cannot read in place");

@@ -14,9 +14,7 @@
 //! assert_eq!(Tensor::from([true, false, true]).packbits(0).to_vec::<u8>()?, [0b1010_0000]);
 //! # Ok::<(), ferrax::Error>(())
 //! ```
-use super::{
-    IntoTensor, Tensor, axis_of, concatenate, constant, emit_many, exactly, inexact, promote, pw, stack, where_,
-};
+use super::{IntoTensor, Tensor, axis_of, concatenate, constant, emit_many, inexact, promote, pw, stack, where_};
 use crate::mistakes;
 use crate::s;
 use ferrax_ir::ops::pointwise::Pw;
@@ -213,25 +211,4 @@ fn turned(x: &Tensor) -> Tensor {
         d if d.is_bool() || d.is_unsigned() => !x,
         _ => -x,
     }
-}
-/// Elementwise log2(2**x + 2**y), without overflow.
-#[track_caller]
-pub fn logaddexp2(x: &Tensor, y: impl IntoTensor) -> Tensor {
-    let [x, y] = exactly(promote(&[x, &y.into_tensor()]));
-    let (x, y) = (inexact(&x), inexact(&y));
-    let value = |(x, y): &(Tensor, Tensor)| {
-        let (top, delta) = (x.maximum(y), x - y);
-        let rest = constant(x.dtype(), 1.0 / std::f64::consts::LN_2) * (-delta.abs()).exp2().log1p();
-        where_(&delta.ne(&delta), x + y, top + rest)
-    };
-    let share = |x: &Tensor, out: &Tensor| {
-        let v = x - out;
-        where_(&v.ne(&v), x.minimum(0), &v).exp2()
-    };
-    let rule = move |x: &(Tensor, Tensor), dx: &(Tensor, Tensor)| {
-        let out = value(x);
-        let change = &dx.0 * share(&x.0, &out) + &dx.1 * share(&x.1, &out);
-        (out, change)
-    };
-    mistakes::ok(crate::transforms::custom_jvp(value, rule)(&(x, y)))
 }

@@ -15,17 +15,15 @@
 //! let (q, r) = linalg::qr(&a);
 //! assert!((q.matmul(r) - a).abs().max().item() < 1e-5);
 //! ```
-use super::{Ellipsis, Tensor, constant, emit, emit_many, exactly, inexact, promote, where_};
+use super::{Tensor, constant, emit, emit_many, exactly, inexact, promote, where_};
 use crate::mistakes;
-use crate::s;
-use crate::transforms::{cond, custom_jvp};
 use ferrax_ir::ops::linalg::factors::{Cholesky, Lu, TriangularSolve};
 use ferrax_ir::ops::linalg::orthogonal::Qr;
 use ferrax_ir::ops::linalg::spectral::{Eig, Eigh, Svd};
-use ferrax_ir::{Dtype, Error, Res};
+use ferrax_ir::{Dtype, Error};
 
 #[track_caller]
-fn square(name: &str, a: &Tensor) -> Tensor {
+pub(crate) fn square(name: &str, a: &Tensor) -> Tensor {
     match a.shape() {
         [.., n, m] if n == m => inexact(a),
         s => mistakes::raise(Error::value(format!(
@@ -35,7 +33,7 @@ fn square(name: &str, a: &Tensor) -> Tensor {
     }
 }
 #[track_caller]
-fn adjoint(a: &Tensor) -> Tensor {
+pub(crate) fn adjoint(a: &Tensor) -> Tensor {
     a.swap_axes(-1, -2).conj()
 }
 #[track_caller]
@@ -137,54 +135,11 @@ pub fn slogdet(a: &Tensor) -> (Tensor, Tensor) {
 }
 /// The diagonal of u, and the sign of the permutation.
 #[track_caller]
-fn factors(a: &Tensor) -> (Tensor, Tensor) {
+pub(crate) fn factors(a: &Tensor) -> (Tensor, Tensor) {
     let (lu, pivots, _) = lu(a);
     let n = a.shape()[a.rank() - 1];
     let swaps = pivots.ne(Tensor::arange(n, Dtype::I32)).sum_axes(-1);
     (lu.diagonal(), 1 - swaps.modulo(2) * 2)
-}
-/// The determinant. Its derivative is there for singular matrices, too.
-#[track_caller]
-pub fn det(a: &Tensor) -> Tensor {
-    let a = square("det", a);
-    let n = a.shape()[a.rank() - 1];
-    let x = |i: usize, j: usize| a.slice(s![Ellipsis, i, j]);
-    match n {
-        0 => Tensor::ones(&a.shape()[..a.rank() - 2]).astype(a.dtype()),
-        1 => x(0, 0),
-        2 => x(0, 0) * x(1, 1) - x(0, 1) * x(1, 0),
-        3 => {
-            let along = x(0, 0) * x(1, 1) * x(2, 2) + x(0, 1) * x(1, 2) * x(2, 0) + x(0, 2) * x(1, 0) * x(2, 1);
-            along - x(0, 2) * x(1, 1) * x(2, 0) - x(0, 0) * x(1, 2) * x(2, 1) - x(0, 1) * x(1, 0) * x(2, 2)
-        }
-        _ => mistakes::ok(custom_jvp(factored_det, det_rule)(&a)),
-    }
-}
-#[track_caller]
-fn factored_det(a: &Tensor) -> Tensor {
-    let (d, parity) = factors(a);
-    d.prod_axes(-1) * parity.astype(a.dtype())
-}
-/// Of a regular matrix by its inverse, of a singular one by its cofactors.
-fn det_rule(a: &Tensor, da: &Tensor) -> Res<(Tensor, Tensor)> {
-    type Three = (Tensor, Tensor, Tensor);
-    let y = mistakes::ok(custom_jvp(factored_det, det_rule)(a));
-    let trace = |x: Tensor| x.diagonal().sum_axes(-1);
-    let dy = cond(
-        &y.ne(0).all(),
-        |(a, da, y): &Three| y * trace(solve(a, da)),
-        |(a, da, _): &Three| trace(adjugate(a).matmul(da)),
-        &(a.clone(), da.clone(), y.clone()),
-    )?;
-    Ok((y, dy))
-}
-#[track_caller]
-fn adjugate(a: &Tensor) -> Tensor {
-    let (u, s, vt) = svd(a);
-    let n = a.shape()[a.rank() - 1];
-    let products = where_(&Tensor::eye(n, n).astype(Dtype::BOOL), 1.0, s.expand_dims(-2)).prod_axes(-1);
-    let turn = factored_det(&u.matmul(&vt)).expand_dims(-1).expand_dims(-1);
-    (turn * (adjoint(&vt) * products.expand_dims(-2).astype(a.dtype()))).matmul(adjoint(&u))
 }
 /// `a` to a power that is known now, by repeated squaring; of its inverse, if negative.
 #[track_caller]

@@ -36,7 +36,7 @@ impl<S> TraceKey<S> {
             outline: Outline::of(x).text().into(),
             avals: leaves.iter().map(Value::aval).collect(),
             axes: ferrax_ir::cx::axes(),
-            original_layout: crate::random::original_layout(),
+            original_layout: crate::layout::is_original(),
         }
     }
 }

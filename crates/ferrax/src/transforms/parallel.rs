@@ -60,18 +60,23 @@ pub fn pmap_with<X: Tree, Y: Tree, R: Output<Y>>(
     options: PmapOptions<'_>,
     f: impl Fn(&X) -> R,
 ) -> impl Fn(&X) -> Res<Y> {
-    let traces: Traces<Y> = Mutex::default();
+    let traces: SpreadTraces<Y> = Mutex::default();
     move |x| run(&f, x, &options, &traces)
 }
 
-struct Traced<Y> {
+struct SpreadTrace<Y> {
     program: Arc<Program>,
     consts: Vec<Value>,
     like: Y,
 }
-type Traces<Y> = Mutex<HashMap<TraceKey<(usize, Vec<bool>)>, Arc<Traced<Y>>>>;
+type SpreadTraces<Y> = Mutex<HashMap<TraceKey<(usize, Vec<bool>)>, Arc<SpreadTrace<Y>>>>;
 
-fn run<X: Tree, Y: Tree, R: Output<Y>>(f: &impl Fn(&X) -> R, x: &X, o: &PmapOptions<'_>, traces: &Traces<Y>) -> Res<Y> {
+fn run<X: Tree, Y: Tree, R: Output<Y>>(
+    f: &impl Fn(&X) -> R,
+    x: &X,
+    o: &PmapOptions<'_>,
+    traces: &SpreadTraces<Y>,
+) -> Res<Y> {
     mistakes::init();
     let leaves = flat(x);
     let axes = spread("pmap in_axes", o.in_axes, &Outline::of(x))?;
@@ -114,8 +119,8 @@ fn traced<X: Tree, Y: Tree, R: Output<Y>>(
     args: &[Value],
     (n, mapped): (usize, &[bool]),
     axis: &Name,
-    traces: &Traces<Y>,
-) -> Res<Arc<Traced<Y>>> {
+    traces: &SpreadTraces<Y>,
+) -> Res<Arc<SpreadTrace<Y>>> {
     let key = TraceKey::new((n, mapped.to_vec()), x, args);
     if let Some(t) = locked(traces).get(&key) {
         return Ok(t.clone());
@@ -129,7 +134,7 @@ fn traced<X: Tree, Y: Tree, R: Output<Y>>(
     if program.effects().ordered && n > 1 {
         return Err(Error::value(format!("ordered effects are not supported on more than one device; pmap has {n}")));
     }
-    let t = Arc::new(Traced { program: Arc::new(program.open()), consts, like });
+    let t = Arc::new(SpreadTrace { program: Arc::new(program.open()), consts, like });
     // what closed over a tracer belongs to the caller's trace
     if !t.consts.iter().any(Value::is_tracer) {
         locked(traces).insert(key, t.clone());

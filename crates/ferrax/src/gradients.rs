@@ -1,8 +1,8 @@
 //! Whether derivatives are right: compared with differences.
-use super::{Output, flat, inexact, jvp, unflat, vjp};
 use crate::mistakes::catch;
 use crate::random;
 use crate::tensor::Tensor;
+use crate::transforms::{Output, flat, inexact, jvp, unflat, vjp};
 use crate::tree::Tree;
 use ferrax_ir::{Dtype, Error, Res, Value};
 use std::cell::Cell;

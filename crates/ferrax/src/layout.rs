@@ -1,0 +1,21 @@
+//! Which counters threefry draws from: the partitionable layout, or the original one while somebody asks for it.
+//!
+//! INVARIANT: what is traced depends on it, so it is part of what traces are found by.
+use std::cell::Cell;
+
+thread_local! {
+    static ORIGINAL: Cell<bool> = const { Cell::new(false) };
+}
+pub fn with_original<T>(f: impl FnOnce() -> T) -> T {
+    struct Before(bool);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            ORIGINAL.set(self.0);
+        }
+    }
+    let _before = Before(ORIGINAL.replace(true));
+    f()
+}
+pub fn is_original() -> bool {
+    ORIGINAL.get()
+}
