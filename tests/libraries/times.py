@@ -274,7 +274,15 @@ LIBRARIES = {
     "numpyro": numpyro, "distrax": distrax, "haiku": haiku, "blackjax": blackjax, "chex": chex, "jaxtyping": jaxtyping, "einops": einops, "jraph": jraph,
 }  # fmt: skip
 DISTRIBUTION = {"flax_linen": "flax", "flax_nnx": "flax", "haiku": "dm-haiku"}
-TITLE = {"flax_linen": "Flax, linen", "flax_nnx": "Flax, nnx", "blackjax": "BlackJAX", "numpyro": "NumPyro", "jaxtyping": "jaxtyping", "einops": "einops", "jraph": "jraph"}
+TITLE = {
+    "flax_linen": "Flax, linen",
+    "flax_nnx": "Flax, nnx",
+    "blackjax": "BlackJAX",
+    "numpyro": "NumPyro",
+    "jaxtyping": "jaxtyping",
+    "einops": "einops",
+    "jraph": "jraph",
+}
 
 
 def measured(name):

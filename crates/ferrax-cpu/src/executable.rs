@@ -16,7 +16,7 @@ use crate::tape::Tape;
 use crate::threads;
 use crate::tier::Tier;
 use crate::{routines, stats};
-use chain::{ChainBuilder, Origin, LinkWork};
+use chain::{ChainBuilder, LinkWork, Origin};
 use control::Control;
 use ferrax_kernel::backend::{Buffers, Executable, RunArg, RunCx};
 use ferrax_kernel::plan::timeline::{Timeline, Touch};

@@ -239,6 +239,6 @@ def with_sharding_constraint(x, shardings):
             raise NotImplementedError(f"with_sharding_constraint: {place} has {place.num_devices} devices; arrays in parts over several devices are not there")
         # a mesh without devices, which is its own abstract mesh, says how parts lie, and there is one part: it stays where it is
         mesh = getattr(place, "mesh", None)
-        stays = isinstance(v, _core.Tracer) or mesh is not None and mesh.abstract_mesh is mesh
+        stays = isinstance(v, _core.Tracer) or (mesh is not None and mesh.abstract_mesh is mesh)
         out.append(v if stays else _core.device_put(as_array(v), place))
     return tree_unflatten(tree, out)
