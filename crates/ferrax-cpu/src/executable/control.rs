@@ -18,7 +18,7 @@ use std::sync::atomic::Ordering;
 
 pub enum Control {
     Loop(CompiledLoop),
-    ScalarLoop(scalars::ScalarLoop),
+    ScalarLoop(Box<scalars::ScalarLoop>),
     Switch {
         index: Cell,
         branches: Vec<Vec<Ready>>,
@@ -102,7 +102,7 @@ impl Compiler<'_> {
 pub fn compile(c: &mut Compiler, s: &Step) -> Res<Control> {
     Ok(match s {
         Step::Loop(l) => match scalars::compile_loop(c, l) {
-            Some(s) => Control::ScalarLoop(s),
+            Some(s) => Control::ScalarLoop(Box::new(s)),
             None => Control::Loop(compile_loop(c, l)?),
         },
         Step::Switch { index, branches, .. } => Control::Switch {
