@@ -318,7 +318,7 @@ fn outside(_: &[String]) -> Res {
         let start = std::time::Instant::now();
         let mut cargo = shell::Cmd::new("cargo").args(&build.split(' ').collect::<Vec<_>>()).args(&[profile]);
         if let Some(p) = processor {
-            cargo = cargo.env("RUSTFLAGS", &format!("-C target-cpu={p}"));
+            cargo = cargo.env("RUSTFLAGS", format!("-C target-cpu={p}"));
         }
         cargo.go()?;
         let took = start.elapsed().as_secs_f64();

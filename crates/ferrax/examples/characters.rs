@@ -70,7 +70,7 @@ impl Transformer {
             let heads = |x: &Tensor| x.reshape(&[n, TIME, HEADS, WIDTH / HEADS]);
             let qkv: Vec<Tensor> = b.norms[0].of(&h).matmul(&b.qkv).split(3, -1).iter().map(heads).collect();
             let seen = nn::dot_product_attention(&qkv[0], &qkv[1], &qkv[2], None, true);
-            h = h + seen.reshape(&[n, TIME, WIDTH]).matmul(&b.out);
+            h += seen.reshape(&[n, TIME, WIDTH]).matmul(&b.out);
             h = &h + nn::gelu(&b.norms[1].of(&h).matmul(&b.up)).matmul(&b.down);
         }
         self.last.of(&h).matmul(self.embedding.t())

@@ -17,6 +17,7 @@ mod library {
 #[path = "fft/without_library.rs"]
 mod library;
 #[cfg(all(test, feature = "fft"))]
+#[allow(dead_code)] // its tests ask for a part of it
 mod without_library;
 
 use super::Run;

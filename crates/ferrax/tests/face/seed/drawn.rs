@@ -67,7 +67,7 @@ fn pytrees() {
     let q = jit(|q: &Tagged| Tagged { a: &q.a + 1, b: q.b })(&Tagged { a: f(1.0), b: "tag" }).unwrap();
     assert_eq!((q.a.item(), q.b), (2.0, "tag"));
     let (x, y) = (vec![f(1.0)], vec![f(1.0), f(2.0)]);
-    let e = catch(|| Ok(x.zip(&y, |a, _| a.clone()))).err().expect("an error");
+    let e = catch(|| Ok(x.zip(&y, |a, _| a.clone()))).expect_err("an error");
     assert_eq!(e.kind(), Some(ErrorKind::Value), "{e}");
     assert_eq!(Outline::of(&BTreeMap::from([("a", f(1.0))])).text(), "[\"a\"](*)");
 }
