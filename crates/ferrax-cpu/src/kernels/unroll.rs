@@ -14,6 +14,8 @@ use rustc_hash::FxHashMap;
 /// Reduced elements, and nodes of all of them, beyond which a kernel is left as it is.
 const MOST: usize = order::LANES;
 const MOST_NODES: usize = 256;
+/// Results below which folding costs less than compiling each element's nodes.
+const FEW: usize = 256;
 
 /// The result of lanes that took an element each: at least one, and no more than there are.
 pub fn fold_lanes<T: Copy>(mut lanes: Vec<T>, mut combine: impl FnMut(T, T) -> Option<T>) -> Option<T> {
@@ -32,7 +34,7 @@ pub fn fold_lanes<T: Copy>(mut lanes: Vec<T>, mut combine: impl FnMut(T, T) -> O
 /// A kernel whose reductions are short, without them.
 pub fn unrolled(k: &Kernel) -> Option<Kernel> {
     let n = k.rdims.size();
-    if k.rdims.is_empty() || !(1..=MOST).contains(&n) {
+    if k.rdims.is_empty() || !(1..=MOST).contains(&n) || k.grid.size() < FEW {
         return None;
     }
     let reduced =
