@@ -281,3 +281,17 @@ def test_a_ufunc_that_is_made_by_its_class_takes_arrays(jnp):
 def test_elements_that_are_not_named_keep_their_bits(jnp, value):
     x = jnp.array([3, -2147483647, 16777217])
     assert x.at[0].set(value).tolist() == jnp.put(x, 0, value, inplace=False).tolist() == [1, -2147483647, 16777217]
+
+
+def test_logarithms_of_gamma_tails_broadcast_under_derivatives(jnp, jax):
+    x, a = jnp.ones((2, 3), "float32"), jnp.arange(1.0, 4.0)
+    for f in (jax.scipy.stats.gamma.logcdf, jax.scipy.stats.gamma.logsf):
+        y, dy = jax.jvp(f, (x, a), (x, a))
+        np.testing.assert_allclose(y, np.broadcast_to(f(1.0, a), (2, 3)), rtol=1e-6)
+        assert dy.shape == (2, 3) and np.isfinite(dy).all()
+
+
+@pytest.mark.parametrize("policy", ["propagate", "omit"])
+def test_the_standard_error_of_complex_numbers_is_complex(jnp, jax, policy):
+    x = jnp.array([[1 + 1j, 3 - 1j], [2, 2j]])
+    assert jax.scipy.stats.sem(x, -1, nan_policy=policy).dtype == x.dtype

@@ -147,7 +147,7 @@ def sem(a, axis=0, ddof=1, nan_policy="propagate", *, keepdims=False):
       keepdims: keep the reduced axis with size 1.
 
     Returns:
-      a float array of a's shape without the axis.
+      an array of a's shape without the axis, of its dtype, or the float dtype of integers.
 
     Raises:
       TypeError: a is a list. ValueError: another nan_policy.
@@ -158,8 +158,8 @@ def sem(a, axis=0, ddof=1, nan_policy="propagate", *, keepdims=False):
     (a,) = promote_inexact("sem", a)
     if nan_policy == "propagate":
         n = a.size if axis is None else a.shape[canonicalize_axis(axis, a.ndim)]
-        return jnp.std(a, axis, ddof=ddof, keepdims=keepdims) / float(np.sqrt(n))
+        return (jnp.std(a, axis, ddof=ddof, keepdims=keepdims) / float(np.sqrt(n))).astype(a.dtype)
     if nan_policy == "omit":
         n = jnp.sum(~jnp.isnan(a), axis, keepdims=keepdims)
-        return jnp.nanstd(a, axis, ddof=ddof, keepdims=keepdims) / jnp.sqrt(n).astype(a.real.dtype)
+        return (jnp.nanstd(a, axis, ddof=ddof, keepdims=keepdims) / jnp.sqrt(n).astype(a.real.dtype)).astype(a.dtype)
     raise ValueError(f"{nan_policy} is not supported")

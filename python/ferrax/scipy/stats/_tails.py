@@ -74,6 +74,7 @@ def _chosen(far, tail, p, q):
 
 def log_gammaincc(a, x):
     """log Q(a, x), Q = Gamma(a, x) / Gamma(a)."""
+    a, x = broadcast_together(a, x)
     q = lax.igammac(a, x)
     far = q < _TINY
     s, z = jnp.where(far, a, 1), jnp.where(far, x, 1)
@@ -84,6 +85,7 @@ def log_gammaincc(a, x):
 
 def log_gammainc(a, x):
     """log P(a, x), P = 1 - Q."""
+    a, x = broadcast_together(a, x)
     p = lax.igamma(a, x)
     far = (p < _TINY) & (x > 0)
     s, z = jnp.where(far, a, 1), jnp.where(far, x, 0.5)
