@@ -559,16 +559,28 @@ def mean(ratios):
     return float(np.exp(np.mean(np.log(ratios)))) if ratios else float("nan")
 
 
+def table(groups, note):
+    """What is kept of each group (ratio, ratio of first calls, text), as a table for documents."""
+    lines = [["group", "rows", "JAX's time over ours", "slowest row", "first call"], ["---"] * 5]
+    for group, rows in [*groups.items(), ("all", [row for kept in groups.values() for row in kept])]:
+        slowest, _, text = min(rows)
+        ratios = [f"{mean([row[k] for row in rows]):.2f}" for k in (0, 1)]
+        lines.append([group, str(len(rows)), ratios[0], f"{text}: {slowest:.2f}", ratios[1]])
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines) + f"\n\n{note}\n"
+
+
 def main():
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("words", nargs="*", help="only rows whose group or text contains one of these")
     options.add_argument("--only", default="ferrax,jax", help="libraries, separated by commas")
     options.add_argument("--rounds", type=int, default=9)
     options.add_argument("--cpu", action="store_true", help="processor time of all threads in place of the clock's: for busy machines")
+    options.add_argument("--markdown", metavar="FILE", help="write the groups as a table for a document, too")
     options = options.parse_args()
     libraries = [Library(name) for name in options.only.split(",")]
     clock = time.process_time if options.cpu else time.perf_counter
-    print(f"{', '.join(f'{lib.name} {lib.root.__version__}' for lib in libraries)}; numpy {np.__version__}; {os.cpu_count()} cores")
+    versions = f"{', '.join(f'{lib.name} {lib.root.__version__}' for lib in libraries)}; numpy {np.__version__}; {os.cpu_count()} cores"
+    print(versions)
     print(f"\n{'':58s} {'ferrax':>9s} {'jax':>9s} {'jax/ours':>9s} {'of limit':>8s} {'first':>8s} {'jax':>8s}")
     limits, ratios = Limits(), {}
     for spec in ROWS:
@@ -585,7 +597,7 @@ def main():
         cells = [time_text(f[0]) if f else "-" for f in (ours, theirs)]
         ratio = theirs[0] / ours[0] if ours and theirs else None
         if ratio:
-            ratios.setdefault(spec["group"], []).append(ratio)
+            ratios.setdefault(spec["group"], []).append((ratio, theirs[1] / ours[1], spec["text"]))
         share = limits.seconds(spec, next(iter(out.values()))) / ours[0] if ours else None
         firsts = [time_text(f[1]) if f else "-" for f in (ours, theirs)]
         wrong = differ(out["ferrax"], out["jax"], spec["tolerance"]) if ours and theirs else ""
@@ -594,14 +606,18 @@ def main():
             f"{firsts[0]:>8s} {firsts[1]:>8s}{'  RESULTS: ' + wrong if wrong else ''}",
             flush=True,
         )
-    for group, r in ratios.items():
-        print(f"{group + ', geometric mean of ' + str(len(r)):58s} {'':9s} {'':9s} {mean(r):9.2f}")
+    for group, rows in ratios.items():
+        print(f"{group + ', geometric mean of ' + str(len(rows)):58s} {'':9s} {'':9s} {mean([row[0] for row in rows]):9.2f}")
     if ratios:
-        every = [x for r in ratios.values() for x in r]
-        print(f"{'all, geometric mean of ' + str(len(every)):58s} {'':9s} {'':9s} {mean(every):9.2f}")
+        every = [row for rows in ratios.values() for row in rows]
+        print(f"{'all, geometric mean of ' + str(len(every)):58s} {'':9s} {'':9s} {mean([row[0] for row in every]):9.2f}")
+        print(f"{'first calls':58s} {'':9s} {'':9s} {mean([row[1] for row in every]):9.2f}")
     print("\ncopy, GB/s by working set: " + ", ".join(f"{k >> 10} kB {v / 1e9:.0f}" for k, v in sorted(limits.copies.items())))
     if limits.rates:
         print("products, Gflop/s: " + ", ".join(f"{k} {v / 1e9:.0f}" for k, v in limits.rates.items()))
+    if options.markdown and ratios:
+        with open(options.markdown, "w") as file:
+            file.write(table(ratios, f"{versions}."))
     return 0
 
 

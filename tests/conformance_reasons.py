@@ -117,6 +117,7 @@ REASONS = (
         r"^value: .*\[nan\], not \[-?inf\]",
         "a product of the greatest number is rounded to infinity before it is added; JAX fuses them",
     ),
+    (r"nn\.(log_)?softmax: .*a0=uint", r"^value", "differences of unsigned integers, which wrap in JAX, are taken in floats"),
     # statistics
     (r"^jax\.scipy\.stats\.", r"^type: .* float(\d\d)\*?, not array .* float\1\*?$", WEAK),
     (r"norm\.isf", r"^type: .*float32, not array .*float64", "the dtype of the points"),
