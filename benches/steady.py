@@ -565,7 +565,7 @@ def table(groups, note):
     for group, rows in [*groups.items(), ("all", [row for kept in groups.values() for row in kept])]:
         slowest, _, text = min(rows)
         ratios = [f"{mean([row[k] for row in rows]):.2f}" for k in (0, 1)]
-        lines.append([group, str(len(rows)), ratios[0], f"{text}: {slowest:.2f}", ratios[1]])
+        lines.append([group, str(len(rows)), ratios[0], f"{text.replace('|', chr(92) + '|')}: {slowest:.2f}", ratios[1]])
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines) + f"\n\n{note}\n"
 
 
