@@ -295,3 +295,13 @@ def test_logarithms_of_gamma_tails_broadcast_under_derivatives(jnp, jax):
 def test_the_standard_error_of_complex_numbers_is_complex(jnp, jax, policy):
     x = jnp.array([[1 + 1j, 3 - 1j], [2, 2j]])
     assert jax.scipy.stats.sem(x, -1, nan_policy=policy).dtype == x.dtype
+
+
+def test_wide_unitary_matrices_are_tall_ones_transposed(jnp, jax):
+    key = jax.random.key(235)
+    wide, tall = (jax.random.orthogonal(key, n, (), "complex64", m) for n, m in ((2, 3), (3, 2)))
+    np.testing.assert_array_equal(wide, tall.T)
+
+
+def test_the_shape_of_a_number_is_an_array(jnp, jax):
+    assert isinstance(jax.lax.shape_as_value(()), jax.Array) and isinstance(jax.lax.shape_as_value((2,)), np.ndarray)

@@ -409,12 +409,12 @@ def transpose(operand, permutation):
 
 
 def shape_as_value(shape):
-    """The shape as a vector of numpy's, of dtype int32.
+    """The shape as a vector of numpy's, of dtype int32; of no dimensions, an array without elements.
 
     >>> lax.shape_as_value((2, 3))
     array([2, 3], dtype=int32)
     """
-    return np.asarray(shape, dtype=np.int32)
+    return np.asarray(shape, dtype=np.int32) if len(shape) else full((0,), 0, np.int32)
 
 
 _slice = slice

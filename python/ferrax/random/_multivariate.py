@@ -96,7 +96,7 @@ def orthogonal(key, n, shape=(), dtype=None, m=None, *, out_sharding=None):
 @drawn("n", "m", "shape", "dtype")
 def _orthogonal(key, *, n, m, shape, dtype):
     q = _orthonormal(normal(key, (*shape, max(n, m), min(n, m)), dtype))
-    return q if n >= m else jnp.swapaxes(q, -2, -1).conj()
+    return q if n >= m else jnp.swapaxes(q, -2, -1)
 
 
 def _orthonormal(z):
