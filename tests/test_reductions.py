@@ -190,3 +190,31 @@ def test_slope_of_a_running_logsumexp_of_complex_numbers(jax, lax):
     z = np.array([1 + 2j, 0.3 - 0.1j, -1 + 0.5j], np.complex64)
     slope = jax.grad(lambda z: lax.cumlogsumexp(z).sum().real)(z)
     np.testing.assert_allclose(slope, [2.8547423 + 1.2059953j, 0.0519761 - 1.0973904j, 0.09328157 - 0.10860537j], rtol=1e-5)
+
+
+SHORT = {
+    "sum": lambda jnp, x, axis: x.sum(axis),
+    "prod": lambda jnp, x, axis: x.prod(axis),
+    "max": lambda jnp, x, axis: x.max(axis),
+    "min": lambda jnp, x, axis: x.min(axis),
+    "any": lambda jnp, x, axis: (x > 0).any(axis),
+    "argmax": lambda jnp, x, axis: x.argmax(axis),
+    "var": lambda jnp, x, axis: x.var(axis),
+    "logsumexp": lambda jnp, x, axis: jnp.logaddexp.reduce(x, axis),
+    "norm": lambda jnp, x, axis: jnp.linalg.norm(x, axis=axis),
+}
+
+
+@pytest.mark.parametrize("name", sorted(SHORT))
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int32])
+def test_short_reductions_do_not_depend_on_how_many_there_are(jax, jnp, name, dtype):
+    """Many are taken element by element, few are folded: signed zeros, infinities and nans among them."""
+    rng = np.random.default_rng(len(name))
+    f = jax.jit(lambda x, axis: SHORT[name](jnp, x, axis), static_argnums=1)
+    for n in (1, 2, 3, 5, 8, 11, 16, 17):
+        x = (10 * rng.standard_normal((600, n))).astype(dtype)
+        if dtype != np.int32:
+            x[::7] = rng.choice(np.array([-0.0, 0.0, np.inf, -np.inf, np.nan], dtype), (86, n))
+        for values, axis, first in ((x, -1, np.s_[:200]), (x.T.copy(), 0, np.s_[:, :200])):
+            many, few = np.asarray(f(jnp.asarray(values), axis))[:200], np.asarray(f(jnp.asarray(values[first]), axis))
+            np.testing.assert_array_equal(many.view(np.uint8), few.view(np.uint8), err_msg=f"{n}, axis {axis}")
