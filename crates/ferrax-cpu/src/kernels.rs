@@ -22,15 +22,20 @@ use program::{Spec, TileProgram};
 use smallvec::SmallVec;
 use std::cell::Cell;
 use std::ops::Range;
+use std::thread::LocalKey;
 
-/// Working memory of the calling thread.
+/// Working memory of the calling thread: of a kernel, and of a chain around its kernels.
 #[derive(Clone, Copy)]
 pub struct Scratch;
+#[derive(Clone, Copy)]
+pub struct ChainScratch;
 #[repr(align(64))]
 #[derive(Clone, Copy)]
 struct Line(#[allow(dead_code)] [u8; 64]);
+type KeptLines = Cell<Vec<Line>>;
 thread_local! {
-    static MEMORY: Cell<Vec<Line>> = const { Cell::new(Vec::new()) };
+    static MEMORY: KeptLines = const { Cell::new(Vec::new()) };
+    static CHAIN_MEMORY: KeptLines = const { Cell::new(Vec::new()) };
 }
 impl Scratch {
     /// Runs `f` with at least `bytes` bytes, 64-byte aligned.
@@ -39,15 +44,29 @@ impl Scratch {
     /// `OutOfMemory`, naming the bytes.
     #[inline]
     pub fn with<T>(self, bytes: usize, f: impl FnOnce(*mut u8) -> T) -> Res<T> {
-        let mut m = MEMORY.take();
-        let lines = bytes.div_ceil(64);
-        if m.len() < lines {
-            m = larger(m, lines)?;
-        }
-        let out = f(m.as_mut_ptr().cast());
-        MEMORY.set(m);
-        Ok(out)
+        with_memory(&MEMORY, bytes, f)
     }
+}
+impl ChainScratch {
+    /// As [`Scratch::with`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn with<T>(self, bytes: usize, f: impl FnOnce(*mut u8) -> T) -> Res<T> {
+        with_memory(&CHAIN_MEMORY, bytes, f)
+    }
+}
+/// Whoever asks again meanwhile gets other memory, which is not kept.
+#[inline]
+fn with_memory<T>(memory: &'static LocalKey<KeptLines>, bytes: usize, f: impl FnOnce(*mut u8) -> T) -> Res<T> {
+    let mut m = memory.take();
+    let lines = bytes.div_ceil(64);
+    if m.len() < lines {
+        m = larger(m, lines)?;
+    }
+    let out = f(m.as_mut_ptr().cast());
+    memory.set(m);
+    Ok(out)
 }
 
 /// What was in the old lines is of no use.

@@ -13,7 +13,7 @@
 //! So the order of the rows does not matter, and the bits are those of the links one after the other.
 #![allow(unsafe_code)]
 use super::{Cell, Compiler, Home, Ready, RunState};
-use crate::kernels::{Bases, CompiledKernel, Scratch};
+use crate::kernels::{Bases, ChainScratch, CompiledKernel};
 use crate::routines::Gathering;
 use crate::threads;
 use ferrax_kernel::backend::RunCx;
@@ -339,7 +339,9 @@ fn range_of(a: &Access, domain: &Dims, rest: &Dims) -> Option<(i128, i128)> {
 }
 fn chain(c: &Compiler, prospects: Vec<Prospect>, rows: usize) -> Chain {
     let bytes: usize = streamed(c, &prospects).iter().map(|t| t.1).sum();
-    let step = (CHUNK / (bytes / rows).max(1)).clamp(1, rows.div_ceil(4 * threads::num_threads()).max(1));
+    // As many chunks for each piece of the work (`threads::for_ranges`): who is done early goes to sleep, and is slow to wake in the next chain.
+    let chunks = rows.div_ceil((CHUNK / (bytes / rows).max(1)).max(1)).next_multiple_of(4 * threads::num_threads());
+    let step = rows.div_ceil(chunks);
     let (mut inner, mut inner_bytes) = (vec![], 0);
     for (cell, bytes) in touched(c, &prospects) {
         if is_inner(c, &prospects, cell) {
@@ -363,7 +365,7 @@ impl Chain {
         let bases = Bases { ptrs: &state.ptrs, ins: &[], outs: &[], cancel: cx.cancel };
         threads::try_ranges(self.rows.div_ceil(self.step), self.nanos, cx.cancel, &|chunks| {
             let bases = &bases;
-            Scratch.with(self.inner_bytes, |memory| {
+            ChainScratch.with(self.inner_bytes, |memory| {
                 let mut ptrs: SmallVec<[*mut u8; 16]> = SmallVec::from_slice(bases.ptrs);
                 for k in chunks {
                     if bases.cancel.load(Ordering::Relaxed) {
