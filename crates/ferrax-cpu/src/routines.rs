@@ -39,13 +39,7 @@ pub fn nanos(r: &Routine) -> f64 {
 pub fn compile(r: &Routine, tier: Tier) -> Res<Run> {
     match r {
         Routine::Dot(d) => dot::compile(d, tier),
-        Routine::Gather(g) => {
-            let g = Gathering::new(g, tier)?;
-            Ok(Box::new(move |bases, parallel| {
-                g.run(bases, parallel);
-                Ok(())
-            }))
-        }
+        Routine::Gather(g) => Ok(Gathering::new(g, tier)?.routine()),
         Routine::Scatter(s) => scatter::compile(s, tier),
         Routine::DynamicSlice { operand, sizes, dtype, index_dtype } => {
             dynamic_slice::slice(operand, sizes, *dtype, *index_dtype)

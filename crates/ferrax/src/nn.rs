@@ -44,22 +44,7 @@ pub fn sigmoid(x: &Tensor) -> Tensor {
 #[track_caller]
 pub fn logaddexp(x: &Tensor, y: impl IntoTensor) -> Tensor {
     let both = crate::tensor::promote(&[x, &y.into_tensor()]);
-    let (x, y) = (inexact(&both[0]), inexact(&both[1]));
-    let value = |(x, y): &(Tensor, Tensor)| {
-        let (top, delta) = (x.maximum(y), x - y);
-        let rest = (-delta.abs()).exp().log1p();
-        where_(&delta.ne(&delta), x + y, top + rest)
-    };
-    let share = |x: &Tensor, out: &Tensor| {
-        let v = x - out;
-        where_(&v.ne(&v), x.minimum(0), &v).exp()
-    };
-    let rule = move |x: &(Tensor, Tensor), dx: &(Tensor, Tensor)| {
-        let out = value(x);
-        let change = &dx.0 * share(&x.0, &out) + &dx.1 * share(&x.1, &out);
-        (out, change)
-    };
-    ok(custom_jvp(value, rule)(&(x, y)))
+    crate::special::log_add([inexact(&both[0]), inexact(&both[1])], |x| x.exp(), |x| x.log1p())
 }
 /// log(1 + exp(x)), without overflow.
 #[track_caller]

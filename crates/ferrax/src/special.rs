@@ -135,15 +135,19 @@ pub fn ldexp(x: &Tensor, n: impl IntoTensor) -> Tensor {
 #[track_caller]
 pub fn logaddexp2(x: &Tensor, y: impl IntoTensor) -> Tensor {
     let [x, y] = exactly(promote(&[x, &y.into_tensor()]));
-    let (x, y) = (inexact(&x), inexact(&y));
-    let value = |(x, y): &(Tensor, Tensor)| {
+    let log1p = |x: Tensor| constant(x.dtype(), 1.0 / std::f64::consts::LN_2) * x.log1p();
+    log_add([inexact(&x), inexact(&y)], |x| x.exp2(), log1p)
+}
+/// The logarithm of the sum of powers, without overflow: `exp` raises the base, `log1p` is its logarithm of 1 + x.
+#[track_caller]
+pub(crate) fn log_add([x, y]: [Tensor; 2], exp: fn(&Tensor) -> Tensor, log1p: fn(Tensor) -> Tensor) -> Tensor {
+    let value = move |(x, y): &(Tensor, Tensor)| {
         let (top, delta) = (x.maximum(y), x - y);
-        let rest = constant(x.dtype(), 1.0 / std::f64::consts::LN_2) * (-delta.abs()).exp2().log1p();
-        where_(&delta.ne(&delta), x + y, top + rest)
+        where_(&delta.ne(&delta), x + y, top + log1p(exp(&-delta.abs())))
     };
-    let share = |x: &Tensor, out: &Tensor| {
+    let share = move |x: &Tensor, out: &Tensor| {
         let v = x - out;
-        where_(&v.ne(&v), x.minimum(0), &v).exp2()
+        exp(&where_(&v.ne(&v), x.minimum(0), &v))
     };
     let rule = move |x: &(Tensor, Tensor), dx: &(Tensor, Tensor)| {
         let out = value(x);

@@ -77,13 +77,7 @@ impl Link {
         let Link { work, ins, outs } = self;
         match work {
             LinkWork::Kernel(kernel) => Ready::Kernel { kernel, ins, outs },
-            LinkWork::Gather(g) => {
-                let run = Box::new(move |bases: Bases, parallel: bool| {
-                    g.run(bases, parallel);
-                    Ok(())
-                });
-                Ready::Routine { run, ins, outs }
-            }
+            LinkWork::Gather(g) => Ready::Routine { run: g.routine(), ins, outs },
         }
     }
 }

@@ -1,4 +1,5 @@
 //! `Gather`: for each position of the indices, a window of the operand.
+use super::Run;
 use super::walk::{Odometer, Walk, copy, merged, strides};
 use crate::kernels::Bases;
 use crate::kernels::address::{self, AT_ONCE, Addresses, Component, OUTSIDE};
@@ -118,9 +119,12 @@ impl Gathering {
         }
     }
     /// Takes all of them, spread over threads where that pays.
-    pub fn run(&self, bases: Bases, parallel: bool) {
-        let nanos = if parallel { self.nanos } else { 0.0 };
-        // SAFETY: a step's routine was verified; ranges are one thread's each.
-        threads::for_ranges(self.positions, nanos, bases.cancel, &|r| unsafe { self.run_positions(bases, r) });
+    pub fn routine(self) -> Run {
+        Box::new(move |bases: Bases, parallel: bool| {
+            let nanos = if parallel { self.nanos } else { 0.0 };
+            // SAFETY: a step's routine was verified; ranges are one thread's each.
+            threads::for_ranges(self.positions, nanos, bases.cancel, &|r| unsafe { self.run_positions(bases, r) });
+            Ok(())
+        })
     }
 }
