@@ -114,6 +114,37 @@ fn functions_in_chains_keep_their_bits() {
     }
 }
 
+/// Quotients by constants are products, of every number against the reference.
+#[test]
+fn quotients_by_constants_are_the_references() {
+    let rng = &mut Rng(7);
+    for d in [DType::I32, DType::U32] {
+        let edges =
+            [0, 1, 2, 3, 5, 6, 7, 9, 10, 25, 125, 641, 1 << 16, (1 << 30) + 1, i32::MAX, i32::MIN, i32::MIN + 1];
+        let by: Vec<i64> = edges.iter().flat_map(|x| [*x as i64, x.wrapping_neg() as i64]).collect();
+        let random = (0..40).map(|_| rng.next() as i32 as i64 >> rng.below(31));
+        for by in by.into_iter().chain(random).collect::<Vec<i64>>() {
+            let by = Scalar::from_i64(d, by);
+            let k = elementwise(&[d], 300, |x| {
+                vec![
+                    (d, Node::Const(by)),
+                    (d, Node::Bin(Bin::Div, x[0], 1)),
+                    (d, Node::Bin(Bin::Rem, x[0], 1)),
+                    (d, Node::Bin(Bin::Xor, 2, 3)),
+                ]
+            });
+            let near = |m: i64| (-2..=2).map(move |e| Scalar::from_i64(d, by.to_i64().wrapping_mul(m).wrapping_add(e)));
+            let ends = edges.iter().map(|x| Scalar::from_i64(d, *x as i64));
+            let mut x: Vec<Scalar> = ends.chain([0, 1, -1, 2, 3, 1000].into_iter().flat_map(near)).collect();
+            x.resize_with(300, || Scalar::from_i64(d, rng.next() as i32 as i64 >> rng.below(31)));
+            let ins = [reference::write(&x)];
+            same(&k, &ins, &[], false);
+            let (want, got) = (reference::kernel(&k, &[&ins[0]]).unwrap(), run(&k, &ins, Tier::current(), &[], true));
+            assert_eq!(got, want, "by {by:?}");
+        }
+    }
+}
+
 /// Chains over a few dtypes, broadcast operands among them.
 fn chain(rng: &mut Rng, n: usize) -> Kernel {
     let mut k = Kernel { grid: [n].into(), ..Kernel::default() };

@@ -153,6 +153,10 @@ impl Kernel {
     pub fn domain(&self) -> Dims {
         self.grid.concat(&self.rdims)
     }
+    /// The value of a node that is a constant.
+    pub fn known(&self, n: NodeId) -> Option<Scalar> {
+        if let Node::Const(s) = self.nodes[n as usize].1 { Some(s) } else { None }
+    }
     pub fn dtype(&self, n: NodeId) -> DType {
         self.nodes[n as usize].0
     }

@@ -66,6 +66,13 @@ pub enum Opcode {
     Pack8,
     /// Of 128 bits: the even 32-bit elements of a, then of b.
     Evens,
+    /// Of 32-bit elements: the products of the even ones, 64 bits each.
+    MulEvens,
+    MulEvensUnsigned,
+    /// Each odd 32-bit element in the even place before it, zero in its own.
+    OddsDown,
+    /// The even 32-bit elements of a, the odd ones of b.
+    Odds,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -168,6 +175,7 @@ impl Opcode {
                 | Opcode::FromI32
                 | Opcode::ToI32
                 | Opcode::High
+                | Opcode::OddsDown
                 | Opcode::Shl(_)
                 | Opcode::Shr(_)
                 | Opcode::Sar(_)
@@ -184,6 +192,7 @@ impl Opcode {
                 | Opcode::Shr(_)
                 | Opcode::Sar(_)
                 | Opcode::High
+                | Opcode::OddsDown
                 | Opcode::Pack16
                 | Opcode::Pack8
                 | Opcode::Evens
@@ -247,6 +256,10 @@ impl Opcode {
             Pack16 => Coded { short: true, ..row(2, 1, 0x2b, Three) },
             Pack8 => Coded { short: true, ..row(1, 1, 0x67, Three) },
             Evens => Coded { short: true, imm: Some(0x88), ..row(1, 0, 0xc6, Three) },
+            MulEvens => narrow(0x28),
+            MulEvensUnsigned => narrow(0xf4).in_map(1),
+            OddsDown => Coded { imm: Some(32), form: Shift(2), ..narrow(0x73) }.in_map(1),
+            Odds => Coded { imm: Some(0xaa), ..narrow(0x02) }.in_map(3),
         }
     }
 }

@@ -53,6 +53,10 @@ fn names() -> Vec<(Opcode, Option<Mnemonic>, Option<Mnemonic>)> {
         both(Pack8, M::Vpackuswb, M::Vpackuswb),
         both(Evens, M::Vshufps, M::Vshufps),
         narrow(Sar(13), M::Vpsrad),
+        narrow(MulEvens, M::Vpmuldq),
+        narrow(MulEvensUnsigned, M::Vpmuludq),
+        narrow(OddsDown, M::Vpsrlq),
+        narrow(Odds, M::Vpblendd),
     ];
     all.extend([0, 1, 2, 3].map(|to| both(Round(to), M::Vroundps, M::Vroundpd)));
     all.extend([0, 3, 4, 0x11, 0x12].map(|p| both(Compare(p), M::Vcmpps, M::Vcmppd)));
@@ -75,6 +79,8 @@ fn immediate(code: Opcode, m: u8) -> Option<u8> {
         Opcode::Compare(n) | Opcode::Shl(n) | Opcode::Shr(n) | Opcode::Sar(n) => Some(n),
         Opcode::High => Some(1),
         Opcode::Evens => Some(0x88),
+        Opcode::OddsDown => Some(32),
+        Opcode::Odds => Some(0xaa),
         Opcode::Blend => Some(m << 4),
         _ => None,
     }

@@ -19,6 +19,11 @@ pub enum Function {
         left: bool,
         of: DType,
     },
+    /// The quotient of a 32-bit integer by this one, or what is left of it.
+    Divide {
+        by: Scalar,
+        rest: bool,
+    },
     /// Between lanes of this many bytes.
     Select(usize),
     Convert(DType, DType),
@@ -48,6 +53,14 @@ fn width(d: DType) -> LaneWidth {
 }
 
 impl Function {
+    /// The function of a call whose last operand is, or is not, a constant.
+    pub fn bin(f: Bin, d: DType, last: Option<Scalar>) -> Function {
+        let is_quotient = matches!(f, Bin::Div | Bin::Rem) && matches!(d, DType::I32 | DType::U32);
+        match last {
+            Some(by) if is_quotient && !by.is_zero() => Function::Divide { by, rest: f == Bin::Rem },
+            _ => Function::Bin(f, d),
+        }
+    }
     /// The width of its elements; none where it cannot be recorded.
     pub fn width(self) -> Option<LaneWidth> {
         let arithmetic = |f: Bin| matches!(f, Bin::Add | Bin::Sub | Bin::Mul);
@@ -55,6 +68,7 @@ impl Function {
             Function::Un(f, d) => (un_is_there(f, d), width(d)),
             Function::Bin(f, d) => (bin_is_there(f, d), width(d)),
             Function::Pair { g, f, of, .. } => (arithmetic(g) && arithmetic(f), width(of)),
+            Function::Divide { .. } => (true, LaneWidth::Narrow),
             Function::Select(1) => (true, LaneWidth::Any),
             Function::Select(4) => (true, LaneWidth::Narrow),
             Function::Select(_) => (true, LaneWidth::Wide),
@@ -72,7 +86,11 @@ impl Function {
         match self {
             Function::Un(f, d) => ([is_bool(d); 3], is_bool(d) || f == Un::IsFinite),
             Function::Bin(f, d) => ([is_bool(d); 3], is_bool(d) || f.is_comparison()),
-            Function::Pair { .. } | Function::Settle(_) | Function::Rotate | Function::RotateXor => ([false; 3], false),
+            Function::Pair { .. }
+            | Function::Divide { .. }
+            | Function::Settle(_)
+            | Function::Rotate
+            | Function::RotateXor => ([false; 3], false),
             Function::Select(bytes) => ([true, bytes == 1, bytes == 1], bytes == 1),
             Function::Convert(from, to) => ([is_bool(from); 3], is_bool(to)),
             Function::Copy(d) => ([is_bool(d); 3], is_bool(d)),
@@ -81,7 +99,11 @@ impl Function {
     /// How many operands it reads.
     pub fn operands(self) -> usize {
         match self {
-            Function::Un(..) | Function::Convert(..) | Function::Copy(_) | Function::Settle(_) => 1,
+            Function::Un(..)
+            | Function::Divide { .. }
+            | Function::Convert(..)
+            | Function::Copy(_)
+            | Function::Settle(_) => 1,
             Function::Bin(..) | Function::Rotate => 2,
             Function::Pair { .. } | Function::Select(_) | Function::RotateXor => 3,
         }
@@ -104,6 +126,10 @@ impl Function {
             Function::Pair { g, f, left, of } => {
                 let first = bin(f, of, a, b);
                 if left { bin(g, of, first, c) } else { bin(g, of, c, first) }
+            }
+            Function::Divide { by, rest } => {
+                let quotient = divide(by, a);
+                if rest { op(Opcode::IntSub, a, op(Opcode::IntMul, quotient, constant(by.bits))) } else { quotient }
             }
             Function::Select(_) => select(a, b, c),
             Function::Convert(from, to) => convert(from, to, a),
@@ -313,6 +339,45 @@ fn bin_int(f: Bin, d: DType, a: VecValue, b: VecValue) -> VecValue {
         Bin::Le => not(greater(a, b)),
         _ => unreachable!("not recorded"),
     }
+}
+
+/// The upper half of the product of words.
+fn high_product(signed: bool, a: VecValue, by: u32) -> VecValue {
+    let by = constant(by as u64);
+    let times = |a: VecValue| op(if signed { Opcode::MulEvens } else { Opcode::MulEvensUnsigned }, a, by);
+    let (even, odd) = (times(a), times(op1(Opcode::OddsDown, a)));
+    op(Opcode::Odds, op1(Opcode::OddsDown, even), odd)
+}
+/// Towards zero, as a product with the reciprocal: Granlund and Montgomery, "Division by invariant integers using multiplication" (1994).
+fn divide(by: Scalar, a: VecValue) -> VecValue {
+    let shr = |x: VecValue, n: u32| if n == 0 { x } else { op1(Opcode::Shr(n as u8), x) };
+    let sign = |x: VecValue| op1(Opcode::Shr(31), x);
+    let divisor = by.to_i64().unsigned_abs() as u32;
+    let l = 32 - (divisor - 1).leading_zeros(); // 2^l is not less than it
+    if by.dtype == DType::U32 {
+        if divisor.is_power_of_two() {
+            return shr(a, l);
+        }
+        // the reciprocal has 33 bits, of which the first stands for a itself
+        let reciprocal = ((1u64 << 32) * ((1u64 << l) - divisor as u64) / divisor as u64 + 1) as u32;
+        let high = high_product(false, a, reciprocal);
+        let half = shr(op(Opcode::IntSub, a, high), 1);
+        return shr(op(Opcode::IntAdd, half, high), l - 1);
+    }
+    let positive = if divisor == 1 {
+        a
+    } else if divisor.is_power_of_two() {
+        // numbers below zero go up to the next multiple
+        let below = shr(graph::sar(a, 31), 32 - l);
+        graph::sar(op(Opcode::IntAdd, a, below), l as u8)
+    } else {
+        // as a signed word it is less by 2^32, for which a is added
+        let reciprocal = (1u64 << (31 + l)) / divisor as u64 + 1;
+        let high = high_product(true, a, reciprocal as u32);
+        let quotient = graph::sar(op(Opcode::IntAdd, a, high), l as u8 - 1);
+        op(Opcode::IntAdd, quotient, sign(a))
+    };
+    if by.to_i64() < 0 { op(Opcode::IntSub, constant(0), positive) } else { positive }
 }
 
 fn convert(from: DType, to: DType, a: VecValue) -> VecValue {

@@ -14,7 +14,7 @@ use super::physical;
 use crate::aval::Lit;
 use ferrax_kernel::plan::SlotId;
 use ferrax_kernel::routine::Routine;
-use ferrax_kernel::{Affine, Bin, DType, Dims, Plan, ReduceKind, Scalar, Step, Un, kernel};
+use ferrax_kernel::{Affine, Bin, DType, Dims, Plan, ReduceKind, Scalar, Step, Un, kernel, reference};
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
@@ -192,8 +192,18 @@ impl Graph {
         let lead = ops.iter().copied().find(|o| self.rank(*o) > 0).unwrap_or(ops[0]);
         let shape = self.shape(lead);
         let mut n = n;
+        if let Some(s) = self.folded(dtype, &n) {
+            return self.constant(s, shape);
+        }
         n.map_operands(|o| self.spread(o, &shape));
         self.push(dtype, shape, Def::Map(n))
+    }
+    /// The value of a function of constants. (What is computed in small elements is spelled out later.)
+    fn folded(&self, dtype: DType, n: &kernel::Node) -> Option<Scalar> {
+        let known = |o: TensorId| if let Def::Const(s) = self.tensors[o as usize].def { Some(s) } else { None };
+        let all = n.operands().iter().all(|o| known(*o).is_some_and(|s| !s.dtype.is_small()));
+        let value = |o: TensorId| known(o).unwrap_or(Scalar::zero(dtype));
+        if all && !dtype.is_small() { reference::function(dtype, n, &value).ok() } else { None }
     }
     fn spread(&mut self, x: TensorId, shape: &Dims) -> TensorId {
         if self.tensors[x as usize].shape == *shape {

@@ -1,7 +1,7 @@
 //! A kernel, node by node at every point of its loop nest.
 use super::{array, scalar};
 use crate::error::{Error, Res};
-use crate::kernel::{Access, Kernel, Node};
+use crate::kernel::{Access, Kernel, Node, NodeId};
 use crate::order;
 use crate::{Bin, DType, ReduceKind, Scalar};
 
@@ -45,20 +45,31 @@ fn values(k: &Kernel, ins: &[Vec<Scalar>], index: &[usize], rows: &[Vec<Scalar>]
             Node::Const(s) => *s,
             Node::Index(a) => scalar::convert(Scalar::from_i64(DType::I64, a.at(index.iter().copied())), *d),
             Node::Load(a) => load(a, &ins[a.input as usize], index)?,
-            Node::Un(f, a) => scalar::un(*f, x(a))?,
-            Node::Bin(f, a, b) => scalar::bin(*f, x(a), x(b))?,
-            Node::Select { p, t, f } => x(if x(p).is_zero() { f } else { t }),
-            Node::Convert(a) => scalar::convert(x(a), *d),
-            Node::Bitcast(a) => scalar::bitcast(x(a), *d),
-            Node::Round { of, exponent, mantissa } => scalar::round(x(of), *exponent, *mantissa),
             Node::Reduce { kind, of } => {
                 let column: Vec<Scalar> = rows.iter().map(|row| row[*of as usize]).collect();
                 reduce(*kind, k.dtype(*of), &column, *d)?
             }
+            pointwise => function(*d, pointwise, &|o| x(&o))?,
         };
         v.push(value);
     }
     Ok(v)
+}
+
+/// The value, of dtype `d`, of a node that is a scalar function of its operands' values.
+///
+/// # Errors
+/// `Invalid` where the function is not defined for their dtypes, or the node is none.
+pub fn function(d: DType, n: &Node, x: &dyn Fn(NodeId) -> Scalar) -> Res<Scalar> {
+    match n {
+        Node::Un(f, a) => scalar::un(*f, x(*a)),
+        Node::Bin(f, a, b) => scalar::bin(*f, x(*a), x(*b)),
+        Node::Select { p, t, f } => Ok(x(if x(*p).is_zero() { *f } else { *t })),
+        Node::Convert(a) => Ok(scalar::convert(x(*a), d)),
+        Node::Bitcast(a) => Ok(scalar::bitcast(x(*a), d)),
+        Node::Round { of, exponent, mantissa } => Ok(scalar::round(x(*of), *exponent, *mantissa)),
+        other => Err(Error::Invalid(format!("{other:?} is no scalar function"))),
+    }
 }
 
 fn load(a: &Access, input: &[Scalar], index: &[usize]) -> Res<Scalar> {

@@ -321,7 +321,8 @@ impl ScalarBuilder {
                         Code::Call(scalar::bin(*f, k.dtype(*x), tier_of(is_long))?)
                     }
                 };
-                let r = self.emit((code, Some(Function::Bin(*f, k.dtype(*x)))), &[of(x), of(y)])?;
+                let what = Function::bin(*f, k.dtype(*x), k.known(*y));
+                let r = self.emit((code, Some(what)), &[of(x), of(y)])?;
                 if d == DType::Bool { Some(r) } else { canonical(self, r) }
             }
             Node::Select { p, t, f } => {

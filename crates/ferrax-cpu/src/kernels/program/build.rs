@@ -392,7 +392,7 @@ impl TileBuilder<'_> {
             Node::Bin(f, x, y) => {
                 let of = k.dtype(*x);
                 let g = scalar::bin(*f, of, tier).ok_or_else(|| undefined(f.name()))?;
-                let what = Function::Bin(*f, of);
+                let what = Function::bin(*f, of, k.known(*y));
                 let d = self.call(g, Some(what), bytes, &[at(*x), at(*y)], bin_cost(*f, of).max(simple))?;
                 let keeps = f.is_comparison()
                     || matches!(f, Bin::Max | Bin::Min | Bin::And | Bin::Or | Bin::Xor | Bin::NextAfter);
