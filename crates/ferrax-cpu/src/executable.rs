@@ -140,6 +140,8 @@ pub struct Compiler<'a> {
     pub tier: Tier,
     /// Steps that are worth sharing, and their estimated time.
     pub large: LargeSteps,
+    /// Whether the steps are those of a loop.
+    pub is_repeated: bool,
     /// Whether all slots together leave the cache, so that chains may be worth looking for.
     pub leaves_cache: bool,
     /// How often each cell is read, counted when first asked for.
@@ -180,24 +182,29 @@ impl Compiler<'_> {
     }
     pub fn steps(&mut self, steps: &[Step]) -> Res<Vec<Ready>> {
         let mut out = vec![];
-        let mut block = scalars::ScalarBuilder::default();
+        // What is repeated in the cache has no chains, and few elements are scalars.
+        let few = self.is_repeated && !self.leaves_cache;
+        let mut block = scalars::ScalarBuilder::block(few);
         let mut chain = ChainBuilder::default();
-        let finish = |block: &mut scalars::ScalarBuilder, out: &mut Vec<Ready>| {
-            let done = std::mem::take(block);
+        let finish = |c: &Compiler, block: &mut scalars::ScalarBuilder, out: &mut Vec<Ready>| {
+            let done = std::mem::replace(block, scalars::ScalarBuilder::block(few));
             if !done.is_empty() {
-                out.push(Ready::Scalars(done.finish()));
+                out.push(Ready::Scalars(done.finish(c)));
             }
         };
         for s in steps {
+            if few {
+                chain.finish(self, &mut out);
+            }
             // What takes one element goes before the chain, if it has nothing to do with it.
             if !chain.lets_past(self, s) {
-                finish(&mut block, &mut out);
+                finish(self, &mut block, &mut out);
                 chain.finish(self, &mut out);
             }
             if block.step(self, s) {
                 continue;
             }
-            finish(&mut block, &mut out);
+            finish(self, &mut block, &mut out);
             match s {
                 Step::Kernel { kernel, ins, outs } => {
                     let (i, o) = (self.cells(ins), self.cells(outs));
@@ -212,7 +219,7 @@ impl Compiler<'_> {
                 _ => out.push(self.step(s)?),
             }
         }
-        finish(&mut block, &mut out);
+        finish(self, &mut block, &mut out);
         chain.finish(self, &mut out);
         Ok(out)
     }
@@ -292,6 +299,7 @@ impl CpuExecutable {
             homes,
             tier,
             large: LargeSteps::default(),
+            is_repeated: false,
             leaves_cache,
             reads: OnceCell::new(),
         };

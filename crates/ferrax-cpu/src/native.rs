@@ -27,7 +27,7 @@ use allot::allot;
 use asm::{Emitted, Site};
 pub use lower::{Function, LaneWidth};
 use pages::Pages;
-pub use scalar_loop::{LoopCode, LoopText, WindowElement};
+pub use scalar_loop::{LoopCode, LoopOperation, LoopText, WindowElement};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A call of a tile program, operands by their places in the table of the frame.

@@ -123,10 +123,11 @@ impl Build {
         k.nodes.push((d, Node::Const(Scalar::from_f64(d, self.rng.below(4) as f64))));
         let c = k.nodes.len() as u32 - 1;
         let (x, y) = (self.rng.pick(&values), self.rng.pick(&values));
-        let f = self.rng.pick(&[Bin::Add, Bin::Sub, Bin::Mul, Bin::Max, Bin::Min]);
+        let f = self.rng.pick(&[Bin::Add, Bin::Sub, Bin::Mul, Bin::Max, Bin::Min, Bin::Div, Bin::Rem]);
+        let curve = if d.is_float() { Un::Sin } else { Un::Abs };
         k.nodes.push((d, Node::Bin(f, x, y)));
         k.nodes.push((DType::Bool, Node::Bin(self.rng.pick(&[Bin::Lt, Bin::Gt, Bin::Eq]), c + 1, c)));
-        k.nodes.push((d, Node::Un(self.rng.pick(&[Un::Neg, Un::Abs, Un::Sign]), y)));
+        k.nodes.push((d, Node::Un(self.rng.pick(&[Un::Neg, Un::Abs, Un::Sign, curve]), y)));
         k.nodes.push((d, Node::Select { p: c + 2, t: c + 1, f: c + 3 }));
         k.outputs = vec![c + 4];
         Step::Kernel { kernel: Arc::new(k), ins, outs: vec![to] }
@@ -148,6 +149,32 @@ impl Build {
         let dot = Dot { b: 1, m, n, k: len, lhs, rhs, dtype: d, out: d };
         let ins = vec![self.rng.pick(&like), self.rng.pick(&like)];
         Some(Step::Routine { routine: Arc::new(Routine::Dot(dot)), ins, outs: vec![to] })
+    }
+    /// A choice between two or three branches of a few kernels, whose results both are.
+    fn choice(&mut self, captured: &[SlotId], len: usize) -> (Vec<Step>, Vec<SlotId>) {
+        let index = self.temp(DType::I32, 1);
+        let outs: Vec<SlotId> = (0..1 + self.rng.below(2))
+            .map(|_| self.rng.pick(self.dtypes))
+            .collect::<Vec<_>>()
+            .into_iter()
+            .map(|d| self.temp(d, len))
+            .collect();
+        let branches = (0..2 + self.rng.below(2))
+            .map(|_| {
+                let mut inside = captured.to_vec();
+                let mut steps = vec![];
+                if self.rng.below(2) == 0 {
+                    let d = self.rng.pick(self.dtypes);
+                    let t = self.temp(d, len);
+                    steps.push(self.kernel(&inside, t));
+                    inside.push(t);
+                }
+                steps.extend(outs.iter().map(|o| self.kernel(&inside, *o)));
+                steps
+            })
+            .collect();
+        let steps = vec![self.kernel(captured, index), Step::Switch { index, branches, outs: outs.clone() }];
+        (steps, outs)
     }
     /// A loop over carries like `inits` with scalar windows, `len` elements in each value; gives the slots it makes.
     fn a_loop(
@@ -192,6 +219,11 @@ impl Build {
             };
             body.push(step);
             inside.push(t);
+        }
+        if self.rng.below(3) == 0 {
+            let (steps, made) = self.choice(&inside, len);
+            body.extend(steps);
+            inside.extend(made);
         }
         if depth > 0 && self.rng.below(3) == 0 {
             let inner = self.rng.below(4);

@@ -28,7 +28,7 @@ mod sort;
 
 pub use array::{read, write};
 pub use backend::ReferenceBackend;
-pub use kernel::kernel;
+pub use kernel::{function, kernel};
 pub use plan::SlotValue;
 pub use scalar::{bin, bitcast, convert, round, un};
 

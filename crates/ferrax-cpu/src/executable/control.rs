@@ -167,6 +167,7 @@ fn pairwise(f: ferrax_kernel::Bin, d: DType, n: usize) -> Kernel {
     }
 }
 fn compile_loop(c: &mut Compiler, l: &ferrax_kernel::plan::Loop) -> Res<CompiledLoop> {
+    let outside = std::mem::replace(&mut c.is_repeated, true);
     let trips = match &l.trip {
         Trip::Static(n) => Trips::Static(*n),
         Trip::Dyn(s) => Trips::Dyn(c.cell(*s), c.dtype(*s)),
@@ -189,6 +190,7 @@ fn compile_loop(c: &mut Compiler, l: &ferrax_kernel::plan::Loop) -> Res<Compiled
     let count = l.count.map(|s| (c.cell(s), c.bytes(s)));
     let before = c.large;
     let body = c.steps(&l.body)?;
+    c.is_repeated = outside;
     /// Trips, where nobody knows.
     const SOME: usize = 16;
     c.large.repeat(before, if let Trip::Static(n) = l.trip { n } else { SOME });

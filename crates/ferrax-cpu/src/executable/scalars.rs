@@ -1,6 +1,6 @@
-//! Kernels of one element: a list of operations on a file of 64-bit registers, without tiles.
+//! Kernels of one element, and in loops of few: a list of operations on a file of 64-bit registers, without tiles.
 //!
-//! Neighbouring scalar kernels become one block; a loop whose whole body is scalar, or of few elements where that is less work than tiles,
+//! Neighbouring scalar kernels become one block, choices between blocks among them; a loop whose whole body is scalar, or of few elements where that is less work than tiles,
 //! keeps its carries in registers: a step of three numbers is its operations, element by element.
 //!
 //! INVARIANT: a register holds a lane, canonical for its dtype, in its low bytes; blocks compute what the tile programs of the same
@@ -14,11 +14,12 @@ mod build;
 mod repeat;
 
 pub use build::{ScalarBuilder, compile_loop};
+use repeat::LazyLoop;
 pub use repeat::ScalarLoop;
 
 use super::{Cell, RunState};
 use crate::kernels::block::BlockFn;
-use crate::kernels::lane::{Float, Lane, bf16_bits, f16_bits};
+use crate::kernels::lane::{Float, Integer, Lane, bf16_bits, f16_bits};
 use crate::kernels::moves;
 use crate::tier::Tier;
 use ferrax_kernel::{Bin, DType, Scalar};
@@ -98,6 +99,8 @@ codes! {
     LeF32 Le F32 -> Bool |x, y| x <= y;
     GeF32 Ge F32 -> Bool |x, y| x >= y;
     GtF32 Gt F32 -> Bool |x, y| x > y;
+    EqF32 Eq F32 -> Bool |x, y| x == y;
+    NeF32 Ne F32 -> Bool |x, y| x != y;
     AddF64 Add F64 -> F64 |x, y| x + y;
     SubF64 Sub F64 -> F64 |x, y| x - y;
     MulF64 Mul F64 -> F64 |x, y| x * y;
@@ -110,13 +113,25 @@ codes! {
     MaxI32 Max I32 -> I32 |x, y| x.max(y);
     MinI32 Min I32 -> I32 |x, y| x.min(y);
     LtI32 Lt I32 -> Bool |x, y| x < y;
+    LeI32 Le I32 -> Bool |x, y| x <= y;
+    GeI32 Ge I32 -> Bool |x, y| x >= y;
+    GtI32 Gt I32 -> Bool |x, y| x > y;
     NeI32 Ne I32 -> Bool |x, y| x != y;
     EqI32 Eq I32 -> Bool |x, y| x == y;
+    AndI32 And I32 -> I32 |x, y| x & y;
+    AddU32 Add U32 -> U32 |x, y| x.wrapping_add(y);
+    MulU32 Mul U32 -> U32 |x, y| x.wrapping_mul(y);
+    AndU32 And U32 -> U32 |x, y| x & y;
+    OrU32 Or U32 -> U32 |x, y| x | y;
+    XorU32 Xor U32 -> U32 |x, y| x ^ y;
+    ShlU32 Shl U32 -> U32 |x, y| Integer::shl(x, y);
+    ShrU32 ShrLogical U32 -> U32 |x, y| Integer::shr_logical(x, y);
     AddI64 Add I64 -> I64 |x, y| x.wrapping_add(y);
     SubI64 Sub I64 -> I64 |x, y| x.wrapping_sub(y);
     LtI64 Lt I64 -> Bool |x, y| x < y;
     AndBool And Bool -> Bool |x, y| x & y;
     OrBool Or Bool -> Bool |x, y| x | y;
+    XorBool Xor Bool -> Bool |x, y| x ^ y;
 }
 /// A register as a value.
 #[allow(non_snake_case)]
@@ -132,6 +147,10 @@ mod value {
     #[inline(always)]
     pub fn I32(x: u64) -> i32 {
         x as i32
+    }
+    #[inline(always)]
+    pub fn U32(x: u64) -> u32 {
+        x as u32
     }
     #[inline(always)]
     pub fn I64(x: u64) -> i64 {
@@ -156,6 +175,10 @@ mod bits {
     #[inline(always)]
     pub fn I32(x: i32) -> u64 {
         x as u32 as u64
+    }
+    #[inline(always)]
+    pub fn U32(x: u32) -> u64 {
+        x as u64
     }
     #[inline(always)]
     pub fn I64(x: i64) -> u64 {
@@ -246,6 +269,7 @@ pub struct ScalarBlock {
     reads: Vec<CellScalar>,
     writes: Vec<CellScalar>,
     kernels: u64,
+    lazy: Option<LazyLoop>,
 }
 impl ScalarBlock {
     pub fn run(&self, state: &mut RunState) {
@@ -259,13 +283,20 @@ impl ScalarBlock {
             for p in &self.reads {
                 *r.add(p.reg as usize) = p.read(&state.ptrs);
             }
-            exec(&self.code, r);
+            match self.lazy.as_ref().and_then(|l| l.get(self.code.len() as u64, &self.file)) {
+                Some(code) => {
+                    code.run(&mut file, &[], 1);
+                }
+                None => exec(&self.code, r),
+            }
             for p in &self.writes {
                 p.write(&state.ptrs, *r.add(p.reg as usize));
             }
         }
     }
     pub fn text(&self) -> String {
-        format!("{} scalar operations, {} reads, {} writes", self.code.len(), self.reads.len(), self.writes.len())
+        let native = if self.lazy.as_ref().is_some_and(LazyLoop::is_native) { ", native" } else { "" };
+        let [n, reads, writes] = [self.code.len(), self.reads.len(), self.writes.len()];
+        format!("{n} scalar operations, {reads} reads, {writes} writes{native}")
     }
 }

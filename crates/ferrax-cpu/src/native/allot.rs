@@ -4,7 +4,7 @@
 //!
 //! INVARIANT: when an instruction runs, each register it reads holds the value that the graph says, in every vector of positions.
 use super::asm::{Opcode, Site, VecInst};
-use super::graph::{Leaf, VecGraph, VecNode, VecValue, Written};
+use super::graph::{CalledFn, Leaf, VecGraph, VecNode, VecValue, Written};
 use smallvec::SmallVec;
 
 pub struct Allotted {
@@ -39,6 +39,8 @@ struct Allot<'a> {
     next: Vec<u32>,
     /// Registers that were ever taken: the lowest are first.
     taken: u8,
+    /// The frame's vectors of what is called: its result and its operands.
+    called: Option<[u32; 3]>,
     out: Allotted,
 }
 
@@ -49,6 +51,7 @@ fn reads(g: &VecGraph, i: Act) -> SmallVec<[VecValue; 3]> {
         Act::Exit(m) => SmallVec::from_slice(&[m]),
         Act::Op(v) => match g.nodes[v as usize] {
             VecNode::Leaf(_) => SmallVec::new(),
+            VecNode::Call { a, b, .. } => SmallVec::from_slice(&[a, b]),
             VecNode::Op { code, a, b, m } if code == Opcode::Blend || code.is_fused() => {
                 SmallVec::from_slice(&[a, m, b])
             }
@@ -97,12 +100,16 @@ pub fn allot(g: &VecGraph, still: &[Option<u32>], late: bool) -> Allotted {
         pooled: vec![None; n],
         next,
         taken: 0,
+        called: None,
         out: Allotted { body: Vec::with_capacity(2 * items.len()), frame, pool: vec![], constants: vec![] },
     };
     for (item, after) in items.iter().zip(&after) {
         a.item(*item, after);
     }
-    keep_constants(&mut a.out, a.taken);
+    // What is called keeps no register.
+    if a.called.is_none() {
+        keep_constants(&mut a.out, a.taken);
+    }
     a.out
 }
 
@@ -160,8 +167,14 @@ impl Allot<'_> {
                 done(self);
             }
             Act::Op(v) => {
-                let VecNode::Op { code, a, b, m } = self.g.nodes[v as usize] else {
-                    unreachable!("leaves are no items")
+                let (code, a, b, m) = match self.g.nodes[v as usize] {
+                    VecNode::Op { code, a, b, m } => (code, a, b, m),
+                    VecNode::Call { f, a, b } => {
+                        let [d, x, y] = self.arguments([a, b], &ops);
+                        done(self);
+                        return self.call(v, f, [d, x, y]);
+                    }
+                    VecNode::Leaf(_) => unreachable!("leaves are no items"),
                 };
                 let folded = match self.memory(b) {
                     Some(place)
@@ -207,6 +220,29 @@ impl Allot<'_> {
         self.hold(v, d);
         self.out.body.push(VecInst::Fused { code, grows, d, a, b });
     }
+    /// Puts the operands of what is called into the frame.
+    fn arguments(&mut self, of: [VecValue; 2], ops: &[VecValue]) -> [u32; 3] {
+        let first = self.out.frame;
+        let places = *self.called.get_or_insert([first, first + 1, first + 2]);
+        self.out.frame = self.out.frame.max(places[2] + 1);
+        for (v, place) in of.into_iter().zip(&places[1..]) {
+            let from = self.load(v, ops);
+            self.out.body.push(VecInst::StoreOne { from, to: Site::Stack(*place) });
+        }
+        places
+    }
+    /// Nothing stays in a register over a call.
+    fn call(&mut self, v: VecValue, f: CalledFn, [d, a, b]: [u32; 3]) {
+        for r in 0..16 {
+            if self.holders[r as usize].is_some() {
+                self.give_way(r);
+                self.holders[r as usize] = None;
+            }
+        }
+        self.out.body.push(VecInst::Call { f, d, a, b });
+        self.out.body.push(VecInst::LoadOne { d: 0, from: Site::Stack(d) });
+        self.hold(v, 0);
+    }
     fn hold(&mut self, v: VecValue, r: u8) {
         self.taken = self.taken.max(r + 1);
         self.holders[r as usize] = Some(v);
@@ -233,7 +269,7 @@ impl Allot<'_> {
             VecNode::Leaf(Leaf::BytesAt(k)) => self.still[k as usize].map(Site::Stack),
             VecNode::Leaf(Leaf::State(n)) => Some(Site::State(n)),
             VecNode::Leaf(Leaf::Window(..)) => None,
-            VecNode::Op { .. } => self.slot[v as usize].map(Site::Stack),
+            VecNode::Op { .. } | VecNode::Call { .. } => self.slot[v as usize].map(Site::Stack),
         }
     }
     /// The register of a value, which is loaded if need be, without taking one of `keep`.
@@ -261,11 +297,17 @@ impl Allot<'_> {
             let stored = self.slot[v as usize].is_some() || matches!(self.g.nodes[v as usize], VecNode::Leaf(_));
             self.next[v as usize].saturating_add(if stored { SPILL } else { 0 })
         };
-        let (r, v) = (0..16u8)
+        let (r, _) = (0..16u8)
             .filter_map(|r| self.holders[r as usize].map(|v| (r, v)))
             .filter(|(_, v)| !keep.contains(v))
             .max_by_key(|(_, v)| cost(*v))
             .expect("an instruction reads three values at most");
+        self.give_way(r);
+        r
+    }
+    /// Lets a register go, and the value that it holds to the frame, if it is to be had nowhere else.
+    fn give_way(&mut self, r: u8) {
+        let Some(v) = self.holders[r as usize] else { return };
         let is_leaf = matches!(self.g.nodes[v as usize], VecNode::Leaf(_));
         if !is_leaf && self.slot[v as usize].is_none() {
             self.slot[v as usize] = Some(self.out.frame);
@@ -273,6 +315,5 @@ impl Allot<'_> {
             self.out.frame += 1;
         }
         self.register[v as usize] = None;
-        r
     }
 }

@@ -1,5 +1,6 @@
 //! What the encoder writes, read by a decoder that knows nothing of it.
 use super::asm::{Emitted, Opcode, Site, TABLE, VecInst, assemble};
+use super::graph::CalledFn;
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 
 const BASES: [Register; 9] = [
@@ -142,6 +143,45 @@ fn is_at(r: &Read, f: &Emitted, i: &Instruction, j: u32, place: Site, short: boo
         }
     }
 }
+/// That a function is called with these vectors of the frame, and that what it may lose is kept meanwhile.
+fn is_call<'a>(body: &mut impl Iterator<Item = &'a Instruction>, f: u64, places: [u32; 3]) {
+    let mut next = || body.next().unwrap();
+    let kept: Vec<Register> = (0..8)
+        .map(|_| next())
+        .map(|i| {
+            assert_eq!(i.mnemonic(), Mnemonic::Push, "{i}");
+            i.op0_register()
+        })
+        .collect();
+    for (to, place) in [Register::RDI, Register::RSI, Register::RDX].into_iter().zip(places) {
+        let i = next();
+        assert_eq!((i.mnemonic(), i.op0_register(), i.memory_base()), (Mnemonic::Lea, to, Register::RSP), "{i}");
+        assert_eq!(i.memory_displacement64(), 64 + 32 * place as u64, "{i}");
+    }
+    let i = next();
+    assert_eq!((i.mnemonic(), i.op0_register(), i.immediate64()), (Mnemonic::Mov, Register::RCX, f), "{i}");
+    let i = next();
+    let entry = super::asm::enter_called as *const () as u64;
+    assert_eq!((i.mnemonic(), i.op0_register(), i.immediate64()), (Mnemonic::Mov, Register::RAX, entry), "{i}");
+    assert_eq!(next().mnemonic(), Mnemonic::Vzeroupper);
+    let i = next();
+    assert_eq!((i.mnemonic(), i.op0_register()), (Mnemonic::Call, Register::RAX), "{i}");
+    for r in kept.iter().rev() {
+        let i = next();
+        assert_eq!((i.mnemonic(), i.op0_register()), (Mnemonic::Pop, *r), "{i}");
+    }
+    let lost = [
+        Register::RDI,
+        Register::RSI,
+        Register::RDX,
+        Register::RCX,
+        Register::R8,
+        Register::R9,
+        Register::R10,
+        Register::R11,
+    ];
+    assert!(lost.iter().all(|r| kept.contains(r)));
+}
 /// That a body was written as it was meant, and stands in the loop as it should.
 fn check(f: &Emitted) {
     let r = read(f);
@@ -151,8 +191,12 @@ fn check(f: &Emitted) {
     let after = r.all[r.all.len() - 9].ip();
     for inst in f.body {
         let mut i = body.next().unwrap();
+        if let VecInst::Call { f, d, a, b } = *inst {
+            is_call(&mut std::iter::once(i).chain(&mut body), f.address() as u64, [d, a, b]);
+            continue;
+        }
         let at = match *inst {
-            VecInst::ExitUnless { .. } => Site::Reg(0),
+            VecInst::ExitUnless { .. } | VecInst::Call { .. } => Site::Reg(0),
             VecInst::LoadOne { from, .. } => from,
             VecInst::StoreOne { to, .. } => to,
             VecInst::Op { b: at, .. } | VecInst::Fused { b: at, .. } => at,
@@ -165,6 +209,7 @@ fn check(f: &Emitted) {
             i = body.next().unwrap();
         }
         match *inst {
+            VecInst::Call { .. } => unreachable!("was read"),
             VecInst::Op { code, d, a, b, m } => {
                 let (_, narrow, wide) = *names().iter().find(|n| n.0 == code).unwrap();
                 assert_eq!(Some(i.mnemonic()), if f.wide { wide } else { narrow }, "{i}");
@@ -345,6 +390,7 @@ fn every_move_is_written_as_it_is_meant() {
         });
     }
 }
+unsafe fn nothing(_: *mut u8, _: *const u8, _: *const u8, _: *const u8, _: usize) {}
 #[test]
 fn every_instruction_of_a_loop_is_written_as_it_is_meant() {
     let steps: Vec<i32> = (0..12).map(|k| if k % 3 == 2 { -4 * k } else { 8 * k + 4 }).collect();
@@ -359,6 +405,9 @@ fn every_instruction_of_a_loop_is_written_as_it_is_meant() {
                 VecInst::ExitUnless { m: n },
                 VecInst::StoreOne { from: n, to: element },
                 VecInst::Store { from: n, to: state },
+                VecInst::StoreOne { from: n, to: Site::Stack(n as u32 * 3) },
+                VecInst::Call { f: CalledFn(nothing), d: n as u32, a: n as u32 * 3, b: 47 },
+                VecInst::LoadOne { d: n, from: Site::Stack(n as u32) },
             ]);
         }
         check(&Emitted {
@@ -366,7 +415,7 @@ fn every_instruction_of_a_loop_is_written_as_it_is_meant() {
             operands: &[],
             still: &[],
             body: &body,
-            frame: 0,
+            frame: 48,
             pool: &[],
             constants: &[],
             steps: Some(&steps),

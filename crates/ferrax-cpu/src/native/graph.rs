@@ -2,6 +2,7 @@
 //!
 //! INVARIANT: values are in order of definition. A value of type bool is a mask: each element all ones or all zeros.
 use super::asm::{Opcode, Site};
+use crate::kernels::block::BlockFn;
 use std::cell::RefCell;
 use std::hash::{Hash, Hasher};
 
@@ -30,6 +31,31 @@ pub enum VecNode {
         b: VecValue,
         m: VecValue,
     },
+    /// Of one element, which all lanes are.
+    Call {
+        f: CalledFn,
+        a: VecValue,
+        b: VecValue,
+    },
+}
+/// A block function that is called for one element.
+#[derive(Clone, Copy, Debug)]
+pub struct CalledFn(pub BlockFn);
+impl CalledFn {
+    pub fn address(self) -> usize {
+        self.0 as usize
+    }
+}
+impl PartialEq for CalledFn {
+    fn eq(&self, other: &CalledFn) -> bool {
+        self.address() == other.address()
+    }
+}
+impl Eq for CalledFn {}
+impl Hash for CalledFn {
+    fn hash<H: Hasher>(&self, h: &mut H) {
+        self.address().hash(h);
+    }
 }
 
 /// What is written where, and whether as bytes.
@@ -69,6 +95,9 @@ impl Hasher for Hashed {
     }
     fn write_u64(&mut self, x: u64) {
         self.0 = (self.0 ^ x).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+    }
+    fn write_usize(&mut self, x: usize) {
+        self.write_u64(x as u64);
     }
     fn write_isize(&mut self, x: isize) {
         self.write_u64(x as u64);
@@ -212,7 +241,7 @@ impl VecGraph {
     pub fn output(&mut self, to: Site, value: VecValue, bytes: bool) {
         let value = match self.nodes[value as usize] {
             _ if bytes => self.bytes(value),
-            VecNode::Leaf(Leaf::Const(_)) | VecNode::Op { .. } => value,
+            VecNode::Leaf(Leaf::Const(_)) | VecNode::Op { .. } | VecNode::Call { .. } => value,
             // what is copied is read before anything is written, as all that is computed is
             VecNode::Leaf(_) => self.bin(Opcode::Or, value, value),
         };
@@ -246,6 +275,9 @@ pub fn end() -> VecGraph {
     with(std::mem::take)
 }
 
+pub fn call(f: CalledFn, a: VecValue, b: VecValue) -> VecValue {
+    with(|g| g.push(VecNode::Call { f, a, b }))
+}
 pub fn leaf(l: Leaf) -> VecValue {
     with(|g| g.push(VecNode::Leaf(l)))
 }

@@ -80,6 +80,15 @@ impl Function {
         };
         is_there.then_some(width)
     }
+    /// The width of its elements where it is called for one: operands and result are alike.
+    pub fn width_called(self) -> Option<LaneWidth> {
+        let alike = match self {
+            Function::Un(_, d) | Function::Bin(_, d) => Some(d),
+            Function::Convert(from, to) if width(from) == width(to) => Some(from),
+            _ => None,
+        };
+        alike.filter(|d| d.size() >= 4 && self.bools() == ([false; 3], false)).map(width)
+    }
     /// Whether the operands, in order, and the result are bools.
     pub fn bools(self) -> ([bool; 3], bool) {
         let is_bool = |d: DType| d == DType::Bool;
@@ -155,6 +164,7 @@ fn un_is_there(f: Un, d: DType) -> bool {
         // lose by it what the loop gains.
         DType::F32 | DType::F64 => !matches!(f, Not | Popcnt | Clz | Sin | Cos | Tan | Lgamma | Digamma),
         DType::I32 | DType::U32 => matches!(f, Un::Neg | Un::Abs | Un::Sign | Un::Not),
+        DType::I64 | DType::U64 => matches!(f, Un::Neg | Un::Not),
         DType::Bool => f == Un::Not,
         _ => false,
     }
@@ -166,7 +176,7 @@ fn bin_is_there(f: Bin, d: DType) -> bool {
             !matches!(f, Rem | Pow | NextAfter | And | Or | Xor | Shl | ShrLogical | ShrArithmetic)
         }
         DType::I32 | DType::U32 => !matches!(f, Div | Rem | Pow | Atan2 | NextAfter),
-        DType::I64 | DType::U64 => matches!(f, Add | Sub | And | Or | Xor | Eq | Ne),
+        DType::I64 | DType::U64 => matches!(f, Add | Sub | Max | Min | And | Or | Xor | Eq | Ne | Lt | Gt | Le | Ge),
         DType::Bool => !matches!(f, Sub | Div | Rem | Pow | Atan2 | NextAfter | Shl | ShrLogical | ShrArithmetic),
         _ => false,
     }
@@ -311,10 +321,11 @@ fn bin_bool(f: Bin, a: VecValue, b: VecValue) -> VecValue {
 }
 
 fn bin_int(f: Bin, d: DType, a: VecValue, b: VecValue) -> VecValue {
-    let signed = d.is_signed();
+    let (signed, wide) = (d.is_signed(), d.size() == 8);
     let greater = |a: VecValue, b: VecValue| {
         // unsigned numbers with the top bit turned are in signed order
-        let turn = |x: VecValue| if signed { x } else { op(Opcode::Xor, x, constant(1 << 31)) };
+        let top = constant(1 << if wide { 63 } else { 31 });
+        let turn = |x: VecValue| if signed { x } else { op(Opcode::Xor, x, top) };
         let (a, b) = (turn(a), turn(b));
         graph::greater(a, b)
     };
@@ -322,6 +333,8 @@ fn bin_int(f: Bin, d: DType, a: VecValue, b: VecValue) -> VecValue {
         Bin::Add => op(Opcode::IntAdd, a, b),
         Bin::Sub => op(Opcode::IntSub, a, b),
         Bin::Mul | Bin::MulZero => op(Opcode::IntMul, a, b),
+        Bin::Max if wide => select(greater(a, b), a, b),
+        Bin::Min if wide => select(greater(b, a), a, b),
         Bin::Max => op(if signed { Opcode::MaxSigned } else { Opcode::MaxUnsigned }, a, b),
         Bin::Min => op(if signed { Opcode::MinSigned } else { Opcode::MinUnsigned }, a, b),
         Bin::And => op(Opcode::And, a, b),

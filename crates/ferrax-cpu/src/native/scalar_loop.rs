@@ -11,13 +11,24 @@
 //! that the condition does not allow leaves nothing.
 use super::allot::allot;
 use super::asm::{self, Emitted, Site, TABLE};
-use super::graph::{self, Leaf, VecValue};
+use super::graph::{self, CalledFn, Leaf, VecValue};
 use super::pages::Pages;
 use super::{LaneWidth, MOST_SPILLS, MOST_VALUES, Replaced, VECTOR, enter};
+use crate::kernels::block::BlockFn;
 use ferrax_kernel::DType;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
+/// An operation on registers: recorded, or called where it cannot be.
+pub struct LoopOperation {
+    pub what: Replaced,
+    pub call: Option<BlockFn>,
+}
+impl LoopOperation {
+    fn width(&self) -> Option<LaneWidth> {
+        self.what.function.width().or_else(|| self.call.and(self.what.function.width_called()))
+    }
+}
 /// An element of a window, and the register that stands for it.
 #[derive(Clone, Copy)]
 pub struct WindowElement {
@@ -33,10 +44,10 @@ pub struct LoopText {
     pub state: Vec<(u16, DType)>,
     /// (register of the state, register that it is given at the end of an iteration).
     pub next: Vec<(u16, u16)>,
-    pub condition: Vec<Replaced>,
+    pub condition: Vec<LoopOperation>,
     /// Where it does not hold after the condition, the loop is over.
     pub goes_on: Option<u16>,
-    pub body: Vec<Replaced>,
+    pub body: Vec<LoopOperation>,
     pub xs: Vec<WindowElement>,
     pub ys: Vec<WindowElement>,
     /// The bytes by which each window moves.
@@ -67,7 +78,7 @@ impl LoopText {
             return None;
         }
         let dtypes = self.state.iter().map(|s| s.1).chain(windows.map(|w| w.dtype)).map(width_of);
-        let functions = self.condition.iter().chain(&self.body).map(|r| r.function.width());
+        let functions = self.condition.iter().chain(&self.body).map(LoopOperation::width);
         let mut all = LaneWidth::Any;
         for width in dtypes.chain(functions) {
             match width? {
@@ -121,14 +132,19 @@ impl LoopText {
             None if is_bool => graph::constant(if constant(r) & 0xff == 0 { 0 } else { u64::MAX }),
             None => graph::constant(constant(r)),
         };
-        let run = |values: &mut FxHashMap<u16, VecValue>, all: &[Replaced]| {
-            for c in all {
+        let run = |values: &mut FxHashMap<u16, VecValue>, all: &[LoopOperation]| {
+            for LoopOperation { what: c, call } in all {
                 let (bools, _) = c.function.bools();
                 let mut ops = [0; 3];
                 for j in 0..c.function.operands() {
                     ops[j] = read(values, c.ops[j], bools[j]);
                 }
-                values.insert(c.d, c.function.record(ops));
+                let last = ops[c.function.operands() - 1];
+                let value = match call {
+                    Some(f) if c.function.width().is_none() => graph::call(CalledFn(*f), ops[0], last),
+                    _ => c.function.record(ops),
+                };
+                values.insert(c.d, value);
             }
         };
         run(&mut values, &self.condition);

@@ -33,36 +33,69 @@ macro_rules! log_add_exp {
 log_add_exp!(f32);
 log_add_exp!(f64);
 
-/// Along one column, the accumulator in a register.
-struct Sum<T>(PhantomData<T>);
-macro_rules! sums {
-    ($($T:ty, |$a:ident, $b:ident| $e:expr;)*) => {$(
-        impl Sum<$T> {
-            /// # Safety
-            /// `x` and `out` hold n elements each, `step` (1 or -1) apart.
-            unsafe fn run(mut out: *mut u8, mut x: *const u8, n: usize, step: isize) {
-                let size = size_of::<$T>() as isize * step;
-                let mut acc: Option<$T> = None;
-                for _ in 0..n {
-                    // SAFETY: by the contract.
-                    unsafe {
-                        let $b = *x.cast::<$T>();
-                        let s = acc.map_or($b, |$a| $e);
-                        *out.cast::<$T>() = s;
-                        acc = Some(s);
-                        x = x.wrapping_offset(size);
-                        out = out.wrapping_offset(size);
-                    }
+/// Rows of n elements, `row` bytes apart, each along itself, from the first element on or backwards.
+type RowsFn = unsafe fn(out: *mut u8, x: *const u8, n: usize, step: isize, row: usize);
+/// Rows that go side by side, since each waits for its last result.
+const ABREAST: usize = 4;
+
+/// The accumulators of `R` rows in registers.
+///
+/// # Safety
+/// `x` and `out` hold R rows of n elements each, `step` (1 or -1) apart.
+#[inline(always)]
+unsafe fn running<T: Copy, const R: usize>(
+    [out, x]: [*mut u8; 2],
+    n: usize,
+    step: isize,
+    row: usize,
+    f: impl Fn(T, T) -> T,
+) {
+    // SAFETY: by the contract.
+    unsafe {
+        let mut acc: [T; R] = std::array::from_fn(|r| x.add(r * row).cast::<T>().read());
+        for i in 0..n as isize {
+            for (r, acc) in acc.iter_mut().enumerate() {
+                let at = |p: *mut u8| p.add(r * row).cast::<T>().offset(i * step);
+                if i > 0 {
+                    *acc = f(*acc, *at(x));
                 }
+                *at(out) = *acc;
             }
         }
-    )*};
+    }
 }
-sums! {
-    f32, |a, b| a + b;
-    f64, |a, b| a + b;
-    i32, |a, b| a.wrapping_add(b);
-    i64, |a, b| a.wrapping_add(b);
+macro_rules! rows {
+    ($($Kind:ident $($D:ident)|+: $T:ty, |$a:ident, $b:ident| $e:expr;)*) => {
+        /// For one row, and for rows side by side.
+        fn along(kind: CumulativeKind, d: DType) -> Option<[RowsFn; 2]> {
+            Some(match (kind, d) {
+                $((CumulativeKind::$Kind, $(DType::$D)|+) => {
+                    unsafe fn rows<const R: usize>(out: *mut u8, x: *const u8, n: usize, step: isize, row: usize) {
+                        // SAFETY: the same contract.
+                        unsafe { running::<$T, R>([out, x.cast_mut()], n, step, row, |$a, $b| $e) }
+                    }
+                    [rows::<1>, rows::<ABREAST>]
+                })*
+                _ => return None,
+            })
+        }
+    };
+}
+rows! {
+    Sum F32: f32, |a, b| a + b;
+    Sum F64: f64, |a, b| a + b;
+    Sum I32 | U32: i32, |a, b| a.wrapping_add(b);
+    Sum I64 | U64: i64, |a, b| a.wrapping_add(b);
+    Prod F32: f32, |a, b| a * b;
+    Prod F64: f64, |a, b| a * b;
+    Prod I32 | U32: i32, |a, b| a.wrapping_mul(b);
+    Prod I64 | U64: i64, |a, b| a.wrapping_mul(b);
+    Max F32: f32, |a, b| Float::maximum(a, b);
+    Max F64: f64, |a, b| Float::maximum(a, b);
+    Max I32: i32, |a, b| a.max(b);
+    Min F32: f32, |a, b| Float::minimum(a, b);
+    Min F64: f64, |a, b| Float::minimum(a, b);
+    Min I32: i32, |a, b| a.min(b);
 }
 
 fn combining(kind: CumulativeKind, lane: DType, tier: Tier) -> Option<BlockFn> {
@@ -87,32 +120,28 @@ pub fn compile(kind: CumulativeKind, [outer, n, inner]: [usize; 3], reverse: boo
     let (load, canonical, store) = (moves::load(d, tier), scalar::canonical(d, tier), moves::store(d, tier));
     let size = d.size();
     const COLUMNS: usize = 256;
-    let column: Option<unsafe fn(*mut u8, *const u8, usize, isize)> = match (kind, d) {
-        (CumulativeKind::Sum, DType::F32) => Some(Sum::<f32>::run),
-        (CumulativeKind::Sum, DType::F64) => Some(Sum::<f64>::run),
-        (CumulativeKind::Sum, DType::I32 | DType::U32) => Some(Sum::<i32>::run),
-        (CumulativeKind::Sum, DType::I64 | DType::U64) => Some(Sum::<i64>::run),
-        _ => None,
-    };
+    let rows = if inner == 1 { along(kind, d) } else { None };
     // With one column, rows side by side are loaded as columns.
     let (columns, lanes_apart, row_step) = if inner == 1 { (outer, n, 1) } else { (inner, 1, inner) };
     let groups = if inner == 1 { 1 } else { outer };
     let chunks = columns.div_ceil(COLUMNS);
-    let nanos = (outer * n * inner) as f64 * 1.0;
+    let nanos = (outer * n * inner) as f64 * if rows.is_some() && outer >= ABREAST { 0.4 } else { 1.0 };
     Ok(Box::new(move |bases: Bases, parallel: bool| {
         let nanos = if parallel { nanos } else { 0.0 };
         let (x, out) = (SharedPtr(bases.input(0)), SharedPtr(bases.output(0)));
         if outer * n * inner == 0 {
             return Ok(());
         }
-        if let (1, Some(run)) = (inner, column) {
+        if let Some([one, abreast]) = rows {
             threads::for_ranges(outer, nanos, bases.cancel, &|r| {
-                for row in r {
-                    let first = (row * n + if reverse { n - 1 } else { 0 }) * size;
-                    // SAFETY: verify, sizes: operand and result have outer * n elements; row < outer. Each row is one thread's.
-                    unsafe {
-                        run(out.get().wrapping_add(first), x.get().wrapping_add(first), n, if reverse { -1 } else { 1 })
-                    };
+                let mut at = r.start;
+                while at < r.end {
+                    let (run, count) = if r.end - at >= ABREAST { (abreast, ABREAST) } else { (one, 1) };
+                    let first = (at * n + if reverse { n - 1 } else { 0 }) * size;
+                    let (to, from) = (out.get().wrapping_add(first), x.get().wrapping_add(first));
+                    // SAFETY: verify, sizes: operand and result have outer * n elements; at + count <= outer. Each row is one thread's.
+                    unsafe { run(to, from, n, if reverse { -1 } else { 1 }, n * size) };
+                    at += count;
                 }
             });
             return Ok(());

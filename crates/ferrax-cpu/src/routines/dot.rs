@@ -1,7 +1,7 @@
 //! Batched matrix products.
 //!
 //! Which algorithm runs is decided by sizes, dtypes and the machine alone: a vector on either side is [`super::vector`]'s, two of them, or
-//! one of another dtype than the sums', are a reduction in the waist's order, small products and products of integers are loops that sum in sequence, the rest runs in [`super::panel`]. Machines without what
+//! one of another dtype than the sums', are a reduction in the waist's order, small products and those of wide integers are loops that sum in sequence, the rest runs in [`super::panel`]. Machines without what
 //! that needs have the library's GEMM, called in one layout (operands of another layout are packed first). So layout and threads
 //! change no bits.
 /// What multiplies where panels have no code for the machine; without it loops do.
@@ -39,7 +39,7 @@ tiers!(pick_product, Product, fn(x: &Matrices));
 
 /// What multiplies: panels where they are worth it, else plain loops.
 pub fn pick(lane: Lane, small: bool, tier: Tier) -> panel::Rows {
-    let panels = if small || !matches!(lane, Lane::F32 | Lane::F64) { None } else { panel::pick(lane.size(), tier) };
+    let panels = if small { None } else { panel::pick(lane, tier) };
     panels.unwrap_or_else(|| match lane {
         Lane::F32 => pick_product::<Loops<f32>>(tier),
         Lane::F64 => pick_product::<Loops<f64>>(tier),
@@ -201,9 +201,10 @@ pub fn compile(d: &Dot, tier: Tier) -> Res<Run> {
         return if plain { vector::compile(&d, Lane::of(acc).size(), tier) } else { reduction(&d, acc, tier) };
     }
     let work = d.b.saturating_mul(d.m).saturating_mul(d.n).saturating_mul(d.k);
-    let small = d.m * d.n * d.k <= SMALL || !acc.is_float();
-    let size = Lane::of(acc).size();
-    let panels = if small { None } else { panel::pick(size, tier) };
+    let lane = Lane::of(acc);
+    let size = lane.size();
+    let panels = if d.m * d.n * d.k <= SMALL { None } else { panel::pick(lane, tier) };
+    let small = d.m * d.n * d.k <= SMALL || panels.is_none() && !acc.is_float();
     let rows_apart = small || panels.is_some() || cfg!(not(feature = "gemm"));
     // Of matrices that are long enough both ways, the library takes either layout to the same sums; others it must get in one.
     let either = d.m >= LONG && d.n >= LONG && d.k > 2;
@@ -226,7 +227,7 @@ pub fn compile(d: &Dot, tier: Tier) -> Res<Run> {
             tier,
         )?)
     };
-    let product = pick(Lane::of(acc), small, tier);
+    let product = pick(lane, small, tier);
     let strides = |packed: bool, n: [usize; 3], s: [i64; 3]| {
         if packed { [(n[1] * n[2]) as isize, n[2] as isize, 1] } else { s.map(|x| x as isize) }
     };

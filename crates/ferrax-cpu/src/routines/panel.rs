@@ -7,6 +7,7 @@
 //! zero. That is all the bits depend on: not on layout, tile, threads or vector width. Where a machine has no fused multiply-add,
 //! nothing here runs.
 #![allow(unsafe_code)]
+use crate::kernels::lane::Lane;
 use crate::tier::Tier;
 
 /// `c[m, n] = sum_k a[m, k] b[k, n]` for one batch element or a part of it, strided operands, dense rows.
@@ -36,8 +37,8 @@ pub const DEPTH: usize = 512;
 /// Bytes that `Matrices::scratch` has: a tile and a panel of the widest vectors.
 pub const MEMORY: usize = (8 + DEPTH) * 32 * 4;
 
-/// The function for elements of `size` bytes, if products are done here on this machine.
-pub fn pick(size: usize, tier: Tier) -> Option<Rows> {
+/// The function for sums in a lane, if products are done here on this machine.
+pub fn pick(lane: Lane, tier: Tier) -> Option<Rows> {
     #[cfg(target_arch = "x86_64")]
     {
         use self::x86::*;
@@ -45,16 +46,19 @@ pub fn pick(size: usize, tier: Tier) -> Option<Rows> {
         if !(is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")) {
             return None;
         }
-        Some(match (tier, size) {
-            (Tier::Avx512, 4) => wide_f32,
-            (Tier::Avx512, _) => wide_f64,
-            (_, 4) => narrow_f32,
-            (_, _) => narrow_f64,
+        Some(match (tier, lane) {
+            (Tier::Avx512, Lane::F32) => wide_f32,
+            (Tier::Avx512, Lane::F64) => wide_f64,
+            (Tier::Avx512, Lane::I32 | Lane::U32) => wide_i32,
+            (_, Lane::F32) => narrow_f32,
+            (_, Lane::F64) => narrow_f64,
+            (_, Lane::I32 | Lane::U32) => narrow_i32,
+            _ => return None,
         })
     }
     #[cfg(not(target_arch = "x86_64"))]
     {
-        let _ = (size, tier);
+        let _ = (lane, tier);
         None
     }
 }
@@ -75,7 +79,7 @@ trait Vector: Copy {
     /// # Safety
     /// As `zero`.
     unsafe fn splat(x: Self::Element) -> Self;
-    /// `self + a * b`, rounded once.
+    /// `self + a * b`, rounded once; of integers, wrapped.
     ///
     /// # Safety
     /// As `zero`.
@@ -314,6 +318,31 @@ mod x86 {
             }
         };
     }
+    macro_rules! integers {
+        ($($V:ident: $load:ident $store:ident $fused:ident $add:ident $mul:ident;)*) => {$(
+            #[inline(always)]
+            unsafe fn $load(p: *const i32) -> $V {
+                // SAFETY: by the contract of the trait; here and below.
+                unsafe { p.cast::<$V>().read_unaligned() }
+            }
+            #[inline(always)]
+            unsafe fn $store(p: *mut i32, x: $V) {
+                // SAFETY: see above.
+                unsafe { p.cast::<$V>().write_unaligned(x) }
+            }
+            #[inline(always)]
+            unsafe fn $fused(a: $V, b: $V, c: $V) -> $V {
+                // SAFETY: see above.
+                unsafe { $add($mul(a, b), c) }
+            }
+        )*};
+    }
+    integers! {
+        __m512i: load_512 store_512 fused_512 _mm512_add_epi32 _mm512_mullo_epi32;
+        __m256i: load_256 store_256 fused_256 _mm256_add_epi32 _mm256_mullo_epi32;
+    }
+    vector! { __m512i i32 16: _mm512_setzero_si512 load_512 store_512 _mm512_set1_epi32 fused_512 }
+    vector! { __m256i i32 8: _mm256_setzero_si256 load_256 store_256 _mm256_set1_epi32 fused_256 }
     vector! { __m512 f32 16: _mm512_setzero_ps _mm512_loadu_ps _mm512_storeu_ps _mm512_set1_ps _mm512_fmadd_ps }
     vector! { __m512d f64 8: _mm512_setzero_pd _mm512_loadu_pd _mm512_storeu_pd _mm512_set1_pd _mm512_fmadd_pd }
     vector! { __m256 f32 8: _mm256_setzero_ps _mm256_loadu_ps _mm256_storeu_ps _mm256_set1_ps _mm256_fmadd_ps }
@@ -331,6 +360,6 @@ mod x86 {
         )*};
     }
     // Accumulators, a panel's row and one element more fit the registers: 32 of them, and 16.
-    products! { "avx512f,avx512bw,avx512dq,avx512vl" wide_f32 __m512 8; wide_f64 __m512d 8; }
-    products! { "avx2,fma" narrow_f32 __m256 6; narrow_f64 __m256d 6; }
+    products! { "avx512f,avx512bw,avx512dq,avx512vl" wide_f32 __m512 8; wide_f64 __m512d 8; wide_i32 __m512i 8; }
+    products! { "avx2,fma" narrow_f32 __m256 6; narrow_f64 __m256d 6; narrow_i32 __m256i 6; }
 }

@@ -8,7 +8,7 @@ use crate::kernels::block::BlockFn;
 use crate::kernels::lane::Lane;
 use crate::kernels::unroll::fold_lanes;
 use crate::kernels::{boxes, moves, scalar};
-use crate::native::{self, Function, LoopText, Replaced, WindowElement};
+use crate::native::{self, Function, LoopOperation, LoopText, Replaced, WindowElement};
 use crate::routines::SHORT;
 use crate::tier::Tier;
 use ferrax_kernel::plan::{Loop, SlotId, Step, Trip};
@@ -17,7 +17,15 @@ use ferrax_kernel::{Bin, DType, Kernel, Node, ReduceKind, Routine, Scalar, order
 use rustc_hash::FxHashMap;
 
 /// Elements of a slot that a loop keeps in registers.
-const MOST: usize = 16;
+const MOST: usize = 64;
+/// The same, outside of loops that are scalar throughout.
+const FEW: usize = 16;
+/// Operations of all branches of a choice, which are all taken: in a loop that becomes scalar by it, and in a block.
+const BRANCHES: [usize; 2] = [256, 64];
+/// What an operation takes, in nanoseconds: interpreted, and as code, which takes some time to come.
+const EACH: [f64; 2] = [1.5, 0.5];
+/// Operations of a block from which native code is worth the way there.
+const WORTH: usize = 48;
 /// Operations of a loop's body beyond which tiles are the better way, whatever they cost.
 const LONGEST: usize = 20_000;
 
@@ -39,16 +47,15 @@ pub struct ScalarBuilder {
     what: Vec<Option<Function>>,
     /// Elements that a slot may have.
     most: usize,
-    /// What the steps would take as tile programs, in nanoseconds.
-    tiled: f64,
-}
-impl Default for ScalarBuilder {
-    fn default() -> ScalarBuilder {
-        ScalarBuilder::of(1)
-    }
+    /// Operations beyond which nothing is taken in; without a bound, steps of several elements are where they are less work than tiles.
+    longest: Option<usize>,
 }
 impl ScalarBuilder {
-    fn of(most: usize) -> ScalarBuilder {
+    /// Of a run of steps that are not all scalar; `repeated` ones may have a few elements.
+    pub fn block(repeated: bool) -> ScalarBuilder {
+        ScalarBuilder::of(if repeated { FEW } else { 1 }, None)
+    }
+    fn of(most: usize, longest: Option<usize>) -> ScalarBuilder {
         ScalarBuilder {
             block: ScalarBlock::default(),
             known: FxHashMap::default(),
@@ -58,7 +65,7 @@ impl ScalarBuilder {
             constants: FxHashMap::default(),
             what: vec![],
             most,
-            tiled: 0.0,
+            longest,
         }
     }
     pub fn is_empty(&self) -> bool {
@@ -77,7 +84,7 @@ impl ScalarBuilder {
         Some(r)
     }
     fn emit(&mut self, (code, what): Operation, ops: &[Reg]) -> Option<Reg> {
-        if self.block.code.len() > LONGEST {
+        if self.block.code.len() > self.longest.unwrap_or(LONGEST) {
             return None;
         }
         let d = self.fresh(0)?;
@@ -132,6 +139,7 @@ impl ScalarBuilder {
                 Routine::Dot(d) => self.product(c, d, ins, outs),
                 _ => None,
             },
+            Step::Switch { index, branches, outs } => self.choice(c, *index, branches, outs),
             _ => None,
         };
         if done.is_none() {
@@ -152,7 +160,7 @@ impl ScalarBuilder {
             return None;
         }
         let (x, y) = (c.cell(from), c.cell(to));
-        let regs: Vec<Reg> = (0..a.len).map(|e| self.element(x, e * a.dtype.size(), a.dtype)).collect::<Option<_>>()?;
+        let regs = self.elements(c, from)?;
         if x != y {
             if !self.may_set(y, a.dtype, a.len) {
                 return None;
@@ -160,6 +168,56 @@ impl ScalarBuilder {
             self.set(y, a.dtype, &regs);
         }
         Some(())
+    }
+    /// All branches, and of each result the one that the index says.
+    fn choice(&mut self, c: &Compiler, index: SlotId, branches: &[Vec<Step>], outs: &[SlotId]) -> Option<()> {
+        let slot = |o: &SlotId| &c.plan.slots[*o as usize];
+        if outs.iter().any(|o| slot(o).len > self.most || slot(o).tape > 0) {
+            return None;
+        }
+        let i = self.element(c.cell(index), 0, DType::I32)?;
+        let begin = self.block.code.len();
+        let most = BRANCHES[self.longest.is_none() as usize];
+        let mut chosen: Vec<Vec<Reg>> = vec![];
+        for (k, branch) in branches.iter().enumerate().rev() {
+            let (known, written, n_reads) = (self.known.clone(), self.written.clone(), self.block.reads.len());
+            let taken = branch.iter().all(|s| self.step(c, s)) && self.block.code.len() - begin <= most;
+            let values: Option<Vec<Vec<Reg>>> =
+                if taken { outs.iter().map(|o| self.elements(c, *o)).collect() } else { None };
+            (self.known, self.written) = (known, written);
+            for p in &self.block.reads[n_reads..] {
+                self.known.insert((p.cell, p.offset), (p.dtype, p.reg));
+            }
+            let values = values?;
+            if chosen.is_empty() {
+                chosen = values;
+                continue;
+            }
+            // the first of those that the index may still say
+            let end = self.constant(k as u64 + 1)?;
+            let is_here =
+                self.emit((direct(Bin::Lt, Lane::I32)?, Some(Function::Bin(Bin::Lt, DType::I32))), &[i, end])?;
+            for ((o, all), mine) in outs.iter().zip(&mut chosen).zip(values) {
+                let what = Function::Select(Lane::of(slot(o).dtype).size());
+                for (other, here) in all.iter_mut().zip(mine) {
+                    if *other != here {
+                        *other = self.emit((Code::Select, Some(what)), &[is_here, here, *other])?;
+                    }
+                }
+            }
+        }
+        if outs.iter().any(|o| !self.may_set(c.cell(*o), slot(o).dtype, slot(o).len)) {
+            return None;
+        }
+        for (o, regs) in outs.iter().zip(&chosen) {
+            self.set(c.cell(*o), slot(o).dtype, regs);
+        }
+        Some(())
+    }
+    /// The registers of all elements of a slot.
+    fn elements(&mut self, c: &Compiler, s: SlotId) -> Option<Vec<Reg>> {
+        let (cell, slot) = (c.cell(s), &c.plan.slots[s as usize]);
+        (0..slot.len).map(|e| self.element(cell, e * slot.dtype.size(), slot.dtype)).collect()
     }
     fn kernel(&mut self, c: &Compiler, k: &Kernel, ins: &[SlotId], outs: &[SlotId]) -> Option<()> {
         let n = k.grid.size();
@@ -170,7 +228,7 @@ impl ScalarBuilder {
         {
             return None;
         }
-        let cells = c.cells(ins);
+        let (cells, n_code) = (c.cells(ins), self.block.code.len());
         let reduced =
             k.needed(k.nodes.iter().filter_map(|n| if let Node::Reduce { of, .. } = n.1 { Some(of) } else { None }));
         let once = k.needed(k.outputs.iter().copied());
@@ -193,6 +251,13 @@ impl ScalarBuilder {
             let at = self.values(k, &cells, &index, &rows, &once)?;
             results.iter_mut().zip(&k.outputs).for_each(|(r, o)| r.push(at[*o as usize]));
         }
+        let moved = n * (ins.len() + outs.len());
+        if self.longest.is_none()
+            && n > 1
+            && EACH[0] * (self.block.code.len() - n_code + moved) as f64 > tiled_kernel(k)
+        {
+            return None;
+        }
         // Results become visible together.
         let to = c.cells(outs);
         if to.iter().zip(&k.outputs).any(|(o, node)| !self.may_set(*o, k.dtype(*node), n)) {
@@ -202,7 +267,6 @@ impl ScalarBuilder {
             self.set(*o, k.dtype(*node), regs);
         }
         self.block.kernels += 1;
-        self.tiled += 80.0 + 6.0 * k.nodes.len() as f64;
         Some(())
     }
     /// A small product, as its routine takes it: each element sums in increasing k, and every product rounds.
@@ -236,7 +300,6 @@ impl ScalarBuilder {
         }
         self.set(to, d.dtype, &sums);
         self.block.kernels += 1;
-        self.tiled += 60.0 + 0.3 * (d.m * d.n * d.k) as f64;
         Some(())
     }
     /// The registers of the wanted nodes at one index; a Reduce goes over `rows`, the registers at each reduced index.
@@ -344,7 +407,7 @@ impl ScalarBuilder {
         }
     }
     /// The block, which writes all cells it set back to memory.
-    pub fn finish(mut self) -> ScalarBlock {
+    pub fn finish(mut self, c: &Compiler) -> ScalarBlock {
         // In the order of the settings: where two cells share memory, one after the other's death, the later one stays.
         let mut written: Vec<(usize, Cell, DType, usize)> =
             self.written.drain().map(|(cell, (at, d, n))| (at, cell, d, n)).collect();
@@ -356,7 +419,27 @@ impl ScalarBuilder {
                 }
             }
         }
+        if self.most > 1 && self.block.code.len() >= WORTH {
+            self.block.lazy = self.text(c).map(|text| LazyLoop::new(text, vec![]));
+        }
         self.block
+    }
+    /// The block as a loop of one iteration, which leaves what is written as state.
+    fn text(&mut self, c: &Compiler) -> Option<LoopText> {
+        let body = replaced(&self.block.code, std::mem::take(&mut self.what))?;
+        let mut state: Vec<(Reg, DType)> = self.block.reads.iter().map(|p| (p.reg, p.dtype)).collect();
+        let mut next = vec![];
+        for p in &self.block.writes {
+            let is_computed = self.block.code.iter().any(|i| i.d == p.reg);
+            if is_computed && !next.contains(&(p.reg, p.reg)) {
+                state.push((p.reg, p.dtype));
+                next.push((p.reg, p.reg));
+            }
+        }
+        as_code(
+            c,
+            LoopText { state, next, condition: vec![], goes_on: None, body, xs: vec![], ys: vec![], steps: vec![] },
+        )
     }
 }
 
@@ -376,7 +459,9 @@ pub fn compile_loop(c: &Compiler, l: &Loop) -> Option<ScalarLoop> {
         return None;
     }
     let dtype = |s: SlotId| c.plan.slots[s as usize].dtype;
-    let mut b = ScalarBuilder::of(MOST);
+    let is_scalar = l.carries.iter().all(|k| len(k.slot) == 1);
+    let tiled = if is_scalar { f64::INFINITY } else { tiled(&l.body) };
+    let mut b = ScalarBuilder::of(MOST, Some(LONGEST.min((tiled / EACH[1]) as usize)));
     // Carries and windows are registers from the start.
     let mut reads = vec![];
     let mut slots = vec![];
@@ -460,11 +545,9 @@ pub fn compile_loop(c: &Compiler, l: &Loop) -> Option<ScalarLoop> {
             ys: windows.elements(&ys),
             steps: windows.steps.clone(),
         };
-        (c.tier != Tier::Portable && native::is_available() && text.width().is_some()).then_some(text)
+        as_code(c, text)
     });
-    // What an operation takes, in nanoseconds: interpreted, and as code, which takes some time to come.
-    let each = if text.is_some() { 0.5 } else { 1.5 };
-    if slots.len() > l.carries.len() && b.block.code.len() as f64 * each > b.tiled {
+    if b.block.code.len() as f64 * EACH[text.is_some() as usize] > tiled {
         return None;
     }
     // Moves in parallel: a next that is another carry's slot is kept aside first.
@@ -505,10 +588,29 @@ pub fn compile_loop(c: &Compiler, l: &Loop) -> Option<ScalarLoop> {
         lazy: text.map(|text| LazyLoop::new(text, windows.at)),
     })
 }
+/// The text, where this machine makes code of it.
+fn as_code(c: &Compiler, text: LoopText) -> Option<LoopText> {
+    (c.tier != Tier::Portable && native::is_available() && text.width().is_some()).then_some(text)
+}
+fn tiled_kernel(k: &Kernel) -> f64 {
+    80.0 + 6.0 * k.nodes.len() as f64
+}
+/// What steps take as tile programs and routines, in nanoseconds.
+fn tiled(steps: &[Step]) -> f64 {
+    let each = |s: &Step| match s {
+        Step::Kernel { kernel, .. } => tiled_kernel(kernel),
+        Step::Routine { routine, .. } => 60.0 + 0.3 * routine.work() as f64,
+        Step::Switch { branches, .. } => branches.iter().map(|b| tiled(b)).fold(0.0, f64::max),
+        _ => 30.0,
+    };
+    steps.iter().map(each).sum()
+}
 /// Code as what native code does in its place.
-fn replaced(code: &[ScalarIns], what: Vec<Option<Function>>) -> Option<Vec<Replaced>> {
-    let each =
-        |(i, what): (&ScalarIns, Option<Function>)| Some(Replaced { function: what?, d: i.d, ops: [i.a, i.b, i.c] });
+fn replaced(code: &[ScalarIns], what: Vec<Option<Function>>) -> Option<Vec<LoopOperation>> {
+    let each = |(i, what): (&ScalarIns, Option<Function>)| {
+        let call = if let Code::Call(f) = i.code { Some(f) } else { None };
+        Some(LoopOperation { what: Replaced { function: what?, d: i.d, ops: [i.a, i.b, i.c] }, call })
+    };
     code.iter().zip(what).map(each).collect()
 }
 /// The windows of a loop as code sees them.

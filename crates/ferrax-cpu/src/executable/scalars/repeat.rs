@@ -7,7 +7,7 @@ use crate::native::{self, LoopCode, LoopText};
 use ferrax_kernel::{Error, Res, RunCx, Scalar};
 use smallvec::SmallVec;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 pub(super) enum ScalarTrips {
     Static(usize),
@@ -39,13 +39,14 @@ pub struct ScalarLoop {
     pub(super) lazy: Option<LazyLoop>,
 }
 /// What code is made of, and the code.
-pub(super) struct LazyLoop {
+pub struct LazyLoop {
     pub text: LoopText,
     /// The windows of the text: base cell, bytes apart.
     pub windows: Vec<(Cell, usize)>,
     code: OnceLock<Option<LoopCode>>,
     /// Operations that were interpreted so far.
     done: AtomicU64,
+    is_claimed: AtomicBool,
 }
 /// Iterations between two looks at whether the run was cancelled, at most, and operations.
 const CHUNK: usize = 1024;
@@ -53,23 +54,26 @@ const CHUNK_OPERATIONS: usize = 100_000;
 
 impl LazyLoop {
     pub fn new(text: LoopText, windows: Vec<(Cell, usize)>) -> LazyLoop {
-        LazyLoop { text, windows, code: OnceLock::new(), done: AtomicU64::new(0) }
+        LazyLoop { text, windows, code: OnceLock::new(), done: AtomicU64::new(0), is_claimed: AtomicBool::new(false) }
     }
-    fn is_native(&self) -> bool {
+    pub fn is_native(&self) -> bool {
         self.code.get().is_some_and(Option::is_some)
     }
     /// The code, if it is there; makes it, where so many more operations make it worth that.
-    fn get(&self, operations: u64, file: &[u64]) -> Option<&LoopCode> {
+    pub fn get(&self, operations: u64, file: &[u64]) -> Option<&LoopCode> {
         if let Some(code) = self.code.get() {
             return code.as_ref();
         }
-        let before = self.done.fetch_add(operations, Ordering::Relaxed);
-        let worth = native::worth();
-        // As in tile programs, one thread goes over the limit, and nobody waits for it.
-        if before <= worth && before.saturating_add(operations) >= worth {
+        let done = self.done.fetch_add(operations, Ordering::Relaxed).saturating_add(operations);
+        // As in tile programs, one thread makes it, and nobody waits for it.
+        if done >= native::worth() && !self.is_claimed.swap(true, Ordering::Relaxed) {
             let _ = self.code.set(self.text.compile(&|r| file[r as usize]));
         }
         self.code.get()?.as_ref()
+    }
+    /// Says that so many operations were interpreted, which nobody knew before.
+    fn worked(&self, operations: u64) {
+        self.done.fetch_add(operations, Ordering::Relaxed);
     }
 }
 
@@ -96,8 +100,9 @@ impl ScalarLoop {
                 return Err(Error::Cancelled);
             }
             let n = chunk.min(trips - done);
-            // A loop of unknown length is begun before it is made code.
-            let expected = if done == 0 && trips == usize::MAX { 0 } else { n * operations };
+            // Of a loop of unknown length it is counted afterwards.
+            let is_known = trips < usize::MAX;
+            let expected = if is_known { n * operations } else { 0 };
             let code = self.lazy.as_ref().and_then(|l| Some((l, l.get(expected as u64, &self.file)?)));
             // SAFETY: `compile_loop` takes windows only where the trips are static and no more than the array has elements: `done + n` are.
             let ran = unsafe {
@@ -114,6 +119,9 @@ impl ScalarLoop {
                 }
             };
             done += ran;
+            if let (Some(lazy), false) = (&self.lazy, is_known) {
+                lazy.worked((ran * operations) as u64);
+            }
             if ran < n {
                 break;
             }

@@ -1,0 +1,4 @@
+"""What `steady.py` measures."""
+
+from workloads import kernels, programs
+from workloads.registry import ROWS
