@@ -65,6 +65,8 @@ pub struct Segment {
     code: Pages,
     slots: Vec<TableSlot>,
     lanes: usize,
+    /// Whether a position may be done twice: nothing that is read may be what is written.
+    repeats: bool,
 }
 
 /// Work, in nanoseconds, after which code is made: that takes some 10 to 50 us.
@@ -179,7 +181,7 @@ impl Segment {
             constants: &allotted.constants,
             steps: None,
         });
-        Some(Segment { code: Pages::new(&code)?, slots, lanes: VECTOR / if g.wide { 8 } else { 4 } })
+        Some(Segment { code: Pages::new(&code)?, slots, lanes: VECTOR / if g.wide { 8 } else { 4 }, repeats: !late })
     }
     /// The operands that it goes through.
     pub fn moving(&self) -> impl Iterator<Item = u16> {
@@ -199,10 +201,17 @@ impl Segment {
             // SAFETY: `whole` positions are at most n.
             unsafe { self.call(&p, whole) }
         }
-        if n > whole {
-            // SAFETY: as promised, after the first `whole` elements.
-            unsafe { self.tail(&p, whole, n - whole) }
+        if n == whole {
+            return;
         }
+        if self.repeats && whole > 0 {
+            // PERF: the last vector again, from where it ends with the last position.
+            self.slots.iter().zip(&mut p).for_each(|(s, p)| *p = p.wrapping_add((n - self.lanes) * s.step));
+            // SAFETY: these are positions below n, which read nothing that was written.
+            return unsafe { self.call(&p, self.lanes) };
+        }
+        // SAFETY: as promised, after the first `whole` elements.
+        unsafe { self.tail(&p, whole, n - whole) }
     }
     /// The last positions, less than a vector of them, by way of copies.
     ///

@@ -127,9 +127,30 @@ struct Indices {
     lane_bytes: usize,
 }
 enum Setup {
-    Fill { d: Op, bytes: usize, bits: u64 },
-    Splat { d: Op, f: moves::LoadFn, input: u32, size: usize, offset: i64 },
-    Call { f: BlockFn, d: Op, a: Op, b: Op, c: Op },
+    Fill {
+        d: Op,
+        bytes: usize,
+        bits: u64,
+    },
+    Splat {
+        d: Op,
+        f: moves::LoadFn,
+        input: u32,
+        size: usize,
+        offset: i64,
+    },
+    Call {
+        f: BlockFn,
+        d: Op,
+        a: Op,
+        b: Op,
+        c: Op,
+    },
+    /// The same in every row, of which a tile has one whole.
+    Index {
+        index: u32,
+        d: Op,
+    },
 }
 
 pub struct TileProgram {
@@ -211,9 +232,13 @@ impl TileProgram {
     pub fn total(&self) -> usize {
         self.total
     }
+    /// Registers, what is used in place, and where tiles are rows what is loaded from.
+    fn n_pointers(&self) -> usize {
+        self.n_regs + self.directs.len() + if self.by_rows { self.loads.len() } else { 0 }
+    }
     /// Bytes of working memory a frame needs.
     pub fn frame_bytes(&self) -> usize {
-        let table = (self.n_regs + 2 * self.directs.len()) * 8;
+        let table = (self.n_pointers() + self.directs.len()) * 8;
         table.next_multiple_of(64) + self.n_regs * self.reg_bytes
     }
     pub fn n_tiles(&self) -> usize {
@@ -257,7 +282,7 @@ impl TileProgram {
     pub unsafe fn start<'a>(&self, memory: *mut u8, bases: Bases<'a>, n: usize) -> Frame<'a> {
         // SAFETY: `frame_bytes` counts exactly these pieces.
         unsafe {
-            let n_p = self.n_regs + self.directs.len();
+            let n_p = self.n_pointers();
             let p = std::slice::from_raw_parts_mut(memory.cast::<*mut u8>(), n_p);
             let base = std::slice::from_raw_parts_mut(memory.cast::<*mut u8>().add(n_p), self.directs.len());
             let regs = memory.add(((n_p + self.directs.len()) * 8).next_multiple_of(64));
@@ -280,6 +305,10 @@ impl TileProgram {
                     Setup::Call { f, d, a, b, c } => {
                         f(p[*d as usize], p[*a as usize], p[*b as usize], p[*c as usize], n)
                     }
+                    Setup::Index { index, d } => {
+                        let x = &self.indices[*index as usize];
+                        (x.f)(p[*d as usize], x.offset, x.strides[x.strides.len() - 1], n)
+                    }
                 }
             }
             Frame { p, base, bases }
@@ -301,6 +330,15 @@ impl TileProgram {
                     frame.p[self.n_regs + k] = frame.base[k].wrapping_add(pos * d.size);
                 }
             }
+            self.run(frame, pos, n)
+        }
+    }
+    /// # Safety
+    /// As `eval`; pointers stand where `pos` is.
+    #[inline]
+    unsafe fn run(&self, frame: &mut Frame, pos: usize, n: usize) {
+        // SAFETY: by the contract.
+        unsafe {
             match self.code.get() {
                 None => self.interpret(&self.body, frame, pos, n),
                 Some(parts) => {
@@ -321,10 +359,28 @@ impl TileProgram {
     #[inline]
     pub unsafe fn eval_all(&self, frame: &mut Frame, from: usize, to: usize) {
         let mut pos = from;
+        if !self.by_rows {
+            while pos < to {
+                let n = self.longest(pos, to);
+                // SAFETY: by the contract; `longest` is no more than can be evaluated at once.
+                unsafe { self.eval(frame, pos, n) };
+                pos += n;
+            }
+            return;
+        }
+        // PERF: from a whole row to the next, all pointers move by a stride each.
+        let width = self.dims[self.dims.len() - 1];
+        let (mut n, mut rows) = (0, 0);
         while pos < to {
-            let n = self.longest(pos, to);
-            // SAFETY: by the contract; `longest` is no more than can be evaluated at once.
-            unsafe { self.eval(frame, pos, n) };
+            n = if n == width { width.min(to - pos) } else { self.longest(pos, to) };
+            if rows > 0 {
+                self.point_to_next_row(frame);
+            } else {
+                rows = self.point_to_row(frame, pos);
+            }
+            rows = if n == width { rows - 1 } else { 0 };
+            // SAFETY: as above; the pointers stand at `pos`.
+            unsafe { self.run(frame, pos, n) };
             pos += n;
         }
     }
@@ -344,7 +400,7 @@ impl TileProgram {
                         let p = &frame.p;
                         f(p[d as usize], p[e as usize], p[a as usize], p[b as usize], by, n)
                     }
-                    Ins::Load { load, d } => self.load(&self.loads[load as usize], d, frame, pos, n),
+                    Ins::Load { load, d } => self.load(load, d, frame, pos, n),
                     Ins::Index { index, d } => self.index(&self.indices[index as usize], frame.p[d as usize], pos, n),
                     Ins::Store { store, v } => {
                         self.store(&self.stores[store as usize], frame.p[v as usize], frame, pos, n)
@@ -353,27 +409,35 @@ impl TileProgram {
             }
         }
     }
-    /// Points what is used in place to position `pos`, by the row it is in.
+    /// Points what is used in place, and what is loaded from, to position `pos`, by the row it is in; gives how many rows from this one on are a
+    /// stride of each apart.
     #[inline]
-    fn point_to_row(&self, frame: &mut Frame, pos: usize) {
+    fn point_to_row(&self, frame: &mut Frame, pos: usize) -> usize {
         let last = self.dims.len() - 1;
-        if last == 0 {
-            // One row, and no division.
-            for (k, d) in self.directs.iter().enumerate() {
-                let at = pos as isize * d.strides[0] as isize;
-                frame.p[self.n_regs + k] = frame.base[k].wrapping_offset(at * d.size as isize);
-            }
-            return;
-        }
-        let (mut row, j) = (pos / self.dims[last], pos % self.dims[last]);
+        let (mut row, j) = if last == 0 { (0, pos) } else { (pos / self.dims[last], pos % self.dims[last]) };
         let mut ix: SmallVec<[usize; 4]> = SmallVec::from_elem(0, last);
         for k in (0..last).rev() {
             ix[k] = if k == 0 { row } else { row % self.dims[k] };
             row /= self.dims[k];
         }
+        let at = |strides: &[i64]| {
+            (j as i64 * strides[last] + ix.iter().zip(strides).map(|(i, s)| *i as i64 * s).sum::<i64>()) as isize
+        };
         for (k, d) in self.directs.iter().enumerate() {
-            let at = j as i64 * d.strides[last] + ix.iter().zip(&d.strides).map(|(i, s)| *i as i64 * s).sum::<i64>();
-            frame.p[self.n_regs + k] = frame.base[k].wrapping_offset(at as isize * d.size as isize);
+            frame.p[self.n_regs + k] = frame.base[k].wrapping_offset(at(&d.strides) * d.size as isize);
+        }
+        for (p, l) in frame.p[self.n_regs + self.directs.len()..].iter_mut().zip(&self.loads) {
+            *p = frame.bases.input(l.input).wrapping_offset((l.offset as isize + at(&l.strides)) * l.size as isize);
+        }
+        if last == 0 { 1 } else { self.dims[last - 1] - ix[last - 1] }
+    }
+    #[inline]
+    fn point_to_next_row(&self, frame: &mut Frame) {
+        let outer = self.dims.len() - 2;
+        let directs = self.directs.iter().map(|d| (d.size, d.strides[outer]));
+        let loads = self.loads.iter().map(|l| (l.size, l.strides[outer]));
+        for (p, (size, stride)) in frame.p[self.n_regs..].iter_mut().zip(directs.chain(loads)) {
+            *p = p.wrapping_offset(stride as isize * size as isize);
         }
     }
     /// The lanes of an operand, as the last `eval` left them.
@@ -384,7 +448,18 @@ impl TileProgram {
 
     /// # Safety
     /// As `eval`.
-    unsafe fn load(&self, l: &Loads, d: Op, frame: &mut Frame, pos: usize, mut n: usize) {
+    unsafe fn load(&self, load: u32, d: Op, frame: &mut Frame, pos: usize, mut n: usize) {
+        let l = &self.loads[load as usize];
+        if self.by_rows && l.guards.is_empty() {
+            let from = frame.p[self.n_regs + self.directs.len() + load as usize];
+            if l.in_place {
+                frame.p[d as usize] = from;
+            } else {
+                // SAFETY: the row's elements, which the kernel names; the register has room for them.
+                unsafe { (l.f)(frame.p[d as usize], from, 1, 0, n, l.strides[l.strides.len() - 1] as isize) }
+            }
+            return;
+        }
         // SAFETY: the elements read are those the kernel names for the positions, inside the input by `Kernel::verify`.
         unsafe {
             let src = frame.bases.input(l.input);
@@ -560,6 +635,9 @@ impl TileProgram {
                 Setup::Splat { d, input, offset, .. } => format!("  once {} = in{input}[{offset}]\n", op(*d)),
                 Setup::Call { d, a, b, c, .. } => {
                     format!("  once {} = f({}, {}, {})\n", op(*d), op(*a), op(*b), op(*c))
+                }
+                Setup::Index { index, d } => {
+                    format!("  once {} = {:?} indices\n", op(*d), &self.indices[*index as usize].strides[..])
                 }
             };
         }

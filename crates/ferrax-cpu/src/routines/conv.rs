@@ -207,7 +207,7 @@ pub fn compile(c: &Conv, tier: Tier) -> Res<Run> {
     let axes = |r: Range<usize>| -> Vec<Axis> { std::iter::once(Axis::one(guards)).chain(r.map(axis)).collect() };
     let (rows, terms) = (axes(nb..nb + nr), axes(nb + nr..nb + nr + nt));
     let (m, k, n) = (c.rows.size(), c.terms.size(), c.columns);
-    let product = dot::pick(lane, m * n * k <= dot::SMALL, tier);
+    let product = dot::pick(lane, dot::is_small(m * n * k, lane, tier), tier);
     // Runs go along what lies closest in the array, for longest.
     let (grouped, row_run) = (merged(terms.clone()), rows.last().expect("an axis"));
     let term_run = grouped.last().expect("an axis");

@@ -23,12 +23,16 @@ use smallvec::SmallVec;
 
 /// What a multiplication takes where there are many.
 pub const NANOS: f64 = 0.016;
-/// Products up to this many multiplications are done by a plain loop.
-pub const SMALL: usize = 8192;
+/// Products up to this many multiplications are done by a plain loop where there are no panels.
+const SMALL: usize = 8192;
 /// Columns that stay together: a multiple of every panel's.
 const COLUMNS: usize = 64;
-/// A matrix times a vector of up to this many multiplications, too.
+/// Up to this many they are wherever; a matrix times a vector, too.
 pub const SHORT: usize = 512;
+/// Whether a product of so many multiplications is done by a plain loop, which sums in sequence.
+pub fn is_small(work: usize, lane: Lane, tier: Tier) -> bool {
+    work <= if panel::pick(lane, tier).is_some() { SHORT } else { SMALL }
+}
 
 pub trait Product {
     /// # Safety
@@ -203,8 +207,9 @@ pub fn compile(d: &Dot, tier: Tier) -> Res<Run> {
     let work = d.b.saturating_mul(d.m).saturating_mul(d.n).saturating_mul(d.k);
     let lane = Lane::of(acc);
     let size = lane.size();
-    let panels = if d.m * d.n * d.k <= SMALL { None } else { panel::pick(lane, tier) };
-    let small = d.m * d.n * d.k <= SMALL || panels.is_none() && !acc.is_float();
+    let short = is_small(d.m * d.n * d.k, lane, tier);
+    let panels = if short { None } else { panel::pick(lane, tier) };
+    let small = short || panels.is_none() && !acc.is_float();
     let rows_apart = small || panels.is_some() || cfg!(not(feature = "gemm"));
     // Of matrices that are long enough both ways, the library takes either layout to the same sums; others it must get in one.
     let either = d.m >= LONG && d.n >= LONG && d.k > 2;

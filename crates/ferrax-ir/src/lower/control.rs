@@ -7,6 +7,7 @@ use crate::error::Res;
 use crate::program::{Atom, Program};
 use ferrax_kernel::plan::{Across, Carry, Collective, HostCall, Loop, SlotId, Trip, Window};
 use ferrax_kernel::{Affine, DType, Dims, Step};
+use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 /// What ends a loop, in terms of values.
@@ -145,7 +146,8 @@ impl Graph {
                 let mut ins = self.operands(head);
                 ins.extend(&slots);
                 let pred = self.plan.add_slot(DType::Bool, 1, 0);
-                Trip::While { cond: self.block(p, &ins, &[pred])?, pred }
+                let cond = self.block(p, &ins, &[pred])?;
+                Trip::While { cond: self.invariant(cond, &ins[..head.len()], &[pred]), pred }
             }
         };
         // A carry that is passed on is its own successor.
@@ -154,7 +156,9 @@ impl Graph {
             .collect();
         let nexts: Vec<SlotId> = (0..n_carry).map(|k| if passed[k] { slots[k] } else { nexts[k] }).collect();
         let ins: Vec<SlotId> = [&consts[..], &slots, &xs_each].concat();
-        let body = self.block(l.body, &ins, &[&nexts[..], &ys_each].concat())?;
+        let made = [&nexts[..], &ys_each].concat();
+        let body = self.block(l.body, &ins, &made)?;
+        let body = self.invariant(body, &consts, &made);
         let outs: Vec<(DType, Dims, u8)> = l.outs.iter().map(physical_of).collect();
         let reverse = l.reverse;
         let n_ys = ys_each.len();
@@ -176,6 +180,32 @@ impl Graph {
             }))
         });
         Ok(ys.iter().zip(l.outs).map(|(y, a)| self.from_physical(*y, a)).collect())
+    }
+
+    /// What is left of a loop's steps when those that do the same in each iteration are done before it: they read `consts` alone, and make
+    /// nothing that an iteration gives. Fills stay, since what changes them would have to copy them.
+    fn invariant(&mut self, steps: Vec<Step>, consts: &[SlotId], made: &[SlotId]) -> Vec<Step> {
+        let mut known: FxHashSet<SlotId> = consts.iter().copied().collect();
+        let mut left = vec![];
+        for s in steps {
+            let same = match &s {
+                Step::Kernel { kernel, ins, outs } if !kernel.outputs.iter().all(|o| kernel.known(*o).is_some()) => {
+                    Some((ins, outs))
+                }
+                Step::Routine { ins, outs, .. } => Some((ins, outs)),
+                _ => None,
+            };
+            match same {
+                Some((ins, outs))
+                    if ins.iter().all(|i| known.contains(i)) && !outs.iter().any(|o| made.contains(o)) =>
+                {
+                    known.extend(outs);
+                    self.steps.push(s);
+                }
+                _ => left.push(s),
+            }
+        }
+        left
     }
 
     /// `branches[clamp(index)](xs)`; the index is a rank-0 i32.

@@ -577,6 +577,28 @@ impl TileBuilder<'_> {
         let what = Some(Function::Copy(dtype));
         self.body.push(Ins::Call { f: moves::store(dtype, self.spec.tier), d: to, a: v, b: v, c: v, what });
     }
+    /// Positions of a tile, so that so many registers fit the nearest cache.
+    fn tile(&self, n_regs: usize) -> usize {
+        const L1: usize = 24 << 10;
+        let fit = L1 / (self.wide * (n_regs + self.directs.len()).max(1)) / 64 * 64;
+        fit.clamp(128, 1024).min(self.spec.max_tile).min(self.total.max(1).next_multiple_of(16))
+    }
+    /// Indices that are the same in every row are made once, where a tile is a row.
+    fn keep_indices(&mut self, n_regs: usize) {
+        let width = *self.dims.last().unwrap_or(&1);
+        if !self.by_rows || width > self.tile(n_regs) {
+            return;
+        }
+        for i in std::mem::take(&mut self.body) {
+            match i {
+                Ins::Index { index, d } if d & DIRECT == 0 && is_of_row(&self.indices[index as usize].strides) => {
+                    self.uniform[d as usize] = true;
+                    self.setup.push(Setup::Index { index, d });
+                }
+                other => self.body.push(other),
+            }
+        }
+    }
     /// Gives virtual registers real ones, and directs their place behind them.
     fn finish(mut self, keep: Vec<Op>, given: Vec<Op>) -> Res<(TileProgram, Vec<Op>, Vec<Op>)> {
         // Loads want nothing that is computed: before the calls, they leave these in one run.
@@ -585,6 +607,7 @@ impl TileBuilder<'_> {
             self.body.sort_by_key(|i| !loads(i));
         }
         let n_virtual = self.uniform.len();
+        self.keep_indices(n_virtual);
         let mut last = vec![usize::MAX; n_virtual]; // position of the last reader; MAX where nobody may take the register
         for (at, i) in self.body.iter_mut().enumerate() {
             for o in i.operands() {
@@ -636,13 +659,11 @@ impl TileBuilder<'_> {
         self.body.iter_mut().flat_map(Ins::operands).for_each(|o| *o = map(*o));
         for s in &mut self.setup {
             match s {
-                Setup::Fill { d, .. } | Setup::Splat { d, .. } => *d = map(*d),
+                Setup::Fill { d, .. } | Setup::Splat { d, .. } | Setup::Index { d, .. } => *d = map(*d),
                 Setup::Call { d, a, b, c, .. } => [d, a, b, c].into_iter().for_each(|o| *o = map(*o)),
             }
         }
-        const L1: usize = 24 << 10;
-        let fit = L1 / (self.wide * (n_regs as usize + self.directs.len()).max(1)) / 64 * 64;
-        let tile = fit.clamp(128, 1024).min(self.spec.max_tile).min(self.total.max(1).next_multiple_of(16));
+        let tile = self.tile(n_regs as usize);
         let row = match (self.by_rows, self.loads.is_empty() && self.stores.is_empty()) {
             (false, true) => self.total,
             _ => *self.dims.last().unwrap_or(&1),
@@ -670,6 +691,10 @@ impl TileBuilder<'_> {
         };
         Ok((program, keep, given.into_iter().map(map).collect()))
     }
+}
+
+fn is_of_row(strides: &[i64]) -> bool {
+    strides.split_last().is_some_and(|(_, outer)| outer.iter().all(|s| *s == 0))
 }
 
 fn un_cost(f: Un) -> f64 {
