@@ -44,6 +44,8 @@ trait LaneMonoid: F2<R = <Self as F2>::A> {
     const IDENTITY: Self::A;
     /// Whether grouping changes no bits, so that four rows of lanes may go side by side.
     const ANY_ORDER: bool;
+    /// Whether many short rows are worth code of their own.
+    const OFTEN: bool;
     /// A block's result: of all nans the one that [`ferrax_kernel::order`] states.
     fn settled(x: Self::A) -> Self::A;
 }
@@ -76,6 +78,14 @@ macro_rules! any_order {
         true
     };
 }
+macro_rules! often {
+    (f32) => {
+        true
+    };
+    ($T:ident) => {
+        false
+    };
+}
 macro_rules! monoid {
     ($Name:ident: $($T:ident $id:expr, |$x:ident, $y:ident| $e:expr;)*) => {
         struct $Name<T>(PhantomData<T>);
@@ -89,6 +99,7 @@ macro_rules! monoid {
             impl LaneMonoid for $Name<$T> {
                 const IDENTITY: $T = $id;
                 const ANY_ORDER: bool = any_order!($Name $T);
+                const OFTEN: bool = often!($T);
                 #[inline(always)]
                 fn settled(x: $T) -> $T { settle!(x $T) }
             }
@@ -191,43 +202,84 @@ fn tree<M: LaneMonoid>(mut a: [M::A; LANES]) -> M::A {
     }
     M::f(a[0], a[1])
 }
+/// Rows up to this long are folded together.
+const TOGETHER: usize = 256;
+/// What `tree` gives for sixteen rows: half of each row's lanes with the other half, two rows in one vector; then again.
+#[inline(always)]
+fn trees<M: LaneMonoid>(a: [[M::A; LANES]; LANES]) -> [M::A; LANES] {
+    /// `W` lanes of each group of `2 W`, of both vectors.
+    #[inline(always)]
+    fn halved<M: LaneMonoid, const W: usize>(a: [M::A; LANES], b: [M::A; LANES]) -> [M::A; LANES] {
+        let at = |i: usize, half: usize| {
+            let (group, lane) = (i / W, i % W);
+            let of = if group < LANES / (2 * W) { &a } else { &b };
+            of[group % (LANES / (2 * W)) * 2 * W + half * W + lane]
+        };
+        let (low, high): ([M::A; LANES], [M::A; LANES]) =
+            (std::array::from_fn(|i| at(i, 0)), std::array::from_fn(|i| at(i, 1)));
+        std::array::from_fn(|i| M::f(low[i], high[i]))
+    }
+    let b: [_; 8] = std::array::from_fn(|r| halved::<M, 8>(a[2 * r], a[2 * r + 1]));
+    let c: [_; 4] = std::array::from_fn(|r| halved::<M, 4>(b[2 * r], b[2 * r + 1]));
+    let d: [_; 2] = std::array::from_fn(|r| halved::<M, 2>(c[2 * r], c[2 * r + 1]));
+    halved::<M, 1>(d[0], d[1])
+}
+/// The lanes that a row is folded into.
+///
+/// # Safety
+/// `src` holds n lanes; a whole number of [`LANES`], if they are `readable` (only n of them count).
+#[inline(always)]
+unsafe fn lanes_of_row<M: LaneMonoid>(src: *const M::A, n: usize, readable: bool) -> [M::A; LANES] {
+    let mut a = [M::IDENTITY; LANES];
+    let whole = n / LANES * LANES;
+    // SAFETY: by the contract.
+    unsafe {
+        let mut k = 0;
+        while k < whole {
+            let x = src.add(k).cast::<[M::A; LANES]>().read();
+            for j in 0..LANES {
+                a[j] = M::f(a[j], x[j]);
+            }
+            k += LANES;
+        }
+        let rest = n - whole;
+        if rest > 0 && readable {
+            let x = src.add(whole).cast::<[M::A; LANES]>().read();
+            for j in 0..LANES {
+                let taken = M::f(a[j], x[j]);
+                a[j] = if j < rest { taken } else { a[j] };
+            }
+        } else {
+            for j in 0..rest {
+                a[j] = M::f(a[j], *src.add(whole + j));
+            }
+        }
+    }
+    a
+}
 struct FoldingRows<M>(PhantomData<M>);
 impl<M: LaneMonoid> FoldRows for FoldingRows<M> {
     #[inline(always)]
     unsafe fn run(d: *mut u8, src: *const u8, rows: usize, n: usize) {
         let (d, src) = (d.cast::<M::A>(), src.cast::<M::A>());
-        for row in 0..rows {
-            // SAFETY: row < rows; n lanes of each are read.
-            unsafe {
-                let src = src.add(row * n);
-                if M::ANY_ORDER && n >= WIDE {
-                    *d.add(row) = M::settled(in_any_order::<M>(src, n));
-                    continue;
-                }
-                let mut a = [M::IDENTITY; LANES];
-                let whole = n / LANES * LANES;
-                let mut k = 0;
-                while k < whole {
-                    let x = src.add(k).cast::<[M::A; LANES]>().read();
-                    for j in 0..LANES {
-                        a[j] = M::f(a[j], x[j]);
-                    }
-                    k += LANES;
-                }
-                let rest = n - whole;
-                if rest > 0 && row * n + whole + LANES <= rows * n {
-                    // A whole row of lanes can be read, though only `rest` of them count.
-                    let x = src.add(whole).cast::<[M::A; LANES]>().read();
-                    for j in 0..LANES {
-                        let taken = M::f(a[j], x[j]);
-                        a[j] = if j < rest { taken } else { a[j] };
-                    }
+        let padded = n.next_multiple_of(LANES);
+        let mut row = 0;
+        // SAFETY: row < rows; n lanes of each are read, or more where a later row has them.
+        unsafe {
+            while M::OFTEN && n <= TOGETHER && row + LANES <= rows {
+                let readable = (row + LANES - 1) * n + padded <= rows * n;
+                let a = std::array::from_fn(|r| lanes_of_row::<M>(src.add((row + r) * n), n, readable));
+                d.add(row).cast::<[M::A; LANES]>().write_unaligned(trees::<M>(a).map(M::settled));
+                row += LANES;
+            }
+            for row in row..rows {
+                let from = src.add(row * n);
+                let x = if M::ANY_ORDER && n >= WIDE {
+                    in_any_order::<M>(from, n)
                 } else {
-                    for j in 0..rest {
-                        a[j] = M::f(a[j], *src.add(whole + j));
-                    }
-                }
-                *d.add(row) = M::settled(tree::<M>(a));
+                    tree::<M>(lanes_of_row::<M>(from, n, row * n + padded <= rows * n))
+                };
+                *d.add(row) = M::settled(x);
             }
         }
     }

@@ -81,6 +81,10 @@ impl<T: Ring> Product for Loops<T> {
     /// Each element sums in increasing k.
     #[inline(always)]
     unsafe fn run(x: &Matrices) {
+        if x.m.max(x.n).max(x.k) <= TINY {
+            // SAFETY: the same contract.
+            return unsafe { tiny::<T>(x) };
+        }
         let mut j = 0;
         // SAFETY: by the contract; columns and rows lie inside.
         unsafe {
@@ -101,6 +105,38 @@ impl<T: Ring> Product for Loops<T> {
                 columns::<T, 1>(x, j);
                 j += 1;
             }
+        }
+    }
+}
+/// Sides of matrices that fit into registers.
+const TINY: usize = 4;
+/// # Safety
+/// As `Product::run`; no side is longer than [`TINY`].
+#[inline(always)]
+unsafe fn tiny<T: Ring>(x: &Matrices) {
+    let (mut a, mut b, mut c) = ([[T::ZERO; TINY]; TINY], [[T::ZERO; TINY]; TINY], [[T::ZERO; TINY]; TINY]);
+    // SAFETY: by the contract.
+    unsafe {
+        for p in 0..x.k {
+            for i in 0..x.m {
+                a[p][i] = *x.a.cast::<T>().offset(i as isize * x.a_strides[0] + p as isize * x.a_strides[1]);
+            }
+            for j in 0..x.n {
+                b[p][j] = *x.b.cast::<T>().offset(p as isize * x.b_strides[0] + j as isize * x.b_strides[1]);
+            }
+        }
+        for i in 0..if x.adds { x.m } else { 0 } {
+            c[i][..x.n].copy_from_slice(std::slice::from_raw_parts(x.c.cast::<T>().add(i * x.c_row), x.n));
+        }
+        for (a, b) in a.iter().zip(&b).take(x.k) {
+            for i in 0..TINY {
+                for j in 0..TINY {
+                    c[i][j] = c[i][j].add_product(a[i], b[j]);
+                }
+            }
+        }
+        for i in 0..x.m {
+            x.c.cast::<T>().add(i * x.c_row).copy_from_nonoverlapping(c[i].as_ptr(), x.n);
         }
     }
 }

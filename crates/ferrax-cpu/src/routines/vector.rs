@@ -19,8 +19,9 @@ use ferrax_kernel::routine::Dot;
 const SUMS: usize = 16;
 /// Rows whose sums stay in registers.
 const ROWS: usize = 4;
-/// Elements whose sums stay in the nearest cache, where columns are read.
+/// Elements whose sums stay in the nearest cache, where columns are read; and where there are few.
 const COLUMNS: usize = 256;
+const FEW_COLUMNS: usize = 32;
 /// Nanoseconds of an element of four bytes.
 const NANOS: f64 = 0.1;
 
@@ -51,7 +52,8 @@ impl<T: Summed> ByVector for Products<T> {
         unsafe {
             match x.strides {
                 [_, 1] => by_rows::<T>(x),
-                [1, _] => by_columns::<T>(x),
+                [1, _] if x.rows <= FEW_COLUMNS => by_columns::<T, FEW_COLUMNS>(x),
+                [1, _] => by_columns::<T, COLUMNS>(x),
                 _ => by_elements::<T>(x),
             }
         }
@@ -108,18 +110,18 @@ unsafe fn by_rows<T: Summed>(x: &VectorPart) {
 /// # Safety
 /// As [`ByVector::run`].
 #[inline(always)]
-unsafe fn by_columns<T: Summed>(x: &VectorPart) {
+unsafe fn by_columns<T: Summed, const N: usize>(x: &VectorPart) {
     let (a, v, out) = (x.a.cast::<T>(), x.v.cast::<T>(), x.out.cast::<T>());
-    for from in (0..x.rows).step_by(COLUMNS) {
-        let count = COLUMNS.min(x.rows - from);
-        let mut s = [[T::default(); COLUMNS]; SUMS];
+    for from in (0..x.rows).step_by(N) {
+        let count = N.min(x.rows - from);
+        let mut s = [[T::default(); N]; SUMS];
         for p in 0..x.k {
             let s = &mut s[p % SUMS];
             // SAFETY: by the contract.
             unsafe {
                 let (y, column) = (*v.add(p), a.offset(from as isize + p as isize * x.strides[1]));
-                if count == COLUMNS {
-                    for j in 0..COLUMNS {
+                if count == N {
+                    for j in 0..N {
                         s[j] += *column.add(j) * y;
                     }
                 } else {
@@ -133,7 +135,7 @@ unsafe fn by_columns<T: Summed>(x: &VectorPart) {
         while half > 0 {
             let (low, high) = s.split_at_mut(half);
             for l in 0..half {
-                for j in 0..COLUMNS {
+                for j in 0..N {
                     low[l][j] += high[l][j];
                 }
             }
