@@ -9,10 +9,11 @@ use crate::files::{ARROWS, File, tracked};
 use crate::shell::{Res, fail};
 use crate::{layers, names, rooms};
 
-/// The files in which `unsafe` may stand: kernels, routines and memory of the CPU, pipelines of the GPU, the interpreter's C interface,
+/// The files in which `unsafe` may stand: kernels, routines and memory of the CPU, its own and what others lend, pipelines of the GPU, the interpreter's C interface,
 /// and tests that call one source compiled for several instruction sets, fork, or count allocations. What their blocks rely on,
 /// `Plan::verify` has established.
 const UNSAFE: &[&str] = &[
+    "crates/ferrax-cpu/src/dlpack.rs",
     "crates/ferrax-cpu/src/executable.rs",
     "crates/ferrax-cpu/src/executable/chain.rs",
     "crates/ferrax-cpu/src/executable/control.rs",

@@ -3,6 +3,7 @@
 //! INVARIANT: the bits of a result are a function of the plan and its inputs; the number of threads and the instruction tier change
 //! none of them. (A matrix product of floats is the exception to the latter: it takes the fused multiply-add where there is one.)
 #![deny(unsafe_code)]
+pub mod dlpack;
 pub mod executable;
 pub mod kernels;
 pub mod memory;
