@@ -107,22 +107,25 @@ impl Linear {
     }
 }
 
-/// The transpose of a function that is linear in its arguments (it may close over anything).
-pub fn linear_transpose(f: FlatFn, ins: &[Aval], ct: &[Tan]) -> Res<Vec<Tan>> {
+/// A function that is linear in its arguments (it may close over anything) as the linear map that it is.
+pub fn linear(f: FlatFn, ins: &[Aval]) -> Res<Linear> {
     let r = Trace::record(current());
     let x: Vec<Value> = ins.iter().map(|a| r.new_in(a.clone())).collect();
     let outs = r.run(|| f(&x))?;
     let out_avals = outs.iter().map(Value::aval).collect();
     let (prog, residuals) = r.close(&outs)?;
-    Linear {
+    Ok(Linear {
         prog,
         residuals,
         nz_in: vec![true; ins.len()],
         nz_out: vec![true; outs.len()],
         in_avals: ins.to_vec(),
         out_avals,
-    }
-    .transpose(ct)
+    })
+}
+/// The transpose of such a function.
+pub fn linear_transpose(f: FlatFn, ins: &[Aval], ct: &[Tan]) -> Res<Vec<Tan>> {
+    linear(f, ins)?.transpose(ct)
 }
 
 /// `f` over a batch of `n` lanes: operand i has them on `in_dims[i]`, or is the same for all. `place` says, for each output and

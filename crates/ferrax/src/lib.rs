@@ -69,9 +69,13 @@ pub mod world;
 struct Readme;
 
 #[cfg(feature = "api")]
+pub mod dlpack;
+#[cfg(feature = "api")]
 mod gradients;
 #[cfg(feature = "api")]
 mod layout;
+#[cfg(feature = "api")]
+mod least_squares;
 #[cfg(feature = "api")]
 mod mistakes;
 #[cfg(feature = "api")]
@@ -96,8 +100,16 @@ pub mod weights;
 /// Decompositions, systems and products of matrices, over the last two axes.
 #[cfg(feature = "api")]
 pub mod linalg {
+    pub use crate::least_squares::{lstsq, pinv};
     pub use crate::special::det;
     pub use crate::tensor::linalg::*;
+}
+
+/// Polynomials as vectors of coefficients, the highest power first.
+#[cfg(feature = "api")]
+pub mod poly {
+    pub use crate::least_squares::fit;
+    pub use crate::tensor::poly::*;
 }
 
 #[cfg(feature = "api")]
@@ -115,17 +127,18 @@ pub use tensor::{BINARY, OTHERWISE, UNARY};
 #[cfg(feature = "api")]
 pub use tensor::{
     ConvOptions, Element, Ellipsis, IntoAxes, IntoTensor, Mode, NewAxis, Padding, Spot, Subscript, Tensor, block,
-    broadcast_arrays, column_stack, concatenate, dot_general, dstack, einsum, hstack, lexsort, meshgrid, meshgrid_ij,
-    poly, ravel_multi_index, stack, vstack, where_, windows,
+    broadcast_arrays, column_stack, concatenate, dot_general, dot_general_in, dstack, einsum, fftfreq, hstack, lexsort,
+    meshgrid, meshgrid_ij, ragged_dot, ragged_dot_general, ravel_multi_index, rfftfreq, scaled_dot, stack, vstack,
+    where_, windows,
 };
 #[cfg(feature = "api")]
 pub use transforms::{
     Jitted, Output, PmapOptions, ScanOptions, VmapOptions, all_gather, all_to_all, associative_scan, axis_index,
     axis_size, checkpoint, cond, custom_jvp, custom_linear_solve, custom_root, custom_vjp, debug_callback,
     effects_barrier, eval_jaxpr, eval_shape, fori_loop, grad, hessian, io_callback, jacfwd, jacrev, jit, jit_donate,
-    jit_static, jvp, linearize, make_jaxpr, map, pbroadcast, pmap, pmap_with, pmax, pmean, pmin, ppermute, pshuffle,
-    psum, psum_scatter, pswapaxes, pure_callback, reduce, reduce_window, scan, scan_with, switch, value_and_grad,
-    value_and_grad_aux, vjp, vmap, vmap_with, while_loop,
+    jit_static, jvp, linear_transpose, linearize, make_jaxpr, map, pbroadcast, pmap, pmap_with, pmax, pmean, pmin,
+    ppermute, pshuffle, psum, psum_scatter, pswapaxes, pure_callback, reduce, reduce_window, scan, scan_with, switch,
+    value_and_grad, value_and_grad_aux, vjp, vmap, vmap_with, while_loop,
 };
 #[cfg(feature = "api")]
 pub use tree::{Outline, Tree};

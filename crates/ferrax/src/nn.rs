@@ -18,7 +18,9 @@
 //! INVARIANT: each composes the primitives as Python's function of that name does.
 use crate::mistakes::{ok, raise};
 use crate::random;
-use crate::tensor::{IntoTensor, Padding, Subscript, Tensor, constant, dot_general, einsum, inexact, where_};
+use crate::tensor::{
+    IntoTensor, Padding, Subscript, Tensor, constant, dot_general, dot_general_in, einsum, inexact, where_,
+};
 use crate::transforms::custom_jvp;
 use ferrax_ir::{Dtype, Error};
 
@@ -351,4 +353,25 @@ pub fn scaled_matmul(a: &Tensor, b: &Tensor, a_scales: &Tensor, b_scales: &Tenso
     }
     let wide = |x: &Tensor, s: &Tensor| x.astype(Dtype::F32) * s.astype(Dtype::F32).repeat(k / blocks, -1);
     dot_general(&wide(a, a_scales), &wide(b, b_scales), (&[2], &[2]), (&[0], &[0]))
+}
+/// [`dot_general`] given in float32: the name under which JAX takes quantised operands, too, on GPUs that have units for them. See
+/// [`scaled_matmul`] for operands and scales.
+///
+/// ```
+/// use ferrax::{Dtype, Tensor, nn};
+/// let x = Tensor::ones(&[1, 2, 32]).astype(Dtype::BF16);
+/// let y = nn::scaled_dot_general(&x, &x, (&[2], &[2]), (&[0], &[0]));
+/// assert_eq!((y.shape(), y.dtype()), (&[1, 2, 2][..], Dtype::F32));
+/// ```
+///
+/// # Panics
+/// Where shapes do not fit.
+#[track_caller]
+pub fn scaled_dot_general(
+    x: &Tensor,
+    y: &Tensor,
+    contract: (&[usize], &[usize]),
+    batch: (&[usize], &[usize]),
+) -> Tensor {
+    dot_general_in(x, y, contract, batch, Dtype::F32)
 }

@@ -30,11 +30,15 @@ pub use transformed::{
 
 use crate::layout;
 use crate::mistakes::{self, raise};
-use crate::tensor::{IntoTensor, Tensor, constant, emit, pw, where_};
+use crate::tensor::{IntoTensor, Tensor, constant, emit, emit_many, exactly, pw, where_};
 use ferrax_ir::ops::bitcast::Bitcast;
 use ferrax_ir::ops::pointwise::Pw;
 use ferrax_ir::ops::random::{KeyCast, KeyMap, RandomBits, RandomFoldIn, RandomKey, RandomMap, RandomSplit};
+use ferrax_ir::ops::rng::RngBitGenerator;
 use ferrax_ir::{Dims, Dtype, Error, KeyImpl};
+
+#[doc(inline)]
+pub use ferrax_ir::ops::rng::Algorithm;
 
 /// Runs `f`; keys that are split there and bits that are drawn there follow the original counter layout of threefry, that of JAX with
 /// `jax_threefry_partitionable=False`: for numbers that were published with it.
@@ -87,6 +91,33 @@ pub fn split_into(key: &Tensor, shape: &[usize]) -> Tensor {
 #[track_caller]
 pub fn fold_in(key: &Tensor, data: impl IntoTensor) -> Tensor {
     emit(RandomFoldIn {}, &[single("fold_in", key), &data.into_tensor().astype(Dtype::U32)])
+}
+/// `(next state, bits)`: bits of `shape` in an unsigned dtype by a counter cipher, and the state moved on by what was drawn. A state is
+/// `u32[4]`: a key's words and a counter's. Under `vmap` all lanes draw from the first lane's state.
+///
+/// ```
+/// use ferrax::random::{Algorithm, rng_bit_generator};
+/// use ferrax::{Dtype, Tensor};
+/// let (next, bits) = rng_bit_generator(&Tensor::from([0u32; 4]), &[3], Dtype::U32, Algorithm::Philox);
+/// assert_eq!((next.to_vec::<u32>()?, bits.shape()), (vec![0, 0, 1, 0], &[3][..]));
+/// # Ok::<(), ferrax::Error>(())
+/// ```
+///
+/// # Panics
+/// For another state (`u64[2]` is one, too), or a dtype that is not unsigned.
+#[track_caller]
+pub fn rng_bit_generator(state: &Tensor, shape: &[usize], dtype: Dtype, algorithm: Algorithm) -> (Tensor, Tensor) {
+    if !dtype.is_unsigned() {
+        raise(Error::type_error(format!("rng_bit_generator: unsupported dtype {}", dtype.long())));
+    }
+    if !matches!((state.dtype(), state.shape()), (Dtype::U32, [4]) | (Dtype::U64, [2])) {
+        raise(Error::type_error(format!(
+            "rng_bit_generator: the key must be uint32[4] or uint64[2], got {}",
+            state.aval().long()
+        )));
+    }
+    let [next, bits] = exactly(emit_many(RngBitGenerator { algorithm, dtype, shape: shape.into() }, &[state]));
+    (next, bits)
 }
 #[track_caller]
 fn single<'a>(name: &str, key: &'a Tensor) -> &'a Tensor {

@@ -17,6 +17,7 @@
 //!
 //! INVARIANT: a file here is a family of operations; each composes the primitives as the function of that name in Python does, so that
 //! bits agree.
+mod blocks;
 mod calculus;
 mod choosing;
 mod conv;
@@ -32,21 +33,24 @@ mod operators;
 mod pointwise;
 mod products;
 mod reductions;
+mod segments;
 mod sets;
 mod shaping;
 mod sorting;
 mod statistics;
 
+pub use blocks::{ragged_dot, ragged_dot_general, scaled_dot};
 pub use calculus::{Mode, poly};
 pub use choosing::{lexsort, ravel_multi_index};
 pub use conv::{ConvOptions, Padding};
 pub use element::{Element, IntoTensor};
+pub use fourier::{fftfreq, rfftfreq};
 pub use grids::{block, column_stack, dstack, hstack, meshgrid, meshgrid_ij, vstack, windows};
 pub use indexing::{Ellipsis, NewAxis, Spot, Subscript};
 pub use joining::{broadcast_arrays, concatenate, stack, where_};
 #[doc(hidden)]
 pub use pointwise::{BINARY, OTHERWISE, UNARY};
-pub use products::{dot_general, einsum};
+pub use products::{dot_general, dot_general_in, einsum};
 pub use reductions::IntoAxes;
 
 use crate::device::Device;

@@ -167,12 +167,15 @@ pub fn jvp<X: Tree, Y: Tree, R: Output<Y>>(f: impl Fn(&X) -> R, x: &X, dx: &X) -
 }
 /// Tangents and cotangents have the type of what they belong to.
 fn fits(name: &str, x: &[Value], dx: &[Value]) -> Res<()> {
+    fits_types(name, &x.iter().map(Value::aval).collect::<Vec<_>>(), dx)
+}
+fn fits_types(name: &str, x: &[Aval], dx: &[Value]) -> Res<()> {
     if x.len() != dx.len() {
         return Err(Error::type_error(format!("{name}: {} tensors and {} of the other tree", x.len(), dx.len())));
     }
     for (x, t) in x.iter().zip(dx) {
-        if x.shape() != t.shape() || x.dtype() != t.dtype() {
-            return Err(Error::type_error(format!("{name}: expected {} and got {}", x.aval().long(), t.aval().long())));
+        if *x.shape != *t.shape() || x.dtype != t.dtype() {
+            return Err(Error::type_error(format!("{name}: expected {} and got {}", x.long(), t.aval().long())));
         }
     }
     Ok(())
@@ -215,6 +218,42 @@ pub fn linearize<X: Tree, Y: Tree + Clone, R: Output<Y>, F: Fn(&X) -> R>(
         Ok(unflat(&like, instantiated(lin.apply(&dx)?, &made)?))
     };
     Ok((y, along))
+}
+/// The transpose of a function that is linear in `x`, of which types alone count: a function of changes of the result that gives those of `x`.
+/// Cheaper than [`vjp`], for nothing is evaluated.
+///
+/// ```
+/// use ferrax::{Tensor, linear_transpose};
+/// let w = Tensor::from([[1.0f32, 2.0], [3.0, 4.0]]);
+/// let back = linear_transpose(|x: &Tensor| w.matmul(x), &Tensor::zeros(&[2]))?;
+/// assert_eq!(back(&Tensor::from([1.0f32, 0.0]))?.to_vec::<f32>()?, [1.0, 2.0]);
+/// assert!(linear_transpose(|x: &Tensor| x * x, &w).and_then(|back| back(&w)).is_err());
+/// # Ok::<(), ferrax::Error>(())
+/// ```
+///
+/// # Errors
+/// `Type` if tensors are neither all floats nor all integers, or, when it is called, if the function is not linear, or changes do not fit.
+pub fn linear_transpose<X: Tree + Clone, Y: Tree, R: Output<Y>, F: Fn(&X) -> R>(
+    f: F,
+    x: &X,
+) -> Res<impl Fn(&Y) -> Res<X> + use<X, Y, R, F>> {
+    mistakes::init();
+    let types: Vec<Aval> = flat(x).iter().map(Value::aval).collect();
+    let linear = transform::linear(&|a| call(&f, x, a, &RefCell::new(None)), &types)?;
+    let all = || types.iter().chain(&linear.out_avals);
+    if !(all().all(|a| a.dtype.is_inexact()) || all().all(|a| a.dtype.is_int())) {
+        return Err(Error::type_error(
+            "linear_transpose only supports [float or complex] -> [float or complex], and integer -> integer functions",
+        ));
+    }
+    let like = x.clone();
+    Ok(move |ct: &Y| {
+        let cts = flat(ct);
+        fits_types("linear_transpose", &linear.out_avals, &cts)?;
+        let back = linear.transpose(&cts.into_iter().map(Some).collect::<Vec<_>>())?;
+        let back: Res<Vec<Value>> = back.iter().zip(&types).map(|(t, a)| current().inst(t, a)).collect();
+        Ok(unflat(&like, back?))
+    })
 }
 
 /// The unit vectors of a tensor's space, each in its shape, along a leading axis.

@@ -49,20 +49,51 @@ pub trait Tree: Sized {
     /// If the structures differ.
     #[track_caller]
     fn zip(&self, other: &Self, f: impl Fn(&Tensor, &Tensor) -> Tensor) -> Self {
-        let theirs = flat(other);
-        let mine = self.paths().len();
-        if mine != theirs.len() {
-            crate::mistakes::raise(ferrax_ir::Error::value(format!(
-                "trees of different structure: {mine} leaves and {} leaves",
-                theirs.len()
-            )));
-        }
-        let mut next = theirs.into_iter();
+        alike(self, other);
+        let mut next = flat(other).into_iter();
         self.rebuild(&mut |t| next.next().map_or_else(|| t.clone(), |o| f(t, &o)))
+    }
+    /// `f` of corresponding tensors of several trees of one structure: many trees of tensors as one tree of many.
+    ///
+    /// ```
+    /// use ferrax::{Tensor, Tree, scan, stack};
+    /// let layers = [0.5f32, 2.0, 3.0].map(|w| (Tensor::from(w), Tensor::from(1.0f32)));
+    /// let all = Tree::zip_all(&layers, |t| stack(t, 0)); // for a loop over layers
+    /// let (y, ()) = scan(|x: &Tensor, (w, b): &(Tensor, Tensor)| (x * w + b, ()), &Tensor::from(2.0f32), &all)?;
+    /// assert_eq!(y.item(), 16.0);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    /// If there is none, or the structures differ.
+    #[track_caller]
+    fn zip_all(all: &[Self], f: impl Fn(&[Tensor]) -> Tensor) -> Self {
+        let Some((first, others)) = all.split_first() else {
+            crate::mistakes::raise(ferrax_ir::Error::value("there is no tree to take the structure of"))
+        };
+        others.iter().for_each(|o| alike(first, o));
+        let mut rows: Vec<_> = all.iter().map(|x| flat(x).into_iter()).collect();
+        first.rebuild(&mut |_| f(&rows.iter_mut().filter_map(Iterator::next).collect::<Vec<_>>()))
     }
     /// The way to each tensor: `.layers[0].w`.
     fn paths(&self) -> Vec<String> {
         Outline::of(self).paths
+    }
+}
+/// Two trees have the same parts.
+#[track_caller]
+fn alike<T: Tree>(x: &T, y: &T) {
+    let (mine, theirs) = (x.paths(), y.paths());
+    if mine != theirs {
+        let at = |p: &[String], i: usize| p.get(i).map_or("nothing".to_string(), |p| format!("`{p}`"));
+        let i = mine.iter().zip(&theirs).take_while(|(a, b)| a == b).count();
+        crate::mistakes::raise(ferrax_ir::Error::value(format!(
+            "trees of different structure: {} leaves and {} leaves, {} in the place of {}",
+            mine.len(),
+            theirs.len(),
+            at(&theirs, i),
+            at(&mine, i)
+        )));
     }
 }
 /// The tensors of a tree.

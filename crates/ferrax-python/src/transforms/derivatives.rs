@@ -10,7 +10,6 @@ use crate::program::PyProgram;
 use ferrax_ir::cx::Tan;
 use ferrax_ir::error::Res;
 use ferrax_ir::value::Value;
-use ferrax_transform::trace::Trace;
 use ferrax_transform::{self as transform, Linear};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -56,22 +55,7 @@ pub fn linear_transpose<'py>(
 ) -> PyResult<(Vec<ShapedArray>, PyLinear)> {
     let py = fun.py();
     let ins = avals(in_avals)?;
-    let run = || -> Res<Linear> {
-        let r = Trace::record(ferrax_ir::current());
-        let x: Vec<Value> = ins.iter().map(|a| r.new_in(a.clone())).collect();
-        let outs = r.run(|| call(fun, &x, "linear_transpose"))?;
-        let out_avals = outs.iter().map(Value::aval).collect();
-        let (prog, residuals) = r.close(&outs)?;
-        Ok(Linear {
-            prog,
-            residuals,
-            nz_in: vec![true; ins.len()],
-            nz_out: vec![true; outs.len()],
-            in_avals: ins.clone(),
-            out_avals,
-        })
-    };
-    let linear = guarded(|| run().py(py))?;
+    let linear = guarded(|| transform::linear(&|x| call(fun, x, "linear_transpose"), &ins).py(py))?;
     Ok((linear.out_avals.iter().map(|a| ShapedArray(a.clone())).collect(), PyLinear::new(linear)))
 }
 

@@ -1,5 +1,5 @@
 //! Convolutions and reductions over windows.
-use super::{Tensor, emit, exactly, promote};
+use super::{Tensor, dot_general, emit, exactly, promote};
 use crate::mistakes;
 use ferrax_ir::ops::conv::{Conv, ConvDims};
 use ferrax_ir::ops::reduce_window::{ReduceWindow, WindowKind};
@@ -191,6 +191,32 @@ impl Tensor {
         let to = |axis: usize| order.iter().position(|k| *k == axis).unwrap_or(axis) as i64;
         let unit = unit.permute(&(0..shape.len()).map(to).collect::<Vec<_>>());
         self.conv(&unit, &ConvOptions { feature_groups: features, ..o.clone() })
+    }
+    /// The convolution with a kernel of its own at each position of the result (locally connected): the kernel has an output feature axis, one
+    /// of `features of the input * elements of the window`, and the result's spatial axes, where the layout says.
+    ///
+    /// ```
+    /// use ferrax::{ConvOptions, Tensor};
+    /// let (x, w) = (Tensor::ones(&[1, 1, 3]), Tensor::from([[[0.0f32, 1.0], [2.0, 3.0]]]));
+    /// let o = ConvOptions { layout: ("NCH", "OIH", "NCH"), ..ConvOptions::default() };
+    /// assert_eq!(x.conv_local(&w, &[2], &o).to_vec::<f32>().unwrap(), [2.0, 4.0]);
+    /// ```
+    ///
+    /// # Panics
+    /// As [`Tensor::conv`], and for a kernel of another shape.
+    #[track_caller]
+    pub fn conv_local(&self, kernel: &Tensor, window: &[usize], o: &ConvOptions) -> Tensor {
+        let patches = self.conv_patches(window, o);
+        let spatial: Vec<char> = o.layout.0.chars().filter(|c| *c != 'N' && *c != 'C').collect();
+        let (n, rank) = (spatial.len(), self.rank());
+        let out = spec(o.layout.2, 'N', 'C', rank, &spatial);
+        let rhs = spec(o.layout.1, 'O', 'I', kernel.rank(), &spatial);
+        let y = dot_general(&patches, kernel, (&[out[1]], &[rhs[1]]), (&out[2..], &rhs[2..]));
+        // (spatial.., N, O) to where the layout has them
+        let mut order = vec![0; rank];
+        let found = [n, n + 1].into_iter().chain(0..n);
+        out.iter().zip(found).for_each(|(axis, from)| order[*axis] = from as i64);
+        y.permute(&order)
     }
     #[track_caller]
     fn windows(&self, kind: WindowKind, window: &[usize], strides: &[usize], padding: &Padding) -> Tensor {

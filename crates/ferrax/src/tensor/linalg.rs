@@ -159,23 +159,6 @@ pub fn matrix_power(a: &Tensor, n: i32) -> Tensor {
     }
     out.unwrap_or_else(|| Tensor::eye(k, k).astype(base.dtype()).broadcast_to(a.shape()))
 }
-/// The least squares solution of `a x = b`, by singular values; those below `1e-6` of the largest count as zero.
-#[track_caller]
-pub fn lstsq(a: &Tensor, b: &Tensor) -> Tensor {
-    pinv(a).matmul(b)
-}
-/// The pseudoinverse, by singular values.
-#[track_caller]
-pub fn pinv(a: &Tensor) -> Tensor {
-    let (u, s, vt) = svd(a);
-    let [.., n, m] = a.shape() else { mistakes::raise(Error::value("pinv requires a matrix")) };
-    let eps = if s.dtype() == Dtype::F64 { f64::EPSILON } else { f32::EPSILON as f64 };
-    let least = s.max_keep(-1) * (10.0 * (*n).max(*m) as f64 * eps);
-    let real = s.gt(&least);
-    let inverse = where_(&real, 1.0 / where_(&real, &s, 1.0), 0.0).astype(u.dtype());
-    (adjoint(&vt) * inverse.expand_dims(-2)).matmul(adjoint(&u))
-}
-
 /// The eigenvalues of any square matrix, complex.
 #[track_caller]
 pub fn eigvals(a: &Tensor) -> Tensor {

@@ -1,9 +1,12 @@
 //! Elementwise functions, one row each: the method's name, the primitive of the language's table, what it computes.
 //!
 //! A test asks that every row of that table (`Pw::ALL`) is here, is an operator, or is listed as no function of the user's.
-use super::{IntoTensor, Tensor, constant, emit, exactly, pointwise, pointwise_in, pw};
-use crate::numpy::elementwise::Coercion;
+use super::{IntoTensor, PROMOTION, Tensor, constant, emit, exactly, pointwise, pointwise_in, pw};
+use crate::mistakes::{self, ok};
+use crate::numpy::elementwise::{Coercion, promote_shapes};
+use crate::numpy::promotion::convert;
 use ferrax_ir::ops::pointwise::{Pointwise, Pw};
+use ferrax_ir::{Dtype, Error, Value};
 
 macro_rules! unary {
     ($($f:ident $F:ident $doc:literal;)*) => {
@@ -111,10 +114,65 @@ impl Tensor {
     pub fn powi(&self, n: i32) -> Tensor {
         emit(Pointwise { f: Pw::IntegerPow, y: n }, &[self])
     }
-    /// Elementwise power; integers become floats. See [`Tensor::powi`].
+    /// Elementwise power. An integer of Rust's, and one of rank 0 whose value is known, is taken as [`Tensor::powi`] does; integers to powers of
+    /// integers are integers, of which powers that do not fit are lost.
+    ///
+    /// ```
+    /// use ferrax::{Dtype, Tensor};
+    /// let x = Tensor::from([2, 3]);
+    /// assert_eq!((x.pow(3).to_vec::<i32>()?, x.pow(&x).to_vec::<i32>()?), (vec![8, 27], vec![4, 27]));
+    /// assert_eq!(x.pow(0.5).dtype(), Dtype::F32);
+    /// assert_eq!(x.float_power(-1).to_vec::<f32>()?, [0.5, 1.0 / 3.0]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    /// For integers to a negative power that is known: [`Tensor::float_power`] makes them floats.
     #[track_caller]
     pub fn pow(&self, o: impl IntoTensor) -> Tensor {
+        let o = o.into_tensor();
+        let (d, e) = (self.dtype(), o.dtype());
+        let whole = e.is_int() || e.is_bool();
+        if whole && o.rank() == 0 && !o.0.is_tracer() {
+            if e.is_int() && matches!(o.0, Value::Array(_)) && d.is_float() {
+                // an exponent in an array is an operand: one program serves all
+                return Tensor(ok(convert(&pw(Pw::Pow, &[self, &o]).0, d, self.0.weak())));
+            }
+            let (x, n) = (if d.is_bool() { self.astype(Dtype::I32) } else { self.clone() }, integer_of(&o));
+            if !d.is_inexact() && n < 0 {
+                mistakes::raise(Error::type_error(format!(
+                    "Integers cannot be raised to negative powers, got {} to the power {n}",
+                    x.aval().long()
+                )));
+            }
+            return x.known_power(n);
+        }
+        let [x, y] = exactly(super::promote(&[self, &o]));
+        match x.dtype() {
+            // an integer exponent is taken as it is
+            dtype if d.is_inexact() && e.is_int() && dtype == d => {
+                let [x, o] = same_rank(self, &o);
+                pw(Pw::Pow, &[&x, &o])
+            }
+            dtype if dtype.is_inexact() => pointwise_in(Pw::Pow, Coercion::Any, &[&x, &y]),
+            dtype if dtype.is_bool() => integer_power(&x.astype(Dtype::I32), &y.astype(Dtype::I32)),
+            _ => integer_power(&x, &y),
+        }
+    }
+    /// Elementwise power of floats; integers become floats.
+    #[track_caller]
+    pub fn float_power(&self, o: impl IntoTensor) -> Tensor {
         pointwise_in(Pw::Pow, Coercion::Inexact, &[self, &o.into_tensor()])
+    }
+    /// To an integer of any size: the primitive's parameter has 32 bits.
+    #[track_caller]
+    fn known_power(&self, n: i64) -> Tensor {
+        if let Ok(n) = i32::try_from(n) {
+            return self.powi(n);
+        }
+        let (high, low) = (n.unsigned_abs() >> 30, n.unsigned_abs() & ((1 << 30) - 1));
+        let sign = n.signum();
+        self.powi(1 << 30).known_power(sign * high as i64) * self.known_power(sign * low as i64)
     }
     /// Elementwise largest integer that is not above; integers stay.
     #[track_caller]
@@ -220,7 +278,7 @@ impl Tensor {
     }
     /// The bits of every element as another dtype of as many bits.
     #[track_caller]
-    pub fn bitcast(&self, dtype: ferrax_ir::Dtype) -> Tensor {
+    pub fn bitcast(&self, dtype: Dtype) -> Tensor {
         emit(ferrax_ir::ops::bitcast::Bitcast { new_dtype: dtype }, &[self])
     }
     /// `if self { yes } else { no }`, elementwise: [`super::where_`] as a method.
@@ -228,4 +286,32 @@ impl Tensor {
     pub fn select(&self, yes: impl IntoTensor, no: impl IntoTensor) -> Tensor {
         super::where_(self, yes, no)
     }
+}
+#[track_caller]
+fn same_rank(x: &Tensor, y: &Tensor) -> [Tensor; 2] {
+    let both = ok(promote_shapes("pow", [x.0.clone(), y.0.clone()].into_iter().collect(), PROMOTION, &mut |_| ()));
+    exactly(both.into_iter().map(Tensor).collect())
+}
+/// An integer whose value is known.
+#[track_caller]
+fn integer_of(x: &Tensor) -> i64 {
+    let l = ok(x.0.item());
+    l.scalar().map_or(0, |s| s.to_i64())
+}
+/// By squaring. Six bits of y are read: any power that fits has an exponent below 64, or a base of -1, 0 or 1.
+#[track_caller]
+fn integer_power(x: &Tensor, y: &Tensor) -> Tensor {
+    let [mut x, mut y] = same_rank(x, y);
+    let (zero, one) = (constant(x.dtype(), 0.0), constant(x.dtype(), 1.0));
+    let empty = pw(Pw::And, &[&pw(Pw::Eq, &[&x, &zero]), &pw(Pw::Ne, &[&y, &zero])]);
+    let mut out = super::where_(&empty, &zero, &one);
+    for i in 0..6 {
+        let odd = pw(Pw::And, &[&y, &one]);
+        out = super::where_(&odd, pw(Pw::Mul, &[&out, &x]), &out);
+        if i < 5 {
+            x = pw(Pw::Mul, &[&x, &x]);
+            y = pw(Pw::ShiftRightLogical, &[&y, &one]);
+        }
+    }
+    out.strong()
 }

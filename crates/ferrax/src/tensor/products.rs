@@ -13,12 +13,32 @@ use std::collections::BTreeMap;
 /// The sum of products over contracted axes: batch axes first, then the left side's others, then the right side's.
 ///
 /// `contract` and `batch` name the axes of the left and of the right side, pair by pair.
+///
+/// ```
+/// use ferrax::{Dtype, Tensor, dot_general, dot_general_in};
+/// let (x, y) = (Tensor::ones(&[5, 2, 3]), Tensor::ones(&[5, 4, 3]));
+/// assert_eq!(dot_general(&x, &y, (&[2], &[2]), (&[0], &[0])).shape(), [5, 2, 4]);
+/// let x = Tensor::full(&[300], 1.0).astype(Dtype::BF16);
+/// assert_eq!(dot_general_in(&x, &x, (&[0], &[0]), (&[], &[]), Dtype::F32).item(), 300.0); // no bfloat16, whose steps are 2 there
+/// ```
 #[track_caller]
 pub fn dot_general(x: &Tensor, y: &Tensor, contract: (&[usize], &[usize]), batch: (&[usize], &[usize])) -> Tensor {
     let [x, y] = exactly(promote(&[x, y]));
+    let dtype = x.dtype();
+    dot_general_in(&x, &y, contract, batch, dtype)
+}
+/// [`dot_general`] whose sums are given in `dtype`: those of bfloat16, say, in float32.
+#[track_caller]
+pub fn dot_general_in(
+    x: &Tensor,
+    y: &Tensor,
+    contract: (&[usize], &[usize]),
+    batch: (&[usize], &[usize]),
+    dtype: Dtype,
+) -> Tensor {
+    let [x, y] = exactly(promote(&[x, y]));
     let dims = DotDims { lc: contract.0.into(), rc: contract.1.into(), lb: batch.0.into(), rb: batch.1.into() };
-    let preferred = Some(x.dtype());
-    emit(Dot { preferred_element_type: preferred, ..Dot::new(dims) }, &[&x, &y])
+    emit(Dot { preferred_element_type: Some(dtype), ..Dot::new(dims) }, &[&x, &y])
 }
 
 /// An operand with a label for each axis.

@@ -53,6 +53,54 @@ impl Tensor {
         let ends = where_(&more, after, n).astype(Dtype::I32);
         (x.take(&first, 0), ends - starts)
     }
+    /// `(values, indices, inverse, counts)`: the elements, each once, ascending; where each occurs first; which of them each element is, in this
+    /// one's shape; how often each occurs. nan differs from nan here.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// let (values, first, inverse, counts) = Tensor::from([[2, 1], [2, 5]]).unique_all();
+    /// assert_eq!((values.to_vec::<i32>()?, first.to_vec::<i32>()?), (vec![1, 2, 5], vec![1, 0, 3]));
+    /// assert_eq!((inverse.to_vec::<i32>()?, counts.to_vec::<i32>()?), (vec![1, 0, 1, 2], vec![1, 2, 1]));
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    /// Where they are not known.
+    #[track_caller]
+    pub fn unique_all(&self) -> (Tensor, Tensor, Tensor, Tensor) {
+        let flat = self.flatten();
+        let (sorted, order) = flat.sort_with(&Tensor::arange(flat.size(), Dtype::I32), 0);
+        let n = flat.size();
+        let mask = match n {
+            0 | 1 => Tensor::full(&[n], true),
+            n => concatenate(&[Tensor::full(&[1], true), sorted.narrow(0, 1, n).ne(sorted.narrow(0, 0, n - 1))], 0),
+        };
+        let starts = mask.nonzero().remove(0);
+        let ranks = mask.astype(Dtype::I32).cumsum(0) - 1;
+        let inverse = Tensor::zeros_in(&[n], Dtype::I32).at(crate::s![&order]).set(ranks).reshape(self.shape());
+        let ends = starts.append(Tensor::full(&[1], n).astype(Dtype::I32));
+        let k = starts.size();
+        let counts = ends.narrow(0, 1, k + 1) - ends.narrow(0, 0, k);
+        (sorted.slice(crate::s![&starts]), order.slice(crate::s![&starts]), inverse, counts)
+    }
+    /// `(values, inverse)` of [`Tensor::unique_all`].
+    ///
+    /// # Panics
+    /// Where they are not known.
+    #[track_caller]
+    pub fn unique_inverse(&self) -> (Tensor, Tensor) {
+        let (values, _, inverse, _) = self.unique_all();
+        (values, inverse)
+    }
+    /// `(values, counts)` of [`Tensor::unique_all`]; [`Tensor::unique_sized`] works where elements are not known.
+    ///
+    /// # Panics
+    /// Where they are not known.
+    #[track_caller]
+    pub fn unique_counts(&self) -> (Tensor, Tensor) {
+        let (values, _, _, counts) = self.unique_all();
+        (values, counts)
+    }
     /// The positions of the first `size` elements that are nonzero, a vector (int32) for each axis; position 0 for those that are not there.
     #[track_caller]
     pub fn nonzero_sized(&self, size: usize) -> Vec<Tensor> {

@@ -53,7 +53,7 @@ impl Tensor {
         }
         emit(Transpose { permutation: (0..self.rank()).rev().collect() }, &[self])
     }
-    /// IntoAxes in another order: axis i of the result is axis `order[i]`.
+    /// Axes in another order: axis i of the result is axis `order[i]`.
     #[track_caller]
     pub fn permute(&self, order: &[i64]) -> Tensor {
         let permutation: Dims = order.iter().map(|k| axis_of(*k, self.rank())).collect();

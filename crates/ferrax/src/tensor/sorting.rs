@@ -1,8 +1,18 @@
 //! Order: sort, argsort, top_k, searchsorted, median.
+//!
+//! ```
+//! use ferrax::Tensor;
+//! let x = Tensor::from([2.0f32, 3.0, 1.0]);
+//! assert_eq!(x.sort(0).to_vec::<f32>()?, [1.0, 2.0, 3.0]);
+//! let ((high, at), (low, _)) = (x.top_k(2, 0), x.approx_min_k(1, 0));
+//! assert_eq!((high.to_vec::<f32>()?, at.to_vec::<i32>()?, low.item()), (vec![3.0, 2.0], vec![1, 0], 1.0));
+//! assert_eq!(x.median(0).item(), 2.0);
+//! # Ok::<(), ferrax::Error>(())
+//! ```
 use super::{IntoTensor, Tensor, axis_of, emit_many, exactly, promote};
 use ferrax_ir::Dtype;
 use ferrax_ir::ops::sort::Sort;
-use ferrax_ir::ops::top_k::TopK;
+use ferrax_ir::ops::top_k::{ApproxTopK, TopK};
 
 impl Tensor {
     /// Ascending along an axis; nan comes last.
@@ -32,6 +42,36 @@ impl Tensor {
         let mut out = emit_many(TopK { axis: axis_of(axis, self.rank()), k }, &[self]);
         let at = out.remove(1);
         (out.remove(0), at)
+    }
+    /// The k largest floats along an axis, descending, and their positions (int32): [`Tensor::top_k`] under the name of those that may miss
+    /// some elsewhere; ours miss none.
+    ///
+    /// # Panics
+    /// For other dtypes, and a k of 0 or above the size.
+    #[track_caller]
+    pub fn approx_max_k(&self, k: usize, axis: i64) -> (Tensor, Tensor) {
+        self.approx(k, axis, true)
+    }
+    /// The k smallest floats along an axis, ascending, and their positions (int32); none is missed.
+    ///
+    /// # Panics
+    /// For other dtypes, and a k of 0 or above the size.
+    #[track_caller]
+    pub fn approx_min_k(&self, k: usize, axis: i64) -> (Tensor, Tensor) {
+        self.approx(k, axis, false)
+    }
+    #[track_caller]
+    fn approx(&self, k: usize, axis: i64, is_max_k: bool) -> (Tensor, Tensor) {
+        let op = ApproxTopK {
+            aggregate_to_topk: true,
+            is_max_k,
+            k,
+            recall_target: 0.95.into(),
+            reduction_dimension: axis,
+            reduction_input_size_override: -1,
+        };
+        let [values, at] = exactly(emit_many(op, &[self]));
+        (values, at)
     }
     /// Where each of `values` would go in this ascending vector, nan last: before equal elements (int32).
     #[track_caller]

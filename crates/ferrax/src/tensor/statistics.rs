@@ -7,6 +7,9 @@
 //! assert!(x.quantile(0.5, 0).item().is_nan());
 //! let (counts, edges) = x.slice(ferrax::s![..3]).histogram(3, None);
 //! assert_eq!((counts.to_vec::<f32>()?, edges.to_vec::<f32>()?), (vec![1.0, 1.0, 1.0], vec![1.0, 2.0, 3.0, 4.0]));
+//! let points = Tensor::from([[0.0f32, 0.0], [1.0, 1.0], [0.9, 0.1]]);
+//! let (boxes, edges) = points.histogramdd(&[2, 2], None);
+//! assert_eq!((boxes.to_vec::<i32>()?, edges[0].to_vec::<f32>()?), (vec![1, 0, 1, 1], vec![0.0, 0.5, 1.0]));
 //! assert_eq!(Tensor::from([2, 0, 2]).bincount(4).to_vec::<i32>()?, [1, 0, 2, 0]);
 //! let rows = Tensor::from([[1.0f32, 2.0, 3.0], [3.0, 2.0, 1.0]]);
 //! assert_eq!(rows.cov(1).to_vec::<f32>()?, [1.0, -1.0, -1.0, 1.0]);
@@ -160,6 +163,57 @@ impl Tensor {
         let at = where_(&x.eq(last), bins, at).astype(Dtype::I32);
         let counts = Tensor::zeros_in(&[bins + 1], x.dtype()).at(crate::s![&at]).add(1);
         (counts.narrow(0, 1, bins + 1), edges)
+    }
+    /// `(counts, edges)` of points, rows of this matrix, in equal boxes: `bins` and `range` (`None`: from the least to the largest) have an entry
+    /// for each column. Counts are int32, of shape `bins`; each column has a vector of edges.
+    ///
+    /// # Panics
+    /// Unless this is a matrix, with a column for each entry.
+    #[track_caller]
+    pub fn histogramdd(&self, bins: &[usize], range: Option<&[(f64, f64)]>) -> (Tensor, Vec<Tensor>) {
+        let x = inexact(self);
+        let entries = [Some(bins.len()), range.map(<[_]>::len)];
+        if x.rank() != 2 || entries.iter().flatten().any(|n| *n != x.shape()[1]) {
+            mistakes::raise(Error::value(format!(
+                "histogramdd takes points in rows, with bins and a range for each column; got {} and {} bins",
+                x.aval().long(),
+                bins.len()
+            )));
+        }
+        let one = |(k, n): (usize, &usize)| {
+            let column = x.narrow(1, k, k + 1).squeeze(1);
+            let edges = column.histogram_bin_edges(*n, range.map(|r| r[k]));
+            let at = edges.searchsorted_right(&column);
+            (where_(&column.eq(edges.narrow(0, *n, n + 1)), &at - 1, &at), edges)
+        };
+        let (at, edges): (Vec<Tensor>, Vec<Tensor>) = bins.iter().enumerate().map(one).unzip();
+        // a box more at each side, for what lies outside
+        let wide: Vec<usize> = bins.iter().map(|n| n + 2).collect();
+        let counts = super::ravel_multi_index(&at, &wide).bincount(wide.iter().product()).reshape(&wide);
+        (bins.iter().enumerate().fold(counts, |c, (k, n)| c.narrow(k, 1, n + 1)), edges)
+    }
+    /// `(counts, edges of this one, edges of y)` of points in the plane, whose coordinates two vectors are: [`Tensor::histogramdd`] of two columns.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// let (x, y) = (Tensor::from([0.0f32, 1.0, 1.0]), Tensor::from([0.0f32, 2.0, 4.0]));
+    /// let (counts, _, edges) = x.histogram2d(&y, [1, 2], Some([(0.0, 1.0), (0.0, 4.0)]));
+    /// assert_eq!((counts.to_vec::<i32>()?, edges.to_vec::<f32>()?), (vec![1, 2], vec![0.0, 2.0, 4.0]));
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    /// Unless they are vectors of one size.
+    #[track_caller]
+    pub fn histogram2d(
+        &self,
+        y: &Tensor,
+        bins: [usize; 2],
+        range: Option<[(f64, f64); 2]>,
+    ) -> (Tensor, Tensor, Tensor) {
+        let (counts, edges) = stack(&[self, y], 1).histogramdd(&bins, range.as_ref().map(|r| &r[..]));
+        let [x, y] = exactly(edges);
+        (counts, x, y)
     }
     /// How often each integer below `length` occurs in this vector; negative ones count as 0, others are not counted.
     #[track_caller]

@@ -18,6 +18,8 @@ S8 = (8,)
 N = jnp.where(X > 1.0, jnp.nan, X)
 E = jnp.array([-1.0, -0.25, 0.0, 0.5, 2.0])
 Z = jnp.fft.fft(V)
+R = jnp.array([1, 2, 2**32 - 2, 4], dtype=jnp.uint32)
+W = random.normal(random.key(4), (5, 48))
 
 CASES = {
     "key": lambda: random.key_data(K),
@@ -287,6 +289,61 @@ CASES = {
     "unpackbits": lambda: jnp.unpackbits(jnp.arange(250, 254, dtype=jnp.uint8)),
     "log1mexp": lambda: nn.log1mexp(V),
     "delta_orthogonal": lambda: nn.initializers.delta_orthogonal(2.0)(K, (3, 3, 2, 4), jnp.float32),
+    "scaled_dot_general": lambda: nn.scaled_dot_general(X.astype(jnp.bfloat16), X.astype(jnp.bfloat16), (((1,), (1,)), ((), ()))),
+    "approx_max_k": lambda: lax.approx_max_k(X, 2)[0],
+    "approx_min_k": lambda: lax.approx_min_k(X, 2, reduction_dimension=0)[1],
+    "conv_local": lambda: lax.conv_general_dilated_local(X.reshape(1, 2, 4, 3), W.reshape(5, 8, 3, 2), (1, 1), "VALID", (2, 2)),
+    "conv_local_last": lambda: lax.conv_general_dilated_local(
+        X.reshape(2, 4, 3, 1), W[:, :8].reshape(2, 1, 4, 5), (2, 2), "VALID", (2, 2), dimension_numbers=("NHWC", "HWIO", "NHWC")
+    ),
+    "ragged_dot": lambda: lax.ragged_dot(X, W[:, :12].reshape(2, 6, 5)[:, :, :4], jnp.array([1, 2])),
+    "ragged_dot_general": lambda: lax.ragged_dot_general(
+        X, Y[:, :4], jnp.array([2, 3, 1]), lax.RaggedDotDimensionNumbers((((1,), (0,)), ((), ())), (1,), ())
+    ),
+    "rng_bit_generator": lambda: lax.rng_bit_generator(R, (3, 5))[1],
+    "rng_state": lambda: lax.rng_bit_generator(R, (3, 5), jnp.uint8, algorithm=lax.RandomAlgorithm.RNG_THREE_FRY)[0],
+    "rng_threefry": lambda: lax.rng_bit_generator(R, (3, 5), jnp.uint8, algorithm=lax.RandomAlgorithm.RNG_THREE_FRY)[1],
+    "scaled_dot": lambda: lax.scaled_dot(X, Y, lhs_scale=X[:, :3] ** 2, rhs_scale=Y[:2] ** 2),
+    "scaled_dot_f32": lambda: lax.scaled_dot(X, Y, rhs_scale=Y[:3], preferred_element_type=jnp.float32),
+    "histogram2d": lambda: jnp.histogram2d(V, V[::-1], bins=(3, 4))[0],
+    "histogram2d_edges": lambda: jnp.histogram2d(V, V[::-1], bins=(3, 4))[2],
+    "histogramdd": lambda: jnp.histogramdd(X, bins=(2, 3, 1, 2, 2, 1), range=[(-1.0, 1.0)] * 6)[0],
+    "histogramdd_edges": lambda: jnp.histogramdd(X, bins=2)[1][3],
+    "polyfit": lambda: jnp.polyfit(V, jnp.sin(V), 3),
+    "lstsq": lambda: jnp.linalg.lstsq(X, Y[:4])[0],
+    "lstsq_residuals": lambda: jnp.linalg.lstsq(Y, X.T)[1],
+    "lstsq_rank": lambda: jnp.linalg.lstsq(Y.at[:, 1].set(Y[:, 0]), X.T, 1e-5)[2],
+    "pinv": lambda: jnp.linalg.pinv(X),
+    "grad_pinv": lambda: fx.grad(lambda a: (jnp.linalg.pinv(a) * Y[:, :4]).sum())(X),
+    "unique_all": lambda: jnp.unique_all(jnp.round(N))[0],
+    "unique_all_indices": lambda: jnp.unique_all(jnp.round(N))[1],
+    "unique_inverse": lambda: jnp.unique_inverse(jnp.round(N))[1],
+    "unique_all_counts": lambda: jnp.unique_counts(jnp.round(N))[1],
+    "segment_sum": lambda: fx.ops.segment_sum(X, jnp.array([2, -1, 2, 5]), 4),
+    "segment_prod": lambda: fx.ops.segment_prod(X, jnp.array([2, 1, 2, 0]), 4),
+    "segment_max": lambda: fx.ops.segment_max(X, jnp.array([2, 1, 2, 4]), 4),
+    "segment_min": lambda: fx.ops.segment_min(I, jnp.array([1, 1, 3]), 4),
+    "segment_row": lambda: fx.ops.segment_sum(X[:1], jnp.array([1, 1, 0]), 2),
+    "grad_segment_max": lambda: fx.grad(lambda x: (fx.ops.segment_max(x, jnp.array([0, 1, 0, 1]), 2) ** 2).sum())(X),
+    "power_int": lambda: jnp.power(I, 3),
+    "power_ints": lambda: jnp.power(I - 1, I),
+    "power_array": lambda: jnp.power(V, I[0]),
+    "power_float_ints": lambda: jnp.power(X[0, :3], I),
+    "power_large": lambda: jnp.power(V / 3, 2**31 + 5),
+    "power_bool": lambda: jnp.power(X > 0, X < 1),
+    "grad_power": lambda: fx.grad(lambda x: jnp.power(x, jnp.array([0.0, 2.0, 0.5])).sum())(jnp.array([0.0, -3.0, 4.0])),
+    "float_power": lambda: jnp.float_power(I, -2),
+    "fftn": lambda: jnp.fft.fftn(X.reshape(1, 2, 3, 2, 2)),
+    "rfftn": lambda: jnp.fft.rfftn(X.reshape(2, 3, 4), axes=(2, 0)),
+    "irfftn": lambda: jnp.fft.irfftn(X.reshape(2, 3, 2, 2), s=(2, 3, 2, 5)),
+    "irfft_padded": lambda: jnp.fft.irfft(X, 16),
+    "hfft": lambda: jnp.fft.hfft(Z[:5], 7),
+    "ihfft": lambda: jnp.fft.ihfft(X, axis=0),
+    "fftfreq": lambda: jnp.fft.fftfreq(7, 0.3),
+    "rfftfreq": lambda: jnp.fft.rfftfreq(7, 0.3),
+    "fftshift": lambda: jnp.fft.fftshift(X),
+    "ifftshift": lambda: jnp.fft.ifftshift(V[:7]),
+    "linear_transpose": lambda: fx.linear_transpose(lambda x: jnp.cumsum(X @ x * 3.0), V[:6])(V[:4])[0],
     "scaled_matmul": lambda: nn.scaled_matmul(X[None], X[None, ::-1], V.reshape(1, 4, 2), V[::-1].reshape(1, 4, 2)),
 }
 

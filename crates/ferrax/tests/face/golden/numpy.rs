@@ -10,6 +10,7 @@ pub fn made(name: &str) -> Option<Tensor> {
     let z = v.fft(0);
     let u = v.flip(0);
     let others = Tensor::from([3, 4]);
+    let (r, w) = (Tensor::from([1, 2, u32::MAX - 1, 4]), random::normal(&random::key(4), &[5, 48], F));
     Some(match name {
         "searchsorted_nan" => e.append(f64::NAN).searchsorted(Tensor::from([f32::NAN, 0.5, 9.0])),
         "searchsorted_right_nan" => e.append(f64::NAN).searchsorted_right(Tensor::from([f32::NAN, 0.5, 9.0])),
@@ -39,6 +40,86 @@ pub fn made(name: &str) -> Option<Tensor> {
         "scaled_matmul" => {
             let (a, b) = (x.expand_dims(0), x.flip(0).expand_dims(0));
             nn::scaled_matmul(&a, &b, &v.reshape(&[1, 4, 2]), &u.reshape(&[1, 4, 2]))
+        }
+        "scaled_dot_general" => {
+            let x = x.astype(Dtype::BF16);
+            nn::scaled_dot_general(&x, &x, (&[1], &[1]), (&[], &[]))
+        }
+        "approx_max_k" => x.approx_max_k(2, -1).0,
+        "approx_min_k" => x.approx_min_k(2, 0).1,
+        "conv_local" => {
+            x.reshape(&[1, 2, 4, 3]).conv_local(&w.reshape(&[5, 8, 3, 2]), &[2, 2], &ConvOptions::default())
+        }
+        "conv_local_last" => {
+            let o = ConvOptions { strides: vec![2, 2], ..ConvOptions::features_last() };
+            let w = w.slice(s![.., ..8]).reshape(&[2, 1, 4, 5]);
+            x.reshape(&[2, 4, 3, 1]).conv_local(&w, &[2, 2], &o)
+        }
+        "ragged_dot" => {
+            ragged_dot(x, &w.slice(s![.., ..12]).reshape(&[2, 6, 5]).slice(s![.., .., ..4]), &Tensor::from([1, 2]))
+        }
+        "ragged_dot_general" => {
+            let sizes = Tensor::from([2, 3, 1]);
+            ragged_dot_general(x, &y.slice(s![.., ..4]), &sizes, (&[1], &[0]), (&[], &[]), 1, &[])
+        }
+        "rng_bit_generator" => random::rng_bit_generator(&r, &[3, 5], Dtype::U32, random::Algorithm::Default).1,
+        "rng_state" => random::rng_bit_generator(&r, &[3, 5], Dtype::U8, random::Algorithm::ThreeFry).0,
+        "rng_threefry" => random::rng_bit_generator(&r, &[3, 5], Dtype::U8, random::Algorithm::ThreeFry).1,
+        "scaled_dot" => {
+            let scales = [x.slice(s![.., ..3]).powi(2), y.slice(s![..2]).powi(2)];
+            scaled_dot(x, y, Some(&scales[0]), Some(&scales[1]), Dtype::BF16)
+        }
+        "scaled_dot_f32" => scaled_dot(x, y, None, Some(&y.slice(s![..3])), F),
+        "histogram2d" => v.histogram2d(&u, [3, 4], None).0,
+        "histogram2d_edges" => v.histogram2d(&u, [3, 4], None).2,
+        "histogramdd" => x.histogramdd(&[2, 3, 1, 2, 2, 1], Some(&[(-1.0, 1.0); 6])).0,
+        "histogramdd_edges" => x.histogramdd(&[2; 6], None).1.remove(3),
+        "polyfit" => poly::fit(v, &v.sin(), 3),
+        "lstsq" => linalg::lstsq(x, &y.slice(s![..4]), None).0,
+        "lstsq_residuals" => linalg::lstsq(y, &x.t(), None).1,
+        "lstsq_rank" => linalg::lstsq(&y.at(s![.., 1]).set(y.slice(s![.., 0])), &x.t(), Some(1e-5)).2,
+        "pinv" => linalg::pinv(x),
+        "grad_pinv" => {
+            let y = y.slice(s![.., ..4]);
+            grad(move |a: &Tensor| (linalg::pinv(a) * &y).sum())(x).ok()?
+        }
+        "unique_all" => n.round().unique_all().0,
+        "unique_all_indices" => n.round().unique_all().1,
+        "unique_inverse" => n.round().unique_inverse().1,
+        "unique_all_counts" => n.round().unique_counts().1,
+        "segment_sum" => x.segment_sum(&Tensor::from([2, -1, 2, 5]), 4),
+        "segment_prod" => x.segment_prod(&Tensor::from([2, 1, 2, 0]), 4),
+        "segment_max" => x.segment_max(&Tensor::from([2, 1, 2, 4]), 4),
+        "segment_min" => i.segment_min(&Tensor::from([1, 1, 3]), 4),
+        "segment_row" => x.slice(s![..1]).segment_sum(&Tensor::from([1, 1, 0]), 2),
+        "grad_segment_max" => {
+            let ids = Tensor::from([0, 1, 0, 1]);
+            grad(move |x: &Tensor| x.segment_max(&ids, 2).powi(2).sum())(x).ok()?
+        }
+        "power_int" => i.pow(3),
+        "power_ints" => (i - 1).pow(i),
+        "power_array" => v.pow(i.slice(s![0])),
+        "power_float_ints" => x.slice(s![0, ..3]).pow(i),
+        "power_large" => (v / 3).pow((1i64 << 31) + 5),
+        "power_bool" => x.gt(0).pow(x.lt(1)),
+        "grad_power" => {
+            let f = |x: &Tensor| x.pow(Tensor::from([0.0f32, 2.0, 0.5])).sum();
+            grad(f)(&Tensor::from([0.0f32, -3.0, 4.0])).ok()?
+        }
+        "float_power" => i.float_power(-2),
+        "fftn" => x.reshape(&[1, 2, 3, 2, 2]).fftn(..),
+        "rfftn" => x.reshape(&[2, 3, 4]).rfftn([2, 0]),
+        "irfftn" => x.reshape(&[2, 3, 2, 2]).irfftn(5, ..),
+        "irfft_padded" => x.irfft(16, -1),
+        "hfft" => z.slice(s![..5]).hfft(7, 0),
+        "ihfft" => x.ihfft(0),
+        "fftfreq" => fftfreq(7, 0.3),
+        "rfftfreq" => rfftfreq(7, 0.3),
+        "fftshift" => x.fftshift(..),
+        "ifftshift" => v.slice(s![..7]).ifftshift(..),
+        "linear_transpose" => {
+            let back = linear_transpose(|v: &Tensor| (x.matmul(v) * 3.0).cumsum(0), &v.slice(s![..6])).ok()?;
+            back(&v.slice(s![..4])).ok()?
         }
         "floor_divide_zero" => e.floor_div(e * 0),
         "nansum" => n.nansum_axes(1),
