@@ -108,10 +108,42 @@ def _rust_names():
             if path.name == "tree.rs":
                 names.update(re.findall(r"^    fn (\w+)\(", text, re.M))
             # rows of the macros that make families of methods
-            for block in re.findall(r"^(?:unary|binary|reductions|running|initialisers|segments)! \{\n(.*?)^\}", text, re.M | re.S):
-                for row in block.splitlines():
-                    names.update(w for w in re.findall(r"\b[a-z_][a-z_0-9]*\b", row.split('"')[0].split("|")[0]))
+            names.update(_rows(text))
     return names
+
+
+def _rows(text):
+    """The names in the rows of the macros that make families of methods."""
+    blocks = re.findall(r"^(?:unary|binary|reductions|running|initialisers|segments)! \{\n(.*?)^\}", text, re.M | re.S)
+    rows = [row for block in blocks for row in block.splitlines() if '"' in row]
+    return {w for row in rows for w in re.findall(r"\b[a-z_][a-z_0-9]*\b", row.split('"')[0].split("|")[0])}
+
+
+# Public in their files, and not to users: rooms of the crate's own, and tables for its tests.
+_INTERNAL = ("array", "compiled", "eval", "fork", "numpy", "pmap", "runtime", "world", "layout", "export/bytes", "export/file")
+# Told where they are made, or for the extension module's use alone.
+_WITHOUT_EXAMPLE = set("UNARY BINARY OTHERWISE found_gpus platform_devices set_platforms first_device MakeVjp".split())
+
+
+def test_every_public_name_stands_in_a_tested_example():
+    public, examples = {}, [*re.findall(r"```rust\n(.*?)```", (_ROOT / "README.md").read_text(), re.S)]
+    for path in sorted((_ROOT / "src").rglob("*.rs")):
+        name = path.relative_to(_ROOT / "src").with_suffix("").as_posix()
+        text = path.read_text().split("\n#[cfg(test)]")[0]
+        doc = [line.strip()[3:] for line in text.splitlines() if line.strip().startswith(("///", "//!"))]
+        examples += re.findall(r"^ ?```(?:no_run)?\n(.*?)^ ?```$", "\n".join(doc), re.M | re.S)
+        if name.startswith(_INTERNAL):
+            continue
+        found = set(re.findall(r"^\s*pub (?:fn|struct|enum|trait|type|const|static) (\w+)", text, re.M))
+        if name == "tree":
+            found.update(re.findall(r"^    fn (\w+)\(", text, re.M))
+        # a macro that writes an example for each row
+        rows = set() if re.search(r"#\[doc = concat!\([^]]*```", text) else _rows(text)
+        public.update(dict.fromkeys(found | rows, name))
+    shown = set(re.findall(r"\w+", "\n".join(examples)))
+    lacking = {n: file for n, file in public.items() if n not in shown and n not in _WITHOUT_EXAMPLE}
+    assert not lacking, lacking
+    assert not [n for n in _WITHOUT_EXAMPLE if n not in public or n in shown], "excused, and not without"
 
 
 def _functions(module):

@@ -1,5 +1,22 @@
 //! Devices: a backend each, and a lane of the scheduler ([`crate::runtime`]).
 //!
+//! ```
+//! use ferrax::Tensor;
+//! use ferrax::device::{self, Device, Platform};
+//! let here: &'static Device = device::default_device(); // where arrays go that nobody places
+//! assert_eq!(Tensor::ones(&[2]).sum().device(), Some(here));
+//! assert_eq!((here.platform(), device::numbered(here.id)), ("cpu", Some(here)));
+//! assert!(device::has_cpus() && device::set_num_cpu_devices(1000).is_err()); // they are there already
+//! device::set_default_device(Some(&device::cpus()[0])); // or another; `None` for the first
+//! assert_eq!(device::cpus(), device::offered(Platform::Cpu));
+//! for (name, facts) in device::inventory() {
+//!     println!("{name}: {facts:?}"); // tiers of instructions, and adapters where the feature `gpu` is on
+//! }
+//! for gpu in device::gpus() {
+//!     println!("{gpu} {:?}", Tensor::ones(&[2]).device_put(gpu));
+//! }
+//! ```
+//!
 //! The list is made once, at first use: `cpu:0`, more by `FERRAX_NUM_CPU_DEVICES` or `XLA_FLAGS` (or [`set_num_cpu_devices`] before first use), then
 //! every GPU that can be reached.
 use ferrax_cpu::CpuBackend;

@@ -7,6 +7,27 @@
 //! # Ok::<(), ferrax::Error>(())
 //! ```
 //!
+//! A Rust program writes one, too:
+//!
+//! ```
+//! use ferrax::export::{Constraint, Exported, ExportedSize, ExportedType, ProgramFamily, Signature, TracedProgram};
+//! use ferrax::{Tensor, make_jaxpr};
+//! let program = make_jaxpr(|x: &Tensor| (x * 2.0).sum(), &Tensor::zeros(&[3]))?.into();
+//! let family = ProgramFamily::new(&["x".into()], &[TracedProgram { program, consts: vec![] }])?;
+//! assert_eq!((family.used(), family.sizes().len()), (&[true][..], 0)); // the inputs that it reads, and its symbolic sizes
+//! let signature =
+//!     Signature { fun_name: "f".into(), platforms: vec![("cpu".into(), 0)], calling_convention: 10, ..Signature::default() };
+//! let file = Exported::new(signature, &[(&family, vec![])], None)?.to_bytes(0, None)?;
+//! let read = Exported::from_bytes(&file)?;
+//! assert_eq!(read.call(&[Tensor::ones(&[3])])?[0].item(), 6.0);
+//! let s: &Signature = read.signature();
+//! let (x, limits): (&ExportedType, &[Constraint]) = (&s.inputs[0], &s.constraints);
+//! assert_eq!(x.shape.iter().map(ExportedSize::text).collect::<Vec<_>>(), ["3"]);
+//! assert!(!x.is_float0() && !s.is_symbolic() && s.variable_names().is_empty() && limits.is_empty());
+//! assert!(read.text()?.contains("mul") && !read.has_vjp() && !read.code().is_empty());
+//! # Ok::<(), ferrax::Error>(())
+//! ```
+//!
 //! A file holds a program, or one for each platform, with the arrays it captured, the types of its inputs and outputs, and as many of its
 //! reverse-mode derivatives as the writer asked for. Sizes may be symbolic: they are bound by the arguments' shapes, and each binding is
 //! compiled once.

@@ -23,12 +23,25 @@ use ferrax_ir::Dtype;
 use std::f64::consts::PI;
 
 /// `params - rate * grads`: gradient descent.
+///
+/// ```
+/// use ferrax::{Tensor, optim};
+/// let w = optim::sgd(&Tensor::from(1.0f32), &Tensor::from(2.0f32), 0.25);
+/// assert_eq!(w.item(), 0.5);
+/// ```
 #[track_caller]
 pub fn sgd<P: Tree>(params: &P, grads: &P, rate: impl IntoTensor) -> P {
     let rate = rate.into_tensor();
     params.zip(grads, |p, g| p - &rate * g)
 }
 /// Gradient descent with momentum: `velocity = decay * velocity + grads`, `params - rate * velocity`. Returns both.
+///
+/// ```
+/// use ferrax::{Tensor, optim};
+/// let (w, g, v) = (Tensor::from(1.0f32), Tensor::from(2.0f32), Tensor::from(1.0f32));
+/// let (w, v) = optim::momentum(&w, &g, &v, 0.1, 0.5);
+/// assert_eq!((v.item(), w.item()), (2.5, 0.75));
+/// ```
 #[track_caller]
 pub fn momentum<P: Tree>(params: &P, grads: &P, velocity: &P, rate: impl IntoTensor, decay: f64) -> (P, P) {
     let rate = rate.into_tensor();
@@ -41,6 +54,11 @@ pub fn zeros_like<P: Tree>(params: &P) -> P {
     params.map(Tensor::zeros_like)
 }
 /// The square root of the sum of all squares.
+///
+/// ```
+/// use ferrax::{Tensor, optim};
+/// assert_eq!(optim::global_norm(&(Tensor::from(3.0f32), Tensor::from(4.0f32))).item(), 5.0);
+/// ```
 #[track_caller]
 pub fn global_norm<P: Tree>(tree: &P) -> Tensor {
     let mut total: Option<Tensor> = None;
@@ -65,6 +83,12 @@ pub fn clip<P: Tree>(grads: &P, most: f64) -> P {
 }
 
 /// The steps done, and the running means of gradients and of their squares.
+///
+/// ```
+/// use ferrax::{Tensor, Tree, optim};
+/// let state: optim::Moments<Vec<Tensor>> = optim::Adam::new(0.1).init(&vec![Tensor::ones(&[2])]);
+/// assert_eq!(state.paths(), [".count", ".first[0]", ".second[0]"]); // a tree: it goes through `jit`, and into files
+/// ```
 #[derive(Clone, Debug)]
 pub struct Moments<P> {
     /// How many steps were done (int32).
@@ -110,6 +134,13 @@ impl Adam {
         Adam { rate, b1: 0.9, b2: 0.999, eps: 1e-8, decay: 0.0 }
     }
     /// AdamW.
+    ///
+    /// ```
+    /// use ferrax::{Tensor, optim};
+    /// let (adam, w) = (optim::Adam::with_decay(0.1, 0.5), Tensor::from(1.0f32));
+    /// let (w, _) = adam.step(&w, &Tensor::from(0.0f32), &adam.init(&w));
+    /// assert!((w.item() - 0.95).abs() < 1e-6);
+    /// ```
     pub fn with_decay(rate: f64, decay: f64) -> Adam {
         Adam { decay, ..Adam::new(rate) }
     }
@@ -124,6 +155,14 @@ impl Adam {
         self.step_at(params, grads, state, self.rate)
     }
     /// The same at another learning rate: what a schedule gives.
+    ///
+    /// ```
+    /// use ferrax::{Tensor, optim};
+    /// let (adam, w) = (optim::Adam::new(0.1), Tensor::from(1.0f32));
+    /// let rate = optim::cosine(0.1, 100);
+    /// let (next, _) = adam.step_at(&w, &Tensor::from(3.0f32), &adam.init(&w), rate(&Tensor::from(0)));
+    /// assert!((next.item() - 0.9).abs() < 1e-5);
+    /// ```
     #[track_caller]
     pub fn step_at<P: Tree>(
         &self,
@@ -148,6 +187,12 @@ impl Adam {
     }
 }
 /// Lion (Chen et al., 2023): the sign of a mean of gradients. Returns parameters and the mean, which starts as zeros.
+///
+/// ```
+/// use ferrax::{Tensor, optim};
+/// let (w, mean) = optim::lion(&Tensor::from(1.0f32), &Tensor::from(7.0f32), &Tensor::from(0.0f32), 0.1, 0.9, 0.99, 0.0);
+/// assert!((w.item() - 0.9).abs() < 1e-6 && (mean.item() - 0.07).abs() < 1e-6);
+/// ```
 #[track_caller]
 pub fn lion<P: Tree>(params: &P, grads: &P, mean: &P, rate: f64, b1: f64, b2: f64, decay: f64) -> (P, P) {
     let change = mean.zip(grads, |m, g| (m * b1 + g * (1.0 - b1)).sign());
@@ -164,6 +209,12 @@ pub fn cosine(rate: f64, steps: usize) -> impl Fn(&Tensor) -> Tensor {
     }
 }
 /// From 0 up to `rate` in `warmup` steps, then down to 0 along a cosine until `steps`.
+///
+/// ```
+/// use ferrax::{Tensor, optim};
+/// let rate = optim::warmup_cosine(0.4, 4, 100);
+/// assert!((rate(&Tensor::from(1)).item() - 0.1).abs() < 1e-6 && rate(&Tensor::from(100)).item() < 1e-6);
+/// ```
 pub fn warmup_cosine(rate: f64, warmup: usize, steps: usize) -> impl Fn(&Tensor) -> Tensor {
     let down = cosine(rate, steps.saturating_sub(warmup).max(1));
     move |step| {
@@ -172,6 +223,12 @@ pub fn warmup_cosine(rate: f64, warmup: usize, steps: usize) -> impl Fn(&Tensor)
     }
 }
 /// `rate` times `factor` for every `every` steps done.
+///
+/// ```
+/// use ferrax::{Tensor, optim};
+/// let rate = optim::exponential_decay(0.4, 10, 0.5);
+/// assert!((rate(&Tensor::from(20)).item() - 0.1).abs() < 1e-6);
+/// ```
 pub fn exponential_decay(rate: f64, every: usize, factor: f64) -> impl Fn(&Tensor) -> Tensor {
     move |step| Tensor::from(factor as f32).pow(step.astype(Dtype::F32) / every as f64) * rate
 }

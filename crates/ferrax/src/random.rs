@@ -59,11 +59,25 @@ pub fn key(seed: i32) -> Tensor {
     emit(RandomKey { kind: KeyCast::Seed, r#impl: KeyImpl::Fry }, &[&constant(Dtype::I32, seed as f64)])
 }
 /// Keys from their words, `u32[.., 2]`.
+///
+/// ```
+/// use ferrax::random;
+/// let words = random::key_data(&random::key(7));
+/// assert_eq!(words.to_vec::<u32>()?, [0, 7]);
+/// assert_eq!(random::wrap_key_data(&words).shape(), random::key(7).shape());
+/// # Ok::<(), ferrax::Error>(())
+/// ```
 #[track_caller]
 pub fn wrap_key_data(words: &Tensor) -> Tensor {
     emit(RandomKey { kind: KeyCast::Wrap, r#impl: KeyImpl::Fry }, &[words])
 }
 /// The words of keys, `u32[.., 2]`.
+///
+/// ```
+/// use ferrax::random;
+/// assert_eq!(random::key_data(&random::key(7)).to_vec::<u32>()?, [0, 7]);
+/// # Ok::<(), ferrax::Error>(())
+/// ```
 #[track_caller]
 pub fn key_data(keys: &Tensor) -> Tensor {
     emit(RandomMap { kind: KeyMap::Unwrap }, &[keys])
@@ -77,6 +91,14 @@ pub fn split(key: &Tensor, n: usize) -> Vec<Tensor> {
     split_into(key, &[n]).unstack(0)
 }
 /// New independent keys in one tensor of keys.
+///
+/// ```
+/// use ferrax::{Dtype, Tensor, random, vmap};
+/// let keys = random::split_into(&random::key(0), &[5]);
+/// let x = vmap(|k: &Tensor| random::normal(k, &[3], Dtype::F32))(&keys)?;
+/// assert_eq!(x.shape(), [5, 3]);
+/// # Ok::<(), ferrax::Error>(())
+/// ```
 ///
 /// # Panics
 /// If there is not one key.
@@ -196,6 +218,12 @@ pub fn uniform(key: &Tensor, shape: &[usize], dtype: Dtype) -> Tensor {
 }
 /// Uniform in [low, high), which broadcast to the shape.
 ///
+/// ```
+/// use ferrax::{Dtype, random};
+/// let x = random::uniform_between(&random::key(0), &[100], Dtype::F32, -3.0, 5.0);
+/// assert!(x.min().item() >= -3.0 && x.max().item() < 5.0);
+/// ```
+///
 /// # Panics
 /// If the dtype is not floating point.
 #[track_caller]
@@ -233,6 +261,12 @@ pub fn randint(key: &Tensor, shape: &[usize], low: impl IntoTensor, high: impl I
     randint_in(key, shape, low, high, Dtype::I32)
 }
 /// The same in another integer dtype.
+///
+/// ```
+/// use ferrax::{Dtype, random};
+/// let x = random::randint_in(&random::key(0), &[100], -5, 5, Dtype::I8);
+/// assert!((x.dtype(), x.min().item() >= -5.0) == (Dtype::I8, true));
+/// ```
 ///
 /// # Panics
 /// If the dtype is no integer type.

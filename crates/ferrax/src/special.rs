@@ -34,6 +34,11 @@ pub fn sinc(x: &Tensor) -> Tensor {
     where_(&zero, maclaurin(0, &y), safe.sin() / &safe)
 }
 /// The modified Bessel function of order 0.
+///
+/// ```
+/// use ferrax::{Tensor, special};
+/// assert!((special::i0(&Tensor::from(1.0f32)).item() - 1.266066).abs() < 1e-5);
+/// ```
 #[track_caller]
 pub fn i0(x: &Tensor) -> Tensor {
     let value = |x: &Tensor| {
@@ -47,6 +52,12 @@ pub fn i0(x: &Tensor) -> Tensor {
     ok(custom_jvp(value, rule)(&inexact(x)))
 }
 /// Kaiser's window of `n` samples, float32.
+///
+/// ```
+/// use ferrax::special;
+/// let w = special::kaiser(5, 8.6);
+/// assert!(w.argmax(0).item() == 2.0 && (w.max().item() - 1.0).abs() < 1e-6);
+/// ```
 #[track_caller]
 pub fn kaiser(n: usize, beta: f64) -> Tensor {
     let c = |x: f64| constant(Dtype::F32, x);
@@ -119,6 +130,12 @@ pub fn frexp(x: &Tensor) -> (Tensor, Tensor) {
     ok(custom_jvp(value, rule)(&x))
 }
 /// Elementwise `x 2^n` for integers n.
+///
+/// ```
+/// use ferrax::{Tensor, special};
+/// assert_eq!(special::ldexp(&Tensor::from([0.5f32, 3.0]), Tensor::from([4, -1])).to_vec::<f32>()?, [8.0, 1.5]);
+/// # Ok::<(), ferrax::Error>(())
+/// ```
 #[track_caller]
 pub fn ldexp(x: &Tensor, n: impl IntoTensor) -> Tensor {
     let x = inexact(x).strong();
@@ -132,6 +149,12 @@ pub fn ldexp(x: &Tensor, n: impl IntoTensor) -> Tensor {
     where_(&(x.is_inf() | x.eq(0.0)), &x, out)
 }
 /// Elementwise log2(2**x + 2**y), without overflow.
+///
+/// ```
+/// use ferrax::{Tensor, special};
+/// assert_eq!(special::logaddexp2(&Tensor::from([3.0f32, 1000.0]), 3.0).to_vec::<f32>()?, [4.0, 1000.0]);
+/// # Ok::<(), ferrax::Error>(())
+/// ```
 #[track_caller]
 pub fn logaddexp2(x: &Tensor, y: impl IntoTensor) -> Tensor {
     let [x, y] = exactly(promote(&[x, &y.into_tensor()]));

@@ -109,12 +109,12 @@ pub(crate) fn pointwise_in(f: Pw, how: Coercion, x: &[&Tensor]) -> Tensor {
 /// Operands in their common dtype. What only numbers of Rust's would make 64 bits wide stays at 32.
 fn promoted(x: Values) -> Res<Values> {
     let (d, w) = (x[0].dtype(), x[0].weak());
-    if x.iter().all(|v| v.dtype() == d && v.weak() == w) {
+    let wide = |d: Dtype| canonical(d, false) != d;
+    if x.iter().all(|v| v.dtype() == d && v.weak() == w) && !(w && wide(d)) {
         return Ok(x);
     }
     let kinds: Vec<(Dtype, bool)> = x.iter().map(|v| (v.dtype(), v.weak())).collect();
     let (mut d, weak) = result_type(&kinds, PROMOTION)?;
-    let wide = |d: Dtype| canonical(d, false) != d;
     if weak && wide(d) && !kinds.iter().any(|k| !k.1 && wide(k.0)) {
         d = canonical(d, false);
     }
@@ -225,10 +225,23 @@ impl Tensor {
         self.0.dtype()
     }
     /// Shape, dtype, and whether the dtype gives way to others.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::zeros(&[2, 3]).aval().to_string(), "f32[2,3]");
+    /// ```
     pub fn aval(&self) -> Aval {
         self.0.aval()
     }
     /// Waits until the elements are there.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// let y = Tensor::ones(&[1000]).exp();
+    /// y.ready()?; // it is there, or its error
+    /// assert!(y.is_ready());
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     ///
     /// # Errors
     /// What went wrong, if the computation failed.
@@ -279,6 +292,12 @@ impl Tensor {
         Tensor::zeros_in(shape, Dtype::F32)
     }
     /// Zeros of a dtype.
+    ///
+    /// ```
+    /// use ferrax::{Dtype, Tensor};
+    /// assert_eq!(Tensor::zeros_in(&[2], Dtype::I8).to_vec::<i8>()?, [0, 0]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     #[track_caller]
     pub fn zeros_in(shape: &[usize], dtype: Dtype) -> Tensor {
         constant(dtype, 0.0).broadcast_to(shape)
@@ -299,6 +318,12 @@ impl Tensor {
         constant(self.dtype(), 1.0).broadcast_to(self.shape())
     }
     /// `x` in every element, of this one's shape and dtype.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::from([1, 2]).full_like(7).to_vec::<i32>()?, [7, 7]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     #[track_caller]
     pub fn full_like(&self, x: impl IntoTensor) -> Tensor {
         x.into_tensor().astype(self.dtype()).broadcast_to(self.shape())
@@ -309,11 +334,23 @@ impl Tensor {
         Tensor::iota(&[n], 0, dtype)
     }
     /// Each element's position along an axis.
+    ///
+    /// ```
+    /// use ferrax::{Dtype, Tensor};
+    /// assert_eq!(Tensor::iota(&[2, 2], 1, Dtype::I32).to_vec::<i32>()?, [0, 1, 0, 1]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     #[track_caller]
     pub fn iota(shape: &[usize], axis: usize, dtype: Dtype) -> Tensor {
         emit(Iota { dimension: axis, dtype, shape: Dims::new(shape).into() }, &[])
     }
     /// `n` points from `a` to `b`, both included, float32.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::linspace(0.0, 1.0, 5).to_vec::<f32>()?, [0.0, 0.25, 0.5, 0.75, 1.0]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     #[track_caller]
     pub fn linspace(a: f64, b: f64, n: usize) -> Tensor {
         let f = |x: f64| constant(Dtype::F32, x);
@@ -361,6 +398,12 @@ impl Tensor {
         self.astype(canonical(self.dtype(), false))
     }
     /// Repeated to a shape, by numpy's rule.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::from([1, 2]).broadcast_to(&[2, 2]).to_vec::<i32>()?, [1, 2, 1, 2]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     #[track_caller]
     pub fn broadcast_to(&self, shape: &[usize]) -> Tensor {
         mistakes::init();

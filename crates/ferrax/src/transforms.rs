@@ -60,6 +60,17 @@ pub(crate) fn unflat<T: Tree>(like: &T, leaves: impl IntoIterator<Item = Value>)
     like.rebuild(&mut |old| leaves.next().map_or_else(|| old.clone(), Tensor))
 }
 /// What a closure may return: a tree, or a `Result` of one.
+///
+/// ```
+/// use ferrax::{Output, Res, Tensor, grad};
+/// fn steepest<R: Output<Tensor>>(f: impl Fn(&Tensor) -> R, x: &Tensor) -> Res<f64> {
+///     Ok(grad(f)(x)?.abs().max().item()) // of closures that give tensors, and of those that may fail
+/// }
+/// let positive = |x: &Tensor| -> Res<Tensor> { if x.size() > 0 { Ok(x.sum()) } else { Err(ferrax::Error::value("nothing there")) } };
+/// assert_eq!((steepest(positive, &Tensor::ones(&[2]))?, steepest(|x: &Tensor| x.powi(2).sum(), &Tensor::ones(&[2]))?), (1.0, 2.0));
+/// assert!(steepest(positive, &Tensor::ones(&[0])).is_err());
+/// # Ok::<(), ferrax::Error>(())
+/// ```
 pub trait Output<T> {
     /// The tree.
     fn output(self) -> Res<T>;
@@ -140,6 +151,14 @@ pub fn value_and_grad_aux<X: Tree, A: Tree, R: Output<(Tensor, A)>>(
     }
 }
 /// `f` and its derivative in every tensor of its argument. `f` returns a rank-0 float.
+///
+/// ```
+/// use ferrax::{Tensor, value_and_grad};
+/// let x = Tensor::from([1.0f32, 2.0]);
+/// let (y, g) = value_and_grad(|x: &Tensor| (x * x).sum())(&x)?;
+/// assert_eq!((y.item(), g.to_vec::<f32>()?), (5.0, vec![2.0, 4.0]));
+/// # Ok::<(), ferrax::Error>(())
+/// ```
 pub fn value_and_grad<X: Tree, R: Output<Tensor>>(f: impl Fn(&X) -> R) -> impl Fn(&X) -> Res<(Tensor, X)> {
     let g = value_and_grad_aux(move |x: &X| f(x).output().map(|y| (y, ())));
     move |x| {
@@ -153,6 +172,14 @@ pub fn grad<X: Tree, R: Output<Tensor>>(f: impl Fn(&X) -> R) -> impl Fn(&X) -> R
     move |x| Ok(g(x)?.1)
 }
 /// `f(x)` and its directional derivative along `dx`.
+///
+/// ```
+/// use ferrax::{Tensor, jvp};
+/// let x = Tensor::from([1.0f32, 2.0]);
+/// let (y, dy) = jvp(|x: &Tensor| x * x, &x, &Tensor::from([1.0f32, 0.0]))?;
+/// assert_eq!((y.to_vec::<f32>()?, dy.to_vec::<f32>()?), (vec![1.0, 4.0], vec![2.0, 0.0]));
+/// # Ok::<(), ferrax::Error>(())
+/// ```
 pub fn jvp<X: Tree, Y: Tree, R: Output<Y>>(f: impl Fn(&X) -> R, x: &X, dx: &X) -> Res<(Y, Y)> {
     mistakes::init();
     inexact("jvp", x)?;
@@ -201,6 +228,14 @@ pub fn vjp<X: Tree + Clone, Y: Tree + Clone, R: Output<Y>, F: Fn(&X) -> R>(
     Ok((y, back))
 }
 /// `f(x)`, and its derivative there as a linear function of changes of `x`, to be called any number of times.
+///
+/// ```
+/// use ferrax::{Tensor, linearize};
+/// let x = Tensor::from([1.0f32, 2.0]);
+/// let (_, along) = linearize(|x: &Tensor| x * x, &x)?;
+/// assert_eq!(along(&Tensor::ones(&[2]))?.to_vec::<f32>()?, [2.0, 4.0]);
+/// # Ok::<(), ferrax::Error>(())
+/// ```
 pub fn linearize<X: Tree, Y: Tree + Clone, R: Output<Y>, F: Fn(&X) -> R>(
     f: F,
     x: &X,
@@ -263,6 +298,14 @@ fn basis(shape: &[usize], dtype: Dtype) -> Tensor {
     rows.reshape(&std::iter::once(n as i64).chain(shape.iter().map(|n| *n as i64)).collect::<Vec<_>>())
 }
 /// The derivative of a function of one tensor, row by row of the result: shape `out.. + in..`. Right where results are few.
+///
+/// ```
+/// use ferrax::{Tensor, jacrev};
+/// let x = Tensor::from([1.0f32, 2.0]);
+/// let j = jacrev(|x: &Tensor| x * x)(&x)?;
+/// assert_eq!(j.to_vec::<f32>()?, [2.0, 0.0, 0.0, 4.0]);
+/// # Ok::<(), ferrax::Error>(())
+/// ```
 pub fn jacrev<X: Tree + Clone, R: Output<Tensor>>(f: impl Fn(&X) -> R) -> impl Fn(&X) -> Res<X> {
     move |x| {
         let (y, back) = vjp(|x: &X| f(x).output(), x)?;
@@ -277,6 +320,14 @@ pub fn jacrev<X: Tree + Clone, R: Output<Tensor>>(f: impl Fn(&X) -> R) -> impl F
     }
 }
 /// The derivative of a function of one tensor, column by column: shape `out.. + in..`. Right where inputs are few.
+///
+/// ```
+/// use ferrax::{Tensor, jacfwd};
+/// let x = Tensor::from([1.0f32, 2.0]);
+/// let j = jacfwd(|x: &Tensor| x * x)(&x)?;
+/// assert_eq!(j.to_vec::<f32>()?, [2.0, 0.0, 0.0, 4.0]);
+/// # Ok::<(), ferrax::Error>(())
+/// ```
 pub fn jacfwd<X: Tree + Clone, R: Output<Tensor>>(f: impl Fn(&X) -> R) -> impl Fn(&X) -> Res<X> {
     move |x| {
         mistakes::init();
@@ -342,6 +393,13 @@ pub fn eval_jaxpr(program: &ferrax_ir::Program, x: &[&Tensor]) -> Res<Vec<Tensor
     Ok(bind(&call.into(), &args)?.into_iter().map(Tensor).collect())
 }
 /// Shapes and dtypes of what `f` would return, without computing it.
+///
+/// ```
+/// use ferrax::{Tensor, eval_shape};
+/// let types = eval_shape(|x: &Tensor| x.matmul(x.t()), &Tensor::zeros(&[3, 5]))?; // nothing is computed
+/// assert_eq!(types[0].to_string(), "f32[3,3]");
+/// # Ok::<(), ferrax::Error>(())
+/// ```
 pub fn eval_shape<X: Tree, Y: Tree, R: Output<Y>>(f: impl Fn(&X) -> R, x: &X) -> Res<Vec<Aval>> {
     Ok(traced(&f, x)?.0.out_avals().to_vec())
 }

@@ -17,6 +17,28 @@
 //! assert_eq!(vec![l].paths(), ["[0].w"]);
 //! ```
 //!
+//! Or by hand, where the structure is not that of the fields:
+//!
+//! ```
+//! use ferrax::{Outline, Tensor, Tree, grad};
+//! struct Symmetric(Tensor); // what is below the diagonal is not there
+//! impl Tree for Symmetric {
+//!     fn leaves(&self, f: &mut dyn FnMut(&Tensor)) {
+//!         f(&self.0.triu(0));
+//!     }
+//!     fn rebuild(&self, f: &mut dyn FnMut(&Tensor) -> Tensor) -> Symmetric {
+//!         let upper = f(&self.0.triu(0));
+//!         Symmetric(&upper + upper.triu(1).t())
+//!     }
+//!     fn outline(&self, out: &mut Outline) {
+//!         out.enter(".upper", |out| out.leaf());
+//!     }
+//! }
+//! let g = grad(|s: &Symmetric| s.0.sum())(&Symmetric(Tensor::zeros(&[2, 2])))?;
+//! assert_eq!((g.0.triu(0).to_vec::<f32>()?, g.paths()), (vec![1.0, 2.0, 0.0, 1.0], vec![".upper".to_string()]));
+//! # Ok::<(), ferrax::Error>(())
+//! ```
+//!
 //! INVARIANT: `leaves`, `rebuild` and `outline` visit the same tensors in the same order; two trees of one outline differ in tensors only.
 use crate::tensor::Tensor;
 use std::collections::{BTreeMap, HashMap};

@@ -21,6 +21,13 @@ use ndarray::{ArrayBase, ArrayViewD, Data, Dimension, IxDyn};
 use std::marker::PhantomData;
 
 /// The elements of a tensor on the host, where they lie.
+///
+/// ```
+/// use ferrax::{Tensor, views::{self, HostView}};
+/// let seen: HostView<i32> = views::view(&Tensor::from([[1, 2], [3, 4]]))?; // it keeps what it looks at
+/// assert_eq!((seen.slice().len(), seen.array().shape()), (4, &[2, 2][..]));
+/// # Ok::<(), ferrax::Error>(())
+/// ```
 pub struct HostView<T> {
     buffer: Buffer,
     shape: Vec<usize>,

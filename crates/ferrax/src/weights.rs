@@ -161,6 +161,16 @@ fn same(a: &Aval, b: &Aval) -> bool {
 }
 /// [`to_bytes`] into a file.
 ///
+/// ```
+/// use ferrax::{Tensor, weights};
+/// let path = std::env::temp_dir().join(format!("model-{}.safetensors", std::process::id()));
+/// weights::save(&path, &vec![Tensor::from([1.0f32, 2.0])])?;
+/// let read = weights::load(&path, &vec![Tensor::zeros(&[2])])?;
+/// assert_eq!(read[0].to_vec::<f32>()?, [1.0, 2.0]);
+/// # std::fs::remove_file(path).unwrap();
+/// # Ok::<(), ferrax::Error>(())
+/// ```
+///
 /// # Errors
 /// Those of `to_bytes`; `Value` with the path and the system's words where it cannot be written.
 pub fn save<T: Tree>(path: impl AsRef<Path>, tree: &T) -> Res<()> {

@@ -20,6 +20,13 @@ enum Form {
     Min(Box<[SizeExpr; 2]>),
 }
 /// An expression over the variables of an exported program.
+///
+/// ```
+/// use ferrax::export::SizeExpr;
+/// let n = SizeExpr::parse("2*b + 1", &["b".into()])?;
+/// assert_eq!((n.value(&[Some(3)])?, n.number()), (7, None));
+/// # Ok::<(), ferrax::Error>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SizeExpr(Form);
 

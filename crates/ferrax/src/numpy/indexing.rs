@@ -47,7 +47,7 @@ fn resolve(n: usize, start: Option<i64>, stop: Option<i64>, step: Option<i64>) -
     if start <= stop {
         return Ok((0, 0, 1, true));
     }
-    let stride = step.unsigned_abs() as i64;
+    let stride = step.unsigned_abs().min(n as u64) as i64; // a longer one meets one element, too
     let count = (start - stop + stride - 1) / stride;
     let last = start - (count - 1) * stride;
     Ok((last as usize, start as usize + 1, stride as usize, true))

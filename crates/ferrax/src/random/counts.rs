@@ -1,12 +1,18 @@
 //! Numbers of successes: Poisson, binomial, multinomial.
 use super::{Finfo, pair, split_into, uniform};
-use crate::mistakes::ok;
+use crate::mistakes::{ok, raise};
 use crate::numpy::elementwise::broadcast_shapes;
 use crate::tensor::{IntoTensor, Tensor, constant, inexact, where_};
 use crate::transforms::{associative_scan, scan, while_loop};
-use ferrax_ir::Dtype;
+use ferrax_ir::{Dtype, Error};
 
 /// Poisson (int32), of rates that broadcast to the shape.
+///
+/// ```
+/// use ferrax::random;
+/// let x = random::poisson(&random::key(0), 4.0, &[2000]);
+/// assert!((x.mean().item() - 4.0).abs() < 0.2);
+/// ```
 #[track_caller]
 pub fn poisson(key: &Tensor, rate: impl IntoTensor, shape: &[usize]) -> Tensor {
     // small rates by counting, large ones by rejection; each lane runs both, at a harmless rate where the other one's result is taken
@@ -70,6 +76,12 @@ fn poisson_rejection(key: &Tensor, rate: &Tensor, shape: &[usize]) -> Tensor {
 }
 
 /// How many of n trials of probability p succeed, in a float dtype; nan where n is negative or p no probability.
+///
+/// ```
+/// use ferrax::{Dtype, random};
+/// let x = random::binomial(&random::key(0), 10, 0.3, &[2000], Dtype::F32);
+/// assert!((x.mean().item() - 3.0).abs() < 0.2);
+/// ```
 #[track_caller]
 pub fn binomial(key: &Tensor, n: impl IntoTensor, p: impl IntoTensor, shape: &[usize], dtype: Dtype) -> Tensor {
     Finfo::of("binomial", dtype);
@@ -159,11 +171,22 @@ fn rejection(key: &Tensor, n: &Tensor, q: &Tensor) -> Tensor {
     ok(while_loop(|s: &State| !s.1.all(), step, &start)).0
 }
 /// Counts among k outcomes in n trials: p has shape (.., k) and sums to 1; n broadcasts to its leading axes.
+///
+/// ```
+/// use ferrax::{Dtype, Tensor, random};
+/// let x = random::multinomial(&random::key(0), 100, &Tensor::from([0.5f32, 0.3, 0.2]), Dtype::F32);
+/// assert_eq!((x.shape(), x.sum().item()), (&[3][..], 100.0));
+/// ```
+///
+/// # Panics
+/// For one probability alone, and shapes that do not fit.
 #[track_caller]
 pub fn multinomial(key: &Tensor, n: impl IntoTensor, p: &Tensor, dtype: Dtype) -> Tensor {
     let both = crate::tensor::promote(&[&n.into_tensor(), p]);
     let [n, p] = [&both[0], &both[1]].map(|x| inexact(&x.strong()));
-    let k = p.shape().len() - 1;
+    let Some(k) = p.rank().checked_sub(1) else {
+        raise(Error::value("multinomial takes a vector of probabilities, or several"))
+    };
     let batch = ok(broadcast_shapes([n.shape(), &p.shape()[..k]].into_iter())).to_vec();
     let shape = [&batch[..], &p.shape()[k..]].concat();
     // each outcome is binomial given those before it, with its share of the probability that is left

@@ -76,16 +76,34 @@ fn draws(key: &Tensor, a: &Tensor, shape: &[usize], dtype: Dtype, log_space: boo
 }
 
 /// Gamma, of shape a (which broadcasts to `shape`) and scale 1.
+///
+/// ```
+/// use ferrax::{Dtype, random};
+/// let x = random::gamma(&random::key(0), 3.0, &[2000], Dtype::F32);
+/// assert!((x.mean().item() - 3.0).abs() < 0.2);
+/// ```
 #[track_caller]
 pub fn gamma(key: &Tensor, a: impl IntoTensor, shape: &[usize], dtype: Dtype) -> Tensor {
     draws(key, &a.into_tensor(), shape, dtype, false)
 }
 /// The logarithm of a gamma draw, accurate for small a.
+///
+/// ```
+/// use ferrax::{Dtype, random};
+/// let x = random::loggamma(&random::key(0), 1e-3, &[100], Dtype::F32); // whose exponentials are 0
+/// assert!(x.is_finite().all().item() == 1.0);
+/// ```
 #[track_caller]
 pub fn loggamma(key: &Tensor, a: impl IntoTensor, shape: &[usize], dtype: Dtype) -> Tensor {
     draws(key, &a.into_tensor(), shape, dtype, true)
 }
 /// Beta.
+///
+/// ```
+/// use ferrax::{Dtype, random};
+/// let x = random::beta(&random::key(0), 2.0, 6.0, &[2000], Dtype::F32);
+/// assert!((x.mean().item() - 0.25).abs() < 0.02);
+/// ```
 #[track_caller]
 pub fn beta(key: &Tensor, a: impl IntoTensor, b: impl IntoTensor, shape: &[usize], dtype: Dtype) -> Tensor {
     let (k_a, k_b) = pair(key);
@@ -95,6 +113,12 @@ pub fn beta(key: &Tensor, a: impl IntoTensor, b: impl IntoTensor, shape: &[usize
     &x / (&x + y)
 }
 /// Dirichlet: positive vectors that sum to 1; `shape` (to which alpha's leading axes broadcast), then alpha's last axis.
+///
+/// ```
+/// use ferrax::{Dtype, Tensor, random};
+/// let x = random::dirichlet(&random::key(0), &Tensor::from([1.0f32, 2.0]), &[5], Dtype::F32);
+/// assert_eq!(x.sum_axes(-1).all_close(Tensor::ones(&[5]), 1e-5, 1e-5).item(), 1.0);
+/// ```
 #[track_caller]
 pub fn dirichlet(key: &Tensor, alpha: &Tensor, shape: &[usize], dtype: Dtype) -> Tensor {
     let n = alpha.shape().last().copied().unwrap_or(1);
@@ -103,12 +127,24 @@ pub fn dirichlet(key: &Tensor, alpha: &Tensor, shape: &[usize], dtype: Dtype) ->
     &e / e.sum_keep(-1)
 }
 /// Chi-square, of df degrees of freedom.
+///
+/// ```
+/// use ferrax::{Dtype, random};
+/// let x = random::chisquare(&random::key(0), 5.0, &[2000], Dtype::F32);
+/// assert!((x.mean().item() - 5.0).abs() < 0.3);
+/// ```
 #[track_caller]
 pub fn chisquare(key: &Tensor, df: impl IntoTensor, shape: &[usize], dtype: Dtype) -> Tensor {
     let half = df.into_tensor().astype(dtype) / constant(dtype, 2.0);
     loggamma(key, half, shape, dtype).exp() * constant(dtype, 2.0)
 }
 /// F, of degrees of freedom above and below.
+///
+/// ```
+/// use ferrax::{Dtype, random};
+/// let x = random::f(&random::key(0), 4.0, 6.0, &[5], Dtype::F32);
+/// assert!(x.min().item() > 0.0);
+/// ```
 #[track_caller]
 pub fn f(key: &Tensor, above: impl IntoTensor, below: impl IntoTensor, shape: &[usize], dtype: Dtype) -> Tensor {
     let (above, below) = (above.into_tensor().astype(dtype), below.into_tensor().astype(dtype));
@@ -117,6 +153,12 @@ pub fn f(key: &Tensor, above: impl IntoTensor, below: impl IntoTensor, shape: &[
     (num / above) / (den / below)
 }
 /// Student's t, of df degrees of freedom.
+///
+/// ```
+/// use ferrax::{Dtype, random};
+/// let x = random::t(&random::key(0), 9.0, &[2000], Dtype::F32);
+/// assert!((x.mean().item() - 0.0).abs() < 0.1);
+/// ```
 #[track_caller]
 pub fn t(key: &Tensor, df: impl IntoTensor, shape: &[usize], dtype: Dtype) -> Tensor {
     let half = df.into_tensor().astype(dtype) / constant(dtype, 2.0);
@@ -124,6 +166,12 @@ pub fn t(key: &Tensor, df: impl IntoTensor, shape: &[usize], dtype: Dtype) -> Te
     normal(&k_normal, shape, dtype) * (&half / gamma(&k_gamma, &half, shape, dtype)).sqrt()
 }
 /// Of density proportional to exp(-|x|^p).
+///
+/// ```
+/// use ferrax::{Dtype, random};
+/// let x = random::generalized_normal(&random::key(0), 1.5, &[2000], Dtype::F32);
+/// assert!((x.mean().item() - 0.0).abs() < 0.1);
+/// ```
 #[track_caller]
 pub fn generalized_normal(key: &Tensor, p: impl IntoTensor, shape: &[usize], dtype: Dtype) -> Tensor {
     let power = 1.0 / p.into_tensor().strong().astype(dtype);
@@ -132,6 +180,12 @@ pub fn generalized_normal(key: &Tensor, p: impl IntoTensor, shape: &[usize], dty
     rademacher(&k_sign, shape, dtype) * size.pow(power)
 }
 /// Uniform in the unit ball of the p-norm in d dimensions: shape, then d. Barthe, Guedon, Mendelson and Naor (2005).
+///
+/// ```
+/// use ferrax::{Dtype, random};
+/// let x = random::ball(&random::key(0), 3, 2, &[10], Dtype::F32);
+/// assert!(x.shape() == [10, 3] && x.norm_axes(-1).max().item() <= 1.0);
+/// ```
 #[track_caller]
 pub fn ball(key: &Tensor, d: usize, p: impl IntoTensor, shape: &[usize], dtype: Dtype) -> Tensor {
     let p = p.into_tensor();

@@ -27,6 +27,12 @@ pub fn normal(key: &Tensor, shape: &[usize], dtype: Dtype) -> Tensor {
     constant(dtype, 2f64.sqrt()) * u.erf_inv()
 }
 /// Standard normal, cut to (low, high), which broadcast to the shape.
+///
+/// ```
+/// use ferrax::{Dtype, random};
+/// let x = random::truncated_normal(&random::key(0), -1.0, 2.0, &[100], Dtype::F32);
+/// assert!(x.min().item() > -1.0 && x.max().item() < 2.0);
+/// ```
 #[track_caller]
 pub fn truncated_normal(
     key: &Tensor,
@@ -46,16 +52,34 @@ pub fn truncated_normal(
     out.clip(low, high)
 }
 /// Exponential, of rate 1.
+///
+/// ```
+/// use ferrax::{Dtype, random};
+/// let x = random::exponential(&random::key(0), &[2000], Dtype::F32);
+/// assert!((x.mean().item() - 1.0).abs() < 0.1);
+/// ```
 #[track_caller]
 pub fn exponential(key: &Tensor, shape: &[usize], dtype: Dtype) -> Tensor {
     -(-uniform(key, shape, dtype)).log1p()
 }
 /// Standard Gumbel.
+///
+/// ```
+/// use ferrax::{Dtype, random};
+/// let x = random::gumbel(&random::key(0), &[2000], Dtype::F32);
+/// assert!((x.mean().item() - 0.5772).abs() < 0.1);
+/// ```
 #[track_caller]
 pub fn gumbel(key: &Tensor, shape: &[usize], dtype: Dtype) -> Tensor {
     -(-open_unit(key, shape, dtype).log()).log()
 }
 /// Standard Laplace.
+///
+/// ```
+/// use ferrax::{Dtype, random};
+/// let x = random::laplace(&random::key(0), &[2000], Dtype::F32);
+/// assert!((x.mean().item() - 0.0).abs() < 0.1);
+/// ```
 #[track_caller]
 pub fn laplace(key: &Tensor, shape: &[usize], dtype: Dtype) -> Tensor {
     let info = Finfo::of("laplace", dtype);
@@ -63,18 +87,36 @@ pub fn laplace(key: &Tensor, shape: &[usize], dtype: Dtype) -> Tensor {
     u.sign() * (-u.abs()).log1p()
 }
 /// Standard logistic.
+///
+/// ```
+/// use ferrax::{Dtype, random};
+/// let x = random::logistic(&random::key(0), &[2000], Dtype::F32);
+/// assert!((x.mean().item() - 0.0).abs() < 0.2);
+/// ```
 #[track_caller]
 pub fn logistic(key: &Tensor, shape: &[usize], dtype: Dtype) -> Tensor {
     let u = open_unit(key, shape, dtype);
     u.log() - (-&u).log1p()
 }
 /// Standard Cauchy.
+///
+/// ```
+/// use ferrax::{Dtype, random};
+/// let x = random::cauchy(&random::key(0), &[2000], Dtype::F32); // which has no mean
+/// assert!(x.median(0).item().abs() < 0.1);
+/// ```
 #[track_caller]
 pub fn cauchy(key: &Tensor, shape: &[usize], dtype: Dtype) -> Tensor {
     let u = uniform_between(key, shape, dtype, Finfo::of("cauchy", dtype).eps, 1.0);
     (constant(dtype, PI) * (u - constant(dtype, 0.5))).tan()
 }
 /// True with probability p (floating point), which broadcasts to the shape.
+///
+/// ```
+/// use ferrax::{Dtype, random};
+/// let x = random::bernoulli(&random::key(0), 0.3, &[2000]);
+/// assert!((x.dtype(), (x.mean().item() - 0.3).abs() < 0.05) == (Dtype::BOOL, true));
+/// ```
 #[track_caller]
 pub fn bernoulli(key: &Tensor, p: impl IntoTensor, shape: &[usize]) -> Tensor {
     let p = p.into_tensor().strong();
@@ -87,16 +129,34 @@ pub fn bernoulli(key: &Tensor, p: impl IntoTensor, shape: &[usize]) -> Tensor {
     uniform(key, shape, p.dtype()).lt(p)
 }
 /// -1 or 1, in any dtype.
+///
+/// ```
+/// use ferrax::{Dtype, random};
+/// let x = random::rademacher(&random::key(0), &[100], Dtype::F32);
+/// assert_eq!(x.abs().sum().item(), 100.0);
+/// ```
 #[track_caller]
 pub fn rademacher(key: &Tensor, shape: &[usize], dtype: Dtype) -> Tensor {
     constant(dtype, 2.0) * bernoulli(key, 0.5, shape).astype(dtype) - constant(dtype, 1.0)
 }
 /// Pareto, of shape b and scale 1.
+///
+/// ```
+/// use ferrax::{Dtype, random};
+/// let x = random::pareto(&random::key(0), 3.0, &[2000], Dtype::F32);
+/// assert!(x.min().item() >= 1.0 && (x.mean().item() - 1.5).abs() < 0.1);
+/// ```
 #[track_caller]
 pub fn pareto(key: &Tensor, b: impl IntoTensor, shape: &[usize], dtype: Dtype) -> Tensor {
     (exponential(key, shape, dtype) / b.into_tensor().astype(dtype)).exp()
 }
 /// Weibull, of a scale and a concentration (shape).
+///
+/// ```
+/// use ferrax::{Dtype, random};
+/// let x = random::weibull_min(&random::key(0), 2.0, 1.0, &[2000], Dtype::F32);
+/// assert!((x.mean().item() - 2.0).abs() < 0.2);
+/// ```
 #[track_caller]
 pub fn weibull_min(
     key: &Tensor,
@@ -110,12 +170,24 @@ pub fn weibull_min(
     e.pow(power) * scale.into_tensor().astype(dtype)
 }
 /// Rayleigh, of a scale.
+///
+/// ```
+/// use ferrax::{Dtype, random};
+/// let x = random::rayleigh(&random::key(0), 2.0, &[2000], Dtype::F32);
+/// assert!((x.mean().item() - 2.5066).abs() < 0.1);
+/// ```
 #[track_caller]
 pub fn rayleigh(key: &Tensor, scale: impl IntoTensor, shape: &[usize], dtype: Dtype) -> Tensor {
     let u = uniform(key, shape, dtype);
     scale.into_tensor().astype(dtype) * (u.log() * constant(dtype, -2.0)).sqrt()
 }
 /// The number of trials (int32) up to the first success, each of probability p.
+///
+/// ```
+/// use ferrax::random;
+/// let x = random::geometric(&random::key(0), 0.25, &[2000]);
+/// assert!(x.min().item() == 1.0 && (x.mean().item() - 4.0).abs() < 0.3);
+/// ```
 #[track_caller]
 pub fn geometric(key: &Tensor, p: impl IntoTensor, shape: &[usize]) -> Tensor {
     let p = crate::tensor::inexact(&p.into_tensor().strong());
@@ -124,6 +196,12 @@ pub fn geometric(key: &Tensor, p: impl IntoTensor, shape: &[usize]) -> Tensor {
     trials.astype(Dtype::I32)
 }
 /// Triangular on [left, right], with its peak at mode.
+///
+/// ```
+/// use ferrax::{Dtype, random};
+/// let x = random::triangular(&random::key(0), 0.0, 1.0, 5.0, &[2000], Dtype::F32);
+/// assert!((x.mean().item() - 2.0).abs() < 0.1);
+/// ```
 #[track_caller]
 pub fn triangular(
     key: &Tensor,
@@ -142,17 +220,35 @@ pub fn triangular(
     where_(&u.lt(peak), rising, falling)
 }
 /// exp(sigma z), z standard normal.
+///
+/// ```
+/// use ferrax::{Dtype, random};
+/// let x = random::lognormal(&random::key(0), 0.5, &[2000], Dtype::F32);
+/// assert!((x.log().std().item() - 0.5).abs() < 0.05);
+/// ```
 #[track_caller]
 pub fn lognormal(key: &Tensor, sigma: impl IntoTensor, shape: &[usize], dtype: Dtype) -> Tensor {
     (normal(key, shape, dtype) * sigma.into_tensor().astype(dtype)).exp()
 }
 /// Maxwell: the length of a standard normal vector in three dimensions.
+///
+/// ```
+/// use ferrax::{Dtype, random};
+/// let x = random::maxwell(&random::key(0), &[2000], Dtype::F32);
+/// assert!((x.mean().item() - 1.5958).abs() < 0.1);
+/// ```
 #[track_caller]
 pub fn maxwell(key: &Tensor, shape: &[usize], dtype: Dtype) -> Tensor {
     let x = normal(key, &[shape, &[3]].concat(), dtype);
     (&x * &x).sum_axes(-1).sqrt()
 }
 /// Maxwell with a random sign, scaled and shifted; `shape` comes before the parameters' own.
+///
+/// ```
+/// use ferrax::{Dtype, random};
+/// let x = random::double_sided_maxwell(&random::key(0), 1.0, 2.0, &[2000], Dtype::F32);
+/// assert!((x.mean().item() - 1.0).abs() < 0.4);
+/// ```
 #[track_caller]
 pub fn double_sided_maxwell(
     key: &Tensor,
@@ -168,6 +264,12 @@ pub fn double_sided_maxwell(
     rademacher(&k_sign, &shape, dtype) * maxwell(&k_size, &shape, dtype) * scale + loc
 }
 /// Inverse Gaussian of the given mean, scale 1.
+///
+/// ```
+/// use ferrax::{Dtype, random};
+/// let x = random::wald(&random::key(0), 2.0, &[2000], Dtype::F32);
+/// assert!((x.mean().item() - 2.0).abs() < 0.3);
+/// ```
 #[track_caller]
 pub fn wald(key: &Tensor, mean: impl IntoTensor, shape: &[usize], dtype: Dtype) -> Tensor {
     let (k_normal, k_uniform) = pair(key);
@@ -180,11 +282,25 @@ pub fn wald(key: &Tensor, mean: impl IntoTensor, shape: &[usize], dtype: Dtype) 
     where_(&z.le(&mean / (&mean + &x)), &x, m2 / &x)
 }
 /// Indices (int32) along an axis, with probabilities softmax(logits): one for each position of the others.
+///
+/// ```
+/// use ferrax::{Tensor, random};
+/// let logits = Tensor::from([[0.0f32, -1e9], [-1e9, 0.0]]);
+/// assert_eq!(random::categorical(&random::key(0), &logits, 1).to_vec::<i32>()?, [0, 1]);
+/// # Ok::<(), ferrax::Error>(())
+/// ```
 #[track_caller]
 pub fn categorical(key: &Tensor, logits: &Tensor, axis: i64) -> Tensor {
     (gumbel(key, logits.shape(), logits.dtype()) + logits).argmax(axis)
 }
 /// A random order of the slices along an axis.
+///
+/// ```
+/// use ferrax::{Dtype, Tensor, random};
+/// let x = random::permutation(&random::key(0), &Tensor::arange(9, Dtype::I32), 0);
+/// assert_eq!(x.sort(0).to_vec::<i32>()?, [0, 1, 2, 3, 4, 5, 6, 7, 8]);
+/// # Ok::<(), ferrax::Error>(())
+/// ```
 #[track_caller]
 pub fn permutation(key: &Tensor, x: &Tensor, axis: i64) -> Tensor {
     single("permutation", key);
@@ -195,6 +311,13 @@ pub fn permutation(key: &Tensor, x: &Tensor, axis: i64) -> Tensor {
     x.take(&shuffle(key, &Tensor::arange(x.shape()[k], Dtype::I32), 0), axis)
 }
 /// A random order of the elements along an axis, of each vector on its own.
+///
+/// ```
+/// use ferrax::{Tensor, random};
+/// let x = Tensor::from([[1, 2, 3], [4, 5, 6]]);
+/// let y = random::shuffle(&random::key(0), &x, 1); // each row in an order of its own
+/// assert_eq!(y.sort(1).array_equal(&x).item(), 1.0);
+/// ```
 #[track_caller]
 pub fn shuffle(key: &Tensor, x: &Tensor, axis: i64) -> Tensor {
     let dimension = crate::tensor::axis_of(axis, x.rank());
@@ -209,6 +332,14 @@ pub fn shuffle(key: &Tensor, x: &Tensor, axis: i64) -> Tensor {
     x
 }
 /// Draws of slices along an axis: with replacement or without, and with weights (one for each slice) or equal ones.
+///
+/// ```
+/// use ferrax::{Tensor, random};
+/// let x = Tensor::from([10, 20, 30]);
+/// let all = random::choice(&random::key(0), &x, &[3], false, None, 0); // without replacement
+/// assert_eq!(all.sort(0).to_vec::<i32>()?, [10, 20, 30]);
+/// # Ok::<(), ferrax::Error>(())
+/// ```
 ///
 /// # Panics
 /// If there is too little to draw from, or the weights do not fit.
@@ -252,6 +383,13 @@ pub fn choice(key: &Tensor, x: &Tensor, shape: &[usize], replace: bool, weights:
     x.take(&index, axis)
 }
 /// Multivariate normal, by the Cholesky factor of the covariance: `shape` (to which the parameters' leading axes broadcast), then n.
+///
+/// ```
+/// use ferrax::{Dtype, Tensor, random};
+/// let cov = Tensor::from([[1.0f32, 0.9], [0.9, 1.0]]);
+/// let x = random::multivariate_normal(&random::key(0), &Tensor::zeros(&[2]), &cov, &[2000], Dtype::F32);
+/// assert!((x.t().cov(1) - cov).abs().max().item() < 0.1);
+/// ```
 #[track_caller]
 pub fn multivariate_normal(key: &Tensor, mean: &Tensor, cov: &Tensor, shape: &[usize], dtype: Dtype) -> Tensor {
     let (mean, cov) = (mean.astype(dtype), cov.astype(dtype));
@@ -260,6 +398,12 @@ pub fn multivariate_normal(key: &Tensor, mean: &Tensor, cov: &Tensor, shape: &[u
     mean + einsum("...ij,...j->...i", &[&linalg::cholesky(&cov), &z])
 }
 /// Orthogonal (unitary) matrices, uniform in Haar's sense: shape, then n, then m, with orthonormal columns, or rows where m > n.
+///
+/// ```
+/// use ferrax::{Dtype, Tensor, random};
+/// let q = random::orthogonal(&random::key(0), 3, 3, &[], Dtype::F32);
+/// assert_eq!(q.t().matmul(&q).all_close(Tensor::eye(3, 3), 1e-5, 1e-5).item(), 1.0);
+/// ```
 #[track_caller]
 pub fn orthogonal(key: &Tensor, n: usize, m: usize, shape: &[usize], dtype: Dtype) -> Tensor {
     let z = normal(key, &[shape, &[n.max(m), n.min(m)]].concat(), dtype);

@@ -73,11 +73,11 @@ impl Tensor {
     /// Straight lines between the points (xp, fp) of ascending xp, at this one's elements; the end values outside.
     ///
     /// # Panics
-    /// Unless xp and fp are vectors of one size.
+    /// Unless xp and fp are vectors of one size, not empty.
     #[track_caller]
     pub fn interp(&self, xp: &Tensor, fp: &Tensor) -> Tensor {
-        if xp.rank() != 1 || xp.shape() != fp.shape() {
-            mistakes::raise(Error::value("xp and fp must be one-dimensional arrays of equal size"));
+        if xp.rank() != 1 || xp.size() == 0 || xp.shape() != fp.shape() {
+            mistakes::raise(Error::value("xp and fp must be one-dimensional arrays of equal size, not empty"));
         }
         let [x, xp] = exactly(promote(&[&inexact(self), xp]));
         let fp = inexact(fp);
@@ -104,6 +104,13 @@ impl Tensor {
         slid(x, &y.flip(0), mode)
     }
     /// The correlation of two vectors: sums of products with o, conjugated, moved along.
+    ///
+    /// ```
+    /// use ferrax::{Mode, Tensor};
+    /// let (x, y) = (Tensor::from([1.0f32, 2.0, 3.0]), Tensor::from([0.0f32, 1.0]));
+    /// assert_eq!(x.correlate(&y, Mode::Valid).to_vec::<f32>()?, [2.0, 3.0]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     ///
     /// # Panics
     /// Unless they are vectors of at least one element.
@@ -142,9 +149,17 @@ pub mod poly {
     use super::*;
     use ferrax_ir::ops::pointwise::Pointwise;
 
+    /// A polynomial has a vector of coefficients.
+    #[track_caller]
+    fn check(all: &[&Tensor]) {
+        if let Some(p) = all.iter().find(|p| p.rank() != 1) {
+            mistakes::raise(Error::value(format!("a polynomial is a vector of coefficients, got {}", p.aval().long())));
+        }
+    }
     /// The value at x, by Horner's rule.
     #[track_caller]
     pub fn val(p: &Tensor, x: impl IntoTensor) -> Tensor {
+        check(&[p]);
         let [p, x] = exactly(promote(&[p, &x.into_tensor()]));
         let x = x.strong();
         p.unstack(0).iter().fold(x.zeros_like(), |y, c| y * &x + c)
@@ -152,6 +167,7 @@ pub mod poly {
     /// The sum of two.
     #[track_caller]
     pub fn add(p: &Tensor, q: &Tensor) -> Tensor {
+        check(&[p, q]);
         let [p, q] = exactly(promote(&[p, q]));
         let (p, q) = if q.size() > p.size() { (q, p) } else { (p, q) };
         let (n, k) = (p.size(), q.size());
@@ -170,23 +186,42 @@ pub mod poly {
     /// The derivative.
     #[track_caller]
     pub fn der(p: &Tensor) -> Tensor {
+        check(&[p]);
         let (p, n) = (inexact(p), p.size().saturating_sub(1));
         let powers = constant(p.dtype(), n as f64) - Tensor::arange(n, p.dtype());
         p.narrow(0, 0, n) * powers
     }
     /// The integral that is `k` at 0.
+    ///
+    /// ```
+    /// use ferrax::{Tensor, poly};
+    /// assert_eq!(poly::int(&Tensor::from([6.0f32, 2.0]), 5.0).to_vec::<f32>()?, [3.0, 2.0, 5.0]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     #[track_caller]
     pub fn int(p: &Tensor, k: impl IntoTensor) -> Tensor {
+        check(&[p]);
         let p = inexact(p);
         let n = p.size();
         let powers = (constant(p.dtype(), n as f64) - Tensor::arange(n + 1, p.dtype())).maximum(1.0);
         concatenate(&[p.clone(), k.into_tensor().astype(p.dtype()).reshape(&[1])], 0) / powers
     }
     /// The quotient and the rest, which is as long as p.
+    ///
+    /// ```
+    /// use ferrax::{Tensor, poly};
+    /// let (q, rest) = poly::div(&Tensor::from([1.0f32, 0.0, -1.0]), &Tensor::from([1.0f32, 1.0]));
+    /// assert_eq!((q.to_vec::<f32>()?, rest.to_vec::<f32>()?), (vec![1.0, -1.0], vec![0.0, 0.0, 0.0]));
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     #[track_caller]
     pub fn div(p: &Tensor, q: &Tensor) -> (Tensor, Tensor) {
+        check(&[p, q]);
         let [p, q] = exactly(promote(&[&inexact(p), q]));
         let (n, k) = (p.size(), q.size());
+        if k == 0 {
+            mistakes::raise(Error::value("a polynomial without coefficients divides none"));
+        }
         let (mut rest, mut terms) = (p.clone(), vec![]);
         for i in 0..(n + 1).saturating_sub(k) {
             let d = rest.slice(crate::s![i]) / q.slice(crate::s![0]);
@@ -196,8 +231,15 @@ pub mod poly {
         (if terms.is_empty() { Tensor::zeros_in(&[1], p.dtype()) } else { super::super::stack(&terms, 0) }, rest)
     }
     /// The polynomial with these zeros and 1 before the highest power.
+    ///
+    /// ```
+    /// use ferrax::{Tensor, poly};
+    /// assert_eq!(poly::from_roots(&Tensor::from([1.0f32, 2.0])).to_vec::<f32>()?, [1.0, -3.0, 2.0]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     #[track_caller]
     pub fn from_roots(zeros: &Tensor) -> Tensor {
+        check(&[zeros]);
         let zeros = inexact(zeros);
         let one = Tensor::ones(&[1]).astype(zeros.dtype());
         zeros.unstack(0).iter().fold(one.clone(), |p, z| {
@@ -206,8 +248,15 @@ pub mod poly {
         })
     }
     /// The complex zeros, eigenvalues of the companion matrix. The first coefficient is not 0.
+    ///
+    /// ```
+    /// use ferrax::{Tensor, poly};
+    /// let zeros = poly::roots(&Tensor::from([1.0f32, 0.0, 4.0])); // of x^2 + 4
+    /// assert_eq!(zeros.imag().abs().all_close(Tensor::from([2.0f32, 2.0]), 1e-5, 1e-5).item(), 1.0);
+    /// ```
     #[track_caller]
     pub fn roots(p: &Tensor) -> Tensor {
+        check(&[p]);
         let p = inexact(p);
         let n = p.size();
         if n < 2 {
@@ -219,8 +268,15 @@ pub mod poly {
         super::super::linalg::eigvals(&below.at(crate::s![0]).set(first))
     }
     /// The powers of a vector's elements in rows, falling to 0: `(size, n)`.
+    ///
+    /// ```
+    /// use ferrax::{Tensor, poly};
+    /// assert_eq!(poly::vander(&Tensor::from([2, 3]), 3).to_vec::<i32>()?, [4, 2, 1, 9, 3, 1]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     #[track_caller]
     pub fn vander(x: &Tensor, n: usize) -> Tensor {
+        check(&[x]);
         let column = x.expand_dims(-1);
         if !x.dtype().is_inexact() {
             let powers = (0..n).rev().map(|k| emit(Pointwise { f: Pw::IntegerPow, y: k as i32 }, &[&column]));

@@ -54,22 +54,43 @@ impl Tensor {
     /// The k-th smallest element along an axis in its place, smaller ones before it, larger ones behind.
     #[track_caller]
     pub fn partition(&self, k: usize, axis: i64) -> Tensor {
-        let n = self.shape()[axis_of(axis, self.rank())];
+        let n = self.kth(k, axis);
         let low = turned(&turned(self).top_k(k + 1, axis).0);
         concatenate(&[low, self.top_k(n - k - 1, axis).0], axis)
     }
     /// The positions (int32) that [`Tensor::partition`] takes elements from.
+    ///
+    /// ```
+    /// use ferrax::{Tensor, s};
+    /// let x = Tensor::from([9, 1, 5]);
+    /// assert_eq!(x.argpartition(0, 0).slice(s![0]).item(), 1.0);
+    /// ```
     #[track_caller]
     pub fn argpartition(&self, k: usize, axis: i64) -> Tensor {
+        let n = self.kth(k, axis);
         let (x, at) = (self.move_axis(axis, -1), -1);
-        let n = x.shape()[x.rank() - 1];
         let low = turned(&x).top_k(k + 1, at).1;
         // whether it is among them, position by position
         let taken = Tensor::arange(n, Dtype::I32).expand_dims(-1).eq(low.expand_dims(-2)).any_axes(-1);
         let high = where_(&taken, 0.0, Tensor::ones(x.shape())).top_k(n - k - 1, at).1;
         concatenate(&[low, high], -1).move_axis(-1, axis)
     }
+    /// How many elements there are along an axis, of which k is one.
+    #[track_caller]
+    fn kth(&self, k: usize, axis: i64) -> usize {
+        let n = self.shape()[axis_of(axis, self.rank())];
+        if k >= n {
+            mistakes::raise(Error::value(format!("kth(={k}) out of bounds ({n})")));
+        }
+        n
+    }
     /// Ascending along the last axis, complex.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::from([2.0f32, 1.0]).sort_complex().real().to_vec::<f32>()?, [1.0, 2.0]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     #[track_caller]
     pub fn sort_complex(&self) -> Tensor {
         let x = self.sort(-1);
@@ -94,13 +115,22 @@ impl Tensor {
         out
     }
     /// Elementwise, that of `choices` which this one's integers name; those outside name the nearest.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// let x = Tensor::from([1, 0]).choose(&[Tensor::from([10, 20]), Tensor::from([30, 40])]);
+    /// assert_eq!(x.to_vec::<i32>()?, [30, 20]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     #[track_caller]
     pub fn choose<T: Borrow<Tensor>>(&self, choices: &[T]) -> Tensor {
+        if choices.is_empty() {
+            mistakes::raise(Error::value("choices must be a sequence with at least one element"));
+        }
         let all: Vec<&Tensor> = choices.iter().map(Borrow::borrow).collect();
         let all = promote(&all);
-        let mut both = super::broadcast_arrays(
-            &std::iter::once(self.clip(0, choices.len().max(1) - 1)).chain(all).collect::<Vec<_>>(),
-        );
+        let mut both =
+            super::broadcast_arrays(&std::iter::once(self.clip(0, choices.len() - 1)).chain(all).collect::<Vec<_>>());
         let at = both.remove(0);
         stack(&both, 0).take_along_axis(&at.expand_dims(0), 0).squeeze(0)
     }
@@ -130,10 +160,19 @@ impl Tensor {
     }
     /// A vector without the zeros at its ends.
     ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::from([0, 0, 1, 0, 2, 0]).trim_zeros().to_vec::<i32>()?, [1, 0, 2]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
+    ///
     /// # Panics
     /// Where the elements are not known.
     #[track_caller]
     pub fn trim_zeros(&self) -> Tensor {
+        if self.rank() != 1 {
+            mistakes::raise(Error::value(format!("trim_zeros takes a vector, got {}", self.aval().long())));
+        }
         let at = self.nonzero().remove(0);
         match at.size() {
             0 => self.narrow(0, 0, 0),
@@ -141,11 +180,23 @@ impl Tensor {
         }
     }
     /// The differences of neighbours of the flattened elements.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::from([[1, 4], [9, 9]]).ediff1d().to_vec::<i32>()?, [3, 5, 0]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     #[track_caller]
     pub fn ediff1d(&self) -> Tensor {
         self.flatten().diff(1, 0)
     }
     /// Angles along an axis without jumps of more than half a `period`.
+    ///
+    /// ```
+    /// use ferrax::{Tensor, s};
+    /// let x = Tensor::from([0.0f32, 3.0, -3.0]); // a step of -6 is one of 6 less than a turn
+    /// assert!(x.unwrap(0, std::f64::consts::TAU).slice(s![2]).item() > 3.0);
+    /// ```
     #[track_caller]
     pub fn unwrap(&self, axis: i64, period: f64) -> Tensor {
         let k = axis_of(axis, self.rank());
@@ -161,6 +212,11 @@ impl Tensor {
         concatenate(&[x.narrow(k, 0, 1), x.narrow(k, 1, n) + correction.cumsum(k as i64)], k as i64)
     }
     /// Elementwise distance to the next number away from zero.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::from(1.0f32).spacing().item(), f32::EPSILON as f64);
+    /// ```
     #[track_caller]
     pub fn spacing(&self) -> Tensor {
         let x = inexact(self);
@@ -188,6 +244,12 @@ impl Tensor {
         shifted.sum_axes(-1).astype(Dtype::U8).move_axis(-1, axis)
     }
     /// The bits of bytes along an axis, the highest first.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::from([5u8]).unpackbits(0).to_vec::<u8>()?, [0, 0, 0, 0, 0, 1, 0, 1]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     ///
     /// # Panics
     /// Unless the dtype is uint8.

@@ -24,7 +24,8 @@ impl Padding {
             Padding::Same => (0..sizes.len())
                 .map(|k| {
                     let out = sizes[k].div_ceil(strides[k]);
-                    let total = (out.saturating_sub(1) * strides[k] + windows[k]).saturating_sub(sizes[k]) as i64;
+                    let covered = out.saturating_sub(1).saturating_mul(strides[k]).saturating_add(windows[k]);
+                    let total = i64::try_from(covered.saturating_sub(sizes[k])).unwrap_or(i64::MAX);
                     (total / 2, total - total / 2)
                 })
                 .collect(),
@@ -71,6 +72,12 @@ impl Default for ConvOptions {
 }
 impl ConvOptions {
     /// Two spatial axes, features last: `NHWC`, `HWIO`, `NHWC`.
+    ///
+    /// ```
+    /// use ferrax::{ConvOptions, Tensor};
+    /// let (x, w) = (Tensor::ones(&[1, 5, 5, 3]), Tensor::ones(&[3, 3, 3, 8]));
+    /// assert_eq!(x.conv(&w, &ConvOptions::features_last()).shape(), [1, 3, 3, 8]);
+    /// ```
     pub fn features_last() -> ConvOptions {
         ConvOptions { layout: ("NHWC", "HWIO", "NHWC"), ..ConvOptions::default() }
     }
@@ -89,10 +96,18 @@ fn spec(layout: &str, first: char, second: char, rank: usize, spatial: &[char]) 
 }
 /// A size whose elements are `by` apart.
 fn wide(size: usize, by: usize) -> usize {
-    if size == 0 { 0 } else { (size - 1) * by + 1 }
+    if size == 0 { 0 } else { (size - 1).saturating_mul(by).saturating_add(1) }
 }
-fn ones(v: &[usize], n: usize) -> Dims {
-    if v.is_empty() { Dims::new(&vec![1; n]) } else { Dims::new(v) }
+/// An entry for each of `n` axes, none of them 0; nothing stands for ones.
+#[track_caller]
+fn each(name: &str, v: &[usize], n: usize) -> Dims {
+    if v.is_empty() {
+        return Dims::new(&vec![1; n]);
+    }
+    if v.len() != n || v.contains(&0) {
+        mistakes::raise(Error::value(format!("{name} are {n} numbers of 1 or more, or none, got {v:?}")));
+    }
+    Dims::new(v)
 }
 
 impl Tensor {
@@ -116,7 +131,8 @@ impl Tensor {
         let lhs = spec(o.layout.0, 'N', 'C', x.rank(), &spatial);
         let rhs = spec(o.layout.1, 'O', 'I', w.rank(), &spatial);
         let out = spec(o.layout.2, 'N', 'C', x.rank(), &spatial);
-        let (strides, near, far) = (ones(&o.strides, n), ones(&o.input_dilation, n), ones(&o.kernel_dilation, n));
+        let (strides, near) = (each("strides", &o.strides, n), each("input dilations", &o.input_dilation, n));
+        let far = each("kernel dilations", &o.kernel_dilation, n);
         let sizes: Vec<usize> = (0..n).map(|k| wide(x.shape()[lhs[k + 2]], near[k])).collect();
         let windows: Vec<usize> = (0..n).map(|k| wide(w.shape()[rhs[k + 2]], far[k])).collect();
         let op = Conv {
@@ -149,7 +165,7 @@ impl Tensor {
         let spatial: Vec<char> = o.layout.0.chars().filter(|c| *c != 'N' && *c != 'C').collect();
         let n = spatial.len();
         let rhs = spec(o.layout.1, 'O', 'I', kernel.rank(), &spatial);
-        let (strides, far) = (ones(&o.strides, n), ones(&o.kernel_dilation, n));
+        let (strides, far) = (each("strides", &o.strides, n), each("kernel dilations", &o.kernel_dilation, n));
         let widths = |k: usize| {
             let window = wide(kernel.shape()[rhs[k + 2]], far[k]) as i64;
             let s = strides[k] as i64;
@@ -221,36 +237,61 @@ impl Tensor {
     #[track_caller]
     fn windows(&self, kind: WindowKind, window: &[usize], strides: &[usize], padding: &Padding) -> Tensor {
         let n = self.rank();
-        let strides = ones(strides, n);
-        if window.len() != n || strides.len() != n {
-            mistakes::raise(Error::value(format!("a window of {} axes over an array of rank {n}", window.len())));
-        }
+        let (window, strides) = (each("sizes of a window", window, n), each("strides", strides, n));
         let op = ReduceWindow {
             kind,
-            base_dilation: ones(&[], n),
-            padding: padding.widths(self.shape(), window, &strides),
-            window_dilation: ones(&[], n),
-            window_dimensions: window.into(),
+            base_dilation: each("dilations", &[], n),
+            padding: padding.widths(self.shape(), &window, &strides),
+            window_dilation: each("dilations", &[], n),
+            window_dimensions: window,
             window_strides: strides,
         };
         emit(op, &[self])
     }
     /// Sums over windows; `window` and `strides` (empty: ones) have an entry for each axis.
+    ///
+    /// ```
+    /// use ferrax::{Padding, Tensor};
+    /// let x = Tensor::from([1.0f32, 3.0, 2.0, 5.0]);
+    /// assert_eq!(x.sum_windows(&[2], &[], &Padding::Valid).to_vec::<f32>()?, [4.0, 5.0, 7.0]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     #[track_caller]
     pub fn sum_windows(&self, window: &[usize], strides: &[usize], padding: &Padding) -> Tensor {
         self.windows(WindowKind::Sum, window, strides, padding)
     }
     /// Maxima over windows: max pooling.
+    ///
+    /// ```
+    /// use ferrax::{Padding, Tensor};
+    /// let x = Tensor::from([1.0f32, 3.0, 2.0, 5.0]);
+    /// assert_eq!(x.max_windows(&[2], &[2], &Padding::Valid).to_vec::<f32>()?, [3.0, 5.0]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     #[track_caller]
     pub fn max_windows(&self, window: &[usize], strides: &[usize], padding: &Padding) -> Tensor {
         self.windows(WindowKind::Max, window, strides, padding)
     }
     /// Minima over windows.
+    ///
+    /// ```
+    /// use ferrax::{Padding, Tensor};
+    /// let x = Tensor::from([1.0f32, 3.0, 2.0, 5.0]);
+    /// assert_eq!(x.min_windows(&[2], &[2], &Padding::Valid).to_vec::<f32>()?, [1.0, 2.0]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     #[track_caller]
     pub fn min_windows(&self, window: &[usize], strides: &[usize], padding: &Padding) -> Tensor {
         self.windows(WindowKind::Min, window, strides, padding)
     }
     /// Means over windows, of the elements that lie inside: average pooling.
+    ///
+    /// ```
+    /// use ferrax::{Padding, Tensor};
+    /// let x = Tensor::from([1.0f32, 3.0, 2.0, 5.0]);
+    /// assert_eq!(x.mean_windows(&[2], &[2], &Padding::Valid).to_vec::<f32>()?, [2.0, 3.5]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     #[track_caller]
     pub fn mean_windows(&self, window: &[usize], strides: &[usize], padding: &Padding) -> Tensor {
         let n = self.ones_like().sum_windows(window, strides, padding);

@@ -27,6 +27,13 @@ impl Tensor {
     }
     /// A copy with `block` at a start that may be computed; negative ones count from the end, and it is moved inside where it is not.
     ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// let x = Tensor::zeros(&[4]).dynamic_update(&Tensor::ones(&[2]), &[1]);
+    /// assert_eq!(x.to_vec::<f32>()?, [0.0, 1.0, 1.0, 0.0]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
+    ///
     /// # Panics
     /// Unless there is a start for each axis.
     #[track_caller]

@@ -6,6 +6,15 @@ use half::{bf16, f16};
 use num_complex::Complex;
 
 /// A Rust type that is an element type.
+///
+/// ```
+/// use ferrax::{Element, Res, Tensor};
+/// fn last<T: Element>(x: &Tensor) -> Res<Option<T>> {
+///     Ok(x.to_vec::<T>()?.last().copied())
+/// }
+/// assert_eq!(last::<i32>(&Tensor::from([1, 2]))?, Some(2));
+/// # Ok::<(), ferrax::Error>(())
+/// ```
 pub trait Element: Copy {
     /// The dtype of its arrays.
     const DTYPE: Dtype;
@@ -55,6 +64,14 @@ macro_rules! complex {
 complex! { f32: C64; f64: C128; }
 
 /// What stands beside a tensor in an operation: a tensor, or a number, which is weak: it takes the tensor's dtype.
+///
+/// ```
+/// use ferrax::{Dtype, IntoTensor, Tensor};
+/// fn twice(x: impl IntoTensor) -> Tensor {
+///     x.into_tensor() * 2
+/// }
+/// assert_eq!((twice(Tensor::from([1i8])).dtype(), twice(3).item()), (Dtype::I8, 6.0));
+/// ```
 pub trait IntoTensor {
     /// The operand.
     fn into_tensor(self) -> Tensor;

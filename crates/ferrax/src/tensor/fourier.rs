@@ -125,11 +125,23 @@ impl Tensor {
         self.over(FftKind::Forward, axes)
     }
     /// The inverse of `fftn`.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// let x = Tensor::eye(2, 2);
+    /// assert_eq!(x.fftn(..).ifftn(..).real().to_vec::<f32>()?, x.to_vec::<f32>()?);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     #[track_caller]
     pub fn ifftn(&self, axes: impl IntoAxes) -> Tensor {
         self.over(FftKind::Inverse, axes)
     }
     /// [`Tensor::fftn`] of real numbers: half of it along the last of the axes.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::ones(&[2, 6]).rfftn([0, 1]).shape(), [2, 4]);
+    /// ```
     ///
     /// # Panics
     /// For complex numbers.
@@ -138,6 +150,12 @@ impl Tensor {
         self.over(FftKind::RealForward, axes)
     }
     /// The real numbers whose `rfftn` this is, `n` of them along the last of the axes.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// let x = Tensor::eye(2, 3);
+    /// assert_eq!(x.rfftn(..).irfftn(3, ..).all_close(&x, 1e-5, 1e-6).item(), 1.0);
+    /// ```
     #[track_caller]
     pub fn irfftn(&self, n: usize, axes: impl IntoAxes) -> Tensor {
         let axes = axes.axes(self.rank());
@@ -149,12 +167,24 @@ impl Tensor {
         transform(&complexed(self), FftKind::RealInverse, &lengths, &axes)
     }
     /// The `n` real numbers that `fft` gives of a sequence that equals its conjugate turned round, of which this is the first half.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::from([1.0f32, 2.0, 3.0]).hfft(4, 0).to_vec::<f32>()?, [8.0, -2.0, 0.0, -2.0]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     #[track_caller]
     pub fn hfft(&self, n: usize, axis: i64) -> Tensor {
         let y = self.conj().irfft(n, axis);
         &y * constant(y.dtype(), n as f64)
     }
     /// The inverse of `hfft`: `n / 2 + 1` elements.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::from([8.0f32, -2.0, 0.0, -2.0]).ihfft(0).real().to_vec::<f32>()?, [1.0, 2.0, 3.0]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     ///
     /// # Panics
     /// For complex numbers.
@@ -171,6 +201,13 @@ impl Tensor {
         axes.iter().fold(self.clone(), |x, k| x.roll((x.shape()[*k] / 2) as i64, *k as i64))
     }
     /// The inverse of `fftshift`, which differs from it for odd sizes.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// let x = Tensor::from([1, 2, 3]);
+    /// assert_eq!(x.fftshift(0).ifftshift(0).to_vec::<i32>()?, [1, 2, 3]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     #[track_caller]
     pub fn ifftshift(&self, axes: impl IntoAxes) -> Tensor {
         let axes = axes.axes(self.rank());

@@ -34,6 +34,13 @@ pub fn meshgrid<T: Borrow<Tensor>>(x: &[T]) -> Vec<Tensor> {
 }
 /// The same, where element `[i, j, ..]` of the first is x_i.
 ///
+/// ```
+/// use ferrax::{Tensor, meshgrid_ij};
+/// let grid = meshgrid_ij(&[Tensor::from([1, 2]), Tensor::from([3, 4, 5])]);
+/// assert_eq!(grid[0].to_vec::<i32>()?, [1, 1, 1, 2, 2, 2]);
+/// # Ok::<(), ferrax::Error>(())
+/// ```
+///
 /// # Panics
 /// Unless all are vectors.
 #[track_caller]
@@ -67,39 +74,78 @@ pub fn vstack<T: Borrow<Tensor>>(x: &[T]) -> Tensor {
     joined(x, Tensor::atleast_2d, 0)
 }
 /// Side by side: along the second axis, vectors along their only one.
+///
+/// ```
+/// use ferrax::{Tensor, hstack};
+/// assert_eq!(hstack(&[Tensor::from([1, 2]), Tensor::from([3])]).to_vec::<i32>()?, [1, 2, 3]);
+/// # Ok::<(), ferrax::Error>(())
+/// ```
 #[track_caller]
 pub fn hstack<T: Borrow<Tensor>>(x: &[T]) -> Tensor {
     let vectors = x.first().is_some_and(|t| Borrow::<Tensor>::borrow(t).rank() < 2);
     joined(x, Tensor::atleast_1d, if vectors { 0 } else { 1 })
 }
 /// One behind the other: along the third axis.
+///
+/// ```
+/// use ferrax::{Tensor, dstack};
+/// assert_eq!(dstack(&[Tensor::from([1, 2]), Tensor::from([3, 4])]).shape(), [1, 2, 2]);
+/// ```
 #[track_caller]
 pub fn dstack<T: Borrow<Tensor>>(x: &[T]) -> Tensor {
     joined(x, Tensor::atleast_3d, 2)
 }
 /// Vectors as columns, and matrices, side by side.
+///
+/// ```
+/// use ferrax::{Tensor, column_stack};
+/// let m = column_stack(&[Tensor::from([1, 2]), Tensor::from([3, 4])]);
+/// assert_eq!(m.to_vec::<i32>()?, [1, 3, 2, 4]);
+/// # Ok::<(), ferrax::Error>(())
+/// ```
 #[track_caller]
 pub fn column_stack<T: Borrow<Tensor>>(x: &[T]) -> Tensor {
     joined(x, |t| if t.rank() < 2 { t.atleast_2d().t() } else { t.clone() }, 1)
 }
 /// Matrices put together: rows of blocks, one above the other.
+///
+/// ```
+/// use ferrax::{Tensor, block};
+/// let (one, zero) = (Tensor::ones(&[2, 2]), Tensor::zeros(&[2, 2]));
+/// assert_eq!(block(&[&[&one, &zero], &[&zero, &one]]).trace().item(), 4.0);
+/// ```
 #[track_caller]
 pub fn block(rows: &[&[&Tensor]]) -> Tensor {
     concatenate(&rows.iter().map(|r| concatenate(r, -1)).collect::<Vec<_>>(), -2)
 }
 impl Tensor {
     /// With at least one axis.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::from(3).atleast_1d().shape(), [1]);
+    /// ```
     #[track_caller]
     pub fn atleast_1d(&self) -> Tensor {
         if self.rank() == 0 { self.reshape(&[1]) } else { self.clone() }
     }
     /// With at least two axes: a vector as one row.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::from([3, 4]).atleast_2d().shape(), [1, 2]);
+    /// ```
     #[track_caller]
     pub fn atleast_2d(&self) -> Tensor {
         let x = self.atleast_1d();
         if x.rank() == 1 { x.expand_dims(0) } else { x }
     }
     /// With at least three axes: a vector of n as `(1, n, 1)`, a matrix of `(m, n)` as `(m, n, 1)`.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::from([3, 4]).atleast_3d().shape(), [1, 2, 1]);
+    /// ```
     #[track_caller]
     pub fn atleast_3d(&self) -> Tensor {
         let x = self.atleast_2d();
@@ -114,21 +160,42 @@ impl Tensor {
         self.split_sizes(&sizes, axis)
     }
     /// Equal parts along the first axis.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::ones(&[4, 2]).vsplit(2)[1].shape(), [2, 2]);
+    /// ```
     #[track_caller]
     pub fn vsplit(&self, n: usize) -> Vec<Tensor> {
         self.split(n, 0)
     }
     /// Equal parts along the second axis, of a vector along its only one.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::ones(&[4, 2]).hsplit(2)[1].shape(), [4, 1]);
+    /// ```
     #[track_caller]
     pub fn hsplit(&self, n: usize) -> Vec<Tensor> {
         self.split(n, if self.rank() == 1 { 0 } else { 1 })
     }
     /// Equal parts along the third axis.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::ones(&[1, 2, 6]).dsplit(3)[0].shape(), [1, 2, 2]);
+    /// ```
     #[track_caller]
     pub fn dsplit(&self, n: usize) -> Vec<Tensor> {
         self.split(n, 2)
     }
     /// Turned by a right angle `k` times, from the first of two axes to the second.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::from([[1, 2], [3, 4]]).rot90(1, (0, 1)).to_vec::<i32>()?, [2, 4, 1, 3]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     #[track_caller]
     pub fn rot90(&self, k: i64, axes: (i64, i64)) -> Tensor {
         let (i, j) = axes;
@@ -140,25 +207,49 @@ impl Tensor {
         }
     }
     /// The position of every element of a grid of this shape (int32): `[rank, shape..]`.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::indices(&[2, 2]).to_vec::<i32>()?, [0, 0, 1, 1, 0, 1, 0, 1]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     #[track_caller]
     pub fn indices(shape: &[usize]) -> Tensor {
         let along = |k: usize| spread(&Tensor::arange(shape[k], Dtype::I32), shape, k);
         stack(&(0..shape.len()).map(along).collect::<Vec<_>>(), 0)
     }
     /// Ones at and below the k-th diagonal of an n by m matrix, float32.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::tri(2, 3, 0).to_vec::<f32>()?, [1.0, 0.0, 0.0, 1.0, 1.0, 0.0]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     #[track_caller]
     pub fn tri(n: usize, m: usize, k: i64) -> Tensor {
         Tensor::ones(&[n, m]).tril(k)
     }
     /// Rows and columns (int32) of the elements at and below the k-th diagonal of an n by m matrix.
     pub fn tril_indices(n: usize, k: i64, m: usize) -> (Tensor, Tensor) {
-        places(n, m, |i, j| j <= i + k)
+        places(n, m, |i, j| j <= i.saturating_add(k))
     }
     /// Rows and columns (int32) of the elements at and above the k-th diagonal of an n by m matrix.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// let (i, j) = Tensor::triu_indices(2, 0, 2);
+    /// assert_eq!((i.to_vec::<i32>()?, j.to_vec::<i32>()?), (vec![0, 0, 1], vec![0, 1, 1]));
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     pub fn triu_indices(n: usize, k: i64, m: usize) -> (Tensor, Tensor) {
-        places(n, m, |i, j| j >= i + k)
+        places(n, m, |i, j| j >= i.saturating_add(k))
     }
     /// `n` powers of ten, whose exponents go from `a` to `b`, float32.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::logspace(0.0, 2.0, 3).all_close(Tensor::from([1.0f32, 10.0, 100.0]), 1e-5, 0.0).item(), 1.0);
+    /// ```
     #[track_caller]
     pub fn logspace(a: f64, b: f64, n: usize) -> Tensor {
         powers(&float(a), &float(b), n)
@@ -196,14 +287,30 @@ pub mod windows {
         (float(2.0 * k * PI) * i / float(i.size() as f64 - 1.0)).cos()
     }
     /// A triangle.
+    ///
+    /// ```
+    /// use ferrax::windows;
+    /// assert_eq!(windows::bartlett(3).to_vec::<f32>()?, [0.0, 1.0, 0.0]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     pub fn bartlett(n: usize) -> Tensor {
         over(n, |i| float(1.0) - (float(2.0) * i + float(1.0) - float(n as f64)).abs() / float(n as f64 - 1.0))
     }
     /// `0.42 - 0.5 cos + 0.08 cos 2`.
+    ///
+    /// ```
+    /// use ferrax::windows;
+    /// assert!((windows::blackman(3).max().item() - 1.0).abs() < 1e-6);
+    /// ```
     pub fn blackman(n: usize) -> Tensor {
         over(n, |i| float(0.42) - float(0.5) * cosine(i, 1.0) + float(0.08) * cosine(i, 2.0))
     }
     /// `0.54 - 0.46 cos`.
+    ///
+    /// ```
+    /// use ferrax::windows;
+    /// assert!((windows::hamming(3).min().item() - 0.08).abs() < 1e-6);
+    /// ```
     pub fn hamming(n: usize) -> Tensor {
         over(n, |i| float(0.54) - float(0.46) * cosine(i, 1.0))
     }

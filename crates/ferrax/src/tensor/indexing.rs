@@ -31,6 +31,14 @@ use ferrax_kernel::routine::OutOfBounds;
 use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
 /// One entry of an index; [`crate::s!`] makes them from numbers, ranges, tensors, [`NewAxis`] and [`Ellipsis`].
+///
+/// ```
+/// use ferrax::{Subscript, Tensor, s};
+/// let rows = Tensor::from([2, 0]);
+/// let index: [Subscript; 2] = s![&rows, ..]; // by `From`; or built where the rank is not known
+/// assert_eq!(Tensor::ones(&[3, 4]).slice(&index).shape(), [2, 4]);
+/// assert_eq!(Tensor::ones(&[3, 4]).slice(vec![Subscript::Int(1); 2]).rank(), 0);
+/// ```
 #[derive(Clone, Debug)]
 pub enum Subscript {
     /// One position; negative ones count from the end. The axis goes.
@@ -142,6 +150,12 @@ macro_rules! s {
 }
 
 /// The elements that an index names, to be changed in a copy: `x.at(s![..])`.
+///
+/// ```
+/// use ferrax::{Spot, Tensor, s};
+/// let spot: Spot = Tensor::from([1, 2, 3]).at(s![1..]);
+/// assert_eq!((spot.get().sum().item(), spot.set(0).sum().item()), (5.0, 1.0));
+/// ```
 #[derive(Clone, Debug)]
 pub struct Spot {
     x: Tensor,
@@ -224,6 +238,7 @@ fn range(n: usize, start: Option<i64>, stop: Option<i64>, step: Option<i64>) -> 
         mistakes::raise(Error::value("slice step cannot be zero"));
     }
     let n = n as i64;
+    let step = step.clamp(-n.max(1), n.max(1)); // a longer one meets one element, too
     let (low, high) = if step > 0 { (0, n) } else { (-1, n - 1) };
     let clip = |i: i64| (if i < 0 { i.saturating_add(n) } else { i }).clamp(low, high);
     let (first, last) = if step > 0 { (low, high) } else { (high, low) };
@@ -444,6 +459,13 @@ impl Tensor {
         Spot { x: self.clone(), at: at.as_ref().to_vec() }
     }
     /// Slices at positions along an axis; positions outside read the nearest.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// let x = Tensor::from([[1, 2], [3, 4]]);
+    /// assert_eq!(x.take(&Tensor::from([1, 0, 9]), 1).to_vec::<i32>()?, [2, 1, 2, 4, 3, 4]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     #[track_caller]
     pub fn take(&self, positions: &Tensor, axis: i64) -> Tensor {
         let k = axis_of(axis, self.rank());
@@ -452,9 +474,23 @@ impl Tensor {
         self.slice(at)
     }
     /// Elements at positions along an axis, position by position: `positions` has this one's rank, and broadcasts elsewhere.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// let x = Tensor::from([[5, 1], [2, 7]]);
+    /// assert_eq!(x.take_along_axis(&x.argsort(1), 1).to_vec::<i32>()?, [1, 5, 2, 7]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     #[track_caller]
     pub fn take_along_axis(&self, positions: &Tensor, axis: i64) -> Tensor {
         let k = axis_of(axis, self.rank());
+        if positions.rank() != self.rank() {
+            mistakes::raise(Error::value(format!(
+                "indices and arr must have the same number of dimensions; {} vs. {}",
+                positions.rank(),
+                self.rank()
+            )));
+        }
         let shape: Vec<usize> =
             (0..self.rank()).map(|j| if j == k { positions.shape()[j] } else { self.shape()[j] }).collect();
         let at: Vec<Subscript> = (0..self.rank())
@@ -511,6 +547,12 @@ impl Spot {
         emit(op, &[x, &r.indices(), &r.hidden(&v)])
     }
     /// The elements themselves.
+    ///
+    /// ```
+    /// use ferrax::{Tensor, s};
+    /// assert_eq!(Tensor::from([1, 2, 3]).at(s![1..]).get().to_vec::<i32>()?, [2, 3]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     #[track_caller]
     pub fn get(&self) -> Tensor {
         self.x.slice(&self.at)
@@ -534,36 +576,80 @@ impl Spot {
         }
     }
     /// A copy where they are `v`, which broadcasts and takes the tensor's dtype; of several at one place the last stays.
+    ///
+    /// ```
+    /// use ferrax::{Tensor, s};
+    /// assert_eq!(Tensor::from([1, 2, 3]).at(s![1..]).set(0).to_vec::<i32>()?, [1, 0, 0]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     #[track_caller]
     pub fn set(&self, v: impl IntoTensor) -> Tensor {
         self.scatter(ScatterKind::Set, None, v)
     }
     /// A copy where `v` is added to them; once for each time a place is named.
+    ///
+    /// ```
+    /// use ferrax::{Tensor, s};
+    /// let x = Tensor::zeros(&[2]).at(s![Tensor::from([0, 0, 1])]).add(1.0);
+    /// assert_eq!(x.to_vec::<f32>()?, [2.0, 1.0]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     #[track_caller]
     pub fn add(&self, v: impl IntoTensor) -> Tensor {
         self.scatter(ScatterKind::Add, Some(Pw::Add), v)
     }
     /// A copy where `v` is subtracted from them.
+    ///
+    /// ```
+    /// use ferrax::{Tensor, s};
+    /// assert_eq!(Tensor::from([1, 2]).at(s![0]).sub(5).to_vec::<i32>()?, [-4, 2]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     #[track_caller]
     pub fn sub(&self, v: impl IntoTensor) -> Tensor {
         self.scatter(ScatterKind::Sub, Some(Pw::Sub), v)
     }
     /// A copy where they are multiplied by `v`.
+    ///
+    /// ```
+    /// use ferrax::{Tensor, s};
+    /// assert_eq!(Tensor::from([1, 2]).at(s![1]).mul(5).to_vec::<i32>()?, [1, 10]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     #[track_caller]
     pub fn mul(&self, v: impl IntoTensor) -> Tensor {
         self.scatter(ScatterKind::Mul, Some(Pw::Mul), v)
     }
     /// A copy where they are at most `v`.
+    ///
+    /// ```
+    /// use ferrax::{Tensor, s};
+    /// assert_eq!(Tensor::from([1, 9]).at(s![..]).min(5).to_vec::<i32>()?, [1, 5]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     #[track_caller]
     pub fn min(&self, v: impl IntoTensor) -> Tensor {
         self.scatter(ScatterKind::Min, Some(Pw::Min), v)
     }
     /// A copy where they are at least `v`.
+    ///
+    /// ```
+    /// use ferrax::{Tensor, s};
+    /// assert_eq!(Tensor::from([1, 9]).at(s![..]).max(5).to_vec::<i32>()?, [5, 9]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     #[track_caller]
     pub fn max(&self, v: impl IntoTensor) -> Tensor {
         self.scatter(ScatterKind::Max, Some(Pw::Max), v)
     }
     /// A copy where they are `f` of what they were.
+    ///
+    /// ```
+    /// use ferrax::{Tensor, s};
+    /// let x = Tensor::from([4.0f32, 9.0]).at(s![1]).apply(|x| x.sqrt());
+    /// assert_eq!(x.to_vec::<f32>()?, [4.0, 3.0]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     #[track_caller]
     pub fn apply(&self, f: impl FnOnce(&Tensor) -> Tensor) -> Tensor {
         self.set(f(&self.get()))

@@ -41,17 +41,39 @@ fn symmetric(a: &Tensor) -> Tensor {
     (a + adjoint(a)) / 2.0
 }
 /// The lower triangular l with `a = l l'`, of the Hermitian part of a positive definite a; nan where it is not.
+///
+/// ```
+/// use ferrax::{Tensor, linalg};
+/// let a = Tensor::from([[4.0f32, 1.0], [1.0, 3.0]]);
+/// let l = linalg::cholesky(&a);
+/// assert_eq!(l.matmul(l.t()).all_close(&a, 1e-5, 1e-6).item(), 1.0);
+/// ```
 #[track_caller]
 pub fn cholesky(a: &Tensor) -> Tensor {
     emit(Cholesky {}, &[&symmetric(&square("cholesky", a))]).tril(0)
 }
 /// `(lu, pivots, permutation)` with `a[permutation] = l u`: l below the diagonal of lu, with ones on its own, u above.
+///
+/// ```
+/// use ferrax::{Tensor, linalg};
+/// let a = Tensor::from([[4.0f32, 1.0], [1.0, 3.0]]);
+/// let (lu, _, order) = linalg::lu(&a);
+/// let (l, u) = (lu.tril(-1) + Tensor::eye(2, 2), lu.triu(0));
+/// assert_eq!(l.matmul(u).all_close(a.take(&order, 0), 1e-5, 1e-6).item(), 1.0);
+/// ```
 #[track_caller]
 pub fn lu(a: &Tensor) -> (Tensor, Tensor, Tensor) {
     let [lu, pivots, order] = exactly(emit_many(Lu {}, &[&inexact(a)]));
     (lu, pivots, order)
 }
 /// `(q, r)` with `a = q r`: orthonormal columns, and an upper triangle.
+///
+/// ```
+/// use ferrax::{Tensor, linalg};
+/// let a = Tensor::from([[4.0f32, 1.0], [1.0, 3.0]]);
+/// let (q, r) = linalg::qr(&a);
+/// assert_eq!(q.matmul(r).all_close(a, 1e-5, 1e-6).item(), 1.0);
+/// ```
 #[track_caller]
 pub fn qr(a: &Tensor) -> (Tensor, Tensor) {
     let op = Qr { full_matrices: false, pivoting: false };
@@ -59,6 +81,13 @@ pub fn qr(a: &Tensor) -> (Tensor, Tensor) {
     (q, r)
 }
 /// `(u, s, vt)` with `a = u diag(s) vt`: singular values descending, as many as the smaller side.
+///
+/// ```
+/// use ferrax::{Tensor, linalg};
+/// let a = Tensor::from([[4.0f32, 1.0], [1.0, 3.0]]);
+/// let (u, s, vt) = linalg::svd(&a);
+/// assert_eq!((u * s).matmul(vt).all_close(a, 1e-5, 1e-5).item(), 1.0);
+/// ```
 #[track_caller]
 pub fn svd(a: &Tensor) -> (Tensor, Tensor, Tensor) {
     let op = Svd { compute_uv: true, full_matrices: false, subset_by_index: None };
@@ -66,11 +95,24 @@ pub fn svd(a: &Tensor) -> (Tensor, Tensor, Tensor) {
     (u, s, vt)
 }
 /// The singular values, descending.
+///
+/// ```
+/// use ferrax::{Tensor, linalg};
+/// assert_eq!(linalg::singular_values(&Tensor::from([[0.0f32, 2.0], [1.0, 0.0]])).to_vec::<f32>()?, [2.0, 1.0]);
+/// # Ok::<(), ferrax::Error>(())
+/// ```
 #[track_caller]
 pub fn singular_values(a: &Tensor) -> Tensor {
     emit_many(Svd { compute_uv: false, full_matrices: false, subset_by_index: None }, &[&inexact(a)]).remove(0)
 }
 /// `(w, v)` of the Hermitian part of a: eigenvalues ascending, eigenvectors in columns.
+///
+/// ```
+/// use ferrax::{Tensor, linalg};
+/// let a = Tensor::from([[4.0f32, 1.0], [1.0, 3.0]]);
+/// let (w, v) = linalg::eigh(&a);
+/// assert_eq!(a.matmul(&v).all_close(v * w, 1e-5, 1e-5).item(), 1.0);
+/// ```
 #[track_caller]
 pub fn eigh(a: &Tensor) -> (Tensor, Tensor) {
     let op = Eigh { lower: true, sort_eigenvalues: true, subset_by_index: None };
@@ -79,6 +121,13 @@ pub fn eigh(a: &Tensor) -> (Tensor, Tensor) {
     (w, v)
 }
 /// `(w, v)`: complex eigenvalues and right eigenvectors, in columns.
+///
+/// ```
+/// use ferrax::{Tensor, linalg};
+/// let a = Tensor::from([[0.0f32, -1.0], [1.0, 0.0]]); // a quarter turn
+/// let (w, v) = linalg::eig(&a);
+/// assert!((a.matmul(&v) - v * w).abs().max().item() < 1e-5);
+/// ```
 #[track_caller]
 pub fn eig(a: &Tensor) -> (Tensor, Tensor) {
     let op = Eig { compute_left_eigenvectors: false, compute_right_eigenvectors: true, enable_eigvec_derivs: false };
@@ -86,13 +135,27 @@ pub fn eig(a: &Tensor) -> (Tensor, Tensor) {
     (w, v)
 }
 /// `x` with `op(a) x = b` for a triangular a: its lower or upper part, as it is or transposed.
+///
+/// ```
+/// use ferrax::{Tensor, linalg};
+/// let (a, b) = (Tensor::from([[2.0f32, 0.0], [1.0, 4.0]]), Tensor::from([2.0f32, 9.0]));
+/// assert_eq!(linalg::solve_triangular(&a, &b, true, false).to_vec::<f32>()?, [1.0, 2.0]);
+/// # Ok::<(), ferrax::Error>(())
+/// ```
 #[track_caller]
 pub fn solve_triangular(a: &Tensor, b: &Tensor, lower: bool, transpose: bool) -> Tensor {
     triangular(a, b, TriangularSolve { left_side: true, lower, transpose_a: transpose, ..TriangularSolve::default() })
 }
 #[track_caller]
 fn triangular(a: &Tensor, b: &Tensor, op: TriangularSolve) -> Tensor {
-    let [a, b] = exactly(promote(&[a, b]));
+    let [a, b] = exactly(promote(&[&square("solve_triangular", a), b]));
+    if b.rank() + 1 < a.rank() || b.rank() == 0 {
+        mistakes::raise(Error::value(format!(
+            "a x = b takes vectors or matrices, got {} for {}",
+            b.aval().long(),
+            a.aval().long()
+        )));
+    }
     let vector = b.rank() < a.rank();
     let b = if vector { b.expand_dims(-1) } else { b };
     let lead = a.shape()[..a.rank() - 2].to_vec();
@@ -101,9 +164,23 @@ fn triangular(a: &Tensor, b: &Tensor, op: TriangularSolve) -> Tensor {
     if vector { x.squeeze(-1) } else { x }
 }
 /// `x` with `a x = b`; b is a vector (one axis less than a has) or a matrix.
+///
+/// ```
+/// use ferrax::{Tensor, linalg};
+/// let a = Tensor::from([[2.0f32, 0.0], [0.0, 4.0]]);
+/// assert_eq!(linalg::solve(&a, &Tensor::from([2.0f32, 8.0])).to_vec::<f32>()?, [1.0, 2.0]);
+/// # Ok::<(), ferrax::Error>(())
+/// ```
 #[track_caller]
 pub fn solve(a: &Tensor, b: &Tensor) -> Tensor {
     let [a, b] = exactly(promote(&[&square("solve", a), &inexact(b)]));
+    if b.rank() + 1 < a.rank() || b.rank() == 0 {
+        mistakes::raise(Error::value(format!(
+            "a x = b takes vectors or matrices, got {} for {}",
+            b.aval().long(),
+            a.aval().long()
+        )));
+    }
     let vector = b.rank() < a.rank();
     let b = if vector { b.expand_dims(-1) } else { b };
     let shape = [&a.shape()[..a.rank() - 2], &b.shape()[b.rank() - 2..]].concat();
@@ -116,6 +193,12 @@ pub fn solve(a: &Tensor, b: &Tensor) -> Tensor {
     if vector { x.squeeze(-1) } else { x }
 }
 /// The inverse.
+///
+/// ```
+/// use ferrax::{Tensor, linalg};
+/// assert_eq!(linalg::inv(&Tensor::from([[2.0f32, 0.0], [0.0, 4.0]])).to_vec::<f32>()?, [0.5, 0.0, 0.0, 0.25]);
+/// # Ok::<(), ferrax::Error>(())
+/// ```
 #[track_caller]
 pub fn inv(a: &Tensor) -> Tensor {
     let a = square("inv", a);
@@ -123,6 +206,12 @@ pub fn inv(a: &Tensor) -> Tensor {
     solve(&a, &Tensor::eye(n, n).astype(a.dtype()).broadcast_to(a.shape()))
 }
 /// `(sign, logarithm of the absolute value)` of the determinant.
+///
+/// ```
+/// use ferrax::{Tensor, linalg};
+/// let (sign, log) = linalg::slogdet(&Tensor::from([[0.0f32, 1.0], [1.0, 0.0]]));
+/// assert_eq!((sign.item(), log.item()), (-1.0, 0.0));
+/// ```
 #[track_caller]
 pub fn slogdet(a: &Tensor) -> (Tensor, Tensor) {
     let a = square("slogdet", a);
@@ -142,6 +231,13 @@ pub(crate) fn factors(a: &Tensor) -> (Tensor, Tensor) {
     (lu.diagonal(), 1 - swaps.modulo(2) * 2)
 }
 /// `a` to a power that is known now, by repeated squaring; of its inverse, if negative.
+///
+/// ```
+/// use ferrax::{Tensor, linalg};
+/// let a = Tensor::from([[1.0f32, 1.0], [0.0, 1.0]]);
+/// assert_eq!(linalg::matrix_power(&a, 5).to_vec::<f32>()?, [1.0, 5.0, 0.0, 1.0]);
+/// # Ok::<(), ferrax::Error>(())
+/// ```
 #[track_caller]
 pub fn matrix_power(a: &Tensor, n: i32) -> Tensor {
     let mut base = if n < 0 { inv(a) } else { square("matrix_power", a) };
@@ -160,22 +256,44 @@ pub fn matrix_power(a: &Tensor, n: i32) -> Tensor {
     out.unwrap_or_else(|| Tensor::eye(k, k).astype(base.dtype()).broadcast_to(a.shape()))
 }
 /// The eigenvalues of any square matrix, complex.
+///
+/// ```
+/// use ferrax::{Tensor, linalg};
+/// let w = linalg::eigvals(&Tensor::from([[0.0f32, -1.0], [1.0, 0.0]]));
+/// assert_eq!(w.imag().abs().all_close(Tensor::ones(&[2]), 1e-5, 1e-6).item(), 1.0);
+/// ```
 #[track_caller]
 pub fn eigvals(a: &Tensor) -> Tensor {
     let op = Eig { compute_left_eigenvectors: false, compute_right_eigenvectors: false, enable_eigvec_derivs: false };
     emit_many(op, &[&square("eigvals", a)]).remove(0)
 }
 /// The eigenvalues of the Hermitian part, ascending.
+///
+/// ```
+/// use ferrax::{Tensor, linalg};
+/// assert_eq!(linalg::eigvalsh(&Tensor::from([[2.0f32, 0.0], [0.0, 1.0]])).to_vec::<f32>()?, [1.0, 2.0]);
+/// # Ok::<(), ferrax::Error>(())
+/// ```
 #[track_caller]
 pub fn eigvalsh(a: &Tensor) -> Tensor {
     eigh(a).0
 }
 /// The Frobenius norm of each matrix: the square root of the sum of squares.
+///
+/// ```
+/// use ferrax::{Tensor, linalg};
+/// assert_eq!(linalg::matrix_norm(&Tensor::from([[3.0f32, 0.0], [0.0, 4.0]])).item(), 5.0);
+/// ```
 #[track_caller]
 pub fn matrix_norm(a: &Tensor) -> Tensor {
     a.norm_axes([-2, -1])
 }
 /// How many singular values are above the rounding of the largest (int32).
+///
+/// ```
+/// use ferrax::{Tensor, linalg};
+/// assert_eq!(linalg::matrix_rank(&Tensor::ones(&[3, 3])).item(), 1.0);
+/// ```
 #[track_caller]
 pub fn matrix_rank(a: &Tensor) -> Tensor {
     let s = singular_values(a);
@@ -184,6 +302,12 @@ pub fn matrix_rank(a: &Tensor) -> Tensor {
     s.gt(s.max_keep(-1) * ((*n).max(*m) as f64 * eps)).sum_axes(-1)
 }
 /// The product of matrices, one after the other, in the order of least work.
+///
+/// ```
+/// use ferrax::{Tensor, linalg};
+/// let (a, b, c) = (Tensor::ones(&[9, 2]), Tensor::ones(&[2, 9]), Tensor::ones(&[9, 1]));
+/// assert_eq!(linalg::multi_dot(&[&a, &b, &c]).shape(), [9, 1]); // b c first
+/// ```
 #[track_caller]
 pub fn multi_dot(all: &[&Tensor]) -> Tensor {
     let labels: Vec<char> = ('a'..).take(all.len() + 1).collect();
@@ -192,6 +316,12 @@ pub fn multi_dot(all: &[&Tensor]) -> Tensor {
     super::einsum(&format!("{}->{}", terms.join(","), ends.iter().collect::<String>()), all)
 }
 /// The Kronecker product: every element of a times all of b.
+///
+/// ```
+/// use ferrax::{Tensor, linalg};
+/// assert_eq!(linalg::kron(&Tensor::from([1, 10]), &Tensor::from([1, 2])).to_vec::<i32>()?, [1, 2, 10, 20]);
+/// # Ok::<(), ferrax::Error>(())
+/// ```
 #[track_caller]
 pub fn kron(a: &Tensor, b: &Tensor) -> Tensor {
     let rank = a.rank().max(b.rank());
@@ -203,6 +333,11 @@ pub fn kron(a: &Tensor, b: &Tensor) -> Tensor {
     both.reshape(&s.iter().zip(&t).map(|(n, m)| n * m).collect::<Vec<_>>())
 }
 /// The sum of products over the last `n` axes of a and the first of b.
+///
+/// ```
+/// use ferrax::{Tensor, linalg};
+/// assert_eq!(linalg::tensordot(&Tensor::ones(&[2, 3, 4]), &Tensor::ones(&[3, 4, 5]), 2).shape(), [2, 5]);
+/// ```
 ///
 /// # Panics
 /// Where their sizes differ.
@@ -220,6 +355,12 @@ pub fn tensordot(a: &Tensor, b: &Tensor, n: usize) -> Tensor {
 }
 /// The cross product of vectors of three along the last axis.
 ///
+/// ```
+/// use ferrax::{Tensor, linalg};
+/// assert_eq!(linalg::cross(&Tensor::from([1, 0, 0]), &Tensor::from([0, 1, 0])).to_vec::<i32>()?, [0, 0, 1]);
+/// # Ok::<(), ferrax::Error>(())
+/// ```
+///
 /// # Panics
 /// For others.
 #[track_caller]
@@ -233,21 +374,42 @@ pub fn cross(a: &Tensor, b: &Tensor) -> Tensor {
     super::stack(&super::broadcast_arrays(&[at(1, 2), at(2, 0), at(0, 1)]), -1)
 }
 /// The product of all elements of two, summed; those of a conjugated.
+///
+/// ```
+/// use ferrax::{Complex, Tensor, linalg};
+/// let z = Tensor::from([Complex::new(0.0f32, 2.0)]);
+/// assert_eq!(linalg::vdot(&z, &z).real().item(), 4.0);
+/// ```
 #[track_caller]
 pub fn vdot(a: &Tensor, b: &Tensor) -> Tensor {
     a.conj().flatten().matmul(b.flatten())
 }
 /// Matrices times vectors, over the last axes.
+///
+/// ```
+/// use ferrax::{Tensor, linalg};
+/// assert_eq!(linalg::matvec(&Tensor::ones(&[7, 2, 3]), &Tensor::ones(&[7, 3])).shape(), [7, 2]);
+/// ```
 #[track_caller]
 pub fn matvec(a: &Tensor, v: &Tensor) -> Tensor {
     a.matmul(v.expand_dims(-1)).squeeze(-1)
 }
 /// Vectors, conjugated, times matrices, over the last axes.
+///
+/// ```
+/// use ferrax::{Tensor, linalg};
+/// assert_eq!(linalg::vecmat(&Tensor::ones(&[7, 2]), &Tensor::ones(&[7, 2, 3])).shape(), [7, 3]);
+/// ```
 #[track_caller]
 pub fn vecmat(v: &Tensor, a: &Tensor) -> Tensor {
     v.conj().expand_dims(-2).matmul(a).squeeze(-2)
 }
 /// The tensor `b` with `tensordot(inv, a, n)` the identity of the last axes, for an a whose first `n` axes have as many elements as the rest.
+///
+/// ```
+/// use ferrax::{Tensor, linalg};
+/// assert_eq!(linalg::tensorinv(&Tensor::eye(6, 6).reshape(&[2, 3, 6]), 2).shape(), [6, 2, 3]);
+/// ```
 #[track_caller]
 pub fn tensorinv(a: &Tensor, n: usize) -> Tensor {
     let (s, t) = a.shape().split_at(n.min(a.rank()));
@@ -255,6 +417,12 @@ pub fn tensorinv(a: &Tensor, n: usize) -> Tensor {
     inv(&a.reshape(&[k, k])).reshape(&[t, s].concat())
 }
 /// `x` with `tensordot(a, x, rank of x) = b`.
+///
+/// ```
+/// use ferrax::{Tensor, linalg};
+/// let x = linalg::tensorsolve(&Tensor::eye(6, 6).reshape(&[2, 3, 6]), &Tensor::ones(&[2, 3]));
+/// assert_eq!((x.shape(), x.sum().item()), (&[6][..], 6.0));
+/// ```
 #[track_caller]
 pub fn tensorsolve(a: &Tensor, b: &Tensor) -> Tensor {
     let k = b.size();

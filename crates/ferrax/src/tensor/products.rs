@@ -298,11 +298,22 @@ impl Tensor {
         einsum(&format!("{x},{y}->{out}"), &[self, o])
     }
     /// The product of vectors along the last axis of this one and of `o`, summed: numpy's `inner` of equal leading axes.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::from([1, 2]).dot(Tensor::from([3, 4])).item(), 11.0);
+    /// ```
     #[track_caller]
     pub fn dot(&self, o: impl Borrow<Tensor>) -> Tensor {
         einsum("...i,...i->...", &[self, o.borrow()])
     }
     /// All products of two vectors' elements.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::from([1, 2]).outer(Tensor::from([3, 4])).to_vec::<i32>()?, [3, 4, 6, 8]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     #[track_caller]
     pub fn outer(&self, o: impl Borrow<Tensor>) -> Tensor {
         self.flatten().expand_dims(1) * o.borrow().flatten().expand_dims(0)

@@ -14,6 +14,16 @@ use ferrax_kernel::routine::CumulativeKind;
 use nans::{nanmax, nanmean, nanmin, nanprod, nanstd, nansum, nanvar};
 
 /// Axes as an operation takes them: one, several, or `..` for all. Negative ones count from the end.
+///
+/// ```
+/// use ferrax::{IntoAxes, Tensor};
+/// fn spread(x: &Tensor, axes: impl IntoAxes + Copy) -> Tensor {
+///     x.max_axes(axes) - x.min_axes(axes)
+/// }
+/// let x = Tensor::from([[1, 2], [3, 9]]);
+/// assert_eq!((spread(&x, -1).to_vec::<i32>()?, spread(&x, [0, 1]).item(), spread(&x, ..).item()), (vec![1, 6], 8.0, 8.0));
+/// # Ok::<(), ferrax::Error>(())
+/// ```
 pub trait IntoAxes {
     /// Which of `rank` axes, counted from the front.
     #[track_caller]
@@ -209,19 +219,29 @@ pub(super) fn keep(x: &Tensor, shape: &[usize], axes: &Dims) -> Tensor {
     emit(ferrax_ir::ops::broadcast::BroadcastInDim { broadcast_dimensions: dims, shape: shape.into() }, &[x])
 }
 macro_rules! reductions {
-    ($($f:ident $axes:ident $keep:ident $doc:literal;)*) => {
+    ($($f:ident $axes:ident $keep:ident $doc:literal $x:tt => $all:literal $first:tt;)*) => {
         impl Tensor { $(
-            #[doc = concat!($doc, ", over all axes.")]
+            #[doc = concat!(
+                $doc, ", over all axes.\n\n```\nlet y = ferrax::Tensor::from(", stringify!($x), ").", stringify!($f),
+                "();\nassert!((y.item() - ", stringify!($all), ").abs() < 1e-6);\n```"
+            )]
             #[track_caller]
             pub fn $f(&self) -> Tensor {
                 $f(self, &(..).axes(self.rank()))
             }
-            #[doc = concat!($doc, ", over these axes.")]
+            #[doc = concat!(
+                $doc, ", over these axes.\n\n```\nuse ferrax::Tensor;\nlet y = Tensor::from(", stringify!($x), ").", stringify!($axes),
+                "(0);\nassert_eq!(y.all_close(Tensor::from(", stringify!($first), "), 1e-6, 1e-6).item(), 1.0);\n```"
+            )]
             #[track_caller]
             pub fn $axes(&self, axes: impl IntoAxes) -> Tensor {
                 $f(self, &axes.axes(self.rank()))
             }
-            #[doc = concat!($doc, ", over these axes, which stay with size 1.")]
+            #[doc = concat!(
+                $doc, ", over these axes, which stay with size 1.\n\n```\nlet x = ferrax::Tensor::from(", stringify!($x),
+                ");\nassert_eq!(x.", stringify!($keep), "(0).shape(), [1, 2]);\nassert_eq!(x.", stringify!($keep),
+                "([0, -1]).shape(), [1, 1]);\n```"
+            )]
             #[track_caller]
             pub fn $keep(&self, axes: impl IntoAxes) -> Tensor {
                 let axes = axes.axes(self.rank());
@@ -231,31 +251,54 @@ macro_rules! reductions {
     }
 }
 reductions! {
-    sum sum_axes sum_keep "Sum; of small integers and booleans in 32 bits";
-    prod prod_axes prod_keep "Product; of small integers and booleans in 32 bits";
-    max max_axes max_keep "Largest element, nan if any is";
-    min min_axes min_keep "Least element, nan if any is";
-    all all_axes all_keep "Whether every element is nonzero";
-    any any_axes any_keep "Whether some element is nonzero";
-    mean mean_axes mean_keep "Arithmetic mean; integers become floats";
-    var var_axes var_keep "Mean squared distance from the mean";
-    std std_axes std_keep "Square root of the variance";
-    norm norm_axes norm_keep "Square root of the sum of squares";
-    log_sum_exp log_sum_exp_axes log_sum_exp_keep "`log(sum(exp(x)))`, without overflow";
-    ptp ptp_axes ptp_keep "Largest element less the least";
-    reduce_xor reduce_xor_axes reduce_xor_keep "Bitwise exclusive or of booleans or integers";
-    nansum nansum_axes nansum_keep "Sum, nan counting as 0";
-    nanprod nanprod_axes nanprod_keep "Product, nan counting as 1";
-    nanmax nanmax_axes nanmax_keep "Largest element that is no nan; nan where all are";
-    nanmin nanmin_axes nanmin_keep "Least element that is no nan; nan where all are";
-    nanmean nanmean_axes nanmean_keep "Mean of what is no nan";
-    nanvar nanvar_axes nanvar_keep "Variance of what is no nan";
-    nanstd nanstd_axes nanstd_keep "Square root of the variance of what is no nan";
+    sum sum_axes sum_keep "Sum; of small integers and booleans in 32 bits"
+        [[1.0f32, 2.0], [3.0, 4.0]] => 10.0 [4.0f32, 6.0];
+    prod prod_axes prod_keep "Product; of small integers and booleans in 32 bits"
+        [[1.0f32, 2.0], [3.0, 4.0]] => 24.0 [3.0f32, 8.0];
+    max max_axes max_keep "Largest element, nan if any is"
+        [[1.0f32, 2.0], [3.0, 4.0]] => 4.0 [3.0f32, 4.0];
+    min min_axes min_keep "Least element, nan if any is"
+        [[1.0f32, 2.0], [3.0, 4.0]] => 1.0 [1.0f32, 2.0];
+    all all_axes all_keep "Whether every element is nonzero"
+        [[1, 0], [1, 1]] => 0.0 [true, false];
+    any any_axes any_keep "Whether some element is nonzero"
+        [[0, 0], [1, 0]] => 1.0 [true, false];
+    mean mean_axes mean_keep "Arithmetic mean; integers become floats"
+        [[1.0f32, 2.0], [3.0, 4.0]] => 2.5 [2.0f32, 3.0];
+    var var_axes var_keep "Mean squared distance from the mean"
+        [[1.0f32, 2.0], [3.0, 4.0]] => 1.25 [1.0f32, 1.0];
+    std std_axes std_keep "Square root of the variance"
+        [[1.0f32, 2.0], [3.0, 4.0]] => 1.118034 [1.0f32, 1.0];
+    norm norm_axes norm_keep "Square root of the sum of squares"
+        [[3.0f32, 0.0], [4.0, 0.0]] => 5.0 [5.0f32, 0.0];
+    log_sum_exp log_sum_exp_axes log_sum_exp_keep "`log(sum(exp(x)))`, without overflow"
+        [[0.0f32, 0.0], [0.0, 0.0]] => 1.3862944 [0.6931472f32, 0.6931472];
+    ptp ptp_axes ptp_keep "Largest element less the least"
+        [[1.0f32, 2.0], [3.0, 4.0]] => 3.0 [2.0f32, 2.0];
+    reduce_xor reduce_xor_axes reduce_xor_keep "Bitwise exclusive or of booleans or integers"
+        [[1, 2], [3, 4]] => 4.0 [2, 6];
+    nansum nansum_axes nansum_keep "Sum, nan counting as 0"
+        [[1.0f32, f32::NAN], [3.0, 4.0]] => 8.0 [4.0f32, 4.0];
+    nanprod nanprod_axes nanprod_keep "Product, nan counting as 1"
+        [[1.0f32, f32::NAN], [3.0, 4.0]] => 12.0 [3.0f32, 4.0];
+    nanmax nanmax_axes nanmax_keep "Largest element that is no nan; nan where all are"
+        [[1.0f32, f32::NAN], [3.0, 4.0]] => 4.0 [3.0f32, 4.0];
+    nanmin nanmin_axes nanmin_keep "Least element that is no nan; nan where all are"
+        [[1.0f32, f32::NAN], [3.0, 4.0]] => 1.0 [1.0f32, 4.0];
+    nanmean nanmean_axes nanmean_keep "Mean of what is no nan"
+        [[1.0f32, f32::NAN], [3.0, 4.0]] => 2.6666667 [2.0f32, 4.0];
+    nanvar nanvar_axes nanvar_keep "Variance of what is no nan"
+        [[1.0f32, f32::NAN], [3.0, 4.0]] => 1.5555556 [1.0f32, 0.0];
+    nanstd nanstd_axes nanstd_keep "Square root of the variance of what is no nan"
+        [[1.0f32, f32::NAN], [3.0, 4.0]] => 1.2472192 [1.0f32, 0.0];
 }
 macro_rules! running {
-    ($($f:ident $K:ident $doc:literal;)*) => {
+    ($($f:ident $K:ident $doc:literal $x:tt => $y:tt;)*) => {
         impl Tensor { $(
-            #[doc = $doc]
+            #[doc = concat!(
+                $doc, "\n\n```\nuse ferrax::Tensor;\nlet y = Tensor::from(", stringify!($x), ").", stringify!($f), "(0);\n",
+                "assert_eq!(y.all_close(Tensor::from(", stringify!($y), "), 1e-6, 1e-6).item(), 1.0);\n```"
+            )]
             #[track_caller]
             pub fn $f(&self, axis: i64) -> Tensor {
                 let axis = axis_of(axis, self.rank());
@@ -270,29 +313,50 @@ macro_rules! running {
     }
 }
 running! {
-    cumsum Sum "Running sum along an axis.";
-    cumprod Prod "Running product along an axis.";
-    cummax Max "Running maximum along an axis.";
-    cummin Min "Running minimum along an axis.";
-    cumlogsumexp LogSumExp "Running `log(sum(exp(x)))` along an axis.";
+    cumsum Sum "Running sum along an axis." [1.0f32, 3.0, 2.0] => [1.0f32, 4.0, 6.0];
+    cumprod Prod "Running product along an axis." [1.0f32, 3.0, 2.0] => [1.0f32, 3.0, 6.0];
+    cummax Max "Running maximum along an axis." [1.0f32, 3.0, 2.0] => [1.0f32, 3.0, 3.0];
+    cummin Min "Running minimum along an axis." [3.0f32, 1.0, 2.0] => [3.0f32, 1.0, 1.0];
+    cumlogsumexp LogSumExp "Running `log(sum(exp(x)))` along an axis." [0.0f32, 0.0] => [0.0f32, 0.6931472];
 }
 impl Tensor {
     /// The variance over n - ddof.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::from([1.0f32, 3.0]).var_ddof(0, 1.0).item(), 2.0);
+    /// ```
     #[track_caller]
     pub fn var_ddof(&self, axes: impl IntoAxes, ddof: f64) -> Tensor {
         variance(self, &axes.axes(self.rank()), ddof)
     }
     /// The standard deviation over n - ddof.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::from([1.0f32, 3.0, 5.0]).std_ddof(0, 1.0).item(), 2.0);
+    /// ```
     #[track_caller]
     pub fn std_ddof(&self, axes: impl IntoAxes, ddof: f64) -> Tensor {
         root(&self.var_ddof(axes, ddof))
     }
     /// The position (int32) of the first largest element along an axis.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::from([1, 5, 5]).argmax(0).item(), 1.0);
+    /// ```
     #[track_caller]
     pub fn argmax(&self, axis: i64) -> Tensor {
         self.argreduce(ArgKind::Max, axis)
     }
     /// The position (int32) of the first least element along an axis.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::from([[3, 1], [2, 9]]).argmin(1).to_vec::<i32>()?, [1, 0]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     #[track_caller]
     pub fn argmin(&self, axis: i64) -> Tensor {
         self.argreduce(ArgKind::Min, axis)
@@ -302,6 +366,11 @@ impl Tensor {
         emit(ArgReduce { kind, axes: [axis_of(axis, self.rank())].into(), index_dtype: Dtype::I32 }, &[self])
     }
     /// How many elements are nonzero, int32.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::from([0, 7, 1]).count_nonzero().item(), 2.0);
+    /// ```
     #[track_caller]
     pub fn count_nonzero(&self) -> Tensor {
         self.ne(0).sum()

@@ -85,6 +85,13 @@ impl Tensor {
     }
     /// `(values, inverse)` of [`Tensor::unique_all`].
     ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// let (values, at) = Tensor::from([3, 1, 3]).unique_inverse();
+    /// assert_eq!(values.take(&at, 0).to_vec::<i32>()?, [3, 1, 3]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
+    ///
     /// # Panics
     /// Where they are not known.
     #[track_caller]
@@ -93,6 +100,12 @@ impl Tensor {
         (values, inverse)
     }
     /// `(values, counts)` of [`Tensor::unique_all`]; [`Tensor::unique_sized`] works where elements are not known.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::from([3, 1, 3]).unique_counts().1.to_vec::<i32>()?, [1, 2]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     ///
     /// # Panics
     /// Where they are not known.
@@ -130,6 +143,12 @@ impl Tensor {
     }
     /// The elements of both, each once, ascending.
     ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::from([3, 1]).union1d(&Tensor::from([2, 3])).to_vec::<i32>()?, [1, 2, 3]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
+    ///
     /// # Panics
     /// Where they are not known.
     #[track_caller]
@@ -137,6 +156,12 @@ impl Tensor {
         concatenate(&[self.flatten(), o.flatten()], 0).unique()
     }
     /// The elements that the other has too, each once, ascending.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::from([3, 1]).intersect1d(&Tensor::from([2, 3])).to_vec::<i32>()?, [3]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     ///
     /// # Panics
     /// Where they are not known.
@@ -157,6 +182,12 @@ impl Tensor {
     }
     /// The elements that are in one of the two alone, each once, ascending.
     ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::from([3, 1]).setxor1d(&Tensor::from([2, 3])).to_vec::<i32>()?, [1, 2]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
+    ///
     /// # Panics
     /// Where they are not known.
     #[track_caller]
@@ -164,6 +195,13 @@ impl Tensor {
         self.setdiff1d(o).union1d(&o.setdiff1d(self))
     }
     /// The positions where it is nonzero, a vector (int32) for each axis.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// let at = Tensor::from([[0, 7], [1, 0]]).nonzero();
+    /// assert_eq!((at[0].to_vec::<i32>()?, at[1].to_vec::<i32>()?), (vec![0, 1], vec![1, 0]));
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     ///
     /// # Panics
     /// Where the elements are not known: see [`Tensor::nonzero_sized`].
@@ -173,6 +211,13 @@ impl Tensor {
     }
     /// The elements where a condition of the same shape holds, in one vector.
     ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// let x = Tensor::from([1, 5, 9]);
+    /// assert_eq!(x.extract(&x.gt(3)).to_vec::<i32>()?, [5, 9]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
+    ///
     /// # Panics
     /// Where the condition is not known.
     #[track_caller]
@@ -180,6 +225,12 @@ impl Tensor {
         self.slice(crate::s![&condition.astype(Dtype::BOOL)])
     }
     /// Two laid end to end, flattened.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::from([[1, 2]]).append(3).to_vec::<i32>()?, [1, 2, 3]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     #[track_caller]
     pub fn append(&self, o: impl IntoTensor) -> Tensor {
         concatenate(&[self.flatten(), o.into_tensor().strong().flatten()], 0)

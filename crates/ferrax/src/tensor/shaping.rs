@@ -18,7 +18,7 @@ impl Tensor {
     #[track_caller]
     pub fn reshape<S: Copy + TryInto<i64>>(&self, shape: &[S]) -> Tensor {
         let sizes: Vec<i64> = shape.iter().map(|n| (*n).try_into().unwrap_or(i64::MAX)).collect();
-        let known: i64 = sizes.iter().filter(|n| **n != -1).product();
+        let known = sizes.iter().filter(|n| **n != -1).try_fold(1i64, |all, n| all.checked_mul(*n)).unwrap_or(i64::MAX);
         let wrong = || -> ! {
             mistakes::raise(Error::type_error(format!(
                 "cannot reshape array of shape {} (size {}) into shape {sizes:?} (size {known})",
@@ -32,7 +32,7 @@ impl Tensor {
             wrong()
         }
         let shape: Vec<usize> = sizes.iter().map(|s| if *s == -1 { n / known } else { *s } as usize).collect();
-        if shape.iter().product::<usize>() != self.size() {
+        if shape.iter().try_fold(1usize, |all, n| all.checked_mul(*n)) != Some(self.size()) {
             wrong()
         }
         if shape == self.shape() {
@@ -41,6 +41,11 @@ impl Tensor {
         emit(Reshape { new_sizes: Dims::new(&shape) }, &[self])
     }
     /// One axis of all elements.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::ones(&[2, 3]).flatten().shape(), [6]);
+    /// ```
     #[track_caller]
     pub fn flatten(&self) -> Tensor {
         self.reshape(&[-1])
@@ -54,12 +59,22 @@ impl Tensor {
         emit(Transpose { permutation: (0..self.rank()).rev().collect() }, &[self])
     }
     /// Axes in another order: axis i of the result is axis `order[i]`.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::ones(&[2, 3, 4]).permute(&[2, 0, 1]).shape(), [4, 2, 3]);
+    /// ```
     #[track_caller]
     pub fn permute(&self, order: &[i64]) -> Tensor {
         let permutation: Dims = order.iter().map(|k| axis_of(*k, self.rank())).collect();
         emit(Transpose { permutation }, &[self])
     }
     /// Two axes change places.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::ones(&[2, 3, 4]).swap_axes(0, -1).shape(), [4, 3, 2]);
+    /// ```
     #[track_caller]
     pub fn swap_axes(&self, a: i64, b: i64) -> Tensor {
         let (a, b) = (axis_of(a, self.rank()), axis_of(b, self.rank()));
@@ -68,6 +83,11 @@ impl Tensor {
         emit(Transpose { permutation: order.into_iter().collect() }, &[self])
     }
     /// Axis `from` goes to `to`, the others keep their order.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::ones(&[2, 3, 4]).move_axis(0, -1).shape(), [3, 4, 2]);
+    /// ```
     #[track_caller]
     pub fn move_axis(&self, from: i64, to: i64) -> Tensor {
         let (from, to) = (axis_of(from, self.rank()), axis_of(to, self.rank()));
@@ -79,6 +99,11 @@ impl Tensor {
         emit(Transpose { permutation: order.into_iter().collect() }, &[self])
     }
     /// A new axis of size 1 at `axis`.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::ones(&[2]).expand_dims(-1).shape(), [2, 1]);
+    /// ```
     #[track_caller]
     pub fn expand_dims(&self, axis: i64) -> Tensor {
         let axis = axis_of(axis, self.rank() + 1);
@@ -87,6 +112,12 @@ impl Tensor {
         emit(BroadcastInDim { broadcast_dimensions: dims, shape: shape.into() }, &[self])
     }
     /// Without these axes, which have size 1; `..` for all that have.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// let x = Tensor::ones(&[1, 2, 1]);
+    /// assert_eq!((x.squeeze(0).shape(), x.squeeze(..).shape()), (&[2, 1][..], &[2][..]));
+    /// ```
     #[track_caller]
     pub fn squeeze(&self, axes: impl IntoAxes) -> Tensor {
         let all = axes.all();
@@ -101,11 +132,23 @@ impl Tensor {
         emit(Squeeze { dimensions: axes.into_iter().collect() }, &[self])
     }
     /// Reversed along these axes.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::from([1, 2, 3]).flip(0).to_vec::<i32>()?, [3, 2, 1]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     #[track_caller]
     pub fn flip(&self, axes: impl IntoAxes) -> Tensor {
         emit(Rev { dimensions: axes.axes(self.rank()) }, &[self])
     }
     /// Rotated along an axis: element i goes to i + shift.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::from([1, 2, 3]).roll(1, 0).to_vec::<i32>()?, [3, 1, 2]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     #[track_caller]
     pub fn roll(&self, shift: i64, axis: i64) -> Tensor {
         let k = axis_of(axis, self.rank());
@@ -127,6 +170,12 @@ impl Tensor {
         emit(ferrax_ir::ops::slice::Slice { limit_indices: high, start_indices: low, strides: None }, &[self])
     }
     /// Repeated as a whole, `reps[k]` times along axis k.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::from([1, 2]).tile(&[2]).to_vec::<i32>()?, [1, 2, 1, 2]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     #[track_caller]
     pub fn tile(&self, reps: &[usize]) -> Tensor {
         let rank = self.rank().max(reps.len());
@@ -136,6 +185,12 @@ impl Tensor {
         emit(Tile { reps }, &[&self.reshape(&shape.iter().map(|n| *n as i64).collect::<Vec<_>>())])
     }
     /// Every element `n` times along an axis.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::from([1, 2]).repeat(2, 0).to_vec::<i32>()?, [1, 1, 2, 2]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     #[track_caller]
     pub fn repeat(&self, n: usize, axis: i64) -> Tensor {
         let k = axis_of(axis, self.rank());
@@ -147,20 +202,38 @@ impl Tensor {
         wide.reshape(&shape.iter().map(|n| *n as i64).collect::<Vec<_>>())
     }
     /// `(before, after)` copies of `value` around each axis; negative numbers take elements away.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::from([1, 2]).pad(&[(1, 2)], 7).to_vec::<i32>()?, [7, 1, 2, 7, 7]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     #[track_caller]
     pub fn pad(&self, widths: &[(i64, i64)], value: impl IntoTensor) -> Tensor {
         let config = widths.iter().map(|(low, high)| (*low, *high, 0)).collect();
         emit(Pad { padding_config: config }, &[self, &value.into_tensor().astype(self.dtype())])
     }
     /// Zeros above the k-th diagonal.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::from([[1, 2], [3, 4]]).tril(0).to_vec::<i32>()?, [1, 0, 3, 4]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     #[track_caller]
     pub fn tril(&self, k: i64) -> Tensor {
         super::where_(&self.triangle(k), self, self.zeros_like())
     }
     /// Zeros below the k-th diagonal.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::from([[1, 2], [3, 4]]).triu(1).to_vec::<i32>()?, [0, 2, 0, 0]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     #[track_caller]
     pub fn triu(&self, k: i64) -> Tensor {
-        super::where_(&self.triangle(k - 1), self.zeros_like(), self)
+        super::where_(&self.triangle(k.saturating_sub(1)), self.zeros_like(), self)
     }
     /// Where the column is at most the row plus k.
     #[track_caller]
@@ -169,6 +242,7 @@ impl Tensor {
             mistakes::raise(Error::value("Argument to jax.numpy.tril must be at least 2D"))
         };
         let (i, j) = (Tensor::iota(&[*n, *m], 0, Dtype::I32), Tensor::iota(&[*n, *m], 1, Dtype::I32));
+        let k = k.clamp(-(*n as i64), *m as i64); // beyond the corners it is all the same
         (i + constant(Dtype::I32, k as f64)).ge(j)
     }
     /// The diagonal of the last two axes.
@@ -181,14 +255,34 @@ impl Tensor {
         let at = Tensor::arange(k, Dtype::I32);
         self.slice(&[super::Subscript::Ellipsis, (&at).into(), (&at).into()])
     }
-    /// A square matrix with this vector on its diagonal.
+    /// A square matrix with this vector on its diagonal; of a matrix, its diagonal.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// let m = Tensor::from([1, 2]).diag();
+    /// assert_eq!((m.to_vec::<i32>()?, m.diag().to_vec::<i32>()?), (vec![1, 0, 0, 2], vec![1, 2]));
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    /// For another number of axes.
     #[track_caller]
     pub fn diag(&self) -> Tensor {
+        match self.rank() {
+            1 => (),
+            2 => return self.diagonal(),
+            _ => mistakes::raise(Error::value(format!("Input must be 1- or 2-d, got {}", self.aval().long()))),
+        }
         let n = self.size();
         let (i, j) = (Tensor::iota(&[n, n], 0, Dtype::I32), Tensor::iota(&[n, n], 1, Dtype::I32));
         super::where_(&i.eq(&j), self.expand_dims(0), constant(self.dtype(), 0.0))
     }
     /// The sum of the diagonal of the last two axes.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::from([[1, 2], [3, 4]]).trace().item(), 5.0);
+    /// ```
     #[track_caller]
     pub fn trace(&self) -> Tensor {
         self.diagonal().sum_axes(-1)

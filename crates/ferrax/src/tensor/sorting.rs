@@ -10,9 +10,10 @@
 //! # Ok::<(), ferrax::Error>(())
 //! ```
 use super::{IntoTensor, Tensor, axis_of, emit_many, exactly, promote};
-use ferrax_ir::Dtype;
+use crate::mistakes;
 use ferrax_ir::ops::sort::Sort;
 use ferrax_ir::ops::top_k::{ApproxTopK, TopK};
+use ferrax_ir::{Dtype, Error};
 
 impl Tensor {
     /// Ascending along an axis; nan comes last.
@@ -22,6 +23,12 @@ impl Tensor {
         emit_many(Sort { dimension, is_stable: true, num_keys: 1 }, &[self]).remove(0)
     }
     /// The positions (int32) that sort along an axis; equal elements keep their order.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::from([3, 1, 2]).argsort(0).to_vec::<i32>()?, [1, 2, 0]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     #[track_caller]
     pub fn argsort(&self, axis: i64) -> Tensor {
         let dimension = axis_of(axis, self.rank());
@@ -29,6 +36,13 @@ impl Tensor {
         emit_many(Sort { dimension, is_stable: true, num_keys: 1 }, &[self, &at]).remove(1)
     }
     /// This one sorted along an axis, and `with` in the same order.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// let (keys, values) = Tensor::from([3, 1]).sort_with(&Tensor::from([30, 10]), 0);
+    /// assert_eq!((keys.to_vec::<i32>()?, values.to_vec::<i32>()?), (vec![1, 3], vec![10, 30]));
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     #[track_caller]
     pub fn sort_with(&self, with: &Tensor, axis: i64) -> (Tensor, Tensor) {
         let dimension = axis_of(axis, self.rank());
@@ -45,6 +59,12 @@ impl Tensor {
     }
     /// The k largest floats along an axis, descending, and their positions (int32): [`Tensor::top_k`] under the name of those that may miss
     /// some elsewhere; ours miss none.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::from([1.0f32, 5.0, 3.0]).approx_max_k(2, 0).0.to_vec::<f32>()?, [5.0, 3.0]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     ///
     /// # Panics
     /// For other dtypes, and a k of 0 or above the size.
@@ -74,6 +94,12 @@ impl Tensor {
         (values, at)
     }
     /// Where each of `values` would go in this ascending vector, nan last: before equal elements (int32).
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::from([1, 3, 3, 5]).searchsorted(Tensor::from([3, 9])).to_vec::<i32>()?, [1, 4]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     #[track_caller]
     pub fn searchsorted(&self, values: impl IntoTensor) -> Tensor {
         let [x, v] = exactly(promote(&[self, &values.into_tensor()]));
@@ -86,6 +112,9 @@ impl Tensor {
         let k = axis_of(axis, self.rank());
         let x = super::inexact(self);
         let n = x.shape()[k];
+        if n == 0 {
+            mistakes::raise(Error::value(format!("an axis without elements has no median: {}", x.aval().long())));
+        }
         let sorted = super::where_(&x.is_nan().any_keep(k), f64::NAN, &x).sort(axis);
         let at = |i: usize| sorted.narrow(k, i, i + 1).squeeze(k);
         if n % 2 == 1 { at(n / 2) } else { at(n / 2 - 1) * 0.5 + at(n / 2) * 0.5 }

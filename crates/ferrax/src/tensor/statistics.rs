@@ -52,16 +52,31 @@ impl Tensor {
         self.quantiles(q.into_tensor(), axis, true)
     }
     /// [`Tensor::quantile`] with q in percent.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::from([1.0f32, 2.0, 5.0]).percentile(25, 0).item(), 1.5);
+    /// ```
     #[track_caller]
     pub fn percentile(&self, q: impl IntoTensor, axis: i64) -> Tensor {
         self.quantile(hundredth(q), axis)
     }
     /// [`Tensor::nanquantile`] with q in percent.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::from([1.0f32, f32::NAN, 2.0, 5.0]).nanpercentile(25, 0).item(), 1.5);
+    /// ```
     #[track_caller]
     pub fn nanpercentile(&self, q: impl IntoTensor, axis: i64) -> Tensor {
         self.nanquantile(hundredth(q), axis)
     }
     /// The middle element along an axis of what is no nan.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::from([1.0f32, f32::NAN, 2.0, 5.0]).nanmedian(0).item(), 2.0);
+    /// ```
     #[track_caller]
     pub fn nanmedian(&self, axis: i64) -> Tensor {
         self.nanquantile(0.5, axis)
@@ -105,6 +120,12 @@ impl Tensor {
         pick(low) * (one.clone() - &share) + pick(high) * share
     }
     /// The mean along axes, each element as often as its weight says; weights have this one's shape.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// let x = Tensor::from([1.0f32, 5.0]);
+    /// assert_eq!(x.average(&Tensor::from([3.0f32, 1.0]), 0).item(), 2.0);
+    /// ```
     #[track_caller]
     pub fn average(&self, weights: &Tensor, axes: impl IntoAxes) -> Tensor {
         let [x, w] = exactly(promote(&[&inexact(self), weights]));
@@ -129,6 +150,12 @@ impl Tensor {
         (&c / constant(c.dtype(), n)).squeeze(..)
     }
     /// The correlations of variables, each a row of observations: covariances over the products of standard deviations.
+    ///
+    /// ```
+    /// use ferrax::{Tensor, s};
+    /// let c = Tensor::from([[1.0f32, 2.0, 3.0], [6.0, 4.0, 2.0]]).corrcoef();
+    /// assert!((c.slice(s![0, 1]).item() + 1.0).abs() < 1e-5);
+    /// ```
     #[track_caller]
     pub fn corrcoef(&self) -> Tensor {
         let c = self.cov(1);
@@ -141,6 +168,12 @@ impl Tensor {
         if out.dtype().is_complex() { limited(out.real()).complex(limited(out.imag())) } else { limited(out) }
     }
     /// The `bins + 1` edges of equal bins over `range` (`None`: from the least element to the largest).
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::from([0.0f32, 4.0]).histogram_bin_edges(2, None).to_vec::<f32>()?, [0.0, 2.0, 4.0]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     #[track_caller]
     pub fn histogram_bin_edges(&self, bins: usize, range: Option<(f64, f64)>) -> Tensor {
         let x = inexact(self).strong();
@@ -222,6 +255,12 @@ impl Tensor {
         Tensor::zeros_in(&[length], Dtype::I32).at(crate::s![&at]).add(1)
     }
     /// The bin of each element among edges that rise or fall: i where `edges[i - 1] <= x < edges[i]`.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::from([0.5f32, 2.0]).digitize(&Tensor::from([0.0f32, 1.0, 2.0])).to_vec::<i32>()?, [1, 3]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     #[track_caller]
     pub fn digitize(&self, edges: &Tensor) -> Tensor {
         let n = edges.size();
@@ -230,6 +269,12 @@ impl Tensor {
         where_(&ends[1].ge(&ends[0]), edges.searchsorted_right(self), falling)
     }
     /// [`Tensor::searchsorted`], after equal elements.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::from([1, 3, 3, 5]).searchsorted_right(Tensor::from([3, 9])).to_vec::<i32>()?, [3, 4]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     #[track_caller]
     pub fn searchsorted_right(&self, values: impl IntoTensor) -> Tensor {
         let [x, v] = exactly(promote(&[self, &values.into_tensor()]));

@@ -48,6 +48,16 @@ where
 }
 /// The same for a function that does something besides: it is called as often as the program says, in the program's order.
 ///
+/// ```
+/// use ferrax::{Tensor, fori_loop, io_callback, jit};
+/// use std::sync::atomic::{AtomicI32, Ordering};
+/// static NEXT: AtomicI32 = AtomicI32::new(10);
+/// let draw = |_: &()| Tensor::from(NEXT.fetch_add(1, Ordering::Relaxed));
+/// let f = jit(move |x: &Tensor| fori_loop(0, 3, move |_: &Tensor, x: &Tensor| io_callback(draw, &Tensor::from(0), &()).map(|y| x * 100 + y), x));
+/// assert_eq!(f(&Tensor::from(0))?.item(), 101112.0);
+/// # Ok::<(), ferrax::Error>(())
+/// ```
+///
 /// # Errors
 /// Those of [`pure_callback`]; under `vmap`, whose slices have no order.
 pub fn io_callback<X, Y, R>(f: impl Fn(&X) -> R + Send + Sync + 'static, like: &Y, x: &X) -> Res<Y>

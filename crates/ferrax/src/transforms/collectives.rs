@@ -33,11 +33,25 @@ pub fn psum(x: impl IntoTensor, axis: &str) -> Tensor {
     all_reduce(AllReduceKind::Sum, x, axis)
 }
 /// The maximum over a named axis.
+///
+/// ```
+/// use ferrax::{Tensor, VmapOptions, pmax, vmap_with};
+/// let f = vmap_with(VmapOptions { name: Some("i"), ..VmapOptions::default() }, |x: &Tensor| pmax(x, "i"));
+/// assert_eq!(f(&Tensor::from([1, 5]))?.to_vec::<i32>()?, [5, 5]);
+/// # Ok::<(), ferrax::Error>(())
+/// ```
 #[track_caller]
 pub fn pmax(x: impl IntoTensor, axis: &str) -> Tensor {
     all_reduce(AllReduceKind::Max, x, axis)
 }
 /// The minimum over a named axis.
+///
+/// ```
+/// use ferrax::{Tensor, VmapOptions, pmin, vmap_with};
+/// let f = vmap_with(VmapOptions { name: Some("i"), ..VmapOptions::default() }, |x: &Tensor| pmin(x, "i"));
+/// assert_eq!(f(&Tensor::from([1, 5]))?.to_vec::<i32>()?, [1, 1]);
+/// # Ok::<(), ferrax::Error>(())
+/// ```
 #[track_caller]
 pub fn pmin(x: impl IntoTensor, axis: &str) -> Tensor {
     all_reduce(AllReduceKind::Min, x, axis)
@@ -48,6 +62,13 @@ pub fn pmean(x: impl IntoTensor, axis: &str) -> Tensor {
     psum(x, axis) / axis_size(axis)
 }
 /// How many slices a named axis has.
+///
+/// ```
+/// use ferrax::{Tensor, VmapOptions, axis_size, vmap_with};
+/// let f = vmap_with(VmapOptions { name: Some("i"), ..VmapOptions::default() }, |x: &Tensor| x * axis_size("i") as i32);
+/// assert_eq!(f(&Tensor::from([1, 5]))?.to_vec::<i32>()?, [2, 10]);
+/// # Ok::<(), ferrax::Error>(())
+/// ```
 ///
 /// # Panics
 /// If no axis of that name is in scope.
@@ -119,11 +140,25 @@ pub fn all_to_all(x: impl IntoTensor, axis: &str, split: i64, concat: i64) -> Te
     emit(op, &[&x])
 }
 /// A named axis changes places with an axis of `x`.
+///
+/// ```
+/// use ferrax::{Tensor, VmapOptions, pswapaxes, vmap_with};
+/// let f = vmap_with(VmapOptions { name: Some("i"), ..VmapOptions::default() }, |x: &Tensor| pswapaxes(x, "i", 0));
+/// assert_eq!(f(&Tensor::from([[1, 2], [3, 4]]))?.to_vec::<i32>()?, [1, 3, 2, 4]);
+/// # Ok::<(), ferrax::Error>(())
+/// ```
 #[track_caller]
 pub fn pswapaxes(x: impl IntoTensor, axis: &str, with: i64) -> Tensor {
     all_to_all(x, axis, with, with)
 }
 /// Slice i gets the value of slice `order[i]`.
+///
+/// ```
+/// use ferrax::{Tensor, VmapOptions, pshuffle, vmap_with};
+/// let f = vmap_with(VmapOptions { name: Some("i"), ..VmapOptions::default() }, |x: &Tensor| pshuffle(x, "i", &[1, 0]));
+/// assert_eq!(f(&Tensor::from([1, 5]))?.to_vec::<i32>()?, [5, 1]);
+/// # Ok::<(), ferrax::Error>(())
+/// ```
 ///
 /// # Panics
 /// Unless the order is one of all slices.
@@ -137,6 +172,13 @@ pub fn pshuffle(x: impl IntoTensor, axis: &str, order: &[usize]) -> Tensor {
     ppermute(x, axis, &order.iter().enumerate().map(|(i, from)| (*from, i)).collect::<Vec<_>>())
 }
 /// The value of one slice, everywhere.
+///
+/// ```
+/// use ferrax::{Tensor, VmapOptions, pbroadcast, vmap_with};
+/// let f = vmap_with(VmapOptions { name: Some("i"), ..VmapOptions::default() }, |x: &Tensor| pbroadcast(x, "i", 1));
+/// assert_eq!(f(&Tensor::from([1, 5]))?.to_vec::<i32>()?, [5, 5]);
+/// # Ok::<(), ferrax::Error>(())
+/// ```
 #[track_caller]
 pub fn pbroadcast(x: impl IntoTensor, axis: &str, source: usize) -> Tensor {
     let all = all_gather(x, axis);

@@ -186,6 +186,16 @@ pub fn jit_static<S: Clone + Eq + Hash, X: Tree, Y: Tree, R: Output<Y>>(
 }
 /// The same; the argument is given up, and its memory may become the result's: for steps of training. Whoever holds a tensor of the
 /// argument elsewhere gets an error when it is read.
+///
+/// ```
+/// use ferrax::{Tensor, jit_donate};
+/// let step = jit_donate(|x: &Tensor| x + 1.0);
+/// let x = Tensor::zeros(&[1000]);
+/// let y = step(x.clone())?;
+/// assert_eq!(y.sum().item(), 1000.0);
+/// assert!(x.to_vec::<f32>().is_err()); // its memory may be y's
+/// # Ok::<(), ferrax::Error>(())
+/// ```
 pub fn jit_donate<X: Tree, Y: Tree, R: Output<Y>>(f: impl Fn(&X) -> R) -> impl Fn(X) -> Res<Y> {
     let cache: Traces<(), Y> = Traces::default();
     move |x| run(&cache, (), &f, &x, true)

@@ -168,6 +168,14 @@ pub fn fori_loop<C: Tree, R: Output<C>>(
 }
 
 /// How a scan goes.
+///
+/// ```
+/// use ferrax::{ScanOptions, Tensor, scan_with};
+/// let o = ScanOptions { length: Some(3), reverse: true, ..ScanOptions::default() };
+/// let (total, all) = scan_with(o, |c: &Tensor, x: &Tensor| (c + x, c * 1), &Tensor::from(0), &Tensor::from([1, 2, 3]))?;
+/// assert_eq!((total.item(), all.to_vec::<i32>()?), (6.0, vec![5, 3, 0]));
+/// # Ok::<(), ferrax::Error>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct ScanOptions {
     /// How many steps, where nothing that is scanned over tells.
@@ -266,13 +274,24 @@ pub fn associative_scan<T: Tree, R: Output<T>>(
     }
     let tree = |x: &[Tensor]| unflat(elements, x.iter().map(|t| t.0.clone()));
     let combine = |a: &[Tensor], b: &[Tensor]| -> Res<Vec<Tensor>> {
-        Ok(crate::tree::flat(&catch(|| f(&tree(a), &tree(b)).output())?))
+        let y = crate::tree::flat(&catch(|| f(&tree(a), &tree(b)).output())?);
+        match y.len() == a.len() && y.iter().zip(a).all(|(y, a)| y.shape() == a.shape()) {
+            true => Ok(y),
+            false => Err(Error::type_error(format!(
+                "the function of associative_scan returns elements like those it is given: {}, not {}",
+                shapes(a),
+                shapes(&y)
+            ))),
+        }
     };
     let mut out = prefixes(xs, k, &combine)?;
     if reverse {
         out = turn(out)?;
     }
     Ok(tree(&out))
+}
+fn shapes(x: &[Tensor]) -> String {
+    x.iter().map(|x| x.aval().long()).collect::<Vec<_>>().join(", ")
 }
 type Associative<'a> = &'a dyn Fn(&[Tensor], &[Tensor]) -> Res<Vec<Tensor>>;
 fn prefixes(xs: Vec<Tensor>, k: usize, combine: Associative) -> Res<Vec<Tensor>> {

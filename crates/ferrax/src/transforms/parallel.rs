@@ -46,6 +46,13 @@ impl Default for PmapOptions<'_> {
 
 /// `f` on every slice of every tensor along axis 0, each on a device of its own; results stacked along axis 0.
 ///
+/// ```
+/// use ferrax::{Tensor, device, pmap};
+/// let x = Tensor::ones(&[device::cpus().len(), 3]);
+/// assert_eq!(pmap(|row: &Tensor| row.sum())(&x)?.shape(), [device::cpus().len()]);
+/// # Ok::<(), ferrax::Error>(())
+/// ```
+///
 /// # Errors
 /// `Value` for sizes that differ, or more slices than devices (`FERRAX_NUM_CPU_DEVICES`, or [`crate::device::set_num_cpu_devices`], gives
 /// a process several); what `f` returns.

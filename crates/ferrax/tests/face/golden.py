@@ -297,9 +297,7 @@ CASES = {
         X.reshape(2, 4, 3, 1), W[:, :8].reshape(2, 1, 4, 5), (2, 2), "VALID", (2, 2), dimension_numbers=("NHWC", "HWIO", "NHWC")
     ),
     "ragged_dot": lambda: lax.ragged_dot(X, W[:, :12].reshape(2, 6, 5)[:, :, :4], jnp.array([1, 2])),
-    "ragged_dot_general": lambda: lax.ragged_dot_general(
-        X, Y[:, :4], jnp.array([2, 3, 1]), lax.RaggedDotDimensionNumbers((((1,), (0,)), ((), ())), (1,), ())
-    ),
+    "ragged_dot_general": lambda: lax.ragged_dot_general(X, Y[:, :4], jnp.array([2, 3, 1]), lax.RaggedDotDimensionNumbers((((1,), (0,)), ((), ())), (1,), ())),
     "rng_bit_generator": lambda: lax.rng_bit_generator(R, (3, 5))[1],
     "rng_state": lambda: lax.rng_bit_generator(R, (3, 5), jnp.uint8, algorithm=lax.RandomAlgorithm.RNG_THREE_FRY)[0],
     "rng_threefry": lambda: lax.rng_bit_generator(R, (3, 5), jnp.uint8, algorithm=lax.RandomAlgorithm.RNG_THREE_FRY)[1],

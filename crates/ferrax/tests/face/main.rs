@@ -1,5 +1,6 @@
 //! The Rust face: one binary, for each one links all of the library.
 mod golden;
+mod misuse;
 mod programs;
 mod seed;
 mod tensor;

@@ -61,11 +61,21 @@ pub(super) fn nanstd(x: &Tensor, axes: &Dims) -> Tensor {
 }
 impl Tensor {
     /// The position (int32) of the first largest element that is no nan along an axis; -1 where all are.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::from([f32::NAN, 1.0, 5.0]).nanargmax(0).item(), 2.0);
+    /// ```
     #[track_caller]
     pub fn nanargmax(&self, axis: i64) -> Tensor {
         self.position(axis, filled(self, f64::NEG_INFINITY).argmax(axis))
     }
     /// The position (int32) of the first least element that is no nan along an axis; -1 where all are.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::from([f32::NAN, 1.0, 5.0]).nanargmin(0).item(), 1.0);
+    /// ```
     #[track_caller]
     pub fn nanargmin(&self, axis: i64) -> Tensor {
         self.position(axis, filled(self, f64::INFINITY).argmin(axis))
@@ -75,11 +85,23 @@ impl Tensor {
         if self.dtype().is_inexact() { where_(&self.is_nan().all_axes(axis), -1, at) } else { at }
     }
     /// Running sum along an axis, nan counting as 0.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::from([1.0f32, f32::NAN, 5.0]).nancumsum(0).to_vec::<f32>()?, [1.0, 1.0, 6.0]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     #[track_caller]
     pub fn nancumsum(&self, axis: i64) -> Tensor {
         filled(self, 0.0).cumsum(axis)
     }
     /// Running product along an axis, nan counting as 1.
+    ///
+    /// ```
+    /// use ferrax::Tensor;
+    /// assert_eq!(Tensor::from([2.0f32, f32::NAN, 5.0]).nancumprod(0).to_vec::<f32>()?, [2.0, 2.0, 10.0]);
+    /// # Ok::<(), ferrax::Error>(())
+    /// ```
     #[track_caller]
     pub fn nancumprod(&self, axis: i64) -> Tensor {
         filled(self, 1.0).cumprod(axis)
