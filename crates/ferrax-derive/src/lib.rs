@@ -1,6 +1,7 @@
 //! `#[derive(Tree)]` for structs and enums of tensors.
 //!
-//! Every field is a tree, but for those marked `#[tree(fixed)]`, which are cloned, and are part of the structure by their `Debug` text.
+//! Every field is a tree, but for those marked `#[tree(fixed)]`, which are cloned, and are part of the structure by their `Debug` text. Parameters of
+//! the type that fields name are trees, too, or `Clone` and `Debug` where only fixed fields name them.
 //!
 //! INVARIANT: no dependencies. The input is read token by token, for a parser of all of Rust would be most of a small program's build.
 #![forbid(unsafe_code)]
@@ -13,6 +14,8 @@ struct FieldRead {
     /// A name, or a number.
     name: String,
     fixed: bool,
+    /// Its type, as text.
+    kind: String,
 }
 struct VariantRead {
     /// `Self`, or `Self::Name`.
@@ -88,10 +91,11 @@ fn fields(g: &Group) -> Result<Vec<FieldRead>, String> {
             },
             _ => out.len().to_string(),
         };
-        if until_comma(&mut t).is_empty() {
+        let kind = until_comma(&mut t);
+        if kind.is_empty() {
             break;
         }
-        out.push(FieldRead { name, fixed });
+        out.push(FieldRead { name, fixed, kind: text(kind) });
     }
     Ok(out)
 }
@@ -105,7 +109,12 @@ fn variants(g: &Group) -> Result<Vec<VariantRead>, String> {
             Some(TokenTree::Group(g)) => fields(g)?,
             _ => vec![],
         };
-        until_comma(&mut t);
+        // a discriminant, whose `<` is no bracket
+        for token in t.by_ref() {
+            if matches!(&token, TokenTree::Punct(p) if p.as_char() == ',') {
+                break;
+            }
+        }
         out.push(VariantRead { path: format!("Self::{name}"), fields });
     }
     Ok(out)
@@ -113,8 +122,12 @@ fn variants(g: &Group) -> Result<Vec<VariantRead>, String> {
 fn text(t: impl IntoIterator<Item = TokenTree>) -> String {
     t.into_iter().collect::<TokenStream>().to_string()
 }
-/// (parameters as `impl` takes them, arguments as the type takes them, bounds)
-fn generics(t: &mut Tokens) -> (String, String, String) {
+/// Whether a type's text names a parameter.
+fn mentions(kind: &str, name: &str) -> bool {
+    kind.split(|c: char| !(c.is_alphanumeric() || c == '_')).any(|w| w == name)
+}
+/// (parameters as `impl` takes them, arguments as the type takes them, names of those that are types)
+fn generics(t: &mut Tokens) -> (String, String, Vec<String>) {
     if !matches!(t.peek(), Some(TokenTree::Punct(p)) if p.as_char() == '<') {
         return Default::default();
     }
@@ -133,7 +146,7 @@ fn generics(t: &mut Tokens) -> (String, String, String) {
         }
         inner.push(token);
     }
-    let (mut params, mut args, mut bounds) = (vec![], vec![], vec![]);
+    let (mut params, mut args, mut types) = (vec![], vec![], vec![]);
     let mut all = inner.into_iter().collect::<TokenStream>().into_iter().peekable();
     while all.peek().is_some() {
         let p = until_comma(&mut all);
@@ -143,7 +156,7 @@ fn generics(t: &mut Tokens) -> (String, String, String) {
             [TokenTree::Punct(_), TokenTree::Ident(life), ..] => format!("'{life}"),
             [TokenTree::Ident(c), TokenTree::Ident(name), ..] if c.to_string() == "const" => name.to_string(),
             [TokenTree::Ident(name), ..] => {
-                bounds.push(format!("{name}: ::ferrax::Tree"));
+                types.push(name.to_string());
                 name.to_string()
             }
             _ => continue,
@@ -152,26 +165,45 @@ fn generics(t: &mut Tokens) -> (String, String, String) {
         args.push(name);
     }
     let angle = |v: Vec<String>| format!("<{}>", v.join(", "));
-    (angle(params), angle(args), bounds.join(", "))
+    (angle(params), angle(args), types)
 }
 
+/// What parameters must be, and what the type says of them.
+fn bounds(all: &[VariantRead], types: &[String], given: Vec<TokenTree>) -> String {
+    let fields = || all.iter().flat_map(|v| &v.fields);
+    let mut out = vec![];
+    for name in types {
+        let of = |fixed: bool| fields().any(|f| f.fixed == fixed && mentions(&f.kind, name));
+        if of(false) {
+            out.push(format!("{name}: ::ferrax::Tree"));
+        }
+        if of(true) {
+            out.push(format!("{name}: ::core::clone::Clone + ::core::fmt::Debug"));
+        }
+    }
+    if !given.is_empty() {
+        out.push(text(given));
+    }
+    out.join(", ")
+}
 fn expand(input: TokenStream) -> Result<String, String> {
     let mut t = input.into_iter().peekable();
     skip_attributes(&mut t)?;
     let kind = t.next().map(|k| k.to_string()).unwrap_or_default();
     let Some(TokenTree::Ident(name)) = t.next() else { return Err("derive(Tree) expected a type's name".into()) };
-    let (params, args, mut bounds) = generics(&mut t);
-    let (mut body, mut given) = (None, vec![]);
+    let (params, args, types) = generics(&mut t);
+    let (mut body, mut given, mut within) = (None, vec![], false);
     for token in t {
         match token {
-            TokenTree::Group(g) if body.is_none() && g.delimiter() != Delimiter::Bracket => body = Some(g),
+            // a bound may have parentheses of its own: `where F: Fn(f32) -> f32`
+            TokenTree::Group(g) if body.is_none() && g.delimiter() == Delimiter::Brace => body = Some(g),
+            TokenTree::Group(g) if body.is_none() && g.delimiter() == Delimiter::Parenthesis && !within => {
+                body = Some(g)
+            }
             TokenTree::Punct(p) if p.as_char() == ';' => (),
-            TokenTree::Ident(i) if i.to_string() == "where" => (),
+            TokenTree::Ident(i) if i.to_string() == "where" => within = true,
             token => given.push(token),
         }
-    }
-    if !given.is_empty() {
-        bounds = format!("{bounds}, {}", text(given));
     }
     let all = match (&*kind, body) {
         ("struct", Some(g)) => vec![VariantRead { path: "Self".into(), fields: fields(&g)? }],
@@ -179,6 +211,7 @@ fn expand(input: TokenStream) -> Result<String, String> {
         ("enum", Some(g)) => variants(&g)?,
         _ => return Err("derive(Tree) is for structs and enums".into()),
     };
+    let bounds = bounds(&all, &types, given);
     let (mut leaves, mut rebuild, mut outline) = (String::new(), String::new(), String::new());
     for v in &all {
         // by number: a field may have any name, those of the parameters too
@@ -205,11 +238,12 @@ fn expand(input: TokenStream) -> Result<String, String> {
         rebuild += &format!("{pattern} => {} {{ {r} }},", v.path);
         outline += &format!("{pattern} => {{ {o} }}");
     }
+    let this = if all.is_empty() { "*self" } else { "self" };
     Ok(format!(
         "#[automatically_derived] impl{params} ::ferrax::Tree for {name}{args} where {bounds} {{
-            fn leaves(&self, __f: &mut dyn FnMut(&::ferrax::Tensor)) {{ let _ = &__f; match self {{ {leaves} }} }}
-            fn rebuild(&self, __f: &mut dyn FnMut(&::ferrax::Tensor) -> ::ferrax::Tensor) -> Self {{ let _ = &__f; match self {{ {rebuild} }} }}
-            fn outline(&self, __out: &mut ::ferrax::Outline) {{ let _ = &__out; match self {{ {outline} }} }}
+            fn leaves(&self, __f: &mut dyn FnMut(&::ferrax::Tensor)) {{ let _ = &__f; match {this} {{ {leaves} }} }}
+            fn rebuild(&self, __f: &mut dyn FnMut(&::ferrax::Tensor) -> ::ferrax::Tensor) -> Self {{ let _ = &__f; match {this} {{ {rebuild} }} }}
+            fn outline(&self, __out: &mut ::ferrax::Outline) {{ let _ = &__out; match {this} {{ {outline} }} }}
         }}"
     ))
 }

@@ -5,4 +5,5 @@ mod programs;
 mod seed;
 mod tensor;
 mod transforms;
+mod trees;
 mod weights;
