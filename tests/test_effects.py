@@ -1,6 +1,8 @@
 """Callbacks run as often as the program says: also where a body only hands its operands through, and under `vmap`."""
 
 import importlib
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -196,3 +198,105 @@ def test_what_a_callback_raises_is_logged_too(jax, jnp, caplog):
 def test_prints_are_told_from_callbacks_in_programs(jax):
     both = jax.make_jaxpr(lambda x: (jax.debug.print("{}", x), jax.debug.callback(lambda x: None, x))[:0])(1.0)
     assert [e.primitive.name for e in both.eqns] == ["debug_print", "debug_callback"]
+
+
+# ---------------------------------------------------------------- when callbacks are called
+
+
+def through(jax, callback):
+    """Programs of one scalar that call `callback` with it, by name."""
+    io_callback = importlib.import_module(f"{jax.__name__}.experimental").io_callback
+    like = jax.ShapeDtypeStruct((), np.float32)
+    with_result = lambda x: (callback(x), np.float32(0))[1]
+    calls = {
+        "debug": lambda x: (jax.debug.callback(callback, x), x)[1],
+        "ordered debug": lambda x: (jax.debug.callback(callback, x, ordered=True), x)[1],
+        "io": lambda x: io_callback(with_result, like, x),
+        "ordered io": lambda x: io_callback(with_result, like, x, ordered=True),
+        "pure": lambda x: jax.pure_callback(with_result, like, x, vmap_method="sequential"),
+    }
+    return calls | {
+        "loop": lambda x: jax.lax.fori_loop(0, 3, lambda i, x: calls["debug"](x), x),
+        "branch": lambda x: jax.lax.cond(x > 0, calls["debug"], lambda x: x, x),
+        "large": lambda x: (calls["debug"](x) + jax.numpy.ones((300, 300)) @ jax.numpy.ones((300, 300)))[0, 0],
+    }
+
+
+WAYS = ["debug", "ordered debug", "io", "ordered io", "pure", "loop", "branch", "large"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("jit", [True, False], ids=["jit", "eager"])
+def test_callbacks_have_been_called_when_a_call_returns(jax, jnp, way, jit):
+    seen = []
+    f = through(jax, lambda x: (time.sleep(0.02), seen.append(float(x))))[way]
+    f = jax.jit(f) if jit else f
+    f(jnp.float32(1))
+    assert len(seen) == (3 if way == "loop" else 1)
+    f(jnp.float32(2))
+    assert seen[-1] == 2 and len(seen) == (6 if way == "loop" else 2)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("jit", [True, False], ids=["jit", "eager"])
+def test_the_call_raises_what_a_callback_raised(jax, jnp, way, jit):
+    class Mine(ValueError):
+        pass
+
+    def bad(x):
+        raise Mine("boo")
+
+    f = through(jax, bad)[way]
+    f = jax.jit(f) if jit else f
+    # called from no program, a debug callback is a function like others
+    kind = Mine if not jit and way in ("debug", "ordered debug", "large") else jax.errors.JaxRuntimeError
+    for _ in range(2):
+        with pytest.raises(kind, match="boo"):
+            f(jnp.float32(1))
+    jax.effects_barrier()  # told already
+
+
+@pytest.mark.parametrize("name, x", [("grad", 1.0), ("vmap", [1.0, 2.0])])
+def test_debug_callbacks_under_transformations_raise_their_own(jax, jnp, name, x):
+    def bad(x):
+        raise KeyError("boo")
+
+    def f(x):
+        jax.debug.callback(bad, x)
+        return x
+
+    with pytest.raises(KeyError, match="boo"):
+        getattr(jax, name)(f)(jnp.array(x))
+
+
+def test_a_debug_callback_outside_of_programs_waits_for_its_operands(jax, jnp):
+    seen = []
+    large = jax.jit(lambda a: (a @ a @ a).sum())(jnp.ones((512, 512)))
+    jax.debug.callback(lambda x: seen.append(float(x)), large)
+    assert seen == [512.0**4]
+
+
+def test_another_thread_s_barrier_does_not_take_the_error_of_a_call(jax, jnp):
+    called, go = threading.Event(), threading.Event()
+
+    def bad(x):
+        called.set()
+        go.wait(10)
+        raise ValueError("boo")
+
+    raised = []
+
+    def call():
+        try:
+            jax.jit(lambda x: jax.debug.callback(bad, x))(1.0)
+        except jax.errors.JaxRuntimeError as e:
+            raised.append(str(e))
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    called.wait(10)
+    go.set()
+    jax.effects_barrier()
+    thread.join()
+    assert len(raised) == 1 and "boo" in raised[0]
+    jax.effects_barrier()

@@ -10,6 +10,12 @@ import pytest
 pytestmark = [pytest.mark.ours]
 posix = pytest.mark.skipif(sys.platform == "win32", reason="signals and forks differ there")
 
+# A scalar that is not there yet when it is returned: a call with callbacks waits for its run unless its inputs are still to come.
+PENDING = """
+import ferrax
+pending = ferrax.jit(lambda x: ferrax.lax.fori_loop(0, 3_000_000, lambda i, y: jnp.sin(y) * 0 + x, jnp.float32(0)))
+"""
+
 # An interrupt while `wait()` waits: its handler runs in the main thread's next look up, wherever that is, so it must be inside `wait`.
 INTERRUPT = """
 import signal, threading, time
@@ -63,11 +69,12 @@ fails(lambda: np.asarray(y), "cancelled")
 @posix
 def test_what_another_thread_waits_for_is_not_cancelled(child):
     child(
-        INTERRUPT
+        PENDING
+        + INTERRUPT
         + """
 go = threading.Event()
 slow = jax.jit(lambda x: jax.pure_callback(lambda x: (go.wait(), x)[1], jax.ShapeDtypeStruct((), np.float32), x))
-y = slow(jnp.float32(3))
+y = slow(pending(3))
 got = []
 other = threading.Thread(target=lambda: got.append(float(y)))
 other.start(); time.sleep(0.2)          # the other thread most likely waits by now; if not, the next line is what it meets
@@ -112,7 +119,9 @@ assert float(f(jnp.ones(3))) == 3
     )
 
 
-CALLBACK = """
+CALLBACK = (
+    PENDING
+    + """
 import threading
 go, later = threading.Event(), []
 def read(x):
@@ -121,13 +130,14 @@ def read(x):
 reading = jax.jit(lambda x: jax.pure_callback(read, jax.ShapeDtypeStruct((), np.float32), x))
 total = jax.jit(lambda a: (a @ a).sum())
 """
+)
 
 
 def test_a_callback_may_read_what_was_queued_behind_it(child):
     child(
         CALLBACK
         + """
-x = reading(jnp.float32(1))
+x = reading(pending(1))
 behind = jax.jit(lambda x: x * jnp.ones((300, 300)) @ jnp.ones((300, 300)))(x)
 later.append(total(jnp.ones((100, 100))))
 go.set()
@@ -141,7 +151,7 @@ def test_a_callback_that_waits_for_itself_is_told_so(child):
     child(
         CALLBACK
         + """
-x = reading(jnp.float32(1))
+x = reading(pending(1))
 later.append(jax.jit(lambda x: (x * jnp.ones((300, 300)) @ jnp.ones((300, 300))).sum())(x)); go.set()
 try: float(x)
 except jax.errors.JaxRuntimeError as e: assert "waits for a result that needs the very run" in str(e), e
@@ -157,7 +167,7 @@ def test_the_main_thread_may_set_what_a_callback_waits_for_after_a_later_result(
         CALLBACK
         + """
 later.append(0.0)
-x = reading(jnp.float32(1))
+x = reading(pending(1))
 assert float(total(jnp.ones((100, 100)))) == 1e6    # behind a callback that waits
 go.set()
 assert float(x) == 1
@@ -221,14 +231,16 @@ for n in (512, 20, 640):
 @posix
 def test_a_forked_child_does_not_repeat_effects(child):
     out = child(
-        """
+        PENDING
+        + """
 import os, warnings, time
 warnings.simplefilter("ignore")
+begun = []
 def slow(x):
-    print("effect", flush=True); time.sleep(0.3); return x
+    begun.append(x); print("effect", flush=True); time.sleep(0.3); return x
 f = jax.jit(lambda x: jax.experimental.io_callback(slow, jax.ShapeDtypeStruct((), np.float32), x))
-x, y = f(jnp.float32(1)), f(jnp.float32(2))
-time.sleep(0.1)
+x, y = f(pending(1)), f(pending(2))
+while not begun: time.sleep(0.01)
 pid = os.fork()
 if pid == 0:
     for z in (x, y):
@@ -377,16 +389,17 @@ CALLS = {
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-@pytest.mark.parametrize("jit", ["jax.jit", ""])
-def test_the_barrier_raises_what_a_callback_raised(child, call, jit):
+def test_the_barrier_raises_what_a_callback_raised(child, call):
     child(
-        f"""
+        PENDING
+        + f"""
 def bad(x): raise ValueError("a sentence of its own")
-f = {jit}(lambda x: ({call}, x + 1)[1])
+f = jax.jit(lambda x: ({call}, x + 1)[1])
 """
         + """
 for _ in range(2):
-    try: f(jnp.float32(1)); jax.effects_barrier()
+    f(pending(1))
+    try: jax.effects_barrier()
     except jax.errors.JaxRuntimeError as e: assert "a sentence of its own" in str(e)
     else: raise AssertionError("the callback's exception was lost")
 jax.effects_barrier()                   # told once

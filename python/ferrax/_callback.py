@@ -9,6 +9,7 @@ from . import _core
 from ._config import refused
 from ._flat import describe
 from .dtypes import canonicalize_dtype
+from .errors import JaxRuntimeError
 from .tree_util import tree_flatten, tree_leaves
 
 _METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized")
@@ -105,11 +106,26 @@ def debug_callback(callback, args, kwargs, ordered, kind="debug"):
         except TypeError:
             is_array.append(False)
     others = [None if a else x for x, a in zip(leaves, is_array, strict=True)]
+    raised = []  # what the callback raised while it was called right here, outside of any program
 
     def call(*arrays):
         rest = iter(arrays)
         args, kwargs = in_tree.unflatten([next(rest) if a else x for a, x in zip(is_array, others, strict=True)])
-        callback(*args, **kwargs)
+        try:
+            callback(*args, **kwargs)
+        except Exception as e:
+            if here:
+                raised.append(e)
+            raise
         return []
 
-    _core.callback(call, [x for x, a in zip(leaves, is_array, strict=True) if a], [], kind, bool(ordered), None)
+    here = True
+    try:
+        _core.callback(call, [x for x, a in zip(leaves, is_array, strict=True) if a], [], kind, bool(ordered), None)
+    except JaxRuntimeError:
+        if not raised:
+            raise
+    finally:
+        here = False
+    if raised:
+        raise raised[0]

@@ -190,15 +190,23 @@ impl Plan {
     }
     /// Whether a host function or another device can be waited for: such plans never run on the caller's thread while it holds locks.
     pub fn waits(&self) -> bool {
-        fn any(s: &[Step]) -> bool {
+        self.any_step(|s| matches!(s, Step::Callback { .. } | Step::Collective { .. }))
+    }
+    /// Whether it calls host functions.
+    pub fn calls(&self) -> bool {
+        self.any_step(|s| matches!(s, Step::Callback { .. }))
+    }
+    /// Whether one of its steps, those of blocks included, is such.
+    fn any_step(&self, is: fn(&Step) -> bool) -> bool {
+        fn any(s: &[Step], is: fn(&Step) -> bool) -> bool {
             s.iter().any(|s| match s {
-                Step::Callback { .. } | Step::Collective { .. } => true,
-                Step::Loop(l) => any(&l.body) || matches!(&l.trip, Trip::While { cond, .. } if any(cond)),
-                Step::Switch { branches, .. } => branches.iter().any(|b| any(b)),
+                s if is(s) => true,
+                Step::Loop(l) => any(&l.body, is) || matches!(&l.trip, Trip::While { cond, .. } if any(cond, is)),
+                Step::Switch { branches, .. } => branches.iter().any(|b| any(b, is)),
                 _ => false,
             })
         }
-        any(&self.steps)
+        any(&self.steps, is)
     }
     /// Whether the number of steps executed is not known before it runs.
     pub fn unbounded(&self) -> bool {

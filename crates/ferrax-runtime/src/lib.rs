@@ -76,7 +76,10 @@ const MAX_QUEUED: usize = 64;
 
 struct Inner<W: Work> {
     state: Schedule<W>,
+    /// Of runs with effects, for [`Runtime::barrier`].
     failures: Vec<W::Error>,
+    /// Of runs whose pusher waits for them, for [`Runtime::told`].
+    to_tell: Vec<(RunId, W::Error)>,
 }
 
 pub struct Runtime<W: Work> {
@@ -133,7 +136,7 @@ fn current_id() -> Option<RunId> {
 
 impl<W: Work> Default for Runtime<W> {
     fn default() -> Runtime<W> {
-        let inner = Inner { state: Schedule::default(), failures: vec![] };
+        let inner = Inner { state: Schedule::default(), failures: vec![], to_tell: vec![] };
         Runtime { inner: Mutex::new(inner), work: Condvar::new(), done: Condvar::new(), ids: AtomicU64::new(1) }
     }
 }
@@ -228,10 +231,14 @@ impl<W: Work> Runtime<W> {
             work.fail(e.clone());
         }
         let mut g = self.lock();
-        let effects = g.state.has_effects(id);
+        let (told, effects) = (g.state.is_told(id), g.state.has_effects(id));
         let gone = g.state.finish(id);
         let mut dropped = failure;
-        if effects && g.failures.len() < MAX_FAILURES && !token.load(Ordering::Relaxed) {
+        if token.load(Ordering::Relaxed) {
+            // nobody wants it
+        } else if told {
+            g.to_tell.extend(dropped.take().map(|e| (id, e)));
+        } else if effects && g.failures.len() < MAX_FAILURES {
             g.failures.extend(dropped.take());
         }
         self.see_to_all(&mut g);
@@ -314,6 +321,14 @@ impl<W: Work> Runtime<W> {
                 return (g, Err(Woken::Interrupted(e)));
             }
         }
+    }
+    /// Waits until a run that the caller pushed with [`RunFacts::told`] has ended; its error is told here, and no barrier repeats it.
+    pub fn told(&'static self, id: RunId, tick: Tick<W>) -> Result<(), W::Error> {
+        let waited = self.wait(&[id], tick);
+        let mut g = self.lock();
+        let failed = g.to_tell.iter().position(|f| f.0 == id).map(|i| g.to_tell.swap_remove(i).1);
+        drop(g);
+        waited.and(failed.map_or(Ok(()), Err))
     }
     /// Waits until a lane has room for another run. A thread inside a run never waits: what it waits for may wait for it.
     pub fn make_room(&'static self, lane: usize, tick: Tick<W>) -> Result<(), W::Error> {

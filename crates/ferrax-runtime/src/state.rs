@@ -41,6 +41,8 @@ pub struct RunFacts {
     pub effects: bool,
     /// The pmap it is a member of. Members wait for each other while they run.
     pub gang: Option<u64>,
+    /// Whoever pushes it waits for it ([`crate::Runtime::told`]), and hears of its error there and nowhere else.
+    pub told: bool,
 }
 
 struct Run<W> {
@@ -108,6 +110,9 @@ impl<W> Schedule<W> {
     }
     pub fn has_effects(&self, id: RunId) -> bool {
         self.runs.get(&id).is_some_and(|r| r.facts.effects)
+    }
+    pub fn is_told(&self, id: RunId) -> bool {
+        self.runs.get(&id).is_some_and(|r| r.facts.told)
     }
     pub fn is_member(&self, id: RunId) -> bool {
         self.runs.get(&id).is_some_and(|r| r.facts.gang.is_some())

@@ -233,3 +233,15 @@ fn effects_happen_before_the_end_and_in_order() {
         assert_eq!(push(rt, on(0), |_| Ok(())).wait(rt), Ok(()));
     });
 }
+
+#[test]
+fn whoever_is_told_of_an_error_is_the_one_who_waits_for_the_run() {
+    model("told beside a barrier", 2, |rt| {
+        let other = thread::spawn(move || rt.barrier(&mut || Ok(())));
+        let facts = RunFacts { effects: true, told: true, ..RunFacts::default() };
+        let h = push(rt, facts, |_| Err(Stop::NoThread));
+        assert_eq!(rt.told(h.id, &mut || Ok(())), Err(Stop::NoThread));
+        assert_eq!(other.join().unwrap(), Ok(()), "another's barrier does not take it");
+        assert_eq!(rt.barrier(&mut || Ok(())), Ok(()), "it is told once");
+    });
+}

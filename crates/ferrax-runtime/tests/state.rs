@@ -39,7 +39,7 @@ fn drive(seed: u64, events: usize) {
                         .map(|_| 1 + r.below(next as usize) as RunId)
                         .filter(|i| *i < gang.unwrap_or(next))
                         .collect();
-                    let facts = RunFacts { lane, inputs, effects: r.below(4) == 0, gang };
+                    let facts = RunFacts { lane, inputs, effects: r.below(4) == 0, gang, told: false };
                     s.push(next, facts.clone(), Arc::new(next));
                     runs.insert(next, Known { facts, token: None, ended: false, told: false });
                     next += 1;

@@ -1,7 +1,8 @@
 //! Programs made ready to run: lowered, compiled for a device, and run at once or in the device's queue.
 //!
 //! A run whose inputs are there and whose work is small is done on the spot; other runs are handed to the device's queue, and the
-//! arrays they return are pending. An error in a queued run poisons its results: whoever reads one gets it.
+//! arrays they return are pending. An error in a queued run poisons its results: whoever reads one gets it. A run that calls host functions
+//! is waited for if its inputs are there, so that what they do has been done, and what they raise is raised, when the call returns.
 use crate::array::{self, Data, Reading, Shard};
 use crate::device::Device;
 use crate::runtime::{self, NEVER, Order, RunArgs};
@@ -14,8 +15,8 @@ use ferrax_kernel::backend::{Buffers, RunArg};
 use ferrax_kernel::{Buffer, Executable, Plan, RunCx};
 use smallvec::SmallVec;
 use std::borrow::Borrow;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, RwLock};
 
 /// Scalar operations from which a run is handed to the queue: about 100 microseconds of one core.
 const ASYNC_WORK: u64 = 200_000;
@@ -30,13 +31,29 @@ pub struct Compiled {
     outs: Vec<Aval>,
     /// Work is unknown or large, or others must be waited for.
     queued: bool,
+    /// It calls host functions.
+    calls: bool,
     /// The world can tell that it ran.
     effects: bool,
+}
+
+/// Is asked before a program is compiled for a device; its error is the compilation's.
+pub type CompileCheck = Arc<dyn Fn(&'static Device) -> Res<()> + Send + Sync>;
+static CHECK: RwLock<Option<CompileCheck>> = RwLock::new(None);
+/// Puts a check in place of the one there is.
+pub fn set_check(check: Option<CompileCheck>) {
+    let old = std::mem::replace(&mut *CHECK.write().unwrap_or_else(|e| e.into_inner()), check);
+    drop(old); // without the lock: it may be the host's
+}
+fn ask_check(device: &'static Device) -> Res<()> {
+    let check = CHECK.read().unwrap_or_else(|e| e.into_inner()).clone();
+    check.map_or(Ok(()), |g| g(device))
 }
 
 impl Compiled {
     /// Lowers and compiles `program`, whose captured values are its leading inputs.
     pub fn new(program: Arc<Program>, device: &'static Device) -> Res<Compiled> {
+        ask_check(device)?;
         for a in program.avals() {
             if a.tape == 0 {
                 array::check_dtype(a, device)?;
@@ -52,9 +69,9 @@ impl Compiled {
             ));
         }
         let queued = plan.work() > ASYNC_WORK || plan.unbounded() || plan.waits();
-        let effects = program.effects().io;
+        let (calls, effects) = (plan.calls(), program.effects().io);
         let exe = device.backend.compile(plan.verify()?)?;
-        Ok(Compiled { outs: program.out_avals().to_vec(), program, device, exe, queued, effects })
+        Ok(Compiled { outs: program.out_avals().to_vec(), program, device, exe, queued, calls, effects })
     }
     pub fn plan(&self) -> &Plan {
         self.exe.plan()
@@ -117,6 +134,7 @@ impl Compiled {
             // a callback's own computations are part of the run that it belongs to
             Some(token) => self.now(ins, &token)?,
             None if ready && !self.queued => self.now(ins, &NEVER)?,
+            None if ready && self.calls => runtime::carry_out(self.order(ins, None))?,
             None => runtime::hand_over([self.order(ins, None)]).remove(0),
         };
         Ok((bufs, committed))
@@ -141,7 +159,7 @@ impl Compiled {
     }
     /// A run to be handed over, as one member of a pmap or by itself.
     pub fn order(&self, ins: RunArgs, member: Option<MeshMember>) -> Order {
-        Order { exe: self.exe.clone(), lane: self.device.id, ins, member, effects: self.effects }
+        Order { exe: self.exe.clone(), lane: self.device.id, ins, member, effects: self.effects, told: false }
     }
 }
 

@@ -3,6 +3,7 @@ use crate::array;
 use crate::compiled::{Compiled, device_of};
 use crate::device::{Device, default_device, numbered};
 use ferrax_ir::error::Res;
+use ferrax_ir::ops::callback::CallbackKind;
 use ferrax_ir::ops::device_put::DevicePut;
 use ferrax_ir::program::{Atom, Eqn};
 use ferrax_ir::value::Values;
@@ -63,9 +64,21 @@ impl Executor for Eager {
         if let Op::DevicePut(p) = op {
             return moved(p, x);
         }
+        if let Op::Callback(c) = op
+            && matches!(c.kind, CallbackKind::Debug | CallbackKind::Print)
+        {
+            // it happens where it stands, whatever it has to wait for
+            x.iter().try_for_each(ready)?;
+        }
         let device = device_of(x, current_device())?;
         Ok(compiled(op, x, device)?.run(x, &[])?.into_iter().map(Value::Array).collect())
     }
+}
+
+/// Waits for an array that is not there yet.
+fn ready(v: &Value) -> Res<()> {
+    let Value::Array(a) = v else { return Ok(()) };
+    array::shards(a)?.iter().try_for_each(|s| array::wait(&s.buffer))
 }
 
 /// The operand where a `device_put` says; a place that is no device's changes nothing.

@@ -152,6 +152,8 @@ pub struct Order {
     pub ins: RunArgs,
     pub member: Option<MeshMember>,
     pub effects: bool,
+    /// Whoever hands it over waits for it: [`carry_out`].
+    pub told: bool,
 }
 /// Waits until a device has room for another run.
 pub fn make_room(lane: usize) -> Res<()> {
@@ -159,6 +161,18 @@ pub fn make_room(lane: usize) -> Res<()> {
 }
 /// Hands runs over, together; returns their pending results.
 pub fn hand_over(orders: impl IntoIterator<Item = Order>) -> SmallVec<[Buffers; 1]> {
+    push(orders).into_iter().map(|r| r.1).collect()
+}
+/// Hands a run over and waits till it has ended; its error is the caller's, also where it has no result that could hold it.
+pub fn carry_out(order: Order) -> Res<Buffers> {
+    let (id, outs) = push([Order { told: true, ..order }]).remove(0);
+    waiting(|tick| RUNTIME.told(id, tick))?;
+    for b in &outs {
+        b.memory()?;
+    }
+    Ok(outs)
+}
+fn push(orders: impl IntoIterator<Item = Order>) -> SmallVec<[(RunId, Buffers); 1]> {
     let mut results = SmallVec::new();
     let mut gang = None;
     let runs = orders.into_iter().map(|o| {
@@ -169,9 +183,10 @@ pub fn hand_over(orders: impl IntoIterator<Item = Order>) -> SmallVec<[Buffers; 
         let plan = o.exe.plan();
         let pending = |s: &u32| Buffer::pending(plan.slots[*s as usize].bytes(), id);
         let outs: Buffers = plan.outputs.iter().map(pending).collect();
-        results.push(outs.clone());
+        results.push((id, outs.clone()));
         let inputs = o.ins.iter().filter_map(|a| a.buffer.awaited()).collect();
-        let facts = RunFacts { lane: o.lane, inputs, effects: o.effects, gang: o.member.as_ref().and(gang) };
+        let facts =
+            RunFacts { lane: o.lane, inputs, effects: o.effects, gang: o.member.as_ref().and(gang), told: o.told };
         (id, facts, Handed { exe: o.exe, ins: Mutex::new(Some(o.ins)), outs, member: o.member })
     });
     let runs = runs.collect();
