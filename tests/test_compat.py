@@ -237,6 +237,35 @@ def test_each_listed_name_is_there(python):
     assert len(lines) > 20 and all(line.endswith(" True") for line in lines)
 
 
+REFUSING = """
+import jax, jax.numpy as jnp, numpy as np
+from jax._src import compiler
+x = jnp.ones(3)
+add = jax.jit(lambda x: x + 2)
+add(x)
+seen = []
+def refuse(backend, *args):
+    seen.append(backend.platform)
+    raise RuntimeError("no more")
+before = compiler.backend_compile_and_load
+compiler.backend_compile_and_load = refuse
+for f in (lambda: jax.jit(lambda x: x * 3)(x), lambda: jnp.cosh(x), lambda: jax.pmap(lambda x: x - 7)(x[None])):
+    try: f()
+    except RuntimeError as e: assert str(e) == "no more"
+    else: raise AssertionError("was compiled")
+assert np.asarray(add(x))[0] == 3                    # was compiled before
+compiler.backend_compile_and_load = lambda backend, *args: (seen.append("asked"), before(backend, *args))[1]
+assert np.asarray(jnp.cosh(x))[0] > 1
+compiler.backend_compile_and_load = before
+assert np.asarray(jax.jit(lambda x: x * 5)(x))[0] == 5
+assert seen == ["cpu"] * 3 + ["asked"], seen
+"""
+
+
+def test_who_replaces_the_compiler_s_function_hears_of_each_program_and_may_refuse_it(python):
+    python("-m", "ferrax", "-c", REFUSING)
+
+
 HIJAX = """
 import jax
 from jax.experimental import hijax

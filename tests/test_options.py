@@ -109,6 +109,7 @@ PROTOCOL = {
     *{("compat/__init__.py:_Finder.find_spec", p) for p in ("path", "target")},
     ("compat/__init__.py:_Loader.create_module", "spec"),
     ("compat/_internals.py:reconstruct_array", "type_"),  # the array's own says it
+    *{("compat/_compiler.py:backend_compile_and_load", p) for p in ("backend", "args", "kwargs")},  # what stands in its place reads them
     ("experimental/layout.py:with_layout_constraint", "layouts"),  # there is one layout: `Layout` refuses any other
     *{("experimental/sparse/_base.py:JAXSparse." + f, p) for f, p in (("transpose", "axes"), ("tree_unflatten", "aux_data"), ("tree_unflatten", "children"))},
     *{  # a rule is given the equation and its parameters

@@ -414,3 +414,44 @@ def test_cotangents_of_another_structure(jax):
         ValueError, match=r"\* out\['b'\] was a <class 'tuple'> in the original output, but a <class 'list'> here, so their Python types differ."
     ):
         pull({"a": 1.0, "b": [1.0]})
+
+
+# ---------------------------------------------------------------- scalars that a program closes over
+
+
+@pytest.mark.parametrize("made", ["outside", "in the function around", "traced there"])
+def test_programs_of_one_closure_have_one_number_of_constants(jax, jnp, lax, made):
+    """Whether what is closed over is known or traced."""
+    counts = []
+
+    def program(s, x):
+        body = lambda y: lax.cond(y > 0, lambda y: lax.fori_loop(0, 3, lambda i, y: y * s, y) + s, lambda y: y, y)
+        closed = jax.make_jaxpr(body)(x)
+        counts.append(len(closed.consts))
+        return jax.core.eval_jaxpr(closed.jaxpr, closed.consts, x)[0]
+
+    outer = jnp.asarray(2.0)
+    f = {
+        "outside": lambda x: program(outer, x),
+        "in the function around": lambda x: program(jnp.asarray(2.0), x),
+        "traced there": lambda x: program(jnp.asarray(2.0) * x / x, x),
+    }[made]
+    assert jax.jit(f)(3.0) == 26
+    assert counts == [1]
+
+
+def test_scalars_that_a_program_writes_down_itself_are_no_constants_of_its(jax, jnp):
+    closed = jax.make_jaxpr(lambda x: jax.jit(lambda x: x * jnp.float32(3))(x) + jnp.asarray(2.0))(1.0)
+    assert closed.consts == []
+    outer, number = jnp.float32(4), np.float32(5)
+    closed = jax.make_jaxpr(lambda x: x * outer + number)(1.0)
+    assert [float(c) for c in closed.consts] == [4.0]
+
+
+def test_a_program_made_to_be_looked_at_leaves_those_that_run_alone(jax, jnp, lax):
+    outer = jnp.float32(4)
+    step = lambda i, y: y * outer
+    f = lambda x: lax.fori_loop(0, 2, step, x)
+    assert len(jax.make_jaxpr(f)(1.0).consts) == 1
+    assert f(1.0) == 16 and jax.jit(f)(1.0) == 16
+    assert len(jax.make_jaxpr(f)(1.0).consts) == 1

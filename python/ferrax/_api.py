@@ -357,7 +357,8 @@ def make_jaxpr(fun, static_argnums=(), axis_env=None, return_shape=False):
         flat = FlatFun(dyn_fun, in_tree)
         avals = _avals(fun, dyn_args, kwargs, leaves)
         names = argument_names(fun, dyn_args, kwargs)
-        program, _ = _flat.references.forgetting_writes(lambda: _core.make_program(flat, avals, axis_env=tuple(axis_env or ()), user_fun=fun, arg_paths=names))
+        make = lambda: _core.make_program(flat, avals, axis_env=tuple(axis_env or ()), user_fun=fun, arg_paths=names, capture_scalars=True)
+        program, _ = _flat.references.forgetting_writes(make)
         return (program, flat.out_tree.unflatten(_structs(program.out_avals))) if return_shape else program
 
     return make_jaxpr_f

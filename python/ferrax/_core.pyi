@@ -523,8 +523,9 @@ Flat = Callable[..., Leaves]
 def axis_size(name: Any) -> int:
     """The size of the named axis in scope. NameError where there is none."""
 def make_program(fun: Flat, avals: Sequence[ShapedArray], axis_env: Sequence[tuple[Any, int]] | None = ..., user_fun: Any = ...,
-                 arg_paths: Sequence[str] | Callable[[], Sequence[str]] | None = ..., what: str = ...) -> tuple[Program, list[Any]]:
-    """`user_fun`, `arg_paths` and `what` ("jit", "scan", ...) word the errors of tracing and nothing else."""
+                 arg_paths: Sequence[str] | Callable[[], Sequence[str]] | None = ..., what: str = ..., capture_scalars: bool = ...) -> tuple[Program, list[Any]]:
+    """`user_fun`, `arg_paths` and `what` ("jit", "scan", ...) word the errors of tracing and nothing else. `capture_scalars`: scalars written down
+    before are captured values, not literals."""
 def eval_program(program: Program, consts: Leaves, *args: Any) -> list[Any]: ...
 def jvp(fun: Flat, primals: Leaves, tangents: Leaves) -> tuple[list[Any], list[Any]]: ...
 def linearize(fun: Flat, primals: Leaves) -> tuple[list[Any], Linear]: ...
@@ -661,6 +662,9 @@ def config_pop(name: str) -> None: ...
 # ---- devices and arrays
 def devices(backend: str | None = ...) -> list[Device]: ...
 def default_backend() -> str: ...
+def before_compiling(f: Callable[[Device], object] | None) -> None:
+    """From now on f(device) is called before each program is compiled; what it raises is raised where that was asked for. None: nothing is called."""
+
 def has_cpus() -> bool:
     """Whether CPU devices have been made: nothing has asked for them before the first array."""
 

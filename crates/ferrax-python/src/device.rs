@@ -1,12 +1,15 @@
 //! Devices as Python objects.
 //!
 //! INVARIANT: two objects of one device are equal; a device of one platform is found by any of JAX's names for it.
-use crate::error::IntoPyResult;
+use crate::error::{IntoPyResult, from_py};
+use crate::ffi::threads::entered;
+use ferrax::compiled::{CompileCheck, set_check};
 use ferrax::device::{self, Device, Platform};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 
 /// One device that runs programs.
 #[pyclass(frozen, weakref, module = "ferrax", name = "Device")]
@@ -193,6 +196,18 @@ pub fn has_cpus() -> bool {
 #[pyfunction]
 pub fn inventory(py: Python) -> Vec<(String, Vec<(&'static str, String)>)> {
     py.detach(ferrax::device::inventory)
+}
+/// before_compiling(f): from now on f(device) is called before a program is compiled for a device, and what it raises is raised where that was
+/// asked for. None: nothing is called.
+#[pyfunction]
+pub fn before_compiling(f: Option<Py<PyAny>>) {
+    let check = |f: Py<PyAny>| -> CompileCheck {
+        Arc::new(move |d| {
+            let call = |py: Python| f.call1(py, (object(py, d)?,)).map(drop);
+            entered(call).unwrap_or(Ok(())).map_err(from_py)
+        })
+    };
+    set_check(f.map(check));
 }
 #[pyfunction]
 pub fn default_backend() -> &'static str {

@@ -67,7 +67,9 @@ mod core {
     #[pymodule_export]
     use crate::debug::checks_values;
     #[pymodule_export]
-    use crate::device::{PyDevice, default_backend, devices, has_cpus, inventory, process_count, process_index};
+    use crate::device::{
+        PyDevice, before_compiling, default_backend, devices, has_cpus, inventory, process_count, process_index,
+    };
     #[pymodule_export]
     use crate::dtype::{_key_dtype, KeyDtype};
     #[pymodule_export]

@@ -1,7 +1,7 @@
 //! Tracing a flat Python function to a program.
 //!
 //! INVARIANT: whatever trace was current before is current after; named scopes and devices asked for in a body are its own.
-use crate::array::value::{avals, held, wrap_all};
+use crate::array::value::{KnownScalars, avals, held, wrap_all};
 use crate::config;
 use crate::error::{IntoPyResult, guarded};
 use crate::function::call;
@@ -20,11 +20,12 @@ use pyo3::types::{PyList, PyString, PyTuple};
 use std::cell::RefCell;
 use std::sync::Arc;
 
-/// trace_context(): what a trace depends on besides its function and arguments: the configuration, and the named axes in scope.
+/// trace_context(): what a trace depends on besides its function and arguments: the configuration, the named axes in scope, and whether scalars
+/// are captured.
 #[pyfunction]
 pub fn trace_context(py: Python) -> PyResult<Bound<PyTuple>> {
     let axes = ferrax_ir::cx::axes().iter().map(|(name, n)| (name.to_string(), *n)).collect::<Vec<_>>();
-    (config::flags().epoch(), PyTuple::new(py, axes)?).into_pyobject(py)
+    (config::flags().epoch(), PyTuple::new(py, axes)?, KnownScalars::is_captured()).into_pyobject(py)
 }
 /// identities(values) -> for each an integer that is equal for one and the same value, None for what has no identity.
 #[pyfunction]
@@ -47,9 +48,9 @@ pub fn axis_size(py: Python, name: &Bound<PyAny>) -> PyResult<usize> {
     ferrax_ir::cx::axis_size(&axis_name(name)?.unwrap_or_else(|| "None".into())).py(py)
 }
 
-/// make_program(fun, avals, axis_env=(), user_fun=None, arg_paths=None, what="jit") -> (program, captured values)
+/// make_program(fun, avals, axis_env=(), user_fun=None, arg_paths=None, what="jit", capture_scalars=False) -> (program, captured values)
 #[pyfunction]
-#[pyo3(signature = (fun, avals, axis_env=None, user_fun=None, arg_paths=None, what="jit"))]
+#[pyo3(signature = (fun, avals, axis_env=None, user_fun=None, arg_paths=None, what="jit", capture_scalars=false))]
 pub fn make_program<'py>(
     fun: &Bound<'py, PyAny>,
     avals: &Bound<'py, PyAny>,
@@ -57,6 +58,7 @@ pub fn make_program<'py>(
     user_fun: Option<&Bound<'py, PyAny>>,
     arg_paths: Option<&Bound<'py, PyAny>>,
     what: &str,
+    capture_scalars: bool,
 ) -> PyResult<(PyProgram, Bound<'py, PyList>)> {
     let py = fun.py();
     let mut env = vec![];
@@ -67,6 +69,7 @@ pub fn make_program<'py>(
         }
     }
     let _axes = name_axes(env);
+    let _scalars = capture_scalars.then(KnownScalars::captured);
     let ins = self::avals(avals)?;
     let user = user_fun.unwrap_or(fun);
     let (program, consts) = trace(py, fun, &ins, user, word(what), paths(arg_paths))?;

@@ -28,8 +28,8 @@ pub struct Data {
     place: TCell<Storage, Storage>,
     /// Whether a user placed it; others follow their operands.
     pub committed: bool,
-    /// Written down by a program, not computed: known whatever has run by now.
-    pub constant: bool,
+    /// Written down by a program, not computed: known whatever has run by now. In which of the [`ages`] that was; 0 for what was computed.
+    pub written: u32,
     /// The first part's: read on every call, without a lock.
     pub device: &'static Device,
 }
@@ -68,7 +68,7 @@ impl Reading {
 
 impl Data {
     fn new(place: Storage, device: &'static Device, committed: bool) -> Data {
-        Data { place: TCell::new(place), committed, constant: false, device }
+        Data { place: TCell::new(place), committed, written: 0, device }
     }
     /// Empty where the array was deleted.
     pub fn shards(&self) -> Shards {
@@ -192,7 +192,19 @@ pub fn from_bytes(aval: Aval, bytes: &[u8], device: &'static Device, committed: 
     }
     check_dtype(&aval, device)?;
     let place = Storage::Whole(device.backend.upload(bytes)?);
-    Ok(Array::new(aval, Data { constant: true, ..Data::new(place, device, committed) }))
+    Ok(Array::new(aval, Data { written: ages::now(), ..Data::new(place, device, committed) }))
+}
+/// Tells what was written down before a moment from what was after it.
+pub mod ages {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static NOW: AtomicU32 = AtomicU32::new(1);
+    pub fn now() -> u32 {
+        NOW.load(Ordering::Relaxed)
+    }
+    /// Begins a new age, and gives its number.
+    pub fn begin() -> u32 {
+        NOW.fetch_add(1, Ordering::Relaxed) + 1
+    }
 }
 /// An error where the device does not have the dtype.
 pub fn check_dtype(aval: &Aval, device: &Device) -> Res<()> {

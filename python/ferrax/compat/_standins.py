@@ -39,6 +39,7 @@ _ROWS = (
     ("jax._src.checkify", "Out", "compat._internals.Out", "flax.nnx"),
     ("jax._src.checkify", "checkify", "experimental.checkify.checkify", "flax.nnx"),
     ("jax._src.checkify", "user_checks", "experimental.checkify.user_checks", "flax.nnx"),
+    ("jax._src.compiler", "backend_compile_and_load", "compat._compiler.backend_compile_and_load", "chex"),
     ("jax._src.core", "ShapedArray", "core.ShapedArray", "flax.linen"),
     ("jax._src.core", "trace_state_clean", "compat._internals.trace_state_clean", "numpyro"),
     ("jax._src.dispatch", "wait_for_tokens", "effects_barrier", "equinox"),
@@ -61,7 +62,6 @@ _ROWS = (
 
 STANDINS = {
     "jax._src": {},
-    "jax._src.compiler": {},  # chex looks there for what it could replace
     "jax._src.state": {},
     "jax.experimental.array_serialization": {},
     "jax.experimental.colocated_python.func": {},  # orbax looks there for what it could replace

@@ -17,6 +17,7 @@ use ferrax_kernel::{DType, Dims, Scalar};
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyTuple, PyType};
+use std::cell::Cell;
 use std::sync::OnceLock;
 
 /// The value of an array or tracer object.
@@ -60,23 +61,50 @@ fn foreign(x: &Bound<PyAny>, flags: Flags) -> PyResult<Option<Value>> {
     Ok(None)
 }
 
-thread_local! { static ABSTRACT: std::cell::Cell<bool> = const { std::cell::Cell::new(false) } }
+thread_local! { static ABSTRACT: Cell<bool> = const { Cell::new(false) } }
 /// abstract_values(on): whether a `ShapeDtypeStruct` stands for an array of its type on this thread; returns whether it did. For what
 /// asks for types alone: the elements are zeros.
 #[pyfunction]
 pub fn abstract_values(on: bool) -> bool {
     ABSTRACT.replace(on)
 }
-/// While it lives, none does: a trace that is kept must not hold the zeros.
-pub struct Concrete(bool);
+/// While it lives, none does, and all scalars are literals: a trace that is kept must not hold the zeros, and does not depend on who looks.
+pub struct Concrete {
+    abstract_before: bool,
+    _scalars: KnownScalars,
+}
 impl Concrete {
     pub fn begin() -> Concrete {
-        Concrete(ABSTRACT.replace(false))
+        Concrete { abstract_before: ABSTRACT.replace(false), _scalars: KnownScalars::literal() }
     }
 }
 impl Drop for Concrete {
     fn drop(&mut self) {
-        ABSTRACT.set(self.0);
+        ABSTRACT.set(self.abstract_before);
+    }
+}
+
+thread_local! {
+    /// Scalars written down before this age are captured, not literals.
+    static CAPTURED_BEFORE: Cell<u32> = const { Cell::new(0) };
+}
+/// While it lives, what becomes of a scalar that the program around the traced function wrote down.
+pub struct KnownScalars(u32);
+impl KnownScalars {
+    /// It is captured, as any array is: programs made of one closure have as many constants whether those are known or traced.
+    pub fn captured() -> KnownScalars {
+        KnownScalars(CAPTURED_BEFORE.replace(array::ages::begin()))
+    }
+    pub fn literal() -> KnownScalars {
+        KnownScalars(CAPTURED_BEFORE.replace(0))
+    }
+    pub fn is_captured() -> bool {
+        CAPTURED_BEFORE.get() != 0
+    }
+}
+impl Drop for KnownScalars {
+    fn drop(&mut self) {
+        CAPTURED_BEFORE.set(self.0);
     }
 }
 
@@ -422,10 +450,10 @@ pub fn raw_ndarray<'py>(
     flat.call_method1(crate::once::intern!(py, "reshape"), (shape_py,))
 }
 
-/// A rank-0 array that a program wrote down is captured as a literal; one that was computed is an input of whatever captures it, whether or not it
-/// happens to be there yet.
+/// A rank-0 array that a program wrote down is captured as a literal ([`KnownScalars`] says when it is not); one that was computed is an input of
+/// whatever captures it, whether or not it happens to be there yet.
 pub fn to_lit(a: &ferrax_ir::value::Array) -> Option<ferrax_ir::Lit> {
-    array::data(a).ok().filter(|d| d.constant && !d.is_deleted())?;
+    array::data(a).ok().filter(|d| d.written > 0 && d.written >= CAPTURED_BEFORE.get() && !d.is_deleted())?;
     if a.aval().dtype.is_key() || a.aval().dtype == ferrax_ir::Dtype::C128 {
         return None;
     }
