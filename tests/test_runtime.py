@@ -450,3 +450,44 @@ else: raise AssertionError
         timeout=60,
         NUM_CPU_DEVICES="2",
     )
+
+
+def test_loops_of_unknown_length_run_on_the_calling_thread_while_they_are_brief(child):
+    """And can be interrupted, and give the same, when they are not."""
+    child(
+        INTERRUPT
+        + """
+count = jax.jit(lambda n: lax.while_loop(lambda c: c[0] < n, lambda c: (c[0] + 1, c[1] * 0.5 + 1), (0, jnp.float32(0))))
+count(1)
+for n in (3, 3_000_000, 5, 3_000_000, 7, 9, 2): assert int(count(n)[0]) == n
+brief = count(3)[1]
+assert brief.is_ready()                             # no thread was woken for it
+endless = jax.jit(lambda x: lax.while_loop(lambda x: x > 0, lambda x: x * 1.0, x))
+for _ in range(2): interrupted(lambda: endless(jnp.ones(())).block_until_ready())
+assert int(count(4)[0]) == 4
+seen = []
+f = jax.jit(lambda n: lax.while_loop(lambda i: i < n, lambda i: jax.pure_callback(lambda i: (seen.append(int(i)), i + 1)[1], jax.ShapeDtypeStruct((), np.int32), i), 0))
+assert int(f(3)) == 3 and seen == [0, 1, 2]
+""",
+        timeout=60,
+    )
+
+
+@posix
+def test_a_forked_child_tries_loops_too(child):
+    child(
+        INTERRUPT
+        + """
+import os, warnings
+warnings.simplefilter("ignore")
+count = jax.jit(lambda n: lax.while_loop(lambda i: i < n, lambda i: i + 1, 0))
+assert int(count(3)) == 3
+pid = os.fork()
+if pid == 0:
+    long = int(count(20_000_000)) == 20_000_000     # watched by a thread of its own
+    os._exit(0 if long and int(count(4)) == 4 else 7)
+assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+assert int(count(5)) == 5
+""",
+        timeout=60,
+    )

@@ -190,7 +190,11 @@ impl Plan {
     }
     /// Whether a host function or another device can be waited for: such plans never run on the caller's thread while it holds locks.
     pub fn waits(&self) -> bool {
-        self.any_step(|s| matches!(s, Step::Callback { .. } | Step::Collective { .. }))
+        self.calls() || self.meets()
+    }
+    /// Whether it meets other devices.
+    pub fn meets(&self) -> bool {
+        self.any_step(|s| matches!(s, Step::Collective { .. }))
     }
     /// Whether it calls host functions.
     pub fn calls(&self) -> bool {

@@ -93,7 +93,7 @@ impl HostFn for PythonFn {
             guarded(run).map_err(|e| Error::Host(Arc::new(explained(py, self.kind, e))))
         };
         // An interpreter that is going lets nobody in.
-        runtime::host(|| entered(call)).unwrap_or(Err(Error::Cancelled))
+        runtime::host(|| entered(call)).flatten().unwrap_or(Err(Error::Cancelled))
     }
 }
 /// The error of a callback that raised. It is logged as well: whoever reads the result may be far away, or nobody.

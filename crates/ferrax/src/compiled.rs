@@ -2,10 +2,12 @@
 //!
 //! A run whose inputs are there and whose work is small is done on the spot; other runs are handed to the device's queue, and the
 //! arrays they return are pending. An error in a queued run poisons its results: whoever reads one gets it. A run that calls host functions
-//! is waited for if its inputs are there, so that what they do has been done, and what they raise is raised, when the call returns.
+//! is waited for if its inputs are there, so that what they do has been done, and what they raise is raised, when the call returns. Loops
+//! of unknown length are tried on the spot first ([`crate::trial`]).
 use crate::array::{self, Data, Reading, Shard};
 use crate::device::Device;
 use crate::runtime::{self, NEVER, Order, RunArgs};
+use crate::trial::Pace;
 use crate::world::MeshMember;
 use ferrax_ir::error::{Error, ErrorKind, Res};
 use ferrax_ir::lower;
@@ -35,6 +37,8 @@ pub struct Compiled {
     calls: bool,
     /// The world can tell that it ran.
     effects: bool,
+    /// Of a run that may be brief though it is one of those that are handed over.
+    pace: Option<Pace>,
 }
 
 /// Is asked before a program is compiled for a device; its error is the compilation's.
@@ -70,8 +74,10 @@ impl Compiled {
         }
         let queued = plan.work() > ASYNC_WORK || plan.unbounded() || plan.waits();
         let (calls, effects) = (plan.calls(), program.effects().io);
+        let brief = plan.work() <= ASYNC_WORK && !plan.meets() && !effects && device.platform() == "cpu";
+        let pace = (queued && brief).then(Pace::default);
         let exe = device.backend.compile(plan.verify()?)?;
-        Ok(Compiled { outs: program.out_avals().to_vec(), program, device, exe, queued, calls, effects })
+        Ok(Compiled { outs: program.out_avals().to_vec(), program, device, exe, queued, calls, effects, pace })
     }
     pub fn plan(&self) -> &Plan {
         self.exe.plan()
@@ -122,6 +128,12 @@ impl Compiled {
             ins.push(RunArg { buffer, donated: donated.get(i) == Some(&true) });
         }
         let inside = runtime::inside();
+        if let (Some(pace), None, true, false) = (&self.pace, &inside, ready, donated.contains(&true)) {
+            let lent: SmallVec<[&Buffer; 8]> = ins.iter().map(|a| &a.buffer).collect();
+            if let Some(made) = pace.tried(|stop| self.exe.run_lent(&RunCx { cancel: stop, world: None }, &lent)) {
+                return Ok((made?, committed));
+            }
+        }
         if inside.is_none() && (self.queued || !ready) {
             runtime::make_room(self.device.id)?;
         }

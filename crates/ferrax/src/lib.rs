@@ -61,6 +61,7 @@ pub mod numpy;
 pub mod pmap;
 #[doc(hidden)]
 pub mod runtime;
+mod trial;
 #[doc(hidden)]
 pub mod world;
 

@@ -88,9 +88,10 @@ pub fn barrier() -> Res<()> {
 pub fn close() -> Res<()> {
     waiting(|tick| RUNTIME.close(tick))
 }
-/// Runs code of the host from within a run. It may wait for any other run: another thread serves the device meanwhile.
-pub fn host<T>(f: impl FnOnce() -> T) -> T {
-    RUNTIME.host(f)
+/// Runs code of the host from within a run. It may wait for any other run: another thread serves the device meanwhile. `None` where the run has
+/// been stopped.
+pub fn host<T>(f: impl FnOnce() -> T) -> Option<T> {
+    crate::trial::keep().then(|| RUNTIME.host(f))
 }
 /// Whether the calling thread is inside a run: what it computes is part of that, and runs on the spot.
 pub fn inside() -> Option<Token> {

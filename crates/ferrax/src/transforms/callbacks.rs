@@ -167,8 +167,9 @@ where
     fn call(&self, ins: &[&[u8]], outs: &mut [&mut [u8]]) -> ferrax_kernel::Res<()> {
         let run = || catch_unwind(AssertUnwindSafe(|| self.run(ins, outs)));
         match runtime::host(run) {
-            Ok(r) => r.map_err(|e| ferrax_kernel::Error::Device(format!("a callback failed: {}", e.message()))),
-            Err(p) => {
+            None => Err(ferrax_kernel::Error::Cancelled),
+            Some(Ok(r)) => r.map_err(|e| ferrax_kernel::Error::Device(format!("a callback failed: {}", e.message()))),
+            Some(Err(p)) => {
                 let said = p.downcast_ref::<String>().map(String::as_str).or_else(|| p.downcast_ref::<&str>().copied());
                 Err(ferrax_kernel::Error::Device(format!("a callback panicked: {}", said.unwrap_or("no message"))))
             }
