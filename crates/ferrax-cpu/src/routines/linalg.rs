@@ -7,10 +7,14 @@
 //! are nor on the tier.
 #![allow(unsafe_code)]
 #[cfg(feature = "linalg")]
+mod factor;
+#[cfg(feature = "linalg")]
 mod large;
 #[cfg(not(feature = "linalg"))]
 #[path = "linalg/without_library.rs"]
 mod large;
+#[cfg(feature = "linalg")]
+mod substitute;
 mod vectors;
 
 use super::Run;
@@ -157,9 +161,11 @@ pub fn compile(l: &Linalg, tier: Tier) -> Res<Run> {
     // working memory is doubles, a few times as many as operands and results have elements
     let memory = (ins.iter().sum::<usize>() + outs.iter().sum::<usize>()).saturating_mul(6 * 8 / l.dtype.size());
     let nanos = l.operations() as f64 * l.batch as f64 * NANOS;
-    let large = large::pick(&l);
+    let large = large::pick(&l, tier);
     let in_lanes = large.is_none() && l.has_lanes();
     let several = l.batch >= TOGETHER && together(&l);
+    // so many stay in one range, for lanes without a matrix cost as much as others
+    let each = if several && in_lanes { vectors::lanes(tier) } else { 1 };
     Ok(Box::new(move |bases: Bases, parallel: bool| {
         let matrices = MatrixBatch {
             l: &l,
@@ -170,7 +176,8 @@ pub fn compile(l: &Linalg, tier: Tier) -> Res<Run> {
             memory,
             cancel: bases.cancel,
         };
-        threads::try_ranges(l.batch, if parallel { nanos } else { 0.0 }, bases.cancel, &|range| {
+        threads::try_ranges(l.batch.div_ceil(each), if parallel { nanos } else { 0.0 }, bases.cancel, &|range| {
+            let range = range.start * each..(range.end * each).min(l.batch);
             let one = vectors::one(tier);
             let _ = several; // of no use where there are no vectors
             // SAFETY: ranges lie apart, and each is one thread's.

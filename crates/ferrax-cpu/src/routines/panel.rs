@@ -63,8 +63,13 @@ pub fn pick(lane: Lane, tier: Tier) -> Option<Rows> {
     }
 }
 
+/// The function for floats of `size` bytes.
+pub fn pick_float(size: usize, tier: Tier) -> Option<Rows> {
+    pick(if size == 4 { Lane::F32 } else { Lane::F64 }, tier)
+}
+
 /// A vector of elements.
-trait Vector: Copy {
+pub trait Vector: Copy {
     type Element: Copy + Default;
     const LANES: usize;
     /// # Safety
@@ -84,6 +89,15 @@ trait Vector: Copy {
     /// # Safety
     /// As `zero`.
     unsafe fn fused(self, a: Self, b: Self) -> Self;
+}
+/// One of numbers that are subtracted and divided.
+pub trait Field: Vector {
+    /// # Safety
+    /// As `zero`.
+    unsafe fn less(self, o: Self) -> Self;
+    /// # Safety
+    /// As `zero`.
+    unsafe fn over(self, o: Self) -> Self;
 }
 
 /// An `M` by `W * LANES` tile of the result, from zero or from what it holds so far.
@@ -282,7 +296,7 @@ unsafe fn pack<T: Copy + Default>(
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::{Matrices, Vector, product};
+    use super::{Field, Matrices, Vector, product};
     use std::arch::x86_64::*;
 
     macro_rules! vector {
@@ -347,6 +361,28 @@ mod x86 {
     vector! { __m512d f64 8: _mm512_setzero_pd _mm512_loadu_pd _mm512_storeu_pd _mm512_set1_pd _mm512_fmadd_pd }
     vector! { __m256 f32 8: _mm256_setzero_ps _mm256_loadu_ps _mm256_storeu_ps _mm256_set1_ps _mm256_fmadd_ps }
     vector! { __m256d f64 4: _mm256_setzero_pd _mm256_loadu_pd _mm256_storeu_pd _mm256_set1_pd _mm256_fmadd_pd }
+    macro_rules! fields {
+        ($($V:ident: $less:ident $over:ident;)*) => {$(
+            impl Field for $V {
+                #[inline(always)]
+                unsafe fn less(self, o: Self) -> Self {
+                    // SAFETY: see above.
+                    unsafe { $less(self, o) }
+                }
+                #[inline(always)]
+                unsafe fn over(self, o: Self) -> Self {
+                    // SAFETY: see above.
+                    unsafe { $over(self, o) }
+                }
+            }
+        )*};
+    }
+    fields! {
+        __m512: _mm512_sub_ps _mm512_div_ps;
+        __m512d: _mm512_sub_pd _mm512_div_pd;
+        __m256: _mm256_sub_ps _mm256_div_ps;
+        __m256d: _mm256_sub_pd _mm256_div_pd;
+    }
 
     macro_rules! products {
         ($features:literal $($name:ident $V:ident $m:literal;)*) => {$(

@@ -1,4 +1,4 @@
-//! Large matrices: factors by blocks, eigenvalues and singular values by `faer`, in the precision of their elements.
+//! Large matrices by blocks, in the precision of their elements: factors here, eigenvalues and singular values in [`spectral`].
 //!
 //! ```text
 //! lu: for each 64 columns:  factored by themselves;  then 128 others at a time:  rows exchanged, solved, a product taken off
@@ -9,14 +9,18 @@
 //! INVARIANT: blocks are as wide as sizes say, and each is one thread's: bits depend on neither threads nor batch. Products use fused
 //! multiply-add where the machine has it, whatever the tier of the device.
 #![allow(unsafe_code)]
+mod spectral;
+
+use super::{factor, substitute};
 use crate::kernels::Scratch;
 use crate::memory::Block;
+use crate::routines::panel;
 use crate::routines::walk::SharedPtr;
 use crate::threads;
-use faer::diag::{DiagMut, DiagRef};
+use crate::tier::Tier;
 use faer::dyn_stack::{MemStack, StackReq};
 use faer::linalg::cholesky::llt::factor as llt;
-use faer::linalg::evd::{self, ComputeEigenvectors, tridiag};
+use faer::linalg::evd::{self, ComputeEigenvectors};
 use faer::linalg::householder;
 use faer::linalg::lu::partial_pivoting::factor as lu;
 use faer::linalg::matmul::matmul;
@@ -25,7 +29,7 @@ use faer::linalg::svd::{self, ComputeSvdVectors};
 use faer::linalg::triangular_solve as triangular;
 use faer::prelude::ReborrowMut;
 use faer::traits::ComplexField;
-use faer::{Accum, Auto, Conj, MatMut, MatRef, Par, Spec, c32, c64};
+use faer::{Accum, Conj, MatMut, MatRef, Par, c32, c64};
 use ferrax_kernel::linalg::{Decomposition, Linalg, Triangle};
 use ferrax_kernel::{DType, Error, Res};
 use std::mem::MaybeUninit;
@@ -90,6 +94,7 @@ number! {
 /// How a decomposition is done here: into the results, or not, which is then said.
 pub struct Large {
     bytes: usize,
+    tier: Tier,
     run: fn(&Task) -> Res<bool>,
 }
 /// One matrix.
@@ -99,12 +104,13 @@ struct Task<'a> {
     outs: &'a [*mut u8],
     memory: *mut u8,
     bytes: usize,
+    tier: Tier,
     parallel: bool,
     cancel: &'a AtomicBool,
 }
 
 /// How matrices of this kind and size are decomposed here, if they are.
-pub fn pick(l: &Linalg) -> Option<Large> {
+pub fn pick(l: &Linalg, tier: Tier) -> Option<Large> {
     let least = l.m.min(l.n);
     let here = match l.kind {
         Decomposition::Cholesky | Decomposition::Lu => least >= LARGE,
@@ -115,13 +121,13 @@ pub fn pick(l: &Linalg) -> Option<Large> {
         _ => false,
     };
     here.then(|| match (l.dtype, l.complex) {
-        (DType::F32, false) => large::<f32>(l),
-        (DType::F32, true) => large::<c32>(l),
-        (_, false) => large::<f64>(l),
-        (_, true) => large::<c64>(l),
+        (DType::F32, false) => large::<f32>(l, tier),
+        (DType::F32, true) => large::<c32>(l, tier),
+        (_, false) => large::<f64>(l, tier),
+        (_, true) => large::<c64>(l, tier),
     })
 }
-fn large<T: Number>(l: &Linalg) -> Large {
+fn large<T: Number>(l: &Linalg, tier: Tier) -> Large {
     let (m, n) = (l.m, l.n);
     let (least, most) = (m.min(n), m.max(n));
     let (elements, stack) = match l.kind {
@@ -137,7 +143,8 @@ fn large<T: Number>(l: &Linalg) -> Large {
         }
         Decomposition::Eigh { .. } => {
             // of the whole there is more than of its parts: their arrays are taken here
-            let own = evd::self_adjoint_evd_scratch::<T>(n, ComputeEigenvectors::Yes, Par::Seq, eigen_params());
+            let own =
+                evd::self_adjoint_evd_scratch::<T>(n, ComputeEigenvectors::Yes, Par::Seq, spectral::eigen_params());
             (2 * n * lead::<T>(n) + (reflections(n) + 3) * n, own)
         }
         Decomposition::Svd { full, vectors } => {
@@ -146,27 +153,18 @@ fn large<T: Number>(l: &Linalg) -> Large {
                 (_, false) => ComputeSvdVectors::Thin,
                 _ => ComputeSvdVectors::Full,
             };
-            let own = svd::svd_scratch::<T>(m, n, wanted, wanted, Par::Seq, singular_params());
+            let own = svd::svd_scratch::<T>(m, n, wanted, wanted, Par::Seq, spectral::singular_params());
             let u = if full { m } else { least };
             ((n + u) * lead::<T>(m) + least, own)
+        }
+        Decomposition::Cholesky if !l.complex => {
+            let own = llt::cholesky_in_place_scratch::<T>(BLOCK, Par::Seq, Default::default());
+            (factor::elements(n).iter().sum(), own)
         }
         _ => (0, llt::cholesky_in_place_scratch::<T>(BLOCK, Par::Seq, Default::default())),
     };
     let bytes = elements.saturating_mul(size_of::<T>()).saturating_add(stack.unaligned_bytes_required());
-    Large { bytes: bytes.saturating_add(4096), run: run::<T> }
-}
-/// Where eigenvalues and singular values are no longer divided and conquered, which is quicker. Its roots in single precision are now and
-/// then some hundred roundings off.
-fn undivided<T: Number>() -> usize {
-    if T::SINGLE { 128 } else { 64 }
-}
-fn eigen_params<T: Number>() -> Spec<evd::SelfAdjointEvdParams, T> {
-    let auto = <evd::SelfAdjointEvdParams as Auto<T>>::auto();
-    Spec::new(evd::SelfAdjointEvdParams { recursion_threshold: undivided::<T>(), ..auto })
-}
-fn singular_params<T: Number>() -> Spec<svd::SvdParams, T> {
-    let auto = <svd::SvdParams as Auto<T>>::auto();
-    Spec::new(svd::SvdParams { recursion_threshold: undivided::<T>(), ..auto })
+    Large { bytes: bytes.saturating_add(4096), tier, run: run::<T> }
 }
 /// Columns whose reflections are taken together.
 fn reflections(least: usize) -> usize {
@@ -199,7 +197,16 @@ impl Large {
         parallel: bool,
         cancel: &AtomicBool,
     ) -> Res<bool> {
-        (self.run)(&Task { of: l, ins, outs, memory: memory.ptr(), bytes: memory.size(), parallel, cancel })
+        (self.run)(&Task {
+            of: l,
+            ins,
+            outs,
+            memory: memory.ptr(),
+            bytes: memory.size(),
+            tier: self.tier,
+            parallel,
+            cancel,
+        })
     }
 }
 fn run<T: Number>(t: &Task) -> Res<bool> {
@@ -345,6 +352,58 @@ impl Task<'_> {
         let a = At::new(out, n, 1);
         // SAFETY: n * n elements each, apart.
         unsafe { out.copy_from_nonoverlapping(self.input::<T>(0), n * n) };
+        let done = match factor::pick(size_of::<T>(), self.tier).filter(|_| !self.of.complex) {
+            Some((steps, product)) => self.factor::<T>(steps, product)?,
+            None => self.factor_by_library(a)?,
+        };
+        if done {
+            for i in 0..n {
+                for j in i + 1..n {
+                    // SAFETY: an element of the result.
+                    unsafe { *a.ptr(i, j) = T::of(0.0) };
+                }
+            }
+        }
+        Ok(done)
+    }
+    /// The lower triangle of the result, on our own products.
+    fn factor<T: Number>(&self, steps: factor::Steps, product: panel::Rows) -> Res<bool> {
+        let n = self.of.n;
+        let mut parts = self.parts();
+        let [square, turned] = factor::elements(n).map(|n| parts.take::<T>(n));
+        let (a, square, turned) = (SharedPtr(self.outs[0]), SharedPtr(square.cast()), SharedPtr(turned.cast()));
+        let bytes = factor::memory(size_of::<T>());
+        for k in (0..n).step_by(factor::BLOCK) {
+            let width = factor::BLOCK.min(n - k);
+            let (end, rest) = (k + width, n - k - width);
+            let stage = |scratch| factor::Stage {
+                a: a.get(),
+                n,
+                k,
+                width,
+                square: square.get(),
+                turned: turned.get(),
+                scratch,
+                product,
+            };
+            // SAFETY: the result, and this task's memory; each piece has its rows of both.
+            unsafe {
+                if !Scratch.with(bytes, |scratch| (steps.square)(&stage(scratch)))? {
+                    return Ok(false);
+                }
+                self.pieces(rest, NARROW, rest * width * width, bytes, &|r, scratch| {
+                    (steps.below)(&stage(scratch), end + r.start, end + r.end)
+                })?;
+                self.wide(rest, rest * rest * width / 2, bytes, &|r, scratch| {
+                    (steps.update)(&stage(scratch), end + r.start, end + r.end)
+                })?;
+            }
+        }
+        Ok(true)
+    }
+    /// The lower triangle of the result, `a`, on the library's products.
+    fn factor_by_library<T: Number>(&self, a: At<T>) -> Res<bool> {
+        let n = self.of.n;
         for k in (0..n).step_by(BLOCK) {
             let end = (k + BLOCK).min(n);
             // SAFETY: of the result, which is this task's.
@@ -377,12 +436,6 @@ impl Task<'_> {
                     unsafe { (a.block(from..to, end..to), a.read(end..to, k..end), a.read(from..to, k..end)) };
                 matmul(rows, Accum::Add, own, others.adjoint(), -T::of(1.0), Par::Seq);
             })?;
-        }
-        for i in 0..n {
-            for j in i + 1..n {
-                // SAFETY: an element of the result.
-                unsafe { *a.ptr(i, j) = T::of(0.0) };
-            }
         }
         Ok(true)
     }
@@ -558,6 +611,10 @@ impl Task<'_> {
         let out = self.output::<T>(0);
         // SAFETY: m * k elements each, apart.
         unsafe { out.copy_from_nonoverlapping(self.input::<T>(1), m * k) };
+        if let Some((solve, product)) = substitute::pick(size_of::<T>(), self.tier).filter(|_| !self.of.complex) {
+            self.substitute::<T>(t, solve, product)?;
+            return Ok(true);
+        }
         // from the right, everything is transposed
         let transposed = t.transpose == t.left;
         let x = if t.left { At::new(out, k, 1) } else { At::new(out, 1, k) };
@@ -577,101 +634,30 @@ impl Task<'_> {
         Ok(true)
     }
 
-    fn eigh<T: Number>(&self, lower: bool) -> Res<bool> {
-        let n = self.of.n;
-        let read = |i: usize, j: usize| i == j || (j < i) == lower;
-        let Some(scale) = self.scale::<T>([n, n], read) else { return Ok(false) };
-        let (mut parts, lead, width) = (self.parts(), lead::<T>(n), reflections(n));
-        let (a, u, h) = (parts.take::<T>(n * lead), parts.take::<T>(n * lead), parts.take::<T>(width * n));
-        let (d, e, w) = (parts.take::<T>(n), parts.take::<T>(n), parts.take::<T>(n));
-        let stack = parts.stack();
-        // SAFETY: the operand's n rows of n become columns; where the upper triangle is meant, they are that already, conjugated. The
-        // diagonals and eigenvalues have n elements each, the coefficients of reflections `width` rows.
-        let (a, vectors, h) = unsafe {
-            let from = self.input::<T>(0);
-            match lower {
-                true => turned(from, n, [n, n], a, lead, |x| x.scaled(scale)),
-                false => {
-                    (0..n * n).for_each(|i| *a.add(i / n * lead + i % n) = (*from.add(i)).scaled(scale).conjugated())
-                }
-            }
-            (0..n * lead).for_each(|i| *u.add(i) = T::of(0.0));
-            (0..width * n).for_each(|i| *h.add(i) = T::of(0.0));
-            let (a, u, h) = (At::new(a, 1, lead), At::new(u, 1, lead), At::new(h, 1, width));
-            let reduced = (a.block(0..n, 0..n), h.block(0..width, 0..n - 1));
-            tridiag::tridiag_in_place(reduced.0, reduced.1, Par::Seq, stack, Default::default());
-            (0..n).for_each(|i| *d.add(i) = *a.ptr(i, i));
-            (0..n - 1).for_each(|i| *e.add(i) = *a.ptr(i + 1, i));
-            *e.add(n - 1) = T::of(0.0);
-            (0..n).for_each(|i| *w.add(i) = T::of(0.0));
-            let diagonals = (DiagRef::from_raw_parts(d, n, 1), DiagRef::from_raw_parts(e, n, 1));
-            let (values, vectors) = (DiagMut::from_raw_parts_mut(w, n, 1), u.block(0..n, 0..n));
-            let (d, e) = diagonals;
-            let done = evd::tridiagonal_self_adjoint_evd(d, e, values, Some(vectors), Par::Seq, stack, eigen_params());
-            if done.is_err() || !(0..n).all(|i| (*w.add(i)).parts().0.is_finite()) {
-                return Ok(false);
-            }
-            (a, u, h)
-        };
-        let scratch = householder::apply_block_householder_sequence_on_the_left_in_place_scratch::<T>(n, width, NARROW)
-            .unaligned_bytes_required()
-            + 64;
-        self.pieces(n, NARROW, 2 * n * n * n, scratch, &|r, p| {
-            // SAFETY: columns of this piece and scratch memory of that many bytes; what is read is not written meanwhile.
+    /// The solution in place of the sides, on our own products.
+    fn substitute<T: Number>(&self, t: Triangle, solve: substitute::Solve, product: panel::Rows) -> Res<()> {
+        let (m, k) = (self.of.m, self.of.n);
+        let (n, sides) = if t.left { (m, k) } else { (k, m) };
+        let turned = t.transpose == t.left;
+        let side = if t.left { 1 } else { k };
+        let (a, x) = (SharedPtr(self.ins[0].cast_mut()), SharedPtr(self.outs[0]));
+        let bytes = substitute::memory(n, size_of::<T>());
+        self.pieces(sides, substitute::SIDES, n * n * sides / 2, bytes, &|r, scratch| {
+            // SAFETY: sides of this piece; the triangle is an operand, which nobody writes.
             unsafe {
-                let stack = MemStack::new(std::slice::from_raw_parts_mut(p.cast::<MaybeUninit<u8>>(), scratch));
-                let (v, t) = (a.read(1..n, 0..n - 1), h.read(0..width, 0..n - 1));
-                let columns = vectors.block(1..n, r);
-                householder::apply_block_householder_sequence_on_the_left_in_place_with_conj(
-                    v,
-                    t,
-                    Conj::No,
-                    columns,
-                    Par::Seq,
-                    stack,
-                );
+                solve(&substitute::System {
+                    a: a.get(),
+                    a_strides: if turned { [1, n as isize] } else { [n as isize, 1] },
+                    n,
+                    lower: t.lower != turned,
+                    unit: t.unit,
+                    x: x.get().cast::<T>().add(r.start * side).cast(),
+                    x_strides: if t.left { [k as isize, 1] } else { [1, k as isize] },
+                    sides: r.len(),
+                    scratch,
+                    product,
+                })
             }
-        })?;
-        // SAFETY: the result's vectors are rows of the same array turned, and it has n values.
-        unsafe {
-            turned(vectors.ptr(0, 0), lead, [n, n], self.output::<T>(0), n, |x| x);
-            (0..n).for_each(|i| (*w.add(i)).scaled(1.0 / scale).put_real(self.outs[1], i));
-        }
-        Ok(true)
-    }
-
-    fn svd<T: Number>(&self, full: bool, vectors: bool) -> Res<bool> {
-        let (m, n) = (self.of.m, self.of.n);
-        let least = m.min(n);
-        let Some(scale) = self.scale::<T>([m, n], |_, _| true) else { return Ok(false) };
-        let (mut parts, lead) = (self.parts(), lead::<T>(m));
-        let (columns, rows) = if full { (m, n) } else { (least, least) };
-        let (a, u, d) = (parts.take::<T>(n * lead), parts.take::<T>(columns * lead), parts.take::<T>(least));
-        // SAFETY: the operand's m rows of n become columns; u is turned into its result, and the columns of v are the rows of its
-        // adjoint's, n apart.
-        unsafe {
-            turned(self.input::<T>(0), n, [m, n], a, lead, |x| x.scaled(scale));
-            let a = At::new(a, 1, lead).read(0..m, 0..n);
-            (0..least).for_each(|i| *d.add(i) = T::of(0.0));
-            let values = DiagMut::from_raw_parts_mut(d, least, 1);
-            let sides = vectors.then(|| {
-                (0..columns * lead).for_each(|i| *u.add(i) = T::of(0.0));
-                let v = self.output::<T>(2);
-                (0..n * rows).for_each(|i| *v.add(i) = T::of(0.0));
-                (At::new(u, 1, lead).block(0..m, 0..columns), At::new(v, 1, n).block(0..n, 0..rows))
-            });
-            let (left, right) = sides.map_or((None, None), |(u, v)| (Some(u), Some(v)));
-            let done = svd::svd(a, values, left, right, Par::Seq, parts.stack(), singular_params());
-            if done.is_err() || !(0..least).all(|i| (*d.add(i)).parts().0.is_finite()) {
-                return Ok(false);
-            }
-            (0..least).for_each(|i| (*d.add(i)).scaled(1.0 / scale).put_real(self.outs[0], i));
-            if vectors {
-                turned(u, lead, [columns, m], self.output::<T>(1), columns, |x| x);
-                let v = self.output::<T>(2);
-                (0..n * rows).for_each(|i| *v.add(i) = (*v.add(i)).conjugated());
-            }
-        }
-        Ok(true)
+        })
     }
 }

@@ -19,6 +19,15 @@ pub fn one(tier: Tier) -> RunLanes<f64> {
     Linalg::run_lane
 }
 
+/// How many matrices a tier's vectors hold.
+pub fn lanes(tier: Tier) -> usize {
+    match tier {
+        Tier::Avx512 => 8,
+        Tier::Avx2 => 4,
+        Tier::Portable => 1,
+    }
+}
+
 #[cfg(all(target_arch = "x86_64", feature = "linalg"))]
 pub mod x86 {
     use super::*;

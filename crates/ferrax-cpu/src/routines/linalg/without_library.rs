@@ -1,5 +1,6 @@
 //! Where the library is left out, no matrix is large: all are decomposed as the waist's text has it.
 use crate::memory::Block;
+use crate::tier::Tier;
 use ferrax_kernel::Res;
 use ferrax_kernel::linalg::Linalg;
 use std::sync::atomic::AtomicBool;
@@ -26,6 +27,6 @@ impl NothingLarge {
         match *self {}
     }
 }
-pub fn pick(_: &Linalg) -> Option<NothingLarge> {
+pub fn pick(_: &Linalg, _: Tier) -> Option<NothingLarge> {
     None
 }

@@ -1,0 +1,126 @@
+//! Eigenvalues and singular values of large matrices: reductions, and dividing and conquering, by `faer`; reflections applied in pieces.
+//!
+//! INVARIANT: as of [`super`]; matrices that are not near 1 are scaled by a power of two first.
+#![allow(unsafe_code)]
+use super::{At, NARROW, Number, Task, lead, reflections, turned};
+use faer::diag::{DiagMut, DiagRef};
+use faer::dyn_stack::MemStack;
+use faer::linalg::evd::{self, tridiag};
+use faer::linalg::{householder, svd};
+use faer::{Auto, Conj, Par, Spec};
+use ferrax_kernel::Res;
+use std::mem::MaybeUninit;
+
+/// Where eigenvalues and singular values are no longer divided and conquered, which is quicker. Its roots in single precision are now and
+/// then some hundred roundings off.
+fn undivided<T: Number>() -> usize {
+    if T::SINGLE { 128 } else { 64 }
+}
+pub fn eigen_params<T: Number>() -> Spec<evd::SelfAdjointEvdParams, T> {
+    let auto = <evd::SelfAdjointEvdParams as Auto<T>>::auto();
+    Spec::new(evd::SelfAdjointEvdParams { recursion_threshold: undivided::<T>(), ..auto })
+}
+pub fn singular_params<T: Number>() -> Spec<svd::SvdParams, T> {
+    let auto = <svd::SvdParams as Auto<T>>::auto();
+    Spec::new(svd::SvdParams { recursion_threshold: undivided::<T>(), ..auto })
+}
+
+impl Task<'_> {
+    pub(super) fn eigh<T: Number>(&self, lower: bool) -> Res<bool> {
+        let n = self.of.n;
+        let read = |i: usize, j: usize| i == j || (j < i) == lower;
+        let Some(scale) = self.scale::<T>([n, n], read) else { return Ok(false) };
+        let (mut parts, lead, width) = (self.parts(), lead::<T>(n), reflections(n));
+        let (a, u, h) = (parts.take::<T>(n * lead), parts.take::<T>(n * lead), parts.take::<T>(width * n));
+        let (d, e, w) = (parts.take::<T>(n), parts.take::<T>(n), parts.take::<T>(n));
+        let stack = parts.stack();
+        // SAFETY: the operand's n rows of n become columns; where the upper triangle is meant, they are that already, conjugated. The
+        // diagonals and eigenvalues have n elements each, the coefficients of reflections `width` rows.
+        let (a, vectors, h) = unsafe {
+            let from = self.input::<T>(0);
+            match lower {
+                true => turned(from, n, [n, n], a, lead, |x| x.scaled(scale)),
+                false => {
+                    (0..n * n).for_each(|i| *a.add(i / n * lead + i % n) = (*from.add(i)).scaled(scale).conjugated())
+                }
+            }
+            (0..n * lead).for_each(|i| *u.add(i) = T::of(0.0));
+            (0..width * n).for_each(|i| *h.add(i) = T::of(0.0));
+            let (a, u, h) = (At::new(a, 1, lead), At::new(u, 1, lead), At::new(h, 1, width));
+            let reduced = (a.block(0..n, 0..n), h.block(0..width, 0..n - 1));
+            tridiag::tridiag_in_place(reduced.0, reduced.1, Par::Seq, stack, Default::default());
+            (0..n).for_each(|i| *d.add(i) = *a.ptr(i, i));
+            (0..n - 1).for_each(|i| *e.add(i) = *a.ptr(i + 1, i));
+            *e.add(n - 1) = T::of(0.0);
+            (0..n).for_each(|i| *w.add(i) = T::of(0.0));
+            let diagonals = (DiagRef::from_raw_parts(d, n, 1), DiagRef::from_raw_parts(e, n, 1));
+            let (values, vectors) = (DiagMut::from_raw_parts_mut(w, n, 1), u.block(0..n, 0..n));
+            let (d, e) = diagonals;
+            let done = evd::tridiagonal_self_adjoint_evd(d, e, values, Some(vectors), Par::Seq, stack, eigen_params());
+            if done.is_err() || !(0..n).all(|i| (*w.add(i)).parts().0.is_finite()) {
+                return Ok(false);
+            }
+            (a, u, h)
+        };
+        let scratch = householder::apply_block_householder_sequence_on_the_left_in_place_scratch::<T>(n, width, NARROW)
+            .unaligned_bytes_required()
+            + 64;
+        self.pieces(n, NARROW, 2 * n * n * n, scratch, &|r, p| {
+            // SAFETY: columns of this piece and scratch memory of that many bytes; what is read is not written meanwhile.
+            unsafe {
+                let stack = MemStack::new(std::slice::from_raw_parts_mut(p.cast::<MaybeUninit<u8>>(), scratch));
+                let (v, t) = (a.read(1..n, 0..n - 1), h.read(0..width, 0..n - 1));
+                let columns = vectors.block(1..n, r);
+                householder::apply_block_householder_sequence_on_the_left_in_place_with_conj(
+                    v,
+                    t,
+                    Conj::No,
+                    columns,
+                    Par::Seq,
+                    stack,
+                );
+            }
+        })?;
+        // SAFETY: the result's vectors are rows of the same array turned, and it has n values.
+        unsafe {
+            turned(vectors.ptr(0, 0), lead, [n, n], self.output::<T>(0), n, |x| x);
+            (0..n).for_each(|i| (*w.add(i)).scaled(1.0 / scale).put_real(self.outs[1], i));
+        }
+        Ok(true)
+    }
+
+    pub(super) fn svd<T: Number>(&self, full: bool, vectors: bool) -> Res<bool> {
+        let (m, n) = (self.of.m, self.of.n);
+        let least = m.min(n);
+        let Some(scale) = self.scale::<T>([m, n], |_, _| true) else { return Ok(false) };
+        let (mut parts, lead) = (self.parts(), lead::<T>(m));
+        let (columns, rows) = if full { (m, n) } else { (least, least) };
+        let (a, u, d) = (parts.take::<T>(n * lead), parts.take::<T>(columns * lead), parts.take::<T>(least));
+        // SAFETY: the operand's m rows of n become columns; u is turned into its result, and the columns of v are the rows of its
+        // adjoint's, n apart.
+        unsafe {
+            turned(self.input::<T>(0), n, [m, n], a, lead, |x| x.scaled(scale));
+            let a = At::new(a, 1, lead).read(0..m, 0..n);
+            (0..least).for_each(|i| *d.add(i) = T::of(0.0));
+            let values = DiagMut::from_raw_parts_mut(d, least, 1);
+            let sides = vectors.then(|| {
+                (0..columns * lead).for_each(|i| *u.add(i) = T::of(0.0));
+                let v = self.output::<T>(2);
+                (0..n * rows).for_each(|i| *v.add(i) = T::of(0.0));
+                (At::new(u, 1, lead).block(0..m, 0..columns), At::new(v, 1, n).block(0..n, 0..rows))
+            });
+            let (left, right) = sides.map_or((None, None), |(u, v)| (Some(u), Some(v)));
+            let done = svd::svd(a, values, left, right, Par::Seq, parts.stack(), singular_params());
+            if done.is_err() || !(0..least).all(|i| (*d.add(i)).parts().0.is_finite()) {
+                return Ok(false);
+            }
+            (0..least).for_each(|i| (*d.add(i)).scaled(1.0 / scale).put_real(self.outs[0], i));
+            if vectors {
+                turned(u, lead, [columns, m], self.output::<T>(1), columns, |x| x);
+                let v = self.output::<T>(2);
+                (0..n * rows).for_each(|i| *v.add(i) = (*v.add(i)).conjugated());
+            }
+        }
+        Ok(true)
+    }
+}
