@@ -108,6 +108,22 @@ def test_incomplete_gamma_primitives(jax, jnp):
     np.testing.assert_array_equal(lax.igammac(*ends), [0, 1, nan, nan, 0, nan, nan])
 
 
+@pytest.mark.ours
+def test_incomplete_gamma_functions_of_an_infinite_order(jax, jnp):
+    # JAX has NaN from x = 1 on, and for derivatives.
+    lax = jax.lax
+    a, x = jnp.full(6, inf), jnp.array([0.0, 0.5, 3.0, 1e30, inf, -1.0])
+    for f, want in (
+        (lax.igamma, [0, 0, 0, 0, 1, nan]),
+        (lax.igammac, [1, 1, 1, 1, 0, nan]),
+        (lax.igamma_grad_a, [0, 0, 0, 0, nan, nan]),
+        (jax.vmap(jax.grad(lax.igamma, 1)), [0, 0, 0, 0, nan, nan]),
+        (jax.vmap(jax.grad(lax.igammac, 0)), [0, 0, 0, 0, nan, nan]),
+    ):
+        np.testing.assert_array_equal(f(a, x), want)
+        np.testing.assert_array_equal(jax.jit(f)(a, x), want)
+
+
 @pytest.mark.parametrize("dtype, error", [("complex64", 2e-6), ("complex128", 5e-15)])
 def test_gamma_of_complex_numbers(jax, jnp, x64, dtype, error):
     z, log, gamma, _ = (np.array(c) for c in zip(*COMPLEX_GAMMA, strict=True))

@@ -89,13 +89,19 @@ fn log_weight(a: &Value, x: &Value) -> Value {
     choose(&large, &about, &(a * &f1(Pw::Log, x) - x - f1(Pw::Lgamma, a)))
 }
 
+/// Whether the order is infinite and x is not, nor below 0.
+fn bounded_below(a: &Value, x: &Value) -> Value {
+    let finite = f2(Pw::And, &with(Pw::Ge, x, 0.0), &with(Pw::Lt, x, f64::INFINITY));
+    f2(Pw::And, &with(Pw::Eq, a, f64::INFINITY), &finite)
+}
+
 /// p, the derivative of P in x. At x = 0, where w / x is 0 / 0, by x^(a-1) / gamma(a).
 pub(super) fn density(a: &Value, x: &Value) -> Value {
     let zero = with(Pw::Eq, x, 0.0);
     let safe = keep(&f1(Pw::Not, &zero), x, 1.0);
     let inside = f1(Pw::Exp, &log_weight(a, &safe)) / &safe;
     let start = f1(Pw::Exp, &(f2(Pw::MulZero, &(a - 1.0), &f1(Pw::Log, x)) - f1(Pw::Lgamma, a)));
-    choose(&zero, &start, &inside)
+    choose(&bounded_below(a, x), &fill(a, 0.0), &choose(&zero, &start, &inside))
 }
 
 /// Whether the formulas hold, and arguments for which they do.
@@ -105,7 +111,7 @@ fn inside(a: &Value, x: &Value) -> (Value, Value, Value) {
     (inside.clone(), keep(&inside, a, 1.0), keep(&inside, x, 1.0))
 }
 
-/// P(a, x), or Q(a, x) if `upper`: nan for a <= 0 or x < 0.
+/// P(a, x), or Q(a, x) if `upper`: nan for a <= 0 or x < 0, and for both infinite the end of x.
 pub(super) fn incomplete(a: &Value, x: &Value, upper: bool) -> Value {
     let (within, safe_a, safe_x) = inside(a, x);
     let (low, [s, _], [c, _]) = both(&safe_a, &safe_x);
@@ -118,10 +124,12 @@ pub(super) fn incomplete(a: &Value, x: &Value, upper: bool) -> Value {
     let last = f2(Pw::And, &with(Pw::Eq, x, f64::INFINITY), &positive);
     let none = f2(Pw::And, &with(Pw::Eq, a, 0.0), &with(Pw::Gt, x, 0.0));
     let edge = keep(&f2(Pw::Or, &last, &none), &fill(a, beyond), f64::NAN);
-    choose(&within, &value, &choose(&first, &fill(a, at_zero), &edge))
+    // of an infinite order the whole weight lies at infinity
+    let start = f2(Pw::Or, &first, &bounded_below(a, x));
+    choose(&within, &value, &choose(&start, &fill(a, at_zero), &edge))
 }
 
-/// (dP/da, -(dP/da) / p): 0 at the ends of x, nan for a <= 0 or x < 0. The second is how a gamma draw moves with its shape at constant
+/// (dP/da, -(dP/da) / p): 0 at the ends of x, the first also at infinite a, nan for a <= 0 or x < 0. The second is how a gamma draw moves with its shape at constant
 /// probability; the weight cancels, so tails are exact.
 pub(super) fn slopes(a: &Value, x: &Value) -> [Value; 2] {
     let (within, safe_a, safe_x) = inside(a, x);
@@ -133,6 +141,8 @@ pub(super) fn slopes(a: &Value, x: &Value) -> [Value; 2] {
     let by_shape = -(f1(Pw::Exp, &log_weight(&safe_a, &safe_x)) / &safe_x) * &slope;
     let end = f2(Pw::Or, &with(Pw::Eq, x, 0.0), &with(Pw::Eq, x, f64::INFINITY));
     let proper = f2(Pw::And, &with(Pw::Gt, a, 0.0), &with(Pw::Lt, a, f64::INFINITY));
-    let ends = keep(&f2(Pw::And, &proper, &end), &fill(a, 0.0), f64::NAN);
-    [choose(&within, &by_shape, &ends), choose(&within, &slope, &ends)]
+    let at_end = f2(Pw::And, &proper, &end);
+    let ends = |still: &Value| keep(still, &fill(a, 0.0), f64::NAN);
+    let by_shape_ends = ends(&f2(Pw::Or, &at_end, &bounded_below(a, x)));
+    [choose(&within, &by_shape, &by_shape_ends), choose(&within, &slope, &ends(&at_end))]
 }
