@@ -223,6 +223,30 @@ def test_upper_half_of_a_product_refused(jax, jnp, lax, x, y, words):
         assert str(e.value).startswith(words)
 
 
+@pytest.mark.ours
+@pytest.mark.parametrize("name", GROUPED)
+def test_what_lies_outside_of_a_group_meets_nothing(jax, jnp, lax, name):
+    """A number that is none, anywhere in an operand, changes what the definition says it enters, and no more. JAX masks one side."""
+    left, right, sizes, numbers, axis, groups = GROUPED[name]
+    x, w = r.integers(1, 5, left).astype(np.float32), r.integers(1, 5, right).astype(np.float32)
+    f = lambda x, w: lax.ragged_dot_general(x, w, jnp.array(sizes), lax.RaggedDotDimensionNumbers(numbers, [axis], groups))
+    y, back = jax.vjp(f, x, w)
+    ones = np.ones_like(y)
+    for k, operand in enumerate((x, w)):
+        for index in list(np.ndindex(*operand.shape))[:: max(1, operand.size // 7)]:
+            # what changes where the element does is what depends on it
+            other = operand.copy()
+            other[index] += 1
+            enters = np.asarray(f(*((other, w) if k == 0 else (x, other)))) != np.asarray(y)
+            for value in (np.inf, np.nan):
+                other[index] = value
+                args = (other, w) if k == 0 else (x, other)
+                got = np.asarray(f(*args))
+                assert np.array_equal(~np.isfinite(got), enters)
+                # its own derivative reads the other operand only
+                assert np.array_equal(jax.vjp(f, *args)[1](ones)[k], back(ones)[k])
+
+
 @pytest.mark.parametrize("left, right, sizes, numbers, ragged, groups, words", [
     ((3, 2), (2, 2, 2), [1, 1], (((1,), (1,)), ((), ())), [0, 1], [0], "ragged_dot_general expects exactly one lhs ragged dimension."),
     ((3, 2), (2, 2), [1, 1], (((1,), (0,)), ((), ())), [0], [], "ragged_dot_general requires exactly one rhs group dimension when lhs ragged dimension is noncontracting."),

@@ -5,7 +5,8 @@
 //! it is contracted:               each group is summed alone                    out[g, m, n] = sum over k in g of lhs[m, k] rhs[k, n]
 //! it is a batch axis:             the groups change nothing
 //! ```
-//! Every row meets every group, as zeros but its own: one product, summed over groups or with groups as one more free axis.
+//! Every row meets every group, as zeros but its own: one product with groups as a batch axis. What lies outside of a group is left out of both
+//! sides and of what is summed, in derivatives too, so that zeros there meet no infinity.
 use super::conv::Asked;
 use super::dot::{Dot, DotDims, free};
 use super::meaning::{self, choose, f2, fill};
@@ -20,6 +21,7 @@ use crate::operators::emit;
 use crate::ops::broadcast::BroadcastInDim;
 use crate::ops::cumulative::Cumulative;
 use crate::ops::iota::Iota;
+use crate::ops::reduce::{Monoid, Reduce};
 use crate::ops::transpose::Transpose;
 use crate::param::{Param, ParamValue, Shape};
 use crate::primitive;
@@ -109,38 +111,57 @@ impl RaggedDot {
             return Ok(values1(emit(self.dot(n.dot.clone(), dtype), &[lhs.clone(), rhs.clone()])));
         }
         let last = sizes.rank() - 1;
-        let wide = Dims::new(lhs.shape()).concat(&[sizes.shape()[last]]);
         let outer = if last > 0 { self.outer(rank, axis) } else { Dims::default() };
-        // along the outer axes in the order of lhs, then groups
-        let mut order: Vec<usize> = (0..outer.len()).collect();
-        order.sort_by_key(|k| outer[*k]);
-        let places: Dims = order.iter().map(|k| outer[*k]).chain([rank]).collect();
-        let permutation: Dims = order.iter().copied().chain([outer.len()]).collect();
-        let spread = |v: &Value, dims: &Dims| {
-            let op = BroadcastInDim { broadcast_dimensions: dims.clone(), shape: wide.clone().into() };
-            emit(op, std::slice::from_ref(v))
+        let count = sizes.shape()[last];
+        // an operand with groups as its last axis, zero where they do not have the element
+        let masked = |v: &Value, places: &dyn Fn(usize) -> usize| {
+            let wide = Dims::new(v.shape()).concat(&[count]);
+            let own = members(sizes, &wide, places(axis), outer.iter().map(|k| places(*k)), v.rank());
+            let spread = BroadcastInDim { broadcast_dimensions: (0..v.rank()).collect(), shape: wide.into() };
+            let v = emit(spread, std::slice::from_ref(v));
+            choose(&own, &v, &fill(&v, 0.0))
         };
-        let grouped =
-            |v: &Value| spread(&emit(Transpose { permutation: permutation.clone() }, std::slice::from_ref(v)), &places);
-        let running = Cumulative { kind: CumulativeKind::Sum, axis: last, reverse: false };
-        let ends = emit(running, std::slice::from_ref(sizes));
-        let starts = &ends - sizes;
-        let row = emit(Iota { dimension: axis, dtype: sizes.dtype(), shape: Shape(wide.clone()) }, &[]);
-        let inside = f2(Pw::And, &f2(Pw::Lt, &row, &grouped(&ends)), &f2(Pw::Ge, &row, &grouped(&starts)));
-        let lhs = spread(lhs, &(0..rank).collect());
-        let lhs = choose(&inside, &lhs, &fill(&lhs, 0.0));
+        let left = masked(lhs, &|k| k);
         let mut dims = n.dot.clone();
+        let place = |of: &[usize], k: usize| of.iter().position(|i| *i == k);
+        // of the product: batches, groups, what is free on either side
+        let at = dims.lb.len();
+        dims.lb.push(rank);
         if role == DimRole::Free {
-            dims.lc.push(rank);
-            dims.rc.push(n.groups[0]);
-            return Ok(values1(emit(self.dot(dims, dtype), &[lhs, rhs.clone()])));
+            let rows = free(rank, &n.dot.lc, &n.dot.lb);
+            dims.rb.push(n.groups[0]);
+            let y = emit(self.dot(dims, dtype), &[left, rhs.clone()]);
+            let places = |k: usize| place(&n.dot.lb, k).unwrap_or_else(|| at + 1 + place(&rows, k).unwrap_or(0));
+            let own = members(sizes, &Dims::new(y.shape()), places(axis), outer.iter().map(|k| places(*k)), at);
+            let y = choose(&own, &y, &fill(&y, 0.0));
+            let kind = if y.dtype() == Dtype::BOOL { Monoid::Or } else { Monoid::Sum };
+            return Ok(values1(emit(Reduce { kind, axes: [at].into_iter().collect() }, &[y])));
         }
-        // groups are the last free axis of lhs, and come first
-        let at = rank - n.dot.lc.len();
-        let y = emit(self.dot(dims, dtype), &[lhs, rhs.clone()]);
+        let places = |k: usize| match place(&n.dot.lc, k) {
+            Some(i) => n.dot.rc[i],
+            None => n.dot.rb[place(&n.dot.lb, k).unwrap_or(0)],
+        };
+        dims.rb.push(rhs.rank());
+        let y = emit(self.dot(dims, dtype), &[left, masked(rhs, &places)]);
         let permutation = [at].into_iter().chain((0..y.rank()).filter(|k| *k != at)).collect();
         Ok(values1(emit(Transpose { permutation }, &[y])))
     }
+}
+/// Whether the element of an array of `shape` is in the group that its index on the axis `group_at` names, by its index on `row_at`. Sizes
+/// vary with the axes `outer`, whose places in the array these are.
+fn members(sizes: &Value, shape: &Dims, row_at: usize, outer: impl Iterator<Item = usize>, group_at: usize) -> Value {
+    let places: Vec<usize> = outer.chain([group_at]).collect();
+    let mut order: Vec<usize> = (0..places.len()).collect();
+    order.sort_by_key(|k| places[*k]);
+    let turn = Transpose { permutation: order.iter().copied().collect() };
+    let broadcast_dimensions: Dims = order.iter().map(|k| places[*k]).collect();
+    let stretch = BroadcastInDim { broadcast_dimensions, shape: shape.clone().into() };
+    let spread = |v: &Value| emit(stretch.clone(), &[emit(turn.clone(), std::slice::from_ref(v))]);
+    let running = Cumulative { kind: CumulativeKind::Sum, axis: sizes.rank() - 1, reverse: false };
+    let ends = emit(running, std::slice::from_ref(sizes));
+    let starts = &ends - sizes;
+    let row = emit(Iota { dimension: row_at, dtype: sizes.dtype(), shape: Shape(shape.clone()) }, &[]);
+    f2(Pw::And, &f2(Pw::Lt, &row, &spread(&ends)), &f2(Pw::Ge, &row, &spread(&starts)))
 }
 fn sizes_at(a: &Aval, axes: &[usize]) -> Dims {
     axes.iter().map(|k| a.shape[*k]).collect()
