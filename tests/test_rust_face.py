@@ -90,7 +90,7 @@ _WITHOUT_USE = {
     "get_scaled_dot_general_config einsum_path",
     "there is one configuration, and no interpreter to guard": "allow_f16_reductions array_garbage_collection_guard auto_pcast check_tracer_leaks "
     "checking_leaks clear_caches closure_convert debug_infs debug_key_reuse debug_nans default_matmul_precision default_prng_impl disable_jit disable_x64 "
-    "enable_checks enable_custom_prng enable_x64 explain_cache_misses legacy_prng_key log_compiles make_user_context no_execution no_tracing "
+    "enable_checks enable_custom_prng enable_x64 explain_cache_misses legacy_prng_key log_compiles make_user_context no_execution no_tracing num_threads set_num_threads "
     "numpy_dtype_promotion numpy_rank_promotion softmax_custom_jvp strict_bounds thread_guard threefry_partitionable transfer_guard "
     "transfer_guard_device_to_device transfer_guard_device_to_host transfer_guard_host_to_device named_call ensure_compile_time_eval",
     "one process, arrays whole on one device": "host_count host_id host_ids process_count process_index process_indices make_array_from_callback "

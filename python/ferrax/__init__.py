@@ -41,6 +41,8 @@ _LAZY = {
     "custom_gradient": "custom_derivatives",
     "custom_jvp": "custom_derivatives",
     "custom_vjp": "custom_derivatives",
+    "num_threads": "_threads",
+    "set_num_threads": "_threads",
     "pmap": "_pmap",
     "pure_callback": "_callback",
     "Ref": "_refs",

@@ -18,6 +18,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         "values",
         &[
             "_config",
+            "_threads",
             "_differences",
             "_dtypes",
             "_flat",

@@ -81,7 +81,7 @@ mod core {
     #[pymodule_export]
     use crate::primitive::{PyPrimitive, primitive, primitives};
     #[pymodule_export]
-    use crate::process::effects_barrier;
+    use crate::process::{effects_barrier, num_threads, set_num_threads};
     #[pymodule_export]
     use crate::program::PyProgram;
     #[pymodule_export]

@@ -1,10 +1,11 @@
-//! What the process does to the runtime: signals while a thread waits, forks, and the end.
+//! What the process does to the runtime: how many threads it lends, signals while a thread waits, forks, and the end.
 //!
 //! INVARIANT: whoever waits releases the interpreter's lock and looks for signals every 50 ms. A child of a fork finds no lock held by a thread
 //! that it does not have. Nothing enters the interpreter once it is being finalised.
 use crate::error::{IntoPyResult, from_py};
 use crate::ffi::fork::at_fork;
 use crate::ffi::threads;
+use ferrax::device;
 use ferrax::fork::{self, Still};
 use ferrax::runtime::{self, Host};
 use ferrax_ir::error::Res;
@@ -80,4 +81,15 @@ fn shutdown(py: Python) -> PyResult<()> {
 #[pyfunction]
 pub fn effects_barrier(py: Python) -> PyResult<()> {
     runtime::barrier().py(py)
+}
+
+/// num_threads(): how many threads a large step is spread over.
+#[pyfunction]
+pub fn num_threads() -> usize {
+    device::num_threads()
+}
+/// set_num_threads(n): from the next step on; 0 is the default. Runs that are under way keep the pool they have.
+#[pyfunction]
+pub fn set_num_threads(n: usize) {
+    device::set_num_threads(n);
 }
