@@ -217,7 +217,7 @@ FLAGS = {
             "what asking for a 64-bit type does while they are off: warn and give the 32-bit type, or raise",
             traced=True,
         ),
-        Flag("jax_debug_key_reuse", _bool, False, "find keys that are used twice", refused={True: "uses of keys are not followed"}),
+        Flag("jax_debug_key_reuse", _bool, False, "raise KeyReuseError where a random key is consumed twice"),
         Flag("jax_transfer_guard", _GUARD, None, "what a transfer between host and devices does", refused=_NO_GUARD, inert="transfers are not logged"),
         Flag("jax_transfer_guard_host_to_device", _GUARD, None, "what a transfer to a device does", refused=_NO_GUARD, inert="transfers are not logged"),
         Flag("jax_transfer_guard_device_to_host", _GUARD, None, "what a transfer to the host does", refused=_NO_GUARD, inert="transfers are not logged"),

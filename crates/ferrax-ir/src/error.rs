@@ -35,6 +35,7 @@ kinds! {
     UnexpectedTracer "UnexpectedTracerError";
     TypePromotion "TypePromotionError";
     JaxprType "JaxprTypeError";
+    KeyReuse "KeyReuseError";
     Leak "Exception";
 }
 

@@ -60,7 +60,7 @@ pub fn bind<'py>(
     let op = Op::from_name(text, map).py(py)?;
     let out = guarded(|| ferrax_ir::bind(&op, &xs).py(py))?;
     if debug::wanted(flags) {
-        debug::check(py, text, &out, flags)?;
+        debug::check_op(py, text, &op, &xs, &out, flags)?;
     }
     results(py, op.multiple(), out)
 }

@@ -34,13 +34,14 @@ const EXPLAIN_MISSES: u64 = 512;
 const CHECK_LEAKS: u64 = 1024;
 const ENABLE_CHECKS: u64 = 2048;
 const NO_TRACING: u64 = 4096;
+const KEY_REUSE: u64 = 8192;
 const PROCESS_SHIFT: u32 = 16;
 const LOCAL_SHIFT: u32 = 40;
 const NUMBERS: u64 = (1 << 24) - 1;
 
 /// The flags that have bits: which, and which of them each value sets.
 type Bits = (&'static str, u64, &'static [(&'static str, u64)]);
-const BITS: [Bits; 12] = [
+const BITS: [Bits; 13] = [
     ("jax_enable_x64", X64, &[("True", X64)]),
     ("jax_threefry_partitionable", THREEFRY_PARTITIONABLE, &[("True", THREEFRY_PARTITIONABLE)]),
     ("jax_debug_nans", DEBUG_NANS, &[("True", DEBUG_NANS)]),
@@ -50,6 +51,7 @@ const BITS: [Bits; 12] = [
     ("jax_explain_cache_misses", EXPLAIN_MISSES, &[("True", EXPLAIN_MISSES)]),
     ("jax_check_tracer_leaks", CHECK_LEAKS, &[("True", CHECK_LEAKS)]),
     ("jax_enable_checks", ENABLE_CHECKS, &[("True", ENABLE_CHECKS)]),
+    ("jax_debug_key_reuse", KEY_REUSE, &[("True", KEY_REUSE)]),
     ("jax_no_tracing", NO_TRACING, &[("True", NO_TRACING)]),
     ("jax_numpy_dtype_promotion", STRICT, &[("strict", STRICT)]),
     ("jax_numpy_rank_promotion", RANK_WARN | RANK_RAISE, &[("warn", RANK_WARN), ("raise", RANK_RAISE)]),
@@ -120,6 +122,9 @@ impl Flags {
     }
     pub fn check_leaks(self) -> bool {
         self.has(CHECK_LEAKS)
+    }
+    pub fn key_reuse(self) -> bool {
+        self.has(KEY_REUSE)
     }
     pub fn no_tracing(self) -> bool {
         self.has(NO_TRACING)

@@ -4,11 +4,16 @@
 use crate::config::{self, Flags};
 use crate::error::IntoPyResult;
 use ferrax::array;
+use ferrax_ir::Dims;
 use ferrax_ir::cx::read;
 use ferrax_ir::dtype::Dtype;
+use ferrax_ir::error::Res;
 use ferrax_ir::op::Op;
+use ferrax_ir::ops::loops::{Loop, Trip};
+use ferrax_ir::ops::slice::Slice;
+use ferrax_ir::ops::squeeze::Squeeze;
 use ferrax_ir::program::Program;
-use ferrax_ir::value::Value;
+use ferrax_ir::value::{Value, Values};
 use ferrax_kernel::Scalar;
 use pyo3::exceptions::PyFloatingPointError;
 use pyo3::prelude::*;
@@ -81,24 +86,105 @@ pub fn check_spread(py: Python, name: &str, op: &Op, x: &[Value], out: &[Value],
     }
     Err(whole)
 }
-/// Runs a program equation by equation, and names the one that made a bad number and where it was traced.
-fn again(py: Python, program: &Program, x: &[Value], flags: Flags) -> PyResult<()> {
+/// As `check` for one operation: where a result is bad, its bodies run again equation by equation.
+pub fn check_op(py: Python, name: &str, op: &Op, x: &[Value], out: &[Value], flags: Flags) -> PyResult<()> {
+    let Err(whole) = check(py, name, out, flags) else { return Ok(()) };
+    if ferrax_ir::cx::at_root() {
+        inside(py, op, x, flags)?;
+    }
+    Err(whole)
+}
+/// Runs a program equation by equation, names the one that made a bad number and where it was traced, and gives the results.
+fn again(py: Python, program: &Program, x: &[Value], flags: Flags) -> PyResult<Values> {
     let mut env: Vec<Value> = x.to_vec();
     for (e, line) in program.eqns().iter().zip(program.lines()) {
         let args: Vec<Value> = e.args.iter().map(|a| read(&env, a)).collect();
         let made = ferrax_ir::bind(&e.op, &args).py(py)?;
         if let Err(bad) = check(py, e.op.name(), &made, flags) {
-            if let Some(body) = e.op.inlined() {
-                again(py, body, &args, flags)?;
-            }
+            inside(py, &e.op, &args, flags)?;
             return Err(match ferrax_ir::cx::place(*line) {
-                Some(at) => {
-                    PyFloatingPointError::new_err(format!("{}\nThe operation was traced at {at}.", bad.value(py)))
-                }
+                Some(at) => also(py, &bad, &format!("The operation was traced at {at}.")),
                 None => bad,
             });
         }
         env.extend(made);
     }
+    Ok(program.outs().iter().map(|a| read(&env, a)).collect())
+}
+/// The same error with a sentence more.
+fn also(py: Python, e: &PyErr, sentence: &str) -> PyErr {
+    PyFloatingPointError::new_err(format!("{}\n{sentence}", e.value(py)))
+}
+/// Runs what an operation is made of, as `again`.
+fn inside(py: Python, op: &Op, args: &[Value], flags: Flags) -> PyResult<()> {
+    match op {
+        Op::Cond(c) => {
+            let last = c.branches.len() as f64 - 1.0;
+            let k = number(py, &args[0])?.clamp(0.0, last) as usize;
+            again(py, &c.branches[k], &args[1..], flags)?;
+        }
+        Op::Loop(l) => iterations(py, l, args, flags)?,
+        op => {
+            if let [body, ..] = op.bodies()[..]
+                && body.n_ins() == args.len()
+            {
+                again(py, body, args, flags)?;
+            }
+        }
+    }
     Ok(())
+}
+/// Runs a loop one time round after the other, as `again`; a loop over tapes is left as it is.
+fn iterations(py: Python, l: &Loop, args: &[Value], flags: Flags) -> PyResult<()> {
+    let (head, cond, most) = match &l.trip {
+        Trip::While { cond, n_cond, .. } => (*n_cond, Some(cond), usize::MAX),
+        Trip::Static(n) => (0, None, *n),
+        Trip::Dyn => return Ok(()),
+    };
+    let (consts, rest) = args[head..].split_at(l.n_consts);
+    let (carry, xs) = rest.split_at(l.n_carry);
+    let mut carry: Vec<Value> = carry.to_vec();
+    let name = if cond.is_some() { "while" } else { "scan" };
+    for k in 0..most {
+        py.check_signals()?;
+        let told = |e: PyErr| match e.is_instance_of::<PyFloatingPointError>(py) {
+            true => also(py, &e, &format!("It happened in iteration {k} of {name}.")),
+            false => e,
+        };
+        if let Some(cond) = cond {
+            let x: Vec<Value> = args[..head].iter().chain(&carry).cloned().collect();
+            if number(py, &again(py, cond, &x, flags).map_err(told)?[0])? == 0.0 {
+                break;
+            }
+        }
+        let at = if l.reverse { most - 1 - k } else { k };
+        let each = xs.iter().map(|x| element(x, at).py(py)).collect::<PyResult<Vec<Value>>>()?;
+        let x: Vec<Value> = consts.iter().chain(&carry).chain(&each).cloned().collect();
+        let y = again(py, &l.body, &x, flags).map_err(told)?;
+        carry = y[..l.n_carry].to_vec();
+    }
+    Ok(())
+}
+/// `x[k]`.
+fn element(x: &Value, k: usize) -> Res<Value> {
+    let (mut start_indices, mut limit_indices): (Dims, Dims) =
+        (x.shape().iter().map(|_| 0).collect(), Dims::new(x.shape()));
+    (start_indices[0], limit_indices[0]) = (k, k + 1);
+    let row = ferrax_ir::bind(&Slice { start_indices, limit_indices, strides: None }.into(), std::slice::from_ref(x))?;
+    let one = ferrax_ir::bind(&Squeeze { dimensions: [0].into_iter().collect() }.into(), &row)?;
+    Ok(one[0].clone())
+}
+/// A number of rank 0.
+fn number(py: Python, v: &Value) -> PyResult<f64> {
+    match v {
+        Value::Array(a) => {
+            let bytes = py.detach(|| array::bytes(a)).py(py)?;
+            Ok(match a.aval().dtype.real() {
+                Dtype::Num(d) => Scalar::from_bytes(d, &bytes).to_f64(),
+                _ => 0.0,
+            })
+        }
+        Value::Lit(l) => Ok(l.parts().0),
+        Value::Tracer(_) => Ok(0.0),
+    }
 }

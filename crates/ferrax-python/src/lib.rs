@@ -135,6 +135,7 @@ mod core {
 /// Tells the core how to evaluate, how to wait and which captured arrays are literals. Idempotent.
 fn install() {
     ferrax::eval::init();
+    ferrax::key_reuse::install(|| config::flags().key_reuse());
     ferrax_ir::cx::install_to_lit(array::value::to_lit);
     ferrax_ir::checks::install(ferrax_ir::checks::HostChecks {
         leaks: || config::flags().check_leaks(),

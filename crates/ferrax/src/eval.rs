@@ -2,6 +2,7 @@
 use crate::array;
 use crate::compiled::{Compiled, device_of};
 use crate::device::{Device, default_device, numbered};
+use crate::key_reuse::{self, KeyCall};
 use ferrax_ir::error::Res;
 use ferrax_ir::ops::callback::CallbackKind;
 use ferrax_ir::ops::device_put::DevicePut;
@@ -71,7 +72,15 @@ impl Executor for Eager {
             x.iter().try_for_each(ready)?;
         }
         let device = device_of(x, current_device())?;
-        Ok(compiled(op, x, device)?.run(x, &[])?.into_iter().map(Value::Array).collect())
+        let run =
+            || -> Res<Values> { Ok(compiled(op, x, device)?.run(x, &[])?.into_iter().map(Value::Array).collect()) };
+        if (x.iter().any(|v| v.dtype().is_key()) || op.body().is_some()) && key_reuse::wanted() {
+            let call = KeyCall::of_op(op, &x.iter().collect::<Vec<_>>())?;
+            let out = run()?;
+            call.end(&out);
+            return Ok(out);
+        }
+        run()
     }
 }
 

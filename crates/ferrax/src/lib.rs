@@ -56,6 +56,8 @@ pub mod export;
 #[doc(hidden)]
 pub mod fork;
 #[doc(hidden)]
+pub mod key_reuse;
+#[doc(hidden)]
 pub mod numpy;
 #[doc(hidden)]
 pub mod pmap;

@@ -15,7 +15,7 @@ import numpy as np
 
 from .. import _core
 from .._differences import tree_differences
-from .._dtypes import canonicalize_dtype, dtype_of
+from .._dtypes import canonicalize_dtype, dtype_of, is_key
 from .._flat import argument_names, describe
 from .._traced import remembered, settled
 from ..tree_util import keystr
@@ -108,7 +108,9 @@ class Body:
         where = {i: k for k, i in enumerate(moved)} | {i: m + k for k, i in enumerate(kept)}
 
         def flat(*args):
-            unread = {i: _core.asarray(np.zeros(init[i].shape, init[i].dtype)) for i in range(len(init)) if i not in where}
+            # nothing reads them, so a key stands for itself
+            stand_in = lambda x: x if is_key(x.dtype) else _core.asarray(np.zeros(x.shape, x.dtype))
+            unread = {i: stand_in(init[i]) for i in range(len(init)) if i not in where}
             carry = [args[where[i]] if i in where else unread[i] for i in range(len(init))]
             outs = _core.eval_program(self.program, list(args[n:m]), *carry)
             return tuple([outs[i] for i in keep])

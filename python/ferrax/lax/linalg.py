@@ -387,7 +387,16 @@ def symmetric_product(a_matrix, c_matrix, *, alpha=1.0, beta=0.0, symmetrize_out
            [2., 4.]], dtype=float32)
     """
     warn_inert("symmetric_product", symmetrize_output=symmetrize_output or None)
-    return bind("symmetric_product", _core.asarray(a_matrix), _core.asarray(c_matrix), alpha=float(alpha), beta=float(beta))
+    a, c, back = _no_narrower(_core.asarray(a_matrix), _core.asarray(c_matrix))
+    return back(bind("symmetric_product", a, c, alpha=float(alpha), beta=float(beta)))
+
+
+def _no_narrower(a, b):
+    """Two operands, and what brings a result back: of half precision, computed in single and rounded once."""
+    if a.dtype != b.dtype or a.dtype.name not in ("float16", "bfloat16"):
+        return a, b, lambda x: x
+    dtype = a.dtype
+    return a.astype("float32"), b.astype("float32"), lambda x: x.astype(dtype)
 
 
 def triangular_solve(a, b, *, left_side=False, lower=False, transpose_a=False, conjugate_a=False, unit_diagonal=False):
@@ -411,7 +420,7 @@ def triangular_solve(a, b, *, left_side=False, lower=False, transpose_a=False, c
     >>> triangular_solve(jnp.array([[2.0, 0.0], [1.0, 1.0]]), jnp.array([2.0, 3.0]), left_side=True, lower=True)
     Array([1., 2.], dtype=float32)
     """
-    a, b = _core.asarray(a), _core.asarray(b)
+    a, b, back = _no_narrower(_core.asarray(a), _core.asarray(b))
     vector = b.ndim == a.ndim - 1
     if vector:
         axis = b.ndim if left_side else b.ndim - 1
@@ -427,7 +436,7 @@ def triangular_solve(a, b, *, left_side=False, lower=False, transpose_a=False, c
         conjugate_a=bool(conjugate_a),
         unit_diagonal=bool(unit_diagonal),
     )
-    return bind("squeeze", out, dimensions=(axis,)) if vector else out
+    return back(bind("squeeze", out, dimensions=(axis,)) if vector else out)
 
 
 def tridiagonal(a, *, lower=True):

@@ -5,7 +5,7 @@ use super::cache::{self, lock};
 use super::{Jit, Variant};
 use crate::array::ArrayImpl;
 use crate::array::value::{held, to_ndarray, wrap};
-use crate::config;
+use crate::config::{self, Flags};
 use crate::debug;
 use crate::error::IntoPyResult;
 use crate::modules::imported;
@@ -15,6 +15,7 @@ use crate::tree::Leaves;
 use ferrax::compiled::{Arrays, Compiled, device_of};
 use ferrax::device::Device;
 use ferrax::eval;
+use ferrax::key_reuse::KeyCall;
 use ferrax_ir::aval::Aval;
 use ferrax_ir::ops::call::Call;
 use ferrax_ir::program::{Atom, Program};
@@ -70,6 +71,15 @@ impl Variant {
         if !self.donated.is_empty() {
             self.given_once(py, all)?;
         }
+        if flags.key_reuse() {
+            let call = KeyCall::of_program(&self.program, all).py(py)?;
+            let out = self.run_and_look(py, jit, c, all, flags)?;
+            call.end(&out.iter().cloned().map(Value::Array).collect::<Values>());
+            return Ok(out);
+        }
+        self.run_and_look(py, jit, c, all, flags)
+    }
+    fn run_and_look(&self, py: Python, jit: &Jit, c: &Compiled, all: &[&Value], flags: Flags) -> PyResult<Arrays> {
         if !debug::wanted(flags) {
             return c.run(all, &self.donated).py(py);
         }

@@ -278,6 +278,8 @@ def slogdet(a, *, method=None):
         raise ValueError(f"Argument to slogdet() must have shape [..., n, n], got {tuple(a.shape)}")
     if method not in (None, "lu", "qr"):
         raise ValueError(f"Unknown slogdet method '{method}'. Supported methods are 'lu' (`None`), and 'qr'.")
+    if a.dtype.name in ("float16", "bfloat16"):  # in single precision, rounded once
+        return SlogdetResult(*(x.astype(a.dtype) for x in _slogdet(a.astype("float32"), method=method or "lu")))
     return _slogdet(a, method=method or "lu")
 
 
@@ -366,7 +368,7 @@ def _lstsq(a, b, rcond, numpy_resid):
     eps = float(np.finfo(a.dtype).eps)
     if a.size == 0:
         s = _creation.zeros(0, np.finfo(a.dtype).dtype)
-        rank, x = _core.asarray(0), _creation.zeros((n, b.shape[1]), a.dtype)
+        rank, x = _core.asarray(np.int32(0)), _creation.zeros((n, b.shape[1]), a.dtype)
     else:
         rtol = rcond
         s = svd(a, compute_uv=False)

@@ -36,11 +36,13 @@ def _as_columns(a, b, name):
 def cholesky(a, lower=False, overwrite_a=False, check_finite=True):
     """The triangular factor of Hermitian positive definite matrices (..., n, n): upper u with ``u.T.conj() @ u == a``, or lower.
 
+    Of a the triangle is read that the factor has, and differentiated by.
+
     >>> cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]]))
     Array([[2., 1.],
            [0., 2.]], dtype=float32)
     """
-    return jnp.linalg.cholesky(a, upper=not lower)
+    return jnp.linalg.cholesky(a, upper=not lower, symmetrize_input=False)
 
 
 def cho_factor(a, lower=False, overwrite_a=False, check_finite=True):

@@ -323,7 +323,7 @@ def polar(a, side="right", *, method="qdwh", eps=None, max_iterations=None):
     """The polar decomposition: ``a == u @ p``, or ``p @ u``, with p Hermitian and positive semidefinite.
 
     Args:
-      a: shape (m, n).
+      a: shape (..., m, n).
       side: where p stands: "right" (n, n) or "left" (m, m).
       method: "qdwh" or "svd"; singular values serve both.
       eps, max_iterations: without effect: nothing is iterated.
@@ -332,7 +332,7 @@ def polar(a, side="right", *, method="qdwh", eps=None, max_iterations=None):
       (u, p): u (m, n) with orthonormal columns, or rows.
 
     Raises:
-      ValueError: side or method is another word.
+      ValueError: side or method is another word, or a has fewer than two axes.
 
     Higham, Functions of Matrices (2008), chapter 8.
 
@@ -346,6 +346,6 @@ def polar(a, side="right", *, method="qdwh", eps=None, max_iterations=None):
         raise ValueError(f"Unknown polar decomposition method {method}.")
     _lax.warn_inert("polar", eps=eps, max_iterations=max_iterations)
     (a,) = floating("polar", a)
-    if a.ndim != 2:
-        raise ValueError("The input `a` must be a 2-D array.")
+    if a.ndim < 2:
+        raise ValueError("The input `a` must be a 2-D array, or several.")
     return _polar(a, side=side)
