@@ -14,7 +14,6 @@ REASONS = {
     "scipy: jax.scipy.special.expn": "JAX is wrong at 0: En(0) = 1 / (n - 1)",
     "scipy: jax.scipy.special.hyp1f1": "infinite where b is -1, as SciPy has it; JAX gives 1",
     # not there
-    "jax.experimental.key_reuse": "uses of keys are not followed",
     "jax.experimental.random.StatefulPRNG": "experimental.random is not there",
     "jax.experimental.random.StatefulPRNG.key": "experimental.random is not there",
     "jax.experimental.random.StatefulPRNG.spawn": "experimental.random is not there",

@@ -409,7 +409,7 @@ def test_softmax_has_its_own_derivative_where_it_is_asked_for(jax):
 OTHERS = """
 jax_explicit_x64_dtypes jax_embedded_constants_max_bytes jax_use_simplified_jaxpr_constants jax_traceback_filtering jax_use_direct_linearize
 jax_disable_bwd_checks jax_remat3 jax_custom_vjp3 jax_hlo_source_file_canonicalization_regex jax_include_full_tracebacks_in_locations
-jax_compilation_cache_dir jax_transfer_guard jax_debug_key_reuse jax_persistent_cache_min_compile_time_secs jax_raise_persistent_cache_errors
+jax_compilation_cache_dir jax_transfer_guard jax_persistent_cache_min_compile_time_secs jax_raise_persistent_cache_errors
 jax_array_garbage_collection_guard jax_no_tracing jax_optimization_level jax_memory_fitting_level jax_exec_time_optimization_effort
 jax_cpu_collectives_implementation jax_distributed_debug jax_enable_compilation_cache jax_use_shardy_partitioner jax_pgle_profiling_runs
 jax_compiler_enable_remat_pass jax_cpu_enable_async_dispatch
@@ -422,7 +422,7 @@ OFF_DEFAULT = {
     "jax_explicit_x64_dtypes": "error",
 }  # fmt: skip
 REFUSED = {
-    "jax_transfer_guard": "disallow", "jax_transfer_guard_device_to_host": "disallow_explicit", "jax_debug_key_reuse": True,
+    "jax_transfer_guard": "disallow", "jax_transfer_guard_device_to_host": "disallow_explicit",
     "jax_array_garbage_collection_guard": "fatal", "jax_explicit_x64_dtypes": "allow",
 }  # fmt: skip
 OBEYED = {"jax_no_tracing", "jax_explicit_x64_dtypes"}
@@ -435,8 +435,6 @@ def test_flags_of_other_programs(jax, name):
     configuration._warned.discard(name)
     default = jax.config.read(name)
     jax.config.update(name, default)  # as it is: nothing to say
-    if name in REFUSED and name == "jax_debug_key_reuse":
-        return
     value = OFF_DEFAULT.get(name, not default)
     try:
         if name in OBEYED:

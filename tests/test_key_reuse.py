@@ -262,7 +262,7 @@ PREVIOUS, ALREADY = "Previously-consumed key passed to ", r"In .*, argument \d i
 SCAN, WHILE = "scan body function leads to key reuse when repeatedly executed", "while_loop {} function leads to key reuse when repeatedly executed"
 SOUND = [
     fold_in_before, fold_in_after, parts, unpacked, the_rest, one_for_all_lanes, unused, scan_splits, scan_over_keys, while_splits, fori_folds, either,
-    neither, a_gradient, cloned, as_data, of_words, compared, both_of_one, reshaped, shape_alone, off_then_on, on_then_off,
+    neither, a_gradient, cloned, as_data, of_words, compared, reshaped, shape_alone, off_then_on, on_then_off,
 ]  # fmt: skip
 FAULTY = {
     twice: PREVIOUS, split_after_use: PREVIOUS + "random_split at index 0", use_after_split: PREVIOUS, one_part_twice: PREVIOUS + "slice at index 0",
@@ -320,7 +320,18 @@ def test_nothing_is_kept_of_keys_that_are_gone(jax):
 
 
 def test_off_by_default(child):
-    assert child("key = jax.random.key(0); print((jax.random.normal(key) == jax.random.normal(key)).item(), jax.config.jax_debug_key_reuse)").split() == ["True", "False"]
+    assert child("key = jax.random.key(0); print((jax.random.normal(key) == jax.random.normal(key)).item(), jax.config.jax_debug_key_reuse)").split() == [
+        "True",
+        "False",
+    ]
+
+
+@pytest.mark.ours
+def test_one_key_for_two_arguments(jax):
+    # which the other finds under jit alone
+    for f in (lambda key: both_of_one(jax, jax.random, key), jax.jit(lambda key: both_of_one(jax, jax.random, key))):
+        with pytest.raises(jax.errors.KeyReuseError):
+            f(jax.random.key(0))
 
 
 @pytest.mark.ours

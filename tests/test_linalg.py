@@ -759,3 +759,56 @@ def test_large_matrices(n, dtype):
     near((np.asarray(vectors) * np.asarray(values)) @ adjoint(vectors), h, n)
     near(values, np.linalg.eigvalsh(h), n)
     assert np.isnan(jnp.linalg.cholesky(-h)).any() and np.isnan(jnp.linalg.eigh(h * np.nan)[0]).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+@pytest.mark.parametrize("lower", [False, True])
+def test_cholesky_of_scipy_reads_one_triangle(dtype, lower):
+    a = np.array([[4.0, 1.0], [3.0, 5.0]], dtype)
+    if dtype == "complex64":
+        a[0, 1] += 1j
+    # numpy reads the lower one
+    from_lower = lambda a: np.linalg.cholesky(a) if lower else np.linalg.cholesky(a.T.conj()).T.conj()
+    want = from_lower(a)
+    for f in (jax.scipy.linalg.cholesky, jax.jit(jax.scipy.linalg.cholesky, static_argnames="lower")):
+        np.testing.assert_allclose(np.asarray(f(a, lower=lower)), want, rtol=1e-6)
+    np.testing.assert_allclose(np.asarray(jax.scipy.linalg.cho_factor(a, lower=lower)[0]), want, rtol=1e-6)
+    huge = np.array([[3e38, 1e38], [1e38, 2e38]], "float32")  # no sum of it fits
+    np.testing.assert_allclose(np.asarray(jax.scipy.linalg.cholesky(huge, lower=lower)), from_lower(huge.astype(float)), rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_half_precision_is_computed_in_single(dtype):
+    a, b = (jnp.asarray(x, dtype) for x in ([[2.0, 0.0], [1.0, 3.0]], [[1.0, 0.5], [2.0, 7.0]]))
+    wide = [x.astype("float32") for x in (a, b)]
+    la = jax.lax.linalg
+    for f in (
+        lambda a, b: la.triangular_solve(a, b, left_side=True, lower=True),
+        lambda a, b: la.triangular_solve(a, b[0], left_side=True, lower=True),
+        lambda a, b: jax.scipy.linalg.solve_triangular(a, b, lower=True),
+        lambda a, b: la.symmetric_product(a, b, alpha=0.5, beta=2.0),
+        lambda a, b: jnp.linalg.slogdet(a)[1],
+        lambda a, b: jnp.linalg.slogdet(b)[0],
+        jax.grad(lambda a, b: la.triangular_solve(a, b, lower=True).sum().astype("float32")),
+    ):
+        for g in (f, jax.jit(f)):
+            got = g(a, b)
+            assert got.dtype == dtype
+            np.testing.assert_array_equal(np.asarray(got.astype("float32")), np.asarray(f(*wide).astype(dtype).astype("float32")))
+
+
+@pytest.mark.parametrize("shape, side", [((2, 3, 3), "right"), ((2, 4, 2), "right"), ((3, 2, 4), "left"), ((2, 2, 3, 3), "left"), ((0, 3, 3), "right")])
+def test_polar_of_batches(shape, side):
+    a = np.random.default_rng(0).standard_normal(shape).astype("float32")
+    u, p = jax.scipy.linalg.polar(a, side=side)
+    np.testing.assert_allclose(np.asarray(u @ p if side == "right" else p @ u), a, atol=1e-5)
+    each = [jax.scipy.linalg.polar(x, side=side) for x in a.reshape(-1, *shape[-2:])]
+    for k, (v, q) in enumerate(each):
+        np.testing.assert_allclose(np.asarray(u).reshape(-1, *v.shape)[k], v, atol=1e-6)
+        np.testing.assert_allclose(np.asarray(p).reshape(-1, *q.shape)[k], q, atol=1e-5)
+    with pytest.raises(ValueError, match="must be a 2-D array"):
+        jax.scipy.linalg.polar(a.ravel())
+
+
+def test_the_rank_of_no_equations_is_a_plain_integer():
+    assert not jnp.linalg.lstsq(jnp.zeros((0, 3)), jnp.zeros((0, 3)))[2].weak_type

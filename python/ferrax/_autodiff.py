@@ -176,7 +176,11 @@ def _value_and_grad(fun, name, argnums, has_aux, holomorphic, allow_int):
         cts[0] = unit(aval)
         cts = linear.transpose(cts)
         if _core.checks_values():
-            looked_at(name, fun, (*outs, *cts))
+            try:
+                looked_at(name, fun, (*outs, *cts))
+            except FloatingPointError:
+                jit(lambda: run(args, kwargs))()  # which knows its operations, and names the one that did it
+                raise
         grads = [zeros(_get_aval(x)) if ct is None else ct for ct, x in zip(cts, leaves, strict=True)]
         g = in_tree.unflatten(grads)[0]
         if not isinstance(argnums, tuple):

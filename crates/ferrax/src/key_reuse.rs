@@ -78,8 +78,6 @@ impl Follow<'_> {
                 if before.is_some_and(|before| overlap(before, what)) {
                     return Err(reused(format!("In {}, argument {i} is already consumed.", e.op.name())));
                 }
-            }
-            for (i, what) in &used.consumes {
                 if let Some(v) = self.var(&e.args[*i]) {
                     unite(&mut self.consumed[v], what);
                 }
@@ -145,7 +143,12 @@ fn of_branches(c: &Cond) -> Res<KeyUse> {
     let mut out = KeyUse::default();
     for (k, branch) in c.branches.iter().enumerate() {
         let used = of_program(branch)?;
-        out.consumes.extend(used.consumes.into_iter().map(|(i, what)| (i + 1, what)));
+        for (i, what) in used.consumes {
+            match out.consumes.iter_mut().find(|(j, _)| *j == i + 1) {
+                Some((_, before)) => before.iter_mut().zip(&what).for_each(|(a, b)| *a |= *b),
+                None => out.consumes.push((i + 1, what)),
+            }
+        }
         out.spent.extend(used.spent);
         let handed = used.hands_on.into_iter().map(|(k, i)| (k, i + 1));
         match k {
@@ -283,8 +286,10 @@ impl<'a> KeyCall<'a> {
         KeyCall::begin(of_op(op, &avals)?, name, args)
     }
     fn begin(used: KeyUse, name: &str, args: &[&'a Value]) -> Res<KeyCall<'a>> {
-        for (i, what) in &used.consumes {
-            if consumed_of(args[*i]).is_some_and(|before| overlap(&before, what)) {
+        let same = |a: &Value, b: &Value| matches!((a, b), (Value::Array(a), Value::Array(b)) if place(a) == place(b));
+        for (k, (i, what)) in used.consumes.iter().enumerate() {
+            let twice = used.consumes[..k].iter().any(|(j, other)| same(args[*i], args[*j]) && overlap(other, what));
+            if twice || consumed_of(args[*i]).is_some_and(|before| overlap(&before, what)) {
                 return Err(reused(format!("Previously-consumed key passed to {name} at index {i}")));
             }
         }
