@@ -87,8 +87,7 @@ def test_what_is_too_small_for_a_chain_keeps_its_order(names, keep):
 @pytest.mark.parametrize("name", sorted(BY_ROWS))
 def test_what_goes_by_rows_is_a_chain(name):
     text = same_bits((512, 300), ["minus max", name, "over sum"], False)
-    # What follows logsumexp takes the memory of a number that all rows of it read.
-    assert text.count("chain of") == (2 if name == "logsumexp" else 1), text
+    assert text.count("chain of") == 1, text
 
 
 def test_a_row_that_leaves_the_cache_is_no_chain():
