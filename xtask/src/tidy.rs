@@ -26,6 +26,7 @@ const UNSAFE: &[&str] = &[
     "crates/ferrax-cpu/src/kernels/fold.rs",
     "crates/ferrax-cpu/src/kernels/moves.rs",
     "crates/ferrax-cpu/src/kernels/program.rs",
+    "crates/ferrax-cpu/src/kernels/program/rows.rs",
     "crates/ferrax-cpu/src/kernels/reduce.rs",
     "crates/ferrax-cpu/src/kernels/scalar.rs",
     "crates/ferrax-cpu/src/memory.rs",

@@ -93,6 +93,33 @@ pub fn is_available() -> bool {
 #[cfg(target_arch = "x86_64")]
 type LoopEntry = unsafe extern "sysv64" fn(*const *mut u8, usize) -> usize;
 
+/// A function over blocks, called for one element.
+type OneFn = unsafe fn(d: *mut u8, a: *const u8, b: *const u8, c: *const u8, n: usize);
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct CalledFn {
+    address: usize,
+}
+impl CalledFn {
+    pub fn new(f: OneFn) -> CalledFn {
+        CalledFn { address: f as usize }
+    }
+    /// What code calls, with the places of the result and of two operands, and the function.
+    fn entry() -> usize {
+        #[cfg(target_arch = "x86_64")]
+        return enter_one as *const () as usize;
+        #[cfg(not(target_arch = "x86_64"))]
+        unreachable!("there is code for x86-64 only");
+    }
+}
+/// # Safety
+/// The function's contract, of one element.
+#[cfg(target_arch = "x86_64")]
+#[allow(improper_ctypes_definitions)] // the function is only handed on
+unsafe extern "sysv64" fn enter_one(d: *mut u8, a: *const u8, b: *const u8, f: OneFn) {
+    // SAFETY: by the contract.
+    unsafe { f(d, a, b, b, 1) }
+}
+
 struct Recording<'a> {
     known: &'a dyn Fn(u16) -> Operand,
     slots: Vec<TableSlot>,

@@ -11,9 +11,11 @@
 //! ```
 #![allow(unsafe_code)]
 mod build;
+mod compile;
 mod repeat;
 
-pub use build::{ScalarBuilder, compile_loop};
+pub use build::ScalarBuilder;
+pub use compile::compile_loop;
 use repeat::LazyLoop;
 pub use repeat::ScalarLoop;
 

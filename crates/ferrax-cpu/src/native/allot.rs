@@ -3,8 +3,9 @@
 //! Where all sixteen are taken, the value wanted latest gives way: constants and operands are simply read again, others go to the frame first.
 //!
 //! INVARIANT: when an instruction runs, each register it reads holds the value that the graph says, in every vector of positions.
+use super::CalledFn;
 use super::asm::{Opcode, Site, VecInst};
-use super::graph::{CalledFn, Leaf, VecGraph, VecNode, VecValue, Written};
+use super::graph::{Leaf, VecGraph, VecNode, VecValue, Written};
 use smallvec::SmallVec;
 
 pub struct Allotted {

@@ -12,8 +12,7 @@
 //! INVARIANT: memory is touched only through [`Site`]s: a vector of the pool, of the stack frame or behind the table, the elements of an
 //! operand at the positions rdx .. rdx + lanes, or an element of a window where its base stands.
 
-use super::graph::CalledFn;
-use crate::kernels::block::BlockFn;
+use super::CalledFn;
 
 /// What one instruction does to vectors whose elements are 4 or 8 bytes wide.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -150,17 +149,6 @@ pub enum VecInst {
         a: u32,
         b: u32,
     },
-}
-
-/// Calls a block function for one element.
-///
-/// # Safety
-/// As [`BlockFn`], of one element.
-#[cfg(target_arch = "x86_64")]
-#[allow(improper_ctypes_definitions)] // the function is only handed on
-pub unsafe extern "sysv64" fn enter_called(d: *mut u8, a: *const u8, b: *const u8, f: BlockFn) {
-    // SAFETY: by the contract.
-    unsafe { f(d, a, b, b, 1) }
 }
 
 /// How an instruction's operands stand in it.
@@ -525,19 +513,15 @@ impl Asm<'_> {
     }
     /// The table, the count, the position and the bases are kept; the frame stays aligned.
     fn call(&mut self, f: CalledFn, places: [u32; 3]) {
-        #[cfg(target_arch = "x86_64")]
-        let entry = enter_called as *const () as usize;
-        #[cfg(not(target_arch = "x86_64"))]
-        let entry = 0;
         LOST.iter().for_each(|r| self.push(*r));
         for (modrm, place) in [0xbc, 0xb4, 0x94].into_iter().zip(places) {
             self.bytes.extend([0x48, 0x8d, modrm, 0x24]); // lea rdi, rsi, rdx <- [rsp + saved + 32 place]
             self.bytes.extend((8 * LOST.len() as u32 + 32 * place).to_le_bytes());
         }
         self.bytes.extend([0x48, 0xb9]); // mov rcx, function
-        self.bytes.extend((f.address() as u64).to_le_bytes());
+        self.bytes.extend((f.address as u64).to_le_bytes());
         self.bytes.extend([0x48, 0xb8]); // mov rax, entry
-        self.bytes.extend((entry as u64).to_le_bytes());
+        self.bytes.extend((CalledFn::entry() as u64).to_le_bytes());
         self.bytes.extend([0xc5, 0xf8, 0x77]); // vzeroupper
         self.bytes.extend([0xff, 0xd0]); // call rax
         LOST.iter().rev().for_each(|r| self.pop(*r));

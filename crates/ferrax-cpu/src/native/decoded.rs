@@ -1,6 +1,6 @@
 //! What the encoder writes, read by a decoder that knows nothing of it.
+use super::CalledFn;
 use super::asm::{Emitted, Opcode, Site, TABLE, VecInst, assemble};
-use super::graph::CalledFn;
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 
 const BASES: [Register; 9] = [
@@ -161,7 +161,7 @@ fn is_call<'a>(body: &mut impl Iterator<Item = &'a Instruction>, f: u64, places:
     let i = next();
     assert_eq!((i.mnemonic(), i.op0_register(), i.immediate64()), (Mnemonic::Mov, Register::RCX, f), "{i}");
     let i = next();
-    let entry = super::asm::enter_called as *const () as u64;
+    let entry = CalledFn::entry() as u64;
     assert_eq!((i.mnemonic(), i.op0_register(), i.immediate64()), (Mnemonic::Mov, Register::RAX, entry), "{i}");
     assert_eq!(next().mnemonic(), Mnemonic::Vzeroupper);
     let i = next();
@@ -192,7 +192,7 @@ fn check(f: &Emitted) {
     for inst in f.body {
         let mut i = body.next().unwrap();
         if let VecInst::Call { f, d, a, b } = *inst {
-            is_call(&mut std::iter::once(i).chain(&mut body), f.address() as u64, [d, a, b]);
+            is_call(&mut std::iter::once(i).chain(&mut body), f.address as u64, [d, a, b]);
             continue;
         }
         let at = match *inst {
@@ -390,7 +390,6 @@ fn every_move_is_written_as_it_is_meant() {
         });
     }
 }
-unsafe fn nothing(_: *mut u8, _: *const u8, _: *const u8, _: *const u8, _: usize) {}
 #[test]
 fn every_instruction_of_a_loop_is_written_as_it_is_meant() {
     let steps: Vec<i32> = (0..12).map(|k| if k % 3 == 2 { -4 * k } else { 8 * k + 4 }).collect();
@@ -406,7 +405,7 @@ fn every_instruction_of_a_loop_is_written_as_it_is_meant() {
                 VecInst::StoreOne { from: n, to: element },
                 VecInst::Store { from: n, to: state },
                 VecInst::StoreOne { from: n, to: Site::Stack(n as u32 * 3) },
-                VecInst::Call { f: CalledFn(nothing), d: n as u32, a: n as u32 * 3, b: 47 },
+                VecInst::Call { f: CalledFn { address: 0x1234_5678_9abc }, d: n as u32, a: n as u32 * 3, b: 47 },
                 VecInst::LoadOne { d: n, from: Site::Stack(n as u32) },
             ]);
         }

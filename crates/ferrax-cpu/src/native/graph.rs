@@ -1,8 +1,8 @@
 //! A run of operations as a graph of vector values, each made once.
 //!
 //! INVARIANT: values are in order of definition. A value of type bool is a mask: each element all ones or all zeros.
+use super::CalledFn;
 use super::asm::{Opcode, Site};
-use crate::kernels::block::BlockFn;
 use std::cell::RefCell;
 use std::hash::{Hash, Hasher};
 
@@ -38,26 +38,6 @@ pub enum VecNode {
         b: VecValue,
     },
 }
-/// A block function that is called for one element.
-#[derive(Clone, Copy, Debug)]
-pub struct CalledFn(pub BlockFn);
-impl CalledFn {
-    pub fn address(self) -> usize {
-        self.0 as usize
-    }
-}
-impl PartialEq for CalledFn {
-    fn eq(&self, other: &CalledFn) -> bool {
-        self.address() == other.address()
-    }
-}
-impl Eq for CalledFn {}
-impl Hash for CalledFn {
-    fn hash<H: Hasher>(&self, h: &mut H) {
-        self.address().hash(h);
-    }
-}
-
 /// What is written where, and whether as bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Written {

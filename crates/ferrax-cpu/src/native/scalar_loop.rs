@@ -11,10 +11,9 @@
 //! that the condition does not allow leaves nothing.
 use super::allot::allot;
 use super::asm::{self, Emitted, Site, TABLE};
-use super::graph::{self, CalledFn, Leaf, VecValue};
+use super::graph::{self, Leaf, VecValue};
 use super::pages::Pages;
-use super::{LaneWidth, MOST_SPILLS, MOST_VALUES, Replaced, VECTOR, enter};
-use crate::kernels::block::BlockFn;
+use super::{CalledFn, LaneWidth, MOST_SPILLS, MOST_VALUES, Replaced, VECTOR, enter};
 use ferrax_kernel::DType;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -22,7 +21,7 @@ use smallvec::SmallVec;
 /// An operation on registers: recorded, or called where it cannot be.
 pub struct LoopOperation {
     pub what: Replaced,
-    pub call: Option<BlockFn>,
+    pub call: Option<CalledFn>,
 }
 impl LoopOperation {
     fn width(&self) -> Option<LaneWidth> {
@@ -141,7 +140,7 @@ impl LoopText {
                 }
                 let last = ops[c.function.operands() - 1];
                 let value = match call {
-                    Some(f) if c.function.width().is_none() => graph::call(CalledFn(*f), ops[0], last),
+                    Some(f) if c.function.width().is_none() => graph::call(*f, ops[0], last),
                     _ => c.function.record(ops),
                 };
                 values.insert(c.d, value);

@@ -34,7 +34,7 @@ log_add_exp!(f32);
 log_add_exp!(f64);
 
 /// Rows of n elements, `row` bytes apart, each along itself, from the first element on or backwards.
-type RowsFn = unsafe fn(out: *mut u8, x: *const u8, n: usize, step: isize, row: usize);
+type RunningFn = unsafe fn(out: *mut u8, x: *const u8, n: usize, step: isize, row: usize);
 /// Rows that go side by side, since each waits for its last result.
 const ABREAST: usize = 4;
 
@@ -67,7 +67,7 @@ unsafe fn running<T: Copy, const R: usize>(
 macro_rules! rows {
     ($($Kind:ident $($D:ident)|+: $T:ty, |$a:ident, $b:ident| $e:expr;)*) => {
         /// For one row, and for rows side by side.
-        fn along(kind: CumulativeKind, d: DType) -> Option<[RowsFn; 2]> {
+        fn along(kind: CumulativeKind, d: DType) -> Option<[RunningFn; 2]> {
             Some(match (kind, d) {
                 $((CumulativeKind::$Kind, $(DType::$D)|+) => {
                     unsafe fn rows<const R: usize>(out: *mut u8, x: *const u8, n: usize, step: isize, row: usize) {

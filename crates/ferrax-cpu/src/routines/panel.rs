@@ -91,7 +91,7 @@ pub trait Vector: Copy {
     unsafe fn fused(self, a: Self, b: Self) -> Self;
 }
 /// One of numbers that are subtracted and divided.
-pub trait Field: Vector {
+pub trait Divisible: Vector {
     /// # Safety
     /// As `zero`.
     unsafe fn less(self, o: Self) -> Self;
@@ -296,7 +296,7 @@ unsafe fn pack<T: Copy + Default>(
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::{Field, Matrices, Vector, product};
+    use super::{Divisible, Matrices, Vector, product};
     use std::arch::x86_64::*;
 
     macro_rules! vector {
@@ -363,7 +363,7 @@ mod x86 {
     vector! { __m256d f64 4: _mm256_setzero_pd _mm256_loadu_pd _mm256_storeu_pd _mm256_set1_pd _mm256_fmadd_pd }
     macro_rules! fields {
         ($($V:ident: $less:ident $over:ident;)*) => {$(
-            impl Field for $V {
+            impl Divisible for $V {
                 #[inline(always)]
                 unsafe fn less(self, o: Self) -> Self {
                     // SAFETY: see above.

@@ -1,61 +1,61 @@
-//! From steps to scalar code: which kernels and loops have few enough elements, and the operations of each element.
+//! From steps to scalar code: which kernels have few enough elements, and the operations of each element.
 //!
 //! INVARIANT: an element of a cell has one register at a time; what is set is set whole, and becomes visible at once.
-use super::repeat::{LazyLoop, ScalarTrips, ScalarWindow};
-use super::{CellScalar, Code, Reg, ScalarBlock, ScalarIns, ScalarLoop, TIER, direct, exec, tier_of};
+use super::repeat::LazyLoop;
+use super::{CellScalar, Code, Reg, ScalarBlock, ScalarIns, TIER, direct, exec, tier_of};
 use crate::executable::{Cell, Compiler};
 use crate::kernels::block::BlockFn;
 use crate::kernels::lane::Lane;
 use crate::kernels::unroll::fold_lanes;
 use crate::kernels::{boxes, moves, scalar};
-use crate::native::{self, Function, LoopOperation, LoopText, Replaced, WindowElement};
+use crate::native::{self, CalledFn, Function, LoopOperation, LoopText, Replaced};
 use crate::routines::SHORT;
 use crate::tier::Tier;
-use ferrax_kernel::plan::{Loop, SlotId, Step, Trip};
+use ferrax_kernel::plan::{SlotId, Step};
 use ferrax_kernel::routine::Dot;
 use ferrax_kernel::{Bin, DType, Kernel, Node, ReduceKind, Routine, Scalar, order};
 use rustc_hash::FxHashMap;
 
 /// Elements of a slot that a loop keeps in registers.
-const MOST: usize = 64;
+pub(super) const MOST: usize = 64;
 /// The same, outside of loops that are scalar throughout.
 const FEW: usize = 16;
 /// Operations of all branches of a choice, which are all taken: in a loop that becomes scalar by it, and in a block.
 const BRANCHES: [usize; 2] = [256, 64];
 /// What an operation takes, in nanoseconds: interpreted, and as code, which takes some time to come.
-const EACH: [f64; 2] = [1.5, 0.5];
+pub(super) const EACH: [f64; 2] = [1.5, 0.5];
 /// Operations of a block from which native code is worth the way there.
 const WORTH: usize = 48;
 /// Operations of a loop's body beyond which tiles are the better way, whatever they cost.
-const LONGEST: usize = 20_000;
+pub(super) const LONGEST: usize = 20_000;
 
 /// An instruction's code, and the function that native code would have in its place.
 type Operation = (Code, Option<Function>);
 
 /// Builds a block out of steps.
 pub struct ScalarBuilder {
-    block: ScalarBlock,
+    pub(super) block: ScalarBlock,
     /// The register that holds an element of a cell now, by cell and offset in bytes.
-    known: FxHashMap<(Cell, usize), (DType, Reg)>,
+    pub(super) known: FxHashMap<(Cell, usize), (DType, Reg)>,
     /// The farthest element of a cell that was read, in bytes: what is set is set up to there.
-    read: FxHashMap<Cell, usize>,
+    pub(super) read: FxHashMap<Cell, usize>,
     /// The cells that were set, with the number of the last setting and of elements.
-    written: FxHashMap<Cell, (usize, DType, usize)>,
-    settings: usize,
-    constants: FxHashMap<u64, Reg>,
+    pub(super) written: FxHashMap<Cell, (usize, DType, usize)>,
+    pub(super) settings: usize,
+    pub(super) constants: FxHashMap<u64, Reg>,
     /// What each instruction of the block does, where native code can.
-    what: Vec<Option<Function>>,
+    pub(super) what: Vec<Option<Function>>,
     /// Elements that a slot may have.
-    most: usize,
+    pub(super) most: usize,
     /// Operations beyond which nothing is taken in; without a bound, steps of several elements are where they are less work than tiles.
-    longest: Option<usize>,
+    pub(super) longest: Option<usize>,
 }
 impl ScalarBuilder {
     /// Of a run of steps that are not all scalar; `repeated` ones may have a few elements.
     pub fn block(repeated: bool) -> ScalarBuilder {
         ScalarBuilder::of(if repeated { FEW } else { 1 }, None)
     }
-    fn of(most: usize, longest: Option<usize>) -> ScalarBuilder {
+    pub(super) fn of(most: usize, longest: Option<usize>) -> ScalarBuilder {
         ScalarBuilder {
             block: ScalarBlock::default(),
             known: FxHashMap::default(),
@@ -71,7 +71,7 @@ impl ScalarBuilder {
     pub fn is_empty(&self) -> bool {
         self.block.kernels == 0 && self.block.code.is_empty() && self.written.is_empty()
     }
-    fn fresh(&mut self, value: u64) -> Option<Reg> {
+    pub(super) fn fresh(&mut self, value: u64) -> Option<Reg> {
         self.block.file.push(value);
         Reg::try_from(self.block.file.len() - 1).ok()
     }
@@ -102,7 +102,7 @@ impl ScalarBuilder {
         Some(d)
     }
     /// The register of an element of a cell, read before the block if nothing wrote it.
-    fn element(&mut self, cell: Cell, offset: usize, d: DType) -> Option<Reg> {
+    pub(super) fn element(&mut self, cell: Cell, offset: usize, d: DType) -> Option<Reg> {
         if let Some((known, reg)) = self.known.get(&(cell, offset)) {
             return (*known == d).then_some(*reg);
         }
@@ -443,160 +443,15 @@ impl ScalarBuilder {
     }
 }
 
-/// The loop as scalar code, if it can be, and if that is no more work than its tiles.
-pub fn compile_loop(c: &Compiler, l: &Loop) -> Option<ScalarLoop> {
-    let few = |s: SlotId| (1..=MOST).contains(&c.plan.slots[s as usize].len) && c.plan.slots[s as usize].tape == 0;
-    let len = |s: SlotId| c.plan.slots[s as usize].len;
-    if !l.carries.iter().all(|k| [k.init, k.slot, k.next, k.out].into_iter().all(|s| few(s) && len(s) == len(k.slot))) {
-        return None;
-    }
-    let plain = |w: &ferrax_kernel::plan::Window| {
-        few(w.each)
-            && c.plan.slots[w.all as usize].tape == 0
-            && matches!(l.trip, Trip::Static(n) if n.saturating_mul(len(w.each)) <= len(w.all))
-    };
-    if !l.xs.iter().chain(&l.ys).all(plain) {
-        return None;
-    }
-    let dtype = |s: SlotId| c.plan.slots[s as usize].dtype;
-    let is_scalar = l.carries.iter().all(|k| len(k.slot) == 1);
-    let tiled = if is_scalar { f64::INFINITY } else { tiled(&l.body) };
-    let mut b = ScalarBuilder::of(MOST, Some(LONGEST.min((tiled / EACH[1]) as usize)));
-    // Carries and windows are registers from the start.
-    let mut reads = vec![];
-    let mut slots = vec![];
-    for k in &l.carries {
-        let d = dtype(k.slot);
-        if [k.init, k.next, k.out].into_iter().any(|s| dtype(s) != d) {
-            return None;
-        }
-        let (init, cell) = (c.cell(k.init), c.cell(k.slot));
-        if b.known.contains_key(&(cell, 0)) {
-            return None;
-        }
-        for offset in (0..len(k.slot)).map(|e| e * d.size()) {
-            let reg = b.fresh(0)?;
-            reads.push(CellScalar { cell: init, offset, dtype: d, reg });
-            b.known.insert((cell, offset), (d, reg));
-            slots.push(reg);
-        }
-    }
-    let mut xs = vec![];
-    for w in &l.xs {
-        let d = dtype(w.each);
-        for offset in (0..len(w.each)).map(|e| e * d.size()) {
-            let reg = b.fresh(0)?;
-            b.known.insert((c.cell(w.each), offset), (d, reg));
-            let place = CellScalar { cell: c.cell(w.all), offset, dtype: d, reg };
-            xs.push(ScalarWindow { place, stride: len(w.each) * d.size() });
-        }
-    }
-    let mut condition = Some(vec![]);
-    let trips = match &l.trip {
-        Trip::Static(n) => ScalarTrips::Static(*n),
-        Trip::Dyn(s) => {
-            let cell = c.cell(*s);
-            ScalarTrips::Dyn(CellScalar { cell, offset: 0, dtype: dtype(*s), reg: 0 })
-        }
-        Trip::While { cond, pred } => {
-            if !cond.iter().all(|s| b.step(c, s)) {
-                return None;
-            }
-            let reg = b.element(c.cell(*pred), 0, DType::Bool)?;
-            let code = std::mem::take(&mut b.block.code);
-            condition = replaced(&code, std::mem::take(&mut b.what));
-            // The body starts from the carries, not from what the condition made.
-            ScalarTrips::While(code, reg)
-        }
-    };
-    if !l.body.iter().all(|s| b.step(c, s)) {
-        return None;
-    }
-    let body_text = replaced(&b.block.code, std::mem::take(&mut b.what));
-    let mut next = vec![];
-    for k in &l.carries {
-        for e in 0..len(k.slot) {
-            next.push(b.element(c.cell(k.next), e * dtype(k.next).size(), dtype(k.next))?);
-        }
-    }
-    let mut ys = vec![];
-    for w in &l.ys {
-        let d = dtype(w.each);
-        for offset in (0..len(w.each)).map(|e| e * d.size()) {
-            let reg = b.element(c.cell(w.each), offset, d)?;
-            let place = CellScalar { cell: c.cell(w.all), offset, dtype: d, reg };
-            ys.push(ScalarWindow { place, stride: len(w.each) * d.size() });
-        }
-    }
-    // A cell that an iteration reads before it writes would carry a value over: only carries may.
-    let early = |p: &CellScalar| b.written.contains_key(&p.cell);
-    if b.block.reads.iter().any(early) {
-        return None;
-    }
-    let windows = Windows::of(&xs, &ys, l.reverse);
-    let text = body_text.zip(condition).and_then(|(body, condition)| {
-        let text = LoopText {
-            state: reads.iter().chain(&b.block.reads).map(|p| (p.reg, p.dtype)).collect(),
-            next: slots.iter().copied().zip(next.iter().copied()).filter(|(s, n)| s != n).collect(),
-            condition,
-            goes_on: if let ScalarTrips::While(_, reg) = trips { Some(reg) } else { None },
-            body,
-            xs: windows.elements(&xs),
-            ys: windows.elements(&ys),
-            steps: windows.steps.clone(),
-        };
-        as_code(c, text)
-    });
-    if b.block.code.len() as f64 * EACH[text.is_some() as usize] > tiled {
-        return None;
-    }
-    // Moves in parallel: a next that is another carry's slot is kept aside first.
-    let mut body = std::mem::take(&mut b.block.code);
-    let mut moves = vec![];
-    for (n, s) in next.iter_mut().zip(&slots) {
-        if *n != *s && slots.contains(n) {
-            let d = b.fresh(0)?;
-            body.push(ScalarIns { code: Code::Move, d, a: *n, b: *n, c: *n });
-            *n = d;
-        }
-        if *n != *s {
-            moves.push((*n, *s));
-        }
-    }
-    reads.extend(b.block.reads.iter().copied());
-    let elements = l.carries.iter().flat_map(|k| (0..len(k.slot)).map(move |e| (k, e)));
-    let outs = elements
-        .zip(&slots)
-        .map(|((k, e), reg)| {
-            let d = dtype(k.slot);
-            CellScalar { cell: c.cell(k.out), offset: e * d.size(), dtype: d, reg: *reg }
-        })
-        .collect();
-    let count = l.count.map(|s| (c.cell(s), c.bytes(s)));
-    Some(ScalarLoop {
-        file: b.block.file,
-        trips,
-        reverse: l.reverse,
-        reads,
-        xs,
-        body,
-        ys,
-        moves,
-        outs,
-        count,
-        kernels: b.block.kernels,
-        lazy: text.map(|text| LazyLoop::new(text, windows.at)),
-    })
-}
 /// The text, where this machine makes code of it.
-fn as_code(c: &Compiler, text: LoopText) -> Option<LoopText> {
+pub(super) fn as_code(c: &Compiler, text: LoopText) -> Option<LoopText> {
     (c.tier != Tier::Portable && native::is_available() && text.width().is_some()).then_some(text)
 }
 fn tiled_kernel(k: &Kernel) -> f64 {
     80.0 + 6.0 * k.nodes.len() as f64
 }
 /// What steps take as tile programs and routines, in nanoseconds.
-fn tiled(steps: &[Step]) -> f64 {
+pub(super) fn tiled(steps: &[Step]) -> f64 {
     let each = |s: &Step| match s {
         Step::Kernel { kernel, .. } => tiled_kernel(kernel),
         Step::Routine { routine, .. } => 60.0 + 0.3 * routine.work() as f64,
@@ -606,39 +461,10 @@ fn tiled(steps: &[Step]) -> f64 {
     steps.iter().map(each).sum()
 }
 /// Code as what native code does in its place.
-fn replaced(code: &[ScalarIns], what: Vec<Option<Function>>) -> Option<Vec<LoopOperation>> {
+pub(super) fn replaced(code: &[ScalarIns], what: Vec<Option<Function>>) -> Option<Vec<LoopOperation>> {
     let each = |(i, what): (&ScalarIns, Option<Function>)| {
-        let call = if let Code::Call(f) = i.code { Some(f) } else { None };
+        let call = if let Code::Call(f) = i.code { Some(CalledFn::new(f)) } else { None };
         Some(LoopOperation { what: Replaced { function: what?, d: i.d, ops: [i.a, i.b, i.c] }, call })
     };
     code.iter().zip(what).map(each).collect()
-}
-/// The windows of a loop as code sees them.
-struct Windows {
-    /// Base cells, and bytes from one element to the next.
-    at: Vec<(Cell, usize)>,
-    steps: Vec<i32>,
-}
-impl Windows {
-    fn of(xs: &[ScalarWindow], ys: &[ScalarWindow], reverse: bool) -> Windows {
-        let mut at: Vec<(Cell, usize)> = vec![];
-        for w in xs.iter().chain(ys) {
-            let window = (w.place.cell, w.stride);
-            if !at.contains(&window) {
-                at.push(window);
-            }
-        }
-        let steps = at.iter().map(|w| if reverse { -(w.1 as i32) } else { w.1 as i32 }).collect();
-        Windows { at, steps }
-    }
-    fn elements(&self, all: &[ScalarWindow]) -> Vec<WindowElement> {
-        let window = |w: &ScalarWindow| self.at.iter().position(|at| *at == (w.place.cell, w.stride)).unwrap_or(0);
-        let element = |w: &ScalarWindow| WindowElement {
-            reg: w.place.reg,
-            window: window(w) as u32,
-            at: w.place.offset as u32,
-            dtype: w.place.dtype,
-        };
-        all.iter().map(element).collect()
-    }
 }

@@ -4,7 +4,6 @@
 use super::super::block::{self, BlockFn, choose};
 use super::super::lane::Lane;
 use super::super::{moves, scalar};
-use super::code::Lazy;
 use super::pairs::{Pair, Pairs};
 use super::turns::{Rounds, Turn, Turns};
 use super::{Between, Buf, DIRECT, Direct, Indices, Ins, Loads, Op, Setup, Spec, Stores, TileProgram};
@@ -14,31 +13,29 @@ use smallvec::SmallVec;
 
 /// Rows from this length on are tiles of their own, whose operands are used in place; shorter ones are copied into tiles of many.
 const ROW: usize = 48;
-/// So many loads may come before what is computed: each holds a register until it is read.
-const EARLY_LOADS: usize = 8;
 
-struct TileBuilder<'a> {
-    spec: &'a Spec<'a>,
-    dims: SmallVec<[usize; 4]>,
+pub(super) struct TileBuilder<'a> {
+    pub(super) spec: &'a Spec<'a>,
+    pub(super) dims: SmallVec<[usize; 4]>,
     /// Of each merged dimension, the domain dimension whose stride it has.
-    innermost: SmallVec<[usize; 4]>,
-    total: usize,
-    by_rows: bool,
-    directs: Vec<Direct>,
-    setup: Vec<Setup>,
-    body: Vec<Ins>,
-    loads: Vec<Loads>,
-    stores: Vec<Stores>,
-    indices: Vec<Indices>,
+    pub(super) innermost: SmallVec<[usize; 4]>,
+    pub(super) total: usize,
+    pub(super) by_rows: bool,
+    pub(super) directs: Vec<Direct>,
+    pub(super) setup: Vec<Setup>,
+    pub(super) body: Vec<Ins>,
+    pub(super) loads: Vec<Loads>,
+    pub(super) stores: Vec<Stores>,
+    pub(super) indices: Vec<Indices>,
     /// For each virtual register, whether it is computed once, and whether its lanes are bytes.
-    uniform: Vec<bool>,
-    of_bytes: Vec<bool>,
-    wide: usize,
-    cost: f64,
+    pub(super) uniform: Vec<bool>,
+    pub(super) of_bytes: Vec<bool>,
+    pub(super) wide: usize,
+    pub(super) cost: f64,
     /// The share of it that native code would not shorten.
-    long: f64,
+    pub(super) long: f64,
     /// Registers that became outputs.
-    renamed: Vec<(Op, Op)>,
+    pub(super) renamed: Vec<(Op, Op)>,
 }
 
 enum Stepping {
@@ -577,124 +574,6 @@ impl TileBuilder<'_> {
         let what = Some(Function::Copy(dtype));
         self.body.push(Ins::Call { f: moves::store(dtype, self.spec.tier), d: to, a: v, b: v, c: v, what });
     }
-    /// Positions of a tile, so that so many registers fit the nearest cache.
-    fn tile(&self, n_regs: usize) -> usize {
-        const L1: usize = 24 << 10;
-        let fit = L1 / (self.wide * (n_regs + self.directs.len()).max(1)) / 64 * 64;
-        fit.clamp(128, 1024).min(self.spec.max_tile).min(self.total.max(1).next_multiple_of(16))
-    }
-    /// Indices that are the same in every row are made once, where a tile is a row.
-    fn keep_indices(&mut self, n_regs: usize) {
-        let width = *self.dims.last().unwrap_or(&1);
-        if !self.by_rows || width > self.tile(n_regs) {
-            return;
-        }
-        for i in std::mem::take(&mut self.body) {
-            match i {
-                Ins::Index { index, d } if d & DIRECT == 0 && is_of_row(&self.indices[index as usize].strides) => {
-                    self.uniform[d as usize] = true;
-                    self.setup.push(Setup::Index { index, d });
-                }
-                other => self.body.push(other),
-            }
-        }
-    }
-    /// Gives virtual registers real ones, and directs their place behind them.
-    fn finish(mut self, keep: Vec<Op>, given: Vec<Op>) -> Res<(TileProgram, Vec<Op>, Vec<Op>)> {
-        // Loads want nothing that is computed: before the calls, they leave these in one run.
-        let loads = |i: &Ins| matches!(i, Ins::Load { .. } | Ins::Index { .. });
-        if self.body.iter().filter(|i| loads(i)).count() <= EARLY_LOADS {
-            self.body.sort_by_key(|i| !loads(i));
-        }
-        let n_virtual = self.uniform.len();
-        self.keep_indices(n_virtual);
-        let mut last = vec![usize::MAX; n_virtual]; // position of the last reader; MAX where nobody may take the register
-        for (at, i) in self.body.iter_mut().enumerate() {
-            for o in i.operands() {
-                if *o & DIRECT == 0 && !self.uniform[*o as usize] {
-                    last[*o as usize] = at
-                }
-            }
-        }
-        for o in keep.iter().chain(&given) {
-            if o & DIRECT == 0 {
-                last[*o as usize] = usize::MAX;
-            }
-        }
-        let mut real = vec![u16::MAX; n_virtual];
-        let mut n_regs: u16 = 0;
-        for (v, r) in real.iter_mut().enumerate() {
-            if self.uniform[v] || given.contains(&(v as u16)) {
-                *r = n_regs;
-                n_regs += 1;
-            }
-        }
-        // Bytes and wider lanes share no register: a loop that reads the ones as it writes the others would run into what it has written.
-        let mut free: [Vec<u16>; 2] = [vec![], vec![]];
-        for (at, i) in self.body.iter_mut().enumerate() {
-            for d in i.results() {
-                if d & DIRECT == 0 && real[d as usize] == u16::MAX {
-                    // A register that holds rows in place is not shared: its pointer wanders.
-                    let wanders = matches!(i, Ins::Load { load, .. } if self.loads[*load as usize].in_place);
-                    let free = &mut free[self.of_bytes[d as usize] as usize];
-                    real[d as usize] = if wanders { None } else { free.pop() }.unwrap_or_else(|| {
-                        n_regs += 1;
-                        n_regs - 1
-                    });
-                    if wanders {
-                        last[d as usize] = usize::MAX;
-                    }
-                }
-            }
-            let mut ops: SmallVec<[Op; 4]> = i.operands().into_iter().map(|o| *o).collect();
-            ops.sort_unstable();
-            ops.dedup();
-            for o in ops {
-                if o & DIRECT == 0 && !self.uniform[o as usize] && last[o as usize] == at {
-                    free[self.of_bytes[o as usize] as usize].push(real[o as usize]);
-                }
-            }
-        }
-        let map = |o: Op| if o & DIRECT != 0 { n_regs + (o & !DIRECT) } else { real[o as usize] };
-        self.body.iter_mut().flat_map(Ins::operands).for_each(|o| *o = map(*o));
-        for s in &mut self.setup {
-            match s {
-                Setup::Fill { d, .. } | Setup::Splat { d, .. } | Setup::Index { d, .. } => *d = map(*d),
-                Setup::Call { d, a, b, c, .. } => [d, a, b, c].into_iter().for_each(|o| *o = map(*o)),
-            }
-        }
-        let tile = self.tile(n_regs as usize);
-        let row = match (self.by_rows, self.loads.is_empty() && self.stores.is_empty()) {
-            (false, true) => self.total,
-            _ => *self.dims.last().unwrap_or(&1),
-        };
-        let tile = if self.by_rows { tile.min(row.next_multiple_of(16)) } else { tile };
-        let reg_bytes = (tile * self.wide).next_multiple_of(64) + 64;
-        let keep: Vec<Op> = keep.into_iter().map(map).collect();
-        let program = TileProgram {
-            keep: keep.iter().copied().collect(),
-            code: Lazy::new(self.spec.tier, self.spec.aliased, self.cost - self.long),
-            dims: self.dims,
-            total: self.total,
-            tile,
-            row: row.max(1),
-            n_regs: n_regs as usize,
-            reg_bytes,
-            by_rows: self.by_rows,
-            directs: self.directs,
-            setup: self.setup,
-            body: self.body,
-            loads: self.loads,
-            stores: self.stores,
-            indices: self.indices,
-            cost: self.cost,
-        };
-        Ok((program, keep, given.into_iter().map(map).collect()))
-    }
-}
-
-fn is_of_row(strides: &[i64]) -> bool {
-    strides.split_last().is_some_and(|(_, outer)| outer.iter().all(|s| *s == 0))
 }
 
 fn un_cost(f: Un) -> f64 {

@@ -8,7 +8,7 @@
 //! INVARIANT: each element is a sum of products by increasing column, fused, with a root or a reciprocal at the end: bits depend neither on
 //! which rows go together nor on the width of vectors.
 #![allow(unsafe_code)]
-use crate::routines::panel::{self, Field, Matrices, Rows};
+use crate::routines::panel::{self, Divisible, Matrices, Rows};
 use crate::tier::Tier;
 
 /// Columns of a block, and those that are solved together.
@@ -132,7 +132,7 @@ unsafe fn take_off<T>(x: &Stage, row: *mut T, rows: usize, s: usize, w: usize) {
 /// # Safety
 /// As of [`Stage`].
 #[inline(always)]
-unsafe fn square<V: Field<Element: FactorElement>>(x: &Stage) -> bool {
+unsafe fn square<V: Divisible<Element: FactorElement>>(x: &Stage) -> bool {
     // SAFETY: the block's rows and columns lie inside the matrix, its factor in the square.
     unsafe {
         let (a, l) = (x.a.cast::<V::Element>().add(x.k * x.n + x.k), x.square.cast::<V::Element>());
@@ -187,7 +187,7 @@ unsafe fn square<V: Field<Element: FactorElement>>(x: &Stage) -> bool {
 /// # Safety
 /// As of [`Stage`].
 #[inline(always)]
-unsafe fn solve<V: Field<Element: FactorElement>>(
+unsafe fn solve<V: Divisible<Element: FactorElement>>(
     x: &Stage,
     from: *mut V::Element,
     rows: usize,
@@ -245,7 +245,7 @@ unsafe fn solve<V: Field<Element: FactorElement>>(
 /// # Safety
 /// The columns before are done; the factor and the reciprocals of its diagonal are there.
 #[inline(always)]
-unsafe fn columns<V: Field<Element: FactorElement>, const C: usize>(
+unsafe fn columns<V: Divisible<Element: FactorElement>, const C: usize>(
     b: *mut V::Element,
     l: *const V::Element,
     inverse: *const V::Element,
@@ -281,7 +281,7 @@ unsafe fn columns<V: Field<Element: FactorElement>, const C: usize>(
 /// # Safety
 /// As of [`Stage`]; the rows are this thread's.
 #[inline(always)]
-unsafe fn below<V: Field<Element: FactorElement>>(x: &Stage, from: usize, to: usize) {
+unsafe fn below<V: Divisible<Element: FactorElement>>(x: &Stage, from: usize, to: usize) {
     // SAFETY: rows below the block, and columns of what is turned.
     unsafe {
         let row = x.a.cast::<V::Element>().add(from * x.n + x.k);
@@ -296,7 +296,7 @@ unsafe fn below<V: Field<Element: FactorElement>>(x: &Stage, from: usize, to: us
 /// # Safety
 /// As of [`Stage`]; the rows are this thread's.
 #[inline(always)]
-unsafe fn update<V: Field<Element: FactorElement>>(x: &Stage, from: usize, to: usize) {
+unsafe fn update<V: Divisible<Element: FactorElement>>(x: &Stage, from: usize, to: usize) {
     let end = x.k + x.width;
     // SAFETY: rows up to their own diagonal, right of the block; the block's columns are not written meanwhile.
     unsafe {

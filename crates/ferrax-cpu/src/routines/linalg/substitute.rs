@@ -6,7 +6,7 @@
 //! INVARIANT: each unknown is its side, less the sum of products in the order in which unknowns are found, fused, over its own coefficient;
 //! no side depends on those beside it, nor on the width of vectors.
 #![allow(unsafe_code)]
-use crate::routines::panel::{self, Field, Matrices, Rows};
+use crate::routines::panel::{self, Divisible, Matrices, Rows};
 use crate::tier::Tier;
 
 /// Sides of a piece.
@@ -59,7 +59,7 @@ pub fn pick(size: usize, tier: Tier) -> Option<(Solve, Rows)> {
 /// # Safety
 /// As of [`System`], for up to `SIDES` sides, and the machine has these vectors.
 #[inline(always)]
-unsafe fn solve<V: Field>(x: &System) {
+unsafe fn solve<V: Divisible>(x: &System) {
     let [unknown, side] = x.x_strides;
     let n = x.n;
     // those that are computed: whole vectors of them
@@ -116,7 +116,13 @@ unsafe fn solve<V: Field>(x: &System) {
 /// # Safety
 /// `w` rows of `SIDES` at `at` and `sums`; `a` their own coefficients.
 #[inline(always)]
-unsafe fn strip<V: Field>(x: &System, a: *const V::Element, w: usize, at: *mut V::Element, sums: *const V::Element) {
+unsafe fn strip<V: Divisible>(
+    x: &System,
+    a: *const V::Element,
+    w: usize,
+    at: *mut V::Element,
+    sums: *const V::Element,
+) {
     let [down, across] = x.a_strides;
     // SAFETY: by the contract.
     unsafe {

@@ -1,0 +1,132 @@
+//! Registers of a program: which value has which, and how many positions a tile has.
+//!
+//! INVARIANT: a register has one value at a time.
+use super::build::TileBuilder;
+use super::code::Lazy;
+use super::{DIRECT, Ins, Op, Setup, TileProgram};
+use ferrax_kernel::Res;
+use smallvec::SmallVec;
+
+/// So many loads may come before what is computed: each holds a register until it is read.
+const EARLY_LOADS: usize = 8;
+
+impl TileBuilder<'_> {
+    /// Positions of a tile, so that so many registers fit the nearest cache.
+    fn tile(&self, n_regs: usize) -> usize {
+        const L1: usize = 24 << 10;
+        let fit = L1 / (self.wide * (n_regs + self.directs.len()).max(1)) / 64 * 64;
+        fit.clamp(128, 1024).min(self.spec.max_tile).min(self.total.max(1).next_multiple_of(16))
+    }
+    /// Indices that are the same in every row are made once, where a tile is a row.
+    fn keep_indices(&mut self, n_regs: usize) {
+        let width = *self.dims.last().unwrap_or(&1);
+        if !self.by_rows || width > self.tile(n_regs) {
+            return;
+        }
+        for i in std::mem::take(&mut self.body) {
+            match i {
+                Ins::Index { index, d } if d & DIRECT == 0 && is_of_row(&self.indices[index as usize].strides) => {
+                    self.uniform[d as usize] = true;
+                    self.setup.push(Setup::Index { index, d });
+                }
+                other => self.body.push(other),
+            }
+        }
+    }
+    /// Gives virtual registers real ones, and directs their place behind them.
+    pub(super) fn finish(mut self, keep: Vec<Op>, given: Vec<Op>) -> Res<(TileProgram, Vec<Op>, Vec<Op>)> {
+        // Loads want nothing that is computed: before the calls, they leave these in one run.
+        let loads = |i: &Ins| matches!(i, Ins::Load { .. } | Ins::Index { .. });
+        if self.body.iter().filter(|i| loads(i)).count() <= EARLY_LOADS {
+            self.body.sort_by_key(|i| !loads(i));
+        }
+        let n_virtual = self.uniform.len();
+        self.keep_indices(n_virtual);
+        let mut last = vec![usize::MAX; n_virtual]; // position of the last reader; MAX where nobody may take the register
+        for (at, i) in self.body.iter_mut().enumerate() {
+            for o in i.operands() {
+                if *o & DIRECT == 0 && !self.uniform[*o as usize] {
+                    last[*o as usize] = at
+                }
+            }
+        }
+        for o in keep.iter().chain(&given) {
+            if o & DIRECT == 0 {
+                last[*o as usize] = usize::MAX;
+            }
+        }
+        let mut real = vec![u16::MAX; n_virtual];
+        let mut n_regs: u16 = 0;
+        for (v, r) in real.iter_mut().enumerate() {
+            if self.uniform[v] || given.contains(&(v as u16)) {
+                *r = n_regs;
+                n_regs += 1;
+            }
+        }
+        // Bytes and wider lanes share no register: a loop that reads the ones as it writes the others would run into what it has written.
+        let mut free: [Vec<u16>; 2] = [vec![], vec![]];
+        for (at, i) in self.body.iter_mut().enumerate() {
+            for d in i.results() {
+                if d & DIRECT == 0 && real[d as usize] == u16::MAX {
+                    // A register that holds rows in place is not shared: its pointer wanders.
+                    let wanders = matches!(i, Ins::Load { load, .. } if self.loads[*load as usize].in_place);
+                    let free = &mut free[self.of_bytes[d as usize] as usize];
+                    real[d as usize] = if wanders { None } else { free.pop() }.unwrap_or_else(|| {
+                        n_regs += 1;
+                        n_regs - 1
+                    });
+                    if wanders {
+                        last[d as usize] = usize::MAX;
+                    }
+                }
+            }
+            let mut ops: SmallVec<[Op; 4]> = i.operands().into_iter().map(|o| *o).collect();
+            ops.sort_unstable();
+            ops.dedup();
+            for o in ops {
+                if o & DIRECT == 0 && !self.uniform[o as usize] && last[o as usize] == at {
+                    free[self.of_bytes[o as usize] as usize].push(real[o as usize]);
+                }
+            }
+        }
+        let map = |o: Op| if o & DIRECT != 0 { n_regs + (o & !DIRECT) } else { real[o as usize] };
+        self.body.iter_mut().flat_map(Ins::operands).for_each(|o| *o = map(*o));
+        for s in &mut self.setup {
+            match s {
+                Setup::Fill { d, .. } | Setup::Splat { d, .. } | Setup::Index { d, .. } => *d = map(*d),
+                Setup::Call { d, a, b, c, .. } => [d, a, b, c].into_iter().for_each(|o| *o = map(*o)),
+            }
+        }
+        let tile = self.tile(n_regs as usize);
+        let row = match (self.by_rows, self.loads.is_empty() && self.stores.is_empty()) {
+            (false, true) => self.total,
+            _ => *self.dims.last().unwrap_or(&1),
+        };
+        let tile = if self.by_rows { tile.min(row.next_multiple_of(16)) } else { tile };
+        let reg_bytes = (tile * self.wide).next_multiple_of(64) + 64;
+        let keep: Vec<Op> = keep.into_iter().map(map).collect();
+        let program = TileProgram {
+            keep: keep.iter().copied().collect(),
+            code: Lazy::new(self.spec.tier, self.spec.aliased, self.cost - self.long),
+            dims: self.dims,
+            total: self.total,
+            tile,
+            row: row.max(1),
+            n_regs: n_regs as usize,
+            reg_bytes,
+            by_rows: self.by_rows,
+            directs: self.directs,
+            setup: self.setup,
+            body: self.body,
+            loads: self.loads,
+            stores: self.stores,
+            indices: self.indices,
+            cost: self.cost,
+        };
+        Ok((program, keep, given.into_iter().map(map).collect()))
+    }
+}
+
+fn is_of_row(strides: &[i64]) -> bool {
+    strides.split_last().is_some_and(|(_, outer)| outer.iter().all(|s| *s == 0))
+}
