@@ -64,8 +64,25 @@ fn spread<'a>(types: &[Aval], x: &[Tan], given: impl Iterator<Item = &'a Tan>) -
     };
     types.iter().enumerate().map(one).collect()
 }
-fn differentiable(x: Vec<Value>) -> impl Iterator<Item = Tan> {
-    x.into_iter().filter(Value::has_tangent).map(Some)
+/// Of what a rule returned, what belongs to values that have a derivative: of their types, one for each.
+fn differentiable(rule: &str, types: &[Aval], x: Vec<Value>) -> Res<Vec<Tan>> {
+    if x.len() != types.len() {
+        return Err(Error::type_error(format!(
+            "{rule} returns a tensor for each of {}, and gave {}",
+            types.len(),
+            x.len()
+        )));
+    }
+    let own = types.iter().zip(x).filter(|(a, _)| a.dtype.is_inexact());
+    own.map(|(a, v)| match *a.shape == *v.shape() && a.dtype == v.dtype() {
+        true => Ok(Some(v)),
+        false => Err(Error::type_error(format!(
+            "{rule} returns changes of the types of what changes: expected {}, got {}",
+            a.long(),
+            v.aval().long()
+        ))),
+    })
+    .collect()
 }
 
 /// `f` with a derivative of its own: `rule(x, dx)` gives `(f(x), its change)`, linear in dx. Reverse mode transposes it.
@@ -107,8 +124,8 @@ where
             let (y, dy) = catch(|| rule(&x, &dx).output())?;
             let (values, tangents) = (flat(&y), flat(&dy));
             seen.tell(y);
-            let tangents = values.iter().zip(tangents).filter(|(y, _)| y.has_tangent()).map(|(_, t)| Some(t));
-            let tangents: Vec<Tan> = tangents.collect();
+            let types: Vec<Aval> = values.iter().map(Value::aval).collect();
+            let tangents = differentiable("the rule of custom_jvp", &types, tangents)?;
             Ok(values.into_iter().map(Some).chain(tangents).collect())
         });
         let op = CustomJvp { name: "custom_jvp".into(), call_jaxpr: value, jvp, num_consts: 0, symbolic_zeros: false };
@@ -185,12 +202,13 @@ where
         };
         let backward = {
             let (bwd, told, kept) = (bwd.clone(), told.clone(), kept.clone());
+            let of: Vec<Aval> = leaves.iter().map(Value::aval).collect();
             Fun::user_tans("bwd", move |all| {
                 let n = kept.with(|z| crate::tree::flat(z).len())?;
                 let z = kept.like(all[..n].iter().flatten().cloned())?;
                 let types: Vec<Aval> = told.with(|y| flat(y).iter().map(Value::aval).collect())?;
                 let ct = told.like(spread(&types, &[], all[n..].iter())?)?;
-                Ok(differentiable(flat(&catch(|| bwd(&z, &ct).output())?)).collect())
+                differentiable("the bwd of custom_vjp", &of, flat(&catch(|| bwd(&z, &ct).output())?))
             })
         };
         let op = CustomVjp {
