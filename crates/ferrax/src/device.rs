@@ -90,6 +90,21 @@ pub fn set_num_cpu_devices(n: usize) -> Res<()> {
     Ok(())
 }
 
+/// How many threads a large operation on the CPU is spread over: what [`set_num_threads`] said, else `FERRAX_NUM_THREADS`, else one for each core.
+pub fn num_threads() -> usize {
+    ferrax_cpu::num_threads()
+}
+/// Sets how many threads later operations are spread over; 0 for the default. No result depends on it.
+///
+/// ```
+/// use ferrax::device;
+/// device::set_num_threads(1); // of several processes, say, that share the cores
+/// assert_eq!(device::num_threads(), 1);
+/// device::set_num_threads(0);
+/// ```
+pub fn set_num_threads(n: usize) {
+    ferrax_cpu::set_num_threads(n);
+}
 /// All CPU devices.
 pub fn cpus() -> &'static [Device] {
     made(&CPUS, || {
