@@ -80,9 +80,17 @@ def waiting_callbacks(r):
         go.wait(STILL)
         return np.float32(x + np.asarray(later[0]))
 
-    x = jax.jit(lambda x: jax.pure_callback(read, scalar, x))(jnp.float32(1))
-    later.append(jax.jit(lambda a: (a @ a).sum())(jnp.ones((50, 50))))
-    go.set()
+    def hand_on():
+        later.append(jax.jit(lambda a: (a @ a).sum())(jnp.ones((50, 50))))
+        go.set()
+
+    # the call itself waits for its callback where its input is there
+    other = threading.Thread(target=hand_on)
+    other.start()
+    try:
+        x = jax.jit(lambda x: jax.pure_callback(read, scalar, x))(r.choice([jnp.float32(1), looped(jnp.float32(1), 200_000) - 1]))
+    finally:
+        other.join()
     expect(x, 50.0**3 + 1)
 
 
@@ -90,10 +98,9 @@ def raising_callbacks(r):
     def bad(x):
         raise ValueError("meant")
 
-    y = jax.jit(lambda x: jax.pure_callback(bad, scalar, x))(jnp.float32(1))
     bystander = scaled(jnp.ones((40, 40)), 1.0)
     with contextlib.suppress(jax.errors.JaxRuntimeError):
-        float(y)
+        float(jax.jit(lambda x: jax.pure_callback(bad, scalar, x))(jnp.float32(1)))
         raise AssertionError("a callback's exception was lost")
     expect(bystander[0, 0], np.sin(1.0) + 40)
 

@@ -92,7 +92,7 @@ impl Seat {
     fn take() -> Option<Seated> {
         let free = |p: &&Seat| {
             let now = p.trial.load(Ordering::Relaxed);
-            now % 2 == 0 && p.trial.compare_exchange(now, now + 1, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+            now.is_multiple_of(2) && p.trial.compare_exchange(now, now + 1, Ordering::SeqCst, Ordering::Relaxed).is_ok()
         };
         let seat = SEATS.iter().find(free)?;
         let seated = Seated(seat, TRIED.replace(Some(seat)));
