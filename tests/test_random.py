@@ -174,3 +174,10 @@ def test_raw_keys_can_be_refused(jax):
             jax.random.normal(raw)
     with jax.legacy_prng_key("warn"), pytest.warns(UserWarning, match="Legacy uint32 key array"):
         jax.random.split(raw)
+
+
+def test_keys_are_finite(jax, jnp):
+    for keys in (jax.random.key(0), jax.random.split(jax.random.key(0))):
+        for name, want in (("isfinite", True), ("isnan", False), ("isinf", False), ("isposinf", False), ("isneginf", False)):
+            for f in (getattr(jnp, name), jax.jit(getattr(jnp, name))):
+                assert f(keys).shape == keys.shape and (f(keys) == want).all()

@@ -194,8 +194,8 @@ def is_floating(dtype) -> bool:
 
 
 def is_complex(dtype) -> bool:
-    """Whether the dtype is complex."""
-    return np.dtype(dtype).kind == "c"
+    """Whether the dtype is complex; keys' is not."""
+    return not is_key(dtype) and np.dtype(dtype).kind == "c"
 
 
 def is_inexact(dtype) -> bool:
