@@ -131,6 +131,7 @@ REASONS = (
     (r"random\.f: ", r"answers, where JAX raises TypeError: div", "parameters broadcast with `shape`"),
     (r"ops\.segment_(sum|prod)", r"answers, where JAX raises TypeError: (add|mul) does not accept dtype bool", "booleans are taken"),
     # linear algebra
+    (r"linalg\.slogdet: .*float16", r"answers, where JAX raises NotImplementedError: .*Unsupported dtype", REFUSED),
     (r"linalg\.cholesky: .* jvp", r"^value: \[1\]", "JAX's derivative in directions that are not symmetric is not that of its values"),
     (r"linalg\.eigvalsh: .*symmetrize_input=False.* jvp", r"^value: \[1\]", "JAX's derivative in directions that are not symmetric is not that of its values"),
     (r"linalg\.matrix_rank: .*rtol=0\.5", r"^value", "as NumPy; JAX does not heed `rtol`"),
@@ -153,10 +154,12 @@ REASONS = (
     (r"^jax\.scipy\.stats\.", r"^type: .* float(\d\d)\*?, not array .* float\1\*?$", WEAK),
     (r"norm\.isf", r"^type: .*float32, not array .*float64", "the dtype of the points"),
     (
-        r"^jax\.scipy\.stats\..*(pmf|cdf|ppf): ",
-        r"^value: .*(-inf|nan|0\.).*, not",
-        "what is no integer has probability 0; NaN outside of a parameter's domain; limits in the tails",
+        r"^jax\.scipy\.stats\.(bernoulli|betabinom)\.(log)?pmf: ",
+        r"^value: .*\[(-inf|0\.)[^]]*\], not",
+        "0 at what is no integer; JAX gives a number between its neighbours'",
     ),
+    (r"stats\.cauchy\.ppf: .*a0=(u?int|0)", r"^value: .*\[-?inf[^]]*\], not", "infinite at 0 and 1, which JAX rounds"),
+    (r"stats\.norm\.ppf: .*a0=float32.* x64", r"^value: ", "of points in single precision JAX has the quantile in single"),
     (r"^jax\.scipy\.stats\.(betabinom|poisson)", r"^value", INEXACT),
     (r"^jax\.scipy\.stats\.gumbel_l\.logcdf", r"^value: .*, not \[0\.", "exact in the tails"),
     (r"stats\.(cauchy|gumbel_r)\.logsf", r"^value: .*, not \[-inf", "exact in the tails"),
