@@ -25,6 +25,8 @@ CLASSES = {
     "half": ("float16", "bfloat16"),
     "float": ("float32", "float64"),
     "complex": ("complex64", "complex128"),
+    "narrow integer": ("int2", "uint2", "int4", "uint4"),
+    "narrow float": ("float8_e4m3fn", "float8_e5m2", "float8_e4m3b11fnuz", "float4_e2m1fn"),
 }
 TRANSFORMS = ("eval", "jit", "vmap", "jvp", "vjp", "vmap(grad)", "grad(vmap)", "hessian")
 PLAIN = TRANSFORMS[:3]

@@ -497,3 +497,12 @@ def test_as_jax_has_it(jax, oracle, name, what):
         assert got == want
     else:
         same(got, want)
+
+
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2", "float8_e4m3b11fnuz", "float4_e2m1fn", "float16"])
+@pytest.mark.parametrize("name", ["cholesky", "lu", "qr", "eigh", "eig", "svd", "schur", "hessenberg", "tridiagonal"])
+def test_decompositions_want_wider_floats(jax, jnp, name, dtype):
+    f = getattr(jax.lax.linalg, name)
+    for g in (f, jax.jit(f), jax.vmap(f)):
+        with pytest.raises((NotImplementedError, TypeError), match="Unsupported dtype|does not accept dtype"):
+            g(jnp.ones((2, 3, 3), dtype))

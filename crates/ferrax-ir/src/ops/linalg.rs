@@ -45,7 +45,7 @@ fn accepts(name: &str, k: usize, a: &Aval, complex: bool, rank: usize) -> Res<()
             a.dtype.long()
         ));
     }
-    if matches!(a.dtype, Dtype::F16 | Dtype::BF16) {
+    if a.dtype.is_float() && !matches!(a.dtype, Dtype::F32 | Dtype::F64) {
         return Err(Error::not_implemented(format!(
             "Unsupported dtype {}. Convert the operand of {name} to float32 first.",
             a.dtype.long()
