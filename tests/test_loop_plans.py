@@ -1,0 +1,159 @@
+"""What becomes of loops: steps that do the same each time are done before, few numbers are scalars, choices between them selections; the bits stay."""
+
+import ferrax as jax
+import ferrax.numpy as jnp
+import numpy as np
+import pytest
+from ferrax import lax
+from hypothesis import given, settings, strategies as st
+
+
+def plan(f, *args):
+    """The steps of the compiled program, a line each, and its results after enough runs for native code."""
+    compiled = jax.jit(f).lower(*args).compile()
+    for _ in range(200):
+        out = compiled(*args)
+    return [line for line in compiled.as_text().splitlines() if not line.startswith("#")], jax.tree.leaves(out)
+
+
+def alike(got, want):
+    for g, w in zip(got, jax.tree.leaves(want), strict=True):
+        assert g.dtype == w.dtype
+        np.testing.assert_array_equal(np.asarray(g).view(np.uint8), np.asarray(w).view(np.uint8))
+
+
+M = jnp.asarray(np.random.default_rng(0).standard_normal((24, 40)).astype(np.float32))
+V = jnp.asarray(np.random.default_rng(1).standard_normal(40).astype(np.float32))
+
+
+@pytest.mark.parametrize("trips", [0, 1, 3])
+def test_what_does_the_same_each_time_is_done_before_the_loop(trips):
+    f = lambda m, v: lax.fori_loop(0, trips, lambda _, v: v + jnp.tanh(m).T @ (jnp.tanh(m) @ v), v)
+    text, got = plan(f, M, V)
+    loop = next(k for k, line in enumerate(text) if line.startswith("loop"))
+    assert any("[40, 24]" in line or "[24, 40]" in line or "[960]" in line for line in text[:loop]), text
+    assert not any("[960]" in line for line in text[loop:]), text
+    want, t = V, jnp.tanh(M)
+    for _ in range(trips):
+        want = want + t.T @ (t @ want)
+    alike(got, want)
+
+
+def test_what_a_while_loop_asks_is_done_before_where_it_does_not_change():
+    f = lambda m, v: lax.while_loop(lambda v: jnp.abs(v).max() < jnp.exp(m).sum(), lambda v: v * 1.5, v)
+    text, got = plan(f, M, V)
+    loop = next(k for k, line in enumerate(text) if line.startswith("loop"))
+    assert sum("inner" in line for line in text[:loop]) == 1, text
+    want = V
+    while np.abs(want).max() < jnp.exp(M).sum():
+        want = want * 1.5
+    alike(got, want)
+
+
+def test_fills_stay_where_what_changes_them_owns_them():
+    f = lambda x: lax.fori_loop(0, 5, lambda i, s: s + jnp.zeros(40).at[i].add(1.0), x)
+    alike(plan(f, V)[1], V.at[:5].add(1.0))
+
+
+def test_a_carry_that_is_set_to_the_same_each_time_is_set_each_time():
+    f = lambda m, v: lax.fori_loop(0, 3, lambda _, s: (jnp.sin(m[0]) * 2, s[0] + s[1]), (v, v))
+    same = jnp.sin(M[0]) * 2
+    alike(plan(f, M, V)[1], (same, same + (same + (V + V))))
+
+
+def test_functions_of_constants_are_constants():
+    """Floor division asks the sign of its divisor, remainders whether it is zero: of numbers that a program wrote down."""
+    text, got = plan(lambda x: lax.fori_loop(0, 3, lambda _, x: jnp.where(x % 2 == 0, x // 2, 3 * x + 1), x), jnp.arange(100))
+    assert not any("scalar" in line for line in text), text
+    want = np.arange(100)
+    for _ in range(3):
+        want = np.where(want % 2 == 0, want // 2, 3 * want + 1)
+    np.testing.assert_array_equal(got[0], want)
+
+
+def test_choices_between_few_numbers_are_selections():
+    f = lambda x: lax.fori_loop(0, 1000, lambda i, x: lax.cond(x > 1, lambda x: x * 0.5, lambda x: x * 3 + 0.1, x), x)
+    text, got = plan(f, jnp.float32(0.3))
+    assert [line.strip() for line in text if "scalar loop" in line or "branch" in line] == [next(line for line in text if "scalar loop" in line)], text
+    x = np.float32(0.3)
+    for _ in range(1000):
+        x = x * np.float32(0.5) if x > 1 else x * np.float32(3) + np.float32(0.1)
+    alike(got, jnp.float32(x))
+
+
+@pytest.mark.parametrize("index", [-3, 0, 1, 2, 9])
+def test_an_index_that_no_branch_has_takes_the_nearest(index):
+    branches = [lambda x: x + 1, lambda x: x * 2, lambda x: -x]
+    f = lambda i, x: lax.fori_loop(0, 4, lambda _, x: lax.switch(i, branches, x), x)
+    want = jnp.float32(3)
+    for _ in range(4):
+        want = branches[min(max(index, 0), 2)](want)
+    alike(plan(f, jnp.int32(index), jnp.float32(3))[1], want)
+
+
+def test_a_branch_that_is_not_taken_leaves_nothing():
+    """Both are computed: one divides by zero, takes the logarithm of a negative number, indexes what is not there."""
+    table = jnp.arange(8.0)
+
+    def step(i, s):
+        x, n = s
+        risky = lambda x, n: (jnp.log(x - 2) / (n - 3), n // (n - 3), table[n * 100])
+        safe = lambda x, n: (x * 0.5, n + 1, jnp.float32(1))
+        y, m, t = lax.cond(i == 100, risky, safe, x, n)
+        return y + t, m
+
+    alike(
+        plan(lambda x, n: lax.fori_loop(0, 20, step, (x, n)), jnp.float32(1), jnp.int32(3))[1],
+        lax.scan(lambda s, i: (step(i, s), None), (jnp.float32(1), jnp.int32(3)), jnp.arange(20))[0],
+    )
+
+
+def test_sines_and_powers_are_called_from_native_code():
+    f = lambda x, n: lax.while_loop(lambda s: s[1] < n, lambda s: (jnp.sin(s[0]) + jnp.abs(s[0]) ** jnp.float32(0.3), s[1] + 1), (x, 0))
+    text, got = plan(f, jnp.float32(0.3), jnp.int32(500))
+    assert any("scalar loop" in line for line in text)
+    x = jnp.float32(0.3)
+    for _ in range(500):
+        x = jnp.sin(x) + jnp.abs(x) ** jnp.float32(0.3)
+    alike(got, (x, jnp.int32(500)))
+
+
+KINDS = ["f32", "i32", "bool"]
+
+
+@st.composite
+def steps(draw):
+    """A body over five carries, as text: what each becomes of two others."""
+    ops = {
+        "f32": [
+            "{a} + {b}",
+            "{a} * 0.5 - {b}",
+            "jnp.sin({a})",
+            "jnp.where({p}, {a}, {b})",
+            "lax.cond({p}, lambda: {a} * 2, lambda: {b} / 3)",
+            "{i}.astype('float32')",
+        ],
+        "i32": ["{i} + 1", "{i} // 7", "{i} % 5 - {j}", "jnp.where({p}, {i}, {j})", "{i} // ({j} | 1)", "{i} ^ {j}"],
+    }
+    names = {"f32": ["x", "y", "z"], "i32": ["m", "n"]}
+    pick = lambda kind: draw(st.sampled_from(names[kind]))
+    p = lambda: draw(st.sampled_from([f"{pick('f32')} > 0.3", f"{pick('i32')} % 2 == 0", f"({pick('i32')} > 3) & ({pick('f32')} < 1)"]))
+    one = lambda kind: draw(st.sampled_from(ops[kind])).format(a=pick("f32"), b=pick("f32"), i=pick("i32"), j=pick("i32"), p=p())
+    return ", ".join([one("f32"), one("f32"), one("f32"), one("i32"), one("i32")])
+
+
+@settings(max_examples=25, deadline=None)
+@given(steps(), st.sampled_from([(), (2,), (7,)]))
+def test_generated_loops_are_their_steps(text, shape):
+    body = eval(f"lambda x, y, z, m, n: ({text})", {"jnp": jnp, "lax": lax})
+    if "cond" in text and shape:
+        body = jax.vmap(body) if shape else body
+    start = tuple(jnp.full(shape, v, d) for v, d in [(0.7, "float32"), (-1.3, "float32"), (0.2, "float32"), (12, "int32"), (5, "int32")])
+    staged = jax.jit(lambda *s: lax.fori_loop(0, 60, lambda _, s: body(*s), s))
+    for _ in range(40):
+        got = staged(*start)
+    step, want = jax.jit(body), start
+    for _ in range(60):
+        want = step(*want)
+    for g, w in zip(got, want, strict=True):
+        np.testing.assert_array_equal(np.asarray(g), np.asarray(w), err_msg=text)
