@@ -18,7 +18,7 @@ import numpy as np
 from .. import _core
 from .._config import inert
 from .._core import bind, primitive as _primitive
-from .._dtypes import is_complex
+from .._dtypes import is_complex, is_inexact
 from ._reductions import reduce_max
 
 __all__ = [
@@ -392,8 +392,8 @@ def symmetric_product(a_matrix, c_matrix, *, alpha=1.0, beta=0.0, symmetrize_out
 
 
 def _no_narrower(a, b):
-    """Two operands, and what brings a result back: of half precision, computed in single and rounded once."""
-    if a.dtype != b.dtype or a.dtype.name not in ("float16", "bfloat16"):
+    """Two operands, and what brings a result back: of floats narrower than single precision, computed in that and rounded once."""
+    if a.dtype != b.dtype or a.dtype.itemsize >= 4 or not is_inexact(a.dtype):
         return a, b, lambda x: x
     dtype = a.dtype
     return a.astype("float32"), b.astype("float32"), lambda x: x.astype(dtype)
