@@ -20,7 +20,6 @@
 //! The list is made once, at first use: `cpu:0`, more by `FERRAX_NUM_CPU_DEVICES` or `XLA_FLAGS` (or [`set_num_cpu_devices`] before first use), then
 //! every GPU that can be reached.
 use ferrax_cpu::CpuBackend;
-pub use ferrax_cpu::{num_threads, set_num_threads};
 use ferrax_ir::error::{Error, ErrorKind, Res};
 use ferrax_kernel::Backend;
 use std::fmt;

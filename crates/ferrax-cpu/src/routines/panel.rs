@@ -64,6 +64,7 @@ pub fn pick(lane: Lane, tier: Tier) -> Option<Rows> {
 }
 
 /// The function for floats of `size` bytes.
+#[cfg(feature = "linalg")]
 pub fn pick_float(size: usize, tier: Tier) -> Option<Rows> {
     pick(if size == 4 { Lane::F32 } else { Lane::F64 }, tier)
 }
@@ -91,10 +92,15 @@ pub trait Vector: Copy {
     unsafe fn fused(self, a: Self, b: Self) -> Self;
 }
 /// One of numbers that are subtracted and divided.
+#[cfg(feature = "linalg")]
 pub trait Divisible: Vector {
+    /// `self - o`.
+    ///
     /// # Safety
     /// As `zero`.
     unsafe fn less(self, o: Self) -> Self;
+    /// `self / o`.
+    ///
     /// # Safety
     /// As `zero`.
     unsafe fn over(self, o: Self) -> Self;
@@ -296,7 +302,7 @@ unsafe fn pack<T: Copy + Default>(
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::{Divisible, Matrices, Vector, product};
+    use super::{Matrices, Vector, product};
     use std::arch::x86_64::*;
 
     macro_rules! vector {
@@ -361,9 +367,10 @@ mod x86 {
     vector! { __m512d f64 8: _mm512_setzero_pd _mm512_loadu_pd _mm512_storeu_pd _mm512_set1_pd _mm512_fmadd_pd }
     vector! { __m256 f32 8: _mm256_setzero_ps _mm256_loadu_ps _mm256_storeu_ps _mm256_set1_ps _mm256_fmadd_ps }
     vector! { __m256d f64 4: _mm256_setzero_pd _mm256_loadu_pd _mm256_storeu_pd _mm256_set1_pd _mm256_fmadd_pd }
+    #[cfg(feature = "linalg")]
     macro_rules! fields {
         ($($V:ident: $less:ident $over:ident;)*) => {$(
-            impl Divisible for $V {
+            impl super::Divisible for $V {
                 #[inline(always)]
                 unsafe fn less(self, o: Self) -> Self {
                     // SAFETY: see above.
@@ -377,6 +384,7 @@ mod x86 {
             }
         )*};
     }
+    #[cfg(feature = "linalg")]
     fields! {
         __m512: _mm512_sub_ps _mm512_div_ps;
         __m512d: _mm512_sub_pd _mm512_div_pd;
