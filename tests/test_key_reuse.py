@@ -343,3 +343,18 @@ def test_more_than_the_other_knows(jax):
     with pytest.raises(jax.errors.KeyReuseError):
         swap(3)
     swap(2)
+
+
+@pytest.mark.parametrize("name", ["poisson", "binomial", "multinomial", "gamma", "permutation", "dirichlet", "ball", "orthogonal", "loggamma", "wald", "t"])
+def test_every_draw_consumes_its_key_once(jax, name):
+    r, ones = jax.random, np.ones(3, np.float32)
+    arguments = {
+        "poisson": (3.0, (2,)), "binomial": (5, 0.3), "multinomial": (5, ones / 3), "gamma": (2.0,), "permutation": (5,), "dirichlet": (ones,), "ball": (3,),
+        "orthogonal": (3,), "loggamma": (2.0,), "wald": (1.0,), "t": (3.0,),
+    }[name]  # fmt: skip
+    draw = lambda key: getattr(r, name)(key, *arguments)
+    for f in (draw, jax.jit(draw)):
+        key = r.key(0)
+        f(key)
+        with pytest.raises(jax.errors.KeyReuseError):
+            f(key)

@@ -16,7 +16,7 @@ from ..custom_derivatives import custom_jvp
 from ..interpreters import batching
 from ..interpreters._composed import composed
 from ..numpy._arguments import promote_inexact
-from ._keys import _core, single
+from ._keys import _core, clone, single
 from ._transformed import described, exponential, normal, rademacher
 from ._uniform import _pair, broadcast_shape, check_parameters, checked_shape, drawn, float_dtype, uniform
 
@@ -309,7 +309,7 @@ def _poisson(key, lam, *, shape, dtype):
     # Small rates by counting, large ones by rejection; each lane runs both, at a harmless rate where the other one's result is taken.
     small = jnp.isnan(lam) | (lam < 10)
     counted = _poisson_knuth(key, jnp.where(small, lam, 0.0), shape, dtype)
-    rejected = _poisson_rejection(key, jnp.where(small, 1e5, lam), shape, dtype)
+    rejected = _poisson_rejection(clone(key), jnp.where(small, 1e5, lam), shape, dtype)
     return jnp.where(lam == 0, jnp.zeros(shape, dtype), jnp.where(small, counted, rejected))
 
 
@@ -388,7 +388,7 @@ def _binomial(key, n, p, *, shape, dtype):
     trials = jnp.floor(n)
     counted = _binomial_inversion(key, jnp.where(few, trials, 0), safe)
     many = ~few & ~endless
-    rejected = _binomial_rejection(key, jnp.where(many, trials, 10000), jnp.where(many, safe, 0.5))
+    rejected = _binomial_rejection(clone(key), jnp.where(many, trials, 10000), jnp.where(many, safe, 0.5))
     count = jnp.where(few, counted, rejected).astype(dtype)
     count = jnp.where(flipped, trials.astype(dtype) - count, count)
     # Of infinitely many trials infinitely many succeed, unless none can.
