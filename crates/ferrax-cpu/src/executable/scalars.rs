@@ -1,6 +1,7 @@
 //! Kernels of one element, and in loops of few: a list of operations on a file of 64-bit registers, without tiles.
 //!
-//! Neighbouring scalar kernels become one block, choices between blocks among them; a loop whose whole body is scalar, or of few elements where that is less work than tiles,
+//! Neighbouring scalar kernels become one block, choices between blocks among them; a loop whose whole body is scalar, or of few elements
+//! where that is less work than tiles,
 //! keeps its carries in registers: a step of three numbers is its operations, element by element.
 //!
 //! INVARIANT: a register holds a lane, canonical for its dtype, in its low bytes; blocks compute what the tile programs of the same

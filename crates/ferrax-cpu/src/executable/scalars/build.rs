@@ -38,17 +38,17 @@ pub struct ScalarBuilder {
     /// The register that holds an element of a cell now, by cell and offset in bytes.
     pub(super) known: FxHashMap<(Cell, usize), (DType, Reg)>,
     /// The farthest element of a cell that was read, in bytes: what is set is set up to there.
-    pub(super) read: FxHashMap<Cell, usize>,
+    read: FxHashMap<Cell, usize>,
     /// The cells that were set, with the number of the last setting and of elements.
     pub(super) written: FxHashMap<Cell, (usize, DType, usize)>,
-    pub(super) settings: usize,
-    pub(super) constants: FxHashMap<u64, Reg>,
+    settings: usize,
+    constants: FxHashMap<u64, Reg>,
     /// What each instruction of the block does, where native code can.
     pub(super) what: Vec<Option<Function>>,
     /// Elements that a slot may have.
-    pub(super) most: usize,
+    most: usize,
     /// Operations beyond which nothing is taken in; without a bound, steps of several elements are where they are less work than tiles.
-    pub(super) longest: Option<usize>,
+    longest: Option<usize>,
 }
 impl ScalarBuilder {
     /// Of a run of steps that are not all scalar; `repeated` ones may have a few elements.

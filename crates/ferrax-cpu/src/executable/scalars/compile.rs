@@ -1,4 +1,4 @@
-//! Which loops are scalar code, and when blocks and loops have a text that native code is made of.
+//! Which loops are scalar code throughout.
 //!
 //! INVARIANT: a loop is taken whole or not at all; what an iteration reads before it writes are its carries.
 use super::build::{EACH, LONGEST, MOST, ScalarBuilder, as_code, replaced, tiled};
