@@ -840,7 +840,7 @@ def special(F):
             F.apply("regularized_incomplete_beta", [b1, b2, at], exact(lambda a, b, x: mp.betainc(a, b, 0, x, regularized=True), b1, b2, at))
     # the ends
     for d in (np.float32, np.float64):
-        a, x, p = np.array([[2, 0, 0.0], [2, inf, 1], [0, 1, 1], [-1, 1, nan], [1, -1, nan], [nan, 1, nan], [1, nan, nan], [inf, 1, nan], [0, 0, nan]], d).T.copy()
+        a, x, p = np.array([[2, 0, 0.0], [2, inf, 1], [0, 1, 1], [-1, 1, nan], [1, -1, nan], [nan, 1, nan], [1, nan, nan], [inf, 1, 0], [0, 0, nan]], d).T.copy()
         F.apply("igamma", [a, x], p)
         F.apply("igammac", [a, x], 1 - p)
         x, w, y = np.array([[1, 2, inf], [2, 0, inf], [0.5, 1, nan], [2, inf, 0], [inf, 2, 0], [inf, 1, 1], [2, -3, inf], [3, -3, nan], [2.5, -0.5, nan], [nan, 1, nan]], d).T.copy()

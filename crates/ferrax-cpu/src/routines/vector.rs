@@ -41,6 +41,21 @@ pub trait ByVector {
     unsafe fn run(x: &VectorPart);
 }
 tiers!(pick, ByVector, fn(x: &VectorPart));
+/// What takes products of elements of `size` bytes.
+fn product(size: usize, tier: Tier) -> unsafe fn(&VectorPart) {
+    match (tier, size) {
+        #[cfg(all(target_arch = "x86_64", feature = "avx512"))]
+        (Tier::Avx512, 4) => x86::wide_f32,
+        #[cfg(all(target_arch = "x86_64", feature = "avx512"))]
+        (Tier::Avx512, _) => x86::wide_f64,
+        #[cfg(target_arch = "x86_64")]
+        (Tier::Avx2, 4) => x86::narrow_f32,
+        #[cfg(target_arch = "x86_64")]
+        (Tier::Avx2, _) => x86::narrow_f64,
+        (_, 4) => pick::<Products<f32>>(tier),
+        (_, _) => pick::<Products<f64>>(tier),
+    }
+}
 struct Products<T>(std::marker::PhantomData<T>);
 trait Summed: Copy + Default + std::ops::Mul<Output = Self> + std::ops::AddAssign {}
 impl Summed for f32 {}
@@ -166,7 +181,7 @@ unsafe fn by_elements<T: Summed>(x: &VectorPart) {
 
 /// `d` has one row or one column, and floats of `size` bytes throughout.
 pub fn compile(d: &Dot, size: usize, tier: Tier) -> Res<Run> {
-    let product = if size == 4 { pick::<Products<f32>>(tier) } else { pick::<Products<f64>>(tier) };
+    let product = product(size, tier);
     // the matrix and its strides: of batches, of rows, along them
     let (matrix, [batch, row, along], [others, step], rows) = match d.n {
         1 => (0, d.lhs, [d.rhs[0], d.rhs[1]], d.m),
@@ -217,4 +232,128 @@ pub fn compile(d: &Dot, size: usize, tier: Tier) -> Res<Run> {
             Ok(())
         })
     }))
+}
+
+/// Rows whose sums are vectors: as the loops above say, which the compiler keeps in memory.
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use super::{ByVector, Products, SUMS, Summed, VectorPart, folded};
+    use std::arch::x86_64::*;
+
+    trait Floats: Copy {
+        type Element: Summed;
+        /// # Safety
+        /// The machine has these vectors; so below, with the elements at `p`.
+        unsafe fn zero() -> Self;
+        unsafe fn load(p: *const Self::Element) -> Self;
+        unsafe fn store(self, p: *mut Self::Element);
+        /// `self + a * b`, each rounded.
+        unsafe fn plus_product(self, a: Self, b: Self) -> Self;
+    }
+    macro_rules! floats {
+        ($($V:ident $E:ident: $zero:ident $load:ident $store:ident $add:ident $mul:ident;)*) => {$(
+            impl Floats for $V {
+                type Element = $E;
+                #[inline(always)]
+                unsafe fn zero() -> Self {
+                    // SAFETY: by the contract of the trait, here and below.
+                    unsafe { $zero() }
+                }
+                #[inline(always)]
+                unsafe fn load(p: *const $E) -> Self {
+                    // SAFETY: see above.
+                    unsafe { $load(p) }
+                }
+                #[inline(always)]
+                unsafe fn store(self, p: *mut $E) {
+                    // SAFETY: see above.
+                    unsafe { $store(p, self) }
+                }
+                #[inline(always)]
+                unsafe fn plus_product(self, a: Self, b: Self) -> Self {
+                    // SAFETY: see above.
+                    unsafe { $add(self, $mul(a, b)) }
+                }
+            }
+        )*};
+    }
+    floats! {
+        __m256 f32: _mm256_setzero_ps _mm256_loadu_ps _mm256_storeu_ps _mm256_add_ps _mm256_mul_ps;
+        __m256d f64: _mm256_setzero_pd _mm256_loadu_pd _mm256_storeu_pd _mm256_add_pd _mm256_mul_pd;
+    }
+    #[cfg(feature = "avx512")]
+    floats! {
+        __m512 f32: _mm512_setzero_ps _mm512_loadu_ps _mm512_storeu_ps _mm512_add_ps _mm512_mul_ps;
+        __m512d f64: _mm512_setzero_pd _mm512_loadu_pd _mm512_storeu_pd _mm512_add_pd _mm512_mul_pd;
+    }
+    /// `R` rows at a time, `W` vectors for the sums of each.
+    ///
+    /// # Safety
+    /// As [`ByVector::run`]; the elements of a row lie side by side, and the machine has these vectors.
+    #[inline(always)]
+    unsafe fn by_rows<V: Floats, const R: usize, const W: usize>(x: &VectorPart) {
+        let lanes = SUMS / W;
+        let (a, v, out) = (x.a.cast::<V::Element>(), x.v.cast::<V::Element>(), x.out.cast::<V::Element>());
+        let (whole, rest) = (x.k / SUMS * SUMS, x.k % SUMS);
+        // What is left of the vector, and zeros: they leave a sum as it is, since none is -0.
+        let padded = |from: *const V::Element| {
+            let mut to = [V::Element::default(); SUMS];
+            // SAFETY: the last `rest` elements of a row, or of the vector.
+            unsafe { to.as_mut_ptr().copy_from_nonoverlapping(from.add(whole), rest) };
+            to
+        };
+        // SAFETY: by the contract; rows that are not there are the last one again.
+        unsafe {
+            let last = padded(v);
+            for i in (0..x.rows).step_by(R) {
+                let count = R.min(x.rows - i);
+                let rows: [*const V::Element; R] =
+                    std::array::from_fn(|r| a.offset((i + r.min(count - 1)) as isize * x.strides[0]));
+                let mut s = [[V::zero(); W]; R];
+                let mut p = 0;
+                while p < whole {
+                    for w in 0..W {
+                        let y = V::load(v.add(p + w * lanes));
+                        for r in 0..R {
+                            s[r][w] = s[r][w].plus_product(V::load(rows[r].add(p + w * lanes)), y);
+                        }
+                    }
+                    p += SUMS;
+                }
+                let mut sums = [[V::Element::default(); SUMS]; R];
+                for r in 0..R {
+                    let z = if rest > 0 { padded(rows[r]) } else { last };
+                    for w in 0..W {
+                        if rest > 0 {
+                            let (z, y) = (V::load(z.as_ptr().add(w * lanes)), V::load(last.as_ptr().add(w * lanes)));
+                            s[r][w] = s[r][w].plus_product(z, y);
+                        }
+                        s[r][w].store(sums[r].as_mut_ptr().add(w * lanes));
+                    }
+                }
+                for r in 0..count {
+                    *out.add(i + r) = folded(sums[r]);
+                }
+            }
+        }
+    }
+    macro_rules! parts {
+        ($features:literal $($name:ident $V:ident $R:literal $W:literal;)*) => {$(
+            /// # Safety
+            /// As [`ByVector::run`], and the machine has these features.
+            #[target_feature(enable = $features)]
+            pub unsafe fn $name(x: &VectorPart) {
+                // SAFETY: the same contract, and these are the features.
+                unsafe {
+                    match x.strides {
+                        [_, 1] => by_rows::<$V, $R, $W>(x),
+                        _ => Products::<<$V as Floats>::Element>::run(x),
+                    }
+                }
+            }
+        )*};
+    }
+    #[cfg(feature = "avx512")]
+    parts! { "avx512f,avx512bw,avx512dq,avx512vl" wide_f32 __m512 4 1; wide_f64 __m512d 4 2; }
+    parts! { "avx2,fma" narrow_f32 __m256 4 2; narrow_f64 __m256d 2 4; }
 }
