@@ -148,7 +148,7 @@ enum Setup {
         b: Op,
         c: Op,
     },
-    /// The same in every row, of which a tile has one whole.
+    /// The same in every row, of which a tile has one whole; pieces of rows begin within it.
     Index {
         index: u32,
         d: Op,

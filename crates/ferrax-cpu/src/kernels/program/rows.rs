@@ -1,7 +1,7 @@
 //! Where rows lie: pointers to what is used in place, loads and stores that follow a row's strides, indices.
 //!
 //! INVARIANT: what is touched are the elements that the kernel names for the positions, which `Kernel::verify` proved to exist.
-use super::{Frame, Indices, Loads, Op, Stores, TileProgram};
+use super::{Frame, Indices, Loads, Op, Setup, Stores, TileProgram};
 use crate::kernels::moves;
 use smallvec::SmallVec;
 
@@ -25,6 +25,13 @@ impl TileProgram {
         }
         for (p, l) in frame.p[self.n_regs + self.directs.len()..].iter_mut().zip(&self.loads) {
             *p = frame.bases.input(l.input).wrapping_offset((l.offset as isize + at(&l.strides)) * l.size as isize);
+        }
+        // A piece may begin within a row.
+        for s in &self.setup {
+            if let Setup::Index { index, d } = *s {
+                frame.p[d as usize] =
+                    self.own_register(frame, d).wrapping_add(j * self.indices[index as usize].lane_bytes);
+            }
         }
         if last == 0 { 1 } else { self.dims[last - 1] - ix[last - 1] }
     }
