@@ -237,61 +237,43 @@ pub fn compile(d: &Dot, size: usize, tier: Tier) -> Res<Run> {
 /// Rows whose sums are vectors: as the loops above say, which the compiler keeps in memory.
 #[cfg(target_arch = "x86_64")]
 mod x86 {
+    use super::super::panel::Vector;
     use super::{ByVector, Products, SUMS, Summed, VectorPart, folded};
     use std::arch::x86_64::*;
 
-    trait Floats: Copy {
-        type Element: Summed;
-        /// # Safety
-        /// The machine has these vectors; so below, with the elements at `p`.
-        unsafe fn zero() -> Self;
-        unsafe fn load(p: *const Self::Element) -> Self;
-        unsafe fn store(self, p: *mut Self::Element);
+    trait Rounding: Vector<Element: Summed> {
         /// `self + a * b`, each rounded.
+        ///
+        /// # Safety
+        /// The machine has these vectors.
         unsafe fn plus_product(self, a: Self, b: Self) -> Self;
     }
-    macro_rules! floats {
-        ($($V:ident $E:ident: $zero:ident $load:ident $store:ident $add:ident $mul:ident;)*) => {$(
-            impl Floats for $V {
-                type Element = $E;
-                #[inline(always)]
-                unsafe fn zero() -> Self {
-                    // SAFETY: by the contract of the trait, here and below.
-                    unsafe { $zero() }
-                }
-                #[inline(always)]
-                unsafe fn load(p: *const $E) -> Self {
-                    // SAFETY: see above.
-                    unsafe { $load(p) }
-                }
-                #[inline(always)]
-                unsafe fn store(self, p: *mut $E) {
-                    // SAFETY: see above.
-                    unsafe { $store(p, self) }
-                }
+    macro_rules! rounding {
+        ($($V:ident: $add:ident $mul:ident;)*) => {$(
+            impl Rounding for $V {
                 #[inline(always)]
                 unsafe fn plus_product(self, a: Self, b: Self) -> Self {
-                    // SAFETY: see above.
+                    // SAFETY: by the contract of the trait.
                     unsafe { $add(self, $mul(a, b)) }
                 }
             }
         )*};
     }
-    floats! {
-        __m256 f32: _mm256_setzero_ps _mm256_loadu_ps _mm256_storeu_ps _mm256_add_ps _mm256_mul_ps;
-        __m256d f64: _mm256_setzero_pd _mm256_loadu_pd _mm256_storeu_pd _mm256_add_pd _mm256_mul_pd;
+    rounding! {
+        __m256: _mm256_add_ps _mm256_mul_ps;
+        __m256d: _mm256_add_pd _mm256_mul_pd;
     }
     #[cfg(feature = "avx512")]
-    floats! {
-        __m512 f32: _mm512_setzero_ps _mm512_loadu_ps _mm512_storeu_ps _mm512_add_ps _mm512_mul_ps;
-        __m512d f64: _mm512_setzero_pd _mm512_loadu_pd _mm512_storeu_pd _mm512_add_pd _mm512_mul_pd;
+    rounding! {
+        __m512: _mm512_add_ps _mm512_mul_ps;
+        __m512d: _mm512_add_pd _mm512_mul_pd;
     }
     /// `R` rows at a time, `W` vectors for the sums of each.
     ///
     /// # Safety
     /// As [`ByVector::run`]; the elements of a row lie side by side, and the machine has these vectors.
     #[inline(always)]
-    unsafe fn by_rows<V: Floats, const R: usize, const W: usize>(x: &VectorPart) {
+    unsafe fn by_rows<V: Rounding, const R: usize, const W: usize>(x: &VectorPart) {
         let lanes = SUMS / W;
         let (a, v, out) = (x.a.cast::<V::Element>(), x.v.cast::<V::Element>(), x.out.cast::<V::Element>());
         let (whole, rest) = (x.k / SUMS * SUMS, x.k % SUMS);
@@ -347,7 +329,7 @@ mod x86 {
                 unsafe {
                     match x.strides {
                         [_, 1] => by_rows::<$V, $R, $W>(x),
-                        _ => Products::<<$V as Floats>::Element>::run(x),
+                        _ => Products::<<$V as Vector>::Element>::run(x),
                     }
                 }
             }
