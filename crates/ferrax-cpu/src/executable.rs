@@ -13,7 +13,6 @@ use crate::kernels::{Bases, CompiledKernel};
 use crate::memory::{Block, Fresh};
 use crate::routines::Gathering;
 use crate::tape::Tape;
-use crate::threads;
 use crate::tier::Tier;
 use crate::{routines, stats};
 use chain::{ChainBuilder, LinkWork, Origin};
@@ -85,8 +84,6 @@ pub struct CpuExecutable {
     nulls: SmallVec<[*mut u8; 16]>,
     /// Whether any slot lives in the arena (which may be of no bytes).
     has_arena: bool,
-    /// Several steps are worth a pool, and none needs the calling thread: enter it once. A single step begins where it is (`crate::share`).
-    enter_pool: bool,
 }
 // SAFETY: the only raw pointers are the nulls.
 unsafe impl Send for CpuExecutable {}
@@ -106,40 +103,12 @@ enum Out {
     Tape(u32),
 }
 
-/// Steps that are worth sharing among threads.
-#[derive(Clone, Copy, Default)]
-pub struct LargeSteps {
-    steps: usize,
-    nanos: f64,
-}
-impl LargeSteps {
-    /// What entering the pool must save: a thread of it is woken, and in the end the caller.
-    const ENTRY: f64 = 200_000.0;
-
-    pub fn add(&mut self, nanos: f64) {
-        if nanos > threads::WORTH {
-            self.steps += 1;
-            self.nanos += nanos;
-        }
-    }
-    /// What came since `before` runs `trips` times.
-    pub fn repeat(&mut self, before: LargeSteps, trips: usize) {
-        self.steps += self.steps - before.steps;
-        self.nanos += (self.nanos - before.nanos) * (trips as f64 - 1.0).max(0.0);
-    }
-    fn wants_pool(&self) -> bool {
-        self.steps > 1 && self.nanos > LargeSteps::ENTRY
-    }
-}
-
 /// Shared by the compilation of all steps.
 pub struct Compiler<'a> {
     pub plan: &'a Plan,
     pub cells: Vec<Cell>,
     pub homes: Vec<Home>,
     pub tier: Tier,
-    /// Steps that are worth sharing, and their estimated time.
-    pub large: LargeSteps,
     /// Whether the steps are those of a loop.
     pub is_repeated: bool,
     /// Whether all slots together leave the cache, so that chains may be worth looking for.
@@ -225,14 +194,11 @@ impl Compiler<'_> {
     }
     fn step(&mut self, s: &Step) -> Res<Ready> {
         Ok(match s {
-            Step::Routine { routine, ins, outs } => {
-                self.large.add(routines::nanos(routine));
-                Ready::Routine {
-                    run: routines::compile(routine, self.tier)?,
-                    ins: self.cells(ins),
-                    outs: self.cells(outs),
-                }
-            }
+            Step::Routine { routine, ins, outs } => Ready::Routine {
+                run: routines::compile(routine, self.tier)?,
+                ins: self.cells(ins),
+                outs: self.cells(outs),
+            },
             Step::Copy { from, to } => {
                 let (a, b) = (self.cell(*from), self.cell(*to));
                 if let (Home::Tape(x), Home::Tape(y)) = (self.homes[a as usize], self.homes[b as usize]) {
@@ -293,19 +259,10 @@ impl CpuExecutable {
             }
         }
         let leaves_cache = plan.slots.iter().map(|s| s.bytes()).fold(0, usize::saturating_add) >= chain::WORTH;
-        let mut c = Compiler {
-            plan: &plan,
-            cells,
-            homes,
-            tier,
-            large: LargeSteps::default(),
-            is_repeated: false,
-            leaves_cache,
-            reads: OnceCell::new(),
-        };
+        let mut c =
+            Compiler { plan: &plan, cells, homes, tier, is_repeated: false, leaves_cache, reads: OnceCell::new() };
         let steps = c.steps(&plan.steps)?;
-        let (homes, large) = (c.homes, c.large);
-        let enter_pool = large.wants_pool() && !plan.waits();
+        let homes = c.homes;
         let nulls = SmallVec::from_elem(std::ptr::null_mut(), homes.len());
         let has_arena = homes.iter().any(|h| matches!(h, Home::Arena(_)));
         Ok(CpuExecutable {
@@ -320,7 +277,6 @@ impl CpuExecutable {
             heirs,
             n_tapes: n_tapes as usize,
             zero_bytes,
-            enter_pool,
         })
     }
     fn new_state(&self) -> Res<RunState> {
@@ -414,14 +370,7 @@ impl CpuExecutable {
                 made[o] = Some(fresh);
             }
         }
-        if self.enter_pool
-            && let Some(pool) = threads::pool()
-        {
-            let mut inside = Inside { state, cx };
-            pool.install(|| run_steps(&self.steps, inside.parts()))?;
-        } else {
-            run_steps(&self.steps, (state, cx))?;
-        }
+        run_steps(&self.steps, (state, cx))?;
         if cx.cancel.load(Ordering::Relaxed) {
             return Err(Error::Cancelled); // the last step may have left work
         }
@@ -445,19 +394,6 @@ impl CpuExecutable {
             });
         }
         Ok(out)
-    }
-}
-
-/// What a run takes into the pool.
-struct Inside<'a, 'b> {
-    state: &'a mut RunState,
-    cx: &'a RunCx<'b>,
-}
-// SAFETY: the calling thread waits while one pool thread uses these; all parts of RunCx are Sync.
-unsafe impl Send for Inside<'_, '_> {}
-impl<'a, 'b> Inside<'a, 'b> {
-    fn parts(&mut self) -> (&mut RunState, &'a RunCx<'b>) {
-        (self.state, self.cx)
     }
 }
 

@@ -10,6 +10,7 @@ pub mod memory;
 pub mod native;
 pub mod routines;
 mod share;
+mod standby;
 pub mod stats;
 pub mod tape;
 pub mod threads;

@@ -23,7 +23,7 @@ use crate::kernels::Bases;
 use crate::tier::Tier;
 use ferrax_kernel::{Res, Routine};
 
-/// Runs a routine; the second argument allows it to use the pool.
+/// Runs a routine; the second argument allows it to use other threads.
 pub type Run = Box<dyn Fn(Bases, bool) -> Res<()> + Send + Sync>;
 
 /// Estimated time of one run.

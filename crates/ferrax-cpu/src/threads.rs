@@ -2,12 +2,15 @@
 //!
 //! INVARIANT: the number of threads changes no bits, only which thread computes which tiles.
 use crate::share;
+use crate::standby::Standby;
 use ferrax_kernel::{Error, Res};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
 static WANTED: AtomicUsize = AtomicUsize::new(0);
+/// Threads of the pool that have helped a moment ago.
+static STANDBY: Standby = Standby::new();
 static POOL: Mutex<Option<(u32, usize, Arc<rayon::ThreadPool>)>> = Mutex::new(None);
 
 fn default_threads() -> usize {
@@ -60,23 +63,25 @@ pub fn pool() -> Option<Arc<rayon::ThreadPool>> {
         && p != pid
     {
         std::mem::forget(old);
+        STANDBY.clear();
     }
     Some(pool)
 }
 
 /// Work below this many estimated nanoseconds stays on one thread.
-pub const WORTH: f64 = 30_000.0;
+pub const WORTH: f64 = 8_000.0;
 
 /// Work above this many estimated nanoseconds is shared at once. Below, the first piece tells what it really takes: kernels from the cache that
 /// have become native code take a tenth of others that are estimated alike.
 const SURELY_WORTH: f64 = 150_000.0;
-/// What the rest must take, as the first piece says, before another thread is woken for it.
+/// What the rest must take, as the first piece says, before another thread is woken for it, or called that is awake.
 const WAKING: f64 = 25_000.0;
+const CALLING: f64 = 3_000.0;
 
 /// Runs `work(range)` over `0..n` cut into pieces, in parallel where that is worth it. `nanos` is an estimate of the whole. Between pieces it
 /// looks at `cancel`: once that is set, what is left is left.
 pub fn for_ranges(n: usize, nanos: f64, cancel: &AtomicBool, work: &(dyn Fn(std::ops::Range<usize>) + Sync)) {
-    const PIECE: f64 = 10_000.0;
+    const PIECE: f64 = 2_000.0;
     /// No piece takes longer than this, roughly, so that no run is deaf for longer.
     const DEAF: f64 = 10e6;
     if nanos < WORTH || n < 2 {
@@ -91,18 +96,17 @@ pub fn for_ranges(n: usize, nanos: f64, cancel: &AtomicBool, work: &(dyn Fn(std:
         }
     };
     match pool().filter(|_| pieces > 1) {
-        // What such a thread leaves for others it must find again itself.
-        Some(_) if rayon::current_thread_index().is_some() => {
-            use rayon::prelude::*;
-            (0..pieces).into_par_iter().with_max_len(1).for_each(piece);
-        }
         Some(pool) => {
-            let first = usize::from(nanos < SURELY_WORTH);
+            let awake = !STANDBY.is_empty();
+            let first = usize::from(nanos < SURELY_WORTH && !(awake && pieces < 4));
             let begun = Instant::now();
             (0..first).for_each(&piece);
             let rest = begun.elapsed().as_nanos() as f64 * (pieces - 1) as f64;
-            let helpers = if first > 0 && rest < WAKING { 0 } else { num_threads() - 1 };
-            share::run(pieces - first, helpers, |help| pool.spawn(help), &|k| piece(first + k));
+            let least = if awake { CALLING } else { WAKING };
+            let helpers = if first > 0 && rest < least { 0 } else { threads - 1 };
+            share::run(pieces - first, helpers, |help| STANDBY.call(help, |stay| pool.spawn(stay)), &|k| {
+                piece(first + k)
+            });
         }
         None if nanos > DEAF => (0..pieces).for_each(piece),
         None => work(0..n),

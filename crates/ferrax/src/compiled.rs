@@ -22,6 +22,9 @@ use std::sync::{Arc, RwLock};
 
 /// Scalar operations from which a run is handed to the queue: about 100 microseconds of one core.
 const ASYNC_WORK: u64 = 200_000;
+/// Scalar operations up to which a run is tried on the spot all the same: the fastest take a hundredth of a nanosecond each, and to hand a run
+/// over costs as much as a megabyte takes to copy.
+const TRIED_WORK: u64 = 10_000_000;
 
 /// What a run returns.
 pub type Arrays = SmallVec<[Array; 2]>;
@@ -74,8 +77,10 @@ impl Compiled {
         }
         let queued = plan.work() > ASYNC_WORK || plan.unbounded() || plan.waits();
         let (calls, effects) = (plan.calls(), program.effects().io);
-        let brief = plan.work() <= ASYNC_WORK && !plan.meets() && !effects && device.platform() == "cpu";
-        let pace = (queued && brief).then(Pace::default);
+        let ends = !plan.unbounded() && !plan.waits();
+        let brief = plan.work() <= if ends { TRIED_WORK } else { ASYNC_WORK };
+        let pace =
+            (queued && brief && !plan.meets() && !effects && device.platform() == "cpu").then(|| Pace::new(ends));
         let exe = device.backend.compile(plan.verify()?)?;
         Ok(Compiled { outs: program.out_avals().to_vec(), program, device, exe, queued, calls, effects, pace })
     }

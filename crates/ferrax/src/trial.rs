@@ -6,6 +6,7 @@
 //!
 //! INVARIANT: what is tried can be begun anew: it has no effects, and its inputs are only lent. A run that has called the host is not stopped any
 //! more, so that functions of the user's are called as often as the program says.
+use crate::runtime::NEVER;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -22,12 +23,18 @@ const MOST: usize = 16;
 /// What the trials of one program have shown.
 #[derive(Default)]
 pub struct Pace {
+    /// It ends soon enough by itself: nobody need watch.
+    ends: bool,
     /// Calls for which it is not tried.
     skip: AtomicU32,
     /// Long trials, one after the other.
     long: AtomicU32,
 }
 impl Pace {
+    /// Of a program that ends after some milliseconds at most, or may not.
+    pub fn new(ends: bool) -> Pace {
+        Pace { ends, ..Pace::default() }
+    }
     /// Runs `f` as a trial, given the flag that stops it. `None` where it is not tried or was stopped.
     pub fn tried<T>(&self, f: impl FnOnce(&AtomicBool) -> T) -> Option<T> {
         let skip = self.skip.load(Ordering::Relaxed);
@@ -35,10 +42,11 @@ impl Pace {
             self.skip.store(skip - 1, Ordering::Relaxed);
             return None;
         }
-        let seat = Seat::take()?;
+        let seat = if self.ends { None } else { Some(Seat::take()?) };
         let begun = Instant::now();
-        let out = f(&seat.stop);
-        let (took, stopped) = (begun.elapsed(), seat.fate.load(Ordering::Relaxed) == STOPPED);
+        let out = f(seat.as_ref().map_or(&NEVER, |s| &s.stop));
+        let took = begun.elapsed();
+        let stopped = seat.is_some_and(|s| s.fate.load(Ordering::Relaxed) == STOPPED);
         if took <= BRIEF {
             self.long.store(0, Ordering::Relaxed);
         } else {

@@ -72,8 +72,7 @@ struct Link {
     outs: Box<[Cell]>,
 }
 impl Link {
-    fn alone(self, c: &mut Compiler) -> Ready {
-        c.large.add(self.work.nanos());
+    fn alone(self) -> Ready {
         let Link { work, ins, outs } = self;
         match work {
             LinkWork::Kernel(kernel) => Ready::Kernel { kernel, ins, outs },
@@ -152,7 +151,7 @@ impl<'a> ChainBuilder<'a> {
     ) {
         let link = Link { work, ins: c.cells(in_slots), outs: c.cells(out_slots) };
         if !c.leaves_cache {
-            return out.push(link.alone(c));
+            return out.push(link.alone());
         }
         self.prospects.push(Prospect { of, link, in_slots, out_slots });
         if let Some(rows) = self.common_rows(c) {
@@ -205,10 +204,9 @@ impl<'a> ChainBuilder<'a> {
         let rows = std::mem::take(&mut self.rows);
         if pays {
             let chain = chain(c, prospects, rows);
-            c.large.add(chain.nanos);
             return out.push(Ready::Chain(Box::new(chain)));
         }
-        out.extend(prospects.into_iter().map(|l| l.link.alone(c)));
+        out.extend(prospects.into_iter().map(|l| l.link.alone()));
     }
     /// The most rows into which all prospects can be cut.
     fn common_rows(&self, c: &Compiler) -> Option<usize> {

@@ -188,12 +188,8 @@ fn compile_loop(c: &mut Compiler, l: &ferrax_kernel::plan::Loop) -> Res<Compiled
     let windows = |w: &[ferrax_kernel::plan::Window]| w.iter().map(|w| c.window(w)).collect();
     let (xs, ys) = (windows(&l.xs), windows(&l.ys));
     let count = l.count.map(|s| (c.cell(s), c.bytes(s)));
-    let before = c.large;
     let body = c.steps(&l.body)?;
     c.is_repeated = outside;
-    /// Trips, where nobody knows.
-    const SOME: usize = 16;
-    c.large.repeat(before, if let Trip::Static(n) = l.trip { n } else { SOME });
     Ok(CompiledLoop { trips, reverse: l.reverse, carries, xs, ys, count, body })
 }
 

@@ -73,6 +73,8 @@ pub fn compile(s: &Scatter, tier: Tier) -> Res<Run> {
     let moves_in_window = s.scatter_dims_to_operand_dims.iter().any(|axis| size(*axis) > 1);
     // Element by element, in the order of the updates.
     let slow = !windows_last && moves_in_window && !s.unique;
+    /// Each part looks at all positions.
+    const PARTS_WORTH: f64 = 30_000.0;
     let nanos = n_positions as f64 * (4.0 + walk.elements as f64 * if combining.is_some() { 0.3 } else { 0.1 });
     let empty = s.updates.size() == 0;
     let row_major: Vec<(usize, isize, isize)> = (0..s.updates.len())
@@ -137,7 +139,7 @@ pub fn compile(s: &Scatter, tier: Tier) -> Res<Run> {
             return Ok(());
         }
         // Windows that move by whole windows only are the same or apart: they belong to whoever has their first byte.
-        let parts = if parallel && !moves_in_window && nanos > threads::WORTH { threads::num_threads() } else { 1 };
+        let parts = if parallel && !moves_in_window && nanos > PARTS_WORTH { threads::num_threads() } else { 1 };
         let first_of = |part: usize| (total as u128 * part as u128 / parts as u128) as i64;
         threads::for_ranges(parts, if parts > 1 { nanos } else { 0.0 }, bases.cancel, &|r| {
             let mine = first_of(r.start)..first_of(r.end);

@@ -5,6 +5,9 @@ use crate::threads;
 use gemm_common::Parallelism;
 use std::sync::atomic::AtomicBool;
 
+/// Work, in nanoseconds, from which several threads do one product.
+const STRIPS_WORTH: f64 = 20_000.0;
+
 /// `count` products, of elements of `size` bytes: f32 or f64.
 ///
 /// # Safety
@@ -16,23 +19,38 @@ pub unsafe fn products(
     cancel: &AtomicBool,
     matrices: &(dyn Fn(usize) -> Matrices + Sync),
 ) {
-    let one = |batch: usize, par: Parallelism| {
-        let x = matrices(batch);
-        // SAFETY: the caller's promise.
-        unsafe { if size == 4 { blocked::<f32>(&x, par) } else { blocked::<f64>(&x, par) } }
-    };
-    let pool = if nanos > 50_000.0 && count < threads::num_threads() { threads::pool() } else { None };
-    match pool {
-        Some(pool) => pool.install(|| (0..count).for_each(|k| one(k, Parallelism::Rayon(threads::num_threads())))),
-        None => threads::for_ranges(count, nanos, cancel, &|r| r.for_each(|k| one(k, Parallelism::None))),
+    let strips = if nanos > STRIPS_WORTH && count < threads::num_threads() { threads::num_threads() } else { 1 };
+    threads::for_ranges(count * strips, nanos, cancel, &|r| {
+        for k in r {
+            let x = strip(matrices(k / strips), k % strips, strips, size);
+            // SAFETY: the caller's promise.
+            unsafe { if size == 4 { blocked::<f32>(&x) } else { blocked::<f64>(&x) } }
+        }
+    });
+}
+
+/// Part `k` of `of` of a product: some of its rows or of its columns, of which there are more. An element's terms are added in one order, whatever
+/// lies beside it.
+fn strip(x: Matrices, k: usize, of: usize, size: usize) -> Matrices {
+    /// Rows and columns that the library does together.
+    const TOGETHER: usize = 48;
+    let along = x.m.max(x.n);
+    let at = |k: usize| (along.div_ceil(TOGETHER) * k / of * TOGETHER).min(along);
+    let (from, part) = (at(k), at(k + 1) - at(k));
+    let moved = |strides: isize| from as isize * strides * size as isize;
+    if x.m > x.n {
+        let (a, c) = (x.a.wrapping_offset(moved(x.a_strides[0])), x.c.wrapping_offset(moved(x.c_row as isize)));
+        return Matrices { a, c, m: part, ..x };
     }
+    let (b, c) = (x.b.wrapping_offset(moved(x.b_strides[1])), x.c.wrapping_offset(moved(1)));
+    Matrices { b, c, n: part, ..x }
 }
 
 /// Element types that the library multiplies.
 trait Blocked: From<u8> {
     /// # Safety
     /// As [`blocked`] promises. `c` is column major: strides are those of columns, then rows.
-    unsafe fn gemm(size: [usize; 3], c: (*mut Self, [isize; 2]), a: Strided<Self>, b: Strided<Self>, par: Parallelism);
+    unsafe fn gemm(size: [usize; 3], c: (*mut Self, [isize; 2]), a: Strided<Self>, b: Strided<Self>);
 }
 type Strided<T> = (*const T, [isize; 2]);
 macro_rules! blocked {
@@ -43,15 +61,31 @@ macro_rules! blocked {
                 (c, c_strides): (*mut $T, [isize; 2]),
                 (a, a_strides): Strided<$T>,
                 (b, b_strides): Strided<$T>,
-                par: Parallelism,
             ) {
                 use $gemm as library;
                 let ([c_column, c_row], [a_column, a_row], [b_column, b_row]) = (c_strides, a_strides, b_strides);
                 // SAFETY: the caller's promise.
                 unsafe {
                     library::get_gemm_fn()(
-                        m, n, k, c, c_column, c_row, false, a, a_column, a_row, b, b_column, b_row, 0.0, 1.0, false,
-                        false, false, par,
+                        m,
+                        n,
+                        k,
+                        c,
+                        c_column,
+                        c_row,
+                        false,
+                        a,
+                        a_column,
+                        a_row,
+                        b,
+                        b_column,
+                        b_row,
+                        0.0,
+                        1.0,
+                        false,
+                        false,
+                        false,
+                        Parallelism::None,
                     );
                 }
             }
@@ -65,7 +99,7 @@ blocked!(f64, gemm_f64::gemm::f64);
 ///
 /// # Safety
 /// The strides stay inside the operands, which hold `T`, and `c` holds m rows of n and lies apart from them.
-unsafe fn blocked<T: Blocked>(x: &Matrices, par: Parallelism) {
+unsafe fn blocked<T: Blocked>(x: &Matrices) {
     let Matrices { a, b, c, m, n, k, a_strides: [a_row, a_column], b_strides: [b_row, b_column], c_row, .. } = *x;
     let (a, b, c): (*const T, *const T, *mut T) = (a.cast(), b.cast(), c.cast());
     let turned = c_row > 1;
@@ -81,5 +115,5 @@ unsafe fn blocked<T: Blocked>(x: &Matrices, par: Parallelism) {
         right = (right.0.wrapping_offset(last * right.1[1]), [right.1[0], -right.1[1]]);
     }
     // SAFETY: as promised.
-    unsafe { T::gemm(size, (c, c_strides), left, right, par) };
+    unsafe { T::gemm(size, (c, c_strides), left, right) };
 }

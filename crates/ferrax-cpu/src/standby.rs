@@ -1,0 +1,89 @@
+//! Threads that have just helped, and look out for more to do before they go back to sleep.
+//!
+//! Kernels come one after the other, within a run and from run to run, and to wake a thread takes longer than most of them. So who has helped stays
+//! for [`STAY`], in a seat where it can be called by a store:
+//!
+//! ```text
+//!     EMPTY --sits down--> WAITING --is called--> CALLED --is told--> TOLD --leaves with its task--> EMPTY
+//!                             `--- gives up ---------------------------------------------------------^
+//! ```
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::{Duration, Instant};
+
+/// How long a thread stays awake with nothing to do.
+const STAY: Duration = Duration::from_micros(100);
+/// Threads that may wait at one time.
+const SEATS: usize = 64;
+
+pub type Task = Box<dyn FnOnce() + Send>;
+
+const EMPTY: u8 = 0;
+const WAITING: u8 = 1;
+const CALLED: u8 = 2;
+const TOLD: u8 = 3;
+
+/// On a line of its own: who waits in it looks at it all the time.
+#[repr(align(128))]
+struct Seat {
+    state: AtomicU8,
+    task: Mutex<Option<Task>>,
+}
+pub struct Standby {
+    seats: [Seat; SEATS],
+}
+impl Standby {
+    pub const fn new() -> Standby {
+        Standby { seats: [const { Seat { state: AtomicU8::new(EMPTY), task: Mutex::new(None) } }; SEATS] }
+    }
+    /// Whether nobody waits.
+    pub fn is_empty(&self) -> bool {
+        self.seats.iter().all(|s| s.state.load(Ordering::Relaxed) != WAITING)
+    }
+    /// Gives a task to a thread that waits, or to one that `wake` gets, which stays afterwards.
+    pub fn call(&'static self, task: Task, wake: impl FnOnce(Task)) {
+        let change =
+            |s: &&Seat| s.state.compare_exchange(WAITING, CALLED, Ordering::Acquire, Ordering::Relaxed).is_ok();
+        let Some(seat) = self.seats.iter().find(change) else {
+            return wake(Box::new(move || {
+                task();
+                self.stay();
+            }));
+        };
+        *seat.task.lock().unwrap_or_else(|e| e.into_inner()) = Some(task);
+        seat.state.store(TOLD, Ordering::Release);
+    }
+    /// Does what it is called for, until it has not been for a while.
+    fn stay(&self) {
+        while let Some(task) = self.wait() {
+            task();
+        }
+    }
+    fn wait(&self) -> Option<Task> {
+        let change = |s: &Seat, from: u8, to: u8| {
+            s.state.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+        };
+        let seat = self.seats.iter().find(|s| change(s, EMPTY, WAITING))?;
+        let since = Instant::now();
+        loop {
+            for _ in 0..32 {
+                if seat.state.load(Ordering::Acquire) == TOLD {
+                    let task = seat.task.lock().unwrap_or_else(|e| e.into_inner()).take();
+                    seat.state.store(EMPTY, Ordering::Release);
+                    return task;
+                }
+                std::hint::spin_loop();
+            }
+            if since.elapsed() > STAY && change(seat, WAITING, EMPTY) {
+                return None;
+            }
+            rayon::yield_now(); // the pool may have work of its own
+        }
+    }
+    /// In a forked child: those who waited are not there.
+    pub fn clear(&self) {
+        for s in &self.seats {
+            s.state.store(EMPTY, Ordering::Release);
+        }
+    }
+}
