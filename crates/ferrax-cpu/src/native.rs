@@ -1,4 +1,4 @@
-//! Native code: runs of calls of a tile program as one loop over registers, for x86-64 with AVX2.
+//! Native code: runs of calls of a tile program as one loop over registers, for x86-64 with AVX2 or AVX-512.
 //!
 //! ```text
 //!     r0 = mul in0, in0;  r1 = add r0, c;  out0 = mul r1, in0      ->      ymm0 = in0[i]
@@ -24,10 +24,12 @@ mod record;
 mod scalar_loop;
 
 use allot::allot;
-use asm::{Emitted, Site};
+pub use asm::VectorSize;
+use asm::{Emitted, KeptOperand, Site};
 pub use lower::{Function, LaneWidth};
 use pages::Pages;
 pub use scalar_loop::{LoopCode, LoopOperation, LoopText, WindowElement};
+use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A call of a tile program, operands by their places in the table of the frame.
@@ -43,6 +45,11 @@ pub enum Operand {
     Const(u64),
     /// The same in each lane.
     Still,
+    /// The same in each lane: an element of so many bytes, to which this place of the table points.
+    One {
+        at: u16,
+        bytes: usize,
+    },
     Moving,
 }
 
@@ -50,11 +57,13 @@ pub enum Operand {
 const MOST_OPERANDS: usize = asm::TABLE;
 const MOST_SPILLS: u32 = 100;
 const MOST_VALUES: usize = 4000;
-const VECTOR: usize = 32;
 
 /// Where an operand stands in the frame's table, and the bytes of an element if it moves.
+#[derive(Clone, Copy)]
 struct TableSlot {
     at: u16,
+    /// Whether one element stands there, to be repeated.
+    is_one: bool,
     is_bool: bool,
     step: usize,
     read: bool,
@@ -123,26 +132,22 @@ unsafe extern "sysv64" fn enter_one(d: *mut u8, a: *const u8, b: *const u8, f: O
 struct Recording<'a> {
     known: &'a dyn Fn(u16) -> Operand,
     slots: Vec<TableSlot>,
-    still: Vec<bool>,
     /// Operands written so far, with their values.
     values: Vec<(u16, graph::VecValue)>,
     size: usize,
 }
 impl Recording<'_> {
     fn slot(&mut self, at: u16, is_bool: bool) -> usize {
+        let (at, is_one, step) = match (self.known)(at) {
+            Operand::Still => (at, false, 0),
+            Operand::One { at, bytes } if bytes == self.size && !is_bool => (at, true, 0),
+            _ if is_bool => (at, false, 1),
+            _ => (at, false, self.size),
+        };
         if let Some(k) = self.slots.iter().position(|s| s.at == at && s.is_bool == is_bool) {
             return k;
         }
-        let still = matches!((self.known)(at), Operand::Still);
-        let step = if still {
-            0
-        } else if is_bool {
-            1
-        } else {
-            self.size
-        };
-        self.slots.push(TableSlot { at, is_bool, step, read: false, written: false });
-        self.still.push(still);
+        self.slots.push(TableSlot { at, is_one, is_bool, step, read: false, written: false });
         self.slots.len() - 1
     }
     fn read(&mut self, at: u16, is_bool: bool) -> graph::VecValue {
@@ -173,8 +178,9 @@ impl Segment {
         known: &dyn Fn(u16) -> Operand,
         live: &dyn Fn(u16) -> bool,
         aliased: bool,
+        vector: VectorSize,
     ) -> Option<Segment> {
-        let (g, slots, still) = record(calls, width, known, live)?;
+        let (g, slots) = record(calls, (width, vector), known, live)?;
         let both = |of: &dyn Fn(&TableSlot, &TableSlot) -> bool| {
             slots.iter().any(|w| w.written && slots.iter().any(|r| r.read && r.at == w.at && of(r, w)))
         };
@@ -185,11 +191,11 @@ impl Segment {
         // An operand that may be both must not be read again once it is written.
         let late = aliased || both(&|_, _| true);
         let mut frame = 0;
-        let vectors: Vec<Option<u32>> = still
+        let vectors: Vec<Option<u32>> = slots
             .iter()
             .map(|s| {
-                frame += *s as u32;
-                s.then(|| frame - 1)
+                frame += (s.step == 0) as u32;
+                (s.step == 0).then(|| frame - 1)
             })
             .collect();
         let allotted = allot(&g, &vectors, late);
@@ -197,9 +203,13 @@ impl Segment {
             return None;
         }
         let operands: Vec<bool> = slots.iter().map(|s| s.is_bool).collect();
-        let kept: Vec<(u32, u32)> = (0..).zip(&vectors).filter_map(|(k, v)| v.map(|v| (k, v))).collect();
+        let kept: Vec<KeptOperand> = (0..)
+            .zip(slots.iter().zip(&vectors))
+            .filter_map(|(operand, (s, v))| v.map(|slot| KeptOperand { operand, slot, is_one: s.is_one }))
+            .collect();
         let code = asm::assemble(&Emitted {
             wide: g.wide,
+            vector,
             operands: &operands,
             still: &kept,
             body: &allotted.body,
@@ -208,7 +218,11 @@ impl Segment {
             constants: &allotted.constants,
             steps: None,
         });
-        Some(Segment { code: Pages::new(&code)?, slots, lanes: VECTOR / if g.wide { 8 } else { 4 }, repeats: !late })
+        Some(Segment { code: Pages::new(&code)?, slots, lanes: vector.lanes(g.wide), repeats: !late })
+    }
+    /// Whether it reads what stands there.
+    pub fn reads(&self, at: u16) -> bool {
+        self.slots.iter().any(|s| s.at == at && s.read)
     }
     /// The operands that it goes through.
     pub fn moving(&self) -> impl Iterator<Item = u16> {
@@ -217,7 +231,7 @@ impl Segment {
     /// Does what the calls do, for n positions of what `table` points to.
     ///
     /// # Safety
-    /// Each entry that the calls name points to n elements, those that do not move to a vector of them; what is written overlaps only what
+    /// Each entry that the calls name points to n elements, those that do not move to a vector of them, or to one; what is written overlaps only what
     /// the segment was told of.
     #[inline]
     pub unsafe fn run(&self, table: &[*mut u8], n: usize) {
@@ -245,22 +259,25 @@ impl Segment {
     /// # Safety
     /// As `run`: `n` elements at `from`.
     unsafe fn tail(&self, p: &[*mut u8; MOST_OPERANDS], from: usize, n: usize) {
-        #[repr(align(32))]
-        struct Vectors([[u8; VECTOR]; MOST_OPERANDS]);
-        let mut copies = Vectors([[0; VECTOR]; MOST_OPERANDS]);
+        const MOST: usize = 64;
+        #[derive(Clone, Copy)]
+        #[repr(align(64))]
+        struct Vector([u8; MOST]);
+        let mut copies = [const { MaybeUninit::<Vector>::uninit() }; MOST_OPERANDS];
         let mut q = *p;
-        for ((s, copy), q) in self.slots.iter().zip(&mut copies.0).zip(&mut q).filter(|s| s.0.0.step > 0) {
+        for ((s, copy), q) in self.slots.iter().zip(&mut copies).zip(&mut q).filter(|s| s.0.0.step > 0) {
+            let copy = copy.write(Vector([0; MOST])).0.as_mut_ptr();
             if s.read {
                 // SAFETY: n elements at `from` are there; a copy holds a vector, which is more.
-                unsafe { copy.as_mut_ptr().copy_from_nonoverlapping(q.add(from * s.step), n * s.step) }
+                unsafe { copy.copy_from_nonoverlapping(q.add(from * s.step), n * s.step) }
             }
-            *q = copy.as_mut_ptr();
+            *q = copy;
         }
         // SAFETY: each copy is a vector of elements.
         unsafe { self.call(&q, self.lanes) };
-        for ((s, copy), p) in self.slots.iter().zip(&copies.0).zip(p).filter(|s| s.0.0.written) {
+        for ((s, copy), p) in self.slots.iter().zip(&copies).zip(p).filter(|s| s.0.0.written) {
             // SAFETY: as above.
-            unsafe { p.add(from * s.step).copy_from_nonoverlapping(copy.as_ptr(), n * s.step) }
+            unsafe { p.add(from * s.step).copy_from_nonoverlapping(copy.as_ptr().cast::<u8>(), n * s.step) }
         }
     }
     /// # Safety
@@ -291,13 +308,13 @@ unsafe fn enter(code: &Pages, table: *const *mut u8, n: usize) -> usize {
 /// The graph of the calls, where their operands stand, and which of these do not move.
 fn record(
     calls: &[Replaced],
-    width: LaneWidth,
+    (width, vector): (LaneWidth, VectorSize),
     known: &dyn Fn(u16) -> Operand,
     live: &dyn Fn(u16) -> bool,
-) -> Option<(graph::VecGraph, Vec<TableSlot>, Vec<bool>)> {
+) -> Option<(graph::VecGraph, Vec<TableSlot>)> {
     let wide = width == LaneWidth::Wide;
-    graph::begin(wide);
-    let mut r = Recording { known, slots: vec![], still: vec![], values: vec![], size: if wide { 8 } else { 4 } };
+    graph::begin(wide, vector);
+    let mut r = Recording { known, slots: vec![], values: vec![], size: if wide { 8 } else { 4 } };
     let mut bools = vec![];
     for c in calls {
         let (of, result) = c.function.bools();
@@ -320,5 +337,5 @@ fn record(
     }
     let g = graph::end();
     let fits = r.slots.len() <= MOST_OPERANDS && g.nodes.len() <= MOST_VALUES && !g.outputs.is_empty();
-    fits.then_some((g, r.slots, r.still))
+    fits.then_some((g, r.slots))
 }

@@ -88,6 +88,14 @@ impl Ins {
             Ins::Store { v, .. } => [v].into_iter().collect(),
         }
     }
+    fn reads(&self, o: Op) -> bool {
+        match *self {
+            Ins::Call { a, b, c, .. } => [a, b, c].contains(&o),
+            Ins::Rounds { a, b, .. } => [a, b].contains(&o),
+            Ins::Store { v, .. } => v == o,
+            Ins::Load { .. } | Ins::Index { .. } => false,
+        }
+    }
     fn results(&self) -> SmallVec<[Op; 2]> {
         match *self {
             Ins::Call { d, .. } | Ins::Load { d, .. } | Ins::Index { d, .. } => SmallVec::from_slice(&[d]),
@@ -113,8 +121,15 @@ struct Loads {
     guards: Vec<Between>,
     fill: u64,
     lane_bytes: usize,
-    /// A row of this can stand for the register: lanes are stored as they are, one after the other.
+    /// Lanes are stored as they are.
+    is_storage: bool,
+    /// A row of this can stand for the register: its lanes lie one after the other.
     in_place: bool,
+}
+impl Loads {
+    fn is_of_row(&self) -> bool {
+        self.guards.is_empty() && self.is_storage && matches!(self.strides.last(), Some(0))
+    }
 }
 struct Between {
     offset: i64,
@@ -237,6 +252,17 @@ impl TileProgram {
     /// Registers, what is used in place, and where tiles are rows what is loaded from.
     fn n_pointers(&self) -> usize {
         self.n_regs + self.directs.len() + if self.by_rows { self.loads.len() } else { 0 }
+    }
+    /// Where the frame's table points to what a load reads, where tiles are rows.
+    fn pointer_of(&self, load: u32) -> Op {
+        (self.n_regs + self.directs.len() + load as usize) as Op
+    }
+    /// Whether all lanes of a load are one element of its row, as it lies in memory. Its register is its alone.
+    fn is_of_row(&self, load: u32) -> bool {
+        self.by_rows && self.loads[load as usize].is_of_row() && !self.keep.iter().any(|k| self.is_made_by(*k, load))
+    }
+    fn is_made_by(&self, o: Op, load: u32) -> bool {
+        self.body.iter().any(|i| matches!(*i, Ins::Load { load: l, d } if l == load && d == o))
     }
     /// Bytes of working memory a frame needs.
     pub fn frame_bytes(&self) -> usize {

@@ -1,6 +1,6 @@
 //! Registers for a graph: one pass over its operations in order, since a body has no branches.
 //!
-//! Where all sixteen are taken, the value wanted latest gives way: constants and operands are simply read again, others go to the frame first.
+//! Where all are taken, the value wanted latest gives way: constants and operands are simply read again, others go to the frame first.
 //!
 //! INVARIANT: when an instruction runs, each register it reads holds the value that the graph says, in every vector of positions.
 use super::CalledFn;
@@ -31,7 +31,7 @@ struct Allot<'a> {
     g: &'a VecGraph,
     /// For each operand, its vector of the frame if it does not move.
     still: &'a [Option<u32>],
-    holders: [Option<VecValue>; 16],
+    holders: SmallVec<[Option<VecValue>; 32]>,
     register: Vec<Option<u8>>,
     slot: Vec<Option<u32>>,
     /// Constants' places in the pool.
@@ -95,7 +95,7 @@ pub fn allot(g: &VecGraph, still: &[Option<u32>], late: bool) -> Allotted {
     let mut a = Allot {
         g,
         still,
-        holders: [None; 16],
+        holders: SmallVec::from_elem(None, g.vector.registers() as usize),
         register: vec![None; n],
         slot: vec![None; n],
         pooled: vec![None; n],
@@ -109,13 +109,13 @@ pub fn allot(g: &VecGraph, still: &[Option<u32>], late: bool) -> Allotted {
     }
     // What is called keeps no register.
     if a.called.is_none() {
-        keep_constants(&mut a.out, a.taken);
+        keep_constants(&mut a.out, a.taken, g.vector.registers());
     }
     a.out
 }
 
 /// Gives the registers from `first` on to the constants that are read most often.
-fn keep_constants(out: &mut Allotted, first: u8) {
+fn keep_constants(out: &mut Allotted, first: u8, end: u8) {
     fn place(i: &mut VecInst) -> Option<&mut Site> {
         match i {
             VecInst::Op { b, .. } | VecInst::Fused { b, .. } | VecInst::Load { from: b, .. } => Some(b),
@@ -130,7 +130,7 @@ fn keep_constants(out: &mut Allotted, first: u8) {
     }
     let mut order: Vec<u32> = (0..reads.len() as u32).collect();
     order.sort_by_key(|c| std::cmp::Reverse(reads[*c as usize]));
-    out.constants = (first..16).zip(order).collect();
+    out.constants = (first..end).zip(order).collect();
     let mut register = vec![None; reads.len()];
     out.constants.iter().for_each(|(r, c)| register[*c as usize] = Some(*r));
     for site in out.body.iter_mut().filter_map(place) {
@@ -234,7 +234,7 @@ impl Allot<'_> {
     }
     /// Nothing stays in a register over a call.
     fn call(&mut self, v: VecValue, f: CalledFn, [d, a, b]: [u32; 3]) {
-        for r in 0..16 {
+        for r in 0..self.g.vector.registers() {
             if self.holders[r as usize].is_some() {
                 self.give_way(r);
                 self.holders[r as usize] = None;
@@ -298,7 +298,7 @@ impl Allot<'_> {
             let stored = self.slot[v as usize].is_some() || matches!(self.g.nodes[v as usize], VecNode::Leaf(_));
             self.next[v as usize].saturating_add(if stored { SPILL } else { 0 })
         };
-        let (r, _) = (0..16u8)
+        let (r, _) = (0..self.g.vector.registers())
             .filter_map(|r| self.holders[r as usize].map(|v| (r, v)))
             .filter(|(_, v)| !keep.contains(v))
             .max_by_key(|(_, v)| cost(*v))

@@ -1,4 +1,4 @@
-//! The encoder: instructions over 256-bit registers, as bytes (VEX).
+//! The encoder: instructions over registers of 256 bits (VEX) or 512 (EVEX), as bytes.
 //!
 //! A function takes a table of pointers (rdi) and a count (rsi), of positions or of iterations, and goes through its body once for each
 //! vector of positions, or once an iteration:
@@ -272,6 +272,10 @@ impl Opcode {
         }
     }
 }
+/// Two operands, of all elements of which each is 4 bytes.
+fn plain(map: u8, prefix: u8, op: u8) -> Coded {
+    Coded { map, prefix, w: false, op, form: Coding::Two, imm: None, short: false }
+}
 impl Coded {
     fn in_map(self, map: u8) -> Coded {
         Coded { map, ..self }
@@ -287,14 +291,52 @@ const LOST: [u8; 8] = [7, 6, 2, 1, 8, 9, 10, 11];
 /// Pointers of a table that has vectors behind it.
 pub const TABLE: usize = 32;
 
+/// How long the registers are.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum VectorSize {
+    /// 256 bits, sixteen of them.
+    #[default]
+    Ymm,
+    /// 512 bits, thirty-two of them; masks of bits beside them, which here only pass what compares to what chooses.
+    Zmm,
+}
+impl VectorSize {
+    pub const fn bytes(self) -> usize {
+        match self {
+            VectorSize::Ymm => 32,
+            VectorSize::Zmm => 64,
+        }
+    }
+    pub fn registers(self) -> u8 {
+        match self {
+            VectorSize::Ymm => 16,
+            VectorSize::Zmm => 32,
+        }
+    }
+    pub fn lanes(self, wide: bool) -> usize {
+        self.bytes() / if wide { 8 } else { 4 }
+    }
+}
+/// The mask of bits that is used, at once.
+const MASK: u8 = 1;
+
+/// An operand that does not move.
+#[derive(Clone, Copy, Debug)]
+pub struct KeptOperand {
+    pub operand: u32,
+    /// The vector of the frame that keeps it.
+    pub slot: u32,
+    /// Whether it is one element, to be repeated, where others are vectors.
+    pub is_one: bool,
+}
 /// What a function is made of.
 pub struct Emitted<'a> {
     /// Whether elements are 8 bytes wide.
     pub wide: bool,
+    pub vector: VectorSize,
     /// Each a bool where true: its elements are bytes.
     pub operands: &'a [bool],
-    /// Operands that do not move, and the vector of the frame each is kept in.
-    pub still: &'a [(u32, u32)],
+    pub still: &'a [KeptOperand],
     pub body: &'a [VecInst],
     pub frame: u32,
     /// Elements, each repeated in a vector of its own.
@@ -318,7 +360,7 @@ struct Asm<'a> {
 pub fn assemble(f: &Emitted) -> Vec<u8> {
     let mut a = Asm {
         f,
-        bytes: Vec::with_capacity(256 + 10 * f.body.len() + 32 * f.pool.len()),
+        bytes: Vec::with_capacity(256 + 12 * f.body.len() + f.vector.bytes() * f.pool.len()),
         fixups: vec![],
         exits: vec![],
     };
@@ -330,8 +372,7 @@ pub fn assemble(f: &Emitted) -> Vec<u8> {
             (0..).zip(steps).for_each(|(k, by)| a.go_on(k, *by));
             1
         }
-        None if f.wide => 4,
-        None => 8,
+        None => f.vector.lanes(f.wide) as u8,
     };
     a.bytes.extend([0x48, 0x83, 0xc2, positions]); // add rdx, positions
     a.bytes.extend([0x48, 0x39, 0xf2]); // cmp rdx, rsi
@@ -353,19 +394,21 @@ impl Asm<'_> {
         self.bytes.extend([0x48, 0x89, 0xe5]); // mov rbp, rsp
         SAVED.iter().for_each(|r| self.push(*r));
         self.bytes.extend([0x48, 0x81, 0xec]); // sub rsp, frame
-        self.bytes.extend((32 * self.f.frame).to_le_bytes());
-        self.bytes.extend([0x48, 0x83, 0xe4, 0xe0]); // and rsp, -32
-        for (k, slot) in self.f.still {
-            self.pointer(RAX, *k);
+        self.bytes.extend((self.size() * self.f.frame).to_le_bytes());
+        self.bytes.extend([0x48, 0x83, 0xe4, (self.size() as u8).wrapping_neg()]); // and rsp, -vector
+        for k in self.f.still {
+            self.pointer(RAX, k.operand);
             // [rax] without an index
-            let (map, op) = match (self.f.operands[*k as usize], self.f.wide) {
+            let (map, op) = match (self.f.operands[k.operand as usize], self.f.wide) {
+                (false, wide) if k.is_one => (2, 0x18 + wide as u8),
                 (false, _) => (1, 0x10),
                 (true, false) => (2, 0x21),
                 (true, true) => (2, 0x22),
             };
-            self.vex(map, (map == 2) as u8, false, false, 0, 0, 0, 0);
+            let w = k.is_one && self.f.wide && self.f.vector == VectorSize::Zmm;
+            self.prefix(&Coded { w, ..plain(map, (map == 2) as u8, op) }, [0; 4], 0);
             self.bytes.extend([op, 0x00]);
-            self.inst(&VecInst::Store { from: 0, to: Site::Stack(*slot) });
+            self.inst(&VecInst::Store { from: 0, to: Site::Stack(k.slot) });
         }
         for (k, base) in (0..self.f.steps.map_or(self.f.operands.len(), <[i32]>::len)).zip(BASES) {
             self.pointer(base, k as u32);
@@ -411,21 +454,34 @@ impl Asm<'_> {
         }
         self.bytes.extend(by.to_le_bytes());
     }
-    /// The prefix. `r`, `x`, `b` extend the register, the index and the base.
-    fn vex(&mut self, map: u8, prefix: u8, w: bool, short: bool, r: u8, v: u8, x: u8, b: u8) {
-        let high = |n: u8, at: u8| ((n >> 3 & 1) ^ 1) << at;
-        self.bytes.push(0xc4);
-        self.bytes.push(high(r, 7) | high(x, 6) | high(b, 5) | map);
-        self.bytes.push((w as u8) << 7 | (!v & 15) << 3 | (!short as u8) << 2 | prefix);
+    /// Bytes of a vector.
+    fn size(&self) -> u32 {
+        self.f.vector.bytes() as u32
+    }
+    /// The prefix. `r`, `x`, `b` extend the register, the index and the base; `mask` names the mask of bits, if there is one.
+    fn prefix(&mut self, row: &Coded, [r, v, x, b]: [u8; 4], mask: u8) {
+        let high = |n: u8, bit: u8, at: u8| ((n >> bit & 1) ^ 1) << at;
+        let first = high(r, 3, 7) | high(x, 3, 6) | high(b, 3, 5) | row.map;
+        let second = (row.w as u8) << 7 | (!v & 15) << 3 | row.prefix;
+        match self.f.vector {
+            VectorSize::Ymm => self.bytes.extend([0xc4, first, second | (!row.short as u8) << 2]),
+            VectorSize::Zmm => {
+                let length = if row.short { 0 } else { 2 << 5 };
+                self.bytes.extend([0x62, first | high(r, 4, 4), second | 4, length | high(v, 4, 3) | mask]);
+            }
+        }
     }
     /// One instruction; `tail` are the bytes of its immediate.
     fn vector(&mut self, row: &Coded, r: u8, v: u8, rm: Site, tail: Option<u8>) {
-        let b = match rm {
-            Site::Reg(x) => x,
-            Site::At(k) | Site::Window(k, _) => self.base(k),
-            _ => 0,
+        self.masked(row, r, v, rm, tail, 0);
+    }
+    fn masked(&mut self, row: &Coded, r: u8, v: u8, rm: Site, tail: Option<u8>, mask: u8) {
+        let (x, b) = match rm {
+            Site::Reg(m) => (m >> 1, m), // the index's bit is a register's highest
+            Site::At(k) | Site::Window(k, _) => (0, self.base(k)),
+            _ => (0, 0),
         };
-        self.vex(row.map, row.prefix, row.w, row.short, r, v, 0, b);
+        self.prefix(row, [r, v, x, b], mask);
         self.bytes.push(row.op);
         let reg = (r & 7) << 3;
         match rm {
@@ -437,8 +493,8 @@ impl Asm<'_> {
                 self.bytes.extend([0; 4]);
             }
             Site::Stack(slot) => {
-                self.bytes.extend([0x80 | reg | 4, 0x24]); // [rsp + 32 slot]
-                self.bytes.extend((32 * slot).to_le_bytes());
+                self.bytes.extend([0x80 | reg | 4, 0x24]); // [rsp + vector * slot]
+                self.bytes.extend((self.size() * slot).to_le_bytes());
             }
             Site::At(k) => {
                 let scale = match (self.f.operands[k as usize], self.f.wide) {
@@ -470,8 +526,10 @@ impl Asm<'_> {
         }
     }
     fn inst(&mut self, i: &VecInst) {
-        let row = |map, prefix, op, short| Coded { map, prefix, w: false, op, form: Coding::Two, imm: None, short };
+        let row = |map, prefix, op, short| Coded { short, ..plain(map, prefix, op) };
+        let long = self.f.vector == VectorSize::Zmm;
         match *i {
+            VecInst::Op { code, d, a, b, m } if long => self.long(code, d, a, b, m),
             VecInst::Op { code, d, a, b, m } => {
                 let row = code.row(self.f.wide);
                 let imm = if code == Opcode::Blend { Some(m << 4) } else { row.imm };
@@ -494,6 +552,9 @@ impl Asm<'_> {
                 self.vector(&row(2, 1, op, false), d, 0, from, None)
             }
             VecInst::Store { from, to } => self.vector(&row(1, 0, 0x11, false), from, 0, to, None),
+            VecInst::StoreBytes { from, to } if long => {
+                self.vector(&row(2, 2, 0x31 + self.f.wide as u8, false), from, 0, to, None)
+            }
             VecInst::StoreBytes { from, to } => {
                 let op = if self.f.wide { 0x7e } else { 0xd6 };
                 self.vector(&row(1, 1, op, true), from, 0, to, None)
@@ -509,6 +570,40 @@ impl Asm<'_> {
                 self.exits.push(self.bytes.len());
                 self.bytes.extend([0; 4]);
             }
+        }
+    }
+    /// An operation on 512 bits. What compares leaves a mask of bits, which is made a vector; what chooses takes its mask from one.
+    fn long(&mut self, code: Opcode, d: u8, a: u8, b: Site, m: u8) {
+        let wide = self.f.wide;
+        let row = code.row(wide);
+        // elements are told apart by this bit
+        let row = match code {
+            Opcode::FromI32 | Opcode::ToI32 => row,
+            Opcode::MulEvens | Opcode::MulEvensUnsigned | Opcode::OddsDown => Coded { w: true, ..row },
+            _ => Coded { w: wide, ..row },
+        };
+        let of_masks = |op| Coded { w: wide, ..plain(2, 2, op) };
+        let chosen = Coded { w: wide, ..plain(2, 1, 0x64) };
+        match code {
+            Opcode::Compare(_) | Opcode::IntEq | Opcode::IntGt => {
+                self.vector(&row, MASK, a, b, row.imm);
+                self.vector(&of_masks(0x38), d, 0, Site::Reg(MASK), None);
+            }
+            Opcode::Blend => {
+                self.vector(&of_masks(0x39), MASK, 0, Site::Reg(m), None);
+                self.masked(&chosen, d, a, b, None, MASK);
+            }
+            Opcode::Odds => {
+                self.bytes.extend([0xb8, 0xaa, 0xaa, 0, 0]); // mov eax, every other bit
+                self.bytes.extend([0xc5, 0xf8, 0x92, 0xc0 | MASK << 3]); // kmovw mask, eax
+                self.masked(&chosen, d, a, b, None, MASK);
+            }
+            _ => match row.form {
+                Coding::Three => self.vector(&row, d, a, b, row.imm),
+                Coding::Two => self.vector(&row, d, 0, b, row.imm),
+                Coding::Shift(ext) => self.vector(&row, ext, d, b, row.imm),
+                Coding::Extract => unreachable!("bytes are narrowed where they are stored"),
+            },
         }
     }
     /// The table, the count, the position and the bases are kept; the frame stays aligned.
@@ -527,16 +622,17 @@ impl Asm<'_> {
         LOST.iter().rev().for_each(|r| self.pop(*r));
     }
     fn pool(&mut self) {
-        let start = self.bytes.len().next_multiple_of(32);
+        let size = self.f.vector.bytes();
+        let start = self.bytes.len().next_multiple_of(size);
         self.bytes.resize(start, 0xcc);
         for c in self.f.pool {
-            for _ in 0..if self.f.wide { 4 } else { 8 } {
+            for _ in 0..self.f.vector.lanes(self.f.wide) {
                 let c = c.to_le_bytes();
                 self.bytes.extend_from_slice(if self.f.wide { &c } else { &c[..4] });
             }
         }
         for (at, from, c) in std::mem::take(&mut self.fixups) {
-            let distance = (start + 32 * c as usize) as i32 - from as i32;
+            let distance = (start + size * c as usize) as i32 - from as i32;
             self.bytes[at..at + 4].copy_from_slice(&distance.to_le_bytes());
         }
     }

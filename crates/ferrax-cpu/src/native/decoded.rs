@@ -1,6 +1,6 @@
 //! What the encoder writes, read by a decoder that knows nothing of it.
 use super::CalledFn;
-use super::asm::{Emitted, Opcode, Site, TABLE, VecInst, assemble};
+use super::asm::{Emitted, KeptOperand, Opcode, Site, TABLE, VecInst, VectorSize, assemble};
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 
 const BASES: [Register; 9] = [
@@ -86,8 +86,57 @@ fn immediate(code: Opcode, m: u8) -> Option<u8> {
         _ => None,
     }
 }
-fn vector(n: u8, short: bool) -> Register {
-    (if short { Register::XMM0 } else { Register::YMM0 }) + n as u32
+fn vector(f: &Emitted, n: u8, short: bool) -> Register {
+    let first = match f.vector {
+        _ if short => Register::XMM0,
+        VectorSize::Ymm => Register::YMM0,
+        VectorSize::Zmm => Register::ZMM0,
+    };
+    first + n as u32
+}
+/// What only 256 bits have: bytes are put together from halves.
+fn is_short(code: Opcode) -> bool {
+    matches!(code, Opcode::High | Opcode::Pack16 | Opcode::Pack8 | Opcode::Evens)
+}
+/// An operation on 512 bits that goes by way of a mask of bits.
+fn is_masked<'a>(
+    r: &Read,
+    f: &Emitted,
+    code: Opcode,
+    [d, a, m]: [u8; 3],
+    b: Site,
+    first: &Instruction,
+    next: &'a Instruction,
+    body: &mut impl Iterator<Item = &'a Instruction>,
+) {
+    let by_width = |narrow, wide| if f.wide { wide } else { narrow };
+    let chosen = |i: &Instruction| {
+        assert_eq!(i.mnemonic(), by_width(Mnemonic::Vpblendmd, Mnemonic::Vpblendmq), "{i}");
+        assert_eq!((i.op0_register(), i.op1_register()), (vector(f, d, false), vector(f, a, false)), "{i}");
+        assert_eq!((i.op_mask(), i.zeroing_masking()), (Register::K1, false), "{i}");
+        is_at(r, f, i, 2, b, false);
+    };
+    match code {
+        Opcode::Blend => {
+            assert_eq!(first.mnemonic(), by_width(Mnemonic::Vpmovd2m, Mnemonic::Vpmovq2m), "{first}");
+            assert_eq!((first.op0_register(), first.op1_register()), (Register::K1, vector(f, m, false)), "{first}");
+            chosen(pointed(b, next, body));
+        }
+        Opcode::Odds => {
+            assert_eq!([first.to_string(), next.to_string()], ["mov eax,0AAAAh", "kmovw k1,eax"]);
+            let i = body.next().unwrap();
+            chosen(pointed(b, i, body));
+        }
+        _ => {
+            let (_, narrow, wide) = *names().iter().find(|n| n.0 == code).unwrap();
+            assert_eq!(Some(first.mnemonic()), if f.wide { wide } else { narrow }, "{first}");
+            assert_eq!((first.op0_register(), first.op1_register()), (Register::K1, vector(f, a, false)), "{first}");
+            is_at(r, f, first, 2, b, false);
+            assert_eq!(immediate(code, m).unwrap_or(0), if first.op_count() == 4 { first.immediate8() } else { 0 });
+            assert_eq!(next.mnemonic(), by_width(Mnemonic::Vpmovm2d, Mnemonic::Vpmovm2q), "{next}");
+            assert_eq!((next.op0_register(), next.op1_register()), (vector(f, d, false), Register::K1), "{next}");
+        }
+    }
 }
 
 struct Read {
@@ -108,19 +157,20 @@ fn read(f: &Emitted) -> Read {
 /// That operand `j` of the instruction is this place.
 fn is_at(r: &Read, f: &Emitted, i: &Instruction, j: u32, place: Site, short: bool) {
     match place {
-        Site::Reg(n) => assert_eq!(i.op_register(j), vector(n, short), "{i}"),
+        Site::Reg(n) => assert_eq!(i.op_register(j), vector(f, n, short), "{i}"),
         Site::Pool(c) => {
             assert!(i.op_kind(j) == OpKind::Memory && i.is_ip_rel_memory_operand(), "{i}");
             let at = i.ip_rel_memory_address() as usize;
             let size = if f.wide { 8 } else { 4 };
-            assert_eq!(at % 32, 0);
-            for e in r.bytes[at..at + 32].chunks(size) {
+            let vector = f.vector.bytes();
+            assert_eq!(at % vector, 0);
+            for e in r.bytes[at..at + vector].chunks(size) {
                 assert_eq!(e, &f.pool[c as usize].to_le_bytes()[..size]);
             }
         }
         Site::Stack(slot) => {
             assert_eq!((i.memory_base(), i.memory_index()), (Register::RSP, Register::None), "{i}");
-            assert_eq!(i.memory_displacement64(), 32 * slot as u64);
+            assert_eq!(i.memory_displacement64(), (f.vector.bytes() * slot as usize) as u64);
         }
         Site::At(k) => {
             let base = BASES.get(k as usize).copied().unwrap_or(Register::RAX);
@@ -182,10 +232,16 @@ fn is_call<'a>(body: &mut impl Iterator<Item = &'a Instruction>, f: u64, places:
     ];
     assert!(lost.iter().all(|r| kept.contains(r)));
 }
+/// What comes after the pointer of an operand is read that has no register for it.
+fn pointed<'a>(at: Site, i: &'a Instruction, body: &mut impl Iterator<Item = &'a Instruction>) -> &'a Instruction {
+    let (Site::At(k @ 9..) | Site::Window(k @ 9.., _)) = at else { return i };
+    assert_eq!((i.mnemonic(), i.memory_base(), i.op0_register()), (Mnemonic::Mov, Register::RDI, Register::RAX), "{i}");
+    assert_eq!(i.memory_displacement64(), 8 * k as u64);
+    body.next().unwrap()
+}
 /// That a body was written as it was meant, and stands in the loop as it should.
 fn check(f: &Emitted) {
     let r = read(f);
-    let is_pointer = |i: &Instruction| i.mnemonic() == Mnemonic::Mov && i.memory_base() == Register::RDI;
     let start = r.all.iter().position(|i| i.to_string() == "xor edx,edx").expect("the position starts at 0") + 1;
     let mut body = r.all[start..].iter();
     let after = r.all[r.all.len() - 9].ip();
@@ -203,27 +259,43 @@ fn check(f: &Emitted) {
             VecInst::Load { from, .. } | VecInst::LoadBytes { from, .. } => from,
             VecInst::Store { to, .. } | VecInst::StoreBytes { to, .. } => to,
         };
-        if let Site::At(k @ 9..) | Site::Window(k @ 9.., _) = at {
-            assert!(is_pointer(i) && i.op0_register() == Register::RAX, "{i}");
-            assert_eq!(i.memory_displacement64(), 8 * k as u64);
-            i = body.next().unwrap();
+        let by_mask = |code| f.vector == VectorSize::Zmm && matches!(code, Opcode::Blend | Opcode::Odds);
+        let is_late = matches!(*inst, VecInst::Op { code, .. } if by_mask(code));
+        if !is_late {
+            i = pointed(at, i, &mut body);
         }
         match *inst {
             VecInst::Call { .. } => unreachable!("was read"),
+            VecInst::Op { code, d, a, b, m }
+                if f.vector == VectorSize::Zmm
+                    && matches!(
+                        code,
+                        Opcode::Blend | Opcode::Odds | Opcode::Compare(_) | Opcode::IntEq | Opcode::IntGt
+                    ) =>
+            {
+                let next = body.next().unwrap();
+                is_masked(&r, f, code, [d, a, m], b, i, next, &mut body);
+            }
             VecInst::Op { code, d, a, b, m } => {
                 let (_, narrow, wide) = *names().iter().find(|n| n.0 == code).unwrap();
-                assert_eq!(Some(i.mnemonic()), if f.wide { wide } else { narrow }, "{i}");
-                let short = matches!(code, Opcode::Pack16 | Opcode::Pack8 | Opcode::Evens);
-                assert_eq!(i.op0_register(), vector(d, short || code == Opcode::High), "{i}");
+                let name = match (code, f.vector) {
+                    (Opcode::Round(_), VectorSize::Zmm) if f.wide => Some(Mnemonic::Vrndscalepd),
+                    (Opcode::Round(_), VectorSize::Zmm) => Some(Mnemonic::Vrndscaleps),
+                    _ if f.wide => wide,
+                    _ => narrow,
+                };
+                assert_eq!(Some(i.mnemonic()), name, "{i}");
+                let short = is_short(code) && code != Opcode::High;
+                assert_eq!(i.op0_register(), vector(f, d, short || code == Opcode::High), "{i}");
                 let last = if code.is_binary() {
-                    assert_eq!(i.op_register(1), vector(a, short), "{i}");
+                    assert_eq!(i.op_register(1), vector(f, a, short), "{i}");
                     2
                 } else {
                     1
                 };
                 is_at(&r, f, i, last, b, short);
                 match immediate(code, m) {
-                    Some(_) if code == Opcode::Blend => assert_eq!(i.op_register(3), vector(m, false), "{i}"),
+                    Some(_) if code == Opcode::Blend => assert_eq!(i.op_register(3), vector(f, m, false), "{i}"),
                     Some(n) => assert_eq!(i.immediate8(), n, "{i}"),
                     None => assert_eq!(i.op_count(), last + 1, "{i}"),
                 }
@@ -231,42 +303,51 @@ fn check(f: &Emitted) {
             VecInst::Fused { code, grows, d, a, b } => {
                 let (_, names) = FUSED.iter().find(|n| n.0 == code).unwrap();
                 assert_eq!(i.mnemonic(), names[f.wide as usize][grows as usize], "{i}");
-                assert_eq!((i.op0_register(), i.op1_register()), (vector(d, false), vector(a, false)), "{i}");
+                assert_eq!((i.op0_register(), i.op1_register()), (vector(f, d, false), vector(f, a, false)), "{i}");
                 assert_eq!(i.op_count(), 3, "{i}");
                 is_at(&r, f, i, 2, b, false);
             }
             VecInst::Load { d, from } => {
                 let moves = if matches!(from, Site::Reg(_)) { Mnemonic::Vmovaps } else { Mnemonic::Vmovups };
-                assert_eq!((i.mnemonic(), i.op0_register()), (moves, vector(d, false)));
+                assert_eq!((i.mnemonic(), i.op0_register()), (moves, vector(f, d, false)));
                 is_at(&r, f, i, 1, from, false);
             }
             VecInst::LoadBytes { d, from } => {
                 let widens = if f.wide { Mnemonic::Vpmovsxbq } else { Mnemonic::Vpmovsxbd };
-                assert_eq!((i.mnemonic(), i.op0_register()), (widens, vector(d, false)));
+                assert_eq!((i.mnemonic(), i.op0_register()), (widens, vector(f, d, false)));
                 is_at(&r, f, i, 1, from, false);
             }
             VecInst::Store { from, to } => {
-                assert_eq!((i.mnemonic(), i.op1_register()), (Mnemonic::Vmovups, vector(from, false)));
+                assert_eq!((i.mnemonic(), i.op1_register()), (Mnemonic::Vmovups, vector(f, from, false)));
                 is_at(&r, f, i, 0, to, false);
             }
             VecInst::StoreBytes { from, to } => {
-                let lowest = if f.wide { Mnemonic::Vmovd } else { Mnemonic::Vmovq };
-                assert_eq!((i.mnemonic(), i.op1_register()), (lowest, vector(from, true)));
+                let long = f.vector == VectorSize::Zmm;
+                let lowest = match (long, f.wide) {
+                    (true, true) => Mnemonic::Vpmovqb,
+                    (true, false) => Mnemonic::Vpmovdb,
+                    (false, true) => Mnemonic::Vmovd,
+                    (false, false) => Mnemonic::Vmovq,
+                };
+                assert_eq!((i.mnemonic(), i.op1_register()), (lowest, vector(f, from, !long)));
                 is_at(&r, f, i, 0, to, true);
             }
             VecInst::LoadOne { d, from } => {
                 let spreads = if f.wide { Mnemonic::Vbroadcastsd } else { Mnemonic::Vbroadcastss };
-                assert_eq!((i.mnemonic(), i.op0_register()), (spreads, vector(d, false)));
+                assert_eq!((i.mnemonic(), i.op0_register()), (spreads, vector(f, d, false)));
                 is_at(&r, f, i, 1, from, false);
             }
             VecInst::StoreOne { from, to } => {
                 let lowest = if f.wide { Mnemonic::Vmovsd } else { Mnemonic::Vmovss };
-                assert_eq!((i.mnemonic(), i.op1_register()), (lowest, vector(from, true)));
+                assert_eq!((i.mnemonic(), i.op1_register()), (lowest, vector(f, from, true)));
                 is_at(&r, f, i, 0, to, true);
             }
             VecInst::ExitUnless { m } => {
                 let top = if f.wide { Mnemonic::Vmovmskpd } else { Mnemonic::Vmovmskps };
-                assert_eq!((i.mnemonic(), i.op0_register(), i.op1_register()), (top, Register::EAX, vector(m, false)));
+                assert_eq!(
+                    (i.mnemonic(), i.op0_register(), i.op1_register()),
+                    (top, Register::EAX, vector(f, m, false))
+                );
                 assert_eq!(body.next().unwrap().to_string(), "test al,1");
                 let jump = body.next().unwrap();
                 assert_eq!((jump.mnemonic(), jump.near_branch64()), (Mnemonic::Je, after), "{jump}");
@@ -283,11 +364,8 @@ fn check(f: &Emitted) {
     }
     let rest: Vec<String> = body.map(|i| i.to_string()).collect();
     let jump = format!("jb {:016X}h", r.all[start].ip());
-    let step = match (f.steps, f.wide) {
-        (Some(_), _) => "add rdx,1",
-        (None, true) => "add rdx,4",
-        (None, false) => "add rdx,8",
-    };
+    let positions = if f.steps.is_some() { 1 } else { f.vector.bytes() / if f.wide { 8 } else { 4 } };
+    let step = format!("add rdx,{}", if positions == 16 { "10h".into() } else { positions.to_string() });
     let end = [
         "mov rax,rdx",
         "lea rsp,[rbp-20h]",
@@ -299,21 +377,26 @@ fn check(f: &Emitted) {
         "vzeroupper",
         "ret",
     ];
-    assert_eq!(rest, [&[step, "cmp rdx,rsi", &jump][..], &end].concat());
+    assert_eq!(rest, [&[step.as_str(), "cmp rdx,rsi", &jump][..], &end].concat());
 }
+
+/// Each width of elements in each size of vectors.
+const SHAPES: [(bool, VectorSize); 4] =
+    [(false, VectorSize::Ymm), (true, VectorSize::Ymm), (false, VectorSize::Zmm), (true, VectorSize::Zmm)];
 
 #[test]
 fn every_instruction_is_written_as_it_is_meant() {
     let operands: Vec<bool> = (0..12).map(|k| k % 4 == 3).collect();
-    for wide in [false, true] {
+    for (wide, vector) in SHAPES {
         for (code, narrow, wider) in names() {
-            if (if wide { wider } else { narrow }).is_none() {
+            if (if wide { wider } else { narrow }).is_none() || vector == VectorSize::Zmm && is_short(code) {
                 continue;
             }
             let mut body = vec![];
-            for n in 0..16u8 {
-                let [d, a, m] = [n, (n * 7 + 3) % 16, (n * 5 + 9) % 16];
-                let mut places = vec![Site::Reg((n * 11 + 6) % 16)];
+            let all = vector.registers();
+            for n in 0..all {
+                let [d, a, m] = [n, (n * 7 + 3) % all, (n * 5 + 9) % all];
+                let mut places = vec![Site::Reg((n as u32 * 11 + 6) as u8 % all)];
                 if code.takes_memory() {
                     let k = [0, 1, 2, 4, 5, 6, 8, 9, 10][n as usize % 9];
                     places.extend([Site::Pool(n as u32 % 3), Site::Stack(n as u32 * 7), Site::At(k)]);
@@ -323,10 +406,11 @@ fn every_instruction_is_written_as_it_is_meant() {
             let pool = [1, 0x8000_0000_7fc0_0000, u64::MAX];
             check(&Emitted {
                 wide,
+                vector,
                 operands: &operands,
                 still: &[],
                 body: &body,
-                frame: 106,
+                frame: 230,
                 pool: &pool,
                 constants: &[],
                 steps: None,
@@ -337,22 +421,29 @@ fn every_instruction_is_written_as_it_is_meant() {
 #[test]
 fn every_fused_instruction_is_written_as_it_is_meant() {
     let operands = [false; 12];
-    for wide in [false, true] {
+    for (wide, vector) in SHAPES {
         let mut body = vec![];
-        for n in 0..16u8 {
-            let places = [Site::Reg((n * 11 + 6) % 16), Site::Pool(0), Site::Stack(n as u32), Site::At(n as u32 % 12)];
+        let all = vector.registers();
+        for n in 0..all {
+            let places = [
+                Site::Reg((n as u32 * 11 + 6) as u8 % all),
+                Site::Pool(0),
+                Site::Stack(n as u32),
+                Site::At(n as u32 % 12),
+            ];
             for (code, _) in FUSED {
                 for (grows, b) in [false, true].into_iter().flat_map(|g| places.map(|b| (g, b))) {
-                    body.push(VecInst::Fused { code, grows, d: n, a: (n * 7 + 3) % 16, b });
+                    body.push(VecInst::Fused { code, grows, d: n, a: (n * 7 + 3) % all, b });
                 }
             }
         }
         check(&Emitted {
             wide,
+            vector,
             operands: &operands,
             still: &[],
             body: &body,
-            frame: 16,
+            frame: 32,
             pool: &[7],
             constants: &[],
             steps: None,
@@ -362,16 +453,17 @@ fn every_fused_instruction_is_written_as_it_is_meant() {
 #[test]
 fn every_move_is_written_as_it_is_meant() {
     let operands: Vec<bool> = (0..12).map(|k| k % 2 == 1).collect();
-    for wide in [false, true] {
+    for (wide, vector) in SHAPES {
         let mut body = vec![];
-        for n in 0..16u8 {
+        let all = vector.registers();
+        for n in 0..all {
             let slot = n as u32 * 9;
             let (lanes, bytes) = (Site::At(n as u32 % 6 * 2), Site::At(n as u32 % 6 * 2 + 1));
             body.extend([
                 VecInst::Load { d: n, from: lanes },
                 VecInst::Load { d: n, from: Site::Pool(0) },
                 VecInst::Load { d: n, from: Site::Stack(slot) },
-                VecInst::Load { d: n, from: Site::Reg(15 - n) },
+                VecInst::Load { d: n, from: Site::Reg(all - 1 - n) },
                 VecInst::LoadBytes { d: n, from: bytes },
                 VecInst::Store { from: n, to: lanes },
                 VecInst::Store { from: n, to: Site::Stack(slot) },
@@ -380,10 +472,11 @@ fn every_move_is_written_as_it_is_meant() {
         }
         check(&Emitted {
             wide,
+            vector,
             operands: &operands,
             still: &[],
             body: &body,
-            frame: 136,
+            frame: 280,
             pool: &[7],
             constants: &[],
             steps: None,
@@ -411,6 +504,7 @@ fn every_instruction_of_a_loop_is_written_as_it_is_meant() {
         }
         check(&Emitted {
             wide,
+            vector: VectorSize::Ymm,
             operands: &[],
             still: &[],
             body: &body,
@@ -425,8 +519,9 @@ fn every_instruction_of_a_loop_is_written_as_it_is_meant() {
 fn a_function_keeps_what_it_must_and_lays_out_its_frame() {
     let f = Emitted {
         wide: false,
+        vector: VectorSize::Ymm,
         operands: &[false, true, false],
-        still: &[(1, 0), (2, 1)],
+        still: &[(1, 0, false), (2, 1, true)].map(|(operand, slot, is_one)| KeptOperand { operand, slot, is_one }),
         body: &[VecInst::Load { d: 3, from: Site::Stack(1) }, VecInst::Store { from: 3, to: Site::At(0) }],
         frame: 2,
         pool: &[5, 7],
@@ -443,19 +538,62 @@ fn a_function_keeps_what_it_must_and_lays_out_its_frame() {
         "vpmovsxbd ymm0,qword ptr [rax]",
         "vmovups [rsp],ymm0",
         "mov rax,[rdi+10h]",
-        "vmovups ymm0,[rax]",
+        "vbroadcastss ymm0,dword ptr [rax]",
         "vmovups [rsp+20h],ymm0",
         "mov rcx,[rdi]",
         "mov r8,[rdi+8]",
         "mov r9,[rdi+10h]",
     ];
     let kept: Vec<String> = kept.iter().map(|s| s.to_string()).collect();
-    let plain = |s: &String| s.replace("ymmword ptr ", "").replace("qword ptr ", "");
+    let plain = |s: &String| s.replace("ymmword ptr ", "").replace("qword ptr ", "").replace("dword ptr ", "");
     assert_eq!(all[8..17].iter().map(plain).collect::<Vec<_>>(), kept.iter().map(plain).collect::<Vec<_>>());
     let r = read(&f);
     for (i, (register, constant)) in r.all[17..].iter().zip(f.constants) {
-        assert_eq!((i.mnemonic(), i.op0_register()), (Mnemonic::Vmovups, vector(*register, false)), "{i}");
+        assert_eq!((i.mnemonic(), i.op0_register()), (Mnemonic::Vmovups, vector(&f, *register, false)), "{i}");
         is_at(&r, &f, i, 1, Site::Pool(*constant), false);
     }
     assert_eq!(all[19], "xor edx,edx");
+}
+#[test]
+fn a_function_keeps_operands_of_any_width() {
+    let still = [(0, 0, false), (1, 1, false), (2, 2, true)];
+    let still = still.map(|(operand, slot, is_one)| KeptOperand { operand, slot, is_one });
+    for (wide, vector) in SHAPES {
+        let f = Emitted {
+            wide,
+            vector,
+            operands: &[false, true, false],
+            still: &still,
+            body: &[],
+            frame: 3,
+            pool: &[5, 7],
+            constants: &[(vector.registers() - 1, 1)],
+            steps: None,
+        };
+        check(&f);
+        let (r, frame, first, second) = match vector {
+            VectorSize::Ymm => ("ymm0", ["sub rsp,60h", "and rsp,0FFFFFFFFFFFFFFE0h"], "20h", "40h"),
+            VectorSize::Zmm => ("zmm0", ["sub rsp,0C0h", "and rsp,0FFFFFFFFFFFFFFC0h"], "40h", "80h"),
+        };
+        let (widened, spread) = if wide { ("vpmovsxbq", "vbroadcastsd") } else { ("vpmovsxbd", "vbroadcastss") };
+        let all: Vec<String> = read(&f).all.iter().map(|i| i.to_string()).collect();
+        assert_eq!(all[6..8], frame);
+        let kept = [
+            "mov rax,[rdi]".into(),
+            format!("vmovups {r},[rax]"),
+            format!("vmovups [rsp],{r}"),
+            "mov rax,[rdi+8]".into(),
+            format!("{widened} {r},[rax]"),
+            format!("vmovups [rsp+{first}],{r}"),
+            "mov rax,[rdi+10h]".into(),
+            format!("{spread} {r},[rax]"),
+            format!("vmovups [rsp+{second}],{r}"),
+        ];
+        let plain = |s: &String| {
+            ["zmmword", "ymmword", "xmmword", "qword", "dword"]
+                .iter()
+                .fold(s.clone(), |s, w| s.replace(&format!("{w} ptr "), ""))
+        };
+        assert_eq!(all[8..17].iter().map(plain).collect::<Vec<_>>(), kept);
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! INVARIANT: values are in order of definition. A value of type bool is a mask: each element all ones or all zeros.
 use super::CalledFn;
-use super::asm::{Opcode, Site};
+use super::asm::{Opcode, Site, VectorSize};
 use std::cell::RefCell;
 use std::hash::{Hash, Hasher};
 
@@ -49,6 +49,7 @@ pub struct Written {
 #[derive(Default)]
 pub struct VecGraph {
     pub wide: bool,
+    pub vector: VectorSize,
     pub nodes: Vec<VecNode>,
     pub outputs: Vec<Written>,
     /// The mask without which there is no further iteration; what is written, is written after it was looked at.
@@ -90,8 +91,8 @@ fn hash(n: &VecNode) -> usize {
 }
 
 impl VecGraph {
-    pub fn new(wide: bool) -> VecGraph {
-        VecGraph { wide, nodes: vec![], outputs: vec![], goes_on: None, table: vec![0; 256] }
+    pub fn new(wide: bool, vector: VectorSize) -> VecGraph {
+        VecGraph { wide, vector, nodes: vec![], outputs: vec![], goes_on: None, table: vec![0; 256] }
     }
     pub fn push(&mut self, n: VecNode) -> VecValue {
         if self.nodes.len() * 2 >= self.table.len() {
@@ -229,6 +230,9 @@ impl VecGraph {
     }
     fn bytes(&mut self, m: VecValue) -> VecValue {
         let ones = self.un(Opcode::Shr(if self.wide { 63 } else { 31 }), m);
+        if self.vector == VectorSize::Zmm {
+            return ones; // narrowed as they are stored
+        }
         let high = self.un(Opcode::High, ones);
         let pair = |g: &mut VecGraph, code, a, b| g.push(VecNode::Op { code, a, b, m: a });
         let words = if self.wide {
@@ -248,8 +252,8 @@ thread_local! {
 pub fn with<T>(f: impl FnOnce(&mut VecGraph) -> T) -> T {
     GRAPH.with(|g| f(&mut g.borrow_mut()))
 }
-pub fn begin(wide: bool) {
-    with(|g| *g = VecGraph::new(wide));
+pub fn begin(wide: bool, vector: VectorSize) {
+    with(|g| *g = VecGraph::new(wide, vector));
 }
 pub fn end() -> VecGraph {
     with(std::mem::take)

@@ -10,10 +10,10 @@
 //! INVARIANT: everything is written at the end of an iteration, after all that it reads; so it starts from what the last one left, and one
 //! that the condition does not allow leaves nothing.
 use super::allot::allot;
-use super::asm::{self, Emitted, Site, TABLE};
+use super::asm::{self, Emitted, Site, TABLE, VectorSize};
 use super::graph::{self, Leaf, VecValue};
 use super::pages::Pages;
-use super::{CalledFn, LaneWidth, MOST_SPILLS, MOST_VALUES, Replaced, VECTOR, enter};
+use super::{CalledFn, LaneWidth, MOST_SPILLS, MOST_VALUES, Replaced, enter};
 use ferrax_kernel::DType;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -92,7 +92,7 @@ impl LoopText {
     /// `constant`: what a register holds that nothing changes.
     pub fn compile(&self, constant: &dyn Fn(u16) -> u64) -> Option<LoopCode> {
         let wide = self.width()? == LaneWidth::Wide;
-        graph::begin(wide);
+        graph::begin(wide, VectorSize::Ymm);
         self.record(constant);
         let g = graph::end();
         if g.nodes.len() > MOST_VALUES {
@@ -104,6 +104,7 @@ impl LoopText {
         }
         let code = asm::assemble(&Emitted {
             wide,
+            vector: VectorSize::Ymm,
             operands: &[],
             still: &[],
             body: &allotted.body,
@@ -172,7 +173,7 @@ impl LoopCode {
         if n == 0 {
             return 0;
         }
-        const WORDS: usize = VECTOR / 8;
+        const WORDS: usize = VectorSize::Ymm.bytes() / 8;
         let mut memory: SmallVec<[u64; 256]> = SmallVec::from_elem(0, TABLE + WORDS * self.state.len());
         windows.iter().zip(&mut memory).for_each(|(w, m)| *m = *w as u64);
         for ((r, is_bool), v) in self.state.iter().zip(memory[TABLE..].chunks_exact_mut(WORDS)) {

@@ -491,7 +491,7 @@ impl TileBuilder<'_> {
         lane_bytes: usize,
         fill: u64,
         pass: Option<bool>,
-        in_place: bool,
+        is_storage: bool,
     ) {
         let strides = self.strides(&a.at);
         let guards: Vec<Between> = match pass {
@@ -506,7 +506,7 @@ impl TileBuilder<'_> {
         self.cost +=
             if inner.abs() <= 1 { 0.1 } else { 0.5 } + if *self.dims.last().unwrap_or(&1) < 16 { 0.5 } else { 0.0 };
         let size = a.fill.dtype.size();
-        let in_place = in_place && guards.is_empty() && inner == 1;
+        let in_place = is_storage && guards.is_empty() && inner == 1;
         self.body.push(Ins::Load { load: self.loads.len() as u32, d });
         self.loads.push(Loads {
             f,
@@ -517,6 +517,7 @@ impl TileBuilder<'_> {
             guards,
             fill,
             lane_bytes,
+            is_storage,
             in_place,
         });
     }

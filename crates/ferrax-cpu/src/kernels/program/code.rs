@@ -3,7 +3,7 @@
 //! INVARIANT: the parts do what the instructions do, in their order; they are made at most once, every tile after that takes them, and no
 //! thread waits for them.
 use super::{DIRECT, Ins, Op, Setup, TileProgram};
-use crate::native::{self, Function, LaneWidth, Operand, Replaced, Segment};
+use crate::native::{self, Function, LaneWidth, Operand, Replaced, Segment, VectorSize};
 use crate::tier::Tier;
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -70,7 +70,7 @@ impl TileProgram {
             let end = at + calls.len().max(1);
             let live = |o: Op| self.is_wanted(o, end);
             let segment = if self.pays(&calls) {
-                Segment::compile(&calls, width, &known, &live, self.code.aliased)
+                Segment::compile(&calls, width, &known, &live, self.code.aliased, self.vector())
             } else {
                 None
             };
@@ -89,7 +89,34 @@ impl TileProgram {
         if from < self.body.len() {
             parts.push(CodePart::Calls(from..self.body.len()));
         }
-        Some(parts)
+        Some(self.without_repeating(parts))
+    }
+    /// What is the same in a row need not be repeated in a register, where code alone reads it.
+    fn without_repeating(&self, parts: Vec<CodePart>) -> Vec<CodePart> {
+        let spares = |i: &Ins| match *i {
+            Ins::Load { load, d } if (d as usize) < self.n_regs && self.is_of_row(load) => {
+                parts.iter().all(|p| match p {
+                    CodePart::Calls(r) => !self.body[r.clone()].iter().any(|i| i.reads(d)),
+                    CodePart::Native(s) => !s.reads(d),
+                })
+            }
+            _ => false,
+        };
+        let spared: Vec<usize> = (0..self.body.len()).filter(|i| spares(&self.body[*i])).collect();
+        let mut left = vec![];
+        for p in parts {
+            let CodePart::Calls(Range { mut start, end }) = p else {
+                left.push(p);
+                continue;
+            };
+            for at in spared.iter().copied().filter(|at| (start..end).contains(at)).chain([end]).collect::<Vec<_>>() {
+                if start < at {
+                    left.push(CodePart::Calls(start..at));
+                }
+                start = at + 1;
+            }
+        }
+        left
     }
     /// The longest run of calls from this instruction on that can be one segment.
     fn run_from(&self, at: usize) -> (Vec<Replaced>, LaneWidth) {
@@ -106,9 +133,15 @@ impl TileProgram {
         }
         (calls, width)
     }
+    /// Long ones where rows have several.
+    fn vector(&self) -> VectorSize {
+        const SEVERAL: usize = 32;
+        let row = if self.by_rows { self.dims[self.dims.len() - 1] } else { self.total };
+        if self.code.tier == Tier::Avx512 && row >= SEVERAL { VectorSize::Zmm } else { VectorSize::Ymm }
+    }
     /// Vectors of 512 bits are worth more to a long function than registers are.
     fn is_for_tier(&self, f: Function) -> bool {
-        self.code.tier == Tier::Avx2 || !f.is_long()
+        self.code.tier == Tier::Avx2 || self.vector() == VectorSize::Zmm || !f.is_long()
     }
     /// A call alone is a loop of its own already, if not of the best where bools are bytes, nor where a function has more constants than
     /// there are registers, which code reads where they are wanted, nor where it writes over its operand.
@@ -127,17 +160,19 @@ impl TileProgram {
                 _ => (),
             }
         }
+        for i in &self.body {
+            if let Ins::Load { load, d } = *i
+                && d == o
+                && self.is_of_row(load)
+            {
+                return Operand::One { at: self.pointer_of(load), bytes: self.loads[load as usize].size };
+            }
+        }
         Operand::Moving
     }
     /// Whether an operand is read by an instruction from `end` on, or by others.
     fn is_wanted(&self, o: Op, end: usize) -> bool {
         debug_assert!(o & DIRECT == 0);
-        let read = |i: &Ins| match *i {
-            Ins::Call { a, b, c, .. } => [a, b, c].contains(&o),
-            Ins::Rounds { a, b, .. } => [a, b].contains(&o),
-            Ins::Store { v, .. } => v == o,
-            Ins::Load { .. } | Ins::Index { .. } => false,
-        };
-        o as usize >= self.n_regs || self.keep.contains(&o) || self.body[end..].iter().any(read)
+        o as usize >= self.n_regs || self.keep.contains(&o) || self.body[end..].iter().any(|i| i.reads(o))
     }
 }

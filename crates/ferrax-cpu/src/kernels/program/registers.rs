@@ -68,8 +68,9 @@ impl TileBuilder<'_> {
         for (at, i) in self.body.iter_mut().enumerate() {
             for d in i.results() {
                 if d & DIRECT == 0 && real[d as usize] == u16::MAX {
-                    // A register that holds rows in place is not shared: its pointer wanders.
-                    let wanders = matches!(i, Ins::Load { load, .. } if self.loads[*load as usize].in_place);
+                    // A register that holds rows in place is not shared: its pointer wanders. Nor is one that code may do without.
+                    let alone = |l: &super::Loads| l.in_place || self.by_rows && l.is_of_row();
+                    let wanders = matches!(i, Ins::Load { load, .. } if alone(&self.loads[*load as usize]));
                     let free = &mut free[self.of_bytes[d as usize] as usize];
                     real[d as usize] = if wanders { None } else { free.pop() }.unwrap_or_else(|| {
                         n_regs += 1;
