@@ -19,6 +19,7 @@ mod asm;
 mod decoded;
 mod graph;
 mod lower;
+mod masks;
 mod pages;
 mod record;
 mod scalar_loop;

@@ -1,5 +1,5 @@
-//! Runs of unknown length, tried on the calling thread: to hand one over and to be woken again costs 40 microseconds, which is more than most
-//! loops over few numbers take.
+//! Runs whose length is not known well, tried on the calling thread: to hand one over and to be woken again costs 40 microseconds, which is more than most
+//! loops over few numbers take, and than a megabyte takes to move.
 //!
 //! A trial that takes long is stopped by a watching thread and begun anew where runs are handed over; programs whose trials took long are
 //! tried again after so many calls, twice as many each time.

@@ -13,6 +13,7 @@
 //! operand at the positions rdx .. rdx + lanes, or an element of a window where its base stands.
 
 use super::CalledFn;
+use super::masks::{self, MaskForm};
 
 /// What one instruction does to vectors whose elements are 4 or 8 bytes wide.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -317,8 +318,10 @@ impl VectorSize {
         self.bytes() / if wide { 8 } else { 4 }
     }
 }
-/// The mask of bits that is used, at once.
+/// The mask of bits that is used at once: others may stay (native/masks.rs).
 const MASK: u8 = 1;
+/// Beside the number of a mask: elements where it does not hold become zeros.
+const ZEROING: u8 = 0x80;
 
 /// An operand that does not move.
 #[derive(Clone, Copy, Debug)]
@@ -366,7 +369,10 @@ pub fn assemble(f: &Emitted) -> Vec<u8> {
     };
     a.prologue();
     let start = a.bytes.len();
-    f.body.iter().for_each(|i| a.inst(i));
+    match f.vector {
+        VectorSize::Ymm => f.body.iter().for_each(|i| a.inst(i)),
+        VectorSize::Zmm => f.body.iter().zip(masks::forms(f)).for_each(|(i, form)| a.long_inst(i, form)),
+    }
     let positions = match f.steps {
         Some(steps) => {
             (0..).zip(steps).for_each(|(k, by)| a.go_on(k, *by));
@@ -529,7 +535,6 @@ impl Asm<'_> {
         let row = |map, prefix, op, short| Coded { short, ..plain(map, prefix, op) };
         let long = self.f.vector == VectorSize::Zmm;
         match *i {
-            VecInst::Op { code, d, a, b, m } if long => self.long(code, d, a, b, m),
             VecInst::Op { code, d, a, b, m } => {
                 let row = code.row(self.f.wide);
                 let imm = if code == Opcode::Blend { Some(m << 4) } else { row.imm };
@@ -572,8 +577,14 @@ impl Asm<'_> {
             }
         }
     }
-    /// An operation on 512 bits. What compares leaves a mask of bits, which is made a vector; what chooses takes its mask from one.
-    fn long(&mut self, code: Opcode, d: u8, a: u8, b: Site, m: u8) {
+    fn long_inst(&mut self, i: &VecInst, form: MaskForm) {
+        match *i {
+            VecInst::Op { code, d, a, b, m } => self.long(code, [d, a, m], b, form),
+            _ => self.inst(i),
+        }
+    }
+    /// An operation on 512 bits.
+    fn long(&mut self, code: Opcode, [d, a, m]: [u8; 3], b: Site, form: MaskForm) {
         let wide = self.f.wide;
         let row = code.row(wide);
         // elements are told apart by this bit
@@ -584,10 +595,47 @@ impl Asm<'_> {
         };
         let of_masks = |op| Coded { w: wide, ..plain(2, 2, op) };
         let chosen = Coded { w: wide, ..plain(2, 1, 0x64) };
+        let to_vector = |s: &mut Self, k: u8| s.vector(&of_masks(0x38), d, 0, Site::Reg(k), None);
+        match form {
+            MaskForm::None => (),
+            MaskForm::Compared { k, is_vector } => {
+                self.vector(&row, k, a, b, row.imm);
+                return if is_vector {
+                    to_vector(self, k)
+                };
+            }
+            MaskForm::Combined { k, a, b, is_vector } => {
+                let op = match code {
+                    Opcode::And => 0x41,
+                    Opcode::AndNot => 0x42,
+                    Opcode::Or => 0x45,
+                    _ => 0x47,
+                };
+                self.of_bits(op, k, Some(a), b);
+                return if is_vector {
+                    to_vector(self, k)
+                };
+            }
+            MaskForm::Negated { k, a, is_vector } => {
+                self.of_bits(0x44, k, None, a);
+                return if is_vector {
+                    to_vector(self, k)
+                };
+            }
+            MaskForm::Chosen { by } => return self.masked(&chosen, d, a, b, None, by),
+            MaskForm::Kept { by, of_a, negated } => {
+                let by = if negated { MASK } else { by };
+                if let MaskForm::Kept { by: k, negated: true, .. } = form {
+                    self.of_bits(0x44, MASK, None, k);
+                }
+                let of = if of_a { Site::Reg(a) } else { b };
+                return self.masked(&Coded { w: wide, ..plain(1, wide as u8, 0x10) }, d, 0, of, None, ZEROING | by);
+            }
+        }
         match code {
             Opcode::Compare(_) | Opcode::IntEq | Opcode::IntGt => {
                 self.vector(&row, MASK, a, b, row.imm);
-                self.vector(&of_masks(0x38), d, 0, Site::Reg(MASK), None);
+                to_vector(self, MASK);
             }
             Opcode::Blend => {
                 self.vector(&of_masks(0x39), MASK, 0, Site::Reg(m), None);
@@ -605,6 +653,11 @@ impl Asm<'_> {
                 Coding::Extract => unreachable!("bytes are narrowed where they are stored"),
             },
         }
+    }
+    /// A logical operation on masks of bits.
+    fn of_bits(&mut self, op: u8, d: u8, a: Option<u8>, b: u8) {
+        let long = (a.is_some() as u8) << 2;
+        self.bytes.extend([0xc5, 0x80 | (!a.unwrap_or(0) & 15) << 3 | long, op, 0xc0 | d << 3 | b]);
     }
     /// The table, the count, the position and the bases are kept; the frame stays aligned.
     fn call(&mut self, f: CalledFn, places: [u32; 3]) {

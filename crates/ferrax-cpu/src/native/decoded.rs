@@ -597,3 +597,62 @@ fn a_function_keeps_operands_of_any_width() {
         assert_eq!(all[8..17].iter().map(plain).collect::<Vec<_>>(), kept);
     }
 }
+/// The body of a function of long vectors as it is read.
+fn body_text(body: &[VecInst]) -> Vec<String> {
+    let f = Emitted {
+        wide: false,
+        vector: VectorSize::Zmm,
+        operands: &[],
+        still: &[],
+        body,
+        frame: 0,
+        pool: &[u32::MAX as u64],
+        constants: &[],
+        steps: None,
+    };
+    let all: Vec<String> = read(&f).all.iter().map(|i| i.to_string()).collect();
+    let at = |s: &str| all.iter().position(|i| i.starts_with(s)).unwrap();
+    all[at("xor edx") + 1..at("add rdx")].to_vec()
+}
+#[test]
+fn masks_that_only_choose_stay_masks_of_bits() {
+    let op = |code, d, a, b, m| VecInst::Op { code, d, a, b: Site::Reg(b), m };
+    let body = [
+        op(Opcode::Compare(1), 4, 0, 1, 0),
+        op(Opcode::Compare(4), 5, 0, 0, 0),
+        op(Opcode::Or, 5, 4, 5, 0),
+        op(Opcode::Blend, 6, 1, 0, 5),
+        op(Opcode::And, 7, 4, 6, 0),
+        op(Opcode::AndNot, 8, 4, 7, 0),
+        VecInst::Op { code: Opcode::Xor, d: 4, a: 4, b: Site::Pool(0), m: 0 },
+        op(Opcode::Blend, 9, 7, 8, 4),
+        // a vector is wanted as well
+        op(Opcode::IntEq, 10, 0, 1, 0),
+        op(Opcode::Blend, 11, 0, 1, 10),
+        op(Opcode::IntAdd, 12, 10, 11, 0),
+    ];
+    let expected = [
+        "vcmpltps k2,zmm0,zmm1",
+        "vcmpneqps k3,zmm0,zmm0",
+        "korw k3,k2,k3",
+        "vpblendmd zmm6{k3},zmm1,zmm0",
+        "vmovups zmm7{k2}{z},zmm6",
+        "knotw k1,k2",
+        "vmovups zmm8{k1}{z},zmm7",
+        "knotw k2,k2",
+        "vpblendmd zmm9{k2},zmm7,zmm8",
+        "vpcmpeqd k2,zmm0,zmm1",
+        "vpmovm2d zmm10,k2",
+        "vpblendmd zmm11{k2},zmm0,zmm1",
+        "vpaddd zmm12,zmm10,zmm11",
+    ];
+    assert_eq!(body_text(&body), expected);
+    // more at one time than there are: the seventh is a vector
+    let many: Vec<VecInst> = (0..7)
+        .map(|n| op(Opcode::Compare(1), 8 + n, n, 7, 0))
+        .chain((0..7).map(|n| op(Opcode::Blend, 16 + n, 0, 1, 8 + n)))
+        .collect();
+    let text = body_text(&many);
+    assert_eq!(text[6..8], ["vcmpltps k1,zmm6,zmm7", "vpmovm2d zmm14,k1"]);
+    assert_eq!(text[14..], ["vpmovd2m k1,zmm14", "vpblendmd zmm22{k1},zmm0,zmm1"]);
+}
