@@ -116,6 +116,14 @@ def test_ranks_and_dtypes_are_refused_first(jax):
             run(lambda x: x if x else -x)
 
 
+def test_device_get_leaves_keys(jax, jnp):
+    keys = jax.random.split(jax.random.key(0), 2)
+    got = jax.device_get({"keys": keys, "x": jnp.ones(2)})
+    assert isinstance(got["x"], np.ndarray)
+    assert got["keys"].dtype == keys.dtype
+    np.testing.assert_array_equal(jax.random.key_data(got["keys"]), jax.random.key_data(keys))
+
+
 def test_device_get_leaves_tracers(jax, jnp):
     for run in (jax.jit, jax.vmap):
         np.testing.assert_array_equal(run(lambda x: jax.device_get(x) * 2)(jnp.ones(2)), [2, 2])

@@ -78,12 +78,17 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
 
 
 def device_get(x):
-    """A pytree with its arrays as numpy arrays; other leaves are left as they are.
+    """A pytree with its arrays as numpy arrays; other leaves are left as they are, and so are keys, which numpy has no dtype for.
 
     >>> jax.device_get(jnp.arange(3))
     array([0, 1, 2], dtype=int32)
     """
-    return tree_map(lambda leaf: np.asarray(leaf) if isinstance(leaf, _core.Array) and not isinstance(leaf, _core.Tracer) else leaf, x)
+
+    def fetched(leaf):
+        moves = isinstance(leaf, _core.Array) and not isinstance(leaf, _core.Tracer) and not is_key(leaf.dtype)
+        return np.asarray(leaf) if moves else leaf
+
+    return tree_map(fetched, x)
 
 
 def copy_to_host_async(x):
