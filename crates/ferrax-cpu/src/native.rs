@@ -208,7 +208,7 @@ impl Segment {
             .zip(slots.iter().zip(&vectors))
             .filter_map(|(operand, (s, v))| v.map(|slot| KeptOperand { operand, slot, is_one: s.is_one }))
             .collect();
-        let code = asm::assemble(&Emitted {
+        let emitted = Emitted {
             wide: g.wide,
             vector,
             operands: &operands,
@@ -218,7 +218,8 @@ impl Segment {
             pool: &allotted.pool,
             constants: &allotted.constants,
             steps: None,
-        });
+        };
+        let code = asm::assemble(&emitted, &masks::forms(&emitted));
         Some(Segment { code: Pages::new(&code)?, slots, lanes: vector.lanes(g.wide), repeats: !late })
     }
     /// Whether it reads what stands there.

@@ -4,7 +4,7 @@
 //! for [`STAY`], in a seat where it can be called by a store:
 //!
 //! ```text
-//!     EMPTY --sits down--> WAITING --is called--> CALLED --is told--> TOLD --leaves with its task--> EMPTY
+//!     EMPTY --sits down--> WAITING --is called--> CALLED --is told--> TOLD --leaves with its errand--> EMPTY
 //!                             `--- gives up ---------------------------------------------------------^
 //! ```
 use std::sync::Mutex;
@@ -16,7 +16,7 @@ const STAY: Duration = Duration::from_micros(100);
 /// Threads that may wait at one time.
 const SEATS: usize = 64;
 
-pub type Task = Box<dyn FnOnce() + Send>;
+pub type Errand = Box<dyn FnOnce() + Send>;
 
 const EMPTY: u8 = 0;
 const WAITING: u8 = 1;
@@ -27,39 +27,39 @@ const TOLD: u8 = 3;
 #[repr(align(128))]
 struct Seat {
     state: AtomicU8,
-    task: Mutex<Option<Task>>,
+    errand: Mutex<Option<Errand>>,
 }
 pub struct Standby {
     seats: [Seat; SEATS],
 }
 impl Standby {
     pub const fn new() -> Standby {
-        Standby { seats: [const { Seat { state: AtomicU8::new(EMPTY), task: Mutex::new(None) } }; SEATS] }
+        Standby { seats: [const { Seat { state: AtomicU8::new(EMPTY), errand: Mutex::new(None) } }; SEATS] }
     }
     /// Whether nobody waits.
     pub fn is_empty(&self) -> bool {
         self.seats.iter().all(|s| s.state.load(Ordering::Relaxed) != WAITING)
     }
-    /// Gives a task to a thread that waits, or to one that `wake` gets, which stays afterwards.
-    pub fn call(&'static self, task: Task, wake: impl FnOnce(Task)) {
+    /// Gives an errand to a thread that waits, or to one that `wake` gets, which stays afterwards.
+    pub fn call(&'static self, errand: Errand, wake: impl FnOnce(Errand)) {
         let change =
             |s: &&Seat| s.state.compare_exchange(WAITING, CALLED, Ordering::Acquire, Ordering::Relaxed).is_ok();
         let Some(seat) = self.seats.iter().find(change) else {
             return wake(Box::new(move || {
-                task();
+                errand();
                 self.stay();
             }));
         };
-        *seat.task.lock().unwrap_or_else(|e| e.into_inner()) = Some(task);
+        *seat.errand.lock().unwrap_or_else(|e| e.into_inner()) = Some(errand);
         seat.state.store(TOLD, Ordering::Release);
     }
     /// Does what it is called for, until it has not been for a while.
     fn stay(&self) {
-        while let Some(task) = self.wait() {
-            task();
+        while let Some(errand) = self.wait() {
+            errand();
         }
     }
-    fn wait(&self) -> Option<Task> {
+    fn wait(&self) -> Option<Errand> {
         let change = |s: &Seat, from: u8, to: u8| {
             s.state.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
         };
@@ -68,9 +68,9 @@ impl Standby {
         loop {
             for _ in 0..32 {
                 if seat.state.load(Ordering::Acquire) == TOLD {
-                    let task = seat.task.lock().unwrap_or_else(|e| e.into_inner()).take();
+                    let errand = seat.errand.lock().unwrap_or_else(|e| e.into_inner()).take();
                     seat.state.store(EMPTY, Ordering::Release);
-                    return task;
+                    return errand;
                 }
                 std::hint::spin_loop();
             }

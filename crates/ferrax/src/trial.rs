@@ -6,7 +6,6 @@
 //!
 //! INVARIANT: what is tried can be begun anew: it has no effects, and its inputs are only lent. A run that has called the host is not stopped any
 //! more, so that functions of the user's are called as often as the program says.
-use crate::runtime::NEVER;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -44,7 +43,7 @@ impl Pace {
         }
         let seat = if self.ends { None } else { Some(Seat::take()?) };
         let begun = Instant::now();
-        let out = f(seat.as_ref().map_or(&NEVER, |s| &s.stop));
+        let out = f(seat.as_ref().map_or(&UNWATCHED, |s| &s.stop));
         let took = begun.elapsed();
         let stopped = seat.is_some_and(|s| s.fate.load(Ordering::Relaxed) == STOPPED);
         if took <= BRIEF {
@@ -80,6 +79,8 @@ pub fn keep() -> bool {
 }
 static SEATS: [Seat; MOST] =
     [const { Seat { trial: AtomicU64::new(0), fate: AtomicU8::new(OPEN), stop: AtomicBool::new(false) } }; MOST];
+/// The flag of trials that nobody watches.
+static UNWATCHED: AtomicBool = AtomicBool::new(false);
 static WATCHED: AtomicBool = AtomicBool::new(false);
 
 /// A trial in its seat, and the one that the thread was in before.

@@ -13,7 +13,6 @@
 //! operand at the positions rdx .. rdx + lanes, or an element of a window where its base stands.
 
 use super::CalledFn;
-use super::masks::{self, MaskForm};
 
 /// What one instruction does to vectors whose elements are 4 or 8 bytes wide.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -332,6 +331,40 @@ pub struct KeptOperand {
     /// Whether it is one element, to be repeated, where others are vectors.
     pub is_one: bool,
 }
+/// How an instruction of the body treats masks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MaskForm {
+    /// By vectors.
+    None,
+    /// A comparison, to this k, and to a vector where somebody wants one.
+    Compared {
+        k: u8,
+        is_vector: bool,
+    },
+    /// A logical operation of two, or what one is not.
+    Combined {
+        k: u8,
+        a: u8,
+        b: u8,
+        is_vector: bool,
+    },
+    Negated {
+        k: u8,
+        a: u8,
+        is_vector: bool,
+    },
+    /// A choice by this one.
+    Chosen {
+        by: u8,
+    },
+    /// The elements where it holds, or where it does not, and zeros: of `a`, or of `b`.
+    Kept {
+        by: u8,
+        of_a: bool,
+        negated: bool,
+    },
+}
+
 /// What a function is made of.
 pub struct Emitted<'a> {
     /// Whether elements are 8 bytes wide.
@@ -359,8 +392,8 @@ struct Asm<'a> {
     exits: Vec<usize>,
 }
 
-/// The bytes of a function, its pool behind them.
-pub fn assemble(f: &Emitted) -> Vec<u8> {
+/// The bytes of a function, its pool behind them. `masks`, of long vectors, say how each instruction treats them.
+pub fn assemble(f: &Emitted, masks: &[MaskForm]) -> Vec<u8> {
     let mut a = Asm {
         f,
         bytes: Vec::with_capacity(256 + 12 * f.body.len() + f.vector.bytes() * f.pool.len()),
@@ -371,7 +404,7 @@ pub fn assemble(f: &Emitted) -> Vec<u8> {
     let start = a.bytes.len();
     match f.vector {
         VectorSize::Ymm => f.body.iter().for_each(|i| a.inst(i)),
-        VectorSize::Zmm => f.body.iter().zip(masks::forms(f)).for_each(|(i, form)| a.long_inst(i, form)),
+        VectorSize::Zmm => f.body.iter().zip(masks).for_each(|(i, form)| a.long_inst(i, *form)),
     }
     let positions = match f.steps {
         Some(steps) => {

@@ -1,6 +1,7 @@
 //! What the encoder writes, read by a decoder that knows nothing of it.
 use super::CalledFn;
 use super::asm::{Emitted, KeptOperand, Opcode, Site, TABLE, VecInst, VectorSize, assemble};
+use super::masks;
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 
 const BASES: [Register; 9] = [
@@ -144,7 +145,7 @@ struct Read {
     bytes: Vec<u8>,
 }
 fn read(f: &Emitted) -> Read {
-    let bytes = assemble(f);
+    let bytes = assemble(f, &masks::forms(f));
     let mut all = vec![];
     for i in &mut Decoder::with_ip(64, &bytes, 0, DecoderOptions::NONE) {
         all.push(i);

@@ -8,41 +8,7 @@
 //! ```
 //!
 //! INVARIANT: an instruction finds each mask that it reads in the form that it reads it in: `is_vector` of what makes it, or its k till the last reader.
-use super::asm::{Emitted, Opcode, Site, VecInst};
-
-/// How an instruction of the body treats masks.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum MaskForm {
-    /// By vectors.
-    None,
-    /// A comparison, to this k, and to a vector where somebody wants one.
-    Compared {
-        k: u8,
-        is_vector: bool,
-    },
-    /// A logical operation of two, or what one is not.
-    Combined {
-        k: u8,
-        a: u8,
-        b: u8,
-        is_vector: bool,
-    },
-    Negated {
-        k: u8,
-        a: u8,
-        is_vector: bool,
-    },
-    /// A choice by this one.
-    Chosen {
-        by: u8,
-    },
-    /// The elements where it holds, or where it does not, and zeros: of `a`, or of `b`.
-    Kept {
-        by: u8,
-        of_a: bool,
-        negated: bool,
-    },
-}
+use super::asm::{Emitted, MaskForm, Opcode, Site, VecInst, VectorSize};
 
 const FIRST: u8 = 2;
 const END: u8 = 8;
@@ -75,7 +41,11 @@ fn is_ones(f: &Emitted, b: Site) -> bool {
     constant.is_some_and(|c| f.pool[c as usize] & ones == ones)
 }
 
+/// For each instruction of the body; none where vectors are short.
 pub fn forms(f: &Emitted) -> Vec<MaskForm> {
+    if f.vector == VectorSize::Ymm {
+        return vec![];
+    }
     let mut made = found(f);
     for i in (0..made.len()).rev() {
         let VecInst::Op { code, .. } = f.body[i] else { continue };

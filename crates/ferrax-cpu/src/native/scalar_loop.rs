@@ -102,7 +102,7 @@ impl LoopText {
         if allotted.frame > MOST_SPILLS {
             return None;
         }
-        let code = asm::assemble(&Emitted {
+        let emitted = Emitted {
             wide,
             vector: VectorSize::Ymm,
             operands: &[],
@@ -112,7 +112,8 @@ impl LoopText {
             pool: &allotted.pool,
             constants: &allotted.constants,
             steps: Some(&self.steps),
-        });
+        };
+        let code = asm::assemble(&emitted, &[]);
         Some(LoopCode {
             code: Pages::new(&code)?,
             state: self.state.iter().map(|(r, d)| (*r, *d == DType::Bool)).collect(),
