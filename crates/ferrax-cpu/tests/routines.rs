@@ -626,9 +626,26 @@ fn long_lists_of_positions_are_the_reference() {
                 index_dtype: i,
                 out: [n, width].into(),
             });
+            // windows that stand before the positions: columns
+            let columns = Routine::Gather(Gather {
+                operand: [width, rows].into(),
+                indices: [n, 1].into(),
+                slice_sizes: [width, 1].into(),
+                offset_dims: [0].into(),
+                collapsed_slice_dims: [1].into(),
+                start_index_map: [1].into(),
+                operand_batching_dims: Dims::default(),
+                start_indices_batching_dims: Dims::default(),
+                mode,
+                fill: Scalar::from_f64(d, 7.0),
+                dtype: d,
+                index_dtype: i,
+                out: [width, n].into(),
+            });
             let operand = random_bytes(rng, d, rows * width);
             let at = index_bytes(rng, i, n, rows + 2);
             check(&gather, &[operand.clone(), at.clone()]);
+            check(&columns, &[operand.clone(), at.clone()]);
             check(&scatter, &[operand, at, random_bytes(rng, d, n * width)]);
         }
     }

@@ -5,6 +5,7 @@
 //!
 //! INVARIANT: each (lane, column) takes its elements in increasing r, one at a time, starting from the identity.
 // Loops over the lanes of local arrays, several at once, by index.
+// PERF: no closures here that a function of the library calls: where that is not inlined, they are compiled without the tier's instructions.
 #![allow(clippy::needless_range_loop)]
 use super::block::{F2, tiers};
 use super::lane::*;
@@ -215,13 +216,26 @@ fn trees<M: LaneMonoid>(a: [[M::A; LANES]; LANES]) -> [M::A; LANES] {
             let of = if group < LANES / (2 * W) { &a } else { &b };
             of[group % (LANES / (2 * W)) * 2 * W + half * W + lane]
         };
-        let (low, high): ([M::A; LANES], [M::A; LANES]) =
-            (std::array::from_fn(|i| at(i, 0)), std::array::from_fn(|i| at(i, 1)));
-        std::array::from_fn(|i| M::f(low[i], high[i]))
+        let (mut low, mut high) = ([M::IDENTITY; LANES], [M::IDENTITY; LANES]);
+        for i in 0..LANES {
+            (low[i], high[i]) = (at(i, 0), at(i, 1));
+        }
+        for i in 0..LANES {
+            low[i] = M::f(low[i], high[i]);
+        }
+        low
     }
-    let b: [_; 8] = std::array::from_fn(|r| halved::<M, 8>(a[2 * r], a[2 * r + 1]));
-    let c: [_; 4] = std::array::from_fn(|r| halved::<M, 4>(b[2 * r], b[2 * r + 1]));
-    let d: [_; 2] = std::array::from_fn(|r| halved::<M, 2>(c[2 * r], c[2 * r + 1]));
+    let none = [M::IDENTITY; LANES];
+    let (mut b, mut c, mut d) = ([none; 8], [none; 4], [none; 2]);
+    for r in 0..8 {
+        b[r] = halved::<M, 8>(a[2 * r], a[2 * r + 1]);
+    }
+    for r in 0..4 {
+        c[r] = halved::<M, 4>(b[2 * r], b[2 * r + 1]);
+    }
+    for r in 0..2 {
+        d[r] = halved::<M, 2>(c[2 * r], c[2 * r + 1]);
+    }
     halved::<M, 1>(d[0], d[1])
 }
 /// The lanes that a row is folded into.
@@ -268,7 +282,10 @@ impl<M: LaneMonoid> FoldRows for FoldingRows<M> {
         unsafe {
             while M::OFTEN && n <= TOGETHER && row + LANES <= rows {
                 let readable = (row + LANES - 1) * n + padded <= rows * n;
-                let a = std::array::from_fn(|r| lanes_of_row::<M>(src.add((row + r) * n), n, readable));
+                let mut a = [[M::IDENTITY; LANES]; LANES];
+                for r in 0..LANES {
+                    a[r] = lanes_of_row::<M>(src.add((row + r) * n), n, readable);
+                }
                 d.add(row).cast::<[M::A; LANES]>().write_unaligned(trees::<M>(a).map(M::settled));
                 row += LANES;
             }

@@ -69,19 +69,29 @@ unsafe fn transposed<E: Element>(d: *mut E::L, src: *const E::S, rows: usize, n:
         for r in (0..whole_rows).step_by(TURNED) {
             // SAFETY: TURNED elements along each side, from a column and a row that have as many left.
             unsafe {
-                let square: [[E::L; TURNED]; TURNED] = std::array::from_fn(|k| {
-                    let column = src.offset((j + k) as isize * stride + r as isize);
-                    column.cast::<[E::S; TURNED]>().read().map(E::load)
-                });
+                let mut square = [[E::load(*src); TURNED]; TURNED];
                 for k in 0..TURNED {
-                    let row: [E::L; TURNED] = std::array::from_fn(|i| square[i][k]);
-                    d.add((r + k) * n + j).cast::<[E::L; TURNED]>().write(row);
+                    let column = src.offset((j + k) as isize * stride + r as isize).cast::<[E::S; TURNED]>().read();
+                    for i in 0..TURNED {
+                        square[i][k] = E::load(column[i]);
+                    }
+                }
+                for k in 0..TURNED {
+                    d.add((r + k) * n + j).cast::<[E::L; TURNED]>().write(square[k]);
                 }
             }
         }
-        (whole_rows..rows).for_each(|r| (j..j + TURNED).for_each(|j| one(r, j)));
+        for r in whole_rows..rows {
+            for j in j..j + TURNED {
+                one(r, j);
+            }
+        }
     }
-    (0..rows).for_each(|r| (whole..n).for_each(|j| one(r, j)));
+    for r in 0..rows {
+        for j in whole..n {
+            one(r, j);
+        }
+    }
 }
 struct Loading<E>(PhantomData<E>);
 impl<E: Element> Load for Loading<E> {

@@ -10,6 +10,9 @@ use ferrax_kernel::{Error, Res, Scalar};
 use smallvec::SmallVec;
 use std::ops::Range;
 
+/// Positions from which it pays to take the same element of all their windows at once.
+const TOGETHER: usize = 16;
+
 /// A gather that any of its positions can be taken of.
 pub struct Gathering {
     /// A window, from the operand and from one element that stands for those outside.
@@ -20,7 +23,9 @@ pub struct Gathering {
     never: bool,
     /// Axes of the positions: size, and bytes by which they move through the output, and through the operand where they are batching ones.
     dims: SmallVec<[(usize, isize, isize); 4]>,
-    /// Windows lie in the output as positions do.
+    /// Each element of a window lies in the output beside those of the other positions.
+    across: bool,
+    /// Positions move through nothing but the output, and there one after the other.
     even: bool,
     fill: Scalar,
     bytes: usize,
@@ -57,10 +62,12 @@ impl Gathering {
             batch.map_or(0, |(axis, _)| from[*axis])
         };
         let b = bytes as isize;
+        let is_trailing = g.offset_dims.iter().all(|k| g.out[*k] == 1 || positions.iter().all(|p| g.out[*p] == 1 || k < p));
         let dims = merged(positions.iter().enumerate().map(|(k, t)| (g.out[*t], to[*t] * b, along(k) * b)));
         Ok(Gathering {
             filling: Walk::new(bytes, window().map(|(n, t, _)| (n, t, 0))),
             addresses: Addresses::new(components.collect(), g.index_dtype, g.mode == OutOfBounds::FillOrDrop, tier),
+            across: walk.is_single() || is_trailing && n_positions >= TOGETHER,
             never: g.start_index_map.iter().any(|axis| g.operand[*axis] < g.slice_sizes[*axis]),
             even: dims.iter().all(|d| dims.len() == 1 && d.1 == b && d.2 == 0),
             dims,
@@ -68,9 +75,34 @@ impl Gathering {
             bytes,
             take: address::take(bytes, tier),
             positions: n_positions,
-            nanos: n_positions as f64 * (2.0 + walk.elements as f64 * 0.1),
+            nanos: n_positions as f64 * (2.0 + walk.elements as f64 * if is_trailing { 0.5 } else { 0.1 }),
             walk,
         })
+    }
+    /// Takes an element of the window at all of some positions, then the next, for the windows' rows `rows`.
+    ///
+    /// # Safety
+    /// As `run_positions`, of windows across positions.
+    unsafe fn run_across(&self, bases: Bases, positions: Range<usize>, rows: Range<usize>) {
+        let (src, ix, out) = (bases.input(0).cast_const(), bases.input(1).cast_const(), bases.output(0));
+        let mut at = [OUTSIDE; AT_ONCE];
+        let mut o = Odometer::at(&self.dims, positions.start);
+        for first in positions.clone().step_by(AT_ONCE) {
+            let n = AT_ONCE.min(positions.end - first);
+            // SAFETY: as in `run_positions`; in the output, a position is an element further than the one before it.
+            unsafe {
+                if !self.never {
+                    self.addresses.of(ix, first, n, &mut at);
+                }
+                if !self.even {
+                    o.shift::<true>(&mut at[..n]);
+                }
+                let (at, to) = (at.as_ptr(), out.wrapping_add(first * self.bytes));
+                self.walk.offsets(rows.clone(), &mut |a, b| {
+                    (self.take)(to.wrapping_offset(a), src.wrapping_offset(b), at, n, self.fill.bits)
+                });
+            }
+        }
     }
     /// Takes some positions, on this thread.
     ///
@@ -79,6 +111,10 @@ impl Gathering {
     pub unsafe fn run_positions(&self, bases: Bases, r: Range<usize>) {
         if self.walk.elements == 0 {
             return;
+        }
+        if self.across {
+            // SAFETY: by the contract.
+            return unsafe { self.run_across(bases, r, 0..self.walk.rows()) };
         }
         let (src, ix, out) = (bases.input(0).cast_const(), bases.input(1).cast_const(), bases.output(0));
         let (f, fill) = (copy(self.bytes), self.fill.bytes());
@@ -93,13 +129,6 @@ impl Gathering {
             unsafe {
                 if !self.never {
                     self.addresses.of(ix, first, n, &mut at);
-                }
-                if self.walk.is_single() {
-                    if !self.even {
-                        o.shift::<true>(&mut at[..n]);
-                    }
-                    (self.take)(out.wrapping_add(first * self.bytes), src, at.as_ptr(), n, self.fill.bits);
-                    continue;
                 }
                 for a in &at[..n] {
                     let (to, window) = (out.wrapping_offset(o.a), src.wrapping_offset(*a as isize + o.b));
@@ -123,7 +152,15 @@ impl Gathering {
         Box::new(move |bases: Bases, parallel: bool| {
             let nanos = if parallel { self.nanos } else { 0.0 };
             // SAFETY: a step's routine was verified; ranges are one thread's each.
-            threads::for_ranges(self.positions, nanos, bases.cancel, &|r| unsafe { self.run_positions(bases, r) });
+            unsafe {
+                match self.walk.rows() {
+                    // All positions of a row are read while it lies in the nearest cache.
+                    rows if self.across && rows > 1 => threads::for_ranges(rows, nanos, bases.cancel, &|r| {
+                        self.run_across(bases, 0..self.positions, r)
+                    }),
+                    _ => threads::for_ranges(self.positions, nanos, bases.cancel, &|r| self.run_positions(bases, r)),
+                }
+            }
             Ok(())
         })
     }

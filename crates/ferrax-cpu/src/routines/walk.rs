@@ -43,6 +43,21 @@ impl Walk {
     pub fn is_single(&self) -> bool {
         self.elements == 1
     }
+    /// The size of its outermost axis.
+    pub fn rows(&self) -> usize {
+        self.dims[0].0
+    }
+    /// The offsets of all elements of some rows, in order.
+    pub fn offsets(&self, rows: std::ops::Range<usize>, f: &mut impl FnMut(isize, isize)) {
+        fn inner(dims: &[(usize, isize, isize)], (a, b): (isize, isize), f: &mut impl FnMut(isize, isize)) {
+            match dims {
+                [] => f(a, b),
+                [d, rest @ ..] => (0..d.0 as isize).for_each(|k| inner(rest, (a + k * d.1, b + k * d.2), f)),
+            }
+        }
+        let (_, a, b) = self.dims[0];
+        rows.for_each(|k| inner(&self.dims[1..], (k as isize * a, k as isize * b), f));
+    }
     /// The bytes of a walk over elements that lie one after the other on both sides.
     pub fn run_of_bytes(&self, bytes: usize) -> Option<usize> {
         match self.dims[..] {
