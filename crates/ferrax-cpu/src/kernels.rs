@@ -13,7 +13,7 @@ pub mod reduce;
 pub mod scalar;
 pub mod unroll;
 
-use crate::threads;
+use crate::threads::{self, Cost};
 use crate::tier::Tier;
 use ferrax_kernel::error::filled;
 use ferrax_kernel::{Affine, Kernel, Node, NodeId, Res};
@@ -90,7 +90,7 @@ struct Boxed {
 /// A kernel, compiled.
 pub struct CompiledKernel {
     form: Form,
-    nanos: f64,
+    cost: Cost,
 }
 impl CompiledKernel {
     /// `aliased`: whether an output may be the memory of an input (which the kernel then reads only where it writes).
@@ -100,7 +100,7 @@ impl CompiledKernel {
         if k.nodes.iter().any(|n| matches!(n.1, Node::Reduce { .. })) {
             let r = reduce::Reducing::compile(k, aliased, tier)?;
             let nanos = r.nanos();
-            return Ok(CompiledKernel { form: Form::Reduce(Box::new(r)), nanos });
+            return Ok(CompiledKernel { form: Form::Reduce(Box::new(r)), cost: Cost::of(nanos) });
         }
         let (mut programs, mut tiles, mut nanos) = (SmallVec::new(), 0, 0.0);
         let pieces = boxes::pieces(k);
@@ -131,11 +131,11 @@ impl CompiledKernel {
             tiles += p.n_tiles();
             programs.push((p, tiles));
         }
-        Ok(CompiledKernel { form: Form::Map(Boxed { programs, by_rows }), nanos })
+        Ok(CompiledKernel { form: Form::Map(Boxed { programs, by_rows }), cost: Cost::of(nanos) })
     }
     /// Estimated time of one run.
     pub fn nanos(&self) -> f64 {
-        self.nanos
+        self.cost.estimate
     }
     /// Says that it will run so many times, which is counted as work: see `program/code.rs`.
     pub fn expect(&self, runs: usize) {
@@ -199,10 +199,10 @@ impl CompiledKernel {
                 match tiles {
                     0 => Ok(()),
                     n if n == 1 || !parallel => work(0..n),
-                    n => threads::try_ranges(n, self.nanos, bases.cancel, &work),
+                    n => threads::try_ranges(n, Some(&self.cost), bases.cancel, &work),
                 }
             }
-            Form::Reduce(r) => r.run(Scratch, bases, parallel),
+            Form::Reduce(r) => r.run(Scratch, bases, parallel.then_some(&self.cost)),
         }
     }
 }

@@ -8,7 +8,7 @@
 //!                             `--- gives up ---------------------------------------------------------^
 //! ```
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long a thread stays awake with nothing to do.
@@ -29,22 +29,30 @@ struct Seat {
     state: AtomicU8,
     errand: Mutex<Option<Errand>>,
 }
+impl Seat {
+    fn changes(&self, from: u8, to: u8) -> bool {
+        self.state.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+}
 pub struct Standby {
     seats: [Seat; SEATS],
+    /// How many wait in them, roughly.
+    waiting: AtomicUsize,
 }
 impl Standby {
     pub const fn new() -> Standby {
-        Standby { seats: [const { Seat { state: AtomicU8::new(EMPTY), errand: Mutex::new(None) } }; SEATS] }
+        Standby {
+            seats: [const { Seat { state: AtomicU8::new(EMPTY), errand: Mutex::new(None) } }; SEATS],
+            waiting: AtomicUsize::new(0),
+        }
     }
-    /// Whether nobody waits.
-    pub fn is_empty(&self) -> bool {
-        self.seats.iter().all(|s| s.state.load(Ordering::Relaxed) != WAITING)
+    /// Whether somebody waits.
+    pub fn is_anybody_there(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > 0
     }
     /// Gives an errand to a thread that waits, or to one that `wake` gets, which stays afterwards.
     pub fn call(&'static self, errand: Errand, wake: impl FnOnce(Errand)) {
-        let change =
-            |s: &&Seat| s.state.compare_exchange(WAITING, CALLED, Ordering::Acquire, Ordering::Relaxed).is_ok();
-        let Some(seat) = self.seats.iter().find(change) else {
+        let Some(seat) = self.seats.iter().find(|s| s.changes(WAITING, CALLED)) else {
             return wake(Box::new(move || {
                 errand();
                 self.stay();
@@ -60,10 +68,13 @@ impl Standby {
         }
     }
     fn wait(&self) -> Option<Errand> {
-        let change = |s: &Seat, from: u8, to: u8| {
-            s.state.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
-        };
-        let seat = self.seats.iter().find(|s| change(s, EMPTY, WAITING))?;
+        let seat = self.seats.iter().find(|s| s.changes(EMPTY, WAITING))?;
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        let errand = self.wait_in(seat);
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
+        errand
+    }
+    fn wait_in(&self, seat: &Seat) -> Option<Errand> {
         let since = Instant::now();
         loop {
             for _ in 0..32 {
@@ -74,7 +85,7 @@ impl Standby {
                 }
                 std::hint::spin_loop();
             }
-            if since.elapsed() > STAY && change(seat, WAITING, EMPTY) {
+            if since.elapsed() > STAY && seat.changes(WAITING, EMPTY) {
                 return None;
             }
             rayon::yield_now(); // the pool may have work of its own
@@ -82,6 +93,7 @@ impl Standby {
     }
     /// In a forked child: those who waited are not there.
     pub fn clear(&self) {
+        self.waiting.store(0, Ordering::Relaxed);
         for s in &self.seats {
             s.state.store(EMPTY, Ordering::Release);
         }

@@ -4,7 +4,7 @@
 use crate::share;
 use crate::standby::Standby;
 use ferrax_kernel::{Error, Res};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
@@ -71,59 +71,190 @@ pub fn pool() -> Option<Arc<rayon::ThreadPool>> {
 /// Work below this many estimated nanoseconds stays on one thread.
 pub const WORTH: f64 = 8_000.0;
 
-/// Work above this many estimated nanoseconds is shared at once. Below, the first piece tells what it really takes: kernels from the cache that
-/// have become native code take a tenth of others that are estimated alike.
-const SURELY_WORTH: f64 = 150_000.0;
-/// What the rest must take, as the first piece says, before another thread is woken for it, or called that is awake.
-const WAKING: f64 = 25_000.0;
-const CALLING: f64 = 3_000.0;
+/// What a piece of work takes, in nanoseconds: an estimate, and once it was run what it took on one thread, and shared with threads that were
+/// awake. Kernels that are estimated alike differ tenfold, and what lies in one core's cache may cost more to fetch than to work on there.
+pub struct Cost {
+    pub estimate: f64,
+    /// 0 until it is known.
+    alone: Moving,
+    shared: Moving,
+    runs: AtomicU32,
+}
+/// A mean over the last runs that falls at once: what takes longer was disturbed, or will be seen again.
+struct Moving(AtomicU32);
+impl Moving {
+    fn get(&self) -> u32 {
+        self.0.load(Ordering::Relaxed)
+    }
+    fn took(&self, begun: Instant) {
+        let now = (begun.elapsed().as_nanos() as u32).max(1);
+        let old = self.get();
+        self.0.store(if old == 0 || now < old { now } else { old + (now - old) / 8 }, Ordering::Relaxed);
+    }
+}
+/// Who does a piece of work.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Way {
+    Alone,
+    Shared,
+    /// As the first part of it says.
+    Unknown,
+}
+impl Cost {
+    pub fn of(estimate: f64) -> Cost {
+        let none = || Moving(AtomicU32::new(0));
+        Cost { estimate, alone: none(), shared: none(), runs: AtomicU32::new(0) }
+    }
+    /// `awake`: whether somebody who is awake can be called.
+    fn way(&self, awake: bool) -> Way {
+        /// Above, help is always worth it, and its time need not be taken.
+        const SURELY: u32 = 500_000;
+        /// Below, it is never.
+        const NEVER: u32 = 3_000;
+        /// So often the other way is tried.
+        const TRIES: u32 = 32;
+        let (alone, shared) = (self.alone.get(), self.shared.get());
+        match (alone, shared) {
+            (0, _) if self.estimate >= SURELY as f64 => Way::Shared,
+            (0, _) => Way::Unknown,
+            (SURELY.., _) => Way::Shared,
+            (..NEVER, _) => Way::Alone,
+            _ if !awake => {
+                if MISSED.is_due(alone) {
+                    Way::Shared
+                } else {
+                    Way::Alone
+                }
+            }
+            (_, 0) => Way::Shared,
+            _ => {
+                let tries = self.runs.fetch_add(1, Ordering::Relaxed) % TRIES == TRIES - 1;
+                if (shared < alone) != tries { Way::Shared } else { Way::Alone }
+            }
+        }
+    }
+}
 
-/// Runs `work(range)` over `0..n` cut into pieces, in parallel where that is worth it. `nanos` is an estimate of the whole. Between pieces it
-/// looks at `cancel`: once that is set, what is left is left.
-pub fn for_ranges(n: usize, nanos: f64, cancel: &AtomicBool, work: &(dyn Fn(std::ops::Range<usize>) + Sync)) {
-    const PIECE: f64 = 2_000.0;
+/// Work that was done alone since somebody was last awake, though it may have been worth sharing: to wake a thread takes long, and is worth it
+/// for much work, or for some that comes again and again.
+struct Missed {
+    nanos: AtomicU64,
+    last: AtomicU64,
+}
+static MISSED: Missed = Missed { nanos: AtomicU64::new(0), last: AtomicU64::new(0) };
+impl Missed {
+    fn is_due(&self, nanos: u32) -> bool {
+        const WAKING: u64 = 30_000;
+        static SINCE: OnceLock<Instant> = OnceLock::new();
+        let now = SINCE.get_or_init(Instant::now).elapsed().as_nanos() as u64;
+        let again = now.saturating_sub(self.last.swap(now, Ordering::Relaxed)) < 4 * WAKING;
+        let before = if again { self.nanos.load(Ordering::Relaxed) } else { 0 };
+        let due = before + nanos as u64 >= WAKING;
+        self.nanos.store(if due { 0 } else { before + nanos as u64 }, Ordering::Relaxed);
+        due
+    }
+}
+
+/// Runs `work(range)` over `0..n`, on this thread where there is no cost, else cut into pieces, in parallel where that is worth it. Between
+/// pieces it looks at `cancel`: once that is set, what is left is left.
+pub fn for_ranges(n: usize, cost: Option<&Cost>, cancel: &AtomicBool, work: &(dyn Fn(std::ops::Range<usize>) + Sync)) {
+    const PIECE: f64 = 3_000.0;
     /// No piece takes longer than this, roughly, so that no run is deaf for longer.
     const DEAF: f64 = 10e6;
-    if nanos < WORTH || n < 2 {
-        return work(0..n);
-    }
+    let Some(cost) = cost.filter(|c| c.estimate >= WORTH && n >= 2) else { return work(0..n) };
+    let nanos = match cost.alone.get() {
+        0 => cost.estimate,
+        taken => taken as f64,
+    };
     let threads = num_threads();
-    let pieces = n.min((threads * 4).max((nanos / DEAF) as usize)).min((nanos / PIECE) as usize).max(1);
+    let pieces = n.min((threads * 8).max((nanos / DEAF) as usize)).min((nanos / PIECE) as usize).max(1);
     let at = |k: usize| (n as u128 * k as u128 / pieces as u128) as usize;
     let piece = |k: usize| {
         if !cancel.load(Ordering::Relaxed) {
             work(at(k)..at(k + 1))
         }
     };
-    match pool().filter(|_| pieces > 1) {
-        Some(pool) => {
-            let awake = !STANDBY.is_empty();
-            let first = usize::from(nanos < SURELY_WORTH && !(awake && pieces < 4));
-            let begun = Instant::now();
-            (0..first).for_each(&piece);
-            let rest = begun.elapsed().as_nanos() as f64 * (pieces - 1) as f64;
-            let least = if awake { CALLING } else { WAKING };
-            let helpers = if first > 0 && rest < least { 0 } else { threads - 1 };
-            share::run(pieces - first, helpers, |help| STANDBY.call(help, |stay| pool.spawn(stay)), &|k| {
-                piece(first + k)
-            });
+    let Some(pool) = pool() else {
+        return if nanos > DEAF { (0..pieces).for_each(piece) } else { work(0..n) };
+    };
+    let (awake, begun) = (STANDBY.is_anybody_there(), Instant::now());
+    let share = |from: usize| {
+        share::run(pieces - from, threads - 1, |help| STANDBY.call(help, |stay| pool.spawn(stay)), &|k| piece(from + k))
+    };
+    match cost.way(awake) {
+        Way::Alone => {
+            work(0..n);
+            cost.alone.took(begun);
         }
-        None if nanos > DEAF => (0..pieces).for_each(piece),
-        None => work(0..n),
+        Way::Shared => {
+            share(0);
+            if awake {
+                cost.shared.took(begun);
+            }
+        }
+        Way::Unknown => {
+            /// What the rest must take, as the first piece says, before somebody is woken for it.
+            const WAKING: f64 = 25_000.0;
+            piece(0);
+            let rest = begun.elapsed().as_nanos() as f64 * (pieces - 1) as f64;
+            if rest >= WAKING {
+                return share(1);
+            }
+            (1..pieces).for_each(piece);
+            cost.alone.took(begun);
+        }
     }
 }
 /// [`for_ranges`] of work that may fail. The first error is given; the other pieces run all the same.
 pub fn try_ranges(
     n: usize,
-    nanos: f64,
+    cost: Option<&Cost>,
     cancel: &AtomicBool,
     work: &(dyn Fn(std::ops::Range<usize>) -> Res<()> + Sync),
 ) -> Res<()> {
     let failed: OnceLock<Error> = OnceLock::new();
-    for_ranges(n, nanos, cancel, &|r| {
+    for_ranges(n, cost, cancel, &|r| {
         if let Err(e) = work(r) {
             let _ = failed.set(e);
         }
     });
     failed.into_inner().map_or(Ok(()), Err)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known(alone: u32, shared: u32) -> Cost {
+        let c = Cost::of(100_000.0);
+        c.alone.0.store(alone, Ordering::Relaxed);
+        c.shared.0.store(shared, Ordering::Relaxed);
+        c
+    }
+    #[test]
+    fn the_quicker_way_is_taken_and_the_other_tried_now_and_then() {
+        for (alone, shared, quicker, other) in
+            [(20_000, 12_000, Way::Shared, Way::Alone), (9_000, 12_000, Way::Alone, Way::Shared)]
+        {
+            let c = known(alone, shared);
+            let ways: Vec<Way> = (0..320).map(|_| c.way(true)).collect();
+            assert_eq!(ways.iter().filter(|w| **w == other).count(), 10);
+            assert_eq!(ways.iter().filter(|w| **w == quicker).count(), 310);
+        }
+    }
+    #[test]
+    fn what_is_not_known_is_tried() {
+        assert_eq!(known(0, 0).way(true), Way::Unknown);
+        assert_eq!(known(20_000, 0).way(true), Way::Shared);
+        assert_eq!(known(1_000, 0).way(true), Way::Alone);
+        assert_eq!(known(1_000_000, 0).way(false), Way::Shared);
+        assert_eq!(Cost::of(1e6).way(false), Way::Shared);
+    }
+    #[test]
+    fn work_that_comes_again_and_again_wakes_somebody() {
+        let missed = Missed { nanos: AtomicU64::new(0), last: AtomicU64::new(0) };
+        let due = (0..10).filter(|_| missed.is_due(10_000)).count();
+        assert_eq!(due, 3);
+        assert!(missed.is_due(40_000));
+    }
 }

@@ -1,7 +1,7 @@
 //! A forked child has none of its parent's threads; it makes its own. Alone in this file, for forking wants a process without others.
 #![cfg(unix)]
 use ferrax_cpu::set_num_threads;
-use ferrax_cpu::threads::for_ranges;
+use ferrax_cpu::threads::{Cost, for_ranges};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 unsafe extern "C" {
@@ -11,7 +11,7 @@ unsafe extern "C" {
 }
 fn sum() -> usize {
     let total = AtomicUsize::new(0);
-    for_ranges(1000, 1e9, &AtomicBool::new(false), &|r| {
+    for_ranges(1000, Some(&Cost::of(1e9)), &AtomicBool::new(false), &|r| {
         total.fetch_add(r.sum::<usize>(), Ordering::Relaxed);
     });
     total.into_inner()

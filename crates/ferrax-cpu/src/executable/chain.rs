@@ -15,7 +15,7 @@
 use super::{Cell, Compiler, Home, Ready, RunState};
 use crate::kernels::{Bases, ChainScratch, CompiledKernel};
 use crate::routines::Gathering;
-use crate::threads;
+use crate::threads::{self, Cost};
 use ferrax_kernel::backend::RunCx;
 use ferrax_kernel::kernel::Access;
 use ferrax_kernel::plan::{SlotId, Step};
@@ -41,7 +41,7 @@ impl LinkWork {
     fn nanos(&self) -> f64 {
         match self {
             LinkWork::Kernel(k) => k.nanos(),
-            LinkWork::Gather(g) => g.nanos,
+            LinkWork::Gather(g) => g.cost.estimate,
         }
     }
     /// Whether it can be cut into so many rows.
@@ -93,7 +93,7 @@ pub struct Chain {
     step: usize,
     inner: Vec<Inner>,
     inner_bytes: usize,
-    nanos: f64,
+    cost: Cost,
 }
 
 /// What may become a link, as the plan has it.
@@ -342,8 +342,8 @@ fn chain(c: &Compiler, prospects: Vec<Prospect>, rows: usize) -> Chain {
             inner_bytes += (row_bytes * step).next_multiple_of(64);
         }
     }
-    let nanos = prospects.iter().map(|l| l.link.work.nanos()).sum();
-    Chain { links: prospects.into_iter().map(|l| l.link).collect(), rows, step, inner, inner_bytes, nanos }
+    let cost = Cost::of(prospects.iter().map(|l| l.link.work.nanos()).sum());
+    Chain { links: prospects.into_iter().map(|l| l.link).collect(), rows, step, inner, inner_bytes, cost }
 }
 
 impl Chain {
@@ -355,7 +355,7 @@ impl Chain {
             }
         }
         let bases = Bases { ptrs: &state.ptrs, ins: &[], outs: &[], cancel: cx.cancel };
-        threads::try_ranges(self.rows.div_ceil(self.step), self.nanos, cx.cancel, &|chunks| {
+        threads::try_ranges(self.rows.div_ceil(self.step), Some(&self.cost), cx.cancel, &|chunks| {
             let bases = &bases;
             ChainScratch.with(self.inner_bytes, |memory| {
                 let mut ptrs: SmallVec<[*mut u8; 16]> = SmallVec::from_slice(bases.ptrs);

@@ -9,7 +9,7 @@ use super::fold::{self, ArgFolder, Folder};
 use super::lane::Lane;
 use super::program::{Bases, Frame, Spec, TileProgram};
 use super::{moves, scalar};
-use crate::threads;
+use crate::threads::{self, Cost};
 use crate::tier::Tier;
 use ferrax_kernel::error::filled;
 use ferrax_kernel::order::{BLOCK, LANES};
@@ -49,6 +49,8 @@ pub struct Reducing {
 }
 
 const MAX_WIDTH: usize = 256;
+/// Work, in estimated nanoseconds, from which one result is made by several threads.
+const SPLITS: f64 = 60_000.0;
 
 impl Reducing {
     pub fn compile(k: &Kernel, aliased: bool, tier: Tier) -> Res<Reducing> {
@@ -146,26 +148,29 @@ impl Reducing {
         )
     }
 
-    pub fn run(&self, scratch: Scratch, bases: Bases, parallel: bool) -> Res<()> {
+    pub fn run(&self, scratch: Scratch, bases: Bases, cost: Option<&Cost>) -> Res<()> {
         if self.outer * self.columns == 0 {
             return Ok(());
         }
-        let nanos = if parallel { self.nanos() } else { 0.0 };
         let chunks = self.columns.div_ceil(self.width);
         let units = self.outer * chunks;
         let blocks = self.n.div_ceil(BLOCK);
         if self.whole_rows() {
             let per = self.epilogue.tile().min(self.outer);
-            threads::try_ranges(self.outer.div_ceil(per), nanos, bases.cancel, &|r| {
+            threads::try_ranges(self.outer.div_ceil(per), cost, bases.cancel, &|r| {
                 // SAFETY: `bases` are as `Compiled::run` demands, m has `memory()` bytes; `for_ranges` gives each row to one thread.
                 scratch.with(self.memory(), |m| unsafe {
                     self.rows(m, bases, r.start * per, (r.end * per).min(self.outer))
                 })
             })
-        } else if units < 2 * threads::num_threads() && blocks >= 4 && nanos > 60_000.0 && threads::num_threads() > 1 {
-            self.split(scratch, bases, nanos, units, blocks)
+        } else if units < 2 * threads::num_threads()
+            && blocks >= 4
+            && cost.is_some_and(|c| c.estimate > SPLITS)
+            && threads::num_threads() > 1
+        {
+            self.split(scratch, bases, cost, units, blocks)
         } else {
-            threads::try_ranges(units, nanos, bases.cancel, &|r| {
+            threads::try_ranges(units, cost, bases.cancel, &|r| {
                 // SAFETY: as above, for units: each is a run of results of its own.
                 scratch.with(self.memory(), |m| unsafe { self.units(m, bases, r) })
             })
@@ -426,7 +431,7 @@ impl Reducing {
         unsafe { self.conclude(epilogue, outer * self.columns + c, w) }
     }
     /// Few results of many elements: blocks in parallel, then their results in order.
-    fn split(&self, scratch: Scratch, bases: Bases, nanos: f64, units: usize, blocks: usize) -> Res<()> {
+    fn split(&self, scratch: Scratch, bases: Bases, cost: Option<&Cost>, units: usize, blocks: usize) -> Res<()> {
         // For each reduction: [unit][block][width] of values, and of positions.
         let size = |r: &Reduction| r.bytes + if matches!(r.how, How::Arg(_)) { 8 } else { 0 };
         let mut starts = vec![];
@@ -450,7 +455,7 @@ impl Reducing {
                 ),
             }
         };
-        threads::try_ranges(units * blocks, nanos, bases.cancel, &|range| {
+        threads::try_ranges(units * blocks, cost, bases.cancel, &|range| {
             scratch.with(self.memory(), |m| {
                 // SAFETY: m has `memory()` bytes. `place(k, u, b)` is a run of `width` entries within what `total` counted, another for each
                 // (unit, block), and each of these is one thread's.

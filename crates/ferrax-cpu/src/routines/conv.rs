@@ -14,7 +14,7 @@ use super::panel::{DEPTH, MEMORY, Matrices};
 use super::walk::SharedPtr;
 use crate::kernels::lane::Lane;
 use crate::kernels::{Bases, Scratch};
-use crate::threads;
+use crate::threads::{self, Cost};
 use crate::tier::Tier;
 use ferrax_kernel::Res;
 use ferrax_kernel::error::room;
@@ -245,7 +245,7 @@ pub fn compile(c: &Conv, tier: Tier) -> Res<Run> {
         let shared = [bases.input(0), bases.input(1), bases.output(0)].map(SharedPtr);
         let block = lines.as_ref().map_or(block, |l| l.m);
         let blocks = m.div_ceil(block);
-        let nanos = c.batch.size() as f64 * m as f64 * k as f64 * (n as f64 * dot::NANOS + 0.2);
+        let cost = Cost::of(c.batch.size() as f64 * m as f64 * k as f64 * (n as f64 * dot::NANOS + 0.2));
         let packed_bytes = match &lines {
             Some(l) => l.positions * reading.run.unit * size,
             None if direct.is_some() => 0,
@@ -348,7 +348,7 @@ pub fn compile(c: &Conv, tier: Tier) -> Res<Run> {
             }
             Ok(())
         };
-        threads::try_ranges(c.batch.size() * blocks, if parallel { nanos } else { 0.0 }, bases.cancel, &|units| {
+        threads::try_ranges(c.batch.size() * blocks, parallel.then_some(&cost), bases.cancel, &|units| {
             Scratch.with(MEMORY + packed_bytes, |scratch| work(units, scratch))?
         })
     }))

@@ -4,7 +4,7 @@ use super::walk::SharedPtr;
 use crate::kernels::block::{BlockFn, BlockLoop, pick};
 use crate::kernels::lane::Float;
 use crate::kernels::{Bases, moves, scalar};
-use crate::threads;
+use crate::threads::{self, Cost};
 use crate::tier::Tier;
 use ferrax_kernel::routine::CumulativeKind;
 use ferrax_kernel::{Bin, DType, Error, Res, math};
@@ -125,15 +125,15 @@ pub fn compile(kind: CumulativeKind, [outer, n, inner]: [usize; 3], reverse: boo
     let (columns, lanes_apart, row_step) = if inner == 1 { (outer, n, 1) } else { (inner, 1, inner) };
     let groups = if inner == 1 { 1 } else { outer };
     let chunks = columns.div_ceil(COLUMNS);
-    let nanos = (outer * n * inner) as f64 * if rows.is_some() && outer >= ABREAST { 0.4 } else { 1.0 };
+    let cost = Cost::of((outer * n * inner) as f64 * if rows.is_some() && outer >= ABREAST { 0.4 } else { 1.0 });
     Ok(Box::new(move |bases: Bases, parallel: bool| {
-        let nanos = if parallel { nanos } else { 0.0 };
+        let cost = parallel.then_some(&cost);
         let (x, out) = (SharedPtr(bases.input(0)), SharedPtr(bases.output(0)));
         if outer * n * inner == 0 {
             return Ok(());
         }
         if let Some([one, abreast]) = rows {
-            threads::for_ranges(outer, nanos, bases.cancel, &|r| {
+            threads::for_ranges(outer, cost, bases.cancel, &|r| {
                 let mut at = r.start;
                 while at < r.end {
                     let (run, count) = if r.end - at >= ABREAST { (abreast, ABREAST) } else { (one, 1) };
@@ -146,7 +146,7 @@ pub fn compile(kind: CumulativeKind, [outer, n, inner]: [usize; 3], reverse: boo
             });
             return Ok(());
         }
-        threads::for_ranges(groups * chunks, nanos, bases.cancel, &|r| {
+        threads::for_ranges(groups * chunks, cost, bases.cancel, &|r| {
             let mut memory = [0u64; 4 * COLUMNS];
             let p = memory.as_mut_ptr().cast::<u8>();
             let [mut acc, next, mut sum, rounded] = [0, 1, 2, 3].map(|k| p.wrapping_add(k * COLUMNS * 8));

@@ -14,7 +14,7 @@ use crate::kernels::block::tiers;
 use crate::kernels::lane::Lane;
 use crate::kernels::{Bases, CompiledKernel, Scratch};
 use crate::memory::Block;
-use crate::threads;
+use crate::threads::{self, Cost};
 use crate::tier::Tier;
 use ferrax_kernel::kernel::Access;
 use ferrax_kernel::routine::Dot;
@@ -269,6 +269,12 @@ pub fn compile(d: &Dot, tier: Tier) -> Res<Run> {
         )?)
     };
     let product = pick(lane, small, tier);
+    let each = match rows_apart {
+        true if small => 0.2,
+        true => NANOS,
+        false => 0.03,
+    };
+    let cost = Cost::of(work as f64 * each);
     let strides = |packed: bool, n: [usize; 3], s: [i64; 3]| {
         if packed { [(n[1] * n[2]) as isize, n[2] as isize, 1] } else { s.map(|x| x as isize) }
     };
@@ -298,7 +304,6 @@ pub fn compile(d: &Dot, tier: Tier) -> Res<Run> {
             let step = if by_rows { 1 } else { COLUMNS };
             let along = if by_rows { d.m } else { d.n };
             let units = along.div_ceil(step);
-            let nanos = work as f64 * if small { 0.2 } else { NANOS };
             let memory = if panels.is_some() { panel::MEMORY } else { 0 };
             let multiply = |r: std::ops::Range<usize>, scratch: *mut u8| {
                 let mut at = r.start;
@@ -331,7 +336,7 @@ pub fn compile(d: &Dot, tier: Tier) -> Res<Run> {
                     at += count;
                 }
             };
-            threads::try_ranges(d.b * units, if parallel { nanos } else { 0.0 }, bases.cancel, &|r| {
+            threads::try_ranges(d.b * units, parallel.then_some(&cost), bases.cancel, &|r| {
                 Scratch.with(memory, |scratch| multiply(r, scratch))
             })?;
         }
@@ -353,9 +358,8 @@ pub fn compile(d: &Dot, tier: Tier) -> Res<Run> {
                     scratch: std::ptr::null_mut(),
                 }
             };
-            let nanos = if parallel { work as f64 * 0.03 } else { 0.0 };
             // SAFETY: as above, for whole batch elements.
-            unsafe { library::products(d.b, size, nanos, bases.cancel, &matrices) };
+            unsafe { library::products(d.b, size, parallel.then_some(&cost), bases.cancel, &matrices) };
         }
         if let (Some(u), Some(s)) = (&unpack, &sums) {
             // SAFETY: `sums` has b * m * n elements of the accumulator's size, and the result as many (verify, sizes): what `packing` states.

@@ -24,7 +24,7 @@ use super::Run;
 use super::walk::SharedPtr;
 use crate::kernels::Bases;
 use crate::memory::{Block, installed};
-use crate::threads;
+use crate::threads::{self, Cost};
 use ferrax_kernel::routine::{Fft, FftKind};
 use ferrax_kernel::{DType, Error, Res};
 use library::{Complex, ComplexToReal, Fft as Plan, FftDirection, FftNum, FftPlanner, RealFftPlanner, RealToComplex};
@@ -55,6 +55,7 @@ struct FftColumns<T: FftNum> {
     n: usize,
     inner: usize,
     plan: Transform<T>,
+    cost: Cost,
 }
 struct FftPlan<T: FftNum> {
     /// Their number, the elements of one on either side, and how far apart these are.
@@ -66,7 +67,7 @@ struct FftPlan<T: FftNum> {
     columns: Vec<FftColumns<T>>,
     /// Factor of the result; 1 forward.
     scale: T,
-    nanos: f64,
+    cost: Cost,
 }
 
 /// Tables of a plan are made by the planner, which takes its memory unasked.
@@ -98,31 +99,31 @@ fn compiled<T: FftNum>(f: &Fft) -> Res<Run> {
     let mut shape = f.lengths.insert(0, f.outer).concat(&[f.inner]);
     let rank = f.lengths.len();
     shape[rank] = half;
+    let length = f.lengths.size() as f64;
+    let nanos =
+        (f.outer * f.inner * f.lengths.size()) as f64 * (length.log2() + 1.0) * NANOS * (size_of::<T>() / 4) as f64;
     let column = |k: usize| FftColumns {
         outer: shape[..k].iter().product(),
         n: shape[k],
         inner: shape[k + 1..].iter().product(),
         plan: planner.plan_fft(shape[k], direction),
+        cost: Cost::of(nanos),
     };
     // Where elements of the last axis lie apart, and are complex on both sides, it is one of columns, too.
     let all = f.inner > 1 && matches!(along, FftRows::Complex(_));
     let columns = (1..rank + all as usize).rev().map(column).collect();
-    let length = f.lengths.size() as f64;
     let scale = if f.is_inverse() { T::from_f64(1.0 / length) } else { None }.unwrap_or_else(T::one);
     let rows = shape[..rank].iter().product();
-    let nanos =
-        (f.outer * f.inner * f.lengths.size()) as f64 * (length.log2() + 1.0) * NANOS * (size_of::<T>() / 4) as f64;
-    let plan = FftPlan { rows, from, to, inner: f.inner, along, columns, scale, nanos };
+    let plan = FftPlan { rows, from, to, inner: f.inner, along, columns, scale, cost: Cost::of(nanos) };
     Ok(Box::new(move |bases: Bases, parallel: bool| {
-        let nanos = if parallel { plan.nanos } else { 0.0 };
         let (x, y) = (SharedPtr(bases.input(0)), SharedPtr(bases.output(0)));
         let last = plan.columns.len();
         if all {
-            return plan.run_columns(x, y, true, nanos, bases.cancel);
+            return plan.run_columns(x, y, true, parallel, bases.cancel);
         }
         if !matches!(plan.along, FftRows::Inverse(_)) || last == 0 {
-            plan.run_rows(x, y, last == 0, nanos, bases.cancel)?;
-            return plan.run_columns(y, y, true, nanos, bases.cancel);
+            plan.run_rows(x, y, last == 0, parallel, bases.cancel)?;
+            return plan.run_columns(y, y, true, parallel, bases.cancel);
         }
         // the real axis comes last, and the operand stays as it is
         let bytes = plan.rows * plan.from * plan.inner * size_of::<Complex<T>>();
@@ -130,8 +131,8 @@ fn compiled<T: FftNum>(f: &Fft) -> Res<Run> {
         // SAFETY: as many bytes as the operand has, freshly taken, hence apart from it.
         unsafe { between.ptr().copy_from_nonoverlapping(x.get(), bytes) };
         let own = SharedPtr(between.ptr());
-        plan.run_columns(own, own, false, nanos, bases.cancel)?;
-        plan.run_rows(SharedPtr(between.ptr()), y, true, nanos, bases.cancel)
+        plan.run_columns(own, own, false, parallel, bases.cancel)?;
+        plan.run_rows(SharedPtr(between.ptr()), y, true, parallel, bases.cancel)
     }))
 }
 
@@ -155,13 +156,13 @@ fn working<T>(n: usize) -> Res<Block> {
 }
 
 impl<T: FftNum> FftPlan<T> {
-    fn run_rows(&self, x: SharedPtr, y: SharedPtr, scaled: bool, nanos: f64, cancel: &AtomicBool) -> Res<()> {
+    fn run_rows(&self, x: SharedPtr, y: SharedPtr, scaled: bool, parallel: bool, cancel: &AtomicBool) -> Res<()> {
         let scale = if scaled { self.scale } else { T::one() };
         let (from, to) = (self.from, self.to);
         if self.inner > 1 {
-            return self.run_apart(x, y, scale, nanos, cancel);
+            return self.run_apart(x, y, scale, parallel, cancel);
         }
-        threads::try_ranges(self.rows, nanos, cancel, &|r: Range<usize>| {
+        threads::try_ranges(self.rows, parallel.then_some(&self.cost), cancel, &|r: Range<usize>| {
             if r.is_empty() {
                 return Ok(());
             }
@@ -214,7 +215,7 @@ impl<T: FftNum> FftPlan<T> {
         })
     }
     /// Real on one side, with elements that lie apart: some columns at a time.
-    fn run_apart(&self, x: SharedPtr, y: SharedPtr, scale: T, nanos: f64, cancel: &AtomicBool) -> Res<()> {
+    fn run_apart(&self, x: SharedPtr, y: SharedPtr, scale: T, parallel: bool, cancel: &AtomicBool) -> Res<()> {
         let wide = LINES / size_of::<T>();
         let (from, to, inner, blocks) = (self.from, self.to, self.inner, self.inner.div_ceil(wide));
         // of complex numbers, in either of both halves
@@ -224,7 +225,7 @@ impl<T: FftNum> FftPlan<T> {
             FftRows::Inverse(plan) => plan.get_scratch_len(),
             FftRows::Complex(_) => return Err(Error::Invalid("a complex transform of columns as of rows".into())),
         };
-        threads::try_ranges(self.rows * blocks, nanos, cancel, &|r: Range<usize>| {
+        threads::try_ranges(self.rows * blocks, parallel.then_some(&self.cost), cancel, &|r: Range<usize>| {
             let own = working::<T>(2 * part + length)?;
             let own = SharedPtr(own.ptr());
             // SAFETY: the block is this piece's own: two halves, and the plan's scratch.
@@ -278,10 +279,10 @@ impl<T: FftNum> FftPlan<T> {
         })
     }
     /// From x to y, which may be one, then in place.
-    fn run_columns(&self, x: SharedPtr, y: SharedPtr, scaled: bool, nanos: f64, cancel: &AtomicBool) -> Res<()> {
+    fn run_columns(&self, x: SharedPtr, y: SharedPtr, scaled: bool, parallel: bool, cancel: &AtomicBool) -> Res<()> {
         for (k, c) in self.columns.iter().enumerate() {
             let last = scaled && k + 1 == self.columns.len();
-            c.run(if k == 0 { x } else { y }, y, if last { self.scale } else { T::one() }, nanos, cancel)?;
+            c.run(if k == 0 { x } else { y }, y, if last { self.scale } else { T::one() }, parallel, cancel)?;
         }
         Ok(())
     }
@@ -320,10 +321,10 @@ unsafe fn gathered<E: Copy>(
 }
 
 impl<T: FftNum> FftColumns<T> {
-    fn run(&self, x: SharedPtr, y: SharedPtr, scale: T, nanos: f64, cancel: &AtomicBool) -> Res<()> {
+    fn run(&self, x: SharedPtr, y: SharedPtr, scale: T, parallel: bool, cancel: &AtomicBool) -> Res<()> {
         let wide = LINES / size_of::<Complex<T>>();
         let (n, inner, blocks) = (self.n, self.inner, self.inner.div_ceil(wide));
-        threads::try_ranges(self.outer * blocks, nanos, cancel, &|r: Range<usize>| {
+        threads::try_ranges(self.outer * blocks, parallel.then_some(&self.cost), cancel, &|r: Range<usize>| {
             let length = self.plan.get_inplace_scratch_len();
             let own = working::<T>(wide * apart(n) + length)?;
             for unit in r {

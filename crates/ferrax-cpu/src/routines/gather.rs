@@ -3,7 +3,7 @@ use super::Run;
 use super::walk::{Odometer, Walk, copy, merged, strides};
 use crate::kernels::Bases;
 use crate::kernels::address::{self, AT_ONCE, Addresses, Component, OUTSIDE};
-use crate::threads;
+use crate::threads::{self, Cost};
 use crate::tier::Tier;
 use ferrax_kernel::routine::{Gather, OutOfBounds};
 use ferrax_kernel::{Error, Res, Scalar};
@@ -31,7 +31,7 @@ pub struct Gathering {
     bytes: usize,
     take: address::TakeFn,
     pub positions: usize,
-    pub nanos: f64,
+    pub cost: Cost,
 }
 
 impl Gathering {
@@ -62,7 +62,8 @@ impl Gathering {
             batch.map_or(0, |(axis, _)| from[*axis])
         };
         let b = bytes as isize;
-        let is_trailing = g.offset_dims.iter().all(|k| g.out[*k] == 1 || positions.iter().all(|p| g.out[*p] == 1 || k < p));
+        let is_trailing =
+            g.offset_dims.iter().all(|k| g.out[*k] == 1 || positions.iter().all(|p| g.out[*p] == 1 || k < p));
         let dims = merged(positions.iter().enumerate().map(|(k, t)| (g.out[*t], to[*t] * b, along(k) * b)));
         Ok(Gathering {
             filling: Walk::new(bytes, window().map(|(n, t, _)| (n, t, 0))),
@@ -75,7 +76,7 @@ impl Gathering {
             bytes,
             take: address::take(bytes, tier),
             positions: n_positions,
-            nanos: n_positions as f64 * (2.0 + walk.elements as f64 * if is_trailing { 0.5 } else { 0.1 }),
+            cost: Cost::of(n_positions as f64 * (2.0 + walk.elements as f64 * if is_trailing { 0.5 } else { 0.1 })),
             walk,
         })
     }
@@ -150,15 +151,15 @@ impl Gathering {
     /// Takes all of them, spread over threads where that pays.
     pub fn routine(self) -> Run {
         Box::new(move |bases: Bases, parallel: bool| {
-            let nanos = if parallel { self.nanos } else { 0.0 };
+            let cost = parallel.then_some(&self.cost);
             // SAFETY: a step's routine was verified; ranges are one thread's each.
             unsafe {
                 match self.walk.rows() {
                     // All positions of a row are read while it lies in the nearest cache.
-                    rows if self.across && rows > 1 => threads::for_ranges(rows, nanos, bases.cancel, &|r| {
-                        self.run_across(bases, 0..self.positions, r)
-                    }),
-                    _ => threads::for_ranges(self.positions, nanos, bases.cancel, &|r| self.run_positions(bases, r)),
+                    rows if self.across && rows > 1 => {
+                        threads::for_ranges(rows, cost, bases.cancel, &|r| self.run_across(bases, 0..self.positions, r))
+                    }
+                    _ => threads::for_ranges(self.positions, cost, bases.cancel, &|r| self.run_positions(bases, r)),
                 }
             }
             Ok(())

@@ -21,7 +21,7 @@ use super::Run;
 use super::walk::SharedPtr;
 use crate::kernels::Bases;
 use crate::memory::Block;
-use crate::threads;
+use crate::threads::{self, Cost};
 use crate::tier::Tier;
 use ferrax_kernel::error::room;
 use ferrax_kernel::linalg::lanes::RealLanes;
@@ -160,7 +160,7 @@ pub fn compile(l: &Linalg, tier: Tier) -> Res<Run> {
     let outs: Vec<usize> = l.results().into_iter().map(bytes).collect();
     // working memory is doubles, a few times as many as operands and results have elements
     let memory = (ins.iter().sum::<usize>() + outs.iter().sum::<usize>()).saturating_mul(6 * 8 / l.dtype.size());
-    let nanos = l.operations() as f64 * l.batch as f64 * NANOS;
+    let cost = Cost::of(l.operations() as f64 * l.batch as f64 * NANOS);
     let large = large::pick(&l, tier);
     let in_lanes = large.is_none() && l.has_lanes();
     let several = l.batch >= TOGETHER && together(&l);
@@ -176,7 +176,7 @@ pub fn compile(l: &Linalg, tier: Tier) -> Res<Run> {
             memory,
             cancel: bases.cancel,
         };
-        threads::try_ranges(l.batch.div_ceil(each), if parallel { nanos } else { 0.0 }, bases.cancel, &|range| {
+        threads::try_ranges(l.batch.div_ceil(each), parallel.then_some(&cost), bases.cancel, &|range| {
             let range = range.start * each..(range.end * each).min(l.batch);
             let one = vectors::one(tier);
             let _ = several; // of no use where there are no vectors

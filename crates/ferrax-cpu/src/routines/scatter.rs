@@ -9,7 +9,7 @@ use super::Run;
 use super::walk::{Combining, Odometer, SharedPtr, Walk, copy, merged, strides};
 use crate::kernels::address::{self, AT_ONCE, Addresses, Component, OUTSIDE};
 use crate::kernels::{Bases, scalar};
-use crate::threads;
+use crate::threads::{self, Cost};
 use crate::tier::Tier;
 use ferrax_kernel::routine::{Combine, OutOfBounds, Scatter};
 use ferrax_kernel::{Bin, Error, Res};
@@ -75,7 +75,8 @@ pub fn compile(s: &Scatter, tier: Tier) -> Res<Run> {
     let slow = !windows_last && moves_in_window && !s.unique;
     /// Each part looks at all positions.
     const PARTS_WORTH: f64 = 30_000.0;
-    let nanos = n_positions as f64 * (4.0 + walk.elements as f64 * if combining.is_some() { 0.3 } else { 0.1 });
+    let each = 4.0 + walk.elements as f64 * if combining.is_some() { 0.3 } else { 0.1 };
+    let cost = Cost::of(n_positions as f64 * each);
     let empty = s.updates.size() == 0;
     let row_major: Vec<(usize, isize, isize)> = (0..s.updates.len())
         .map(|u| match s.update_window_dims.iter().position(|w| *w == u) {
@@ -139,9 +140,10 @@ pub fn compile(s: &Scatter, tier: Tier) -> Res<Run> {
             return Ok(());
         }
         // Windows that move by whole windows only are the same or apart: they belong to whoever has their first byte.
-        let parts = if parallel && !moves_in_window && nanos > PARTS_WORTH { threads::num_threads() } else { 1 };
+        let parts =
+            if parallel && !moves_in_window && cost.estimate > PARTS_WORTH { threads::num_threads() } else { 1 };
         let first_of = |part: usize| (total as u128 * part as u128 / parts as u128) as i64;
-        threads::for_ranges(parts, if parts > 1 { nanos } else { 0.0 }, bases.cancel, &|r| {
+        threads::for_ranges(parts, (parts > 1).then_some(&cost), bases.cancel, &|r| {
             let mine = first_of(r.start)..first_of(r.end);
             let (mut at, mut chosen) = ([OUTSIDE; AT_ONCE], [0u16; AT_ONCE]);
             let mut o = Odometer::at(&dims, 0);

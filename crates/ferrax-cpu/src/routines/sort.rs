@@ -5,7 +5,7 @@
 use super::Run;
 use super::walk::SharedPtr;
 use crate::kernels::Bases;
-use crate::threads;
+use crate::threads::{self, Cost};
 use ferrax_kernel::error::{filled, room};
 use ferrax_kernel::{DType, Error, Res};
 use rayon::prelude::*;
@@ -115,11 +115,11 @@ pub fn compile(outer: usize, n: usize, inner: usize, dtypes: &[DType], num_keys:
     }
     let dtypes = dtypes.to_vec();
     let rows = outer * inner;
-    let nanos = (rows * n) as f64 * (20.0 + 10.0 * dtypes.len() as f64);
+    let cost = Cost::of((rows * n) as f64 * (20.0 + 10.0 * dtypes.len() as f64));
     Ok(Box::new(move |bases: Bases, parallel: bool| {
         let ins: Vec<SharedPtr> = (0..dtypes.len()).map(|k| SharedPtr(bases.input(k as u32))).collect();
         let outs: Vec<SharedPtr> = (0..dtypes.len()).map(|k| SharedPtr(bases.output(k as u32))).collect();
-        let within = parallel && rows < threads::num_threads() && nanos > 1e6;
+        let within = parallel && rows < threads::num_threads() && cost.estimate > 1e6;
         let body = |r: std::ops::Range<usize>| -> Res<()> {
             let (mut words, mut spare) = (room::<u64>(n)?, vec![]);
             for row in r {
@@ -177,7 +177,7 @@ pub fn compile(outer: usize, n: usize, inner: usize, dtypes: &[DType], num_keys:
         if within {
             return body(0..rows);
         }
-        threads::try_ranges(rows, if parallel { nanos } else { 0.0 }, bases.cancel, &body)
+        threads::try_ranges(rows, parallel.then_some(&cost), bases.cancel, &body)
     }))
 }
 

@@ -9,7 +9,7 @@ use super::Run;
 use super::walk::SharedPtr;
 use crate::kernels::Bases;
 use crate::kernels::block::tiers;
-use crate::threads;
+use crate::threads::{self, Cost};
 use crate::tier::Tier;
 use ferrax_kernel::error::room;
 use ferrax_kernel::{DType, Res};
@@ -164,14 +164,14 @@ unsafe fn best(scan: unsafe fn(*mut Scan), x: *const u8, n: usize, k: usize, fou
 
 pub fn compile([outer, n, inner]: [usize; 3], k: usize, d: DType, tier: Tier) -> Res<Run> {
     let (scan, size, rows) = (scanner(d, tier), d.size(), outer * inner);
-    let nanos = rows as f64 * (0.3 * n as f64 + 20.0 * k as f64);
+    let cost = Cost::of(rows as f64 * (0.3 * n as f64 + 20.0 * k as f64));
     Ok(Box::new(move |bases: Bases, parallel: bool| {
         if rows * k == 0 {
             return Ok(());
         }
         let (x, values, positions) =
             (SharedPtr(bases.input(0)), SharedPtr(bases.output(0)), SharedPtr(bases.output(1)));
-        threads::try_ranges(rows, if parallel { nanos } else { 0.0 }, bases.cancel, &|r| {
+        threads::try_ranges(rows, parallel.then_some(&cost), bases.cancel, &|r| {
             let mut found: Vec<Candidate> = room((k + k.max(SPARE) + TOGETHER).min(n + TOGETHER))?;
             let mut row: Vec<u64> = room(if inner == 1 { 0 } else { (n * size).div_ceil(8) })?;
             for at in r {

@@ -10,7 +10,7 @@ use super::walk::SharedPtr;
 use crate::kernels::Bases;
 use crate::kernels::block::tiers;
 use crate::memory::Block;
-use crate::threads;
+use crate::threads::{self, Cost};
 use crate::tier::Tier;
 use ferrax_kernel::Res;
 use ferrax_kernel::routine::Dot;
@@ -193,7 +193,7 @@ pub fn compile(d: &Dot, size: usize, tier: Tier) -> Res<Run> {
     // whole lines of columns, and some rows
     let unit = COLUMNS;
     let units = rows.div_ceil(unit);
-    let nanos = (b * rows * k) as f64 * NANOS * (size / 4) as f64;
+    let cost = Cost::of((b * rows * k) as f64 * NANOS * (size / 4) as f64);
     Ok(Box::new(move |bases: Bases, parallel: bool| {
         if b * rows == 0 {
             return Ok(());
@@ -214,7 +214,7 @@ pub fn compile(d: &Dot, size: usize, tier: Tier) -> Res<Run> {
             Some(dense) => (SharedPtr(dense.ptr()), k as i64),
             None => (v, others),
         };
-        threads::try_ranges(b * units, if parallel { nanos } else { 0.0 }, bases.cancel, &|r| {
+        threads::try_ranges(b * units, parallel.then_some(&cost), bases.cancel, &|r| {
             for i in r {
                 let (i, from) = (i / units, i % units * unit);
                 let part = VectorPart {

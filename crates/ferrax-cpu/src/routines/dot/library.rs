@@ -1,7 +1,7 @@
 //! Products by the `gemm` crate, called in one layout.
 #![allow(unsafe_code)]
 use super::super::panel::Matrices;
-use crate::threads;
+use crate::threads::{self, Cost};
 use gemm_common::Parallelism;
 use std::sync::atomic::AtomicBool;
 
@@ -15,12 +15,16 @@ const STRIPS_WORTH: f64 = 20_000.0;
 pub unsafe fn products(
     count: usize,
     size: usize,
-    nanos: f64,
+    cost: Option<&Cost>,
     cancel: &AtomicBool,
     matrices: &(dyn Fn(usize) -> Matrices + Sync),
 ) {
-    let strips = if nanos > STRIPS_WORTH && count < threads::num_threads() { threads::num_threads() } else { 1 };
-    threads::for_ranges(count * strips, nanos, cancel, &|r| {
+    let strips = if cost.is_some_and(|c| c.estimate > STRIPS_WORTH) && count < threads::num_threads() {
+        threads::num_threads()
+    } else {
+        1
+    };
+    threads::for_ranges(count * strips, cost, cancel, &|r| {
         for k in r {
             let x = strip(matrices(k / strips), k % strips, strips, size);
             // SAFETY: the caller's promise.

@@ -16,7 +16,7 @@ use crate::kernels::Scratch;
 use crate::memory::Block;
 use crate::routines::panel;
 use crate::routines::walk::SharedPtr;
-use crate::threads;
+use crate::threads::{self, Cost};
 use crate::tier::Tier;
 use faer::dyn_stack::{MemStack, StackReq};
 use faer::linalg::cholesky::llt::factor as llt;
@@ -336,8 +336,8 @@ impl Task<'_> {
         bytes: usize,
         work: &(dyn Fn(Range<usize>, *mut u8) + Sync),
     ) -> Res<()> {
-        let nanos = if self.parallel { products as f64 * NANOS } else { 0.0 };
-        threads::try_ranges(n.div_ceil(each), nanos, self.cancel, &|r| {
+        let cost = Cost::of(products as f64 * NANOS);
+        threads::try_ranges(n.div_ceil(each), self.parallel.then_some(&cost), self.cancel, &|r| {
             Scratch.with(bytes, |scratch| {
                 r.for_each(|k| work(k * each..((k + 1) * each).min(n), scratch));
             })
