@@ -216,6 +216,7 @@ impl Segment {
             body: &allotted.body,
             frame: allotted.frame,
             pool: &allotted.pool,
+            states: &allotted.states,
             constants: &allotted.constants,
             steps: None,
         };

@@ -86,8 +86,8 @@ impl Moving {
     fn get(&self) -> u32 {
         self.0.load(Ordering::Relaxed)
     }
-    fn took(&self, begun: Instant) {
-        let now = (begun.elapsed().as_nanos() as u32).max(1);
+    fn took(&self, nanos: u128) {
+        let now = u32::try_from(nanos).unwrap_or(u32::MAX).max(1);
         let old = self.get();
         self.0.store(if old == 0 || now < old { now } else { old + (now - old) / 8 }, Ordering::Relaxed);
     }
@@ -184,24 +184,24 @@ pub fn for_ranges(n: usize, cost: Option<&Cost>, cancel: &AtomicBool, work: &(dy
     match cost.way(awake) {
         Way::Alone => {
             work(0..n);
-            cost.alone.took(begun);
+            cost.alone.took(begun.elapsed().as_nanos());
         }
         Way::Shared => {
             share(0);
             if awake {
-                cost.shared.took(begun);
+                cost.shared.took(begun.elapsed().as_nanos());
             }
         }
         Way::Unknown => {
             /// What the rest must take, as the first piece says, before somebody is woken for it.
-            const WAKING: f64 = 25_000.0;
+            const WAKING: u128 = 25_000;
             piece(0);
-            let rest = begun.elapsed().as_nanos() as f64 * (pieces - 1) as f64;
-            if rest >= WAKING {
-                return share(1);
+            let first = begun.elapsed().as_nanos();
+            cost.alone.took(first * pieces as u128);
+            match first * (pieces - 1) as u128 {
+                WAKING.. => share(1),
+                _ => (1..pieces).for_each(piece),
             }
-            (1..pieces).for_each(piece);
-            cost.alone.took(begun);
         }
     }
 }

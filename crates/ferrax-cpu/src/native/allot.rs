@@ -13,7 +13,9 @@ pub struct Allotted {
     /// Vectors of the frame, those of still operands among them.
     pub frame: u32,
     pub pool: Vec<u64>,
-    /// Registers that nothing else took, and the constants they hold throughout.
+    /// Registers that nothing else took, and the vectors behind the table that they hold from the first iteration to the last.
+    pub states: Vec<(u8, u32)>,
+    /// Others, and the constants they hold throughout.
     pub constants: Vec<(u8, u32)>,
 }
 const NONE: u32 = u32::MAX;
@@ -102,26 +104,63 @@ pub fn allot(g: &VecGraph, still: &[Option<u32>], late: bool) -> Allotted {
         next,
         taken: 0,
         called: None,
-        out: Allotted { body: Vec::with_capacity(2 * items.len()), frame, pool: vec![], constants: vec![] },
+        out: Allotted {
+            body: Vec::with_capacity(2 * items.len()),
+            frame,
+            pool: vec![],
+            states: vec![],
+            constants: vec![],
+        },
     };
     for (item, after) in items.iter().zip(&after) {
         a.item(*item, after);
     }
     // What is called keeps no register.
     if a.called.is_none() {
-        keep_constants(&mut a.out, a.taken, g.vector.registers());
+        let free = keep_states(&mut a.out, a.taken, g.vector.registers());
+        keep_constants(&mut a.out, free, g.vector.registers());
     }
     a.out
 }
 
-/// Gives the registers from `first` on to the constants that are read most often.
-fn keep_constants(out: &mut Allotted, first: u8, end: u8) {
-    fn place(i: &mut VecInst) -> Option<&mut Site> {
-        match i {
-            VecInst::Op { b, .. } | VecInst::Fused { b, .. } | VecInst::Load { from: b, .. } => Some(b),
-            _ => None,
+/// What an instruction reads that may be memory.
+fn place(i: &mut VecInst) -> Option<&mut Site> {
+    match i {
+        VecInst::Op { b, .. } | VecInst::Fused { b, .. } | VecInst::Load { from: b, .. } => Some(b),
+        _ => None,
+    }
+}
+
+/// Gives the registers from `first` on to vectors behind the table, so that an iteration need not wait for what the one before it stored. Gives the
+/// first that is left.
+fn keep_states(out: &mut Allotted, first: u8, end: u8) -> u8 {
+    let mut states: Vec<u32> = vec![];
+    for i in &out.body {
+        if let VecInst::Store { to: Site::State(n), .. } = *i
+            && !states.contains(&n)
+        {
+            states.push(n);
         }
     }
+    out.states = (first..end).zip(states).collect();
+    let register = |n: u32| out.states.iter().find(|s| s.1 == n).map(|s| s.0);
+    for i in &mut out.body {
+        if let Some(site) = place(i)
+            && let Site::State(n) = *site
+        {
+            *site = register(n).map_or(*site, Site::Reg);
+        }
+        if let VecInst::Store { from, to: Site::State(n) } = *i
+            && let Some(d) = register(n)
+        {
+            *i = VecInst::Load { d, from: Site::Reg(from) };
+        }
+    }
+    first + out.states.len() as u8
+}
+
+/// Gives the registers from `first` on to the constants that are read most often.
+fn keep_constants(out: &mut Allotted, first: u8, end: u8) {
     let mut reads = vec![0; out.pool.len()];
     for i in &mut out.body {
         if let Some(Site::Pool(c)) = place(i) {

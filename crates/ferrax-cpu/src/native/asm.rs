@@ -377,7 +377,9 @@ pub struct Emitted<'a> {
     pub frame: u32,
     /// Elements, each repeated in a vector of its own.
     pub pool: &'a [u64],
-    /// Registers that hold one of them throughout.
+    /// Registers that hold vectors behind the table while the loop runs.
+    pub states: &'a [(u8, u32)],
+    /// Registers that hold a constant throughout.
     pub constants: &'a [(u8, u32)],
     /// Of a loop that goes an iteration at a time: the bytes by which each window moves, in place of operands.
     pub steps: Option<&'a [i32]>,
@@ -452,12 +454,18 @@ impl Asm<'_> {
         for (k, base) in (0..self.f.steps.map_or(self.f.operands.len(), <[i32]>::len)).zip(BASES) {
             self.pointer(base, k as u32);
         }
+        for (d, n) in self.f.states {
+            self.inst(&VecInst::Load { d: *d, from: Site::State(*n) });
+        }
         for (d, c) in self.f.constants {
             self.inst(&VecInst::Load { d: *d, from: Site::Pool(*c) });
         }
         self.bytes.extend([0x31, 0xd2]); // xor edx, edx
     }
     fn epilogue(&mut self) {
+        for (from, n) in self.f.states {
+            self.inst(&VecInst::Store { from: *from, to: Site::State(*n) });
+        }
         self.bytes.extend([0x48, 0x89, 0xd0]); // mov rax, rdx
         self.bytes.extend([0x48, 0x8d, 0x65, (-8 * SAVED.len() as i8) as u8]); // lea rsp, [rbp - saved]
         SAVED.iter().rev().for_each(|r| self.pop(*r));
@@ -544,8 +552,8 @@ impl Asm<'_> {
                 self.bytes.extend([reg | 4, scale << 6 | 2 << 3 | (b & 7)]); // [base + rdx * scale]
             }
             Site::State(n) => {
-                self.bytes.push(0x80 | reg | 7); // [rdi + table + 32 n]
-                self.bytes.extend((8 * TABLE as u32 + 32 * n).to_le_bytes());
+                self.bytes.push(0x80 | reg | 7); // [rdi + table + vector * n]
+                self.bytes.extend((8 * TABLE as u32 + self.size() * n).to_le_bytes());
             }
             Site::Window(_, at) => {
                 self.bytes.extend([0x80 | reg | 4, 4 << 3 | (b & 7)]); // [base + at]

@@ -185,7 +185,7 @@ fn is_at(r: &Read, f: &Emitted, i: &Instruction, j: u32, place: Site, short: boo
         }
         Site::State(n) => {
             assert_eq!((i.memory_base(), i.memory_index()), (Register::RDI, Register::None), "{i}");
-            assert_eq!(i.memory_displacement64(), (8 * TABLE + 32 * n as usize) as u64, "{i}");
+            assert_eq!(i.memory_displacement64(), (8 * TABLE + f.vector.bytes() * n as usize) as u64, "{i}");
         }
         Site::Window(k, at) => {
             let base = BASES.get(k as usize).copied().unwrap_or(Register::RAX);
@@ -245,7 +245,7 @@ fn check(f: &Emitted) {
     let r = read(f);
     let start = r.all.iter().position(|i| i.to_string() == "xor edx,edx").expect("the position starts at 0") + 1;
     let mut body = r.all[start..].iter();
-    let after = r.all[r.all.len() - 9].ip();
+    let after = r.all[r.all.len() - 9 - f.states.len()].ip();
     for inst in f.body {
         let mut i = body.next().unwrap();
         if let VecInst::Call { f, d, a, b } = *inst {
@@ -363,6 +363,14 @@ fn check(f: &Emitted) {
             None => assert!(i.memory_base() == Register::RDI && i.memory_displacement64() == 8 * k as u64, "{i}"),
         }
     }
+    let stored: Vec<String> = f
+        .states
+        .iter()
+        .map(|(r, n)| {
+            format!("vmovups [rdi+{:x}h],{:?}", 8 * TABLE + f.vector.bytes() * *n as usize, vector(f, *r, false))
+                .to_lowercase()
+        })
+        .collect();
     let rest: Vec<String> = body.map(|i| i.to_string()).collect();
     let jump = format!("jb {:016X}h", r.all[start].ip());
     let positions = if f.steps.is_some() { 1 } else { f.vector.bytes() / if f.wide { 8 } else { 4 } };
@@ -378,7 +386,9 @@ fn check(f: &Emitted) {
         "vzeroupper",
         "ret",
     ];
-    assert_eq!(rest, [&[step.as_str(), "cmp rdx,rsi", &jump][..], &end].concat());
+    let turn = [step.as_str(), "cmp rdx,rsi", &jump];
+    let stored: Vec<&str> = stored.iter().map(String::as_str).collect();
+    assert_eq!(rest, [&turn[..], &stored, &end].concat());
 }
 
 /// Each width of elements in each size of vectors.
@@ -413,6 +423,7 @@ fn every_instruction_is_written_as_it_is_meant() {
                 body: &body,
                 frame: 230,
                 pool: &pool,
+                states: &[],
                 constants: &[],
                 steps: None,
             });
@@ -446,6 +457,7 @@ fn every_fused_instruction_is_written_as_it_is_meant() {
             body: &body,
             frame: 32,
             pool: &[7],
+            states: &[],
             constants: &[],
             steps: None,
         });
@@ -479,6 +491,7 @@ fn every_move_is_written_as_it_is_meant() {
             body: &body,
             frame: 280,
             pool: &[7],
+            states: &[],
             constants: &[],
             steps: None,
         });
@@ -511,6 +524,7 @@ fn every_instruction_of_a_loop_is_written_as_it_is_meant() {
             body: &body,
             frame: 48,
             pool: &[],
+            states: &[],
             constants: &[],
             steps: Some(&steps),
         });
@@ -526,6 +540,7 @@ fn a_function_keeps_what_it_must_and_lays_out_its_frame() {
         body: &[VecInst::Load { d: 3, from: Site::Stack(1) }, VecInst::Store { from: 3, to: Site::At(0) }],
         frame: 2,
         pool: &[5, 7],
+        states: &[(8, 3)],
         constants: &[(9, 1), (15, 0)],
         steps: None,
     };
@@ -549,11 +564,12 @@ fn a_function_keeps_what_it_must_and_lays_out_its_frame() {
     let plain = |s: &String| s.replace("ymmword ptr ", "").replace("qword ptr ", "").replace("dword ptr ", "");
     assert_eq!(all[8..17].iter().map(plain).collect::<Vec<_>>(), kept.iter().map(plain).collect::<Vec<_>>());
     let r = read(&f);
-    for (i, (register, constant)) in r.all[17..].iter().zip(f.constants) {
+    assert_eq!(plain(&all[17]), "vmovups ymm8,[rdi+160h]");
+    for (i, (register, constant)) in r.all[18..].iter().zip(f.constants) {
         assert_eq!((i.mnemonic(), i.op0_register()), (Mnemonic::Vmovups, vector(&f, *register, false)), "{i}");
         is_at(&r, &f, i, 1, Site::Pool(*constant), false);
     }
-    assert_eq!(all[19], "xor edx,edx");
+    assert_eq!(all[20], "xor edx,edx");
 }
 #[test]
 fn a_function_keeps_operands_of_any_width() {
@@ -568,6 +584,7 @@ fn a_function_keeps_operands_of_any_width() {
             body: &[],
             frame: 3,
             pool: &[5, 7],
+            states: &[],
             constants: &[(vector.registers() - 1, 1)],
             steps: None,
         };
@@ -608,6 +625,7 @@ fn body_text(body: &[VecInst]) -> Vec<String> {
         body,
         frame: 0,
         pool: &[u32::MAX as u64],
+        states: &[],
         constants: &[],
         steps: None,
     };

@@ -110,6 +110,7 @@ impl LoopText {
             body: &allotted.body,
             frame: allotted.frame,
             pool: &allotted.pool,
+            states: &allotted.states,
             constants: &allotted.constants,
             steps: Some(&self.steps),
         };
