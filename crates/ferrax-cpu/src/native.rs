@@ -17,6 +17,7 @@ mod allot;
 mod asm;
 #[cfg(test)]
 mod decoded;
+mod folding;
 mod graph;
 mod lower;
 mod masks;
@@ -27,6 +28,7 @@ mod scalar_loop;
 use allot::allot;
 pub use asm::VectorSize;
 use asm::{Emitted, KeptOperand, Site};
+pub use folding::{CHAINS, FoldMemory, Folding};
 pub use lower::{Function, LaneWidth};
 use pages::Pages;
 pub use scalar_loop::{LoopCode, LoopOperation, LoopText, WindowElement};
@@ -52,6 +54,8 @@ pub enum Operand {
         bytes: usize,
     },
     Moving,
+    /// It moves, and this place of the table points to it.
+    Elsewhere(u16),
 }
 
 /// Operands of one segment, vectors of its frame (which lies on the stack, without a probe), and values of its graph.
@@ -132,6 +136,8 @@ unsafe extern "sysv64" fn enter_one(d: *mut u8, a: *const u8, b: *const u8, f: O
 
 struct Recording<'a> {
     known: &'a dyn Fn(u16) -> Operand,
+    /// The number of the first of these slots.
+    first: usize,
     slots: Vec<TableSlot>,
     /// Operands written so far, with their values.
     values: Vec<(u16, graph::VecValue)>,
@@ -142,6 +148,7 @@ impl Recording<'_> {
         let (at, is_one, step) = match (self.known)(at) {
             Operand::Still => (at, false, 0),
             Operand::One { at, bytes } if bytes == self.size && !is_bool => (at, true, 0),
+            Operand::Elsewhere(at) => (at, false, if is_bool { 1 } else { self.size }),
             _ if is_bool => (at, false, 1),
             _ => (at, false, self.size),
         };
@@ -167,7 +174,7 @@ impl Recording<'_> {
         }
         let k = self.slot(at, is_bool);
         self.slots[k].read = true;
-        graph::with(|g| g.operand(k as u32, is_bool))
+        graph::with(|g| g.operand((self.first + k) as u32, is_bool))
     }
 }
 
@@ -219,6 +226,7 @@ impl Segment {
             states: &allotted.states,
             constants: &allotted.constants,
             steps: None,
+            parts: 1,
         };
         let code = asm::assemble(&emitted, &masks::forms(&emitted));
         Some(Segment { code: Pages::new(&code)?, slots, lanes: vector.lanes(g.wide), repeats: !late })
@@ -317,7 +325,7 @@ fn record(
 ) -> Option<(graph::VecGraph, Vec<TableSlot>)> {
     let wide = width == LaneWidth::Wide;
     graph::begin(wide, vector);
-    let mut r = Recording { known, slots: vec![], values: vec![], size: if wide { 8 } else { 4 } };
+    let mut r = Recording { known, first: 0, slots: vec![], values: vec![], size: if wide { 8 } else { 4 } };
     let mut bools = vec![];
     for c in calls {
         let (of, result) = c.function.bools();

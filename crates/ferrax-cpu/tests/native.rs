@@ -8,7 +8,7 @@ mod generate;
 use ferrax_cpu::kernels::{Bases, CompiledKernel};
 use ferrax_cpu::memory::Block;
 use ferrax_cpu::{Tier, native};
-use ferrax_kernel::{Affine, Bin, DType, Kernel, Node, Scalar, Un, reference};
+use ferrax_kernel::{Affine, Bin, DType, Kernel, Node, ReduceKind, Scalar, Un, reference};
 use generate::{Rng, elementwise, guarded_kernel, load, push_nodes, random_kernel};
 use std::sync::atomic::AtomicBool;
 
@@ -256,4 +256,55 @@ fn no_page_is_both_writable_and_executable() {
     assert!(!maps.lines().any(|l| rights(l).contains('w') && rights(l).contains('x')), "{maps}");
     let nameless = |l: &str| l.split_whitespace().count() == 5 && rights(l).starts_with("r-x");
     assert!(kept.is_empty() || !native::is_available() || maps.lines().any(nameless), "{maps}");
+}
+
+/// Reductions of rows of `x`, of what is left of them after an element of each row, and of that times another row: side by side.
+fn reductions(d: DType, kind: ReduceKind, [outer, n]: [usize; 2]) -> Kernel {
+    let (rows, whole) = (n as i64, n * outer);
+    let nodes = vec![
+        load(0, d, Affine::new(0, [rows, 1])),
+        load(1, d, Affine::new(0, [1])),
+        (d, Node::Bin(Bin::Sub, 0, 1)),
+        load(2, d, Affine::new(3, [rows + 5, 1])),
+        (d, Node::Bin(Bin::Mul, 2, 3)),
+        (d, Node::Reduce { kind, of: 0 }),
+        (d, Node::Reduce { kind, of: 2 }),
+        (d, Node::Reduce { kind, of: 4 }),
+    ];
+    Kernel {
+        grid: [outer].into(),
+        rdims: [n].into(),
+        inputs: vec![(d, whole), (d, outer), (d, (n + 5) * outer)],
+        nodes,
+        outputs: vec![5, 6, 7],
+    }
+}
+#[test]
+fn reductions_in_registers_keep_their_bits() {
+    let rng = &mut Rng(11);
+    for d in [DType::F32, DType::F64, DType::I32, DType::U32, DType::I64] {
+        for kind in [ReduceKind::Sum, ReduceKind::Prod, ReduceKind::Max, ReduceKind::Min, ReduceKind::Xor] {
+            if d.is_float() && kind == ReduceKind::Xor {
+                continue;
+            }
+            for shape in [[1, 20], [40, 17], [3, 64], [5, 100], [9, 1024], [2, 1500], [1, 5000], [3, 4096], [1, 70_001]]
+            {
+                let k = reductions(d, kind, shape);
+                k.verify().unwrap();
+                let ins: Vec<Vec<u8>> = k.inputs.iter().map(|(d, n)| any_bytes(rng, *d, *n)).collect();
+                same(&k, &ins, &[], true);
+                let mut one = k.clone();
+                one.outputs = vec![5];
+                one.nodes.truncate(6);
+                same(&one, &ins, &[], true);
+                for tier in tiers() {
+                    let c = CompiledKernel::new(&k, false, tier).unwrap();
+                    c.expect(1 << 40);
+                    // products of 64-bit integers are no code
+                    let is_code = d != DType::I64;
+                    assert_eq!(c.text().contains("in registers"), is_code, "{kind:?} of {d}\n{}", c.text());
+                }
+            }
+        }
+    }
 }

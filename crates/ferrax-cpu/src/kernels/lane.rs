@@ -37,6 +37,18 @@ impl Lane {
             _ => 8,
         }
     }
+    /// Of what is computed in it.
+    pub fn dtype(self) -> DType {
+        match self {
+            Lane::Bool => DType::Bool,
+            Lane::I32 => DType::I32,
+            Lane::U32 => DType::U32,
+            Lane::I64 => DType::I64,
+            Lane::U64 => DType::U64,
+            Lane::F32 => DType::F32,
+            Lane::F64 => DType::F64,
+        }
+    }
     /// Whether a buffer of this dtype can be read as lanes in place.
     pub fn is_storage_of(self, d: DType) -> bool {
         self.size() == d.size()

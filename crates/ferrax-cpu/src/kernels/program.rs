@@ -14,6 +14,7 @@
 //! the kernel's loads name for them, which `Kernel::verify` proved to exist.
 mod build;
 mod code;
+mod folds;
 mod pairs;
 mod registers;
 mod rows;
@@ -25,6 +26,7 @@ use crate::native::Function;
 use crate::tier::Tier;
 use code::CodePart;
 use ferrax_kernel::{Affine, Kernel, NodeId};
+pub use folds::Fold;
 use smallvec::SmallVec;
 use std::sync::atomic::AtomicBool;
 
@@ -188,6 +190,8 @@ pub struct TileProgram {
     indices: Vec<Indices>,
     /// Registers that the caller reads.
     keep: SmallVec<[Op; 2]>,
+    /// Those that are reduced, if all are.
+    folds: Vec<folds::Fold>,
     code: code::Lazy,
     /// Estimated nanoseconds for one position.
     pub cost: f64,

@@ -9,6 +9,7 @@ use super::fold::{self, ArgFolder, Folder};
 use super::lane::Lane;
 use super::program::{Bases, Frame, Spec, TileProgram};
 use super::{moves, scalar};
+use crate::native::{CHAINS, FoldMemory, Folding, Function};
 use crate::threads::{self, Cost};
 use crate::tier::Tier;
 use ferrax_kernel::error::filled;
@@ -67,7 +68,7 @@ impl Reducing {
         let n = k.rdims.size();
         let loops: Vec<usize> = (0..g - inner_dims).chain(g..g + k.rdims.len()).chain(g - inner_dims..g).collect();
         let keep: Vec<NodeId> = reduces.iter().map(|r| r.2).collect();
-        let (inner, values, _) = TileProgram::compile(&Spec {
+        let (mut inner, values, _) = TileProgram::compile(&Spec {
             kernel: k,
             loops: &loops,
             outs: &[],
@@ -105,7 +106,7 @@ impl Reducing {
             m = m.div_ceil(BLOCK);
         }
         let mut at = 0;
-        let mut reductions = vec![];
+        let (mut reductions, mut folds) = (vec![], vec![]);
         for (((node, kind, of), value), result) in reduces.iter().zip(values).zip(results) {
             let d = k.dtype(*of);
             let bytes = Lane::of(d).size();
@@ -123,9 +124,16 @@ impl Reducing {
                 How::Fold(..) => (1 + levels) * (LANES * width * bytes).next_multiple_of(64),
                 How::Arg(_) => LANES * width * (bytes + 4) + width * (bytes + 8) + 256,
             };
+            if let (How::Fold(_, identity), Some(by)) = (&how, kind.bin()) {
+                folds.push((value, Function::bin(by, Lane::of(d).dtype(), None), *identity));
+            }
             let canonical = scalar::canonical(k.dtype(*node), tier);
             reductions.push(Reduction { how, value, bytes, result, out: Lane::of(k.dtype(*node)), canonical, at });
             at += size.next_multiple_of(64);
+        }
+        // Of several columns, neighbouring results are made side by side, and have no row to go along.
+        if columns == 1 && folds.len() == reductions.len() && inner.row_of_folds().is_multiple_of(n.max(1)) {
+            inner.set_folds(folds);
         }
         Ok(Reducing { inner, epilogue, reductions, outer, n, columns, width, levels, acc_bytes: at })
     }
@@ -139,10 +147,11 @@ impl Reducing {
     }
     pub fn text(&self) -> String {
         format!(
-            "  inner {} x {} x {}\n{}  epilogue\n{}",
+            "  inner {} x {} x {}{}\n{}  epilogue\n{}",
             self.outer,
             self.n,
             self.columns,
+            if self.inner.folding().is_some() { ", in registers" } else { "" },
             self.inner.text(),
             self.epilogue.text()
         )
@@ -206,14 +215,29 @@ impl Reducing {
         // SAFETY: by the contract.
         unsafe {
             let (mut inner, mut epilogue, acc) = self.start(m, bases);
+            let mut memory = FoldMemory::default();
             for u in units {
                 self.begin(acc);
-                for b in 0..blocks {
+                let mut b = 0;
+                while b < blocks {
                     if bases.cancel.load(Ordering::Relaxed) {
                         return;
                     }
-                    self.block(&mut inner, acc, u, b);
-                    self.push(acc, b, blocks);
+                    match self.inner.folding() {
+                        Some(code) => {
+                            let count = self.fold_blocks(code, &inner, &mut memory, u, b..blocks);
+                            for c in 0..count {
+                                self.take_folded(code, &memory, acc, c);
+                                self.push(acc, b + c, blocks);
+                            }
+                            b += count;
+                        }
+                        None => {
+                            self.block(&mut inner, acc, u, b);
+                            self.push(acc, b, blocks);
+                            b += 1;
+                        }
+                    }
                 }
                 self.finish(&mut epilogue, acc, u, blocks);
             }
@@ -239,11 +263,74 @@ impl Reducing {
             )
         }
     }
+    /// Folds as many of the blocks of a unit as go at once, and are of one length: gives how many.
+    ///
+    /// # Safety
+    /// As `block`, of one column.
+    unsafe fn fold_blocks(
+        &self,
+        code: &Folding,
+        inner: &Frame,
+        memory: &mut FoldMemory,
+        u: usize,
+        blocks: Range<usize>,
+    ) -> usize {
+        let whole = (self.n / BLOCK).saturating_sub(blocks.start);
+        let count = code.chains().min(blocks.len()).min(whole.max(1));
+        let mut from = [0; CHAINS];
+        (0..count).for_each(|c| from[c] = u * self.n + (blocks.start + c) * BLOCK);
+        // SAFETY: positions of the unit, which is a row.
+        unsafe { self.inner.fold(code, inner, memory, &from[..count], BLOCK.min(self.n - blocks.start * BLOCK)) };
+        count
+    }
+    /// The results of a chain, to lane 0 of a block's accumulators.
+    ///
+    /// # Safety
+    /// As `block`.
+    unsafe fn take_folded(&self, code: &Folding, memory: &FoldMemory, acc: *mut u8, chain: usize) {
+        for (k, r) in self.reductions.iter().enumerate() {
+            let How::Fold(f, _) = &r.how else { continue };
+            // SAFETY: sixteen lanes of a chain, and one of the accumulators.
+            unsafe { (f.rows)(acc.add(r.at), code.lanes(memory, k).add(chain * LANES * r.bytes), 1, LANES) };
+        }
+    }
+    /// Whole short rows, by code that folds them.
+    ///
+    /// # Safety
+    /// As `rows`.
+    unsafe fn rows_folded(&self, code: &Folding, m: *mut u8, bases: Bases, from: usize, to: usize) {
+        // SAFETY: as `rows`.
+        unsafe {
+            let (inner, mut epilogue, _) = self.start(m, bases);
+            let mut memory = FoldMemory::default();
+            let mut g = from;
+            while g < to {
+                let count = self.epilogue.tile().min(to - g);
+                for row in (0..count).step_by(code.chains()) {
+                    let chains = code.chains().min(count - row);
+                    let mut at = [0; CHAINS];
+                    (0..chains).for_each(|c| at[c] = (g + row + c) * self.n);
+                    self.inner.fold(code, &inner, &mut memory, &at[..chains], self.n);
+                    for (k, r) in self.reductions.iter().enumerate() {
+                        let How::Fold(f, _) = &r.how else { continue };
+                        let d = self.epilogue.lanes(&epilogue, r.result).add(row * r.bytes);
+                        (f.rows)(d, code.lanes(&memory, k), chains, LANES);
+                    }
+                }
+                self.conclude(&mut epilogue, g, count);
+                g += count;
+            }
+        }
+    }
     /// Whole short rows, several to a tile.
     ///
     /// # Safety
     /// As `start`; `0 < n <= inner.tile()`, one column; this thread alone has rows `from..to`.
     unsafe fn rows(&self, m: *mut u8, bases: Bases, from: usize, to: usize) {
+        if let Some(code) = self.inner.folding() {
+            // SAFETY: by the contract.
+            return unsafe { self.rows_folded(code, m, bases, from, to) };
+        }
         // SAFETY: see above; result registers hold a tile of the epilogue.
         unsafe {
             let (mut inner, mut epilogue, acc) = self.start(m, bases);
@@ -461,10 +548,22 @@ impl Reducing {
                 // (unit, block), and each of these is one thread's.
                 unsafe {
                     let (mut inner, _, acc) = self.start(m, bases);
+                    let mut memory = FoldMemory::default();
+                    let (mut chain, mut folded) = (0, 0); // of those that were folded together
                     for t in range.clone() {
                         let (u, b) = (t / blocks, t % blocks);
                         self.begin(acc);
-                        self.block(&mut inner, acc, u, b);
+                        match self.inner.folding() {
+                            Some(code) => {
+                                if chain == folded {
+                                    let rest = blocks.min(b + range.end - t);
+                                    (chain, folded) = (0, self.fold_blocks(code, &inner, &mut memory, u, b..rest));
+                                }
+                                self.take_folded(code, &memory, acc, chain);
+                                chain += 1;
+                            }
+                            None => self.block(&mut inner, acc, u, b),
+                        }
                         for (k, r) in self.reductions.iter().enumerate() {
                             let (v, p) = place(k, u, b);
                             match r.how {

@@ -383,6 +383,8 @@ pub struct Emitted<'a> {
     pub constants: &'a [(u8, u32)],
     /// Of a loop that goes an iteration at a time: the bytes by which each window moves, in place of operands.
     pub steps: Option<&'a [i32]>,
+    /// Else, how many vectors of positions it goes through at once.
+    pub parts: usize,
 }
 
 struct Asm<'a> {
@@ -413,7 +415,7 @@ pub fn assemble(f: &Emitted, masks: &[MaskForm]) -> Vec<u8> {
             (0..).zip(steps).for_each(|(k, by)| a.go_on(k, *by));
             1
         }
-        None => f.vector.lanes(f.wide) as u8,
+        None => (f.parts * f.vector.lanes(f.wide)) as u8,
     };
     a.bytes.extend([0x48, 0x83, 0xc2, positions]); // add rdx, positions
     a.bytes.extend([0x48, 0x39, 0xf2]); // cmp rdx, rsi

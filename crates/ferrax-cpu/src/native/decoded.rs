@@ -426,6 +426,7 @@ fn every_instruction_is_written_as_it_is_meant() {
                 states: &[],
                 constants: &[],
                 steps: None,
+                parts: 1,
             });
         }
     }
@@ -460,6 +461,7 @@ fn every_fused_instruction_is_written_as_it_is_meant() {
             states: &[],
             constants: &[],
             steps: None,
+            parts: 1,
         });
     }
 }
@@ -494,6 +496,7 @@ fn every_move_is_written_as_it_is_meant() {
             states: &[],
             constants: &[],
             steps: None,
+            parts: 1,
         });
     }
 }
@@ -527,6 +530,7 @@ fn every_instruction_of_a_loop_is_written_as_it_is_meant() {
             states: &[],
             constants: &[],
             steps: Some(&steps),
+            parts: 1,
         });
     }
 }
@@ -543,6 +547,7 @@ fn a_function_keeps_what_it_must_and_lays_out_its_frame() {
         states: &[(8, 3)],
         constants: &[(9, 1), (15, 0)],
         steps: None,
+        parts: 1,
     };
     check(&f);
     let all: Vec<String> = read(&f).all.iter().map(|i| i.to_string()).collect();
@@ -587,6 +592,7 @@ fn a_function_keeps_operands_of_any_width() {
             states: &[],
             constants: &[(vector.registers() - 1, 1)],
             steps: None,
+            parts: 1,
         };
         check(&f);
         let (r, frame, first, second) = match vector {
@@ -628,6 +634,7 @@ fn body_text(body: &[VecInst]) -> Vec<String> {
         states: &[],
         constants: &[],
         steps: None,
+        parts: 1,
     };
     let all: Vec<String> = read(&f).all.iter().map(|i| i.to_string()).collect();
     let at = |s: &str| all.iter().position(|i| i.starts_with(s)).unwrap();

@@ -113,6 +113,7 @@ impl LoopText {
             states: &allotted.states,
             constants: &allotted.constants,
             steps: Some(&self.steps),
+            parts: 1,
         };
         let code = asm::assemble(&emitted, &[]);
         Some(LoopCode {

@@ -3,7 +3,7 @@
 //! INVARIANT: the parts do what the instructions do, in their order; they are made at most once, every tile after that takes them, and no
 //! thread waits for them.
 use super::{DIRECT, Ins, Op, Setup, TileProgram};
-use crate::native::{self, Function, LaneWidth, Operand, Replaced, Segment, VectorSize};
+use crate::native::{self, Folding, Function, LaneWidth, Operand, Replaced, Segment, VectorSize};
 use crate::tier::Tier;
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -17,6 +17,7 @@ pub enum CodePart {
 /// The parts, once there was enough work.
 pub struct Lazy {
     parts: OnceLock<Option<Vec<CodePart>>>,
+    folding: OnceLock<Option<Folding>>,
     /// Nanoseconds so far of work that code would shorten, and what a position takes of them: long functions count for a part, since code
     /// shortens them by a part.
     done: AtomicU64,
@@ -26,7 +27,15 @@ pub struct Lazy {
 }
 impl Lazy {
     pub fn new(tier: Tier, aliased: bool, cost: f64) -> Lazy {
-        Lazy { parts: OnceLock::new(), done: AtomicU64::new(0), cost, tier, aliased }
+        Lazy { parts: OnceLock::new(), folding: OnceLock::new(), done: AtomicU64::new(0), cost, tier, aliased }
+    }
+    /// A position takes longer than was said.
+    pub fn also(&mut self, nanos: f64) {
+        self.cost += nanos;
+    }
+    #[inline]
+    pub fn folding(&self) -> Option<&Folding> {
+        self.folding.get()?.as_ref()
     }
     #[inline(always)]
     pub fn get(&self) -> Option<&[CodePart]> {
@@ -51,7 +60,9 @@ impl TileProgram {
         // One thread goes over the limit and makes the code. Nobody waits for it: it may be a thread that a forked child does not have.
         let worth = native::worth();
         if before < worth && before.saturating_add(nanos) >= worth {
-            let _ = self.code.parts.set(self.parts());
+            let there = self.code.tier != Tier::Portable && native::is_available();
+            let _ = self.code.folding.set(if there { self.compile_folds() } else { None });
+            let _ = self.code.parts.set(if there { self.parts() } else { None });
         }
     }
     /// Whether all of it is one native segment, which moves through nothing but what is used in place.
@@ -59,9 +70,6 @@ impl TileProgram {
         matches!(self.code.get(), Some([CodePart::Native(s)]) if s.moving().all(|o| o as usize >= self.n_regs))
     }
     fn parts(&self) -> Option<Vec<CodePart>> {
-        if self.code.tier == Tier::Portable || !native::is_available() {
-            return None;
-        }
         let known = |o: Op| self.known(o);
         let mut parts: Vec<CodePart> = vec![];
         let (mut from, mut at) = (0, 0);
@@ -134,7 +142,7 @@ impl TileProgram {
         (calls, width)
     }
     /// Long ones where rows have several.
-    fn vector(&self) -> VectorSize {
+    pub(super) fn vector(&self) -> VectorSize {
         const SEVERAL: usize = 32;
         let row = if self.by_rows { self.dims[self.dims.len() - 1] } else { self.total };
         if self.code.tier == Tier::Avx512 && row >= SEVERAL { VectorSize::Zmm } else { VectorSize::Ymm }
@@ -152,7 +160,7 @@ impl TileProgram {
         };
         calls.len() > 1 || self.code.aliased || calls.iter().any(|c| of_bools(c) || c.function.is_long())
     }
-    fn known(&self, o: Op) -> Operand {
+    pub(super) fn known(&self, o: Op) -> Operand {
         for s in &self.setup {
             match *s {
                 Setup::Fill { d, bits, .. } if d == o => return Operand::Const(bits),

@@ -1,0 +1,108 @@
+//! Reductions of a program's values by native code, without a register in memory.
+//!
+//! INVARIANT: it is there only for programs all of whose loads walk rows as they lie, or stay where they are, so that pointers are all it needs.
+use super::{Frame, Ins, Op, Setup, TileProgram};
+use crate::native::{FoldMemory, Folding, Function, LaneWidth, Operand, Replaced};
+use smallvec::SmallVec;
+
+/// A value that is reduced: by what, and what each lane starts from.
+pub type Fold = (Op, Function, u64);
+
+impl TileProgram {
+    /// Says that these values are all that is made of the program, and that they are reduced.
+    pub fn set_folds(&mut self, folds: Vec<Fold>) {
+        self.cost += 0.1 * folds.len() as f64;
+        self.code.also(0.1 * folds.len() as f64);
+        self.folds = folds;
+    }
+    /// Code for them, once there was enough work. The positions it is run for lie in one row of `row_of_folds`.
+    #[inline]
+    pub fn folding(&self) -> Option<&Folding> {
+        self.code.folding()
+    }
+    /// Positions that follow one another by a stride in all operands.
+    pub fn row_of_folds(&self) -> usize {
+        if self.loads.is_empty() { self.total } else { self.dims[self.dims.len() - 1] }
+    }
+    pub(super) fn compile_folds(&self) -> Option<Folding> {
+        if self.folds.is_empty() || self.setup.iter().any(|s| matches!(s, Setup::Index { .. })) {
+            return None;
+        }
+        let (mut calls, mut width) = (vec![], LaneWidth::Any);
+        let mut takes = |w: LaneWidth| {
+            let fits = width == LaneWidth::Any || w == LaneWidth::Any || w == width;
+            width = if width == LaneWidth::Any { w } else { width };
+            fits.then_some(())
+        };
+        for i in &self.body {
+            match *i {
+                Ins::Call { d, a, b, c, what: Some(function), .. } => {
+                    takes(function.width()?)?;
+                    calls.push(Replaced { function, d, ops: [a, b, c] });
+                }
+                Ins::Load { load, .. } => {
+                    let l = &self.loads[load as usize];
+                    let walks = matches!(l.strides.last(), Some(0 | 1));
+                    (walks && l.guards.is_empty() && l.is_storage && l.size >= 4).then_some(())?;
+                }
+                _ => return None,
+            }
+        }
+        for (_, f, _) in &self.folds {
+            takes(f.width()?)?;
+        }
+        let bytes = match width {
+            LaneWidth::Any => return None,
+            LaneWidth::Narrow => 4,
+            LaneWidth::Wide => 8,
+        };
+        if self.loads.iter().any(|l| l.size != bytes) {
+            return None;
+        }
+        let known = |o: Op| {
+            for i in &self.body {
+                if let Ins::Load { load, d } = *i
+                    && d == o
+                {
+                    let (at, l) = (self.pointer_of_fold(load), &self.loads[load as usize]);
+                    return match l.strides.last() {
+                        Some(0) => Operand::One { at, bytes: l.size },
+                        _ => Operand::Elsewhere(at),
+                    };
+                }
+            }
+            self.known(o)
+        };
+        Folding::compile(&calls, width, &known, &self.folds, self.vector())
+    }
+    /// Behind registers and what is used in place.
+    fn pointer_of_fold(&self, load: u32) -> Op {
+        (self.n_regs + self.directs.len() + load as usize) as Op
+    }
+    /// Folds the `n` positions from each of these on: one to each chain of the code, or fewer.
+    ///
+    /// # Safety
+    /// The frame is one of this program's; the positions lie below `total`, each run of them in one row of `row_of_folds`.
+    pub unsafe fn fold(&self, code: &Folding, frame: &Frame, memory: &mut FoldMemory, from: &[usize], n: usize) {
+        let last = self.dims.len() - 1;
+        let mut table: SmallVec<[*mut u8; 24]> = SmallVec::from_slice(&frame.p[..self.n_regs]);
+        for chain in 0..code.chains() {
+            let pos = from[chain.min(from.len() - 1)];
+            table.truncate(self.n_regs);
+            table.extend(self.directs.iter().zip(&*frame.base).map(|(d, base)| base.wrapping_add(pos * d.size)));
+            for l in &self.loads {
+                let (mut rest, mut at) =
+                    (pos / self.dims[last], l.offset + (pos % self.dims[last]) as i64 * l.strides[last]);
+                for k in (0..last).rev() {
+                    at += (rest % self.dims[k]) as i64 * l.strides[k];
+                    rest /= self.dims[k];
+                }
+                table.push(frame.bases.input(l.input).wrapping_offset(at as isize * l.size as isize));
+            }
+            code.point(memory, chain, &table);
+        }
+        // SAFETY: what is used in place walks its buffer by an element a position, and so do loads, or they stay, as `compile_folds` saw; all of it
+        // inside, by `Kernel::verify`. Registers hold a vector at least.
+        unsafe { code.run(memory, n) }
+    }
+}
