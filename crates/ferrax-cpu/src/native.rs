@@ -28,7 +28,7 @@ mod scalar_loop;
 use allot::allot;
 pub use asm::VectorSize;
 use asm::{Emitted, KeptOperand, Site};
-pub use folding::{CHAINS, FoldMemory, Folding};
+pub use folding::{CHAINS, FoldMemory, RegisterFold};
 pub use lower::{Function, LaneWidth};
 use pages::Pages;
 pub use scalar_loop::{LoopCode, LoopOperation, LoopText, WindowElement};
@@ -81,6 +81,8 @@ pub struct Segment {
     lanes: usize,
     /// Whether a position may be done twice: nothing that is read may be what is written.
     repeats: bool,
+    /// Whether it goes through several rows.
+    by_rows: bool,
 }
 
 /// Work, in nanoseconds, after which code is made: that takes some 10 to 50 us.
@@ -105,7 +107,7 @@ pub fn is_available() -> bool {
 }
 /// A table of pointers, and a number of positions or iterations; gives how many there were.
 #[cfg(target_arch = "x86_64")]
-type LoopEntry = unsafe extern "sysv64" fn(*const *mut u8, usize) -> usize;
+type LoopEntry = unsafe extern "sysv64" fn(*mut *mut u8, usize) -> usize;
 
 /// A function over blocks, called for one element.
 type OneFn = unsafe fn(d: *mut u8, a: *const u8, b: *const u8, c: *const u8, n: usize);
@@ -179,7 +181,7 @@ impl Recording<'_> {
 }
 
 impl Segment {
-    /// `live`: whether an operand is wanted after the calls. None where there is no code.
+    /// `row_stride`: the bytes from row to row, where positions have rows. `live`: whether an operand is wanted after the calls. None where there is no code.
     pub fn compile(
         calls: &[Replaced],
         width: LaneWidth,
@@ -187,6 +189,7 @@ impl Segment {
         live: &dyn Fn(u16) -> bool,
         aliased: bool,
         vector: VectorSize,
+        row_stride: Option<&dyn Fn(u16) -> i64>,
     ) -> Option<Segment> {
         let (g, slots) = record(calls, (width, vector), known, live)?;
         let both = |of: &dyn Fn(&TableSlot, &TableSlot) -> bool| {
@@ -211,6 +214,8 @@ impl Segment {
             return None;
         }
         let operands: Vec<bool> = slots.iter().map(|s| s.is_bool).collect();
+        let strides: Option<Vec<i32>> =
+            row_stride.and_then(|by| slots.iter().map(|s| i32::try_from(by(s.at)).ok()).collect());
         let kept: Vec<KeptOperand> = (0..)
             .zip(slots.iter().zip(&vectors))
             .filter_map(|(operand, (s, v))| v.map(|slot| KeptOperand { operand, slot, is_one: s.is_one }))
@@ -227,9 +232,16 @@ impl Segment {
             constants: &allotted.constants,
             steps: None,
             parts: 1,
+            rows: strides.as_deref(),
         };
         let code = asm::assemble(&emitted, &masks::forms(&emitted));
-        Some(Segment { code: Pages::new(&code)?, slots, lanes: vector.lanes(g.wide), repeats: !late })
+        Some(Segment {
+            code: Pages::new(&code)?,
+            slots,
+            lanes: vector.lanes(g.wide),
+            repeats: !late,
+            by_rows: strides.is_some(),
+        })
     }
     /// Whether it reads what stands there.
     pub fn reads(&self, at: u16) -> bool {
@@ -246,12 +258,11 @@ impl Segment {
     /// the segment was told of.
     #[inline]
     pub unsafe fn run(&self, table: &[*mut u8], n: usize) {
-        let mut p = [std::ptr::null_mut::<u8>(); MOST_OPERANDS];
-        self.slots.iter().zip(&mut p).for_each(|(s, p)| *p = table[s.at as usize]);
+        let mut p = self.pointers(table);
         let whole = n / self.lanes * self.lanes;
         if whole > 0 {
             // SAFETY: `whole` positions are at most n.
-            unsafe { self.call(&p, whole) }
+            unsafe { self.call(&p, whole, 1) }
         }
         if n == whole {
             return;
@@ -260,10 +271,35 @@ impl Segment {
             // PERF: the last vector again, from where it ends with the last position.
             self.slots.iter().zip(&mut p).for_each(|(s, p)| *p = p.wrapping_add((n - self.lanes) * s.step));
             // SAFETY: these are positions below n, which read nothing that was written.
-            return unsafe { self.call(&p, self.lanes) };
+            return unsafe { self.call(&p, self.lanes, 1) };
         }
         // SAFETY: as promised, after the first `whole` elements.
         unsafe { self.tail(&p, whole, n - whole) }
+    }
+    fn pointers(&self, table: &[*mut u8]) -> [*mut u8; MOST_OPERANDS] {
+        let mut p = [std::ptr::null_mut(); MOST_OPERANDS];
+        self.slots.iter().zip(&mut p).for_each(|(s, p)| *p = table[s.at as usize]);
+        p
+    }
+    /// Whether rows of `n` positions can be done one after the other.
+    pub fn takes_rows(&self, n: usize) -> bool {
+        self.by_rows && n >= self.lanes && (self.repeats || n.is_multiple_of(self.lanes))
+    }
+    /// Does what `run` does, for `rows` rows: each operand of one is a stride behind the last one's.
+    ///
+    /// # Safety
+    /// As `run`, of each of the rows; `takes_rows(n)`.
+    pub unsafe fn run_rows(&self, table: &[*mut u8], n: usize, rows: usize) {
+        let mut p = self.pointers(table);
+        let whole = n / self.lanes * self.lanes;
+        // SAFETY: whole vectors of positions below n; where the last one begins within another, nothing is read that was written.
+        unsafe {
+            self.call(&p, whole, rows);
+            if n > whole {
+                self.slots.iter().zip(&mut p).for_each(|(s, p)| *p = p.wrapping_add((n - self.lanes) * s.step));
+                self.call(&p, self.lanes, rows);
+            }
+        }
     }
     /// The last positions, less than a vector of them, by way of copies.
     ///
@@ -285,26 +321,33 @@ impl Segment {
             *q = copy;
         }
         // SAFETY: each copy is a vector of elements.
-        unsafe { self.call(&q, self.lanes) };
+        unsafe { self.call(&q, self.lanes, 1) };
         for ((s, copy), p) in self.slots.iter().zip(&copies).zip(p).filter(|s| s.0.0.written) {
             // SAFETY: as above.
             unsafe { p.add(from * s.step).copy_from_nonoverlapping(copy.as_ptr().cast::<u8>(), n * s.step) }
         }
     }
     /// # Safety
-    /// Each pointer has `n` elements, a multiple of the lanes and not 0.
+    /// Each pointer has `n` elements, a multiple of the lanes and not 0, in each of `rows` rows, one at least; one without `by_rows`.
     #[inline]
-    unsafe fn call(&self, p: &[*mut u8; MOST_OPERANDS], n: usize) {
+    unsafe fn call(&self, p: &[*mut u8; MOST_OPERANDS], n: usize, rows: usize) {
+        let mut table = Table { p: *p, rows };
         // SAFETY: the code touches the elements 0..n of its operands and its own frame.
-        unsafe { enter(&self.code, p.as_ptr(), n) };
+        unsafe { enter(&self.code, (&raw mut table).cast(), n) };
     }
+}
+/// What a segment's code works on.
+#[repr(C)]
+struct Table {
+    p: [*mut u8; MOST_OPERANDS],
+    rows: usize,
 }
 /// Runs code.
 ///
 /// # Safety
 /// `assemble` made it, and what it touches is there.
 #[inline]
-unsafe fn enter(code: &Pages, table: *const *mut u8, n: usize) -> usize {
+unsafe fn enter(code: &Pages, table: *mut *mut u8, n: usize) -> usize {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: by the contract; the pages hold a function of this type, which keeps the registers that are to be kept, and needs AVX2, which
     // `is_available` saw.

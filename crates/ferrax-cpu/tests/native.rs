@@ -308,3 +308,37 @@ fn reductions_in_registers_keep_their_bits() {
         }
     }
 }
+
+/// Rows one after the other, whole vectors long or not, with an element of each row and rows that lie apart.
+#[test]
+fn rows_in_code_keep_their_bits() {
+    let rng = &mut Rng(12);
+    for d in [DType::F32, DType::F64, DType::I32] {
+        for (a, b, n) in [(1, 7, 64), (1, 50, 48), (3, 5, 100), (4, 2, 65), (2, 3, 1000)] {
+            let (rows, w) = (a * b, n as i64);
+            let nodes = vec![
+                load(0, d, Affine::new(0, [b as i64 * w, w, 1])),
+                load(1, d, Affine::new(0, [b as i64, 1])),
+                (d, Node::Bin(Bin::Sub, 0, 1)),
+                load(2, d, Affine::new(3, [0, w + 5, 1])),
+                (d, Node::Bin(Bin::Mul, 2, 3)),
+                (DType::Bool, Node::Bin(Bin::Lt, 4, 1)),
+                (d, Node::Select { p: 5, t: 4, f: 0 }),
+            ];
+            let k = Kernel {
+                grid: [a, b, n].into(),
+                inputs: vec![(d, rows * n), (d, rows), (d, (n + 5) * b)],
+                nodes,
+                outputs: vec![6, 5, 2],
+                ..Kernel::default()
+            };
+            k.verify().unwrap();
+            let ins: Vec<Vec<u8>> = k.inputs.iter().map(|(d, n)| any_bytes(rng, *d, *n)).collect();
+            same(&k, &ins, &[], true);
+            // one call alone, where it has an element of each row
+            let one = Kernel { nodes: k.nodes[..3].to_vec(), outputs: vec![2], ..k };
+            same(&one, &ins, &[], true);
+            same(&one, &ins, &[true], true);
+        }
+    }
+}

@@ -26,7 +26,7 @@ use crate::native::Function;
 use crate::tier::Tier;
 use code::CodePart;
 use ferrax_kernel::{Affine, Kernel, NodeId};
-pub use folds::Fold;
+pub use folds::FoldedValue;
 use smallvec::SmallVec;
 use std::sync::atomic::AtomicBool;
 
@@ -191,7 +191,7 @@ pub struct TileProgram {
     /// Registers that the caller reads.
     keep: SmallVec<[Op; 2]>,
     /// Those that are reduced, if all are.
-    folds: Vec<folds::Fold>,
+    folds: Vec<folds::FoldedValue>,
     code: code::Lazy,
     /// Estimated nanoseconds for one position.
     pub cost: f64,
@@ -409,6 +409,17 @@ impl TileProgram {
                 self.point_to_next_row(frame);
             } else {
                 rows = self.point_to_row(frame, pos);
+            }
+            if n == width
+                && rows > 1
+                && let Some(segment) = self.segment_of_rows(width)
+            {
+                let count = rows.min((to - pos) / width);
+                // SAFETY: rows of the program, which lie a stride apart as far as `point_to_row` says.
+                unsafe { segment.run_rows(frame.p, width, count) };
+                pos += count * width;
+                rows = 0;
+                continue;
             }
             rows = if n == width { rows - 1 } else { 0 };
             // SAFETY: as above; the pointers stand at `pos`.

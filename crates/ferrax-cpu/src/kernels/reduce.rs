@@ -9,7 +9,7 @@ use super::fold::{self, ArgFolder, Folder};
 use super::lane::Lane;
 use super::program::{Bases, Frame, Spec, TileProgram};
 use super::{moves, scalar};
-use crate::native::{CHAINS, FoldMemory, Folding, Function};
+use crate::native::{CHAINS, FoldMemory, Function, RegisterFold};
 use crate::threads::{self, Cost};
 use crate::tier::Tier;
 use ferrax_kernel::error::filled;
@@ -269,7 +269,7 @@ impl Reducing {
     /// As `block`, of one column.
     unsafe fn fold_blocks(
         &self,
-        code: &Folding,
+        code: &RegisterFold,
         inner: &Frame,
         memory: &mut FoldMemory,
         u: usize,
@@ -287,7 +287,7 @@ impl Reducing {
     ///
     /// # Safety
     /// As `block`.
-    unsafe fn take_folded(&self, code: &Folding, memory: &FoldMemory, acc: *mut u8, chain: usize) {
+    unsafe fn take_folded(&self, code: &RegisterFold, memory: &FoldMemory, acc: *mut u8, chain: usize) {
         for (k, r) in self.reductions.iter().enumerate() {
             let How::Fold(f, _) = &r.how else { continue };
             // SAFETY: sixteen lanes of a chain, and one of the accumulators.
@@ -298,7 +298,7 @@ impl Reducing {
     ///
     /// # Safety
     /// As `rows`.
-    unsafe fn rows_folded(&self, code: &Folding, m: *mut u8, bases: Bases, from: usize, to: usize) {
+    unsafe fn rows_folded(&self, code: &RegisterFold, m: *mut u8, bases: Bases, from: usize, to: usize) {
         // SAFETY: as `rows`.
         unsafe {
             let (inner, mut epilogue, _) = self.start(m, bases);

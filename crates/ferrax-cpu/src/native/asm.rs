@@ -385,6 +385,8 @@ pub struct Emitted<'a> {
     pub steps: Option<&'a [i32]>,
     /// Else, how many vectors of positions it goes through at once.
     pub parts: usize,
+    /// Where it goes through several rows of positions, whose number stands behind the pointers: the bytes from one to the next, of each operand.
+    pub rows: Option<&'a [i32]>,
 }
 
 struct Asm<'a> {
@@ -405,6 +407,8 @@ pub fn assemble(f: &Emitted, masks: &[MaskForm]) -> Vec<u8> {
         exits: vec![],
     };
     a.prologue();
+    let row = a.bytes.len();
+    a.begin();
     let start = a.bytes.len();
     match f.vector {
         VectorSize::Ymm => f.body.iter().for_each(|i| a.inst(i)),
@@ -426,6 +430,9 @@ pub fn assemble(f: &Emitted, masks: &[MaskForm]) -> Vec<u8> {
         let distance = (end - at - 4) as i32;
         a.bytes[at..at + 4].copy_from_slice(&distance.to_le_bytes());
     }
+    if let Some(strides) = f.rows {
+        a.next_row(strides, row);
+    }
     a.epilogue();
     a.pool();
     a.bytes
@@ -439,19 +446,8 @@ impl Asm<'_> {
         self.bytes.extend([0x48, 0x81, 0xec]); // sub rsp, frame
         self.bytes.extend((self.size() * self.f.frame).to_le_bytes());
         self.bytes.extend([0x48, 0x83, 0xe4, (self.size() as u8).wrapping_neg()]); // and rsp, -vector
-        for k in self.f.still {
-            self.pointer(RAX, k.operand);
-            // [rax] without an index
-            let (map, op) = match (self.f.operands[k.operand as usize], self.f.wide) {
-                (false, wide) if k.is_one => (2, 0x18 + wide as u8),
-                (false, _) => (1, 0x10),
-                (true, false) => (2, 0x21),
-                (true, true) => (2, 0x22),
-            };
-            let w = k.is_one && self.f.wide && self.f.vector == VectorSize::Zmm;
-            self.prefix(&Coded { w, ..plain(map, (map == 2) as u8, op) }, [0; 4], 0);
-            self.bytes.extend([op, 0x00]);
-            self.inst(&VecInst::Store { from: 0, to: Site::Stack(k.slot) });
+        for k in self.f.still.iter().filter(|k| !k.is_one) {
+            self.keep(k);
         }
         for (k, base) in (0..self.f.steps.map_or(self.f.operands.len(), <[i32]>::len)).zip(BASES) {
             self.pointer(base, k as u32);
@@ -462,7 +458,42 @@ impl Asm<'_> {
         for (d, c) in self.f.constants {
             self.inst(&VecInst::Load { d: *d, from: Site::Pool(*c) });
         }
+    }
+    /// An operand that does not move, to its vector of the frame, through a register that the body takes anew.
+    fn keep(&mut self, k: &KeptOperand) {
+        self.pointer(RAX, k.operand);
+        // [rax] without an index
+        let (map, op) = match (self.f.operands[k.operand as usize], self.f.wide) {
+            (false, wide) if k.is_one => (2, 0x18 + wide as u8),
+            (false, _) => (1, 0x10),
+            (true, false) => (2, 0x21),
+            (true, true) => (2, 0x22),
+        };
+        let w = k.is_one && self.f.wide && self.f.vector == VectorSize::Zmm;
+        self.prefix(&Coded { w, ..plain(map, (map == 2) as u8, op) }, [0; 4], 0);
+        self.bytes.extend([op, 0x00]);
+        self.inst(&VecInst::Store { from: 0, to: Site::Stack(k.slot) });
+    }
+    /// What a row begins with.
+    fn begin(&mut self) {
+        for k in self.f.still.iter().filter(|k| k.is_one) {
+            self.keep(k);
+        }
         self.bytes.extend([0x31, 0xd2]); // xor edx, edx
+    }
+    fn next_row(&mut self, strides: &[i32], row: usize) {
+        for (k, by) in (0u32..).zip(strides).filter(|s| *s.1 != 0) {
+            if self.f.still.iter().any(|s| s.operand == k) {
+                self.add_to_entry(k, *by);
+            } else {
+                self.go_on(k, *by);
+            }
+        }
+        self.bytes.extend([0x48, 0xff, 0x8f]); // dec qword [rdi + 8 TABLE]
+        self.bytes.extend((8 * TABLE as u32).to_le_bytes());
+        self.bytes.extend([0x0f, 0x85]); // jnz
+        let end = self.bytes.len() + 4;
+        self.bytes.extend((row as i32 - end as i32).to_le_bytes());
     }
     fn epilogue(&mut self) {
         for (from, n) in self.f.states {
@@ -492,15 +523,15 @@ impl Asm<'_> {
         self.bytes.extend([0x48 | (r >> 3) << 2, 0x8b, 0x87 | (r & 7) << 3]);
         self.bytes.extend((8 * k).to_le_bytes());
     }
-    /// Moves window k on.
+    /// Moves window k on, or operand k.
     fn go_on(&mut self, k: u32, by: i32) {
-        match BASES.get(k as usize) {
-            Some(r) => self.bytes.extend([0x48 | r >> 3, 0x81, 0xc0 | (r & 7)]), // add base, by
-            None => {
-                self.bytes.extend([0x48, 0x81, 0x87]); // add qword [rdi + 8 k], by
-                self.bytes.extend((8 * k).to_le_bytes());
-            }
-        }
+        let Some(r) = BASES.get(k as usize) else { return self.add_to_entry(k, by) };
+        self.bytes.extend([0x48 | r >> 3, 0x81, 0xc0 | (r & 7)]); // add base, by
+        self.bytes.extend(by.to_le_bytes());
+    }
+    fn add_to_entry(&mut self, k: u32, by: i32) {
+        self.bytes.extend([0x48, 0x81, 0x87]); // add qword [rdi + 8 k], by
+        self.bytes.extend((8 * k).to_le_bytes());
         self.bytes.extend(by.to_le_bytes());
     }
     /// Bytes of a vector.

@@ -241,6 +241,32 @@ fn pointed<'a>(at: Site, i: &'a Instruction, body: &mut impl Iterator<Item = &'a
     body.next().unwrap()
 }
 /// That a body was written as it was meant, and stands in the loop as it should.
+/// What follows a row, where there are several.
+fn rows_text(f: &Emitted, r: &Read) -> Vec<String> {
+    let Some(strides) = f.rows else { return vec![] };
+    let mut text = vec![];
+    for (k, by) in strides.iter().enumerate().filter(|s| *s.1 != 0) {
+        let is_still = f.still.iter().any(|s| s.operand as usize == k);
+        text.push(match BASES.get(k).filter(|_| !is_still) {
+            Some(base) => format!("add {base:?},{}", hex(*by)).to_lowercase(),
+            None => format!("add qword ptr [rdi+{}],{}", hex(8 * k as i32), hex(*by)),
+        });
+    }
+    let first_one = f.still.iter().find(|s| s.is_one).map(|s| format!("mov rax,[rdi+{}]", hex(8 * s.operand as i32)));
+    let begin = first_one.unwrap_or("xor edx,edx".into());
+    let row = r.all.iter().rfind(|i| i.to_string() == begin).expect("a row begins").ip();
+    text.push(format!("dec qword ptr [rdi+{}]", hex(8 * TABLE as i32)));
+    text.push(format!("jne {row:016X}h"));
+    text
+}
+/// As the decoder writes numbers.
+fn hex(n: i32) -> String {
+    match n {
+        ..10 => n.to_string(),
+        n if format!("{n:X}").starts_with(|c: char| c.is_alphabetic()) => format!("0{n:X}h"),
+        n => format!("{n:X}h"),
+    }
+}
 fn check(f: &Emitted) {
     let r = read(f);
     let start = r.all.iter().position(|i| i.to_string() == "xor edx,edx").expect("the position starts at 0") + 1;
@@ -388,7 +414,9 @@ fn check(f: &Emitted) {
     ];
     let turn = [step.as_str(), "cmp rdx,rsi", &jump];
     let stored: Vec<&str> = stored.iter().map(String::as_str).collect();
-    assert_eq!(rest, [&turn[..], &stored, &end].concat());
+    let rows = rows_text(f, &r);
+    let rows: Vec<&str> = rows.iter().map(String::as_str).collect();
+    assert_eq!(rest, [&turn[..], &rows, &stored, &end].concat());
 }
 
 /// Each width of elements in each size of vectors.
@@ -427,6 +455,7 @@ fn every_instruction_is_written_as_it_is_meant() {
                 constants: &[],
                 steps: None,
                 parts: 1,
+                rows: None,
             });
         }
     }
@@ -462,6 +491,7 @@ fn every_fused_instruction_is_written_as_it_is_meant() {
             constants: &[],
             steps: None,
             parts: 1,
+            rows: None,
         });
     }
 }
@@ -497,6 +527,7 @@ fn every_move_is_written_as_it_is_meant() {
             constants: &[],
             steps: None,
             parts: 1,
+            rows: None,
         });
     }
 }
@@ -531,6 +562,7 @@ fn every_instruction_of_a_loop_is_written_as_it_is_meant() {
             constants: &[],
             steps: Some(&steps),
             parts: 1,
+            rows: None,
         });
     }
 }
@@ -548,6 +580,7 @@ fn a_function_keeps_what_it_must_and_lays_out_its_frame() {
         constants: &[(9, 1), (15, 0)],
         steps: None,
         parts: 1,
+        rows: Some(&[64, 0, 4]),
     };
     check(&f);
     let all: Vec<String> = read(&f).all.iter().map(|i| i.to_string()).collect();
@@ -558,23 +591,22 @@ fn a_function_keeps_what_it_must_and_lays_out_its_frame() {
         "mov rax,[rdi+8]",
         "vpmovsxbd ymm0,qword ptr [rax]",
         "vmovups [rsp],ymm0",
-        "mov rax,[rdi+10h]",
-        "vbroadcastss ymm0,dword ptr [rax]",
-        "vmovups [rsp+20h],ymm0",
         "mov rcx,[rdi]",
         "mov r8,[rdi+8]",
         "mov r9,[rdi+10h]",
     ];
     let kept: Vec<String> = kept.iter().map(|s| s.to_string()).collect();
     let plain = |s: &String| s.replace("ymmword ptr ", "").replace("qword ptr ", "").replace("dword ptr ", "");
-    assert_eq!(all[8..17].iter().map(plain).collect::<Vec<_>>(), kept.iter().map(plain).collect::<Vec<_>>());
+    assert_eq!(all[8..14].iter().map(plain).collect::<Vec<_>>(), kept.iter().map(plain).collect::<Vec<_>>());
     let r = read(&f);
-    assert_eq!(plain(&all[17]), "vmovups ymm8,[rdi+160h]");
-    for (i, (register, constant)) in r.all[18..].iter().zip(f.constants) {
+    assert_eq!(plain(&all[14]), "vmovups ymm8,[rdi+160h]");
+    for (i, (register, constant)) in r.all[15..].iter().zip(f.constants) {
         assert_eq!((i.mnemonic(), i.op0_register()), (Mnemonic::Vmovups, vector(&f, *register, false)), "{i}");
         is_at(&r, &f, i, 1, Site::Pool(*constant), false);
     }
-    assert_eq!(all[20], "xor edx,edx");
+    // a row begins
+    let one = ["mov rax,[rdi+10h]", "vbroadcastss ymm0,[rax]", "vmovups [rsp+20h],ymm0", "xor edx,edx"];
+    assert_eq!(all[17..21].iter().map(plain).collect::<Vec<_>>(), one);
 }
 #[test]
 fn a_function_keeps_operands_of_any_width() {
@@ -593,6 +625,7 @@ fn a_function_keeps_operands_of_any_width() {
             constants: &[(vector.registers() - 1, 1)],
             steps: None,
             parts: 1,
+            rows: None,
         };
         check(&f);
         let (r, frame, first, second) = match vector {
@@ -618,7 +651,10 @@ fn a_function_keeps_operands_of_any_width() {
                 .iter()
                 .fold(s.clone(), |s, w| s.replace(&format!("{w} ptr "), ""))
         };
-        assert_eq!(all[8..17].iter().map(plain).collect::<Vec<_>>(), kept);
+        // where a row begins, what is one element
+        let row = all.iter().position(|i| i == "xor edx,edx").expect("the position starts at 0") - 3;
+        let both = all[8..14].iter().chain(&all[row..row + 3]);
+        assert_eq!(both.map(plain).collect::<Vec<_>>(), kept);
     }
 }
 /// The body of a function of long vectors as it is read.
@@ -635,6 +671,7 @@ fn body_text(body: &[VecInst]) -> Vec<String> {
         constants: &[],
         steps: None,
         parts: 1,
+        rows: None,
     };
     let all: Vec<String> = read(&f).all.iter().map(|i| i.to_string()).collect();
     let at = |s: &str| all.iter().position(|i| i.starts_with(s)).unwrap();

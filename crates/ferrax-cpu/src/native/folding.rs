@@ -27,7 +27,7 @@ struct FoldSlot {
     /// Bytes from where the chain stands.
     at: usize,
 }
-pub struct Folding {
+pub struct RegisterFold {
     code: Pages,
     slots: Vec<FoldSlot>,
     chains: usize,
@@ -51,7 +51,7 @@ impl Default for FoldMemory {
     }
 }
 
-impl Folding {
+impl RegisterFold {
     /// `folds`: places of values, by what they are combined, and what each lane starts from. None where there is no code.
     pub fn compile(
         calls: &[Replaced],
@@ -59,7 +59,7 @@ impl Folding {
         known: &dyn Fn(u16) -> Operand,
         folds: &[(u16, Function, u64)],
         vector: VectorSize,
-    ) -> Option<Folding> {
+    ) -> Option<RegisterFold> {
         /// Values of a body that takes longer than what is taken last has to wait.
         const LONG: usize = 40;
         let wide = width == LaneWidth::Wide;
@@ -106,9 +106,10 @@ impl Folding {
             constants: &allotted.constants,
             steps: None,
             parts,
+            rows: None,
         };
         let code = asm::assemble(&emitted, &masks::forms(&emitted));
-        Some(Folding {
+        Some(RegisterFold {
             code: Pages::new(&code)?,
             slots,
             chains,
@@ -154,7 +155,7 @@ impl Folding {
         let (whole, rest) = (n / LANES * LANES, n % LANES);
         if whole > 0 {
             // SAFETY: `whole` positions are at most n, and a multiple of what an iteration takes.
-            unsafe { enter(&self.code, memory.table.as_ptr(), whole) };
+            unsafe { enter(&self.code, memory.table.as_mut_ptr(), whole) };
         }
         if rest > 0 {
             // SAFETY: as promised, after the first `whole` elements.
@@ -184,7 +185,7 @@ impl Folding {
             *p = copy;
         }
         // SAFETY: each copy has a vector of elements.
-        unsafe { enter(&self.code, memory.table.as_ptr(), LANES) };
+        unsafe { enter(&self.code, memory.table.as_mut_ptr(), LANES) };
         memory.table = table;
         let (old, acc) = (before.as_ptr().cast::<u8>(), memory.accumulators.as_mut_ptr().cast::<u8>());
         for k in 0..self.identities.len() * self.chains {

@@ -114,6 +114,7 @@ impl LoopText {
             constants: &allotted.constants,
             steps: Some(&self.steps),
             parts: 1,
+            rows: None,
         };
         let code = asm::assemble(&emitted, &[]);
         Some(LoopCode {

@@ -3,7 +3,7 @@
 //! INVARIANT: the parts do what the instructions do, in their order; they are made at most once, every tile after that takes them, and no
 //! thread waits for them.
 use super::{DIRECT, Ins, Op, Setup, TileProgram};
-use crate::native::{self, Folding, Function, LaneWidth, Operand, Replaced, Segment, VectorSize};
+use crate::native::{self, Function, LaneWidth, Operand, RegisterFold, Replaced, Segment, VectorSize};
 use crate::tier::Tier;
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -17,7 +17,7 @@ pub enum CodePart {
 /// The parts, once there was enough work.
 pub struct Lazy {
     parts: OnceLock<Option<Vec<CodePart>>>,
-    folding: OnceLock<Option<Folding>>,
+    folding: OnceLock<Option<RegisterFold>>,
     /// Nanoseconds so far of work that code would shorten, and what a position takes of them: long functions count for a part, since code
     /// shortens them by a part.
     done: AtomicU64,
@@ -34,7 +34,7 @@ impl Lazy {
         self.cost += nanos;
     }
     #[inline]
-    pub fn folding(&self) -> Option<&Folding> {
+    pub fn folding(&self) -> Option<&RegisterFold> {
         self.folding.get()?.as_ref()
     }
     #[inline(always)]
@@ -69,8 +69,30 @@ impl TileProgram {
     pub(super) fn is_all_native(&self) -> bool {
         matches!(self.code.get(), Some([CodePart::Native(s)]) if s.moving().all(|o| o as usize >= self.n_regs))
     }
+    /// The segment, if it is all there is, and can take rows of these many positions one after the other.
+    #[inline]
+    pub(super) fn segment_of_rows(&self, n: usize) -> Option<&Segment> {
+        match self.code.get() {
+            Some([CodePart::Native(s)]) if self.is_all_native() && s.takes_rows(n) => Some(s),
+            _ => None,
+        }
+    }
+    /// Bytes from what a place of the table points to, to the same in the next row.
+    fn row_stride(&self, o: Op) -> i64 {
+        let (k, outer) = (o as usize, self.dims.len() - 2);
+        match k.checked_sub(self.n_regs) {
+            None => 0,
+            Some(k) if k < self.directs.len() => self.directs[k].strides[outer] * self.directs[k].size as i64,
+            Some(k) => {
+                let l = &self.loads[k - self.directs.len()];
+                l.strides[outer] * l.size as i64
+            }
+        }
+    }
     fn parts(&self) -> Option<Vec<CodePart>> {
         let known = |o: Op| self.known(o);
+        let stride = |o: Op| self.row_stride(o);
+        let row_stride = (self.by_rows && self.dims.len() > 1).then_some(&stride as &dyn Fn(Op) -> i64);
         let mut parts: Vec<CodePart> = vec![];
         let (mut from, mut at) = (0, 0);
         while at < self.body.len() {
@@ -78,7 +100,7 @@ impl TileProgram {
             let end = at + calls.len().max(1);
             let live = |o: Op| self.is_wanted(o, end);
             let segment = if self.pays(&calls) {
-                Segment::compile(&calls, width, &known, &live, self.code.aliased, self.vector())
+                Segment::compile(&calls, width, &known, &live, self.code.aliased, self.vector(), row_stride)
             } else {
                 None
             };
@@ -152,13 +174,17 @@ impl TileProgram {
         self.code.tier == Tier::Avx2 || self.vector() == VectorSize::Zmm || !f.is_long()
     }
     /// A call alone is a loop of its own already, if not of the best where bools are bytes, nor where a function has more constants than
-    /// there are registers, which code reads where they are wanted, nor where it writes over its operand.
+    /// there are registers, which code reads where they are wanted, nor where it writes over its operand, nor where an operand would be repeated first.
     fn pays(&self, calls: &[Replaced]) -> bool {
         let of_bools = |c: &Replaced| {
             let (ops, result) = c.function.bools();
             ops[0] || result
         };
-        calls.len() > 1 || self.code.aliased || calls.iter().any(|c| of_bools(c) || c.function.is_long())
+        let of_row = |c: &Replaced| {
+            let ops = &c.ops[..c.function.operands()];
+            ops.iter().any(|o| matches!(self.known(*o), Operand::One { .. }))
+        };
+        calls.len() > 1 || self.code.aliased || calls.iter().any(|c| of_bools(c) || c.function.is_long() || of_row(c))
     }
     pub(super) fn known(&self, o: Op) -> Operand {
         for s in &self.setup {

@@ -2,29 +2,29 @@
 //!
 //! INVARIANT: it is there only for programs all of whose loads walk rows as they lie, or stay where they are, so that pointers are all it needs.
 use super::{Frame, Ins, Op, Setup, TileProgram};
-use crate::native::{FoldMemory, Folding, Function, LaneWidth, Operand, Replaced};
+use crate::native::{FoldMemory, Function, LaneWidth, Operand, RegisterFold, Replaced};
 use smallvec::SmallVec;
 
 /// A value that is reduced: by what, and what each lane starts from.
-pub type Fold = (Op, Function, u64);
+pub type FoldedValue = (Op, Function, u64);
 
 impl TileProgram {
     /// Says that these values are all that is made of the program, and that they are reduced.
-    pub fn set_folds(&mut self, folds: Vec<Fold>) {
+    pub fn set_folds(&mut self, folds: Vec<FoldedValue>) {
         self.cost += 0.1 * folds.len() as f64;
         self.code.also(0.1 * folds.len() as f64);
         self.folds = folds;
     }
     /// Code for them, once there was enough work. The positions it is run for lie in one row of `row_of_folds`.
     #[inline]
-    pub fn folding(&self) -> Option<&Folding> {
+    pub fn folding(&self) -> Option<&RegisterFold> {
         self.code.folding()
     }
     /// Positions that follow one another by a stride in all operands.
     pub fn row_of_folds(&self) -> usize {
         if self.loads.is_empty() { self.total } else { self.dims[self.dims.len() - 1] }
     }
-    pub(super) fn compile_folds(&self) -> Option<Folding> {
+    pub(super) fn compile_folds(&self) -> Option<RegisterFold> {
         if self.folds.is_empty() || self.setup.iter().any(|s| matches!(s, Setup::Index { .. })) {
             return None;
         }
@@ -73,7 +73,7 @@ impl TileProgram {
             }
             self.known(o)
         };
-        Folding::compile(&calls, width, &known, &self.folds, self.vector())
+        RegisterFold::compile(&calls, width, &known, &self.folds, self.vector())
     }
     /// Behind registers and what is used in place.
     fn pointer_of_fold(&self, load: u32) -> Op {
@@ -83,7 +83,7 @@ impl TileProgram {
     ///
     /// # Safety
     /// The frame is one of this program's; the positions lie below `total`, each run of them in one row of `row_of_folds`.
-    pub unsafe fn fold(&self, code: &Folding, frame: &Frame, memory: &mut FoldMemory, from: &[usize], n: usize) {
+    pub unsafe fn fold(&self, code: &RegisterFold, frame: &Frame, memory: &mut FoldMemory, from: &[usize], n: usize) {
         let last = self.dims.len() - 1;
         let mut table: SmallVec<[*mut u8; 24]> = SmallVec::from_slice(&frame.p[..self.n_regs]);
         for chain in 0..code.chains() {
