@@ -383,6 +383,30 @@ fn convolution(rng: &mut Rng, size: usize) -> Conv {
 }
 
 /// Bits do not depend on layout or threads, for operands that round.
+/// Panels, with and without blocks, add the terms of an element one after the other.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn an_element_of_a_product_is_its_terms_in_order() {
+    if !(is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")) {
+        return; // a library's order, then
+    }
+    let rng = &mut Rng(21);
+    for (m, n, k) in [(40, 50, 60), (130, 270, 300), (67, 1100, 129), (300, 129, 517)] {
+        let mut real = |n: usize| (0..n).map(|_| rng.below(1 << 20) as f32 / 3e5 - 1.0).collect::<Vec<f32>>();
+        let (x, y) = (real(m * k), real(k * n));
+        let bytes = |x: &[f32]| x.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>();
+        let (lhs, rhs) = ([(m * k) as i64, k as i64, 1], [(k * n) as i64, n as i64, 1]);
+        let dot = Routine::Dot(Dot { b: 1, m, n, k, lhs, rhs, dtype: DType::F32, out: DType::F32 });
+        let got = run(&dot, &[bytes(&x), bytes(&y)], false);
+        for i in 0..m {
+            for j in 0..n {
+                let want = (0..k).fold(0f32, |sum, p| x[i * k + p].mul_add(y[p * n + j], sum));
+                let at = (i * n + j) * 4;
+                assert_eq!(got[0][at..at + 4], want.to_le_bytes(), "{m} {n} {k}: {i} {j}");
+            }
+        }
+    }
+}
 #[test]
 fn products_have_one_value_whatever_the_layout_and_the_threads() {
     let rng = &mut Rng(11);

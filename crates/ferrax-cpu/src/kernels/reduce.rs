@@ -289,9 +289,8 @@ impl Reducing {
     /// As `block`.
     unsafe fn take_folded(&self, code: &RegisterFold, memory: &FoldMemory, acc: *mut u8, chain: usize) {
         for (k, r) in self.reductions.iter().enumerate() {
-            let How::Fold(f, _) = &r.how else { continue };
-            // SAFETY: sixteen lanes of a chain, and one of the accumulators.
-            unsafe { (f.rows)(acc.add(r.at), code.lanes(memory, k).add(chain * LANES * r.bytes), 1, LANES) };
+            // SAFETY: an element each.
+            unsafe { acc.add(r.at).copy_from_nonoverlapping(code.result(memory, k, chain), r.bytes) };
         }
     }
     /// Whole short rows, by code that folds them.
@@ -312,9 +311,10 @@ impl Reducing {
                     (0..chains).for_each(|c| at[c] = (g + row + c) * self.n);
                     self.inner.fold(code, &inner, &mut memory, &at[..chains], self.n);
                     for (k, r) in self.reductions.iter().enumerate() {
-                        let How::Fold(f, _) = &r.how else { continue };
                         let d = self.epilogue.lanes(&epilogue, r.result).add(row * r.bytes);
-                        (f.rows)(d, code.lanes(&memory, k), chains, LANES);
+                        for c in 0..chains {
+                            d.add(c * r.bytes).copy_from_nonoverlapping(code.result(&memory, k, c), r.bytes);
+                        }
                     }
                 }
                 self.conclude(&mut epilogue, g, count);

@@ -59,6 +59,9 @@ fn names() -> Vec<(Opcode, Option<Mnemonic>, Option<Mnemonic>)> {
         narrow(MulEvensUnsigned, M::Vpmuludq),
         narrow(OddsDown, M::Vpsrlq),
         narrow(Odds, M::Vpblendd),
+        both(Turn(0xb1), M::Vpermilps, M::Vpermilps),
+        both(TurnQuarters(0x4e), M::Vshuff32x4, M::Vshuff64x2),
+        both(TurnHalves, M::Vperm2f128, M::Vperm2f128),
     ];
     all.extend([0, 1, 2, 3].map(|to| both(Round(to), M::Vroundps, M::Vroundpd)));
     all.extend([0, 3, 4, 0x11, 0x12].map(|p| both(Compare(p), M::Vcmpps, M::Vcmppd)));
@@ -79,7 +82,8 @@ fn immediate(code: Opcode, m: u8) -> Option<u8> {
     match code {
         Opcode::Round(to) => Some(to | 8),
         Opcode::Compare(n) | Opcode::Shl(n) | Opcode::Shr(n) | Opcode::Sar(n) => Some(n),
-        Opcode::High => Some(1),
+        Opcode::High | Opcode::TurnHalves => Some(1),
+        Opcode::Turn(from) | Opcode::TurnQuarters(from) => Some(from),
         Opcode::Evens => Some(0x88),
         Opcode::OddsDown => Some(32),
         Opcode::Odds => Some(0xaa),
@@ -428,7 +432,11 @@ fn every_instruction_is_written_as_it_is_meant() {
     let operands: Vec<bool> = (0..12).map(|k| k % 4 == 3).collect();
     for (wide, vector) in SHAPES {
         for (code, narrow, wider) in names() {
-            if (if wide { wider } else { narrow }).is_none() || vector == VectorSize::Zmm && is_short(code) {
+            let of_the_other = match vector {
+                VectorSize::Zmm => is_short(code) || code == Opcode::TurnHalves,
+                VectorSize::Ymm => matches!(code, Opcode::TurnQuarters(_)),
+            };
+            if (if wide { wider } else { narrow }).is_none() || of_the_other {
                 continue;
             }
             let mut body = vec![];

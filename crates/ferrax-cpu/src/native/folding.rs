@@ -9,8 +9,8 @@
 //!
 //! INVARIANT: lane j takes the elements j, j + 16, .. of its chain, in this order, each combined as the function says.
 use super::allot::allot;
-use super::asm::{self, Emitted, KeptOperand, Site, TABLE, VectorSize};
-use super::graph::{self, Leaf, VecGraph, VecNode};
+use super::asm::{self, Emitted, KeptOperand, Opcode, Site, TABLE, VectorSize};
+use super::graph::{self, Leaf, VecGraph, VecNode, VecValue};
 use super::pages::Pages;
 use super::{Function, LaneWidth, MOST_SPILLS, MOST_VALUES, Operand, Recording, Replaced, TableSlot, enter, masks};
 use ferrax_kernel::order::LANES;
@@ -29,6 +29,8 @@ struct FoldSlot {
 }
 pub struct RegisterFold {
     code: Pages,
+    /// From sixteen lanes to the first of them.
+    finish: Pages,
     slots: Vec<FoldSlot>,
     chains: usize,
     /// Bytes of an element.
@@ -76,6 +78,7 @@ impl RegisterFold {
         if folds.len() * chains > MOST_ACCUMULATORS {
             return None;
         }
+        let finish = finishing((wide, vector), folds, chains)?;
         let mut frame = 0;
         let vectors: Vec<Option<u32>> = slots
             .iter()
@@ -111,6 +114,7 @@ impl RegisterFold {
         let code = asm::assemble(&emitted, &masks::forms(&emitted));
         Some(RegisterFold {
             code: Pages::new(&code)?,
+            finish,
             slots,
             chains,
             size: if wide { 8 } else { 4 },
@@ -121,18 +125,19 @@ impl RegisterFold {
     pub fn chains(&self) -> usize {
         self.chains
     }
-    /// The lanes of a fold: sixteen of the first chain, then of the next.
-    pub fn lanes(&self, memory: &FoldMemory, fold: usize) -> *const u8 {
-        memory.accumulators.as_ptr().cast::<u8>().wrapping_add(fold * self.bytes())
+    /// What a chain of a fold came to.
+    pub fn result(&self, memory: &FoldMemory, fold: usize, chain: usize) -> *const u8 {
+        let at = fold * self.bytes() + chain * LANES * self.size;
+        memory.accumulators.as_ptr().cast::<u8>().wrapping_add(at)
     }
     /// Of the accumulators of a fold.
     fn bytes(&self) -> usize {
         self.chains * LANES * self.size
     }
-    /// Points a chain to where `table` says that its operands are.
-    pub fn point(&self, memory: &mut FoldMemory, chain: usize, table: &[*mut u8]) {
+    /// Points a chain to where its operands are.
+    pub fn point(&self, memory: &mut FoldMemory, chain: usize, place: impl Fn(u16) -> *mut u8) {
         for (p, s) in memory.table.iter_mut().zip(&self.slots).filter(|(_, s)| s.chain == chain) {
-            *p = table[s.slot.at as usize].wrapping_add(s.at);
+            *p = place(s.slot.at).wrapping_add(s.at);
         }
     }
     /// Folds the `n` elements of each chain, from nothing.
@@ -161,6 +166,8 @@ impl RegisterFold {
             // SAFETY: as promised, after the first `whole` elements.
             unsafe { self.tail(memory, whole, rest) }
         }
+        // SAFETY: the accumulators are all it touches.
+        unsafe { enter(&self.finish, memory.table.as_mut_ptr(), LANES) };
     }
     /// The last `n` positions, less than an iteration's, by way of copies: what the lanes behind them take is taken back.
     ///
@@ -236,4 +243,67 @@ fn record(
         }));
     }
     Some((graph::end(), slots))
+}
+
+/// Code that folds the lanes of each accumulator, halves first, into lane 0.
+fn finishing((wide, vector): (bool, VectorSize), folds: &[(u16, Function, u64)], chains: usize) -> Option<Pages> {
+    let (lanes, size) = (vector.lanes(wide), if wide { 8 } else { 4 });
+    let parts = LANES / lanes;
+    graph::begin(wide, vector);
+    for (k, (_, by, _)) in folds.iter().enumerate() {
+        for chain in 0..chains {
+            let first = (k * chains + chain) * parts;
+            let mut all: Vec<VecValue> = (0..parts).map(|p| graph::leaf(Leaf::State((first + p) as u32))).collect();
+            while all.len() > 1 {
+                let half = all.len() / 2;
+                all = (0..half).map(|j| by.record([all[j], all[j + half], 0])).collect();
+            }
+            let mut v = all[0];
+            let mut apart = lanes / 2 * size;
+            while apart >= size {
+                let turned = turned(v, apart, vector);
+                v = by.record([v, turned, 0]);
+                apart /= 2;
+            }
+            if let Function::Bin(_, d) = by
+                && d.is_float()
+            {
+                v = Function::Settle(*d).record([v, 0, 0]);
+            }
+            graph::with(|g| g.output(Site::State(first as u32), v, false));
+        }
+    }
+    let g = graph::end();
+    let allotted = allot(&g, &[], true);
+    if g.nodes.len() > MOST_VALUES || allotted.frame > MOST_SPILLS {
+        return None;
+    }
+    let emitted = Emitted {
+        wide,
+        vector,
+        operands: &[],
+        still: &[],
+        body: &allotted.body,
+        frame: allotted.frame,
+        pool: &allotted.pool,
+        states: &allotted.states,
+        constants: &allotted.constants,
+        steps: None,
+        parts,
+        rows: None,
+    };
+    Pages::new(&asm::assemble(&emitted, &masks::forms(&emitted)))
+}
+/// Elements so many bytes apart, exchanged.
+fn turned(v: VecValue, apart: usize, vector: VectorSize) -> VecValue {
+    /// Two by two, and the first of two with the second.
+    const PAIRS: u8 = 0b01_00_11_10;
+    const ONES: u8 = 0b10_11_00_01;
+    match (apart, vector) {
+        (4, _) => graph::un(Opcode::Turn(ONES), v),
+        (8, _) => graph::un(Opcode::Turn(PAIRS), v),
+        (16, VectorSize::Ymm) => graph::bin(Opcode::TurnHalves, v, v),
+        (16, VectorSize::Zmm) => graph::bin(Opcode::TurnQuarters(ONES), v, v),
+        _ => graph::bin(Opcode::TurnQuarters(PAIRS), v, v),
+    }
 }

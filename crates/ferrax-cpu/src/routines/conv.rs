@@ -283,6 +283,7 @@ pub fn compile(c: &Conv, tier: Tier) -> Res<Run> {
                             c_row: c.out[nb + 1],
                             adds,
                             scratch,
+                            blocks: std::ptr::null_mut(),
                         }
                     } else {
                         Matrices {
@@ -297,6 +298,7 @@ pub fn compile(c: &Conv, tier: Tier) -> Res<Run> {
                             c_row: c.out[nb],
                             adds,
                             scratch,
+                            blocks: std::ptr::null_mut(),
                         }
                     };
                     // SAFETY: `Routine::verify`: the greatest positions of y and of the result lie inside them, those of x where there are no guards

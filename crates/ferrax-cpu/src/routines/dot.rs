@@ -300,11 +300,19 @@ pub fn compile(d: &Dot, tier: Tier) -> Res<Run> {
         let one = DotPtrs { a, b, c };
         if rows_apart {
             // Rows of all batch elements in parallel; or columns where they are more, so that each is packed once.
+            let large = panels.is_some() && panel::is_large(d.m, d.n, d.k);
             let by_rows = small || d.m >= d.n;
-            let step = if by_rows { 1 } else { COLUMNS };
+            let (by_rows, step) = match large {
+                true => panel::part_of_large(d.m, d.n, threads::num_threads()),
+                false => (by_rows, if by_rows { 1 } else { COLUMNS }),
+            };
             let along = if by_rows { d.m } else { d.n };
             let units = along.div_ceil(step);
-            let memory = if panels.is_some() { panel::MEMORY } else { 0 };
+            let memory = match panels {
+                Some(_) if large => panel::MEMORY + panel::BLOCKS,
+                Some(_) => panel::MEMORY,
+                None => 0,
+            };
             let multiply = |r: std::ops::Range<usize>, scratch: *mut u8| {
                 let mut at = r.start;
                 while at < r.end {
@@ -329,6 +337,7 @@ pub fn compile(d: &Dot, tier: Tier) -> Res<Run> {
                         c_row: d.n,
                         adds: false,
                         scratch,
+                        blocks: if large { scratch.wrapping_add(panel::MEMORY) } else { std::ptr::null_mut() },
                     };
                     // SAFETY: i + m and j + n stay within d.m and d.n, and `Routine::verify` found the greatest positions of those inside the
                     // operands (packed ones are dense); the result is dense, and these rows or columns of it are this thread's.
@@ -356,6 +365,7 @@ pub fn compile(d: &Dot, tier: Tier) -> Res<Run> {
                     c_row: d.n,
                     adds: false,
                     scratch: std::ptr::null_mut(),
+                    blocks: std::ptr::null_mut(),
                 }
             };
             // SAFETY: as above, for whole batch elements.

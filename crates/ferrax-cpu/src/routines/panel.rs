@@ -1,7 +1,8 @@
 //! Matrix products: tiles of the result stay in registers while k goes by.
 //!
 //! The right operand is taken in panels of two vectors' width, packed where its rows do not lie side by side; the left one is read
-//! element by element, whatever its layout. So nothing is spent on preparations that a large product would repay.
+//! element by element, whatever its layout. So nothing is spent on preparations that only a large product repays. A large one goes block by block:
+//! a block of the right operand is packed as panels, which stay in the outer cache, a block of the left one is copied beside it.
 //!
 //! INVARIANT: each element is `a[0] b[0]`, to which the further products are added by fused multiply-add in increasing k, starting from
 //! zero. That is all the bits depend on: not on layout, tile, threads or vector width. Where a machine has no fused multiply-add,
@@ -27,6 +28,8 @@ pub struct Matrices {
     pub adds: bool,
     /// For panels: [`MEMORY`] bytes, 64-byte aligned, that nobody else uses.
     pub scratch: *mut u8,
+    /// Of a large product: [`BLOCKS`] bytes like these; else null.
+    pub blocks: *mut u8,
 }
 /// `rows` of `x.c` from `from` on.
 pub type Rows = unsafe fn(x: &Matrices);
@@ -36,6 +39,31 @@ pub const DEPTH: usize = 512;
 
 /// Bytes that `Matrices::scratch` has: a tile and a panel of the widest vectors.
 pub const MEMORY: usize = (8 + DEPTH) * 32 * 4;
+
+/// Terms, rows and panels of a block.
+const BLOCK_DEPTH: usize = 256;
+const BLOCK_ROWS: usize = 128;
+const BLOCK_PANELS: usize = 16;
+/// Bytes that `Matrices::blocks` has: panels of the widest vectors, and rows of the largest elements.
+pub const BLOCKS: usize =
+    BLOCK_PANELS * (BLOCK_DEPTH * 128 + PANELS_APART) + (BLOCK_DEPTH + APART) * (BLOCK_ROWS + APART) * 8;
+/// Elements between the lines of a block, and bytes between its panels.
+const APART: usize = 8;
+const PANELS_APART: usize = 128;
+/// Whether a product is done block by block: operands are used often enough to be packed, and leave the nearest cache.
+pub fn is_large(m: usize, n: usize, k: usize) -> bool {
+    m >= 64 && n >= 128 && k >= 64 && m.saturating_mul(n).saturating_mul(k) >= 1 << 23
+}
+
+/// How a large product is cut for some threads: whether by rows, and how many of them, or of columns, are a part. In each part a block is packed anew,
+/// which enough of the other operand must repay.
+pub fn part_of_large(m: usize, n: usize, threads: usize) -> (bool, usize) {
+    /// Parts for each thread, so that none waits long for another.
+    const PARTS: usize = 2;
+    let part = |all: usize, least: usize| all.div_ceil(PARTS * threads).max(least).next_multiple_of(32);
+    let by_rows = 2 * m >= n;
+    (by_rows, if by_rows { part(m, BLOCK_ROWS) } else { part(n, 256) })
+}
 
 /// The function for sums in a lane, if products are done here on this machine.
 pub fn pick(lane: Lane, tier: Tier) -> Option<Rows> {
@@ -166,6 +194,10 @@ unsafe fn product<V: Vector, const M: usize>(x: &Matrices) {
         let row = 2 * V::LANES * size_of::<V::Element>();
         assert!(row.is_multiple_of(64) && (M + DEPTH) * row <= MEMORY);
     }
+    if !x.blocks.is_null() {
+        // SAFETY: by the contract.
+        return unsafe { blocks::<V, M>(x) };
+    }
     // SAFETY: the scratch memory has a tile and a panel, as was asserted.
     let (part, packed) = unsafe { (x.scratch.cast::<V::Element>(), x.scratch.add(edge).cast::<V::Element>()) };
     for from in (0..x.k.max(1)).step_by(DEPTH) {
@@ -174,6 +206,109 @@ unsafe fn product<V: Vector, const M: usize>(x: &Matrices) {
             unsafe { panel::<V, M>(x, from, j, part, packed) };
         }
     }
+}
+
+/// All of `x`, block by block.
+///
+/// # Safety
+/// As `product`, with memory for blocks.
+#[inline(always)]
+unsafe fn blocks<V: Vector, const M: usize>(x: &Matrices) {
+    let width = 2 * V::LANES;
+    let size = size_of::<V::Element>();
+    const { assert!(2 * V::LANES * size_of::<V::Element>() <= 128) };
+    let (part, panels) = (x.scratch.cast::<V::Element>(), x.blocks.cast::<V::Element>());
+    let (a, b, c) = (x.a.cast::<V::Element>(), x.b.cast::<V::Element>(), x.c.cast::<V::Element>());
+    // SAFETY: depths, rows and columns lie inside the operands; blocks hold BLOCK_PANELS panels of BLOCK_DEPTH rows, then BLOCK_ROWS rows of as
+    // many elements, with what lies between them; `part` a tile.
+    unsafe {
+        let rows = panels.add(BLOCK_PANELS * (BLOCK_DEPTH * width + PANELS_APART / size));
+        debug_assert!(BLOCK_PANELS * width * size <= BLOCK_PANELS * 128);
+        for j0 in (0..x.n).step_by(BLOCK_PANELS * width) {
+            let n = (x.n - j0).min(BLOCK_PANELS * width);
+            for from in (0..x.k.max(1)).step_by(BLOCK_DEPTH) {
+                let (k, goes_on) = (BLOCK_DEPTH.min(x.k - from), x.adds || from > 0);
+                let b = b.offset(from as isize * x.b_strides[0] + j0 as isize * x.b_strides[1]);
+                let from_panel = BLOCK_DEPTH * width + PANELS_APART / size;
+                pack_panels(panels, b, x.b_strides, k, n, width, from_panel);
+                for i0 in (0..x.m).step_by(BLOCK_ROWS) {
+                    let m = (x.m - i0).min(BLOCK_ROWS);
+                    let a = a.offset(i0 as isize * x.a_strides[0] + from as isize * x.a_strides[1]);
+                    let a_strides = pack_rows(rows, a, x.a_strides, m, k);
+                    for j in (0..n).step_by(width) {
+                        let columns = width.min(n - j);
+                        let b = panels.add(j / width * from_panel).cast_const();
+                        let mut i = 0;
+                        while i < m {
+                            let together = together::<M>(m - i);
+                            let a = rows.offset(i as isize * a_strides[0]).cast_const();
+                            let to = c.add((i0 + i) * x.c_row + j0 + j);
+                            let whole = columns == width;
+                            let (out, out_row) = if whole { (to, x.c_row) } else { (part, width) };
+                            if !whole && goes_on {
+                                for r in 0..together {
+                                    part.add(r * width).copy_from_nonoverlapping(to.add(r * x.c_row), columns);
+                                }
+                            }
+                            macro_rules! run {
+                                ($m:expr) => {
+                                    tile::<V, { $m }, 2>(a, a_strides, b, width as isize, k, out, out_row, goes_on)
+                                };
+                            }
+                            match together {
+                                4 => run!(4),
+                                2 => run!(2),
+                                1 => run!(1),
+                                _ => run!(M),
+                            }
+                            if !whole {
+                                for r in 0..together {
+                                    to.add(r * x.c_row).copy_from_nonoverlapping(part.add(r * width), columns);
+                                }
+                            }
+                            i += together;
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+/// Rows of a tile, where so many are left.
+#[inline(always)]
+fn together<const M: usize>(left: usize) -> usize {
+    match left {
+        r if r >= M => M,
+        4.. => 4,
+        2.. => 2,
+        _ => 1,
+    }
+}
+/// Rows of the left operand, near each other and in no step that meets itself in the cache: as they lie, or column by column. Gives the strides.
+///
+/// # Safety
+/// `m` rows of `k` terms at the strides, at most a block; `to` holds one, with [`APART`].
+#[inline(always)]
+unsafe fn pack_rows<T: Copy>(to: *mut T, from: *const T, strides: [isize; 2], m: usize, k: usize) -> [isize; 2] {
+    let by_columns = strides[0].unsigned_abs() < strides[1].unsigned_abs();
+    let ([along, across], step, count, length) = match by_columns {
+        true => (strides, BLOCK_ROWS + APART, k, m),
+        false => ([strides[1], strides[0]], BLOCK_DEPTH + APART, m, k),
+    };
+    for line in 0..count {
+        // SAFETY: by the contract.
+        unsafe {
+            let (to, from) = (to.add(line * step), from.offset(line as isize * across));
+            if along == 1 {
+                to.copy_from_nonoverlapping(from, length);
+            } else {
+                for e in 0..length {
+                    *to.add(e) = *from.offset(e as isize * along);
+                }
+            }
+        }
+    }
+    if by_columns { [1, step as isize] } else { [step as isize, 1] }
 }
 
 /// What the terms from `from` on add to the columns from `j` on.
@@ -209,12 +344,7 @@ unsafe fn panel<V: Vector, const M: usize>(
         while i < x.m {
             let a = a.offset(i as isize * x.a_strides[0]);
             let to = c.add(i * x.c_row + j);
-            let rows = match x.m - i {
-                r if r >= M => M,
-                4.. => 4,
-                2.. => 2,
-                _ => 1,
-            };
+            let rows = together::<M>(x.m - i);
             let whole = columns == width;
             let (out, out_row) = if whole { (to, x.c_row) } else { (part, width) };
             if !whole && goes_on {
@@ -243,6 +373,36 @@ unsafe fn panel<V: Vector, const M: usize>(
                 }
             }
             i += rows;
+        }
+    }
+}
+
+/// `n` columns as panels: row by row, where a row lies together, since it is read best as it lies.
+///
+/// # Safety
+/// `k` rows of `n` at the strides; `to` holds the panels.
+#[inline(always)]
+unsafe fn pack_panels<T: Copy + Default>(
+    to: *mut T,
+    from: *const T,
+    strides: [isize; 2],
+    k: usize,
+    n: usize,
+    width: usize,
+    from_panel: usize,
+) {
+    let whole = if strides[1] == 1 { n / width } else { 0 };
+    // SAFETY: by the contract.
+    unsafe {
+        for p in 0..if whole > 0 { k } else { 0 } {
+            let from = from.offset(p as isize * strides[0]);
+            for j in 0..whole {
+                to.add(j * from_panel + p * width).copy_from_nonoverlapping(from.add(j * width), width);
+            }
+        }
+        for j in whole..n.div_ceil(width) {
+            let from = from.offset((j * width) as isize * strides[1]);
+            pack(to.add(j * from_panel), from, strides, k, width.min(n - j * width), width);
         }
     }
 }

@@ -3,7 +3,6 @@
 //! INVARIANT: it is there only for programs all of whose loads walk rows as they lie, or stay where they are, so that pointers are all it needs.
 use super::{Frame, Ins, Op, Setup, TileProgram};
 use crate::native::{FoldMemory, Function, LaneWidth, Operand, RegisterFold, Replaced};
-use smallvec::SmallVec;
 
 /// A value that is reduced: by what, and what each lane starts from.
 pub type FoldedValue = (Op, Function, u64);
@@ -85,21 +84,24 @@ impl TileProgram {
     /// The frame is one of this program's; the positions lie below `total`, each run of them in one row of `row_of_folds`.
     pub unsafe fn fold(&self, code: &RegisterFold, frame: &Frame, memory: &mut FoldMemory, from: &[usize], n: usize) {
         let last = self.dims.len() - 1;
-        let mut table: SmallVec<[*mut u8; 24]> = SmallVec::from_slice(&frame.p[..self.n_regs]);
         for chain in 0..code.chains() {
             let pos = from[chain.min(from.len() - 1)];
-            table.truncate(self.n_regs);
-            table.extend(self.directs.iter().zip(&*frame.base).map(|(d, base)| base.wrapping_add(pos * d.size)));
-            for l in &self.loads {
-                let (mut rest, mut at) =
-                    (pos / self.dims[last], l.offset + (pos % self.dims[last]) as i64 * l.strides[last]);
-                for k in (0..last).rev() {
-                    at += (rest % self.dims[k]) as i64 * l.strides[k];
-                    rest /= self.dims[k];
-                }
-                table.push(frame.bases.input(l.input).wrapping_offset(at as isize * l.size as isize));
-            }
-            code.point(memory, chain, &table);
+            let (row, j) = if last == 0 { (0, pos) } else { (pos / self.dims[last], pos % self.dims[last]) };
+            code.point(memory, chain, |place| {
+                let k = place as usize;
+                let Some(k) = k.checked_sub(self.n_regs) else { return frame.p[k] };
+                let Some(d) = self.directs.get(k) else {
+                    let l = &self.loads[k - self.directs.len()];
+                    let (mut rest, mut at) = (row, l.offset + j as i64 * l.strides[last]);
+                    for k in (1..last).rev() {
+                        at += (rest % self.dims[k]) as i64 * l.strides[k];
+                        rest /= self.dims[k];
+                    }
+                    let at = if last == 0 { at } else { at + rest as i64 * l.strides[0] };
+                    return frame.bases.input(l.input).wrapping_offset(at as isize * l.size as isize);
+                };
+                frame.base[k].wrapping_add(pos * d.size)
+            });
         }
         // SAFETY: what is used in place walks its buffer by an element a position, and so do loads, or they stay, as `compile_folds` saw; all of it
         // inside, by `Kernel::verify`. Registers hold a vector at least.

@@ -125,6 +125,7 @@ unsafe fn take_off<T>(x: &Stage, row: *mut T, rows: usize, s: usize, w: usize) {
             c_row: x.n,
             adds: true,
             scratch: x.scratch,
+            blocks: std::ptr::null_mut(),
         })
     }
 }
@@ -313,6 +314,7 @@ unsafe fn update<V: Divisible<Element: FactorElement>>(x: &Stage, from: usize, t
             c_row: x.n,
             adds: true,
             scratch: x.scratch,
+            blocks: std::ptr::null_mut(),
         })
     }
 }

@@ -95,6 +95,7 @@ unsafe fn solve<V: Divisible>(x: &System) {
                 c_row: SIDES,
                 adds: false,
                 scratch: x.scratch,
+                blocks: std::ptr::null_mut(),
             });
             let own = rows.offset(s as isize * x.a_strides[1]);
             let mut j = 0;
