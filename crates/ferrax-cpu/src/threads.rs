@@ -167,7 +167,7 @@ pub fn for_ranges(n: usize, cost: Option<&Cost>, cancel: &AtomicBool, work: &(dy
         taken => taken as f64,
     };
     let threads = num_threads();
-    let pieces = n.min((threads * 8).max((nanos / DEAF) as usize)).min((nanos / PIECE) as usize).max(1);
+    let pieces = n.min((threads * 4).max((nanos / DEAF) as usize)).min((nanos / PIECE) as usize).max(1);
     let at = |k: usize| (n as u128 * k as u128 / pieces as u128) as usize;
     let piece = |k: usize| {
         if !cancel.load(Ordering::Relaxed) {

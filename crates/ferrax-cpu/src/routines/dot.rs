@@ -303,7 +303,7 @@ pub fn compile(d: &Dot, tier: Tier) -> Res<Run> {
             let large = panels.is_some() && panel::is_large(d.m, d.n, d.k);
             let by_rows = small || d.m >= d.n;
             let (by_rows, step) = match large {
-                true => panel::part_of_large(d.m, d.n, threads::num_threads()),
+                true => panel::part_of_large(d.m, d.n, rs[2] != 1, threads::num_threads()),
                 false => (by_rows, if by_rows { 1 } else { COLUMNS }),
             };
             let along = if by_rows { d.m } else { d.n };

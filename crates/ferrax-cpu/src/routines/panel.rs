@@ -56,13 +56,13 @@ pub fn is_large(m: usize, n: usize, k: usize) -> bool {
 }
 
 /// How a large product is cut for some threads: whether by rows, and how many of them, or of columns, are a part. In each part a block is packed anew,
-/// which enough of the other operand must repay.
-pub fn part_of_large(m: usize, n: usize, threads: usize) -> (bool, usize) {
+/// which enough of the other operand must repay; if the right one's columns lie together, they are packed slowly, and each once.
+pub fn part_of_large(m: usize, n: usize, is_by_columns: bool, threads: usize) -> (bool, usize) {
     /// Parts for each thread, so that none waits long for another.
     const PARTS: usize = 2;
     let part = |all: usize, least: usize| all.div_ceil(PARTS * threads).max(least).next_multiple_of(32);
-    let by_rows = 2 * m >= n;
-    (by_rows, if by_rows { part(m, BLOCK_ROWS) } else { part(n, 256) })
+    let by_rows = 2 * m >= n && !is_by_columns;
+    (by_rows, if by_rows { part(m, BLOCK_ROWS) } else { part(n, 128) })
 }
 
 /// The function for sums in a lane, if products are done here on this machine.
