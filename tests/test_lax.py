@@ -324,3 +324,18 @@ def test_compositions_refuse_the_same_operands_on_the_spot_and_in_programs(jax, 
         call(lambda x: lax.reduce_window(x, False, lax.add, (2,), (1,), "VALID"))(np.array([True, False]))
     with pytest.raises(TypeError, match="mulhi does not accept dtype float32 at position 0"):
         call(lax.mulhi)(jnp.ones(2), jnp.ones(2))
+
+
+@pytest.mark.parametrize("spec", ["bqhd,bkhd->bhqk", "bkhd,bqhd->bhqk", "bhqk,bkhd->bqhd", "bqgd,bkgd->bgqk", "mk,kn->nm", "bmk,bkn->nbm"])
+def test_products_are_made_in_the_order_that_is_wanted(jax, jnp, spec):
+    sizes = {"b": 1, "q": 40, "k": 36, "h": 3, "d": 33, "g": 1, "m": 35, "n": 48}
+    names = spec.split("->")[0].split(",")
+    shapes = [[sizes[n] for n in axes] for axes in names]
+    x, y = (jnp.sin(jnp.arange(np.prod(s), dtype=jnp.float32)).reshape(s) for s in shapes)
+    contract = lambda x, y: jnp.einsum(spec, x, y)
+    compiled = jax.jit(contract).lower(x, y).compile()
+    np.testing.assert_array_equal(compiled(x, y), contract(x, y))
+    want = np.einsum(spec, np.asarray(x, np.float64), np.asarray(y, np.float64))
+    np.testing.assert_allclose(compiled(x, y), want, rtol=1e-4, atol=1e-4)
+    if spec in ("bqgd,bkgd->bgqk", "mk,kn->nm"):
+        assert "kernel" not in compiled.as_text()

@@ -15,6 +15,7 @@ use crate::ops::pointwise::{Pointwise, Pw};
 use crate::ops::reshape::Reshape;
 use crate::ops::transpose::Transpose;
 use crate::program::{Atom, Eqn};
+use ferrax_kernel::Dims;
 use smallvec::SmallVec;
 
 /// What the equation's one output is equal to, if a law says so. A law that leaves another equation emits it.
@@ -30,9 +31,13 @@ pub(super) fn apply(s: &mut Simplifier, op: &Op, x: &[Atom], out: &Aval) -> Opti
             }
             let inner = s.maker(&x[0])?;
             if let Op::Dot(d) = &inner.op {
-                let swapped = transposed_dot(s, d, &inner.args, &t.permutation)?;
+                let (swapped, permutation) = transposed_dot(s, d, &inner.args, &t.permutation)?;
                 let args = s.sole_maker(&x[0])?.args.iter().rev().copied().collect();
-                return s.emit(&swapped.into(), args, std::slice::from_ref(out)).first().copied();
+                let mut shape = out.shape.clone();
+                permutation.iter().zip(out.shape.iter()).for_each(|(p, n)| shape[*p] = *n);
+                let product = Aval { shape, ..out.clone() };
+                let product = s.emit(&swapped.into(), args, std::slice::from_ref(&product)).first().copied()?;
+                return again(s, Transpose { permutation }.into(), product, out);
             }
             let Op::Transpose(u) = &inner.op else { return None };
             let (permutation, x) = (u.permutation.pick(&t.permutation), inner.args[0]);
@@ -55,16 +60,24 @@ pub(super) fn apply(s: &mut Simplifier, op: &Op, x: &[Atom], out: &Aval) -> Opti
 /// Operands this long both ways are summed in one order, whichever stands on the left.
 const LONG: usize = 32;
 
-/// The product with its operands exchanged, if that is what the permutation makes of it.
-fn transposed_dot(s: &Simplifier, d: &Dot, x: &[Atom], permutation: &[usize]) -> Option<Dot> {
+/// The product with its operands exchanged, and the permutation that is left, if then elements that lie together do so in the result.
+fn transposed_dot(s: &Simplifier, d: &Dot, x: &[Atom], permutation: &[usize]) -> Option<(Dot, Dims)> {
     let DotDims { lc, rc, lb, rb } = &*d.dimension_numbers;
     let (l, r) = (s.aval(&x[0]), s.aval(&x[1]));
     let (lf, rf) = (free(l.rank(), lc, lb), free(r.rank(), rc, rb));
     let (b, m) = (lb.len(), lb.len() + lf.len());
-    let exchanged = (0..b).chain(m..m + rf.len()).chain(b..m);
+    let sizes: Vec<usize> =
+        lb.iter().chain(lf.iter()).map(|a| l.shape[*a]).chain(rf.iter().map(|a| r.shape[*a])).collect();
+    let last = permutation.iter().rfind(|a| sizes[**a] > 1)?;
+    let is_left = (b..m).contains(last) && sizes[last + 1..m].iter().all(|n| *n == 1);
+    let exchanged = permutation.iter().map(|a| match *a {
+        a if a >= m => a - lf.len(),
+        a if a >= b => a + rf.len(),
+        a => a,
+    });
     let long = l.shape.pick(&lf).size() >= LONG && r.shape.pick(&rf).size() >= LONG;
     let dims = DotDims { lc: rc.clone(), rc: lc.clone(), lb: rb.clone(), rb: lb.clone() };
-    (long && permutation.iter().copied().eq(exchanged)).then(|| Dot { dimension_numbers: Box::new(dims), ..d.clone() })
+    (long && is_left).then(|| (Dot { dimension_numbers: Box::new(dims), ..d.clone() }, exchanged.collect()))
 }
 fn again(s: &mut Simplifier, op: Op, x: Atom, out: &Aval) -> Option<Atom> {
     s.emit(&op, SmallVec::from_slice(&[x]), std::slice::from_ref(out)).first().copied()
