@@ -93,6 +93,72 @@ unsafe fn transposed<E: Element>(d: *mut E::L, src: *const E::S, rows: usize, n:
         }
     }
 }
+/// Squares of 32-bit elements, transposed by shuffles that no compiler finds.
+#[cfg(target_arch = "x86_64")]
+mod turned {
+    use super::{E32, FAR, Load, Loading, TURNED};
+    use std::arch::x86_64::*;
+
+    /// Only for tiers that have AVX2.
+    pub struct LoadingWords;
+    impl Load for LoadingWords {
+        #[inline(always)]
+        unsafe fn run(d: *mut u8, src: *const u8, rows: usize, row_stride: isize, n: usize, stride: isize) {
+            // SAFETY: by the contract, and of the tier.
+            unsafe {
+                if row_stride == 1 && stride.abs() > FAR && rows >= TURNED && n >= TURNED {
+                    transposed(d.cast(), src.cast(), rows, n, stride)
+                } else {
+                    Loading::<E32>::run(d, src, rows, row_stride, n, stride)
+                }
+            }
+        }
+    }
+    /// As [`super::transposed`].
+    ///
+    /// # Safety
+    /// As `Load`, and the machine has AVX2.
+    #[target_feature(enable = "avx2")]
+    #[inline]
+    unsafe fn transposed(d: *mut f32, src: *const f32, rows: usize, n: usize, stride: isize) {
+        let (whole_rows, whole) = (rows / TURNED * TURNED, n / TURNED * TURNED);
+        // SAFETY: elements of the rows, and lanes of theirs: squares lie in the part that is whole both ways, the rest is taken one by one.
+        unsafe {
+            for j in (0..whole).step_by(TURNED) {
+                for r in (0..whole_rows).step_by(TURNED) {
+                    square(d.add(r * n + j), n, src.offset(j as isize * stride + r as isize), stride);
+                }
+            }
+            for r in 0..rows {
+                let first = if r < whole_rows { whole } else { 0 };
+                for j in first..n {
+                    *d.add(r * n + j) = *src.offset(j as isize * stride + r as isize);
+                }
+            }
+        }
+    }
+    /// # Safety
+    /// Eight elements from each of eight places on either side.
+    #[target_feature(enable = "avx2")]
+    #[inline]
+    unsafe fn square(d: *mut f32, d_stride: usize, src: *const f32, stride: isize) {
+        // SAFETY: by the contract.
+        unsafe {
+            let row = |k: isize| _mm256_loadu_ps(src.offset(k * stride));
+            let of_two = |a, b| (_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
+            // pairs of rows, then fours, then halves: after each, twice as many neighbours are of one column
+            let ((a0, a1), (a2, a3)) = (of_two(row(0), row(1)), of_two(row(2), row(3)));
+            let ((a4, a5), (a6, a7)) = (of_two(row(4), row(5)), of_two(row(6), row(7)));
+            let of_four = |a, b| (_mm256_shuffle_ps::<0x44>(a, b), _mm256_shuffle_ps::<0xee>(a, b));
+            let ((b0, b1), (b2, b3)) = (of_four(a0, a2), of_four(a1, a3));
+            let ((b4, b5), (b6, b7)) = (of_four(a4, a6), of_four(a5, a7));
+            for (k, (low, high)) in [(b0, b4), (b1, b5), (b2, b6), (b3, b7)].into_iter().enumerate() {
+                _mm256_storeu_ps(d.add(k * d_stride), _mm256_permute2f128_ps::<0x20>(low, high));
+                _mm256_storeu_ps(d.add((k + 4) * d_stride), _mm256_permute2f128_ps::<0x31>(low, high));
+            }
+        }
+    }
+}
 struct Loading<E>(PhantomData<E>);
 impl<E: Element> Load for Loading<E> {
     #[inline(always)]
@@ -220,7 +286,7 @@ pub fn load(d: DType, t: Tier) -> LoadFn {
         DType::U16 => pick_load::<Loading<EU16>>(t),
         DType::F16 => pick_load::<Loading<EF16>>(t),
         DType::BF16 => pick_load::<Loading<EBF16>>(t),
-        DType::I32 | DType::U32 | DType::F32 => pick_load::<Loading<E32>>(t),
+        DType::I32 | DType::U32 | DType::F32 => load_words(t),
         DType::I64 | DType::U64 | DType::F64 => pick_load::<Loading<E64>>(t),
         small => load(small.storage(), t),
     }
@@ -230,8 +296,16 @@ pub fn load_raw(bytes: usize, t: Tier) -> LoadFn {
     match bytes {
         1 => pick_load::<Loading<E8>>(t),
         2 => pick_load::<Loading<E16>>(t),
-        4 => pick_load::<Loading<E32>>(t),
+        4 => load_words(t),
         _ => pick_load::<Loading<E64>>(t),
+    }
+}
+/// Of 32 bits each.
+fn load_words(t: Tier) -> LoadFn {
+    match t {
+        #[cfg(target_arch = "x86_64")]
+        Tier::Avx2 | Tier::Avx512 => pick_load::<turned::LoadingWords>(t),
+        _ => pick_load::<Loading<E32>>(t),
     }
 }
 /// From lanes to elements, contiguous.
