@@ -33,7 +33,7 @@ const SMALL: usize = 32;
 const WOVEN: usize = 4;
 
 /// Elements that lie this far apart along the last axis share no line of the nearest cache by the time the next row comes.
-const APART: i64 = 256;
+const APART: i64 = 64;
 /// Sides of the blocks in which a kernel goes through elements that lie together along different axes.
 const SIDE: usize = 32;
 
