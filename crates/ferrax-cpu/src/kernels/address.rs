@@ -8,6 +8,7 @@
 //!
 //! INVARIANT: an address is the offset in bytes of a window that lies inside the operand, or `OUTSIDE`.
 #![allow(unsafe_code)]
+#![allow(clippy::needless_range_loop)] // over two arrays at once
 use super::block::{F2, tiers};
 use crate::tier::Tier;
 use ferrax_kernel::DType;
@@ -187,6 +188,59 @@ impl<F: F2<R = <F as F2>::A>> PutAll for Combined<F> {
                 }
             }
         }
+    }
+}
+/// Of `n` positions `of`, each with a window of `run` elements that lie together: those at `at[p]` take those at `new`, `every` bytes from one position
+/// to the next.
+pub type PutRowsFn =
+    unsafe fn(out: *mut u8, at: *const i64, of: *const u16, n: usize, new: *const u8, every: isize, run: usize);
+pub trait PutRows {
+    /// # Safety
+    /// Addresses of these positions are those of windows in `out`; `new` has one for each, apart from `out`.
+    unsafe fn run(out: *mut u8, at: *const i64, of: *const u16, n: usize, new: *const u8, every: isize, run: usize);
+}
+tiers!(
+    pick_put_rows,
+    PutRows,
+    fn(out: *mut u8, at: *const i64, of: *const u16, n: usize, new: *const u8, every: isize, run: usize)
+);
+impl<F: F2<R = <F as F2>::A>> PutRows for Combined<F> {
+    #[inline(always)]
+    unsafe fn run(out: *mut u8, at: *const i64, of: *const u16, n: usize, new: *const u8, every: isize, run: usize) {
+        /// Elements that are read before the first of them is written: what writes over an operand is no vector loop otherwise.
+        const TOGETHER: usize = 16;
+        for k in 0..n {
+            // SAFETY: by the contract; elements j.. of a window are below `run`.
+            unsafe {
+                let p = *of.add(k) as usize;
+                let (to, from) =
+                    (out.offset(*at.add(p) as isize).cast::<F::A>(), new.offset(p as isize * every).cast::<F::A>());
+                let mut j = 0;
+                while j + TOGETHER <= run {
+                    let mut old = to.add(j).cast::<[F::A; TOGETHER]>().read();
+                    let new = from.add(j).cast::<[F::A; TOGETHER]>().read();
+                    for l in 0..TOGETHER {
+                        old[l] = F::f(old[l], new[l]);
+                    }
+                    to.add(j).cast::<[F::A; TOGETHER]>().write(old);
+                    j += TOGETHER;
+                }
+                for j in j..run {
+                    *to.add(j) = F::f(*to.add(j), *from.add(j));
+                }
+            }
+        }
+    }
+}
+/// Both, of one function.
+#[derive(Clone, Copy)]
+pub struct Put {
+    pub one: PutFn,
+    pub rows: PutRowsFn,
+}
+impl Put {
+    pub fn of<F: F2<R = <F as F2>::A>>(t: Tier) -> Put {
+        Put { one: pick_put::<Combined<F>>(t), rows: pick_put_rows::<Combined<F>>(t) }
     }
 }
 /// `old = new`.

@@ -56,11 +56,14 @@ pub fn compile(s: &Scatter, tier: Tier) -> Res<Run> {
         })
         .transpose()?;
     // Single elements that are taken one after the other have a loop of their own.
+    let combined = bin.and_then(|f| scalar::put(f, s.dtype, tier));
     let put_one = match bin {
         _ if !walk.is_single() => None,
         None => Some(address::set(bytes, tier)),
-        Some(f) => scalar::put(f, s.dtype, tier),
+        Some(_) => combined.map(|c| c.one),
     };
+    // So have windows whose elements lie together.
+    let put_rows = combined.zip(walk.run_of_bytes(bytes)).map(|(c, n)| (c.rows, n / bytes));
     let batched = dims.iter().any(|d| d.1 != 0);
     // The bytes from one update to the next, where that is all there is to a position.
     let even = match dims[..] {
@@ -160,6 +163,12 @@ pub fn compile(s: &Scatter, tier: Tier) -> Res<Run> {
                     for (p, a) in (0u16..).zip(&at[..n]) {
                         chosen[count] = p;
                         count += usize::from(*a >= mine.start && *a < mine.end);
+                    }
+                    if let Some((f, run)) = put_rows {
+                        let new = new.get().wrapping_offset(from as isize * step);
+                        // SAFETY: positions of this chunk whose addresses are those of windows; results overlap no updates.
+                        unsafe { f(out.get(), at.as_ptr(), chosen.as_ptr(), count, new, step, run) };
+                        continue;
                     }
                     for p in chosen[..count].iter().map(|p| *p as usize) {
                         put(
