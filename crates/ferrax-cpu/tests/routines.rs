@@ -431,6 +431,12 @@ fn products_have_one_value_whatever_the_layout_and_the_threads() {
         (1, 500, 35, 40),
         (2, 47, 32, 2500),
         (1, 40, 700, 1),
+        (300, 2, 2, 2),
+        (301, 3, 3, 3),
+        (200, 4, 4, 4),
+        (99, 2, 1, 2),
+        (100, 3, 1, 3),
+        (1000, 4, 1, 4),
     ] {
         for d in [DType::F32, DType::F64] {
             let real = |rng: &mut Rng, n: usize| {

@@ -140,6 +140,62 @@ unsafe fn tiny<T: Ring>(x: &Matrices) {
         }
     }
 }
+/// Products of `count` pairs of dense matrices that lie one after the other.
+type BatchesFn = unsafe fn(a: *const u8, b: *const u8, c: *mut u8, count: usize);
+pub trait Batches {
+    /// # Safety
+    /// All three hold `count` matrices.
+    unsafe fn run(a: *const u8, b: *const u8, c: *mut u8, count: usize);
+}
+tiers!(pick_batches, Batches, fn(a: *const u8, b: *const u8, c: *mut u8, count: usize));
+/// Of `M` by `K` and `K` by `N`, each in registers.
+struct Exact<T, const M: usize, const K: usize, const N: usize>(std::marker::PhantomData<T>);
+impl<T: Ring, const M: usize, const K: usize, const N: usize> Batches for Exact<T, M, K, N> {
+    #[inline(always)]
+    unsafe fn run(a: *const u8, b: *const u8, c: *mut u8, count: usize) {
+        let (a, b, c) = (a.cast::<[[T; K]; M]>(), b.cast::<[[T; N]; K]>(), c.cast::<[[T; N]; M]>());
+        for at in 0..count {
+            // SAFETY: by the contract.
+            let (a, b) = unsafe { (a.add(at).read(), b.add(at).read()) };
+            let mut sums = [[T::ZERO; N]; M];
+            for p in 0..K {
+                for i in 0..M {
+                    for j in 0..N {
+                        sums[i][j] = sums[i][j].add_product(a[i][p], b[p][j]);
+                    }
+                }
+            }
+            // SAFETY: by the contract.
+            unsafe { c.add(at).write(sums) }
+        }
+    }
+}
+/// The function for batches of small dense matrices of these sizes, if there is one.
+fn exact(d: &Dot, lane: Lane, tier: Tier) -> Option<BatchesFn> {
+    let dense = |n: [usize; 3], s: [i64; 3]| {
+        let want = [(n[1] * n[2]) as i64, n[2] as i64, 1];
+        (0..3).all(|k| n[k] == 1 || s[k] == want[k])
+    };
+    if !dense([d.b, d.m, d.k], d.lhs) || !dense([d.b, d.k, d.n], d.rhs) {
+        return None;
+    }
+    fn of<T: Ring>(size: [usize; 3], t: Tier) -> Option<BatchesFn> {
+        Some(match size {
+            [2, 2, 2] => pick_batches::<Exact<T, 2, 2, 2>>(t),
+            [3, 3, 3] => pick_batches::<Exact<T, 3, 3, 3>>(t),
+            [4, 4, 4] => pick_batches::<Exact<T, 4, 4, 4>>(t),
+            [2, 2, 1] => pick_batches::<Exact<T, 2, 2, 1>>(t),
+            [3, 3, 1] => pick_batches::<Exact<T, 3, 3, 1>>(t),
+            [4, 4, 1] => pick_batches::<Exact<T, 4, 4, 1>>(t),
+            _ => return None,
+        })
+    }
+    match lane {
+        Lane::F32 => of::<f32>([d.m, d.k, d.n], tier),
+        Lane::F64 => of::<f64>([d.m, d.k, d.n], tier),
+        _ => None,
+    }
+}
 /// `W` columns from the `j`-th on.
 ///
 /// # Safety
@@ -269,6 +325,7 @@ pub fn compile(d: &Dot, tier: Tier) -> Res<Run> {
         )?)
     };
     let product = pick(lane, small, tier);
+    let exact = if small && d.dtype == acc { exact(&d, lane, tier) } else { None };
     let each = match rows_apart {
         true if small => 0.2,
         true => NANOS,
@@ -298,7 +355,15 @@ pub fn compile(d: &Dot, tier: Tier) -> Res<Run> {
         let sums = unpack.as_ref().map(|_| Block::new(d.b * d.m * d.n * size)).transpose()?;
         let c = sums.as_ref().map_or(bases.output(0), |s| s.ptr());
         let one = DotPtrs { a, b, c };
-        if rows_apart {
+        if let Some(f) = exact {
+            let from = |p: *const u8, at: usize, elements: usize| p.wrapping_add(at * elements * size);
+            threads::for_ranges(d.b, parallel.then_some(&cost), bases.cancel, &|r| {
+                let (a, b) = (from(one.a(), r.start, d.m * d.k), from(one.b(), r.start, d.k * d.n));
+                let c = one.c().wrapping_add(r.start * d.m * d.n * size);
+                // SAFETY: operands that are dense, and a dense result, of which these matrices are this thread's.
+                unsafe { f(a, b, c, r.len()) }
+            });
+        } else if rows_apart {
             // Rows of all batch elements in parallel; or columns where they are more, so that each is packed once.
             let large = panels.is_some() && panel::is_large(d.m, d.n, d.k);
             let by_rows = small || d.m >= d.n;
