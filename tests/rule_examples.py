@@ -181,6 +181,7 @@ def linalg(jax, floats, ints):
     yield "lu_pivots_to_permutation", lambda: la.lu_pivots_to_permutation(np.int32([2, 1, 2]), 3), ()
     yield "symmetric_product", lambda a, c: la.symmetric_product(a, c + c.T, symmetrize_output=True), (floats(3, 2), floats(3, 3, seed=1)), None, loose
     yield "qr", lambda x: la.qr(x, full_matrices=False), (square,), None, loose
+    yield "geqrf", lambda x: jnp.linalg.qr(x, mode="raw"), (square,), None, loose
     yield "householder_product", lambda a, t: la.householder_product(a, t), (floats(4, 3), floats(3, seed=1, low=0.2, high=1)), None, loose
     yield "ormqr", lambda a, t, c: la.ormqr(a, t, c), (floats(3, 3), floats(3, seed=1, low=0.2, high=1), floats(3, 2, seed=2)), None, loose
     yield "hessenberg", lambda x: la.hessenberg(x), (square,), None, loose

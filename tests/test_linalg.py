@@ -102,6 +102,17 @@ def test_packed_reflections_of_what_is_zero_or_large():
         near(np.triu(h.T)[:3] / scale, np.linalg.qr(drawn((4, 3)))[1])
 
 
+@pytest.mark.parametrize("shape", [(4, 3), (3, 3), (3, 5), (2, 4, 2), (5, 1)])
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+def test_derivatives_of_packed_reflections(dtype, shape):
+    check_grads(lambda a: jnp.linalg.qr(a, mode="raw"), (drawn(shape, dtype),), order=2)
+
+
+def test_packed_reflections_are_one_primitive():
+    text = str(jax.make_jaxpr(lambda a: jnp.linalg.qr(a, mode="raw"))(drawn((4, 3))))
+    assert "geqrf" in text and "while" not in text and "scan" not in text
+
+
 @settings(max_examples=40)
 @given(matrices())
 def test_pivoted_qr_takes_the_longest_column_first(a):

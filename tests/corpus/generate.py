@@ -1119,6 +1119,9 @@ def linalg(F):
             F.apply("qr", [x], list(la.qr(x, full_matrices=full)), f"full_matrices={full} pivoting=False use_magma=None")
     F.apply("qr", [np.array([[1., 0, 3], [0, 2, 0]])], [np.eye(2), np.array([[3., 0, 1], [0, 2, 0]]), np.array([2, 1, 0], np.int32)],
             "full_matrices=False pivoting=True use_magma=None")
+    for x in (a, b, b.T, z):
+        packed, taus = jax.numpy.linalg.qr(x, mode="raw")
+        F.apply("geqrf", [x], [np.swapaxes(packed, -1, -2), taus])
     for x in (a, z):
         packed, taus = la.hessenberg(x)
         F.apply("hessenberg", [x], [packed, taus])

@@ -272,6 +272,7 @@ ops! {
     first Qr(linalg::orthogonal::Qr) => many;
     first HouseholderProduct(linalg::orthogonal::HouseholderProduct);
     first Ormqr(linalg::orthogonal::Ormqr);
+    first Geqrf(linalg::orthogonal::Geqrf) => many;
     first Hessenberg(linalg::orthogonal::Hessenberg) => many;
     first Tridiagonal(linalg::orthogonal::Tridiagonal) => many;
     first Eigh(linalg::spectral::Eigh) => many;

@@ -40,6 +40,8 @@ pub enum Decomposition {
     Permutation,
     /// q, r and, with pivoting, which column came where.
     Qr { full: bool, pivoting: bool },
+    /// r and, below its diagonal, the reflections whose product q is, packed; and their coefficients.
+    Geqrf,
     /// The first `n` columns of a product of `k` reflections.
     HouseholderProduct,
     /// That product, or its adjoint, times a matrix of `m` by `n` from the left or right, by `k` reflections.
@@ -123,6 +125,7 @@ impl Linalg {
                 let inner = if full { m } else { least };
                 [vec![(Own, m * inner), (Own, inner * n)], when(pivoting, vec![(Index, n)])].concat()
             }
+            Decomposition::Geqrf => vec![(Own, m * n), (Own, least)],
             Decomposition::Hessenberg => vec![(Own, n * n), (Own, n.saturating_sub(1))],
             Decomposition::Tridiagonal { .. } => {
                 let e = n.saturating_sub(1);
@@ -161,6 +164,7 @@ impl Linalg {
             Decomposition::Solve(t) => m.saturating_mul(n).saturating_mul(if t.left { m } else { n }),
             Decomposition::Lu => cube,
             Decomposition::Qr { .. } => 4 * cube,
+            Decomposition::Geqrf => 2 * cube,
             Decomposition::HouseholderProduct | Decomposition::Multiply { .. } => {
                 2 * m.saturating_mul(n).saturating_mul(k)
             }
@@ -177,9 +181,11 @@ impl Linalg {
         let float = matches!(self.dtype, DType::F32 | DType::F64);
         float
             && match self.kind {
-                Decomposition::Lu | Decomposition::Qr { .. } | Decomposition::Svd { .. } | Decomposition::Solve(_) => {
-                    true
-                }
+                Decomposition::Lu
+                | Decomposition::Qr { .. }
+                | Decomposition::Geqrf
+                | Decomposition::Svd { .. }
+                | Decomposition::Solve(_) => true,
                 Decomposition::Permutation => self.n <= self.m,
                 Decomposition::HouseholderProduct => self.n <= self.m && self.k <= self.n,
                 Decomposition::Multiply { left, .. } => self.k <= if left { self.m } else { self.n },
@@ -336,7 +342,11 @@ impl<T: RealOrComplex> Task<'_, '_, T> {
                 self.give([d, upper, b, second]);
             }
             // `Linalg::run` has done it: without a matrix, or in lanes
-            Decomposition::Permutation | Decomposition::Cholesky | Decomposition::Lu | Decomposition::Solve(_) => (),
+            Decomposition::Permutation
+            | Decomposition::Cholesky
+            | Decomposition::Lu
+            | Decomposition::Geqrf
+            | Decomposition::Solve(_) => (),
             Decomposition::Qr { full, .. } => self.pivoted_qr(&mut a, m, n, full),
             Decomposition::HouseholderProduct => {
                 let taus = self.load(ins[1]);

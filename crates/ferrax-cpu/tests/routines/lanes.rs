@@ -16,6 +16,7 @@ fn kinds(m: usize, n: usize) -> Vec<(Decomposition, [usize; 2])> {
         out.push((Decomposition::Qr { full, pivoting: false }, [m, n]));
         out.push((Decomposition::Svd { full, vectors: true }, [m, n]));
     }
+    out.push((Decomposition::Geqrf, [m, n]));
     out.push((Decomposition::Svd { full: false, vectors: false }, [m, n]));
     out.push((Decomposition::Lu, [m, n]));
     out.extend([true, false].map(|lower| (Decomposition::Eigh { lower }, [n, n])));

@@ -54,7 +54,7 @@ impl Linalg {
     /// Whether the text of this is over lanes.
     pub fn has_lanes(&self) -> bool {
         match self.kind {
-            Decomposition::Cholesky | Decomposition::Lu | Decomposition::Solve(_) => true,
+            Decomposition::Cholesky | Decomposition::Lu | Decomposition::Geqrf | Decomposition::Solve(_) => true,
             Decomposition::Qr { pivoting, .. } => !pivoting,
             Decomposition::Eigh { .. } => self.n <= SIDE,
             Decomposition::Svd { .. } => self.m.min(self.n) <= SIDE,
@@ -139,6 +139,7 @@ impl Group<'_, '_> {
                 self.solve(t, memory);
             }
             Decomposition::Qr { full, .. } => self.qr(full, memory),
+            Decomposition::Geqrf => self.geqrf(memory),
             Decomposition::Eigh { lower } => self.eigh(lower, memory),
             Decomposition::Svd { full, vectors } => self.svd(full, vectors, memory),
             _ => (),
@@ -196,6 +197,15 @@ impl Group<'_, '_> {
             a[i * n..i * n + i.min(n)].fill(zero);
         }
         self.put(1, &a[..inner * n]);
+    }
+    #[inline(always)]
+    fn geqrf<E: ElementLanes>(&mut self, memory: &mut LaneMemory<E>) {
+        let (m, n, zero) = (self.of.m, self.of.n, E::all(0.0));
+        let [a, taus, w, v, ..] = &mut memory.own;
+        let (taus, w) = (filled(taus, m.min(n), zero), filled(w, m.max(n), zero));
+        reflect::qr(a, m, n, taus, w, v);
+        self.put(0, a);
+        self.put(1, taus);
     }
     /// Zeros take the place of a matrix that is not finite; which ones are.
     #[inline(always)]

@@ -60,6 +60,7 @@ pub const LINES: &[&str] = &[
     "householder_product f64[3,2] f64[3]",
     "ormqr[left=True transpose=False] f64[3,2] f64[2] f64[2,3]",
     "ormqr[left=True transpose=False] f64[3,2] f64[1] f64[3,3]",
+    "geqrf i32[2,3]",
     "hessenberg f64[2,3]",
     "tridiagonal[lower=True] f64[2,3]",
     "eigh[algorithm=None lower=True sort_eigenvalues=True subset_by_index=(1, 4)] f64[3,3]",

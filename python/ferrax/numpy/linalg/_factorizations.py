@@ -16,7 +16,6 @@ from .._arguments import Array, check_arraylike, jitted
 from .._complex import conj
 from .._shaping import swapaxes
 from .._taking import take_along_axis
-from ._reflections import packed_qr
 
 
 class QRResult(typing.NamedTuple):
@@ -92,6 +91,12 @@ def _qr(a, mode):
     return r if mode == "r" else QRResult(q, r)
 
 
+@jitted("qr")
+def _packed_qr(a):
+    h, taus = _core.bind("geqrf", a)
+    return QRResult(swapaxes(h, -1, -2), taus)
+
+
 def qr(a, mode="reduced"):
     """``a == Q @ R``, Q with orthonormal columns and R upper triangular.
 
@@ -113,7 +118,7 @@ def qr(a, mode="reduced"):
     """
     (a,) = floating("qr", a)
     if mode == "raw":
-        return QRResult(*packed_qr(a))
+        return _packed_qr(a)
     if mode not in ("reduced", "full", "complete", "r"):
         raise ValueError(f"Unsupported QR decomposition mode '{mode}'")
     return _qr(a, mode=mode)

@@ -2,11 +2,13 @@
 //!
 //! ```text
 //! qr                     a -> q, r (and order, with pivoting)      a = q r, or a[:, order] = q r
+//! geqrf                  a -> a, taus                              r and, below its diagonal, the reflections whose product q is
 //! householder_product    a, taus -> q                              the reflections below the diagonal of a, multiplied
 //! ormqr                  a, taus, c -> q c                         or its adjoint, or from the right
 //! hessenberg             a -> h, taus        tridiagonal    a -> a, d, e, taus
 //! ```
 //! Derivatives of the products: those of their compact form. Of qr: Walter, Lehmann and Lamour, Optimization Methods and Software 27 (2012); Roberts and Roberts, arXiv:2009.10071.
+//! Of geqrf: those of q, and of its reflections as triangular factors of `q - 1` (Ballard et al., J. Parallel Distrib. Comput. 85 (2015)).
 use super::factors::{TriangularSolve, no_derivative};
 use super::*;
 use crate::cx::Arg;
@@ -22,6 +24,9 @@ primitive! {
         full_matrices: bool,
         pivoting: bool,
     } always_none { use_magma = always }
+}
+primitive! {
+    pub struct Geqrf = "geqrf" {}
 }
 primitive! {
     pub struct HouseholderProduct = "householder_product" {}
@@ -122,6 +127,75 @@ impl Rules for Qr {
         let [m, n] = sizes(&b.shape(x[0]));
         let kind = Decomposition::Qr { full: self.full_matrices, pivoting: self.pivoting };
         Ok(lower(b, kind, x, 2, [m, n, 0], out))
+    }
+}
+
+impl Geqrf {
+    /// With V the vectors of the reflections and T that of [`Reflections`], the first columns of `q - 1` are `V U` for `U = -T V'` of V's
+    /// first rows: factors without exchanges, whose tangents follow from those of q. The taus are the diagonal of -U.
+    fn tangents(y: &[Value], da: &Value) -> Res<Vec<Tan>> {
+        let (packed, taus) = (&y[0], &y[1]);
+        let [m, n] = sizes(packed.shape());
+        let k = m.min(n);
+        let part = block(packed, (0, m), (0, k));
+        let r = only(Pw::Le, &block(packed, (0, k), (0, n)));
+        let all = Reflections::of(&part, taus);
+        let dy = Qr { full_matrices: false, pivoting: false }.tangents(&[all.product(&part), r], da)?;
+        let [Some(dq), Some(dr)] = &dy[..] else { return Ok(vec![None, None]) };
+        let first = block(&all.v, (0, k), (0, k));
+        let u = -mm(&all.t, &adjoint(&first));
+        // a reflection that is none has no row in U, and its vector, which is that of the identity, stays
+        let size = f1(Pw::Abs, &diagonal(&u));
+        let none = f2(Pw::Eq, &size, &fill(&size, 0.0));
+        let there = emit(Select {}, &[none, fill(taus, 1.0), fill(taus, 0.0)]);
+        let whole = &u + &only(Pw::Eq, &columns(&f2(Pw::Sub, &fill(taus, 1.0), &there), &u));
+        let over = |x: &Value| emit(TriangularSolve::default(), &[whole.clone(), x.clone()]);
+        let unit = TriangularSolve { left_side: true, lower: true, unit_diagonal: true, ..Default::default() };
+        let x = emit(unit, &[first.clone(), block(dq, (0, k), (0, k))]);
+        let low = only(Pw::Gt, &over(&x));
+        let du = &x - &mm(&low, &u);
+        let dtaus = -&there * diagonal(&du);
+        let top = mm(&first, &low);
+        let dv = match m > k {
+            true => {
+                let (rest, below) = (block(dq, (k, m), (0, k)), block(&all.v, (k, m), (0, k)));
+                let rest = over(&(&rest - &mm(&below, &du)));
+                emit(crate::ops::concatenate::Concatenate { dimension: top.rank() - 2 }, &[top, rest])
+            }
+            false => top,
+        };
+        let dv = only(Pw::Gt, &(&dv * &rows(&there, &dv)));
+        let packed = resized(&dv, m, n) + only(Pw::Le, &resized(dr, m, n));
+        Ok(vec![Some(packed), Some(dtaus)])
+    }
+}
+impl Rules for Geqrf {
+    fn infer(&self, x: &[Aval]) -> Res<Avals> {
+        let [a] = x else { return type_err(format!("geqrf takes 1 operand, got {}", x.len())) };
+        accepts("geqrf", 0, a, true, 2)?;
+        let [m, n] = sizes(&a.shape);
+        Ok(smallvec![a.strong(), with_tail(&a.strong(), 2, &[m.min(n)])])
+    }
+    fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
+        let y = cx.bind(&self.clone().into(), x)?;
+        if dx[0].is_none() || y[0].shape().contains(&0) {
+            return Ok(with_zeros(y));
+        }
+        let dy = tangents(cx, &y, x, dx, &|y, _, dx| match &dx[0] {
+            Some(da) => Self::tangents(y, da),
+            None => Ok(vec![None; y.len()]),
+        })?;
+        Ok((y, dy))
+    }
+    fn transpose(&self, _: &dyn Cx, _: &[Arg], _: &[Tan]) -> Res<Tans> {
+        not_linear("geqrf")
+    }
+    fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
+        batch(self.clone().into(), cx, ax, x, d)
+    }
+    fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
+        let [m, n] = sizes(&b.shape(x[0]));
+        Ok(lower(b, Decomposition::Geqrf, x, 2, [m, n, 0], out))
     }
 }
 
