@@ -149,6 +149,22 @@ def test_svd_multiplies_back(a, full):
     near(ll.svd(a, compute_uv=False), s)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize("shape", [(40, 17), (17, 40), (150, 60), (60, 150)])
+def test_svd_of_long_matrices_of_any_rank(shape, full, dtype):
+    for seed in range(13):
+        k = 1 + seed * (min(shape) - 1) // 12
+        a = (drawn((shape[0], k), dtype, seed) @ drawn((k, shape[1]), dtype, seed + 1)).astype(dtype)
+        u, s, vh = (np.asarray(x) for x in ll.svd(a, full_matrices=full))
+        n = s.shape[-1]
+        # in roundings of the largest singular value: some dozens, not hundreds
+        left = np.abs((u[:, :n] * s) @ vh[:n] - a).max()
+        assert left <= 50 * np.finfo(dtype).eps * s[0]
+        orthonormal(u)
+        orthonormal(adjoint(vh))
+
+
 @settings(max_examples=60)
 @given(matrices(square=True), st.booleans())
 def test_eigh_multiplies_back(a, lower):

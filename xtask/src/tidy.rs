@@ -45,6 +45,7 @@ const UNSAFE: &[&str] = &[
     "crates/ferrax-cpu/src/routines/linalg.rs",
     "crates/ferrax-cpu/src/routines/linalg/factor.rs",
     "crates/ferrax-cpu/src/routines/linalg/large.rs",
+    "crates/ferrax-cpu/src/routines/linalg/large/orthogonal.rs",
     "crates/ferrax-cpu/src/routines/linalg/large/spectral.rs",
     "crates/ferrax-cpu/src/routines/linalg/substitute.rs",
     "crates/ferrax-cpu/src/routines/linalg/vectors.rs",

@@ -171,6 +171,28 @@ fn qr() {
     }
 }
 
+/// The same r, and reflections whose product is the same q.
+#[test]
+fn packed_reflections() {
+    let rng = &mut Rng(8);
+    for ((m, n), kind) in
+        [(40, 30), (65, 65), (150, 70), (70, 300), (260, 260)].into_iter().flat_map(|s| KINDS.map(|k| (s, k)))
+    {
+        for scale in [1.0, 1e-30] {
+            let mut a: Matrix = numbers(rng, m * n, kind.1).iter().map(|z| (z.0 * scale, z.1 * scale)).collect();
+            let case = Case::new(Decomposition::Geqrf, [m, n], kind, &[&a]);
+            let (got, want) = (case.matrices(&case.run()), case.matrices(&case.reference()));
+            let upper = |x: &Matrix| -> Matrix { (0..m * n).filter(|i| i % n >= i / n).map(|i| x[i]).collect() };
+            let lower = |x: &Matrix| -> Matrix { (0..m * n).filter(|i| i % n < i / n).map(|i| x[i]).collect() };
+            near(kind.0, m.max(n), 40.0 * scale, &upper(&got[0]), &upper(&want[0]), "r");
+            near(kind.0, m.max(n), 40.0, &lower(&got[0]), &lower(&want[0]), "reflections");
+            near(kind.0, m.max(n), 40.0, &got[1], &want[1], "taus");
+            (0..m).for_each(|i| a[i * n + 20] = (0.0, 0.0));
+            Case::new(Decomposition::Geqrf, [m, n], kind, &[&a]).is_left();
+        }
+    }
+}
+
 #[test]
 fn triangular_systems() {
     let rng = &mut Rng(4);
@@ -265,6 +287,7 @@ fn bits_do_not_depend_on_threads_nor_on_the_batch() {
             Decomposition::Cholesky,
             Decomposition::Lu,
             Decomposition::Qr { full: false, pivoting: false },
+            Decomposition::Geqrf,
             Decomposition::Solve(triangle),
             Decomposition::Eigh { lower: true },
             Decomposition::Svd { full: false, vectors: true },

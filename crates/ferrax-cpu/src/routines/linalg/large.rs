@@ -9,6 +9,7 @@
 //! INVARIANT: blocks are as wide as sizes say, and each is one thread's: bits depend on neither threads nor batch. Products use fused
 //! multiply-add where the machine has it, whatever the tier of the device.
 #![allow(unsafe_code)]
+mod orthogonal;
 mod spectral;
 
 use super::{factor, substitute};
@@ -21,7 +22,6 @@ use crate::tier::Tier;
 use faer::dyn_stack::{MemStack, StackReq};
 use faer::linalg::cholesky::llt::factor as llt;
 use faer::linalg::evd::{self, ComputeEigenvectors};
-use faer::linalg::householder;
 use faer::linalg::lu::partial_pivoting::factor as lu;
 use faer::linalg::matmul::matmul;
 use faer::linalg::qr::no_pivoting::factor as qr;
@@ -116,7 +116,7 @@ pub fn pick(l: &Linalg, tier: Tier) -> Option<Large> {
         Decomposition::Cholesky | Decomposition::Lu => least >= LARGE,
         Decomposition::Eigh { .. } | Decomposition::Svd { .. } => least >= SPECTRAL,
         // of complex columns LAPACK's reflections leave other phases
-        Decomposition::Qr { pivoting, .. } => !pivoting && !l.complex && least >= LARGE,
+        Decomposition::Qr { pivoting: false, .. } | Decomposition::Geqrf => !l.complex && least >= LARGE,
         Decomposition::Solve(t) => (if t.left { l.m } else { l.n }) >= LARGE,
         _ => false,
     };
@@ -136,10 +136,15 @@ fn large<T: Number>(l: &Linalg, tier: Tier) -> Large {
             let own = lu::lu_in_place_scratch::<u32, T>(m, PANEL.min(n), Par::Seq, Default::default());
             (n * lead::<T>(m), index.and(own))
         }
-        Decomposition::Qr { full, .. } => {
+        Decomposition::Qr { .. } | Decomposition::Geqrf => {
             let width = reflections(least);
             let own = qr::qr_in_place_scratch::<T>(m, width, width, Par::Seq, Default::default());
-            ((n + if full { m } else { least }) * lead::<T>(m) + width * least, own)
+            let inner = match l.kind {
+                Decomposition::Qr { full: true, .. } => m,
+                Decomposition::Qr { .. } => least,
+                _ => 0,
+            };
+            ((n + inner) * lead::<T>(m) + width * least, own)
         }
         Decomposition::Eigh { .. } => {
             // of the whole there is more than of its parts: their arrays are taken here
@@ -154,8 +159,16 @@ fn large<T: Number>(l: &Linalg, tier: Tier) -> Large {
                 _ => ComputeSvdVectors::Full,
             };
             let own = svd::svd_scratch::<T>(m, n, wanted, wanted, Par::Seq, spectral::singular_params());
-            let u = if full { m } else { least };
-            ((n + u) * lead::<T>(m) + least, own)
+            let elements = (n + if full { m } else { least }) * lead::<T>(m) + least;
+            if spectral::is_long(l) {
+                let width = reflections(least);
+                let first = qr::qr_in_place_scratch::<T>(most, width, width, Par::Seq, Default::default());
+                let long = (least + if full { most } else { least }) * lead::<T>(most);
+                let long = long + 2 * least * lead::<T>(least) + (width + 1) * least;
+                (long.max(elements), own.or(first))
+            } else {
+                (elements, own)
+            }
         }
         Decomposition::Cholesky if !l.complex => {
             let own = llt::cholesky_in_place_scratch::<T>(BLOCK, Par::Seq, Default::default());
@@ -214,6 +227,7 @@ fn run<T: Number>(t: &Task) -> Res<bool> {
         Decomposition::Cholesky => t.cholesky::<T>(),
         Decomposition::Lu => t.lu::<T>(),
         Decomposition::Qr { full, .. } => t.qr::<T>(full),
+        Decomposition::Geqrf => t.geqrf::<T>(),
         Decomposition::Solve(triangle) => t.solve::<T>(triangle),
         Decomposition::Eigh { lower } => t.eigh::<T>(lower),
         Decomposition::Svd { full, vectors } => t.svd::<T>(full, vectors),
@@ -311,18 +325,35 @@ impl Task<'_> {
         self.outs[k].cast()
     }
     /// A power of two that brings the largest part of those elements of an operand that are read near 1, since squares of others
-    /// overflow, or vanish; if all are finite.
-    fn scale<T: Number>(&self, [m, n]: [usize; 2], read: impl Fn(usize, usize) -> bool) -> Option<f64> {
-        let (mut most, mut finite) = (0.0f64, true);
-        for (i, j) in (0..m).flat_map(|i| (0..n).map(move |j| (i, j))) {
-            // SAFETY: an element of the operand.
-            let (re, im) = unsafe { *self.input::<T>(0).add(i * n + j) }.parts();
-            let size = if read(i, j) { re.abs().max(im.abs()) } else { 0.0 };
-            most = most.max(size);
-            finite &= re.is_finite() & im.is_finite();
+    /// overflow, or vanish; if all are finite. Which columns of a row are read, `read` says.
+    fn scale<T: Number>(&self, [m, n]: [usize; 2], read: impl Fn(usize) -> Range<usize>) -> Option<f64> {
+        const LANES: usize = 8;
+        // of several elements at a time, so that no chain of maxima is waited for
+        let (mut most, mut nothing) = ([0.0f64; LANES], [0.0f64; LANES]);
+        let mut take = |x: &[T], counts: f64| {
+            let (chunks, rest) = x.as_chunks::<LANES>();
+            let mut one = |l: usize, x: T| {
+                let (re, im) = x.parts();
+                let size = re.abs().max(im.abs()) * counts;
+                most[l] = if size > most[l] { size } else { most[l] };
+                // no number but for finite ones
+                nothing[l] += re * 0.0 + im * 0.0;
+            };
+            chunks.iter().for_each(|c| (0..LANES).for_each(|l| one(l, c[l])));
+            rest.iter().for_each(|x| one(0, *x));
+        };
+        for i in 0..m {
+            let (r, row) = (read(i), self.input::<T>(0).wrapping_add(i * n));
+            // SAFETY: a row of the operand.
+            let row = unsafe { std::slice::from_raw_parts(row, n) };
+            take(&row[..r.start], 0.0);
+            take(&row[r.clone()], 1.0);
+            take(&row[r.end..], 0.0);
         }
+        let most = most.into_iter().fold(0.0, f64::max);
         let near = (1e-10..1e10).contains(&most) || most == 0.0;
-        finite.then(|| if near { 1.0 } else { 2f64.powi(-(most.log2() as i32).clamp(-1000, 1000)) })
+        let scale = if near { 1.0 } else { 2f64.powi(-(most.log2() as i32).clamp(-1000, 1000)) };
+        nothing.iter().all(|x| *x == 0.0).then_some(scale)
     }
     /// `work` on `0..n`, [`WIDE`] at a time, in parallel where its multiplications are worth it; each part may have scratch memory.
     fn wide(&self, n: usize, products: usize, bytes: usize, work: &(dyn Fn(Range<usize>, *mut u8) + Sync)) -> Res<()> {
@@ -394,8 +425,9 @@ impl Task<'_> {
                 self.pieces(rest, NARROW, rest * width * width, bytes, &|r, scratch| {
                     (steps.below)(&stage(scratch), end + r.start, end + r.end)
                 })?;
-                self.wide(rest, rest * rest * width / 2, bytes, &|r, scratch| {
-                    (steps.update)(&stage(scratch), end + r.start, end + r.end)
+                // the longest rows first, so that threads end together
+                self.pieces(rest, NARROW, rest * rest * width / 2, bytes, &|r, scratch| {
+                    (steps.update)(&stage(scratch), n - r.end, n - r.start)
                 })?;
             }
         }
@@ -443,7 +475,7 @@ impl Task<'_> {
     fn lu<T: Number>(&self) -> Res<bool> {
         let (m, n) = (self.of.m, self.of.n);
         let least = m.min(n);
-        if self.scale::<T>([m, n], |_, _| true).is_none() {
+        if self.scale::<T>([m, n], |_| 0..n).is_none() {
             return Ok(false);
         }
         let (mut parts, lead) = (self.parts(), lead::<T>(m));
@@ -508,94 +540,6 @@ impl Task<'_> {
             turned(p, lead, [n, m], self.output::<T>(0), n, |x| x);
             self.output::<u32>(1).copy_from_nonoverlapping(pivots.as_ptr(), least);
             self.output::<u32>(2).copy_from_nonoverlapping(order.as_ptr(), m);
-        }
-        Ok(true)
-    }
-
-    fn qr<T: Number>(&self, full: bool) -> Res<bool> {
-        let (m, n) = (self.of.m, self.of.n);
-        let least = m.min(n);
-        let Some(scale) = self.scale::<T>([m, n], |_, _| true) else { return Ok(false) };
-        let (inner, width, lead) = (if full { m } else { least }, reflections(least), lead::<T>(m));
-        let mut parts = self.parts();
-        let (p, q, h) = (parts.take::<T>(n * lead), parts.take::<T>(inner * lead), parts.take::<T>(width * least));
-        // SAFETY: the operand has m rows of n, and there is room for as many columns.
-        unsafe { turned(self.input::<T>(0), n, [m, n], p, lead, |x| x.scaled(scale)) };
-        let (a, q, h) = (At::new(p, 1, lead), At::new(q, 1, lead), At::new(h, 1, width));
-        let stack = parts.stack();
-        let scratch = |columns: usize, w: usize| {
-            householder::apply_block_householder_on_the_left_in_place_scratch::<T>(m, w, columns)
-                .unaligned_bytes_required()
-                + 64
-        };
-        // SAFETY: scratch memory of that many bytes.
-        let memory = |p: *mut u8, columns: usize, w: usize| unsafe {
-            MemStack::new(std::slice::from_raw_parts_mut(p.cast::<MaybeUninit<u8>>(), scratch(columns, w)))
-        };
-        let blocks = (0..least).step_by(width).map(|k| k..(k + width).min(least));
-        for b in blocks.clone() {
-            let w = b.len();
-            // SAFETY: of this task's memory.
-            let done = unsafe {
-                let (panel, factor) = (a.block(b.start..m, b.clone()), h.block(0..w, b.clone()));
-                qr::qr_in_place(panel, factor, Par::Seq, stack, Default::default())
-            };
-            if done.rank < w {
-                return Ok(false);
-            }
-            let rest = n - b.end;
-            self.wide(rest, 2 * rest * (m - b.start) * w, scratch(WIDE, w), &|r, p| {
-                // SAFETY: columns of this piece; what is read is not written meanwhile.
-                unsafe {
-                    let columns = a.block(b.start..m, b.end + r.start..b.end + r.end);
-                    let (v, t) = (a.read(b.start..m, b.clone()), h.read(0..w, b.clone()));
-                    let memory = memory(p, WIDE, w);
-                    householder::apply_block_householder_transpose_on_the_left_in_place_with_conj(
-                        v,
-                        t,
-                        Conj::Yes,
-                        columns,
-                        Par::Seq,
-                        memory,
-                    );
-                }
-            })?;
-        }
-        for j in 0..inner {
-            for i in 0..m {
-                // SAFETY: an element of this task's memory.
-                unsafe { *q.ptr(i, j) = T::of((i == j) as u8 as f64) };
-            }
-        }
-        for b in blocks.rev() {
-            let (w, rest) = (b.len(), inner - b.start);
-            // columns before the block are still those of the identity
-            self.wide(rest, 2 * rest * (m - b.start) * w, scratch(WIDE, w), &|r, p| {
-                // SAFETY: as above.
-                unsafe {
-                    let columns = q.block(b.start..m, b.start + r.start..b.start + r.end);
-                    let (v, t) = (a.read(b.start..m, b.clone()), h.read(0..w, b.clone()));
-                    let memory = memory(p, WIDE, w);
-                    householder::apply_block_householder_on_the_left_in_place_with_conj(
-                        v,
-                        t,
-                        Conj::No,
-                        columns,
-                        Par::Seq,
-                        memory,
-                    );
-                }
-            })?;
-        }
-        // SAFETY: results: m rows of q, and as many of r as q has columns.
-        unsafe {
-            turned(q.ptr(0, 0), lead, [inner, m], self.output::<T>(0), inner, |x| x);
-            let r = self.output::<T>(1);
-            for i in 0..inner {
-                for j in 0..n {
-                    *r.add(i * n + j) = if j < i { T::of(0.0) } else { (*a.ptr(i, j)).scaled(1.0 / scale) };
-                }
-            }
         }
         Ok(true)
     }

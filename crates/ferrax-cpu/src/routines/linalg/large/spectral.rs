@@ -2,6 +2,7 @@
 //!
 //! INVARIANT: as of [`super`]; matrices that are not near 1 are scaled by a power of two first.
 #![allow(unsafe_code)]
+use super::orthogonal::Reflected;
 use super::{At, NARROW, Number, Task, lead, reflections, turned};
 use faer::diag::{DiagMut, DiagRef};
 use faer::dyn_stack::MemStack;
@@ -9,6 +10,7 @@ use faer::linalg::evd::{self, tridiag};
 use faer::linalg::{householder, svd};
 use faer::{Auto, Conj, Par, Spec};
 use ferrax_kernel::Res;
+use ferrax_kernel::linalg::Linalg;
 use std::mem::MaybeUninit;
 
 /// Where eigenvalues and singular values are no longer divided and conquered, which is quicker. Its roots in single precision are now and
@@ -22,13 +24,18 @@ pub fn eigen_params<T: Number>() -> Spec<evd::SelfAdjointEvdParams, T> {
 }
 pub fn singular_params<T: Number>() -> Spec<svd::SvdParams, T> {
     let auto = <svd::SvdParams as Auto<T>>::auto();
-    Spec::new(svd::SvdParams { recursion_threshold: undivided::<T>(), ..auto })
+    // its own triangular factor leaves out columns that are nearly those of others, and with them some hundred roundings of the matrix
+    Spec::new(svd::SvdParams { recursion_threshold: undivided::<T>(), qr_ratio_threshold: f64::INFINITY, ..auto })
+}
+/// Whether a triangular factor comes first: one side is much the longer.
+pub fn is_long(l: &Linalg) -> bool {
+    6 * l.m.max(l.n) > 11 * l.m.min(l.n)
 }
 
 impl Task<'_> {
     pub(super) fn eigh<T: Number>(&self, lower: bool) -> Res<bool> {
         let n = self.of.n;
-        let read = |i: usize, j: usize| i == j || (j < i) == lower;
+        let read = |i: usize| if lower { 0..i + 1 } else { i..n };
         let Some(scale) = self.scale::<T>([n, n], read) else { return Ok(false) };
         let (mut parts, lead, width) = (self.parts(), lead::<T>(n), reflections(n));
         let (a, u, h) = (parts.take::<T>(n * lead), parts.take::<T>(n * lead), parts.take::<T>(width * n));
@@ -89,10 +96,66 @@ impl Task<'_> {
         Ok(true)
     }
 
+    /// That of the triangular factor, whose left vectors then are multiplied by q; of the adjoint where that has more rows. Not where columns
+    /// depend on others.
+    fn long_svd<T: Number>(&self, full: bool, vectors: bool) -> Res<bool> {
+        let (wide, least, most) = (self.of.n > self.of.m, self.of.m.min(self.of.n), self.of.m.max(self.of.n));
+        let Some(Reflected { a, h, scale, mut parts }) = self.reduced::<T>(wide)? else { return Ok(false) };
+        let columns = if full && vectors { most } else { least };
+        let (high, low) = (lead::<T>(most), lead::<T>(least));
+        let (u, d) = (parts.take::<T>(columns * high), parts.take::<T>(least));
+        let (r, v) = (parts.take::<T>(least * low), parts.take::<T>(least * low));
+        let (q, r, v) = (At::new(u, 1, high), At::new(r, 1, low), At::new(v, 1, low));
+        // SAFETY: of this task's memory, as large as was taken.
+        unsafe {
+            for j in 0..least {
+                (0..least).for_each(|i| *r.ptr(i, j) = if i > j { T::of(0.0) } else { *a.ptr(i, j) });
+                (0..least).for_each(|i| *v.ptr(i, j) = T::of(0.0));
+                *d.add(j) = T::of(0.0);
+            }
+            for j in 0..columns {
+                (0..most).for_each(|i| *q.ptr(i, j) = T::of((i == j && j >= least) as u8 as f64));
+            }
+            let values = DiagMut::from_raw_parts_mut(d, least, 1);
+            let sides = vectors.then(|| (q.block(0..least, 0..least), v.block(0..least, 0..least)));
+            let (left, right) = sides.map_or((None, None), |(u, v)| (Some(u), Some(v)));
+            let r = r.read(0..least, 0..least);
+            let done = svd::svd(r, values, left, right, Par::Seq, parts.stack(), singular_params());
+            if done.is_err() || !(0..least).all(|i| (*d.add(i)).parts().0.is_finite()) {
+                return Ok(false);
+            }
+            (0..least).for_each(|i| (*d.add(i)).scaled(1.0 / scale).put_real(self.outs[0], i));
+        }
+        if !vectors {
+            return Ok(true);
+        }
+        self.reflect(most, columns, least, false, [a, h, q])?;
+        // SAFETY: results: what has the vectors of the rows of one, and of the other's adjoint.
+        unsafe {
+            let (left, right) = (self.output::<T>(1), self.output::<T>(2));
+            let conjugated = |from: At<T>, rows: usize, columns: usize, to: *mut T| {
+                (0..rows * columns).for_each(|i| *to.add(i) = (*from.ptr(i % rows, i / rows)).conjugated());
+            };
+            match wide {
+                true => {
+                    turned(v.ptr(0, 0), low, [least, least], left, least, |x| x);
+                    conjugated(q, most, columns, right);
+                }
+                false => {
+                    turned(q.ptr(0, 0), high, [columns, most], left, columns, |x| x);
+                    conjugated(v, least, least, right);
+                }
+            }
+        }
+        Ok(true)
+    }
     pub(super) fn svd<T: Number>(&self, full: bool, vectors: bool) -> Res<bool> {
+        if is_long(self.of) && self.long_svd::<T>(full, vectors)? {
+            return Ok(true);
+        }
         let (m, n) = (self.of.m, self.of.n);
         let least = m.min(n);
-        let Some(scale) = self.scale::<T>([m, n], |_, _| true) else { return Ok(false) };
+        let Some(scale) = self.scale::<T>([m, n], |_| 0..n) else { return Ok(false) };
         let (mut parts, lead) = (self.parts(), lead::<T>(m));
         let (columns, rows) = if full { (m, n) } else { (least, least) };
         let (a, u, d) = (parts.take::<T>(n * lead), parts.take::<T>(columns * lead), parts.take::<T>(least));

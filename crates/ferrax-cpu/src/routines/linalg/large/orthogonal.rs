@@ -1,0 +1,159 @@
+//! Large matrices reduced by reflections, in groups; the products of these; and qr, by `faer`.
+//!
+//! INVARIANT: as of [`super`]; matrices that are not near 1 are scaled by a power of two first.
+#![allow(unsafe_code)]
+use super::{At, Number, Portions, Task, WIDE, lead, reflections, turned};
+use faer::dyn_stack::MemStack;
+use faer::linalg::householder;
+use faer::linalg::qr::no_pivoting::factor as qr;
+use faer::{Conj, Par};
+use ferrax_kernel::Res;
+use std::ops::Range;
+
+/// The columns of each group of them.
+fn blocks(least: usize) -> impl DoubleEndedIterator<Item = Range<usize>> {
+    let width = reflections(least);
+    (0..least).step_by(width).map(move |k| k..(k + width).min(least))
+}
+/// Bytes that `w` reflections take to go over [`WIDE`] columns.
+fn reflecting<T: Number>(m: usize, w: usize) -> usize {
+    householder::apply_block_householder_on_the_left_in_place_scratch::<T>(m, w, WIDE).unaligned_bytes_required() + 64
+}
+/// A matrix times a power of two, reduced by reflections: their vectors below the diagonal of `a`, the factors of their groups in `h`; and
+/// what is left of the working memory.
+pub struct Reflected<T> {
+    pub(super) a: At<T>,
+    pub(super) h: At<T>,
+    pub(super) scale: f64,
+    pub(super) parts: Portions,
+}
+
+impl Task<'_> {
+    /// The operand (or its adjoint) in columns, near 1, reduced by reflections; if none of its columns depends on others.
+    pub(super) fn reduced<T: Number>(&self, adjoint: bool) -> Res<Option<Reflected<T>>> {
+        let (rows, columns) = (self.of.m, self.of.n);
+        let (m, n) = if adjoint { (columns, rows) } else { (rows, columns) };
+        let least = m.min(n);
+        let Some(scale) = self.scale::<T>([m, n], |_| 0..n) else { return Ok(None) };
+        let (width, lead) = (reflections(least), lead::<T>(m));
+        let mut parts = self.parts();
+        let (p, h) = (parts.take::<T>(n * lead), parts.take::<T>(width * least));
+        // SAFETY: the operand has m rows of n, or n rows of m, and there is room for n columns of m.
+        unsafe {
+            let from = self.input::<T>(0);
+            match adjoint {
+                true => {
+                    (0..n * m).for_each(|i| *p.add(i / m * lead + i % m) = (*from.add(i)).scaled(scale).conjugated())
+                }
+                false => turned(from, n, [m, n], p, lead, |x| x.scaled(scale)),
+            }
+        }
+        let (a, h) = (At::new(p, 1, lead), At::new(h, 1, width));
+        let (at, left) = (parts.at, parts.left);
+        let stack = parts.stack();
+        for b in blocks(least) {
+            let w = b.len();
+            // SAFETY: of this task's memory.
+            let done = unsafe {
+                let (panel, factor) = (a.block(b.start..m, b.clone()), h.block(0..w, b.clone()));
+                qr::qr_in_place(panel, factor, Par::Seq, stack, Default::default())
+            };
+            if done.rank < w {
+                return Ok(None);
+            }
+            let rest = n - b.end;
+            self.wide(rest, 2 * rest * (m - b.start) * w, reflecting::<T>(m, w), &|r, p| {
+                // SAFETY: columns of this piece; what is read is not written meanwhile; scratch memory of that many bytes.
+                unsafe {
+                    let columns = a.block(b.start..m, b.end + r.start..b.end + r.end);
+                    let (v, t) = (a.read(b.start..m, b.clone()), h.read(0..w, b.clone()));
+                    let bytes = std::slice::from_raw_parts_mut(p.cast(), reflecting::<T>(m, w));
+                    householder::apply_block_householder_transpose_on_the_left_in_place_with_conj(
+                        v,
+                        t,
+                        Conj::Yes,
+                        columns,
+                        Par::Seq,
+                        MemStack::new(bytes),
+                    );
+                }
+            })?;
+        }
+        Ok(Some(Reflected { a, h, scale, parts: Portions { at, left } }))
+    }
+    /// The product of `least` reflections (a, h) times q, of m rows and `columns` columns, in its place; where those before the first row that a
+    /// group changes are still zero there (of the identity, or what is above a triangle), they are left out.
+    pub(super) fn reflect<T: Number>(
+        &self,
+        m: usize,
+        columns: usize,
+        least: usize,
+        triangular: bool,
+        [a, h, q]: [At<T>; 3],
+    ) -> Res<()> {
+        for b in blocks(least).rev() {
+            let (w, first) = (b.len(), if triangular { b.start } else { 0 });
+            let rest = columns - first;
+            self.wide(rest, 2 * rest * (m - b.start) * w, reflecting::<T>(m, w), &|r, p| {
+                // SAFETY: as of `reduced`.
+                unsafe {
+                    let columns = q.block(b.start..m, first + r.start..first + r.end);
+                    let (v, t) = (a.read(b.start..m, b.clone()), h.read(0..w, b.clone()));
+                    let bytes = std::slice::from_raw_parts_mut(p.cast(), reflecting::<T>(m, w));
+                    householder::apply_block_householder_on_the_left_in_place_with_conj(
+                        v,
+                        t,
+                        Conj::No,
+                        columns,
+                        Par::Seq,
+                        MemStack::new(bytes),
+                    );
+                }
+            })?;
+        }
+        Ok(())
+    }
+    pub(super) fn geqrf<T: Number>(&self) -> Res<bool> {
+        let (m, n) = (self.of.m, self.of.n);
+        let Some(Reflected { a, h, scale, .. }) = self.reduced::<T>(false)? else { return Ok(false) };
+        let width = reflections(m.min(n));
+        // SAFETY: results: m rows of n, and as many coefficients as there are reflections, whose reciprocals lie on the diagonals of h.
+        unsafe {
+            let (packed, taus) = (self.output::<T>(0), self.output::<T>(1));
+            turned(a.ptr(0, 0), lead::<T>(m), [n, m], packed, n, |x| x);
+            for i in 0..m.min(n) {
+                for j in i..n {
+                    let x = packed.add(i * n + j);
+                    *x = (*x).scaled(1.0 / scale);
+                }
+                *taus.add(i) = T::of(1.0 / (*h.ptr(i % width, i)).parts().0);
+            }
+        }
+        Ok(true)
+    }
+    pub(super) fn qr<T: Number>(&self, full: bool) -> Res<bool> {
+        let (m, n) = (self.of.m, self.of.n);
+        let least = m.min(n);
+        let Some(Reflected { a, h, scale, mut parts }) = self.reduced::<T>(false)? else { return Ok(false) };
+        let (inner, lead) = (if full { m } else { least }, lead::<T>(m));
+        let q = At::new(parts.take::<T>(inner * lead), 1, lead);
+        for j in 0..inner {
+            for i in 0..m {
+                // SAFETY: an element of this task's memory.
+                unsafe { *q.ptr(i, j) = T::of((i == j) as u8 as f64) };
+            }
+        }
+        self.reflect(m, inner, least, true, [a, h, q])?;
+        // SAFETY: results: m rows of q, and as many of r as q has columns.
+        unsafe {
+            turned(q.ptr(0, 0), lead, [inner, m], self.output::<T>(0), inner, |x| x);
+            let r = self.output::<T>(1);
+            for i in 0..inner {
+                for j in 0..n {
+                    *r.add(i * n + j) = if j < i { T::of(0.0) } else { (*a.ptr(i, j)).scaled(1.0 / scale) };
+                }
+            }
+        }
+        Ok(true)
+    }
+}
