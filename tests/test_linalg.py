@@ -108,6 +108,15 @@ def test_derivatives_of_packed_reflections(dtype, shape):
     check_grads(lambda a: jnp.linalg.qr(a, mode="raw"), (drawn(shape, dtype),), order=2)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_reflections_of_one_column_are_those_of_several(dtype):
+    a, taus, c = drawn((9, 4), dtype), drawn((4,), dtype, 1), drawn((9, 3), dtype, 2)
+    for back in (False, True):
+        every = np.asarray(ll.ormqr(a, taus, c, transpose=back))
+        for k in range(3):
+            np.testing.assert_array_equal(ll.ormqr(a, taus, c[:, k : k + 1], transpose=back), every[:, k : k + 1])
+
+
 def test_packed_reflections_are_one_primitive():
     text = str(jax.make_jaxpr(lambda a: jnp.linalg.qr(a, mode="raw"))(drawn((4, 3))))
     assert "geqrf" in text and "while" not in text and "scan" not in text

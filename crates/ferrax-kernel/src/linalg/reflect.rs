@@ -33,6 +33,15 @@ fn reflection<E: ElementLanes>(alpha: E, x: &mut [E]) -> (E::Real, E) {
 fn reflect_rows<E: ElementLanes>(c: &mut [E], n: usize, top: usize, from: usize, v: &[E], tau: E, w: &mut [E]) {
     let (none, w) = (tau.is_zero(), &mut w[..n - from]);
     let (above, below) = c.split_at_mut((top + 1) * n);
+    if let ([s], 1) = (&mut *w, n) {
+        // one column: the same sums, without a loop for each row of one
+        *s = above[top];
+        below.iter().zip(v).for_each(|(c, v)| *s += v.conj() * *c);
+        *s = E::choose(none, E::all(0.0), tau * *s);
+        above[top] -= *s;
+        below.iter_mut().zip(v).for_each(|(c, v)| *c -= *v * *s);
+        return;
+    }
     let first = &mut above[top * n + from..];
     w.copy_from_slice(first);
     for (row, v) in below.chunks_exact(n).zip(v) {
