@@ -238,7 +238,7 @@ pub fn compile(d: &Dot, size: usize, tier: Tier) -> Res<Run> {
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use super::super::panel::Vector;
-    use super::{ByVector, Products, SUMS, Summed, VectorPart, folded};
+    use super::{ByVector, FEW_COLUMNS, Products, SUMS, Summed, VectorPart, folded};
     use std::arch::x86_64::*;
 
     trait Rounding: Vector<Element: Summed> {
@@ -247,10 +247,44 @@ mod x86 {
         /// # Safety
         /// The machine has these vectors.
         unsafe fn plus_product(self, a: Self, b: Self) -> Self;
+        /// `self + o`.
+        ///
+        /// # Safety
+        /// The machine has these vectors.
+        unsafe fn plus(self, o: Self) -> Self;
+        /// The first `n` elements at `p`, and zeros.
+        ///
+        /// # Safety
+        /// The machine has these vectors; n elements, no more than a vector has.
+        unsafe fn load_first(p: *const Self::Element, n: usize) -> Self;
+    }
+    /// By way of a copy.
+    ///
+    /// # Safety
+    /// As `Rounding::load_first`.
+    #[inline(always)]
+    unsafe fn copied<V: Vector, const N: usize>(p: *const V::Element, n: usize) -> V {
+        let mut all = [V::Element::default(); N];
+        for (k, e) in all.iter_mut().enumerate().take(n) {
+            // SAFETY: by the contract.
+            *e = unsafe { *p.add(k) };
+        }
+        // SAFETY: a vector of elements.
+        unsafe { V::load(all.as_ptr()) }
     }
     macro_rules! rounding {
-        ($($V:ident: $add:ident $mul:ident;)*) => {$(
+        ($($V:ident: $add:ident $mul:ident, |$p:ident, $n:ident| $first:expr;)*) => {$(
             impl Rounding for $V {
+                #[inline(always)]
+                unsafe fn plus(self, o: Self) -> Self {
+                    // SAFETY: by the contract of the trait.
+                    unsafe { $add(self, o) }
+                }
+                #[inline(always)]
+                unsafe fn load_first($p: *const Self::Element, $n: usize) -> Self {
+                    // SAFETY: by the contract of the trait.
+                    unsafe { $first }
+                }
                 #[inline(always)]
                 unsafe fn plus_product(self, a: Self, b: Self) -> Self {
                     // SAFETY: by the contract of the trait.
@@ -260,13 +294,13 @@ mod x86 {
         )*};
     }
     rounding! {
-        __m256: _mm256_add_ps _mm256_mul_ps;
-        __m256d: _mm256_add_pd _mm256_mul_pd;
+        __m256: _mm256_add_ps _mm256_mul_ps, |p, n| copied::<__m256, 8>(p, n);
+        __m256d: _mm256_add_pd _mm256_mul_pd, |p, n| copied::<__m256d, 4>(p, n);
     }
     #[cfg(feature = "avx512")]
     rounding! {
-        __m512: _mm512_add_ps _mm512_mul_ps;
-        __m512d: _mm512_add_pd _mm512_mul_pd;
+        __m512: _mm512_add_ps _mm512_mul_ps, |p, n| _mm512_maskz_loadu_ps(((1u32 << n) - 1) as u16, p);
+        __m512d: _mm512_add_pd _mm512_mul_pd, |p, n| _mm512_maskz_loadu_pd(((1u32 << n) - 1) as u8, p);
     }
     /// `R` rows at a time, `W` vectors for the sums of each.
     ///
@@ -277,16 +311,13 @@ mod x86 {
         let lanes = SUMS / W;
         let (a, v, out) = (x.a.cast::<V::Element>(), x.v.cast::<V::Element>(), x.out.cast::<V::Element>());
         let (whole, rest) = (x.k / SUMS * SUMS, x.k % SUMS);
-        // What is left of the vector, and zeros: they leave a sum as it is, since none is -0.
-        let padded = |from: *const V::Element| {
-            let mut to = [V::Element::default(); SUMS];
-            // SAFETY: the last `rest` elements of a row, or of the vector.
-            unsafe { to.as_mut_ptr().copy_from_nonoverlapping(from.add(whole), rest) };
-            to
+        // What is left of a row, or of the vector, and zeros: they leave a sum as it is, since none is -0.
+        // SAFETY: the last `rest` elements.
+        let left = |from: *const V::Element, w: usize| unsafe {
+            V::load_first(from.wrapping_add(whole + w * lanes), rest.saturating_sub(w * lanes).min(lanes))
         };
         // SAFETY: by the contract; rows that are not there are the last one again.
         unsafe {
-            let last = padded(v);
             for i in (0..x.rows).step_by(R) {
                 let count = R.min(x.rows - i);
                 let rows: [*const V::Element; R] =
@@ -302,19 +333,64 @@ mod x86 {
                     }
                     p += SUMS;
                 }
+                for w in 0..if rest > 0 { W } else { 0 } {
+                    let y = left(v, w);
+                    for r in 0..R {
+                        s[r][w] = s[r][w].plus_product(left(rows[r], w), y);
+                    }
+                }
                 let mut sums = [[V::Element::default(); SUMS]; R];
                 for r in 0..R {
-                    let z = if rest > 0 { padded(rows[r]) } else { last };
                     for w in 0..W {
-                        if rest > 0 {
-                            let (z, y) = (V::load(z.as_ptr().add(w * lanes)), V::load(last.as_ptr().add(w * lanes)));
-                            s[r][w] = s[r][w].plus_product(z, y);
-                        }
                         s[r][w].store(sums[r].as_mut_ptr().add(w * lanes));
                     }
                 }
                 for r in 0..count {
                     *out.add(i + r) = folded(sums[r]);
+                }
+            }
+        }
+    }
+    /// A vector of elements at a time, whose sums stay in registers.
+    ///
+    /// # Safety
+    /// As [`ByVector::run`]; the elements of a column lie side by side, and the machine has these vectors.
+    #[inline(always)]
+    unsafe fn by_few_columns<V: Rounding>(x: &VectorPart) {
+        let (a, v, out) = (x.a.cast::<V::Element>(), x.v.cast::<V::Element>(), x.out.cast::<V::Element>());
+        for from in (0..x.rows).step_by(V::LANES) {
+            let count = V::LANES.min(x.rows - from);
+            // SAFETY: by the contract, of `count` elements of each column.
+            unsafe {
+                let term = |p: usize| {
+                    let column = a.offset(from as isize + p as isize * x.strides[1]);
+                    let z = if count == V::LANES { V::load(column) } else { V::load_first(column, count) };
+                    (z, V::splat(*v.add(p)))
+                };
+                let mut s = [V::zero(); SUMS];
+                let mut p = 0;
+                while p + SUMS <= x.k {
+                    for l in 0..SUMS {
+                        let (z, y) = term(p + l);
+                        s[l] = s[l].plus_product(z, y);
+                    }
+                    p += SUMS;
+                }
+                for l in 0..x.k - p {
+                    let (z, y) = term(p + l);
+                    s[l] = s[l].plus_product(z, y);
+                }
+                let mut half = SUMS / 2;
+                while half > 0 {
+                    for l in 0..half {
+                        s[l] = s[l].plus(s[l + half]);
+                    }
+                    half /= 2;
+                }
+                let mut sums = [V::Element::default(); SUMS];
+                s[0].store(sums.as_mut_ptr());
+                for (j, sum) in sums.iter().enumerate().take(count) {
+                    *out.add(from + j) = *sum;
                 }
             }
         }
@@ -329,6 +405,7 @@ mod x86 {
                 unsafe {
                     match x.strides {
                         [_, 1] => by_rows::<$V, $R, $W>(x),
+                        [1, _] if x.rows <= 2 * FEW_COLUMNS => by_few_columns::<$V>(x),
                         _ => Products::<<$V as Vector>::Element>::run(x),
                     }
                 }
