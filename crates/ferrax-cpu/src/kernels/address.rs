@@ -234,13 +234,13 @@ impl<F: F2<R = <F as F2>::A>> PutRows for Combined<F> {
 }
 /// Both, of one function.
 #[derive(Clone, Copy)]
-pub struct Put {
+pub struct PutFns {
     pub one: PutFn,
     pub rows: PutRowsFn,
 }
-impl Put {
-    pub fn of<F: F2<R = <F as F2>::A>>(t: Tier) -> Put {
-        Put { one: pick_put::<Combined<F>>(t), rows: pick_put_rows::<Combined<F>>(t) }
+impl PutFns {
+    pub fn of<F: F2<R = <F as F2>::A>>(t: Tier) -> PutFns {
+        PutFns { one: pick_put::<Combined<F>>(t), rows: pick_put_rows::<Combined<F>>(t) }
     }
 }
 /// `old = new`.

@@ -3,7 +3,7 @@
 //! INVARIANT: a function sees and gives lanes that are canonical for their dtype; [`un`] and [`bin`] give a result of the lane's
 //! width, which [`canonical`] then brings back to a narrow dtype.
 #![allow(clippy::eq_op)] // `x != x` asks for NaN in every lane type
-use super::address::Put;
+use super::address::PutFns;
 use super::block::{BlockFn, BlockLoop, F1, F2, map1, map2, pick};
 use super::lane::*;
 use crate::tier::Tier;
@@ -352,13 +352,13 @@ pub fn pair(g: Bin, f: Bin, left: bool, d: DType, t: Tier) -> Option<BlockFn> {
 }
 
 /// Scattered elements combined one by one, or windows of them, for dtypes that are their own lanes.
-pub fn put(f: Bin, d: DType, t: Tier) -> Option<Put> {
+pub fn put(f: Bin, d: DType, t: Tier) -> Option<PutFns> {
     let lane = Lane::of(d);
     if !lane.is_storage_of(d) || lane == Lane::Bool {
         return None;
     }
-    fn combine<F: F2<R = <F as F2>::A>>(t: Tier) -> Put {
-        Put::of::<F>(t)
+    fn combine<F: F2<R = <F as F2>::A>>(t: Tier) -> PutFns {
+        PutFns::of::<F>(t)
     }
     Some(match f {
         Bin::Add => row!(combine t lane: AddF AddI number),
