@@ -309,6 +309,31 @@ fn reductions_in_registers_keep_their_bits() {
     }
 }
 
+/// Bools are bytes of 0 and 1, whatever they are in registers.
+#[test]
+fn reductions_of_comparisons_are_bools() {
+    let rng = &mut Rng(13);
+    for d in [DType::F32, DType::F64, DType::I32] {
+        for kind in
+            [ReduceKind::Max, ReduceKind::Min, ReduceKind::Or, ReduceKind::And, ReduceKind::Xor, ReduceKind::Sum]
+        {
+            for [outer, n] in [[3, 64], [7, 1023], [70, 48], [2, 5000]] {
+                let nodes = vec![
+                    load(0, d, Affine::new(0, [n as i64, 1])),
+                    load(1, d, Affine::new(0, [1])),
+                    (DType::Bool, Node::Bin(Bin::Lt, 0, 1)),
+                    (DType::Bool, Node::Reduce { kind, of: 2 }),
+                ];
+                let inputs = vec![(d, n * outer), (d, outer)];
+                let k = Kernel { grid: [outer].into(), rdims: [n].into(), inputs, nodes, outputs: vec![3] };
+                if k.verify().is_ok() {
+                    let ins: Vec<Vec<u8>> = k.inputs.iter().map(|(d, n)| any_bytes(rng, *d, *n)).collect();
+                    same(&k, &ins, &[], false);
+                }
+            }
+        }
+    }
+}
 /// Rows one after the other, whole vectors long or not, with an element of each row and rows that lie apart.
 #[test]
 fn rows_in_code_keep_their_bits() {

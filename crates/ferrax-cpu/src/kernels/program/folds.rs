@@ -48,7 +48,8 @@ impl TileProgram {
             }
         }
         for (_, f, _) in &self.folds {
-            takes(f.width()?)?;
+            // bools are bytes, and masks in registers
+            takes(f.width().filter(|w| *w != LaneWidth::Any)?)?;
         }
         let bytes = match width {
             LaneWidth::Any => return None,
