@@ -191,13 +191,109 @@ def test_both_lines_and_names(jax, jnp):
     assert "[here]" in jax.jit(f).lower(1.0).as_text(debug_info=True) and "[here]" not in jax.jit(f).lower(1.0).as_text()
 
 
-@pytest.mark.ours  # JAX writes vmap(..) and jvp(..) around the names
-def test_transforms_keep_the_names(jax, jnp):
-    f = named(jax, jnp)
-    x = np.ones(2, np.float32)
-    assert names(jax.make_jaxpr(jax.vmap(f))(x)) == [("sin", "outer"), ("mul", "outer/inner"), ("add", "shift")]
-    assert {n for _, n in names(jax.make_jaxpr(jax.grad(f))(1.0))} <= {"outer", "outer/inner", "shift", ""}
-    assert ("cos", "outer") in names(jax.make_jaxpr(jax.grad(f))(1.0))
+def outer_and_inner(jax, jnp):
+    @jax.named_scope("outer")
+    def f(x):
+        with jax.named_scope("inner"):
+            y = jnp.sin(x)
+        return y * 2.0
+
+    return f
+
+
+def pulled_back_elsewhere(jax, f):
+    def late(x):
+        with jax.named_scope("here"):
+            _, pull = jax.vjp(f, x)
+        with jax.named_scope("there"), jax.named_scope("later"):
+            return pull(jax.numpy.ones_like(x))
+
+    return late
+
+
+# what is made of f, and the names of its `sin`, of its `cos`, and of the last product
+TRANSFORMED = {
+    "jvp": (lambda jax, f: lambda x: jax.jvp(f, (x,), (x,)), "jvp(outer)/inner", "jvp(outer)/inner", "jvp(outer)"),
+    "grad": (lambda jax, f: jax.grad(f), "jvp(outer)/inner", "jvp(outer)/inner", "transpose(jvp(outer))/inner"),
+    "value_and_grad": (lambda jax, f: jax.value_and_grad(f), "jvp(outer)/inner", "jvp(outer)/inner", "transpose(jvp(outer))/inner"),
+    "linearize": (lambda jax, f: lambda x: jax.linearize(f, x)[1](x), "jvp(outer)/inner", "jvp(outer)/inner", "jvp(outer)"),
+    "vmap of grad": (
+        lambda jax, f: lambda x: jax.vmap(jax.grad(f))(x[None]),
+        "vmap(jvp(outer))/inner",
+        "vmap(jvp(outer))/inner",
+        "vmap(transpose(jvp(outer)))/inner",
+    ),
+    "grad of vmap": (
+        lambda jax, f: jax.grad(lambda x: jax.vmap(f)(x[None])[0]),
+        "jvp(vmap(outer))/inner",
+        "jvp(vmap(outer))/inner",
+        "transpose(jvp(vmap(outer)))/inner",
+    ),
+    "in a scope": (
+        lambda jax, f: lambda x: jax.named_scope("top")(jax.grad(f))(x),
+        "top/jvp(outer)/inner",
+        "top/jvp(outer)/inner",
+        "top/transpose(jvp(outer))/inner",
+    ),
+    "elsewhere": (pulled_back_elsewhere, "here/jvp(outer)/inner", "here/jvp(outer)/inner", "there/later/transpose(jvp(outer))/inner"),
+    "jacrev": (lambda jax, f: jax.jacrev(f), "jvp(outer)/inner", "jvp(outer)/inner", "vmap(transpose(jvp(outer)))/inner"),
+    "inlined": (
+        lambda jax, f: jax.grad(jax.named_scope("top")(lambda x: jax.jit(f, inline=True)(x))),
+        "jvp(top)/outer/inner",
+        "jvp(top)/outer/inner",
+        "transpose(jvp(top))/outer/inner",
+    ),
+    "recomputed": (
+        lambda jax, f: jax.grad(jax.named_scope("top")(jax.checkpoint(f))),
+        "jvp(top)/outer/inner",
+        None,
+        None,
+    ),
+    "without a name": (lambda jax, f: jax.grad(jax.numpy.sin), "jvp()", "jvp()", "transpose(jvp())"),
+}
+
+
+@pytest.mark.parametrize("what", TRANSFORMED)
+def test_transforms_stand_around_the_names(jax, jnp, what):
+    transform, sin, cos, last = TRANSFORMED[what]
+    found = names(jax.make_jaxpr(transform(jax, outer_and_inner(jax, jnp)))(1.0))
+    assert {n for p, n in found if p == "sin"} == {sin}
+    assert {n for p, n in found if p == "cos"} <= {cos}
+    assert last is None or [n for p, n in found if p == "mul"][-1] == last
+
+
+def test_second_derivatives_name_each_transform(jax, jnp):
+    found = names(jax.make_jaxpr(jax.grad(jax.grad(outer_and_inner(jax, jnp))))(1.0))
+    assert ("mul", "transpose(jvp(transpose(jvp(outer))))/inner") in found
+    assert ("mul", "transpose(jvp(jvp(outer)))/inner") in found
+    assert ("sin", "jvp(jvp(outer))/inner") in found
+
+
+def test_functions_inside_have_no_transform_in_their_names(jax, jnp):
+    program = jax.make_jaxpr(jax.grad(jax.jit(outer_and_inner(jax, jnp))))(1.0)
+    calls = [e for e in program.eqns if str(e.primitive) in ("jit", "pjit")]
+    assert [str(e.source_info.name_stack) for e in calls] == ["jvp()", "transpose(jvp())"]
+    assert {n for e in calls for _, n in names(e.params["jaxpr"])} == {"outer", "outer/inner"}
+
+
+def test_a_program_that_is_called_is_in_the_scopes_of_its_call(jax, jnp):
+    as_fun = importlib.import_module(jax.__name__ + ".extend.core").jaxpr_as_fun
+    program = jax.make_jaxpr(outer_and_inner(jax, jnp))(1.0)
+    call = jax.named_scope("call")(lambda x: as_fun(program)(x))
+    assert names(jax.make_jaxpr(call)(1.0)) == [("sin", "call/outer/inner"), ("mul", "call/outer")]
+
+
+def test_scopes_end_where_a_transformed_function_raises(jax, jnp):
+    def fail(x):
+        raise KeyError
+
+    def f(x):
+        for transform in (jax.grad, jax.vmap, lambda f: lambda x: jax.jvp(f, (x,), (x,))):
+            with pytest.raises(KeyError):
+                transform(fail)(x)
+        return jnp.sin(x[0])
+
+    assert names(jax.make_jaxpr(f)(np.ones(2, np.float32)))[-1] == ("sin", "")
 
 
 def test_a_function_that_is_traced_by_itself_has_names_of_its_own(jax, jnp, lax):

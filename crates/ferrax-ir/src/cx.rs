@@ -5,9 +5,9 @@
 mod scope;
 
 pub use scope::{
-    Line, Lines, Named, Saved, ToLit, at_root, axes, axis_size, bind, current, enter, eval_root, install_lines,
-    install_root, install_to_lit, line, name_axes, names, no_axes, place, replace_current, restore_current, to_lit,
-    with_axis,
+    Line, Lines, Named, Saved, Scopes, ToLit, Transforming, at_root, axes, axis_size, bind, current, enter, eval_root,
+    install_lines, install_root, install_to_lit, line, moved, name_axes, names, no_axes, open_scopes, place,
+    replace_current, restore_current, to_lit, transforming, with_axis,
 };
 
 use crate::aval::{Aval, Lit};
@@ -291,6 +291,14 @@ impl dyn Cx + '_ {
     }
     /// Emits a program equation by equation. Iterative: the depth of the chain costs no stack.
     pub fn inline(&self, p: &Program, x: &[Value]) -> Res<Values> {
+        self.inline_at(p, x, |line| line)
+    }
+    /// The same for a user's call of a program: its equations are in the scopes that are open here, then in their own beneath
+    /// those that were open (`beneath`) when the program was traced. Where an equation is being transformed, no call is the user's.
+    pub fn inline_here(&self, p: &Program, x: &[Value], beneath: u32) -> Res<Values> {
+        if Line::is_set() { self.inline(p, x) } else { self.inline_at(p, x, |line| moved(line, beneath, None)) }
+    }
+    fn inline_at(&self, p: &Program, x: &[Value], place: impl Fn(u32) -> u32) -> Res<Values> {
         if x.len() != p.n_ins() {
             return Err(Error::type_error(format!("a program of {} inputs was given {} values", p.n_ins(), x.len())));
         }
@@ -300,7 +308,7 @@ impl dyn Cx + '_ {
         let mut args = Values::new();
         let at = Line::kept();
         for (e, line) in p.eqns().iter().zip(p.lines()) {
-            at.set(*line);
+            at.set(place(*line));
             args.clear();
             args.extend(e.args.iter().map(|a| read(&env, a)));
             env.extend(self.bind(&e.op, &args).map_err(|e| at.blame(e))?);

@@ -463,7 +463,7 @@ pub fn eval_program<'py>(
     for (i, (x, a)) in xs.iter_mut().zip(p.in_avals()).enumerate() {
         *x = fitted(py, x.clone(), a, i)?;
     }
-    let out = guarded(|| ferrax_ir::current().inline(&p, &xs).py(py))?;
+    let out = guarded(|| ferrax_ir::current().inline_here(&p, &xs, 0).py(py))?;
     PyList::new(py, wrap_all(py, out)?)
 }
 /// A literal in the type that the program's input has; other values must have it.

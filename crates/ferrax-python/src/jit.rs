@@ -434,7 +434,7 @@ impl Jit {
                 })
             };
             let _open = trace_errors::open(f, "jit", lazy);
-            let _names = crate::source::OutsideScopes::begin();
+            let _names = crate::source::scopes::OutsideScopes::begin();
             let _concrete = crate::array::value::Concrete::begin();
             crate::error::guarded(|| ferrax_transform::make_program(&run, &ins).py(py))?
         };

@@ -85,7 +85,9 @@ mod core {
     #[pymodule_export]
     use crate::program::PyProgram;
     #[pymodule_export]
-    use crate::source::{exclude_source, scope_enter, scope_leave};
+    use crate::source::exclude_source;
+    #[pymodule_export]
+    use crate::source::scopes::{scope_enter, scope_leave};
     #[pymodule_export]
     use crate::trace::{
         TraceTag, at_root, axis_size, eval_context, identities, make_program, staging, trace_context, trace_of, traces,
@@ -143,7 +145,7 @@ fn install() {
         collect: device::collect,
     });
     array::value::IS_NODE.get_or_init(|| tree::registry::is_node);
-    ferrax_ir::cx::install_lines(ferrax_ir::cx::Lines { here: source::here, text: source::text, names: source::names });
+    source::install();
 }
 
 /// Calls, traces and results are many small objects, and the system's allocator keeps few of a size at hand. Measured: 18 % of a call with

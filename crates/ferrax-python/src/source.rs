@@ -4,9 +4,12 @@
 //! of this library are passed over.
 //!
 //! INVARIANT: finding the line never fails and runs no Python code, but for the first instruction of each code object.
+pub mod scopes;
+
 use crate::ffi::frames;
 use crate::modules::imported;
 use crate::once::Once;
+use ferrax_ir::cx::{Lines, Scopes};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 use rustc_hash::FxHashMap;
@@ -26,8 +29,6 @@ struct SourceTable {
     ids: FxHashMap<(usize, i32, u32), u32>,
     /// Place number i + 1: its code object, the instruction, and the scopes around it.
     places: Vec<(Py<PyAny>, i32, u32)>,
-    /// Scopes number i + 1: their names from the outermost on, joined.
-    scopes: Vec<String>,
     /// Where this library's Python files are.
     home: Option<String>,
     /// Files and folders of libraries that asked to be passed over too.
@@ -43,57 +44,47 @@ thread_local! {
     static LAST: Cell<(usize, i32, u32, u32)> = const { Cell::new((0, 0, 0, 0)) };
     /// How many exclusions there were when it was seen.
     static SEEN: Cell<u32> = const { Cell::new(0) };
-    /// The scopes that are open; 0 for none.
-    static SCOPES: Cell<u32> = const { Cell::new(0) };
 }
 
-/// scope_enter(name): opens a scope on this thread; returns those that were open, for `scope_leave`.
-#[pyfunction]
-pub fn scope_enter(name: &str) -> u32 {
-    let outer = SCOPES.get();
-    let mut table = table();
-    let t = table.get_or_insert_default();
-    let path = match names_of(t, outer) {
-        "" => name.to_string(),
-        outer => format!("{outer}/{name}"),
-    };
-    let at = t.scopes.iter().position(|s| *s == path).unwrap_or_else(|| {
-        t.scopes.push(path);
-        t.scopes.len() - 1
-    });
-    SCOPES.set(at as u32 + 1);
-    outer
-}
-#[pyfunction]
-pub fn scope_leave(outer: u32) {
-    SCOPES.set(outer);
-}
-fn names_of(t: &SourceTable, scopes: u32) -> &str {
-    (scopes as usize).checked_sub(1).and_then(|i| t.scopes.get(i)).map_or("", String::as_str)
+/// Tells the language of these lines.
+pub fn install() {
+    let scopes = Scopes { open: scopes::open, enter: scopes::enter_transform, leave: scopes::scope_leave, moved };
+    ferrax_ir::cx::install_lines(Lines { here, text, names, scopes: Some(scopes) });
 }
 /// The names of a line's scopes.
-pub fn names(line: u32) -> String {
+fn names(line: u32) -> String {
     let table = table();
     let Some(t) = table.as_ref() else { return String::new() };
     let place = (line as usize).checked_sub(1).and_then(|i| t.places.get(i));
-    place.map_or(String::new(), |p| names_of(t, p.2).to_string())
+    place.map_or(String::new(), |p| scopes::text(p.2))
 }
-/// While it lives no scope is open: a function's trace is kept, so its names do not depend on who called it first.
-pub struct OutsideScopes(u32);
-impl OutsideScopes {
-    pub fn begin() -> OutsideScopes {
-        OutsideScopes(SCOPES.replace(0))
-    }
+/// The same instruction in other scopes: see [`Scopes::moved`].
+fn moved(line: u32, beneath: u32, transform: Option<&'static str>) -> u32 {
+    Python::attach(|py| {
+        let mut table = table();
+        let Some(t) = table.as_mut() else { return line };
+        let Some((code, lasti, at)) = (line as usize).checked_sub(1).and_then(|i| t.places.get(i)) else { return line };
+        let (lasti, to) = (*lasti, scopes::moved(*at, beneath, transform));
+        if to == *at {
+            return line;
+        }
+        let key = (code.as_ptr() as usize, lasti, to);
+        match t.ids.get(&key) {
+            Some(id) => *id,
+            None if t.places.len() >= MOST => line,
+            None => {
+                let code = code.clone_ref(py);
+                t.places.push((code, lasti, to));
+                let id = t.places.len() as u32;
+                t.ids.insert(key, id);
+                id
+            }
+        }
+    })
 }
-impl Drop for OutsideScopes {
-    fn drop(&mut self) {
-        SCOPES.set(self.0);
-    }
-}
-
 /// The number of the user's instruction that runs now.
 pub fn here() -> u32 {
-    let (scopes, exclusions) = (SCOPES.get(), EXCLUSIONS.load(Ordering::Acquire));
+    let (scopes, exclusions) = (scopes::open(), EXCLUSIONS.load(Ordering::Acquire));
     if SEEN.replace(exclusions) != exclusions {
         LAST.set((0, 0, 0, 0));
     }

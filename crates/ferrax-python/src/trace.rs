@@ -126,7 +126,7 @@ pub fn trace(
         trace_errors::tagged(x);
         call(fun, x, what)
     };
-    let (pins, names) = (Pins::open(), crate::source::OutsideScopes::begin());
+    let (pins, names) = (Pins::open(), crate::source::scopes::OutsideScopes::begin());
     let (program, consts) = guarded(|| transform::make_program(&run, ins).py(py))?;
     drop(names);
     pins.hand_on(what).py(py)?;

@@ -10,7 +10,7 @@ fn install() {
         ASKED.set(ASKED.get() + 1);
         ASKED.get()
     };
-    install_lines(Lines { here, text: |n| Some(format!("line {n}")), names: |_| String::new() });
+    install_lines(Lines { here, text: |n| Some(format!("line {n}")), names: |_| String::new(), scopes: None });
     ASKED.set(0);
 }
 fn staged(f: F) -> Program {

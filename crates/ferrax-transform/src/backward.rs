@@ -7,8 +7,15 @@ use ferrax_ir::program::Atom;
 use ferrax_ir::{Program, Res, Value, Values};
 use smallvec::SmallVec;
 
-/// `known[i]` is the value of input i, or `None` where the program is linear in it. Returns cotangents per input.
-pub fn backward(cx: &dyn Cx, p: &Program, known: &[Option<Value>], cts: Vec<Tan>) -> Res<Vec<Tan>> {
+/// `known[i]` is the value of input i, or `None` where the program is linear in it; `place` says at which line the transpose of an
+/// equation stands. Returns cotangents per input.
+pub fn backward(
+    cx: &dyn Cx,
+    p: &Program,
+    known: &[Option<Value>],
+    cts: Vec<Tan>,
+    place: impl Fn(u32) -> u32,
+) -> Res<Vec<Tan>> {
     let n_held = p.held().len();
     let mut val: Vec<Option<Value>> = Vec::with_capacity(p.avals().len());
     val.extend(p.held().iter().cloned().map(Some));
@@ -27,7 +34,7 @@ pub fn backward(cx: &dyn Cx, p: &Program, known: &[Option<Value>], cts: Vec<Tan>
         first = outs.end;
         if !e.args.iter().any(|a| matches!(a, Atom::Var(v) if linear[*v as usize])) {
             let x: Values = e.args.iter().filter_map(|a| value(&val, a)).collect();
-            at.set(*line);
+            at.set(place(*line));
             for (v, y) in outs.zip(cx.bind(&e.op, &x).map_err(|e| at.blame(e))?) {
                 linear[v] = false;
                 val[v] = Some(y);
@@ -63,7 +70,7 @@ pub fn backward(cx: &dyn Cx, p: &Program, known: &[Option<Value>], cts: Vec<Tan>
             .zip(&vals)
             .map(|(a, v)| v.as_ref().map_or_else(|| Arg::Linear(p.atom_aval(a)), Arg::Known))
             .collect();
-        at.set(*line);
+        at.set(place(*line));
         let back = e.op.rules().transpose(cx, &args, &cts).map_err(|e| at.blame(e))?;
         for (a, t) in e.args.iter().zip(back) {
             give(&mut ct, a, t)?;

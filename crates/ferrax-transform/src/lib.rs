@@ -10,7 +10,7 @@ pub mod backward;
 pub mod trace;
 
 use backward::backward;
-use ferrax_ir::cx::{Cx, Dim, Line, Tan, current};
+use ferrax_ir::cx::{Cx, Dim, Line, Tan, current, moved, open_scopes, transforming};
 use ferrax_ir::effects::Name;
 use ferrax_ir::mask::{cat, merge, pick, spread};
 use ferrax_ir::{Aval, Error, ErrorKind, Program, Res, Value, Values};
@@ -36,6 +36,7 @@ pub fn make_program(f: FlatFn, ins: &[Aval]) -> Res<(Program, Vec<Value>)> {
 
 /// y = f(x) and its tangents for `dx`; `None` is a zero tangent.
 pub fn jvp(f: FlatFn, x: &[Value], dx: &[Tan]) -> Res<(Values, Vec<Tan>)> {
+    let _scope = transforming("jvp");
     let j = Trace::jvp(current(), "jvp");
     let ins: Vec<Value> = x.iter().zip(dx).map(|(x, t)| j.dual(x.clone(), t.clone())).collect();
     let outs = j.run(|| f(&ins))?;
@@ -58,6 +59,8 @@ pub struct Linear {
     pub nz_out: Vec<bool>,
     pub in_avals: Vec<Aval>,
     pub out_avals: Vec<Aval>,
+    /// The scopes that were open around `f`: those of an equation of `prog` beneath these are its own.
+    pub scopes: u32,
 }
 
 /// y = f(x), and dy as a linear program of dx. `f` runs once; its primal operations run in the current trace.
@@ -66,6 +69,8 @@ pub fn linearize(f: FlatFn, x: &[Value]) -> Res<(Values, Linear)> {
 }
 /// The same, with tangents only where `wrt`.
 pub fn linearize_in(f: FlatFn, x: &[Value], wrt: &[bool]) -> Res<(Values, Linear)> {
+    let scopes = open_scopes();
+    let _scope = transforming("jvp");
     let r = Trace::record(current());
     let j = Trace::jvp(r.clone(), "grad");
     let tangent = |(v, w): (&Value, &bool)| if *w { v.aval().tangent() } else { None };
@@ -88,21 +93,22 @@ pub fn linearize_in(f: FlatFn, x: &[Value], wrt: &[bool]) -> Res<(Values, Linear
     let nz_out = dy.iter().map(Option::is_some).collect();
     let (prog, residuals) = r.close(&dy.into_iter().flatten().collect::<Vec<_>>())?;
     let (in_avals, out_avals) = (x.iter().map(Value::aval).collect(), y.iter().map(Value::aval).collect());
-    Ok((y, Linear { prog, residuals, nz_in, nz_out, in_avals, out_avals }))
+    Ok((y, Linear { prog, residuals, nz_in, nz_out, in_avals, out_avals, scopes }))
 }
 
 impl Linear {
     /// Tangents of the outputs for those of the inputs (entries without a tangent type are not read).
     pub fn apply(&self, dx: &[Value]) -> Res<Vec<Tan>> {
         let args = cat(&[&self.residuals, &pick(dx, &self.nz_in)]);
-        Ok(spread(&self.nz_out, current().inline(&self.prog, &args)?))
+        Ok(spread(&self.nz_out, current().inline_here(&self.prog, &args, self.scopes)?))
     }
     /// Cotangents of the inputs for those of the outputs.
     pub fn transpose(&self, ct: &[Tan]) -> Res<Vec<Tan>> {
         let mut known: Vec<Option<Value>> = self.residuals.iter().cloned().map(Some).collect();
         known.resize(self.prog.n_ins(), None);
         let cts = ct.iter().zip(&self.nz_out).filter(|(_, nz)| **nz).map(|(ct, _)| ct.clone()).collect();
-        let out = backward(&*current(), &self.prog, &known, cts)?.split_off(self.residuals.len());
+        let out = backward(&*current(), &self.prog, &known, cts, |line| moved(line, self.scopes, Some("transpose")))?
+            .split_off(self.residuals.len());
         Ok(merge(&self.nz_in, out, vec![None; self.nz_in.len()]))
     }
 }
@@ -121,6 +127,7 @@ pub fn linear(f: FlatFn, ins: &[Aval]) -> Res<Linear> {
         nz_out: vec![true; outs.len()],
         in_avals: ins.to_vec(),
         out_avals,
+        scopes: 0, // its transpose keeps all names, as JAX's does
     })
 }
 /// The transpose of such a function.
@@ -138,6 +145,7 @@ pub fn vmap(
     name: Option<Name>,
     place: &dyn Fn(usize, &Aval, Dim) -> Res<Dim>,
 ) -> Res<Values> {
+    let _scope = transforming("vmap");
     let parent = current();
     let t = Trace::batch(parent.clone(), n, name.clone(), false);
     let outs = {

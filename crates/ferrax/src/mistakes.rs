@@ -72,7 +72,7 @@ pub(crate) fn init() {
     crate::eval::init();
     static LINES: Once = Once::new();
     LINES.call_once(|| {
-        ferrax_ir::cx::install_lines(ferrax_ir::cx::Lines { here: line, text, names: |_| String::new() })
+        ferrax_ir::cx::install_lines(ferrax_ir::cx::Lines { here: line, text, names: |_| String::new(), scopes: None })
     });
 }
 

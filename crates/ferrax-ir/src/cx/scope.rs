@@ -121,8 +121,20 @@ pub struct Lines {
     pub here: fn() -> u32,
     /// `model.py:12:8 (loss)`
     pub text: fn(u32) -> Option<String>,
-    /// The names that the user gave to what is around it: `encoder/attention`.
+    /// The names that the user gave to what is around it, in the transforms it went through: `jvp(encoder)/attention`.
     pub names: fn(u32) -> String,
+    /// Absent where lines are in no scopes.
+    pub scopes: Option<Scopes>,
+}
+/// The scopes of lines: stacks of names that the user gave and of transforms, numbers in a table that the host language keeps; 0 is empty.
+pub struct Scopes {
+    /// The stack that is open now.
+    pub open: fn() -> u32,
+    /// Opens a transform on it; returns what was open before, for `leave`.
+    pub enter: fn(&'static str) -> u32,
+    pub leave: fn(u32),
+    /// The line whose scopes are those that are open now, then the transform if any, then its own beneath the given stack.
+    pub moved: fn(line: u32, beneath: u32, transform: Option<&'static str>) -> u32,
 }
 static LINES: OnceLock<Lines> = OnceLock::new();
 pub fn install_lines(l: Lines) {
@@ -143,12 +155,44 @@ pub fn place(line: u32) -> Option<String> {
 pub fn names(line: u32) -> String {
     LINES.get().map_or(String::new(), |l| (l.names)(line))
 }
+fn scopes() -> Option<&'static Scopes> {
+    LINES.get().and_then(|l| l.scopes.as_ref())
+}
+/// A transform among the open scopes, until it is dropped.
+#[must_use]
+pub struct Transforming(Option<u32>);
+impl Drop for Transforming {
+    fn drop(&mut self) {
+        if let (Some(before), Some(s)) = (self.0, scopes()) {
+            (s.leave)(before);
+        }
+    }
+}
+/// Opens a transform among the scopes. Evaluation asks for no lines, so it opens none.
+pub fn transforming(what: &'static str) -> Transforming {
+    Transforming(if current().stages() { scopes().map(|s| (s.enter)(what)) } else { None })
+}
+/// The scopes that are open now.
+pub fn open_scopes() -> u32 {
+    scopes().map_or(0, |s| (s.open)())
+}
+/// The line of an equation that is emitted once more, here: [`Scopes::moved`].
+pub fn moved(line: u32, beneath: u32, transform: Option<&'static str>) -> u32 {
+    match scopes() {
+        Some(s) if line != 0 => (s.moved)(line, beneath, transform),
+        _ => line,
+    }
+}
 /// While it lives, equations come from the lines it is set to: a transform hands on those of the program it transforms.
 pub struct Line(u32);
 impl Line {
     /// The line as it is.
     pub fn kept() -> Line {
         Line(LINE.with(Cell::get))
+    }
+    /// Whether an equation is being transformed.
+    pub fn is_set() -> bool {
+        LINE.with(Cell::get) != 0
     }
     /// For a function that is traced on its own account: it has lines of its own, where a rule stands at the line of what it derives.
     pub fn unset() -> Line {

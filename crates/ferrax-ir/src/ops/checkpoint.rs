@@ -89,7 +89,7 @@ impl BodyRules for Remat {
         let (rest, needed) = parts.rest.dce(&parts.out_unk);
         let (needed_kept, needed_ins) = needed.split_at(parts.known.n_outs() - n_known);
         let (known, ins) = parts.known.dce(&cat(&[&vec![true; n_known], needed_kept]));
-        let mut y = cx.inline(&known, &pick(&pick(x, &not(unk)), &ins))?.into_vec();
+        let mut y = cx.inline_here(&known, &pick(&pick(x, &not(unk)), &ins), 0)?.into_vec();
         let kept = y.split_off(n_known);
         let args = cat(&[&kept, &pick(x, needed_ins)]);
         Ok(merge(&parts.out_unk, rec.record_body(&self.with(rest), &args)?, y).into())

@@ -167,7 +167,7 @@ impl Variant {
     fn bind(&self, jit: &Jit, all: &[&Value]) -> ferrax_ir::Res<Values> {
         let all: Values = all.iter().map(|v| (*v).clone()).collect();
         if jit.options.inline {
-            return ferrax_ir::current().inline(&self.program, &all);
+            return ferrax_ir::current().inline_here(&self.program, &all, 0);
         }
         let op = self.call.get_or_init(|| {
             let open = match self.program.n_consts() {

@@ -83,6 +83,7 @@ impl PyLinear {
             nz_out: l.nz_out.clone(),
             in_avals: l.in_avals.clone(),
             out_avals: l.out_avals.clone(),
+            scopes: l.scopes,
         };
         f(&whole)
     }

@@ -134,7 +134,7 @@ impl Recur for Transforms {
                 p.in_avals().iter().zip(lin).map(|(a, l)| (!l).then(|| s.new_in(a.clone()))).collect();
             let cts: Vec<_> = p.out_avals().iter().zip(ct_nz).map(|(a, nz)| nz.then(|| s.new_in(a.clone()))).collect();
             let cx: &dyn Cx = &*s;
-            let out = backward(cx, p, &known, cts)?;
+            let out = backward(cx, p, &known, cts, |line| line)?;
             let lin_avals = pick(p.in_avals(), lin);
             let out: Vec<_> = pick(&out, lin);
             let nz: Vec<bool> = out.iter().zip(inst).map(|(ct, i)| *i || ct.is_some()).collect();
