@@ -36,6 +36,8 @@ const UNSAFE: &[&str] = &[
     "crates/ferrax-cpu/src/native/pages.rs",
     "crates/ferrax-cpu/src/native/scalar_loop.rs",
     "crates/ferrax-cpu/src/routines/conv.rs",
+    "crates/ferrax-cpu/src/routines/conv/lines.rs",
+    "crates/ferrax-cpu/src/routines/conv/reading.rs",
     "crates/ferrax-cpu/src/routines/cumulative.rs",
     "crates/ferrax-cpu/src/routines/dot.rs",
     "crates/ferrax-cpu/src/routines/dot/library.rs",

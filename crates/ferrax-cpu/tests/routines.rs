@@ -476,30 +476,61 @@ fn products_have_one_value_whatever_the_layout_and_the_threads() {
     }
 }
 
-/// Images with their channels last, whose windows overlap along lines, or meet, or leave gaps; zeros around, and not.
+/// Images with their channels last, whose windows overlap along lines, or meet, or leave gaps; zeros around, and not; in groups, dilated, with
+/// many columns and with few; and the derivative by the weights, where places are terms and the window is rows.
 #[test]
 fn lines_of_overlapping_windows() {
     let rng = &mut Rng(23);
-    let (n, h, w, c, co, high, wide) = (2, 9, 40, 5, 7, 3, 3);
-    for (steps, pad) in [(1, 1), (2, 1), (3, 2), (4, 1), (1, 0), (2, -1i64)] {
-        let along = |n: usize, window: usize| ((n as i64 + 2 * pad) as usize - window) / steps + 1;
+    let (n, h, w, high, wide) = (2, 9, 40, 3, 3);
+    for (steps, pad, dilation, [groups, c, co]) in [
+        (1, 1, 1, [1, 5, 7]),
+        (2, 1, 1, [1, 5, 17]),
+        (3, 2, 1, [1, 5, 7]),
+        (4, 1, 1, [1, 5, 40]),
+        (1, 0, 1, [1, 5, 12]),
+        (2, -1i64, 1, [1, 5, 7]),
+        (1, 2, 2, [1, 6, 3]),
+        (2, 2, 2, [1, 6, 20]),
+        (2, 3, 3, [1, 4, 33]),
+        (1, 1, 1, [3, 4, 8]),
+        (1, 2, 2, [2, 8, 1]),
+        (1, 1, 1, [1, 16, 4]),
+        (1, 1, 1, [1, 1, 20]),
+        (2, 1, 1, [1, 1, 2]),
+    ] {
+        let along = |n: usize, window: usize| ((n as i64 + 2 * pad) as usize - (window - 1) * dilation - 1) / steps + 1;
         let (oh, ow) = (along(h, high), along(w, wide));
-        let (s, d) = (steps as i64, [(h * w * c) as i64, (w * c) as i64, c as i64]);
-        let guard = |at: [i64; 6], n: usize| Guard { at: Affine::new(-pad, at), lo: 0, hi: n as i64 };
-        let conv = Conv {
-            batch: Dims::default(),
+        let channels = groups * c;
+        let (s, e) = (steps as i64, dilation as i64);
+        let d = [(h * w * channels) as i64, (w * channels) as i64, channels as i64];
+        let guard = |at: &[i64], n: usize| Guard { at: Affine::new(-pad, at.to_vec()), lo: 0, hi: n as i64 };
+        let offset = -pad * (d[1] + d[2]);
+        let forward = Conv {
+            batch: [groups].into(),
             rows: [n, oh, ow].into(),
             terms: [high, wide, c].into(),
             columns: co,
-            x: n * h * w * c,
-            at: Affine::new(-pad * (d[1] + d[2]), [d[0], s * d[1], s * d[2], d[1], d[2], 1]),
-            guards: vec![guard([0, s, 0, 1, 0, 0], h), guard([0, 0, s, 0, 1, 0], w)],
-            y: [co, 1].into(),
-            out: [co, 1].into(),
+            x: n * h * w * channels,
+            at: Affine::new(offset, vec![c as i64, d[0], s * d[1], s * d[2], e * d[1], e * d[2], 1]),
+            guards: vec![guard(&[0, 0, s, 0, e, 0, 0], h), guard(&[0, 0, 0, s, 0, e, 0], w)],
+            y: [co, groups * co, 1].into(),
+            out: [co, groups * co, 1].into(),
             dtype: if steps == 2 { DType::F64 } else { DType::F32 },
         };
-        let ins = [whole(rng, conv.dtype, conv.x), whole(rng, conv.dtype, high * wide * c * co)];
-        check(&Routine::Conv(Box::new(conv)), &ins);
+        let by_weights = Conv {
+            rows: [high, wide, c].into(),
+            terms: [n, oh, ow].into(),
+            at: Affine::new(offset, vec![c as i64, e * d[1], e * d[2], 1, d[0], s * d[1], s * d[2]]),
+            guards: vec![guard(&[0, e, 0, 0, 0, s, 0], h), guard(&[0, 0, e, 0, 0, 0, s], w)],
+            ..forward.clone()
+        };
+        for conv in [forward, by_weights] {
+            let ins = [
+                whole(rng, conv.dtype, conv.x),
+                whole(rng, conv.dtype, Routine::Conv(Box::new(conv.clone())).operands()[1].1),
+            ];
+            check(&Routine::Conv(Box::new(conv)), &ins);
+        }
     }
 }
 

@@ -6,215 +6,63 @@
 //!     out[row, n] += packed[row, term] * y[term, n]
 //! ```
 //!
-//! Where rows and terms are one stride each, and nothing is refused, x itself is the left side. Where windows along the last axis of the
-//! rows overlap, a line is copied once, zeros around it, for all of them: the left side's rows then overlap in scratch memory.
+//! Where rows and terms are one stride each, and nothing is refused, x itself is the left side. Where windows overlap, [`lines`] are copied
+//! once for all of them: the left side's rows then overlap in scratch memory.
+mod lines;
+mod reading;
+
+use self::lines::{LineWay, WindowLines};
+use self::reading::{ConvReading, PlaceRun, ReadAxis, Sides, merged, places, uniform};
 use super::Run;
 use super::dot;
 use super::panel::{DEPTH, MEMORY, Matrices};
 use super::walk::SharedPtr;
 use crate::kernels::lane::Lane;
+use crate::kernels::moves;
 use crate::kernels::{Bases, Scratch};
 use crate::threads::{self, Cost};
 use crate::tier::Tier;
 use ferrax_kernel::Res;
-use ferrax_kernel::error::room;
 use ferrax_kernel::kernel::Affine;
 use ferrax_kernel::routine::Conv;
-use smallvec::{SmallVec, smallvec};
 use std::ops::Range;
 
-/// A number for each guard.
-type Sides = SmallVec<[i64; 3]>;
-
-/// One axis of the left side: its size, and how far a step moves in the array and in each guard.
-#[derive(Clone, Debug)]
-struct Axis {
-    n: usize,
-    stride: i64,
-    steps: Sides,
-    /// Elements, side by side, that one step is long.
-    unit: usize,
-}
-impl Axis {
-    fn one(guards: usize) -> Axis {
-        Axis { n: 1, stride: 0, steps: smallvec![0; guards], unit: 1 }
-    }
-    fn len(&self) -> usize {
-        self.n * self.unit
-    }
-}
-
-/// Places that follow one another along the last axis.
-struct Places {
-    /// The first of them, within the block.
-    at: usize,
-    len: usize,
-    offset: i64,
-    sides: Sides,
-}
-
-/// The places `range` of these axes, in row-major order; the last axis is taken in runs.
-fn places(axes: &[Axis], range: Range<usize>, guards: usize) -> Res<Vec<Places>> {
-    let (last, outer) = axes.split_last().expect("an axis");
-    let mut out = room(range.len().div_ceil(last.len().max(1)) + 1)?;
-    let mut i = range.start;
-    while i < range.end {
-        let (mut rest, start) = (i / last.len(), i % last.len());
-        let len = (last.len() - start).min(range.end - i);
-        let mut p = Places { at: i - range.start, len, offset: 0, sides: smallvec![0; guards] };
-        let mut step = |a: &Axis, by: usize| {
-            p.offset += a.stride * by as i64;
-            for (s, g) in p.sides.iter_mut().zip(&a.steps) {
-                *s += g * by as i64;
-            }
-        };
-        // an axis of units is never entered between two
-        step(last, start / last.unit);
-        for a in outer.iter().rev() {
-            step(a, rest % a.n);
-            rest /= a.n;
-        }
-        out.push(p);
-        i += len;
-    }
-    Ok(out)
-}
-
-/// Rows of which `m` at a time read one line, `by` positions apart.
-struct Lines {
-    by: usize,
-    m: usize,
-    positions: usize,
-    lines: Vec<Axis>,
-    terms: Vec<Axis>,
-}
-
-/// What is read of an array: which elements, and whether a run lies along rows.
-struct Reading {
-    /// The axis that runs go along.
-    run: Axis,
-    /// Lowest and highest position that each guard lets through, and where it starts.
-    bounds: Vec<(i64, i64, i64)>,
-}
-impl Reading {
-    /// Writes runs and single places, `width` elements from one single place to the next.
-    ///
-    /// # Safety
-    /// Each element that the guards let through lies in `x`; `to` holds them all.
-    unsafe fn pack<T: Copy + Default>(
-        &self,
-        to: *mut T,
-        x: *const T,
-        offset: i64,
-        sides: &[i64],
-        singles: &[Places],
-        runs: &[Places],
-        width: usize,
-    ) {
-        let unit = self.run.unit;
-        for s in singles {
-            for r in runs {
-                let (mut from, mut end) = (0, (r.len / unit) as i64);
-                for (g, (lo, hi, start)) in self.bounds.iter().enumerate() {
-                    let base = start + sides[g] + s.sides[g] + r.sides[g];
-                    match self.run.steps[g] {
-                        0 if base < *lo || base >= *hi => end = 0,
-                        0 => (),
-                        1 => (from, end) = (from.max(lo - base), end.min(hi - base)),
-                        k => (from, end) = (from.max(ceil(lo - base, k)), end.min(ceil(hi - base, k))),
-                    }
-                }
-                let (from, end) = match from < end {
-                    true => (from as usize * unit, end as usize * unit),
-                    false => (0, 0),
-                };
-                // SAFETY: by the contract; what is read passed the guards.
-                unsafe {
-                    let to = to.add(s.at * width + r.at);
-                    for i in (0..from).chain(end..r.len) {
-                        *to.add(i) = T::default();
-                    }
-                    let first = offset + s.offset + r.offset;
-                    if unit > 1 || self.run.stride == 1 {
-                        let x = x.wrapping_offset(first as isize + from as isize);
-                        match end - from {
-                            n if n < 16 => (0..n).for_each(|i| *to.add(from + i) = *x.wrapping_add(i)),
-                            n => to.add(from).copy_from_nonoverlapping(x, n),
-                        }
-                    } else {
-                        for i in from..end {
-                            *to.add(i) = *x.wrapping_offset((first + i as i64 * self.run.stride) as isize);
-                        }
-                    }
-                }
-            }
+/// Writes `n` rows of `count` sums, `apart` from each other, as columns.
+///
+/// # Safety
+/// `to` has such elements at the strides, `sums` such rows.
+unsafe fn put<T: Copy>(to: *mut T, strides: [usize; 2], sums: *const T, apart: usize, [count, n]: [usize; 2]) {
+    for r in 0..count {
+        for j in 0..n {
+            // SAFETY: by the contract.
+            unsafe { *to.add(r * strides[0] + j * strides[1]) = *sums.add(j * apart + r) };
         }
     }
 }
-fn ceil(a: i64, b: i64) -> i64 {
-    -(-a).div_euclid(b)
-}
-
-/// One stride for all of the axes, if they have one.
-fn uniform(axes: &[Axis]) -> Option<i64> {
-    let mut next = None;
-    let mut least = 0;
-    for a in axes.iter().rev().filter(|a| a.n > 1) {
-        match next {
-            None => least = a.stride,
-            Some(s) if s != a.stride => return None,
-            _ => (),
-        }
-        next = Some(a.stride * a.n as i64);
-    }
-    Some(least)
-}
-/// The last two axes as one of units, where the elements of both lie side by side.
-fn merged(mut axes: Vec<Axis>) -> Vec<Axis> {
-    if let [.., a, b] = &axes[..]
-        && b.stride == 1
-        && a.stride == b.n as i64
-        && b.steps.iter().all(|s| *s == 0)
-        && a.n * b.n <= DEPTH
-    {
-        let (a, b) = (a.clone(), b.n);
-        axes.truncate(axes.len() - 2);
-        axes.push(Axis { unit: b, ..a });
-    }
-    axes
-}
-
-/// How many steps along the terms one along the rows is, if a step along either moves all guards alike.
-fn overlap(row: &Axis, run: &Axis) -> Option<usize> {
-    let by = usize::try_from(row.stride.checked_div(run.stride)?).ok()?;
-    let steps = row.steps.iter().zip(&run.steps).all(|(r, s)| *r == s * by as i64);
-    (steps && row.stride == run.stride * by as i64 && (1..=run.n).contains(&by)).then_some(by)
-}
-/// Rows of a line from which on lines are worth it.
-const LINE: usize = 12;
 
 pub fn compile(c: &Conv, tier: Tier) -> Res<Run> {
     let (nb, nr, nt) = (c.batch.len(), c.rows.len(), c.terms.len());
     let lane = Lane::of(c.dtype);
     let sizes = c.batch.concat(&c.rows).concat(&c.terms);
     let guards = c.guards.len();
-    let axis = |k: usize| Axis {
+    let axis = |k: usize| ReadAxis {
         n: sizes[k],
         stride: c.at.stride(k),
         steps: c.guards.iter().map(|g| g.at.stride(k)).collect(),
         unit: 1,
     };
-    let axes = |r: Range<usize>| -> Vec<Axis> { std::iter::once(Axis::one(guards)).chain(r.map(axis)).collect() };
+    let axes =
+        |r: Range<usize>| -> Vec<ReadAxis> { std::iter::once(ReadAxis::one(guards)).chain(r.map(axis)).collect() };
     let (rows, terms) = (axes(nb..nb + nr), axes(nb + nr..nb + nr + nt));
     let (m, k, n) = (c.rows.size(), c.terms.size(), c.columns);
     let product = dot::pick(lane, dot::is_small(m * n * k, lane, tier), tier);
     // Runs go along what lies closest in the array, for longest.
     let (grouped, row_run) = (merged(terms.clone()), rows.last().expect("an axis"));
     let term_run = grouped.last().expect("an axis");
-    let length = |a: &Axis| if a.unit > 1 || a.stride == 1 { a.len().min(DEPTH) } else { 1 };
+    let length = |a: &ReadAxis| if a.unit > 1 || a.stride == 1 { a.len().min(DEPTH) } else { 1 };
     let by_rows = length(row_run) > length(term_run);
     let mut singles = if by_rows { terms.clone() } else { rows.clone() };
-    singles.push(Axis::one(guards));
+    singles.push(ReadAxis::one(guards));
     let runs = if by_rows { rows.clone() } else { grouped };
     let run = runs.last().expect("an axis").clone();
     let depth = if by_rows || run.len() > DEPTH { DEPTH } else { DEPTH / run.len().max(1) * run.len().max(1) };
@@ -223,31 +71,26 @@ pub fn compile(c: &Conv, tier: Tier) -> Res<Run> {
         Some(_) => 256,
         None => (32768 / depth.min(k).max(1)).clamp(64, 512) / 32 * 32,
     };
-    let row = rows.last().expect("an axis");
-    let apt = !by_rows && direct.is_none() && run.n > 1 && row.n >= LINE && run.len() <= k;
-    let lines = overlap(row, &run).filter(|_| apt).map(|by| {
-        // lines, and what stands before the runs of terms
-        let but_last = |axes: &[Axis]| {
-            let mut outer = axes[..axes.len() - 1].to_vec();
-            outer.push(Axis::one(guards));
-            outer
-        };
-        Lines { by, m: row.n, positions: (row.n - 1) * by + run.n, lines: but_last(&rows), terms: but_last(&runs) }
-    });
+    let by_lines = WindowLines::new(&rows, &terms, by_rows, n, lane.size());
+    let lines = by_lines.filter(|_| direct.is_none() && k > 0);
     let bounds = c.guards.iter().map(|g| (g.lo, g.hi, g.at.offset)).collect();
-    let reading = Reading { run, bounds };
+    let reading = ConvReading { run, bounds };
     let size = lane.size();
+    let transpose = moves::load_raw(size, tier);
+    let cost = Cost::of(c.batch.size() as f64 * m as f64 * k as f64 * (n as f64 * dot::NANOS + 0.2));
     let c = c.clone();
     Ok(Box::new(move |bases: Bases, parallel: bool| {
         if c.batch.size() * m * n == 0 {
             return Ok(());
         }
         let shared = [bases.input(0), bases.input(1), bases.output(0)].map(SharedPtr);
-        let block = lines.as_ref().map_or(block, |l| l.m);
-        let blocks = m.div_ceil(block);
-        let cost = Cost::of(c.batch.size() as f64 * m as f64 * k as f64 * (n as f64 * dot::NANOS + 0.2));
+        // rows of a line, of which blocks are done at a time; one line of all rows where there are none
+        let rows_of = lines.as_ref().map_or(m, |l| l.shape()[0]);
+        let block = lines.as_ref().map_or(block, |l| l.block(c.batch.size() * m / rows_of));
+        let blocks_of = rows_of.div_ceil(block);
+        let blocks = m / rows_of * blocks_of;
         let packed_bytes = match &lines {
-            Some(l) => l.positions * reading.run.unit * size,
+            Some(l) => l.room(n) * size,
             None if direct.is_some() => 0,
             None => block * depth.min(k) * size,
         };
@@ -255,57 +98,59 @@ pub fn compile(c: &Conv, tier: Tier) -> Res<Run> {
             let packed = scratch.wrapping_add(MEMORY);
             for unit in units {
                 let b = c.batch.unravel(unit / blocks);
-                let from = unit % blocks * block;
-                let count = block.min(m - from);
+                let (line, row) = (unit % blocks / blocks_of, unit % blocks_of * block);
+                let (from, count) = (line * rows_of + row, block.min(rows_of - row));
                 let along = |strides: &[usize]| b.iter().zip(strides).map(|(i, s)| i * s).sum::<usize>();
                 let start = |a: &Affine| (0..nb).map(|k| a.stride(k) * b[k] as i64).sum::<i64>();
                 let offset = c.at.offset + start(&c.at);
                 let sides: Sides = c.guards.iter().map(|g| start(&g.at)).collect();
                 let (y_start, to_start) = (along(&c.y), along(&c.out) + from * c.out[nb]);
                 let at = |p: *mut u8, i: i64| p.wrapping_offset(i as isize * size as isize);
+                let turned = lines.as_ref().filter(|l| l.way == LineWay::Turned);
+                // a line, transposed, and the result of it
+                let line_bytes = turned.map_or(0, |l| l.width() * l.unit * size);
+                let (across, sums) = (packed.wrapping_add(line_bytes), packed.wrapping_add(2 * line_bytes));
                 // the terms from `done` on, `part` of them, added to what the first of them left
                 let multiply = |left: *const u8, strides: [isize; 2], done: usize, part: usize| {
                     let right = at(shared[1].get(), (y_start + done * c.y[nb]) as i64);
                     let y_strides = [c.y[nb] as isize, c.y[nb + 1] as isize];
                     let to = at(shared[2].get(), to_start as i64);
-                    let adds = done > 0;
+                    let lies_by_rows = Matrices {
+                        a: left,
+                        b: right,
+                        c: to,
+                        m: count,
+                        n,
+                        k: part,
+                        a_strides: strides,
+                        b_strides: y_strides,
+                        c_row: c.out[nb],
+                        adds: done > 0,
+                        scratch,
+                        blocks: std::ptr::null_mut(),
+                    };
+                    let lies_by_columns = Matrices {
+                        a: right,
+                        b: left,
+                        m: n,
+                        n: count,
+                        a_strides: [y_strides[1], y_strides[0]],
+                        b_strides: [strides[1], strides[0]],
+                        c_row: c.out[nb + 1],
+                        ..lies_by_rows
+                    };
                     // rows of the result lie along whichever of the two is not side by side
-                    let x = if c.out[nb] == 1 && (c.out[nb + 1] != 1 || n < count) {
-                        Matrices {
-                            a: right,
-                            b: left,
-                            c: to,
-                            m: n,
-                            n: count,
-                            k: part,
-                            a_strides: [y_strides[1], y_strides[0]],
-                            b_strides: [strides[1], strides[0]],
-                            c_row: c.out[nb + 1],
-                            adds,
-                            scratch,
-                            blocks: std::ptr::null_mut(),
-                        }
-                    } else {
-                        Matrices {
-                            a: left,
-                            b: right,
-                            c: to,
-                            m: count,
-                            n,
-                            k: part,
-                            a_strides: strides,
-                            b_strides: y_strides,
-                            c_row: c.out[nb],
-                            adds,
-                            scratch,
-                            blocks: std::ptr::null_mut(),
-                        }
+                    let x = match turned {
+                        Some(l) => Matrices { c: sums, n: l.columns(), c_row: l.columns(), ..lies_by_columns },
+                        None if c.out[nb] == 1 && (c.out[nb + 1] != 1 || n < count) => lies_by_columns,
+                        None => lies_by_rows,
                     };
                     // SAFETY: `Routine::verify`: the greatest positions of y and of the result lie inside them, those of x where there are no guards
-                    // too; the result is dense, and its rows from .. from + count are this unit's alone; scratch has `MEMORY` bytes.
+                    // too; the result is dense, and its rows from .. from + count are this unit's alone; scratch has `MEMORY` bytes, and room for
+                    // a line and what is made of it.
                     unsafe { product(&x) };
                 };
-                let pack = |singles: &[Places], runs: &[Places], width: usize| {
+                let pack = |singles: &[PlaceRun], runs: &[PlaceRun], width: usize| {
                     let (to, x) = (packed, shared[0].get().cast_const());
                     // SAFETY: `Routine::verify` proved by `Conv::kernel` that every element which the guards let through lies in x; the scratch
                     // memory holds `block` rows of `depth` terms, or a line, behind `MEMORY`, which places do not exceed.
@@ -317,14 +162,37 @@ pub fn compile(c: &Conv, tier: Tier) -> Res<Run> {
                     }
                 };
                 if let Some(l) = &lines {
-                    let (unit, len) = (reading.run.unit, reading.run.len());
-                    let line = places(&l.lines, from / l.m..from / l.m + 1, guards)?.remove(0);
-                    for (i, t) in places(&l.terms, 0..k / len, guards)?.into_iter().enumerate() {
-                        let sides = line.sides.iter().zip(&t.sides).map(|(a, b)| a + b).collect();
-                        let whole = Places { at: 0, len: l.positions * unit, offset: line.offset + t.offset, sides };
-                        let here = Places { at: 0, len: 1, offset: 0, sides: smallvec![0; guards] };
-                        pack(&[here], &[whole], 0);
-                        multiply(packed, [(l.by * unit) as isize, 1], i * len, len);
+                    let [_, each] = l.shape();
+                    let here = places(&l.rows, line..line + 1, guards)?.remove(0);
+                    for (i, t) in places(&l.terms, 0..k / each, guards)?.into_iter().enumerate() {
+                        let first = offset + here.offset + t.offset;
+                        let sides: Sides = (0..guards).map(|g| sides[g] + here.sides[g] + t.sides[g]).collect();
+                        let x = shared[0].get().cast_const();
+                        // SAFETY: as for `pack`.
+                        unsafe {
+                            match size {
+                                4 => l.copy::<u32>(packed.cast(), x.cast(), first, &sides, &reading.bounds),
+                                _ => l.copy::<u64>(packed.cast(), x.cast(), first, &sides, &reading.bounds),
+                            }
+                            if turned.is_some() {
+                                transpose(across, packed, l.unit, 1, l.width(), l.unit as isize);
+                            }
+                        }
+                        let (place, strides) = l.place(row);
+                        for (element, term, part) in l.pieces() {
+                            multiply(at(across, (place + element) as i64), strides, i * each + term, part);
+                        }
+                    }
+                    if let Some(l) = turned {
+                        let to = at(shared[2].get(), to_start as i64);
+                        let strides = [c.out[nb], c.out[nb + 1]];
+                        // SAFETY: these rows of the result are this unit's; `sums` has n rows of columns.
+                        unsafe {
+                            match size {
+                                4 => put::<u32>(to.cast(), strides, sums.cast(), l.columns(), [count, n]),
+                                _ => put::<u64>(to.cast(), strides, sums.cast(), l.columns(), [count, n]),
+                            }
+                        }
                     }
                     continue;
                 }

@@ -257,6 +257,7 @@ unsafe fn blocks<V: Vector, const M: usize>(x: &Matrices) {
                             }
                             match together {
                                 4 => run!(4),
+                                3 => run!(3),
                                 2 => run!(2),
                                 1 => run!(1),
                                 _ => run!(M),
@@ -280,7 +281,8 @@ fn together<const M: usize>(left: usize) -> usize {
     match left {
         r if r >= M => M,
         4.. => 4,
-        2.. => 2,
+        3 => 3,
+        2 => 2,
         _ => 1,
     }
 }
@@ -363,6 +365,7 @@ unsafe fn panel<V: Vector, const M: usize>(
             }
             match rows {
                 4 => run!(4),
+                3 => run!(3),
                 2 => run!(2),
                 1 => run!(1),
                 _ => run!(M),
