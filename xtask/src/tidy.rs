@@ -35,6 +35,7 @@ const UNSAFE: &[&str] = &[
     "crates/ferrax-cpu/src/native/folding.rs",
     "crates/ferrax-cpu/src/native/pages.rs",
     "crates/ferrax-cpu/src/native/scalar_loop.rs",
+    "crates/ferrax-cpu/src/kernels/columns.rs",
     "crates/ferrax-cpu/src/routines/conv.rs",
     "crates/ferrax-cpu/src/routines/conv/lines.rs",
     "crates/ferrax-cpu/src/routines/conv/reading.rs",

@@ -5,6 +5,7 @@
 pub mod address;
 pub mod block;
 pub mod boxes;
+pub mod columns;
 pub mod fold;
 pub mod lane;
 pub mod moves;

@@ -28,7 +28,7 @@ mod scalar_loop;
 use allot::allot;
 pub use asm::VectorSize;
 use asm::{Emitted, KeptOperand, Site};
-pub use folding::{CHAINS, FoldMemory, RegisterFold};
+pub use folding::{CHAINS, FoldMemory, FoldSteps, RegisterFold};
 pub use lower::{Function, LaneWidth};
 use pages::Pages;
 pub use scalar_loop::{LoopCode, LoopOperation, LoopText, WindowElement};

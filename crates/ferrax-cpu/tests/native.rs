@@ -309,6 +309,62 @@ fn reductions_in_registers_keep_their_bits() {
     }
 }
 
+/// Reductions of `[outer, two of rows, columns]` over the rows, which lie `apart` elements further than they are long: of the elements, of what is
+/// left of them after an element of each row, and of that times one of each column.
+#[test]
+fn reductions_of_columns_keep_their_bits() {
+    let rng = &mut Rng(17);
+    for (outer, [a, b], columns, apart) in [
+        (1, [1, 20], 16, 0),
+        (2, [3, 7], 33, 0),
+        (1, [40, 1], 200, 3),
+        (3, [4, 16], 64, 0),
+        (2, [5, 9], 48, 16),
+        (1, [1, 37], 257, 0),
+        (2, [2, 8], 800, 0),
+        (1, [1, 3], 4099, 1),
+        (1, [1100, 1], 40, 0),
+        (2, [1, 2500], 24, 8),
+        (1, [1, 25], 17, 0),
+        (1, [130, 130], 19, 0),
+    ] {
+        for d in [DType::F32, DType::F64, DType::I32] {
+            for kind in [ReduceKind::Sum, ReduceKind::Max, ReduceKind::Min, ReduceKind::Prod] {
+                let row = (columns + apart) as i64;
+                let [of_a, of_outer] = [b as i64 * row, (a * b) as i64 * row];
+                let nodes = vec![
+                    load(0, d, Affine::new(0, [of_outer, 1, of_a, row])),
+                    load(1, d, Affine::new(0, [0, 0, b as i64, 1])),
+                    (d, Node::Bin(Bin::Sub, 0, 1)),
+                    load(2, d, Affine::new(0, [0, 1, 0, 0])),
+                    (d, Node::Bin(Bin::Mul, 2, 3)),
+                    (d, Node::Reduce { kind, of: 0 }),
+                    (d, Node::Reduce { kind, of: 4 }),
+                ];
+                let k = Kernel {
+                    grid: [outer, columns].into(),
+                    rdims: [a, b].into(),
+                    inputs: vec![(d, outer * a * b * (columns + apart)), (d, a * b), (d, columns)],
+                    nodes,
+                    outputs: vec![5, 6],
+                };
+                k.verify().unwrap();
+                let ins: Vec<Vec<u8>> = k.inputs.iter().map(|(d, n)| any_bytes(rng, *d, *n)).collect();
+                same(&k, &ins, &[], true);
+                let one = Kernel { outputs: vec![5], nodes: k.nodes[..6].to_vec(), ..k.clone() };
+                same(&one, &ins, &[], true);
+                for tier in tiers() {
+                    let c = CompiledKernel::new(&k, false, tier).unwrap();
+                    c.expect(1 << 40);
+                    // few rows are unrolled, short ones put together
+                    let is_code = !c.text().contains("inner") || columns < 32 || c.text().contains("in registers");
+                    assert!(is_code, "{kind:?} of {d}\n{}", c.text());
+                }
+            }
+        }
+    }
+}
+
 /// Bools are bytes of 0 and 1, whatever they are in registers.
 #[test]
 fn reductions_of_comparisons_are_bools() {

@@ -322,10 +322,12 @@ impl TileProgram {
                 *slot = regs.add(r * self.reg_bytes);
             }
             for (b, d) in base.iter_mut().zip(&self.directs) {
-                let start = match d.buf {
-                    Buf::In(k) => bases.input(k),
-                    Buf::Out(k) => bases.output(k),
+                let (cells, k) = match d.buf {
+                    Buf::In(k) => (bases.ins, k),
+                    Buf::Out(k) => (bases.outs, k),
                 };
+                // the caller `put`s what lies in none
+                let start = cells.get(k as usize).map_or(std::ptr::null_mut(), |c| bases.ptrs[*c as usize]);
                 *b = start.wrapping_offset(d.offset as isize * d.size as isize);
             }
             for s in &self.setup {
@@ -346,6 +348,22 @@ impl TileProgram {
             Frame { p, base, bases }
         }
     }
+    /// Whether an input and an output are only used in place.
+    pub fn is_in_place(&self, input: u32, output: u32) -> bool {
+        let has = |f: fn(&Buf) -> Option<u32>, k| self.directs.iter().any(|d| f(&d.buf) == Some(k));
+        let read = |b: &Buf| if let Buf::In(k) = b { Some(*k) } else { None };
+        let written = |b: &Buf| if let Buf::Out(k) = b { Some(*k) } else { None };
+        let is_copied = self.loads.iter().any(|l| l.input == input) || self.stores.iter().any(|s| s.output == output);
+        has(read, input) && has(written, output) && !is_copied
+    }
+    /// Says where an input and an output that are used in place begin.
+    pub fn put(&self, frame: &mut Frame, (input, output): (u32, u32), to: *mut u8) {
+        for (b, d) in frame.base.iter_mut().zip(&self.directs) {
+            if matches!(d.buf, Buf::In(k) if k == input) || matches!(d.buf, Buf::Out(k) if k == output) {
+                *b = to.wrapping_offset(d.offset as isize * d.size as isize);
+            }
+        }
+    }
     /// Evaluates positions `pos .. pos + n`, n at most the tile and what the frame was started for, or `longest`.
     ///
     /// # Safety
@@ -363,6 +381,40 @@ impl TileProgram {
                 }
             }
             self.run(frame, pos, n)
+        }
+    }
+    /// Positions of a row, along which all that is used in place is even.
+    pub fn row(&self) -> usize {
+        self.dims[self.dims.len() - 1]
+    }
+    /// Evaluates `n` positions from `pos` on, and as many in each of `rows - 1` places that follow, `apart` from each other: a row, or of a row that is
+    /// several of them. All of it is code.
+    ///
+    /// # Safety
+    /// As `eval`.
+    pub unsafe fn eval_rows(&self, frame: &mut Frame, pos: usize, n: usize, rows: usize, apart: usize) {
+        let mut done = 0;
+        while done < rows {
+            let at = pos + done * apart;
+            let rows_here = self.point_to_row(frame, at);
+            let (together, segment) = match self.row() == apart {
+                true => (rows_here.min(rows - done), self.segment_of_rows(n)),
+                false if n == apart => (((self.row() - at % self.row()) / apart).min(rows - done), None),
+                false => (1, None),
+            };
+            // SAFETY: by the contract; rows lie a stride apart as far as `point_to_row` says, and what is `apart` follows one another.
+            unsafe {
+                match segment {
+                    Some(segment) => segment.run_rows(frame.p, n, together),
+                    None if self.row() != apart => self.run(frame, at, n * together),
+                    None => {
+                        self.run(frame, at, n);
+                        done += 1;
+                        continue;
+                    }
+                }
+            }
+            done += together;
         }
     }
     /// # Safety

@@ -5,6 +5,7 @@
 //!
 //! INVARIANT: blocks are combined in increasing order by the same levels, whether one thread made them or many.
 use super::Scratch;
+use super::columns::ColumnFold;
 use super::fold::{self, ArgFolder, Folder};
 use super::lane::Lane;
 use super::program::{Bases, Frame, Spec, TileProgram};
@@ -39,12 +40,16 @@ pub struct Reducing {
     inner: TileProgram,
     epilogue: TileProgram,
     reductions: Vec<Reduction>,
+    /// Code for all of a column's rows, and their reduction.
+    by_columns: Option<ColumnFold>,
     /// Sizes: grid dimensions before the reduced ones, reduced, and after them.
     outer: usize,
     n: usize,
     columns: usize,
     /// Columns taken at once.
     width: usize,
+    /// Elements of a row of accumulators, at most.
+    room: usize,
     levels: usize,
     acc_bytes: usize,
 }
@@ -105,6 +110,8 @@ impl Reducing {
             levels += 1;
             m = m.div_ceil(BLOCK);
         }
+        let by_columns = ColumnFold::compile(k, &reduces, &loops, (inner_dims, width), tier)?;
+        let room = by_columns.as_ref().map_or(width, |c| c.row().max(width));
         let mut at = 0;
         let (mut reductions, mut folds) = (vec![], vec![]);
         for (((node, kind, of), value), result) in reduces.iter().zip(values).zip(results) {
@@ -121,7 +128,7 @@ impl Reducing {
                 }
             };
             let size = match how {
-                How::Fold(..) => (1 + levels) * (LANES * width * bytes).next_multiple_of(64),
+                How::Fold(..) => (1 + levels) * (LANES * room * bytes).next_multiple_of(64),
                 How::Arg(_) => LANES * width * (bytes + 4) + width * (bytes + 8) + 256,
             };
             if let (How::Fold(_, identity), Some(by)) = (&how, kind.bin()) {
@@ -135,14 +142,17 @@ impl Reducing {
         if columns == 1 && folds.len() == reductions.len() && inner.row_of_folds().is_multiple_of(n.max(1)) {
             inner.set_folds(folds);
         }
-        Ok(Reducing { inner, epilogue, reductions, outer, n, columns, width, levels, acc_bytes: at })
+        Ok(Reducing { inner, epilogue, reductions, by_columns, outer, n, columns, width, room, levels, acc_bytes: at })
     }
     pub fn nanos(&self) -> f64 {
         (self.outer * self.columns) as f64
             * (self.n as f64 * (self.inner.cost + 0.1 * self.reductions.len() as f64) + self.epilogue.cost)
     }
     pub fn expect(&self, runs: usize) {
-        self.inner.expect(runs.saturating_mul(self.inner.total()));
+        match self.by_columns.as_ref().filter(|c| !c.failed()) {
+            Some(c) => c.expect(runs),
+            None => self.inner.expect(runs.saturating_mul(self.inner.total())),
+        }
         self.epilogue.expect(runs.saturating_mul(self.epilogue.total()));
     }
     pub fn text(&self) -> String {
@@ -151,7 +161,7 @@ impl Reducing {
             self.outer,
             self.n,
             self.columns,
-            if self.inner.folding().is_some() { ", in registers" } else { "" },
+            if self.inner.folding().is_some() || self.in_columns().is_some() { ", in registers" } else { "" },
             self.inner.text(),
             self.epilogue.text()
         )
@@ -185,6 +195,9 @@ impl Reducing {
             })
         }
     }
+    fn in_columns(&self) -> Option<&ColumnFold> {
+        self.by_columns.as_ref().filter(|c| c.is_ready())
+    }
     fn whole_rows(&self) -> bool {
         self.columns == 1 && self.n > 0 && self.n <= self.inner.tile()
     }
@@ -214,7 +227,8 @@ impl Reducing {
         let blocks = self.n.div_ceil(BLOCK);
         // SAFETY: by the contract.
         unsafe {
-            let (mut inner, mut epilogue, acc) = self.start(m, bases);
+            let in_columns = self.in_columns();
+            let (mut inner, mut epilogue, acc) = self.start(m, bases, in_columns);
             let mut memory = FoldMemory::default();
             for u in units {
                 self.begin(acc);
@@ -233,7 +247,7 @@ impl Reducing {
                             b += count;
                         }
                         None => {
-                            self.block(&mut inner, acc, u, b);
+                            self.block(&mut inner, in_columns, acc, u, b);
                             self.push(acc, b, blocks);
                             b += 1;
                         }
@@ -244,20 +258,32 @@ impl Reducing {
         }
     }
     fn memory(&self) -> usize {
-        self.inner.frame_bytes().next_multiple_of(64)
-            + self.epilogue.frame_bytes().next_multiple_of(64)
-            + self.acc_bytes
+        self.inner_bytes() + self.epilogue.frame_bytes().next_multiple_of(64) + self.acc_bytes
     }
+    fn inner_bytes(&self) -> usize {
+        let by_columns = self.by_columns.as_ref().map_or(0, ColumnFold::frame_bytes);
+        self.inner.frame_bytes().max(by_columns).next_multiple_of(64)
+    }
+    /// Frames of the inner program, or of what reduces by columns, and of the epilogue; and the accumulators.
+    ///
     /// # Safety
     /// `m` has `memory()` bytes.
-    unsafe fn start<'a>(&self, m: *mut u8, bases: Bases<'a>) -> (Frame<'a>, Frame<'a>, *mut u8) {
+    unsafe fn start<'a>(
+        &self,
+        m: *mut u8,
+        bases: Bases<'a>,
+        in_columns: Option<&ColumnFold>,
+    ) -> (Frame<'a>, Frame<'a>, *mut u8) {
         // SAFETY: the three pieces that `memory` counts.
         unsafe {
-            let e = m.add(self.inner.frame_bytes().next_multiple_of(64));
+            let e = m.add(self.inner_bytes());
             let acc = e.add(self.epilogue.frame_bytes().next_multiple_of(64));
             let n = self.inner.tile().min(self.n.max(1) * self.columns.max(1) * self.outer.max(1));
             (
-                self.inner.start(m, bases, if self.n == 0 { 0 } else { n }),
+                match in_columns {
+                    Some(c) => c.start(m, bases),
+                    None => self.inner.start(m, bases, if self.n == 0 { 0 } else { n }),
+                },
                 self.epilogue.start(e, bases, self.epilogue.tile().min(self.epilogue.total())),
                 acc,
             )
@@ -290,7 +316,7 @@ impl Reducing {
     unsafe fn take_folded(&self, code: &RegisterFold, memory: &FoldMemory, acc: *mut u8, chain: usize) {
         for (k, r) in self.reductions.iter().enumerate() {
             // SAFETY: an element each.
-            unsafe { acc.add(r.at).copy_from_nonoverlapping(code.result(memory, k, chain), r.bytes) };
+            unsafe { copy_one(acc.add(r.at), code.result(memory, k, chain), r.bytes) };
         }
     }
     /// Whole short rows, by code that folds them.
@@ -300,20 +326,29 @@ impl Reducing {
     unsafe fn rows_folded(&self, code: &RegisterFold, m: *mut u8, bases: Bases, from: usize, to: usize) {
         // SAFETY: as `rows`.
         unsafe {
-            let (inner, mut epilogue, _) = self.start(m, bases);
+            let (inner, mut epilogue, _) = self.start(m, bases, None);
             let mut memory = FoldMemory::default();
+            let steps = self.inner.fold_steps(code, code.chains() * self.n);
             let mut g = from;
             while g < to {
                 let count = self.epilogue.tile().min(to - g);
                 for row in (0..count).step_by(code.chains()) {
                     let chains = code.chains().min(count - row);
-                    let mut at = [0; CHAINS];
-                    (0..chains).for_each(|c| at[c] = (g + row + c) * self.n);
-                    self.inner.fold(code, &inner, &mut memory, &at[..chains], self.n);
+                    match steps.as_ref().filter(|_| row > 0 && chains == code.chains()) {
+                        Some(steps) => {
+                            code.advance(&mut memory, steps);
+                            self.inner.fold_here(code, &mut memory, self.n);
+                        }
+                        None => {
+                            let mut at = [0; CHAINS];
+                            (0..chains).for_each(|c| at[c] = (g + row + c) * self.n);
+                            self.inner.fold(code, &inner, &mut memory, &at[..chains], self.n);
+                        }
+                    }
                     for (k, r) in self.reductions.iter().enumerate() {
                         let d = self.epilogue.lanes(&epilogue, r.result).add(row * r.bytes);
                         for c in 0..chains {
-                            d.add(c * r.bytes).copy_from_nonoverlapping(code.result(&memory, k, c), r.bytes);
+                            copy_one(d.add(c * r.bytes), code.result(&memory, k, c), r.bytes);
                         }
                     }
                 }
@@ -333,7 +368,7 @@ impl Reducing {
         }
         // SAFETY: see above; result registers hold a tile of the epilogue.
         unsafe {
-            let (mut inner, mut epilogue, acc) = self.start(m, bases);
+            let (mut inner, mut epilogue, acc) = self.start(m, bases, None);
             let at_once = self.inner.tile() / self.n;
             let mut g = from;
             while g < to {
@@ -389,7 +424,7 @@ impl Reducing {
         (u / chunks, c, self.width.min(self.columns - c))
     }
     fn stride(&self, r: &Reduction) -> usize {
-        (LANES * self.width * r.bytes).next_multiple_of(64)
+        (LANES * self.room * r.bytes).next_multiple_of(64)
     }
     /// Before the first block of a unit: levels at the identity, no best yet.
     ///
@@ -413,20 +448,25 @@ impl Reducing {
     /// Reduces one block of a unit: its result stands in lane 0 (for positions: in the running best).
     ///
     /// # Safety
-    /// As `start`.
-    unsafe fn block(&self, inner: &mut Frame, acc: *mut u8, u: usize, b: usize) {
+    /// As `start`, whose frame `inner` is.
+    unsafe fn block(&self, inner: &mut Frame, in_columns: Option<&ColumnFold>, acc: *mut u8, u: usize, b: usize) {
         let (outer, c, w) = self.unit(u);
         let (from, to) = (b * BLOCK, ((b + 1) * BLOCK).min(self.n));
+        let across = in_columns.map_or(w, ColumnFold::row);
         // SAFETY: positions of this unit and block; accumulators hold LANES * width.
         unsafe {
             for r in &self.reductions {
                 match &r.how {
-                    How::Fold(_, identity) => moves::fill(acc.add(r.at), r.bytes, *identity, LANES * w),
+                    How::Fold(_, identity) => moves::fill(acc.add(r.at), r.bytes, *identity, LANES * across),
                     How::Arg(_) => ArgPlaces::of(acc.add(r.at), r.bytes, self.width).begin_block(w),
                 }
             }
             let step = if w == self.columns { (self.inner.tile() / w).max(1) } else { 1 };
             let mut i = from;
+            if let Some(code) = in_columns {
+                code.take(inner, |k| acc.add(self.reductions[k].at), (outer * self.n + i, i), to - i, (c, w));
+                i = to;
+            }
             while i < to {
                 let rows = step.min(to - i);
                 self.inner.eval(inner, (outer * self.n + i) * self.columns + c, rows * w);
@@ -444,7 +484,7 @@ impl Reducing {
             }
             for r in &self.reductions {
                 match &r.how {
-                    How::Fold(f, _) => (f.finish)(acc.add(r.at), w),
+                    How::Fold(f, _) => (f.finish)(acc.add(r.at), across),
                     How::Arg(f) => {
                         let a = ArgPlaces::of(acc.add(r.at), r.bytes, self.width);
                         (f.finish)(a.best, a.at, w, a.run_best, a.run_at, from as i64)
@@ -547,7 +587,8 @@ impl Reducing {
                 // SAFETY: m has `memory()` bytes. `place(k, u, b)` is a run of `width` entries within what `total` counted, another for each
                 // (unit, block), and each of these is one thread's.
                 unsafe {
-                    let (mut inner, _, acc) = self.start(m, bases);
+                    let in_columns = self.in_columns();
+                    let (mut inner, _, acc) = self.start(m, bases, in_columns);
                     let mut memory = FoldMemory::default();
                     let (mut chain, mut folded) = (0, 0); // of those that were folded together
                     for t in range.clone() {
@@ -562,7 +603,7 @@ impl Reducing {
                                 self.take_folded(code, &memory, acc, chain);
                                 chain += 1;
                             }
-                            None => self.block(&mut inner, acc, u, b),
+                            None => self.block(&mut inner, in_columns, acc, u, b),
                         }
                         for (k, r) in self.reductions.iter().enumerate() {
                             let (v, p) = place(k, u, b);
@@ -585,7 +626,7 @@ impl Reducing {
         scratch.with(self.memory(), |m| {
             // SAFETY: no piece was skipped, as nothing was cancelled and none failed, so that all parts are written; the other threads are done.
             unsafe {
-                let (_, mut epilogue, acc) = self.start(m, bases);
+                let (_, mut epilogue, acc) = self.start(m, bases, None);
                 for u in 0..units {
                     self.begin(acc);
                     for b in 0..blocks {
@@ -621,6 +662,20 @@ impl Reducing {
     }
 }
 
+/// An element of four or eight bytes.
+///
+/// # Safety
+/// It is there, and there is room for it.
+#[inline(always)]
+unsafe fn copy_one(to: *mut u8, from: *const u8, bytes: usize) {
+    // SAFETY: by the contract.
+    unsafe {
+        match bytes {
+            4 => to.cast::<u32>().write_unaligned(from.cast::<u32>().read_unaligned()),
+            _ => to.cast::<u64>().write_unaligned(from.cast::<u64>().read_unaligned()),
+        }
+    }
+}
 /// A pointer that threads share, each using its own part of what it points at.
 struct Parts(*mut u8);
 // SAFETY: only `split` has one, whose threads write at the places of different (unit, block) pairs.

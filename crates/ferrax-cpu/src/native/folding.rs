@@ -44,6 +44,8 @@ pub struct FoldMemory {
     table: [*mut u8; TABLE],
     accumulators: [MaybeUninit<u64>; MOST_ACCUMULATORS * LANES],
 }
+/// Bytes that pointers move from one group of chains to the next.
+pub struct FoldSteps([isize; TABLE]);
 impl Default for FoldMemory {
     fn default() -> FoldMemory {
         FoldMemory {
@@ -138,6 +140,18 @@ impl RegisterFold {
     pub fn point(&self, memory: &mut FoldMemory, chain: usize, place: impl Fn(u16) -> *mut u8) {
         for (p, s) in memory.table.iter_mut().zip(&self.slots).filter(|(_, s)| s.chain == chain) {
             *p = place(s.slot.at).wrapping_add(s.at);
+        }
+    }
+    /// How far each pointer moves where its operand moves so many bytes.
+    pub fn steps(&self, of: impl Fn(u16) -> isize) -> FoldSteps {
+        let mut steps = [0; TABLE];
+        steps.iter_mut().zip(&self.slots).for_each(|(step, s)| *step = of(s.slot.at));
+        FoldSteps(steps)
+    }
+    /// Moves all chains on.
+    pub fn advance(&self, memory: &mut FoldMemory, by: &FoldSteps) {
+        for (p, step) in memory.table.iter_mut().zip(by.0).take(self.slots.len()) {
+            *p = p.wrapping_offset(step);
         }
     }
     /// Folds the `n` elements of each chain, from nothing.

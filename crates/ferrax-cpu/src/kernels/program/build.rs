@@ -12,7 +12,9 @@ use ferrax_kernel::{Affine, Bin, DType, Error, Kernel, Node, NodeId, Res, Un};
 use smallvec::SmallVec;
 
 /// Rows from this length on are tiles of their own, whose operands are used in place; shorter ones are copied into tiles of many.
-const ROW: usize = 48;
+pub(super) const ROW: usize = 48;
+/// And from this one on, if code goes through the rows by itself.
+const ROW_IN_CODE: usize = 32;
 
 pub(super) struct TileBuilder<'a> {
     pub(super) spec: &'a Spec<'a>,
@@ -69,7 +71,8 @@ impl TileProgram {
             dims.push(1);
             innermost.push(usize::MAX);
         }
-        let by_rows = !spec.places.is_empty() && (dims.len() == 1 || dims[dims.len() - 1] >= ROW);
+        let row = if is_for_code(spec, &needed, innermost[innermost.len() - 1]) { ROW_IN_CODE } else { ROW };
+        let by_rows = !spec.places.is_empty() && (dims.len() == 1 || dims[dims.len() - 1] >= row);
         let mut b = TileBuilder {
             spec,
             dims,
@@ -151,6 +154,18 @@ fn unconverted(k: &Kernel, n: NodeId) -> NodeId {
         Node::Convert(x) if k.dtype(x) == k.dtype(n) => unconverted(k, x),
         _ => n,
     }
+}
+
+/// Whether all that is read and written along a loop dimension lies side by side, as it is, or stays.
+fn is_for_code(spec: &Spec, needed: &[bool], innermost: usize) -> bool {
+    let is_even = |a: &Affine| matches!(a.stride(innermost), 0 | 1);
+    let is_simple = |(d, node): &(DType, Node)| match node {
+        Node::Index(a) => a.strides.iter().enumerate().all(|(k, s)| *s == 0 || k == innermost),
+        Node::Load(l) => l.guards.is_empty() && is_even(&l.at) && Lane::of(*d).is_storage_of(*d) && d.size() >= 4,
+        _ => true,
+    };
+    let mut nodes = spec.kernel.nodes.iter().zip(needed);
+    nodes.all(|(n, needed)| !needed || is_simple(n)) && spec.places.iter().all(|p| is_even(p))
 }
 
 /// The loop dimensions, without those of size 1, and with neighbours merged where every affine form of a needed node allows it.

@@ -2,6 +2,7 @@
 //!
 //! INVARIANT: the parts do what the instructions do, in their order; they are made at most once, every tile after that takes them, and no
 //! thread waits for them.
+use super::build::ROW;
 use super::{DIRECT, Ins, Op, Setup, TileProgram};
 use crate::native::{self, Function, LaneWidth, Operand, RegisterFold, Replaced, Segment, VectorSize};
 use crate::tier::Tier;
@@ -66,8 +67,12 @@ impl TileProgram {
         }
     }
     /// Whether all of it is one native segment, which moves through nothing but what is used in place.
-    pub(super) fn is_all_native(&self) -> bool {
+    pub fn is_all_native(&self) -> bool {
         matches!(self.code.get(), Some([CodePart::Native(s)]) if s.moving().all(|o| o as usize >= self.n_regs))
+    }
+    /// Whether code was made, or could not be.
+    pub fn was_tried(&self) -> bool {
+        self.code.parts.get().is_some()
     }
     /// The segment, if it is all there is, and can take rows of these many positions one after the other.
     #[inline]
@@ -175,6 +180,7 @@ impl TileProgram {
     }
     /// A call alone is a loop of its own already, if not of the best where bools are bytes, nor where a function has more constants than
     /// there are registers, which code reads where they are wanted, nor where it writes over its operand, nor where an operand would be repeated first.
+    /// But short rows are many calls.
     fn pays(&self, calls: &[Replaced]) -> bool {
         let of_bools = |c: &Replaced| {
             let (ops, result) = c.function.bools();
@@ -184,7 +190,11 @@ impl TileProgram {
             let ops = &c.ops[..c.function.operands()];
             ops.iter().any(|o| matches!(self.known(*o), Operand::One { .. }))
         };
-        calls.len() > 1 || self.code.aliased || calls.iter().any(|c| of_bools(c) || c.function.is_long() || of_row(c))
+        let is_short = self.by_rows && self.dims.len() > 1 && self.row() < ROW;
+        calls.len() > 1
+            || is_short
+            || self.code.aliased
+            || calls.iter().any(|c| of_bools(c) || c.function.is_long() || of_row(c))
     }
     pub(super) fn known(&self, o: Op) -> Operand {
         for s in &self.setup {

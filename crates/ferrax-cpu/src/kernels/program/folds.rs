@@ -2,7 +2,7 @@
 //!
 //! INVARIANT: it is there only for programs all of whose loads walk rows as they lie, or stay where they are, so that pointers are all it needs.
 use super::{Frame, Ins, Op, Setup, TileProgram};
-use crate::native::{FoldMemory, Function, LaneWidth, Operand, RegisterFold, Replaced};
+use crate::native::{FoldMemory, FoldSteps, Function, LaneWidth, Operand, RegisterFold, Replaced};
 
 /// A value that is reduced: by what, and what each lane starts from.
 pub type FoldedValue = (Op, Function, u64);
@@ -104,6 +104,34 @@ impl TileProgram {
                 frame.base[k].wrapping_add(pos * d.size)
             });
         }
+        // SAFETY: by the contract.
+        unsafe { self.fold_here(code, memory, n) }
+    }
+    /// How far all pointers move from some positions to those so many behind them, where that is the same everywhere: at most one loop is around
+    /// the rows.
+    pub fn fold_steps(&self, code: &RegisterFold, positions: usize) -> Option<FoldSteps> {
+        let (last, row) = (self.dims.len() - 1, self.row_of_folds());
+        let is_even = last == 0 || last == 1 && positions.is_multiple_of(row);
+        if !is_even && !self.loads.is_empty() {
+            return None;
+        }
+        Some(code.steps(|place| {
+            let Some(k) = (place as usize).checked_sub(self.n_regs) else { return 0 };
+            match self.directs.get(k) {
+                Some(d) => (positions * d.size) as isize,
+                None => {
+                    let l = &self.loads[k - self.directs.len()];
+                    let steps = if last == 0 { positions as i64 } else { (positions / row) as i64 };
+                    (steps * l.strides[0]) as isize * l.size as isize
+                }
+            }
+        }))
+    }
+    /// Folds `n` positions from where the chains point to.
+    ///
+    /// # Safety
+    /// As `fold`, which has pointed them, or moved by `fold_steps` since.
+    pub unsafe fn fold_here(&self, code: &RegisterFold, memory: &mut FoldMemory, n: usize) {
         // SAFETY: what is used in place walks its buffer by an element a position, and so do loads, or they stay, as `compile_folds` saw; all of it
         // inside, by `Kernel::verify`. Registers hold a vector at least.
         unsafe { code.run(memory, n) }
