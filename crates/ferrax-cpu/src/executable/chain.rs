@@ -138,6 +138,8 @@ struct Prospect<'a> {
 pub struct ChainBuilder<'a> {
     prospects: Vec<Prospect<'a>>,
     rows: usize,
+    /// What a loop around them carries: where it is read, and where it will be.
+    carried: Vec<(Cell, Cell)>,
 }
 
 impl<'a> ChainBuilder<'a> {
@@ -203,7 +205,11 @@ impl<'a> ChainBuilder<'a> {
         let prospects = std::mem::take(&mut self.prospects);
         let rows = std::mem::take(&mut self.rows);
         if pays {
-            let chain = chain(c, prospects, rows);
+            let bytes: usize = streamed(c, &prospects).iter().map(|t| t.1).sum();
+            // As many chunks for each piece of the work (`threads::for_ranges`): who is done early goes to sleep, and is slow to wake in the next chain.
+            let chunks =
+                rows.div_ceil((CHUNK / (bytes / rows).max(1)).max(1)).next_multiple_of(4 * threads::num_threads());
+            let chain = chain(c, prospects, rows, rows.div_ceil(chunks));
             return out.push(Ready::Chain(Box::new(chain)));
         }
         out.extend(prospects.into_iter().map(|l| l.link.alone()));
@@ -237,7 +243,8 @@ impl<'a> ChainBuilder<'a> {
             a == b || !inner.contains(&a) && !inner.contains(&b) && overlap(c, (a, bytes(a)), (b, bytes(b)))
         };
         let alike = |a: Cell, b: Cell| a == b || bytes(a) == bytes(b) && c.meet(a, b);
-        let written: SmallVec<[Cell; 8]> = all.iter().flat_map(|l| l.link.outs.iter().copied()).collect();
+        let mut written: SmallVec<[Cell; 8]> = all.iter().flat_map(|l| l.link.outs.iter().copied()).collect();
+        written.extend(self.carried.iter().flat_map(|(slot, next)| [*slot, *next]));
         let reads_rows = |l: &Prospect, input: usize, cell: Cell| {
             written.iter().all(|w| !meet(cell, *w) || alike(cell, *w) && l.of.reads_by_rows(input, rows))
         };
@@ -329,11 +336,7 @@ fn range_of(a: &Access, domain: &Dims, rest: &Dims) -> Option<(i128, i128)> {
     }
     Some((lo, hi))
 }
-fn chain(c: &Compiler, prospects: Vec<Prospect>, rows: usize) -> Chain {
-    let bytes: usize = streamed(c, &prospects).iter().map(|t| t.1).sum();
-    // As many chunks for each piece of the work (`threads::for_ranges`): who is done early goes to sleep, and is slow to wake in the next chain.
-    let chunks = rows.div_ceil((CHUNK / (bytes / rows).max(1)).max(1)).next_multiple_of(4 * threads::num_threads());
-    let step = rows.div_ceil(chunks);
+fn chain(c: &Compiler, prospects: Vec<Prospect>, rows: usize, step: usize) -> Chain {
     let (mut inner, mut inner_bytes) = (vec![], 0);
     for (cell, bytes) in touched(c, &prospects) {
         if is_inner(c, &prospects, cell) {
@@ -346,35 +349,121 @@ fn chain(c: &Compiler, prospects: Vec<Prospect>, rows: usize) -> Chain {
     Chain { links: prospects.into_iter().map(|l| l.link).collect(), rows, step, inner, inner_bytes, cost }
 }
 
+/// The steps of a loop's body as a chain that does all iterations of a chunk before it goes to the next: where each row of what is carried is made
+/// of the same rows. Else the steps as they were.
+pub fn of_loop(
+    c: &Compiler,
+    body: &[Step],
+    ready: Vec<Ready>,
+    carried: Vec<(Cell, Cell)>,
+) -> std::result::Result<Chain, Vec<Ready>> {
+    /// What an iteration of a chunk should touch: it stays in the nearer caches, and is worth the calls.
+    const NEAR: usize = 32 << 10;
+    const LEAST: usize = 8 << 10;
+    let is_link = |r: &Ready| match r {
+        Ready::Kernel { .. } => true,
+        Ready::Chain(chain) => chain.links.iter().all(|l| matches!(l.work, LinkWork::Kernel(_))),
+        _ => false,
+    };
+    if ready.is_empty() || !ready.iter().all(is_link) {
+        return Err(ready);
+    }
+    // each link is one of the steps
+    let step_of = |ins: &[Cell], outs: &[Cell]| {
+        body.iter().find_map(|s| match s {
+            Step::Kernel { kernel, ins: i, outs: o } if *c.cells(i) == *ins && *c.cells(o) == *outs => {
+                Some((kernel, i, o))
+            }
+            _ => None,
+        })
+    };
+    let cells = |r: &Ready| -> Vec<(Box<[Cell]>, Box<[Cell]>)> {
+        match r {
+            Ready::Kernel { ins, outs, .. } => vec![(ins.clone(), outs.clone())],
+            Ready::Chain(chain) => chain.links.iter().map(|l| (l.ins.clone(), l.outs.clone())).collect(),
+            _ => vec![],
+        }
+    };
+    let all: Vec<_> = ready.iter().flat_map(cells).collect();
+    let writes = |cell: Cell| all.iter().flat_map(|l| l.1.iter()).filter(|o| **o == cell).count();
+    if all.len() > MOST_LINKS
+        || !all.iter().all(|(i, o)| step_of(i, o).is_some())
+        || !carried.iter().all(|(slot, next)| writes(*next) == 1 && (slot == next || writes(*slot) == 0))
+    {
+        return Err(ready);
+    }
+    let mut builder = ChainBuilder { carried, ..ChainBuilder::default() };
+    let links = ready.into_iter().flat_map(|r| match r {
+        Ready::Kernel { kernel, ins, outs } => vec![Link { work: LinkWork::Kernel(kernel), ins, outs }],
+        Ready::Chain(chain) => chain.links,
+        _ => vec![],
+    });
+    for link in links {
+        let Some((kernel, in_slots, out_slots)) = step_of(&link.ins, &link.outs) else { unreachable!("seen above") };
+        builder.prospects.push(Prospect { of: Origin::Kernel(kernel), link, in_slots, out_slots });
+    }
+    let bytes: usize = streamed(c, &builder.prospects).iter().map(|t| t.1).sum();
+    let rows = builder.common_rows(c).filter(|_| bytes >= LEAST);
+    let trades = |cell: Cell| builder.carried.iter().any(|(a, b)| [*a, *b].contains(&cell));
+    let is_lost =
+        touched(c, &builder.prospects).iter().any(|(cell, _)| trades(*cell) && is_inner(c, &builder.prospects, *cell));
+    let Some(rows) = rows.filter(|_| !is_lost) else {
+        return Err(builder.prospects.into_iter().map(|l| l.link.alone()).collect());
+    };
+    let threads = threads::num_threads();
+    let chunks = if bytes < threads * LEAST { 1 } else { bytes.div_ceil(NEAR).next_multiple_of(threads) };
+    Ok(chain(c, builder.prospects, rows, rows.div_ceil(chunks)))
+}
+
 impl Chain {
     pub fn run(&self, state: &mut RunState, cx: &RunCx) -> Res<()> {
-        state.launches += self.links.len() as u64;
+        self.run_times(1, &self.cost, &[], state, cx)
+    }
+    /// Estimated time of one run.
+    pub fn nanos(&self) -> f64 {
+        self.cost.estimate
+    }
+    /// Runs so many times, all of a chunk before the next chunk; each time, these cells trade places.
+    pub fn run_times(
+        &self,
+        times: usize,
+        cost: &Cost,
+        trading: &[(Cell, Cell)],
+        state: &mut RunState,
+        cx: &RunCx,
+    ) -> Res<()> {
+        state.launches += (self.links.len() * times) as u64;
         for l in &self.links {
             if let LinkWork::Kernel(k) = &l.work {
-                k.expect(1);
+                k.expect(times);
             }
         }
         let bases = Bases { ptrs: &state.ptrs, ins: &[], outs: &[], cancel: cx.cancel };
-        threads::try_ranges(self.rows.div_ceil(self.step), Some(&self.cost), cx.cancel, &|chunks| {
+        threads::try_ranges(self.rows.div_ceil(self.step), Some(cost), cx.cancel, &|chunks| {
             let bases = &bases;
             ChainScratch.with(self.inner_bytes, |memory| {
-                let mut ptrs: SmallVec<[*mut u8; 16]> = SmallVec::from_slice(bases.ptrs);
+                let whole: SmallVec<[*mut u8; 16]> = SmallVec::from_slice(bases.ptrs);
+                let mut ptrs = whole.clone();
                 for k in chunks {
-                    if bases.cancel.load(Ordering::Relaxed) {
-                        return Ok(());
-                    }
                     let (from, to) = (k * self.step, self.rows.min((k + 1) * self.step));
+                    ptrs.copy_from_slice(&whole);
                     for i in &self.inner {
                         // Where row 0 would be, if all were there.
                         ptrs[i.cell as usize] = memory.wrapping_add(i.at).wrapping_sub(from * i.row_bytes);
                     }
-                    for l in &self.links {
-                        let bases = Bases { ptrs: &ptrs, ins: &l.ins, outs: &l.outs, ..*bases };
-                        // SAFETY: cells that are not inner are as `run_steps` gives them to a kernel, by verify; rows are this thread's, and what
-                        // other threads write meanwhile are other rows, which this link does not touch (`ChainBuilder::holds`). An inner
-                        // cell's rows from..to lie in `memory`, which has `inner_bytes`; a link touches no others (`reads_by_rows`), and earlier
-                        // links have written them (`is_inner`).
-                        unsafe { l.work.run_rows(bases, from..to, self.rows) }?;
+                    for _ in 0..times {
+                        if bases.cancel.load(Ordering::Relaxed) {
+                            return Ok(());
+                        }
+                        for l in &self.links {
+                            let bases = Bases { ptrs: &ptrs, ins: &l.ins, outs: &l.outs, ..*bases };
+                            // SAFETY: cells that are not inner are as `run_steps` gives them to a kernel, by verify; rows are this thread's, and what
+                            // other threads write meanwhile are other rows, which this link does not touch (`ChainBuilder::holds`), in this
+                            // iteration or another. An inner cell's rows from..to lie in `memory`, which has `inner_bytes`; a link touches no
+                            // others (`reads_by_rows`), and earlier links have written them (`is_inner`).
+                            unsafe { l.work.run_rows(bases, from..to, self.rows) }?;
+                        }
+                        trading.iter().for_each(|(a, b)| ptrs.swap(*a as usize, *b as usize));
                     }
                 }
                 Ok(())

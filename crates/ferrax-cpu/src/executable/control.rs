@@ -3,12 +3,13 @@
 //! INVARIANT: an iteration allocates nothing but the growth of tapes (doubled when full); carries trade places instead of being
 //! copied; windows are a pointer and a stride.
 #![allow(unsafe_code)]
-use super::chain::LinkWork;
+use super::chain::{self, Chain, LinkWork};
 use super::scalars::{self, write_int};
 use super::{Cell, Compiler, Home, Ready, RunState, run_steps};
 use crate::kernels::{Bases, CompiledKernel};
 use crate::memory::Block;
 use crate::tape::{Items, Tape, Writing};
+use crate::threads::Cost;
 use ferrax_kernel::backend::RunCx;
 use ferrax_kernel::kernel::Access;
 use ferrax_kernel::plan::{Across, Collective, HostCall, SlotId, Step, Trip};
@@ -77,6 +78,8 @@ pub struct CompiledLoop {
     ys: Vec<CellWindow>,
     count: Option<(Cell, usize)>,
     body: Vec<Ready>,
+    /// All iterations of some rows before the next rows: the body, and what trades places after each.
+    by_rows: Option<(Box<Chain>, Vec<(Cell, Cell)>)>,
 }
 
 impl Compiler<'_> {
@@ -185,12 +188,22 @@ fn compile_loop(c: &mut Compiler, l: &ferrax_kernel::plan::Loop) -> Res<Compiled
         };
         carries.push(CellCarry { init: cells[0], slot: cells[1], next: cells[2], out: cells[3], bytes, tape });
     }
-    let windows = |w: &[ferrax_kernel::plan::Window]| w.iter().map(|w| c.window(w)).collect();
+    let windows = |w: &[ferrax_kernel::plan::Window]| -> Vec<CellWindow> { w.iter().map(|w| c.window(w)).collect() };
     let (xs, ys) = (windows(&l.xs), windows(&l.ys));
     let count = l.count.map(|s| (c.cell(s), c.bytes(s)));
     let body = c.steps(&l.body)?;
     c.is_repeated = outside;
-    Ok(CompiledLoop { trips, reverse: l.reverse, carries, xs, ys, count, body })
+    let is_plain = xs.is_empty() && ys.is_empty() && carries.iter().all(|k| k.tape.is_none());
+    let (body, by_rows) = if is_plain && !matches!(trips, Trips::While { .. }) {
+        let carried: Vec<(Cell, Cell)> = carries.iter().map(|k| (k.slot, k.next)).collect();
+        match chain::of_loop(c, &l.body, body, carried.clone()) {
+            Ok(chain) => (vec![], Some((Box::new(chain), carried))),
+            Err(body) => (body, None),
+        }
+    } else {
+        (body, None)
+    };
+    Ok(CompiledLoop { trips, reverse: l.reverse, carries, xs, ys, count, body, by_rows })
 }
 
 impl Control {
@@ -361,6 +374,16 @@ impl CompiledLoop {
         state: &mut RunState,
         cx: &RunCx,
     ) -> Res<usize> {
+        if let (Some((chain, carried)), Some(n)) = (&self.by_rows, known) {
+            chain.run_times(n, &Cost::of(chain.nanos() * n as f64), carried, state, cx)?;
+            if cx.cancel.load(Ordering::Relaxed) {
+                return Err(Error::Cancelled);
+            }
+            if n % 2 == 1 {
+                carried.iter().for_each(|(a, b)| state.ptrs.swap(*a as usize, *b as usize));
+            }
+            return Ok(n);
+        }
         let mut i = 0;
         loop {
             match (&self.trips, known) {
@@ -437,21 +460,22 @@ fn describe_kernel(kernel: &CompiledKernel, ins: &[Cell], outs: &[Cell], s: &mut
         *s += &format!("{pad}{line}\n");
     }
 }
+fn describe_chain(c: &Chain, s: &mut String, pad: &str) {
+    *s += &format!("{pad}{}\n", c.text());
+    for (work, ins, outs) in c.links() {
+        match work {
+            LinkWork::Kernel(k) => describe_kernel(k, ins, outs, s, &format!("{pad}  ")),
+            LinkWork::Gather(_) => *s += &format!("{pad}  {outs:?} = gather {ins:?}\n"),
+        }
+    }
+}
 /// Steps as text, one line each.
 pub fn describe(steps: &[Ready], s: &mut String, depth: usize) {
     let pad = "  ".repeat(depth);
     for step in steps {
         match step {
             Ready::Kernel { kernel, ins, outs } => describe_kernel(kernel, ins, outs, s, &pad),
-            Ready::Chain(c) => {
-                *s += &format!("{pad}{}\n", c.text());
-                for (work, ins, outs) in c.links() {
-                    match work {
-                        LinkWork::Kernel(k) => describe_kernel(k, ins, outs, s, &format!("{pad}  ")),
-                        LinkWork::Gather(_) => *s += &format!("{pad}  {outs:?} = gather {ins:?}\n"),
-                    }
-                }
-            }
+            Ready::Chain(c) => describe_chain(c, s, &pad),
             Ready::Scalars(b) => *s += &format!("{pad}{}\n", b.text()),
             Ready::Routine { ins, outs, .. } => *s += &format!("{pad}{outs:?} = routine {ins:?}\n"),
             Ready::Copy { from, to, bytes } => *s += &format!("{pad}[{to}] = copy [{from}] {bytes} bytes\n"),
@@ -462,8 +486,16 @@ pub fn describe(steps: &[Ready], s: &mut String, depth: usize) {
                         *s += &format!("{pad}while\n");
                         describe(cond, s, depth + 1);
                     }
-                    *s += &format!("{pad}do\n");
-                    describe(&l.body, s, depth + 1);
+                    match &l.by_rows {
+                        Some((chain, _)) => {
+                            *s += &format!("{pad}do, all times for each chunk\n");
+                            describe_chain(chain, s, &"  ".repeat(depth + 1));
+                        }
+                        None => {
+                            *s += &format!("{pad}do\n");
+                            describe(&l.body, s, depth + 1);
+                        }
+                    }
                 }
                 Control::ScalarLoop(l) => *s += &format!("{pad}{}\n", l.text()),
                 Control::Switch { branches, .. } => {

@@ -33,6 +33,8 @@ use std::sync::atomic::AtomicBool;
 /// Position of a pointer in the frame's table: registers first, then what is used in place.
 type Op = u16;
 const DIRECT: u16 = 0x8000;
+/// Lanes of the longest vectors.
+const VECTOR: usize = 16;
 
 #[derive(Clone, Copy, Debug)]
 enum Buf {
@@ -312,6 +314,8 @@ impl TileProgram {
     /// `memory` has `frame_bytes` bytes, 64-byte aligned, for as long as the frame lives; `bases` point at buffers as long as the kernel says.
     #[inline]
     pub unsafe fn start<'a>(&self, memory: *mut u8, bases: Bases<'a>, n: usize) -> Frame<'a> {
+        // Code reads a vector, at most, of what does not vary.
+        let n = if self.is_all_native() { n.min(VECTOR) } else { n };
         // SAFETY: `frame_bytes` counts exactly these pieces.
         unsafe {
             let n_p = self.n_pointers();

@@ -190,11 +190,16 @@ impl TileProgram {
             let ops = &c.ops[..c.function.operands()];
             ops.iter().any(|o| matches!(self.known(*o), Operand::One { .. }))
         };
+        // a function reads constants from memory, as it reads all else
+        let of_constants = |c: &Replaced| {
+            let ops = &c.ops[..c.function.operands()];
+            self.by_rows && ops.iter().any(|o| matches!(self.known(*o), Operand::Const(_)))
+        };
         let is_short = self.by_rows && self.dims.len() > 1 && self.row() < ROW;
         calls.len() > 1
             || is_short
             || self.code.aliased
-            || calls.iter().any(|c| of_bools(c) || c.function.is_long() || of_row(c))
+            || calls.iter().any(|c| of_bools(c) || c.function.is_long() || of_row(c) || of_constants(c))
     }
     pub(super) fn known(&self, o: Op) -> Operand {
         for s in &self.setup {
