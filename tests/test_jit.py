@@ -82,6 +82,34 @@ def test_configuration_is_part_of_the_signature(jax):
     assert f(1.0).dtype == np.float32 and len(traces) == 2
 
 
+def test_stages_and_calls_share_traces(jax, jnp):
+    f, traces = counted(jax, lambda x: x + 1)
+    f.lower(jnp.ones(3))
+    assert len(traces) == 1
+    f(jnp.ones(3)), f.trace(jax.ShapeDtypeStruct((3,), np.float32)), f.eval_shape(np.ones(3, np.float32)), f.lower(jnp.zeros(3))
+    assert len(traces) == 1
+    f.lower(jnp.ones(4)), f(jnp.ones(4))
+    assert len(traces) == 2
+    f.clear_cache()
+    f.lower(jnp.ones(4))
+    assert len(traces) == 3
+
+
+def test_lowering_inside_of_a_trace_shares_traces(jax, jnp):
+    f, traces = counted(jax, lambda x: x + 1)
+
+    @jax.jit
+    def outer(x):
+        f.lower(x)
+        return f(x)
+
+    assert outer(jnp.ones(3))[0] == 2 and len(traces) == 1
+    y = jnp.ones(3)
+    g, seen = counted(jax, lambda x: x + y)
+    jax.jit(lambda z: [jax.jit(lambda x: x + z).lower(z), g(z)][1])(y)
+    assert len(seen) == 1
+
+
 def test_the_cache_is_bounded_and_can_be_cleared(jax, jnp):
     f, traces = counted(jax, lambda x, n: x + n, static_argnums=1)
     for n in range(20):

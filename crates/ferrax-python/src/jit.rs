@@ -31,6 +31,7 @@ use crate::tree::{Leaves, TreeDef};
 use cache::{TraceCache, clear_all, lock};
 use ferrax::compiled::Compiled;
 use ferrax::device::Device;
+use ferrax_ir::Dtype;
 use ferrax_ir::aval::Aval;
 use ferrax_ir::effects::Name;
 use ferrax_ir::program::Program;
@@ -144,6 +145,10 @@ impl Jit {
         {
             cache.visit(each);
         }
+    }
+    /// Whether it has been found to refer, so that it has no traces of its own.
+    pub fn refers(&self) -> bool {
+        self.refers.load(Ordering::Relaxed)
     }
     /// How many traces are kept.
     pub fn size(&self) -> usize {
@@ -297,8 +302,8 @@ impl Jit {
 
     // ---- traces ----
 
-    /// The trace for these types, made if there is none yet.
-    pub fn variant(&self, py: Python, flat: &Flat, values: &[&Value], flags: Flags) -> PyResult<Arc<Variant>> {
+    /// The trace for these types, made if there is none yet: those of a call's values, or of arguments that stand for values.
+    pub fn variant<T: Typed>(&self, py: Python, flat: &Flat, values: &[T], flags: Flags) -> PyResult<Arc<Variant>> {
         let axes = if ferrax_ir::cx::no_axes() { vec![] } else { ferrax_ir::cx::axes() };
         let key = {
             let variants = &mut *lock(&flat.structure.variants);
@@ -309,7 +314,7 @@ impl Jit {
             let mut found = variants.last.as_ref().filter(fits).cloned();
             if found.is_none() {
                 let mut h = FxHasher::default();
-                values.iter().for_each(|v| hash_type(v, &mut h));
+                values.iter().for_each(|v| v.hash_type(&mut h));
                 flags.epoch().hash(&mut h);
                 key = h.finish();
                 found = variants.map.get(&key).and_then(|all| all.iter().find(fits)).cloned();
@@ -321,7 +326,7 @@ impl Jit {
             }
             key
         };
-        if self.refers.load(Ordering::Relaxed) {
+        if self.refers() {
             return Err(PyTypeError::new_err("a function that refers is called by ferrax._refs"));
         }
         if flags.no_tracing() {
@@ -330,7 +335,7 @@ impl Jit {
                 describe(self.function.bind(py))
             )));
         }
-        let ins: Vec<Aval> = values.iter().map(|v| v.aval()).collect();
+        let ins: Vec<Aval> = values.iter().map(Typed::to_aval).collect();
         if flags.explain_misses() {
             self.explain(py, flat, &ins)?;
         }
@@ -486,11 +491,39 @@ fn component(py: Python, tree: &Bound<PyAny>, i: usize) -> PyResult<String> {
     let paths = py.import("ferrax.tree_util")?.getattr("tree_flatten_with_path")?.call1((tree,))?.get_item(0)?;
     py.import("ferrax.tree_util")?.getattr("keystr")?.call1((paths.get_item(i)?.get_item(0)?,))?.extract()
 }
-fn hash_type(v: &Value, h: &mut FxHasher) {
-    let (weak, tape) = (v.weak(), v.tape());
-    h.write_u64(weak as u64 | (tape as u64) << 1 | (v.rank() as u64) << 9);
-    v.dtype().hash(h);
-    v.shape().iter().for_each(|n| h.write_usize(*n));
+/// What traces are looked up by: the type of a value, or a type.
+pub trait Typed {
+    fn is(&self, a: &Aval) -> bool;
+    fn hash_type(&self, h: &mut FxHasher);
+    fn to_aval(&self) -> Aval;
+}
+impl Typed for &Value {
+    #[inline]
+    fn is(&self, a: &Aval) -> bool {
+        a.dtype == self.dtype() && a.weak == self.weak() && *a.shape == *self.shape() && a.tape == self.tape()
+    }
+    fn hash_type(&self, h: &mut FxHasher) {
+        hash_parts(self.dtype(), self.weak(), self.tape(), self.shape(), h);
+    }
+    fn to_aval(&self) -> Aval {
+        self.aval()
+    }
+}
+impl Typed for Aval {
+    fn is(&self, a: &Aval) -> bool {
+        self == a
+    }
+    fn hash_type(&self, h: &mut FxHasher) {
+        hash_parts(self.dtype, self.weak, self.tape, &self.shape, h);
+    }
+    fn to_aval(&self) -> Aval {
+        self.clone()
+    }
+}
+fn hash_parts(dtype: Dtype, weak: bool, tape: u8, shape: &[usize], h: &mut FxHasher) {
+    h.write_u64(weak as u64 | (tape as u64) << 1 | (shape.len() as u64) << 9);
+    dtype.hash(h);
+    shape.iter().for_each(|n| h.write_usize(*n));
 }
 
 /// An attribute of a jitted function that is neither in its dict nor on its class.

@@ -2,7 +2,7 @@
 //!
 //! INVARIANT: an array is deleted only where it is donated: given up by the user, used by the program, and fit for one of its results.
 use super::cache::{self, lock};
-use super::{Jit, Variant};
+use super::{Jit, Typed, Variant};
 use crate::array::ArrayImpl;
 use crate::array::value::{held, to_ndarray, wrap};
 use crate::config::{self, Flags};
@@ -26,11 +26,8 @@ use std::sync::Arc;
 
 impl Variant {
     #[inline]
-    pub(super) fn fits(&self, values: &[&Value]) -> bool {
-        self.ins.len() == values.len()
-            && self.ins.iter().zip(values).all(|(a, v)| {
-                a.dtype == v.dtype() && a.weak == v.weak() && *a.shape == *v.shape() && a.tape == v.tape()
-            })
+    pub(super) fn fits<T: Typed>(&self, values: &[T]) -> bool {
+        self.ins.len() == values.len() && self.ins.iter().zip(values).all(|(a, v)| v.is(a))
     }
     /// The outputs for these leaves: run here and now, or bound as one equation where something is traced.
     pub fn run<'py>(&self, py: Python<'py>, jit: &Jit, values: &[&Value]) -> PyResult<Leaves<'py>> {

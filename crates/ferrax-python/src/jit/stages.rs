@@ -34,7 +34,11 @@ impl PyJit {
         let ins = types_of(&flat.leaves)?;
         let flags = config::flags();
         let device = jit.options.device.map_or_else(|| committed(&flat.leaves), |d| Ok(Some(d)))?;
-        let variant = Arc::new(guarded(|| jit.trace(py, &flat, ins, flags, ferrax_ir::cx::axes()))?);
+        let variant = if jit.refers() {
+            Arc::new(guarded(|| jit.trace(py, &flat, ins, flags, ferrax_ir::cx::axes()))?)
+        } else {
+            guarded(|| jit.variant(py, &flat, &ins, flags))?
+        };
         let names = flat.leaves_of(py, jit)?;
         Ok(PyTraced(Stage { variant, in_def: Arc::new(flat.arguments_def(py)?), names, jit: jit.clone(), device }))
     }
