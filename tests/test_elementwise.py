@@ -242,6 +242,27 @@ def test_numpy_functions_accept_what_numpy_accepts(jnp):
             np.testing.assert_allclose(np.asarray(jnp.add(value, 1)), np.add(value, 1), rtol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.complex64])
+def test_a_product_with_booleans_takes_what_is_true(jax, jnp, dtype):
+    x = np.array([np.inf, np.nan, -1, 2, -0.0], dtype)
+    mask = np.array([True, False, False, True, True])
+    want = np.where(mask, x, 0)
+    for f in (jnp.multiply, lambda x, m: m * x, jax.jit(lambda x, m: x * m), jax.vmap(jnp.multiply)):
+        got = f(jnp.asarray(x), jnp.asarray(mask))
+        same_bits(got, want)
+    same_bits(jnp.asarray(x)[:, None] * jnp.asarray(mask), np.where(mask, x[:, None], 0))
+    same_bits(jnp.asarray(x) * jnp.asarray(False), np.zeros(5, dtype))
+
+
+def test_derivatives_do_not_go_through_what_a_product_masks(jax, jnp):
+    x = jnp.array([0.0, 4.0])
+    assert np.array_equal(jax.grad(lambda x: (jnp.log(x) * (x > 0)).sum())(x), [0, 0.25])
+    assert np.array_equal(jax.jvp(lambda x: x * jnp.array([False, True]), (x,), (jnp.array([np.inf, 1.0]),))[1], [0, 1])
+    with pytest.raises((TypeError, ValueError), match="(?i)incompatible shapes"):
+        x * jnp.zeros(3, bool)
+    assert (jnp.arange(3) * jnp.array([True, False, True])).dtype == np.int32
+
+
 def test_booleans_divide_as_integers(jax, jnp):
     x, y = jnp.array([False, True, False]), jnp.array([True, True, True])
     for quotient, rest in ((x // y, x % y), divmod(x, y), (jnp.floor_divide(x, y), jnp.fmod(x, y))):

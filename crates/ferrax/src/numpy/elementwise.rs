@@ -2,6 +2,7 @@
 //!
 //! INVARIANT: emits at most one conversion and one change of rank per operand, then the primitive.
 use super::promotion::{Promotion, Rank, convert, one, result_type, to_inexact};
+use ferrax_ir::aval::Lit;
 use ferrax_ir::cx::bind;
 use ferrax_ir::dtype::Dtype;
 use ferrax_ir::error::{Error, Res};
@@ -117,6 +118,23 @@ pub enum Coercion {
     Number,
 }
 
+/// A product of numbers and an array of booleans takes the numbers where they are true, and 0 elsewhere: programs mask by it what is
+/// infinite or nan. `None` where there is no such array, or shapes do not go together, which is for the primitive to say.
+fn chosen(xs: &[Value], of: (Dtype, bool), p: Promotion, warn: &mut dyn FnMut(String)) -> Res<Option<Value>> {
+    let is_mask = |x: &Value| x.dtype() == Dtype::BOOL && !matches!(x, Value::Lit(_));
+    let (mask, numbers) = match xs {
+        [m, x] | [x, m] if is_mask(m) => (m, x),
+        _ => return Ok(None),
+    };
+    let Ok(shape) = broadcast_shapes([mask.shape(), numbers.shape()].into_iter()) else { return Ok(None) };
+    let mut xs = promote_shapes("mul", [mask.clone(), convert(numbers, of.0, of.1)?].into_iter().collect(), p, warn)?;
+    for x in xs.iter_mut().filter(|x| x.rank() > 0) {
+        *x = broadcast_to(x, &shape)?;
+    }
+    let zero = convert(&Value::Lit(Lit::zero(of.0)), of.0, of.1)?;
+    one(bind(&Select {}.into(), &[xs[0].clone(), zero, xs[1].clone()])?).map(Some)
+}
+
 /// What a pointwise primitive does to dtypes under its numpy spelling.
 pub fn coercion(f: Pw) -> Coercion {
     match f {
@@ -164,6 +182,12 @@ pub fn elementwise_in(
             Coercion::Inexact => d = to_inexact(d, p),
             Coercion::Number if d == Dtype::BOOL => d = Dtype::I32,
             _ => {}
+        }
+        if f == Pw::Mul
+            && d.is_inexact()
+            && let Some(out) = chosen(&xs, (d, weak), p, warn)?
+        {
+            return Ok(out);
         }
         let xs: Values = if xs.len() == 1 && xs[0].dtype() == d {
             xs
