@@ -151,9 +151,10 @@ impl At<'_> {
     fn mul0(&self, t: &Value, slope: &Value) -> Res<Value> {
         self.cx.pw2(Pw::MulZero, t, slope)
     }
-    /// `t / by` where `by` may be zero.
+    /// `t / by` where `by` may be zero: a number that the program wrote down tells that it is not.
     fn div0(&self, t: &Value, by: &Value) -> Res<Value> {
-        self.cx.pw2(Pw::DivZero, t, by)
+        let plain = matches!(by, Value::Lit(l) if !l.is_zero() && !l.parts().0.is_nan() && !l.parts().1.is_nan());
+        self.cx.pw2(if plain { Pw::Div } else { Pw::DivZero }, t, by)
     }
     /// A constant in the operands' dtype.
     fn k(&self, c: f64) -> Value {
