@@ -28,12 +28,37 @@ pub fn build(venv: &Venv, profile: &str, selection: &[&str]) -> Res {
     install(&fresh)
 }
 
-/// Builds a release wheel into `dist/`.
+/// Builds a release wheel into `dist/`, for this machine.
 pub fn wheel(venv: &Venv) -> Res<PathBuf> {
+    wheel_by(venv, &[])
+}
+
+/// Builds a release wheel into `dist/` for any machine of this system and processor. On Linux zig links it, against the C library of
+/// manylinux2014, and auditwheel looks at what it asks for.
+pub fn portable_wheel(venv: &Venv) -> Res<PathBuf> {
+    if !cfg!(target_os = "linux") {
+        return wheel(venv);
+    }
+    let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    let built = wheel_by(venv, &["--zig", "--compatibility", "manylinux2014", "--target", &target])?;
+    let audit = venv.run(&["-m", "auditwheel", "show", built.to_str().expect("UTF-8 path")]).read()?;
+    println!("{}", audit.trim());
+    // the name says which policy it was built for; the audit, which one it keeps
+    let policy = audit.split("following platform tag:").nth(1).unwrap_or("");
+    if policy.contains("manylinux_2_17") { Ok(built) } else { fail("the wheel asks for more than manylinux2014 has") }
+}
+
+fn wheel_by(venv: &Venv, how: &[&str]) -> Res<PathBuf> {
     let dist = root().join("dist");
     let _ = fs::remove_dir_all(&dist);
-    venv.run(&["-m", "maturin", "build", "--release", "--out", "dist", "--interpreter"])
+    // maturin looks for zig by the Python that it finds on the path
+    let folder = venv.python().parent().map(Path::to_path_buf).into_iter();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::env::join_paths(folder.chain(std::env::split_paths(&path))).map_err(|e| e.to_string())?;
+    venv.run(&["-m", "maturin", "build", "--release", "--locked", "--out", "dist", "--interpreter"])
         .args(&[venv.python().to_str().expect("UTF-8 path")])
+        .args(how)
+        .env("PATH", path)
         .go()?;
     let mut files = fs::read_dir(&dist).map_err(|e| e.to_string())?.flatten();
     match files.next() {

@@ -108,7 +108,12 @@ const TASKS: &[Task] = &[
         about: "build the extension into python/ferrax and leave .venv ready to use",
         run: develop,
     },
-    Task { name: "wheel", usage: "", about: "build a release wheel into dist/ and print its size", run: wheel },
+    Task {
+        name: "wheel",
+        usage: "[--try]",
+        about: "build a release wheel for any such machine into dist/; try it in a fresh environment",
+        run: wheel,
+    },
 ];
 
 fn main() {
@@ -334,10 +339,15 @@ fn outside(_: &[String]) -> Res {
     Ok(())
 }
 
-fn wheel(_: &[String]) -> Res {
-    let built = extension::wheel(&python::main(&["wheel"])?)?;
+fn wheel(args: &[String]) -> Res {
+    let groups: &[&str] = if cfg!(target_os = "linux") { &["wheel", "manylinux"] } else { &["wheel"] };
+    let venv = python::main(groups)?;
+    let built = extension::portable_wheel(&venv)?;
     let size = built.metadata().map_err(|e| e.to_string())?.len();
     println!("{}  {:.1} MB", built.display(), size as f64 / 1e6);
+    if args.iter().any(|a| a == "--try") {
+        venv.run(&["tests/fresh_environment.py", built.to_str().expect("UTF-8 path")]).go()?;
+    }
     Ok(())
 }
 

@@ -15,6 +15,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("types", &["mypy==2.4.1", "basedpyright==1.40.2"]),
     ("docs", &["sphinx>=8,<10", "furo", "myst-parser", "sphinx-copybutton"]),
     ("wheel", &["maturin>=1.9,<2"]),
+    ("manylinux", &["ziglang", "auditwheel"]),
     ("oracle", &["jax==0.10.2", "mpmath", "numpy", "ml_dtypes", "opt_einsum", "pytest", "pytest-xdist", "hypothesis"]),
 ];
 
