@@ -20,7 +20,8 @@ pub use graph::{Graph, Guard, TensorId, TensorIds, scaled, unit};
 use crate::aval::Aval;
 use crate::dtype::{Dtype, KeyImpl};
 use crate::error::Res;
-use crate::program::{Atom, Program};
+use crate::program::{Atom, Eqn, Program};
+use ferrax_kernel::plan::Operations;
 use ferrax_kernel::{DType, Dims, Plan, Scalar};
 
 /// How a value stands in memory: keys and complex numbers have a trailing axis of 2.
@@ -46,6 +47,37 @@ pub fn physical(a: &Aval) -> Physical {
 
 /// The plan of a program. Its inputs are the program's (captured ones first), its outputs likewise, in physical form.
 pub fn lower(p: &Program) -> Res<Plan> {
+    plan(p, &crate::simplify::simplify(p))
+}
+/// What a program computes as it was written: the operations of each equation by itself, nothing merged and nothing computed twice.
+pub fn operations(p: &Program) -> Res<Operations> {
+    let p = crate::simplify::inline_calls(p);
+    let (mut sum, mut first) = (Operations::default(), p.in_avals().len());
+    for e in p.eqns() {
+        let outs = &p.avals()[first..first + e.n_out as usize];
+        first += outs.len();
+        let alone = alone(&p, e, outs)?;
+        sum = sum.and(plan(&alone, &alone)?.operations());
+    }
+    Ok(sum)
+}
+/// The program of one equation.
+fn alone(p: &Program, e: &Eqn, outs: &[Aval]) -> Res<Program> {
+    let mut avals = vec![];
+    let mut operand = |a: &Atom| match a {
+        Atom::Var(v) => {
+            avals.push(p.avals()[*v as usize].clone());
+            Atom::Var(avals.len() as u32 - 1)
+        }
+        Atom::Lit(_) => *a,
+    };
+    let args = e.args.iter().map(&mut operand).collect();
+    let n_ins = avals.len();
+    avals.extend_from_slice(outs);
+    let results = (n_ins..avals.len()).map(|k| Atom::Var(k as u32)).collect();
+    Program::new(0, n_ins, avals, vec![Eqn { op: e.op.clone(), args, n_out: e.n_out }], results, vec![])
+}
+fn plan(p: &Program, simple: &Program) -> Res<Plan> {
     let mut g = Graph::default();
     let ins: Vec<TensorId> = p
         .in_avals()
@@ -58,7 +90,7 @@ pub fn lower(p: &Program) -> Res<Plan> {
             Ok(g.bring_in(a, slot))
         })
         .collect::<Res<_>>()?;
-    let outs = g.inline(&crate::simplify::simplify(p), &ins)?;
+    let outs = g.inline(simple, &ins)?;
     for y in outs {
         let y = g.take_out(y);
         let slot = g.force(y);

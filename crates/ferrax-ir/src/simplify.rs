@@ -18,7 +18,13 @@ use std::sync::Arc;
 
 /// The same function, simpler. Inputs stay as they are, used or not.
 pub fn simplify(p: &Program) -> Arc<Program> {
-    let mut s = Simplifier::default();
+    simplified(p, Simplifier::default())
+}
+/// The same function with its calls inlined, its dead code dropped, and nothing merged: what was written twice stands there twice.
+pub fn inline_calls(p: &Program) -> Arc<Program> {
+    simplified(p, Simplifier { as_written: true, ..Simplifier::default() })
+}
+fn simplified(p: &Program, mut s: Simplifier) -> Arc<Program> {
     let ins: Vec<Atom> = p.in_avals().iter().map(|a| s.input(a.clone())).collect();
     let n_ins = ins.len();
     let outs = s.inline(p, ins);
@@ -32,6 +38,8 @@ pub fn simplify(p: &Program) -> Arc<Program> {
 
 #[derive(Default)]
 struct Simplifier {
+    /// Equations are neither merged nor replaced.
+    as_written: bool,
     avals: Vec<Aval>,
     eqns: Vec<Eqn>,
     /// The equation that defines each variable, and which of its outputs it is.
@@ -73,11 +81,12 @@ impl Simplifier {
     }
     fn emit(&mut self, op: &Op, args: SmallVec<[Atom; 2]>, outs: &[Aval]) -> SmallVec<[Atom; 2]> {
         if let [out] = outs
+            && !self.as_written
             && let Some(a) = laws::apply(self, op, &args, out)
         {
             return SmallVec::from_slice(&[a]);
         }
-        let pure = op.effects() == Default::default();
+        let pure = op.effects() == Default::default() && !self.as_written;
         let key = (op.clone(), args);
         if pure && let Some(first) = self.seen.get(&key) {
             return (*first..*first + outs.len() as u32).map(Atom::Var).collect();

@@ -10,9 +10,11 @@ use crate::routine::Routine;
 use std::fmt;
 use std::sync::Arc;
 
+mod operations;
 pub mod timeline;
 mod verify;
 
+pub use operations::Operations;
 pub use verify::VerifiedPlan;
 
 pub type SlotId = u32;
@@ -170,7 +172,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Scalar operations of one run, roughly; unknown trip counts count as 1.
+    /// How long one run is, roughly, in operations on elements, moves among them; unknown trip counts count as 1.
     pub fn work(&self) -> u64 {
         fn steps(s: &[Step]) -> u64 {
             s.iter().map(step).fold(0, u64::saturating_add)

@@ -15,6 +15,7 @@ mod cache;
 mod run;
 mod stages;
 mod structure;
+mod typed;
 pub mod vectorcall;
 
 pub use stages::{PyCompiled, PyExecutable, PyJit, PyLowered, PyTraced};
@@ -31,7 +32,6 @@ use crate::tree::{Leaves, TreeDef};
 use cache::{TraceCache, clear_all, lock};
 use ferrax::compiled::Compiled;
 use ferrax::device::Device;
-use ferrax_ir::Dtype;
 use ferrax_ir::aval::Aval;
 use ferrax_ir::effects::Name;
 use ferrax_ir::program::Program;
@@ -46,6 +46,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use structure::{ArgSlot, Structure, hashable, paths};
+use typed::Typed;
 use vectorcall::Args;
 
 /// What the user asked of `jit`.
@@ -491,41 +492,6 @@ fn component(py: Python, tree: &Bound<PyAny>, i: usize) -> PyResult<String> {
     let paths = py.import("ferrax.tree_util")?.getattr("tree_flatten_with_path")?.call1((tree,))?.get_item(0)?;
     py.import("ferrax.tree_util")?.getattr("keystr")?.call1((paths.get_item(i)?.get_item(0)?,))?.extract()
 }
-/// What traces are looked up by: the type of a value, or a type.
-pub trait Typed {
-    fn is(&self, a: &Aval) -> bool;
-    fn hash_type(&self, h: &mut FxHasher);
-    fn to_aval(&self) -> Aval;
-}
-impl Typed for &Value {
-    #[inline]
-    fn is(&self, a: &Aval) -> bool {
-        a.dtype == self.dtype() && a.weak == self.weak() && *a.shape == *self.shape() && a.tape == self.tape()
-    }
-    fn hash_type(&self, h: &mut FxHasher) {
-        hash_parts(self.dtype(), self.weak(), self.tape(), self.shape(), h);
-    }
-    fn to_aval(&self) -> Aval {
-        self.aval()
-    }
-}
-impl Typed for Aval {
-    fn is(&self, a: &Aval) -> bool {
-        self == a
-    }
-    fn hash_type(&self, h: &mut FxHasher) {
-        hash_parts(self.dtype, self.weak, self.tape, &self.shape, h);
-    }
-    fn to_aval(&self) -> Aval {
-        self.clone()
-    }
-}
-fn hash_parts(dtype: Dtype, weak: bool, tape: u8, shape: &[usize], h: &mut FxHasher) {
-    h.write_u64(weak as u64 | (tape as u64) << 1 | (shape.len() as u64) << 9);
-    dtype.hash(h);
-    shape.iter().for_each(|n| h.write_usize(*n));
-}
-
 /// An attribute of a jitted function that is neither in its dict nor on its class.
 pub fn attribute<'py>(slf: &Bound<'py, PyAny>, name: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = slf.py();

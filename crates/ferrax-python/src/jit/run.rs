@@ -2,7 +2,8 @@
 //!
 //! INVARIANT: an array is deleted only where it is donated: given up by the user, used by the program, and fit for one of its results.
 use super::cache::{self, lock};
-use super::{Jit, Typed, Variant};
+use super::typed::Typed;
+use super::{Jit, Variant};
 use crate::array::ArrayImpl;
 use crate::array::value::{held, to_ndarray, wrap};
 use crate::config::{self, Flags};

@@ -15,6 +15,7 @@ use ferrax::device::Device;
 use ferrax::eval;
 use ferrax_ir::aval::Aval;
 use ferrax_ir::value::{Value, Values};
+use ferrax_kernel::plan::Operations;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -301,20 +302,24 @@ impl PyLowered {
         };
         Ok(PyCompiled { compiled: self.0.made(py, on)?, stage: self.0.clone() })
     }
+    /// The operations and bytes of the program as it was written; a `Compiled` tells those of its plan.
     fn cost_analysis<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        costs(py, &*self.0.made(py, None)?)
+        let p = &self.0.variant.program;
+        let operations = guarded(|| ferrax_ir::lower::operations(p).py(py))?;
+        costs(py, operations, p.in_avals(), &p.out_avals())
     }
 }
-fn costs<'py>(py: Python<'py>, c: &Compiled) -> PyResult<Bound<'py, PyDict>> {
+fn costs<'py>(py: Python<'py>, operations: Operations, ins: &[Aval], outs: &[Aval]) -> PyResult<Bound<'py, PyDict>> {
     let d = PyDict::new(py);
     let bytes = |a: &Aval| (a.shape.size() * a.dtype.size()) as f64;
-    d.set_item("flops", c.plan().work() as f64)?;
+    d.set_item("flops", operations.arithmetic as f64)?;
+    d.set_item("transcendentals", operations.transcendental as f64)?;
     let mut all = 0.0;
-    for (i, a) in c.program.in_avals().iter().enumerate() {
+    for (i, a) in ins.iter().enumerate() {
         d.set_item(format!("bytes accessed{i}{{}}"), bytes(a))?;
         all += bytes(a);
     }
-    let out: f64 = c.out_avals().iter().map(bytes).sum();
+    let out: f64 = outs.iter().map(bytes).sum();
     d.set_item("bytes accessedout{}", out)?;
     d.set_item("bytes accessed", all + out)?;
     Ok(d)
@@ -333,7 +338,8 @@ impl PyExecutable {
         Ok(vec![device::object(py, self.0.device)?])
     }
     fn cost_analysis<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        costs(py, &self.0)
+        let c = &self.0;
+        costs(py, c.plan().operations(), c.program.in_avals(), c.out_avals())
     }
 }
 
@@ -365,7 +371,8 @@ impl PyCompiled {
         PyExecutable(self.compiled.clone())
     }
     fn cost_analysis<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        costs(py, &self.compiled)
+        let c = &self.compiled;
+        costs(py, c.plan().operations(), c.program.in_avals(), c.out_avals())
     }
     /// Sizes in bytes of arguments, outputs and intermediate memory.
     fn memory_analysis<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
