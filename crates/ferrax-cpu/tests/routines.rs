@@ -6,6 +6,8 @@ mod generate;
 mod lanes;
 #[path = "routines/linalg.rs"]
 mod linalg;
+#[path = "routines/spectra.rs"]
+mod spectra;
 
 use ferrax_cpu::{CpuBackend, Tier, set_num_threads};
 use ferrax_kernel::backend::RunArg;

@@ -7,6 +7,8 @@
 //! are nor on the tier.
 #![allow(unsafe_code)]
 #[cfg(feature = "linalg")]
+mod conquer;
+#[cfg(feature = "linalg")]
 mod factor;
 #[cfg(feature = "linalg")]
 mod large;
@@ -14,7 +16,17 @@ mod large;
 #[path = "linalg/without_library.rs"]
 mod large;
 #[cfg(feature = "linalg")]
+mod merged;
+#[cfg(feature = "linalg")]
+mod reflections;
+#[cfg(feature = "linalg")]
+mod rows;
+#[cfg(feature = "linalg")]
+mod secular;
+#[cfg(feature = "linalg")]
 mod substitute;
+#[cfg(feature = "linalg")]
+mod tridiagonal;
 mod vectors;
 
 use super::Run;

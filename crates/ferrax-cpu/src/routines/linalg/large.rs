@@ -11,6 +11,7 @@
 #![allow(unsafe_code)]
 mod orthogonal;
 mod spectral;
+mod symmetric;
 
 use super::{factor, substitute};
 use crate::kernels::Scratch;
@@ -150,7 +151,12 @@ fn large<T: Number>(l: &Linalg, tier: Tier) -> Large {
             // of the whole there is more than of its parts: their arrays are taken here
             let own =
                 evd::self_adjoint_evd_scratch::<T>(n, ComputeEigenvectors::Yes, Par::Seq, spectral::eigen_params());
-            (2 * n * lead::<T>(n) + (reflections(n) + 3) * n, own)
+            let ours = match (spectral::is_in_rows(l), T::SINGLE) {
+                (false, _) => 0,
+                (_, true) => symmetric::elements::<f32>(n),
+                (_, false) => symmetric::elements::<f64>(n),
+            };
+            ((2 * n * lead::<T>(n) + (reflections(n) + 3) * n).max(ours), own)
         }
         Decomposition::Svd { full, vectors } => {
             let wanted = match (vectors, full) {

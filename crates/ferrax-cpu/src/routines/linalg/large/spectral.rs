@@ -27,6 +27,11 @@ pub fn singular_params<T: Number>() -> Spec<svd::SvdParams, T> {
     // its own triangular factor leaves out columns that are nearly those of others, and with them some hundred roundings of the matrix
     Spec::new(svd::SvdParams { recursion_threshold: undivided::<T>(), qr_ratio_threshold: f64::INFINITY, ..auto })
 }
+/// Whether the reductions are our own.
+pub fn is_in_rows(l: &Linalg) -> bool {
+    const LEAST: usize = 64;
+    !l.complex && l.m.min(l.n) >= LEAST
+}
 /// Whether a triangular factor comes first: one side is much the longer.
 pub fn is_long(l: &Linalg) -> bool {
     6 * l.m.max(l.n) > 11 * l.m.min(l.n)
@@ -35,6 +40,12 @@ pub fn is_long(l: &Linalg) -> bool {
 impl Task<'_> {
     pub(super) fn eigh<T: Number>(&self, lower: bool) -> Res<bool> {
         let n = self.of.n;
+        if is_in_rows(self.of) {
+            let done = if T::SINGLE { self.eigh_in_rows::<f32>(lower) } else { self.eigh_in_rows::<f64>(lower) };
+            if let Some(done) = done? {
+                return Ok(done);
+            }
+        }
         let read = |i: usize| if lower { 0..i + 1 } else { i..n };
         let Some(scale) = self.scale::<T>([n, n], read) else { return Ok(false) };
         let (mut parts, lead, width) = (self.parts(), lead::<T>(n), reflections(n));

@@ -1,0 +1,230 @@
+//! Reflections of real vectors, and many of them applied to rows at once.
+//!
+//! A product of reflections `H_1 .. H_k`, each `I - tau v v'`, is `I - V T V'` with an upper triangle `T` (Schreiber and Van Loan 1989, Golub and Van Loan 5.1.7).
+//! Vectors lie in rows of `V'`, zeros where they do not reach, so that all are rows of [`rows`](super::rows).
+//!
+//! INVARIANT: groups are as wide as sizes say, and each piece is one thread's: bits depend on sizes alone.
+#![allow(unsafe_code)]
+use super::rows::{Operations, RowBlock, RowElement};
+use crate::kernels::Scratch;
+use crate::routines::panel::{self, Matrices};
+use crate::routines::walk::SharedPtr;
+use crate::threads::{self, Cost};
+use ferrax_kernel::{Error, Res};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Reflections of a group.
+pub const TOGETHER: usize = 64;
+/// Rows that they are applied to at a time: with a group's vectors they stay in the outer cache of a core.
+pub const ROWS: usize = 64;
+
+/// Who does the work.
+#[derive(Clone, Copy)]
+pub struct Workers<'a> {
+    pub parallel: bool,
+    pub cancel: &'a AtomicBool,
+}
+impl Workers<'_> {
+    /// `work` on `0..n`, `each` at a time with scratch memory of `bytes`, on several threads where that many nanoseconds are worth it.
+    pub fn pieces(
+        &self,
+        n: usize,
+        each: usize,
+        nanos: f64,
+        bytes: usize,
+        work: &(dyn Fn(Range<usize>, *mut u8) + Sync),
+    ) -> Res<()> {
+        let cost = Cost::of(nanos);
+        threads::try_ranges(n.div_ceil(each), self.parallel.then_some(&cost), self.cancel, &|r| {
+            Scratch.with(bytes, |scratch| {
+                r.for_each(|k| work(k * each..((k + 1) * each).min(n), scratch));
+            })
+        })?;
+        if self.cancel.load(Ordering::Relaxed) { Err(Error::Cancelled) } else { Ok(()) }
+    }
+    pub fn alone(self) -> Self {
+        Workers { parallel: false, ..self }
+    }
+}
+
+/// Where the group of an element begins.
+pub fn group_of<T: RowElement>(i: usize) -> usize {
+    i / T::GROUP * T::GROUP
+}
+/// Elements of a row of `n`: whole groups, and rows that follow each other do not meet in the same lines of the cache.
+pub fn row_of<T: RowElement>(n: usize) -> usize {
+    let n = n.next_multiple_of(T::GROUP);
+    n + if (n * size_of::<T>()).is_multiple_of(1024) { T::GROUP } else { 0 }
+}
+
+/// The reflection that takes `x` to a multiple of the first unit vector: its vector, 1 at first, in the place of `x`. Gives the multiple and tau (0: `x` is one, or
+/// nearly, beside a matrix near 1). `below` is the sum of the squares of all but the first (Golub and Van Loan, algorithm 5.1.1).
+pub fn reflector<T: RowElement>(x: &mut [T], below: f64) -> (f64, f64) {
+    let alpha = x[0].wide();
+    let mut rest = below.sqrt();
+    if below < T::LEAST {
+        // whose squares have lost digits
+        let most = x[1..].iter().fold(0.0f64, |m, x| m.max(x.wide().abs()));
+        rest = if most < T::LEAST {
+            0.0
+        } else {
+            most * x[1..].iter().map(|x| (x.wide() / most).powi(2)).sum::<f64>().sqrt()
+        };
+    }
+    if rest == 0.0 {
+        x.fill(T::narrow(0.0));
+        x[0] = T::narrow(1.0);
+        return (alpha, 0.0);
+    }
+    let norm = alpha.hypot(rest);
+    let beta = if alpha < 0.0 { norm } else { -norm };
+    let by = 1.0 / (alpha - beta);
+    x.iter_mut().for_each(|x| *x = T::narrow(x.wide() * by));
+    x[0] = T::narrow(1.0);
+    (beta, (beta - alpha) / beta)
+}
+
+/// Reflections in their order: vectors in `count` rows of `n` elements, `lead` apart, the k-th zero before `k + from`.
+#[derive(Clone, Copy)]
+pub struct Sequence<T> {
+    pub vectors: *const T,
+    pub lead: usize,
+    pub count: usize,
+    pub n: usize,
+    /// Where the first vector begins.
+    pub from: usize,
+    pub taus: *const f64,
+    /// For [`Sequence::prepare`]: `count` rows' worth of `n`, each a multiple of `TOGETHER` reflections, and their triangles.
+    pub turned: *mut T,
+    pub triangles: *mut T,
+}
+// SAFETY: as its pointers, of which those who follow them prove that nobody writes there.
+unsafe impl<T> Sync for Sequence<T> {}
+
+impl<T: RowElement> Sequence<T> {
+    /// Elements of `turned` and of `triangles`.
+    pub fn memory(count: usize, n: usize) -> [usize; 2] {
+        let groups = count.div_ceil(TOGETHER);
+        [groups * TOGETHER * n.next_multiple_of(T::GROUP), groups * TOGETHER * TOGETHER]
+    }
+    fn groups(&self) -> usize {
+        self.count.div_ceil(TOGETHER)
+    }
+    /// The reflections of a group, and its first column.
+    fn group(&self, g: usize) -> (Range<usize>, usize) {
+        let r = g * TOGETHER..((g + 1) * TOGETHER).min(self.count);
+        let first = group_of::<T>(r.start + self.from);
+        (r, first)
+    }
+    fn columns(&self) -> usize {
+        self.n.next_multiple_of(T::GROUP)
+    }
+    /// The vectors as columns, and each group's triangle, negated and turned.
+    ///
+    /// # Safety
+    /// Everything is as large as stated; `turned` and `triangles` are this caller's.
+    pub unsafe fn prepare(&self, ops: &Operations<T>, workers: Workers) -> Res<()> {
+        let (this, ops) = (*self, *ops);
+        let nanos = (self.count * TOGETHER * self.n) as f64 * 0.05;
+        workers.pieces(self.groups(), 1, nanos, TOGETHER * TOGETHER * 8, &|g, scratch| {
+            // SAFETY: each group is one thread's.
+            unsafe { this.prepare_group(&ops, g.start, scratch.cast()) }
+        })
+    }
+    unsafe fn prepare_group(&self, ops: &Operations<T>, g: usize, gram: *mut T) {
+        let (r, first) = self.group(g);
+        let (count, n) = (r.len(), self.columns());
+        // SAFETY: by the contract of `prepare`.
+        unsafe {
+            let v = self.vectors.add(r.start * self.lead);
+            let turned = self.turned.add(g * n * TOGETHER);
+            const SIDE: usize = 16;
+            for j0 in (first..n).step_by(SIDE) {
+                for i in 0..count {
+                    for j in j0..(j0 + SIDE).min(n) {
+                        *turned.add(j * TOGETHER + i) = *v.add(i * self.lead + j);
+                    }
+                }
+            }
+            // v_i . v_j, of which T is made column by column: T[..i, i] = -tau_i T[..i, ..i] (V' v_i)
+            let t = self.triangles.add(g * TOGETHER * TOGETHER);
+            for i in 0..count {
+                let b = RowBlock { a: v.add(first), lead: self.lead, count: i, n: n - first };
+                (ops.dots)(b, v.add(i * self.lead + first), gram.add(i * TOGETHER));
+            }
+            let mut full = [0.0f64; TOGETHER * TOGETHER];
+            for i in 0..count {
+                let tau = *self.taus.add(r.start + i);
+                // row i of the transpose: sum over k of (V' v_i)[k] T[.., k]
+                for k in 0..i {
+                    let by = -tau * (*gram.add(i * TOGETHER + k)).wide();
+                    let (before, row) = full.split_at_mut(i * TOGETHER);
+                    for j in 0..=k {
+                        row[j] += by * before[k * TOGETHER + j];
+                    }
+                }
+                full[i * TOGETHER + i] = tau;
+            }
+            // full[i][j] = T[j][i]; as w T' is wanted, rows of T' in their order, negated
+            for i in 0..TOGETHER {
+                for j in 0..TOGETHER {
+                    *t.add(i * TOGETHER + j) = T::narrow(-full[i * TOGETHER + j]);
+                }
+            }
+        }
+    }
+    /// `c (H_1 .. H_count)'`: of rows of `c`, `lead` apart, in their place.
+    ///
+    /// # Safety
+    /// It is prepared; `c` has `rows` rows of whole groups over `n`, this caller's.
+    pub unsafe fn apply_to_rows(
+        &self,
+        ops: &Operations<T>,
+        c: *mut T,
+        lead: usize,
+        rows: usize,
+        workers: Workers,
+    ) -> Res<()> {
+        let (this, c, product) = (*self, SharedPtr(c.cast()), ops.product);
+        let nanos = 2.0 * rows as f64 * self.count as f64 * self.n as f64 * 0.03;
+        let own = 2 * ROWS * TOGETHER * size_of::<T>();
+        workers.pieces(rows, ROWS, nanos, panel::MEMORY + own, &|r, scratch| {
+            let x = &this;
+            let n = x.columns();
+            // SAFETY: rows of this piece and its scratch memory; what is read is not written meanwhile.
+            unsafe {
+                let w = scratch.add(panel::MEMORY).cast::<T>();
+                let by = w.add(ROWS * TOGETHER);
+                let c = c.get().cast::<T>().add(r.start * lead);
+                let m = r.len();
+                for g in (0..x.groups()).rev() {
+                    let (of, first) = x.group(g);
+                    let k = of.len();
+                    let v = x.vectors.add(of.start * x.lead + first);
+                    let turned = x.turned.add((g * n + first) * TOGETHER).cast_const();
+                    let triangle = x.triangles.add(g * TOGETHER * TOGETHER).cast_const();
+                    let c = c.add(first);
+                    let operands = |a: *const T, a_row: usize, b: *const T, b_row: usize, to: *mut T, c_row| Matrices {
+                        a: a.cast(),
+                        b: b.cast(),
+                        c: to.cast(),
+                        m,
+                        n: k,
+                        k,
+                        a_strides: [a_row as isize, 1],
+                        b_strides: [b_row as isize, 1],
+                        c_row,
+                        adds: false,
+                        scratch,
+                        blocks: std::ptr::null_mut(),
+                    };
+                    // w = c v;  by = -w t';  c += by v'
+                    product(&Matrices { k: n - first, ..operands(c, lead, turned, TOGETHER, w, TOGETHER) });
+                    product(&operands(w, TOGETHER, triangle, TOGETHER, by, TOGETHER));
+                    product(&Matrices { n: n - first, adds: true, ..operands(by, TOGETHER, v, x.lead, c, lead) });
+                }
+            }
+        })
+    }
+}
