@@ -7,6 +7,8 @@
 //! are nor on the tier.
 #![allow(unsafe_code)]
 #[cfg(feature = "linalg")]
+mod bidiagonal;
+#[cfg(feature = "linalg")]
 mod conquer;
 #[cfg(feature = "linalg")]
 mod factor;
@@ -23,6 +25,8 @@ mod reflections;
 mod rows;
 #[cfg(feature = "linalg")]
 mod secular;
+#[cfg(feature = "linalg")]
+mod singular;
 #[cfg(feature = "linalg")]
 mod substitute;
 #[cfg(feature = "linalg")]

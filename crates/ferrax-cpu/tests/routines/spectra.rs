@@ -88,3 +88,34 @@ fn of_symmetric_matrices() {
         }
     }
 }
+
+#[test]
+fn of_general_matrices() {
+    let rng = &mut Rng(12);
+    for (m, n) in [(1, 1), (2, 2), (64, 64), (65, 65), (97, 97), (130, 100), (100, 130), (300, 300)] {
+        let least = m.min(n);
+        let some = symmetric(rng, m.max(n)).into_iter().step_by(if n > 200 { 4 } else { 1 });
+        for ((name, a), dtype) in some.flat_map(|a| FLOATS.map(|d| (a.clone(), d))) {
+            // a part of it, its columns in the other order
+            let part: Matrix = (0..m * n).map(|i| a[i / n * m.max(n) + n - 1 - i % n]).collect();
+            let a = held(dtype, &part);
+            let kind = Decomposition::Svd { full: false, vectors: true };
+            let [s, u, v] = &decomposed(kind, [m, n], dtype, &a)[..] else { unreachable!() };
+            let what = format!("{name}, {m} x {n}, {dtype:?}");
+            assert!(s.windows(2).all(|s| s[0].0 >= s[1].0) && s[least - 1].0 >= 0.0, "{what}: order");
+            let scaled: Matrix = (0..m * least).map(|i| (u[i].0 * s[i % least].0, 0.0)).collect();
+            let left = off(dtype, size(&a), &product(&scaled, v, [m, least, n], false), &a);
+            assert!(left <= 16.0, "{what}: u s v' is {left} roundings from a");
+            let u = transposed(u, m, least);
+            for (x, of) in [(&u, m), (v, n)] {
+                let skew = off(
+                    dtype,
+                    1.0,
+                    &product(x, &transposed(x, least, of), [least, of, least], false),
+                    &identity(least),
+                );
+                assert!(skew <= 60f64.max(n as f64), "{what}: {skew} roundings from 1");
+            }
+        }
+    }
+}

@@ -10,7 +10,7 @@
 //!
 //! INVARIANT: as of [`reflections`](super::reflections): bits depend on sizes alone.
 #![allow(unsafe_code)]
-use super::merged::{Halves, Pieces, Reach, Vectors};
+use super::merged::{Deflated, Halves, Pieces, Reach, Vectors};
 use super::reflections::Workers;
 use super::rows::RowElement;
 use super::secular::Secular;
@@ -182,13 +182,6 @@ fn steps(d: &mut [f64], e: &mut [f64], turn: &mut dyn FnMut(usize, f64, f64)) ->
         }
     }
     true
-}
-
-/// Which poles are left when those that nearly meet were turned, and those with nothing in z left out; where their vectors reach.
-struct Deflated {
-    poles: Vec<usize>,
-    done: Vec<usize>,
-    reach: Vec<Reach>,
 }
 
 /// Poles `d` by `rising` order, and z, of which what is no more than `tolerance` is nothing.

@@ -9,6 +9,7 @@
 //! INVARIANT: blocks are as wide as sizes say, and each is one thread's: bits depend on neither threads nor batch. Products use fused
 //! multiply-add where the machine has it, whatever the tier of the device.
 #![allow(unsafe_code)]
+mod general;
 mod orthogonal;
 mod spectral;
 mod symmetric;
@@ -166,6 +167,12 @@ fn large<T: Number>(l: &Linalg, tier: Tier) -> Large {
             };
             let own = svd::svd_scratch::<T>(m, n, wanted, wanted, Par::Seq, spectral::singular_params());
             let elements = (n + if full { m } else { least }) * lead::<T>(m) + least;
+            let ours = match (spectral::is_in_rows(l), T::SINGLE) {
+                (false, _) => 0,
+                (_, true) => general::elements::<f32>(l, full),
+                (_, false) => general::elements::<f64>(l, full),
+            };
+            let elements = elements.max(ours);
             if spectral::is_long(l) {
                 let width = reflections(least);
                 let first = qr::qr_in_place_scratch::<T>(most, width, width, Par::Seq, Default::default());

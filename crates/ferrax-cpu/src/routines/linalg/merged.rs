@@ -33,6 +33,13 @@ impl Reach {
     }
 }
 
+/// Which poles are left when those that nearly meet were turned, and those with nothing in z left out; where the vectors of all reach.
+pub struct Deflated {
+    pub poles: Vec<usize>,
+    pub done: Vec<usize>,
+    pub reach: Vec<Reach>,
+}
+
 /// Elements that threads write in parts.
 #[derive(Clone, Copy)]
 pub struct Pieces(SharedPtr);

@@ -32,6 +32,23 @@ pub struct RowBlock<T> {
     pub n: usize,
 }
 
+/// Groups of a strip.
+pub const STRIP: usize = 4;
+/// [`STRIP`] groups of columns of a matrix, which lie together.
+#[derive(Clone, Copy)]
+pub struct Strip<T> {
+    pub a: *const T,
+    pub rows: usize,
+    /// An element for each row.
+    pub v: *const T,
+    pub minus: T,
+    /// A row of the strip's columns, the first `skip` of which become zero.
+    pub to: *mut T,
+    pub skip: usize,
+    /// A group for each row.
+    pub sums: *mut T,
+}
+
 /// All unsafe for the same reason: what is given holds as many elements as [`RowBlock`] says, results lie apart from it, and the machine has the vectors.
 #[derive(Clone, Copy)]
 pub struct Operations<T> {
@@ -41,6 +58,8 @@ pub struct Operations<T> {
     pub combine: unsafe fn(RowBlock<T>, by: *const T, y: *mut T),
     /// Both, with the rows' own part of `x`, of which `y[i]` is: what a part of the lower triangle takes part in.
     pub both: unsafe fn(RowBlock<T>, x: *const T, by: *const T, out: *mut T, y: *mut T),
+    /// `to[j] += minus sum_i v[i] a[i, j]`, then to each row's group the products of its elements with `to` are added.
+    pub strip: unsafe fn(Strip<T>),
     pub product: Rows,
 }
 
@@ -236,6 +255,47 @@ unsafe fn both<V: Vector<Element: RowElement>, const P: usize>(
     }
 }
 
+#[inline(always)]
+unsafe fn strip<V: Vector<Element: RowElement>, const P: usize>(x: Strip<V::Element>) {
+    let group = V::Element::GROUP;
+    let row = STRIP * group;
+    // SAFETY: rows and groups lie inside.
+    unsafe {
+        // rows by turns, so that no sum is waited for
+        let mut sums = [[Group::<V, P>::zero(); STRIP]; 2];
+        let mut i = 0;
+        while i < x.rows {
+            for (r, sums) in sums.iter_mut().enumerate().take(x.rows - i) {
+                let by = V::splat(*x.v.add(i + r));
+                for (g, sum) in sums.iter_mut().enumerate() {
+                    *sum = sum.fused_by(by, Group::load(x.a.add((i + r) * row + g * group)));
+                }
+            }
+            i += 2;
+        }
+        let (one, minus) = (V::splat(V::Element::narrow(1.0)), V::splat(x.minus));
+        for g in 0..STRIP {
+            let to = x.to.add(g * group);
+            let sum = sums[0][g].fused_by(one, sums[1][g]);
+            Group::<V, P>::load(to).fused_by(minus, sum).store(to);
+        }
+        for j in 0..x.skip {
+            *x.to.add(j) = V::Element::default();
+        }
+        let mut to = [Group::<V, P>::zero(); STRIP];
+        for (g, to) in to.iter_mut().enumerate() {
+            *to = Group::load(x.to.add(g * group));
+        }
+        for i in 0..x.rows {
+            let mut sum = Group::<V, P>::load(x.sums.add(i * group));
+            for (g, to) in to.iter().enumerate() {
+                sum = sum.fused(Group::load(x.a.add(i * row + g * group)), *to);
+            }
+            sum.store(x.sums.add(i * group));
+        }
+    }
+}
+
 macro_rules! float {
     ($($T:ident $wide:ident $narrow:ident;)*) => {$(
         impl RowElement for $T {
@@ -286,7 +346,12 @@ mod x86 {
                     // SAFETY: see above.
                     unsafe { super::both::<$V, $parts>(b, x, by, out, y) }
                 }
-                Operations { dots, combine, both, product }
+                #[target_feature(enable = $features)]
+                unsafe fn strip(x: Strip<$T>) {
+                    // SAFETY: see above.
+                    unsafe { super::strip::<$V, $parts>(x) }
+                }
+                Operations { dots, combine, both, strip, product }
             }
         )*};
     }

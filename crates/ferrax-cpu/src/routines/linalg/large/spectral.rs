@@ -164,6 +164,13 @@ impl Task<'_> {
         if is_long(self.of) && self.long_svd::<T>(full, vectors)? {
             return Ok(true);
         }
+        if is_in_rows(self.of) {
+            let done =
+                if T::SINGLE { self.svd_in_rows::<f32>(full, vectors) } else { self.svd_in_rows::<f64>(full, vectors) };
+            if let Some(done) = done? {
+                return Ok(done);
+            }
+        }
         let (m, n) = (self.of.m, self.of.n);
         let least = m.min(n);
         let Some(scale) = self.scale::<T>([m, n], |_| 0..n) else { return Ok(false) };
