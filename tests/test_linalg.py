@@ -241,6 +241,14 @@ def test_cholesky_multiplies_back(n, lead, dtype, seed):
     near(jnp.linalg.cholesky(a, upper=True), adjoint(low))
 
 
+def test_what_is_above_a_cholesky_factor_has_no_derivative():
+    a = definite(70)
+    upper = np.triu(drawn((70, 70)), 1)
+    grad = jax.vjp(ll.cholesky, a)[1](upper)[0]
+    assert not np.asarray(grad).any()
+    assert not np.triu(jax.jvp(ll.cholesky, (a,), (a + upper,))[1], 1).any()
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_cholesky_update(dtype):
     r, w = adjoint(np.linalg.cholesky(definite(5, dtype))), drawn(5, dtype)

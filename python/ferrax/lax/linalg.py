@@ -102,14 +102,6 @@ def warn_inert(name, **options):
             inert(name, option, "one algorithm serves all")
 
 
-def _triangle(x, lower=True):
-    rows = bind("iota", dtype=np.dtype(np.int32), shape=tuple(x.shape), dimension=x.ndim - 2)
-    columns = bind("iota", dtype=np.dtype(np.int32), shape=tuple(x.shape), dimension=x.ndim - 1)
-    kept = bind("ge" if lower else "le", rows, columns)
-    zeros = bind("broadcast_in_dim", np.zeros((), x.dtype)[()], shape=tuple(x.shape), broadcast_dimensions=())
-    return bind("select_n", kept, zeros, x)
-
-
 def cholesky(x, *, symmetrize_input=True):
     """The lower triangular l with a positive diagonal and ``l @ l.T.conj() == x``.
 
@@ -132,7 +124,7 @@ def cholesky(x, *, symmetrize_input=True):
     x = _checked("cholesky", x)
     if symmetrize_input:
         x = _symmetrized(x)
-    return _triangle(bind("cholesky", x))
+    return bind("cholesky", x)
 
 
 def cholesky_update(r_matrix, w_vector):

@@ -50,7 +50,7 @@ fn symmetric(a: &Tensor) -> Tensor {
 /// ```
 #[track_caller]
 pub fn cholesky(a: &Tensor) -> Tensor {
-    emit(Cholesky {}, &[&symmetric(&square("cholesky", a))]).tril(0)
+    emit(Cholesky {}, &[&symmetric(&square("cholesky", a))])
 }
 /// `(lu, pivots, permutation)` with `a[permutation] = l u`: l below the diagonal of lu, with ones on its own, u above.
 ///

@@ -393,20 +393,25 @@ impl Task<'_> {
     fn cholesky<T: Number>(&self) -> Res<bool> {
         let n = self.of.n;
         let out = self.output::<T>(0);
-        let a = At::new(out, n, 1);
-        // SAFETY: n * n elements each, apart.
-        unsafe { out.copy_from_nonoverlapping(self.input::<T>(0), n * n) };
+        let (a, from) = (At::new(out, n, 1), SharedPtr(self.ins[0].cast_mut()));
+        let zero = |i: usize, columns: Range<usize>| {
+            // SAFETY: elements of a row of the result, which is this piece's.
+            unsafe { std::slice::from_raw_parts_mut(a.ptr(i, columns.start), columns.len()).fill(T::of(0.0)) }
+        };
+        self.wide(n, n * n * 8, 0, &|r, _| {
+            for i in r {
+                // SAFETY: a row of the operand, and of the result, apart.
+                unsafe { a.ptr(i, 0).copy_from_nonoverlapping(from.get().cast::<T>().add(i * n), i + 1) };
+                zero(i, i + 1..n);
+            }
+        })?;
         let done = match factor::pick(size_of::<T>(), self.tier).filter(|_| !self.of.complex) {
             Some((steps, product)) => self.factor::<T>(steps, product)?,
             None => self.factor_by_library(a)?,
         };
         if done {
-            for i in 0..n {
-                for j in i + 1..n {
-                    // SAFETY: an element of the result.
-                    unsafe { *a.ptr(i, j) = T::of(0.0) };
-                }
-            }
+            // so far a piece goes beyond its diagonal
+            (0..n).for_each(|i| zero(i, i + 1..n.min(i + WIDE.max(BLOCK))));
         }
         Ok(done)
     }
