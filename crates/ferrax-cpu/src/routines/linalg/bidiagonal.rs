@@ -11,7 +11,7 @@
 //! INVARIANT: pieces are cut by size alone, and their sums are added in order: bits do not depend on threads.
 #![allow(unsafe_code)]
 use super::reflections::{TOGETHER, Workers, group_of, reflector};
-use super::rows::{Operations, RowBlock, RowElement, STRIP, Strip};
+use super::rows::{RowBlock, RowElement, RowOperations, STRIP, Strip};
 use crate::routines::panel::{self, Matrices};
 use crate::routines::walk::SharedPtr;
 use ferrax_kernel::Res;
@@ -88,7 +88,7 @@ struct PanelPair<T> {
 pub unsafe fn reduce<T: RowElement>(
     x: &General<T>,
     to: &mut UpperBidiagonal,
-    ops: &Operations<T>,
+    ops: &RowOperations<T>,
     workers: Workers,
 ) -> Res<()> {
     let General { a, m, n, high, wide, work, .. } = *x;
@@ -130,7 +130,7 @@ pub unsafe fn reduce<T: RowElement>(
 ///
 /// # Safety
 /// Whole groups of it.
-unsafe fn reflect<T: RowElement>(x: *mut T, from: usize, n: usize, some: *mut T, ops: &Operations<T>) -> (f64, f64) {
+unsafe fn reflect<T: RowElement>(x: *mut T, from: usize, n: usize, some: *mut T, ops: &RowOperations<T>) -> (f64, f64) {
     let (first, whole) = (group_of::<T>(from), n.next_multiple_of(T::GROUP));
     // SAFETY: by the contract.
     unsafe {
@@ -150,7 +150,7 @@ unsafe fn step<T: RowElement>(
     panel: &PanelPair<T>,
     i: usize,
     to: &mut UpperBidiagonal,
-    ops: &Operations<T>,
+    ops: &RowOperations<T>,
     workers: Workers,
 ) -> Res<()> {
     let PanelPair { v: vs, u: us, columns, row, next, sums, some, others, k, .. } = *panel;
@@ -259,7 +259,7 @@ unsafe fn through<T: RowElement>(
     tau: f64,
     v: *const T,
     product: *mut T,
-    ops: &Operations<T>,
+    ops: &RowOperations<T>,
     workers: Workers,
 ) -> Res<()> {
     let (strip, m, high) = (strip_of::<T>(), x.m, x.high);
@@ -315,7 +315,7 @@ unsafe fn update<T: RowElement>(
     x: &General<T>,
     end: usize,
     panel: &PanelPair<T>,
-    ops: &Operations<T>,
+    ops: &RowOperations<T>,
     workers: Workers,
 ) -> Res<()> {
     let (strip, m, high, wide, product) = (strip_of::<T>(), x.m, x.high, x.wide, ops.product);

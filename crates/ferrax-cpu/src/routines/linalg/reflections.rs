@@ -5,7 +5,7 @@
 //!
 //! INVARIANT: groups are as wide as sizes say, and each piece is one thread's: bits depend on sizes alone.
 #![allow(unsafe_code)]
-use super::rows::{Operations, RowBlock, RowElement};
+use super::rows::{RowBlock, RowElement, RowOperations};
 use crate::kernels::Scratch;
 use crate::routines::panel::{self, Matrices};
 use crate::routines::walk::SharedPtr;
@@ -124,7 +124,7 @@ impl<T: RowElement> Sequence<T> {
     ///
     /// # Safety
     /// Everything is as large as stated; `turned` and `triangles` are this caller's.
-    pub unsafe fn prepare(&self, ops: &Operations<T>, workers: Workers) -> Res<()> {
+    pub unsafe fn prepare(&self, ops: &RowOperations<T>, workers: Workers) -> Res<()> {
         let (this, ops) = (*self, *ops);
         let nanos = (self.count * TOGETHER * self.n) as f64 * 0.05;
         workers.pieces(self.groups(), 1, nanos, TOGETHER * TOGETHER * 8, &|g, scratch| {
@@ -132,7 +132,7 @@ impl<T: RowElement> Sequence<T> {
             unsafe { this.prepare_group(&ops, g.start, scratch.cast()) }
         })
     }
-    unsafe fn prepare_group(&self, ops: &Operations<T>, g: usize, gram: *mut T) {
+    unsafe fn prepare_group(&self, ops: &RowOperations<T>, g: usize, gram: *mut T) {
         let (r, first) = self.group(g);
         let (count, n) = (r.len(), self.columns());
         // SAFETY: by the contract of `prepare`.
@@ -180,7 +180,7 @@ impl<T: RowElement> Sequence<T> {
     /// It is prepared; `c` has `rows` rows of whole groups over `n`, this caller's.
     pub unsafe fn apply_to_rows(
         &self,
-        ops: &Operations<T>,
+        ops: &RowOperations<T>,
         c: *mut T,
         lead: usize,
         rows: usize,

@@ -20,7 +20,7 @@ pub trait RowElement: Copy + Default + Send + Sync + 'static {
     fn narrow(x: f64) -> Self;
     fn plus(self, o: Self) -> Self;
     /// The functions of this machine, where it has fused multiply-add.
-    fn operations(tier: Tier) -> Option<Operations<Self>>;
+    fn operations(tier: Tier) -> Option<RowOperations<Self>>;
 }
 
 /// `count` rows of `n` elements, whole groups, `lead` apart.
@@ -51,7 +51,7 @@ pub struct Strip<T> {
 
 /// All unsafe for the same reason: what is given holds as many elements as [`RowBlock`] says, results lie apart from it, and the machine has the vectors.
 #[derive(Clone, Copy)]
-pub struct Operations<T> {
+pub struct RowOperations<T> {
     /// `out[i] = sum_j a[i, j] x[j]`.
     pub dots: unsafe fn(RowBlock<T>, x: *const T, out: *mut T),
     /// `y[j] += sum_i by[i] a[i, j]`.
@@ -133,7 +133,7 @@ impl<V: Vector, const P: usize> Group<V, P> {
 }
 
 /// # Safety
-/// As of [`Operations`]; so below.
+/// As of [`RowOperations`]; so below.
 #[inline(always)]
 unsafe fn dots<V: Vector<Element: RowElement>, const P: usize>(
     b: RowBlock<V::Element>,
@@ -307,7 +307,7 @@ macro_rules! float {
             fn narrow(x: f64) -> $T { x as $T }
             #[inline(always)]
             fn plus(self, o: $T) -> $T { self + o }
-            fn operations(tier: Tier) -> Option<Operations<$T>> {
+            fn operations(tier: Tier) -> Option<RowOperations<$T>> {
                 let product = panel::pick_float(size_of::<$T>(), tier)?;
                 #[cfg(target_arch = "x86_64")]
                 {
@@ -330,7 +330,7 @@ mod x86 {
     use std::arch::x86_64::*;
     macro_rules! operations {
         ($features:literal $parts:literal $($name:ident $T:ident $V:ident;)*) => {$(
-            pub fn $name(product: Rows) -> Operations<$T> {
+            pub fn $name(product: Rows) -> RowOperations<$T> {
                 #[target_feature(enable = $features)]
                 unsafe fn dots(b: RowBlock<$T>, x: *const $T, out: *mut $T) {
                     // SAFETY: the same contract, and these are the features; so below.
@@ -351,7 +351,7 @@ mod x86 {
                     // SAFETY: see above.
                     unsafe { super::strip::<$V, $parts>(x) }
                 }
-                Operations { dots, combine, both, strip, product }
+                RowOperations { dots, combine, both, strip, product }
             }
         )*};
     }

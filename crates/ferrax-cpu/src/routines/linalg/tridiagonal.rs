@@ -10,7 +10,7 @@
 //! INVARIANT: pieces are cut by size alone, and their sums are added in order: bits do not depend on threads.
 #![allow(unsafe_code)]
 use super::reflections::{TOGETHER, Workers, group_of, reflector};
-use super::rows::{Operations, RowBlock, RowElement};
+use super::rows::{RowBlock, RowElement, RowOperations};
 use crate::routines::panel::{self, Matrices};
 use crate::routines::walk::SharedPtr;
 use ferrax_kernel::Res;
@@ -65,7 +65,7 @@ struct Panel<T> {
 pub unsafe fn reduce<T: RowElement>(
     x: &Symmetric<T>,
     to: &mut Diagonals,
-    ops: &Operations<T>,
+    ops: &RowOperations<T>,
     workers: Workers,
 ) -> Res<()> {
     let Symmetric { a, lead, n, work, .. } = *x;
@@ -104,7 +104,7 @@ unsafe fn column<T: RowElement>(
     panel: &Panel<T>,
     i: usize,
     to: &mut Diagonals,
-    ops: &Operations<T>,
+    ops: &RowOperations<T>,
     workers: Workers,
 ) -> Res<()> {
     let Panel { left, right, columns, sums, some, others, k } = *panel;
@@ -193,7 +193,7 @@ unsafe fn times_vector<T: RowElement>(
     v: *const T,
     w: *mut T,
     sums: *mut T,
-    ops: &Operations<T>,
+    ops: &RowOperations<T>,
     workers: Workers,
 ) -> Res<()> {
     let whole = x.n.next_multiple_of(T::GROUP);
@@ -249,7 +249,7 @@ unsafe fn update<T: RowElement>(
     x: &Symmetric<T>,
     end: usize,
     panel: &Panel<T>,
-    ops: &Operations<T>,
+    ops: &RowOperations<T>,
     workers: Workers,
 ) -> Res<()> {
     let first = group_of::<T>(end);
