@@ -11,6 +11,8 @@ mod bidiagonal;
 #[cfg(feature = "linalg")]
 mod conquer;
 #[cfg(feature = "linalg")]
+mod elimination;
+#[cfg(feature = "linalg")]
 mod factor;
 #[cfg(feature = "linalg")]
 mod large;
@@ -29,6 +31,8 @@ mod secular;
 mod singular;
 #[cfg(feature = "linalg")]
 mod substitute;
+#[cfg(feature = "linalg")]
+mod triangular;
 #[cfg(feature = "linalg")]
 mod tridiagonal;
 mod vectors;

@@ -187,7 +187,14 @@ fn packed_reflections() {
             near(kind.0, m.max(n), 40.0 * scale, &upper(&got[0]), &upper(&want[0]), "r");
             near(kind.0, m.max(n), 40.0, &lower(&got[0]), &lower(&want[0]), "reflections");
             near(kind.0, m.max(n), 40.0, &got[1], &want[1], "taus");
+            // of a column that depends on others the reflection is any one
             (0..m).for_each(|i| a[i * n + 20] = (0.0, 0.0));
+            let case = Case::new(Decomposition::Geqrf, [m, n], kind, &[&a]);
+            let r = case.matrices(&case.run()).swap_remove(0);
+            let r: Matrix = (0..m * n).map(|i| if i % n >= i / n { r[i] } else { (0.0, 0.0) }).collect();
+            let square = |x: &Matrix| product(&adjoint(x, n, m), x, [n, m, n], false);
+            near(kind.0, m.max(n), m as f64 * scale * scale, &square(&r), &square(&a), "a column of zeros");
+            a[3] = (f64::NAN, 0.0);
             Case::new(Decomposition::Geqrf, [m, n], kind, &[&a]).is_left();
         }
     }

@@ -9,6 +9,7 @@
 //! INVARIANT: blocks are as wide as sizes say, and each is one thread's: bits depend on neither threads nor batch. Products use fused
 //! multiply-add where the machine has it, whatever the tier of the device.
 #![allow(unsafe_code)]
+mod elimination;
 mod general;
 mod orthogonal;
 mod spectral;
@@ -29,7 +30,6 @@ use faer::linalg::matmul::matmul;
 use faer::linalg::qr::no_pivoting::factor as qr;
 use faer::linalg::svd::{self, ComputeSvdVectors};
 use faer::linalg::triangular_solve as triangular;
-use faer::prelude::ReborrowMut;
 use faer::traits::ComplexField;
 use faer::{Accum, Conj, MatMut, MatRef, Par, c32, c64};
 use ferrax_kernel::linalg::{Decomposition, Linalg, Triangle};
@@ -41,6 +41,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// From here on matrices are large: for factors and systems, and for eigenvalues and singular values, of which the text takes its time.
 const LARGE: usize = 65;
 const SPECTRAL: usize = 17;
+/// And for real systems with enough sides to fill vectors.
+const SYSTEM: usize = 24;
 /// Columns that are factored by themselves: of lu, and of cholesky.
 const PANEL: usize = 64;
 const BLOCK: usize = 128;
@@ -115,11 +117,15 @@ struct Task<'a> {
 pub fn pick(l: &Linalg, tier: Tier) -> Option<Large> {
     let least = l.m.min(l.n);
     let here = match l.kind {
+        Decomposition::Cholesky if !l.complex => least > 32,
         Decomposition::Cholesky | Decomposition::Lu => least >= LARGE,
         Decomposition::Eigh { .. } | Decomposition::Svd { .. } => least >= SPECTRAL,
         // of complex columns LAPACK's reflections leave other phases
         Decomposition::Qr { pivoting: false, .. } | Decomposition::Geqrf => !l.complex && least >= LARGE,
-        Decomposition::Solve(t) => (if t.left { l.m } else { l.n }) >= LARGE,
+        Decomposition::Solve(t) => {
+            let (n, sides) = if t.left { (l.m, l.n) } else { (l.n, l.m) };
+            n >= LARGE || !l.complex && n >= SYSTEM && sides >= SYSTEM / 2
+        }
         _ => false,
     };
     here.then(|| match (l.dtype, l.complex) {
@@ -136,7 +142,12 @@ fn large<T: Number>(l: &Linalg, tier: Tier) -> Large {
         Decomposition::Lu => {
             let index = StackReq::new::<u32>(8 * most);
             let own = lu::lu_in_place_scratch::<u32, T>(m, PANEL.min(n), Par::Seq, Default::default());
-            (n * lead::<T>(m), index.and(own))
+            let ours = match (l.complex, T::SINGLE) {
+                (true, _) => 0,
+                (_, true) => elimination::elements::<f32>(l),
+                (_, false) => elimination::elements::<f64>(l),
+            };
+            ((n * lead::<T>(m)).max(ours), index.and(own))
         }
         Decomposition::Qr { .. } | Decomposition::Geqrf => {
             let width = reflections(least);
@@ -146,7 +157,12 @@ fn large<T: Number>(l: &Linalg, tier: Tier) -> Large {
                 Decomposition::Qr { .. } => least,
                 _ => 0,
             };
-            ((n + inner) * lead::<T>(m) + width * least, own)
+            let ours = match (l.complex, T::SINGLE) {
+                (true, _) => 0,
+                (_, true) => orthogonal::elements::<f32>(l),
+                (_, false) => orthogonal::elements::<f64>(l),
+            };
+            (((n + inner) * lead::<T>(m) + width * least).max(ours), own)
         }
         Decomposition::Eigh { .. } => {
             // of the whole there is more than of its parts: their arrays are taken here
@@ -486,78 +502,6 @@ impl Task<'_> {
                     unsafe { (a.block(from..to, end..to), a.read(end..to, k..end), a.read(from..to, k..end)) };
                 matmul(rows, Accum::Add, own, others.adjoint(), -T::of(1.0), Par::Seq);
             })?;
-        }
-        Ok(true)
-    }
-
-    fn lu<T: Number>(&self) -> Res<bool> {
-        let (m, n) = (self.of.m, self.of.n);
-        let least = m.min(n);
-        if self.scale::<T>([m, n], |_| 0..n).is_none() {
-            return Ok(false);
-        }
-        let (mut parts, lead) = (self.parts(), lead::<T>(m));
-        let p = parts.take::<T>(n * lead);
-        // SAFETY: the operand has m rows of n; the parts have room for as many columns, and for four times m indices.
-        let (place, row, pivots, order) = unsafe {
-            turned(self.input::<T>(0), n, [m, n], p, lead, |x| x);
-            let mut indices = || std::slice::from_raw_parts_mut(parts.take::<u32>(m), m);
-            (indices(), indices(), indices(), indices())
-        };
-        let (from, to) = (parts.take::<u32>(m), parts.take::<u32>(m));
-        let stack = parts.stack();
-        let a = At::new(p, 1, lead);
-        for k in (0..least).step_by(PANEL) {
-            let end = (k + PANEL).min(least);
-            let rows = m - k;
-            // SAFETY: of this task's memory: the panel, and indices of its rows.
-            unsafe {
-                let (from, to) = (std::slice::from_raw_parts_mut(from, rows), std::slice::from_raw_parts_mut(to, rows));
-                lu::lu_in_place(a.block(k..m, k..end), from, to, Par::Seq, stack, Default::default());
-                // which exchanges, one after the other, bring each row to where it is now
-                (0..rows).for_each(|i| (place[i], row[i]) = (i as u32, i as u32));
-                for i in 0..end - k {
-                    let at = place[from[i] as usize] as usize;
-                    pivots[k + i] = (k + at) as u32;
-                    row.swap(i, at);
-                    (place[row[i] as usize], place[row[at] as usize]) = (i as u32, at as u32);
-                }
-            }
-            // SAFETY: an element of this task's memory.
-            if !(k..end).all(|i| unsafe { *a.ptr(i, i) }.usable()) {
-                return Ok(false);
-            }
-            let exchanges = &pivots[k..end];
-            let others = n - (end - k);
-            self.wide(others, (n - end) * (m - k) * (end - k), 0, &|r, _| {
-                let columns = r.map(|j| if j < k { j } else { j + end - k });
-                let right = columns.clone().filter(|j| *j >= end).min().unwrap_or(n);
-                let last = columns.clone().max().map_or(right, |j| j + 1).max(right);
-                // SAFETY: columns of this piece; the panel is not written meanwhile.
-                unsafe {
-                    for j in columns {
-                        let column = a.ptr(0, j);
-                        for (i, p) in exchanges.iter().enumerate() {
-                            column.add(k + i).swap(column.add(*p as usize));
-                        }
-                    }
-                    if right < last {
-                        let mut top = a.block(k..end, right..last);
-                        let square = a.read(k..end, k..end);
-                        triangular::solve_unit_lower_triangular_in_place(square, top.rb_mut(), Par::Seq);
-                        let below = a.block(end..m, right..last);
-                        matmul(below, Accum::Add, a.read(end..m, k..end), top.as_ref(), -T::of(1.0), Par::Seq);
-                    }
-                }
-            })?;
-        }
-        (0..m).for_each(|i| order[i] = i as u32);
-        (0..least).for_each(|i| order.swap(i, pivots[i] as usize));
-        // SAFETY: results: n columns of m turned into m rows of n; indices of exchanges, and of rows.
-        unsafe {
-            turned(p, lead, [n, m], self.output::<T>(0), n, |x| x);
-            self.output::<u32>(1).copy_from_nonoverlapping(pivots.as_ptr(), least);
-            self.output::<u32>(2).copy_from_nonoverlapping(order.as_ptr(), m);
         }
         Ok(true)
     }

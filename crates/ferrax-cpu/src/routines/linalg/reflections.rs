@@ -174,7 +174,16 @@ impl<T: RowElement> Sequence<T> {
             }
         }
     }
-    /// `c (H_1 .. H_count)'`: of rows of `c`, `lead` apart, in their place.
+    /// A group's alone.
+    ///
+    /// # Safety
+    /// As of [`Sequence::prepare`].
+    pub unsafe fn prepare_one(&self, g: usize, ops: &RowOperations<T>) -> Res<()> {
+        // SAFETY: by the contract, and as much scratch memory.
+        Scratch.with(TOGETHER * TOGETHER * 8, |scratch| unsafe { self.prepare_group(ops, g, scratch.cast()) })
+    }
+    /// `c (H_1 .. H_count)'`: of rows of `c`, `lead` apart, in their place. Those of the identity (`of_identity`) are as they are until the group
+    /// that they are in.
     ///
     /// # Safety
     /// It is prepared; `c` has `rows` rows of whole groups over `n`, this caller's.
@@ -184,47 +193,92 @@ impl<T: RowElement> Sequence<T> {
         c: *mut T,
         lead: usize,
         rows: usize,
+        of_identity: bool,
         workers: Workers,
     ) -> Res<()> {
         let (this, c, product) = (*self, SharedPtr(c.cast()), ops.product);
         let nanos = 2.0 * rows as f64 * self.count as f64 * self.n as f64 * 0.03;
-        let own = 2 * ROWS * TOGETHER * size_of::<T>();
-        workers.pieces(rows, ROWS, nanos, panel::MEMORY + own, &|r, scratch| {
+        workers.pieces(rows, ROWS, nanos, Self::own_memory(), &|r, scratch| {
             let x = &this;
-            let n = x.columns();
-            // SAFETY: rows of this piece and its scratch memory; what is read is not written meanwhile.
-            unsafe {
-                let w = scratch.add(panel::MEMORY).cast::<T>();
-                let by = w.add(ROWS * TOGETHER);
-                let c = c.get().cast::<T>().add(r.start * lead);
-                let m = r.len();
-                for g in (0..x.groups()).rev() {
-                    let (of, first) = x.group(g);
-                    let k = of.len();
-                    let v = x.vectors.add(of.start * x.lead + first);
-                    let turned = x.turned.add((g * n + first) * TOGETHER).cast_const();
-                    let triangle = x.triangles.add(g * TOGETHER * TOGETHER).cast_const();
-                    let c = c.add(first);
-                    let operands = |a: *const T, a_row: usize, b: *const T, b_row: usize, to: *mut T, c_row| Matrices {
-                        a: a.cast(),
-                        b: b.cast(),
-                        c: to.cast(),
-                        m,
-                        n: k,
-                        k,
-                        a_strides: [a_row as isize, 1],
-                        b_strides: [b_row as isize, 1],
-                        c_row,
-                        adds: false,
-                        scratch,
-                        blocks: std::ptr::null_mut(),
-                    };
-                    // w = c v;  by = -w t';  c += by v'
-                    product(&Matrices { k: n - first, ..operands(c, lead, turned, TOGETHER, w, TOGETHER) });
-                    product(&operands(w, TOGETHER, triangle, TOGETHER, by, TOGETHER));
-                    product(&Matrices { n: n - first, adds: true, ..operands(by, TOGETHER, v, x.lead, c, lead) });
-                }
+            let groups = if of_identity { r.end.div_ceil(TOGETHER).min(x.groups()) } else { x.groups() };
+            for g in (0..groups).rev() {
+                // SAFETY: rows of this piece and its scratch memory; what is read is not written meanwhile.
+                unsafe {
+                    x.turn_rows(g, true, c.get().cast::<T>().add(r.start * lead), lead, r.len(), product, scratch)
+                };
             }
         })
+    }
+    /// `c H_i .. H_j` of one group, as above.
+    ///
+    /// # Safety
+    /// As of [`Sequence::apply_to_rows`], of this group.
+    pub unsafe fn apply_group(
+        &self,
+        g: usize,
+        ops: &RowOperations<T>,
+        c: *mut T,
+        lead: usize,
+        rows: usize,
+        workers: Workers,
+    ) -> Res<()> {
+        let (this, c, product) = (*self, SharedPtr(c.cast()), ops.product);
+        let nanos = 2.0 * rows as f64 * TOGETHER as f64 * (self.n - g * TOGETHER) as f64 * 0.03;
+        workers.pieces(rows, ROWS, nanos, Self::own_memory(), &|r, scratch| {
+            let x = &this;
+            // SAFETY: rows of this piece and its scratch memory; what is read is not written meanwhile.
+            unsafe { x.turn_rows(g, false, c.get().cast::<T>().add(r.start * lead), lead, r.len(), product, scratch) };
+        })
+    }
+    /// Bytes of scratch memory for [`Sequence::turn_rows`].
+    fn own_memory() -> usize {
+        panel::MEMORY + 2 * ROWS * TOGETHER * size_of::<T>()
+    }
+    /// Up to [`ROWS`] rows times a group's reflections, or (`transposed`) times these from the last to the first.
+    ///
+    /// # Safety
+    /// As of [`Sequence::apply_to_rows`].
+    unsafe fn turn_rows(
+        &self,
+        g: usize,
+        transposed: bool,
+        c: *mut T,
+        lead: usize,
+        m: usize,
+        product: panel::Rows,
+        scratch: *mut u8,
+    ) {
+        let (of, first) = self.group(g);
+        let (k, n) = (of.len(), self.columns());
+        // SAFETY: by the contract.
+        unsafe {
+            let w = scratch.add(panel::MEMORY).cast::<T>();
+            let by = w.add(ROWS * TOGETHER);
+            let v = self.vectors.add(of.start * self.lead + first);
+            let turned = self.turned.add((g * n + first) * TOGETHER).cast_const();
+            let triangle = self.triangles.add(g * TOGETHER * TOGETHER).cast_const();
+            let c = c.add(first);
+            let t_strides = if transposed { [TOGETHER as isize, 1] } else { [1, TOGETHER as isize] };
+            let operands =
+                |a: *const T, a_row: usize, b: *const T, b_strides: [isize; 2], to: *mut T, c_row| Matrices {
+                    a: a.cast(),
+                    b: b.cast(),
+                    c: to.cast(),
+                    m,
+                    n: k,
+                    k,
+                    a_strides: [a_row as isize, 1],
+                    b_strides,
+                    c_row,
+                    adds: false,
+                    scratch,
+                    blocks: std::ptr::null_mut(),
+                };
+            let row = |n: usize| [n as isize, 1];
+            // w = c v;  by = -w t;  c += by v'
+            product(&Matrices { k: n - first, ..operands(c, lead, turned, row(TOGETHER), w, TOGETHER) });
+            product(&operands(w, TOGETHER, triangle, t_strides, by, TOGETHER));
+            product(&Matrices { n: n - first, adds: true, ..operands(by, TOGETHER, v, row(self.lead), c, lead) });
+        }
     }
 }

@@ -9,7 +9,7 @@ use crate::routines::panel::{self, Rows, Vector};
 use crate::tier::Tier;
 
 /// Elements of the matrices here: scalars are computed in double precision.
-pub trait RowElement: Copy + Default + Send + Sync + 'static {
+pub trait RowElement: Copy + Default + PartialOrd + Send + Sync + 'static {
     /// Elements of 64 bytes.
     const GROUP: usize = 64 / size_of::<Self>();
     /// Half of a unit in the last place of 1.
@@ -19,6 +19,7 @@ pub trait RowElement: Copy + Default + Send + Sync + 'static {
     fn wide(self) -> f64;
     fn narrow(x: f64) -> Self;
     fn plus(self, o: Self) -> Self;
+    fn size(self) -> Self;
     /// The functions of this machine, where it has fused multiply-add.
     fn operations(tier: Tier) -> Option<RowOperations<Self>>;
 }
@@ -307,6 +308,8 @@ macro_rules! float {
             fn narrow(x: f64) -> $T { x as $T }
             #[inline(always)]
             fn plus(self, o: $T) -> $T { self + o }
+            #[inline(always)]
+            fn size(self) -> $T { self.abs() }
             fn operations(tier: Tier) -> Option<RowOperations<$T>> {
                 let product = panel::pick_float(size_of::<$T>(), tier)?;
                 #[cfg(target_arch = "x86_64")]

@@ -88,11 +88,11 @@ impl Task<'_> {
             let of_u =
                 Sequence { vectors: left, lead: high, count: n, n: m, from: 0, taus: taus[0], turned, triangles };
             of_u.prepare(&ops, workers)?;
-            of_u.apply_to_rows(&ops, u, lead, columns, workers)?;
+            of_u.apply_to_rows(&ops, u, lead, columns, false, workers)?;
             let of_v =
                 Sequence { vectors: right, lead: wide, count: n - 1, n, from: 1, taus: taus[1], turned, triangles };
             of_v.prepare(&ops, workers)?;
-            of_v.apply_to_rows(&ops, v, lead, n, workers)?;
+            of_v.apply_to_rows(&ops, v, lead, n, false, workers)?;
         }
         let all: Vec<usize> = order.iter().copied().chain(n..columns).collect();
         let (in_columns, in_rows) = match adjoint {

@@ -1,14 +1,50 @@
-//! Large matrices reduced by reflections, in groups; the products of these; and qr, by `faer`.
+//! qr of large matrices: real ones in rows of our own, others by `faer`, whose groups of reflections serve singular values too.
 //!
 //! INVARIANT: as of [`super`]; matrices that are not near 1 are scaled by a power of two first.
 #![allow(unsafe_code)]
-use super::{At, Number, Portions, Task, WIDE, lead, reflections, turned};
+use super::{At, NARROW, Number, Portions, Task, WIDE, lead, reflections, turned};
+use crate::routines::linalg::reflections::{Sequence, row_of};
+use crate::routines::linalg::rows::{RowElement, RowOperations};
+use crate::routines::linalg::triangular::{self, General};
+use crate::routines::walk::SharedPtr;
 use faer::dyn_stack::MemStack;
 use faer::linalg::householder;
 use faer::linalg::qr::no_pivoting::factor as qr;
 use faer::{Conj, Par};
 use ferrax_kernel::Res;
+use ferrax_kernel::linalg::{Decomposition, Linalg};
 use std::ops::Range;
+
+/// Elements of working memory for real matrices in rows: columns, reflections' vectors, columns of q, and what is turned.
+pub fn elements<T: RowElement>(l: &Linalg) -> usize {
+    Sizes::of::<T>(l).parts.into_iter().map(|n| n + 64 / size_of::<T>()).sum()
+}
+struct Sizes {
+    lead: usize,
+    least: usize,
+    parts: [usize; 5],
+}
+impl Sizes {
+    fn of<T: RowElement>(l: &Linalg) -> Sizes {
+        let (least, lead) = (l.m.min(l.n), row_of::<T>(l.m));
+        let inner = match l.kind {
+            Decomposition::Qr { full: true, .. } => l.m,
+            Decomposition::Qr { .. } => least,
+            _ => 0,
+        };
+        let [turned, triangles] = Sequence::<T>::memory(least, l.m);
+        Sizes { lead, least, parts: [l.n * lead, least * lead, inner * lead, turned, triangles] }
+    }
+}
+/// What the reduction in rows gives: columns of the triangle, the reflections, and memory for q.
+struct InRows<T> {
+    a: *mut T,
+    all: Sequence<T>,
+    taus: Vec<f64>,
+    q: *mut T,
+    scale: f64,
+    ops: RowOperations<T>,
+}
 
 /// The columns of each group of them.
 fn blocks(least: usize) -> impl DoubleEndedIterator<Item = Range<usize>> {
@@ -29,6 +65,74 @@ pub struct Reflected<T> {
 }
 
 impl Task<'_> {
+    /// The operand in rows, reduced; nothing where the machine has no fused multiply-add, or nothing of that where elements are not finite.
+    fn reduced_in_rows<T: RowElement + Number>(&self) -> Res<Option<Option<InRows<T>>>> {
+        let Some(ops) = T::operations(self.tier) else { return Ok(None) };
+        let (m, n) = (self.of.m, self.of.n);
+        let Some(scale) = self.scale::<T>([m, n], |_| 0..n) else { return Ok(Some(None)) };
+        let Sizes { lead, least, parts } = Sizes::of::<T>(self.of);
+        let mut memory = self.parts();
+        let [a, vectors, q, by_columns, triangles] = parts.map(|n| memory.take::<T>(n));
+        let (from, to) = (SharedPtr(self.ins[0].cast_mut()), SharedPtr(a.cast()));
+        self.pieces(n, NARROW, m * n * 16, 0, &|r, _| {
+            // SAFETY: columns of this piece; the operand has m rows of n.
+            unsafe {
+                let (from, to) = (from.get().cast::<T>().add(r.start), to.get().cast::<T>().add(r.start * lead));
+                turned(from.cast_const(), n, [m, r.len()], to, lead, |x| x.scaled(scale));
+                (0..r.len())
+                    .for_each(|j| std::slice::from_raw_parts_mut(to.add(j * lead + m), lead - m).fill(T::of(0.0)));
+            }
+        })?;
+        let mut taus = vec![0.0; least];
+        let to = taus.as_mut_ptr();
+        let all = Sequence { vectors, lead, count: least, n: m, from: 0, taus: to, turned: by_columns, triangles };
+        // SAFETY: this task's memory, as large as was taken.
+        unsafe { triangular::reduce(&General { a, columns: n, all, vectors, taus: to }, &ops, self.workers())? };
+        Ok(Some(Some(InRows { a, all, taus, q, scale, ops })))
+    }
+    /// The triangle, of that many rows, in a result of `n` columns.
+    fn put_triangle<T: RowElement + Number>(&self, x: &InRows<T>, rows: usize, to: *mut T) -> Res<()> {
+        let n = self.of.n;
+        self.put_columns(x.a, x.all.lead, &(0..n).collect::<Vec<_>>(), rows, to)?;
+        if x.scale != 1.0 {
+            for i in 0..rows.min(n) {
+                // SAFETY: elements of the result from the diagonal on.
+                let row = unsafe { std::slice::from_raw_parts_mut(to.add(i * n + i), n - i) };
+                row.iter_mut().for_each(|r| *r = r.scaled(1.0 / x.scale));
+            }
+        }
+        Ok(())
+    }
+    fn geqrf_in_rows<T: RowElement + Number>(&self) -> Res<Option<bool>> {
+        let Some(reduced) = self.reduced_in_rows::<T>()? else { return Ok(None) };
+        let Some(x) = reduced else { return Ok(Some(false)) };
+        let (m, lead) = (self.of.m, x.all.lead);
+        for (j, tau) in x.taus.iter().enumerate() {
+            // SAFETY: below the diagonal of a column, and of a vector; as many coefficients as reflections.
+            unsafe {
+                let (from, to) = (x.all.vectors.add(j * lead + j + 1), x.a.add(j * lead + j + 1));
+                to.copy_from_nonoverlapping(from, m - j - 1);
+                *self.output::<T>(1).add(j) = T::of(*tau);
+            }
+        }
+        self.put_triangle(&x, m, self.output::<T>(0))?;
+        Ok(Some(true))
+    }
+    fn qr_in_rows<T: RowElement + Number>(&self, full: bool) -> Res<Option<bool>> {
+        let Some(reduced) = self.reduced_in_rows::<T>()? else { return Ok(None) };
+        let Some(x) = reduced else { return Ok(Some(false)) };
+        let (m, lead) = (self.of.m, x.all.lead);
+        let inner = if full { m } else { m.min(self.of.n) };
+        // SAFETY: columns of q, which this task has memory for.
+        unsafe {
+            std::slice::from_raw_parts_mut(x.q, inner * lead).fill(T::of(0.0));
+            (0..inner).for_each(|j| *x.q.add(j * lead + j) = T::of(1.0));
+            x.all.apply_to_rows(&x.ops, x.q, lead, inner, true, self.workers())?;
+        }
+        self.put_columns(x.q, lead, &(0..inner).collect::<Vec<_>>(), m, self.output::<T>(0))?;
+        self.put_triangle(&x, inner, self.output::<T>(1))?;
+        Ok(Some(true))
+    }
     /// The operand (or its adjoint) in columns, near 1, reduced by reflections; if none of its columns depends on others.
     pub(super) fn reduced<T: Number>(&self, adjoint: bool) -> Res<Option<Reflected<T>>> {
         let (rows, columns) = (self.of.m, self.of.n);
@@ -114,6 +218,10 @@ impl Task<'_> {
         Ok(())
     }
     pub(super) fn geqrf<T: Number>(&self) -> Res<bool> {
+        let ours = if T::SINGLE { self.geqrf_in_rows::<f32>()? } else { self.geqrf_in_rows::<f64>()? };
+        if let Some(done) = ours {
+            return Ok(done);
+        }
         let (m, n) = (self.of.m, self.of.n);
         let Some(Reflected { a, h, scale, .. }) = self.reduced::<T>(false)? else { return Ok(false) };
         let width = reflections(m.min(n));
@@ -132,6 +240,10 @@ impl Task<'_> {
         Ok(true)
     }
     pub(super) fn qr<T: Number>(&self, full: bool) -> Res<bool> {
+        let ours = if T::SINGLE { self.qr_in_rows::<f32>(full)? } else { self.qr_in_rows::<f64>(full)? };
+        if let Some(done) = ours {
+            return Ok(done);
+        }
         let (m, n) = (self.of.m, self.of.n);
         let least = m.min(n);
         let Some(Reflected { a, h, scale, mut parts }) = self.reduced::<T>(false)? else { return Ok(false) };

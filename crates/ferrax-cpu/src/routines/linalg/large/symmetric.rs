@@ -63,7 +63,7 @@ impl Task<'_> {
             let taus = taus.as_ptr();
             let reflections = Sequence { vectors, lead, count: n - 1, n, from: 1, taus, turned: small, triangles };
             reflections.prepare(&ops, workers)?;
-            reflections.apply_to_rows(&ops, q, lead, n, workers)?;
+            reflections.apply_to_rows(&ops, q, lead, n, false, workers)?;
             order
         };
         self.put_columns(q, lead, &order, n, self.output::<T>(0))?;

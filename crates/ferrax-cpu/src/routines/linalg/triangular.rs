@@ -1,0 +1,140 @@
+//! General matrices made upper triangular by reflections, a group of columns at a time.
+//!
+//! ```text
+//! for each 64 columns:   16 at a time:  each one, less what those before change of it;  its reflection;  then the 16 applied to those after them
+//!                        then the 64 applied to all columns after them
+//! ```
+//! Columns are rows of memory here, so that reflections are applied to them from the right. Schreiber and Van Loan 1989; Golub and Van Loan 5.2.1 and 5.2.3.
+//!
+//! INVARIANT: as of [`reflections`](super::reflections): bits depend on sizes alone.
+#![allow(unsafe_code)]
+use super::reflections::{Sequence, TOGETHER, Workers, group_of, reflector};
+use super::rows::{RowBlock, RowElement, RowOperations};
+use crate::kernels::Scratch;
+use crate::routines::panel::{self, Matrices};
+use ferrax_kernel::Res;
+use std::ops::Range;
+
+/// Columns that are reduced one by one.
+const STRIP: usize = 16;
+
+/// The matrix of `all.n` rows, on its way: `columns` rows of memory with as many elements, then zeros to the end of a group, `all.lead` apart. The reflections are
+/// written to `all` and prepared.
+#[derive(Clone, Copy)]
+pub struct General<T> {
+    pub a: *mut T,
+    pub columns: usize,
+    pub all: Sequence<T>,
+    /// `all.vectors` and `all.taus`, to be written.
+    pub vectors: *mut T,
+    pub taus: *mut f64,
+}
+/// The triangle comes in the columns' place, with zeros below.
+///
+/// # Safety
+/// All is as large as stated, and this caller's.
+pub unsafe fn reduce<T: RowElement>(x: &General<T>, ops: &RowOperations<T>, workers: Workers) -> Res<()> {
+    let General { a, columns, all, .. } = x;
+    for (g, begin) in (0..all.count).step_by(TOGETHER).enumerate() {
+        let end = (begin + TOGETHER).min(all.count);
+        // SAFETY: by the contract; scratch memory of that many bytes.
+        unsafe {
+            Scratch.with(memory::<T>(), |scratch| {
+                for s in (begin..end).step_by(STRIP) {
+                    x.strip(s..(s + STRIP).min(end), begin..end, ops, scratch);
+                }
+            })?;
+            all.prepare_one(g, ops)?;
+            if end < *columns {
+                all.apply_group(g, ops, a.add(end * all.lead), all.lead, columns - end, workers)?;
+            }
+        }
+    }
+    Ok(())
+}
+/// Bytes that a strip takes.
+fn memory<T>() -> usize {
+    panel::MEMORY + (2 * TOGETHER * STRIP + STRIP * STRIP + STRIP) * size_of::<T>()
+}
+
+impl<T: RowElement> General<T> {
+    /// Columns of a group reduced, and what is right of them there turned.
+    ///
+    /// # Safety
+    /// As of [`reduce`]; columns and reflections before are done. [`memory`] bytes.
+    unsafe fn strip(&self, own: Range<usize>, group: Range<usize>, ops: &RowOperations<T>, scratch: *mut u8) {
+        let Sequence { vectors, lead, n, .. } = self.all;
+        let (from, whole) = (group_of::<T>(own.start), n.next_multiple_of(T::GROUP));
+        // SAFETY: columns, vectors, and parts of the scratch memory.
+        unsafe {
+            let some = scratch.add(panel::MEMORY).cast::<T>();
+            let v = vectors.add(own.start * lead + from);
+            let rows = |count: usize| RowBlock { a: v, lead, count, n: whole - from };
+            // rows of T'
+            let mut t = [[0.0f64; STRIP]; STRIP];
+            for (i, j) in own.clone().enumerate() {
+                let (x, v) = (self.a.add(j * lead), self.vectors.add(j * lead));
+                // less V T' (V' x)
+                (ops.dots)(rows(i), x.add(from), some);
+                let by: [T; STRIP] = std::array::from_fn(|p| {
+                    let products = t[p][..=p].iter().enumerate().map(|(l, t)| t * (*some.add(l)).wide());
+                    T::narrow(-products.sum::<f64>())
+                });
+                (ops.combine)(rows(i), by.as_ptr(), x.add(from));
+                // its reflection
+                let first = group_of::<T>(group.start);
+                std::slice::from_raw_parts_mut(v.add(first), j - first).fill(T::default());
+                v.add(j).copy_from_nonoverlapping(x.add(j), whole - j);
+                let head = std::mem::take(&mut *v.add(j));
+                let one = RowBlock { a: v.add(from).cast_const(), lead, count: 1, n: whole - from };
+                (ops.dots)(one, v.add(from), some);
+                *v.add(j) = head;
+                let (beta, tau) = reflector(std::slice::from_raw_parts_mut(v.add(j), n - j), (*some).wide());
+                std::slice::from_raw_parts_mut(x.add(j), n - j).fill(T::default());
+                *x.add(j) = T::narrow(beta);
+                *self.taus.add(j) = tau;
+                // T[..i, i] = -tau T[..i, ..i] (V' v)
+                (ops.dots)(rows(i), v.add(from), some);
+                for p in 0..i {
+                    let by = -tau * (*some.add(p)).wide();
+                    for l in 0..=p {
+                        t[i][l] += by * t[p][l];
+                    }
+                }
+                t[i][i] = tau;
+            }
+            let (k, m) = (own.len(), group.end - own.end);
+            if m == 0 {
+                return;
+            }
+            let w = some.add(STRIP);
+            let (by, triangle) = (w.add(TOGETHER * STRIP), w.add(2 * TOGETHER * STRIP));
+            for p in 0..k {
+                for q in 0..k {
+                    *triangle.add(p * STRIP + q) = T::narrow(-t[q][p]);
+                }
+            }
+            let c = self.a.add(own.end * lead + from);
+            let operands =
+                |a: *const T, a_row: usize, b: *const T, b_strides: [isize; 2], to: *mut T, c_row| Matrices {
+                    a: a.cast(),
+                    b: b.cast(),
+                    c: to.cast(),
+                    m,
+                    n: k,
+                    k,
+                    a_strides: [a_row as isize, 1],
+                    b_strides,
+                    c_row,
+                    adds: false,
+                    scratch,
+                    blocks: std::ptr::null_mut(),
+                };
+            // w = c v;  by = -w t;  c += by v'
+            (ops.product)(&Matrices { k: whole - from, ..operands(c, lead, v, [1, lead as isize], w, STRIP) });
+            (ops.product)(&operands(w, STRIP, triangle, [STRIP as isize, 1], by, STRIP));
+            let last = operands(by, STRIP, v, [lead as isize, 1], c, lead);
+            (ops.product)(&Matrices { n: whole - from, adds: true, ..last });
+        }
+    }
+}
