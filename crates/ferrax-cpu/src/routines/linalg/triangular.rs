@@ -21,7 +21,7 @@ const STRIP: usize = 16;
 /// The matrix of `all.n` rows, on its way: `columns` rows of memory with as many elements, then zeros to the end of a group, `all.lead` apart. The reflections are
 /// written to `all` and prepared.
 #[derive(Clone, Copy)]
-pub struct General<T> {
+pub struct ByColumns<T> {
     pub a: *mut T,
     pub columns: usize,
     pub all: Sequence<T>,
@@ -33,8 +33,8 @@ pub struct General<T> {
 ///
 /// # Safety
 /// All is as large as stated, and this caller's.
-pub unsafe fn reduce<T: RowElement>(x: &General<T>, ops: &RowOperations<T>, workers: Workers) -> Res<()> {
-    let General { a, columns, all, .. } = x;
+pub unsafe fn reduce<T: RowElement>(x: &ByColumns<T>, ops: &RowOperations<T>, workers: Workers) -> Res<()> {
+    let ByColumns { a, columns, all, .. } = x;
     for (g, begin) in (0..all.count).step_by(TOGETHER).enumerate() {
         let end = (begin + TOGETHER).min(all.count);
         // SAFETY: by the contract; scratch memory of that many bytes.
@@ -57,7 +57,7 @@ fn memory<T>() -> usize {
     panel::MEMORY + (2 * TOGETHER * STRIP + STRIP * STRIP + STRIP) * size_of::<T>()
 }
 
-impl<T: RowElement> General<T> {
+impl<T: RowElement> ByColumns<T> {
     /// Columns of a group reduced, and what is right of them there turned.
     ///
     /// # Safety

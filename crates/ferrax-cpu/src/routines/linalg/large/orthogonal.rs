@@ -5,7 +5,7 @@
 use super::{At, NARROW, Number, Portions, Task, WIDE, lead, reflections, turned};
 use crate::routines::linalg::reflections::{Sequence, row_of};
 use crate::routines::linalg::rows::{RowElement, RowOperations};
-use crate::routines::linalg::triangular::{self, General};
+use crate::routines::linalg::triangular::{self, ByColumns};
 use crate::routines::walk::SharedPtr;
 use faer::dyn_stack::MemStack;
 use faer::linalg::householder;
@@ -17,15 +17,15 @@ use std::ops::Range;
 
 /// Elements of working memory for real matrices in rows: columns, reflections' vectors, columns of q, and what is turned.
 pub fn elements<T: RowElement>(l: &Linalg) -> usize {
-    Sizes::of::<T>(l).parts.into_iter().map(|n| n + 64 / size_of::<T>()).sum()
+    QrSizes::of::<T>(l).parts.into_iter().map(|n| n + 64 / size_of::<T>()).sum()
 }
-struct Sizes {
+struct QrSizes {
     lead: usize,
     least: usize,
     parts: [usize; 5],
 }
-impl Sizes {
-    fn of<T: RowElement>(l: &Linalg) -> Sizes {
+impl QrSizes {
+    fn of<T: RowElement>(l: &Linalg) -> QrSizes {
         let (least, lead) = (l.m.min(l.n), row_of::<T>(l.m));
         let inner = match l.kind {
             Decomposition::Qr { full: true, .. } => l.m,
@@ -33,7 +33,7 @@ impl Sizes {
             _ => 0,
         };
         let [turned, triangles] = Sequence::<T>::memory(least, l.m);
-        Sizes { lead, least, parts: [l.n * lead, least * lead, inner * lead, turned, triangles] }
+        QrSizes { lead, least, parts: [l.n * lead, least * lead, inner * lead, turned, triangles] }
     }
 }
 /// What the reduction in rows gives: columns of the triangle, the reflections, and memory for q.
@@ -70,7 +70,7 @@ impl Task<'_> {
         let Some(ops) = T::operations(self.tier) else { return Ok(None) };
         let (m, n) = (self.of.m, self.of.n);
         let Some(scale) = self.scale::<T>([m, n], |_| 0..n) else { return Ok(Some(None)) };
-        let Sizes { lead, least, parts } = Sizes::of::<T>(self.of);
+        let QrSizes { lead, least, parts } = QrSizes::of::<T>(self.of);
         let mut memory = self.parts();
         let [a, vectors, q, by_columns, triangles] = parts.map(|n| memory.take::<T>(n));
         let (from, to) = (SharedPtr(self.ins[0].cast_mut()), SharedPtr(a.cast()));
@@ -87,7 +87,7 @@ impl Task<'_> {
         let to = taus.as_mut_ptr();
         let all = Sequence { vectors, lead, count: least, n: m, from: 0, taus: to, turned: by_columns, triangles };
         // SAFETY: this task's memory, as large as was taken.
-        unsafe { triangular::reduce(&General { a, columns: n, all, vectors, taus: to }, &ops, self.workers())? };
+        unsafe { triangular::reduce(&ByColumns { a, columns: n, all, vectors, taus: to }, &ops, self.workers())? };
         Ok(Some(Some(InRows { a, all, taus, q, scale, ops })))
     }
     /// The triangle, of that many rows, in a result of `n` columns.

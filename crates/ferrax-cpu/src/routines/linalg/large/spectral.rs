@@ -10,7 +10,7 @@ use faer::linalg::evd::{self, tridiag};
 use faer::linalg::{householder, svd};
 use faer::{Auto, Conj, Par, Spec};
 use ferrax_kernel::Res;
-use ferrax_kernel::linalg::Linalg;
+use ferrax_kernel::linalg::{Decomposition, Linalg};
 use std::mem::MaybeUninit;
 
 /// Where eigenvalues and singular values are no longer divided and conquered, which is quicker. Its roots in single precision are now and
@@ -29,8 +29,8 @@ pub fn singular_params<T: Number>() -> Spec<svd::SvdParams, T> {
 }
 /// Whether the reductions are our own.
 pub fn is_in_rows(l: &Linalg) -> bool {
-    const LEAST: usize = 64;
-    !l.complex && l.m.min(l.n) >= LEAST
+    let least = if matches!(l.kind, Decomposition::Svd { .. }) { 33 } else { 64 };
+    !l.complex && l.m.min(l.n) >= least
 }
 /// Whether a triangular factor comes first: one side is much the longer.
 pub fn is_long(l: &Linalg) -> bool {
