@@ -161,10 +161,18 @@ proptest! {
         let g = Gather {
             operand: l.operand.clone(), indices: l.indices.clone(), slice_sizes: l.window, offset_dims: l.window_axes, collapsed_slice_dims: l.left_out,
             start_index_map: l.indexed, operand_batching_dims: l.batching, start_indices_batching_dims: l.indices_batching, mode: rng.pick(&MODES),
-            fill: Scalar::from_f64(d, 7.0), dtype: d, index_dtype: i, out: l.all,
+            fill: Scalar::from_f64(d, 7.0), dtype: d, index_dtype: i, out: l.all, apart: false,
         };
         let ins = [random_bytes(rng, d, l.operand.size()), index_bytes(rng, i, l.indices.size(), 5)];
-        check(&Routine::Gather(g), &ins);
+        check(&Routine::Gather(g.clone()), &ins);
+        // a component in each array
+        let vector = g.start_index_map.len();
+        let component = |j: usize| ins[1].chunks(i.size()).skip(j).step_by(vector).flatten().copied().collect();
+        let apart: Vec<Vec<u8>> = std::iter::once(ins[0].clone()).chain((0..vector).map(component)).collect();
+        let separate = Routine::Gather(Gather { apart: true, ..g.clone() });
+        check(&separate, &apart);
+        let means = |r: &Routine, x: &[Vec<u8>]| reference::routine(r, &x.iter().map(|b| &b[..]).collect::<Vec<_>>()).unwrap();
+        assert_eq!(means(&Routine::Gather(g), &ins), means(&separate, &apart));
     }
     #[test]
     fn scatters(seed: u64) {
@@ -688,6 +696,7 @@ fn long_lists_of_positions_are_the_reference() {
                 dtype: d,
                 index_dtype: i,
                 out: [n, width].into(),
+                apart: false,
             });
             // windows that stand before the positions: columns
             let columns = Routine::Gather(Gather {
@@ -704,6 +713,7 @@ fn long_lists_of_positions_are_the_reference() {
                 dtype: d,
                 index_dtype: i,
                 out: [width, n].into(),
+                apart: false,
             });
             let operand = random_bytes(rng, d, rows * width);
             let at = index_bytes(rng, i, n, rows + 2);

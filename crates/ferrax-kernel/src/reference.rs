@@ -54,7 +54,7 @@ pub fn routine(r: &Routine, ins: &[&[u8]]) -> Res<Vec<Vec<u8>>> {
     }
     let out = match r {
         Routine::Dot(d) => vec![dot::dot(d, &x[0], &x[1])?],
-        Routine::Gather(g) => vec![gather::gather(g, &x[0], &x[1])],
+        Routine::Gather(g) => vec![gather::gather(g, &x[0], &x[1..])],
         Routine::Scatter(s) => vec![scatter::scatter(s, &x[0], &x[1], &x[2])?],
         Routine::DynamicSlice { operand, sizes, .. } => vec![dynamic_slice::slice(operand, sizes, &x[0], &x[1..])],
         Routine::DynamicUpdateSlice { operand, update, .. } => {

@@ -38,7 +38,7 @@ pub enum OutOfBounds {
     Promise,
 }
 
-/// XLA's gather. `indices` has its index vector on the last axis. For each index vector (one per position of the remaining axes of
+/// XLA's gather. `indices` has its index vector on the last axis; where they are `apart`, each component is an operand of its own. For each index vector (one per position of the remaining axes of
 /// `indices`) a window of `slice_sizes` is read; `offset_dims` says where the window's axes lie in the output, the others being the
 /// positions' axes in order; `collapsed_slice_dims` and `operand_batching_dims` (size-1 axes of the window) are left out.
 /// `start_index_map[j]` is the operand axis that component j of the index vector moves along. Operand axis
@@ -58,6 +58,15 @@ pub struct Gather {
     pub dtype: DType,
     pub index_dtype: DType,
     pub out: Dims,
+    /// Operands are then the operand and, of each component of the index vectors, an array of the positions' shape.
+    pub apart: bool,
+}
+impl Gather {
+    /// Arrays of indices, and how many each holds.
+    fn index_arrays(&self) -> (usize, usize) {
+        let (all, vector) = (self.indices.size(), self.start_index_map.len());
+        if self.apart { (vector, all.checked_div(vector).unwrap_or(0)) } else { (1, all) }
+    }
 }
 
 /// How an update meets what stands in the operand.
@@ -289,7 +298,10 @@ impl Routine {
                 };
                 vec![(d.dtype, span([d.b, d.m, d.k], d.lhs)), (d.dtype, span([d.b, d.k, d.n], d.rhs))]
             }
-            Routine::Gather(g) => vec![(g.dtype, g.operand.size()), (g.index_dtype, g.indices.size())],
+            Routine::Gather(g) => {
+                let (arrays, n) = g.index_arrays();
+                std::iter::once((g.dtype, g.operand.size())).chain((0..arrays).map(|_| (g.index_dtype, n))).collect()
+            }
             Routine::Scatter(s) => {
                 vec![(s.dtype, s.operand.size()), (s.index_dtype, s.indices.size()), (s.dtype, s.updates.size())]
             }

@@ -123,7 +123,7 @@ impl Origin<'_> {
         match (self, self.leading(rows)) {
             (_, None) => false,
             (Origin::Kernel(k), Some(last)) => reads_by_rows(k, input, rows, last),
-            (Origin::Gather(_), _) => input == 1,
+            (Origin::Gather(_), _) => input > 0,
         }
     }
 }

@@ -12,6 +12,7 @@
 use super::block::{F2, tiers};
 use crate::tier::Tier;
 use ferrax_kernel::DType;
+use smallvec::SmallVec;
 use std::marker::PhantomData;
 
 /// How a component of an index vector moves the window: operand stride in bytes, and the last start that lies inside.
@@ -25,13 +26,26 @@ pub const AT_ONCE: usize = 512;
 /// What stands for a window that is dropped.
 pub const OUTSIDE: i64 = -1;
 
-type AddressFn = unsafe fn(ix: *const u8, n: usize, parts: &[Component], drop: bool, at: *mut i64);
+/// Index vectors: of each component where the first index is, and from one to the next.
+#[derive(Clone)]
+pub struct IndexArrays {
+    pub components: SmallVec<[*const u8; 4]>,
+    pub every: usize,
+}
+// SAFETY: what they point at, those who read it prove that nobody writes meanwhile.
+unsafe impl Sync for IndexArrays {}
+
+type AddressFn = unsafe fn(ix: &IndexArrays, from: usize, n: usize, parts: &[Component], drop: bool, at: *mut i64);
 pub trait Address {
     /// # Safety
-    /// `ix` points at `n * parts.len()` indices; `at` holds n addresses.
-    unsafe fn run(ix: *const u8, n: usize, parts: &[Component], drop: bool, at: *mut i64);
+    /// `ix` has `from + n` indices for each of `parts`; `at` holds n addresses.
+    unsafe fn run(ix: &IndexArrays, from: usize, n: usize, parts: &[Component], drop: bool, at: *mut i64);
 }
-tiers!(pick_address, Address, fn(ix: *const u8, n: usize, parts: &[Component], drop: bool, at: *mut i64));
+tiers!(
+    pick_address,
+    Address,
+    fn(ix: &IndexArrays, from: usize, n: usize, parts: &[Component], drop: bool, at: *mut i64)
+);
 
 trait WideIndex: Copy {
     /// What no i64 holds counts as far outside.
@@ -55,27 +69,48 @@ impl WideIndex for u64 {
 struct ElementOf<T>(PhantomData<T>);
 impl<T: WideIndex> Address for ElementOf<T> {
     #[inline(always)]
-    unsafe fn run(ix: *const u8, n: usize, parts: &[Component], drop: bool, at: *mut i64) {
-        // SAFETY: at holds n.
-        unsafe { std::slice::from_raw_parts_mut(at, n) }.fill(0);
-        for (j, c) in parts.iter().enumerate() {
-            let ix = ix.cast::<T>().wrapping_add(j);
-            let part = |every: usize| {
-                for p in 0..n {
-                    // SAFETY: p < n, and each position has an index for each part.
-                    unsafe {
-                        let (x, old) = ((*ix.add(p * every)).wide(), *at.add(p));
-                        let inside = x.max(0).min(c.last);
-                        let new = old + inside * c.stride as i64;
-                        *at.add(p) = if (old < 0) | (drop & (inside != x)) { OUTSIDE } else { new };
-                    }
-                }
-            };
-            match parts.len() {
-                1 => part(1),
-                2 => part(2),
-                every => part(every),
+    unsafe fn run(ix: &IndexArrays, from: usize, n: usize, parts: &[Component], drop: bool, at: *mut i64) {
+        if parts.is_empty() {
+            // SAFETY: at holds n.
+            unsafe { std::slice::from_raw_parts_mut(at, n) }.fill(0);
+        }
+        for (j, (c, first)) in parts.iter().zip(&ix.components).enumerate() {
+            let own = first.cast::<T>().wrapping_add(from * ix.every);
+            // SAFETY: each position has an index for each part.
+            let one = |every: usize, adds: bool, drops: bool| unsafe { component(own, every, n, c, [adds, drops], at) };
+            // loops of their own where these are known
+            match (ix.every, j > 0, drop) {
+                (1, false, false) => one(1, false, false),
+                (1, false, true) => one(1, false, true),
+                (1, true, false) => one(1, true, false),
+                (1, true, true) => one(1, true, true),
+                (2, adds, drops) => one(2, adds, drops),
+                (every, adds, drops) => one(every, adds, drops),
             }
+        }
+    }
+}
+/// What a component moves windows by: added to what is there, or put there.
+///
+/// # Safety
+/// As of [`Address`].
+#[inline(always)]
+unsafe fn component<T: WideIndex>(
+    ix: *const T,
+    every: usize,
+    n: usize,
+    c: &Component,
+    [adds, drops]: [bool; 2],
+    at: *mut i64,
+) {
+    for p in 0..n {
+        // SAFETY: p < n.
+        unsafe {
+            let x = (*ix.add(p * every)).wide();
+            let inside = x.max(0).min(c.last);
+            let old = if adds { *at.add(p) } else { 0 };
+            let new = old + inside * c.stride as i64;
+            *at.add(p) = if drops & ((old < 0) | (inside != x)) { OUTSIDE } else { new };
         }
     }
 }
@@ -106,20 +141,21 @@ impl Addresses {
     /// Of the windows at positions `from .. from + n`.
     ///
     /// # Safety
-    /// `ix` points at the routine's indices, which have these positions; `n` is at most `AT_ONCE`.
+    /// `ix` are those of the routine's indices, which have these positions; `n` is at most `AT_ONCE`.
     #[inline]
-    pub unsafe fn of(&self, ix: *const u8, from: usize, n: usize, at: &mut [i64; AT_ONCE]) {
+    pub unsafe fn of(&self, ix: &IndexArrays, from: usize, n: usize, at: &mut [i64; AT_ONCE]) {
         debug_assert!(n <= AT_ONCE);
         // SAFETY: each position has an index vector as long as there are parts.
-        unsafe {
-            (self.f)(
-                ix.wrapping_add(from * self.parts.len() * self.index_bytes),
-                n,
-                &self.parts,
-                self.drop,
-                at.as_mut_ptr(),
-            )
-        }
+        unsafe { (self.f)(ix, from, n, &self.parts, self.drop, at.as_mut_ptr()) }
+    }
+    /// Of indices that lie together, vector after vector.
+    pub fn together(&self, ix: *const u8) -> IndexArrays {
+        let components = (0..self.parts.len()).map(|j| ix.wrapping_add(j * self.index_bytes)).collect();
+        IndexArrays { components, every: self.parts.len() }
+    }
+    /// Of components that lie apart, `of` from the first on.
+    pub fn apart(&self, of: impl Fn(usize) -> *const u8) -> IndexArrays {
+        IndexArrays { components: (0..self.parts.len()).map(of).collect(), every: 1 }
     }
 }
 
@@ -144,6 +180,19 @@ impl<T: OfBits> Take for ElementOf<T> {
         }
     }
 }
+/// Of addresses none of which is OUTSIDE.
+struct Inside<T>(PhantomData<T>);
+impl<T: Copy> Take for Inside<T> {
+    #[inline(always)]
+    unsafe fn run(out: *mut u8, from: *const u8, at: *const i64, n: usize, _: u64) {
+        for p in 0..n {
+            // SAFETY: p < n; an address is an element's.
+            unsafe {
+                out.cast::<T>().add(p).write_unaligned(from.offset(*at.add(p) as isize).cast::<T>().read_unaligned())
+            };
+        }
+    }
+}
 trait OfBits: Copy {
     fn of_bits(x: u64) -> Self;
 }
@@ -156,13 +205,32 @@ macro_rules! of_bits {
     )*};
 }
 of_bits!(u8 u16 u32 u64);
-pub fn take(bytes: usize, t: Tier) -> TakeFn {
-    match bytes {
-        1 => pick_take::<ElementOf<u8>>(t),
-        2 => pick_take::<ElementOf<u16>>(t),
-        4 => pick_take::<ElementOf<u32>>(t),
-        _ => pick_take::<ElementOf<u64>>(t),
+/// Whether addresses are `inside`: none is OUTSIDE.
+pub fn take(bytes: usize, inside: bool, t: Tier) -> TakeFn {
+    match (bytes, inside) {
+        (1, false) => pick_take::<ElementOf<u8>>(t),
+        (2, false) => pick_take::<ElementOf<u16>>(t),
+        (4, false) => pick_take::<ElementOf<u32>>(t),
+        (_, false) => pick_take::<ElementOf<u64>>(t),
+        (1, true) => pick_take::<Inside<u8>>(t),
+        (2, true) => pick_take::<Inside<u16>>(t),
+        (4, true) => pick_take::<Inside<u32>>(t),
+        (_, true) => pick_take::<Inside<u64>>(t),
     }
+}
+
+/// Of windows of so many bytes that lie together, addresses of which are inside, where that has a loop of its own.
+pub fn take_rows(bytes: usize, t: Tier) -> Option<TakeFn> {
+    Some(match bytes {
+        8 => pick_take::<Inside<[u8; 8]>>(t),
+        12 => pick_take::<Inside<[u8; 12]>>(t),
+        16 => pick_take::<Inside<[u8; 16]>>(t),
+        24 => pick_take::<Inside<[u8; 24]>>(t),
+        32 => pick_take::<Inside<[u8; 32]>>(t),
+        64 => pick_take::<Inside<[u8; 64]>>(t),
+        128 => pick_take::<Inside<[u8; 128]>>(t),
+        _ => return None,
+    })
 }
 
 /// The element at `at[p]` takes `new[p]`, in order, `every` bytes from one to the next.

@@ -2,7 +2,7 @@
 use super::Run;
 use super::walk::{Odometer, Walk, copy, merged, strides};
 use crate::kernels::Bases;
-use crate::kernels::address::{self, AT_ONCE, Addresses, Component, OUTSIDE};
+use crate::kernels::address::{self, AT_ONCE, Addresses, Component, IndexArrays, OUTSIDE};
 use crate::threads::{self, Cost};
 use crate::tier::Tier;
 use ferrax_kernel::routine::{Gather, OutOfBounds};
@@ -19,6 +19,8 @@ pub struct Gathering {
     walk: Walk,
     filling: Walk,
     addresses: Addresses,
+    /// Each component of the index vectors is an operand.
+    apart: bool,
     /// No window lies inside: one larger than the operand exists only where nothing is read.
     never: bool,
     /// Axes of the positions: size, and bytes by which they move through the output, and through the operand where they are batching ones.
@@ -30,6 +32,8 @@ pub struct Gathering {
     fill: Scalar,
     bytes: usize,
     take: address::TakeFn,
+    /// Windows inside that lie together, one after the other in the output: their bytes.
+    take_rows: Option<(address::TakeFn, usize)>,
     pub positions: usize,
     pub cost: Cost,
 }
@@ -65,27 +69,40 @@ impl Gathering {
         let is_trailing =
             g.offset_dims.iter().all(|k| g.out[*k] == 1 || positions.iter().all(|p| g.out[*p] == 1 || k < p));
         let dims = merged(positions.iter().enumerate().map(|(k, t)| (g.out[*t], to[*t] * b, along(k) * b)));
+        let never = g.start_index_map.iter().any(|axis| g.operand[*axis] < g.slice_sizes[*axis]);
+        let inside = g.mode != OutOfBounds::FillOrDrop && !never;
+        let run = walk
+            .run_of_bytes(bytes)
+            .filter(|n| inside && dims.len() == 1 && dims[0].1 == *n as isize && dims[0].2 == 0);
         Ok(Gathering {
+            take_rows: run.and_then(|n| Some((address::take_rows(n, tier)?, n))),
             filling: Walk::new(bytes, window().map(|(n, t, _)| (n, t, 0))),
             addresses: Addresses::new(components.collect(), g.index_dtype, g.mode == OutOfBounds::FillOrDrop, tier),
             across: walk.is_single() || is_trailing && n_positions >= TOGETHER,
-            never: g.start_index_map.iter().any(|axis| g.operand[*axis] < g.slice_sizes[*axis]),
+            apart: g.apart,
+            never,
             even: dims.iter().all(|d| dims.len() == 1 && d.1 == b && d.2 == 0),
             dims,
             fill: g.fill,
             bytes,
-            take: address::take(bytes, tier),
+            take: address::take(bytes, inside, tier),
             positions: n_positions,
             cost: Cost::of(n_positions as f64 * (2.0 + walk.elements as f64 * if is_trailing { 0.5 } else { 0.1 })),
             walk,
         })
+    }
+    fn indices(&self, bases: Bases) -> IndexArrays {
+        match self.apart {
+            true => self.addresses.apart(|j| bases.input(1 + j as u32).cast_const()),
+            false => self.addresses.together(bases.input(1).cast_const()),
+        }
     }
     /// Takes an element of the window at all of some positions, then the next, for the windows' rows `rows`.
     ///
     /// # Safety
     /// As `run_positions`, of windows across positions.
     unsafe fn run_across(&self, bases: Bases, positions: Range<usize>, rows: Range<usize>) {
-        let (src, ix, out) = (bases.input(0).cast_const(), bases.input(1).cast_const(), bases.output(0));
+        let (src, ix, out) = (bases.input(0).cast_const(), self.indices(bases), bases.output(0));
         let mut at = [OUTSIDE; AT_ONCE];
         let mut o = Odometer::at(&self.dims, positions.start);
         for first in positions.clone().step_by(AT_ONCE) {
@@ -93,7 +110,7 @@ impl Gathering {
             // SAFETY: as in `run_positions`; in the output, a position is an element further than the one before it.
             unsafe {
                 if !self.never {
-                    self.addresses.of(ix, first, n, &mut at);
+                    self.addresses.of(&ix, first, n, &mut at);
                 }
                 if !self.even {
                     o.shift::<true>(&mut at[..n]);
@@ -117,7 +134,19 @@ impl Gathering {
             // SAFETY: by the contract.
             return unsafe { self.run_across(bases, r, 0..self.walk.rows()) };
         }
-        let (src, ix, out) = (bases.input(0).cast_const(), bases.input(1).cast_const(), bases.output(0));
+        let (src, ix, out) = (bases.input(0).cast_const(), self.indices(bases), bases.output(0));
+        if let Some((take, bytes)) = self.take_rows {
+            let mut at = [OUTSIDE; AT_ONCE];
+            for first in r.clone().step_by(AT_ONCE) {
+                let n = AT_ONCE.min(r.end - first);
+                // SAFETY: as below.
+                unsafe {
+                    self.addresses.of(&ix, first, n, &mut at);
+                    take(out.wrapping_add(first * bytes), src, at.as_ptr(), n, 0);
+                }
+            }
+            return;
+        }
         let (f, fill) = (copy(self.bytes), self.fill.bytes());
         let run = self.walk.run_of_bytes(self.bytes);
         let mut at = [OUTSIDE; AT_ONCE];
@@ -129,7 +158,7 @@ impl Gathering {
             // outside are filled; each position has an output window of its own, and is one thread's.
             unsafe {
                 if !self.never {
-                    self.addresses.of(ix, first, n, &mut at);
+                    self.addresses.of(&ix, first, n, &mut at);
                 }
                 for a in &at[..n] {
                     let (to, window) = (out.wrapping_offset(o.a), src.wrapping_offset(*a as isize + o.b));

@@ -101,7 +101,7 @@ pub fn compile(s: &Scatter, tier: Tier) -> Res<Run> {
         if empty || too_large {
             return Ok(());
         }
-        let (ix, new) = (SharedPtr(bases.input(1)), SharedPtr(bases.input(2)));
+        let (ix, new) = (addresses.together(bases.input(1).cast_const()), SharedPtr(bases.input(2)));
         let f = copy(bytes);
         // SAFETY: a window is no larger than the operand, its start is clamped or it has no address, and batching axes of the positions are no
         // longer than the operand's (`Routine::verify`): it lies inside. The update's window is one of its own.
@@ -116,7 +116,7 @@ pub fn compile(s: &Scatter, tier: Tier) -> Res<Run> {
             let mut o = Odometer::at(&row_major, 0);
             for u in 0..n_positions * walk.elements {
                 // SAFETY: `Routine::verify`: the index array has a vector for each position, and `o.b` counts positions.
-                unsafe { addresses.of(ix.get(), o.b as usize, 1, &mut at) };
+                unsafe { addresses.of(&ix, o.b as usize, 1, &mut at) };
                 if at[0] >= 0 {
                     put(&one, out.get().wrapping_offset(at[0] as isize + o.a), new.get().wrapping_add(u * bytes));
                 }
@@ -133,7 +133,7 @@ pub fn compile(s: &Scatter, tier: Tier) -> Res<Run> {
                 let n = AT_ONCE.min(n_positions - from);
                 // SAFETY: index vectors of these positions; addresses are those of elements, and each position has an update.
                 unsafe {
-                    addresses.of(ix.get(), from, n, &mut at);
+                    addresses.of(&ix, from, n, &mut at);
                     if batched {
                         o.shift::<false>(&mut at[..n]);
                     }
@@ -156,7 +156,7 @@ pub fn compile(s: &Scatter, tier: Tier) -> Res<Run> {
                 }
                 let n = AT_ONCE.min(n_positions - from);
                 // SAFETY: as above: from + n is at most the number of positions.
-                unsafe { addresses.of(ix.get(), from, n, &mut at) };
+                unsafe { addresses.of(&ix, from, n, &mut at) };
                 if let Some(step) = even {
                     // PERF: which are this part's is anybody's guess, and a branch's: they are counted out first.
                     let mut count = 0;

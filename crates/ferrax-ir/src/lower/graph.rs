@@ -16,6 +16,7 @@ use ferrax_kernel::plan::SlotId;
 use ferrax_kernel::routine::Routine;
 use ferrax_kernel::{Affine, Bin, DType, Dims, Plan, ReduceKind, Scalar, Step, Un, kernel, reference};
 use smallvec::{SmallVec, smallvec};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// A tensor of the graph.
@@ -105,6 +106,8 @@ pub struct Graph {
     /// Everything but kernels, in order.
     pub(super) steps: Vec<Step>,
     pub(super) plan: Plan,
+    /// What was concatenated of several: the axis, and the parts.
+    pub(super) joined: HashMap<TensorId, (usize, TensorIds)>,
 }
 
 impl Graph {
@@ -462,7 +465,21 @@ impl Graph {
             });
             end = start;
         }
-        out.expect("concatenate has operands")
+        let out = out.expect("concatenate has operands");
+        if xs.len() > 1 {
+            self.joined.insert(out, (axis, TensorIds::from_slice(&xs)));
+        }
+        out
+    }
+    /// The parts that were concatenated along the last axis, each of size 1 there, without that axis.
+    pub fn columns(&mut self, x: TensorId) -> Option<TensorIds> {
+        let (axis, parts) = self.joined.get(&x)?.clone();
+        let last = self.rank(x) - 1;
+        if axis != last || parts.iter().any(|p| self.shape(*p)[last] != 1) {
+            return None;
+        }
+        let shape: Dims = self.shape(x)[..last].into();
+        Some(parts.iter().map(|p| self.reshape(*p, shape.clone())).collect())
     }
     fn concatenate_by_updates(&mut self, xs: &[TensorId], axis: usize, shape: Dims) -> TensorId {
         let dtype = self.dtype(xs[0]);

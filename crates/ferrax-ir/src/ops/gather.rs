@@ -116,6 +116,9 @@ primitive! {
         unique_indices: bool,
     }
 }
+/// Arrays of indices that devices can bind beside the operand and the result.
+const MOST_APART: usize = 4;
+
 impl Gather {
     fn output(&self, i: &Aval) -> Dims {
         let d = &*self.dimension_numbers;
@@ -368,6 +371,8 @@ impl Rules for Gather {
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let d = &*self.dimension_numbers;
         let dtype = physical(&out[0]).dtype;
+        // index vectors that were woven of a few arrays are read from these
+        let columns = b.columns(x[1]).filter(|c| c.len() <= MOST_APART);
         let r = |b: &Graph, v: TensorId, fill: Scalar| routine::Gather {
             operand: b.shape(v),
             indices: b.shape(x[1]),
@@ -382,9 +387,12 @@ impl Rules for Gather {
             dtype,
             index_dtype: b.dtype(x[1]),
             out: out[0].shape.clone(),
+            apart: columns.is_some(),
         };
         let one = |b: &mut Graph, v: TensorId, fill: Scalar| {
-            b.routine(Routine::Gather(r(b, v, fill)), &[v, x[1]], &[out[0].shape.clone()])[0]
+            let indices = columns.as_deref().unwrap_or(&x[1..]);
+            let ins: TensorIds = std::iter::once(v).chain(indices.iter().copied()).collect();
+            b.routine(Routine::Gather(r(b, v, fill)), &ins, &[out[0].shape.clone()])[0]
         };
         let fill = self.fill(dtype);
         // the filler of complex numbers is a real one

@@ -4,19 +4,20 @@ use crate::Scalar;
 use crate::routine::{Gather, OutOfBounds};
 use crate::shape::Dims;
 
-pub fn gather(g: &Gather, operand: &[Scalar], indices: &[Scalar]) -> Vec<Scalar> {
+pub fn gather(g: &Gather, operand: &[Scalar], indices: &[Vec<Scalar>]) -> Vec<Scalar> {
     (0..g.out.size()).map(|o| source(g, indices, &g.out.unravel(o)).map_or(g.fill, |at| operand[at])).collect()
 }
 
 /// The position in the operand that output index `out` reads; none where it is filled.
-fn source(g: &Gather, indices: &[Scalar], out: &Dims) -> Option<usize> {
+fn source(g: &Gather, indices: &[Vec<Scalar>], out: &Dims) -> Option<usize> {
     let rank = g.operand.len();
     // The output's axes are the window's and the positions'.
     let window_index = out.pick(&g.offset_dims);
     let positions = out.without(&g.offset_dims);
     let mut start = vec![0i64; rank];
     for (j, axis) in g.start_index_map.iter().enumerate() {
-        start[*axis] = as_index(indices[position(&g.indices, &positions.concat(&[j]))]);
+        let at = position(&g.indices, &positions.concat(&[j]));
+        start[*axis] = as_index(if g.apart { indices[j][at / g.start_index_map.len()] } else { indices[0][at] });
     }
     for (axis, of) in g.operand_batching_dims.iter().zip(g.start_indices_batching_dims.iter()) {
         start[*axis] = positions[*of] as i64;

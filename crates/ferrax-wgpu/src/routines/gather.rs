@@ -7,13 +7,15 @@ use ferrax_kernel::{Dims, Res};
 use std::fmt::Write;
 
 pub fn lower(g: &Gather, limits: Limits) -> Res<Lowered> {
-    let (text, groups) = wgsl::each(2, g.dtype, g.out.size(), limits, |body| {
+    let arrays = if g.apart { g.start_index_map.len() } else { 1 };
+    let (text, groups) = wgsl::each(1 + arrays, g.dtype, g.out.size(), limits, |body| {
         wgsl::unravel(body, "i", &g.out, 0);
         let positions: Vec<usize> = (0..g.out.len()).filter(|k| !g.offset_dims.contains(k)).collect();
         let starts = Starts {
             indices: &g.indices,
             dtype: g.index_dtype,
-            words: "in1",
+            words: 1,
+            apart: g.apart,
             positions: &positions,
             map: &g.start_index_map,
             batch: &g.operand_batching_dims,
@@ -32,7 +34,7 @@ pub fn lower(g: &Gather, limits: Limits) -> Res<Lowered> {
         "value".into()
     });
     let mut task = Lowered::default();
-    task.run(text, vec![Reg::In(0), Reg::In(1)], vec![Reg::Out(0)], groups);
+    task.run(text, (0..=arrays).map(Reg::In).collect(), vec![Reg::Out(0)], groups);
     Ok(task)
 }
 
@@ -41,7 +43,9 @@ pub fn lower(g: &Gather, limits: Limits) -> Res<Lowered> {
 pub struct Starts<'a> {
     pub indices: &'a Dims,
     pub dtype: ferrax_kernel::DType,
-    pub words: &'a str,
+    /// The operand that holds them, or the first of those that hold a component each.
+    pub words: usize,
+    pub apart: bool,
     pub positions: &'a [usize],
     pub map: &'a Dims,
     pub batch: &'a Dims,
@@ -52,7 +56,8 @@ impl Starts<'_> {
     /// The start along operand axis `axis`, and whether it is data.
     fn along(&self, axis: usize) -> (String, bool) {
         if let Some(j) = self.map.iter().position(|a| *a == axis) {
-            return (index(self.dtype, self.words, &format!("vector + {j}")), true);
+            let (array, at) = if self.apart { (j, "vector".into()) } else { (0, format!("vector + {j}")) };
+            return (index(self.dtype, &format!("in{}", self.words + array), &at), true);
         }
         match self.batch.iter().position(|a| *a == axis) {
             Some(j) => (format!("c{}", self.positions[self.index_batch[j]]), false),
@@ -63,7 +68,8 @@ impl Starts<'_> {
     fn vector(&self) -> String {
         let of = &self.indices[..self.indices.len() - 1];
         let at = self.positions.iter().zip(of).fold("0".to_string(), |at, (c, n)| format!("({at} * {n} + c{c})"));
-        format!("let vector = {at} * {};\n", self.indices[self.indices.len() - 1])
+        let length = if self.apart { 1 } else { self.indices[self.indices.len() - 1] };
+        format!("let vector = {at} * {length};\n")
     }
 }
 

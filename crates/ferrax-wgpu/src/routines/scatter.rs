@@ -28,7 +28,8 @@ pub fn lower(s: &Scatter, limits: Limits) -> Res<Lowered> {
         let starts = Starts {
             indices: &s.indices,
             dtype: s.index_dtype,
-            words: "in0",
+            words: 0,
+            apart: false,
             positions: &outer,
             map: &s.scatter_dims_to_operand_dims,
             batch: &s.operand_batching_dims,

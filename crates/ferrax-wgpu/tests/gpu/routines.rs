@@ -110,9 +110,16 @@ fn gathers_in_every_mode() {
                     dtype,
                     index_dtype,
                     out: dims(out),
+                    apart: false,
                 };
                 let ins = [noise.bits(dtype, g.operand.size()), indices(&mut noise, index_dtype, g.indices.size(), 5)];
-                check(&*gpu, &Routine::Gather(g), &ins, 0.0, 0.0);
+                check(&*gpu, &Routine::Gather(g.clone()), &ins, 0.0, 0.0);
+                let [from, ix] = ins;
+                let vector = map.len();
+                let component =
+                    |j: usize| ix.chunks(index_dtype.size()).skip(j).step_by(vector).flatten().copied().collect();
+                let apart: Vec<Vec<u8>> = std::iter::once(from).chain((0..vector).map(component)).collect();
+                check(&*gpu, &Routine::Gather(Gather { apart: true, ..g }), &apart, 0.0, 0.0);
             }
         }
     }
