@@ -4,6 +4,7 @@ import ferrax as fx
 import ferrax.numpy as jnp
 import numpy as np
 import pytest
+from ferrax import lax
 
 BODIES = {
     "one": (1, True, lambda s: s * 0.9 + 1),
@@ -38,3 +39,42 @@ def test_rows_that_stay_apart_go_by_themselves(name: str, n: int) -> None:
             np.testing.assert_array_equal(np.asarray(got).view("u4"), np.asarray(expected).view("u4"))
     if by_rows is not None:
         assert ("all times for each chunk" in loop.lower(start).compile().as_text()) == by_rows
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("shape", [(), (3,), (40, 7), (0,)])
+def test_pairs_go_through_loops_and_branches_in_parts(dtype, shape):
+    with fx.enable_x64(True):
+        r = np.random.default_rng(len(shape))
+        a, b = [jnp.asarray((r.normal(size=shape) + 1j * r.normal(size=shape)).astype(dtype)) for _ in range(2)]
+        xs = jnp.asarray((r.normal(size=(5, *shape)) + 1j * r.normal(size=(5, *shape))).astype(dtype))
+
+        def step(carry, x):
+            p, q, n, real = carry
+            # exchanged, of one part twice, passed on, and beside numbers that are no pairs
+            p, q = lax.cond(n % 2 == 0, lambda p, q: (q, p), lambda p, q: (jnp.conj(p) + x, lax.complex(q.real, q.real)), p, q)
+            return (p, q, n + 1, real + p.imag), (p + x, real)
+
+        def eager():
+            carry, ys = (a, b, 0, a.real), []
+            for x in xs:
+                carry, y = step((carry[0], carry[1], jnp.int32(carry[2]), carry[3]), x)
+                ys.append(y)
+            return carry, [jnp.stack(y) for y in zip(*ys, strict=True)]
+
+        start = (a, b, jnp.int32(0), a.real)
+        for got, want in zip(fx.tree.leaves(fx.jit(lambda c, xs: lax.scan(step, c, xs))(start, xs)), fx.tree.leaves(eager()), strict=True):
+            assert np.asarray(got).tobytes() == np.asarray(want).astype(got.dtype).tobytes()
+        passed = fx.jit(lambda z, n: lax.fori_loop(0, n, lambda i, c: (c[0], c[1] + c[0]), (z, z)))(a, 3)
+        assert np.asarray(passed[0]).tobytes() == np.asarray(a).tobytes()
+        assert np.asarray(passed[1]).tobytes() == np.asarray(a + a + a + a).tobytes()
+
+
+def test_keys_go_through_loops_in_parts():
+    def draw(key):
+        return lax.fori_loop(0, 4, lambda i, c: (fx.random.fold_in(c[0], i), c[1] + fx.random.uniform(c[0])), (key, 0.0))
+
+    keys = fx.random.split(fx.random.key(3), 6)
+    got, want = fx.jit(fx.vmap(draw))(keys), [draw(k) for k in keys]
+    assert (fx.random.key_data(got[0]) == jnp.stack([fx.random.key_data(k) for k, _ in want])).all()
+    assert (got[1] == jnp.stack([x for _, x in want])).all()

@@ -1,4 +1,5 @@
-//! Blocks within blocks: loops, branches, host calls. What a block reads and writes stands in memory in its physical form.
+//! Blocks within blocks: loops, branches, host calls. What a block reads and writes stands in memory: a pair as its two parts, so that nothing in a loop
+//! goes by every second element; but windows of stacked values, and all that others see, in their physical form.
 use super::graph::{Def, Graph, Guard, TensorId, TensorIds, unit};
 use super::{Physical, physical};
 use crate::aval::Aval;
@@ -8,7 +9,7 @@ use crate::program::{Atom, Program};
 use ferrax_kernel::plan::{Across, Carry, Collective, HostCall, Loop, SlotId, Trip, Window};
 use ferrax_kernel::{Affine, DType, Dims, Step};
 use rustc_hash::FxHashSet;
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 /// What ends a loop, in terms of values.
 pub enum TripOf<'a> {
@@ -84,24 +85,50 @@ impl Graph {
         let p = physical(a);
         self.plan.add_slot(p.dtype, p.shape.size(), a.tape)
     }
+    /// Where a value of a block goes.
+    fn place(&mut self, a: &Aval) -> Place {
+        match parts_of(a) {
+            Some((dtype, n)) => (0..2).map(|_| self.plan.add_slot(dtype, n.size(), 0)).collect(),
+            None => smallvec![self.out_slot(a)],
+        }
+    }
     /// Operands of a block, in memory.
-    fn operands(&mut self, xs: &[TensorId]) -> Vec<SlotId> {
+    fn operands(&mut self, xs: &[TensorId]) -> Vec<Place> {
         xs.iter().map(|x| self.operand(*x)).collect()
     }
-    fn operand(&mut self, x: TensorId) -> SlotId {
-        let x = self.take_out(x);
-        self.force(x)
+    fn operand(&mut self, x: TensorId) -> Place {
+        match self.parts(x) {
+            Some((a, b)) => smallvec![self.force(a), self.force(b)],
+            None => smallvec![self.force(x)],
+        }
+    }
+    fn bring_in_from(&mut self, a: &Aval, place: &Place) -> TensorId {
+        match place[..] {
+            [x, y] => {
+                let [x, y] = [x, y].map(|slot| self.input(a.shape.clone(), slot));
+                self.pair(x, y)
+            }
+            _ => self.bring_in(a, place[0]),
+        }
     }
 
     /// Lowers `p` as a block that reads `ins` and writes `outs`.
-    pub(super) fn block(&mut self, p: &Program, ins: &[SlotId], outs: &[SlotId]) -> Res<Vec<Step>> {
+    fn block(&mut self, p: &Program, ins: &[Place], outs: &[Place]) -> Res<Vec<Step>> {
         let mut sub = Graph { plan: std::mem::take(&mut self.plan), ..Graph::default() };
-        let nodes: Vec<TensorId> = p.in_avals().iter().zip(ins).map(|(a, s)| sub.bring_in(a, *s)).collect();
+        let nodes: Vec<TensorId> = p.in_avals().iter().zip(ins).map(|(a, s)| sub.bring_in_from(a, s)).collect();
         let ys = sub.inline(&crate::simplify::simplify(p), &nodes);
         let steps = ys.map(|ys| {
-            for (y, slot) in ys.iter().zip(outs) {
-                let y = sub.take_out(*y);
-                sub.write_to(y, *slot);
+            for (y, place) in ys.iter().zip(outs) {
+                match (&place[..], sub.parts(*y)) {
+                    ([p, q], Some((a, b))) => {
+                        sub.write_to(a, *p);
+                        sub.write_to(b, *q);
+                    }
+                    _ => {
+                        let y = sub.take_out(*y);
+                        sub.write_to(y, place[0]);
+                    }
+                }
             }
             super::fuse::steps(&mut sub)
         });
@@ -133,53 +160,59 @@ impl Graph {
         let n_carry = l.init.len();
         let consts = self.operands(l.consts);
         let init = self.operands(l.init);
-        let xs = self.operands(l.xs);
+        let xs: Vec<SlotId> = l.xs.iter().map(|x| self.whole(*x)).collect();
         let (carry_avals, rest) = l.body.in_avals()[consts.len()..].split_at(n_carry);
-        let slots: Vec<SlotId> = carry_avals.iter().map(|a| self.out_slot(a)).collect();
-        let nexts: Vec<SlotId> = carry_avals.iter().map(|a| self.out_slot(a)).collect();
-        let xs_each: Vec<SlotId> = rest.iter().map(|a| self.out_slot(a)).collect();
-        let ys_each: Vec<SlotId> = l.body.out_avals()[n_carry..].iter().map(|a| self.out_slot(a)).collect();
+        let slots: Vec<Place> = carry_avals.iter().map(|a| self.place(a)).collect();
+        let nexts: Vec<Place> = carry_avals.iter().map(|a| self.place(a)).collect();
+        let xs_each: Vec<Place> = rest.iter().map(|a| smallvec![self.out_slot(a)]).collect();
+        let ys_each: Vec<Place> = l.body.out_avals()[n_carry..].iter().map(|a| smallvec![self.out_slot(a)]).collect();
         let trip = match l.trip {
             TripOf::Static(n) => Trip::Static(n),
             TripOf::Dyn(n) => Trip::Dyn(self.force(n)),
             TripOf::While(p, head) => {
-                let mut ins = self.operands(head);
-                ins.extend(&slots);
+                let head = self.operands(head);
+                let ins = [&head[..], &slots].concat();
                 let pred = self.plan.add_slot(DType::Bool, 1, 0);
-                let cond = self.block(p, &ins, &[pred])?;
-                Trip::While { cond: self.invariant(cond, &ins[..head.len()], &[pred]), pred }
+                let cond = self.block(p, &ins, &[smallvec![pred]])?;
+                Trip::While { cond: self.invariant(cond, &head.concat(), &[pred]), pred }
             }
         };
         // A carry that is passed on is its own successor.
         let passed: Vec<bool> = (0..n_carry)
             .map(|k| l.body.outs()[k] == Atom::Var((l.body.first_var() - l.body.n_ins() + consts.len() + k) as u32))
             .collect();
-        let nexts: Vec<SlotId> = (0..n_carry).map(|k| if passed[k] { slots[k] } else { nexts[k] }).collect();
-        let ins: Vec<SlotId> = [&consts[..], &slots, &xs_each].concat();
+        let nexts: Vec<Place> = (0..n_carry).map(|k| if passed[k] { &slots[k] } else { &nexts[k] }.clone()).collect();
+        let ins: Vec<Place> = [&consts[..], &slots, &xs_each].concat();
         let made = [&nexts[..], &ys_each].concat();
         let body = self.block(l.body, &ins, &made)?;
-        let body = self.invariant(body, &consts, &made);
-        let outs: Vec<(DType, Dims, u8)> = l.outs.iter().map(physical_of).collect();
+        let body = self.invariant(body, &consts.concat(), &made.concat());
+        let (carried, stacked) = l.outs.split_at(n_carry);
+        let outs: Vec<(DType, Dims, u8)> =
+            carried.iter().flat_map(placed).chain(stacked.iter().map(physical_of)).collect();
         let reverse = l.reverse;
-        let n_ys = ys_each.len();
+        let (init, slots, nexts) = (init.concat(), slots.concat(), nexts.concat());
+        let (n, n_ys) = (init.len(), ys_each.len());
         let ys = self.step(&[], &outs, |_, outs| {
             let carries =
-                (0..n_carry).map(|k| Carry { init: init[k], slot: slots[k], next: nexts[k], out: outs[k] }).collect();
-            let window = |all: &[SlotId], each: &[SlotId]| {
-                all.iter().zip(each).map(|(all, each)| Window { all: *all, each: *each }).collect()
+                (0..n).map(|k| Carry { init: init[k], slot: slots[k], next: nexts[k], out: outs[k] }).collect();
+            let window = |all: &[SlotId], each: &[Place]| {
+                all.iter().zip(each).map(|(all, each)| Window { all: *all, each: each[0] }).collect()
             };
-            let count = l.counted.then(|| outs[n_carry + n_ys]);
+            let count = l.counted.then(|| outs[n + n_ys]);
             Step::Loop(Box::new(Loop {
                 trip,
                 reverse,
                 carries,
                 xs: window(&xs, &xs_each),
-                ys: window(&outs[n_carry..n_carry + n_ys], &ys_each),
+                ys: window(&outs[n..n + n_ys], &ys_each),
                 count,
                 body,
             }))
         });
-        Ok(ys.iter().zip(l.outs).map(|(y, a)| self.from_physical(*y, a)).collect())
+        let (carries, rest) = ys.split_at(n);
+        let mut values = self.from_places(carries, carried);
+        values.extend(rest.iter().zip(stacked).map(|(y, a)| self.from_physical(*y, a)));
+        Ok(values)
     }
 
     /// What is left of a loop's steps when those that do the same in each iteration are done before it: they read `consts` alone, and make
@@ -213,14 +246,15 @@ impl Graph {
         let index = self.convert(index, DType::I32);
         let index = self.force(index);
         let ins = self.operands(xs);
-        let out_slots: Vec<SlotId> = outs.iter().map(|a| self.out_slot(a)).collect();
-        let blocks: Vec<Vec<Step>> = branches.iter().map(|p| self.block(p, &ins, &out_slots)).collect::<Res<_>>()?;
+        let places: Vec<Place> = outs.iter().map(|a| self.place(a)).collect();
+        let blocks: Vec<Vec<Step>> = branches.iter().map(|p| self.block(p, &ins, &places)).collect::<Res<_>>()?;
+        let out_slots = places.concat();
         let ys = self.step_into(
-            &outs.iter().map(physical_of).collect::<Vec<_>>(),
+            &outs.iter().flat_map(placed).collect::<Vec<_>>(),
             &out_slots,
             Step::Switch { index, branches: blocks, outs: out_slots.clone() },
         );
-        Ok(ys.iter().zip(outs).map(|(y, a)| self.from_physical(*y, a)).collect())
+        Ok(self.from_places(&ys, outs))
     }
 
     /// Calls the host with the operands' bytes.
@@ -259,11 +293,46 @@ impl Graph {
     pub fn empty_tape(&mut self, a: &Aval) -> TensorId {
         self.step(&[], &[physical_of(a)], |_, outs| Step::EmptyTape { out: outs[0] })[0]
     }
+    /// A value in memory, in its physical form.
+    fn whole(&mut self, x: TensorId) -> SlotId {
+        let x = self.take_out(x);
+        self.force(x)
+    }
+    /// Values of blocks, one or two tensors each.
+    fn from_places(&mut self, mut ys: &[TensorId], avals: &[Aval]) -> TensorIds {
+        let mut one = |a: &Aval| match (parts_of(a), ys) {
+            (Some(_), [p, q, rest @ ..]) => {
+                ys = rest;
+                self.pair(*p, *q)
+            }
+            (_, [y, rest @ ..]) => {
+                ys = rest;
+                *y
+            }
+            (_, []) => unreachable!("each value has its tensors"),
+        };
+        avals.iter().map(&mut one).collect()
+    }
     fn from_physical(&mut self, x: TensorId, a: &Aval) -> TensorId {
         if a.tape == 0 && physical(a).paired { self.unzip(x) } else { x }
     }
 }
 
+/// Where a value stands in memory: in one place, or a pair in two.
+type Place = SmallVec<[SlotId; 2]>;
+
+/// The dtype and shape of the parts of a pair.
+fn parts_of(a: &Aval) -> Option<(DType, &Dims)> {
+    let p = physical(a);
+    (p.paired && a.tape == 0).then_some((p.dtype, &a.shape))
+}
+/// What stands in the places of a value.
+fn placed(a: &Aval) -> SmallVec<[(DType, Dims, u8); 2]> {
+    match parts_of(a) {
+        Some((dtype, shape)) => smallvec![(dtype, shape.clone(), 0), (dtype, shape.clone(), 0)],
+        None => smallvec![physical_of(a)],
+    }
+}
 fn physical_of(a: &Aval) -> (DType, Dims, u8) {
     let p = physical(a);
     (p.dtype, p.shape, a.tape)
