@@ -86,23 +86,23 @@ impl Graph {
         self.plan.add_slot(p.dtype, p.shape.size(), a.tape)
     }
     /// Where a value of a block goes.
-    fn place(&mut self, a: &Aval) -> Place {
+    fn place(&mut self, a: &Aval) -> ValueSlots {
         match parts_of(a) {
             Some((dtype, n)) => (0..2).map(|_| self.plan.add_slot(dtype, n.size(), 0)).collect(),
             None => smallvec![self.out_slot(a)],
         }
     }
     /// Operands of a block, in memory.
-    fn operands(&mut self, xs: &[TensorId]) -> Vec<Place> {
+    fn operands(&mut self, xs: &[TensorId]) -> Vec<ValueSlots> {
         xs.iter().map(|x| self.operand(*x)).collect()
     }
-    fn operand(&mut self, x: TensorId) -> Place {
+    fn operand(&mut self, x: TensorId) -> ValueSlots {
         match self.parts(x) {
             Some((a, b)) => smallvec![self.force(a), self.force(b)],
             None => smallvec![self.force(x)],
         }
     }
-    fn bring_in_from(&mut self, a: &Aval, place: &Place) -> TensorId {
+    fn bring_in_from(&mut self, a: &Aval, place: &ValueSlots) -> TensorId {
         match place[..] {
             [x, y] => {
                 let [x, y] = [x, y].map(|slot| self.input(a.shape.clone(), slot));
@@ -113,7 +113,7 @@ impl Graph {
     }
 
     /// Lowers `p` as a block that reads `ins` and writes `outs`.
-    fn block(&mut self, p: &Program, ins: &[Place], outs: &[Place]) -> Res<Vec<Step>> {
+    fn block(&mut self, p: &Program, ins: &[ValueSlots], outs: &[ValueSlots]) -> Res<Vec<Step>> {
         let mut sub = Graph { plan: std::mem::take(&mut self.plan), ..Graph::default() };
         let nodes: Vec<TensorId> = p.in_avals().iter().zip(ins).map(|(a, s)| sub.bring_in_from(a, s)).collect();
         let ys = sub.inline(&crate::simplify::simplify(p), &nodes);
@@ -162,10 +162,11 @@ impl Graph {
         let init = self.operands(l.init);
         let xs: Vec<SlotId> = l.xs.iter().map(|x| self.whole(*x)).collect();
         let (carry_avals, rest) = l.body.in_avals()[consts.len()..].split_at(n_carry);
-        let slots: Vec<Place> = carry_avals.iter().map(|a| self.place(a)).collect();
-        let nexts: Vec<Place> = carry_avals.iter().map(|a| self.place(a)).collect();
-        let xs_each: Vec<Place> = rest.iter().map(|a| smallvec![self.out_slot(a)]).collect();
-        let ys_each: Vec<Place> = l.body.out_avals()[n_carry..].iter().map(|a| smallvec![self.out_slot(a)]).collect();
+        let slots: Vec<ValueSlots> = carry_avals.iter().map(|a| self.place(a)).collect();
+        let nexts: Vec<ValueSlots> = carry_avals.iter().map(|a| self.place(a)).collect();
+        let xs_each: Vec<ValueSlots> = rest.iter().map(|a| smallvec![self.out_slot(a)]).collect();
+        let ys_each: Vec<ValueSlots> =
+            l.body.out_avals()[n_carry..].iter().map(|a| smallvec![self.out_slot(a)]).collect();
         let trip = match l.trip {
             TripOf::Static(n) => Trip::Static(n),
             TripOf::Dyn(n) => Trip::Dyn(self.force(n)),
@@ -181,8 +182,9 @@ impl Graph {
         let passed: Vec<bool> = (0..n_carry)
             .map(|k| l.body.outs()[k] == Atom::Var((l.body.first_var() - l.body.n_ins() + consts.len() + k) as u32))
             .collect();
-        let nexts: Vec<Place> = (0..n_carry).map(|k| if passed[k] { &slots[k] } else { &nexts[k] }.clone()).collect();
-        let ins: Vec<Place> = [&consts[..], &slots, &xs_each].concat();
+        let nexts: Vec<ValueSlots> =
+            (0..n_carry).map(|k| if passed[k] { &slots[k] } else { &nexts[k] }.clone()).collect();
+        let ins: Vec<ValueSlots> = [&consts[..], &slots, &xs_each].concat();
         let made = [&nexts[..], &ys_each].concat();
         let body = self.block(l.body, &ins, &made)?;
         let body = self.invariant(body, &consts.concat(), &made.concat());
@@ -195,7 +197,7 @@ impl Graph {
         let ys = self.step(&[], &outs, |_, outs| {
             let carries =
                 (0..n).map(|k| Carry { init: init[k], slot: slots[k], next: nexts[k], out: outs[k] }).collect();
-            let window = |all: &[SlotId], each: &[Place]| {
+            let window = |all: &[SlotId], each: &[ValueSlots]| {
                 all.iter().zip(each).map(|(all, each)| Window { all: *all, each: each[0] }).collect()
             };
             let count = l.counted.then(|| outs[n + n_ys]);
@@ -246,7 +248,7 @@ impl Graph {
         let index = self.convert(index, DType::I32);
         let index = self.force(index);
         let ins = self.operands(xs);
-        let places: Vec<Place> = outs.iter().map(|a| self.place(a)).collect();
+        let places: Vec<ValueSlots> = outs.iter().map(|a| self.place(a)).collect();
         let blocks: Vec<Vec<Step>> = branches.iter().map(|p| self.block(p, &ins, &places)).collect::<Res<_>>()?;
         let out_slots = places.concat();
         let ys = self.step_into(
@@ -319,7 +321,7 @@ impl Graph {
 }
 
 /// Where a value stands in memory: in one place, or a pair in two.
-type Place = SmallVec<[SlotId; 2]>;
+type ValueSlots = SmallVec<[SlotId; 2]>;
 
 /// The dtype and shape of the parts of a pair.
 fn parts_of(a: &Aval) -> Option<(DType, &Dims)> {
