@@ -10,7 +10,7 @@ use crate::shell::{Res, fail};
 use crate::{layers, names, rooms};
 
 /// The files in which `unsafe` may stand: kernels, routines and memory of the CPU, its own and what others lend, pipelines of the GPU, the interpreter's C interface,
-/// and tests that call one source compiled for several instruction sets, fork, or count allocations. What their blocks rely on,
+/// and tests that call one source compiled for several instruction sets, fork, count allocations, or fence memory in. What their blocks rely on,
 /// `Plan::verify` has established.
 const UNSAFE: &[&str] = &[
     "crates/ferrax-cpu/src/dlpack.rs",
@@ -75,6 +75,8 @@ const UNSAFE: &[&str] = &[
     "crates/ferrax-cpu/src/share.rs",
     "crates/ferrax-cpu/src/tape.rs",
     "crates/ferrax-cpu/tests/against.rs",
+    "crates/ferrax-cpu/tests/against/fenced.rs",
+    "crates/ferrax-cpu/tests/generated.rs",
     "crates/ferrax-cpu/tests/fork.rs",
     "crates/ferrax-cpu/tests/native.rs",
     "crates/ferrax-kernel/tests/math_tiers.rs",

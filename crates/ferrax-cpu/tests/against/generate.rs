@@ -282,3 +282,208 @@ pub fn push_nodes(rng: &mut Rng, k: &mut Kernel, from: usize, most: usize) {
         k.nodes.push(node);
     }
 }
+
+/// Lengths around whole vectors; a few that are shared among threads.
+pub fn length(rng: &mut Rng) -> usize {
+    match rng.below(24) {
+        0 if rng.below(20) == 0 => 5000 + rng.below(40_000),
+        0 => 200 + rng.below(900),
+        1 => 0,
+        k if k < 10 => 1 + rng.below(9),
+        _ => rng.pick(&[15, 16, 17, 23, 24, 25, 31, 32, 33, 47, 48, 49, 63, 64, 65, 79, 96, 100, 127, 128, 129]),
+    }
+}
+/// An access whose rows lie after one another in the order of `axes` (the innermost last), apart from each other or not, the same for all of some
+/// axes; if not `is_plain`, now and then by steps or backwards, or with an end cut off.
+fn access_of_rows(
+    rng: &mut Rng,
+    domain: &[usize],
+    axes: &[usize],
+    is_plain: bool,
+) -> (Affine, SmallVec<[Guard; 1]>, usize) {
+    let mut strides = vec![0i64; domain.len()];
+    let mut step = if is_plain { 1 } else { rng.pick(&[1, 1, 1, 1, 2, 3]) };
+    let repeated = rng.below(4) == 0;
+    for axis in axes.iter().rev() {
+        if rng.below(if repeated { 2 } else { 12 }) > 0 {
+            strides[*axis] = if !is_plain && rng.below(12) == 0 { -step } else { step };
+            step *= domain[*axis].max(1) as i64;
+            step += rng.pick(&[0, 0, 0, 0, 1, 5, 16]);
+        }
+    }
+    let mut at = Affine::new(0, strides.clone());
+    let mut guards = SmallVec::new();
+    let (mut lo, mut hi) = at.range(domain).unwrap_or((0, -1));
+    if let Some(axis) = (!is_plain && rng.below(4) == 0).then(|| rng.pick(axes))
+        && domain[axis] > 2
+        && strides[axis] != 0
+    {
+        let cut = 1 + rng.below(domain[axis] / 2) as i64;
+        let (mut of, s) = (vec![0; domain.len()], strides[axis]);
+        of[axis] = 1;
+        if rng.below(2) == 0 {
+            guards.push(Guard { at: Affine::new(0, of), lo: cut, hi: domain[axis] as i64 });
+            (lo, hi) = (lo + (cut * s).max(0), hi + (cut * s).min(0));
+        } else {
+            guards.push(Guard { at: Affine::new(0, of), lo: 0, hi: domain[axis] as i64 - cut });
+            (lo, hi) = (lo - (cut * s).min(0), hi - (cut * s).max(0));
+        }
+    }
+    let slack = rng.pick(&[0, 0, 0, 1, 3]);
+    at.offset = slack - lo;
+    (at, guards, (hi - lo + 1 + slack).max(0) as usize)
+}
+/// Rows and columns as lines, folds and code over rows take them: pointwise, reduced along rows, or along columns.
+pub fn kernel_of_rows(rng: &mut Rng) -> Kernel {
+    let mut k = Kernel::default();
+    let rank = rng.below(3);
+    let outer: Dims = (0..rank).map(|_| rng.pick(&[1, 2, 3, 5, 9])).collect();
+    let mut row = length(rng);
+    let (mut axes, reduced): (Vec<usize>, usize) = match rng.below(3) {
+        0 => {
+            k.grid = outer.concat(&[row]);
+            ((0..k.grid.len()).collect(), 0)
+        }
+        1 => {
+            row = if rng.below(10) == 0 { row } else { row.min(600) };
+            (k.grid, k.rdims) = (outer, [row].into());
+            ((0..=k.grid.len()).collect(), 1)
+        }
+        _ => {
+            // the grid's last dimensions are columns, which lie within what is reduced
+            let high = [1 + rng.below(3), rng.pick(&[1, 2, 7, 15, 16, 17, 20, 33, 40, 70])];
+            let (grid, n) = (outer.len(), 1 + rng.below(2));
+            let columns = if row < 16 && rng.below(3) > 0 { row + 16 } else { row.min(300) };
+            (k.grid, k.rdims) = (outer.concat(&[columns]), Dims::new(&high[2 - n..]));
+            ((0..grid).chain(grid + 1..grid + 1 + n).chain([grid]).collect(), n)
+        }
+    };
+    if k.domain().iter().product::<usize>() > 6_000 {
+        for n in k.grid.iter_mut().take(rank) {
+            *n = (*n).min(2);
+        }
+    }
+    if axes.len() > 1 && rng.below(10) == 0 {
+        let (x, y) = (rng.below(axes.len()), rng.below(axes.len()));
+        axes.swap(x, y);
+    }
+    let domain = k.domain();
+    let any = rng.pick(DType::ALL);
+    let main = rng.pick(&[DType::F32, DType::F32, DType::F32, DType::F64, DType::I32, any]);
+    // of one dtype that is code, and of nothing but what is code
+    let is_plain = rng.below(2) == 0;
+    let push = |rng: &mut Rng, k: &mut Kernel, domain: &[usize], axes: &[usize]| {
+        let d = if !is_plain && rng.below(3) == 0 { rng.pick(DType::ALL) } else { main };
+        let (at, guards, len) = access_of_rows(rng, domain, axes, is_plain);
+        let fill = Scalar::from_f64(d, rng.below(4) as f64 - 1.0);
+        k.inputs.push((d, len));
+        k.nodes.push((d, Node::Load(Box::new(Access { input: k.inputs.len() as u32 - 1, at, guards, fill }))));
+    };
+    for _ in 0..1 + rng.below(4) {
+        push(rng, &mut k, &domain, &axes);
+    }
+    if is_plain {
+        push_arithmetic(rng, &mut k);
+    } else {
+        push_nodes(rng, &mut k, 0, 9);
+        push_functions(rng, &mut k, 0);
+    }
+    let inner = k.nodes.len();
+    if reduced == 0 {
+        let late = inner.saturating_sub(6);
+        k.outputs = (0..1 + rng.below(3)).map(|_| (late + rng.below(inner - late)) as u32).collect();
+        return k;
+    }
+    for _ in 0..1 + rng.below(3) {
+        let of = (inner - 1 - rng.below(inner.min(4))) as u32;
+        let d = k.dtype(of);
+        let kinds: &[ReduceKind] = match d {
+            DType::Bool => &[ReduceKind::Or, ReduceKind::And, ReduceKind::Max],
+            d if d.is_float() => &[
+                ReduceKind::Sum,
+                ReduceKind::Sum,
+                ReduceKind::Max,
+                ReduceKind::Min,
+                ReduceKind::Prod,
+                ReduceKind::ArgMax,
+                ReduceKind::ArgMin,
+            ],
+            _ => &[ReduceKind::Sum, ReduceKind::Max, ReduceKind::Prod, ReduceKind::Xor, ReduceKind::ArgMin],
+        };
+        let kind = match rng.pick(kinds) {
+            k if is_plain && k.bin().is_none() => ReduceKind::Sum,
+            k => k,
+        };
+        let to = if kind.bin().is_none() { rng.pick(&[DType::I32, DType::I64]) } else { d };
+        k.nodes.push((to, Node::Reduce { kind, of }));
+    }
+    if rng.below(2) == 0 && !k.grid.is_empty() {
+        let grid: Vec<usize> = k.grid.to_vec();
+        push(rng, &mut k, &grid, &(0..grid.len()).collect::<Vec<_>>());
+        push_nodes(rng, &mut k, inner, 4);
+    }
+    k.outputs = (0..1 + rng.below(3)).map(|_| (inner + rng.below(k.nodes.len() - inner)) as u32).collect();
+    k
+}
+/// Arithmetic, comparisons and choices among nodes of the first one's dtype.
+fn push_arithmetic(rng: &mut Rng, k: &mut Kernel) {
+    let d = k.dtype(0);
+    for _ in 0..1 + rng.below(8) {
+        let numbers: Vec<u32> = (0..k.nodes.len() as u32).filter(|n| k.dtype(*n) == d).collect();
+        let (x, y) = (rng.pick(&numbers), rng.pick(&numbers));
+        match rng.below(8) {
+            0 if d != DType::Bool => {
+                let f = rng.pick(&[Bin::Lt, Bin::Le, Bin::Gt, Bin::Ge, Bin::Eq, Bin::Ne]);
+                k.nodes.push((DType::Bool, Node::Bin(f, x, y)));
+                let p = k.nodes.len() as u32 - 1;
+                k.nodes.push((d, Node::Select { p, t: rng.pick(&numbers), f: rng.pick(&numbers) }));
+            }
+            1 => k.nodes.push((d, Node::Const(Scalar::from_f64(d, rng.below(7) as f64)))),
+            _ if d == DType::Bool => k.nodes.push((d, Node::Bin(rng.pick(&[Bin::And, Bin::Or, Bin::Xor]), x, y))),
+            _ => k.nodes.push((d, Node::Bin(rng.pick(&[Bin::Add, Bin::Sub, Bin::Mul, Bin::Max, Bin::Min]), x, y))),
+        }
+    }
+}
+/// Now and then a function of one of the nodes from `from` on.
+fn push_functions(rng: &mut Rng, k: &mut Kernel, from: usize) {
+    use Un::*;
+    for _ in 0..rng.below(3) {
+        let x = (from + rng.below(k.nodes.len() - from)) as u32;
+        let d = k.dtype(x);
+        if d.is_float() {
+            let f = rng
+                .pick(&[Sqrt, Floor, Ceil, RoundEven, RoundAway, Trunc, Neg, Abs, Exp, Log, Tanh, Erf, Logistic, Sin]);
+            k.nodes.push((d, Node::Un(f, x)));
+        }
+    }
+}
+/// Complex numbers: two parts that lie side by side are read apart, and woven at the end.
+pub fn kernel_of_pairs(rng: &mut Rng) -> Kernel {
+    let n = length(rng);
+    let outer = rng.pick(&[1, 1, 2, 5]);
+    let d = rng.pick(&[DType::F32, DType::F32, DType::F64]);
+    let mut k = Kernel { grid: [outer, n, 2].into(), ..Kernel::default() };
+    for _ in 0..1 + rng.below(2) {
+        let (row, same) = (2 * n as i64, rng.below(3) == 0);
+        let len = if same { 2 * n } else { 2 * n * outer };
+        k.inputs.push((d, len));
+        for part in 0..2 {
+            let at = Affine::new(part, [if same { 0 } else { row }, 2, 0]);
+            k.nodes.push(load(k.inputs.len() as u32 - 1, d, at));
+        }
+    }
+    let numbers = k.nodes.len() as u32;
+    for _ in 0..1 + rng.below(8) {
+        let (x, y) = (rng.below(k.nodes.len()) as u32, rng.below(k.nodes.len()) as u32);
+        k.nodes.push((d, Node::Bin(rng.pick(&[Bin::Mul, Bin::Mul, Bin::Add, Bin::Sub]), x, y)));
+    }
+    let wide = rng.pick(&[DType::I32, DType::I64]);
+    let count = k.nodes.len() as u32;
+    let (re, im) = (rng.pick(&[numbers, count - 1]), rng.pick(&[0, count.saturating_sub(2)]));
+    k.nodes.push((wide, Node::Index(Affine::new(0, [0, 0, 1]))));
+    k.nodes.push((wide, Node::Const(Scalar::from_i64(wide, 0))));
+    k.nodes.push((DType::Bool, Node::Bin(Bin::Eq, count, count + 1)));
+    k.nodes.push((d, Node::Select { p: count + 2, t: re, f: im }));
+    k.outputs = vec![count + 3];
+    k
+}
