@@ -1,4 +1,7 @@
 //! Routines against the reference evaluator, over generated parameters.
+#[cfg(unix)]
+#[path = "against/fenced.rs"]
+mod fenced;
 #[path = "against/generate.rs"]
 #[allow(dead_code)]
 mod generate;
@@ -9,7 +12,8 @@ mod linalg;
 #[path = "routines/spectra.rs"]
 mod spectra;
 
-use ferrax_cpu::{CpuBackend, Tier, set_num_threads};
+use ferrax_cpu::kernels::Bases;
+use ferrax_cpu::{CpuBackend, Tier, routines, set_num_threads};
 use ferrax_kernel::backend::RunArg;
 use ferrax_kernel::kernel::{Affine, Guard};
 use ferrax_kernel::plan::{Place, Step};
@@ -39,9 +43,10 @@ fn plan(r: &Routine, in_place: bool) -> Plan {
     p
 }
 fn run(r: &Routine, ins: &[Vec<u8>], in_place: bool) -> Vec<Vec<u8>> {
-    run_on(&CpuBackend::new(), r, ins, in_place)
+    run_on(Tier::current(), r, ins, in_place)
 }
-fn run_on(device: &CpuBackend, r: &Routine, ins: &[Vec<u8>], in_place: bool) -> Vec<Vec<u8>> {
+fn run_on(tier: Tier, r: &Routine, ins: &[Vec<u8>], in_place: bool) -> Vec<Vec<u8>> {
+    let device = CpuBackend::with_tier(tier).unwrap();
     let exe = plan(r, in_place).verify().and_then(|p| device.compile(p)).unwrap_or_else(|e| panic!("{e}: {r:?}"));
     let args = ins
         .iter()
@@ -49,7 +54,29 @@ fn run_on(device: &CpuBackend, r: &Routine, ins: &[Vec<u8>], in_place: bool) -> 
         .map(|(k, b)| RunArg { buffer: device.upload(b).unwrap(), donated: in_place && k == 0 })
         .collect();
     let outs = exe.run(&RunCx { cancel: &AtomicBool::new(false), world: None }, args).unwrap();
-    outs.iter().map(|b| device.download(b).unwrap()).collect()
+    let outs: Vec<Vec<u8>> = outs.iter().map(|b| device.download(b).unwrap()).collect();
+    #[cfg(unix)]
+    for side in fenced::Side::BOTH {
+        for ((x, y), (d, _)) in run_within(tier, r, ins, in_place, side).iter().zip(&outs).zip(r.results()) {
+            assert!(x == y || scalars(d, x) == scalars(d, y), "{side:?}: {r:?}");
+        }
+    }
+    outs
+}
+/// The results, where what is beyond operands and results may not be touched.
+#[cfg(unix)]
+fn run_within(tier: Tier, r: &Routine, ins: &[Vec<u8>], in_place: bool, side: fenced::Side) -> Vec<Vec<u8>> {
+    use fenced::Fenced;
+    let results = r.results();
+    let ins: Vec<Fenced> = ins.iter().map(|b| Fenced::copy_of(b, side)).collect();
+    let outs: Vec<Fenced> = results.iter().map(|(d, n)| Fenced::new(d.size() * n, side)).collect();
+    let ptrs: Vec<*mut u8> = ins.iter().chain(&outs).map(|b| b.ptr()).collect();
+    let at: Vec<u32> = (0..ins.len() as u32).collect();
+    let to: Vec<u32> = (0..outs.len()).map(|j| if in_place && j == 0 { 0 } else { ins.len() + j } as u32).collect();
+    let bases = Bases { ptrs: &ptrs, ins: &at, outs: &to, cancel: &AtomicBool::new(false) };
+    routines::compile(r, tier).unwrap()(bases, true).unwrap();
+    ins.iter().for_each(|b| drop(b.bytes()));
+    (0..outs.len()).map(|j| if in_place && j == 0 { ins[0].bytes() } else { outs[j].bytes() }).collect()
 }
 fn scalars(d: DType, b: &[u8]) -> Vec<Scalar> {
     let nan = Scalar::from_f64(d, f64::NAN);
@@ -600,10 +627,9 @@ fn exchanging_long_operands_transposes_the_product() {
                 (0..b * m * n).map(|i| value[i / (m * n) * m * n + i % m * n + i / m % n]).collect();
             let transposed = vec![reference::write(&transposed)];
             for tier in Tier::ALL.into_iter().filter(|t| t.is_available()) {
-                let device = CpuBackend::with_tier(tier).unwrap();
                 let at = format!("{d} {b} {m} {n} {k} {}", tier.name());
-                assert!(run_on(&device, &product, &[x.clone(), y.clone()], false) == want, "{at}");
-                assert!(run_on(&device, &exchanged, &[y.clone(), x.clone()], false) == transposed, "exchanged {at}");
+                assert!(run_on(tier, &product, &[x.clone(), y.clone()], false) == want, "{at}");
+                assert!(run_on(tier, &exchanged, &[y.clone(), x.clone()], false) == transposed, "exchanged {at}");
             }
         }
     }
@@ -781,8 +807,7 @@ fn transforms_do_not_depend_on_threads() {
         });
         let x = whole(&mut Rng(7), DType::F32, r.operands()[0].1);
         set_num_threads(1);
-        let alone =
-            run_on(&CpuBackend::with_tier(Tier::Portable).expect("every machine has it"), &r, &[x.clone()], false);
+        let alone = run_on(Tier::Portable, &r, &[x.clone()], false);
         set_num_threads(3);
         let together = run(&r, &[x], false);
         set_num_threads(0);

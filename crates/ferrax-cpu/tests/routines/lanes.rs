@@ -1,7 +1,7 @@
 //! Small decompositions, several in lanes: the bits of one by itself, whatever stands beside it and whatever the tier; and what they mean.
 use super::linalg::{KINDS, Matrix, adjoint, bytes, hermitian, identity, matrix, near, numbers, product};
 use super::{Rng, run_on};
-use ferrax_cpu::{CpuBackend, Tier, set_num_threads};
+use ferrax_cpu::{Tier, set_num_threads};
 use ferrax_kernel::linalg::{Decomposition, Linalg, Triangle};
 use ferrax_kernel::{DType, Routine, reference};
 
@@ -78,7 +78,7 @@ fn lanes_have_the_bits_of_one_matrix() {
             let routine = Routine::Linalg(Box::new(l.clone()));
             let want = reference::routine(&routine, &ins.iter().map(|x| &x[..]).collect::<Vec<_>>()).unwrap();
             for tier in Tier::ALL.into_iter().filter(|t| t.is_available()) {
-                let got = run_on(&CpuBackend::with_tier(tier).unwrap(), &routine, &ins, false);
+                let got = run_on(tier, &routine, &ins, false);
                 for (k, ((g, w), (e, _))) in got.iter().zip(&want).zip(l.results()).enumerate() {
                     let d = l.layout(e).0;
                     assert!(bits(d, g) == bits(d, w), "{tier:?}: result {k} of {l:?}");
@@ -100,7 +100,7 @@ fn threads_and_places_in_a_batch_change_no_bits() {
             .collect();
         let run = |threads: usize, l: &Linalg, ins: &[Vec<u8>]| {
             set_num_threads(threads);
-            let out = run_on(&CpuBackend::new(), &Routine::Linalg(Box::new(l.clone())), ins, false);
+            let out = run_on(Tier::current(), &Routine::Linalg(Box::new(l.clone())), ins, false);
             set_num_threads(0);
             out
         };
@@ -134,7 +134,7 @@ fn small_decompositions_mean_what_they_say() {
             );
             let run = |d: Decomposition, x: &Matrix| -> Vec<Vec<u8>> {
                 let l = Linalg { kind: d, batch: 1, m: n, n, k: 0, dtype, complex };
-                run_on(&CpuBackend::new(), &Routine::Linalg(Box::new(l)), &[bytes(dtype, complex, x)], false)
+                run_on(Tier::current(), &Routine::Linalg(Box::new(l)), &[bytes(dtype, complex, x)], false)
             };
             let own = |b: &[u8]| matrix(dtype, complex, b);
             let real = |b: &[u8]| matrix(dtype, false, b);
@@ -172,7 +172,7 @@ fn values_that_are_known() {
         let l = Linalg { kind: d, batch: 1, m, n, k: 0, dtype: DType::F64, complex: false };
         let x: Matrix = x.iter().map(|x| (*x, 0.0)).collect();
         let ins = [bytes(DType::F64, false, &x)];
-        let out = run_on(&CpuBackend::new(), &Routine::Linalg(Box::new(l)), &ins, false);
+        let out = run_on(Tier::current(), &Routine::Linalg(Box::new(l)), &ins, false);
         out.iter().map(|b| super::reals(DType::F64, b)).collect()
     };
     let eigh = Decomposition::Eigh { lower: true };

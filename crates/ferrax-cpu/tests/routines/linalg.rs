@@ -1,6 +1,6 @@
 //! Large decompositions beside the waist's text, which is in double precision: where they are unique, the same; else by what they mean.
 use super::{Rng, reals, run, run_on};
-use ferrax_cpu::{CpuBackend, Tier, set_num_threads};
+use ferrax_cpu::{Tier, set_num_threads};
 use ferrax_kernel::linalg::{Decomposition, Linalg, Triangle};
 use ferrax_kernel::{DType, Routine, Scalar, reference};
 
@@ -315,7 +315,7 @@ fn bits_do_not_depend_on_threads_nor_on_the_batch() {
                 ins: one.ins.iter().map(|x| [&x[..], x].concat()).collect(),
             };
             set_num_threads(1);
-            let alone = run_on(&CpuBackend::with_tier(Tier::Portable).unwrap(), &one.routine(), &one.ins, false);
+            let alone = run_on(Tier::Portable, &one.routine(), &one.ins, false);
             set_num_threads(3);
             let (together, both) = (one.run(), two.run());
             set_num_threads(0);
