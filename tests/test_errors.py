@@ -53,6 +53,50 @@ wrong(
 )
 
 
+MIXED = {  # by the function of numpy that converts them, where there is one
+    "sub": "subtract",
+    "mul": "multiply",
+    "div": "divide",
+    "max": "maximum",
+    "min": "minimum",
+    "eq": "equal",
+    "ne": "not_equal",
+    "atan2": "arctan2",
+    "nextafter": "nextafter",
+    "rem": None,
+    "lt": None,
+    "le": None,
+    "gt": None,
+    "ge": None,
+}
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_mixed_dtypes_are_sent_to_functions_that_are_there(jnp, lax, name):
+    with pytest.raises(TypeError) as e:
+        getattr(lax, name)(jnp.ones(3), jnp.ones(3, jnp.float16))
+    said, numpy = str(e.value).split("\n")[0], MIXED[name]
+    tip = f" (Tip: jnp.{numpy} is a similar function that does automatic type promotion on inputs)." if numpy else ""
+    assert said == f"lax.{name} requires arguments to have the same dtypes, got float32, float16.{tip}"
+    assert numpy is None or getattr(jnp, numpy)(jnp.ones(3), jnp.ones(3, jnp.float16)).dtype in (jnp.float32, jnp.bool_)
+
+
+def test_refusals_of_mixed_dtypes_without_a_function_of_numpy(jnp, lax):
+    a, b = jnp.ones(3), jnp.ones(3, jnp.float16)
+    numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+    for call, words in [
+        (lambda: lax.clamp(b, a, b), "lax.clamp requires arguments to have the same dtypes, got float16, float32, float16."),
+        (lambda: lax.dynamic_update_slice(a, b, (0,)), "lax.dynamic_update_slice requires arguments to have the same dtypes, got float32, float16."),
+        (lambda: lax.scatter_add(a, jnp.array([[0]]), b[:1], numbers), "lax.scatter requires arguments to have the same dtypes, got float32, float16."),
+        (lambda: lax.pow(a, b), "the first argument to pow must have an inexact dtype (float or complex), and the second argument must have an inexact or integer"),
+        (lambda: lax.select_n(a > 0, a, a, a), "select with boolean `which` cannot have > 2 cases."),
+        (lambda: lax.select_n(jnp.zeros(3, int), a, b, a), "lax.select requires arguments to have the same dtypes, got float32, float16, float32."),
+    ]:
+        with pytest.raises(TypeError) as e:
+            call()
+        assert str(e.value).startswith(words)
+
+
 @case(
     "strict promotion",
     "ValueError",

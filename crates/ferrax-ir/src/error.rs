@@ -109,3 +109,28 @@ pub fn not_linear<T>(name: &str) -> Res<T> {
 pub fn no_jvp<T>(name: &str) -> Res<T> {
     Err(Error::not_implemented(format!("Differentiation rule for '{name}' not implemented")))
 }
+
+/// The refusal of operands of several dtypes, which are given by their long names. Where numpy has the function under a name, that is told, for
+/// it converts them.
+pub fn mixed_dtypes<T>(name: &str, dtypes: &[&str]) -> Res<T> {
+    let numpy = match name {
+        "add" | "concatenate" | "nextafter" => name,
+        "sub" => "subtract",
+        "mul" => "multiply",
+        "div" => "divide",
+        "max" => "maximum",
+        "min" => "minimum",
+        "eq" => "equal",
+        "ne" => "not_equal",
+        "atan2" => "arctan2",
+        "shift_left" => "left_shift",
+        "shift_right_logical" | "shift_right_arithmetic" => "right_shift",
+        "select" => "where",
+        _ => "",
+    };
+    let tip = match numpy {
+        "" => String::new(),
+        f => format!(" (Tip: jnp.{f} is a similar function that does automatic type promotion on inputs)."),
+    };
+    type_err(format!("lax.{name} requires arguments to have the same dtypes, got {}.{tip}", dtypes.join(", ")))
+}

@@ -3,7 +3,7 @@ use super::pointwise::Pw;
 use super::pointwise::lower::lower;
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, values1};
-use crate::error::{Res, not_linear, type_err};
+use crate::error::{Res, mixed_dtypes, not_linear, type_err};
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::primitive;
@@ -19,12 +19,7 @@ impl Rules for Clamp {
     fn infer(&self, x: &[Aval]) -> Res<Avals> {
         let [lo, a, hi] = x else { return type_err(format!("clamp takes 3 operands, got {}", x.len())) };
         if lo.dtype != a.dtype || hi.dtype != a.dtype {
-            return type_err(format!(
-                "lax.clamp requires arguments to have the same dtypes, got {}, {}, {}. (Tip: jnp.clamp is a similar function that does automatic type promotion on inputs).",
-                lo.dtype.long(),
-                a.dtype.long(),
-                hi.dtype.long()
-            ));
+            return mixed_dtypes("clamp", &[lo.dtype.long(), a.dtype.long(), hi.dtype.long()]);
         }
         for (v, what) in [(lo, "min"), (hi, "max")] {
             if v.rank() > 0 && v.shape != a.shape {

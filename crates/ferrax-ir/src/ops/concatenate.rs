@@ -2,7 +2,7 @@
 use super::{joint_jvp, linear_jvp};
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan};
-use crate::error::{Res, type_err, value_err};
+use crate::error::{Res, mixed_dtypes, type_err, value_err};
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::primitive;
@@ -24,11 +24,7 @@ impl Rules for Concatenate {
             return value_err("concatenate requires a non-empty sequences of arrays");
         };
         if let Some(b) = x.iter().find(|b| b.dtype != a.dtype) {
-            return type_err(format!(
-                "lax.concatenate requires arguments to have the same dtypes, got {}, {}. (Tip: jnp.concatenate is a similar function that does automatic type promotion on inputs).",
-                a.dtype.long(),
-                b.dtype.long()
-            ));
+            return mixed_dtypes("concatenate", &[a.dtype.long(), b.dtype.long()]);
         }
         if x.iter().any(|b| b.rank() != a.rank() || b.tape > 0) {
             return type_err(format!(

@@ -6,7 +6,7 @@ use super::scatter::{Scatter, ScatterKind, windows};
 use super::with_zeros;
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, int};
-use crate::error::{Res, type_err};
+use crate::error::{Res, mixed_dtypes, type_err};
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::ops::concatenate::Concatenate;
@@ -151,11 +151,7 @@ impl Rules for DynamicUpdateSlice {
             ));
         }
         if a.dtype != u.dtype {
-            return type_err(format!(
-                "lax.dynamic_update_slice requires arguments to have the same dtypes, got {}, {}. (Tip: jnp.dynamic_update_slice is a similar function that does automatic type promotion on inputs).",
-                a.dtype.long(),
-                u.dtype.long()
-            ));
+            return mixed_dtypes("dynamic_update_slice", &[a.dtype.long(), u.dtype.long()]);
         }
         check_starts("dynamic_update_slice", a, s)?;
         if (0..a.rank()).any(|k| u.shape[k] > a.shape[k]) {

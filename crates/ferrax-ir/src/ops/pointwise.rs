@@ -16,7 +16,7 @@ use super::convert::Convert;
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, int, lit, values1};
 use crate::dtype::Dtype;
-use crate::error::{Res, no_jvp, not_linear, type_err};
+use crate::error::{Res, mixed_dtypes, no_jvp, not_linear, type_err};
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::param::{Field, Param, ParamList, ParamMap, ParamValue, Params, Show};
@@ -510,11 +510,14 @@ impl Pointwise {
         }
         if !same {
             let d: Vec<&str> = x.iter().map(|a| a.dtype.long()).collect();
-            let name = row.name;
-            return type_err(format!(
-                "lax.{name} requires arguments to have the same dtypes, got {}. (Tip: jnp.{name} is a similar function that does automatic type promotion on inputs).",
-                d.join(", ")
-            ));
+            if self.f == Pw::Pow {
+                return type_err(format!(
+                    "the first argument to pow must have an inexact dtype (float or complex), and the second argument must have an inexact or \
+                     integer dtype, and two inexact dtypes must match, but got {} respectively.",
+                    d.join(" and ")
+                ));
+            }
+            return mixed_dtypes(row.name, &d);
         }
         Ok(())
     }

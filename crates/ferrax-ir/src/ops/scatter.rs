@@ -15,7 +15,7 @@ use super::with_zeros;
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, bind, current, lit, one, values1};
 use crate::dtype::Dtype;
-use crate::error::{Res, not_linear, type_err};
+use crate::error::{Res, mixed_dtypes, not_linear, type_err};
 use crate::lower::{Graph, TensorId, TensorIds, physical};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::operators::emit;
@@ -257,13 +257,7 @@ impl Rules for Scatter {
         let check = Check { op: "scatter", operand: a, indices: i };
         check.indices()?;
         if a.dtype != u.dtype {
-            return type_err(format!(
-                "lax.{} requires arguments to have the same dtypes, got {}, {}. (Tip: jnp.{} is a similar function that does automatic type promotion on inputs).",
-                self.kind.name(),
-                a.dtype.long(),
-                u.dtype.long(),
-                self.kind.name()
-            ));
+            return mixed_dtypes("scatter", &[a.dtype.long(), u.dtype.long()]);
         }
         check.sorted("update_window_dims", &d.update_window_dims)?;
         check.within("update_window_dims", &d.update_window_dims, u.rank())?;

@@ -2,7 +2,7 @@
 use super::pointwise::{align, common_shape};
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, lit, values1};
-use crate::error::{Res, type_err};
+use crate::error::{Res, mixed_dtypes, type_err};
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::primitive;
@@ -23,14 +23,11 @@ impl Rules for Select {
             return type_err(format!("select `which` must be boolean or integer type, got {}.", which.dtype.long()));
         }
         if which.dtype.is_bool() && cases.len() > 2 {
-            return type_err("select with boolean `which` cannot have more than 2 cases.");
+            return type_err("select with boolean `which` cannot have > 2 cases.");
         }
-        if let Some(c) = cases.iter().find(|c| c.dtype != cases[0].dtype) {
-            return type_err(format!(
-                "lax.select requires arguments to have the same dtypes, got {}, {}. (Tip: jnp.where is a similar function that does automatic type promotion on inputs).",
-                cases[0].dtype.long(),
-                c.dtype.long()
-            ));
+        if cases.iter().any(|c| c.dtype != cases[0].dtype) {
+            let dtypes: Vec<&str> = cases.iter().map(|c| c.dtype.long()).collect();
+            return mixed_dtypes("select", &dtypes);
         }
         if let Some(a) = cases.iter().find(|a| a.tape > 0) {
             return type_err(format!("select_n does not accept {a}"));
