@@ -85,8 +85,8 @@ enum Form {
 /// A kernel that reduces nothing: a program for each of its boxes, with the number of tiles up to its end.
 struct Boxed {
     programs: SmallVec<[(TileProgram, usize); 1]>,
-    /// One program, whose positions are those of the grid's leading dimensions, all of them or all but a short last one.
-    by_rows: bool,
+    /// Positions of the grid's leading dimensions that no box cuts: each program goes through as many equal parts, one after the other.
+    rows: usize,
 }
 /// A kernel, compiled.
 pub struct CompiledKernel {
@@ -105,13 +105,12 @@ impl CompiledKernel {
         }
         let (mut programs, mut tiles, mut nanos) = (SmallVec::new(), 0, 0.0);
         let pieces = boxes::pieces(k);
-        let leads = |p: &boxes::Piece| {
-            p.kernel.as_ref().is_none_or(|p| {
-                let moving = p.grid.iter().rposition(|n| *n > 1).map_or(0, |last| last + 1);
-                k.grid.starts_with(&p.grid[..moving])
-            })
+        let uncut = |p: &boxes::Piece| {
+            let shared = |p: &Kernel| p.grid.iter().zip(k.grid.iter()).take_while(|(a, b)| a == b).count();
+            p.kernel.as_ref().map_or(k.grid.len(), shared)
         };
-        let by_rows = matches!(&pieces[..], [one] if leads(one));
+        let leading = pieces.iter().map(uncut).min().unwrap_or(0);
+        let rows = k.grid[..leading].iter().product();
         for piece in pieces {
             let kernel = piece.kernel.as_ref().unwrap_or(k);
             let loops: SmallVec<[usize; 4]> = (0..kernel.grid.len()).collect();
@@ -132,7 +131,7 @@ impl CompiledKernel {
             tiles += p.n_tiles();
             programs.push((p, tiles));
         }
-        Ok(CompiledKernel { form: Form::Map(Boxed { programs, by_rows }), cost: Cost::of(nanos) })
+        Ok(CompiledKernel { form: Form::Map(Boxed { programs, rows }), cost: Cost::of(nanos) })
     }
     /// Estimated time of one run.
     pub fn nanos(&self) -> f64 {
@@ -154,7 +153,7 @@ impl CompiledKernel {
     /// Whether its grid can be run in so many parts, which lie one after the other.
     pub fn splits(&self, parts: usize) -> bool {
         match &self.form {
-            Form::Map(m) => m.by_rows && m.programs[0].0.total().is_multiple_of(parts),
+            Form::Map(m) => m.rows.is_multiple_of(parts),
             Form::Reduce(r) => r.splits(parts),
         }
     }
@@ -167,15 +166,14 @@ impl CompiledKernel {
     /// As `run`, for what these parts touch; `splits(of)`, and the parts lie below it.
     pub unsafe fn run_rows(&self, bases: Bases, parts: Range<usize>, of: usize) -> Res<()> {
         match &self.form {
-            Form::Map(m) => {
-                let p = &m.programs[0].0;
+            Form::Map(m) => m.programs.iter().try_for_each(|(p, _)| {
                 let each = p.total() / of;
                 // SAFETY: as `Boxed::tiles`; the positions lie below `total`, and are the caller's.
                 Scratch.with(p.frame_bytes(), |memory| unsafe {
                     let mut frame = p.start(memory, bases, p.tile().min(p.total()));
                     p.eval_all(&mut frame, parts.start * each, parts.end * each);
                 })
-            }
+            }),
             // SAFETY: as this function demands.
             Form::Reduce(r) => unsafe { r.run_rows(Scratch, bases, parts, of) },
         }

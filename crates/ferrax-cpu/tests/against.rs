@@ -1,11 +1,12 @@
 //! The tile programs against the reference evaluator: every function at every dtype, and generated kernels.
+#[allow(dead_code)] // other tests' too
 #[path = "against/generate.rs"]
 mod generate;
 
 use ferrax_cpu::kernels::{Bases, CompiledKernel};
 use ferrax_cpu::memory::Block;
 use ferrax_cpu::{Tier, set_num_threads};
-use ferrax_kernel::{Bin, DType, Kernel, Node, ReduceKind, Scalar, Un, reference};
+use ferrax_kernel::{Affine, Bin, DType, Kernel, Node, ReduceKind, Scalar, Un, reference};
 use generate::{Rng, elementwise, guarded_kernel, random_bytes, random_kernel};
 use proptest::prelude::*;
 use std::sync::atomic::AtomicBool;
@@ -200,6 +201,26 @@ fn an_input_that_is_an_output_is_read_before_its_place_is_written() {
         let mut rng = Rng(7);
         let ins: Vec<Vec<u8>> = d.iter().map(|d| random_bytes(&mut rng, *d, 100)).collect();
         assert_eq!(run_in_place(&k, &ins, &[true, true]), run(&k, &ins, Tier::current()).unwrap());
+    }
+}
+
+/// A comparison of an index changes at one place, and an equation at two: no box is thinner than that.
+#[test]
+fn boxes_end_where_comparisons_change() {
+    for f in [Bin::Lt, Bin::Le, Bin::Gt, Bin::Ge, Bin::Eq, Bin::Ne] {
+        for (x, y) in [(0, 1), (1, 0)] {
+            let node = |n: Node| (DType::I32, n);
+            let mut k = Kernel { grid: [8, 512].into(), ..Kernel::default() };
+            k.nodes.push(node(Node::Index(Affine::new(0, [0, 1]))));
+            k.nodes.push(node(Node::Const(Scalar::from_f64(DType::I32, 256.0))));
+            k.nodes.push((DType::Bool, Node::Bin(f, x, y)));
+            k.nodes.push(node(Node::Select { p: 2, t: 0, f: 1 }));
+            k.outputs = vec![3];
+            k.verify().unwrap();
+            compare(&k, &[], 0);
+            let boxes = CompiledKernel::new(&k, false, Tier::current()).unwrap().text().matches("loops").count();
+            assert_eq!(boxes, if matches!(f, Bin::Eq | Bin::Ne) { 3 } else { 2 }, "{f:?} {x} {y}");
+        }
     }
 }
 

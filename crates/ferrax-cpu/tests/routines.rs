@@ -674,6 +674,51 @@ fn a_broken_promise_of_unique_indices_changes_nothing() {
     }
 }
 
+/// Many updates of few elements, which threads may divide: among them nans, zeros of both signs, and indices that reach outside.
+#[test]
+fn many_updates_of_few_elements_are_the_reference() {
+    use ReduceKind::*;
+    let rng = &mut Rng(11);
+    let kinds = [
+        (DType::F32, vec![Max, Min, Sum, Prod]),
+        (DType::F64, vec![Max, Min, Sum]),
+        (DType::I32, vec![Max, Min, Sum, Prod, And, Or, Xor]),
+        (DType::U32, vec![Max, Min, Sum, And]),
+        (DType::I64, vec![Max, Min, Sum, Prod]),
+        (DType::I8, vec![Max, Sum]),
+        (DType::Bool, vec![Max, And]),
+    ];
+    for (d, kind) in kinds.into_iter().flat_map(|(d, kinds)| kinds.into_iter().map(move |k| (d, k))) {
+        for (n, few) in [(20_000, 7), (30_000, 1000), (9_000, 1)] {
+            let r = Routine::Scatter(Scatter {
+                operand: [few].into(),
+                indices: [n, 1].into(),
+                updates: [n].into(),
+                update_window_dims: Dims::default(),
+                inserted_window_dims: [0].into(),
+                scatter_dims_to_operand_dims: [0].into(),
+                operand_batching_dims: Dims::default(),
+                scatter_indices_batching_dims: Dims::default(),
+                combine: Combine::Reduce(kind),
+                mode: OutOfBounds::FillOrDrop,
+                unique: false,
+                dtype: d,
+                index_dtype: DType::I32,
+            });
+            let ins = [
+                random_bytes(rng, d, few),
+                index_bytes(rng, DType::I32, n, few + few.div_ceil(9)),
+                random_bytes(rng, d, n),
+            ];
+            for threads in [1, 2, 7] {
+                set_num_threads(threads);
+                check(&r, &ins);
+            }
+            set_num_threads(0);
+        }
+    }
+}
+
 /// More positions than addresses are computed at once: single elements, rows short and long, indices that repeat and that reach outside.
 #[test]
 fn long_lists_of_positions_are_the_reference() {

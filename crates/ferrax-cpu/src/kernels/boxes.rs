@@ -139,12 +139,22 @@ fn cuts(k: &Kernel) -> Vec<Vec<usize>> {
             }),
             Node::Bin(f, x, y) if f.is_comparison() => {
                 let (of, with) = (&k.nodes[*x as usize], &k.nodes[*y as usize]);
-                let (a, c) = match (index(of), constant(with), constant(of), index(with)) {
-                    (Some(a), Some(c), ..) | (.., Some(c), Some(a)) => (a, c),
+                let (a, c, is_left) = match (index(of), constant(with), constant(of), index(with)) {
+                    (Some(a), Some(c), ..) => (a, c, true),
+                    (.., Some(c), Some(a)) => (a, c, false),
                     _ => continue,
                 };
-                cut(a, c);
-                cut(a, c.saturating_add(1));
+                let (at_it, behind_it) = match f {
+                    Bin::Lt | Bin::Ge => (is_left, !is_left),
+                    Bin::Le | Bin::Gt => (!is_left, is_left),
+                    _ => (true, true),
+                };
+                if at_it {
+                    cut(a, c);
+                }
+                if behind_it {
+                    cut(a, c.saturating_add(1));
+                }
             }
             _ => (),
         }

@@ -21,6 +21,7 @@ mod rows;
 mod turns;
 
 use super::block::{BlockFn, RoundsFn};
+use super::lane::Lane;
 use super::moves;
 use crate::native::Function;
 use crate::tier::Tier;
@@ -40,6 +41,8 @@ const VECTOR: usize = 16;
 enum Buf {
     In(u32),
     Out(u32),
+    /// The numbers from 0 on.
+    Counted(Lane),
 }
 /// A buffer that is used in place: its elements lie one after the other along the innermost loop, or as far apart as a weaving call wants them.
 struct Direct {
@@ -118,7 +121,7 @@ struct Stores {
 }
 struct Loads {
     f: moves::LoadFn,
-    input: u32,
+    buf: Buf,
     size: usize,
     offset: i64,
     strides: SmallVec<[i64; 4]>,
@@ -148,30 +151,9 @@ struct Indices {
     lane_bytes: usize,
 }
 enum Setup {
-    Fill {
-        d: Op,
-        bytes: usize,
-        bits: u64,
-    },
-    Splat {
-        d: Op,
-        f: moves::LoadFn,
-        input: u32,
-        size: usize,
-        offset: i64,
-    },
-    Call {
-        f: BlockFn,
-        d: Op,
-        a: Op,
-        b: Op,
-        c: Op,
-    },
-    /// The same in every row, of which a tile has one whole; pieces of rows begin within it.
-    Index {
-        index: u32,
-        d: Op,
-    },
+    Fill { d: Op, bytes: usize, bits: u64 },
+    Splat { d: Op, f: moves::LoadFn, buf: Buf, size: usize, offset: i64 },
+    Call { f: BlockFn, d: Op, a: Op, b: Op, c: Op },
 }
 
 pub struct TileProgram {
@@ -238,6 +220,16 @@ impl Bases<'_> {
     #[inline(always)]
     pub fn output(&self, k: u32) -> *mut u8 {
         self.ptrs[self.outs[k as usize] as usize]
+    }
+    /// Where it begins, if it is there: the caller `put`s what is neither an input nor an output.
+    #[inline(always)]
+    fn of(&self, buf: Buf) -> *mut u8 {
+        let (cells, k) = match buf {
+            Buf::In(k) => (self.ins, k),
+            Buf::Out(k) => (self.outs, k),
+            Buf::Counted(lane) => return moves::counted(lane).cast_mut(),
+        };
+        cells.get(k as usize).map_or(std::ptr::null_mut(), |c| self.ptrs[*c as usize])
     }
 }
 
@@ -326,26 +318,16 @@ impl TileProgram {
                 *slot = regs.add(r * self.reg_bytes);
             }
             for (b, d) in base.iter_mut().zip(&self.directs) {
-                let (cells, k) = match d.buf {
-                    Buf::In(k) => (bases.ins, k),
-                    Buf::Out(k) => (bases.outs, k),
-                };
-                // the caller `put`s what lies in none
-                let start = cells.get(k as usize).map_or(std::ptr::null_mut(), |c| bases.ptrs[*c as usize]);
-                *b = start.wrapping_offset(d.offset as isize * d.size as isize);
+                *b = bases.of(d.buf).wrapping_offset(d.offset as isize * d.size as isize);
             }
             for s in &self.setup {
                 match s {
                     Setup::Fill { d, bytes, bits } => moves::fill(p[*d as usize], *bytes, *bits, n),
-                    Setup::Splat { d, f, input, size, offset } => {
-                        f(p[*d as usize], bases.input(*input).offset(*offset as isize * *size as isize), 1, 0, n, 0)
+                    Setup::Splat { d, f, buf, size, offset } => {
+                        f(p[*d as usize], bases.of(*buf).offset(*offset as isize * *size as isize), 1, 0, n, 0)
                     }
                     Setup::Call { f, d, a, b, c } => {
                         f(p[*d as usize], p[*a as usize], p[*b as usize], p[*c as usize], n)
-                    }
-                    Setup::Index { index, d } => {
-                        let x = &self.indices[*index as usize];
-                        (x.f)(p[*d as usize], x.offset, x.strides[x.strides.len() - 1], n)
                     }
                 }
             }
@@ -357,7 +339,8 @@ impl TileProgram {
         let has = |f: fn(&Buf) -> Option<u32>, k| self.directs.iter().any(|d| f(&d.buf) == Some(k));
         let read = |b: &Buf| if let Buf::In(k) = b { Some(*k) } else { None };
         let written = |b: &Buf| if let Buf::Out(k) = b { Some(*k) } else { None };
-        let is_copied = self.loads.iter().any(|l| l.input == input) || self.stores.iter().any(|s| s.output == output);
+        let is_copied = self.loads.iter().any(|l| matches!(l.buf, Buf::In(k) if k == input))
+            || self.stores.iter().any(|s| s.output == output);
         has(read, input) && has(written, output) && !is_copied
     }
     /// Says where an input and an output that are used in place begin.
@@ -516,26 +499,22 @@ impl TileProgram {
 
     /// One line for each instruction, for people.
     pub fn text(&self) -> String {
-        let op = |o: Op| {
-            if (o as usize) < self.n_regs {
-                format!("r{o}")
-            } else {
-                match self.directs[o as usize - self.n_regs].buf {
-                    Buf::In(k) => format!("in{k}"),
-                    Buf::Out(k) => format!("out{k}"),
-                }
-            }
+        let buf = |b: Buf| match b {
+            Buf::In(k) => format!("in{k}"),
+            Buf::Out(k) => format!("out{k}"),
+            Buf::Counted(_) => "numbers".into(),
+        };
+        let op = |o: Op| match (o as usize).checked_sub(self.n_regs) {
+            None => format!("r{o}"),
+            Some(k) => buf(self.directs[k].buf),
         };
         let mut s = format!("  loops {:?} tile {} registers {}\n", &self.dims[..], self.tile, self.n_regs);
         for i in &self.setup {
             s += &match i {
                 Setup::Fill { d, bits, .. } => format!("  once {} = {bits:#x}\n", op(*d)),
-                Setup::Splat { d, input, offset, .. } => format!("  once {} = in{input}[{offset}]\n", op(*d)),
+                Setup::Splat { d, buf: b, offset, .. } => format!("  once {} = {}[{offset}]\n", op(*d), buf(*b)),
                 Setup::Call { d, a, b, c, .. } => {
                     format!("  once {} = f({}, {}, {})\n", op(*d), op(*a), op(*b), op(*c))
-                }
-                Setup::Index { index, d } => {
-                    format!("  once {} = {:?} indices\n", op(*d), &self.indices[*index as usize].strides[..])
                 }
             };
         }
@@ -547,7 +526,7 @@ impl TileProgram {
                 }
                 Ins::Load { load, d } => {
                     let l = &self.loads[*load as usize];
-                    format!("  {} = in{}[{} + {:?}]\n", op(*d), l.input, l.offset, &l.strides[..])
+                    format!("  {} = {}[{} + {:?}]\n", op(*d), buf(l.buf), l.offset, &l.strides[..])
                 }
                 Ins::Index { index, d } => {
                     format!("  {} = {:?} indices\n", op(*d), &self.indices[*index as usize].strides[..])

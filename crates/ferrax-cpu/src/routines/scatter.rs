@@ -4,15 +4,19 @@
 //! operand, unless windows that move along an axis of their own precede the positions; those go element by element.
 //!
 //! Threads divide the operand, not the updates: each goes through all positions in order and takes the windows that begin in its part.
-//! So no two write one element, and the order holds, whether or not the caller's promise of unique indices does.
+//! So no two write one element, and the order holds, whether or not the caller's promise of unique indices does. Where elements may be taken
+//! together in any groups that keep their order (greatest, least, sums of integers) and there are many for each of the operand's, threads divide
+//! the updates instead: all but the first take theirs into an array of their own.
 use super::Run;
 use super::walk::{Combining, Odometer, SharedPtr, Walk, copy, merged, strides};
 use crate::kernels::address::{self, AT_ONCE, Addresses, Component, OUTSIDE};
 use crate::kernels::{Bases, scalar};
 use crate::threads::{self, Cost};
 use crate::tier::Tier;
+use ferrax_kernel::error::filled;
 use ferrax_kernel::routine::{Combine, OutOfBounds, Scatter};
-use ferrax_kernel::{Bin, Error, Res};
+use ferrax_kernel::{Bin, Error, ReduceKind, Res};
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 pub fn compile(s: &Scatter, tier: Tier) -> Res<Run> {
@@ -62,6 +66,18 @@ pub fn compile(s: &Scatter, tier: Tier) -> Res<Run> {
         None => Some(address::set(bytes, tier)),
         Some(_) => combined.map(|c| c.one),
     };
+    /// So many of each element's pay for arrays of their own.
+    const UPDATES_OF_ONE: usize = 16;
+    let elements = s.operand.size();
+    // Of several groups, all but the first start from what changes nothing.
+    let grouping = match s.combine {
+        Combine::Reduce(k) if !(s.dtype.is_float() && matches!(k, ReduceKind::Sum | ReduceKind::Prod)) => {
+            let identity = k.identity(s.dtype).filter(|_| n_positions >= UPDATES_OF_ONE * elements);
+            let combining = bin.and_then(|f| Combining::new(f, s.dtype, tier));
+            combining.zip(identity.map(|x| if bytes == 4 { x.bits << 32 | x.bits } else { x.bits }))
+        }
+        _ => None,
+    };
     // So have windows whose elements lie together.
     let put_rows = combined.zip(walk.run_of_bytes(bytes)).map(|(c, n)| (c.rows, n / bytes));
     let batched = dims.iter().any(|d| d.1 != 0);
@@ -71,7 +87,7 @@ pub fn compile(s: &Scatter, tier: Tier) -> Res<Run> {
         [(_, 0, step)] => Some(step),
         _ => None,
     };
-    let total = s.operand.size() * bytes;
+    let total = elements * bytes;
     let windows_last = positions.iter().zip(0..).all(|(p, k)| *p == k);
     let moves_in_window = s.scatter_dims_to_operand_dims.iter().any(|axis| size(*axis) > 1);
     // Element by element, in the order of the updates.
@@ -125,20 +141,39 @@ pub fn compile(s: &Scatter, tier: Tier) -> Res<Run> {
             return Ok(());
         }
         if let Some(f) = put_one {
-            let mut o = Odometer::at(&dims, 0);
-            for from in (0..n_positions).step_by(AT_ONCE) {
-                if from % (AT_ONCE << 8) == 0 && bases.cancel.load(Ordering::Relaxed) {
-                    return Ok(());
-                }
-                let n = AT_ONCE.min(n_positions - from);
-                // SAFETY: index vectors of these positions; addresses are those of elements, and each position has an update.
-                unsafe {
+            // SAFETY: index vectors of these positions; addresses are those of elements, and each position has an update.
+            let put = |to: *mut u8, range: Range<usize>| unsafe {
+                let mut at = [OUTSIDE; AT_ONCE];
+                let mut o = Odometer::at(&dims, range.start);
+                for (k, from) in range.clone().step_by(AT_ONCE).enumerate() {
+                    if k % 256 == 0 && bases.cancel.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    let n = AT_ONCE.min(range.end - from);
                     addresses.of(&ix, from, n, &mut at);
                     if batched {
                         o.shift::<false>(&mut at[..n]);
                     }
-                    f(out.get(), at.as_ptr(), new.get().wrapping_add(from * bytes), b, n);
+                    f(to, at.as_ptr(), new.get().wrapping_add(from * bytes), b, n);
                 }
+            };
+            let most = n_positions / (UPDATES_OF_ONE / 2 * elements).max(1);
+            let parts = if parallel && cost.estimate > PARTS_WORTH { threads::num_threads().min(most) } else { 1 };
+            let (Some((combining, identity)), 2..) = (&grouping, parts) else {
+                put(out.get(), 0..n_positions);
+                return Ok(());
+            };
+            let room = total.next_multiple_of(64);
+            let mut own = filled((parts - 1) * room / 8, *identity)?;
+            let own = SharedPtr(own.as_mut_ptr().cast());
+            let place = |part: usize| if part == 0 { out.get() } else { own.get().wrapping_add((part - 1) * room) };
+            let first_of = |part: usize| (n_positions as u128 * part as u128 / parts as u128) as usize;
+            threads::for_ranges(parts, Some(&cost), bases.cancel, &|r| {
+                r.for_each(|part| put(place(part), first_of(part)..first_of(part + 1)));
+            });
+            for part in 1..parts {
+                // SAFETY: arrays as long as the operand, of which this one is no longer written.
+                unsafe { combining.run(out.get(), place(part), elements, b, b) };
             }
             return Ok(());
         }

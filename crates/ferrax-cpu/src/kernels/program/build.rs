@@ -8,7 +8,7 @@ use super::pairs::{Pair, Pairs};
 use super::turns::{Rounds, Turn, Turns};
 use super::{Between, Buf, DIRECT, Direct, Indices, Ins, Loads, Op, Setup, Spec, Stores, TileProgram};
 use crate::native::Function;
-use ferrax_kernel::{Affine, Bin, DType, Error, Kernel, Node, NodeId, Res, Un};
+use ferrax_kernel::{Access, Affine, Bin, DType, Error, Kernel, Node, NodeId, Res, Scalar, Un};
 use smallvec::SmallVec;
 
 /// Rows from this length on are tiles of their own, whose operands are used in place; shorter ones are copied into tiles of many.
@@ -156,11 +156,16 @@ fn unconverted(k: &Kernel, n: NodeId) -> NodeId {
     }
 }
 
+/// Whether an index is always one of the numbers that lie in memory.
+fn is_counted(k: &Kernel, d: DType, a: &Affine) -> bool {
+    let below = |(lo, hi)| lo >= 0 && hi < moves::COUNTED;
+    d != DType::Bool && a.range(&k.domain()).is_some_and(below)
+}
 /// Whether all that is read and written along a loop dimension lies side by side, as it is, or stays.
 fn is_for_code(spec: &Spec, needed: &[bool], innermost: usize) -> bool {
     let is_even = |a: &Affine| matches!(a.stride(innermost), 0 | 1);
     let is_simple = |(d, node): &(DType, Node)| match node {
-        Node::Index(a) => a.strides.iter().enumerate().all(|(k, s)| *s == 0 || k == innermost),
+        Node::Index(a) => is_even(a) && is_counted(spec.kernel, *d, a),
         Node::Load(l) => l.guards.is_empty() && is_even(&l.at) && Lane::of(*d).is_storage_of(*d) && d.size() >= 4,
         _ => true,
     };
@@ -380,6 +385,12 @@ impl TileBuilder<'_> {
         let simple = 0.02 * bytes as f64;
         Ok(match node {
             Node::Const(s) => self.constant(bytes, moves::lane_bits(*s))?,
+            Node::Index(a) if is_counted(k, dtype, a) => {
+                let fill = Scalar::from_f64(lane.dtype(), 0.0);
+                let numbers = Access { input: 0, at: a.clone(), guards: SmallVec::new(), fill };
+                let d = self.load(Buf::Counted(lane), &numbers, false)?;
+                self.canonical(dtype, d)?
+            }
             Node::Index(a) => {
                 let d = self.fresh(false, bytes)?;
                 let strides = self.strides(a);
@@ -439,7 +450,7 @@ impl TileBuilder<'_> {
         }
     }
     /// Whether guards let every position through, none, or it depends.
-    fn guards_pass(&self, a: &ferrax_kernel::Access) -> Option<bool> {
+    fn guards_pass(&self, a: &Access) -> Option<bool> {
         let domain = self.spec.kernel.domain();
         let dims: SmallVec<[usize; 6]> =
             (0..domain.len()).map(|k| if self.spec.loops.contains(&k) { domain[k] } else { 1 }).collect();
@@ -453,20 +464,24 @@ impl TileBuilder<'_> {
         }
         all.then_some(true)
     }
-    fn load_node(&mut self, n: usize, a: &ferrax_kernel::Access) -> Res<Op> {
-        let (spec, tier) = (self.spec, self.spec.tier);
-        let dtype = spec.kernel.dtype(n as u32);
+    fn load_node(&mut self, n: usize, a: &Access) -> Res<Op> {
+        // In place, an output that is merely an input must be read before anything is written.
+        let k = self.spec.kernel;
+        let is_moved = self.spec.aliased && self.spec.outs.iter().any(|o| unconverted(k, o.0) as usize == n);
+        self.load(Buf::In(a.input), a, is_moved)
+    }
+    fn load(&mut self, buf: Buf, a: &Access, is_moved: bool) -> Res<Op> {
+        let tier = self.spec.tier;
+        let dtype = a.fill.dtype;
         let lane = Lane::of(dtype);
         let pass = self.guards_pass(a);
         if pass == Some(false) && self.total > 0 {
             return self.constant(lane.size(), moves::lane_bits(a.fill));
         }
-        // In place, an output that is merely an input must be read before anything is written.
-        let is_moved = spec.aliased && spec.outs.iter().any(|o| unconverted(spec.kernel, o.0) as usize == n);
         if pass == Some(true)
             && lane.is_storage_of(dtype)
             && !is_moved
-            && let Some(d) = self.in_place(Buf::In(a.input), dtype.size(), &a.at, 1)
+            && let Some(d) = self.in_place(buf, dtype.size(), &a.at, 1)
         {
             self.cost += 0.025 * dtype.size() as f64;
             return Ok(self.direct(d));
@@ -474,19 +489,13 @@ impl TileBuilder<'_> {
         match self.walk(&a.at) {
             Stepping::Still(offset) if pass == Some(true) && self.total > 0 => {
                 let d = self.fresh(true, lane.size())?;
-                self.setup.push(Setup::Splat {
-                    d,
-                    f: moves::load(dtype, tier),
-                    input: a.input,
-                    size: dtype.size(),
-                    offset,
-                });
+                self.setup.push(Setup::Splat { d, f: moves::load(dtype, tier), buf, size: dtype.size(), offset });
                 Ok(d)
             }
             _ => {
                 let d = self.fresh(false, lane.size())?;
                 self.general(
-                    a,
+                    (buf, a),
                     d,
                     moves::load(dtype, tier),
                     lane.size(),
@@ -500,7 +509,7 @@ impl TileBuilder<'_> {
     }
     fn general(
         &mut self,
-        a: &ferrax_kernel::Access,
+        (buf, a): (Buf, &Access),
         d: Op,
         f: moves::LoadFn,
         lane_bytes: usize,
@@ -525,7 +534,7 @@ impl TileBuilder<'_> {
         self.body.push(Ins::Load { load: self.loads.len() as u32, d });
         self.loads.push(Loads {
             f,
-            input: a.input,
+            buf,
             size,
             offset: a.at.offset,
             strides,
@@ -544,7 +553,7 @@ impl TileBuilder<'_> {
         let Some(d) = self.out_direct(out).filter(|_| pass != Some(false)) else { return Ok(false) };
         let size = a.fill.dtype.size();
         let d = self.direct(d);
-        self.general(a, d, moves::load_raw(size, self.spec.tier), size, a.fill.bits, pass, false);
+        self.general((Buf::In(a.input), a), d, moves::load_raw(size, self.spec.tier), size, a.fill.bits, pass, false);
         Ok(true)
     }
     /// Makes a value an output: by renaming its register where that can be, else by a store.

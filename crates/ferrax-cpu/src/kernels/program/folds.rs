@@ -1,7 +1,7 @@
 //! Reductions of a program's values by native code, without a register in memory.
 //!
 //! INVARIANT: it is there only for programs all of whose loads walk rows as they lie, or stay where they are, so that pointers are all it needs.
-use super::{Frame, Ins, Op, Setup, TileProgram};
+use super::{Frame, Ins, Op, TileProgram};
 use crate::native::{FoldMemory, FoldSteps, Function, LaneWidth, Operand, RegisterFold, Replaced};
 
 /// A value that is reduced: by what, and what each lane starts from.
@@ -24,7 +24,7 @@ impl TileProgram {
         if self.loads.is_empty() { self.total } else { self.dims[self.dims.len() - 1] }
     }
     pub(super) fn compile_folds(&self) -> Option<RegisterFold> {
-        if self.folds.is_empty() || self.setup.iter().any(|s| matches!(s, Setup::Index { .. })) {
+        if self.folds.is_empty() {
             return None;
         }
         let (mut calls, mut width) = (vec![], LaneWidth::Any);
@@ -99,7 +99,7 @@ impl TileProgram {
                         rest /= self.dims[k];
                     }
                     let at = if last == 0 { at } else { at + rest as i64 * l.strides[0] };
-                    return frame.bases.input(l.input).wrapping_offset(at as isize * l.size as isize);
+                    return frame.bases.of(l.buf).wrapping_offset(at as isize * l.size as isize);
                 };
                 frame.base[k].wrapping_add(pos * d.size)
             });

@@ -17,22 +17,6 @@ impl TileBuilder<'_> {
         let fit = L1 / (self.wide * (n_regs + self.directs.len()).max(1)) / 64 * 64;
         fit.clamp(128, 1024).min(self.spec.max_tile).min(self.total.max(1).next_multiple_of(16))
     }
-    /// Indices that are the same in every row are made once, where a tile is a row.
-    fn keep_indices(&mut self, n_regs: usize) {
-        let width = *self.dims.last().unwrap_or(&1);
-        if !self.by_rows || width > self.tile(n_regs) {
-            return;
-        }
-        for i in std::mem::take(&mut self.body) {
-            match i {
-                Ins::Index { index, d } if d & DIRECT == 0 && is_of_row(&self.indices[index as usize].strides) => {
-                    self.uniform[d as usize] = true;
-                    self.setup.push(Setup::Index { index, d });
-                }
-                other => self.body.push(other),
-            }
-        }
-    }
     /// Gives virtual registers real ones, and directs their place behind them.
     pub(super) fn finish(mut self, keep: Vec<Op>, given: Vec<Op>) -> Res<(TileProgram, Vec<Op>, Vec<Op>)> {
         // Loads want nothing that is computed: before the calls, they leave these in one run.
@@ -41,7 +25,6 @@ impl TileBuilder<'_> {
             self.body.sort_by_key(|i| !loads(i));
         }
         let n_virtual = self.uniform.len();
-        self.keep_indices(n_virtual);
         let mut last = vec![usize::MAX; n_virtual]; // position of the last reader; MAX where nobody may take the register
         for (at, i) in self.body.iter_mut().enumerate() {
             for o in i.operands() {
@@ -94,7 +77,7 @@ impl TileBuilder<'_> {
         self.body.iter_mut().flat_map(Ins::operands).for_each(|o| *o = map(*o));
         for s in &mut self.setup {
             match s {
-                Setup::Fill { d, .. } | Setup::Splat { d, .. } | Setup::Index { d, .. } => *d = map(*d),
+                Setup::Fill { d, .. } | Setup::Splat { d, .. } => *d = map(*d),
                 Setup::Call { d, a, b, c, .. } => [d, a, b, c].into_iter().for_each(|o| *o = map(*o)),
             }
         }
@@ -127,8 +110,4 @@ impl TileBuilder<'_> {
         };
         Ok((program, keep, given.into_iter().map(map).collect()))
     }
-}
-
-fn is_of_row(strides: &[i64]) -> bool {
-    strides.split_last().is_some_and(|(_, outer)| outer.iter().all(|s| *s == 0))
 }

@@ -1,7 +1,7 @@
 //! Where rows lie: pointers to what is used in place, loads and stores that follow a row's strides, indices.
 //!
 //! INVARIANT: what is touched are the elements that the kernel names for the positions, which `Kernel::verify` proved to exist.
-use super::{Frame, Indices, Loads, Op, Setup, Stores, TileProgram};
+use super::{Frame, Indices, Loads, Op, Stores, TileProgram};
 use crate::kernels::moves;
 use smallvec::SmallVec;
 
@@ -24,14 +24,7 @@ impl TileProgram {
             frame.p[self.n_regs + k] = frame.base[k].wrapping_offset(at(&d.strides) * d.size as isize);
         }
         for (p, l) in frame.p[self.n_regs + self.directs.len()..].iter_mut().zip(&self.loads) {
-            *p = frame.bases.input(l.input).wrapping_offset((l.offset as isize + at(&l.strides)) * l.size as isize);
-        }
-        // A piece may begin within a row.
-        for s in &self.setup {
-            if let Setup::Index { index, d } = *s {
-                frame.p[d as usize] =
-                    self.own_register(frame, d).wrapping_add(j * self.indices[index as usize].lane_bytes);
-            }
+            *p = frame.bases.of(l.buf).wrapping_offset((l.offset as isize + at(&l.strides)) * l.size as isize);
         }
         if last == 0 { 1 } else { self.dims[last - 1] - ix[last - 1] }
     }
@@ -60,7 +53,7 @@ impl TileProgram {
         }
         // SAFETY: the elements read are those the kernel names for the positions, inside the input by `Kernel::verify`.
         unsafe {
-            let src = frame.bases.input(l.input);
+            let src = frame.bases.of(l.buf);
             let at = |off: i64| src.cast_const().wrapping_offset(off as isize * l.size as isize);
             let last = self.dims.len() - 1;
             let (width, stride) = (self.dims[last], l.strides[last]);
