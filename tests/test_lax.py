@@ -339,3 +339,11 @@ def test_products_are_made_in_the_order_that_is_wanted(jax, jnp, spec):
     np.testing.assert_allclose(compiled(x, y), want, rtol=1e-4, atol=1e-4)
     if spec in ("bqgd,bkgd->bgqk", "mk,kn->nm"):
         assert "kernel" not in compiled.as_text()
+
+
+def test_a_sum_of_one_element_is_that_element(jax, jnp):
+    """As XLA has it: nothing is added, so that a zero keeps its sign, and no kernel is begun."""
+    x = jnp.array([[-0.0], [1.0], [-jnp.inf]])
+    for f in (jnp.sum, jnp.max, jnp.min, jnp.prod):
+        for g in (lambda x, f=f: f(x, axis=1), jax.jit(lambda x, f=f: f(x, axis=1)), jax.vmap(f)):
+            assert np.asarray(g(x)).tobytes() == np.asarray(x)[:, 0].tobytes()

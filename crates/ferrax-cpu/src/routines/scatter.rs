@@ -67,7 +67,7 @@ pub fn compile(s: &Scatter, tier: Tier) -> Res<Run> {
         Some(_) => combined.map(|c| c.one),
     };
     /// So many of each element's pay for arrays of their own.
-    const UPDATES_OF_ONE: usize = 16;
+    const UPDATES_OF_ONE: usize = 4;
     let elements = s.operand.size();
     // Of several groups, all but the first start from what changes nothing.
     let grouping = match s.combine {

@@ -505,8 +505,10 @@ impl Graph {
 
     /// Over `axes`, which leave the shape.
     pub fn reduce(&mut self, kind: ReduceKind, x: TensorId, axes: &[usize]) -> TensorId {
-        if axes.is_empty() && kind.bin().is_some() {
-            return x;
+        let shape = self.shape(x);
+        // Of one element each.
+        if kind.bin().is_some() && axes.iter().all(|a| shape[*a] == 1) {
+            return self.reshape(x, shape.without(axes));
         }
         let dtype = self.dtype(x);
         self.reduce_as(kind, dtype, x, axes)
