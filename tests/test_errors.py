@@ -88,7 +88,10 @@ def test_refusals_of_mixed_dtypes_without_a_function_of_numpy(jnp, lax):
         (lambda: lax.clamp(b, a, b), "lax.clamp requires arguments to have the same dtypes, got float16, float32, float16."),
         (lambda: lax.dynamic_update_slice(a, b, (0,)), "lax.dynamic_update_slice requires arguments to have the same dtypes, got float32, float16."),
         (lambda: lax.scatter_add(a, jnp.array([[0]]), b[:1], numbers), "lax.scatter requires arguments to have the same dtypes, got float32, float16."),
-        (lambda: lax.pow(a, b), "the first argument to pow must have an inexact dtype (float or complex), and the second argument must have an inexact or integer"),
+        (
+            lambda: lax.pow(a, b),
+            "the first argument to pow must have an inexact dtype (float or complex), and the second argument must have an inexact or integer",
+        ),
         (lambda: lax.select_n(a > 0, a, a, a), "select with boolean `which` cannot have > 2 cases."),
         (lambda: lax.select_n(jnp.zeros(3, int), a, b, a), "lax.select requires arguments to have the same dtypes, got float32, float16, float32."),
     ]:

@@ -115,10 +115,32 @@ unsafe fn component<T: WideIndex>(
     }
 }
 
+/// Address `p` moves by `start + p step`, unless it is OUTSIDE.
+pub type ShiftFn = unsafe fn(at: *mut i64, n: usize, start: i64, step: i64);
+pub trait Shift {
+    /// # Safety
+    /// `at` holds n addresses.
+    unsafe fn run(at: *mut i64, n: usize, start: i64, step: i64);
+}
+tiers!(pick_shift, Shift, fn(at: *mut i64, n: usize, start: i64, step: i64));
+struct Evenly;
+impl Shift for Evenly {
+    #[inline(always)]
+    unsafe fn run(at: *mut i64, n: usize, start: i64, step: i64) {
+        // SAFETY: by the contract.
+        for (x, p) in unsafe { std::slice::from_raw_parts_mut(at, n) }.iter_mut().zip(0..) {
+            let moved = *x + start + p * step;
+            *x = if *x < 0 { *x } else { moved };
+        }
+    }
+}
+
 /// The windows of a routine.
 pub struct Addresses {
     parts: Vec<Component>,
     f: AddressFn,
+    /// For positions that move windows by themselves.
+    pub shift: ShiftFn,
     index_bytes: usize,
     /// Windows that reach outside are dropped; else they are moved inside.
     drop: bool,
@@ -136,7 +158,7 @@ impl Addresses {
             DType::U32 => pick_address::<ElementOf<u32>>(t),
             _ => pick_address::<ElementOf<u64>>(t),
         };
-        Addresses { parts, f, index_bytes: index.size(), drop }
+        Addresses { parts, f, shift: pick_shift::<Evenly>(t), index_bytes: index.size(), drop }
     }
     /// Of the windows at positions `from .. from + n`.
     ///

@@ -113,7 +113,7 @@ impl Gathering {
                     self.addresses.of(&ix, first, n, &mut at);
                 }
                 if !self.even {
-                    o.shift::<true>(&mut at[..n]);
+                    o.shift::<true>(self.addresses.shift, &mut at[..n]);
                 }
                 let (at, to) = (at.as_ptr(), out.wrapping_add(first * self.bytes));
                 self.walk.offsets(rows.clone(), &mut |a, b| {

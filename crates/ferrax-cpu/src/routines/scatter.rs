@@ -152,7 +152,7 @@ pub fn compile(s: &Scatter, tier: Tier) -> Res<Run> {
                     let n = AT_ONCE.min(range.end - from);
                     addresses.of(&ix, from, n, &mut at);
                     if batched {
-                        o.shift::<false>(&mut at[..n]);
+                        o.shift::<false>(addresses.shift, &mut at[..n]);
                     }
                     f(to, at.as_ptr(), new.get().wrapping_add(from * bytes), b, n);
                 }

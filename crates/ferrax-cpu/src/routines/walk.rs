@@ -1,6 +1,7 @@
 //! Windows: nested strided loops over two buffers at once, and the functions that run along their innermost axis.
 //!
 //! INVARIANT: a walk touches `dst + sum i_k a_k` and `src + sum i_k b_k` for all indices of its dimensions, one element each.
+use crate::kernels::address::ShiftFn;
 use crate::kernels::lane::Lane;
 use crate::kernels::moves;
 use crate::tier::Tier;
@@ -196,17 +197,15 @@ impl<'a> Odometer<'a> {
         }
     }
     /// Goes on by as many positions as there are addresses; each that is one moves by its position's first offset, or its second.
-    pub fn shift<const SECOND: bool>(&mut self, mut at: &mut [i64]) {
+    pub fn shift<const SECOND: bool>(&mut self, shift: ShiftFn, mut at: &mut [i64]) {
         let Some(k) = self.dims.len().checked_sub(1) else { return };
         let (size, a, b) = self.dims[k];
         while !at.is_empty() {
             let n = at.len().min(size - self.at[k]);
             let (run, rest) = std::mem::take(&mut at).split_at_mut(n);
             let (start, step) = if SECOND { (self.b, b) } else { (self.a, a) };
-            for (x, j) in run.iter_mut().zip(0..) {
-                let moved = *x + (start + j * step) as i64;
-                *x = if *x < 0 { *x } else { moved };
-            }
+            // SAFETY: addresses of a slice.
+            unsafe { shift(run.as_mut_ptr(), n, start as i64, step as i64) };
             self.at[k] += n - 1;
             self.a += (n - 1) as isize * a;
             self.b += (n - 1) as isize * b;
