@@ -103,7 +103,11 @@ pub(crate) fn pointwise(f: Pw, x: &[&Tensor]) -> Tensor {
 pub(crate) fn pointwise_in(f: Pw, how: Coercion, x: &[&Tensor]) -> Tensor {
     mistakes::init();
     mistakes::here();
-    let x = ok(promoted(x.iter().map(|t| t.0.clone()).collect()));
+    let x: Values = x.iter().map(|t| t.0.clone()).collect();
+    // what masks stays a mask
+    let has = |holds: fn(&Value) -> bool| x.iter().any(holds);
+    let is_masked = f == Pw::Mul && has(|v| v.dtype() == Dtype::BOOL) && has(|v| v.dtype().is_inexact() && !v.weak());
+    let x = if is_masked { x } else { ok(promoted(x)) };
     Tensor(ok(elementwise_in(f, how, x, PROMOTION, &mut |_| ())))
 }
 /// Operands in their common dtype. What only numbers of Rust's would make 64 bits wide stays at 32.
