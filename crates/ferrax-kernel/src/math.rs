@@ -37,7 +37,7 @@ pub use exp::{cosh, exp, exp2, expm1, logistic, sinh, tanh};
 pub use gamma::{digamma, lgamma};
 pub use log::{acosh, asinh, atanh, log, log1p};
 pub use power::{cbrt, pow, rsqrt, sqrt};
-pub use real::{Int, Mask, Real, TWO_OVER_PI_32};
+pub use real::{Int, Mask, Real, TWO_OVER_PI_32, scaled_by_factors};
 pub use rounding::{ceil, floor, next_after, round_away, round_even, trunc};
 pub use trig::{cos, cos_moderate, is_moderate, sin, sin_moderate, tan, tan_moderate};
 

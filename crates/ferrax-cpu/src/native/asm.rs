@@ -31,6 +31,8 @@ pub enum Opcode {
     /// `b - a * m`.
     SubFrom,
     Sqrt,
+    /// `a * 2^b` of an integer b, rounded once. Of 512 bits only.
+    Scale,
     /// To an integer: 0 nearest, 1 down, 2 up, 3 towards zero.
     Round(u8),
     /// By predicate, to a mask: all bits of an element or none.
@@ -236,6 +238,7 @@ impl Opcode {
             Div => float(0x5e, Three),
             Max => float(0x5f, Three),
             Sqrt => float(0x51, Two),
+            Scale => Coded { w: wide, ..row(2, 1, 0x2c, Three) },
             MulAdd => Coded { w: wide, ..row(2, 1, 0xa8, Three) },
             MulSub => Coded { w: wide, ..row(2, 1, 0xaa, Three) },
             SubFrom => Coded { w: wide, ..row(2, 1, 0xac, Three) },

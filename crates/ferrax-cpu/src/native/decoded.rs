@@ -62,6 +62,7 @@ fn names() -> Vec<(Opcode, Option<Mnemonic>, Option<Mnemonic>)> {
         both(Turn(0xb1), M::Vpermilps, M::Vpermilps),
         both(TurnQuarters(0x4e), M::Vshuff32x4, M::Vshuff64x2),
         both(TurnHalves, M::Vperm2f128, M::Vperm2f128),
+        both(Scale, M::Vscalefps, M::Vscalefpd),
     ];
     all.extend([0, 1, 2, 3].map(|to| both(Round(to), M::Vroundps, M::Vroundpd)));
     all.extend([0, 3, 4, 0x11, 0x12].map(|p| both(Compare(p), M::Vcmpps, M::Vcmppd)));
@@ -434,7 +435,7 @@ fn every_instruction_is_written_as_it_is_meant() {
         for (code, narrow, wider) in names() {
             let of_the_other = match vector {
                 VectorSize::Zmm => is_short(code) || code == Opcode::TurnHalves,
-                VectorSize::Ymm => matches!(code, Opcode::TurnQuarters(_)),
+                VectorSize::Ymm => matches!(code, Opcode::TurnQuarters(_) | Opcode::Scale),
             };
             if (if wide { wider } else { narrow }).is_none() || of_the_other {
                 continue;

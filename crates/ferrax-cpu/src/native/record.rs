@@ -3,9 +3,9 @@
 //!
 //! INVARIANT: a recorded operation gives, element by element, the bits of the same method of `f32` or `f64`, but for which nan a sum, product
 //! or quotient of nans is; no function of `math` lets that be seen.
-use super::asm::Opcode;
-use super::graph::{VecValue, bin, constant, fused, greater, not, sar, select, un};
-use ferrax_kernel::math::{Int, Mask, Real};
+use super::asm::{Opcode, VectorSize};
+use super::graph::{VecValue, bin, constant, fused, greater, not, sar, select, un, with};
+use ferrax_kernel::math::{Int, Mask, Real, scaled_by_factors};
 
 /// `x < y` and the like, false where one is nan; unordered ones true.
 pub const EQ: u8 = 0;
@@ -158,6 +158,12 @@ impl<const WIDE: bool> Real for VecReal<WIDE> {
     fn from_small(int: Self::Int) -> Self {
         let magic = magic::<WIDE>();
         Self::from_bits(magic.clone().to_bits().add(int)).sub(magic)
+    }
+    fn scaled(self, number: Self, k: Self::Int) -> Self {
+        if with(|g| g.vector) == VectorSize::Zmm {
+            return VecReal(bin(Opcode::Scale, self.0, number.0));
+        }
+        scaled_by_factors(self, k)
     }
     fn two_over_pi_word(_: Self::Int) -> Self::Int {
         unreachable!("only the reduction of huge angles asks for words")

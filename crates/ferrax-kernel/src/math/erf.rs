@@ -59,10 +59,10 @@ pub fn erf<R: Real>(x: R) -> R {
         let both = one.clone().div(shifted.clone().mul(below.clone()));
         let g = polynomial(below.mul(both.clone()), &[0.0], &ERFCX_64);
         let (e, k) = exp_parts(a.clone().mul(a).neg());
-        scale_normal(e.mul(g.mul(shifted.mul(both))), k)
+        scale_normal(e.mul(g.mul(shifted.mul(both))), k.int)
     } else {
         let (e, k) = exp_parts(polynomial(a, &ERF_FAR_32, &[0.0]).neg());
-        scale_normal(e, k)
+        scale_normal(e, k.int)
     };
     let far = one.clone().sub(less).with_sign(x.clone().sign_bit());
     R::select(x.is_nan(), R::nan(), R::select(magnitude.lt(one), near, far))

@@ -18,32 +18,39 @@ use super::real::{Int, Real};
 pub(super) const LN2_HIGH: (f32, f64) = (0.69314575, 0.6931471805601177);
 pub(super) const LN2_LOW: (f32, f64) = (1.4286068e-6, -1.7239444525614835e-13);
 
-/// `x = k ln(2) + r.hi + r.lo`, as `(r, k)`, for `|x|` below 2^10 in either format.
-#[inline(always)]
-pub(super) fn reduce_ln2<R: Real>(x: R) -> (Double<R>, R::Int) {
-    let (rest, k, k_int) = reduce_high(x);
-    let low = R::constant(LN2_LOW.0, LN2_LOW.1);
-    let hi = k.clone().sub_from(low.clone(), rest.clone());
-    let lo = k.sub_from(low, rest.sub(hi.clone()));
-    (Double { hi, lo }, k_int)
+/// A power of two by its exponent, which is a small integer, as a number and as an integer.
+#[derive(Clone)]
+pub(super) struct Power<R: Real> {
+    number: R,
+    pub(super) int: R::Int,
 }
 
-/// `x - k LN2_HIGH`, k as a number and k.
+/// `x = k ln(2) + r.hi + r.lo`, as `(r, k)`, for `|x|` below 2^10 in either format.
 #[inline(always)]
-fn reduce_high<R: Real>(x: R) -> (R, R, R::Int) {
-    let (k, k_int) = x.clone().round_product(R::constant(1.442_695, 1.4426950408889634));
+pub(super) fn reduce_ln2<R: Real>(x: R) -> (Double<R>, Power<R>) {
+    let (rest, k) = reduce_high(x);
+    let low = R::constant(LN2_LOW.0, LN2_LOW.1);
+    let hi = k.number.clone().sub_from(low.clone(), rest.clone());
+    let lo = k.number.clone().sub_from(low, rest.sub(hi.clone()));
+    (Double { hi, lo }, k)
+}
+
+/// `x - k LN2_HIGH` and k.
+#[inline(always)]
+fn reduce_high<R: Real>(x: R) -> (R, Power<R>) {
+    let (number, int) = x.clone().round_product(R::constant(1.442_695, 1.4426950408889634));
     // Exact: the product has few bits, and the operands of the subtraction are close.
-    (k.clone().sub_from(R::constant(LN2_HIGH.0, LN2_HIGH.1), x), k, k_int)
+    (number.clone().sub_from(R::constant(LN2_HIGH.0, LN2_HIGH.1), x), Power { number, int })
 }
 
 /// `e^x = 2^k y` as `(y, k)`, y between sqrt(1/2) and sqrt(2) with an error of less than a unit, for `|x|` below 2^10 in either format.
 #[inline(always)]
-pub(super) fn exp_parts<R: Real>(x: R) -> (R, R::Int) {
+pub(super) fn exp_parts<R: Real>(x: R) -> (R, Power<R>) {
     let one = R::exact(1.0);
-    let (rest, k, k_int) = reduce_high(x);
-    let r = k.sub_from(R::constant(LN2_LOW.0, LN2_LOW.1), rest);
+    let (rest, k) = reduce_high(x);
+    let r = k.number.clone().sub_from(R::constant(LN2_LOW.0, LN2_LOW.1), rest);
     let slope = polynomial(r.clone(), &EXP_32, &EXP_64).mul_add(r.clone(), one.clone());
-    (slope.mul_add(r, one), k_int)
+    (slope.mul_add(r, one), k)
 }
 
 /// `y * 2^k` for a result that is a normal number.
@@ -61,12 +68,8 @@ pub(super) fn exp_tail<R: Real>(r: Double<R>) -> R {
 
 /// `y * 2^k` for a normal `y` near 1, rounded once where the result is subnormal.
 #[inline(always)]
-pub(super) fn scale<R: Real>(y: R, k: R::Int) -> R {
-    // Two factors, each of them normal for any k in range; their biased exponents share k and twice the bias, which makes it positive.
-    let both = k.add(<R::Int as Int>::constant(2 * R::bias()));
-    let half = both.clone().shr_unsigned(1);
-    let factor = |exponent: R::Int| R::from_bits(exponent.shl(R::mantissa_bits()));
-    y.mul(factor(half.clone())).mul(factor(both.sub(half)))
+pub(super) fn scale<R: Real>(y: R, k: Power<R>) -> R {
+    y.scaled(k.number, k.int)
 }
 
 #[inline(always)]
@@ -83,7 +86,7 @@ pub fn exp<R: Real>(x: R) -> R {
 
 /// `e^(x.hi + x.lo) = 2^k (y.hi + y.lo)` as `(y, k)`, for `|x|` below 2^10 in either format.
 #[inline(always)]
-pub(super) fn exp_words<R: Real>(x: Double<R>) -> (Double<R>, R::Int) {
+pub(super) fn exp_words<R: Real>(x: Double<R>) -> (Double<R>, Power<R>) {
     let (r, k) = reduce_ln2(x.hi);
     let r = fast_two_sum(r.hi, r.lo.add(x.lo));
     let sum = fast_two_sum(R::exact(1.0), r.hi.clone());
@@ -94,20 +97,20 @@ pub(super) fn exp_words<R: Real>(x: Double<R>) -> (Double<R>, R::Int) {
 #[inline(always)]
 pub fn exp2<R: Real>(x: R) -> R {
     let clamped = clamp(x.clone(), R::constant(-151.0, -1076.0), R::constant(128.0, 1024.0));
-    let (k, k_int) = clamped.clone().round_small();
-    let r = clamped.sub(k);
+    let (number, int) = clamped.clone().round_small();
+    let r = clamped.sub(number.clone());
     let slope = polynomial(r.clone(), &EXP2_32, &EXP2_64)
         .mul_add(r.clone(), R::constant(-1.904_654_3e-9, 2.3190468138462996e-17));
     let rise = r.clone().mul_add(R::constant(0.693_147_2, 0.6931471805599453), slope.mul(r));
     let y = R::exact(1.0).add(rise);
-    R::select(x.is_nan(), R::nan(), scale(y, k_int))
+    R::select(x.is_nan(), R::nan(), scale(y, Power { number, int }))
 }
 
 /// `(e^x - 1) / 2` as two words, for x from about -40 (narrow: -20) up; may overflow by doubling only.
 #[inline(always)]
 fn half_expm1<R: Real>(x: R) -> Double<R> {
     let (r, k) = reduce_ln2(x);
-    let unit = R::power_of_two(k.sub(R::int(1, 1)));
+    let unit = R::power_of_two(k.int.sub(R::int(1, 1)));
     // 2^k (1 + r) - 1, halved, and then the tail
     let sum = two_sum(unit.clone().sub(R::exact(0.5)), unit.clone().mul(r.hi.clone()));
     fast_two_sum(sum.hi, unit.mul_add(exp_tail(r), sum.lo))
@@ -149,7 +152,7 @@ pub fn logistic<R: Real>(x: R) -> R {
 fn quarter_exps<R: Real>(x: R) -> (Double<R>, R) {
     let magnitude = x.abs().min(R::constant(89.5, 710.6));
     let (e, k) = exp_words(Double { hi: magnitude, lo: R::exact(0.0) });
-    let up = e.scaled(R::power_of_two(k.sub(R::int(2, 2))));
+    let up = e.scaled(R::power_of_two(k.int.sub(R::int(2, 2))));
     let down = R::exact(0.0625).div(up.hi.clone());
     (up, down)
 }
@@ -189,7 +192,7 @@ pub fn tanh<R: Real>(x: R) -> R {
     // 1 - 2 / (e^2|x| + 1): at 0.625, what is subtracted is less than half
     let clamped = magnitude.clone().min(R::constant(10.0, 20.0));
     let (y, k) = exp_parts(clamped.clone().add(clamped));
-    let large = one.clone().sub(R::exact(2.0).div(scale_normal(y, k).add(one)));
+    let large = one.clone().sub(R::exact(2.0).div(scale_normal(y, k.int).add(one)));
     let y = R::select(magnitude.lt(R::exact(0.625)), small, large).with_sign(x.clone().sign_bit());
     R::select(x.is_nan(), R::nan(), y)
 }

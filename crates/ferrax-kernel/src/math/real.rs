@@ -164,11 +164,26 @@ pub trait Real: Clone {
     fn min(self, other: Self) -> Self {
         Self::select(other.clone().lt(self.clone()), other, self)
     }
+    /// `self * 2^k`, rounded once, for a normal number near 1 and an integer k up to twice the bias, which is given as a number, too.
+    #[inline(always)]
+    fn scaled(self, _number: Self, k: Self::Int) -> Self {
+        scaled_by_factors(self, k)
+    }
     /// `2^exponent` for an exponent of a normal number.
     #[inline(always)]
     fn power_of_two(exponent: Self::Int) -> Self {
         Self::from_bits(exponent.add(<Self::Int as Int>::constant(Self::bias())).shl(Self::mantissa_bits()))
     }
+}
+
+/// [`Real::scaled`] for machines without an instruction for it.
+#[inline(always)]
+pub fn scaled_by_factors<R: Real>(x: R, k: R::Int) -> R {
+    // Each factor is normal for any k in range; their biased exponents share k and twice the bias, which makes it positive.
+    let both = k.add(<R::Int as Int>::constant(2 * R::bias()));
+    let half = both.clone().shr_unsigned(1);
+    let factor = |exponent: R::Int| R::from_bits(exponent.shl(R::mantissa_bits()));
+    x.mul(factor(half.clone())).mul(factor(both.sub(half)))
 }
 
 impl Mask for bool {
