@@ -152,11 +152,13 @@ fn decide(g: &mut Graph) -> Vec<Info> {
                 let of = v.of;
                 let copies = g.copies(v, &g.tensors[t].shape);
                 let plain = v.map.is_empty();
-                // An expression computed again for every copy of its element is better read.
-                if info[of as usize].rdims.is_some() || (copies && info[of as usize].cost > 0) {
+                // An expression computed again for every copy of its element is better read. A reduction may get axes of one element, and lose them.
+                let moves = info[of as usize].rdims.is_some() && !keeps_positions(g, v, &g.tensors[t].shape);
+                if moves || (copies && info[of as usize].cost > 0) {
                     write(g, &mut info, of);
                 }
                 (mine.cost, mine.reads) = (info[of as usize].cost, info[of as usize].reads.clone());
+                mine.rdims = info[of as usize].rdims.clone();
                 mine.linear = plain;
             }
             Def::Reshape(of) => {
@@ -220,6 +222,11 @@ fn count() {
     tests::LOOKS.with(|n| n.set(n.get() + 1));
 }
 
+/// What a kernel that makes tensors of this shape goes along: its axes of more than one element.
+fn grid(shape: &Dims) -> Dims {
+    shape.iter().copied().filter(|n| *n != 1).collect()
+}
+
 enum Item {
     Step(u32),
     /// The same bytes under another shape.
@@ -247,7 +254,12 @@ fn leaves(g: &Graph, t: TensorId, seen: &mut FxHashSet<(TensorId, bool)>) -> (Ve
             out.push((x, same));
             continue;
         }
-        let same_below = same && matches!(g.tensors[x as usize].def, Def::Map(_));
+        let same_below = same
+            && match &g.tensors[x as usize].def {
+                Def::Map(_) => true,
+                Def::View(v) => keeps_positions(g, v, &g.tensors[x as usize].shape),
+                _ => false,
+            };
         if let Def::Reduce { of, axes, .. } = &g.tensors[x as usize].def {
             rdims = Some(g.tensors[*of as usize].shape.pick(axes));
         }
@@ -258,20 +270,22 @@ fn leaves(g: &Graph, t: TensorId, seen: &mut FxHashSet<(TensorId, bool)>) -> (Ve
     (out, rdims)
 }
 
+/// Whether a view of this shape has all elements of its operand, in row-major order.
+fn keeps_positions(g: &Graph, v: &View, shape: &Dims) -> bool {
+    let from = &g.tensors[v.of as usize].shape;
+    let (at, dense) = (linear(&v.map, from), shape.strides());
+    v.guards.is_empty()
+        && shape.size() == from.size()
+        && !from.contains(&0)
+        && at.offset == 0
+        && (0..shape.len()).all(|k| shape[k] == 1 || at.stride(k) == dense[k] as i64)
+}
 /// The written tensor whose bytes are this one's, if it only reshapes.
 fn alias(g: &Graph, t: TensorId) -> Option<TensorId> {
     let x = &g.tensors[t as usize];
     let of = match &x.def {
         Def::Reshape(of) => *of,
-        Def::View(v) if v.guards.is_empty() && x.shape.size() == g.tensors[v.of as usize].shape.size() => {
-            let (from, at) = (&g.tensors[v.of as usize].shape, linear(&v.map, &g.tensors[v.of as usize].shape));
-            let dense = x.shape.strides();
-            let same = at.offset == 0 && (0..x.shape.len()).all(|k| x.shape[k] == 1 || at.stride(k) == dense[k] as i64);
-            if !same || from.contains(&0) {
-                return None;
-            }
-            v.of
-        }
+        Def::View(v) if keeps_positions(g, v, &x.shape) => v.of,
         _ => return None,
     };
     g.written(of).then_some(of)
@@ -308,11 +322,11 @@ fn schedule(g: &Graph, info: &[Info], all: bool) -> (Vec<Item>, Vec<usize>) {
             continue;
         }
         let (reads, rdims) = leaves(g, t, &mut seen);
-        let mut earliest = 0;
+        let (grid, mut earliest) = (grid(&d.shape), 0);
         for (x, same) in &reads {
             let p = pos[*x as usize];
             if p != usize::MAX {
-                let joins = *same && matches!(&order[p], Item::Kernel(k) if k.grid == d.shape);
+                let joins = *same && matches!(&order[p], Item::Kernel(k) if k.grid == grid);
                 earliest = earliest.max(if joins { p } else { p + 1 });
             }
         }
@@ -324,13 +338,13 @@ fn schedule(g: &Graph, info: &[Info], all: bool) -> (Vec<Item>, Vec<usize>) {
                 && k.members.iter().filter(|m| all || g.tensors[**m as usize].slot.is_some()).count() < MAX_OUTPUTS
                 && (k.rdims == rdims || k.grid.size() > 0)
         };
-        let alike = over.entry(d.shape.clone()).or_default();
+        let alike = over.entry(grid.clone()).or_default();
         let home = alike.iter().rev().take(MAX_ASKED).take_while(|p| **p >= earliest).copied().find(|p| {
             count();
             matches!(&order[*p], Item::Kernel(k) if fits(k))
         });
         let at = home.unwrap_or_else(|| {
-            order.push(Item::Kernel(Group { grid: d.shape.clone(), rdims: None, members: vec![], leaves: vec![] }));
+            order.push(Item::Kernel(Group { grid, rdims: None, members: vec![], leaves: vec![] }));
             alike.push(order.len() - 1);
             order.len() - 1
         });
@@ -370,19 +384,27 @@ struct Emitter<'g> {
 }
 
 fn emit(g: &Graph, members: &[TensorId], at: usize, pos: &[usize]) -> Step {
-    let grid = g.tensors[members[0] as usize].shape.clone();
     let mut e = Emitter {
         g,
         at,
         pos,
-        k: Kernel { grid: grid.clone(), ..Kernel::default() },
+        k: Kernel { grid: grid(&g.tensors[members[0] as usize].shape), ..Kernel::default() },
         memo: FxHashMap::default(),
         inputs: FxHashMap::default(),
     };
-    let identity = Index::Axes((0..grid.len()).map(unit).collect());
     for t in members {
+        let mut axes = 0;
+        // Along an axis of one element there is but one index, however it is come by.
+        let own = |n: &usize| {
+            if *n == 1 {
+                return Affine::constant(0);
+            }
+            axes += 1;
+            unit(axes - 1)
+        };
+        let identity = Index::Axes(g.tensors[*t as usize].shape.iter().map(own).collect());
         let id = e.definition(*t, &identity, &SmallVec::new());
-        e.memo.insert((*t, identity.clone(), SmallVec::new()), id);
+        e.memo.insert((*t, identity, SmallVec::new()), id);
         if g.tensors[*t as usize].slot.is_some() {
             e.k.outputs.push(id);
         }
