@@ -157,3 +157,49 @@ def test_generated_loops_are_their_steps(text, shape):
         want = step(*want)
     for g, w in zip(got, want, strict=True):
         np.testing.assert_array_equal(np.asarray(g), np.asarray(w), err_msg=text)
+
+
+def test_blocks_as_code_leave_what_they_read_compute_and_know():
+    def body(s):
+        n, x, y, b, _, _, v = s
+        for k in range(12):
+            x, y = x * 0.75 + y * 0.125 + k, jnp.where(x > y, y - 0.5, x * 0.25)
+        return n + 1, x, y, x > y, b, jnp.int32(7), v + (M * x).sum(1)[:3]
+
+    start = (jnp.int32(0), jnp.float32(1), jnp.float32(-2), jnp.array(True), jnp.array(False), jnp.int32(0), V[:3])
+    text, got = plan(lambda s: lax.while_loop(lambda s: s[0] < 9, body, s), start)
+    assert any("native" in line for line in text), text
+    with jax.disable_jit():
+        want = start
+        for _ in range(9):
+            want = body(want)
+    alike(got, want)
+
+
+def test_a_single_window_is_taken_and_put_where_it_belongs():
+    def f(x, i, v):
+        row = x.at[i].get(mode="fill", fill_value=-1.0)
+        one = x.at[i, i].get(mode="fill", fill_value=-2.0)
+        return row, one, x.at[i].set(v, mode="drop"), x.at[i, 1].add(v[0], mode="drop"), x.at[i].mul(v, mode="clip"), lax.dynamic_slice(x, (i, i), (2, 2))
+
+    x, v = np.arange(20, dtype=np.float32).reshape(5, 4), np.arange(1, 5, dtype=np.float32)
+    for i in (0, 3, 4, 5, -1, -6):
+        row, one, put, added, scaled, window = (np.asarray(o) for o in jax.jit(f)(x, np.int32(i), v))
+        at = i + 5 if i < 0 else i
+        col = i + 4 if i < 0 else i
+        inside = 0 <= at < 5
+        assert (row == (x[at] if inside else -1)).all()
+        assert one == (x[at, col] if inside and 0 <= col < 4 else -2)
+        want = x.copy()
+        if inside:
+            want[at] = v
+        assert (put == want).all()
+        want = x.copy()
+        if inside:
+            want[at, 1] += v[0]
+        assert (added == want).all()
+        want = x.copy()
+        want[min(max(at, 0), 4)] *= v
+        assert (scaled == want).all()
+        begin = [min(max(i + n if i < 0 else i, 0), n - 2) for n in (5, 4)]
+        assert (window == x[begin[0] : begin[0] + 2, begin[1] : begin[1] + 2]).all()

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// A trial of more than this was long: its caller had better gone on.
-const BRIEF: Duration = Duration::from_micros(200);
+const BRIEF: Duration = Duration::from_micros(400);
 /// How often the watching thread looks: a run that it has seen before is stopped.
 const LOOK: Duration = Duration::from_millis(2);
 /// After so many looks at nothing it ends.

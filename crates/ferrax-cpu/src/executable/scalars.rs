@@ -27,6 +27,7 @@ use crate::kernels::moves;
 use crate::tier::Tier;
 use ferrax_kernel::{Bin, DType, Scalar};
 use smallvec::SmallVec;
+use std::mem::MaybeUninit;
 
 type Reg = u16;
 
@@ -84,7 +85,11 @@ macro_rules! codes {
                             let x = *r.add(i.a as usize);
                             *r.add(i.d as usize) = if value::F64(x).is_nan() { 0x7ff8_0000_0000_0000 } else { x };
                         }
-                        Code::Call(f) => f(r.add(i.d as usize).cast(), r.add(i.a as usize).cast(), r.add(i.b as usize).cast(), r.add(i.c as usize).cast(), 1),
+                        Code::Call(f) => {
+                            // A lane may be less than a register.
+                            r.add(i.d as usize).write(0);
+                            f(r.add(i.d as usize).cast(), r.add(i.a as usize).cast(), r.add(i.b as usize).cast(), r.add(i.c as usize).cast(), 1)
+                        }
                     }
                 }
             }
@@ -272,33 +277,47 @@ pub struct ScalarBlock {
     reads: Vec<CellScalar>,
     writes: Vec<CellScalar>,
     kernels: u64,
-    lazy: Option<LazyLoop>,
+    /// The registers that stand before the block: all that it neither reads nor computes.
+    constants: Vec<(Reg, u64)>,
+    /// The block as a loop of one iteration, and the state of that which is each of the writes; none where it is a constant.
+    lazy: Option<(LazyLoop, Vec<Option<usize>>)>,
 }
 impl ScalarBlock {
     pub fn run(&self, state: &mut RunState) {
-        let mut file: File = SmallVec::from_slice(&self.file);
-        let r = file.as_mut_ptr();
         state.launches += self.kernels;
+        if let Some((lazy, states)) = &self.lazy
+            && let Some(code) = lazy.get(self.code.len() as u64, &self.file)
+        {
+            // SAFETY: as below; the text's state begins with what is read.
+            unsafe {
+                code.once(self.reads.iter().map(|p| p.read(&state.ptrs)), |left| {
+                    for (p, n) in self.writes.iter().zip(states) {
+                        p.write(&state.ptrs, n.map_or_else(|| self.file[p.reg as usize], |n| left.value(n)));
+                    }
+                });
+            }
+            return;
+        }
+        let mut file: SmallVec<[MaybeUninit<u64>; 256]> = SmallVec::with_capacity(self.file.len());
+        let r = file.as_mut_ptr().cast::<u64>();
         // SAFETY: registers are numbers that `fresh` gave out, each when it put one more into the file. Places are slots of one element
         // (`copy` and `kernel` refuse others to write), or the constant element of a load, which `Kernel::verify` proved to lie inside;
-        // verify, places: the cells point at them.
+        // verify, places: the cells point at them. What is read was written: it is a constant, or read from memory, or computed before.
         unsafe {
+            for (reg, x) in &self.constants {
+                r.add(*reg as usize).write(*x);
+            }
             for p in &self.reads {
-                *r.add(p.reg as usize) = p.read(&state.ptrs);
+                r.add(p.reg as usize).write(p.read(&state.ptrs));
             }
-            match self.lazy.as_ref().and_then(|l| l.get(self.code.len() as u64, &self.file)) {
-                Some(code) => {
-                    code.run(&mut file, &[], 1);
-                }
-                None => exec(&self.code, r),
-            }
+            exec(&self.code, r);
             for p in &self.writes {
                 p.write(&state.ptrs, *r.add(p.reg as usize));
             }
         }
     }
     pub fn text(&self) -> String {
-        let native = if self.lazy.as_ref().is_some_and(LazyLoop::is_native) { ", native" } else { "" };
+        let native = if self.lazy.as_ref().is_some_and(|l| l.0.is_native()) { ", native" } else { "" };
         let [n, reads, writes] = [self.code.len(), self.reads.len(), self.writes.len()];
         format!("{n} scalar operations, {reads} reads, {writes} writes{native}")
     }

@@ -170,6 +170,17 @@ impl Addresses {
         // SAFETY: each position has an index vector as long as there are parts.
         unsafe { (self.f)(ix, from, n, &self.parts, self.drop, at.as_mut_ptr()) }
     }
+    /// Of the first window.
+    ///
+    /// # Safety
+    /// As `of`: there is a position.
+    #[inline]
+    pub unsafe fn first(&self, ix: &IndexArrays) -> i64 {
+        let mut at = OUTSIDE;
+        // SAFETY: by the contract.
+        unsafe { (self.f)(ix, 0, 1, &self.parts, self.drop, &mut at) };
+        at
+    }
     /// Of indices that lie together, vector after vector.
     pub fn together(&self, ix: *const u8) -> IndexArrays {
         let components = (0..self.parts.len()).map(|j| ix.wrapping_add(j * self.index_bytes)).collect();

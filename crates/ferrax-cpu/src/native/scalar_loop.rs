@@ -17,6 +17,7 @@ use super::{CalledFn, LaneWidth, MOST_SPILLS, MOST_VALUES, Replaced, enter};
 use ferrax_kernel::DType;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
+use std::mem::MaybeUninit;
 
 /// An operation on registers: recorded, or called where it cannot be.
 pub struct LoopOperation {
@@ -168,21 +169,46 @@ impl LoopText {
     }
 }
 
-impl LoopCode {
-    /// Goes through at most `n` iterations from where the file and the windows stand; gives how many there were.
+/// The words of a vector.
+const WORDS: usize = VectorSize::Ymm.bytes() / 8;
+/// A table of pointers, and a vector behind it for each register of the state.
+type LoopMemory = SmallVec<[MaybeUninit<u64>; 384]>;
+
+/// What code has left.
+pub struct LeftState<'a> {
+    code: &'a LoopCode,
+    memory: &'a LoopMemory,
+}
+impl LeftState<'_> {
+    /// The value of register `n` of the state.
     ///
     /// # Safety
-    /// Each window has its elements at its place and at the next `n - 1`; registers of the state lie in the file.
-    pub unsafe fn run(&self, file: &mut [u64], windows: &[*mut u8], n: usize) -> usize {
-        if n == 0 {
-            return 0;
+    /// It was given one, or the code gives it one.
+    #[inline]
+    pub unsafe fn value(&self, n: usize) -> u64 {
+        // SAFETY: there is a vector for each; by the contract it has a value.
+        let x = unsafe { self.memory[TABLE + WORDS * n].assume_init() };
+        match (self.code.state[n].1, self.code.wide) {
+            (true, _) => x & 1,
+            (false, true) => x,
+            (false, false) => x & 0xffff_ffff,
         }
-        const WORDS: usize = VectorSize::Ymm.bytes() / 8;
-        let mut memory: SmallVec<[u64; 256]> = SmallVec::from_elem(0, TABLE + WORDS * self.state.len());
-        windows.iter().zip(&mut memory).for_each(|(w, m)| *m = *w as u64);
-        for ((r, is_bool), v) in self.state.iter().zip(memory[TABLE..].chunks_exact_mut(WORDS)) {
-            let x = file[*r as usize];
-            v.fill(match (is_bool, self.wide) {
+    }
+}
+
+impl LoopCode {
+    fn memory(&self) -> LoopMemory {
+        let words = TABLE + WORDS * self.state.len();
+        let mut memory = LoopMemory::with_capacity(words);
+        // SAFETY: so many there are, and they need no values.
+        unsafe { memory.set_len(words) };
+        memory
+    }
+    /// Gives the first registers of the state these values.
+    #[inline]
+    fn give(&self, memory: &mut LoopMemory, values: impl Iterator<Item = u64>) {
+        for (((_, is_bool), v), x) in self.state.iter().zip(memory[TABLE..].chunks_exact_mut(WORDS)).zip(values) {
+            v.fill(MaybeUninit::new(match (is_bool, self.wide) {
                 (true, _) => {
                     if x & 0xff != 0 {
                         u64::MAX
@@ -192,18 +218,40 @@ impl LoopCode {
                 }
                 (false, true) => x,
                 (false, false) => x & 0xffff_ffff | x << 32,
-            });
+            }));
         }
+    }
+    /// Goes through at most `n` iterations from where the file and the windows stand; gives how many there were.
+    ///
+    /// # Safety
+    /// Each window has its elements at its place and at the next `n - 1`; registers of the state lie in the file.
+    pub unsafe fn run(&self, file: &mut [u64], windows: &[*mut u8], n: usize) -> usize {
+        if n == 0 {
+            return 0;
+        }
+        let mut memory = self.memory();
+        windows.iter().zip(&mut memory).for_each(|(w, m)| *m = MaybeUninit::new(*w as u64));
+        self.give(&mut memory, self.state.iter().map(|(r, _)| file[*r as usize]));
         // SAFETY: `assemble` made it; behind the table is a vector for each register of the state, and the windows' elements are there, by the
         // contract.
         let done = unsafe { enter(&self.code, memory.as_mut_ptr().cast(), n) };
-        for ((r, is_bool), v) in self.state.iter().zip(memory[TABLE..].chunks_exact(WORDS)) {
-            file[*r as usize] = match (is_bool, self.wide) {
-                (true, _) => v[0] & 1,
-                (false, true) => v[0],
-                (false, false) => v[0] & 0xffff_ffff,
-            };
+        let left = LeftState { code: self, memory: &memory };
+        for (n, (r, _)) in self.state.iter().enumerate() {
+            // SAFETY: all were given values.
+            file[*r as usize] = unsafe { left.value(n) };
         }
         done
+    }
+    /// Goes through one iteration from where the first registers of the state have these values.
+    ///
+    /// # Safety
+    /// The loop has no windows, and what its operations read of the state is given.
+    #[inline]
+    pub unsafe fn once(&self, values: impl Iterator<Item = u64>, then: impl FnOnce(LeftState)) {
+        let mut memory = self.memory();
+        self.give(&mut memory, values);
+        // SAFETY: as in `run`.
+        unsafe { enter(&self.code, memory.as_mut_ptr().cast(), 1) };
+        then(LeftState { code: self, memory: &memory });
     }
 }

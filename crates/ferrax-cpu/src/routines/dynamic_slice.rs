@@ -1,6 +1,6 @@
 //! `DynamicSlice` and `DynamicUpdateSlice`: windows whose starts are data. An update costs what it writes, where it is in place.
 use super::Run;
-use super::walk::{Walk, copy, indices, strides};
+use super::walk::{Walk, copy, index_at, strides};
 use crate::kernels::Bases;
 use ferrax_kernel::{DType, Dims, Res};
 
@@ -17,7 +17,7 @@ fn offset(
     let mut at = 0;
     for k in 0..operand.len() {
         // SAFETY: `Routine::operands` lists an integer of this dtype for each axis, and verify, sizes, found the slots so.
-        let x = unsafe { indices(index, bases.input(first + k as u32), 0, 1)[0] };
+        let x = unsafe { index_at(index, bases.input(first + k as u32)) };
         at += x.clamp(0, (operand[k] - window[k].min(operand[k])) as i64) as isize * strides[k];
     }
     at * bytes as isize

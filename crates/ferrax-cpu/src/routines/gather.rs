@@ -177,6 +177,22 @@ impl Gathering {
             }
         }
     }
+    /// Takes the only one.
+    ///
+    /// # Safety
+    /// As `run_positions`, where there is one position.
+    unsafe fn run_single(&self, bases: Bases) {
+        // PERF: it needs no room for the addresses of many.
+        // SAFETY: as in `run_positions`.
+        unsafe {
+            let at = if self.never { OUTSIDE } else { self.addresses.first(&self.indices(bases)) };
+            let (out, f) = (bases.output(0), copy(self.bytes));
+            match at {
+                0.. => self.walk.run(out, bases.input(0).cast_const().wrapping_offset(at as isize), f),
+                _ => self.filling.run(out, self.fill.bytes().as_ptr(), f),
+            }
+        }
+    }
     /// Takes all of them, spread over threads where that pays.
     pub fn routine(self) -> Run {
         Box::new(move |bases: Bases, parallel: bool| {
@@ -184,6 +200,7 @@ impl Gathering {
             // SAFETY: a step's routine was verified; ranges are one thread's each.
             unsafe {
                 match self.walk.rows() {
+                    _ if self.positions == 1 => self.run_single(bases),
                     // All positions of a row are read while it lies in the nearest cache.
                     rows if self.across && rows > 1 => {
                         threads::for_ranges(rows, cost, bases.cancel, &|r| self.run_across(bases, 0..self.positions, r))

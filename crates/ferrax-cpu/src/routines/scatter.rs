@@ -127,6 +127,15 @@ pub fn compile(s: &Scatter, tier: Tier) -> Res<Run> {
                 Some(c) => walk.combine(to, from, c),
             }
         };
+        // PERF: one window, as loops over few numbers write it, needs no room for the addresses of many.
+        if n_positions == 1 {
+            // SAFETY: `Routine::verify`: the index array has a vector for each position.
+            let at = unsafe { addresses.first(&ix) };
+            if at >= 0 {
+                put(&walk, out.get().wrapping_offset(at as isize), new.get());
+            }
+            return Ok(());
+        }
         let mut at = [OUTSIDE; AT_ONCE];
         if slow {
             let mut o = Odometer::at(&row_major, 0);

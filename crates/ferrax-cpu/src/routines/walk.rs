@@ -114,31 +114,24 @@ pub fn copy(bytes: usize) -> RunFn {
     }
 }
 
-/// Values of an index array as i64; what no i64 holds counts as far outside.
+/// An index as i64; what no i64 holds counts as far outside.
 ///
 /// # Safety
-/// `p` points at `from + n` integers of dtype `d`.
-pub unsafe fn indices(d: DType, p: *const u8, from: usize, n: usize) -> SmallVec<[i64; 8]> {
-    macro_rules! read {
-        ($T:ty, |$x:ident| $e:expr) => {
-            // SAFETY: by the contract.
-            (0..n)
-                .map(|i| {
-                    let $x = unsafe { *p.cast::<$T>().add(from + i) };
-                    $e
-                })
-                .collect()
-        };
-    }
-    match d {
-        DType::I8 => read!(i8, |x| x as i64),
-        DType::I16 => read!(i16, |x| x as i64),
-        DType::I32 => read!(i32, |x| x as i64),
-        DType::I64 => read!(i64, |x| x),
-        DType::U8 | DType::Bool => read!(u8, |x| x as i64),
-        DType::U16 => read!(u16, |x| x as i64),
-        DType::U32 => read!(u32, |x| x as i64),
-        _ => read!(u64, |x| i64::try_from(x).unwrap_or(i64::MAX)),
+/// `p` points at an integer of dtype `d`.
+#[inline]
+pub unsafe fn index_at(d: DType, p: *const u8) -> i64 {
+    // SAFETY: by the contract.
+    unsafe {
+        match d {
+            DType::I8 => p.cast::<i8>().read() as i64,
+            DType::I16 => p.cast::<i16>().read() as i64,
+            DType::I32 => p.cast::<i32>().read() as i64,
+            DType::I64 => p.cast::<i64>().read(),
+            DType::U8 | DType::Bool => p.read() as i64,
+            DType::U16 => p.cast::<u16>().read() as i64,
+            DType::U32 => p.cast::<u32>().read() as i64,
+            _ => i64::try_from(p.cast::<u64>().read()).unwrap_or(i64::MAX),
+        }
     }
 }
 

@@ -25,7 +25,7 @@ const BRANCHES: [usize; 2] = [256, 64];
 /// What an operation takes, in nanoseconds: interpreted, and as code, which takes some time to come.
 pub(super) const EACH: [f64; 2] = [1.5, 0.5];
 /// Operations of a block from which native code is worth the way there.
-const WORTH: usize = 48;
+const WORTH: usize = 24;
 /// Operations of a loop's body beyond which tiles are the better way, whatever they cost.
 pub(super) const LONGEST: usize = 20_000;
 
@@ -419,8 +419,17 @@ impl ScalarBuilder {
                 }
             }
         }
+        let mut is_constant = vec![true; self.block.file.len()];
+        self.block.reads.iter().for_each(|p| is_constant[p.reg as usize] = false);
+        self.block.code.iter().for_each(|i| is_constant[i.d as usize] = false);
+        let file = self.block.file.iter().zip(0..).filter(|(_, reg)| is_constant[*reg as usize]);
+        self.block.constants = file.map(|(x, reg)| (reg, *x)).collect();
         if self.most > 1 && self.block.code.len() >= WORTH {
-            self.block.lazy = self.text(c).map(|text| LazyLoop::new(text, vec![]));
+            self.block.lazy = self.text(c).map(|text| {
+                let state = |p: &CellScalar| text.state.iter().position(|s| s.0 == p.reg);
+                let states = self.block.writes.iter().map(state).collect();
+                (LazyLoop::new(text, vec![]), states)
+            });
         }
         self.block
     }
