@@ -203,3 +203,28 @@ def test_a_single_window_is_taken_and_put_where_it_belongs():
         assert (scaled == want).all()
         begin = [min(max(i + n if i < 0 else i, 0), n - 2) for n in (5, 4)]
         assert (window == x[begin[0] : begin[0] + 2, begin[1] : begin[1] + 2]).all()
+
+
+def test_short_rows_of_few_elements_have_no_conditions():
+    f = lambda a, b: jnp.concatenate([jnp.stack([a, b], -1), jnp.zeros((2, 2), a.dtype)])
+    text, got = plan(f, V[:30], V[10:])
+    assert not any("indices" in line for line in text), text
+    alike(got, np.concatenate([np.stack([V[:30], V[10:]], -1), np.zeros((2, 2), np.float32)]))
+
+
+def test_loops_with_integers_of_a_byte_become_code():
+    def body(i, s):
+        x, n = s
+        for k in range(12):
+            x = x * 0.75 + (n.astype(jnp.uint8).astype(jnp.int32) & (k + 1)).astype(jnp.float32)
+        return x, n * 3 + i
+
+    text, got = plan(lambda x, n: lax.fori_loop(0, 300, body, (x, n)), jnp.float32(1), jnp.int32(5))
+    assert any("native" in line for line in text), text
+    x, n = np.float32(1), 5
+    for i in range(300):
+        for k in range(12):
+            x = np.float32(x * np.float32(0.75)) + np.float32(n & 255 & k + 1)
+        n = (n * 3 + i) & 0xFFFFFFFF
+    assert got[0] == x
+    assert np.uint32(got[1]) == n

@@ -62,7 +62,9 @@ pub fn pieces(k: &Kernel) -> Vec<Piece> {
     }
     let boxes = cuts.iter().fold(1usize, |n, c| n.saturating_mul(c.len() + 1));
     let few = boxes <= MAX_BOXES && boxes * k.nodes.len() <= MAX_NODES;
-    if !few || k.grid.size() < SMALL * boxes {
+    // What becomes outputs of one piece is no box of its own.
+    let parts = if woven { boxes / k.grid[rank - 1] } else { boxes };
+    if !few || k.grid.size() < SMALL * parts {
         return vec![whole(k)];
     }
     if boxes == 1 {

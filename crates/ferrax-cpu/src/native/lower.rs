@@ -4,6 +4,7 @@
 use super::asm::Opcode;
 use super::graph::{self, VecValue, bin as op, constant, not, select, un as op1, with};
 use super::record::{EQ, LE, LT, NE, VecReal};
+use crate::kernels::lane::Lane;
 use ferrax_kernel::math::Real;
 use ferrax_kernel::{Bin, DType, Scalar, Un, math};
 
@@ -84,7 +85,8 @@ impl Function {
     pub fn width_called(self) -> Option<LaneWidth> {
         let alike = match self {
             Function::Un(_, d) | Function::Bin(_, d) => Some(d),
-            Function::Convert(from, to) if width(from) == width(to) => Some(from),
+            // Those of smaller integers are lanes of 32 bits.
+            Function::Convert(from, to) if Lane::of(from).size() == Lane::of(to).size() => Some(Lane::of(from).dtype()),
             _ => None,
         };
         alike.filter(|d| d.size() >= 4 && self.bools() == ([false; 3], false)).map(width)
