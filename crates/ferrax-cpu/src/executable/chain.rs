@@ -156,6 +156,11 @@ impl<'a> ChainBuilder<'a> {
             return out.push(link.alone());
         }
         self.prospects.push(Prospect { of, link, in_slots, out_slots });
+        // PERF: what held without it holds still.
+        let known = self.prospects.len() - 1;
+        if self.rows > 0 && self.prospects.len() <= MOST_LINKS && self.holds(c, self.rows, known) {
+            return;
+        }
         if let Some(rows) = self.common_rows(c) {
             self.rows = rows;
         } else if let Some(last) = self.prospects.pop() {
@@ -177,8 +182,10 @@ impl<'a> ChainBuilder<'a> {
         // Inner cells of what does not become a chain stay in the arena.
         let pays = self.pays(c);
         let meets = |s: &SlotId, cell: Cell, bytes: usize| {
-            let apart =
-                || pays && is_inner(c, &self.prospects, cell) || !overlap(c, (c.cell(*s), c.bytes(*s)), (cell, bytes));
+            let apart = || {
+                pays && is_inner(c, &self.prospects, cell)
+                    || !overlap(c, c.cell(*s), cell, |x| if x == cell { bytes } else { c.bytes(*s) })
+            };
             c.cell(*s) == cell || !apart()
         };
         let touched = touched(c, &self.prospects);
@@ -227,54 +234,56 @@ impl<'a> ChainBuilder<'a> {
         });
         counts.reverse();
         counts.dedup();
-        counts.into_iter().find(|rows| *rows > 1 && self.holds(c, *rows))
+        counts.into_iter().find(|rows| *rows > 1 && self.holds(c, *rows, 0))
     }
-    /// The invariant, for so many rows.
-    fn holds(&self, c: &Compiler, rows: usize) -> bool {
+    /// The invariant, for so many rows, where it is `known` of the first prospects.
+    fn holds(&self, c: &Compiler, rows: usize, known: usize) -> bool {
         let all = &self.prospects;
+        let (old, new) = all.split_at(known);
         let touched = touched(c, all);
-        let bytes = |cell: Cell| touched.iter().find(|t| t.0 == cell).map_or(0, |t| t.1);
         let cuts = |l: &Prospect| l.of.leading(rows).is_some() && l.link.work.splits(rows);
-        if !all.iter().all(cuts) || streamed(c, all).iter().map(|t| t.1).sum::<usize>() / rows > CHUNK {
+        if !new.iter().all(cuts) || streamed(c, all).iter().map(|t| t.1).sum::<usize>() / rows > CHUNK {
             return false;
         }
-        let inner: SmallVec<[Cell; 8]> = touched.iter().map(|t| t.0).filter(|x| is_inner(c, all, *x)).collect();
-        let meet = |a: Cell, b: Cell| {
-            a == b || !inner.contains(&a) && !inner.contains(&b) && overlap(c, (a, bytes(a)), (b, bytes(b)))
-        };
+        let bytes = |cell: Cell| touched.binary_search_by_key(&cell, |t| t.0).map_or(0, |at| touched[at].1);
+        // Inner cells stand apart, wherever the plan has them: that is looked at last, since few meet.
+        let meet = |a: Cell, b: Cell| a == b || overlap(c, a, b, bytes) && !is_inner(c, all, a) && !is_inner(c, all, b);
         let alike = |a: Cell, b: Cell| a == b || bytes(a) == bytes(b) && c.meet(a, b);
-        let mut written: SmallVec<[Cell; 8]> = all.iter().flat_map(|l| l.link.outs.iter().copied()).collect();
-        written.extend(self.carried.iter().flat_map(|(slot, next)| [*slot, *next]));
-        let reads_rows = |l: &Prospect, input: usize, cell: Cell| {
-            written.iter().all(|w| !meet(cell, *w) || alike(cell, *w) && l.of.reads_by_rows(input, rows))
+        let written = |of: &[Prospect]| -> SmallVec<[Cell; 8]> {
+            let mut cells: SmallVec<[Cell; 8]> = of.iter().flat_map(|l| l.link.outs.iter().copied()).collect();
+            cells.extend(self.carried.iter().flat_map(|(slot, next)| [*slot, *next]));
+            cells
         };
-        all.iter().all(|l| l.link.ins.iter().enumerate().all(|(k, cell)| reads_rows(l, k, *cell)))
-            && written.iter().all(|a| written.iter().all(|b| !meet(*a, *b) || alike(*a, *b)))
+        let (by_all, by_new) = (written(all), written(new));
+        let reads_rows = |of: &[Prospect], by: &[Cell]| {
+            of.iter().all(|l| {
+                l.link.ins.iter().enumerate().all(|(input, cell)| {
+                    by.iter().all(|w| !meet(*cell, *w) || alike(*cell, *w) && l.of.reads_by_rows(input, rows))
+                })
+            })
+        };
+        reads_rows(new, &by_all)
+            && reads_rows(old, &by_new)
+            && by_new.iter().all(|a| by_all.iter().all(|b| !meet(*a, *b) || alike(*a, *b)))
     }
 }
 
-/// The cells that links touch, with their bytes.
-fn touched(c: &Compiler, all: &[Prospect]) -> SmallVec<[(Cell, usize); 8]> {
-    let mut cells: SmallVec<[(Cell, usize); 8]> = SmallVec::new();
-    for l in all {
-        for s in l.in_slots.iter().chain(l.out_slots) {
-            let (cell, bytes) = (c.cell(*s), c.bytes(*s));
-            if !cells.iter().any(|x| x.0 == cell) {
-                cells.push((cell, bytes));
-            }
-        }
-    }
+/// Cells with their bytes, in order.
+type Cells = Vec<(Cell, usize)>;
+fn cells<'a>(c: &Compiler, slots: impl Iterator<Item = &'a SlotId>) -> Cells {
+    let mut cells: Cells = slots.map(|s| (c.cell(*s), c.bytes(*s))).collect();
+    cells.sort_by_key(|x| x.0);
+    cells.dedup_by_key(|x| x.0);
     cells
 }
-/// Those of them that links go through row by row: what is gathered from, they read anywhere.
-fn streamed(c: &Compiler, all: &[Prospect]) -> SmallVec<[(Cell, usize); 8]> {
-    let goes = |l: &Prospect, cell: Cell| {
-        let skipped = usize::from(matches!(l.of, Origin::Gather(_)));
-        l.link.ins[skipped..].contains(&cell) || l.link.outs.contains(&cell)
-    };
-    let mut cells = touched(c, all);
-    cells.retain(|(cell, _)| all.iter().any(|l| goes(l, *cell)));
-    cells
+/// Those that links touch.
+fn touched(c: &Compiler, all: &[Prospect]) -> Cells {
+    cells(c, all.iter().flat_map(|l| l.in_slots.iter().chain(l.out_slots)))
+}
+/// Those that links go through row by row: what is gathered from, they read anywhere.
+fn streamed(c: &Compiler, all: &[Prospect]) -> Cells {
+    let skipped = |l: &Prospect| usize::from(matches!(l.of, Origin::Gather(_)));
+    cells(c, all.iter().flat_map(|l| l.in_slots[skipped(l)..].iter().chain(l.out_slots)))
 }
 /// Whether the links write this cell before they read it, and nobody else reads it.
 fn is_inner(c: &Compiler, all: &[Prospect], cell: Cell) -> bool {
@@ -286,9 +295,11 @@ fn is_inner(c: &Compiler, all: &[Prospect], cell: Cell) -> bool {
         && reads == c.reads(cell)
 }
 /// Whether bytes of the two cells may be the same memory.
-fn overlap(c: &Compiler, (a, a_bytes): (Cell, usize), (b, b_bytes): (Cell, usize)) -> bool {
+fn overlap(c: &Compiler, a: Cell, b: Cell, bytes: impl Fn(Cell) -> usize) -> bool {
+    #[cfg(test)]
+    tests::LOOKS.with(|n| n.set(n.get() + 1));
     match (c.homes[a as usize], c.homes[b as usize]) {
-        (Home::Arena(x), Home::Arena(y)) => x < y + b_bytes && y < x + a_bytes,
+        (Home::Arena(x), Home::Arena(y)) => x < y + bytes(b) && y < x + bytes(a),
         // A window lies in what it runs along, wherever that is.
         (Home::Window | Home::Tape(_), _) | (_, Home::Window | Home::Tape(_)) => true,
         _ => c.meet(a, b),
@@ -481,5 +492,53 @@ impl Chain {
             self.step,
             self.inner_bytes
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::CpuBackend;
+    use ferrax_kernel::backend::Backend;
+    use ferrax_kernel::kernel::Access;
+    use ferrax_kernel::plan::{Place, SlotId, Step};
+    use ferrax_kernel::{Affine, Bin, DType, Kernel, Node, Plan, Scalar};
+    use std::cell::Cell;
+
+    thread_local! { pub static LOOKS: Cell<usize> = const { Cell::new(0) } }
+
+    /// What is looked at as so many kernels, which share nothing, might become chains.
+    fn looks(kernels: usize) -> usize {
+        const N: usize = 4096;
+        const EACH: usize = 8;
+        let mut k = Kernel { grid: [N].into(), inputs: vec![(DType::F32, N); 2 * EACH], ..Kernel::default() };
+        for input in 0..2 * EACH as u32 {
+            let (at, fill) = (Affine::new(0, [1]), Scalar::zero(DType::F32));
+            k.nodes.push((DType::F32, Node::Load(Box::new(Access { input, at, guards: Default::default(), fill }))));
+        }
+        for j in 0..EACH as u32 {
+            k.nodes.push((DType::F32, Node::Bin(Bin::Add, 2 * j, 2 * j + 1)));
+            k.outputs.push(2 * EACH as u32 + j);
+        }
+        let mut p = Plan::default();
+        for _ in 0..kernels {
+            let ins: Vec<SlotId> = (0..2 * EACH).map(|_| p.add_slot(DType::F32, N, 0)).collect();
+            let outs: Vec<SlotId> = (0..EACH).map(|_| p.add_slot(DType::F32, N, 0)).collect();
+            p.places.extend((p.inputs.len()..).take(ins.len()).map(|i| Place::Input(i as u32)));
+            p.places.extend((p.outputs.len()..).take(outs.len()).map(|i| Place::Output(i as u32)));
+            p.inputs.extend(&ins);
+            p.outputs.extend(&outs);
+            p.steps.push(Step::Kernel { kernel: k.clone().into(), ins, outs });
+        }
+        p.donatable = vec![None; p.outputs.len()];
+        LOOKS.with(|n| n.set(0));
+        CpuBackend::new().compile(p.verify().unwrap()).unwrap();
+        LOOKS.with(Cell::get)
+    }
+    #[test]
+    fn chains_are_found_in_a_time_that_grows_with_kernels() {
+        let (once, twice) = (looks(100), looks(200));
+        assert!(once > 0 && 4 * twice <= 9 * once, "{once}, then {twice}");
+        // each is asked about each of those that a chain may have, once
+        assert!(once <= 100 * super::MOST_LINKS * 8 * 24 * 2, "{once}");
     }
 }
