@@ -391,6 +391,53 @@ def test_neighbours_and_fewer_bits(lax, jnp, name):
     same(lax.reduce_precision(a, 5, 1), np.asarray(lax.reduce_precision(x.astype(np.float32), 5, 1)).astype(dtype(name)))
 
 
+@floats
+def test_signs_and_exponents(jnp, name):
+    x = finite(name)
+    wide = x.astype(np.float32)
+    np.testing.assert_array_equal(jnp.signbit(x[:, None]), np.signbit(wide)[:, None])
+    same(jnp.copysign(x, x[::-1]), quiet(lambda: np.copysign(wide, np.signbit(wide[::-1]) * np.float32(-2) + 1).astype(x.dtype)))
+    fraction, exponent = jnp.frexp(x)
+    same(fraction, np.frexp(wide)[0].astype(x.dtype))
+    np.testing.assert_array_equal(exponent, np.frexp(wide)[1])
+    same(jnp.ldexp(x, 1), quiet(lambda: np.ldexp(wide, 1).astype(x.dtype)))
+    ordered = np.sort(wide[wide > 0])[:-1]
+    np.testing.assert_array_equal(jnp.spacing(ordered.astype(x.dtype)).astype("float32"), np.diff(np.sort(wide[wide > 0])))
+
+
+@each
+def test_statistics_are_computed_wide(jnp, name):
+    x = np.arange(4).astype(dtype(name)) if name in ("uint2", "int4", "uint4") else finite(name)[:4]
+    x = np.where(x > 0, x, x.dtype.type(1)).astype(x.dtype)
+    wide = x.astype(np.float32)
+    for f in ("std", "var", "mean"):
+        got = getattr(jnp, f)(x, dtype="float32")
+        assert got.dtype == np.float32
+        np.testing.assert_allclose(got, getattr(np, f)(wide), rtol=1e-6)
+    if name in INTEGERS:
+        np.testing.assert_allclose(jnp.histogram_bin_edges(x, 3), np.histogram_bin_edges(wide, 3), rtol=1e-6)
+    for q in (0.0, 0.3, 1.0):
+        of_floats = np.asarray(jnp.nanquantile(wide, q))
+        same(jnp.nanquantile(x, q), of_floats.astype(x.dtype) if name in FLOATS else of_floats)
+
+
+@floats
+def test_evenly_spaced_numbers_are_rounded_once(jnp, name):
+    got = jnp.linspace(1, 2, 9, dtype=name)
+    same(got, np.linspace(1, 2, 9, dtype=np.float32).astype(dtype(name)))
+
+
+@integers
+def test_draws_of_narrow_integers_are_those_of_wider_ones(jax, jnp, name):
+    key, info = jax.random.key(0), jnp.iinfo(name)
+    got = jax.random.randint(key, (200,), int(info.min), int(info.max) + 1, name)
+    wide = jax.random.randint(key, (200,), int(info.min), int(info.max) + 1)
+    same(got, np.asarray(wide).astype(dtype(name)))
+    assert len(set(np.asarray(got).tolist())) == 2 ** BITS[name]
+    most = jnp.full((), info.max, name)
+    same(jax.random.randint(key, (200,), 0, most), jax.random.randint(key, (200,), 0, int(info.max)))
+
+
 # ---------------------------------------------------------------- dtypes
 
 

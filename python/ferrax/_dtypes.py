@@ -206,6 +206,12 @@ def is_inexact(dtype) -> bool:
     return kind in ("f", "c") or (kind == "V" and _extended_float(dtype))
 
 
+def is_narrow(dtype) -> bool:
+    """Whether the dtype is one of those that promote with no other: integers of up to 4 bits, floats of up to 8."""
+    dtype = np.dtype(dtype)
+    return dtype.itemsize == 1 and _is_extended(dtype)
+
+
 def is_integer(dtype) -> bool:
     """Whether the dtype is a signed or unsigned integer (bool is neither)."""
     dtype = np.dtype(dtype)

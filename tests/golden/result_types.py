@@ -23,6 +23,16 @@ PAIRS = (
     ("uint64", "float32"), ("int8", "uint8"),
 )  # fmt: skip
 
+# dtypes that promote with no other; int2 and uint2 are as int4 and uint4, which the test says
+NARROW = ("int4", "uint4", "float8_e4m3fn", "float8_e5m2", "float4_e2m1fn")
+NARROW_PAIRS = (
+    *((d, d) for d in NARROW),
+    *((d, s) for d in NARROW for s in ("True", "1", "1.0")),
+    *(("1", d) for d in NARROW),
+    ("int4", "int8"), ("int4", "int32"), ("int4", "float8_e5m2"), ("bool", "int4"), ("bool", "float8_e5m2"), ("float8_e5m2", "float8_e4m3fn"),
+    ("float8_e5m2", "float4_e2m1fn"), ("float8_e5m2", "bfloat16"), ("uint4", "float32"), ("float8_e4m3fn", "float32"),
+)  # fmt: skip
+
 ONE = {
     "n": (
         "abs all angle any arccos arccosh arcsin arcsinh arctan arctanh argmax argmin argsort array asarray asinh"
@@ -310,12 +320,12 @@ jax.random.uniform(jax.random.PRNGKey(0), (2, 2), float, a, 2)
 
 def calls():
     """(the call's text, its operands' kinds)"""
-    one, two = [(d,) for d in (*DTYPES, *SCALARS)], list(PAIRS)
+    one, two = [(d,) for d in (*DTYPES, *NARROW, *SCALARS)], [*PAIRS, *NARROW_PAIRS]
     for module, names in ONE.items():
         yield from ((f"{module}.{name}(a)", one) for name in names.split())
     for module, names in TWO.items():
         yield from ((f"{module}.{name}(a, b)", two) for name in names.split())
-    arrays = [(d,) for d in DTYPES]
+    arrays = [(d,) for d in (*DTYPES, *NARROW)]
     yield from ((form, arrays) for form in FORMS.strip().splitlines())
 
 

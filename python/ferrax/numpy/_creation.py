@@ -17,7 +17,7 @@ from .. import _core, dlpack
 from .._batching import vmap
 from .._config import no_sharding
 from .._core import bind
-from .._dtypes import canonicalize_dtype, dtype_of, float0, is_bool, is_complex, is_inexact, is_integer, is_key, is_weak, requested, to_inexact
+from .._dtypes import canonicalize_dtype, dtype_of, float0, is_bool, is_complex, is_inexact, is_integer, is_key, is_narrow, is_weak, requested, to_inexact
 from .._shapes import canonicalize_axis, canonicalize_shape, static_size
 from ..lax._shaping import beside, integer_scalar, keys_of
 from ._arguments import Array, as_array, check_arraylike, concrete_or_error, constant, convert, is_arraylike, jitted
@@ -484,7 +484,7 @@ def _all_int(*values):
 def _linspace(start, stop, num, endpoint, retstep, dtype, axis):
     start, stop = as_array("linspace", start), as_array("linspace", stop)
     inner = to_inexact(_core.result_type(start, stop))
-    computation = inner if dtype is None or not is_inexact(dtype) else _core.result_type(inner, dtype)
+    computation = inner if dtype is None or not is_inexact(dtype) or is_narrow(dtype) else _core.result_type(inner, dtype)
     dtype = computation if dtype is None else dtype
     start, stop = convert(start, computation), convert(stop, computation)
     bounds = np.broadcast_shapes(start.shape, stop.shape)

@@ -13,7 +13,7 @@ import numpy as np
 from .. import _core
 from .._config import inert
 from .._core import bind, promote_shapes
-from .._dtypes import dtype_of, finfo, is_bool, is_complex, is_inexact, is_integer, is_unsigned, to_inexact
+from .._dtypes import dtype_of, finfo, is_bool, is_complex, is_inexact, is_integer, is_narrow, is_unsigned, to_inexact
 from .._flat import float0
 from ._arguments import Array, as_array, broadcast_constant, check_arraylike, constant, convert, jitted, pointwise, promote_inexact, scalar_like, unsupported
 from ._operators import logical_or
@@ -138,6 +138,9 @@ def _signbit(x):
         return broadcast_constant(np.bool_(False), x.shape)
     if is_integer(x.dtype):
         return bind("lt", x, constant(0, x.dtype))
+    if x.dtype.name in ("float4_e2m1fn", "float8_e8m0fnu"):
+        # whose sign is no byte's highest bit
+        x = convert(x, np.float32)
     bits = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}[x.dtype.itemsize]
     x = bind("bitcast_convert_type", x, new_dtype=np.dtype(bits))
     x = bind("shift_right_arithmetic", x, bits(8 * np.dtype(bits).itemsize - 1))
@@ -181,8 +184,9 @@ def spacing(x, /):
     (x,) = promote_inexact("spacing", x)
     if is_complex(x.dtype):
         raise ValueError("jnp.spacing is not defined for complex inputs.")
-    infinity = _core.asarray(scalar_like(np.inf, x))
-    step = bind("sub", bind("nextafter", x, copysign(infinity, x)), x)
+    # narrow dtypes may have no infinity
+    largest = _core.asarray(constant(finfo(x.dtype).max, x.dtype) if is_narrow(x.dtype) else scalar_like(np.inf, x))
+    step = bind("sub", bind("nextafter", x, copysign(largest, x)), x)
     tiny = constant(finfo(x.dtype).smallest_subnormal, x.dtype)
     return where(bind("eq", step, scalar_like(0, x)), copysign(_core.asarray(tiny), x), step)
 
@@ -191,6 +195,9 @@ _FLOAT_LAYOUT = {2: (np.int16, 5, 10), 4: (np.int32, 8, 23), 8: (np.int64, 11, 5
 
 
 def _frexp_of(x):
+    if is_narrow(x.dtype):
+        mantissa, exponent = _frexp_of(convert(x, np.float32))
+        return convert(mantissa, x.dtype), exponent
     if x.dtype.kind == "V":
         integer, n_exponent, n_mantissa = np.int16, 8, 7
     else:
@@ -241,6 +248,8 @@ def frexp(x, /):
 @jitted("ldexp")
 def _ldexp(x, n):
     dtype = to_inexact(dtype_of(x))
+    if is_narrow(dtype):
+        return convert(_ldexp(convert(x, np.float32), n), dtype)
     x, n = promote_shapes(convert(x, dtype), convert(n, dtype))
     mantissa, exponent = _frexp(x)
     exponent = bind("add", *promote_shapes(convert(exponent, dtype), n))

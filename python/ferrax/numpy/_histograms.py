@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import _core
 from .._config import inert, no_sharding
-from .._dtypes import canonicalize_dtype, is_bool, is_integer
+from .._dtypes import canonicalize_dtype, is_bool, is_integer, is_narrow
 from ._arguments import Array, as_array, check_arraylike, concrete_or_error, convert
 from ._calculus import diff
 from ._creation import array, linspace, ones_like, zeros
@@ -74,7 +74,7 @@ def histogram_bin_edges(a, bins=10, range=None, weights=None):
         return convert(_core.asarray(bins), dtype)
     n = operator.index(bins)
     if range is None:
-        a = convert(a, dtype) if is_bool(a.dtype) else a
+        a = convert(a, dtype) if is_bool(a.dtype) or is_narrow(a.dtype) else a
         low, high = (minimum(a), maximum(a)) if a.size else (0, 1)
     else:
         low, high = _pair(range, dtype)

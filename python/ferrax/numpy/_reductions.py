@@ -17,7 +17,21 @@ import numpy as np
 
 from .. import _core
 from .._core import bind
-from .._dtypes import canonicalize_dtype, dtype_of, highest, is_bool, is_complex, is_inexact, is_integer, is_unsigned, lowest, requested, to_inexact, to_real
+from .._dtypes import (
+    canonicalize_dtype,
+    dtype_of,
+    highest,
+    is_bool,
+    is_complex,
+    is_inexact,
+    is_integer,
+    is_narrow,
+    is_unsigned,
+    lowest,
+    requested,
+    to_inexact,
+    to_real,
+)
 from .._shapes import canonicalize_axes, canonicalize_axis
 from ..lax import pmax, pmin, psum
 from ._arguments import Array, as_array, check_arraylike, constant, convert, jitted, scalar_like, unsupported
@@ -309,7 +323,7 @@ def _refuse_real(a, dtype):
 def _var(a, axis, dtype, correction, keepdims, where=None, mean=None):
     result = to_real(to_inexact(a.dtype)) if dtype is None else canonicalize_dtype(dtype)
     _refuse_real(a, dtype)
-    computation = to_inexact(a.dtype) if dtype is None else to_inexact(_core.result_type(a.dtype, result))
+    computation = to_inexact(a.dtype if dtype is None else result if is_narrow(a.dtype) else _core.result_type(a.dtype, result))
     if computation.itemsize <= 2:
         computation = np.dtype(np.float32)
     a = convert(a, computation)

@@ -13,7 +13,7 @@ import numpy as np
 from .. import _core
 from .._config import no_sharding
 from .._core import bind
-from .._dtypes import canonicalize_dtype, is_complex, is_inexact, requested, to_inexact
+from .._dtypes import canonicalize_dtype, is_complex, is_inexact, is_narrow, requested, to_inexact
 from .._shapes import listed_axes
 from ..lax import GatherDimensionNumbers, gather
 from . import _reductions
@@ -70,6 +70,7 @@ def _quantile(a, q, axis, method, keepdims, skip_nan, weights=None):
     one, zero = scalar_like(1, q), scalar_like(0, q)
     if weights is not None:
         return _weighted_quantile(a, q, axis, kept, keepdims, weights, skip_nan, whole, axes)
+    a = convert(a, np.float32) if is_narrow(dtype) else a
     if skip_nan:
         a = where(missing, float("nan"), a)
     else:
@@ -123,7 +124,7 @@ def _quantile(a, q, axis, method, keepdims, skip_nan, weights=None):
         half = half if half.ndim == 0 or tuple(half.shape) == tuple(low_value.shape) else _core.broadcast_to(half, low_value.shape)
         out = bind("select_n", half, high_value, low_value)
     else:
-        out = bind("mul", bind("add", low_value, high_value), constant(0.5, dtype))
+        out = bind("mul", bind("add", low_value, high_value), constant(0.5, a.dtype))
     if keepdims:
         out = reshape(out, tuple(q.shape) + tuple(kept))
     return convert(out, dtype)

@@ -10,7 +10,7 @@ import numpy as np
 from .. import _core, lax, numpy as jnp
 from .._api import jit
 from .._config import no_sharding
-from .._dtypes import canonicalize_dtype, is_complex, is_floating, is_integer, requested
+from .._dtypes import canonicalize_dtype, iinfo, is_complex, is_floating, is_integer, is_narrow, requested
 from .._shapes import canonicalize_shape
 from ..dtypes import TypePromotionError
 from ..numpy._arguments import check_arraylike
@@ -178,7 +178,7 @@ def randint(key, shape, minval, maxval, dtype=None, *, out_sharding=None):
     shape = checked_shape("randint", shape)
     if dtype.itemsize < 4:
         # Narrow types are drawn as int32: their own bits would be biased.
-        info = np.iinfo(dtype)
+        info = iinfo(dtype)
         low, high = jnp.clip(_as_int(minval), int(info.min), int(info.max)), jnp.clip(_as_int(maxval), int(info.min), int(info.max) + 1)
         return _convert(_randint(key, low, high, shape=shape, dtype=np.dtype(np.int32)), dtype)
     return _randint(key, minval, maxval, shape=shape, dtype=dtype)
@@ -186,7 +186,7 @@ def randint(key, shape, minval, maxval, dtype=None, *, out_sharding=None):
 
 def _as_int(x):
     x = jnp.asarray(x)
-    return x if is_integer(x.dtype) else x.astype(canonicalize_dtype(int))
+    return x if is_integer(x.dtype) and not is_narrow(x.dtype) else x.astype(canonicalize_dtype(int))
 
 
 def _clip_to(x, info):
