@@ -21,6 +21,8 @@ ONE_AXIS = {"argmax", "argmin"}
 CUMULATIVE = "cumsum cumprod nancumsum".split()
 ACTIVATIONS = "relu sigmoid softplus silu elu gelu leaky_relu selu soft_sign log_sigmoid".split()
 DTYPES = "float32 float64 int32 int64 uint8 bool".split()
+NARROW_INTS = "uint2 int4 uint4".split()
+NARROW_FLOATS = "float8_e4m3fn float8_e5m2 float8_e4m3b11fnuz float8_e3m4 float4_e2m1fn".split()
 
 TEMPLATES = """
 n.{unary}({any})
@@ -58,6 +60,14 @@ n.einsum('{letters}->{some_letters}', {any_lettered})
 n.pad({filled}, {small}, mode={pad_mode})
 n.clip({real}, -0.5, 0.75)
 {real}.astype({dtype})
+n.clip(n.nan_to_num({real}), 0, 1).astype({narrow_int}).astype({dtype})
+n.flip(n.clip(n.nan_to_num({real_ranked}), 0, 1).astype({narrow_int}), axis={axis}).astype('int32')
+(n.clip(n.nan_to_num({real}), 0, 1).astype({narrow_int}) * 3 + 1).astype('int32')
+{real}.astype('float32').astype({narrow_float}).astype('float32')
+n.sin({float}.astype('float32').astype({narrow_float})).astype('float32')
+n.where({any} > 0, {fits}.astype('float32').astype({narrow_float}), 1).astype('float32')
+n.concatenate([{float_ranked}.astype('float32').astype({narrow_float}), n.zeros_like({alike}, {narrow_float})], axis={axis}).astype('float32')
+lax.fori_loop(0, {small}, lambda i, v: v * v, {float}.astype('float32').astype({narrow_float})).astype('float32')
 n.tril({matrix})
 n.diagonal({matrix})
 nn.softmax({float_ranked}, axis={axis})
@@ -184,6 +194,8 @@ PARAMETERS = {
     "activation": one_of(ACTIVATIONS),
     "update": one_of(["set", "add", "multiply", "min", "max"]),
     "dtype": lambda draw, x: repr(draw(st.sampled_from(DTYPES))),
+    "narrow_int": lambda draw, x: repr(draw(st.sampled_from(NARROW_INTS))),
+    "narrow_float": lambda draw, x: repr(draw(st.sampled_from(NARROW_FLOATS))),
     "number": one_of([2, 3, 0.5, -1, 1, 0, True, 2.5]),
     "small": one_of([0, 1, 2]),
     "flag": one_of([False, True]),
