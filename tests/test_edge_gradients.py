@@ -1,5 +1,7 @@
 """Derivatives at poles, ties and ends of domain: JAX's where it has a value, a finite one where it gives NaN."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -104,3 +106,23 @@ def test_known_not_to_be_the_limit(jax, jnp):
     if jax.__name__ == "jax":
         pytest.skip("JAX gives NaN")
     assert np.asarray(jax.hessian(lambda x: jnp.linalg.norm(x) ** 2)(jnp.zeros(2))).tolist() == [[0, 0], [0, 0]]
+
+
+@pytest.mark.parametrize("method", ["set", "add", "multiply", "max"])
+def test_lanes_of_a_scatter_may_lie_on_any_axis(jax, jnp, method):
+    rng = np.random.default_rng(0)
+    x, u = rng.standard_normal((2, 3, 4, 5)).astype(f32), rng.standard_normal((2, 3, 3, 5)).astype(f32)
+    i = np.array([[2, 0, 1], [3, 1, 0]])
+    write = lambda x, i, u: getattr(x.at[:, i], method)(u)
+    loss = lambda x, i, u: jnp.sum(jnp.sin(write(x, i, u)))
+    rows = [tuple(map(jnp.asarray, row)) for row in zip(x, i, u, strict=True)]
+    values = np.stack([write(*row) for row in rows])
+    slopes = [np.stack(s) for s in zip(*(jax.grad(loss, (0, 2))(*row) for row in rows), strict=True)]
+    for axis, index_axis, update_axis, out in itertools.product(range(4), range(2), range(4), range(4)):
+        axes = (axis, index_axis, update_axis)
+        args = [jnp.asarray(np.moveaxis(a, 0, to)) for a, to in zip((x, i, u), axes, strict=True)]
+        np.testing.assert_allclose(jax.vmap(write, axes, out)(*args), np.moveaxis(values, 0, out), rtol=1e-6)
+        if out == axis:
+            got = jax.vmap(jax.grad(loss, (0, 2)), axes, out)(*args)
+            for g, s in zip(got, slopes, strict=True):
+                np.testing.assert_allclose(g, np.moveaxis(s, 0, out), rtol=1e-5, atol=1e-6)

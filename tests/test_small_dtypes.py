@@ -438,6 +438,47 @@ def test_draws_of_narrow_integers_are_those_of_wider_ones(jax, jnp, name):
     same(jax.random.randint(key, (200,), 0, most), jax.random.randint(key, (200,), 0, int(info.max)))
 
 
+class Lender:
+    """An array that speaks DLPack and nothing else; `capsules` are those it has lent."""
+
+    def __init__(self, x, keywords=None):
+        self.x, self.keywords, self.capsules = x, keywords, []
+
+    def __dlpack__(self, **keywords):
+        self.capsules.append(self.x.__dlpack__(**(keywords if self.keywords is None else self.keywords)))
+        return self.capsules[-1]
+
+    def __dlpack_device__(self):
+        return self.x.__dlpack_device__()
+
+
+@pytest.mark.parametrize("name", [*FLOATS, "bfloat16"])
+def test_dlpack_of_what_numpy_has_no_code_for(jax, jnp, name):
+    if name == "float4_e2m1fn":
+        with pytest.raises(BufferError):
+            jnp.ones(2, name).__dlpack__()
+        return
+    x = elements(name)[:24].reshape(2, 3, 4) if name in FLOATS else np.arange(24.0).reshape(2, 3, 4).astype(dtype(name))
+    for keywords in ({}, {"max_version": (1, 0)}, {"copy": True}, None):
+        same(jnp.from_dlpack(Lender(jnp.asarray(x), keywords)), x)
+    same(jnp.from_dlpack(Lender(jnp.asarray(x)), copy=True), x)
+    same(jnp.from_dlpack(Lender(jnp.asarray(x[0, 0, 0]))), x[0, 0, 0])
+    lent = Lender(jnp.asarray(x), {"max_version": (1, 0)})
+    jnp.from_dlpack(lent)
+    for other in (object(), lent.capsules[-1]):
+        with pytest.raises(TypeError, match="capsule"):
+            jax._core.dlpack_as_bits(other)
+    assert jax.dlpack.is_supported_dtype(name) == (name == "bfloat16")
+
+
+@pytest.mark.parametrize("name", [*FLOATS[1:], "bfloat16"])
+def test_dlpack_with_jax(jnp, oracle, name):
+    x = elements(name)[:24].reshape(4, 6) if name in FLOATS else np.arange(24.0).reshape(4, 6).astype(dtype(name))
+    same(jnp.from_dlpack(Lender(oracle.numpy.asarray(x))), x)
+    same(oracle.numpy.from_dlpack(Lender(jnp.asarray(x))), x)
+    same(oracle.numpy.from_dlpack(jnp.asarray(x)), x)
+
+
 # ---------------------------------------------------------------- dtypes
 
 

@@ -3,11 +3,12 @@
 import numpy as np
 
 from . import _core
-from ._dtypes import NUMPY_NUMBERS
+from ._dtypes import NUMPY_NUMBERS, canonicalize_dtype
 
 __all__ = ["from_dlpack", "is_supported_dtype"]
 
-_SUPPORTED = {np.dtype(t) for t in NUMPY_NUMBERS}
+_SUPPORTED = {*(np.dtype(t) for t in NUMPY_NUMBERS), canonicalize_dtype("bfloat16")}
+_HOST = 1  # DLPack's number of a device
 
 
 def from_dlpack(external_array, device=None, copy=None):
@@ -23,12 +24,45 @@ def from_dlpack(external_array, device=None, copy=None):
     """
     if not hasattr(external_array, "__dlpack__"):
         raise TypeError(f"The array passed to from_dlpack must have __dlpack__ and __dlpack_device__ methods, got {type(external_array)}.")
-    # numpy reads bfloat16 of the library's own arrays, but not by DLPack
-    view = np.asarray(external_array) if isinstance(external_array, _core.Array) else np.from_dlpack(external_array)
+    view = np.asarray(external_array) if isinstance(external_array, _core.Array) else _view(external_array)
     out = _core.asarray(view, copy=copy)
     return out if device is None else _core.device_put(out, device)
 
 
+def _view(external_array):
+    """The elements as numpy has them. bfloat16 and the floats of 8 bits, for which it has no code, pass as unsigned integers."""
+    try:
+        return np.from_dlpack(external_array)
+    except (RuntimeError, BufferError):
+        if external_array.__dlpack_device__()[0] != _HOST:
+            raise
+        try:
+            capsule = external_array.__dlpack__(max_version=(1, 0))
+        except TypeError:
+            capsule = external_array.__dlpack__()
+        name = _core.dlpack_as_bits(capsule)
+        if name is None:
+            raise
+        return np.from_dlpack(_Taken(capsule)).view(canonicalize_dtype(name))
+
+
+class _Taken:
+    """A capsule that was asked for before."""
+
+    def __init__(self, capsule):
+        self.capsule = capsule
+
+    def __dlpack__(self, **_):
+        return self.capsule
+
+    def __dlpack_device__(self):
+        return _HOST, 0
+
+
 def is_supported_dtype(dtype):
-    """Whether arrays of a dtype can be exchanged."""
-    return np.dtype(dtype) in _SUPPORTED
+    """Whether numpy and JAX exchange arrays of a dtype. Floats of 8 bits go where the other side has DLPack 1.1's codes for them.
+
+    >>> jax.dlpack.is_supported_dtype("int8"), jax.dlpack.is_supported_dtype("int4")
+    (True, False)
+    """
+    return canonicalize_dtype(dtype) in _SUPPORTED

@@ -4,5 +4,6 @@
 #![allow(unsafe_code)]
 pub mod fork;
 pub mod frames;
+pub mod lent;
 pub mod recursion;
 pub mod threads;

@@ -75,6 +75,8 @@ mod core {
     #[pymodule_export]
     use crate::export::{PyExported, PyProgramFamily};
     #[pymodule_export]
+    use crate::ffi::lent::dlpack_as_bits;
+    #[pymodule_export]
     use crate::jaxpr::{Jaxpr, JaxprEqn, Literal, Var, eval_program};
     #[pymodule_export]
     use crate::jit::{PyCompiled, PyExecutable, PyLowered, PyTraced, clear_caches, jit};

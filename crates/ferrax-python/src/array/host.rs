@@ -6,6 +6,7 @@ use super::value::{to_ndarray, wrap};
 use super::{PyArray, tracer_text};
 use crate::dtype;
 use crate::error::IntoPyResult;
+use crate::ffi::lent;
 use crate::trace_errors;
 use ferrax_ir::aval::Lit;
 use ferrax_ir::dtype::Dtype;
@@ -241,18 +242,26 @@ impl PyArray {
         let note =
             format!("The __dlpack__() method was called on traced array with shape {}.", self.value.aval().long());
         let a = to_ndarray(py, self.settled(py, ErrorKind::Concretization, &note)?)?;
+        let dtype = a.getattr("dtype")?.getattr("name")?;
+        let name = dtype.cast::<PyString>()?.to_str()?;
+        let bits = lent::bits_of(name);
+        let a = bits.map_or(Ok(a.clone()), |bits| a.call_method1("view", (bits,)))?;
+        let named = |capsule: Bound<'py, PyAny>| match bits {
+            Some(_) => lent::name_elements(&capsule, name).map(|()| capsule),
+            None => Ok(capsule),
+        };
         let understands = max_version.is_some_and(|v| v.0 >= 1);
         if understands && copy != Some(true) {
             let keywords = PyDict::new(py);
             keywords.set_item("max_version", max_version)?;
-            return a.call_method("__dlpack__", (), Some(&keywords));
+            return named(a.call_method("__dlpack__", (), Some(&keywords))?);
         }
         if copy == Some(false) {
             return Err(PyValueError::new_err(
                 "a read-only array cannot be handed over without a copy to a library that speaks DLPack before 1.0",
             ));
         }
-        a.call_method0("copy")?.call_method0("__dlpack__")
+        named(a.call_method0("copy")?.call_method0("__dlpack__")?)
     }
     /// Host memory, by DLPack's numbers.
     fn __dlpack_device__(&self) -> (u32, u32) {
