@@ -242,6 +242,10 @@ def reshaped(jax, r, key):
     return jax.vmap(jax.vmap(r.normal))(r.split(key, 4).reshape(2, 2))
 
 
+def drawn_again(jax, r, key):
+    return jax.grad(jax.checkpoint(lambda x, key: jax.numpy.sin(x * r.normal(key))))(1.0, key)
+
+
 def shape_alone(jax, r, key):
     return jax.eval_shape(r.normal, key).shape, r.normal(key)
 
@@ -262,7 +266,7 @@ PREVIOUS, ALREADY = "Previously-consumed key passed to ", r"In .*, argument \d i
 SCAN, WHILE = "scan body function leads to key reuse when repeatedly executed", "while_loop {} function leads to key reuse when repeatedly executed"
 SOUND = [
     fold_in_before, fold_in_after, parts, unpacked, the_rest, one_for_all_lanes, unused, scan_splits, scan_over_keys, while_splits, fori_folds, either,
-    neither, a_gradient, cloned, as_data, of_words, compared, reshaped, shape_alone, off_then_on, on_then_off,
+    neither, a_gradient, cloned, as_data, of_words, compared, reshaped, drawn_again, shape_alone, off_then_on, on_then_off,
 ]  # fmt: skip
 FAULTY = {
     twice: PREVIOUS, split_after_use: PREVIOUS + "random_split at index 0", use_after_split: PREVIOUS, one_part_twice: PREVIOUS + "slice at index 0",
@@ -273,7 +277,7 @@ FAULTY = {
     while_asks_one: WHILE.format("cond"), while_asks_what_it_carries: WHILE.format("cond"), map_of_one: SCAN, either_then: PREVIOUS,
     before_either: PREVIOUS + "cond at index 1", by_a_gradient: PREVIOUS, shuffled_and_chosen: PREVIOUS, bits_and_integers: PREVIOUS,
 }  # fmt: skip
-# flags are read when a program runs
+# flags are read when a program is traced or runs
 STAGED = [f for f in (*SOUND, *FAULTY) if f not in (off_then_on, on_then_off, shape_alone)]
 
 
@@ -358,3 +362,43 @@ def test_every_draw_consumes_its_key_once(jax, name):
         f(key)
         with pytest.raises(jax.errors.KeyReuseError):
             f(key)
+
+
+TRACES = {
+    "trace": lambda jax, f, key: jax.jit(f).trace(key),
+    "lower": lambda jax, f, key: jax.jit(f).lower(key),
+    "make_jaxpr": lambda jax, f, key: jax.make_jaxpr(f)(key),
+    "make_jaxpr of a jitted function": lambda jax, f, key: jax.make_jaxpr(jax.jit(f))(key),
+    "eval_shape": lambda jax, f, key: jax.eval_shape(f, key),
+    "lower of a checkpoint": lambda jax, f, key: jax.jit(jax.checkpoint(lambda key: jax.tree.leaves(f(key)))).lower(key),
+}
+
+
+@pytest.mark.parametrize("program", [f for f in STAGED if f is not both_of_one])
+@pytest.mark.parametrize("how", TRACES)
+def test_programs_that_are_only_traced(jax, program, how):
+    key = jax.eval_shape(lambda: jax.random.key(0))
+    call = lambda: TRACES[how](jax, lambda key: program(jax, jax.random, key), key)
+    if program in SOUND:
+        call()
+    else:
+        with pytest.raises(jax.errors.KeyReuseError, match=f"{ALREADY}|{SCAN}|{WHILE.format('(body|cond)')}"):
+            call()
+    with jax.debug_key_reuse(False):
+        call()
+
+
+def test_a_trace_that_was_kept_is_looked_at(jax):
+    f = jax.jit(lambda key: twice(jax, jax.random, key))
+    key = jax.eval_shape(lambda: jax.random.key(0))
+    with jax.debug_key_reuse(False):
+        f.lower(key)
+    with pytest.raises(jax.errors.KeyReuseError, match=ALREADY):
+        f.lower(key)
+
+
+def test_arguments_consumed_before_may_be_traced(jax):
+    key = jax.random.key(0)
+    jax.random.normal(key)
+    jax.jit(jax.random.normal).lower(key)
+    jax.make_jaxpr(jax.random.normal)(key)

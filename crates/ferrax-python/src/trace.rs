@@ -8,6 +8,7 @@ use crate::function::call;
 use crate::program::PyProgram;
 use crate::trace_errors;
 use ferrax::device::Device;
+use ferrax::key_reuse;
 use ferrax_ir::cx::name_axes;
 use ferrax_ir::effects::Name;
 use ferrax_ir::error::{Error, ErrorKind, Res};
@@ -130,6 +131,9 @@ pub fn trace(
     let (program, consts) = guarded(|| transform::make_program(&run, ins).py(py))?;
     drop(names);
     pins.hand_on(what).py(py)?;
+    if config::flags().key_reuse() {
+        key_reuse::check(&program).py(py)?;
+    }
     Ok((Arc::new(program), consts))
 }
 

@@ -119,6 +119,8 @@ fn of_op(op: &Op, args: &[Aval]) -> Res<KeyUse> {
         Op::Slice(s) if args[0].dtype.is_key() => consuming((0, region(s, &args[0]))),
         Op::Cond(c) => of_branches(c),
         Op::Loop(l) => of_loop(l, args),
+        // reverse mode draws again what was drawn before, from the same keys
+        Op::Remat(r) if r.differentiated => Ok(KeyUse::default()),
         op => match op.bodies()[..] {
             // what calls its body on its operands
             [body, ..] if body.n_ins() == args.len() => of_program(body),
@@ -261,6 +263,14 @@ fn consume(v: &Value, what: Consumed) {
     let mut before = all.entries.remove(&place(a)).map(|e| e.1);
     unite(&mut before, &what);
     all.entries.insert(place(a), (Arc::downgrade(&a.0), before.unwrap_or(what)));
+}
+
+/// Looks at a program that was traced, before anyone calls it.
+///
+/// # Errors
+/// `KeyReuseError`: it consumes a key twice, whatever its arguments are.
+pub fn check(p: &Program) -> Res<()> {
+    of_program(p).map(drop)
 }
 
 /// A call that is under way.

@@ -13,6 +13,7 @@ use crate::tree::{Leaves, PyTreeDef, TreeDef};
 use ferrax::compiled::{Compiled, device_of};
 use ferrax::device::Device;
 use ferrax::eval;
+use ferrax::key_reuse;
 use ferrax_ir::aval::Aval;
 use ferrax_ir::value::{Value, Values};
 use ferrax_kernel::plan::Operations;
@@ -40,6 +41,9 @@ impl PyJit {
         } else {
             guarded(|| jit.variant(py, &flat, &ins, flags))?
         };
+        if flags.key_reuse() {
+            key_reuse::check(&variant.program).py(py)?;
+        }
         let names = flat.leaves_of(py, jit)?;
         Ok(PyTraced(Stage { variant, in_def: Arc::new(flat.arguments_def(py)?), names, jit: jit.clone(), device }))
     }
