@@ -253,3 +253,21 @@ def test_callbacks_with_effects_are_not_run_again(jax, ordered):
                 g(2.0, 3.0)
     printing = jax.checkpoint(lambda x, y: (jax.debug.callback(lambda v: None, y), x * y)[1])
     assert float(jax.grad(printing)(2.0, 3.0)) == 3
+
+
+def test_a_policy_keeps_a_callback_from_being_run_again_in_lanes_too(jax, jnp):
+    """Under `vmap` a callback is a loop over the lanes, whose derivative has tangents for which it has no use."""
+    calls = []
+
+    def f(x):
+        jax.debug.callback(lambda v: calls.append(float(v)), x)
+        return jnp.sin(x) ** 2
+
+    x = jnp.arange(2.0)
+    for policy, times in ((jax.checkpoint_policies.everything_saveable, 1), (None, 2)):
+        g = jax.checkpoint(f, policy=policy)
+        for h in (jax.grad(lambda x: jax.vmap(g)(x).sum()), jax.jit(jax.grad(lambda x: jax.vmap(g)(x).sum()))):
+            calls.clear()
+            np.testing.assert_allclose(h(x), np.sin(2 * np.arange(2.0)), rtol=1e-6)
+            jax.effects_barrier()
+            assert sorted(calls) == sorted([0.0, 1.0] * times)

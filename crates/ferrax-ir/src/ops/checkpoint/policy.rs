@@ -219,6 +219,18 @@ fn known_step(
                 return Ok((RestStep::Kept(at..kept.len()), y.into_iter().map(Some).collect()));
             }
         }
+        // unknown operands that the body has no use for, as tangents of what a callback is given
+        if let (true, Some((smaller, used, _))) =
+            (unk.contains(&true), op.body().and_then(|b| b.dce(&vec![true; n_out])))
+        {
+            let avals: Vec<Aval> = pick(atoms, &used).iter().map(|a| p.atom_aval(a)).collect();
+            if !unk.iter().zip(&used).any(|(u, used)| *u && *used) && (policy.keeps)(&smaller, &avals)? {
+                let args: Values = pick(args, &used).into_iter().flatten().collect();
+                let y = cx.bind_body(&smaller, &args)?;
+                kept.extend(y.iter().cloned());
+                return Ok((RestStep::Kept(at..kept.len()), y.into_iter().map(Some).collect()));
+            }
+        }
         let inside = match op {
             Op::Loop(l) => cut_loop(cx, l, &unk, policy)?,
             Op::Cond(c) => cut_cond(cx, c, &unk, policy)?,
