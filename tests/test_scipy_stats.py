@@ -404,3 +404,14 @@ def test_standard_error_refuses(jax, jnp):
 def test_the_normal_distribution_refuses_shapes_that_do_not_fit(jax, jnp, x, mean, cov):
     with pytest.raises(ValueError, match="multivariate_normal.logpdf got incompatible shapes|ncompatible shapes for broadcasting"):
         jax.scipy.stats.multivariate_normal.logpdf(jnp.ones(x), jnp.zeros(mean), jnp.ones(cov))
+
+
+def test_a_truncated_normal_keeps_what_is_nearly_all(jax):
+    """Where a probability is nearly 1 its logarithm is that of what is left: the small number itself, not 0. From scipy."""
+    t = importlib.import_module(jax.__name__ + ".scipy.stats").truncnorm
+    np.testing.assert_allclose(t.logcdf(10.0, -1e-10, 35.5), -1.523970604710495e-23, rtol=1e-4)
+    np.testing.assert_allclose(t.logsf(-10.0, -35.5, 1e-10), -1.523970604710495e-23, rtol=1e-4)
+    x = np.linspace(-1.9, 1.9, 20, dtype=np.float32)
+    np.testing.assert_allclose(np.exp(t.logcdf(x, -2.0, 2.0)) + np.exp(t.logsf(x, -2.0, 2.0)), 1, rtol=1e-6)
+    slope = jax.vmap(jax.grad(t.logcdf), (0, None, None))(x, -2.0, 2.0)
+    np.testing.assert_allclose(slope, np.exp(t.logpdf(x, -2.0, 2.0) - t.logcdf(x, -2.0, 2.0)), rtol=1e-4)

@@ -25,6 +25,12 @@ def _log_mass(a, b):
     return jnp.where(across, jnp.log1p(-ndtr(low) - ndtr(-high)), log_difference(log_ndtr(jnp.where(across, 0, high)), log_ndtr(low)))
 
 
+def _log_share(part, rest, whole):
+    """The logarithm of a part's share, given those of the part, of the rest and of the whole; by the rest where the part is nearly all."""
+    share = part - whole
+    return jnp.where(share > -0.1, jnp.log1p(0.0 - jnp.exp(rest - whole)), share)
+
+
 @_family
 def logpdf(x, a, b):
     """-x^2 / 2 - log(2 pi) / 2 - log(ndtr(b) - ndtr(a)).
@@ -45,7 +51,7 @@ def logcdf(x, a, b):
     >>> logcdf(jnp.array([0.0, 1.0]), -1.0, 1.0)
     Array([-0.6931472,  0.       ], dtype=float32)
     """
-    return _log_mass(a, x) - _log_mass(a, b)
+    return _log_share(_log_mass(a, x), _log_mass(x, b), _log_mass(a, b))
 
 
 @_family
@@ -65,7 +71,7 @@ def logsf(x, a, b):
     >>> logsf(jnp.array([-1.0, 0.0]), -1.0, 1.0)
     Array([ 0.       , -0.6931473], dtype=float32)
     """
-    return _log_mass(x, b) - _log_mass(a, b)
+    return _log_share(_log_mass(x, b), _log_mass(a, x), _log_mass(a, b))
 
 
 @_family
