@@ -4,7 +4,6 @@
 use super::asm::Opcode;
 use super::graph::{self, VecValue, bin as op, constant, not, select, un as op1, with};
 use super::record::{EQ, LE, LT, NE, VecReal};
-use crate::kernels::lane::Lane;
 use ferrax_kernel::math::Real;
 use ferrax_kernel::{Bin, DType, Scalar, Un, math};
 
@@ -86,7 +85,7 @@ impl Function {
         let alike = match self {
             Function::Un(_, d) | Function::Bin(_, d) => Some(d),
             // Those of smaller integers are lanes of 32 bits.
-            Function::Convert(from, to) if Lane::of(from).size() == Lane::of(to).size() => Some(Lane::of(from).dtype()),
+            Function::Convert(from, to) if width(from.lane()) == width(to.lane()) => Some(from.lane()),
             _ => None,
         };
         alike.filter(|d| d.size() >= 4 && self.bools() == ([false; 3], false)).map(width)
