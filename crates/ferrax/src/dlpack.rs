@@ -40,14 +40,6 @@ const CODES: &[(Dtype, ElementCode)] = &[
     (Dtype::F64, ElementCode::new(2, 64)),
     (Dtype::C64, ElementCode::new(5, 64)),
     (Dtype::C128, ElementCode::new(5, 128)),
-    (Dtype::F8E3M4, ElementCode::new(7, 8)),
-    (Dtype::F8E4M3, ElementCode::new(8, 8)),
-    (Dtype::F8E4M3B11FNUZ, ElementCode::new(9, 8)),
-    (Dtype::F8E4M3FN, ElementCode::new(10, 8)),
-    (Dtype::F8E4M3FNUZ, ElementCode::new(11, 8)),
-    (Dtype::F8E5M2, ElementCode::new(12, 8)),
-    (Dtype::F8E5M2FNUZ, ElementCode::new(13, 8)),
-    (Dtype::F8E8M0FNU, ElementCode::new(14, 8)),
 ];
 /// A tensor's elements for another library, read-only. Waits for them.
 ///
