@@ -213,3 +213,25 @@ def test_continued_fractions_end_where_rounding_begins(jax):
     """Each further ratio would add its rounding: 28 000 roundings here, after 20 000 steps. The value is mpmath's."""
     got = jax.scipy.special.gammaincc(np.float32(0.0208214670419693), np.float32(1.6736572980880737))
     np.testing.assert_allclose(got, 0.0016624917175546293, rtol=1e-5)
+
+
+def test_incomplete_gamma_functions_of_large_orders(jax, jnp):
+    """Values of SciPy 1.16, and of an integral in 40 digits, from which SciPy's are a third off; about their order they are nearly the normal distribution's."""
+    q = jax.scipy.special.gammaincc
+    p = jax.scipy.special.gammainc
+    a = np.array([1e6, 1e7, 1e8, 1e9, 2.0**31], np.float32)
+    want = [0.49986702, 0.49995795, 0.4999867, 0.49999579, 0.49999713]
+    np.testing.assert_allclose(q(a, a), want, rtol=3e-7)
+    np.testing.assert_allclose(p(a, a), 1 - np.array(want), rtol=3e-7)
+    np.testing.assert_allclose(q(np.float32(1e8), np.float32(100010000)), 0.158655254, rtol=1e-5)
+    with jax.enable_x64(True):
+        np.testing.assert_allclose(p(1e8, 1e8 - 6e4), 9.7952134364735972e-10, rtol=1e-13)
+        np.testing.assert_allclose(p(1e12, 1e12 - 6.5e6), 4.0156335348067007e-11, rtol=1e-13)
+        a = 1e12
+        z = np.array([-30.0, -6, -1, 0, 0.5, 3, 20])
+        at = a + z * np.sqrt(a)
+        tail = 0.5 * jax.scipy.special.erfc(z / np.sqrt(2))
+        np.testing.assert_allclose(q(a, at), tail, rtol=5e-3)
+        np.testing.assert_allclose(q(a, at) + p(a, at), np.ones(7), rtol=1e-15)
+        assert q(1e9, 3e38) == 0 and p(1e9, 3e38) == 1 and q(1e9, 0.0) == 1
+    assert np.isfinite(jax.grad(p, 1)(jnp.float32(1e9), jnp.float32(1e9)))

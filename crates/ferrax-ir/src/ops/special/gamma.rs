@@ -4,6 +4,11 @@
 //! P(a, x) = w S / a,  S = sum x^n / ((a+1) ... (a+n))        Q(a, x) = 1 - P = w C,  C = 1 / (x+1-a - 1(1-a) / (x+3-a - ...))
 //! w = x^a exp(-x) / gamma(a) = x p,  p the density of the gamma distribution
 //! ```
+//! For large a, whose expansions are long, by Temme's uniform one (Mathematics of Computation 33, 1979; coefficients of DiDonato and Morris, 1986):
+//!
+//! ```text
+//! Q(a, x) = erfc(eta sqrt(a/2)) / 2 + R,   R = exp(-a eta^2/2) / sqrt(2 pi a) (c0(eta) + c1(eta) / a + ..),   eta^2/2 = x/a - 1 - log(x/a)
+//! ```
 //! INVARIANT: both expansions carry their derivative in a along, so that derivatives are as accurate as values.
 use super::{epsilon, log_less, stirling, tiny};
 use crate::ops::meaning::{any, choose, f1, f2, fill, keep, repeat, with};
@@ -60,7 +65,7 @@ fn fraction(a: &Value, x: &Value) -> [Value; 2] {
         vec![k, b, c, dc, d, dd, next, dnext, f2(Pw::Or, &moves, &turns)]
     };
     let going = |s: &[Value]| any(&s[8]);
-    let b = x + 1.0 - a;
+    let b = (x - a) + 1.0;
     let d = 1.0 / &b;
     let square = &d * &d;
     let (huge, zero) = (fill(a, (1.0 / tiny).sqrt()), fill(a, 0.0));
@@ -89,6 +94,24 @@ fn log_weight(a: &Value, x: &Value) -> Value {
     choose(&large, &about, &(a * &f1(Pw::Log, x) - x - f1(Pw::Lgamma, a)))
 }
 
+/// Orders from which the first two terms of the uniform expansion are all there is to see.
+const LARGE: f64 = 1e6;
+/// P or Q of an order that is LARGE.
+fn uniform(a: &Value, x: &Value, upper: bool) -> Value {
+    const C0: [f64; 6] = [-1.0 / 3.0, 1.0 / 12.0, -2.0 / 135.0, 1.0 / 864.0, 1.0 / 2835.0, -139.0 / 777_600.0];
+    const C1: [f64; 4] = [-1.0 / 540.0, -1.0 / 288.0, 1.0 / 378.0, -77.0 / 77_760.0];
+    let t = (x - a) / a;
+    let half_square = -log_less(&t, &(x / a));
+    let eta = f1(Pw::Sign, &t) * f1(Pw::Sqrt, &(2.0 * &half_square));
+    // Farther away, what it is multiplied with is 0.
+    let near = with(Pw::Min, &with(Pw::Max, &eta, -1.0), 1.0);
+    let polynomial = |c: &[f64]| c.iter().rev().fold(fill(a, 0.0), |y, c| y * &near + *c);
+    let rest =
+        f1(Pw::Exp, &-(a * &half_square)) / f1(Pw::Sqrt, &(2.0 * PI * a)) * (polynomial(&C0) + polynomial(&C1) / a);
+    let at = eta * f1(Pw::Sqrt, &(0.5 * a));
+    if upper { 0.5 * f1(Pw::Erfc, &at) + rest } else { 0.5 * f1(Pw::Erfc, &-at) - rest }
+}
+
 /// Whether the order is infinite and x is not, nor below 0.
 fn bounded_below(a: &Value, x: &Value) -> Value {
     let finite = f2(Pw::And, &with(Pw::Ge, x, 0.0), &with(Pw::Lt, x, f64::INFINITY));
@@ -114,10 +137,15 @@ fn inside(a: &Value, x: &Value) -> (Value, Value, Value) {
 /// P(a, x), or Q(a, x) if `upper`: nan for a <= 0 or x < 0, and for both infinite the end of x.
 pub(super) fn incomplete(a: &Value, x: &Value, upper: bool) -> Value {
     let (within, safe_a, safe_x) = inside(a, x);
+    let large = with(Pw::Ge, &safe_a, LARGE);
+    let of_large = uniform(&keep(&large, &safe_a, LARGE), &keep(&large, &safe_x, LARGE), upper);
+    let small = f1(Pw::Not, &large);
+    let (safe_a, safe_x) = (keep(&small, &safe_a, 1.0), keep(&small, &safe_x, 1.0));
     let (low, [s, _], [c, _]) = both(&safe_a, &safe_x);
     let weight = f1(Pw::Exp, &log_weight(&safe_a, &safe_x));
     let (p, q) = (&weight * &s / &safe_a, weight * c);
     let value = if upper { choose(&low, &(1.0 - p), &q) } else { choose(&low, &p, &(1.0 - q)) };
+    let value = choose(&large, &of_large, &value);
     let (at_zero, beyond) = if upper { (1.0, 0.0) } else { (0.0, 1.0) };
     let positive = with(Pw::Gt, a, 0.0);
     let first = f2(Pw::And, &with(Pw::Eq, x, 0.0), &positive);
