@@ -34,6 +34,9 @@ TRANSFORMS = {
 }
 
 
+PAUSE = 0.02  # seconds: the other library's threads look for more work for a while after their last call, and take a core meanwhile
+
+
 def seconds(f, *x):
     start = time.perf_counter()
     ready = f(*x)
@@ -42,12 +45,19 @@ def seconds(f, *x):
     return time.perf_counter() - start
 
 
+def seconds_after_a_pause(f, *x):
+    """Of the second of two calls, as `steady` measures."""
+    time.sleep(PAUSE)
+    seconds(f, *x)
+    return seconds(f, *x)
+
+
 def medians(make, libraries, rounds):
     """The median time of each library's function and operands, which `make` gives."""
     runs = [make(lib, importlib.import_module(lib.__name__ + ".numpy")) for lib in libraries]
     for f, x in runs:
         seconds(f, *x)
-    times = [[seconds(f, *x) for f, x in runs] for _ in range(rounds)]
+    times = [[seconds_after_a_pause(f, *x) for f, x in runs] for _ in range(rounds)]
     return [statistics.median(t) for t in zip(*times, strict=True)]
 
 
