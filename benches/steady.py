@@ -2,19 +2,23 @@
 
     cargo xtask bench steady                      every row, a few seconds each at most
     cargo xtask bench steady moves complex        rows whose group or text contains one of these
+    cargo xtask bench steady --torch PYTHON       beside PyTorch as well, which that Python has
     python benches/steady.py --rounds 15 roll     where the environment has both libraries
 
 Both get the same inputs and take turns within each round, each after a pause and a call that does not count; a figure is the median over
-rounds, results are compared. A row is also given
-as a fraction of the machine's own limit, measured in the same run: the bytes it must move at the speed of a copy of that working set, or
-the floating-point operations it must do at the rate of the best large product, whichever takes longer. benches/README.md says more.
+rounds, results are compared. A row is also given as a fraction of the machine's own limit, measured in the same run: the bytes it must
+move at the speed of a copy of that working set, or the floating-point operations it must do at the rate of the best large product,
+whichever takes longer. First calls (tracing, compiling, running) are the medians of three processes of each library's own, in turns,
+which call every row once, one after the other: what a program sees that has one library. benches/README.md says more.
 """
 
 import argparse
 import gc
 import importlib
 import os
+import pickle
 import statistics
+import subprocess
 import sys
 import threading
 import time
@@ -23,6 +27,7 @@ import numpy as np
 from workloads import ROWS
 
 PAUSE = 0.005  # seconds before each turn: threads of the other library go on looking for work for some time, and take a core
+BRIEF = 50e-6  # seconds of PyTorch's call below which a row is dispatch to it
 
 
 class Library:
@@ -40,6 +45,36 @@ class Library:
 
     def module(self, name):
         return importlib.import_module(f"{self.name}.{name}")
+
+
+class Torch:
+    """PyTorch in a process of its own, which takes its turns when asked."""
+
+    def __init__(self, python):
+        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "pytorch.py")
+        self.process = subprocess.Popen([python, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.version, names = pickle.load(self.process.stdout)
+        self.names = set(names)
+
+    def ask(self, message):
+        pickle.dump(message, self.process.stdin)
+        self.process.stdin.flush()
+        return pickle.load(self.process.stdout)
+
+    def prepare(self, spec):
+        """The leaves of the result, or None where the row has no counterpart."""
+        name = name_of(spec)
+        if name not in self.names:
+            return None
+        answer = self.ask((name, spec["args"]))
+        if isinstance(answer, str):
+            print(f"{name:58s} PyTorch: {answer.splitlines()[0]}", flush=True)
+            return None
+        return answer
+
+    def timed(self, calls):
+        self.ask(1)
+        return self.ask(calls) / calls
 
 
 # ---- measuring ----
@@ -69,22 +104,62 @@ def differ(a, b, tolerance):
     return ""
 
 
-def measure(spec, libraries, rounds, clock):
-    """{library: (seconds a call, seconds of the first)}, and the results."""
-    fns, first, results = {}, {}, {}
-    for lib in libraries:
-        args = [ready(lib.np.asarray(a)) for a in spec["args"]]
-        f = lib.root.jit(spec["make"](lib))
+def name_of(spec):
+    return f"{spec['group']}: {spec['text']}"
+
+
+def chosen(words):
+    """The rows that these words ask for; all if there is none."""
+    return [spec for spec in ROWS if not words or any(w in name_of(spec) for w in words)]
+
+
+def prepared(spec, lib):
+    """The row's function under `jit`, as a call without arguments that waits for its result."""
+    args = [ready(lib.np.asarray(a)) for a in spec["args"]]
+    f = lib.root.jit(spec["make"](lib))
+    return lambda: ready(f(*args))
+
+
+def first_calls_here(name, words):
+    """{row: seconds of its first call}, in this process."""
+    lib, seconds = Library(name), {}
+    for spec in chosen(words):
+        f = prepared(spec, lib)
+        gc.collect()
         start = time.perf_counter()
-        results[lib.name] = ready(f(*args))
-        first[lib.name] = time.perf_counter() - start
-        fns[lib.name] = lambda f=f, args=args: ready(f(*args))
+        try:
+            f()
+        except Exception:  # the rounds say what was wrong
+            continue
+        seconds[name_of(spec)] = time.perf_counter() - start
+    return seconds
+
+
+def first_calls(libraries, words, processes=3):
+    """{library: {row: seconds of its first call}}: medians over processes of the library's own, in turns."""
+    runs = {lib.name: [] for lib in libraries}
+    for _ in range(processes):
+        for name in runs:
+            child = subprocess.run([sys.executable, os.path.abspath(__file__), "--first-calls-of", name, *words], stdout=subprocess.PIPE, check=True)
+            runs[name].append(pickle.loads(child.stdout))
+    return {name: {row: statistics.median(run[row] for run in several) for row in several[0]} for name, several in runs.items()}
+
+
+def measure(spec, libraries, torch, rounds, clock):
+    """{library: seconds a call}, and the leaves of the results."""
+    fns, results = {}, {}
+    for lib in libraries:
+        fns[lib.name] = prepared(spec, lib)
+        results[lib.name] = leaves(fns[lib.name]())
     start = time.perf_counter()
     for f in fns.values():
         f()
     once = (time.perf_counter() - start) / len(fns)
     calls = max(1, min(1000, int(0.03 / max(once, 1e-6))))
-    times = {name: [] for name in fns}
+    answer = torch.prepare(spec) if torch else None
+    if answer:
+        results["torch"] = answer
+    times = {name: [] for name in results}
     gc.collect()
     gc.disable()
     try:
@@ -96,9 +171,13 @@ def measure(spec, libraries, rounds, clock):
                 for _ in range(calls):
                     f()
                 times[name].append((clock() - start) / calls)
+            if answer:
+                time.sleep(PAUSE)
+                times["torch"].append(torch.timed(calls))
+                time.sleep(4 * PAUSE)  # its threads look for work for longer
     finally:
         gc.enable()
-    return {name: (statistics.median(t), first[name]) for name, t in times.items()}, results
+    return {name: statistics.median(t) for name, t in times.items()}, results
 
 
 class Limits:
@@ -176,37 +255,52 @@ def main():
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("words", nargs="*", help="only rows whose group or text contains one of these")
     options.add_argument("--only", default="ferrax,jax", help="libraries, separated by commas")
+    options.add_argument("--first-calls-of", help=argparse.SUPPRESS)
     options.add_argument("--rounds", type=int, default=9)
+    options.add_argument("--torch", metavar="PYTHON", help="an interpreter that has PyTorch: it takes its turns too")
     options.add_argument("--cpu", action="store_true", help="processor time of all threads in place of the clock's: for busy machines")
     options.add_argument("--markdown", metavar="FILE", help="write the groups as a table for a document, too")
     options = options.parse_args()
+    if options.first_calls_of:
+        pickle.dump(first_calls_here(options.first_calls_of, options.words), sys.stdout.buffer)
+        return 0
     libraries = [Library(name) for name in options.only.split(",")]
+    torch = Torch(options.torch) if options.torch else None
     clock = time.process_time if options.cpu else time.perf_counter
-    versions = f"{', '.join(f'{lib.name} {lib.root.__version__}' for lib in libraries)}; numpy {np.__version__}; {os.cpu_count()} cores"
+    versions = [f"{lib.name} {lib.root.__version__}" for lib in libraries] + ([f"torch {torch.version}"] if torch else [])
+    versions = f"{', '.join(versions)}; numpy {np.__version__}; {os.cpu_count()} cores"
     print(versions)
-    print(f"\n{'':58s} {'ferrax':>9s} {'jax':>9s} {'jax/ours':>9s} {'of limit':>8s} {'first':>8s} {'jax':>8s}")
-    limits, ratios = Limits(), {}
-    for spec in ROWS:
-        name = f"{spec['group']}: {spec['text']}"
-        if options.words and not any(w in name for w in options.words):
-            continue
+    first = first_calls(libraries, options.words)
+    beside = f" {'torch':>9s} {'/ours':>6s}" if torch else ""
+    print(f"\n{'':58s} {'ferrax':>9s} {'jax':>9s} {'jax/ours':>9s} {'of limit':>8s} {'first':>8s} {'jax':>8s}{beside}")
+    limits, ratios, peers = Limits(), {}, []
+    for spec in chosen(options.words):
+        name = name_of(spec)
         try:
-            figures, results = measure(spec, libraries, options.rounds, clock)
+            figures, out = measure(spec, libraries, torch, options.rounds, clock)
         except Exception as error:  # a row that cannot run must not hide the others
             print(f"{name:58s} {type(error).__name__}: {str(error).splitlines()[:1]}", flush=True)
             continue
-        out = {k: leaves(r) for k, r in results.items()}
-        ours, theirs = figures.get("ferrax"), figures.get("jax")
-        cells = [time_text(f[0]) if f else "-" for f in (ours, theirs)]
-        ratio = theirs[0] / ours[0] if ours and theirs else None
+        ours, theirs, third = (figures.get(name) for name in ("ferrax", "jax", "torch"))
+        cells = [time_text(seconds) if seconds else "-" for seconds in (ours, theirs)]
+        firsts = [first.get(lib, {}).get(name) for lib in ("ferrax", "jax")]
+        ratio = theirs / ours if ours and theirs else None
         if ratio:
-            ratios.setdefault(spec["group"], []).append((ratio, theirs[1] / ours[1], spec["text"]))
-        share = limits.seconds(spec, next(iter(out.values()))) / ours[0] if ours else None
-        firsts = [time_text(f[1]) if f else "-" for f in (ours, theirs)]
+            ratios.setdefault(spec["group"], []).append((ratio, firsts[1] / firsts[0], spec["text"]))
+        share = limits.seconds(spec, next(iter(out.values()))) / ours if ours else None
+        firsts = [time_text(seconds) if seconds else "-" for seconds in firsts]
         wrong = differ(out["ferrax"], out["jax"], spec["tolerance"]) if ours and theirs else ""
+        if third and ratio:
+            if third > BRIEF:
+                peers.append((ratio, third / ours))
+            beside = f" {time_text(third):>9s} {third / ours:6.2f}"
+            against = differ([np.asarray(x, y.dtype) for x, y in zip(out["torch"], out["jax"], strict=True)], out["jax"], spec["tolerance"])
+            wrong = wrong or (against and f"torch: {against}")
+        elif torch:
+            beside = f" {'':9s} {'':6s}"
         print(
             f"{name:58s} {cells[0]:>9s} {cells[1]:>9s} {f'{ratio:.2f}' if ratio else '-':>9s} {f'{share:.0%}' if share else '-':>8s} "
-            f"{firsts[0]:>8s} {firsts[1]:>8s}{'  RESULTS: ' + wrong if wrong else ''}",
+            f"{firsts[0]:>8s} {firsts[1]:>8s}{beside}{'  RESULTS: ' + wrong if wrong else ''}",
             flush=True,
         )
     for group, rows in ratios.items():
@@ -215,6 +309,10 @@ def main():
         every = [row for rows in ratios.values() for row in rows]
         print(f"{'all, geometric mean of ' + str(len(every)):58s} {'':9s} {'':9s} {mean([row[0] for row in every]):9.2f}")
         print(f"{'first calls':58s} {'':9s} {'':9s} {mean([row[1] for row in every]):9.2f}")
+    if peers:
+        print(f"\nrows in which PyTorch takes more than {time_text(BRIEF)}, geometric means of {len(peers)}:")
+        for text, of in (("JAX", lambda p: p[0]), ("PyTorch", lambda p: p[1]), ("the better of the two", min)):
+            print(f"{text + ' over ours':58s} {'':9s} {'':9s} {mean([of(p) for p in peers]):9.2f}")
     print("\ncopy, GB/s by working set: " + ", ".join(f"{k >> 10} kB {v / 1e9:.0f}" for k, v in sorted(limits.copies.items())))
     if limits.rates:
         print("products, Gflop/s: " + ", ".join(f"{k} {v / 1e9:.0f}" for k, v in limits.rates.items()))
