@@ -8,7 +8,7 @@
 Both get the same inputs and take turns within each round, each after a pause and a call that does not count; a figure is the median over
 rounds, results are compared. A row is also given as a fraction of the machine's own limit, measured in the same run: the bytes it must
 move at the speed of a copy of that working set, or the floating-point operations it must do at the rate of the best large product,
-whichever takes longer. First calls (tracing, compiling, running) are the medians of three processes of each library's own, in turns,
+whichever takes longer. First calls (tracing, compiling, running) are the medians of five processes of each library's own, in turns,
 which call every row once, one after the other: what a program sees that has one library. benches/README.md says more.
 """
 
@@ -135,7 +135,7 @@ def first_calls_here(name, words):
     return seconds
 
 
-def first_calls(libraries, words, processes=3):
+def first_calls(libraries, words, processes=5):
     """{library: {row: seconds of its first call}}: medians over processes of the library's own, in turns."""
     runs = {lib.name: [] for lib in libraries}
     for _ in range(processes):
