@@ -1,49 +1,52 @@
 //! `Sort`: stable, by one key or lexicographically by several.
 //!
-//! Every key is mapped to an unsigned integer that compares as the key does (nans last and equal, -0 equal to 0). One operand of up to
-//! 32 bits, or one key and a payload, sorts words of (key, payload) by radix or by merging; the rest sorts positions.
+//! Every key is mapped to an unsigned integer that compares as the key does (nans last and equal, -0 equal to 0). What is sorted are
+//! words of 32 bits of a key, and below them the element's position, or the element where it is the only operand: stably, by the keys
+//! from the last to the first, the lower half of a long key before its higher one.
 use super::Run;
 use super::walk::SharedPtr;
 use crate::kernels::Bases;
 use crate::threads::{self, Cost};
 use ferrax_kernel::error::{filled, room};
 use ferrax_kernel::{DType, Error, Res};
-use rayon::prelude::*;
+use std::sync::atomic::AtomicBool;
 
-/// A key as an unsigned integer of the same order.
+/// A key of `width` bits as an unsigned integer of the same order.
 #[inline(always)]
-fn ordered(d: DType, bits: u64) -> u64 {
-    let signed = |width: u32| bits ^ (1 << (width - 1));
-    let float = |width: u32, inf: u64| {
-        let sign = 1u64 << (width - 1);
-        let magnitude = bits & (sign - 1);
-        if magnitude > inf {
-            (sign | (sign - 1)) & (u64::MAX >> (64 - width))
-        } else if magnitude == 0 {
-            sign
-        } else if bits & sign != 0 {
-            sign - magnitude
-        } else {
-            sign + magnitude
+fn ordered(kind: Kind, width: u32, bits: u64) -> u64 {
+    let sign = 1u64 << (width - 1);
+    match kind {
+        Kind::Unsigned => bits,
+        Kind::Signed => bits ^ sign,
+        // without branches: signs are as good as drawn by lot
+        Kind::Float { infinity } => {
+            let (magnitude, negative) = (bits & (sign - 1), (bits >> (width - 1) & 1).wrapping_neg());
+            let key = sign.wrapping_add((magnitude ^ negative).wrapping_sub(negative));
+            if magnitude > infinity { u64::MAX >> (64 - width) } else { key }
         }
-    };
+    }
+}
+#[derive(Clone, Copy)]
+enum Kind {
+    Unsigned,
+    Signed,
+    Float { infinity: u64 },
+}
+fn kind(d: DType) -> Kind {
     match d {
-        DType::I8 => signed(8),
-        DType::I16 => signed(16),
-        DType::I32 => signed(32),
-        DType::I64 => signed(64),
-        DType::F16 => float(16, 0x7c00),
-        DType::BF16 => float(16, 0x7f80),
-        DType::F32 => float(32, 0x7f80_0000),
-        DType::F64 => float(64, 0x7ff0_0000_0000_0000),
-        _ => bits,
+        DType::I8 | DType::I16 | DType::I32 | DType::I64 => Kind::Signed,
+        DType::F16 => Kind::Float { infinity: 0x7c00 },
+        DType::BF16 => Kind::Float { infinity: 0x7f80 },
+        DType::F32 => Kind::Float { infinity: 0x7f80_0000 },
+        DType::F64 => Kind::Float { infinity: 0x7ff0_0000_0000_0000 },
+        _ => Kind::Unsigned,
     }
 }
 #[inline(always)]
-unsafe fn read(p: *const u8, bytes: usize, i: usize) -> u64 {
+unsafe fn read<const BYTES: usize>(p: *const u8, i: usize) -> u64 {
     // SAFETY: the caller's element i exists.
     unsafe {
-        match bytes {
+        match BYTES {
             1 => *p.add(i) as u64,
             2 => *p.cast::<u16>().add(i) as u64,
             4 => *p.cast::<u32>().add(i) as u64,
@@ -52,10 +55,10 @@ unsafe fn read(p: *const u8, bytes: usize, i: usize) -> u64 {
     }
 }
 #[inline(always)]
-unsafe fn write(p: *mut u8, bytes: usize, i: usize, x: u64) {
+unsafe fn write<const BYTES: usize>(p: *mut u8, i: usize, x: u64) {
     // SAFETY: the caller's element i exists.
     unsafe {
-        match bytes {
+        match BYTES {
             1 => *p.add(i) = x as u8,
             2 => *p.cast::<u16>().add(i) = x as u16,
             4 => *p.cast::<u32>().add(i) = x as u32,
@@ -63,48 +66,157 @@ unsafe fn write(p: *mut u8, bytes: usize, i: usize, x: u64) {
         }
     }
 }
+/// `$f::<bytes of the dtype>(..)`
+macro_rules! by_size {
+    ($dtype:expr, $f:ident($($arg:expr),*)) => {
+        match $dtype.size() {
+            1 => $f::<1>($($arg),*),
+            2 => $f::<2>($($arg),*),
+            4 => $f::<4>($($arg),*),
+            _ => $f::<8>($($arg),*),
+        }
+    };
+}
 
-/// Stable by the high half: three passes of 11 bits, those skipped in which all agree.
-fn radix(v: &mut Vec<u64>, spare: &mut Vec<u64>) -> Res<()> {
-    if spare.capacity() < v.len() {
-        *spare = room(v.len())?;
+const LOW: u64 = 0xffff_ffff;
+/// A row: its first element, and from element to element.
+#[derive(Clone, Copy)]
+struct Row {
+    base: usize,
+    step: usize,
+}
+impl Row {
+    #[inline(always)]
+    fn at(self, w: u64) -> usize {
+        self.base + (w & LOW) as usize * self.step
     }
-    spare.resize(v.len(), 0);
-    let mut counts = filled(3, [0u32; 2048])?;
-    for x in v.iter() {
-        let k = x >> 32;
-        counts[0][(k & 2047) as usize] += 1;
-        counts[1][(k >> 11 & 2047) as usize] += 1;
-        counts[2][(k >> 22) as usize] += 1;
+}
+/// Puts 32 bits of the key of each word's element above its position, or, where it is `alone`, above the element itself.
+///
+/// # Safety
+/// The elements exist; nobody writes to them.
+unsafe fn keyed<const BYTES: usize>(words: &mut [u64], p: SharedPtr, d: DType, row: Row, shift: u32, alone: bool) {
+    #[inline(always)]
+    unsafe fn pass<const BYTES: usize>(
+        words: &mut [u64],
+        p: SharedPtr,
+        row: Row,
+        alone: bool,
+        key: impl Fn(u64) -> u64,
+    ) {
+        for w in words {
+            // SAFETY: by the contract.
+            let bits = unsafe { read::<BYTES>(p.get(), row.at(*w)) };
+            *w = key(bits) << 32 | if alone { bits } else { *w & LOW };
+        }
     }
-    for (pass, counts) in counts.iter_mut().enumerate() {
-        if counts.iter().any(|c| *c as usize == v.len()) {
+    let width = 8 * BYTES as u32;
+    // SAFETY: by the contract.
+    unsafe {
+        match kind(d) {
+            Kind::Unsigned => pass::<BYTES>(words, p, row, alone, |b| ordered(Kind::Unsigned, width, b) >> shift),
+            Kind::Signed => pass::<BYTES>(words, p, row, alone, |b| ordered(Kind::Signed, width, b) >> shift),
+            float => pass::<BYTES>(words, p, row, alone, |b| ordered(float, width, b) >> shift),
+        }
+    }
+}
+/// The elements at the words' positions, in their order.
+///
+/// # Safety
+/// They exist on both sides; nobody else touches those of the result, or writes to the others.
+unsafe fn gathered<const BYTES: usize>(words: &[u64], from: SharedPtr, to: SharedPtr, row: Row) {
+    for (i, w) in words.iter().enumerate() {
+        // SAFETY: by the contract.
+        unsafe { write::<BYTES>(to.get(), row.at(i as u64), read::<BYTES>(from.get(), row.at(*w))) };
+    }
+}
+/// The words' low halves.
+///
+/// # Safety
+/// The elements exist, and nobody else touches them.
+unsafe fn written<const BYTES: usize>(words: &[u64], to: SharedPtr, row: Row) {
+    for (i, w) in words.iter().enumerate() {
+        // SAFETY: by the contract.
+        unsafe { write::<BYTES>(to.get(), row.at(i as u64), w & LOW) };
+    }
+}
+
+/// Rows from this length on are sorted by several threads.
+const LONG: usize = 1 << 17;
+/// Shorter rows are sorted by comparing.
+const SHORT: usize = 256;
+const MIDDLE: usize = 1 << 12;
+const WIDE: usize = 1 << 20;
+
+/// What the threads that share a row work by.
+type Shared<'a> = Option<(&'a Cost, &'a AtomicBool)>;
+
+/// Stable by the high half: digit by digit from the lowest, but for those in which all agree. A digit's words go, in their order, to
+/// where its words begin; so do those of each part of a row, behind those of the parts before.
+fn radix<const DIGITS: usize>(v: &mut Vec<u64>, spare: &mut Vec<u64>, shared: Shared) -> Res<()> {
+    let n = v.len();
+    if spare.capacity() < n {
+        *spare = room(n)?;
+    }
+    spare.resize(n, 0);
+    let parts = if shared.is_some() { threads::num_threads() } else { 1 };
+    let part = n.div_ceil(parts);
+    let never = AtomicBool::new(false);
+    let (cost, cancel) = shared.map_or((None, &never), |(cost, cancel)| (Some(cost), cancel));
+    let mut counts = filled(parts, [0u32; DIGITS])?;
+    for shift in (32..64).step_by(DIGITS.ilog2() as usize) {
+        let digit = |w: u64| (w >> shift) as usize & (DIGITS - 1);
+        let (from, to) = (SharedPtr(v.as_mut_ptr().cast()), SharedPtr(spare.as_mut_ptr().cast()));
+        let of_parts = SharedPtr(counts.as_mut_ptr().cast());
+        // SAFETY: the words of a part, which nobody writes in this pass, and its own counts.
+        let own = |p: usize| unsafe {
+            let first = (p * part).min(n);
+            let words = std::slice::from_raw_parts(from.get().cast::<u64>().add(first), part.min(n - first));
+            (words, &mut *of_parts.get().cast::<[u32; DIGITS]>().add(p))
+        };
+        threads::for_ranges(parts, cost, cancel, &|r| {
+            for p in r {
+                let (words, counts) = own(p);
+                counts.fill(0);
+                words.iter().for_each(|w| counts[digit(*w)] += 1);
+            }
+        });
+        let (mut sum, mut most) = (0, 0);
+        for d in 0..DIGITS {
+            let before = sum;
+            for counts in counts.iter_mut() {
+                (counts[d], sum) = (sum, sum + counts[d]);
+            }
+            most = most.max(sum - before);
+        }
+        if sum as usize != n {
+            return Ok(()); // cancelled: not every part was counted
+        }
+        if most as usize == n {
             continue;
         }
-        let mut sum = 0;
-        for c in counts.iter_mut() {
-            (*c, sum) = (sum, sum + *c);
-        }
-        for x in v.iter() {
-            let digit = (x >> (32 + 11 * pass) & 2047) as usize;
-            spare[counts[digit] as usize] = *x;
-            counts[digit] += 1;
-        }
+        threads::for_ranges(parts, cost, cancel, &|r| {
+            for p in r {
+                let (words, counts) = own(p);
+                for w in words {
+                    let d = digit(*w);
+                    // SAFETY: the counts add up to n, and each word of each part has a place of its own among them.
+                    unsafe { to.get().cast::<u64>().add(counts[d] as usize).write(*w) };
+                    counts[d] += 1;
+                }
+            }
+        });
         std::mem::swap(v, spare);
     }
     Ok(())
 }
-/// Rows from this length on are sorted by several threads: by words that all differ, for such a sort asks for no memory.
-const LONG: usize = 1 << 17;
-/// Sorts words by their high half: stably, or, where `distinct` by their low halves, as wholes.
-fn sort_words(v: &mut Vec<u64>, spare: &mut Vec<u64>, distinct: bool) -> Res<()> {
-    if v.len() < 512 {
-        v.sort_by_key(|x| x >> 32);
-        return Ok(());
-    }
-    match if distinct { threads::pool() } else { None } {
-        Some(p) => p.install(|| v.par_sort_unstable()),
-        None => radix(v, spare)?,
+/// Sorts words by their high half, stably.
+fn sort_words(v: &mut Vec<u64>, spare: &mut Vec<u64>, shared: Shared) -> Res<()> {
+    match v.len() {
+        ..SHORT => v.sort_by_key(|x| x >> 32),
+        // two thousand places to write at are too many for few words, and for more than the caches hold
+        MIDDLE..WIDE => radix::<2048>(v, spare, shared)?,
+        _ => radix::<256>(v, spare, shared)?,
     }
     Ok(())
 }
@@ -114,61 +226,37 @@ pub fn compile(outer: usize, n: usize, inner: usize, dtypes: &[DType], num_keys:
         return Err(Error::Unsupported(format!("sorting {n} elements by {num_keys} keys")));
     }
     let dtypes = dtypes.to_vec();
+    // by halves of keys, the least significant first
+    let halves = |k: usize| if dtypes[k].size() == 8 { vec![(k, 0), (k, 32)] } else { vec![(k, 0)] };
+    let rounds: Vec<(usize, u32)> = (0..num_keys).rev().flat_map(halves).collect();
+    let alone = dtypes.len() == 1 && num_keys == 1 && dtypes[0].size() <= 4;
     let rows = outer * inner;
-    let cost = Cost::of((rows * n) as f64 * (20.0 + 10.0 * dtypes.len() as f64));
+    let cost = Cost::of((rows * n) as f64 * (5.0 * rounds.len() as f64 + 2.0 * dtypes.len() as f64));
+    let pass = Cost::of(n as f64);
     Ok(Box::new(move |bases: Bases, parallel: bool| {
         let ins: Vec<SharedPtr> = (0..dtypes.len()).map(|k| SharedPtr(bases.input(k as u32))).collect();
         let outs: Vec<SharedPtr> = (0..dtypes.len()).map(|k| SharedPtr(bases.output(k as u32))).collect();
-        let within = parallel && rows < threads::num_threads() && cost.estimate > 1e6;
+        let within = parallel && rows < threads::num_threads() && n > LONG;
+        let shared = within.then_some((&pass, bases.cancel));
         let body = |r: std::ops::Range<usize>| -> Res<()> {
             let (mut words, mut spare) = (room::<u64>(n)?, vec![]);
-            for row in r {
-                let base = row / inner * n * inner + row % inner;
-                let at = |i: usize| base + i * inner;
-                let d = dtypes[0];
-                // SAFETY: element at(i), i < n, of every operand and result; each row is one thread's, and no result lies where an
+            for k in r {
+                let row = Row { base: k / inner * n * inner + k % inner, step: inner };
+                words.clear();
+                words.extend(0..n as u64);
+                // SAFETY: elements 0 to n of the row, of every operand and result; each row is one thread's, and no result lies where an
                 // operand does.
                 unsafe {
-                    words.clear();
-                    if num_keys == 1 && d.size() <= 4 {
-                        let distinct = within && n > LONG;
-                        let alone = dtypes.len() == 1 && !distinct;
-                        for i in 0..n {
-                            let bits = read(ins[0].get(), d.size(), at(i));
-                            words.push(ordered(d, bits) << 32 | if alone { bits } else { i as u64 });
-                        }
-                        sort_words(&mut words, &mut spare, distinct)?;
-                        if alone {
-                            for (i, w) in words.iter().enumerate() {
-                                write(outs[0].get(), d.size(), at(i), w & 0xffff_ffff);
-                            }
-                            continue;
-                        }
-                    } else if num_keys == 1 {
-                        let mut keyed: Vec<(u64, u32)> = room(n)?;
-                        keyed.extend((0..n).map(|i| (ordered(d, read(ins[0].get(), d.size(), at(i))), i as u32)));
-                        if within && let Some(p) = threads::pool() {
-                            p.install(|| keyed.par_sort_unstable());
-                        } else {
-                            keyed.sort_unstable();
-                        }
-                        words.extend(keyed.into_iter().map(|k| k.1 as u64));
-                    } else {
-                        let mut keys: Vec<u64> = room(n.saturating_mul(num_keys))?;
-                        for i in 0..n {
-                            keys.extend(
-                                (0..num_keys).map(|k| ordered(dtypes[k], read(ins[k].get(), dtypes[k].size(), at(i)))),
-                            );
-                        }
-                        let key = |i: u64| &keys[i as usize * num_keys..(i as usize + 1) * num_keys];
-                        words.extend(0..n as u64);
-                        words.sort_unstable_by(|a, b| key(*a).cmp(key(*b)).then(a.cmp(b)));
+                    for (k, shift) in &rounds {
+                        by_size!(dtypes[*k], keyed(&mut words, ins[*k], dtypes[*k], row, *shift, alone));
+                        sort_words(&mut words, &mut spare, shared)?;
+                    }
+                    if alone {
+                        by_size!(dtypes[0], written(&words, outs[0], row));
+                        continue;
                     }
                     for (k, d) in dtypes.iter().enumerate() {
-                        for (i, w) in words.iter().enumerate() {
-                            let x = read(ins[k].get(), d.size(), at((w & 0xffff_ffff) as usize));
-                            write(outs[k].get(), d.size(), at(i), x);
-                        }
+                        by_size!(d, gathered(&words, ins[k], outs[k], row));
                     }
                 }
             }
@@ -188,29 +276,43 @@ mod tests {
 
     #[test]
     fn keys_compare_as_values_do() {
+        let key = |d: DType, bits| ordered(kind(d), 8 * d.size() as u32, bits);
         for d in [DType::F16, DType::BF16, DType::F32, DType::F64] {
             let values = [f64::NEG_INFINITY, -3.0, -1e-7, 0.0, 1e-7, 2.0, f64::INFINITY, f64::NAN]
-                .map(|x| ordered(d, Scalar::from_f64(d, x).bits));
+                .map(|x| key(d, Scalar::from_f64(d, x).bits));
             assert!(values.windows(2).all(|w| w[0] < w[1]), "{d}");
-            assert_eq!(ordered(d, Scalar::from_f64(d, -0.0).bits), values[3]);
-            assert_eq!(ordered(d, Scalar::from_f64(d, -f64::NAN).bits), values[7]);
+            assert_eq!(key(d, Scalar::from_f64(d, -0.0).bits), values[3]);
+            assert_eq!(key(d, Scalar::from_f64(d, -f64::NAN).bits), values[7]);
         }
         for d in [DType::I8, DType::I64] {
-            assert!(ordered(d, Scalar::from_i64(d, -1).bits) < ordered(d, Scalar::from_i64(d, 0).bits));
+            assert!(key(d, Scalar::from_i64(d, -1).bits) < key(d, Scalar::from_i64(d, 0).bits));
         }
     }
     #[test]
     fn radix_is_a_stable_sort() {
-        let mut x = 7u64;
-        let mut v: Vec<u64> = (0..5000)
-            .map(|i| {
-                x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-                (x >> 40) << 32 | i
-            })
-            .collect();
-        let mut want = v.clone();
-        want.sort_by_key(|x| x >> 32);
-        radix(&mut v, &mut vec![]).unwrap();
-        assert_eq!(v, want);
+        let (cost, cancel) = (Cost::of(1e9), AtomicBool::new(false));
+        for (n, keys, shared) in [
+            (300, 32, false),
+            (5000, 24, false),
+            (5000, 3, false),
+            (1 << 20, 32, false),
+            (70001, 32, true),
+            (300, 1, true),
+        ] {
+            let mut x = 7u64;
+            let mut v: Vec<u64> = (0..n)
+                .map(|i| {
+                    x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                    (x >> (64 - keys)) << 32 | i
+                })
+                .collect();
+            let mut want = v.clone();
+            want.sort_by_key(|x| x >> 32);
+            let shared = shared.then_some((&cost, &cancel));
+            let mut narrow = v.clone();
+            radix::<2048>(&mut v, &mut vec![], shared).unwrap();
+            radix::<256>(&mut narrow, &mut vec![], shared).unwrap();
+            assert!(v == want && narrow == want, "{n} words of {keys} bits");
+        }
     }
 }
