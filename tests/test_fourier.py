@@ -40,6 +40,18 @@ def test_every_length_is_numpys(n, name):
     near(got, want)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [1 << 16, 2 * 257 * 131, 90_000, 3 << 17, 65_537])
+def test_long_lengths_are_numpys(n, dtype):
+    """Rows that are taken as matrices, some of them only by their halves, and one that cannot be."""
+    with jax.enable_x64(True):
+        x, z = drawn(2, n, seed=n, dtype=dtype), drawn(2, n, seed=1, dtype=np.result_type(dtype, np.complex64))
+        for name in COMPLEX + REAL:
+            real_input = name in ("rfft", "ihfft")
+            got = getattr(jnp.fft, name)(x if real_input else z)
+            near(got, getattr(np.fft, name)((x if real_input else z).astype(np.complex128 if not real_input else np.float64)), dtype)
+
+
 @pytest.mark.parametrize("name", ["fftn", "ifftn", "rfftn", "irfftn"])
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("axes", [None, (0,), (1, 2), (2, 0), (-1, 1, 0), (3, 1, 2, 0), ()], ids=str)

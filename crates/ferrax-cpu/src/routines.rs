@@ -54,6 +54,6 @@ pub fn compile(r: &Routine, tier: Tier) -> Res<Run> {
         }
         Routine::Conv(c) => conv::compile(c, tier),
         Routine::Linalg(l) => linalg::compile(l, tier),
-        Routine::Fft(f) => fft::compile(f),
+        Routine::Fft(f) => fft::compile(f, tier),
     }
 }

@@ -1,4 +1,4 @@
-//! `Fft`: rows by plans of `rustfft` and `realfft`, other axes by blocks of columns that are gathered, transformed and put back.
+//! `Fft`: rows by plans of `rustfft`, other axes by blocks of columns that are gathered, transformed and put back.
 //!
 //! INVARIANT: each transform is one plan's, whatever stands beside it: threads and batches change no bits. A plan uses AVX and fused
 //! multiply-add where the machine has them, as matrix products do, whatever the tier of the device: all tiers of a machine share it.
@@ -6,10 +6,16 @@
 //! ```text
 //! fft of c64[64, 30, 20] along the last two: 1920 rows of 20; then for each of 64: 20 columns of 30, 16 at a time
 //! rfft of f32[30, 20] along the first: 20 columns of 30, all at a time, written as columns of 16
+//! fft of c64[2^20]: 1024 columns of 1024, turned, then those of their transpose
 //! ```
+//!
+//! A long row of `p q` numbers is a matrix of `[p, q]` ("Bailey's four steps"): its columns are transformed, element k of column j is turned
+//! by `exp(-2 pi i jk / pq)`, and the columns of the transpose of that give the result, in order. Threads share such a row, and two short
+//! plans with one table of turns are sooner made than a plan of the whole.
+mod halves;
+mod pairs;
 #[cfg(feature = "fft")]
 mod library {
-    pub use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
     pub use rustfft::num_complex::Complex;
     pub use rustfft::{Fft, FftDirection, FftNum, FftPlanner};
 }
@@ -20,44 +26,63 @@ mod library;
 #[allow(dead_code)] // its tests ask for a part of it
 mod without_library;
 
+use self::halves::Halves;
 use super::Run;
 use super::walk::SharedPtr;
 use crate::kernels::Bases;
 use crate::memory::{Block, installed};
 use crate::threads::{self, Cost};
+use crate::tier::Tier;
 use ferrax_kernel::routine::{Fft, FftKind};
 use ferrax_kernel::{DType, Error, Res};
-use library::{Complex, ComplexToReal, Fft as Plan, FftDirection, FftNum, FftPlanner, RealFftPlanner, RealToComplex};
+use library::{Complex, Fft as Plan, FftDirection, FftNum, FftPlanner};
+use std::f64::consts::TAU;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// Time of one element's part in one halving, estimated.
 const NANOS: f64 = 0.15;
+/// Rows from this length on are taken as matrices, where they have factors that are not too far apart.
+const LONG: usize = 1 << 16;
+const FAR_APART: usize = 16;
 
-pub fn compile(f: &Fft) -> Res<Run> {
+pub fn compile(f: &Fft, tier: Tier) -> Res<Run> {
     match f.dtype {
-        DType::F32 => compiled::<f32>(f),
-        _ => compiled::<f64>(f),
+        DType::F32 => compiled::<f32>(f, tier),
+        _ => compiled::<f64>(f, tier),
     }
 }
 
 type Transform<T> = Arc<dyn Plan<T>>;
+/// How a row of complex numbers is transformed.
+enum FftRow<T: FftNum> {
+    Whole(Transform<T>),
+    /// As a matrix: its columns, then those of the transpose of what they became.
+    Matrix(Box<[FftColumns<T>; 2]>),
+}
 /// How the last of the axes is transformed.
 enum FftRows<T: FftNum> {
-    Complex(Transform<T>),
-    Forward(Arc<dyn RealToComplex<T>>),
-    Inverse(Arc<dyn ComplexToReal<T>>),
+    Complex(FftRow<T>),
+    /// Real on one side: of an even length, by complex numbers of two real ones each; else by numbers whose other part is zero.
+    Even(FftRow<T>, Halves<T>),
+    Odd(Transform<T>),
 }
 /// Another axis: the middle one of `[outer, n, inner]`, all of them complex.
 struct FftColumns<T: FftNum> {
     outer: usize,
+    /// From one of the outer to the next, on either side.
+    apart: [usize; 2],
     n: usize,
     inner: usize,
     plan: Transform<T>,
+    /// By what the columns are multiplied, which then become rows.
+    turns: Option<Vec<Complex<T>>>,
+    tier: Tier,
     cost: Cost,
 }
 struct FftPlan<T: FftNum> {
+    kind: FftKind,
     /// Their number, the elements of one on either side, and how far apart these are.
     rows: usize,
     from: usize,
@@ -81,16 +106,65 @@ fn affordable<T>(n: usize) -> Res<()> {
     ferrax_kernel::error::room::<u8>(bytes).map(drop).map_err(|_| refused())
 }
 
-fn compiled<T: FftNum>(f: &Fft) -> Res<Run> {
+/// Makes plans, each length's once.
+struct Plans<T: FftNum> {
+    planner: FftPlanner<T>,
+    direction: FftDirection,
+    tier: Tier,
+}
+impl<T: FftNum> Plans<T> {
+    /// `exp(-2 pi i k / n)` forward, its conjugate backward.
+    fn turn(&self, k: usize, n: usize) -> (f64, f64) {
+        let (sin, cos) = (TAU * k as f64 / n as f64).sin_cos();
+        (cos, if matches!(self.direction, FftDirection::Forward) { -sin } else { sin })
+    }
+    /// Of rows of `n` numbers, `apart` on either side, which are threads' to share if nothing lies between their elements.
+    fn row(&mut self, rows: usize, n: usize, apart: [usize; 2], nanos: f64, dense: bool) -> Res<FftRow<T>> {
+        let q = (1..=n.isqrt()).rev().find(|q| n.is_multiple_of(*q)).unwrap_or(1);
+        let p = n / q;
+        if n < LONG || p > FAR_APART * q || !dense {
+            return Ok(FftRow::Whole(self.planner.plan_fft(n, self.direction)));
+        }
+        let (first, second) = (self.planner.plan_fft(p, self.direction), self.planner.plan_fft(q, self.direction));
+        let turns = Some(self.turns(p, q)?);
+        let columns = |n, inner, apart, plan, turns| FftColumns {
+            outer: rows,
+            apart,
+            n,
+            inner,
+            plan,
+            turns,
+            tier: self.tier,
+            cost: Cost::of(nanos / 2.0),
+        };
+        Ok(FftRow::Matrix(Box::new([
+            columns(p, q, [apart[0], n], first, turns),
+            columns(q, p, [n, apart[1]], second, None),
+        ])))
+    }
+    /// What turns element k of column j, column by column: each the product of two of few.
+    fn turns(&self, p: usize, q: usize) -> Res<Vec<Complex<T>>> {
+        let n = p * q;
+        let step = n.isqrt().next_power_of_two();
+        let near: Vec<(f64, f64)> = (0..step).map(|k| self.turn(k, n)).collect();
+        let far: Vec<(f64, f64)> = (0..n.div_ceil(step)).map(|k| self.turn(k * step, n)).collect();
+        let number = |x| T::from_f64(x).unwrap_or_else(T::zero);
+        let mut turns = ferrax_kernel::error::room(n)?;
+        for j in 0..q {
+            turns.extend((0..p).map(|k| {
+                let (a, b) = (near[j * k % step], far[j * k / step]);
+                Complex { re: number(a.0 * b.0 - a.1 * b.1), im: number(a.0 * b.1 + a.1 * b.0) }
+            }));
+        }
+        Ok(turns)
+    }
+}
+
+fn compiled<T: FftNum>(f: &Fft, tier: Tier) -> Res<Run> {
     let (n, half) = (f.lengths[f.lengths.len() - 1], f.last());
     f.lengths.iter().try_for_each(|n| affordable::<T>(*n))?;
     let direction = if f.is_inverse() { FftDirection::Inverse } else { FftDirection::Forward };
-    let mut planner = FftPlanner::<T>::new();
-    let along = match f.kind {
-        FftKind::Forward | FftKind::Inverse => FftRows::Complex(planner.plan_fft(n, direction)),
-        FftKind::RealForward => FftRows::Forward(RealFftPlanner::new().plan_fft_forward(n)),
-        FftKind::RealInverse => FftRows::Inverse(RealFftPlanner::new().plan_fft_inverse(n)),
-    };
+    let mut plans = Plans::<T> { planner: FftPlanner::new(), direction, tier };
     let (from, to) = match f.kind {
         FftKind::RealForward => (n, half),
         FftKind::RealInverse => (half, n),
@@ -99,29 +173,42 @@ fn compiled<T: FftNum>(f: &Fft) -> Res<Run> {
     let mut shape = f.lengths.insert(0, f.outer).concat(&[f.inner]);
     let rank = f.lengths.len();
     shape[rank] = half;
+    let rows = shape[..rank].iter().product();
     let length = f.lengths.size() as f64;
     let nanos =
         (f.outer * f.inner * f.lengths.size()) as f64 * (length.log2() + 1.0) * NANOS * (size_of::<T>() / 4) as f64;
-    let column = |k: usize| FftColumns {
+    let dense = f.inner == 1;
+    let along = match f.kind {
+        FftKind::Forward | FftKind::Inverse => FftRows::Complex(plans.row(rows, n, [n, n], nanos, dense)?),
+        _ if n % 2 == 1 => FftRows::Odd(plans.planner.plan_fft(n, direction)),
+        _ => {
+            let apart = if f.is_inverse() { [half, n / 2] } else { [n / 2, half] };
+            let row = plans.row(rows, n / 2, apart, nanos, dense)?;
+            FftRows::Even(row, Halves::new(n, |k| plans.turn(k, n), tier, f.is_inverse()))
+        }
+    };
+    let mut column = |k: usize| FftColumns {
         outer: shape[..k].iter().product(),
+        apart: [shape[k..].iter().product(); 2],
         n: shape[k],
         inner: shape[k + 1..].iter().product(),
-        plan: planner.plan_fft(shape[k], direction),
+        plan: plans.planner.plan_fft(shape[k], direction),
+        turns: None,
+        tier,
         cost: Cost::of(nanos),
     };
     // Where elements of the last axis lie apart, and are complex on both sides, it is one of columns, too.
     let all = f.inner > 1 && matches!(along, FftRows::Complex(_));
-    let columns = (1..rank + all as usize).rev().map(column).collect();
+    let columns = (1..rank + all as usize).rev().map(&mut column).collect();
     let scale = if f.is_inverse() { T::from_f64(1.0 / length) } else { None }.unwrap_or_else(T::one);
-    let rows = shape[..rank].iter().product();
-    let plan = FftPlan { rows, from, to, inner: f.inner, along, columns, scale, cost: Cost::of(nanos) };
+    let plan = FftPlan { kind: f.kind, rows, from, to, inner: f.inner, along, columns, scale, cost: Cost::of(nanos) };
     Ok(Box::new(move |bases: Bases, parallel: bool| {
         let (x, y) = (SharedPtr(bases.input(0)), SharedPtr(bases.output(0)));
         let last = plan.columns.len();
         if all {
             return plan.run_columns(x, y, true, parallel, bases.cancel);
         }
-        if !matches!(plan.along, FftRows::Inverse(_)) || last == 0 {
+        if plan.kind != FftKind::RealInverse || last == 0 {
             plan.run_rows(x, y, last == 0, parallel, bases.cancel)?;
             return plan.run_columns(y, y, true, parallel, bases.cancel);
         }
@@ -158,120 +245,140 @@ fn working<T>(n: usize) -> Res<Block> {
 impl<T: FftNum> FftPlan<T> {
     fn run_rows(&self, x: SharedPtr, y: SharedPtr, scaled: bool, parallel: bool, cancel: &AtomicBool) -> Res<()> {
         let scale = if scaled { self.scale } else { T::one() };
-        let (from, to) = (self.from, self.to);
         if self.inner > 1 {
             return self.run_apart(x, y, scale, parallel, cancel);
         }
-        threads::try_ranges(self.rows, parallel.then_some(&self.cost), cancel, &|r: Range<usize>| {
-            if r.is_empty() {
-                return Ok(());
+        match &self.along {
+            FftRows::Complex(FftRow::Matrix(m)) => run_matrix(m, x, y, scale, parallel, cancel),
+            FftRows::Even(FftRow::Matrix(m), h) if self.kind == FftKind::RealForward => {
+                run_matrix(m, x, y, T::one(), parallel, cancel)?;
+                h.run_rows(y, self.rows, T::one(), parallel.then_some(&self.cost), cancel);
+                Ok(())
             }
+            FftRows::Even(FftRow::Matrix(m), h) => {
+                let count = self.rows * self.from;
+                let own = Block::new(count.saturating_mul(size_of::<Complex<T>>()))?;
+                // SAFETY: as many numbers as the operand has, apart from it.
+                unsafe { own.ptr().cast::<Complex<T>>().copy_from_nonoverlapping(x.get().cast(), count) };
+                let own = SharedPtr(own.ptr());
+                h.run_rows(own, self.rows, scale, parallel.then_some(&self.cost), cancel);
+                run_matrix(m, own, y, T::one(), parallel, cancel)
+            }
+            _ => threads::try_ranges(self.rows, parallel.then_some(&self.cost), cancel, &|r: Range<usize>| {
+                let own = working::<T>(self.room())?;
+                for row in r {
+                    // SAFETY: row of operand and result, which nobody else touches; the block is this piece's own.
+                    unsafe { self.run_row(x, row * self.from, y, row * self.to, scale, SharedPtr(own.ptr())) };
+                }
+                Ok(())
+            }),
+        }
+    }
+    /// Numbers that [`Self::run_row`] works in.
+    fn room(&self) -> usize {
+        match &self.along {
+            FftRows::Complex(FftRow::Whole(p)) => p.get_immutable_scratch_len(),
+            FftRows::Even(FftRow::Whole(p), _) => self.from.max(self.to) + p.get_immutable_scratch_len(),
+            FftRows::Odd(p) => 2 * self.from.max(self.to) + p.get_immutable_scratch_len(),
+            _ => 0,
+        }
+    }
+    /// The row that begins with the elements `at` and `to` of operand and result.
+    ///
+    /// # Safety
+    /// They exist; nobody else touches the result's, or writes to the others; `own` has [`Self::room`].
+    unsafe fn run_row(&self, x: SharedPtr, at: usize, y: SharedPtr, to: usize, scale: T, own: SharedPtr) {
+        let n = self.from.max(self.to);
+        // SAFETY: by the contract; pairs of reals are numbers, as large and as aligned as asked for.
+        unsafe {
             match &self.along {
-                FftRows::Complex(plan) => {
-                    let scratch = working::<T>(plan.get_immutable_scratch_len())?;
-                    // SAFETY: rows r of operand and result, which nobody else writes; the block is this piece's own.
-                    let (x, y, scratch): (&[Complex<T>], &mut [Complex<T>], _) = unsafe {
-                        let n = plan.get_immutable_scratch_len();
-                        let (at, count) = (r.start * from, r.len() * from);
-                        (slice(x, at, count), slice_mut(y, at, count), slice_mut(SharedPtr(scratch.ptr()), 0, n))
-                    };
-                    plan.process_immutable_with_scratch(x, y, scratch);
+                FftRows::Complex(FftRow::Whole(plan)) => {
+                    let scratch = slice_mut(own, 0, plan.get_immutable_scratch_len());
+                    let y: &mut [Complex<T>] = slice_mut(y, to, n);
+                    plan.process_immutable_with_scratch(slice(x, at, n), y, scratch);
                     if scale != T::one() {
                         y.iter_mut().for_each(|z| *z = *z * scale);
                     }
                 }
-                FftRows::Forward(plan) => {
-                    let own = working::<T>(from.div_ceil(2) + plan.get_scratch_len())?;
-                    for row in r {
-                        // SAFETY: row of operand and result; the block's first half holds `from` reals, its second the plan's scratch.
-                        let (x, y, copy, scratch): (&[T], &mut [Complex<T>], &mut [T], &mut [Complex<T>]) = unsafe {
-                            let own = SharedPtr(own.ptr());
-                            let scratch = slice_mut(own, from.div_ceil(2), plan.get_scratch_len());
-                            (slice(x, row * from, from), slice_mut(y, row * to, to), slice_mut(own, 0, from), scratch)
-                        };
-                        copy.copy_from_slice(x);
-                        plan.process_with_scratch(copy, y, scratch).map_err(|e| Error::Invalid(e.to_string()))?;
-                    }
+                FftRows::Even(FftRow::Whole(plan), h) if self.kind == FftKind::RealForward => {
+                    let scratch = slice_mut(own, 0, plan.get_immutable_scratch_len());
+                    let x = slice(SharedPtr(x.get().cast::<T>().add(at).cast()), 0, n / 2);
+                    let y: &mut [Complex<T>] = slice_mut(y, to, n / 2 + 1);
+                    plan.process_immutable_with_scratch(x, &mut y[..n / 2], scratch);
+                    h.run(y, T::one());
                 }
-                FftRows::Inverse(plan) => {
-                    let own = working::<T>(from + plan.get_scratch_len())?;
-                    for row in r {
-                        // SAFETY: as above, the block's first part holding `from` complex numbers.
-                        let (x, y, copy, scratch): (&[Complex<T>], &mut [T], &mut [Complex<T>], &mut [Complex<T>]) = unsafe {
-                            let own = SharedPtr(own.ptr());
-                            let scratch = slice_mut(own, from, plan.get_scratch_len());
-                            (slice(x, row * from, from), slice_mut(y, row * to, to), slice_mut(own, 0, from), scratch)
-                        };
-                        copy.copy_from_slice(x);
-                        real_ends(copy, to);
-                        plan.process_with_scratch(copy, y, scratch).map_err(|e| Error::Invalid(e.to_string()))?;
-                        if scale != T::one() {
-                            y.iter_mut().for_each(|v| *v = *v * scale);
+                FftRows::Even(FftRow::Whole(plan), h) => {
+                    let (copy, scratch): (&mut [Complex<T>], _) =
+                        (slice_mut(own, 0, n / 2 + 1), slice_mut(own, n / 2 + 1, plan.get_immutable_scratch_len()));
+                    copy.copy_from_slice(slice(x, at, n / 2 + 1));
+                    h.run(copy, scale);
+                    let y = slice_mut(SharedPtr(y.get().cast::<T>().add(to).cast()), 0, n / 2);
+                    plan.process_immutable_with_scratch(&copy[..n / 2], y, scratch);
+                }
+                FftRows::Odd(plan) => {
+                    let (before, after): (&mut [Complex<T>], &mut [Complex<T>]) =
+                        (slice_mut(own, 0, n), slice_mut(own, n, n));
+                    let scratch = slice_mut(own, 2 * n, plan.get_immutable_scratch_len());
+                    if self.kind == FftKind::RealForward {
+                        let x: &[T] = slice(x, at, n);
+                        for (z, x) in before.iter_mut().zip(x) {
+                            *z = Complex { re: *x, im: T::zero() };
+                        }
+                        plan.process_immutable_with_scratch(before, after, scratch);
+                        slice_mut(y, to, n / 2 + 1).copy_from_slice(&after[..n / 2 + 1]);
+                    } else {
+                        // the other half is the conjugate of this one
+                        let x: &[Complex<T>] = slice(x, at, n / 2 + 1);
+                        before[0] = Complex { re: x[0].re, im: T::zero() };
+                        for (k, z) in x.iter().enumerate().skip(1) {
+                            before[k] = *z;
+                            before[n - k] = Complex { re: z.re, im: T::zero() - z.im };
+                        }
+                        plan.process_immutable_with_scratch(before, after, scratch);
+                        let y: &mut [T] = slice_mut(y, to, n);
+                        for (y, z) in y.iter_mut().zip(after) {
+                            *y = z.re * scale;
                         }
                     }
                 }
+                _ => (),
             }
-            Ok(())
-        })
+        }
     }
     /// Real on one side, with elements that lie apart: some columns at a time.
     fn run_apart(&self, x: SharedPtr, y: SharedPtr, scale: T, parallel: bool, cancel: &AtomicBool) -> Res<()> {
         let wide = LINES / size_of::<T>();
         let (from, to, inner, blocks) = (self.from, self.to, self.inner, self.inner.div_ceil(wide));
+        let forward = self.kind == FftKind::RealForward;
         // of complex numbers, in either of both halves
         let part = wide * apart(from.max(to));
-        let length = match &self.along {
-            FftRows::Forward(plan) => plan.get_scratch_len(),
-            FftRows::Inverse(plan) => plan.get_scratch_len(),
-            FftRows::Complex(_) => return Err(Error::Invalid("a complex transform of columns as of rows".into())),
-        };
         threads::try_ranges(self.rows * blocks, parallel.then_some(&self.cost), cancel, &|r: Range<usize>| {
-            let own = working::<T>(2 * part + length)?;
-            let own = SharedPtr(own.ptr());
-            // SAFETY: the block is this piece's own: two halves, and the plan's scratch.
-            let scratch: &mut [Complex<T>] = unsafe { slice_mut(own, 2 * part, length) };
+            let own = working::<T>(2 * part + self.room())?;
+            let (before, after) =
+                (SharedPtr(own.ptr()), SharedPtr(own.ptr().wrapping_add(part * size_of::<Complex<T>>())));
+            let scratch = SharedPtr(own.ptr().wrapping_add(2 * part * size_of::<Complex<T>>()));
             for unit in r {
                 let (row, first) = (unit / blocks, unit % blocks * wide);
                 let width = wide.min(inner - first);
-                // SAFETY: `width` columns of operand and result that belong to this unit alone; both halves as above.
+                let taken = SomeColumns { row: row * from, n: from, inner, first, width };
+                let put = SomeColumns { row: row * to, n: to, ..taken };
+                // SAFETY: `width` columns of operand and result that belong to this unit alone; the block is this piece's own: two halves, in
+                // which columns lie, even numbers of elements apart, and what a row is worked on in.
                 unsafe {
-                    match &self.along {
-                        FftRows::Forward(plan) => {
-                            let (reals, pairs): (&mut [T], &mut [Complex<T>]) =
-                                (slice_mut(own, 0, 2 * part), slice_mut(own, part, part));
-                            gathered(x, [row * from, from, inner, first, width], reals, apart(from));
-                            for w in 0..width {
-                                let reals = &mut reals[w * apart(from)..][..from];
-                                let pairs = &mut pairs[w * apart(to)..][..to];
-                                plan.process_with_scratch(reals, pairs, scratch)
-                                    .map_err(|e| Error::Invalid(e.to_string()))?;
-                            }
-                            for j in 0..to {
-                                let line = slice_mut::<Complex<T>>(y, (row * to + j) * inner + first, width);
-                                for (w, z) in line.iter_mut().enumerate() {
-                                    *z = pairs[w * apart(to) + j];
-                                }
-                            }
-                        }
-                        FftRows::Inverse(plan) => {
-                            let (pairs, reals): (&mut [Complex<T>], &mut [T]) =
-                                (slice_mut(own, 0, part), slice_mut(own, 2 * part, 2 * part));
-                            gathered(x, [row * from, from, inner, first, width], pairs, apart(from));
-                            for w in 0..width {
-                                let pairs = &mut pairs[w * apart(from)..][..from];
-                                real_ends(pairs, to);
-                                let reals = &mut reals[w * apart(to)..][..to];
-                                plan.process_with_scratch(pairs, reals, scratch)
-                                    .map_err(|e| Error::Invalid(e.to_string()))?;
-                            }
-                            for j in 0..to {
-                                let line = slice_mut::<T>(y, (row * to + j) * inner + first, width);
-                                for (w, v) in line.iter_mut().enumerate() {
-                                    *v = reals[w * apart(to) + j] * scale;
-                                }
-                            }
-                        }
-                        FftRows::Complex(_) => (),
+                    if forward {
+                        taken.gather::<T>(x, before, 2 * apart(from));
+                    } else {
+                        taken.gather::<Complex<T>>(x, before, apart(from));
+                    }
+                    for w in 0..width {
+                        let at = if forward { 2 * w * apart(from) } else { w * apart(from) };
+                        let to = if forward { w * apart(to) } else { 2 * w * apart(to) };
+                        self.run_row(before, at, after, to, scale, scratch);
+                    }
+                    if forward {
+                        put.scatter::<Complex<T>>(y, after, apart(to));
+                    } else {
+                        put.scatter::<T>(y, after, 2 * apart(to));
                     }
                 }
             }
@@ -294,57 +401,98 @@ fn apart(n: usize) -> usize {
     n + 8
 }
 
-/// Takes away what a real result of length `n` leaves no place for; the crate would speak of it as an error.
-fn real_ends<T: FftNum>(x: &mut [Complex<T>], n: usize) {
-    x[0].im = T::zero();
-    if n.is_multiple_of(2) {
-        x[n / 2].im = T::zero();
-    }
+/// Some columns of `n` rows of `inner` elements: `width` of them from the `first`-th on, the rows from the `row`-th on.
+#[derive(Clone, Copy)]
+struct SomeColumns {
+    row: usize,
+    n: usize,
+    inner: usize,
+    first: usize,
+    width: usize,
 }
-/// `width` columns from the `first`-th on, each `apart` from the next, of `n` rows of `inner` that begin at row `start`.
-///
-/// # Safety
-/// They exist, and nobody writes to them.
-unsafe fn gathered<E: Copy>(
-    x: SharedPtr,
-    [start, n, inner, first, width]: [usize; 5],
-    columns: &mut [E],
-    apart: usize,
-) {
-    for j in 0..n {
-        // SAFETY: by the contract.
-        let line: &[E] = unsafe { slice(x, (start + j) * inner + first, width) };
-        for (w, z) in line.iter().enumerate() {
-            columns[w * apart + j] = *z;
+impl SomeColumns {
+    fn start<E>(&self, p: SharedPtr) -> *mut E {
+        p.get().cast::<E>().wrapping_add(self.row * self.inner + self.first)
+    }
+    /// Takes them out as rows, `apart` from each other. One line of them after the other: squares transposed in registers would write to several
+    /// that are far apart in turns, which takes five times as long.
+    ///
+    /// # Safety
+    /// They exist, and nobody writes to them; `to` holds the rows.
+    unsafe fn gather<E: Copy>(self, x: SharedPtr, to: SharedPtr, apart: usize) {
+        let (x, to) = (self.start::<E>(x), to.get().cast::<E>());
+        for j in 0..self.n {
+            for w in 0..self.width {
+                // SAFETY: by the contract.
+                unsafe { *to.add(w * apart + j) = *x.add(j * self.inner + w) };
+            }
         }
     }
+    /// Puts them back.
+    ///
+    /// # Safety
+    /// They exist, and nobody else touches them; `from` holds the rows.
+    unsafe fn scatter<E: Copy>(self, y: SharedPtr, from: SharedPtr, apart: usize) {
+        let (y, from) = (self.start::<E>(y), from.get().cast::<E>());
+        for j in 0..self.n {
+            for w in 0..self.width {
+                // SAFETY: by the contract.
+                unsafe { *y.add(j * self.inner + w) = *from.add(w * apart + j) };
+            }
+        }
+    }
+}
+
+/// Rows, as matrices, from x to y.
+fn run_matrix<T: FftNum>(
+    [first, second]: &[FftColumns<T>; 2],
+    x: SharedPtr,
+    y: SharedPtr,
+    scale: T,
+    parallel: bool,
+    cancel: &AtomicBool,
+) -> Res<()> {
+    let between = Block::new((first.outer * first.apart[1]).saturating_mul(size_of::<Complex<T>>()))?;
+    let own = SharedPtr(between.ptr());
+    first.run(x, own, T::one(), parallel, cancel)?;
+    second.run(own, y, scale, parallel, cancel)
 }
 
 impl<T: FftNum> FftColumns<T> {
     fn run(&self, x: SharedPtr, y: SharedPtr, scale: T, parallel: bool, cancel: &AtomicBool) -> Res<()> {
         let wide = LINES / size_of::<Complex<T>>();
         let (n, inner, blocks) = (self.n, self.inner, self.inner.div_ceil(wide));
-        threads::try_ranges(self.outer * blocks, parallel.then_some(&self.cost), cancel, &|r: Range<usize>| {
+        let times = pairs::pick(size_of::<T>(), self.tier).products;
+        threads::try_ranges(self.outer * blocks, parallel.then_some(&self.cost), cancel, &|units: Range<usize>| {
             let length = self.plan.get_inplace_scratch_len();
             let own = working::<T>(wide * apart(n) + length)?;
-            for unit in r {
-                let (row, first) = (unit / blocks * n, unit % blocks * wide);
+            for unit in units {
+                let (row, first) = (unit / blocks, unit % blocks * wide);
                 let width = wide.min(inner - first);
+                let some = SomeColumns { row: 0, n, inner, first, width };
+                let size = size_of::<Complex<T>>();
+                let x = SharedPtr(x.get().wrapping_add(row * self.apart[0] * size));
+                let y = SharedPtr(y.get().wrapping_add(row * self.apart[1] * size));
                 // SAFETY: the block is this piece's own, and holds `wide` columns and the plan's scratch; `width` numbers of each of n rows belong to
-                // this unit alone, and are read before they are written.
+                // this unit alone, and are read before they are written; where columns become rows, the result is no operand, and has a turn for
+                // each of its numbers.
                 unsafe {
                     let own = SharedPtr(own.ptr());
-                    let columns: &mut [Complex<T>] = slice_mut(own, 0, wide * apart(n));
                     let scratch = slice_mut(own, wide * apart(n), length);
-                    gathered(x, [row, n, inner, first, width], columns, apart(n));
+                    some.gather::<Complex<T>>(x, own, apart(n));
+                    let columns: &mut [Complex<T>] = slice_mut(own, 0, wide * apart(n));
                     for w in 0..width {
-                        self.plan.process_with_scratch(&mut columns[w * apart(n)..][..n], scratch);
-                    }
-                    for j in 0..n {
-                        let line = slice_mut::<Complex<T>>(y, (row + j) * inner + first, width);
-                        for (w, z) in line.iter_mut().enumerate() {
-                            *z = columns[w * apart(n) + j] * scale;
+                        let column = &mut columns[w * apart(n)..][..n];
+                        self.plan.process_with_scratch(column, scratch);
+                        if let Some(turns) = &self.turns {
+                            let (at, to) = ((first + w) * n, y.get().cast::<Complex<T>>());
+                            times(to.add(at).cast(), column.as_ptr().cast(), turns[at..at + n].as_ptr().cast(), n);
+                        } else if scale != T::one() {
+                            column.iter_mut().for_each(|z| *z = *z * scale);
                         }
+                    }
+                    if self.turns.is_none() {
+                        some.scatter::<Complex<T>>(y, own, apart(n));
                     }
                 }
             }

@@ -2,7 +2,7 @@
 //!
 //! INVARIANT: a plan's sums depend on the length alone.
 use std::f64::consts::TAU;
-use std::ops::Mul;
+use std::ops::{Add, Mul, Sub};
 use std::sync::Arc;
 
 #[derive(Clone, Copy, Default)]
@@ -17,7 +17,9 @@ impl<T: FftNum> Mul<T> for Complex<T> {
         Complex { re: self.re * by, im: self.im * by }
     }
 }
-pub trait FftNum: Copy + Send + Sync + PartialEq + Default + Mul<Output = Self> + 'static {
+pub trait FftNum:
+    Copy + Send + Sync + PartialEq + Default + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + 'static
+{
     fn zero() -> Self {
         Self::default()
     }
@@ -157,58 +159,6 @@ impl<T: FftNum> FftPlanner<T> {
     }
 }
 
-/// Nothing goes wrong in these.
-pub type Done = Result<(), std::convert::Infallible>;
-pub trait RealToComplex<T: FftNum>: Send + Sync {
-    fn get_scratch_len(&self) -> usize;
-    fn process_with_scratch(&self, x: &mut [T], y: &mut [Complex<T>], scratch: &mut [Complex<T>]) -> Done;
-}
-pub trait ComplexToReal<T: FftNum>: Send + Sync {
-    fn get_scratch_len(&self) -> usize;
-    fn process_with_scratch(&self, x: &mut [Complex<T>], y: &mut [T], scratch: &mut [Complex<T>]) -> Done;
-}
-impl<T: FftNum> RealToComplex<T> for Factored {
-    fn get_scratch_len(&self) -> usize {
-        0
-    }
-    fn process_with_scratch(&self, x: &mut [T], y: &mut [Complex<T>], _: &mut [Complex<T>]) -> Done {
-        let x: Vec<Complex<f64>> = x.iter().map(|x| Complex { re: x.wide(), im: 0.0 }).collect();
-        for (z, to) in self.run(&x).iter().zip(y) {
-            *to = Complex { re: rounded(z.re), im: rounded(z.im) };
-        }
-        Ok(())
-    }
-}
-impl<T: FftNum> ComplexToReal<T> for Factored {
-    fn get_scratch_len(&self) -> usize {
-        0
-    }
-    /// The other half is the conjugate of this one.
-    fn process_with_scratch(&self, x: &mut [Complex<T>], y: &mut [T], _: &mut [Complex<T>]) -> Done {
-        let mut all = wide(x);
-        for k in x.len()..self.n {
-            let z = all[self.n - k];
-            all.push(Complex { re: z.re, im: -z.im });
-        }
-        for (z, to) in self.run(&all).iter().zip(y) {
-            *to = rounded(z.re);
-        }
-        Ok(())
-    }
-}
-pub struct RealFftPlanner<T>(std::marker::PhantomData<T>);
-impl<T: FftNum> RealFftPlanner<T> {
-    pub fn new() -> RealFftPlanner<T> {
-        RealFftPlanner(std::marker::PhantomData)
-    }
-    pub fn plan_fft_forward(&mut self, n: usize) -> Arc<dyn RealToComplex<T>> {
-        Arc::new(Factored::new(n, FftDirection::Forward))
-    }
-    pub fn plan_fft_inverse(&mut self, n: usize) -> Arc<dyn ComplexToReal<T>> {
-        Arc::new(Factored::new(n, FftDirection::Inverse))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -248,18 +198,6 @@ mod tests {
                 near(&two[..n], &y);
                 near(&two[n..], &direct(&y, sign));
             }
-        }
-    }
-    #[test]
-    fn real_transforms_are_halves_of_complex_ones() {
-        for n in 1..40 {
-            let mut x: Vec<f64> = numbers(n).iter().map(|z| z.re).collect();
-            let all = direct(&x.iter().map(|x| Complex { re: *x, im: 0.0 }).collect::<Vec<_>>(), -1.0);
-            let (mut half, was) = (vec![Complex::default(); n / 2 + 1], x.clone());
-            let _ = RealFftPlanner::<f64>::new().plan_fft_forward(n).process_with_scratch(&mut x, &mut half, &mut []);
-            near(&half, &all[..n / 2 + 1]);
-            let _ = RealFftPlanner::<f64>::new().plan_fft_inverse(n).process_with_scratch(&mut half, &mut x, &mut []);
-            assert!(x.iter().zip(&was).all(|(a, b)| (a / n as f64 - b).abs() < 1e-12), "{n}");
         }
     }
 }
