@@ -44,6 +44,8 @@ const UNSAFE: &[&str] = &[
     "crates/ferrax-cpu/src/routines/dot/library.rs",
     "crates/ferrax-cpu/src/routines/dynamic_slice.rs",
     "crates/ferrax-cpu/src/routines/fft.rs",
+    "crates/ferrax-cpu/src/routines/fft/halves.rs",
+    "crates/ferrax-cpu/src/routines/fft/pairs.rs",
     "crates/ferrax-cpu/src/routines/gather.rs",
     "crates/ferrax-cpu/src/routines/linalg.rs",
     "crates/ferrax-cpu/src/routines/linalg/bidiagonal.rs",

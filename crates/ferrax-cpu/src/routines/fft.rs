@@ -26,7 +26,7 @@ mod library;
 #[allow(dead_code)] // its tests ask for a part of it
 mod without_library;
 
-use self::halves::Halves;
+use self::halves::RealHalves;
 use super::Run;
 use super::walk::SharedPtr;
 use crate::kernels::Bases;
@@ -65,7 +65,7 @@ enum FftRow<T: FftNum> {
 enum FftRows<T: FftNum> {
     Complex(FftRow<T>),
     /// Real on one side: of an even length, by complex numbers of two real ones each; else by numbers whose other part is zero.
-    Even(FftRow<T>, Halves<T>),
+    Even(FftRow<T>, RealHalves<T>),
     Odd(Transform<T>),
 }
 /// Another axis: the middle one of `[outer, n, inner]`, all of them complex.
@@ -184,7 +184,7 @@ fn compiled<T: FftNum>(f: &Fft, tier: Tier) -> Res<Run> {
         _ => {
             let apart = if f.is_inverse() { [half, n / 2] } else { [n / 2, half] };
             let row = plans.row(rows, n / 2, apart, nanos, dense)?;
-            FftRows::Even(row, Halves::new(n, |k| plans.turn(k, n), tier, f.is_inverse()))
+            FftRows::Even(row, RealHalves::new(n, |k| plans.turn(k, n), tier, f.is_inverse()))
         }
     };
     let mut column = |k: usize| FftColumns {

@@ -15,7 +15,7 @@ use crate::threads::{self, Cost};
 use crate::tier::Tier;
 use std::sync::atomic::AtomicBool;
 
-pub struct Halves<T: FftNum> {
+pub struct RealHalves<T: FftNum> {
     m: usize,
     /// `w^k` from k = 1 on, for the first of each pair.
     turns: Vec<Complex<T>>,
@@ -23,15 +23,15 @@ pub struct Halves<T: FftNum> {
     pairs: OnPairs,
 }
 
-impl<T: FftNum> Halves<T> {
+impl<T: FftNum> RealHalves<T> {
     /// Of `n` reals, an even number, with `turn(k)` for `w^k` forward and its conjugate backward.
-    pub fn new(n: usize, turn: impl Fn(usize) -> (f64, f64), tier: Tier, inverse: bool) -> Halves<T> {
+    pub fn new(n: usize, turn: impl Fn(usize) -> (f64, f64), tier: Tier, inverse: bool) -> RealHalves<T> {
         let m = n / 2;
         let number = |x| T::from_f64(x).unwrap_or_else(T::zero);
         let turns = (1..m.div_ceil(2)).map(turn).map(|(re, im)| Complex { re: number(re), im: number(im) }).collect();
         let on_rows = pairs::pick(size_of::<T>(), tier);
         let pairs = if inverse { on_rows.together } else { on_rows.apart };
-        Halves { m, turns, inverse, pairs }
+        RealHalves { m, turns, inverse, pairs }
     }
     /// Of `m + 1` numbers: forward from the first m, backward to them.
     pub fn run(&self, row: &mut [Complex<T>], scale: T) {

@@ -7,12 +7,12 @@ use crate::tier::Tier;
 /// `a[k]` and `b[n - 1 - k]` become what sum and difference of a and conj b, turned, say; `scale` is one real number.
 pub type OnPairs = unsafe fn(low: *mut u8, high: *mut u8, turns: *const u8, scale: *const u8, n: usize);
 /// `to[k] = a[k] b[k]`
-pub type Products = unsafe fn(to: *mut u8, a: *const u8, b: *const u8, n: usize);
+pub type ComplexProducts = unsafe fn(to: *mut u8, a: *const u8, b: *const u8, n: usize);
 
 /// What rows of complex numbers are given to, of parts of some size on some machine.
 #[derive(Clone, Copy)]
 pub struct ComplexRows {
-    pub products: Products,
+    pub products: ComplexProducts,
     /// `(s - i d w) scale` and `conj(s + i d w) scale`, of sum s, difference d and turn w: what a transform of pairs becomes.
     pub apart: OnPairs,
     /// The same with `+ i d w`: what it is made of.
@@ -140,7 +140,7 @@ macro_rules! one {
 one! { f32 f64 }
 
 /// # Safety
-/// As [`Products`], the result apart from both sides, and the machine has these vectors.
+/// As [`ComplexProducts`], the result apart from both sides, and the machine has these vectors.
 #[inline(always)]
 unsafe fn products<V: ComplexVector, O: ComplexVector<Part = V::Part>>(
     to: *mut u8,
