@@ -38,6 +38,7 @@ const UNSAFE: &[&str] = &[
     "crates/ferrax-cpu/src/kernels/columns.rs",
     "crates/ferrax-cpu/src/routines/conv.rs",
     "crates/ferrax-cpu/src/routines/conv/lines.rs",
+    "crates/ferrax-cpu/src/routines/conv/planes.rs",
     "crates/ferrax-cpu/src/routines/conv/reading.rs",
     "crates/ferrax-cpu/src/routines/cumulative.rs",
     "crates/ferrax-cpu/src/routines/dot.rs",

@@ -571,6 +571,51 @@ fn lines_of_overlapping_windows() {
     }
 }
 
+/// Images with their channels first, whose planes are read by windows: lines of any length, by steps from line to line, dilated, with zeros
+/// around, or cut; more channels than lie near; a kernel that is one line, or one column.
+#[test]
+fn planes_of_overlapping_windows() {
+    let rng = &mut Rng(24);
+    for ([h, w], [high, wide], [steps, dilation], pad, [groups, c, co]) in [
+        ([9, 40], [3, 3], [1, 1], 1, [1, 5, 7]),
+        ([20, 16], [3, 3], [2, 1], 1, [1, 5, 17]),
+        ([33, 12], [5, 2], [1, 2], 0, [1, 3, 9]),
+        ([6, 70], [1, 7], [1, 1], 3, [2, 4, 3]),
+        ([40, 13], [7, 1], [1, 1], 2, [1, 4, 3]),
+        ([12, 31], [2, 4], [3, 1], -1i64, [1, 2, 8]),
+        ([70, 64], [3, 3], [1, 1], 1, [1, 40, 2]),
+        ([9, 300], [3, 3], [1, 3], 3, [1, 110, 1]),
+        ([2, 20], [4, 4], [1, 1], 3, [3, 2, 2]),
+        ([30, 40], [3, 3], [1, 1], 9, [1, 2, 4]),
+    ] {
+        let along = |n: usize, window: usize, steps: usize| {
+            ((n as i64 + 2 * pad) as usize - (window - 1) * dilation - 1) / steps + 1
+        };
+        let (oh, ow) = (along(h, high, steps), along(w, wide, 1));
+        let (n, s, e, line) = (2, steps as i64, dilation as i64, w as i64);
+        let (plane, m, k) = ((h * w) as i64, oh * ow, c * high * wide);
+        let image = plane * (groups * c) as i64;
+        let guard = |at: &[i64], n: usize| Guard { at: Affine::new(-pad, at.to_vec()), lo: 0, hi: n as i64 };
+        let conv = Conv {
+            batch: [n, groups].into(),
+            rows: [oh, ow].into(),
+            terms: [c, high, wide].into(),
+            columns: co,
+            x: n * groups * c * h * w,
+            at: Affine::new(-pad * (line + 1), vec![image, plane * c as i64, s * line, 1, plane, e * line, e]),
+            guards: vec![guard(&[0, 0, s, 0, 0, e, 0], h), guard(&[0, 0, 0, 1, 0, 0, e], w)],
+            y: [0, co * k, 1, k].into(),
+            out: [groups * co * m, co * m, 1, m].into(),
+            dtype: if steps == 2 { DType::F64 } else { DType::F32 },
+        };
+        let ins = [
+            whole(rng, conv.dtype, conv.x),
+            whole(rng, conv.dtype, Routine::Conv(Box::new(conv.clone())).operands()[1].1),
+        ];
+        check(&Routine::Conv(Box::new(conv)), &ins);
+    }
+}
+
 /// Threads and blocks change no bits of a convolution, whose numbers are no small ones.
 #[test]
 fn long_convolutions_are_the_same_on_any_threads() {

@@ -6,9 +6,11 @@
 //!     out[row, n] += packed[row, term] * y[term, n]
 //! ```
 //!
+//! Where the result lies along its places and so does the array, no rows are packed: [`planes`] are copied, and windows are read where they lie.
 //! Where rows and terms are one stride each, and nothing is refused, x itself is the left side. Where windows overlap, [`lines`] are copied
 //! once for all of them: the left side's rows then overlap in scratch memory.
 mod lines;
+mod planes;
 mod reading;
 
 use self::lines::{LineWay, WindowLines};
@@ -38,6 +40,11 @@ unsafe fn put<T: Copy>(to: *mut T, strides: [usize; 2], sums: *const T, apart: u
             unsafe { *to.add(r * strides[0] + j * strides[1]) = *sums.add(j * apart + r) };
         }
     }
+}
+
+fn cost(c: &Conv) -> Cost {
+    let each = (c.batch.size() * c.rows.size()) as f64 * c.terms.size() as f64;
+    Cost::of(each * (c.columns as f64 * dot::NANOS + 0.2))
 }
 
 pub fn compile(c: &Conv, tier: Tier) -> Res<Run> {
@@ -77,7 +84,13 @@ pub fn compile(c: &Conv, tier: Tier) -> Res<Run> {
     let reading = ConvReading { run, bounds };
     let size = lane.size();
     let transpose = moves::load_raw(size, tier);
-    let cost = Cost::of(c.batch.size() as f64 * m as f64 * k as f64 * (n as f64 * dot::NANOS + 0.2));
+    let cost = cost(c);
+    if direct.is_none()
+        && lines.is_none()
+        && let Some(run) = planes::compile(c, &rows, &terms, tier)
+    {
+        return Ok(run);
+    }
     let c = c.clone();
     Ok(Box::new(move |bases: Bases, parallel: bool| {
         if c.batch.size() * m * n == 0 {

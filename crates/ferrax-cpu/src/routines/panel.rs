@@ -33,6 +33,10 @@ pub struct Matrices {
 }
 /// `rows` of `x.c` from `from` on.
 pub type Rows = unsafe fn(x: &Matrices);
+/// The same of a right operand whose row k begins `table[k]` elements behind `x.b`: rows may overlap. `x.b_strides` and `x.adds` are not asked.
+pub type RowsByTable = unsafe fn(x: &Matrices, table: &[i32]);
+/// Elements behind each row of [`RowsByTable`]'s right operand that are read, and multiplied for nothing.
+pub const SLACK: usize = 32;
 
 /// Terms that a panel holds; longer sums come back to what the result holds so far.
 pub const DEPTH: usize = 512;
@@ -91,6 +95,27 @@ pub fn pick(lane: Lane, tier: Tier) -> Option<Rows> {
     }
 }
 
+/// The function for floats whose right operand's rows lie by a table, if products are done here on this machine.
+pub fn pick_by_table(lane: Lane, tier: Tier) -> Option<RowsByTable> {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use self::x86::*;
+        pick(lane, tier)?;
+        Some(match (tier, lane) {
+            (Tier::Avx512, Lane::F32) => wide_f32_by_table,
+            (Tier::Avx512, Lane::F64) => wide_f64_by_table,
+            (_, Lane::F32) => narrow_f32_by_table,
+            (_, Lane::F64) => narrow_f64_by_table,
+            _ => return None,
+        })
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        let _ = (lane, tier);
+        None
+    }
+}
+
 /// The function for floats of `size` bytes.
 #[cfg(feature = "linalg")]
 pub fn pick_float(size: usize, tier: Tier) -> Option<Rows> {
@@ -137,13 +162,12 @@ pub trait Divisible: Vector {
 /// An `M` by `W * LANES` tile of the result, from zero or from what it holds so far.
 ///
 /// # Safety
-/// `a` has rows `0..M` and columns `0..k` at its strides; `b` has `k` rows of `W` vectors, `b_row` apart; `c` holds the tile.
+/// `a` has rows `0..M` and columns `0..k` at its strides; `W` vectors of row p of b, of k, lie at `row(p)`; `c` holds the tile.
 #[inline(always)]
 unsafe fn tile<V: Vector, const M: usize, const W: usize>(
     a: *const V::Element,
     a_strides: [isize; 2],
-    b: *const V::Element,
-    b_row: isize,
+    row: impl Fn(usize) -> *const V::Element,
     k: usize,
     c: *mut V::Element,
     c_row: usize,
@@ -159,11 +183,11 @@ unsafe fn tile<V: Vector, const M: usize, const W: usize>(
                 }
             }
         }
-        let (mut a, mut b) = (a, b);
-        for _ in 0..k {
+        let mut a = a;
+        for p in 0..k {
             let mut y = [V::zero(); W];
             for w in 0..W {
-                y[w] = V::load(b.add(w * V::LANES));
+                y[w] = V::load(row(p).add(w * V::LANES));
             }
             for i in 0..M {
                 let x = V::splat(*a.offset(i as isize * a_strides[0]));
@@ -172,7 +196,6 @@ unsafe fn tile<V: Vector, const M: usize, const W: usize>(
                 }
             }
             a = a.wrapping_offset(a_strides[1]);
-            b = b.wrapping_offset(b_row);
         }
         for i in 0..M {
             for w in 0..W {
@@ -204,6 +227,56 @@ unsafe fn product<V: Vector, const M: usize>(x: &Matrices) {
         for j in (0..x.n).step_by(most) {
             // SAFETY: by the contract; depths and columns lie inside.
             unsafe { panel::<V, M>(x, from, j, part, packed) };
+        }
+    }
+}
+
+/// All of `x`, whose right operand's rows lie by a table.
+///
+/// # Safety
+/// As `product`; row k of b has [`SLACK`] elements behind the last column.
+#[inline(always)]
+unsafe fn product_by_table<V: Vector, const M: usize>(x: &Matrices, table: &[i32]) {
+    let (a, b, c) = (x.a.cast::<V::Element>(), x.b.cast::<V::Element>(), x.c.cast::<V::Element>());
+    let part = x.scratch.cast::<V::Element>();
+    const { assert!(2 * V::LANES <= SLACK) };
+    for j in (0..x.n).step_by(2 * V::LANES) {
+        let columns = (2 * V::LANES).min(x.n - j);
+        let one = columns <= V::LANES;
+        let width = if one { V::LANES } else { 2 * V::LANES };
+        let whole = columns == width;
+        let row = |p: usize| b.wrapping_offset(table[p] as isize + j as isize);
+        let mut i = 0;
+        while i < x.m {
+            let rows = together::<M>(x.m - i);
+            // SAFETY: by the contract: rows and columns lie inside, and what is read behind them too; `part` holds a tile.
+            unsafe {
+                let a = a.offset(i as isize * x.a_strides[0]);
+                let to = c.add(i * x.c_row + j);
+                let (out, out_row) = if whole { (to, x.c_row) } else { (part, width) };
+                macro_rules! run {
+                    ($m:expr) => {
+                        if one {
+                            tile::<V, { $m }, 1>(a, x.a_strides, row, table.len(), out, out_row, false)
+                        } else {
+                            tile::<V, { $m }, 2>(a, x.a_strides, row, table.len(), out, out_row, false)
+                        }
+                    };
+                }
+                match rows {
+                    4 => run!(4),
+                    3 => run!(3),
+                    2 => run!(2),
+                    1 => run!(1),
+                    _ => run!(M),
+                }
+                if !whole {
+                    for r in 0..rows {
+                        to.add(r * x.c_row).copy_from_nonoverlapping(part.add(r * width), columns);
+                    }
+                }
+            }
+            i += rows;
         }
     }
 }
@@ -252,7 +325,15 @@ unsafe fn blocks<V: Vector, const M: usize>(x: &Matrices) {
                             }
                             macro_rules! run {
                                 ($m:expr) => {
-                                    tile::<V, { $m }, 2>(a, a_strides, b, width as isize, k, out, out_row, goes_on)
+                                    tile::<V, { $m }, 2>(
+                                        a,
+                                        a_strides,
+                                        |p| b.wrapping_add(p * width),
+                                        k,
+                                        out,
+                                        out_row,
+                                        goes_on,
+                                    )
                                 };
                             }
                             match together {
@@ -342,6 +423,7 @@ unsafe fn panel<V: Vector, const M: usize>(
             pack(packed, b, x.b_strides, k, columns, width);
             (packed.cast_const(), width as isize)
         };
+        let row = |p: usize| b.wrapping_offset(p as isize * b_row);
         let mut i = 0;
         while i < x.m {
             let a = a.offset(i as isize * x.a_strides[0]);
@@ -357,9 +439,9 @@ unsafe fn panel<V: Vector, const M: usize>(
             macro_rules! run {
                 ($m:expr) => {
                     if one {
-                        tile::<V, { $m }, 1>(a, x.a_strides, b, b_row, k, out, out_row, goes_on)
+                        tile::<V, { $m }, 1>(a, x.a_strides, row, k, out, out_row, goes_on)
                     } else {
-                        tile::<V, { $m }, 2>(a, x.a_strides, b, b_row, k, out, out_row, goes_on)
+                        tile::<V, { $m }, 2>(a, x.a_strides, row, k, out, out_row, goes_on)
                     }
                 };
             }
@@ -465,7 +547,7 @@ unsafe fn pack<T: Copy + Default>(
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::{Matrices, Vector, product};
+    use super::{Matrices, Vector, product, product_by_table};
     use std::arch::x86_64::*;
 
     macro_rules! vector {
@@ -566,6 +648,19 @@ mod x86 {
             }
         )*};
     }
+    macro_rules! products_by_table {
+        ($features:literal $($name:ident $V:ident $m:literal;)*) => {$(
+            /// # Safety
+            /// As `product_by_table`.
+            #[target_feature(enable = $features)]
+            pub unsafe fn $name(x: &Matrices, table: &[i32]) {
+                // SAFETY: the same contract, and these are the features.
+                unsafe { product_by_table::<$V, $m>(x, table) }
+            }
+        )*};
+    }
+    products_by_table! { "avx512f,avx512bw,avx512dq,avx512vl" wide_f32_by_table __m512 8; wide_f64_by_table __m512d 8; }
+    products_by_table! { "avx2,fma" narrow_f32_by_table __m256 6; narrow_f64_by_table __m256d 6; }
     // Accumulators, a panel's row and one element more fit the registers: 32 of them, and 16.
     products! { "avx512f,avx512bw,avx512dq,avx512vl" wide_f32 __m512 8; wide_f64 __m512d 8; wide_i32 __m512i 8; }
     products! { "avx2,fma" narrow_f32 __m256 6; narrow_f64 __m256d 6; narrow_i32 __m256i 6; }

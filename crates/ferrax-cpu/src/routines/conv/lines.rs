@@ -7,12 +7,12 @@
 //!
 //! In a convolution i counts rows, and (t, u) terms; in the derivative by its weights it is the other way round. Where columns are few, vectors
 //! go along the line instead: it is transposed, so that each unit's positions lie side by side, and the result is transposed back.
-use super::reading::{ReadAxis, Sides};
+use super::reading::{ReadAxis, Sides, ceil};
 
 /// Along a line from which on it is worth it.
-const LEAST: usize = 12;
+pub const LEAST: usize = 12;
 /// Bytes of a line that stay near while it is used.
-const MOST: usize = 1 << 17;
+pub const MOST: usize = 1 << 17;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LineWay {
@@ -194,10 +194,6 @@ impl WindowLines {
         }
     }
 }
-/// The smallest k with `k * by >= a`.
-fn ceil(a: i64, by: i64) -> i64 {
-    -(-a).div_euclid(by)
-}
-fn gcd(a: i64, b: i64) -> i64 {
+pub fn gcd(a: i64, b: i64) -> i64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }

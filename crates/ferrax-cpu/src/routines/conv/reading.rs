@@ -124,7 +124,8 @@ impl ConvReading {
         }
     }
 }
-fn ceil(a: i64, b: i64) -> i64 {
+/// The smallest k with `k * b >= a`.
+pub fn ceil(a: i64, b: i64) -> i64 {
     -(-a).div_euclid(b)
 }
 

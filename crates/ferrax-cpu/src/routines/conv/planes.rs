@@ -1,0 +1,220 @@
+//! Windows over planes: a part of each plane of the array, zeros around it, is copied once for all windows, and vectors go along its lines.
+//!
+//! ```text
+//! plane[h, w] = x[start + h * line + w]                     h and w from before the first window to behind the last
+//! term (c, i, j) of the place (h, w) = plane_c[h * step + i * dilation, w + j * dilation]
+//! out[n, h, ..] = sum over terms of y[term, n] * plane_c[h * step + i * dilation, .. + j * dilation]
+//! ```
+//!
+//! So a line of places is a row of the right operand for each term, and where it begins is one table for all lines. What is a plane's line
+//! along the one axis, and of windows along the other, is found by strides; any further axis of terms tells planes apart.
+use super::lines::{LEAST, MOST, gcd};
+use super::reading::{ReadAxis, Sides, ceil, places};
+use crate::kernels::lane::Lane;
+use crate::kernels::{Bases, Scratch};
+use crate::routines::Run;
+use crate::routines::panel::{MEMORY, Matrices, SLACK, pick_by_table};
+use crate::routines::walk::SharedPtr;
+use crate::threads;
+use crate::tier::Tier;
+use ferrax_kernel::Res;
+use ferrax_kernel::kernel::Affine;
+use ferrax_kernel::routine::Conv;
+use std::ops::Range;
+
+struct WindowPlanes {
+    /// Lines of places, and places on each.
+    height: usize,
+    along: usize,
+    /// Lines of a plane from line to line of places, and between the first and the last that a window reads.
+    step: usize,
+    reach: usize,
+    /// Positions on a line of a plane; how far a line of it, and a position on it, move each guard; elements from line to line.
+    positions: usize,
+    by_line: Sides,
+    by_position: Sides,
+    line: i64,
+    /// The axes of rows that are left, and of terms.
+    rows: Vec<ReadAxis>,
+    planes: Vec<ReadAxis>,
+    /// Lines of places that are done together, and where each term begins.
+    block: usize,
+    table: Vec<i32>,
+}
+impl WindowPlanes {
+    /// Of rows and terms that have such windows, if they have.
+    fn new(rows: &[ReadAxis], terms: &[ReadAxis], lines_of_places: usize, size: usize) -> Option<WindowPlanes> {
+        /// So many blocks keep some threads busy.
+        const BLOCKS: usize = 8;
+        let (w, rows) = rows.split_last()?;
+        let (j, terms) = terms.split_last()?;
+        let times = |by: i64, of: &Sides| of.iter().map(|s| s * by).collect::<Sides>();
+        if w.stride != 1
+            || w.n < LEAST
+            || j.stride < 0
+            || j.n < 2
+            || j.steps != times(j.stride, &w.steps)
+            || w.steps.iter().any(|s| *s < 0)
+        {
+            return None;
+        }
+        let positions = w.n + (j.n - 1) * j.stride as usize;
+        let guards = w.steps.len();
+        // the next axes of both, where they belong together
+        let next = rows.split_last().zip(terms.split_last()).and_then(|((h, rows), (i, terms))| {
+            let line = gcd(h.stride, i.stride);
+            if h.n < 2 || i.n < 2 || h.stride <= 0 || i.stride <= 0 {
+                return None;
+            }
+            let (step, dilation) = (h.stride / line, i.stride / line);
+            let by_line: Sides = h.steps.iter().map(|s| s / step).collect();
+            let agree = h.steps == times(step, &by_line) && i.steps == times(dilation, &by_line);
+            let is_dense = (h.n - 1) * step as usize + (i.n - 1) * dilation as usize <= 2 * h.n * i.n;
+            (agree && is_dense).then_some((h.n, step as usize, i.n, dilation as usize, line, by_line, rows, terms))
+        });
+        let one = (1, 1, 1, 1, 0, Sides::from_elem(0, guards), rows, terms);
+        let (height, step, lines, dilation, line, by_line, rows, terms) = next.unwrap_or(one);
+        let reach = (lines - 1) * dilation + 1;
+        let count: usize = terms.iter().map(|t| t.len()).product();
+        let bytes = |block: usize| count * ((block - 1) * step + reach) * positions * size;
+        let fair = lines_of_places.div_ceil(BLOCKS).max(1);
+        let block = (1..=height.min(fair)).rev().find(|b| bytes(*b) <= MOST)?;
+        let plane = ((block - 1) * step + reach) * positions;
+        let begin = |p: usize, i: usize, j_of: usize| p * plane + i * dilation * positions + j_of * j.stride as usize;
+        let table = (0..count).flat_map(|p| (0..lines).flat_map(move |i| (0..j.n).map(move |k| begin(p, i, k) as i32)));
+        let with_one = |axes: &[ReadAxis]| {
+            let mut axes = axes.to_vec();
+            axes.push(ReadAxis::one(guards));
+            axes
+        };
+        Some(WindowPlanes {
+            height,
+            along: w.n,
+            step,
+            reach,
+            positions,
+            by_line,
+            by_position: w.steps.clone(),
+            line,
+            rows: with_one(rows),
+            planes: with_one(terms),
+            block,
+            table: table.collect(),
+        })
+    }
+    /// Lines of a plane that some lines of places are read from.
+    fn lines(&self, block: usize) -> usize {
+        (block - 1) * self.step + self.reach
+    }
+    /// Elements of scratch memory.
+    fn room(&self) -> usize {
+        self.planes.iter().map(|p| p.len()).product::<usize>() * self.lines(self.block) * self.positions + SLACK
+    }
+    /// Copies `count` lines of a plane from `x` on, zeros where guards refuse a position: `bounds` are lowest, highest and first.
+    ///
+    /// # Safety
+    /// Each element that the guards let through lies in `x`; `to` holds the lines.
+    unsafe fn copy<T: Copy>(
+        &self,
+        to: *mut T,
+        x: *const T,
+        first: i64,
+        sides: &[i64],
+        bounds: &[(i64, i64, i64)],
+        count: usize,
+    ) {
+        for h in 0..count {
+            let (mut from, mut end) = (0, self.positions as i64);
+            for (g, (lo, hi, start)) in bounds.iter().enumerate() {
+                let base = start + sides[g] + h as i64 * self.by_line[g];
+                match self.by_position[g] {
+                    0 if base < *lo || base >= *hi => end = 0,
+                    0 => (),
+                    k => (from, end) = (from.max(ceil(lo - base, k)), end.min(ceil(hi - base, k))),
+                }
+            }
+            let (from, end) = if from < end { (from as usize, end as usize) } else { (0, 0) };
+            // SAFETY: by the contract; positions from..end passed the guards.
+            unsafe {
+                let to = to.add(h * self.positions);
+                to.write_bytes(0, from);
+                to.add(end).write_bytes(0, self.positions - end);
+                let x = x.wrapping_offset((first + h as i64 * self.line + from as i64) as isize);
+                to.add(from).copy_from_nonoverlapping(x, end - from);
+            }
+        }
+    }
+}
+
+/// The whole of a convolution whose result lies along its places, if it has such windows.
+pub fn compile(c: &Conv, rows: &[ReadAxis], terms: &[ReadAxis], tier: Tier) -> Option<Run> {
+    let nb = c.batch.len();
+    let (lane, cost) = (Lane::of(c.dtype), super::cost(c));
+    let product = pick_by_table(lane, tier)?;
+    let size = lane.size();
+    let planes = WindowPlanes::new(rows, terms, c.batch.size() * (c.rows.size() / rows.last()?.n.max(1)), size);
+    let p = planes.filter(|_| c.out[nb] == 1)?;
+    let guards = c.guards.len();
+    let bounds: Vec<(i64, i64, i64)> = c.guards.iter().map(|g| (g.lo, g.hi, g.at.offset)).collect();
+    let blocks = p.height.div_ceil(p.block);
+    let outer = c.rows.size() / (p.height * p.along).max(1);
+    let planes = p.planes.iter().map(|a| a.len()).product::<usize>();
+    let (c, n) = (c.clone(), c.columns);
+    let (units, room) = (c.batch.size() * outer * blocks, p.room());
+    let run = move |x: SharedPtr, y: SharedPtr, out: SharedPtr, units: Range<usize>, scratch: *mut u8| -> Res<()> {
+        let own = scratch.wrapping_add(MEMORY);
+        for unit in units {
+            let b = c.batch.unravel(unit / (outer * blocks));
+            let (row, h) = (unit / blocks % outer, unit % blocks * p.block);
+            let count = p.block.min(p.height - h);
+            let along = |strides: &[usize]| b.iter().zip(strides).map(|(i, s)| i * s).sum::<usize>();
+            let start = |a: &Affine| (0..nb).map(|k| a.stride(k) * b[k] as i64).sum::<i64>();
+            let here = places(&p.rows, row..row + 1, guards)?.remove(0);
+            let lines_before = (h * p.step) as i64;
+            let first = c.at.offset + start(&c.at) + here.offset + lines_before * p.line;
+            let each = p.lines(p.block) * p.positions;
+            for (i, t) in places(&p.planes, 0..planes, guards)?.into_iter().enumerate() {
+                let sides: Sides = (0..guards)
+                    .map(|g| start(&c.guards[g].at) + here.sides[g] + t.sides[g] + lines_before * p.by_line[g])
+                    .collect();
+                // SAFETY: `Routine::verify` proved by `Conv::kernel` that every element which the guards let through lies in x; the scratch memory
+                // has `WindowPlanes::room` behind `MEMORY`.
+                unsafe {
+                    let (to, x) = (own.wrapping_add(i * each * size), x.get().cast_const());
+                    match size {
+                        4 => p.copy::<u32>(to.cast(), x.cast(), first + t.offset, &sides, &bounds, p.lines(count)),
+                        _ => p.copy::<u64>(to.cast(), x.cast(), first + t.offset, &sides, &bounds, p.lines(count)),
+                    }
+                }
+            }
+            for line in 0..count {
+                let to = along(&c.out) + (row * p.height + h + line) * p.along;
+                let at = |p: *mut u8, i: usize| p.wrapping_add(i * size);
+                let m = Matrices {
+                    a: at(y.get(), along(&c.y)),
+                    b: at(own, line * p.step * p.positions),
+                    c: at(out.get(), to),
+                    m: n,
+                    n: p.along,
+                    k: p.table.len(),
+                    a_strides: [c.y[nb + 1] as isize, c.y[nb] as isize],
+                    b_strides: [0, 1],
+                    c_row: c.out[nb + 1],
+                    adds: false,
+                    scratch,
+                    blocks: std::ptr::null_mut(),
+                };
+                // SAFETY: `Routine::verify`: the greatest positions of y and of the result lie inside them; the result is dense, and these lines of
+                // it are this unit's; each term of each place lies in the scratch memory, with the slack behind it.
+                unsafe { product(&m, &p.table) };
+            }
+        }
+        Ok(())
+    };
+    Some(Box::new(move |bases: Bases, parallel: bool| {
+        let [x, y, out] = [bases.input(0), bases.input(1), bases.output(0)].map(SharedPtr);
+        threads::try_ranges(units, parallel.then_some(&cost), bases.cancel, &|units| {
+            Scratch.with(MEMORY + room * size, |scratch| run(x, y, out, units, scratch))?
+        })
+    }))
+}
