@@ -22,6 +22,7 @@ import subprocess
 import sys
 import threading
 import time
+from typing import NamedTuple
 
 import numpy as np
 from workloads import ROWS
@@ -241,13 +242,30 @@ def mean(ratios):
     return float(np.exp(np.mean(np.log(ratios)))) if ratios else float("nan")
 
 
+class Row(NamedTuple):
+    """What is kept of a row: ratios to ours, and ours as a share of the limit."""
+
+    jax: float
+    first: float
+    text: str
+    share: float
+    torch: float | None  # where it takes more than BRIEF
+
+    @property
+    def better(self):
+        """The better of JAX and PyTorch."""
+        return self.jax if self.torch is None else min(self.jax, self.torch)
+
+
 def table(groups, note):
-    """What is kept of each group (ratio, ratio of first calls, text), as a table for documents."""
-    lines = [["group", "rows", "JAX's time over ours", "slowest row", "first call"], ["---"] * 5]
+    """What is kept of each group as a table for documents."""
+    heads = ["group", "rows", "JAX's time over ours", "slowest row", "first call", "share of the limit", "PyTorch's time over ours", "of rows"]
+    lines = [heads, ["---"] * len(heads)]
     for group, rows in [*groups.items(), ("all", [row for kept in groups.values() for row in kept])]:
-        slowest, _, text = min(rows)
-        ratios = [f"{mean([row[k] for row in rows]):.2f}" for k in (0, 1)]
-        lines.append([group, str(len(rows)), ratios[0], f"{text.replace('|', chr(92) + '|')}: {slowest:.2f}", ratios[1]])
+        slowest, beside = min(rows, key=lambda row: row.jax), [row.torch for row in rows if row.torch is not None]
+        cells = [group, str(len(rows)), f"{mean([row.jax for row in rows]):.2f}", f"{slowest.text.replace('|', chr(92) + '|')}: {slowest.jax:.2f}"]
+        cells += [f"{mean([row.first for row in rows]):.2f}", f"{mean([row.share for row in rows]):.0%}"]
+        lines.append(cells + ([f"{mean(beside):.2f}", str(len(beside))] if beside else ["", ""]))
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines) + f"\n\n{note}\n"
 
 
@@ -273,7 +291,7 @@ def main():
     first = first_calls(libraries, options.words)
     beside = f" {'torch':>9s} {'/ours':>6s}" if torch else ""
     print(f"\n{'':58s} {'ferrax':>9s} {'jax':>9s} {'jax/ours':>9s} {'of limit':>8s} {'first':>8s} {'jax':>8s}{beside}")
-    limits, ratios, peers = Limits(), {}, []
+    limits, groups = Limits(), {}
     for spec in chosen(options.words):
         name = name_of(spec)
         try:
@@ -285,14 +303,13 @@ def main():
         cells = [time_text(seconds) if seconds else "-" for seconds in (ours, theirs)]
         firsts = [first.get(lib, {}).get(name) for lib in ("ferrax", "jax")]
         ratio = theirs / ours if ours and theirs else None
-        if ratio:
-            ratios.setdefault(spec["group"], []).append((ratio, firsts[1] / firsts[0], spec["text"]))
         share = limits.seconds(spec, next(iter(out.values()))) / ours if ours else None
+        if ratio:
+            torch_ratio = third / ours if third and third > BRIEF else None
+            groups.setdefault(spec["group"], []).append(Row(ratio, firsts[1] / firsts[0], spec["text"], share, torch_ratio))
         firsts = [time_text(seconds) if seconds else "-" for seconds in firsts]
         wrong = differ(out["ferrax"], out["jax"], spec["tolerance"]) if ours and theirs else ""
         if third and ratio:
-            if third > BRIEF:
-                peers.append((ratio, third / ours))
             beside = f" {time_text(third):>9s} {third / ours:6.2f}"
             against = differ([np.asarray(x, y.dtype) for x, y in zip(out["torch"], out["jax"], strict=True)], out["jax"], spec["tolerance"])
             wrong = wrong or (against and f"torch: {against}")
@@ -303,22 +320,25 @@ def main():
             f"{firsts[0]:>8s} {firsts[1]:>8s}{beside}{'  RESULTS: ' + wrong if wrong else ''}",
             flush=True,
         )
-    for group, rows in ratios.items():
-        print(f"{group + ', geometric mean of ' + str(len(rows)):58s} {'':9s} {'':9s} {mean([row[0] for row in rows]):9.2f}")
-    if ratios:
-        every = [row for rows in ratios.values() for row in rows]
-        print(f"{'all, geometric mean of ' + str(len(every)):58s} {'':9s} {'':9s} {mean([row[0] for row in every]):9.2f}")
-        print(f"{'first calls':58s} {'':9s} {'':9s} {mean([row[1] for row in every]):9.2f}")
+    every = [row for rows in groups.values() for row in rows]
+    for group, rows in [*groups.items(), ("all", every)] if every else []:
+        print(f"{group + ', geometric mean of ' + str(len(rows)):58s} {'':9s} {'':9s} {mean([row.jax for row in rows]):9.2f}")
+    if every:
+        print(f"{'first calls':58s} {'':9s} {'':9s} {mean([row.first for row in every]):9.2f}")
+    peers = [row for row in every if row.torch is not None]
     if peers:
         print(f"\nrows in which PyTorch takes more than {time_text(BRIEF)}, geometric means of {len(peers)}:")
-        for text, of in (("JAX", lambda p: p[0]), ("PyTorch", lambda p: p[1]), ("the better of the two", min)):
-            print(f"{text + ' over ours':58s} {'':9s} {'':9s} {mean([of(p) for p in peers]):9.2f}")
+        for text, of in (("JAX", "jax"), ("PyTorch", "torch"), ("the better of the two", "better")):
+            print(f"{text + ' over ours':58s} {'':9s} {'':9s} {mean([getattr(row, of) for row in peers]):9.2f}")
     print("\ncopy, GB/s by working set: " + ", ".join(f"{k >> 10} kB {v / 1e9:.0f}" for k, v in sorted(limits.copies.items())))
     if limits.rates:
         print("products, Gflop/s: " + ", ".join(f"{k} {v / 1e9:.0f}" for k, v in limits.rates.items()))
-    if options.markdown and ratios:
+    if options.markdown and every:
+        note = f"{versions}."
+        if peers:
+            note = f"The better of JAX and PyTorch over ours, of {len(peers)} rows: {mean([row.better for row in peers]):.2f}. {note}"
         with open(options.markdown, "w") as file:
-            file.write(table(ratios, f"{versions}."))
+            file.write(table(groups, note))
     return 0
 
 
