@@ -8,8 +8,8 @@
 Both get the same inputs and take turns within each round, each after a pause and a call that does not count; a figure is the median over
 rounds, results are compared. A row is also given as a fraction of the machine's own limit, measured in the same run: the bytes it must
 move at the speed of a copy of that working set, or the floating-point operations it must do at the rate of the best large product,
-whichever takes longer. First calls (tracing, compiling, running) are the medians of five processes of each library's own, in turns,
-which call every row once, one after the other: what a program sees that has one library. benches/README.md says more.
+whichever takes longer. First calls (tracing, compiling, running) are the medians of five processes of each library's own, one after the
+other, which call every row once: what a program sees that has one library. benches/README.md says more.
 """
 
 import argparse
@@ -137,13 +137,13 @@ def first_calls_here(name, words):
 
 
 def first_calls(libraries, words, processes=5):
-    """{library: {row: seconds of its first call}}: medians over processes of the library's own, in turns."""
-    runs = {lib.name: [] for lib in libraries}
-    for _ in range(processes):
-        for name in runs:
-            child = subprocess.run([sys.executable, os.path.abspath(__file__), "--first-calls-of", name, *words], stdout=subprocess.PIPE, check=True)
-            runs[name].append(pickle.loads(child.stdout))
-    return {name: {row: statistics.median(run[row] for run in several) for row in several[0]} for name, several in runs.items()}
+    """{library: {row: seconds of its first call}}: medians over processes of the library's own, after one that does not count."""
+    medians = {}
+    for lib in libraries:
+        command = [sys.executable, os.path.abspath(__file__), "--first-calls-of", lib.name, *words]
+        runs = [pickle.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout) for _ in range(1 + processes)]
+        medians[lib.name] = {row: statistics.median(run[row] for run in runs[1:]) for row in runs[0]}
+    return medians
 
 
 def measure(spec, libraries, torch, rounds, clock):
