@@ -68,6 +68,7 @@ BETTER_THAN_JAX = {
     "logaddexp of nothing": (lambda j, n: n.array(j.grad(n.logaddexp, (0, 1))(-INF, -INF)), [0, 0]),
     "dead branch of arccos": (lambda j, n: j.grad(lambda x: n.where(x < 1, n.arccos(x), 0.0))(1.0), 0),
     "mul twice, by the factors": (lambda j, n: j.grad(lambda u: n.ones(3).at[n.array([0, 0])].mul(u).sum())(n.array([2.0, 3.0])), [3, 2]),
+    "max out of bounds, clipped": (lambda j, n: j.grad(lambda u: n.zeros(3).at[n.array([0, 7])].max(u, mode="clip").sum())(n.array([2.0, 2.0])), [1, 1]),
     "apply twice": (
         lambda j, n: j.grad(lambda x: x.at[n.array([0, 0, 2])].apply(n.sin).sum())(n.ones(3)),
         [np.cos(np.sin(1)) * np.cos(1), 1, np.cos(1)],

@@ -103,6 +103,18 @@ def test_narrow_integers_are_unbiased(jax, bits):
     assert ((counts - 20_000) ** 2 / 20_000).sum() < 20  # chi-square of 2 degrees of freedom, p < 1e-4
 
 
+@pytest.mark.ours
+def test_bits_of_narrow_dtypes_are_the_low_ones(jax):
+    """JAX gives those of uint8."""
+    random, key = jax.random, jax.random.key(3)
+    words = np.asarray(random.bits(key, (12,), "uint8"))
+    for dtype, count in (("uint4", 16), ("uint2", 4)):
+        draws = random.bits(key, (12,), dtype)
+        assert draws.dtype.name == dtype and (np.asarray(draws).astype(int) == words % count).all()
+    with pytest.raises(ValueError, match="must be an unsigned int dtype, got int4"):
+        random.bits(key, (12,), "int4")
+
+
 def test_uniform_stays_below_one(jax):
     draws = np.asarray(jax.random.uniform(jax.random.key(0), (1 << 18,)))
     assert draws.min() >= 0 and draws.max() < 1

@@ -205,15 +205,21 @@ def float_power(x, y, /):
 def _i0(x):
     (x,) = promote_inexact("i0", x)
 
+    def unscaled(a, scaled):
+        # in two steps: the product may be finite where exp(a) is not
+        ten = filled_like(10, a)
+        first, second = bind("exp", bind("min", a, ten)), bind("exp", bind("max", bind("sub", a, ten), filled_like(0, a)))
+        return bind("mul", bind("mul", first, scaled), second)
+
     def value(v):
         v = bind("abs", v)
-        return (bind("mul", bind("exp", v), bind("bessel_i0e", v)),)
+        return (unscaled(v, bind("bessel_i0e", v)),)
 
     def rule(primals, tangents):
         (v,), (dv,) = primals, tangents
         a = bind("abs", v)
         # I0' = I1, an odd function.
-        slope = bind("mul", bind("sign", v), bind("mul", bind("exp", a), bind("bessel_i1e", a)))
+        slope = bind("mul", bind("sign", v), unscaled(a, bind("bessel_i1e", a)))
         return value(v), (bind("mul", slope, dv),)
 
     return _core.custom_jvp_call("_i0", value, rule, [x])[0]

@@ -94,7 +94,7 @@ def bits(key, shape=(), dtype=None, *, out_sharding=None):
     Args:
       key: a key.
       shape: the result's shape.
-      dtype: an unsigned integer dtype; by default the default unsigned type.
+      dtype: an unsigned integer dtype; by default the default unsigned type. Those of 2 and 4 bits get the low bits of a draw of uint8.
 
     Returns:
       an array of `shape` and `dtype`.
@@ -109,9 +109,10 @@ def bits(key, shape=(), dtype=None, *, out_sharding=None):
         no_sharding("bits", out_sharding)
     key, _ = single("bits", key)
     dtype = requested(None, dtype, np.uint64)
-    if dtype.kind != "u":
+    if not is_integer(dtype) or iinfo(dtype).min < 0:
         raise ValueError(f"dtype argument to `bits` must be an unsigned int dtype, got {dtype}")
-    return _random_bits(key, dtype.itemsize * 8, checked_shape("bits", shape))
+    drawn_bits = _random_bits(key, dtype.itemsize * 8, checked_shape("bits", shape))
+    return _convert(drawn_bits, dtype) if is_narrow(dtype) else drawn_bits
 
 
 def uniform(key, shape=(), dtype=None, minval=0.0, maxval=1.0, *, out_sharding=None):

@@ -569,6 +569,12 @@ def i0e(x):
     return _of_floats("i0e", "bessel_i0e", x)
 
 
+def _unscaled(x, scaled):
+    """exp(|x|) times `scaled`, in two steps, for the product may be finite where the exponential is not."""
+    x = jnp.abs(x)
+    return jnp.exp(lax.min(x, lax.full_like(x, 10))) * scaled * jnp.exp(lax.max(x - 10, lax.full_like(x, 0)))
+
+
 def i0(x):
     """The modified Bessel function of order 0.
 
@@ -576,7 +582,7 @@ def i0(x):
     Array([1.       , 1.2660658], dtype=float32)
     """
     x = _floats("i0", x)
-    return jnp.exp(jnp.abs(x)) * lax.bessel_i0e(x)
+    return _unscaled(x, lax.bessel_i0e(x))
 
 
 def i1e(x):
@@ -595,7 +601,7 @@ def i1(x):
     Array([0.       , 0.5651591], dtype=float32)
     """
     x = _floats("i1", x)
-    return jnp.exp(jnp.abs(x)) * lax.bessel_i1e(x)
+    return _unscaled(x, lax.bessel_i1e(x))
 
 
 def bernoulli(n):
