@@ -244,3 +244,30 @@ def test_dtypes_and_transforms(jax, jnp, name):
     if name != "erfcx":
         with pytest.raises((TypeError, ValueError, NotImplementedError), match="complex"):
             f(1j, *[1.0] * (n - 1))
+
+
+IN_HALVES = {
+    "erfcx": 1, "log_ndtr": 1, "dawsn": 1, "owens_t": 2, "exp1": 1, "expi": 1, "expn": 2, "sici": 1, "fresnel": 1, "spence": 1, "hyp1f1": 3, "hyp2f1": 4, "gamma": 1,
+    "factorial": 1, "comb": 2, "poch": 2, "beta": 2, "betaln": 2, "zeta": 2, "ndtr": 1, "ndtri": 1, "boxcox": 2, "boxcox1p": 2, "i0": 1, "i0e": 1, "i1": 1, "i1e": 1,
+}  # fmt: skip
+
+
+@pytest.mark.ours
+@pytest.mark.parametrize("name", IN_HALVES)
+def test_half_precision_is_single_rounded_once(jax, name):
+    """Step by step erfcx(5) is exp(25), infinite in float16, times 0; log_ndtr(-5) and expi(12) are infinite. So are derivatives."""
+    f, count = getattr(jax.scipy.special, name), IN_HALVES[name]
+    points = np.array([-20, -6, -3.5, -1, -0.1, 0, 0.001, 0.1, 0.5, 0.9, 1, 2, 4, 5, 9, 11.5, 12, 30, 100, 300])
+    for dtype in (np.float16, jax.numpy.bfloat16):
+        x, rest = points.astype(dtype), [np.asarray(v, dtype) for v in (2.0, 1.5, 0.7)[: count - 1]]
+        parts = lambda y: y if isinstance(y, tuple) else (y,)
+        with np.errstate(over="ignore"):
+            for of in (f, lambda *xs: jax.jvp(f, xs[:1], (jax.numpy.ones_like(xs[0]),))[1] if count == 1 else f(*xs)):
+                wide = parts(of(*[v.astype(np.float32) for v in (x, *rest)]))
+                for got, want in zip(parts(of(x, *rest)), wide, strict=True):
+                    assert got.dtype == dtype
+                    np.testing.assert_array_equal(np.asarray(got, float), np.asarray(want).astype(dtype).astype(float))
+
+
+def test_the_quantile_outside_of_probabilities_has_no_derivative(jax):
+    assert np.isnan(jax.vmap(jax.grad(jax.scipy.special.ndtri))(np.array([-0.5, 1.5], np.float32))).all()

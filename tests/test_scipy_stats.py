@@ -415,3 +415,17 @@ def test_a_truncated_normal_keeps_what_is_nearly_all(jax):
     np.testing.assert_allclose(np.exp(t.logcdf(x, -2.0, 2.0)) + np.exp(t.logsf(x, -2.0, 2.0)), 1, rtol=1e-6)
     slope = jax.vmap(jax.grad(t.logcdf), (0, None, None))(x, -2.0, 2.0)
     np.testing.assert_allclose(slope, np.exp(t.logpdf(x, -2.0, 2.0) - t.logcdf(x, -2.0, 2.0)), rtol=1e-4)
+
+
+@pytest.mark.ours
+@pytest.mark.parametrize("name", SHAPES)
+def test_half_precision_is_single_rounded_once(jax, name):
+    x = np.array([-40, -3, -0.5, 0, 0.1, 0.5, 0.9, 1, 2, 3, 5, 12, 60, 300])
+    for dtype in (np.float16, jax.numpy.bfloat16):
+        half = [np.asarray(v, dtype) for v in (x, *SHAPES[name][0])]
+        for f in functions(jax, name).values():
+            got = f(*half)
+            assert got.dtype == dtype
+            with np.errstate(over="ignore"):
+                want = np.asarray(f(*[v.astype(np.float32) for v in half])).astype(dtype)
+            np.testing.assert_array_equal(np.asarray(got, float), want.astype(float))

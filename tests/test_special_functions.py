@@ -235,3 +235,45 @@ def test_incomplete_gamma_functions_of_large_orders(jax, jnp):
         np.testing.assert_allclose(q(a, at) + p(a, at), np.ones(7), rtol=1e-15)
         assert q(1e9, 3e38) == 0 and p(1e9, 3e38) == 1 and q(1e9, 0.0) == 1
     assert np.isfinite(jax.grad(p, 1)(jnp.float32(1e9), jnp.float32(1e9)))
+
+
+def test_derivatives_of_incomplete_gamma_functions_in_a_large_order(jax):
+    """Of integrals in 50 digits: of the density's derivative over the tail, by the density for the way a draw moves."""
+    a, x, moves, slope = np.array(
+        [
+            (1e6, 1e6, 1.00000016666668333, -0.000398942313646625205),
+            (1e6, 1.002e6, 1.0009995008324179, -0.0000540808600284676738),
+            (1e6, 5e5, 0.693147294265591211, 0),
+            (1e6, 1e3, 0.00691467044350497259, 0),
+            (1e6, 1.05e6, 1.02459361831011516, 0),
+            (1e6, 3e6, 1.64791869706337768, 0),
+            (1e6, 1e9, 6.91467044350513449, 0),
+            (1e8, 1e8, 1.00000000166666667, -0.0000398942280733884579),
+            (1e8, 100010000, 1.00005000000016666, -0.0000241966691808179156),
+            (1e8, 99950000, 0.999749959989163459, -1.4809056819852582e-10),
+            (1e10, 10000300000, 1.00001499986666917, -4.43218080492679085e-8),
+            (1e12, 999993500000, 0.999996749993124977, -2.66932092439740839e-16),
+            (1e12, 1e12, 1.00000000000016667, -3.98942280401465923e-7),
+        ]
+    ).T
+    special, lax = jax.scipy.special, jax.lax
+    slope_of = jax.vmap(jax.grad(special.gammainc))
+    with jax.enable_x64(True):
+        np.testing.assert_allclose(lax.random_gamma_grad(a, x), moves, rtol=3e-14)
+        np.testing.assert_allclose(slope_of(a, x), slope, rtol=1e-12)
+        np.testing.assert_allclose(jax.vmap(jax.grad(special.gammaincc))(a, x), -slope, rtol=1e-12)
+    a, x = a.astype(np.float32), x.astype(np.float32)
+    np.testing.assert_allclose(lax.random_gamma_grad(a, x), moves, rtol=3e-6)
+    at = a == x
+    np.testing.assert_allclose(np.asarray(slope_of(a, x))[at], slope[at], rtol=1e-6)
+    assert np.isfinite(lax.random_gamma_grad(np.float32(1e6), np.array([1e-38, 1e38], np.float32))).all()
+
+
+def test_bessel_functions_beyond_the_range_of_the_exponential(jax):
+    """exp(90) is beyond float32, I0(90) is not; mpmath's values."""
+    s, x = jax.scipy.special, np.array([-91.5, 90], np.float32)
+    want = np.array([2.284237153e38, 5.139238346e37])
+    np.testing.assert_allclose(s.i0(x), want, rtol=1e-6)
+    np.testing.assert_allclose(jax.numpy.i0(x), want, rtol=1e-6)
+    np.testing.assert_allclose(s.i1(x), [-2.271720499e38, 5.110606815e37], rtol=1e-6)
+    np.testing.assert_allclose(jax.grad(jax.numpy.i0)(x[0]), -2.271720499e38, rtol=1e-6)

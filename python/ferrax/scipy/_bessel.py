@@ -17,6 +17,7 @@ from .._core import Tracer
 from ..custom_derivatives import custom_jvp
 from ..errors import ConcretizationTypeError
 from ..numpy._arguments import as_array, broadcast_together, convert, promote_inexact
+from ._halves import in_single
 
 # ---------------------------------------------------------------- Bessel functions
 
@@ -80,6 +81,7 @@ def _bessel_jn_jvp(v, primals, tangents):
     return j[: v + 1], (before - j[1:]) / 2 * dz
 
 
+@in_single
 def bessel_jn(z, *, v, n_iter=50):
     """The Bessel functions of the first kind of orders 0 to v (DLMF 10.2.2).
 

@@ -14,6 +14,7 @@ from .. import lax, numpy as jnp
 from .._api import jit
 from ..custom_derivatives import custom_jvp
 from ..numpy._arguments import convert, promote_inexact
+from ._halves import in_single
 
 _ROOT_PI = float(np.sqrt(np.pi))
 _ROOT2 = float(np.sqrt(2))
@@ -75,6 +76,7 @@ def _erfcx_jvp(primals, tangents):
     return y, slope * dx
 
 
+@in_single
 def erfcx(x):
     """exp(x^2) erfc(x): the scaled complementary error function.
 
@@ -115,6 +117,7 @@ def _log_ndtr_jvp(primals, tangents):
     return _log_ndtr(x), dx * (float(np.sqrt(2 / np.pi)) / _erfcx(-x / _ROOT2))
 
 
+@in_single
 def log_ndtr(x, series_order=3):
     """log(ndtr(x)), accurate in both tails.
 
@@ -189,6 +192,7 @@ def _dawsn_jvp(primals, tangents):
     return y, dx * jnp.where(far, -0.5 * w * w * series, 1 - 2 * x * y)
 
 
+@in_single
 def dawsn(x):
     """Dawson's integral, exp(-x^2) times the integral of exp(t^2) from 0 to x (Rybicki 1989, Dawson's integral and the sampling theorem).
 
@@ -310,6 +314,7 @@ def _owens_t_jvp(primals, tangents):
     return _owens_t(h, a), by_h * dh + by_a * da
 
 
+@in_single
 def owens_t(h, a):
     """Owen's T function: the integral of exp(-h^2 (1 + t^2) / 2) / (1 + t^2) from 0 to a, over 2 pi (Owen 1956).
 

@@ -13,6 +13,7 @@ import numpy as np
 from .. import lax, numpy as jnp
 from .._api import jit
 from ..numpy._arguments import broadcast_together, promote_inexact
+from ._halves import in_single
 
 _MOST = 5000
 
@@ -91,6 +92,7 @@ def _hyp1f1(a, b, x):
     return jnp.where(known, out, np.nan)
 
 
+@in_single
 def hyp1f1(a, b, x):
     """Kummer's confluent hypergeometric function 1F1(a; b; x) (DLMF 13.2.2).
 
@@ -180,6 +182,7 @@ def _hyp2f1(a, b, c, x):
     return jnp.where(known, jnp.where((a == 0) | (b == 0), 1, out), np.nan)
 
 
+@in_single
 def hyp2f1(a, b, c, x):
     """Gauss's hypergeometric function 2F1(a, b; c; x) (DLMF 15.2.1), for x <= 1, and beyond where the series ends.
 

@@ -14,6 +14,7 @@ from ..custom_derivatives import custom_jvp
 from ..numpy._arguments import broadcast_together, convert, promote_inexact
 from ._chebyshev import evaluate
 from ._chebyshev_tables import CIN, E1, EI, EIN, FRESNEL_C, FRESNEL_F, FRESNEL_G, FRESNEL_S, SI, SINE_F, SINE_G
+from ._halves import in_single
 
 _EULER = float(np.euler_gamma)
 _PI = float(np.pi)
@@ -56,6 +57,7 @@ def _expi_jvp(primals, tangents):
     return _expi(x), dx * (jnp.exp(x) / x)
 
 
+@in_single
 def expi(x):
     """The exponential integral Ei(x): the principal value of the integral of exp(t) / t from -infinity to x (DLMF 6.2.5).
 
@@ -86,6 +88,7 @@ def _exp1_jvp(primals, tangents):
     return _exp1(x), -dx * (jnp.exp(-x) / x)
 
 
+@in_single
 def exp1(x):
     """The exponential integral E1(x): the integral of exp(-t) / t from x to infinity (DLMF 6.2.1).
 
@@ -147,6 +150,7 @@ def _expn_jvp(primals, tangents):
     return _expn(n, x), dx * jnp.where(n >= 0, slope, np.nan)
 
 
+@in_single
 def expn(n, x):
     """The generalised exponential integral En(x): the integral of exp(-x t) / t^n from 1 to infinity (DLMF 8.19).
 
@@ -190,6 +194,7 @@ def _sici_jvp(primals, tangents):
     return _sici(x), (dx * jnp.sinc(x / _PI), dx * (jnp.cos(x) / x))
 
 
+@in_single
 def sici(x):
     """The sine integral, of sin(t) / t from 0 to x, and the cosine integral, gamma + log|x| + that of (cos(t) - 1) / t (DLMF 6.2).
 
@@ -257,6 +262,7 @@ def _fresnel_jvp(primals, tangents):
     return _fresnel(x), (dx * sin, dx * cos)
 
 
+@in_single
 def fresnel(x):
     """The Fresnel integrals of sin(pi t^2 / 2) and cos(pi t^2 / 2) from 0 to x (DLMF 7.2.7).
 
@@ -316,6 +322,7 @@ def _spence_jvp(primals, tangents):
     return _spence(x), dx * jnp.where(one, -1, jnp.log(x) / jnp.where(one, 1, 1 - x))
 
 
+@in_single
 def spence(x):
     """Spence's function: the integral of log(t) / (1 - t) from 1 to x, which is the dilogarithm of 1 - x (DLMF 25.12).
 

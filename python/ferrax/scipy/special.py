@@ -18,6 +18,7 @@ from . import _softmax
 from ._bessel import bessel_jn, sph_harm_y
 from ._complex_gamma import log_gamma as complex_log_gamma
 from ._error_functions import dawsn, erfcx, log_ndtr, owens_t, wofz
+from ._halves import in_single
 from ._hypergeometric import hyp1f1, hyp2f1
 from ._integrals import exp1, expi, expn, fresnel, sici, spence
 
@@ -209,6 +210,7 @@ def gammasgn(x):
     return jnp.where(at_pole | jnp.isnan(x), jnp.nan, jnp.where(x == 0, jnp.where(jnp.signbit(x), -1, 1).astype(x.dtype), sign))
 
 
+@in_single
 def gamma(x):
     """The gamma function of real or complex x: NaN at its poles, but the infinities at 0 and -0.
 
@@ -221,6 +223,7 @@ def gamma(x):
     return gammasgn(x) * jnp.exp(lax.lgamma(x))
 
 
+@in_single
 def factorial(n, exact=False):
     """n! = gamma(n + 1); 0 for negative n.
 
@@ -236,6 +239,7 @@ def factorial(n, exact=False):
     return jnp.where(n < 0, 0, jnp.exp(lax.lgamma(n + 1)))
 
 
+@in_single
 def comb(N, k, *, repetition=False):
     """The binomial coefficient; 0 unless 0 <= k <= N.
 
@@ -251,6 +255,7 @@ def comb(N, k, *, repetition=False):
     return jnp.where(jnp.isnan(n + k), np.nan, jnp.where(inside, value, 0))
 
 
+@in_single
 def poch(z, m):
     """The rising factorial, gamma(z + m) / gamma(z).
 
@@ -275,6 +280,7 @@ def _stirling_error(x):
     return series * inverse
 
 
+@in_single
 def betaln(a, b):
     """log |beta(a, b)|, without cancellation where an argument is large (Didonato and Morris 1992, Algorithm 708).
 
@@ -296,6 +302,7 @@ def betaln(a, b):
     return jnp.where(large, jnp.where(p < 10, one, both), plain)
 
 
+@in_single
 def beta(a, b):
     """The beta function.
 
@@ -339,6 +346,7 @@ def polygamma(n, x):
     return lax.polygamma(*broadcast_together(*_reals("polygamma", n, x)))
 
 
+@in_single
 def zeta(x, q=None):
     """The Hurwitz zeta function: the sum of (k + q) ** -x over k >= 0; Riemann's, with q = 1, by default.
 
@@ -407,6 +415,7 @@ def erfinv(x):
     return _of_floats("erfinv", "erf_inv", x)
 
 
+@in_single
 def ndtr(x):
     """The distribution function of the standard normal.
 
@@ -417,6 +426,7 @@ def ndtr(x):
     return 0.5 * lax.erfc(-x * x.dtype.type(np.sqrt(0.5)))
 
 
+@in_single
 def ndtri(p):
     """The inverse of `ndtr`: -inf at 0, inf at 1.
 
@@ -431,7 +441,7 @@ def ndtri(p):
     small = _ndtri_tail(jnp.where(q < 1e-3, q, 1e-3))
     x = jnp.where(q < 1e-3, small, root2 * lax.erf_inv(2 * jnp.where(q < 1e-3, 0.25, q) - 1))
     x = jnp.where(upper, -x, x)
-    return jnp.where(p == 0, -jnp.inf, jnp.where(p == 1, jnp.inf, jnp.where((p < 0) | (p > 1), jnp.nan, x)))
+    return jnp.where(p == 0, -jnp.inf, jnp.where(p == 1, jnp.inf, jnp.where((p < 0) | (p > 1), jnp.nan * p, x)))
 
 
 def _ndtri_tail(q):
@@ -535,6 +545,7 @@ def kl_div(p, q):
     return rel_entr(p, q) - p + q
 
 
+@in_single
 def boxcox(x, lmbda):
     """(x ** lmbda - 1) / lmbda, log(x) at lmbda = 0.
 
@@ -546,6 +557,7 @@ def boxcox(x, lmbda):
     return jnp.where(zero, jnp.log(x), jnp.expm1(lmbda * jnp.log(x)) / jnp.where(zero, 1, lmbda))
 
 
+@in_single
 def boxcox1p(x, lmbda):
     """boxcox(1 + x, lmbda), accurate for small x.
 
@@ -560,6 +572,7 @@ def boxcox1p(x, lmbda):
 # ---------------------------------------------------------------- Bessel functions, numbers
 
 
+@in_single
 def i0e(x):
     """exp(-|x|) times the modified Bessel function of order 0.
 
@@ -575,6 +588,7 @@ def _unscaled(x, scaled):
     return jnp.exp(lax.min(x, lax.full_like(x, 10))) * scaled * jnp.exp(lax.max(x - 10, lax.full_like(x, 0)))
 
 
+@in_single
 def i0(x):
     """The modified Bessel function of order 0.
 
@@ -585,6 +599,7 @@ def i0(x):
     return _unscaled(x, lax.bessel_i0e(x))
 
 
+@in_single
 def i1e(x):
     """exp(-|x|) times the modified Bessel function of order 1.
 
@@ -594,6 +609,7 @@ def i1e(x):
     return _of_floats("i1e", "bessel_i1e", x)
 
 
+@in_single
 def i1(x):
     """The modified Bessel function of order 1.
 

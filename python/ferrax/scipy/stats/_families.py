@@ -4,7 +4,7 @@ Invariant: a distribution's module states its mathematics alone, for a standard 
 
     outside the support     densities are 0 (their logarithms -inf), distribution functions 0 or 1; derivatives are 0, never NaN
     a parameter outside its domain, or a NaN among the arguments            the result is NaN
-    dtypes                  the arguments' common float dtype; integers and booleans become floats
+    dtypes                  the arguments' common float dtype, half precision computed in single; integers and booleans become floats
 
 A module reads:
 
@@ -25,6 +25,7 @@ import numpy as np
 from ... import numpy as jnp
 from ..._api import jit
 from ...numpy._arguments import promote_inexact
+from .._halves import in_single
 
 inf = np.inf
 # A function's values below and above the support.
@@ -114,7 +115,7 @@ class _Family:
         told = "\n".join(f"  {p}: {self.shapes.get(p) or _ARGUMENTS[p]}." for p in signature.parameters)
         formula, _, example = doc.partition("\n")
         function.__doc__ = _TEMPLATE.format(what=_WHAT[name], formula=formula.rstrip("."), arguments=told, example=inspect.cleandoc(example))
-        return jit(function)
+        return jit(in_single(function))
 
     def known(self, x, shapes, scale=None):
         """Whether x is no NaN, and the parameters are in their domain."""

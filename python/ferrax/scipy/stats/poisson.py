@@ -8,6 +8,7 @@ import numpy as np
 
 from ... import lax, numpy as jnp
 from ..._api import jit
+from .._halves import in_single
 from ..special import gammaincc, gammaln, xlogy
 from ._families import Discrete, reals
 
@@ -42,6 +43,7 @@ def cdf(k, mu):
 
 
 @jit
+@in_single
 def entropy(mu, loc=0):
     """The entropy in nats: -sum over k of P(k) log(P(k)).
 

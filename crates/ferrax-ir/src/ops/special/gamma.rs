@@ -112,6 +112,20 @@ fn uniform(a: &Value, x: &Value, upper: bool) -> Value {
     if upper { 0.5 * f1(Pw::Erfc, &at) + rest } else { 0.5 * f1(Pw::Erfc, &-at) - rest }
 }
 
+/// -(dP/da) / p of an order that is LARGE: the expansion's derivative, out of which eta cancels. For t = x/a - 1 and L = log(x/a) it is
+/// x/a (L / t + g / a), g = (t + t^2/2 - (1+t) L) / t^3 = 1/6 - t/12 + t^2/20 - ..
+fn slope_of_large(a: &Value, x: &Value) -> Value {
+    let (t, ratio) = ((x - a) / a, with(Pw::Max, &(x / a), tiny(a)));
+    let within = |n: f64| with(Pw::Lt, &f1(Pw::Abs, &t), n);
+    let (still, small) = (with(Pw::Ne, &t, 0.0), within(0.1));
+    let far = keep(&f1(Pw::Not, &small), &t, 1.0);
+    let log = choose(&within(0.5), &f1(Pw::Log1p, &t), &f1(Pw::Log, &ratio));
+    let main = keep(&still, &(&log / keep(&still, &t, 1.0)), 1.0);
+    let about = (0..8).rev().fold(fill(a, 0.0), |y, k| y * -&t + 1.0 / ((k + 2) * (k + 3)) as f64);
+    let away = (0.5 + (1.0 - &log * (&ratio / &far)) / &far) / &far;
+    ratio * (main + choose(&small, &about, &away) / a)
+}
+
 /// Whether the order is infinite and x is not, nor below 0.
 fn bounded_below(a: &Value, x: &Value) -> Value {
     let finite = f2(Pw::And, &with(Pw::Ge, x, 0.0), &with(Pw::Lt, x, f64::INFINITY));
@@ -161,11 +175,15 @@ pub(super) fn incomplete(a: &Value, x: &Value, upper: bool) -> Value {
 /// probability; the weight cancels, so tails are exact.
 pub(super) fn slopes(a: &Value, x: &Value) -> [Value; 2] {
     let (within, safe_a, safe_x) = inside(a, x);
-    let (low, [s, ds], [c, dc]) = both(&safe_a, &safe_x);
-    let log = f1(Pw::Log, &safe_x);
-    let below = -(&safe_x / &safe_a * (s * (&log - &f1(Pw::Digamma, &(&safe_a + 1.0))) + ds));
-    let above = &safe_x * &(c * (log - f1(Pw::Digamma, &safe_a)) + dc);
-    let slope = choose(&low, &below, &above);
+    let large = with(Pw::Ge, &safe_a, LARGE);
+    let of_large = slope_of_large(&keep(&large, &safe_a, LARGE), &keep(&large, &safe_x, LARGE));
+    let small = f1(Pw::Not, &large);
+    let (less_a, less_x) = (keep(&small, &safe_a, 1.0), keep(&small, &safe_x, 1.0));
+    let (low, [s, ds], [c, dc]) = both(&less_a, &less_x);
+    let log = f1(Pw::Log, &less_x);
+    let below = -(&less_x / &less_a * (s * (&log - &f1(Pw::Digamma, &(&less_a + 1.0))) + ds));
+    let above = &less_x * &(c * (log - f1(Pw::Digamma, &less_a)) + dc);
+    let slope = choose(&large, &of_large, &choose(&low, &below, &above));
     let by_shape = -(f1(Pw::Exp, &log_weight(&safe_a, &safe_x)) / &safe_x) * &slope;
     let end = f2(Pw::Or, &with(Pw::Eq, x, 0.0), &with(Pw::Eq, x, f64::INFINITY));
     let proper = f2(Pw::And, &with(Pw::Gt, a, 0.0), &with(Pw::Lt, a, f64::INFINITY));

@@ -1,0 +1,36 @@
+"""Half precision, which the functions made of several steps compute in single.
+
+Invariant: a result in half precision is the single-precision one, rounded once. Step by step exp(25) is infinite in float16 and erfc(5) zero,
+though their product is neither.
+
+    >>> jax.scipy.special.erfcx(np.float16(5))
+    Array(0.1107, dtype=float16)
+"""
+
+import functools
+
+import numpy as np
+
+from .. import lax
+from .._dtypes import is_floating
+from ..numpy import result_type
+
+
+def in_single(f):
+    """Decorator: f takes arrays of half precision as float32, unless others widen them, and its results are converted back."""
+
+    @functools.wraps(f)
+    def computed(*args, **kwargs):
+        dtypes = {np.dtype(x.dtype) for x in (*args, *kwargs.values()) if hasattr(x, "dtype")}
+        if not any(map(_is_half, dtypes)) or not _is_half(half := result_type(*dtypes)):
+            return f(*args, **kwargs)
+        wide = lambda x: lax.convert_element_type(x, np.float32) if hasattr(x, "dtype") and x.dtype == half else x
+        out = f(*map(wide, args), **{name: wide(x) for name, x in kwargs.items()})
+        back = lambda y: lax.convert_element_type(y, half) if y.dtype == np.float32 else y
+        return tuple(map(back, out)) if isinstance(out, tuple) else back(out)
+
+    return computed
+
+
+def _is_half(dtype):
+    return dtype.itemsize == 2 and is_floating(dtype)
