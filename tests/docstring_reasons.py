@@ -41,6 +41,7 @@ REASONS = {
     "jax.scipy.linalg.schur": FREE,
     "numpy: jax.numpy.linalg.eigh": FREE,
     "scipy: jax.scipy.linalg.schur": FREE,
+    "scipy: jax.scipy.linalg.lu_solve": ROUNDING,
     "numpy: jax.numpy.linalg.inv": SINGULAR,
     "numpy: jax.numpy.linalg.matrix_norm": SINGULAR,
     "numpy: jax.numpy.linalg.norm": SINGULAR,

@@ -177,8 +177,9 @@ class CallPrimitive:
         return self._call(f, *args, **params)
 
 
-def call_impl(f, *args, **_params):
+def call_impl(f, *args, **params):
     """Calls a `WrappedFun`; the parameters are the call's, not the function's."""
+    del params
     return f.call_wrapped(*args)
 
 
