@@ -117,6 +117,7 @@ PROTOCOL = {
         for f in "concatenate conv div dot dynamic_slice gather mul reduce_sum rev select slice split squeeze tile transpose unstack".split()
     },
     *{(f"experimental/sparse/_rules.py:_{f}", "params") for f in ("add", "div", "mul", "select", "sub")},
+    ("extend/core/__init__.py:call_impl", "params"),  # of the call that a program holds, not of its function
     ("extend/core/__init__.py:get_opaque_trace_state", "convention"),  # who asks makes no difference
     *{("experimental/sparse/_slicing.py:bcoo_gather", p) for p in ("indices_are_sorted", "unique_indices")},  # promises that speed nothing up
     ("experimental/sparse/_spsolve.py:spsolve", "tol"),  # the factorization is exact
