@@ -616,6 +616,71 @@ fn planes_of_overlapping_windows() {
     }
 }
 
+/// Groups whose columns are fewer than a vector's lanes: channels last, forward and as the derivative by the weights is.
+#[test]
+fn groups_side_by_side() {
+    let rng = &mut Rng(25);
+    for seed in 0..60 {
+        let rank = 1 + seed % 3;
+        let [groups, ci, co] =
+            [rng.pick(&[2, 3, 4, 8, 16, 17, 32, 35]), rng.pick(&[1, 1, 2, 3, 8]), rng.pick(&[1, 1, 2, 3, 4, 8])];
+        let dtype = rng.pick(&[DType::F32, DType::F32, DType::F64]);
+        let (images, all) = (1 + rng.below(3), groups * ci);
+        let most = [40, 12, 6][rank - 1];
+        let window: Vec<usize> = (0..rank).map(|_| 1 + rng.below(4)).collect();
+        let steps: Vec<usize> = (0..rank).map(|_| rng.pick(&[1, 1, 2])).collect();
+        let dilation: Vec<usize> = (0..rank).map(|_| rng.pick(&[1, 1, 2, 3])).collect();
+        let low: Vec<i64> = (0..rank).map(|_| rng.pick(&[0, 0, 1, 2, -1])).collect();
+        let space: Vec<usize> = (0..rank).map(|k| (window[k] - 1) * dilation[k] + 2 + rng.below(most)).collect();
+        let places: Vec<usize> = (0..rank)
+            .map(|k| {
+                let reach = space[k] as i64 + 2 * low[k] - ((window[k] - 1) * dilation[k]) as i64 - 1;
+                (reach.max(0) as usize) / steps[k] + 1
+            })
+            .collect();
+        // elements from image to image, and from place to place
+        let mut from = vec![all as i64; rank + 1];
+        (0..rank).rev().for_each(|k| from[k] = from[k + 1] * space[k] as i64);
+        let image = from.remove(0);
+        let forward = rng.below(2) == 0;
+        let by = |n: &[usize], step: &[usize]| -> Vec<(usize, i64, i64)> {
+            (0..rank).map(|k| (n[k], step[k] as i64 * from[k], step[k] as i64)).collect()
+        };
+        let (here, there) = (by(&places, &steps), by(&window, &dilation));
+        let (images_axis, channels) = ((images, image, 0), (ci, 1, 0));
+        let (rows, terms) = match forward {
+            true => ([&[images_axis], &here[..]].concat(), [&there[..], &[channels]].concat()),
+            false => ([&there[..], &[channels]].concat(), [&[images_axis], &here[..]].concat()),
+        };
+        let axes = [&[(groups, ci as i64, 0)], &rows[..], &terms[..]].concat();
+        let sizes = |v: &[(usize, i64, i64)]| -> Dims { v.iter().map(|x| x.0).collect() };
+        let offset = -(0..rank).map(|k| low[k] * from[k]).sum::<i64>();
+        let (first_row, first_term) = (1 + forward as usize, 1 + rows.len() + !forward as usize);
+        let guards = (0..rank)
+            .filter(|k| low[*k] != 0 || (places[*k] - 1) * steps[*k] + (window[*k] - 1) * dilation[*k] >= space[*k]);
+        let guards = guards.map(|k| {
+            let mut along = vec![0; axes.len()];
+            (along[first_row + k], along[first_term + k]) = (axes[first_row + k].2, axes[first_term + k].2);
+            Guard { at: Affine::new(-low[k], along), lo: 0, hi: space[k] as i64 }
+        });
+        let conv = Conv {
+            batch: [groups].into(),
+            rows: sizes(&rows),
+            terms: sizes(&terms),
+            columns: co,
+            x: images * space.iter().product::<usize>() * all,
+            at: Affine::new(offset, axes.iter().map(|a| a.1).collect::<Vec<_>>()),
+            guards: guards.collect(),
+            y: [co, co * groups, 1].into(),
+            out: [co, co * groups, 1].into(),
+            dtype,
+        };
+        let r = Routine::Conv(Box::new(conv.clone()));
+        let ins = [whole(rng, dtype, conv.x), whole(rng, dtype, r.operands()[1].1)];
+        check(&r, &ins);
+    }
+}
+
 /// Threads and blocks change no bits of a convolution, whose numbers are no small ones.
 #[test]
 fn long_convolutions_are_the_same_on_any_threads() {

@@ -6,9 +6,11 @@
 //!     out[row, n] += packed[row, term] * y[term, n]
 //! ```
 //!
-//! Where the result lies along its places and so does the array, no rows are packed: [`planes`] are copied, and windows are read where they lie.
+//! Groups of few columns are done many at a time: [`groups`]. Where the result lies along its places and so does the array, no rows are packed: [`planes`] are copied, and windows are read where they lie.
 //! Where rows and terms are one stride each, and nothing is refused, x itself is the left side. Where windows overlap, [`lines`] are copied
 //! once for all of them: the left side's rows then overlap in scratch memory.
+mod groups;
+mod interleaved;
 mod lines;
 mod planes;
 mod reading;
@@ -85,6 +87,9 @@ pub fn compile(c: &Conv, tier: Tier) -> Res<Run> {
     let size = lane.size();
     let transpose = moves::load_raw(size, tier);
     let cost = cost(c);
+    if let Some(run) = groups::compile(c, &rows, &terms, tier) {
+        return Ok(run);
+    }
     if direct.is_none()
         && lines.is_none()
         && let Some(run) = planes::compile(c, &rows, &terms, tier)
