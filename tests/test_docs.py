@@ -19,7 +19,7 @@ ROOT = pathlib.Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
-LIBRARIES = ("flax", "optax", "equinox", "diffrax", "numpyro")
+LIBRARIES = ("flax", "optax", "equinox", "diffrax", "numpyro", "torch")
 
 
 def wanted(code):

@@ -69,12 +69,16 @@ pub fn oracle() -> Res<Venv> {
 }
 
 /// `.venv-libraries`: the libraries of tests/libraries/requirements.txt, at the versions named there or at the newest. JAX's place is taken
-/// first, so that they bring no other. The extension has to be built.
+/// first, so that they bring no other. With `FERRAX_TEST_OPTIONAL` also those of optional.txt, which are large. The extension has to be built.
 pub fn libraries(newest: bool) -> Res<Venv> {
     let venv = open(".venv-libraries", &["test"])?;
     venv.run(&["-m", "ferrax", "adopt"]).go()?;
-    let list = root().join("tests/libraries/requirements.txt");
-    let pinned = fs::read_to_string(list).map_err(|e| e.to_string())?;
+    let mut pinned = String::new();
+    for list in ["requirements.txt", "optional.txt"] {
+        if list == "requirements.txt" || std::env::var_os("FERRAX_TEST_OPTIONAL").is_some() {
+            pinned += &fs::read_to_string(root().join("tests/libraries").join(list)).map_err(|e| e.to_string())?;
+        }
+    }
     let wanted: Vec<&str> =
         pinned.lines().map(|l| if newest { l.split("==").next().unwrap_or(l) } else { l }).collect();
     let stamp = venv.0.join("ferrax-libraries.txt");
