@@ -277,3 +277,24 @@ def test_bessel_functions_beyond_the_range_of_the_exponential(jax):
     np.testing.assert_allclose(jax.numpy.i0(x), want, rtol=1e-6)
     np.testing.assert_allclose(s.i1(x), [-2.271720499e38, 5.110606815e37], rtol=1e-6)
     np.testing.assert_allclose(jax.grad(jax.numpy.i0)(x[0]), -2.271720499e38, rtol=1e-6)
+
+
+def test_derivatives_of_bessel_functions(jax):
+    """Of I0 and I1, first to third, beside mpmath's values: beyond the exponential's range, where |x| has a kink, and between."""
+    s, x = jax.scipy.special, np.array([-91.5, 0, 0.001, 1.1, 20], np.float32)
+    want = {
+        s.i0: [
+            [-2.271720499e38, 0, 5.000000625e-4, 0.6374888, 4.2454974e7],
+            [2.259409511e38, 0.5, 0.5000002, 0.7466247, 4.1435509e7],
+            [-2.247298e38, 0, 3.75e-4, 0.4855893, 4.0489294e7],
+        ],
+        s.i1: [
+            [2.259409511e38, 0.5, 0.5000002, 0.7466247, 4.1435509e7],
+            [-2.247298e38, 0, 3.75e-4, 0.4855893, 4.0489294e7],
+            [2.235383e38, 0.375, 0.375, 0.5813607, 3.9607592e7],
+        ],
+    }
+    for f, orders in want.items():
+        for values in orders:
+            f = jax.grad(f)
+            np.testing.assert_allclose(jax.vmap(f)(x), values, rtol=2e-5)

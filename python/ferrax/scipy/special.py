@@ -595,8 +595,18 @@ def i0(x):
     >>> i0(jnp.array([0.0, 1.0]))
     Array([1.       , 1.2660658], dtype=float32)
     """
-    x = _floats("i0", x)
+    return _i0(_floats("i0", x))
+
+
+@custom_jvp
+def _i0(x):
     return _unscaled(x, lax.bessel_i0e(x))
+
+
+@_i0.defjvp
+def _i0_jvp(primals, tangents):
+    (x,), (dx,) = primals, tangents
+    return _i0(x), _i1(x) * dx
 
 
 @in_single
@@ -616,8 +626,22 @@ def i1(x):
     >>> i1(jnp.array([0.0, 1.0]))
     Array([0.       , 0.5651591], dtype=float32)
     """
-    x = _floats("i1", x)
+    return _i1(_floats("i1", x))
+
+
+@custom_jvp
+def _i1(x):
     return _unscaled(x, lax.bessel_i1e(x))
+
+
+@_i1.defjvp
+def _i1_jvp(primals, tangents):
+    """I1'(x) = I0(x) - I1(x) / x; the quotient by its series in x near 0, which has all derivatives there (Abramowitz and Stegun 9.6.10)."""
+    (x,), (dx,) = primals, tangents
+    far = jnp.abs(x) > 1
+    quarter = jnp.square(jnp.where(far, 0, x)) / 4
+    near = jnp.polyval(jnp.array([0.5 / (math.factorial(k) * math.factorial(k + 1)) for k in reversed(range(12))], x.dtype), quarter)
+    return _i1(x), (_i0(x) - jnp.where(far, _i1(x) / jnp.where(far, x, 1), near)) * dx
 
 
 def bernoulli(n):
