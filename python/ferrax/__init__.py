@@ -9,6 +9,7 @@ This module is the one list of public names. Names in `_LAZY` are imported when 
 
 import importlib as _importlib
 
+from . import _hooks
 from ._core import Array, Device
 from ._config import (
     __version__, check_tracer_leaks, checking_leaks, config, debug_infs, debug_nans, default_device, default_matmul_precision,

@@ -434,7 +434,7 @@ class _Referring:
 
 
 def call_jitted(jitted, error, args, kwargs):
-    """The extension's: (result,) of a jitted function that failed with `error` for references in its reach; None where it has none."""
+    """What the extension calls (`_hooks`): (result,) of a jitted function that failed with `error` for references in its reach; None where it has none."""
     known = jitted.__dict__.get("_referring")
     captured = isinstance(error, Captured)
     if known is None and not captured and not any(isinstance(x, Ref) for x in tree_flatten((args, kwargs))[0]):
@@ -458,3 +458,4 @@ def call_jitted(jitted, error, args, kwargs):
 
 
 _flat.references = sys.modules[__name__]
+_core.provide_hook("call_jitted", call_jitted)

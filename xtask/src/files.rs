@@ -34,11 +34,6 @@ pub const ARROWS: &[(&str, &[&str])] = &[
     ("xtask", &[]),
 ];
 
-/// Whether a crate may use another.
-pub fn sees(krate: &str, other: &str) -> bool {
-    ARROWS.iter().any(|(name, uses)| *name == krate && uses.contains(&other))
-}
-
 pub struct File {
     pub path: String,
     pub text: String,

@@ -88,7 +88,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "test_util",
         ],
     ),
-    ("names", &["ferrax", "compat", "__main__"]),
+    ("names", &["_hooks", "ferrax", "compat", "__main__"]),
 ];
 
 /// What a function may import: what is dear to start and seldom needed.
@@ -105,6 +105,9 @@ const LAZY: &[&str] = &[
     "rich",
     "tqdm",
 ];
+
+/// Its functions import what the extension asks for, at the first use.
+const HOOKS: &str = "ferrax._hooks";
 
 /// Modules by their names, with what each imports: the target, the line, and whether the import stands inside a function.
 type Modules<'a> = BTreeMap<String, (&'a File, Vec<Import>)>;
@@ -133,7 +136,7 @@ pub fn python_imports_point_down(files: &[File]) -> Vec<String> {
         for i in imports {
             let place = format!("{}:{}", f.path, i.line);
             let whole = i.target.split('.').next().unwrap_or_default();
-            if i.late && !LAZY.contains(&whole) && !LAZY.contains(&i.target.as_str()) {
+            if i.late && name != HOOKS && !LAZY.contains(&whole) && !LAZY.contains(&i.target.as_str()) {
                 out.push(format!(
                     "{place}: a function imports {}; xtask/src/layers.rs says what may come late",
                     i.target

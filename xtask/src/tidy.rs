@@ -113,6 +113,7 @@ const RULES: &[Rule] = &[
     no_path_of_one_machine,
     messages_speak_of_this_library,
     facts_stand_once,
+    hooks_alone_name_the_package,
     layers::python_imports_point_down,
     names::types_have_names_of_their_own,
     rooms::rooms_form_no_ring,
@@ -326,6 +327,24 @@ fn messages_speak_of_this_library(files: &[File]) -> Vec<String> {
     out
 }
 
+/// What Rust calls in the Python package is listed in one file. A class may say in which module users see it.
+fn hooks_alone_name_the_package(files: &[File]) -> Vec<String> {
+    let quoted = ["\"ferrax.", "\"ferrax\""];
+    let mut out = Vec::new();
+    let rust =
+        |p: &str| p.starts_with("crates/ferrax-python/src/") && p.ends_with(".rs") && !p.ends_with("src/hooks.rs");
+    for f in files.iter().filter(|f| rust(&f.path)) {
+        for (n, line) in f.text.lines().enumerate() {
+            let said = code(line);
+            let class = said.contains("pyclass(") || said.contains("name: c\"");
+            if !class && quoted.iter().any(|q| said.contains(q)) {
+                out.push(format!("{}:{}: only hooks.rs names what Python's side defines", f.path, n + 1));
+            }
+        }
+    }
+    out
+}
+
 /// Facts that were once written twice, by the one place where each may stand: a text, the places that may hold it, and what it is.
 const FACTS: &[(&str, &[&str], &str)] = &[
     ("version = \"0.", &["Cargo.toml"], "the version"),
@@ -411,6 +430,13 @@ mod tests {
             unsafe_lives_in_named_modules(&one("crates/ferrax-cpu/src/tape.rs", "// SAFETY: x is.\nunsafe { x() }"))
                 .is_empty()
         );
+    }
+
+    #[test]
+    fn a_module_named_outside_the_hooks_is_refused() {
+        let bad = "py.import(\"ferrax.numpy\")?;\n#[pyclass(module = \"ferrax.core\")]\n// \"ferrax.lax\"\n";
+        assert_eq!(hooks_alone_name_the_package(&one("crates/ferrax-python/src/a.rs", bad)).len(), 1);
+        assert!(hooks_alone_name_the_package(&one("crates/ferrax-python/src/hooks.rs", bad)).is_empty());
     }
 
     #[test]

@@ -138,7 +138,7 @@ impl PyArray {
     fn __getattr__<'py>(slf: &Bound<'py, Self>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         if METHODS.get().is_none() && !name.starts_with("__") {
-            py.import("ferrax.numpy")?;
+            crate::hooks::numpy(py)?;
             if METHODS.get().is_some() {
                 return slf.getattr(name);
             }

@@ -109,7 +109,7 @@ impl ShapedArray {
     /// Over a mesh without axes: types do not say how values are spread.
     #[getter]
     fn sharding<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        py.import("ferrax.sharding")?.call_method1("_of_type", (self.0.rank(),))
+        crate::hooks::sharding_of_type(py)?.call1((self.0.rank(),))
     }
     #[pyo3(signature = (short_dtypes=false))]
     fn str_short(&self, short_dtypes: bool) -> String {

@@ -99,7 +99,7 @@ impl HostFn for PythonFn {
 /// The error of a callback that raised. It is logged as well: whoever reads the result may be far away, or nobody.
 fn explained(py: Python, kind: CallbackKind, e: PyErr) -> PyErr {
     // An interrupt, and an index that is checked where it is used, are no errors of the callback.
-    let index = || py.import("ferrax.errors").and_then(|m| m.getattr("JAXIndexError"));
+    let index = || crate::error::class(py, "JAXIndexError");
     if e.is_instance_of::<pyo3::exceptions::PyKeyboardInterrupt>(py) || index().is_ok_and(|c| e.is_instance(py, &c)) {
         return e;
     }

@@ -33,18 +33,18 @@ impl PyDevice {
     /// What runs programs on the devices of its platform.
     #[getter]
     fn client<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        py.import("ferrax._devices")?.getattr("client_of")?.call1((self.0.platform(),))
+        crate::hooks::client_of(py)?.call1((self.0.platform(),))
     }
     /// The memories that it reaches: its own.
     fn addressable_memories<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        slf.py().import("ferrax._devices")?.getattr("memories_of")?.call1((slf,))
+        crate::hooks::memories_of(slf.py())?.call1((slf,))
     }
     fn default_memory<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         Self::memory(slf, "device")
     }
     /// The memory of a kind; a JaxRuntimeError where it reaches none.
     fn memory<'py>(slf: &Bound<'py, Self>, kind: &str) -> PyResult<Bound<'py, PyAny>> {
-        slf.py().import("ferrax._devices")?.getattr("memory_of")?.call1((slf, kind))
+        crate::hooks::memory_of(slf.py())?.call1((slf, kind))
     }
     #[getter]
     fn process_index(&self) -> usize {

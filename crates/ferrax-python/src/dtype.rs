@@ -94,12 +94,12 @@ impl KeyDtype {
         "V"
     }
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        Ok((py.import("ferrax._core")?.getattr("_key_dtype")?, PyTuple::new(py, [self.0.tag()])?))
+        Ok((crate::hooks::own(py, "_key_dtype")?, PyTuple::new(py, [self.0.tag()])?))
     }
     /// The scalar type, `ferrax.dtypes.prng_key`.
     #[getter(r#type)]
     fn scalar_type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        py.import("ferrax.dtypes")?.getattr("prng_key")
+        Ok(crate::hooks::prng_key(py)?.clone().into_any())
     }
     fn __repr__(&self) -> &'static str {
         self.dtype().long()
@@ -212,9 +212,7 @@ pub fn requested(x: &Bound<PyAny>, of: &str) -> PyResult<Dtype> {
     let asked = any(x)?;
     let d = canonical(asked);
     if d != asked && of_scalar_class(py, x).is_none() {
-        let told =
-            py.import(crate::once::intern!(py, "ferrax._dtypes"))?.getattr(crate::once::intern!(py, "narrowed"))?;
-        told.call1((asked.long().to_string(), d.long().to_string(), of))?;
+        crate::hooks::narrowed(py)?.call1((asked.long().to_string(), d.long().to_string(), of))?;
     }
     Ok(d)
 }

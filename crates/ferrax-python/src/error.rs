@@ -10,15 +10,12 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// The class of that name: of Python, else of `ferrax.errors` or `ferrax.dtypes`.
-fn class<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyType>> {
+/// The exception class of that name: Python's, else the package's.
+pub fn class<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyType>> {
     if let Ok(c) = py.import("builtins")?.getattr(name) {
         return Ok(c.cast_into::<PyType>()?);
     }
-    if let Ok(c) = py.import("ferrax.errors")?.getattr(name) {
-        return Ok(c.cast_into::<PyType>()?);
-    }
-    Ok(py.import("ferrax.dtypes")?.getattr(name)?.cast_into::<PyType>()?)
+    Ok(crate::hooks::error_class(py)?.call1((name,))?.cast_into::<PyType>()?)
 }
 
 /// The exception of a name and a message.

@@ -23,8 +23,6 @@ pub use stages::{PyCompiled, PyExecutable, PyJit, PyLowered, PyTraced};
 use crate::array::value::{self, held, operand, type_text, wrap};
 use crate::config::{self, Flags};
 use crate::error::{IntoPyResult, from_py};
-use crate::modules::imported;
-use crate::once::intern;
 use crate::source::{describe, name_of};
 use crate::trace::Pins;
 use crate::trace_errors;
@@ -177,13 +175,13 @@ impl Jit {
         let out = variant.run(py, self, &values)?;
         variant.out_def.unflatten(py, &mut out.into_iter())
     }
-    /// After an error: the call of a function that closes over mutable references, or is given some, by `ferrax._refs`; else the error.
+    /// After an error: the call of a function that closes over mutable references, or is given some, by the hook `call_jitted`; else the error.
     #[cold]
     fn referring<'py>(&self, slf: &Bound<'py, PyAny>, args: &Args<'_, 'py>, e: PyErr) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
-        let Some(refs) = imported(py, intern!(py, "ferrax._refs")) else { return Err(e) };
+        let Some(call) = crate::hooks::call_jitted(py) else { return Err(e) };
         let (positional, keywords) = collected(args)?;
-        let called = refs.getattr("call_jitted")?.call1((slf, e.value(py), positional, keywords))?;
+        let called = call.call1((slf, e.value(py), positional, keywords))?;
         let Some(out) = called.extract::<Option<(Bound<PyAny>,)>>()? else { return Err(e) };
         self.refers.store(true, Ordering::Relaxed);
         Ok(out.0)
@@ -378,9 +376,7 @@ impl Jit {
             match before.max_by_key(|s| s.used.load(std::sync::atomic::Ordering::Relaxed)) {
                 None => format!("{head}\n  never seen function:\n    {this}"),
                 Some(before) => {
-                    let found: Vec<String> = py
-                        .import("ferrax._differences")?
-                        .getattr("structure_changes")?
+                    let found: Vec<String> = crate::hooks::structure_changes(py)?
                         .call1((&self.function, flat.structure.shown(py)?, before.shown(py)?))?
                         .extract()?;
                     let lines: Vec<String> = found.iter().map(|l| format!("\n  * {l}")).collect();
@@ -489,8 +485,8 @@ fn collected<'py>(args: &Args<'_, 'py>) -> PyResult<(Bound<'py, PyTuple>, Bound<
 }
 /// The path of leaf i in a tree, as it is written after the tree's name.
 fn component(py: Python, tree: &Bound<PyAny>, i: usize) -> PyResult<String> {
-    let paths = py.import("ferrax.tree_util")?.getattr("tree_flatten_with_path")?.call1((tree,))?.get_item(0)?;
-    py.import("ferrax.tree_util")?.getattr("keystr")?.call1((paths.get_item(i)?.get_item(0)?,))?.extract()
+    let paths = crate::hooks::tree_flatten_with_path(py)?.call1((tree,))?.get_item(0)?;
+    crate::hooks::keystr(py)?.call1((paths.get_item(i)?.get_item(0)?,))?.extract()
 }
 /// An attribute of a jitted function that is neither in its dict nor on its class.
 pub fn attribute<'py>(slf: &Bound<'py, PyAny>, name: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {

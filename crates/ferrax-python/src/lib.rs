@@ -14,6 +14,7 @@
 //! | [`tree`] | pytrees |
 //! | [`device`], [`transfer`], [`process`] | devices, `device_put`; waiting, forks, the end of the process |
 //! | [`config`], [`error`] | flags, the table of exceptions |
+//! | [`hooks`] | what is called in the Python package |
 //!
 //! INVARIANT: no panic and no abort crosses this boundary; `unsafe` lives in [`ffi`], [`array::buffers`] and [`jit::vectorcall`] alone.
 #![deny(unsafe_code)]
@@ -29,6 +30,7 @@ mod error;
 mod export;
 mod ffi;
 mod function;
+mod hooks;
 mod jaxpr;
 mod jit;
 mod modules;
@@ -77,6 +79,8 @@ mod core {
     #[pymodule_export]
     use crate::ffi::lent::dlpack_as_bits;
     #[pymodule_export]
+    use crate::hooks::{load_hooks, provide_hook, register_hooks};
+    #[pymodule_export]
     use crate::jaxpr::{Jaxpr, JaxprEqn, Literal, Var, eval_program};
     #[pymodule_export]
     use crate::jit::{PyCompiled, PyExecutable, PyLowered, PyTraced, clear_caches, jit};
@@ -120,6 +124,7 @@ mod core {
     #[pymodule_init]
     fn init(m: &Bound<PyModule>) -> PyResult<()> {
         crate::install();
+        crate::hooks::keep(m);
         crate::process::install(m)?;
         m.add("__version__", env!("CARGO_PKG_VERSION"))?;
         m.add("PjitFunction", crate::jit::vectorcall::class_object(m.py())?)?;

@@ -123,7 +123,7 @@ pub fn to_py<'py>(py: Python<'py>, p: &Param) -> PyResult<Bound<'py, PyAny>> {
         Param::Str(s) => PyString::new(py, s).into_any(),
         Param::Dtype(d) => dtype::to_py(py, *d)?.clone(),
         Param::Enum(class, member) => {
-            match py.import("ferrax.lax").and_then(|m| m.getattr(*class)).and_then(|c| c.getattr(&**member)) {
+            match crate::hooks::lax(py).and_then(|m| m.getattr(*class)).and_then(|c| c.getattr(&**member)) {
                 Ok(v) => v,
                 Err(_) => PyString::new(py, &format!("{class}.{member}")).into_any(),
             }
@@ -134,7 +134,7 @@ pub fn to_py<'py>(py: Python<'py>, p: &Param) -> PyResult<Bound<'py, PyAny>> {
             for (k, p) in fields {
                 d.set_item(*k, to_py(py, p)?)?;
             }
-            py.import("ferrax.lax")?.getattr(*class)?.call((), Some(&d))?
+            crate::hooks::lax(py)?.getattr(*class)?.call((), Some(&d))?
         }
         Param::List(v) => PyList::new(py, v.iter().map(|p| to_py(py, p)).collect::<PyResult<Vec<_>>>()?)?.into_any(),
         Param::Prog(p) => Bound::new(py, PyProgram::closed(p.clone(), vec![]))?.into_any(),

@@ -5,7 +5,7 @@ use crate::array::value::{all_required, avals, wrap, wrap_all};
 use crate::aval::ShapedArray;
 use crate::callback;
 use crate::error::{IntoPyResult, from_py};
-use crate::modules::imported;
+use crate::hooks;
 use crate::once::Once;
 use crate::param;
 use crate::source::name_of;
@@ -216,7 +216,7 @@ impl PyPrimitive {
         if !me.get().builtin {
             return Err(PyTypeError::new_err("a primitive that Python defines cannot be pickled"));
         }
-        Ok((me.py().import("ferrax._core")?.getattr("primitive")?, (me.get().name,)))
+        Ok((crate::hooks::own(me.py(), "primitive")?, (me.get().name,)))
     }
     fn __traverse__(&self, visit: PyVisit) -> Result<(), PyTraverseError> {
         if let Ok(g) = self.given.try_lock() {
@@ -344,25 +344,16 @@ impl PythonPrimitive {
     }
     /// The function that was registered as the lowering, if one was.
     fn lowering(&self, py: Python) -> PyResult<Option<Py<PyAny>>> {
-        let Some(mlir) = imported(py, crate::once::intern!(py, "ferrax.interpreters.mlir")) else { return Ok(None) };
-        let f = mlir.getattr("lowerings")?.call_method1("get", (self.primitive.bind(py),))?;
-        Ok((!f.is_none()).then(|| f.unbind()))
+        let Some(lowerings) = crate::hooks::lowerings(py) else { return Ok(None) };
+        Ok(lowerings.get_item(self.primitive.bind(py))?.map(Bound::unbind))
     }
-    fn rule<'py>(&self, py: Python<'py>, kind: &str, missing: &str) -> PyResult<Bound<'py, PyAny>> {
-        let (module, table) = match kind {
-            "jvp" => ("ferrax.interpreters.ad", "primitive_jvps"),
-            "transpose" => ("ferrax.interpreters.ad", "primitive_transposes"),
-            _ => ("ferrax.interpreters.batching", "primitive_batchers"),
-        };
-        let f = py.import(module)?.getattr(table)?.call_method1("get", (self.primitive.bind(py),))?;
-        if f.is_none() {
-            return Err(PyNotImplementedError::new_err(format!("{missing} for '{}' not implemented", self.name)));
-        }
-        Ok(f)
+    fn rule<'py>(&self, table: &Bound<'py, PyDict>, missing: &str) -> PyResult<Bound<'py, PyAny>> {
+        let rule = table.get_item(self.primitive.bind(table.py()))?;
+        rule.ok_or_else(|| PyNotImplementedError::new_err(format!("{missing} for '{}' not implemented", self.name)))
     }
     fn apply_jvp(&self, py: Python, p: &Opaque, x: &[Value], dx: &[Tan]) -> PyResult<(Values, Tans)> {
-        let rule = self.rule(py, "jvp", "Differentiation rule")?;
-        let zero = zero_class(py)?;
+        let rule = self.rule(hooks::jvp_rules(py)?, "Differentiation rule")?;
+        let zero = hooks::symbolic_zero(py)?;
         let tangents = x.iter().zip(dx).map(|(v, t)| match t {
             Some(t) => wrap(py, t.clone()),
             None => zero.call1((ShapedArray(v.aval().tangent().unwrap_or_else(|| v.aval())),)),
@@ -376,9 +367,8 @@ impl PythonPrimitive {
         Ok((y, self.listed(dy)?.iter().map(|t| tangent(t, &zero, self.name)).collect::<PyResult<_>>()?))
     }
     fn apply_transpose(&self, py: Python, p: &Opaque, x: &[Arg], ct: &[Tan]) -> PyResult<Tans> {
-        let rule = self.rule(py, "transpose", "Transpose rule (for reverse-mode differentiation)")?;
-        let ad = py.import("ferrax.interpreters.ad")?;
-        let (zero, undefined) = (zero_class(py)?, ad.getattr("UndefinedPrimal")?);
+        let rule = self.rule(hooks::transpose_rules(py)?, "Transpose rule (for reverse-mode differentiation)")?;
+        let (zero, undefined) = (hooks::symbolic_zero(py)?, hooks::undefined_primal(py)?);
         let outs = if ct.iter().all(Option::is_some) {
             vec![]
         } else {
@@ -416,14 +406,14 @@ impl PythonPrimitive {
         out.iter().zip(x).map(|(t, a)| if a.is_linear() { tangent(t, &zero, self.name) } else { Ok(None) }).collect()
     }
     fn apply_batch(&self, py: Python, p: &Opaque, ax: Axis, x: &[Value], d: &[Dim]) -> PyResult<(Values, Axes)> {
-        let batching = py.import("ferrax.interpreters.batching")?;
-        let fancy = batching.getattr("fancy_primitive_batchers")?.call_method1("get", (self.primitive.bind(py),))?;
+        let with_axis = hooks::axis_batching_rules(py)?.get_item(self.primitive.bind(py))?;
         let (x, d) = (PyTuple::new(py, wrap_all(py, x.iter().cloned())?)?, PyTuple::new(py, d)?);
-        let out = if fancy.is_none() {
-            self.rule(py, "batching", "Batching rule")?.call((x, d), Some(given(p, py)?))?
-        } else {
-            let axis = batching.getattr("AxisData")?.call1((ax.name.map(|n| n.to_string()), ax.n))?;
-            fancy.call((axis, x, d), Some(given(p, py)?))?
+        let out = match with_axis {
+            None => self.rule(hooks::batching_rules(py)?, "Batching rule")?.call((x, d), Some(given(p, py)?))?,
+            Some(rule) => {
+                let axis = hooks::axis_data(py)?.call1((ax.name.map(|n| n.to_string()), ax.n))?;
+                rule.call((axis, x, d), Some(given(p, py)?))?
+            }
         };
         let (y, dims) = out.extract::<(Bound<PyAny>, Bound<PyAny>)>()?;
         let y = all_required(PyList::new(py, self.listed(y)?)?.as_any(), self.name)?;
@@ -434,10 +424,6 @@ impl PythonPrimitive {
         };
         Ok((y, dims.into_iter().collect()))
     }
-}
-/// The class of symbolic zeros that rules are written with.
-fn zero_class(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-    py.import("ferrax.interpreters.ad")?.getattr("Zero")
 }
 fn tangent(t: &Bound<PyAny>, zero: &Bound<PyAny>, of: &str) -> PyResult<Tan> {
     if t.is_none() || t.is_instance(zero)? {

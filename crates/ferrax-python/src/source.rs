@@ -7,7 +7,6 @@
 pub mod scopes;
 
 use crate::ffi::frames;
-use crate::modules::imported;
 use crate::once::Once;
 use ferrax_ir::cx::{Lines, Scopes};
 use pyo3::prelude::*;
@@ -132,10 +131,7 @@ fn is_ours(code: &Bound<PyAny>) -> bool {
     let py = code.py();
     let file = code.getattr("co_filename").and_then(|f| f.extract::<String>()).unwrap_or_default();
     let home = table().get_or_insert_default().home.clone();
-    let home = home.or_else(|| {
-        let path = |m: Bound<PyAny>| m.getattr("__path__")?.get_item(0)?.extract::<String>();
-        imported(py, crate::once::intern!(py, "ferrax")).and_then(|m| path(m).ok())
-    });
+    let home = home.or_else(|| crate::hooks::folder(py).and_then(|f| f.extract::<String>().ok()));
     let mut table = table();
     let t = table.get_or_insert_default();
     let ours = home.iter().chain(&t.excluded).any(|h| file.starts_with(h.as_str()));

@@ -9,11 +9,12 @@ other kind, which would write another compiler's text, the meaning is the primit
 import functools
 
 from .._callback import pure_callback
-from .._core import get_aval
+from .._core import get_aval, provide_hook
 
 __all__ = ["lower_fun", "register_lowering"]
 
 lowerings = {}
+provide_hook("lowerings", lowerings)
 
 
 def lower_fun(fun, multiple_results=True):

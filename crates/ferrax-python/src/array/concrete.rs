@@ -105,7 +105,7 @@ impl PyArray {
         };
         let devices =
             array::shards(a).py(py)?.iter().map(|s| device::object(py, s.device)).collect::<PyResult<Vec<_>>>()?;
-        py.import("ferrax.sharding")?.call_method1("_of_devices", (PyTuple::new(py, devices)?,))
+        crate::hooks::sharding_of_devices(py)?.call1((PyTuple::new(py, devices)?,))
     }
     #[getter]
     fn committed(&self, py: Python) -> PyResult<bool> {
@@ -137,7 +137,7 @@ impl PyArray {
             let part = array::array(aval, s.device, s.buffer.clone(), committed);
             parts.push((device::object(py, s.device)?, super::value::wrap(py, Value::Array(part))?));
         }
-        py.import("ferrax.sharding")?.call_method1("_shards", (slf, parts))
+        crate::hooks::shards(py)?.call1((slf, parts))
     }
     #[getter]
     fn global_shards<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {

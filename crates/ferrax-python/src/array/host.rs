@@ -212,9 +212,9 @@ impl PyArray {
         {
             let shape = a.aval().shape.insert(a.aval().rank(), k.words());
             let words = super::value::raw_ndarray(py, dtype::numpy(py)?, a, Dtype::U32, &shape)?;
-            return Ok((py.import("ferrax.random")?.getattr("_unpickled")?, (words, k.name()).into_pyobject(py)?));
+            return Ok((crate::hooks::unpickled_key(py)?.clone(), (words, k.name()).into_pyobject(py)?));
         }
-        let rebuild = py.import("ferrax._core")?.getattr("_from_pickle")?;
+        let rebuild = crate::hooks::own(py, "_from_pickle")?;
         Ok((rebuild, (to_ndarray(py, v)?, me.value.weak()).into_pyobject(py)?))
     }
     /// Another array of the same elements: it shares the memory, which nobody writes to, and outlives the deletion of this one.

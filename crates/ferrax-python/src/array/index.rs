@@ -84,7 +84,7 @@ impl PyArray {
         let py = slf.py();
         if crate::aval::sizes_are_symbolic() && slf.get().value.is_tracer() {
             let sizes = crate::aval::shape_to_py(py, slf.get().value.shape())?;
-            py.import("ferrax._symbolic_export")?.call_method1("sliced", (sizes, index))?;
+            crate::hooks::symbolic_slice(py)?.call1((sizes, index))?;
         }
         if let Some(items) = items(index)?
             && let Some(out) = guarded(|| indexing::static_index(&slf.get().value, &items).py(py))?
@@ -94,14 +94,12 @@ impl PyArray {
                 indexing::Indexed::New(v) => wrap(py, v),
             };
         }
-        py.import(crate::once::intern!(py, "ferrax._indexing"))?
-            .call_method1(crate::once::intern!(py, "getitem"), (slf, index))
+        crate::hooks::getitem(py)?.call1((slf, index))
     }
     /// `x.at[index].set(y)` and its kin: a new array with some elements changed.
     #[getter]
     fn at<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        let py = slf.py();
-        py.import("ferrax._indexing")?.getattr("IndexUpdateHelper")?.call1((slf,))
+        crate::hooks::index_update_helper(slf.py())?.call1((slf,))
     }
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();

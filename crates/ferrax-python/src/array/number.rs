@@ -114,7 +114,7 @@ fn numpy_call<'py>(
 }
 /// Attributes of `ferrax.numpy`, looked up once.
 pub fn function<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-    py.import("ferrax.numpy")?.getattr(name)
+    crate::hooks::numpy(py)?.getattr(name)
 }
 
 #[pymethods]

@@ -227,15 +227,15 @@ pub(super) fn listener(py: Python, loud: bool) -> PyResult<Option<Listener>> {
     if !loud && LOGGER.get().is_none() && imported(py, crate::once::intern!(py, "logging")).is_none() {
         return Ok(None); // nobody can be listening
     }
-    let named = || Ok::<_, PyErr>(py.import("logging")?.call_method1("getLogger", ("ferrax",))?.unbind());
+    let named = || Ok::<_, PyErr>(py.import("logging")?.call_method1("getLogger", (crate::hooks::PACKAGE,))?.unbind());
     let logger = LOGGER.get_or_try_init(py, named)?.bind(py);
     let level = if loud { 30 } else { 10 };
     let heard = logger.call_method1(crate::once::intern!(py, "isEnabledFor"), (level,))?.is_truthy()?;
     Ok(heard.then(|| Listener(logger.clone(), level)))
 }
-/// `compiler_options` are known to `ferrax._api`.
+/// Refuses what is no compiler option.
 pub(super) fn check_compiler_options(options: &Bound<PyAny>) -> PyResult<()> {
-    options.py().import("ferrax._api")?.call_method1("check_compiler_options", (options,)).map(drop)
+    crate::hooks::check_compiler_options(options.py())?.call1((options,)).map(drop)
 }
 
 /// Whether an input's value is looked at.

@@ -119,7 +119,7 @@ fn structs<'py>(
     def: &TreeDef,
     on: Option<&'static Device>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let class = py.import("ferrax")?.getattr("ShapeDtypeStruct")?;
+    let class = crate::hooks::shape_dtype_struct(py)?;
     let mut leaves = vec![];
     for a in avals {
         let keywords = PyDict::new(py);
@@ -135,7 +135,7 @@ fn structs<'py>(
     def.unflatten(py, &mut leaves.into_iter())
 }
 fn sharding<'py>(py: Python<'py>, d: &'static Device) -> PyResult<Bound<'py, PyAny>> {
-    py.import("ferrax.sharding")?.call_method1("SingleDeviceSharding", (device::object(py, d)?,))
+    crate::hooks::single_device_sharding(py)?.call1((device::object(py, d)?,))
 }
 
 /// What all stages know.
@@ -177,7 +177,7 @@ macro_rules! infos {
             #[getter]
             fn args_info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
                 let s = self.stage();
-                let class = py.import("ferrax.stages")?.getattr("ArgInfo")?;
+                let class = crate::hooks::arg_info(py)?;
                 let given_up = s.variant.given_up.iter();
                 let leaves =
                     s.variant.in_avals().iter().zip(given_up).map(|(a, donated)| {
@@ -412,9 +412,8 @@ impl PyCompiled {
         let given = PyTuple::new(py, [args.as_any(), keywords.as_any()])?;
         def.flatten(given.as_any(), None, &mut leaves)?;
         if !def.equal(py, &stage.in_def)? {
-            let words = py
-                .import("ferrax.stages")?
-                .call_method1("_mismatches", (Bound::new(py, PyTreeDef::shared(stage.in_def.clone()))?, given))?;
+            let words = crate::hooks::argument_mismatches(py)?
+                .call1((Bound::new(py, PyTreeDef::shared(stage.in_def.clone()))?, given))?;
             return Err(PyTypeError::new_err(words.extract::<String>()?));
         }
         let flags = config::flags();

@@ -249,8 +249,5 @@ pub(super) fn paths(
     for (name, x) in structure.names.iter().zip(items.drain(structure.n_positional..)) {
         keywords.set_item(name, x)?;
     }
-    py.import("ferrax._flat")?
-        .getattr("argument_names")?
-        .call1((function, PyTuple::new(py, items)?, keywords))?
-        .extract()
+    crate::hooks::argument_names(py)?.call1((function, PyTuple::new(py, items)?, keywords))?.extract()
 }

@@ -1,0 +1,241 @@
+"""What the extension calls in this package: a loader for each slot of `crates/ferrax-python/src/hooks.rs`.
+
+Invariant: a loader imports what it returns when it is called, which is once, at the slot's first use; importing this
+module imports nothing. Two slots (`call_jitted`, `lowerings`) are filled by their modules, since what they stand for
+cannot be in use before.
+"""
+
+import os
+
+from . import _core
+
+
+def getitem():
+    from ._indexing import getitem
+
+    return getitem
+
+
+def index_update_helper():
+    from ._indexing import IndexUpdateHelper
+
+    return IndexUpdateHelper
+
+
+def symbolic_slice():
+    from ._symbolic_export import sliced
+
+    return sliced
+
+
+def numpy():
+    from . import numpy
+
+    return numpy
+
+
+def lax():
+    from . import lax
+
+    return lax
+
+
+def unpickled_key():
+    from .random import _unpickled
+
+    return _unpickled
+
+
+def sharding_of_devices():
+    from .sharding import _of_devices
+
+    return _of_devices
+
+
+def shards():
+    from .sharding import _shards
+
+    return _shards
+
+
+def sharding_of_type():
+    from .sharding import _of_type
+
+    return _of_type
+
+
+def single_device_sharding():
+    from .sharding import SingleDeviceSharding
+
+    return SingleDeviceSharding
+
+
+def prng_key():
+    from .dtypes import prng_key
+
+    return prng_key
+
+
+def narrowed():
+    from ._dtypes import narrowed
+
+    return narrowed
+
+
+def error_class():
+    from . import dtypes, errors
+
+    def named(name):
+        found = getattr(errors, name, None)
+        return getattr(dtypes, name) if found is None else found
+
+    return named
+
+
+def structure_changes():
+    from ._differences import structure_changes
+
+    return structure_changes
+
+
+def tree_flatten_with_path():
+    from .tree_util import tree_flatten_with_path
+
+    return tree_flatten_with_path
+
+
+def keystr():
+    from .tree_util import keystr
+
+    return keystr
+
+
+def argument_names():
+    from ._flat import argument_names
+
+    return argument_names
+
+
+def check_compiler_options():
+    from ._api import check_compiler_options
+
+    return check_compiler_options
+
+
+def jvp_rules():
+    from .interpreters.ad import primitive_jvps
+
+    return primitive_jvps
+
+
+def transpose_rules():
+    from .interpreters.ad import primitive_transposes
+
+    return primitive_transposes
+
+
+def batching_rules():
+    from .interpreters.batching import primitive_batchers
+
+    return primitive_batchers
+
+
+def axis_batching_rules():
+    from .interpreters.batching import fancy_primitive_batchers
+
+    return fancy_primitive_batchers
+
+
+def symbolic_zero():
+    from .interpreters.ad import Zero
+
+    return Zero
+
+
+def undefined_primal():
+    from .interpreters.ad import UndefinedPrimal
+
+    return UndefinedPrimal
+
+
+def axis_data():
+    from .interpreters.batching import AxisData
+
+    return AxisData
+
+
+def shape_dtype_struct():
+    from ._api import ShapeDtypeStruct
+
+    return ShapeDtypeStruct
+
+
+def arg_info():
+    from .stages import ArgInfo
+
+    return ArgInfo
+
+
+def argument_mismatches():
+    from .stages import _mismatches
+
+    return _mismatches
+
+
+def client_of():
+    from ._devices import client_of
+
+    return client_of
+
+
+def memories_of():
+    from ._devices import memories_of
+
+    return memories_of
+
+
+def memory_of():
+    from ._devices import memory_of
+
+    return memory_of
+
+
+_core.provide_hook("folder", os.path.dirname(os.path.abspath(__file__)))
+_core.register_hooks(
+    {
+        loader.__name__: loader
+        for loader in (
+            getitem,
+            index_update_helper,
+            symbolic_slice,
+            numpy,
+            lax,
+            unpickled_key,
+            sharding_of_devices,
+            shards,
+            sharding_of_type,
+            single_device_sharding,
+            prng_key,
+            narrowed,
+            error_class,
+            structure_changes,
+            tree_flatten_with_path,
+            keystr,
+            argument_names,
+            check_compiler_options,
+            jvp_rules,
+            transpose_rules,
+            batching_rules,
+            axis_batching_rules,
+            symbolic_zero,
+            undefined_primal,
+            axis_data,
+            shape_dtype_struct,
+            arg_info,
+            argument_mismatches,
+            client_of,
+            memories_of,
+            memory_of,
+        )
+    }
+)
