@@ -91,7 +91,7 @@ pub fn elementwise<'py>(name: &Bound<'py, PyString>, operands: &Bound<'py, PyTup
     if xs.is_empty() {
         return Err(PyTypeError::new_err(format!("{text} needs an operand")));
     }
-    let out = guarded(|| ew::elementwise(f, xs, flags.promotion(), &mut warn).py(py))?;
+    let out = guarded(|| ew::elementwise(f, xs, flags.promotion_of_arguments(), &mut warn).py(py))?;
     if debug::wanted(flags) {
         debug::check(py, text, std::slice::from_ref(&out), flags)?;
     }
@@ -102,20 +102,20 @@ pub fn elementwise<'py>(name: &Bound<'py, PyString>, operands: &Bound<'py, PyTup
 #[pyfunction]
 #[pyo3(signature = (*xs))]
 pub fn promote_dtypes<'py>(py: Python<'py>, xs: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyTuple>> {
-    promoted(py, xs, |v| promotion::promote(v, config::flags().promotion()))
+    promoted(py, xs, |v| promotion::promote(v, config::flags().promotion_of_arguments()))
 }
 /// promote_dtypes_inexact(*xs): the arguments as arrays of their common float or complex dtype.
 #[pyfunction]
 #[pyo3(signature = (*xs))]
 pub fn promote_dtypes_inexact<'py>(py: Python<'py>, xs: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyTuple>> {
-    promoted(py, xs, |v| promotion::promote_inexact(v, config::flags().promotion()))
+    promoted(py, xs, |v| promotion::promote_inexact(v, config::flags().promotion_of_arguments()))
 }
 /// promote_shapes(*xs): the arguments with their ranks made equal (rank 0 stays).
 #[pyfunction]
 #[pyo3(signature = (*xs))]
 pub fn promote_shapes<'py>(py: Python<'py>, xs: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyTuple>> {
     promoted(py, xs, |v| {
-        ew::promote_shapes("operation", v.iter().cloned().collect(), config::flags().promotion(), &mut warn)
+        ew::promote_shapes("operation", v.iter().cloned().collect(), config::flags().promotion_of_arguments(), &mut warn)
     })
 }
 fn promoted<'py>(
@@ -157,7 +157,7 @@ pub fn result_type<'py>(
     if kinds.is_empty() {
         return Err(PyValueError::new_err("at least one array or dtype is required"));
     }
-    let (d, weak) = promotion::result_type(&kinds, config::flags().promotion()).py(py)?;
+    let (d, weak) = promotion::result_type(&kinds, config::flags().promotion_of_arguments()).py(py)?;
     let d = dtype::to_py(py, d)?.clone();
     if return_weak_type_flag { Ok((d, weak).into_pyobject(py)?.into_any()) } else { Ok(d) }
 }

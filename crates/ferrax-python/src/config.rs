@@ -6,6 +6,7 @@
 //! INVARIANT: a flag's value is part of [`Flags::epoch`] if it can change what a function traces to; a traced program is only reused
 //! under an equal epoch.
 use crate::device::{self, PyDevice};
+use crate::whose;
 use ferrax::numpy::{Promotion, Rank};
 use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
@@ -35,6 +36,9 @@ const CHECK_LEAKS: u64 = 1024;
 const ENABLE_CHECKS: u64 = 2048;
 const NO_TRACING: u64 = 4096;
 const KEY_REUSE: u64 = 8192;
+/// Not settings but who is called under them: see `Flags::placed`.
+const USERS_OPERATORS: u64 = 16384;
+const USERS_ARGUMENTS: u64 = 32768;
 const PROCESS_SHIFT: u32 = 16;
 const LOCAL_SHIFT: u32 = 40;
 const NUMBERS: u64 = (1 << 24) - 1;
@@ -132,7 +136,31 @@ impl Flags {
     pub fn enable_checks(self) -> bool {
         self.has(ENABLE_CHECKS)
     }
-    pub fn promotion(self) -> Promotion {
+    /// The same, and whether the settings of promotion bind the code that runs now: part of the key of what it traces.
+    #[inline]
+    pub fn placed(self) -> Flags {
+        if self.has(STRICT | RANK_WARN | RANK_RAISE) { self.with_standing() } else { self }
+    }
+    #[cold]
+    fn with_standing(self) -> Flags {
+        let s = whose::standing();
+        let bit = |b: bool, bit: u64| if b { bit } else { 0 };
+        Flags(self.0 | bit(s.operators, USERS_OPERATORS) | bit(s.arguments, USERS_ARGUMENTS))
+    }
+    /// How an operator promotes where it stands.
+    #[inline]
+    pub fn promotion_of_operators(self) -> Promotion {
+        self.placed().promotion_if(USERS_OPERATORS)
+    }
+    /// How a function promotes its arguments where it is called.
+    #[inline]
+    pub fn promotion_of_arguments(self) -> Promotion {
+        self.placed().promotion_if(USERS_ARGUMENTS)
+    }
+    fn promotion_if(self, bit: u64) -> Promotion {
+        if self.has(bit) { self.promotion() } else { Promotion { x64: self.x64(), ..Promotion::default() } }
+    }
+    fn promotion(self) -> Promotion {
         let rank = if self.has(RANK_RAISE) {
             Rank::Raise
         } else if self.has(RANK_WARN) {

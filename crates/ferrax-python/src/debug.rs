@@ -1,6 +1,10 @@
 //! `jax_debug_nans` and `jax_debug_infs`: the operation that made the first bad number is named.
 //!
+//! A composition of this library may make bad numbers and mask them: what counts is what its public function gives back (`returned`).
+//!
 //! INVARIANT: nothing is read from a device unless one of the flags is on.
+mod returned;
+
 use crate::config::{self, Flags};
 use crate::error::IntoPyResult;
 use ferrax::array;
@@ -50,8 +54,12 @@ fn bad(py: Python, v: &Value, flags: Flags) -> PyResult<Option<&'static str>> {
     }
     Ok(found)
 }
-/// Raises FloatingPointError if a result of `name` has a bad number.
+/// Raises FloatingPointError if a result of `name` has a bad number; within a function of this library, if that function's has one.
 pub fn check(py: Python, name: &str, out: &[Value], flags: Flags) -> PyResult<()> {
+    found(py, name, out, flags).or_else(|e| returned::expect(py, e))
+}
+/// Raises FloatingPointError if a result of `name` has a bad number.
+fn found(py: Python, name: &str, out: &[Value], flags: Flags) -> PyResult<()> {
     for v in out {
         if let Some(what) = bad(py, v, flags)? {
             return Err(PyFloatingPointError::new_err(format!("invalid value ({what}) encountered in {name}")));
@@ -68,13 +76,13 @@ pub fn check_program(
     out: &[Value],
     flags: Flags,
 ) -> PyResult<()> {
-    let Err(whole) = check(py, &format!("jit({name})"), out, flags) else { return Ok(()) };
-    again(py, program, x, flags)?;
-    Err(whole)
+    let Err(whole) = found(py, &format!("jit({name})"), out, flags) else { return Ok(()) };
+    let told = again(py, program, x, flags).err();
+    returned::expect(py, told.unwrap_or(whole))
 }
 /// As `check` for what ran on several devices: where a result is bad, runs it again on one, equation by equation.
 pub fn check_spread(py: Python, name: &str, op: &Op, x: &[Value], out: &[Value], flags: Flags) -> PyResult<()> {
-    let Err(whole) = check(py, &format!("pmap({name})"), out, flags) else { return Ok(()) };
+    let Err(whole) = found(py, &format!("pmap({name})"), out, flags) else { return Ok(()) };
     let staged = match op.body() {
         Some(b) => b.stage(&*ferrax_ir::current(), x).py(py)?,
         None => None,
@@ -88,11 +96,9 @@ pub fn check_spread(py: Python, name: &str, op: &Op, x: &[Value], out: &[Value],
 }
 /// As `check` for one operation: where a result is bad, its bodies run again equation by equation.
 pub fn check_op(py: Python, name: &str, op: &Op, x: &[Value], out: &[Value], flags: Flags) -> PyResult<()> {
-    let Err(whole) = check(py, name, out, flags) else { return Ok(()) };
-    if ferrax_ir::cx::at_root() {
-        inside(py, op, x, flags)?;
-    }
-    Err(whole)
+    let Err(whole) = found(py, name, out, flags) else { return Ok(()) };
+    let told = if ferrax_ir::cx::at_root() { inside(py, op, x, flags).err() } else { None };
+    returned::expect(py, told.unwrap_or(whole))
 }
 /// Runs a program equation by equation, names the one that made a bad number and where it was traced, and gives the results.
 fn again(py: Python, program: &Program, x: &[Value], flags: Flags) -> PyResult<Values> {
@@ -100,7 +106,7 @@ fn again(py: Python, program: &Program, x: &[Value], flags: Flags) -> PyResult<V
     for (e, line) in program.eqns().iter().zip(program.lines()) {
         let args: Vec<Value> = e.args.iter().map(|a| read(&env, a)).collect();
         let made = ferrax_ir::bind(&e.op, &args).py(py)?;
-        if let Err(bad) = check(py, e.op.name(), &made, flags) {
+        if let Err(bad) = found(py, e.op.name(), &made, flags) {
             inside(py, &e.op, &args, flags)?;
             return Err(match ferrax_ir::cx::place(*line) {
                 Some(at) => also(py, &bad, &format!("The operation was traced at {at}.")),

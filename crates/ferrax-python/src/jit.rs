@@ -158,7 +158,7 @@ impl Jit {
     /// A call by vectorcall.
     pub fn call<'py>(&self, slf: &Bound<'py, PyAny>, args: &Args<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
-        let flags = config::flags();
+        let flags = config::flags().placed();
         if flags.disable_jit() {
             return self.call_plainly(args);
         }

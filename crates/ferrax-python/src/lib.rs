@@ -13,7 +13,7 @@
 //! | [`export`] | programs in files |
 //! | [`tree`] | pytrees |
 //! | [`device`], [`transfer`], [`process`] | devices, `device_put`; waiting, forks, the end of the process |
-//! | [`config`], [`error`] | flags, the table of exceptions |
+//! | [`config`], [`whose`], [`error`] | flags, whose code they bind, the table of exceptions |
 //! | [`hooks`] | what is called in the Python package |
 //!
 //! INVARIANT: no panic and no abort crosses this boundary; `unsafe` lives in [`ffi`], [`array::buffers`] and [`jit::vectorcall`] alone.
@@ -45,6 +45,7 @@ mod trace_errors;
 mod transfer;
 mod transforms;
 mod tree;
+mod whose;
 
 use pyo3::prelude::*;
 
@@ -100,6 +101,8 @@ mod core {
     };
     #[pymodule_export]
     use crate::transfer::device_put;
+    #[pymodule_export]
+    use crate::whose::called_by_user;
     #[pymodule_export]
     use crate::transforms::batching::{pmap, vmap};
     #[pymodule_export]

@@ -26,7 +26,7 @@ use std::sync::Arc;
 #[pyfunction]
 pub fn trace_context(py: Python) -> PyResult<Bound<PyTuple>> {
     let axes = ferrax_ir::cx::axes().iter().map(|(name, n)| (name.to_string(), *n)).collect::<Vec<_>>();
-    (config::flags().epoch(), PyTuple::new(py, axes)?, KnownScalars::is_captured()).into_pyobject(py)
+    (config::flags().placed().epoch(), PyTuple::new(py, axes)?, KnownScalars::is_captured()).into_pyobject(py)
 }
 /// identities(values) -> for each an integer that is equal for one and the same value, None for what has no identity.
 #[pyfunction]

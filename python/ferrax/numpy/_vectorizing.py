@@ -111,7 +111,7 @@ def vectorize(pyfunc, *, excluded=frozenset(), signature=None):
 
 def _promoting_ranks(shapes, signature):
     """Warns or raises ValueError, as jax_numpy_rank_promotion says."""
-    mode = _core.config_get("jax_numpy_rank_promotion")
+    mode = _core.config_get("jax_numpy_rank_promotion") if _core.called_by_user() else "allow"
     message = (
         f"operands with shapes {shapes} require rank promotion for jnp.vectorize function with signature {signature}. Set the "
         "jax_numpy_rank_promotion config option to 'allow' to disable this message; for more information, see "

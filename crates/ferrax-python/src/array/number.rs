@@ -81,7 +81,7 @@ fn binary<'py>(
     let Some(y) = other(slf, x, symbol, reflected, flags)? else { return Ok(py.NotImplemented().into_bound(py)) };
     let mine = slf.get().value.clone();
     let xs: Values = if reflected { smallvec![y, mine] } else { smallvec![mine, y] };
-    let out = guarded(|| elementwise_in(f, coercion, xs, flags.promotion(), &mut warn).py(py))?;
+    let out = guarded(|| elementwise_in(f, coercion, xs, flags.promotion_of_operators(), &mut warn).py(py))?;
     if debug::wanted(flags) {
         debug::check(py, f.row().name, std::slice::from_ref(&out), flags)?;
     }
@@ -90,7 +90,7 @@ fn binary<'py>(
 fn unary<'py>(slf: &Bound<'py, PyArray>, f: Pw) -> PyResult<Bound<'py, PyAny>> {
     let py = slf.py();
     let out = guarded(|| {
-        elementwise_in(f, Coercion::Any, smallvec![slf.get().value.clone()], config::flags().promotion(), &mut warn)
+        elementwise_in(f, Coercion::Any, smallvec![slf.get().value.clone()], config::flags().promotion_of_operators(), &mut warn)
             .py(py)
     })?;
     wrap(py, out)

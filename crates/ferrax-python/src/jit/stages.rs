@@ -34,7 +34,7 @@ impl PyJit {
         let jit = &self.0;
         let flat = jit.flatten_call(args, kwargs)?;
         let ins = types_of(&flat.leaves)?;
-        let flags = config::flags();
+        let flags = config::flags().placed();
         let device = jit.options.device.map_or_else(|| committed(&flat.leaves), |d| Ok(Some(d)))?;
         let variant = if jit.refers() {
             Arc::new(guarded(|| jit.trace(py, &flat, ins, flags, ferrax_ir::cx::axes()))?)

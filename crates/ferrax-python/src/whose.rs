@@ -1,0 +1,151 @@
+//! Whose code asks: settings that say how users may write (strict promotion of dtypes and ranks) bind the user's code and not this
+//! library's compositions.
+//!
+//! The Python frames answer, and only where such a setting is on, so calls cost nothing while none is. Seen from the innermost frame
+//! outwards, a check applies
+//!
+//! - to an operator (`x + y`), if it stands in the user's code;
+//! - to a function's arguments (`promote_dtypes`, `elementwise`), if the first public function of this library on the way outwards was
+//!   called by the user's code: `jnp.add(x, y)` is checked, the `jnp.add` in the body of `jnp.linspace` is not.
+//!
+//! Transforms stand in between and count for neither: `vmap(jnp.add)` is the user's call of `jnp.add`.
+//!
+//! INVARIANT: a trace is reused only for callers of the same standing, which is part of the key (`config::Flags::placed`).
+use crate::ffi::frames;
+use crate::modules::imported;
+use crate::once::intern;
+use pyo3::prelude::*;
+use rustc_hash::FxHashMap;
+use std::sync::{Mutex, MutexGuard};
+
+/// What a frame is, by its code object.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Owner {
+    User,
+    /// A public function of this library.
+    Public,
+    /// A function of this library that no user calls by name.
+    Private,
+    /// It calls functions that it is given, on behalf of its own caller.
+    Between,
+}
+
+/// Modules whose functions call what they are given, by path below the package.
+const BETWEEN: [&str; 15] = [
+    "_api.py",
+    "_autodiff.py",
+    "_batching.py",
+    "_checkpoint.py",
+    "_flat.py",
+    "_pmap.py",
+    "_shard_map.py",
+    "_traced.py",
+    "custom_batching.py",
+    "custom_derivatives.py",
+    "lax/_bodies.py",
+    "lax/_control_flow.py",
+    "lax/_loops.py",
+    "numpy/_array_methods.py",
+    "numpy/_vectorizing.py",
+];
+/// What decorators of this library call the function that they return.
+const WRAPPERS: [&str; 5] = ["wrapped", "wrapper", "method", "computed", "with_the_value"];
+
+/// INVARIANT: a code object in the table is kept alive by it, so its address stays its identity.
+#[derive(Default)]
+struct OwnerTable {
+    owners: FxHashMap<usize, Owner>,
+    kept: Vec<Py<PyAny>>,
+    /// Where this library's Python files are.
+    home: Option<String>,
+}
+static TABLE: Mutex<Option<OwnerTable>> = Mutex::new(None);
+fn table() -> MutexGuard<'static, Option<OwnerTable>> {
+    TABLE.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+fn owner(code: &Bound<PyAny>) -> Owner {
+    let at = code.as_ptr() as usize;
+    let known = table().get_or_insert_default().owners.get(&at).copied();
+    known.unwrap_or_else(|| {
+        let home = table().get_or_insert_default().home.clone().or_else(|| find_home(code.py()));
+        let found = classified(code, home.as_deref());
+        let mut table = table();
+        let t = table.get_or_insert_default();
+        t.home = home;
+        // A program that makes code without end keeps none of it alive: the user's code is told apart each time.
+        if found != Owner::User {
+            t.kept.push(code.clone().unbind());
+            t.owners.insert(at, found);
+        }
+        found
+    })
+}
+fn find_home(py: Python) -> Option<String> {
+    let path = |m: Bound<PyAny>| m.getattr("__path__")?.get_item(0)?.extract::<String>();
+    imported(py, intern!(py, "ferrax")).and_then(|m| path(m).ok())
+}
+fn classified(code: &Bound<PyAny>, home: Option<&str>) -> Owner {
+    let text = |name: &str| code.getattr(name).and_then(|t| t.extract::<String>()).unwrap_or_default();
+    let file = text("co_filename").replace('\\', "/");
+    let Some(inside) = home.and_then(|h| file.strip_prefix(h.replace('\\', "/").as_str())?.strip_prefix('/').map(str::to_owned))
+    else {
+        return Owner::User;
+    };
+    let name = text("co_name");
+    if BETWEEN.contains(&inside.as_str()) || name.starts_with("__") {
+        return Owner::Between;
+    }
+    let nested = text("co_qualname").contains("<locals>");
+    if nested && WRAPPERS.contains(&name.as_str()) {
+        return Owner::Between;
+    }
+    let private = nested || name.starts_with(['_', '<']) || inside.ends_with("/_arguments.py");
+    if private { Owner::Private } else { Owner::Public }
+}
+
+/// Whether checks apply to the code that runs now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Standing {
+    /// To its operators: they stand in the user's code.
+    pub operators: bool,
+    /// To the arguments of the public function that runs now; where none does, to those of the function that is called.
+    pub arguments: bool,
+}
+
+pub fn standing() -> Standing {
+    let mut out = Standing { operators: true, arguments: true };
+    let mut in_public = false;
+    frames::walk(|code, _| {
+        match owner(code) {
+            Owner::Between => return None,
+            Owner::User => return Some(()),
+            _ if in_public => {
+                out.arguments = false;
+                return Some(());
+            }
+            found => in_public = found == Owner::Public,
+        }
+        out.operators = false;
+        None
+    });
+    out
+}
+
+/// called_by_user(): whether the user's code called what asks.
+#[pyfunction]
+pub fn called_by_user() -> bool {
+    standing().operators
+}
+
+/// The frame of this library's function that the user's code called and that runs now. None where the user's own code runs.
+pub fn entered(py: Python) -> PyResult<Option<Bound<PyAny>>> {
+    let mut found = None;
+    let mut frame = py.import("sys")?.getattr("_getframe")?.call0()?;
+    while !frame.is_none() && owner(&frame.getattr("f_code")?) != Owner::User {
+        let outer = frame.getattr("f_back")?;
+        found = Some(frame);
+        frame = outer;
+    }
+    Ok(found)
+}
