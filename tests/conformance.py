@@ -2,6 +2,7 @@
 
     python tests/conformance.py numpy lax                    # what differs in these tables without a reason; needs JAX
     python tests/conformance.py --only jax.numpy.sum numpy
+    python tests/conformance.py --mode strict numpy          # under a setting of `config`: conformance_settings.py
     python tests/conformance.py --write                      # every table, some 90 minutes; writes docs/conformance.md
 
 The tables stand in conformance_cases/. `== jax.numpy` opens a module; a line below it is names, a colon, and forms with a bar between them:
@@ -145,17 +146,24 @@ def environment(lib, case):
     return {**names, "f": function_of(lib, case.function)}
 
 
-def outcome(lib, case):
-    """What a library makes of a case: a list of leaves, or the exception."""
+def outcome(lib, case, under=contextlib.nullcontext, forbidden=None):
+    """What a library makes of a case: a list of leaves, or the exception.
+
+    under: makes a context in which the function runs; operands are made outside. forbidden: what a warning begins with that counts as an exception.
+    """
     lib.config.update("jax_enable_x64", case.wide)
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
+        if forbidden:
+            warnings.filterwarnings("error", forbidden)
         try:
             env = environment(lib, case)
             code = compile(case.expression, case.function, "eval")
             xs = [lib.numpy.asarray(x) if hasattr(x, "dtype") and not case.as_numpy else x for x in case.operands]
             run = lambda *xs: eval(code, {**env, **{f"a{k}": x for k, x in enumerate(xs)}})
-            return list(leaves(lib, WAYS[case.way](lib, run, xs)))
+            with under():
+                out = WAYS[case.way](lib, run, xs)
+            return list(leaves(lib, out))
         except (KeyboardInterrupt, MemoryError):
             raise
         except BaseException as e:
@@ -408,10 +416,13 @@ def main():
     parser.add_argument("--part", default="0/1", help="k/n: every n-th function from the k-th on")
     parser.add_argument("--step", type=int, default=1, help="every n-th case")
     parser.add_argument("--write", action="store_true", help="these rows of docs/conformance.md")
+    parser.add_argument("--mode", help="settings of `config`, or `all`: see conformance_settings.py")
     parser.add_argument("--json", action="store_true", help="print what differs as JSON")
     options = parser.parse_args()
     part = tuple(int(n) for n in options.part.split("/"))
     lib, oracle = importlib.import_module("ferrax"), importlib.import_module("jax")
+    if options.mode:
+        return importlib.import_module("conformance_settings").main(lib, oracle, options)
     for table in options.tables:
         found = run(lib, oracle, table, set(filter(None, options.only.split(","))), part, options.step, None if options.json else tell)
         if options.json:

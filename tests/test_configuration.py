@@ -1,10 +1,13 @@
 """Flags and devices: leaks are found, programs are verified, platforms are chosen, pmap's devices are used, live arrays are listed."""
 
+import functools
 import importlib
 import inspect
 import itertools
 import pathlib
+import sys
 import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -507,3 +510,182 @@ def test_the_default_platform_by_its_older_name(child):
         print(str(e).split(":")[0])
     """
     assert child(code).splitlines() == ["cpu", "Unable to initialize backend 'nope'"]
+
+
+# ---------------------------------------------------------------- settings bind the user's code
+
+
+def mixing_ranks(jax, jnp):
+    """What a user may write that mixes ranks or dtypes, on x and y."""
+    return {
+        "an operator": lambda x, y: x + y,
+        "a function": jnp.add,
+        "a composition's arguments": lambda x, y: jnp.where(x > 0, x, y),
+        "remainder": lambda x, y: x % y,
+        "a transformed function": lambda x, y: jax.vmap(jnp.add, in_axes=(None, 0))(x, y[None]),
+        "a jitted function": lambda x, y: jax.jit(lambda x, y: x * y)(x, y),
+        "a jitted public function": lambda x, y: jax.jit(jnp.multiply)(x, y),
+        "a derivative": lambda x, y: jax.grad(lambda x: jnp.sum(x * y))(x),
+        "a loop": lambda x, y: jax.lax.fori_loop(0, 2, lambda i, s: s + jnp.sum(x * y), 0.0),
+        "a function that a function is given": lambda x, y: jnp.vectorize(lambda a: jnp.sum(a * y), signature="(n)->()")(x),
+    }
+
+
+MIXING = [
+    "a composition's arguments",
+    "a derivative",
+    "a function",
+    "a function that a function is given",
+    "a jitted function",
+    "a jitted public function",
+    "a loop",
+    "a transformed function",
+    "an operator",
+    "remainder",
+]
+
+
+@pytest.mark.parametrize("name", MIXING)
+def test_the_users_ranks_are_checked(jax, jnp, name):
+    f = mixing_ranks(jax, jnp)[name]
+    x, y = jnp.ones(3), jnp.ones((2, 3))
+    f(x, y)
+    with jax.numpy_rank_promotion("raise"), pytest.raises(ValueError, match="rank_promotion"):
+        f(x, y)
+    with jax.numpy_rank_promotion("warn"), pytest.warns(UserWarning, match="rank promotion"):
+        f(x, y)
+
+
+@pytest.mark.parametrize("name", MIXING)
+def test_the_users_dtypes_are_checked(jax, jnp, name):
+    f = mixing_ranks(jax, jnp)[name]
+    x, y = jnp.ones(3), jnp.arange(3)
+    f(x, y)
+    with jax.numpy_dtype_promotion("strict"), pytest.raises(jax.dtypes.TypePromotionError, match="strict"):
+        f(x, y)
+
+
+def test_a_trace_for_the_library_is_none_for_the_user(jax, jnp):
+    """The library's own call of a jitted function is not checked; the user's later one with the same types is."""
+    q = jnp.percentile(jnp.arange(5), 30)  # mixes dtypes inside
+    with jax.numpy_dtype_promotion("strict"):
+        assert jnp.percentile(jnp.arange(5), 30) == q
+        for _ in range(2):
+            jnp.linspace(0, jnp.float32(1), 3)
+            with pytest.raises(jax.dtypes.TypePromotionError):
+                jnp.where(jnp.ones(3) > 0, jnp.ones(3), jnp.arange(3))
+
+
+def masked(jax, jnp):
+    """Calls whose body makes a NaN or an infinity that the result has not."""
+    special = jax.scipy.special
+    return {
+        "logsumexp": lambda: special.logsumexp(jnp.array([0.0, -jnp.inf])),
+        "comb": lambda: special.comb(5.0, 2.0),
+        "poch": lambda: special.poch(5.0, 2.0),
+        "xlogy": lambda: special.xlogy(jnp.zeros(2), jnp.zeros(2)),
+        "sinc": lambda: jnp.sinc(jnp.zeros(2)),
+        "weights": lambda: special.logsumexp(jnp.zeros(2), b=jnp.array([2.0, 0.0])),
+        "interpolation": lambda: jax.scipy.interpolate.RegularGridInterpolator((jnp.arange(3.0),), jnp.arange(3.0))(jnp.array([[1.0]])),
+    }
+
+
+@pytest.mark.parametrize("name", ["comb", "interpolation", "logsumexp", "poch", "sinc", "weights", "xlogy"])
+def test_what_a_function_masks_is_not_told(jax, jnp, name):
+    with jax.debug_nans(True):
+        masked(jax, jnp)[name]()
+
+
+def test_a_bad_result_is_told_when_the_function_returns(jax, jnp):
+    with jax.debug_nans(True):
+        with pytest.raises(FloatingPointError, match="nan.*log"):
+            jnp.log(-jnp.ones(2))
+        with pytest.raises(FloatingPointError, match="nan.*div"):
+            jnp.mean(jnp.ones(0))
+        with pytest.raises(FloatingPointError, match="nan"):
+            jax.lax.fori_loop(0, 2, lambda i, x: jnp.log(x - 1), 1.0)
+    assert sys.getprofile() is None
+
+
+def test_a_profiler_sees_all_events_while_a_result_is_awaited(jax, jnp):
+    seen = []
+    hook = lambda frame, event, arg: seen.append(event)
+    before = sys.getprofile()
+    sys.setprofile(hook)
+    try:
+        with jax.debug_nans(True), pytest.raises(FloatingPointError):
+            jnp.mean(jnp.ones(0))
+        assert sys.getprofile() in (hook, None)
+    finally:
+        sys.setprofile(before)
+    assert "return" in seen and "c_call" in seen
+
+
+@pytest.mark.parametrize("name", ["beta", "gamma", "dirichlet", "bessel_jn", "custom_root", "odeint", "closure", "linear"])
+def test_rules_keep_no_arguments(jax, jnp, name, checking):
+    """Rules stay in programs, which outlive the trace that made them."""
+    lax, random = jax.lax, jax.random
+    root = lambda a: lax.custom_root(lambda x: x - a, a, lambda f, x: x - f(x), lambda g, y: y / g(1.0))
+    odeint = importlib.import_module(f"{jax.__name__}.experimental.ode").odeint
+
+    def closure(a):
+        f, consts = jax.closure_convert(lambda x: x * a, 1.0)
+        return f(2.0, *consts)
+
+    run = {
+        "beta": lambda a: random.beta(random.key(0), a, 1.5),
+        "gamma": lambda a: random.gamma(random.key(0), a),
+        "dirichlet": lambda a: random.dirichlet(random.key(0), jnp.stack([a, a])),
+        "bessel_jn": lambda a: jax.scipy.special.bessel_jn(jnp.stack([a]), v=2),
+        "custom_root": root,
+        "odeint": lambda a: odeint(lambda y, t: -y * a, a, jnp.arange(3.0)),
+        "closure": closure,
+        "linear": lambda a: jax.custom_derivatives.linear_call(lambda k, x: x / k * a, lambda k, ct: ct / k * a, a, a),
+    }[name]
+    jax.jit(run)(2.0)
+    jax.jit(lambda a: lax.cond(a > 0, lambda: run(a), lambda: run(a)))(2.0)
+
+
+def test_the_librarys_functions_get_arrays_without_jit(jax, jnp):
+    x = jnp.arange(6.0).reshape(2, 3)
+    calls = [
+        lambda: jnp.median(x),
+        lambda: jnp.nanquantile(x, 0.3, axis=1),
+        lambda: jnp.percentile(x, 30),
+        lambda: jax.scipy.stats.mode(jnp.ones(1)).mode,
+        lambda: jnp.pad(x, 1, mode="median"),
+    ]
+    for call in calls:
+        want = call()
+        with jax.disable_jit():
+            np.testing.assert_allclose(call(), want)
+            assert jax.jit(lambda n: type(n))(2) is int  # the user's functions get what they were given
+
+
+DTYPED = {
+    "stack": lambda jax, x, d: jax.numpy.stack([x, x], dtype=d),
+    "concatenate": lambda jax, x, d: jax.numpy.concatenate([x, x], dtype=d),
+    "one_hot": lambda jax, x, d: jax.nn.one_hot(jax.numpy.arange(2), 3, dtype=d),
+    "einsum": lambda jax, x, d: jax.numpy.einsum("ij,jk", x, x, preferred_element_type=d),
+    "lax.dot": lambda jax, x, d: jax.lax.dot(x, x, preferred_element_type=d),
+    "convolve": lambda jax, x, d: jax.numpy.convolve(x[0], x[0], preferred_element_type=d),
+    "result_type": lambda jax, x, d: jax.numpy.result_type(x, d),
+    "asarray": lambda jax, x, d: jax.numpy.asarray(x, d),
+    "zeros": lambda jax, x, d: jax.numpy.zeros(2, d),
+    "initializer": lambda jax, x, d: jax.nn.initializers.glorot_normal(dtype=d)(jax.random.key(0), (2, 2)),
+    "random": lambda jax, x, d: jax.random.uniform(jax.random.key(0), dtype=d),
+    "astype": lambda jax, x, d: x.astype(d),
+}
+
+
+@pytest.mark.parametrize("name", sorted(DTYPED))
+def test_64_bits_that_are_not_given_are_told(jax, jnp, name):
+    run = functools.partial(DTYPED[name], jax, jnp.ones((2, 2)))
+    with pytest.warns(UserWarning, match="Explicitly requested dtype float64"):
+        run("float64")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run("float32")
+        run(float)
+        with jax.enable_x64(True):
+            run("float64")

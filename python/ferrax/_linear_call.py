@@ -47,6 +47,8 @@ def linear_call(fun, fun_transpose, residual_args, linear_args):
         if tuple(got.shape) != tuple(x.shape) or got.dtype != x.dtype:
             raise TypeError(f"transpose output avals must match those of linear inputs, got {got.str_short()} where the input is {x.aval.str_short()}.")
     n, m = len(consts), len(consts) + len(more)
+    # Programs without their captured values: the equation keeps them.
+    program, transposed = program.jaxpr, transposed.jaxpr
     callee = lambda res, lin: list(_core.eval_program(program, list(res[:n]), *res[m:], *lin))
     transpose = lambda res, cts: list(_core.eval_program(transposed, list(res[n:m]), *res[m:], *cts))
     return out_tree.unflatten(linear_call_p.bind(*consts, *more, *res, *lin, callee=callee, transpose=transpose, out_avals=outs, num_residuals=m + len(res)))

@@ -15,6 +15,7 @@ import weakref
 import numpy as np
 
 from . import _core
+from ._config import FLAGS
 from ._flat import on_clear
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), np.generic, np.dtype)
@@ -23,6 +24,7 @@ _MOST_VALUES = 256
 _MOST_PROGRAMS = 16
 
 _programs = weakref.WeakKeyDictionary()
+_LEAKS = FLAGS["jax_check_tracer_leaks"]
 
 
 def forget():
@@ -135,7 +137,8 @@ def settled(consts):
 
 def remembered(fun, key, make):
     """`make()`, or what it gave before for this function and key. `make` returns (result, whether it may be kept)."""
-    if type(fun) is not types.FunctionType:
+    # What is remembered may keep what the function closes over, tracers of a trace around it among them: no leak of the user's.
+    if type(fun) is not types.FunctionType or (_LEAKS.asked and _LEAKS.get()):
         return make()[0]
     try:
         reach = _reach(fun)

@@ -92,10 +92,11 @@ def _split_nondiff(positions, args):
         return (), args, lambda dyn: dyn
     where = {i % len(args) if i < 0 else i for i in positions}
     static = tuple(x for i, x in enumerate(args) if i in where)
+    n = len(args)
 
-    def merge(dyn):
+    def merge(dyn):  # which programs keep: it holds none of the differentiable arguments
         rest, fixed = iter(dyn), iter(static)
-        return tuple(next(fixed) if i in where else next(rest) for i in range(len(args)))
+        return tuple(next(fixed) if i in where else next(rest) for i in range(n))
 
     return static, tuple(x for i, x in enumerate(args) if i not in where), merge
 
@@ -503,7 +504,7 @@ def _closed(fun, avals):
     """`fun` of leaves, traced: (`converted(consts, *leaves)`, consts), the consts being every array that `fun` closes over."""
     flat = FlatFun(fun, tree_structure((tuple(avals), {})))
     program, consts = _core.make_program(flat, avals)
-    out_tree = flat.out_tree
+    program, out_tree = program.jaxpr, flat.out_tree
 
     def converted(consts, *leaves):
         return out_tree.unflatten(_core.eval_program(program, list(consts), *leaves))
@@ -528,6 +529,7 @@ def closure_convert(fun, *example_args):
     out_tree, args_tree = flat.out_tree, tree_structure(example_args)
     hoisted = [isinstance(c, _core.Tracer) and is_inexact(c.dtype) for c in consts]
     kept = [c for c, h in zip(consts, hoisted, strict=True) if not h]
+    program = program.jaxpr  # without the captured values, for rules keep the converted function
 
     def converted_fun(*args_and_consts):
         n = len(example_args)

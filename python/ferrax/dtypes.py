@@ -6,7 +6,7 @@ Invariant: numpy's dtypes, and those of ml_dtypes that numpy lacks, which is imp
 import numpy as np
 
 from . import _core
-from ._dtypes import canonicalize_dtype as _canonicalize, extended, finfo, iinfo, is_key, issubdtype as _issubdtype, prng_key
+from ._dtypes import canonicalize_dtype as _canonicalize, extended, finfo, iinfo, is_key, issubdtype as _issubdtype, prng_key, requested
 from ._flat import float0
 
 __all__ = [
@@ -97,7 +97,7 @@ def result_type(*args, return_weak_type_flag=False):
     >>> jax.dtypes.result_type(jnp.float16, 1.5)
     dtype('float16')
     """
-    dtype = _core.result_type(*args)
+    dtype = _core.result_type(*[requested("dtype", a) if isinstance(a, (str, type, np.dtype)) else a for a in args])
     if not return_weak_type_flag:
         return dtype
     return dtype, all(type(x) in (int, float, complex) or getattr(x, "weak_type", False) for x in args)

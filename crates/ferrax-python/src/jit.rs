@@ -25,6 +25,7 @@ use crate::config::{self, Flags};
 use crate::error::{IntoPyResult, from_py};
 use crate::source::{describe, name_of};
 use crate::trace::Pins;
+use crate::whose;
 use crate::trace_errors;
 use crate::tree::{Leaves, TreeDef};
 use cache::{TraceCache, clear_all, lock};
@@ -187,8 +188,17 @@ impl Jit {
         Ok(out.0)
     }
     fn call_plainly<'py>(&self, args: &Args<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
-        let (positional, keywords) = collected(args)?;
-        self.function.bind(args.py()).call(positional, Some(&keywords))
+        let py = args.py();
+        let (positional, keywords) = if whose::is_library(self.function.bind(py)) {
+            // this library's functions count on arrays; the user's get what they were given, as in JAX
+            let flat = self.flatten(args)?;
+            let made = self.converted(py, &flat, config::flags())?;
+            let values: Values = flat.values(&made).into_iter().cloned().collect();
+            flat.structure.arguments(py, &mut values.into_iter().map(|v| wrap(py, v)))?
+        } else {
+            collected(args)?
+        };
+        self.function.bind(py).call(positional, Some(&keywords))
     }
 
     // ---- the structure of the arguments ----

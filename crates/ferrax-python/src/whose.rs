@@ -6,7 +6,8 @@
 //!
 //! - to an operator (`x + y`), if it stands in the user's code;
 //! - to a function's arguments (`promote_dtypes`, `elementwise`), if the first public function of this library on the way outwards was
-//!   called by the user's code: `jnp.add(x, y)` is checked, the `jnp.add` in the body of `jnp.linspace` is not.
+//!   called by the user's code: `jnp.add(x, y)` is checked, the `jnp.add` in the body of `jnp.linspace` is not. (One that hands its
+//!   arguments on to another of its own name is one with it.)
 //!
 //! Transforms stand in between and count for neither: `vmap(jnp.add)` is the user's call of `jnp.add`.
 //!
@@ -104,6 +105,11 @@ fn classified(code: &Bound<PyAny>, home: Option<&str>) -> Owner {
     if private { Owner::Private } else { Owner::Public }
 }
 
+/// Whether a function is one of this library's.
+pub fn is_library(function: &Bound<PyAny>) -> bool {
+    function.getattr("__code__").is_ok_and(|code| owner(&code) != Owner::User)
+}
+
 /// Whether checks apply to the code that runs now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Standing {
@@ -115,16 +121,20 @@ pub struct Standing {
 
 pub fn standing() -> Standing {
     let mut out = Standing { operators: true, arguments: true };
-    let mut in_public = false;
+    let name = |code: &Bound<PyAny>| code.getattr("co_name").and_then(|t| t.extract::<String>()).unwrap_or_default();
+    let mut public: Option<String> = None;
     frames::walk(|code, _| {
-        match owner(code) {
-            Owner::Between => return None,
-            Owner::User => return Some(()),
-            _ if in_public => {
+        match (owner(code), &public) {
+            (Owner::Between, _) => return None,
+            (Owner::User, _) => return Some(()),
+            // the function that a public one of the same name hands its arguments on to
+            (Owner::Public, Some(inner)) if *inner == name(code) => {}
+            (_, Some(_)) => {
                 out.arguments = false;
                 return Some(());
             }
-            found => in_public = found == Owner::Public,
+            (Owner::Public, None) => public = Some(name(code)),
+            (Owner::Private, None) => {}
         }
         out.operators = false;
         None

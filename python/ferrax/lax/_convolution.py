@@ -14,7 +14,7 @@ import numpy as np
 
 from .._config import no_sharding
 from .._core import bind
-from .._dtypes import canonicalize_dtype, dtype_of
+from .._dtypes import dtype_of, requested
 from ._linear_algebra import dot_general
 from ._parameters import ConvDimensionNumbers, canonicalize_precision
 from ._reductions import _dilate, check_dilations, check_lengths, check_positive, padtype_to_pads
@@ -179,7 +179,7 @@ def conv_general_dilated(
         feature_group_count=feature_group_count,
         batch_group_count=batch_group_count,
         precision=canonicalize_precision(precision),
-        preferred_element_type=None if preferred_element_type is None else canonicalize_dtype(preferred_element_type),
+        preferred_element_type=requested("conv_general_dilated", preferred_element_type),
     )
 
 

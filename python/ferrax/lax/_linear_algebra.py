@@ -13,7 +13,7 @@ import numpy as np
 from .. import _core
 from .._config import no_sharding
 from .._core import bind
-from .._dtypes import canonicalize_dtype
+from .._dtypes import requested
 from ._parameters import DotAlgorithm, RaggedDotDimensionNumbers, canonicalize_precision
 
 
@@ -23,7 +23,7 @@ def _product_parameters(precision, preferred_element_type):
     if precision is not None:
         parameters["precision"] = str(precision) if isinstance(precision, DotAlgorithm) else precision
     if preferred_element_type is not None:
-        parameters["preferred_element_type"] = canonicalize_dtype(preferred_element_type)
+        parameters["preferred_element_type"] = requested("dot", preferred_element_type)
     return parameters
 
 
@@ -185,6 +185,6 @@ def scaled_dot(lhs, rhs, *, lhs_scale=None, rhs_scale=None, dimension_numbers=No
     ((left,), (right,)), _ = dimension_numbers
     if lhs.shape[left] != rhs.shape[right]:
         raise TypeError(f"LHS contracting dim {left} of size {lhs.shape[left]} does not match RHS contracting dim {right} of size {rhs.shape[right]}.")
-    dtype = canonicalize_dtype("bfloat16" if preferred_element_type is None else preferred_element_type)
+    dtype = requested("scaled_dot", preferred_element_type, "bfloat16")
     product = dot_general(_scaled("LHS", lhs, scales[0], left), _scaled("RHS", rhs, scales[1], right), dimension_numbers)
     return bind("convert_element_type", product, new_dtype=dtype, weak_type=False)

@@ -96,7 +96,7 @@ def scan_steps(f, fun, key, init, xs=None, length=None, reverse=False, unroll=1)
     flat_xs = [as_array(x) for x in flat_xs]
     flat_init, init_tree = tree_flatten(init)
     flat_init = [as_array(x) for x in flat_init]
-    if _core.config_get("jax_disable_jit"):
+    if _core.config_get("jax_disable_jit") and (length or _core.called_by_user()):
         return _scan_in_python(f, tree_unflatten(init_tree, flat_init), flat_xs, xs_tree, length, reverse)
     x_avals = [_core.ShapedArray(tuple(x.shape[1:]), x.dtype, weak_type=x.weak_type) for x in flat_xs]
     in_tree = tree_flatten((init, xs))[1]

@@ -15,7 +15,7 @@ import numpy as np
 from .. import _core
 from .._config import no_sharding
 from .._core import bind
-from .._dtypes import canonicalize_dtype, dtype_of, highest, is_bool, lowest
+from .._dtypes import dtype_of, highest, is_bool, lowest, requested
 from . import _elementwise
 from ._shaping import convert_element_type
 
@@ -96,7 +96,7 @@ def _arg_reduce(name, operand, axis, index_dtype):
     axis = operator.index(axis)
     if axis < 0:
         raise ValueError(f"Invalid axis {axis} for operand shape {np.shape(operand)}")
-    return bind(name, operand, axes=(axis,), index_dtype=canonicalize_dtype(index_dtype))
+    return bind(name, operand, axes=(axis,), index_dtype=requested(name, index_dtype))
 
 
 def argmax(operand, axis, index_dtype):

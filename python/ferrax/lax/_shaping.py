@@ -57,7 +57,7 @@ def bitcast_convert_type(operand, new_dtype):
     >>> lax.bitcast_convert_type(jnp.array([1.0]), "uint32")
     Array([1065353216], dtype=uint32)
     """
-    return bind("bitcast_convert_type", operand, new_dtype=canonicalize_dtype(new_dtype))
+    return bind("bitcast_convert_type", operand, new_dtype=requested("bitcast_convert_type", new_dtype))
 
 
 def dtype(x):
@@ -136,7 +136,7 @@ def empty(shape, dtype, *, out_sharding=None):
     """
     if out_sharding is not None:
         no_sharding("empty", out_sharding)
-    return full(shape, 0, dtype)
+    return full(shape, 0, canonicalize_dtype(dtype))
 
 
 def iota(dtype, size):

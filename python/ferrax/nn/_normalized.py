@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import _core, lax, numpy as jnp
 from .._api import jit
-from .._dtypes import canonicalize_dtype, is_integer
+from .._dtypes import is_integer, requested
 from ..errors import ConcretizationTypeError
 from ..scipy.special import logsumexp
 from ._activations import _inexact
@@ -96,7 +96,7 @@ def one_hot(x, num_classes, *, dtype=None, axis=-1):
     x = jnp.asarray(x)
     if not is_integer(x.dtype):
         warnings.warn(f"jax.nn.one_hot input should be integer-typed; got dtype={x.dtype}", DeprecationWarning, stacklevel=2)
-    return _one_hot(x, num_classes=num_classes, dtype=canonicalize_dtype(float if dtype is None else dtype), axis=axis)
+    return _one_hot(x, num_classes=num_classes, dtype=requested("astype", dtype, float), axis=axis)
 
 
 @functools.partial(jit, static_argnames=("num_classes", "dtype", "axis"), inline=True)

@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import numpy as jnp, random
 from .._config import no_sharding
-from .._dtypes import canonicalize_dtype, is_complex
+from .._dtypes import is_complex, requested
 
 __all__ = [
     "Initializer",
@@ -53,7 +53,7 @@ def zeros(key, shape, dtype=None, out_sharding=None):
     """
     if out_sharding is not None:
         no_sharding("zeros", out_sharding)
-    return jnp.zeros(shape, canonicalize_dtype(float if dtype is None else dtype))
+    return jnp.zeros(shape, requested("zeros", dtype, float))
 
 
 def ones(key, shape, dtype=None, out_sharding=None):
@@ -64,7 +64,7 @@ def ones(key, shape, dtype=None, out_sharding=None):
     """
     if out_sharding is not None:
         no_sharding("ones", out_sharding)
-    return jnp.ones(shape, canonicalize_dtype(float if dtype is None else dtype))
+    return jnp.ones(shape, requested("ones", dtype, float))
 
 
 def constant(value, dtype=None):
@@ -75,7 +75,7 @@ def constant(value, dtype=None):
     """
 
     def init(key, shape, dtype=dtype, out_sharding=None):
-        return jnp.full(shape, value, dtype=canonicalize_dtype(float if dtype is None else dtype))
+        return jnp.full(shape, value, dtype=requested("full", dtype, float))
 
     return init
 
@@ -88,7 +88,7 @@ def uniform(scale=1e-2, dtype=None):
     """
 
     def init(key, shape, dtype=dtype, out_sharding=None):
-        dtype = canonicalize_dtype(float if dtype is None else dtype)
+        dtype = requested(None, dtype, float)
         return random.uniform(key, shape, dtype) * jnp.array(scale, dtype)
 
     return init
@@ -102,7 +102,7 @@ def normal(stddev=1e-2, dtype=None):
     """
 
     def init(key, shape, dtype=dtype, out_sharding=None):
-        dtype = canonicalize_dtype(float if dtype is None else dtype)
+        dtype = requested(None, dtype, float)
         return random.normal(key, shape, dtype) * jnp.array(stddev, dtype)
 
     return init
@@ -116,7 +116,7 @@ def truncated_normal(stddev=1e-2, dtype=None, lower=-2.0, upper=2.0):
     """
 
     def init(key, shape, dtype=dtype, out_sharding=None):
-        dtype = canonicalize_dtype(float if dtype is None else dtype)
+        dtype = requested(None, dtype, float)
         return random.truncated_normal(key, lower, upper, shape, dtype) * jnp.array(stddev, dtype)
 
     return init
@@ -153,7 +153,7 @@ def variance_scaling(scale, mode, distribution, in_axis=-2, out_axis=-1, batch_a
     """
 
     def init(key, shape, dtype=dtype, out_sharding=None):
-        dtype = canonicalize_dtype(float if dtype is None else dtype)
+        dtype = requested(None, dtype, float)
         shape = tuple(shape)
         fan_in, fan_out = _fans(shape, in_axis, out_axis, batch_axis)
         fans = {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2, "fan_geo_avg": (fan_in * fan_out) ** 0.5}
@@ -239,7 +239,7 @@ def orthogonal(scale=1.0, column_axis=-1, dtype=None):
     """
 
     def init(key, shape, dtype=dtype, out_sharding=None):
-        dtype = canonicalize_dtype(float if dtype is None else dtype)
+        dtype = requested(None, dtype, float)
         if len(shape) < 2:
             raise ValueError("orthogonal initializer requires at least a 2D shape")
         n_columns = shape[column_axis]
@@ -261,7 +261,7 @@ def delta_orthogonal(scale=1.0, column_axis=-1, dtype=None):
     """
 
     def init(key, shape, dtype=dtype, out_sharding=None):
-        dtype = canonicalize_dtype(float if dtype is None else dtype)
+        dtype = requested(None, dtype, float)
         if len(shape) not in (3, 4, 5):
             raise ValueError("Delta orthogonal initializer requires a 3D, 4D or 5D shape.")
         if shape[-1] < shape[-2]:

@@ -15,6 +15,7 @@ import numpy as np
 
 from .. import _core
 from .._core import bind
+from .._dtypes import requested
 from .._shapes import canonicalize_axis
 from ._arguments import Array, as_array, check_arraylike, concrete_or_error, convert, converted, jitted, unsupported
 from ._shaping import atleast_1d, atleast_2d, atleast_3d, moveaxis, ravel, reshape
@@ -52,6 +53,7 @@ def concatenate(arrays, axis=0, dtype=None):
     if dtype is None:
         arrays = _core.promote_dtypes(*arrays)
     else:
+        dtype = requested("asarray", dtype)
         arrays = [convert(as_array("concatenate", a), dtype) for a in arrays]
     ranks = {a.ndim for a in arrays}
     if len(ranks) > 1:
@@ -76,6 +78,7 @@ def stack(arrays, axis=0, out=None, dtype=None):
            [0, 1]], dtype=int32)
     """
     unsupported("jnp.stack", out=out)
+    dtype = requested("asarray", dtype)
     if isinstance(arrays, (np.ndarray, Array)):
         a = convert(_core.asarray(arrays), dtype) if dtype is not None else _core.asarray(arrays)
         return moveaxis(a, 0, canonicalize_axis(axis, a.ndim))

@@ -15,7 +15,7 @@ import numpy as np
 from .. import _core
 from .._config import no_sharding
 from .._core import bind
-from .._dtypes import canonicalize_dtype, is_complex, requested
+from .._dtypes import is_complex, requested
 from .._shapes import canonicalize_axis
 from ..lax import conv_general_dilated, dot_general
 from . import _reductions
@@ -389,7 +389,7 @@ def _one_dimensional(name, a, v, mode, precision, preferred):
         raise ValueError(f"{name}() only support 1-dimensional inputs.")
     if np.shape(a)[0] == 0 or np.shape(v)[0] == 0:
         raise ValueError(f"{name}: inputs cannot be empty, got shapes {np.shape(a)} and {np.shape(v)}.")
-    dtype = None if preferred is None else canonicalize_dtype(preferred)
+    dtype = requested("conv_general_dilated", preferred)
     return _core.asarray(a), _core.asarray(v), dict(mode=mode, precision=precision, dtype=dtype)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import _core
 from .._config import enable_x64
-from .._dtypes import canonicalize_dtype, finfo as _finfo, iinfo as _iinfo, issubdtype, scalar_class
+from .._dtypes import canonicalize_dtype, finfo as _finfo, iinfo as _iinfo, issubdtype, requested, scalar_class
 from ._creation import asarray
 
 
@@ -96,9 +96,7 @@ def _for_promotion(a):
         return a.dtype
     if isinstance(a, type) and a in (bool, int, float, complex):
         return a
-    if isinstance(a, (str, type)):
-        return np.dtype(a)
-    return a
+    return requested("dtype", a) if isinstance(a, (str, type, np.dtype)) else a
 
 
 def promote_types(a, b):

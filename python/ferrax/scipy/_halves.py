@@ -21,8 +21,9 @@ def in_single(f):
 
     @functools.wraps(f)
     def computed(*args, **kwargs):
-        dtypes = {np.dtype(x.dtype) for x in (*args, *kwargs.values()) if hasattr(x, "dtype")}
-        if not any(map(_is_half, dtypes)) or not _is_half(half := result_type(*dtypes)):
+        arrays = [x for x in (*args, *kwargs.values()) if hasattr(x, "dtype")]
+        # A Python number is an array under `jit`, and gives way there too.
+        if not any(_is_half(x.dtype) for x in arrays) or not _is_half(half := result_type(*arrays)):
             return f(*args, **kwargs)
         wide = lambda x: lax.convert_element_type(x, np.float32) if hasattr(x, "dtype") and x.dtype == half else x
         out = f(*map(wide, args), **{name: wide(x) for name, x in kwargs.items()})

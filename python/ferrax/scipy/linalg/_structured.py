@@ -16,7 +16,7 @@ import operator
 import numpy as np
 
 from ... import numpy as jnp
-from ..._dtypes import canonicalize_dtype
+from ..._dtypes import canonicalize_dtype, requested
 from ...numpy._arguments import check_arraylike
 
 
@@ -173,7 +173,7 @@ def dft(n, scale=None, *, dtype=None):
     n = _order("dft", n)
     if scale not in (None, "sqrtn", "n"):
         raise ValueError(f"scale must be None, 'sqrtn', or 'n'; got {scale!r}.")
-    dtype = canonicalize_dtype(complex if dtype is None else dtype)
+    dtype = requested("dft", dtype, complex)
     if dtype.kind != "c":
         raise ValueError(f"dtype must be a complex floating-point type; got {dtype}.")
     # powers of the root reduced first, so that the angle is exact
