@@ -115,7 +115,12 @@ pub fn promote_dtypes_inexact<'py>(py: Python<'py>, xs: &Bound<'py, PyTuple>) ->
 #[pyo3(signature = (*xs))]
 pub fn promote_shapes<'py>(py: Python<'py>, xs: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyTuple>> {
     promoted(py, xs, |v| {
-        ew::promote_shapes("operation", v.iter().cloned().collect(), config::flags().promotion_of_arguments(), &mut warn)
+        ew::promote_shapes(
+            "operation",
+            v.iter().cloned().collect(),
+            config::flags().promotion_of_arguments(),
+            &mut warn,
+        )
     })
 }
 fn promoted<'py>(

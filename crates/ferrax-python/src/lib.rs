@@ -102,8 +102,6 @@ mod core {
     #[pymodule_export]
     use crate::transfer::device_put;
     #[pymodule_export]
-    use crate::whose::called_by_user;
-    #[pymodule_export]
     use crate::transforms::batching::{pmap, vmap};
     #[pymodule_export]
     use crate::transforms::derivatives::{
@@ -122,6 +120,8 @@ mod core {
     use crate::tree::keys::{DictKey, FlattenedIndexKey, GetAttrKey, SequenceKey};
     #[pymodule_export]
     use crate::tree::registry::{is_tree_node, register_dataclass, register_pytree_node};
+    #[pymodule_export]
+    use crate::whose::called_by_user;
     use pyo3::prelude::*;
 
     #[pymodule_init]

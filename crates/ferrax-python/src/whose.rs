@@ -13,8 +13,6 @@
 //!
 //! INVARIANT: a trace is reused only for callers of the same standing, which is part of the key (`config::Flags::placed`).
 use crate::ffi::frames;
-use crate::modules::imported;
-use crate::once::intern;
 use pyo3::prelude::*;
 use rustc_hash::FxHashMap;
 use std::sync::{Mutex, MutexGuard};
@@ -83,13 +81,13 @@ fn owner(code: &Bound<PyAny>) -> Owner {
     })
 }
 fn find_home(py: Python) -> Option<String> {
-    let path = |m: Bound<PyAny>| m.getattr("__path__")?.get_item(0)?.extract::<String>();
-    imported(py, intern!(py, "ferrax")).and_then(|m| path(m).ok())
+    crate::hooks::folder(py).and_then(|f| f.extract::<String>().ok())
 }
 fn classified(code: &Bound<PyAny>, home: Option<&str>) -> Owner {
     let text = |name: &str| code.getattr(name).and_then(|t| t.extract::<String>()).unwrap_or_default();
     let file = text("co_filename").replace('\\', "/");
-    let Some(inside) = home.and_then(|h| file.strip_prefix(h.replace('\\', "/").as_str())?.strip_prefix('/').map(str::to_owned))
+    let Some(inside) =
+        home.and_then(|h| file.strip_prefix(h.replace('\\', "/").as_str())?.strip_prefix('/').map(str::to_owned))
     else {
         return Owner::User;
     };

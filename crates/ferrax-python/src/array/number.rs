@@ -90,8 +90,14 @@ fn binary<'py>(
 fn unary<'py>(slf: &Bound<'py, PyArray>, f: Pw) -> PyResult<Bound<'py, PyAny>> {
     let py = slf.py();
     let out = guarded(|| {
-        elementwise_in(f, Coercion::Any, smallvec![slf.get().value.clone()], config::flags().promotion_of_operators(), &mut warn)
-            .py(py)
+        elementwise_in(
+            f,
+            Coercion::Any,
+            smallvec![slf.get().value.clone()],
+            config::flags().promotion_of_operators(),
+            &mut warn,
+        )
+        .py(py)
     })?;
     wrap(py, out)
 }
