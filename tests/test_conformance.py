@@ -14,6 +14,7 @@ import sys
 import types
 
 import conformance
+import conformance_settings
 import pytest
 from conformance_reasons import REASONS
 
@@ -130,3 +131,15 @@ def test_every_difference_has_its_reason(oracle, table):
 def test_no_reason_is_stale(oracle):
     needed = {conformance.why(case, what) for table in conformance.TABLES for case, what in compared(table)}
     assert not {reason for _, _, reason in REASONS} - needed
+
+
+@pytest.mark.parametrize("mode", conformance_settings.MODES)
+def test_a_setting_refuses_what_jax_refuses(jax, mode):
+    """A sample of the cases under each setting: those refused are the ones that JAX refuses (golden/settings.txt)."""
+    found = set()
+    for function, number, case in conformance_settings.cases(conformance.TABLES, step=conformance_settings.STEP):
+        what = conformance_settings.refused(jax, case, mode)
+        if what and what.startswith("raises"):
+            found.add(f"{function} {number}")
+    jax.config.update("jax_enable_x64", False)
+    assert found == conformance_settings.golden()[mode]

@@ -1,10 +1,8 @@
 //! `jax_debug_nans` and `jax_debug_infs`: the operation that made the first bad number is named.
 //!
-//! A composition of this library may make bad numbers and mask them: what counts is what its public function gives back (`returned`).
+//! A composition of this library may make bad numbers and mask them: what counts is what its public function gives back ([`crate::returned`]).
 //!
 //! INVARIANT: nothing is read from a device unless one of the flags is on.
-mod returned;
-
 use crate::config::{self, Flags};
 use crate::error::IntoPyResult;
 use ferrax::array;
@@ -21,6 +19,22 @@ use ferrax_ir::value::{Value, Values};
 use ferrax_kernel::Scalar;
 use pyo3::exceptions::PyFloatingPointError;
 use pyo3::prelude::*;
+use std::sync::OnceLock;
+
+/// What becomes of a bad number: an error now, or later.
+type Expect = fn(Python, PyErr) -> PyResult<()>;
+static EXPECT: OnceLock<Expect> = OnceLock::new();
+
+/// From now on `f` says what becomes of a bad number.
+pub fn install(f: Expect) {
+    let _ = EXPECT.set(f);
+}
+fn expect(py: Python, error: PyErr) -> PyResult<()> {
+    match EXPECT.get() {
+        Some(f) => f(py, error),
+        None => Err(error),
+    }
+}
 
 /// Whether results are to be looked at.
 #[inline]
@@ -59,10 +73,10 @@ pub fn check(py: Python, name: &str, out: &[Value], flags: Flags) -> PyResult<()
     if name == "stop_gradient" {
         return Ok(()); // the value itself
     }
-    found(py, name, out, flags).or_else(|e| returned::expect(py, e))
+    found(py, name, out, flags).or_else(|e| expect(py, e))
 }
 /// Raises FloatingPointError if a result of `name` has a bad number.
-fn found(py: Python, name: &str, out: &[Value], flags: Flags) -> PyResult<()> {
+pub fn found(py: Python, name: &str, out: &[Value], flags: Flags) -> PyResult<()> {
     for v in out {
         if let Some(what) = bad(py, v, flags)? {
             return Err(PyFloatingPointError::new_err(format!("invalid value ({what}) encountered in {name}")));
@@ -81,7 +95,7 @@ pub fn check_program(
 ) -> PyResult<()> {
     let Err(whole) = found(py, &format!("jit({name})"), out, flags) else { return Ok(()) };
     let told = again(py, program, x, flags).err();
-    returned::expect(py, told.unwrap_or(whole))
+    expect(py, told.unwrap_or(whole))
 }
 /// As `check` for what ran on several devices: where a result is bad, runs it again on one, equation by equation.
 pub fn check_spread(py: Python, name: &str, op: &Op, x: &[Value], out: &[Value], flags: Flags) -> PyResult<()> {
@@ -101,7 +115,7 @@ pub fn check_spread(py: Python, name: &str, op: &Op, x: &[Value], out: &[Value],
 pub fn check_op(py: Python, name: &str, op: &Op, x: &[Value], out: &[Value], flags: Flags) -> PyResult<()> {
     let Err(whole) = found(py, name, out, flags) else { return Ok(()) };
     let told = if ferrax_ir::cx::at_root() { inside(py, op, x, flags).err() } else { None };
-    returned::expect(py, told.unwrap_or(whole))
+    expect(py, told.unwrap_or(whole))
 }
 /// Runs a program equation by equation, names the one that made a bad number and where it was traced, and gives the results.
 fn again(py: Python, program: &Program, x: &[Value], flags: Flags) -> PyResult<Values> {

@@ -13,7 +13,7 @@
 //! | [`export`] | programs in files |
 //! | [`tree`] | pytrees |
 //! | [`device`], [`transfer`], [`process`] | devices, `device_put`; waiting, forks, the end of the process |
-//! | [`config`], [`whose`], [`error`] | flags, whose code they bind, the table of exceptions |
+//! | [`config`], [`whose`], [`debug`], [`returned`], [`error`] | flags, whose code they bind, what they look at, the table of exceptions |
 //! | [`hooks`] | what is called in the Python package |
 //!
 //! INVARIANT: no panic and no abort crosses this boundary; `unsafe` lives in [`ffi`], [`array::buffers`] and [`jit::vectorcall`] alone.
@@ -39,6 +39,7 @@ mod param;
 mod primitive;
 mod process;
 mod program;
+mod returned;
 mod source;
 mod trace;
 mod trace_errors;
@@ -156,6 +157,7 @@ fn install() {
     });
     array::value::IS_NODE.get_or_init(|| tree::registry::is_node);
     source::install();
+    returned::install();
 }
 
 /// Calls, traces and results are many small objects, and the system's allocator keeps few of a size at hand. Measured: 18 % of a call with

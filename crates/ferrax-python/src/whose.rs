@@ -47,6 +47,8 @@ const BETWEEN: [&str; 15] = [
     "numpy/_array_methods.py",
     "numpy/_vectorizing.py",
 ];
+/// Modules of helpers, whatever their functions are called.
+const HELPERS: [&str; 2] = ["numpy/_arguments.py", "scipy/stats/_families.py"];
 /// What decorators of this library call the function that they return.
 const WRAPPERS: [&str; 5] = ["wrapped", "wrapper", "method", "computed", "with_the_value"];
 
@@ -92,14 +94,16 @@ fn classified(code: &Bound<PyAny>, home: Option<&str>) -> Owner {
         return Owner::User;
     };
     let name = text("co_name");
-    if BETWEEN.contains(&inside.as_str()) || name.starts_with("__") {
+    // the `__call__` of a ufunc
+    let calls = inside == "numpy/_ufuncs.py" && name.starts_with("__");
+    if calls || BETWEEN.contains(&inside.as_str()) {
         return Owner::Between;
     }
     let nested = text("co_qualname").contains("<locals>");
     if nested && WRAPPERS.contains(&name.as_str()) {
         return Owner::Between;
     }
-    let private = nested || name.starts_with(['_', '<']) || inside.ends_with("/_arguments.py");
+    let private = nested || name.starts_with(['_', '<']) || HELPERS.contains(&inside.as_str());
     if private { Owner::Private } else { Owner::Public }
 }
 

@@ -91,16 +91,16 @@ def custom_root(f, initial_guess, solve, tangent_solve, has_aux=False):
         if n == 0:
             return tuple(outs), tuple(full_like(x, 0) for x in outs)
         # f(root(c), c) = 0, hence droot = -(df/dx)^-1 (df/dc) dc.
-        at_root = lambda *c: tuple(_core.eval_program(residual, list(c), *outs[: n_guess]))
+        at_root = lambda *c: tuple(_core.eval_program(residual, list(c), *outs[:n_guess]))
         rhs = jvp(at_root, tuple(primals[:n]), tuple(tangents[:n]))[1]
-        solution = _core.eval_program(sloping, list(primals[m:n_captured]), *outs[: n_guess], *rhs)
+        solution = _core.eval_program(sloping, list(primals[m:n_captured]), *outs[:n_guess], *rhs)
         for t, x in zip(solution, outs, strict=False):
             if np.shape(t) != tuple(x.shape):
                 raise TypeError(
                     "Custom JVP rule must produce primal and tangent outputs with corresponding shapes and dtypes."
                     f" Expected {x.aval.str_short()} (tangent type of {x.aval.str_short()}) but got {as_array(t).aval.str_short()}."
                 )
-        return tuple(outs), tuple([bind("neg", as_array(x)) for x in solution] + [full_like(x, 0) for x in outs[n_guess :]])
+        return tuple(outs), tuple([bind("neg", as_array(x)) for x in solution] + [full_like(x, 0) for x in outs[n_guess:]])
 
     def root_function(*args):
         return _core.custom_jvp_call("_custom_root", run, rule, list(args))

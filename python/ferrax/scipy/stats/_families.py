@@ -22,7 +22,7 @@ import inspect
 
 import numpy as np
 
-from ... import numpy as jnp
+from ... import _core, numpy as jnp
 from ..._api import jit
 from ...numpy._arguments import promote_inexact
 from .._halves import in_single
@@ -130,7 +130,8 @@ class _Family:
         """Points, shape parameters, location and scale (None where they are not given), of one float dtype."""
         # Defaults have a say in the dtype: with them booleans are weak, as in JAX.
         missing = {p.name: p.default for p in (self.placed if self.moved else ()) if p.name not in arguments}
-        xs = dict(zip([*arguments, *missing], reals(name, *arguments.values(), *missing.values()), strict=True))
+        xs = _core.promote_shapes(*reals(name, *arguments.values(), *missing.values()))
+        xs = dict(zip([*arguments, *missing], xs, strict=True))
         places = [None if name in missing or not self.moved else xs[name] for name in ("loc", "scale")[: len(self.placed)]]
         return *[x for name, x in xs.items() if not (self.moved and name in ("loc", "scale"))], *places
 

@@ -4,17 +4,21 @@
 //! gives back is looked at, and if it has a bad number the error is raised there. A number that was masked raises nothing.
 //!
 //! INVARIANT: a hook that somebody else has installed sees every event, and is back in its place once the frame has ended.
-use super::found;
 use crate::array::value::held;
 use crate::config;
+use crate::debug;
 use crate::tree::{Leaves, TreeDef};
 use crate::whose;
 use ferrax_ir::value::Values;
 use pyo3::prelude::*;
 
+/// Tells the checks of this.
+pub fn install() {
+    debug::install(expect);
+}
 /// Raises `error` once the function of this library that runs now returns something bad; at once where the user's own code runs, and
 /// where a profiler is in the way that is no function.
-pub fn expect(py: Python, error: PyErr) -> PyResult<()> {
+fn expect(py: Python, error: PyErr) -> PyResult<()> {
     let Some(frame) = whose::entered(py)? else { return Err(error) };
     let before = py.import("sys")?.call_method0("getprofile")?;
     if let Ok(watch) = before.cast::<ReturnWatch>()
@@ -55,7 +59,7 @@ impl ReturnWatch {
         let mut leaves = Leaves::new();
         TreeDef::default().flatten(given, None, &mut leaves)?;
         let values: Values = leaves.iter().filter_map(|x| held(x).cloned()).collect();
-        match found(py, "", &values, config::flags()) {
+        match debug::found(py, "", &values, config::flags()) {
             Ok(()) => Ok(()),
             Err(_) => Err(PyErr::from_value(watch.error.bind(py).clone())),
         }
