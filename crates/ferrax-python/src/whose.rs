@@ -23,6 +23,8 @@ enum Owner {
     User,
     /// A public function of this library.
     Public,
+    /// A public function that hands its arguments on to others, which check them in its place.
+    Handing,
     /// A function of this library that no user calls by name.
     Private,
     /// It calls functions that it is given, on behalf of its own caller.
@@ -46,6 +48,16 @@ const BETWEEN: [&str; 15] = [
     "lax/_loops.py",
     "numpy/_array_methods.py",
     "numpy/_vectorizing.py",
+];
+/// Functions that hand their arguments on, by module.
+const HANDING: [(&str, &[&str]); 7] = [
+    ("numpy/_arithmetic.py", &["fmax", "fmin"]),
+    ("numpy/_calculus.py", &["diff"]),
+    ("numpy/_inserting.py", &["append"]),
+    ("numpy/_joining.py", &["concat", "vstack", "hstack", "dstack", "column_stack", "block"]),
+    ("numpy/_linear_algebra.py", &["inner", "vdot", "vecdot", "matvec", "vecmat"]),
+    ("numpy/_selecting.py", &["clip", "_clip"]),
+    ("numpy/linalg/_products.py", &["multi_dot", "outer", "vecdot"]),
 ];
 /// Modules of helpers, whatever their functions are called.
 const HELPERS: [&str; 2] = ["numpy/_arguments.py", "scipy/stats/_families.py"];
@@ -103,6 +115,9 @@ fn classified(code: &Bound<PyAny>, home: Option<&str>) -> Owner {
     if nested && WRAPPERS.contains(&name.as_str()) {
         return Owner::Between;
     }
+    if HANDING.iter().any(|(module, names)| *module == inside && names.contains(&name.as_str())) {
+        return Owner::Handing;
+    }
     let private = nested || name.starts_with(['_', '<']) || HELPERS.contains(&inside.as_str());
     if private { Owner::Private } else { Owner::Public }
 }
@@ -129,6 +144,7 @@ pub fn standing() -> Standing {
         match (owner(code), &public) {
             (Owner::Between, _) => return None,
             (Owner::User, _) => return Some(()),
+            (Owner::Handing, _) => {}
             // the function that a public one of the same name hands its arguments on to
             (Owner::Public, Some(inner)) if *inner == name(code) => {}
             (_, Some(_)) => {
