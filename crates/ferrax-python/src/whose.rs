@@ -166,14 +166,19 @@ pub fn called_by_user() -> bool {
     standing().operators
 }
 
-/// The frame of this library's function that the user's code called and that runs now. None where the user's own code runs.
+/// The frame of this library's function that the user's code called and that runs now. None where the user's own code runs, or a transform
+/// on behalf of it.
 pub fn entered(py: Python) -> PyResult<Option<Bound<PyAny>>> {
-    let mut found = None;
+    let (mut found, mut composes) = (None, false);
     let mut frame = py.import("sys")?.getattr("_getframe")?.call0()?;
-    while !frame.is_none() && owner(&frame.getattr("f_code")?) != Owner::User {
+    while !frame.is_none() {
+        match owner(&frame.getattr("f_code")?) {
+            Owner::User => break,
+            owner => composes |= owner != Owner::Between,
+        }
         let outer = frame.getattr("f_back")?;
         found = Some(frame);
         frame = outer;
     }
-    Ok(found)
+    Ok(found.filter(|_| composes))
 }
