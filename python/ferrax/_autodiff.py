@@ -513,7 +513,7 @@ def _checked_cotangent(ct, aval):
     is_float0 = getattr(ct, "dtype", None) == float0
     got = None if is_float0 else _get_aval(ct)
     got_dtype, got_shape = (float0, np.shape(ct)) if is_float0 else (got.dtype, tuple(got.shape))
-    if (got_dtype != expected and expected != float0) or got_shape != tuple(aval.shape):
+    if (got_dtype != expected and expected != float0) or got_shape != tuple(aval.shape) or (got is not None and got.vma != aval.vma):
         want = aval.str_short() if expected != float0 else f"float0[{','.join(map(str, aval.shape))}]"
         have = got.str_short() if got is not None else f"float0[{','.join(map(str, got_shape))}]"
         raise ValueError(
@@ -734,6 +734,7 @@ def _std_basis(tree):
             block = np.zeros((total, *aval.shape), float0)
         else:
             block = _core.asarray(_ones_below(total, n, at, aval.dtype).reshape(total, *aval.shape), weak_type=aval.weak_type)
+            block = _core.varying(block, aval.vma) if aval.vma else block
         out.append(block)
         at += n
     return treedef.unflatten(out)

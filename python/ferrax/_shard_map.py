@@ -3,8 +3,9 @@
     mesh = make_mesh((1,), ("x",))
     shard_map(lambda part: part - lax.pmean(part.mean(), "x"), mesh=mesh, in_specs=P("x"), out_specs=P("x"))(jnp.arange(4.0))
 
-Each mesh axis is an axis of `vmap`: arrays are cut along it as their specifications say, all parts are computed on one device, and collectives meet as
-they would over devices.
+Each mesh axis is an axis of lanes: arrays are cut along it as their specifications say, all parts are computed on one device, and collectives meet as
+they would over devices. Types say over which axes a value varies: those along which it has lanes. An operation brings its operands to the same axes by
+`pvary`, whose transpose is a sum over them, so that the derivative of what is replicated is that of one variable.
 
 Invariant: the values are those of a mesh of devices, whatever devices there are; a result whose parts differ along an axis that its specification leaves out is
 refused.
@@ -15,11 +16,10 @@ import math
 import numpy as np
 
 from . import _core
-from ._batching import vmap
 from ._flat import check_callable, name_of, wraps
 from ._mesh import current
 from .sharding import PartitionSpec
-from .tree_util import broadcast_prefix, tree_flatten, tree_leaves, tree_map
+from .tree_util import broadcast_prefix, keystr, tree_flatten, tree_flatten_with_path, tree_leaves, tree_map
 
 __all__ = ["Infer", "shard_map", "smap"]
 
@@ -67,32 +67,50 @@ def shard_map(f=None, /, *, out_specs, in_specs=Infer, mesh=None, axis_names=fro
         grid = mesh if mesh is not None else current()
         if grid is None or grid.empty:
             raise ValueError("The context mesh cannot be empty. Use `jax.set_mesh(mesh)` to enter into a mesh context")
-        names = [a for a in grid.axis_names if not axis_names or a in axis_names]
         if unknown := set(axis_names) - set(grid.axis_names):
             raise ValueError(f"jax.shard_map requires axis_names={set(axis_names)} to be a subset of mesh.axis_names={grid.axis_names}, but {unknown} are not")
+        names = [a for a in grid.axis_names if not axis_names or a in axis_names]
         specs = PartitionSpec() if in_specs is Infer else in_specs
         for what, tree in (("in_specs", specs), ("out_specs", out_specs)):
             _check_names(what, tree, names)
         leaves, tree = tree_flatten(args)
-        cuts = broadcast_prefix(specs, args, name="shard_map in_specs", prefix_is_leaf=_is_spec)
-        cuts = [PartitionSpec() if s is None else s for s in cuts]
-        parts = [_cut(f, x, spec, grid, names) for x, spec in zip(leaves, cuts, strict=True)]
-        mapped = lambda parts: f(*tree.unflatten(parts))
-        for name in reversed(names):
-            axes = [0 if _mentions(spec, name) else None for spec in cuts]
-            outs = tree_map(lambda s, name=name: 0 if _mentions(s, name) or not check_vma else None, out_specs, is_leaf=_is_spec)
-            mapped = vmap(mapped, in_axes=(axes,), out_axes=outs, axis_name=name, axis_size=grid.shape[name])
-        try:
-            out = mapped(parts)
-        except ValueError as e:
-            if "out_axes" in str(e) and "None" in str(e) and check_vma:
-                raise ValueError(_not_replicated(f, out_specs)) from e
-            raise
-        results, out_tree = tree_flatten(out)
-        joins = broadcast_prefix(out_specs, out, name="shard_map out_specs", prefix_is_leaf=_is_spec)
-        return out_tree.unflatten([_join(f, x, spec or PartitionSpec(), names, check_vma) for x, spec in zip(results, joins, strict=True)])
+        specs = broadcast_prefix(specs, args, name="shard_map in_specs", prefix_is_leaf=_is_spec)
+        # what has no specification is handed over as it is
+        cuts = [s for s in specs if s is not None]
+        parts = [_cut(f, x, spec, grid, names) for x, spec in zip(leaves, specs, strict=True) if spec is not None]
+        found = {}
+
+        def local(*parts):
+            given = iter(parts)
+            out = f(*tree.unflatten([x if s is None else next(given) for x, s in zip(leaves, specs, strict=True)]))
+            results, found["tree"] = tree_flatten(out)
+            joins = broadcast_prefix(out_specs, out, name="shard_map out_specs", prefix_is_leaf=_is_spec)
+            found["joins"] = joins = [PartitionSpec() if s is None else s for s in joins]
+            results = [x if isinstance(x, _core.Array) else _core.asarray(x) for x in results]
+            if check_vma:
+                paths = [keystr(p) for p, _ in tree_flatten_with_path(tree_map(lambda _: 0, out))[0]]
+                _check_replicated(f, grid, names, [(p, s, x.aval.vma) for p, s, x in zip(paths, joins, results, strict=True)])
+                results = [_core.varying(x, [a for a in names if _mentions(s, a)]) for x, s in zip(results, joins, strict=True)]
+            return results
+
+        results = _over_axes(f, local, names, grid, cuts, lambda: found["joins"], check_vma)(*parts)
+        return found["tree"].unflatten([_join(f, x, s, names, check_vma) for x, s in zip(results, found["joins"], strict=True)])
 
     return shard_map_f
+
+
+def _over_axes(f, local, names, mesh, cuts, joins, check_vma):
+    """`local`, a flat function of parts, mapped over the axes of these names, the first outermost."""
+    if not names:
+        return local
+    name, inner = names[0], _over_axes(f, local, names[1:], mesh, cuts, joins, check_vma)
+    inner.fun = f  # errors name the user's function
+    dims = [0 if _mentions(spec, name) else None for spec in cuts]
+
+    def out_dims(i=None):
+        return "shard_map out_specs" if i is not None else [0 if _mentions(s, name) or not check_vma else None for s in joins()]
+
+    return lambda *parts: _core.vmap(inner, parts, dims, mesh.shape[name], name, out_dims, check_vma)
 
 
 def smap(f=None, /, *, in_axes=Infer, out_axes, axis_name):
@@ -176,10 +194,30 @@ def _join(f, x, spec, names, check_vma):
     return _core.bind("reshape", x, new_sizes=tuple(shape), dimensions=None, sharding=None)
 
 
-def _not_replicated(f, out_specs):
-    return (
-        f"shard_map applied to the function '{name_of(f)}' was given out_specs which require replication which can't be statically inferred given the mesh:"
-        f" out_specs is {out_specs}, and a result may differ along an axis that it leaves out.\n\nCheck if these output values are meant to be replicated over"
-        " those mesh axes. If not, consider revising the corresponding out_specs entries. If so, consider disabling the check by passing the check_vma=False"
-        " argument to `jax.shard_map`."
-    )
+def _check_replicated(f, mesh, names, outs):
+    """Raises ValueError, in JAX's words, where a result varies along an axis that its specification leaves out. outs: (path, specification, axes)."""
+    shown = lambda axes: ",".join(str(a) for a in mesh.axis_names if a in axes)
+    lines = []
+    for path, spec, vma in outs:
+        mentioned = {a for a in names if _mentions(spec, a)}
+        rest = [a for a in mesh.axis_names if a not in mentioned]
+        if not (vma & set(names)) - mentioned:
+            continue
+        if len(rest) > 1:
+            lines.append(
+                f"out_specs{path} is {spec} which implies that the corresponding output value is only varying across mesh axes {{{shown(mentioned)}}} and"
+                f" not {{{shown(vma - mentioned)}}}, but it was inferred to be possibly varying over {{{shown(vma)}}}"
+            )
+        else:
+            lines.append(
+                f"out_specs{path} is {spec} which implies that the corresponding output value is replicated across mesh axis '{rest[0]}', but could not infer"
+                " replication over any axes"
+            )
+    if lines:
+        what = lines[0] if len(lines) == 1 else "\n\n".join(f"* {line}" for line in lines)
+        raise ValueError(
+            f"shard_map applied to the function '{name_of(f)}' was given out_specs which require replication which can't be statically inferred given the"
+            f" mesh:\n\nThe mesh given has shape {tuple(mesh.shape.values())} with corresponding axis names {mesh.axis_names}.\n\n{what}\n\n"
+            "Check if these output values are meant to be replicated over those mesh axes. If not, consider revising the corresponding out_specs entries. If"
+            " so, consider disabling the check by passing the check_vma=False argument to `jax.shard_map`."
+        )

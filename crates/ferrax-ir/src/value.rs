@@ -3,6 +3,7 @@
 //! INVARIANT: this crate never looks inside an `Array`. It knows the aval and holds the rest as an opaque payload, which only the
 //! executor that made it opens. So IR and transforms depend on no backend, and a captured array is shared, never copied.
 //! INVARIANT: `Value` is `Send + Sync`. A tracer holds its trace's tag, never the trace.
+use crate::vary::Vary;
 use crate::aval::{Aval, Lit};
 use crate::dtype::Dtype;
 use crate::error::{Error, ErrorKind, Res};
@@ -141,6 +142,13 @@ impl Value {
             Value::Lit(l) => l.aval(),
             Value::Array(a) => a.0.aval.clone(),
             Value::Tracer(t) => t.0.aval.clone(),
+        }
+    }
+    /// Over which manual axes it varies.
+    pub fn vary(&self) -> Vary {
+        match self {
+            Value::Tracer(t) => t.0.aval.vary,
+            _ => Vary::NONE,
         }
     }
     /// The shape; a literal's is `[]`.

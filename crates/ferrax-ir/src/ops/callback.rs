@@ -13,6 +13,7 @@ use crate::op::{Avals, Axes, Effectful, Rules, Tans};
 use crate::param::{Member, Param, ParamValue};
 use crate::primitive;
 use crate::value::{Value, Values};
+use crate::vary::Vary;
 use ferrax_kernel::plan::{HostCall, HostFn};
 use std::any::Any;
 use std::hash::{Hash, Hasher};
@@ -90,6 +91,9 @@ impl Effectful for Callback {
             CallbackKind::Pure => Effects::default(),
             kind => Effects::io(kind == CallbackKind::Io, self.ordered),
         }
+    }
+    fn vary(&self, x: Vary) -> Option<Vary> {
+        Some(x)
     }
 }
 
