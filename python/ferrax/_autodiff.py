@@ -173,7 +173,7 @@ def _value_and_grad(fun, name, argnums, has_aux, holomorphic, allow_int):
         aval = _scalar_aval(value)
         if holomorphic or aval.dtype.kind != "f":
             _check_output_revderiv(name, holomorphic, aval.dtype)
-        cts[0] = unit(aval)
+        cts[0] = _core.varying(_core.asarray(unit(aval), weak_type=aval.weak_type), aval.vma) if aval.vma else unit(aval)
         cts = linear.transpose(cts)
         if _core.checks_values():
             try:

@@ -25,6 +25,8 @@ class ShapedArray:
     ndim: int
     size: int
     vma: frozenset[str]
+    manual_axis_type: Any
+    mat: Any
     def __new__(cls, shape: Sequence[int], dtype: Any, weak_type: bool = ...) -> Self: ...
     def str_short(self, short_dtypes: bool = ...) -> str: ...
     sharding: Any

@@ -103,6 +103,17 @@ impl ShapedArray {
     fn vma<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyFrozenSet>> {
         PyFrozenSet::new(py, self.0.vary.names().iter().map(|n| n.to_string()))
     }
+    /// The same as JAX's object.
+    #[getter]
+    fn manual_axis_type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let sets = PyDict::new(py);
+        sets.set_item("varying", self.vma(py)?)?;
+        py.import("ferrax.sharding")?.getattr("ManualAxisType")?.call((), Some(&sets))
+    }
+    #[getter]
+    fn mat<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.manual_axis_type(py)
+    }
     #[getter]
     fn ndim(&self) -> usize {
         self.0.rank()

@@ -282,8 +282,10 @@ impl Cx for Trace {
                 Ok(y.into_iter().zip(dy).map(|(y, dy)| self.dual(y, dy)).collect())
             }
             TraceKind::Batch(parent, n, name, kind) => {
-                // a closure may hold lanes that are no operands
-                if !self.owns_any(x) && !name.as_ref().is_some_and(|name| op.uses_axis(name)) && !op.is_closure() {
+                // a closure may hold lanes that are no operands, and programs have types that say what varies over a manual axis
+                let typed = kind.is_manual() && op.body().is_some();
+                let used = name.as_ref().is_some_and(|name| op.uses_axis(name));
+                if !self.owns_any(x) && !used && !typed && !op.is_closure() {
                     return parent.bind(op, x);
                 }
                 let (mut v, mut d) = (Values::new(), SmallVec::<[Dim; 2]>::new());
